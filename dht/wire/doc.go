@@ -1,0 +1,2 @@
+// Package wire is the messages between peers and their framing.
+package wire

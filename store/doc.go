@@ -1,0 +1,2 @@
+// Package store keeps one peer's durable state in Pebble.
+package store

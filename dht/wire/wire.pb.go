@@ -1466,10 +1466,10 @@ func (x *StatusAnswer) GetView() uint64 {
 // no longer serves it.
 type Transfer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Slices        []uint64               `protobuf:"varint,1,rep,packed,name=slices,proto3" json:"slices,omitempty"` // first page: which; the answer says which of them the giver holds
-	Slice         uint64                 `protobuf:"varint,2,opt,name=slice,proto3" json:"slice,omitempty"`          // following pages: one slice
+	Slices        []uint64               `protobuf:"varint,1,rep,packed,name=slices,proto3" json:"slices,omitempty"` // with release: which; else empty
+	Slice         uint64                 `protobuf:"varint,2,opt,name=slice,proto3" json:"slice,omitempty"`          // a page of this slice; 0 = first page: what does the giver keep that the asker owns?
 	After         []byte                 `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`           // cursor within it
-	Release       bool                   `protobuf:"varint,4,opt,name=release,proto3" json:"release,omitempty"`      // the asker has all rows durably: drop the slice
+	Release       bool                   `protobuf:"varint,4,opt,name=release,proto3" json:"release,omitempty"`      // the asker has all rows of `slices` durably: drop them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1534,9 +1534,11 @@ func (x *Transfer) GetRelease() bool {
 
 type TransferAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Holds         []uint64               `protobuf:"varint,1,rep,packed,name=holds,proto3" json:"holds,omitempty"`
+	Holds         []uint64               `protobuf:"varint,1,rep,packed,name=holds,proto3" json:"holds,omitempty"` // first page: slices with rows, kept here, that the giver believes the asker owns
 	Rows          []*Row                 `protobuf:"bytes,2,rep,name=rows,proto3" json:"rows,omitempty"`
-	Next          []byte                 `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"` // empty: the slice is complete
+	Next          []byte                 `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`           // empty: the slice is complete
+	View          uint64                 `protobuf:"varint,4,opt,name=view,proto3" json:"view,omitempty"`          // digest of the giver's View: only a peer with the same View can be believed about what it does not hold
+	Empty         []uint64               `protobuf:"varint,5,rep,packed,name=empty,proto3" json:"empty,omitempty"` // first page: as holds, but without rows; release takes them over
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1588,6 +1590,20 @@ func (x *TransferAnswer) GetRows() []*Row {
 func (x *TransferAnswer) GetNext() []byte {
 	if x != nil {
 		return x.Next
+	}
+	return nil
+}
+
+func (x *TransferAnswer) GetView() uint64 {
+	if x != nil {
+		return x.View
+	}
+	return 0
+}
+
+func (x *TransferAnswer) GetEmpty() []uint64 {
+	if x != nil {
+		return x.Empty
 	}
 	return nil
 }
@@ -1884,11 +1900,13 @@ const file_wire_proto_rawDesc = "" +
 	"\x06slices\x18\x01 \x03(\x04R\x06slices\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\x04R\x05slice\x12\x14\n" +
 	"\x05after\x18\x03 \x01(\fR\x05after\x12\x18\n" +
-	"\arelease\x18\x04 \x01(\bR\arelease\"e\n" +
+	"\arelease\x18\x04 \x01(\bR\arelease\"\x8f\x01\n" +
 	"\x0eTransferAnswer\x12\x14\n" +
 	"\x05holds\x18\x01 \x03(\x04R\x05holds\x12)\n" +
 	"\x04rows\x18\x02 \x03(\v2\x15.echonode.wire.v1.RowR\x04rows\x12\x12\n" +
-	"\x04next\x18\x03 \x01(\fR\x04next\"-\n" +
+	"\x04next\x18\x03 \x01(\fR\x04next\x12\x12\n" +
+	"\x04view\x18\x04 \x01(\x04R\x04view\x12\x14\n" +
+	"\x05empty\x18\x05 \x03(\x04R\x05empty\"-\n" +
 	"\x03Row\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"M\n" +

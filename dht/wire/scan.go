@@ -1,0 +1,102 @@
+package wire
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// fieldLimit is the most elements of a repeated field in one message.
+func fieldLimit(name protoreflect.FullName) int {
+	switch name {
+	case "echonode.wire.v1.Forward.links", "echonode.wire.v1.ForwardAck.answers", "echonode.wire.v1.ForwardAck.reasons":
+		return MaxLinks
+	case "echonode.wire.v1.Query.slices", "echonode.wire.v1.QueryAnswer.missing",
+		"echonode.wire.v1.Transfer.slices", "echonode.wire.v1.TransferAnswer.holds", "echonode.wire.v1.Records.slices":
+		return MaxSlices
+	case "echonode.wire.v1.TermStats.df":
+		return MaxTerms
+	case "echonode.wire.v1.QueryAnswer.hits":
+		return MaxHits
+	case "echonode.wire.v1.TransferAnswer.rows":
+		return MaxRows
+	case "echonode.wire.v1.RecordsAnswer.records":
+		return MaxRecords
+	case "echonode.wire.v1.WhoOwnsAnswer.keepers", "echonode.wire.v1.WhoOwnsAnswer.addrs":
+		return MaxPeers
+	case "echonode.wire.v1.PeerDescriptor.addrs":
+		return MaxAddrs
+	}
+	return 0 // a field that is not listed here may not be repeated; a test lists them all
+}
+
+// scan walks the encoding b of a message of type md without allocating per
+// element, and refuses it when a repeated field or the total passes its limit:
+// two bytes on the wire can be a hundred in memory.
+func scan(b []byte, md protoreflect.MessageDescriptor) error {
+	left := MaxElements
+	return scanMessage(b, md, &left)
+}
+
+func scanMessage(b []byte, md protoreflect.MessageDescriptor, left *int) error {
+	var counts map[protowire.Number]int
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return fmt.Errorf("%w: %v", ErrMalformed, protowire.ParseError(n))
+		}
+		b = b[n:]
+		n = protowire.ConsumeFieldValue(num, typ, b)
+		if n < 0 {
+			return fmt.Errorf("%w: %v", ErrMalformed, protowire.ParseError(n))
+		}
+		value := b[:n]
+		b = b[n:]
+		fd := md.Fields().ByNumber(num)
+		if fd == nil {
+			continue
+		}
+		items := elements(fd, typ, value)
+		if *left -= items; *left < 0 {
+			return over("elements of the message", MaxElements-*left, MaxElements)
+		}
+		if fd.Cardinality() == protoreflect.Repeated {
+			if counts == nil {
+				counts = map[protowire.Number]int{}
+			}
+			counts[num] += items
+			if limit := fieldLimit(fd.FullName()); counts[num] > limit {
+				return over(string(fd.FullName()), counts[num], limit)
+			}
+		}
+		if fd.Message() != nil && !fd.IsMap() && typ == protowire.BytesType {
+			inner, _ := protowire.ConsumeBytes(value)
+			if err := scanMessage(inner, fd.Message(), left); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// elements is how many items one occurrence of fd holds.
+func elements(fd protoreflect.FieldDescriptor, typ protowire.Type, value []byte) int {
+	if typ != protowire.BytesType || !fd.IsList() || !packable(fd.Kind()) {
+		return 1
+	}
+	inner, _ := protowire.ConsumeBytes(value)
+	items := 0
+	for _, c := range inner { // packed: each item is a varint, ended by a byte below 0x80
+		if c < 0x80 {
+			items++
+		}
+	}
+	return items
+}
+
+// packable is true for the kinds of which the schema has packed fields; they
+// are all varints.
+func packable(k protoreflect.Kind) bool {
+	return k == protoreflect.Uint64Kind || k == protoreflect.EnumKind
+}

@@ -1,0 +1,84 @@
+package crawltest
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Options of NewWorld. The zero value is the demo's world: 80 sites with 8
+// articles each, about 900 URLs.
+type Options struct {
+	Seed   uint64        // of everything generated; 0 is a seed like any other
+	Sites  int           // how many sites; default 80, at most 60,000
+	Pages  int           // articles a site, its home page included; default 8, at most 1,000,000
+	Words  int           // least words of text on a page; default 120
+	Degree int           // random links a page; default 6, negative = none (the tree alone)
+	Cross  float64       // share of the random links that leave the site; default 0.4, negative = none
+	Seeds  int           // how many of Seeds(); default 3, at most Sites
+	Names  bool          // a site is a host name under .test; default: an address of its own
+	Prefix string        // first two bytes of the sites' addresses; default "127.77"
+	Port   int           // in the URLs; default 80 until Start picks a free one
+	Plain  bool          // articles only: no redirects, robots rules, copies, traps; default: with all
+	Maze   bool          // with a growing path that no robots.txt forbids; default without
+	Think  time.Duration // time the server takes for a page; default 0
+	Gap    time.Duration // gaps shorter than this are counted in Report.Hurried; default 0 = none
+	// CrawlDelay is asked for in robots.txt by every fourth site; default 0 =
+	// by none.
+	CrawlDelay time.Duration
+}
+
+// maxSites keeps a site's address inside the two bytes after the prefix.
+const (
+	maxSites = 60_000
+	maxPages = 1_000_000
+)
+
+// filled is o with its defaults.
+func (o Options) filled() Options {
+	def := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	def(&o.Sites, 80)
+	def(&o.Pages, 8)
+	def(&o.Words, 120)
+	def(&o.Degree, 6)
+	def(&o.Seeds, min(3, o.Sites))
+	def(&o.Port, 80)
+	o.Degree = max(o.Degree, 0)
+	if o.Cross == 0 {
+		o.Cross = 0.4
+	}
+	o.Cross = max(o.Cross, 0)
+	if o.Prefix == "" {
+		o.Prefix = "127.77"
+	}
+	return o
+}
+
+// validate names every fault of a filled o.
+func (o Options) validate() error {
+	var faults []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	check(o.Sites > 0 && o.Sites <= maxSites, "sites %d: want 1 to %d", o.Sites, maxSites)
+	check(o.Pages > 0 && o.Pages <= maxPages, "pages %d: want 1 to %d", o.Pages, maxPages)
+	check(o.Words > 0 && o.Words <= 100_000, "words %d: want 1 to 100000", o.Words)
+	check(o.Degree <= 1000, "degree %d: want at most 1000", o.Degree)
+	check(o.Cross <= 1, "cross %v: want at most 1", o.Cross)
+	check(o.Seeds > 0 && o.Seeds <= o.Sites, "seeds %d: want 1 to the number of sites", o.Seeds)
+	check(o.Port > 0 && o.Port < 65536, "port %d: want 1 to 65535", o.Port)
+	check(o.Think >= 0 && o.CrawlDelay >= 0 && o.Gap >= 0, "negative duration")
+	_, err := netip.ParsePrefix(o.Prefix + ".0.0/16")
+	check(err == nil, "prefix %q: want the first two bytes of an address, such as 127.77", o.Prefix)
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("crawltest: options: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,304 @@
+package crawltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Handler serves every site of the world by the request's Host. A request for
+// a host that is no site is answered 421 and counted in Report.Forbidden.
+func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
+
+func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
+	s, ok := w.siteOf(r.Host)
+	if !ok {
+		w.stray.forbid(r.Host + r.RequestURI)
+		http.Error(rw, "no such site", http.StatusMisdirectedRequest)
+		return
+	}
+	path := r.URL.RequestURI()
+	if r.URL.Path == "/robots.txt" {
+		leave := w.counts[s].enter(time.Now(), w.opts.Gap, func(c *siteCount) { c.robots++ })
+		defer leave()
+		w.serveRobots(rw, s)
+		return
+	}
+	ref, known := w.parsePath(s, path)
+	var p Page
+	if known {
+		p = w.page(ref)
+	}
+	leave := w.counts[s].enter(time.Now(), w.opts.Gap, func(c *siteCount) { c.page(path, known, p) })
+	defer leave()
+	if w.opts.Think > 0 {
+		time.Sleep(w.opts.Think)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		http.Error(rw, "only GET", http.StatusMethodNotAllowed)
+		return
+	}
+	if !known {
+		p.Status = http.StatusNotFound
+	}
+	w.servePage(rw, r, s, p)
+}
+
+func (w *World) serveRobots(rw http.ResponseWriter, s int) {
+	text := w.robots(s)
+	if text == "" {
+		http.Error(rw, "no robots.txt", http.StatusNotFound)
+		return
+	}
+	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.send(rw, http.StatusOK, []byte(text))
+}
+
+func (w *World) servePage(rw http.ResponseWriter, r *http.Request, s int, p Page) {
+	h := rw.Header()
+	switch {
+	case p.Redirect != "":
+		h.Set("Location", p.Redirect)
+		w.send(rw, p.Status, nil)
+		return
+	case p.Status != http.StatusOK:
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		w.send(rw, p.Status, []byte("<!doctype html><title>404</title><p>404</p>"))
+		return
+	}
+	etag := `"` + p.Token + `"`
+	h.Set("ETag", etag)
+	h.Set("Last-Modified", "Mon, 02 Mar 2026 08:00:00 GMT")
+	if p.NoIndex && w.headerRobots(s) {
+		h.Set("X-Robots-Tag", "noindex")
+	}
+	if r.Header.Get("If-None-Match") == etag {
+		w.send(rw, http.StatusNotModified, nil)
+		return
+	}
+	body := w.render(s, p)
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	if w.latin1(s) {
+		h.Set("Content-Type", "text/html; charset=ISO-8859-1")
+		body = toLatin1(body)
+	}
+	w.send(rw, p.Status, body)
+}
+
+// send writes an answer whole. A visitor that went away is not our fault.
+func (w *World) send(rw http.ResponseWriter, status int, body []byte) {
+	if body != nil {
+		rw.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	rw.WriteHeader(status)
+	n, _ := rw.Write(body)
+	w.stray.bytes.Add(int64(n))
+}
+
+// portTries is how many free ports Start tries before it gives up: a port that
+// is free on one address may be taken on the next.
+const portTries = 20
+
+// Start listens on the address of every site and, to see who comes where
+// nobody may, on 127.0.0.1 and ::1 (left out where they are taken). With
+// Options.Port 0 it picks a free port, so URLs are known only after it. The
+// caller must Close.
+func (w *World) Start() error {
+	if len(w.servers) > 0 {
+		return errors.New("crawltest: started already")
+	}
+	for try := 1; ; try++ {
+		ls, port, err := w.listen()
+		if err == nil {
+			w.opts.Port = port
+			for _, l := range ls {
+				w.goServe(l)
+			}
+			return nil
+		}
+		if w.wanted != 0 || try == portTries {
+			return fmt.Errorf("crawltest: start: %w", err)
+		}
+	}
+}
+
+// listen opens every listener or none.
+func (w *World) listen() ([]net.Listener, int, error) {
+	var ls []net.Listener
+	port := w.wanted
+	for s := range w.opts.Sites {
+		l, err := net.Listen("tcp4", netip.AddrPortFrom(w.Addr(s), uint16(port)).String())
+		if err != nil {
+			for _, l := range ls {
+				l.Close()
+			}
+			return nil, 0, err
+		}
+		port = l.Addr().(*net.TCPAddr).Port
+		ls = append(ls, l)
+	}
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		if l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))); err == nil {
+			ls = append(ls, l)
+		}
+	}
+	return ls, port, nil
+}
+
+// goServe serves l until Close.
+func (w *World) goServe(l net.Listener) {
+	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: time.Minute}
+	w.mu.Lock()
+	w.servers = append(w.servers, srv)
+	w.mu.Unlock()
+	w.serving.Go(func() {
+		_ = srv.Serve(l) // always http.ErrServerClosed, or the listener's end
+	})
+}
+
+// Close ends every listener, connection and goroutine of the world. Its
+// Report stays.
+func (w *World) Close() error {
+	w.mu.Lock()
+	servers := w.servers
+	w.servers = nil
+	w.mu.Unlock()
+	var errs []error
+	for _, srv := range servers {
+		errs = append(errs, srv.Close())
+	}
+	w.serving.Wait()
+	return errors.Join(errs...)
+}
+
+// RoundTripper answers requests from the world itself, without a connection:
+// the quickest way to crawl it in a test. It counts like the server.
+func (w *World) RoundTripper() http.RoundTripper { return roundTripper{w} }
+
+type roundTripper struct{ w *World }
+
+func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	if r.Body != nil {
+		defer r.Body.Close()
+	}
+	in := r.Clone(r.Context())
+	in.RequestURI = r.URL.RequestURI()
+	if in.Host == "" {
+		in.Host = r.URL.Host
+	}
+	rec := &recorder{header: make(http.Header), status: http.StatusOK}
+	t.w.serve(rec, in)
+	body := rec.body.String()
+	if r.Method == http.MethodHead {
+		body = ""
+	}
+	return &http.Response{
+		Status: strconv.Itoa(rec.status) + " " + http.StatusText(rec.status), StatusCode: rec.status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: rec.header,
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r,
+	}, nil
+}
+
+// recorder is the http.ResponseWriter of a RoundTripper.
+type recorder struct {
+	header http.Header
+	status int
+	body   strings.Builder
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+
+// Pipe serves the world over net.Pipe, so that a real http.Client crawls it in
+// a testing/synctest bubble, where sockets would stop the fake clock.
+type Pipe struct {
+	w     *World
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+// Pipe starts serving; Close of the World ends it.
+func (w *World) Pipe() *Pipe {
+	p := &Pipe{w: w, conns: make(chan net.Conn), done: make(chan struct{})}
+	w.goServe(pipeListener{p})
+	return p
+}
+
+// DialContext connects to the site at addr, a name or an address with a port,
+// like net.Dialer.DialContext. Any other address is refused and counted in
+// Report.Forbidden.
+func (p *Pipe) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("crawltest: dial: %w", err)
+	}
+	if !p.w.reachable(host, port) {
+		p.w.stray.forbid("dial " + addr)
+		return nil, fmt.Errorf("crawltest: dial %s: no route in this world", addr)
+	}
+	client, server := net.Pipe()
+	select {
+	case p.conns <- pipeConn{server, addr}:
+		return pipeConn{client, addr}, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-p.done:
+		err = net.ErrClosed
+	}
+	client.Close()
+	server.Close()
+	return nil, fmt.Errorf("crawltest: dial %s: %w", addr, err)
+}
+
+// reachable says whether a site answers at host and port.
+func (w *World) reachable(host, port string) bool {
+	if _, ok := w.siteOf(net.JoinHostPort(host, port)); ok {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil || !w.opts.Names || !w.AllowNet().Contains(a) || port != strconv.Itoa(w.opts.Port) {
+		return false
+	}
+	b := a.As4()
+	return int(b[2])*250+int(b[3])-1 < w.opts.Sites
+}
+
+// pipeConn is an end of a pipe that says whom it reaches.
+type pipeConn struct {
+	net.Conn
+	addr string
+}
+
+func (c pipeConn) RemoteAddr() net.Addr {
+	if ap, err := netip.ParseAddrPort(c.addr); err == nil {
+		return net.TCPAddrFromAddrPort(ap)
+	}
+	return c.Conn.RemoteAddr()
+}
+
+// pipeListener makes a Pipe's connections look accepted.
+type pipeListener struct{ p *Pipe }
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.p.conns:
+		return c, nil
+	case <-l.p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close is called once, by the server.
+func (l pipeListener) Close() error   { close(l.p.done); return nil }
+func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }

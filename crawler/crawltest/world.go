@@ -1,0 +1,180 @@
+package crawltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// World is a synthetic web and what its server saw of its visitors. Its pages
+// are safe for concurrent use; Start and Close are for one goroutine.
+type World struct {
+	opts   Options
+	wanted int // Options.Port as given: 0 lets Start pick
+	vocab  []vocabulary
+	names  map[string]int // the index of a site by its name, with Options.Names
+	counts []siteCount
+	stray  strayCount
+
+	mu      sync.Mutex
+	servers []*http.Server
+	serving sync.WaitGroup
+}
+
+// NewWorld makes the world of o. It panics when o is not valid, as a test
+// should; use Options.Check first for what a person typed.
+func NewWorld(o Options) *World {
+	wanted := o.Port
+	o = o.filled()
+	if err := o.validate(); err != nil {
+		panic(err)
+	}
+	w := &World{opts: o, wanted: wanted, vocab: vocabularies(), names: make(map[string]int), counts: make([]siteCount, o.Sites)}
+	if o.Names {
+		for s := range o.Sites {
+			w.names[w.name(s)] = s
+		}
+	}
+	return w
+}
+
+// Check says what is wrong with o: nil when NewWorld takes it.
+func (o Options) Check() error { return o.filled().validate() }
+
+// Sites is how many sites there are.
+func (w *World) Sites() int { return w.opts.Sites }
+
+// Lang is the language of site s, BCP 47.
+func (w *World) Lang(s int) string { return w.vocabOf(s).lang }
+
+// Addr is the loopback address that is site s, or stands behind its name.
+func (w *World) Addr(s int) netip.Addr {
+	return netip.MustParseAddr(fmt.Sprintf("%s.%d.%d", w.opts.Prefix, s/250, s%250+1))
+}
+
+// AllowNet is the network that holds every site's address and none of the
+// addresses that must not be reached.
+func (w *World) AllowNet() netip.Prefix { return netip.MustParsePrefix(w.opts.Prefix + ".0.0/16") }
+
+// Host is the host of site s as it stands in URLs, without the port.
+func (w *World) Host(s int) string {
+	if w.opts.Names {
+		return w.name(s)
+	}
+	return w.Addr(s).String()
+}
+
+// Hosts maps the name of every site to its address: a fixed resolver for a
+// world with Options.Names.
+func (w *World) Hosts() map[string]netip.Addr {
+	m := make(map[string]netip.Addr, w.opts.Sites)
+	for s := range w.opts.Sites {
+		m[w.Host(s)] = w.Addr(s)
+	}
+	return m
+}
+
+// Seeds are the home pages from which all of the world can be reached.
+func (w *World) Seeds() []string {
+	urls := make([]string, 0, w.opts.Seeds)
+	for s := range w.opts.Seeds {
+		urls = append(urls, w.url(ref{site: s}))
+	}
+	return urls
+}
+
+// Home is the URL of the home page of site s.
+func (w *World) Home(s int) string { return w.url(ref{site: s}) }
+
+// name is the host name of site s: its own registrable domain, since .test has
+// no entry in the public suffix list.
+func (w *World) name(s int) string {
+	v := w.vocabOf(s)
+	return fmt.Sprintf("%s-%d.test", v.topics[s/len(w.vocab)%len(v.topics)].slug, s+1)
+}
+
+func (w *World) vocabOf(s int) vocabulary { return w.vocab[s%len(w.vocab)] }
+
+// siteOf finds the site of a host as it came in a request, port or not.
+func (w *World) siteOf(hostport string) (int, bool) {
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host, port = hostport, "80"
+	}
+	if port != strconv.Itoa(w.opts.Port) {
+		return 0, false
+	}
+	if w.opts.Names {
+		s, ok := w.names[strings.ToLower(host)]
+		return s, ok
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil || !a.Is4() || !w.AllowNet().Contains(a) {
+		return 0, false
+	}
+	b := a.As4()
+	s := int(b[2])*250 + int(b[3]) - 1
+	if s < 0 || s >= w.opts.Sites || w.Addr(s) != a {
+		return 0, false
+	}
+	return s, true
+}
+
+// url writes the canonical URL of r.
+func (w *World) url(r ref) string { return "http://" + w.hostport(r.site) + w.path(r) }
+
+func (w *World) hostport(s int) string {
+	if w.opts.Port == 80 {
+		return w.Host(s)
+	}
+	return net.JoinHostPort(w.Host(s), strconv.Itoa(w.opts.Port))
+}
+
+// parse finds what a canonical URL names; not ok when this world has no such
+// page, or the spelling is not the canonical one.
+func (w *World) parse(text string) (ref, bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" {
+		return ref{}, false
+	}
+	s, ok := w.siteOf(u.Host)
+	if !ok {
+		return ref{}, false
+	}
+	r, ok := w.parsePath(s, u.RequestURI())
+	return r, ok && w.url(r) == text
+}
+
+// Purposes of random numbers: each draws from a stream of its own, so that one
+// kind of content can change without changing the others.
+const (
+	drawText uint64 = iota + 1
+	drawLinks
+	drawTopic
+	drawToken
+	drawShape
+)
+
+// draw is the stream of random numbers for one purpose of one article.
+func (w *World) draw(purpose uint64, site, n int) *rand.Rand {
+	return rand.New(rand.NewPCG(w.opts.Seed^purpose*0x9e3779b97f4a7c15, uint64(site)<<32|uint64(n)))
+}
+
+func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
+
+// sorted is the sorted copy of a set's members.
+func sorted(set map[string]bool) []string {
+	list := make([]string, 0, len(set))
+	for s := range set {
+		list = append(list, s)
+	}
+	slices.Sort(list)
+	return list
+}

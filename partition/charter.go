@@ -1,5 +1,18 @@
 package partition
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+)
+
 // Mode is how the crawl space is cut.
 type Mode string
 
@@ -19,6 +32,9 @@ const KeyProfile = 1
 // WireVersion is the version of the messages between peers.
 const WireVersion = 1
 
+// MaxFanout is the largest fan-out of a service.
+const MaxFanout = 1 << 20
+
 // Charter is what all peers of a swarm must agree on, made by its first peer
 // and fetched by those who join. Its Digest is part of the protocol prefix.
 type Charter struct {
@@ -32,31 +48,159 @@ type Charter struct {
 	CellLevel int            `json:"celllevel"` // S2 level of geo slices, default 7; 0 in hash mode
 	Replicas  int            `json:"replicas"`  // keepers per slice, 1 to 7, default 3
 	Fanout    map[string]int `json:"fanout"`    // service -> units an instance's accounts are spread over; 0 = every account alone
-	Suffixes  string         `json:"suffixes"`  // digest of the public suffix list
+	Suffixes  string         `json:"suffixes"`  // SuffixDigest of the public suffix list
 	Gazetteer string         `json:"gazetteer"` // digest of the gazetteer; "" in hash mode
 }
 
 // DefaultCharter is the charter a first peer makes when nothing else is asked.
 func DefaultCharter(name, founder string) Charter {
 	return Charter{V: CharterVersion, Name: name, Founder: founder, Profile: KeyProfile, Wire: WireVersion,
-		Mode: ModeHash, SliceBits: 12, Replicas: 3, Fanout: map[string]int{"mastodon": 1, "bluesky": 0, "twitter": 0}}
+		Mode: ModeHash, SliceBits: 12, Replicas: 3, Suffixes: SuffixDigest(),
+		Fanout: map[string]int{"mastodon": 1, "bluesky": 0, "twitter": 0}}
+}
+
+// SuffixDigest names the public suffix list that this program was built with;
+// peers with another list would put some domains into other slices.
+func SuffixDigest() string {
+	sum := sha256.Sum256([]byte(publicsuffix.List.String()))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Validate reports every fault of c at once, or nil.
-func (c Charter) Validate() error { return nil }
+func (c Charter) Validate() error {
+	var faults []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.V == CharterVersion, "v is %d, not %d", c.V, CharterVersion)
+	check(validName(c.Name), "name %s is not 1 to 64 of [a-z0-9.-]", quote(c.Name))
+	check(printableASCII(c.Founder, 128), "founder %s is no peer id", quote(c.Founder))
+	check(c.Profile >= 1, "profile %d is below 1", c.Profile)
+	check(c.Wire >= 1, "wire %d is below 1", c.Wire)
+	check(c.SliceBits >= 1 && c.SliceBits <= MaxSliceBits, "slicebits %d is not 1 to %d", c.SliceBits, MaxSliceBits)
+	check(c.Replicas >= 1 && c.Replicas <= 7, "replicas %d is not 1 to 7", c.Replicas)
+	check(printableASCII(c.Suffixes, 64), "suffixes %s is no digest", quote(c.Suffixes))
+	switch c.Mode {
+	case ModeHash:
+		check(c.CellLevel == 0, "celllevel %d is not 0 in hash mode", c.CellLevel)
+		check(c.Gazetteer == "", "gazetteer is not empty in hash mode")
+	case ModeGeo:
+		check(c.CellLevel >= 4 && c.CellLevel <= 12, "celllevel %d is not 4 to 12", c.CellLevel)
+		check(printableASCII(c.Gazetteer, 64), "gazetteer %s is no digest", quote(c.Gazetteer))
+	default:
+		check(false, "mode %s is neither hash nor geo", quote(string(c.Mode)))
+	}
+	for _, service := range []string{"bluesky", "mastodon", "twitter"} {
+		_, ok := c.Fanout[service]
+		check(ok, "fanout of %s is missing", service)
+	}
+	for _, service := range slices.Sorted(maps.Keys(c.Fanout)) {
+		f := c.Fanout[service]
+		check(service == "bluesky" || service == "mastodon" || service == "twitter", "fanout of unknown service %s", quote(service))
+		check(f >= 0 && f <= MaxFanout, "fanout %d of %s is not 0 to %d", f, quote(service), MaxFanout)
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("charter: %w", errors.Join(faults...))
+}
 
-// Digest is a hash over c's canonical encoding; 32 hex digits.
-func (c Charter) Digest() string { return "" }
+func validName(name string) bool {
+	for i := range len(name) {
+		if classes[name[i]]&classHost == 0 || name[i] == '_' {
+			return false
+		}
+	}
+	return 1 <= len(name) && len(name) <= 64
+}
 
-// Slice is the slice that k falls into by hash (k's registrar's slice).
-func (c Charter) Slice(k Key) Slice { return 0 }
+func printableASCII(s string, most int) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return 1 <= len(s) && len(s) <= most
+}
 
-// Slices lists all slices of the swarm in order.
-func (c Charter) Slices() []Slice { return nil }
+// CheckLocal reports why this program cannot take part in the swarm of c: an
+// invalid charter, or one made by a program with another profile, wire version
+// or public suffix list. The gazetteer is checked by who opens it.
+func (c Charter) CheckLocal() error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	var faults []error
+	if c.Profile != KeyProfile {
+		faults = append(faults, fmt.Errorf("the swarm uses key profile %d, this program %d", c.Profile, KeyProfile))
+	}
+	if c.Wire != WireVersion {
+		faults = append(faults, fmt.Errorf("the swarm uses wire version %d, this program %d", c.Wire, WireVersion))
+	}
+	if own := SuffixDigest(); c.Suffixes != own {
+		faults = append(faults, fmt.Errorf("the swarm uses public suffix list %s, this program %s", c.Suffixes, own))
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("charter of another program: %w", errors.Join(faults...))
+}
 
-// Slice is a prefix of the 64-bit space; see the package comment.
-type Slice uint64
+// Digest is a hash over c's canonical encoding, which is its JSON (fields in
+// the order of the struct, fan-outs by name); 32 hex digits.
+func (c Charter) Digest() string {
+	if c.Fanout == nil {
+		c.Fanout = map[string]int{}
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		// A struct of strings, ints and one map of them always marshals.
+		panic("partition: charter does not marshal: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
 
-// String is "h/0a3" (hash, the prefix in hex with the number of bits when not
-// a multiple of four as "h/0a3:11") or "g/TOKEN" (S2 token).
-func (s Slice) String() string { return "" }
+// Contradicts says in words where other differs from c, one difference each;
+// nil when they are the same charter.
+func (c Charter) Contradicts(other Charter) []string {
+	var out []string
+	differ := func(field string, a, b any) {
+		if a != b {
+			out = append(out, fmt.Sprintf("%s is %v here and %v there", field, a, b))
+		}
+	}
+	differ("v", c.V, other.V)
+	differ("name", c.Name, other.Name)
+	differ("founder", c.Founder, other.Founder)
+	differ("profile", c.Profile, other.Profile)
+	differ("wire", c.Wire, other.Wire)
+	differ("mode", c.Mode, other.Mode)
+	differ("slicebits", c.SliceBits, other.SliceBits)
+	differ("celllevel", c.CellLevel, other.CellLevel)
+	differ("replicas", c.Replicas, other.Replicas)
+	differ("fanout", fanoutText(c.Fanout), fanoutText(other.Fanout))
+	differ("suffixes", c.Suffixes, other.Suffixes)
+	differ("gazetteer", c.Gazetteer, other.Gazetteer)
+	return out
+}
+
+func fanoutText(f map[string]int) string {
+	var parts []string
+	for _, service := range slices.Sorted(maps.Keys(f)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", service, f[service]))
+	}
+	return "{" + strings.Join(parts, " ") + "}"
+}
+
+// Slices lists all hash slices of the swarm in order: in both modes every Key
+// has a registrar. Geo slices come from the gazetteer, see NewTableOf.
+func (c Charter) Slices() []Slice {
+	out := make([]Slice, 1<<c.SliceBits)
+	for i := range out {
+		out[i] = hashSlice(uint64(i)<<(64-c.SliceBits), c.SliceBits)
+	}
+	return out
+}

@@ -1,7 +1,10 @@
 package partition
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"net/netip"
 	"strings"
 )
 
@@ -23,6 +26,16 @@ const (
 	KindFollowing      // SERVICE:ACCOUNT/following
 )
 
+// String is the kind's name, one word.
+func (k Kind) String() string {
+	names := [...]string{"invalid", "page", "feed", "media", "address", "account",
+		"tag", "timeline", "search", "followers", "following"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return names[KindInvalid]
+}
+
 // Key is the canonical name of one crawlable thing, as text:
 //
 //	web:https://host/path   feed:URL   media:URL   ip:ADDR
@@ -30,52 +43,202 @@ const (
 //	bluesky:did:plc:…   twitter:12345
 //	SERVICE:search/Q   SERVICE:ACCOUNT/followers   SERVICE:ACCOUNT/following
 //
-// A Key is made only at a gate (ParseKey, Base.Resolve, KeyFromWire) and is
-// trusted everywhere else. Invariant: ParseKey(string(k)) == k.
+// A Key is printable ASCII without spaces, at most MaxKeyBytes long. It is made
+// only at a gate (ParseKey, Base.Resolve, KeyFromWire) and is trusted
+// everywhere else. Invariant: ParseKey(string(k)) == k.
 type Key string
 
 // Site is what politeness is owed to: "web:host[:port]" (http and https of one
 // host are one Site; a default port is left out), "ip:ADDR", an instance
-// ("mastodon:host") or a service ("bluesky:", "twitter:").
+// ("mastodon:host[:port]") or a service ("bluesky:", "twitter:"; "mastodon:"
+// for mastodon:search/Q, which names no instance).
 type Site string
 
 // ErrKey is wrapped by every error of ParseKey, Resolve and KeyFromWire.
 var ErrKey = errors.New("not a key")
 
 // ParseKey is the gate for what people type: the text of a Key, or a plain
-// http or https URL, which becomes a web Key. The fragment is dropped.
+// http or https URL, which becomes a web Key. The fragment is dropped. White
+// space at the ends is ignored.
 func ParseKey(text string) (Key, error) {
-	if strings.HasPrefix(text, "http") {
-		text = "web:" + text
+	k, err := parseKey(strings.TrimSpace(text))
+	if err != nil {
+		return "", fmt.Errorf("parse key: %w", err)
 	}
-	return Key(text), nil
+	return k, nil
+}
+
+func parseKey(text string) (Key, error) {
+	if len(text) > MaxInputBytes {
+		return "", fmt.Errorf("%w: longer than %d bytes", ErrKey, MaxInputBytes)
+	}
+	service, rest, ok := strings.Cut(text, ":")
+	if !ok {
+		return "", fmt.Errorf("%w: %s has no service and no scheme (web:, mastodon:, https:…)", ErrKey, quote(text))
+	}
+	var canonical string
+	var err error
+	switch service {
+	case "web", "feed", "media":
+		canonical, err = canonicalAbsolute(rest)
+	case "ip":
+		canonical, err = canonicalAddress(rest)
+	case "mastodon":
+		canonical, err = canonicalMastodon(rest)
+	case "bluesky":
+		canonical, err = canonicalBluesky(rest)
+	case "twitter":
+		canonical, err = canonicalTwitter(rest)
+	default:
+		if s := strings.ToLower(service); s != "http" && s != "https" {
+			return "", fmt.Errorf("%w: unknown service or scheme %s", ErrKey, quote(service))
+		}
+		service = "web"
+		canonical, err = canonicalAbsolute(text)
+	}
+	if err != nil {
+		return "", err
+	}
+	k := Key(service + ":" + canonical)
+	if len(k) > MaxKeyBytes {
+		return "", fmt.Errorf("%w: longer than %d bytes", ErrKey, MaxKeyBytes)
+	}
+	return k, nil
+}
+
+func canonicalAddress(text string) (string, error) {
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.Zone() != "" {
+		return "", fmt.Errorf("%w: address %s", ErrKey, quote(text))
+	}
+	return a.Unmap().String(), nil
 }
 
 // KeyFromWire is the gate for what another peer sends: only the exact
 // canonical text passes.
-func KeyFromWire(text string) (Key, error) { return ParseKey(text) }
-
-// Base resolves the links of one page.
-type Base struct{ url string }
-
-// NewBase prepares the base URL of a page: its final URL, or its <base href>.
-func NewBase(url string) (Base, error) { return Base{url}, nil }
-
-// Resolve turns the reference ref, as found in a page, into a web Key.
-func (b Base) Resolve(ref string) (Key, error) { return ParseKey(ref) }
+func KeyFromWire(text string) (Key, error) {
+	if len(text) > MaxKeyBytes {
+		return "", fmt.Errorf("key from wire: %w: longer than %d bytes", ErrKey, MaxKeyBytes)
+	}
+	k, err := parseKey(text)
+	if err != nil {
+		return "", fmt.Errorf("key from wire: %w", err)
+	}
+	if string(k) != text {
+		return "", fmt.Errorf("key from wire: %w: %s is not canonical", ErrKey, quote(text))
+	}
+	return k, nil
+}
 
 // Kind says what k names.
-func (k Key) Kind() Kind { return KindPage }
+func (k Key) Kind() Kind {
+	service, rest, _ := strings.Cut(string(k), ":")
+	switch service {
+	case "web":
+		return KindPage
+	case "feed":
+		return KindFeed
+	case "media":
+		return KindMedia
+	case "ip":
+		return KindAddress
+	case "mastodon", "bluesky", "twitter":
+	default:
+		return KindInvalid
+	}
+	head, tail, slash := strings.Cut(rest, "/")
+	switch {
+	case !slash:
+		return KindAccount
+	case head == searchWord:
+		return KindSearch
+	case tail == "followers":
+		return KindFollowers
+	case tail == "following":
+		return KindFollowing
+	case tail == "public":
+		return KindTimeline
+	}
+	return KindTag
+}
 
 // Service is the part before the first colon: web, feed, media, ip, mastodon,
 // bluesky, twitter.
 func (k Key) Service() string { s, _, _ := strings.Cut(string(k), ":"); return s }
 
 // URL is the address to fetch of a web, feed or media Key, else "".
-func (k Key) URL() string { _, u, _ := strings.Cut(string(k), ":"); return u }
+func (k Key) URL() string {
+	service, rest, _ := strings.Cut(string(k), ":")
+	switch service {
+	case "web", "feed", "media":
+		return rest
+	}
+	return ""
+}
+
+// Host is the host of a web, feed or media Key or of an instance's Key, without
+// the port and without brackets; the address of an ip Key; else "".
+func (k Key) Host() string {
+	service, rest, _ := strings.Cut(string(k), ":")
+	switch service {
+	case "ip":
+		return rest
+	case "web", "feed", "media":
+		return hostname(authority(rest))
+	case "mastodon":
+		return hostname(instance(rest))
+	}
+	return ""
+}
+
+// Account is the Key of the account whose followers or followings k is, or k
+// itself when k is an account; else "".
+func (k Key) Account() Key {
+	switch k.Kind() {
+	case KindAccount:
+		return k
+	case KindFollowers, KindFollowing:
+		return k[:strings.LastIndexByte(string(k), '/')]
+	}
+	return ""
+}
 
 // Site is what politeness is owed to when k is fetched.
-func (k Key) Site() Site { return "" }
+func (k Key) Site() Site {
+	service, rest, _ := strings.Cut(string(k), ":")
+	switch service {
+	case "web", "feed", "media":
+		return Site("web:" + authority(rest))
+	case "ip":
+		return Site(k)
+	case "mastodon":
+		return Site("mastodon:" + instance(rest))
+	case "bluesky", "twitter":
+		return Site(k[:len(service)+1])
+	}
+	return ""
+}
 
-// Hash128 is the 128-bit hash by which seen-filters know k.
-func (k Key) Hash128() [16]byte { return [16]byte{} }
+// Hash128 is the 128-bit hash by which seen-filters know k: the first half of
+// SHA-256, so that nobody can make a page whose links hide other links.
+func (k Key) Hash128() [16]byte {
+	sum := sha256.Sum256([]byte(k))
+	return [16]byte(sum[:16])
+}
+
+// authority is the host and port of a canonical URL.
+func authority(href string) string {
+	_, rest, _ := strings.Cut(href, "://")
+	a, _, _ := strings.Cut(rest, "/")
+	return a
+}
+
+// hostname is an authority without its port and brackets.
+func hostname(a string) string {
+	if strings.HasPrefix(a, "[") {
+		h, _, _ := strings.Cut(a[1:], "]")
+		return h
+	}
+	h, _, _ := strings.Cut(a, ":")
+	return h
+}

@@ -1,59 +1,115 @@
 package partition
 
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
 // Point is a place on the sphere in degrees, WGS 84.
 type Point struct {
 	Lat float64 `json:"lat"`
 	Lon float64 `json:"lon"`
 }
 
+// Valid says whether p is on the sphere: latitude -90 to 90, longitude -180 to
+// 180, neither NaN.
+func (p Point) Valid() bool {
+	return p.Lat >= -90 && p.Lat <= 90 && p.Lon >= -180 && p.Lon <= 180
+}
+
+// The bounds of what a Member may claim; what is outside is clamped.
+const (
+	MaxCapacity = 16
+	MaxLoadStep = 16
+)
+
 // Member is a live peer as the others see it.
 type Member struct {
-	ID       string   `json:"id"`       // libp2p peer id, text
-	Addrs    []string `json:"addrs"`    // multiaddrs, without /p2p/ID
-	Location *Point   `json:"location,omitempty"`
-	Capacity int      `json:"capacity"` // 1 to 16; anything else is clamped
-	LoadStep int      `json:"loadstep"` // 0 to 16: weight is multiplied by 2^(-LoadStep/2)
-	Version  string   `json:"version"`  // of the program
+	ID       string   `json:"id"`                 // libp2p peer id, text
+	Addrs    []string `json:"addrs"`              // multiaddrs, without /p2p/ID
+	Location *Point   `json:"location,omitempty"` // an invalid Point counts as none
+	Capacity int      `json:"capacity"`           // 1 to 16; anything else is clamped
+	LoadStep int      `json:"loadstep"`           // 0 to 16: weight is multiplied by 2^(-LoadStep/2)
+	Version  string   `json:"version"`            // of the program
 }
 
 // View is this peer's own list of live members, sorted by ID, and its digest.
 // It is local, never a truth that two peers share. The zero View is empty. A
-// View is immutable.
+// View is immutable and safe for concurrent use.
 type View struct {
 	members []Member
 	digest  uint64
 }
 
 // NewView sorts and copies ms; a later duplicate of an ID wins.
-func NewView(ms []Member) View { return View{} }
+func NewView(ms []Member) View {
+	members := make([]Member, 0, len(ms))
+	last := make(map[string]int, len(ms))
+	for _, m := range ms {
+		m.Addrs = slices.Clone(m.Addrs)
+		if m.Location != nil {
+			p := *m.Location
+			m.Location = &p
+		}
+		if i, ok := last[m.ID]; ok {
+			members[i] = m
+			continue
+		}
+		last[m.ID] = len(members)
+		members = append(members, m)
+	}
+	if len(members) == 0 {
+		return View{}
+	}
+	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
+	return View{members: members, digest: digestMembers(members)}
+}
+
+// digestMembers hashes every field of every member, each text with its length.
+func digestMembers(members []Member) uint64 {
+	var b []byte
+	text := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	for _, m := range members {
+		text(m.ID)
+		b = binary.AppendUvarint(b, uint64(len(m.Addrs)))
+		for _, a := range m.Addrs {
+			text(a)
+		}
+		if m.Location == nil {
+			b = append(b, 0)
+		} else {
+			b = append(b, 1)
+			b = binary.BigEndian.AppendUint64(b, math.Float64bits(m.Location.Lat))
+			b = binary.BigEndian.AppendUint64(b, math.Float64bits(m.Location.Lon))
+		}
+		b = binary.AppendVarint(b, int64(m.Capacity))
+		b = binary.AppendVarint(b, int64(m.LoadStep))
+		text(m.Version)
+	}
+	return xxhash.Sum64(b)
+}
 
 // Members are the members in order of ID. Do not modify.
 func (v View) Members() []Member { return v.members }
 
+// Len is the number of members.
+func (v View) Len() int { return len(v.members) }
+
 // Find is the member with that id.
-func (v View) Find(id string) (Member, bool) { return Member{}, false }
+func (v View) Find(id string) (Member, bool) {
+	i, ok := slices.BinarySearchFunc(v.members, id, func(m Member, id string) int { return strings.Compare(m.ID, id) })
+	if !ok {
+		return Member{}, false
+	}
+	return v.members[i], true
+}
 
-// Digest is equal for equal views.
+// Digest is equal for equal views, and 0 for the empty one.
 func (v View) Digest() uint64 { return v.digest }
-
-// Table is the keepers of every slice under a View, by capacity-weighted
-// rendezvous hashing. Updates are incremental: a join compares one new score
-// per slice, a leave re-ranks only the slices the leaver kept. Not safe for
-// concurrent use.
-type Table struct{}
-
-// NewTable is a Table of c's slices with no members.
-func NewTable(c Charter) *Table { return &Table{} }
-
-// Update moves the Table to v and returns the slices whose keepers changed.
-func (t *Table) Update(v View) []Slice { return nil }
-
-// Keepers are the IDs of the members that keep s, ranked; the first is the
-// owner. Empty when the View is.
-func (t *Table) Keepers(s Slice) []string { return nil }
-
-// Owner is the first keeper of s, "" when there is none.
-func (t *Table) Owner(s Slice) string { return "" }
-
-// Owned lists the slices that the member id owns, in order.
-func (t *Table) Owned(id string) []Slice { return nil }

@@ -1,0 +1,244 @@
+package partition
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nlnwa/whatwg-url/url"
+)
+
+// The canonicalisation profile, version 1 (KeyProfile). It is frozen: a peer
+// that differed in one byte would file a Key in another slice. A change of any
+// rule is a new profile, and a new profile is a new swarm.
+//
+//	 1. The text must be valid UTF-8 of at most MaxInputBytes.
+//	 2. It is parsed by the WHATWG URL Standard (https://url.spec.whatwg.org)
+//	    with UTF-8 as the encoding: white space at the ends, tabs and newlines go,
+//	    \ is /, dot segments (also as %2e) are removed, the host goes through IDNA
+//	    (UTS 46, non-transitional), 0x7f.1 is 127.0.0.1.
+//	 3. The scheme is http or https. Anything else is refused.
+//	 4. User names and passwords are refused, not dropped: what lies behind them
+//	    is not public.
+//	 5. One dot at the end of the host goes. A host is then an IPv4 address, an
+//	    IPv6 address in brackets, or at most 253 bytes of labels of 1 to 63 of
+//	    [a-z0-9_-]. Anything else is refused.
+//	 6. The default port goes; port 0 is refused.
+//	 7. In path and query, an escape %XX of an unreserved byte (letters, digits,
+//	    - . _ ~) is decoded, every other escape gets upper case digits, a % that
+//	    begins no escape becomes %25, and a byte outside the set below becomes an
+//	    escape. The set is: unreserved bytes and ! $ & ( ) * + , ; = : @ / [ ] and,
+//	    in a path, ' and, in a query, ?. Rule 2 has seen to it that decoding makes
+//	    no dot segment; %25 sees to it that it makes no new escape.
+//	 8. An empty path is /. Empty segments stay: a//b is not a/b.
+//	 9. An empty query is dropped with its ?. The order of parameters, repeated
+//	    parameters and empty ones stay as they are.
+//	10. The fragment goes.
+//	11. The Key, with its prefix, is at most MaxKeyBytes long.
+//
+// So a Key is printable ASCII without spaces, and applying the profile to a
+// canonical text gives the same text.
+
+// MaxKeyBytes is the length of the longest Key, prefix included.
+const MaxKeyBytes = 2048
+
+// MaxInputBytes is the length of the longest text that a gate looks at; longer
+// is refused unread, so that a page cannot buy work with one huge attribute.
+const MaxInputBytes = 4 * MaxKeyBytes
+
+// Byte classes.
+const (
+	classPath       = 1 << iota // stands for itself in a path
+	classQuery                  // stands for itself in a query
+	classUnreserved             // RFC 3986 section 2.3
+	classHost                   // may be in a label, or is the dot
+)
+
+// classes is the class set of every byte; a function of constants, never changed.
+var classes = makeClasses()
+
+func makeClasses() (t [256]uint8) {
+	set := func(bytes string, class uint8) {
+		for i := range len(bytes) {
+			t[bytes[i]] |= class
+		}
+	}
+	const lower, digits = "abcdefghijklmnopqrstuvwxyz", "0123456789"
+	set(lower+digits+"ABCDEFGHIJKLMNOPQRSTUVWXYZ-._~", classPath|classQuery|classUnreserved)
+	set("!$&()*+,;=:@/[]", classPath|classQuery)
+	set("'", classPath)
+	set("?", classQuery)
+	set(lower+digits+"-_.", classHost)
+	return t
+}
+
+// whatwg is the parser of rule 2. It has no state of its own.
+var whatwg = url.NewParser()
+
+// canonicalURL applies the profile to text, resolved against base unless that
+// is nil. It is the slow path: the whole standard.
+func canonicalURL(text string, base *url.Url) (string, error) {
+	if i := strings.IndexByte(text, '#'); i >= 0 {
+		text = text[:i] // rule 10; nothing before a # can make it mean something else
+	}
+	if len(text) > MaxInputBytes {
+		return "", fmt.Errorf("%w: longer than %d bytes", ErrKey, MaxInputBytes)
+	}
+	if !utf8.ValidString(text) {
+		return "", fmt.Errorf("%w: not UTF-8", ErrKey)
+	}
+	out, err := applyProfile(text, base)
+	if err != nil {
+		return "", err
+	}
+	if fast, ok := fastAbsolute(out); ok && fast == out {
+		return out, nil
+	}
+	// The invariant of Key rests on this being a fixed point. Where the parser
+	// is not one (a host that IDNA maps twice), there is no Key.
+	again, err := applyProfile(out, nil)
+	if err != nil {
+		return "", err
+	}
+	if again != out {
+		return "", fmt.Errorf("%w: %s has no stable form", ErrKey, quote(text))
+	}
+	return out, nil
+}
+
+func applyProfile(text string, base *url.Url) (string, error) {
+	u, err := whatwg.BasicParser(text, base, nil, url.NoState)
+	if err != nil {
+		return "", fmt.Errorf("%w: %s: %v", ErrKey, quote(text), err)
+	}
+	if s := u.Scheme(); s != "http" && s != "https" {
+		return "", fmt.Errorf("%w: scheme %s is neither http nor https", ErrKey, quote(s))
+	}
+	if u.Username() != "" || u.Password() != "" {
+		return "", fmt.Errorf("%w: URL with credentials", ErrKey)
+	}
+	host, err := canonicalHost(u.Hostname())
+	if err != nil {
+		return "", err
+	}
+	port := u.Port()
+	if port == "0" {
+		return "", fmt.Errorf("%w: port 0", ErrKey)
+	}
+	path, query := u.Pathname(), u.Query()
+	out := make([]byte, 0, len(text)+len(host)+16)
+	out = append(out, u.Scheme()...)
+	out = append(out, "://"...)
+	out = append(out, host...)
+	if port != "" {
+		out = append(append(out, ':'), port...)
+	}
+	if path == "" {
+		path = "/"
+	}
+	out = appendEscaped(out, path, classPath)
+	if query != "" {
+		out = appendEscaped(append(out, '?'), query, classQuery)
+	}
+	if len(out)+len("web:") > MaxKeyBytes {
+		return "", fmt.Errorf("%w: longer than %d bytes", ErrKey, MaxKeyBytes)
+	}
+	return string(out), nil
+}
+
+// canonicalHost is rule 5, on a host that rule 2 has seen.
+func canonicalHost(host string) (string, error) {
+	if strings.HasPrefix(host, "[") {
+		if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil {
+			return "", fmt.Errorf("%w: host %s", ErrKey, quote(host))
+		}
+		return host, nil
+	}
+	host = strings.TrimSuffix(host, ".")
+	if !validHost(host) {
+		return "", fmt.Errorf("%w: host %s", ErrKey, quote(host))
+	}
+	return host, nil
+}
+
+// validHost says whether host is made of labels as rule 5 wants them. An IPv4
+// address is.
+func validHost(host string) bool {
+	if host == "" || len(host) > 253 {
+		return false
+	}
+	label := 0
+	for i := range len(host) {
+		switch c := host[i]; {
+		case c == '.':
+			if label == 0 {
+				return false
+			}
+			label = 0
+		case classes[c]&classHost == 0 || label == 63:
+			return false
+		default:
+			label++
+		}
+	}
+	return label > 0
+}
+
+// appendEscaped is rule 7.
+func appendEscaped(dst []byte, s string, class uint8) []byte {
+	const hex = "0123456789ABCDEF"
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '%':
+			v, ok := escape(s, i)
+			if !ok {
+				dst = append(dst, "%25"...)
+				continue
+			}
+			i += 2
+			if classes[v]&classUnreserved != 0 {
+				dst = append(dst, v)
+				continue
+			}
+			dst = append(dst, '%', hex[v>>4], hex[v&15])
+		case classes[c]&class == 0:
+			dst = append(dst, '%', hex[c>>4], hex[c&15])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// escape is the byte that the escape at s[i] stands for.
+func escape(s string, i int) (byte, bool) {
+	if i+2 >= len(s) {
+		return 0, false
+	}
+	hi, ok1 := unhex(s[i+1])
+	lo, ok2 := unhex(s[i+2])
+	return hi<<4 | lo, ok1 && ok2
+}
+
+func unhex(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10, true
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10, true
+	}
+	return 0, false
+}
+
+// quote shows at most the beginning of a text from outside, printably.
+func quote(s string) string {
+	const most = 80
+	if len(s) > most {
+		return fmt.Sprintf("%+q...", s[:most])
+	}
+	return fmt.Sprintf("%+q", s)
+}

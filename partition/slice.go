@@ -1,0 +1,176 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/net/publicsuffix"
+)
+
+// Slice is a prefix of the 64-bit space; see the package comment.
+type Slice uint64
+
+// ErrSlice is wrapped by every error of ParseSlice.
+var ErrSlice = errors.New("not a slice")
+
+// MaxSliceBits is the length of the longest hash prefix.
+const MaxSliceBits = 20
+
+// hashFaces are the two top bits of a hash slice: the faces 6 and 7, which S2
+// does not use.
+const hashFaces = 3 << 62
+
+// hashSlice is the slice of the bits top bits of h.
+func hashSlice(h uint64, n int) Slice {
+	return Slice(hashFaces | h>>(64-n)<<(62-n) | 1<<(61-n))
+}
+
+// IsHash says whether s is a hash slice, else it is a geo slice or invalid.
+func (s Slice) IsHash() bool { return s.Valid() && s>>62 == 3 }
+
+// Bits is the length of a hash slice's prefix, 0 for other slices.
+func (s Slice) Bits() int {
+	if s>>62 != 3 {
+		return 0
+	}
+	return 61 - bits.TrailingZeros64(uint64(s))
+}
+
+// Valid says whether s is a hash slice of 1 to MaxSliceBits bits or an S2 cell.
+func (s Slice) Valid() bool {
+	if s>>62 == 3 {
+		n := s.Bits()
+		return 1 <= n && n <= MaxSliceBits
+	}
+	// The marker of a cell stands at an even place: two bits for each level.
+	return s != 0 && bits.TrailingZeros64(uint64(s))%2 == 0 && bits.TrailingZeros64(uint64(s)) <= 60
+}
+
+// Prefix is the number that a hash slice's prefix spells, from 0 to 2^Bits - 1.
+func (s Slice) Prefix() uint64 {
+	n := s.Bits()
+	return uint64(s) &^ hashFaces >> (62 - n)
+}
+
+// String is "h/0a3" (a hash slice: the prefix as a number in hex; with the
+// number of bits when that is not a multiple of four, as "h/0a3:11") or
+// "g/TOKEN" (an S2 cell token). An invalid slice gives "x/" and 16 digits.
+func (s Slice) String() string {
+	switch {
+	case !s.Valid():
+		return fmt.Sprintf("x/%016x", uint64(s))
+	case s>>62 != 3:
+		return "g/" + strings.TrimRight(fmt.Sprintf("%016x", uint64(s)), "0")
+	case s.Bits()%4 == 0:
+		return fmt.Sprintf("h/%0*x", s.Bits()/4, s.Prefix())
+	}
+	return fmt.Sprintf("h/%0*x:%d", (s.Bits()+3)/4, s.Prefix(), s.Bits())
+}
+
+// ParseSlice reads what String writes, and nothing else.
+func ParseSlice(text string) (Slice, error) {
+	s, ok := parseSlice(text)
+	if !ok || s.String() != text {
+		return 0, fmt.Errorf("parse slice: %w: %s", ErrSlice, quote(text))
+	}
+	return s, nil
+}
+
+func parseSlice(text string) (Slice, bool) {
+	kind, rest, _ := strings.Cut(text, "/")
+	digits, length, has := strings.Cut(rest, ":")
+	if len(digits) == 0 || len(digits) > 16 {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(digits, 16, 64)
+	if err != nil {
+		return 0, false
+	}
+	switch kind {
+	case "g":
+		s := Slice(v << (64 - 4*len(digits)))
+		return s, s.Valid() && s>>62 != 3
+	case "h":
+		n := 4 * len(digits)
+		if has {
+			if n, err = strconv.Atoi(length); err != nil {
+				return 0, false
+			}
+		}
+		if n < 1 || n > MaxSliceBits || v>>n != 0 {
+			return 0, false
+		}
+		return hashSlice(v<<(64-n), n), true
+	}
+	return 0, false
+}
+
+// How a Key falls into a hash slice, part of profile 1. The unit of a Key is a
+// text; the slice is the prefix of xxhash64("echo-node slice 1\n" + unit).
+//
+//	web, feed, media   "web REGISTRABLE-DOMAIN" (public suffix list with its
+//	                   private section; a host that is itself a suffix, or of
+//	                   one label, stands for itself)
+//	of an IP host, ip  "ip ADDR" (an IPv4 address in IPv6 clothes is IPv4); no port
+//	account and lists  fan-out 0: "account KEY" of the account
+//	                   fan-out f: "site SITE N", N = xxhash64("echo-node account 1\n"
+//	                   + account Key) mod f
+//	tag, timeline,     fan-out 0: "key KEY"
+//	search             fan-out f: "site SITE 0"
+const (
+	sliceDomain   = "echo-node slice 1\n"
+	accountDomain = "echo-node account 1\n"
+)
+
+// Slice is the slice that k falls into by hash (k's registrar's slice).
+func (c Charter) Slice(k Key) Slice {
+	return hashSlice(hashText(sliceDomain, c.unit(k)), c.SliceBits)
+}
+
+func hashText(domain, text string) uint64 {
+	var d xxhash.Digest
+	d.Reset()
+	_, _ = d.WriteString(domain) // never fails
+	_, _ = d.WriteString(text)
+	return d.Sum64()
+}
+
+func (c Charter) unit(k Key) string {
+	switch kind := k.Kind(); kind {
+	case KindPage, KindFeed, KindMedia:
+		return hostUnit(k.Host())
+	case KindAddress:
+		return "ip " + k.Host()
+	case KindAccount, KindFollowers, KindFollowing:
+		account := k.Account()
+		f := c.Fanout[k.Service()]
+		if f <= 0 {
+			return "account " + string(account)
+		}
+		n := hashText(accountDomain, string(account)) % uint64(f)
+		return "site " + string(k.Site()) + " " + strconv.FormatUint(n, 10)
+	default:
+		if c.Fanout[k.Service()] <= 0 {
+			return "key " + string(k)
+		}
+		return "site " + string(k.Site()) + " 0"
+	}
+}
+
+func hostUnit(host string) string {
+	if last := host[len(host)-1]; last == ':' || ('0' <= last && last <= '9') || strings.Contains(host, ":") {
+		if a, err := netip.ParseAddr(host); err == nil {
+			return "ip " + a.Unmap().String()
+		}
+	}
+	// An error means that host is itself a suffix, or of one label.
+	if domain, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
+		return "web " + domain
+	}
+	return "web " + host
+}

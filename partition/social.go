@@ -1,0 +1,221 @@
+package partition
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// The profile of social Keys, version 1 like that of URLs in profile.go:
+//
+//   - An instance is host[:port] as in an https URL: rules 2, 5 and 6, port 443
+//     dropped. The host "search" without a port is no instance.
+//   - A Mastodon account is user@instance; one @ before the user is dropped; the
+//     user is 1 to 64 of [a-z0-9_.-] after lower-casing, since names differ by
+//     more than case on no server we know.
+//   - A tag is written without #: NFKC, lower case, letters, marks, numbers, _
+//     and · only.
+//   - A Bluesky account is a DID: did:plc: and 24 of [a-z2-7], or did:web: and a
+//     host with, if need be, %3A and a port. Handles change hands and are no Keys.
+//   - An X account is its number, 1 to 2^63-1, without leading zeros. Screen names
+//     change hands too.
+//   - A search is its query text: escapes decoded once, NFC, runs of white space
+//     as one space, none at the ends; case stays (OR is an operator).
+//   - Tags and queries are then escaped: every byte that is not unreserved is %XX.
+const (
+	searchWord   = "search"
+	maxUserBytes = 64
+)
+
+func canonicalMastodon(text string) (string, error) {
+	head, tail, slash := strings.Cut(text, "/")
+	if head == searchWord && slash {
+		return canonicalSearch(tail)
+	}
+	if user, host, ok := strings.Cut(strings.TrimPrefix(head, "@"), "@"); ok {
+		user = strings.ToLower(user)
+		if !validUser(user) {
+			return "", fmt.Errorf("%w: user name %s", ErrKey, quote(user))
+		}
+		host, err := canonicalInstance(host)
+		if err != nil {
+			return "", err
+		}
+		return withList(user+"@"+host, tail, slash)
+	}
+	host, err := canonicalInstance(head)
+	if err != nil {
+		return "", err
+	}
+	if tail == "public" {
+		return host + "/public", nil
+	}
+	if tag, ok := strings.CutPrefix(tail, "tag/"); ok {
+		tag, err := canonicalTag(tag)
+		return host + "/tag/" + tag, err
+	}
+	return "", fmt.Errorf("%w: mastodon:%s is no account (user@host), tag (host/tag/T) or timeline (host/public)", ErrKey, printable(text))
+}
+
+// withList adds the name of an edge list to an account, if there is one.
+func withList(account, tail string, slash bool) (string, error) {
+	switch {
+	case !slash:
+		return account, nil
+	case tail == "followers" || tail == "following":
+		return account + "/" + tail, nil
+	}
+	return "", fmt.Errorf("%w: an account has no %s", ErrKey, quote(tail))
+}
+
+func validUser(user string) bool {
+	if user == "" || len(user) > maxUserBytes {
+		return false
+	}
+	for i := range len(user) {
+		if classes[user[i]]&classHost == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func canonicalInstance(text string) (string, error) {
+	if strings.ContainsAny(text, "/?#@\\") {
+		return "", fmt.Errorf("%w: instance %s", ErrKey, quote(text))
+	}
+	href, err := canonicalAbsolute("https://" + text + "/")
+	if err != nil {
+		return "", err
+	}
+	host := authority(href)
+	if href != "https://"+host+"/" || host == searchWord {
+		return "", fmt.Errorf("%w: instance %s", ErrKey, quote(text))
+	}
+	return host, nil
+}
+
+// instance is the host[:port] of the canonical rest of a mastodon Key, "" for
+// a search.
+func instance(rest string) string {
+	head, _, _ := strings.Cut(rest, "/")
+	if _, host, ok := strings.Cut(head, "@"); ok {
+		return host
+	}
+	if head == searchWord {
+		return ""
+	}
+	return head
+}
+
+func canonicalBluesky(text string) (string, error) {
+	head, tail, slash := strings.Cut(text, "/")
+	if head == searchWord && slash {
+		return canonicalSearch(tail)
+	}
+	if id, ok := strings.CutPrefix(head, "did:plc:"); ok {
+		if !validPLC(id) {
+			return "", fmt.Errorf("%w: did:plc: takes 24 of [a-z2-7], not %s", ErrKey, quote(id))
+		}
+		return withList(head, tail, slash)
+	}
+	if id, ok := strings.CutPrefix(head, "did:web:"); ok {
+		if strings.Contains(id, ":") {
+			return "", fmt.Errorf("%w: did:web: takes a host, not %s", ErrKey, quote(id))
+		}
+		host, err := canonicalInstance(strings.NewReplacer("%3A", ":", "%3a", ":").Replace(id))
+		if err != nil {
+			return "", err
+		}
+		if strings.HasPrefix(host, "[") {
+			return "", fmt.Errorf("%w: did:web: takes no IPv6 address", ErrKey)
+		}
+		return withList("did:web:"+strings.Replace(host, ":", "%3A", 1), tail, slash)
+	}
+	return "", fmt.Errorf("%w: bluesky:%s is no DID (did:plc:…, did:web:host) and no search", ErrKey, printable(text))
+}
+
+func validPLC(id string) bool {
+	for i := range len(id) {
+		if c := id[i]; (c < 'a' || c > 'z') && (c < '2' || c > '7') {
+			return false
+		}
+	}
+	return len(id) == 24
+}
+
+func canonicalTwitter(text string) (string, error) {
+	head, tail, slash := strings.Cut(text, "/")
+	if head == searchWord && slash {
+		return canonicalSearch(tail)
+	}
+	n, err := strconv.ParseInt(head, 10, 64)
+	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != head {
+		return "", fmt.Errorf("%w: twitter:%s is no account number and no search", ErrKey, printable(text))
+	}
+	return withList(head, tail, slash)
+}
+
+func canonicalSearch(text string) (string, error) {
+	text = norm.NFC.String(decode(text))
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return "", fmt.Errorf("%w: empty search", ErrKey)
+	}
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		return "", fmt.Errorf("%w: search for %s", ErrKey, quote(text))
+	}
+	return searchWord + "/" + string(encode(text)), nil
+}
+
+func canonicalTag(text string) (string, error) {
+	fold := func(s string) string { return norm.NFKC.String(strings.ToLower(norm.NFKC.String(s))) }
+	tag := fold(strings.TrimPrefix(decode(text), "#"))
+	odd := func(r rune) bool {
+		return !unicode.In(r, unicode.L, unicode.M, unicode.N) && r != '_' && r != '·'
+	}
+	if tag == "" || !utf8.ValidString(tag) || strings.ContainsFunc(tag, odd) || fold(tag) != tag {
+		return "", fmt.Errorf("%w: tag %s", ErrKey, quote(text))
+	}
+	return string(encode(tag)), nil
+}
+
+// decode replaces the escapes in s, once.
+func decode(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' {
+			if v, ok := escape(s, i); ok {
+				out = append(out, v)
+				i += 2
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+// encode escapes every byte of s that is not unreserved, so that decode gives s.
+func encode(s string) []byte {
+	const hex = "0123456789ABCDEF"
+	out := make([]byte, 0, len(s)+16)
+	for i := range len(s) {
+		if c := s[i]; classes[c]&classUnreserved != 0 {
+			out = append(out, c)
+		} else {
+			out = append(out, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return out
+}
+
+// printable is quote without the quotes.
+func printable(s string) string { return strings.Trim(quote(s), `"`) }

@@ -1,0 +1,278 @@
+package partition
+
+import (
+	"slices"
+	"strings"
+)
+
+// Table is the keepers of every slice under a View, by capacity-weighted
+// rendezvous hashing. Updates are incremental: a join compares one new score
+// per slice, a leave re-ranks only the slices the leaver kept. The result
+// depends on the last View only, not on the path to it. Not safe for concurrent
+// use.
+type Table struct {
+	slices   []Slice  // ascending
+	mixed    []uint64 // mix(slice), see draw
+	centres  []vector // of geo slices; nil when there are none
+	hash     int      // slices of the hash kind when they are complete, see index
+	replicas int
+
+	rivals  []rival          // by slot; a free slot has no weight
+	slots   map[string]int32 // member id -> slot
+	free    []int32
+	keepers []keeper // replicas for each slice, ranked
+	kept    []uint8  // how many of them there are
+	view    View
+}
+
+// rival is a Member as the scores see it.
+type rival struct {
+	id     string
+	seed   uint64
+	weight uint64 // 0: free slot
+	place  vector // zero when unknown
+}
+
+// keeper is one place in the ranking of one slice.
+type keeper struct {
+	log  uint64 // negLog2 of the draw
+	slot int32
+}
+
+// NewTable is a Table of c's hash slices with no members.
+func NewTable(c Charter) *Table { return NewTableOf(c.Slices(), c.Replicas) }
+
+// NewTableOf is a Table of any valid slices, each with up to replicas keepers,
+// with no members. In geo slices a member's weight is divided by
+// (1 + (d / 500 km)²)², d being the distance through the earth from its
+// location to the centre of the cell; a member without a location counts as a
+// quarter of the way round the earth, wherever the cell is.
+func NewTableOf(all []Slice, replicas int) *Table {
+	t := &Table{slices: slices.Clone(all), replicas: replicas, slots: map[string]int32{}}
+	slices.Sort(t.slices)
+	t.slices = slices.Compact(t.slices)
+	t.mixed = make([]uint64, len(t.slices))
+	for i, s := range t.slices {
+		t.mixed[i] = mix(uint64(s))
+		if !s.IsHash() {
+			if t.centres == nil {
+				t.centres = make([]vector, len(t.slices))
+			}
+			t.centres[i] = cellCentre(s)
+		}
+	}
+	t.keepers = make([]keeper, len(t.slices)*replicas)
+	t.kept = make([]uint8, len(t.slices))
+	return t
+}
+
+// View is the View of the last Update.
+func (t *Table) View() View { return t.view }
+
+// Slices are the slices of the Table, in order. Do not modify.
+func (t *Table) Slices() []Slice { return t.slices }
+
+// Update moves the Table to v and returns the slices whose keepers changed, in
+// order. A member whose weight changed counts as one that left and one that
+// joined; other fields of a Member change nothing.
+func (t *Table) Update(v View) []Slice {
+	gone, came := t.replace(v)
+	if len(gone)+len(came) == 0 {
+		return nil
+	}
+	var changed []Slice
+	before := make([]keeper, t.replicas)
+	for i, s := range t.slices {
+		n := copy(before, t.ranking(i))
+		if slices.ContainsFunc(before[:n], func(k keeper) bool { return gone[k.slot] }) {
+			t.rerank(i)
+		} else {
+			for _, slot := range came {
+				t.compete(i, slot)
+			}
+		}
+		if !t.sameKeepers(i, before[:n], gone) {
+			changed = append(changed, s)
+		}
+	}
+	for slot := range gone {
+		if t.rivals[slot].weight == 0 {
+			t.rivals[slot] = rival{}
+			t.free = append(t.free, slot)
+		}
+	}
+	slices.Sort(t.free) // map order must not show, even where it would not matter
+	return changed
+}
+
+// replace makes the rivals those of v. It returns the slots whose scores are
+// void and those that have new ones; a changed member is in both.
+func (t *Table) replace(v View) (gone map[int32]bool, came []int32) {
+	gone = map[int32]bool{}
+	for _, old := range t.view.members {
+		if _, ok := v.Find(old.ID); !ok {
+			slot := t.slots[old.ID]
+			gone[slot] = true
+			t.rivals[slot].weight = 0
+			delete(t.slots, old.ID)
+		}
+	}
+	for _, m := range v.members {
+		r := rival{id: m.ID, seed: memberSeed(m.ID), weight: baseWeight(m)}
+		if t.centres != nil && m.Location != nil {
+			r.place = pointVector(*m.Location)
+		}
+		slot, ok := t.slots[m.ID]
+		switch {
+		case ok && t.rivals[slot] == r:
+			continue
+		case ok:
+			gone[slot] = true
+		case len(t.free) > 0:
+			slot = t.free[len(t.free)-1]
+			t.free = t.free[:len(t.free)-1]
+		default:
+			slot = int32(len(t.rivals))
+			t.rivals = append(t.rivals, rival{})
+		}
+		t.rivals[slot] = r
+		t.slots[m.ID] = slot
+		came = append(came, slot)
+	}
+	t.view = v
+	return gone, came
+}
+
+// ranking is the keepers of slice i as they stand.
+func (t *Table) ranking(i int) []keeper {
+	return t.keepers[i*t.replicas:][:t.kept[i]]
+}
+
+// sameKeepers says whether slice i still has the keepers it had before. Slots
+// are not given away within an update, so equal slots are equal members.
+func (t *Table) sameKeepers(i int, before []keeper, gone map[int32]bool) bool {
+	now := t.ranking(i)
+	if len(now) != len(before) {
+		return false
+	}
+	for j := range now {
+		if now[j].slot != before[j].slot {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *Table) rerank(i int) {
+	t.kept[i] = 0
+	for slot := range t.rivals {
+		if t.rivals[slot].weight > 0 {
+			t.compete(i, int32(slot))
+		}
+	}
+}
+
+// compete puts the member of slot into the ranking of slice i if it belongs there.
+func (t *Table) compete(i int, slot int32) {
+	r := &t.rivals[slot]
+	h := mix(r.seed ^ t.mixed[i])
+	ranking := t.keepers[i*t.replicas:][:t.replicas]
+	n := int(t.kept[i])
+	w := t.weight(r, i)
+	if n == t.replicas {
+		worst := ranking[n-1]
+		if !lessScore(floorLog(h), w, worst.log, t.weight(&t.rivals[worst.slot], i)) {
+			return
+		}
+	}
+	k := keeper{log: negLog2(h), slot: slot}
+	at := n
+	for at > 0 && t.before(i, k, w, ranking[at-1]) {
+		at--
+	}
+	if at == t.replicas {
+		return
+	}
+	if n < t.replicas {
+		n++
+		t.kept[i]++
+	}
+	copy(ranking[at+1:n], ranking[at:n-1])
+	ranking[at] = k
+}
+
+// before says whether k, of weight w, ranks before other in slice i: by score,
+// then by ID.
+func (t *Table) before(i int, k keeper, w uint64, other keeper) bool {
+	rival := &t.rivals[other.slot]
+	v := t.weight(rival, i)
+	if lessScore(k.log, w, other.log, v) {
+		return true
+	}
+	return !lessScore(other.log, v, k.log, w) && strings.Compare(t.rivals[k.slot].id, rival.id) < 0
+}
+
+// weight is w of r in slice i. Only weights of one slice are compared.
+func (t *Table) weight(r *rival, i int) uint64 {
+	if t.centres == nil || t.slices[i].IsHash() {
+		return r.weight
+	}
+	return geoWeight(r.weight, r.place, t.centres[i])
+}
+
+// index is the place of s in t.slices.
+func (t *Table) index(s Slice) (int, bool) { return slices.BinarySearch(t.slices, s) }
+
+// Keepers are the IDs of the members that keep s, ranked; the first is the
+// owner. Empty when the View is, or when s is no slice of the Table.
+func (t *Table) Keepers(s Slice) []string {
+	i, ok := t.index(s)
+	if !ok {
+		return nil
+	}
+	ranking := t.ranking(i)
+	if len(ranking) == 0 {
+		return nil
+	}
+	ids := make([]string, len(ranking))
+	for j, k := range ranking {
+		ids[j] = t.rivals[k.slot].id
+	}
+	return ids
+}
+
+// Owner is the first keeper of s, "" when there is none.
+func (t *Table) Owner(s Slice) string {
+	i, ok := t.index(s)
+	if !ok || t.kept[i] == 0 {
+		return ""
+	}
+	return t.rivals[t.keepers[i*t.replicas].slot].id
+}
+
+// Owned lists the slices that the member id owns, in order.
+func (t *Table) Owned(id string) []Slice {
+	return t.ranked(id, 1)
+}
+
+// Kept lists the slices that the member id keeps, as owner or not, in order.
+func (t *Table) Kept(id string) []Slice {
+	return t.ranked(id, t.replicas)
+}
+
+func (t *Table) ranked(id string, most int) []Slice {
+	slot, ok := t.slots[id]
+	if !ok {
+		return nil
+	}
+	var out []Slice
+	for i, s := range t.slices {
+		ranking := t.ranking(i)
+		for _, k := range ranking[:min(most, len(ranking))] {
+			if k.slot == slot {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,310 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// filterParams are the parameters that query and export share. They are text
+// here and checked by our own code, which the dashboard's form uses too.
+type filterParams struct {
+	Kind  string `query:"kind" doc:"page, profile, post or edges"`
+	Lang  string `query:"lang" doc:"language of the record, BCP 47"`
+	Site  string `query:"site" doc:"a site, as web:HOST or mastodon:HOST, or a plain host name"`
+	Since string `query:"since" doc:"fetched at or after: RFC 3339 time, or a date (UTC)"`
+	Until string `query:"until" doc:"fetched before: RFC 3339 time, or a date (UTC)"`
+}
+
+type queryParams struct {
+	Q string `query:"q" doc:"words to look for"`
+	filterParams
+	Near   string `query:"near" doc:"a place; answers 501 until places are built"`
+	Radius string `query:"radius" doc:"kilometres around near; answers 501 until places are built"`
+	Limit  string `query:"limit" doc:"hits to return, 1 to 1000, 10 when absent"`
+	Cursor string `query:"cursor" doc:"cursor of the last answer: go on after it"`
+}
+
+type exportParams struct {
+	filterParams
+	Format string `query:"format" doc:"jsonl, the default"`
+	Cursor string `query:"cursor" doc:"cursor of the last complete line: go on after it"`
+	Local  string `query:"local" doc:"true: records of this peer only"`
+}
+
+// faults collects what is wrong with one request's parameters.
+type faults []error
+
+func (f *faults) add(location, value, format string, args ...any) {
+	if len(value) > 80 {
+		value = strings.ToValidUTF8(value[:80], "") + "…"
+	}
+	*f = append(*f, &huma.ErrorDetail{Location: location, Value: value, Message: fmt.Sprintf(format, args...)})
+}
+
+// err is nil, or a problem of all faults.
+func (f faults) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return huma.Error422UnprocessableEntity("validation failed", f...)
+}
+
+func (f *faults) text(name, value string, most int) string {
+	switch {
+	case len(value) > most:
+		f.add("query."+name, value, "at most %d bytes", most)
+	case strings.ContainsFunc(value, func(r rune) bool { return r == 0 || r == '\uFFFD' }):
+		f.add("query."+name, value, "must be UTF-8 text")
+	}
+	return strings.TrimSpace(value)
+}
+
+func (f *faults) instant(name, value string) time.Time {
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, value); err == nil {
+			return t.UTC()
+		}
+	}
+	f.add("query."+name, value, "must be a time as 2026-01-31T12:00:00Z or a date as 2026-01-31")
+	return time.Time{}
+}
+
+func (p filterParams) check(f *faults) Export {
+	e := Export{
+		Kind: f.text("kind", p.Kind, maxFilterText), Lang: f.text("lang", p.Lang, maxFilterText),
+		Site:  f.text("site", p.Site, maxFilterText),
+		Since: f.instant("since", p.Since), Until: f.instant("until", p.Until),
+	}
+	if kinds := []string{"", "page", "profile", "post", "edges"}; !slices.Contains(kinds, e.Kind) {
+		f.add("query.kind", e.Kind, "must be page, profile, post or edges")
+	}
+	if !isLang(e.Lang) {
+		f.add("query.lang", e.Lang, "must be a language tag as pt or pt-BR")
+	}
+	if !e.Since.IsZero() && !e.Until.IsZero() && !e.Since.Before(e.Until) {
+		f.add("query.until", p.Until, "must be after since")
+	}
+	return e
+}
+
+// isLang tells whether s has the shape of a BCP 47 tag, or is empty.
+func isLang(s string) bool {
+	if s == "" {
+		return true
+	}
+	for i, part := range strings.Split(s, "-") {
+		if len(part) < 1 || len(part) > 8 || i == 0 && (len(part) < 2 || len(part) > 3) {
+			return false
+		}
+		for _, c := range []byte(part) {
+			letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+			if !letter && (i == 0 || c < '0' || c > '9') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (p queryParams) query() (Query, error) {
+	if strings.TrimSpace(p.Near) != "" || strings.TrimSpace(p.Radius) != "" {
+		return Query{}, notBuilt("near and radius")
+	}
+	var f faults
+	e := p.check(&f)
+	q := Query{
+		Q: f.text("q", p.Q, maxQueryText), Kind: e.Kind, Lang: e.Lang, Site: e.Site, Since: e.Since, Until: e.Until,
+		Limit: defaultLimit, Cursor: f.text("cursor", p.Cursor, maxCursor),
+	}
+	if text := strings.TrimSpace(p.Limit); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxLimit {
+			f.add("query.limit", text, "must be a whole number from 1 to %d", maxLimit)
+		}
+		q.Limit = n
+	}
+	return q, f.err()
+}
+
+func (p exportParams) export() (Export, error) {
+	var f faults
+	e := p.check(&f)
+	e.Cursor = f.text("cursor", p.Cursor, maxCursor)
+	if p.Local != "" {
+		local, err := strconv.ParseBool(p.Local)
+		if err != nil {
+			f.add("query.local", p.Local, "must be true or false")
+		}
+		e.Local = local
+	}
+	if err := f.err(); err != nil {
+		return Export{}, err
+	}
+	switch p.Format {
+	case "", "jsonl":
+		return e, nil
+	case "warc", "csv":
+		return Export{}, huma.Error400BadRequest("format " + p.Format + " is not built into this peer yet; it exports jsonl")
+	}
+	return Export{}, huma.Error400BadRequest("format must be jsonl")
+}
+
+// ParseQuery reads the parameters of GET /api/v1/query from v. Unknown
+// parameters are left to the caller. Limit is 10 when absent.
+func ParseQuery(v url.Values) (Query, error) {
+	return queryParams{
+		Q: v.Get("q"), Near: v.Get("near"), Radius: v.Get("radius"), Limit: v.Get("limit"), Cursor: v.Get("cursor"),
+		filterParams: filterParams{
+			Kind: v.Get("kind"), Lang: v.Get("lang"), Site: v.Get("site"), Since: v.Get("since"), Until: v.Get("until"),
+		},
+	}.query()
+}
+
+// Values is q as the parameters of GET /api/v1/query; ParseQuery reads them back.
+func (q Query) Values() url.Values {
+	v := filterValues(Export{Kind: q.Kind, Lang: q.Lang, Site: q.Site, Since: q.Since, Until: q.Until, Cursor: q.Cursor})
+	put(v, "q", q.Q)
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
+}
+
+// Values is e as the parameters of GET /api/v1/export.
+func (e Export) Values() url.Values {
+	v := filterValues(e)
+	if e.Local {
+		v.Set("local", "true")
+	}
+	return v
+}
+
+func filterValues(e Export) url.Values {
+	v := url.Values{}
+	put(v, "kind", e.Kind)
+	put(v, "lang", e.Lang)
+	put(v, "site", e.Site)
+	put(v, "cursor", e.Cursor)
+	if !e.Since.IsZero() {
+		v.Set("since", e.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if !e.Until.IsZero() {
+		v.Set("until", e.Until.UTC().Format(time.RFC3339Nano))
+	}
+	return v
+}
+
+func put(v url.Values, name, value string) {
+	if value != "" {
+		v.Set(name, value)
+	}
+}
+
+// keyParam is the one parameter of owner and records.
+type keyParam struct {
+	Key string `query:"key" required:"true" doc:"a Key, or a plain http or https URL"`
+}
+
+func (p keyParam) parse() (partition.Key, error) {
+	var f faults
+	k, err := parseKey(p.Key)
+	if err != nil {
+		f.add("query.key", p.Key, "%v", err)
+	}
+	return k, f.err()
+}
+
+func parseKey(text string) (partition.Key, error) {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "":
+		return "", fmt.Errorf("%w: it is empty", partition.ErrKey)
+	case len(text) > maxKeyText:
+		return "", fmt.Errorf("%w: longer than %d bytes", partition.ErrKey, maxKeyText)
+	}
+	return partition.ParseKey(text)
+}
+
+var errSeedCount = fmt.Errorf("more than %d seeds in one request: send them in parts", maxSeedKeys)
+
+// ReadSeeds reads seeds as typed: one Key or URL a line; empty lines and lines
+// that begin with # are skipped. At most 10,000.
+func ReadSeeds(r io.Reader) ([]string, error) {
+	var seeds []string
+	sc := bufio.NewScanner(r)
+	sc.Buffer(make([]byte, 0, 4096), maxSeedBytes)
+	for sc.Scan() {
+		line := strings.TrimSpace(sc.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if len(seeds) == maxSeedKeys {
+			return nil, errSeedCount
+		}
+		seeds = append(seeds, line)
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("read seeds: %w", err)
+	}
+	return seeds, nil
+}
+
+// seedBody is the JSON form of POST /api/v1/seeds.
+type seedBody struct {
+	Keys []string `json:"keys" doc:"Keys, or plain http or https URLs"`
+}
+
+func parseSeeds(contentType string, body []byte) ([]string, error) {
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil && contentType != "" {
+		return nil, huma.Error415UnsupportedMediaType("Content-Type cannot be read")
+	}
+	var seeds []string
+	switch media {
+	case "", "application/json":
+		seeds, err = decodeSeeds(body)
+	case "text/plain":
+		seeds, err = ReadSeeds(bytes.NewReader(body))
+	default:
+		return nil, huma.Error415UnsupportedMediaType("send application/json or text/plain")
+	}
+	switch {
+	case errors.Is(err, errSeedCount) || len(seeds) > maxSeedKeys:
+		return nil, huma.Error413RequestEntityTooLarge(errSeedCount.Error())
+	case err != nil:
+		return nil, huma.Error400BadRequest(err.Error())
+	case len(seeds) == 0:
+		return nil, huma.Error422UnprocessableEntity(`no seeds: send {"keys":["https://…"]}, or text with one a line`)
+	}
+	return seeds, nil
+}
+
+func decodeSeeds(body []byte) ([]string, error) {
+	var in seedBody
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		return nil, fmt.Errorf(`seeds must be {"keys":[…]}: %w`, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("seeds: something follows the JSON object")
+	}
+	return in.Keys, nil
+}

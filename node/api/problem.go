@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// problemOf makes the problem that err becomes; a problem stays what it is.
+func problemOf(err error) huma.StatusError {
+	var known huma.StatusError
+	if errors.As(err, &known) {
+		return known
+	}
+	status := http.StatusInternalServerError
+	switch {
+	case errors.Is(err, ErrInvalid):
+		status = http.StatusUnprocessableEntity
+	case errors.Is(err, ErrNotFound):
+		status = http.StatusNotFound
+	case errors.Is(err, ErrUnavailable):
+		status = http.StatusServiceUnavailable
+	case errors.Is(err, ErrNotBuilt):
+		status = http.StatusNotImplemented
+	case errors.Is(err, context.DeadlineExceeded):
+		status = http.StatusGatewayTimeout
+	case errors.Is(err, context.Canceled): // the asker left, or the peer is closing
+		status = http.StatusServiceUnavailable
+	}
+	return huma.NewError(status, err.Error())
+}
+
+// Explain is the status and the text that err becomes for a person; "" and 200
+// for nil.
+func Explain(err error) (int, string) {
+	if err == nil {
+		return http.StatusOK, ""
+	}
+	p := problemOf(err)
+	m := &Problem{Status: p.GetStatus(), Detail: p.Error()}
+	var known *huma.ErrorModel
+	if errors.As(p, &known) {
+		for _, d := range known.Errors {
+			m.Faults = append(m.Faults, Fault{Message: d.Message, Location: d.Location, Value: d.Value})
+		}
+	}
+	return m.Status, m.Error()
+}
+
+// writeProblem answers r outside huma's handlers in the same form as inside.
+func writeProblem(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Del("Content-Length")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	m := &huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail}
+	complete(m, r.URL.Path, requestID(r.Context()))
+	// The status is sent: a reader that is gone is all that can fail here.
+	_ = json.NewEncoder(w).Encode(m)
+}
+
+// complete fills the members of RFC 9457 that huma leaves open.
+func complete(m *huma.ErrorModel, path, id string) {
+	if m.Type == "" {
+		m.Type = "about:blank" // section 4.2.1: the title is that of the status
+	}
+	if m.Instance == "" {
+		m.Instance = path + "#" + id
+	}
+}
+
+// problemTransformer is complete as huma's hook.
+func problemTransformer(ctx huma.Context, _ string, v any) (any, error) {
+	if m, ok := v.(*huma.ErrorModel); ok {
+		u := ctx.URL()
+		complete(m, u.Path, requestID(ctx.Context()))
+	}
+	return v, nil
+}

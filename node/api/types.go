@@ -1,0 +1,185 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Errors that a Peer's functions wrap to choose the answer's status. Any other
+// error is a 500, a deadline that passed is a 504.
+var (
+	ErrInvalid     = errors.New("not valid")           // 422: what was asked makes no sense
+	ErrNotFound    = errors.New("not found")           // 404
+	ErrUnavailable = errors.New("not available now")   // 503: try again later
+	ErrNotBuilt    = errors.New("not built into this") // 501: this version of the program cannot do it
+)
+
+// Peer is what the API serves. Every function may be called concurrently and
+// respects its context. A nil function answers 501.
+type Peer struct {
+	Status func(ctx context.Context) (Status, error)
+	Peers  func(ctx context.Context) ([]PeerInfo, error)
+	Owner  func(ctx context.Context, k partition.Key) (Owner, error)
+	Show   func(ctx context.Context, k partition.Key) (Shown, error) // asks the owner
+	// Seed answers each key, in the order given; a failure of one is an answer,
+	// not an error.
+	Seed  func(ctx context.Context, keys []partition.Key) ([]SeedAnswer, error)
+	Query func(ctx context.Context, q Query) (Answer, error)
+	// Recent is at most n records this peer fetched last, newest first (Score 0).
+	Recent func(ctx context.Context, n int) ([]Hit, error)
+	// Export calls fn for each record of the whole swarm (or of this peer alone)
+	// after the cursor, in store order of each peer; it returns what is missing.
+	// rec may be reused after fn returns. An error of fn ends it and is returned.
+	Export  func(ctx context.Context, e Export, fn func(rec store.Record, cursor string) error) ([]Missing, error)
+	Errors  func(ctx context.Context) ([]Failure, error)
+	Map     func(ctx context.Context) (json.RawMessage, error) // GeoJSON of members and what they own
+	Metrics func() []Metric                                    // read by GET /metrics
+	Ready   func() error                                       // nil when the peer can serve
+}
+
+// Status is one peer's state: GET /api/v1/status.
+type Status struct {
+	ID            string           `json:"id"`
+	Swarm         string           `json:"swarm"`
+	Charter       string           `json:"charter"` // digest
+	Version       string           `json:"version"`
+	Uptime        float64          `json:"uptime_s"`
+	Fetched       int64            `json:"fetched"` // fetches that ended in a record, ever
+	Requests      int64            `json:"requests"`
+	Failed        int64            `json:"failed"`
+	Records       int64            `json:"records"` // held now
+	Keys          int64            `json:"keys"`
+	Due           int64            `json:"due"`     // pending and due now
+	Pending       int64            `json:"pending"` // admitted, never fetched
+	Fetching      int              `json:"fetching"`
+	Outbox        int64            `json:"outbox"`
+	Slices        int              `json:"slices"`         // owned now
+	SlicesAwaited int              `json:"slices_awaited"` // owned, rows still on their way from the former owner
+	Peers         int              `json:"peers"`          // live members, this one included
+	LinksOut      int64            `json:"links_out"`
+	LinksIn       int64            `json:"links_in"`
+	IndexLag      int64            `json:"index_lag"` // changes not yet searchable
+	Limits        []string         `json:"limits"`    // which volunteer limit holds right now, in words
+	Stops         map[string]int64 `json:"stops"`     // Keys that ended without a record, by reason
+	DiskBytes     int64            `json:"disk_bytes"`
+	Idle          bool             `json:"idle"`
+}
+
+// PeerInfo is one member: GET /api/v1/peers.
+type PeerInfo struct {
+	partition.Member
+	State  string  `json:"state"` // alive, gone (kept for orphan-after)
+	Slices int     `json:"slices"`
+	Self   bool    `json:"self,omitempty"`
+	Status *Status `json:"status,omitempty"` // nil when it did not answer
+}
+
+// Owner says who crawls a Key.
+type Owner struct {
+	Key     partition.Key  `json:"key"`
+	Site    partition.Site `json:"site"`
+	Slice   string         `json:"slice"`
+	Keepers []string       `json:"keepers"` // the owner first
+	Addrs   []string       `json:"addrs"`
+	Self    bool           `json:"self"`
+}
+
+// Shown is what the swarm knows of a Key.
+type Shown struct {
+	Key      partition.Key `json:"key"`
+	Owner    string        `json:"owner"`
+	Known    bool          `json:"known"`
+	State    string        `json:"state,omitempty"` // pending, done, gone, refused
+	DueAt    *time.Time    `json:"due_at,omitempty"`
+	Why      string        `json:"why,omitempty"`
+	Depth    int           `json:"depth"`
+	Attempts int           `json:"attempts"`
+	Record   *store.Record `json:"record,omitempty"`
+}
+
+// SeedAnswer is the fate of one seed.
+type SeedAnswer struct {
+	Key    string `json:"key"`
+	Answer string `json:"answer"` // admitted, known, refused, queued
+	Reason string `json:"reason,omitempty"`
+	Owner  string `json:"owner,omitempty"`
+}
+
+// Query is GET /api/v1/query.
+type Query struct {
+	Q      string
+	Kind   string
+	Lang   string
+	Site   string
+	Since  time.Time
+	Until  time.Time
+	Limit  int    // default 10, at most 1000
+	Cursor string // of the last answer
+}
+
+// Hit is one result.
+type Hit struct {
+	Key       partition.Key `json:"key"`
+	Kind      string        `json:"kind"`
+	Title     string        `json:"title"`
+	Snippet   string        `json:"snippet"`
+	Score     float64       `json:"score"`
+	Place     string        `json:"place,omitempty"`
+	Lang      string        `json:"lang,omitempty"`
+	Time      *time.Time    `json:"time,omitempty"`
+	Peer      string        `json:"peer"`
+	FetchedAt time.Time     `json:"fetched_at"`
+}
+
+// Missing is a part of the swarm that did not answer (I8).
+type Missing struct {
+	Peer   string `json:"peer"`
+	Reason string `json:"reason"`
+	Slices int    `json:"slices"`
+}
+
+// Coverage says how much of the swarm an answer speaks for.
+type Coverage struct {
+	SlicesAnswered int       `json:"slices_answered"`
+	SlicesTotal    int       `json:"slices_total"`
+	Missing        []Missing `json:"missing"`
+}
+
+// Answer is a query's answer.
+type Answer struct {
+	Hits     []Hit    `json:"hits"`
+	Total    uint64   `json:"total_estimate"`
+	Coverage Coverage `json:"coverage"`
+	TookMS   float64  `json:"took_ms"`
+	Cursor   string   `json:"cursor,omitempty"`
+}
+
+// Export is GET /api/v1/export.
+type Export struct {
+	Kind, Lang, Site string
+	Since, Until     time.Time
+	Cursor           string // of the last record received: resume after it
+	Local            bool   // this peer's records only
+}
+
+// Failure is one Key that ended without a record, or is being retried.
+type Failure struct {
+	Key    partition.Key `json:"key"`
+	State  string        `json:"state"`
+	Reason string        `json:"reason"`
+	At     time.Time     `json:"at"`
+}
+
+// Metric is one sample for Prometheus.
+type Metric struct {
+	Name   string // echo_..., counters end in _total
+	Help   string
+	Kind   string // counter or gauge
+	Value  float64
+	Labels map[string]string
+}

@@ -24,7 +24,7 @@ type Record struct {
 	Digest      string          `json:"digest"` // "sha256:hex" of the decoded body
 	Title       string          `json:"title"`
 	Text        string          `json:"text"`
-	Lang        string          `json:"lang,omitempty"`  // BCP 47, "" unknown
+	Lang        string          `json:"lang,omitempty"` // BCP 47, "" unknown
 	Place       *Place          `json:"place,omitempty"`
 	PublishedAt *time.Time      `json:"published_at,omitempty"`
 	Links       []Link          `json:"links,omitempty"`

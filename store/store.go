@@ -97,13 +97,13 @@ type Commit struct {
 type Site struct {
 	Site        partition.Site
 	Slice       partition.Slice
-	NextAllowed time.Time     // no request before
-	Delay       time.Duration // least gap asked by the site (crawl-delay), 0 = ours
-	BackOff     time.Duration // current back-off after 429/503, 0 = none
+	NextAllowed time.Time         // no request before
+	Delay       time.Duration     // least gap asked by the site (crawl-delay), 0 = ours
+	BackOff     time.Duration     // current back-off after 429/503, 0 = none
 	Robots      map[string]Robots // by origin "https://host:port"
-	Fetched     int64         // pages fetched ever
-	Failures    int           // in a row
-	Stopped     string        // why nothing of the site is fetched, "" = it is
+	Fetched     int64             // pages fetched ever
+	Failures    int               // in a row
+	Stopped     string            // why nothing of the site is fetched, "" = it is
 }
 
 // Robots is a stored robots.txt.

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// failure is why the store no longer writes.
+type failure struct{ err error }
+
+// fatal is what Pebble's Fatalf panics with in a goroutine of a caller of ours,
+// where write turns it into an error.
+type fatal struct{ err error }
+
+// commitFatal is how Pebble begins the one fatal message that it gives in the
+// goroutine that called Apply. All others come from its own.
+const commitFatal = "pebble: fatal commit error"
+
+// Fatalf must not return: Pebble's state is then undefined. What was
+// acknowledged is in the write-ahead log and is read back by the next Open.
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	err := fmt.Errorf("store: %s: %s", l.s.dir, fmt.Sprintf(format, args...))
+	for _, a := range args {
+		if e, ok := a.(error); ok {
+			err = fmt.Errorf("store: %s: %s: %w", l.s.dir, strings.TrimSuffix(format, ": %v"), e)
+		}
+	}
+	if strings.HasPrefix(format, commitFatal) {
+		panic(fatal{err})
+	}
+	l.s.fail(err)
+	l.s.opts.fatal(l.s.blame(err))
+}
+
+func (o Options) fatal(err error) {
+	if o.Fatal != nil {
+		o.Fatal(err)
+	}
+	panic(err)
+}
+
+// fail records the first error after which nothing is written any more.
+func (s *Store) fail(err error) error {
+	s.failed.CompareAndSwap(nil, &failure{err: s.blame(err)})
+	return s.failed.Load().err
+}
+
+// blame adds what to do to an error of the disk.
+func (s *Store) blame(err error) error {
+	if err == nil || !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrFull) {
+		return err
+	}
+	return fmt.Errorf("%w: %s: free space on its disk, then start again; all that was acknowledged is kept: %w", ErrFull, s.dir, err)
+}
+
+// space keeps the last part of the disk free, so that Pebble can always finish
+// what it has begun: writes are refused with ErrFull before the disk is full.
+type space struct {
+	fs   vfs.FS
+	dir  string
+	mu   sync.Mutex
+	next time.Time
+	full error
+}
+
+const (
+	reserveBytes   = 64 << 20        // kept free on a large disk
+	reserveShare   = 20              // or a twentieth of a small one
+	spaceEvery     = 2 * time.Second // how often the disk is asked
+	spaceEveryFull = 200 * time.Millisecond
+)
+
+// check is nil while there is room.
+func (sp *space) check() error {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	now := time.Now()
+	if now.Before(sp.next) {
+		return sp.full
+	}
+	sp.next, sp.full = now.Add(spaceEvery), nil
+	u, err := sp.fs.GetDiskUsage(sp.dir)
+	if err != nil || u.TotalBytes == 0 {
+		return nil // a file system that cannot tell: Pebble will
+	}
+	if least := min(reserveBytes, u.TotalBytes/reserveShare); u.AvailBytes < least {
+		sp.next = now.Add(spaceEveryFull)
+		sp.full = fmt.Errorf("%w: %s: %d MiB left of %d MiB, %d MiB are kept free: free space and go on; nothing acknowledged was lost",
+			ErrFull, sp.dir, u.AvailBytes>>20, u.TotalBytes>>20, least>>20)
+	}
+	return sp.full
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// handed are the tables that move with a slice, in the order they are sent:
+// key states first, as a record without one is put down as due again. The due
+// index, counts and change log are each peer's own and are made anew.
+func handed() []table { return []table{tabKey, tabSite, tabRecord, tabQueued} }
+
+// SliceRows are rows of a slice for another peer's ImportRows: key states, site
+// states, records, outbox rows; at least one and up to maxBytes of them. from
+// is the last row's Key of the call before, nil at first; next is nil at the
+// end. There is no snapshot: what changed behind the reader is found by
+// reading again, and importing twice changes nothing.
+//
+// A Row's Key is the table's letter, then what follows the slice in the store's
+// own row (doc.go); its Value is the store's own.
+func (s *Store) SliceRows(sl partition.Slice, from []byte, maxBytes int) (rows []Row, next []byte, err error) {
+	if err := s.enter(); err != nil {
+		return nil, nil, err
+	}
+	defer s.leave()
+	size, full := 0, false
+	for _, t := range handed() {
+		if len(from) > 0 && tableRank(table(from[0])) > tableRank(t) {
+			continue
+		}
+		p := slicePrefix(t, sl)
+		lower := p
+		if len(from) > 0 && table(from[0]) == t {
+			lower = append(append(append([]byte(nil), p...), from[1:]...), 0)
+		}
+		err = s.scan(lower, after(p), func(key, value []byte) (bool, error) {
+			r, err := s.outgoing(t, key[len(p):], value)
+			if errors.Is(err, ErrNotExist) {
+				return true, nil // Sent came between
+			}
+			if err != nil {
+				return false, err
+			}
+			if n := len(r.Key) + len(r.Value); len(rows) > 0 && size+n > maxBytes {
+				full = true
+				return false, nil
+			} else {
+				size += n
+			}
+			rows = append(rows, r)
+			return true, nil
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("store: rows of %s: %w", sl, err)
+		}
+		if full {
+			return rows, rows[len(rows)-1].Key, nil
+		}
+	}
+	return rows, nil, nil
+}
+
+func tableRank(t table) int {
+	for i, h := range handed() {
+		if h == t {
+			return i
+		}
+	}
+	return len(handed())
+}
+
+// outgoing copies a row; of an outbox row's index, the row.
+func (s *Store) outgoing(t table, rest, value []byte) (Row, error) {
+	r := Row{Key: append([]byte{byte(t)}, rest...)}
+	if t != tabQueued {
+		r.Value = append([]byte(nil), value...)
+		return r, nil
+	}
+	var err error
+	r.Value, err = s.get(append([]byte{byte(tabOutbox)}, value...))
+	return r, err
+}
+
+// DropSlice forgets a slice that another peer has acknowledged (I4): all its
+// rows, in one batch. Its records are logged as changes, so that the index
+// forgets them too.
+func (s *Store) DropSlice(sl partition.Slice) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	s.dropping.Lock() // metaFetches is read and written
+	defer s.dropping.Unlock()
+	err := s.write([]partition.Slice{sl}, func(t *txn) error { return t.drop(sl) })
+	if err != nil {
+		return fmt.Errorf("store: drop %s: %w", sl, err)
+	}
+	return nil
+}
+
+func (t *txn) drop(sl partition.Slice) error {
+	if err := t.dropCounts(sl); err != nil {
+		return err
+	}
+	p := slicePrefix(tabRecord, sl)
+	err := t.s.scan(p, after(p), func(key, _ []byte) (bool, error) {
+		_, k, err := splitRow(key)
+		if err != nil {
+			return false, err
+		}
+		return true, t.log(partition.Key(k))
+	})
+	if err != nil {
+		return err
+	}
+	p = slicePrefix(tabQueued, sl)
+	err = t.s.scan(p, after(p), func(_, value []byte) (bool, error) {
+		t.total.outbox--
+		return true, t.b.Delete(append([]byte{byte(tabOutbox)}, value...), nil)
+	})
+	if err != nil {
+		return err
+	}
+	p = slicePrefix(tabSite, sl)
+	err = t.s.scan(p, after(p), func(key, _ []byte) (bool, error) {
+		id, _, err := splitRow(key)
+		if err != nil {
+			return false, err
+		}
+		v, err := t.s.get(siteName(id.site))
+		if err == nil && string(v) == string(key[1:9]) {
+			err = t.b.Delete(siteName(id.site), nil)
+		}
+		return true, ignoreAbsent(err)
+	})
+	if err != nil {
+		return err
+	}
+	for _, tab := range []table{tabCount, tabDue, tabKey, tabSite, tabRecord, tabQueued} {
+		p := slicePrefix(tab, sl)
+		if err := t.b.DeleteRange(p, after(p), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropCounts takes the slice out of the totals; the fetches stay counted.
+func (t *txn) dropCounts(sl partition.Slice) error {
+	var fetches int64
+	p := slicePrefix(tabCount, sl)
+	err := t.s.scan(p, after(p), func(_, value []byte) (bool, error) {
+		c, err := decodeCounts(value)
+		t.total.counts(c, -1)
+		fetches += c.fetches
+		return true, err
+	})
+	if err != nil || fetches == 0 {
+		return err
+	}
+	return t.s.addFetches(t, fetches)
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, ErrNotExist) || errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	return err
+}

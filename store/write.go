@@ -1,0 +1,340 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// txn is one batch being made. It lives while the locks of its slices are held.
+type txn struct {
+	s      *Store
+	b      *pebble.Batch
+	counts map[siteID]*countChange
+	total  totalChange
+	ticket *ticket // nil until a sequence number is taken
+	logged bool    // the change log grows
+}
+
+type countChange struct{ old, now counts }
+
+// write makes one batch under the locks of its slices and answers when it is
+// durable. The locks are held while build reads and while the batch becomes
+// visible, not while the disk syncs: callers of one slice share syncs too.
+//
+// A batch becomes visible before it is durable, so what build read may not be
+// durable yet; but the log is written in order, so it is once a later sync of
+// ours is done. When build writes nothing, write still syncs if any write is
+// under way: no answer, "known" included, gets ahead of the disk (I2).
+//
+// After an error of build nothing is changed. After an error of the disk the
+// batch may be there or not after the next Open, whole in either case, and this
+// Store writes no more.
+func (s *Store) write(sls []partition.Slice, build func(t *txn) error) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	t := &txn{s: s, b: s.db.NewBatch(), counts: make(map[siteID]*countChange)}
+	defer t.close()
+	applied, err := s.apply(t, sls, build)
+	if err != nil || !applied {
+		return err
+	}
+	if err := t.b.SyncWait(); err != nil {
+		return s.refused(err)
+	}
+	s.unsynced.Add(-1)
+	return nil
+}
+
+// ready refuses a write that cannot be.
+func (s *Store) ready() error {
+	if f := s.failed.Load(); f != nil {
+		return f.err
+	}
+	return s.space.check()
+}
+
+// apply is the part of write under the locks.
+func (s *Store) apply(t *txn, sls []partition.Slice, build func(t *txn) error) (applied bool, err error) {
+	defer s.lock(sls)()
+	if err := build(t); err != nil {
+		return false, err
+	}
+	if err := t.finish(); err != nil {
+		return false, err
+	}
+	if t.b.Empty() {
+		if s.unsynced.Load() == 0 {
+			return false, nil
+		}
+		_ = t.b.LogData([]byte{0}, nil) // rides on the next sync, changes nothing
+	}
+	s.unsynced.Add(1)
+	if err := s.applyBatch(t.b, true); err != nil {
+		return false, err
+	}
+	s.totals.add(t.total)
+	return true, nil
+}
+
+// applyBatch gives b to Pebble. A refusal in this goroutine comes as a panic
+// (Fatalf, or Pebble's own when it cannot start a log file) and becomes an
+// error here; Pebble is not written to again.
+func (s *Store) applyBatch(b *pebble.Batch, sync bool) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case fatal:
+			err = s.refused(r.err)
+		case error:
+			err = s.refused(fmt.Errorf("store: %s: write: %w", s.dir, r))
+		default:
+			panic(r)
+		}
+	}()
+	if !sync {
+		return s.db.Apply(b, pebble.NoSync)
+	}
+	return s.db.ApplyNoSyncWait(b, pebble.Sync)
+}
+
+// refused is the answer when the log could not be written or synced. A full
+// disk is the caller's to report; any other fault is fatal, as nothing can be
+// promised any more.
+func (s *Store) refused(err error) error {
+	err = s.fail(fmt.Errorf("store: %s: write-ahead log: %w", s.dir, err))
+	if !errors.Is(err, ErrFull) {
+		s.opts.fatal(err)
+	}
+	return err
+}
+
+// lock takes the stripes of sls in order and answers how to let go.
+func (s *Store) lock(sls []partition.Slice) (unlock func()) {
+	var one [4]int
+	ids := one[:0]
+	for _, sl := range sls {
+		ids = append(ids, int((uint64(sl)*0x9e3779b97f4a7c15)>>56)%stripes)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	for _, i := range ids {
+		s.locks[i].Lock()
+	}
+	return func() {
+		for _, i := range ids {
+			s.locks[i].Unlock()
+		}
+	}
+}
+
+// close frees the batch and lets readers of the logs pass its numbers: they
+// are durable, or never will be.
+func (t *txn) close() {
+	if t.ticket != nil {
+		t.s.seqs.done(t.ticket)
+	}
+	if t.logged {
+		t.s.news.tell()
+	}
+	if t.s.failed.Load() == nil {
+		_ = t.b.Close() // only puts memory back
+	}
+}
+
+// seq takes the next sequence number for this batch.
+func (t *txn) seq() (uint64, error) {
+	if t.ticket == nil {
+		t.ticket = t.s.seqs.open()
+	}
+	return t.s.take()
+}
+
+// count is the site's totals, to be changed in place.
+func (t *txn) count(id siteID) (*counts, error) {
+	if c, ok := t.counts[id]; ok {
+		return &c.now, nil
+	}
+	c := &countChange{}
+	v, err := t.s.get(sitePrefix(tabCount, id))
+	if err == nil {
+		c.old, err = decodeCounts(v)
+	}
+	if err != nil && !errors.Is(err, ErrNotExist) {
+		return nil, fmt.Errorf("store: counts of %s: %w", id.site, err)
+	}
+	c.now = c.old
+	t.counts[id] = c
+	return &c.now, nil
+}
+
+// keyState is the row of k as this batch would leave it only when the batch
+// has not written it: callers keep track of what they write.
+func (t *txn) keyState(id siteID, k partition.Key) (keyState, error) {
+	v, err := t.s.get(keyRow(tabKey, id, k))
+	if err != nil {
+		return keyState{}, err
+	}
+	return decodeKeyState(v)
+}
+
+// put writes the row of k, its place in the due index, and counts it. old is
+// nil for a new Key.
+func (t *txn) put(id siteID, k partition.Key, old *keyState, now keyState) error {
+	c, err := t.count(id)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		c.state[old.state]--
+		if !old.at.IsZero() {
+			c.due--
+			_ = t.b.Delete(dueKey(id, *old), nil)
+		}
+	}
+	c.state[now.state]++
+	if !now.at.IsZero() {
+		c.due++
+		_ = t.b.Set(dueKey(id, now), []byte(k), nil)
+	}
+	return t.b.Set(keyRow(tabKey, id, k), now.encode(), nil)
+}
+
+// log appends k to the change log.
+func (t *txn) log(k partition.Key) error {
+	seq, err := t.seq()
+	if err != nil {
+		return err
+	}
+	t.logged = true
+	return t.b.Set(seqKey(tabLog, seq), []byte(k), nil)
+}
+
+// finish writes the counter rows.
+func (t *txn) finish() error {
+	for id, c := range t.counts {
+		if c.now == c.old {
+			continue
+		}
+		if err := t.b.Set(sitePrefix(tabCount, id), c.now.encode(), nil); err != nil {
+			return err
+		}
+		t.total.counts(c.old, -1)
+		t.total.counts(c.now, 1)
+	}
+	return nil
+}
+
+// sequencer hands out the numbers that order admissions, outbox rows and
+// changes. A reader that follows them must not pass a number that may still
+// appear: horizon is below every number of a batch that is not durable yet.
+type sequencer struct {
+	mu    sync.Mutex
+	next  uint64    // to hand out
+	limit uint64    // reserved on disk: numbers below are never handed out again
+	live  []*ticket // in order of first
+}
+
+type ticket struct {
+	first uint64
+	done  bool
+}
+
+func (q *sequencer) open() *ticket {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := &ticket{first: q.next}
+	q.live = append(q.live, t)
+	return t
+}
+
+func (q *sequencer) done(t *ticket) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.done = true
+	for len(q.live) > 0 && q.live[0].done {
+		q.live = q.live[1:]
+	}
+}
+
+// horizon is the last number that a reader may pass.
+func (q *sequencer) horizon() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.live) > 0 {
+		return q.live[0].first - 1
+	}
+	return q.next - 1
+}
+
+// seqBlock is how many numbers are reserved at a time: one extra sync for each,
+// and as many are skipped at an Open.
+const seqBlock = 1 << 20
+
+func (s *Store) take() (uint64, error) {
+	q := &s.seqs
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.next >= q.limit {
+		if err := s.reserve(q.next); err != nil {
+			return 0, err
+		}
+	}
+	q.next++
+	return q.next - 1, nil
+}
+
+// reserve makes durable that numbers from next on may be in use. Callers hold
+// seqs.mu, or are alone.
+func (s *Store) reserve(next uint64) error {
+	b := s.db.NewBatch()
+	_ = b.Set(metaKey(metaSeq), binary.BigEndian.AppendUint64(nil, next+seqBlock), nil)
+	if err := s.applyBatch(b, true); err != nil {
+		return err
+	}
+	if err := b.SyncWait(); err != nil {
+		return s.refused(err)
+	}
+	s.seqs.limit = next + seqBlock
+	return b.Close()
+}
+
+// news wakes those who follow the change log.
+type news struct {
+	mu     sync.Mutex
+	ch     chan struct{}
+	closed bool
+}
+
+func (n *news) init() { n.ch = make(chan struct{}) }
+
+func (n *news) tell() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.closed {
+		close(n.ch)
+		n.ch = make(chan struct{})
+	}
+}
+
+func (n *news) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.closed {
+		n.closed = true
+		close(n.ch)
+	}
+}
+
+func (n *news) wait() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ch
+}

@@ -1,0 +1,373 @@
+// Package echonode holds only the tests that keep the architecture: the arrows
+// between packages, one package comment for each, the size budget. None of
+// them has an exceptions list.
+package echonode
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const module = "github.com/echo-node/echo-node"
+
+// The budget, in lines that carry code: comments and blank lines are free.
+const (
+	maxFileCode     = 500
+	maxFunctionCode = 80
+)
+
+// source is one Go file that people wrote.
+type source struct {
+	name string // slash-separated, from the root of the module
+	text []byte
+	fset *token.FileSet
+	file *ast.File
+	test bool
+}
+
+func (s source) dir() string { return path.Dir(s.name) }
+
+// pos is where a node stands, for a message.
+func (s source) pos(n ast.Node) string {
+	return fmt.Sprintf("%s:%d", s.name, s.fset.Position(n.Pos()).Line)
+}
+
+// read parses every Go file of the module that is not generated.
+func read(t *testing.T, root fs.FS) []source {
+	t.Helper()
+	var all []source
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, name, text, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		if !ast.IsGenerated(file) {
+			all = append(all, source{name, text, fset, file, strings.HasSuffix(name, "_test.go")})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// above is which trees the production code of a tree may import; cmd may
+// import any. Everything else follows from three rules: see arrowFaults.
+func above(tree string) []string {
+	return map[string][]string{
+		"partition": nil,
+		"store":     {"partition"},
+		"dht":       {"partition"},
+		"crawler":   {"partition", "store"},
+		"node":      {"partition", "store", "dht", "crawler"},
+		"cmd":       {"partition", "store", "dht", "crawler", "node"},
+	}[tree]
+}
+
+// sourceOfCrawler says that pkg implements crawler.Source, so it imports its
+// parent's words; in return the parent may not import it, node assembles it.
+func sourceOfCrawler(pkg string) bool {
+	return slices.Contains([]string{"crawler/web", "crawler/mastodon", "crawler/bluesky", "crawler/twitter"}, pkg)
+}
+
+// arrowFault checks one import, both ends relative to the module.
+func arrowFault(from, to string) string {
+	tree, _, _ := strings.Cut(from, "/")
+	other, _, _ := strings.Cut(to, "/")
+	forTests := strings.HasSuffix(from, "test")
+	switch {
+	case strings.HasSuffix(to, "test") && tree != "cmd" && tree != "node" && !forTests:
+		return "only the demo and the benches run on a world for tests"
+	case above(tree) == nil && tree != "partition":
+		return "a tree that ARCHITECTURE.md does not know"
+	case tree != other && !slices.Contains(above(tree), other):
+		return tree + " may import only " + strings.Join(above(tree), ", ")
+	case from == "node/api" && to == "node":
+		return "node/api takes a struct of functions, not node"
+	case strings.HasPrefix(from, to+"/") && to != "partition" && !forTests && !sourceOfCrawler(from):
+		return "a child imports its parent"
+	case from == "crawler" && sourceOfCrawler(to):
+		return "crawler imports a Source; node assembles them"
+	}
+	return ""
+}
+
+func arrowFaults(all []source) []string {
+	var faults []string
+	for _, s := range all {
+		if s.test {
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			to, ours := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), module+"/")
+			if !ours {
+				continue
+			}
+			if fault := arrowFault(s.dir(), to); fault != "" {
+				faults = append(faults, fmt.Sprintf("%s: imports %s: %s", s.pos(imp), to, fault))
+			}
+		}
+	}
+	return faults
+}
+
+func commentFaults(all []source) []string {
+	comments, dirs := map[string][]string{}, map[string]bool{}
+	for _, s := range all {
+		if s.test {
+			continue
+		}
+		dirs[s.dir()] = true
+		if s.file.Doc != nil {
+			comments[s.dir()] = append(comments[s.dir()], s.name)
+		}
+	}
+	var faults []string
+	for dir := range dirs {
+		if n := len(comments[dir]); n != 1 {
+			faults = append(faults, fmt.Sprintf("%s: %d package comments %v, want 1", dir, n, comments[dir]))
+		}
+	}
+	return faults
+}
+
+// codeLines are the lines of a file that carry code: those that a token
+// touches, the lines of a raw string included.
+func codeLines(s source) map[int]bool {
+	fset := token.NewFileSet()
+	file := fset.AddFile(s.name, -1, len(s.text))
+	var sc scanner.Scanner
+	sc.Init(file, s.text, nil, 0)
+	lines := map[int]bool{}
+	for {
+		pos, tok, lit := sc.Scan()
+		if tok == token.EOF {
+			return lines
+		}
+		if tok == token.SEMICOLON && lit == "\n" {
+			continue
+		}
+		first := fset.Position(pos).Line
+		for l := first; l <= first+strings.Count(lit, "\n"); l++ {
+			lines[l] = true
+		}
+	}
+}
+
+func sizeFaults(all []source) []string {
+	var faults []string
+	for _, s := range all {
+		if s.test {
+			continue
+		}
+		lines := codeLines(s)
+		if len(lines) >= maxFileCode {
+			faults = append(faults, fmt.Sprintf("%s: %d lines of code, want under %d", s.name, len(lines), maxFileCode))
+		}
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			n := 0
+			for l := s.fset.Position(f.Pos()).Line; l <= s.fset.Position(f.End()).Line; l++ {
+				if lines[l] {
+					n++
+				}
+			}
+			if n >= maxFunctionCode {
+				faults = append(faults, fmt.Sprintf("%s: %s has %d lines of code, want under %d", s.pos(f), f.Name.Name, n, maxFunctionCode))
+			}
+		}
+	}
+	return faults
+}
+
+func nameFaults(all []source) []string {
+	var faults []string
+	for _, s := range all {
+		for _, bad := range []string{"util", "utils", "common", "types", "models", "helpers", "misc"} {
+			if path.Base(s.dir()) == bad || s.file.Name.Name == bad {
+				faults = append(faults, fmt.Sprintf("%s: a package named %s says nothing", s.name, bad))
+			}
+		}
+	}
+	return faults
+}
+
+// stateFaults finds init functions, and assignments to package variables.
+func stateFaults(all []source) []string {
+	vars := map[string]map[string]bool{} // by directory
+	for _, s := range all {
+		for _, d := range s.file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if s.test || !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range g.Specs {
+				for _, name := range spec.(*ast.ValueSpec).Names {
+					if vars[s.dir()] == nil {
+						vars[s.dir()] = map[string]bool{}
+					}
+					vars[s.dir()][name.Name] = true
+				}
+			}
+		}
+	}
+	var faults []string
+	for _, s := range all {
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if s.test || !ok {
+				continue
+			}
+			if f.Recv == nil && f.Name.Name == "init" {
+				faults = append(faults, s.pos(f)+": func init")
+			}
+			faults = append(faults, assignments(s, f, vars[s.dir()])...)
+		}
+	}
+	return faults
+}
+
+// assignments finds in f what changes one of the package variables vars: an
+// assignment to it, to its field or to its element.
+func assignments(s source, f *ast.FuncDecl, vars map[string]bool) []string {
+	var faults []string
+	check := func(e ast.Expr) {
+		if id := root(e); id != nil && vars[id.Name] && !local(f, id) {
+			faults = append(faults, fmt.Sprintf("%s: package variable %s changes", s.pos(e), id.Name))
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, e := range n.Lhs {
+				if n.Tok != token.DEFINE {
+					check(e)
+				}
+			}
+		case *ast.IncDecStmt:
+			check(n.X)
+		case *ast.UnaryExpr:
+			if n.Op == token.AND {
+				check(n.X)
+			}
+		}
+		return true
+	})
+	return faults
+}
+
+// root is the variable that an assignable expression begins with.
+func root(e ast.Expr) *ast.Ident {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e
+	case *ast.SelectorExpr:
+		return root(e.X)
+	case *ast.IndexExpr:
+		return root(e.X)
+	case *ast.ParenExpr:
+		return root(e.X)
+	case *ast.StarExpr:
+		return root(e.X)
+	}
+	return nil
+}
+
+// local says that the parser resolved id to something declared inside f.
+func local(f *ast.FuncDecl, id *ast.Ident) bool {
+	return id.Obj != nil && id.Obj.Pos() >= f.Pos() && id.Obj.Pos() < f.End()
+}
+
+func TestArrowsPointDown(t *testing.T)           { report(t, arrowFaults) }
+func TestEveryPackageHasOneComment(t *testing.T) { report(t, commentFaults) }
+func TestSizeBudget(t *testing.T)                { report(t, sizeFaults) }
+func TestPackageNamesSaySomething(t *testing.T)  { report(t, nameFaults) }
+func TestNoPackageStateAndNoInit(t *testing.T)   { report(t, stateFaults) }
+
+func report(t *testing.T, check func([]source) []string) {
+	t.Helper()
+	all := read(t, os.DirFS("."))
+	if len(all) < 20 {
+		t.Fatalf("only %d files found", len(all))
+	}
+	for _, fault := range check(all) {
+		t.Error(fault)
+	}
+}
+
+// The checks are held against a tree that breaks every rule once.
+func TestTheChecksCatch(t *testing.T) {
+	long := "package p\n\nfunc long() {\n" + strings.Repeat("\tprintln()\n", maxFunctionCode) + "}\n"
+	pad := strings.Repeat("var _ = 1 // code\n\n// no code\n", maxFileCode)
+	imports := func(of string) string { return "package p\n\nimport _ \"" + module + "/" + of + "\"\n" }
+	tree := fstest.MapFS{
+		"partition/a.go":     {Data: []byte("// Package p is one.\n" + imports("store"))},
+		"partition/b.go":     {Data: []byte("// Package p is two.\npackage p\n")},
+		"store/index/a.go":   {Data: []byte(imports("store"))},
+		"crawler/a.go":       {Data: []byte(imports("dht"))},
+		"crawler/web/a.go":   {Data: []byte(imports("crawler"))}, // allowed
+		"crawler/fetch/a.go": {Data: []byte(imports("crawler"))},
+		"crawler/b.go":       {Data: []byte(imports("crawler/web"))},
+		"node/api/a.go":      {Data: []byte(imports("node"))},
+		"store/t.go":         {Data: []byte(imports("crawler/crawltest"))},
+		"newtree/a.go":       {Data: []byte(imports("partition"))},
+		"node/nodetest/a.go": {Data: []byte(imports("node"))}, // allowed
+		"node/long.go":       {Data: []byte(long)},
+		"node/pad.go":        {Data: []byte("package p\n" + pad)},
+		"node/gen.go":        {Data: []byte("// Code generated by x. DO NOT EDIT.\n\npackage p\n" + pad)},
+		"store/common/a.go":  {Data: []byte("package common\n")},
+		"dht/state.go":       {Data: []byte("package p\n\nvar m = map[int]int{}\n\nfunc init() { m[1] = 2 }\n\nfunc f() { m := 1; m++; _ = m }\n")},
+		"node/testdata/x.go": {Data: []byte("not Go")},
+		"node/pad_test.go":   {Data: []byte("package p\n" + pad)},
+	}
+	all := read(t, tree)
+	for _, c := range []struct {
+		name  string
+		check func([]source) []string
+		want  []string
+	}{
+		{"arrows", arrowFaults, []string{"partition/a.go", "store/index/a.go", "crawler/a.go", "crawler/fetch/a.go", "crawler/b.go", "node/api/a.go", "store/t.go", "newtree/a.go"}},
+		{"comments", commentFaults, []string{"partition: 2", "store: 0", "store/index: 0", "crawler: 0", "crawler/web: 0", "crawler/fetch: 0", "node: 0", "node/api: 0", "node/nodetest: 0", "newtree: 0", "store/common: 0", "dht: 0"}},
+		{"size", sizeFaults, []string{"node/long.go:3: long has 82", "node/pad.go: 501"}},
+		{"names", nameFaults, []string{"store/common/a.go"}},
+		{"state", stateFaults, []string{"dht/state.go:5: func init", "dht/state.go:5: package variable m"}},
+	} {
+		got := c.check(all)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %d faults, want %d: %q", c.name, len(got), len(c.want), got)
+		}
+		for _, want := range c.want {
+			if !slices.ContainsFunc(got, func(g string) bool { return strings.HasPrefix(g, want) }) {
+				t.Errorf("%s: nothing found of %q in %q", c.name, want, got)
+			}
+		}
+	}
+}

@@ -260,7 +260,7 @@ func stateFaults(all []source) []string {
 func assignments(s source, f *ast.FuncDecl, vars map[string]bool) []string {
 	var faults []string
 	check := func(e ast.Expr) {
-		if id := root(e); id != nil && vars[id.Name] && !local(f, id) {
+		if id := root(e); id != nil && id.Name != "_" && vars[id.Name] && !local(f, id) {
 			faults = append(faults, fmt.Sprintf("%s: package variable %s changes", s.pos(e), id.Name))
 		}
 	}

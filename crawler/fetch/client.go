@@ -1,0 +1,205 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Client asks sites. Safe for concurrent use.
+type Client struct {
+	o     Options
+	agent string
+	names *names
+	paces *paces
+	http  *http.Client
+}
+
+// New is a Client; it reports every fault of o at once.
+func New(o Options) (*Client, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	n := newNames(o)
+	transport := &http.Transport{
+		Proxy:                  nil, // a proxy of the environment would skip the guard
+		DialContext:            dialer(o, n),
+		TLSHandshakeTimeout:    o.Connect,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // decoded in body.go, under caps
+		MaxIdleConns:           1024,
+		MaxIdleConnsPerHost:    1, // one request at a time is all a site gets
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: o.MaxHeader,
+		ReadBufferSize:         16 << 10,
+	}
+	return &Client{o: o, agent: o.agent(), names: n, paces: &paces{addrs: map[netip.Addr]*pace{}},
+		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}}, nil
+}
+
+// Close lets go of idle connections. Requests under way are not touched.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Request is one GET.
+type Request struct {
+	URL      string
+	ETag     string            // If-None-Match
+	Modified string            // If-Modified-Since
+	Accept   string            // default "*/*"
+	Header   map[string]string // further headers
+	MaxBody  int64             // default Options.MaxBody
+	// Want says, the header read, whether to read the body. nil = of every answer.
+	Want func(status int, h http.Header) bool
+}
+
+// Response is one answer, its body read, decoded and closed.
+type Response struct {
+	Status    int
+	Header    http.Header
+	Body      []byte // without Content-Encoding; at most MaxBody bytes
+	Truncated string // the limit at which Body was cut, "" = whole
+	Unread    bool   // Want did not want the body
+	Bytes     int64  // received: header (estimated) and body as sent
+	Addr      netip.Addr
+	Asked     time.Time     // the first byte of the answer came
+	Elapsed   time.Duration // from the request to that byte
+}
+
+// Get asks once. An answer of any status is a Response; an error is a network
+// failure, a *LimitError, a *BusyError (nothing was sent), ErrPrivate or
+// ErrContact. gate, when not nil, is called just before the request, after the
+// name is resolved and the address is free; its error is returned as it is.
+func (c *Client) Get(ctx context.Context, r Request, gate func(context.Context) error) (*Response, error) {
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("fetch: not an http address: %q", r.URL)
+	}
+	if err := c.mayAsk(ctx, u.Hostname(), u.Host); err != nil {
+		return nil, err
+	}
+	if gate != nil {
+		if err := gate(ctx); err != nil {
+			return nil, err
+		}
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, c.o.Total, &LimitError{LimitTotal, c.o.Total})
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	resp, err := c.do(ctx, cancel, r)
+	if err != nil {
+		return resp, fmt.Errorf("fetch: get: %w", cause(ctx, err))
+	}
+	return resp, nil
+}
+
+// NeedsContact is ErrContact when host may be asked only once a contact is set.
+// Names that are not known without DNS count as not loopback: to look them up
+// would already tell about the crawl.
+func (c *Client) NeedsContact(host string) error {
+	if a, known := c.names.known(host); c.o.Contact == "" && !(known && a.IsLoopback()) {
+		return fmt.Errorf("%w (host %s)", ErrContact, host)
+	}
+	return nil
+}
+
+// mayAsk resolves host and takes its address's turn.
+func (c *Client) mayAsk(ctx context.Context, host, authority string) error {
+	if err := c.NeedsContact(host); err != nil {
+		return err
+	}
+	a, known := c.names.known(host)
+	if !known {
+		ctx, stop := context.WithTimeout(ctx, c.o.Connect)
+		defer stop()
+		addrs, err := c.names.find(ctx, host)
+		if err != nil {
+			return err
+		}
+		a = addrs[0]
+	}
+	gap := c.o.AddrDelay
+	if gap == 0 && !a.IsLoopback() {
+		gap = time.Second
+	}
+	if gap <= 0 {
+		return nil
+	}
+	if until := c.paces.turn(a, authority, gap, time.Now()); !until.IsZero() {
+		return &BusyError{until}
+	}
+	return nil
+}
+
+func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Request) (*Response, error) {
+	out := &Response{}
+	begun := time.Now()
+	trace := &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) {
+			if ap, err := netip.ParseAddrPort(i.Conn.RemoteAddr().String()); err == nil {
+				out.Addr = ap.Addr().Unmap()
+			}
+		},
+	}
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodGet, r.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	c.header(req, r)
+	idle := time.AfterFunc(c.o.Idle+c.o.Connect, func() { cancel(&LimitError{LimitIdle, c.o.Idle}) })
+	defer idle.Stop()
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // read side
+	out.Asked = time.Now()
+	out.Elapsed = out.Asked.Sub(begun)
+	out.Status, out.Header = resp.StatusCode, resp.Header
+	for k, vs := range resp.Header {
+		for _, v := range vs {
+			out.Bytes += int64(len(k) + len(v) + 4)
+		}
+	}
+	if r.Want != nil && !r.Want(resp.StatusCode, resp.Header) {
+		out.Unread = true
+		return out, nil
+	}
+	limit := c.o.MaxBody
+	if r.MaxBody > 0 {
+		limit = r.MaxBody
+	}
+	wire := &wireReader{r: resp.Body, idle: idle, wait: c.o.Idle}
+	out.Body, out.Truncated, err = c.body(wire, resp.Header, limit)
+	out.Bytes += wire.n
+	return out, err
+}
+
+func (c *Client) header(req *http.Request, r Request) {
+	req.Header.Set("User-Agent", c.agent)
+	req.Header.Set("Accept-Encoding", "gzip, br, zstd")
+	if r.Accept == "" {
+		r.Accept = "*/*"
+	}
+	req.Header.Set("Accept", r.Accept)
+	for k, v := range r.Header {
+		req.Header.Set(k, v)
+	}
+	if r.ETag != "" {
+		req.Header.Set("If-None-Match", r.ETag)
+	}
+	if r.Modified != "" {
+		req.Header.Set("If-Modified-Since", r.Modified)
+	}
+	if strings.Contains(c.o.Contact, "@") { // RFC 9110 section 10.1.2: a machine-usable address
+		req.Header.Set("From", strings.TrimPrefix(c.o.Contact, "mailto:"))
+	}
+}

@@ -1,0 +1,111 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Token is the product token of robots.txt groups meant for this program.
+const Token = "echo-node"
+
+// The names of the limits, as LimitError and Response.Truncated give them.
+const (
+	LimitBody      = "body-size"
+	LimitHeader    = "header-size"
+	LimitTotal     = "total-time"
+	LimitIdle      = "idle-time"
+	LimitExpansion = "expansion"
+	LimitEncodings = "encodings"
+)
+
+// Caps that are not options.
+const (
+	maxRobotsBody      = 500 << 10 // RFC 9309 section 2.5
+	maxRobotsRedirects = 5         // RFC 9309 section 2.3.1.2
+	robotsFresh        = 24 * time.Hour
+	maxEncodings       = 2       // layers of Content-Encoding
+	expansionFloor     = 1 << 20 // decoded bytes below which the ratio is not looked at
+	maxZstdWindow      = 8 << 20 // RFC 8878 section 3.1.1.1.2
+	maxNames           = 50_000  // names in the DNS cache
+	maxAddrs           = 100_000 // addresses whose pace is kept
+)
+
+// Options of New. Every limit's zero value is its default.
+type Options struct {
+	Version  string                // in the user agent, default "dev"
+	Contact  string                // mail address or URL in the user agent; required before anything but loopback is asked
+	AllowNet []netip.Prefix        // private networks that may be reached, default none
+	FromAddr netip.Addr            // source address of requests, default the system's choice
+	Hosts    map[string]netip.Addr // fixed addresses of names, asked before DNS (tests, demos)
+
+	MaxBody      int64         // bytes of a decoded body, the rest is cut off; default 16 MiB
+	MaxHeader    int64         // bytes of the answer's header; default 256 KiB
+	MaxExpansion int64         // decoded bytes for one received byte, above 1 MiB; default 250
+	Total        time.Duration // of one request, connecting included; default 60 s
+	Idle         time.Duration // without a byte of the answer; default 15 s
+	Connect      time.Duration // to connect, and for TLS; default 10 s
+	NameTTL      time.Duration // an address found by DNS is kept that long; default 5 min
+	AddrDelay    time.Duration // least gap between two requests to one IP address; default 1 s, none for loopback; <0 = none, >0 also for loopback
+}
+
+func (o Options) withDefaults() Options {
+	set := func(p *int64, v int64) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	wait := func(p *time.Duration, v time.Duration) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	set(&o.MaxBody, 16<<20)
+	set(&o.MaxHeader, 256<<10)
+	set(&o.MaxExpansion, 250)
+	wait(&o.Total, 60*time.Second)
+	wait(&o.Idle, 15*time.Second)
+	wait(&o.Connect, 10*time.Second)
+	wait(&o.NameTTL, 5*time.Minute)
+	return o
+}
+
+func (o Options) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("fetch: "+format, args...)) }
+	if o.MaxBody < 0 || o.MaxHeader < 0 || o.MaxExpansion < 0 {
+		bad("negative limit: MaxBody %d, MaxHeader %d, MaxExpansion %d", o.MaxBody, o.MaxHeader, o.MaxExpansion)
+	}
+	if o.Total < 0 || o.Idle < 0 || o.Connect < 0 || o.NameTTL < 0 {
+		bad("negative time: Total %v, Idle %v, Connect %v, NameTTL %v", o.Total, o.Idle, o.Connect, o.NameTTL)
+	}
+	if strings.ContainsFunc(o.Contact, notInHeader) || strings.ContainsFunc(o.Version, notInHeader) {
+		bad("contact %q or version %q cannot stand in a header", o.Contact, o.Version)
+	}
+	for _, p := range o.AllowNet {
+		if !p.IsValid() {
+			bad("invalid network in AllowNet")
+		}
+	}
+	for name, a := range o.Hosts {
+		if !a.IsValid() {
+			bad("host %q has no valid address", name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func notInHeader(r rune) bool { return r < 0x20 || r > 0x7e || r == '(' || r == ')' }
+
+// agent is the value of the User-Agent header.
+func (o Options) agent() string {
+	if o.Contact == "" {
+		return Token + "/" + o.Version
+	}
+	return Token + "/" + o.Version + " (+" + o.Contact + ")"
+}

@@ -1,0 +1,43 @@
+package fetch
+
+import (
+	"context"
+	"time"
+
+	"github.com/echo-node/echo-node/store"
+)
+
+// Task is one due Key with what is known of it.
+type Task struct {
+	Due  store.Due
+	Site store.Site // a copy; Result.Site replaces it
+	Now  time.Time
+	// Gate is called before every request. The first call returns at once unless
+	// the volunteer's own limits hold; later ones wait until the site may be asked
+	// again. It fails when this peer may not fetch the Key any more.
+	Gate func(ctx context.Context) error
+}
+
+// Result is what one fetch produced.
+type Result struct {
+	Record *store.Record // nil when there is nothing to keep
+	Next   store.Next
+	Links  []store.Link // what to admit; NoFollow ones are left out by the crawler
+	Site   store.Site   // politeness state after the fetch: delay, back-off, robots
+	Bytes  int64        // received, for --max-bandwidth
+	Reqs   int          // requests made, robots.txt included
+
+	// Again says that nothing was learnt of the Key, only of its site (robots.txt
+	// was fetched, or its address is busy): Record, Next and Links are not looked
+	// at, and the Key is asked for again once Site.NextAllowed and the delay allow.
+	Again bool
+	// Asked is when the site was surely asked last: when the first byte of its
+	// answer came, or the attempt failed. Zero = when Fetch returned.
+	Asked time.Time
+	// Slow is how long the site took to answer; the site's next gap is at least
+	// that, so that a slow site is asked less.
+	Slow time.Duration
+	// Stop names the limit or rule that stopped this Key or part of it
+	// ("robots", "body-size", …), for the counts of Stats. "" = none.
+	Stop string
+}

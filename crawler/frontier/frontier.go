@@ -1,0 +1,281 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// Defaults of Options.
+const (
+	DefaultWindow  = 16
+	DefaultMaxRows = 100_000
+)
+
+// ageing is what one step of priority counts in waiting time.
+const ageing = time.Second
+
+// Options of New.
+type Options struct {
+	Window  int // rows read of one site at a time, default DefaultWindow
+	MaxRows int // rows held of all sites, default DefaultMaxRows; with more sites than rows a window is one row
+}
+
+// Row is one due row of a site: what to fetch, and how soon.
+type Row struct {
+	Key      partition.Key
+	Priority int // 0 soonest, 255 last
+}
+
+// Act says what a Step asks for.
+type Act uint8
+
+// The acts.
+const (
+	Wait  Act = iota // nothing can be done before Step.At (zero: before the next Wake)
+	Read             // read at most Step.Limit rows of Step.Site and call Fill
+	Fetch            // fetch Step.Row and call Done
+)
+
+// Step is one answer of Next.
+type Step struct {
+	Act   Act
+	Site  partition.Site
+	Slice partition.Slice
+	Row   Row       // of a Fetch
+	Limit int       // of a Read
+	At    time.Time // of a Wait
+}
+
+// site is the state of one site with rows.
+type site struct {
+	name  partition.Site
+	slice partition.Slice
+	next  int64 // not asked before, Unix nanoseconds
+	later int64 // when the earliest row known not to be due falls due, 0 = no such row
+	key   int64 // its order in the heap it is in
+	rows  []Row // the window: all due when they were read
+	pos   int32 // place in its heap, -1 = in none
+	stale bool  // the store may hold due rows that the window does not
+	busy  bool  // between a Fetch and its Done, or a Read and its Fill
+	flown bool  // busy with a Fetch
+	gone  bool  // dropped while busy: forgotten when that ends
+	ready bool  // in the ready heap, not the waiting one
+}
+
+// Frontier is the schedule of one peer. Not safe for concurrent use.
+type Frontier struct {
+	window, maxRows int
+	sites           map[partition.Site]*site
+	waiting         siteHeap // by the time they are next worth a look
+	ready           siteHeap // by since when they are ready, priority added
+	rows, flying    int
+}
+
+// New is an empty Frontier.
+func New(o Options) *Frontier {
+	if o.Window <= 0 {
+		o.Window = DefaultWindow
+	}
+	if o.MaxRows <= 0 {
+		o.MaxRows = DefaultMaxRows
+	}
+	return &Frontier{window: o.Window, maxRows: o.MaxRows, sites: map[partition.Site]*site{}}
+}
+
+// Wake says that the store may hold rows of s, which is of slice sl, due at
+// due (zero: now), and that s may not be asked before allowed. For a site that
+// is known the later of both allowed times holds.
+func (f *Frontier) Wake(sl partition.Slice, s partition.Site, allowed, due time.Time) {
+	st := f.sites[s]
+	if st == nil {
+		st = &site{name: s, pos: -1, next: nanos(allowed)}
+		f.sites[s] = st
+	}
+	st.slice, st.gone = sl, false
+	st.next = max(st.next, nanos(allowed))
+	if due.IsZero() {
+		st.stale = true
+	} else {
+		st.lower(nanos(due))
+	}
+	f.place(st)
+}
+
+// Next is the next step to take at now. Every Read must be answered by Fill
+// and every Fetch by Done.
+func (f *Frontier) Next(now time.Time) Step {
+	t := now.UnixNano()
+	for len(f.waiting) > 0 && f.waiting[0].key <= t {
+		st := f.waiting.pop()
+		st.ready = true
+		if len(st.rows) > 0 {
+			st.key += int64(st.rows[0].Priority) * int64(ageing)
+		}
+		f.ready.push(st)
+	}
+	for len(f.ready) > 0 {
+		st := f.ready.pop()
+		st.ready = false
+		switch {
+		case len(st.rows) > 0:
+			return f.fetch(st)
+		case st.stale || st.later != 0 && st.later <= t:
+			st.busy, st.stale, st.later = true, false, 0
+			return Step{Act: Read, Site: st.name, Slice: st.slice, Limit: f.limit()}
+		case st.later != 0:
+			f.place(st)
+		default:
+			delete(f.sites, st.name) // nothing left, and its delay is over: no pace to remember
+		}
+	}
+	if len(f.waiting) > 0 {
+		return Step{At: time.Unix(0, f.waiting[0].key)}
+	}
+	return Step{}
+}
+
+func (f *Frontier) fetch(st *site) Step {
+	row := st.rows[0]
+	st.rows[0] = Row{} // lets go of the Key's text
+	if st.rows = st.rows[1:]; len(st.rows) == 0 {
+		st.rows = nil
+	}
+	f.rows--
+	f.flying++
+	st.busy, st.flown = true, true
+	return Step{Act: Fetch, Site: st.name, Slice: st.slice, Row: row}
+}
+
+// limit is how many rows a window gets: what there is room for, shared evenly.
+func (f *Frontier) limit() int {
+	return min(f.window, max(1, f.maxRows/max(1, len(f.sites))))
+}
+
+// Fill answers a Read with the rows of s that are due, in their order; later is
+// when the first one that is not falls due (zero: there is none), and more says
+// that the store held further due rows.
+func (f *Frontier) Fill(s partition.Site, rows []Row, later time.Time, more bool) {
+	st := f.sites[s]
+	if st == nil || !st.busy || st.flown {
+		return
+	}
+	st.busy = false
+	if st.gone {
+		delete(f.sites, s)
+		return
+	}
+	f.rows += len(rows) - len(st.rows)
+	st.rows = rows
+	st.stale = st.stale || more
+	if !later.IsZero() {
+		st.lower(nanos(later))
+	}
+	f.place(st)
+}
+
+// Done ends the fetch of s: it may be asked again at allowed, and a row of it
+// falls due at later (zero: none that was not known). again puts the row back
+// at the head of the window.
+func (f *Frontier) Done(s partition.Site, allowed, later time.Time, again *Row) {
+	st := f.sites[s]
+	if st == nil || !st.flown {
+		return
+	}
+	st.busy, st.flown = false, false
+	f.flying--
+	st.next = max(st.next, nanos(allowed))
+	if st.gone {
+		f.forget(st)
+		return
+	}
+	if !later.IsZero() {
+		st.lower(nanos(later))
+	}
+	if again != nil {
+		st.rows = append([]Row{*again}, st.rows...)
+		f.rows++
+	}
+	f.place(st)
+}
+
+// Keep forgets the sites whose slice is not kept. One that is being fetched is
+// forgotten when that ends; woken before, it stays, its pace with it.
+func (f *Frontier) Keep(keep func(partition.Slice) bool) {
+	for _, st := range f.sites {
+		switch {
+		case keep(st.slice):
+		case st.busy:
+			st.gone = true
+		default:
+			f.forget(st)
+		}
+	}
+}
+
+func (f *Frontier) forget(st *site) {
+	f.take(st)
+	f.rows -= len(st.rows)
+	delete(f.sites, st.name)
+}
+
+// Sites, Rows, Flying and Ready are the sites known, the rows in windows, the
+// fetches not Done and the sites that could be asked at the last Next.
+func (f *Frontier) Sites() int { return len(f.sites) }
+
+// Rows is how many rows the windows hold.
+func (f *Frontier) Rows() int { return f.rows }
+
+// Flying is how many fetches are not Done.
+func (f *Frontier) Flying() int { return f.flying }
+
+// Ready is how many sites could have been asked at the last Next.
+func (f *Frontier) Ready() int { return len(f.ready) }
+
+// Allowed is when s may be asked again, zero when s is not known.
+func (f *Frontier) Allowed(s partition.Site) time.Time {
+	if st := f.sites[s]; st != nil {
+		return time.Unix(0, st.next)
+	}
+	return time.Time{}
+}
+
+// place puts a site that is not busy where it belongs: at the time when there
+// is something to do for it.
+func (f *Frontier) place(st *site) {
+	f.take(st)
+	if st.busy {
+		return
+	}
+	st.key = st.next
+	if len(st.rows) == 0 && !st.stale && st.later != 0 {
+		st.key = max(st.next, st.later)
+	}
+	f.waiting.push(st)
+}
+
+func (f *Frontier) take(st *site) {
+	if st.pos < 0 {
+		return
+	}
+	if st.ready {
+		f.ready.remove(st)
+	} else {
+		f.waiting.remove(st)
+	}
+	st.ready = false
+}
+
+func (st *site) lower(t int64) {
+	if st.later == 0 || t < st.later {
+		st.later = t
+	}
+}
+
+// nanos orders times, the zero time first of all.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}

@@ -1,0 +1,27 @@
+package web
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+)
+
+// decode is body as valid UTF-8, its character set found as the HTML standard
+// says: byte order mark, header, meta element in the first 1024 bytes; else
+// UTF-8 when the whole body is, else windows-1252. What does not decode becomes
+// U+FFFD.
+func decode(body []byte, contentType string) string {
+	e, name, certain := charset.DetermineEncoding(body[:min(len(body), 1024)], contentType)
+	if name == "utf-8" || !certain && utf8.Valid(body) {
+		body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+		return strings.ToValidUTF8(string(body), "\uFFFD")
+	}
+	text, err := e.NewDecoder().Bytes(body)
+	if err != nil { // a decoder of the standard replaces, so this is one that cannot
+		return strings.ToValidUTF8(string(body), "\uFFFD")
+	}
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	return strings.ToValidUTF8(string(text), "\uFFFD")
+}

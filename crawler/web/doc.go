@@ -1,0 +1,24 @@
+// Package web is the Source of web pages: a page Key to its title, text,
+// language, date and links.
+//
+// One Fetch makes at most one request to a site. When the robots.txt of a
+// page's origin is not known, that is the request, and the Key is asked for
+// again after the site's delay (fetch.Result.Again).
+//
+// What a Key becomes is fixed here and does not depend on timing:
+//
+//	2xx                          done, with a record
+//	3xx                          done, with a record that names the target; the target is a link
+//	304                          done, the record stays
+//	404, 410                     gone
+//	other 4xx                    refused
+//	429, 503                     later, the site is asked less (Retry-After obeyed); refused after Retry.Attempts
+//	5xx, no or a broken answer   later, refused after Retry.Attempts
+//	disallowed by robots.txt     refused
+//	robots.txt cannot be had     the site is asked again Retry.Attempts times, then its Keys are refused
+//	Crawl-delay over MaxLag      refused, the site is stopped
+//
+// Extraction is bounded in time, text and links, gives the same answer for the
+// same bytes, and cannot panic its caller. It does not judge whether a page
+// belongs to the collection (focus) or when to look again (schedule).
+package web

@@ -1,0 +1,350 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/echo-node/echo-node/store"
+)
+
+// The names of the limits of an extraction, in fetch.Result.Stop.
+const (
+	stopTime  = "extract-time"
+	stopLinks = "links"
+	stopText  = "text-size"
+)
+
+// Caps that are not options.
+const (
+	maxTitle   = 512 // bytes
+	maxAnchor  = 200 // bytes
+	maxRef     = 8 << 10
+	checkEvery = 1 << 12 // tokens between looks at the clock
+)
+
+type input struct {
+	body                   []byte
+	contentType, mediaType string
+	url                    string
+	maxText, maxLinks      int
+	maxTime                time.Duration
+}
+
+// page is what was read of one page.
+type page struct {
+	title, text, lang string
+	published         *time.Time
+	links             []store.Link
+	robots            directives
+	stop              string // the limit that was hit
+}
+
+// extract reads a page. An error is a fault of the parser, which a page must
+// not be able to make a fault of this peer.
+func extract(in input) (p page, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p, err = page{}, fmt.Errorf("web: extract: the parser panicked: %.80v", r)
+		}
+	}()
+	doc := decode(in.body, in.contentType)
+	if in.mediaType == "text/plain" {
+		w := prose{max: in.maxText}
+		for line := range strings.SplitSeq(doc, "\n") {
+			w.add(line)
+			w.newline()
+		}
+		p.text = w.text()
+		p.lang = language(p.text, "")
+		if w.full {
+			p.stop = stopText
+		}
+		return p, nil
+	}
+	r := reader{in: in, main: prose{max: in.maxText}, aside: prose{max: in.maxText}, title: prose{max: maxTitle}, dateRank: len(dateNames)}
+	r.read(doc)
+	return r.page(), nil
+}
+
+// reader walks the tokens of one page. There is no tree: memory is what is
+// kept, and no nesting can make it slow.
+type reader struct {
+	in    input
+	main  prose // the text
+	aside prose // of navigation and the like, used when there is no other
+	title prose
+
+	skip     [4]int // open elements of each kind of skipped
+	inTitle  bool
+	inHeader bool   // first h1, kept as a title
+	heading  string // the text of it
+	ogTitle  string
+	claim    string // the lang attribute
+	base     string
+	dateRank int
+	date     time.Time
+	robots   directives
+	refs     []ref
+	open     int // 1 + index in refs of the a element we are in
+	anchor   prose
+	stop     string
+}
+
+// ref is a link as the page has it.
+type ref struct{ href, rel, anchor string }
+
+// The kinds of skipped.
+const (
+	hidden  = iota // never shown
+	foreign        // svg and math: their own title and text elements
+	around         // navigation: text of the site, not of the page
+	form
+)
+
+func skipped(a atom.Atom) int {
+	switch a {
+	case atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Iframe, atom.Object:
+		return hidden
+	case atom.Svg, atom.Math:
+		return foreign
+	case atom.Nav, atom.Aside, atom.Footer, atom.Menu:
+		return around
+	case atom.Select, atom.Button, atom.Textarea, atom.Datalist:
+		return form
+	}
+	return -1
+}
+
+func (r *reader) read(doc string) {
+	begun := time.Now()
+	z := html.NewTokenizer(strings.NewReader(doc))
+	for n := 1; ; n++ {
+		if n%checkEvery == 0 && time.Since(begun) > r.in.maxTime {
+			r.stop = stopTime
+			return
+		}
+		switch z.Next() {
+		case html.ErrorToken:
+			return
+		case html.TextToken:
+			r.textToken(z.Text())
+		case html.StartTagToken:
+			r.startTag(z, false)
+		case html.SelfClosingTagToken:
+			r.startTag(z, true)
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			r.endTag(atom.Lookup(name))
+		}
+	}
+}
+
+func (r *reader) textToken(raw []byte) {
+	if r.skip[hidden] > 0 || r.skip[foreign] > 0 {
+		return
+	}
+	text := html.UnescapeString(string(raw))
+	switch {
+	case r.inTitle:
+		r.title.add(text)
+		return
+	case r.open > 0:
+		r.anchor.add(text)
+	}
+	if r.inHeader {
+		r.heading += text
+	}
+	switch {
+	case r.skip[form] > 0:
+	case r.skip[around] > 0:
+		r.aside.add(text)
+	default:
+		r.main.add(text)
+	}
+}
+
+func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
+	name, more := z.TagName()
+	a := atom.Lookup(name)
+	if k := skipped(a); k >= 0 && !selfClosed {
+		r.skip[k]++
+	}
+	if breaks(a) {
+		r.newline()
+	}
+	switch a {
+	case atom.Title:
+		r.inTitle = r.skip[foreign] == 0 && r.title.Len() == 0 && !selfClosed
+	case atom.H1:
+		r.inHeader = r.heading == "" && !selfClosed
+	case atom.Main:
+		r.skip[around] = 0 // one that was never closed ends here at the latest
+	}
+	if !more || !hasAttributes(a) {
+		return
+	}
+	at := attributes(z)
+	switch a {
+	case atom.Html:
+		if r.claim = at["lang"]; r.claim == "" {
+			r.claim = at["xml:lang"]
+		}
+	case atom.Base:
+		if r.base == "" {
+			r.base = at["href"]
+		}
+	case atom.Meta:
+		r.meta(at)
+	case atom.Link:
+		if followedLink(at["rel"]) {
+			r.ref(at["href"], at["rel"])
+		}
+	case atom.A, atom.Area:
+		r.closeAnchor()
+		if r.ref(at["href"], at["rel"]) && a == atom.A && !selfClosed {
+			r.open = len(r.refs)
+		}
+	case atom.Img:
+		if r.open > 0 {
+			r.anchor.add(" " + at["alt"] + " ")
+		}
+	case atom.Iframe, atom.Frame:
+		r.ref(at["src"], "")
+	}
+}
+
+func (r *reader) endTag(a atom.Atom) {
+	if k := skipped(a); k >= 0 && r.skip[k] > 0 {
+		r.skip[k]--
+	}
+	switch a {
+	case atom.Title:
+		r.inTitle = false
+	case atom.H1:
+		r.inHeader = false
+	case atom.A:
+		r.closeAnchor()
+	}
+	if breaks(a) {
+		r.newline()
+	}
+}
+
+func (r *reader) newline() {
+	r.main.newline()
+	r.aside.newline()
+	r.anchor.add(" ")
+	if r.inHeader {
+		r.heading += " "
+	}
+}
+
+func (r *reader) closeAnchor() {
+	if r.open > 0 {
+		r.refs[r.open-1].anchor = r.anchor.text()
+	}
+	r.open, r.anchor = 0, prose{max: maxAnchor}
+}
+
+// ref keeps a reference; false when it cannot be one or there are too many.
+func (r *reader) ref(href, rel string) bool {
+	href = strings.TrimSpace(href)
+	if href == "" || href[0] == '#' || len(href) > maxRef {
+		return false
+	}
+	if len(r.refs) >= 4*r.in.maxLinks { // before duplicates are united
+		r.stop = stopLinks
+		return false
+	}
+	r.refs = append(r.refs, ref{href: href, rel: rel})
+	return true
+}
+
+func (r *reader) meta(at map[string]string) {
+	content := at["content"]
+	switch strings.ToLower(at["name"]) {
+	case "robots", "echo-node":
+		r.robots = r.robots.with(parseDirectives(content))
+	}
+	if strings.EqualFold(at["http-equiv"], "refresh") {
+		if _, to, ok := strings.Cut(content, "="); ok {
+			r.ref(strings.Trim(to, " \t\r\n\"'"), "refresh")
+		}
+	}
+	for _, name := range [...]string{at["property"], at["name"], at["itemprop"]} {
+		name = strings.ToLower(name)
+		if name == "og:title" && r.ogTitle == "" {
+			r.ogTitle = content
+		}
+		if rank := dateRank(name); rank >= 0 && rank < r.dateRank {
+			if t, ok := parseDate(content); ok {
+				r.date, r.dateRank = t, rank
+			}
+		}
+	}
+}
+
+func (r *reader) page() page {
+	r.closeAnchor()
+	p := page{title: r.title.text(), text: r.main.text(), robots: r.robots, stop: r.stop}
+	for _, other := range [...]string{r.ogTitle, r.heading} {
+		if p.title == "" {
+			w := prose{max: maxTitle}
+			w.add(other)
+			p.title = w.text()
+		}
+	}
+	if p.text == "" {
+		p.text = r.aside.text()
+	}
+	if r.main.full && p.stop == "" {
+		p.stop = stopText
+	}
+	if r.dateRank < len(dateNames) {
+		p.published = &r.date
+	}
+	p.lang = language(p.text, r.claim)
+	var over bool
+	if p.links, over = links(r.in.url, r.base, r.refs, r.in.maxLinks); over {
+		p.stop = stopLinks
+	}
+	return p
+}
+
+// breaks says whether a starts or ends a line of text.
+func breaks(a atom.Atom) bool {
+	switch a {
+	case atom.P, atom.Div, atom.Br, atom.Hr, atom.Li, atom.Ul, atom.Ol, atom.Dl, atom.Dt, atom.Dd, atom.Table, atom.Tr, atom.Td, atom.Th,
+		atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Pre, atom.Blockquote, atom.Section, atom.Article, atom.Header, atom.Footer,
+		atom.Nav, atom.Aside, atom.Main, atom.Figure, atom.Figcaption, atom.Form, atom.Fieldset, atom.Address, atom.Body, atom.Option, atom.Caption,
+		atom.Details, atom.Summary, atom.Center, atom.Title:
+		return true
+	}
+	return false
+}
+
+func hasAttributes(a atom.Atom) bool {
+	switch a {
+	case atom.Html, atom.Base, atom.Meta, atom.Link, atom.A, atom.Area, atom.Img, atom.Iframe, atom.Frame:
+		return true
+	}
+	return false
+}
+
+// attributes of the current tag; the first of two with one name counts.
+func attributes(z *html.Tokenizer) map[string]string {
+	at := make(map[string]string, 4)
+	for {
+		k, v, more := z.TagAttr()
+		if _, twice := at[string(k)]; !twice {
+			at[string(k)] = string(v)
+		}
+		if !more {
+			return at
+		}
+	}
+}

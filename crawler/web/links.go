@@ -1,0 +1,77 @@
+package web
+
+import (
+	"strings"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// followedLink says whether a link element with that rel leads to a page.
+func followedLink(rel string) bool {
+	for word := range strings.FieldsSeq(strings.ToLower(rel)) {
+		switch word {
+		case "canonical", "alternate", "next", "prev", "previous", "first", "last", "start", "up", "top", "home", "contents", "toc", "index",
+			"chapter", "section", "subsection", "appendix", "glossary", "help", "copyright", "author", "license", "bookmark":
+			return true
+		}
+	}
+	return false
+}
+
+// nofollow says whether the site does not vouch for a link with that rel.
+func nofollow(rel string) bool {
+	for word := range strings.FieldsSeq(rel) {
+		switch word {
+		case "nofollow", "ugc", "sponsored":
+			return true
+		}
+	}
+	return false
+}
+
+// links are the Keys that refs mean on the page at addr, each once, in the
+// order of the page; over says that there were more than limit.
+func links(addr, base string, refs []ref, limit int) (out []store.Link, over bool) {
+	b, err := partition.NewBase(addr)
+	if err != nil {
+		return nil, false
+	}
+	if base != "" {
+		if k, err := b.Resolve(base); err == nil {
+			if nb, err := partition.NewBase(k.URL()); err == nil {
+				b = nb
+			}
+		}
+	}
+	at := make(map[partition.Key]int, len(refs))
+	for _, r := range refs {
+		k, err := b.Resolve(r.href)
+		if err != nil || k.URL() == addr { // mailto:, javascript:, broken; or the page itself
+			continue
+		}
+		rel := strings.ToLower(strings.Join(strings.Fields(r.rel), " "))
+		l := store.Link{Key: k, Anchor: r.anchor, Rel: rel, NoFollow: nofollow(rel)}
+		if i, ok := at[k]; ok {
+			unite(&out[i], l)
+			continue
+		}
+		if len(out) >= limit {
+			return out, true
+		}
+		at[k] = len(out)
+		out = append(out, l)
+	}
+	return out, false
+}
+
+// unite adds a second mention of the same Key: one that may be followed is
+// enough, and the first anchor with words is kept.
+func unite(l *store.Link, m store.Link) {
+	if l.Anchor == "" {
+		l.Anchor = m.Anchor
+	}
+	if l.NoFollow && !m.NoFollow {
+		l.NoFollow, l.Rel = false, m.Rel
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nlnwa/whatwg-url/url"
+	"golang.org/x/text/unicode/norm"
 )
 
 // The canonicalisation profile, version 1 (KeyProfile). It is frozen: a peer
@@ -23,7 +24,8 @@ import (
 //	    is not public.
 //	 5. One dot at the end of the host goes. A host is then an IPv4 address, an
 //	    IPv6 address in brackets, or at most 253 bytes of labels of 1 to 63 of
-//	    [a-z0-9_-]. Anything else is refused.
+//	    [a-z0-9_-]. Anything else is refused, and so is a host whose last label
+//	    begins with a digit or a hyphen while any begins with - or 0x-.
 //	 6. The default port goes; port 0 is refused.
 //	 7. In path and query, an escape %XX of an unreserved byte (letters, digits,
 //	    - . _ ~) is decoded, every other escape gets upper case digits, a % that
@@ -74,19 +76,40 @@ func makeClasses() (t [256]uint8) {
 }
 
 // whatwg is the parser of rule 2. It has no state of its own.
-var whatwg = url.NewParser()
+var whatwg = url.NewParser(url.WithPreParseHostFunc(refuseSigned))
+
+// refuseSigned hides the hosts that the parser would take for IPv4 addresses
+// because it reads -1 and +1 as numbers. The standard has some of them as
+// names, some as failures; we have them all as failures.
+func refuseSigned(_ *url.Url, host string) string {
+	text := strings.ToLower(norm.NFKC.String(decode(host)))
+	labels := strings.Split(strings.TrimRight(strings.ReplaceAll(text, "\u3002", "."), "."), ".")
+	if last := labels[len(labels)-1]; last == "" || !strings.Contains("+-0123456789", last[:1]) {
+		return host
+	}
+	for _, label := range labels {
+		label = strings.TrimPrefix(label, "0x")
+		if strings.HasPrefix(label, "-") || strings.HasPrefix(label, "+") {
+			return "<" // no host has one
+		}
+	}
+	return host
+}
 
 // canonicalURL applies the profile to text, resolved against base unless that
 // is nil. It is the slow path: the whole standard.
 func canonicalURL(text string, base *url.Url) (string, error) {
 	if i := strings.IndexByte(text, '#'); i >= 0 {
-		text = text[:i] // rule 10; nothing before a # can make it mean something else
+		text = text[:i+1] // rule 10; the # stays, so that a space before it is not at the end
 	}
 	if len(text) > MaxInputBytes {
 		return "", fmt.Errorf("%w: longer than %d bytes", ErrKey, MaxInputBytes)
 	}
 	if !utf8.ValidString(text) {
 		return "", fmt.Errorf("%w: not UTF-8", ErrKey)
+	}
+	if manyAts(text) {
+		return "", fmt.Errorf("%w: URL with credentials", ErrKey)
 	}
 	out, err := applyProfile(text, base)
 	if err != nil {
@@ -105,6 +128,28 @@ func canonicalURL(text string, base *url.Url) (string, error) {
 		return "", fmt.Errorf("%w: %s has no stable form", ErrKey, quote(text))
 	}
 	return out, nil
+}
+
+// manyAts says whether text has several @ where credentials stand. It would be
+// refused anyway (rule 4), but the parser takes time quadratic in their number
+// to find out.
+func manyAts(text string) bool {
+	const few = 8
+	if strings.Count(text, "@") <= few {
+		return false
+	}
+	text = strings.NewReplacer("\t", "", "\n", "", "\r", "", "\\", "/").Replace(text)
+	text = strings.TrimLeftFunc(text, func(r rune) bool { return r <= ' ' })
+	if i := strings.IndexAny(text, ":/?@"); i >= 0 && text[i] == ':' {
+		text = text[i+1:] // a scheme; without slashes the authority may follow too
+	} else if !strings.HasPrefix(text, "//") {
+		return false // a path
+	}
+	text = strings.TrimLeft(text, "/")
+	if i := strings.IndexAny(text, "/?"); i >= 0 {
+		text = text[:i]
+	}
+	return strings.Count(text, "@") > few
 }
 
 func applyProfile(text string, base *url.Url) (string, error) {

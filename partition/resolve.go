@@ -134,7 +134,7 @@ func plainAuthority(a string, secure bool) bool {
 		return false // punycode must be checked
 	}
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	return '0' > last[0] || last[0] > '9' // else it may be an IPv4 address
+	return last[0] != '-' && ('0' > last[0] || last[0] > '9') // else it may be an IPv4 address
 }
 
 func plainPort(port string, secure bool) bool {

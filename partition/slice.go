@@ -129,48 +129,59 @@ const (
 
 // Slice is the slice that k falls into by hash (k's registrar's slice).
 func (c Charter) Slice(k Key) Slice {
-	return hashSlice(hashText(sliceDomain, c.unit(k)), c.SliceBits)
+	var buf [256]byte // most units fit
+	unit := c.appendUnit(append(buf[:0], sliceDomain...), k)
+	return hashSlice(xxhash.Sum64(unit), c.SliceBits)
 }
 
-func hashText(domain, text string) uint64 {
-	var d xxhash.Digest
-	d.Reset()
-	_, _ = d.WriteString(domain) // never fails
-	_, _ = d.WriteString(text)
-	return d.Sum64()
-}
-
-func (c Charter) unit(k Key) string {
+func (c Charter) appendUnit(b []byte, k Key) []byte {
 	switch kind := k.Kind(); kind {
 	case KindPage, KindFeed, KindMedia:
-		return hostUnit(k.Host())
+		return appendHostUnit(b, k.Host())
 	case KindAddress:
-		return "ip " + k.Host()
+		return append(append(b, "ip "...), k.Host()...)
 	case KindAccount, KindFollowers, KindFollowing:
 		account := k.Account()
 		f := c.Fanout[k.Service()]
 		if f <= 0 {
-			return "account " + string(account)
+			return append(append(b, "account "...), account...)
 		}
+		b = append(append(append(b, "site "...), k.Site()...), ' ')
 		n := hashText(accountDomain, string(account)) % uint64(f)
-		return "site " + string(k.Site()) + " " + strconv.FormatUint(n, 10)
+		return strconv.AppendUint(b, n, 10)
 	default:
 		if c.Fanout[k.Service()] <= 0 {
-			return "key " + string(k)
+			return append(append(b, "key "...), k...)
 		}
-		return "site " + string(k.Site()) + " 0"
+		return append(append(append(b, "site "...), k.Site()...), " 0"...)
 	}
 }
 
-func hostUnit(host string) string {
-	if last := host[len(host)-1]; last == ':' || ('0' <= last && last <= '9') || strings.Contains(host, ":") {
+func appendHostUnit(b []byte, host string) []byte {
+	if maybeAddress(host) {
 		if a, err := netip.ParseAddr(host); err == nil {
-			return "ip " + a.Unmap().String()
+			return a.Unmap().AppendTo(append(b, "ip "...))
 		}
 	}
+	b = append(b, "web "...)
 	// An error means that host is itself a suffix, or of one label.
 	if domain, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
-		return "web " + domain
+		return append(b, domain...)
 	}
-	return "web " + host
+	return append(b, host...)
+}
+
+// maybeAddress is false for most hosts that are no IP address, cheaply.
+func maybeAddress(host string) bool {
+	if host == "" {
+		return false
+	}
+	last := host[len(host)-1]
+	return '0' <= last && last <= '9' || strings.Contains(host, ":")
+}
+
+// hashText is the 64-bit hash of domain and text together.
+func hashText(domain, text string) uint64 {
+	var buf [256]byte
+	return xxhash.Sum64(append(append(buf[:0], domain...), text...))
 }

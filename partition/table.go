@@ -14,7 +14,6 @@ type Table struct {
 	slices   []Slice  // ascending
 	mixed    []uint64 // mix(slice), see draw
 	centres  []vector // of geo slices; nil when there are none
-	hash     int      // slices of the hash kind when they are complete, see index
 	replicas int
 
 	rivals  []rival          // by slot; a free slot has no weight

@@ -1,0 +1,144 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Budget is what a decision knows of everything else: what visits there are and
+// what they cost. It is read by many decisions at once and changed by none; the
+// peer's Meter makes a new one from time to time.
+type Budget struct {
+	// Interval is the mean time between two visits of one item if all were
+	// visited equally: items ÷ visits per time. Required, positive.
+	Interval time.Duration
+	// Price is what a visit must be worth to this peer (see Value). 0 takes the
+	// price at which an item of the model's prior would be due after Interval.
+	Price float64
+	// SitePrice is added for an item of a site whose own share of visits is
+	// scarcer than the peer's: the multipliers of nested constraints add. 0 = not.
+	SitePrice float64
+	// Model is the prior and the drift. Required; NewModel knows nothing yet.
+	Model Model
+	// Rhythm is the population's day and week. Zero = none.
+	Rhythm Rhythm
+	// AgePrice is Value.Age; 0 takes the default, negative none.
+	AgePrice float64
+	// Floor is the least time between two visits; 0 = none.
+	Floor time.Duration
+	// Ceiling is the longest time an item is left alone; 0 = 20 years.
+	Ceiling time.Duration
+	// Sizes are how many items each class of Classes holds. Only Classes reads it.
+	Sizes [EchoClasses]int
+	// Static is the class a new item starts in under Barbosa, if Memo has none.
+	Static int
+}
+
+// Validate reports every fault.
+func (b *Budget) Validate() error {
+	var faults []error
+	if b.Interval <= 0 {
+		faults = append(faults, fmt.Errorf("interval %s is not positive", b.Interval))
+	}
+	if b.Price < 0 || b.SitePrice < 0 {
+		faults = append(faults, fmt.Errorf("negative price %g + %g", b.Price, b.SitePrice))
+	}
+	if b.Floor < 0 || b.Ceiling < 0 || b.Ceiling > 0 && b.Floor > b.Ceiling {
+		faults = append(faults, fmt.Errorf("floor %s, ceiling %s", b.Floor, b.Ceiling))
+	}
+	if err := b.Model.Validate(); err != nil {
+		faults = append(faults, err)
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("schedule: budget: %w", errors.Join(faults...))
+	}
+	return nil
+}
+
+// price is what a visit must be worth; page as in Item.
+func (b *Budget) price(p Policy, page int) float64 {
+	if b.Price > 0 {
+		return b.Price + b.SitePrice
+	}
+	return b.FairPrice(p, page) + b.SitePrice
+}
+
+func (b *Budget) ageCost() float64 {
+	switch {
+	case b.AgePrice < 0:
+		return 0
+	case b.AgePrice == 0:
+		return defaultAge
+	}
+	return b.AgePrice
+}
+
+// FairPrice is the price at which one who has only the prior is due after the
+// mean interval: where a peer starts.
+func (b *Budget) FairPrice(p Policy, page int) float64 {
+	interval := b.Interval.Hours() / 24
+	switch p {
+	case Proportional:
+		return 0.5 // with pointRate's half change: the mean interval
+	case Barbosa, Classes, Uniform:
+		return 1 // a stretch of the class's own period
+	case Optimal:
+		return sharp(0.5 / interval).value(interval)
+	}
+	if page > 0 {
+		return Timeline{Page: page}.At(&b.Model.Prior, interval)
+	}
+	return Value{Age: b.ageCost()}.At(&b.Model.Prior, interval, interval)
+}
+
+// Meter finds the price at which demand meets the budget. Demand is what the
+// plans made so far ask for, the sum of 1/τ over items; while it is above the budget
+// the price rises, and falls while below. Lateness adds to it, so that a backlog is
+// worked off. One Meter is kept for the peer, and one for each site that is short of
+// visits. It is not safe for concurrent use.
+type Meter struct {
+	base   float64 // log price: the integral of the excess
+	late   float64 // smoothed lateness, in intervals
+	demand float64 // visits per day that plans ask for
+}
+
+// Gains: a jump of demand by half settles within two intervals without swinging
+// (TestMeterSettles).
+const (
+	meterLate   = 0.5  // log price per interval late
+	meterGain   = 2.0  // log price per interval passed, at e times the budget
+	meterSmooth = 0.05 // of an interval, over which lateness is averaged
+	meterMax    = 2.0  // excess and lateness counted
+)
+
+// NewMeter starts at price.
+func NewMeter(price float64) *Meter {
+	return &Meter{base: math.Log(max(price, 1e-300))}
+}
+
+// Planned is told that an item's next visit moved: old and new are the days
+// between its visits (Decision.Tau), 0 for none before or none any more.
+func (m *Meter) Planned(old, new float64) {
+	if old > 0 {
+		m.demand -= 1 / old
+	}
+	if new > 0 {
+		m.demand += 1 / new
+	}
+}
+
+// Visited is told of one visit: how late it was, and the mean interval and number
+// of items of the budget.
+func (m *Meter) Visited(late, interval time.Duration, items int) {
+	part := 1 / float64(max(1, items))
+	l := min(max(late.Hours()/interval.Hours(), -meterMax), meterMax)
+	m.late += min(1, part/meterSmooth) * (l - m.late)
+	supply := float64(items) / interval.Hours() * 24
+	excess := math.Log(max(m.demand, supply*1e-3) / supply)
+	m.base += meterGain * part * min(max(excess, -meterMax), meterMax)
+}
+
+// Price is the price now.
+func (m *Meter) Price() float64 { return math.Exp(m.base + meterLate*m.late) }

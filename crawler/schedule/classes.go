@@ -1,0 +1,79 @@
+package schedule
+
+import "github.com/echo-node/echo-node/crawler/schedule/classify"
+
+// Memo is what a policy with classes remembers of an item between visits. The zero
+// value is an item not classified yet.
+type Memo struct {
+	Class    uint8 // 1 + class; 0 = none yet
+	Visits   uint8 // in the present window (Barbosa)
+	Changes  uint8
+	Priority uint8 // 1 to 100 (Classes)
+}
+
+// TwitterEcho's rule: priorities 1 to 100 in six classes; a new post raises an
+// account's priority, none lowers it; a round draws from every class, more from
+// the higher, the longest unchecked first. The dissertation prints neither the step
+// nor the shares: the step here is 5 and the shares halve from class to class.
+const (
+	EchoClasses = 6
+	echoStart   = 50
+	echoStep    = 5
+	echoFrozen  = 30 // days without a post: checked only at night, the last share
+)
+
+// echoClass is the class of a priority: 100, 99-81, 80-61, 60-41, 40-21, 20-1.
+func echoClass(priority uint8) int {
+	if priority >= 100 {
+		return 0
+	}
+	return 5 - (int(priority)-1)/20
+}
+
+// EchoShare is the part of all visits that class c gets while no class is empty.
+func EchoShare(c int) float64 {
+	return float64(int(1)<<(EchoClasses-1-c)) / (1<<EchoClasses - 1)
+}
+
+// classes: an item of class c comes round every size(c) ÷ share(c) visits.
+func (d *Decision) classes(it Item, b *Budget) {
+	m := it.Memo
+	if m.Priority == 0 {
+		m.Priority = echoStart
+	} else if last, _ := it.History.Latest(); last == Changed {
+		m.Priority = min(100, m.Priority+echoStep)
+	}
+	d.Class = echoClass(m.Priority)
+	d.Memo = m
+	total, open := 0, 0.0
+	for c, n := range b.Sizes {
+		total += n
+		if n > 0 {
+			open += EchoShare(c)
+		}
+	}
+	d.Tau = b.Interval.Hours() / 24
+	if total > 0 && b.Sizes[d.Class] > 0 {
+		d.Tau *= float64(b.Sizes[d.Class]) / float64(total) * open / EchoShare(d.Class)
+	}
+}
+
+// barbosa: the static classifier's class first, then the heuristic's moves; the
+// class's period, stretched alike for all when visits are short (the stated rule of
+// sharing: each class keeps its part size ÷ period, so none starves).
+func (d *Decision) barbosa(it Item, b *Budget) {
+	h := classify.ThesisHeuristic()
+	s := classify.Window{Class: b.Static}
+	if it.Memo.Class > 0 {
+		s = classify.Window{Class: int(it.Memo.Class) - 1, Visits: int(it.Memo.Visits), Changes: int(it.Memo.Changes)}
+		if last, _ := it.History.Latest(); last.sees() && len(it.History.Runs()) > 1 {
+			s = h.Step(s, last == Changed)
+		}
+	}
+	d.Class = s.Class
+	d.Memo = Memo{Class: uint8(s.Class) + 1, Visits: uint8(s.Visits), Changes: uint8(s.Changes)}
+	d.Tau = h.Period[s.Class] * b.price(Barbosa, it.Page)
+}
+
+// EchoClass is the class an item's memo puts it in.
+func EchoClass(m Memo) int { return echoClass(max(1, m.Priority)) }

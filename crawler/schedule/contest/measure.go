@@ -1,0 +1,144 @@
+package contest
+
+import "sort"
+
+// Result is what one policy did in one world.
+type Result struct {
+	Freshness float64 // mean share of items whose copy is good
+	Weighted  float64 // the same, by importance
+	AgeDays   float64 // mean age, days since the first change not yet seen (0 = good)
+	Visits    int
+	Hits      int       // visits that found a change
+	Changes   int       // that happened
+	Missed    int       // states or posts nobody will ever have seen
+	Days      []float64 // freshness by day
+	Groups    [4]Group  // by true class
+}
+
+// Group is the share of one class.
+type Group struct {
+	Items, Visits, Hits int
+	Freshness, AgeDays  float64
+}
+
+// ChangeRate is the share of visits that found a change.
+func (r *Result) ChangeRate() float64 { return ratio(float64(r.Hits), float64(r.Visits)) }
+
+// VisitsPerChange is what one found change cost.
+func (r *Result) VisitsPerChange() float64 { return ratio(float64(r.Visits), float64(r.Hits)) }
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// tally adds up what happened to items between visits, from the time since on.
+type tally struct {
+	w            *World
+	since        int64
+	next         []int     // per item: index of its first change not yet seen
+	last         []int64   // per item: last visit
+	fresh, age   []float64 // per item, seconds and seconds²
+	visits, hits []int32
+	missed, seen int
+	days         []float64 // fresh seconds by day
+	alive        []float64 // seconds lived by day
+}
+
+func newTally(w *World, since int64) *tally {
+	n := len(w.Things)
+	days := int((w.To-w.From)/secondsPerDay) + 1
+	t := &tally{w: w, since: since, next: make([]int, n), last: make([]int64, n),
+		fresh: make([]float64, n), age: make([]float64, n), visits: make([]int32, n), hits: make([]int32, n),
+		days: make([]float64, days), alive: make([]float64, days)}
+	for i := range w.Things {
+		t.last[i] = w.Things[i].Born
+	}
+	return t
+}
+
+// visit accounts for item i up to now and reports how many changes it finds.
+// count is false at the end of the world, when nobody looks.
+func (t *tally) visit(i int, now int64, count bool) int {
+	th := &t.w.Things[i]
+	from := t.last[i]
+	rest := th.Changes[t.next[i]:]
+	k := sort.Search(len(rest), func(j int) bool { return rest[j] > now })
+	stale := now
+	if k > 0 {
+		stale = rest[0]
+	}
+	t.fresh[i] += float64(max(0, stale-max(from, t.since)))
+	t.spread(t.days, from, stale)
+	t.spread(t.alive, from, now)
+	if a := max(stale, t.since); now > a {
+		x, y := float64(now-stale), float64(a-stale)
+		t.age[i] += (x*x - y*y) / 2
+	}
+	if now >= t.since && k > 0 {
+		late := sort.Search(k, func(j int) bool { return rest[j] >= t.since })
+		t.missed += min(k-late, max(0, k-t.w.Page)) // at the end too: what is overwritten is lost
+		t.seen += k - late
+	}
+	if count {
+		t.last[i] = now
+		t.next[i] += k
+		if now >= t.since {
+			t.visits[i]++
+			if k > 0 {
+				t.hits[i]++
+			}
+		}
+	}
+	return k
+}
+
+// spread adds the seconds of [from, to) to the days they fall on.
+func (t *tally) spread(days []float64, from, to int64) {
+	for from < to {
+		d := (from - t.w.From) / secondsPerDay
+		end := min(to, t.w.From+(d+1)*secondsPerDay)
+		if int(d) < len(days) {
+			days[d] += float64(end - from)
+		}
+		from = end
+	}
+}
+
+// result closes the books at the end of the world.
+func (t *tally) result() Result {
+	r := Result{Missed: t.missed}
+	var fresh, age, life, weighted, weights float64
+	var lives [4]float64
+	for i := range t.w.Things {
+		th := &t.w.Things[i]
+		t.visit(i, t.w.To, false)
+		lived := float64(t.w.To - max(th.Born, t.since))
+		if lived <= 0 {
+			continue
+		}
+		fresh, age, life = fresh+t.fresh[i], age+t.age[i], life+lived
+		weighted, weights = weighted+th.Weight*t.fresh[i], weights+th.Weight*lived
+		r.Visits += int(t.visits[i])
+		r.Hits += int(t.hits[i])
+		g := &r.Groups[th.Class]
+		g.Items++
+		g.Visits += int(t.visits[i])
+		g.Hits += int(t.hits[i])
+		g.Freshness += t.fresh[i]
+		g.AgeDays += t.age[i]
+		lives[th.Class] += lived
+	}
+	r.Changes, r.Missed = t.seen, t.missed
+	r.Freshness, r.Weighted, r.AgeDays = ratio(fresh, life), ratio(weighted, weights), ratio(age, life)/secondsPerDay
+	for c := range r.Groups {
+		r.Groups[c].Freshness = ratio(r.Groups[c].Freshness, lives[c])
+		r.Groups[c].AgeDays = ratio(r.Groups[c].AgeDays, lives[c]) / secondsPerDay
+	}
+	for d := range t.days {
+		r.Days = append(r.Days, ratio(t.days[d], t.alive[d]))
+	}
+	return r
+}

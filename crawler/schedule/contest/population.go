@@ -1,0 +1,122 @@
+package contest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Populations are the synthetic worlds by name.
+//
+//	a      marginals of the dissertation: about 30 % never change, 40 % at least weekly
+//	b      true intervals of 1, 3, 30 and 96 days in the dissertation's shares
+//	drift  as a, but each page's rate is drawn anew about once in four months
+//	burst  changes come in flurries, with long silences between
+func Populations() []string { return []string{"a", "b", "drift", "burst"} }
+
+// start is the first second of every synthetic world, a Monday.
+var start = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+
+// Populate draws a world of n items over days from a population.
+func Populate(name string, n, days int, rng *rand.Rand) (World, error) {
+	w := World{Name: name, From: start, To: start + int64(days)*secondsPerDay, Page: 1, Things: make([]Thing, n)}
+	for i := range w.Things {
+		t := &w.Things[i]
+		t.Name, t.Born = fmt.Sprintf("%s/%d", name, i), w.From
+		switch name {
+		case "a":
+			t.Changes = poisson(nil, rng, rateA(rng), w.From, w.To)
+		case "b":
+			t.Changes = poisson(nil, rng, rateB(rng), w.From, w.To)
+		case "drift":
+			for at := w.From; at < w.To; {
+				end := min(w.To, at+int64(rng.ExpFloat64()*120*secondsPerDay)+1)
+				t.Changes = poisson(t.Changes, rng, rateA(rng), at, end)
+				at = end
+			}
+		case "burst":
+			t.Changes = bursts(rng, w.From, w.To)
+		default:
+			return World{}, fmt.Errorf("contest: no population %q (there are %v)", name, Populations())
+		}
+		t.Changes = slices.Compact(t.Changes)
+		t.Class = thesisClass(*t, w.To)
+	}
+	w.weigh()
+	w.Judge(0.74, rng)
+	return w, nil
+}
+
+// Judge gives each thing what a static classifier of that accuracy says: its true
+// class, or any other.
+func (w *World) Judge(accuracy float64, rng *rand.Rand) {
+	for i := range w.Things {
+		t := &w.Things[i]
+		t.Static = t.Class
+		if rng.Float64() >= accuracy {
+			t.Static = (t.Class + 1 + rng.IntN(3)) % 4
+		}
+	}
+}
+
+// rateA: 30 % never, 40 % between several times a day and weekly, 30 % between.
+func rateA(rng *rand.Rand) float64 {
+	switch u := rng.Float64(); {
+	case u < 0.30:
+		return 0
+	case u < 0.70:
+		return 1 / logUniform(rng, 0.4, 7)
+	default:
+		return 1 / logUniform(rng, 7, 200)
+	}
+}
+
+// rateB: the groups 0 to 3 of the dissertation with the intervals it meant.
+func rateB(rng *rand.Rand) float64 {
+	switch u := rng.Float64(); {
+	case u < 0.108:
+		return 1
+	case u < 0.199:
+		return 1.0 / 3
+	case u < 0.310:
+		return 1.0 / 30
+	}
+	return 1.0 / 96
+}
+
+func logUniform(rng *rand.Rand, lo, hi float64) float64 {
+	return lo * math.Exp(rng.Float64()*math.Log(hi/lo))
+}
+
+// poisson appends events at rate per day in [from, to).
+func poisson(out []int64, rng *rand.Rand, rate float64, from, to int64) []int64 {
+	if rate <= 0 {
+		return out
+	}
+	for at := float64(from); ; {
+		at += rng.ExpFloat64() / rate * secondsPerDay
+		if at >= float64(to) {
+			return out
+		}
+		out = append(out, int64(at))
+	}
+}
+
+// bursts: flurries of a day or two, weeks or months apart.
+func bursts(rng *rand.Rand, from, to int64) []int64 {
+	var out []int64
+	quiet := logUniform(rng, 10, 400)
+	for at := float64(from); ; {
+		at += rng.ExpFloat64() * quiet * secondsPerDay
+		end := min(float64(to), at+logUniform(rng, 0.2, 4)*secondsPerDay)
+		if at >= float64(to) {
+			return out
+		}
+		out = poisson(append(out, int64(at)), rng, 8, int64(at), int64(end))
+		at = end
+	}
+}
+
+func sqrt(x float64) float64 { return math.Sqrt(x) }

@@ -1,0 +1,215 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// The grid of change rates: Rates of them, each twice the one before, from one
+// change in 22 years to 250 a day. Doubling lets one exponential serve all: the
+// chance of no change at the next rate is the square of this one's.
+const (
+	Rates    = 22
+	slowest  = 1.0 / (22 * 365) // changes per day
+	minGap   = 1.0 / 86400 / 10 // days; shorter gaps say nothing more
+	longest  = 20 * 365.0       // days; the latest a revisit is put off
+	tinyMass = 1e-12
+)
+
+// Belief is what is thought of one item's rate of change: a weight for each rate
+// of the grid, summing to 1.
+type Belief [Rates]float64
+
+// Model is what is known of how items of a population change: the prior. It is
+// learned from histories by Fit and is all that a new item is judged by.
+// Each item has a rate, which jumps at Drift to another drawn from Prior: bursts
+// and dormant times are such jumps. (Forward filtering of a hidden Markov model.)
+type Model struct {
+	Prior Belief
+	Drift float64 // jumps per day, 0 = a rate stays for ever
+}
+
+// NewModel is the prior of one who has seen nothing: most pages change less than
+// weekly, some hardly ever, some all the time.
+func NewModel() Model {
+	m := Model{Drift: 1.0 / 365}
+	sum := 0.0
+	for j := range m.Prior {
+		x := math.Log(rate(j)*60) / 3 // centred on one change in two months
+		m.Prior[j] = math.Exp(-x*x/2) + 0.02
+		sum += m.Prior[j]
+	}
+	for j := range m.Prior {
+		m.Prior[j] /= sum
+	}
+	return m
+}
+
+// rate is the j-th rate of the grid, in changes per day.
+func rate(j int) float64 { return slowest * float64(uint64(1)<<j) }
+
+// Validate reports every fault of a model that came from elsewhere.
+func (m *Model) Validate() error {
+	var faults []error
+	sum := 0.0
+	for j, w := range m.Prior {
+		if !(w >= 0 && w <= 1) {
+			faults = append(faults, fmt.Errorf("weight %d is %g", j, w))
+		}
+		sum += w
+	}
+	if math.Abs(sum-1) > 1e-6 {
+		faults = append(faults, fmt.Errorf("weights sum to %g", sum))
+	}
+	if !(m.Drift >= 0 && m.Drift <= 100) {
+		faults = append(faults, fmt.Errorf("drift %g a day", m.Drift))
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("schedule: model: %w", errors.Join(faults...))
+	}
+	return nil
+}
+
+// Believe is the belief about an item with history h, right after its last visit.
+func (m *Model) Believe(h *History) Belief {
+	b, _ := m.filter(h)
+	return b
+}
+
+// filter also gives the log likelihood of what was seen, for Fit.
+func (m *Model) filter(h *History) (b Belief, logLik float64) {
+	b = m.Prior
+	for g := range h.gaps {
+		days := g.Span.Hours() / 24
+		m.drift(&b, days)
+		logLik += b.see(days/float64(g.Visits), g.Visits, g.Changes)
+	}
+	return b, logLik
+}
+
+// drift lets time pass: with chance 1−e^(−Drift·days) the rate was drawn anew.
+func (m *Model) drift(b *Belief, days float64) {
+	if m.Drift == 0 {
+		return
+	}
+	keep := math.Exp(-m.Drift * days)
+	for j := range b {
+		b[j] = keep*b[j] + (1-keep)*m.Prior[j]
+	}
+}
+
+// see multiplies in n visits, gap days apart, of which x found a change, and
+// returns the log of their probability.
+func (b *Belief) see(gap float64, n, x int) float64 {
+	gap = max(gap, minGap)
+	q := math.Exp(-slowest * gap)
+	sum := 0.0
+	for j := range b {
+		switch {
+		case n == 1 && x == 0:
+			b[j] *= q
+		case n == 1:
+			b[j] *= 1 - q
+		default:
+			b[j] *= math.Exp(float64(n-x)*math.Log(q+1e-300) + float64(x)*math.Log(1-q+1e-300))
+		}
+		sum += b[j]
+		q *= q
+	}
+	if sum < 1e-280 { // seen what no rate explains: know nothing rather than divide by zero
+		for j := range b {
+			b[j] = 1.0 / Rates
+		}
+		return -644
+	}
+	for j := range b {
+		b[j] = max(b[j]/sum, tinyMass)
+	}
+	return math.Log(sum)
+}
+
+// Hint multiplies the odds that the item has changed since its last look, days
+// ago, by ratio: what change.Trust says of a sitemap's or feed's word. The
+// belief becomes that of an item whose next look is so much likelier to find a change.
+func (b Belief) Hint(days, ratio float64) Belief {
+	q := math.Exp(-slowest * max(days, minGap))
+	sum := 0.0
+	for j := range b {
+		b[j] *= q + ratio*(1-q)
+		sum += b[j]
+		q *= q
+	}
+	for j := range b {
+		b[j] /= sum
+	}
+	return b
+}
+
+// Mean is the expected number of changes per day.
+func (b *Belief) Mean() float64 {
+	mean := 0.0
+	for j, w := range b {
+		mean += w * rate(j)
+	}
+	return mean
+}
+
+// Survive is the chance that nothing changes in days.
+func (b *Belief) Survive(days float64) float64 {
+	q := math.Exp(-slowest * days)
+	p := 0.0
+	for _, w := range b {
+		p += w * q
+		q *= q
+	}
+	return p
+}
+
+// Fit learns a model from a sample of histories, starting from m: the prior by
+// expectation-maximisation, the drift by the likelihood of a few values around
+// the present one. The cost is that of about 10 passes over the sample; a few
+// hundred histories suffice. It is pure: the same sample gives the same model.
+func (m Model) Fit(sample []*History) Model {
+	if len(sample) == 0 {
+		return m
+	}
+	best, bestLik := m, math.Inf(-1)
+	for _, drift := range [...]float64{m.Drift / 2, m.Drift, m.Drift * 2} {
+		c := Model{Prior: m.Prior, Drift: min(max(drift, 1.0/3650), 1)}
+		lik := 0.0
+		for range 3 {
+			c.Prior, lik = c.expect(sample)
+		}
+		if lik > bestLik {
+			best, bestLik = c, lik
+		}
+	}
+	return best
+}
+
+// expect is one step: the mean belief over the sample, with a little of every
+// rate kept so that none is ever ruled out.
+func (m *Model) expect(sample []*History) (Belief, float64) {
+	var sum Belief
+	total := 0.0
+	for _, h := range sample {
+		b, lik := m.filter(h)
+		total += lik
+		for j := range sum {
+			sum[j] += b[j]
+		}
+	}
+	const spread = 2.0 // histories' worth of an even spread
+	n := float64(len(sample)) + spread
+	for j := range sum {
+		sum[j] = (sum[j] + spread/Rates) / n
+	}
+	return sum, total
+}
+
+// sinceLast is the time since the last visit in days, never negative.
+func sinceLast(h *History, now time.Time) float64 {
+	return max(0, now.Sub(h.Last()).Hours()/24)
+}

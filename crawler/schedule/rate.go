@@ -1,0 +1,101 @@
+package schedule
+
+import (
+	"math"
+	"time"
+)
+
+// Rate is the estimator of Cho and Garcia-Molina ("Estimating frequency of
+// change", TOIT 3(3), 2003): changes per visit interval from n regular visits of
+// which x found a change,
+//
+//	r = −ln((n − x + 0.5) / (n + 0.5))
+//
+// The halves keep it finite when every visit found a change and take away most of
+// the bias. The unit is one visit interval: divide by the interval to get a rate,
+// invert to get a period. (The thesis of 2003 read its groups' r as days.)
+func Rate(n, x int) float64 {
+	if n <= 0 {
+		return 0
+	}
+	x = min(max(x, 0), n)
+	return -math.Log((float64(n-x) + 0.5) / (float64(n) + 0.5))
+}
+
+// RatePerDay is Rate for visits at any gaps: the maximum of the likelihood
+//
+//	∏ (1−e^(−λg)) over visits that found a change · ∏ e^(−λg) over the others
+//
+// with half an unchanged visit of the mean gap added. With equal gaps that is
+// exactly Rate over the gap. Changes per day; 0 without a change.
+func RatePerDay(h *History) float64 {
+	var quiet, gap float64 // days over unchanged visits; days in all
+	visits := 0
+	for g := range h.gaps {
+		each := g.Span.Hours() / 24 / float64(g.Visits)
+		quiet += each * float64(g.Visits-g.Changes)
+		gap += each * float64(g.Visits)
+		visits += g.Visits
+	}
+	if gap <= 0 {
+		return 0
+	}
+	quiet += 0.5 * gap / float64(visits)
+	// The score falls with λ: bisect on its sign.
+	lo, hi := 0.0, 1.0
+	for score(h, hi, quiet) > 0 && hi < 1e9 {
+		lo, hi = hi, hi*4
+	}
+	for range 60 {
+		mid := (lo + hi) / 2
+		if score(h, mid, quiet) > 0 {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 {
+		return 0
+	}
+	return (lo + hi) / 2
+}
+
+// score is the derivative of the log likelihood at lambda.
+func score(h *History, lambda, quiet float64) float64 {
+	s := -quiet
+	for g := range h.gaps {
+		if g.Changes > 0 && g.Span > 0 {
+			each := g.Span.Hours() / 24 / float64(g.Visits)
+			s += float64(g.Changes) * each / math.Expm1(lambda*each)
+		}
+	}
+	return s
+}
+
+// Gamma is a belief about one rate in changes per day: Shape changes seen in
+// Days days. It is the conjugate prior for rhythms where changes are counted,
+// as the posts of a timeline are.
+type Gamma struct {
+	Shape float64 // must be > 0
+	Days  float64 // must be > 0
+}
+
+// Mean is the expected rate per day.
+func (g Gamma) Mean() float64 { return g.Shape / g.Days }
+
+// Observe is the belief after n posts in days.
+func (g Gamma) Observe(n int, days float64) Gamma {
+	return Gamma{g.Shape + float64(n), g.Days + days}
+}
+
+// Forget is the belief after time passed without a look: what was learned beyond
+// prior is worth half after each halfLife. So a rate may drift.
+func (g Gamma) Forget(prior Gamma, elapsed, halfLife time.Duration) Gamma {
+	k := math.Exp2(-elapsed.Hours() / halfLife.Hours())
+	return Gamma{prior.Shape + k*(g.Shape-prior.Shape), prior.Days + k*(g.Days-prior.Days)}
+}
+
+// Survive is the chance of no change in the next days.
+func (g Gamma) Survive(days float64) float64 {
+	return math.Pow(g.Days/(g.Days+days), g.Shape)
+}

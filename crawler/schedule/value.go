@@ -1,0 +1,108 @@
+package schedule
+
+import "math"
+
+// Value is what a visit is worth, from what is believed of the item.
+//
+// With q = e^(−λτ), τ days after the last visit, and the belief's mean over λ:
+//
+//	freshness  ∫₀^τ p(s) − p(τ) ds = (1 − (1+λτ) q) / λ            days
+//	age        ∫₀^τ a(τ) − a(s) ds = τ²/2 + τq/λ − (1−q)/λ²          days²
+//
+// where p is the chance that the copy is good and a = ∫(1−p) its expected age. Both
+// are −d/d(1/τ) of the mean loss of an item visited every τ, so visiting each item
+// when its value reaches one common price minimises the sum of losses (Cho and
+// Garcia-Molina 2003, section 4, for freshness; the age term is the same algebra).
+// Freshness alone saturates at 1/λ: an item that changes too fast is worth little
+// at any time and is never due at a high price. Age has no such limit.
+type Value struct {
+	// Age is what a day of age costs in freshness, for each mean interval
+	// between visits (see Budget.Interval). 0 is freshness alone.
+	Age float64
+	// Weight multiplies the worth of the item. 0 means 1.
+	Weight float64
+}
+
+// At is the worth of a visit tau days after the last, interval being the mean days
+// between visits of an item under the whole budget.
+func (v Value) At(b *Belief, tau, interval float64) float64 {
+	var fresh, age float64
+	x := slowest * tau // λτ of the present rate
+	q := math.Exp(-x)
+	for j, w := range b {
+		f, a := x*x/2, x*x*x/6 // the series, where 1−q loses its digits
+		if x > 1e-3 {
+			f = 1 - (1+x)*q
+			a = x*x/2 + x*q - (1 - q)
+		}
+		r := w / rate(j)
+		fresh += r * f
+		age += r / rate(j) * a
+		q *= q
+		x += x
+	}
+	weight := v.Weight
+	if weight == 0 {
+		weight = 1
+	}
+	return weight * (fresh + v.Age/interval*age)
+}
+
+// due is the first time in days since the last visit when the value reaches price.
+// The value never falls with time, so it is found by bisection, in the logarithm.
+func (v Value) due(b *Belief, price, interval float64) float64 {
+	return solve(price, func(tau float64) float64 { return v.At(b, tau, interval) })
+}
+
+// solve finds the least tau at which the rising function reaches price, between
+// a tenth of a second and 20 years, to 1 %.
+func solve(price float64, value func(float64) float64) float64 {
+	lo, hi := math.Log(minGap), math.Log(longest)
+	if !(value(longest) >= price) {
+		return longest
+	}
+	for hi-lo > 0.01 {
+		mid := (lo + hi) / 2
+		if value(math.Exp(mid)) >= price {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return math.Exp(hi)
+}
+
+// Timeline is what a visit to a timeline is worth whose page holds Page posts:
+// the loss is posts missed. With N posts in τ days the loss of one cycle is
+// D(τ) = E (N−Page)⁺, and −d/d(1/τ) of D(τ)/τ is τD′ − D = Page · P(N > Page).
+type Timeline struct {
+	Page   int     // posts in one answer, at least 1
+	Weight float64 // 0 means 1
+}
+
+// At is the worth in posts of a visit tau days after the last.
+func (t Timeline) At(b *Belief, tau float64) float64 {
+	page := float64(max(1, t.Page))
+	sum := 0.0
+	for j, w := range b {
+		sum += w * over(rate(j)*tau, page)
+	}
+	if t.Weight != 0 {
+		page *= t.Weight
+	}
+	return page * sum
+}
+
+// over is the chance that a Poisson variable of mean x exceeds page: exact for
+// page 1, Wilson and Hilferty's cube root (Biometrika 1931) beyond.
+func over(x, page float64) float64 {
+	if page == 1 {
+		if x < 1e-4 {
+			return x * x / 2
+		}
+		return 1 - (1+x)*math.Exp(-x)
+	}
+	k := page + 1
+	z := 3 * math.Sqrt(k) * (math.Cbrt(x/k) - 1 + 1/(9*k))
+	return math.Erfc(-z/math.Sqrt2) / 2
+}

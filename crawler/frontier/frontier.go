@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"slices"
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
@@ -50,17 +51,23 @@ type Step struct {
 // site is the state of one site with rows.
 type site struct {
 	name  partition.Site
-	slice partition.Slice
-	next  int64 // not asked before, Unix nanoseconds
-	later int64 // when the earliest row known not to be due falls due, 0 = no such row
-	key   int64 // its order in the heap it is in
-	rows  []Row // the window: all due when they were read
+	next  int64  // not asked before, Unix nanoseconds
+	key   int64  // its order in the heap it is in
+	parts []part // its slices: one, or many when the accounts of a service are spread
+	rows  []Row  // the window: rows of slice from, all due when they were read
+	from  partition.Slice
 	pos   int32 // place in its heap, -1 = in none
-	stale bool  // the store may hold due rows that the window does not
+	turn  int32 // the part read last
 	busy  bool  // between a Fetch and its Done, or a Read and its Fill
 	flown bool  // busy with a Fetch
-	gone  bool  // dropped while busy: forgotten when that ends
 	ready bool  // in the ready heap, not the waiting one
+}
+
+// part is what is known of the rows that a site has in one slice.
+type part struct {
+	slice partition.Slice
+	later int64 // when the earliest row known not to be due falls due, 0 = no such row
+	stale bool  // the store may hold due rows that the window does not
 }
 
 // Frontier is the schedule of one peer. Not safe for concurrent use.
@@ -83,21 +90,25 @@ func New(o Options) *Frontier {
 	return &Frontier{window: o.Window, maxRows: o.MaxRows, sites: map[partition.Site]*site{}}
 }
 
-// Wake says that the store may hold rows of s, which is of slice sl, due at
-// due (zero: now), and that s may not be asked before allowed. For a site that
-// is known the later of both allowed times holds.
+// Wake says that the store may hold rows of s in slice sl, due at due (zero:
+// now), and that s may not be asked before allowed. For a site that is known
+// the later of both allowed times holds.
 func (f *Frontier) Wake(sl partition.Slice, s partition.Site, allowed, due time.Time) {
 	st := f.sites[s]
 	if st == nil {
-		st = &site{name: s, pos: -1, next: nanos(allowed)}
+		st = &site{name: s, pos: -1}
 		f.sites[s] = st
 	}
-	st.slice, st.gone = sl, false
+	p := st.part(sl)
+	if p == nil {
+		st.parts = append(st.parts, part{slice: sl})
+		p = &st.parts[len(st.parts)-1]
+	}
 	st.next = max(st.next, nanos(allowed))
 	if due.IsZero() {
-		st.stale = true
+		p.stale = true
 	} else {
-		st.lower(nanos(due))
+		p.lower(nanos(due))
 	}
 	f.place(st)
 }
@@ -117,13 +128,15 @@ func (f *Frontier) Next(now time.Time) Step {
 	for len(f.ready) > 0 {
 		st := f.ready.pop()
 		st.ready = false
-		switch {
-		case len(st.rows) > 0:
+		if len(st.rows) > 0 {
 			return f.fetch(st)
-		case st.stale || st.later != 0 && st.later <= t:
-			st.busy, st.stale, st.later = true, false, 0
-			return Step{Act: Read, Site: st.name, Slice: st.slice, Limit: f.limit()}
-		case st.later != 0:
+		}
+		p, wait := st.readable(t)
+		switch {
+		case p != nil:
+			st.busy, st.from, p.stale, p.later = true, p.slice, false, 0
+			return Step{Act: Read, Site: st.name, Slice: p.slice, Limit: f.limit()}
+		case wait:
 			f.place(st)
 		default:
 			delete(f.sites, st.name) // nothing left, and its delay is over: no pace to remember
@@ -144,7 +157,7 @@ func (f *Frontier) fetch(st *site) Step {
 	f.rows--
 	f.flying++
 	st.busy, st.flown = true, true
-	return Step{Act: Fetch, Site: st.name, Slice: st.slice, Row: row}
+	return Step{Act: Fetch, Site: st.name, Slice: st.from, Row: row}
 }
 
 // limit is how many rows a window gets: what there is room for, shared evenly.
@@ -161,17 +174,15 @@ func (f *Frontier) Fill(s partition.Site, rows []Row, later time.Time, more bool
 		return
 	}
 	st.busy = false
-	if st.gone {
-		delete(f.sites, s)
-		return
+	if p := st.part(st.from); p != nil { // else its slice was lost meanwhile
+		f.rows += len(rows)
+		st.rows = rows
+		p.stale = p.stale || more
+		if !later.IsZero() {
+			p.lower(nanos(later))
+		}
 	}
-	f.rows += len(rows) - len(st.rows)
-	st.rows = rows
-	st.stale = st.stale || more
-	if !later.IsZero() {
-		st.lower(nanos(later))
-	}
-	f.place(st)
+	f.settle(st)
 }
 
 // Done ends the fetch of s: it may be asked again at allowed, and a row of it
@@ -185,37 +196,43 @@ func (f *Frontier) Done(s partition.Site, allowed, later time.Time, again *Row) 
 	st.busy, st.flown = false, false
 	f.flying--
 	st.next = max(st.next, nanos(allowed))
-	if st.gone {
-		f.forget(st)
-		return
-	}
-	if !later.IsZero() {
-		st.lower(nanos(later))
-	}
-	if again != nil {
-		st.rows = append([]Row{*again}, st.rows...)
-		f.rows++
-	}
-	f.place(st)
-}
-
-// Keep forgets the sites whose slice is not kept. One that is being fetched is
-// forgotten when that ends; woken before, it stays, its pace with it.
-func (f *Frontier) Keep(keep func(partition.Slice) bool) {
-	for _, st := range f.sites {
-		switch {
-		case keep(st.slice):
-		case st.busy:
-			st.gone = true
-		default:
-			f.forget(st)
+	if p := st.part(st.from); p != nil {
+		if !later.IsZero() {
+			p.lower(nanos(later))
+		}
+		if again != nil {
+			st.rows = append([]Row{*again}, st.rows...)
+			f.rows++
 		}
 	}
+	f.settle(st)
 }
 
-func (f *Frontier) forget(st *site) {
+// Keep forgets the rows of slices that are not kept. A site that has none left
+// and is being fetched is forgotten when that ends; woken before, it stays, its
+// pace with it.
+func (f *Frontier) Keep(keep func(partition.Slice) bool) {
+	for _, st := range f.sites {
+		n := len(st.parts)
+		st.parts = slices.DeleteFunc(st.parts, func(p part) bool { return !keep(p.slice) })
+		if len(st.parts) == n {
+			continue
+		}
+		if len(st.rows) > 0 && !keep(st.from) {
+			f.rows -= len(st.rows)
+			st.rows = nil
+		}
+		f.settle(st)
+	}
+}
+
+// settle places a site after a change, or forgets one without slices.
+func (f *Frontier) settle(st *site) {
+	if len(st.parts) > 0 || st.busy {
+		f.place(st)
+		return
+	}
 	f.take(st)
-	f.rows -= len(st.rows)
 	delete(f.sites, st.name)
 }
 
@@ -248,8 +265,8 @@ func (f *Frontier) place(st *site) {
 		return
 	}
 	st.key = st.next
-	if len(st.rows) == 0 && !st.stale && st.later != 0 {
-		st.key = max(st.next, st.later)
+	if len(st.rows) == 0 {
+		st.key = max(st.next, st.earliest())
 	}
 	f.waiting.push(st)
 }
@@ -266,9 +283,47 @@ func (f *Frontier) take(st *site) {
 	st.ready = false
 }
 
-func (st *site) lower(t int64) {
-	if st.later == 0 || t < st.later {
-		st.later = t
+func (st *site) part(sl partition.Slice) *part {
+	for i := range st.parts {
+		if st.parts[i].slice == sl {
+			return &st.parts[i]
+		}
+	}
+	return nil
+}
+
+// readable is the next part, in turn, that may hold rows due at t; wait says
+// that there is none but there will be.
+func (st *site) readable(t int64) (p *part, wait bool) {
+	for i := range st.parts {
+		n := (int(st.turn) + 1 + i) % len(st.parts)
+		if p := &st.parts[n]; p.stale || p.later != 0 && p.later <= t {
+			st.turn = int32(n)
+			return p, false
+		}
+		wait = wait || st.parts[n].later != 0
+	}
+	return nil, wait
+}
+
+// earliest is when a part may hold due rows, 0 = now, or never: then the site
+// is looked at once more, to be forgotten.
+func (st *site) earliest() int64 {
+	var first int64
+	for _, p := range st.parts {
+		if p.stale {
+			return 0
+		}
+		if first == 0 || p.later != 0 && p.later < first {
+			first = p.later
+		}
+	}
+	return first
+}
+
+func (p *part) lower(t int64) {
+	if p.later == 0 || t < p.later {
+		p.later = t
 	}
 }
 

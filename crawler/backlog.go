@@ -1,0 +1,233 @@
+package crawler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/frontier"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Reading a window of rows.
+const (
+	readPage = 64      // rows asked of the store at a time, at least
+	readMost = 1 << 14 // rows looked at for one window: those not due may stand before due ones
+)
+
+// SetSlices says which slices this peer crawls from now on. Sites of a slice
+// gained wait out their delay first (I7). Rows of a slice lost are forgotten;
+// fetches under way in it end and are committed while the store has the slice:
+// wait for Busy to say 0 before it is handed over or dropped.
+func (c *Crawler) SetSlices(owned []partition.Slice) {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keep := make(map[partition.Slice]time.Time, len(owned))
+	before := c.gained
+	for _, sl := range owned {
+		since, had := c.gained[sl]
+		if !had {
+			since = now
+			c.toLoad = append(c.toLoad, sl)
+		}
+		keep[sl] = since
+	}
+	lost := len(keep) < len(c.gained)
+	for sl := range c.gained {
+		_, kept := keep[sl]
+		lost = lost || !kept
+	}
+	c.gained = keep
+	c.sites.drop(func(sl partition.Slice) bool { // gained ones too: a fetch that outlived the loss may have put its site back
+		_, had := before[sl]
+		_, has := keep[sl]
+		return had && has
+	})
+	if lost {
+		c.front.Keep(func(sl partition.Slice) bool { _, ok := keep[sl]; return ok })
+	}
+	c.startLoad()
+	c.wake()
+}
+
+// Wake says that rows were admitted into sl, at those sites; without sites, at
+// any. It does not wait.
+func (c *Crawler) Wake(sl partition.Slice, sites ...partition.Site) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since, ok := c.gained[sl]
+	if !ok {
+		return
+	}
+	if len(sites) == 0 {
+		c.toLoad = append(c.toLoad, sl)
+		c.startLoad()
+		return
+	}
+	for _, s := range sites {
+		c.front.Wake(sl, s, since.Add(c.o.Delay), time.Time{})
+	}
+	c.wake()
+}
+
+// Slices is the number of slices crawled.
+func (c *Crawler) Slices() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.gained)
+}
+
+// Busy is how many Keys of sl are being fetched: picked and not yet committed.
+func (c *Crawler) Busy(sl partition.Slice) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.flying[sl]
+}
+
+// Due is what is known of k, and when its site may be asked again (zero: no
+// fetch of the site is planned).
+func (c *Crawler) Due(k partition.Key) (store.Due, time.Time, error) {
+	d, err := c.o.Store.DueOf(k)
+	if err != nil {
+		return d, time.Time{}, fmt.Errorf("crawler: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return d, c.front.Allowed(k.Site()), nil
+}
+
+func (c *Crawler) startLoad() {
+	select {
+	case c.loader <- struct{}{}:
+	default:
+	}
+}
+
+// load reads the backlogs of slices gained, apart from the dispatcher: a large
+// store takes a while, and what is loaded can be crawled meanwhile.
+func (c *Crawler) load(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		todo := c.toLoad
+		c.toLoad, c.loading = nil, len(todo) > 0
+		c.mu.Unlock()
+		for _, sl := range todo {
+			if ctx.Err() != nil {
+				return
+			}
+			if err := c.loadSlice(sl); err != nil {
+				c.fail(err)
+				return
+			}
+		}
+		if len(todo) > 0 {
+			c.wake()
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.loader:
+		}
+	}
+}
+
+func (c *Crawler) loadSlice(sl partition.Slice) error {
+	backlogs, err := c.o.Store.Backlogs(sl)
+	if err != nil {
+		return fmt.Errorf("crawler: load %s: %w", sl, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since, ok := c.gained[sl]
+	if !ok {
+		return nil
+	}
+	for _, b := range backlogs {
+		c.front.Wake(sl, b.Site, since.Add(c.o.Delay), b.Earliest)
+	}
+	return nil
+}
+
+// read answers a Read step with the rows of the site that are due at now.
+func (c *Crawler) read(st frontier.Step, now time.Time) error {
+	var rows []frontier.Row
+	var later time.Time
+	var from []byte
+	more := false
+	for seen := 0; ; {
+		page, next, err := c.o.Store.PendingOf(st.Slice, st.Site, from, max(st.Limit+1, min(readPage, seen)))
+		if err != nil {
+			return fmt.Errorf("crawler: read %s: %w", st.Site, err)
+		}
+		seen += len(page)
+		for _, d := range page {
+			switch {
+			case d.At.After(now):
+				if later.IsZero() || d.At.Before(later) {
+					later = d.At
+				}
+			case len(rows) < st.Limit:
+				rows = append(rows, frontier.Row{Key: d.Key, Priority: d.Priority})
+			default:
+				more = true
+			}
+		}
+		// Rows are ordered by the hour of At: after one of a later hour none is due.
+		past := len(page) > 0 && page[len(page)-1].At.Truncate(time.Hour).After(now)
+		if next == nil || more || past || seen >= readMost {
+			break
+		}
+		from = next
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.front.Fill(st.Site, rows, later, more)
+	return nil
+}
+
+// admissions are the links of one fetch as the store is to admit them.
+// NoFollow links and those too deep are left out, the latter counted.
+func (c *Crawler) admissions(from store.Due, links []store.Link) []store.Admission {
+	if len(links) == 0 {
+		return nil
+	}
+	depth := from.Depth + 1
+	if c.o.MaxDepth > 0 && depth > c.o.MaxDepth {
+		c.counts.stop("depth", int64(len(links)))
+		return nil
+	}
+	out := make([]store.Admission, 0, len(links))
+	for _, l := range links {
+		if l.NoFollow {
+			continue
+		}
+		out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: depth, Priority: min(depth, 255)})
+	}
+	return out
+}
+
+// wakeLinked wakes the sites of links that a commit admitted into its own slice.
+func (c *Crawler) wakeLinked(sl partition.Slice, links []store.Admission) {
+	sites := map[partition.Site]bool{}
+	for _, a := range links {
+		s := a.Key.Site()
+		if _, seen := sites[s]; seen && a.Key.Kind() == partition.KindPage {
+			continue // the pages of a site are of one slice
+		}
+		sites[s] = sites[s] || c.o.Store.SliceOf(a.Key) == sl
+	}
+	maps.DeleteFunc(sites, func(_ partition.Site, here bool) bool { return !here })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since, ok := c.gained[sl]
+	if !ok {
+		return
+	}
+	for s := range sites {
+		c.front.Wake(sl, s, since.Add(c.o.Delay), time.Time{})
+	}
+}

@@ -1,0 +1,216 @@
+package crawler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/frontier"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Options of New.
+type Options struct {
+	Store   *store.Store // required
+	Sources []Source     // at least one; the first that handles a Key fetches it
+	Peer    string       // Record.Peer
+	// Owns says whether this peer may fetch in that slice now. It is asked when a
+	// Key is picked and again just before each request. nil = yes.
+	Owns     func(partition.Slice) bool
+	Delay    time.Duration // least gap between two requests to a site, default 1 s; <0 = none
+	Workers  int           // concurrent fetches, default 64
+	Limits   Limits        // the volunteer's own
+	MaxDepth int           // links followed from a seed, default 128; <0 = no limit
+	MaxRows  int           // rows of the frontier held in memory, default frontier.DefaultMaxRows
+	Logger   *slog.Logger  // default: discard
+	// Committed is called after each durable commit, a hint that there may be
+	// outbox rows. It must not block.
+	Committed func()
+}
+
+func (o Options) withDefaults() Options {
+	if o.Owns == nil {
+		o.Owns = func(partition.Slice) bool { return true }
+	}
+	if o.Delay == 0 {
+		o.Delay = time.Second
+	}
+	o.Delay = max(o.Delay, 0)
+	if o.Workers == 0 {
+		o.Workers = 64
+	}
+	if o.MaxDepth == 0 {
+		o.MaxDepth = 128
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Committed == nil {
+		o.Committed = func() {}
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if o.Store == nil {
+		errs = append(errs, errors.New("crawler: no store"))
+	}
+	if len(o.Sources) == 0 {
+		errs = append(errs, errors.New("crawler: no source"))
+	}
+	if o.Workers < 0 || o.MaxRows < 0 {
+		errs = append(errs, fmt.Errorf("crawler: negative Workers %d or MaxRows %d", o.Workers, o.MaxRows))
+	}
+	return errors.Join(append(errs, o.Limits.validate())...)
+}
+
+// Crawler fetches what is due in the slices of one peer. Safe for concurrent use.
+type Crawler struct {
+	o      Options
+	limits *limiter
+	sites  *siteCache
+	counts counts
+	slots  chan struct{} // one for each worker
+	nudge  chan struct{} // the frontier changed
+	tasks  sync.WaitGroup
+	ran    atomic.Bool
+	broken chan error // the first failure that stops Run
+
+	loader  chan struct{} // toLoad is not empty
+	mu      sync.Mutex
+	front   *frontier.Frontier
+	gained  map[partition.Slice]time.Time // the slices to crawl, and since when
+	toLoad  []partition.Slice             // their backlogs are still to be read
+	loading bool
+	flying  map[partition.Slice]int // picked, not yet committed
+}
+
+// New is a Crawler of no slices yet; it reports every fault of o at once.
+func New(o Options) (*Crawler, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	return &Crawler{
+		o: o, limits: newLimiter(o.Limits, o.Store), sites: newSiteCache(o.Store), counts: counts{stops: map[string]int64{}},
+		slots: make(chan struct{}, o.Workers), nudge: make(chan struct{}, 1), loader: make(chan struct{}, 1), broken: make(chan error, 1),
+		front: frontier.New(frontier.Options{MaxRows: o.MaxRows}), gained: map[partition.Slice]time.Time{}, flying: map[partition.Slice]int{},
+	}, nil
+}
+
+// Run crawls until ctx is done (nil) or the store or a source fails. It returns
+// after every fetch under way has ended; it can be called once.
+func (c *Crawler) Run(ctx context.Context) error {
+	if c.ran.Swap(true) {
+		return errors.New("crawler: Run was called before")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.tasks.Go(func() { c.load(ctx) })
+	err := c.dispatch(ctx)
+	cancel()
+	c.tasks.Wait()
+	select {
+	case late := <-c.broken:
+		err = errors.Join(err, late)
+	default:
+	}
+	if flushed := c.sites.flush(); flushed != nil && err == nil {
+		err = flushed
+	}
+	return err
+}
+
+// fail stops Run with err.
+func (c *Crawler) fail(err error) {
+	select {
+	case c.broken <- err:
+	default: // one is enough
+	}
+}
+
+// dispatch takes one step after the other while there are free workers.
+func (c *Crawler) dispatch(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-c.broken:
+			return err
+		case c.slots <- struct{}{}:
+		}
+		started, wait, err := c.step(ctx)
+		if err != nil {
+			return err
+		}
+		if started {
+			continue // the task gives its slot back
+		}
+		<-c.slots
+		if err := c.rest(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// rest waits for wait, at most (0 = not at all, <0 = without end), a change of
+// the frontier or a failure.
+func (c *Crawler) rest(ctx context.Context, wait time.Duration) error {
+	if wait == 0 {
+		return nil
+	}
+	var after <-chan time.Time
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		after = t.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-after:
+	case <-c.nudge:
+	case err := <-c.broken:
+		return err
+	}
+	return nil
+}
+
+// step takes the next step of the frontier, if the volunteer's limits let it.
+func (c *Crawler) step(ctx context.Context) (started bool, wait time.Duration, err error) {
+	now := time.Now()
+	if wait := c.limits.hold(now, int(c.counts.ungated.Load())); wait > 0 {
+		return false, wait, nil
+	}
+	c.mu.Lock()
+	st := c.front.Next(now)
+	if st.Act == frontier.Fetch {
+		c.flying[st.Slice]++
+		c.counts.fetching.Add(1) // before the row leaves the frontier's view: Stats never misses it
+		c.counts.ungated.Add(1)
+	}
+	c.mu.Unlock()
+	switch st.Act {
+	case frontier.Read:
+		return false, 0, c.read(st, now)
+	case frontier.Fetch:
+		c.tasks.Go(func() { c.fetch(ctx, st, now) })
+		return true, 0, nil
+	}
+	if st.At.IsZero() {
+		return false, -1, nil
+	}
+	return false, max(time.Until(st.At), time.Microsecond), nil
+}
+
+func (c *Crawler) wake() {
+	select {
+	case c.nudge <- struct{}{}:
+	default:
+	}
+}

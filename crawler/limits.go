@@ -1,0 +1,167 @@
+package crawler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/echo-node/echo-node/store"
+)
+
+// Limits are the volunteer's own. At one the peer stops fetching; nothing is
+// dropped. 0 = no such limit.
+type Limits struct {
+	MaxRate      float64 // requests a second, of all sites together
+	MaxBandwidth int64   // bytes received a second, in the mean: what one fetch takes over is waited out before the next
+	MaxDisk      int64   // bytes of the data directory; of the outbox a tenth
+	Hours        string  // local hours of the day in which to fetch: "22-07", "22:30-07:15"; "" = all
+	// Zone is the time zone of Hours, default time.Local.
+	Zone *time.Location
+}
+
+// outboxRow is what a row of the outbox is taken to weigh.
+const outboxRow = 256
+
+// How often the slow limits are looked at, and for how long after it held a
+// limit is named in Stats.
+const (
+	recheck = time.Second
+	named   = 2 * time.Second
+)
+
+func (l Limits) validate() error {
+	var errs []error
+	if l.MaxRate < 0 || l.MaxBandwidth < 0 || l.MaxDisk < 0 {
+		errs = append(errs, fmt.Errorf("crawler: negative limit: MaxRate %g, MaxBandwidth %d, MaxDisk %d", l.MaxRate, l.MaxBandwidth, l.MaxDisk))
+	}
+	if _, err := ParseHours(l.Hours); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// limiter enforces Limits. Safe for concurrent use.
+type limiter struct {
+	l     Limits
+	hours Hours
+	zone  *time.Location
+	rate  *rate.Limiter // nil = none
+	stats func() store.Stats
+
+	mu   sync.Mutex
+	paid time.Time            // the bytes received are paid for by then
+	held map[string]heldUntil // by limit
+}
+
+type heldUntil struct {
+	words string
+	until time.Time
+}
+
+func newLimiter(l Limits, s *store.Store) *limiter {
+	h, _ := ParseHours(l.Hours) //nolint:errcheck // validated
+	m := &limiter{l: l, hours: h, zone: l.Zone, stats: s.Stats, held: map[string]heldUntil{}}
+	if m.zone == nil {
+		m.zone = time.Local
+	}
+	if l.MaxRate > 0 {
+		m.rate = rate.NewLimiter(rate.Limit(l.MaxRate), 1)
+	}
+	return m
+}
+
+// hold is how long no fetch may be started, 0 = one may. pending fetches have
+// been started and not yet asked for their first request.
+func (m *limiter) hold(now time.Time, pending int) time.Duration {
+	if wait := m.holdHours(now); wait > 0 {
+		return wait
+	}
+	if wait := m.holdDisk(now); wait > 0 {
+		return wait
+	}
+	m.mu.Lock()
+	owed := m.paid.Sub(now)
+	m.mu.Unlock()
+	if m.l.MaxBandwidth > 0 && owed > 0 {
+		m.note(now, owed, "bandwidth", fmt.Sprintf("bandwidth %d B/s", m.l.MaxBandwidth))
+		return owed
+	}
+	if m.rate == nil {
+		return 0
+	}
+	if short := float64(pending) + 1 - m.rate.TokensAt(now); short > 1e-6 {
+		wait := max(time.Duration(short/m.l.MaxRate*float64(time.Second)), time.Microsecond)
+		m.note(now, wait, "rate", fmt.Sprintf("rate %g requests/s", m.l.MaxRate))
+		return wait
+	}
+	return 0
+}
+
+func (m *limiter) holdHours(now time.Time) time.Duration {
+	wait := m.hours.Until(now.In(m.zone))
+	if wait > 0 {
+		wait = min(wait, time.Minute) // the clock or the zone may be set meanwhile
+		m.note(now, wait, "hours", "hours "+m.l.Hours)
+	}
+	return wait
+}
+
+func (m *limiter) holdDisk(now time.Time) time.Duration {
+	if m.l.MaxDisk == 0 {
+		return 0
+	}
+	s := m.stats()
+	if s.DiskBytes >= m.l.MaxDisk {
+		m.note(now, recheck, "disk", fmt.Sprintf("disk %d of %d bytes", s.DiskBytes, m.l.MaxDisk))
+		return recheck
+	}
+	if out := s.Outbox * outboxRow; out > m.l.MaxDisk/10 {
+		m.note(now, recheck, "outbox", fmt.Sprintf("outbox about %d bytes, over a tenth of %d", out, m.l.MaxDisk))
+		return recheck
+	}
+	return 0
+}
+
+// request waits for a request's share of the rate.
+func (m *limiter) request(ctx context.Context) error {
+	if m.rate == nil {
+		return ctx.Err()
+	}
+	return m.rate.Wait(ctx)
+}
+
+// spent notes that n bytes were received.
+func (m *limiter) spent(now time.Time, n int64) {
+	if m.l.MaxBandwidth == 0 || n <= 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.paid.Before(now) {
+		m.paid = now
+	}
+	m.paid = m.paid.Add(time.Duration(float64(n) / float64(m.l.MaxBandwidth) * float64(time.Second)))
+}
+
+func (m *limiter) note(now time.Time, wait time.Duration, limit, words string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held[limit] = heldUntil{words, now.Add(wait + named)}
+}
+
+// words are the limits that hold, or held a moment ago.
+func (m *limiter) words(now time.Time) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []string
+	for _, name := range [...]string{"hours", "disk", "outbox", "bandwidth", "rate"} {
+		if h, ok := m.held[name]; ok && now.Before(h.until) {
+			out = append(out, h.words)
+		}
+	}
+	return out
+}

@@ -1,0 +1,118 @@
+package crawler
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// cacheBytes bounds what the site cache holds, robots.txt bodies counted.
+const cacheBytes = 32 << 20
+
+// siteCost is what one cached site costs beside its robots.txt.
+const siteCost = 512
+
+// siteCache holds the politeness state of the sites fetched last. Safe for
+// concurrent use; at most one fetch of a site is under way, so its state has
+// one writer.
+type siteCache struct {
+	store *store.Store
+
+	mu    sync.Mutex
+	byKey map[cacheKey]*list.Element // of cached
+	order list.List                  // the latest used first
+	bytes int
+}
+
+type cacheKey struct {
+	slice partition.Slice
+	site  partition.Site
+}
+
+type cached struct {
+	site  store.Site
+	dirty bool // counts in it are newer than the store's
+}
+
+func newSiteCache(s *store.Store) *siteCache {
+	return &siteCache{store: s, byKey: map[cacheKey]*list.Element{}}
+}
+
+// get is the state of s; a site never asked has the zero state.
+func (c *siteCache) get(sl partition.Slice, s partition.Site) (store.Site, error) {
+	c.mu.Lock()
+	if e := c.byKey[cacheKey{sl, s}]; e != nil {
+		defer c.mu.Unlock()
+		c.order.MoveToFront(e)
+		return e.Value.(*cached).site, nil
+	}
+	c.mu.Unlock()
+	st, err := c.store.Site(s)
+	if err != nil && !errors.Is(err, store.ErrNotExist) {
+		return st, fmt.Errorf("site state: %w", err)
+	}
+	st.Site, st.Slice = s, sl
+	return st, nil
+}
+
+// put keeps st. What falls out of the cache has been written but for the count
+// of fetches since, which is a figure to show and not one to rely on.
+func (c *siteCache) put(st store.Site) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := cacheKey{st.Slice, st.Site}
+	if e := c.byKey[k]; e != nil {
+		c.remove(e)
+	}
+	c.byKey[k] = c.order.PushFront(&cached{site: st, dirty: st.Fetched%fetchedEvery != 0})
+	c.bytes += cost(st)
+	for c.bytes > cacheBytes && c.order.Len() > 1 {
+		c.remove(c.order.Back())
+	}
+}
+
+func (c *siteCache) remove(e *list.Element) {
+	st := e.Value.(*cached).site
+	c.order.Remove(e)
+	delete(c.byKey, cacheKey{st.Slice, st.Site})
+	c.bytes -= cost(st)
+}
+
+// drop forgets the sites of slices that are not kept: another owner may change
+// them before they come back.
+func (c *siteCache) drop(keep func(partition.Slice) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, e := range c.byKey {
+		if !keep(k.slice) {
+			c.remove(e)
+		}
+	}
+}
+
+// flush writes what the store does not have, at the end of a run.
+func (c *siteCache) flush() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for e := c.order.Front(); e != nil; e = e.Next() {
+		if v := e.Value.(*cached); v.dirty {
+			if err := c.store.PutSite(v.site); err != nil {
+				return fmt.Errorf("crawler: %w", err)
+			}
+			v.dirty = false
+		}
+	}
+	return nil
+}
+
+func cost(st store.Site) int {
+	n := siteCost
+	for origin, r := range st.Robots {
+		n += len(origin) + len(r.Body)
+	}
+	return n
+}

@@ -1,0 +1,89 @@
+package crawler
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/echo-node/echo-node/store"
+)
+
+// Stats are what a Crawler did and does. Counts are since New.
+type Stats struct {
+	Fetching  int   // Keys picked and not yet committed
+	Requests  int64 // made, robots.txt included
+	Fetched   int64 // commits with a record
+	Failed    int64 // commits that say try again
+	Refused   int64 // commits that say never
+	Bytes     int64 // received
+	Sites     int   // with rows in the frontier
+	ReadyKeys int   // due rows held in memory
+	Ready     int   // sites that could be asked at once
+	Loading   bool  // backlogs of gained slices are still being read
+
+	Limits []string         // the volunteer's limits that hold right now, in words
+	Stops  map[string]int64 // by the rule or limit that stopped a Key or a part of it
+}
+
+// Idle says that nothing is under way here. What is due is in store.Stats.
+func (s Stats) Idle() bool { return s.Fetching == 0 && !s.Loading }
+
+// counts are the counters behind Stats.
+type counts struct {
+	fetching, ungated                         atomic.Int64 // ungated: picked, its first request not yet allowed
+	requests, fetched, failed, refused, bytes atomic.Int64
+
+	mu    sync.Mutex
+	stops map[string]int64
+}
+
+func (c *counts) add(r Result) {
+	c.requests.Add(int64(r.Reqs))
+	c.bytes.Add(r.Bytes)
+}
+
+func (c *counts) committed(r Result) {
+	if r.Record != nil {
+		c.fetched.Add(1)
+	}
+	switch r.Next.State {
+	case store.StatePending:
+		c.failed.Add(1)
+	case store.StateRefused:
+		c.refused.Add(1)
+	}
+	if r.Stop != "" {
+		c.stop(r.Stop, 1)
+	}
+}
+
+// maxStops bounds the words in Stats.Stops; sources use a few fixed ones.
+const maxStops = 256
+
+func (c *counts) stop(why string, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.stops[why]; !ok && len(c.stops) >= maxStops {
+		why = "other"
+	}
+	c.stops[why] += n
+}
+
+// Stats is a snapshot. Fetching and Loading are read first, so that an idle
+// snapshot never misses a Key between two counters.
+func (c *Crawler) Stats() Stats {
+	c.mu.Lock()
+	s := Stats{
+		Fetching: int(c.counts.fetching.Load()), Loading: c.loading || len(c.toLoad) > 0,
+		Sites: c.front.Sites(), ReadyKeys: c.front.Rows(), Ready: c.front.Ready(),
+	}
+	c.mu.Unlock()
+	s.Requests, s.Fetched, s.Failed = c.counts.requests.Load(), c.counts.fetched.Load(), c.counts.failed.Load()
+	s.Refused, s.Bytes = c.counts.refused.Load(), c.counts.bytes.Load()
+	s.Limits = c.limits.words(time.Now())
+	c.counts.mu.Lock()
+	defer c.counts.mu.Unlock()
+	s.Stops = maps.Clone(c.counts.stops)
+	return s
+}

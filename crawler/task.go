@@ -1,0 +1,239 @@
+package crawler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/frontier"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// ErrNotOwned is what Task.Gate fails with when this peer may not fetch in the
+// Key's slice any more. A Source returns it as it is; the Key stays due.
+var ErrNotOwned = errors.New("crawler: the slice is not ours any more")
+
+// maxSlow is the longest gap that a slow answer alone earns a site.
+const maxSlow = 30 * time.Second
+
+// Seldom-changing state of a site is written with the fetch that changed it, the
+// count of its fetches with every so manieth.
+const fetchedEvery = 64
+
+// task is one fetch, from the pick to the commit.
+type task struct {
+	c     *Crawler
+	step  frontier.Step
+	due   store.Due
+	site  store.Site
+	gated int // calls of gate
+}
+
+// fetch sees one picked row through. It gives back the slot that dispatch took.
+func (c *Crawler) fetch(ctx context.Context, st frontier.Step, now time.Time) {
+	t := &task{c: c, step: st}
+	allowed, later, again := t.run(ctx, now)
+	if t.gated == 0 {
+		c.counts.ungated.Add(-1)
+	}
+	var row *frontier.Row
+	if again {
+		row = &st.Row
+	}
+	c.mu.Lock()
+	c.front.Done(st.Site, allowed, later, row)
+	if c.flying[st.Slice]--; c.flying[st.Slice] == 0 {
+		delete(c.flying, st.Slice)
+	}
+	c.counts.fetching.Add(-1)
+	c.mu.Unlock()
+	<-c.slots
+	c.wake()
+}
+
+// run fetches and commits. It answers when the site may be asked again, when a
+// row of it falls due that the frontier does not know of, and whether the row
+// is to be put back.
+func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time, again bool) {
+	c := t.c
+	ready, allowed := t.prepare(now)
+	if !ready {
+		return allowed, time.Time{}, !allowed.IsZero()
+	}
+	src := c.source(t.due.Key)
+	if src == nil {
+		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: "no source for it"}, Stop: "no-source"}, time.Time{})
+	}
+	res, err := t.ask(ctx, src, now)
+	ended := time.Now()
+	c.counts.add(res)
+	c.limits.spent(ended, res.Bytes)
+	if t.gated > 0 || res.Reqs > 0 {
+		if res.Asked.IsZero() {
+			res.Asked = ended
+		}
+		allowed = res.Asked.Add(max(c.o.Delay, res.Site.Delay, min(res.Slow, maxSlow)))
+	}
+	switch {
+	case errors.Is(err, ErrNotOwned):
+		return allowed, now, false // read again, should we own it again
+	case err != nil && ctx.Err() != nil:
+		return allowed, now, false
+	case err != nil:
+		c.fail(fmt.Errorf("crawler: source %s: %s: %w", src.Name(), t.due.Key, err))
+		return allowed, now, false
+	}
+	if res.Record != nil {
+		res.Record.Peer = c.o.Peer
+	}
+	return t.commit(res, allowed)
+}
+
+// prepare loads what is known of the Key and its site. The row may have been
+// read a while ago, so that it is still due is looked up; not ready with a time
+// says that the site has to wait till then.
+func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
+	c := t.c
+	if !c.o.Owns(t.step.Slice) {
+		c.mu.Lock()
+		_, told := c.gained[t.step.Slice]
+		c.mu.Unlock()
+		if told { // a lease lapsed; SetSlices may or may not follow
+			return false, now.Add(max(c.o.Delay, time.Second))
+		}
+		return false, time.Time{}
+	}
+	var err error
+	if t.due, err = c.o.Store.DueOf(t.step.Row.Key); err != nil {
+		if !errors.Is(err, store.ErrNotExist) {
+			c.fail(fmt.Errorf("crawler: %w", err))
+		}
+		return false, time.Time{}
+	}
+	if t.due.At.After(now) || t.due.At.IsZero() && t.due.State != store.StatePending {
+		return false, time.Time{}
+	}
+	if t.site, err = c.sites.get(t.step.Slice, t.step.Site); err != nil {
+		c.fail(fmt.Errorf("crawler: %w", err))
+		return false, time.Time{}
+	}
+	c.mu.Lock()
+	since := c.gained[t.step.Slice]
+	c.mu.Unlock()
+	allowed = t.site.NextAllowed
+	if first := since.Add(max(c.o.Delay, t.site.Delay)); first.After(allowed) {
+		allowed = first // I7: what the owner before us asked last, we do not know
+	}
+	return !allowed.After(now), allowed
+}
+
+// ask has src fetch; a panic in it is a failed fetch and not the end of the peer.
+func (t *task) ask(ctx context.Context, src Source, now time.Time) (res Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			t.c.o.Logger.Error("source panicked", "source", src.Name(), "key", t.due.Key, "panic", r, "stack", string(debug.Stack()))
+			res = Result{Site: t.site, Next: fetch.Retry{}.Again(t.due, now, "panic in the source"), Stop: "panic"}
+			err = nil
+		}
+	}()
+	return src.Fetch(ctx, Task{Due: t.due, Site: t.site, Now: now, Gate: t.gate})
+}
+
+// gate is Task.Gate.
+func (t *task) gate(ctx context.Context) error {
+	c := t.c
+	if t.gated == 0 {
+		defer c.counts.ungated.Add(-1)
+	} else if err := sleep(ctx, max(c.o.Delay, t.site.Delay)); err != nil { // from now: the last request has been answered
+		return err
+	}
+	t.gated++
+	if err := c.limits.request(ctx); err != nil {
+		return err
+	}
+	if !c.o.Owns(t.step.Slice) {
+		return ErrNotOwned
+	}
+	return nil
+}
+
+// commit makes the result durable: after it the Key is done, due later, or
+// refused. Before it, and after a crash in it, the Key is due as it was.
+func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, again bool) {
+	c := t.c
+	allowed = asked
+	if res.Site.NextAllowed.After(allowed) {
+		allowed = res.Site.NextAllowed
+	}
+	res.Site.Site, res.Site.Slice = t.step.Site, t.step.Slice
+	changed := siteChanged(t.site, res.Site)
+	if changed {
+		res.Site.NextAllowed = allowed
+	}
+	c.sites.put(res.Site)
+	if res.Again {
+		if changed {
+			if err := c.o.Store.PutSite(res.Site); err != nil {
+				c.fail(fmt.Errorf("crawler: %w", err))
+			}
+		}
+		return allowed, time.Time{}, true
+	}
+	commit := store.Commit{Key: t.due.Key, Now: time.Now(), Record: res.Record, Next: res.Next, Links: c.admissions(t.due, res.Links)}
+	if changed {
+		commit.Site = &res.Site
+	}
+	switch err := c.o.Store.Commit(commit); {
+	case errors.Is(err, store.ErrNotExist):
+		c.o.Logger.Info("slice was handed over during a fetch", "key", t.due.Key, "slice", t.step.Slice)
+		return allowed, time.Time{}, false
+	case err != nil:
+		c.fail(fmt.Errorf("crawler: %w", err))
+		return allowed, time.Time{}, false
+	}
+	c.counts.committed(res)
+	c.wakeLinked(t.step.Slice, commit.Links)
+	c.o.Committed()
+	return allowed, res.Next.At, false
+}
+
+// siteChanged says whether what is to survive a restart differs.
+func siteChanged(a, b store.Site) bool {
+	if a.Delay != b.Delay || a.BackOff != b.BackOff || a.Failures != b.Failures || a.Stopped != b.Stopped ||
+		!a.NextAllowed.Equal(b.NextAllowed) || a.Fetched/fetchedEvery != b.Fetched/fetchedEvery || len(a.Robots) != len(b.Robots) {
+		return true
+	}
+	for origin, r := range b.Robots {
+		if old, ok := a.Robots[origin]; !ok || !old.Fetched.Equal(r.Fetched) || old.Status != r.Status {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Crawler) source(k partition.Key) Source {
+	for _, s := range c.o.Sources {
+		if s.Handles(k) {
+			return s
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -13,7 +13,8 @@ func fieldLimit(name protoreflect.FullName) int {
 	case "echonode.wire.v1.Forward.links", "echonode.wire.v1.ForwardAck.answers", "echonode.wire.v1.ForwardAck.reasons":
 		return MaxLinks
 	case "echonode.wire.v1.Query.slices", "echonode.wire.v1.QueryAnswer.missing",
-		"echonode.wire.v1.Transfer.slices", "echonode.wire.v1.TransferAnswer.holds", "echonode.wire.v1.Records.slices":
+		"echonode.wire.v1.Transfer.slices", "echonode.wire.v1.TransferAnswer.holds",
+		"echonode.wire.v1.TransferAnswer.empty", "echonode.wire.v1.Records.slices":
 		return MaxSlices
 	case "echonode.wire.v1.TermStats.df":
 		return MaxTerms

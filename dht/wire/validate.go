@@ -246,6 +246,9 @@ func (m *TransferAnswer) validate() error {
 	if len(m.Holds) > MaxSlices {
 		return over("held slices", len(m.Holds), MaxSlices)
 	}
+	if len(m.Empty) > MaxSlices {
+		return over("empty slices", len(m.Empty), MaxSlices)
+	}
 	if len(m.Rows) > MaxRows {
 		return over("rows", len(m.Rows), MaxRows)
 	}

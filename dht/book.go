@@ -1,0 +1,93 @@
+package dht
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// The book is the file of members last seen, so that a peer finds the swarm
+// again though its join addresses are gone.
+const (
+	bookFile     = "peers.json"
+	bookInterval = 10 * time.Second
+	maxBook      = 256       // members written
+	maxBookBytes = 512 << 10 // read
+)
+
+type bookEntry struct {
+	ID    string   `json:"id"`
+	Addrs []string `json:"addrs"`
+}
+
+// readBook gives the members of the last run; none when there is no book.
+func (d *DHT) readBook() []peer.AddrInfo {
+	if d.opts.Dir == "" {
+		return nil
+	}
+	entries, err := readEntries(filepath.Join(d.opts.Dir, bookFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.log.Warn("the list of known peers cannot be read, doing without", "file", bookFile, "err", err)
+	}
+	var out []peer.AddrInfo
+	for _, e := range entries[:min(len(entries), maxBook)] {
+		if info, ok := infoOf(partition.Member{ID: e.ID, Addrs: e.Addrs}); ok && info.ID != d.self {
+			out = append(out, info)
+		}
+	}
+	return out
+}
+
+func readEntries(path string) ([]bookEntry, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	var entries []bookEntry
+	err = json.NewDecoder(io.LimitReader(f, maxBookBytes)).Decode(&entries)
+	return entries, err
+}
+
+// bookLoop writes the book when the members changed.
+func (d *DHT) bookLoop(ctx context.Context) {
+	if d.opts.Dir == "" {
+		return
+	}
+	written := d.View().Digest()
+	for {
+		goesOn := sleep(ctx, bookInterval)
+		if v := d.View(); v.Digest() != written && len(v.Members()) > 1 { // alone, the last list is worth more
+			if err := d.writeBook(v); err != nil {
+				d.log.Warn("the list of known peers cannot be written", "file", bookFile, "err", err)
+			}
+			written = v.Digest()
+		}
+		if !goesOn {
+			return
+		}
+	}
+}
+
+func (d *DHT) writeBook(v partition.View) error {
+	var entries []bookEntry
+	for _, m := range v.Members() {
+		if m.ID != d.ID() && len(entries) < maxBook {
+			entries = append(entries, bookEntry{ID: m.ID, Addrs: m.Addrs})
+		}
+	}
+	b, err := json.MarshalIndent(entries, "", " ")
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(d.opts.Dir, bookFile), append(b, '\n'))
+}

@@ -1,0 +1,250 @@
+package dht
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/partition"
+)
+
+const (
+	rpcSuffix  = "/rpc/1"
+	rpcService = "echo-node.rpc"
+	busyRetry  = 500 * time.Millisecond // what a busy peer asks others to wait
+)
+
+// gates limit the calls to each peer.
+type gates struct {
+	limit int
+	mu    sync.Mutex
+	open  map[peer.ID]*gate
+}
+
+type gate struct {
+	slots chan struct{}
+	users int
+}
+
+// enter waits for a slot; leave gives it back.
+func (g *gates) enter(ctx context.Context, p peer.ID) (leave func(), err error) {
+	g.mu.Lock()
+	if g.open == nil {
+		g.open = map[peer.ID]*gate{}
+	}
+	one := g.open[p]
+	if one == nil {
+		one = &gate{slots: make(chan struct{}, g.limit)}
+		g.open[p] = one
+	}
+	one.users++
+	g.mu.Unlock()
+	done := func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(g.open, p)
+		}
+	}
+	select {
+	case one.slots <- struct{}{}:
+		return func() { <-one.slots; done() }, nil
+	case <-ctx.Done():
+		done()
+		return nil, ctx.Err()
+	}
+}
+
+// Call sends req to the peer and returns its answer, which may be a refusal.
+// It uses one stream, and ends with ctx, or after Options.CallTimeout when ctx
+// has no deadline. The error wraps ErrNoPeer when the peer could not be reached
+// and so has not seen req; after any other error it may have. A call to this
+// peer itself goes to the Handler directly. An unset version is filled in.
+func (d *DHT) Call(ctx context.Context, peerID string, req *wire.Request) (*wire.Response, error) {
+	if !d.begin() {
+		return nil, fmt.Errorf("call: %w", ErrClosed)
+	}
+	defer d.running.Done()
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.opts.CallTimeout)
+		defer cancel()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(d.ctx, func() { cancel(ErrClosed) })()
+	if req.GetVersion() == 0 {
+		req = proto.CloneOf(req)
+		req.Version = partition.WireVersion
+	}
+	p, err := decodePeer(peerID)
+	if err != nil {
+		return nil, fmt.Errorf("call: %w", err)
+	}
+	d.counters.callsOut.Add(1)
+	res, err := d.call(ctx, p, req)
+	if err != nil {
+		d.counters.callsFailed.Add(1)
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err) // the stream was reset because the time was up
+		}
+		return nil, fmt.Errorf("call %s: %w", p, err)
+	}
+	return res, nil
+}
+
+func (d *DHT) call(ctx context.Context, p peer.ID, req *wire.Request) (*wire.Response, error) {
+	if p == d.self {
+		return d.answer(ctx, p, req), nil
+	}
+	leave, err := d.gates.enter(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	s, err := d.openStream(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoPeer, err)
+	}
+	// The one way to end a blocked Read or Write that every transport has.
+	defer context.AfterFunc(ctx, func() { _ = s.Reset() })()
+	res, err := d.exchange(s, req)
+	if err != nil {
+		_ = s.Reset()
+		d.suspect(p)
+		return nil, err
+	}
+	_ = s.Close() // both directions are done
+	return res, nil
+}
+
+// openStream connects if need be; the addresses are those that the membership
+// or Kademlia knows.
+func (d *DHT) openStream(ctx context.Context, p peer.ID) (network.Stream, error) {
+	if d.host.Network().Connectedness(p) != network.Connected && len(d.host.Peerstore().Addrs(p)) == 0 {
+		info, err := d.kad.FindPeer(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.host.Connect(ctx, info); err != nil {
+			return nil, err
+		}
+	}
+	return d.host.NewStream(ctx, p, d.prefix+rpcSuffix)
+}
+
+func (d *DHT) exchange(s network.Stream, req *wire.Request) (*wire.Response, error) {
+	n, err := wire.WriteRequest(s, req)
+	d.counters.bytesOut.Add(uint64(n))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.CloseWrite(); err != nil {
+		return nil, err
+	}
+	res, n, err := wire.ReadResponse(s)
+	d.counters.bytesIn.Add(uint64(n))
+	if err != nil {
+		return nil, fmt.Errorf("no answer: %w", err)
+	}
+	return res, nil
+}
+
+// serve answers one call of another peer.
+func (d *DHT) serve(s network.Stream) {
+	if !d.begin() {
+		_ = s.Reset()
+		return
+	}
+	defer d.running.Done()
+	defer context.AfterFunc(d.ctx, func() { _ = s.Reset() })()
+	d.counters.callsIn.Add(1)
+	if err := s.Scope().SetService(rpcService); err != nil {
+		_ = s.Reset()
+		return
+	}
+	res := d.receive(s)
+	if res == nil {
+		_ = s.Reset()
+		return
+	}
+	// A caller that reads too slowly is cut off.
+	late := time.AfterFunc(d.opts.ReadTimeout, func() { _ = s.Reset() })
+	defer late.Stop()
+	n, err := wire.WriteResponse(s, res)
+	d.counters.bytesOut.Add(uint64(n))
+	if err != nil {
+		d.log.Debug("answer not sent", "peer", s.Conn().RemotePeer().String(), "err", err)
+		_ = s.Reset()
+		return
+	}
+	_ = s.Close()
+}
+
+// receive reads the request and has it answered; nil when there is nobody to
+// answer to.
+func (d *DHT) receive(s network.Stream) *wire.Response {
+	select {
+	case d.serving <- struct{}{}:
+		defer func() { <-d.serving }()
+	default:
+		d.counters.busy.Add(1)
+		return refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
+	}
+	// A caller that sends too slowly is cut off.
+	late := time.AfterFunc(d.opts.ReadTimeout, func() { _ = s.Reset() })
+	req, n, err := wire.ReadRequest(s)
+	late.Stop()
+	d.counters.bytesIn.Add(uint64(n))
+	switch {
+	case errors.Is(err, wire.ErrNoBody), errors.Is(err, wire.ErrVersion):
+		d.counters.malformed.Add(1)
+		return refusal(wire.Refusal_CODE_UNSUPPORTED, err.Error())
+	case errors.Is(err, wire.ErrMalformed), errors.Is(err, wire.ErrTooLarge), errors.Is(err, wire.ErrFrame):
+		d.counters.malformed.Add(1)
+		return refusal(wire.Refusal_CODE_MALFORMED, err.Error())
+	case err != nil:
+		d.counters.cut.Add(1)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, d.opts.ServeTimeout)
+	defer cancel()
+	return d.answer(ctx, s.Conn().RemotePeer(), req)
+}
+
+// answer has the Handler answer and makes its answer valid.
+func (d *DHT) answer(ctx context.Context, from peer.ID, req *wire.Request) *wire.Response {
+	d.mu.Lock()
+	h := d.handler
+	d.mu.Unlock()
+	if h == nil {
+		return refusal(wire.Refusal_CODE_BUSY, "not ready")
+	}
+	res := h(ctx, from.String(), req)
+	if res == nil {
+		return refusal(wire.Refusal_CODE_UNSUPPORTED, "no handler")
+	}
+	if res.Version == 0 {
+		res.Version = partition.WireVersion
+	}
+	if err := res.Validate(); err != nil {
+		d.log.Error("own answer is not valid", "err", err)
+		return refusal(wire.Refusal_CODE_INTERNAL, "the answer is not valid: "+err.Error())
+	}
+	return res
+}
+
+func refusal(code wire.Refusal_Code, reason string) *wire.Response {
+	r := &wire.Refusal{Code: code, Reason: reason[:min(len(reason), wire.MaxText)]}
+	if code == wire.Refusal_CODE_BUSY {
+		r.RetryAfterMs = uint64(busyRetry.Milliseconds())
+	}
+	return &wire.Response{Version: partition.WireVersion, Refusal: r}
+}

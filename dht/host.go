@@ -1,0 +1,112 @@
+package dht
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
+	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// Limits of the host.
+const (
+	connsLow  = 400 // connections the host trims down to
+	connsHigh = 600 // and above which it does
+	connGrace = time.Minute
+	// Many volunteers may share one address (a lab, a NAT); libp2p's own
+	// default is 8.
+	connsPerAddr = 64
+)
+
+// newHost makes a libp2p host with QUIC and TCP. With no listen addresses it
+// only dials.
+func newHost(o Options, listen []string) (host.Host, error) {
+	limits, err := newLimits(prefix(o.Charter) + rpcSuffix)
+	if err != nil {
+		return nil, err
+	}
+	conns, err := connmgr.NewConnManager(connsLow, connsHigh, connmgr.WithGracePeriod(connGrace))
+	if err != nil {
+		return nil, err
+	}
+	opts := []libp2p.Option{
+		libp2p.Identity(o.Key),
+		libp2p.Transport(quic.NewTransport),
+		libp2p.Transport(tcp.NewTCPTransport),
+		libp2p.Security(libp2ptls.ID, libp2ptls.New), // of TCP; QUIC has its own
+		libp2p.Security(noise.ID, noise.New),
+		libp2p.ResourceManager(limits),
+		libp2p.ConnectionManager(conns),
+		libp2p.NATPortMap(),
+		libp2p.UserAgent("echo-node/" + o.Version),
+		libp2p.ProtocolVersion("echo-node/1"),
+		libp2p.DisableRelay(),
+	}
+	if len(listen) == 0 {
+		opts = append(opts, libp2p.NoListenAddrs)
+	} else {
+		opts = append(opts, libp2p.ListenAddrStrings(listen...))
+	}
+	if o.Registerer != nil {
+		opts = append(opts, libp2p.PrometheusRegisterer(o.Registerer))
+	} else {
+		opts = append(opts, libp2p.DisableMetrics())
+	}
+	h, err := libp2p.New(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %v: %w", listen, err)
+	}
+	return h, nil
+}
+
+func newLimits(rpc protocol.ID) (network.ResourceManager, error) {
+	scaling := rcmgr.DefaultLimits
+	libp2p.SetDefaultServiceLimits(&scaling)
+	scaling.AddProtocolLimit(rpc, rcmgr.BaseLimit{Streams: 2048, StreamsInbound: 1024, StreamsOutbound: 1024, Memory: 256 << 20},
+		rcmgr.BaseLimitIncrease{})
+	scaling.AddProtocolPeerLimit(rpc, rcmgr.BaseLimit{Streams: 64, StreamsInbound: 32, StreamsOutbound: 32, Memory: 64 << 20},
+		rcmgr.BaseLimitIncrease{})
+	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(scaling.AutoScale()), rcmgr.WithMetricsDisabled(),
+		rcmgr.WithLimitPerSubnet(
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsPerAddr}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsPerAddr}, {PrefixLength: 48, ConnCount: 2 * connsPerAddr}}))
+}
+
+// published are the addresses that others are told.
+func published(addrs []ma.Multiaddr, loopback bool) []string {
+	kept := slices.Clone(addrs)
+	if !loopback {
+		kept = slices.DeleteFunc(kept, manet.IsIPLoopback)
+		if len(kept) == 0 {
+			kept = addrs
+		}
+	}
+	// The descriptor in the gossip has room for some only: the public first.
+	slices.SortStableFunc(kept, func(a, b ma.Multiaddr) int { return rank(a) - rank(b) })
+	out := make([]string, 0, len(kept))
+	for _, a := range kept {
+		out = append(out, a.String())
+	}
+	return out
+}
+
+func rank(a ma.Multiaddr) int {
+	switch {
+	case manet.IsPublicAddr(a):
+		return 0
+	case manet.IsIPLoopback(a):
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,135 @@
+package dht
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+// maxIdentity is the longest identity file in bytes; a real one has 68.
+const maxIdentity = 4096
+
+// LoadIdentity reads the Ed25519 key of a peer from path, in libp2p's protobuf
+// form. When there is no such file and create is set, a new key is made and
+// written durably with mode 0600: after a crash the file is whole or absent.
+// A file that others may read, or that is damaged, is an error: a peer must not
+// take a new identity by accident.
+func LoadIdentity(path string, create bool) (crypto.PrivKey, error) {
+	key, err := readIdentity(path)
+	if errors.Is(err, fs.ErrNotExist) && create {
+		if err = createIdentity(path); err == nil {
+			key, err = readIdentity(path)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load identity: %w", err)
+	}
+	return key, nil
+}
+
+func readIdentity(path string) (crypto.PrivKey, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	if perm := info.Mode().Perm(); perm&0o077 != 0 {
+		return nil, fmt.Errorf("%s has mode %04o, others may read the key: chmod 600 it", path, perm)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxIdentity+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxIdentity {
+		return nil, fmt.Errorf("%s is damaged: longer than %d bytes", path, maxIdentity)
+	}
+	key, err := crypto.UnmarshalPrivateKey(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	if key.Type() != crypto.Ed25519 {
+		return nil, fmt.Errorf("%s holds a key of another kind than Ed25519", path)
+	}
+	return key, nil
+}
+
+// createIdentity makes a key, unless another process is quicker.
+func createIdentity(path string) error {
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		return err
+	}
+	b, err := crypto.MarshalPrivateKey(key)
+	if err != nil {
+		return err
+	}
+	tmp, err := writeTemp(path, b)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp) }()
+	// A link, not a rename: it never replaces a key that is there.
+	if err := os.Link(tmp, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// writeFile replaces path by b durably, with mode 0600.
+func writeFile(path string, b []byte) error {
+	tmp, err := writeTemp(path, b)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return errors.Join(err, os.Remove(tmp))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// writeTemp writes b to a new synced file beside path.
+func writeTemp(path string, b []byte) (name string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// PeerID is the id of the peer that owns key, as text.
+func PeerID(key crypto.PrivKey) string {
+	id, err := peer.IDFromPrivateKey(key)
+	if err != nil {
+		return "" // cannot happen with a key from LoadIdentity
+	}
+	return id.String()
+}

@@ -1,0 +1,233 @@
+package member
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/echo-node/echo-node/dht/wire"
+)
+
+// delegate is what memberlist calls. Its methods run under memberlist's own
+// lock: they must not block and must not call memberlist.
+type delegate struct{ l *List }
+
+// checked is the last descriptor of a peer that passed; its bytes spare the
+// signature check when they come again, and its sequence bars older ones.
+type checked struct {
+	raw  []byte
+	desc wire.Descriptor
+	at   time.Time
+}
+
+// forgetSequence is how long the sequence of a peer bars older ones when the
+// peer is no member: a clock that was set back locks it out no longer.
+const forgetSequence = time.Minute
+
+// NodeMeta is memberlist.Delegate's: our own sealed descriptor.
+func (d delegate) NodeMeta(limit int) []byte {
+	d.l.mu.Lock()
+	defer d.l.mu.Unlock()
+	if len(d.l.sealed) > limit {
+		return nil
+	}
+	return d.l.sealed
+}
+
+// The rest of memberlist.Delegate is for user messages, of which there are none.
+
+// NotifyMsg is memberlist.Delegate's.
+func (delegate) NotifyMsg([]byte) {}
+
+// GetBroadcasts is memberlist.Delegate's.
+func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState is memberlist.Delegate's.
+func (delegate) LocalState(bool) []byte { return nil }
+
+// MergeRemoteState is memberlist.Delegate's.
+func (delegate) MergeRemoteState([]byte, bool) {}
+
+// NotifyAlive vets every alive message before memberlist believes it.
+func (d delegate) NotifyAlive(n *memberlist.Node) error {
+	l := d.l
+	p, err := peer.Decode(n.Name)
+	if err != nil {
+		return l.refuse(fmt.Errorf("name %.64q: %w", n.Name, err))
+	}
+	if n.Name != p.String() || !n.Addr.Equal(fakeIP(p)) || n.Port != fakePort {
+		return l.refuse(fmt.Errorf("name %.64q and address %s do not match", n.Name, n.Addr))
+	}
+	// Other versions would make every later exchange of state fail (verifyProtocol).
+	if n.PMin != memberlist.ProtocolVersionMin || n.PMax != memberlist.ProtocolVersionMax || n.PCur != memberlist.ProtocolVersion2Compatible ||
+		n.DMin != 0 || n.DMax != 0 || n.DCur != 0 {
+		return l.refuse(fmt.Errorf("%.64q speaks another version", n.Name))
+	}
+	l.mu.Lock()
+	known, seen := l.checked[n.Name]
+	_, live := l.members[n.Name]
+	room := live || seen || l.hasRoom()
+	l.mu.Unlock()
+	if seen && bytes.Equal(known.raw, n.Meta) {
+		return nil
+	}
+	if !room {
+		return l.refuse(errors.New("too many members"))
+	}
+	desc, err := wire.OpenDescriptor(n.Name, l.opts.Space, n.Meta, time.Time{})
+	if err != nil {
+		return l.refuse(err)
+	}
+	return l.admit(n.Name, p, n.Meta, desc)
+}
+
+// hasRoom makes room for one more peer by forgetting those that are gone. The
+// caller holds mu.
+func (l *List) hasRoom() bool {
+	if len(l.checked) < l.opts.MaxMembers {
+		return true
+	}
+	for name, c := range l.checked {
+		if _, live := l.members[name]; !live && time.Since(c.at) > forgetSequence {
+			delete(l.checked, name)
+		}
+	}
+	return len(l.checked) < l.opts.MaxMembers
+}
+
+func (l *List) refuse(err error) error {
+	l.mu.Lock()
+	l.bad++
+	l.mu.Unlock()
+	return err
+}
+
+// admit remembers a descriptor that passed, unless it is older than another.
+func (l *List) admit(name string, p peer.ID, raw []byte, desc wire.Descriptor) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p == l.self {
+		// Ours, from before a restart or a change: go beyond it.
+		if desc.Sequence > l.floor {
+			l.floor = desc.Sequence
+			notify(l.gossip)
+		}
+		if !bytes.Equal(raw, l.sealed) {
+			return nil // memberlist refutes it with what NodeMeta says
+		}
+	}
+	if known, ok := l.checked[name]; ok && desc.Sequence < known.desc.Sequence {
+		_, live := l.members[name]
+		if live || time.Since(known.at) < forgetSequence {
+			l.old++
+			return fmt.Errorf("%.64q: sequence %d is older than %d", name, desc.Sequence, known.desc.Sequence)
+		}
+	}
+	l.checked[name] = checked{raw: bytes.Clone(raw), desc: desc, at: time.Now()}
+	return nil
+}
+
+// NotifyJoin is memberlist.EventDelegate's.
+func (d delegate) NotifyJoin(n *memberlist.Node) { d.l.alive(n) }
+
+// NotifyUpdate is memberlist.EventDelegate's.
+func (d delegate) NotifyUpdate(n *memberlist.Node) { d.l.alive(n) }
+
+// NotifyLeave is memberlist.EventDelegate's: left, or found dead.
+func (d delegate) NotifyLeave(n *memberlist.Node) {
+	l := d.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p, err := peer.Decode(n.Name); err == nil && p != l.self {
+		l.lost = append(l.lost, p)
+	}
+	l.drop(n.Name, false)
+	notify(l.wake)
+}
+
+// alive takes a member, or what it newly says of itself, into the map.
+func (l *List) alive(n *memberlist.Node) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, ok := l.checked[n.Name]
+	if !ok || !bytes.Equal(c.raw, n.Meta) {
+		// Our own first entry comes without NotifyAlive; anything else that
+		// NotifyAlive did not pass is no member.
+		desc, err := wire.OpenDescriptor(n.Name, l.opts.Space, n.Meta, time.Time{})
+		if err != nil {
+			l.log.Debug("member without a good descriptor", "peer", n.Name, "err", err)
+			return
+		}
+		c = checked{raw: bytes.Clone(n.Meta), desc: desc, at: time.Now()}
+		l.checked[n.Name] = c
+	}
+	if c.desc.Leaving {
+		l.drop(n.Name, true)
+	} else {
+		l.members[n.Name] = c.desc
+		delete(l.gone, n.Name)
+	}
+	notify(l.wake)
+}
+
+// drop moves a member to those that are gone. The caller holds mu.
+func (l *List) drop(name string, left bool) {
+	desc, ok := l.members[name]
+	if !ok {
+		return
+	}
+	delete(l.members, name)
+	now := time.Now()
+	var oldest string
+	for id, g := range l.gone {
+		if now.Sub(g.Since) > keepGone {
+			delete(l.gone, id)
+		} else if oldest == "" || g.Since.Before(l.gone[oldest].Since) {
+			oldest = id
+		}
+	}
+	if len(l.gone) >= MaxGone {
+		delete(l.gone, oldest)
+	}
+	if c, ok := l.checked[name]; ok {
+		c.at = now // forgetSequence counts from here
+		l.checked[name] = c
+	}
+	l.gone[name] = Gone{Member: desc.Member, Since: now, Left: left}
+}
+
+func parseAddrs(texts []string) []ma.Multiaddr {
+	var out []ma.Multiaddr
+	for _, s := range texts {
+		if a, err := ma.NewMultiaddr(s); err == nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// newLogger sends memberlist's lines to slog at debug level: what matters to
+// a volunteer shows as a View.
+func newLogger(to *slog.Logger) *log.Logger { return log.New(lineWriter{to}, "", 0) }
+
+type lineWriter struct{ to *slog.Logger }
+
+// Write is io.Writer's; log calls it once per line.
+func (w lineWriter) Write(b []byte) (int, error) {
+	ctx := context.Background()
+	if w.to.Enabled(ctx, slog.LevelDebug) {
+		const longest = 400 // some lines print whole descriptors as numbers
+		line := strings.TrimSpace(string(b[:min(len(b), longest)]))
+		w.to.DebugContext(ctx, "swim", "line", line)
+	}
+	return len(b), nil
+}

@@ -1,0 +1,431 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// Options of a List.
+type Options struct {
+	Host   host.Host        // required; the List does not close it
+	Key    crypto.PrivKey   // required; the host's own, Ed25519
+	Space  string           // digest of the charter: descriptors of another swarm are refused
+	Prefix protocol.ID      // of the protocols, required; "/echo/0123456789abcdef"
+	Self   partition.Member // what this peer says of itself; ID and Addrs are filled in
+	Logger *slog.Logger     // nil = discard
+
+	// ProbeInterval is how often one member is probed; default 700 ms. With
+	// ProbeTimeout (default 400 ms) and SuspicionMult (default 3) a death is
+	// noticed after three to five seconds.
+	ProbeInterval time.Duration
+	ProbeTimeout  time.Duration
+	SuspicionMult int
+	// PushPull is how often the whole state is exchanged with one member;
+	// default 15 s.
+	PushPull time.Duration
+	// MaxMembers is the most members believed in; default 1024. More are
+	// refused, so that made-up peers cannot fill the memory.
+	MaxMembers int
+}
+
+func (o *Options) fill() error {
+	var faults []error
+	if o.Host == nil {
+		faults = append(faults, errors.New("no host"))
+	}
+	if o.Key == nil {
+		faults = append(faults, errors.New("no key"))
+	}
+	if o.Prefix == "" {
+		faults = append(faults, errors.New("no protocol prefix"))
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	setDefault(&o.ProbeInterval, 700*time.Millisecond)
+	setDefault(&o.ProbeTimeout, 400*time.Millisecond)
+	setDefault(&o.SuspicionMult, 3)
+	setDefault(&o.PushPull, 15*time.Second)
+	setDefault(&o.MaxMembers, 1024)
+	return errors.Join(faults...)
+}
+
+func setDefault[T comparable](v *T, to T) {
+	var zero T
+	if *v == zero {
+		*v = to
+	}
+}
+
+// Gone is what is remembered of a member that is no more in the View.
+type Gone struct {
+	Member partition.Member // as it last described itself
+	Since  time.Time        // when this peer noticed
+	Left   bool             // it said good-bye; else it was found dead
+}
+
+// Limits of the memory of members that are gone.
+const (
+	MaxGone  = 4096
+	keepGone = 24 * time.Hour
+)
+
+// Stats are counters since New.
+type Stats struct {
+	PacketsIn, PacketsOut, BytesIn, BytesOut uint64
+	Dropped                                  uint64 // packets, in either direction, for want of room or connection
+	Refused                                  uint64 // packets and streams with something a List never sends
+	BadDescriptors                           uint64 // members refused for their descriptor
+	StaleDescriptors                         uint64 // descriptors older than one seen
+	Health                                   int    // 0 is healthy; memberlist's own estimate of how late this peer is
+}
+
+// List is the live membership of one zone as this peer sees it. All methods
+// are safe for concurrent use.
+type List struct {
+	opts      Options
+	log       *slog.Logger
+	self      peer.ID
+	ml        *memberlist.Memberlist
+	transport *transport
+
+	views    chan partition.View
+	contacts chan peer.ID
+	wake     chan struct{} // cap 1: members changed
+	gossip   chan struct{} // cap 1: our own descriptor changed
+	stop     chan struct{}
+	wg       sync.WaitGroup
+	once     sync.Once
+
+	mu       sync.Mutex // never held while calling memberlist or libp2p
+	sealed   []byte
+	own      wire.Descriptor
+	floor    uint64 // highest sequence of our own ever seen
+	members  map[string]wire.Descriptor
+	checked  map[string]checked
+	gone     map[string]Gone
+	lost     []peer.ID // died since the last look, connections to be closed
+	view     partition.View
+	bad, old uint64
+}
+
+// New starts the membership; alone at first, see Join.
+func New(o Options) (*List, error) {
+	if err := o.fill(); err != nil {
+		return nil, fmt.Errorf("new member list: %w", err)
+	}
+	l := &List{opts: o, log: o.Logger, self: o.Host.ID(),
+		views: make(chan partition.View, 1), contacts: make(chan peer.ID, 64),
+		wake: make(chan struct{}, 1), gossip: make(chan struct{}, 1), stop: make(chan struct{}),
+		members: map[string]wire.Descriptor{}, checked: map[string]checked{}, gone: map[string]Gone{}}
+	l.own.Member = o.Self
+	if err := l.seal(); err != nil {
+		return nil, fmt.Errorf("new member list: %w", err)
+	}
+	l.transport = newTransport(o.Host, o.Prefix, l.contact)
+	ml, err := memberlist.Create(l.config())
+	if err != nil {
+		return nil, fmt.Errorf("new member list: %w", errors.Join(err, l.transport.Shutdown()))
+	}
+	l.ml = ml
+	l.publish()
+	l.wg.Add(2)
+	go l.watch()
+	go l.announce()
+	return l, nil
+}
+
+func (l *List) config() *memberlist.Config {
+	c := memberlist.DefaultLANConfig()
+	c.Name = l.self.String()
+	c.RequireNodeNames = true
+	c.Transport = l.transport
+	c.UDPBufferSize = MaxPacket / 2 // no datagrams, so no MTU: several descriptors in one packet
+	c.EnableCompression = false     // and vetPacket refuses it
+	c.ProbeInterval = l.opts.ProbeInterval
+	c.ProbeTimeout = l.opts.ProbeTimeout
+	c.SuspicionMult = l.opts.SuspicionMult
+	c.SuspicionMaxTimeoutMult = 2
+	c.PushPullInterval = l.opts.PushPull
+	c.GossipToTheDeadTime = 30 * time.Second
+	c.Delegate, c.Events, c.Alive = delegate{l}, delegate{l}, delegate{l}
+	c.LogOutput, c.Logger = nil, newLogger(l.log)
+	return c
+}
+
+// contact notes that p spoke to us though it is no member: after a restart
+// the others may know this peer while it knows nobody.
+func (l *List) contact(p peer.ID) {
+	l.mu.Lock()
+	_, known := l.members[p.String()]
+	l.mu.Unlock()
+	if known {
+		return
+	}
+	select {
+	case l.contacts <- p:
+	default:
+	}
+}
+
+// Contacts gives peers that spoke to this one and are no members; Join them.
+func (l *List) Contacts() <-chan peer.ID { return l.contacts }
+
+// Join exchanges the membership with each of the peers, whose addresses the
+// host must know or be connected to, and returns how many answered. The error
+// is nil when one did. It returns early when ctx ends.
+func (l *List) Join(ctx context.Context, peers ...peer.ID) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	done := make(chan result, 1)
+	names := make([]string, 0, len(peers))
+	for _, p := range peers {
+		if p != l.self {
+			names = append(names, joinName(p))
+		}
+	}
+	if len(names) == 0 {
+		return 0, errors.New("join: nobody to join")
+	}
+	if !l.start(func() {
+		n, err := l.ml.Join(names)
+		done <- result{n, err}
+	}) {
+		return 0, errors.New("join: closed")
+	}
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return r.n, fmt.Errorf("join: %w", r.err)
+		}
+		return r.n, nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("join: %w", ctx.Err())
+	}
+}
+
+// start runs f in a goroutine that Close waits for.
+func (l *List) start(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.stop:
+		return false
+	default:
+	}
+	l.wg.Add(1)
+	go func() {
+		defer l.wg.Done()
+		f()
+	}()
+	return true
+}
+
+// Update changes what this peer says of itself and gossips it. ID is ignored.
+func (l *List) Update(m partition.Member) error {
+	l.mu.Lock()
+	l.own.Member = m
+	l.mu.Unlock()
+	if err := l.seal(); err != nil {
+		return fmt.Errorf("update member: %w", err)
+	}
+	notify(l.gossip)
+	return nil
+}
+
+// Self is this peer's own entry, as the others read it.
+func (l *List) Self() partition.Member {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.members[l.self.String()].Member
+}
+
+// seal signs the current descriptor with a new sequence: the clock in
+// milliseconds, or one more than the highest ever seen.
+func (l *List) seal() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.floor = max(l.floor+1, uint64(time.Now().UnixMilli()))
+	l.own.Sequence = l.floor
+	sealed, err := l.own.Seal(l.opts.Key, l.opts.Space, memberlist.MetaMaxSize)
+	if err != nil {
+		return err
+	}
+	l.sealed = sealed
+	return nil
+}
+
+// View is the newest View, this peer included.
+func (l *List) View() partition.View {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.view
+}
+
+// Views delivers Views in order. A slow reader misses some, never the newest.
+// It is closed by Close.
+func (l *List) Views() <-chan partition.View { return l.views }
+
+// Gone are the members that were in a View of the last day and are in none now.
+func (l *List) Gone() map[string]Gone {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make(map[string]Gone, len(l.gone))
+	for id, g := range l.gone {
+		out[id] = g
+	}
+	return out
+}
+
+// Stats are the counters so far.
+func (l *List) Stats() Stats {
+	t := &l.transport.traffic
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Stats{PacketsIn: t.packetsIn.Load(), PacketsOut: t.packetsOut.Load(), BytesIn: t.bytesIn.Load(),
+		BytesOut: t.bytesOut.Load(), Dropped: t.dropped.Load(), Refused: t.refused.Load(),
+		BadDescriptors: l.bad, StaleDescriptors: l.old, Health: l.ml.GetHealthScore()}
+}
+
+// Leave says good-bye: the others drop this peer from their Views at once. The
+// List still has to be closed.
+func (l *List) Leave(ctx context.Context) error {
+	l.mu.Lock()
+	l.own.Leaving = true
+	l.mu.Unlock()
+	if err := l.seal(); err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	timeout := 3 * time.Second
+	if at, ok := ctx.Deadline(); ok {
+		timeout = max(time.Millisecond, min(timeout, time.Until(at)/2))
+	}
+	done := make(chan error, 1)
+	if !l.start(func() {
+		done <- errors.Join(l.ml.UpdateNode(timeout), l.ml.Leave(timeout))
+	}) {
+		return errors.New("leave: closed")
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("leave: %w", err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("leave: %w", ctx.Err())
+	}
+}
+
+// Close stops without a good-bye and waits for every goroutine.
+func (l *List) Close() error {
+	var err error
+	l.once.Do(func() {
+		l.mu.Lock()
+		close(l.stop)
+		l.mu.Unlock()
+		err = l.ml.Shutdown()
+		l.wg.Wait()
+		close(l.views)
+	})
+	return err
+}
+
+// announce gossips our own descriptor when it changed.
+func (l *List) announce() {
+	defer l.wg.Done()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-l.gossip:
+			l.mu.Lock()
+			behind := l.floor > l.own.Sequence // an older run of ours had a later clock
+			l.mu.Unlock()
+			if behind {
+				if err := l.seal(); err != nil {
+					l.log.Error("seal the own descriptor", "err", err)
+				}
+			}
+			if err := l.ml.UpdateNode(time.Second); err != nil {
+				l.log.Debug("gossip of the own descriptor", "err", err)
+			}
+		}
+	}
+}
+
+// watch turns changes into Views, one at a time and in order.
+func (l *List) watch() {
+	defer l.wg.Done()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-l.wake:
+			l.publish()
+		}
+	}
+}
+
+func (l *List) publish() {
+	l.mu.Lock()
+	ms := make([]partition.Member, 0, len(l.members))
+	for _, d := range l.members {
+		ms = append(ms, d.Member)
+	}
+	lost := l.lost
+	l.lost = nil
+	v := partition.NewView(ms)
+	changed := v.Digest() != l.view.Digest()
+	l.view = v
+	l.mu.Unlock()
+
+	for _, m := range ms {
+		l.learn(m)
+	}
+	for _, p := range lost {
+		// A connection to a dead peer looks healthy for half a minute and would
+		// swallow what is sent to its successor.
+		l.start(func() { _ = l.opts.Host.Network().ClosePeer(p) })
+	}
+	if !changed {
+		return
+	}
+	select {
+	case <-l.views: // the reader is slow: replace what it has not taken
+	default:
+	}
+	l.views <- v // cannot block: this goroutine is the only sender
+}
+
+// learn gives the host the addresses of a member.
+func (l *List) learn(m partition.Member) {
+	p, err := peer.Decode(m.ID)
+	if err != nil || p == l.self {
+		return
+	}
+	l.opts.Host.Peerstore().AddAddrs(p, parseAddrs(m.Addrs), peerstore.RecentlyConnectedAddrTTL)
+}
+
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,262 @@
+package dht
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/p2p/discovery/mdns"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// Timing of joining.
+const (
+	joinTimeout  = 10 * time.Second // of one attempt with one peer
+	joinBackoff  = 500 * time.Millisecond
+	joinBackoffs = 30 * time.Second // the longest pause while alone
+	joinAtOnce   = 3                // peers joined in one round while alone
+	healInterval = 4 * time.Second  // between attempts to find vanished members
+	healAtOnce   = 2
+	healZone     = 8 // every so many heals ask Kademlia, too
+)
+
+// Run joins the swarm, keeps trying while alone, looks for members that
+// vanished, and publishes this peer in Kademlia. It blocks until ctx ends or
+// Close is called, and then returns nil.
+func (d *DHT) Run(ctx context.Context) error {
+	if !d.begin() {
+		return fmt.Errorf("run dht: %w", ErrClosed)
+	}
+	defer d.running.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.ctx, cancel)()
+	changes, err := d.host.EventBus().Subscribe(new(event.EvtLocalAddressesUpdated))
+	if err != nil {
+		return fmt.Errorf("run dht: %w", err)
+	}
+	if err := d.kad.Bootstrap(ctx); err != nil {
+		return fmt.Errorf("run dht: %w", errors.Join(err, changes.Close()))
+	}
+	if d.opts.MDNS {
+		service := mdns.NewMdnsService(d.host, "_echo-"+strings.TrimPrefix(string(d.prefix), "/echo/")+"._udp", finder{d})
+		if err := service.Start(); err != nil {
+			d.log.Warn("no discovery on the local network", "err", err)
+		} else {
+			defer func() { _ = service.Close() }()
+		}
+	}
+	var wg sync.WaitGroup
+	for _, loop := range []func(context.Context){d.joinLoop, d.publishLoop, d.keepCharter, d.bookLoop,
+		func(ctx context.Context) { d.addressLoop(ctx, changes.Out()) }} {
+		wg.Go(func() { loop(ctx) })
+	}
+	wg.Wait()
+	if err := changes.Close(); err != nil {
+		return fmt.Errorf("run dht: %w", err)
+	}
+	return nil
+}
+
+// finder is told by mDNS of peers nearby.
+type finder struct{ d *DHT }
+
+// HandlePeerFound is mdns.Notifee's.
+func (f finder) HandlePeerFound(info peer.AddrInfo) {
+	select {
+	case f.d.found <- info:
+	default: // it will be found again
+	}
+}
+
+// addressLoop gossips new addresses, as when the volunteer changes networks.
+func (d *DHT) addressLoop(ctx context.Context, changes <-chan any) {
+	if err := d.announce(); err != nil { // those of a host that listened late
+		d.log.Warn("announce addresses", "err", err)
+	}
+	for {
+		select {
+		case <-changes:
+			if err := d.announce(); err != nil {
+				d.log.Warn("announce addresses", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// joinLoop is the way in, and the way back in.
+func (d *DHT) joinLoop(ctx context.Context) {
+	known := d.readBook()
+	backoff := joinBackoff
+	for round := 0; ctx.Err() == nil; round++ {
+		wait := healInterval
+		switch {
+		case len(d.View().Members()) > 1:
+			backoff = joinBackoff
+			d.heal(ctx, round)
+		case d.joinFirst(ctx, known):
+			backoff = joinBackoff
+			d.kad.RefreshRoutingTable() // its channel need not be read
+			continue
+		default:
+			wait, backoff = backoff, min(2*backoff, joinBackoffs)
+		}
+		d.pause(ctx, wait/2+rand.N(wait))
+	}
+}
+
+// pause waits, and joins who turns up meanwhile: peers on the local network,
+// and peers that know us from before a restart.
+func (d *DHT) pause(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case info := <-d.found:
+			if _, ok := d.View().Find(info.ID.String()); !ok && info.ID != d.self {
+				d.joinLogged(ctx, info, "found on the local network")
+			}
+		case p := <-d.list.Contacts():
+			if _, ok := d.View().Find(p.String()); !ok {
+				d.joinLogged(ctx, peer.AddrInfo{ID: p}, "it spoke to us")
+			}
+		}
+	}
+}
+
+// joinFirst tries, while alone, the join addresses and the peers known from
+// earlier, in random order, and says whether it got in.
+func (d *DHT) joinFirst(ctx context.Context, known []peer.AddrInfo) bool {
+	infos, err := resolveJoin(ctx, d.opts.Join)
+	if err != nil {
+		d.log.Warn("join", "err", err)
+	}
+	rand.Shuffle(len(infos), func(i, j int) { infos[i], infos[j] = infos[j], infos[i] })
+	tail := append(append([]peer.AddrInfo{}, known...), d.vanished()...)
+	rand.Shuffle(len(tail), func(i, j int) { tail[i], tail[j] = tail[j], tail[i] })
+	joined := 0
+	tried := map[peer.ID]bool{d.self: true}
+	for _, info := range append(infos, tail...) {
+		if tried[info.ID] || ctx.Err() != nil {
+			continue
+		}
+		tried[info.ID] = true
+		if d.joinLogged(ctx, info, "to join") {
+			if joined++; joined == joinAtOnce {
+				break
+			}
+		}
+	}
+	return joined > 0 && len(d.View().Members()) > 1
+}
+
+func (d *DHT) joinLogged(ctx context.Context, info peer.AddrInfo, why string) bool {
+	err := d.join(ctx, info)
+	if err != nil {
+		d.log.Debug("not joined", "peer", info.ID.String(), "why", why, "err", err)
+		return false
+	}
+	d.log.Debug("joined", "peer", info.ID.String(), "why", why)
+	return true
+}
+
+// join connects to one peer and exchanges the membership with it.
+func (d *DHT) join(ctx context.Context, info peer.AddrInfo) error {
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	if s, ok := d.host.Network().(*swarm.Swarm); ok {
+		s.Backoff().Clear(info.ID) // it may be back where it was not a second ago
+	}
+	if err := d.host.Connect(ctx, info); err != nil {
+		return err
+	}
+	_, err := d.list.Join(ctx, info.ID)
+	return err
+}
+
+// vanished are members that did not say good-bye, with their last addresses.
+func (d *DHT) vanished() []peer.AddrInfo {
+	var out []peer.AddrInfo
+	for _, g := range d.Gone() {
+		if info, ok := infoOf(g.Member); ok && !g.Left {
+			out = append(out, info)
+		}
+	}
+	return out
+}
+
+func infoOf(m partition.Member) (peer.AddrInfo, bool) {
+	p, err := peer.Decode(m.ID)
+	if err != nil {
+		return peer.AddrInfo{}, false
+	}
+	info := peer.AddrInfo{ID: p}
+	for _, text := range m.Addrs {
+		if a, err := ma.NewMultiaddr(text); err == nil {
+			info.Addrs = append(info.Addrs, a)
+		}
+	}
+	return info, true
+}
+
+// heal tries a few peers that should be members and are not: memberlist alone
+// never again contacts one that it has forgotten as dead, so that the halves of
+// a cut, or peers that restarted together, would stay apart.
+func (d *DHT) heal(ctx context.Context, round int) {
+	missing := d.vanished()
+	view := d.View()
+	if round%healZone == 1 {
+		missing = append(missing, d.strangers(ctx, view)...)
+	}
+	rand.Shuffle(len(missing), func(i, j int) { missing[i], missing[j] = missing[j], missing[i] })
+	for _, info := range missing[:min(len(missing), healAtOnce)] {
+		if _, ok := d.View().Find(info.ID.String()); !ok && ctx.Err() == nil {
+			d.joinLogged(ctx, info, "it had vanished")
+		}
+	}
+}
+
+// strangers are the join addresses, and the peers Kademlia knows in the zone,
+// that are not in view.
+func (d *DHT) strangers(ctx context.Context, view partition.View) []peer.AddrInfo {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	all, err := resolveJoin(ctx, d.opts.Join)
+	if err != nil {
+		d.log.Debug("join addresses", "err", err)
+	}
+	key, err := d.zoneKey()
+	if err != nil {
+		d.log.Debug("zone key", "err", err)
+		return nil
+	}
+	for info := range d.kad.FindProvidersAsync(ctx, key, maxZone) {
+		all = append(all, info)
+	}
+	var out []peer.AddrInfo
+	gone := d.Gone()
+	for _, info := range all {
+		_, live := view.Find(info.ID.String())
+		if g := gone[info.ID.String()]; !live && !g.Left && info.ID != d.self {
+			d.host.Peerstore().AddAddrs(info.ID, info.Addrs, peerstore.TempAddrTTL)
+			out = append(out, info)
+		}
+	}
+	return out
+}

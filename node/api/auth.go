@@ -114,8 +114,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	tries := a.limiter(r)
 	if tries.TokensAt(now) < 1 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(loginEvery/time.Second)))
-		writeProblem(w, r, http.StatusTooManyRequests, "too many wrong tokens; wait a little")
+		http.Redirect(w, r, "/login?wait=1", http.StatusSeeOther)
 		return
 	}
 	if err := r.ParseForm(); err != nil {

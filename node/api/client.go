@@ -169,8 +169,8 @@ func (c *Client) Seed(ctx context.Context, seeds []string) ([]SeedAnswer, error)
 	answers := make([]SeedAnswer, 0, len(seeds))
 	for len(seeds) > 0 {
 		n, size := 0, 0
-		for n < len(seeds) && n < maxSeedKeys && size < maxSeedBytes/2 {
-			size += 2*len(seeds[n]) + 3 // quotes, a comma, and escapes of half the bytes
+		for n < len(seeds) && n < maxSeedKeys && size < maxSeedBytes-12*maxKeyText {
+			size += 6*len(seeds[n]) + 3 // quotes, a comma, and at worst every byte escaped
 			n++
 		}
 		body, err := json.Marshal(seedBody{Keys: seeds[:n]})

@@ -49,7 +49,8 @@ func (s *Server) exportRoute() {
 }
 
 // export streams. Nothing is sent before the first record, so an error until
-// then is a proper problem; after it an error cuts the connection.
+// then is a proper problem; after it what was written is sent and the
+// connection cut.
 func (s *Server) export(w http.ResponseWriter, r *http.Request, e Export) {
 	select {
 	case s.exports <- struct{}{}:
@@ -81,6 +82,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, e Export) {
 	default:
 		if r.Context().Err() == nil && !errors.Is(err, errReader) {
 			s.log.Error("api export broke off", "request", requestID(r.Context()), "err", err)
+			_ = x.flush() // whoever reads goes on after what it got; the cut follows anyway
 		}
 		panic(http.ErrAbortHandler) // no trailers, no last chunk: the reader sees that it is not whole
 	}

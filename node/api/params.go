@@ -18,9 +18,10 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// filterParams are the parameters that query and export share. They are text
+// FilterParams are the parameters that query and export share; exported only
+// because huma looks into no other embedded struct. They are text
 // here and checked by our own code, which the dashboard's form uses too.
-type filterParams struct {
+type FilterParams struct {
 	Kind  string `query:"kind" doc:"page, profile, post or edges"`
 	Lang  string `query:"lang" doc:"language of the record, BCP 47"`
 	Site  string `query:"site" doc:"a site, as web:HOST or mastodon:HOST, or a plain host name"`
@@ -30,7 +31,7 @@ type filterParams struct {
 
 type queryParams struct {
 	Q string `query:"q" doc:"words to look for"`
-	filterParams
+	FilterParams
 	Near   string `query:"near" doc:"a place; answers 501 until places are built"`
 	Radius string `query:"radius" doc:"kilometres around near; answers 501 until places are built"`
 	Limit  string `query:"limit" doc:"hits to return, 1 to 1000, 10 when absent"`
@@ -38,7 +39,7 @@ type queryParams struct {
 }
 
 type exportParams struct {
-	filterParams
+	FilterParams
 	Format string `query:"format" doc:"jsonl, the default"`
 	Cursor string `query:"cursor" doc:"cursor of the last complete line: go on after it"`
 	Local  string `query:"local" doc:"true: records of this peer only"`
@@ -78,7 +79,8 @@ func (f *faults) instant(name, value string) time.Time {
 		return time.Time{}
 	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, value); err == nil {
+		// In UTC a year may leave what RFC 3339 can write.
+		if t, err := time.Parse(layout, value); err == nil && t.UTC().Year() >= 1 && t.UTC().Year() <= 9999 {
 			return t.UTC()
 		}
 	}
@@ -86,7 +88,7 @@ func (f *faults) instant(name, value string) time.Time {
 	return time.Time{}
 }
 
-func (p filterParams) check(f *faults) Export {
+func (p FilterParams) check(f *faults) Export {
 	e := Export{
 		Kind: f.text("kind", p.Kind, maxFilterText), Lang: f.text("lang", p.Lang, maxFilterText),
 		Site:  f.text("site", p.Site, maxFilterText),
@@ -171,7 +173,7 @@ func (p exportParams) export() (Export, error) {
 func ParseQuery(v url.Values) (Query, error) {
 	return queryParams{
 		Q: v.Get("q"), Near: v.Get("near"), Radius: v.Get("radius"), Limit: v.Get("limit"), Cursor: v.Get("cursor"),
-		filterParams: filterParams{
+		FilterParams: FilterParams{
 			Kind: v.Get("kind"), Lang: v.Get("lang"), Site: v.Get("site"), Since: v.Get("since"), Until: v.Get("until"),
 		},
 	}.query()

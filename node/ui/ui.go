@@ -104,7 +104,8 @@ type page struct {
 	Problem string // why the query or the seeds failed
 	Seeds   []api.SeedAnswer
 	Seeded  string // what was typed
-	Wrong   bool   // the token at the login
+	Wrong   bool   // the token at the login was
+	Wait    bool   // too many were
 }
 
 // form is the query as typed, to show it again.
@@ -186,7 +187,7 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request) {
 }
 
 func (u *UI) loginPage(w http.ResponseWriter, r *http.Request) {
-	u.write(w, http.StatusOK, "login", page{Wrong: r.URL.Query().Has("wrong")})
+	u.write(w, http.StatusOK, "login", page{Wrong: r.URL.Query().Has("wrong"), Wait: r.URL.Query().Has("wait")})
 }
 
 func (u *UI) seed(w http.ResponseWriter, r *http.Request) {

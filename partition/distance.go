@@ -26,6 +26,14 @@ func pointVector(p Point) vector {
 	return vector{cosLat * cosLon >> 30, cosLat * sinLon >> 30, sinLat}
 }
 
+// placeOf is where m says it is.
+func placeOf(m *Member) vector {
+	if m.Location == nil {
+		return vector{}
+	}
+	return pointVector(*m.Location)
+}
+
 // sincos takes 10^-4 degrees in [-180°, 180°] and gives sine and cosine in 2^-30.
 func sincos(a int64) (sin, cos int64) {
 	const right = 90_0000

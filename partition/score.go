@@ -17,13 +17,13 @@ import (
 // memberDomain begins the text whose hash is a member's seed; profile 1.
 const memberDomain = "echo-node member 1\n"
 
+// memberSeed stands for a member in every draw.
 func memberSeed(id string) uint64 { return hashText(memberDomain, id) }
 
-// draw is the uniform 64-bit hash of a member (by its seed) and a slice:
-// two rounds of the finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-func draw(seed uint64, s Slice) uint64 {
-	return mix(seed ^ mix(uint64(s)))
-}
+// draw is the uniform 64-bit hash of a member (by its seed) and a slice (by its
+// mix): two rounds of the finaliser of splitmix64 (Steele, Lea, Flood, "Fast
+// splittable pseudorandom number generators", OOPSLA 2014).
+func draw(seed, mixed uint64) uint64 { return mix(seed ^ mixed) }
 
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15

@@ -41,13 +41,13 @@ type keeper struct {
 // NewTable is a Table of c's hash slices with no members.
 func NewTable(c Charter) *Table { return NewTableOf(c.Slices(), c.Replicas) }
 
-// NewTableOf is a Table of any valid slices, each with up to replicas keepers,
+// NewTableOf is a Table of any valid slices, each with up to replicas keepers (at least one),
 // with no members. In geo slices a member's weight is divided by
 // (1 + (d / 500 km)²)², d being the distance through the earth from its
 // location to the centre of the cell; a member without a location counts as a
 // quarter of the way round the earth, wherever the cell is.
 func NewTableOf(all []Slice, replicas int) *Table {
-	t := &Table{slices: slices.Clone(all), replicas: replicas, slots: map[string]int32{}}
+	t := &Table{slices: slices.Clone(all), replicas: max(replicas, 1), slots: map[string]int32{}}
 	slices.Sort(t.slices)
 	t.slices = slices.Compact(t.slices)
 	t.mixed = make([]uint64, len(t.slices))
@@ -60,7 +60,7 @@ func NewTableOf(all []Slice, replicas int) *Table {
 			t.centres[i] = cellCentre(s)
 		}
 	}
-	t.keepers = make([]keeper, len(t.slices)*replicas)
+	t.keepers = make([]keeper, len(t.slices)*t.replicas)
 	t.kept = make([]uint8, len(t.slices))
 	return t
 }
@@ -90,7 +90,7 @@ func (t *Table) Update(v View) []Slice {
 				t.compete(i, slot)
 			}
 		}
-		if !t.sameKeepers(i, before[:n], gone) {
+		if !sameKeepers(t.ranking(i), before[:n]) {
 			changed = append(changed, s)
 		}
 	}
@@ -108,38 +108,69 @@ func (t *Table) Update(v View) []Slice {
 // void and those that have new ones; a changed member is in both.
 func (t *Table) replace(v View) (gone map[int32]bool, came []int32) {
 	gone = map[int32]bool{}
-	for _, old := range t.view.members {
-		if _, ok := v.Find(old.ID); !ok {
-			slot := t.slots[old.ID]
+	old, now := t.view.members, v.members // both in order of ID
+	for len(old) > 0 || len(now) > 0 {
+		order := -1
+		switch {
+		case len(old) == 0:
+			order = 1
+		case len(now) > 0:
+			order = strings.Compare(old[0].ID, now[0].ID)
+		}
+		if order < 0 { // left
+			slot := t.slots[old[0].ID]
 			gone[slot] = true
 			t.rivals[slot].weight = 0
-			delete(t.slots, old.ID)
-		}
-	}
-	for _, m := range v.members {
-		r := rival{id: m.ID, seed: memberSeed(m.ID), weight: baseWeight(m)}
-		if t.centres != nil && m.Location != nil {
-			r.place = pointVector(*m.Location)
-		}
-		slot, ok := t.slots[m.ID]
-		switch {
-		case ok && t.rivals[slot] == r:
+			delete(t.slots, old[0].ID)
+			old = old[1:]
 			continue
-		case ok:
-			gone[slot] = true
-		case len(t.free) > 0:
-			slot = t.free[len(t.free)-1]
-			t.free = t.free[:len(t.free)-1]
-		default:
-			slot = int32(len(t.rivals))
-			t.rivals = append(t.rivals, rival{})
 		}
-		t.rivals[slot] = r
-		t.slots[m.ID] = slot
+		if order == 0 && t.equalWeight(&old[0], &now[0]) {
+			old, now = old[1:], now[1:]
+			continue
+		}
+		slot := t.slots[now[0].ID]
+		if order == 0 {
+			gone[slot] = true
+			old = old[1:]
+		} else {
+			slot = t.allocate()
+			t.slots[now[0].ID] = slot
+		}
+		t.rivals[slot] = t.rivalOf(now[0])
 		came = append(came, slot)
+		now = now[1:]
 	}
 	t.view = v
 	return gone, came
+}
+
+// equalWeight says whether a and b, of one ID, have the same scores everywhere.
+func (t *Table) equalWeight(a, b *Member) bool {
+	if baseWeight(*a) != baseWeight(*b) {
+		return false
+	}
+	return t.centres == nil || placeOf(a) == placeOf(b)
+}
+
+func (t *Table) rivalOf(m Member) rival {
+	r := rival{id: m.ID, seed: memberSeed(m.ID), weight: baseWeight(m)}
+	if t.centres != nil {
+		r.place = placeOf(&m)
+	}
+	return r
+}
+
+// allocate gives a slot that nobody had before this update: what Update frees
+// it frees at its end, so within an update a slot means one member.
+func (t *Table) allocate() int32 {
+	if n := len(t.free); n > 0 {
+		slot := t.free[n-1]
+		t.free = t.free[:n-1]
+		return slot
+	}
+	t.rivals = append(t.rivals, rival{})
+	return int32(len(t.rivals) - 1)
 }
 
 // ranking is the keepers of slice i as they stand.
@@ -147,19 +178,9 @@ func (t *Table) ranking(i int) []keeper {
 	return t.keepers[i*t.replicas:][:t.kept[i]]
 }
 
-// sameKeepers says whether slice i still has the keepers it had before. Slots
-// are not given away within an update, so equal slots are equal members.
-func (t *Table) sameKeepers(i int, before []keeper, gone map[int32]bool) bool {
-	now := t.ranking(i)
-	if len(now) != len(before) {
-		return false
-	}
-	for j := range now {
-		if now[j].slot != before[j].slot {
-			return false
-		}
-	}
-	return true
+// sameKeepers compares members and ranks, not scores.
+func sameKeepers(a, b []keeper) bool {
+	return slices.EqualFunc(a, b, func(a, b keeper) bool { return a.slot == b.slot })
 }
 
 func (t *Table) rerank(i int) {
@@ -174,7 +195,7 @@ func (t *Table) rerank(i int) {
 // compete puts the member of slot into the ranking of slice i if it belongs there.
 func (t *Table) compete(i int, slot int32) {
 	r := &t.rivals[slot]
-	h := mix(r.seed ^ t.mixed[i])
+	h := draw(r.seed, t.mixed[i])
 	ranking := t.keepers[i*t.replicas:][:t.replicas]
 	n := int(t.kept[i])
 	w := t.weight(r, i)

@@ -1,9 +1,14 @@
 package partition
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"github.com/golang/geo/s2"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -62,4 +67,258 @@ func TestTableIncremental(t *testing.T) {
 			}
 		}
 	})
+}
+
+func someMembers(n int) []Member {
+	ms := make([]Member, n)
+	for i := range ms {
+		ms[i] = Member{ID: fmt.Sprintf("12D3KooW%06d", i), Capacity: 1}
+	}
+	return ms
+}
+
+func tableOf(c Charter, ms []Member) *Table {
+	t := NewTable(c)
+	t.Update(NewView(ms))
+	return t
+}
+
+func TestTableEmpty(t *testing.T) {
+	c := DefaultCharter("x", "y")
+	table := NewTable(c)
+	s := c.Slices()[5]
+	if table.Keepers(s) != nil || table.Owner(s) != "" || table.Owned("a") != nil || table.Kept("a") != nil {
+		t.Error("an empty table has keepers")
+	}
+	if changed := table.Update(View{}); changed != nil {
+		t.Errorf("%d slices changed by nothing", len(changed))
+	}
+	if changed := table.Update(NewView(someMembers(1))); len(changed) != 4096 {
+		t.Errorf("the first member changed %d slices", len(changed))
+	}
+	if table.Keepers(Slice(1)) != nil || table.Owner(c.Slices()[0]+1) != "" {
+		t.Error("slices that are not the table's have keepers")
+	}
+	if changed := table.Update(View{}); len(changed) != 4096 || table.Owner(s) != "" {
+		t.Errorf("the last member's leave changed %d slices", len(changed))
+	}
+}
+
+// The order in which members are known does not matter, nor what they say of
+// their addresses and program.
+func TestTableOrder(t *testing.T) {
+	c := DefaultCharter("x", "y")
+	c.SliceBits = 6
+	rapid.Check(t, func(t *rapid.T) {
+		ms := NewView(drawMembers(t)).Members()
+		want := keepersOf(tableOf(c, ms))
+		shuffled := rapid.Permutation(ms).Draw(t, "order")
+		for i := range shuffled {
+			shuffled[i].Addrs, shuffled[i].Version = []string{"/ip4/127.0.0.1/tcp/1"}, "v2"
+		}
+		got := tableOf(c, shuffled)
+		for s, ids := range want {
+			if !slices.Equal(ids, got.Keepers(s)) || len(ids) != min(len(ms), c.Replicas) {
+				t.Fatalf("%v: %v and %v of %d members", s, ids, got.Keepers(s), len(ms))
+			}
+			if len(ids) > 0 && !slices.Contains(got.Owned(ids[0]), s) || len(ids) > 1 && !slices.Contains(got.Kept(ids[1]), s) {
+				t.Fatalf("%v is not listed with its keepers %v", s, ids)
+			}
+		}
+	})
+}
+
+// One member leaving moves only its own slices, and moves them up: the others
+// keep their order. A join takes, and reorders nothing else.
+func TestTableLeave(t *testing.T) {
+	c := DefaultCharter("x", "y")
+	ms := someMembers(40)
+	table := tableOf(c, ms)
+	before := keepersOf(table)
+	for leaver := range 5 {
+		id := ms[leaver*7].ID
+		owned, kept := table.Owned(id), table.Kept(id)
+		changed := table.Update(NewView(slices.Delete(slices.Clone(ms), leaver*7, leaver*7+1)))
+		if !slices.Equal(changed, kept) {
+			t.Errorf("%d slices changed when the keeper of %d left", len(changed), len(kept))
+		}
+		for s, old := range before {
+			rest := slices.DeleteFunc(slices.Clone(old), func(k string) bool { return k == id })
+			if now := table.Keepers(s); !slices.Equal(now[:len(rest)], rest) || slices.Contains(now, id) {
+				t.Fatalf("%v: %v, then %v without %s", s, old, now, id)
+			}
+		}
+		if changed := table.Update(NewView(ms)); !slices.Equal(changed, kept) || !slices.Equal(table.Owned(id), owned) {
+			t.Errorf("back again, %d slices changed of %d", len(changed), len(kept))
+		}
+	}
+}
+
+// chi is chi-square of the owners against shares by weight.
+func chi(c Charter, table *Table, ms []Member) float64 {
+	total := 0.0
+	for _, m := range ms {
+		total += float64(baseWeight(m))
+	}
+	x := 0.0
+	for _, m := range ms {
+		want := float64(len(c.Slices())) * float64(baseWeight(m)) / total
+		d := float64(len(table.Owned(m.ID))) - want
+		x += d * d / want
+	}
+	return x
+}
+
+// Shares follow capacity and load step. With 31 degrees of freedom chi-square
+// is above 61.1 once in a thousand.
+func TestTableShares(t *testing.T) {
+	c := DefaultCharter("x", "y")
+	c.SliceBits = 14
+	for name, change := range map[string]func(i int, m *Member){
+		"equal":    func(int, *Member) {},
+		"capacity": func(i int, m *Member) { m.Capacity = 1 + i%MaxCapacity },
+		"clamped":  func(i int, m *Member) { m.Capacity = []int{-5, 0, 1 << 60, 100}[i%4] },
+		"load":     func(i int, m *Member) { m.Capacity, m.LoadStep = 16, i%7 },
+	} {
+		ms := someMembers(32)
+		for i := range ms {
+			change(i, &ms[i])
+		}
+		if x := chi(c, tableOf(c, ms), ms); x > 61.1 {
+			t.Errorf("%s: chi-square %.1f", name, x)
+		} else {
+			t.Logf("%s: chi-square %.1f", name, x)
+		}
+	}
+}
+
+// Two load steps halve a member's share, and what it gives up is all that moves.
+func TestTableLoadStep(t *testing.T) {
+	c := DefaultCharter("x", "y")
+	c.SliceBits = 14
+	ms := someMembers(16)
+	table := tableOf(c, ms)
+	before := keepersOf(table)
+	full := len(table.Owned(ms[3].ID))
+	ms[3].LoadStep = 2
+	table.Update(NewView(ms))
+	if half := len(table.Owned(ms[3].ID)); half < full*2/5 || half > full*3/5 {
+		t.Errorf("owned %d slices, %d at half the weight", full, half)
+	}
+	for s, old := range before {
+		if now := table.Owner(s); now != old[0] && old[0] != ms[3].ID {
+			t.Fatalf("%v went from %s to %s", s, old[0], now)
+		}
+	}
+}
+
+// Who keeps what is part of the profile: these never change.
+func TestTableGolden(t *testing.T) {
+	c := DefaultCharter("x", "y")
+	ms := someMembers(7)
+	ms[2].Capacity, ms[4].LoadStep = 5, 3
+	for i := range ms {
+		ms[i].Location = &Point{Lat: float64(i*17 - 60), Lon: float64(i*41 - 150)}
+	}
+	all := append(c.Slices(), mixedSlices()...)
+	table := NewTableOf(all, 3)
+	table.Update(NewView(ms))
+	var text []byte
+	for _, s := range table.Slices() {
+		text = fmt.Appendln(text, s, table.Keepers(s))
+	}
+	if got, want := fmt.Sprintf("%x", sha256.Sum256(text)), "57be30a893877ae72cad9cc59a775a1443aa65a048d76f56022beaecae2b28fa"; got != want {
+		t.Errorf("table %s, want %s", got, want)
+	}
+}
+
+// In geo slices the near own the cells; elsewhere location does not count.
+func TestTableGeo(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	place := func() s2.LatLng {
+		return s2.LatLngFromDegrees(30+r.Float64()*30, -10+r.Float64()*40)
+	}
+	var cells []Slice
+	for range 2000 {
+		cells = append(cells, Slice(s2.CellIDFromLatLng(place()).Parent(7)))
+	}
+	ms := someMembers(64)
+	at := map[string]s2.LatLng{}
+	for i := range ms {
+		p := place()
+		at[ms[i].ID] = p
+		ms[i].Location = &Point{p.Lat.Degrees(), p.Lng.Degrees()}
+	}
+	table := NewTableOf(cells, 3)
+	table.Update(NewView(ms))
+	var near, far []float64
+	for i, s := range table.Slices() {
+		centre := s2.CellID(s).LatLng()
+		near = append(near, at[table.Owner(s)].Distance(centre).Radians()*6371)
+		far = append(far, at[ms[i%len(ms)].ID].Distance(centre).Radians()*6371)
+	}
+	slices.Sort(near)
+	slices.Sort(far)
+	if n, f := near[len(near)/2], far[len(far)/2]; n > f/3 {
+		t.Errorf("median distance to the owner %.0f km, to anyone %.0f km", n, f)
+	} else {
+		t.Logf("median distance to the owner %.0f km, to anyone %.0f km", n, f)
+	}
+	before := keepersOf(table)
+	table.Update(NewView(ms[1:]))
+	for s, old := range before {
+		if !slices.Contains(old, ms[0].ID) && !slices.Equal(old, table.Keepers(s)) {
+			t.Fatalf("%v moved though its keepers stayed", s)
+		}
+	}
+}
+
+// The integer weight is the formula of the design.
+func TestGeoWeight(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for range 10_000 {
+		a := s2.LatLngFromDegrees(r.Float64()*180-90, r.Float64()*360-180)
+		cell := s2.CellIDFromLatLng(s2.LatLngFromDegrees(r.Float64()*180-90, r.Float64()*360-180)).Parent(7)
+		if r.IntN(2) == 0 {
+			cell = s2.CellIDFromLatLng(s2.LatLngFromDegrees(a.Lat.Degrees()*0.99, a.Lng.Degrees()+r.Float64())).Parent(7)
+		}
+		w := baseWeight(Member{Capacity: 1 + r.IntN(16), LoadStep: r.IntN(17)})
+		got := geoWeight(w, pointVector(Point{a.Lat.Degrees(), a.Lng.Degrees()}), cellCentre(Slice(cell)))
+		chord := s2.PointFromLatLng(a).Sub(cell.Point().Vector).Norm() * 6371.0088
+		want := float64(w) * (1 << 27) / math.Pow(1+chord*chord/250000, 2)
+		if math.Abs(float64(got)/want-1) > 2e-3 {
+			t.Fatalf("weight %d at %.0f km is %d, want %.0f", w, chord, got, want)
+		}
+	}
+	if near, none := geoWeight(1<<16, vector{unit, 0, 0}, vector{unit, 0, 0}), geoWeight(1<<16, vector{}, vector{unit, 0, 0}); none >= near/1000 {
+		t.Errorf("no place weighs %d, the place itself %d", none, near)
+	}
+}
+
+func BenchmarkTable(b *testing.B) {
+	c := DefaultCharter("x", "y")
+	for _, n := range []int{10, 1000, 10_000} {
+		ms := someMembers(n + 1)
+		all, but := NewView(ms), NewView(ms[1:])
+		var scratch time.Duration
+		b.Run(fmt.Sprintf("scratch/%d", n), func(b *testing.B) {
+			start := time.Now()
+			for range b.N {
+				NewTable(c).Update(all)
+			}
+			scratch = time.Since(start) / time.Duration(b.N)
+		})
+		b.Run(fmt.Sprintf("join+leave/%d", n), func(b *testing.B) {
+			table := NewTable(c)
+			table.Update(all)
+			b.ReportAllocs()
+			b.ResetTimer()
+			start := time.Now()
+			for range b.N {
+				table.Update(but)
+				table.Update(all)
+			}
+			b.ReportMetric(float64(scratch)/(float64(time.Since(start))/float64(2*b.N)), "scratch/update")
+		})
+	}
 }

@@ -1,0 +1,82 @@
+package index
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/blevesearch/bleve/v2/analysis"
+	"github.com/blevesearch/bleve/v2/document"
+	index "github.com/blevesearch/bleve_index_api"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// The fields of a document.
+const (
+	fieldText  = "text"  // title and text, with positions
+	fieldTitle = "title" // the title again
+	fieldSlice = "slice" // 16 hex digits, as term and as value
+	fieldTime  = "time"  // sortTime, as value only
+	fieldKind  = "kind"
+	fieldLang  = "lang" // and each prefix: pt-BR is pt too
+	fieldSite  = "site"
+)
+
+// exact is the analyzer of fields that are one word as they are.
+type exact struct{}
+
+func (exact) Analyze(text []byte) analysis.TokenStream {
+	return analysis.TokenStream{&analysis.Token{Term: text, End: len(text), Position: 1}}
+}
+
+// newDocument is r as the index sees it.
+func newDocument(a analysis.Analyzer, r *store.Record, sl partition.Slice) *document.Document {
+	const (
+		full  = index.IndexField | index.IncludeTermVectors
+		word  = index.IndexField | index.SkipFreqNorm
+		value = index.IndexField | index.SkipFreqNorm | index.DocValues
+	)
+	d := document.NewDocument(string(r.Key))
+	text := clip(r.Text, MaxTextBytes)
+	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{0}, []byte(clip(r.Title, MaxTextBytes)), full, a))
+	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{1}, []byte(text), full, a))
+	d.AddField(document.NewTextFieldCustom(fieldTitle, nil, []byte(clip(r.Title, MaxTextBytes)), index.IndexField, a))
+	keyword := func(name, v string, o index.FieldIndexingOptions) {
+		if v != "" {
+			d.AddField(document.NewTextFieldCustom(name, nil, []byte(v), o, exact{}))
+		}
+	}
+	keyword(fieldSlice, sliceTerm(sl), value)
+	keyword(fieldTime, sortTime(timeOf(r)), value)
+	keyword(fieldKind, r.Kind, word)
+	keyword(fieldSite, string(r.Key.Site()), word)
+	for lang := langTerm(r.Lang); lang != ""; {
+		keyword(fieldLang, lang, word)
+		i := strings.LastIndexByte(lang, '-')
+		lang = lang[:max(i, 0)]
+	}
+	return d
+}
+
+// timeOf is the time that a record is found by.
+func timeOf(r *store.Record) time.Time {
+	if r.PublishedAt != nil {
+		return *r.PublishedAt
+	}
+	return r.FetchedAt
+}
+
+func langTerm(s string) string { return strings.ToLower(clip(s, 64)) }
+
+func sliceTerm(sl partition.Slice) string {
+	s := strconv.FormatUint(uint64(sl), 16)
+	return strings.Repeat("0", 16-len(s)) + s
+}
+
+// sortTime is the second of t as text that sorts as time does.
+func sortTime(t time.Time) string {
+	s := strconv.FormatUint(uint64(t.Unix())^1<<63, 16)
+	return strings.Repeat("0", 16-len(s)) + s
+}

@@ -1,0 +1,271 @@
+package index
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/blevesearch/bleve/v2/analysis"
+	"github.com/blevesearch/bleve/v2/index/scorch"
+	index "github.com/blevesearch/bleve_index_api"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// formatVersion changes with the fields or the analysis: an index of another
+// version is made anew.
+const formatVersion = 1
+
+// Caps of one batch: the memory that indexing takes.
+const (
+	batchDocs  = 256
+	batchBytes = 8 << 20 // of text
+	trimEvery  = 4096    // changes between two trims of the store's log
+)
+
+// ErrClosed is the answer of an Index after Close.
+var ErrClosed = errors.New("index: closed")
+
+// Options of Open.
+type Options struct {
+	Workers int          // goroutines that analyse text, default 2
+	Logger  *slog.Logger // default: discard
+}
+
+// Index is the full text of one store. Safe for concurrent use.
+type Index struct {
+	dir      string
+	st       *store.Store
+	log      *slog.Logger
+	analyzer analysis.Analyzer
+	queue    *index.AnalysisQueue
+
+	step    sync.Mutex // one batch at a time; guards mark and trimmed
+	mark    mark
+	trimmed uint64
+
+	mu     sync.RWMutex // guards what follows; held for reading by searches
+	scorch index.Index  // nil when closed
+	docs   map[partition.Slice]uint64
+	done   chan struct{} // closed by Close
+	runs   sync.WaitGroup
+}
+
+// mark is how far the index has come. It is written in each batch.
+type mark struct {
+	V     int           `json:"v"`
+	Store string        `json:"store"` // store.ID
+	Seq   uint64        `json:"seq"`   // changes up to here are in
+	Scan  bool          `json:"scan"`  // the records are being read from the start
+	From  partition.Key `json:"from"`  // those up to here are in
+}
+
+const markKey = "mark"
+
+// Open opens the index of st in dir, or makes it when there is none or it is
+// not to be used; then Run or Flush fills it from the records. The index must
+// be closed before st is.
+func Open(dir string, st *store.Store, o Options) (*Index, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Workers <= 0 {
+		o.Workers = 2
+	}
+	ix := &Index{dir: dir, st: st, log: o.Logger, analyzer: newAnalyzer(), queue: index.NewAnalysisQueue(o.Workers), done: make(chan struct{})}
+	reason := ix.load()
+	if reason != nil {
+		if err := ix.reset(reason); err != nil {
+			ix.queue.Close()
+			return nil, err
+		}
+	}
+	return ix, nil
+}
+
+// load opens what is there, and says why it is of no use.
+func (ix *Index) load() error {
+	_, err := os.Stat(ix.dir)
+	isNew := errors.Is(err, os.ErrNotExist)
+	if err := ix.open(); err != nil {
+		return err
+	}
+	r, err := ix.scorch.Reader()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	v, err := r.GetInternal([]byte(markKey))
+	if err != nil {
+		return err
+	}
+	if len(v) == 0 && isNew {
+		ix.mark = ix.start()
+		return nil
+	}
+	if err := json.Unmarshal(v, &ix.mark); err != nil {
+		return fmt.Errorf("no watermark: %w", err)
+	}
+	if ix.mark.V != formatVersion || ix.mark.Store != ix.st.ID() || ix.mark.Seq > ix.st.LastSeq() {
+		return fmt.Errorf("of version %d of store %s at %d; this is version %d of store %s at %d",
+			ix.mark.V, ix.mark.Store, ix.mark.Seq, formatVersion, ix.st.ID(), ix.st.LastSeq())
+	}
+	ix.docs, err = countSlices(r)
+	return err
+}
+
+// start is the mark of an empty index: all records are to be read, and then
+// the changes from now on.
+func (ix *Index) start() mark {
+	return mark{V: formatVersion, Store: ix.st.ID(), Seq: ix.st.LastSeq(), Scan: true}
+}
+
+// open opens or makes the scorch index. A panic of its decoders on a damaged
+// file is an error like another.
+func (ix *Index) open() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("damaged: %v", r)
+		}
+	}()
+	s, err := scorch.NewScorch(scorch.Name, map[string]any{"path": ix.dir, "bolt_timeout": "2s"}, ix.queue)
+	if err != nil {
+		return err
+	}
+	if err := s.Open(); err != nil {
+		_ = s.Close() // it is of no use either way
+		return err
+	}
+	ix.scorch, ix.docs = s, make(map[partition.Slice]uint64)
+	return nil
+}
+
+// reset removes the index and makes it anew, empty. Callers hold step, and
+// none searches: they hold mu, or are Open.
+func (ix *Index) reset(reason error) error {
+	ix.log.Warn("index: made anew from the store", "dir", ix.dir, "reason", reason)
+	if ix.scorch != nil {
+		if err := ix.scorch.Close(); err != nil {
+			ix.log.Warn("index: close", "dir", ix.dir, "error", err)
+		}
+		ix.scorch = nil
+	}
+	if err := os.RemoveAll(ix.dir); err != nil {
+		return fmt.Errorf("index: %w", err)
+	}
+	if err := ix.open(); err != nil {
+		return fmt.Errorf("index: %s: %w", ix.dir, err)
+	}
+	ix.mark = ix.start()
+	return nil
+}
+
+// Close waits for Run, Flush and searches under way.
+func (ix *Index) Close() error {
+	ix.mu.Lock()
+	select {
+	case <-ix.done:
+		ix.mu.Unlock()
+		return nil
+	default:
+		close(ix.done)
+	}
+	ix.mu.Unlock()
+	ix.runs.Wait()
+	ix.step.Lock()
+	defer ix.step.Unlock()
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	s := ix.scorch
+	ix.scorch = nil
+	err := s.Close()
+	ix.queue.Close()
+	if err != nil {
+		return fmt.Errorf("index: close: %w", err)
+	}
+	return nil
+}
+
+// enter counts a Run or Flush; leave with runs.Done.
+func (ix *Index) enter() error {
+	ix.mu.RLock()
+	defer ix.mu.RUnlock()
+	select {
+	case <-ix.done:
+		return ErrClosed
+	default:
+		ix.runs.Add(1)
+		return nil
+	}
+}
+
+// Run keeps the index up with the store until ctx ends, Close (nil) or a fault.
+func (ix *Index) Run(ctx context.Context) error {
+	if err := ix.enter(); err != nil {
+		return err
+	}
+	defer ix.runs.Done()
+	for {
+		news := ix.st.Changed()
+		if err := ix.flush(ctx); err != nil {
+			if errors.Is(err, ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ix.done:
+			return nil
+		case <-news:
+		}
+	}
+}
+
+// Flush indexes all that was durable when it was called.
+func (ix *Index) Flush(ctx context.Context) error {
+	if err := ix.enter(); err != nil {
+		return err
+	}
+	defer ix.runs.Done()
+	return ix.flush(ctx)
+}
+
+func (ix *Index) flush(ctx context.Context) error {
+	for target := ix.st.LastSeq(); ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		select {
+		case <-ix.done:
+			return ErrClosed
+		default:
+		}
+		more, err := ix.advance()
+		if err != nil {
+			return fmt.Errorf("index: %w", err)
+		}
+		if !more || (!ix.scanning() && ix.Seq() >= target) {
+			return nil
+		}
+	}
+}
+
+// Seq is the watermark: changes up to it are searched.
+func (ix *Index) Seq() uint64 {
+	ix.step.Lock()
+	defer ix.step.Unlock()
+	return ix.mark.Seq
+}
+
+func (ix *Index) scanning() bool {
+	ix.step.Lock()
+	defer ix.step.Unlock()
+	return ix.mark.Scan
+}

@@ -1,0 +1,256 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	index "github.com/blevesearch/bleve_index_api"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Hit is one record found.
+type Hit struct {
+	Key       partition.Key `json:"key"`
+	Score     float64       `json:"score"`
+	Kind      string        `json:"kind"`
+	Title     string        `json:"title"`
+	Snippet   string        `json:"snippet"` // plain text around the words, one line
+	Lang      string        `json:"lang,omitempty"`
+	Place     *store.Place  `json:"place,omitempty"`
+	Time      time.Time     `json:"time"` // published, else fetched
+	Peer      string        `json:"peer"`
+	FetchedAt time.Time     `json:"fetched_at"`
+}
+
+// Compare orders hits as an answer does: the higher score first, ties by Key.
+func (h Hit) Compare(o Hit) int {
+	return cmp.Or(cmp.Compare(o.Score, h.Score), cmp.Compare(h.Key, o.Key))
+}
+
+// Result is an answer.
+type Result struct {
+	Hits  []Hit  // in order of Compare
+	Total uint64 // documents found, all of them
+}
+
+// Statistics are the Stats of q's words over the documents of q.Slices: the
+// first round of a query to several peers (I8).
+func (ix *Index) Statistics(ctx context.Context, q Query) (Stats, error) {
+	p, err := parse(ix.analyzer, q.Text)
+	if err != nil {
+		return Stats{}, err
+	}
+	var st Stats
+	err = ix.read(func(r index.IndexReader) error {
+		st, err = ix.statistics(ctx, r, q.Slices, p)
+		return err
+	})
+	return st, err
+}
+
+// read gives fn one state of the index. Callers of it may run at once.
+func (ix *Index) read(fn func(index.IndexReader) error) error {
+	ix.mu.RLock()
+	defer ix.mu.RUnlock()
+	if ix.scorch == nil {
+		return ErrClosed
+	}
+	r, err := ix.scorch.Reader()
+	if err == nil {
+		err = errors.Join(fn(r), r.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("index: search: %w", err)
+	}
+	return nil
+}
+
+func (ix *Index) statistics(ctx context.Context, r index.IndexReader, sls []partition.Slice, p plan) (Stats, error) {
+	st := Stats{DF: make(map[string]uint64, len(p.terms))}
+	f, err := newFilter(r, Query{Slices: sls})
+	if err != nil {
+		return st, err
+	}
+	if sls == nil {
+		st.Docs, err = r.DocCount()
+	} else {
+		for sl := range f.slices {
+			st.Docs += ix.docs[sl]
+		}
+	}
+	for _, w := range p.terms {
+		if err != nil {
+			return st, err
+		}
+		st.DF[w], err = frequency(ctx, r, w, f)
+	}
+	return st, err
+}
+
+// frequency is in how many of the filter's documents w is.
+func frequency(ctx context.Context, r index.IndexReader, w string, f *filter) (n uint64, err error) {
+	c, err := openCursor(ctx, r, fieldText, w, false)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if f.none() {
+		return c.r.Count(), nil
+	}
+	for i := 0; c.ok; i++ {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		ok, err := f.pass(c.doc.ID)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			n++
+		}
+		if err := c.next(); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// Search answers q. st are the merged Stats of all the peers that q is put to;
+// nil takes this index's own. Cost: the documents that have the rarest word.
+func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error) {
+	p, err := parse(ix.analyzer, q.Text)
+	if err != nil {
+		return Result{}, err
+	}
+	offset, limit, err := q.window()
+	if err != nil {
+		return Result{}, err
+	}
+	var best *top
+	err = ix.read(func(r index.IndexReader) error {
+		if st == nil {
+			own, err := ix.statistics(ctx, r, q.Slices, p)
+			if err != nil {
+				return err
+			}
+			st = &own
+		}
+		best = newTop(offset+limit, r)
+		return collect(ctx, r, q, p, *st, best)
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	res := Result{Total: best.total}
+	found := best.sorted()
+	for _, c := range found[min(offset, len(found)):] {
+		h, err := ix.hit(c, p)
+		if errors.Is(err, store.ErrNotExist) {
+			res.Total-- // dropped since it was indexed
+			continue
+		}
+		if err != nil {
+			return Result{}, fmt.Errorf("index: search: %w", err)
+		}
+		res.Hits = append(res.Hits, h)
+	}
+	return res, nil
+}
+
+// hit is what the user sees of a candidate, from the store's record.
+func (ix *Index) hit(c candidate, p plan) (Hit, error) {
+	r, err := ix.st.Record(c.key)
+	if err != nil {
+		return Hit{}, err
+	}
+	return Hit{Key: r.Key, Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(ix.analyzer, r.Text, p.terms),
+		Lang: r.Lang, Place: r.Place, Time: timeOf(&r).UTC(), Peer: r.Peer, FetchedAt: r.FetchedAt}, nil
+}
+
+// filter decides by the values kept per document.
+type filter struct {
+	values       index.DocValueReader
+	slices       map[partition.Slice]bool // nil = all
+	since, until string                   // "" = any
+}
+
+func newFilter(r index.IndexReader, q Query) (*filter, error) {
+	f := &filter{}
+	if q.Slices != nil {
+		f.slices = make(map[partition.Slice]bool, len(q.Slices))
+		for _, sl := range q.Slices {
+			f.slices[sl] = true
+		}
+	}
+	if !q.Since.IsZero() {
+		f.since = sortTime(q.Since)
+	}
+	if !q.Until.IsZero() {
+		f.until = sortTime(q.Until)
+	}
+	var fields []string
+	if f.slices != nil {
+		fields = append(fields, fieldSlice)
+	}
+	if f.since != "" || f.until != "" {
+		fields = append(fields, fieldTime)
+	}
+	var err error
+	f.values, err = r.DocValueReader(fields)
+	return f, err
+}
+
+func (f *filter) none() bool { return f.slices == nil && f.since == "" && f.until == "" }
+
+func (f *filter) pass(id index.IndexInternalID) (bool, error) {
+	if f.none() {
+		return true, nil
+	}
+	var sl partition.Slice
+	var at string
+	err := f.values.VisitDocValues(id, func(field string, term []byte) {
+		if field == fieldSlice {
+			n, _ := strconv.ParseUint(string(term), 16, 64) // ours: sliceTerm
+			sl = partition.Slice(n)
+			return
+		}
+		at = string(term)
+	})
+	ok := (f.slices == nil || f.slices[sl]) && (f.since == "" || at >= f.since) && (f.until == "" || at < f.until)
+	return ok, err
+}
+
+// countSlices counts the documents of each slice, at Open: later they are kept
+// up batch by batch.
+func countSlices(r index.IndexReader) (docs map[partition.Slice]uint64, err error) {
+	docs = make(map[partition.Slice]uint64)
+	dict, err := r.FieldDict(fieldSlice)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dict.Close()) }()
+	for {
+		e, err := dict.Next()
+		if err != nil || e == nil {
+			return docs, err
+		}
+		sl, err := strconv.ParseUint(e.Term, 16, 64)
+		if err != nil {
+			return nil, fmt.Errorf("slice %q: %w", e.Term, err)
+		}
+		tr, err := r.TermFieldReader(context.Background(), []byte(e.Term), fieldSlice, false, false, false)
+		if err != nil {
+			return nil, err
+		}
+		docs[partition.Slice(sl)] = tr.Count()
+		if err := tr.Close(); err != nil {
+			return nil, err
+		}
+	}
+}

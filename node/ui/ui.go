@@ -100,7 +100,7 @@ type page struct {
 	Asked   bool // a query was asked
 	Form    form
 	Answer  *api.Answer
-	Next    string // query string of the next hits, "" when there are none
+	Next    string // address of the next hits, "" when there are none
 	Problem string // why the query or the seeds failed
 	Seeds   []api.SeedAnswer
 	Seeded  string // what was typed
@@ -170,7 +170,7 @@ func (u *UI) query(ctx context.Context, r *http.Request, p *page) int {
 			if q.Cursor = a.Cursor; a.Cursor != "" && len(a.Hits) > 0 {
 				next := q.Values()
 				next.Set("q", q.Q) // the page asks only when it is there
-				p.Next = next.Encode()
+				p.Next = "/?" + next.Encode()
 			}
 			return http.StatusOK
 		}

@@ -174,6 +174,7 @@ func (l *List) alive(n *memberlist.Node) {
 		l.drop(n.Name, true)
 	} else {
 		l.members[n.Name] = c.desc
+		l.news = append(l.news, c.desc)
 		delete(l.gone, n.Name)
 	}
 	notify(l.wake)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -118,7 +119,8 @@ type List struct {
 	members  map[string]wire.Descriptor
 	checked  map[string]checked
 	gone     map[string]Gone
-	lost     []peer.ID // died since the last look, connections to be closed
+	lost     []peer.ID         // gone since the last look, connections to be closed
+	news     []wire.Descriptor // joined or changed since the last look
 	view     partition.View
 	bad, old uint64
 }
@@ -237,11 +239,16 @@ func (l *List) start(f func()) bool {
 	return true
 }
 
-// Update changes what this peer says of itself and gossips it. ID is ignored.
+// Update changes what this peer says of itself and gossips it, when it is
+// something new. m must not be changed afterwards; its ID is ignored.
 func (l *List) Update(m partition.Member) error {
 	l.mu.Lock()
+	same := reflect.DeepEqual(l.own.Member, m)
 	l.own.Member = m
 	l.mu.Unlock()
+	if same {
+		return nil
+	}
 	if err := l.seal(); err != nil {
 		return fmt.Errorf("update member: %w", err)
 	}
@@ -389,17 +396,18 @@ func (l *List) publish() {
 	for _, d := range l.members {
 		ms = append(ms, d.Member)
 	}
-	lost := l.lost
-	l.lost = nil
+	lost, news := l.lost, l.news
+	l.lost, l.news = nil, nil
 	v := partition.NewView(ms)
 	changed := v.Digest() != l.view.Digest()
 	l.view = v
 	l.mu.Unlock()
 
-	for _, m := range ms {
-		l.learn(m)
+	for _, d := range news {
+		l.learn(d.Member)
 	}
 	for _, p := range lost {
+		l.opts.Host.Peerstore().UpdateAddrs(p, peerstore.PermanentAddrTTL, peerstore.RecentlyConnectedAddrTTL)
 		// A connection to a dead peer looks healthy for half a minute and would
 		// swallow what is sent to its successor.
 		l.start(func() { _ = l.opts.Host.Network().ClosePeer(p) })
@@ -420,7 +428,9 @@ func (l *List) learn(m partition.Member) {
 	if err != nil || p == l.self {
 		return
 	}
-	l.opts.Host.Peerstore().AddAddrs(p, parseAddrs(m.Addrs), peerstore.RecentlyConnectedAddrTTL)
+	book := l.opts.Host.Peerstore()
+	book.UpdateAddrs(p, peerstore.PermanentAddrTTL, peerstore.RecentlyConnectedAddrTTL) // those it had before
+	book.AddAddrs(p, parseAddrs(m.Addrs), peerstore.PermanentAddrTTL)
 }
 
 func notify(c chan struct{}) {

@@ -1,0 +1,127 @@
+package dht
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// A peer that dies without a word leaves every View within seconds, its calls
+// fail as unreachable, and back with the same identity it is in again.
+func TestDeathAndReturn(t *testing.T) {
+	ds := form(t, 4)
+	charter := ds[0].opts.Charter
+	o := Options{Key: newKey(t), Charter: charter, Join: ds[0].Addrs(), Dir: t.TempDir()}
+	fifth, kill := start(t, o)
+	all := append(append([]*DHT{}, ds...), fifth)
+	converged(t, 10*time.Second, all...)
+
+	kill()
+	took := converged(t, 15*time.Second, ds...)
+	t.Logf("death noticed by all after %s", took)
+	for i, d := range ds {
+		g, ok := d.Gone()[fifth.ID()]
+		if !ok || g.Left || g.Member.ID != fifth.ID() || g.Since.IsZero() {
+			t.Fatalf("%d remembers the dead as %+v", i, g)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if _, err := ds[0].Call(ctx, fifth.ID(), whoOwns("web:https://example.org/")); !errors.Is(err, ErrNoPeer) {
+		t.Fatalf("a call to the dead: %v", err)
+	}
+
+	again, _ := start(t, o) // other ports, the same identity
+	took = converged(t, 10*time.Second, append(append([]*DHT{}, ds...), again)...)
+	t.Logf("back in every view after %s", took)
+	for i, d := range ds {
+		if _, ok := d.Gone()[again.ID()]; ok {
+			t.Fatalf("%d still takes it for gone", i)
+		}
+		if _, err := d.Call(ctx, again.ID(), whoOwns("web:https://example.org/")); err != nil {
+			t.Fatalf("call from %d after the return: %v", i, err)
+		}
+	}
+}
+
+// Killed and back before anybody noticed, on the same ports, with nobody to
+// join: those who knew it bring it in again.
+func TestQuickReturnWithoutJoin(t *testing.T) {
+	ds := form(t, 3)
+	key := newKey(t)
+	o := Options{Key: key, Charter: ds[0].opts.Charter, Join: ds[0].Addrs()}
+	fourth, kill := start(t, o)
+	converged(t, 10*time.Second, append(append([]*DHT{}, ds...), fourth)...)
+	var listen []string
+	for _, a := range fourth.host.Network().ListenAddresses() {
+		listen = append(listen, a.String())
+	}
+	kill()
+	again, _ := start(t, Options{Key: key, Charter: ds[0].opts.Charter, Listen: listen})
+	took := converged(t, 15*time.Second, append(append([]*DHT{}, ds...), again)...)
+	t.Logf("back in every view after %s", took)
+}
+
+// The good-bye of a peer is known at once, and as a good-bye.
+func TestLeave(t *testing.T) {
+	ds := form(t, 3)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := ds[2].Leave(ctx); err != nil {
+		t.Fatal(err)
+	}
+	took := converged(t, 2*time.Second, ds[:2]...)
+	t.Logf("leave known after %s", took)
+	for _, d := range ds[:2] {
+		if g := d.Gone()[ds[2].ID()]; !g.Left {
+			t.Fatalf("remembered as %+v", g)
+		}
+	}
+}
+
+// The founder dies; whoever joined can still bring in others, and knows the
+// founder's signature under the charter.
+func TestCharterOutlivesFounder(t *testing.T) {
+	dir := t.TempDir()
+	key := newKey(t)
+	charter := partition.DefaultCharter("test", PeerID(key))
+	founder, kill := start(t, Options{Key: key, Charter: charter})
+	second, killSecond := start(t, Options{Key: newKey(t), Charter: charter, Join: founder.Addrs(), Dir: dir})
+	converged(t, 10*time.Second, founder, second)
+	eventually(t, 10*time.Second, "the second has the signature", func() bool { return second.sealed.Load() != nil })
+	kill()
+	got, err := FetchCharter(context.Background(), newKey(t), nil, second.Addrs())
+	if err != nil || got.Digest() != charter.Digest() {
+		t.Fatalf("charter %+v, %v", got, err)
+	}
+	o := second.opts
+	killSecond()
+	o.Join = nil
+	third, _ := start(t, o)
+	if third.sealed.Load() == nil {
+		t.Fatal("the signature was not kept")
+	}
+}
+
+func TestSetLoadStepReachesAll(t *testing.T) {
+	ds := form(t, 3)
+	if err := ds[1].SetLoadStep(7); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "all know the load step", func() bool {
+		for _, d := range ds {
+			if m, ok := d.View().Find(ds[1].ID()); !ok || m.LoadStep != 7 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func whoOwns(key string) *wire.Request {
+	return &wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Key: key}}}
+}

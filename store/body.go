@@ -94,6 +94,14 @@ func (p *packer) expand(frame []byte, size int) ([]byte, error) {
 	return out, nil
 }
 
+func (p *packer) packJSON(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return p.pack(b), nil
+}
+
 func (p *packer) encodeRecord(r *Record) ([]byte, error) {
 	b, err := json.Marshal(r)
 	if err != nil {

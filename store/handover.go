@@ -21,7 +21,8 @@ func handed() []table { return []table{tabKey, tabSite, tabRecord, tabQueued} }
 // reading again, and importing twice changes nothing.
 //
 // A Row's Key is the table's letter, then what follows the slice in the store's
-// own row (doc.go); its Value is the store's own.
+// own row (doc.go). Its Value is the store's own; of 'X', the outbox row; of
+// 'P', the whole Site as JSON, packed.
 func (s *Store) SliceRows(sl partition.Slice, from []byte, maxBytes int) (rows []Row, next []byte, err error) {
 	if err := s.enter(); err != nil {
 		return nil, nil, err
@@ -38,7 +39,7 @@ func (s *Store) SliceRows(sl partition.Slice, from []byte, maxBytes int) (rows [
 			lower = append(append(append([]byte(nil), p...), from[1:]...), 0)
 		}
 		err = s.scan(lower, after(p), func(key, value []byte) (bool, error) {
-			r, err := s.outgoing(t, key[len(p):], value)
+			r, err := s.outgoing(t, sl, key[len(p):], value)
 			if errors.Is(err, ErrNotExist) {
 				return true, nil // Sent came between
 			}
@@ -73,15 +74,20 @@ func tableRank(t table) int {
 	return len(handed())
 }
 
-// outgoing copies a row; of an outbox row's index, the row.
-func (s *Store) outgoing(t table, rest, value []byte) (Row, error) {
-	r := Row{Key: append([]byte{byte(t)}, rest...)}
-	if t != tabQueued {
+// outgoing copies a row; of an outbox row's index, the row; of a site, all.
+func (s *Store) outgoing(t table, sl partition.Slice, rest, value []byte) (r Row, err error) {
+	r.Key = append([]byte{byte(t)}, rest...)
+	switch t {
+	case tabQueued:
+		r.Value, err = s.get(append([]byte{byte(tabOutbox)}, value...))
+	case tabSite:
+		var st Site
+		if st, err = s.siteIn(siteID{slice: sl, site: partition.Site(rest[:len(rest)-1])}); err == nil {
+			r.Value, err = s.packer.packJSON(st)
+		}
+	default:
 		r.Value = append([]byte(nil), value...)
-		return r, nil
 	}
-	var err error
-	r.Value, err = s.get(append([]byte{byte(tabOutbox)}, value...))
 	return r, err
 }
 
@@ -140,7 +146,7 @@ func (t *txn) drop(sl partition.Slice) error {
 	if err != nil {
 		return err
 	}
-	for _, tab := range []table{tabCount, tabDue, tabKey, tabSite, tabRecord, tabQueued} {
+	for _, tab := range []table{tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued} {
 		p := slicePrefix(tab, sl)
 		if err := t.b.DeleteRange(p, after(p), nil); err != nil {
 			return err

@@ -189,7 +189,7 @@ func (s *Store) incomingLink(i *incoming, value []byte) error {
 // may come twice, so what this batch writes is remembered.
 func (t *txn) merge(in []incoming) error {
 	m := merger{t: t, states: make(map[partition.Key]keyState), records: make(map[partition.Key]Record),
-		sites: make(map[partition.Site]Site), links: make(map[partition.Key]bool)}
+		sites: make(map[siteID]Site), links: make(map[partition.Key]bool)}
 	for _, i := range in {
 		var err error
 		switch {
@@ -207,14 +207,14 @@ func (t *txn) merge(in []incoming) error {
 			return err
 		}
 	}
-	return nil
+	return m.end()
 }
 
 type merger struct {
 	t       *txn
 	states  map[partition.Key]keyState
 	records map[partition.Key]Record
-	sites   map[partition.Site]Site
+	sites   map[siteID]Site
 	links   map[partition.Key]bool
 }
 
@@ -289,8 +289,9 @@ func (m *merger) record(i incoming) error {
 }
 
 // site unites two views of one site's pace (I7): never sooner than either says.
+// The rows are written once, by end.
 func (m *merger) site(id siteID, now Site) error {
-	old, ok := m.sites[id.site]
+	old, ok := m.sites[id]
 	if !ok {
 		var err error
 		old, err = m.t.s.siteIn(id)
@@ -302,8 +303,17 @@ func (m *merger) site(id siteID, now Site) error {
 	if ok {
 		now = uniteSites(old, now)
 	}
-	m.sites[id.site] = now
-	return m.t.site(id, now)
+	m.sites[id] = now
+	return nil
+}
+
+func (m *merger) end() error {
+	for id, st := range m.sites {
+		if err := m.t.site(id, st); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // uniteSites takes the account of whoever asked last, the later time, and of

@@ -19,6 +19,7 @@ type table byte
 const (
 	tabMeta   table = 0x00 // name -> bytes of the store itself
 	tabValue  table = 0x01 // name -> bytes of Meta and SetMeta
+	tabRobots table = 'B'  // slice site origin -> one robots.txt
 	tabCount  table = 'C'  // slice site -> counts
 	tabDue    table = 'D'  // slice site bucket priority seq -> Key
 	tabKey    table = 'K'  // slice site Key -> keyState
@@ -101,6 +102,10 @@ func keyRow(t table, id siteID, k partition.Key) []byte {
 }
 
 func siteName(site partition.Site) []byte { return append([]byte{byte(tabName)}, site...) }
+
+func robotsKey(id siteID, origin string) []byte {
+	return append(sitePrefix(tabRobots, id), origin...)
+}
 
 func queuedKey(sl partition.Slice, k partition.Key) []byte {
 	return append(slicePrefix(tabQueued, sl), k...)

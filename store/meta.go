@@ -52,9 +52,6 @@ func (s *Store) Backup(dir string) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	if err := s.opts.FS.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("store: backup: %w", s.blame(err))
-	}
 	if err := s.db.Checkpoint(dbDir(s.opts.FS, dir), pebble.WithFlushedWAL()); err != nil {
 		return fmt.Errorf("store: backup to %s: %w", dir, s.blame(err))
 	}

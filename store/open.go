@@ -129,11 +129,8 @@ func open(dir string, o Options, create bool) (*Store, error) {
 	s.space = space{fs: o.FS, dir: dir}
 	s.news.init()
 	s.life.idle.L = &s.life.mu
-	if create {
-		if err := o.FS.MkdirAll(dbDir(o.FS, dir), 0o700); err != nil {
-			return nil, fmt.Errorf("store: create %s: %w", dir, s.blame(err))
-		}
-	}
+	// Pebble makes the directories, and syncs their parents so that they outlast
+	// a crash.
 	cache := pebble.NewCache(int64(o.CacheMiB) << 20)
 	defer cache.Unref()
 	db, err := pebble.Open(dbDir(o.FS, dir), s.pebbleOptions(cache, create))

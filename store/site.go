@@ -1,10 +1,13 @@
 package store
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/echo-node/echo-node/partition"
 )
@@ -17,10 +20,45 @@ const (
 	maxStopped     = 1 << 10 // bytes of Site.Stopped
 )
 
+// siteRow is a Site as it is kept: its robots.txt bodies, which are large and
+// seldom change, are rows of their own and not written with every fetch.
+type siteRow struct {
+	Site
+	Robots map[string]robotsHead // hides Site.Robots
+}
+
+type robotsHead struct {
+	Status  int
+	Fetched time.Time
+	Expires time.Time
+	Sum     []byte // SHA-256 of the body
+}
+
 // site writes the pace of id and where it is found by name.
 func (t *txn) site(id siteID, st Site) error {
 	st.Site, st.Slice = id.site, id.slice
-	v, err := t.s.packer.encodeSite(st)
+	old, err := t.s.siteRow(id)
+	if ignoreAbsent(err) != nil {
+		return err
+	}
+	row := siteRow{Site: st, Robots: make(map[string]robotsHead, len(st.Robots))}
+	row.Site.Robots = nil
+	for origin, r := range st.Robots {
+		sum := sha256.Sum256(r.Body)
+		row.Robots[origin] = robotsHead{Status: r.Status, Fetched: r.Fetched, Expires: r.Expires, Sum: sum[:]}
+		if had, ok := old.Robots[origin]; ok && bytes.Equal(had.Sum, sum[:]) {
+			continue
+		}
+		if err := t.b.Set(robotsKey(id, origin), t.s.packer.pack(r.Body), nil); err != nil {
+			return err
+		}
+	}
+	for origin := range old.Robots {
+		if _, ok := st.Robots[origin]; !ok {
+			_ = t.b.Delete(robotsKey(id, origin), nil)
+		}
+	}
+	v, err := t.s.packer.packJSON(row)
 	if err != nil {
 		return err
 	}
@@ -28,20 +66,45 @@ func (t *txn) site(id siteID, st Site) error {
 	return t.b.Set(sitePrefix(tabSite, id), v, nil)
 }
 
-func (p *packer) encodeSite(st Site) ([]byte, error) {
-	b, err := json.Marshal(st)
+func (s *Store) siteRow(id siteID) (siteRow, error) {
+	var row siteRow
+	v, err := s.get(sitePrefix(tabSite, id))
 	if err != nil {
-		return nil, fmt.Errorf("site: %w", err)
+		return row, err
 	}
-	return p.pack(b), nil
+	b, err := s.packer.unpack(v, maxSiteRow)
+	if err == nil {
+		err = json.Unmarshal(b, &row)
+	}
+	return row, err
 }
 
-func (p *packer) decodeSite(v []byte) (Site, error) {
-	b, err := p.unpack(v, maxSiteRow)
+// siteIn puts a Site together again. Callers hold the lock of its slice, or
+// bear with a robots.txt that is newer than the row.
+func (s *Store) siteIn(id siteID) (Site, error) {
+	row, err := s.siteRow(id)
 	if err != nil {
-		return Site{}, fmt.Errorf("site: %w", err)
+		return Site{}, err
 	}
-	return parseSite(b)
+	st := row.Site
+	for origin, h := range row.Robots {
+		v, err := s.get(robotsKey(id, origin))
+		if errors.Is(err, ErrNotExist) {
+			continue // taken out since the row was read
+		}
+		if err != nil {
+			return Site{}, err
+		}
+		body, err := s.packer.unpack(v, MaxRobotsBytes)
+		if err != nil {
+			return Site{}, fmt.Errorf("robots of %s: %w", origin, err)
+		}
+		if st.Robots == nil {
+			st.Robots = make(map[string]Robots, len(row.Robots))
+		}
+		st.Robots[origin] = Robots{Body: body, Status: h.Status, Fetched: h.Fetched, Expires: h.Expires}
+	}
+	return st, nil
 }
 
 func parseSite(b []byte) (Site, error) {
@@ -98,14 +161,6 @@ func (s *Store) siteByName(site partition.Site) (Site, error) {
 		return Site{}, errBadRow
 	}
 	return s.siteIn(siteID{slice: partition.Slice(binary.BigEndian.Uint64(v)), site: site})
-}
-
-func (s *Store) siteIn(id siteID) (Site, error) {
-	v, err := s.get(sitePrefix(tabSite, id))
-	if err != nil {
-		return Site{}, err
-	}
-	return s.packer.decodeSite(v)
 }
 
 // PutSite writes the pace of st.Site in st.Slice. It is not synced: a crash of

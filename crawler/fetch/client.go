@@ -106,7 +106,7 @@ func (c *Client) Get(ctx context.Context, r Request, gate func(context.Context) 
 // would already tell about the crawl.
 func (c *Client) NeedsContact(host string) error {
 	if a, known := c.names.known(host); c.o.Contact == "" && !(known && a.IsLoopback()) {
-		return fmt.Errorf("%w (host %s)", ErrContact, host)
+		return fmt.Errorf("fetch: %w (host %s)", ErrContact, host)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (c *Client) mayAsk(ctx context.Context, host, authority string) error {
 		defer stop()
 		addrs, err := c.names.find(ctx, host)
 		if err != nil {
-			return err
+			return fmt.Errorf("fetch: %w", err)
 		}
 		a = addrs[0]
 	}

@@ -66,7 +66,7 @@ func (n *names) find(ctx context.Context, host string) ([]netip.Addr, error) {
 	}
 	addrs, err := n.lookup(ctx, "ip", host)
 	if err != nil {
-		return nil, fmt.Errorf("fetch: %w", err)
+		return nil, err
 	}
 	if len(addrs) == 0 {
 		return nil, &net.DNSError{Err: "no address", Name: host, IsNotFound: true}
@@ -117,7 +117,7 @@ func dialer(o Options, n *names) func(ctx context.Context, network, addr string)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {
-			return nil, fmt.Errorf("fetch: dial: %w", err)
+			return nil, fmt.Errorf("dial: %w", err)
 		}
 		addrs, err := n.find(ctx, host)
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 
 // Sentinels that callers branch on.
 var (
-	ErrPrivate = errors.New("fetch: private address (allow it with --allow-net)")
-	ErrContact = errors.New("fetch: no contact is set: set --contact MAIL-OR-URL before anything but loopback is crawled")
+	ErrPrivate = errors.New("private address (allow it with --allow-net)")
+	ErrContact = errors.New("no contact is set: set --contact MAIL-OR-URL before anything but loopback is crawled")
 )
 
 // BusyError says that the IP address of a site may not be asked before Until.
@@ -32,7 +32,7 @@ type LimitError struct {
 }
 
 // Error names the limit and its value.
-func (e *LimitError) Error() string { return fmt.Sprintf("fetch: over %s %v", e.Name, e.Limit) }
+func (e *LimitError) Error() string { return fmt.Sprintf("over %s %v", e.Name, e.Limit) }
 
 // Final says whether err would come again if the same were asked soon: the
 // name does not exist, the address is private, the certificate is not good.
@@ -82,7 +82,10 @@ func Reason(err error) string {
 	if errors.As(err, &op) && !errors.Is(err, ErrPrivate) {
 		text = op.Op + ": " + op.Err.Error() // not "127.0.0.1:43210->…"
 	}
-	text = strings.TrimPrefix(strings.Join(strings.Fields(text), " "), "fetch: ")
+	text = strings.Join(strings.Fields(text), " ")
+	for _, prefix := range [...]string{"fetch: ", "get: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
 	if len(text) > 200 {
 		text = strings.ToValidUTF8(text[:200], "")
 	}

@@ -29,6 +29,9 @@ type Belief [Rates]float64
 type Model struct {
 	Prior Belief
 	Drift float64 // jumps per day, 0 = a rate stays for ever
+	// Counted says that histories count posts (a profile's counter, or pages long
+	// enough), not only whether there were any.
+	Counted bool
 }
 
 // NewModel is the prior of one who has seen nothing: most pages change less than
@@ -84,9 +87,36 @@ func (m *Model) filter(h *History) (b Belief, logLik float64) {
 	for g := range h.gaps {
 		days := g.Span.Hours() / 24
 		m.drift(&b, days)
+		if m.Counted && g.Posts > 0 {
+			logLik += b.count(days, g.Posts)
+			continue
+		}
 		logLik += b.see(days/float64(g.Visits), g.Visits, g.Changes)
 	}
 	return b, logLik
+}
+
+// count multiplies in n posts in days, which is more than that there were some. A
+// Poisson count is softened: posts come in flurries, so n of them are the evidence
+// of √n, of one cause, in the same time.
+func (b *Belief) count(days float64, n int) float64 {
+	days = max(days, minGap)
+	sum, top := 0.0, math.Inf(-1)
+	var logs Belief
+	k := math.Sqrt(float64(n)) / float64(n)
+	for j, w := range b {
+		x := rate(j) * days
+		logs[j] = math.Log(w) + k*(float64(n)*math.Log(x)-x)
+		top = max(top, logs[j])
+	}
+	for j := range b {
+		b[j] = math.Exp(logs[j] - top)
+		sum += b[j]
+	}
+	for j := range b {
+		b[j] = max(b[j]/sum, tinyMass)
+	}
+	return math.Log(sum) + top
 }
 
 // drift lets time pass: with chance 1−e^(−Drift·days) the rate was drawn anew.
@@ -177,7 +207,7 @@ func (m Model) Fit(sample []*History) Model {
 	}
 	best, bestLik := m, math.Inf(-1)
 	for _, drift := range [...]float64{m.Drift / 2, m.Drift, m.Drift * 2} {
-		c := Model{Prior: m.Prior, Drift: min(max(drift, 1.0/3650), 1)}
+		c := Model{Prior: m.Prior, Drift: min(max(drift, 1.0/3650), 6), Counted: m.Counted}
 		lik := 0.0
 		for range 3 {
 			c.Prior, lik = c.expect(sample)

@@ -162,6 +162,7 @@ func (l *List) config() *memberlist.Config {
 	c.ProbeTimeout = l.opts.ProbeTimeout
 	c.SuspicionMult = l.opts.SuspicionMult
 	c.SuspicionMaxTimeoutMult = 2
+	c.AwarenessMaxMultiplier = 3 // several deaths at once are not this peer's own slowness
 	c.PushPullInterval = l.opts.PushPull
 	c.GossipToTheDeadTime = 30 * time.Second
 	c.Delegate, c.Events, c.Alive = delegate{l}, delegate{l}, delegate{l}

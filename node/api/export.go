@@ -60,7 +60,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, e Export) {
 		writeProblem(w, r, http.StatusServiceUnavailable, fmt.Sprintf("%d exports are running; try again later", maxExports))
 		return
 	}
-	x := &exporter{w: w, control: http.NewResponseController(w), last: e.Cursor}
+	x := &exporter{w: w, control: http.NewResponseController(w), stall: s.stall, last: e.Cursor}
 	x.buffer = bufio.NewWriterSize(stallWriter{x}, 64<<10)
 	// net/http ends the request's context when the deadline to read it passes.
 	err := x.control.SetReadDeadline(time.Time{})
@@ -95,6 +95,7 @@ type exporter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	buffer  *bufio.Writer
+	stall   time.Duration
 	last    string // cursor of the last line
 	begun   bool
 	flushed time.Time
@@ -195,7 +196,7 @@ func ascii(text string) string {
 type stallWriter struct{ x *exporter }
 
 func (s stallWriter) Write(b []byte) (int, error) {
-	err := s.x.control.SetWriteDeadline(time.Now().Add(stallTimeout))
+	err := s.x.control.SetWriteDeadline(time.Now().Add(s.x.stall))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, fmt.Errorf("%w: %w", errReader, err)
 	}

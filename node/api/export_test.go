@@ -7,9 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -133,6 +137,73 @@ func TestTheReaderOfAnExportCanStop(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, errReader) {
 		t.Errorf("the peer's side: %v", err)
+	}
+}
+
+// An export may take longer than net/http's deadlines, which are for one answer.
+func TestAnExportOutlivesTheServersDeadlines(t *testing.T) {
+	p := fake()
+	p.Export = func(ctx context.Context, _ Export, fn func(store.Record, string) error) ([]Missing, error) {
+		for i := range 3 {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(60 * time.Millisecond):
+			}
+			if err := fn(store.Record{}, fmt.Sprint(i)); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}
+	s, err := New(Options{Peer: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hs := httptest.NewUnstartedServer(s)
+	hs.Config.ReadTimeout, hs.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
+	hs.Start()
+	defer hs.Close()
+	c, err := NewClient(hs.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	n := 0
+	if missing, err := c.Export(t.Context(), Export{}, func(store.Record, string) error { n++; return nil }); err != nil || n != 3 || len(missing) != 0 {
+		t.Errorf("%d records, %v, %v", n, missing, err)
+	}
+}
+
+func TestAReaderThatStandsStillIsCutOff(t *testing.T) {
+	ended := make(chan error, 1)
+	p := fake()
+	p.Export = func(_ context.Context, _ Export, fn func(store.Record, string) error) ([]Missing, error) {
+		rec := store.Record{Text: strings.Repeat("x", 1<<20)}
+		for {
+			if err := fn(rec, "1"); err != nil {
+				ended <- err
+				return nil, err
+			}
+		}
+	}
+	s, err := New(Options{Peer: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stall = 20 * time.Millisecond
+	hs := httptest.NewServer(s)
+	defer hs.Close()
+	conn, err := net.Dial("tcp", hs.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /api/v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -171,7 +171,7 @@ func TestSeedsAreTakenAsJSONAndAsText(t *testing.T) {
 func TestABadSeedIsRefusedAndKeepsNoOtherBack(t *testing.T) {
 	c, _ := serve(t, Options{Peer: fake()})
 	long := "https://example.org/" + strings.Repeat("x", maxKeyText)
-	got, err := c.Seed(t.Context(), []string{"https://example.org/1", long, "  ", "https://example.org/2"})
+	got, err := c.Seed(t.Context(), []string{"https://example.org/1", long, "nonsense", "https://example.org/2"})
 	if err != nil || len(got) != 4 {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -187,17 +187,19 @@ func TestABadSeedIsRefusedAndKeepsNoOtherBack(t *testing.T) {
 
 func TestManySeedsGoInParts(t *testing.T) {
 	c, _ := serve(t, Options{Peer: fake()})
-	seeds := make([]string, 2*maxSeedKeys+3)
-	for i := range seeds {
-		seeds[i] = fmt.Sprintf("https://example.org/%d/%s", i, strings.Repeat("<", 300))
-	}
-	got, err := c.Seed(t.Context(), seeds)
-	if err != nil || len(got) != len(seeds) {
-		t.Fatalf("%d answers, %v", len(got), err)
-	}
-	for i, a := range got {
-		if want, err := partition.ParseKey(seeds[i]); err != nil || a.Key != string(want) || a.Answer != "admitted" {
-			t.Fatalf("%d: %+v", i, a)
+	for _, x := range []struct{ n, size int }{{maxSeedKeys + 3, 0}, {400, maxKeyText - 40}} {
+		seeds := make([]string, x.n)
+		for i := range seeds {
+			seeds[i] = fmt.Sprintf("https://example.org/%d#%s", i, strings.Repeat("<", x.size)) // six bytes each in JSON
+		}
+		got, err := c.Seed(t.Context(), seeds)
+		if err != nil || len(got) != len(seeds) {
+			t.Fatalf("%d answers of %d, %v", len(got), x.n, err)
+		}
+		for i, a := range got {
+			if a.Key != fmt.Sprint("web:https://example.org/", i) || a.Answer != "admitted" {
+				t.Fatalf("%d: %.200v", i, a)
+			}
 		}
 	}
 }

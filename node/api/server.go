@@ -66,6 +66,8 @@ type Server struct {
 	loopback bool
 	ui       bool
 	timeout  time.Duration
+	stall    time.Duration // stallTimeout
+	grace    time.Duration // shutdownGrace
 	log      *slog.Logger
 	auth     *auth
 	metrics  *metrics
@@ -85,7 +87,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		peer: o.Peer.Complete(), addr: o.Addr, loopback: o.Addr == "" || isLoopback(o.Addr), ui: o.UI != nil, timeout: o.Timeout,
-		log: o.Logger, auth: newAuth(o.Token), mux: http.NewServeMux(), exports: make(chan struct{}, maxExports),
+		stall: stallTimeout, grace: shutdownGrace, log: o.Logger, auth: newAuth(o.Token), mux: http.NewServeMux(), exports: make(chan struct{}, maxExports),
 		boot: fmt.Sprintf("%08x", uint32(time.Now().UnixMilli()/1000)),
 	}
 	if s.timeout == 0 {
@@ -136,7 +138,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return errors.Join(fmt.Errorf("api: serve: %w", err), hs.Close())
 	case <-ctx.Done():
 	}
-	grace, stop := context.WithTimeout(base, shutdownGrace)
+	grace, stop := context.WithTimeout(base, s.grace)
 	defer stop()
 	if err := hs.Shutdown(grace); err != nil {
 		cancel()

@@ -135,6 +135,9 @@ func TestWhatIsWrongIsAProblem(t *testing.T) {
 		{"GET", "/api/v1/recent?n=101", 422, "n"},
 		{"GET", "/api/v1/owner", 422, "key"},
 		{"GET", "/api/v1/owner?key=", 422, "key"},
+		{"GET", "/api/v1/owner?key=nonsense", 422, "nonsense"},
+		{"GET", "/api/v1/records?key=web:ftp://example.org/", 422, "key"},
+		{"GET", "/api/v1/records?key=http://%5B", 422, "key"},
 		{"GET", "/api/v1/records?key=" + strings.Repeat("k", maxKeyText+1), 422, "4096"},
 		{"GET", "/api/v1/export?format=warc", 400, "warc"},
 		{"GET", "/api/v1/export?format=csv", 400, "csv"},
@@ -365,6 +368,42 @@ func TestServeEndsGracefully(t *testing.T) {
 	}
 	if _, err := c.Peers(t.Context()); !errors.Is(err, ErrNoPeer) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestServeCutsWhatOutlivesTheGrace(t *testing.T) {
+	p := fake()
+	asked, left := make(chan struct{}), make(chan struct{})
+	p.Status = func(ctx context.Context) (Status, error) {
+		close(asked)
+		<-ctx.Done()
+		close(left)
+		return Status{}, ctx.Err()
+	}
+	s, err := New(Options{Peer: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.grace = time.Millisecond
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c, err := NewClient(ln.Addr().String(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	got := make(chan error, 1)
+	go func() { _, err := c.Status(t.Context()); got <- err }()
+	go func() { <-asked; cancel() }()
+	if err := s.Serve(ctx, ln); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	<-left
+	if err := <-got; err == nil {
+		t.Error("the request that was cut off succeeded")
 	}
 }
 

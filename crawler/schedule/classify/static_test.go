@@ -130,7 +130,7 @@ func pages(n int, seed uint64) []Example {
 		case v[Emails] == 2:
 			class = 2
 		}
-		if rng.Float64() < 0.06 {
+		if rng.Float64() < 0.03 {
 			class = rng.IntN(4)
 		}
 		out[i] = Example{Vector: v, Class: class, Site: fmt.Sprint(rng.IntN(40))}

@@ -14,7 +14,9 @@ import (
 //	b      true intervals of 1, 3, 30 and 96 days in the dissertation's shares
 //	drift  as a, but each page's rate is drawn anew about once in four months
 //	burst  changes come in flurries, with long silences between
-func Populations() []string { return []string{"a", "b", "drift", "burst"} }
+//	echo   a community of accounts as TwitterEcho's: gaps between posts by its table,
+//	       60 % silent, sessions, quiet nights; a visit shows the last post only
+func Populations() []string { return []string{"a", "b", "drift", "burst", "echo"} }
 
 // start is the first second of every synthetic world, a Monday.
 var start = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
@@ -22,6 +24,8 @@ var start = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 // Populate draws a world of n items over days from a population.
 func Populate(name string, n, days int, rng *rand.Rand) (World, error) {
 	w := World{Name: name, From: start, To: start + int64(days)*secondsPerDay, Page: 1, Things: make([]Thing, n)}
+	w.Timeline = name == "echo"
+	w.Counted = w.Timeline // users/lookup: the profile's counter and the last post
 	for i := range w.Things {
 		t := &w.Things[i]
 		t.Name, t.Born = fmt.Sprintf("%s/%d", name, i), w.From
@@ -38,6 +42,8 @@ func Populate(name string, n, days int, rng *rand.Rand) (World, error) {
 			}
 		case "burst":
 			t.Changes = bursts(rng, w.From, w.To)
+		case "echo":
+			t.Changes = account(rng, w.From, w.To)
 		default:
 			return World{}, fmt.Errorf("contest: no population %q (there are %v)", name, Populations())
 		}
@@ -120,3 +126,47 @@ func bursts(rng *rand.Rand, from, to int64) []int64 {
 }
 
 func sqrt(x float64) float64 { return math.Sqrt(x) }
+
+// echoGaps are the rows of TwitterEcho's table of coverage: users whose mean gap
+// between posts is up to so many hours.
+func echoGaps() [10]struct{ users, hours float64 } {
+	return [10]struct{ users, hours float64 }{
+		{127, 1}, {217, 3}, {216, 6}, {277, 12}, {378, 24}, {725, 72}, {358, 144}, {228, 288}, {82, 576}, {57, 8760}}
+}
+
+// account draws one account's posts: its mean gap from the table, silent ones
+// included; sessions of a few posts minutes apart; from 3 to 8 o'clock a tenth.
+func account(rng *rand.Rand, from, to int64) []int64 {
+	if rng.Float64() < 0.6 { // had not posted for a month, and almost none returns
+		if rng.Float64() < 0.99 {
+			return nil
+		}
+		return poisson(nil, rng, 0.05, from, to)
+	}
+	u := rng.Float64() * 2665
+	rows := echoGaps()
+	lo, hi := 0.3, 1.0
+	for _, r := range rows {
+		if hi = r.hours; u < r.users {
+			break
+		}
+		u -= r.users
+		lo = r.hours
+	}
+	gap := logUniform(rng, lo, hi) * 3600 // seconds, in all
+	const session = 3.0                   // posts
+	inside := min(1200, gap/4)
+	between := session*gap - (session-1)*inside
+	var out []int64
+	for at := float64(from) + rng.ExpFloat64()*between; at < float64(to); {
+		if hour := int64(at) % secondsPerDay / 3600; hour < 3 || hour >= 8 || rng.Float64() < 0.1 {
+			out = append(out, int64(at))
+		}
+		if rng.Float64() < 1/session {
+			at += rng.ExpFloat64() * between
+		} else {
+			at += rng.ExpFloat64() * inside
+		}
+	}
+	return out
+}

@@ -94,6 +94,7 @@ func newGame(w *World, o Options, since int64) *game {
 		items: make([]schedule.Item, len(w.Things)), taus: make([]float64, len(w.Things))}
 	interval := time.Duration(30 / o.Budget * float64(24*time.Hour))
 	g.budget = schedule.Budget{Interval: interval, Model: schedule.NewModel(), AgePrice: o.AgePrice}
+	g.budget.Model.Counted = w.Counted
 	g.born = make([]int32, len(w.Things))
 	for i := range g.born {
 		g.born[i] = int32(i)
@@ -170,6 +171,9 @@ func (g *game) slot(now int64) {
 		e.Outcome = schedule.Changed
 		if g.w.Timeline {
 			e.Posts = min(found, g.w.Page)
+			if g.w.Counted {
+				e.Posts = found
+			}
 		}
 	}
 	g.items[i].History.Add(e)

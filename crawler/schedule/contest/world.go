@@ -28,6 +28,7 @@ type World struct {
 	From, To int64
 	Page     int  // posts one visit sees; 1 = a page, of which one state is seen
 	Timeline bool // judged by posts missed
+	Counted  bool // a visit tells how many posts there were, though it shows Page of them
 	Things   []Thing
 }
 

@@ -1,0 +1,118 @@
+package copies
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+type position struct{ i, j int }
+
+func byIndex(prints []uint64, k int) []position {
+	var out []position
+	Near(prints, k, func(i, j int) { out = append(out, position{i, j}) })
+	sortPositions(out)
+	return out
+}
+
+func byForce(prints []uint64, k int) []position {
+	var out []position
+	for i, f := range prints {
+		for j := i + 1; j < len(prints); j++ {
+			if Distance(f, prints[j]) <= k {
+				out = append(out, position{i, j})
+			}
+		}
+	}
+	sortPositions(out)
+	return out
+}
+
+func sortPositions(p []position) {
+	slices.SortFunc(p, func(x, y position) int {
+		if x.i != y.i {
+			return x.i - y.i
+		}
+		return x.j - y.j
+	})
+}
+
+// flip changes n different bits of f.
+func flip(rng *rand.Rand, f uint64, n int) uint64 {
+	for _, bit := range rng.Perm(64)[:n] {
+		f ^= 1 << bit
+	}
+	return f
+}
+
+// TestNearIsExact compares the index with brute force on 100,000 fingerprints
+// with planted neighbours at 0 to 5 bits: no misses, no extras.
+func TestNearIsExact(t *testing.T) {
+	n := 100_000
+	if racing {
+		n = 15_000
+		t.Logf("with the race detector only %d fingerprints", n)
+	}
+	rng := newRand(3)
+	prints := make([]uint64, 0, n)
+	for len(prints) < n {
+		f := rng.Uint64()
+		prints = append(prints, f)
+		if len(prints)%10 == 0 {
+			prints = append(prints, flip(rng, f, rng.IntN(6)), flip(rng, f, rng.IntN(6)))
+		}
+	}
+	rng.Shuffle(n, func(i, j int) { prints[i], prints[j] = prints[j], prints[i] })
+	want, got := byForce(prints[:n], 3), byIndex(prints[:n], 3)
+	if !slices.Equal(got, want) {
+		t.Fatalf("index found %d pairs, brute force %d", len(got), len(want))
+	}
+	if len(want) < n/20 {
+		t.Fatalf("only %d pairs planted", len(want))
+	}
+	t.Logf("%d pairs among %d fingerprints, 0 misses, 0 extras", len(want), n)
+}
+
+// Crowded buckets are divided again; the answer stays exact, for every k.
+func TestNearCrowded(t *testing.T) {
+	for _, k := range []int{0, 1, 3, 7, 10} {
+		t.Run(fmt.Sprint(k), func(t *testing.T) {
+			rng := newRand(4)
+			var prints []uint64
+			for range 4000 { // 56 bits alike: every bucket is crowded
+				prints = append(prints, 0xdeadbeef00000000|uint64(rng.IntN(1<<24))<<3)
+			}
+			if got, want := byIndex(prints, k), byForce(prints, k); !slices.Equal(got, want) {
+				t.Fatalf("index found %d pairs, brute force %d", len(got), len(want))
+			}
+		})
+	}
+}
+
+func TestNearProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := rapid.IntRange(0, 12).Draw(t, "k")
+		seeds := rapid.SliceOfN(rapid.Uint64(), 0, 20).Draw(t, "seeds")
+		rng := newRand(rapid.Uint64().Draw(t, "seed"))
+		var prints []uint64
+		for _, f := range seeds {
+			prints = append(prints, f, flip(rng, f, rng.IntN(15)))
+		}
+		if got, want := byIndex(prints, k), byForce(prints, k); !slices.Equal(got, want) {
+			t.Fatalf("index %v, brute force %v", got, want)
+		}
+	})
+}
+
+func TestNearBoundary(t *testing.T) {
+	f := uint64(0x0123456789abcdef)
+	for n := range 8 {
+		g := flip(newRand(uint64(n)), f, n)
+		if got := len(byIndex([]uint64{f, g}, 3)) == 1; got != (n <= 3) {
+			t.Errorf("distance %d: near is %v", n, got)
+		}
+	}
+}

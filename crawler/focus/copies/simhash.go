@@ -1,0 +1,75 @@
+package copies
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/go-faster/city"
+)
+
+// Hash is the hash of one feature: CityHash64 of its UTF-8 bytes (version 1.1 of
+// Google's function; the empty string gives 9ae16a3b2f90404f).
+func Hash(feature string) uint64 { return city.Hash64([]byte(feature)) }
+
+// Simhash is the 64-bit fingerprint (Charikar 2002) of the set of features, each
+// of weight 1. Order and repetition do not count. A bit on which as many features
+// say 1 as 0 is 0; no features give 0.
+func Simhash(features []string) uint64 {
+	hashes := make([]uint64, 0, len(features))
+	for _, f := range features {
+		hashes = append(hashes, Hash(f))
+	}
+	return simhashSet(hashes)
+}
+
+// SimhashCounts is the fingerprint with repetitions as weights: the variant that
+// the paper argues against, kept to show why.
+func SimhashCounts(features []string) uint64 {
+	hashes := make([]uint64, 0, len(features))
+	for _, f := range features {
+		hashes = append(hashes, Hash(f))
+	}
+	return majority(hashes)
+}
+
+// simhashSet sorts hashes in place.
+func simhashSet(hashes []uint64) uint64 {
+	slices.Sort(hashes)
+	return majority(slices.Compact(hashes))
+}
+
+// majority is the bits set in more than half of hashes.
+func majority(hashes []uint64) uint64 {
+	// Eight counters of one byte in each word: bit i of every byte of h is
+	// added to column i. Emptied before a byte can overflow.
+	const bytes = 0x0101010101010101
+	var columns [8]uint64
+	var count [64]int
+	flush := func() {
+		for i, c := range columns {
+			for b := range 8 {
+				count[b*8+i] += int(c >> (8 * b) & 0xff)
+			}
+			columns[i] = 0
+		}
+	}
+	for n, h := range hashes {
+		for i := range columns {
+			columns[i] += h >> i & bytes
+		}
+		if n%255 == 254 {
+			flush()
+		}
+	}
+	flush()
+	var out uint64
+	for i, c := range count {
+		if 2*c > len(hashes) {
+			out |= 1 << i
+		}
+	}
+	return out
+}
+
+// Distance is the Hamming distance of two fingerprints, in bits.
+func Distance(a, b uint64) int { return bits.OnesCount64(a ^ b) }

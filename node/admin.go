@@ -1,0 +1,344 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// API is this peer as its HTTP surface sees it.
+func (n *Node) API() api.Peer {
+	return api.Peer{
+		Status:  func(context.Context) (api.Status, error) { return n.Status(), nil },
+		Peers:   n.peers,
+		Owner:   n.ownerOf,
+		Show:    n.show,
+		Seed:    n.Seed,
+		Query:   n.Query,
+		Export:  n.Export,
+		Recent:  n.recent,
+		Metrics: n.metrics,
+		Ready:   n.ready,
+	}
+}
+
+// ready is nil when this peer can serve: it has met its swarm and holds what it
+// owns.
+func (n *Node) ready() error {
+	if k := len(n.terr.awaited()); k > 0 {
+		return fmt.Errorf("%d slices are still on their way here", k)
+	}
+	return nil
+}
+
+func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
+	live, view := n.terr.views()
+	assign := n.terr.assignment()
+	out := make([]api.PeerInfo, len(view.Members()))
+	var wg sync.WaitGroup
+	for i, m := range view.Members() {
+		out[i] = api.PeerInfo{Member: m, State: "alive", Slices: len(assign[m.ID]), Self: m.ID == n.id}
+		if _, ok := live.Find(m.ID); !ok {
+			out[i].State = "gone"
+			continue
+		}
+		if m.ID == n.id {
+			st := n.Status()
+			out[i].Status = &st
+			continue
+		}
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			resp, err := n.call(ctx, m.ID, &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}})
+			if err != nil {
+				return // Status stays nil: it did not answer
+			}
+			var st api.Status
+			if json.Unmarshal(resp.GetStatus().GetJson(), &st) == nil {
+				out[i].Status = &st
+			}
+		})
+	}
+	wg.Wait()
+	return out, nil
+}
+
+func (n *Node) ownerOf(_ context.Context, k partition.Key) (api.Owner, error) {
+	s := n.store.SliceOf(k)
+	o := api.Owner{Key: k, Site: k.Site(), Slice: s.String(), Keepers: n.terr.keepers(s), Addrs: []string{}}
+	_, view := n.terr.views()
+	if len(o.Keepers) > 0 {
+		o.Self = o.Keepers[0] == n.id
+		if m, ok := view.Find(o.Keepers[0]); ok {
+			o.Addrs = m.Addrs
+		}
+	}
+	return o, nil
+}
+
+// show asks the owner of k what it knows.
+func (n *Node) show(ctx context.Context, k partition.Key) (api.Shown, error) {
+	s := n.store.SliceOf(k)
+	owner := n.terr.owner(s)
+	if owner == n.id || owner == "" {
+		return n.showHere(k)
+	}
+	resp, err := n.call(ctx, owner, &wire.Request{Body: &wire.Request_Show{Show: &wire.Show{Key: string(k)}}})
+	if err != nil {
+		return api.Shown{}, fmt.Errorf("%w: the owner %s: %s", api.ErrUnavailable, owner, n.reason(ctx, owner, err))
+	}
+	a := resp.GetShow()
+	out := api.Shown{Key: k, Owner: owner}
+	if len(a.GetDue()) > 0 {
+		if err := json.Unmarshal(a.Due, &out); err != nil {
+			return out, fmt.Errorf("show: the owner's answer: %w", err)
+		}
+	}
+	out.Key, out.Owner, out.Known = k, owner, a.GetKnown()
+	if len(a.GetRecord()) > 0 {
+		out.Record = new(store.Record)
+		if err := json.Unmarshal(a.Record, out.Record); err != nil {
+			return out, fmt.Errorf("show: the owner's record: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// Seed admits keys at their registrars. An owner that cannot be reached now is
+// asked again for a few seconds; what stays without a final answer says busy,
+// and is not kept here: the caller seeds it again.
+func (n *Node) Seed(ctx context.Context, keys []partition.Key) ([]api.SeedAnswer, error) {
+	n.seeding.Add(1)
+	defer n.seeding.Add(-1)
+	out := make([]api.SeedAnswer, len(keys))
+	open := make([]int, len(keys))
+	for i, k := range keys {
+		out[i], open[i] = api.SeedAnswer{Key: string(k), Answer: "busy"}, i
+	}
+	deadline := time.Now().Add(8 * time.Second)
+	for {
+		if err := n.seedRound(ctx, keys, open, out); err != nil {
+			return nil, err
+		}
+		var still []int
+		for _, i := range open {
+			if out[i].Answer == "busy" {
+				still = append(still, i)
+			}
+		}
+		open = still
+		if len(open) == 0 || time.Now().After(deadline) {
+			return out, nil
+		}
+		select {
+		case <-ctx.Done():
+			return out, nil
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}
+
+func (n *Node) seedRound(ctx context.Context, keys []partition.Key, open []int, out []api.SeedAnswer) error {
+	byOwner := map[string][]int{}
+	for _, i := range open {
+		o := n.terr.owner(n.store.SliceOf(keys[i]))
+		out[i].Owner = o
+		byOwner[o] = append(byOwner[o], i)
+	}
+	for owner, idx := range byOwner {
+		for len(idx) > 0 {
+			batch := idx[:min(len(idx), MaxForwardLinks)]
+			idx = idx[len(batch):]
+			items := make([]store.Admission, len(batch))
+			for j, i := range batch {
+				items[j] = store.Admission{Key: keys[i], Seed: true}
+			}
+			vs, err := n.admitAt(ctx, owner, items)
+			if err != nil {
+				return err
+			}
+			for j, i := range batch {
+				out[i].Answer, out[i].Reason = answerWord(vs[j].answer), vs[j].reason
+			}
+		}
+	}
+	return nil
+}
+
+// admitAt admits items at owner, here or far; an owner that cannot be reached
+// gives busy with the reason. The error is the store's alone.
+func (n *Node) admitAt(ctx context.Context, owner string, items []store.Admission) ([]verdict, error) {
+	if owner == n.id {
+		return n.admit(items)
+	}
+	out := make([]verdict, len(items))
+	fail := func(why string) ([]verdict, error) {
+		for i := range out {
+			out[i] = verdict{answer: wire.ForwardAck_ANSWER_BUSY, reason: why}
+		}
+		return out, nil
+	}
+	if owner == "" {
+		return fail("no member owns that slice yet")
+	}
+	f := &wire.Forward{}
+	for _, it := range items {
+		f.Links = append(f.Links, linkOf(it))
+	}
+	resp, err := n.call(ctx, owner, &wire.Request{Body: &wire.Request_Forward{Forward: f}})
+	if err != nil {
+		return fail(n.reason(ctx, owner, err))
+	}
+	ack := resp.GetForward()
+	if len(ack.GetAnswers()) != len(items) {
+		return fail("its answer does not match the question")
+	}
+	for i, a := range ack.Answers {
+		out[i].answer = a
+		if i < len(ack.Reasons) {
+			out[i].reason = ack.Reasons[i]
+		}
+	}
+	return out, nil
+}
+
+func answerWord(a wire.ForwardAck_Answer) string {
+	switch a {
+	case wire.ForwardAck_ANSWER_ADMITTED:
+		return "admitted"
+	case wire.ForwardAck_ANSWER_KNOWN:
+		return "known"
+	case wire.ForwardAck_ANSWER_REFUSED:
+		return "refused"
+	}
+	return "busy"
+}
+
+// SeedUntilDone admits keys, trying again until each has a final answer or ctx
+// ends: what `run --seed` needs while the swarm is still forming.
+func (n *Node) SeedUntilDone(ctx context.Context, keys []partition.Key) error {
+	n.seeding.Add(1)
+	defer n.seeding.Add(-1)
+	for len(keys) > 0 {
+		batch := keys[:min(len(keys), MaxSeeds)]
+		answers, err := n.Seed(ctx, batch)
+		if err != nil {
+			return err
+		}
+		var again []partition.Key
+		for i, a := range answers {
+			switch a.Answer {
+			case "busy":
+				again = append(again, batch[i])
+			case "refused":
+				n.log.Warn("seed refused", "key", a.Key, "reason", a.Reason)
+			}
+		}
+		keys = append(again, keys[len(batch):]...)
+		if len(again) > 0 {
+			n.log.Info("seeds wait for their owners", "seeds", len(again))
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Second):
+			}
+		}
+	}
+	return nil
+}
+
+// Export calls fn for every record of the swarm after the cursor, member by
+// member in order of peer id, and returns who is missing. A cursor is
+// "PEER|KEY": all of the members before PEER and PEER's records up to KEY have
+// been given.
+func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Record, cursor string) error) ([]api.Missing, error) {
+	fromPeer, after, _ := strings.Cut(e.Cursor, "|")
+	assign := n.terr.assignment()
+	_, view := n.terr.views()
+	missing := []api.Missing{}
+	for _, m := range view.Members() {
+		if m.ID < fromPeer || e.Local && m.ID != n.id {
+			continue
+		}
+		from := ""
+		if m.ID == fromPeer {
+			from = after
+		}
+		err := n.exportFrom(ctx, m.ID, from, e, fn)
+		var stop *stopExport
+		if errors.As(err, &stop) {
+			return missing, stop.err
+		}
+		if err != nil {
+			missing = append(missing, api.Missing{Peer: m.ID, Reason: n.reason(ctx, m.ID, err), Slices: len(assign[m.ID])})
+		}
+	}
+	return missing, ctx.Err()
+}
+
+// stopExport is the receiver's own failure: the export ends.
+type stopExport struct{ err error }
+
+func (s *stopExport) Error() string { return s.err.Error() }
+
+func (n *Node) exportFrom(ctx context.Context, peer, after string, e api.Export, fn func(store.Record, string) error) error {
+	for {
+		page, err := n.recordsOf(ctx, peer, after)
+		if err != nil {
+			return err
+		}
+		for _, b := range page.Records {
+			var rec store.Record
+			if err := json.Unmarshal(b, &rec); err != nil {
+				return fmt.Errorf("a record of %s: %w", peer, err)
+			}
+			if !wanted(rec, e) {
+				continue
+			}
+			if err := fn(rec, peer+"|"+string(rec.Key)); err != nil {
+				return &stopExport{err}
+			}
+		}
+		if page.Next == "" || len(page.Records) == 0 {
+			return nil
+		}
+		after = page.Next
+	}
+}
+
+func (n *Node) recordsOf(ctx context.Context, peer, after string) (*wire.RecordsAnswer, error) {
+	if peer == n.id {
+		return n.serveRecords(&wire.Records{After: after})
+	}
+	resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Records{Records: &wire.Records{After: after}}})
+	if err != nil {
+		return nil, err
+	}
+	return resp.GetRecords(), nil
+}
+
+func wanted(r store.Record, e api.Export) bool {
+	at := r.FetchedAt
+	if r.PublishedAt != nil {
+		at = *r.PublishedAt
+	}
+	return (e.Kind == "" || r.Kind == e.Kind) && (e.Lang == "" || r.Lang == e.Lang) && (e.Site == "" || siteMatches(r.Key, e.Site)) &&
+		(e.Since.IsZero() || !at.Before(e.Since)) && (e.Until.IsZero() || at.Before(e.Until))
+}
+
+// siteMatches takes a Site as text, with or without its service.
+func siteMatches(k partition.Key, site string) bool {
+	s := string(k.Site())
+	_, bare, _ := strings.Cut(s, ":")
+	return site == s || site == bare
+}

@@ -1,0 +1,291 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/store"
+)
+
+// forwarder carries the outbox to the owners of its links (I2, I3). A row stays
+// in the store until its owner's final answer; everything here is a cache of
+// rows on their way, and a crash loses none of them.
+//
+// One goroutine reads the outbox in order and deals rows out to lanes, one per
+// owner; a lane has at most one message under way. A row that its lane cannot
+// take (full, or the owner unreachable) is read again later: the lowest such
+// sequence number is where the next reading starts.
+type forwarder struct {
+	n    *Node
+	wake chan struct{}
+
+	mu    sync.Mutex
+	lanes map[string]*lane
+	next  uint64 // the outbox has been dealt out up to here
+}
+
+type lane struct {
+	owner    string
+	rows     []store.OutboxRow
+	busy     bool      // a goroutine is sending
+	failures int       // in a row
+	until    time.Time // not before
+	skipped  uint64    // a row at or after this was left in the store; 0 = none
+}
+
+const outboxPage = 2048
+
+func newForwarder(n *Node) *forwarder {
+	return &forwarder{n: n, wake: make(chan struct{}, 1), lanes: map[string]*lane{}}
+}
+
+// notify says that the outbox may have new rows. It never blocks.
+func (f *forwarder) notify() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// reread starts again at the head of the outbox: owners have changed.
+func (f *forwarder) reread() {
+	f.mu.Lock()
+	f.next = 0
+	for _, l := range f.lanes {
+		if !l.busy {
+			l.rows = nil
+		}
+		l.until, l.skipped = time.Time{}, 0
+	}
+	f.mu.Unlock()
+	f.notify()
+}
+
+func (f *forwarder) run(ctx context.Context) error {
+	var senders sync.WaitGroup
+	defer senders.Wait()
+	fail := make(chan error, 1)
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := f.deal(ctx, &senders, fail); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-fail:
+			return err
+		case <-f.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// deal reads the outbox from where it stopped and starts the lanes that have
+// something to send.
+func (f *forwarder) deal(ctx context.Context, senders *sync.WaitGroup, fail chan<- error) error {
+	f.retry(time.Now())
+	for ctx.Err() == nil {
+		f.mu.Lock()
+		from := f.next
+		f.mu.Unlock()
+		rows, err := f.n.store.Outbox(from, outboxPage)
+		if err != nil {
+			return err
+		}
+		if len(rows) > 0 {
+			f.mu.Lock()
+			f.assign(rows)
+			if f.next == from { // else reread came between
+				f.next = rows[len(rows)-1].Seq
+			}
+			f.mu.Unlock()
+		}
+		f.start(ctx, senders, fail)
+		if len(rows) < outboxPage {
+			return nil
+		}
+	}
+	return nil
+}
+
+// assign deals rows out to their owners' lanes. f.mu is held.
+func (f *forwarder) assign(rows []store.OutboxRow) {
+	now := time.Now()
+	for _, r := range rows {
+		owner := f.n.terr.owner(r.To)
+		l := f.lanes[owner]
+		if l == nil {
+			l = &lane{owner: owner}
+			f.lanes[owner] = l
+		}
+		if l.has(r.Seq) {
+			continue
+		}
+		if owner == "" || l.skipped != 0 || len(l.rows) >= MaxLane || now.Before(l.until) {
+			if l.skipped == 0 || r.Seq < l.skipped {
+				l.skipped = r.Seq
+			}
+			continue
+		}
+		l.rows = append(l.rows, r)
+	}
+}
+
+// has says whether seq is on its way already. Rows stand in order of Seq: a
+// lane that had to leave one takes no later one until that is read again.
+func (l *lane) has(seq uint64) bool {
+	for i := len(l.rows) - 1; i >= 0; i-- {
+		if l.rows[i].Seq == seq {
+			return true
+		}
+		if l.rows[i].Seq < seq {
+			return false
+		}
+	}
+	return false
+}
+
+// retry moves the reading position back to the first row that a lane had to
+// leave and now could take.
+func (f *forwarder) retry(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.lanes {
+		if l.skipped != 0 && !now.Before(l.until) && len(l.rows) < MaxLane/2 {
+			if f.next >= l.skipped {
+				f.next = l.skipped - 1
+			}
+			l.skipped = 0
+		}
+	}
+}
+
+func (f *forwarder) start(ctx context.Context, senders *sync.WaitGroup, fail chan<- error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	for _, l := range f.lanes {
+		if l.busy || len(l.rows) == 0 || now.Before(l.until) {
+			continue
+		}
+		l.busy = true
+		senders.Go(func() {
+			if err := f.drain(ctx, l); err != nil && ctx.Err() == nil {
+				select {
+				case fail <- err:
+				default:
+				}
+			}
+		})
+	}
+}
+
+// drain sends a lane's rows, a message at a time, until it is empty or its
+// owner cannot take more. It returns only store errors.
+func (f *forwarder) drain(ctx context.Context, l *lane) error {
+	for {
+		f.mu.Lock()
+		if len(l.rows) == 0 || ctx.Err() != nil {
+			l.busy = false
+			f.mu.Unlock()
+			f.notify()
+			return nil
+		}
+		batch := l.rows[:min(len(l.rows), MaxForwardLinks)]
+		f.mu.Unlock()
+
+		final, wait, err := f.send(ctx, l.owner, batch)
+		if err != nil {
+			return err
+		}
+		f.mu.Lock()
+		l.rows = append([]store.OutboxRow(nil), l.rows[len(batch):]...)
+		if final < len(batch) { // the rest is still in the store: read it again
+			l.rows = nil
+			l.skipped = batch[0].Seq
+			l.until = time.Now().Add(wait)
+			l.failures++
+		} else {
+			l.failures = 0
+		}
+		f.mu.Unlock()
+	}
+}
+
+// send forwards batch to owner and deletes what got a final answer. It returns
+// how many did and how long to wait before the rest is tried again.
+func (f *forwarder) send(ctx context.Context, owner string, batch []store.OutboxRow) (int, time.Duration, error) {
+	answers, wait, err := f.ask(ctx, owner, batch)
+	if err != nil {
+		return 0, 0, err
+	}
+	done := make([]store.OutboxRow, 0, len(batch))
+	for i, a := range answers {
+		switch a {
+		case wire.ForwardAck_ANSWER_ADMITTED, wire.ForwardAck_ANSWER_KNOWN, wire.ForwardAck_ANSWER_REFUSED:
+			done = append(done, batch[i])
+		}
+	}
+	if len(done) > 0 {
+		if err := f.n.store.Sent(done); err != nil {
+			return 0, 0, err
+		}
+		if owner != f.n.id {
+			f.n.count.linksOut.Add(int64(len(done)))
+		}
+	}
+	return len(done), wait, nil
+}
+
+// ask gets the answers to batch: from this peer's own registrar or from another
+// peer. No answers means that none was had; the error is the store's alone.
+func (f *forwarder) ask(ctx context.Context, owner string, batch []store.OutboxRow) ([]wire.ForwardAck_Answer, time.Duration, error) {
+	if owner == f.n.id {
+		items := make([]store.Admission, len(batch))
+		for i, r := range batch {
+			items[i] = r.Admission
+		}
+		vs, err := f.n.admit(items)
+		if err != nil {
+			return nil, 0, err
+		}
+		answers := make([]wire.ForwardAck_Answer, len(vs))
+		for i, v := range vs {
+			answers[i] = v.answer
+		}
+		return answers, 200 * time.Millisecond, nil
+	}
+	req := &wire.Forward{Links: make([]*wire.Link, len(batch))}
+	for i, r := range batch {
+		req.Links[i] = linkOf(r.Admission)
+	}
+	resp, err := f.n.call(ctx, owner, &wire.Request{Body: &wire.Request_Forward{Forward: req}})
+	if err != nil {
+		f.n.log.Debug("forward", "peer", owner, "links", len(batch), "err", err)
+		return nil, f.backoff(owner, err), nil
+	}
+	ack := resp.GetForward()
+	if len(ack.GetAnswers()) != len(batch) {
+		f.n.log.Warn("forward: answers do not match links", "peer", owner, "links", len(batch), "answers", len(ack.GetAnswers()))
+		return nil, MaxCallBackoff, nil
+	}
+	return ack.Answers, max(200*time.Millisecond, time.Duration(ack.RetryAfterMs)*time.Millisecond), nil
+}
+
+// backoff doubles from 200 ms to MaxCallBackoff with the failures in a row;
+// a busy peer's own word counts when it is longer.
+func (f *forwarder) backoff(owner string, err error) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := 200 * time.Millisecond << min(f.lanes[owner].failures, 7)
+	var refusal *refusalError
+	if errors.As(err, &refusal) && refusal.after > d {
+		d = refusal.after
+	}
+	return min(d, MaxCallBackoff)
+}

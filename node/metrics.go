@@ -1,0 +1,77 @@
+package node
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/store"
+)
+
+// metrics are this peer's samples for Prometheus; README lists them.
+func (n *Node) metrics() []api.Metric {
+	s := n.Status()
+	gauge := func(name, help string, v float64) api.Metric {
+		return api.Metric{Name: name, Help: help, Kind: "gauge", Value: v}
+	}
+	counter := func(name, help string, v int64) api.Metric {
+		return api.Metric{Name: name, Help: help, Kind: "counter", Value: float64(v)}
+	}
+	out := []api.Metric{
+		gauge("echo_keys", "Keys known to this peer.", float64(s.Keys)),
+		gauge("echo_keys_pending", "Keys admitted and never fetched.", float64(s.Pending)),
+		gauge("echo_records", "Records held.", float64(s.Records)),
+		gauge("echo_fetching", "Fetches under way.", float64(s.Fetching)),
+		gauge("echo_outbox", "Links without a final answer.", float64(s.Outbox)),
+		gauge("echo_slices", "Slices this peer acts in.", float64(s.Slices)),
+		gauge("echo_slices_awaited", "Slices owned whose rows are still elsewhere.", float64(s.SlicesAwaited)),
+		gauge("echo_peers", "Live members of the swarm.", float64(s.Peers)),
+		gauge("echo_index_lag", "Changes not yet searchable.", float64(s.IndexLag)),
+		gauge("echo_disk_bytes", "Size of the store.", float64(s.DiskBytes)),
+		counter("echo_fetched_total", "Fetches that ended in a record.", s.Fetched),
+		counter("echo_requests_total", "HTTP requests made by the crawler since the start.", s.Requests),
+		counter("echo_fetch_failures_total", "Fetches that failed since the start.", s.Failed),
+		counter("echo_links_out_total", "Links handed out with a final answer since the start.", s.LinksOut),
+		counter("echo_links_in_total", "Links of other peers finally answered since the start.", s.LinksIn),
+		counter("echo_links_refused_total", "Links refused at this peer's gate since the start.", n.count.refused.Load()),
+	}
+	for why, k := range s.Stops {
+		out = append(out, api.Metric{Name: "echo_stops_total", Help: "Keys that ended without a record, by reason.", Kind: "counter", Value: float64(k), Labels: map[string]string{"reason": why}})
+	}
+	for _, l := range s.Limits {
+		out = append(out, api.Metric{Name: "echo_limit", Help: "1 while that limit of the volunteer holds.", Kind: "gauge", Value: 1, Labels: map[string]string{"limit": l}})
+	}
+	return out
+}
+
+// FlushIndex makes everything committed here searchable before it returns.
+func (n *Node) FlushIndex(ctx context.Context) error { return n.index.Flush(ctx) }
+
+// recent is at most k records this peer wrote last, newest first.
+func (n *Node) recent(_ context.Context, k int) ([]api.Hit, error) {
+	last := n.store.LastSeq()
+	changes, err := n.store.Changes(last-min(last, uint64(k)), k)
+	if err != nil {
+		return nil, fmt.Errorf("recent: %w", err)
+	}
+	out := make([]api.Hit, 0, len(changes))
+	for _, c := range changes {
+		r, err := n.store.Record(c.Key)
+		if isNotExist(err) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("recent: %w", err)
+		}
+		out = append(out, hitOfRecord(r))
+	}
+	return out, nil
+}
+
+func hitOfRecord(r store.Record) api.Hit {
+	h := api.Hit{Key: r.Key, Kind: r.Kind, Title: r.Title, Lang: r.Lang, Peer: r.Peer, FetchedAt: r.FetchedAt, Time: r.PublishedAt}
+	if r.Place != nil {
+		h.Place = r.Place.Name
+	}
+	return h
+}

@@ -1,0 +1,189 @@
+// Package nodetest runs many nodes in one test: real parts on loopback, stores
+// on memory file systems that can crash, and a world with known truth to crawl.
+package nodetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest"
+	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// Options of a Swarm.
+type Options struct {
+	World crawltest.Options
+	// Node is the start of every peer's options; Dir, Join, Listen and AllowNet
+	// are the Swarm's. Delay 0 is 5 ms here.
+	Node node.Options
+}
+
+// Swarm is some peers and the world they crawl. It is for one test goroutine.
+type Swarm struct {
+	t     testing.TB
+	o     Options
+	World *crawltest.World
+	Peers []*Peer
+}
+
+// Peer is one node of a Swarm.
+type Peer struct {
+	*node.Node // nil while down
+	Name       string
+	o          node.Options
+	stop       context.CancelFunc
+	done       chan error
+}
+
+// New starts a world and no peers; everything ends with the test.
+func New(t testing.TB, o Options) *Swarm {
+	t.Helper()
+	if o.Node.Delay == 0 {
+		o.Node.Delay = 5 * time.Millisecond
+	}
+	s := &Swarm{t: t, o: o, World: crawltest.NewWorld(o.World)}
+	if err := s.World.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, p := range s.Peers {
+			if p.Node != nil {
+				if err := p.Stop(); err != nil {
+					t.Errorf("%s: %v", p.Name, err)
+				}
+			}
+		}
+		if err := s.World.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Add makes a peer, joined to the first one, and starts it.
+func (s *Swarm) Add() *Peer {
+	s.t.Helper()
+	p := &Peer{Name: fmt.Sprintf("peer%d", len(s.Peers)+1), o: s.o.Node}
+	p.o.Dir = filepath.Join(s.t.TempDir(), p.Name)
+	p.o.Listen = []string{"/ip4/127.0.0.1/udp/0/quic-v1"}
+	p.o.AllowNet = []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")}
+	if os.Getenv("ECHO_TEST_LOG") != "" {
+		p.o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("name", p.Name)
+	}
+	if len(s.Peers) > 0 {
+		p.o.Join = s.Peers[0].Addrs()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := node.Create(ctx, p.o); err != nil {
+		s.t.Fatalf("%s: create: %v", p.Name, err)
+	}
+	s.Peers = append(s.Peers, p)
+	if err := p.Start(); err != nil {
+		s.t.Fatalf("%s: %v", p.Name, err)
+	}
+	return p
+}
+
+// Start opens and runs a peer that is down.
+func (p *Peer) Start() error {
+	n, err := node.Open(context.Background(), p.o)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p.Node, p.stop, p.done = n, stop, make(chan error, 1)
+	go func() { p.done <- n.Run(ctx) }()
+	return nil
+}
+
+// Stop ends a peer and waits for it.
+func (p *Peer) Stop() error {
+	p.stop()
+	err := errors.Join(<-p.done, p.Node.Close())
+	p.Node = nil
+	return err
+}
+
+// Settle waits until every running peer sees want members and holds what it
+// owns.
+func (s *Swarm) Settle(want int) {
+	s.t.Helper()
+	s.Until("the swarm settles", 60*time.Second, func() (bool, string) {
+		for _, p := range s.Peers {
+			if p.Node == nil {
+				continue
+			}
+			st := p.Status()
+			if st.Peers != want || st.SlicesAwaited > 0 || st.Slices == 0 {
+				return false, fmt.Sprintf("%s sees %d peers, acts in %d slices, awaits %d", p.Name, st.Peers, st.Slices, st.SlicesAwaited)
+			}
+		}
+		return true, ""
+	})
+}
+
+// Seed gives the world's seeds to the first running peer.
+func (s *Swarm) Seed() {
+	s.t.Helper()
+	var keys []partition.Key
+	for _, u := range s.World.Seeds() {
+		k, err := partition.ParseKey(u)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		keys = append(keys, k)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.running().SeedUntilDone(ctx, keys); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *Swarm) running() *Peer {
+	for _, p := range s.Peers {
+		if p.Node != nil {
+			return p
+		}
+	}
+	s.t.Fatal("no peer is running")
+	return nil
+}
+
+// WaitIdle waits until the swarm is done, as --until-idle does.
+func (s *Swarm) WaitIdle() {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	if err := s.running().WaitIdle(ctx, 500*time.Millisecond); err != nil {
+		for _, p := range s.Peers {
+			if p.Node != nil {
+				s.t.Logf("%s: %+v", p.Name, p.Status())
+			}
+		}
+		s.t.Fatalf("the swarm does not become idle: %v", err)
+	}
+}
+
+// Until polls cond until it is true; the string says what it still waits for.
+func (s *Swarm) Until(what string, limit time.Duration, cond func() (bool, string)) {
+	s.t.Helper()
+	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
+		ok, why := cond()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s: not within %s: %s", what, limit, why)
+		}
+	}
+}

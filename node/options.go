@@ -1,0 +1,131 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// Options of Create and Open, in the operator's words. The zero value of every
+// field but Dir is usable.
+type Options struct {
+	Dir string // data directory: identity, store, index. Required
+
+	// The swarm. Swarm names it (default "echo"); a joiner may leave it empty
+	// and takes what the swarm is called.
+	Swarm     string
+	Join      []string // multiaddrs with /p2p/ID, files of them, or DNS names
+	Listen    []string // multiaddrs; default QUIC and TCP on any free port
+	MDNS      bool     // find peers on the local network
+	Partition partition.Mode
+	SliceBits int // of a swarm to be founded; default 12
+	Capacity  int // 1 to 16, default 1: this peer's share of the swarm
+	Location  *partition.Point
+	// OrphanAfter is how long a vanished member keeps its slices. Default 60 s.
+	OrphanAfter time.Duration
+
+	// The crawl.
+	Delay    time.Duration // least gap between two requests to a site; default 1 s
+	Workers  int           // fetches at once; default 64
+	MaxDepth int           // links from a seed; default 100
+	Contact  string        // in the user agent; needed before anything but loopback is crawled
+	AllowNet []netip.Prefix
+	Hosts    map[string]netip.Addr // fixed resolver: host name -> address
+	FromAddr netip.Addr            // source address of requests
+
+	// The volunteer's own limits; zero = none.
+	MaxRate      float64 // requests per second
+	MaxBandwidth int64   // bytes per second
+	MaxDisk      int64   // bytes
+	Hours        string  // "22-07", local time
+
+	QueryTimeout time.Duration // of one query over the swarm; default 5 s
+
+	Version string
+	Logger  *slog.Logger // default: discard
+
+	// For tests: real parts in memory.
+	FS       vfs.FS         // the store's file system; default the disk
+	IndexDir string         // default Dir/index; "memory" keeps the index in memory
+	Key      crypto.PrivKey // instead of Dir/identity.key
+	Host     host.Host      // instead of one made from Listen
+}
+
+// Limits of a node that no flag changes, by name.
+const (
+	MaxForwardLinks = 1000             // links in one forward message
+	MaxLane         = 8192             // links on their way to one peer, in memory
+	MaxQueryHits    = 1000             // offset plus limit of a query
+	MaxTransferPage = 1 << 20          // bytes of rows in one hand-over message
+	MaxSeeds        = 100_000          // seeds in one request
+	CallTimeout     = 10 * time.Second // one request to one peer
+	MaxCallBackoff  = 15 * time.Second // between tries at an unreachable peer
+)
+
+func (o Options) withDefaults() Options {
+	if o.Partition == "" {
+		o.Partition = partition.ModeHash
+	}
+	if o.SliceBits == 0 {
+		o.SliceBits = 12
+	}
+	if o.Capacity == 0 {
+		o.Capacity = 1
+	}
+	if o.OrphanAfter == 0 {
+		o.OrphanAfter = time.Minute
+	}
+	if o.Delay == 0 {
+		o.Delay = time.Second
+	}
+	if o.Workers == 0 {
+		o.Workers = 64
+	}
+	if o.MaxDepth == 0 {
+		o.MaxDepth = 100
+	}
+	if o.QueryTimeout == 0 {
+		o.QueryTimeout = 5 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if o.IndexDir == "" {
+		o.IndexDir = filepath.Join(o.Dir, "index")
+	}
+	return o
+}
+
+// validate reports every fault at once.
+func (o Options) validate() error {
+	var faults []error
+	fault := func(bad bool, format string, a ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf(format, a...))
+		}
+	}
+	fault(o.Dir == "", "no data directory: give --data DIR")
+	fault(o.Partition != partition.ModeHash, "partition %q: this version cuts the crawl space by hash only", o.Partition)
+	fault(o.Capacity < 1 || o.Capacity > 16, "capacity %d: give 1 to 16", o.Capacity)
+	fault(o.SliceBits < 1 || o.SliceBits > 20, "slice bits %d: give 1 to 20", o.SliceBits)
+	fault(o.Delay < 0, "delay %s is negative", o.Delay)
+	fault(o.OrphanAfter < 0, "orphan-after %s is negative", o.OrphanAfter)
+	fault(o.MaxRate < 0, "max-rate %g is negative", o.MaxRate)
+	fault(o.MaxBandwidth < 0, "max-bandwidth %d is negative", o.MaxBandwidth)
+	fault(o.MaxDisk < 0, "max-disk %d is negative", o.MaxDisk)
+	fault(o.Workers < 0 || o.Workers > 4096, "workers %d: give 1 to 4096", o.Workers)
+	return errors.Join(faults...)
+}
+
+// Validate reports every fault of o at once, defaults applied.
+func (o Options) Validate() error { return o.withDefaults().validate() }

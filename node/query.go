@@ -1,0 +1,257 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store/index"
+)
+
+// Query answers for the whole swarm (I8): every slice is assigned to its owner;
+// the owners' term statistics are gathered first, then their best hits under
+// the merged statistics, so that a score does not depend on who holds what. A
+// slice that nobody answered for is named with its peer and the reason.
+func (n *Node) Query(ctx context.Context, q api.Query) (api.Answer, error) {
+	start := time.Now()
+	if q.Limit == 0 {
+		q.Limit = 10
+	}
+	offset, err := parseCursor(q.Cursor, q.Q)
+	if err != nil {
+		return api.Answer{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
+	}
+	if q.Limit < 0 || offset+q.Limit > MaxQueryHits {
+		return api.Answer{}, fmt.Errorf("%w: offset %d and limit %d pass the %d hits that a query can reach; narrow it", api.ErrInvalid, offset, q.Limit, MaxQueryHits)
+	}
+	// A query that is over a cap is the asker's mistake, found here, not every
+	// peer's failure.
+	if _, err := n.index.Statistics(ctx, index.Query{Text: q.Q, Slices: n.charter.Slices()[:1]}); errors.Is(err, index.ErrQuery) {
+		return api.Answer{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.o.QueryTimeout)
+	defer cancel()
+
+	sc := n.newScatter(wireQuery(q, offset+q.Limit))
+	sc.round(ctx, true)
+	sc.round(ctx, false)
+
+	ans := api.Answer{Hits: mergeHits(sc.hits, offset, q.Limit), Total: sc.total, Coverage: sc.coverage()}
+	if uint64(offset+len(ans.Hits)) < sc.total && offset+len(ans.Hits)+1 <= MaxQueryHits && len(ans.Hits) > 0 {
+		ans.Cursor = cursor{Q: q.Q, Offset: offset + len(ans.Hits)}.String()
+	}
+	ans.TookMS = float64(time.Since(start).Microseconds()) / 1000
+	return ans, nil
+}
+
+func wireQuery(q api.Query, limit int) *wire.Query {
+	w := &wire.Query{Q: q.Q, Kind: q.Kind, Lang: q.Lang, Site: q.Site, Limit: uint32(limit)}
+	if !q.Since.IsZero() {
+		w.SinceMs = q.Since.UnixMilli()
+	}
+	if !q.Until.IsZero() {
+		w.UntilMs = q.Until.UnixMilli()
+	}
+	return w
+}
+
+// scatter is one query on its way over the swarm.
+type scatter struct {
+	n      *Node
+	q      *wire.Query
+	assign map[string][]partition.Slice
+
+	mu       sync.Mutex
+	stats    index.Stats
+	hits     [][]api.Hit
+	total    uint64
+	answered int
+	failed   map[string]api.Missing // by peer: out of the query from then on
+	partial  []api.Missing          // answered, but not for these slices
+}
+
+func (n *Node) newScatter(q *wire.Query) *scatter {
+	return &scatter{n: n, q: q, assign: n.terr.assignment(), failed: map[string]api.Missing{}}
+}
+
+// round asks every peer that is still in, for statistics or for hits.
+func (s *scatter) round(ctx context.Context, statsOnly bool) {
+	var merged *wire.TermStats
+	if !statsOnly {
+		b, err := json.Marshal(s.stats)
+		if err == nil {
+			merged = &wire.TermStats{Docs: s.stats.Docs, Opaque: b}
+		}
+	}
+	var wg sync.WaitGroup
+	for peer, slices := range s.assign {
+		if _, out := s.failed[peer]; out {
+			continue
+		}
+		q := &wire.Query{Q: s.q.Q, Kind: s.q.Kind, Lang: s.q.Lang, Site: s.q.Site, SinceMs: s.q.SinceMs, UntilMs: s.q.UntilMs,
+			Limit: s.q.Limit, StatsOnly: statsOnly, Stats: merged, Slices: make([]uint64, len(slices))}
+		for i, sl := range slices {
+			q.Slices[i] = uint64(sl)
+		}
+		wg.Go(func() {
+			a, err := s.ask(ctx, peer, q)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if err == nil {
+				err = s.take(peer, a, len(slices), statsOnly)
+			}
+			if err != nil {
+				s.failed[peer] = api.Missing{Peer: peer, Reason: s.n.reason(ctx, peer, err), Slices: len(slices)}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (s *scatter) ask(ctx context.Context, peer string, q *wire.Query) (*wire.QueryAnswer, error) {
+	if peer == s.n.id {
+		return s.n.serveQuery(ctx, q)
+	}
+	resp, err := s.n.call(ctx, peer, &wire.Request{Body: &wire.Request_Query{Query: q}})
+	if err != nil {
+		return nil, err
+	}
+	return resp.GetQuery(), nil
+}
+
+// take merges one peer's answer. s.mu is held.
+func (s *scatter) take(peer string, a *wire.QueryAnswer, slices int, statsOnly bool) error {
+	if statsOnly {
+		if a.GetStats() == nil {
+			return nil
+		}
+		var st index.Stats
+		if err := json.Unmarshal(a.Stats.Opaque, &st); err != nil {
+			return fmt.Errorf("its statistics: %w", err)
+		}
+		s.stats = s.stats.Merge(st)
+		return nil
+	}
+	hits := make([]api.Hit, 0, len(a.GetHits()))
+	for _, h := range a.GetHits() {
+		x, err := hitOf(h)
+		if err != nil {
+			return err
+		}
+		hits = append(hits, x)
+	}
+	s.hits = append(s.hits, hits)
+	s.total += a.GetTotal()
+	s.answered += slices - len(a.GetMissing())
+	if m := len(a.GetMissing()); m > 0 {
+		s.partial = append(s.partial, api.Missing{Peer: peer, Reason: "slices still on their way to it", Slices: m})
+	}
+	return nil
+}
+
+func (s *scatter) coverage() api.Coverage {
+	c := api.Coverage{SlicesAnswered: s.answered, Missing: s.partial}
+	for _, slices := range s.assign {
+		c.SlicesTotal += len(slices)
+	}
+	for _, m := range s.failed {
+		c.Missing = append(c.Missing, m)
+	}
+	if c.Missing == nil {
+		c.Missing = []api.Missing{}
+	}
+	return c
+}
+
+// reason says in words why a peer is missing from an answer.
+func (n *Node) reason(ctx context.Context, peer string, err error) string {
+	if peer == "" {
+		return "no member owns these slices yet"
+	}
+	for _, g := range n.terr.absent() {
+		if g.Member.ID == peer {
+			return fmt.Sprintf("vanished %s ago; its slices are kept for it for %s", time.Since(g.Since).Round(time.Second), n.o.OrphanAfter)
+		}
+	}
+	if ctx.Err() != nil {
+		return "did not answer within " + n.o.QueryTimeout.String()
+	}
+	return err.Error()
+}
+
+// hitOf checks what another peer calls a hit: the Key is a Key.
+func hitOf(h *wire.Hit) (api.Hit, error) {
+	k, err := partition.KeyFromWire(h.GetKey())
+	if err != nil {
+		return api.Hit{}, fmt.Errorf("its hit: %w", err)
+	}
+	x := api.Hit{Key: k, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Score: h.Score, Place: h.Place, Lang: h.Lang, Peer: h.Peer,
+		FetchedAt: time.UnixMilli(h.FetchedMs).UTC()}
+	if h.TimeMs != 0 {
+		t := time.UnixMilli(h.TimeMs).UTC()
+		x.Time = &t
+	}
+	return x, nil
+}
+
+// serveQuery answers for the asked slices that are held here, and names the
+// others.
+func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer, error) {
+	a := &wire.QueryAnswer{}
+	iq := index.Query{Text: q.Q, Kind: q.Kind, Lang: q.Lang, Site: q.Site, Limit: min(int(q.Limit), MaxQueryHits)}
+	if q.SinceMs != 0 {
+		iq.Since = time.UnixMilli(q.SinceMs)
+	}
+	if q.UntilMs != 0 {
+		iq.Until = time.UnixMilli(q.UntilMs)
+	}
+	for _, s := range q.Slices {
+		if sl := partition.Slice(s); n.terr.holds(sl) {
+			iq.Slices = append(iq.Slices, sl)
+		} else {
+			a.Missing = append(a.Missing, s)
+		}
+	}
+	if len(iq.Slices) == 0 {
+		return a, nil
+	}
+	if q.StatsOnly {
+		st, err := n.index.Statistics(ctx, iq)
+		if err != nil {
+			return nil, fmt.Errorf("query: %w", err)
+		}
+		b, err := json.Marshal(st)
+		a.Stats = &wire.TermStats{Docs: st.Docs, Opaque: b}
+		return a, err
+	}
+	var st *index.Stats
+	if q.Stats != nil {
+		st = new(index.Stats)
+		if err := json.Unmarshal(q.Stats.Opaque, st); err != nil {
+			return nil, fmt.Errorf("query: statistics: %w", err)
+		}
+	}
+	res, err := n.index.Search(ctx, iq, st)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	a.Total, a.Stale = res.Total, n.indexLag() > 0
+	for _, h := range res.Hits {
+		w := &wire.Hit{Key: string(h.Key), Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang,
+			Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli()}
+		if h.Place != nil {
+			w.Place = h.Place.Name
+		}
+		if !h.Time.IsZero() {
+			w.TimeMs = h.Time.UnixMilli()
+		}
+		a.Hits = append(a.Hits, w)
+	}
+	return a, nil
+}

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+func testOptions(fs vfs.FS) Options {
+	return Options{FS: fs, CacheMiB: 1, Charter: partition.DefaultCharter("test", "12D3KooWfounder")}
+}
+
+// tb is what testing.TB and *rapid.T share.
+type tb interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
+func create(t tb, fs vfs.FS) *Store {
+	t.Helper()
+	s, err := Create("d", testOptions(fs))
+	if err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	return s
+}
+
+func reopen(t tb, fs vfs.FS) *Store {
+	t.Helper()
+	s, err := Open("d", testOptions(fs))
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return s
+}
+
+func closeStore(t tb, s *Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func newStore(t testing.TB) *Store {
+	t.Helper()
+	s := create(t, vfs.NewMem())
+	t.Cleanup(func() { closeStore(t, s) })
+	return s
+}
+
+func key(host string, n int) partition.Key {
+	return mustKey(fmt.Sprintf("https://%s/%d", host, n))
+}
+
+func mustKey(text string) partition.Key {
+	k, err := partition.ParseKey(text)
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+func admit(t tb, s *Store, ks ...partition.Key) []Answer {
+	t.Helper()
+	var items []Admission
+	for _, k := range ks {
+		items = append(items, Admission{Key: k})
+	}
+	ans, err := s.Admit(items, epoch())
+	if err != nil {
+		t.Fatalf("admit: %v", err)
+	}
+	return ans
+}
+
+func record(k partition.Key, text string, at time.Time) *Record {
+	return &Record{V: RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: at, Text: text, Digest: "sha256:" + text, Status: 200}
+}
+
+func done(k partition.Key, text string, at time.Time, links ...partition.Key) Commit {
+	c := Commit{Key: k, Now: at, Record: record(k, text, at), Next: Next{State: StateDone}}
+	for _, l := range links {
+		c.Links = append(c.Links, Admission{Key: l, Referrer: k, Depth: 1})
+	}
+	return c
+}
+
+func commit(t tb, s *Store, c Commit) {
+	t.Helper()
+	if err := s.Commit(c); err != nil {
+		t.Fatalf("commit: %v", err)
+	}
+}
+
+// audit reads every row and checks that the tables agree with each other and
+// with Stats: what must hold after any crash.
+func audit(t tb, s *Store) {
+	t.Helper()
+	want := map[siteID]counts{}
+	due := map[string]partition.Key{}
+	var sum counts
+	each := func(tab table, fn func(key, value []byte)) {
+		t.Helper()
+		if err := s.scan([]byte{byte(tab)}, []byte{byte(tab) + 1}, func(k, v []byte) (bool, error) { fn(k, v); return true, nil }); err != nil {
+			t.Fatalf("scan %q: %v", tab, err)
+		}
+	}
+	each(tabKey, func(k, v []byte) {
+		id, rest, err := splitRow(k)
+		st, err2 := decodeKeyState(v)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatalf("row %q: %v", k, err)
+		}
+		if s.idOf(partition.Key(rest)) != id {
+			t.Errorf("%q is not at home", k)
+		}
+		c := want[id]
+		c.state[st.state]++
+		sum.state[st.state]++
+		if !st.at.IsZero() {
+			c.due++
+			due[string(dueKey(id, st))] = partition.Key(rest)
+		}
+		want[id] = c
+	})
+	each(tabDue, func(k, v []byte) {
+		if due[string(k)] != partition.Key(v) {
+			t.Errorf("due row %q of %s without its Key", k, v)
+		}
+		delete(due, string(k))
+	})
+	if len(due) != 0 {
+		t.Errorf("Keys that are due without a due row: %v", due)
+	}
+	each(tabRecord, func(k, v []byte) {
+		id, rest, err := splitRow(k)
+		r, err2 := s.packer.decodeRecord(v)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatalf("row %q: %v", k, err)
+		}
+		if r.Key != partition.Key(rest) {
+			t.Errorf("record of %s in the row of %s", r.Key, rest)
+		}
+		if _, err := s.DueOf(r.Key); err != nil {
+			t.Errorf("record of an unknown Key: %v", err)
+		}
+		c := want[id]
+		c.records++
+		sum.records++
+		want[id] = c
+	})
+	each(tabCount, func(k, v []byte) {
+		id, _, err := splitRow(k)
+		c, err2 := decodeCounts(v)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatalf("row %q: %v", k, err)
+		}
+		w := want[id]
+		sum.fetches += c.fetches
+		if w.fetches = c.fetches; c != w {
+			t.Errorf("counts of %s: %+v, counted %+v", id.site, c, w)
+		}
+		delete(want, id)
+	})
+	if len(want) != 0 {
+		t.Errorf("sites without counts: %v", want)
+	}
+	queued := map[string]bool{}
+	each(tabQueued, func(k, v []byte) { queued[string(k[1:])+string(v)] = true })
+	out := 0
+	each(tabOutbox, func(k, v []byte) {
+		r, err := decodeOutboxRow(v)
+		if err != nil {
+			t.Fatalf("row %q: %v", k, err)
+		}
+		if out++; !queued[string(queuedKey(r.Slice, r.Key)[1:])+string(k[1:])] {
+			t.Errorf("outbox row of %s without its index", r.Key)
+		}
+	})
+	if out != len(queued) {
+		t.Errorf("%d outbox rows, %d in their index", out, len(queued))
+	}
+	st := s.Stats()
+	dropped, err := s.number(metaFetches)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	got := Stats{Keys: st.Keys, Pending: st.Pending, Done: st.Done, Gone: st.Gone, Refused: st.Refused, Records: st.Records, Outbox: st.Outbox, Fetches: st.Fetches}
+	n := sum.state
+	if w := (Stats{Keys: n[1] + n[2] + n[3] + n[4], Pending: n[1], Done: n[2], Gone: n[3], Refused: n[4], Records: sum.records, Outbox: int64(out), Fetches: sum.fetches + int64(dropped)}); got != w {
+		t.Errorf("Stats %+v, counted %+v", got, w)
+	}
+}

@@ -205,6 +205,9 @@ func (n *Node) admitAt(ctx context.Context, owner string, items []store.Admissio
 	}
 	for i, a := range ack.Answers {
 		out[i].answer = a
+		if final(a) {
+			n.count.linksOut.Add(1)
+		}
 		if i < len(ack.Reasons) {
 			out[i].reason = ack.Reasons[i]
 		}

@@ -226,8 +226,7 @@ func (f *forwarder) send(ctx context.Context, owner string, batch []store.Outbox
 	}
 	done := make([]store.OutboxRow, 0, len(batch))
 	for i, a := range answers {
-		switch a {
-		case wire.ForwardAck_ANSWER_ADMITTED, wire.ForwardAck_ANSWER_KNOWN, wire.ForwardAck_ANSWER_REFUSED:
+		if final(a) {
 			done = append(done, batch[i])
 		}
 	}
@@ -240,6 +239,11 @@ func (f *forwarder) send(ctx context.Context, owner string, batch []store.Outbox
 		}
 	}
 	return len(done), wait, nil
+}
+
+// final says whether an answer ends a link's way (I2).
+func final(a wire.ForwardAck_Answer) bool {
+	return a == wire.ForwardAck_ANSWER_ADMITTED || a == wire.ForwardAck_ANSWER_KNOWN || a == wire.ForwardAck_ANSWER_REFUSED
 }
 
 // ask gets the answers to batch: from this peer's own registrar or from another

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// client is the flags of every command that talks to a running peer.
+type client struct {
+	API      string `name:"api" default:"127.0.0.1:7700" placeholder:"HOST:PORT" help:"The running peer to ask."`
+	APIToken string `name:"api-token-file" placeholder:"FILE" help:"File with the peer's API token."`
+}
+
+func (c *client) dial() (*api.Client, error) {
+	var token string
+	if c.APIToken != "" {
+		b, err := os.ReadFile(c.APIToken)
+		if err != nil {
+			return nil, usage("--api-token-file: %w", err)
+		}
+		token = strings.TrimSpace(string(b))
+	}
+	cl, err := api.NewClient(c.API, token)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return cl, nil
+}
+
+func parseKey(text string) (partition.Key, error) {
+	k, err := partition.ParseKey(text)
+	if err != nil {
+		return "", &usageError{err}
+	}
+	return k, nil
+}
+
+type seedCmd struct {
+	client
+	Keys  []string `arg:"" optional:"" name:"key" help:"Keys or URLs."`
+	Seeds string   `placeholder:"FILE" help:"More of them, one a line."`
+}
+
+// Help is shown under the usage.
+func (seedCmd) Help() string {
+	return "Example:\n  echo-node seed https://example.org/ --api 127.0.0.1:7700"
+}
+
+// Run seeds; exit 3 when some key has no final answer, 1 when one was refused.
+func (c *seedCmd) Run(ctx context.Context, p *program, g *globals) error {
+	keys, err := readSeeds(c.Keys, c.Seeds)
+	if err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		return usage("nothing to seed: give keys, URLs or --seeds FILE")
+	}
+	cl, err := c.dial()
+	if err != nil {
+		return err
+	}
+	texts := make([]string, len(keys))
+	for i, k := range keys {
+		texts[i] = string(k)
+	}
+	answers, err := cl.Seed(ctx, texts)
+	if err != nil {
+		return err
+	}
+	if err := p.print(g, answers, func(w io.Writer) {
+		for _, a := range answers {
+			fmt.Fprintln(w, strings.TrimSpace(a.Answer+"\t"+a.Key+"\t"+a.Reason))
+		}
+	}); err != nil {
+		return err
+	}
+	var busy, refused int
+	for _, a := range answers {
+		switch a.Answer {
+		case "busy", "queued":
+			busy++
+		case "refused":
+			refused++
+		}
+	}
+	if refused > 0 {
+		return fmt.Errorf("%d of %d seeds refused", refused, len(answers))
+	}
+	if busy > 0 {
+		return &incompleteError{fmt.Errorf("%d of %d seeds have no owner that answers yet; seed them again", busy, len(answers))}
+	}
+	return nil
+}
+
+type queryCmd struct {
+	client
+	Words  []string `arg:"" name:"words" help:"What to search: all words are wanted; -word excludes, \"a phrase\" is taken whole."`
+	Limit  int      `default:"10" help:"How many hits."`
+	Cursor string   `help:"Continue after the last answer."`
+	Kind   string   `help:"Only page, profile, post or edges."`
+	Lang   string   `help:"Only this language, as in pt."`
+	Site   string   `help:"Only this site."`
+	Since  string   `placeholder:"TIME" help:"Published or fetched since (RFC 3339, or 2026-01-31)."`
+	Until  string   `placeholder:"TIME" help:"Published or fetched before."`
+}
+
+// Help is shown under the usage.
+func (queryCmd) Help() string {
+	return "Example:\n  echo-node query autocarro porto --lang pt --json\n\nExit 3: answered, but part of the swarm is missing (named in the answer)."
+}
+
+// Run queries the whole swarm through one peer.
+func (c *queryCmd) Run(ctx context.Context, p *program, g *globals) error {
+	q := api.Query{Q: strings.Join(c.Words, " "), Kind: c.Kind, Lang: c.Lang, Site: c.Site, Limit: c.Limit, Cursor: c.Cursor}
+	var err error
+	if q.Since, err = parseTime("--since", c.Since); err != nil {
+		return err
+	}
+	if q.Until, err = parseTime("--until", c.Until); err != nil {
+		return err
+	}
+	cl, err := c.dial()
+	if err != nil {
+		return err
+	}
+	a, err := cl.Query(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := p.print(g, a, func(w io.Writer) { printAnswer(w, a) }); err != nil {
+		return err
+	}
+	if a.Coverage.SlicesAnswered < a.Coverage.SlicesTotal {
+		return &incompleteError{fmt.Errorf("%d of %d slices answered", a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal)}
+	}
+	return nil
+}
+
+func printAnswer(w io.Writer, a api.Answer) {
+	for i, h := range a.Hits {
+		fmt.Fprintf(w, "%2d. %s\n    %s\n", i+1, oneLine(h.Title), h.Key.URL())
+		if s := oneLine(h.Snippet); s != "" {
+			fmt.Fprintf(w, "    %s\n", s)
+		}
+		fmt.Fprintf(w, "    %.3f  %s  fetched %s by …%s\n", h.Score, h.Lang, h.FetchedAt.Format(time.DateTime), tail(h.Peer))
+	}
+	fmt.Fprintf(w, "%d of about %d hits; %d of %d slices answered in %.0f ms\n", len(a.Hits), a.Total, a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal, a.TookMS)
+	for _, m := range a.Coverage.Missing {
+		fmt.Fprintf(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
+	}
+	if a.Cursor != "" {
+		fmt.Fprintf(w, "more: --cursor %s\n", a.Cursor)
+	}
+}
+
+// oneLine keeps a crawled text from writing control characters to a terminal.
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)), " ")
+}
+
+func tail(id string) string { return id[max(0, len(id)-6):] }
+
+func parseTime(flag, s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usage("%s: %q is not a time: give 2026-01-31 or 2026-01-31T12:00:00Z", flag, s)
+}
+
+type statusCmd struct {
+	client
+	Watch bool          `help:"Print it again and again."`
+	Every time.Duration `default:"1s" help:"How often, with --watch."`
+}
+
+// Help is shown under the usage.
+func (statusCmd) Help() string { return "Example:\n  echo-node status --watch" }
+
+// Run prints a peer's status; with --watch until interrupted.
+func (c *statusCmd) Run(ctx context.Context, p *program, g *globals) error {
+	cl, err := c.dial()
+	if err != nil {
+		return err
+	}
+	for {
+		s, err := cl.Status(ctx)
+		if err != nil {
+			return ignoreDone(ctx, err)
+		}
+		if err := p.print(g, s, func(w io.Writer) { printStatus(w, s, c.Watch) }); err != nil || !c.Watch {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(c.Every):
+		}
+	}
+}
+
+func printStatus(w io.Writer, s api.Status, short bool) {
+	if short {
+		fmt.Fprintf(w, "%s  fetched %d  pending %d  fetching %d  outbox %d  slices %d  peers %d  %s\n", time.Now().Format(time.TimeOnly),
+			s.Fetched, s.Pending, s.Fetching, s.Outbox, s.Slices, s.Peers, strings.Join(s.Limits, "; "))
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	row := func(name string, v any) { fmt.Fprintf(t, "%s\t%v\n", name, v) }
+	row("peer", s.ID)
+	row("swarm", fmt.Sprintf("%s (%d peers)", s.Swarm, s.Peers))
+	row("slices", fmt.Sprintf("%d owned, %d on their way", s.Slices, s.SlicesAwaited))
+	row("keys", fmt.Sprintf("%d known, %d pending, %d due, %d being fetched", s.Keys, s.Pending, s.Due, s.Fetching))
+	row("fetched", fmt.Sprintf("%d (%d requests, %d failed)", s.Fetched, s.Requests, s.Failed))
+	row("records", s.Records)
+	row("links", fmt.Sprintf("%d handed out, %d received, %d in the outbox", s.LinksOut, s.LinksIn, s.Outbox))
+	row("index", fmt.Sprintf("%d changes behind", s.IndexLag))
+	row("disk", fmt.Sprintf("%.1f MiB", float64(s.DiskBytes)/(1<<20)))
+	row("limits", strings.Join(append([]string{}, s.Limits...), "; "))
+	for why, n := range s.Stops {
+		row("stopped", fmt.Sprintf("%d: %s", n, why))
+	}
+	_ = t.Flush() // to a terminal or a buffer; the next Encode or Fprintf would fail the same way
+}
+
+type peersCmd struct{ client }
+
+// Run lists the members.
+func (c *peersCmd) Run(ctx context.Context, p *program, g *globals) error {
+	cl, err := c.dial()
+	if err != nil {
+		return err
+	}
+	ps, err := cl.Peers(ctx)
+	if err != nil {
+		return err
+	}
+	return p.print(g, ps, func(w io.Writer) {
+		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(t, "PEER\tSTATE\tSLICES\tCAPACITY\tFETCHED\tRECORDS\tPENDING")
+		for _, x := range ps {
+			self := ""
+			if x.Self {
+				self = " (this one)"
+			}
+			f, r, pd := "?", "?", "?"
+			if x.Status != nil {
+				f, r, pd = fmt.Sprint(x.Status.Fetched), fmt.Sprint(x.Status.Records), fmt.Sprint(x.Status.Pending)
+			}
+			fmt.Fprintf(t, "%s%s\t%s\t%d\t%d\t%s\t%s\t%s\n", x.ID, self, x.State, x.Slices, x.Capacity, f, r, pd)
+		}
+		_ = t.Flush()
+	})
+}
+
+type ownerCmd struct {
+	client
+	Key string `arg:"" help:"A key or a URL."`
+}
+
+// Run says who crawls a key.
+func (c *ownerCmd) Run(ctx context.Context, p *program, g *globals) error {
+	k, err := parseKey(c.Key)
+	if err != nil {
+		return err
+	}
+	cl, err := c.dial()
+	if err != nil {
+		return err
+	}
+	o, err := cl.Owner(ctx, k)
+	if err != nil {
+		return err
+	}
+	return p.print(g, o, func(w io.Writer) {
+		fmt.Fprintf(w, "key     %s\nsite    %s\nslice   %s\nkeepers %s\naddrs   %s\n", o.Key, o.Site, o.Slice, strings.Join(o.Keepers, " "), strings.Join(o.Addrs, " "))
+	})
+}
+
+type showCmd struct {
+	client
+	Key string `arg:"" help:"A key or a URL."`
+}
+
+// Run shows what the owner of a key knows of it; exit 1 when it is unknown.
+func (c *showCmd) Run(ctx context.Context, p *program, g *globals) error {
+	k, err := parseKey(c.Key)
+	if err != nil {
+		return err
+	}
+	cl, err := c.dial()
+	if err != nil {
+		return err
+	}
+	s, err := cl.Show(ctx, k)
+	if err != nil {
+		return err
+	}
+	if err := p.print(g, s, func(w io.Writer) { printShown(w, s) }); err != nil {
+		return err
+	}
+	if !s.Known {
+		return fmt.Errorf("the swarm does not know %s", k)
+	}
+	return nil
+}
+
+func printShown(w io.Writer, s api.Shown) {
+	fmt.Fprintf(w, "key    %s\nowner  %s\nstate  %s %s\n", s.Key, s.Owner, s.State, s.Why)
+	if s.DueAt != nil {
+		fmt.Fprintf(w, "due    %s\n", s.DueAt.Format(time.RFC3339))
+	}
+	if r := s.Record; r != nil {
+		fmt.Fprintf(w, "fetched %s by …%s, status %d, %s\ntitle  %s\nlang   %s\nlinks  %d\n\n%s\n", r.FetchedAt.Format(time.RFC3339), tail(r.Peer), r.Status, r.Digest,
+			oneLine(r.Title), r.Lang, len(r.Links), oneLine(r.Text))
+	}
+}
+
+type idCmd struct {
+	Data string `default:"echo-data" placeholder:"DIR" help:"Data directory."`
+}
+
+// Run prints the identity of a data directory; it works while a peer has it
+// open.
+func (c *idCmd) Run(p *program, g *globals) error {
+	key, err := dht.LoadIdentity(filepath.Join(c.Data, "identity.key"), false)
+	if err != nil {
+		return fmt.Errorf("%w; a data directory is made by the first echo-node run --data %s", err, c.Data)
+	}
+	id := dht.PeerID(key)
+	return p.print(g, map[string]string{"id": id}, func(w io.Writer) { fmt.Fprintln(w, id) })
+}
+
+var errShortExport = errors.New("part of the swarm is missing from the export")

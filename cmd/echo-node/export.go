@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/store"
+)
+
+type exportCmd struct {
+	client
+	Format string `default:"jsonl" enum:"jsonl" help:"Format: ${enum}."`
+	Out    string `short:"o" placeholder:"FILE" help:"Write to this file and, if it is there from an export that was cut off, continue it. Default: standard output."`
+	Local  bool   `help:"Only the records of the asked peer."`
+	Cursor string `help:"Continue after this cursor (printed on standard error when an export to standard output is cut off)."`
+	Kind   string `help:"Only page, profile, post or edges."`
+	Lang   string `help:"Only this language."`
+	Site   string `help:"Only this site."`
+	Since  string `placeholder:"TIME" help:"Published or fetched since."`
+	Until  string `placeholder:"TIME" help:"Published or fetched before."`
+}
+
+// Help is shown under the usage.
+func (exportCmd) Help() string {
+	return "Example:\n  echo-node export -o pages.jsonl --kind page\n\nRun the same command again to continue an export to a file that was cut off.\nExit 3: written, but a part of the swarm did not answer (named on standard error)."
+}
+
+// Run writes records, one JSON object a line.
+func (c *exportCmd) Run(ctx context.Context, p *program) error {
+	e := api.Export{Kind: c.Kind, Lang: c.Lang, Site: c.Site, Cursor: c.Cursor, Local: c.Local}
+	var err error
+	if e.Since, err = parseTime("--since", c.Since); err != nil {
+		return err
+	}
+	if e.Until, err = parseTime("--until", c.Until); err != nil {
+		return err
+	}
+	cl, err := c.dial()
+	if err != nil {
+		return err
+	}
+	out := io.Writer(p.stdout)
+	var marks *exportMarks
+	if c.Out != "" {
+		if c.Cursor != "" {
+			return usage("--cursor is for standard output; -o FILE knows where it stopped")
+		}
+		if marks, err = openExport(c.Out); err != nil {
+			return err
+		}
+		defer marks.Close()
+		e.Cursor, out = marks.cursor, marks
+	}
+	w := bufio.NewWriterSize(out, 1<<20)
+	count, cursor := 0, e.Cursor
+	missing, err := cl.Export(ctx, e, func(rec store.Record, cur string) error {
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(rec); err != nil {
+			return err
+		}
+		count++
+		cursor = cur
+		_, err := w.Write(line.Bytes())
+		if err == nil && marks != nil && count%1000 == 0 {
+			if err = w.Flush(); err == nil {
+				err = marks.mark(cur)
+			}
+		}
+		return err
+	})
+	if ferr := w.Flush(); err == nil {
+		err = ferr
+	}
+	if marks != nil {
+		if merr := marks.mark(cursor); err == nil {
+			err = merr
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("export: stopped after %d records: %w; continue with --cursor '%s', or with the same -o FILE", count, err, cursor)
+	}
+	if len(missing) > 0 {
+		for _, m := range missing {
+			fmt.Fprintf(p.stderr, "missing: %d slices of %s: %s\n", m.Slices, m.Peer, m.Reason)
+		}
+		return &incompleteError{errShortExport}
+	}
+	if marks != nil {
+		return marks.done()
+	}
+	return nil
+}
+
+// exportMarks is an output file with a note beside it (FILE.cursor: cursor and
+// length) of how far it is whole. After a crash the file is cut back to the
+// noted length and the export continues after the noted cursor; a finished
+// export leaves no note and starts anew.
+type exportMarks struct {
+	f      *os.File
+	note   string
+	cursor string
+}
+
+type exportNote struct {
+	Cursor string `json:"cursor"`
+	Length int64  `json:"length"`
+}
+
+func openExport(name string) (*exportMarks, error) {
+	m := &exportMarks{note: name + ".cursor"}
+	var n exportNote
+	b, err := os.ReadFile(m.note)
+	if err == nil {
+		err = json.Unmarshal(b, &n)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("export: %s: %w; remove it to start the export anew", m.note, err)
+	}
+	if m.f, err = os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	st, err := m.f.Stat()
+	if err == nil && st.Size() < n.Length {
+		err = fmt.Errorf("%s is shorter than %s says; remove both to start anew", name, m.note)
+	}
+	if err == nil {
+		err = m.f.Truncate(n.Length)
+	}
+	if err == nil {
+		_, err = m.f.Seek(n.Length, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("export: %w", err), m.f.Close())
+	}
+	m.cursor = n.Cursor
+	return m, nil
+}
+
+func (m *exportMarks) Write(b []byte) (int, error) { return m.f.Write(b) }
+
+// mark notes that the file is whole up to here. Data before note: a crash
+// between them only repeats work.
+func (m *exportMarks) mark(cursor string) error {
+	if err := m.f.Sync(); err != nil {
+		return err
+	}
+	at, err := m.f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(exportNote{cursor, at})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(m.note+".tmp", b, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(m.note+".tmp", m.note)
+}
+
+func (m *exportMarks) done() error { return os.Remove(m.note) }
+
+// Close closes the file; mark has synced what counts.
+func (m *exportMarks) Close() error { return m.f.Close() }

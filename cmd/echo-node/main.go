@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes (CLI.md).
+const (
+	exitDone       = 0
+	exitFailed     = 1
+	exitUsage      = 2
+	exitIncomplete = 3
+)
+
+// version is set by the build; see the Dockerfile and .ci/run.
+var version = "" // -ldflags "-X main.version=..."
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := (&program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}).run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// program is what main runs, with its rims as fields so that tests call it.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// globals are the flags that every command has.
+type globals struct {
+	JSON    bool            `help:"Print JSON for machines instead of text."`
+	Verbose bool            `short:"v" help:"Log more."`
+	Config  kong.ConfigFlag `placeholder:"FILE" help:"Read flags from a YAML file; keys are the long flag names. A flag or its environment variable ECHO_<FLAG> wins over the file." env:"-"`
+}
+
+type cli struct {
+	globals
+
+	Run     runCmd     `cmd:"" help:"Run one peer in the foreground, until interrupted."`
+	Demo    demoCmd    `cmd:"" help:"Run a swarm in one process that crawls a small embedded world."`
+	Seed    seedCmd    `cmd:"" help:"Give a running peer something to crawl."`
+	Query   queryCmd   `cmd:"" help:"Search what the whole swarm has crawled."`
+	Status  statusCmd  `cmd:"" help:"Show what a running peer is doing."`
+	Peers   peersCmd   `cmd:"" help:"List the members of the swarm as a running peer sees them."`
+	Owner   ownerCmd   `cmd:"" help:"Say which peer crawls a key."`
+	Show    showCmd    `cmd:"" help:"Show what the swarm knows of a key."`
+	Export  exportCmd  `cmd:"" help:"Write the swarm's records as JSON lines; resumable."`
+	ID      idCmd      `cmd:"" name:"id" help:"Print the identity of a data directory."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// run parses args, runs the command and returns the exit code.
+func (p *program) run(ctx context.Context, args []string) (code int) {
+	var c cli
+	exited := -1
+	k, err := kong.New(&c,
+		kong.Name("echo-node"),
+		kong.Description("A peer-to-peer crawler: volunteers' machines share the web and social networks out among themselves, crawl them politely, and answer for each other.\n\nTry: echo-node demo --once\nFull documentation: README.md"),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.DefaultEnvars("ECHO"),
+		kong.Configuration(loadConfig),
+		kong.Writers(p.stdout, p.stderr),
+		kong.Exit(func(code int) { exited = code; panic(exitNow{}) }),
+		kong.Bind(&c.globals), kong.Bind(p),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Vars{"version": versionText()},
+	)
+	if err != nil {
+		fmt.Fprintln(p.stderr, "echo-node:", err)
+		return exitFailed
+	}
+	defer func() { // kong's --help ends the process; here it ends the parse
+		if r := recover(); r != nil {
+			if _, ok := r.(exitNow); !ok {
+				panic(r)
+			}
+			code = exited
+		}
+	}()
+	kctx, err := k.Parse(args)
+	if err != nil {
+		return p.fail(&usageError{err}, c.JSON)
+	}
+	if err := kctx.Run(); err != nil {
+		return p.fail(err, c.JSON)
+	}
+	return exitDone
+}
+
+type exitNow struct{}
+
+// usageError is the caller's mistake: exit 2.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func usage(format string, a ...any) error { return &usageError{fmt.Errorf(format, a...)} }
+
+// incompleteError is work that was done but not whole: exit 3.
+type incompleteError struct{ error }
+
+// fail prints err where people or machines look for it and picks the exit code.
+func (p *program) fail(err error, asJSON bool) int {
+	code := exitFailed
+	var u *usageError
+	var inc *incompleteError
+	switch {
+	case errors.As(err, &u):
+		code = exitUsage
+	case errors.As(err, &inc):
+		code = exitIncomplete
+	}
+	if asJSON {
+		b, jerr := json.Marshal(map[string]any{"error": err.Error(), "exit": code})
+		if jerr == nil {
+			fmt.Fprintln(p.stderr, string(b))
+			return code
+		}
+	}
+	fmt.Fprintln(p.stderr, "echo-node:", err)
+	if code == exitUsage {
+		fmt.Fprintln(p.stderr, "Run with --help to see how it is used.")
+	}
+	return code
+}
+
+// logger writes to stderr: text for people, JSON with --json.
+func (p *program) logger(g *globals) *slog.Logger {
+	level := slog.LevelInfo
+	if g.Verbose {
+		level = slog.LevelDebug
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if g.JSON {
+		return slog.New(slog.NewJSONHandler(p.stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(p.stderr, o))
+}
+
+// print writes v as JSON when asked to, else text.
+func (p *program) print(g *globals, v any, text func(w io.Writer)) error {
+	if g.JSON {
+		e := json.NewEncoder(p.stdout)
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	}
+	text(p.stdout)
+	return nil
+}
+
+type versionCmd struct{}
+
+// Run prints the version, the Go version and the revision.
+func (versionCmd) Run(p *program, g *globals) error {
+	v := map[string]string{"version": versionText()}
+	if bi, ok := debug.ReadBuildInfo(); ok {
+		v["go"] = bi.GoVersion
+		for _, s := range bi.Settings {
+			if s.Key == "vcs.revision" {
+				v["revision"] = s.Value
+			}
+		}
+	}
+	return p.print(g, v, func(w io.Writer) { fmt.Fprintf(w, "echo-node %s (%s)\n", v["version"], v["go"]) })
+}
+
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	return "0.1.0-dev"
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest"
+	"github.com/echo-node/echo-node/node/api"
+)
+
+// process is one `echo-node run`.
+type process struct {
+	t    *testing.T
+	name string
+	api  string
+	args []string
+	cmd  *exec.Cmd
+	log  bytes.Buffer
+	done chan error
+}
+
+func startProcess(t *testing.T, dir, name string, args ...string) *process {
+	t.Helper()
+	addr, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, name: name, api: addr, args: append([]string{"run", "-v", "--data", filepath.Join(dir, name), "--api", addr,
+		"--listen", "/ip4/127.0.0.1/udp/0/quic-v1"}, args...)}
+	p.start()
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		<-p.done
+		if t.Failed() {
+			b := p.log.Bytes()
+			t.Logf("%s said (the end of it):\n%s", p.name, b[max(0, len(b)-6000):])
+		}
+	})
+	return p
+}
+
+func (p *process) start() {
+	p.t.Helper()
+	p.cmd = exec.Command("echo-node", p.args...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	done := make(chan error, 2)
+	p.done = done
+	go func(c *exec.Cmd) { err := c.Wait(); done <- err; done <- err }(p.cmd)
+}
+
+func (p *process) ended() bool { return len(p.done) > 0 }
+
+// echo runs a client command against p and decodes its JSON.
+func (p *process) echo(v any, args ...string) error {
+	cmd := exec.Command("echo-node", append(args, "--api", p.api, "--json")...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %v: %w: %s", p.name, args, err, errs.String())
+	}
+	return json.Unmarshal(out.Bytes(), v)
+}
+
+func (p *process) client() *api.Client {
+	c, err := api.NewClient(p.api, "")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+func (p *process) wait(want int) {
+	p.t.Helper()
+	if err := waits(p.name+" settles", func() error {
+		st, err := p.client().Status(context.Background())
+		if err == nil && (st.Peers != want || st.SlicesAwaited > 0) {
+			err = fmt.Errorf("%d peers, %d slices awaited", st.Peers, st.SlicesAwaited)
+		}
+		return err
+	}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) fetched() int64 {
+	st, err := p.client().Status(context.Background())
+	if err != nil {
+		return -1
+	}
+	return st.Fetched
+}
+
+// Three processes crawl a world; one is killed with kill -9 in the middle and
+// started again: nothing is lost, nothing is fetched twice but what was in
+// flight, any peer answers for all, and all end by --until-idle when the crawl
+// is done and not before.
+func TestThreeProcessesAndAKill(t *testing.T) {
+	world := crawltest.NewWorld(crawltest.Options{Seed: 3, Sites: 30, Pages: 10, Words: 40})
+	if err := world.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer world.Close()
+	dir := t.TempDir()
+	common := []string{"--until-idle", "4s", "--allow-net", "127.77.0.0/16", "--delay", "150ms"}
+	ps := []*process{startProcess(t, dir, "a", common...)}
+	ps[0].wait(1)
+	for _, name := range []string{"b", "c"} {
+		ps = append(ps, startProcess(t, dir, name, append(common, "--join", filepath.Join(dir, "a", "addrs"))...))
+	}
+	for _, p := range ps {
+		p.wait(3)
+	}
+	time.Sleep(5 * time.Second) // longer than --until-idle: the first seed has not come
+	for _, p := range ps {
+		if p.ended() {
+			t.Fatalf("%s ended before the first seed", p.name)
+		}
+	}
+	var answers []api.SeedAnswer
+	if err := ps[0].echo(&answers, append([]string{"seed"}, world.Seeds()...)...); err != nil {
+		t.Fatal(err)
+	}
+
+	victim := ps[1]
+	if err := waits("the victim fetches", func() error {
+		if n := victim.fetched(); n < 10 {
+			return fmt.Errorf("fetched %d", n)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	st, err := victim.client().Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-victim.done
+	if st.Pending == 0 {
+		t.Fatal("the victim had nothing left to do: the kill proves nothing")
+	}
+	time.Sleep(6 * time.Second) // longer than --until-idle
+	for _, p := range []*process{ps[0], ps[2]} {
+		if p.ended() {
+			t.Fatalf("%s ended while a member with work was away", p.name)
+		}
+	}
+	victim.start()
+	victim.wait(3)
+
+	seen := map[string]bool{}
+	if err := waits("peer c finds pages of all", func() error {
+		for _, w := range world.Words() {
+			var a api.Answer
+			if err := ps[2].echo(&a, "query", w, "--limit", "1000"); err != nil {
+				return err
+			}
+			for _, h := range a.Hits {
+				seen[h.Peer] = true
+			}
+		}
+		if len(seen) < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	for _, p := range ps {
+		select {
+		case err := <-p.done:
+			if err != nil {
+				t.Errorf("%s: %v", p.name, err)
+			}
+		case <-time.After(90 * time.Second):
+			t.Fatalf("%s does not end: %+v", p.name, p.fetched())
+		}
+	}
+	expected := world.Expected(world.Seeds())
+	d, r := world.Compare(expected), world.Report()
+	if len(d.Missing)+len(d.Extra) > 0 {
+		t.Errorf("missing %v, extra %v", d.Missing, d.Extra)
+	}
+	if len(d.Twice) > st.Fetching+1 { // one may have begun between the status and the kill
+		t.Errorf("%d pages fetched twice, %d were in flight: %v", len(d.Twice), st.Fetching, d.Twice)
+	}
+	if r.RobotsViolations+r.Forbidden > 0 || r.MaxAtOnce > 1 {
+		t.Errorf("robots violations %d, private addresses %d, at once %d", r.RobotsViolations, r.Forbidden, r.MaxAtOnce)
+	}
+	if r.MinGap < 145*time.Millisecond { // the timers of client and server differ by less than that
+		t.Errorf("smallest gap %s on %s", r.MinGap, r.MinGapSite)
+	}
+	t.Logf("%d pages, fetched twice %d, in flight at the kill %d, smallest gap %s", len(expected), len(d.Twice), st.Fetching, r.MinGap)
+}
+
+// An export to a file that is cut off continues where it was whole.
+func TestExportMarks(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out.jsonl")
+	m, err := openExport(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := func(text string) {
+		if _, err := m.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step("one\n")
+	if err := m.mark("p|one"); err != nil {
+		t.Fatal(err)
+	}
+	step("tw") // cut off here
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = openExport(name); err != nil {
+		t.Fatal(err)
+	}
+	if m.cursor != "p|one" {
+		t.Fatalf("cursor %q", m.cursor)
+	}
+	step("two\n")
+	if err := errors.Join(m.mark("p|two"), m.done(), m.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(name); err != nil || string(b) != "one\ntwo\n" {
+		t.Fatalf("%q, %v", b, err)
+	}
+}

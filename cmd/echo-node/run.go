@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/ui"
+	"github.com/echo-node/echo-node/partition"
+)
+
+type runCmd struct {
+	Data     string   `default:"echo-data" placeholder:"DIR" help:"Data directory, made on first use." group:"Peer:"`
+	API      string   `name:"api" default:"127.0.0.1:7700" placeholder:"HOST:PORT" help:"Where the HTTP API and the dashboard listen; empty for none." group:"Peer:"`
+	APIToken string   `name:"api-token-file" placeholder:"FILE" help:"File with the token that API callers must show; needed when --api is not a loopback address." group:"Peer:"`
+	Listen   []string `sep:"," placeholder:"MULTIADDR" help:"Where other peers reach this one (default: QUIC and TCP, any free port)." group:"Peer:"`
+	Capacity int      `default:"1" placeholder:"1..16" help:"This peer's share of the swarm, relative to the others'." group:"Peer:"`
+	Location location `placeholder:"LAT,LON" help:"Where this peer is." group:"Peer:"`
+
+	Swarm     string        `placeholder:"NAME" help:"Name of the swarm: to found one (default echo), or to be sure of the one joined." group:"Swarm:"`
+	Join      []string      `sep:"," placeholder:"ADDR" help:"A peer to join: multiaddr with /p2p/ID, a file of them, or a DNS name. Repeatable. Without it, and with a new data directory, this peer founds a swarm." group:"Swarm:"`
+	MDNS      bool          `name:"mdns" help:"Find peers of the swarm on the local network." group:"Swarm:"`
+	Partition string        `default:"hash" enum:"hash,geo" help:"How a new swarm cuts the crawl space: ${enum}." group:"Swarm:"`
+	SliceBits int           `default:"12" help:"A new swarm has 2^N slices." group:"Swarm:"`
+	Orphan    time.Duration `name:"orphan-after" default:"60s" help:"How long a vanished peer keeps its slices." group:"Swarm:"`
+
+	Seed      []string       `sep:"none" placeholder:"KEY" help:"Crawl this: a key or a URL. Repeatable." group:"Crawl:"`
+	Seeds     string         `placeholder:"FILE" help:"Crawl these: one key or URL a line." group:"Crawl:"`
+	Delay     time.Duration  `default:"1s" help:"Least gap between two requests to a site." group:"Crawl:"`
+	Contact   string         `placeholder:"MAIL-OR-URL" help:"How site owners reach you; part of the user agent, needed before anything but loopback is crawled." group:"Crawl:"`
+	MaxDepth  int            `default:"100" help:"Follow links at most this far from a seed." group:"Crawl:"`
+	Workers   int            `default:"64" help:"Fetches at once." group:"Crawl:"`
+	AllowNet  []netip.Prefix `sep:"," placeholder:"CIDR" help:"Let the crawler reach this private network. Repeatable." group:"Crawl:"`
+	Hosts     string         `placeholder:"FILE" help:"Fixed resolver, lines of ADDRESS NAME as in /etc/hosts." group:"Crawl:"`
+	FromAddr  netip.Addr     `placeholder:"ADDR" help:"Source address of requests." group:"Crawl:"`
+	UntilIdle time.Duration  `placeholder:"10s" help:"End, with exit 0, when the whole swarm has had nothing to do for this long after its first seed." group:"Crawl:"`
+
+	MaxRate      float64 `placeholder:"N" help:"At most N requests a second." group:"Your own limits:"`
+	MaxBandwidth size    `placeholder:"SIZE" help:"Receive at most SIZE bytes a second (64KB, 2MB)." group:"Your own limits:"`
+	MaxDisk      size    `placeholder:"SIZE" help:"Stop fetching when the data directory is this large." group:"Your own limits:"`
+	Hours        string  `placeholder:"22-07" help:"Fetch only between these hours, local time." group:"Your own limits:"`
+}
+
+// Help is shown under the usage.
+func (runCmd) Help() string {
+	return `Examples:
+  echo-node run --data a --seed https://example.org/ --contact me@example.org
+  echo-node run --data b --api 127.0.0.1:7701 --join /ip4/127.0.0.1/udp/4001/quic-v1/p2p/12D3Koo...
+
+Every flag is also an environment variable (--max-rate is ECHO_MAX_RATE) and a
+key of the --config file. Interrupt once to stop cleanly.`
+}
+
+// Run runs one peer until the context ends, the swarm is idle (--until-idle), or
+// something fails that it cannot go on without.
+func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
+	log := p.logger(g)
+	seeds, err := readSeeds(c.Seed, c.Seeds)
+	if err != nil {
+		return err
+	}
+	o, err := c.options(log)
+	if err != nil {
+		return err
+	}
+	ln, token, err := c.listenAPI(log)
+	if err != nil {
+		return err
+	}
+	if ln != nil {
+		defer ln.Close()
+	}
+	if !node.Exists(c.Data) {
+		if err := node.Create(ctx, o); err != nil {
+			return err
+		}
+		log.Info("data directory made", "data", c.Data)
+	}
+	n, err := node.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	log.Info("peer is up", "id", n.ID(), "swarm", n.Charter().Name, "version", versionText())
+	for _, a := range n.Addrs() {
+		log.Info("others join with", "addr", a)
+	}
+	if err := writeAddrs(c.Data, n.Addrs()); err != nil {
+		return errors.Join(err, n.Close())
+	}
+	err = c.serve(ctx, n, ln, token, seeds, log)
+	return errors.Join(err, n.Close())
+}
+
+// serve runs the node, its API and its seeds until one ends.
+func (c *runCmd) serve(ctx context.Context, n *node.Node, ln net.Listener, token string, seeds []partition.Key, log *slog.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { defer cancel(); return n.Run(ctx) })
+	if ln != nil {
+		srv, err := newServer(n, ln, token, log)
+		if err != nil {
+			cancel()
+			return errors.Join(err, g.Wait())
+		}
+		log.Info("API and dashboard", "url", "http://"+ln.Addr().String()+"/")
+		g.Go(func() error { return srv.Serve(ctx, ln) })
+	}
+	if len(seeds) > 0 {
+		g.Go(func() error { return ignoreDone(ctx, n.SeedUntilDone(ctx, seeds)) })
+	}
+	if c.UntilIdle > 0 {
+		g.Go(func() error {
+			if err := n.WaitIdle(ctx, c.UntilIdle); err != nil {
+				return ignoreDone(ctx, err)
+			}
+			log.Info("the swarm is idle: done")
+			cancel()
+			return nil
+		})
+	}
+	return ignoreDone(ctx, g.Wait())
+}
+
+// newServer is the API of n with the dashboard.
+func newServer(n *node.Node, ln net.Listener, token string, log *slog.Logger) (*api.Server, error) {
+	dash, err := ui.New(ui.Options{Peer: n.API(), Login: token != "", Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return api.New(api.Options{Peer: n.API(), Token: token, Addr: ln.Addr().String(), Version: versionText(), Logger: log, UI: dash})
+}
+
+// ignoreDone turns the end of the context into success.
+func ignoreDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return nil
+	}
+	return err
+}
+
+// options translates the flags; every fault is reported at once by node.
+func (c *runCmd) options(log *slog.Logger) (node.Options, error) {
+	hosts, err := readHosts(c.Hosts)
+	if err != nil {
+		return node.Options{}, &usageError{err}
+	}
+	if c.Data == "" {
+		return node.Options{}, usage("--data is empty")
+	}
+	o := node.Options{
+		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits,
+		Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan, Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth,
+		Contact: c.Contact, AllowNet: c.AllowNet, Hosts: hosts, FromAddr: c.FromAddr,
+		MaxRate: c.MaxRate, MaxBandwidth: int64(c.MaxBandwidth), MaxDisk: int64(c.MaxDisk), Hours: c.Hours,
+		Version: versionText(), Logger: log,
+	}
+	if err := o.Validate(); err != nil {
+		return o, &usageError{err}
+	}
+	return o, nil
+}
+
+// listenAPI opens the API's port before anything else is touched, so that a
+// second peer on the same port fails at once and changes nothing.
+func (c *runCmd) listenAPI(log *slog.Logger) (net.Listener, string, error) {
+	if c.API == "" {
+		return nil, "", nil
+	}
+	var token string
+	if c.APIToken != "" {
+		b, err := os.ReadFile(c.APIToken)
+		if err != nil {
+			return nil, "", usage("--api-token-file: %w", err)
+		}
+		if token = strings.TrimSpace(string(b)); token == "" {
+			return nil, "", usage("--api-token-file: %s is empty", c.APIToken)
+		}
+	}
+	if _, err := api.New(api.Options{Addr: c.API, Token: token}); err != nil {
+		return nil, "", &usageError{err} // found before the port is opened
+	}
+	ln, err := net.Listen("tcp", c.API)
+	if err != nil {
+		return nil, "", fmt.Errorf("--api: %w; is another peer using it? give another --api HOST:PORT", err)
+	}
+	return ln, token, nil
+}
+
+// writeAddrs leaves the peer's addresses in the data directory, a line each: a
+// file that --join of another peer on the machine can name.
+func writeAddrs(dir string, addrs []string) error {
+	name := filepath.Join(dir, "addrs")
+	tmp := name + ".tmp"
+	if err := os.WriteFile(tmp, []byte(strings.Join(addrs, "\n")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("addresses: %w", err)
+	}
+	return os.Rename(tmp, name)
+}

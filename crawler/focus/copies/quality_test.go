@@ -1,0 +1,201 @@
+package copies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// editClass is one way to make a copy of a text of 15 words.
+type editClass struct {
+	name string
+	make func(v *vocabulary, text []string) string
+}
+
+var editClasses = []editClass{
+	{"marks only", func(_ *vocabulary, t []string) string { return "RT @u: " + strings.Join(t, " ") }},
+	{"reordered", func(v *vocabulary, t []string) string {
+		at := 1 + v.rng.IntN(len(t)-1)
+		return strings.Join(append(slices.Clone(t[at:]), t[:at]...), " ")
+	}},
+	{"repeated word", func(v *vocabulary, t []string) string {
+		at := v.rng.IntN(len(t))
+		return strings.Join(slices.Insert(slices.Clone(t), at, t[at], t[at]), " ")
+	}},
+	{"new short URL", func(v *vocabulary, t []string) string {
+		return strings.Join(t, " ") + fmt.Sprintf(" https://t.co/%x", v.rng.Uint64())
+	}},
+	{"1 word edited", func(v *vocabulary, t []string) string { return strings.Join(v.edit(t, 1), " ") }},
+	{"2 words edited", func(v *vocabulary, t []string) string { return strings.Join(v.edit(t, 2), " ") }},
+	{"3 words edited", func(v *vocabulary, t []string) string { return strings.Join(v.edit(t, 3), " ") }},
+	{"comment of 1", func(v *vocabulary, t []string) string { return strings.Join(append(v.text(1), t...), " ") }},
+	{"comment of 2", func(v *vocabulary, t []string) string { return strings.Join(append(v.text(2), t...), " ") }},
+	{"comment of 3", func(v *vocabulary, t []string) string { return strings.Join(append(v.text(3), t...), " ") }},
+	{"negated", func(v *vocabulary, t []string) string {
+		return strings.Join(slices.Insert(slices.Clone(t), 1+v.rng.IntN(len(t)-1), "não"), " ")
+	}},
+	{"number swapped", func(_ *vocabulary, t []string) string { return strings.Replace(strings.Join(t, " "), "41", "42", 1) }},
+}
+
+// TestQuality measures recall by kind of edit, and precision among texts of the
+// same topics, 15 words long. The bars are those of the one-word edit.
+func TestQuality(t *testing.T) {
+	const perClass = 250
+	v := newVocabulary(21, 8000)
+	var texts []Text
+	add := func(id, text string) {
+		texts = append(texts, Text{ID: id, Time: int64(len(texts)), Text: text})
+	}
+	for i, class := range editClasses {
+		for n := range perClass {
+			text := v.text(15)
+			if class.name == "number swapped" {
+				text[7] = "41"
+			}
+			add(fmt.Sprintf("base/%d/%d", i, n), strings.Join(text, " "))
+			add(fmt.Sprintf("copy/%d/%d", i, n), class.make(v, text))
+			// The same topic: two thirds of the words, in the same places.
+			related := slices.Clone(text)
+			for _, at := range v.rng.Perm(15)[:5] {
+				related[at] = v.word()
+			}
+			add(fmt.Sprintf("related/%d/%d", i, n), strings.Join(related, " "))
+		}
+	}
+	recall, paper := make([]float64, len(editClasses)), make([]float64, len(editClasses))
+	truly, falsely := measure(groupTexts(Options{}, texts...), recall)
+	measure(groupTexts(Options{Paper: true}, texts...), paper)
+	t.Logf("precision %.4f (%d right, %d wrong)", float64(truly)/float64(truly+falsely), truly, falsely)
+	for i, class := range editClasses {
+		recall[i], paper[i] = recall[i]/perClass, paper[i]/perClass
+		t.Logf("%-16s found %.3f, simhash alone %.3f", class.name, recall[i], paper[i])
+		want, atMost := 0.0, 1.0
+		switch {
+		case i < 4:
+			want = 1
+		case class.name == "1 word edited":
+			want = 0.95
+		case class.name == "negated" || class.name == "number swapped":
+			atMost = 0
+		}
+		if recall[i] < want || recall[i] > atMost {
+			t.Errorf("%s: found %.3f, want %.2f to %.2f", class.name, recall[i], want, atMost)
+		}
+	}
+	if float64(truly) < 0.98*float64(truly+falsely) {
+		t.Errorf("precision %d of %d", truly, truly+falsely)
+	}
+}
+
+// measure counts the copies found into found, and right and wrong memberships.
+func measure(groups []Group, found []float64) (truly, falsely int) {
+	for _, g := range groups {
+		for _, m := range g[1:] {
+			var class, n, i, j int
+			_, err := fmt.Sscanf(strings.ReplaceAll(m.ID, "/", " "), "copy %d %d", &class, &n)
+			_, err2 := fmt.Sscanf(strings.ReplaceAll(m.Representative, "/", " "), "base %d %d", &i, &j)
+			if err != nil || err2 != nil || class != i || n != j {
+				falsely++
+				continue
+			}
+			found[class]++
+			if !slices.Contains([]string{"negated", "number swapped"}, editClasses[class].name) {
+				truly++
+			} else {
+				falsely++
+			}
+		}
+	}
+	return truly, falsely
+}
+
+func TestCompare(t *testing.T) {
+	const base = "o presidente da câmara disse ontem que a obra fica pronta antes do verão"
+	for _, c := range []struct {
+		name, a, b string
+		want       Reason // "" when they are no copies
+		distance   int
+	}{
+		{"one word", base, strings.Replace(base, "ontem", "hoje", 1), ByEdit, 1},
+		{"typing error", base, strings.Replace(base, "pronta", "prontta", 1), BySimhash, 3},
+		{"comment before", base, "olha esta notícia: " + base, ByEdit, 3},
+		{"comment behind", base, base + " acredito pouco", ByEdit, 2},
+		{"negation", base, strings.Replace(base, "fica", "não fica", 1), "", 0},
+		{"negation without accent", base, strings.Replace(base, "fica", "nao fica", 1), "", 0},
+		{"negating comment", base, "não concordo: " + base, "", 0},
+		{"english negation", "the new bridge will open to traffic before the end of summer", "the new bridge will not open to traffic before the end of summer", "", 0},
+		{"contraction", "they do think that the bridge opens to traffic this summer", "they don't think that the bridge opens to traffic this summer", "", 0},
+		{"english no", "there is a good reason to close the bridge this year", "there is no good reason to close the bridge this year", "", 0},
+		{"portuguese no", "o jogo decorreu no estádio da cidade com muito público", "o jogo decorreu num estádio da cidade com muito público", ByEdit, 1},
+		{"number", "a temperatura sobe para 31 graus na região de lisboa amanhã", "a temperatura sobe para 32 graus na região de lisboa amanhã", "", 0},
+		{"name", "o tribunal de Lisboa condenou o antigo autarca a pena suspensa", "o tribunal de Braga condenou o antigo autarca a pena suspensa", "", 0},
+		{"case", base, strings.ToUpper(base), BySimhash, 0},
+		{"chinese word", "今天北京的天气非常好我们一起去公园玩吧", "今天上海的天气非常好我们一起去公园玩吧", ByEdit, 1},
+		{"chinese negation", "今天北京的天气很好我们一起去公园玩吧", "今天北京的天气不好我们一起去公园玩吧", "", 0},
+		{"moved negation", "não gosto de peixe mas gosto de carne com batatas fritas", "gosto de peixe mas não gosto de carne com batatas fritas", "", 0},
+		{"unlike", base, "um texto que fala de outra coisa e só por acaso tem palavras em comum", "", 0},
+		{"five words", "hoje há sol em faro", "hoje há chuva em faro", "", 0},
+	} {
+		a, b := NewPrint(Text{ID: "a", Text: c.a}), NewPrint(Text{ID: "b", Text: c.b})
+		m, ok := (Options{}).Compare(a, b)
+		if ok != (c.want != "") || ok && (m.Reason != c.want || m.Distance != c.distance) {
+			t.Errorf("%s: %v %+v, want %q %d (bits %d)", c.name, ok, m, c.want, c.distance, Distance(a.Bits, b.Bits))
+		}
+		if n, back := (Options{}).Compare(b, a); back != ok || n != m {
+			t.Errorf("%s: not symmetric", c.name)
+		}
+	}
+}
+
+// A bucket with more texts than can be compared pair by pair still finds edits.
+func TestCrowdedBucket(t *testing.T) {
+	v := newVocabulary(5, 5000)
+	head := "este modelo de mensagem começa sempre pelas mesmas doze palavras e depois diz "
+	var texts []Text
+	const n = 3000
+	for i := range n {
+		body := v.text(4)
+		texts = append(texts, Text{ID: fmt.Sprint(i), Time: int64(i), Text: head + strings.Join(body, " ")})
+		if i%10 == 0 {
+			body[3] = "fim"
+			texts = append(texts, Text{ID: fmt.Sprintf("%d'", i), Time: int64(n + i), Text: head + strings.Join(body, " ")})
+		}
+	}
+	groups := groupTexts(Options{}, texts...)
+	found := 0
+	for i := 0; i < n; i += 10 {
+		if groupOf(groups, fmt.Sprintf("%d'", i)) != "" {
+			found++
+		}
+	}
+	if found < n/10*8/10 {
+		t.Errorf("found %d of %d", found, n/10)
+	}
+}
+
+func TestDecodePrint(t *testing.T) {
+	good := NewPrint(Text{ID: "id", Time: -5, Text: "um texto qualquer com 3 palavras"}).Append(nil)
+	for n := range good {
+		if _, err := DecodePrint(good[:n]); err == nil {
+			t.Errorf("%d bytes of %d are accepted", n, len(good))
+		}
+	}
+	if _, err := DecodePrint(append(good, 0)); err == nil {
+		t.Error("a trailing byte is accepted")
+	}
+	good[0]++
+	if _, err := DecodePrint(good); err == nil {
+		t.Error("another version is accepted")
+	}
+}
+
+func FuzzDecodePrint(f *testing.F) {
+	f.Add(NewPrint(Text{ID: "id", Text: "um texto qualquer"}).Append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if p, err := DecodePrint(b); err == nil {
+			(Options{}).Compare(p, p)
+			(Options{}).Buckets(nil, p)
+		}
+	})
+}

@@ -199,3 +199,5 @@ func audit(t tb, s *Store) {
 		t.Errorf("Stats %+v, counted %+v", got, w)
 	}
 }
+
+func memOptions() Options { return testOptions(vfs.NewMem()) }

@@ -1,0 +1,271 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+func TestAdmitRefusesWhatIsNoRow(t *testing.T) {
+	s := newStore(t)
+	good := key("a.example", 1)
+	items := []Admission{{}, {Key: good, Depth: -1}, {Key: good, Priority: 256}, {Key: "web:https://a.example/\x00"},
+		{Key: partition.Key("web:https://a.example/" + strings.Repeat("x", MaxKeyBytes))},
+		{Key: good, Referrer: partition.Key(strings.Repeat("x", MaxKeyBytes+1))}, {Key: good, Priority: 255}}
+	ans, err := s.Admit(items, epoch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []Answer{Refused, Refused, Refused, Refused, Refused, Refused, Admitted}; !slices.Equal(ans, want) {
+		t.Errorf("%v", ans)
+	}
+}
+
+func TestCommitReportsAllFaults(t *testing.T) {
+	s := newStore(t)
+	a := key("a.example", 1)
+	admit(t, s, a)
+	err := s.Commit(Commit{Key: a, Record: &Record{Key: "web:https://b.example/"}, Next: Next{State: 9, Attempts: -1}, Site: &Site{Site: "web:b.example"}})
+	for _, want := range []string{"state 9", "attempts -1", "no time", "record is of", "record version", "site state is of"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v", want, err)
+		}
+	}
+	big := done(a, strings.Repeat("x", MaxRecordBytes), epoch())
+	if err := s.Commit(big); err == nil {
+		t.Error("a record over the cap")
+	}
+	if d, err := s.DueOf(a); err != nil || d.State != StatePending {
+		t.Errorf("%+v %v", d, err)
+	}
+}
+
+func TestLargeRecordComesBack(t *testing.T) {
+	s := newStore(t)
+	a := key("a.example", 1)
+	admit(t, s, a)
+	for _, text := range []string{strings.Repeat("x", 12<<20), strings.Repeat("Lisboa ", 1<<20)} {
+		r := record(a, text, epoch())
+		r.Digest = "sha256:x"
+		commit(t, s, Commit{Key: a, Now: epoch(), Record: r, Next: Next{State: StateDone}})
+		if got, err := s.Record(a); err != nil || got.Text != text {
+			t.Fatalf("%d bytes: %v", len(text), err)
+		}
+	}
+}
+
+// TestOutboxHoldsALinkOnce: in one slice's outbox, and not again after its
+// final answer while that is remembered.
+func TestOutboxHoldsALinkOnce(t *testing.T) {
+	mem := vfs.NewMem()
+	s := create(t, mem)
+	a, b, c, far := key("a.example", 1), key("a.example", 2), key("c.example", 1), key("far.example", 1)
+	admit(t, s, a, b, c)
+	for _, k := range []partition.Key{a, b, c} {
+		commit(t, s, done(k, "t", epoch(), far))
+	}
+	rows, err := s.Outbox(0, 10)
+	if err != nil || len(rows) != 2 || rows[0].Slice == rows[1].Slice || rows[0].To != s.SliceOf(far) || rows[0].Referrer != a {
+		t.Fatalf("want one row of each slice: %v %v", rows, err)
+	}
+	if err := s.Sent(rows); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, done(a, "t", epoch(), far))
+	if n := s.Stats().Outbox; n != 0 {
+		t.Errorf("an answered link is queued again: %d", n)
+	}
+	closeStore(t, s)
+	s = reopen(t, mem)
+	defer closeStore(t, s)
+	commit(t, s, done(a, "t", epoch(), far))
+	if n := s.Stats().Outbox; n != 1 {
+		t.Errorf("after a restart: %d rows", n)
+	}
+	if err := s.Sent(rows); err != nil { // an answer from before the restart, to another row
+		t.Fatal(err)
+	}
+	if n := s.Stats().Outbox; n != 1 {
+		t.Errorf("an old answer deleted a new row: %d rows", n)
+	}
+	audit(t, s)
+}
+
+func TestAnsweredForgetsButNeverConfuses(t *testing.T) {
+	f := newAnswered(100)
+	h := func(n int) [16]byte { return key("a.example", n).Hash128() }
+	for n := range 1000 {
+		f.add(h(n))
+		if len(f.now)+len(f.old) > 200 {
+			t.Fatalf("%d remembered", len(f.now)+len(f.old))
+		}
+	}
+	for n := range 2000 {
+		if f.has(h(n)) != (n < 1000) && n >= 900 {
+			t.Errorf("%d: %v", n, f.has(h(n)))
+		}
+		if n < 800 && f.has(h(n)) {
+			t.Errorf("%d is remembered", n)
+		}
+	}
+}
+
+func TestDueOrder(t *testing.T) {
+	s := newStore(t)
+	h := epoch()
+	for n, a := range []struct {
+		at       time.Time
+		priority int
+	}{{h, 9}, {h.Add(50 * time.Minute), 1}, {h.Add(time.Hour), 0}, {h.Add(-time.Hour), 200}, {h.Add(time.Minute), 9}} {
+		if _, err := s.Admit([]Admission{{Key: key("a.example", n), Priority: a.priority}}, a.at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := key("a.example", 0)
+	rows := pendingOf(t, s, s.idOf(k))
+	var got []string
+	for _, r := range rows {
+		got = append(got, strings.TrimPrefix(string(r.Key), "web:https://a.example/"))
+	}
+	if strings.Join(got, " ") != "3 1 0 4 2" {
+		t.Errorf("order %v", got)
+	}
+	bl, err := s.Backlogs(s.SliceOf(k))
+	if err != nil || len(bl) != 1 || bl[0].Pending != 5 || !bl[0].Earliest.Equal(h.Add(-time.Hour)) {
+		t.Errorf("%+v %v", bl, err)
+	}
+	if _, _, err := s.PendingOf(s.SliceOf(k), k.Site(), []byte("x"), 5); err == nil {
+		t.Error("a position of another store")
+	}
+}
+
+// TestEarliestIsNeverLate, however many rows share the hour.
+func TestEarliestIsNeverLate(t *testing.T) {
+	s := newStore(t)
+	for n := range 3 * earliestScan {
+		at := epoch().Add(time.Duration(n*7%60) * time.Minute)
+		if _, err := s.Admit([]Admission{{Key: key("a.example", n), Priority: 255 - n}}, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bl, err := s.Backlogs(s.SliceOf(key("a.example", 0)))
+	if err != nil || len(bl) != 1 || bl[0].Earliest.After(epoch()) || bl[0].Earliest.Before(epoch().Add(-bucket)) {
+		t.Errorf("%+v %v", bl, err)
+	}
+}
+
+func TestRecordsResume(t *testing.T) {
+	s := newStore(t)
+	for n := range 20 {
+		k := key(fmt.Sprintf("h%d.example", n%5), n)
+		admit(t, s, k)
+		commit(t, s, done(k, "t", epoch()))
+	}
+	var all, parts []partition.Key
+	stop := errors.New("stop")
+	if err := s.Records("", func(r Record) (bool, error) { all = append(all, r.Key); return true, nil }); err != nil {
+		t.Fatal(err)
+	}
+	for last := partition.Key(""); ; {
+		n := len(parts)
+		if err := s.Records(last, func(r Record) (bool, error) { parts = append(parts, r.Key); return len(parts)%3 != 0, nil }); err != nil {
+			t.Fatal(err)
+		}
+		if len(parts) == n {
+			break
+		}
+		last = parts[len(parts)-1]
+	}
+	if len(all) != 20 || !slices.Equal(all, parts) {
+		t.Errorf("%v\n%v", all, parts)
+	}
+	if err := s.Records("", func(Record) (bool, error) { return false, stop }); !errors.Is(err, stop) {
+		t.Error(err)
+	}
+}
+
+func TestChangesTrim(t *testing.T) {
+	mem := vfs.NewMem()
+	s := create(t, mem)
+	a := key("a.example", 1)
+	admit(t, s, a)
+	news := s.Changed()
+	commit(t, s, done(a, "t", epoch()))
+	<-news
+	cs, err := s.Changes(0, 10)
+	if err != nil || len(cs) != 1 || cs[0].Seq > s.LastSeq() {
+		t.Fatal(cs, err)
+	}
+	if err := s.TrimChanges(cs[0].Seq); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Changes(0, 10); !errors.Is(err, ErrTrimmed) {
+		t.Error(err)
+	}
+	if got, err := s.Changes(cs[0].Seq, 10); err != nil || len(got) != 0 {
+		t.Error(got, err)
+	}
+	last := s.LastSeq()
+	closeStore(t, s)
+	s = reopen(t, mem)
+	defer closeStore(t, s)
+	commit(t, s, done(a, "t", epoch()))
+	got, err := s.Changes(last, 10)
+	if err != nil || len(got) != 1 || got[0].Seq <= last {
+		t.Errorf("a number was used twice: %v after %d, %v", got, last, err)
+	}
+}
+
+func TestSiteKeepsRobotsApart(t *testing.T) {
+	s := newStore(t)
+	a := key("a.example", 1)
+	st := Site{Site: a.Site(), Slice: s.SliceOf(a), Robots: map[string]Robots{
+		"https://a.example": {Body: []byte("one"), Status: 200, Fetched: epoch()}, "http://a.example": {Status: 404}}}
+	put := func() {
+		t.Helper()
+		if err := s.PutSite(st); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Site(a.Site())
+		if err != nil || len(got.Robots) != len(st.Robots) || string(got.Robots["https://a.example"].Body) != string(st.Robots["https://a.example"].Body) {
+			t.Fatalf("%+v %v", got, err)
+		}
+	}
+	put()
+	st.Robots["https://a.example"] = Robots{Body: []byte("two"), Status: 200, Fetched: epoch()}
+	put()
+	delete(st.Robots, "http://a.example")
+	put()
+	if _, err := s.get(robotsKey(s.idOf(a), "http://a.example")); !errors.Is(err, ErrNotExist) {
+		t.Errorf("left behind: %v", err)
+	}
+	st.Robots["https://a.example"] = Robots{Body: make([]byte, MaxRobotsBytes+1)}
+	if err := s.PutSite(st); err == nil {
+		t.Error("a robots.txt over the cap")
+	}
+	if _, err := s.Site("web:none.example"); !errors.Is(err, ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+func TestMeta(t *testing.T) {
+	s := newStore(t)
+	if _, err := s.Meta("x"); !errors.Is(err, ErrNotExist) {
+		t.Error(err)
+	}
+	for _, name := range []string{"", strings.Repeat("x", maxMetaName+1)} {
+		if err := s.SetMeta(name, nil); err == nil {
+			t.Errorf("name %q", name)
+		}
+	}
+	if err := s.SetMeta("x", make([]byte, maxMetaValue+1)); err == nil {
+		t.Error("a large value")
+	}
+}

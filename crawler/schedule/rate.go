@@ -41,35 +41,42 @@ func RatePerDay(h *History) float64 {
 		return 0
 	}
 	quiet += 0.5 * gap / float64(visits)
-	// The score falls with λ: bisect on its sign.
-	lo, hi := 0.0, 1.0
-	for score(h, hi, quiet) > 0 && hi < 1e9 {
-		lo, hi = hi, hi*4
-	}
-	for range 60 {
-		mid := (lo + hi) / 2
-		if score(h, mid, quiet) > 0 {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	if lo == 0 {
-		return 0
-	}
-	return (lo + hi) / 2
+	return ascend(h, gap, quiet)
 }
 
-// score is the derivative of the log likelihood at lambda.
-func score(h *History, lambda, quiet float64) float64 {
-	s := -quiet
-	for g := range h.gaps {
-		if g.Changes > 0 && g.Span > 0 {
-			each := g.Span.Hours() / 24 / float64(g.Visits)
-			s += float64(g.Changes) * each / math.Expm1(lambda*each)
+// ascend finds where the score is zero. The score falls and is convex in λ, so
+// Newton's steps from the left never overshoot; λ₀ = changes ÷ time is to the left.
+func ascend(h *History, gap, quiet float64) float64 {
+	_, changes := h.Totals()
+	if changes == 0 {
+		return 0
+	}
+	lambda := float64(changes) / (gap + quiet) / 2
+	for range 40 {
+		s, slope := score(h, lambda, quiet)
+		step := -s / slope
+		lambda += step
+		if math.Abs(step) <= 1e-9*lambda {
+			break
 		}
 	}
-	return s
+	return lambda
+}
+
+// score is the derivative of the log likelihood at lambda, and its own.
+func score(h *History, lambda, quiet float64) (s, slope float64) {
+	s = -quiet
+	for g := range h.gaps {
+		if g.Changes == 0 || g.Span == 0 {
+			continue
+		}
+		each := g.Span.Hours() / 24 / float64(g.Visits)
+		e := math.Expm1(lambda * each)
+		f := float64(g.Changes) * each / e
+		s += f
+		slope -= f * each * (1 + 1/e)
+	}
+	return s, slope
 }
 
 // Gamma is a belief about one rate in changes per day: Shape changes seen in

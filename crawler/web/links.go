@@ -7,6 +7,10 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
+// maxLinkBytes bounds the links of one page, anchors included, so that a record
+// of them stays well under store.MaxRecordBytes even when all of it is escaped.
+const maxLinkBytes = 3 << 19
+
 // followedLink says whether a link element with that rel leads to a page.
 func followedLink(rel string) bool {
 	for word := range strings.FieldsSeq(strings.ToLower(rel)) {
@@ -44,25 +48,34 @@ func links(addr, base string, refs []ref, limit int) (out []store.Link, over boo
 			}
 		}
 	}
-	at := make(map[partition.Key]int, len(refs))
+	at := make(map[partition.Key]int, min(len(refs), limit))
+	size := 0
 	for _, r := range refs {
 		k, err := b.Resolve(r.href)
 		if err != nil || k.URL() == addr { // mailto:, javascript:, broken; or the page itself
 			continue
 		}
 		rel := strings.ToLower(strings.Join(strings.Fields(r.rel), " "))
-		l := store.Link{Key: k, Anchor: r.anchor, Rel: rel, NoFollow: nofollow(rel)}
+		l := store.Link{Key: k, Anchor: r.anchor, Rel: cutRel(rel), NoFollow: nofollow(rel)}
 		if i, ok := at[k]; ok {
 			unite(&out[i], l)
 			continue
 		}
-		if len(out) >= limit {
+		if size += len(k) + len(l.Anchor) + len(l.Rel); len(out) >= limit || size > maxLinkBytes {
 			return out, true
 		}
 		at[k] = len(out)
 		out = append(out, l)
 	}
 	return out, false
+}
+
+// cutRel keeps whole words of a rel, at most 100 bytes of them.
+func cutRel(rel string) string {
+	if len(rel) <= 100 {
+		return rel
+	}
+	return rel[:max(strings.LastIndexByte(rel[:100], ' '), 0)]
 }
 
 // unite adds a second mention of the same Key: one that may be followed is

@@ -86,7 +86,7 @@ walk() {
 	local began=$SECONDS
 	mkdir -p "$ROOT/walk"
 	# links of <a>, <area>, <frame>, <iframe> only; other hosts than ours are not asked; robots.txt and nofollow are obeyed
-	(cd "$ROOT/walk" && wget --recursive --level=inf --span-hosts --domains="seeds.test,$(awk '{print $2}' "$sites" | paste -sd,)" --follow-tags=a,area,frame,iframe \
+	(cd "$ROOT/walk" && wget --recursive --level=inf --span-hosts --domains="seeds.test,$(awk '{print $2}' "$sites" | paste -sd,)" --follow-tags=base,meta,a,area,frame,iframe \
 		--user-agent=docsweb-walk --delete-after --no-directories --no-verbose --output-file="$ROOT/walk.log" \
 		-e use_proxy=on -e "http_proxy=http://127.0.1.250:$PORT/" -e robots=on --tries=1 "http://seeds.test:$PORT/") || true # 8: some answers were 404
 	seen docsweb-walk | grep -v "http://seeds.test:" | sort -u > "$ROOT/walk.tsv"

@@ -13,6 +13,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 
+	"github.com/echo-node/echo-node/crawler"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -124,6 +125,9 @@ func (o Options) validate() error {
 	fault(o.MaxBandwidth < 0, "max-bandwidth %d is negative", o.MaxBandwidth)
 	fault(o.MaxDisk < 0, "max-disk %d is negative", o.MaxDisk)
 	fault(o.Workers < 0 || o.Workers > 4096, "workers %d: give 1 to 4096", o.Workers)
+	if _, err := crawler.ParseHours(o.Hours); err != nil {
+		faults = append(faults, err)
+	}
 	return errors.Join(faults...)
 }
 

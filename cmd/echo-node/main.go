@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -93,7 +94,7 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 	}()
 	kctx, err := k.Parse(args)
 	if err != nil {
-		return p.fail(&usageError{err}, c.JSON)
+		return p.fail(&usageError{err}, slices.Contains(args, "--json"))
 	}
 	if err := kctx.Run(); err != nil {
 		return p.fail(err, c.JSON)

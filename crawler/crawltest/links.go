@@ -1,7 +1,6 @@
 package crawltest
 
 import (
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -96,9 +95,9 @@ func forbidden(port int) []string {
 // add appends a link, written in one of the forms that pages of the real web
 // use for the same URL.
 func (l *linker) add(to ref, noFollow bool) {
-	canonical := l.w.url(to)
+	path := l.w.path(to)
+	canonical := "http://" + l.w.hostport(to.site) + path
 	href := canonical
-	path := strings.TrimPrefix(canonical, "http://"+l.w.hostport(to.site))
 	local := to.site == l.from.site
 	switch shape := l.w.draw(drawShape, l.from.site, textKey(l.from)<<8+len(l.links)).IntN(8); {
 	case shape == 0:
@@ -114,8 +113,8 @@ func (l *linker) add(to ref, noFollow bool) {
 	case shape == 6:
 		href = "  " + canonical + "\n"
 	}
-	anchor, err := url.PathUnescape(strings.Trim(strings.ReplaceAll(path, "-", " "), "/"))
-	if err != nil || anchor == "" {
+	anchor := strings.Trim(strings.ReplaceAll(path, "-", " "), "/")
+	if anchor == "" {
 		anchor = l.w.Host(to.site)
 	}
 	l.links = append(l.links, Link{URL: canonical, Href: href, Anchor: anchor, NoFollow: noFollow})

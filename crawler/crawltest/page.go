@@ -3,6 +3,7 @@ package crawltest
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -124,14 +125,13 @@ func (w *World) path(r ref) string {
 	case areaMaze:
 		return "/eco" + strings.Repeat("/eco", r.n)
 	}
-	return "/" + areaPaths()[r.area] + "/" + strconv.Itoa(r.n)
+	return "/" + areaSegment[r.area] + "/" + strconv.Itoa(r.n)
 }
 
-// areaPaths are the first path segments of the areas that are numbered.
-func areaPaths() map[area]string {
-	return map[area]string{areaCopy: "copia", areaMoved: "antigo", areaChain: "salto", areaRing: "anel", areaGone: "perdido",
-		areaDraft: "rascunho", areaUnvoted: "patrocinado", areaEnd: "fim", areaBeyond: "apos", areaPrivate: "privado"}
-}
+// areaSegment are the first path segments of the areas that are numbered; the
+// others have none.
+var areaSegment = [...]string{areaCopy: "copia", areaMoved: "antigo", areaChain: "salto", areaRing: "anel", areaGone: "perdido",
+	areaDraft: "rascunho", areaUnvoted: "patrocinado", areaEnd: "fim", areaBeyond: "apos", areaPrivate: "privado"}
 
 // parsePath is the inverse of path.
 func (w *World) parsePath(s int, path string) (ref, bool) {
@@ -163,12 +163,8 @@ func (w *World) guess(s int, path string) (ref, bool) {
 	if err != nil {
 		return ref{}, false
 	}
-	for a, p := range areaPaths() {
-		if p == seg[0] {
-			return ref{s, a, n}, true
-		}
-	}
-	return ref{}, false
+	a := slices.Index(areaSegment[:], seg[0])
+	return ref{s, area(max(a, 0)), n}, a > 0
 }
 
 // exists says whether r's number is one that its area has.

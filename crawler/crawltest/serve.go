@@ -117,7 +117,7 @@ func (w *World) Start() error {
 	for try := 1; ; try++ {
 		ls, port, err := w.listen()
 		if err == nil {
-			w.opts.Port = port
+			w.setPort(port)
 			for _, l := range ls {
 				w.goServe(l)
 			}

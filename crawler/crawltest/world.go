@@ -17,9 +17,11 @@ import (
 // are safe for concurrent use; Start and Close are for one goroutine.
 type World struct {
 	opts   Options
-	wanted int // Options.Port as given: 0 lets Start pick
+	net    netip.Prefix // of the sites' addresses
+	wanted int          // Options.Port as given: 0 lets Start pick
 	vocab  []vocabulary
 	names  map[string]int // the index of a site by its name, with Options.Names
+	ports  []string       // host and port of every site as they stand in URLs
 	counts []siteCount
 	stray  strayCount
 
@@ -36,13 +38,25 @@ func NewWorld(o Options) *World {
 	if err := o.validate(); err != nil {
 		panic(err)
 	}
-	w := &World{opts: o, wanted: wanted, vocab: vocabularies(), names: make(map[string]int), counts: make([]siteCount, o.Sites)}
+	w := &World{opts: o, net: netip.MustParsePrefix(o.Prefix + ".0.0/16"), wanted: wanted, vocab: vocabularies(), names: make(map[string]int), counts: make([]siteCount, o.Sites)}
 	if o.Names {
 		for s := range o.Sites {
 			w.names[w.name(s)] = s
 		}
 	}
+	w.setPort(o.Port)
 	return w
+}
+
+// setPort fixes the URLs of the world.
+func (w *World) setPort(port int) {
+	w.opts.Port, w.ports = port, make([]string, w.opts.Sites)
+	for s := range w.ports {
+		w.ports[s] = w.Host(s)
+		if port != 80 {
+			w.ports[s] = net.JoinHostPort(w.Host(s), strconv.Itoa(port))
+		}
+	}
 }
 
 // Check says what is wrong with o: nil when NewWorld takes it.
@@ -56,12 +70,14 @@ func (w *World) Lang(s int) string { return w.vocabOf(s).lang }
 
 // Addr is the loopback address that is site s, or stands behind its name.
 func (w *World) Addr(s int) netip.Addr {
-	return netip.MustParseAddr(fmt.Sprintf("%s.%d.%d", w.opts.Prefix, s/250, s%250+1))
+	b := w.AllowNet().Addr().As4()
+	b[2], b[3] = byte(s/250), byte(s%250+1)
+	return netip.AddrFrom4(b)
 }
 
 // AllowNet is the network that holds every site's address and none of the
 // addresses that must not be reached.
-func (w *World) AllowNet() netip.Prefix { return netip.MustParsePrefix(w.opts.Prefix + ".0.0/16") }
+func (w *World) AllowNet() netip.Prefix { return w.net }
 
 // Host is the host of site s as it stands in URLs, without the port.
 func (w *World) Host(s int) string {
@@ -130,12 +146,7 @@ func (w *World) siteOf(hostport string) (int, bool) {
 // url writes the canonical URL of r.
 func (w *World) url(r ref) string { return "http://" + w.hostport(r.site) + w.path(r) }
 
-func (w *World) hostport(s int) string {
-	if w.opts.Port == 80 {
-		return w.Host(s)
-	}
-	return net.JoinHostPort(w.Host(s), strconv.Itoa(w.opts.Port))
-}
+func (w *World) hostport(s int) string { return w.ports[s] }
 
 // parse finds what a canonical URL names; not ok when this world has no such
 // page, or the spelling is not the canonical one.

@@ -1,0 +1,59 @@
+package atlas
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Fold is the form in which names are compared: lower case, without accents,
+// letters and digits only, one space between words.
+func Fold(s string) string {
+	ascii := true
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			ascii = false
+			break
+		}
+	}
+	if !ascii {
+		s = norm.NFKD.String(s)
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	space := false
+	for _, r := range s {
+		if r >= utf8.RuneSelf && unicode.Is(unicode.Mn, r) {
+			continue
+		}
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			space = true
+			continue
+		}
+		if space && b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		space = false
+		switch r = unicode.ToLower(r); r {
+		case 'ß':
+			b.WriteString("ss")
+		case 'æ':
+			b.WriteString("ae")
+		case 'œ':
+			b.WriteString("oe")
+		case 'ø':
+			b.WriteByte('o')
+		case 'ł':
+			b.WriteByte('l')
+		case 'đ', 'ð':
+			b.WriteByte('d')
+		case 'ı':
+			b.WriteByte('i')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

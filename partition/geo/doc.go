@@ -1,0 +1,11 @@
+// Package geo says where on earth a text points to: the free text that people
+// put into the location field of a profile becomes a place, with a confidence
+// and what else it may mean, or an honest unknown.
+//
+// The names come from a gazetteer (package atlas, GeoNames) and from hand.tsv,
+// which has what no gazetteer has: nicknames, short forms, regions and parts of
+// towns of Portugal first. Both, and the rules here, are part of Digest, which
+// goes into the Charter: peers that differ would put people into other slices.
+//
+// It is pure and works offline. It does not judge who belongs to a community.
+package geo

@@ -1,0 +1,248 @@
+package geo
+
+import (
+	"crypto/sha256"
+	_ "embed" // the tables
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/echo-node/echo-node/partition/geo/atlas"
+)
+
+// Version is the version of the rules of this package, part of the Digest.
+const Version = 1
+
+//go:embed hand.tsv
+var handTable string
+
+//go:embed words.txt
+var wordTable string
+
+// Gazetteer resolves names of places. It is immutable and safe for concurrent
+// use; one takes some 20 MB.
+type Gazetteer struct {
+	table     *atlas.Table
+	hand      map[string][]sense  // folded name -> what hand.tsv says
+	words     map[string]wordKind // folded word -> what words.txt says
+	countries map[string]int      // ISO code -> its row
+}
+
+// sense is one thing that a name may mean.
+type sense struct {
+	place  atlas.Place
+	kind   senseKind
+	admins []string // first divisions that an area spans, its own first
+	weight float64  // log10 of how many people would mean it
+}
+
+type senseKind uint8
+
+const (
+	senseCountry senseKind = iota
+	senseRegion            // a first division
+	senseArea              // a region of another kind
+	senseCity
+	sensePart
+	senseWeak // a common word
+	senseCode
+	senseFolk
+)
+
+type wordKind uint8
+
+const (
+	wordSmall wordKind = 1 << iota
+	wordNear
+	wordLive
+	wordFrom
+	wordNever
+)
+
+// Open decodes the embedded tables, in some 200 ms.
+func Open() (*Gazetteer, error) {
+	table, err := atlas.Open()
+	if err != nil {
+		return nil, fmt.Errorf("open gazetteer: %w", err)
+	}
+	g := &Gazetteer{table: table, hand: map[string][]sense{}, words: map[string]wordKind{}, countries: map[string]int{}}
+	for i := range table.Len() {
+		if p := table.Place(i); p.Rank == atlas.Country {
+			g.countries[p.Country] = i
+		}
+	}
+	if err := g.readWords(wordTable); err != nil {
+		return nil, fmt.Errorf("open gazetteer: %w", err)
+	}
+	if err := g.readHand(handTable); err != nil {
+		return nil, fmt.Errorf("open gazetteer: %w", err)
+	}
+	return g, nil
+}
+
+// Digest names the tables and rules; 32 hex digits.
+func (g *Gazetteer) Digest() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "echo-node geo %d\n%d\n%s\n%d\n%s\n", Version, len(handTable), handTable, len(wordTable), wordTable)
+	h.Write(atlas.Bytes())
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func (g *Gazetteer) readWords(text string) error {
+	kinds := map[string]wordKind{"small": wordSmall, "near": wordNear, "live": wordLive, "from": wordFrom, "never": wordNever}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, words, _ := strings.Cut(line, ":")
+		kind, ok := kinds[name]
+		if !ok {
+			return fmt.Errorf("words: list %q", name)
+		}
+		for _, w := range strings.Fields(words) {
+			g.words[w] |= kind
+		}
+	}
+	return nil
+}
+
+func (g *Gazetteer) readHand(text string) error {
+	kinds := map[string]senseKind{"nick": senseCity, "part": sensePart, "area": senseArea, "weak": senseWeak, "code": senseCode, "folk": senseFolk}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		cols := strings.Split(strings.TrimRight(line, "\n"), "\t")
+		if len(cols) != 5 {
+			return fmt.Errorf("names by hand: %d columns in %q", len(cols), line)
+		}
+		kind, ok := kinds[cols[4]]
+		if !ok {
+			return fmt.Errorf("names by hand: kind %q", cols[4])
+		}
+		admins := strings.Split(cols[3], ",")
+		target, ok := g.target(cols[1], cols[2], admins[0])
+		if !ok {
+			return fmt.Errorf("names by hand: no place %q in %s, %s", cols[1], cols[3], cols[2])
+		}
+		s := sense{place: target, kind: kind, admins: admins, weight: handWeight(kind, target)}
+		switch {
+		case target.Rank == atlas.Country && kind == senseCity:
+			s.kind, s.admins = senseCountry, nil
+		case target.Rank == atlas.Region && kind == senseCity:
+			s.kind = senseRegion
+		}
+		for _, name := range strings.Split(cols[0], "|") {
+			named := s
+			if kind == sensePart || kind == senseArea || kind == senseWeak {
+				named.place.Name = name
+			}
+			folded := atlas.Fold(name)
+			g.hand[folded] = append(g.hand[folded], named)
+		}
+	}
+	return nil
+}
+
+func handWeight(kind senseKind, p atlas.Place) float64 {
+	w := homeBonus(p.Country)
+	switch kind {
+	case sensePart:
+		return w + 4.8
+	case senseArea:
+		return w + 5.8
+	case senseWeak:
+		return w + 3.3
+	case senseCode:
+		return w + 5
+	case senseFolk:
+		return w + 4.5
+	}
+	return w + 0.7 + people(p.Population)
+}
+
+// target is the most populous place of that name there; admin "" is a country.
+func (g *Gazetteer) target(name, country, admin string) (atlas.Place, bool) {
+	var best atlas.Place
+	found := false
+	for _, m := range g.table.Find(atlas.Fold(name)) {
+		p := g.table.Place(m.Number)
+		if p.Country != country || p.Admin1 != admin || (admin == "") != (p.Rank == atlas.Country) {
+			continue
+		}
+		if !found || better(p, best) {
+			best, found = p, true
+		}
+	}
+	return best, found
+}
+
+// better prefers the row of a place to show, of several rows of one name in one
+// division: a town to the municipality around it, then the bigger one.
+func better(a, b atlas.Place) bool {
+	if a.Located != b.Located {
+		return a.Located
+	}
+	if town := a.Rank >= atlas.Capital; town != (b.Rank >= atlas.Capital) {
+		return town
+	}
+	return a.Population > b.Population
+}
+
+func people(n int) float64 { return math.Log10(float64(max(n, 300))) }
+
+// homeBonus makes Portugal likelier than its size, since this crawl began
+// there: many of its towns have a larger namesake in Brazil or Spain.
+func homeBonus(country string) float64 {
+	if country == "PT" {
+		return 1.2
+	}
+	return 0
+}
+
+// senses lists what a folded name may mean.
+func (g *Gazetteer) senses(folded string) []sense {
+	out := append([]sense(nil), g.hand[folded]...)
+	first := len(out)
+	for _, m := range g.table.Find(folded) {
+		p := g.table.Place(m.Number)
+		s := sense{place: p, kind: senseCity, admins: []string{p.Admin1}, weight: people(p.Population) + homeBonus(p.Country)}
+		switch p.Rank {
+		case atlas.Country:
+			s.kind, s.admins, s.weight = senseCountry, nil, max(s.weight, 5.5)+0.5
+		case atlas.Region:
+			s.kind = senseRegion
+		case atlas.Capital:
+			s.weight += 0.5
+		}
+		if m.Alias && p.Rank != atlas.Country {
+			s.weight -= 0.5
+		}
+		if !merge(out[first:], s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// merge unites the rows of one name in one division (a town, the municipality
+// and the district called like it): they are no ambiguity.
+func merge(out []sense, s sense) bool {
+	if s.kind == senseCountry {
+		return false
+	}
+	for i := range out {
+		o := &out[i]
+		if o.kind == senseCountry || o.place.Country != s.place.Country || o.place.Admin1 != s.place.Admin1 {
+			continue
+		}
+		weight := max(o.weight, s.weight)
+		if better(s.place, o.place) {
+			*o = s
+		}
+		o.weight = weight
+		return true
+	}
+	return false
+}

@@ -107,8 +107,7 @@ func (w *World) send(rw http.ResponseWriter, status int, body []byte) {
 const portTries = 20
 
 // Start listens on the address of every site and, to see who comes where
-// nobody may, on 127.0.0.1 and ::1 (left out where they are taken). With
-// Options.Port 0 it picks a free port, so URLs are known only after it. The
+// nobody may, on 127.0.0.1 and ::1. With Options.Port 0 it picks a free port, so URLs are known only after it. The
 // caller must Close.
 func (w *World) Start() error {
 	if len(w.servers) > 0 {
@@ -129,24 +128,32 @@ func (w *World) Start() error {
 	}
 }
 
-// listen opens every listener or none.
-func (w *World) listen() ([]net.Listener, int, error) {
-	var ls []net.Listener
-	port := w.wanted
-	for s := range w.opts.Sites {
-		l, err := net.Listen("tcp4", netip.AddrPortFrom(w.Addr(s), uint16(port)).String())
+// listen opens every listener or none; ::1 is left out where it is not to be
+// had, and 127.0.0.1 where the port was asked for and is taken there.
+func (w *World) listen() (ls []net.Listener, port int, err error) {
+	defer func() {
 		if err != nil {
 			for _, l := range ls {
 				l.Close()
 			}
-			return nil, 0, err
+		}
+	}()
+	port = w.wanted
+	for s := range w.opts.Sites {
+		l, err := net.Listen("tcp4", netip.AddrPortFrom(w.Addr(s), uint16(port)).String())
+		if err != nil {
+			return ls, 0, err
 		}
 		port = l.Addr().(*net.TCPAddr).Port
 		ls = append(ls, l)
 	}
 	for _, host := range []string{"127.0.0.1", "::1"} {
-		if l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))); err == nil {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		switch {
+		case err == nil:
 			ls = append(ls, l)
+		case host == "127.0.0.1" && w.wanted == 0:
+			return ls, 0, err
 		}
 	}
 	return ls, port, nil

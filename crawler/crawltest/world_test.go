@@ -185,7 +185,7 @@ func TestStartServesEverySiteOnItsOwnAddress(t *testing.T) {
 	}
 	resp, err := (&http.Client{Transport: tr}).Get("http://127.0.0.1:" + port + "/")
 	if err != nil {
-		t.Skipf("127.0.0.1:%s was taken: %v", port, err)
+		t.Fatal(err)
 	}
 	resp.Body.Close()
 	if r := w.Report(); r.Forbidden != 1 {

@@ -24,7 +24,7 @@ type Budget struct {
 	Model Model
 	// Rhythm is the population's day and week. Zero = none.
 	Rhythm Rhythm
-	// AgePrice is Value.Age; 0 takes the default, negative none.
+	// AgePrice is Value.Age; 0 takes the least (see Meter.AgePrice), negative none.
 	AgePrice float64
 	// Floor is the least time between two visits; 0 = none.
 	Floor time.Duration
@@ -70,7 +70,7 @@ func (b *Budget) ageCost() float64 {
 	case b.AgePrice < 0:
 		return 0
 	case b.AgePrice == 0:
-		return defaultAge
+		return ageLeast
 	}
 	return b.AgePrice
 }
@@ -102,6 +102,9 @@ type Meter struct {
 	base   float64 // log price: the integral of the excess
 	late   float64 // smoothed lateness, in intervals
 	demand float64 // visits per day that plans ask for
+	age    float64 // days: sum over items of the mean age expected under the plans
+	even   float64 // and under uniform visits
+	steer  float64 // log of the price on age over its least
 }
 
 // Gains: a jump of demand by half settles within two intervals without swinging
@@ -111,6 +114,10 @@ const (
 	meterGain   = 2.0  // log price per interval passed, at e times the budget
 	meterSmooth = 0.05 // of an interval, over which lateness is averaged
 	meterMax    = 2.0  // excess and lateness counted
+	ageLeast    = 0.1  // the price on age is never less: it makes what changes too fast worth a look
+	ageMost     = 3.0  // nor more
+	ageGain     = 10.0 // log of it per interval passed, at twice the age allowed
+	ageMargin   = 0.96 // of Uniform's age is allowed, as what is expected is not what is
 )
 
 // NewMeter starts at price.
@@ -118,15 +125,17 @@ func NewMeter(price float64) *Meter {
 	return &Meter{base: math.Log(max(price, 1e-300))}
 }
 
-// Planned is told that an item's next visit moved: old and new are the days
-// between its visits (Decision.Tau), 0 for none before or none any more.
-func (m *Meter) Planned(old, new float64) {
-	if old > 0 {
-		m.demand -= 1 / old
+// Planned is told that an item's plan was replaced: the decision before, zero if
+// there was none, and the new one, zero if the item is looked at no more.
+func (m *Meter) Planned(old, new Decision) {
+	if old.Tau > 0 {
+		m.demand -= 1 / old.Tau
 	}
-	if new > 0 {
-		m.demand += 1 / new
+	if new.Tau > 0 {
+		m.demand += 1 / new.Tau
 	}
+	m.age += new.Age - old.Age
+	m.even += new.EvenAge - old.EvenAge
 }
 
 // Visited is told of one visit: how late it was, and the mean interval and number
@@ -138,7 +147,17 @@ func (m *Meter) Visited(late, interval time.Duration, items int) {
 	supply := float64(items) / interval.Hours() * 24
 	excess := math.Log(max(m.demand, supply*1e-3) / supply)
 	m.base += meterGain * part * min(max(excess, -meterMax), meterMax)
+	if m.even > 0 {
+		over := m.age/(ageMargin*m.even) - 1
+		m.steer += ageGain * part * min(max(over, -0.1), 1)
+		m.steer = min(max(m.steer, 0), math.Log(ageMost/ageLeast))
+	}
 }
 
-// Price is the price now.
+// Price is the price of a visit now (Budget.Price).
 func (m *Meter) Price() float64 { return math.Exp(m.base + meterLate*m.late) }
+
+// AgePrice is the price on age now (Budget.AgePrice): the least at which the age
+// expected over all items stays under Uniform's. So the default policy is the
+// freshest that is no older than visiting everything alike.
+func (m *Meter) AgePrice() float64 { return ageLeast * math.Exp(m.steer) }

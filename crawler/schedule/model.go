@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 )
 
 // The grid of change rates: Rates of them, each twice the one before, from one
@@ -209,8 +208,12 @@ func (m Model) Fit(sample []*History) Model {
 	for _, drift := range [...]float64{m.Drift / 2, m.Drift, m.Drift * 2} {
 		c := Model{Prior: m.Prior, Drift: min(max(drift, 1.0/3650), 6), Counted: m.Counted}
 		lik := 0.0
-		for range 3 {
+		for range 8 {
 			c.Prior, lik = c.expect(sample)
+		}
+		// Without evidence a drift stays what it is.
+		if drift != m.Drift {
+			lik -= 3
 		}
 		if lik > bestLik {
 			best, bestLik = c, lik
@@ -219,8 +222,9 @@ func (m Model) Fit(sample []*History) Model {
 	return best
 }
 
-// expect is one step: the mean belief over the sample, with a little of every
-// rate kept so that none is ever ruled out.
+// expect is one step: the mean belief over the sample, smoothed over neighbouring
+// rates (the EMS algorithm of Silverman and others, JRSS B 52(2), 1990: without it
+// a few visits each make a prior of spikes), with a little of every rate kept.
 func (m *Model) expect(sample []*History) (Belief, float64) {
 	var sum Belief
 	total := 0.0
@@ -231,15 +235,12 @@ func (m *Model) expect(sample []*History) (Belief, float64) {
 			sum[j] += b[j]
 		}
 	}
-	const spread = 2.0 // histories' worth of an even spread
+	const spread, lend = 2.0, 0.05 // histories' worth of an even spread; share lent to each neighbour
 	n := float64(len(sample)) + spread
+	var out Belief
 	for j := range sum {
-		sum[j] = (sum[j] + spread/Rates) / n
+		lo, hi := max(0, j-1), min(Rates-1, j+1)
+		out[j] = ((1-2*lend)*sum[j] + lend*sum[lo] + lend*sum[hi] + spread/Rates) / n
 	}
-	return sum, total
-}
-
-// sinceLast is the time since the last visit in days, never negative.
-func sinceLast(h *History, now time.Time) float64 {
-	return max(0, now.Sub(h.Last()).Hours()/24)
+	return out, total
 }

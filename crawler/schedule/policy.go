@@ -35,14 +35,16 @@ type Item struct {
 
 // Decision is when an item is due and on what grounds.
 type Decision struct {
-	At     time.Time
-	Policy Policy
-	Tau    float64 // days from the last visit to At
-	Rate   float64 // changes per day expected
-	Chance float64 // that it will have changed At
-	Class  int     // of Classes and Barbosa, 0 the fastest; else -1
-	Memo   Memo    // to keep with the item
-	Bound  string  // what set the time, if not the policy's own rule
+	At      time.Time
+	Policy  Policy
+	Tau     float64 // days from the last visit to At
+	Rate    float64 // changes per day expected
+	Chance  float64 // that it will have changed At
+	Age     float64 // days: its mean age expected if visited every Tau
+	EvenAge float64 // and if visited every Budget.Interval, as under Uniform
+	Class   int     // of Classes and Barbosa, 0 the fastest; else -1
+	Memo    Memo    // to keep with the item
+	Bound   string  // what set the time, if not the policy's own rule
 }
 
 // Why says in words why the item is due then, for `status`.
@@ -69,10 +71,6 @@ func span(days float64) string {
 	}
 	return fmt.Sprintf("%.1f years", days/365)
 }
-
-// defaultAge is Default's price on age (see Value.Age): the least at which its age
-// stayed below Uniform's in every run of the contest.
-const defaultAge = 0.05
 
 // Decide is when to look again at it after its last visit. It is pure and safe
 // for concurrent use; its cost does not depend on how many items there are.
@@ -122,6 +120,7 @@ func (d *Decision) believed(p Policy, it Item, b *Budget, interval float64) {
 		d.Tau = Value{Age: b.ageCost(), Weight: weight}.due(&belief, b.price(p, it.Page), interval)
 	}
 	d.Chance = 1 - belief.Survive(d.Tau)
+	d.Age, d.EvenAge = belief.age(d.Tau), belief.age(interval)
 }
 
 // pointRate is the estimate of the papers, kept from zero: half a change in the

@@ -48,6 +48,23 @@ func (v Value) At(b *Belief, tau, interval float64) float64 {
 	return weight * (fresh + v.Age/interval*age)
 }
 
+// age is the mean age in days of the copy of an item visited every tau days.
+func (b *Belief) age(tau float64) float64 {
+	x := slowest * tau
+	q := math.Exp(-x)
+	sum := 0.0
+	for _, w := range b {
+		a := x / 6 // the series, times τ
+		if x > 1e-3 {
+			a = 0.5 - 1/x + (1-q)/(x*x)
+		}
+		sum += w * a
+		q *= q
+		x += x
+	}
+	return tau * sum
+}
+
 // due is the first time in days since the last visit when the value reaches price.
 // The value never falls with time, so it is found by bisection, in the logarithm.
 func (v Value) due(b *Belief, price, interval float64) float64 {

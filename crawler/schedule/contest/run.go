@@ -53,8 +53,8 @@ func Names() []string {
 }
 
 const (
-	fitSample = 300 // histories a model is learned from
-	fitFirst  = 0.5 // mean intervals before the first fit; each later one waits half as long again
+	fitSample = 1000 // histories a model is learned from
+	fitFirst  = 0.5  // mean intervals before the first fit; each later one waits half as long again
 )
 
 // game is one policy at work in one world.
@@ -65,7 +65,7 @@ type game struct {
 	tally  *tally
 	due    queue
 	items  []schedule.Item
-	taus   []float64 // days from its last visit to its next
+	plans  []plan // the part of each item's decision that the meter needs again
 	budget schedule.Budget
 	meter  *schedule.Meter
 	alive  int
@@ -91,7 +91,7 @@ func Run(w *World, o Options) (Result, error) {
 
 func newGame(w *World, o Options, since int64) *game {
 	g := &game{o: o, w: w, rng: rand.New(rand.NewPCG(o.Seed, 1)), tally: newTally(w, since),
-		items: make([]schedule.Item, len(w.Things)), taus: make([]float64, len(w.Things))}
+		items: make([]schedule.Item, len(w.Things)), plans: make([]plan, len(w.Things))}
 	interval := time.Duration(30 / o.Budget * float64(24*time.Hour))
 	g.budget = schedule.Budget{Interval: interval, Model: schedule.NewModel(), AgePrice: o.AgePrice}
 	g.budget.Model.Counted = w.Counted
@@ -143,6 +143,9 @@ func (g *game) play() {
 		}
 		if slots++; slots%8 == 0 {
 			g.budget.Price = g.meter.Price()
+			if g.o.AgePrice == 0 {
+				g.budget.AgePrice = g.meter.AgePrice()
+			}
 		}
 		g.slot(int64(at))
 	}
@@ -183,7 +186,7 @@ func (g *game) slot(now int64) {
 // plan puts item i back into the queue.
 func (g *game) plan(i int32, now int64) {
 	if g.o.Policy == OracleRates {
-		g.push(i, now, g.trueDue(i))
+		g.push(i, now, schedule.Decision{Tau: g.trueDue(i)})
 		return
 	}
 	it := &g.items[i]
@@ -197,14 +200,17 @@ func (g *game) plan(i int32, now int64) {
 		}
 		g.budget.Sizes[schedule.EchoClass(d.Memo)]++
 	}
-	g.push(i, now, d.Tau)
+	g.push(i, now, d)
 }
 
-func (g *game) push(i int32, now int64, tau float64) {
-	g.meter.Planned(g.taus[i], tau)
-	g.taus[i] = tau
-	g.due.push(now+int64(tau*secondsPerDay), i)
+func (g *game) push(i int32, now int64, d schedule.Decision) {
+	old := &g.plans[i]
+	g.meter.Planned(schedule.Decision{Tau: old.tau, Age: old.age, EvenAge: old.even}, d)
+	*old = plan{d.Tau, d.Age, d.EvenAge}
+	g.due.push(now+int64(d.Tau*secondsPerDay), i)
 }
+
+type plan struct{ tau, age, even float64 }
 
 // fit learns the model from what was seen so far.
 func (g *game) fit(now int64) {

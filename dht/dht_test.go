@@ -110,6 +110,7 @@ func converged(t testing.TB, within time.Duration, ds ...*DHT) time.Duration {
 }
 
 func TestSwarmConvergesAndCalls(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	ds := form(t, 5)
 	t.Logf("5 peers converged %s after the first started", time.Since(began))

@@ -13,6 +13,7 @@ import (
 // A peer that dies without a word leaves every View within seconds, its calls
 // fail as unreachable, and back with the same identity it is in again.
 func TestDeathAndReturn(t *testing.T) {
+	t.Parallel()
 	ds := form(t, 4)
 	charter := ds[0].opts.Charter
 	o := Options{Key: newKey(t), Charter: charter, Join: ds[0].Addrs(), Dir: t.TempDir()}
@@ -51,6 +52,7 @@ func TestDeathAndReturn(t *testing.T) {
 // Killed and back before anybody noticed, on the same ports, with nobody to
 // join: those who knew it bring it in again.
 func TestQuickReturnWithoutJoin(t *testing.T) {
+	t.Parallel()
 	ds := form(t, 3)
 	key := newKey(t)
 	o := Options{Key: key, Charter: ds[0].opts.Charter, Join: ds[0].Addrs()}
@@ -68,6 +70,7 @@ func TestQuickReturnWithoutJoin(t *testing.T) {
 
 // The good-bye of a peer is known at once, and as a good-bye.
 func TestLeave(t *testing.T) {
+	t.Parallel()
 	ds := form(t, 3)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -86,6 +89,7 @@ func TestLeave(t *testing.T) {
 // The founder dies; whoever joined can still bring in others, and knows the
 // founder's signature under the charter.
 func TestCharterOutlivesFounder(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	key := newKey(t)
 	charter := partition.DefaultCharter("test", PeerID(key))
@@ -108,6 +112,7 @@ func TestCharterOutlivesFounder(t *testing.T) {
 }
 
 func TestSetLoadStepReachesAll(t *testing.T) {
+	t.Parallel()
 	ds := form(t, 3)
 	if err := ds[1].SetLoadStep(7); err != nil {
 		t.Fatal(err)

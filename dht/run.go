@@ -35,7 +35,7 @@ const (
 // Close is called, and then returns nil.
 func (d *DHT) Run(ctx context.Context) error {
 	if !d.begin() {
-		return fmt.Errorf("run dht: %w", ErrClosed)
+		return nil
 	}
 	defer d.running.Done()
 	ctx, cancel := context.WithCancel(ctx)

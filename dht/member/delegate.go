@@ -3,6 +3,7 @@ package member
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log"
@@ -204,6 +205,32 @@ func (l *List) drop(name string, left bool) {
 		l.checked[name] = c
 	}
 	l.gone[name] = Gone{Member: desc.Member, Since: now, Left: left}
+}
+
+// AckPayload is memberlist.PingDelegate's: the digest of our View.
+func (d delegate) AckPayload() []byte {
+	d.l.mu.Lock()
+	defer d.l.mu.Unlock()
+	return binary.BigEndian.AppendUint64(nil, d.l.view.Digest())
+}
+
+// NotifyPingComplete is memberlist.PingDelegate's: compares Views.
+func (d delegate) NotifyPingComplete(n *memberlist.Node, _ time.Duration, payload []byte) {
+	l := d.l
+	p, err := peer.Decode(n.Name)
+	if err != nil || len(payload) != 8 {
+		return
+	}
+	l.mu.Lock()
+	differs := binary.BigEndian.Uint64(payload) != l.view.Digest() && time.Since(l.viewAt) > settleAfter
+	l.mu.Unlock()
+	if !differs {
+		return
+	}
+	select {
+	case l.differ <- p:
+	default:
+	}
 }
 
 func parseAddrs(texts []string) []ma.Multiaddr {

@@ -83,6 +83,7 @@ type guard struct {
 	head    bytes.Buffer // read while vetting, not yet handed out
 	left    int
 	timer   *time.Timer
+	closed  func() // called by Close; nil = nothing to do
 }
 
 func newGuard(s network.Stream, t *traffic) *guard {
@@ -160,6 +161,9 @@ func (g *guard) SetDeadline(at time.Time) error {
 func (g *guard) Close() error {
 	if g.timer != nil {
 		g.timer.Stop()
+	}
+	if g.closed != nil {
+		g.closed()
 	}
 	return g.Stream.Close()
 }

@@ -72,6 +72,13 @@ func setDefault[T comparable](v *T, to T) {
 	}
 }
 
+// How Views are compared, by the digest that every answer to a probe carries.
+const (
+	settleAfter = time.Second     // a View must be that old to be compared
+	settlePause = 2 * time.Second // between two exchanges, times the members over settleSmall
+	settleSmall = 32
+)
+
 // Gone is what is remembered of a member that is no more in the View.
 type Gone struct {
 	Member partition.Member // as it last described itself
@@ -108,6 +115,7 @@ type List struct {
 	contacts chan peer.ID
 	wake     chan struct{} // cap 1: members changed
 	gossip   chan struct{} // cap 1: our own descriptor changed
+	differ   chan peer.ID  // cap 1: this member has another View
 	stop     chan struct{}
 	wg       sync.WaitGroup
 	once     sync.Once
@@ -122,6 +130,7 @@ type List struct {
 	lost     []peer.ID         // gone since the last look, connections to be closed
 	news     []wire.Descriptor // joined or changed since the last look
 	view     partition.View
+	viewAt   time.Time // when it last changed
 	bad, old uint64
 }
 
@@ -132,7 +141,7 @@ func New(o Options) (*List, error) {
 	}
 	l := &List{opts: o, log: o.Logger, self: o.Host.ID(),
 		views: make(chan partition.View, 1), contacts: make(chan peer.ID, 64),
-		wake: make(chan struct{}, 1), gossip: make(chan struct{}, 1), stop: make(chan struct{}),
+		wake: make(chan struct{}, 1), gossip: make(chan struct{}, 1), differ: make(chan peer.ID, 1), stop: make(chan struct{}),
 		members: map[string]wire.Descriptor{}, checked: map[string]checked{}, gone: map[string]Gone{}}
 	l.own.Member = o.Self
 	if err := l.seal(); err != nil {
@@ -145,7 +154,8 @@ func New(o Options) (*List, error) {
 	}
 	l.ml = ml
 	l.publish()
-	l.wg.Add(2)
+	l.wg.Add(3)
+	go l.settle()
 	go l.watch()
 	go l.announce()
 	return l, nil
@@ -165,7 +175,7 @@ func (l *List) config() *memberlist.Config {
 	c.AwarenessMaxMultiplier = 3 // several deaths at once are not this peer's own slowness
 	c.PushPullInterval = l.opts.PushPull
 	c.GossipToTheDeadTime = 30 * time.Second
-	c.Delegate, c.Events, c.Alive = delegate{l}, delegate{l}, delegate{l}
+	c.Delegate, c.Events, c.Alive, c.Ping = delegate{l}, delegate{l}, delegate{l}, delegate{l}
 	c.LogOutput, c.Logger = nil, newLogger(l.log)
 	return c
 }
@@ -378,6 +388,31 @@ func (l *List) announce() {
 	}
 }
 
+// settle exchanges the membership with a member whose View differs from ours
+// for longer than gossip takes: a message of the gossip may be lost for good,
+// and memberlist's own exchange comes by only every so often.
+func (l *List) settle() {
+	defer l.wg.Done()
+	for {
+		var p peer.ID
+		select {
+		case <-l.stop:
+			return
+		case p = <-l.differ:
+		}
+		if _, err := l.ml.Join([]string{joinName(p)}); err != nil {
+			l.log.Debug("exchange with a member of another view", "peer", p.String(), "err", err)
+		}
+		// In a large zone the exchange is long and the views differ often.
+		pause := settlePause * time.Duration(max(1, len(l.View().Members())/settleSmall))
+		select {
+		case <-l.stop:
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
 // watch turns changes into Views, one at a time and in order.
 func (l *List) watch() {
 	defer l.wg.Done()
@@ -401,7 +436,9 @@ func (l *List) publish() {
 	l.lost, l.news = nil, nil
 	v := partition.NewView(ms)
 	changed := v.Digest() != l.view.Digest()
-	l.view = v
+	if changed {
+		l.view, l.viewAt = v, time.Now()
+	}
 	l.mu.Unlock()
 
 	for _, d := range news {

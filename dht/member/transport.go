@@ -115,10 +115,11 @@ func (t *transport) end(s network.Stream) {
 // accept hands a stream to memberlist, which serves it in its own goroutine.
 func (t *transport) accept(s network.Stream) {
 	t.contact(s.Conn().RemotePeer())
-	c := newGuard(s, &t.traffic)
+	c := t.guard(s)
 	select {
 	case t.streams <- c:
 	case <-t.ctx.Done():
+		_ = c.Close()
 		_ = s.Reset()
 	}
 }
@@ -247,28 +248,42 @@ func (t *transport) retire(p peer.ID, q chan []byte) bool {
 	return true
 }
 
-// send writes one frame on s, opened when nil, and returns the stream to go
-// on with, nil after a failure.
+// send writes one frame on s, and returns the stream to go on with, nil after
+// a failure. A stream that was there before may lead to the peer's former self:
+// when it fails, a new one is tried, since gossip is not repeated often.
 func (t *transport) send(p peer.ID, s network.Stream, frame []byte) network.Stream {
-	if s == nil {
-		ctx, cancel := context.WithTimeout(t.ctx, dialTimeout)
-		defer cancel()
-		var err error
-		if s, err = t.host.NewStream(ctx, p, t.packetID); err != nil {
-			t.traffic.dropped.Add(1)
+	if s != nil {
+		if t.writeFrame(s, frame) {
+			return s
+		}
+		if t.ctx.Err() != nil {
 			return nil
 		}
 	}
+	ctx, cancel := context.WithTimeout(t.ctx, dialTimeout)
+	defer cancel()
+	s, err := t.host.NewStream(ctx, p, t.packetID)
+	if err != nil {
+		t.traffic.dropped.Add(1)
+		return nil
+	}
+	if !t.writeFrame(s, frame) {
+		t.traffic.dropped.Add(1)
+		return nil
+	}
+	return s
+}
+
+func (t *transport) writeFrame(s network.Stream, frame []byte) bool {
 	late := time.AfterFunc(writeTimeout, func() { _ = s.Reset() })
 	_, err := s.Write(frame)
 	if !late.Stop() || err != nil {
 		_ = s.Reset()
-		t.traffic.dropped.Add(1)
-		return nil
+		return false
 	}
 	t.traffic.packetsOut.Add(1)
 	t.traffic.bytesOut.Add(uint64(len(frame)))
-	return s
+	return true
 }
 
 // DialAddressTimeout opens a stream for a push and pull or a fallback ping.
@@ -283,7 +298,24 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, d time.Duration) (n
 	if err != nil {
 		return nil, err
 	}
-	return newGuard(s, &t.traffic), nil
+	return t.guard(s), nil
+}
+
+// guard makes s a net.Conn that Shutdown resets, so that nobody waits for it.
+func (t *transport) guard(s network.Stream) net.Conn {
+	g := newGuard(s, &t.traffic)
+	g.closed = func() {
+		t.mu.Lock()
+		delete(t.open, s)
+		t.mu.Unlock()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		_ = s.Reset()
+	}
+	t.open[s] = struct{}{}
+	return g
 }
 
 // FinalAdvertiseAddr is memberlist.Transport's.

@@ -111,6 +111,9 @@ func verify(id string, sig, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrMalformed, err)
 	}
+	if pid.String() != id {
+		return fmt.Errorf("%w: a peer id in another form", ErrMalformed) // one peer, one name
+	}
 	pub, err := pid.ExtractPublicKey()
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrSignature, err)

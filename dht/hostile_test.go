@@ -1,0 +1,294 @@
+package dht
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	kad "github.com/libp2p/go-libp2p-kad-dht"
+	record "github.com/libp2p/go-libp2p-record"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// stranger is a plain libp2p host, connected to d.
+func stranger(t *testing.T, d *DHT) host.Host {
+	t.Helper()
+	h, err := libp2p.New(libp2p.Identity(newKey(t)), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	if d != nil {
+		if err := h.Connect(context.Background(), peer.AddrInfo{ID: d.self, Addrs: d.host.Addrs()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+func one(t *testing.T, change func(*Options)) *DHT {
+	t.Helper()
+	key := newKey(t)
+	o := Options{Key: key, Charter: partition.DefaultCharter("test", PeerID(key))}
+	if change != nil {
+		change(&o)
+	}
+	d, _ := start(t, o)
+	return d
+}
+
+func rpcStream(t *testing.T, h host.Host, d *DHT) network.Stream {
+	t.Helper()
+	s, err := h.NewStream(context.Background(), d.self, d.prefix+rpcSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Reset() })
+	return s
+}
+
+func TestCharterWithWrongSignature(t *testing.T) {
+	t.Parallel()
+	founder, other := newKey(t), newKey(t)
+	good, err := wire.SealCharter(partition.DefaultCharter("good", PeerID(founder)), founder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wire.SealCharter(partition.DefaultCharter("good", PeerID(founder)), other); !errors.Is(err, wire.ErrSignature) {
+		t.Fatalf("sealed with a stranger's key: %v", err)
+	}
+	changed := &wire.SealedCharter{Charter: []byte(strings.Replace(string(good.Charter), `"good"`, `"evil"`, 1)), Signature: good.Signature}
+	for name, bad := range map[string]*wire.SealedCharter{"changed": changed, "unsigned": {Charter: good.Charter}, "empty": {}} {
+		h := stranger(t, nil)
+		h.SetStreamHandler(charterProtocol, func(s network.Stream) {
+			_ = wire.WriteCharter(s, bad)
+			_ = s.Close()
+		})
+		join := []string{h.Addrs()[0].String() + "/p2p/" + h.ID().String()}
+		if c, err := FetchCharter(context.Background(), newKey(t), nil, join); err == nil {
+			t.Fatalf("%s: accepted %+v", name, c)
+		} else if name == "changed" && !errors.Is(err, wire.ErrSignature) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		// With an honest peer beside it the joiner gets the true one.
+		honest := one(t, nil)
+		c, err := FetchCharter(context.Background(), newKey(t), nil, append(join, honest.Addrs()...))
+		if err != nil || c.Digest() != honest.space {
+			t.Fatalf("%s, with an honest peer: %v", name, err)
+		}
+	}
+}
+
+// liar is a Kademlia peer of d's swarm that stores and sends anything.
+type liar struct{}
+
+func (liar) Validate(string, []byte) error        { return nil }
+func (liar) Select(string, [][]byte) (int, error) { return 0, nil }
+
+// Invariant: what the peer's own key did not sign, or is older than what is
+// known, another peer refuses.
+func TestForgedAndStaleDescriptors(t *testing.T) {
+	t.Parallel()
+	ds := form(t, 3)
+	victim, judge := ds[1], ds[2]
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	eventually(t, 20*time.Second, "all have published", func() bool {
+		for _, d := range ds {
+			if d.Stats().Published == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	honest, err := judge.Descriptor(ctx, victim.ID())
+	if err != nil || honest.Member.Capacity != 2 {
+		t.Fatalf("%+v, %v", honest, err)
+	}
+
+	h := stranger(t, judge)
+	evil, err := kad.New(ctx, h, kad.Mode(kad.ModeServer), kad.ProtocolPrefix(judge.prefix),
+		kad.Validator(record.NamespacedValidator{namespace: liar{}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = evil.Close() })
+	eventually(t, 10*time.Second, "the liar has a routing table", func() bool { return evil.RoutingTable().Size() > 0 })
+
+	attack := func(d Descriptor, space string, sign *DHT, limit int) {
+		t.Helper()
+		sealed, err := d.Seal(sign.opts.Key, space, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = evil.PutValue(ctx, peerKey+victim.ID(), sealed) // an error is what we hope for
+	}
+	higher := honest
+	higher.Sequence, higher.Member.Capacity = honest.Sequence+1_000_000, 16
+	attack(higher, judge.space, ds[0], wire.MaxDescriptor) // signed by another member
+	attack(higher, "another swarm", victim, wire.MaxDescriptor)
+	eventually(t, 5*time.Second, "the judge saw two forgeries", func() bool { return judge.Stats().RejectedDescriptors["forged"] >= 2 })
+	late := higher
+	late.Expires = time.Now().Add(-time.Minute)
+	attack(late, judge.space, victim, wire.MaxDescriptor)
+	eventually(t, 5*time.Second, "the judge saw an expired one", func() bool { return judge.Stats().RejectedDescriptors["expired"] >= 1 })
+	older := honest
+	older.Sequence, older.Member.Capacity = honest.Sequence-1, 16
+	attack(older, judge.space, victim, wire.MaxDescriptor)
+	eventually(t, 5*time.Second, "the judge saw an old one", func() bool { return judge.Stats().RejectedDescriptors["old"] >= 1 })
+	_ = evil.PutValue(ctx, peerKey+victim.ID(), make([]byte, wire.MaxDescriptor+1))
+	eventually(t, 5*time.Second, "the judge saw an oversize one", func() bool { return judge.Stats().RejectedDescriptors["oversize"] >= 1 })
+	_ = evil.PutValue(ctx, "/echo/other/x", []byte("x"))
+	eventually(t, 5*time.Second, "the judge saw a malformed one", func() bool { return judge.Stats().RejectedDescriptors["malformed"] >= 1 })
+
+	for _, d := range ds {
+		got, err := d.Descriptor(ctx, victim.ID())
+		if err != nil || got.Sequence < honest.Sequence || got.Member.Capacity != 2 {
+			t.Fatalf("believed %+v, %v", got, err)
+		}
+	}
+	zone, err := judge.FindZone(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, d := range zone {
+		found[d.Member.ID] = true
+	}
+	for _, d := range ds {
+		if !found[d.ID()] {
+			t.Fatalf("the zone in Kademlia is %v, without %s", found, d.ID())
+		}
+	}
+}
+
+func TestOversizedAndBrokenFrames(t *testing.T) {
+	t.Parallel()
+	d := one(t, nil)
+	h := stranger(t, d)
+	for name, frame := range map[string][]byte{
+		"a length over the limit":  binary.AppendUvarint(nil, wire.MaxFrame+3),
+		"a length of five bytes":   {0xff, 0xff, 0xff, 0xff, 0x7f},
+		"an unknown version":       {3, 9, 0, 0},
+		"unknown flags":            {3, 1, 0x80, 0},
+		"not protobuf":             {4, 1, 0, 0xff, 0xff},
+		"an empty message":         {2, 1, 0},
+		"zstd that is not":         {4, 1, 1, 0xff, 0xff},
+		"a body of no known kind":  {7, 1, 0, 0x08, 0x01, 0xf8, 0x3f, 0x01},
+		"a Status of version 4096": {8, 1, 0, 0x08, 0x80, 0x20, 0x72, 0x00, 0x00},
+	} {
+		s := rpcStream(t, h, d)
+		if _, err := s.Write(frame); err != nil {
+			t.Fatal(err)
+		}
+		res, _, err := wire.ReadResponse(s)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if c := res.GetRefusal().GetCode(); c != wire.Refusal_CODE_MALFORMED && c != wire.Refusal_CODE_UNSUPPORTED {
+			t.Fatalf("%s: answered %v", name, res)
+		}
+	}
+	if got := d.Stats().Malformed; got != 9 {
+		t.Fatalf("counted %d malformed calls, not 9", got)
+	}
+	// It still works.
+	if _, err := d.Call(context.Background(), d.ID(), whoOwns("web:https://example.org/")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A caller that sends a byte now and then, and one that does not read its
+// answer, hold nothing for longer than the deadline.
+func TestSlowCallersAreCut(t *testing.T) {
+	t.Parallel()
+	d := one(t, func(o *Options) { o.ReadTimeout = 300 * time.Millisecond; o.MaxServing = 1 })
+	h := stranger(t, d)
+	slow := rpcStream(t, h, d)
+	if _, err := slow.Write([]byte{200}); err != nil { // the first byte of a length
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "the call is being read", func() bool { return len(d.serving) == 1 })
+	// Meanwhile the one place is taken: others are told so, at once.
+	second := rpcStream(t, h, d)
+	if _, err := second.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	res, _, err := wire.ReadResponse(second)
+	if err != nil || res.GetRefusal().GetCode() != wire.Refusal_CODE_BUSY || res.GetRefusal().GetRetryAfterMs() == 0 {
+		t.Fatalf("%v, %v", res, err)
+	}
+	began := time.Now()
+	if _, err := io.ReadAll(slow); err == nil {
+		t.Fatal("a slow caller was answered")
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Fatalf("cut only after %s", took)
+	}
+	eventually(t, 5*time.Second, "the place is free", func() bool { return len(d.serving) == 0 && d.Stats().Cut == 1 })
+
+	deaf := rpcStream(t, h, d)
+	d.Handle(func(context.Context, string, *wire.Request) *wire.Response {
+		// Incompressible, and more than the windows of the transport hold.
+		return &wire.Response{Body: &wire.Response_Records{Records: &wire.RecordsAnswer{Records: [][]byte{static(3 << 20)}}}}
+	})
+	if _, err := wire.WriteRequest(deaf, &wire.Request{Version: partition.WireVersion, Body: &wire.Request_Records{Records: &wire.Records{}}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "the answer is under way", func() bool { return d.Stats().CallsIn == 3 })
+	began = time.Now()
+	eventually(t, 10*time.Second, "the deaf caller is cut", func() bool {
+		for _, c := range d.host.Network().ConnsToPeer(h.ID()) {
+			for _, s := range c.GetStreams() {
+				if strings.HasSuffix(string(s.Protocol()), rpcSuffix) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	t.Logf("the deaf caller was cut after %s", time.Since(began))
+}
+
+// static is n bytes that do not compress.
+func static(n int) []byte {
+	b := make([]byte, n)
+	x := uint64(1)
+	for i := range b {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		b[i] = byte(x)
+	}
+	return b
+}
+
+// Peers of different charters share an address and nothing else.
+func TestChartersDoNotMix(t *testing.T) {
+	t.Parallel()
+	a := one(t, nil)
+	key := newKey(t)
+	b, _ := start(t, Options{Key: key, Charter: partition.DefaultCharter("other", PeerID(key)), Join: a.Addrs()})
+	friend, _ := start(t, Options{Key: newKey(t), Charter: a.opts.Charter, Join: a.Addrs()})
+	converged(t, 10*time.Second, a, friend)
+	eventually(t, 10*time.Second, "b has reached a", func() bool { return b.host.Network().Connectedness(a.self) == network.Connected })
+	if _, err := b.Call(context.Background(), a.ID(), whoOwns("web:https://example.org/")); !errors.Is(err, ErrNoPeer) {
+		t.Fatalf("a call across charters: %v", err)
+	}
+	if _, err := b.list.Join(context.Background(), a.self); err == nil {
+		t.Fatal("joined across charters")
+	}
+	if len(a.View().Members()) != 2 || len(b.View().Members()) != 1 || b.Stats().RoutingTable != 0 {
+		t.Fatalf("a sees %d, b sees %d and has %d in Kademlia", len(a.View().Members()), len(b.View().Members()), b.Stats().RoutingTable)
+	}
+}

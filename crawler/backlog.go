@@ -190,7 +190,7 @@ func (c *Crawler) read(st frontier.Step, now time.Time) error {
 }
 
 // admissions are the links of one fetch as the store is to admit them.
-// NoFollow links and those too deep are left out, the latter counted.
+// NoFollow links are left out, and those too deep or into a trap, counted.
 func (c *Crawler) admissions(from store.Due, links []store.Link) []store.Admission {
 	if len(links) == 0 {
 		return nil
@@ -203,6 +203,10 @@ func (c *Crawler) admissions(from store.Due, links []store.Link) []store.Admissi
 	out := make([]store.Admission, 0, len(links))
 	for _, l := range links {
 		if l.NoFollow {
+			continue
+		}
+		if why := trap(l.Key); why != "" {
+			c.counts.stop(why, 1)
 			continue
 		}
 		out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: depth, Priority: min(depth, 255)})

@@ -26,6 +26,7 @@ type Options struct {
 	Workers  int           // concurrent fetches, default 64
 	Limits   Limits        // the volunteer's own
 	MaxDepth int           // links followed from a seed, default 128; <0 = no limit
+	MaxPages int           // pages fetched of one site, ever; the rest is refused; default 100,000; <0 = no limit
 	MaxRows  int           // rows of the frontier held in memory, default frontier.DefaultMaxRows
 	Logger   *slog.Logger  // default: discard
 	// Committed is called after each durable commit, a hint that there may be
@@ -46,6 +47,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxDepth == 0 {
 		o.MaxDepth = 128
+	}
+	if o.MaxPages == 0 {
+		o.MaxPages = 100_000
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -3,7 +3,9 @@ package crawler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +86,13 @@ func (f *fakeSource) check(t *testing.T, gap time.Duration) {
 	}
 }
 
+// askedAt is when a site was asked.
+func (f *fakeSource) askedAt(s partition.Site) []time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.asked[s])
+}
+
 func (f *fakeSource) count(k partition.Key) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +101,9 @@ func (f *fakeSource) count(k partition.Key) int {
 
 func memStore(t *testing.T) *store.Store {
 	t.Helper()
-	s, err := store.Create("data", store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "founder")})
+	charter := partition.DefaultCharter("test", "founder")
+	charter.SliceBits = 4 // many restarts in one test each read all backlogs
+	s, err := store.Create("data", store.Options{FS: vfs.NewMem(), Charter: charter})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,6 +177,232 @@ func TestCrawlsAllAtPace(t *testing.T) {
 		}
 		if got := s.Stats(); got.Pending != 0 || got.Done != sites*pages {
 			t.Errorf("store %+v", got)
+		}
+	})
+}
+
+// I7: who starts, or starts again, waits out the delay of every site, and what
+// a site asked for beyond it survives.
+func TestRestartHurriesNoSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		a, b, slow := key(t, "https://a.example.org/"), key(t, "https://b.example.org/"), key(t, "https://slow.example.org/")
+		var keys []partition.Key
+		for i := range 20 {
+			for _, k := range []partition.Key{a, b, slow} {
+				keys = append(keys, key(t, fmt.Sprint(k.URL(), i)))
+			}
+		}
+		f.reply = func(task Task, _ int) (Result, error) {
+			r := f.page(task)
+			switch task.Due.Key.Site() {
+			case b.Site():
+				r.Site.Delay = 10 * time.Second // as a crawl-delay
+			case slow.Site():
+				r.Site.NextAllowed = time.Now().Add(time.Minute) // as a Retry-After
+			}
+			return r, nil
+		}
+		admit(t, s, keys...)
+		for i := range 40 { // stopped in the middle of anything
+			crawl(t, s, f, Options{Delay: 2 * time.Second}, time.Duration(i)*700*time.Millisecond)
+		}
+		f.check(t, 2*time.Second)
+		only := func(k partition.Key, gap time.Duration) {
+			g := &fakeSource{asked: map[partition.Site][]time.Time{k.Site(): f.asked[k.Site()]}}
+			g.check(t, gap)
+			if n := len(g.asked[k.Site()]); n == 0 {
+				t.Errorf("%s was never asked", k.Site())
+			}
+		}
+		only(b, 10*time.Second)
+		only(slow, time.Minute)
+		for k, n := range f.times {
+			if n != 1 {
+				t.Errorf("%s fetched %d times", k, n)
+			}
+		}
+	})
+}
+
+// A slice lost is not fetched in, one gained waits, and fetches under way in a
+// lost one are known by Busy until they are committed.
+func TestSlicesComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		f.took = 3 * time.Second
+		var keys []partition.Key
+		for i := range 10 {
+			keys = append(keys, key(t, fmt.Sprintf("https://www.example.org/%d", i)))
+		}
+		sl := s.SliceOf(keys[0])
+		admit(t, s, keys...)
+		c, end := begin(t, s, f, Options{})
+		defer end()
+		time.Sleep(2 * time.Second)
+		if c.Busy(sl) != 1 || c.Stats().Fetching != 1 || c.Stats().Idle() {
+			t.Fatalf("busy %d, %+v", c.Busy(sl), c.Stats())
+		}
+		c.SetSlices(nil)
+		c.Wake(sl, keys[0].Site()) // not ours: nothing
+		time.Sleep(time.Minute)
+		if c.Busy(sl) != 0 || c.Stats().Fetched != 1 || c.Stats().Sites != 0 || s.Stats().Pending != 9 {
+			t.Fatalf("busy %d, %+v", c.Busy(sl), c.Stats())
+		}
+		c.SetSlices([]partition.Slice{sl})
+		gained := time.Now()
+		time.Sleep(time.Minute)
+		if first := f.askedAt(keys[0].Site())[1].Sub(gained); first < time.Second || s.Stats().Pending != 0 {
+			t.Errorf("asked %v after the gain; %+v", first, s.Stats())
+		}
+		f.check(t, 4*time.Second) // the answer takes 3, the delay is 1
+	})
+}
+
+// Owns is asked at the pick and at each request: a lease that lapses stops the
+// fetches, the Keys stay due.
+func TestLeaseLapses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		keys := many(t, 30)
+		admit(t, s, keys...)
+		var ours atomic.Bool
+		c, end := begin(t, s, f, Options{Owns: func(partition.Slice) bool { return ours.Load() }})
+		defer end()
+		time.Sleep(10 * time.Second)
+		if c.Stats().Requests != 0 || len(f.askedAt(keys[0].Site())) != 0 || s.Stats().Pending != 30 {
+			t.Fatal("fetched without a lease")
+		}
+		ours.Store(true)
+		time.Sleep(10 * time.Second)
+		if got := c.Stats(); got.Fetched != 30 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestGateAsksOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		admit(t, s, key(t, "https://example.org/"))
+		var asked atomic.Int64
+		c, end := begin(t, s, f, Options{Owns: func(partition.Slice) bool { return asked.Add(1) != 2 }}) // lost between pick and request
+		defer end()
+		time.Sleep(10 * time.Second)
+		if got := c.Stats(); got.Fetched != 1 || asked.Load() < 4 || f.count(key(t, "https://example.org/")) != 1 {
+			t.Errorf("%+v after %d questions", got, asked.Load())
+		}
+	})
+}
+
+// A failed fetch is an outcome; a panic is one; a store that is shut stops Run.
+func TestFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		k, bad, none := key(t, "https://example.org/"), key(t, "https://example.org/panics"), partition.Key("feed:https://example.org/feed")
+		f.reply = func(task Task, n int) (Result, error) {
+			switch {
+			case task.Due.Key == bad:
+				panic("bad page")
+			case n < 2:
+				return Result{Site: task.Site, Next: store.Next{State: store.StatePending, At: task.Now.Add(time.Minute), Attempts: n + 1, Reason: "reset"}, Stop: "unreachable"}, nil
+			}
+			return f.page(task), nil
+		}
+		admit(t, s, k, bad, none)
+		c, _ := New(Options{Store: s, Sources: []Source{f}})
+		c.SetSlices(s.Charter().Slices())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(context.Background()) }()
+		time.Sleep(10 * time.Minute)
+		got := c.Stats()
+		if f.count(k) != 3 || f.count(bad) != 5 || got.Fetched != 1 || got.Failed != 6 || got.Refused != 2 || got.Stops["panic"] != 5 || got.Stops["no-source"] != 1 {
+			t.Errorf("%d and %d fetches, %+v", f.count(k), f.count(bad), got)
+		}
+		if d, _, err := c.Due(bad); err != nil || d.State != store.StateRefused || d.Reason != "unreachable: panic in the source" {
+			t.Errorf("%+v %v", d, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.Wake(s.SliceOf(k), k.Site())
+		if err := <-done; err == nil {
+			t.Error("Run went on without a store")
+		}
+		if err := c.Run(context.Background()); err == nil {
+			t.Error("Run ran twice")
+		}
+	})
+}
+
+// A Result with Again keeps the row and commits only the site; the row comes
+// again after the site's delay.
+func TestAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		k := key(t, "https://example.org/")
+		f.reply = func(task Task, n int) (Result, error) {
+			if n == 0 {
+				r := Result{Site: task.Site, Again: true, Reqs: 1}
+				r.Site.Robots = map[string]store.Robots{"https://example.org": {Status: 404, Fetched: task.Now, Expires: task.Now.Add(time.Hour)}}
+				return r, nil
+			}
+			if len(task.Site.Robots) != 1 {
+				t.Error("robots were forgotten")
+			}
+			return f.page(task), nil
+		}
+		admit(t, s, k)
+		c := crawl(t, s, f, Options{}, time.Minute)
+		f.check(t, time.Second)
+		if got := c.Stats(); f.count(k) != 2 || got.Fetched != 1 || got.Failed != 0 || got.Requests != 2 {
+			t.Errorf("%+v", got)
+		}
+		st, err := s.Site(k.Site())
+		if err != nil || len(st.Robots) != 1 || st.Fetched != 1 {
+			t.Errorf("%+v %v", st, err)
+		}
+	})
+}
+
+func TestDepth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		page := func(n int) partition.Key { return key(t, fmt.Sprintf("https://example.org/%d", n)) }
+		for n := range 50 {
+			f.links[page(n)] = []partition.Key{page(n + 1)}
+		}
+		admit(t, s, page(0))
+		c := crawl(t, s, f, Options{MaxDepth: 7}, 5*time.Minute)
+		if got := c.Stats(); got.Fetched != 8 || got.Stops["depth"] != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// Revisits: a row done with a time comes again then.
+func TestRevisit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		k := key(t, "https://example.org/")
+		f.reply = func(task Task, n int) (Result, error) {
+			r := f.page(task)
+			if n < 3 {
+				r.Next.At = task.Now.Add(2 * time.Minute)
+			}
+			return r, nil
+		}
+		admit(t, s, k)
+		c := crawl(t, s, f, Options{}, 10*time.Minute)
+		if f.count(k) != 4 {
+			t.Errorf("%d fetches, %+v", f.count(k), c.Stats())
 		}
 	})
 }

@@ -77,10 +77,10 @@ func newLimiter(l Limits, s *store.Store) *limiter {
 // hold is how long no fetch may be started, 0 = one may. pending fetches have
 // been started and not yet asked for their first request.
 func (m *limiter) hold(now time.Time, pending int) time.Duration {
-	if wait := m.holdHours(now); wait > 0 {
+	if wait, _ := m.shut(now); wait > 0 {
 		return wait
 	}
-	if wait := m.holdDisk(now); wait > 0 {
+	if _, wait := m.full(); wait > 0 {
 		return wait
 	}
 	m.mu.Lock()
@@ -101,29 +101,25 @@ func (m *limiter) hold(now time.Time, pending int) time.Duration {
 	return 0
 }
 
-func (m *limiter) holdHours(now time.Time) time.Duration {
+// shut is how long to wait for the hours, and in words.
+func (m *limiter) shut(now time.Time) (time.Duration, string) {
 	wait := m.hours.Until(now.In(m.zone))
-	if wait > 0 {
-		wait = min(wait, time.Minute) // the clock or the zone may be set meanwhile
-		m.note(now, wait, "hours", "hours "+m.l.Hours)
-	}
-	return wait
+	return min(wait, time.Minute), "hours " + m.l.Hours // the clock or the zone may be set meanwhile
 }
 
-func (m *limiter) holdDisk(now time.Time) time.Duration {
+// full is which share of the disk is used up, and when to look again.
+func (m *limiter) full() (string, time.Duration) {
 	if m.l.MaxDisk == 0 {
-		return 0
+		return "", 0
 	}
 	s := m.stats()
 	if s.DiskBytes >= m.l.MaxDisk {
-		m.note(now, recheck, "disk", fmt.Sprintf("disk %d of %d bytes", s.DiskBytes, m.l.MaxDisk))
-		return recheck
+		return fmt.Sprintf("disk %d of %d bytes", s.DiskBytes, m.l.MaxDisk), recheck
 	}
 	if out := s.Outbox * outboxRow; out > m.l.MaxDisk/10 {
-		m.note(now, recheck, "outbox", fmt.Sprintf("outbox about %d bytes, over a tenth of %d", out, m.l.MaxDisk))
-		return recheck
+		return fmt.Sprintf("outbox about %d bytes, over a tenth of %d", out, m.l.MaxDisk), recheck
 	}
-	return 0
+	return "", 0
 }
 
 // request waits for a request's share of the rate.
@@ -153,12 +149,18 @@ func (m *limiter) note(now time.Time, wait time.Duration, limit, words string) {
 	m.held[limit] = heldUntil{words, now.Add(wait + named)}
 }
 
-// words are the limits that hold, or held a moment ago.
+// words are the limits that hold, or held the pace a moment ago.
 func (m *limiter) words(now time.Time) []string {
+	var out []string
+	if wait, words := m.shut(now); wait > 0 {
+		out = append(out, words)
+	}
+	if words, wait := m.full(); wait > 0 {
+		out = append(out, words)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []string
-	for _, name := range [...]string{"hours", "disk", "outbox", "bandwidth", "rate"} {
+	for _, name := range [...]string{"bandwidth", "rate"} {
 		if h, ok := m.held[name]; ok && now.Before(h.until) {
 			out = append(out, h.words)
 		}

@@ -68,6 +68,10 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	if src == nil {
 		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: "no source for it"}, Stop: "no-source"}, time.Time{})
 	}
+	if c.o.MaxPages > 0 && t.site.Fetched >= int64(c.o.MaxPages) {
+		reason := fmt.Sprintf("budget of %d pages of the site is used up", c.o.MaxPages)
+		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: reason}, Stop: "budget"}, time.Time{})
+	}
 	res, err := t.ask(ctx, src, now)
 	ended := time.Now()
 	c.counts.add(res)

@@ -309,3 +309,14 @@ func TestOptionFaults(t *testing.T) {
 		}
 	}
 }
+
+func TestParseHosts(t *testing.T) {
+	got, err := ParseHosts(strings.NewReader("# world\n127.0.0.2 a.example B.example # two\n\n::1\tsix.example\n"))
+	if err != nil || len(got) != 3 || got["b.example"] != netip.MustParseAddr("127.0.0.2") || got["six.example"] != netip.MustParseAddr("::1") {
+		t.Error(got, err)
+	}
+	_, err = ParseHosts(strings.NewReader("a.example 127.0.0.1\n127.0.0.1\n127.0.0.1 ok\n"))
+	if err == nil || !strings.Contains(err.Error(), "line 1") || !strings.Contains(err.Error(), "line 2") {
+		t.Error(err)
+	}
+}

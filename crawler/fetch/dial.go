@@ -1,9 +1,11 @@
 package fetch
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -134,4 +136,36 @@ func dialer(o Options, n *names) func(ctx context.Context, network, addr string)
 		}
 		return nil, err // of the last address
 	}
+}
+
+// maxHostsLine is the longest line that ParseHosts reads.
+const maxHostsLine = 4 << 10
+
+// ParseHosts reads fixed addresses for Options.Hosts in the form of a hosts
+// file: "ADDRESS NAME [NAME…]" a line, # begins a comment. All faults are
+// reported at once.
+func ParseHosts(r io.Reader) (map[string]netip.Addr, error) {
+	hosts := map[string]netip.Addr{}
+	var errs []error
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, maxHostsLine)
+	for n := 1; in.Scan(); n++ {
+		line, _, _ := strings.Cut(in.Text(), "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		a, err := netip.ParseAddr(words[0])
+		if err != nil || len(words) < 2 {
+			errs = append(errs, fmt.Errorf("fetch: hosts: line %d: want ADDRESS NAME, not %.80q", n, line))
+			continue
+		}
+		for _, name := range words[1:] {
+			hosts[strings.ToLower(name)] = a
+		}
+	}
+	if err := in.Err(); err != nil {
+		errs = append(errs, fmt.Errorf("fetch: hosts: %w", err))
+	}
+	return hosts, errors.Join(errs...)
 }

@@ -26,6 +26,7 @@ func (n *Node) API() api.Peer {
 		Query:   n.Query,
 		Export:  n.Export,
 		Recent:  n.recent,
+		Map:     n.geoJSON,
 		Metrics: n.metrics,
 		Ready:   n.ready,
 	}
@@ -335,13 +336,6 @@ func wanted(r store.Record, e api.Export) bool {
 	if r.PublishedAt != nil {
 		at = *r.PublishedAt
 	}
-	return (e.Kind == "" || r.Kind == e.Kind) && (e.Lang == "" || r.Lang == e.Lang) && (e.Site == "" || siteMatches(r.Key, e.Site)) &&
+	return (e.Kind == "" || r.Kind == e.Kind) && (e.Lang == "" || r.Lang == e.Lang) && (e.Site == "" || string(r.Key.Site()) == siteText(e.Site)) &&
 		(e.Since.IsZero() || !at.Before(e.Since)) && (e.Until.IsZero() || at.Before(e.Until))
-}
-
-// siteMatches takes a Site as text, with or without its service.
-func siteMatches(k partition.Key, site string) bool {
-	s := string(k.Site())
-	_, bare, _ := strings.Cut(s, ":")
-	return site == s || site == bare
 }

@@ -262,7 +262,10 @@ func (n *Node) followView(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case v := <-n.dht.Views():
+		case v, open := <-n.dht.Views():
+			if !open {
+				return errors.New("the overlay ended")
+			}
 			if n.terr.setView(v, time.Now()) {
 				n.log.Info("members", "live", len(v.Members()))
 				if err := n.territoryChanged(); err != nil {

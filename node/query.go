@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,7 +52,7 @@ func (n *Node) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 }
 
 func wireQuery(q api.Query, limit int) *wire.Query {
-	w := &wire.Query{Q: q.Q, Kind: q.Kind, Lang: q.Lang, Site: q.Site, Limit: uint32(limit)}
+	w := &wire.Query{Q: q.Q, Kind: q.Kind, Lang: q.Lang, Site: siteText(q.Site), Limit: uint32(limit)}
 	if !q.Since.IsZero() {
 		w.SinceMs = q.Since.UnixMilli()
 	}
@@ -59,6 +60,14 @@ func wireQuery(q api.Query, limit int) *wire.Query {
 		w.UntilMs = q.Until.UnixMilli()
 	}
 	return w
+}
+
+// siteText takes a site as people write it, a host, to a Site.
+func siteText(s string) string {
+	if s == "" || strings.HasPrefix(s, "web:") || strings.HasPrefix(s, "mastodon:") || strings.HasPrefix(s, "bluesky:") || strings.HasPrefix(s, "twitter:") {
+		return s
+	}
+	return "web:" + strings.ToLower(s)
 }
 
 // scatter is one query on its way over the swarm.

@@ -1,0 +1,41 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// GeoJSON (RFC 7946) of the members: a Feature each, with no geometry for one
+// that does not say where it is.
+type (
+	featureCollection struct {
+		Type     string    `json:"type"`
+		Features []feature `json:"features"`
+	}
+	feature struct {
+		Type       string         `json:"type"`
+		ID         string         `json:"id"`
+		Geometry   *geometry      `json:"geometry"`
+		Properties map[string]any `json:"properties"`
+	}
+	geometry struct {
+		Type        string     `json:"type"`
+		Coordinates [2]float64 `json:"coordinates"` // longitude, latitude
+	}
+)
+
+// geoJSON is the map of GET /api/v1/map.
+func (n *Node) geoJSON(context.Context) (json.RawMessage, error) {
+	live, view := n.terr.views()
+	assign := n.terr.assignment()
+	fc := featureCollection{Type: "FeatureCollection", Features: []feature{}}
+	for _, m := range view.Members() {
+		_, alive := live.Find(m.ID)
+		f := feature{Type: "Feature", ID: m.ID, Properties: map[string]any{"slices": len(assign[m.ID]), "capacity": m.Capacity, "alive": alive, "self": m.ID == n.id}}
+		if m.Location != nil {
+			f.Geometry = &geometry{Type: "Point", Coordinates: [2]float64{m.Location.Lon, m.Location.Lat}}
+		}
+		fc.Features = append(fc.Features, f)
+	}
+	return json.Marshal(fc)
+}

@@ -77,6 +77,7 @@ type Frontier struct {
 	waiting         siteHeap // by the time they are next worth a look
 	ready           siteHeap // by since when they are ready, priority added
 	rows, flying    int
+	now             int64 // of the last Next
 }
 
 // New is an empty Frontier.
@@ -116,14 +117,10 @@ func (f *Frontier) Wake(sl partition.Slice, s partition.Site, allowed, due time.
 // Next is the next step to take at now. Every Read must be answered by Fill
 // and every Fetch by Done.
 func (f *Frontier) Next(now time.Time) Step {
-	t := now.UnixNano()
+	t := max(now.UnixNano(), f.now)
+	f.now = t
 	for len(f.waiting) > 0 && f.waiting[0].key <= t {
-		st := f.waiting.pop()
-		st.ready = true
-		if len(st.rows) > 0 {
-			st.key += int64(st.rows[0].Priority) * int64(ageing)
-		}
-		f.ready.push(st)
+		f.pushReady(f.waiting.pop())
 	}
 	for len(f.ready) > 0 {
 		st := f.ready.pop()
@@ -136,7 +133,7 @@ func (f *Frontier) Next(now time.Time) Step {
 		case p != nil:
 			st.busy, st.from, p.stale, p.later = true, p.slice, false, 0
 			return Step{Act: Read, Site: st.name, Slice: p.slice, Limit: f.limit()}
-		case wait:
+		case wait: // place knows a time for it that is still to come
 			f.place(st)
 		default:
 			delete(f.sites, st.name) // nothing left, and its delay is over: no pace to remember
@@ -268,7 +265,19 @@ func (f *Frontier) place(st *site) {
 	if len(st.rows) == 0 {
 		st.key = max(st.next, st.earliest())
 	}
+	if st.key <= f.now {
+		f.pushReady(st)
+		return
+	}
 	f.waiting.push(st)
+}
+
+func (f *Frontier) pushReady(st *site) {
+	st.ready = true
+	if len(st.rows) > 0 {
+		st.key += int64(st.rows[0].Priority) * int64(ageing)
+	}
+	f.ready.push(st)
 }
 
 func (f *Frontier) take(st *site) {

@@ -1,6 +1,7 @@
 package dht
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,7 +44,8 @@ func newHost(o Options, listen []string) (host.Host, error) {
 	opts := []libp2p.Option{
 		libp2p.Identity(o.Key),
 		libp2p.Transport(quic.NewTransport),
-		libp2p.Transport(tcp.NewTCPTransport),
+		// Without port reuse, or two peers could listen on one port unnoticed.
+		libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport()),
 		libp2p.Security(libp2ptls.ID, libp2ptls.New), // of TCP; QUIC has its own
 		libp2p.Security(noise.ID, noise.New),
 		libp2p.ResourceManager(limits),
@@ -67,7 +69,18 @@ func newHost(o Options, listen []string) (host.Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %v: %w", listen, err)
 	}
+	// libp2p is content with one address that works; a volunteer who names a
+	// port that is taken wants to know. Of the default ones any will do: there
+	// may be no IPv6.
+	if got := h.Network().ListenAddresses(); !slices.Equal(listen, defaultListen()) && len(got) < len(listen) {
+		return nil, errors.Join(fmt.Errorf("listen on %v: only %v could be had", listen, got), h.Close())
+	}
 	return h, nil
+}
+
+// defaultListen is QUIC and TCP on a free port of every interface.
+func defaultListen() []string {
+	return []string{"/ip4/0.0.0.0/udp/0/quic-v1", "/ip6/::/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/0"}
 }
 
 func newLimits(rpc protocol.ID) (network.ResourceManager, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	LogTo(slog.DiscardHandler) // faults are provoked here
 	os.Exit(m.Run())
 }
 

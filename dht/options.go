@@ -68,7 +68,7 @@ func (o *Options) fill() error {
 		faults = append(faults, err)
 	}
 	if len(o.Listen) == 0 {
-		o.Listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1", "/ip6/::/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/0"}
+		o.Listen = defaultListen()
 	}
 	for _, s := range o.Listen {
 		if _, err := ma.NewMultiaddr(s); err != nil {

@@ -131,4 +131,15 @@ func TestSwarmConvergesAndCalls(t *testing.T) {
 			}
 		}
 	}
+	if err := ds[1].SetLoadStep(7); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "all know the load step", func() bool {
+		for _, d := range ds {
+			if m, ok := d.View().Find(ds[1].ID()); !ok || m.LoadStep != 7 {
+				return false
+			}
+		}
+		return true
+	})
 }

@@ -68,6 +68,7 @@ func TestCharterWithWrongSignature(t *testing.T) {
 		t.Fatalf("sealed with a stranger's key: %v", err)
 	}
 	changed := &wire.SealedCharter{Charter: []byte(strings.Replace(string(good.Charter), `"good"`, `"evil"`, 1)), Signature: good.Signature}
+	honest := one(t, nil)
 	for name, bad := range map[string]*wire.SealedCharter{"changed": changed, "unsigned": {Charter: good.Charter}, "empty": {}} {
 		h := stranger(t, nil)
 		h.SetStreamHandler(charterProtocol, func(s network.Stream) {
@@ -81,7 +82,6 @@ func TestCharterWithWrongSignature(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		// With an honest peer beside it the joiner gets the true one.
-		honest := one(t, nil)
 		c, err := FetchCharter(context.Background(), newKey(t), nil, append(join, honest.Addrs()...))
 		if err != nil || c.Digest() != honest.space {
 			t.Fatalf("%s, with an honest peer: %v", name, err)

@@ -160,7 +160,22 @@ func TestSIGKILLAndReturn(t *testing.T) {
 
 	kill()
 	t.Logf("death by SIGKILL noticed by all after %s", eventually(t, 12*time.Second, "none sees the child", sees(false)))
+	for i, d := range ds {
+		if g, ok := d.Gone()[id]; !ok || g.Left || g.Member.ID != id || g.Since.IsZero() {
+			t.Fatalf("%d remembers the dead as %+v", i, g)
+		}
+	}
+	few, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if _, err := ds[0].Call(few, id, whoOwns("web:https://example.org/")); !errors.Is(err, ErrNoPeer) {
+		t.Fatalf("a call to the dead: %v", err)
+	}
 	_, _ = spawn(t, spec)
 	t.Logf("seen again after %s", eventually(t, 10*time.Second, "all see the child again", sees(true)))
 	callAll("after the return")
+	for i, d := range ds {
+		if _, ok := d.Gone()[id]; ok {
+			t.Errorf("%d still takes it for gone", i)
+		}
+	}
 }

@@ -2,52 +2,12 @@ package dht
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 )
-
-// A peer that dies without a word leaves every View within seconds, its calls
-// fail as unreachable, and back with the same identity it is in again.
-func TestDeathAndReturn(t *testing.T) {
-	t.Parallel()
-	ds := form(t, 4)
-	charter := ds[0].opts.Charter
-	o := Options{Key: newKey(t), Charter: charter, Join: ds[0].Addrs(), Dir: t.TempDir()}
-	fifth, kill := start(t, o)
-	all := append(append([]*DHT{}, ds...), fifth)
-	converged(t, 10*time.Second, all...)
-
-	kill()
-	took := converged(t, 15*time.Second, ds...)
-	t.Logf("death noticed by all after %s", took)
-	for i, d := range ds {
-		g, ok := d.Gone()[fifth.ID()]
-		if !ok || g.Left || g.Member.ID != fifth.ID() || g.Since.IsZero() {
-			t.Fatalf("%d remembers the dead as %+v", i, g)
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if _, err := ds[0].Call(ctx, fifth.ID(), whoOwns("web:https://example.org/")); !errors.Is(err, ErrNoPeer) {
-		t.Fatalf("a call to the dead: %v", err)
-	}
-
-	again, _ := start(t, o) // other ports, the same identity
-	took = converged(t, 10*time.Second, append(append([]*DHT{}, ds...), again)...)
-	t.Logf("back in every view after %s", took)
-	for i, d := range ds {
-		if _, ok := d.Gone()[again.ID()]; ok {
-			t.Fatalf("%d still takes it for gone", i)
-		}
-		if _, err := d.Call(ctx, again.ID(), whoOwns("web:https://example.org/")); err != nil {
-			t.Fatalf("call from %d after the return: %v", i, err)
-		}
-	}
-}
 
 // Killed and back before anybody noticed, on the same ports, with nobody to
 // join: those who knew it bring it in again.
@@ -109,22 +69,6 @@ func TestCharterOutlivesFounder(t *testing.T) {
 	if third.sealed.Load() == nil {
 		t.Fatal("the signature was not kept")
 	}
-}
-
-func TestSetLoadStepReachesAll(t *testing.T) {
-	t.Parallel()
-	ds := form(t, 3)
-	if err := ds[1].SetLoadStep(7); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, 5*time.Second, "all know the load step", func() bool {
-		for _, d := range ds {
-			if m, ok := d.View().Find(ds[1].ID()); !ok || m.LoadStep != 7 {
-				return false
-			}
-		}
-		return true
-	})
 }
 
 func whoOwns(key string) *wire.Request {

@@ -51,7 +51,7 @@ func TestLargeRecordComesBack(t *testing.T) {
 	s := newStore(t)
 	a := key("a.example", 1)
 	admit(t, s, a)
-	for _, text := range []string{strings.Repeat("x", 12<<20), strings.Repeat("Lisboa ", 1<<20)} {
+	for _, text := range []string{strings.Repeat("x", 2<<20), strings.Repeat("Lisboa ", 1<<18)} {
 		r := record(a, text, epoch())
 		r.Digest = "sha256:x"
 		commit(t, s, Commit{Key: a, Now: epoch(), Record: r, Next: Next{State: StateDone}})

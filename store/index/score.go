@@ -39,7 +39,7 @@ func add(x, y uint64) uint64 {
 	return x + y
 }
 
-// weight is the inverse document frequency of a word, above 0.
+// weight is the inverse document frequency of a word, never below 0.
 func (s Stats) weight(word string) float64 {
 	df := float64(s.DF[word])
 	n := math.Max(float64(s.Docs), df)

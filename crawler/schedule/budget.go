@@ -117,7 +117,7 @@ const (
 	ageLeast    = 0.1  // the price on age is never less: it makes what changes too fast worth a look
 	ageMost     = 3.0  // nor more
 	ageGain     = 10.0 // log of it per interval passed, at twice the age allowed
-	ageMargin   = 0.96 // of Uniform's age is allowed, as what is expected is not what is
+	ageMargin   = 0.90 // of Uniform's age is allowed, as what is expected is not what is
 )
 
 // NewMeter starts at price.

@@ -27,6 +27,12 @@ type Belief [Rates]float64
 // and dormant times are such jumps. (Forward filtering of a hidden Markov model.)
 type Model struct {
 	Prior Belief
+	// Start is what is thought of an item met after Epoch, in unix seconds, when
+	// the crawl had been through what there was: what is met then is new, and new
+	// pages are busier than old ones. Items met before, or all if Epoch is 0, begin
+	// with Prior.
+	Start Belief
+	Epoch int64
 	Drift float64 // jumps per day, 0 = a rate stays for ever
 	// Counted says that histories count posts (a profile's counter, or pages long
 	// enough), not only whether there were any.
@@ -46,6 +52,7 @@ func NewModel() Model {
 	for j := range m.Prior {
 		m.Prior[j] /= sum
 	}
+	m.Start = m.Prior
 	return m
 }
 
@@ -55,15 +62,17 @@ func rate(j int) float64 { return slowest * float64(uint64(1)<<j) }
 // Validate reports every fault of a model that came from elsewhere.
 func (m *Model) Validate() error {
 	var faults []error
-	sum := 0.0
-	for j, w := range m.Prior {
-		if !(w >= 0 && w <= 1) {
-			faults = append(faults, fmt.Errorf("weight %d is %g", j, w))
+	for name, b := range map[string]*Belief{"prior": &m.Prior, "start": &m.Start} {
+		sum := 0.0
+		for j, w := range b {
+			if !(w >= 0 && w <= 1) {
+				faults = append(faults, fmt.Errorf("%s: weight %d is %g", name, j, w))
+			}
+			sum += w
 		}
-		sum += w
-	}
-	if math.Abs(sum-1) > 1e-6 {
-		faults = append(faults, fmt.Errorf("weights sum to %g", sum))
+		if !(math.Abs(sum-1) <= 1e-6) {
+			faults = append(faults, fmt.Errorf("%s: weights sum to %g", name, sum))
+		}
 	}
 	if !(m.Drift >= 0 && m.Drift <= 100) {
 		faults = append(faults, fmt.Errorf("drift %g a day", m.Drift))
@@ -76,14 +85,21 @@ func (m *Model) Validate() error {
 
 // Believe is the belief about an item with history h, right after its last visit.
 func (m *Model) Believe(h *History) Belief {
-	b, _ := m.filter(h)
+	b, _ := m.filter(h, MaxRuns)
 	return b
 }
 
 // filter also gives the log likelihood of what was seen, for Fit.
-func (m *Model) filter(h *History) (b Belief, logLik float64) {
+// Only the first looks are taken in.
+func (m *Model) filter(h *History, looks int) (b Belief, logLik float64) {
 	b = m.Prior
+	if m.Epoch > 0 && h.first > m.Epoch {
+		b = m.Start
+	}
 	for g := range h.gaps {
+		if looks--; looks < 0 {
+			break
+		}
 		days := g.Span.Hours() / 24
 		m.drift(&b, days)
 		if m.Counted && g.Posts > 0 {
@@ -206,7 +222,8 @@ func (m Model) Fit(sample []*History) Model {
 	}
 	best, bestLik := m, math.Inf(-1)
 	for _, drift := range [...]float64{m.Drift / 2, m.Drift, m.Drift * 2} {
-		c := Model{Prior: m.Prior, Drift: min(max(drift, 1.0/3650), 6), Counted: m.Counted}
+		c := m
+		c.Drift = min(max(drift, 1.0/3650), 6)
 		lik := 0.0
 		for range 8 {
 			c.Prior, lik = c.expect(sample)
@@ -219,7 +236,35 @@ func (m Model) Fit(sample []*History) Model {
 			best, bestLik = c, lik
 		}
 	}
+	best.Start = best.fitStart(sample)
 	return best
+}
+
+// fitStart is what items met after Epoch turned out to be in their first looks.
+func (m Model) fitStart(sample []*History) Belief {
+	const looks, lend, trust = 2, 0.1, 20.0 // trust: histories' worth of Prior
+	recent := make([]*History, 0, len(sample))
+	for _, h := range sample {
+		if m.Epoch > 0 && h.first > m.Epoch {
+			recent = append(recent, h)
+		}
+	}
+	m.Start = m.Prior
+	for range 4 {
+		var sum Belief
+		for _, h := range recent {
+			b, _ := m.filter(h, looks)
+			for j := range sum {
+				sum[j] += b[j]
+			}
+		}
+		for j := range sum {
+			lo, hi := max(0, j-1), min(Rates-1, j+1)
+			near := (1-2*lend)*sum[j] + lend*sum[lo] + lend*sum[hi]
+			m.Start[j] = (near + trust*m.Prior[j]) / (float64(len(recent)) + trust)
+		}
+	}
+	return m.Start
 }
 
 // expect is one step: the mean belief over the sample, smoothed over neighbouring
@@ -229,7 +274,7 @@ func (m *Model) expect(sample []*History) (Belief, float64) {
 	var sum Belief
 	total := 0.0
 	for _, h := range sample {
-		b, lik := m.filter(h)
+		b, lik := m.filter(h, MaxRuns)
 		total += lik
 		for j := range sum {
 			sum[j] += b[j]

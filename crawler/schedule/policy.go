@@ -72,6 +72,11 @@ func span(days float64) string {
 	return fmt.Sprintf("%.1f years", days/365)
 }
 
+// doubt is how many visits' worth of evidence uniform visiting is given: with n
+// looks behind it, a belief decides n ÷ (n + doubt) of an item's visits. Beliefs
+// from a look or two are wrong often enough that this gains freshness and age.
+const doubt = 1.0
+
 // Decide is when to look again at it after its last visit. It is pure and safe
 // for concurrent use; its cost does not depend on how many items there are.
 // An item never visited is due now.
@@ -118,6 +123,11 @@ func (d *Decision) believed(p Policy, it Item, b *Budget, interval float64) {
 		d.Tau = solve(price, func(tau float64) float64 { return t.At(&belief, tau) })
 	} else {
 		d.Tau = Value{Age: b.ageCost(), Weight: weight}.due(&belief, b.price(p, it.Page), interval)
+	}
+	visits, _ := it.History.Totals()
+	even := doubt / (doubt + float64(visits))
+	if d.Tau > interval {
+		d.Tau = 1 / ((1-even)/d.Tau + even/interval)
 	}
 	d.Chance = 1 - belief.Survive(d.Tau)
 	d.Age, d.EvenAge = belief.age(d.Tau), belief.age(interval)

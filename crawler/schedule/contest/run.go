@@ -94,7 +94,7 @@ func newGame(w *World, o Options, since int64) *game {
 		items: make([]schedule.Item, len(w.Things)), plans: make([]plan, len(w.Things))}
 	interval := time.Duration(30 / o.Budget * float64(24*time.Hour))
 	g.budget = schedule.Budget{Interval: interval, Model: schedule.NewModel(), AgePrice: o.AgePrice}
-	g.budget.Model.Counted = w.Counted
+	g.budget.Model.Counted, g.budget.Model.Epoch = w.Counted, w.From
 	g.born = make([]int32, len(w.Things))
 	for i := range g.born {
 		g.born[i] = int32(i)

@@ -20,7 +20,7 @@ func synthetic(n int) iter.Seq[Text] {
 				out = fmt.Sprintf("RT @user%d: %s", i, strings.Join(v.edit(old, i/10%2), " "))
 			}
 			recent[i%len(recent)] = text
-			if !yield(Text{ID: fmt.Sprint(1_000_000_000_000+i), Time: int64(i), Text: out}) {
+			if !yield(Text{ID: fmt.Sprint(1_000_000_000_000 + i), Time: int64(i), Text: out}) {
 				return
 			}
 		}

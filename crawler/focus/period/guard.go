@@ -1,0 +1,343 @@
+package period
+
+// guard says whether what stands around x lets it be about time.
+func (m *matcher) guard(x *mention) bool {
+	if m.calendarLike(x) && m.named(x) {
+		m.swallow = true
+		return false
+	}
+	if !m.numberGlue(x) || !m.monthForm(x) || !m.cued(x) {
+		return false
+	}
+	if x.act.args["year"] == "must" && !x.hasYear {
+		return false
+	}
+	if x.act.args["lower"] != "" && m.tokens[x.from].is(capital) && x.from > 0 && !m.sentenceStart(x.from) {
+		return false
+	}
+	if next := m.after(x.to); x.act.args["alone"] != "" && next != nil && next.has("ofs") {
+		return false
+	}
+	switch x.act.name {
+	case "date", "numeric", "days", "days3", "holiday":
+		return m.calendar(x)
+	case "year":
+		return m.yearAlone(x)
+	case "years":
+		return !m.prev(x.from, "counting") && yearsOrdered(x)
+	case "clock":
+		return m.clock(x)
+	case "yearbc", "yearad":
+		last := m.tokens[x.to-1]
+		return last.word == "." || last.word == "c" || last.word == "d" || last.is(upper)
+	case "quarter", "half":
+		n, _ := x.cap(0, "o", "ordw", "n")
+		return n <= 4
+	case "century":
+		n, ok := x.cap(0, "rom", "n", "o", "ordw")
+		return !ok || n <= 40
+	}
+	return true
+}
+
+// calendarLike says whether x could be part of a name.
+func (m *matcher) calendarLike(x *mention) bool {
+	switch x.act.name {
+	case "date", "numeric", "days", "days3", "holiday", "years":
+		return true
+	}
+	return false
+}
+
+// calendar refuses days and months that do not exist.
+func (m *matcher) calendar(x *mention) bool {
+	if x.act.name == "holiday" {
+		return true
+	}
+	if x.month > 12 {
+		return false
+	}
+	year := 2000 // a leap year where none is known
+	if x.hasYear {
+		year = x.year
+	}
+	return x.day == 0 || x.month == 0 || x.day <= monthLen(year, x.month)
+}
+
+// prev says whether the token before at is of class, signs of abbreviation and
+// numbering left out.
+func (m *matcher) prev(at int, class string) bool {
+	for at--; at >= 0 && !m.tokens[at+1].is(breaks); at-- {
+		t := &m.tokens[at]
+		if t.has(class) {
+			return true
+		}
+		if t.word != "." && t.word != "º" && t.word != "ª" && t.word != "'" {
+			return false
+		}
+	}
+	return false
+}
+
+// before is the token before at in the same paragraph, or nil.
+func (m *matcher) before(at int) *token {
+	if at == 0 || m.tokens[at].is(breaks) {
+		return nil
+	}
+	return &m.tokens[at-1]
+}
+
+// after is the token at at, if the paragraph goes on, or nil.
+func (m *matcher) after(at int) *token {
+	if at >= len(m.tokens) || m.tokens[at].is(breaks) {
+		return nil
+	}
+	return &m.tokens[at]
+}
+
+func (m *matcher) sentenceStart(at int) bool {
+	t := m.before(at)
+	return t == nil || t.word == "." || t.word == "!" || t.word == "?" || t.word == ":"
+}
+
+// named says whether x is part of a name: Rua 25 de Abril, Ponte 25 de Abril,
+// Rio de Janeiro. With a preposition between, the word must have a capital.
+func (m *matcher) named(x *mention) bool {
+	if m.prev(x.from, "naming") {
+		return true
+	}
+	at := x.from - 1
+	ofs := 0
+	for at >= 0 && !m.tokens[at+1].is(breaks) && (m.tokens[at].has("ofs") || m.tokens[at].word == "a" || m.tokens[at].word == "the") && ofs < 3 {
+		at, ofs = at-1, ofs+1
+	}
+	if at < 0 || ofs == 0 || m.tokens[at+1].is(breaks) {
+		return false
+	}
+	t := &m.tokens[at]
+	if x.act.name == "holiday" || x.month > 0 && x.day == 0 {
+		if t.has("town") {
+			return true
+		}
+	}
+	return t.has("naming") && t.is(capital)
+}
+
+// numberGlue refuses numbers that are parts of longer codes: 8601:2004, v2000,
+// 1.945, 2010-A.
+func (m *matcher) numberGlue(x *mention) bool {
+	if m.tokens[x.from].number >= 0 && !m.glueBefore(x.from) {
+		return false
+	}
+	return m.tokens[x.to-1].number < 0 || m.glueAfter(x.to)
+}
+
+// yearGlue is numberGlue for the year at i alone, behind a date.
+func (m *matcher) yearGlue(i int) bool { return m.glueAfter(i + 1) }
+
+func (m *matcher) glueBefore(at int) bool {
+	if !m.tokens[at].is(glued) || at == 0 {
+		return true
+	}
+	switch t := &m.tokens[at-1]; t.word {
+	case "(", "[", "{", "«", "\"", "“", "'", "–", ";", "|", ">", "*", "„", "…", "!", "?":
+		return true
+	case "-":
+		return at > 1 && (m.tokens[at-2].word == "mid" || m.tokens[at-2].word == "pre" || m.tokens[at-2].word == "pos")
+	case ",", ".", ":":
+		// The end of a word or clause, not a decimal point.
+		return at == 1 || m.tokens[at-2].number < 0 && t.is(glued) && m.tokens[at-2].is(letters)
+	}
+	return false
+}
+
+func (m *matcher) glueAfter(at int) bool {
+	t := m.after(at)
+	if t == nil || !t.is(glued) {
+		return true
+	}
+	if t.number >= 0 || t.digits > 0 || t.is(letters) {
+		return false
+	}
+	next := m.after(at + 1)
+	joined := next != nil && next.is(glued)
+	switch t.word {
+	case "%", "$", "€", "£", "_", "@", "=", "×", "+":
+		return false
+	case ".", ",", ":", "/":
+		return !joined || next.digits == 0
+	case "-":
+		return !joined
+	}
+	return true
+}
+
+// counted says whether the number at i counts what follows: 1945 habitantes.
+func (m *matcher) counted(i int) bool {
+	t := m.after(i + 1)
+	return t != nil && t.has("counted")
+}
+
+// yearAlone says whether four digits are a year.
+func (m *matcher) yearAlone(x *mention) bool {
+	if x.to-x.from > 1 && x.act.args["cue"] == "" {
+		return true // ano de 1945
+	}
+	if m.prev(x.from, "counting") || m.prev(x.from, "naming") {
+		return false
+	}
+	if m.numberBeside(x) || m.numero(x.from) {
+		return false
+	}
+	strong := m.prev(x.from, "yearcue")
+	if x.act.args["cue"] == "year" { // '74
+		return strong || m.prev(x.from, "ofs")
+	}
+	if m.counted(x.to - 1) {
+		return strong && m.directCue(x.from)
+	}
+	prev, next := m.before(x.from), m.after(x.to)
+	if prev != nil && prev.has("ofs") && x.from >= 2 && m.tokens[x.from-2].has("more") || prev != nil && prev.has("more") {
+		return false
+	}
+	if strong || next == nil || !next.is(letters) || next.is(capital) || !next.is(pluralS) || next.word != "" {
+		return true
+	}
+	// A small word in the plural follows: a number, unless something says year.
+	return prev != nil && (prev.has("ofs") || prev.is(capital) || prev.has("month"))
+}
+
+// numberBeside says whether a number that is no year stands beside x, as in a
+// telephone number.
+func (m *matcher) numberBeside(x *mention) bool {
+	for _, t := range [...]*token{m.before(x.from), m.after(x.to)} {
+		if t == nil || t.digits < 3 {
+			continue
+		}
+		if _, ok := classValue("Y", m.text, t); !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// numero: "No. 1945". As a word "no" is a preposition and lets years be years.
+func (m *matcher) numero(at int) bool {
+	return at > 1 && m.tokens[at-1].word == "." && m.tokens[at-1].is(glued) && m.tokens[at-2].word == "no"
+}
+
+// directCue says whether em, in, since ... stands right before at.
+func (m *matcher) directCue(at int) bool {
+	switch t := m.before(at); {
+	case t == nil:
+		return false
+	default:
+		return t.word == "in" || t.word == "since" || t.word == "desde"
+	}
+}
+
+func yearsOrdered(x *mention) bool {
+	from, _ := x.cap(0, "Y")
+	if to, ok := x.cap(1, "Y"); ok {
+		return from <= to
+	}
+	to, ok := x.cap(0, "yy")
+	return ok && to > from%100
+}
+
+// monthForm asks of the names of months what tells them from other words.
+func (m *matcher) monthForm(x *mention) bool {
+	for _, c := range x.caps {
+		t := &m.tokens[c.at]
+		switch c.class {
+		case "Month":
+			if !t.is(capital) {
+				return false
+			}
+		case "mayMonth":
+			if !t.is(capital) && !x.hasYear && !(c.value == 3 && x.day > 0) {
+				return false
+			}
+		case "month":
+			if c.value == 3 && !t.is(accent) && x.day == 0 && !x.hasYear {
+				return false // marco
+			}
+		}
+	}
+	return true
+}
+
+// cued asks for a word before x where its rule says that it needs one.
+func (m *matcher) cued(x *mention) bool {
+	prev := m.before(x.from)
+	switch x.act.args["cue"] {
+	case "must", "feast":
+		if x.hasYear {
+			return true
+		}
+		if next := m.after(x.to); next != nil && next.word == "of" {
+			return false // the spring of a clock
+		}
+		return prev != nil && prev.has("cue") && !(x.act.args["cue"] == "feast" && m.named(x)) && !m.verb(x)
+	case "strong":
+		if x.hasYear {
+			return true
+		}
+		if prev == nil {
+			return false
+		}
+		switch prev.word {
+		case "in", "of", "during", "since", "until", "till", "last", "next", "this", "early", "late", "mid", "by", "from", "between", "every", "em", "de":
+			return true
+		}
+		return false
+	case "weekday":
+		return m.bareWeekday(x, prev)
+	case "hour":
+		return prev != nil && prev.has("hour")
+	case "clock":
+		return m.tokens[x.to-1].has("unit")
+	}
+	return true
+}
+
+// verb: verão after a plural or a pronoun is a form of ver; "os verão" is rare.
+func (m *matcher) verb(x *mention) bool {
+	if s, ok := x.cap(0, "season"); !ok || s != 2 {
+		return false
+	}
+	prev := m.before(x.from)
+	return prev != nil && (prev.word == "as" || prev.word == "os" || prev.word == "a" || prev.word == "e" || prev.word == "que")
+}
+
+// bareWeekday: "na segunda" is Monday where no noun follows.
+func (m *matcher) bareWeekday(x *mention, prev *token) bool {
+	if prev == nil && !x.hasDir {
+		return false
+	}
+	if !x.hasDir {
+		switch prev.word {
+		case "na", "nesta", "esta", "ate", "desde", "para":
+		default:
+			return false
+		}
+	}
+	next := m.after(x.to)
+	return next == nil || !next.is(letters) && next.number < 0 || next.word == "e" || next.word == "as" || next.word == "a"
+}
+
+// clock refuses what looks like a verse or a score.
+func (m *matcher) clock(x *mention) bool {
+	h, _ := x.cap(0, "h", "num")
+	if h > 24 {
+		return false
+	}
+	prev := m.before(x.from)
+	if m.tokens[x.from].number < 0 || x.to-x.from != 3 || m.tokens[x.from+1].word != ":" {
+		return true
+	}
+	if prev == nil || !prev.is(letters) || prev.has("hour") {
+		return m.tokens[x.from].digits == 2 || prev != nil && prev.has("hour")
+	}
+	return !prev.is(capital) && m.tokens[x.from].digits == 2
+}

@@ -1,0 +1,330 @@
+package period
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// token is a word, a number or a mark of text.
+type token struct {
+	from, to int    // bytes of the text
+	word     string // folded, if the vocabulary knows it; a mark as it is
+	entries  []entry
+	number   int // -1 for what is no number; of up to 6 digits
+	digits   int
+	flags    flags
+}
+
+type flags uint16
+
+const (
+	glued   flags = 1 << iota // no white space before
+	capital                   // first letter is a capital
+	accent                    // has an accent
+	ordinal                   // a number with º, ª, st, th ...
+	plural                    // a number with an s: 1940s
+	zero                      // a number with a leading zero
+	breaks                    // a paragraph ends before it
+	letters                   // a word
+	upper                     // a word of capitals only
+	pluralS                   // a word that ends in s
+)
+
+func (t *token) is(f flags) bool { return t.flags&f != 0 }
+
+// maxTokens bounds the work on one text; what follows is not looked at.
+const maxTokens = 1 << 20
+
+// tokenize cuts text into tokens. Words that r does not know keep no text.
+func (r *ruleset) tokenize(text string) []token {
+	tokens := make([]token, 0, len(text)/5+8)
+	c := cutter{rules: r, text: text}
+	for c.at < len(text) && len(tokens) < maxTokens {
+		if c.space() {
+			continue
+		}
+		t := c.next()
+		t.flags |= c.before
+		c.before = glued
+		tokens = append(tokens, t)
+	}
+	return joinNumbers(tokens)
+}
+
+type cutter struct {
+	rules  *ruleset
+	text   string
+	at     int
+	before flags
+	lines  int
+	buf    []byte
+}
+
+// space skips white space and notes whether it had an empty line.
+func (c *cutter) space() bool {
+	r, size := utf8.DecodeRuneInString(c.text[c.at:])
+	if !unicode.IsSpace(r) && r != '\u200b' && r != '\ufeff' {
+		c.lines = 0
+		return false
+	}
+	c.at += size
+	c.before &^= glued
+	if r == '\n' || r == '\u2029' {
+		if c.lines++; c.lines > 1 {
+			c.before |= breaks
+		}
+	}
+	return true
+}
+
+func (c *cutter) next() token {
+	from := c.at
+	r, size := utf8.DecodeRuneInString(c.text[from:])
+	switch {
+	case r >= '0' && r <= '9':
+		return c.number()
+	case unicode.IsLetter(r):
+		return c.letters()
+	}
+	c.at += size
+	t := token{from: from, to: c.at, number: -1, word: c.text[from:c.at]}
+	switch r {
+	case '–', '—', '‒', '−', '‑':
+		t.word = "–"
+	case '’', '‘', '´', '`':
+		t.word = "'"
+	case '°':
+		t.word = "º"
+	}
+	t.entries = c.rules.lexicon[t.word]
+	return t
+}
+
+func (c *cutter) number() token {
+	t := token{from: c.at}
+	for c.at < len(c.text) && c.text[c.at] >= '0' && c.text[c.at] <= '9' {
+		if t.digits++; t.digits <= 6 {
+			t.number = t.number*10 + int(c.text[c.at]-'0')
+		}
+		c.at++
+	}
+	if c.text[t.from] == '0' {
+		t.flags |= zero
+	}
+	if t.digits > 6 {
+		t.number = -1
+	}
+	c.suffix(&t)
+	t.to = c.at
+	return t
+}
+
+// suffix takes an ordinal sign or a plural s along.
+func (c *cutter) suffix(t *token) {
+	rest := c.text[c.at:]
+	for _, s := range [...]string{".º", ".ª", ".°", "º", "ª", "°", "st", "nd", "rd", "th", "o", "a", "'s", "’s", "s"} {
+		if !strings.HasPrefix(rest, s) {
+			continue
+		}
+		if next, _ := utf8.DecodeRuneInString(rest[len(s):]); unicode.IsLetter(next) || unicode.IsDigit(next) {
+			continue
+		}
+		if strings.HasSuffix(s, "s") {
+			if t.digits != 4 && t.digits != 2 {
+				return
+			}
+			t.flags |= plural
+		} else {
+			t.flags |= ordinal
+		}
+		c.at += len(s)
+		return
+	}
+}
+
+// letters takes a word; a compound with hyphens only if the vocabulary has it.
+func (c *cutter) letters() token {
+	t := token{from: c.at, number: -1, flags: letters}
+	end := c.wordEnd(c.at)
+	for to := end; ; {
+		r, size := utf8.DecodeRuneInString(c.text[to:])
+		if r != '-' && r != '‑' {
+			break
+		}
+		next := c.wordEnd(to + size)
+		if next == to+size {
+			break
+		}
+		if to = next; c.rules.knows(c.fold(c.text[t.from:to], nil)) {
+			end = to
+		}
+		if to-t.from > maxWord {
+			break
+		}
+	}
+	c.at, t.to = end, end
+	folded := c.fold(c.text[t.from:end], &t.flags)
+	if w, ok := c.rules.words[string(folded)]; ok {
+		t.word, t.entries = w, c.rules.lexicon[w]
+	}
+	if n := len(folded); n > 1 && folded[n-1] == 's' {
+		t.flags |= pluralS
+	}
+	return t
+}
+
+// maxWord is the longest word looked up, in bytes.
+const maxWord = 40
+
+func (c *cutter) wordEnd(at int) int {
+	for at < len(c.text) {
+		b := c.text[at]
+		if b < utf8.RuneSelf {
+			if b|0x20 >= 'a' && b|0x20 <= 'z' {
+				at++
+				continue
+			}
+			return at
+		}
+		r, size := utf8.DecodeRuneInString(c.text[at:])
+		if !unicode.IsLetter(r) && !unicode.Is(unicode.M, r) {
+			return at
+		}
+		at += size
+	}
+	return at
+}
+
+// fold is word in lower case without accents, in a buffer that the next call
+// overwrites. It notes capitals and accents in f.
+func (c *cutter) fold(word string, f *flags) []byte {
+	c.buf = c.buf[:0]
+	if len(word) > maxWord {
+		return c.buf
+	}
+	all := true
+	var seen flags
+	for i, r := range word {
+		if unicode.IsUpper(r) {
+			if i == 0 {
+				seen |= capital
+			}
+			r = unicode.ToLower(r)
+		} else if unicode.IsLetter(r) {
+			all = false
+		}
+		if r == '‑' {
+			r = '-'
+		}
+		if r >= utf8.RuneSelf {
+			plain, ok := plainLetter(r)
+			if unicode.Is(unicode.M, r) {
+				seen |= accent
+				continue
+			}
+			if ok {
+				seen |= accent
+				r = plain
+			}
+		}
+		c.buf = utf8.AppendRune(c.buf, r)
+	}
+	if all && len(word) > 0 {
+		seen |= upper
+	}
+	if f != nil {
+		*f |= seen
+	}
+	return c.buf
+}
+
+// plainLetter is r without its accent.
+func plainLetter(r rune) (rune, bool) {
+	switch r {
+	case 'á', 'à', 'â', 'ã', 'ä':
+		return 'a', true
+	case 'é', 'è', 'ê', 'ë':
+		return 'e', true
+	case 'í', 'ì', 'î', 'ï':
+		return 'i', true
+	case 'ó', 'ò', 'ô', 'õ', 'ö':
+		return 'o', true
+	case 'ú', 'ù', 'û', 'ü':
+		return 'u', true
+	case 'ç':
+		return 'c', true
+	case 'ñ':
+		return 'n', true
+	}
+	return r, false
+}
+
+// joinNumbers makes one number of "vinte e cinco" and "twenty five".
+func joinNumbers(tokens []token) []token {
+	out := tokens[:0]
+	for i := 0; i < len(tokens); i++ {
+		t := tokens[i]
+		if tens := t.value("num"); tens >= 20 && tens < 100 && i+1 < len(tokens) {
+			at := i + 1
+			if w := tokens[at].word; w == "e" || w == "-" {
+				at++
+			}
+			if at < len(tokens) {
+				if ones := tokens[at].value("num"); ones >= 1 && ones < 10 && tokens[at].word != "a" && tokens[at].word != "an" {
+					t.to, t.number, t.digits, t.word = tokens[at].to, tens+ones, 2, ""
+					t.entries = nil
+					i = at
+				}
+			}
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// value is what the lexicon says of t in class, or 0.
+func (t *token) value(class string) int {
+	for _, e := range t.entries {
+		if e.class == class {
+			return e.value
+		}
+	}
+	return 0
+}
+
+// has says whether t is a word of class.
+func (t *token) has(class string) bool {
+	for _, e := range t.entries {
+		if e.class == class {
+			return true
+		}
+	}
+	return false
+}
+
+// roman is the value of a Roman numeral in capitals, or 0.
+func roman(s string) int {
+	total, last := 0, 0
+	for i := len(s) - 1; i >= 0; i-- {
+		v := 0
+		switch s[i] {
+		case 'I':
+			v = 1
+		case 'V':
+			v = 5
+		case 'X':
+			v = 10
+		case 'L':
+			v = 50
+		default:
+			return 0
+		}
+		if v < last {
+			total -= v
+		} else {
+			total, last = total+v, v
+		}
+	}
+	return total
+}

@@ -32,6 +32,7 @@ type input struct {
 	url                    string
 	maxText, maxLinks      int
 	maxTime                time.Duration
+	langs                  *tongues
 }
 
 // page is what was read of one page.
@@ -59,7 +60,7 @@ func extract(in input) (p page, err error) {
 			w.newline()
 		}
 		p.text = w.text()
-		p.lang = language(p.text, "")
+		p.lang = in.langs.language(p.text, "")
 		if w.full {
 			p.stop = stopText
 		}
@@ -307,7 +308,7 @@ func (r *reader) page() page {
 	if r.dateRank < len(dateNames) {
 		p.published = &r.date
 	}
-	p.lang = language(p.text, r.claim)
+	p.lang = r.in.langs.language(p.text, r.claim)
 	var over bool
 	if p.links, over = links(r.in.url, r.base, r.refs, r.in.maxLinks); over {
 		p.stop = stopLinks

@@ -15,9 +15,17 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
+var langs = func() *tongues {
+	l, err := newTongues()
+	if err != nil {
+		panic(err)
+	}
+	return l
+}()
+
 func read(body string) input {
 	return input{body: []byte(body), contentType: "text/html", mediaType: "text/html", url: "https://example.org/dir/page",
-		maxText: 1 << 20, maxLinks: 1000, maxTime: 10 * time.Second}
+		maxText: 1 << 20, maxLinks: 1000, maxTime: 10 * time.Second, langs: langs}
 }
 
 func mustExtract(t *testing.T, in input) page {
@@ -143,8 +151,17 @@ func TestLanguage(t *testing.T) {
 	for _, tt := range []struct{ text, claim, want string }{
 		{pt, "", "pt"}, {pt, "pt-PT", "pt-PT"}, {pt, "en", "pt"}, {es, "en-US", "es"}, {"short", "fr", "fr"}, {"short", "", ""}, {"short", "no such language!", ""},
 		{"short", "zh-hant-tw", "zh-Hant-TW"},
+		{"Le conseil municipal a adopté hier le nouveau budget de la ville, qui prévoit des travaux dans tous les quartiers, et les habitants sont contents.", "en", "fr"},
+		{"The city council has approved the new budget of the city yesterday, which plans works in all of the districts, and the people are happy.", "pt", "en"},
+		{"O concello da cidade aprobou onte o novo orzamento, que prevé obras en todas as parroquias; os veciños e as veciñas están moi contentos coa súa decisión.", "", "gl"},
+		{"L'ajuntament de la ciutat va aprovar ahir el nou pressupost, que preveu obres a tots els barris, i els veïns estan molt contents amb la seva decisió.", "", "ca"},
+		{"Der Stadtrat hat gestern den neuen Haushalt der Stadt beschlossen, der Arbeiten in allen Vierteln vorsieht, und die Leute sind damit zufrieden.", "", "de"},
+		{"Городской совет вчера утвердил новый бюджет города, который предусматривает работы во всех районах, и жители этим очень довольны, как они сказали.", "", "ru"},
+		{"市议会昨天批准了新的城市预算，计划在所有地区开展工程，居民们都很高兴。", "en", "zh"},
+		{"市議会は昨日、すべての地区での工事を予定する新しい市の予算を承認しました。", "", "ja"},
+		{strings.Repeat("Xyzzy plugh frobnicate quux. ", 10), "", ""},
 	} {
-		if got := language(tt.text, tt.claim); got != tt.want {
+		if got := langs.language(tt.text, tt.claim); got != tt.want {
 			t.Errorf("%.20q claimed %q: %q, want %q", tt.text, tt.claim, got, tt.want)
 		}
 	}

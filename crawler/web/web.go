@@ -28,7 +28,10 @@ type Options struct {
 }
 
 // Source fetches page Keys. Safe for concurrent use.
-type Source struct{ o Options }
+type Source struct {
+	o     Options
+	langs *tongues
+}
 
 // New is a Source; it reports every fault of o at once.
 func New(o Options) (*Source, error) {
@@ -54,7 +57,11 @@ func New(o Options) (*Source, error) {
 	if o.MaxTime == 0 {
 		o.MaxTime = 10 * time.Second
 	}
-	return &Source{o}, nil
+	langs, err := newTongues()
+	if err != nil {
+		return nil, err
+	}
+	return &Source{o, langs}, nil
 }
 
 // Name is "web".
@@ -231,7 +238,7 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	}
 	p, err := extract(input{
 		body: resp.Body, contentType: resp.Header.Get("Content-Type"), mediaType: rec.MediaType, url: t.Due.Key.URL(),
-		maxText: s.o.MaxText, maxLinks: s.o.MaxLinks, maxTime: s.o.MaxTime,
+		maxText: s.o.MaxText, maxLinks: s.o.MaxLinks, maxTime: s.o.MaxTime, langs: s.langs,
 	})
 	if err != nil { // the parser gave up: what is known is kept, without text
 		res.Stop, res.Next.Reason = "extract", fetch.Reason(err)

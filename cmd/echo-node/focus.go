@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/partition/geo"
+)
+
+// focusCmd is the judges of crawler/focus on one's own data: one input a line
+// on standard input, one JSON object a line on standard output, in order.
+type focusCmd struct {
+	Place  placeCmd  `cmd:"" help:"Where a free-text profile location is."`
+	Copies copiesCmd `cmd:"" help:"Which short texts are copies of which."`
+}
+
+// maxLine caps one line of input.
+const maxLine = 1 << 20
+
+// eachLine calls fn with every line of r and its number from 1.
+func eachLine(r io.Reader, fn func(n int, line string) error) error {
+	sc := bufio.NewScanner(r)
+	sc.Buffer(make([]byte, 64<<10), maxLine)
+	n := 0
+	for sc.Scan() {
+		n++
+		if err := fn(n, sc.Text()); err != nil {
+			return err
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return fmt.Errorf("standard input, line %d: %w", n+1, err)
+	}
+	return nil
+}
+
+// jsonLines writes objects a line each; the caller flushes.
+func jsonLines(w io.Writer) (*bufio.Writer, *json.Encoder) {
+	b := bufio.NewWriterSize(w, 64<<10)
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	return b, e
+}
+
+type placeCmd struct {
+	Country string `placeholder:"PT" help:"A likely country (ISO code), for ambiguous names."`
+	Lang    string `placeholder:"pt" help:"Language of the texts."`
+}
+
+// Help is shown under the usage.
+func (placeCmd) Help() string {
+	return "Example:\n  echo 'Margem Sul 🇵🇹' | echo-node focus place\n\nA line of input gives {place, country, admin1, lat, lon, cell, confidence, candidates}; place is null when unknown.\nPlace names: GeoNames, CC BY 4.0."
+}
+
+// placeLine is the output for one location (CLI.md).
+type placeLine struct {
+	Place      *string         `json:"place"`
+	Country    string          `json:"country,omitempty"`
+	Admin1     string          `json:"admin1,omitempty"`
+	Lat        *float64        `json:"lat,omitempty"`
+	Lon        *float64        `json:"lon,omitempty"`
+	Cell       string          `json:"cell,omitempty"`
+	Confidence float64         `json:"confidence"`
+	Candidates []geo.Candidate `json:"candidates"`
+}
+
+// Run resolves locations.
+func (c *placeCmd) Run(p *program) error {
+	g, err := geo.Open()
+	if err != nil {
+		return err
+	}
+	w, enc := jsonLines(p.stdout)
+	if err := eachLine(p.stdin, func(_ int, line string) error {
+		r := g.Resolve(line, geo.Hints{Country: c.Country, Language: c.Lang})
+		out := placeLine{Confidence: r.Confidence, Candidates: r.Candidates}
+		if out.Candidates == nil {
+			out.Candidates = []geo.Candidate{}
+		}
+		if x := r.Place; x != nil {
+			out.Place, out.Country, out.Admin1, out.Lat, out.Lon, out.Cell = &x.Name, x.Country, x.Admin1, &x.Lat, &x.Lon, x.Cell
+		}
+		return enc.Encode(out)
+	}); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+type copiesCmd struct {
+	Paper bool `help:"Only the rules of the paper: simhash within 3 bits, nothing verified."`
+}
+
+// Help is shown under the usage.
+func (copiesCmd) Help() string {
+	return "Example:\n  printf '1\\tBom dia a todos os amigos\\n2\\tbom dia a todos os amigos!\\n' | echo-node focus copies\n\nInput: id TAB text, a line each, earlier texts first. Output: {group, id, representative, distance, reason} for each member of a group of two or more."
+}
+
+// Run groups texts.
+func (c *copiesCmd) Run(p *program) error {
+	g := copies.NewGrouper(copies.Options{Paper: c.Paper})
+	if err := eachLine(p.stdin, func(n int, line string) error {
+		id, text, ok := strings.Cut(line, "\t")
+		if !ok || id == "" {
+			return usage("standard input, line %d: want id TAB text", n)
+		}
+		g.Add(copies.Text{ID: id, Text: text, Time: int64(n)})
+		return nil
+	}); err != nil {
+		return err
+	}
+	w, enc := jsonLines(p.stdout)
+	for _, group := range g.Groups() {
+		for _, m := range group {
+			if err := enc.Encode(m); err != nil {
+				return err
+			}
+		}
+	}
+	return w.Flush()
+}

@@ -26,6 +26,12 @@
 //	PREFIX/swim-packet/1 and PREFIX/swim-stream/1    see package member
 //	PREFIX/rpc/1                one stream per call: a Request, a Response
 //
+// # Tests in fake time
+//
+// With Options.Host from libp2p's mocknet everything here runs inside
+// testing/synctest. memberlist does not wait for its last probes: sleep a
+// minute of fake time after Close, before the bubble ends.
+//
 // # After a crash
 //
 // The directory of Options.Dir holds what helps to come back: peers.json, the

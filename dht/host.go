@@ -50,7 +50,6 @@ func newHost(o Options, listen []string) (host.Host, error) {
 		libp2p.Security(noise.ID, noise.New),
 		libp2p.ResourceManager(limits),
 		libp2p.ConnectionManager(conns),
-		libp2p.NATPortMap(),
 		libp2p.UserAgent("echo-node/" + o.Version),
 		libp2p.ProtocolVersion("echo-node/1"),
 		libp2p.DisableRelay(),
@@ -59,6 +58,9 @@ func newHost(o Options, listen []string) (host.Host, error) {
 		opts = append(opts, libp2p.NoListenAddrs)
 	} else {
 		opts = append(opts, libp2p.ListenAddrStrings(listen...))
+	}
+	if slices.ContainsFunc(listen, reachable) {
+		opts = append(opts, libp2p.NATPortMap()) // asks the router, so not for loopback
 	}
 	if o.Registerer != nil {
 		opts = append(opts, libp2p.PrometheusRegisterer(o.Registerer))
@@ -94,6 +96,12 @@ func newLimits(rpc protocol.ID) (network.ResourceManager, error) {
 		rcmgr.WithLimitPerSubnet(
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsPerAddr}},
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsPerAddr}, {PrefixLength: 48, ConnCount: 2 * connsPerAddr}}))
+}
+
+// reachable is true for an address that is not a loopback one.
+func reachable(addr string) bool {
+	a, err := ma.NewMultiaddr(addr)
+	return err == nil && !manet.IsIPLoopback(a)
 }
 
 // published are the addresses that others are told.

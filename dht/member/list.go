@@ -10,97 +10,12 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
-	"github.com/libp2p/go-libp2p/core/crypto"
-	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
-	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 )
-
-// Options of a List.
-type Options struct {
-	Host   host.Host        // required; the List does not close it
-	Key    crypto.PrivKey   // required; the host's own, Ed25519
-	Space  string           // digest of the charter: descriptors of another swarm are refused
-	Prefix protocol.ID      // of the protocols, required; "/echo/0123456789abcdef"
-	Self   partition.Member // what this peer says of itself; ID and Addrs are filled in
-	Logger *slog.Logger     // nil = discard
-
-	// ProbeInterval is how often one member is probed; default 700 ms. With
-	// ProbeTimeout (default 400 ms) and SuspicionMult (default 3) a death is
-	// noticed after three to five seconds.
-	ProbeInterval time.Duration
-	ProbeTimeout  time.Duration
-	SuspicionMult int
-	// PushPull is how often the whole state is exchanged with one member;
-	// default 15 s.
-	PushPull time.Duration
-	// MaxMembers is the most members believed in; default 1024. More are
-	// refused, so that made-up peers cannot fill the memory.
-	MaxMembers int
-}
-
-func (o *Options) fill() error {
-	var faults []error
-	if o.Host == nil {
-		faults = append(faults, errors.New("no host"))
-	}
-	if o.Key == nil {
-		faults = append(faults, errors.New("no key"))
-	}
-	if o.Prefix == "" {
-		faults = append(faults, errors.New("no protocol prefix"))
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	setDefault(&o.ProbeInterval, 700*time.Millisecond)
-	setDefault(&o.ProbeTimeout, 400*time.Millisecond)
-	setDefault(&o.SuspicionMult, 3)
-	setDefault(&o.PushPull, 15*time.Second)
-	setDefault(&o.MaxMembers, 1024)
-	return errors.Join(faults...)
-}
-
-func setDefault[T comparable](v *T, to T) {
-	var zero T
-	if *v == zero {
-		*v = to
-	}
-}
-
-// How Views are compared, by the digest that every answer to a probe carries.
-const (
-	settleAfter = time.Second     // a View must be that old to be compared
-	settlePause = 2 * time.Second // between two exchanges, times the members over settleSmall
-	settleSmall = 32
-)
-
-// Gone is what is remembered of a member that is no more in the View.
-type Gone struct {
-	Member partition.Member // as it last described itself
-	Since  time.Time        // when this peer noticed
-	Left   bool             // it said good-bye; else it was found dead
-}
-
-// Limits of the memory of members that are gone.
-const (
-	MaxGone  = 4096
-	keepGone = 24 * time.Hour
-)
-
-// Stats are counters since New.
-type Stats struct {
-	PacketsIn, PacketsOut, BytesIn, BytesOut uint64
-	Dropped                                  uint64 // packets, in either direction, for want of room or connection
-	Refused                                  uint64 // packets and streams with something a List never sends
-	BadDescriptors                           uint64 // members refused for their descriptor
-	StaleDescriptors                         uint64 // descriptors older than one seen
-	Health                                   int    // 0 is healthy; memberlist's own estimate of how late this peer is
-}
 
 // List is the live membership of one zone as this peer sees it. All methods
 // are safe for concurrent use.

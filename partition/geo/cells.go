@@ -89,8 +89,8 @@ func (g *Gazetteer) nearest(lat, lon float64) Resolution {
 func (g *Gazetteer) zoneCountry(name, city string) Resolution {
 	var p atlas.Place
 	best := math.Inf(-1)
-	for _, s := range g.senses(atlas.Fold(city)) {
-		if s.kind != senseFolk && s.weight > best {
+	for _, s := range g.senses(city) {
+		if s.kind != senseFolk && s.kind != senseNone && s.weight > best {
 			p, best = s.place, s.weight
 		}
 	}

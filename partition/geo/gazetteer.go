@@ -35,6 +35,8 @@ type sense struct {
 	kind   senseKind
 	admins []string // first divisions that an area spans, its own first
 	weight float64  // log10 of how many people would mean it
+	code   bool     // letters of a country, a state or an airport
+	home   bool     // a municipality of Portugal
 }
 
 type senseKind uint8
@@ -48,6 +50,7 @@ const (
 	senseWeak // a common word
 	senseCode
 	senseFolk
+	senseNone
 )
 
 type wordKind uint8
@@ -108,7 +111,7 @@ func (g *Gazetteer) readWords(text string) error {
 }
 
 func (g *Gazetteer) readHand(text string) error {
-	kinds := map[string]senseKind{"nick": senseCity, "part": sensePart, "area": senseArea, "weak": senseWeak, "code": senseCode, "folk": senseFolk}
+	kinds := map[string]senseKind{"nick": senseCity, "part": sensePart, "area": senseArea, "weak": senseWeak, "code": senseCode, "folk": senseFolk, "none": senseNone}
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -126,9 +129,9 @@ func (g *Gazetteer) readHand(text string) error {
 		if !ok {
 			return fmt.Errorf("names by hand: no place %q in %s, %s", cols[1], cols[3], cols[2])
 		}
-		s := sense{place: target, kind: kind, admins: admins, weight: handWeight(kind, target)}
+		s := sense{place: target, kind: kind, admins: admins, weight: handWeight(kind, target), code: kind == senseCode}
 		switch {
-		case target.Rank == atlas.Country && kind == senseCity:
+		case target.Rank == atlas.Country && (kind == senseCity || kind == senseCode):
 			s.kind, s.admins = senseCountry, nil
 		case target.Rank == atlas.Region && kind == senseCity:
 			s.kind = senseRegion
@@ -166,7 +169,7 @@ func handWeight(kind senseKind, p atlas.Place) float64 {
 func (g *Gazetteer) target(name, country, admin string) (atlas.Place, bool) {
 	var best atlas.Place
 	found := false
-	for _, m := range g.table.Find(atlas.Fold(name)) {
+	for _, m := range g.table.Find(name) {
 		p := g.table.Place(m.Number)
 		if p.Country != country || p.Admin1 != admin || (admin == "") != (p.Rank == atlas.Country) {
 			continue
@@ -201,11 +204,13 @@ func homeBonus(country string) float64 {
 	return 0
 }
 
-// senses lists what a folded name may mean.
-func (g *Gazetteer) senses(folded string) []sense {
+// senses lists what a name, as it was typed, may mean.
+func (g *Gazetteer) senses(name string) []sense {
+	folded := atlas.Fold(name)
 	out := append([]sense(nil), g.hand[folded]...)
 	first := len(out)
-	for _, m := range g.table.Find(folded) {
+	accents := atlas.Spell(name) != folded
+	for _, m := range g.table.Find(name) {
 		p := g.table.Place(m.Number)
 		s := sense{place: p, kind: senseCity, admins: []string{p.Admin1}, weight: people(p.Population) + homeBonus(p.Country)}
 		switch p.Rank {
@@ -213,11 +218,21 @@ func (g *Gazetteer) senses(folded string) []sense {
 			s.kind, s.admins, s.weight = senseCountry, nil, max(s.weight, 5.5)+0.5
 		case atlas.Region:
 			s.kind = senseRegion
+		case atlas.Municipality:
+			if s.home = p.Country == "PT"; s.home {
+				s.weight = max(s.weight, homeBonus("PT")+4) // some have no population in the table
+			}
 		case atlas.Capital:
 			s.weight += 0.5
 		}
 		if m.Alias && p.Rank != atlas.Country {
-			s.weight -= 0.5
+			if p.Country != "PT" { // GeoNames calls Lisboa Lisbon
+				s.weight -= aliasMalus
+			}
+			s.code = len(folded) <= 3
+		}
+		if accents && !m.Spelled {
+			s.weight -= accentMalus
 		}
 		if !merge(out[first:], s) {
 			out = append(out, s)
@@ -225,6 +240,13 @@ func (g *Gazetteer) senses(folded string) []sense {
 	}
 	return out
 }
+
+// A name in another language is ten times less likely to be meant; one without
+// the accents that were typed, a hundred times.
+const (
+	aliasMalus  = 1.0
+	accentMalus = 2.0
+)
 
 // merge unites the rows of one name in one division (a town, the municipality
 // and the district called like it): they are no ambiguity.
@@ -237,11 +259,11 @@ func merge(out []sense, s sense) bool {
 		if o.kind == senseCountry || o.place.Country != s.place.Country || o.place.Admin1 != s.place.Admin1 {
 			continue
 		}
-		weight := max(o.weight, s.weight)
+		weight, home := max(o.weight, s.weight), o.home || s.home
 		if better(s.place, o.place) {
 			*o = s
 		}
-		o.weight = weight
+		o.weight, o.home = weight, home
 		return true
 	}
 	return false

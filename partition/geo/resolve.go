@@ -47,8 +47,9 @@ type Resolution struct {
 // MaxCandidates is the length of the longest list of candidates.
 const MaxCandidates = 5
 
-// leastConfidence is what a reading needs to be given out as the place.
-const leastConfidence = 0.4
+// leastConfidence is what a reading needs to be given out as the place: it is
+// likelier than all others together.
+const leastConfidence = 0.5
 
 // span is a name in the text.
 type span struct {
@@ -76,7 +77,7 @@ func (g *Gazetteer) Resolve(s string, hints Hints) Resolution {
 		return Resolution{}
 	}
 	g.score(spans, hints)
-	return g.choose(spans, unread)
+	return g.choose(spans, unread, hints)
 }
 
 // spans finds the names in a text, longest first, and counts the words that
@@ -122,6 +123,9 @@ func (g *Gazetteer) segmentSpans(seg segment, number int) (out []span, unread in
 			unread++
 			continue
 		}
+		if senses[0].kind == senseNone {
+			continue
+		}
 		role := g.role(words[:h.from])
 		if seg.moved {
 			role++
@@ -143,17 +147,16 @@ func (g *Gazetteer) longest(words []word, first bool) (int, []sense) {
 		if n == 1 && g.words[words[0].folded] != 0 && len(g.hand[words[0].folded]) == 0 {
 			return 0, nil
 		}
-		name := join(words[:n])
-		senses := g.senses(name)
+		senses := g.senses(join(words[:n], func(w word) string { return w.raw }))
 		if len(senses) == 0 {
-			for _, other := range variants(words[:n], name) {
+			for _, other := range variants(words[:n]) {
 				if senses = g.senses(other); len(senses) > 0 {
 					break
 				}
 			}
 		}
 		if n == 1 && g.words[words[0].folded]&wordNever != 0 {
-			senses = slices.DeleteFunc(senses, func(s sense) bool { return s.kind != senseWeak })
+			senses = slices.DeleteFunc(senses, func(s sense) bool { return s.kind != senseWeak && s.kind != senseNone })
 		}
 		if len(senses) > 0 {
 			return n, senses
@@ -162,17 +165,17 @@ func (g *Gazetteer) longest(words []word, first bool) (int, []sense) {
 	return 0, nil
 }
 
-func join(words []word) string {
+func join(words []word, form func(word) string) string {
 	parts := make([]string, len(words))
 	for i, w := range words {
-		parts[i] = w.folded
+		parts[i] = form(w)
 	}
 	return strings.Join(parts, " ")
 }
 
 // variants are other spellings of a name that is not known: Sto. and S. written
 // out, emphasis undone.
-func variants(words []word, name string) []string {
+func variants(words []word) []string {
 	var out []string
 	for _, long := range []map[string]string{
 		{"s": "sao", "sto": "santo", "sta": "santa", "st": "santo", "n": "nova", "v": "vila", "vn": "vila nova", "vnova": "vila nova", "p": "ponta", "sra": "senhora", "q": "quinta", "qta": "quinta"},
@@ -191,7 +194,7 @@ func variants(words []word, name string) []string {
 		}
 	}
 	if len(words) == 1 {
-		if s := shorten(name); s != name {
+		if s := shorten(words[0].folded); s != words[0].folded {
 			out = append(out, s)
 		}
 	}
@@ -204,9 +207,11 @@ func variants(words []word, name string) []string {
 func plausible(s sense, words []word, whole bool, unread int) bool {
 	capital := unicode.IsUpper([]rune(words[0].raw)[0])
 	switch {
-	case s.kind == senseCode:
-		return (whole && strings.ToUpper(words[0].raw) == words[0].raw) || (s.place.Country == "PT" && len(words[0].raw) == 2)
-	case len(words) > 1 || s.kind == senseFolk:
+	case s.code && s.kind == senseCountry && s.place.Country == "PT":
+		return true // porto pt
+	case s.code:
+		return whole && strings.ToUpper(words[0].raw) == words[0].raw
+	case len(words) > 1 || s.kind == senseFolk || s.kind == senseNone:
 		return true
 	case len(words[0].folded) < 3 && s.kind != senseCountry && s.weight < 6:
 		return false
@@ -271,7 +276,7 @@ func (g *Gazetteer) score(spans []span, hints Hints) {
 // lonely says that a sense needs another name beside it to count: a small
 // foreign place, or a common word.
 func lonely(a sense) bool {
-	return a.kind != senseCountry && homeBonus(a.place.Country) == 0 && a.kind == senseCity && a.weight < 4.5
+	return a.kind != senseCountry && homeBonus(a.place.Country) == 0 && a.kind == senseCity && people(a.place.Population) < 4.85
 }
 
 func hintBonus(country string, hints Hints) float64 {
@@ -352,10 +357,63 @@ func contains(o, a sense) bool {
 	return name == atlas.Fold(a.place.Admin2) || name == atlas.Fold(a.place.Admin1)
 }
 
+// tidy drops what the rest of the text shows to be no place: a name that stands
+// for nothing, and a small or ambiguous one beside a clear one that it does not
+// lie near. Where people put "Santa Cruz, Torres Vedras" or "Vila Chã, Vila do
+// Conde" they mean a quarter of the latter that the gazetteer has not.
+func tidy(spans []span) []span {
+	spans = slices.DeleteFunc(spans, func(s span) bool { return math.IsInf(s.scores[s.best], -1) || hollow(s, spans) })
+	var out []span
+	for i, s := range spans {
+		if !slices.ContainsFunc(spans, func(o span) bool { return overshadows(o, spans[i]) }) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func overshadows(o, s span) bool {
+	a, b := s.sense(), o.sense()
+	if a.kind == senseCountry || b.kind == senseCountry || b.kind == senseFolk || b.kind == senseWeak || s.role > o.role {
+		return false
+	}
+	if a.place.Admin1 == b.place.Admin1 && a.place.Country == b.place.Country || contains(b, a) || contains(a, b) {
+		return false
+	}
+	if a.place.Country != b.place.Country {
+		return b.weight > a.weight+1.5
+	}
+	if slices.Contains(b.admins, a.place.Admin1) || slices.Contains(a.admins, b.place.Admin1) {
+		return false
+	}
+	small := !a.home && a.kind == senseCity && a.weight < 6 && b.weight > a.weight+0.3
+	return small || (s.ambiguous() && !o.ambiguous())
+}
+
+// ambiguous says that another sense elsewhere is nearly as likely as the best.
+func (s *span) ambiguous() bool {
+	best := s.sense().place
+	for i, a := range s.senses {
+		if (a.place.Country != best.Country || a.place.Admin1 != best.Admin1) && s.scores[i] > s.scores[s.best]-1 {
+			return true
+		}
+	}
+	return false
+}
+
+// twoFaced says that a name alone is a foreign place to the world and a
+// municipality to the Portuguese (Lagos): without a hint that is unknown.
+func twoFaced(s span, hints Hints, alone bool) bool {
+	if !alone || hints != (Hints{}) || homeBonus(s.sense().place.Country) > 0 || s.sense().kind == senseCountry {
+		return false
+	}
+	return slices.ContainsFunc(s.senses, func(a sense) bool { return a.home })
+}
+
 // choose takes the span that says most narrowly where the person lives, and
 // turns its scores into confidences.
-func (g *Gazetteer) choose(spans []span, unread int) Resolution {
-	spans = slices.DeleteFunc(spans, func(s span) bool { return math.IsInf(s.scores[s.best], -1) || hollow(s, spans) })
+func (g *Gazetteer) choose(spans []span, unread int, hints Hints) Resolution {
+	spans = tidy(spans)
 	if len(spans) == 0 {
 		return Resolution{}
 	}
@@ -379,6 +437,9 @@ func (g *Gazetteer) choose(spans []span, unread int) Resolution {
 	factor := math.Pow(0.9, float64(min(unread, 6)))
 	if rivals > 0 {
 		factor *= 0.75
+	}
+	if twoFaced(spans[main], hints, len(spans) == 1) {
+		factor *= 0.5
 	}
 	evidence := "name"
 	if spans[main].flag {

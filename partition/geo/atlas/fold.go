@@ -10,7 +10,12 @@ import (
 
 // Fold is the form in which names are compared: lower case, without accents,
 // letters and digits only, one space between words.
-func Fold(s string) string {
+func Fold(s string) string { return fold(s, false) }
+
+// Spell is Fold that keeps the accents: it tells Mação from Macao.
+func Spell(s string) string { return norm.NFC.String(fold(s, true)) }
+
+func fold(s string, accents bool) string {
 	ascii := true
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
@@ -26,6 +31,9 @@ func Fold(s string) string {
 	space := false
 	for _, r := range s {
 		if r >= utf8.RuneSelf && unicode.Is(unicode.Mn, r) {
+			if accents {
+				b.WriteRune(r)
+			}
 			continue
 		}
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {

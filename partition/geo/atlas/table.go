@@ -59,7 +59,7 @@ var ErrTable = errors.New("not a table of places")
 //	places   count, then the columns:
 //	         rank (1 byte each); region (its number, difference from the place
 //	         before, signed); second division (its number); population (mantissa
-//	         of two digits * 8 + exponent of ten); latitude and longitude in 0.001
+//	         of two digits * 16 + exponent of ten); latitude and longitude in 0.001
 //	         degrees (difference from the place before, signed; unknown: latitude
 //	         99999 absolute is written as such); name
 //	aliases  count, then for each: place (difference from the alias before), name
@@ -171,19 +171,19 @@ func longitude(p Place) int {
 	return int(math.Round(p.Lon * 1000))
 }
 
-// packPopulation keeps two digits: m * 10^e as m*8 + e.
+// packPopulation keeps two digits: m * 10^e as m*16 + e.
 func packPopulation(n int) int {
 	e := 0
 	for n >= 100 {
 		n = (n + 5) / 10
 		e++
 	}
-	return n*8 + e
+	return n*16 + e
 }
 
 func unpackPopulation(v int) int {
-	n := v / 8
-	for range v % 8 {
+	n := v / 16
+	for range v % 16 {
 		n *= 10
 	}
 	return n
@@ -199,9 +199,10 @@ type Table struct {
 // need not be kept: 64 bits do not collide by chance among so few, and who
 // makes them collide has mistaken one village for another.
 type named struct {
-	hash  uint64
-	place uint32
-	alias bool // not its main name
+	hash     uint64
+	place    uint32
+	spelling uint16 // of the hash with accents
+	alias    bool   // not its main name
 }
 
 //go:embed places.gaz
@@ -297,7 +298,7 @@ func (r *reader) table() *Table {
 
 func (t *Table) readIndex(r *reader) {
 	for i, p := range t.places {
-		t.index = append(t.index, named{hash: hash(Fold(p.Name)), place: uint32(i)})
+		t.index = append(t.index, name(p.Name, i, false))
 	}
 	n, at := r.count(), 0
 	for range n {
@@ -306,7 +307,7 @@ func (t *Table) readIndex(r *reader) {
 			r.fail("alias")
 			break
 		}
-		t.index = append(t.index, named{hash: hash(Fold(r.text())), place: uint32(at), alias: true})
+		t.index = append(t.index, name(r.text(), at, true))
 	}
 	slices.SortFunc(t.index, func(a, b named) int {
 		switch {
@@ -327,6 +328,12 @@ func (t *Table) readIndex(r *reader) {
 	t.index = slices.CompactFunc(t.index, func(a, b named) bool { return a.hash == b.hash && a.place == b.place })
 }
 
+func name(s string, place int, alias bool) named {
+	return named{hash: hash(Fold(s)), place: uint32(place), spelling: spelling(s), alias: alias}
+}
+
+func spelling(s string) uint16 { return uint16(hash(Spell(s))) }
+
 func hash(folded string) uint64 { return xxhash.Sum64String(folded) }
 
 // Len is the number of places.
@@ -337,13 +344,14 @@ func (t *Table) Place(i int) Place { return t.places[i] }
 
 // Match is a place that bears a name.
 type Match struct {
-	Number int
-	Alias  bool // the name is not its main one
+	Number  int
+	Alias   bool // the name is not its main one
+	Spelled bool // with the accents that were asked for
 }
 
-// Find lists the places that bear the folded name.
-func (t *Table) Find(folded string) []Match {
-	h := hash(folded)
+// Find lists the places that bear a name, whatever its accents.
+func (t *Table) Find(name string) []Match {
+	h, spelled := hash(Fold(name)), spelling(name)
 	i, _ := slices.BinarySearchFunc(t.index, h, func(n named, h uint64) int {
 		if n.hash < h {
 			return -1
@@ -354,7 +362,8 @@ func (t *Table) Find(folded string) []Match {
 	})
 	var out []Match
 	for ; i < len(t.index) && t.index[i].hash == h; i++ {
-		out = append(out, Match{Number: int(t.index[i].place), Alias: t.index[i].alias})
+		n := t.index[i]
+		out = append(out, Match{Number: int(n.place), Alias: n.alias, Spelled: n.spelling == spelled})
 	}
 	return out
 }

@@ -1,0 +1,162 @@
+package atlas
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestFold(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "Évora": "evora", " Trás-os-Montes ": "tras os montes", "Paço d'Arcos": "paco d arcos", "S. João": "s joao",
+		"Straße": "strasse", "Łódź": "lodz", "Ærø": "aero", "E\u0301vora": "evora", "ＬＩＳＢＯＡ": "lisboa", "Lisboa 🇵🇹": "lisboa", "İzmir": "izmir",
+	} {
+		if got := Fold(in); got != want {
+			t.Errorf("Fold(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if Spell("MAÇÃO") != "mação" || Spell("Mac\u0327a\u0303o") != "mação" {
+		t.Errorf("Spell gives %q, %q", Spell("MAÇÃO"), Spell("Mac\u0327a\u0303o"))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "text")
+		if once := Fold(s); Fold(once) != once {
+			t.Fatalf("Fold(%q) = %q, again %q", s, once, Fold(once))
+		}
+	})
+}
+
+func drawEntries(t *rapid.T) []Entry {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Entry {
+		e := Entry{Place: Place{
+			Name:    rapid.StringN(1, 20, 60).Draw(t, "name"),
+			Country: rapid.SampledFrom([]string{"PT", "BR"}).Draw(t, "country"),
+			Admin1:  rapid.SampledFrom([]string{"", "Lisbon", "Porto"}).Draw(t, "admin1"),
+			Admin2:  rapid.SampledFrom([]string{"", "Sintra"}).Draw(t, "admin2"),
+			Rank:    Rank(rapid.IntRange(1, 8).Draw(t, "rank")),
+			Located: rapid.Bool().Draw(t, "located"),
+			// Two digits, as the table keeps them.
+			Population: rapid.IntRange(0, 99).Draw(t, "digits") * int(math.Pow10(rapid.IntRange(0, 6).Draw(t, "zeros"))),
+		}}
+		if e.Located {
+			e.Lat = float64(rapid.IntRange(-90000, 90000).Draw(t, "lat")) / 1000
+			e.Lon = float64(rapid.IntRange(-180000, 180000).Draw(t, "lon")) / 1000
+		}
+		e.Names = rapid.SliceOfN(rapid.StringN(0, 10, 40), 0, 3).Draw(t, "names")
+		return e
+	}), 0, 20).Draw(t, "entries")
+}
+
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		entries := drawEntries(t)
+		var b bytes.Buffer
+		if err := Encode(&b, entries); err != nil {
+			t.Fatal(err)
+		}
+		table, err := Decode(b.Bytes())
+		if err != nil || table.Len() != len(entries) {
+			t.Fatalf("%d places, %v, want %d", table.Len(), err, len(entries))
+		}
+		for i, e := range entries {
+			if got := table.Place(i); got != e.Place {
+				t.Fatalf("place %d: %+v, want %+v", i, got, e.Place)
+			}
+			for n, name := range append([]string{e.Name}, e.Names...) {
+				found := table.Find(name)
+				at := slices.IndexFunc(found, func(m Match) bool { return m.Number == i })
+				if at < 0 || (n == 0 && (found[at].Alias || !found[at].Spelled)) {
+					t.Fatalf("%q finds %+v, want %d", name, found, i)
+				}
+			}
+		}
+	})
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	for _, e := range []Entry{{Place: Place{Name: "x", Country: "PRT"}}, {Place: Place{Name: string(make([]byte, maxText+1)), Country: "PT"}}} {
+		if err := Encode(&bytes.Buffer{}, []Entry{e}); err == nil {
+			t.Errorf("%.20q in %q passes", e.Name, e.Country)
+		}
+	}
+}
+
+func TestPopulation(t *testing.T) {
+	for in, want := range map[int]int{0: 0, 7: 7, 99: 99, 100: 100, 104: 100, 105: 110, 2253932: 2300000, 1400000000: 1400000000} {
+		if got := unpackPopulation(packPopulation(in)); got != want {
+			t.Errorf("%d becomes %d, want %d", in, got, want)
+		}
+	}
+}
+
+func TestEmbedded(t *testing.T) {
+	table, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table.Len() < 90_000 || len(Bytes()) > 3<<20 {
+		t.Errorf("%d places in %d bytes", table.Len(), len(Bytes()))
+	}
+	places := map[string]bool{}
+	for _, m := range table.Find("lisboa") {
+		p := table.Place(m.Number)
+		places[p.Country+" "+p.Admin1+" "+p.Name] = true
+	}
+	if !places["PT Lisbon Lisbon"] {
+		t.Errorf("lisboa is %v", places)
+	}
+	for _, m := range table.Find("Mação") {
+		if p := table.Place(m.Number); m.Spelled != (p.Name == "Mação") {
+			t.Errorf("Mação finds %+v, %+v", m, p)
+		}
+	}
+	if table.Find("no such place at all") != nil {
+		t.Error("a place that is none")
+	}
+}
+
+// A damaged table is an error, never a panic and never a large allocation.
+func TestDamaged(t *testing.T) {
+	for _, b := range [][]byte{nil, []byte("x"), Bytes()[:1000], Bytes()[:len(Bytes())-1]} {
+		if _, err := Decode(b); err == nil || !errors.Is(err, ErrTable) {
+			t.Errorf("%d bytes: %v", len(b), err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	var b bytes.Buffer
+	if err := Encode(&b, []Entry{{Place: Place{Name: "Évora", Country: "PT", Rank: Seat, Located: true, Lat: 38.567, Lon: -7.9}, Names: []string{"Evora"}}}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, decode := range []func([]byte) (*Table, error){Decode, decodeRaw} {
+			table, err := decode(data)
+			if err != nil {
+				if !errors.Is(err, ErrTable) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			for i := range table.Len() {
+				if p := table.Place(i); math.Abs(p.Lat) > 90 || math.Abs(p.Lon) > 180 {
+					t.Fatalf("%+v", p)
+				}
+			}
+		}
+	})
+}
+
+// decodeRaw is Decode without the compression, which hides the format from a
+// fuzzer.
+func decodeRaw(data []byte) (*Table, error) {
+	r := &reader{rest: append([]byte(magic), data...)}
+	t := r.table()
+	return t, r.err
+}

@@ -120,7 +120,7 @@ func wanted(status int, h http.Header) bool {
 		return false
 	}
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err != nil || kind == "" || hasText(kind)
+	return err != nil || kind == "" || hasText(kind) || isXML(kind)
 }
 
 func hasText(kind string) bool {
@@ -233,10 +233,13 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	if rec.MediaType == "" {
 		rec.MediaType, _, _ = mime.ParseMediaType(http.DetectContentType(resp.Body)) // its own answers parse
 	}
-	if !hasText(rec.MediaType) {
+	read := extract
+	if isXML(rec.MediaType) {
+		read = extractXML
+	} else if !hasText(rec.MediaType) {
 		return
 	}
-	p, err := extract(input{
+	p, err := read(input{
 		body: resp.Body, contentType: resp.Header.Get("Content-Type"), mediaType: rec.MediaType, url: t.Due.Key.URL(),
 		maxText: s.o.MaxText, maxLinks: s.o.MaxLinks, maxTime: s.o.MaxTime, langs: s.langs,
 	})

@@ -1,0 +1,142 @@
+package web
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/mmcdole/gofeed"
+	"golang.org/x/net/html/charset"
+
+	"github.com/echo-node/echo-node/store"
+)
+
+// Feeds and sitemaps are pages whose links are their entries.
+
+// maxXMLDepth is how deep the elements of a sitemap may nest (sitemaps.org has four).
+const maxXMLDepth = 32
+
+// maxFeed is the largest feed that is parsed: its parser builds a tree and
+// cannot be stopped on the way.
+const maxFeed = 4 << 20
+
+// isXML says whether a media type may be a feed's or a sitemap's.
+func isXML(kind string) bool {
+	switch kind {
+	case "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json":
+		return true
+	}
+	return false
+}
+
+// extractXML reads a feed (RSS, Atom, JSON) or a sitemap; other XML has neither
+// text nor links.
+func extractXML(in input) (p page, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p, err = page{}, fmt.Errorf("web: extract: the parser panicked: %.80v", r)
+		}
+	}()
+	head := in.body[:min(len(in.body), 2<<10)]
+	if bytes.Contains(head, []byte("<urlset")) || bytes.Contains(head, []byte("<sitemapindex")) {
+		return sitemap(in)
+	}
+	if gofeed.DetectFeedType(bytes.NewReader(in.body)) == gofeed.FeedTypeUnknown {
+		return page{}, nil
+	}
+	if len(in.body) > maxFeed {
+		return page{}, fmt.Errorf("web: feed: %d bytes, at most %d", len(in.body), maxFeed)
+	}
+	f, err := gofeed.NewParser().Parse(bytes.NewReader(in.body))
+	if err != nil {
+		return page{}, fmt.Errorf("web: feed: %w", err)
+	}
+	return feed(in, f), nil
+}
+
+func feed(in input, f *gofeed.Feed) page {
+	title, text := prose{max: maxTitle}, prose{max: in.maxText}
+	title.add(strings.ToValidUTF8(f.Title, "\uFFFD"))
+	refs := []ref{{href: f.Link, rel: "home"}}
+	for _, it := range f.Items {
+		if len(refs) > in.maxLinks {
+			break
+		}
+		anchor := prose{max: maxAnchor}
+		anchor.add(strings.ToValidUTF8(it.Title, "\uFFFD"))
+		text.add(strings.ToValidUTF8(it.Title, "\uFFFD"))
+		text.newline()
+		refs = append(refs, ref{href: it.Link, rel: "item", anchor: anchor.text()})
+	}
+	p := page{title: title.text(), text: text.text(), lang: in.langs.language(text.text(), f.Language)}
+	for _, at := range [...]*time.Time{f.PublishedParsed, f.UpdatedParsed} {
+		if at != nil && p.published == nil {
+			utc := at.UTC()
+			p.published = &utc
+		}
+	}
+	p.links, p.stop = bounded(in, refs)
+	return p
+}
+
+// sitemap reads the addresses of a sitemap or of an index of sitemaps. What is
+// broken ends it; what stands before is kept.
+func sitemap(in input) (page, error) {
+	begun := time.Now()
+	d := xml.NewDecoder(bytes.NewReader(in.body))
+	d.Strict = false
+	d.CharsetReader = charset.NewReaderLabel
+	var refs []ref
+	var loc strings.Builder
+	depth, inLoc := 0, false
+	p := page{}
+	for n := 1; len(refs) <= in.maxLinks; n++ {
+		if n%checkEvery == 0 && time.Since(begun) > in.maxTime {
+			p.stop = stopTime
+			break
+		}
+		tok, err := d.Token()
+		if err != nil {
+			if !errors.Is(err, io.EOF) && len(refs) == 0 {
+				return page{}, fmt.Errorf("web: sitemap: %w", err)
+			}
+			break
+		}
+		switch tok := tok.(type) {
+		case xml.StartElement:
+			if depth++; depth > maxXMLDepth {
+				return page{}, fmt.Errorf("web: sitemap: deeper than %d", maxXMLDepth)
+			}
+			inLoc = tok.Name.Local == "loc"
+			loc.Reset()
+		case xml.CharData:
+			if inLoc && loc.Len()+len(tok) <= maxRef {
+				loc.Write(tok)
+			}
+		case xml.EndElement:
+			depth--
+			if href := strings.TrimSpace(loc.String()); inLoc && href != "" {
+				refs = append(refs, ref{href: href, rel: "sitemap"})
+			}
+			inLoc = false
+		}
+	}
+	stop := p.stop
+	if p.links, p.stop = bounded(in, refs); stop != "" {
+		p.stop = stop
+	}
+	return p, nil
+}
+
+// bounded is links and, when there were too many, the limit.
+func bounded(in input, refs []ref) (out []store.Link, stop string) {
+	out, over := links(in.url, "", refs, in.maxLinks)
+	if over || len(refs) > in.maxLinks {
+		stop = stopLinks
+	}
+	return out, stop
+}

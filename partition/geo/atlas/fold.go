@@ -16,14 +16,7 @@ func Fold(s string) string { return fold(s, false) }
 func Spell(s string) string { return norm.NFC.String(fold(s, true)) }
 
 func fold(s string, accents bool) string {
-	ascii := true
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			ascii = false
-			break
-		}
-	}
-	if !ascii {
+	if !ascii(s) {
 		s = norm.NFKD.String(s)
 	}
 	var b strings.Builder
@@ -64,4 +57,13 @@ func fold(s string, accents bool) string {
 		}
 	}
 	return b.String()
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }

@@ -76,18 +76,42 @@ const (
 
 // Encode writes a table.
 func Encode(w io.Writer, entries []Entry) error {
-	var b bytes.Buffer
-	b.WriteString(magic)
-	number := func(n int) { b.Write(binary.AppendUvarint(nil, uint64(n))) }
-	signed := func(n int) { b.Write(binary.AppendVarint(nil, int64(n))) }
-	text := func(s string) { number(len(s)); b.WriteString(s) }
+	raw, err := columns(entries)
+	if err != nil {
+		return fmt.Errorf("encode table of places: %w", err)
+	}
+	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(8<<20), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return fmt.Errorf("encode table of places: %w", err)
+	}
+	if _, err := z.Write(raw); err != nil {
+		return fmt.Errorf("encode table of places: %w", err)
+	}
+	return z.Close()
+}
 
-	type region struct{ country, name string }
+// writer writes columns.
+type writer struct{ bytes.Buffer }
+
+func (w *writer) number(n int) { w.Write(binary.AppendUvarint(nil, uint64(n))) }
+func (w *writer) signed(n int) { w.Write(binary.AppendVarint(nil, int64(n))) }
+func (w *writer) text(s string) {
+	w.number(len(s))
+	w.WriteString(s)
+}
+
+// region is a first division.
+type region struct{ country, name string }
+
+// columns is the table before compression.
+func columns(entries []Entry) ([]byte, error) {
+	var w writer
+	w.WriteString(magic)
 	regions, regionAt := []region{}, map[region]int{}
 	seconds, secondAt := []string{""}, map[string]int{"": 0}
 	for _, e := range entries {
 		if len(e.Country) != 2 || len(e.Name) > maxText {
-			return fmt.Errorf("encode table of places: %q in country %q", e.Name, e.Country)
+			return nil, fmt.Errorf("place %.50q in country %.50q", e.Name, e.Country)
 		}
 		r := region{e.Country, e.Admin1}
 		if _, ok := regionAt[r]; !ok {
@@ -99,62 +123,57 @@ func Encode(w io.Writer, entries []Entry) error {
 			seconds = append(seconds, e.Admin2)
 		}
 	}
-	number(len(regions))
+	w.number(len(regions))
 	for _, r := range regions {
-		b.WriteString(r.country)
-		text(r.name)
+		w.WriteString(r.country)
+		w.text(r.name)
 	}
-	number(len(seconds))
+	w.number(len(seconds))
 	for _, s := range seconds {
-		text(s)
+		w.text(s)
 	}
-	number(len(entries))
+	w.number(len(entries))
 	for _, e := range entries {
-		b.WriteByte(byte(e.Rank))
+		w.WriteByte(byte(e.Rank))
 	}
+	w.differences(entries, func(p Place) int { return regionAt[region{p.Country, p.Admin1}] })
+	for _, e := range entries {
+		w.number(secondAt[e.Admin2])
+	}
+	for _, e := range entries {
+		w.number(packPopulation(e.Population))
+	}
+	w.differences(entries, latitude)
+	w.differences(entries, longitude)
+	for _, e := range entries {
+		w.text(e.Name)
+	}
+	w.aliases(entries)
+	return w.Bytes(), nil
+}
+
+func (w *writer) differences(entries []Entry, pick func(Place) int) {
 	before := 0
 	for _, e := range entries {
-		at := regionAt[region{e.Country, e.Admin1}]
-		signed(at - before)
-		before = at
+		v := pick(e.Place)
+		w.signed(v - before)
+		before = v
 	}
-	for _, e := range entries {
-		number(secondAt[e.Admin2])
-	}
-	for _, e := range entries {
-		number(packPopulation(e.Population))
-	}
-	for _, pick := range []func(Place) int{latitude, longitude} {
-		before = 0
-		for _, e := range entries {
-			v := pick(e.Place)
-			signed(v - before)
-			before = v
-		}
-	}
-	for _, e := range entries {
-		text(e.Name)
-	}
+}
+
+func (w *writer) aliases(entries []Entry) {
 	count, before := 0, 0
 	for _, e := range entries {
 		count += len(e.Names)
 	}
-	number(count)
+	w.number(count)
 	for i, e := range entries {
 		for _, name := range e.Names {
-			number(i - before)
+			w.number(i - before)
 			before = i
-			text(name)
+			w.text(name)
 		}
 	}
-	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(8<<20), zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return fmt.Errorf("encode table of places: %w", err)
-	}
-	if _, err := z.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("encode table of places: %w", err)
-	}
-	return z.Close()
 }
 
 func latitude(p Place) int {
@@ -329,10 +348,13 @@ func (t *Table) readIndex(r *reader) {
 }
 
 func name(s string, place int, alias bool) named {
-	return named{hash: hash(Fold(s)), place: uint32(place), spelling: spelling(s), alias: alias}
+	folded := hash(Fold(s))
+	n := named{hash: folded, place: uint32(place), spelling: uint16(folded), alias: alias}
+	if !ascii(s) {
+		n.spelling = uint16(hash(Spell(s)))
+	}
+	return n
 }
-
-func spelling(s string) uint16 { return uint16(hash(Spell(s))) }
 
 func hash(folded string) uint64 { return xxhash.Sum64String(folded) }
 
@@ -351,7 +373,7 @@ type Match struct {
 
 // Find lists the places that bear a name, whatever its accents.
 func (t *Table) Find(name string) []Match {
-	h, spelled := hash(Fold(name)), spelling(name)
+	h, spelled := hash(Fold(name)), uint16(hash(Spell(name)))
 	i, _ := slices.BinarySearchFunc(t.index, h, func(n named, h uint64) int {
 		if n.hash < h {
 			return -1

@@ -54,11 +54,11 @@ func drawEntries(t *rapid.T) []Entry {
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := drawEntries(t)
-		var b bytes.Buffer
-		if err := Encode(&b, entries); err != nil {
+		raw, err := columns(entries)
+		if err != nil {
 			t.Fatal(err)
 		}
-		table, err := Decode(b.Bytes())
+		table, err := decodeRaw(raw[len(magic):])
 		if err != nil || table.Len() != len(entries) {
 			t.Fatalf("%d places, %v, want %d", table.Len(), err, len(entries))
 		}

@@ -245,3 +245,57 @@ func TestWebIsASource(t *testing.T) {
 		t.Error(errors.New("not the web source"))
 	}
 }
+
+// Many sites on one address: the address has its own gap, over all of them.
+func TestManyHostsOneAddress(t *testing.T) {
+	const gap, hosts, each = 10 * time.Millisecond, 15, 3
+	srv := serve(t, "127.0.0.21", func(_ *realSite, w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, "<a href=/1>1</a><a href=/2>2</a>")
+	})
+	port := srv.URL[strings.LastIndex(srv.URL, ":"):]
+	s := memStore(t)
+	defer s.Close()
+	names := map[string]netip.Addr{}
+	for i := range hosts {
+		name := fmt.Sprintf("h%d.example.org", i)
+		names[name] = netip.MustParseAddr("127.0.0.21")
+		admit(t, s, key(t, "http://"+name+port+"/"))
+	}
+	client, err := fetch.New(fetch.Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Hosts: names, AddrDelay: gap})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	src, err := web.New(web.Options{Client: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Options{Store: s, Sources: []Source{src}, Delay: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetSlices(s.Charter().Slices())
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	forwardUntilIdle(ctx, t, c, s, nil)
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	if len(srv.at) != hosts*(each+1) {
+		t.Errorf("%d requests, want robots.txt and %d pages of %d hosts", len(srv.at), each, hosts)
+	}
+	for i := 1; i < len(srv.at); i++ {
+		if d := srv.at[i].Sub(srv.at[i-1]); d < gap/2 { // turns are kept by the asker; the way here may take a little longer or less
+			t.Errorf("request %d came %v after the one before", i, d)
+		}
+	}
+}

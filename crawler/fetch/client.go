@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -82,9 +83,11 @@ func (c *Client) Get(ctx context.Context, r Request, gate func(context.Context) 
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("fetch: not an http address: %q", r.URL)
 	}
-	if err := c.mayAsk(ctx, u.Hostname(), u.Host); err != nil {
+	answered, err := c.mayAsk(ctx, u.Hostname(), u.Host)
+	if err != nil {
 		return nil, err
 	}
+	defer answered()
 	if gate != nil {
 		if err := gate(ctx); err != nil {
 			return nil, err
@@ -94,7 +97,7 @@ func (c *Client) Get(ctx context.Context, r Request, gate func(context.Context) 
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	resp, err := c.do(ctx, cancel, r)
+	resp, err := c.do(ctx, cancel, r, answered)
 	if err != nil {
 		return resp, fmt.Errorf("fetch: get: %w", cause(ctx, err))
 	}
@@ -111,10 +114,11 @@ func (c *Client) NeedsContact(host string) error {
 	return nil
 }
 
-// mayAsk resolves host and takes its address's turn.
-func (c *Client) mayAsk(ctx context.Context, host, authority string) error {
+// mayAsk resolves host and takes its address's turn; answered is to be called
+// when the answer has begun or will not come, and may be called twice.
+func (c *Client) mayAsk(ctx context.Context, host, authority string) (answered func(), err error) {
 	if err := c.NeedsContact(host); err != nil {
-		return err
+		return nil, err
 	}
 	a, known := c.names.known(host)
 	if !known {
@@ -122,7 +126,7 @@ func (c *Client) mayAsk(ctx context.Context, host, authority string) error {
 		defer stop()
 		addrs, err := c.names.find(ctx, host)
 		if err != nil {
-			return fmt.Errorf("fetch: %w", err)
+			return nil, fmt.Errorf("fetch: %w", err)
 		}
 		a = addrs[0]
 	}
@@ -131,15 +135,15 @@ func (c *Client) mayAsk(ctx context.Context, host, authority string) error {
 		gap = time.Second
 	}
 	if gap <= 0 {
-		return nil
+		return func() {}, nil
 	}
 	if until := c.paces.turn(a, authority, gap, time.Now()); !until.IsZero() {
-		return &BusyError{until}
+		return nil, &BusyError{until}
 	}
-	return nil
+	return sync.OnceFunc(func() { c.paces.answered(a, time.Now()) }), nil
 }
 
-func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Request) (*Response, error) {
+func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Request, answered func()) (*Response, error) {
 	out := &Response{}
 	begun := time.Now()
 	trace := &httptrace.ClientTrace{
@@ -161,6 +165,7 @@ func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Reque
 		return nil, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // read side
+	answered()
 	out.Asked = time.Now()
 	out.Elapsed = out.Asked.Sub(begun)
 	out.Status, out.Header = resp.StatusCode, resp.Header

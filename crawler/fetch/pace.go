@@ -15,8 +15,13 @@ type paces struct {
 	addrs map[netip.Addr]*pace
 }
 
+// maxHold is how long a request without an answer keeps others from its
+// address: it may be a slow site, and not a request still on its way.
+const maxHold = time.Second
+
 type pace struct {
-	last  time.Time            // the last request was allowed
+	last  time.Time            // the last request was allowed, or later its answer began
+	open  int                  // requests allowed, their answer not begun
 	tail  time.Time            // the last turn handed out
 	turns map[string]time.Time // by host
 }
@@ -35,10 +40,14 @@ func (p *paces) turn(a netip.Addr, host string, gap time.Duration, now time.Time
 		p.addrs[a] = at
 	}
 	free := at.last.Add(gap)
+	if at.open > 0 && now.Sub(at.last) < maxHold+gap {
+		free = later(free, now.Add(gap)) // when the one before arrives there is not known yet
+	}
 	if mine, ok := at.turns[host]; ok {
 		if free = later(free, mine); !free.After(now) {
 			delete(at.turns, host)
 			at.last = now
+			at.open++
 			return time.Time{}
 		}
 		return free
@@ -46,6 +55,7 @@ func (p *paces) turn(a netip.Addr, host string, gap time.Duration, now time.Time
 	free = later(free, at.tail.Add(gap))
 	if !free.After(now) {
 		at.last, at.tail = now, now
+		at.open++
 		return time.Time{}
 	}
 	for h, t := range at.turns { // a turn not taken for a minute is lost
@@ -57,9 +67,20 @@ func (p *paces) turn(a netip.Addr, host string, gap time.Duration, now time.Time
 	return free
 }
 
+// answered ends what a turn allowed: the answer began, or there will be none.
+// The gap to the next request is measured from here.
+func (p *paces) answered(a netip.Addr, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := p.addrs[a]; at != nil && at.open > 0 {
+		at.open--
+		at.last = later(at.last, now)
+	}
+}
+
 func (p *paces) forget(now time.Time) {
 	for a, at := range p.addrs {
-		if now.Sub(later(at.last, at.tail)) > time.Minute {
+		if at.open == 0 && now.Sub(later(at.last, at.tail)) > time.Minute {
 			delete(p.addrs, a)
 		}
 	}

@@ -129,6 +129,8 @@ func TestAddressPace(t *testing.T) {
 					if !last.IsZero() && now.Sub(last) < gap {
 						t.Fatalf("a gap of %v", now.Sub(last))
 					}
+					now = now.Add(time.Duration(rapid.IntRange(0, 300).Draw(t, "took")) * time.Millisecond)
+					p.answered(a, now)
 					last, wake[h] = now, now
 					sent[h]++
 				} else if wake[h] = until; !until.After(now) {

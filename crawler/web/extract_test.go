@@ -112,7 +112,7 @@ func TestLinks(t *testing.T) {
 			l("https://example.org/dir/b", "B", "", false), l("https://example.org/c", "C", "", false), l("https://other.example/d", "D", "", false)}},
 		{"base", `<link rel=canonical href=x><base href="/other/"><base href="/no/"><a href=b>B</a>`, []store.Link{
 			l("https://example.org/other/x", "", "canonical", false), l("https://example.org/other/b", "B", "", false)}},
-		{"not links", `<a href="#a">A</a><a href="mailto:a@b">m</a><a href="javascript:x()">j</a><a>n</a><a href="">e</a><a href="page">self</a><link rel=stylesheet href=s.css><link href=t>`, nil},
+		{"not links", `<a href="#a">A</a><a href="mailto:a@b">m</a><a href="javascript:x()">j</a><a>n</a><a href="">e</a><a href="page">self</a><link rel=stylesheet href=s.css><link rel="alternate stylesheet" href=t.css><link href=t>`, nil},
 		{"kinds", `<area href=a><iframe src=b></iframe><frame src=c><link rel="Alternate" hreflang=pt href=d><meta http-equiv=refresh content="5; URL='e'">`, []store.Link{
 			l("https://example.org/dir/a", "", "", false), l("https://example.org/dir/b", "", "", false), l("https://example.org/dir/c", "", "", false),
 			l("https://example.org/dir/d", "", "alternate", false), l("https://example.org/dir/e", "", "refresh", false)}},

@@ -12,15 +12,17 @@ import (
 const maxLinkBytes = 3 << 19
 
 // followedLink says whether a link element with that rel leads to a page.
-func followedLink(rel string) bool {
+func followedLink(rel string) (follow bool) {
 	for word := range strings.FieldsSeq(strings.ToLower(rel)) {
 		switch word {
+		case "stylesheet", "icon", "preload": // also "alternate stylesheet"
+			return false
 		case "canonical", "alternate", "next", "prev", "previous", "first", "last", "start", "up", "top", "home", "contents", "toc", "index",
 			"chapter", "section", "subsection", "appendix", "glossary", "help", "copyright", "author", "license", "bookmark":
-			return true
+			follow = true
 		}
 	}
-	return false
+	return follow
 }
 
 // nofollow says whether the site does not vouch for a link with that rel.

@@ -79,17 +79,19 @@ start() {
 }
 stop() { [ ! -s "$ROOT/nginx/pid" ] || kill "$(cat "$ROOT/nginx/pid")" 2>/dev/null || true; }
 
-# seen AGENT - the URLs that nginx answered to that agent, robots.txt left out: status, URL
-seen() { awk -F'\t' -v a="$1" -v p="$PORT" 'index($1, a) == 1 && $5 != "/robots.txt" {print $2 "\t" "http://" $4 ":" p $5}' "$ROOT/nginx/access.log"; }
+# seen AGENT LINE - the URLs that nginx answered to that agent after that line of its log, robots.txt left out: status, URL
+logged() { wc -l < "$ROOT/nginx/access.log"; }
+seen() { awk -F'\t' -v a="$1" -v n="$2" -v p="$PORT" 'NR > n && index($1, a) == 1 && $5 != "/robots.txt" {print $2 "\t" "http://" $4 ":" p $5}' "$ROOT/nginx/access.log"; }
 
 walk() {
-	local began=$SECONDS
+	local began=$SECONDS from
+	from=$(logged)
 	mkdir -p "$ROOT/walk"
 	# links of <a>, <area>, <frame>, <iframe> only; other hosts than ours are not asked; robots.txt and nofollow are obeyed
 	(cd "$ROOT/walk" && wget --recursive --level=inf --span-hosts --domains="seeds.test,$(awk '{print $2}' "$sites" | paste -sd,)" --follow-tags=base,meta,a,area,frame,iframe \
 		--user-agent=docsweb-walk --delete-after --no-directories --no-verbose --output-file="$ROOT/walk.log" \
 		-e use_proxy=on -e "http_proxy=http://127.0.1.250:$PORT/" -e robots=on --tries=1 "http://seeds.test:$PORT/") || true # 8: some answers were 404
-	seen docsweb-walk | grep -v "http://seeds.test:" | sort -u > "$ROOT/walk.tsv"
+	seen docsweb-walk "$from" | grep -v "http://seeds.test:" | sort -u > "$ROOT/walk.tsv"
 	say "wget asked for $(wc -l < "$ROOT/walk.tsv") URLs in $((SECONDS - began)) s"
 }
 
@@ -99,7 +101,8 @@ value() { ask "$1" status 2>/dev/null | tr ',' '\n' | sed -n "s/.*\"$2\": *\"\{0
 
 # crawl: without --contact nothing but loopback is asked, so the many links to the outside stay what they are: links.
 crawl() {
-	local pids=() began n code left tick=0
+	local pids=() began n code left tick=0 from
+	from=$(logged)
 	[ -n "${ECHO_NODE:-}" ] || CGO_ENABLED=0 go build -o "$node" ./cmd/echo-node
 	rm -rf "$ROOT/peers"; mkdir -p "$ROOT/peers"
 	trap 'kill "${pids[@]}" 2>/dev/null || true' EXIT
@@ -131,22 +134,81 @@ crawl() {
 	for n in 0 1 2; do code=0; wait "${pids[n]}" || code=$?; [ $code = 0 ] || { say "FAILED: peer $((n + 1)) ended with $code"; tail -3 "$ROOT/peers/log$((n + 1))"; return 1; }; done
 	trap - EXIT
 	cat "$ROOT/peers/asked"
-	seen echo-node > "$ROOT/crawl.all"; sort -u "$ROOT/crawl.all" > "$ROOT/crawl.tsv"
+	seen echo-node "$from" > "$ROOT/crawl.all"; sort -u "$ROOT/crawl.all" > "$ROOT/crawl.tsv"
 	say "echo-node asked for $(wc -l < "$ROOT/crawl.tsv") URLs in $((SECONDS - began)) s; asked more than once: $(($(wc -l < "$ROOT/crawl.all") - $(cut -f2 "$ROOT/crawl.tsv" | sort -u | wc -l)))"
 }
 
-# explain - names the rule by which a URL may be in one set only; reads "side TAB status TAB URL"
+# explain - finds, in all pages, how each URL of a difference is mentioned, and names the rule by which only one walk asked
+# for it. "side TAB status TAB URL" in, the same and the rule out; exit 1 when one has no rule.
 explain() {
-	cat
+	python3 - "$sites" "$PORT" "$ROOT/difference.tsv" <<-'PY'
+	import collections, html.parser, os, re, sys, urllib.parse
+
+	sites, port, differences = sys.argv[1:]
+	rows = [line.rstrip("\n").split("\t") for line in open(differences)]
+	squeeze = lambda url: re.sub("(?<!:)//+", "/", url) # urljoin loses empty segments
+	wanted, mentions = {squeeze(row[2]) for row in rows}, collections.defaultdict(set)
+	tails = {row[2].rstrip("/").rsplit("/", 1)[1] for row in rows}
+
+	class Page(html.parser.HTMLParser):
+	    def __init__(self, url):
+	        super().__init__()
+	        self.base = url
+
+	    def handle_starttag(self, tag, attributes):
+	        at = dict(attributes)
+	        if tag == "base" and at.get("href"):
+	            self.base = urllib.parse.urljoin(self.base, at["href"])
+	        ref = at.get("href") or (at.get("src") if tag in ("frame", "iframe") else None)
+	        if not ref:
+	            return
+	        try:
+	            url = urllib.parse.urldefrag(urllib.parse.urljoin(self.base, ref.strip()))[0]
+	        except ValueError:
+	            return
+	        if squeeze(url) in wanted:
+	            mentions[squeeze(url)].add((tag, " ".join(sorted((at.get("rel") or "").lower().split()))))
+
+	for line in open(sites):
+	    _, host, root, _ = line.rstrip("\n").split("\t")
+	    for folder, _, files in os.walk(root):
+	        for name in files:
+	            if ".html" not in name:
+	                continue
+	            path = os.path.join(folder, name)
+	            text = open(path, encoding="utf-8", errors="replace").read()
+	            if any(tail in text for tail in tails):
+	                Page("http://%s:%s/%s" % (host, port, urllib.parse.quote(os.path.relpath(path, root)))).feed(text)
+
+	unexplained = 0
+	for side, status, url in rows:
+	    how, rule = mentions[squeeze(url)], "UNEXPLAINED"
+	    if side == "only wget" and how and all({"nofollow", "ugc", "sponsored"} & set(rel.split()) for _, rel in how):
+	        rule = "every link to it says nofollow, which wget does not read in rel"
+	    elif side == "only echo-node" and how and all(tag == "link" for tag, _ in how):
+	        rule = "only link elements lead to it (rel %s), which wget was told to leave" % "; ".join(sorted(rel for _, rel in how))
+	    else:
+	        unexplained += 1
+	    print(side, status, url, rule, sep="\t")
+	sys.exit(unexplained != 0)
+	PY
 }
 
 compare() {
-	join -t $'\t' -j 2 -v 1 -o 1.1,1.2 <(sort -t $'\t' -k2 "$ROOT/walk.tsv") <(sort -t $'\t' -k2 "$ROOT/crawl.tsv") | sed 's/^/only wget\t/' > "$ROOT/difference.tsv"
-	join -t $'\t' -j 2 -v 2 -o 2.1,2.2 <(sort -t $'\t' -k2 "$ROOT/walk.tsv") <(sort -t $'\t' -k2 "$ROOT/crawl.tsv") | sed 's/^/only echo-node\t/' >> "$ROOT/difference.tsv"
-	say "wget $(wc -l < "$ROOT/walk.tsv"), echo-node $(wc -l < "$ROOT/crawl.tsv"), different $(wc -l < "$ROOT/difference.tsv")"
+	local walked crawled twice
+	walked=$(wc -l < "$ROOT/walk.tsv") crawled=$(wc -l < "$ROOT/crawl.tsv")
+	LC_ALL=C comm -3 <(LC_ALL=C sort "$ROOT/walk.tsv") <(LC_ALL=C sort "$ROOT/crawl.tsv") | awk -F'\t' -v OFS='\t' '$1 != "" {print "only wget", $1, $2} $1 == "" {print "only echo-node", $2, $3}' > "$ROOT/difference.tsv"
+	twice=$(cut -f2 "$ROOT/crawl.all" | sort | uniq -d | wc -l)
+	say "wget $walked, echo-node $crawled, in both and with the same status $((walked - $(grep -c '^only wget' "$ROOT/difference.tsv" || true))), asked twice by echo-node: $twice"
+	say "closed by robots.txt, and asked for: $(grep -c "apache2-doc.test:$PORT/tr/" "$ROOT/crawl.tsv" || true)"
+	explain || { say "FAILED: a difference has no rule"; return 1; }
+	[ "$crawled" -ge "${LEAST:-10000}" ] || { say "FAILED: fewer than ${LEAST:-10000} URLs"; return 1; }
+	[ "$twice" = 0 ] && ! grep -q "apache2-doc.test:$PORT/tr/" "$ROOT/crawl.tsv" || { say "FAILED"; return 1; }
+	say "passed"
 }
 
 case ${1:-} in
-fetch | layout | start | stop | walk | crawl | compare) "$1" ;;
+fetch | start | stop | walk | crawl | compare) "$1" ;;
+all) fetch; start; trap stop EXIT; walk; (crawl); compare ;;
 *) sed -n 2,12p "$0"; exit 2 ;;
 esac

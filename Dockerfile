@@ -11,7 +11,8 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}"
  && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
  && cp "$(go env GOROOT)/lib/time/zoneinfo.zip" /out/usr/local/share/ \
  && cp docker/entrypoint.sh /out/usr/local/bin/echo-entrypoint \
- && chmod 0755 /out/usr/local/bin/echo-entrypoint
+ && chmod 0755 /out/usr/local/bin/echo-entrypoint \
+ && go clean -cache
 
 FROM debian:bookworm-slim
 COPY --from=build --chown=10001:10001 /out/data /data

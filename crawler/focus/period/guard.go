@@ -1,5 +1,7 @@
 package period
 
+import "strings"
+
 // guard says whether what stands around x lets it be about time.
 func (m *matcher) guard(x *mention) bool {
 	if m.calendarLike(x) && m.named(x) {
@@ -33,11 +35,23 @@ func (m *matcher) guard(x *mention) bool {
 	case "quarter", "half":
 		n, _ := x.cap(0, "o", "ordw", "n")
 		return n <= 4
+	case "decade", "decades":
+		return m.shortDecade(x)
 	case "century":
 		n, ok := x.cap(0, "rom", "n", "o", "ordw")
 		return !ok || n <= 40
 	}
 	return true
+}
+
+// shortDecade tells the 60s from 60 seconds.
+func (m *matcher) shortDecade(x *mention) bool {
+	t := &m.tokens[x.from]
+	if !t.is(plural) || t.digits != 2 || strings.ContainsAny(m.text[t.from:t.to], "'’") {
+		return true
+	}
+	prev := m.before(x.from)
+	return prev != nil && (prev.word == "the" || prev.word == "early" || prev.word == "late" || prev.word == "mid" || prev.word == "'")
 }
 
 // calendarLike says whether x could be part of a name.
@@ -204,7 +218,8 @@ func (m *matcher) yearAlone(x *mention) bool {
 		return true
 	}
 	// A small word in the plural follows: a number, unless something says year.
-	return prev != nil && (prev.has("ofs") || prev.is(capital) || prev.has("month"))
+	about := x.from >= 2 && m.tokens[x.from-2].word == "cerca"
+	return prev != nil && (prev.has("ofs") && !about || prev.is(capital) || prev.has("month"))
 }
 
 // numberBeside says whether a number that is no year stands beside x, as in a

@@ -282,7 +282,7 @@ func (r *resolver) season(x *mention) resolved {
 	out := resolved{grain: GrainSeason, form: FormDate}
 	var year int
 	year, out.kind, out.known = r.yearFor(x, seasonMonths[n])
-	if x.hasDir && out.known {
+	if out.known && (x.hasDir || out.kind == Deictic && x.yearOf == nil) {
 		year = seasonYear(r.ref, seasonMonths[n], x.dir)
 	}
 	return out.monthsFrom(year, seasonMonths[n], seasonLen)

@@ -1,0 +1,179 @@
+package period
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Scope is the wanted time: one or more spans, in order and apart.
+type Scope []Span
+
+// ErrScope is wrapped by every error of ParseScope.
+var ErrScope = errors.New("not a scope")
+
+// open is the first and the last day of a scope without an end.
+var open = Span{NewDay(minYear, 1, 1), NewDay(maxYear, 12, 31)}
+
+// ParseScope reads intervals separated by commas. Each is a date or FROM..TO, one
+// of them may be missing; both days are inclusive. A date is a year (1939, -0043
+// for 44 before Christ), a decade or century (194X, 19XX), a month (2001-09) or a
+// day (1974-04-25), and stands for all its days.
+func ParseScope(text string) (Scope, error) {
+	var scope Scope
+	for _, part := range strings.Split(text, ",") {
+		s, err := parseInterval(strings.TrimSpace(part))
+		if err != nil {
+			return nil, fmt.Errorf("scope %q: %w", text, err)
+		}
+		scope = append(scope, s)
+	}
+	slices.SortFunc(scope, func(a, b Span) int { return int(a.Start) - int(b.Start) })
+	united := scope[:1]
+	for _, s := range scope[1:] {
+		if last := &united[len(united)-1]; s.Start <= last.End+1 {
+			last.End = max(last.End, s.End)
+		} else {
+			united = append(united, s)
+		}
+	}
+	return united, nil
+}
+
+func parseInterval(part string) (Span, error) {
+	from, to, ok := strings.Cut(part, "..")
+	if !ok {
+		return parsePoint(part)
+	}
+	out := open
+	if from == "" && to == "" {
+		return out, fmt.Errorf("%w: %q has no end at all", ErrScope, part)
+	}
+	if from != "" {
+		s, err := parsePoint(from)
+		if err != nil {
+			return out, err
+		}
+		out.Start = s.Start
+	}
+	if to != "" {
+		s, err := parsePoint(to)
+		if err != nil {
+			return out, err
+		}
+		out.End = s.End
+	}
+	if out.Start > out.End {
+		return out, fmt.Errorf("%w: %q ends before it starts", ErrScope, part)
+	}
+	return out, nil
+}
+
+// parsePoint reads one date of a scope.
+func parsePoint(text string) (Span, error) {
+	bad := fmt.Errorf("%w: %q is no year, month or day", ErrScope, text)
+	digits := strings.TrimPrefix(text, "-")
+	fields := strings.Split(digits, "-")
+	known := strings.TrimRight(fields[0], "Xx")
+	if len(fields) > 3 || len(fields[0]) != 4 || len(known) < 2 || len(known) < 4 && len(fields) > 1 {
+		return Span{}, bad
+	}
+	var numbers [3]int
+	for i, f := range append([]string{known}, fields[1:]...) {
+		n, err := strconv.ParseUint(f, 10, 16)
+		if err != nil || i > 0 && len(f) != 2 {
+			return Span{}, bad
+		}
+		numbers[i] = int(n)
+	}
+	year := numbers[0]
+	if digits != text {
+		year = -year
+	}
+	switch {
+	case len(known) < 4:
+		if year < 0 {
+			return Span{}, bad
+		}
+		size := [...]int{2: 100, 3: 10}[len(known)]
+		return yearsSpan(year*size, year*size+size-1), nil
+	case len(fields) == 1:
+		return yearSpan(year), nil
+	case numbers[1] < 1 || numbers[1] > 12:
+		return Span{}, bad
+	case len(fields) == 2:
+		return monthSpan(year, numbers[1]), nil
+	case numbers[2] < 1 || numbers[2] > monthLen(year, numbers[1]):
+		return Span{}, bad
+	}
+	day := NewDay(year, numbers[1], numbers[2])
+	return Span{day, day}, nil
+}
+
+// String is a form that ParseScope reads.
+func (s Scope) String() string {
+	parts := make([]string, 0, len(s))
+	for _, span := range s {
+		from, to := span.Start.String(), span.End.String()
+		if span.Start == open.Start {
+			from = ""
+		}
+		if span.End == open.End {
+			to = ""
+		}
+		parts = append(parts, from+".."+to)
+	}
+	return strings.Join(parts, ",")
+}
+
+// Contains says whether one span of s holds all of t.
+func (s Scope) Contains(t Span) bool {
+	return slices.ContainsFunc(s, func(w Span) bool { return w.Contains(t) })
+}
+
+// Overlaps says whether s and t share a day.
+func (s Scope) Overlaps(t Span) bool {
+	return slices.ContainsFunc(s, func(w Span) bool { return w.Overlaps(t) })
+}
+
+// Distance is the days between t and the nearest span of s, 0 if they overlap.
+func (s Scope) Distance(t Span) int {
+	best := int(open.End - open.Start)
+	for _, w := range s {
+		best = min(best, w.Distance(t))
+	}
+	return best
+}
+
+// Share is the share of dates that lie inside s: a date known in part must lie
+// inside with all that it can mean (194X does not in 1939..1945). ok is false
+// without dates, when there is no share.
+func (s Scope) Share(dates []Span) (share float64, ok bool) {
+	if len(dates) == 0 {
+		return 0, false
+	}
+	in := 0
+	for _, d := range dates {
+		if s.Contains(d) {
+			in++
+		}
+	}
+	return float64(in) / float64(len(dates)), true
+}
+
+// PaperShare is the paper's bound: with fewer than a hundred dates, all of them.
+const PaperShare = 0.99
+
+// Valid is the paper's rule: the links of a segment are followed if more than
+// share of its dates are in scope. A segment without dates is not valid.
+func (s Scope) Valid(dates []Span, share float64) bool {
+	got, ok := s.Share(dates)
+	return ok && got > share
+}
+
+// Relevant is the paper's judgement of a page: one of its segments is valid.
+func (s Scope) Relevant(segments []Segment, share float64) bool {
+	return slices.ContainsFunc(segments, func(g Segment) bool { return s.Valid(g.Dates, share) })
+}

@@ -96,7 +96,7 @@ func TestLocality(t *testing.T) {
 // wants to; it returns the largest load as a multiple of the mean.
 func settle(table *partition.Table, members []partition.Member, slice []partition.Slice) (peak float64, rounds int) {
 	mean := float64(len(slice)) / float64(len(members))
-	for rounds = 0; rounds < 60; rounds++ {
+	for rounds = 0; rounds < 40; rounds++ {
 		table.Update(partition.NewView(members))
 		load := map[string]int{}
 		for _, s := range slice {
@@ -108,10 +108,10 @@ func settle(table *partition.Table, members []partition.Member, slice []partitio
 			x := float64(load[members[i].ID]) / mean
 			peak = max(peak, x)
 			switch m := &members[i]; {
-			case x > 1.5 && m.LoadStep < partition.MaxLoadStep:
+			case x > 1.6 && m.LoadStep < partition.MaxLoadStep:
 				m.LoadStep++
 				calm = false
-			case x < 0.6 && m.LoadStep > 0:
+			case x < 0.5 && m.LoadStep > 0:
 				m.LoadStep--
 				calm = false
 			}
@@ -120,5 +120,6 @@ func settle(table *partition.Table, members []partition.Member, slice []partitio
 			break
 		}
 	}
+	table.Update(partition.NewView(members)) // the last steps, when they never calmed
 	return peak, rounds
 }

@@ -2,6 +2,7 @@ package dht
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
@@ -58,7 +61,11 @@ func FuzzReadJoinFile(f *testing.F) {
 }
 
 func FuzzValidator(f *testing.F) {
-	key := newKey(f)
+	// The same key in every worker process of the fuzzer.
+	key, err := crypto.UnmarshalEd25519PrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		f.Fatal(err)
+	}
 	id := PeerID(key)
 	desc := Descriptor{Sequence: 1, Expires: time.Now().Add(time.Hour), Member: partition.Member{Capacity: 1}}
 	sealed, err := desc.Seal(key, "space", wire.MaxDescriptor)

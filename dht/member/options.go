@@ -93,4 +93,3 @@ type Stats struct {
 	StaleDescriptors                         uint64 // descriptors older than one seen
 	Health                                   int    // 0 is healthy; memberlist's own estimate of how late this peer is
 }
-

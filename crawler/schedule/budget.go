@@ -24,6 +24,8 @@ type Budget struct {
 	Model Model
 	// Rhythm is the population's day and week. Zero = none.
 	Rhythm Rhythm
+	// Recency is the population's sittings. Only timelines. Zero = none.
+	Recency Recency
 	// AgePrice is Value.Age; 0 takes the least (see Meter.AgePrice), negative none.
 	AgePrice float64
 	// Floor is the least time between two visits; 0 = none.
@@ -88,7 +90,7 @@ func (b *Budget) FairPrice(p Policy, page int) float64 {
 		return sharp(0.5 / interval).value(interval)
 	}
 	if page > 0 {
-		return Timeline{Page: page}.At(&b.Model.Prior, interval)
+		return Timeline{Page: page}.At(&b.Model.Prior, interval, 0)
 	}
 	return Value{Age: b.ageCost()}.At(&b.Model.Prior, interval, interval)
 }

@@ -221,7 +221,11 @@ func (m Model) Fit(sample []*History) Model {
 		return m
 	}
 	best, bestLik := m, math.Inf(-1)
-	for _, drift := range [...]float64{m.Drift / 2, m.Drift, m.Drift * 2} {
+	drifts := []float64{m.Drift / 2, m.Drift, m.Drift * 2}
+	if m.Counted { // sittings look like drift: Recency holds them
+		drifts = drifts[1:2]
+	}
+	for _, drift := range drifts {
 		c := m
 		c.Drift = min(max(drift, 1.0/3650), 6)
 		lik := 0.0

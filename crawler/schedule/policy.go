@@ -120,7 +120,8 @@ func (d *Decision) believed(p Policy, it Item, b *Budget, interval float64) {
 	if it.Page > 0 {
 		price := b.price(p, it.Page)
 		t := Timeline{Page: it.Page, Weight: weight}
-		d.Tau = solve(price, func(tau float64) float64 { return t.At(&belief, tau) })
+		silence := it.History.Silence()
+		d.Tau = solve(price, func(tau float64) float64 { return t.At(&belief, tau, b.Recency.extra(silence, tau)) })
 	} else {
 		d.Tau = Value{Age: b.ageCost(), Weight: weight}.due(&belief, b.price(p, it.Page), interval)
 	}

@@ -97,12 +97,13 @@ type Timeline struct {
 	Weight float64 // 0 means 1
 }
 
-// At is the worth in posts of a visit tau days after the last.
-func (t Timeline) At(b *Belief, tau float64) float64 {
+// At is the worth in posts of a visit tau days after the last; extra posts are
+// expected in that time beyond the account's own rate (Recency).
+func (t Timeline) At(b *Belief, tau, extra float64) float64 {
 	page := float64(max(1, t.Page))
 	sum := 0.0
 	for j, w := range b {
-		sum += w * over(rate(j)*tau, page)
+		sum += w * over(rate(j)*tau+extra, page)
 	}
 	if t.Weight != 0 {
 		page *= t.Weight

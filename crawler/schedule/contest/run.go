@@ -59,17 +59,19 @@ const (
 
 // game is one policy at work in one world.
 type game struct {
-	o      Options
-	w      *World
-	rng    *rand.Rand
-	tally  *tally
-	due    queue
-	items  []schedule.Item
-	plans  []plan // the part of each item's decision that the meter needs again
-	budget schedule.Budget
-	meter  *schedule.Meter
-	alive  int
-	born   []int32 // things by birth
+	o               Options
+	w               *World
+	rng             *rand.Rand
+	tally           *tally
+	due             queue
+	items           []schedule.Item
+	plans           []plan // the part of each item's decision that the meter needs again
+	budget          schedule.Budget
+	meter           *schedule.Meter
+	alive           int
+	hours           [24]float64 // newest posts seen, by hour
+	posts, rhythmAt int
+	born            []int32 // things by birth
 }
 
 // Run plays one policy through w. It is pure: equal arguments, equal result.
@@ -169,6 +171,9 @@ func (g *game) slot(now int64) {
 	due, i := g.due.pop()
 	g.meter.Visited(time.Duration(now-due)*time.Second, g.budget.Interval, g.alive)
 	found := g.tally.visit(int(i), now, true)
+	if g.w.Timeline {
+		g.learn(i, now, found)
+	}
 	e := schedule.Event{At: clock(now)}
 	if found > 0 {
 		e.Outcome = schedule.Changed
@@ -181,6 +186,28 @@ func (g *game) slot(now int64) {
 	}
 	g.items[i].History.Add(e)
 	g.plan(i, now)
+}
+
+// learn takes in what a timeline's posts say of sittings and hours, each by the
+// date of the newest post seen.
+func (g *game) learn(i int32, now int64, found int) {
+	h := g.items[i].History
+	g.budget.Recency.Learn(h.Silence(), clock(now).Sub(h.Last()).Hours()/24, g.plans[i].rate, found)
+	if found > 0 {
+		newest := g.w.Things[i].Changes[g.tally.next[i]-1]
+		g.hours[schedule.HourOfWeek(clock(newest))%24]++
+		g.posts++
+	}
+	if g.posts >= g.rhythmAt {
+		g.rhythmAt = 2*g.posts + 200
+		var counts [168]float64
+		for h := range counts {
+			counts[h] = g.hours[h%24] / 7 // a run is too short to tell days of the week apart
+		}
+		if r, err := schedule.NewRhythm(counts, 0); err == nil && g.posts > 0 && g.policy() == schedule.Default {
+			g.budget.Rhythm = r
+		}
+	}
 }
 
 // plan puts item i back into the queue.
@@ -206,11 +233,15 @@ func (g *game) plan(i int32, now int64) {
 func (g *game) push(i int32, now int64, d schedule.Decision) {
 	old := &g.plans[i]
 	g.meter.Planned(schedule.Decision{Tau: old.tau, Age: old.age, EvenAge: old.even}, d)
-	*old = plan{d.Tau, d.Age, d.EvenAge}
-	g.due.push(now+int64(d.Tau*secondsPerDay), i)
+	*old = plan{d.Tau, d.Age, d.EvenAge, d.Rate}
+	at := now + int64(d.Tau*secondsPerDay)
+	if !d.At.IsZero() {
+		at = d.At.Unix()
+	}
+	g.due.push(at, i)
 }
 
-type plan struct{ tau, age, even float64 }
+type plan struct{ tau, age, even, rate float64 }
 
 // fit learns the model from what was seen so far.
 func (g *game) fit(now int64) {

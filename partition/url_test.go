@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -356,4 +357,23 @@ func TestResolveWorst(t *testing.T) {
 			}
 		}
 	}
+}
+
+// One Base serves many goroutines; the race detector is the judge.
+func TestResolveConcurrent(t *testing.T) {
+	base, err := NewBase("http://example.com/a/b?x=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for _, ref := range []string{"é", "?é", "", "c", "//Other.example/é", "../ x"} {
+				if _, err := base.Resolve(ref); err != nil {
+					t.Errorf("%q: %v", ref, err)
+				}
+			}
+		})
+	}
+	group.Wait()
 }

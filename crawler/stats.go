@@ -2,10 +2,12 @@ package crawler
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -34,8 +36,41 @@ type counts struct {
 	fetching, ungated                         atomic.Int64 // ungated: picked, its first request not yet allowed
 	requests, fetched, failed, refused, bytes atomic.Int64
 
-	mu    sync.Mutex
-	stops map[string]int64
+	mu       sync.Mutex
+	stops    map[string]int64
+	failures []Failure // the last maxFailures, a ring
+	oldest   int       // in failures, once it is full
+}
+
+// Failure is a fetch that ended without what it was made for.
+type Failure struct {
+	Key    partition.Key
+	State  store.State // pending: it is tried again
+	Reason string
+	At     time.Time
+}
+
+// maxFailures is how many failures a Crawler remembers.
+const maxFailures = 200
+
+func (c *counts) failure(f Failure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.failures) < maxFailures {
+		c.failures = append(c.failures, f)
+		return
+	}
+	c.failures[c.oldest] = f
+	c.oldest = (c.oldest + 1) % maxFailures
+}
+
+// Failures are the last few failures since New, newest first.
+func (c *Crawler) Failures() []Failure {
+	c.counts.mu.Lock()
+	defer c.counts.mu.Unlock()
+	all := slices.Concat(c.counts.failures[c.counts.oldest:], c.counts.failures[:c.counts.oldest])
+	slices.Reverse(all)
+	return all
 }
 
 func (c *counts) add(r Result) {

@@ -200,6 +200,9 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		return allowed, time.Time{}, false
 	}
 	c.counts.committed(res)
+	if res.Next.State != store.StateDone {
+		c.counts.failure(Failure{Key: t.due.Key, State: res.Next.State, Reason: res.Next.Reason, At: commit.Now})
+	}
 	c.wakeLinked(t.step.Slice, commit.Links)
 	c.o.Committed()
 	return allowed, res.Next.At, false

@@ -26,6 +26,7 @@ func (n *Node) API() api.Peer {
 		Query:   n.Query,
 		Export:  n.Export,
 		Recent:  n.recent,
+		Errors:  n.failures,
 		Map:     n.geoJSON,
 		Metrics: n.metrics,
 		Ready:   n.ready,
@@ -71,6 +72,15 @@ func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
 		})
 	}
 	wg.Wait()
+	return out, nil
+}
+
+// failures are this peer's last ones.
+func (n *Node) failures(context.Context) ([]api.Failure, error) {
+	out := []api.Failure{}
+	for _, f := range n.crawler.Failures() {
+		out = append(out, api.Failure{Key: f.Key, State: stateWord(f.State), Reason: f.Reason, At: f.At.UTC()})
+	}
 	return out, nil
 }
 

@@ -50,7 +50,12 @@ func TestExplore(t *testing.T) {
 			pol = strings.Split(p[6], "+")
 		}
 		began := time.Now()
-		es, err := Hold(Contest{World: world, Budget: num(1), Seeds: int(num(2)), AgePrice: num(3), Warm: func() float64 { if len(p) > 7 { return num(7) }; return 0.2 }(), Policies: pol})
+		es, err := Hold(Contest{World: world, Budget: num(1), Seeds: int(num(2)), AgePrice: num(3), Warm: func() float64 {
+			if len(p) > 7 {
+				return num(7)
+			}
+			return 0.2
+		}(), Policies: pol})
 		if err != nil {
 			t.Fatal(err)
 		}

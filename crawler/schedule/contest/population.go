@@ -16,7 +16,9 @@ import (
 //	burst  changes come in flurries, with long silences between
 //	echo   a community of accounts as TwitterEcho's: gaps between posts by its table,
 //	       60 % silent, sessions, quiet nights; a visit shows the last post only
-func Populations() []string { return []string{"a", "b", "drift", "burst", "echo"} }
+//	paper  as b, but group 0 as the dissertation found it: changed at each of 100 daily
+//	       visits, which is 4.5 changes a day, not one
+func Populations() []string { return []string{"a", "b", "drift", "burst", "echo", "paper"} }
 
 // start is the first second of every synthetic world, a Monday.
 var start = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
@@ -33,7 +35,15 @@ func Populate(name string, n, days int, rng *rand.Rand) (World, error) {
 		case "a":
 			t.Changes = poisson(nil, rng, rateA(rng), w.From, w.To)
 		case "b":
-			t.Changes = poisson(nil, rng, rateB(rng), w.From, w.To)
+			var r float64
+			r, t.Drawn = rateB(rng)
+			t.Changes = poisson(nil, rng, r, w.From, w.To)
+		case "paper":
+			var r float64
+			if r, t.Drawn = rateB(rng); t.Drawn == 0 {
+				r = 4.5
+			}
+			t.Changes = poisson(t.Changes, rng, r, w.From, w.To)
 		case "drift":
 			for at := w.From; at < w.To; {
 				end := min(w.To, at+int64(rng.ExpFloat64()*120*secondsPerDay)+1)
@@ -80,16 +90,16 @@ func rateA(rng *rand.Rand) float64 {
 }
 
 // rateB: the groups 0 to 3 of the dissertation with the intervals it meant.
-func rateB(rng *rand.Rand) float64 {
+func rateB(rng *rand.Rand) (rate float64, class int) {
 	switch u := rng.Float64(); {
 	case u < 0.108:
-		return 1
+		return 1, 0
 	case u < 0.199:
-		return 1.0 / 3
+		return 1.0 / 3, 1
 	case u < 0.310:
-		return 1.0 / 30
+		return 1.0 / 30, 2
 	}
-	return 1.0 / 96
+	return 1.0 / 96, 3
 }
 
 func logUniform(rng *rand.Rand, lo, hi float64) float64 {

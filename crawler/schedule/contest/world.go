@@ -18,7 +18,8 @@ type Thing struct {
 	Born    int64   // unix seconds; the first state
 	Changes []int64 // ascending unix seconds, after Born
 	Weight  float64 // importance, mean about 1 over a world
-	Class   int     // true class by the thesis's periods, 0 the fastest
+	Class   int     // true class by the thesis's periods, 0 the fastest, from its changes
+	Drawn   int     // the class it was drawn from, of populations b and paper; else 0
 	Static  int     // what the static classifier says of it at first sight
 }
 

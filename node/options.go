@@ -68,6 +68,7 @@ const (
 	MaxLane         = 8192             // links on their way to one peer, in memory
 	MaxQueryHits    = 1000             // offset plus limit of a query
 	MaxTransferPage = 1 << 20          // bytes of rows in one hand-over message
+	MaxSliceBits    = 16               // of a swarm founded here: a query names its slices
 	MaxSeeds        = 100_000          // seeds in one request
 	CallTimeout     = 10 * time.Second // one request to one peer
 	MaxCallBackoff  = 15 * time.Second // between tries at an unreachable peer
@@ -118,7 +119,7 @@ func (o Options) validate() error {
 	fault(o.Dir == "", "no data directory: give --data DIR")
 	fault(o.Partition != partition.ModeHash, "partition %q: this version cuts the crawl space by hash only", o.Partition)
 	fault(o.Capacity < 1 || o.Capacity > 16, "capacity %d: give 1 to 16", o.Capacity)
-	fault(o.SliceBits < 1 || o.SliceBits > 20, "slice bits %d: give 1 to 20", o.SliceBits)
+	fault(o.SliceBits < 1 || o.SliceBits > MaxSliceBits, "slice bits %d: give 1 to %d", o.SliceBits, MaxSliceBits)
 	fault(o.Delay < 0, "delay %s is negative", o.Delay)
 	fault(o.OrphanAfter < 0, "orphan-after %s is negative", o.OrphanAfter)
 	fault(o.MaxRate < 0, "max-rate %g is negative", o.MaxRate)

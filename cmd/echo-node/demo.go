@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/echo-node/echo-node/crawler/crawltest"
+	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
@@ -83,6 +84,7 @@ func (c *demoCmd) Run(ctx context.Context, p *program, g *globals) (err error) {
 	if c.Sites < 1 || c.Sites > 5000 || c.Pages < 1 || c.Pages > 100_000 {
 		return usage("--sites takes 1 to 5000, --pages 1 to 100000")
 	}
+	dht.LogTo(p.logger(g).Handler())
 	dir := c.Data
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "echo-demo-"); err != nil {

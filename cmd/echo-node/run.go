@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/ui"
@@ -66,6 +67,7 @@ key of the --config file. Interrupt once to stop cleanly.`
 // something fails that it cannot go on without.
 func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
 	log := p.logger(g)
+	dht.LogTo(log.Handler())
 	seeds, err := readSeeds(c.Seed, c.Seeds)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ type Gazetteer struct {
 	table     *atlas.Table
 	hand      map[string][]sense  // folded name -> what hand.tsv says
 	words     map[string]wordKind // folded word -> what words.txt says
+	regions   map[string][]sense  // folded name of a first division -> those called so
 	countries map[string]int      // ISO code -> its row
 }
 
@@ -37,6 +38,7 @@ type sense struct {
 	weight float64  // log10 of how many people would mean it
 	code   bool     // letters of a country, a state or an airport
 	home   bool     // a municipality of Portugal
+	alias  bool     // not its main name
 }
 
 type senseKind uint8
@@ -75,6 +77,7 @@ func Open() (*Gazetteer, error) {
 			g.countries[p.Country] = i
 		}
 	}
+	g.regions = regionsOf(table)
 	if err := g.readWords(wordTable); err != nil {
 		return nil, fmt.Errorf("open gazetteer: %w", err)
 	}
@@ -91,6 +94,38 @@ func (g *Gazetteer) Digest() string {
 	h.Write(atlas.Bytes())
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
+
+// regionsOf makes senses of the first divisions that have no row of their own,
+// from their places: as many people as those, where the largest is.
+func regionsOf(table *atlas.Table) map[string][]sense {
+	type division struct{ country, name string }
+	total, largest := map[division]int{}, map[division]atlas.Place{}
+	var order []division
+	for i := range table.Len() {
+		p := table.Place(i)
+		d := division{p.Country, p.Admin1}
+		if p.Rank < atlas.Capital || !p.Located || p.Admin1 == "" || digits(p.Admin1) {
+			continue
+		}
+		if _, ok := total[d]; !ok {
+			order = append(order, d)
+		}
+		total[d] += p.Population
+		if p.Population >= largest[d].Population {
+			largest[d] = p
+		}
+	}
+	out := map[string][]sense{}
+	for _, d := range order {
+		p := largest[d]
+		p.Name, p.Admin2, p.Rank, p.Population = d.name, "", atlas.Region, total[d]
+		folded := atlas.Fold(d.name)
+		out[folded] = append(out[folded], sense{place: p, kind: senseRegion, admins: []string{d.name}, weight: people(p.Population) + homeBonus(p.Country)})
+	}
+	return out
+}
+
+func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
 func (g *Gazetteer) readWords(text string) error {
 	kinds := map[string]wordKind{"small": wordSmall, "near": wordNear, "live": wordLive, "from": wordFrom, "never": wordNever}
@@ -212,7 +247,7 @@ func (g *Gazetteer) senses(name string) []sense {
 	accents := atlas.Spell(name) != folded
 	for _, m := range g.table.Find(name) {
 		p := g.table.Place(m.Number)
-		s := sense{place: p, kind: senseCity, admins: []string{p.Admin1}, weight: people(p.Population) + homeBonus(p.Country)}
+		s := sense{place: p, kind: senseCity, admins: []string{p.Admin1}, weight: people(p.Population) + homeBonus(p.Country), alias: m.Alias}
 		switch p.Rank {
 		case atlas.Country:
 			s.kind, s.admins, s.weight = senseCountry, nil, max(s.weight, 5.5)+0.5
@@ -232,6 +267,14 @@ func (g *Gazetteer) senses(name string) []sense {
 			s.code = len(folded) <= 3
 		}
 		if accents && !m.Spelled {
+			s.weight -= accentMalus
+		}
+		if !merge(out[first:], s) {
+			out = append(out, s)
+		}
+	}
+	for _, s := range g.regions[folded] {
+		if accents && atlas.Spell(name) != atlas.Spell(s.place.Name) {
 			s.weight -= accentMalus
 		}
 		if !merge(out[first:], s) {
@@ -260,7 +303,7 @@ func merge(out []sense, s sense) bool {
 			continue
 		}
 		weight, home := max(o.weight, s.weight), o.home || s.home
-		if better(s.place, o.place) {
+		if (o.alias && !s.alias) || (o.alias == s.alias && better(s.place, o.place)) {
 			*o = s
 		}
 		o.weight, o.home = weight, home

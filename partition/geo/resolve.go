@@ -107,7 +107,7 @@ func (g *Gazetteer) segmentSpans(seg segment, number int) (out []span, unread in
 	for i := 0; i < len(words); {
 		n, senses := g.longest(words[i:], i == 0)
 		if n == 0 {
-			if g.words[words[i].folded] == 0 && len(words[i].folded) > 1 && !number1(words[i].folded) {
+			if g.words[words[i].folded] == 0 && len(words[i].folded) > 1 && !digits(words[i].folded) {
 				unread++
 			}
 			i++
@@ -127,6 +127,9 @@ func (g *Gazetteer) segmentSpans(seg segment, number int) (out []span, unread in
 			continue
 		}
 		role := g.role(words[:h.from])
+		if h.to < len(words) {
+			role += trailing(words[h.to].folded)
+		}
 		if seg.moved {
 			role++
 		}
@@ -137,8 +140,6 @@ func (g *Gazetteer) segmentSpans(seg segment, number int) (out []span, unread in
 	}
 	return out, unread
 }
-
-func number1(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
 // longest is the longest name that begins at the first word.
 func (g *Gazetteer) longest(words []word, first bool) (int, []sense) {
@@ -243,6 +244,17 @@ func (g *Gazetteer) role(before []word) int {
 	return max(min(role, 3), -3)
 }
 
+// trailing reads the word after a name.
+func trailing(after string) int {
+	switch after {
+	case "based", "resident":
+		return 3
+	case "born", "native", "bred", "raised":
+		return -3
+	}
+	return 0
+}
+
 // score weighs every sense of every span: people, hints, and what the other
 // spans say about where it lies.
 func (g *Gazetteer) score(spans []span, hints Hints) {
@@ -320,11 +332,11 @@ func support(a sense, others []sense) float64 {
 		case o.kind == senseFolk:
 			v = 0.5
 		case o.kind == senseCountry:
-			v = 3
+			v = 4
 		case a.kind == senseCountry:
 			v = 0.4
 		case contains(o, a):
-			v = 3.5
+			v = 5
 		case slices.Contains(o.admins, a.place.Admin1):
 			v = 2
 		case slices.Contains(a.admins, o.place.Admin1):
@@ -374,6 +386,9 @@ func tidy(spans []span) []span {
 
 func overshadows(o, s span) bool {
 	a, b := s.sense(), o.sense()
+	if a.kind != senseCountry && b.kind == senseCountry && a.place.Country != b.place.Country {
+		return !o.flag && o.segment >= s.segment && o.role >= s.role // Santiago, Cabo Verde
+	}
 	if a.kind == senseCountry || b.kind == senseCountry || b.kind == senseFolk || b.kind == senseWeak || s.role > o.role {
 		return false
 	}

@@ -128,6 +128,12 @@ func TestResolutionFields(t *testing.T) {
 		{"Lagos", "Lagos", "NG", "Lagos", "", "name", Hints{Country: "NG"}},
 		{"Santa Cruz, Madeira", "Santa Cruz", "PT", "Madeira", "Santa Cruz", "name", Hints{}},
 		{"Belém", "Belém", "BR", "Pará", "", "name", Hints{Language: "pt-BR"}},
+		{"Bahia", "Bahia", "BR", "Bahia", "", "name", Hints{}},
+		{"California", "California", "US", "California", "", "name", Hints{}},
+		{"Paris, Texas", "Paris", "US", "Texas", "", "name", Hints{}},
+		{"Lisbon, Ohio", "Lisbon", "US", "Ohio", "", "name", Hints{}},
+		{"Santiago, Cabo Verde", "Cabo Verde", "CV", "", "", "name", Hints{}},
+		{"Aveiro born, Lisbon based", "Lisbon", "PT", "Lisbon", "Lisbon", "name", Hints{}},
 		{"Cuba", "Cuba", "CU", "", "", "name", Hints{}},
 		{"Cuba, Alentejo", "Cuba", "PT", "Beja", "Cuba", "name", Hints{}},
 	} {

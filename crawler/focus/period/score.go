@@ -17,10 +17,10 @@ func Priority(count int) int { return 100 / (max(count, 0) + 1) }
 type LinkEvidence struct {
 	Valid   int     // times seen in valid segments (Scope.Valid)
 	Seen    int     // times seen at all
-	Share   float64 // share of the segment's dates in scope; the best seen
-	Near    float64 // 1 for a segment with a date in scope, less with the distance; 0 undated
+	Share   float64 // share of the segment's dates in scope; the mean
+	Near    float64 // 1 for a segment with a date in scope, less with the distance, 0 undated; the mean
 	Name    float64 // 1 if anchor or URL have a date in scope, -1 if only others, 0 none
-	Parent  float64 // share of the page's segments in scope; the best seen
+	Parent  float64 // share of the page's segments in scope; the mean
 	Steps   int     // pages not in scope on the way here since the last in scope; the fewest seen
 	Inherit bool    // the dates come from a heading
 }
@@ -65,10 +65,12 @@ func nameEvidence(scope Scope, l Link) float64 {
 
 // Merge unites the evidence from two places.
 func (e LinkEvidence) Merge(f LinkEvidence) LinkEvidence {
+	a, b := float64(max(e.Seen, 1)), float64(max(f.Seen, 1))
+	mean := func(x, y float64) float64 { return (a*x + b*y) / (a + b) }
 	out := LinkEvidence{
 		Valid: e.Valid + f.Valid, Seen: e.Seen + f.Seen,
-		Share: max(e.Share, f.Share), Near: max(e.Near, f.Near), Name: max(e.Name, f.Name),
-		Parent: max(e.Parent, f.Parent), Steps: min(e.Steps, f.Steps), Inherit: e.Inherit && f.Inherit,
+		Share: mean(e.Share, f.Share), Near: mean(e.Near, f.Near), Name: max(e.Name, f.Name),
+		Parent: mean(e.Parent, f.Parent), Steps: min(e.Steps, f.Steps), Inherit: e.Inherit && f.Inherit,
 	}
 	if e.Name*f.Name == 0 { // an anchor without a date does not outdo one with
 		out.Name = e.Name + f.Name
@@ -84,12 +86,15 @@ func (e LinkEvidence) traits() [traits]float64 {
 	if e.Inherit {
 		inherit = 1
 	}
+	// Of a link seen once little is known: shares count in full only when it was
+	// seen often.
+	sure := float64(e.Seen) / float64(e.Seen+doubt)
 	return [traits]float64{
 		1,
 		math.Log2(1 + float64(e.Valid)),
-		math.Log2(1 + float64(e.Seen-e.Valid)),
-		e.Share,
-		e.Near,
+		sure * float64(e.Valid) / float64(max(e.Seen, 1)),
+		sure * e.Share,
+		sure * e.Near,
 		max(e.Name, 0),
 		max(-e.Name, 0),
 		e.Parent,
@@ -97,15 +102,18 @@ func (e LinkEvidence) traits() [traits]float64 {
 	}
 }
 
+// doubt is how many times a link must be seen to be half sure of its shares.
+const doubt = 2
+
 // prior is what the traits are worth before anything was learned.
-var prior = [traits]float64{-2, 0.8, 0.1, 1.2, 1.0, 2.0, -1.0, 1.0, -0.2}
+var prior = [traits]float64{-3.5, 1.3, 1.0, 1.0, 1.0, 2.0, -1.0, 0.5, -0.2}
 
 // ScorerOptions set how a Scorer learns and how far it goes astray.
 type ScorerOptions struct {
 	// MaxSteps is how many pages out of scope in a row are passed through in the
 	// hope of what lies behind; 0 means 2, negative none (the paper).
 	MaxSteps int
-	// Rate is the step of learning; 0 means 0.05.
+	// Rate is the step of learning; 0 means 0.1.
 	Rate float64
 }
 
@@ -126,7 +134,7 @@ func NewScorer(opts ScorerOptions) *Scorer {
 		opts.MaxSteps = 0
 	}
 	if opts.Rate <= 0 {
-		opts.Rate = 0.05
+		opts.Rate = 0.1
 	}
 	return &Scorer{opts: opts, weights: prior}
 }
@@ -134,7 +142,9 @@ func NewScorer(opts ScorerOptions) *Scorer {
 // stray is how much less each step through pages out of scope lets a link hope for.
 const stray = 0.5
 
-// Score is the chance, 0 to 1, that the link leads to a page in scope.
+// Score is the chance, 0 to 1, that the link leads to a page in scope. What was
+// learned since may have changed it: who takes the best from a queue asks again
+// (Best does).
 func (s *Scorer) Score(e LinkEvidence) float64 {
 	return s.chance(e) * math.Pow(stray, float64(e.Steps))
 }
@@ -152,6 +162,29 @@ func (s *Scorer) chance(e LinkEvidence) float64 {
 // pages are tried when nothing better is left.
 func (s *Scorer) Follow(e LinkEvidence) bool { return e.Steps <= s.opts.MaxSteps }
 
+// Best takes the key of the highest score from q by what is known now: score
+// gives each key's present score. A key that has fallen goes back to where it
+// belongs, so that a queue need not be sorted again whenever the Scorer learns.
+func Best(q *Queue, score func(key string) float64) (key string, ok bool) {
+	for {
+		key, before, ok := q.Pop()
+		if !ok {
+			return "", false
+		}
+		now := score(key)
+		if now >= before-fallen || q.Len() == 0 || now >= q.items[0].score {
+			return key, true
+		}
+		q.Put(key, now)
+	}
+}
+
+// fallen is how much lower a score may have become to count as the same.
+const fallen = 1e-3
+
+// pull is how strongly weights are drawn back to the prior at each step.
+const pull = 0.01
+
 // Learn adjusts to a page that came: e is the evidence by which its link was
 // chosen, relevant what it turned out to be.
 func (s *Scorer) Learn(e LinkEvidence, relevant bool) {
@@ -161,7 +194,9 @@ func (s *Scorer) Learn(e LinkEvidence, relevant bool) {
 	}
 	slope := s.opts.Rate * (want - s.chance(e))
 	for i, x := range e.traits() {
-		s.weights[i] += slope * x
+		// The links chosen are no sample of all links: what is learned of them
+		// may not lead too far from the prior.
+		s.weights[i] += slope*x - s.opts.Rate*pull*(s.weights[i]-prior[i])
 	}
 }
 

@@ -1,0 +1,191 @@
+package periodtest
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/echo-node/echo-node/crawler/focus/period"
+)
+
+// Order is a way to choose which page is next.
+type Order string
+
+// The orders.
+const (
+	BreadthFirst Order = "breadth-first" // every link, oldest first
+	Random       Order = "random"        // every link, any
+	Paper        Order = "paper"         // links in valid segments, by how often seen
+	PaperFrozen  Order = "paper-frozen"  // the same, at the count of first sight
+	Scored       Order = "scored"        // period.Scorer
+	Oracle       Order = "oracle"        // every link, those that are relevant first
+)
+
+// Curve is what a crawl found: Hits[i] is how many of the first i+1 pages are relevant.
+type Curve struct {
+	Order Order
+	Hits  []int
+}
+
+// Precision is the share of relevant pages among the first n (of a crawl that
+// ended before, among n all the same).
+func (c *Curve) Precision(n int) float64 { return float64(c.found(n)) / float64(n) }
+
+// Recall is the share of the total relevant pages found among the first n.
+func (c *Curve) Recall(n, total int) float64 { return float64(c.found(n)) / float64(max(total, 1)) }
+
+func (c *Curve) found(n int) int {
+	if n = min(n, len(c.Hits)); n == 0 {
+		return 0
+	}
+	return c.Hits[n-1]
+}
+
+// Area is the mean precision over all n up to budget.
+func (c *Curve) Area(budget int) float64 {
+	sum := 0.0
+	for n := 1; n <= budget; n++ {
+		sum += c.Precision(n)
+	}
+	return sum / float64(budget)
+}
+
+// Relevant is how many pages of w are relevant.
+func Relevant(w *World, scope period.Scope) int {
+	total := 0
+	for i := range w.Len() {
+		if w.Page(i).Relevant(scope) {
+			total++
+		}
+	}
+	return total
+}
+
+// Crawl visits budget pages of w from seeds in an order.
+func Crawl(w *World, scope period.Scope, seeds []string, budget int, order Order) Curve {
+	c := crawl{
+		w: w, scope: scope, order: order,
+		queue: period.NewQueue(), scorer: period.NewScorer(period.ScorerOptions{}),
+		known: make(map[string]period.LinkEvidence), done: make(map[string]bool),
+		rng: rand.New(rand.NewPCG(w.opts.Seed, 3)),
+	}
+	for _, key := range seeds {
+		c.queue.Put(key, math.MaxFloat64)
+	}
+	out := Curve{Order: order}
+	hits := 0
+	for len(out.Hits) < budget {
+		key, ok := c.next()
+		if !ok {
+			break
+		}
+		if c.visit(key) {
+			hits++
+		}
+		out.Hits = append(out.Hits, hits)
+	}
+	return out
+}
+
+type crawl struct {
+	w      *World
+	scope  period.Scope
+	order  Order
+	queue  *period.Queue
+	scorer *period.Scorer
+	known  map[string]period.LinkEvidence
+	done   map[string]bool
+	rng    *rand.Rand
+}
+
+// next is the page to visit.
+func (c *crawl) next() (string, bool) {
+	if c.order != Scored {
+		key, _, ok := c.queue.Pop()
+		return key, ok
+	}
+	return period.Best(c.queue, func(key string) float64 {
+		if e, linked := c.known[key]; linked {
+			return c.scorer.Score(e)
+		}
+		return math.MaxFloat64 // a seed
+	})
+}
+
+// visit reads a page and puts its links; the answer is the truth about it.
+func (c *crawl) visit(key string) bool {
+	c.done[key] = true
+	page := c.w.Page(Index(key))
+	segments := period.Segments(page.Blocks, Written, period.SegmentOptions{Inherit: c.inherit()})
+	valid := 0
+	for _, g := range segments {
+		if c.scope.Valid(g.Dates, period.PaperShare) {
+			valid++
+		}
+	}
+	e, linked := c.known[key]
+	steps := 0
+	if valid == 0 {
+		steps = e.Steps + 1
+	}
+	if linked && c.order == Scored {
+		c.scorer.Learn(e, valid > 0)
+	}
+	for _, g := range segments {
+		for _, l := range g.Links {
+			if !c.done[l.Key] {
+				c.put(l, g, float64(valid)/float64(len(segments)), steps)
+			}
+		}
+	}
+	return page.Relevant(c.scope)
+}
+
+// inherit: the paper's segments go on until the next date; ours end, so that a
+// link in an undated block is known as such.
+func (c *crawl) inherit() int {
+	if c.order == Scored {
+		return 1
+	}
+	return 0
+}
+
+// put adds a link to the queue or moves it there.
+func (c *crawl) put(l period.Link, g period.Segment, parent float64, steps int) {
+	before, seen := c.known[l.Key]
+	switch c.order {
+	case BreadthFirst:
+		c.queue.Put(l.Key, 0)
+	case Random:
+		if !seen {
+			c.queue.Put(l.Key, c.rng.Float64())
+		}
+		before.Seen++
+	case Oracle:
+		score := 0.0
+		if !seen && c.w.Page(Index(l.Key)).Relevant(c.scope) {
+			score = 1
+		}
+		if !seen {
+			c.queue.Put(l.Key, score)
+		}
+		before.Seen++
+	case Paper, PaperFrozen:
+		if !c.scope.Valid(g.Dates, period.PaperShare) {
+			return
+		}
+		before.Valid++
+		if c.order == Paper || !seen {
+			c.queue.Put(l.Key, -float64(period.Priority(before.Valid)))
+		}
+	case Scored:
+		e := period.NewLinkEvidence(c.scope, g, l, parent, steps)
+		if seen {
+			e = before.Merge(e)
+		}
+		if c.scorer.Follow(e) {
+			c.queue.Put(l.Key, c.scorer.Score(e))
+		}
+		before = e
+	}
+	c.known[l.Key] = before
+}

@@ -1,0 +1,239 @@
+package schedule
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+func budget(every float64) *Budget {
+	return &Budget{Interval: time.Duration(every * float64(day)), Model: NewModel()}
+}
+
+func TestNeverVisitedIsDueNow(t *testing.T) {
+	for _, p := range Policies() {
+		d := Decide(p, Item{History: new(History)}, budget(10), t0)
+		if !d.At.Equal(t0) || d.Why() != "never visited" {
+			t.Errorf("%s: %v %q", p, d.At, d.Why())
+		}
+	}
+}
+
+// Decide is pure, in the future, and says why, for every policy and any history.
+func TestDecide(t *testing.T) {
+	for _, p := range Policies() {
+		for _, word := range []string{"u", "uc", "uuuu", "ucccc", "ucucu", "ug", "ue", "ur", "eee"} {
+			h := story(word, 5)
+			b := budget(10)
+			it := Item{History: h, Weight: 1}
+			d := Decide(p, it, b, h.Last())
+			if d.At.Before(h.Last()) || d.Why() == "" || !(d.Tau >= 0) {
+				t.Errorf("%s %q: %+v", p, word, d)
+			}
+			if again := Decide(p, it, b, h.Last()); again != d {
+				t.Errorf("%s %q: two answers", p, word)
+			}
+		}
+	}
+}
+
+func TestDefaultFollowsChange(t *testing.T) {
+	b := budget(10)
+	quiet, busy, hectic := story("uuuuuuuuuuuuuuuu", 10), story("uucuuucuuuucuuuc", 10), story("uccccccccccccccc", 10)
+	tau := func(h *History) float64 { return Decide(Default, Item{History: h}, b, h.Last()).Tau }
+	if !(tau(busy) < tau(quiet)/1.5) {
+		t.Errorf("busy every %g days, quiet every %g", tau(busy), tau(quiet))
+	}
+	// What changes at every visit is given up neither at once nor for ever: no class
+	// starves, whatever the budget.
+	if h := tau(hectic); h > 60 {
+		t.Errorf("hectic every %g days at a mean of 10", h)
+	}
+	if at, why := Next(busy, busy.Last(), b); at.Before(busy.Last()) || !strings.Contains(why, "changes every") {
+		t.Errorf("next %v %q", at, why)
+	}
+	if at, why := NextPosts(busy, 40, busy.Last(), b); at.Before(busy.Last()) || why == "" {
+		t.Errorf("next posts %v %q", at, why)
+	}
+}
+
+func TestWeightBuysVisits(t *testing.T) {
+	h := story("uucuuucuuu", 10)
+	b := budget(10)
+	tau := func(w float64) float64 { return Decide(Important, Item{History: h, Weight: w}, b, h.Last()).Tau }
+	if !(tau(4) < tau(1) && tau(1) < tau(0.25)) {
+		t.Errorf("weights 4, 1, 1/4: every %g, %g, %g days", tau(4), tau(1), tau(0.25))
+	}
+}
+
+// A scarcer budget, of the peer or of the site, means later visits.
+func TestPrices(t *testing.T) {
+	h := story("uucuuucuuu", 10)
+	b := budget(10)
+	b.Price = b.FairPrice(Default, 0)
+	base := Decide(Default, Item{History: h}, b, h.Last()).Tau
+	b.SitePrice = b.Price
+	if dear := Decide(Default, Item{History: h}, b, h.Last()).Tau; dear <= base {
+		t.Errorf("site price moved %g to %g", base, dear)
+	}
+}
+
+func TestDeathsAndErrorsBackOff(t *testing.T) {
+	b := budget(10)
+	for _, c := range []struct {
+		word string
+		days float64
+	}{
+		{"ug", 1}, {"ugg", 2}, {"uggg", 4}, {"ugggggggggggggg", 180}, {"ur", 1},
+		{"ue", 1.0 / 24}, {"uee", 2.0 / 24}, {"ueee", 4.0 / 24},
+	} {
+		h := story(c.word, 1)
+		d := Decide(Default, Item{History: h}, b, h.Last())
+		if math.Abs(d.Tau-c.days) > 1e-9 || !strings.Contains(d.Why(), "again after") {
+			t.Errorf("%q: %g days (%s), want %g", c.word, d.Tau, d.Why(), c.days)
+		}
+	}
+}
+
+func TestFloorCeilingRhythm(t *testing.T) {
+	b := budget(10)
+	b.Floor, b.Ceiling = 20*day, 21*day
+	h := story("ucccccccc", 1)
+	d := Decide(Uniform, Item{History: h}, b, h.Last())
+	if d.Tau != 20 || !strings.Contains(d.Why(), "no sooner") {
+		t.Errorf("%g %s", d.Tau, d.Why())
+	}
+	b.Interval = 50 * day
+	if d = Decide(Uniform, Item{History: h}, b, h.Last()); d.Tau != 21 || !strings.Contains(d.Why(), "at least") {
+		t.Errorf("%g %s", d.Tau, d.Why())
+	}
+	early := h.Last().Add(-time.Hour) // the clock was set back
+	if d = Decide(Uniform, Item{History: h}, b, early); d.At.After(early.Add(21 * day)) {
+		t.Errorf("due %v after a clock was set back to %v", d.At, early)
+	}
+}
+
+func TestBudgetValidate(t *testing.T) {
+	if err := budget(1).Validate(); err != nil {
+		t.Fatal(err)
+	}
+	bad := Budget{Price: -1, Floor: 2, Ceiling: 1}
+	err := bad.Validate()
+	for _, word := range []string{"interval", "price", "floor", "prior"} {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%v does not name %s", err, word)
+		}
+	}
+}
+
+// TwitterEcho's classes: 100, 99-81, … 20-1; a post raises, nothing lowers.
+func TestEchoClasses(t *testing.T) {
+	for p, c := range map[uint8]int{100: 0, 99: 1, 81: 1, 80: 2, 61: 2, 60: 3, 41: 3, 40: 4, 21: 4, 20: 5, 1: 5} {
+		if got := echoClass(p); got != c {
+			t.Errorf("priority %d: class %d, want %d", p, got, c)
+		}
+	}
+	shares := 0.0
+	for c := range EchoClasses {
+		shares += EchoShare(c)
+	}
+	if math.Abs(shares-1) > 1e-12 {
+		t.Errorf("shares sum to %g", shares)
+	}
+	b := budget(10)
+	b.Sizes = [EchoClasses]int{10, 0, 10, 30, 0, 50}
+	it := Item{History: story("u", 1)}
+	d := Decide(Classes, it, b, t0)
+	if d.Class != 3 {
+		t.Fatalf("a new account is of class %d", d.Class)
+	}
+	for range 12 { // up to 100 and no further
+		it.History.Add(Event{At: it.History.Last().Add(day), Outcome: Changed})
+		it.Memo = d.Memo
+		d = Decide(Classes, it, b, t0)
+	}
+	high := d.Tau
+	it.History.Add(Event{At: it.History.Last().Add(day)})
+	it.Memo = d.Memo
+	if d = Decide(Classes, it, b, t0); d.Class != 0 || d.Memo.Priority != 100 || d.Tau != high {
+		t.Errorf("silence lowered %+v", d)
+	}
+	// What the classes draw together is the whole budget, and no class draws nothing.
+	total, visits := 0, 0.0
+	for c, n := range b.Sizes {
+		if n == 0 {
+			continue
+		}
+		it.Memo = Memo{Priority: []uint8{100, 90, 70, 50, 30, 10}[c]}
+		total += n
+		visits += float64(n) / Decide(Classes, it, b, t0).Tau
+	}
+	if math.Abs(visits-float64(total)/10) > 1e-9 {
+		t.Errorf("%g visits a day, budget %g", visits, float64(total)/10)
+	}
+}
+
+func TestBarbosaMoves(t *testing.T) {
+	b := budget(10)
+	b.Static = 1
+	h := story("u", 1)
+	d := Decide(Barbosa, Item{History: h}, b, t0)
+	if d.Class != 1 || d.Tau != 3 {
+		t.Fatalf("starts %+v, want the static class", d)
+	}
+	for i := range 2 {
+		h.Add(Event{At: at(float64(3 * (i + 1))), Outcome: Changed})
+		d = Decide(Barbosa, Item{History: h, Memo: d.Memo}, b, t0)
+	}
+	if d.Class != 0 || d.Tau != 1 || !strings.Contains(d.Why(), "class 0") {
+		t.Errorf("after two changes %+v %s", d, d.Why())
+	}
+	before := d.Memo
+	h.Add(Event{At: at(8), Outcome: Failed})
+	if d = Decide(Barbosa, Item{History: h, Memo: d.Memo}, b, t0); d.Memo != before {
+		t.Error("an error moved a page")
+	}
+}
+
+// The Meter finds a price at which demand is the budget, after demand has jumped
+// too, and does not swing.
+func TestMeterSettles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	const items = 400
+	b := budget(10)
+	m := NewMeter(20 * b.FairPrice(Default, 0)) // a bad guess
+	var taus [items]float64
+	var beliefs [items]Belief
+	for i := range beliefs {
+		n := 1 + rng.IntN(8)
+		beliefs[i] = b.Model.Believe(story("u"+strings.Repeat("u", n)+strings.Repeat("c", rng.IntN(4)), 10))
+	}
+	interval := 10.0
+	demand := func() (d float64) {
+		for _, tau := range taus {
+			d += 1 / tau
+		}
+		return d * interval / items
+	}
+	for i := range taus {
+		taus[i] = Value{Age: 0.1}.due(&beliefs[i], m.Price(), interval)
+		m.Planned(Decision{}, Decision{Tau: taus[i]})
+	}
+	for cycle := range 24 {
+		if cycle == 12 {
+			interval = 15 // the budget falls by a third
+		}
+		for range items {
+			i := rng.IntN(items)
+			tau := Value{Age: 0.1}.due(&beliefs[i], m.Price(), interval)
+			m.Planned(Decision{Tau: taus[i]}, Decision{Tau: tau})
+			taus[i] = tau
+			m.Visited(0, time.Duration(interval*float64(day)), items)
+		}
+		if d := demand(); cycle%12 >= 7 && math.Abs(d-1) > 0.2 {
+			t.Errorf("cycle %d: demand is %.2f of the budget", cycle, d)
+		}
+	}
+}

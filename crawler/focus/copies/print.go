@@ -185,8 +185,8 @@ const englishNo = "no"
 
 func negates(word string) bool {
 	switch word {
-	case "não", "nao", "nunca", "jamais", "nem", "sem", "ninguém", "nenhum", "nenhuma",
-		"not", "never", "without", "cannot", "neither", "nor", "nobody", "none",
+	case "não", "nao", "nunca", "jamais", "nem", "sem", "ninguém", "nenhum", "nenhuma", "exceto", "excepto",
+		"not", "never", "without", "cannot", "neither", "nor", "nobody", "none", "except",
 		"不", "没", "沒", "无", "無", "未", "别", "別", "非", "勿", "莫", "否":
 		return true
 	}

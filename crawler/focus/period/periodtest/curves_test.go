@@ -22,6 +22,9 @@ var scopes = []struct {
 // TestCurves compares orders on a world of 40,000 pages; with ECHO_CURVES=DIR on
 // one of 100,000, and writes the curves there as CSV and SVG.
 func TestCurves(t *testing.T) {
+	if racing {
+		t.Skip("nothing is concurrent here, and with the race detector it takes minutes")
+	}
 	pages, budget := 40_000, 1000
 	dir := os.Getenv("ECHO_CURVES")
 	if dir != "" {
@@ -77,7 +80,7 @@ func write(t *testing.T, path, text string) {
 // The tagger's view of a page and the truth must nearly agree, or the curves
 // would measure the tagger.
 func TestTruth(t *testing.T) {
-	w := NewWorld(Options{Seed: 2, Pages: 3000})
+	w := NewWorld(Options{Seed: 2, Pages: 1500})
 	scope, err := period.ParseScope("1990..2005")
 	if err != nil {
 		t.Fatal(err)

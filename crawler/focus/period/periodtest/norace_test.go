@@ -1,0 +1,5 @@
+//go:build !race
+
+package periodtest
+
+const racing = false

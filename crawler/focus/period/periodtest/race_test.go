@@ -1,0 +1,6 @@
+//go:build race
+
+package periodtest
+
+// racing: the race detector makes crawling ten times slower.
+const racing = true

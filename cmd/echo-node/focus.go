@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/crawler/focus/period"
 	"github.com/echo-node/echo-node/partition/geo"
 )
 
@@ -15,6 +16,7 @@ import (
 // on standard input, one JSON object a line on standard output, in order.
 type focusCmd struct {
 	Place  placeCmd  `cmd:"" help:"Where a free-text profile location is."`
+	Period periodCmd `cmd:"" help:"Which times a text speaks of."`
 	Copies copiesCmd `cmd:"" help:"Which short texts are copies of which."`
 }
 
@@ -83,6 +85,39 @@ func (c *placeCmd) Run(p *program) error {
 		}
 		if x := r.Place; x != nil {
 			out.Place, out.Country, out.Admin1, out.Lat, out.Lon, out.Cell = &x.Name, x.Country, x.Admin1, &x.Lat, &x.Lon, x.Cell
+		}
+		return enc.Encode(out)
+	}); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+type periodCmd struct {
+	Ref string `placeholder:"2026-01-31" help:"When the texts were written; without it what points from there (yesterday, last year) stays unresolved."`
+}
+
+// Help is shown under the usage.
+func (periodCmd) Help() string {
+	return "Example:\n  echo 'No verão de 2003 houve incêndios; ontem choveu.' | echo-node focus period --ref 2026-01-31\n\nA line of input gives {expressions:[{text, start, end, value, grain, kind}]}; dates are inclusive, values ISO 8601. Portuguese and English."
+}
+
+// periodLine is the output for one text (CLI.md).
+type periodLine struct {
+	Expressions []period.Expression `json:"expressions"`
+}
+
+// Run tags texts.
+func (c *periodCmd) Run(p *program) error {
+	ref, err := parseTime("--ref", c.Ref)
+	if err != nil {
+		return err
+	}
+	w, enc := jsonLines(p.stdout)
+	if err := eachLine(p.stdin, func(_ int, line string) error {
+		out := periodLine{Expressions: period.Tag(line, ref)}
+		if out.Expressions == nil {
+			out.Expressions = []period.Expression{}
 		}
 		return enc.Encode(out)
 	}); err != nil {

@@ -21,7 +21,7 @@ func (m *matcher) guard(x *mention) bool {
 		return false
 	}
 	switch x.act.name {
-	case "date", "numeric", "days", "days3", "holiday":
+	case "date", "numeric", "days", "days3", "holiday", "datetime":
 		return m.calendar(x)
 	case "year":
 		return m.yearAlone(x)
@@ -143,7 +143,8 @@ func (m *matcher) numberGlue(x *mention) bool {
 	if m.tokens[x.from].number >= 0 && !m.glueBefore(x.from) {
 		return false
 	}
-	return m.tokens[x.to-1].number < 0 || m.glueAfter(x.to)
+	// Behind a date with a time stand fractions of seconds and a time zone.
+	return m.tokens[x.to-1].number < 0 || x.act.name == "datetime" || m.glueAfter(x.to)
 }
 
 // yearGlue is numberGlue for the year at i alone, behind a date.

@@ -141,8 +141,11 @@ func (x *mention) read() {
 	}
 	x.month, _ = x.cap(0, "month", "Month", "mayMonth", "mon", "m", "m2")
 	x.day, _ = x.cap(0, "d", "o")
+	if day := x.act.arg("day"); day > 0 {
+		x.day = day
+	}
 	switch x.act.name {
-	case "date", "numeric", "days", "days3", "year":
+	case "date", "numeric", "days", "days3", "year", "datetime":
 		x.year, x.hasYear = x.cap(0, "Y")
 		if yy, ok := x.cap(0, "yy"); ok {
 			x.year, x.hasYear = fullYear(yy), true
@@ -182,7 +185,7 @@ func (m *matcher) takeYear(x *mention) {
 			}
 			return
 		}
-		if v, ok := classValue("yy", m.text, t); ok && of && !m.counted(i) && m.yearGlue(i) && x.day+x.month > 0 {
+		if v, ok := classValue("yy", m.text, t); ok && of && !m.counted(i) && m.yearGlue(i) && (x.day+x.month > 0 || x.act.name == "season") {
 			x.year, x.hasYear, x.to = fullYear(v), true, i+1
 			return
 		}
@@ -209,12 +212,13 @@ func (m *matcher) merge(list []mention) []mention {
 		}
 		next := &list[i+1]
 		switch {
-		case x.act.name == "weekday" && !x.hasDir && next.act.name == "date" && next.day > 0 && m.only(x.to, next.from, ",", "dia", "the"):
+		case x.act.name == "weekday" && !x.hasDir && (next.act.name == "date" || next.act.name == "numeric") && next.day > 0 && m.only(x.to, next.from, ",", "dia", "the"):
 			next.from, x.skip = x.from, true
 		case x.act.name == "decade" && next.act.name == "century" && m.only(x.to, next.from, "de", "do", "of", "the"):
 			if n, ok := next.cap(0, "rom", "o", "ordw", "n"); ok {
-				x.year, x.hasYear, x.to, next.skip = (n-1)*100, true, next.to, true
-			}
+				x.year, x.hasYear = (n-1)*100, true
+			} // else "do século passado", which a decade of two digits is anyway
+			x.to, next.skip = next.to, true
 		case x.lacksYear() && (x.month > 0 || x.act.name == "season") && next.isUnit(unitYear) && m.only(x.to, next.from, "de", "do", "of", "em", "in"):
 			of := *next // next moves when the list is compacted
 			x.yearOf, x.to, next.skip = &of, next.to, true

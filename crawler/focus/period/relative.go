@@ -119,6 +119,9 @@ func (x *mention) amount() (n, unit int) {
 			n = 1
 		}
 	}
+	if times := x.act.arg("times"); times > 1 {
+		n *= times
+	}
 	return n, unit
 }
 

@@ -32,7 +32,7 @@ func actions(name string) bool { return resolvers[name] != nil }
 
 // resolvers are what rules can do; the table never changes.
 var resolvers = map[string]func(*resolver, *mention) resolved{
-	"date": (*resolver).date, "numeric": (*resolver).date, "days": (*resolver).days, "days3": (*resolver).days,
+	"date": (*resolver).date, "datetime": (*resolver).datetime, "numeric": (*resolver).date, "days": (*resolver).days, "days3": (*resolver).days,
 	"year": (*resolver).years, "years": (*resolver).years, "yearbc": (*resolver).era, "yearad": (*resolver).era,
 	"century": (*resolver).century, "centuries": (*resolver).century, "millennium": (*resolver).century,
 	"decade": (*resolver).decade, "decades": (*resolver).decade,
@@ -151,6 +151,16 @@ func (r *resolver) date(x *mention) resolved {
 		out.span = Span{NewDay(year, month, x.day), NewDay(year, month, x.day)}
 	}
 	out.value = formatValue(out.span, out.grain)
+	return out
+}
+
+// datetime is a date with a clock time behind it.
+func (r *resolver) datetime(x *mention) resolved {
+	out := r.date(x)
+	hour, _ := x.cap(0, "h")
+	minute, _ := x.cap(0, "mi")
+	out.form, out.grain = FormTime, GrainTime
+	out.value += fmt.Sprintf("T%02d:%02d", hour, minute)
 	return out
 }
 

@@ -26,7 +26,9 @@ type Budget struct {
 	Rhythm Rhythm
 	// Recency is the population's sittings. Only timelines. Zero = none.
 	Recency Recency
-	// AgePrice is Value.Age; 0 takes the least (see Meter.AgePrice), negative none.
+	// Even is the share of visits, 0 to 1, that go to all items alike (Meter.Guard).
+	Even float64
+	// AgePrice is Value.Age; 0 takes the default, 0.1, negative none.
 	AgePrice float64
 	// Floor is the least time between two visits; 0 = none.
 	Floor time.Duration
@@ -46,6 +48,9 @@ func (b *Budget) Validate() error {
 	}
 	if b.Price < 0 || b.SitePrice < 0 {
 		faults = append(faults, fmt.Errorf("negative price %g + %g", b.Price, b.SitePrice))
+	}
+	if !(b.Even >= 0 && b.Even <= 1) {
+		faults = append(faults, fmt.Errorf("even share %g", b.Even))
 	}
 	if b.Floor < 0 || b.Ceiling < 0 || b.Ceiling > 0 && b.Floor > b.Ceiling {
 		faults = append(faults, fmt.Errorf("floor %s, ceiling %s", b.Floor, b.Ceiling))
@@ -67,12 +72,16 @@ func (b *Budget) price(p Policy, page int) float64 {
 	return b.FairPrice(p, page) + b.SitePrice
 }
 
+// defaultAge makes what changes too fast worth a look: without it freshness is
+// lower, too, in nearly every contest, as what is never looked at is never learned.
+const defaultAge = 0.1
+
 func (b *Budget) ageCost() float64 {
 	switch {
 	case b.AgePrice < 0:
 		return 0
 	case b.AgePrice == 0:
-		return ageLeast
+		return defaultAge
 	}
 	return b.AgePrice
 }
@@ -106,7 +115,8 @@ type Meter struct {
 	demand float64 // visits per day that plans ask for
 	age    float64 // days: sum over items of the mean age expected under the plans
 	even   float64 // and under uniform visits
-	steer  float64 // log of the price on age over its least
+	guard  float64 // of age, 0 to 1
+	passed float64 // intervals since the start
 }
 
 // Gains: a jump of demand by half settles within two intervals without swinging
@@ -116,10 +126,10 @@ const (
 	meterGain   = 2.0  // log price per interval passed, at e times the budget
 	meterSmooth = 0.05 // of an interval, over which lateness is averaged
 	meterMax    = 2.0  // excess and lateness counted
-	ageLeast    = 0.1  // the price on age is never less: it makes what changes too fast worth a look
-	ageMost     = 3.0  // nor more
-	ageGain     = 10.0 // log of it per interval passed, at twice the age allowed
-	ageMargin   = 0.90 // of Uniform's age is allowed, as what is expected is not what is
+	guardGain   = 3.0  // of the guard per interval passed, at twice the age allowed
+	guardEven   = 0.35 // share of even visits at full guard: not 1, or nothing would be learned
+	guardAge    = 30.0 // times the price on age at full guard
+	ageMargin   = 0.87 // of Uniform's age is allowed, as what is expected is not what is
 )
 
 // NewMeter starts at price.
@@ -150,16 +160,22 @@ func (m *Meter) Visited(late, interval time.Duration, items int) {
 	excess := math.Log(max(m.demand, supply*1e-3) / supply)
 	m.base += meterGain * part * min(max(excess, -meterMax), meterMax)
 	if m.even > 0 {
-		over := m.age/(ageMargin*m.even) - 1
-		m.steer += ageGain * part * min(max(over, -0.1), 1)
-		m.steer = min(max(m.steer, 0), math.Log(ageMost/ageLeast))
+		m.passed += part
+		// At first all beliefs are one, and so are both ages: the margin comes in with
+		// what is learned.
+		margin := 1 - (1-ageMargin)*min(m.passed/4, 1)
+		over := m.age/(margin*m.even) - 1
+		m.guard = min(max(m.guard+guardGain*part*min(max(over, -0.1), 1), 0), 1)
 	}
 }
 
 // Price is the price of a visit now (Budget.Price).
 func (m *Meter) Price() float64 { return math.Exp(m.base + meterLate*m.late) }
 
-// AgePrice is the price on age now (Budget.AgePrice): the least at which the age
+// Guard sets b's price on age and share of even visits: the least at which the age
 // expected over all items stays under Uniform's. So the default policy is the
 // freshest that is no older than visiting everything alike.
-func (m *Meter) AgePrice() float64 { return ageLeast * math.Exp(m.steer) }
+func (m *Meter) Guard(b *Budget) {
+	b.Even = guardEven * m.guard
+	b.AgePrice = defaultAge * math.Pow(guardAge, m.guard)
+}

@@ -23,9 +23,21 @@
 // equal G on all items is the optimum of Cho and Garcia-Molina, "Effective page
 // refresh policies for Web crawlers" (TODS 28(4), 2003), with their known rate
 // replaced by the belief. A second term does the same for age (see [Value]), so
-// that no item starves: their freshness optimum abandons what changes too fast.
-// The item is due when its value reaches the budget's price. A budget per site
-// adds its own price to the peer's (the multipliers of nested constraints add).
+// that no item starves: their freshness optimum abandons what changes too fast, and
+// what is never looked at is never learned. The item is due when its value reaches
+// the budget's price. A budget per site adds its own price to the peer's (the
+// multipliers of nested constraints add).
+//
+// [Meter] finds the price at which visits meet the budget, and guards age: while
+// the plans made are expected to leave copies older than uniform visiting would, it
+// raises the price on age and gives a share of visits to all items alike. So the
+// default is the freshest policy that is no older than uniform, as measured.
+//
+// Azar and others, "Tractable near-optimal policies for crawling" (PNAS 115(32),
+// 2018), and Kolobov and others, "Staying up to date with online content changes"
+// (NeurIPS 2019), visit at random times of optimal rates, and price importance and
+// change in one; the value function here is theirs with fixed intervals, which are
+// fresher at equal visits.
 //
 // For a timeline, whose page holds so many posts, the loss is posts missed
 // instead ([Timeline]).

@@ -178,6 +178,17 @@ func (h *History) Latest() (o Outcome, ok bool) {
 	return h.runs[len(h.runs)-1].Outcome, true
 }
 
+// Dead reports whether the item was gone when last seen: errors since then, which
+// say nothing of it, do not bring it back.
+func (h *History) Dead() bool {
+	for i := len(h.runs) - 1; i >= 0; i-- {
+		if o := h.runs[i].Outcome; o != Failed {
+			return o == Gone
+		}
+	}
+	return false
+}
+
 // Failures is how many visits in a row, up to the last, ended in outcome o.
 func (h *History) Failures(o Outcome) int {
 	if n := len(h.runs); n > 0 && h.runs[n-1].Outcome == o {

@@ -58,6 +58,14 @@ func TestErrorsLendTheirTimeToTheNextLook(t *testing.T) {
 	}
 }
 
+func TestDead(t *testing.T) {
+	for word, want := range map[string]bool{"": false, "u": false, "ug": true, "uge": true, "ugu": false, "ur": false, "e": false} {
+		if got := story(word, 1).Dead(); got != want {
+			t.Errorf("%q: dead %v", word, got)
+		}
+	}
+}
+
 func TestClockSetBack(t *testing.T) {
 	h := story("uu", 1)
 	h.Add(Event{At: at(-3), Outcome: Changed})

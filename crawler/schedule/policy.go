@@ -30,6 +30,7 @@ type Item struct {
 	History *History
 	Weight  float64 // importance, mean about 1; 0 means 1. Only Important uses it
 	Page    int     // posts in one answer of a timeline; 0 = a page, judged by freshness
+	Expect  float64 // days between changes that a static classifier expects; 0 = nobody said
 	Memo    Memo    // what Classes and Barbosa remember between visits
 }
 
@@ -112,6 +113,9 @@ func Decide(p Policy, it Item, b *Budget, now time.Time) Decision {
 // believed is the default rule and its weighted form.
 func (d *Decision) believed(p Policy, it Item, b *Budget, interval float64) {
 	belief := b.Model.Believe(it.History)
+	if it.Expect > 0 {
+		belief = belief.Lean(it.Expect)
+	}
 	d.Rate = belief.Mean()
 	weight := 1.0
 	if p == Important {
@@ -128,10 +132,18 @@ func (d *Decision) believed(p Policy, it Item, b *Budget, interval float64) {
 	visits, _ := it.History.Totals()
 	even := doubt / (doubt + float64(visits))
 	if d.Tau > interval {
-		d.Tau = 1 / ((1-even)/d.Tau + even/interval)
+		d.Tau = blend(d.Tau, interval, even)
+	}
+	if it.Page == 0 {
+		d.Tau = blend(d.Tau, interval, b.Even)
+		d.Age, d.EvenAge = belief.age(d.Tau), belief.age(interval)
 	}
 	d.Chance = 1 - belief.Survive(d.Tau)
-	d.Age, d.EvenAge = belief.age(d.Tau), belief.age(interval)
+}
+
+// blend gives share of an item's visits to uniform visiting and the rest to tau.
+func blend(tau, interval, share float64) float64 {
+	return 1 / ((1-share)/tau + share/interval)
 }
 
 // pointRate is the estimate of the papers, kept from zero: half a change in the

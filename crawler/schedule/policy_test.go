@@ -119,12 +119,33 @@ func TestBudgetValidate(t *testing.T) {
 	if err := budget(1).Validate(); err != nil {
 		t.Fatal(err)
 	}
-	bad := Budget{Price: -1, Floor: 2, Ceiling: 1}
+	bad := Budget{Price: -1, Floor: 2, Ceiling: 1, Even: 2}
 	err := bad.Validate()
-	for _, word := range []string{"interval", "price", "floor", "prior"} {
+	for _, word := range []string{"interval", "price", "floor", "prior", "even"} {
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%v does not name %s", err, word)
 		}
+	}
+}
+
+// The guard comes up while the plans are older than uniform would be, and goes down.
+func TestMeterGuardsAge(t *testing.T) {
+	m, b := NewMeter(1), budget(10)
+	m.Planned(Decision{}, Decision{Tau: 10, Age: 3, EvenAge: 2})
+	for range 30 {
+		m.Visited(0, 10*day, 10)
+	}
+	m.Guard(b)
+	up := *b
+	if up.Even <= 0 || up.AgePrice <= defaultAge || up.Even > guardEven {
+		t.Fatalf("too old, and the guard sleeps: even %g, price %g", up.Even, up.AgePrice)
+	}
+	m.Planned(Decision{Tau: 10, Age: 3, EvenAge: 2}, Decision{Tau: 10, Age: 1, EvenAge: 2})
+	for range 200 {
+		m.Visited(0, 10*day, 10)
+	}
+	if m.Guard(b); b.Even != 0 || b.AgePrice != defaultAge {
+		t.Errorf("young, and the guard is up: even %g, price %g", b.Even, b.AgePrice)
 	}
 }
 

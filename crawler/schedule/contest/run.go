@@ -146,7 +146,7 @@ func (g *game) play() {
 		if slots++; slots%8 == 0 {
 			g.budget.Price = g.meter.Price()
 			if g.o.AgePrice == 0 {
-				g.budget.AgePrice = g.meter.AgePrice()
+				g.meter.Guard(&g.budget)
 			}
 		}
 		g.slot(int64(at))

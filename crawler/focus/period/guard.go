@@ -17,7 +17,7 @@ func (m *matcher) guard(x *mention) bool {
 	if x.act.args["lower"] != "" && m.tokens[x.from].is(capital) && x.from > 0 && !m.sentenceStart(x.from) {
 		return false
 	}
-	if next := m.after(x.to); x.act.args["alone"] != "" && next != nil && next.has("ofs") {
+	if x.act.args["alone"] != "" && m.goesOn(x.to) {
 		return false
 	}
 	switch x.act.name {
@@ -52,6 +52,17 @@ func (m *matcher) shortDecade(x *mention) bool {
 	}
 	prev := m.before(x.from)
 	return prev != nil && (prev.word == "the" || prev.word == "early" || prev.word == "late" || prev.word == "mid" || prev.word == "'")
+}
+
+// goesOn says whether the words at at tell more of which year, month ... is meant:
+// fim do ano | passado, início do século | XX.
+func (m *matcher) goesOn(at int) bool {
+	t := m.after(at)
+	if t == nil {
+		return false
+	}
+	return t.has("ofs") || t.has("last") || t.has("next") || t.has("this") || t.number >= 0 || t.is(upper) ||
+		t.word == "seguinte" || t.word == "anterior" || t.word == "que"
 }
 
 // calendarLike says whether x could be part of a name.

@@ -4,6 +4,7 @@
 # Exit 0 passed or skipped (says so), 1 failed.
 #   STANDINS=auto|never   auto: where a base image is not here and cannot be pulled, make a local stand-in from this machine's
 #                         own Go and system files; it is removed afterwards. The Dockerfile is used as it is.
+#   BUILD=yes|no          no: test the image echo-node:local as it is
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { printf 'compose: %s\n' "$*"; }
@@ -13,11 +14,12 @@ docker version --format '{{.Server.Version}}' >/dev/null 2>&1 || skip "no Docker
 if docker compose version >/dev/null 2>&1; then compose=(docker compose); elif command -v docker-compose >/dev/null; then compose=(docker-compose); else skip "no compose"; fi
 say "engine $(docker version --format '{{.Server.Version}}'), $("${compose[@]}" version --short)"
 
-work=$(mktemp -d); made=(); up=
+work=$(mktemp -d); made=(); up= built=
 down() {
 	status=$?
 	if [ "$status" != 0 ] && [ -n "$up" ]; then "${compose[@]}" ps || true; "${compose[@]}" logs --tail 40 || true; fi
-	[ -z "$up" ] || "${compose[@]}" down -v --rmi local --timeout 20 >"$work/down.log" 2>&1 || { cat "$work/down.log"; status=1; }
+	[ -z "$up" ] || "${compose[@]}" down -v --timeout 20 >"$work/down.log" 2>&1 || { cat "$work/down.log"; status=1; }
+	[ -z "$built" ] || docker rmi echo-node:local >/dev/null || true
 	[ ${#made[@]} = 0 ] || docker rmi "${made[@]}" >/dev/null || true
 	rm -rf "$work"
 	exit "$status"
@@ -62,22 +64,30 @@ standin() {
 }
 
 GOROOT=$(go env GOROOT) GOMODCACHE=$(go env GOMODCACHE)
-for image in $(sed -n 's/^FROM \([^ ]*\).*/\1/p' Dockerfile); do
-	if docker image inspect "$image" >/dev/null 2>&1; then say "$image is here"; continue; fi
-	if timeout 60 docker pull -q "$image" >/dev/null 2>&1; then say "$image pulled"; continue; fi
-	[ "${STANDINS:-auto}" = auto ] || skip "$image cannot be pulled"
-	say "$image cannot be pulled: making a stand-in from this machine's files"
-	standin "$image"
-done
+base_images() {
+	local image
+	for image in $(sed -n 's/^FROM \([^ ]*\).*/\1/p' Dockerfile); do
+		if docker image inspect "$image" >/dev/null 2>&1; then say "$image is here"; continue; fi
+		if timeout 60 docker pull -q "$image" >/dev/null 2>&1; then say "$image pulled"; continue; fi
+		[ "${STANDINS:-auto}" = auto ] || skip "$image cannot be pulled"
+		say "$image cannot be pulled: making a stand-in from this machine's files"
+		standin "$image"
+	done
+}
 
 export ECHO_DELAY=${ECHO_DELAY:-200ms} COMPOSE_PROJECT_NAME=echocompose$$ ECHO_API_TOKEN=
 ECHO_API_TOKEN=$(od -An -tx1 -N16 /dev/urandom | tr -d ' \n')
 (umask 077; printf '%s\n' "$ECHO_API_TOKEN" > "$work/token")
 node=$work/echo-node; CGO_ENABLED=0 go build -o "$node" ./cmd/echo-node
 began=$(date +%s)
+if [ "${BUILD:-yes}" = yes ]; then
+	base_images
+	built=1
+	# one service is enough: all have the same image
+	"${compose[@]}" build world >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; exit 1; }
+fi
 up=1
-"${compose[@]}" build >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; exit 1; }
-say "image built in $(($(date +%s) - began)) s: $(docker image inspect --format '{{.Size}}' echo-node:local | awk '{printf "%.1f MB", $1/1e6}')"
+say "image ready in $(($(date +%s) - began)) s: $(docker image inspect --format '{{.Size}}' echo-node:local | awk '{printf "%.1f MB", $1/1e6}')"
 began=$(date +%s)
 "${compose[@]}" up -d >"$work/up.log" 2>&1 || { cat "$work/up.log"; exit 1; }
 ask() { local n=$1; shift; "$node" "$@" --api "127.0.0.1:770$n" --api-token-file "$work/token" --json; }

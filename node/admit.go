@@ -23,6 +23,8 @@ type verdict struct {
 // durable when it returns. Links of slices that this peer does not act in get
 // not-owner (I5) or, when it owns but still awaits them, busy.
 func (n *Node) admit(items []store.Admission) ([]verdict, error) {
+	n.admitting.RLock()
+	defer n.admitting.RUnlock()
 	out := make([]verdict, len(items))
 	var here []store.Admission
 	var at []int
@@ -66,6 +68,12 @@ func (n *Node) admit(items []store.Admission) ([]verdict, error) {
 		n.crawler.Wake(s, sites...)
 	}
 	return out, nil
+}
+
+// settleAdmissions waits for those that began while a slice was still acted in.
+func (n *Node) settleAdmissions() {
+	n.admitting.Lock()
+	defer n.admitting.Unlock()
 }
 
 func (n *Node) notActing(s partition.Slice) verdict {

@@ -49,6 +49,8 @@ type Node struct {
 	forward     *forwarder
 	viewChanged chan struct{}
 	seeding     atomic.Int64 // seeds on their way: not idle
+	admitting   sync.RWMutex // held for reading from acts to the end of the admission it allows
+	persisting  sync.Mutex   // what is held is written in the order in which it changes
 
 	count struct {
 		linksOut, linksIn, refused atomic.Int64
@@ -190,8 +192,11 @@ func (n *Node) openTerritory() error {
 	if err != nil {
 		return err
 	}
-	n.heldBefore = true
-	return n.terr.recall(b, n.started)
+	if err := n.terr.recall(b, n.started); err != nil {
+		return err
+	}
+	n.heldBefore = slices.Contains(n.terr.held, true)
+	return nil
 }
 
 func (n *Node) openCrawler() error {

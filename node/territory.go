@@ -17,9 +17,10 @@ import (
 // orphanAfter ago: a restart moves nothing. Ownership is computed over it.
 //
 // A slice is *held* from the moment all its rows that anybody has are here
-// (adopt) until its new owner has them (release). It is fetched and admitted
-// into only while it is held, owned and not being released, so of two peers
-// that disagree about the owner at most one acts.
+// (adopt) until its new owner has them (drop). It is fetched and admitted into
+// only while it is held and owned. It is *releasing* while its new owner reads
+// its rows; should it be owned here again meanwhile, it no longer is, and what
+// the other read is not believed to be all.
 type territory struct {
 	self        string
 	orphanAfter time.Duration
@@ -94,7 +95,7 @@ func (t *territory) recompute(now time.Time) bool {
 	t.table.Update(v)
 	for i, s := range t.slices {
 		if t.releasing[i] && t.table.Owner(s) == t.self {
-			t.releasing[i] = false // the new owner went before it took over
+			t.releasing[i] = false // it changes here again: the new owner has to read it anew
 		}
 	}
 	return true
@@ -113,7 +114,7 @@ func (t *territory) acts(s partition.Slice) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	i, ok := t.index[s]
-	return ok && t.held[i] && !t.releasing[i] && t.table.Owner(s) == t.self
+	return ok && t.held[i] && t.table.Owner(s) == t.self
 }
 
 // holds says whether all rows of s are here.
@@ -141,7 +142,7 @@ func (t *territory) acting() []partition.Slice {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.filter(func(i int, s partition.Slice) bool {
-		return t.held[i] && !t.releasing[i] && t.table.Owner(s) == t.self
+		return t.held[i] && t.table.Owner(s) == t.self
 	})
 }
 
@@ -169,19 +170,26 @@ func (t *territory) filter(keep func(int, partition.Slice) bool) []partition.Sli
 	return out
 }
 
-// release marks s as on its way to its new owner: from now on it is not acted
-// in. ok is false when s is not held or is owned here after all; fresh is true
-// the first time.
-func (t *territory) release(s partition.Slice) (ok, fresh bool) {
+// release marks s as being read by its new owner. It is false when s is not
+// held or is owned here after all.
+func (t *territory) release(s partition.Slice) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i, known := t.index[s]
 	if !known || !t.held[i] || t.table.Owner(s) == t.self {
-		return false, false
+		return false
 	}
-	fresh = !t.releasing[i]
 	t.releasing[i] = true
-	return true, fresh
+	return true
+}
+
+// released says whether nothing was done in s since id, its owner, began to
+// read it.
+func (t *territory) released(s partition.Slice, id string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	i, ok := t.index[s]
+	return ok && t.held[i] && t.releasing[i] && t.table.Owner(s) == id
 }
 
 // adopt marks slices as held; drop as no longer held.
@@ -260,13 +268,19 @@ const memoryVersion = 1
 
 // remember encodes what must survive a restart: what is held, and who the
 // members were (a restarted peer presumes them for orphanAfter, so that the
-// first of a restarted swarm does not take everything).
-func (t *territory) remember() ([]byte, error) {
+// first of a restarted swarm does not take everything). The slices of also are
+// about to be held.
+func (t *territory) remember(also ...partition.Slice) ([]byte, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	m := memory{V: memoryVersion, Held: make([]byte, (len(t.held)+7)/8), Members: t.effective.Members()}
 	for i, h := range t.held {
 		if h {
+			m.Held[i/8] |= 1 << (i % 8)
+		}
+	}
+	for _, s := range also {
+		if i, ok := t.index[s]; ok {
 			m.Held[i/8] |= 1 << (i % 8)
 		}
 	}

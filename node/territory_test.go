@@ -76,13 +76,13 @@ func TestActsOnlyWhereHeldAndOwned(t *testing.T) {
 	if tr.acts(s) || !tr.holds(s) {
 		t.Fatal("acts in a slice of b, or forgot it")
 	}
-	if ok, fresh := tr.release(s); !ok || !fresh {
+	if tr.released(s, "b") || !tr.release(s) {
 		t.Fatal("cannot release")
 	}
-	if ok, fresh := tr.release(s); !ok || fresh {
+	if !tr.release(s) || !tr.released(s, "b") {
 		t.Fatal("a second release is not known as one")
 	}
-	if ok, _ := tr.release(tr.acting()[0]); ok {
+	if tr.release(tr.acting()[0]) {
 		t.Fatal("released a slice of its own")
 	}
 	tr.setView(members("a"), t0)
@@ -148,7 +148,7 @@ func TestTerritoriesNeverOverlap(t *testing.T) {
 						if rapid.IntRange(0, 3).Draw(t, "now?") == 0 {
 							continue // another time
 						}
-						if ok, _ := ts[giver].release(s); !ok {
+						if !ts[giver].release(s) {
 							t.Fatal("cannot release what is kept for another")
 						}
 						ts[taker].adopt(s)

@@ -174,7 +174,11 @@ func pieces(text string, block int, dated []Expression, sentences bool) []piece 
 	if len(out) == 0 {
 		out = append(out, piece{block, 0, len(text), nil})
 	}
+	// Every byte belongs to a piece: a link may stand in the blanks between.
 	out[0].from, out[len(out)-1].to = 0, len(text)
+	for i := range out[1:] {
+		out[i].to = out[i+1].from
+	}
 	return out
 }
 

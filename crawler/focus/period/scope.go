@@ -30,16 +30,48 @@ func ParseScope(text string) (Scope, error) {
 		}
 		scope = append(scope, s)
 	}
-	slices.SortFunc(scope, func(a, b Span) int { return int(a.Start) - int(b.Start) })
-	united := scope[:1]
-	for _, s := range scope[1:] {
-		if last := &united[len(united)-1]; s.Start <= last.End+1 {
-			last.End = max(last.End, s.End)
+	return Union(scope), nil
+}
+
+// Union is the days of all spans, as few spans as possible, in order.
+func Union(spans []Span) Scope {
+	sorted := slices.Clone(spans)
+	slices.SortFunc(sorted, func(a, b Span) int { return int(a.Start) - int(b.Start) })
+	var out Scope
+	for _, s := range sorted {
+		if n := len(out); n > 0 && s.Start <= out[n-1].End+1 {
+			out[n-1].End = max(out[n-1].End, s.End)
 		} else {
-			united = append(united, s)
+			out = append(out, s)
 		}
 	}
-	return united, nil
+	return out
+}
+
+// Content is the time that a text talks about, by its expressions, in at most
+// limit spans: what is vague, a duration or a frequency is left out, and where
+// there are more spans those with the least gap between them are taken together.
+// Its String is short enough to keep with a record; what talks about 1905 is what
+// has a Content that overlaps it.
+func Content(expressions []Expression, limit int) Scope {
+	var dated []Span
+	for i := range expressions {
+		if e := &expressions[i]; e.Dated && e.Kind != Vague {
+			dated = append(dated, e.Span)
+		}
+	}
+	out := Union(dated)
+	for len(out) > max(limit, 1) {
+		least := 0
+		for i := range out[1:] {
+			if out[i+1].Start-out[i].End < out[least+1].Start-out[least].End {
+				least = i
+			}
+		}
+		out[least].End = out[least+1].End
+		out = slices.Delete(out, least+1, least+2)
+	}
+	return out
 }
 
 func parseInterval(part string) (Span, error) {

@@ -118,3 +118,28 @@ func TestSpanProperties(t *testing.T) {
 		}
 	})
 }
+
+// "Einstein 1900..1910" finds the text about a thesis of 1905.
+func TestContent(t *testing.T) {
+	found := Tag("Terminou a tese em 1905. Em 1921 recebeu o prémio e em 1922 viajou, durante dois meses; recentemente foi lembrado.", written)
+	for limit, want := range map[int]string{
+		9: "1905-01-01..1905-12-31,1921-01-01..1922-12-31",
+		1: "1905-01-01..1922-12-31",
+	} {
+		if got := Content(found, limit).String(); got != want {
+			t.Errorf("in %d spans: %s, want %s", limit, got, want)
+		}
+	}
+	for query, want := range map[string]bool{"1900..1910": true, "1905-06": true, "1906..1920": false, "2013": false, "1922": true} {
+		hit := false
+		for _, s := range mustScope(t, query) {
+			hit = hit || Content(found, 9).Overlaps(s)
+		}
+		if hit != want {
+			t.Errorf("%s: %v", query, hit)
+		}
+	}
+	if got := Content(nil, 3); len(got) != 0 {
+		t.Errorf("of nothing: %v", got)
+	}
+}

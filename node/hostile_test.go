@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
@@ -168,15 +170,83 @@ func TestTransferOnlyToTheOwner(t *testing.T) {
 
 // Answers of other peers are not believed blindly either.
 func TestHostileAnswers(t *testing.T) {
-	s := &scatter{}
-	if err := s.take("p", &wire.QueryAnswer{Hits: []*wire.Hit{{Key: "javascript:alert(1)"}}}, 1, false); err == nil {
-		t.Error("a hit that is no key was taken")
+	n := openNode(t, Options{})
+	s := n.newScatter(&wire.Query{})
+	k := mustKey(t, "http://example.org/")
+	in := []partition.Slice{n.store.SliceOf(k)}
+	var other []partition.Slice
+	for _, x := range n.charter.Slices() {
+		if x != in[0] {
+			other = append(other, x)
+		}
 	}
-	if err := s.take("p", &wire.QueryAnswer{Stats: &wire.TermStats{Opaque: []byte("{")}}, 1, true); err == nil {
+	for name, a := range map[string]*wire.QueryAnswer{
+		"a hit that is no key":            {Hits: []*wire.Hit{{Key: "javascript:alert(1)"}}},
+		"a hit of another slice":          {Hits: []*wire.Hit{{Key: string(mustKey(t, "http://xx.example/")), Score: 1e9}}},
+		"a missing slice nobody asked of": {Missing: []uint64{uint64(other[0])}},
+		"a hit of a slice it misses":      {Hits: []*wire.Hit{{Key: string(k)}}, Missing: []uint64{uint64(in[0])}},
+	} {
+		if err := s.take("p", a, in, false); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+	if err := s.take("p", &wire.QueryAnswer{Stats: &wire.TermStats{Opaque: []byte("{")}}, in, true); err == nil {
 		t.Error("broken statistics were taken")
 	}
 	if len(s.hits) != 0 || s.answered != 0 {
 		t.Errorf("%+v", s)
+	}
+	twice := &wire.QueryAnswer{Missing: []uint64{uint64(in[0]), uint64(in[0])}, Total: 1 << 63}
+	for range 3 {
+		if err := s.take("p", twice, in, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.answered != 0 || s.total != math.MaxUint64 {
+		t.Errorf("answered %d, total %d", s.answered, s.total)
+	}
+}
+
+// A member that says nothing costs its own slices, not the others' answer; one
+// that cannot be reached is out without a race.
+func TestQueryWithoutSomePeers(t *testing.T) {
+	n := openNode(t, Options{QueryTimeout: 2 * time.Second, Capacity: 16})
+	live, _ := n.terr.views()
+	ms := append([]partition.Member(nil), live.Members()...)
+	for i := range 8 { // more than one, so that failures come while others are asked
+		ms = append(ms, partition.Member{ID: fmt.Sprint("nobody", i), Capacity: 1})
+	}
+	n.terr.setView(partition.NewView(ms), time.Now())
+	var k partition.Key
+	for i := 0; k == "" || n.terr.owner(n.store.SliceOf(k)) != n.id; i++ {
+		k = mustKey(t, fmt.Sprintf("http://host%d.example/", i))
+	}
+	forwardTo(t, n, &wire.Link{Key: string(k)})
+	rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: time.Now(), Source: "web", Status: 200, Text: "sardinha"}
+	if err := n.store.Commit(store.Commit{Key: k, Now: time.Now(), Record: rec, Next: store.Next{State: store.StateDone}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.FlushIndex(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a, err := n.Query(t.Context(), api.Query{Q: "sardinha"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Hits) != 1 || a.Coverage.SlicesAnswered == 0 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A cursor that a query gave is taken, whatever the limit is.
+func TestCursorsAreTaken(t *testing.T) {
+	n := openNode(t, Options{})
+	c := cursor{Q: cursorOf(api.Query{Q: "sardinha"}), Offset: MaxQueryHits - 50}.String()
+	if _, err := n.Query(t.Context(), api.Query{Q: "sardinha", Limit: 300, Cursor: c}); err != nil {
+		t.Error(err)
+	}
+	if _, err := n.Query(t.Context(), api.Query{Q: "sardinha", Lang: "pt", Cursor: c}); err == nil {
+		t.Error("a cursor of a query without that filter was taken")
 	}
 }
 

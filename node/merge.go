@@ -2,7 +2,9 @@ package node
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,6 +49,14 @@ func mergeHits(answers [][]api.Hit, offset, limit int) []api.Hit {
 type cursor struct {
 	Q      string `json:"q"`
 	Offset int    `json:"o"`
+}
+
+// cursorOf is what a cursor says of the query it belongs to: a digest of its
+// words and filters.
+func cursorOf(q api.Query) string {
+	q.Cursor, q.Limit = "", 0
+	d := sha256.Sum256([]byte(q.Values().Encode()))
+	return hex.EncodeToString(d[:16])
 }
 
 func (c cursor) String() string {

@@ -242,10 +242,11 @@ func (n *Node) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	part := func(name string, run func(context.Context) error) {
 		g.Go(func() error {
-			if err := run(ctx); err != nil && ctx.Err() == nil {
-				return fmt.Errorf("%s: %w", name, err)
+			err := run(ctx)
+			if err == nil || ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+				return nil
 			}
-			return ctx.Err()
+			return fmt.Errorf("%s: %w", name, err)
 		})
 	}
 	part("overlay", n.dht.Run)
@@ -255,10 +256,7 @@ func (n *Node) Run(ctx context.Context) error {
 	part("view", n.followView)
 	part("hand-over", n.runHandover)
 	part("limits", n.followLimits)
-	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return nil
+	return g.Wait()
 }
 
 // followView takes every View in order.
@@ -276,6 +274,8 @@ func (n *Node) followView(ctx context.Context) error {
 				if err := n.territoryChanged(); err != nil {
 					return err
 				}
+			} else {
+				n.forward.reread() // who is back is tried at once
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -24,9 +25,12 @@ func (n *Node) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 	if q.Limit == 0 {
 		q.Limit = 10
 	}
-	offset, err := parseCursor(q.Cursor, q.Q)
+	offset, err := parseCursor(q.Cursor, cursorOf(q))
 	if err != nil {
 		return api.Answer{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
+	}
+	if q.Cursor != "" {
+		q.Limit = min(q.Limit, MaxQueryHits-offset) // the last page may be shorter
 	}
 	if q.Limit < 0 || offset+q.Limit > MaxQueryHits {
 		return api.Answer{}, fmt.Errorf("%w: offset %d and limit %d pass the %d hits that a query can reach; narrow it", api.ErrInvalid, offset, q.Limit, MaxQueryHits)
@@ -36,16 +40,15 @@ func (n *Node) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 	if _, err := n.index.Statistics(ctx, index.Query{Text: q.Q, Slices: n.charter.Slices()[:1]}); errors.Is(err, index.ErrQuery) {
 		return api.Answer{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, n.o.QueryTimeout)
-	defer cancel()
-
+	// A peer that says nothing may cost the statistics half of the time, not the
+	// others' hits all of it.
 	sc := n.newScatter(wireQuery(q, offset+q.Limit))
-	sc.round(ctx, true)
-	sc.round(ctx, false)
+	sc.round(ctx, true, start.Add(n.o.QueryTimeout/2))
+	sc.round(ctx, false, start.Add(n.o.QueryTimeout))
 
 	ans := api.Answer{Hits: mergeHits(sc.hits, offset, q.Limit), Total: sc.total, Coverage: sc.coverage()}
 	if uint64(offset+len(ans.Hits)) < sc.total && offset+len(ans.Hits)+1 <= MaxQueryHits && len(ans.Hits) > 0 {
-		ans.Cursor = cursor{Q: q.Q, Offset: offset + len(ans.Hits)}.String()
+		ans.Cursor = cursor{Q: cursorOf(q), Offset: offset + len(ans.Hits)}.String()
 	}
 	ans.TookMS = float64(time.Since(start).Microseconds()) / 1000
 	return ans, nil
@@ -90,7 +93,9 @@ func (n *Node) newScatter(q *wire.Query) *scatter {
 }
 
 // round asks every peer that is still in, for statistics or for hits.
-func (s *scatter) round(ctx context.Context, statsOnly bool) {
+func (s *scatter) round(ctx context.Context, statsOnly bool, until time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
 	var merged *wire.TermStats
 	if !statsOnly {
 		b, err := json.Marshal(s.stats)
@@ -100,7 +105,10 @@ func (s *scatter) round(ctx context.Context, statsOnly bool) {
 	}
 	var wg sync.WaitGroup
 	for peer, slices := range s.assign {
-		if _, out := s.failed[peer]; out {
+		s.mu.Lock()
+		_, out := s.failed[peer]
+		s.mu.Unlock()
+		if out {
 			continue
 		}
 		q := &wire.Query{Q: s.q.Q, Kind: s.q.Kind, Lang: s.q.Lang, Site: s.q.Site, SinceMs: s.q.SinceMs, UntilMs: s.q.UntilMs,
@@ -113,7 +121,7 @@ func (s *scatter) round(ctx context.Context, statsOnly bool) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if err == nil {
-				err = s.take(peer, a, len(slices), statsOnly)
+				err = s.take(peer, a, slices, statsOnly)
 			}
 			if err != nil {
 				s.failed[peer] = api.Missing{Peer: peer, Reason: s.n.reason(ctx, peer, err), Slices: len(slices)}
@@ -134,8 +142,9 @@ func (s *scatter) ask(ctx context.Context, peer string, q *wire.Query) (*wire.Qu
 	return resp.GetQuery(), nil
 }
 
-// take merges one peer's answer. s.mu is held.
-func (s *scatter) take(peer string, a *wire.QueryAnswer, slices int, statsOnly bool) error {
+// take merges one peer's answer, which may speak of nothing but the slices it
+// was asked for (I8). s.mu is held.
+func (s *scatter) take(peer string, a *wire.QueryAnswer, slices []partition.Slice, statsOnly bool) error {
 	if statsOnly {
 		if a.GetStats() == nil {
 			return nil
@@ -147,18 +156,32 @@ func (s *scatter) take(peer string, a *wire.QueryAnswer, slices int, statsOnly b
 		s.stats = s.stats.Merge(st)
 		return nil
 	}
+	asked := make(map[partition.Slice]bool, len(slices))
+	for _, sl := range slices {
+		asked[sl] = true
+	}
+	missing := make(map[partition.Slice]bool, len(a.GetMissing()))
+	for _, m := range a.GetMissing() {
+		if !asked[partition.Slice(m)] {
+			return errors.New("it says it misses what it was not asked for")
+		}
+		missing[partition.Slice(m)] = true
+	}
 	hits := make([]api.Hit, 0, len(a.GetHits()))
 	for _, h := range a.GetHits() {
 		x, err := hitOf(h)
 		if err != nil {
 			return err
 		}
+		if sl := s.n.store.SliceOf(x.Key); !asked[sl] || missing[sl] {
+			return errors.New("its hit is of a slice that it does not answer for")
+		}
 		hits = append(hits, x)
 	}
 	s.hits = append(s.hits, hits)
-	s.total += a.GetTotal()
-	s.answered += slices - len(a.GetMissing())
-	if m := len(a.GetMissing()); m > 0 {
+	s.total += min(a.GetTotal(), math.MaxUint64-s.total)
+	s.answered += len(slices) - len(missing)
+	if m := len(missing); m > 0 {
 		s.partial = append(s.partial, api.Missing{Peer: peer, Reason: "slices still on their way to it", Slices: m})
 	}
 	return nil
@@ -189,7 +212,7 @@ func (n *Node) reason(ctx context.Context, peer string, err error) string {
 		}
 	}
 	if ctx.Err() != nil {
-		return "did not answer within " + n.o.QueryTimeout.String()
+		return "did not answer in time"
 	}
 	return err.Error()
 }

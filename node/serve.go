@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -58,10 +59,16 @@ type refusalError struct {
 	after  time.Duration
 }
 
+var errVanished = errors.New("it has vanished")
+
 func (e *refusalError) Error() string { return fmt.Sprintf("%s: %s", e.code, e.reason) }
 
-// call asks a peer, with this peer's View digest and a deadline.
+// call asks a peer, with this peer's View digest and a deadline. A member that
+// has vanished is not waited for.
 func (n *Node) call(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) {
+	if n.terr.vanished(peer) {
+		return nil, fmt.Errorf("%s: %w", peer, errVanished)
+	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	req.Version = partition.WireVersion

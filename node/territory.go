@@ -225,6 +225,14 @@ func (t *territory) views() (live, effective partition.View) {
 	return t.live, t.effective
 }
 
+// vanished says whether id is absent.
+func (t *territory) vanished(id string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, gone := t.gone[id]
+	return gone
+}
+
 // absent lists the members that vanished and still keep their slices.
 func (t *territory) absent() []goneMember {
 	t.mu.RLock()

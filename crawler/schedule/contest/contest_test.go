@@ -147,7 +147,7 @@ func TestDefaultLeads(t *testing.T) {
 		population string
 		budget     float64
 		items      int
-	}{{"a", 0.5, 400}, {"a", 2, 150}, {"b", 2, 200}} {
+	}{{"a", 0.5, 300}, {"a", 2, 100}, {"b", 2, 100}} {
 		es, err := Hold(Contest{World: Drawn(c.population, c.items, 400), Budget: c.budget, Seeds: 6, Warm: 0.2})
 		if err != nil {
 			t.Fatal(err)
@@ -217,7 +217,7 @@ func TestImportanceBuysWeightedFreshness(t *testing.T) {
 
 // TwitterEcho's community: what the six classes miss and what the default does.
 func TestEchoCommunity(t *testing.T) {
-	es, err := Hold(Contest{World: Drawn("echo", 80, 14), Budget: 600, Seeds: 2, Warm: 0.4, Policies: []string{"default", "classes"}})
+	es, err := Hold(Contest{World: Drawn("echo", 60, 10), Budget: 500, Seeds: 2, Warm: 0.4, Policies: []string{"default", "classes"}})
 	if err != nil {
 		t.Fatal(err)
 	}

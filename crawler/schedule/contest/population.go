@@ -61,7 +61,7 @@ func Populate(name string, n, days int, rng *rand.Rand) (World, error) {
 		t.Class = thesisClass(*t, w.To)
 	}
 	w.weigh()
-	w.Judge(0.74, rng)
+	w.Judge(treeAccuracy, rng)
 	return w, nil
 }
 

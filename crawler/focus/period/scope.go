@@ -60,18 +60,29 @@ func Content(expressions []Expression, limit int) Scope {
 			dated = append(dated, e.Span)
 		}
 	}
-	out := Union(dated)
-	for len(out) > max(limit, 1) {
-		least := 0
-		for i := range out[1:] {
-			if out[i+1].Start-out[i].End < out[least+1].Start-out[least].End {
-				least = i
-			}
-		}
-		out[least].End = out[least+1].End
-		out = slices.Delete(out, least+1, least+2)
+	return Union(dated).atMost(max(limit, 1))
+}
+
+// atMost keeps the widest gaps of s only.
+func (s Scope) atMost(limit int) Scope {
+	if len(s) <= limit {
+		return s
 	}
-	return out
+	byGap := make([]int, len(s)-1) // i is the gap behind span i
+	for i := range byGap {
+		byGap[i] = i
+	}
+	gap := func(i int) int { return int(s[i+1].Start) - int(s[i].End) }
+	slices.SortStableFunc(byGap, func(i, j int) int { return gap(j) - gap(i) })
+	kept := byGap[:limit-1]
+	slices.Sort(kept)
+	var out Scope
+	from := 0
+	for _, i := range kept {
+		out = append(out, Span{s[from].Start, s[i].End})
+		from = i + 1
+	}
+	return append(out, Span{s[from].Start, s[len(s)-1].End})
 }
 
 func parseInterval(part string) (Span, error) {

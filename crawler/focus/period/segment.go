@@ -62,6 +62,8 @@ func Segments(blocks []Block, ref time.Time, opts SegmentOptions) []Segment {
 		if level := blocks[i].Heading; level > 0 {
 			c.heading(level, Dated(dated))
 		}
+		c.links = slices.Clone(blocks[i].Links)
+		slices.SortStableFunc(c.links, func(k, l Link) int { return k.At - l.At })
 		for _, p := range pieces(blocks[i].Text, i, dated, opts.Sentences) {
 			c.add(p)
 		}
@@ -73,6 +75,7 @@ type segmenter struct {
 	blocks   []Block
 	opts     SegmentOptions
 	out      []Segment
+	links    []Link    // of the block, from the present piece on
 	undated  int       // pieces since the last date
 	headings [7][]Span // dates of the headings above, by level
 	level    int
@@ -133,15 +136,14 @@ func (c *segmenter) continues() bool {
 	return c.opts.Inherit == 0 || c.undated <= c.opts.Inherit
 }
 
-// linksIn is the links of p's block that stand in p.
+// linksIn takes the links that stand in p off those of its block.
 func (c *segmenter) linksIn(p piece) []Link {
-	var out []Link
-	text := c.blocks[p.block].Text
-	for _, l := range c.blocks[p.block].Links {
-		if l.At >= p.from && (l.At < p.to || p.to == len(text)) {
-			out = append(out, l)
-		}
+	n := 0
+	for n < len(c.links) && (c.links[n].At < p.to || p.to == len(c.blocks[p.block].Text)) {
+		n++
 	}
+	out := c.links[:n:n]
+	c.links = c.links[n:]
 	return out
 }
 
@@ -153,12 +155,12 @@ func pieces(text string, block int, dated []Expression, sentences bool) []piece 
 	var out []piece
 	for _, s := range Sentences(text) {
 		from := s[0]
-		var mine []Expression
-		for _, e := range dated {
-			if e.From >= s[0] && e.From < s[1] {
-				mine = append(mine, e)
-			}
+		n := 0
+		for n < len(dated) && dated[n].From < s[1] {
+			n++
 		}
+		mine := dated[:n]
+		dated = dated[n:]
 		for i, e := range mine {
 			to := s[1]
 			if i+1 < len(mine) {
@@ -202,8 +204,10 @@ func clauseEnd(text string, from, to int) int {
 // distinct is dates without repetitions, in their order.
 func distinct(dates []Span) []Span {
 	var out []Span
+	seen := make(map[Span]bool, len(dates))
 	for _, d := range dates {
-		if !slices.Contains(out, d) {
+		if !seen[d] {
+			seen[d] = true
 			out = append(out, d)
 		}
 	}

@@ -124,3 +124,25 @@ func FuzzSegments(f *testing.F) {
 		}
 	})
 }
+
+// A block with very many dates, sentences and links is cut in linear time.
+func TestSegmentsLarge(t *testing.T) {
+	n := 20_000
+	if testing.Short() {
+		n = 2000
+	}
+	text := strings.Repeat("Em 1940 foi. Em maio de 1950 veio. ", n)
+	block := Block{Text: text}
+	for i := range n {
+		block.Links = append(block.Links, Link{Key: "k", At: (i * 7919) % len(text)})
+	}
+	start := time.Now()
+	segments := Segments([]Block{block}, time.Time{}, SegmentOptions{Sentences: true})
+	links := 0
+	for _, g := range segments {
+		links += len(g.Links)
+	}
+	if took := time.Since(start); links != n || len(segments) != 2*n || took > 20*time.Second {
+		t.Errorf("%d links, %d segments in %v", links, len(segments), took)
+	}
+}

@@ -10,7 +10,7 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}"
  && mkdir -p /out/data /out/shared /out/etc/ssl/certs /out/usr/local/share \
  && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
  && cp "$(go env GOROOT)/lib/time/zoneinfo.zip" /out/usr/local/share/ \
- && cp docker/entrypoint.sh /out/usr/local/bin/echo-entrypoint \
+ && cp cmd/echo-node/entrypoint.sh /out/usr/local/bin/echo-entrypoint \
  && chmod 0755 /out/usr/local/bin/echo-entrypoint \
  && go clean -cache
 

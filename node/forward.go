@@ -30,10 +30,11 @@ type forwarder struct {
 type lane struct {
 	owner    string
 	rows     []store.OutboxRow
-	busy     bool      // a goroutine is sending
-	failures int       // in a row
-	until    time.Time // not before
-	skipped  uint64    // a row at or after this was left in the store; 0 = none
+	has      map[uint64]bool // the Seq of rows
+	busy     bool            // a goroutine is sending
+	failures int             // in a row
+	until    time.Time       // not before
+	skipped  uint64          // a row at or after this was left in the store; 0 = none
 }
 
 const outboxPage = 2048
@@ -56,9 +57,9 @@ func (f *forwarder) reread() {
 	f.next = 0
 	for _, l := range f.lanes {
 		if !l.busy {
-			l.rows = nil
+			l.clear()
 		}
-		l.until, l.skipped = time.Time{}, 0
+		l.until, l.skipped, l.failures = time.Time{}, 0, 0
 	}
 	f.mu.Unlock()
 	f.notify()
@@ -120,10 +121,10 @@ func (f *forwarder) assign(rows []store.OutboxRow) {
 		owner := f.n.terr.owner(r.To)
 		l := f.lanes[owner]
 		if l == nil {
-			l = &lane{owner: owner}
+			l = &lane{owner: owner, has: map[uint64]bool{}}
 			f.lanes[owner] = l
 		}
-		if l.has(r.Seq) {
+		if l.has[r.Seq] {
 			continue
 		}
 		if owner == "" || l.skipped != 0 || len(l.rows) >= MaxLane || now.Before(l.until) {
@@ -132,22 +133,24 @@ func (f *forwarder) assign(rows []store.OutboxRow) {
 			}
 			continue
 		}
-		l.rows = append(l.rows, r)
+		l.rows, l.has[r.Seq] = append(l.rows, r), true
 	}
 }
 
-// has says whether seq is on its way already. Rows stand in order of Seq: a
-// lane that had to leave one takes no later one until that is read again.
-func (l *lane) has(seq uint64) bool {
-	for i := len(l.rows) - 1; i >= 0; i-- {
-		if l.rows[i].Seq == seq {
-			return true
-		}
-		if l.rows[i].Seq < seq {
-			return false
-		}
+// clear forgets the rows; they are in the store.
+func (l *lane) clear() {
+	l.rows = nil
+	clear(l.has)
+}
+
+// first is the lowest Seq of the rows. They need not stand in order: owners
+// change, and a page may have been read before a row of it was sent.
+func (l *lane) first() uint64 {
+	low := l.rows[0].Seq
+	for _, r := range l.rows {
+		low = min(low, r.Seq)
 	}
-	return false
+	return low
 }
 
 // retry moves the reading position back to the first row that a lane had to
@@ -203,18 +206,27 @@ func (f *forwarder) drain(ctx context.Context, l *lane) error {
 		if err != nil {
 			return err
 		}
-		f.mu.Lock()
-		l.rows = append([]store.OutboxRow(nil), l.rows[len(batch):]...)
-		if final < len(batch) { // the rest is still in the store: read it again
-			l.rows = nil
-			l.skipped = batch[0].Seq
-			l.until = time.Now().Add(wait)
-			l.failures++
-		} else {
-			l.failures = 0
-		}
-		f.mu.Unlock()
+		f.settle(l, batch, final, wait)
 	}
+}
+
+// settle takes note of what became of batch, the first rows of l.
+func (f *forwarder) settle(l *lane, batch []store.OutboxRow, final int, wait time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if final < len(batch) { // the rest is still in the store: read it again
+		if first := l.first(); l.skipped == 0 || first < l.skipped {
+			l.skipped = first
+		}
+		l.clear()
+		l.until = time.Now().Add(wait)
+		l.failures++
+		return
+	}
+	for _, r := range batch {
+		delete(l.has, r.Seq)
+	}
+	l.rows, l.failures = append([]store.OutboxRow(nil), l.rows[len(batch):]...), 0
 }
 
 // send forwards batch to owner and deletes what got a final answer. It returns

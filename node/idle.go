@@ -28,7 +28,7 @@ type wave struct {
 // say that nothing happened between the two times a member was asked; so there
 // was one moment, after the last answer of prev, when all were idle at once
 // (Mattern 1987, the four-counter method, with durable outboxes for channels).
-// A member that vanished counts as it last reported.
+// A member that vanished counts as in the last quiet pair, see watch.
 func quiet(prev, cur wave) bool {
 	var keys uint64
 	for id, c := range cur.reports {
@@ -41,37 +41,65 @@ func quiet(prev, cur wave) bool {
 	return keys > 0 && len(cur.missing) == 0 && len(prev.missing) == 0
 }
 
+// watch follows waves. A member that has vanished, as those do that find the
+// swarm idle first, is taken at its last word only while nothing has moved since
+// all were quiet together: a link that reached it later shows in its sender's
+// count.
+type watch struct {
+	prev   wave
+	proved map[string]report // of the last quiet pair; nil when something moved since
+}
+
+// next takes a wave of those that answered and says whether the swarm is quiet.
+// away are the members that vanished; others that did not answer are missing.
+func (w *watch) next(cur wave, away []string) bool {
+	for id, r := range cur.reports {
+		if p, ok := w.proved[id]; !ok || p != r {
+			w.proved = nil
+		}
+	}
+	for _, id := range away {
+		if r, ok := w.proved[id]; ok {
+			cur.reports[id] = r
+		} else {
+			cur.missing = append(cur.missing, id)
+		}
+	}
+	ok := quiet(w.prev, cur)
+	if ok {
+		w.proved = cur.reports
+	}
+	w.prev = cur
+	return ok
+}
+
 // WaitIdle blocks until the whole swarm has been idle for d (CLI.md,
 // --until-idle), freezes this peer's ownership and returns nil; it returns
 // ctx's error when that ends first.
 func (n *Node) WaitIdle(ctx context.Context, d time.Duration) error {
 	tick := time.NewTicker(max(50*time.Millisecond, min(d/8, 500*time.Millisecond)))
 	defer tick.Stop()
-	last := map[string]report{}
-	prev := n.wave(ctx, last)
+	var w watch
 	since := time.Now()
 	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		cur := n.wave(ctx, last)
-		if !quiet(prev, cur) {
+		if !w.next(n.wave(ctx)) {
 			since = time.Now()
 		} else if time.Since(since) >= d {
 			n.terr.freeze()
 			return nil
 		}
-		prev = cur
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
 	}
 }
 
-// wave asks every member of the effective view. A member that has vanished is
-// taken at its last word if that was idle; last is updated with every answer.
-func (n *Node) wave(ctx context.Context, last map[string]report) wave {
+// wave asks every member of the effective view; away are those that vanished.
+func (n *Node) wave(ctx context.Context) (w wave, away []string) {
 	live, view := n.terr.views()
-	w := wave{reports: map[string]report{}}
+	w.reports = map[string]report{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, m := range view.Members() {
@@ -80,18 +108,18 @@ func (n *Node) wave(ctx context.Context, last map[string]report) wave {
 			mu.Lock()
 			defer mu.Unlock()
 			_, alive := live.Find(m.ID)
-			switch old, known := last[m.ID]; {
+			switch {
 			case err == nil:
-				w.reports[m.ID], last[m.ID] = r, r
-			case !alive && known && old.Idle:
-				w.reports[m.ID] = old
-			default:
+				w.reports[m.ID] = r
+			case alive:
 				w.missing = append(w.missing, m.ID)
+			default:
+				away = append(away, m.ID)
 			}
 		})
 	}
 	wg.Wait()
-	return w
+	return w, away
 }
 
 func (n *Node) askReport(ctx context.Context, id string) (report, error) {

@@ -30,3 +30,36 @@ func TestQuiet(t *testing.T) {
 		}
 	}
 }
+
+// A member that went away idle counts as idle, as it may have been the first to
+// find the swarm done; but not once anything has moved, for that may have
+// reached it.
+func TestWhoVanishedIsIdleWhileNothingMoves(t *testing.T) {
+	idle := report{Idle: true, Sent: 3, Received: 2, Keys: 5}
+	sent := report{Idle: true, Sent: 4, Received: 2, Keys: 5}
+	both := func(a, b report) wave { return wave{reports: map[string]report{"a": a, "b": b}} }
+	alone := func(a report) wave { return wave{reports: map[string]report{"a": a}} }
+	mute := wave{reports: map[string]report{}, missing: []string{"a"}}
+	type step struct {
+		w    wave
+		away []string
+		want bool
+	}
+	b := []string{"b"}
+	for name, steps := range map[string][]step{
+		"it left when all was done":                          {{both(idle, idle), nil, false}, {both(idle, idle), nil, true}, {alone(idle), b, true}, {alone(idle), b, true}},
+		"and another is slow once":                           {{both(idle, idle), nil, false}, {both(idle, idle), nil, true}, {mute, b, false}, {alone(idle), b, false}, {alone(idle), b, true}},
+		"a link went to it then":                             {{both(idle, idle), nil, false}, {both(idle, idle), nil, true}, {alone(sent), b, false}, {alone(sent), b, false}, {alone(sent), b, false}},
+		"a link went to it after it spoke, in the same wave": {{both(idle, idle), nil, false}, {both(idle, idle), nil, true}, {both(sent, idle), nil, false}, {alone(sent), b, false}, {alone(sent), b, false}},
+		"it was idle once":                                   {{both(idle, idle), nil, false}, {alone(idle), b, false}, {alone(idle), b, false}},
+		"it was never seen":                                  {{alone(idle), b, false}, {alone(idle), b, false}},
+	} {
+		var w watch
+		for i, s := range steps {
+			if got := w.next(s.w, s.away); got != s.want {
+				t.Errorf("%s: wave %d is quiet: %v", name, i, got)
+				break
+			}
+		}
+	}
+}

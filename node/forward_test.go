@@ -1,0 +1,55 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Rows that a change of owners deals to a lane in any order are all read again
+// when its peer does not take them; none stays behind, none goes twice.
+func TestLaneReadsAllAgain(t *testing.T) {
+	n := &Node{id: "self", terr: newTerritory(testCharter(), "self", time.Minute)}
+	n.terr.setView(partition.NewView([]partition.Member{{ID: "other", Capacity: 1}}), t0)
+	f := newForwarder(n)
+	row := func(seq uint64) store.OutboxRow {
+		return store.OutboxRow{Seq: seq, To: n.terr.slices[0], Admission: store.Admission{Key: partition.Key(fmt.Sprint("web:http://h.example/", seq))}}
+	}
+	f.assign([]store.OutboxRow{row(500), row(501)})
+	l := f.lanes["other"]
+	l.busy = true // 500 is being sent
+	batch := l.rows[:1]
+	f.reread()
+	f.assign([]store.OutboxRow{row(1), row(2), row(500), row(501)})
+	if len(l.rows) != 4 {
+		t.Fatalf("%d rows in the lane, 4 are to be sent", len(l.rows))
+	}
+	f.next = 501
+	f.settle(l, batch, 0, time.Minute)
+	if len(l.rows) != 0 || l.failures != 1 {
+		t.Fatalf("%d rows, %d failures after a refusal", len(l.rows), l.failures)
+	}
+	f.retry(time.Now())
+	if f.next != 501 {
+		t.Fatal("read again before its time")
+	}
+	f.retry(time.Now().Add(2 * time.Minute))
+	if f.next != 0 {
+		t.Fatalf("reading goes on after %d: rows below stay behind", f.next)
+	}
+	f.assign([]store.OutboxRow{row(1)})
+	if len(l.rows) != 0 {
+		t.Fatal("dealt before its time")
+	}
+	l.until = time.Time{}
+	f.retry(time.Now())
+	f.assign([]store.OutboxRow{row(1), row(2)})
+	f.settle(l, l.rows[:1], 1, 0)
+	f.assign([]store.OutboxRow{row(2), row(3)})
+	if len(l.rows) != 2 || l.rows[0].Seq != 2 || l.rows[1].Seq != 3 {
+		t.Fatalf("%v", l.rows)
+	}
+}

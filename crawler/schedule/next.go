@@ -5,6 +5,15 @@ import "time"
 // Next is when to look again at an item with history h after its last visit, and
 // why, under the default policy: what the frontier asks after each fetch. It is
 // pure and safe for concurrent use.
+//
+// The crawl keeps the encoded history with the item, and for each peer one Budget
+// and one Meter. After a fetch it adds the outcome to the history, asks Decide (Next
+// is its short form), tells the Meter (Planned, Visited), and commits history and due
+// time in the batch of the record. Every hundred visits or so it renews the Budget's
+// Price from the Meter and calls Guard; every mean interval it fits the Model to a
+// few hundred histories. The Budget and Meter are derived: after a crash they start
+// anew from FairPrice and settle within two mean intervals. A site short of visits
+// has a Meter of its own whose Price is added as SitePrice.
 func Next(h *History, now time.Time, b *Budget) (at time.Time, why string) {
 	d := Decide(Default, Item{History: h}, b, now)
 	return d.At, d.Why()

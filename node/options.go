@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
+	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/echo-node/echo-node/crawler"
 	"github.com/echo-node/echo-node/partition"
@@ -126,6 +127,18 @@ func (o Options) validate() error {
 	fault(o.MaxBandwidth < 0, "max-bandwidth %d is negative", o.MaxBandwidth)
 	fault(o.MaxDisk < 0, "max-disk %d is negative", o.MaxDisk)
 	fault(o.Workers < 0 || o.Workers > 4096, "workers %d: give 1 to 4096", o.Workers)
+	for _, l := range o.Listen {
+		_, err := ma.NewMultiaddr(l)
+		fault(err != nil, "listen: %q is not a multiaddr: %w", l, err)
+	}
+	for _, j := range o.Join {
+		fault(j == "", "join: an empty address")
+		if a, err := ma.NewMultiaddr(j); err == nil { // else a file or a name, which may appear later
+			_, noID := a.ValueForProtocol(ma.P_P2P)
+			_, noName := a.ValueForProtocol(ma.P_DNSADDR)
+			fault(noID != nil && noName != nil, "join: %s has no /p2p/ID at its end", j)
+		}
+	}
 	if _, err := crawler.ParseHours(o.Hours); err != nil {
 		faults = append(faults, err)
 	}

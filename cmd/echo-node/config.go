@@ -63,6 +63,9 @@ func (c configFile) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, e
 		return nil, nil
 	}
 	if list, ok := v.([]any); ok {
+		if f.Tag.Sep == -1 { // its values may have commas
+			return list, nil
+		}
 		parts := make([]string, len(list))
 		for i, x := range list {
 			parts[i] = fmt.Sprint(x)
@@ -160,7 +163,7 @@ func readSeeds(keys []string, file string) ([]partition.Key, error) {
 	for _, k := range keys {
 		key, err := partition.ParseKey(k)
 		if err != nil {
-			faults = append(faults, err)
+			faults = append(faults, fmt.Errorf("%.200q: %w", k, err))
 			continue
 		}
 		out = append(out, key)

@@ -300,7 +300,7 @@ func (d *demo) summarise(ctx context.Context) (summary, error) {
 	s.Server.RobotsViolations, s.Server.Forbidden, s.Server.MinGapMS = rep.RobotsViolations, rep.Forbidden, float64(rep.MinGap.Microseconds())/1000
 
 	s.Query.Q = d.world.Words()[0]
-	s.Query.Expected = len(d.world.Matching(s.Query.Q, expected))
+	s.Query.Expected = min(len(d.world.Matching(s.Query.Q, expected)), node.MaxQueryHits)
 	a, err := d.nodes[len(d.nodes)-1].Query(ctx, api.Query{Q: s.Query.Q, Limit: node.MaxQueryHits})
 	if err != nil {
 		return s, err

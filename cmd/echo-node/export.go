@@ -53,7 +53,7 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 		if c.Cursor != "" {
 			return usage("--cursor is for standard output; -o FILE knows where it stopped")
 		}
-		if marks, err = openExport(c.Out); err != nil {
+		if marks, err = openExport(c.Out, e.Values().Encode()); err != nil {
 			return err
 		}
 		defer marks.Close()
@@ -68,20 +68,23 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 		if err := enc.Encode(rec); err != nil {
 			return err
 		}
+		if _, err := w.Write(line.Bytes()); err != nil {
+			return err
+		}
 		count++
 		cursor = cur
-		_, err := w.Write(line.Bytes())
-		if err == nil && marks != nil && count%1000 == 0 {
-			if err = w.Flush(); err == nil {
-				err = marks.mark(cur)
+		if marks != nil && count%1000 == 0 {
+			if err := w.Flush(); err != nil {
+				return err
 			}
+			return marks.mark(cur)
 		}
-		return err
+		return nil
 	})
-	if ferr := w.Flush(); err == nil {
-		err = ferr
+	if ferr := w.Flush(); ferr != nil { // what was written is not known: the last mark stands
+		return fmt.Errorf("export: %w", errors.Join(err, ferr))
 	}
-	if marks != nil {
+	if marks != nil && (err == nil || count > 0) {
 		if merr := marks.mark(cursor); err == nil {
 			err = merr
 		}
@@ -90,6 +93,11 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("export: stopped after %d records: %w; continue with --cursor '%s', or with the same -o FILE", count, err, cursor)
 	}
 	if len(missing) > 0 {
+		if marks != nil { // what is missing lies before the end: the next export starts anew
+			if err := marks.done(); err != nil {
+				return fmt.Errorf("export: %w", err)
+			}
+		}
 		for _, m := range missing {
 			fmt.Fprintf(p.stderr, "missing: %d slices of %s: %s\n", m.Slices, m.Peer, m.Reason)
 		}
@@ -108,16 +116,20 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 type exportMarks struct {
 	f      *os.File
 	note   string
+	query  string
 	cursor string
+	from   int64 // what is before it is whole
+	ready  bool  // what is after it is gone
 }
 
 type exportNote struct {
 	Cursor string `json:"cursor"`
 	Length int64  `json:"length"`
+	Query  string `json:"query"` // the filters: another export does not continue this one
 }
 
-func openExport(name string) (*exportMarks, error) {
-	m := &exportMarks{note: name + ".cursor"}
+func openExport(name, query string) (*exportMarks, error) {
+	m := &exportMarks{note: name + ".cursor", query: query}
 	var n exportNote
 	b, err := os.ReadFile(m.note)
 	if err == nil {
@@ -126,6 +138,9 @@ func openExport(name string) (*exportMarks, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("export: %s: %w; remove it to start the export anew", m.note, err)
 	}
+	if err == nil && n.Query != query {
+		return nil, usage("%s is of an export with other filters (%s); remove it to start anew", m.note, n.Query)
+	}
 	if m.f, err = os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
@@ -133,24 +148,40 @@ func openExport(name string) (*exportMarks, error) {
 	if err == nil && st.Size() < n.Length {
 		err = fmt.Errorf("%s is shorter than %s says; remove both to start anew", name, m.note)
 	}
-	if err == nil {
-		err = m.f.Truncate(n.Length)
-	}
-	if err == nil {
-		_, err = m.f.Seek(n.Length, io.SeekStart)
-	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("export: %w", err), m.f.Close())
 	}
-	m.cursor = n.Cursor
+	m.cursor, m.from = n.Cursor, n.Length
 	return m, nil
 }
 
-func (m *exportMarks) Write(b []byte) (int, error) { return m.f.Write(b) }
+// cut cuts the file back to where it was whole, once there is something to go
+// on with: an export that cannot begin leaves the one before.
+func (m *exportMarks) cut() error {
+	if m.ready {
+		return nil
+	}
+	if err := m.f.Truncate(m.from); err != nil {
+		return err
+	}
+	_, err := m.f.Seek(m.from, io.SeekStart)
+	m.ready = err == nil
+	return err
+}
+
+func (m *exportMarks) Write(b []byte) (int, error) {
+	if err := m.cut(); err != nil {
+		return 0, err
+	}
+	return m.f.Write(b)
+}
 
 // mark notes that the file is whole up to here. Data before note: a crash
 // between them only repeats work.
 func (m *exportMarks) mark(cursor string) error {
+	if err := m.cut(); err != nil {
+		return err
+	}
 	if err := m.f.Sync(); err != nil {
 		return err
 	}
@@ -158,7 +189,7 @@ func (m *exportMarks) mark(cursor string) error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(exportNote{cursor, at})
+	b, err := json.Marshal(exportNote{cursor, at, m.query})
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ var version = "" // -ldflags "-X main.version=..."
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process as it always does
 	code := (&program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}).run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)

@@ -210,7 +210,7 @@ func TestThreeProcessesAndAKill(t *testing.T) {
 // An export to a file that is cut off continues where it was whole.
 func TestExportMarks(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.jsonl")
-	m, err := openExport(name)
+	m, err := openExport(name, "kind=page")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +227,11 @@ func TestExportMarks(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if m, err = openExport(name); err != nil {
+	if m, err = openExport(name, "kind=page"); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := openExport(name, "kind=post"); err == nil {
+		t.Error("an export with other filters goes on with it")
 	}
 	if m.cursor != "p|one" {
 		t.Fatalf("cursor %q", m.cursor)

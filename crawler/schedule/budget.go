@@ -129,7 +129,7 @@ const (
 	guardGain   = 3.0  // of the guard per interval passed, at twice the age allowed
 	guardEven   = 0.35 // share of even visits at full guard: not 1, or nothing would be learned
 	guardAge    = 30.0 // times the price on age at full guard
-	ageMargin   = 0.87 // of Uniform's age is allowed, as what is expected is not what is
+	ageMargin   = 0.89 // of Uniform's age is allowed, as what is expected is not what is
 )
 
 // NewMeter starts at price.

@@ -76,7 +76,7 @@ func span(days float64) string {
 // doubt is how many visits' worth of evidence uniform visiting is given: with n
 // looks behind it, a belief decides n ÷ (n + doubt) of an item's visits. Beliefs
 // from a look or two are wrong often enough that this gains freshness and age.
-const doubt = 1.0
+const doubt = 2.0
 
 // Decide is when to look again at it after its last visit. It is pure and safe
 // for concurrent use; its cost does not depend on how many items there are.

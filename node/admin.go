@@ -3,9 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -269,83 +267,4 @@ func (n *Node) SeedUntilDone(ctx context.Context, keys []partition.Key) error {
 		}
 	}
 	return nil
-}
-
-// Export calls fn for every record of the swarm after the cursor, member by
-// member in order of peer id, and returns who is missing. A cursor is
-// "PEER|KEY": all of the members before PEER and PEER's records up to KEY have
-// been given.
-func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Record, cursor string) error) ([]api.Missing, error) {
-	fromPeer, after, _ := strings.Cut(e.Cursor, "|")
-	assign := n.terr.assignment()
-	_, view := n.terr.views()
-	missing := []api.Missing{}
-	for _, m := range view.Members() {
-		if m.ID < fromPeer || e.Local && m.ID != n.id {
-			continue
-		}
-		from := ""
-		if m.ID == fromPeer {
-			from = after
-		}
-		err := n.exportFrom(ctx, m.ID, from, e, fn)
-		var stop *stopExport
-		if errors.As(err, &stop) {
-			return missing, stop.err
-		}
-		if err != nil {
-			missing = append(missing, api.Missing{Peer: m.ID, Reason: n.reason(ctx, m.ID, err), Slices: len(assign[m.ID])})
-		}
-	}
-	return missing, ctx.Err()
-}
-
-// stopExport is the receiver's own failure: the export ends.
-type stopExport struct{ err error }
-
-func (s *stopExport) Error() string { return s.err.Error() }
-
-func (n *Node) exportFrom(ctx context.Context, peer, after string, e api.Export, fn func(store.Record, string) error) error {
-	for {
-		page, err := n.recordsOf(ctx, peer, after)
-		if err != nil {
-			return err
-		}
-		for _, b := range page.Records {
-			var rec store.Record
-			if err := json.Unmarshal(b, &rec); err != nil {
-				return fmt.Errorf("a record of %s: %w", peer, err)
-			}
-			if !wanted(rec, e) {
-				continue
-			}
-			if err := fn(rec, peer+"|"+string(rec.Key)); err != nil {
-				return &stopExport{err}
-			}
-		}
-		if page.Next == "" || len(page.Records) == 0 {
-			return nil
-		}
-		after = page.Next
-	}
-}
-
-func (n *Node) recordsOf(ctx context.Context, peer, after string) (*wire.RecordsAnswer, error) {
-	if peer == n.id {
-		return n.serveRecords(&wire.Records{After: after})
-	}
-	resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Records{Records: &wire.Records{After: after}}})
-	if err != nil {
-		return nil, err
-	}
-	return resp.GetRecords(), nil
-}
-
-func wanted(r store.Record, e api.Export) bool {
-	at := r.FetchedAt
-	if r.PublishedAt != nil {
-		at = *r.PublishedAt
-	}
-	return (e.Kind == "" || r.Kind == e.Kind) && (e.Lang == "" || r.Lang == e.Lang) && (e.Site == "" || string(r.Key.Site()) == siteText(e.Site)) &&
-		(e.Since.IsZero() || !at.Before(e.Since)) && (e.Until.IsZero() || at.Before(e.Until))
 }

@@ -8,6 +8,7 @@
 //   - forward (forward.go): the outbox on its way to the owners.
 //   - hand-over (handover.go): slices change hands by copying first (I4).
 //   - query (query.go, merge.go pure): scatter, merge, and what is missing (I8).
+//   - export (export.go): the records of all, in one order.
 //   - idle (idle.go, pure decision): is the whole swarm done?
 //
 // What is true after a crash: everything acknowledged is in the store. A slice

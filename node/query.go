@@ -139,7 +139,10 @@ func (s *scatter) ask(ctx context.Context, peer string, q *wire.Query) (*wire.Qu
 	if err != nil {
 		return nil, err
 	}
-	return resp.GetQuery(), nil
+	if a := resp.GetQuery(); a != nil {
+		return a, nil
+	}
+	return nil, errForeign
 }
 
 // take merges one peer's answer, which may speak of nothing but the slices it

@@ -59,7 +59,10 @@ type refusalError struct {
 	after  time.Duration
 }
 
-var errVanished = errors.New("it has vanished")
+var (
+	errVanished = errors.New("it has vanished")
+	errForeign  = errors.New("its answer is to another question")
+)
 
 func (e *refusalError) Error() string { return fmt.Sprintf("%s: %s", e.code, e.reason) }
 
@@ -116,7 +119,7 @@ func (n *Node) serveShow(s *wire.Show) (*wire.Response, error) {
 		return nil, err
 	}
 	if rec != nil {
-		if a.Record, err = json.Marshal(rec); err != nil {
+		if a.Record, err = plain(rec); err != nil {
 			return nil, err
 		}
 	}
@@ -152,7 +155,7 @@ func (n *Node) serveRecords(r *wire.Records) (*wire.RecordsAnswer, error) {
 		if !n.terr.holds(n.store.SliceOf(rec.Key)) {
 			return true, nil // on its way out; its new owner lists it
 		}
-		b, err := json.Marshal(rec)
+		b, err := plain(rec)
 		if err != nil {
 			return false, err
 		}

@@ -201,7 +201,8 @@ func (n *Node) openTerritory() error {
 
 func (n *Node) openCrawler() error {
 	o := n.o
-	client, err := fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, Hosts: o.Hosts, FromAddr: o.FromAddr})
+	client, err := fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, Hosts: o.Hosts, FromAddr: o.FromAddr,
+		AddrDelay: addrDelay(o.Delay)})
 	if err != nil {
 		return err
 	}
@@ -214,6 +215,16 @@ func (n *Node) openCrawler() error {
 		MaxDepth: o.MaxDepth, Logger: n.log, Committed: func() { n.forward.notify() },
 		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk, Hours: o.Hours}})
 	return err
+}
+
+// addrDelay is the least gap between two requests to one address, which may
+// carry many sites: a second, or the delay that the operator dares to give a
+// site if that is shorter.
+func addrDelay(delay time.Duration) time.Duration {
+	if delay >= time.Second {
+		return 0 // fetch's own default
+	}
+	return delay
 }
 
 func (n *Node) handles(k partition.Key) bool {

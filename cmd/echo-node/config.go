@@ -135,7 +135,7 @@ func readHosts(file string) (map[string]netip.Addr, error) {
 		}
 		a, err := netip.ParseAddr(f[0])
 		if err != nil || len(f) < 2 {
-			return nil, fmt.Errorf("--hosts %s line %d: want ADDRESS NAME...", file, i+1)
+			return nil, fmt.Errorf("--hosts %s line %d: want an address and its names", file, i+1)
 		}
 		for _, h := range f[1:] {
 			hosts[strings.ToLower(h)] = a

@@ -92,7 +92,11 @@ func newLimits(rpc protocol.ID) (network.ResourceManager, error) {
 		rcmgr.BaseLimitIncrease{})
 	scaling.AddProtocolPeerLimit(rpc, rcmgr.BaseLimit{Streams: 64, StreamsInbound: 32, StreamsOutbound: 32, Memory: 64 << 20},
 		rcmgr.BaseLimitIncrease{})
-	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(scaling.AutoScale()), rcmgr.WithMetricsDisabled(),
+	// Above what the connection manager trims to, on small machines as well: or
+	// the limiter refuses connections before the manager closes idle ones.
+	conns := rcmgr.LimitVal(2 * connsHigh)
+	limits := rcmgr.PartialLimitConfig{System: rcmgr.ResourceLimits{Conns: conns, ConnsInbound: conns, ConnsOutbound: conns}}.Build(scaling.AutoScale())
+	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits), rcmgr.WithMetricsDisabled(),
 		rcmgr.WithLimitPerSubnet(
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsPerAddr}},
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsPerAddr}, {PrefixLength: 48, ConnCount: 2 * connsPerAddr}}))

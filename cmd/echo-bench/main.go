@@ -29,6 +29,8 @@ var errUsage = errors.New("usage")
 type commands struct {
 	World  worldCmd  `cmd:"" help:"Serve a synthetic web with known truth."`
 	Report reportCmd `cmd:"" help:"Ask a running world what its server saw."`
+
+	Schedule scheduleCmd `cmd:"" help:"Contest of revisit policies on change histories."`
 }
 
 func main() {

@@ -21,7 +21,7 @@ type scheduleCmd struct {
 	History string    `help:"Histories to replay: a file of item TAB unix time TAB unix time …, plain or gzip, or synthetic:NAME (a, b, drift, burst, echo, paper)." default:"synthetic:a" placeholder:"FILE"`
 	Policy  string    `help:"Policies to compare: all, or names parted by commas." default:"all"`
 	Budget  []float64 `help:"Visits per item per 30 days, repeatable." default:"0.5,2,8"`
-	Seeds   int       `help:"Worlds to average over; intervals are of 95%%." default:"20"`
+	Seeds   int       `help:"Worlds to average over; intervals are of 95 %." default:"20"`
 	Items   int       `help:"Most items in one world." default:"300"`
 	Days    int       `help:"Days of each run, the last of the histories." default:"730"`
 	Warm    float64   `help:"Part of the run that is not measured." default:"0.2"`

@@ -84,7 +84,7 @@ func (c *demoCmd) Run(ctx context.Context, p *program, g *globals) (err error) {
 	if c.Sites < 1 || c.Sites > 5000 || c.Pages < 1 || c.Pages > 100_000 {
 		return usage("--sites takes 1 to 5000, --pages 1 to 100000")
 	}
-	dht.LogTo(p.logger(g).Handler())
+	dht.LogTo(p.libraryLog(g))
 	dir := c.Data
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "echo-demo-"); err != nil {

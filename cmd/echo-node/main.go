@@ -154,6 +154,18 @@ func (p *program) logger(g *globals) *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.stderr, o))
 }
 
+// libraryLog is where libp2p's own words go: only its errors, unless -v.
+func (p *program) libraryLog(g *globals) slog.Handler {
+	if g.Verbose {
+		return p.logger(g).Handler()
+	}
+	o := &slog.HandlerOptions{Level: slog.LevelError}
+	if g.JSON {
+		return slog.NewJSONHandler(p.stderr, o)
+	}
+	return slog.NewTextHandler(p.stderr, o)
+}
+
 // print writes v as JSON when asked to, else text.
 func (p *program) print(g *globals, v any, text func(w io.Writer)) error {
 	if g.JSON {

@@ -67,7 +67,7 @@ key of the --config file. Interrupt once to stop cleanly.`
 // something fails that it cannot go on without.
 func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
 	log := p.logger(g)
-	dht.LogTo(log.Handler())
+	dht.LogTo(p.libraryLog(g))
 	seeds, err := readSeeds(c.Seed, c.Seeds)
 	if err != nil {
 		return err

@@ -241,6 +241,7 @@ func answerWord(a wire.ForwardAck_Answer) string {
 func (n *Node) SeedUntilDone(ctx context.Context, keys []partition.Key) error {
 	n.seeding.Add(1)
 	defer n.seeding.Add(-1)
+	all, refused := len(keys), 0
 	for len(keys) > 0 {
 		batch := keys[:min(len(keys), MaxSeeds)]
 		answers, err := n.Seed(ctx, batch)
@@ -254,6 +255,7 @@ func (n *Node) SeedUntilDone(ctx context.Context, keys []partition.Key) error {
 				again = append(again, batch[i])
 			case "refused":
 				n.log.Warn("seed refused", "key", a.Key, "reason", a.Reason)
+				refused++
 			}
 		}
 		keys = append(again, keys[len(batch):]...)
@@ -265,6 +267,9 @@ func (n *Node) SeedUntilDone(ctx context.Context, keys []partition.Key) error {
 			case <-time.After(time.Second):
 			}
 		}
+	}
+	if refused == all && all > 0 {
+		return fmt.Errorf("seed: all %d seeds are refused; the log says why each", all)
 	}
 	return nil
 }

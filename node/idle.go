@@ -20,6 +20,7 @@ type report struct {
 type wave struct {
 	reports map[string]report
 	missing []string // members that did not answer
+	working []string // members that answered and are not about to end
 }
 
 // quiet decides whether the swarm was done when prev was taken: every member
@@ -86,7 +87,8 @@ func (n *Node) WaitIdle(ctx context.Context, d time.Duration) error {
 			since = time.Now()
 		} else if time.Since(since) >= d {
 			n.terr.freeze()
-			return nil
+			n.done.Store(true)
+			return n.linger(ctx, tick.C, 3*time.Second+d/4)
 		}
 		select {
 		case <-ctx.Done():
@@ -94,6 +96,23 @@ func (n *Node) WaitIdle(ctx context.Context, d time.Duration) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// linger keeps answering until the other members have found the swarm idle as
+// well, so that none has to wait for peers that have just ended; at most limit,
+// for those that do not mean to end.
+func (n *Node) linger(ctx context.Context, tick <-chan time.Time, limit time.Duration) error {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+		if w, _ := n.wave(ctx); len(w.working) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick:
+		}
+	}
+	return nil
 }
 
 // wave asks every member of the effective view; away are those that vanished.
@@ -104,13 +123,16 @@ func (n *Node) wave(ctx context.Context) (w wave, away []string) {
 	var wg sync.WaitGroup
 	for _, m := range view.Members() {
 		wg.Go(func() {
-			r, err := n.askReport(ctx, m.ID)
+			r, done, err := n.askReport(ctx, m.ID)
 			mu.Lock()
 			defer mu.Unlock()
 			_, alive := live.Find(m.ID)
 			switch {
 			case err == nil:
 				w.reports[m.ID] = r
+				if !done {
+					w.working = append(w.working, m.ID)
+				}
 			case alive:
 				w.missing = append(w.missing, m.ID)
 			default:
@@ -122,21 +144,16 @@ func (n *Node) wave(ctx context.Context) (w wave, away []string) {
 	return w, away
 }
 
-func (n *Node) askReport(ctx context.Context, id string) (report, error) {
+// askReport is what member id says of itself, and whether it is about to end.
+func (n *Node) askReport(ctx context.Context, id string) (r report, done bool, err error) {
 	if id == n.id {
 		st, err := n.serveStatus()
-		if err != nil {
-			return report{}, err
-		}
-		return reportOf(st), nil
+		return reportOf(st), st.GetDone(), err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	resp, err := n.call(ctx, id, &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}})
-	if err != nil {
-		return report{}, err
-	}
-	return reportOf(resp.GetStatus()), nil
+	return reportOf(resp.GetStatus()), resp.GetStatus().GetDone(), err
 }
 
 func reportOf(s *wire.StatusAnswer) report {

@@ -49,6 +49,7 @@ type Node struct {
 	forward     *forwarder
 	viewChanged chan struct{}
 	seeding     atomic.Int64 // seeds on their way: not idle
+	done        atomic.Bool  // WaitIdle has found the swarm idle
 	admitting   sync.RWMutex // held for reading from acts to the end of the admission it allows
 	persisting  sync.Mutex   // what is held is written in the order in which it changes
 

@@ -84,6 +84,7 @@ type scatter struct {
 	hits     [][]api.Hit
 	total    uint64
 	answered int
+	stale    bool                   // somebody's index is behind its store
 	failed   map[string]api.Missing // by peer: out of the query from then on
 	partial  []api.Missing          // answered, but not for these slices
 }
@@ -182,6 +183,7 @@ func (s *scatter) take(peer string, a *wire.QueryAnswer, slices []partition.Slic
 		hits = append(hits, x)
 	}
 	s.hits = append(s.hits, hits)
+	s.stale = s.stale || a.GetStale()
 	s.total += min(a.GetTotal(), math.MaxUint64-s.total)
 	s.answered += len(slices) - len(missing)
 	if m := len(missing); m > 0 {
@@ -191,7 +193,7 @@ func (s *scatter) take(peer string, a *wire.QueryAnswer, slices []partition.Slic
 }
 
 func (s *scatter) coverage() api.Coverage {
-	c := api.Coverage{SlicesAnswered: s.answered, Missing: s.partial}
+	c := api.Coverage{SlicesAnswered: s.answered, Stale: s.stale, Missing: s.partial}
 	for _, slices := range s.assign {
 		c.SlicesTotal += len(slices)
 	}

@@ -134,7 +134,7 @@ func (n *Node) serveStatus() (*wire.StatusAnswer, error) {
 	}
 	_, view := n.terr.views()
 	return &wire.StatusAnswer{Json: b, Idle: st.Idle, Sent: uint64(n.count.linksOut.Load()), Received: uint64(n.count.linksIn.Load()),
-		Seeds: uint64(st.Keys), View: view.Digest()}, nil
+		Seeds: uint64(st.Keys), View: view.Digest(), Done: n.done.Load()}, nil
 }
 
 // MaxRecordPage is how many records one answer to an export carries at most,

@@ -1385,6 +1385,7 @@ type StatusAnswer struct {
 	Received      uint64                 `protobuf:"varint,4,opt,name=received,proto3" json:"received,omitempty"` // links finally answered for other peers
 	Seeds         uint64                 `protobuf:"varint,5,opt,name=seeds,proto3" json:"seeds,omitempty"`       // seeds ever admitted here
 	View          uint64                 `protobuf:"varint,6,opt,name=view,proto3" json:"view,omitempty"`         // digest of this peer's View
+	Done          bool                   `protobuf:"varint,7,opt,name=done,proto3" json:"done,omitempty"`         // has found the swarm idle for long enough and is about to end
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1459,6 +1460,13 @@ func (x *StatusAnswer) GetView() uint64 {
 		return x.View
 	}
 	return 0
+}
+
+func (x *StatusAnswer) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
 }
 
 // Transfer asks for the rows of slices that the asker now owns (I4). The
@@ -1888,14 +1896,15 @@ const file_wire_proto_rawDesc = "" +
 	"\x05known\x18\x01 \x01(\bR\x05known\x12\x10\n" +
 	"\x03due\x18\x02 \x01(\fR\x03due\x12\x16\n" +
 	"\x06record\x18\x03 \x01(\fR\x06record\"\b\n" +
-	"\x06Status\"\x90\x01\n" +
+	"\x06Status\"\xa4\x01\n" +
 	"\fStatusAnswer\x12\x12\n" +
 	"\x04json\x18\x01 \x01(\fR\x04json\x12\x12\n" +
 	"\x04idle\x18\x02 \x01(\bR\x04idle\x12\x12\n" +
 	"\x04sent\x18\x03 \x01(\x04R\x04sent\x12\x1a\n" +
 	"\breceived\x18\x04 \x01(\x04R\breceived\x12\x14\n" +
 	"\x05seeds\x18\x05 \x01(\x04R\x05seeds\x12\x12\n" +
-	"\x04view\x18\x06 \x01(\x04R\x04view\"h\n" +
+	"\x04view\x18\x06 \x01(\x04R\x04view\x12\x12\n" +
+	"\x04done\x18\a \x01(\bR\x04done\"h\n" +
 	"\bTransfer\x12\x16\n" +
 	"\x06slices\x18\x01 \x03(\x04R\x06slices\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\x04R\x05slice\x12\x14\n" +

@@ -147,6 +147,7 @@ type Missing struct {
 type Coverage struct {
 	SlicesAnswered int       `json:"slices_answered"`
 	SlicesTotal    int       `json:"slices_total"`
+	Stale          bool      `json:"stale,omitempty"` // what was fetched a moment ago may not be found yet
 	Missing        []Missing `json:"missing"`
 }
 

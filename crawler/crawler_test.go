@@ -60,10 +60,19 @@ func (f *fakeSource) Fetch(ctx context.Context, t Task) (Result, error) {
 	return f.page(t), nil
 }
 
+// link adds links to the page k; pages are fetched at once.
+func (f *fakeSource) link(k partition.Key, to ...partition.Key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.links[k] = append(f.links[k], to...)
+}
+
 func (f *fakeSource) page(t Task) Result {
 	r := Result{Site: t.Site, Reqs: 1, Bytes: 1000, Next: store.Next{State: store.StateDone}}
 	r.Site.Fetched++
 	r.Record = &store.Record{V: store.RecordVersion, Key: t.Due.Key, Kind: "page", URL: t.Due.Key.URL(), FetchedAt: t.Now.UTC(), Source: "fake", Status: 200}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, k := range f.links[t.Due.Key] {
 		r.Links = append(r.Links, store.Link{Key: k})
 	}

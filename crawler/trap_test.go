@@ -38,12 +38,10 @@ func TestEndlessSites(t *testing.T) {
 			case "endless.example.org":
 				f.mu.Lock()
 				n := len(f.times)
-				f.links[task.Due.Key] = append(f.links[task.Due.Key], key(t, fmt.Sprintf("https://endless.example.org/%da", n)), key(t, fmt.Sprintf("https://endless.example.org/%db", n)))
 				f.mu.Unlock()
+				f.link(task.Due.Key, key(t, fmt.Sprintf("https://endless.example.org/%da", n)), key(t, fmt.Sprintf("https://endless.example.org/%db", n)))
 			case "echo.example.org":
-				f.mu.Lock()
-				f.links[task.Due.Key] = append(f.links[task.Due.Key], key(t, url+"again/"))
-				f.mu.Unlock()
+				f.link(task.Due.Key, key(t, url+"again/"))
 			}
 			return f.page(task), nil
 		}

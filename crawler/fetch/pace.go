@@ -20,14 +20,28 @@ type paces struct {
 const maxHold = time.Second
 
 type pace struct {
-	last  time.Time            // the last request was allowed, or later its answer began
-	open  int                  // requests allowed, their answer not begun
-	tail  time.Time            // the last turn handed out
-	turns map[string]time.Time // by host
+	last  time.Time       // the last request was allowed, or later its answer began
+	open  int             // requests allowed, their answer not begun
+	tail  time.Time       // the last turn handed out
+	turns map[string]turn // by host
 }
 
+// turn is a host's place in the queue of an address.
+type turn struct {
+	at   time.Time // its place
+	told time.Time // when it was last told to come
+}
+
+// before orders turns; no two hosts have the same.
+func (t turn) before(o turn) bool { return t.at.Before(o.at) }
+
+// awaited says whether the host of t may still come: hosts behind it let it go
+// first for a gap after the time it was told, and no longer, it may be gone.
+func (t turn) awaited(now time.Time, gap time.Duration) bool { return now.Before(t.told.Add(gap)) }
+
 // turn asks for host's request to a at now. A zero time allows it; else it may
-// be asked for again then.
+// be asked for again then. Nobody is overtaken for ever: who has a turn goes
+// before those with a later one, and newcomers queue behind all.
 func (p *paces) turn(a netip.Addr, host string, gap time.Duration, now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,34 +50,39 @@ func (p *paces) turn(a netip.Addr, host string, gap time.Duration, now time.Time
 	}
 	at := p.addrs[a]
 	if at == nil {
-		at = &pace{turns: map[string]time.Time{}}
+		at = &pace{turns: map[string]turn{}}
 		p.addrs[a] = at
 	}
 	free := at.last.Add(gap)
 	if at.open > 0 && now.Sub(at.last) < maxHold+gap {
 		free = later(free, now.Add(gap)) // when the one before arrives there is not known yet
 	}
-	if mine, ok := at.turns[host]; ok {
-		if free = later(free, mine); !free.After(now) {
-			delete(at.turns, host)
-			at.last = now
-			at.open++
-			return time.Time{}
-		}
-		return free
+	mine, queued := at.turns[host]
+	if queued {
+		free = later(free, mine.at)
+	} else {
+		free = later(free, at.tail.Add(gap))
+		mine.at = free
 	}
-	free = later(free, at.tail.Add(gap))
+	for h, t := range at.turns {
+		switch {
+		case now.Sub(t.told) > time.Minute: // a turn not taken for a minute is lost
+			delete(at.turns, h)
+		case h != host && t.before(mine) && t.awaited(now, gap):
+			free = later(free, later(now, t.told).Add(gap))
+		}
+	}
 	if !free.After(now) {
-		at.last, at.tail = now, now
+		delete(at.turns, host)
+		at.last, at.tail = now, later(at.tail, now)
 		at.open++
 		return time.Time{}
 	}
-	for h, t := range at.turns { // a turn not taken for a minute is lost
-		if now.Sub(t) > time.Minute {
-			delete(at.turns, h)
-		}
+	if !queued {
+		mine.at, at.tail = free, free
 	}
-	at.turns[host], at.tail = free, free
+	mine.told = free
+	at.turns[host] = mine
 	return free
 }
 

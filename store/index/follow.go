@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 
 	index "github.com/blevesearch/bleve_index_api"
 
@@ -116,6 +118,9 @@ func (ix *Index) write(b *batch, next mark) error {
 		return err
 	}
 	if err := ix.scorch.Batch(b.b); err != nil {
+		if strings.Contains(err.Error(), syscall.ENOSPC.Error()) { // bleve does not wrap it
+			return fmt.Errorf("write: %w: free space on its disk, then start again; what is not indexed yet will be: %w", store.ErrFull, err)
+		}
 		return fmt.Errorf("write: %w", err)
 	}
 	ix.mark = next

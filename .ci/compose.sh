@@ -46,13 +46,15 @@ standin() {
 	rm -rf "$dir"
 	case $image in
 	golang:*)
-		go mod download # what the image carries instead of a network
+		# What the image carries instead of a network: of each module that the build needs the files, of all others what go.mod's graph says of them.
+		CGO_ENABLED=0 go list -deps -f '{{with .Module}}{{.Dir}}{{end}}' ./cmd/... | sort -u | grep "^$GOMODCACHE/" | sed 's|^/||' > "$work/modules"
 		root "$dir" sh bash env cat cp mkdir chmod rm ls
 		mkdir -p "$dir/etc/ssl/certs"; cp -L /etc/ssl/certs/ca-certificates.crt "$dir/etc/ssl/certs/"
 		{ tar -C "$dir" -c --owner=0 --group=0 .
 		} > "$work/root.tar"
-		tar -C / --append -f "$work/root.tar" --transform "s|^${GOROOT#/}|usr/local/go|" "${GOROOT#/}"
-		tar -C / --append -f "$work/root.tar" --transform "s|^${GOMODCACHE#/}|go/pkg/mod|" "${GOMODCACHE#/}"
+		tar -C / --append -f "$work/root.tar" --exclude=testdata --exclude='*_test.go' --exclude="${GOROOT#/}/test" --exclude="${GOROOT#/}/doc" --transform "s|^${GOROOT#/}|usr/local/go|" "${GOROOT#/}"
+		tar -C / --append -f "$work/root.tar" --exclude=testdata --exclude='*_test.go' --transform "s|^${GOMODCACHE#/}|go/pkg/mod|" -T "$work/modules"
+		tar -C / --append -f "$work/root.tar" --exclude='*.zip' --exclude=sumdb --transform "s|^${GOMODCACHE#/}|go/pkg/mod|" "${GOMODCACHE#/}/cache/download"
 		docker import --change 'ENV PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin GOPATH=/go GOROOT=/usr/local/go GOPROXY=off GOSUMDB=off GOTOOLCHAIN=local' "$work/root.tar" "$image" >/dev/null ;;
 	debian:*)
 		root "$dir" sh bash env cat cp mkdir rm ls ln od tr sed head mktemp sleep id

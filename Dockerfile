@@ -1,6 +1,7 @@
 # One image for every role: a peer (default), the demo world, the tools.
 # Nothing here needs BuildKit, so older builders do.
 FROM golang:1.26-bookworm AS build
+LABEL echo-node.stage=build
 WORKDIR /src
 # The build fetches just the modules that it needs. A layer for all of go.mod's
 # would carry the tools' and the tests' as well.

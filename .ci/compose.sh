@@ -20,6 +20,7 @@ down() {
 	if [ "$status" != 0 ] && [ -n "$up" ]; then "${compose[@]}" ps || true; "${compose[@]}" logs --tail 40 || true; fi
 	[ -z "$up" ] || "${compose[@]}" down -v --timeout 20 >"$work/down.log" 2>&1 || { cat "$work/down.log"; status=1; }
 	[ -z "$built" ] || docker rmi echo-node:local >/dev/null || true
+	[ -z "$built" ] || docker image prune -f --filter label=echo-node.stage=build >/dev/null || true # older builders leave the first stage
 	[ ${#made[@]} = 0 ] || docker rmi "${made[@]}" >/dev/null || true
 	rm -rf "$work"
 	exit "$status"

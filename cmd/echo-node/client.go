@@ -103,16 +103,29 @@ func (c *seedCmd) Run(ctx context.Context, p *program, g *globals) error {
 	return nil
 }
 
+// filter is the flags that choose records, of a query or an export.
+type filter struct {
+	Kind  string `help:"Only page, profile, post or edges."`
+	Lang  string `help:"Only this language, as in pt."`
+	Site  string `help:"Only this site."`
+	Since string `placeholder:"TIME" help:"Published or fetched since (RFC 3339, or 2026-01-31)."`
+	Until string `placeholder:"TIME" help:"Published or fetched before."`
+}
+
+// times are Since and Until; zero where not given.
+func (f *filter) times() (since, until time.Time, err error) {
+	if since, err = parseTime("--since", f.Since); err == nil {
+		until, err = parseTime("--until", f.Until)
+	}
+	return since, until, err
+}
+
 type queryCmd struct {
 	client
+	filter
 	Words  []string `arg:"" name:"words" help:"What to search: all words are wanted; -word excludes, \"a phrase\" is taken whole."`
 	Limit  int      `default:"10" help:"How many hits."`
 	Cursor string   `help:"Continue after the last answer."`
-	Kind   string   `help:"Only page, profile, post or edges."`
-	Lang   string   `help:"Only this language, as in pt."`
-	Site   string   `help:"Only this site."`
-	Since  string   `placeholder:"TIME" help:"Published or fetched since (RFC 3339, or 2026-01-31)."`
-	Until  string   `placeholder:"TIME" help:"Published or fetched before."`
 }
 
 // Help is shown under the usage.
@@ -124,10 +137,7 @@ func (queryCmd) Help() string {
 func (c *queryCmd) Run(ctx context.Context, p *program, g *globals) error {
 	q := api.Query{Q: strings.Join(c.Words, " "), Kind: c.Kind, Lang: c.Lang, Site: c.Site, Limit: c.Limit, Cursor: c.Cursor}
 	var err error
-	if q.Since, err = parseTime("--since", c.Since); err != nil {
-		return err
-	}
-	if q.Until, err = parseTime("--until", c.Until); err != nil {
+	if q.Since, q.Until, err = c.times(); err != nil {
 		return err
 	}
 	cl, err := c.dial()
@@ -273,18 +283,26 @@ func (c *peersCmd) Run(ctx context.Context, p *program, g *globals) error {
 	})
 }
 
-type ownerCmd struct {
+// keyed is the flags of a command about one key.
+type keyed struct {
 	client
 	Key string `arg:"" help:"A key or a URL."`
 }
 
-// Run says who crawls a key.
-func (c *ownerCmd) Run(ctx context.Context, p *program, g *globals) error {
+func (c *keyed) dialKey() (*api.Client, partition.Key, error) {
 	k, err := parseKey(c.Key)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
 	cl, err := c.dial()
+	return cl, k, err
+}
+
+type ownerCmd struct{ keyed }
+
+// Run says who crawls a key.
+func (c *ownerCmd) Run(ctx context.Context, p *program, g *globals) error {
+	cl, k, err := c.dialKey()
 	if err != nil {
 		return err
 	}
@@ -297,18 +315,11 @@ func (c *ownerCmd) Run(ctx context.Context, p *program, g *globals) error {
 	})
 }
 
-type showCmd struct {
-	client
-	Key string `arg:"" help:"A key or a URL."`
-}
+type showCmd struct{ keyed }
 
 // Run shows what the owner of a key knows of it; exit 1 when it is unknown.
 func (c *showCmd) Run(ctx context.Context, p *program, g *globals) error {
-	k, err := parseKey(c.Key)
-	if err != nil {
-		return err
-	}
-	cl, err := c.dial()
+	cl, k, err := c.dialKey()
 	if err != nil {
 		return err
 	}

@@ -17,15 +17,11 @@ import (
 
 type exportCmd struct {
 	client
+	filter
 	Format string `default:"jsonl" enum:"jsonl" help:"Format: ${enum}."`
 	Out    string `short:"o" placeholder:"FILE" help:"Write to this file and, if it is there from an export that was cut off, continue it. Default: standard output."`
 	Local  bool   `help:"Only the records of the asked peer."`
 	Cursor string `help:"Continue after this cursor (printed on standard error when an export to standard output is cut off)."`
-	Kind   string `help:"Only page, profile, post or edges."`
-	Lang   string `help:"Only this language."`
-	Site   string `help:"Only this site."`
-	Since  string `placeholder:"TIME" help:"Published or fetched since."`
-	Until  string `placeholder:"TIME" help:"Published or fetched before."`
 }
 
 // Help is shown under the usage.
@@ -37,10 +33,7 @@ func (exportCmd) Help() string {
 func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	e := api.Export{Kind: c.Kind, Lang: c.Lang, Site: c.Site, Cursor: c.Cursor, Local: c.Local}
 	var err error
-	if e.Since, err = parseTime("--since", c.Since); err != nil {
-		return err
-	}
-	if e.Until, err = parseTime("--until", c.Until); err != nil {
+	if e.Since, e.Until, err = c.times(); err != nil {
 		return err
 	}
 	cl, err := c.dial()

@@ -96,24 +96,11 @@ func (n *Node) admissible(k partition.Key) error {
 		return fmt.Errorf("not a URL: %w", err)
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
-	if err != nil || publicAddr(ip) {
-		return nil
+	if err != nil {
+		return nil // a name
 	}
-	for _, p := range n.o.AllowNet {
-		if p.Contains(ip.Unmap()) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s is a private address; --allow-net lets the crawler reach it", ip)
+	return n.client.Reachable(ip)
 }
-
-func publicAddr(ip netip.Addr) bool {
-	ip = ip.Unmap()
-	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !sharedAddr.Contains(ip)
-}
-
-// sharedAddr is the carrier-grade NAT range (RFC 6598).
-var sharedAddr = netip.MustParsePrefix("100.64.0.0/10")
 
 // serveForward answers another peer's links. Keys are checked at this gate
 // exactly as seeds are.

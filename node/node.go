@@ -43,6 +43,7 @@ type Node struct {
 	index   *index.Index
 	dht     *dht.DHT
 	crawler *crawler.Crawler
+	client  *fetch.Client
 	sources []crawler.Source
 
 	terr        *territory
@@ -202,12 +203,13 @@ func (n *Node) openTerritory() error {
 
 func (n *Node) openCrawler() error {
 	o := n.o
-	client, err := fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, Hosts: o.Hosts, FromAddr: o.FromAddr,
+	var err error
+	n.client, err = fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, Hosts: o.Hosts, FromAddr: o.FromAddr,
 		AddrDelay: addrDelay(o.Delay)})
 	if err != nil {
 		return err
 	}
-	w, err := web.New(web.Options{Client: client})
+	w, err := web.New(web.Options{Client: n.client})
 	if err != nil {
 		return err
 	}

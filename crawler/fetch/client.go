@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"code.dny.dev/ssrf"
 )
 
 // Client asks sites. Safe for concurrent use.
@@ -18,6 +20,7 @@ type Client struct {
 	agent string
 	names *names
 	paces *paces
+	guard *ssrf.Guardian
 	http  *http.Client
 }
 
@@ -27,10 +30,10 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	n := newNames(o)
+	n, guard := newNames(o), newGuard(o)
 	transport := &http.Transport{
 		Proxy:                  nil, // a proxy of the environment would skip the guard
-		DialContext:            dialer(o, n),
+		DialContext:            dialer(o, n, guard),
 		TLSHandshakeTimeout:    o.Connect,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // decoded in body.go, under caps
@@ -40,7 +43,7 @@ func New(o Options) (*Client, error) {
 		MaxResponseHeaderBytes: o.MaxHeader,
 		ReadBufferSize:         16 << 10,
 	}
-	return &Client{o: o, agent: o.agent(), names: n, paces: &paces{addrs: map[netip.Addr]*pace{}},
+	return &Client{o: o, agent: o.agent(), names: n, paces: &paces{addrs: map[netip.Addr]*pace{}}, guard: guard,
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}}}, nil

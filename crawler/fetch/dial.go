@@ -100,9 +100,8 @@ func (n *names) forget(now time.Time) {
 	}
 }
 
-// dialer connects by the client's own names, guarded after resolution: what is
-// checked is the address that is dialled, so a name cannot change in between.
-func dialer(o Options, n *names) func(ctx context.Context, network, addr string) (net.Conn, error) {
+// newGuard refuses addresses that are not public and not in o.AllowNet.
+func newGuard(o Options) *ssrf.Guardian {
 	var v4, v6 []netip.Prefix
 	for _, p := range o.AllowNet {
 		if p.Addr().Is4() {
@@ -111,7 +110,21 @@ func dialer(o Options, n *names) func(ctx context.Context, network, addr string)
 			v6 = append(v6, p)
 		}
 	}
-	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+}
+
+// Reachable is ErrPrivate for an address that no dial of c would be let through
+// to. A name is judged when it is dialled, after DNS.
+func (c *Client) Reachable(a netip.Addr) error {
+	if a = a.Unmap(); c.guard.SafeAddr(a) != nil {
+		return fmt.Errorf("%w: %s", ErrPrivate, a)
+	}
+	return nil
+}
+
+// dialer connects by the client's own names, guarded after resolution: what is
+// checked is the address that is dialled, so a name cannot change in between.
+func dialer(o Options, n *names, guard *ssrf.Guardian) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: o.Connect, Control: guard.Safe}
 	if o.FromAddr.IsValid() {
 		d.LocalAddr = &net.TCPAddr{IP: o.FromAddr.AsSlice(), Zone: o.FromAddr.Zone()}

@@ -302,25 +302,11 @@ func (n *Node) adopt(ss []partition.Slice) error {
 	if len(ss) == 0 {
 		return nil
 	}
-	if err := n.persistHeld(ss); err != nil {
+	if err := n.persistTerritory(ss...); err != nil {
 		return err
 	}
 	n.crawler.SetSlices(n.terr.acting())
 	n.forward.reread()
-	return nil
-}
-
-func (n *Node) persistHeld(ss []partition.Slice) error {
-	n.persisting.Lock()
-	defer n.persisting.Unlock()
-	b, err := n.terr.remember(ss...)
-	if err != nil {
-		return err
-	}
-	if err := n.store.SetMeta(metaTerritory, b); err != nil {
-		return err
-	}
-	n.terr.adopt(ss...)
 	return nil
 }
 
@@ -416,13 +402,18 @@ func (n *Node) released(to string, ids []uint64) error {
 	return nil
 }
 
-// persistTerritory must be called after every change of what is held.
-func (n *Node) persistTerritory() error {
+// persistTerritory must be called after every change of what is held. The slices
+// of also are held once that is durable, and not before.
+func (n *Node) persistTerritory(also ...partition.Slice) error {
 	n.persisting.Lock()
 	defer n.persisting.Unlock()
-	b, err := n.terr.remember()
+	b, err := n.terr.remember(also...)
 	if err != nil {
 		return err
 	}
-	return n.store.SetMeta(metaTerritory, b)
+	if err := n.store.SetMeta(metaTerritory, b); err != nil {
+		return err
+	}
+	n.terr.adopt(also...)
+	return nil
 }

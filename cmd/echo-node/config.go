@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -122,24 +123,14 @@ func readHosts(file string) (map[string]netip.Addr, error) {
 	if file == "" {
 		return nil, nil
 	}
-	b, err := os.ReadFile(file)
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("--hosts: %w", err)
 	}
-	hosts := map[string]netip.Addr{}
-	for i, line := range strings.Split(string(b), "\n") {
-		line, _, _ = strings.Cut(line, "#")
-		f := strings.Fields(line)
-		if len(f) == 0 {
-			continue
-		}
-		a, err := netip.ParseAddr(f[0])
-		if err != nil || len(f) < 2 {
-			return nil, fmt.Errorf("--hosts %s line %d: want an address and its names", file, i+1)
-		}
-		for _, h := range f[1:] {
-			hosts[strings.ToLower(h)] = a
-		}
+	defer f.Close()
+	hosts, err := fetch.ParseHosts(f)
+	if err != nil {
+		return nil, fmt.Errorf("--hosts %s: %w", file, err)
 	}
 	return hosts, nil
 }

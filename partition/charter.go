@@ -30,7 +30,10 @@ const CharterVersion = 1
 const KeyProfile = 1
 
 // WireVersion is the version of the messages between peers.
-const WireVersion = 1
+const WireVersion = 2
+
+// MaxZoneMembers is the largest ZoneMax: one membership list holds no more.
+const MaxZoneMembers = 800
 
 // MaxFanout is the largest fan-out of a service.
 const MaxFanout = 1 << 20
@@ -50,6 +53,11 @@ type Charter struct {
 	Fanout    map[string]int `json:"fanout"`    // service -> units an instance's accounts are spread over; 0 = every account alone
 	Suffixes  string         `json:"suffixes"`  // SuffixDigest of the public suffix list
 	Gazetteer string         `json:"gazetteer"` // digest of the gazetteer; "" in hash mode
+	// ZoneMax is the number of members above which a zone splits, at most
+	// MaxZoneMembers; 0: one zone for ever.
+	ZoneMax int `json:"zonemax,omitempty"`
+	// Private: only who shows an invite or the swarm's key comes in.
+	Private bool `json:"private,omitempty"`
 }
 
 // DefaultCharter is the charter a first peer makes when nothing else is asked.
@@ -81,6 +89,7 @@ func (c Charter) Validate() error {
 	check(c.Wire >= 1, "wire %d is below 1", c.Wire)
 	check(c.SliceBits >= 1 && c.SliceBits <= MaxSliceBits, "slicebits %d is not 1 to %d", c.SliceBits, MaxSliceBits)
 	check(c.Replicas >= 1 && c.Replicas <= 7, "replicas %d is not 1 to 7", c.Replicas)
+	check(c.ZoneMax >= 0 && c.ZoneMax <= MaxZoneMembers, "zonemax %d is not 0 to %d", c.ZoneMax, MaxZoneMembers)
 	check(printableASCII(c.Suffixes, 64), "suffixes %s is no digest", quote(c.Suffixes))
 	switch c.Mode {
 	case ModeHash:
@@ -189,6 +198,8 @@ func (c Charter) Contradicts(other Charter) []string {
 	differ("fanout", fanoutText(c.Fanout), fanoutText(other.Fanout))
 	differ("suffixes", c.Suffixes, other.Suffixes)
 	differ("gazetteer", c.Gazetteer, other.Gazetteer)
+	differ("zonemax", c.ZoneMax, other.ZoneMax)
+	differ("private", c.Private, other.Private)
 	return out
 }
 
@@ -199,6 +210,9 @@ func fanoutText(f map[string]int) string {
 	}
 	return "{" + strings.Join(parts, " ") + "}"
 }
+
+// ZoneRule is when the zones of c's swarm split.
+func (c Charter) ZoneRule() ZoneRule { return ZoneRule{Max: c.ZoneMax, Replicas: c.Replicas} }
 
 // Slices lists all hash slices of the swarm in order: in both modes every Key
 // has a registrar. Geo slices come from the gazetteer, see NewTableOf.

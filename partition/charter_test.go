@@ -42,18 +42,18 @@ func TestDefaultCharter(t *testing.T) {
 func TestDigestGolden(t *testing.T) {
 	c := DefaultCharter("demo", "founder")
 	c.Suffixes = "fixed"
-	if got, want := c.Digest(), "7e9776ad47e8a60e1a693041f2e897d5"; got != want {
+	if got, want := c.Digest(), "0de78c1f7feace17b6b0dc51bd50637b"; got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
 }
 
 func TestValidateReportsAllFaults(t *testing.T) {
-	c := Charter{V: 2, Name: "No Good", Founder: "a b", Mode: "round", SliceBits: 21, Replicas: 8, Fanout: map[string]int{"mastodon": -1, "myspace": 1}}
+	c := Charter{V: 2, Name: "No Good", Founder: "a b", Mode: "round", SliceBits: 21, Replicas: 8, ZoneMax: -1, Fanout: map[string]int{"mastodon": -1, "myspace": 1}}
 	err := c.Validate()
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, word := range []string{"v is 2", "name", "founder", "profile", "wire", "mode", "slicebits 21", "replicas 8", "suffixes",
+	for _, word := range []string{"v is 2", "name", "founder", "profile", "wire", "mode", "slicebits 21", "replicas 8", "zonemax -1", "suffixes",
 		"fanout of bluesky is missing", "fanout of twitter is missing", "fanout -1", "unknown service \"myspace\""} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("no %q in %q", word, err)
@@ -101,6 +101,8 @@ func TestContradicts(t *testing.T) {
 			f.SetInt(f.Int() + 1)
 		case reflect.String:
 			f.SetString(f.String() + "x")
+		case reflect.Bool:
+			f.SetBool(!f.Bool())
 		case reflect.Map:
 			f.Set(reflect.ValueOf(map[string]int{"mastodon": 9}))
 		}

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/nlnwa/whatwg-url/url"
@@ -134,7 +135,11 @@ func plainAuthority(a string, secure bool) bool {
 		return false // punycode must be checked
 	}
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	return last[0] != '-' && ('0' > last[0] || last[0] > '9') // else it may be an IPv4 address
+	if '0' <= last[0] && last[0] <= '9' { // an IPv4 address in some form: this is the canonical one
+		a, err := netip.ParseAddr(host)
+		return err == nil && a.Is4()
+	}
+	return last[0] != '-'
 }
 
 func plainPort(port string, secure bool) bool {

@@ -163,12 +163,23 @@ func appendHostUnit(b []byte, host string) []byte {
 			return a.Unmap().AppendTo(append(b, "ip "...))
 		}
 	}
-	b = append(b, "web "...)
-	// An error means that host is itself a suffix, or of one label.
-	if domain, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
-		return append(b, domain...)
+	return append(append(b, "web "...), Domain(host)...)
+}
+
+// Domain is the registrable domain of host: one label more than its public
+// suffix, private suffixes counted; host itself when it is a suffix, has one
+// label, or is an address.
+func Domain(host string) string {
+	if maybeAddress(host) {
+		if _, err := netip.ParseAddr(host); err == nil {
+			return host
+		}
 	}
-	return append(b, host...)
+	domain, err := publicsuffix.EffectiveTLDPlusOne(host)
+	if err != nil {
+		return host
+	}
+	return domain
 }
 
 // maybeAddress is false for most hosts that are no IP address, cheaply.

@@ -15,6 +15,7 @@ type Table struct {
 	mixed    []uint64 // mix(slice), see draw
 	centres  []vector // of geo slices; nil when there are none
 	replicas int
+	depth    int // of the zones that keepers are confined to, see SetDepth
 
 	rivals  []rival          // by slot; a free slot has no weight
 	slots   map[string]int32 // member id -> slot
@@ -30,6 +31,7 @@ type rival struct {
 	seed   uint64
 	weight uint64 // 0: free slot
 	place  vector // zero when unknown
+	spot   uint64 // PlaceOf the id
 }
 
 // keeper is one place in the ranking of one slice.
@@ -154,7 +156,7 @@ func (t *Table) equalWeight(a, b *Member) bool {
 }
 
 func (t *Table) rivalOf(m Member) rival {
-	r := rival{id: m.ID, seed: memberSeed(m.ID), weight: baseWeight(m)}
+	r := rival{id: m.ID, seed: memberSeed(m.ID), weight: baseWeight(m), spot: PlaceOf(m.ID)}
 	if t.centres != nil {
 		r.place = placeOf(&m)
 	}
@@ -195,6 +197,9 @@ func (t *Table) rerank(i int) {
 // compete puts the member of slot into the ranking of slice i if it belongs there.
 func (t *Table) compete(i int, slot int32) {
 	r := &t.rivals[slot]
+	if t.outside(r, i) {
+		return
+	}
 	h := draw(r.seed, t.mixed[i])
 	ranking := t.keepers[i*t.replicas:][:t.replicas]
 	n := int(t.kept[i])
@@ -259,6 +264,26 @@ func (t *Table) Keepers(s Slice) []string {
 		ids[j] = t.rivals[k.slot].id
 	}
 	return ids
+}
+
+// Ranks says whether Keepers(s) are the given ones, in any order, and owner is
+// the first of them. It allocates nothing.
+func (t *Table) Ranks(s Slice, owner string, keepers []string) bool {
+	i, ok := t.index(s)
+	if !ok {
+		return len(keepers) == 0
+	}
+	ranking := t.ranking(i)
+	if len(ranking) != len(keepers) {
+		return false
+	}
+	for j, k := range ranking {
+		id := t.rivals[k.slot].id
+		if j == 0 && id != owner || !slices.Contains(keepers, id) {
+			return false
+		}
+	}
+	return true
 }
 
 // Owner is the first keeper of s, "" when there is none.

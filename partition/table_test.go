@@ -121,6 +121,12 @@ func TestTableOrder(t *testing.T) {
 			if !slices.Equal(ids, got.Keepers(s)) || len(ids) != min(len(ms), c.Replicas) {
 				t.Fatalf("%v: %v and %v of %d members", s, ids, got.Keepers(s), len(ms))
 			}
+			for i, id := range ids {
+				others := slices.Delete(slices.Clone(ids), i, i+1)
+				if got.Ranks(s, id, append(others, id)) != (i == 0) || got.Ranks(s, ids[0], others) || got.Ranks(s, ids[0], append(others, "nobody")) {
+					t.Fatalf("%v is ranked otherwise than %v", s, ids)
+				}
+			}
 			if len(ids) > 0 && !slices.Contains(got.Owned(ids[0]), s) || len(ids) > 1 && !slices.Contains(got.Kept(ids[1]), s) {
 				t.Fatalf("%v is not listed with its keepers %v", s, ids)
 			}

@@ -311,10 +311,24 @@ func checkResolve(t interface{ Fatalf(string, ...any) }, baseText, ref string) {
 	}
 }
 
+// An IPv4 address in its canonical form takes the fast path, no other form does.
+func TestPlainAddresses(t *testing.T) {
+	for host, plain := range map[string]bool{"127.0.0.1": true, "127.0.0.1:8080": true, "255.255.255.255": true, "1.2.3": false, "1.2.3.04": false,
+		"0x7f.1": false, "256.1.1.1": false, "1.2.3.4.": false, "a.1.2.3.4": false, "1.2.3.4:80": false, "example.3": false} {
+		checkResolve(t, "http://example.com/", "http://"+host+"/x?y")
+		if _, ok := fastAbsolute("http://" + host + "/x"); ok != plain {
+			t.Errorf("%s: plain %v, want %v", host, ok, plain)
+		}
+	}
+}
+
 func FuzzResolve(f *testing.F) {
 	f.Add("https://example.com/a/b?c", "../d/./e%2fé?x#y")
 	f.Add("http://h:8080", "//other/..")
 	f.Add("http://[::1]/", "?%41")
+	for _, host := range []string{"127.0.0.1:8080", "1.2.3", "1.2.3.04", "0x7f.1", "256.1.1.1", "1.2.3.4.", "a.1.2.3.4", "0.0.0.0", "1.2.3.4a"} {
+		f.Add("http://"+host, "http://"+host+"/x")
+	}
 	f.Fuzz(func(t *testing.T, base, ref string) { checkResolve(t, base, ref) })
 }
 

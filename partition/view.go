@@ -35,6 +35,12 @@ type Member struct {
 	Capacity int      `json:"capacity"`           // 1 to 16; anything else is clamped
 	LoadStep int      `json:"loadstep"`           // 0 to 16: weight is multiplied by 2^(-LoadStep/2)
 	Version  string   `json:"version"`            // of the program
+	// ZoneDepth is how often the hash space was halved until this peer's zone;
+	// 0 = it knows no zones but the whole.
+	ZoneDepth int `json:"zonedepth,omitempty"`
+	// ZoneFree: it holds nothing of the zone that was split; where nothing was,
+	// it is true, too.
+	ZoneFree bool `json:"zonefree,omitempty"`
 }
 
 // View is this peer's own list of live members, sorted by ID, and its digest.
@@ -92,6 +98,12 @@ func digestMembers(members []Member) uint64 {
 		b = binary.AppendVarint(b, int64(m.Capacity))
 		b = binary.AppendVarint(b, int64(m.LoadStep))
 		text(m.Version)
+		if m.ZoneDepth != 0 {
+			b = binary.AppendVarint(append(b, 'z'), int64(m.ZoneDepth))
+			if m.ZoneFree {
+				b = append(b, 'f')
+			}
+		}
 	}
 	return xxhash.Sum64(b)
 }

@@ -25,13 +25,16 @@ func (s *Store) Admit(items []Admission, now time.Time) ([]Answer, error) {
 	ids := make([]siteID, len(items))
 	sls := make([]partition.Slice, len(items))
 	for i, a := range items {
-		ids[i] = s.idOf(a.Key)
+		ids[i] = s.idIn(a.In, a.Key)
 		sls[i] = ids[i].slice
 	}
 	answers := make([]Answer, len(items))
 	err := s.write(sls, func(t *txn) error {
 		fresh := make(map[partition.Key]bool, len(items))
 		for i, a := range items {
+			if err := s.fenced(ids[i].slice); err != nil {
+				return fmt.Errorf("store: admit %s: %w", a.Key, err)
+			}
 			var err error
 			if answers[i], err = t.admit(ids[i], a, now, fresh); err != nil {
 				return fmt.Errorf("store: admit %s: %w", a.Key, err)
@@ -47,17 +50,20 @@ func (s *Store) Admit(items []Admission, now time.Time) ([]Answer, error) {
 
 // admit is one Key of a batch; fresh are those the batch has admitted.
 func (t *txn) admit(id siteID, a Admission, now time.Time, fresh map[partition.Key]bool) (Answer, error) {
-	if a.check(id.site) != nil {
+	if a.check(id.site) != nil || !t.s.charter.MayHold(id.slice, a.Key) {
 		return Refused, nil
 	}
 	if fresh[a.Key] {
 		return Known, nil
 	}
-	_, err := t.keyState(id, a.Key)
+	old, err := t.keyState(id, a.Key)
 	if err == nil {
-		return Known, nil
+		return t.known(id, a, &old, now, fresh)
 	}
 	if !errors.Is(err, ErrNotExist) {
+		return 0, err
+	}
+	if err := t.arrived(id, a, now); err != nil {
 		return 0, err
 	}
 	seq, err := t.seq()

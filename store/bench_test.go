@@ -41,9 +41,21 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-// BenchmarkCommit: a page of 6 KiB with 40 links, 30 of them into its slice.
+// BenchmarkCommit: a page of 6 KiB of text with 40 links, 30 of them into its
+// slice; without its body, with one of 30 KiB, and with one that a page of the
+// slice has.
 func BenchmarkCommit(b *testing.B) {
+	for _, kind := range []string{"record", "body", "duplicate"} {
+		b.Run(kind, func(b *testing.B) { benchmarkCommit(b, kind) })
+	}
+}
+
+func benchmarkCommit(b *testing.B, kind string) {
 	s := diskStore(b)
+	page := "<!doctype html>"
+	for i := range 900 {
+		page += fmt.Sprintf("<p class=\"c%d\">word%d and %x</p>", i%7, i*i%997, i*i)
+	}
 	var text string
 	for i := range 900 {
 		text += fmt.Sprint("word", i*i%997, " ")
@@ -67,12 +79,19 @@ func BenchmarkCommit(b *testing.B) {
 				}
 				c.Links = append(c.Links, Admission{Key: key(to, i/4*100+l), Referrer: k})
 			}
+			switch kind {
+			case "body":
+				c = captured(c, fmt.Sprint(i, page))
+			case "duplicate":
+				c = captured(c, page)
+			}
 			if err := s.Commit(c); err != nil {
 				b.Error(err)
 			}
 		}
 	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pages/s")
+	b.ReportMetric(float64(s.Stats().DiskBytes)/float64(b.N), "diskB/page")
 }
 
 // BenchmarkOpen: a store of 1,000,000 Keys of 10,000 sites.

@@ -10,8 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Encodings of a packed value: the second byte, after rowVersion. A value 3
-// could later mean "the body is kept once, under its digest".
+// Encodings of a packed value: the second byte, after rowVersion.
 const (
 	packPlain byte = 1 // the bytes
 	packZstd  byte = 2 // uvarint length of the bytes, then one zstd frame
@@ -20,6 +19,7 @@ const (
 // packer compresses and expands values. Safe for concurrent use.
 type packer struct {
 	enc  *zstd.Encoder
+	fast *zstd.Encoder // for bodies: there is much of them, and the text that is read often is in the record
 	decs sync.Pool
 }
 
@@ -29,15 +29,24 @@ func newPacker() (*packer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: zstd: %w", err)
 	}
-	return &packer{enc: enc}, nil
+	fast, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+	if err != nil {
+		return nil, fmt.Errorf("store: zstd: %w", err)
+	}
+	return &packer{enc: enc, fast: fast}, nil
 }
 
 // pack is the value of a row: its version, its encoding and b.
-func (p *packer) pack(b []byte) []byte {
+func (p *packer) pack(b []byte) []byte { return packWith(p.enc, b) }
+
+// packBody is pack, at less cost and to more bytes.
+func (p *packer) packBody(b []byte) []byte { return packWith(p.fast, b) }
+
+func packWith(enc *zstd.Encoder, b []byte) []byte {
 	out := make([]byte, 0, len(b)/2+16)
 	out = append(out, rowVersion, packZstd)
 	out = binary.AppendUvarint(out, uint64(len(b)))
-	out = p.enc.EncodeAll(b, out)
+	out = enc.EncodeAll(b, out)
 	if len(out) < len(b)+2 {
 		return out
 	}
@@ -77,7 +86,7 @@ func (p *packer) expand(frame []byte, size int) ([]byte, error) {
 	dec, ok := p.decs.Get().(*zstd.Decoder)
 	if !ok {
 		var err error
-		dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxRecordBytes),
+		dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(oldRecordBytes),
 			zstd.WithDecoderMaxWindow(1<<20), zstd.WithDecodeAllCapLimit(true))
 		if err != nil {
 			return nil, fmt.Errorf("store: zstd: %w", err)
@@ -103,22 +112,23 @@ func (p *packer) packJSON(v any) ([]byte, error) {
 }
 
 func (p *packer) encodeRecord(r *Record) ([]byte, error) {
-	b, err := json.Marshal(r)
+	_, b, err := r.fit()
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
-	}
-	if len(b) > MaxRecordBytes {
-		return nil, fmt.Errorf("record of %d bytes, at most %d", len(b), MaxRecordBytes)
 	}
 	return p.pack(b), nil
 }
 
 func (p *packer) decodeRecord(v []byte) (Record, error) {
-	b, err := p.unpack(v, MaxRecordBytes)
+	b, err := p.unpack(v, oldRecordBytes)
 	if err != nil {
 		return Record{}, fmt.Errorf("record: %w", err)
 	}
-	return parseRecord(b)
+	r, err := parseRecord(b)
+	if err == nil && len(b) > MaxRecordBytes {
+		r, _, err = r.fit()
+	}
+	return r, err
 }
 
 func parseRecord(b []byte) (Record, error) {
@@ -126,6 +136,7 @@ func parseRecord(b []byte) (Record, error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return Record{}, fmt.Errorf("record: %w: %w", errBadRow, err)
 	}
+	r.Captures = nil
 	if r.V != RecordVersion {
 		return Record{}, fmt.Errorf("record: version %d, this program knows %d: %w", r.V, RecordVersion, errBadRow)
 	}

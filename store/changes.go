@@ -10,9 +10,6 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// ErrTrimmed: the change log no longer reaches back that far; read Records.
-var ErrTrimmed = errors.New("store: change log is trimmed")
-
 // Changes are up to limit durable entries of the change log above the number
 // from, in order of Seq. A Key may come several times; its record is read with
 // Record and may be newer than the entry, or gone. ErrTrimmed: entries above
@@ -26,7 +23,7 @@ func (s *Store) Changes(from uint64, limit int) (out []Change, err error) {
 	if trimmed, err := s.number(metaTrimmed); err != nil {
 		return nil, fmt.Errorf("store: changes: %w", err)
 	} else if from < trimmed {
-		return nil, fmt.Errorf("%w up to %d, asked from %d", ErrTrimmed, trimmed, from)
+		return nil, fmt.Errorf("%w: changes up to %d, asked from %d", ErrTrimmed, trimmed, from)
 	}
 	if from >= horizon {
 		return nil, nil
@@ -47,6 +44,22 @@ func (s *Store) Changes(from uint64, limit int) (out []Change, err error) {
 // Changed is closed when the change log has grown since the call, or the store
 // was closed. Call it, then Changes, then wait: nothing is missed.
 func (s *Store) Changed() <-chan struct{} { return s.news.wait() }
+
+// LastChange is the number of the newest entry of the change log, 0 when there
+// is none: who has followed to it has seen everything.
+func (s *Store) LastChange() uint64 { return s.changed.Load() }
+
+// loadChanged finds LastChange on disk.
+func (s *Store) loadChanged() error {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(tabLog)}, UpperBound: after([]byte{byte(tabLog)})})
+	if err != nil {
+		return err
+	}
+	if it.Last() {
+		s.changed.Store(binary.BigEndian.Uint64(it.Key()[1:]))
+	}
+	return it.Close()
+}
 
 // LastSeq is a number that every durable change is at or below, and that every
 // later one is above. A reader that was at a higher one followed another store.

@@ -33,7 +33,7 @@ type keyState struct {
 
 func (k keyState) due(key partition.Key) Due {
 	return Due{Key: key, State: k.state, At: k.at, Priority: int(k.priority), Depth: k.depth, Attempts: k.attempts,
-		Reason: k.reason, ETag: k.etag, Modified: k.modified, Digest: k.digest}
+		Reason: k.reason, ETag: k.etag, Modified: k.modified, Digest: k.digest, Referrer: k.referrer}
 }
 
 // encoder appends fields; decoder reads them back and remembers the first
@@ -50,6 +50,14 @@ func (e *encoder) time(t time.Time) {
 		return
 	}
 	e.b = binary.AppendVarint(e.b, t.UnixMicro())
+}
+
+func (e *encoder) flag(v bool) {
+	if v {
+		e.byte(1)
+	} else {
+		e.byte(0)
+	}
 }
 
 type decoder struct {
@@ -156,7 +164,7 @@ func decodeKeyState(b []byte) (keyState, error) {
 		depth: int(d.uint(maxDepth)), attempts: int(d.uint(maxAttempts)), seq: d.uint(math.MaxUint64),
 		admitted: d.time(), fetched: d.time(), referrer: partition.Key(d.text(MaxKeyBytes)), reason: d.text(maxReason),
 		etag: d.text(maxHeader), modified: d.text(maxHeader), digest: d.text(maxHeader)}
-	if k.state < StatePending || k.state > StateRefused {
+	if k.state < StatePending || k.state > StatePlaced || k.state == StatePlaced && !k.at.IsZero() {
 		d.bad = true
 	}
 	return k, d.end("key state")
@@ -164,7 +172,7 @@ func decodeKeyState(b []byte) (keyState, error) {
 
 // counts are the totals of one site of one slice.
 type counts struct {
-	state   [5]int64 // by State
+	state   [6]int64 // by State
 	due     int64    // rows in tabDue
 	records int64
 	fetches int64
@@ -173,22 +181,28 @@ type counts struct {
 func (c counts) encode() []byte {
 	e := encoder{b: make([]byte, 0, 24)}
 	e.byte(rowVersion)
-	for _, n := range c.state[1:] {
+	for _, n := range c.state[StatePending:StatePlaced] {
 		e.uint(uint64(n))
 	}
 	e.uint(uint64(c.due))
 	e.uint(uint64(c.records))
 	e.uint(uint64(c.fetches))
+	if n := c.state[StatePlaced]; n != 0 {
+		e.uint(uint64(n))
+	}
 	return e.b
 }
 
 func decodeCounts(b []byte) (counts, error) {
 	d := newDecoder(b)
 	var c counts
-	for i := range c.state[1:] {
-		c.state[i+1] = int64(d.uint(math.MaxInt64))
+	for i := StatePending; i < StatePlaced; i++ {
+		c.state[i] = int64(d.uint(math.MaxInt64))
 	}
 	c.due, c.records, c.fetches = int64(d.uint(math.MaxInt64)), int64(d.uint(math.MaxInt64)), int64(d.uint(math.MaxInt64))
+	if len(d.b) > 0 {
+		c.state[StatePlaced] = int64(d.uint(math.MaxInt64))
+	}
 	return c, d.end("counts")
 }
 
@@ -206,6 +220,10 @@ func (r OutboxRow) encode() []byte {
 	} else {
 		e.byte(0)
 	}
+	if r.Gen != 0 {
+		e.uint(r.Gen)
+		e.pace(r.Pace)
+	}
 	return e.b
 }
 
@@ -218,6 +236,10 @@ func decodeOutboxRow(b []byte) (OutboxRow, error) {
 	r.Depth = int(d.uint(maxDepth))
 	r.Priority = int(d.byte())
 	r.Seed = d.byte() == 1
+	if len(d.b) > 0 {
+		r.Gen, r.Pace = d.uint(MaxGen), d.pace()
+		r.In = r.To
+	}
 	return r, d.end("outbox row")
 }
 

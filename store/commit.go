@@ -13,9 +13,10 @@ import (
 // outbox rows of the others, the site's pace, the change log. A crash leaves
 // all of it or none, and then the Key is still due.
 //
-// ErrNotExist: the Key was never admitted here, or its slice was handed over
-// (DropSlice) during the fetch; the new owner has it due. Links that cannot be
-// stored are left out (Admission.check); a record that cannot be is an error.
+// ErrNotExist: the Key was never admitted here, or its slice was dropped during
+// the fetch; ErrFenced: it was handed over. The new owner has it due. Links that cannot be
+// stored are left out (Admission.check); of too large a record links or text are
+// left out (Record.Cut).
 //
 // A foreign link is left out when its Key is in the slice's outbox already, or
 // had its final answer lately (Sent). Site.Slice is taken from the Key.
@@ -24,8 +25,8 @@ func (s *Store) Commit(c Commit) error {
 		return err
 	}
 	defer s.leave()
-	id := s.idOf(c.Key)
-	if err := c.check(id); err != nil {
+	id := s.idIn(c.Slice, c.Key)
+	if err := s.checkCommit(id, c); err != nil {
 		return fmt.Errorf("store: commit %s: %w", c.Key, err)
 	}
 	var body []byte
@@ -35,8 +36,15 @@ func (s *Store) Commit(c Commit) error {
 			return fmt.Errorf("store: commit %s: %w", c.Key, err)
 		}
 	}
-	err := s.write([]partition.Slice{id.slice}, func(t *txn) error {
-		if err := t.commit(id, c, body); err != nil {
+	kept, err := s.kept(id.slice, &c)
+	if err != nil {
+		return fmt.Errorf("store: commit %s: %w", c.Key, err)
+	}
+	err = s.write([]partition.Slice{id.slice}, func(t *txn) error {
+		if err := s.fenced(id.slice); err != nil {
+			return fmt.Errorf("store: commit %s: %w", c.Key, err)
+		}
+		if err := t.commit(id, c, body, kept); err != nil {
 			return fmt.Errorf("store: commit %s: %w", c.Key, err)
 		}
 		return nil
@@ -44,7 +52,7 @@ func (s *Store) Commit(c Commit) error {
 	return err
 }
 
-func (t *txn) commit(id siteID, c Commit, body []byte) error {
+func (t *txn) commit(id siteID, c Commit, body []byte, kept *keptBody) error {
 	old, err := t.keyState(id, c.Key)
 	if errors.Is(err, ErrNotExist) {
 		return fmt.Errorf("%w: it was never admitted here, or its slice was handed over", ErrNotExist)
@@ -52,10 +60,24 @@ func (t *txn) commit(id siteID, c Commit, body []byte) error {
 	if err != nil {
 		return err
 	}
+	if old.state == StatePlaced {
+		return fmt.Errorf("%w: it was placed in another slice", ErrNotExist)
+	}
+	if c.Place != nil {
+		if err := t.place(id, *c.Place); err != nil {
+			return err
+		}
+	}
 	if err := t.put(id, c.Key, &old, old.next(c)); err != nil {
 		return err
 	}
+	if err := t.visit(id, c, kept); err != nil {
+		return err
+	}
 	if body != nil {
+		if body, err = t.newest(id, c, old, body); err != nil {
+			return err
+		}
 		if err := t.record(id, c.Key, body); err != nil {
 			return err
 		}
@@ -74,15 +96,46 @@ func (t *txn) commit(id siteID, c Commit, body []byte) error {
 	return nil
 }
 
-// next is the state of a Key after c.
+// tick is the least step of stored times.
+const tick = time.Microsecond
+
+// newest is c's record as bytes, later than the one there is: every keeper
+// keeps the later of two, so a clock that was set back must not make the new
+// one the earlier. It is then given the time just after the old one's.
+func (t *txn) newest(id siteID, c Commit, old keyState, body []byte) ([]byte, error) {
+	if c.Record.FetchedAt.After(old.fetched.Add(tick)) {
+		return body, nil // next keeps fetched at or above the record's time
+	}
+	had, err := t.s.get(keyRow(tabRecord, id, c.Key))
+	if err != nil {
+		return body, ignoreAbsent(err)
+	}
+	r, err := t.s.packer.decodeRecord(had)
+	if err != nil {
+		return nil, err
+	}
+	if (merged{*c.Record, body}).above(merged{r, had}) {
+		return body, nil
+	}
+	now := *c.Record
+	now.FetchedAt = r.FetchedAt.Add(tick)
+	return t.s.packer.encodeRecord(&now)
+}
+
+// next is the state of a Key after c. fetched always grows: by it the keepers
+// of the slice tell the newer state, and ReadLog a later one.
 func (k keyState) next(c Commit) keyState {
 	k.state, k.at, k.attempts = c.Next.State, c.Next.At.UTC(), c.Next.Attempts
 	if k.state == StatePending && k.at.IsZero() {
 		k.at = c.Now.UTC()
 	}
 	k.reason = clip(c.Next.Reason, maxReason)
-	k.fetched = c.Now.UTC()
+	last := k.fetched
+	k.fetched = c.Now.UTC().Truncate(tick)
 	if r := c.Record; r != nil {
+		if at := r.FetchedAt.UTC().Truncate(tick); at.After(k.fetched) {
+			k.fetched = at
+		}
 		k.etag, k.modified, k.digest = r.ETag, r.Modified, r.Digest
 		if len(k.etag) > maxHeader { // half a validator would validate nothing
 			k.etag = ""
@@ -90,6 +143,9 @@ func (k keyState) next(c Commit) keyState {
 		if len(k.modified) > maxHeader {
 			k.modified = ""
 		}
+	}
+	if !k.fetched.After(last) {
+		k.fetched = last.Add(tick)
 	}
 	return k
 }
@@ -114,6 +170,10 @@ func (t *txn) record(id siteID, k partition.Key, body []byte) error {
 	if err := t.b.Set(row, body, nil); err != nil {
 		return err
 	}
+	t.name(id.slice, nameRecord, row[9:], len(body), time.Time{})
+	if err := t.where(id.slice, k); err != nil {
+		return err
+	}
 	return t.log(k)
 }
 
@@ -124,8 +184,15 @@ func (t *txn) links(id siteID, c Commit) error {
 		if a.Key == c.Key || fresh[a.Key] {
 			continue
 		}
+		a.In, a.Gen, a.Pace = 0, 0, Pace{} // whoever links knows its registrar only
 		to := t.s.idOf(a.Key)
 		if a.check(to.site) != nil {
+			continue
+		}
+		if had, err := t.seenIn(id.slice, a.Key); had || err != nil {
+			if err != nil {
+				return err
+			}
 			continue
 		}
 		if to.slice == id.slice {
@@ -145,7 +212,19 @@ func (t *txn) links(id siteID, c Commit) error {
 	return nil
 }
 
-// check finds what Commit cannot store.
+// checkCommit finds what Commit cannot store.
+func (s *Store) checkCommit(id siteID, c Commit) error {
+	if !s.charter.MayHold(id.slice, c.Key) {
+		return fmt.Errorf("no key of %s", id.slice)
+	}
+	if c.Place != nil {
+		if err := s.checkPlacement(id, c.Key, *c.Place); err != nil {
+			return err
+		}
+	}
+	return c.check(id)
+}
+
 func (c Commit) check(id siteID) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -184,19 +263,54 @@ func (c Commit) check(id siteID) error {
 
 // Record is the latest record of k; ErrNotExist when there is none.
 func (s *Store) Record(k partition.Key) (Record, error) {
+	r, _, err := s.Find(k)
+	return r, err
+}
+
+// Find is the latest record of k and the slice that it is in: its hash slice,
+// or in geo mode the one that it was crawled in.
+func (s *Store) Find(k partition.Key) (Record, partition.Slice, error) {
 	if err := s.enter(); err != nil {
-		return Record{}, err
+		return Record{}, 0, err
 	}
 	defer s.leave()
-	v, err := s.get(keyRow(tabRecord, s.idOf(k), k))
+	id := s.idOf(k)
+	v, err := s.get(keyRow(tabRecord, id, k))
+	if errors.Is(err, ErrNotExist) {
+		if id.slice, err = s.whereIs(k); err == nil {
+			v, err = s.get(keyRow(tabRecord, id, k))
+		}
+	}
 	if err != nil {
-		return Record{}, fmt.Errorf("store: record of %s: %w", k, err)
+		return Record{}, 0, fmt.Errorf("store: record of %s: %w", k, err)
 	}
 	r, err := s.packer.decodeRecord(v)
 	if err != nil {
-		return Record{}, fmt.Errorf("store: record of %s: %w", k, err)
+		return Record{}, 0, fmt.Errorf("store: record of %s: %w", k, err)
 	}
-	return r, nil
+	return r, id.slice, nil
+}
+
+// Where is the slice that the record of k is in, if there is one, without
+// reading it.
+func (s *Store) Where(k partition.Key) (partition.Slice, error) {
+	if err := s.enter(); err != nil {
+		return 0, err
+	}
+	defer s.leave()
+	id := s.idOf(k)
+	if s.charter.Mode != partition.ModeGeo {
+		return id.slice, nil
+	}
+	_, c, err := s.db.Get(keyRow(tabRecord, id, k))
+	if err == nil {
+		return id.slice, c.Close()
+	}
+	at, err := s.whereIs(k)
+	if err = ignoreAbsent(err); err != nil {
+		return 0, fmt.Errorf("store: slice of the record of %s: %w", k, err)
+	}
+	return at, nil
 }
 
 // bucketOf orders the due index: rows of one bucket are read by priority, the

@@ -53,12 +53,13 @@ type dump struct {
 	Outbox   map[string]int
 	Changes  map[partition.Key]int
 	NextSite map[partition.Site]time.Time
+	Visits   map[partition.Key][]string
 }
 
 func dumpOf(t tb, s *Store) dump {
 	t.Helper()
 	audit(t, s)
-	d := dump{map[partition.Key]Due{}, map[partition.Key]string{}, map[string]int{}, map[partition.Key]int{}, map[partition.Site]time.Time{}}
+	d := dump{map[partition.Key]Due{}, map[partition.Key]string{}, map[string]int{}, map[partition.Key]int{}, map[partition.Site]time.Time{}, map[partition.Key][]string{}}
 	err := s.scan([]byte{byte(tabKey)}, []byte{byte(tabKey) + 1}, func(k, v []byte) (bool, error) {
 		_, rest, err := splitRow(k)
 		st, err2 := decodeKeyState(v)
@@ -66,19 +67,24 @@ func dumpOf(t tb, s *Store) dump {
 		return true, errors.Join(err, err2)
 	})
 	err2 := s.Records("", func(r Record) (bool, error) { d.Records[r.Key] = r.Text; return true, nil })
-	rows, err3 := s.Outbox(0, 1000)
+	rows, _, err3 := s.Outbox(0, 1000, nil)
 	changes, err4 := s.Changes(0, 1000)
 	err5 := s.scan([]byte{byte(tabSite)}, []byte{byte(tabSite) + 1}, func(k, _ []byte) (bool, error) {
 		id, _, err := splitRow(k)
 		if err != nil {
 			return false, err
 		}
-		st, err := s.siteIn(id)
+		st, err := s.siteIn(s.db, id)
 		d.NextSite[id.site] = st.NextAllowed
 		return true, err
 	})
 	if err := errors.Join(err, err2, err3, err4, err5); err != nil {
 		t.Fatalf("%v", err)
+	}
+	for k := range d.Keys {
+		if of := visits(t, s, k); len(of) > 0 {
+			d.Visits[k] = of
+		}
 	}
 	for _, r := range rows {
 		d.Outbox[fmt.Sprint(r.Slice, r.To, r.Key)]++
@@ -123,8 +129,14 @@ func allOrNothing(t *testing.T, prepare, op func(s *Store)) {
 
 func TestI3CommitIsOneBatch(t *testing.T) {
 	a, b, c := key("a.example", 1), key("a.example", 2), key("far.example", 1)
-	allOrNothing(t, func(s *Store) { admit(t, s, a) }, func(s *Store) {
-		cm := done(a, "text", epoch(), b, c)
+	allOrNothing(t, func(s *Store) {
+		admit(t, s, a)
+		for i := range MaxVersions {
+			text := fmt.Sprint("version ", i)
+			commit(t, s, captured(done(a, text, epoch().Add(time.Duration(i)*time.Minute)), text))
+		}
+	}, func(s *Store) {
+		cm := captured(done(a, "text", epoch().Add(time.Hour), b, c), "text")
 		cm.Site = &Site{Site: a.Site(), NextAllowed: epoch().Add(time.Second)}
 		commit(t, s, cm)
 	})
@@ -142,7 +154,7 @@ func TestI2SentIsOneBatch(t *testing.T) {
 		admit(t, s, a)
 		commit(t, s, done(a, "text", epoch(), key("b.example", 1), key("c.example", 1)))
 	}, func(s *Store) {
-		rows, err := s.Outbox(0, 10)
+		rows, _, err := s.Outbox(0, 10, nil)
 		if err != nil || len(rows) != 2 {
 			t.Fatal(rows, err)
 		}
@@ -301,7 +313,7 @@ func TestReadersDoNotPassWhatMayStillCome(t *testing.T) {
 	readers.Go(func() {
 		for last, lastRow, final := uint64(0), uint64(0), false; ; {
 			cs, err := s.Changes(last, 10)
-			rows, err2 := s.Outbox(lastRow, 10)
+			rows, _, err2 := s.Outbox(lastRow, 10, nil)
 			if err := errors.Join(err, err2); err != nil {
 				t.Error(err)
 				return

@@ -1,11 +1,12 @@
 // Package store keeps one peer's durable state in one Pebble: the Keys it has
 // been asked to crawl and when each is due, the latest record of each, the
-// pace of each site, the links on their way to other slices, and a log of
-// changes for the index.
+// pace of each site, the links on their way to other slices, a log of changes
+// for the index, and a log of each slice for the peers that keep it too.
 //
 // It promises: I1 (Admit), I2's part in it (no answer before it is durable),
-// I3 (Commit is one batch), I4's means (SliceRows, ImportRows, DropSlice). It
-// does not decide what is crawled or who owns what: times and Keys are given.
+// I3 (Commit is one batch, here and at a follower), I4's means (SliceRows,
+// ImportRows, DropSlice; ReadLog, ApplyLog). It does not decide what is crawled
+// or who owns what: times and Keys are given.
 //
 // # Rows
 //
@@ -21,15 +22,21 @@
 //	   "trimmed" number                        the change log is gone up to it
 //	   "fetches" number                        fetches of slices dropped since
 //	01 NAME                                  Meta, SetMeta: the bytes
+//	'A' SLICE SUM                            a body, once in a slice
 //	'B' SLICE SITE ORIGIN                    one robots.txt of a site
 //	'C' SLICE SITE                           counts of a site in a slice
 //	'D' SLICE SITE HOUR PRIORITY(1) SEQ      due index: the Key
+//	'E' SLICE SUM SITE KEY 00 CLASS TIME     nothing: that capture has that body
+//	'G' SLICE POSITION                       log of a slice: the rows a batch wrote
 //	'K' SLICE SITE KEY                       key state
 //	'L' SEQ                                  change log: the Key
 //	'N' SITE                                 the slice of the site's pace written last
 //	'O' SEQ                                  outbox row
 //	'P' SLICE SITE                           pace of a site (Site, without robots.txt)
 //	'R' SLICE SITE KEY                       record
+//	'U' SLICE UNIT                           placement of a unit: where else its Keys are crawled
+//	'V' SLICE SITE KEY 00 CLASS(1) TIME      a visit to a Key: a version, or one that found nothing new
+//	'W' KEY                                  the geo slice that its record is in
 //	'X' SLICE KEY                            the SEQ of the outbox row of that slice for that Key
 //
 // The table comes first, so that the small rows of the frontier, read all the
@@ -51,18 +58,62 @@
 //	            admitted:time fetched:time referrer:text reason:text etag:text
 //	            last-modified:text digest:text
 //	counts      1 pending:uv done:uv gone:uv refused:uv due:uv records:uv fetches:uv
+//	            [placed:uv]
 //	outbox row  1 slice:uv to:uv key:text referrer:text depth:uv priority(1) seed(1)
+//	            [gen:uv next:time wait:uv back-off:uv fetched:uv], to a geo slice
+//	placement   1 to:uv gen:uv at:time why:text
+//	log entry   1 span:uv ordinal:uv before:uv rows:uv, then for each row, in order:
+//	            name(1) shared:uv rest:text, and fetched:time when name is 'K'
 //	packed      1 01 bytes | 1 02 length:uv zstd-frame
+//	capture     1 revisit:text of:time status:uv digest:text redirect:text peer:text addr:text
+//	            protocol:text request:text response:text sum:text cut(1) record:text, then packed
 //
-// Records, paces and robots.txt are packed. A record is the JSON of Record: the
+// Records, paces, robots.txt, captures and bodies are packed. A record is the JSON of Record: the
 // line of an export as it is, readable with any tool in twenty years, and as
 // small as a binary form once compressed, its bulk being text. Nothing expands
-// to more than its cap, whatever a value claims. A third packing is free for
-// bodies that are kept once, under their digest.
+// to more than its cap, whatever a value claims.
+//
+// # Versions and bodies
+//
+// A visit to a Key that is kept is a capture, of CLASS 1 a version, of 2 one that
+// found the version before (304, or the digest of the record before). TIME is
+// microseconds since 1970, its first bit turned; it grows from one capture of a
+// Key to the next. Captures are not changed; the newest MaxVersions and
+// MaxRevisits of a Key stay. A version is the exchange with the SUM (SHA-256) of
+// its body, written with the record; or, where bodies are not kept, the record
+// itself, written when the next one takes its place. A site that says noindex or
+// noarchive of a page has all captures of it forgotten.
+//
+// A body is there while a capture of its slice has it, and the rows 'E' say
+// which; they, and 'A', are each keeper's own, made from its captures. On its way
+// to another peer a capture is 1 row:text body:text, whole. So a body that Keys
+// of two slices have is there twice, and slices move and are dropped alone.
+//
+// A directory of before there were captures opens as it is: it has none.
+//
+// # The log of a slice
+//
+// While a slice is logged (SetLogged), each batch that writes rows of it has an
+// entry at the next position, in the same batch: the names of the rows, not what
+// is in them. So the log is small, and in order of visibility. POSITION begins
+// at 1; an entry covers span positions, several where a follower got them as one
+// parcel, none where the log begins behind a snapshot. ordinal counts entries,
+// before the bytes of those before it, so that a log's two ends tell its length.
+//
+// A row's name is the letter of its table, and its key after the slice, of which
+// shared bytes are those of the row before. 'K' tells when the Key was fetched
+// last, as of that batch; 'N' is a Key never fetched. 'Q' is a 'P' whose
+// robots.txt did not change: the value of 'P' in the store, bodies left out. An
+// 'X' without a value was sent, a 'V' without one is gone.
+//
+// What is shipped is the rows' state, read when it is shipped: ReadLog and
+// ApplyLog say what a follower may rely on. A follower keeps the later of two
+// states of a Key and of two records, and of captures the latest; so Commit makes
+// the new one later than the one before, whatever the clock says.
 //
 // # Locks and syncs
 //
-// Calls that write take the locks of their slices (256 stripes), read, decide,
+// Calls that write take the locks of their slices (4096 stripes), read, decide,
 // and make their batch visible; then they let go and wait for the disk. So two
 // calls of one slice are one after the other, which is I1, yet share a sync. An
 // answer that rests on a row not yet durable waits for a sync as well.
@@ -70,7 +121,7 @@
 // # After a crash
 //
 // A batch is there whole or not at all. All that a call acknowledged is there,
-// but for PutSite, which says so. Numbers, counts and outbox are read back
+// but for PutSite and TrimLog, which say so. Numbers, counts and outbox are read back
 // from small rows, never by reading all Keys.
 //
 // # A full disk

@@ -16,8 +16,12 @@ func isAbsent(err error) bool { return errors.Is(err, pebble.ErrNotFound) }
 
 // scan calls fn for the rows from lower up to upper until it answers false.
 // The slices given to fn are Pebble's: copy what is kept.
-func (s *Store) scan(lower, upper []byte, fn func(key, value []byte) (bool, error)) (err error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+func (s *Store) scan(lower, upper []byte, fn func(key, value []byte) (bool, error)) error {
+	return scan(s.db, lower, upper, fn)
+}
+
+func scan(r pebble.Reader, lower, upper []byte, fn func(key, value []byte) (bool, error)) (err error) {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err
 	}
@@ -37,14 +41,21 @@ func (s *Store) scan(lower, upper []byte, fn func(key, value []byte) (bool, erro
 // Backlogs are the sites of sl that have rows in the frontier, pending or due
 // for a revisit, in order of Site. Cost: one row a site ever seen in the slice,
 // and a seek for each of those answered.
-func (s *Store) Backlogs(sl partition.Slice) ([]Backlog, error) {
+func (s *Store) Backlogs(sl partition.Slice) (out []Backlog, err error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
 	defer s.leave()
-	var out []Backlog
-	p := slicePrefix(tabCount, sl)
-	err := s.scan(p, after(p), func(key, value []byte) (bool, error) {
+	now := s.db.NewSnapshot() // counts and rows of the same moment
+	defer func() { err = errors.Join(err, now.Close()) }()
+	p := slicePrefix(tabDue, sl)
+	due, err := now.NewIter(&pebble.IterOptions{LowerBound: p, UpperBound: after(p)})
+	if err != nil {
+		return nil, fmt.Errorf("store: backlogs of %s: %w", sl, err)
+	}
+	defer func() { err = errors.Join(err, due.Close()) }()
+	p = slicePrefix(tabCount, sl)
+	err = scan(now, p, after(p), func(key, value []byte) (bool, error) {
 		id, _, err := splitRow(key)
 		if err != nil {
 			return false, err
@@ -53,50 +64,19 @@ func (s *Store) Backlogs(sl partition.Slice) ([]Backlog, error) {
 		if err != nil || c.due == 0 {
 			return err == nil, err
 		}
-		at, err := s.earliest(id)
-		out = append(out, Backlog{Slice: sl, Site: id.site, Pending: c.state[StatePending], Earliest: at})
-		return true, err
+		b := Backlog{Slice: sl, Site: id.site, Pending: c.state[StatePending]}
+		// Both iterators are in order of Site: each seek goes on from the last.
+		rows := sitePrefix(tabDue, id)
+		if due.SeekGE(rows) && bytes.HasPrefix(due.Key(), rows) {
+			b.Earliest = time.Unix(int64(binary.BigEndian.Uint64(due.Key()[len(rows):])), 0).UTC()
+			out = append(out, b)
+		}
+		return true, due.Error()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store: backlogs of %s: %w", sl, err)
 	}
 	return out, nil
-}
-
-// earliestScan bounds the rows read for Backlog.Earliest.
-const earliestScan = 64
-
-// earliest is the time of the first row due of a site: exact when its bucket
-// has at most earliestScan rows, else the start of the bucket at the latest.
-func (s *Store) earliest(id siteID) (at time.Time, err error) {
-	var first uint64
-	n := 0
-	p := sitePrefix(tabDue, id)
-	err = s.scan(p, after(p), func(key, value []byte) (bool, error) {
-		b := binary.BigEndian.Uint64(key[len(p):])
-		if n++; n == 1 {
-			first = b
-		}
-		if b != first {
-			return false, nil
-		}
-		if n > earliestScan {
-			if start := time.Unix(int64(first), 0).UTC(); start.Before(at) {
-				at = start
-			}
-			return false, nil
-		}
-		v, err := s.get(keyRow(tabKey, id, partition.Key(value)))
-		if err != nil {
-			return false, fmt.Errorf("%s: %w", value, err)
-		}
-		k, err := decodeKeyState(v)
-		if err == nil && (at.IsZero() || k.at.Before(at)) {
-			at = k.at
-		}
-		return true, err
-	})
-	return at, err
 }
 
 // PendingOf are rows of one site's frontier in the order they are to be read:
@@ -149,13 +129,17 @@ func (s *Store) PendingOf(sl partition.Slice, site partition.Site, from []byte, 
 	return rows, next, nil
 }
 
-// DueOf is the row of k; ErrNotExist when it was never admitted here.
-func (s *Store) DueOf(k partition.Key) (Due, error) {
+// DueOf is the row of k in its hash slice; ErrNotExist when it was never
+// admitted here.
+func (s *Store) DueOf(k partition.Key) (Due, error) { return s.DueIn(0, k) }
+
+// DueIn is the row of k in sl; 0 is its hash slice.
+func (s *Store) DueIn(sl partition.Slice, k partition.Key) (Due, error) {
 	if err := s.enter(); err != nil {
 		return Due{}, err
 	}
 	defer s.leave()
-	v, err := s.get(keyRow(tabKey, s.idOf(k), k))
+	v, err := s.get(keyRow(tabKey, s.idIn(sl, k), k))
 	if err != nil {
 		return Due{}, fmt.Errorf("store: %s: %w", k, err)
 	}
@@ -166,23 +150,50 @@ func (s *Store) DueOf(k partition.Key) (Due, error) {
 	return st.due(k), nil
 }
 
-// Records calls fn for the latest record of each Key above from ("" = all), in
-// store order (slice, site, Key), until it answers false. Records committed
-// meanwhile may or may not be seen. fn may call the Store.
+// Records is RecordsFrom for those to whom slices do not matter.
 func (s *Store) Records(from partition.Key, fn func(Record) (bool, error)) error {
+	return s.RecordsFrom(0, from, func(_ partition.Slice, r Record) (bool, error) { return fn(r) })
+}
+
+// RecordsFrom calls fn for the latest record of each Key above from, in sl (0:
+// its hash slice; "" = all), in store order (slice, site, Key), until it answers
+// false. Records committed meanwhile may or may not be seen. fn may call the Store.
+func (s *Store) RecordsFrom(sl partition.Slice, from partition.Key, fn func(partition.Slice, Record) (bool, error)) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.leave()
 	lower := []byte{byte(tabRecord)}
 	if from != "" {
-		lower = append(keyRow(tabRecord, s.idOf(from), from), 0)
+		lower = append(keyRow(tabRecord, s.idIn(sl, from), from), 0)
 	}
-	return s.scan(lower, after([]byte{byte(tabRecord)}), func(key, value []byte) (bool, error) {
+	return s.records(lower, after([]byte{byte(tabRecord)}), fn)
+}
+
+// SliceRecords is RecordsFrom for the records of sl alone.
+func (s *Store) SliceRecords(sl partition.Slice, from partition.Key, fn func(Record) (bool, error)) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	p := slicePrefix(tabRecord, sl)
+	lower := p
+	if from != "" {
+		lower = append(keyRow(tabRecord, s.idIn(sl, from), from), 0)
+	}
+	return s.records(lower, after(p), func(_ partition.Slice, r Record) (bool, error) { return fn(r) })
+}
+
+func (s *Store) records(lower, upper []byte, fn func(partition.Slice, Record) (bool, error)) error {
+	return s.scan(lower, upper, func(key, value []byte) (bool, error) {
+		id, _, err := splitRow(key)
+		if err != nil {
+			return false, err
+		}
 		r, err := s.packer.decodeRecord(value)
 		if err != nil {
 			return false, fmt.Errorf("store: row %x: %w", key, err)
 		}
-		return fn(r)
+		return fn(id.slice, r)
 	})
 }

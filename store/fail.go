@@ -31,6 +31,7 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 			err = fmt.Errorf("store: %s: %s: %w", l.s.dir, strings.TrimSuffix(format, ": %v"), e)
 		}
 	}
+	l.s.stuck.Store(true)
 	if strings.HasPrefix(format, commitFatal) {
 		panic(fatal{err})
 	}

@@ -89,7 +89,7 @@ func FuzzImportRows(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, k, v []byte) {
 		rows := []Row{{Key: k, Value: v}, {Key: k, Value: v}}
-		if _, err := s.validate(sl, rows); err != nil { // nothing is written before this passes
+		if _, err := s.newValidator(time.Now(), false).rows(sl, rows); err != nil { // nothing is written before this passes
 			if !errors.Is(err, ErrRow) {
 				t.Fatal(err)
 			}
@@ -136,4 +136,68 @@ func TestClip(t *testing.T) {
 			t.Errorf("clip(%q, %d) = %q", tt.in, tt.n, got)
 		}
 	}
+}
+
+// FuzzApplyLog: whatever an owner sends, nothing panics, a refusal writes
+// nothing, and what is taken leaves a store that agrees with itself and can be
+// shipped to the next.
+func FuzzApplyLog(f *testing.F) {
+	sl := testOptions(nil).Charter.Slice(key("a.example", 0))
+	owner := owning(f)
+	p, err := owner.ReadLog(sl, 0, 1<<20)
+	if err != nil || len(p.Rows) < 6 {
+		f.Fatal(p, err)
+	}
+	for _, r := range p.Rows {
+		f.Add(r.Key, r.Value, uint64(0), uint64(3))
+	}
+	for _, r := range p.Rows {
+		f.Add(append([]byte{namePace}, r.Key[1:]...), r.Value, uint64(0), uint64(1<<33))
+	}
+	f.Fuzz(func(t *testing.T, k, v []byte, from, to uint64) {
+		p := Parcel{Slice: sl, From: from, To: to, Rows: []Row{{Key: k, Value: v}, p.Rows[0], {Key: k, Value: v}}}
+		s := create(t, memOptions().FS)
+		defer closeStore(t, s)
+		if err := s.ApplyLog(time.Now(), p); err != nil {
+			if !errors.Is(err, ErrRow) && !errors.Is(err, ErrGap) {
+				t.Fatal(err)
+			}
+			if st := s.Stats(); st.Keys+st.Records+st.Outbox != 0 || s.LogHead(sl) != 0 {
+				t.Fatalf("refused, but %+v", st)
+			}
+			return
+		}
+		audit(t, s)
+		checkLogs(t, s)
+		next := create(t, memOptions().FS)
+		defer closeStore(t, next)
+		back, err := s.ReadLog(sl, 0, 1<<20)
+		if err == nil {
+			err = next.ApplyLog(time.Now(), back)
+		}
+		if err != nil {
+			t.Fatalf("what was taken is not given: %v", err)
+		}
+		sameSlice(t, s, next, sl)
+	})
+}
+
+// FuzzLogEntry: an entry that can be read is read back the same.
+func FuzzLogEntry(f *testing.F) {
+	e := logEntry{entryHead: entryHead{pos: 9, span: 2, ordinal: 7, before: 99}, rows: []logRow{{name: nameKey, rest: "s\x00k"},
+		{name: nameRecord, rest: "s\x00k"}, {name: nameKey, rest: "s\x00kk", fetched: epoch()}, {name: nameLink, rest: "k"}}}
+	f.Add(uint64(9), e.encode())
+	f.Fuzz(func(t *testing.T, pos uint64, v []byte) {
+		e, err := decodeEntry(logKey(5, pos), v)
+		if err != nil {
+			if !errors.Is(err, errBadRow) {
+				t.Fatal(err)
+			}
+			return
+		}
+		again, err := decodeEntry(logKey(5, pos), e.encode())
+		if err != nil || !cmp.Equal(again, e, cmp.AllowUnexported(logEntry{}, entryHead{}, logRow{})) {
+			t.Fatalf("%+v became %+v, %v", e, again, err)
+		}
+	})
 }

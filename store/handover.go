@@ -12,18 +12,23 @@ import (
 // handed are the tables that move with a slice, in the order they are sent:
 // key states first, as a record without one is put down as due again. The due
 // index, counts and change log are each peer's own and are made anew.
-func handed() []table { return []table{tabKey, tabSite, tabRecord, tabQueued} }
+func handed() []table { return []table{tabKey, tabSite, tabRecord, tabQueued, tabUnit, tabCapture} }
 
 // SliceRows are rows of a slice for another peer's ImportRows: key states, site
-// states, records, outbox rows; at least one and up to maxBytes of them. from
+// states, records, outbox rows, captures; at least one and up to maxBytes of them. from
 // is the last row's Key of the call before, nil at first; next is nil at the
 // end. There is no snapshot: what changed behind the reader is found by
 // reading again, and importing twice changes nothing.
 //
 // A Row's Key is the table's letter, then what follows the slice in the store's
 // own row (doc.go). Its Value is the store's own; of 'X', the outbox row; of
-// 'P', the whole Site as JSON, packed.
+// 'P', the whole Site as JSON, packed; of 'V', the capture and its body.
 func (s *Store) SliceRows(sl partition.Slice, from []byte, maxBytes int) (rows []Row, next []byte, err error) {
+	return s.sliceRows(sl, from, maxBytes, func(table, []byte) bool { return true })
+}
+
+// sliceRows is SliceRows of the rows that are wanted.
+func (s *Store) sliceRows(sl partition.Slice, from []byte, maxBytes int, want func(t table, rest []byte) bool) (rows []Row, next []byte, err error) {
 	if err := s.enter(); err != nil {
 		return nil, nil, err
 	}
@@ -39,7 +44,10 @@ func (s *Store) SliceRows(sl partition.Slice, from []byte, maxBytes int) (rows [
 			lower = append(append(append([]byte(nil), p...), from[1:]...), 0)
 		}
 		err = s.scan(lower, after(p), func(key, value []byte) (bool, error) {
-			r, err := s.outgoing(t, sl, key[len(p):], value)
+			if !want(t, key[len(p):]) {
+				return true, nil
+			}
+			r, err := s.outgoing(s.db, t, sl, key[len(p):], value)
 			if errors.Is(err, ErrNotExist) {
 				return true, nil // Sent came between
 			}
@@ -75,25 +83,39 @@ func tableRank(t table) int {
 }
 
 // outgoing copies a row; of an outbox row's index, the row; of a site, all.
-func (s *Store) outgoing(t table, sl partition.Slice, rest, value []byte) (r Row, err error) {
+func (s *Store) outgoing(from pebble.Reader, t table, sl partition.Slice, rest, value []byte) (r Row, err error) {
 	r.Key = append([]byte{byte(t)}, rest...)
 	switch t {
 	case tabQueued:
-		r.Value, err = s.get(append([]byte{byte(tabOutbox)}, value...))
+		r.Value, err = get(from, append([]byte{byte(tabOutbox)}, value...))
 	case tabSite:
 		var st Site
-		if st, err = s.siteIn(siteID{slice: sl, site: partition.Site(rest[:len(rest)-1])}); err == nil {
+		if st, err = s.siteIn(from, siteID{slice: sl, site: partition.Site(rest[:len(rest)-1])}); err == nil {
 			r.Value, err = s.packer.packJSON(st)
 		}
+	case tabCapture:
+		r.Value, err = s.outgoingCapture(from, sl, rest, value)
+	case tabRecord:
+		if expandsTo(value, nameRecord) > MaxRecordBytes { // of an earlier version
+			var old Record
+			if old, err = s.packer.decodeRecord(value); err == nil {
+				r.Value, err = s.packer.encodeRecord(&old)
+			}
+			break
+		}
+		r.Value = append([]byte(nil), value...)
 	default:
 		r.Value = append([]byte(nil), value...)
 	}
 	return r, err
 }
 
+// Sent says that r is of a log and tells that a link was sent.
+func (r Row) Sent() bool { return len(r.Key) > 0 && r.Key[0] == nameLink && len(r.Value) == 0 }
+
 // DropSlice forgets a slice that another peer has acknowledged (I4): all its
-// rows, in one batch. Its records are logged as changes, so that the index
-// forgets them too.
+// rows and its log, in one batch. Its records are logged as changes, so that
+// the index forgets them too.
 func (s *Store) DropSlice(sl partition.Slice) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -118,6 +140,9 @@ func (t *txn) drop(sl partition.Slice) error {
 		if err != nil {
 			return false, err
 		}
+		if err := t.nowhere(sl, partition.Key(k)); err != nil {
+			return false, err
+		}
 		return true, t.log(partition.Key(k))
 	})
 	if err != nil {
@@ -125,7 +150,7 @@ func (t *txn) drop(sl partition.Slice) error {
 	}
 	p = slicePrefix(tabQueued, sl)
 	err = t.s.scan(p, after(p), func(_, value []byte) (bool, error) {
-		t.total.outbox--
+		t.part(sl).total.outbox--
 		return true, t.b.Delete(append([]byte{byte(tabOutbox)}, value...), nil)
 	})
 	if err != nil {
@@ -146,12 +171,13 @@ func (t *txn) drop(sl partition.Slice) error {
 	if err != nil {
 		return err
 	}
-	for _, tab := range []table{tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued} {
+	for _, tab := range []table{tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice} {
 		p := slicePrefix(tab, sl)
 		if err := t.b.DeleteRange(p, after(p), nil); err != nil {
 			return err
 		}
 	}
+	t.part(sl).log.forget()
 	return nil
 }
 
@@ -161,7 +187,7 @@ func (t *txn) dropCounts(sl partition.Slice) error {
 	p := slicePrefix(tabCount, sl)
 	err := t.s.scan(p, after(p), func(_, value []byte) (bool, error) {
 		c, err := decodeCounts(value)
-		t.total.counts(c, -1)
+		t.part(sl).total.counts(c, -1)
 		fetches += c.fetches
 		return true, err
 	})

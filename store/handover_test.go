@@ -30,8 +30,8 @@ func filled(t testing.TB) *Store {
 	cm := done(a, "one", epoch(), key("far.example", 1), key("a.example", 4))
 	cm.Site = &Site{Site: a.Site(), NextAllowed: epoch().Add(time.Minute), Robots: map[string]Robots{
 		"https://a.example": {Body: bytes.Repeat([]byte("Disallow: /x\n"), 100), Status: 200, Fetched: epoch()}}}
-	commit(t, s, cm)
-	commit(t, s, done(c, "three", epoch().Add(time.Hour), key("far.example", 2)))
+	commit(t, s, captured(cm, "one"))
+	commit(t, s, captured(done(c, "three", epoch().Add(time.Hour), key("far.example", 2)), "one"))
 	commit(t, s, Commit{Key: b, Now: epoch(), Next: Next{State: StateRefused, Reason: "robots"}})
 	return s
 }
@@ -84,6 +84,39 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
+// A site is asked while its slice is copied: the log behind the pages has its
+// pace without the robots.txt, which came with the pages.
+func TestCopyOfASiteThatIsAsked(t *testing.T) {
+	from, to, sl := filled(t), newStore(t), slice(t)
+	from.SetLogged(true, sl)
+	head := from.LogHead(sl)
+	pages := sliceRows(t, from, sl, 1<<20)
+	st, err := from.Site(key("a.example", 1).Site())
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.NextAllowed = st.NextAllowed.Add(time.Hour)
+	if err := from.PutSite(st); err != nil {
+		t.Fatal(err)
+	}
+	log, err := from.ReadLog(sl, head, 1<<20)
+	if err != nil || len(log.Rows) != 1 || log.Rows[0].Key[0] != namePace {
+		t.Fatalf("%+v, %v", log, err)
+	}
+	for _, rows := range [][]Row{pages, log.Rows, pages, append(log.Rows, pages...)} { // nothing takes the later time back
+		if err := to.ImportRows(sl, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := to.Site(st.Site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(st, got); d != "" {
+		t.Errorf("the site is otherwise than at its owner:\n%s", d)
+	}
+}
+
 // TestI6ImportsConverge: two peers that both worked on a slice end equal,
 // whatever the order, size and number of the imports.
 func TestI6ImportsConverge(t *testing.T) {
@@ -99,6 +132,7 @@ func TestI6ImportsConverge(t *testing.T) {
 				if rapid.Bool().Draw(t, "record") {
 					c.Record = record(k, rapid.StringN(0, 3, 9).Draw(t, "text"), now)
 				}
+				drawCapture(t, &c)
 				c.Links = []Admission{{Key: key("far.example", rapid.IntRange(0, 2).Draw(t, "link"))}}
 				c.Site = &Site{Site: k.Site(), NextAllowed: now, Fetched: int64(n), Robots: map[string]Robots{"https://a.example": {Body: []byte{byte(n)}, Fetched: now}}}
 				commit(t, s, c)

@@ -119,7 +119,7 @@ func audit(t tb, s *Store) {
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatalf("row %q: %v", k, err)
 		}
-		if s.idOf(partition.Key(rest)) != id {
+		if k := partition.Key(rest); s.idIn(id.slice, k) != id || !s.charter.MayHold(id.slice, k) {
 			t.Errorf("%q is not at home", k)
 		}
 		c := want[id]
@@ -149,7 +149,7 @@ func audit(t tb, s *Store) {
 		if r.Key != partition.Key(rest) {
 			t.Errorf("record of %s in the row of %s", r.Key, rest)
 		}
-		if _, err := s.DueOf(r.Key); err != nil {
+		if _, err := s.DueIn(id.slice, r.Key); err != nil {
 			t.Errorf("record of an unknown Key: %v", err)
 		}
 		c := want[id]
@@ -188,14 +188,15 @@ func audit(t tb, s *Store) {
 	if out != len(queued) {
 		t.Errorf("%d outbox rows, %d in their index", out, len(queued))
 	}
+	auditCaptures(t, s, each)
 	st := s.Stats()
 	dropped, err := s.number(metaFetches)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	got := Stats{Keys: st.Keys, Pending: st.Pending, Done: st.Done, Gone: st.Gone, Refused: st.Refused, Records: st.Records, Outbox: st.Outbox, Fetches: st.Fetches}
+	got := Stats{Keys: st.Keys, Pending: st.Pending, Done: st.Done, Gone: st.Gone, Refused: st.Refused, Placed: st.Placed, Records: st.Records, Outbox: st.Outbox, Fetches: st.Fetches}
 	n := sum.state
-	if w := (Stats{Keys: n[1] + n[2] + n[3] + n[4], Pending: n[1], Done: n[2], Gone: n[3], Refused: n[4], Records: sum.records, Outbox: int64(out), Fetches: sum.fetches + int64(dropped)}); got != w {
+	if w := (Stats{Keys: n[1] + n[2] + n[3] + n[4], Pending: n[1], Done: n[2], Gone: n[3], Refused: n[4], Placed: n[5], Records: sum.records, Outbox: int64(out), Fetches: sum.fetches + int64(dropped)}); got != w {
 		t.Errorf("Stats %+v, counted %+v", got, w)
 	}
 }

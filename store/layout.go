@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,18 +18,24 @@ const FormatVersion = 1
 type table byte
 
 const (
-	tabMeta   table = 0x00 // name -> bytes of the store itself
-	tabValue  table = 0x01 // name -> bytes of Meta and SetMeta
-	tabRobots table = 'B'  // slice site origin -> one robots.txt
-	tabCount  table = 'C'  // slice site -> counts
-	tabDue    table = 'D'  // slice site bucket priority seq -> Key
-	tabKey    table = 'K'  // slice site Key -> keyState
-	tabLog    table = 'L'  // seq -> Key, the change log
-	tabOutbox table = 'O'  // seq -> outbox row
-	tabSite   table = 'P'  // slice site -> pace
-	tabName   table = 'N'  // site -> slice of the pace written last
-	tabRecord table = 'R'  // slice site Key -> record
-	tabQueued table = 'X'  // slice Key -> seq of its outbox row
+	tabMeta    table = 0x00 // name -> bytes of the store itself
+	tabValue   table = 0x01 // name -> bytes of Meta and SetMeta
+	tabBody    table = 'A'  // slice sum -> one body
+	tabRobots  table = 'B'  // slice site origin -> one robots.txt
+	tabCount   table = 'C'  // slice site -> counts
+	tabDue     table = 'D'  // slice site bucket priority seq -> Key
+	tabUse     table = 'E'  // slice sum, capture's row -> nothing: that has the body
+	tabSlice   table = 'G'  // slice position -> the rows a batch wrote
+	tabKey     table = 'K'  // slice site Key -> keyState
+	tabLog     table = 'L'  // seq -> Key, the change log
+	tabOutbox  table = 'O'  // seq -> outbox row
+	tabSite    table = 'P'  // slice site -> pace
+	tabName    table = 'N'  // site -> slice of the pace written last
+	tabRecord  table = 'R'  // slice site Key -> record
+	tabUnit    table = 'U'  // slice unit -> placement
+	tabCapture table = 'V'  // slice site Key class time -> capture
+	tabWhere   table = 'W'  // Key -> the geo slice that its record is in
+	tabQueued  table = 'X'  // slice Key -> seq of its outbox row
 )
 
 // Names in tabMeta.
@@ -45,7 +52,8 @@ const (
 const (
 	MaxKeyBytes    = 8 << 10  // of a Key, text
 	MaxSiteBytes   = 1 << 10  // of a Site, text
-	MaxRecordBytes = 16 << 20 // of a Record, as JSON
+	MaxRecordBytes = 3 << 20  // of a Record, as JSON: it fits a message between peers (Record.fit)
+	oldRecordBytes = 16 << 20 // of a Record that an earlier version wrote, or sends; cut when it is read
 	maxReason      = 512      // bytes kept of Due.Reason
 	maxHeader      = 1 << 10  // bytes kept of an ETag, Last-Modified or digest
 	maxDepth       = 1 << 20
@@ -64,8 +72,18 @@ type siteID struct {
 	site  partition.Site
 }
 
-func (s *Store) idOf(k partition.Key) siteID {
-	return siteID{slice: s.charter.Slice(k), site: k.Site()}
+func (a siteID) compare(b siteID) int {
+	return cmp.Or(cmp.Compare(a.slice, b.slice), cmp.Compare(a.site, b.site))
+}
+
+// idOf is k in its hash slice, idIn in the slice sl; 0 is the hash slice.
+func (s *Store) idOf(k partition.Key) siteID { return s.idIn(0, k) }
+
+func (s *Store) idIn(sl partition.Slice, k partition.Key) siteID {
+	if sl == 0 {
+		sl = s.charter.Slice(k)
+	}
+	return siteID{slice: sl, site: k.Site()}
 }
 
 // checkKey says why k cannot be a row: callers are expected to have made k at
@@ -157,4 +175,11 @@ func after(p []byte) []byte {
 		}
 	}
 	return nil
+}
+
+func splitLogKey(key []byte) (partition.Slice, error) {
+	if len(key) != 17 {
+		return 0, errBadRow
+	}
+	return partition.Slice(binary.BigEndian.Uint64(key[1:9])), nil
 }

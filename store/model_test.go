@@ -135,7 +135,7 @@ func (m *model) compareLogs(t tb, s *Store) {
 			want[fmt.Sprint(sl, " to ", m.slice(k), " ", k)] = true
 		}
 	}
-	rows, err := s.Outbox(0, 1000)
+	rows, _, err := s.Outbox(0, 1000, nil)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -242,7 +242,7 @@ func (c *machine) commit(t *rapid.T) {
 }
 
 func (c *machine) sent(t *rapid.T) {
-	rows, err := c.s.Outbox(0, 100)
+	rows, _, err := c.s.Outbox(0, 100, nil)
 	if err != nil || len(rows) == 0 {
 		t.Skip(err)
 	}

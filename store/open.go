@@ -25,8 +25,10 @@ import (
 // ErrClosed is the answer of a Store after Close.
 var ErrClosed = errors.New("store: closed")
 
-// stripes is the number of locks that slices are spread over.
-const stripes = 256
+// stripes is the number of locks that slices are spread over: so many that the
+// slices of one message of logs, tens to hundreds, leave nearly all others to
+// the commits that go on beside it.
+const stripes = 4096
 
 // Store is one peer's durable state. Safe for concurrent use.
 type Store struct {
@@ -40,15 +42,20 @@ type Store struct {
 
 	life   life
 	failed atomic.Pointer[failure] // the first refusal of the disk; sticky
+	stuck  atomic.Bool             // Pebble's own locks may be held for good by a call that failed
 
 	locks    [stripes]sync.Mutex // by slice: read, decide and apply are one step (I1)
 	unsynced atomic.Int64        // writes that may be visible but not yet durable
 	seqs     sequencer
-	totals   totals
-	space    space
-	news     news
-	dropping sync.Mutex // one DropSlice at a time
-	trimming sync.Mutex // one TrimChanges at a time
+	changed  atomic.Uint64 // the newest entry of the change log
+	// outboxEmpty is a number up to which the outbox has no row, nor ever will.
+	outboxEmpty atomic.Uint64
+	totals      totals
+	logs        logs
+	space       space
+	news        news
+	dropping    sync.Mutex // one DropSlice at a time
+	trimming    sync.Mutex // one TrimChanges at a time
 }
 
 // Create makes a store in dir, which may exist but must not hold one: ErrExist.
@@ -119,7 +126,7 @@ func open(dir string, o Options, create bool) (*Store, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.CacheMiB <= 0 {
-		o.CacheMiB = 32
+		o.CacheMiB = 64
 	}
 	p, err := newPacker()
 	if err != nil {
@@ -128,6 +135,8 @@ func open(dir string, o Options, create bool) (*Store, error) {
 	s := &Store{dir: dir, opts: o, packer: p, answered: newAnswered(answeredKeys)}
 	s.space = space{fs: o.FS, dir: dir}
 	s.news.init()
+	s.logs.by = make(map[partition.Slice]sliceLog)
+	s.totals.by = make(map[partition.Slice]*sliceTotal)
 	s.life.idle.L = &s.life.mu
 	// Pebble makes the directories, and syncs their parents so that they outlast
 	// a crash.
@@ -241,12 +250,12 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.news.close()
-	if s.failed.Load() != nil {
-		// Pebble's own locks may be held for good by the call that failed. All
-		// that was acknowledged is in the log; the lock file goes with the process.
+	if s.stuck.Load() {
+		// All that was acknowledged is in the log; the lock file goes with the
+		// process.
 		return nil
 	}
-	if err := s.db.Close(); err != nil {
+	if err := s.db.Close(); err != nil && s.failed.Load() == nil {
 		return fmt.Errorf("store: close %s: %w", s.dir, err)
 	}
 	return nil
@@ -307,8 +316,10 @@ func (l *life) end() bool {
 }
 
 // get copies the value of a row. ErrNotExist when there is none.
-func (s *Store) get(key []byte) ([]byte, error) {
-	v, c, err := s.db.Get(key)
+func (s *Store) get(key []byte) ([]byte, error) { return get(s.db, key) }
+
+func get(r pebble.Reader, key []byte) ([]byte, error) {
+	v, c, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, ErrNotExist
 	}

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
+	"time"
 
 	"github.com/echo-node/echo-node/partition"
 )
@@ -14,48 +16,96 @@ import (
 const answeredKeys = 1 << 17
 
 // queue puts r into the outbox unless its slice's outbox has the Key already:
-// that row shares the slice's fate, so the link is as safe.
+// that row shares the slice's fate, so the link is as safe. But a Key that a
+// placement sends on takes the place of one that is sent to where it came from,
+// its registrar above all.
 func (t *txn) queue(r OutboxRow) error {
-	x := queuedKey(r.Slice, r.Key)
-	_, c, err := t.s.db.Get(x)
+	seq, err := t.queued(r.Slice, r.Key)
 	if err == nil {
-		return c.Close()
-	}
-	if !isAbsent(err) {
+		older, err := t.placedBefore(seq, r.Gen)
+		if err != nil || !older {
+			return err
+		}
+		if err := t.dequeue(r.Slice, r.Key, seq); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, ErrNotExist) {
 		return err
 	}
+	x := queuedKey(r.Slice, r.Key)
 	if r.Seq, err = t.seq(); err != nil {
 		return err
 	}
-	t.total.outbox++
+	t.part(r.Slice).total.outbox++
+	value := r.encode()
+	t.name(r.Slice, nameLink, x[9:], len(value), time.Time{})
 	_ = t.b.Set(x, binary.BigEndian.AppendUint64(nil, r.Seq), nil)
-	return t.b.Set(seqKey(tabOutbox, r.Seq), r.encode(), nil)
+	return t.b.Set(seqKey(tabOutbox, r.Seq), value, nil)
 }
 
-// Outbox are up to limit durable rows above the number from, in order of Seq.
-// A row stays until Sent.
-func (s *Store) Outbox(from uint64, limit int) (rows []OutboxRow, err error) {
+// placedBefore says whether the outbox row of that number is of a placement
+// before gen, or of none.
+func (t *txn) placedBefore(seq, gen uint64) (bool, error) {
+	if gen == 0 {
+		return false, nil
+	}
+	v, err := t.s.get(seqKey(tabOutbox, seq))
+	if err != nil {
+		return false, err
+	}
+	old, err := decodeOutboxRow(v)
+	return old.Gen < gen, err
+}
+
+// MaxOutboxScan is how many rows one call of Outbox reads.
+const MaxOutboxScan = 1 << 14
+
+// Outbox are up to limit durable rows above the number from whose Slice is in,
+// in order of Seq; in nil takes all. It reads at most MaxOutboxScan rows and
+// answers the number it reached: where to go on, with rows or without, past what
+// will never have a row again; from when nothing was added. A row stays until
+// Sent.
+func (s *Store) Outbox(from uint64, limit int, in func(partition.Slice) bool) (rows []OutboxRow, reached uint64, err error) {
 	if err := s.enter(); err != nil {
-		return nil, err
+		return nil, from, err
 	}
 	defer s.leave()
-	if from >= s.seqs.horizon() {
-		return nil, nil
+	horizon := s.seqs.horizon()
+	if reached = from; from >= horizon {
+		return nil, from, nil
 	}
-	lower, upper := seqKey(tabOutbox, from+1), seqKey(tabOutbox, s.seqs.horizon()+1)
-	err = s.scan(lower, upper, func(key, value []byte) (bool, error) {
-		if len(rows) >= limit {
+	empty := s.outboxEmpty.Load()
+	n, ended := 0, true
+	err = s.scan(seqKey(tabOutbox, max(from, empty)+1), seqKey(tabOutbox, horizon+1), func(key, value []byte) (bool, error) {
+		if n++; len(rows) >= limit || n > MaxOutboxScan {
+			ended = false
 			return false, nil
 		}
+		reached = binary.BigEndian.Uint64(key[1:])
+		if n == 1 && from <= empty {
+			s.outboxEmpty.CompareAndSwap(empty, reached-1)
+		}
+		if in != nil {
+			d := newDecoder(value)
+			if sl := partition.Slice(d.uint(math.MaxUint64)); !d.bad && !in(sl) {
+				return true, nil
+			}
+		}
 		r, err := decodeOutboxRow(value)
-		r.Seq = binary.BigEndian.Uint64(key[1:])
+		r.Seq = reached
 		rows = append(rows, r)
 		return true, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("store: outbox: %w", err)
+		return nil, from, fmt.Errorf("store: outbox: %w", err)
 	}
-	return rows, nil
+	if ended { // what was deleted up to here is not passed over again
+		reached = horizon
+	}
+	if n == 0 && from <= empty {
+		s.outboxEmpty.CompareAndSwap(empty, horizon)
+	}
+	return rows, reached, nil
 }
 
 // Sent deletes rows whose links had their registrar's final answer (I2), and
@@ -74,7 +124,7 @@ func (s *Store) Sent(rows []OutboxRow) error {
 	err := s.write(sls, func(t *txn) error {
 		done := make(map[uint64]bool, len(rows))
 		for _, r := range rows {
-			if done[r.Seq] {
+			if done[r.Seq] || s.fenced(r.Slice) != nil { // its new owner sends it again
 				continue
 			}
 			done[r.Seq] = true
@@ -94,23 +144,40 @@ func (s *Store) Sent(rows []OutboxRow) error {
 }
 
 func (t *txn) unqueue(r OutboxRow) error {
-	x := queuedKey(r.Slice, r.Key)
-	v, err := t.s.get(x)
-	if errors.Is(err, ErrNotExist) {
-		return nil
+	seq, err := t.queued(r.Slice, r.Key)
+	if err != nil || seq != r.Seq {
+		return ignoreAbsent(err) // sent long ago, perhaps queued anew since
+	}
+	return t.dequeue(r.Slice, r.Key, seq)
+}
+
+// unqueueKey deletes the row of k, whatever its number here.
+func (t *txn) unqueueKey(sl partition.Slice, k partition.Key) error {
+	seq, err := t.queued(sl, k)
+	if err != nil {
+		return ignoreAbsent(err)
+	}
+	return t.dequeue(sl, k, seq)
+}
+
+// queued is the number of the outbox row of k in sl; ErrNotExist when it has none.
+func (t *txn) queued(sl partition.Slice, k partition.Key) (uint64, error) {
+	v, err := t.s.get(queuedKey(sl, k))
+	if err == nil && len(v) != 8 {
+		err = errBadRow
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if len(v) != 8 {
-		return errBadRow
-	}
-	if binary.BigEndian.Uint64(v) != r.Seq {
-		return nil // sent long ago, queued anew since
-	}
-	t.total.outbox--
+	return binary.BigEndian.Uint64(v), nil
+}
+
+func (t *txn) dequeue(sl partition.Slice, k partition.Key, seq uint64) error {
+	x := queuedKey(sl, k)
+	t.part(sl).total.outbox--
+	t.name(sl, nameLink, x[9:], 0, time.Time{})
 	_ = t.b.Delete(x, nil)
-	return t.b.Delete(seqKey(tabOutbox, r.Seq), nil)
+	return t.b.Delete(seqKey(tabOutbox, seq), nil)
 }
 
 // answered remembers between n and 2n of the last Keys added, by their full

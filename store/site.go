@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/echo-node/echo-node/partition"
 )
@@ -17,7 +20,11 @@ const (
 	MaxRobotsBytes = 500 << 10 // of a robots.txt, RFC 9309 section 2.5
 	MaxOrigins     = 16        // robots.txt kept for a site
 	maxSiteRow     = 2 * MaxOrigins * MaxRobotsBytes
-	maxStopped     = 1 << 10 // bytes of Site.Stopped
+	maxPaceRow     = 128 << 10 // of a pace without its robots.txt, as JSON
+	maxStopped     = 1 << 10   // bytes of Site.Stopped
+	maxSiteRobots  = 5 << 19   // bytes of a site's robots.txt together, so that it fits a message between peers
+	MaxStops       = 64        // words in Site.Stops
+	maxStopWord    = 64        // bytes of one
 )
 
 // siteRow is a Site as it is kept: its robots.txt bodies, which are large and
@@ -37,18 +44,22 @@ type robotsHead struct {
 // site writes the pace of id and where it is found by name.
 func (t *txn) site(id siteID, st Site) error {
 	st.Site, st.Slice = id.site, id.slice
-	old, err := t.s.siteRow(id)
+	st.NextAllowed = st.NextAllowed.UTC() // the same bytes at every keeper
+	old, err := t.s.siteRow(t.s.db, id)
 	if ignoreAbsent(err) != nil {
 		return err
 	}
+	st.Robots = fewRobots(st.Robots)
+	name := namePace
 	row := siteRow{Site: st, Robots: make(map[string]robotsHead, len(st.Robots))}
 	row.Site.Robots = nil
 	for origin, r := range st.Robots {
 		sum := sha256.Sum256(r.Body)
-		row.Robots[origin] = robotsHead{Status: r.Status, Fetched: r.Fetched, Expires: r.Expires, Sum: sum[:]}
+		row.Robots[origin] = robotsHead{Status: r.Status, Fetched: r.Fetched.UTC(), Expires: r.Expires.UTC(), Sum: sum[:]}
 		if had, ok := old.Robots[origin]; ok && bytes.Equal(had.Sum, sum[:]) {
 			continue
 		}
+		name = nameSite
 		if err := t.b.Set(robotsKey(id, origin), t.s.packer.pack(r.Body), nil); err != nil {
 			return err
 		}
@@ -62,17 +73,54 @@ func (t *txn) site(id siteID, st Site) error {
 	if err != nil {
 		return err
 	}
-	_ = t.b.Set(siteName(id.site), binary.BigEndian.AppendUint64(nil, uint64(id.slice)), nil)
-	return t.b.Set(sitePrefix(tabSite, id), v, nil)
+	return t.siteRow(id, v, name)
 }
 
-func (s *Store) siteRow(id siteID) (siteRow, error) {
-	var row siteRow
-	v, err := s.get(sitePrefix(tabSite, id))
-	if err != nil {
-		return row, err
+// fewRobots is robots without the oldest, when they are too many or too large
+// together: those are fetched again.
+func fewRobots(robots map[string]Robots) map[string]Robots {
+	size := 0
+	for _, r := range robots {
+		size += len(r.Body)
 	}
-	b, err := s.packer.unpack(v, maxSiteRow)
+	for mine := false; len(robots) > MaxOrigins || size > maxSiteRobots; {
+		if !mine {
+			robots, mine = maps.Clone(robots), true
+		}
+		oldest := ""
+		for origin, r := range robots {
+			if old, ok := robots[oldest]; !ok || old.newer(r) || !r.newer(old) && origin < oldest {
+				oldest = origin
+			}
+		}
+		size -= len(robots[oldest].Body)
+		delete(robots, oldest)
+	}
+	return robots
+}
+
+// siteRow writes the row of a pace, its robots.txt being there.
+func (t *txn) siteRow(id siteID, value []byte, name byte) error {
+	_ = t.b.Set(siteName(id.site), binary.BigEndian.AppendUint64(nil, uint64(id.slice)), nil)
+	row := sitePrefix(tabSite, id)
+	size := len(value)
+	if name == nameSite {
+		size = siteBytes
+	}
+	t.name(id.slice, name, row[9:], size, time.Time{})
+	return t.b.Set(row, value, nil)
+}
+
+func (s *Store) siteRow(r pebble.Reader, id siteID) (siteRow, error) {
+	v, err := get(r, sitePrefix(tabSite, id))
+	if err != nil {
+		return siteRow{}, err
+	}
+	return s.packer.decodeSiteRow(v)
+}
+
+func (p *packer) decodeSiteRow(v []byte) (row siteRow, err error) {
+	b, err := p.unpack(v, maxSiteRow)
 	if err == nil {
 		err = json.Unmarshal(b, &row)
 	}
@@ -81,14 +129,14 @@ func (s *Store) siteRow(id siteID) (siteRow, error) {
 
 // siteIn puts a Site together again. Callers hold the lock of its slice, or
 // bear with a robots.txt that is newer than the row.
-func (s *Store) siteIn(id siteID) (Site, error) {
-	row, err := s.siteRow(id)
+func (s *Store) siteIn(r pebble.Reader, id siteID) (Site, error) {
+	row, err := s.siteRow(r, id)
 	if err != nil {
 		return Site{}, err
 	}
 	st := row.Site
 	for origin, h := range row.Robots {
-		v, err := s.get(robotsKey(id, origin))
+		v, err := get(r, robotsKey(id, origin))
 		if errors.Is(err, ErrNotExist) {
 			continue // taken out since the row was read
 		}
@@ -134,6 +182,14 @@ func (st Site) check() error {
 	if len(st.Stopped) > maxStopped {
 		errs = append(errs, fmt.Errorf("reason of %d bytes, at most %d", len(st.Stopped), maxStopped))
 	}
+	if len(st.Stops) > MaxStops {
+		errs = append(errs, fmt.Errorf("%d reasons of stops, at most %d", len(st.Stops), MaxStops))
+	}
+	for why, n := range st.Stops {
+		if len(why) > maxStopWord || n < 0 {
+			errs = append(errs, fmt.Errorf("stop %.100q: %d", why, n))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -160,7 +216,7 @@ func (s *Store) siteByName(site partition.Site) (Site, error) {
 	if len(v) != 8 {
 		return Site{}, errBadRow
 	}
-	return s.siteIn(siteID{slice: partition.Slice(binary.BigEndian.Uint64(v)), site: site})
+	return s.siteIn(s.db, siteID{slice: partition.Slice(binary.BigEndian.Uint64(v)), site: site})
 }
 
 // PutSite writes the pace of st.Site in st.Slice. It is not synced: a crash of
@@ -178,10 +234,35 @@ func (s *Store) PutSite(st Site) error {
 		return err
 	}
 	defer s.lock([]partition.Slice{st.Slice})()
-	t := &txn{s: s, b: s.db.NewBatch()}
+	if err := s.fenced(st.Slice); err != nil {
+		return fmt.Errorf("store: site %s: %w", st.Site, err)
+	}
+	t := s.newTxn()
 	defer t.close()
 	if err := t.site(siteID{st.Slice, st.Site}, st); err != nil {
 		return fmt.Errorf("store: site %s: %w", st.Site, err)
 	}
-	return s.applyBatch(t.b, false)
+	if err := t.loose(); err != nil {
+		return err
+	}
+	for sl, p := range t.parts {
+		t.tell(sl, p)
+	}
+	return nil
+}
+
+// loose applies the batch without a sync: a crash of the machine may lose it,
+// but never a part of it, nor one that a later synced batch rests on.
+func (t *txn) loose() error {
+	if err := t.finish(); err != nil {
+		return err
+	}
+	if t.b.Empty() {
+		return nil
+	}
+	if err := t.s.applyBatch(t.b, false); err != nil {
+		return err
+	}
+	t.visible()
+	return nil
 }

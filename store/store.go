@@ -17,18 +17,25 @@ var (
 	ErrVersion  = errors.New("store: unknown format version")
 	ErrLocked   = errors.New("store: in use by another process")
 	ErrFull     = errors.New("store: disk full")
+	ErrFenced   = errors.New("store: slice is another peer's now") // see Fence
 	ErrCharter  = errors.New("store: made for another charter")
+	ErrTrimmed  = errors.New("store: log is trimmed")           // Changes: read Records; ReadLog: send a snapshot
+	ErrGap      = errors.New("store: not the log's next piece") // ApplyLog, ReadLog: nothing was done
 )
 
 // Options of Create and Open.
 type Options struct {
 	FS       vfs.FS            // default vfs.Default; tests give vfs.NewCrashableMem
-	CacheMiB int               // block cache, default 32
+	CacheMiB int               // block cache, default 64: the filters and indexes of ten million Keys fit
 	Logger   *slog.Logger      // default: discard
 	Charter  partition.Charter // Create: required. Open: checked when Name is set
 	// Fatal is called when the disk refuses a write-ahead log sync, after which
 	// nothing can be promised: it must not return. Default: panics.
 	Fatal func(error)
+	// Logged is called when the log of a slice (SetLogged) has grown: by a batch
+	// that is durable, or by a PutSite, which ReadLog makes durable. It must not
+	// block. Default: nobody is told.
+	Logged func(partition.Slice)
 }
 
 // State is where a Key stands.
@@ -40,6 +47,7 @@ const (
 	StateDone    State = 2 // fetched; Due.At is the revisit, zero = none
 	StateGone    State = 3 // 404, 410 or the like: final until revisited
 	StateRefused State = 4 // will not be fetched: robots, caps, policy; Reason says which
+	StatePlaced  State = 5 // seen here, crawled in another slice (geo mode, Placement)
 )
 
 // Admission asks that a Key be crawled.
@@ -49,6 +57,23 @@ type Admission struct {
 	Depth    int           // links from the seed, 0 for a seed
 	Priority int           // 0 soonest, 255 last
 	Seed     bool
+	// In is the slice to admit into; 0 is the hash slice of Key. In a geo slice
+	// Gen is the generation of the placement that sent the Key there, and Pace
+	// what the slice that it came from knows of its site.
+	In   partition.Slice
+	Gen  uint64
+	Pace Pace
+	// From is the slice of Referrer, for whoever judges where Key belongs; it is
+	// not kept.
+	From partition.Slice
+}
+
+// Pace is how soon a site may be asked by whoever takes it over (I7).
+type Pace struct {
+	Next    time.Time     // no request before; zero: Wait after the admission
+	Wait    time.Duration // least gap, the peer's own included
+	BackOff time.Duration
+	Fetched int64 // pages fetched ever
 }
 
 // Answer is the registrar's final answer to an Admission (I2).
@@ -72,7 +97,8 @@ type Due struct {
 	Reason   string // of the last failure or refusal
 	ETag     string
 	Modified string
-	Digest   string // of the last record
+	Digest   string        // of the last record
+	Referrer partition.Key // of the first link, "" = none
 }
 
 // Next is what a fetch means for the frontier.
@@ -86,11 +112,18 @@ type Next struct {
 // Commit is one fetch's whole effect, made durable as one batch (I3).
 type Commit struct {
 	Key    partition.Key
+	Slice  partition.Slice // where Key was due; 0 is its hash slice
 	Now    time.Time
 	Record *Record // nil keeps the record there is
-	Next   Next
-	Links  []Admission // same slice: admitted in the batch; others: outbox rows
-	Site   *Site       // nil leaves it
+	// Capture is the exchange, from which what Record says too is taken; nil, or
+	// one without Response: only that there was a visit is kept, and the records
+	// before as versions. A 304 has Revisit NotModified and no Record. Nothing is
+	// kept, nor any more what was, where Record says NoIndex or NoArchive.
+	Capture *Capture
+	Next    Next
+	Links   []Admission // same slice: admitted in the batch; others: outbox rows
+	Site    *Site       // nil leaves it
+	Place   *Placement  // nil leaves it; in geo mode: where Key's unit is crawled from now on
 }
 
 // Site is the politeness state of one site, kept with its slice (I7).
@@ -104,6 +137,7 @@ type Site struct {
 	Fetched     int64             // pages fetched ever
 	Failures    int               // in a row
 	Stopped     string            // why nothing of the site is fetched, "" = it is
+	Stops       map[string]int64  `json:",omitempty"` // Keys and links of the site that were stopped, by the word for why; a figure to show
 }
 
 // Robots is a stored robots.txt.
@@ -118,7 +152,7 @@ type Robots struct {
 type OutboxRow struct {
 	Seq   uint64          // its identity, with Slice
 	Slice partition.Slice // the slice of the record it came from
-	To    partition.Slice // the slice of the Key
+	To    partition.Slice // the slice of the Key, or the geo slice that it was placed in
 	Admission
 }
 
@@ -127,7 +161,7 @@ type Backlog struct {
 	Slice    partition.Slice
 	Site     partition.Site
 	Pending  int64     // rows in StatePending
-	Earliest time.Time // of the first row due
+	Earliest time.Time // no row is due before: the hour of the first one
 }
 
 // Change is one entry of the change log: the record of Key was written or removed.
@@ -138,15 +172,24 @@ type Change struct {
 
 // Stats are counts that are cheap to read; exact after Open.
 type Stats struct {
-	Keys, Pending, Done, Gone, Refused int64
+	Keys, Pending, Done, Gone, Refused int64 // Keys are those four
+	Placed                             int64 // rows of Keys that are crawled in another slice
 	Records                            int64
 	Outbox                             int64
 	Fetches                            int64 // commits with a record, ever
 	DiskBytes                          int64
 }
 
-// Row is one raw row of a slice on its way to another peer (hand-over).
+// Row is one raw row of a slice on its way to another peer: SliceRows, ReadLog.
 type Row struct {
 	Key   []byte
 	Value []byte
+}
+
+// Parcel is a piece of a slice's log: the rows that its batches wrote, each
+// once, as they are now. A peer at From that applies it is at To.
+type Parcel struct {
+	Slice    partition.Slice
+	From, To uint64 // the batches at positions above From, up to and with To
+	Rows     []Row
 }

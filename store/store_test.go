@@ -1,8 +1,10 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -38,10 +40,6 @@ func TestCommitReportsAllFaults(t *testing.T) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
 	}
-	big := done(a, strings.Repeat("x", MaxRecordBytes), epoch())
-	if err := s.Commit(big); err == nil {
-		t.Error("a record over the cap")
-	}
 	if d, err := s.DueOf(a); err != nil || d.State != StatePending {
 		t.Errorf("%+v %v", d, err)
 	}
@@ -71,7 +69,7 @@ func TestOutboxHoldsALinkOnce(t *testing.T) {
 	for _, k := range []partition.Key{a, b, c} {
 		commit(t, s, done(k, "t", epoch(), far))
 	}
-	rows, err := s.Outbox(0, 10)
+	rows, _, err := s.Outbox(0, 10, nil)
 	if err != nil || len(rows) != 2 || rows[0].Slice == rows[1].Slice || rows[0].To != s.SliceOf(far) || rows[0].Referrer != a {
 		t.Fatalf("want one row of each slice: %v %v", rows, err)
 	}
@@ -149,7 +147,7 @@ func TestDueOrder(t *testing.T) {
 // TestEarliestIsNeverLate, however many rows share the hour.
 func TestEarliestIsNeverLate(t *testing.T) {
 	s := newStore(t)
-	for n := range 3 * earliestScan {
+	for n := range 200 {
 		at := epoch().Add(time.Duration(n*7%60) * time.Minute)
 		if _, err := s.Admit([]Admission{{Key: key("a.example", n), Priority: 255 - n}}, at); err != nil {
 			t.Fatal(err)
@@ -202,6 +200,14 @@ func TestChangesTrim(t *testing.T) {
 	cs, err := s.Changes(0, 10)
 	if err != nil || len(cs) != 1 || cs[0].Seq > s.LastSeq() {
 		t.Fatal(cs, err)
+	}
+	admit(t, s, key("b.example", 1)) // takes a number, and is no change
+	if s.LastChange() != cs[0].Seq || s.LastChange() >= s.LastSeq() {
+		t.Errorf("last change %d, last number %d, want %d", s.LastChange(), s.LastSeq(), cs[0].Seq)
+	}
+	closeStore(t, s)
+	if s = reopen(t, mem); s.LastChange() != cs[0].Seq {
+		t.Errorf("last change %d after a restart, want %d", s.LastChange(), cs[0].Seq)
 	}
 	if err := s.TrimChanges(cs[0].Seq); err != nil {
 		t.Fatal(err)
@@ -267,5 +273,94 @@ func TestMeta(t *testing.T) {
 	}
 	if err := s.SetMeta("x", make([]byte, maxMetaValue+1)); err == nil {
 		t.Error("a large value")
+	}
+}
+
+// TestTooLargeARecordIsCut: whatever is in it, a record fits a message between
+// peers, and so does each row of its slice.
+func TestTooLargeARecordIsCut(t *testing.T) {
+	s := newStore(t)
+	noise := make([]byte, MaxRecordBytes) // does not compress, and each byte of it is escaped
+	for i := range noise {
+		noise[i] = byte(rand.IntN(31)) + 1
+	}
+	for i, spoil := range []func(*Record){
+		func(r *Record) { r.Text = string(noise) },
+		func(r *Record) { r.Text, r.Title, r.Author = "short", string(noise), string(noise) },
+		func(r *Record) { r.Raw, _ = json.Marshal(noise) },
+		func(r *Record) {
+			for n := range 20_000 {
+				r.Links = append(r.Links, Link{Key: key("b.example", n), Anchor: string(noise[n*100 : n*100+100])})
+			}
+		},
+	} {
+		k := key("a.example", i)
+		admit(t, s, k)
+		c := done(k, "text", epoch())
+		c.Record.Digest = "sha256:x"
+		spoil(c.Record)
+		commit(t, s, c)
+		got, err := s.Record(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := plainJSON(got)
+		if err != nil || len(b) > MaxRecordBytes || !got.Cut {
+			t.Errorf("%d: %d bytes, cut %t: %v", i, len(b), got.Cut, err)
+		}
+		if i == 3 && (got.Text != "text" || len(got.Links) == 0) {
+			t.Errorf("text %q, %d links", got.Text, len(got.Links))
+		}
+	}
+	robots := map[string]Robots{}
+	for i := range MaxOrigins {
+		robots[fmt.Sprintf("https://a.example:%d", i)] = Robots{Body: noise[:MaxRobotsBytes], Status: 200, Fetched: epoch().Add(time.Duration(i) * time.Hour)}
+	}
+	if err := s.PutSite(Site{Site: key("a.example", 0).Site(), Robots: robots}); err != nil {
+		t.Fatal(err)
+	}
+	st, err := s.Site(key("a.example", 0).Site())
+	if err != nil || len(st.Robots) == 0 || len(st.Robots) == MaxOrigins || len(st.Robots[fmt.Sprintf("https://a.example:%d", MaxOrigins-1)].Body) == 0 {
+		t.Errorf("%d robots: %v", len(st.Robots), err)
+	}
+	sl := s.SliceOf(key("a.example", 0))
+	for from := []byte(nil); ; {
+		rows, next, err := s.SliceRows(sl, from, 1)
+		if err != nil || len(rows) != 1 || len(rows[0].Key)+len(rows[0].Value) > MaxParcelBytes {
+			t.Fatalf("%d rows: %v", len(rows), err)
+		}
+		if from = next; next == nil {
+			break
+		}
+	}
+}
+
+// TestRecordOfAnEarlierVersion: it may be larger, and is cut when it is read or
+// sent.
+func TestRecordOfAnEarlierVersion(t *testing.T) {
+	s := newStore(t)
+	k := key("a.example", 1)
+	admit(t, s, k)
+	commit(t, s, done(k, "text", epoch()))
+	r := record(k, strings.Repeat("long ", 1<<20), epoch())
+	r.Digest = "sha256:x"
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Set(keyRow(tabRecord, s.idOf(k), k), s.packer.pack(b), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Record(k); err != nil || !got.Cut || !strings.HasPrefix(got.Text, "long long ") {
+		t.Errorf("cut %t: %v", got.Cut, err)
+	}
+	rows, _, err := s.SliceRows(s.SliceOf(k), nil, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if row.Key[0] == nameRecord && expandsTo(row.Value, nameRecord) > MaxRecordBytes {
+			t.Errorf("a row that expands to %d bytes", expandsTo(row.Value, nameRecord))
+		}
 	}
 }

@@ -44,7 +44,7 @@ func TestI2NothingGetsAheadOfTheDisk(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	changes, _ := s.Changes(last, 10)
-	rows, _ := s.Outbox(last, 10)
+	rows, _, _ := s.Outbox(last, 10, nil)
 	if len(changes)+len(rows) != 0 {
 		t.Errorf("read before it is durable: %v %v", changes, rows)
 	}

@@ -17,9 +17,24 @@ type txn struct {
 	s      *Store
 	b      *pebble.Batch
 	counts map[siteID]*countChange
-	total  totalChange
-	ticket *ticket // nil until a sequence number is taken
-	logged bool    // the change log grows
+	parts  map[partition.Slice]*part
+	total  totalChange // of the store, beside those of the parts
+	ticket *ticket     // nil until a sequence number is taken
+	logged uint64      // its last entry in the change log, 0 = none
+	// replica: what is written is what an owner's log names (ApplyLog).
+	replica  bool
+	homed    map[partition.Unit]uint64 // units that came to a geo slice
+	paced    map[siteID]bool           // sites that came to a geo slice
+	captured map[string]bool           // rows of captures: put, or dropped
+	bodies   map[bodyID]*bodyUse
+}
+
+// part is what a batch does to one slice, beside its rows.
+type part struct {
+	total totalChange
+	log   sliceLog // as the batch will leave it
+	names []logRow // rows written that no entry names yet
+	grown bool     // the log has new entries
 }
 
 type countChange struct{ old, now counts }
@@ -40,7 +55,7 @@ func (s *Store) write(sls []partition.Slice, build func(t *txn) error) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	t := &txn{s: s, b: s.db.NewBatch(), counts: make(map[siteID]*countChange)}
+	t := s.newTxn()
 	defer t.close()
 	applied, err := s.apply(t, sls, build)
 	if err != nil || !applied {
@@ -50,7 +65,13 @@ func (s *Store) write(sls []partition.Slice, build func(t *txn) error) error {
 		return s.refused(err)
 	}
 	s.unsynced.Add(-1)
+	t.durable()
 	return nil
+}
+
+func (s *Store) newTxn() *txn {
+	return &txn{s: s, b: s.db.NewBatch(), counts: make(map[siteID]*countChange), parts: make(map[partition.Slice]*part),
+		captured: make(map[string]bool), bodies: make(map[bodyID]*bodyUse)}
 }
 
 // ready refuses a write that cannot be.
@@ -80,7 +101,7 @@ func (s *Store) apply(t *txn, sls []partition.Slice, build func(t *txn) error) (
 	if err := s.applyBatch(t.b, true); err != nil {
 		return false, err
 	}
-	s.totals.add(t.total)
+	t.visible()
 	return true, nil
 }
 
@@ -94,6 +115,7 @@ func (s *Store) applyBatch(b *pebble.Batch, sync bool) (err error) {
 		case fatal:
 			err = s.refused(r.err)
 		case error:
+			s.stuck.Store(true)
 			err = s.refused(fmt.Errorf("store: %s: write: %w", s.dir, r))
 		default:
 			panic(r)
@@ -121,7 +143,7 @@ func (s *Store) lock(sls []partition.Slice) (unlock func()) {
 	var one [4]int
 	ids := one[:0]
 	for _, sl := range sls {
-		ids = append(ids, int((uint64(sl)*0x9e3779b97f4a7c15)>>56)%stripes)
+		ids = append(ids, int((uint64(sl)*0x9e3779b97f4a7c15)>>52)%stripes)
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -141,7 +163,7 @@ func (t *txn) close() {
 	if t.ticket != nil {
 		t.s.seqs.done(t.ticket)
 	}
-	if t.logged {
+	if t.logged > 0 {
 		t.s.news.tell()
 	}
 	if t.s.failed.Load() == nil {
@@ -204,7 +226,10 @@ func (t *txn) put(id siteID, k partition.Key, old *keyState, now keyState) error
 		c.due++
 		_ = t.b.Set(dueKey(id, now), []byte(k), nil)
 	}
-	return t.b.Set(keyRow(tabKey, id, k), now.encode(), nil)
+	row := keyRow(tabKey, id, k)
+	value := now.encode()
+	t.name(id.slice, nameKey, row[9:], len(value), now.fetched)
+	return t.b.Set(row, value, nil)
 }
 
 // log appends k to the change log.
@@ -213,12 +238,52 @@ func (t *txn) log(k partition.Key) error {
 	if err != nil {
 		return err
 	}
-	t.logged = true
+	t.logged = seq
 	return t.b.Set(seqKey(tabLog, seq), []byte(k), nil)
 }
 
-// finish writes the counter rows.
+// part is t's part in sl. The lock of sl is held.
+func (t *txn) part(sl partition.Slice) *part {
+	p := t.parts[sl]
+	if p == nil {
+		p = &part{log: t.s.logs.get(sl)}
+		t.parts[sl] = p
+	}
+	return p
+}
+
+// visible brings what is kept in memory up to the batch just applied. The locks
+// of its slices are held.
+func (t *txn) visible() {
+	for sl, p := range t.parts {
+		t.total.add(p.total)
+		t.s.totals.of(sl).add(p.total)
+		t.s.logs.put(sl, p.log)
+	}
+	t.s.totals.add(t.total)
+	for old := t.s.changed.Load(); t.logged > old && !t.s.changed.CompareAndSwap(old, t.logged); old = t.s.changed.Load() {
+	}
+}
+
+// durable says that the batch's log entries may be shipped.
+func (t *txn) durable() {
+	for sl, p := range t.parts {
+		t.s.logs.synced(sl, p.log.last.pos, p.log.cuts)
+		t.tell(sl, p)
+	}
+}
+
+func (t *txn) tell(sl partition.Slice, p *part) {
+	if p.grown && p.log.on && t.s.opts.Logged != nil {
+		t.s.opts.Logged(sl)
+	}
+}
+
+// finish writes the bodies, the counter rows and the entries of the slices' logs.
 func (t *txn) finish() error {
+	if err := t.endBodies(); err != nil {
+		return err
+	}
 	for id, c := range t.counts {
 		if c.now == c.old {
 			continue
@@ -226,10 +291,11 @@ func (t *txn) finish() error {
 		if err := t.b.Set(sitePrefix(tabCount, id), c.now.encode(), nil); err != nil {
 			return err
 		}
-		t.total.counts(c.old, -1)
-		t.total.counts(c.now, 1)
+		total := &t.part(id.slice).total
+		total.counts(c.old, -1)
+		total.counts(c.now, 1)
 	}
-	return nil
+	return t.entries()
 }
 
 // sequencer hands out the numbers that order admissions, outbox rows and

@@ -13,9 +13,6 @@ import (
 // CellLevel is the level of the cell of a Place: some 80 km across.
 const CellLevel = 7
 
-// parentLevel is the level of the slices of cells without places.
-const parentLevel = 4
-
 // Cell is the S2 cell of that level at a point.
 func Cell(p partition.Point, level int) partition.Slice {
 	return partition.Slice(s2.CellIDFromLatLng(s2.LatLngFromDegrees(p.Lat, p.Lon)).Parent(level))
@@ -33,7 +30,7 @@ func (g *Gazetteer) Slices(level int) []partition.Slice {
 	}
 	for face := range 6 {
 		cell := s2.CellIDFromFace(face)
-		for c := cell.ChildBeginAtLevel(parentLevel); c != cell.ChildEndAtLevel(parentLevel); c = c.Next() {
+		for c := cell.ChildBeginAtLevel(partition.ParentLevel); c != cell.ChildEndAtLevel(partition.ParentLevel); c = c.Next() {
 			out = append(out, partition.Slice(c))
 		}
 	}
@@ -48,7 +45,7 @@ func SliceAt(all []partition.Slice, p partition.Point, level int) partition.Slic
 	if _, ok := slices.BinarySearch(all, cell); ok {
 		return cell
 	}
-	return partition.Slice(s2.CellID(cell).Parent(parentLevel))
+	return partition.Slice(s2.CellID(cell).Parent(partition.ParentLevel))
 }
 
 func (g *Gazetteer) placeOf(p atlas.Place) Place {

@@ -7,5 +7,10 @@
 // towns of Portugal first. Both, and the rules here, are part of Digest, which
 // goes into the Charter: peers that differ would put people into other slices.
 //
+// A Judge weighs what is known of a site, an instance or an account - its domain,
+// what it declares, its language, names in its text, who links to it - and says
+// which geo slice it belongs to, with every weight shown, or that it cannot tell.
+// What is placed stays until another place is clearly better.
+//
 // It is pure and works offline. It does not judge who belongs to a community.
 package geo

@@ -272,7 +272,7 @@ func TestSlices(t *testing.T) {
 		t.Errorf("Lisbon is in %v", s)
 	}
 	s := SliceAt(all, ocean, CellLevel)
-	if _, ok := slices.BinarySearch(all, s); !ok || s2.CellID(s).Level() != parentLevel {
+	if _, ok := slices.BinarySearch(all, s); !ok || s2.CellID(s).Level() != partition.ParentLevel {
 		t.Errorf("the ocean is in %v", s)
 	}
 	table := partition.NewTableOf(all, 3)

@@ -4,7 +4,8 @@
 //
 // # What is indexed
 //
-// Each record that is not NoIndex, under its Key: title and text (one field for
+// Of the slices that are wanted, each record that is neither NoIndex nor Merged,
+// under its Key: title and text (one field for
 // matching, the title once more for its weight), slice, kind, language, site,
 // and the time (PublishedAt, else FetchedAt). The text itself is not kept here:
 // a hit's snippet is cut from the store's record, which is read for the few
@@ -14,6 +15,16 @@
 // compatibility-normalised, folded to ASCII where Latin, and lower-cased: so
 // lisboa finds Lisbôa. There is no stemming: pages of many languages share one
 // index, and one query language, and a stemmer of one ruins another's words.
+//
+// # Which slices
+//
+// Only what is asked for here: of a slice with several keepers the owner answers,
+// and the text of it in every keeper's index would cost more than all else that
+// keeping does. Keep says which slices; Await brings others in for a while. A
+// slice enters by a scan of its records; the changes that come meanwhile are
+// followed beside it. Until that has ended it is named as missing, never
+// searched in part (I8). A slice leaves at once as far as searches go, its
+// documents batch by batch; after Linger, as it may come back.
 //
 // # The query language
 //
@@ -41,8 +52,10 @@
 //
 // # After a crash
 //
-// A batch of documents and the watermark (the last Change they contain) are one
-// write to the index, synced. What is above the watermark is indexed again. A
+// A batch of documents, the watermark (the last Change they contain), the slices
+// that are whole and how far the scan has come are one write to the index, synced.
+// What is above the watermark is indexed again, a scan goes on, and documents of
+// slices that are neither whole nor being scanned are removed. A
 // directory that does not open, or is another store's or another version's, is
 // removed and made anew, with a line in the log.
 package index

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"syscall"
 
@@ -17,61 +18,49 @@ import (
 type batch struct {
 	b     *index.Batch
 	bytes int
-	seen  map[partition.Key]bool // true = there is a document
+	seen  map[partition.Key]partition.Slice // of its document, 0 = there is to be none
 }
 
-func newBatch() *batch { return &batch{b: index.NewBatch(), seen: make(map[partition.Key]bool)} }
+func newBatch() *batch {
+	return &batch{b: index.NewBatch(), seen: make(map[partition.Key]partition.Slice)}
+}
 
 func (b *batch) full() bool { return len(b.seen) >= batchDocs || b.bytes >= batchBytes }
 
 // add puts the record in, or takes its Key out.
-func (ix *Index) add(b *batch, k partition.Key, r *store.Record) {
-	if b.seen[k] = r != nil && !r.NoIndex; !b.seen[k] {
-		b.b.Delete(string(k))
+func (ix *Index) add(b *batch, k partition.Key, sl partition.Slice, r *store.Record) {
+	if r == nil || r.NoIndex || r.Merged() {
+		b.seen[k] = 0
 		return
 	}
+	b.seen[k] = sl
 	b.bytes += len(r.Text) + len(r.Title)
-	d := newDocument(ix.analyzer, r, ix.st.SliceOf(k))
+	d := newDocument(ix.analyzer, r, sl)
 	d.AddIDField()
 	b.b.Update(d)
 }
 
-// advance writes one batch; false when there was nothing to do.
+// advance writes what is new and a batch of what is missing; false when there
+// was nothing to do.
 func (ix *Index) advance() (more bool, err error) {
 	ix.step.Lock()
 	defer ix.step.Unlock()
-	if ix.mark.Scan {
-		return true, ix.scan()
-	}
+	ix.review()
 	more, err = ix.follow()
 	if errors.Is(err, store.ErrTrimmed) {
 		ix.mu.Lock()
 		defer ix.mu.Unlock()
 		return true, ix.reset(err)
 	}
-	return more, err
-}
-
-// scan takes the next records of a rebuild. Those changed since it began come
-// again with the change log.
-func (ix *Index) scan() error {
-	b, next := newBatch(), ix.mark
-	next.Scan = false
-	err := ix.st.Records(ix.mark.From, func(r store.Record) (bool, error) {
-		ix.add(b, r.Key, &r)
-		next.From = r.Key
-		next.Scan = b.full()
-		return !next.Scan, nil
-	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	if !next.Scan {
-		next.From = ""
-	}
-	return ix.write(b, next)
+	moved, err := ix.move()
+	return more || moved, err
 }
 
+// follow takes the next changes of the slices that are in the index or being
+// read.
 func (ix *Index) follow() (more bool, err error) {
 	changes, err := ix.st.Changes(ix.mark.Seq, 2*batchDocs)
 	if err != nil || len(changes) == 0 {
@@ -86,70 +75,151 @@ func (ix *Index) follow() (more bool, err error) {
 		if _, ok := b.seen[c.Key]; ok {
 			continue // read once, as it is now
 		}
-		r, err := ix.st.Record(c.Key)
-		switch {
-		case errors.Is(err, store.ErrNotExist):
-			ix.add(b, c.Key, nil)
-		case err != nil:
+		if err := ix.changed(b, c.Key); err != nil {
 			return false, err
-		default:
-			ix.add(b, c.Key, &r)
 		}
 	}
 	if err := ix.write(b, next); err != nil {
 		return false, err
 	}
-	if next.Seq-ix.trimmed >= trimEvery {
-		ix.trimmed = next.Seq
-		return true, ix.st.TrimChanges(next.Seq)
+	if ix.saved-ix.trimmed >= trimEvery {
+		ix.trimmed = ix.saved
+		return true, ix.st.TrimChanges(ix.saved)
 	}
 	return true, nil
 }
 
-// write makes b and the mark durable as one, then counts its documents.
-func (ix *Index) write(b *batch, next mark) error {
+// changed adds what the store has of k now. What is of a slice that is not
+// followed costs no more than to see that: most of what a keeper stores is
+// another peer's to answer for.
+func (ix *Index) changed(b *batch, k partition.Key) error {
+	sl, err := ix.st.Where(k)
+	if err != nil {
+		return err
+	}
+	if !ix.included(sl) {
+		if ix.st.Charter().Mode == partition.ModeGeo {
+			ix.add(b, k, 0, nil) // its record may have been in another slice
+		}
+		return nil
+	}
+	r, sl, err := ix.st.Find(k)
+	switch {
+	case errors.Is(err, store.ErrNotExist):
+		ix.add(b, k, 0, nil)
+	case err != nil:
+		return err
+	case !ix.included(sl): // it went since
+		ix.add(b, k, 0, nil)
+	default:
+		ix.add(b, k, sl, &r)
+	}
+	return nil
+}
+
+// write makes b, the mark and the slices that became whole durable as one, then
+// counts its documents. When no document changes the rest stays in memory for up
+// to trimEvery changes: what is passed over can be passed over again, and a slice
+// without a document found to have none.
+func (ix *Index) write(b *batch, next mark, whole ...partition.Slice) error {
+	before, err := ix.present(b)
+	if err != nil {
+		return err
+	}
+	idle := ix.marked && next.In == ix.mark.In && next.From == ix.mark.From
+	for k, now := range b.seen {
+		if old, ok := before[k]; ok && now == 0 {
+			b.b.Delete(string(k))
+			idle = false
+		} else if now != 0 || old != 0 {
+			idle = false
+		}
+	}
+	have := ix.have
+	if len(whole) > 0 {
+		have = maps.Clone(have)
+		for _, sl := range whole {
+			have[sl] = true
+		}
+		ix.packed = nil
+	}
+	if idle && next.Seq-ix.saved < trimEvery {
+		ix.mark = next
+		ix.complete(have, len(whole))
+		return nil
+	}
+	if next.Have = ix.packed; next.Have == nil {
+		next.Have = pack(have)
+	}
 	v, err := json.Marshal(next)
 	if err != nil {
 		return err
 	}
 	b.b.SetInternal([]byte(markKey), v)
-	before, err := ix.present(b)
-	if err != nil {
-		return err
-	}
 	if err := ix.scorch.Batch(b.b); err != nil {
 		if strings.Contains(err.Error(), syscall.ENOSPC.Error()) { // bleve does not wrap it
 			return fmt.Errorf("write: %w: free space on its disk, then start again; what is not indexed yet will be: %w", store.ErrFull, err)
 		}
 		return fmt.Errorf("write: %w", err)
 	}
-	ix.mark = next
+	ix.mark, ix.marked, ix.packed, ix.saved = next, true, next.Have, next.Seq
 	ix.mu.Lock()
-	defer ix.mu.Unlock()
 	for k, now := range b.seen {
-		if sl := ix.st.SliceOf(k); now && !before[k] {
-			ix.docs[sl]++
-		} else if !now && before[k] {
-			ix.docs[sl]--
+		if old := before[k]; old != now {
+			ix.count(old, -1)
+			ix.count(now, 1)
 		}
 	}
+	ix.mu.Unlock()
+	ix.complete(have, len(whole))
 	return nil
 }
 
-// present says which Keys of b have a document. Only this goroutine writes.
-func (ix *Index) present(b *batch) (map[partition.Key]bool, error) {
+// complete makes have what is searched, and tells who waits of the new ones.
+func (ix *Index) complete(have map[partition.Slice]bool, news int) {
+	if news == 0 {
+		return
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	ix.have = have
+	close(ix.progress)
+	ix.progress = make(chan struct{})
+}
+
+func (ix *Index) count(sl partition.Slice, n int) {
+	if sl != 0 {
+		ix.docs[sl] = uint64(int(ix.docs[sl]) + n)
+	}
+}
+
+// present says which Keys of b have a document, and of which slice. Only this
+// goroutine writes.
+func (ix *Index) present(b *batch) (map[partition.Key]partition.Slice, error) {
+	if len(b.seen) == 0 {
+		return nil, nil
+	}
 	r, err := ix.scorch.Reader()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	out := make(map[partition.Key]bool, len(b.seen))
+	values, err := r.DocValueReader([]string{fieldSlice})
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[partition.Key]partition.Slice, len(b.seen))
 	for k := range b.seen {
 		id, err := r.InternalID(string(k))
 		if err != nil {
 			return nil, err
 		}
-		out[k] = id != nil
+		if id == nil {
+			continue
+		}
+		if err := values.VisitDocValues(id, func(_ string, term []byte) { out[k] = parseSlice(term) }); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }

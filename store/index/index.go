@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/index/scorch"
@@ -19,13 +20,17 @@ import (
 
 // formatVersion changes with the fields or the analysis: an index of another
 // version is made anew.
-const formatVersion = 1
+const formatVersion = 2
 
 // Caps of one batch: the memory that indexing takes.
 const (
 	batchDocs  = 256
 	batchBytes = 8 << 20 // of text
-	trimEvery  = 4096    // changes between two trims of the store's log
+
+	gatherFor = time.Second // from a change to its being searchable, about
+	trimEvery = 4096        // changes between two trims of the store's log
+
+	expireEvery = time.Minute // looks for slices that have stayed long enough
 )
 
 // ErrClosed is the answer of an Index after Close.
@@ -35,6 +40,12 @@ var ErrClosed = errors.New("index: closed")
 type Options struct {
 	Workers int          // goroutines that analyse text, default 2
 	Logger  *slog.Logger // default: discard
+	// Slices are those that Keep is called with first. Default: all hash slices of
+	// the store's charter.
+	Slices []partition.Slice
+	// Linger is how long a slice stays that is not kept any more, or was only
+	// waited for (Await). Default 10 min; less than 0: not at all.
+	Linger time.Duration
 }
 
 // Index is the full text of one store. Safe for concurrent use.
@@ -44,31 +55,39 @@ type Index struct {
 	log      *slog.Logger
 	analyzer analysis.Analyzer
 	queue    *index.AnalysisQueue
+	linger   time.Duration
+	wishes   *wishes
 
-	step    sync.Mutex // one batch at a time; guards mark and trimmed
-	mark    mark
-	trimmed uint64
+	step           sync.Mutex // one batch at a time; guards what follows
+	mark           mark
+	marked         bool              // one was written
+	saved, trimmed uint64            // of the changes: those up to here need not be followed again, are gone
+	packed         []byte            // have as it was written last; nil when it has changed
+	todo, gone     []partition.Slice // to be read, to be evicted
 
-	mu     sync.RWMutex // guards what follows; held for reading by searches
-	scorch index.Index  // nil when closed
-	docs   map[partition.Slice]uint64
-	done   chan struct{} // closed by Close
-	runs   sync.WaitGroup
+	mu       sync.RWMutex // guards what follows; held for reading by searches
+	scorch   index.Index  // nil when closed
+	docs     map[partition.Slice]uint64
+	have     map[partition.Slice]bool // searched: each of their records up to mark.Seq is in; changes with step held too
+	progress chan struct{}            // closed when have grew
+	done     chan struct{}            // closed by Close
+	runs     sync.WaitGroup
 }
 
 // mark is how far the index has come. It is written in each batch.
 type mark struct {
-	V     int           `json:"v"`
-	Store string        `json:"store"` // store.ID
-	Seq   uint64        `json:"seq"`   // changes up to here are in
-	Scan  bool          `json:"scan"`  // the records are being read from the start
-	From  partition.Key `json:"from"`  // those up to here are in
+	V     int             `json:"v"`
+	Store string          `json:"store"`        // store.ID
+	Seq   uint64          `json:"seq"`          // changes up to here are in
+	In    partition.Slice `json:"in,omitempty"` // the slice that is being read, 0 = none
+	From  partition.Key   `json:"from"`         // its records up to here are in
+	Have  []byte          `json:"have"`         // the slices that are in whole, by pack
 }
 
 const markKey = "mark"
 
-// Open opens the index of st in dir, or makes it when there is none or it is
-// not to be used; then Run or Flush fills it from the records. The index must
+// Open opens the index of st in dir ("" = in memory, for tests), or makes it
+// when there is none or it is not to be used; then Run or Flush fills it from the records. The index must
 // be closed before st is.
 func Open(dir string, st *store.Store, o Options) (*Index, error) {
 	if o.Logger == nil {
@@ -77,7 +96,14 @@ func Open(dir string, st *store.Store, o Options) (*Index, error) {
 	if o.Workers <= 0 {
 		o.Workers = 2
 	}
-	ix := &Index{dir: dir, st: st, log: o.Logger, analyzer: newAnalyzer(), queue: index.NewAnalysisQueue(o.Workers), done: make(chan struct{})}
+	if o.Slices == nil {
+		o.Slices = st.Charter().Slices()
+	}
+	if o.Linger == 0 {
+		o.Linger = 10 * time.Minute
+	}
+	ix := &Index{dir: dir, st: st, log: o.Logger, analyzer: newAnalyzer(), queue: index.NewAnalysisQueue(o.Workers), linger: o.Linger,
+		wishes: newWishes(o.Slices), progress: make(chan struct{}), done: make(chan struct{})}
 	reason := ix.load()
 	if reason != nil {
 		if err := ix.reset(reason); err != nil {
@@ -115,14 +141,17 @@ func (ix *Index) load() error {
 		return fmt.Errorf("of version %d of store %s at %d; this is version %d of store %s at %d",
 			ix.mark.V, ix.mark.Store, ix.mark.Seq, formatVersion, ix.st.ID(), ix.st.LastSeq())
 	}
+	if ix.have, err = unpack(ix.mark.Have); err != nil {
+		return err
+	}
+	ix.marked, ix.packed, ix.saved = true, ix.mark.Have, ix.mark.Seq
 	ix.docs, err = countSlices(r)
 	return err
 }
 
-// start is the mark of an empty index: all records are to be read, and then
-// the changes from now on.
+// start is the mark of an empty index: changes are followed from now on.
 func (ix *Index) start() mark {
-	return mark{V: formatVersion, Store: ix.st.ID(), Seq: ix.st.LastSeq(), Scan: true}
+	return mark{V: formatVersion, Store: ix.st.ID(), Seq: ix.st.LastSeq()}
 }
 
 // open opens or makes the scorch index. A panic of its decoders on a damaged
@@ -141,7 +170,7 @@ func (ix *Index) open() (err error) {
 		_ = s.Close() // it is of no use either way
 		return err
 	}
-	ix.scorch, ix.docs = s, make(map[partition.Slice]uint64)
+	ix.scorch, ix.docs, ix.have = s, make(map[partition.Slice]uint64), make(map[partition.Slice]bool)
 	return nil
 }
 
@@ -161,7 +190,8 @@ func (ix *Index) reset(reason error) error {
 	if err := ix.open(); err != nil {
 		return fmt.Errorf("index: %s: %w", ix.dir, err)
 	}
-	ix.mark = ix.start()
+	ix.mark, ix.marked, ix.saved, ix.packed = ix.start(), false, 0, nil
+	ix.wishes.again()
 	return nil
 }
 
@@ -210,6 +240,8 @@ func (ix *Index) Run(ctx context.Context) error {
 		return err
 	}
 	defer ix.runs.Done()
+	expire := time.NewTicker(expireEvery)
+	defer expire.Stop()
 	for {
 		news := ix.st.Changed()
 		if err := ix.flush(ctx); err != nil {
@@ -223,12 +255,35 @@ func (ix *Index) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-ix.done:
 			return nil
+		case <-ix.wishes.kick:
+			continue // somebody may be waiting
+		case <-expire.C:
+			ix.wishes.again()
+			continue
+		case <-ix.wishes.wake:
 		case <-news:
+		}
+		// What comes within a moment is written as one: each write makes a segment
+		// that has to be merged with the others later, which costs more than all the
+		// rest. That holds for the slices of a swarm in motion, too, which come one
+		// after the other; who asks for one of them (Await) does not wait for it.
+		gather := time.NewTimer(gatherFor)
+		select {
+		case <-ctx.Done():
+			gather.Stop()
+			return ctx.Err()
+		case <-ix.done:
+			gather.Stop()
+			return nil
+		case <-ix.wishes.kick:
+			gather.Stop()
+		case <-gather.C:
 		}
 	}
 }
 
-// Flush indexes all that was durable when it was called.
+// Flush indexes all that was durable when it was called, of all slices that are
+// wanted.
 func (ix *Index) Flush(ctx context.Context) error {
 	if err := ix.enter(); err != nil {
 		return err
@@ -251,21 +306,22 @@ func (ix *Index) flush(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("index: %w", err)
 		}
-		if !more || (!ix.scanning() && ix.Seq() >= target) {
+		if !more || ix.reached(target) {
 			return nil
 		}
 	}
 }
 
-// Seq is the watermark: changes up to it are searched.
+func (ix *Index) reached(target uint64) bool {
+	ix.step.Lock()
+	defer ix.step.Unlock()
+	return ix.mark.Seq >= target && !ix.unsettled()
+}
+
+// Seq is the watermark: of the slices that are in the index whole, changes up to
+// it are searched.
 func (ix *Index) Seq() uint64 {
 	ix.step.Lock()
 	defer ix.step.Unlock()
 	return ix.mark.Seq
-}
-
-func (ix *Index) scanning() bool {
-	ix.step.Lock()
-	defer ix.step.Unlock()
-	return ix.mark.Scan
 }

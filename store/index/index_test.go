@@ -165,6 +165,18 @@ func TestFollowsTheStore(t *testing.T) {
 	if err != nil || st.Docs != 2 || st.DF["words"] != 2 {
 		t.Errorf("%+v %v", st, err)
 	}
+	r.Canonical, r.FetchedAt = r.Key+"/original", r.FetchedAt.Add(time.Hour)
+	commit(t, s, r)
+	flush(t, ix)
+	if got := find(t, ix, Query{Text: "changed"}); len(got) != 0 {
+		t.Errorf("a copy of another page of its domain is found: %v", got)
+	}
+	r.Canonical, r.FetchedAt = "web:https://elsewhere.example/", r.FetchedAt.Add(time.Hour)
+	commit(t, s, r)
+	flush(t, ix)
+	if got := find(t, ix, Query{Text: "changed"}); len(got) != 1 {
+		t.Errorf("what names a page of another domain is not found: %v", got)
+	}
 	r.NoIndex, r.Text, r.FetchedAt = true, "", r.FetchedAt.Add(time.Hour)
 	commit(t, s, r)
 	if err := s.DropSlice(s.SliceOf("web:https://b.example/p1")); err != nil {
@@ -214,6 +226,12 @@ func TestRebuilt(t *testing.T) {
 		}
 		defer closeIndex(t, ix)
 		flush(t, ix)
+		if n := ix.Waiting(); n != 0 {
+			t.Errorf("%s: %d slices are not read after all was", what, n)
+		}
+		if ix.Seq() < st.LastChange() {
+			t.Errorf("%s: at %d of %d after all was read", what, ix.Seq(), st.LastChange())
+		}
 		if got := len(find(t, ix, Query{Text: "all", Limit: 1000})); got != want {
 			t.Errorf("%s: %d found, want %d", what, got, want)
 		}

@@ -25,7 +25,7 @@ var ErrQuery = errors.New("index: query refused")
 // Query asks for records. The zero Query finds everything.
 type Query struct {
 	Text   string            // the query language of the package comment
-	Slices []partition.Slice // only records of these; nil = of all that are held
+	Slices []partition.Slice // only records of these; nil = all documents there are
 	Kind   string            // page, profile, post, edges; "" = any
 	Lang   string            // BCP 47: "pt" also finds "pt-BR"; "" = any
 	Site   string            // partition.Site; "" = any

@@ -1,6 +1,10 @@
 package index
 
-import "math"
+import (
+	"math"
+
+	"github.com/echo-node/echo-node/partition"
+)
 
 // BM25's constants; see the package comment.
 const (
@@ -16,6 +20,9 @@ const (
 type Stats struct {
 	Docs uint64            `json:"docs"`
 	DF   map[string]uint64 `json:"df"` // documents with each word of the query
+	// Missing are those of Query.Slices that are not in the index whole: nothing of
+	// them is counted.
+	Missing []partition.Slice `json:"-"`
 }
 
 // Merge is the sum of s and o, of disjoint documents. It is commutative and

@@ -16,16 +16,17 @@ import (
 
 // Hit is one record found.
 type Hit struct {
-	Key       partition.Key `json:"key"`
-	Score     float64       `json:"score"`
-	Kind      string        `json:"kind"`
-	Title     string        `json:"title"`
-	Snippet   string        `json:"snippet"` // plain text around the words, one line
-	Lang      string        `json:"lang,omitempty"`
-	Place     *store.Place  `json:"place,omitempty"`
-	Time      time.Time     `json:"time"` // published, else fetched
-	Peer      string        `json:"peer"`
-	FetchedAt time.Time     `json:"fetched_at"`
+	Key       partition.Key   `json:"key"`
+	Slice     partition.Slice `json:"-"` // that the record is in
+	Score     float64         `json:"score"`
+	Kind      string          `json:"kind"`
+	Title     string          `json:"title"`
+	Snippet   string          `json:"snippet"` // plain text around the words, one line
+	Lang      string          `json:"lang,omitempty"`
+	Place     *store.Place    `json:"place,omitempty"`
+	Time      time.Time       `json:"time"` // published, else fetched
+	Peer      string          `json:"peer"`
+	FetchedAt time.Time       `json:"fetched_at"`
 }
 
 // Compare orders hits as an answer does: the higher score first, ties by Key.
@@ -35,8 +36,9 @@ func (h Hit) Compare(o Hit) int {
 
 // Result is an answer.
 type Result struct {
-	Hits  []Hit  // in order of Compare
-	Total uint64 // documents found, all of them
+	Hits    []Hit             // in order of Compare
+	Total   uint64            // documents found, all of them
+	Missing []partition.Slice // as in Stats
 }
 
 // Statistics are the Stats of q's words over the documents of q.Slices: the
@@ -48,7 +50,9 @@ func (ix *Index) Statistics(ctx context.Context, q Query) (Stats, error) {
 	}
 	var st Stats
 	err = ix.read(func(r index.IndexReader) error {
+		q, missing := ix.whole(q)
 		st, err = ix.statistics(ctx, r, q.Slices, p)
+		st.Missing = missing
 		return err
 	})
 	return st, err
@@ -69,6 +73,22 @@ func (ix *Index) read(fn func(index.IndexReader) error) error {
 		return fmt.Errorf("index: search: %w", err)
 	}
 	return nil
+}
+
+// whole is q for the slices that are in the index, and the others. mu is held,
+// and the state of the index that is searched was taken under it.
+func (ix *Index) whole(q Query) (Query, []partition.Slice) {
+	missing := ix.lacking(q.Slices)
+	if len(missing) > 0 {
+		there := make([]partition.Slice, 0, len(q.Slices))
+		for _, sl := range q.Slices {
+			if ix.have[sl] {
+				there = append(there, sl)
+			}
+		}
+		q.Slices = there
+	}
+	return q, missing
 }
 
 func (ix *Index) statistics(ctx context.Context, r index.IndexReader, sls []partition.Slice, p plan) (Stats, error) {
@@ -133,7 +153,9 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 		return Result{}, err
 	}
 	var best *top
+	var missing []partition.Slice
 	err = ix.read(func(r index.IndexReader) error {
+		q, missing = ix.whole(q)
 		if st == nil {
 			own, err := ix.statistics(ctx, r, q.Slices, p)
 			if err != nil {
@@ -147,7 +169,7 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 	if err != nil {
 		return Result{}, err
 	}
-	res := Result{Total: best.total}
+	res := Result{Total: best.total, Missing: missing}
 	found := best.sorted()
 	for _, c := range found[min(offset, len(found)):] {
 		h, err := ix.hit(c, p)
@@ -165,11 +187,11 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 
 // hit is what the user sees of a candidate, from the store's record.
 func (ix *Index) hit(c candidate, p plan) (Hit, error) {
-	r, err := ix.st.Record(c.key)
+	r, sl, err := ix.st.Find(c.key)
 	if err != nil {
 		return Hit{}, err
 	}
-	return Hit{Key: r.Key, Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(ix.analyzer, r.Text, p.terms),
+	return Hit{Key: r.Key, Slice: sl, Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(ix.analyzer, r.Text, p.terms),
 		Lang: r.Lang, Place: r.Place, Time: timeOf(&r).UTC(), Peer: r.Peer, FetchedAt: r.FetchedAt}, nil
 }
 
@@ -216,8 +238,7 @@ func (f *filter) pass(id index.IndexInternalID) (bool, error) {
 	var at string
 	err := f.values.VisitDocValues(id, func(field string, term []byte) {
 		if field == fieldSlice {
-			n, _ := strconv.ParseUint(string(term), 16, 64) // ours: sliceTerm
-			sl = partition.Slice(n)
+			sl = parseSlice(term)
 			return
 		}
 		at = string(term)

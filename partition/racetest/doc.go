@@ -1,0 +1,44 @@
+// Package racetest is what tests do otherwise under the race detector, where
+// everything costs some twenty times as much.
+package racetest
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"testing"
+	"testing/synctest"
+)
+
+// Main is a TestMain of a package whose property tests (pgregory.net/rapid) are
+// dear: with the race detector they try that many cases, unless -rapid.checks
+// says how many. All of them are tried without it.
+func Main(m *testing.M, checks string) {
+	flag.Parse()
+	given := !Enabled
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given {
+		if err := flag.Set("rapid.checks", checks); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// InFakeTime is synctest.Test on OneProcessor. A test that calls it is not
+// parallel.
+func InFakeTime(t *testing.T, f func(*testing.T)) {
+	OneProcessor(t)
+	synctest.Test(t, f)
+}
+
+// OneProcessor has the race detector see the rest of a test run on one
+// processor: the timers of a bubble of synctest share one context of the
+// detector, which two threads that each find a timer due use at once (Go 1.26,
+// runtime.(*timer).maybeRunChan), and the detector dies of it.
+func OneProcessor(t testing.TB) {
+	if Enabled {
+		had := runtime.GOMAXPROCS(1)
+		t.Cleanup(func() { runtime.GOMAXPROCS(had) })
+	}
+}

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// Caps of a position and of a parcel, beside those of ImportRows: no peer can
+// make a log's positions run out.
+const (
+	MaxLogPosition = 1 << 62
+	maxSpan        = 1 << 32
+)
+
+// ApplyLog brings this store's copies of slices forward by what their owners'
+// ReadLog made, all parcels as one batch, synced; on return LogHead of each is
+// To, and the log here has what the parcel has. Several of one slice must
+// follow each other.
+//
+// Rows merge as in ImportRows; but a link that was sent goes, and a site's pace
+// is as the owner has it.
+//
+// ErrGap: a parcel's From is not the head here; ErrRow: not understood, as in
+// ImportRows, whose caps are those of all parcels together. Nothing is written
+// then. The caller knows that the sender is the slices' owner.
+func (s *Store) ApplyLog(now time.Time, ps ...Parcel) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	v := s.newValidator(now, true)
+	sls := make([]partition.Slice, len(ps))
+	in := make([][]incoming, len(ps))
+	for i, p := range ps {
+		var err error
+		if sls[i] = p.Slice; p.From > p.To || p.To > MaxLogPosition || p.To-p.From > maxSpan || p.From == p.To && len(p.Rows) > 0 {
+			err = fmt.Errorf("%w: %d rows from %d to %d", ErrRow, len(p.Rows), p.From, p.To)
+		} else {
+			in[i], err = v.rows(p.Slice, p.Rows)
+		}
+		if err != nil {
+			return fmt.Errorf("store: log of %s: %w", p.Slice, err)
+		}
+	}
+	return s.write(sls, func(t *txn) error {
+		t.replica = true
+		m := newMerger(t, true)
+		for i, p := range ps {
+			if err := t.follow(m, p, in[i]); err != nil {
+				return fmt.Errorf("store: log of %s: %w", p.Slice, err)
+			}
+		}
+		return m.end()
+	})
+}
+
+// follow merges one parcel and appends what it names to the log.
+func (t *txn) follow(m *merger, p Parcel, in []incoming) error {
+	head := t.part(p.Slice).log.last.pos
+	if p.From != head {
+		return fmt.Errorf("%w: it is after %d, the head is %d", ErrGap, p.From, head)
+	}
+	if p.To == p.From {
+		return nil
+	}
+	if err := m.merge(in); err != nil {
+		return err
+	}
+	names := make([]logRow, len(in))
+	for i, r := range p.Rows {
+		names[i] = logRow{name: r.Key[0], rest: string(r.Key[1:])}
+		if in[i].state != nil {
+			names[i].fetched = m.states[sliceKey{p.Slice, in[i].key}].fetched // ours may be later
+		}
+	}
+	if err := t.append(p.Slice, p.To-p.From, names); err != nil {
+		return err
+	}
+	return t.shorten(p.Slice)
+}

@@ -1,0 +1,316 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// wishes are the slices that should be in the index. They have a lock of their
+// own, since mu may be held for as long as a search takes.
+type wishes struct {
+	mu    sync.Mutex
+	kept  map[partition.Slice]bool
+	lost  map[partition.Slice]time.Time // when it was kept last
+	asked map[partition.Slice]time.Time // when somebody waited for it last
+	news  bool                          // something above changed since the writer looked
+	wake  chan struct{}                 // news
+	kick  chan struct{}                 // news that somebody waits for
+}
+
+func newWishes(kept []partition.Slice) *wishes {
+	w := &wishes{kept: make(map[partition.Slice]bool, len(kept)), lost: make(map[partition.Slice]time.Time),
+		asked: make(map[partition.Slice]time.Time), wake: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
+	for _, sl := range kept {
+		w.kept[sl] = true
+	}
+	w.tell(w.wake)
+	return w
+}
+
+// tell has everything compared anew, and who reads from c told. mu is held.
+func (w *wishes) tell(c chan<- struct{}) {
+	w.news = true
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// take copies the wishes, once after each change; lost are those that may stay.
+// What is longer ago than linger is forgotten.
+func (w *wishes) take(linger time.Duration) (want, lost map[partition.Slice]bool, news bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.news {
+		return nil, nil, false
+	}
+	w.news = false
+	now := time.Now()
+	old := func(_ partition.Slice, at time.Time) bool { return now.Sub(at) >= linger }
+	maps.DeleteFunc(w.lost, old)
+	maps.DeleteFunc(w.asked, old)
+	want, lost = maps.Clone(w.kept), make(map[partition.Slice]bool, len(w.lost))
+	for sl := range w.asked {
+		want[sl] = true
+	}
+	for sl := range w.lost {
+		lost[sl] = true
+	}
+	return want, lost, true
+}
+
+// again is tell without mu held.
+func (w *wishes) again() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tell(w.wake)
+}
+
+// Keep says which slices are to be in the index from now on, in place of those
+// of the call before: those whose queries come here. What it does not have yet is
+// read from the store, by Run or Flush. A slice that is kept no more stays for
+// Options.Linger, since it may come back, unless there is nothing in it.
+func (ix *Index) Keep(sls []partition.Slice) {
+	w := ix.wishes
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kept, now := make(map[partition.Slice]bool, len(sls)), time.Now()
+	for _, sl := range sls {
+		kept[sl] = true
+	}
+	for sl := range w.kept {
+		if !kept[sl] {
+			w.lost[sl] = now
+		}
+	}
+	w.kept = kept
+	w.tell(w.wake)
+}
+
+// Await brings slices into the index that are not kept, for Options.Linger from
+// now, and waits until all of sls are searched or ctx ends. It needs Run. What
+// it waits for may go again at any time: Stats.Missing and Result.Missing say
+// what an answer is without.
+func (ix *Index) Await(ctx context.Context, sls []partition.Slice) error {
+	for told := false; ; told = true {
+		ix.mu.RLock()
+		progress, lacking := ix.progress, ix.lacking(sls)
+		ix.mu.RUnlock()
+		if len(lacking) == 0 {
+			return nil
+		}
+		if !told {
+			ix.wishes.ask(lacking)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ix.done:
+			return ErrClosed
+		case <-progress:
+		}
+	}
+}
+
+func (w *wishes) ask(sls []partition.Slice) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for now := time.Now(); len(sls) > 0; sls = sls[1:] {
+		w.asked[sls[0]] = now
+	}
+	w.tell(w.kick)
+}
+
+// Waiting is how many of the kept slices are not searched yet.
+func (ix *Index) Waiting() int {
+	ix.wishes.mu.Lock()
+	kept := ix.wishes.kept // replaced, never changed
+	ix.wishes.mu.Unlock()
+	ix.mu.RLock()
+	defer ix.mu.RUnlock()
+	n := 0
+	for sl := range kept {
+		if !ix.have[sl] {
+			n++
+		}
+	}
+	return n
+}
+
+// lacking are those of sls that are not in the index whole. mu is held.
+func (ix *Index) lacking(sls []partition.Slice) (out []partition.Slice) {
+	for _, sl := range sls {
+		if !ix.have[sl] {
+			out = append(out, sl)
+		}
+	}
+	return out
+}
+
+// included says whether changes of sl are followed. step is held.
+func (ix *Index) included(sl partition.Slice) bool { return ix.have[sl] || sl == ix.mark.In && sl != 0 }
+
+// review compares what is in the index with the wishes. Slices to go lose their
+// place at once, their documents with the writes that follow. step is held.
+func (ix *Index) review() {
+	want, lost, news := ix.wishes.take(ix.linger)
+	if !news {
+		return
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	stays := func(sl partition.Slice) bool {
+		return want[sl] || lost[sl] && ix.docs[sl] > 0
+	}
+	for sl := range ix.have {
+		if !stays(sl) {
+			delete(ix.have, sl)
+			ix.packed = nil
+		}
+	}
+	if ix.mark.In != 0 && !stays(ix.mark.In) {
+		ix.mark.In, ix.mark.From = 0, ""
+	}
+	ix.todo = ix.todo[:0]
+	for sl := range want {
+		if !ix.have[sl] && sl != ix.mark.In {
+			ix.todo = append(ix.todo, sl)
+		}
+	}
+	slices.Sort(ix.todo)
+	ix.gone = ix.gone[:0]
+	for sl, n := range ix.docs {
+		if n > 0 && !ix.included(sl) {
+			ix.gone = append(ix.gone, sl)
+		}
+	}
+}
+
+// unsettled says whether slices are still to come or to go. step is held.
+func (ix *Index) unsettled() bool {
+	ix.wishes.mu.Lock()
+	defer ix.wishes.mu.Unlock()
+	return ix.wishes.news || ix.mark.In != 0 || len(ix.todo)+len(ix.gone) > 0
+}
+
+// move writes one batch of what review found; false when there was nothing to
+// do. First goes what is not wanted: so a slice that is read begins without a
+// document. step is held.
+func (ix *Index) move() (more bool, err error) {
+	if len(ix.gone) > 0 {
+		return true, ix.evict(ix.gone[0])
+	}
+	if ix.mark.In == 0 && len(ix.todo) == 0 {
+		return false, nil
+	}
+	return true, ix.scan()
+}
+
+// evict takes documents of sl out.
+func (ix *Index) evict(sl partition.Slice) (err error) {
+	b := newBatch()
+	r, err := ix.scorch.Reader()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	c, err := openCursor(context.Background(), r, fieldSlice, sliceTerm(sl), false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	for c.ok && !b.full() {
+		id, err := r.ExternalID(c.doc.ID)
+		if err != nil {
+			return err
+		}
+		b.seen[partition.Key(id)] = 0
+		if err := c.next(); err != nil {
+			return err
+		}
+	}
+	if !c.ok {
+		ix.gone = ix.gone[1:]
+	}
+	return ix.write(b, ix.mark)
+}
+
+// scan reads the next records of slices that are to come in. What changes in
+// one meanwhile is read with the change log too.
+func (ix *Index) scan() error {
+	b, next := newBatch(), ix.mark
+	var whole []partition.Slice
+	for !b.full() {
+		if next.In == 0 {
+			if len(ix.todo) == 0 {
+				break
+			}
+			next.In, next.From, ix.todo = ix.todo[0], "", ix.todo[1:]
+		}
+		ended := true
+		err := ix.st.SliceRecords(next.In, next.From, func(r store.Record) (bool, error) {
+			ix.add(b, r.Key, next.In, &r)
+			next.From = r.Key
+			ended = !b.full()
+			return ended, nil
+		})
+		if err != nil {
+			return err
+		}
+		if ended {
+			whole = append(whole, next.In)
+			next.In, next.From = 0, ""
+		}
+	}
+	return ix.write(b, next, whole...)
+}
+
+// pack writes slices down: the zeros that all end with, then the sorted numbers
+// without them, each as its distance from the one before.
+func pack(sls map[partition.Slice]bool) []byte {
+	zeros := 63
+	for sl := range sls {
+		zeros = min(zeros, bits.TrailingZeros64(uint64(sl)))
+	}
+	out, last := []byte{byte(zeros)}, uint64(0)
+	for _, sl := range slices.Sorted(maps.Keys(sls)) {
+		n := uint64(sl) >> zeros
+		out = binary.AppendUvarint(out, n-last)
+		last = n
+	}
+	return out
+}
+
+func unpack(b []byte) (map[partition.Slice]bool, error) {
+	out := make(map[partition.Slice]bool)
+	if len(b) == 0 || b[0] > 63 {
+		return nil, errors.New("no list of slices")
+	}
+	zeros, last := b[0], uint64(0)
+	for b = b[1:]; len(b) > 0; {
+		n, size := binary.Uvarint(b)
+		if size <= 0 {
+			return nil, fmt.Errorf("a list of slices that ends after %d", len(out))
+		}
+		last, b = last+n, b[size:]
+		out[partition.Slice(last<<zeros)] = true
+	}
+	return out, nil
+}
+
+// parseSlice is the inverse of sliceTerm.
+func parseSlice(term []byte) partition.Slice {
+	n, _ := strconv.ParseUint(string(term), 16, 64) // ours
+	return partition.Slice(n)
+}

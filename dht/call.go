@@ -1,15 +1,16 @@
 package dht
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
@@ -80,16 +81,21 @@ func (d *DHT) Call(ctx context.Context, peerID string, req *wire.Request) (*wire
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.ctx, func() { cancel(ErrClosed) })()
-	if req.GetVersion() == 0 {
-		req = proto.CloneOf(req)
-		req.Version = partition.WireVersion
-	}
+	// The caller's request is not written to, and its body, which may be large,
+	// not copied.
+	req = &wire.Request{Version: cmp.Or(req.GetVersion(), partition.WireVersion), View: req.GetView(), Id: rand.Uint64(), Body: req.GetBody()}
 	p, err := decodePeer(peerID)
 	if err != nil {
 		return nil, fmt.Errorf("call: %w", err)
 	}
 	d.counters.callsOut.Add(1)
-	res, err := d.call(ctx, p, req)
+	next := func(ctx context.Context, req *wire.Request) (*wire.Response, error) { return d.call(ctx, p, req) }
+	var res *wire.Response
+	if d.opts.Around == nil || p == d.self {
+		res, err = next(ctx, req)
+	} else {
+		res, err = d.opts.Around(ctx, peerID, req, next)
+	}
 	if err != nil {
 		d.counters.callsFailed.Add(1)
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
@@ -154,6 +160,10 @@ func (d *DHT) exchange(s network.Stream, req *wire.Request) (*wire.Response, err
 	if err != nil {
 		return nil, fmt.Errorf("no answer: %w", err)
 	}
+	if res.GetRefusal() == nil && res.GetId() != req.GetId() {
+		d.counters.replayed.Add(1)
+		return nil, ErrReplayed
+	}
 	return res, nil
 }
 
@@ -191,13 +201,12 @@ func (d *DHT) serve(s network.Stream) {
 // receive reads the request and has it answered; nil when there is nobody to
 // answer to.
 func (d *DHT) receive(s network.Stream) *wire.Response {
-	select {
-	case d.serving <- struct{}{}:
-		defer func() { <-d.serving }()
-	default:
+	from := s.Conn().RemotePeer()
+	if !d.places.take(from) {
 		d.counters.busy.Add(1)
 		return refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
 	}
+	defer d.places.leave(from)
 	// A caller that sends too slowly is cut off.
 	late := time.AfterFunc(d.opts.ReadTimeout, func() { _ = s.Reset() })
 	req, n, err := wire.ReadRequest(s)
@@ -205,18 +214,33 @@ func (d *DHT) receive(s network.Stream) *wire.Response {
 	d.counters.bytesIn.Add(uint64(n))
 	switch {
 	case errors.Is(err, wire.ErrNoBody), errors.Is(err, wire.ErrVersion):
-		d.counters.malformed.Add(1)
+		d.faulty(from)
 		return refusal(wire.Refusal_CODE_UNSUPPORTED, err.Error())
 	case errors.Is(err, wire.ErrMalformed), errors.Is(err, wire.ErrTooLarge), errors.Is(err, wire.ErrFrame):
-		d.counters.malformed.Add(1)
+		d.faulty(from)
 		return refusal(wire.Refusal_CODE_MALFORMED, err.Error())
 	case err != nil:
 		d.counters.cut.Add(1)
 		return nil
 	}
+	if d.opts.Urgent == nil || !d.opts.Urgent(req) {
+		if !d.places.takeBulk() {
+			d.counters.busy.Add(1)
+			return refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
+		}
+		defer d.places.leaveBulk()
+	}
 	ctx, cancel := context.WithTimeout(d.ctx, d.opts.ServeTimeout)
 	defer cancel()
-	return d.answer(ctx, s.Conn().RemotePeer(), req)
+	return d.answer(ctx, from, req)
+}
+
+// faulty takes note of a request that is no good.
+func (d *DHT) faulty(from peer.ID) {
+	d.counters.malformed.Add(1)
+	if d.opts.Faulty != nil {
+		d.opts.Faulty(from.String())
+	}
 }
 
 // answer has the Handler answer and makes its answer valid.
@@ -234,6 +258,8 @@ func (d *DHT) answer(ctx context.Context, from peer.ID, req *wire.Request) *wire
 	if res.Version == 0 {
 		res.Version = partition.WireVersion
 	}
+	d.signZone(res.GetWhoOwns())
+	res.Id = req.GetId()
 	if err := res.Validate(); err != nil {
 		d.log.Error("own answer is not valid", "err", err)
 		return refusal(wire.Refusal_CODE_INTERNAL, "the answer is not valid: "+err.Error())
@@ -244,7 +270,7 @@ func (d *DHT) answer(ctx context.Context, from peer.ID, req *wire.Request) *wire
 func refusal(code wire.Refusal_Code, reason string) *wire.Response {
 	r := &wire.Refusal{Code: code, Reason: reason[:min(len(reason), wire.MaxText)]}
 	if code == wire.Refusal_CODE_BUSY {
-		r.RetryAfterMs = uint64(busyRetry.Milliseconds())
+		r.RetryAfterMs, r.Pause = uint64(busyRetry.Milliseconds()), true
 	}
 	return &wire.Response{Version: partition.WireVersion, Refusal: r}
 }

@@ -28,8 +28,9 @@ const (
 // FetchCharter asks the join addresses, one after the other, which charter
 // their swarm has, for a peer that has none yet. The charter is signed by its
 // founder, whose id is in it; a bad signature is refused. listen may be nil:
-// nothing needs to reach this peer.
-func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string) (partition.Charter, error) {
+// nothing needs to reach this peer. A private swarm tells its charter only to
+// one who has a way in; the error wraps ErrNotAdmitted when it is not good.
+func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string, ways Ways) (partition.Charter, error) {
 	if key == nil {
 		return partition.Charter{}, errors.New("fetch charter: no key")
 	}
@@ -40,14 +41,22 @@ func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string
 	if err != nil {
 		return partition.Charter{}, fmt.Errorf("fetch charter: %w", err)
 	}
-	c, err := fetchCharter(ctx, h, join)
+	c, err := fetchCharter(ctx, h, key, join, ways)
 	if err = errors.Join(err, h.Close()); err != nil {
 		return partition.Charter{}, fmt.Errorf("fetch charter: %w", err)
 	}
 	return c, nil
 }
 
-func fetchCharter(ctx context.Context, h host.Host, join []string) (partition.Charter, error) {
+func fetchCharter(ctx context.Context, h host.Host, key crypto.PrivKey, join []string, ways Ways) (partition.Charter, error) {
+	door, err := ways.door(ctx, h, key)
+	if err != nil {
+		return partition.Charter{}, err
+	}
+	if door != nil {
+		defer door.close()
+		h = door
+	}
 	infos, err := resolveJoin(ctx, join)
 	errs := []error{err}
 	for _, info := range infos {
@@ -56,7 +65,7 @@ func fetchCharter(ctx context.Context, h host.Host, join []string) (partition.Ch
 		}
 		sealed, err := askCharter(ctx, h, info)
 		if err == nil {
-			return sealed.Open()
+			return ways.open(sealed)
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", info.ID, err))
 	}
@@ -83,6 +92,9 @@ func askCharter(ctx context.Context, h host.Host, info peer.AddrInfo) (*wire.Sea
 	if err != nil {
 		return nil, err
 	}
+	if sealed.Private {
+		return nil, fmt.Errorf("%w: it wants an invite or the swarm's key", ErrNotAdmitted)
+	}
 	if _, err := sealed.Open(); err != nil {
 		return nil, err
 	}
@@ -100,6 +112,10 @@ func (d *DHT) serveCharter(s network.Stream) {
 	sealed := d.sealed.Load()
 	if sealed == nil {
 		sealed = &wire.SealedCharter{}
+	}
+	if d.door != nil && !d.door.admitted(s.Conn()) {
+		d.counters.notAdmitted.add("stranger")
+		sealed = &wire.SealedCharter{Private: true}
 	}
 	late := time.AfterFunc(charterTimeout, func() { _ = s.Reset() })
 	defer late.Stop()
@@ -120,6 +136,7 @@ func (d *DHT) loadCharter() error {
 			return err
 		}
 		d.sealed.Store(sealed)
+		d.saveCharter(sealed) // for who makes invites while this peer is down
 		return nil
 	}
 	if d.opts.Dir == "" {

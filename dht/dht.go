@@ -42,7 +42,9 @@ type DHT struct {
 	space  string // the charter's digest
 	prefix protocol.ID
 	kad    *kad.IpfsDHT
-	list   *member.List
+	list   *lists
+	owners *ownerFinder
+	door   *door // host, in a private swarm; else nil
 	check  *validator
 	sealed atomic.Pointer[wire.SealedCharter]
 
@@ -51,7 +53,7 @@ type DHT struct {
 	closeOnce sync.Once
 	closeErr  error
 	gates     gates
-	serving   chan struct{}
+	places    places
 	found     chan peer.AddrInfo // by mDNS
 	changed   chan struct{}      // cap 1: our descriptor changed
 	notifiee  network.Notifiee
@@ -61,7 +63,8 @@ type DHT struct {
 	closed  bool
 	running sync.WaitGroup // Add under mu, and only while not closed
 	handler Handler
-	meta    partition.Member // what we say of ourselves, without addresses
+	holds   func(partition.Zone) bool // nil = nothing is held outside any zone
+	meta    partition.Member          // what we say of ourselves, without addresses
 }
 
 // New starts a host, Kademlia and the membership, which knows nobody yet: see
@@ -71,7 +74,7 @@ func New(ctx context.Context, o Options) (*DHT, error) {
 		return nil, fmt.Errorf("new dht: %w", err)
 	}
 	d := &DHT{opts: o, log: o.Logger, host: o.Host, own: o.Host == nil, space: o.Charter.Digest(), prefix: prefix(o.Charter),
-		serving: make(chan struct{}, o.MaxServing), found: make(chan peer.AddrInfo, 64), changed: make(chan struct{}, 1),
+		places: places{all: o.MaxServing, peer: o.MaxServingPeer, bulk: o.MaxServing - o.MaxServing/4}, found: make(chan peer.AddrInfo, 64), changed: make(chan struct{}, 1),
 		gates: gates{limit: o.MaxCalls},
 		meta:  partition.Member{Capacity: o.Capacity, LoadStep: o.LoadStep, Location: o.Location, Version: o.Version}}
 	if err := ctx.Err(); err != nil {
@@ -96,6 +99,11 @@ func (d *DHT) open() error {
 	if err := d.loadCharter(); err != nil {
 		return err
 	}
+	if d.opts.Charter.Private {
+		if err := d.openDoor(); err != nil {
+			return err
+		}
+	}
 	d.check = &validator{space: d.space}
 	options := []kad.Option{
 		kad.Mode(kad.ModeServer), // ModeAuto stays a client on private networks
@@ -109,11 +117,10 @@ func (d *DHT) open() error {
 	if d.kad, err = kad.New(d.ctx, d.host, options...); err != nil {
 		return fmt.Errorf("kademlia: %w", err)
 	}
-	d.list, err = member.New(member.Options{Host: d.host, Key: d.opts.Key, Space: d.space, Prefix: d.prefix,
-		Self: d.describe(), Logger: d.log})
-	if err != nil {
+	if d.list, err = newLists(d.describe(), d.openList); err != nil {
 		return err
 	}
+	d.owners = newOwnerFinder()
 	d.host.SetStreamHandler(charterProtocol, d.serveCharter)
 	d.host.SetStreamHandler(d.prefix+rpcSuffix, d.serve)
 	d.notifiee = &network.NotifyBundle{ConnectedF: d.connected}
@@ -128,6 +135,11 @@ func (d *DHT) describe() partition.Member {
 	d.mu.Unlock()
 	m.ID = d.self.String()
 	m.Addrs = published(d.host.Addrs(), d.opts.AllowLoopback)
+	if d.list != nil {
+		zone := d.Zone()
+		m.ZoneDepth = zone.Depth()
+		m.ZoneFree = m.ZoneDepth > 0 && d.free(zone)
+	}
 	return m
 }
 
@@ -144,7 +156,8 @@ func (d *DHT) Addrs() []string {
 	return out
 }
 
-// View is the newest View: the live members of the zone, this peer included.
+// View is the newest View: the live members of the zone, this peer included,
+// and while a split is under way those of the zone before.
 func (d *DHT) View() partition.View { return d.list.View() }
 
 // Views delivers each new View in order; a slow reader misses some, never the
@@ -224,6 +237,9 @@ func (d *DHT) close() error {
 	d.running.Wait()
 	if d.kad != nil {
 		errs = append(errs, d.kad.Close())
+	}
+	if d.door != nil {
+		d.door.close()
 	}
 	if d.own && d.host != nil {
 		errs = append(errs, d.host.Close())

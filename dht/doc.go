@@ -22,9 +22,19 @@
 // swarms with different charters cannot talk to each other.
 //
 //	/echo-node/charter/1        which charter? answered with one frame
+//	/echo-node/admit/1          who are you? of a private swarm, see door
 //	PREFIX/kad/1.0.0            Kademlia
 //	PREFIX/swim-packet/1 and PREFIX/swim-stream/1    see package member
 //	PREFIX/rpc/1                one stream per call: a Request, a Response
+//
+// # Private swarms
+//
+// When the charter says that the swarm is private, nothing under PREFIX is
+// spoken with a peer before both sides have shown that they were let in: by a
+// pass, which is a chain of signatures from the founder's key to theirs, by an
+// invite of a member, or by the key that the members share. A stranger is told
+// that the swarm is private and nothing else. There is no taking back: who is
+// to be kept out again needs another swarm.
 //
 // # Tests in fake time
 //
@@ -35,7 +45,8 @@
 // # After a crash
 //
 // The directory of Options.Dir holds what helps to come back: peers.json, the
-// members last seen, and charter.sealed, the charter with its founder's
-// signature. Both are written whole and renamed; losing them costs time, not
-// data. Kademlia's records are soft state, published again after a start.
+// members last seen, charter.sealed, the charter with its founder's
+// signature, and admission.pass, what lets this peer into a private swarm. All
+// are written whole and renamed; losing the first two costs
+// time, not data; for a lost pass a new invite is needed. Kademlia's records are soft state, published again after a start.
 package dht

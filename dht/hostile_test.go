@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,13 +77,13 @@ func TestCharterWithWrongSignature(t *testing.T) {
 			_ = s.Close()
 		})
 		join := []string{h.Addrs()[0].String() + "/p2p/" + h.ID().String()}
-		if c, err := FetchCharter(context.Background(), newKey(t), nil, join); err == nil {
+		if c, err := FetchCharter(context.Background(), newKey(t), nil, join, Ways{}); err == nil {
 			t.Fatalf("%s: accepted %+v", name, c)
 		} else if name == "changed" && !errors.Is(err, wire.ErrSignature) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		// With an honest peer beside it the joiner gets the true one.
-		c, err := FetchCharter(context.Background(), newKey(t), nil, append(join, honest.Addrs()...))
+		c, err := FetchCharter(context.Background(), newKey(t), nil, append(join, honest.Addrs()...), Ways{})
 		if err != nil || c.Digest() != honest.space {
 			t.Fatalf("%s, with an honest peer: %v", name, err)
 		}
@@ -157,7 +158,7 @@ func TestForgedAndStaleDescriptors(t *testing.T) {
 			t.Fatalf("believed %+v, %v", got, err)
 		}
 	}
-	zone, err := judge.FindZone(ctx)
+	zone, err := judge.FindZone(ctx, judge.Zone())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +219,7 @@ func TestSlowCallersAreCut(t *testing.T) {
 	if _, err := slow.Write([]byte{200}); err != nil { // the first byte of a length
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, "the call is being read", func() bool { return len(d.serving) == 1 })
+	eventually(t, 5*time.Second, "the call is being read", func() bool { return d.places.taken() == 1 })
 	// Meanwhile the one place is taken: others are told so, at once.
 	second := rpcStream(t, h, d)
 	if _, err := second.Write([]byte{1}); err != nil {
@@ -235,7 +236,7 @@ func TestSlowCallersAreCut(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Fatalf("cut only after %s", took)
 	}
-	eventually(t, 5*time.Second, "the place is free", func() bool { return len(d.serving) == 0 && d.Stats().Cut == 1 })
+	eventually(t, 5*time.Second, "the place is free", func() bool { return d.places.taken() == 0 && d.Stats().Cut == 1 })
 
 	deaf := rpcStream(t, h, d)
 	d.Handle(func(context.Context, string, *wire.Request) *wire.Response {
@@ -258,6 +259,45 @@ func TestSlowCallersAreCut(t *testing.T) {
 		return true
 	})
 	t.Logf("the deaf caller was cut after %s", time.Since(began))
+}
+
+// A peer that answers with what it answered before is not believed: its old
+// acknowledgement of one forward acknowledges no other.
+func TestReplayedAnswers(t *testing.T) {
+	t.Parallel()
+	d := one(t, nil)
+	h := stranger(t, d)
+	var once sync.Once
+	var old *wire.Response
+	h.SetStreamHandler(d.prefix+rpcSuffix, func(s network.Stream) {
+		defer s.Close()
+		req, _, err := wire.ReadRequest(s)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		once.Do(func() {
+			old = &wire.Response{Version: partition.WireVersion, Id: req.GetId(), Body: &wire.Response_Forward{Forward: &wire.ForwardAck{Answers: []wire.ForwardAck_Answer{wire.ForwardAck_ANSWER_ADMITTED}}}}
+		})
+		if _, err := wire.WriteResponse(s, old); err != nil {
+			t.Error(err)
+		}
+	})
+	forward := func(url string) error {
+		_, err := d.Call(t.Context(), h.ID().String(), &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{Links: []*wire.Link{{Key: url}}}}})
+		return err
+	}
+	if err := forward("web:https://example.org/1"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := forward("web:https://example.org/2"); !errors.Is(err, ErrReplayed) {
+			t.Errorf("believed: %v", err)
+		}
+	}
+	if st := d.Stats(); st.Replayed != 3 {
+		t.Errorf("%d replays counted", st.Replayed)
+	}
 }
 
 // static is n bytes that do not compress.

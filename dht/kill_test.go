@@ -2,6 +2,7 @@ package dht
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -27,6 +29,7 @@ type childSpec struct {
 }
 
 func TestMain(m *testing.M) {
+	warmCoders()
 	if spec := os.Getenv(childEnv); spec != "" {
 		if err := child(spec); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -177,5 +180,17 @@ func TestSIGKILLAndReturn(t *testing.T) {
 		if _, ok := d.Gone()[id]; ok {
 			t.Errorf("%d still takes it for gone", i)
 		}
+	}
+}
+
+// warmCoders has wire make its coders here: made first inside the bubble of a
+// test in fake time they could not be used outside it.
+func warmCoders() {
+	var b bytes.Buffer
+	if err := wire.WriteAdmit(&b, &wire.Admit{Space: "warm", Proof: make([]byte, 4096)}); err != nil {
+		panic(err)
+	}
+	if _, err := wire.ReadAdmit(&b); err != nil {
+		panic(err)
 	}
 }

@@ -58,7 +58,7 @@ func TestCharterOutlivesFounder(t *testing.T) {
 	converged(t, 10*time.Second, founder, second)
 	eventually(t, 10*time.Second, "the second has the signature", func() bool { return second.sealed.Load() != nil })
 	kill()
-	got, err := FetchCharter(context.Background(), newKey(t), nil, second.Addrs())
+	got, err := FetchCharter(context.Background(), newKey(t), nil, second.Addrs(), Ways{})
 	if err != nil || got.Digest() != charter.Digest() {
 		t.Fatalf("charter %+v, %v", got, err)
 	}

@@ -2,8 +2,8 @@ package dht
 
 import (
 	"context"
+	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
@@ -12,21 +12,58 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
 )
 
 // mock starts n peers over libp2p's mocknet, all links up.
 func mock(t *testing.T, n int) (mocknet.Mocknet, []*DHT, func()) {
+	t.Helper()
+	return mockOf(t, n, func(*Options, []*DHT) {})
+}
+
+func parseAddr(t *testing.T, text string) ma.Multiaddr {
+	t.Helper()
+	a, err := ma.NewMultiaddr(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func cutBetween(t *testing.T, net mocknet.Mocknet, left, right []*DHT) {
+	t.Helper()
+	for _, a := range left {
+		for _, b := range right {
+			if err := net.UnlinkPeers(a.self, b.self); err != nil {
+				t.Fatal(err)
+			}
+			if err := net.DisconnectPeers(a.self, b.self); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func linkBetween(t *testing.T, net mocknet.Mocknet, left, right []*DHT) {
+	t.Helper()
+	for _, a := range left {
+		for _, b := range right {
+			if _, err := net.LinkPeers(a.self, b.self); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// mockOf is mock with options that change sets, given the peers there are.
+func mockOf(t *testing.T, n int, change func(o *Options, ds []*DHT)) (mocknet.Mocknet, []*DHT, func()) {
 	t.Helper()
 	net := mocknet.New()
 	var keys []crypto.PrivKey
 	var hosts []host.Host
 	for i := range n {
 		key := newKey(t)
-		addr, err := ma.NewMultiaddr("/ip4/127.0.0.1/tcp/" + string(rune('1'+i)) + "000")
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := net.AddPeer(key, addr)
+		h, err := net.AddPeer(key, parseAddr(t, fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", 1000+i)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,6 +80,7 @@ func mock(t *testing.T, n int) (mocknet.Mocknet, []*DHT, func()) {
 		if i > 0 {
 			o.Join = ds[0].Addrs()
 		}
+		change(&o, ds)
 		d, stop := start(t, o)
 		ds, stops = append(ds, d), append(stops, stop)
 	}
@@ -59,28 +97,13 @@ func mock(t *testing.T, n int) (mocknet.Mocknet, []*DHT, func()) {
 // In fake time a swarm is cut in two, both halves believe they are all there
 // is, and after the cut heals they find each other again.
 func TestCutAndHealInFakeTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	racetest.InFakeTime(t, func(t *testing.T) {
 		net, ds, stop := mock(t, 5)
 		converged(t, time.Minute, ds...)
 		left, right := ds[:2], ds[2:]
-		for _, a := range left {
-			for _, b := range right {
-				if err := net.UnlinkPeers(a.self, b.self); err != nil {
-					t.Fatal(err)
-				}
-				if err := net.DisconnectPeers(a.self, b.self); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
+		cutBetween(t, net, left, right)
 		t.Logf("cut noticed by the left after %s, by the right after %s", converged(t, time.Minute, left...), converged(t, time.Minute, right...))
-		for _, a := range left {
-			for _, b := range right {
-				if _, err := net.LinkPeers(a.self, b.self); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
+		linkBetween(t, net, left, right)
 		t.Logf("healed after %s", converged(t, 2*time.Minute, ds...))
 		for _, d := range ds {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

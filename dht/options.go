@@ -1,6 +1,7 @@
 package dht
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,9 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 )
+
+// Caller sends req to the peer that was called and returns its answer.
+type Caller func(ctx context.Context, req *wire.Request) (*wire.Response, error)
 
 // Options of a DHT.
 type Options struct {
@@ -43,15 +47,31 @@ type Options struct {
 	Location *partition.Point // nil = not told
 	Version  string           // of the program
 
+	// Pass into a private swarm, for a peer that has none in Dir yet: an invite,
+	// or the key that its members share. A founder needs neither.
+	Ways
+
+	// Urgent says which requests are served though all places for the others
+	// are taken; nil = none. Faulty is told who sent a request that was no good.
+	Urgent func(*wire.Request) bool
+	Faulty func(from string)
+
 	CallTimeout  time.Duration // of a Call whose context has no deadline; default 30 s
 	ReadTimeout  time.Duration // to read one request or write one response; default 30 s
 	ServeTimeout time.Duration // of the context of a handler; default 60 s
-	MaxServing   int           // requests served at once; more are refused as busy; default 256
-	MaxCalls     int           // calls to one peer at once; more wait; default 8
+	// MaxServing is how many requests are served at once; more are refused as
+	// busy. A quarter is kept for the urgent ones. MaxServingPeer is how many of
+	// one peer, so that a flood of one leaves room for the rest. Default 256 and
+	// 32.
+	MaxServing, MaxServingPeer int
+	MaxCalls                   int // calls to one peer at once; more wait; default 8
 
 	Logger     *slog.Logger          // nil = discard
 	Registerer prometheus.Registerer // for libp2p's own metrics; nil = none
 	Datastore  ds.Batching           // for Kademlia's records; nil = in memory
+	// Around stands around every Call to another peer, for tests that lose,
+	// repeat or delay messages: next does the Call. nil = next alone.
+	Around func(ctx context.Context, to string, req *wire.Request, next Caller) (*wire.Response, error)
 	// Host is used instead of an own one, for tests; its creator closes it.
 	Host host.Host
 }
@@ -95,6 +115,9 @@ func (o *Options) fill() error {
 	if o.Host != nil && o.Key != nil && !o.Host.ID().MatchesPrivateKey(o.Key) {
 		fault("the host has another key")
 	}
+	if n := len(o.SwarmKey); n != 0 && n != wire.SwarmKeyLen {
+		fault("a swarm key of %d bytes, not %d", n, wire.SwarmKeyLen)
+	}
 	if o.Capacity == 0 {
 		o.Capacity = wire.MinCapacity
 	}
@@ -102,6 +125,7 @@ func (o *Options) fill() error {
 	orDefault(&o.ReadTimeout, 30*time.Second)
 	orDefault(&o.ServeTimeout, time.Minute)
 	orDefault(&o.MaxServing, 256)
+	orDefault(&o.MaxServingPeer, 32)
 	orDefault(&o.MaxCalls, 8)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -125,8 +149,9 @@ func prefix(c partition.Charter) protocol.ID {
 
 // Errors of this package that callers tell apart.
 var (
-	ErrNoPeer = errors.New("peer cannot be reached")
-	ErrClosed = errors.New("closed")
+	ErrNoPeer   = errors.New("peer cannot be reached")
+	ErrClosed   = errors.New("closed")
+	ErrReplayed = errors.New("the answer is to another call")
 )
 
 func decodePeer(id string) (peer.ID, error) {

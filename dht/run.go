@@ -57,7 +57,7 @@ func (d *DHT) Run(ctx context.Context) error {
 		}
 	}
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context){d.joinLoop, d.publishLoop, d.keepCharter, d.bookLoop,
+	for _, loop := range []func(context.Context){d.joinLoop, d.publishLoop, d.keepCharter, d.bookLoop, d.zoneLoop,
 		func(ctx context.Context) { d.addressLoop(ctx, changes.Out()) }} {
 		wg.Go(func() { loop(ctx) })
 	}
@@ -168,6 +168,10 @@ func (d *DHT) joinFirst(ctx context.Context, known []peer.AddrInfo) bool {
 
 func (d *DHT) joinLogged(ctx context.Context, info peer.AddrInfo, why string) bool {
 	err := d.join(ctx, info)
+	if errors.Is(err, ErrNotAdmitted) {
+		d.log.Warn("not joined", "peer", info.ID.String(), "err", err)
+		return false
+	}
 	if err != nil {
 		d.log.Debug("not joined", "peer", info.ID.String(), "why", why, "err", err)
 		return false
@@ -186,7 +190,16 @@ func (d *DHT) join(ctx context.Context, info peer.AddrInfo) error {
 	if err := d.host.Connect(ctx, info); err != nil {
 		return err
 	}
-	_, err := d.list.Join(ctx, info.ID)
+	if d.door != nil { // memberlist would hide why
+		if err := d.door.enter(ctx, info.ID); err != nil {
+			return err
+		}
+	}
+	at, err := d.wayIn(ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	_, err = d.list.Join(ctx, at)
 	return err
 }
 
@@ -241,7 +254,7 @@ func (d *DHT) strangers(ctx context.Context, view partition.View) []peer.AddrInf
 	if err != nil {
 		d.log.Debug("join addresses", "err", err)
 	}
-	key, err := d.zoneKey()
+	key, err := d.zoneKey(d.Zone())
 	if err != nil {
 		d.log.Debug("zone key", "err", err)
 		return nil

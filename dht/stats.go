@@ -1,6 +1,8 @@
 package dht
 
 import (
+	"maps"
+	"sync"
 	"sync/atomic"
 
 	"github.com/echo-node/echo-node/dht/member"
@@ -13,11 +15,18 @@ type Stats struct {
 	CallsIn     uint64 // calls received
 	Busy        uint64 // of them, refused for want of room
 	Malformed   uint64 // of them, refused as malformed or unknown
+	Replayed    uint64 // answers that were to another call, as of a peer that sends old ones again
 	Cut         uint64 // of them, ended before the request was there, as by slowness
 	BytesIn     uint64 // of calls and answers, as on the wire
 	BytesOut    uint64
 	StaleConns  uint64 // connections closed because they did not answer a ping
 	Published   uint64 // times the own descriptor was stored in Kademlia
+
+	// NotAdmitted counts what a private swarm refused, by reason: stranger (no
+	// pass), expired, forged, other-peer, no-member, other-swarm, wrong-key,
+	// oversize, version, malformed, cut, and late (a connection on which nothing
+	// was shown in time).
+	NotAdmitted map[string]uint64
 
 	// RejectedDescriptors of Kademlia by reason: forged, expired, malformed,
 	// oversize, old (a higher sequence was there).
@@ -26,20 +35,45 @@ type Stats struct {
 	Peers        int // connected
 	RoutingTable int // peers in Kademlia's table
 	Member       member.Stats
+	Zone         ZoneStats
+}
+
+// tally counts by name. The names are this program's own, so they are few.
+type tally struct {
+	mu sync.Mutex
+	n  map[string]uint64
+}
+
+func (t *tally) add(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n == nil {
+		t.n = map[string]uint64{}
+	}
+	t.n[name]++
+}
+
+func (t *tally) all() map[string]uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.n)
 }
 
 type counters struct {
-	callsOut, callsFailed, callsIn, busy, malformed, cut atomic.Uint64
-	bytesIn, bytesOut, staleConns, published             atomic.Uint64
+	notAdmitted tally
+
+	callsOut, callsFailed, callsIn, busy, malformed, replayed, cut atomic.Uint64
+	bytesIn, bytesOut, staleConns, published                       atomic.Uint64
 }
 
 // Stats are the counters so far.
 func (d *DHT) Stats() Stats {
 	c, v := &d.counters, d.check
 	return Stats{CallsOut: c.callsOut.Load(), CallsFailed: c.callsFailed.Load(), CallsIn: c.callsIn.Load(),
-		Busy: c.busy.Load(), Malformed: c.malformed.Load(), Cut: c.cut.Load(),
+		Busy: c.busy.Load(), Malformed: c.malformed.Load(), Replayed: c.replayed.Load(), Cut: c.cut.Load(),
 		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(), StaleConns: c.staleConns.Load(), Published: c.published.Load(),
+		NotAdmitted: c.notAdmitted.all(),
 		RejectedDescriptors: map[string]uint64{"forged": v.forged.Load(), "expired": v.expired.Load(),
 			"malformed": v.malformed.Load(), "oversize": v.oversize.Load(), "old": v.old.Load()},
-		Peers: len(d.host.Network().Peers()), RoutingTable: d.kad.RoutingTable().Size(), Member: d.list.Stats()}
+		Peers: len(d.host.Network().Peers()), RoutingTable: d.kad.RoutingTable().Size(), Member: d.list.Stats(), Zone: d.owners.count.stats()}
 }

@@ -14,6 +14,7 @@ import (
 	mh "github.com/multiformats/go-multihash"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/partition"
 )
 
 const (
@@ -28,9 +29,9 @@ const (
 	lookupTimeout = 20 * time.Second
 )
 
-// zoneKey is the name under which the members of the swarm's zone provide.
-func (d *DHT) zoneKey() (cid.Cid, error) {
-	hash, err := mh.Sum([]byte("echo-node/zone/"+d.space+"/"), mh.SHA2_256, -1)
+// zoneKey is the name under which the members of a zone provide.
+func (d *DHT) zoneKey(zone partition.Zone) (cid.Cid, error) {
+	hash, err := mh.Sum([]byte("echo-node/zone/"+d.space+"/"+zonePath(zone)), mh.SHA2_256, -1)
 	if err != nil {
 		return cid.Undef, err
 	}
@@ -87,11 +88,13 @@ func (v *validator) Select(key string, values [][]byte) (int, error) {
 		if err != nil {
 			continue
 		}
-		if best >= 0 && desc.Sequence < highest {
-			v.old.Add(1)
-		}
 		if best < 0 || desc.Sequence > highest {
+			if best >= 0 {
+				v.old.Add(1)
+			}
 			best, highest = i, desc.Sequence
+		} else if desc.Sequence < highest {
+			v.old.Add(1)
 		}
 	}
 	if best < 0 {
@@ -137,7 +140,7 @@ func (d *DHT) publish(ctx context.Context) error {
 	if err := d.kad.PutValue(ctx, peerKey+d.ID(), sealed); err != nil {
 		return fmt.Errorf("put descriptor: %w", err)
 	}
-	key, err := d.zoneKey()
+	key, err := d.zoneKey(d.Zone())
 	if err != nil {
 		return err
 	}
@@ -148,11 +151,11 @@ func (d *DHT) publish(ctx context.Context) error {
 	return nil
 }
 
-// FindZone asks Kademlia for the members of the zone, as a stranger would, and
+// FindZone asks Kademlia for the members of a zone, as a stranger would, and
 // returns those whose descriptor could be had and is good, in no order. It is
 // not the View: it may name peers that died within the last hours.
-func (d *DHT) FindZone(ctx context.Context) ([]Descriptor, error) {
-	key, err := d.zoneKey()
+func (d *DHT) FindZone(ctx context.Context, zone partition.Zone) ([]Descriptor, error) {
+	key, err := d.zoneKey(zone)
 	if err != nil {
 		return nil, fmt.Errorf("find zone: %w", err)
 	}

@@ -6,8 +6,9 @@
 // the id (memberlist insists on an IP). What a member says of itself is a
 // wire.Descriptor, sealed by its own key and carried as memberlist's metadata:
 // nobody can declare another's capacity, location or addresses. That somebody
-// is dead anyone may claim, as ever in SWIM; the accused refutes it within the
-// suspicion time. So a View is a hint, never a truth that two peers share.
+// is dead or has left anyone may claim, as ever in SWIM; here that is only a
+// suspicion, whatever the claim says, which the accused refutes within the
+// suspicion time, and every peer finds a death for itself. So a View is a hint, never a truth that two peers share.
 //
 // Packets travel as frames on one long-lived stream per peer and direction,
 // protocol Prefix+"/swim-packet/1": an unsigned varint of the length, 1 to

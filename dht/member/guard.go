@@ -84,6 +84,8 @@ type guard struct {
 	left    int
 	timer   *time.Timer
 	closed  func() // called by Close; nil = nothing to do
+	// soften reads the states of an exchange and gives them again; nil = as they are.
+	soften func(r io.Reader, nodes int) ([]byte, error)
 }
 
 func newGuard(s network.Stream, t *traffic) *guard {
@@ -120,7 +122,16 @@ func (g *guard) vet() error {
 	if h.Nodes < 0 || h.Nodes > MaxStates || h.UserStateLen != 0 {
 		return fmt.Errorf("%w: %d states and %d bytes, the limits are %d and 0", errRefused, h.Nodes, h.UserStateLen, MaxStates)
 	}
-	return nil
+	if g.soften == nil {
+		return nil
+	}
+	states := &io.LimitedReader{R: g.Stream, N: int64(g.left)}
+	soft, err := g.soften(states, h.Nodes)
+	if err == nil {
+		g.left = int(states.N)
+		_, err = g.head.Write(soft)
+	}
+	return err
 }
 
 // Read is net.Conn's.

@@ -34,6 +34,7 @@ type List struct {
 	stop     chan struct{}
 	wg       sync.WaitGroup
 	once     sync.Once
+	leaving  chan struct{} // cap 1, full while memberlist says good-bye: it panics when it is shut down meanwhile
 
 	mu       sync.Mutex // never held while calling memberlist or libp2p
 	sealed   []byte
@@ -56,13 +57,13 @@ func New(o Options) (*List, error) {
 	}
 	l := &List{opts: o, log: o.Logger, self: o.Host.ID(),
 		views: make(chan partition.View, 1), contacts: make(chan peer.ID, 64),
-		wake: make(chan struct{}, 1), gossip: make(chan struct{}, 1), differ: make(chan peer.ID, 1), stop: make(chan struct{}),
+		wake: make(chan struct{}, 1), gossip: make(chan struct{}, 1), differ: make(chan peer.ID, 1), stop: make(chan struct{}), leaving: make(chan struct{}, 1),
 		members: map[string]wire.Descriptor{}, checked: map[string]checked{}, gone: map[string]Gone{}}
 	l.own.Member = o.Self
 	if err := l.seal(); err != nil {
 		return nil, fmt.Errorf("new member list: %w", err)
 	}
-	l.transport = newTransport(o.Host, o.Prefix, l.contact)
+	l.transport = newTransport(o.Host, o.Prefix, l.contact, l.isMember)
 	ml, err := memberlist.Create(l.config())
 	if err != nil {
 		return nil, fmt.Errorf("new member list: %w", errors.Join(err, l.transport.Shutdown()))
@@ -87,6 +88,7 @@ func (l *List) config() *memberlist.Config {
 	c.ProbeTimeout = l.opts.ProbeTimeout
 	c.SuspicionMult = l.opts.SuspicionMult
 	c.SuspicionMaxTimeoutMult = 2
+	c.RetransmitMult = 8         // a refutation that misses a peer costs a false death
 	c.AwarenessMaxMultiplier = 3 // several deaths at once are not this peer's own slowness
 	c.PushPullInterval = l.opts.PushPull
 	c.GossipToTheDeadTime = 30 * time.Second
@@ -108,6 +110,13 @@ func (l *List) contact(p peer.ID) {
 	case l.contacts <- p:
 	default:
 	}
+}
+
+func (l *List) isMember(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.members[id]
+	return ok
 }
 
 // Contacts gives peers that spoke to this one and are no members; Join them.
@@ -233,7 +242,7 @@ func (l *List) Stats() Stats {
 	defer l.mu.Unlock()
 	return Stats{PacketsIn: t.packetsIn.Load(), PacketsOut: t.packetsOut.Load(), BytesIn: t.bytesIn.Load(),
 		BytesOut: t.bytesOut.Load(), Dropped: t.dropped.Load(), Refused: t.refused.Load(),
-		BadDescriptors: l.bad, StaleDescriptors: l.old, Health: l.ml.GetHealthScore()}
+		DeathClaims: l.transport.accusers.all(), BadDescriptors: l.bad, StaleDescriptors: l.old, Health: l.ml.GetHealthScore()}
 }
 
 // Leave says good-bye: the others drop this peer from their Views at once. The
@@ -251,7 +260,7 @@ func (l *List) Leave(ctx context.Context) error {
 	}
 	done := make(chan error, 1)
 	if !l.start(func() {
-		done <- errors.Join(l.ml.UpdateNode(timeout), l.ml.Leave(timeout))
+		done <- errors.Join(l.ml.UpdateNode(timeout), l.sayGoodBye(timeout))
 	}) {
 		return errors.New("leave: closed")
 	}
@@ -266,6 +275,17 @@ func (l *List) Leave(ctx context.Context) error {
 	}
 }
 
+func (l *List) sayGoodBye(timeout time.Duration) error {
+	l.leaving <- struct{}{}
+	defer func() { <-l.leaving }()
+	select {
+	case <-l.stop:
+		return errors.New("closed")
+	default:
+		return l.ml.Leave(timeout)
+	}
+}
+
 // Close stops without a good-bye and waits for every goroutine.
 func (l *List) Close() error {
 	var err error
@@ -273,7 +293,9 @@ func (l *List) Close() error {
 		l.mu.Lock()
 		close(l.stop)
 		l.mu.Unlock()
+		l.leaving <- struct{}{}
 		err = l.ml.Shutdown()
+		<-l.leaving
 		l.wg.Wait()
 		close(l.views)
 	})
@@ -360,6 +382,9 @@ func (l *List) publish() {
 		l.learn(d.Member)
 	}
 	for _, p := range lost {
+		if l.opts.Elsewhere != nil && l.opts.Elsewhere(p) {
+			continue
+		}
 		l.opts.Host.Peerstore().UpdateAddrs(p, peerstore.PermanentAddrTTL, peerstore.RecentlyConnectedAddrTTL)
 		// A connection to a dead peer looks healthy for half a minute and would
 		// swallow what is sent to its successor.

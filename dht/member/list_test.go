@@ -18,6 +18,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
 )
 
 const testPrefix = "/echo/0123456789abcdef"
@@ -109,7 +110,7 @@ func (nb *nearby) close(t *testing.T) {
 }
 
 func TestViewsComeInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	racetest.InFakeTime(t, func(t *testing.T) {
 		nb := newNearby(t, 4)
 		watched := nb.lists[0]
 		var steps []int
@@ -151,7 +152,7 @@ func TestViewsComeInOrder(t *testing.T) {
 
 // Whoever does not read misses Views, but not the newest, and blocks nobody.
 func TestSlowReaderGetsTheNewest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	racetest.InFakeTime(t, func(t *testing.T) {
 		nb := newNearby(t, 5)
 		nb.join(t)
 		synctest.Wait()
@@ -163,7 +164,7 @@ func TestSlowReaderGetsTheNewest(t *testing.T) {
 }
 
 func TestDeathLeaveAndReturn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	racetest.InFakeTime(t, func(t *testing.T) {
 		nb := newNearby(t, 6)
 		nb.join(t)
 		dead, leaver, rest := nb.lists[5], nb.lists[4], nb.lists[:4]
@@ -205,7 +206,7 @@ func TestDeathLeaveAndReturn(t *testing.T) {
 // A peer whose clock was set back an hour over a restart is let in: it learns
 // the sequence of its former self from the others.
 func TestReturnWithAnOlderClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	racetest.InFakeTime(t, func(t *testing.T) {
 		nb := newNearby(t, 3)
 		late := nb.lists[2]
 		late.mu.Lock()
@@ -232,7 +233,7 @@ func TestReturnWithAnOlderClock(t *testing.T) {
 
 // Nobody can be introduced, or described, by another.
 func TestNotifyAliveRefuses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	racetest.InFakeTime(t, func(t *testing.T) {
 		nb := newNearby(t, 2)
 		l := nb.lists[0]
 		key, _, err := crypto.GenerateEd25519Key(rand.Reader)
@@ -289,7 +290,7 @@ func TestNotifyAliveRefuses(t *testing.T) {
 }
 
 func TestMadeUpPeersDoNotFillTheMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	racetest.InFakeTime(t, func(t *testing.T) {
 		nb := newNearby(t, 1)
 		l := nb.lists[0]
 		l.opts.MaxMembers = 10

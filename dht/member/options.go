@@ -7,6 +7,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"github.com/echo-node/echo-node/partition"
@@ -20,6 +21,9 @@ type Options struct {
 	Prefix protocol.ID      // of the protocols, required; "/echo/0123456789abcdef"
 	Self   partition.Member // what this peer says of itself; ID and Addrs are filled in
 	Logger *slog.Logger     // nil = discard
+	// Elsewhere says whether a peer that is no more in this List is a member of
+	// another List of the host, whose connection is kept; nil = there is no other.
+	Elsewhere func(peer.ID) bool
 
 	// ProbeInterval is how often one member is probed; default 700 ms. With
 	// ProbeTimeout (default 400 ms) and SuspicionMult (default 3) a death is
@@ -89,7 +93,11 @@ type Stats struct {
 	PacketsIn, PacketsOut, BytesIn, BytesOut uint64
 	Dropped                                  uint64 // packets, in either direction, for want of room or connection
 	Refused                                  uint64 // packets and streams with something a List never sends
-	BadDescriptors                           uint64 // members refused for their descriptor
-	StaleDescriptors                         uint64 // descriptors older than one seen
-	Health                                   int    // 0 is healthy; memberlist's own estimate of how late this peer is
+	// DeathClaims counts, by the peer that sent them, claims that a member of our
+	// View is dead. They are but suspicions, and honest peers pass them on: a peer
+	// that makes them up stands out.
+	DeathClaims      map[string]uint64
+	BadDescriptors   uint64 // members refused for their descriptor
+	StaleDescriptors uint64 // descriptors older than one seen
+	Health           int    // 0 is healthy; memberlist's own estimate of how late this peer is
 }

@@ -52,6 +52,8 @@ type transport struct {
 	contact        func(peer.ID) // somebody spoke to us; must not block
 	packetID, stID protocol.ID
 	traffic        traffic
+	accusers       accusers
+	live           func(id string) bool // is that a member in our View? must not block
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -65,9 +67,9 @@ type transport struct {
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
 
-func newTransport(h host.Host, prefix protocol.ID, contact func(peer.ID)) *transport {
+func newTransport(h host.Host, prefix protocol.ID, contact func(peer.ID), live func(string) bool) *transport {
 	ctx, cancel := context.WithCancel(network.WithAllowLimitedConn(context.Background(), "swim"))
-	t := &transport{host: h, contact: contact, ctx: ctx, cancel: cancel,
+	t := &transport{host: h, contact: contact, live: live, ctx: ctx, cancel: cancel,
 		packets: make(chan *memberlist.Packet, packetQueue), streams: make(chan net.Conn),
 		packetID: prefix + "/swim-packet/1", stID: prefix + "/swim-stream/1",
 		writers: map[peer.ID]chan []byte{}, open: map[network.Stream]struct{}{}}
@@ -142,7 +144,10 @@ func (t *transport) readPackets(s network.Stream) {
 		}
 		t.traffic.packetsIn.Add(1)
 		t.traffic.bytesIn.Add(uint64(len(b)))
-		if err := vetPacket(b); err != nil {
+		if err = vetPacket(b); err == nil {
+			b, err = t.softenPacket(from, b)
+		}
+		if err != nil {
 			t.traffic.refused.Add(1)
 			_ = s.Reset()
 			return
@@ -304,6 +309,7 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, d time.Duration) (n
 // guard makes s a net.Conn that Shutdown resets, so that nobody waits for it.
 func (t *transport) guard(s network.Stream) net.Conn {
 	g := newGuard(s, &t.traffic)
+	g.soften = func(r io.Reader, nodes int) ([]byte, error) { return t.softenPush(s.Conn().RemotePeer(), r, nodes) }
 	g.closed = func() {
 		t.mu.Lock()
 		delete(t.open, s)

@@ -138,8 +138,9 @@ func signed(domain, space string, body []byte) []byte {
 func (d Descriptor) toProto() (*PeerDescriptor, error) {
 	m := d.Member
 	pb := &PeerDescriptor{Sequence: d.Sequence, Version: m.Version, Leaving: d.Leaving,
-		Capacity: uint32(clamp(m.Capacity, MinCapacity, MaxCapacity)),
-		LoadStep: uint32(clamp(m.LoadStep, 0, MaxLoadStep))}
+		Capacity:  uint32(clamp(m.Capacity, MinCapacity, MaxCapacity)),
+		LoadStep:  uint32(clamp(m.LoadStep, 0, MaxLoadStep)),
+		ZoneDepth: uint32(clamp(m.ZoneDepth, 0, partition.MaxZoneDepth)), ZoneFree: m.ZoneFree}
 	if len(m.Version) > MaxVersion {
 		return nil, over("version", len(m.Version), MaxVersion)
 	}
@@ -170,8 +171,9 @@ func fromProto(id string, pb *PeerDescriptor) (Descriptor, error) {
 		return Descriptor{}, over("version", len(pb.Version), MaxVersion)
 	}
 	d := Descriptor{Sequence: pb.Sequence, Leaving: pb.Leaving, Member: partition.Member{ID: id, Version: pb.Version,
-		Capacity: clamp(int(min(pb.Capacity, math.MaxInt32)), MinCapacity, MaxCapacity),
-		LoadStep: clamp(int(min(pb.LoadStep, math.MaxInt32)), 0, MaxLoadStep)}}
+		Capacity:  clamp(int(min(pb.Capacity, math.MaxInt32)), MinCapacity, MaxCapacity),
+		LoadStep:  clamp(int(min(pb.LoadStep, math.MaxInt32)), 0, MaxLoadStep),
+		ZoneDepth: clamp(int(min(pb.ZoneDepth, math.MaxInt32)), 0, partition.MaxZoneDepth), ZoneFree: pb.ZoneFree}}
 	if pb.ExpiresMs != 0 {
 		d.Expires = time.UnixMilli(pb.ExpiresMs)
 	}

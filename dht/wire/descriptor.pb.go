@@ -33,7 +33,9 @@ type PeerDescriptor struct {
 	Capacity      uint32                 `protobuf:"varint,5,opt,name=capacity,proto3" json:"capacity,omitempty"`
 	LoadStep      uint32                 `protobuf:"varint,6,opt,name=load_step,json=loadStep,proto3" json:"load_step,omitempty"`
 	Version       string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
-	Leaving       bool                   `protobuf:"varint,8,opt,name=leaving,proto3" json:"leaving,omitempty"` // this peer is about to go, on purpose
+	Leaving       bool                   `protobuf:"varint,8,opt,name=leaving,proto3" json:"leaving,omitempty"`                      // this peer is about to go, on purpose
+	ZoneDepth     uint32                 `protobuf:"varint,9,opt,name=zone_depth,json=zoneDepth,proto3" json:"zone_depth,omitempty"` // how often the hash space was halved until this peer's zone
+	ZoneFree      bool                   `protobuf:"varint,10,opt,name=zone_free,json=zoneFree,proto3" json:"zone_free,omitempty"`   // it holds nothing of the zone before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -124,6 +126,20 @@ func (x *PeerDescriptor) GetLeaving() bool {
 	return false
 }
 
+func (x *PeerDescriptor) GetZoneDepth() uint32 {
+	if x != nil {
+		return x.ZoneDepth
+	}
+	return 0
+}
+
+func (x *PeerDescriptor) GetZoneFree() bool {
+	if x != nil {
+		return x.ZoneFree
+	}
+	return false
+}
+
 // GeoPoint is in whole 1e-7 degrees, so that every peer computes with the same
 // numbers bit for bit.
 type GeoPoint struct {
@@ -183,6 +199,7 @@ type SealedCharter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Charter       []byte                 `protobuf:"bytes,1,opt,name=charter,proto3" json:"charter,omitempty"`     // JSON of partition.Charter, the very bytes that are signed
 	Signature     []byte                 `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"` // by the founder's key; empty while this peer does not have it
+	Private       bool                   `protobuf:"varint,3,opt,name=private,proto3" json:"private,omitempty"`    // nothing else is here: the swarm is private and the asker not admitted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -231,11 +248,18 @@ func (x *SealedCharter) GetSignature() []byte {
 	return nil
 }
 
+func (x *SealedCharter) GetPrivate() bool {
+	if x != nil {
+		return x.Private
+	}
+	return false
+}
+
 var File_descriptor_proto protoreflect.FileDescriptor
 
 const file_descriptor_proto_rawDesc = "" +
 	"\n" +
-	"\x10descriptor.proto\x12\x10echonode.wire.v1\"\x86\x02\n" +
+	"\x10descriptor.proto\x12\x10echonode.wire.v1\"\xc2\x02\n" +
 	"\x0ePeerDescriptor\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x1d\n" +
 	"\n" +
@@ -245,13 +269,18 @@ const file_descriptor_proto_rawDesc = "" +
 	"\bcapacity\x18\x05 \x01(\rR\bcapacity\x12\x1b\n" +
 	"\tload_step\x18\x06 \x01(\rR\bloadStep\x12\x18\n" +
 	"\aversion\x18\a \x01(\tR\aversion\x12\x18\n" +
-	"\aleaving\x18\b \x01(\bR\aleaving\"8\n" +
+	"\aleaving\x18\b \x01(\bR\aleaving\x12\x1d\n" +
+	"\n" +
+	"zone_depth\x18\t \x01(\rR\tzoneDepth\x12\x1b\n" +
+	"\tzone_free\x18\n" +
+	" \x01(\bR\bzoneFree\"8\n" +
 	"\bGeoPoint\x12\x15\n" +
 	"\x06lat_e7\x18\x01 \x01(\x11R\x05latE7\x12\x15\n" +
-	"\x06lon_e7\x18\x02 \x01(\x11R\x05lonE7\"G\n" +
+	"\x06lon_e7\x18\x02 \x01(\x11R\x05lonE7\"a\n" +
 	"\rSealedCharter\x12\x18\n" +
 	"\acharter\x18\x01 \x01(\fR\acharter\x12\x1c\n" +
-	"\tsignature\x18\x02 \x01(\fR\tsignatureB)Z'github.com/echo-node/echo-node/dht/wireb\x06proto3"
+	"\tsignature\x18\x02 \x01(\fR\tsignature\x12\x18\n" +
+	"\aprivate\x18\x03 \x01(\bR\aprivateB)Z'github.com/echo-node/echo-node/dht/wireb\x06proto3"
 
 var (
 	file_descriptor_proto_rawDescOnce sync.Once

@@ -31,9 +31,10 @@
 // What a peer says of itself (addresses, location, capacity, version) travels
 // in the metadata of the membership and in the DHT in one form, sealed by the
 // peer's own key; see Seal. The charter of a swarm travels sealed by the key
-// of its founder; see SealCharter.
+// of its founder; see SealCharter. Who may come into a private swarm shows a
+// Pass, a chain of signatures that begins with the founder's.
 //
 // The package knows no streams, clocks or peers: deadlines are the caller's.
 package wire
 
-//go:generate protoc --go_out=. --go_opt=paths=source_relative wire.proto descriptor.proto
+//go:generate protoc --go_out=. --go_opt=paths=source_relative wire.proto descriptor.proto admission.proto

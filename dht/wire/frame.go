@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -138,19 +139,22 @@ func appendFrame(dst, body []byte) ([]byte, error) {
 			body, flags = c, flagZstd
 		}
 	}
+	dst = slices.Grow(dst, binary.MaxVarintLen32+headLen+len(body))
 	dst = binary.AppendUvarint(dst, uint64(headLen+len(body)))
 	dst = append(dst, FrameVersion, flags)
 	return append(dst, body...), nil
 }
 
 // readFrame reads one frame and returns its body, decompressed, and the bytes
-// read. Memory grows with the bytes that arrive, not with the length claimed.
+// read. Memory grows with the bytes that arrive, not with the length claimed,
+// but for the first 16 KiB, in which most frames fit.
 func readFrame(r io.Reader) (body []byte, n int, err error) {
 	size, n, err := readLength(r)
 	if err != nil {
 		return nil, n, err
 	}
 	var buf bytes.Buffer
+	buf.Grow(min(size, 16<<10) + bytes.MinRead)
 	got, err := io.CopyN(&buf, r, int64(size))
 	n += int(got)
 	if err != nil {

@@ -106,7 +106,7 @@ func TestReadErrors(t *testing.T) {
 		"no zstd":              {[]byte{3, 1, 1, 7}, ErrFrame},
 		"truncated field":      {[]byte{3, 1, 0, 0x0a}, ErrMalformed},
 		"message of version 0": {[]byte{2, 1, 0}, ErrVersion},
-		"no body":              {[]byte{4, 1, 0, 8, 1}, ErrNoBody},
+		"no body":              {[]byte{4, 1, 0, 8, partition.WireVersion}, ErrNoBody},
 	} {
 		if _, _, err := ReadRequest(bytes.NewReader(c.frame)); !errors.Is(err, c.want) {
 			t.Errorf("%s: request: %v, want %v", name, err, c.want)
@@ -179,6 +179,7 @@ func TestWriteRefusesWhatReadWould(t *testing.T) {
 func FuzzReadRequest(f *testing.F) {
 	f.Add(frameOf(f, forward(2)))
 	f.Add(frameOf(f, forward(200)))
+	f.Add(frameOf(f, &Request{Version: partition.WireVersion, Body: &Request_Turns{&Turns{Asks: []*TurnAsk{{Address: "192.0.2.1", GapMs: 1000, Want: true, Turn: 7, Back: 6, QuietMs: 900}}}}}))
 	f.Add([]byte{2, 1, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, n, err := ReadRequest(bytes.NewReader(b))

@@ -25,10 +25,22 @@ const (
 	MaxOpaque = 1 << 20
 	// MaxHits is the most hits of one answer, and the highest Query.limit.
 	MaxHits = 10_000
-	// MaxRows is the most rows of one page of a Transfer.
+	// MaxRows is the most rows of one message: of all pieces of a Ship, of a page.
 	MaxRows = 50_000
+	// MaxPieces is the most pieces of a Ship, and stances of its answer.
+	MaxPieces = 4096
+	// MaxConfigs is the most Configs or proposals of one message.
+	MaxConfigs = 4096
+	// MaxConfigKeepers is the most keepers of a Config, MaxConfigStarts the most
+	// generations that it remembers.
+	MaxConfigKeepers = 7
+	MaxConfigStarts  = 32
+	// MaxDigests is the length of the digests of a slice in bytes.
+	MaxDigests = 256 * 8
 	// MaxRowKey is the longest key of a row in bytes.
 	MaxRowKey = 8192
+	// MaxPart is the longest place of a capture among those of its Key in bytes.
+	MaxPart = 16
 	// MaxRecords is the most records of one page, and the highest Records.limit.
 	MaxRecords = 10_000
 	// MaxPeers is the most peer ids or addresses that one answer names.
@@ -38,6 +50,11 @@ const (
 	// MaxElements is the most elements of all kinds in one message: nested
 	// messages, items of repeated fields, entries of maps.
 	MaxElements = 300_000
+	// MaxTurns is the most addresses of a Turns, MaxAddress the longest one as
+	// text, MaxTurnMs the longest time that one is about, in milliseconds.
+	MaxTurns   = 1000
+	MaxAddress = 64
+	MaxTurnMs  = 3600_000
 	// MaxDescriptor is the longest sealed descriptor in the DHT in bytes.
 	MaxDescriptor = 2048
 	// MaxAddrs is the most addresses of a descriptor.

@@ -10,24 +10,37 @@ import (
 // fieldLimit is the most elements of a repeated field in one message.
 func fieldLimit(name protoreflect.FullName) int {
 	switch name {
-	case "echonode.wire.v1.Forward.links", "echonode.wire.v1.ForwardAck.answers", "echonode.wire.v1.ForwardAck.reasons":
+	case "echonode.wire.v1.Forward.links", "echonode.wire.v1.ForwardAck.answers", "echonode.wire.v1.ForwardAck.reasons",
+		"echonode.wire.v1.ForwardAck.moved":
 		return MaxLinks
 	case "echonode.wire.v1.Query.slices", "echonode.wire.v1.QueryAnswer.missing",
-		"echonode.wire.v1.Transfer.slices", "echonode.wire.v1.TransferAnswer.holds",
-		"echonode.wire.v1.TransferAnswer.empty", "echonode.wire.v1.Records.slices":
+		"echonode.wire.v1.Records.slices", "echonode.wire.v1.LeaseAnswer.refused":
 		return MaxSlices
 	case "echonode.wire.v1.TermStats.df":
 		return MaxTerms
 	case "echonode.wire.v1.QueryAnswer.hits":
 		return MaxHits
-	case "echonode.wire.v1.TransferAnswer.rows":
+	case "echonode.wire.v1.Piece.rows", "echonode.wire.v1.CompareAnswer.rows", "echonode.wire.v1.Unite.rows":
 		return MaxRows
-	case "echonode.wire.v1.RecordsAnswer.records":
+	case "echonode.wire.v1.Ship.pieces", "echonode.wire.v1.ShipAnswer.stances":
+		return MaxPieces
+	case "echonode.wire.v1.Lease.configs", "echonode.wire.v1.LeaseAnswer.newer", "echonode.wire.v1.Ballots.proposals",
+		"echonode.wire.v1.BallotsAnswer.promises", "echonode.wire.v1.Configs.decided", "echonode.wire.v1.ConfigsAnswer.known":
+		return MaxConfigs
+	case "echonode.wire.v1.Config.keepers":
+		return MaxConfigKeepers
+	case "echonode.wire.v1.Config.starts":
+		return MaxConfigStarts
+	case "echonode.wire.v1.RecordsAnswer.records", "echonode.wire.v1.RecordsAnswer.slices", "echonode.wire.v1.RecordsAnswer.parts":
 		return MaxRecords
 	case "echonode.wire.v1.WhoOwnsAnswer.keepers", "echonode.wire.v1.WhoOwnsAnswer.addrs":
 		return MaxPeers
-	case "echonode.wire.v1.PeerDescriptor.addrs":
+	case "echonode.wire.v1.Turns.asks", "echonode.wire.v1.TurnsAnswer.answers":
+		return MaxTurns
+	case "echonode.wire.v1.PeerDescriptor.addrs", "echonode.wire.v1.Invite.addrs":
 		return MaxAddrs
+	case "echonode.wire.v1.Pass.grants":
+		return MaxGrants
 	}
 	return 0 // a field that is not listed here may not be repeated; a test lists them all
 }

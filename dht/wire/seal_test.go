@@ -91,7 +91,7 @@ func TestDescriptorForgeries(t *testing.T) {
 func TestDescriptorBounds(t *testing.T) {
 	key, id := newKey(t)
 	d := described(id)
-	d.Member.Capacity, d.Member.LoadStep = 1000, 1000
+	d.Member.Capacity, d.Member.LoadStep, d.Member.ZoneDepth = 1000, 1000, 1000
 	for i := range 40 {
 		d.Member.Addrs = append(d.Member.Addrs, fmt.Sprintf("/ip6/2001:db8::%x/udp/4001/quic-v1", i))
 	}
@@ -101,7 +101,7 @@ func TestDescriptorBounds(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(sealed), err)
 	}
 	got, err := OpenDescriptor(id, "", sealed, time.Time{})
-	if err != nil || got.Member.Capacity != MaxCapacity || got.Member.LoadStep != MaxLoadStep {
+	if err != nil || got.Member.Capacity != MaxCapacity || got.Member.LoadStep != MaxLoadStep || got.Member.ZoneDepth != partition.MaxZoneDepth {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if n := len(got.Member.Addrs); n < 8 || n > MaxAddrs || got.Member.Addrs[0] != d.Member.Addrs[0] {
@@ -145,7 +145,7 @@ func FuzzOpenDescriptor(f *testing.F) {
 			return
 		}
 		m := d.Member
-		if m.Capacity < MinCapacity || m.Capacity > MaxCapacity || m.LoadStep < 0 || m.LoadStep > MaxLoadStep || len(m.Addrs) > MaxAddrs {
+		if m.Capacity < MinCapacity || m.Capacity > MaxCapacity || m.LoadStep < 0 || m.LoadStep > MaxLoadStep || m.ZoneDepth < 0 || m.ZoneDepth > partition.MaxZoneDepth || len(m.Addrs) > MaxAddrs {
 			t.Fatalf("out of bounds: %+v", m)
 		}
 		if l := m.Location; l != nil && !(math.Abs(l.Lat) <= 90 && math.Abs(l.Lon) <= 180) {

@@ -26,15 +26,27 @@ func (m *Request) Validate() error {
 	case *Request_Query:
 		return b.Query.validate()
 	case *Request_WhoOwns:
-		return checkKey("who-owns key", b.WhoOwns.GetKey())
+		return b.WhoOwns.validate()
 	case *Request_Show:
 		return checkKey("show key", b.Show.GetKey())
 	case *Request_Status:
 		return present(b.Status != nil)
-	case *Request_Transfer:
-		return b.Transfer.validate()
 	case *Request_Records:
 		return b.Records.validate()
+	case *Request_Lease:
+		return b.Lease.validate()
+	case *Request_Ballots:
+		return b.Ballots.validate()
+	case *Request_Configs:
+		return b.Configs.validate()
+	case *Request_Ship:
+		return b.Ship.validate()
+	case *Request_Compare:
+		return b.Compare.validate()
+	case *Request_Unite:
+		return b.Unite.validate()
+	case *Request_Turns:
+		return b.Turns.validate()
 	}
 	return ErrNoBody
 }
@@ -64,10 +76,22 @@ func (m *Response) Validate() error {
 		return present(b.Show != nil)
 	case *Response_Status:
 		return present(b.Status != nil)
-	case *Response_Transfer:
-		return b.Transfer.validate()
 	case *Response_Records:
 		return b.Records.validate()
+	case *Response_Lease:
+		return b.Lease.validate()
+	case *Response_Ballots:
+		return b.Ballots.validate()
+	case *Response_Configs:
+		return checkConfigs("configs", b.Configs.GetKnown(), b.Configs != nil)
+	case *Response_Ship:
+		return b.Ship.validate()
+	case *Response_Compare:
+		return b.Compare.validate()
+	case *Response_Unite:
+		return present(b.Unite != nil)
+	case *Response_Turns:
+		return b.Turns.validate()
 	}
 	return ErrNoBody
 }
@@ -114,6 +138,11 @@ func (m *ForwardAck) validate() error {
 	if len(m.Reasons) > len(m.Answers) {
 		return fmt.Errorf("%d reasons for %d answers: %w", len(m.Reasons), len(m.Answers), ErrMalformed)
 	}
+	for _, x := range m.Moved {
+		if int(x.GetLink()) >= len(m.Answers) {
+			return fmt.Errorf("link %d of %d moved: %w", x.GetLink(), len(m.Answers), ErrMalformed)
+		}
+	}
 	for _, a := range m.Answers {
 		if _, ok := ForwardAck_Answer_name[int32(a)]; !ok || a == ForwardAck_ANSWER_UNSPECIFIED {
 			return fmt.Errorf("answer %d: %w", a, ErrMalformed)
@@ -136,6 +165,12 @@ func (m *Query) validate() error {
 	}
 	if m.Limit > MaxHits {
 		return over("query limit", int(m.Limit), MaxHits)
+	}
+	if err := checkZone(m.Zone); err != nil {
+		return err
+	}
+	if m.Zone != 0 && len(m.Slices) > 0 {
+		return fmt.Errorf("a query of a zone and of slices: %w", ErrMalformed)
 	}
 	if err := checkText("query text", m.Q, MaxQuery); err != nil {
 		return err
@@ -203,9 +238,40 @@ func (m *Hit) validate() error {
 	return checkText("hit peer", m.Peer, MaxPeerID)
 }
 
+func (m *WhoOwns) validate() error {
+	if m.GetSlice() == 0 {
+		return checkKey("who-owns key", m.GetKey())
+	}
+	if m.Key != "" {
+		return fmt.Errorf("who owns a key or a slice, not both: %w", ErrMalformed)
+	}
+	return checkSlice(m.Slice)
+}
+
+func checkSlice(s uint64) error {
+	if !partition.Slice(s).Valid() {
+		return fmt.Errorf("%016x is no slice: %w", s, ErrMalformed)
+	}
+	return nil
+}
+
+// checkZone lets 0 pass: no zone is named.
+func checkZone(z uint64) error {
+	if z != 0 && !partition.Zone(z).Valid() {
+		return fmt.Errorf("%016x is no zone: %w", z, ErrMalformed)
+	}
+	return nil
+}
+
 func (m *WhoOwnsAnswer) validate() error {
 	if m == nil {
 		return ErrNoBody
+	}
+	if err := checkZone(m.Zone); err != nil {
+		return err
+	}
+	if len(m.Sealed) > MaxDescriptor {
+		return over("descriptor", len(m.Sealed), MaxDescriptor)
 	}
 	if len(m.Keepers) > MaxPeers {
 		return over("keepers", len(m.Keepers), MaxPeers)
@@ -226,43 +292,6 @@ func (m *WhoOwnsAnswer) validate() error {
 	return nil
 }
 
-func (m *Transfer) validate() error {
-	if m == nil {
-		return ErrNoBody
-	}
-	if len(m.Slices) > MaxSlices {
-		return over("slices of a transfer", len(m.Slices), MaxSlices)
-	}
-	if len(m.After) > MaxRowKey {
-		return over("transfer cursor", len(m.After), MaxRowKey)
-	}
-	return nil
-}
-
-func (m *TransferAnswer) validate() error {
-	if m == nil {
-		return ErrNoBody
-	}
-	if len(m.Holds) > MaxSlices {
-		return over("held slices", len(m.Holds), MaxSlices)
-	}
-	if len(m.Empty) > MaxSlices {
-		return over("empty slices", len(m.Empty), MaxSlices)
-	}
-	if len(m.Rows) > MaxRows {
-		return over("rows", len(m.Rows), MaxRows)
-	}
-	for _, r := range m.Rows {
-		if len(r.GetKey()) > MaxRowKey {
-			return over("row key", len(r.Key), MaxRowKey)
-		}
-	}
-	if len(m.Next) > MaxRowKey {
-		return over("transfer cursor", len(m.Next), MaxRowKey)
-	}
-	return nil
-}
-
 func (m *Records) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -273,6 +302,9 @@ func (m *Records) validate() error {
 	if m.Limit > MaxRecords {
 		return over("export limit", int(m.Limit), MaxRecords)
 	}
+	if len(m.AfterPart) > MaxPart {
+		return over("export cursor", len(m.AfterPart), MaxPart)
+	}
 	return checkText("export cursor", m.After, MaxKey)
 }
 
@@ -282,6 +314,17 @@ func (m *RecordsAnswer) validate() error {
 	}
 	if len(m.Records) > MaxRecords {
 		return over("records", len(m.Records), MaxRecords)
+	}
+	if len(m.Slices) > len(m.Records) {
+		return fmt.Errorf("%d slices of %d records: %w", len(m.Slices), len(m.Records), ErrMalformed)
+	}
+	if len(m.Parts) > len(m.Records) {
+		return fmt.Errorf("%d parts of %d records: %w", len(m.Parts), len(m.Records), ErrMalformed)
+	}
+	for _, p := range m.Parts {
+		if len(p) > MaxPart {
+			return over("part of a record", len(p), MaxPart)
+		}
 	}
 	return checkText("export cursor", m.Next, MaxKey)
 }

@@ -134,7 +134,120 @@ func (x ForwardAck_Answer) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ForwardAck_Answer.Descriptor instead.
 func (ForwardAck_Answer) EnumDescriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{5, 0}
+	return file_wire_proto_rawDescGZIP(), []int{6, 0}
+}
+
+type Piece_Kind int32
+
+const (
+	Piece_KIND_UNSPECIFIED Piece_Kind = 0
+	Piece_KIND_PROBE       Piece_Kind = 1 // where does your copy stand?
+	Piece_KIND_TAIL        Piece_Kind = 2 // the log after `from` up to `to`
+	Piece_KIND_COPY        Piece_Kind = 3 // a page of a copy
+	Piece_KIND_COPIED      Piece_Kind = 4 // with these rows the copy is whole: the log goes on after `to`
+)
+
+// Enum value maps for Piece_Kind.
+var (
+	Piece_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_PROBE",
+		2: "KIND_TAIL",
+		3: "KIND_COPY",
+		4: "KIND_COPIED",
+	}
+	Piece_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_PROBE":       1,
+		"KIND_TAIL":        2,
+		"KIND_COPY":        3,
+		"KIND_COPIED":      4,
+	}
+)
+
+func (x Piece_Kind) Enum() *Piece_Kind {
+	p := new(Piece_Kind)
+	*p = x
+	return p
+}
+
+func (x Piece_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Piece_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_wire_proto_enumTypes[2].Descriptor()
+}
+
+func (Piece_Kind) Type() protoreflect.EnumType {
+	return &file_wire_proto_enumTypes[2]
+}
+
+func (x Piece_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Piece_Kind.Descriptor instead.
+func (Piece_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{32, 0}
+}
+
+type TurnAnswer_State int32
+
+const (
+	TurnAnswer_STATE_UNSPECIFIED TurnAnswer_State = 0
+	TurnAnswer_STATE_GIVEN       TurnAnswer_State = 1 // from wait_ms to term_ms
+	TurnAnswer_STATE_WAIT        TurnAnswer_State = 2 // ask again after wait_ms
+	TurnAnswer_STATE_NOT_OWNER   TurnAnswer_State = 3 // `owner` is who this peer believes owns the Key; it may be itself, then it may not act yet
+	TurnAnswer_STATE_REFUSED     TurnAnswer_State = 4 // and why; ask again after wait_ms
+	TurnAnswer_STATE_NOTED       TurnAnswer_State = 5 // nothing was wanted
+)
+
+// Enum value maps for TurnAnswer_State.
+var (
+	TurnAnswer_State_name = map[int32]string{
+		0: "STATE_UNSPECIFIED",
+		1: "STATE_GIVEN",
+		2: "STATE_WAIT",
+		3: "STATE_NOT_OWNER",
+		4: "STATE_REFUSED",
+		5: "STATE_NOTED",
+	}
+	TurnAnswer_State_value = map[string]int32{
+		"STATE_UNSPECIFIED": 0,
+		"STATE_GIVEN":       1,
+		"STATE_WAIT":        2,
+		"STATE_NOT_OWNER":   3,
+		"STATE_REFUSED":     4,
+		"STATE_NOTED":       5,
+	}
+)
+
+func (x TurnAnswer_State) Enum() *TurnAnswer_State {
+	p := new(TurnAnswer_State)
+	*p = x
+	return p
+}
+
+func (x TurnAnswer_State) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TurnAnswer_State) Descriptor() protoreflect.EnumDescriptor {
+	return file_wire_proto_enumTypes[3].Descriptor()
+}
+
+func (TurnAnswer_State) Type() protoreflect.EnumType {
+	return &file_wire_proto_enumTypes[3]
+}
+
+func (x TurnAnswer_State) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TurnAnswer_State.Descriptor instead.
+func (TurnAnswer_State) EnumDescriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{42, 0}
 }
 
 // Request is one question from a peer to a peer.
@@ -142,6 +255,7 @@ type Request struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // partition.WireVersion
 	View    []byte                 `protobuf:"bytes,2,opt,name=view,proto3" json:"view,omitempty"`        // digest of the sender's View, 8 bytes; a hint
+	Id      uint64                 `protobuf:"fixed64,3,opt,name=id,proto3" json:"id,omitempty"`          // drawn by the caller; the answer has the same
 	// Types that are valid to be assigned to Body:
 	//
 	//	*Request_Forward
@@ -149,8 +263,14 @@ type Request struct {
 	//	*Request_WhoOwns
 	//	*Request_Show
 	//	*Request_Status
-	//	*Request_Transfer
 	//	*Request_Records
+	//	*Request_Lease
+	//	*Request_Ballots
+	//	*Request_Configs
+	//	*Request_Ship
+	//	*Request_Compare
+	//	*Request_Unite
+	//	*Request_Turns
 	Body          isRequest_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -198,6 +318,13 @@ func (x *Request) GetView() []byte {
 		return x.View
 	}
 	return nil
+}
+
+func (x *Request) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
 }
 
 func (x *Request) GetBody() isRequest_Body {
@@ -252,19 +379,73 @@ func (x *Request) GetStatus() *Status {
 	return nil
 }
 
-func (x *Request) GetTransfer() *Transfer {
+func (x *Request) GetRecords() *Records {
 	if x != nil {
-		if x, ok := x.Body.(*Request_Transfer); ok {
-			return x.Transfer
+		if x, ok := x.Body.(*Request_Records); ok {
+			return x.Records
 		}
 	}
 	return nil
 }
 
-func (x *Request) GetRecords() *Records {
+func (x *Request) GetLease() *Lease {
 	if x != nil {
-		if x, ok := x.Body.(*Request_Records); ok {
-			return x.Records
+		if x, ok := x.Body.(*Request_Lease); ok {
+			return x.Lease
+		}
+	}
+	return nil
+}
+
+func (x *Request) GetBallots() *Ballots {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Ballots); ok {
+			return x.Ballots
+		}
+	}
+	return nil
+}
+
+func (x *Request) GetConfigs() *Configs {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Configs); ok {
+			return x.Configs
+		}
+	}
+	return nil
+}
+
+func (x *Request) GetShip() *Ship {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Ship); ok {
+			return x.Ship
+		}
+	}
+	return nil
+}
+
+func (x *Request) GetCompare() *Compare {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Compare); ok {
+			return x.Compare
+		}
+	}
+	return nil
+}
+
+func (x *Request) GetUnite() *Unite {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Unite); ok {
+			return x.Unite
+		}
+	}
+	return nil
+}
+
+func (x *Request) GetTurns() *Turns {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Turns); ok {
+			return x.Turns
 		}
 	}
 	return nil
@@ -294,12 +475,36 @@ type Request_Status struct {
 	Status *Status `protobuf:"bytes,14,opt,name=status,proto3,oneof"`
 }
 
-type Request_Transfer struct {
-	Transfer *Transfer `protobuf:"bytes,15,opt,name=transfer,proto3,oneof"`
-}
-
 type Request_Records struct {
 	Records *Records `protobuf:"bytes,16,opt,name=records,proto3,oneof"`
+}
+
+type Request_Lease struct {
+	Lease *Lease `protobuf:"bytes,20,opt,name=lease,proto3,oneof"`
+}
+
+type Request_Ballots struct {
+	Ballots *Ballots `protobuf:"bytes,21,opt,name=ballots,proto3,oneof"`
+}
+
+type Request_Configs struct {
+	Configs *Configs `protobuf:"bytes,22,opt,name=configs,proto3,oneof"`
+}
+
+type Request_Ship struct {
+	Ship *Ship `protobuf:"bytes,23,opt,name=ship,proto3,oneof"`
+}
+
+type Request_Compare struct {
+	Compare *Compare `protobuf:"bytes,24,opt,name=compare,proto3,oneof"`
+}
+
+type Request_Unite struct {
+	Unite *Unite `protobuf:"bytes,25,opt,name=unite,proto3,oneof"`
+}
+
+type Request_Turns struct {
+	Turns *Turns `protobuf:"bytes,26,opt,name=turns,proto3,oneof"`
 }
 
 func (*Request_Forward) isRequest_Body() {}
@@ -312,15 +517,28 @@ func (*Request_Show) isRequest_Body() {}
 
 func (*Request_Status) isRequest_Body() {}
 
-func (*Request_Transfer) isRequest_Body() {}
-
 func (*Request_Records) isRequest_Body() {}
+
+func (*Request_Lease) isRequest_Body() {}
+
+func (*Request_Ballots) isRequest_Body() {}
+
+func (*Request_Configs) isRequest_Body() {}
+
+func (*Request_Ship) isRequest_Body() {}
+
+func (*Request_Compare) isRequest_Body() {}
+
+func (*Request_Unite) isRequest_Body() {}
+
+func (*Request_Turns) isRequest_Body() {}
 
 // Response answers a Request; exactly one body, or a refusal.
 type Response struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	Refusal *Refusal               `protobuf:"bytes,2,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	Id      uint64                 `protobuf:"fixed64,3,opt,name=id,proto3" json:"id,omitempty"` // of the Request; a refusal may have none, its request may not have been read
 	// Types that are valid to be assigned to Body:
 	//
 	//	*Response_Forward
@@ -328,8 +546,14 @@ type Response struct {
 	//	*Response_WhoOwns
 	//	*Response_Show
 	//	*Response_Status
-	//	*Response_Transfer
 	//	*Response_Records
+	//	*Response_Lease
+	//	*Response_Ballots
+	//	*Response_Configs
+	//	*Response_Ship
+	//	*Response_Compare
+	//	*Response_Unite
+	//	*Response_Turns
 	Body          isResponse_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -377,6 +601,13 @@ func (x *Response) GetRefusal() *Refusal {
 		return x.Refusal
 	}
 	return nil
+}
+
+func (x *Response) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
 }
 
 func (x *Response) GetBody() isResponse_Body {
@@ -431,19 +662,73 @@ func (x *Response) GetStatus() *StatusAnswer {
 	return nil
 }
 
-func (x *Response) GetTransfer() *TransferAnswer {
+func (x *Response) GetRecords() *RecordsAnswer {
 	if x != nil {
-		if x, ok := x.Body.(*Response_Transfer); ok {
-			return x.Transfer
+		if x, ok := x.Body.(*Response_Records); ok {
+			return x.Records
 		}
 	}
 	return nil
 }
 
-func (x *Response) GetRecords() *RecordsAnswer {
+func (x *Response) GetLease() *LeaseAnswer {
 	if x != nil {
-		if x, ok := x.Body.(*Response_Records); ok {
-			return x.Records
+		if x, ok := x.Body.(*Response_Lease); ok {
+			return x.Lease
+		}
+	}
+	return nil
+}
+
+func (x *Response) GetBallots() *BallotsAnswer {
+	if x != nil {
+		if x, ok := x.Body.(*Response_Ballots); ok {
+			return x.Ballots
+		}
+	}
+	return nil
+}
+
+func (x *Response) GetConfigs() *ConfigsAnswer {
+	if x != nil {
+		if x, ok := x.Body.(*Response_Configs); ok {
+			return x.Configs
+		}
+	}
+	return nil
+}
+
+func (x *Response) GetShip() *ShipAnswer {
+	if x != nil {
+		if x, ok := x.Body.(*Response_Ship); ok {
+			return x.Ship
+		}
+	}
+	return nil
+}
+
+func (x *Response) GetCompare() *CompareAnswer {
+	if x != nil {
+		if x, ok := x.Body.(*Response_Compare); ok {
+			return x.Compare
+		}
+	}
+	return nil
+}
+
+func (x *Response) GetUnite() *UniteAnswer {
+	if x != nil {
+		if x, ok := x.Body.(*Response_Unite); ok {
+			return x.Unite
+		}
+	}
+	return nil
+}
+
+func (x *Response) GetTurns() *TurnsAnswer {
+	if x != nil {
+		if x, ok := x.Body.(*Response_Turns); ok {
+			return x.Turns
 		}
 	}
 	return nil
@@ -473,12 +758,36 @@ type Response_Status struct {
 	Status *StatusAnswer `protobuf:"bytes,14,opt,name=status,proto3,oneof"`
 }
 
-type Response_Transfer struct {
-	Transfer *TransferAnswer `protobuf:"bytes,15,opt,name=transfer,proto3,oneof"`
-}
-
 type Response_Records struct {
 	Records *RecordsAnswer `protobuf:"bytes,16,opt,name=records,proto3,oneof"`
+}
+
+type Response_Lease struct {
+	Lease *LeaseAnswer `protobuf:"bytes,20,opt,name=lease,proto3,oneof"`
+}
+
+type Response_Ballots struct {
+	Ballots *BallotsAnswer `protobuf:"bytes,21,opt,name=ballots,proto3,oneof"`
+}
+
+type Response_Configs struct {
+	Configs *ConfigsAnswer `protobuf:"bytes,22,opt,name=configs,proto3,oneof"`
+}
+
+type Response_Ship struct {
+	Ship *ShipAnswer `protobuf:"bytes,23,opt,name=ship,proto3,oneof"`
+}
+
+type Response_Compare struct {
+	Compare *CompareAnswer `protobuf:"bytes,24,opt,name=compare,proto3,oneof"`
+}
+
+type Response_Unite struct {
+	Unite *UniteAnswer `protobuf:"bytes,25,opt,name=unite,proto3,oneof"`
+}
+
+type Response_Turns struct {
+	Turns *TurnsAnswer `protobuf:"bytes,26,opt,name=turns,proto3,oneof"`
 }
 
 func (*Response_Forward) isResponse_Body() {}
@@ -491,9 +800,21 @@ func (*Response_Show) isResponse_Body() {}
 
 func (*Response_Status) isResponse_Body() {}
 
-func (*Response_Transfer) isResponse_Body() {}
-
 func (*Response_Records) isResponse_Body() {}
+
+func (*Response_Lease) isResponse_Body() {}
+
+func (*Response_Ballots) isResponse_Body() {}
+
+func (*Response_Configs) isResponse_Body() {}
+
+func (*Response_Ship) isResponse_Body() {}
+
+func (*Response_Compare) isResponse_Body() {}
+
+func (*Response_Unite) isResponse_Body() {}
+
+func (*Response_Turns) isResponse_Body() {}
 
 // Refusal says that a request was not served, and whether to come again.
 type Refusal struct {
@@ -501,6 +822,7 @@ type Refusal struct {
 	Code          Refusal_Code           `protobuf:"varint,1,opt,name=code,proto3,enum=echonode.wire.v1.Refusal_Code" json:"code,omitempty"`
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	RetryAfterMs  uint64                 `protobuf:"varint,3,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
+	Pause         bool                   `protobuf:"varint,4,opt,name=pause,proto3" json:"pause,omitempty"` // with CODE_BUSY: send no other bulk request until then, either
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -556,6 +878,13 @@ func (x *Refusal) GetRetryAfterMs() uint64 {
 	return 0
 }
 
+func (x *Refusal) GetPause() bool {
+	if x != nil {
+		return x.Pause
+	}
+	return false
+}
+
 // Link is one Key on its way to its registrar.
 type Link struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -564,6 +893,9 @@ type Link struct {
 	Depth         uint32                 `protobuf:"varint,3,opt,name=depth,proto3" json:"depth,omitempty"`
 	Priority      uint32                 `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
 	Seed          bool                   `protobuf:"varint,5,opt,name=seed,proto3" json:"seed,omitempty"`
+	Slice         uint64                 `protobuf:"varint,6,opt,name=slice,proto3" json:"slice,omitempty"` // the geo slice that it was placed in; 0 = its hash slice
+	From          uint64                 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"`   // the slice of the page that links to it
+	Pace          *Pace                  `protobuf:"bytes,8,opt,name=pace,proto3" json:"pace,omitempty"`    // with slice
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -633,6 +965,104 @@ func (x *Link) GetSeed() bool {
 	return false
 }
 
+func (x *Link) GetSlice() uint64 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *Link) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Link) GetPace() *Pace {
+	if x != nil {
+		return x.Pace
+	}
+	return nil
+}
+
+// Pace is how soon the site of a Key may be asked by the slice that takes it over.
+type Pace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Gen           uint64                 `protobuf:"varint,1,opt,name=gen,proto3" json:"gen,omitempty"`                     // of the placement
+	NextMs        int64                  `protobuf:"varint,2,opt,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"` // no request before this time, 0 = none
+	WaitMs        uint64                 `protobuf:"varint,3,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"` // least gap
+	BackOffMs     uint64                 `protobuf:"varint,4,opt,name=back_off_ms,json=backOffMs,proto3" json:"back_off_ms,omitempty"`
+	Fetched       uint64                 `protobuf:"varint,5,opt,name=fetched,proto3" json:"fetched,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pace) Reset() {
+	*x = Pace{}
+	mi := &file_wire_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pace) ProtoMessage() {}
+
+func (x *Pace) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pace.ProtoReflect.Descriptor instead.
+func (*Pace) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Pace) GetGen() uint64 {
+	if x != nil {
+		return x.Gen
+	}
+	return 0
+}
+
+func (x *Pace) GetNextMs() int64 {
+	if x != nil {
+		return x.NextMs
+	}
+	return 0
+}
+
+func (x *Pace) GetWaitMs() uint64 {
+	if x != nil {
+		return x.WaitMs
+	}
+	return 0
+}
+
+func (x *Pace) GetBackOffMs() uint64 {
+	if x != nil {
+		return x.BackOffMs
+	}
+	return 0
+}
+
+func (x *Pace) GetFetched() uint64 {
+	if x != nil {
+		return x.Fetched
+	}
+	return 0
+}
+
 // Forward hands links to the owner of their slices.
 type Forward struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -644,7 +1074,7 @@ type Forward struct {
 
 func (x *Forward) Reset() {
 	*x = Forward{}
-	mi := &file_wire_proto_msgTypes[4]
+	mi := &file_wire_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -656,7 +1086,7 @@ func (x *Forward) String() string {
 func (*Forward) ProtoMessage() {}
 
 func (x *Forward) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[4]
+	mi := &file_wire_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -669,7 +1099,7 @@ func (x *Forward) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forward.ProtoReflect.Descriptor instead.
 func (*Forward) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{4}
+	return file_wire_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Forward) GetLinks() []*Link {
@@ -693,13 +1123,14 @@ type ForwardAck struct {
 	Reasons       []string               `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"` // for refused, by index; may be shorter
 	Owner         string                 `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
 	RetryAfterMs  uint64                 `protobuf:"varint,4,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
+	Moved         []*Moved               `protobuf:"bytes,15,rep,name=moved,proto3" json:"moved,omitempty"` // units that the slice has passed on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ForwardAck) Reset() {
 	*x = ForwardAck{}
-	mi := &file_wire_proto_msgTypes[5]
+	mi := &file_wire_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -711,7 +1142,7 @@ func (x *ForwardAck) String() string {
 func (*ForwardAck) ProtoMessage() {}
 
 func (x *ForwardAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[5]
+	mi := &file_wire_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -724,7 +1155,7 @@ func (x *ForwardAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardAck.ProtoReflect.Descriptor instead.
 func (*ForwardAck) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{5}
+	return file_wire_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ForwardAck) GetAnswers() []ForwardAck_Answer {
@@ -755,6 +1186,74 @@ func (x *ForwardAck) GetRetryAfterMs() uint64 {
 	return 0
 }
 
+func (x *ForwardAck) GetMoved() []*Moved {
+	if x != nil {
+		return x.Moved
+	}
+	return nil
+}
+
+// Moved says that the unit of a link of the Forward is crawled elsewhere by now.
+type Moved struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Link          uint32                 `protobuf:"varint,1,opt,name=link,proto3" json:"link,omitempty"` // by index
+	To            uint64                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	Gen           uint64                 `protobuf:"varint,3,opt,name=gen,proto3" json:"gen,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Moved) Reset() {
+	*x = Moved{}
+	mi := &file_wire_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Moved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Moved) ProtoMessage() {}
+
+func (x *Moved) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Moved.ProtoReflect.Descriptor instead.
+func (*Moved) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Moved) GetLink() uint32 {
+	if x != nil {
+		return x.Link
+	}
+	return 0
+}
+
+func (x *Moved) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Moved) GetGen() uint64 {
+	if x != nil {
+		return x.Gen
+	}
+	return 0
+}
+
 // Query asks one keeper about the slices assigned to it (I8).
 type Query struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -768,13 +1267,14 @@ type Query struct {
 	Limit         uint32                 `protobuf:"varint,8,opt,name=limit,proto3" json:"limit,omitempty"`                          // hits wanted, offset included
 	StatsOnly     bool                   `protobuf:"varint,9,opt,name=stats_only,json=statsOnly,proto3" json:"stats_only,omitempty"` // first round: term statistics of the slices
 	Stats         *TermStats             `protobuf:"bytes,10,opt,name=stats,proto3" json:"stats,omitempty"`                          // second round: the swarm's statistics to score with
+	Zone          uint64                 `protobuf:"varint,11,opt,name=zone,proto3" json:"zone,omitempty"`                           // not 0: answer for all slices of this zone, by asking its members; no slices then
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Query) Reset() {
 	*x = Query{}
-	mi := &file_wire_proto_msgTypes[6]
+	mi := &file_wire_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +1286,7 @@ func (x *Query) String() string {
 func (*Query) ProtoMessage() {}
 
 func (x *Query) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[6]
+	mi := &file_wire_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +1299,7 @@ func (x *Query) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Query.ProtoReflect.Descriptor instead.
 func (*Query) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{6}
+	return file_wire_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Query) GetQ() string {
@@ -872,6 +1372,13 @@ func (x *Query) GetStats() *TermStats {
 	return nil
 }
 
+func (x *Query) GetZone() uint64 {
+	if x != nil {
+		return x.Zone
+	}
+	return 0
+}
+
 // TermStats are what BM25 needs of a set of slices.
 type TermStats struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -885,7 +1392,7 @@ type TermStats struct {
 
 func (x *TermStats) Reset() {
 	*x = TermStats{}
-	mi := &file_wire_proto_msgTypes[7]
+	mi := &file_wire_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -897,7 +1404,7 @@ func (x *TermStats) String() string {
 func (*TermStats) ProtoMessage() {}
 
 func (x *TermStats) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[7]
+	mi := &file_wire_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -910,7 +1417,7 @@ func (x *TermStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TermStats.ProtoReflect.Descriptor instead.
 func (*TermStats) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{7}
+	return file_wire_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TermStats) GetDocs() uint64 {
@@ -953,13 +1460,14 @@ type Hit struct {
 	TimeMs        int64                  `protobuf:"varint,8,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
 	Peer          string                 `protobuf:"bytes,9,opt,name=peer,proto3" json:"peer,omitempty"`
 	FetchedMs     int64                  `protobuf:"varint,10,opt,name=fetched_ms,json=fetchedMs,proto3" json:"fetched_ms,omitempty"`
+	Slice         uint64                 `protobuf:"varint,11,opt,name=slice,proto3" json:"slice,omitempty"` // that it is in; 0 = its hash slice
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Hit) Reset() {
 	*x = Hit{}
-	mi := &file_wire_proto_msgTypes[8]
+	mi := &file_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -971,7 +1479,7 @@ func (x *Hit) String() string {
 func (*Hit) ProtoMessage() {}
 
 func (x *Hit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[8]
+	mi := &file_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -984,7 +1492,7 @@ func (x *Hit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hit.ProtoReflect.Descriptor instead.
 func (*Hit) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{8}
+	return file_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Hit) GetKey() string {
@@ -1057,6 +1565,13 @@ func (x *Hit) GetFetchedMs() int64 {
 	return 0
 }
 
+func (x *Hit) GetSlice() uint64 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
 type QueryAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Hits          []*Hit                 `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
@@ -1070,7 +1585,7 @@ type QueryAnswer struct {
 
 func (x *QueryAnswer) Reset() {
 	*x = QueryAnswer{}
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1082,7 +1597,7 @@ func (x *QueryAnswer) String() string {
 func (*QueryAnswer) ProtoMessage() {}
 
 func (x *QueryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1095,7 +1610,7 @@ func (x *QueryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryAnswer.ProtoReflect.Descriptor instead.
 func (*QueryAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{9}
+	return file_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *QueryAnswer) GetHits() []*Hit {
@@ -1133,16 +1648,19 @@ func (x *QueryAnswer) GetStale() bool {
 	return false
 }
 
+// WhoOwns asks for the owner of a Key, or of a slice when there is no key. It
+// is for whoever is in another zone, too.
 type WhoOwns struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Slice         uint64                 `protobuf:"varint,2,opt,name=slice,proto3" json:"slice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WhoOwns) Reset() {
 	*x = WhoOwns{}
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1672,7 @@ func (x *WhoOwns) String() string {
 func (*WhoOwns) ProtoMessage() {}
 
 func (x *WhoOwns) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1685,7 @@ func (x *WhoOwns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoOwns.ProtoReflect.Descriptor instead.
 func (*WhoOwns) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{10}
+	return file_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *WhoOwns) GetKey() string {
@@ -1177,18 +1695,27 @@ func (x *WhoOwns) GetKey() string {
 	return ""
 }
 
+func (x *WhoOwns) GetSlice() uint64 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
 type WhoOwnsAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Slice         uint64                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
-	Keepers       []string               `protobuf:"bytes,2,rep,name=keepers,proto3" json:"keepers,omitempty"` // peer ids, the owner first
+	Keepers       []string               `protobuf:"bytes,2,rep,name=keepers,proto3" json:"keepers,omitempty"` // peer ids, the owner first; none: the slice is not of the answerer's zone, or nobody's
 	Addrs         []string               `protobuf:"bytes,3,rep,name=addrs,proto3" json:"addrs,omitempty"`     // of the owner
+	Zone          uint64                 `protobuf:"varint,4,opt,name=zone,proto3" json:"zone,omitempty"`      // the answerer's; 0: it knows no zones
+	Sealed        []byte                 `protobuf:"bytes,5,opt,name=sealed,proto3" json:"sealed,omitempty"`   // the owner's descriptor, as the membership has it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WhoOwnsAnswer) Reset() {
 	*x = WhoOwnsAnswer{}
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1727,7 @@ func (x *WhoOwnsAnswer) String() string {
 func (*WhoOwnsAnswer) ProtoMessage() {}
 
 func (x *WhoOwnsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1740,7 @@ func (x *WhoOwnsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoOwnsAnswer.ProtoReflect.Descriptor instead.
 func (*WhoOwnsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{11}
+	return file_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *WhoOwnsAnswer) GetSlice() uint64 {
@@ -1237,16 +1764,31 @@ func (x *WhoOwnsAnswer) GetAddrs() []string {
 	return nil
 }
 
+func (x *WhoOwnsAnswer) GetZone() uint64 {
+	if x != nil {
+		return x.Zone
+	}
+	return 0
+}
+
+func (x *WhoOwnsAnswer) GetSealed() []byte {
+	if x != nil {
+		return x.Sealed
+	}
+	return nil
+}
+
 type Show struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Slice         uint64                 `protobuf:"varint,2,opt,name=slice,proto3" json:"slice,omitempty"` // to look in; 0 = its hash slice
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Show) Reset() {
 	*x = Show{}
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1800,7 @@ func (x *Show) String() string {
 func (*Show) ProtoMessage() {}
 
 func (x *Show) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1813,7 @@ func (x *Show) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Show.ProtoReflect.Descriptor instead.
 func (*Show) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{12}
+	return file_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Show) GetKey() string {
@@ -1281,18 +1823,26 @@ func (x *Show) GetKey() string {
 	return ""
 }
 
+func (x *Show) GetSlice() uint64 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
 type ShowAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Known         bool                   `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
-	Due           []byte                 `protobuf:"bytes,2,opt,name=due,proto3" json:"due,omitempty"`       // JSON of what the frontier knows of the Key
-	Record        []byte                 `protobuf:"bytes,3,opt,name=record,proto3" json:"record,omitempty"` // JSON of the record, empty when there is none
+	Due           []byte                 `protobuf:"bytes,2,opt,name=due,proto3" json:"due,omitempty"`        // JSON of what the frontier knows of the Key
+	Record        []byte                 `protobuf:"bytes,3,opt,name=record,proto3" json:"record,omitempty"`  // JSON of the record, empty when there is none
+	Placed        uint64                 `protobuf:"varint,4,opt,name=placed,proto3" json:"placed,omitempty"` // the slice that its unit is crawled in, if that is another
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ShowAnswer) Reset() {
 	*x = ShowAnswer{}
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1854,7 @@ func (x *ShowAnswer) String() string {
 func (*ShowAnswer) ProtoMessage() {}
 
 func (x *ShowAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1867,7 @@ func (x *ShowAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowAnswer.ProtoReflect.Descriptor instead.
 func (*ShowAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{13}
+	return file_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ShowAnswer) GetKnown() bool {
@@ -1341,6 +1891,13 @@ func (x *ShowAnswer) GetRecord() []byte {
 	return nil
 }
 
+func (x *ShowAnswer) GetPlaced() uint64 {
+	if x != nil {
+		return x.Placed
+	}
+	return 0
+}
+
 type Status struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1349,7 +1906,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1918,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1931,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{14}
+	return file_wire_proto_rawDescGZIP(), []int{16}
 }
 
 type StatusAnswer struct {
@@ -1385,14 +1942,16 @@ type StatusAnswer struct {
 	Received      uint64                 `protobuf:"varint,4,opt,name=received,proto3" json:"received,omitempty"` // links finally answered for other peers
 	Seeds         uint64                 `protobuf:"varint,5,opt,name=seeds,proto3" json:"seeds,omitempty"`       // seeds ever admitted here
 	View          uint64                 `protobuf:"varint,6,opt,name=view,proto3" json:"view,omitempty"`         // digest of this peer's View
+	Load          uint64                 `protobuf:"varint,15,opt,name=load,proto3" json:"load,omitempty"`        // sites that could be asked now, and those being asked
 	Done          bool                   `protobuf:"varint,7,opt,name=done,proto3" json:"done,omitempty"`         // has found the swarm idle for long enough and is about to end
+	Acting        uint64                 `protobuf:"varint,8,opt,name=acting,proto3" json:"acting,omitempty"`     // slices that this peer acts in
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StatusAnswer) Reset() {
 	*x = StatusAnswer{}
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1404,7 +1963,7 @@ func (x *StatusAnswer) String() string {
 func (*StatusAnswer) ProtoMessage() {}
 
 func (x *StatusAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1417,7 +1976,7 @@ func (x *StatusAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusAnswer.ProtoReflect.Descriptor instead.
 func (*StatusAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StatusAnswer) GetJson() []byte {
@@ -1462,6 +2021,13 @@ func (x *StatusAnswer) GetView() uint64 {
 	return 0
 }
 
+func (x *StatusAnswer) GetLoad() uint64 {
+	if x != nil {
+		return x.Load
+	}
+	return 0
+}
+
 func (x *StatusAnswer) GetDone() bool {
 	if x != nil {
 		return x.Done
@@ -1469,151 +2035,11 @@ func (x *StatusAnswer) GetDone() bool {
 	return false
 }
 
-// Transfer asks for the rows of slices that the asker now owns (I4). The
-// answers are pages; the last page releases the slice: from then on the giver
-// no longer serves it.
-type Transfer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Slices        []uint64               `protobuf:"varint,1,rep,packed,name=slices,proto3" json:"slices,omitempty"` // with release: which; else empty
-	Slice         uint64                 `protobuf:"varint,2,opt,name=slice,proto3" json:"slice,omitempty"`          // a page of this slice; 0 = first page: what does the giver keep that the asker owns?
-	After         []byte                 `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`           // cursor within it
-	Release       bool                   `protobuf:"varint,4,opt,name=release,proto3" json:"release,omitempty"`      // the asker has all rows of `slices` durably: drop them
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Transfer) Reset() {
-	*x = Transfer{}
-	mi := &file_wire_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Transfer) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Transfer) ProtoMessage() {}
-
-func (x *Transfer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[16]
+func (x *StatusAnswer) GetActing() uint64 {
 	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Transfer.ProtoReflect.Descriptor instead.
-func (*Transfer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *Transfer) GetSlices() []uint64 {
-	if x != nil {
-		return x.Slices
-	}
-	return nil
-}
-
-func (x *Transfer) GetSlice() uint64 {
-	if x != nil {
-		return x.Slice
+		return x.Acting
 	}
 	return 0
-}
-
-func (x *Transfer) GetAfter() []byte {
-	if x != nil {
-		return x.After
-	}
-	return nil
-}
-
-func (x *Transfer) GetRelease() bool {
-	if x != nil {
-		return x.Release
-	}
-	return false
-}
-
-type TransferAnswer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Holds         []uint64               `protobuf:"varint,1,rep,packed,name=holds,proto3" json:"holds,omitempty"` // first page: slices with rows, kept here, that the giver believes the asker owns
-	Rows          []*Row                 `protobuf:"bytes,2,rep,name=rows,proto3" json:"rows,omitempty"`
-	Next          []byte                 `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`           // empty: the slice is complete
-	View          uint64                 `protobuf:"varint,4,opt,name=view,proto3" json:"view,omitempty"`          // digest of the giver's View: only a peer with the same View can be believed about what it does not hold
-	Empty         []uint64               `protobuf:"varint,5,rep,packed,name=empty,proto3" json:"empty,omitempty"` // first page: as holds, but without rows; release takes them over
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TransferAnswer) Reset() {
-	*x = TransferAnswer{}
-	mi := &file_wire_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TransferAnswer) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TransferAnswer) ProtoMessage() {}
-
-func (x *TransferAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TransferAnswer.ProtoReflect.Descriptor instead.
-func (*TransferAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *TransferAnswer) GetHolds() []uint64 {
-	if x != nil {
-		return x.Holds
-	}
-	return nil
-}
-
-func (x *TransferAnswer) GetRows() []*Row {
-	if x != nil {
-		return x.Rows
-	}
-	return nil
-}
-
-func (x *TransferAnswer) GetNext() []byte {
-	if x != nil {
-		return x.Next
-	}
-	return nil
-}
-
-func (x *TransferAnswer) GetView() uint64 {
-	if x != nil {
-		return x.View
-	}
-	return 0
-}
-
-func (x *TransferAnswer) GetEmpty() []uint64 {
-	if x != nil {
-		return x.Empty
-	}
-	return nil
 }
 
 type Row struct {
@@ -1671,9 +2097,12 @@ func (x *Row) GetValue() []byte {
 // Records pages through a peer's records, for export.
 type Records struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"` // Key
+	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`                               // Key
+	AfterSlice    uint64                 `protobuf:"varint,15,opt,name=after_slice,json=afterSlice,proto3" json:"after_slice,omitempty"` // that `after` is in; 0 = its hash slice
 	Slices        []uint64               `protobuf:"varint,2,rep,packed,name=slices,proto3" json:"slices,omitempty"`
 	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Captures      bool                   `protobuf:"varint,16,opt,name=captures,proto3" json:"captures,omitempty"`                   // before each record the captures of its Key, bodies included
+	AfterPart     []byte                 `protobuf:"bytes,17,opt,name=after_part,json=afterPart,proto3" json:"after_part,omitempty"` // the capture of the Key `after` to go on after; empty: all of that Key was had
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1715,6 +2144,13 @@ func (x *Records) GetAfter() string {
 	return ""
 }
 
+func (x *Records) GetAfterSlice() uint64 {
+	if x != nil {
+		return x.AfterSlice
+	}
+	return 0
+}
+
 func (x *Records) GetSlices() []uint64 {
 	if x != nil {
 		return x.Slices
@@ -1729,10 +2165,26 @@ func (x *Records) GetLimit() uint32 {
 	return 0
 }
 
+func (x *Records) GetCaptures() bool {
+	if x != nil {
+		return x.Captures
+	}
+	return false
+}
+
+func (x *Records) GetAfterPart() []byte {
+	if x != nil {
+		return x.AfterPart
+	}
+	return nil
+}
+
 type RecordsAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Records       [][]byte               `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"` // JSON
-	Next          string                 `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`       // empty: no more
+	Records       [][]byte               `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`        // JSON
+	Slices        []uint64               `protobuf:"varint,15,rep,packed,name=slices,proto3" json:"slices,omitempty"` // of the records, in order; 0 = the hash slice; may be shorter
+	Next          string                 `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`              // empty: no more
+	Parts         [][]byte               `protobuf:"bytes,16,rep,name=parts,proto3" json:"parts,omitempty"`           // of the records, in order; of a capture its place among those of its Key, else empty; may be shorter
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1774,9 +2226,1510 @@ func (x *RecordsAnswer) GetRecords() [][]byte {
 	return nil
 }
 
+func (x *RecordsAnswer) GetSlices() []uint64 {
+	if x != nil {
+		return x.Slices
+	}
+	return nil
+}
+
 func (x *RecordsAnswer) GetNext() string {
 	if x != nil {
 		return x.Next
+	}
+	return ""
+}
+
+func (x *RecordsAnswer) GetParts() [][]byte {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+type Start struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Gen           uint64                 `protobuf:"varint,1,opt,name=gen,proto3" json:"gen,omitempty"`
+	Pos           uint64                 `protobuf:"varint,2,opt,name=pos,proto3" json:"pos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Start) Reset() {
+	*x = Start{}
+	mi := &file_wire_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Start) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Start) ProtoMessage() {}
+
+func (x *Start) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Start.ProtoReflect.Descriptor instead.
+func (*Start) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Start) GetGen() uint64 {
+	if x != nil {
+		return x.Gen
+	}
+	return 0
+}
+
+func (x *Start) GetPos() uint64 {
+	if x != nil {
+		return x.Pos
+	}
+	return 0
+}
+
+// Config says who keeps a slice.
+type Config struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slice         uint64                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Fork          string                 `protobuf:"bytes,3,opt,name=fork,proto3" json:"fork,omitempty"`
+	Gen           uint64                 `protobuf:"varint,4,opt,name=gen,proto3" json:"gen,omitempty"`
+	Owner         string                 `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
+	Keepers       []string               `protobuf:"bytes,6,rep,name=keepers,proto3" json:"keepers,omitempty"`
+	Starts        []*Start               `protobuf:"bytes,7,rep,name=starts,proto3" json:"starts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Config) Reset() {
+	*x = Config{}
+	mi := &file_wire_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Config) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Config) ProtoMessage() {}
+
+func (x *Config) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Config.ProtoReflect.Descriptor instead.
+func (*Config) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Config) GetSlice() uint64 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *Config) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Config) GetFork() string {
+	if x != nil {
+		return x.Fork
+	}
+	return ""
+}
+
+func (x *Config) GetGen() uint64 {
+	if x != nil {
+		return x.Gen
+	}
+	return 0
+}
+
+func (x *Config) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Config) GetKeepers() []string {
+	if x != nil {
+		return x.Keepers
+	}
+	return nil
+}
+
+func (x *Config) GetStarts() []*Start {
+	if x != nil {
+		return x.Starts
+	}
+	return nil
+}
+
+// Lease asks a keeper to lease the asker's slices to it.
+type Lease struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         uint64                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	Digest        uint64                 `protobuf:"varint,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	List          bool                   `protobuf:"varint,3,opt,name=list,proto3" json:"list,omitempty"`
+	Configs       []*Config              `protobuf:"bytes,4,rep,name=configs,proto3" json:"configs,omitempty"` // with list
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lease) Reset() {
+	*x = Lease{}
+	mi := &file_wire_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lease) ProtoMessage() {}
+
+func (x *Lease) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lease.ProtoReflect.Descriptor instead.
+func (*Lease) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Lease) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Lease) GetDigest() uint64 {
+	if x != nil {
+		return x.Digest
+	}
+	return 0
+}
+
+func (x *Lease) GetList() bool {
+	if x != nil {
+		return x.List
+	}
+	return false
+}
+
+func (x *Lease) GetConfigs() []*Config {
+	if x != nil {
+		return x.Configs
+	}
+	return nil
+}
+
+type LeaseAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Differs       bool                   `protobuf:"varint,1,opt,name=differs,proto3" json:"differs,omitempty"` // nothing is leased: ask with the list
+	Refused       []uint64               `protobuf:"varint,2,rep,packed,name=refused,proto3" json:"refused,omitempty"`
+	Newer         []*Config              `protobuf:"bytes,3,rep,name=newer,proto3" json:"newer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseAnswer) Reset() {
+	*x = LeaseAnswer{}
+	mi := &file_wire_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseAnswer) ProtoMessage() {}
+
+func (x *LeaseAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseAnswer.ProtoReflect.Descriptor instead.
+func (*LeaseAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *LeaseAnswer) GetDiffers() bool {
+	if x != nil {
+		return x.Differs
+	}
+	return false
+}
+
+func (x *LeaseAnswer) GetRefused() []uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *LeaseAnswer) GetNewer() []*Config {
+	if x != nil {
+		return x.Newer
+	}
+	return nil
+}
+
+// Ballots are proposals for the successors of Configs, all prepared or all to
+// be accepted.
+type Ballots struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Accept        bool                   `protobuf:"varint,1,opt,name=accept,proto3" json:"accept,omitempty"`
+	Proposals     []*Proposal            `protobuf:"bytes,2,rep,name=proposals,proto3" json:"proposals,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ballots) Reset() {
+	*x = Ballots{}
+	mi := &file_wire_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ballots) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ballots) ProtoMessage() {}
+
+func (x *Ballots) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ballots.ProtoReflect.Descriptor instead.
+func (*Ballots) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Ballots) GetAccept() bool {
+	if x != nil {
+		return x.Accept
+	}
+	return false
+}
+
+func (x *Ballots) GetProposals() []*Proposal {
+	if x != nil {
+		return x.Proposals
+	}
+	return nil
+}
+
+type Proposal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Base          *Config                `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
+	Ballot        uint64                 `protobuf:"varint,2,opt,name=ballot,proto3" json:"ballot,omitempty"`
+	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
+	Next          *Config                `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"` // with accept
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Proposal) Reset() {
+	*x = Proposal{}
+	mi := &file_wire_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Proposal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Proposal) ProtoMessage() {}
+
+func (x *Proposal) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
+func (*Proposal) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Proposal) GetBase() *Config {
+	if x != nil {
+		return x.Base
+	}
+	return nil
+}
+
+func (x *Proposal) GetBallot() uint64 {
+	if x != nil {
+		return x.Ballot
+	}
+	return 0
+}
+
+func (x *Proposal) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Proposal) GetNext() *Config {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+type BallotsAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Promises      []*Promise             `protobuf:"bytes,1,rep,name=promises,proto3" json:"promises,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BallotsAnswer) Reset() {
+	*x = BallotsAnswer{}
+	mi := &file_wire_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BallotsAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BallotsAnswer) ProtoMessage() {}
+
+func (x *BallotsAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BallotsAnswer.ProtoReflect.Descriptor instead.
+func (*BallotsAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *BallotsAnswer) GetPromises() []*Promise {
+	if x != nil {
+		return x.Promises
+	}
+	return nil
+}
+
+type Promise struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ok            bool                   `protobuf:"varint,1,opt,name=ok,proto3" json:"ok,omitempty"`
+	Promised      uint64                 `protobuf:"varint,2,opt,name=promised,proto3" json:"promised,omitempty"`
+	PromisedBy    string                 `protobuf:"bytes,3,opt,name=promised_by,json=promisedBy,proto3" json:"promised_by,omitempty"`
+	LeasedMs      uint64                 `protobuf:"varint,4,opt,name=leased_ms,json=leasedMs,proto3" json:"leased_ms,omitempty"`
+	Newer         *Config                `protobuf:"bytes,5,opt,name=newer,proto3" json:"newer,omitempty"`
+	Accepted      uint64                 `protobuf:"varint,6,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	AcceptedBy    string                 `protobuf:"bytes,7,opt,name=accepted_by,json=acceptedBy,proto3" json:"accepted_by,omitempty"`
+	Proposal      *Config                `protobuf:"bytes,8,opt,name=proposal,proto3" json:"proposal,omitempty"`
+	Copied        bool                   `protobuf:"varint,9,opt,name=copied,proto3" json:"copied,omitempty"`
+	Head          uint64                 `protobuf:"varint,10,opt,name=head,proto3" json:"head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Promise) Reset() {
+	*x = Promise{}
+	mi := &file_wire_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Promise) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Promise) ProtoMessage() {}
+
+func (x *Promise) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Promise.ProtoReflect.Descriptor instead.
+func (*Promise) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Promise) GetOk() bool {
+	if x != nil {
+		return x.Ok
+	}
+	return false
+}
+
+func (x *Promise) GetPromised() uint64 {
+	if x != nil {
+		return x.Promised
+	}
+	return 0
+}
+
+func (x *Promise) GetPromisedBy() string {
+	if x != nil {
+		return x.PromisedBy
+	}
+	return ""
+}
+
+func (x *Promise) GetLeasedMs() uint64 {
+	if x != nil {
+		return x.LeasedMs
+	}
+	return 0
+}
+
+func (x *Promise) GetNewer() *Config {
+	if x != nil {
+		return x.Newer
+	}
+	return nil
+}
+
+func (x *Promise) GetAccepted() uint64 {
+	if x != nil {
+		return x.Accepted
+	}
+	return 0
+}
+
+func (x *Promise) GetAcceptedBy() string {
+	if x != nil {
+		return x.AcceptedBy
+	}
+	return ""
+}
+
+func (x *Promise) GetProposal() *Config {
+	if x != nil {
+		return x.Proposal
+	}
+	return nil
+}
+
+func (x *Promise) GetCopied() bool {
+	if x != nil {
+		return x.Copied
+	}
+	return false
+}
+
+func (x *Promise) GetHead() uint64 {
+	if x != nil {
+		return x.Head
+	}
+	return 0
+}
+
+// Configs tells decided ones and asks for those that the asker does not know.
+type Configs struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Decided       []*Config              `protobuf:"bytes,1,rep,name=decided,proto3" json:"decided,omitempty"`
+	Want          bool                   `protobuf:"varint,2,opt,name=want,proto3" json:"want,omitempty"`     // answer with yours after the slice `after`, unless the digest is equal
+	Digest        uint64                 `protobuf:"varint,3,opt,name=digest,proto3" json:"digest,omitempty"` // of all that the asker knows
+	After         uint64                 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Configs) Reset() {
+	*x = Configs{}
+	mi := &file_wire_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Configs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Configs) ProtoMessage() {}
+
+func (x *Configs) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Configs.ProtoReflect.Descriptor instead.
+func (*Configs) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Configs) GetDecided() []*Config {
+	if x != nil {
+		return x.Decided
+	}
+	return nil
+}
+
+func (x *Configs) GetWant() bool {
+	if x != nil {
+		return x.Want
+	}
+	return false
+}
+
+func (x *Configs) GetDigest() uint64 {
+	if x != nil {
+		return x.Digest
+	}
+	return 0
+}
+
+func (x *Configs) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+type ConfigsAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Known         []*Config              `protobuf:"bytes,1,rep,name=known,proto3" json:"known,omitempty"`
+	Next          uint64                 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"` // 0: no more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigsAnswer) Reset() {
+	*x = ConfigsAnswer{}
+	mi := &file_wire_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigsAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigsAnswer) ProtoMessage() {}
+
+func (x *ConfigsAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigsAnswer.ProtoReflect.Descriptor instead.
+func (*ConfigsAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ConfigsAnswer) GetKnown() []*Config {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
+func (x *ConfigsAnswer) GetNext() uint64 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
+}
+
+// Ship brings pieces of logs, or of copies, from an owner to a keeper.
+type Ship struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pieces        []*Piece               `protobuf:"bytes,1,rep,name=pieces,proto3" json:"pieces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ship) Reset() {
+	*x = Ship{}
+	mi := &file_wire_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ship) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ship) ProtoMessage() {}
+
+func (x *Ship) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ship.ProtoReflect.Descriptor instead.
+func (*Ship) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Ship) GetPieces() []*Piece {
+	if x != nil {
+		return x.Pieces
+	}
+	return nil
+}
+
+type Piece struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slice         uint64                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Fork          string                 `protobuf:"bytes,3,opt,name=fork,proto3" json:"fork,omitempty"`
+	Gen           uint64                 `protobuf:"varint,4,opt,name=gen,proto3" json:"gen,omitempty"`
+	Kind          Piece_Kind             `protobuf:"varint,5,opt,name=kind,proto3,enum=echonode.wire.v1.Piece_Kind" json:"kind,omitempty"`
+	From          uint64                 `protobuf:"varint,6,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint64                 `protobuf:"varint,7,opt,name=to,proto3" json:"to,omitempty"`
+	Rows          []*Row                 `protobuf:"bytes,8,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Piece) Reset() {
+	*x = Piece{}
+	mi := &file_wire_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Piece) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Piece) ProtoMessage() {}
+
+func (x *Piece) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Piece.ProtoReflect.Descriptor instead.
+func (*Piece) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Piece) GetSlice() uint64 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *Piece) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Piece) GetFork() string {
+	if x != nil {
+		return x.Fork
+	}
+	return ""
+}
+
+func (x *Piece) GetGen() uint64 {
+	if x != nil {
+		return x.Gen
+	}
+	return 0
+}
+
+func (x *Piece) GetKind() Piece_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Piece_KIND_UNSPECIFIED
+}
+
+func (x *Piece) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Piece) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Piece) GetRows() []*Row {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+type ShipAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stances       []*Stance              `protobuf:"bytes,1,rep,name=stances,proto3" json:"stances,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShipAnswer) Reset() {
+	*x = ShipAnswer{}
+	mi := &file_wire_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShipAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShipAnswer) ProtoMessage() {}
+
+func (x *ShipAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShipAnswer.ProtoReflect.Descriptor instead.
+func (*ShipAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ShipAnswer) GetStances() []*Stance {
+	if x != nil {
+		return x.Stances
+	}
+	return nil
+}
+
+type Stance struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ok            bool                   `protobuf:"varint,1,opt,name=ok,proto3" json:"ok,omitempty"`
+	Behind        bool                   `protobuf:"varint,2,opt,name=behind,proto3" json:"behind,omitempty"` // the keeper does not know that Config yet
+	Stray         bool                   `protobuf:"varint,3,opt,name=stray,proto3" json:"stray,omitempty"`   // a copy of another fork is there: later
+	Whole         bool                   `protobuf:"varint,4,opt,name=whole,proto3" json:"whole,omitempty"`   // a whole copy is there, up to head
+	Head          uint64                 `protobuf:"varint,5,opt,name=head,proto3" json:"head,omitempty"`
+	Newer         *Config                `protobuf:"bytes,6,opt,name=newer,proto3" json:"newer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stance) Reset() {
+	*x = Stance{}
+	mi := &file_wire_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stance) ProtoMessage() {}
+
+func (x *Stance) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stance.ProtoReflect.Descriptor instead.
+func (*Stance) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Stance) GetOk() bool {
+	if x != nil {
+		return x.Ok
+	}
+	return false
+}
+
+func (x *Stance) GetBehind() bool {
+	if x != nil {
+		return x.Behind
+	}
+	return false
+}
+
+func (x *Stance) GetStray() bool {
+	if x != nil {
+		return x.Stray
+	}
+	return false
+}
+
+func (x *Stance) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
+func (x *Stance) GetHead() uint64 {
+	if x != nil {
+		return x.Head
+	}
+	return 0
+}
+
+func (x *Stance) GetNewer() *Config {
+	if x != nil {
+		return x.Newer
+	}
+	return nil
+}
+
+// Compare asks for digests of a slice's buckets, or for the rows of one; or the
+// owner by `drop`, which the asker believes to be in force, whether the asker,
+// which is no keeper, may drop its copy.
+type Compare struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Drop          *Config                `protobuf:"bytes,5,opt,name=drop,proto3" json:"drop,omitempty"`
+	Slice         uint64                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Rows          bool                   `protobuf:"varint,2,opt,name=rows,proto3" json:"rows,omitempty"`
+	Bucket        uint32                 `protobuf:"varint,3,opt,name=bucket,proto3" json:"bucket,omitempty"`
+	After         []byte                 `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Compare) Reset() {
+	*x = Compare{}
+	mi := &file_wire_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Compare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Compare) ProtoMessage() {}
+
+func (x *Compare) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Compare.ProtoReflect.Descriptor instead.
+func (*Compare) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Compare) GetDrop() *Config {
+	if x != nil {
+		return x.Drop
+	}
+	return nil
+}
+
+func (x *Compare) GetSlice() uint64 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *Compare) GetRows() bool {
+	if x != nil {
+		return x.Rows
+	}
+	return false
+}
+
+func (x *Compare) GetBucket() uint32 {
+	if x != nil {
+		return x.Bucket
+	}
+	return 0
+}
+
+func (x *Compare) GetAfter() []byte {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+type CompareAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Head          uint64                 `protobuf:"varint,1,opt,name=head,proto3" json:"head,omitempty"`
+	Digests       []byte                 `protobuf:"bytes,2,opt,name=digests,proto3" json:"digests,omitempty"` // 8 bytes for each bucket, big-endian
+	Rows          []*Row                 `protobuf:"bytes,3,rep,name=rows,proto3" json:"rows,omitempty"`
+	Next          []byte                 `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`
+	Drop          bool                   `protobuf:"varint,5,opt,name=drop,proto3" json:"drop,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareAnswer) Reset() {
+	*x = CompareAnswer{}
+	mi := &file_wire_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareAnswer) ProtoMessage() {}
+
+func (x *CompareAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareAnswer.ProtoReflect.Descriptor instead.
+func (*CompareAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *CompareAnswer) GetHead() uint64 {
+	if x != nil {
+		return x.Head
+	}
+	return 0
+}
+
+func (x *CompareAnswer) GetDigests() []byte {
+	if x != nil {
+		return x.Digests
+	}
+	return nil
+}
+
+func (x *CompareAnswer) GetRows() []*Row {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *CompareAnswer) GetNext() []byte {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *CompareAnswer) GetDrop() bool {
+	if x != nil {
+		return x.Drop
+	}
+	return false
+}
+
+// Unite brings rows of another copy to a slice's owner, or from it to a keeper
+// whose copy lacks them. They are durable when it is answered: at the owner, at
+// a majority.
+type Unite struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slice         uint64                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Rows          []*Row                 `protobuf:"bytes,2,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Unite) Reset() {
+	*x = Unite{}
+	mi := &file_wire_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Unite) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Unite) ProtoMessage() {}
+
+func (x *Unite) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Unite.ProtoReflect.Descriptor instead.
+func (*Unite) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Unite) GetSlice() uint64 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *Unite) GetRows() []*Row {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+type UniteAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ok            bool                   `protobuf:"varint,1,opt,name=ok,proto3" json:"ok,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UniteAnswer) Reset() {
+	*x = UniteAnswer{}
+	mi := &file_wire_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UniteAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UniteAnswer) ProtoMessage() {}
+
+func (x *UniteAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UniteAnswer.ProtoReflect.Descriptor instead.
+func (*UniteAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *UniteAnswer) GetOk() bool {
+	if x != nil {
+		return x.Ok
+	}
+	return false
+}
+
+// Turns asks the owner of the Keys ip:ADDR who may ask those addresses; package
+// turns says what the words mean. All times are durations: of a question from
+// when it is sent, of an answer from when its question came.
+type Turns struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Asks          []*TurnAsk             `protobuf:"bytes,1,rep,name=asks,proto3" json:"asks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Turns) Reset() {
+	*x = Turns{}
+	mi := &file_wire_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Turns) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Turns) ProtoMessage() {}
+
+func (x *Turns) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Turns.ProtoReflect.Descriptor instead.
+func (*Turns) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Turns) GetAsks() []*TurnAsk {
+	if x != nil {
+		return x.Asks
+	}
+	return nil
+}
+
+type TurnAsk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Address       string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"` // canonical, as in ip:ADDR
+	GapMs         uint64                 `protobuf:"varint,2,opt,name=gap_ms,json=gapMs,proto3" json:"gap_ms,omitempty"`
+	PaceMs        uint64                 `protobuf:"varint,3,opt,name=pace_ms,json=paceMs,proto3" json:"pace_ms,omitempty"`
+	Want          bool                   `protobuf:"varint,4,opt,name=want,proto3" json:"want,omitempty"`
+	Turn          uint64                 `protobuf:"fixed64,5,opt,name=turn,proto3" json:"turn,omitempty"`
+	Back          uint64                 `protobuf:"fixed64,6,opt,name=back,proto3" json:"back,omitempty"`
+	Unused        bool                   `protobuf:"varint,7,opt,name=unused,proto3" json:"unused,omitempty"`
+	QuietMs       uint64                 `protobuf:"varint,8,opt,name=quiet_ms,json=quietMs,proto3" json:"quiet_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnAsk) Reset() {
+	*x = TurnAsk{}
+	mi := &file_wire_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnAsk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnAsk) ProtoMessage() {}
+
+func (x *TurnAsk) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnAsk.ProtoReflect.Descriptor instead.
+func (*TurnAsk) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *TurnAsk) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *TurnAsk) GetGapMs() uint64 {
+	if x != nil {
+		return x.GapMs
+	}
+	return 0
+}
+
+func (x *TurnAsk) GetPaceMs() uint64 {
+	if x != nil {
+		return x.PaceMs
+	}
+	return 0
+}
+
+func (x *TurnAsk) GetWant() bool {
+	if x != nil {
+		return x.Want
+	}
+	return false
+}
+
+func (x *TurnAsk) GetTurn() uint64 {
+	if x != nil {
+		return x.Turn
+	}
+	return 0
+}
+
+func (x *TurnAsk) GetBack() uint64 {
+	if x != nil {
+		return x.Back
+	}
+	return 0
+}
+
+func (x *TurnAsk) GetUnused() bool {
+	if x != nil {
+		return x.Unused
+	}
+	return false
+}
+
+func (x *TurnAsk) GetQuietMs() uint64 {
+	if x != nil {
+		return x.QuietMs
+	}
+	return 0
+}
+
+type TurnsAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answers       []*TurnAnswer          `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnsAnswer) Reset() {
+	*x = TurnsAnswer{}
+	mi := &file_wire_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnsAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnsAnswer) ProtoMessage() {}
+
+func (x *TurnsAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnsAnswer.ProtoReflect.Descriptor instead.
+func (*TurnsAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *TurnsAnswer) GetAnswers() []*TurnAnswer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+type TurnAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	State         TurnAnswer_State       `protobuf:"varint,1,opt,name=state,proto3,enum=echonode.wire.v1.TurnAnswer_State" json:"state,omitempty"`
+	WaitMs        uint64                 `protobuf:"varint,2,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
+	TermMs        uint64                 `protobuf:"varint,3,opt,name=term_ms,json=termMs,proto3" json:"term_ms,omitempty"`
+	GapMs         uint64                 `protobuf:"varint,4,opt,name=gap_ms,json=gapMs,proto3" json:"gap_ms,omitempty"`
+	Shared        bool                   `protobuf:"varint,5,opt,name=shared,proto3" json:"shared,omitempty"`
+	Owner         string                 `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`
+	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnAnswer) Reset() {
+	*x = TurnAnswer{}
+	mi := &file_wire_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnAnswer) ProtoMessage() {}
+
+func (x *TurnAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnAnswer.ProtoReflect.Descriptor instead.
+func (*TurnAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *TurnAnswer) GetState() TurnAnswer_State {
+	if x != nil {
+		return x.State
+	}
+	return TurnAnswer_STATE_UNSPECIFIED
+}
+
+func (x *TurnAnswer) GetWaitMs() uint64 {
+	if x != nil {
+		return x.WaitMs
+	}
+	return 0
+}
+
+func (x *TurnAnswer) GetTermMs() uint64 {
+	if x != nil {
+		return x.TermMs
+	}
+	return 0
+}
+
+func (x *TurnAnswer) GetGapMs() uint64 {
+	if x != nil {
+		return x.GapMs
+	}
+	return 0
+}
+
+func (x *TurnAnswer) GetShared() bool {
+	if x != nil {
+		return x.Shared
+	}
+	return false
+}
+
+func (x *TurnAnswer) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *TurnAnswer) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -1786,63 +3739,92 @@ var File_wire_proto protoreflect.FileDescriptor
 const file_wire_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"wire.proto\x12\x10echonode.wire.v1\"\xb2\x03\n" +
+	"wire.proto\x12\x10echonode.wire.v1\"\xf4\x05\n" +
 	"\aRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
-	"\x04view\x18\x02 \x01(\fR\x04view\x125\n" +
+	"\x04view\x18\x02 \x01(\fR\x04view\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\x06R\x02id\x125\n" +
 	"\aforward\x18\n" +
 	" \x01(\v2\x19.echonode.wire.v1.ForwardH\x00R\aforward\x12/\n" +
 	"\x05query\x18\v \x01(\v2\x17.echonode.wire.v1.QueryH\x00R\x05query\x126\n" +
 	"\bwho_owns\x18\f \x01(\v2\x19.echonode.wire.v1.WhoOwnsH\x00R\awhoOwns\x12,\n" +
 	"\x04show\x18\r \x01(\v2\x16.echonode.wire.v1.ShowH\x00R\x04show\x122\n" +
-	"\x06status\x18\x0e \x01(\v2\x18.echonode.wire.v1.StatusH\x00R\x06status\x128\n" +
-	"\btransfer\x18\x0f \x01(\v2\x1a.echonode.wire.v1.TransferH\x00R\btransfer\x125\n" +
-	"\arecords\x18\x10 \x01(\v2\x19.echonode.wire.v1.RecordsH\x00R\arecordsB\x06\n" +
-	"\x04body\"\xfb\x03\n" +
+	"\x06status\x18\x0e \x01(\v2\x18.echonode.wire.v1.StatusH\x00R\x06status\x125\n" +
+	"\arecords\x18\x10 \x01(\v2\x19.echonode.wire.v1.RecordsH\x00R\arecords\x12/\n" +
+	"\x05lease\x18\x14 \x01(\v2\x17.echonode.wire.v1.LeaseH\x00R\x05lease\x125\n" +
+	"\aballots\x18\x15 \x01(\v2\x19.echonode.wire.v1.BallotsH\x00R\aballots\x125\n" +
+	"\aconfigs\x18\x16 \x01(\v2\x19.echonode.wire.v1.ConfigsH\x00R\aconfigs\x12,\n" +
+	"\x04ship\x18\x17 \x01(\v2\x16.echonode.wire.v1.ShipH\x00R\x04ship\x125\n" +
+	"\acompare\x18\x18 \x01(\v2\x19.echonode.wire.v1.CompareH\x00R\acompare\x12/\n" +
+	"\x05unite\x18\x19 \x01(\v2\x17.echonode.wire.v1.UniteH\x00R\x05unite\x12/\n" +
+	"\x05turns\x18\x1a \x01(\v2\x17.echonode.wire.v1.TurnsH\x00R\x05turnsB\x06\n" +
+	"\x04bodyJ\x04\b\x0f\x10\x10\"\xe1\x06\n" +
 	"\bResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x123\n" +
-	"\arefusal\x18\x02 \x01(\v2\x19.echonode.wire.v1.RefusalR\arefusal\x128\n" +
+	"\arefusal\x18\x02 \x01(\v2\x19.echonode.wire.v1.RefusalR\arefusal\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\x06R\x02id\x128\n" +
 	"\aforward\x18\n" +
 	" \x01(\v2\x1c.echonode.wire.v1.ForwardAckH\x00R\aforward\x125\n" +
 	"\x05query\x18\v \x01(\v2\x1d.echonode.wire.v1.QueryAnswerH\x00R\x05query\x12<\n" +
 	"\bwho_owns\x18\f \x01(\v2\x1f.echonode.wire.v1.WhoOwnsAnswerH\x00R\awhoOwns\x122\n" +
 	"\x04show\x18\r \x01(\v2\x1c.echonode.wire.v1.ShowAnswerH\x00R\x04show\x128\n" +
-	"\x06status\x18\x0e \x01(\v2\x1e.echonode.wire.v1.StatusAnswerH\x00R\x06status\x12>\n" +
-	"\btransfer\x18\x0f \x01(\v2 .echonode.wire.v1.TransferAnswerH\x00R\btransfer\x12;\n" +
-	"\arecords\x18\x10 \x01(\v2\x1f.echonode.wire.v1.RecordsAnswerH\x00R\arecordsB\x06\n" +
-	"\x04body\"\xe5\x01\n" +
+	"\x06status\x18\x0e \x01(\v2\x1e.echonode.wire.v1.StatusAnswerH\x00R\x06status\x12;\n" +
+	"\arecords\x18\x10 \x01(\v2\x1f.echonode.wire.v1.RecordsAnswerH\x00R\arecords\x125\n" +
+	"\x05lease\x18\x14 \x01(\v2\x1d.echonode.wire.v1.LeaseAnswerH\x00R\x05lease\x12;\n" +
+	"\aballots\x18\x15 \x01(\v2\x1f.echonode.wire.v1.BallotsAnswerH\x00R\aballots\x12;\n" +
+	"\aconfigs\x18\x16 \x01(\v2\x1f.echonode.wire.v1.ConfigsAnswerH\x00R\aconfigs\x122\n" +
+	"\x04ship\x18\x17 \x01(\v2\x1c.echonode.wire.v1.ShipAnswerH\x00R\x04ship\x12;\n" +
+	"\acompare\x18\x18 \x01(\v2\x1f.echonode.wire.v1.CompareAnswerH\x00R\acompare\x125\n" +
+	"\x05unite\x18\x19 \x01(\v2\x1d.echonode.wire.v1.UniteAnswerH\x00R\x05unite\x125\n" +
+	"\x05turns\x18\x1a \x01(\v2\x1d.echonode.wire.v1.TurnsAnswerH\x00R\x05turnsB\x06\n" +
+	"\x04bodyJ\x04\b\x0f\x10\x10\"\xfb\x01\n" +
 	"\aRefusal\x122\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x1e.echonode.wire.v1.Refusal.CodeR\x04code\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
-	"\x0eretry_after_ms\x18\x03 \x01(\x04R\fretryAfterMs\"h\n" +
+	"\x0eretry_after_ms\x18\x03 \x01(\x04R\fretryAfterMs\x12\x14\n" +
+	"\x05pause\x18\x04 \x01(\bR\x05pause\"h\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tCODE_BUSY\x10\x01\x12\x12\n" +
 	"\x0eCODE_MALFORMED\x10\x02\x12\x14\n" +
 	"\x10CODE_UNSUPPORTED\x10\x03\x12\x11\n" +
-	"\rCODE_INTERNAL\x10\x04\"z\n" +
+	"\rCODE_INTERNAL\x10\x04\"\xd0\x01\n" +
 	"\x04Link\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\breferrer\x18\x02 \x01(\tR\breferrer\x12\x14\n" +
 	"\x05depth\x18\x03 \x01(\rR\x05depth\x12\x1a\n" +
 	"\bpriority\x18\x04 \x01(\rR\bpriority\x12\x12\n" +
-	"\x04seed\x18\x05 \x01(\bR\x04seed\"K\n" +
+	"\x04seed\x18\x05 \x01(\bR\x04seed\x12\x14\n" +
+	"\x05slice\x18\x06 \x01(\x04R\x05slice\x12\x12\n" +
+	"\x04from\x18\a \x01(\x04R\x04from\x12*\n" +
+	"\x04pace\x18\b \x01(\v2\x16.echonode.wire.v1.PaceR\x04pace\"\x84\x01\n" +
+	"\x04Pace\x12\x10\n" +
+	"\x03gen\x18\x01 \x01(\x04R\x03gen\x12\x17\n" +
+	"\anext_ms\x18\x02 \x01(\x03R\x06nextMs\x12\x17\n" +
+	"\await_ms\x18\x03 \x01(\x04R\x06waitMs\x12\x1e\n" +
+	"\vback_off_ms\x18\x04 \x01(\x04R\tbackOffMs\x12\x18\n" +
+	"\afetched\x18\x05 \x01(\x04R\afetched\"K\n" +
 	"\aForward\x12,\n" +
 	"\x05links\x18\x01 \x03(\v2\x16.echonode.wire.v1.LinkR\x05links\x12\x12\n" +
-	"\x04hops\x18\x02 \x01(\rR\x04hops\"\xa6\x02\n" +
+	"\x04hops\x18\x02 \x01(\rR\x04hops\"\xd5\x02\n" +
 	"\n" +
 	"ForwardAck\x12=\n" +
 	"\aanswers\x18\x01 \x03(\x0e2#.echonode.wire.v1.ForwardAck.AnswerR\aanswers\x12\x18\n" +
 	"\areasons\x18\x02 \x03(\tR\areasons\x12\x14\n" +
 	"\x05owner\x18\x03 \x01(\tR\x05owner\x12$\n" +
-	"\x0eretry_after_ms\x18\x04 \x01(\x04R\fretryAfterMs\"\x82\x01\n" +
+	"\x0eretry_after_ms\x18\x04 \x01(\x04R\fretryAfterMs\x12-\n" +
+	"\x05moved\x18\x0f \x03(\v2\x17.echonode.wire.v1.MovedR\x05moved\"\x82\x01\n" +
 	"\x06Answer\x12\x16\n" +
 	"\x12ANSWER_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fANSWER_ADMITTED\x10\x01\x12\x10\n" +
 	"\fANSWER_KNOWN\x10\x02\x12\x12\n" +
 	"\x0eANSWER_REFUSED\x10\x03\x12\x0f\n" +
 	"\vANSWER_BUSY\x10\x04\x12\x14\n" +
-	"\x10ANSWER_NOT_OWNER\x10\x05\"\x87\x02\n" +
+	"\x10ANSWER_NOT_OWNER\x10\x05\"=\n" +
+	"\x05Moved\x12\x12\n" +
+	"\x04link\x18\x01 \x01(\rR\x04link\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x04R\x02to\x12\x10\n" +
+	"\x03gen\x18\x03 \x01(\x04R\x03gen\"\x9b\x02\n" +
 	"\x05Query\x12\f\n" +
 	"\x01q\x18\x01 \x01(\tR\x01q\x12\x16\n" +
 	"\x06slices\x18\x02 \x03(\x04R\x06slices\x12\x12\n" +
@@ -1855,7 +3837,8 @@ const file_wire_proto_rawDesc = "" +
 	"\n" +
 	"stats_only\x18\t \x01(\bR\tstatsOnly\x121\n" +
 	"\x05stats\x18\n" +
-	" \x01(\v2\x1b.echonode.wire.v1.TermStatsR\x05stats\"\xbc\x01\n" +
+	" \x01(\v2\x1b.echonode.wire.v1.TermStatsR\x05stats\x12\x12\n" +
+	"\x04zone\x18\v \x01(\x04R\x04zone\"\xbc\x01\n" +
 	"\tTermStats\x12\x12\n" +
 	"\x04docs\x18\x01 \x01(\x04R\x04docs\x12\x17\n" +
 	"\aavg_len\x18\x02 \x01(\x01R\x06avgLen\x123\n" +
@@ -1863,7 +3846,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x06opaque\x18\x04 \x01(\fR\x06opaque\x1a5\n" +
 	"\aDfEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xe7\x01\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xfd\x01\n" +
 	"\x03Hit\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x12\n" +
@@ -1876,27 +3859,33 @@ const file_wire_proto_rawDesc = "" +
 	"\x04peer\x18\t \x01(\tR\x04peer\x12\x1d\n" +
 	"\n" +
 	"fetched_ms\x18\n" +
-	" \x01(\x03R\tfetchedMs\"\xb1\x01\n" +
+	" \x01(\x03R\tfetchedMs\x12\x14\n" +
+	"\x05slice\x18\v \x01(\x04R\x05slice\"\xb1\x01\n" +
 	"\vQueryAnswer\x12)\n" +
 	"\x04hits\x18\x01 \x03(\v2\x15.echonode.wire.v1.HitR\x04hits\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x04R\x05total\x121\n" +
 	"\x05stats\x18\x03 \x01(\v2\x1b.echonode.wire.v1.TermStatsR\x05stats\x12\x18\n" +
 	"\amissing\x18\x04 \x03(\x04R\amissing\x12\x14\n" +
-	"\x05stale\x18\x05 \x01(\bR\x05stale\"\x1b\n" +
+	"\x05stale\x18\x05 \x01(\bR\x05stale\"1\n" +
 	"\aWhoOwns\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\"U\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05slice\x18\x02 \x01(\x04R\x05slice\"\x81\x01\n" +
 	"\rWhoOwnsAnswer\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\x04R\x05slice\x12\x18\n" +
 	"\akeepers\x18\x02 \x03(\tR\akeepers\x12\x14\n" +
-	"\x05addrs\x18\x03 \x03(\tR\x05addrs\"\x18\n" +
+	"\x05addrs\x18\x03 \x03(\tR\x05addrs\x12\x12\n" +
+	"\x04zone\x18\x04 \x01(\x04R\x04zone\x12\x16\n" +
+	"\x06sealed\x18\x05 \x01(\fR\x06sealed\".\n" +
 	"\x04Show\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\"L\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05slice\x18\x02 \x01(\x04R\x05slice\"d\n" +
 	"\n" +
 	"ShowAnswer\x12\x14\n" +
 	"\x05known\x18\x01 \x01(\bR\x05known\x12\x10\n" +
 	"\x03due\x18\x02 \x01(\fR\x03due\x12\x16\n" +
-	"\x06record\x18\x03 \x01(\fR\x06record\"\b\n" +
-	"\x06Status\"\xa4\x01\n" +
+	"\x06record\x18\x03 \x01(\fR\x06record\x12\x16\n" +
+	"\x06placed\x18\x04 \x01(\x04R\x06placed\"\b\n" +
+	"\x06Status\"\xd0\x01\n" +
 	"\fStatusAnswer\x12\x12\n" +
 	"\x04json\x18\x01 \x01(\fR\x04json\x12\x12\n" +
 	"\x04idle\x18\x02 \x01(\bR\x04idle\x12\x12\n" +
@@ -1904,28 +3893,153 @@ const file_wire_proto_rawDesc = "" +
 	"\breceived\x18\x04 \x01(\x04R\breceived\x12\x14\n" +
 	"\x05seeds\x18\x05 \x01(\x04R\x05seeds\x12\x12\n" +
 	"\x04view\x18\x06 \x01(\x04R\x04view\x12\x12\n" +
-	"\x04done\x18\a \x01(\bR\x04done\"h\n" +
-	"\bTransfer\x12\x16\n" +
-	"\x06slices\x18\x01 \x03(\x04R\x06slices\x12\x14\n" +
-	"\x05slice\x18\x02 \x01(\x04R\x05slice\x12\x14\n" +
-	"\x05after\x18\x03 \x01(\fR\x05after\x12\x18\n" +
-	"\arelease\x18\x04 \x01(\bR\arelease\"\x8f\x01\n" +
-	"\x0eTransferAnswer\x12\x14\n" +
-	"\x05holds\x18\x01 \x03(\x04R\x05holds\x12)\n" +
-	"\x04rows\x18\x02 \x03(\v2\x15.echonode.wire.v1.RowR\x04rows\x12\x12\n" +
-	"\x04next\x18\x03 \x01(\fR\x04next\x12\x12\n" +
-	"\x04view\x18\x04 \x01(\x04R\x04view\x12\x14\n" +
-	"\x05empty\x18\x05 \x03(\x04R\x05empty\"-\n" +
+	"\x04load\x18\x0f \x01(\x04R\x04load\x12\x12\n" +
+	"\x04done\x18\a \x01(\bR\x04done\x12\x16\n" +
+	"\x06acting\x18\b \x01(\x04R\x06acting\"-\n" +
 	"\x03Row\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value\"M\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"\xa9\x01\n" +
 	"\aRecords\x12\x14\n" +
-	"\x05after\x18\x01 \x01(\tR\x05after\x12\x16\n" +
+	"\x05after\x18\x01 \x01(\tR\x05after\x12\x1f\n" +
+	"\vafter_slice\x18\x0f \x01(\x04R\n" +
+	"afterSlice\x12\x16\n" +
 	"\x06slices\x18\x02 \x03(\x04R\x06slices\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\rR\x05limit\"=\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\x12\x1a\n" +
+	"\bcaptures\x18\x10 \x01(\bR\bcaptures\x12\x1d\n" +
+	"\n" +
+	"after_part\x18\x11 \x01(\fR\tafterPart\"k\n" +
 	"\rRecordsAnswer\x12\x18\n" +
-	"\arecords\x18\x01 \x03(\fR\arecords\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\tR\x04nextB)Z'github.com/echo-node/echo-node/dht/wireb\x06proto3"
+	"\arecords\x18\x01 \x03(\fR\arecords\x12\x16\n" +
+	"\x06slices\x18\x0f \x03(\x04R\x06slices\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\x12\x14\n" +
+	"\x05parts\x18\x10 \x03(\fR\x05parts\"+\n" +
+	"\x05Start\x12\x10\n" +
+	"\x03gen\x18\x01 \x01(\x04R\x03gen\x12\x10\n" +
+	"\x03pos\x18\x02 \x01(\x04R\x03pos\"\xbb\x01\n" +
+	"\x06Config\x12\x14\n" +
+	"\x05slice\x18\x01 \x01(\x04R\x05slice\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x04fork\x18\x03 \x01(\tR\x04fork\x12\x10\n" +
+	"\x03gen\x18\x04 \x01(\x04R\x03gen\x12\x14\n" +
+	"\x05owner\x18\x05 \x01(\tR\x05owner\x12\x18\n" +
+	"\akeepers\x18\x06 \x03(\tR\akeepers\x12/\n" +
+	"\x06starts\x18\a \x03(\v2\x17.echonode.wire.v1.StartR\x06starts\"}\n" +
+	"\x05Lease\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\x04R\x06digest\x12\x12\n" +
+	"\x04list\x18\x03 \x01(\bR\x04list\x122\n" +
+	"\aconfigs\x18\x04 \x03(\v2\x18.echonode.wire.v1.ConfigR\aconfigs\"q\n" +
+	"\vLeaseAnswer\x12\x18\n" +
+	"\adiffers\x18\x01 \x01(\bR\adiffers\x12\x18\n" +
+	"\arefused\x18\x02 \x03(\x04R\arefused\x12.\n" +
+	"\x05newer\x18\x03 \x03(\v2\x18.echonode.wire.v1.ConfigR\x05newer\"[\n" +
+	"\aBallots\x12\x16\n" +
+	"\x06accept\x18\x01 \x01(\bR\x06accept\x128\n" +
+	"\tproposals\x18\x02 \x03(\v2\x1a.echonode.wire.v1.ProposalR\tproposals\"\x8e\x01\n" +
+	"\bProposal\x12,\n" +
+	"\x04base\x18\x01 \x01(\v2\x18.echonode.wire.v1.ConfigR\x04base\x12\x16\n" +
+	"\x06ballot\x18\x02 \x01(\x04R\x06ballot\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x12,\n" +
+	"\x04next\x18\x04 \x01(\v2\x18.echonode.wire.v1.ConfigR\x04next\"F\n" +
+	"\rBallotsAnswer\x125\n" +
+	"\bpromises\x18\x01 \x03(\v2\x19.echonode.wire.v1.PromiseR\bpromises\"\xc2\x02\n" +
+	"\aPromise\x12\x0e\n" +
+	"\x02ok\x18\x01 \x01(\bR\x02ok\x12\x1a\n" +
+	"\bpromised\x18\x02 \x01(\x04R\bpromised\x12\x1f\n" +
+	"\vpromised_by\x18\x03 \x01(\tR\n" +
+	"promisedBy\x12\x1b\n" +
+	"\tleased_ms\x18\x04 \x01(\x04R\bleasedMs\x12.\n" +
+	"\x05newer\x18\x05 \x01(\v2\x18.echonode.wire.v1.ConfigR\x05newer\x12\x1a\n" +
+	"\baccepted\x18\x06 \x01(\x04R\baccepted\x12\x1f\n" +
+	"\vaccepted_by\x18\a \x01(\tR\n" +
+	"acceptedBy\x124\n" +
+	"\bproposal\x18\b \x01(\v2\x18.echonode.wire.v1.ConfigR\bproposal\x12\x16\n" +
+	"\x06copied\x18\t \x01(\bR\x06copied\x12\x12\n" +
+	"\x04head\x18\n" +
+	" \x01(\x04R\x04head\"\x7f\n" +
+	"\aConfigs\x122\n" +
+	"\adecided\x18\x01 \x03(\v2\x18.echonode.wire.v1.ConfigR\adecided\x12\x12\n" +
+	"\x04want\x18\x02 \x01(\bR\x04want\x12\x16\n" +
+	"\x06digest\x18\x03 \x01(\x04R\x06digest\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\x04R\x05after\"S\n" +
+	"\rConfigsAnswer\x12.\n" +
+	"\x05known\x18\x01 \x03(\v2\x18.echonode.wire.v1.ConfigR\x05known\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\x04R\x04next\"7\n" +
+	"\x04Ship\x12/\n" +
+	"\x06pieces\x18\x01 \x03(\v2\x17.echonode.wire.v1.PieceR\x06pieces\"\xb7\x02\n" +
+	"\x05Piece\x12\x14\n" +
+	"\x05slice\x18\x01 \x01(\x04R\x05slice\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x04fork\x18\x03 \x01(\tR\x04fork\x12\x10\n" +
+	"\x03gen\x18\x04 \x01(\x04R\x03gen\x120\n" +
+	"\x04kind\x18\x05 \x01(\x0e2\x1c.echonode.wire.v1.Piece.KindR\x04kind\x12\x12\n" +
+	"\x04from\x18\x06 \x01(\x04R\x04from\x12\x0e\n" +
+	"\x02to\x18\a \x01(\x04R\x02to\x12)\n" +
+	"\x04rows\x18\b \x03(\v2\x15.echonode.wire.v1.RowR\x04rows\"[\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
+	"\n" +
+	"KIND_PROBE\x10\x01\x12\r\n" +
+	"\tKIND_TAIL\x10\x02\x12\r\n" +
+	"\tKIND_COPY\x10\x03\x12\x0f\n" +
+	"\vKIND_COPIED\x10\x04\"@\n" +
+	"\n" +
+	"ShipAnswer\x122\n" +
+	"\astances\x18\x01 \x03(\v2\x18.echonode.wire.v1.StanceR\astances\"\xa0\x01\n" +
+	"\x06Stance\x12\x0e\n" +
+	"\x02ok\x18\x01 \x01(\bR\x02ok\x12\x16\n" +
+	"\x06behind\x18\x02 \x01(\bR\x06behind\x12\x14\n" +
+	"\x05stray\x18\x03 \x01(\bR\x05stray\x12\x14\n" +
+	"\x05whole\x18\x04 \x01(\bR\x05whole\x12\x12\n" +
+	"\x04head\x18\x05 \x01(\x04R\x04head\x12.\n" +
+	"\x05newer\x18\x06 \x01(\v2\x18.echonode.wire.v1.ConfigR\x05newer\"\x8f\x01\n" +
+	"\aCompare\x12,\n" +
+	"\x04drop\x18\x05 \x01(\v2\x18.echonode.wire.v1.ConfigR\x04drop\x12\x14\n" +
+	"\x05slice\x18\x01 \x01(\x04R\x05slice\x12\x12\n" +
+	"\x04rows\x18\x02 \x01(\bR\x04rows\x12\x16\n" +
+	"\x06bucket\x18\x03 \x01(\rR\x06bucket\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\fR\x05after\"\x90\x01\n" +
+	"\rCompareAnswer\x12\x12\n" +
+	"\x04head\x18\x01 \x01(\x04R\x04head\x12\x18\n" +
+	"\adigests\x18\x02 \x01(\fR\adigests\x12)\n" +
+	"\x04rows\x18\x03 \x03(\v2\x15.echonode.wire.v1.RowR\x04rows\x12\x12\n" +
+	"\x04next\x18\x04 \x01(\fR\x04next\x12\x12\n" +
+	"\x04drop\x18\x05 \x01(\bR\x04drop\"H\n" +
+	"\x05Unite\x12\x14\n" +
+	"\x05slice\x18\x01 \x01(\x04R\x05slice\x12)\n" +
+	"\x04rows\x18\x02 \x03(\v2\x15.echonode.wire.v1.RowR\x04rows\"\x1d\n" +
+	"\vUniteAnswer\x12\x0e\n" +
+	"\x02ok\x18\x01 \x01(\bR\x02ok\"6\n" +
+	"\x05Turns\x12-\n" +
+	"\x04asks\x18\x01 \x03(\v2\x19.echonode.wire.v1.TurnAskR\x04asks\"\xc2\x01\n" +
+	"\aTurnAsk\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x15\n" +
+	"\x06gap_ms\x18\x02 \x01(\x04R\x05gapMs\x12\x17\n" +
+	"\apace_ms\x18\x03 \x01(\x04R\x06paceMs\x12\x12\n" +
+	"\x04want\x18\x04 \x01(\bR\x04want\x12\x12\n" +
+	"\x04turn\x18\x05 \x01(\x06R\x04turn\x12\x12\n" +
+	"\x04back\x18\x06 \x01(\x06R\x04back\x12\x16\n" +
+	"\x06unused\x18\a \x01(\bR\x06unused\x12\x19\n" +
+	"\bquiet_ms\x18\b \x01(\x04R\aquietMs\"E\n" +
+	"\vTurnsAnswer\x126\n" +
+	"\aanswers\x18\x01 \x03(\v2\x1c.echonode.wire.v1.TurnAnswerR\aanswers\"\xcf\x02\n" +
+	"\n" +
+	"TurnAnswer\x128\n" +
+	"\x05state\x18\x01 \x01(\x0e2\".echonode.wire.v1.TurnAnswer.StateR\x05state\x12\x17\n" +
+	"\await_ms\x18\x02 \x01(\x04R\x06waitMs\x12\x17\n" +
+	"\aterm_ms\x18\x03 \x01(\x04R\x06termMs\x12\x15\n" +
+	"\x06gap_ms\x18\x04 \x01(\x04R\x05gapMs\x12\x16\n" +
+	"\x06shared\x18\x05 \x01(\bR\x06shared\x12\x14\n" +
+	"\x05owner\x18\x06 \x01(\tR\x05owner\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"x\n" +
+	"\x05State\x12\x15\n" +
+	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vSTATE_GIVEN\x10\x01\x12\x0e\n" +
+	"\n" +
+	"STATE_WAIT\x10\x02\x12\x13\n" +
+	"\x0fSTATE_NOT_OWNER\x10\x03\x12\x11\n" +
+	"\rSTATE_REFUSED\x10\x04\x12\x0f\n" +
+	"\vSTATE_NOTED\x10\x05B)Z'github.com/echo-node/echo-node/dht/wireb\x06proto3"
 
 var (
 	file_wire_proto_rawDescOnce sync.Once
@@ -1939,63 +4053,122 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_wire_proto_goTypes = []any{
 	(Refusal_Code)(0),      // 0: echonode.wire.v1.Refusal.Code
 	(ForwardAck_Answer)(0), // 1: echonode.wire.v1.ForwardAck.Answer
-	(*Request)(nil),        // 2: echonode.wire.v1.Request
-	(*Response)(nil),       // 3: echonode.wire.v1.Response
-	(*Refusal)(nil),        // 4: echonode.wire.v1.Refusal
-	(*Link)(nil),           // 5: echonode.wire.v1.Link
-	(*Forward)(nil),        // 6: echonode.wire.v1.Forward
-	(*ForwardAck)(nil),     // 7: echonode.wire.v1.ForwardAck
-	(*Query)(nil),          // 8: echonode.wire.v1.Query
-	(*TermStats)(nil),      // 9: echonode.wire.v1.TermStats
-	(*Hit)(nil),            // 10: echonode.wire.v1.Hit
-	(*QueryAnswer)(nil),    // 11: echonode.wire.v1.QueryAnswer
-	(*WhoOwns)(nil),        // 12: echonode.wire.v1.WhoOwns
-	(*WhoOwnsAnswer)(nil),  // 13: echonode.wire.v1.WhoOwnsAnswer
-	(*Show)(nil),           // 14: echonode.wire.v1.Show
-	(*ShowAnswer)(nil),     // 15: echonode.wire.v1.ShowAnswer
-	(*Status)(nil),         // 16: echonode.wire.v1.Status
-	(*StatusAnswer)(nil),   // 17: echonode.wire.v1.StatusAnswer
-	(*Transfer)(nil),       // 18: echonode.wire.v1.Transfer
-	(*TransferAnswer)(nil), // 19: echonode.wire.v1.TransferAnswer
-	(*Row)(nil),            // 20: echonode.wire.v1.Row
-	(*Records)(nil),        // 21: echonode.wire.v1.Records
-	(*RecordsAnswer)(nil),  // 22: echonode.wire.v1.RecordsAnswer
-	nil,                    // 23: echonode.wire.v1.TermStats.DfEntry
+	(Piece_Kind)(0),        // 2: echonode.wire.v1.Piece.Kind
+	(TurnAnswer_State)(0),  // 3: echonode.wire.v1.TurnAnswer.State
+	(*Request)(nil),        // 4: echonode.wire.v1.Request
+	(*Response)(nil),       // 5: echonode.wire.v1.Response
+	(*Refusal)(nil),        // 6: echonode.wire.v1.Refusal
+	(*Link)(nil),           // 7: echonode.wire.v1.Link
+	(*Pace)(nil),           // 8: echonode.wire.v1.Pace
+	(*Forward)(nil),        // 9: echonode.wire.v1.Forward
+	(*ForwardAck)(nil),     // 10: echonode.wire.v1.ForwardAck
+	(*Moved)(nil),          // 11: echonode.wire.v1.Moved
+	(*Query)(nil),          // 12: echonode.wire.v1.Query
+	(*TermStats)(nil),      // 13: echonode.wire.v1.TermStats
+	(*Hit)(nil),            // 14: echonode.wire.v1.Hit
+	(*QueryAnswer)(nil),    // 15: echonode.wire.v1.QueryAnswer
+	(*WhoOwns)(nil),        // 16: echonode.wire.v1.WhoOwns
+	(*WhoOwnsAnswer)(nil),  // 17: echonode.wire.v1.WhoOwnsAnswer
+	(*Show)(nil),           // 18: echonode.wire.v1.Show
+	(*ShowAnswer)(nil),     // 19: echonode.wire.v1.ShowAnswer
+	(*Status)(nil),         // 20: echonode.wire.v1.Status
+	(*StatusAnswer)(nil),   // 21: echonode.wire.v1.StatusAnswer
+	(*Row)(nil),            // 22: echonode.wire.v1.Row
+	(*Records)(nil),        // 23: echonode.wire.v1.Records
+	(*RecordsAnswer)(nil),  // 24: echonode.wire.v1.RecordsAnswer
+	(*Start)(nil),          // 25: echonode.wire.v1.Start
+	(*Config)(nil),         // 26: echonode.wire.v1.Config
+	(*Lease)(nil),          // 27: echonode.wire.v1.Lease
+	(*LeaseAnswer)(nil),    // 28: echonode.wire.v1.LeaseAnswer
+	(*Ballots)(nil),        // 29: echonode.wire.v1.Ballots
+	(*Proposal)(nil),       // 30: echonode.wire.v1.Proposal
+	(*BallotsAnswer)(nil),  // 31: echonode.wire.v1.BallotsAnswer
+	(*Promise)(nil),        // 32: echonode.wire.v1.Promise
+	(*Configs)(nil),        // 33: echonode.wire.v1.Configs
+	(*ConfigsAnswer)(nil),  // 34: echonode.wire.v1.ConfigsAnswer
+	(*Ship)(nil),           // 35: echonode.wire.v1.Ship
+	(*Piece)(nil),          // 36: echonode.wire.v1.Piece
+	(*ShipAnswer)(nil),     // 37: echonode.wire.v1.ShipAnswer
+	(*Stance)(nil),         // 38: echonode.wire.v1.Stance
+	(*Compare)(nil),        // 39: echonode.wire.v1.Compare
+	(*CompareAnswer)(nil),  // 40: echonode.wire.v1.CompareAnswer
+	(*Unite)(nil),          // 41: echonode.wire.v1.Unite
+	(*UniteAnswer)(nil),    // 42: echonode.wire.v1.UniteAnswer
+	(*Turns)(nil),          // 43: echonode.wire.v1.Turns
+	(*TurnAsk)(nil),        // 44: echonode.wire.v1.TurnAsk
+	(*TurnsAnswer)(nil),    // 45: echonode.wire.v1.TurnsAnswer
+	(*TurnAnswer)(nil),     // 46: echonode.wire.v1.TurnAnswer
+	nil,                    // 47: echonode.wire.v1.TermStats.DfEntry
 }
 var file_wire_proto_depIdxs = []int32{
-	6,  // 0: echonode.wire.v1.Request.forward:type_name -> echonode.wire.v1.Forward
-	8,  // 1: echonode.wire.v1.Request.query:type_name -> echonode.wire.v1.Query
-	12, // 2: echonode.wire.v1.Request.who_owns:type_name -> echonode.wire.v1.WhoOwns
-	14, // 3: echonode.wire.v1.Request.show:type_name -> echonode.wire.v1.Show
-	16, // 4: echonode.wire.v1.Request.status:type_name -> echonode.wire.v1.Status
-	18, // 5: echonode.wire.v1.Request.transfer:type_name -> echonode.wire.v1.Transfer
-	21, // 6: echonode.wire.v1.Request.records:type_name -> echonode.wire.v1.Records
-	4,  // 7: echonode.wire.v1.Response.refusal:type_name -> echonode.wire.v1.Refusal
-	7,  // 8: echonode.wire.v1.Response.forward:type_name -> echonode.wire.v1.ForwardAck
-	11, // 9: echonode.wire.v1.Response.query:type_name -> echonode.wire.v1.QueryAnswer
-	13, // 10: echonode.wire.v1.Response.who_owns:type_name -> echonode.wire.v1.WhoOwnsAnswer
-	15, // 11: echonode.wire.v1.Response.show:type_name -> echonode.wire.v1.ShowAnswer
-	17, // 12: echonode.wire.v1.Response.status:type_name -> echonode.wire.v1.StatusAnswer
-	19, // 13: echonode.wire.v1.Response.transfer:type_name -> echonode.wire.v1.TransferAnswer
-	22, // 14: echonode.wire.v1.Response.records:type_name -> echonode.wire.v1.RecordsAnswer
-	0,  // 15: echonode.wire.v1.Refusal.code:type_name -> echonode.wire.v1.Refusal.Code
-	5,  // 16: echonode.wire.v1.Forward.links:type_name -> echonode.wire.v1.Link
-	1,  // 17: echonode.wire.v1.ForwardAck.answers:type_name -> echonode.wire.v1.ForwardAck.Answer
-	9,  // 18: echonode.wire.v1.Query.stats:type_name -> echonode.wire.v1.TermStats
-	23, // 19: echonode.wire.v1.TermStats.df:type_name -> echonode.wire.v1.TermStats.DfEntry
-	10, // 20: echonode.wire.v1.QueryAnswer.hits:type_name -> echonode.wire.v1.Hit
-	9,  // 21: echonode.wire.v1.QueryAnswer.stats:type_name -> echonode.wire.v1.TermStats
-	20, // 22: echonode.wire.v1.TransferAnswer.rows:type_name -> echonode.wire.v1.Row
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	9,  // 0: echonode.wire.v1.Request.forward:type_name -> echonode.wire.v1.Forward
+	12, // 1: echonode.wire.v1.Request.query:type_name -> echonode.wire.v1.Query
+	16, // 2: echonode.wire.v1.Request.who_owns:type_name -> echonode.wire.v1.WhoOwns
+	18, // 3: echonode.wire.v1.Request.show:type_name -> echonode.wire.v1.Show
+	20, // 4: echonode.wire.v1.Request.status:type_name -> echonode.wire.v1.Status
+	23, // 5: echonode.wire.v1.Request.records:type_name -> echonode.wire.v1.Records
+	27, // 6: echonode.wire.v1.Request.lease:type_name -> echonode.wire.v1.Lease
+	29, // 7: echonode.wire.v1.Request.ballots:type_name -> echonode.wire.v1.Ballots
+	33, // 8: echonode.wire.v1.Request.configs:type_name -> echonode.wire.v1.Configs
+	35, // 9: echonode.wire.v1.Request.ship:type_name -> echonode.wire.v1.Ship
+	39, // 10: echonode.wire.v1.Request.compare:type_name -> echonode.wire.v1.Compare
+	41, // 11: echonode.wire.v1.Request.unite:type_name -> echonode.wire.v1.Unite
+	43, // 12: echonode.wire.v1.Request.turns:type_name -> echonode.wire.v1.Turns
+	6,  // 13: echonode.wire.v1.Response.refusal:type_name -> echonode.wire.v1.Refusal
+	10, // 14: echonode.wire.v1.Response.forward:type_name -> echonode.wire.v1.ForwardAck
+	15, // 15: echonode.wire.v1.Response.query:type_name -> echonode.wire.v1.QueryAnswer
+	17, // 16: echonode.wire.v1.Response.who_owns:type_name -> echonode.wire.v1.WhoOwnsAnswer
+	19, // 17: echonode.wire.v1.Response.show:type_name -> echonode.wire.v1.ShowAnswer
+	21, // 18: echonode.wire.v1.Response.status:type_name -> echonode.wire.v1.StatusAnswer
+	24, // 19: echonode.wire.v1.Response.records:type_name -> echonode.wire.v1.RecordsAnswer
+	28, // 20: echonode.wire.v1.Response.lease:type_name -> echonode.wire.v1.LeaseAnswer
+	31, // 21: echonode.wire.v1.Response.ballots:type_name -> echonode.wire.v1.BallotsAnswer
+	34, // 22: echonode.wire.v1.Response.configs:type_name -> echonode.wire.v1.ConfigsAnswer
+	37, // 23: echonode.wire.v1.Response.ship:type_name -> echonode.wire.v1.ShipAnswer
+	40, // 24: echonode.wire.v1.Response.compare:type_name -> echonode.wire.v1.CompareAnswer
+	42, // 25: echonode.wire.v1.Response.unite:type_name -> echonode.wire.v1.UniteAnswer
+	45, // 26: echonode.wire.v1.Response.turns:type_name -> echonode.wire.v1.TurnsAnswer
+	0,  // 27: echonode.wire.v1.Refusal.code:type_name -> echonode.wire.v1.Refusal.Code
+	8,  // 28: echonode.wire.v1.Link.pace:type_name -> echonode.wire.v1.Pace
+	7,  // 29: echonode.wire.v1.Forward.links:type_name -> echonode.wire.v1.Link
+	1,  // 30: echonode.wire.v1.ForwardAck.answers:type_name -> echonode.wire.v1.ForwardAck.Answer
+	11, // 31: echonode.wire.v1.ForwardAck.moved:type_name -> echonode.wire.v1.Moved
+	13, // 32: echonode.wire.v1.Query.stats:type_name -> echonode.wire.v1.TermStats
+	47, // 33: echonode.wire.v1.TermStats.df:type_name -> echonode.wire.v1.TermStats.DfEntry
+	14, // 34: echonode.wire.v1.QueryAnswer.hits:type_name -> echonode.wire.v1.Hit
+	13, // 35: echonode.wire.v1.QueryAnswer.stats:type_name -> echonode.wire.v1.TermStats
+	25, // 36: echonode.wire.v1.Config.starts:type_name -> echonode.wire.v1.Start
+	26, // 37: echonode.wire.v1.Lease.configs:type_name -> echonode.wire.v1.Config
+	26, // 38: echonode.wire.v1.LeaseAnswer.newer:type_name -> echonode.wire.v1.Config
+	30, // 39: echonode.wire.v1.Ballots.proposals:type_name -> echonode.wire.v1.Proposal
+	26, // 40: echonode.wire.v1.Proposal.base:type_name -> echonode.wire.v1.Config
+	26, // 41: echonode.wire.v1.Proposal.next:type_name -> echonode.wire.v1.Config
+	32, // 42: echonode.wire.v1.BallotsAnswer.promises:type_name -> echonode.wire.v1.Promise
+	26, // 43: echonode.wire.v1.Promise.newer:type_name -> echonode.wire.v1.Config
+	26, // 44: echonode.wire.v1.Promise.proposal:type_name -> echonode.wire.v1.Config
+	26, // 45: echonode.wire.v1.Configs.decided:type_name -> echonode.wire.v1.Config
+	26, // 46: echonode.wire.v1.ConfigsAnswer.known:type_name -> echonode.wire.v1.Config
+	36, // 47: echonode.wire.v1.Ship.pieces:type_name -> echonode.wire.v1.Piece
+	2,  // 48: echonode.wire.v1.Piece.kind:type_name -> echonode.wire.v1.Piece.Kind
+	22, // 49: echonode.wire.v1.Piece.rows:type_name -> echonode.wire.v1.Row
+	38, // 50: echonode.wire.v1.ShipAnswer.stances:type_name -> echonode.wire.v1.Stance
+	26, // 51: echonode.wire.v1.Stance.newer:type_name -> echonode.wire.v1.Config
+	26, // 52: echonode.wire.v1.Compare.drop:type_name -> echonode.wire.v1.Config
+	22, // 53: echonode.wire.v1.CompareAnswer.rows:type_name -> echonode.wire.v1.Row
+	22, // 54: echonode.wire.v1.Unite.rows:type_name -> echonode.wire.v1.Row
+	44, // 55: echonode.wire.v1.Turns.asks:type_name -> echonode.wire.v1.TurnAsk
+	46, // 56: echonode.wire.v1.TurnsAnswer.answers:type_name -> echonode.wire.v1.TurnAnswer
+	3,  // 57: echonode.wire.v1.TurnAnswer.state:type_name -> echonode.wire.v1.TurnAnswer.State
+	58, // [58:58] is the sub-list for method output_type
+	58, // [58:58] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -2009,8 +4182,14 @@ func file_wire_proto_init() {
 		(*Request_WhoOwns)(nil),
 		(*Request_Show)(nil),
 		(*Request_Status)(nil),
-		(*Request_Transfer)(nil),
 		(*Request_Records)(nil),
+		(*Request_Lease)(nil),
+		(*Request_Ballots)(nil),
+		(*Request_Configs)(nil),
+		(*Request_Ship)(nil),
+		(*Request_Compare)(nil),
+		(*Request_Unite)(nil),
+		(*Request_Turns)(nil),
 	}
 	file_wire_proto_msgTypes[1].OneofWrappers = []any{
 		(*Response_Forward)(nil),
@@ -2018,16 +4197,22 @@ func file_wire_proto_init() {
 		(*Response_WhoOwns)(nil),
 		(*Response_Show)(nil),
 		(*Response_Status)(nil),
-		(*Response_Transfer)(nil),
 		(*Response_Records)(nil),
+		(*Response_Lease)(nil),
+		(*Response_Ballots)(nil),
+		(*Response_Configs)(nil),
+		(*Response_Ship)(nil),
+		(*Response_Compare)(nil),
+		(*Response_Unite)(nil),
+		(*Response_Turns)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   22,
+			NumEnums:      4,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

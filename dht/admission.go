@@ -1,0 +1,196 @@
+package dht
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// passFile keeps the lasting pass of this peer.
+const passFile = "admission.pass"
+
+// Admission is how a peer came into a private swarm.
+type Admission = wire.Admission
+
+// Ways are what a peer may show to be let into a private swarm. The zero value
+// is none.
+type Ways struct {
+	Invite   *wire.Invite // as parsed from its code
+	SwarmKey []byte       // wire.SwarmKeyLen bytes that the members share
+}
+
+// door is for a peer that does not know the charter yet: only charters are
+// asked for through it. Nil when there is no way in.
+func (w Ways) door(ctx context.Context, h host.Host, key crypto.PrivKey) (*door, error) {
+	if w.Invite == nil && len(w.SwarmKey) == 0 {
+		return nil, nil
+	}
+	d := &door{Host: h, self: h.ID(), signer: key, key: w.SwarmKey, log: slog.New(slog.DiscardHandler), refused: &tally{},
+		begin: func() bool { return false }, end: func() {}, ctx: ctx}
+	if w.Invite != nil {
+		if err := w.Invite.Check(time.Now()); err != nil {
+			return nil, err
+		}
+		var err error
+		d.space, d.founder = w.Invite.Space, w.Invite.Founder
+		if d.pass, err = w.Invite.Redeem(d.self.String(), time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	d.open()
+	return d, nil
+}
+
+// open is the charter, when it is that of the invite.
+func (w Ways) open(sealed *wire.SealedCharter) (partition.Charter, error) {
+	c, err := sealed.Open()
+	if err == nil && w.Invite != nil && c.Digest() != w.Invite.Space {
+		return partition.Charter{}, fmt.Errorf("%w: the invite is for another swarm than %s", ErrNotAdmitted, c.Name)
+	}
+	return c, err
+}
+
+// openDoor has everything else here speak through a door.
+func (d *DHT) openDoor() error {
+	o := d.opts
+	pass, err := d.loadPass()
+	if err != nil {
+		return err
+	}
+	d.door = &door{Host: d.host, self: d.self, signer: o.Key, prefix: string(d.prefix), space: d.space, founder: o.Charter.Founder,
+		key: o.SwarmKey, pass: pass, log: d.log, refused: &d.counters.notAdmitted, keep: d.savePass,
+		begin: d.begin, end: d.running.Done, ctx: d.ctx}
+	if _, ok := d.door.admission(); !ok && len(o.SwarmKey) == 0 {
+		return fmt.Errorf("the swarm %s is private: an invite or its key is needed: %w", o.Charter.Name, ErrNotAdmitted)
+	}
+	d.door.open()
+	d.host = d.door
+	return nil
+}
+
+// loadPass finds the pass kept in Dir, or makes one of the invite.
+func (d *DHT) loadPass() (*wire.Pass, error) {
+	founder, self := d.opts.Charter.Founder, d.self.String()
+	if founder == self {
+		return &wire.Pass{}, nil
+	}
+	if d.opts.Dir != "" {
+		b, err := os.ReadFile(filepath.Join(d.opts.Dir, passFile))
+		if err == nil {
+			pass, err := wire.ParsePass(b)
+			if err == nil {
+				if _, err = pass.Check(founder, d.space, self, time.Now()); err == nil {
+					return pass, nil
+				}
+			}
+			d.log.Warn("the kept pass is not good, doing without", "file", passFile, "err", err)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read pass: %w", err)
+		}
+	}
+	inv := d.opts.Invite
+	if inv == nil {
+		return nil, nil
+	}
+	if inv.Space != d.space {
+		return nil, fmt.Errorf("invite: %w than %s: %w", wire.ErrSpace, d.opts.Charter.Name, ErrNotAdmitted)
+	}
+	if err := inv.Check(time.Now()); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotAdmitted, err)
+	}
+	return inv.Redeem(self, time.Now())
+}
+
+// savePass keeps a lasting pass. When it cannot be written the peer asks for
+// another after its next start, with its invite or the key.
+func (d *DHT) savePass(p *wire.Pass) {
+	if d.opts.Dir == "" {
+		return
+	}
+	b, err := proto.Marshal(p)
+	if err == nil {
+		err = writeFile(filepath.Join(d.opts.Dir, passFile), b)
+	}
+	if err != nil {
+		d.log.Warn("the pass cannot be kept: the invite will be needed again", "file", passFile, "err", err)
+	}
+}
+
+// Admission is how this peer came into its private swarm; false in an open
+// swarm, and while it has only the swarm's key to show.
+func (d *DHT) Admission() (Admission, bool) {
+	if d.door == nil {
+		return Admission{}, false
+	}
+	return d.door.admission()
+}
+
+// NewInvite makes an invitation code that is good for life, with ways to this
+// peer in it. Only a member with a lasting pass can make one.
+func (d *DHT) NewInvite(life time.Duration) (string, error) {
+	if d.door == nil {
+		return "", errors.New("new invite: the swarm is open: nobody needs one")
+	}
+	return newInvite(d.opts.Key, d.door.ownPass(), d.opts.Charter.Founder, d.space, d.Addrs(), life)
+}
+
+// InviteFrom is NewInvite for the peer whose directory dir is, running or not;
+// addrs are its addresses with /p2p/ID.
+func InviteFrom(dir string, addrs []string, life time.Duration) (string, error) {
+	key, err := LoadIdentity(filepath.Join(dir, "identity.key"), false)
+	if err != nil {
+		return "", err
+	}
+	b, err := os.ReadFile(filepath.Join(dir, charterFile))
+	if err != nil {
+		return "", fmt.Errorf("new invite: the charter is not kept yet: %w", err)
+	}
+	var sealed wire.SealedCharter
+	if err := proto.Unmarshal(b, &sealed); err != nil {
+		return "", fmt.Errorf("new invite: %s: %w", charterFile, err)
+	}
+	c, err := sealed.Open()
+	if err != nil {
+		return "", fmt.Errorf("new invite: %w", err)
+	}
+	if !c.Private {
+		return "", fmt.Errorf("new invite: the swarm %s is open: nobody needs one", c.Name)
+	}
+	pass := &wire.Pass{}
+	if c.Founder != PeerID(key) {
+		if b, err = os.ReadFile(filepath.Join(dir, passFile)); err != nil {
+			return "", fmt.Errorf("new invite: this peer has no lasting pass yet, let it run and join first: %w", err)
+		}
+		if pass, err = wire.ParsePass(b); err != nil {
+			return "", fmt.Errorf("new invite: %w", err)
+		}
+	}
+	return newInvite(key, pass, c.Founder, c.Digest(), addrs, life)
+}
+
+func newInvite(key crypto.PrivKey, pass *wire.Pass, founder, space string, addrs []string, life time.Duration) (string, error) {
+	a, err := pass.Check(founder, space, PeerID(key), time.Now())
+	if err == nil && !a.Lasting {
+		err = errors.New("this peer has no lasting pass yet, let it join first")
+	}
+	if err != nil {
+		return "", fmt.Errorf("new invite: %w", err)
+	}
+	inv, err := wire.NewInvite(key, pass, founder, space, addrs, time.Now(), life)
+	if err != nil {
+		return "", err
+	}
+	return inv.Code()
+}

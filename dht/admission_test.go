@@ -1,0 +1,298 @@
+package dht
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
+)
+
+func privateCharter(founder string) partition.Charter {
+	c := partition.DefaultCharter("private", founder)
+	c.Private = true
+	return c
+}
+
+// found starts a private swarm.
+func found(t *testing.T, change func(*Options)) *DHT {
+	t.Helper()
+	key := newKey(t)
+	o := Options{Key: key, Charter: privateCharter(PeerID(key)), Dir: t.TempDir()}
+	if change != nil {
+		change(&o)
+	}
+	d, _ := start(t, o)
+	return d
+}
+
+func invite(t *testing.T, d *DHT, life time.Duration) *wire.Invite {
+	t.Helper()
+	code, err := d.NewInvite(life)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv, err := wire.ParseInvite(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inv
+}
+
+// joinBy fetches the charter and starts a peer, as a program would.
+func joinBy(t *testing.T, o Options) (*DHT, func()) {
+	t.Helper()
+	if o.Key == nil {
+		o.Key, o.Dir = newKey(t), t.TempDir()
+	}
+	var err error
+	if o.Charter, err = FetchCharter(context.Background(), o.Key, nil, o.Join, o.Ways); err != nil {
+		t.Fatal(err)
+	}
+	return start(t, o)
+}
+
+// lasts waits until d has a pass for good.
+func lasts(t *testing.T, d *DHT) Admission {
+	t.Helper()
+	eventually(t, 10*time.Second, "a lasting pass", func() bool { a, ok := d.Admission(); return ok && a.Lasting })
+	a, _ := d.Admission()
+	return a
+}
+
+// Who was invited invites in turn, comes back without an invite, and is let in
+// by any member, the founder there or not.
+func TestInvitesOfInvites(t *testing.T) {
+	t.Parallel()
+	f := found(t, nil)
+	if a, ok := f.Admission(); !ok || !a.Lasting || a.Depth != 0 {
+		t.Fatalf("the founder: %+v, %v", a, ok)
+	}
+	inv := invite(t, f, time.Hour)
+	a, stopA := joinBy(t, Options{Join: inv.Addrs, Ways: Ways{Invite: inv}})
+	converged(t, 10*time.Second, f, a)
+	if got := lasts(t, a); got.By != f.ID() || got.Inviter != f.ID() || got.Depth != 1 {
+		t.Fatalf("%+v", got)
+	}
+	if _, err := a.Call(context.Background(), f.ID(), whoOwns("web:https://example.org/")); err != nil {
+		t.Fatal(err)
+	}
+	inv = invite(t, a, time.Hour)
+	b, _ := joinBy(t, Options{Join: f.Addrs(), Ways: Ways{Invite: inv}})
+	converged(t, 10*time.Second, f, a, b)
+	if got := lasts(t, b); got.Inviter != a.ID() {
+		t.Fatalf("%+v", got)
+	}
+	// a comes back, its invite long gone, through b alone.
+	o := Options{Key: a.opts.Key, Dir: a.opts.Dir, Charter: a.opts.Charter, Join: b.Addrs()}
+	stopA()
+	a, _ = start(t, o)
+	converged(t, 20*time.Second, f, a, b)
+	if code, err := InviteFrom(a.opts.Dir, a.Addrs(), time.Hour); err == nil {
+		t.Fatalf("a directory without an identity invites: %s", code)
+	}
+	if f.Stats().NotAdmitted["forged"]+b.Stats().NotAdmitted["no-member"] != 0 {
+		t.Fatalf("%v, %v", f.Stats().NotAdmitted, b.Stats().NotAdmitted)
+	}
+}
+
+// A shared key lets in, too, and who came by it can invite others, who need not
+// know it.
+func TestSwarmKey(t *testing.T) {
+	t.Parallel()
+	key := bytes.Repeat([]byte{7}, wire.SwarmKeyLen)
+	f := found(t, func(o *Options) { o.SwarmKey = key })
+	a, _ := joinBy(t, Options{Join: f.Addrs(), Ways: Ways{SwarmKey: key}})
+	converged(t, 10*time.Second, f, a)
+	if got := lasts(t, a); got.By != f.ID() || got.Inviter != "" {
+		t.Fatalf("%+v", got)
+	}
+	eventually(t, 10*time.Second, "a has the founder's signature", func() bool { return a.sealed.Load() != nil })
+	b, _ := joinBy(t, Options{Join: a.Addrs(), Ways: Ways{Invite: invite(t, a, time.Hour)}})
+	converged(t, 10*time.Second, f, a, b)
+	lasts(t, b)
+	_, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{SwarmKey: bytes.Repeat([]byte{8}, wire.SwarmKeyLen)})
+	if !errors.Is(err, ErrNotAdmitted) || f.Stats().NotAdmitted["wrong-key"] == 0 {
+		t.Fatalf("another key: %v, %v", err, f.Stats().NotAdmitted)
+	}
+}
+
+// A stranger gets nothing but the word that the swarm is private: not by any
+// protocol, and not by a pass that is expired, forged, another's or by nobody.
+func TestStrangersAreRefusedEverywhere(t *testing.T) {
+	t.Parallel()
+	f := found(t, nil)
+	inv := invite(t, f, time.Hour)
+	a, _ := joinBy(t, Options{Join: f.Addrs(), Ways: Ways{Invite: inv}})
+	converged(t, 10*time.Second, f, a)
+	lasts(t, a)
+	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{}); !errors.Is(err, ErrNotAdmitted) {
+		t.Fatalf("the charter for a stranger: %v", err)
+	}
+	h := stranger(t, a)
+	guarded := 0
+	for _, id := range a.host.Mux().Protocols() {
+		if !a.door.guarded(id) || id == charterProtocol {
+			continue
+		}
+		guarded++
+		before := a.Stats().NotAdmitted["stranger"]
+		s, err := h.NewStream(context.Background(), a.self, id)
+		if err == nil {
+			_, _ = s.Write([]byte{1, 0})
+			_, err = io.ReadAll(s)
+		}
+		if err == nil {
+			t.Errorf("%s: served", id)
+		}
+		eventually(t, 5*time.Second, string(id)+" is counted", func() bool { return a.Stats().NotAdmitted["stranger"] > before })
+	}
+	if guarded < 4 {
+		t.Fatalf("only %d protocols are guarded: %v", guarded, a.host.Mux().Protocols())
+	}
+	if len(a.View().Members()) != 2 || a.Stats().RoutingTable != 1 {
+		t.Fatalf("%d members, %d in Kademlia", len(a.View().Members()), a.Stats().RoutingTable)
+	}
+	testBadPasses(t, a, inv)
+}
+
+func testBadPasses(t *testing.T, d *DHT, inv *wire.Invite) {
+	other := newKey(t)
+	made := func(p *wire.Pass, err error) *wire.Pass {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for reason, show := range map[string]func(self string) (space string, pass *wire.Pass){
+		"stranger":    func(string) (string, *wire.Pass) { return d.space, nil },
+		"other-swarm": func(self string) (string, *wire.Pass) { return "elsewhere", made(inv.Redeem(self, time.Now())) },
+		"other-peer":  func(string) (string, *wire.Pass) { return d.space, made(inv.Redeem(PeerID(other), time.Now())) },
+		"no-member": func(self string) (string, *wire.Pass) {
+			return d.space, made((*wire.Pass)(nil).Grant(other, d.space, &wire.GrantBody{Subject: self}))
+		},
+		"expired": func(self string) (string, *wire.Pass) {
+			return d.space, made(d.door.ownPass().Grant(d.opts.Key, d.space, &wire.GrantBody{Subject: self, ExpiresMs: 1}))
+		},
+		"forged": func(self string) (string, *wire.Pass) {
+			p := made(inv.Redeem(self, time.Now()))
+			p.Grants[1].Signature[0] ^= 1
+			return d.space, p
+		},
+	} {
+		h := stranger(t, d)
+		g := bareDoor(h, nil)
+		g.space, g.pass = show(h.ID().String())
+		g.founder = d.opts.Charter.Founder
+		g.open()
+		before := d.Stats().NotAdmitted[reason]
+		if err := g.enter(context.Background(), d.self); !errors.Is(err, ErrNotAdmitted) {
+			t.Errorf("%s: %v", reason, err)
+		}
+		if got := d.Stats().NotAdmitted[reason]; got != before+1 {
+			t.Errorf("%s: %v", reason, d.Stats().NotAdmitted)
+		}
+		g.close()
+	}
+	// Neither does a newcomer stay with somebody who is no member.
+	evil, err := New(context.Background(), Options{Key: other, Charter: privateCharter(PeerID(other)), Listen: loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = evil.Close() })
+	evil.door.space = d.space
+	h := stranger(t, evil)
+	g := bareDoor(h, inv)
+	g.pass = made(g.pass, nil)
+	g.open()
+	defer g.close()
+	if err := g.enter(context.Background(), evil.self); !errors.Is(err, ErrNotAdmitted) {
+		t.Errorf("an impostor: %v", err)
+	}
+}
+
+// bareDoor is for a host that is nobody's.
+func bareDoor(h host.Host, inv *wire.Invite) *door {
+	d := &door{Host: h, self: h.ID(), log: slog.New(slog.DiscardHandler), refused: &tally{}, ctx: context.Background(),
+		begin: func() bool { return false }, end: func() {}}
+	if inv != nil {
+		d.space, d.founder = inv.Space, inv.Founder
+		d.pass, _ = inv.Redeem(d.self.String(), time.Now())
+	}
+	return d
+}
+
+// An invite that has expired lets nobody in, one of another swarm neither, and
+// the program says which.
+func TestInvitesThatAreNoGood(t *testing.T) {
+	t.Parallel()
+	f, g := found(t, nil), found(t, nil)
+	short := invite(t, f, 50*time.Millisecond)
+	time.Sleep(60 * time.Millisecond) // until it has expired
+	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{Invite: short}); !errors.Is(err, wire.ErrExpired) {
+		t.Errorf("expired: %v", err)
+	}
+	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{Invite: invite(t, g, time.Hour)}); !errors.Is(err, ErrNotAdmitted) {
+		t.Errorf("another swarm's: %v", err)
+	}
+	for name, o := range map[string]Options{
+		"none":    {},
+		"expired": {Ways: Ways{Invite: short}},
+		"other":   {Ways: Ways{Invite: invite(t, g, time.Hour)}},
+	} {
+		o.Key, o.Charter, o.Listen = newKey(t), f.opts.Charter, loopback()
+		if d, err := New(context.Background(), o); !errors.Is(err, ErrNotAdmitted) {
+			t.Errorf("%s: %v, %v", name, d, err)
+		}
+	}
+	if _, err := one(t, nil).NewInvite(time.Hour); err == nil {
+		t.Error("an open swarm invites")
+	}
+}
+
+// In fake time: a connection on which nothing is shown is closed, and a swarm of
+// invited peers is cut and heals like any other.
+func TestPrivateSwarmInFakeTime(t *testing.T) {
+	racetest.InFakeTime(t, func(t *testing.T) {
+		net, ds, stop := mockOf(t, 5, func(o *Options, ds []*DHT) {
+			o.Charter.Private = true
+			if len(ds) > 0 {
+				o.Invite = invite(t, ds[0], time.Minute)
+			}
+		})
+		converged(t, time.Minute, ds...)
+		key := newKey(t)
+		h, err := net.AddPeer(key, parseAddr(t, "/ip4/127.0.0.1/tcp/9999"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := net.LinkPeers(h.ID(), ds[1].self); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Connect(t.Context(), peer.AddrInfo{ID: ds[1].self, Addrs: ds[1].host.Addrs()}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(admitWithin + time.Second)
+		if h.Network().Connectedness(ds[1].self) == network.Connected || ds[1].Stats().NotAdmitted["late"] != 1 {
+			t.Fatalf("a silent stranger is still connected: %v", ds[1].Stats().NotAdmitted)
+		}
+		cutBetween(t, net, ds[:2], ds[2:])
+		converged(t, time.Minute, ds[:2]...)
+		time.Sleep(2 * time.Minute) // the invites are gone
+		linkBetween(t, net, ds[:2], ds[2:])
+		converged(t, 2*time.Minute, ds...)
+		stop()
+		time.Sleep(time.Minute) // memberlist's probes
+	})
+}

@@ -1,0 +1,169 @@
+package member
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+	"github.com/hashicorp/memberlist"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+// What one peer says of another is a claim. SWIM believes two kinds of it at
+// once: that somebody is dead, and that somebody left. One hostile member could
+// so empty every View. So a claim of death is taken for a suspicion: the accused
+// has the time to refute it, and each peer finds a death by itself. That a
+// member leaves it says in its own sealed descriptor; here, too, the claim is
+// but a suspicion.
+//
+// A claim is ranked by the incarnation, which the descriptor does not hold. Who
+// claims a very high one would leave the accused no room to go beyond it: so
+// others may claim up to maxClaim, and only a peer itself may go on from there.
+const (
+	maxClaim = 1 << 30
+	maxOwn   = 1 << 31
+	// maxAccusers is how many peers are counted by name.
+	maxAccusers = 256
+)
+
+// claim has the fields that suspect and dead messages share, and the first two
+// of an alive message.
+type claim struct {
+	Incarnation uint32
+	Node        string
+	From        string
+}
+
+// pushState is one member in an exchange of state, as memberlist encodes it.
+type pushState struct {
+	Name        string
+	Addr        []byte
+	Port        uint16
+	Meta        []byte
+	Incarnation uint32
+	State       memberlist.NodeStateType
+	Vsn         []uint8
+}
+
+// accusers counts, by the peer that sent it to us, claims of death about
+// members that are in our View. Whoever passes on what others say is counted,
+// too; a peer that makes it up stands out by the number.
+type accusers struct {
+	mu sync.Mutex
+	by map[string]uint64
+}
+
+func (a *accusers) add(from peer.ID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	name := from.String()
+	if _, known := a.by[name]; !known && len(a.by) >= maxAccusers {
+		name = "others"
+	}
+	if a.by == nil {
+		a.by = map[string]uint64{}
+	}
+	a.by[name]++
+}
+
+// all is what was counted so far.
+func (a *accusers) all() map[string]uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := make(map[string]uint64, len(a.by))
+	for p, n := range a.by {
+		out[p] = n
+	}
+	return out
+}
+
+// soften makes the claims of death in one message of a packet suspicions, in
+// place. The message was vetted.
+func (t *transport) soften(from peer.ID, b []byte) error {
+	switch b[0] {
+	case kindDead, kindSuspect, kindAlive:
+	default:
+		return nil
+	}
+	var c claim
+	if err := codec.NewDecoderBytes(b[1:], &codec.MsgpackHandle{}).Decode(&c); err != nil {
+		return fmt.Errorf("%w: %v", errRefused, err)
+	}
+	if err := checkIncarnation(from, c.Node, c.Incarnation); err != nil {
+		return err
+	}
+	if b[0] == kindDead {
+		t.accused(from, c.Node)
+		b[0] = kindSuspect
+	}
+	return nil
+}
+
+func checkIncarnation(from peer.ID, node string, n uint32) error {
+	limit := uint32(maxClaim)
+	if node == from.String() {
+		limit = maxOwn
+	}
+	if n > limit {
+		return fmt.Errorf("%w: incarnation %d of %.64q, the limit is %d", errRefused, n, node, limit)
+	}
+	return nil
+}
+
+// accused notes that from says that node is dead.
+func (t *transport) accused(from peer.ID, node string) {
+	if node != from.String() && t.live(node) {
+		t.accusers.add(from)
+	}
+}
+
+// softenPacket is soften for each message of a packet that vetPacket passed. The
+// checksum in front of it is taken off: the stream it came on has its own.
+func (t *transport) softenPacket(from peer.ID, b []byte) ([]byte, error) {
+	if len(b) > 5 && b[0] == kindCRC {
+		b = b[5:]
+	}
+	if b[0] != kindCompound {
+		return b, t.soften(from, b)
+	}
+	parts := int(b[1])
+	lengths, rest := b[2:2+2*parts], b[2+2*parts:]
+	for i := range parts {
+		n := int(binary.BigEndian.Uint16(lengths[2*i:]))
+		if err := t.soften(from, rest[:n]); err != nil {
+			return nil, err
+		}
+		rest = rest[n:]
+	}
+	return b, nil
+}
+
+// softenPush reads the states of an exchange and gives them again, softened.
+func (t *transport) softenPush(from peer.ID, r io.Reader, nodes int) ([]byte, error) {
+	dec := codec.NewDecoder(r, &codec.MsgpackHandle{})
+	var out bytes.Buffer
+	enc := codec.NewEncoder(&out, &codec.MsgpackHandle{})
+	for range nodes {
+		var s pushState
+		if err := dec.Decode(&s); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil, err
+			}
+			return nil, fmt.Errorf("%w: %v", errRefused, err)
+		}
+		if err := checkIncarnation(from, s.Name, s.Incarnation); err != nil {
+			return nil, err
+		}
+		if s.State == memberlist.StateDead || s.State == memberlist.StateLeft {
+			s.State = memberlist.StateSuspect
+		}
+		if err := enc.Encode(&s); err != nil {
+			return nil, fmt.Errorf("encode a state: %w", err)
+		}
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,337 @@
+package wire
+
+import (
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"google.golang.org/protobuf/proto"
+)
+
+// Versions and limits of admission.
+const (
+	InviteVersion = 1
+	AdmitVersion  = 1
+	// MaxGrants is the longest chain from the founder to a peer.
+	MaxGrants = 32
+	// MaxGrant is the longest body of a grant in bytes.
+	MaxGrant = 512
+	// MaxInvite is the longest invitation code in bytes.
+	MaxInvite = 32 << 10
+	// MaxInviteLife is the longest that an invite may be good for.
+	MaxInviteLife = 366 * 24 * time.Hour
+	// NonceLen and SwarmKeyLen are in bytes.
+	NonceLen    = 32
+	SwarmKeyLen = 32
+)
+
+const (
+	grantDomain  = "echo-node/grant/1\n"
+	proofDomain  = "echo-node/swarm-key/1\n"
+	invitePrefix = "echo-invite-1-"
+)
+
+// What is wrong with a pass, beside ErrSignature, ErrExpired and ErrTooLarge.
+var (
+	ErrNoPass    = errors.New("no pass")
+	ErrOtherPeer = errors.New("the pass is another peer's")
+	ErrNoMember  = errors.New("the pass does not come from a member")
+	ErrSpace     = errors.New("another swarm")
+)
+
+// Admission is what a good pass says, for show.
+type Admission struct {
+	By      string    // who let the peer in; "" for the founder
+	Inviter string    // who made the invite, if there was one
+	Since   time.Time // zero for the founder
+	Depth   int       // grants from the founder
+	Lasting bool      // false: an invite that a member still has to turn into a lasting pass
+}
+
+// Check says whether the pass lets subject into the swarm with that founder and
+// name space (its charter's digest) at the time now. A chain is good when the
+// founder signed its first grant, each next one is signed by whom the one
+// before lets in, none has expired, and the last is for subject. An invite may
+// only stand last but one: what its key signs lets a peer in, and nobody else.
+func (p *Pass) Check(founder, space, subject string, now time.Time) (Admission, error) {
+	bodies, err := p.open(founder, space, now)
+	if err != nil {
+		return Admission{}, fmt.Errorf("pass: %w", err)
+	}
+	if len(bodies) == 0 {
+		if subject == founder {
+			return Admission{Lasting: true}, nil
+		}
+		return Admission{}, fmt.Errorf("pass: %w", ErrNoPass)
+	}
+	a := Admission{Depth: len(bodies), Lasting: true}
+	if n := len(bodies); n > 1 && bodies[n-2].Invite {
+		a.Lasting, a.Inviter = false, bodies[n-2].Issuer
+	}
+	last := bodies[len(bodies)-1]
+	if last.Invite {
+		return Admission{}, fmt.Errorf("pass: an invite is no pass: %w", ErrNoMember)
+	}
+	if last.Subject != subject {
+		return Admission{}, fmt.Errorf("pass for %.64q shown by %.64q: %w", last.Subject, subject, ErrOtherPeer)
+	}
+	a.By, a.Since = last.Issuer, time.UnixMilli(last.IssuedMs)
+	if a.Lasting {
+		a.Inviter = last.Inviter
+	}
+	return a, nil
+}
+
+// open checks each grant and the chain they make, but not to whom it leads.
+func (p *Pass) open(founder, space string, now time.Time) ([]*GrantBody, error) {
+	grants := p.GetGrants()
+	if len(grants) > MaxGrants {
+		return nil, over("grants of a pass", len(grants), MaxGrants)
+	}
+	issuer := founder
+	bodies := make([]*GrantBody, 0, len(grants))
+	for i, g := range grants {
+		if len(g.GetBody()) > MaxGrant {
+			return nil, over("grant", len(g.Body), MaxGrant)
+		}
+		var b GrantBody
+		if err := proto.Unmarshal(g.GetBody(), &b); err != nil {
+			return nil, fmt.Errorf("grant: %w: %v", ErrMalformed, err)
+		}
+		if b.Issuer != issuer {
+			return nil, fmt.Errorf("grant by %.64q, not by %.64q: %w", b.Issuer, issuer, ErrNoMember)
+		}
+		if err := verify(b.Issuer, g.GetSignature(), signed(grantDomain, space, g.GetBody())); err != nil {
+			return nil, fmt.Errorf("grant by %.64q: %w", b.Issuer, err)
+		}
+		if b.Invite && i > 0 && bodies[i-1].Invite || i > 1 && bodies[i-2].Invite {
+			return nil, fmt.Errorf("somebody came by an invite and lets others in: %w", ErrNoMember)
+		}
+		if b.Invite && (b.ExpiresMs == 0 || b.ExpiresMs-b.IssuedMs > MaxInviteLife.Milliseconds()) {
+			return nil, fmt.Errorf("an invite good for longer than %s: %w", MaxInviteLife, ErrMalformed)
+		}
+		if b.ExpiresMs != 0 && now.UnixMilli() >= b.ExpiresMs {
+			return nil, fmt.Errorf("grant: %w at %s", ErrExpired, time.UnixMilli(b.ExpiresMs).UTC().Format(time.RFC3339))
+		}
+		issuer = b.Subject
+		bodies = append(bodies, &b)
+	}
+	return bodies, nil
+}
+
+// Grant adds a grant by the holder of p, whose key it is.
+func (p *Pass) Grant(key crypto.PrivKey, space string, body *GrantBody) (*Pass, error) {
+	issuer, err := peer.IDFromPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("grant: %w", err)
+	}
+	if len(p.GetGrants()) >= MaxGrants {
+		return nil, fmt.Errorf("grant: %w", over("grants of a pass", len(p.Grants)+1, MaxGrants))
+	}
+	body.Issuer = issuer.String()
+	b, err := proto.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("grant: %w", err)
+	}
+	if len(b) > MaxGrant {
+		return nil, fmt.Errorf("grant: %w", over("grant", len(b), MaxGrant))
+	}
+	sig, err := key.Sign(signed(grantDomain, space, b))
+	if err != nil {
+		return nil, fmt.Errorf("grant: %w", err)
+	}
+	return &Pass{Grants: append(append([]*Grant(nil), p.GetGrants()...), &Grant{Body: b, Signature: sig})}, nil
+}
+
+// NewInvite makes an invitation that is good for life, from the holder of pass.
+func NewInvite(key crypto.PrivKey, pass *Pass, founder, space string, addrs []string, now time.Time, life time.Duration) (*Invite, error) {
+	if life <= 0 || life > MaxInviteLife {
+		return nil, fmt.Errorf("new invite: good for %s: give up to %s", life, MaxInviteLife)
+	}
+	seed := make([]byte, ed25519.SeedSize)
+	if _, err := rand.Read(seed); err != nil {
+		return nil, fmt.Errorf("new invite: %w", err)
+	}
+	_, id, err := inviteKey(seed)
+	if err != nil {
+		return nil, fmt.Errorf("new invite: %w", err)
+	}
+	own, err := pass.Grant(key, space, &GrantBody{Subject: id, IssuedMs: now.UnixMilli(), ExpiresMs: now.Add(life).UnixMilli(), Invite: true})
+	if err != nil {
+		return nil, fmt.Errorf("new invite: %w", err)
+	}
+	inv := &Invite{Version: InviteVersion, Space: space, Founder: founder, Pass: own, Seed: seed, Addrs: addrs[:min(len(addrs), MaxAddrs)]}
+	if err := inv.Check(now); err != nil {
+		return nil, fmt.Errorf("new invite: %w", err)
+	}
+	return inv, nil
+}
+
+func inviteKey(seed []byte) (crypto.PrivKey, string, error) {
+	if len(seed) != ed25519.SeedSize {
+		return nil, "", fmt.Errorf("seed of %d bytes: %w", len(seed), ErrMalformed)
+	}
+	key, err := crypto.UnmarshalEd25519PrivateKey(ed25519.NewKeyFromSeed(seed))
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := peer.IDFromPrivateKey(key)
+	return key, id.String(), err
+}
+
+// Check says whether the invite is whole and good at the time now.
+func (m *Invite) Check(now time.Time) error {
+	if m.GetVersion() != InviteVersion {
+		return fmt.Errorf("invite version %d, this program knows %d: %w", m.GetVersion(), InviteVersion, ErrVersion)
+	}
+	if m.Space == "" || len(m.Space) > MaxVersion {
+		return fmt.Errorf("invite: no swarm: %w", ErrMalformed)
+	}
+	for _, a := range m.Addrs {
+		if err := checkText("address of an invite", a, MaxPeerID); err != nil {
+			return err
+		}
+	}
+	_, id, err := inviteKey(m.Seed)
+	if err != nil {
+		return fmt.Errorf("invite: %w", err)
+	}
+	bodies, err := m.Pass.open(m.Founder, m.Space, now)
+	if err != nil {
+		return fmt.Errorf("invite: %w", err)
+	}
+	if len(bodies) == 0 || !bodies[len(bodies)-1].Invite || bodies[len(bodies)-1].Subject != id {
+		return fmt.Errorf("invite: its key is not invited: %w", ErrNoMember)
+	}
+	return nil
+}
+
+// Redeem is a pass for the peer by that invite. It is good until the invite
+// expires; a member who sees it gives a lasting one.
+func (m *Invite) Redeem(id string, now time.Time) (*Pass, error) {
+	key, _, err := inviteKey(m.Seed)
+	if err != nil {
+		return nil, fmt.Errorf("redeem invite: %w", err)
+	}
+	p, err := m.Pass.Grant(key, m.Space, &GrantBody{Subject: id, IssuedMs: now.UnixMilli()})
+	if err != nil {
+		return nil, fmt.Errorf("redeem invite: %w", err)
+	}
+	return p, nil
+}
+
+// Expires is when the invite ends; zero when it is not a good one.
+func (m *Invite) Expires() time.Time {
+	grants := m.GetPass().GetGrants()
+	if len(grants) == 0 {
+		return time.Time{}
+	}
+	var b GrantBody
+	if err := proto.Unmarshal(grants[len(grants)-1].GetBody(), &b); err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(b.ExpiresMs)
+}
+
+// Code is the invite as one word to hand on. It is a secret until it expires.
+func (m *Invite) Code() (string, error) {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		return "", fmt.Errorf("invite code: %w", err)
+	}
+	return invitePrefix + base64.RawURLEncoding.EncodeToString(b), nil
+}
+
+// ParseInvite reads a code. Whether it is still good, Check says.
+func ParseInvite(code string) (*Invite, error) {
+	code = strings.TrimSpace(code)
+	if len(code) > MaxInvite {
+		return nil, fmt.Errorf("invite: %w", over("code", len(code), MaxInvite))
+	}
+	text, ok := strings.CutPrefix(code, invitePrefix)
+	if !ok {
+		return nil, fmt.Errorf("invite: does not begin with %s: %w", invitePrefix, ErrVersion)
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("invite: %w: %v", ErrMalformed, err)
+	}
+	var m Invite
+	if err := decode(b, &m); err != nil {
+		return nil, fmt.Errorf("invite: %w", err)
+	}
+	return &m, nil
+}
+
+// ParsePass reads what Marshal of a Pass wrote.
+func ParsePass(b []byte) (*Pass, error) {
+	var p Pass
+	if err := decode(b, &p); err != nil {
+		return nil, fmt.Errorf("pass: %w", err)
+	}
+	return &p, nil
+}
+
+// decode is Unmarshal under the caps.
+func decode(b []byte, m proto.Message) error {
+	if len(b) > MaxInvite {
+		return over("bytes", len(b), MaxInvite)
+	}
+	if err := scan(b, m.ProtoReflect().Descriptor()); err != nil {
+		return err
+	}
+	if err := proto.Unmarshal(b, m); err != nil {
+		return fmt.Errorf("%w: %v", ErrMalformed, err)
+	}
+	return nil
+}
+
+// Proof shows that prover has the swarm's key, to verifier alone and in answer
+// to its nonce alone; both ids are those that the connection has proven.
+func Proof(key []byte, prover, verifier string, proverNonce, verifierNonce []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	for _, part := range [][]byte{[]byte(proofDomain), []byte(prover), []byte(verifier), proverNonce, verifierNonce} {
+		_, _ = h.Write([]byte{byte(len(part) >> 8), byte(len(part))}) // a hash never fails
+		_, _ = h.Write(part)
+	}
+	return h.Sum(nil)
+}
+
+// ProofGood checks a Proof in constant time. An empty key proves nothing.
+func ProofGood(key, proof []byte, prover, verifier string, proverNonce, verifierNonce []byte) bool {
+	return len(key) == SwarmKeyLen && hmac.Equal(proof, Proof(key, prover, verifier, proverNonce, verifierNonce))
+}
+
+// WriteAdmit sends m as one frame.
+func WriteAdmit(w io.Writer, m *Admit) error {
+	if _, err := writeMessage(w, m); err != nil {
+		return fmt.Errorf("write admission: %w", err)
+	}
+	return nil
+}
+
+// ReadAdmit reads one frame, of at most MaxInvite bytes.
+func ReadAdmit(r io.Reader) (*Admit, error) {
+	var m Admit
+	if _, err := readMessage(io.LimitReader(r, MaxInvite), &m); err != nil {
+		return nil, fmt.Errorf("read admission: %w", err)
+	}
+	if n := len(m.Nonce); n != 0 && n != NonceLen {
+		return nil, fmt.Errorf("read admission: nonce of %d bytes: %w", n, ErrMalformed)
+	}
+	for what, s := range map[string]string{"swarm": m.Space, "reason": m.Refused} {
+		if err := checkText(what, s, MaxVersion); err != nil {
+			return nil, fmt.Errorf("read admission: %w", err)
+		}
+	}
+	return &m, nil
+}

@@ -99,6 +99,19 @@ func (c *Crawler) Due(k partition.Key) (store.Due, time.Time, error) {
 	return d, c.front.Allowed(k.Site()), nil
 }
 
+// Site is the pace of s and what was stopped of it; ErrNotExist when it was
+// never asked.
+func (c *Crawler) Site(sl partition.Slice, s partition.Site) (store.Site, error) {
+	st, err := c.sites.get(sl, s)
+	if err != nil {
+		return st, fmt.Errorf("crawler: %w", err)
+	}
+	if st.Fetched == 0 && st.NextAllowed.IsZero() && len(st.Robots) == 0 && len(st.Stops) == 0 {
+		return st, fmt.Errorf("crawler: site %s: %w", s, store.ErrNotExist)
+	}
+	return st, nil
+}
+
 func (c *Crawler) startLoad() {
 	select {
 	case c.loader <- struct{}{}:
@@ -185,33 +198,36 @@ func (c *Crawler) read(st frontier.Step, now time.Time) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.front.Fill(st.Site, rows, later, more)
+	c.front.Fill(st, rows, later, more)
 	return nil
 }
 
 // admissions are the links of one fetch as the store is to admit them.
-// NoFollow links are left out, and those too deep or into a trap, counted.
-func (c *Crawler) admissions(from store.Due, links []store.Link) []store.Admission {
+// NoFollow links are left out, and those too deep or into a trap; stops counts
+// the latter.
+func (c *Crawler) admissions(from store.Due, links []store.Link) (out []store.Admission, stops map[string]int64) {
+	stops = map[string]int64{}
 	if len(links) == 0 {
-		return nil
+		return nil, stops
 	}
 	depth := from.Depth + 1
 	if c.o.MaxDepth > 0 && depth > c.o.MaxDepth {
-		c.counts.stop("depth", int64(len(links)))
-		return nil
+		stops["depth"] = int64(len(links))
+		return nil, stops
 	}
-	out := make([]store.Admission, 0, len(links))
+	now := time.Now()
+	out = make([]store.Admission, 0, len(links))
 	for _, l := range links {
 		if l.NoFollow {
 			continue
 		}
-		if why := trap(l.Key); why != "" {
-			c.counts.stop(why, 1)
+		if why := trap(from.Key, l.Key, now); why != "" {
+			stops[why]++
 			continue
 		}
 		out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: depth, Priority: min(depth, 255)})
 	}
-	return out
+	return out, stops
 }
 
 // wakeLinked wakes the sites of links that a commit admitted into its own slice.

@@ -27,11 +27,24 @@ type Options struct {
 	Limits   Limits        // the volunteer's own
 	MaxDepth int           // links followed from a seed, default 128; <0 = no limit
 	MaxPages int           // pages fetched of one site, ever; the rest is refused; default 100,000; <0 = no limit
-	MaxRows  int           // rows of the frontier held in memory, default frontier.DefaultMaxRows
-	Logger   *slog.Logger  // default: discard
+	// DomainSites is of how many sites together a registrable domain has the pace
+	// that no other domain links to; each that does adds one. What comes too early
+	// is deferred, not dropped. Default 16; <0 = no limit.
+	DomainSites int
+	MaxRows     int          // rows of the frontier held in memory, default frontier.DefaultMaxRows
+	Logger      *slog.Logger // default: discard
+	// Place says where the unit of a Key that was fetched in a slice is to be
+	// crawled from now on; nil, or a nil answer: where it is.
+	Place func(partition.Slice, *store.Record) *store.Placement
 	// Committed is called after each durable commit, a hint that there may be
 	// outbox rows. It must not block.
 	Committed func()
+	// Settled is closed when what was committed in the slice so far survives the
+	// loss of this peer, or the slice is not its any more; nil when that is so
+	// already. Until then the site that was asked last is not asked again: what a
+	// lost peer has fetched and nobody else has is one page of a site at most.
+	// nil = commits survive.
+	Settled func(partition.Slice) <-chan struct{}
 }
 
 func (o Options) withDefaults() Options {
@@ -51,11 +64,17 @@ func (o Options) withDefaults() Options {
 	if o.MaxPages == 0 {
 		o.MaxPages = 100_000
 	}
+	if o.DomainSites == 0 {
+		o.DomainSites = 16
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Committed == nil {
 		o.Committed = func() {}
+	}
+	if o.Settled == nil {
+		o.Settled = func(partition.Slice) <-chan struct{} { return nil }
 	}
 	return o
 }
@@ -74,17 +93,23 @@ func (o Options) validate() error {
 	return errors.Join(append(errs, o.Limits.validate())...)
 }
 
+// settling is how many sites a worker may have that wait for Options.Settled.
+// With more it waits, too.
+const settling = 16
+
 // Crawler fetches what is due in the slices of one peer. Safe for concurrent use.
 type Crawler struct {
-	o      Options
-	limits *limiter
-	sites  *siteCache
-	counts counts
-	slots  chan struct{} // one for each worker
-	nudge  chan struct{} // the frontier changed
-	tasks  sync.WaitGroup
-	ran    atomic.Bool
-	broken chan error // the first failure that stops Run
+	o       Options
+	limits  *limiter
+	sites   *siteCache
+	domains *domains
+	counts  counts
+	slots   chan struct{} // one for each worker
+	settles chan struct{} // one for each site that waits for Options.Settled
+	nudge   chan struct{} // the frontier changed
+	tasks   sync.WaitGroup
+	ran     atomic.Bool
+	broken  chan error // the first failure that stops Run
 
 	loader  chan struct{} // toLoad is not empty
 	mu      sync.Mutex
@@ -102,8 +127,8 @@ func New(o Options) (*Crawler, error) {
 	}
 	o = o.withDefaults()
 	return &Crawler{
-		o: o, limits: newLimiter(o.Limits, o.Store), sites: newSiteCache(o.Store), counts: counts{stops: map[string]int64{}},
-		slots: make(chan struct{}, o.Workers), nudge: make(chan struct{}, 1), loader: make(chan struct{}, 1), broken: make(chan error, 1),
+		o: o, limits: newLimiter(o.Limits, o.Store), sites: newSiteCache(o.Store), domains: newDomains(o.DomainSites, o.Delay), counts: counts{stops: map[string]int64{}},
+		slots: make(chan struct{}, o.Workers), settles: make(chan struct{}, settling*o.Workers), nudge: make(chan struct{}, 1), loader: make(chan struct{}, 1), broken: make(chan error, 1),
 		front: frontier.New(frontier.Options{MaxRows: o.MaxRows}), gained: map[partition.Slice]time.Time{}, flying: map[partition.Slice]int{},
 	}, nil
 }

@@ -15,6 +15,10 @@
 // delay of each site from that moment, and that is never earlier than the last
 // request of whoever asked before.
 //
+// Of the links of a page those that lead into a trap are left out (trap), and
+// what was stopped is counted with the site. The hosts of a registrable domain
+// share a pace (domains).
+//
 // The volunteer's own limits (Limits) hold the dispatcher, never drop a Key, and
 // are named in Stats while they hold.
 package crawler

@@ -157,7 +157,7 @@ func TestOutboxHolds(t *testing.T) {
 			t.Fatalf("%+v, outbox %d", got, s.Stats().Outbox)
 		}
 		for range 10 {
-			rows, err := s.Outbox(0, 1000)
+			rows, _, err := s.Outbox(0, 1000, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -59,16 +59,17 @@ func (c *siteCache) get(sl partition.Slice, s partition.Site) (store.Site, error
 	return st, nil
 }
 
-// put keeps st. What falls out of the cache has been written but for the count
-// of fetches since, which is a figure to show and not one to rely on.
-func (c *siteCache) put(st store.Site) {
+// put keeps st; written says that the store has it too. What falls out of the
+// cache has been written but for the counts of fetches and stops since, which
+// are figures to show and not ones to rely on.
+func (c *siteCache) put(st store.Site, written bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := cacheKey{st.Slice, st.Site}
 	if e := c.byKey[k]; e != nil {
 		c.remove(e)
 	}
-	c.byKey[k] = c.order.PushFront(&cached{site: st, dirty: st.Fetched%fetchedEvery != 0})
+	c.byKey[k] = c.order.PushFront(&cached{site: st, dirty: !written})
 	c.bytes += cost(st)
 	for c.bytes > cacheBytes && c.order.Len() > 1 {
 		c.remove(c.order.Back())
@@ -100,7 +101,7 @@ func (c *siteCache) flush() error {
 	defer c.mu.Unlock()
 	for e := c.order.Front(); e != nil; e = e.Next() {
 		if v := e.Value.(*cached); v.dirty {
-			if err := c.store.PutSite(v.site); err != nil {
+			if err := c.store.PutSite(v.site); err != nil && !errors.Is(err, store.ErrFenced) {
 				return fmt.Errorf("crawler: %w", err)
 			}
 			v.dirty = false

@@ -19,6 +19,7 @@ type Stats struct {
 	Failed    int64 // commits that say try again
 	Refused   int64 // commits that say never
 	Bytes     int64 // received
+	Deferred  int64 // turns that came later for the pace of a domain
 	Sites     int   // with rows in the frontier
 	ReadyKeys int   // due rows held in memory
 	Ready     int   // sites that could be asked at once
@@ -88,21 +89,20 @@ func (c *counts) committed(r Result) {
 	case store.StateRefused:
 		c.refused.Add(1)
 	}
-	if r.Stop != "" {
-		c.stop(r.Stop, 1)
-	}
 }
 
 // maxStops bounds the words in Stats.Stops; sources use a few fixed ones.
 const maxStops = 256
 
-func (c *counts) stop(why string, n int64) {
+func (c *counts) stopped(stops map[string]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.stops[why]; !ok && len(c.stops) >= maxStops {
-		why = "other"
+	for why, n := range stops {
+		if _, ok := c.stops[why]; !ok && len(c.stops) >= maxStops {
+			why = "other"
+		}
+		c.stops[why] += n
 	}
-	c.stops[why] += n
 }
 
 // Stats is a snapshot. Fetching and Loading are read first, so that an idle
@@ -116,6 +116,9 @@ func (c *Crawler) Stats() Stats {
 	c.mu.Unlock()
 	s.Requests, s.Fetched, s.Failed = c.counts.requests.Load(), c.counts.fetched.Load(), c.counts.failed.Load()
 	s.Refused, s.Bytes = c.counts.refused.Load(), c.counts.bytes.Load()
+	c.domains.mu.Lock()
+	s.Deferred = c.domains.deferred
+	c.domains.mu.Unlock()
 	s.Limits = c.limits.words(time.Now())
 	c.counts.mu.Lock()
 	defer c.counts.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math/bits"
 	"runtime/debug"
 	"time"
 
@@ -26,32 +28,61 @@ const fetchedEvery = 64
 
 // task is one fetch, from the pick to the commit.
 type task struct {
-	c     *Crawler
-	step  frontier.Step
-	due   store.Due
-	site  store.Site
-	gated int // calls of gate
+	c      *Crawler
+	step   frontier.Step
+	due    store.Due
+	site   store.Site
+	gated  int    // calls of gate
+	domain string // whose turn was taken, "" = none
+	wrote  bool   // into the store
 }
 
-// fetch sees one picked row through. It gives back the slot that dispatch took.
+// fetch sees one picked row through. It gives back the slot that dispatch took
+// once the result is committed, and the site once that is settled.
 func (c *Crawler) fetch(ctx context.Context, st frontier.Step, now time.Time) {
 	t := &task{c: c, step: st}
 	allowed, later, again := t.run(ctx, now)
 	if t.gated == 0 {
 		c.counts.ungated.Add(-1)
+		if t.domain != "" {
+			c.domains.refund(t.domain)
+		}
 	}
 	var row *frontier.Row
 	if again {
 		row = &st.Row
 	}
 	c.mu.Lock()
-	c.front.Done(st.Site, allowed, later, row)
 	if c.flying[st.Slice]--; c.flying[st.Slice] == 0 {
 		delete(c.flying, st.Slice)
 	}
 	c.counts.fetching.Add(-1)
 	c.mu.Unlock()
+	var settled <-chan struct{}
+	if t.wrote {
+		settled = c.o.Settled(st.Slice)
+	}
+	if settled == nil {
+		c.done(st, allowed, later, row)
+		<-c.slots
+		return
+	}
+	c.settles <- struct{}{} // others are settled or Run ends
 	<-c.slots
+	c.wake()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
+	<-c.settles
+	c.done(st, allowed, later, row)
+}
+
+// done gives the site back to the frontier.
+func (c *Crawler) done(st frontier.Step, allowed, later time.Time, row *frontier.Row) {
+	c.mu.Lock()
+	c.front.Done(st, allowed, later, row)
+	c.mu.Unlock()
 	c.wake()
 }
 
@@ -94,6 +125,9 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	if res.Record != nil {
 		res.Record.Peer = c.o.Peer
 	}
+	if res.Capture != nil {
+		res.Capture.Peer = c.o.Peer
+	}
 	return t.commit(res, allowed)
 }
 
@@ -112,7 +146,7 @@ func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
 		return false, time.Time{}
 	}
 	var err error
-	if t.due, err = c.o.Store.DueOf(t.step.Row.Key); err != nil {
+	if t.due, err = c.o.Store.DueIn(t.step.Slice, t.step.Row.Key); err != nil {
 		if !errors.Is(err, store.ErrNotExist) {
 			c.fail(fmt.Errorf("crawler: %w", err))
 		}
@@ -125,6 +159,12 @@ func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
 		c.fail(fmt.Errorf("crawler: %w", err))
 		return false, time.Time{}
 	}
+	if moved, err := t.move(now); moved || err != nil {
+		if err != nil {
+			c.fail(fmt.Errorf("crawler: %w", err))
+		}
+		return false, time.Time{}
+	}
 	c.mu.Lock()
 	since := c.gained[t.step.Slice]
 	c.mu.Unlock()
@@ -132,7 +172,46 @@ func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
 	if first := since.Add(max(c.o.Delay, t.site.Delay)); first.After(allowed) {
 		allowed = first // I7: what the owner before us asked last, we do not know
 	}
-	return !allowed.After(now), allowed
+	if allowed.After(now) {
+		return false, allowed
+	}
+	domain := domainOf(t.due.Key)
+	if domain == "" {
+		return true, allowed
+	}
+	c.domains.vouched(domain, domainOf(t.due.Referrer))
+	if turn := c.domains.turn(domain, t.step.Site, now); turn.After(now) {
+		return false, turn
+	}
+	t.domain = domain
+	return true, allowed
+}
+
+// move sends a number of Keys on when the Key's unit is crawled in another slice
+// by now. No fetch of the site is under way: it was picked for this one. The
+// Keys that are moved and in the frontier's window come to prepare, too, which
+// finds them not due any more.
+func (t *task) move(now time.Time) (bool, error) {
+	c := t.c
+	if c.o.Place == nil {
+		return false, nil
+	}
+	p, err := c.o.Store.PlacementOf(t.step.Slice, t.due.Key)
+	if errors.Is(err, store.ErrNotExist) || err == nil && p.To == t.step.Slice {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	pace := store.Pace{Next: t.site.NextAllowed, Wait: max(c.o.Delay, t.site.Delay), BackOff: t.site.BackOff, Fetched: t.site.Fetched}
+	n, err := c.o.Store.Move(t.step.Slice, t.due.Key, pace, now)
+	if n > 0 {
+		c.o.Committed()
+	}
+	if errors.Is(err, store.ErrFenced) {
+		return true, nil // handed over: the new owner goes on
+	}
+	return true, err
 }
 
 // ask has src fetch; a panic in it is a failed fetch and not the end of the peer.
@@ -166,52 +245,96 @@ func (t *task) gate(ctx context.Context) error {
 }
 
 // commit makes the result durable: after it the Key is done, due later, or
-// refused. Before it, and after a crash in it, the Key is due as it was.
+// refused; or due as it was, when only the site was learnt of (Result.Again).
+// Before it, and after a crash in it, the Key is due as it was.
 func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, again bool) {
 	c := t.c
 	allowed = asked
 	if res.Site.NextAllowed.After(allowed) {
 		allowed = res.Site.NextAllowed
 	}
-	res.Site.Site, res.Site.Slice = t.step.Site, t.step.Slice
+	if res.Again {
+		res.Record, res.Capture, res.Stop = nil, nil, ""
+		res.Next = store.Next{State: t.due.State, At: t.due.At, Attempts: t.due.Attempts, Reason: t.due.Reason}
+	}
+	links, stops := c.admissions(t.due, res.Links)
+	if res.Stop != "" {
+		stops[res.Stop]++
+	}
+	res.Site.Site, res.Site.Slice, res.Site.Stops = t.step.Site, t.step.Slice, counted(res.Site.Stops, stops)
 	changed := siteChanged(t.site, res.Site)
 	if changed {
 		res.Site.NextAllowed = allowed
 	}
-	c.sites.put(res.Site)
-	if res.Again {
+	c.sites.put(res.Site, changed)
+	if res.Again && len(links) == 0 {
 		if changed {
-			if err := c.o.Store.PutSite(res.Site); err != nil {
+			if err := c.o.Store.PutSite(res.Site); err != nil && !errors.Is(err, store.ErrFenced) {
 				c.fail(fmt.Errorf("crawler: %w", err))
 			}
 		}
 		return allowed, time.Time{}, true
 	}
-	commit := store.Commit{Key: t.due.Key, Now: time.Now(), Record: res.Record, Next: res.Next, Links: c.admissions(t.due, res.Links)}
+	commit := store.Commit{Key: t.due.Key, Slice: t.step.Slice, Now: time.Now(), Record: res.Record, Capture: res.Capture, Next: res.Next, Links: links}
 	if changed {
 		commit.Site = &res.Site
 	}
+	if c.o.Place != nil && res.Record != nil {
+		commit.Place = c.o.Place(t.step.Slice, res.Record)
+	}
 	switch err := c.o.Store.Commit(commit); {
-	case errors.Is(err, store.ErrNotExist):
+	case errors.Is(err, store.ErrNotExist), errors.Is(err, store.ErrFenced):
 		c.o.Logger.Info("slice was handed over during a fetch", "key", t.due.Key, "slice", t.step.Slice)
 		return allowed, time.Time{}, false
 	case err != nil:
 		c.fail(fmt.Errorf("crawler: %w", err))
 		return allowed, time.Time{}, false
 	}
-	c.counts.committed(res)
-	if res.Next.State != store.StateDone {
+	t.wrote = true
+	c.counts.stopped(stops)
+	if !res.Again {
+		c.counts.committed(res)
+	}
+	if !res.Again && res.Next.State != store.StateDone {
 		c.counts.failure(Failure{Key: t.due.Key, State: res.Next.State, Reason: res.Next.Reason, At: commit.Now})
 	}
 	c.wakeLinked(t.step.Slice, commit.Links)
 	c.o.Committed()
-	return allowed, res.Next.At, false
+	return allowed, res.Next.At, res.Again
+}
+
+// counted are the stops of a site after some more; before is shared.
+func counted(before, more map[string]int64) map[string]int64 {
+	if len(more) == 0 {
+		return before
+	}
+	out := make(map[string]int64, len(before)+len(more))
+	maps.Copy(out, before)
+	for why, n := range more {
+		if _, had := out[why]; !had && len(out) >= store.MaxStops-1 {
+			why = "other"
+		}
+		out[why] += n
+	}
+	return out
+}
+
+// stopsChanged says whether the stops of a site are worth a write: a new reason
+// is, a count each time it has doubled.
+func stopsChanged(a, b map[string]int64) bool {
+	for why, n := range b {
+		if bits.Len64(uint64(n)) != bits.Len64(uint64(a[why])) {
+			return true
+		}
+	}
+	return false
 }
 
 // siteChanged says whether what is to survive a restart differs.
 func siteChanged(a, b store.Site) bool {
 	if a.Delay != b.Delay || a.BackOff != b.BackOff || a.Failures != b.Failures || a.Stopped != b.Stopped ||
-		!a.NextAllowed.Equal(b.NextAllowed) || a.Fetched/fetchedEvery != b.Fetched/fetchedEvery || len(a.Robots) != len(b.Robots) {
+		!a.NextAllowed.Equal(b.NextAllowed) || a.Fetched/fetchedEvery != b.Fetched/fetchedEvery || len(a.Robots) != len(b.Robots) ||
+		stopsChanged(a.Stops, b.Stops) {
 		return true
 	}
 	for origin, r := range b.Robots {

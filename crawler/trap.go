@@ -2,6 +2,7 @@ package crawler
 
 import (
 	"strings"
+	"time"
 
 	"github.com/echo-node/echo-node/partition"
 )
@@ -13,10 +14,12 @@ const (
 	maxSegments = 40 // of a path
 )
 
-// trap says why a link to k is not followed, "" when it is: a path that repeats
-// itself (a relative link on an error page, resolved again and again), or has
-// no end. It depends on k alone, so that every peer says the same.
-func trap(k partition.Key) string {
+// trap says why a link on the page from to k is not followed, "" when it is: a
+// path that repeats itself (a relative link on an error page, resolved again and
+// again) or has no end, or a calendar turned to where nothing is. It depends on
+// the two addresses alone, and on the year, so that what is crawled of a site
+// depends neither on the peer nor on the order of its pages.
+func trap(from, k partition.Key, now time.Time) string {
 	_, rest, ok := strings.Cut(k.URL(), "://")
 	if !ok {
 		return ""
@@ -30,6 +33,9 @@ func trap(k partition.Key) string {
 	}
 	if repeats(query, "&", func(s string) string { name, _, _ := strings.Cut(s, "="); return name }) && len(query) > 200 {
 		return "repetition" // a short query may well ask for several of a kind
+	}
+	if calendar(from.URL(), k.URL(), now.UTC().Year()) {
+		return "calendar"
 	}
 	return ""
 }

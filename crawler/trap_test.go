@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/echo-node/echo-node/partition"
 )
 
 func TestTrap(t *testing.T) {
@@ -20,10 +22,57 @@ func TestTrap(t *testing.T) {
 		"https://example.org/?" + strings.Repeat("filter=some-long-value&", 12): "repetition",
 		"https://example.org" + strings.Repeat("/1", 50):                        "deep-path",
 	} {
-		if got := trap(key(t, url)); got != want {
+		if got := trap(key(t, "https://example.org/"), key(t, url), time.Now()); got != want {
 			t.Errorf("%s: %q, want %q", url, got, want)
 		}
 	}
+}
+
+func TestCalendar(t *testing.T) {
+	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		from, to string
+		stop     bool
+	}{
+		{"/agenda/2027/12", "/agenda/2028/1", true},
+		{"/agenda/2026/12", "/agenda/2027/1", false},
+		{"/agenda/2028/3", "/agenda/2028/4", false}, // one year is come to from elsewhere
+		{"/", "/agenda/2031/1", false},
+		{"/agenda/1970/1", "/agenda/1969/12", true},
+		{"/archive", "/archive/1890/12/01", false},
+		{"/cal?month=12&year=2027", "/cal?month=1&year=2028", true},
+		{"/cal?view=day&date=2027-12-31", "/cal?view=day&date=2028-01-01", true},
+		{"/cal?date=20271231", "/cal?date=20280101", true},
+		{"/cal?ym=202712", "/cal?ym=202801", true},
+		{"/cal?time=1830000000#x", "/cal?time=1832976000", true},
+		{"/day/2027-12-31.html", "/day/2028-01-01.html", false}, // a name of a file, not a turn of the page
+		{"/topic/5123/2", "/topic/5123/3", false},
+		{"/topic/5123", "/topic/5124", false},
+		{"/list?start=100005", "/list?start=100010", false},
+		{"/a/2027/12", "/b/2028/1", false},
+		{"/?id=2027", "/?id=2099", false},
+	} {
+		from, to := key(t, "https://example.org"+c.from), key(t, "https://example.org"+c.to)
+		if got := trap(from, to, now) == "calendar"; got != c.stop {
+			t.Errorf("%s to %s: stopped %t", c.from, c.to, got)
+		}
+	}
+}
+
+func FuzzTrap(f *testing.F) {
+	f.Add("https://example.org/cal?date=2027-12-31", "https://example.org/cal?date=2028-01-01")
+	f.Add("https://example.org/2027/12", "https://example.org/2028/1/")
+	f.Fuzz(func(t *testing.T, from, to string) {
+		a, err := partition.ParseKey(from)
+		b, err2 := partition.ParseKey(to)
+		if err != nil || err2 != nil {
+			return
+		}
+		now := time.Unix(1_800_000_000, 0)
+		if why := trap(a, b, now); why != trap(a, b, now) || why == "calendar" && trap(b, b, now) == "calendar" {
+			t.Errorf("%s, %s: %q", a, b, why)
+		}
+	})
 }
 
 // An endless site ends at the budget, a path that repeats itself before; the
@@ -52,6 +101,12 @@ func TestEndlessSites(t *testing.T) {
 		admit(t, s, good, key(t, "https://endless.example.org/"), key(t, "https://echo.example.org/"))
 		c := crawl(t, s, f, Options{MaxPages: 60}, 5*time.Minute)
 		got := c.Stats()
+		for host, why := range map[string]string{"endless.example.org": "budget", "echo.example.org": "repetition"} {
+			site, err := s.Site(key(t, "https://"+host+"/").Site())
+			if err != nil || site.Stops[why] == 0 || len(site.Stops) != 1 || site.Stops[why] > got.Stops[why] {
+				t.Errorf("%s: %v in %+v", host, err, site)
+			}
+		}
 		if got.Fetched != 60+5+11 || got.Stops["repetition"] != 1 || got.Stops["budget"] == 0 || s.Stats().Pending != 0 {
 			t.Errorf("%+v, %+v", got, s.Stats())
 		}

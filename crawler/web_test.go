@@ -125,36 +125,11 @@ func TestRealSites(t *testing.T) {
 
 	s := memStore(t)
 	defer s.Close()
-	client, err := fetch.New(fetch.Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Idle: 100 * time.Millisecond, Connect: 100 * time.Millisecond, Total: 2 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	src, err := web.New(web.Options{Client: client, Retry: fetch.Retry{Base: 10 * time.Millisecond, Max: 50 * time.Millisecond}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	hint := make(chan struct{}, 1)
-	c, err := New(Options{Store: s, Sources: []Source{src}, Peer: "me", Delay: delay, MaxDepth: 20, Committed: func() {
-		select {
-		case hint <- struct{}{}:
-		default:
-		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.SetSlices(s.Charter().Slices())
 	admit(t, s, key(t, good[0].URL+"/"))
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx) }()
-	forwardUntilIdle(ctx, t, c, s, hint)
-	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	c := crawlWeb(t, s, 60*time.Second,
+		fetch.Options{AllowNet: loopback(), Idle: 100 * time.Millisecond, Connect: 100 * time.Millisecond, Total: 2 * time.Second},
+		web.Options{Retry: fetch.Retry{Base: 10 * time.Millisecond, Max: 50 * time.Millisecond}},
+		Options{Peer: "me", Delay: delay, MaxDepth: 20})
 
 	for i, g := range good {
 		g.mu.Lock()
@@ -199,11 +174,51 @@ func TestRealSites(t *testing.T) {
 	}
 }
 
+func loopback() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
+
+// crawlWeb crawls what is in s, and what that links to, within limit, with the
+// fetcher and the Source that a peer has.
+func crawlWeb(t *testing.T, s *store.Store, limit time.Duration, f fetch.Options, w web.Options, o Options) *Crawler {
+	t.Helper()
+	client, err := fetch.New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	w.Client = client
+	src, err := web.New(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hint := make(chan struct{}, 1)
+	o.Store, o.Sources, o.Committed = s, []Source{src}, func() {
+		select {
+		case hint <- struct{}{}:
+		default:
+		}
+	}
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetSlices(s.Charter().Slices())
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	forwardUntilIdle(ctx, t, c, s, hint)
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // forwardUntilIdle does what node does with the outbox, till nothing is left.
 func forwardUntilIdle(ctx context.Context, t *testing.T, c *Crawler, s *store.Store, hint <-chan struct{}) {
 	t.Helper()
 	for {
-		rows, err := s.Outbox(0, 1000)
+		rows, _, err := s.Outbox(0, 1000, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,29 +280,7 @@ func TestManyHostsOneAddress(t *testing.T) {
 		names[name] = netip.MustParseAddr("127.0.0.21")
 		admit(t, s, key(t, "http://"+name+port+"/"))
 	}
-	client, err := fetch.New(fetch.Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Hosts: names, AddrDelay: gap})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	src, err := web.New(web.Options{Client: client})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(Options{Store: s, Sources: []Source{src}, Delay: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.SetSlices(s.Charter().Slices())
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx) }()
-	forwardUntilIdle(ctx, t, c, s, nil)
-	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	crawlWeb(t, s, 30*time.Second, fetch.Options{AllowNet: loopback(), Hosts: names, AddrDelay: gap}, web.Options{}, Options{Delay: time.Millisecond})
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	if len(srv.at) != hosts*(each+1) {

@@ -6,7 +6,8 @@
 // it is asked for, nothing is stored for a page, so a world of millions of
 // pages costs what its counters cost. A site is a loopback address of its own
 // (127.77.0.1, 127.77.0.2, ... on one port: on Linux all of 127/8 answers
-// without setup) or, with Options.Names, a host name of its own.
+// without setup) or, with Options.Names, a host name of its own,
+// Options.Shared of them to an address.
 //
 // # What is in it
 //
@@ -32,6 +33,8 @@
 // has no member in the set. The maze is bounded by nothing but the crawler's
 // own budgets, so it never counts as expected or as extra: Report.Maze says how
 // much of it was fetched.
+//
+// Traps are sites of another kind, one trap each: StartTraps.
 //
 // Every figure in a Report is what the server saw. Clocks are time.Now, so
 // inside testing/synctest they are the fake ones; World.Pipe serves a world

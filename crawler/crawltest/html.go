@@ -23,6 +23,12 @@ func (w *World) render(s int, p Page) []byte {
 	if p.NoFollow {
 		b.WriteString("<meta name=\"ROBOTS\" content=\"NoFollow\">\n")
 	}
+	place, located := w.Place(s)
+	if located {
+		name := html.EscapeString(place.Name)
+		fmt.Fprintf(&b, "<meta name=\"geo.position\" content=\"%.4f;%.4f\">\n<meta name=\"ICBM\" content=\"%.4f, %.4f\">\n<meta name=\"geo.placename\" content=\"%s\">\n",
+			place.Lat, place.Lon, place.Lat, place.Lon, name)
+	}
 	b.WriteString("<style>p { margin: 1em }</style>\n</head>\n<body>\n")
 	fmt.Fprintf(&b, "<main><article>\n<h1>%s</h1>\n", html.EscapeString(p.Title))
 	for para := range strings.SplitSeq(p.Text, "\n\n") {
@@ -36,7 +42,11 @@ func (w *World) render(s int, p Page) []byte {
 		}
 		fmt.Fprintf(&b, "<li><a href=\"%s\"%s>%s</a></li>\n", html.EscapeString(l.Href), rel, html.EscapeString(l.Anchor))
 	}
-	b.WriteString("</ul>\n<a href=\"mailto:info@example.test\">@</a> <a href=\"javascript:void(0)\">+</a> <a href=\"tel:+351000000000\">tel</a> <a href=\"#topo\">^</a>\n</aside>\n")
+	b.WriteString("</ul>\n")
+	if located {
+		b.WriteString("<address>" + html.EscapeString(place.Name) + "</address>\n")
+	}
+	b.WriteString("<a href=\"mailto:info@example.test\">@</a> <a href=\"javascript:void(0)\">+</a> <a href=\"tel:+351000000000\">tel</a> <a href=\"#topo\">^</a>\n</aside>\n")
 	b.WriteString("<!-- <a href=\"/comentario\">x</a> -->\n<script>document.title += '<a href=\"/script\">x</a>'</script>\n</body>\n</html>\n")
 	return []byte(b.String())
 }

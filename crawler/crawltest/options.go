@@ -18,6 +18,7 @@ type Options struct {
 	Cross  float64       // share of the random links that leave the site; default 0.4, negative = none
 	Seeds  int           // how many of Seeds(); default 3, at most Sites
 	Names  bool          // a site is a host name under .test; default: an address of its own
+	Shared int           // sites to an address, with Names; default 1
 	Prefix string        // first two bytes of the sites' addresses; default "127.77"
 	Port   int           // in the URLs; default 80 until Start picks a free one
 	Plain  bool          // articles only: no redirects, robots rules, copies, traps; default: with all
@@ -27,6 +28,30 @@ type Options struct {
 	// CrawlDelay is asked for in robots.txt by every fourth site; default 0 =
 	// by none.
 	CrawlDelay time.Duration
+	// Places are where the sites are: site s declares Places[s % len(Places)] in
+	// the head of every page (geo.position, ICBM, geo.placename) and in its
+	// address; default none, and nothing is declared.
+	Places []Place
+	// Seen is told of every request to a site when it begins, by the goroutine
+	// that serves it: it must be quick and safe for concurrent use; default nil.
+	Seen func(Visit)
+}
+
+// Place is where a site is.
+type Place struct {
+	Name     string // as people write it
+	Lat, Lon float64
+}
+
+// Visit is one request to a site.
+type Visit struct {
+	Site int
+	URL  string // canonical, as in Expected, when the world has such a page
+	From netip.Addr
+	At   time.Time
+	// Page says that a page of the world was asked for: not robots.txt, and
+	// nothing that no page links to.
+	Page bool
 }
 
 // maxSites keeps a site's address inside the two bytes after the prefix.
@@ -48,6 +73,7 @@ func (o Options) filled() Options {
 	def(&o.Degree, 6)
 	def(&o.Seeds, min(3, o.Sites))
 	def(&o.Port, 80)
+	def(&o.Shared, 1)
 	o.Degree = max(o.Degree, 0)
 	if o.Cross == 0 {
 		o.Cross = 0.4
@@ -73,6 +99,7 @@ func (o Options) validate() error {
 	check(o.Degree <= 1000, "degree %d: want at most 1000", o.Degree)
 	check(o.Cross <= 1, "cross %v: want at most 1", o.Cross)
 	check(o.Seeds > 0 && o.Seeds <= o.Sites, "seeds %d: want 1 to the number of sites", o.Seeds)
+	check(o.Shared == 1 || o.Shared > 1 && o.Names, "%d sites to an address: want 1, or more with Names", o.Shared)
 	check(o.Port > 0 && o.Port < 65536, "port %d: want 1 to 65535", o.Port)
 	check(o.Think >= 0 && o.CrawlDelay >= 0 && o.Gap >= 0, "negative duration")
 	_, err := netip.ParsePrefix(o.Prefix + ".0.0/16")

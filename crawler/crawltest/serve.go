@@ -18,7 +18,11 @@ import (
 func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
 
 func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
-	s, ok := w.siteOf(r.Host)
+	host := r.Host
+	if !strings.Contains(host, ":") { // wget2 1.99 leaves the port out, whatever it is
+		host = net.JoinHostPort(host, strconv.Itoa(w.opts.Port))
+	}
+	s, ok := w.siteOf(host)
 	if !ok {
 		w.stray.forbid(r.Host + r.RequestURI)
 		http.Error(rw, "no such site", http.StatusMisdirectedRequest)
@@ -26,6 +30,7 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	path := r.URL.RequestURI()
 	if r.URL.Path == "/robots.txt" {
+		w.tell(s, r, false)
 		leave := w.counts[s].enter(time.Now(), w.opts.Gap, func(c *siteCount) { c.robots++ })
 		defer leave()
 		w.serveRobots(rw, s)
@@ -36,6 +41,7 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 	if known {
 		p = w.page(ref)
 	}
+	w.tell(s, r, known)
 	leave := w.counts[s].enter(time.Now(), w.opts.Gap, func(c *siteCount) { c.page(path, known, p) })
 	defer leave()
 	if w.opts.Think > 0 {
@@ -49,6 +55,18 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 		p.Status = http.StatusNotFound
 	}
 	w.servePage(rw, r, s, p)
+}
+
+// tell tells Options.Seen of a request.
+func (w *World) tell(s int, r *http.Request, page bool) {
+	if w.opts.Seen == nil {
+		return
+	}
+	v := Visit{Site: s, URL: "http://" + w.hostport(s) + r.URL.RequestURI(), At: time.Now(), Page: page}
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil { // a request without a socket has none
+		v.From = from.Addr()
+	}
+	w.opts.Seen(v)
 }
 
 func (w *World) serveRobots(rw http.ResponseWriter, s int) {
@@ -139,7 +157,7 @@ func (w *World) listen() (ls []net.Listener, port int, err error) {
 		}
 	}()
 	port = w.wanted
-	for s := range w.opts.Sites {
+	for s := 0; s < w.opts.Sites; s += w.opts.Shared {
 		l, err := net.Listen("tcp4", netip.AddrPortFrom(w.Addr(s), uint16(port)).String())
 		if err != nil {
 			return ls, 0, err
@@ -278,7 +296,8 @@ func (w *World) reachable(host, port string) bool {
 		return false
 	}
 	b := a.As4()
-	return int(b[2])*250+int(b[3])-1 < w.opts.Sites
+	s := int(b[2])*250 + int(b[3]) - 1
+	return s < w.opts.Sites && s%w.opts.Shared == 0
 }
 
 // pipeConn is an end of a pipe that says whom it reaches.

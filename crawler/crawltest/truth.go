@@ -67,6 +67,22 @@ type Difference struct {
 // None is true when the crawl was exact.
 func (d Difference) None() bool { return len(d.Missing)+len(d.Extra)+len(d.Twice) == 0 }
 
+// SecondOfASite are those of Twice that are not the first of their site: who
+// asks a site for one page at a time, and for the next when the first is safe,
+// has none, whenever it was killed.
+func (d Difference) SecondOfASite() (urls []string) {
+	sites := map[string]bool{}
+	for _, url := range d.Twice {
+		_, rest, _ := strings.Cut(url, "://")
+		host, _, _ := strings.Cut(rest, "/")
+		if sites[host] {
+			urls = append(urls, url)
+		}
+		sites[host] = true
+	}
+	return urls
+}
+
 // Compare holds what the server saw against expected, as Expected made it.
 func (w *World) Compare(expected []string) Difference {
 	missing, extra, twice := make(map[string]bool), make(map[string]bool), make(map[string]bool)

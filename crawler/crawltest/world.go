@@ -68,8 +68,17 @@ func (w *World) Sites() int { return w.opts.Sites }
 // Lang is the language of site s, BCP 47.
 func (w *World) Lang(s int) string { return w.vocabOf(s).lang }
 
+// Place is where site s says it is; false when it says nothing.
+func (w *World) Place(s int) (Place, bool) {
+	if len(w.opts.Places) == 0 {
+		return Place{}, false
+	}
+	return w.opts.Places[s%len(w.opts.Places)], true
+}
+
 // Addr is the loopback address that is site s, or stands behind its name.
 func (w *World) Addr(s int) netip.Addr {
+	s -= s % w.opts.Shared
 	b := w.AllowNet().Addr().As4()
 	b[2], b[3] = byte(s/250), byte(s%250+1)
 	return netip.AddrFrom4(b)

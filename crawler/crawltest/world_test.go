@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -362,5 +363,18 @@ func BenchmarkServe(b *testing.B) {
 		}
 		b.SetBytes(resp.ContentLength)
 		resp.Body.Close()
+	}
+}
+
+// Not every client gives the port in Host.
+func TestHostWithoutPort(t *testing.T) {
+	w := crawltest.NewWorld(crawltest.Options{Sites: 2, Port: 8080})
+	for host, want := range map[string]int{"127.77.0.1:8080": http.StatusOK, "127.77.0.1": http.StatusOK, "127.77.0.1:80": http.StatusMisdirectedRequest, "127.77.9.1": http.StatusMisdirectedRequest} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = host
+		rec := httptest.NewRecorder()
+		if w.Handler().ServeHTTP(rec, r); rec.Code != want {
+			t.Errorf("%s: %d, want %d", host, rec.Code, want)
+		}
 	}
 }

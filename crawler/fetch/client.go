@@ -31,7 +31,7 @@ func New(o Options) (*Client, error) {
 	}
 	o = o.withDefaults()
 	n, guard := newNames(o), newGuard(o)
-	transport := &http.Transport{
+	var transport http.RoundTripper = &http.Transport{
 		Proxy:                  nil, // a proxy of the environment would skip the guard
 		DialContext:            dialer(o, n, guard),
 		TLSHandshakeTimeout:    o.Connect,
@@ -43,7 +43,10 @@ func New(o Options) (*Client, error) {
 		MaxResponseHeaderBytes: o.MaxHeader,
 		ReadBufferSize:         16 << 10,
 	}
-	return &Client{o: o, agent: o.agent(), names: n, paces: &paces{addrs: map[netip.Addr]*pace{}}, guard: guard,
+	if o.Transport != nil {
+		transport = o.Transport
+	}
+	return &Client{o: o, agent: o.agent(), names: n, paces: &paces{share: o.Share, addrs: map[netip.Addr]*pace{}}, guard: guard,
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}}}, nil
@@ -75,6 +78,10 @@ type Response struct {
 	Addr      netip.Addr
 	Asked     time.Time     // the first byte of the answer came
 	Elapsed   time.Duration // from the request to that byte
+
+	request *http.Request // as it was sent
+	proto   string
+	status  string // code and phrase
 }
 
 // Get asks once. An answer of any status is a Response; an error is a network
@@ -86,11 +93,11 @@ func (c *Client) Get(ctx context.Context, r Request, gate func(context.Context) 
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("fetch: not an http address: %q", r.URL)
 	}
-	answered, err := c.mayAsk(ctx, u.Hostname(), u.Host)
+	leave, err := c.mayAsk(ctx, u.Hostname(), u.Host)
 	if err != nil {
 		return nil, err
 	}
-	defer answered()
+	defer leave.answered(Visit{})
 	if gate != nil {
 		if err := gate(ctx); err != nil {
 			return nil, err
@@ -100,12 +107,23 @@ func (c *Client) Get(ctx context.Context, r Request, gate func(context.Context) 
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	resp, err := c.do(ctx, cancel, r, answered)
+	if !leave.holds(time.Now()) {
+		return nil, &BusyError{time.Now()}
+	}
+	resp, err := c.do(ctx, cancel, r, leave)
 	if err != nil {
 		return resp, fmt.Errorf("fetch: get: %w", cause(ctx, err))
 	}
 	return resp, nil
 }
+
+// leave is that an address may be asked once.
+type leave struct {
+	until    time.Time // the request is sent by then, zero = at any time
+	answered func(Visit)
+}
+
+func (l leave) holds(now time.Time) bool { return l.until.IsZero() || Before(now, l.until) }
 
 // NeedsContact is ErrContact when host may be asked only once a contact is set.
 // Names that are not known without DNS count as not loopback: to look them up
@@ -119,9 +137,9 @@ func (c *Client) NeedsContact(host string) error {
 
 // mayAsk resolves host and takes its address's turn; answered is to be called
 // when the answer has begun or will not come, and may be called twice.
-func (c *Client) mayAsk(ctx context.Context, host, authority string) (answered func(), err error) {
+func (c *Client) mayAsk(ctx context.Context, host, authority string) (leave, error) {
 	if err := c.NeedsContact(host); err != nil {
-		return nil, err
+		return leave{}, err
 	}
 	a, known := c.names.known(host)
 	if !known {
@@ -129,28 +147,52 @@ func (c *Client) mayAsk(ctx context.Context, host, authority string) (answered f
 		defer stop()
 		addrs, err := c.names.find(ctx, host)
 		if err != nil {
-			return nil, fmt.Errorf("fetch: %w", err)
+			return leave{}, fmt.Errorf("fetch: %w", err)
 		}
 		a = addrs[0]
 	}
-	gap := c.o.AddrDelay
-	if gap == 0 && !a.IsLoopback() {
-		gap = time.Second
-	}
+	gap := c.AddrGap(a)
 	if gap <= 0 {
-		return func() {}, nil
+		return leave{answered: func(Visit) {}}, nil
 	}
-	if until := c.paces.turn(a, authority, gap, time.Now()); !until.IsZero() {
-		return nil, &BusyError{until}
+	if c.o.Share != nil { // the others are not to wait for an address that no dial is let through to
+		if err := c.Reachable(a); err != nil {
+			return leave{}, err
+		}
 	}
-	return sync.OnceFunc(func() { c.paces.answered(a, time.Now()) }), nil
+	again, until := c.paces.turn(a, authority, gap, time.Now())
+	if !again.IsZero() {
+		return leave{}, &BusyError{again}
+	}
+	var once sync.Once
+	return leave{until, func(v Visit) { once.Do(func() { c.paces.answered(a, v, time.Now()) }) }}, nil
 }
 
-func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Request, answered func()) (*Response, error) {
+// AddrGap is the least gap that this client keeps between two requests to a,
+// not positive = none.
+func (c *Client) AddrGap(a netip.Addr) time.Duration {
+	if c.o.AddrDelay == 0 && !a.IsLoopback() {
+		return time.Second
+	}
+	return c.o.AddrDelay
+}
+
+func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Request, leave leave) (*Response, error) {
 	out := &Response{}
 	begun := time.Now()
+	var late *time.Timer
+	if !leave.until.IsZero() && c.o.Transport == nil { // what is not connected by then is not sent
+		late = time.AfterFunc(time.Until(leave.until), func() { cancel(&BusyError{leave.until}) })
+		defer late.Stop()
+	}
 	trace := &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
+			if late != nil {
+				late.Stop()
+				if !leave.holds(time.Now()) {
+					cancel(&BusyError{leave.until})
+				}
+			}
 			if ap, err := netip.ParseAddrPort(i.Conn.RemoteAddr().String()); err == nil {
 				out.Addr = ap.Addr().Unmap()
 			}
@@ -168,10 +210,11 @@ func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Reque
 		return nil, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // read side
-	answered()
 	out.Asked = time.Now()
 	out.Elapsed = out.Asked.Sub(begun)
+	leave.answered(visit(resp, out.Elapsed))
 	out.Status, out.Header = resp.StatusCode, resp.Header
+	out.request, out.proto, out.status = req, resp.Proto, resp.Status
 	for k, vs := range resp.Header {
 		for _, v := range vs {
 			out.Bytes += int64(len(k) + len(v) + 4)
@@ -189,6 +232,15 @@ func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Reque
 	out.Body, out.Truncated, err = c.body(wire, resp.Header, limit)
 	out.Bytes += wire.n
 	return out, err
+}
+
+// visit is what an answer says of the address that it comes from.
+func visit(resp *http.Response, took time.Duration) Visit {
+	v := Visit{Slow: took, Slowed: resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable}
+	if v.Slowed {
+		v.After, _ = RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	}
+	return v
 }
 
 func (c *Client) header(req *http.Request, r Request) {

@@ -168,7 +168,9 @@ func TestContact(t *testing.T) {
 
 // Each trap ends at the limit made for it, and the error or answer names it.
 func TestTraps(t *testing.T) {
-	o := Options{MaxBody: 2 << 20, MaxHeader: 8 << 10, Total: 500 * time.Millisecond, Idle: 150 * time.Millisecond, Connect: 100 * time.Millisecond}
+	o := Options{MaxBody: 2 << 20, MaxHeader: 8 << 10}
+	hasty := o // for the traps that only time ends
+	hasty.Total, hasty.Idle, hasty.Connect = 3*time.Second, 300*time.Millisecond, 500*time.Millisecond
 	stop := make(chan struct{})
 	hang := func(net.Conn) { <-stop }
 	defer close(stop)
@@ -210,9 +212,13 @@ func TestTraps(t *testing.T) {
 		{name: "many encodings", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Encoding: br, br, br, br\r\nContent-Length: 3\r\n\r\nabc", nil), limit: LimitEncodings},
 		{name: "refused", url: "http://127.0.0.1:1", text: "refused"},
 	}
-	c := client(t, o)
+	patient, quick := client(t, o), client(t, hasty)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			c := patient
+			if tt.limit == LimitIdle || tt.limit == LimitTotal {
+				c = quick
+			}
 			r, err := c.Get(t.Context(), Request{URL: tt.url}, nil)
 			if tt.truncated {
 				if err != nil || r.Truncated != LimitBody || int64(len(r.Body)) != o.MaxBody {

@@ -11,7 +11,8 @@
 // error or a Response says which was hit.
 //
 // Politeness: nothing but loopback is asked before Options.Contact is set. The
-// pace of a site is the frontier's; the pace of an address is kept here.
+// pace of a site is the frontier's; the pace of an address is kept here, and with
+// the peers that share it by Options.Share.
 //
 // It does not parse pages, keep anything on disk, or decide what is due.
 package fetch

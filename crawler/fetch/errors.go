@@ -93,11 +93,15 @@ func Reason(err error) string {
 }
 
 // cause replaces the bare "context canceled" of a request that one of our own
-// timers ended by the LimitError it was ended with.
+// timers ended by the LimitError or BusyError it was ended with.
 func cause(ctx context.Context, err error) error {
 	var limit *LimitError
 	if err != nil && errors.As(context.Cause(ctx), &limit) {
 		return limit
+	}
+	var busy *BusyError
+	if err != nil && errors.As(context.Cause(ctx), &busy) {
+		return busy
 	}
 	if err != nil && strings.Contains(err.Error(), "server response headers exceeded") {
 		return &LimitError{LimitHeader, "bytes"}

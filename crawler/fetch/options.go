@@ -3,6 +3,7 @@ package fetch
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ const (
 	maxRobotsBody      = 500 << 10 // RFC 9309 section 2.5
 	maxRobotsRedirects = 5         // RFC 9309 section 2.3.1.2
 	robotsFresh        = 24 * time.Hour
+	maxSitemaps        = 100     // named in one robots.txt
 	maxEncodings       = 2       // layers of Content-Encoding
 	expansionFloor     = 1 << 20 // decoded bytes below which the ratio is not looked at
 	maxZstdWindow      = 8 << 20 // RFC 8878 section 3.1.1.1.2
@@ -49,6 +51,14 @@ type Options struct {
 	Connect      time.Duration // to connect, and for TLS; default 10 s
 	NameTTL      time.Duration // an address found by DNS is kept that long; default 5 min
 	AddrDelay    time.Duration // least gap between two requests to one IP address; default 1 s, none for loopback; <0 = none, >0 also for loopback
+
+	// Share is asked beside the pace of this peer, for an address that hosts of
+	// several peers live on. nil = this peer alone asks.
+	Share *Share
+
+	// Transport answers instead of the network, for tests: nothing is dialled, so
+	// the guard of dials sees nothing. Default: an own http.Transport.
+	Transport http.RoundTripper
 }
 
 func (o Options) withDefaults() Options {

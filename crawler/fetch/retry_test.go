@@ -3,9 +3,11 @@ package fetch
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,13 +130,13 @@ func TestAddressPace(t *testing.T) {
 				if w := wake[h]; w.After(now) || lazy && rapid.IntRange(0, 3).Draw(t, "late") == 0 {
 					continue
 				}
-				until := p.turn(a, h, gap, now)
+				until, _ := p.turn(a, h, gap, now)
 				if until.IsZero() {
 					if !last.IsZero() && now.Sub(last) < gap {
 						t.Fatalf("a gap of %v", now.Sub(last))
 					}
 					now = now.Add(time.Duration(rapid.IntRange(0, 300).Draw(t, "took")) * time.Millisecond)
-					p.answered(a, now)
+					p.answered(a, Visit{}, now)
 					last, wake[h] = now, now
 					sent[h]++
 				} else if wake[h] = until; !until.After(now) {
@@ -166,5 +168,88 @@ func TestBusyAddress(t *testing.T) {
 	time.Sleep(time.Until(busy.Until))
 	if _, err := c.Get(t.Context(), Request{URL: "http://b.example" + port}, gate); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Who shares an address with other peers is asked as well, after our own pace,
+// and told of every request that it allowed.
+func TestSharedAddress(t *testing.T) {
+	var asked atomic.Int32
+	url := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1)%100 == 2 {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	at := time.Now().Add(50 * time.Millisecond)
+	var visits []Visit
+	c := client(t, Options{AddrDelay: time.Nanosecond, Share: &Share{Ask: func(a netip.Addr, gap time.Duration, now time.Time) Leave {
+		if !a.IsLoopback() || gap != time.Nanosecond || now.IsZero() {
+			t.Error(a, now)
+		}
+		return Leave{From: at}
+	}, Done: func(_ netip.Addr, v Visit, _ time.Time) { visits = append(visits, v) }}})
+	gate := func(context.Context) error { asked.Add(100); return nil }
+	var busy *BusyError
+	if _, err := c.Get(t.Context(), Request{URL: url}, gate); !errors.As(err, &busy) || !busy.Until.Equal(at) || asked.Load() != 0 || len(visits) != 0 {
+		t.Errorf("%v, asked %d", err, asked.Load())
+	}
+	time.Sleep(time.Until(at))
+	at = time.Time{}
+	for range 2 {
+		if _, err := c.Get(t.Context(), Request{URL: url}, gate); err != nil {
+			t.Error(err)
+		}
+	}
+	if asked.Load() != 202 || len(visits) != 2 || visits[0].Slowed || visits[0].Slow <= 0 || !visits[1].Slowed || visits[1].After != 7*time.Second {
+		t.Errorf("asked %d, %+v", asked.Load(), visits)
+	}
+}
+
+// A request is sent while the leave to do so lasts, or not at all: neither the
+// gate nor a slow connection carries it beyond.
+func TestLeaveRunsOut(t *testing.T) {
+	var asked atomic.Int32
+	url := server(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+	done := 0
+	left := 30 * time.Millisecond
+	share := &Share{Ask: func(_ netip.Addr, _ time.Duration, now time.Time) Leave { return Leave{Until: now.Add(left)} },
+		Done: func(netip.Addr, Visit, time.Time) { done++ }}
+	c := client(t, Options{AddrDelay: time.Nanosecond, Share: share})
+	var busy *BusyError
+	_, err := c.Get(t.Context(), Request{URL: url}, func(context.Context) error { time.Sleep(2 * left); return nil })
+	if !errors.As(err, &busy) || asked.Load() != 0 || done != 1 {
+		t.Errorf("after a slow gate: %v, asked %d, done %d", err, asked.Load(), done)
+	}
+	slow, err := net.Listen("tcp", "127.0.0.1:0") // nobody shakes hands
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	begun := time.Now()
+	_, err = c.Get(t.Context(), Request{URL: "https://" + slow.Addr().String()}, nil)
+	if !errors.As(err, &busy) || time.Since(begun) > 5*time.Second || done != 2 {
+		t.Errorf("connecting: %v after %s, done %d", err, time.Since(begun), done)
+	}
+	left = time.Minute
+	if _, err := c.Get(t.Context(), Request{URL: url}, nil); err != nil || asked.Load() != 1 || done != 3 {
+		t.Errorf("%v, asked %d, done %d", err, asked.Load(), done)
+	}
+}
+
+// A robots.txt that is redirected is had although its second request has to wait
+// for the address.
+func TestRobotsRedirectedOnOneAddress(t *testing.T) {
+	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			http.Redirect(w, r, "/there", http.StatusMovedPermanently)
+			return
+		}
+		w.Write([]byte("User-agent: *\nDisallow: /x\n")) //nolint:errcheck // the test sees it
+	})
+	c := client(t, Options{AddrDelay: 30 * time.Millisecond})
+	rob, used, why, err := c.Robots(t.Context(), url, time.Now(), func(context.Context) error { return nil })
+	if err != nil || why != nil || used.Reqs != 2 || Allowed(rob, url+"/x") || !Allowed(rob, url+"/y") {
+		t.Errorf("%+v, %d requests, %v, %v", rob, used.Reqs, why, err)
 	}
 }

@@ -26,7 +26,7 @@ func (c *Client) Robots(ctx context.Context, origin string, now time.Time, gate 
 	at := origin + "/robots.txt"
 	for hop := 0; ; hop++ {
 		var gateErr error
-		resp, err := c.Get(ctx, Request{URL: at, Accept: "text/plain,*/*;q=0.5", MaxBody: maxRobotsBody}, func(ctx context.Context) error {
+		resp, err := c.getSoon(ctx, hop > 0, Request{URL: at, Accept: "text/plain,*/*;q=0.5", MaxBody: maxRobotsBody}, func(ctx context.Context) error {
 			gateErr = gate(ctx)
 			if gateErr == nil {
 				used.Reqs++
@@ -93,6 +93,29 @@ func resolve(base, ref string) string {
 	return u.String()
 }
 
+// maxHopWait is how long a redirected robots.txt waits for its address.
+const maxHopWait = 30 * time.Second
+
+// getSoon is Get that waits for a busy address, if asked to: to come again from
+// the start would find it busy again.
+func (c *Client) getSoon(ctx context.Context, waits bool, r Request, gate func(context.Context) error) (*Response, error) {
+	begun := time.Now()
+	for {
+		resp, err := c.Get(ctx, r, gate)
+		var busy *BusyError
+		if !waits || !errors.As(err, &busy) || time.Since(begun) > maxHopWait {
+			return resp, err
+		}
+		soon := time.NewTimer(max(time.Until(busy.Until), time.Millisecond))
+		select {
+		case <-soon.C:
+		case <-ctx.Done():
+			soon.Stop()
+			return nil, ctx.Err()
+		}
+	}
+}
+
 // wholeLines copies a body without the line that a cut went through: half a
 // rule is another rule.
 func wholeLines(body []byte, cut bool) []byte {
@@ -151,13 +174,30 @@ func CrawlDelay(rob store.Robots) (d time.Duration, ok bool) {
 	return l.all.delay, l.all.given
 }
 
-// lags reads the Crawl-delay lines of a robots.txt. Lines of user agents that
+// Sitemaps are the references of the Sitemap lines of rob, as they stand there,
+// at most maxSitemaps.
+func Sitemaps(rob store.Robots) (refs []string) {
+	if len(rob.Body) == 0 {
+		return nil
+	}
+	defer func() {
+		if recover() != nil {
+			refs = nil
+		}
+	}()
+	var l lags
+	grobotstxt.Parse(string(rob.Body), &l)
+	return l.sitemaps
+}
+
+// lags reads the Crawl-delay and Sitemap lines of a robots.txt. Lines of user agents that
 // follow each other head one group, as in the rules.
 type lags struct {
 	mine, all lag
 	inMine    bool
 	inAll     bool
 	rules     bool // a rule came since the last user-agent line
+	sitemaps  []string
 }
 
 type lag struct {
@@ -200,7 +240,11 @@ func (l *lags) HandleAllow(int, string) { l.rules = true }
 func (l *lags) HandleDisallow(int, string) { l.rules = true }
 
 // HandleSitemap is of grobotstxt.ParseHandler; a sitemap belongs to no group.
-func (l *lags) HandleSitemap(int, string) {}
+func (l *lags) HandleSitemap(_ int, value string) {
+	if value = strings.TrimSpace(value); value != "" && len(l.sitemaps) < maxSitemaps {
+		l.sitemaps = append(l.sitemaps, value)
+	}
+}
 
 // HandleUnknownAction is of grobotstxt.ParseHandler.
 func (l *lags) HandleUnknownAction(_ int, action, value string) {

@@ -22,10 +22,13 @@ type Task struct {
 type Result struct {
 	Record *store.Record // nil when there is nothing to keep
 	Next   store.Next
-	Links  []store.Link // what to admit; NoFollow ones are left out by the crawler
-	Site   store.Site   // politeness state after the fetch: delay, back-off, robots
-	Bytes  int64        // received, for --max-bandwidth
-	Reqs   int          // requests made, robots.txt included
+	// Capture is the exchange, or that there was one; see store.Commit. The crawler
+	// says which peer had it.
+	Capture *store.Capture
+	Links   []store.Link // what to admit; NoFollow ones are left out by the crawler
+	Site    store.Site   // politeness state after the fetch: delay, back-off, robots
+	Bytes   int64        // received, for --max-bandwidth
+	Reqs    int          // requests made, robots.txt included
 
 	// Again says that nothing was learnt of the Key, only of its site (robots.txt
 	// was fetched, or its address is busy): Record, Next and Links are not looked

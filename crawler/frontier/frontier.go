@@ -46,21 +46,23 @@ type Step struct {
 	Row   Row       // of a Fetch
 	Limit int       // of a Read
 	At    time.Time // of a Wait
+	state *site
 }
 
 // site is the state of one site with rows.
 type site struct {
-	name  partition.Site
-	next  int64  // not asked before, Unix nanoseconds
-	key   int64  // its order in the heap it is in
-	parts []part // its slices: one, or many when the accounts of a service are spread
-	rows  []Row  // the window: rows of slice from, all due when they were read
-	from  partition.Slice
-	pos   int32 // place in its heap, -1 = in none
-	turn  int32 // the part read last
-	busy  bool  // between a Fetch and its Done, or a Read and its Fill
-	flown bool  // busy with a Fetch
-	ready bool  // in the ready heap, not the waiting one
+	name   partition.Site
+	next   int64  // not asked before, Unix nanoseconds
+	key    int64  // its order in the queue it is in
+	parts  []part // its slices: one, or many when the accounts of a service are spread
+	rows   []Row  // the window: rows of slice from, all due when they were read
+	from   partition.Slice
+	turn   uint64 // its order among sites with the same key
+	in     *queue // the one it waits in, nil = none
+	last   int32  // the part read last
+	busy   bool   // between a Fetch and its Done, or a Read and its Fill
+	flown  bool   // busy with a Fetch
+	filled bool   // it is placed after a Fill, and keeps its turn
 }
 
 // part is what is known of the rows that a site has in one slice.
@@ -74,10 +76,11 @@ type part struct {
 type Frontier struct {
 	window, maxRows int
 	sites           map[partition.Site]*site
-	waiting         siteHeap // by the time they are next worth a look
-	ready           siteHeap // by since when they are ready, priority added
+	waiting         *queue // by the time they are next worth a look
+	ready           *queue // by since when they are ready, priority added
 	rows, flying    int
-	now             int64 // of the last Next
+	turns           uint64 // given out
+	now             int64  // of the last Next
 }
 
 // New is an empty Frontier.
@@ -88,7 +91,7 @@ func New(o Options) *Frontier {
 	if o.MaxRows <= 0 {
 		o.MaxRows = DefaultMaxRows
 	}
-	return &Frontier{window: o.Window, maxRows: o.MaxRows, sites: map[partition.Site]*site{}}
+	return &Frontier{window: o.Window, maxRows: o.MaxRows, sites: map[partition.Site]*site{}, waiting: newQueue(), ready: newQueue()}
 }
 
 // Wake says that the store may hold rows of s in slice sl, due at due (zero:
@@ -97,7 +100,7 @@ func New(o Options) *Frontier {
 func (f *Frontier) Wake(sl partition.Slice, s partition.Site, allowed, due time.Time) {
 	st := f.sites[s]
 	if st == nil {
-		st = &site{name: s, pos: -1}
+		st = &site{name: s}
 		f.sites[s] = st
 	}
 	p := st.part(sl)
@@ -119,12 +122,13 @@ func (f *Frontier) Wake(sl partition.Slice, s partition.Site, allowed, due time.
 func (f *Frontier) Next(now time.Time) Step {
 	t := max(now.UnixNano(), f.now)
 	f.now = t
-	for len(f.waiting) > 0 && f.waiting[0].key <= t {
-		f.pushReady(f.waiting.pop())
+	for st := f.waiting.first(); st != nil && st.key <= t; st = f.waiting.first() {
+		f.waiting.pop()
+		st.key = st.late(st.key)
+		f.ready.push(st)
 	}
-	for len(f.ready) > 0 {
+	for f.ready.n > 0 {
 		st := f.ready.pop()
-		st.ready = false
 		if len(st.rows) > 0 {
 			return f.fetch(st)
 		}
@@ -132,15 +136,15 @@ func (f *Frontier) Next(now time.Time) Step {
 		switch {
 		case p != nil:
 			st.busy, st.from, p.stale, p.later = true, p.slice, false, 0
-			return Step{Act: Read, Site: st.name, Slice: p.slice, Limit: f.limit()}
+			return Step{Act: Read, Site: st.name, Slice: p.slice, Limit: f.limit(), state: st}
 		case wait: // place knows a time for it that is still to come
 			f.place(st)
 		default:
 			delete(f.sites, st.name) // nothing left, and its delay is over: no pace to remember
 		}
 	}
-	if len(f.waiting) > 0 {
-		return Step{At: time.Unix(0, f.waiting[0].key)}
+	if st := f.waiting.first(); st != nil {
+		return Step{At: time.Unix(0, st.key)}
 	}
 	return Step{}
 }
@@ -154,7 +158,7 @@ func (f *Frontier) fetch(st *site) Step {
 	f.rows--
 	f.flying++
 	st.busy, st.flown = true, true
-	return Step{Act: Fetch, Site: st.name, Slice: st.from, Row: row}
+	return Step{Act: Fetch, Site: st.name, Slice: st.from, Row: row, state: st}
 }
 
 // limit is how many rows a window gets: what there is room for, shared evenly.
@@ -162,11 +166,11 @@ func (f *Frontier) limit() int {
 	return min(f.window, max(1, f.maxRows/max(1, len(f.sites))))
 }
 
-// Fill answers a Read with the rows of s that are due, in their order; later is
-// when the first one that is not falls due (zero: there is none), and more says
-// that the store held further due rows.
-func (f *Frontier) Fill(s partition.Site, rows []Row, later time.Time, more bool) {
-	st := f.sites[s]
+// Fill answers a Read with the rows of its site that are due, in their order;
+// later is when the first one that is not falls due (zero: there is none), and
+// more says that the store held further due rows.
+func (f *Frontier) Fill(read Step, rows []Row, later time.Time, more bool) {
+	st := read.state
 	if st == nil || !st.busy || st.flown {
 		return
 	}
@@ -179,14 +183,15 @@ func (f *Frontier) Fill(s partition.Site, rows []Row, later time.Time, more bool
 			p.lower(nanos(later))
 		}
 	}
+	st.filled = true
 	f.settle(st)
 }
 
-// Done ends the fetch of s: it may be asked again at allowed, and a row of it
+// Done ends a Fetch: its site may be asked again at allowed, and a row of it
 // falls due at later (zero: none that was not known). again puts the row back
 // at the head of the window.
-func (f *Frontier) Done(s partition.Site, allowed, later time.Time, again *Row) {
-	st := f.sites[s]
+func (f *Frontier) Done(fetch Step, allowed, later time.Time, again *Row) {
+	st := fetch.state
 	if st == nil || !st.flown {
 		return
 	}
@@ -244,7 +249,7 @@ func (f *Frontier) Rows() int { return f.rows }
 func (f *Frontier) Flying() int { return f.flying }
 
 // Ready is how many sites could have been asked at the last Next.
-func (f *Frontier) Ready() int { return len(f.ready) }
+func (f *Frontier) Ready() int { return f.ready.n }
 
 // Allowed is when s may be asked again, zero when s is not known.
 func (f *Frontier) Allowed(s partition.Site) time.Time {
@@ -257,39 +262,42 @@ func (f *Frontier) Allowed(s partition.Site) time.Time {
 // place puts a site that is not busy where it belongs: at the time when there
 // is something to do for it.
 func (f *Frontier) place(st *site) {
-	f.take(st)
 	if st.busy {
+		f.take(st)
 		return
 	}
-	st.key = st.next
+	key, in := st.next, f.waiting
 	if len(st.rows) == 0 {
-		st.key = max(st.next, st.earliest())
+		key = max(st.next, st.earliest())
 	}
-	if st.key <= f.now {
-		f.pushReady(st)
-		return
+	if key <= f.now {
+		key, in = st.late(key), f.ready
 	}
-	f.waiting.push(st)
+	if st.in == in && st.key == key {
+		return // as it was, its turn among equals too: most calls of Wake
+	}
+	f.take(st)
+	if st.key = key; !st.filled {
+		f.turns++
+		st.turn = f.turns
+	}
+	st.filled = false
+	in.push(st)
 }
 
-func (f *Frontier) pushReady(st *site) {
-	st.ready = true
+// late is the place in the ready queue of a site that is ready since t: its
+// row's priority counts as seconds.
+func (st *site) late(t int64) int64 {
 	if len(st.rows) > 0 {
-		st.key += int64(st.rows[0].Priority) * int64(ageing)
+		t += int64(st.rows[0].Priority) * int64(ageing)
 	}
-	f.ready.push(st)
+	return t
 }
 
 func (f *Frontier) take(st *site) {
-	if st.pos < 0 {
-		return
+	if st.in != nil {
+		st.in.take(st)
 	}
-	if st.ready {
-		f.ready.remove(st)
-	} else {
-		f.waiting.remove(st)
-	}
-	st.ready = false
 }
 
 func (st *site) part(sl partition.Slice) *part {
@@ -305,9 +313,9 @@ func (st *site) part(sl partition.Slice) *part {
 // that there is none but there will be.
 func (st *site) readable(t int64) (p *part, wait bool) {
 	for i := range st.parts {
-		n := (int(st.turn) + 1 + i) % len(st.parts)
+		n := (int(st.last) + 1 + i) % len(st.parts)
 		if p := &st.parts[n]; p.stale || p.later != 0 && p.later <= t {
-			st.turn = int32(n)
+			st.last = int32(n)
 			return p, false
 		}
 		wait = wait || st.parts[n].later != 0

@@ -16,7 +16,7 @@ import (
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const maxRows, window = 20, 4
-		p := &play{f: New(Options{Window: window, MaxRows: maxRows}), now: epoch, inFlight: map[partition.Site]*storeRow{}}
+		p := &play{f: New(Options{Window: window, MaxRows: maxRows}), now: epoch, inFlight: map[partition.Site]*storeRow{}, steps: map[partition.Site]Step{}}
 		allowed := map[partition.Site]time.Time{}
 		added, seen := 0, map[partition.Key]int{}
 		slow := rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, time.Hour})
@@ -28,7 +28,7 @@ func TestProperties(t *testing.T) {
 					t.Fatalf("read of %d rows", st.Limit)
 				}
 				rows, later, more := p.read(st)
-				p.f.Fill(st.Site, rows, later, more)
+				p.f.Fill(st, rows, later, more)
 			case Fetch:
 				if p.inFlight[st.Site] != nil {
 					t.Fatalf("%s in flight twice", st.Site)
@@ -40,7 +40,7 @@ func TestProperties(t *testing.T) {
 				if r == nil || r.slice != st.Slice || r.site != st.Site {
 					t.Fatalf("fetch of %s in %v, which is not due", st.Row.Key, st.Slice)
 				}
-				p.inFlight[st.Site] = r
+				p.inFlight[st.Site], p.steps[st.Site] = r, st
 			default:
 				if !st.At.IsZero() && !st.At.After(p.now) {
 					t.Fatalf("wait till %v, which is now", st.At)
@@ -52,12 +52,12 @@ func TestProperties(t *testing.T) {
 			delete(p.inFlight, s)
 			allowed[s] = p.now.Add(quiet)
 			if again {
-				p.f.Done(s, allowed[s], time.Time{}, &Row{Key: r.key, Priority: r.priority})
+				p.f.Done(p.steps[s], allowed[s], time.Time{}, &Row{Key: r.key, Priority: r.priority})
 				return
 			}
 			p.drop(r)
 			seen[r.key]++
-			p.f.Done(s, allowed[s], time.Time{}, nil)
+			p.f.Done(p.steps[s], allowed[s], time.Time{}, nil)
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
@@ -122,9 +122,10 @@ func BenchmarkPop(b *testing.B) {
 					for i := range rows {
 						rows[i].Key = "web:https://www.site.example/some/path/or/other"
 					}
-					f.Fill(st.Site, rows, time.Time{}, true)
+					f.Fill(st, rows, time.Time{}, true)
 				case Fetch:
-					f.Done(st.Site, now.Add(time.Second), time.Time{}, nil)
+					f.Done(st, now.Add(time.Second), time.Time{}, nil)
+					now = now.Add(time.Second / time.Duration(n)) // the rate that the sites allow
 					pops++
 				default:
 					now = st.At

@@ -34,6 +34,7 @@ type play struct {
 	now      time.Time
 	delay    time.Duration
 	inFlight map[partition.Site]*storeRow
+	steps    map[partition.Site]Step // of inFlight
 }
 
 var epoch = time.Unix(1_700_000_000, 0)
@@ -60,7 +61,7 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got bytes.Buffer
-			p := &play{f: New(Options{}), now: epoch, delay: time.Second, inFlight: map[partition.Site]*storeRow{}}
+			p := &play{f: New(Options{}), now: epoch, delay: time.Second, inFlight: map[partition.Site]*storeRow{}, steps: map[partition.Site]Step{}}
 			for in := bufio.NewScanner(bytes.NewReader(want)); in.Scan(); {
 				line := in.Text()
 				if strings.HasPrefix(line, "= ") {
@@ -144,12 +145,12 @@ func (p *play) next() (out []string) {
 		switch st.Act {
 		case Read:
 			rows, later, more := p.read(st)
-			p.f.Fill(st.Site, rows, later, more)
+			p.f.Fill(st, rows, later, more)
 			out = append(out, fmt.Sprintf("read %s, at most %d: %d rows", st.Site, st.Limit, len(rows)))
 		case Fetch:
 			r := p.row(st.Row.Key)
 			r.out = true
-			p.inFlight[st.Site] = r
+			p.inFlight[st.Site], p.steps[st.Site] = r, st
 			return append(out, fmt.Sprintf("fetch %s %s", st.Site, st.Row.Key))
 		default:
 			if st.At.IsZero() {
@@ -178,7 +179,7 @@ func (p *play) done(plain []string, dur func(string) time.Duration, in string, s
 	default:
 		p.drop(r)
 	}
-	p.f.Done(s, p.now.Add(quiet), later, again)
+	p.f.Done(p.steps[s], p.now.Add(quiet), later, again)
 	return nil
 }
 

@@ -14,7 +14,9 @@ import (
 // U+FFFD.
 func decode(body []byte, contentType string) string {
 	e, name, certain := charset.DetermineEncoding(body[:min(len(body), 1024)], contentType)
-	if name == "utf-8" || !certain && utf8.Valid(body) {
+	// windows-1252 is also the answer when nothing is declared. A page that does
+	// declare it, or latin-1, and is valid UTF-8 throughout is taken to err.
+	if name == "utf-8" || !certain && name == "windows-1252" && utf8.Valid(body) {
 		body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 		return strings.ToValidUTF8(string(body), "\uFFFD")
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -31,17 +32,22 @@ type input struct {
 	contentType, mediaType string
 	url                    string
 	maxText, maxLinks      int
+	maxEntries             int // of a sitemap
 	maxTime                time.Duration
 	langs                  *tongues
 }
 
 // page is what was read of one page.
 type page struct {
-	title, text, lang string
-	published         *time.Time
-	links             []store.Link
-	robots            directives
-	stop              string // the limit that was hit
+	title, text, lang   string
+	published           *time.Time
+	links               []store.Link
+	more                []store.Link // further ones to follow, too many to keep
+	declared            []string     // where it says it is
+	description, author string
+	canonical           partition.Key // "" when it names none but itself
+	robots              directives
+	stop                string // the limit that was hit
 }
 
 // extract reads a page. An error is a fault of the parser, which a page must
@@ -93,10 +99,21 @@ type reader struct {
 	open     int // 1 + index in refs of the a element we are in
 	anchor   prose
 	stop     string
+
+	inData bool // in a script of JSON-LD
+	about  about
+	canon  string // the href of the canonical link
+
+	declared  []string // where the page says it is
+	inAddress bool
+	contact   prose // the text of the address element we are in
 }
 
 // ref is a link as the page has it.
-type ref struct{ href, rel, anchor string }
+type ref struct {
+	href, rel, anchor, lang string
+	modified                *time.Time // of a sitemap's entry
+}
 
 // The kinds of skipped.
 const (
@@ -145,6 +162,9 @@ func (r *reader) read(doc string) {
 }
 
 func (r *reader) textToken(raw []byte) {
+	if r.inData {
+		r.linkedData(raw)
+	}
 	if r.skip[hidden] > 0 || r.skip[foreign] > 0 {
 		return
 	}
@@ -155,6 +175,9 @@ func (r *reader) textToken(raw []byte) {
 		return
 	case r.open > 0:
 		r.anchor.add(text)
+	}
+	if r.inAddress {
+		r.contact.add(text)
 	}
 	if r.inHeader {
 		r.heading += text
@@ -177,6 +200,7 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 	if breaks(a) {
 		r.newline()
 	}
+	r.address(a, !selfClosed)
 	switch a {
 	case atom.Title:
 		r.inTitle = r.skip[foreign] == 0 && r.title.Len() == 0 && !selfClosed
@@ -200,10 +224,10 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 		}
 	case atom.Meta:
 		r.meta(at)
+	case atom.Script:
+		r.inData = !selfClosed && strings.EqualFold(strings.TrimSpace(at["type"]), "application/ld+json")
 	case atom.Link:
-		if followedLink(at["rel"]) {
-			r.ref(at["href"], at["rel"])
-		}
+		r.link(at)
 	case atom.A, atom.Area:
 		r.closeAnchor()
 		if r.ref(at["href"], at["rel"]) && a == atom.A && !selfClosed {
@@ -222,9 +246,12 @@ func (r *reader) endTag(a atom.Atom) {
 	if k := skipped(a); k >= 0 && r.skip[k] > 0 {
 		r.skip[k]--
 	}
+	r.address(a, false)
 	switch a {
 	case atom.Title:
 		r.inTitle = false
+	case atom.Script:
+		r.inData = false
 	case atom.H1:
 		r.inHeader = false
 	case atom.A:
@@ -239,6 +266,7 @@ func (r *reader) newline() {
 	r.main.newline()
 	r.aside.newline()
 	r.anchor.add(" ")
+	r.contact.add(" ")
 	if r.inHeader {
 		r.heading += " "
 	}
@@ -281,6 +309,8 @@ func (r *reader) meta(at map[string]string) {
 		if name == "og:title" && r.ogTitle == "" {
 			r.ogTitle = content
 		}
+		r.declares(name, content)
+		r.about.meta(name, content)
 		if rank := dateRank(name); rank >= 0 && rank < r.dateRank {
 			if t, ok := parseDate(content); ok {
 				r.date, r.dateRank = t, rank
@@ -291,8 +321,8 @@ func (r *reader) meta(at map[string]string) {
 
 func (r *reader) page() page {
 	r.closeAnchor()
-	p := page{title: r.title.text(), text: r.main.text(), robots: r.robots, stop: r.stop}
-	for _, other := range [...]string{r.ogTitle, r.heading} {
+	p := page{title: r.title.text(), text: r.main.text(), robots: r.robots, declared: r.declared, stop: r.stop}
+	for _, other := range [...]string{r.ogTitle, r.heading, r.about.headline} {
 		if p.title == "" {
 			w := prose{max: maxTitle}
 			w.add(other)
@@ -308,9 +338,11 @@ func (r *reader) page() page {
 	if r.dateRank < len(dateNames) {
 		p.published = &r.date
 	}
+	p.description, p.author = r.about.texts()
+	p.canonical = canonical(r.in.url, r.base, r.canon)
 	p.lang = r.in.langs.language(p.text, r.claim)
 	var over bool
-	if p.links, over = links(r.in.url, r.base, r.refs, r.in.maxLinks); over {
+	if p.links, over = links(r.in.url, r.base, r.refs, r.in.maxLinks, maxLinkBytes); over {
 		p.stop = stopLinks
 	}
 	return p
@@ -330,7 +362,7 @@ func breaks(a atom.Atom) bool {
 
 func hasAttributes(a atom.Atom) bool {
 	switch a {
-	case atom.Html, atom.Base, atom.Meta, atom.Link, atom.A, atom.Area, atom.Img, atom.Iframe, atom.Frame:
+	case atom.Html, atom.Base, atom.Meta, atom.Link, atom.Script, atom.A, atom.Area, atom.Img, atom.Iframe, atom.Frame:
 		return true
 	}
 	return false

@@ -25,7 +25,7 @@ var langs = func() *tongues {
 
 func read(body string) input {
 	return input{body: []byte(body), contentType: "text/html", mediaType: "text/html", url: "https://example.org/dir/page",
-		maxText: 1 << 20, maxLinks: 1000, maxTime: 10 * time.Second, langs: langs}
+		maxText: 1 << 20, maxLinks: 1000, maxEntries: 3000, maxTime: 10 * time.Second, langs: langs}
 }
 
 func mustExtract(t *testing.T, in input) page {
@@ -104,6 +104,7 @@ func TestLinks(t *testing.T) {
 	l := func(url, anchor, rel string, no bool) store.Link {
 		return store.Link{Key: partition.Key("web:" + url), Anchor: anchor, Rel: rel, NoFollow: no}
 	}
+	in := func(lang string, l store.Link) store.Link { l.Lang = lang; return l }
 	tests := []struct {
 		name, body string
 		want       []store.Link
@@ -115,7 +116,7 @@ func TestLinks(t *testing.T) {
 		{"not links", `<a href="#a">A</a><a href="mailto:a@b">m</a><a href="javascript:x()">j</a><a>n</a><a href="">e</a><a href="page">self</a><link rel=stylesheet href=s.css><link rel="alternate stylesheet" href=t.css><link href=t>`, nil},
 		{"kinds", `<area href=a><iframe src=b></iframe><frame src=c><link rel="Alternate" hreflang=pt href=d><meta http-equiv=refresh content="5; URL='e'">`, []store.Link{
 			l("https://example.org/dir/a", "", "", false), l("https://example.org/dir/b", "", "", false), l("https://example.org/dir/c", "", "", false),
-			l("https://example.org/dir/d", "", "alternate", false), l("https://example.org/dir/e", "", "refresh", false)}},
+			in("pt", l("https://example.org/dir/d", "", "alternate", false)), l("https://example.org/dir/e", "", "refresh", false)}},
 		{"rel", `<a rel="ugc NOOPENER" href=a>A</a><a rel=sponsored href=b>B</a><a rel=nofollow href=c>C</a><a rel=noopener href=c>again</a>`, []store.Link{
 			l("https://example.org/dir/a", "A", "ugc noopener", true), l("https://example.org/dir/b", "B", "sponsored", true), l("https://example.org/dir/c", "C", "noopener", false)}},
 		{"anchors", `<a href=a>one <b>two</b><p>three<a href=b>next</a> after <a href=c><img alt=" pic "></a>`, []store.Link{
@@ -131,12 +132,13 @@ func TestLinks(t *testing.T) {
 func TestMeta(t *testing.T) {
 	p := mustExtract(t, read(`<html lang="PT_br"><meta name="date" content="2020-01-02"><meta property="article:published_time" content="2021-03-04T05:06:07+01:00">
 <meta name=echo-node content="none"><meta name=googlebot content=noindex>`))
-	if p.published == nil || p.published.Format(time.RFC3339) != "2021-03-04T04:06:07Z" || p.robots != (directives{true, true}) || p.lang != "pt-BR" {
+	if p.published == nil || p.published.Format(time.RFC3339) != "2021-03-04T04:06:07Z" || p.robots != (directives{noIndex: true, noFollow: true}) || p.lang != "pt-BR" {
 		t.Errorf("%+v %v", p, p.published)
 	}
 	for value, want := range map[string]directives{
-		"noindex": {true, false}, "NoFollow , archive": {false, true}, "none": {true, true}, "googlebot: noindex, nofollow": {},
-		"echo-node: noindex": {true, false}, "otherbot: noindex, echo-node: nofollow": {false, true}, "unavailable_after: 25 Jun 2030 15:00:00 PST, noindex": {true, false},
+		"noindex": {noIndex: true}, "NoFollow , archive": {noFollow: true}, "none": {noIndex: true, noFollow: true}, "googlebot: noindex, nofollow": {},
+		"echo-node: noindex": {noIndex: true}, "otherbot: noindex, echo-node: nofollow": {noFollow: true}, "unavailable_after: 25 Jun 2030 15:00:00 PST, noindex": {noIndex: true},
+		"noarchive": {noArchive: true}, "none, NoCache": {noIndex: true, noFollow: true, noArchive: true}, "googlebot: noarchive": {},
 		"max-snippet: 5": {}, "": {},
 	} {
 		if got := headerDirectives([]string{value}); got != want {
@@ -236,4 +238,31 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%d bytes of %d, valid %v", len(s), len(body), utf8.ValidString(s))
 		}
 	})
+}
+
+// What a page says of where it is: geo metadata and address elements, wherever
+// they stand, each once and no more than a few.
+func TestDeclared(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		want []string
+	}{
+		{`<meta name="geo.position" content="38.72;-9.14"><meta name="ICBM" content="38.72, -9.14">`, []string{"38.72,-9.14", "38.72, -9.14"}},
+		{`<meta name="Geo.PlaceName" content=" Lisboa,  Portugal "><meta property="og:locality" content="Lisboa, Portugal">`, []string{"Lisboa, Portugal"}},
+		{`<p>x</p><footer><address>Rua A, 1<br>1000 Lisboa</address></footer>`, []string{"Rua A, 1 1000 Lisboa"}},
+		{`<address>one<address>two</address> three</address><p>four</p>`, []string{"one", "two"}},
+		{`<address>` + strings.Repeat("long ", 100) + `</address><address></address><address>open`, nil},
+		{strings.Repeat(`<meta name="geo.placename" content="x">`, 20), []string{"x"}},
+	} {
+		if got := mustExtract(t, read(c.body)).declared; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%.60s: %q, want %q", c.body, got, c.want)
+		}
+	}
+	var many strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&many, "<address>place %d</address>", i)
+	}
+	if got := mustExtract(t, read(many.String())).declared; len(got) != maxDeclared {
+		t.Errorf("%d of a page", len(got))
+	}
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // maxLinkBytes bounds the links of one page, anchors included, so that a record
-// of them stays well under store.MaxRecordBytes even when all of it is escaped.
+// of them and of its text stays under store.MaxRecordBytes; where what is escaped
+// in it makes it longer, the store cuts it (store.Record.Cut).
 const maxLinkBytes = 3 << 19
 
 // followedLink says whether a link element with that rel leads to a page.
@@ -36,34 +37,48 @@ func nofollow(rel string) bool {
 	return false
 }
 
-// links are the Keys that refs mean on the page at addr, each once, in the
-// order of the page; over says that there were more than limit.
-func links(addr, base string, refs []ref, limit int) (out []store.Link, over bool) {
+// baseOf is what references are resolved against on the page at addr with that
+// base element.
+func baseOf(addr, base string) (partition.Base, error) {
 	b, err := partition.NewBase(addr)
+	if err != nil || base == "" {
+		return b, err
+	}
+	k, err := b.Resolve(base)
+	if err != nil {
+		return b, nil // as if there were none
+	}
+	if other, err := partition.NewBase(k.URL()); err == nil {
+		b = other
+	}
+	return b, nil
+}
+
+// links are the Keys that refs mean on the page at addr, each once, in the
+// order of the page; over says that there were more than limit, or than so many
+// bytes of them.
+func links(addr, base string, refs []ref, limit, bytes int) (out []store.Link, over bool) {
+	b, err := baseOf(addr, base)
 	if err != nil {
 		return nil, false
-	}
-	if base != "" {
-		if k, err := b.Resolve(base); err == nil {
-			if nb, err := partition.NewBase(k.URL()); err == nil {
-				b = nb
-			}
-		}
 	}
 	at := make(map[partition.Key]int, min(len(refs), limit))
 	size := 0
 	for _, r := range refs {
 		k, err := b.Resolve(r.href)
-		if err != nil || k.URL() == addr { // mailto:, javascript:, broken; or the page itself
+		if err != nil { // mailto:, javascript:, broken
+			continue
+		}
+		if k, _ = withoutSession(k); k.URL() == addr { // the page itself
 			continue
 		}
 		rel := strings.ToLower(strings.Join(strings.Fields(r.rel), " "))
-		l := store.Link{Key: k, Anchor: r.anchor, Rel: cutRel(rel), NoFollow: nofollow(rel)}
+		l := store.Link{Key: k, Anchor: r.anchor, Rel: cutRel(rel), NoFollow: nofollow(rel), Lang: r.lang, Modified: r.modified}
 		if i, ok := at[k]; ok {
 			unite(&out[i], l)
 			continue
 		}
-		if size += len(k) + len(l.Anchor) + len(l.Rel); len(out) >= limit || size > maxLinkBytes {
+		if size += len(k) + len(l.Anchor) + len(l.Rel); len(out) >= limit || size > bytes {
 			return out, true
 		}
 		at[k] = len(out)
@@ -85,6 +100,9 @@ func cutRel(rel string) string {
 func unite(l *store.Link, m store.Link) {
 	if l.Anchor == "" {
 		l.Anchor = m.Anchor
+	}
+	if l.Lang == "" {
+		l.Lang = m.Lang
 	}
 	if l.NoFollow && !m.NoFollow {
 		l.NoFollow, l.Rel = false, m.Rel

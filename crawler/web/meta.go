@@ -8,11 +8,11 @@ import (
 )
 
 // directives are what meta robots and X-Robots-Tag say.
-type directives struct{ noIndex, noFollow bool }
+type directives struct{ noIndex, noFollow, noArchive bool }
 
 // with is the union: the most restrictive of both holds.
 func (d directives) with(e directives) directives {
-	return directives{d.noIndex || e.noIndex, d.noFollow || e.noFollow}
+	return directives{d.noIndex || e.noIndex, d.noFollow || e.noFollow, d.noArchive || e.noArchive}
 }
 
 // parseDirectives reads "noindex, nofollow", "none" and ignores the rest.
@@ -24,7 +24,9 @@ func parseDirectives(text string) (d directives) {
 		case "nofollow":
 			d.noFollow = true
 		case "none":
-			return directives{true, true}
+			d.noIndex, d.noFollow = true, true
+		case "noarchive", "nocache":
+			d.noArchive = true
 		}
 	}
 	return d
@@ -66,7 +68,7 @@ func dateRank(name string) int {
 }
 
 var dateLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05-0700", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05",
-	"2006-01-02T15:04", "2006-01-02 15:04:05-07:00", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", "2006/01/02", "20060102",
+	"2006-01-02T15:04", "2006-01-02 15:04:05-07:00", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", "2006-01", "2006/01/02", "20060102",
 	time.RFC1123Z, time.RFC1123}
 
 // parseDate reads a date of this web: years 1990 to 2100, UTC when no zone is given.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,6 +58,10 @@ func outcomes(w http.ResponseWriter, r *http.Request) {
 	case "/text":
 		h.Set("Content-Type", "text/plain; charset=iso-8859-1")
 		w.Write([]byte("ol\xe1\r\n\r\n  mundo"))
+	case "/session": // draws a new one for whoever comes
+		http.Redirect(w, r, "/session?PHPSESSID="+strconv.FormatInt(time.Now().UnixNano(), 36), http.StatusFound)
+	case "/login":
+		http.Redirect(w, r, "/a?PHPSESSID=123&x=1", http.StatusFound)
 	case "/noindex":
 		fmt.Fprint(w, `<title>T</title><meta name=ROBOTS content="NOINDEX">secret <a href=/a>a</a>`)
 	case "/nofollow":
@@ -91,6 +96,17 @@ func TestOutcomes(t *testing.T) {
 			}
 		}},
 		{path: "/loop", state: store.StateRefused, reason: "redirects to itself", stop: "redirect"},
+		{path: "/session", state: store.StateDone, record: true, check: func(t *testing.T, r fetch.Result) {
+			if len(r.Links) != 1 || !strings.HasPrefix(string(r.Links[0].Key), string(base+"/session?PHPSESSID=")) {
+				t.Errorf("%+v", r.Links)
+			}
+		}},
+		{path: "/session?PHPSESSID=abc", state: store.StateRefused, reason: "redirects to itself with another session", stop: "session"},
+		{path: "/login", state: store.StateDone, record: true, check: func(t *testing.T, r fetch.Result) {
+			if len(r.Links) != 1 || r.Links[0].Key != base+"/a?x=1" {
+				t.Errorf("%+v", r.Links)
+			}
+		}},
 		{path: "/nowhere", state: store.StateRefused, reason: "status 302 without a usable Location", stop: "redirect"},
 		{path: "/mail", state: store.StateRefused, reason: "status 302 without a usable Location", stop: "redirect"},
 		{path: "/same", state: store.StateDone},

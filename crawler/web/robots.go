@@ -70,6 +70,11 @@ func (s *Source) askRobots(ctx context.Context, t fetch.Task, origin string, res
 		if site.Delay > s.o.MaxLag {
 			site.Delay = 0 // the site is skipped, not waited for
 		}
+		var refs []ref
+		for _, at := range fetch.Sitemaps(rob) {
+			refs = append(refs, ref{href: at, rel: "sitemap"})
+		}
+		res.Links, _ = links(origin+"/robots.txt", "", refs, len(refs), maxLinkBytes)
 	} else {
 		s.unreachable(site, &rob, t.Now, why, used.RetryAfter)
 		res.Stop = "robots-" + fetch.Stop(why)

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,12 +20,14 @@ import (
 
 // Options of New. A zero limit is its default.
 type Options struct {
-	Client   *fetch.Client // required
-	Retry    fetch.Retry
-	MaxLag   time.Duration // the longest Crawl-delay honoured; a site asking for more is skipped; default 30 s
-	MaxLinks int           // links kept of one page, default 10,000
-	MaxText  int           // bytes of text kept of one page, default 1 MiB
-	MaxTime  time.Duration // of one extraction, default 10 s
+	Client     *fetch.Client // required
+	Retry      fetch.Retry
+	MaxLag     time.Duration // the longest Crawl-delay honoured; a site asking for more is skipped; default 30 s
+	MaxLinks   int           // links kept of one page, default 10,000
+	MaxEntries int           // entries followed of one sitemap, default 50,000 (the most it may have)
+	MaxText    int           // bytes of text kept of one page, default 1 MiB
+	MaxTime    time.Duration // of one extraction, default 10 s
+	Keep       bool          // give exchanges and bodies to the store, for export
 }
 
 // Source fetches page Keys. Safe for concurrent use.
@@ -39,8 +42,8 @@ func New(o Options) (*Source, error) {
 	if o.Client == nil {
 		errs = append(errs, errors.New("web: no client"))
 	}
-	if o.MaxLag < 0 || o.MaxLinks < 0 || o.MaxText < 0 || o.MaxTime < 0 {
-		errs = append(errs, fmt.Errorf("web: negative limit: MaxLag %v, MaxLinks %d, MaxText %d, MaxTime %v", o.MaxLag, o.MaxLinks, o.MaxText, o.MaxTime))
+	if o.MaxLag < 0 || o.MaxLinks < 0 || o.MaxEntries < 0 || o.MaxText < 0 || o.MaxTime < 0 {
+		errs = append(errs, fmt.Errorf("web: negative limit: MaxLag %v, MaxLinks %d, MaxEntries %d, MaxText %d, MaxTime %v", o.MaxLag, o.MaxLinks, o.MaxEntries, o.MaxText, o.MaxTime))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -50,6 +53,9 @@ func New(o Options) (*Source, error) {
 	}
 	if o.MaxLinks == 0 {
 		o.MaxLinks = 10_000
+	}
+	if o.MaxEntries == 0 {
+		o.MaxEntries = 50_000
 	}
 	if o.MaxText == 0 {
 		o.MaxText = 1 << 20
@@ -92,7 +98,10 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	}
 	var gateErr error
 	resp, err := s.o.Client.Get(ctx, fetch.Request{
-		URL: addr, ETag: t.Due.ETag, Modified: t.Due.Modified, Accept: accept, Want: wanted,
+		URL: addr, ETag: t.Due.ETag, Modified: t.Due.Modified, Accept: accept,
+		Want: func(status int, h http.Header) bool {
+			return wanted(status, h) || status == http.StatusOK && packed(u.Path)
+		},
 	}, func(ctx context.Context) error {
 		if gateErr = t.Gate(ctx); gateErr == nil {
 			res.Reqs++
@@ -186,6 +195,8 @@ func (s *Source) answered(t fetch.Task, res fetch.Result, resp *fetch.Response) 
 		return refuse(res, "status", fmt.Sprintf("status %d", status))
 	case status == http.StatusNotModified:
 		res.Next = store.Next{State: store.StateDone}
+		res.Capture = s.capture(resp)
+		res.Capture.Revisit, res.Capture.At = store.NotModified, t.Now
 	case status >= 300:
 		s.redirect(t, &res, resp)
 	default:
@@ -205,14 +216,23 @@ func (s *Source) redirect(t fetch.Task, res *fetch.Result, resp *fetch.Response)
 		*res = refuse(*res, "redirect", fmt.Sprintf("status %d without a usable Location", resp.Status))
 		return
 	}
-	res.Record = s.record(t, resp)
-	res.Record.Redirect = to
-	res.Next = store.Next{State: store.StateDone}
 	if to == t.Due.Key { // differs in the fragment at most
 		*res = refuse(*res, "redirect", "redirects to itself")
-		res.Record = nil
 		return
 	}
+	// A site that insists on its session is followed into it once, and to other
+	// pages without it.
+	clean, named := withoutSession(to)
+	switch was, had := withoutSession(t.Due.Key); {
+	case named && clean != was:
+		to = clean
+	case named && had:
+		*res = refuse(*res, "session", "redirects to itself with another session")
+		return
+	}
+	res.Record, res.Capture = s.record(t, resp), s.capture(resp)
+	res.Record.Redirect = to
+	res.Next = store.Next{State: store.StateDone}
 	res.Links = []store.Link{{Key: to, Rel: "redirect"}}
 }
 
@@ -224,7 +244,7 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	if resp.Truncated != "" {
 		res.Next.Reason = "cut off at " + resp.Truncated
 	}
-	res.Record = rec
+	res.Record, res.Capture = rec, s.capture(resp)
 	if resp.Unread {
 		return
 	}
@@ -233,26 +253,32 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	if rec.MediaType == "" {
 		rec.MediaType, _, _ = mime.ParseMediaType(http.DetectContentType(resp.Body)) // its own answers parse
 	}
-	read := extract
-	if isXML(rec.MediaType) {
-		read = extractXML
-	} else if !hasText(rec.MediaType) {
+	in := input{
+		body: resp.Body, contentType: resp.Header.Get("Content-Type"), mediaType: rec.MediaType, url: t.Due.Key.URL(),
+		maxText: s.o.MaxText, maxLinks: s.o.MaxLinks, maxEntries: s.o.MaxEntries, maxTime: s.o.MaxTime, langs: s.langs,
+	}
+	p, err := readAs(in)
+	if errors.Is(err, errNoReader) {
 		return
 	}
-	p, err := read(input{
-		body: resp.Body, contentType: resp.Header.Get("Content-Type"), mediaType: rec.MediaType, url: t.Due.Key.URL(),
-		maxText: s.o.MaxText, maxLinks: s.o.MaxLinks, maxTime: s.o.MaxTime, langs: s.langs,
-	})
 	if err != nil { // the parser gave up: what is known is kept, without text
 		res.Stop, res.Next.Reason = "extract", fetch.Reason(err)
+		rec.NoArchive = true // the page could not say whether it may be
 		return
 	}
 	if p.stop != "" {
 		res.Stop, res.Next.Reason = p.stop, "cut off at "+p.stop
 	}
 	d := p.robots.with(headerDirectives(resp.Header.Values("X-Robots-Tag")))
-	rec.NoIndex = d.noIndex
-	rec.Title, rec.Lang, rec.PublishedAt, rec.Links = p.title, p.lang, p.published, p.links
+	rec.NoIndex, rec.NoArchive = d.noIndex, d.noArchive
+	rec.Description, rec.Author = p.description, p.author
+	if rec.Canonical = p.canonical; rec.Canonical == "" {
+		rec.Canonical = canonical(in.url, "", canonicalHeader(resp.Header.Values("Link")))
+	}
+	rec.Title, rec.Lang, rec.PublishedAt, rec.Links, rec.Declared = p.title, p.lang, p.published, p.links, p.declared
+	if rec.Merged() && res.Stop == "" {
+		res.Stop = "canonical"
+	}
 	if d.noFollow {
 		for i := range rec.Links {
 			rec.Links[i].NoFollow = true
@@ -261,10 +287,28 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	if !d.noIndex {
 		rec.Text = p.text
 	} else {
-		rec.Title = ""
+		rec.Title, rec.Description, rec.Author = "", "", ""
 		res.Stop = "noindex"
 	}
-	res.Links = rec.Links
+	res.Links = slices.Concat(rec.Links, p.more)
+}
+
+var errNoReader = errors.New("web: neither text nor links")
+
+// readAs reads in as what it is.
+func readAs(in input) (page, error) {
+	if gzipped(in.body) {
+		return packedSitemap(in)
+	}
+	switch {
+	case in.mediaType == "text/plain" && plainSitemap(in.url):
+		return listed(in), nil
+	case isXML(in.mediaType), packed(pathOf(in.url)): // unpacked on the way
+		return extractXML(in)
+	case hasText(in.mediaType):
+		return extract(in)
+	}
+	return page{}, errNoReader
 }
 
 func (s *Source) record(t fetch.Task, resp *fetch.Response) *store.Record {
@@ -272,10 +316,20 @@ func (s *Source) record(t fetch.Task, resp *fetch.Response) *store.Record {
 	if err != nil {
 		kind = ""
 	}
+	said := headerDirectives(resp.Header.Values("X-Robots-Tag"))
 	return &store.Record{
-		V: store.RecordVersion, Key: t.Due.Key, Kind: "page", URL: t.Due.Key.URL(), FetchedAt: t.Now.UTC(), Source: s.Name(),
+		NoArchive: said.noArchive || said.noIndex, // until the page itself is read
+		V:         store.RecordVersion, Key: t.Due.Key, Kind: "page", URL: t.Due.Key.URL(), FetchedAt: t.Now.UTC(), Source: s.Name(),
 		Status: resp.Status, ETag: headerText(resp.Header, "ETag"), Modified: headerText(resp.Header, "Last-Modified"), MediaType: kind,
 	}
+}
+
+// capture is what is kept of an exchange.
+func (s *Source) capture(resp *fetch.Response) *store.Capture {
+	if !s.o.Keep {
+		return &store.Capture{Status: resp.Status}
+	}
+	return resp.Capture()
 }
 
 // maxHeaderText is the longest header value that is kept.

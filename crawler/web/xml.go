@@ -2,23 +2,16 @@ package web
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/mmcdole/gofeed"
-	"golang.org/x/net/html/charset"
 
 	"github.com/echo-node/echo-node/store"
 )
 
 // Feeds and sitemaps are pages whose links are their entries.
-
-// maxXMLDepth is how deep the elements of a sitemap may nest (sitemaps.org has four).
-const maxXMLDepth = 32
 
 // maxFeed is the largest feed that is parsed: its parser builds a tree and
 // cannot be stopped on the way.
@@ -83,58 +76,9 @@ func feed(in input, f *gofeed.Feed) page {
 	return p
 }
 
-// sitemap reads the addresses of a sitemap or of an index of sitemaps. What is
-// broken ends it; what stands before is kept.
-func sitemap(in input) (page, error) {
-	begun := time.Now()
-	d := xml.NewDecoder(bytes.NewReader(in.body))
-	d.Strict = false
-	d.CharsetReader = charset.NewReaderLabel
-	var refs []ref
-	var loc strings.Builder
-	depth, inLoc := 0, false
-	p := page{}
-	for n := 1; len(refs) <= in.maxLinks; n++ {
-		if n%checkEvery == 0 && time.Since(begun) > in.maxTime {
-			p.stop = stopTime
-			break
-		}
-		tok, err := d.Token()
-		if err != nil {
-			if !errors.Is(err, io.EOF) && len(refs) == 0 {
-				return page{}, fmt.Errorf("web: sitemap: %w", err)
-			}
-			break
-		}
-		switch tok := tok.(type) {
-		case xml.StartElement:
-			if depth++; depth > maxXMLDepth {
-				return page{}, fmt.Errorf("web: sitemap: deeper than %d", maxXMLDepth)
-			}
-			inLoc = tok.Name.Local == "loc"
-			loc.Reset()
-		case xml.CharData:
-			if inLoc && loc.Len()+len(tok) <= maxRef {
-				loc.Write(tok)
-			}
-		case xml.EndElement:
-			depth--
-			if href := strings.TrimSpace(loc.String()); inLoc && href != "" {
-				refs = append(refs, ref{href: href, rel: "sitemap"})
-			}
-			inLoc = false
-		}
-	}
-	stop := p.stop
-	if p.links, p.stop = bounded(in, refs); stop != "" {
-		p.stop = stop
-	}
-	return p, nil
-}
-
 // bounded is links and, when there were too many, the limit.
 func bounded(in input, refs []ref) (out []store.Link, stop string) {
-	out, over := links(in.url, "", refs, in.maxLinks)
+	out, over := links(in.url, "", refs, in.maxLinks, maxLinkBytes)
 	if over || len(refs) > in.maxLinks {
 		stop = stopLinks
 	}

@@ -1,7 +1,10 @@
 package web
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +53,7 @@ func TestSitemaps(t *testing.T) {
 	for i := range 60_000 {
 		fmt.Fprintf(&many, "<sitemap><loc>https://example.org/s%d.xml</loc></sitemap>", i)
 	}
-	if p, err := extractXML(read(many.String())); err != nil || len(p.links) != 1000 || p.stop != stopLinks {
+	if p, err := extractXML(read(many.String())); err != nil || len(p.links) != 1000 || len(p.more) != 2000 || p.stop != stopLinks {
 		t.Errorf("%d links, stop %q, %v", len(p.links), p.stop, err)
 	}
 	if _, err := extractXML(read("<urlset>" + strings.Repeat("<a>", 1000))); err == nil {
@@ -61,14 +64,76 @@ func TestSitemaps(t *testing.T) {
 	}
 }
 
+// What a sitemap says of its entries, and only of them.
+func TestSitemapEntries(t *testing.T) {
+	p, err := extractXML(read(`<?xml version="1.0" encoding="ISO-8859-1"?>
+<urlset xmlns:image="i" xmlns:xhtml="x"><url><lastmod>2026-01-02T03:04:05+01:00</lastmod><loc>https://example.org/a</loc>
+<image:image><image:loc>https://example.org/a.png</image:loc></image:image>
+<xhtml:link rel="alternate" hreflang="pt-PT" href="https://example.org/pt/a"/><xhtml:link rel="alternate" hreflang="'" href="/bad"/></url>
+<url><loc>/caf&#233;</loc><lastmod>2026-05</lastmod></url><url><loc>https://example.org/c</loc><lastmod>yesterday</lastmod></url>
+<loc>https://example.org/stray</loc></urlset>`))
+	var got []string
+	for _, l := range p.links {
+		date := ""
+		if l.Modified != nil {
+			date = l.Modified.Format(time.RFC3339)
+		}
+		got = append(got, strings.TrimPrefix(string(l.Key), "web:https://example.org")+" "+l.Rel+" "+l.Lang+" "+date)
+	}
+	want := []string{"/a sitemap  2026-01-02T02:04:05Z", "/pt/a alternate pt-PT 2026-01-02T02:04:05Z", "/caf%C3%A9 sitemap  2026-05-01T00:00:00Z", "/c sitemap  "}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v\n got %q\nwant %q", err, got, want)
+	}
+}
+
+// A sitemap in a gzip file, whole, cut off, too large, packed twice; and a plain one.
+func TestPackedSitemaps(t *testing.T) {
+	pack := func(text string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		z.Write([]byte(text))
+		z.Close()
+		return b.String()
+	}
+	lines := "\uFEFFhttps://example.org/1\r\n\n  https://example.org/2 \nno address\n"
+	xml := "<urlset><url><loc>https://example.org/1</loc></url><url><loc>https://example.org/2</loc></url>"
+	long := xml + strings.Repeat("<url><loc> </loc></url>", 1<<20) + "<url><loc>https://example.org/3</loc></url>"
+	for name, c := range map[string]struct {
+		url, kind, body, stop string
+		links                 int
+		err                   bool
+	}{
+		"packed":         {"/sitemap.xml.gz", "application/gzip", pack(xml + "</urlset>"), "", 2, false},
+		"cut off":        {"/sitemap.xml.gz", "application/x-gzip", pack(xml)[:len(pack(xml))-9], "", 2, false},
+		"unpacked":       {"/sitemap.xml.gz", "application/octet-stream", xml + "</urlset>", "", 2, false},
+		"too large":      {"/sitemap.xml.gz", "text/xml", pack(long), stopText, 2, false},
+		"twice":          {"/sitemap.xml.gz", "application/gzip", pack(pack(xml)), "", 0, true},
+		"no gzip":        {"/sitemap.xml.gz", "application/gzip", "\x1f\x8b\x08garbage", "", 0, true},
+		"plain":          {"/sitemap-pt.txt", "text/plain", lines, "", 2, false},
+		"plain, packed":  {"/sitemap.txt.gz", "application/gzip", pack(lines), "", 2, false},
+		"another text":   {"/notes.txt", "text/plain", lines, "", 0, false},
+		"another packed": {"/logs.xml.gz", "application/gzip", pack("<log/>"), "", 0, false},
+	} {
+		in := read(c.body)
+		in.url, in.mediaType, in.contentType = "https://example.org"+c.url, c.kind, c.kind
+		p, err := readAs(in)
+		if (err != nil) != c.err || len(p.links) != c.links || p.stop != c.stop {
+			t.Errorf("%s: %v, %d links, stop %q", name, err, len(p.links), p.stop)
+		}
+	}
+}
+
 func FuzzXML(f *testing.F) {
 	f.Add([]byte(`<urlset><url><loc>https://example.org/</loc></url></urlset>`))
 	f.Add([]byte(`<rss><channel><title>t</title><item><link>/x</link></item></channel></rss>`))
 	f.Add([]byte(`{"version":"https://jsonfeed.org/version/1","items":[{"url":"x"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		in := read(string(body))
-		in.maxLinks, in.maxText = 10, 1000
-		if p, err := extractXML(in); err == nil && (len(p.links) > 10 || len(p.text) > 1000 || len(p.title) > maxTitle) {
+		in.maxLinks, in.maxEntries, in.maxText = 10, 20, 1000
+		if _, err := packedSitemap(in); err == nil {
+			listed(in)
+		}
+		if p, err := extractXML(in); err == nil && (len(p.links) > 10 || len(p.links)+len(p.more) > 20 || len(p.text) > 1000 || len(p.title) > maxTitle) {
 			t.Fatalf("%+v", p)
 		}
 	})

@@ -24,6 +24,9 @@ const (
 // Table is the table of b; buckets of one table never overlap.
 func (b Bucket) Table() int { return int(b >> 56) }
 
+// block says whether b is a block of the fingerprint.
+func (b Bucket) block() bool { return b.Table() >= tableBlock && b.Table() <= tableBlock+MaxDistance }
+
 // Slot spreads buckets evenly over 64 bits, to be looked up like the hash of a
 // Key in a space of slices that are prefixes.
 func (b Bucket) Slot() uint64 { return mix(uint64(b) + 0x9e3779b97f4a7c15) }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/echo-node/echo-node/partition/racetest"
 )
 
 // vocabulary is a language of invented words, drawn as a Zipf law says.
@@ -180,6 +182,20 @@ func TestOwnersFindTheSameGroups(t *testing.T) {
 	})
 }
 
+// Two texts one word apart whose fingerprints are far from each other and share a
+// block by chance: the stream pairs them no more than who has all texts.
+func TestABlockPairsOnlyTheNear(t *testing.T) {
+	texts := []Text{
+		{ID: "33", Time: 0, Text: "olha isto sopu vamepe to da fepolole fa docodu pitu"},
+		{ID: "32", Time: 36, Text: "sopu vamepe to cibece fepolole fa docodu pitu"},
+		{ID: "34", Time: 49, Text: "sopu vamepe to da fepolole fa docodu pitu"},
+	}
+	want := members(groupTexts(Options{}, texts...))
+	if diff := cmp.Diff(want, members(Join(byStream(Options{}, texts)))); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
 func byShards(opts Options, texts []Text, n int) []Pair {
 	var pairs []Pair
 	for shard := range n {
@@ -205,7 +221,7 @@ func byStream(opts Options, texts []Text) []Pair {
 	for _, text := range texts {
 		p := NewPrint(text)
 		for _, b := range opts.Buckets(nil, p) {
-			found := opts.Match(nil, p, held[b])
+			found := opts.Match(nil, b, p, held[b])
 			pairs = append(pairs, found...)
 			if !slices.ContainsFunc(found, func(x Pair) bool { return x.Same && x.B == p.Ref() }) {
 				held[b] = append(held[b], p)
@@ -275,7 +291,7 @@ func TestPlantedRates(t *testing.T) {
 		rng := newRand(11)
 		v := newVocabulary(12, 20_000)
 		n := 10_000
-		if racing {
+		if racetest.Enabled {
 			n = 3000
 		}
 		var texts []Text

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/echo-node/echo-node/partition/racetest"
 )
 
 type position struct{ i, j int }
@@ -70,7 +72,7 @@ func TestNearIsExact(t *testing.T) {
 	if os.Getenv("ECHO_EXHAUSTIVE") != "" {
 		step = 1
 	}
-	if racing {
+	if racetest.Enabled {
 		step = 500
 	}
 	found := byIndex(prints, 3)

@@ -29,13 +29,16 @@ type Pair struct {
 // Ref is p's place in the order.
 func (p Print) Ref() Ref { return Ref{p.Time, p.ID} }
 
-// Match compares p with what a bucket holds and appends the pairs to dst. A
-// bucket needs to hold one Print of each set of Same texts only: drop p when one
-// of its pairs says Same and p is not the earlier of the two.
-func (o Options) Match(dst []Pair, p Print, held []Print) []Pair {
+// Match compares p with what the bucket b holds and appends the pairs to dst. A
+// block of the fingerprint pairs only texts whose whole fingerprints are near:
+// what else meets in it meets by chance, and who has all texts would not look
+// there. A bucket needs to hold one Print of each set of Same texts only: drop p
+// when one of its pairs says Same and p is not the earlier of the two.
+func (o Options) Match(dst []Pair, b Bucket, p Print, held []Print) []Pair {
 	o = o.withDefaults()
 	for i := range held {
-		if m, ok := o.compare(&p, &held[i]); ok {
+		m, ok := o.compare(&p, &held[i])
+		if ok && (m.Same || !b.block() || Distance(p.Bits, held[i].Bits) <= o.Distance) {
 			dst = append(dst, newPair(p.Ref(), held[i].Ref(), m))
 		}
 	}

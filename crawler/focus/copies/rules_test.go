@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/echo-node/echo-node/partition/racetest"
 )
 
 func TestOfficial(t *testing.T) {
@@ -112,7 +114,7 @@ func TestStripIdempotent(t *testing.T) {
 func TestStripMany(t *testing.T) {
 	rng := newRand(1)
 	n := 100_000
-	if racing {
+	if racetest.Enabled {
 		n = 10_000
 	}
 	for range n {
@@ -157,7 +159,7 @@ func FuzzStrip(f *testing.F) {
 func TestStripLinear(t *testing.T) {
 	// Nested marks by the ten thousand: quadratic work would take minutes.
 	n := 20_000
-	if racing {
+	if racetest.Enabled {
 		n = 2000
 	}
 	text := strings.Repeat("RT ", n) + strings.Repeat("@a: ", n) + "text"

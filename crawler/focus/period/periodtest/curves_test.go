@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/partition/racetest"
 )
 
 // The scopes of the paper's experiment, and the lift over breadth-first that it
@@ -22,7 +23,7 @@ var scopes = []struct {
 // TestCurves compares orders on a world of 40,000 pages; with ECHO_CURVES=DIR on
 // one of 100,000, and writes the curves there as CSV and SVG.
 func TestCurves(t *testing.T) {
-	if racing {
+	if racetest.Enabled {
 		t.Skip("nothing is concurrent here, and with the race detector it takes minutes")
 	}
 	pages, budget := 40_000, 1000

@@ -1,5 +1,0 @@
-//go:build !race
-
-package copies
-
-const racing = false

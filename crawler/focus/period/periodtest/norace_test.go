@@ -1,5 +1,0 @@
-//go:build !race
-
-package periodtest
-
-const racing = false

@@ -1,0 +1,98 @@
+package crawler
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// A site whose last page only this peer has is not asked again until others have
+// it, too; meanwhile the workers go on with other sites, of which each is asked
+// once. So the loss of a peer costs one fetch of a site at most.
+func TestNoSecondPageBeforeTheFirstIsSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		const sites, pages, workers = 40, 3, 2
+		for i := range sites {
+			for n := range pages {
+				admit(t, s, key(t, fmt.Sprintf("https://s%d.example%d.org/%d", i, i, n)))
+			}
+		}
+		var mu sync.Mutex
+		settled := make(chan struct{})
+		o := Options{Store: s, Sources: []Source{f}, Delay: time.Second, Workers: workers, Settled: func(partition.Slice) <-chan struct{} {
+			mu.Lock()
+			defer mu.Unlock()
+			return settled
+		}}
+		c, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetSlices(s.Charter().Slices())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx) }()
+		time.Sleep(time.Minute)
+		// Each worker has handed on `settling` sites and waits with one more.
+		if got, want := f.asks(), workers*(settling+1); got != want {
+			t.Errorf("%d requests before anything was settled, want %d", got, want)
+		}
+		for site, n := range f.most() {
+			if n > 1 {
+				t.Errorf("%s was asked %d times before its first page was settled", site, n)
+			}
+		}
+		mu.Lock()
+		close(settled)
+		settled = nil
+		mu.Unlock()
+		time.Sleep(time.Minute)
+		if got := f.asks(); got != sites*pages {
+			t.Errorf("%d requests, want %d", got, sites*pages)
+		}
+		f.check(t, time.Second)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Run ends while sites wait for Settled and workers for them.
+func TestRunEndsUnsettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		for i := range 40 {
+			admit(t, s, key(t, fmt.Sprintf("https://example%d.org/", i)))
+		}
+		never := make(chan struct{})
+		crawl(t, s, f, Options{Workers: 1, Settled: func(partition.Slice) <-chan struct{} { return never }}, time.Minute)
+	})
+}
+
+func (f *fakeSource) asks() (n int) {
+	for _, times := range f.most() {
+		n += times
+	}
+	return n
+}
+
+// most is how often each site was asked.
+func (f *fakeSource) most() map[partition.Site]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := map[partition.Site]int{}
+	for s, at := range f.asked {
+		out[s] = len(at)
+	}
+	return out
+}

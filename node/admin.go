@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -34,19 +35,22 @@ func (n *Node) API() api.Peer {
 // ready is nil when this peer can serve: it has met its swarm and holds what it
 // owns.
 func (n *Node) ready() error {
-	if k := len(n.terr.awaited()); k > 0 {
-		return fmt.Errorf("%d slices are still on their way here", k)
+	if live, _ := n.terr.views(); live.Len() == 0 {
+		return errors.New("the membership has not begun")
+	}
+	if s := n.Status(); s.SlicesAwaited > 0 {
+		return fmt.Errorf("%d slices are owned here and not acted in: their keepers do not lease them yet", s.SlicesAwaited)
 	}
 	return nil
 }
 
 func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
 	live, view := n.terr.views()
-	assign := n.terr.assignment()
+	assign := n.keep.Assignment()
 	out := make([]api.PeerInfo, len(view.Members()))
 	var wg sync.WaitGroup
 	for i, m := range view.Members() {
-		out[i] = api.PeerInfo{Member: m, State: "alive", Slices: len(assign[m.ID]), Self: m.ID == n.id}
+		out[i] = api.PeerInfo{Member: m, State: "alive", Slices: len(assign[m.ID]), Self: m.ID == n.id, Credit: n.credit.state(m.ID, time.Now())}
 		if _, ok := live.Find(m.ID); !ok {
 			out[i].State = "gone"
 			continue
@@ -82,9 +86,10 @@ func (n *Node) failures(context.Context) ([]api.Failure, error) {
 	return out, nil
 }
 
-func (n *Node) ownerOf(_ context.Context, k partition.Key) (api.Owner, error) {
+func (n *Node) ownerOf(ctx context.Context, k partition.Key) (api.Owner, error) {
 	s := n.store.SliceOf(k)
-	o := api.Owner{Key: k, Site: k.Site(), Slice: s.String(), Keepers: n.terr.keepers(s), Addrs: []string{}}
+	_, keepers := n.ownerAnywhere(ctx, s)
+	o := api.Owner{Key: k, Site: k.Site(), Slice: s.String(), Keepers: keepers, Addrs: []string{}}
 	_, view := n.terr.views()
 	if len(o.Keepers) > 0 {
 		o.Self = o.Keepers[0] == n.id
@@ -95,32 +100,54 @@ func (n *Node) ownerOf(_ context.Context, k partition.Key) (api.Owner, error) {
 	return o, nil
 }
 
-// show asks the owner of k what it knows.
+// maxPlaced bounds how often show follows a unit that has moved on.
+const maxPlaced = 8
+
+// show asks the owner of k what it knows: the registrar, and in geo mode who
+// crawls k now.
 func (n *Node) show(ctx context.Context, k partition.Key) (api.Shown, error) {
-	s := n.store.SliceOf(k)
-	owner := n.terr.owner(s)
-	if owner == n.id || owner == "" {
-		return n.showHere(k)
+	sl := n.store.SliceOf(k)
+	var evidence json.RawMessage
+	for hop := 0; ; hop++ {
+		out, placed, err := n.showAt(ctx, sl, k)
+		if out.Placement != nil {
+			evidence = out.Placement
+		}
+		if err != nil || placed == 0 || hop == maxPlaced {
+			out.Placement = evidence
+			return out, err
+		}
+		if sl, err = n.sliceFrom(uint64(placed), k); err != nil {
+			return out, fmt.Errorf("show: %w", err)
+		}
 	}
-	resp, err := n.call(ctx, owner, &wire.Request{Body: &wire.Request_Show{Show: &wire.Show{Key: string(k)}}})
+}
+
+// showAt is what the owner of sl knows of k, and the slice that it sent it on to.
+func (n *Node) showAt(ctx context.Context, sl partition.Slice, k partition.Key) (api.Shown, partition.Slice, error) {
+	owner, _ := n.ownerAnywhere(ctx, sl)
+	if owner == n.id || owner == "" {
+		return n.showHere(sl, k)
+	}
+	resp, err := n.call(ctx, owner, &wire.Request{Body: &wire.Request_Show{Show: &wire.Show{Key: string(k), Slice: sliceOn(sl)}}})
 	if err != nil {
-		return api.Shown{}, fmt.Errorf("%w: the owner %s: %s", api.ErrUnavailable, owner, n.reason(ctx, owner, err))
+		return api.Shown{}, 0, fmt.Errorf("%w: the owner %s: %s", api.ErrUnavailable, owner, n.reason(ctx, owner, err))
 	}
 	a := resp.GetShow()
 	out := api.Shown{Key: k, Owner: owner}
 	if len(a.GetDue()) > 0 {
 		if err := json.Unmarshal(a.Due, &out); err != nil {
-			return out, fmt.Errorf("show: the owner's answer: %w", err)
+			return out, 0, fmt.Errorf("show: the owner's answer: %w", err)
 		}
 	}
-	out.Key, out.Owner, out.Known = k, owner, a.GetKnown()
+	out.Key, out.Owner, out.Known, out.Slice = k, owner, a.GetKnown(), sl.String()
 	if len(a.GetRecord()) > 0 {
 		out.Record = new(store.Record)
 		if err := json.Unmarshal(a.Record, out.Record); err != nil {
-			return out, fmt.Errorf("show: the owner's record: %w", err)
+			return out, 0, fmt.Errorf("show: the owner's record: %w", err)
 		}
 	}
-	return out, nil
+	return out, partition.Slice(a.GetPlaced()), nil
 }
 
 // Seed admits keys at their registrars. An owner that cannot be reached now is
@@ -160,7 +187,7 @@ func (n *Node) Seed(ctx context.Context, keys []partition.Key) ([]api.SeedAnswer
 func (n *Node) seedRound(ctx context.Context, keys []partition.Key, open []int, out []api.SeedAnswer) error {
 	byOwner := map[string][]int{}
 	for _, i := range open {
-		o := n.terr.owner(n.store.SliceOf(keys[i]))
+		o := n.laneOf(n.store.SliceOf(keys[i]))
 		out[i].Owner = o
 		byOwner[o] = append(byOwner[o], i)
 	}
@@ -188,7 +215,7 @@ func (n *Node) seedRound(ctx context.Context, keys []partition.Key, open []int, 
 // gives busy with the reason. The error is the store's alone.
 func (n *Node) admitAt(ctx context.Context, owner string, items []store.Admission) ([]verdict, error) {
 	if owner == n.id {
-		return n.admit(items)
+		return n.admit(ctx, items)
 	}
 	out := make([]verdict, len(items))
 	fail := func(why string) ([]verdict, error) {

@@ -15,23 +15,47 @@ import (
 // verdict is what became of one link that somebody wants admitted here.
 type verdict struct {
 	answer wire.ForwardAck_Answer
-	reason string // for refused
-	owner  string // for not-owner
+	reason string           // for refused
+	owner  string           // for not-owner
+	moved  *store.Placement // of a final answer: the unit has gone on
 }
 
 // admit is the registrar's side of I1 and I2: every answer that is final is
-// durable when it returns. Links of slices that this peer does not act in get
-// not-owner (I5) or, when it owns but still awaits them, busy.
-func (n *Node) admit(items []store.Admission) ([]verdict, error) {
-	n.admitting.RLock()
-	defer n.admitting.RUnlock()
+// durable at a majority of the slice's keepers when it returns. Links of slices
+// that this peer does not own get not-owner (I5), those of slices that it may
+// not act in now, or that no majority has in time, busy.
+func (n *Node) admit(ctx context.Context, items []store.Admission) ([]verdict, error) {
+	out, heads, err := n.admitHere(items)
+	if err != nil || len(heads) == 0 {
+		return out, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	late := n.ship.await(ctx, heads)
+	for i, it := range items {
+		if late[n.target(it)] && out[i].answer != wire.ForwardAck_ANSWER_REFUSED {
+			out[i] = verdict{answer: wire.ForwardAck_ANSWER_BUSY}
+		}
+	}
+	return out, nil
+}
+
+// ackTimeout is how long an acknowledgement may wait for a majority.
+const ackTimeout = 4 * time.Second
+
+// admitHere admits into this peer's store; heads are the positions of the logs
+// that the answers rest on. No promise to another candidate falls between the
+// question whether this peer acts and the write.
+func (n *Node) admitHere(items []store.Admission) ([]verdict, map[partition.Slice]uint64, error) {
+	n.deciding.RLock()
+	defer n.deciding.RUnlock()
 	out := make([]verdict, len(items))
 	var here []store.Admission
 	var at []int
 	for i, it := range items {
-		s := n.store.SliceOf(it.Key)
+		s := n.target(it)
 		switch {
-		case !n.terr.acts(s):
+		case !n.acts(s):
 			out[i] = n.notActing(s)
 		case it.Depth > n.o.MaxDepth:
 			out[i] = verdict{answer: wire.ForwardAck_ANSWER_REFUSED, reason: fmt.Sprintf("depth %d is over --max-depth %d", it.Depth, n.o.MaxDepth)}
@@ -45,39 +69,43 @@ func (n *Node) admit(items []store.Admission) ([]verdict, error) {
 		}
 	}
 	if len(here) == 0 {
-		return out, nil
+		return out, nil, nil
 	}
 	answers, err := n.store.Admit(here, time.Now())
 	if err != nil {
-		return nil, fmt.Errorf("admit: %w", err)
+		return nil, nil, fmt.Errorf("admit: %w", err)
 	}
+	heads := map[partition.Slice]uint64{}
 	wake := map[partition.Slice][]partition.Site{}
 	for j, a := range answers {
+		if s := n.target(here[j]); a != store.Refused {
+			heads[s] = n.store.LogHead(s)
+		}
 		switch a {
 		case store.Admitted:
 			out[at[j]] = verdict{answer: wire.ForwardAck_ANSWER_ADMITTED}
-			s := n.store.SliceOf(here[j].Key)
+			s := n.target(here[j])
 			wake[s] = append(wake[s], here[j].Key.Site())
+			if n.placer != nil && here[j].In == 0 && here[j].From != 0 {
+				n.placer.linked(here[j].Key, here[j].From)
+			}
 		case store.Known:
 			out[at[j]] = verdict{answer: wire.ForwardAck_ANSWER_KNOWN}
 		default:
 			out[at[j]] = verdict{answer: wire.ForwardAck_ANSWER_REFUSED, reason: "the store refuses it"}
 		}
 	}
+	for j := range here {
+		out[at[j]].moved = n.moved(here[j])
+	}
 	for s, sites := range wake {
 		n.crawler.Wake(s, sites...)
 	}
-	return out, nil
-}
-
-// settleAdmissions waits for those that began while a slice was still acted in.
-func (n *Node) settleAdmissions() {
-	n.admitting.Lock()
-	defer n.admitting.Unlock()
+	return out, heads, nil
 }
 
 func (n *Node) notActing(s partition.Slice) verdict {
-	owner := n.terr.owner(s)
+	owner := n.keep.Owner(s)
 	if owner == n.id || owner == "" {
 		return verdict{answer: wire.ForwardAck_ANSWER_BUSY}
 	}
@@ -104,12 +132,12 @@ func (n *Node) admissible(k partition.Key) error {
 
 // serveForward answers another peer's links. Keys are checked at this gate
 // exactly as seeds are.
-func (n *Node) serveForward(_ context.Context, f *wire.Forward) (*wire.ForwardAck, error) {
+func (n *Node) serveForward(ctx context.Context, f *wire.Forward) (*wire.ForwardAck, error) {
 	ack := &wire.ForwardAck{Answers: make([]wire.ForwardAck_Answer, len(f.Links)), Reasons: make([]string, len(f.Links))}
 	items := make([]store.Admission, 0, len(f.Links))
 	at := make([]int, 0, len(f.Links))
 	for i, l := range f.Links {
-		it, err := admissionOf(l)
+		it, err := n.admissionOf(l)
 		if err != nil {
 			ack.Answers[i], ack.Reasons[i] = wire.ForwardAck_ANSWER_REFUSED, err.Error()
 			n.count.refused.Add(1)
@@ -117,12 +145,15 @@ func (n *Node) serveForward(_ context.Context, f *wire.Forward) (*wire.ForwardAc
 		}
 		items, at = append(items, it), append(at, i)
 	}
-	vs, err := n.admit(items)
+	vs, err := n.admit(ctx, items)
 	if err != nil {
 		return nil, err
 	}
 	for j, v := range vs {
 		ack.Answers[at[j]], ack.Reasons[at[j]] = v.answer, v.reason
+		if v.moved != nil {
+			ack.Moved = append(ack.Moved, &wire.Moved{Link: uint32(at[j]), To: uint64(v.moved.To), Gen: v.moved.Gen})
+		}
 		switch v.answer {
 		case wire.ForwardAck_ANSWER_NOT_OWNER:
 			ack.Owner = v.owner
@@ -135,7 +166,7 @@ func (n *Node) serveForward(_ context.Context, f *wire.Forward) (*wire.ForwardAc
 	return ack, nil
 }
 
-func admissionOf(l *wire.Link) (store.Admission, error) {
+func (n *Node) admissionOf(l *wire.Link) (store.Admission, error) {
 	k, err := partition.KeyFromWire(l.Key)
 	if err != nil {
 		return store.Admission{}, err
@@ -146,9 +177,17 @@ func admissionOf(l *wire.Link) (store.Admission, error) {
 			return store.Admission{}, fmt.Errorf("referrer: %w", err)
 		}
 	}
-	return store.Admission{Key: k, Referrer: ref, Depth: int(min(l.Depth, 1<<16)), Priority: int(min(l.Priority, 255)), Seed: l.Seed}, nil
+	a := store.Admission{Key: k, Referrer: ref, Depth: int(min(l.Depth, 1<<16)), Priority: int(min(l.Priority, 255)), Seed: l.Seed, From: partition.Slice(l.From)}
+	if l.Slice != 0 {
+		if a.In, err = n.sliceFrom(l.Slice, k); err != nil {
+			return store.Admission{}, err
+		}
+		a.Pace, a.Gen = paceOf(l.Pace)
+	}
+	return a, nil
 }
 
 func linkOf(a store.Admission) *wire.Link {
-	return &wire.Link{Key: string(a.Key), Referrer: string(a.Referrer), Depth: uint32(a.Depth), Priority: uint32(a.Priority), Seed: a.Seed}
+	return &wire.Link{Key: string(a.Key), Referrer: string(a.Referrer), Depth: uint32(a.Depth), Priority: uint32(a.Priority), Seed: a.Seed,
+		Slice: uint64(a.In), From: uint64(a.From), Pace: wirePace(a)}
 }

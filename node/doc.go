@@ -1,20 +1,25 @@
 // Package node is ONE PEER: it assembles partition, store, crawler and dht, and
 // adds what needs all of them.
 //
-//   - territory (territory.go, pure): which slices this peer owns by its View,
-//     which it holds rows of, and which it awaits from their former owner.
-//   - admit (admit.go): the registrar's side of a link, answered only when
-//     durable (I2), idempotent (I1).
-//   - forward (forward.go): the outbox on its way to the owners.
+//   - territory (territory.go, pure): who should keep which slice, by this peer's View.
+//   - agreement (package keeping, pure; keep.go, lease.go, campaign.go): who does
+//     keep it, by majorities, and whether this peer may act there now.
+//   - ship and receive (ship.go, pieces.go, receive.go): logs and copies of slices
+//     to their other keepers; repair.go finds copies that differ (I6).
 //   - hand-over (handover.go): slices change hands by copying first (I4).
+//   - admit (admit.go): the registrar's side of a link, answered only when a
+//     majority of the keepers has it (I2), idempotent (I1).
+//   - forward (forward.go): the outbox on its way to the owners.
+//   - addresses (address.go; package turns, pure): one pace for an IP address
+//     that hosts of several peers live on.
+//   - gate (gate.go, credit.go pure): what one other peer may ask of this one.
 //   - query (query.go, merge.go pure): scatter, merge, and what is missing (I8).
 //   - export (export.go): the records of all, in one order.
 //   - idle (idle.go, pure decision): is the whole swarm done?
 //
-// What is true after a crash: everything acknowledged is in the store. A slice
-// that was being taken over is still awaited, its giver still keeps it; links
-// not finally answered are still in the outbox.
-//
-// It does not replicate yet: a slice has one keeper, and while that peer is gone
-// its links wait in outboxes and queries name it missing.
+// What is true after a crash: everything acknowledged is at a majority of its
+// keepers. What was agreed is in the store, whole or not at all with the answer
+// that told of it; links not finally answered are still in the outbox, which the
+// other keepers have as well. A copy that was not finished is dropped at the
+// next start.
 package node

@@ -17,23 +17,23 @@ import (
 
 // Export calls fn for every record of the swarm after the cursor, and returns
 // who is missing. Records come in store order (slice, site, Key), whoever holds
-// them, and a cursor is the Key of the last: what was given stays given, and
+// them, and a cursor is the place of the last: what was given stays given, and
 // what is still to come comes, when slices change hands between two exports. An
 // error of fn ends it.
 func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Record, cursor string) error) ([]api.Missing, error) {
-	after := partition.Key(e.Cursor)
-	if e.Cursor != "" {
-		if _, err := partition.KeyFromWire(e.Cursor); err != nil {
-			return nil, fmt.Errorf("%w: cursor: %w", api.ErrInvalid, err)
-		}
+	after, err := n.spotOf(e.Cursor)
+	if err != nil {
+		return nil, fmt.Errorf("%w: cursor: %w", api.ErrInvalid, err)
 	}
-	assign := n.terr.assignment()
+	assign := n.keep.Assignment()
 	_, view := n.terr.views()
 	missing := []api.Missing{}
 	open := map[string]*shelf{}
+	var of spot // the Key whose captures are at hand
+	var captures []store.Capture
 	for _, m := range view.Members() {
 		if !e.Local || m.ID == n.id {
-			open[m.ID] = &shelf{n: n, peer: m.ID, after: after}
+			open[m.ID] = &shelf{n: n, peer: m.ID, after: after, captures: e.Captures}
 		}
 	}
 	for {
@@ -49,56 +49,125 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 		if ctx.Err() != nil || len(open) == 0 {
 			return missing, ctx.Err()
 		}
-		if rec := n.least(open); wanted(rec, e) {
-			if err := fn(rec, string(rec.Key)); err != nil {
+		x := n.least(open)
+		if whole := (spot{in: x.in, key: x.key}); whole != of {
+			of, captures = whole, nil
+		}
+		if x.part != "" {
+			captures = append(captures, x.capture)
+			continue
+		}
+		x.record.Captures, captures = captures, nil
+		if wanted(x.record, e) {
+			if err := fn(x.record, x.cursor()); err != nil {
 				return missing, err
 			}
 		}
 	}
 }
 
-// least takes the first record in store order off the shelves; of copies, the
+// spot is a place in store order; the zero spot is before all. part is that of
+// a capture, which comes before the record of its Key.
+type spot struct {
+	in   partition.Slice
+	key  partition.Key
+	part string
+}
+
+// cursor is the Key alone in a hash slice, as it says where it is; else the
+// slice, a space and the Key.
+func (s spot) cursor() string {
+	if s.in.IsHash() {
+		return string(s.key)
+	}
+	return s.in.String() + " " + string(s.key)
+}
+
+// spotOf reads a cursor.
+func (n *Node) spotOf(cursor string) (s spot, err error) {
+	if cursor == "" {
+		return spot{}, nil
+	}
+	text := cursor
+	if slice, key, ok := strings.Cut(cursor, " "); ok {
+		if s.in, err = partition.ParseSlice(slice); err != nil {
+			return spot{}, err
+		}
+		text = key
+	}
+	if s.key, err = partition.KeyFromWire(text); err != nil {
+		return spot{}, err
+	}
+	if s.in == 0 {
+		s.in = n.store.SliceOf(s.key)
+	}
+	if !n.charter.MayHold(s.in, s.key) {
+		return spot{}, fmt.Errorf("%s is not in %s", s.key, s.in)
+	}
+	return s, nil
+}
+
+// compare is the order of store.RecordsFrom.
+func (s spot) compare(o spot) int {
+	c := cmp.Or(cmp.Compare(s.in, o.in), strings.Compare(string(s.key.Site()), string(o.key.Site())), strings.Compare(string(s.key), string(o.key)))
+	if c == 0 && (s.part == "") != (o.part == "") {
+		return cmp.Compare(len(o.part), len(s.part))
+	}
+	return cmp.Or(c, strings.Compare(s.part, o.part))
+}
+
+// least takes the first record or capture in store order off the shelves; of copies, the
 // owner's.
-func (n *Node) least(open map[string]*shelf) store.Record {
+func (n *Node) least(open map[string]*shelf) shelved {
 	var first *shelf
 	for _, s := range open {
-		if first == nil || n.compare(s.page[0].Key, first.page[0].Key) < 0 {
+		if first == nil || s.page[0].spot.compare(first.page[0].spot) < 0 {
 			first = s
 		}
 	}
-	rec := first.page[0]
-	owner := n.terr.owner(n.store.SliceOf(rec.Key))
+	x := first.page[0]
+	owner := n.keep.Owner(x.in)
 	for id, s := range open {
-		if s.page[0].Key == rec.Key {
+		if s.page[0].spot == x.spot {
 			if id == owner {
-				rec = s.page[0]
+				x = s.page[0]
 			}
 			s.page = s.page[1:]
 		}
 	}
-	return rec
-}
-
-// compare is the order of store.Records.
-func (n *Node) compare(a, b partition.Key) int {
-	return cmp.Or(cmp.Compare(n.store.SliceOf(a), n.store.SliceOf(b)), strings.Compare(string(a.Site()), string(b.Site())), strings.Compare(string(a), string(b)))
+	return x
 }
 
 // shelf is one peer's records, read page by page.
 type shelf struct {
 	n     *Node
 	peer  string
-	after partition.Key // the last read
-	page  []store.Record
+	after spot // the last read
+	page  []shelved
 	ended bool
+
+	captures bool // they are asked for
+	of       spot // the Key of the captures read last
+	count    int  // how many of it, and of how many bytes
+	size     int
 }
+
+type shelved struct {
+	spot
+	record  store.Record
+	capture store.Capture
+}
+
+// maxCapturedBytes is the most that the captures of one Key are together on
+// their way, as JSON: of each version a body in base64 or a record, and heads.
+const maxCapturedBytes = store.MaxVersions*max(store.MaxRecordBytes, store.MaxBodyBytes/3*4) + store.MaxCaptures*(64<<10)
 
 // fill sees that page is not empty; false is the end.
 func (s *shelf) fill(ctx context.Context) (bool, error) {
 	if len(s.page) > 0 || s.ended {
 		return len(s.page) > 0, nil
 	}
-	a, err := s.n.recordsOf(ctx, s.peer, string(s.after))
+	a, err := s.n.recordsOf(ctx, s.peer, s.after, s.captures)
 	if err == nil {
 		err = s.take(a)
 	}
@@ -108,20 +177,64 @@ func (s *shelf) fill(ctx context.Context) (bool, error) {
 // take checks the Keys of another peer, and that they go forward: else an
 // export might never end.
 func (s *shelf) take(a *wire.RecordsAnswer) error {
-	for _, b := range a.GetRecords() {
-		var rec store.Record
-		if err := json.Unmarshal(b, &rec); err != nil {
+	for i, b := range a.GetRecords() {
+		x, text, err := s.read(a, i, b)
+		if err != nil {
 			return fmt.Errorf("a record of %s: %w", s.peer, err)
 		}
-		if _, err := partition.KeyFromWire(string(rec.Key)); err != nil {
+		k, err := partition.KeyFromWire(text)
+		if err != nil {
 			return fmt.Errorf("a record of %s: %w", s.peer, err)
 		}
-		if s.after != "" && s.n.compare(rec.Key, s.after) <= 0 {
+		in := uint64(0)
+		if i < len(a.GetSlices()) {
+			in = a.Slices[i]
+		}
+		x.key = k
+		if x.in, err = s.n.sliceFrom(in, k); err != nil {
+			return fmt.Errorf("a record of %s: %w", s.peer, err)
+		}
+		if s.after.key != "" && x.spot.compare(s.after) <= 0 {
 			return errors.New("its records are not in order")
 		}
-		s.page, s.after = append(s.page, rec), rec.Key
+		if err := s.bounded(x, len(b)); err != nil {
+			return err
+		}
+		s.page, s.after = append(s.page, x), x.spot
 	}
 	s.ended = len(s.page) == 0
+	return nil
+}
+
+// read is item i of a, and the Key that it says it is of.
+func (s *shelf) read(a *wire.RecordsAnswer, i int, b []byte) (x shelved, key string, err error) {
+	if i < len(a.GetParts()) {
+		x.part = string(a.Parts[i])
+	}
+	if x.part == "" {
+		err = json.Unmarshal(b, &x.record)
+		x.record.Captures = nil // they come alone
+		return x, string(x.record.Key), err
+	}
+	if !s.captures {
+		return x, "", errForeign
+	}
+	err = json.Unmarshal(b, &x.capture)
+	return x, string(x.capture.Key), err
+}
+
+// bounded refuses captures of one Key without end.
+func (s *shelf) bounded(x shelved, size int) error {
+	if x.part == "" {
+		return nil
+	}
+	if whole := (spot{in: x.in, key: x.key}); whole != s.of {
+		s.of, s.count, s.size = whole, 0, 0
+	}
+	s.count, s.size = s.count+1, s.size+size
+	if s.count > store.MaxCaptures || s.size > maxCapturedBytes {
+		return fmt.Errorf("too many captures of %s", x.key)
+	}
 	return nil
 }
 
@@ -135,11 +248,15 @@ func plain(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-func (n *Node) recordsOf(ctx context.Context, peer, after string) (*wire.RecordsAnswer, error) {
-	if peer == n.id {
-		return n.serveRecords(&wire.Records{After: after})
+func (n *Node) recordsOf(ctx context.Context, peer string, after spot, captures bool) (*wire.RecordsAnswer, error) {
+	q := &wire.Records{After: string(after.key), AfterPart: []byte(after.part), Captures: captures}
+	if after.key != "" {
+		q.AfterSlice = sliceOn(after.in)
 	}
-	resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Records{Records: &wire.Records{After: after}}})
+	if peer == n.id {
+		return n.serveRecords(q)
+	}
+	resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Records{Records: q}})
 	if err != nil {
 		return nil, err
 	}

@@ -17,27 +17,32 @@ import (
 // owner's; so a cursor means the same whoever holds what.
 func TestExportMergesShelves(t *testing.T) {
 	n := openNode(t, Options{})
-	withOther(t, n, "other")
+	for i, s := range n.charter.Slices() {
+		if i%2 == 0 {
+			give(t, n, s, "other")
+		}
+	}
 	var keys []partition.Key
 	for i := range 40 {
 		keys = append(keys, mustKey(t, fmt.Sprintf("http://host%d.example/%d", i%7, i)))
 	}
-	slices.SortFunc(keys, n.compare)
+	at := func(k partition.Key) spot { return spot{in: n.store.SliceOf(k), key: k} }
+	slices.SortFunc(keys, func(a, b partition.Key) int { return at(a).compare(at(b)) })
 	open := map[string]*shelf{n.id: {n: n}, "other": {n: n}}
 	for i, k := range keys {
 		if i%3 != 0 {
-			open[n.id].page = append(open[n.id].page, store.Record{Key: k, Peer: n.id})
+			open[n.id].page = append(open[n.id].page, shelved{spot: at(k), record: store.Record{Key: k, Peer: n.id}})
 		}
 		if i%3 != 1 {
-			open["other"].page = append(open["other"].page, store.Record{Key: k, Peer: "other"})
+			open["other"].page = append(open["other"].page, shelved{spot: at(k), record: store.Record{Key: k, Peer: "other"}})
 		}
 	}
 	for i, k := range keys {
-		rec := n.least(open)
+		rec := n.least(open).record
 		if rec.Key != k {
 			t.Fatalf("record %d is %s, want %s", i, rec.Key, k)
 		}
-		if i%3 == 2 && rec.Peer != n.terr.owner(n.store.SliceOf(k)) {
+		if i%3 == 2 && rec.Peer != n.keep.Owner(n.store.SliceOf(k)) {
 			t.Errorf("%s is the copy of %s", k, rec.Peer)
 		}
 		for id, s := range open {
@@ -70,7 +75,7 @@ func TestHostileRecords(t *testing.T) {
 			t.Errorf("%s: taken", name)
 		}
 	}
-	s := &shelf{n: n, after: a}
+	s := &shelf{n: n, after: spot{in: n.store.SliceOf(a), key: a}}
 	if err := s.take(page(a)); err == nil {
 		t.Error("the same page again was taken")
 	}

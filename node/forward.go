@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -94,20 +95,20 @@ func (f *forwarder) deal(ctx context.Context, senders *sync.WaitGroup, fail chan
 		f.mu.Lock()
 		from := f.next
 		f.mu.Unlock()
-		rows, err := f.n.store.Outbox(from, outboxPage)
+		rows, reached, err := f.n.store.Outbox(from, outboxPage, f.n.ours)
 		if err != nil {
 			return err
 		}
-		if len(rows) > 0 {
+		if reached > from {
 			f.mu.Lock()
 			f.assign(rows)
 			if f.next == from { // else reread came between
-				f.next = rows[len(rows)-1].Seq
+				f.next = reached
 			}
 			f.mu.Unlock()
 		}
 		f.start(ctx, senders, fail)
-		if len(rows) < outboxPage {
+		if reached == from {
 			return nil
 		}
 	}
@@ -118,7 +119,7 @@ func (f *forwarder) deal(ctx context.Context, senders *sync.WaitGroup, fail chan
 func (f *forwarder) assign(rows []store.OutboxRow) {
 	now := time.Now()
 	for _, r := range rows {
-		owner := f.n.terr.owner(r.To)
+		owner := f.n.laneOf(r.To)
 		l := f.lanes[owner]
 		if l == nil {
 			l = &lane{owner: owner, has: map[uint64]bool{}}
@@ -236,6 +237,7 @@ func (f *forwarder) send(ctx context.Context, owner string, batch []store.Outbox
 	if err != nil {
 		return 0, 0, err
 	}
+	f.n.doubt(owner, batch, answers)
 	done := make([]store.OutboxRow, 0, len(batch))
 	for i, a := range answers {
 		if final(a) {
@@ -265,19 +267,24 @@ func (f *forwarder) ask(ctx context.Context, owner string, batch []store.OutboxR
 		items := make([]store.Admission, len(batch))
 		for i, r := range batch {
 			items[i] = r.Admission
+			items[i].From = r.Slice
 		}
-		vs, err := f.n.admit(items)
+		vs, err := f.n.admit(ctx, items)
 		if err != nil {
 			return nil, 0, err
 		}
 		answers := make([]wire.ForwardAck_Answer, len(vs))
 		for i, v := range vs {
 			answers[i] = v.answer
+			if v.moved != nil {
+				f.n.learn(batch[i], v.moved.To, v.moved.Gen)
+			}
 		}
 		return answers, 200 * time.Millisecond, nil
 	}
 	req := &wire.Forward{Links: make([]*wire.Link, len(batch))}
 	for i, r := range batch {
+		r.From = r.Slice
 		req.Links[i] = linkOf(r.Admission)
 	}
 	resp, err := f.n.call(ctx, owner, &wire.Request{Body: &wire.Request_Forward{Forward: req}})
@@ -289,6 +296,9 @@ func (f *forwarder) ask(ctx context.Context, owner string, batch []store.OutboxR
 	if len(ack.GetAnswers()) != len(batch) {
 		f.n.log.Warn("forward: answers do not match links", "peer", owner, "links", len(batch), "answers", len(ack.GetAnswers()))
 		return nil, MaxCallBackoff, nil
+	}
+	for _, m := range ack.Moved {
+		f.n.learn(batch[m.Link], partition.Slice(m.To), m.Gen)
 	}
 	return ack.Answers, max(200*time.Millisecond, time.Duration(ack.RetryAfterMs)*time.Millisecond), nil
 }

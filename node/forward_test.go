@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/echo-node/echo-node/node/keeping"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -12,11 +13,11 @@ import (
 // Rows that a change of owners deals to a lane in any order are all read again
 // when its peer does not take them; none stays behind, none goes twice.
 func TestLaneReadsAllAgain(t *testing.T) {
-	n := &Node{id: "self", terr: newTerritory(testCharter(), "self", time.Minute)}
-	n.terr.setView(partition.NewView([]partition.Member{{ID: "other", Capacity: 1}}), t0)
+	all := testCharter().Slices()
+	n := &Node{id: "self", keep: keeping.New(keeping.Options{Self: "self", Founder: "other", Slices: all})}
 	f := newForwarder(n)
 	row := func(seq uint64) store.OutboxRow {
-		return store.OutboxRow{Seq: seq, To: n.terr.slices[0], Admission: store.Admission{Key: partition.Key(fmt.Sprint("web:http://h.example/", seq))}}
+		return store.OutboxRow{Seq: seq, To: all[0], Admission: store.Admission{Key: partition.Key(fmt.Sprint("web:http://h.example/", seq))}}
 	}
 	f.assign([]store.OutboxRow{row(500), row(501)})
 	l := f.lanes["other"]

@@ -1,419 +1,442 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"sync"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/keeping"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/store"
 )
 
-// Hand-over of slices (I4, I5, I7): the new owner pulls.
+// Hand-over of slices (I4, I5, I7): the owner drives.
 //
-//	new owner                         giver (still holds, owns no longer)
-//	Transfer{}                  ->    what do you keep that I own?
-//	       holds, empty, view   <-
-//	Transfer{slice, after}      ->    waits for its fetches and admissions
-//	       rows, next           <-    (until next is empty)
-//	imports, synced; holds slice
-//	Transfer{release, slices}   ->    drops the rows
+// When the ranking of members says that others should keep a slice, its owner
+// ships them a copy and the log behind it, while it goes on serving. When they
+// have caught up it rests the slice (no new fetch begins), waits for the fetches
+// under way, seals it (nothing is acknowledged), waits until its new keepers
+// have the last of the log, and has the next Config accepted. The new owner acts
+// as soon as the keepers lease the slice to it, and waits out the delay of each
+// site.
 //
-// After a crash of either side the giver still holds what was not released, and
-// the new owner asks again; importing twice changes nothing. A slice that
-// several keep is acted in when the rows of all are here. A slice nobody keeps
-// is adopted empty, but only when every member that could keep it has the same
-// View and says it does not.
+// A crash at any point leaves the old Config in force, or an accepted proposal
+// that is finished by whoever comes next.
+const (
+	planEvery  = 250 * time.Millisecond
+	planSlices = 2048             // handed over at once
+	restLimit  = 20 * time.Second // for the fetches under way
+	sealLimit  = 3 * time.Second  // for the last of the log
+	settled    = time.Second      // a slice that just came is not given away: Views may differ for a moment
+	gossipFor  = 2 * time.Second  // between two askings what others know
+	unitePage  = 1 << 20
+)
 
-const handoverEvery = 500 * time.Millisecond
+// move is one slice's next Config as its owner wants it.
+type move struct {
+	slice   partition.Slice
+	owner   string
+	keepers []string
+}
 
-// runHandover follows the View: it asks for what this peer owns and does not
-// hold, and regularly for what others still keep of it.
+// runHandover has the slices kept by whom the ranking says.
 func (n *Node) runHandover(ctx context.Context) error {
-	tick := time.NewTicker(handoverEvery)
+	tick := time.NewTicker(planEvery)
 	defer tick.Stop()
-	var lastFull time.Time
-	strays, err := n.strays()
-	if err != nil {
-		return err
-	}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-n.viewChanged:
-			lastFull = time.Time{}
 		case <-tick.C:
 		}
 		if n.terr.expire(time.Now()) {
 			if err := n.territoryChanged(); err != nil {
 				return err
 			}
-			lastFull = time.Time{}
 		}
-		if len(n.terr.awaited()) == 0 && time.Since(lastFull) < 5*time.Second {
+		if n.terr.isFrozen() {
 			continue
 		}
-		if err := n.takeOver(ctx, strays); err != nil {
+		if err := n.handOver(ctx, n.plan()); err != nil {
 			return err
 		}
-		if err := n.offer(strays); err != nil {
-			return err
-		}
-		lastFull = time.Now()
 	}
 }
 
-// strays are the slices that rows are here of and that are not held: what a
-// crash or a change of owner left of a hand-over. All of it is elsewhere too.
-func (n *Node) strays() (map[partition.Slice]bool, error) {
-	out := map[partition.Slice]bool{}
-	for _, s := range n.terr.slices {
-		if n.terr.holds(s) {
+// plan compares who keeps each owned slice with who should. It has those taught
+// who are about to keep, and answers what can be moved now. It runs four times a
+// second over thousands of slices, nearly all of which are kept as they should:
+// they cost one comparison.
+func (n *Node) plan() []move {
+	var out []move
+	moving := 0
+	leaving := n.leaving.Load()
+	taught := n.ship.taught()
+	misplaced := n.keep.OwnedBut(func(s partition.Slice, c keeping.Config) bool {
+		return !leaving && !taught[s] && n.terr.ranks(s, c.Owner, c.Keepers)
+	})
+	for _, s := range misplaced {
+		if !n.keep.Acts(s, time.Now()) {
 			continue
 		}
-		rows, _, err := n.store.SliceRows(s, nil, 1)
-		if err != nil {
-			return nil, fmt.Errorf("hand-over: %w", err)
+		c := n.keep.Config(s)
+		want := n.terr.ranked(s)
+		if leaving {
+			want = append(slices.DeleteFunc(want, func(id string) bool { return id == n.id }), n.id)
 		}
-		if len(rows) > 0 {
-			out[s] = true
+		n.ship.teach(s, slices.DeleteFunc(slices.Clone(want), func(id string) bool { return c.Has(id) || !n.terr.alive(id) }))
+		m, learning := n.wish(s, c, want)
+		stays := m.owner == c.Owner && sameSet(m.keepers, c.Keepers)
+		if !stays || learning {
+			moving++
+		}
+		if !stays && (!learning || leaving) {
+			if out = append(out, m); len(out) == planSlices {
+				break
+			}
 		}
 	}
-	return out, nil
+	n.moving.Store(int64(moving))
+	return out
 }
 
-// offer holds those strays that another peer owns. It reads them, which changes
-// nothing there, and they are dropped: left alone, their Keys would be pending
-// here for ever and the swarm never idle.
-func (n *Node) offer(strays map[partition.Slice]bool) error {
-	var theirs []partition.Slice
-	for s := range strays {
-		switch owner := n.terr.owner(s); {
-		case n.terr.holds(s):
-			delete(strays, s)
-		case owner != n.id && owner != "":
-			theirs = append(theirs, s)
-			delete(strays, s)
-		}
-	}
-	return n.adopt(theirs)
-}
-
-type reply struct {
-	peer string
-	ans  *wire.TransferAnswer
-}
-
-// askAll asks the live members what they keep of ours. agreed says that all of
-// the effective view answered, with the same View.
-func (n *Node) askAll(ctx context.Context) (replies []reply, agreed bool) {
-	live, view := n.terr.views()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	same := 1
-	for _, m := range live.Members() {
-		if m.ID == n.id {
-			continue
-		}
-		wg.Go(func() {
-			resp, err := n.call(ctx, m.ID, &wire.Request{Body: &wire.Request_Transfer{Transfer: &wire.Transfer{}}})
-			if err != nil {
-				n.log.Debug("hand-over: no answer", "peer", m.ID, "err", err)
-				return
-			}
-			a := resp.GetTransfer()
-			if a == nil {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			replies = append(replies, reply{m.ID, a})
-			if a.View == view.Digest() {
-				same++
-			}
-		})
-	}
-	wg.Wait()
-	return replies, same == len(view.Members())
-}
-
-// takeOver is one round of asking. It returns store errors only.
-func (n *Node) takeOver(ctx context.Context, strays map[partition.Slice]bool) error {
-	if !n.mayAdopt(time.Now()) {
-		return nil
-	}
-	replies, agreed := n.askAll(ctx)
-	offers := map[partition.Slice]map[string]bool{} // by slice and peer: with rows
-	add := func(peer string, ids []uint64, rows bool) {
-		for _, id := range ids {
-			s := partition.Slice(id)
-			if offers[s] == nil {
-				offers[s] = map[string]bool{}
-			}
-			offers[s][peer] = offers[s][peer] || rows
-		}
-	}
-	for _, r := range replies {
-		add(r.peer, r.ans.Holds, true)
-		add(r.peer, r.ans.Empty, false)
-	}
-	if err := n.pull(ctx, offers, strays); err != nil {
-		return err
-	}
-	if !agreed {
-		return nil
-	}
-	var free []partition.Slice
-	for _, s := range n.terr.awaited() {
-		if offers[s] == nil {
-			free = append(free, s)
-		}
-	}
-	return n.adopt(free)
-}
-
-// mayAdopt keeps a joiner from taking the whole space for its own before it
-// has met the swarm.
-func (n *Node) mayAdopt(now time.Time) bool {
-	_, view := n.terr.views()
-	if len(view.Members()) > 1 {
-		return true
-	}
-	return !n.joiner || now.Sub(n.started) > n.o.OrphanAfter && n.heldBefore
-}
-
-// pull takes over what others keep of ours, slice by slice. A peer that goes
-// away in the middle is asked again in the next round.
-func (n *Node) pull(ctx context.Context, offers map[partition.Slice]map[string]bool, strays map[partition.Slice]bool) error {
-	const patience = time.Second // what is here is acted in no later
-	var got []partition.Slice
-	last := time.Now()
-	for s, peers := range offers {
-		if n.terr.owner(s) != n.id {
-			continue
-		}
-		complete := true
-		for peer, rows := range peers {
-			if !rows {
-				continue
-			}
-			all, err := n.pullSlice(ctx, peer, s)
-			if err != nil {
-				return err
-			}
-			complete = complete && all
-		}
-		if complete {
-			got = append(got, s)
-		} else if !n.terr.holds(s) {
-			strays[s] = true
-		}
-		if time.Since(last) > patience {
-			if err := n.taken(ctx, got, offers); err != nil {
-				return err
-			}
-			got, last = nil, time.Now()
-		}
-	}
-	return n.taken(ctx, got, offers)
-}
-
-// taken holds slices whose rows are here, and has the others drop theirs.
-func (n *Node) taken(ctx context.Context, got []partition.Slice, offers map[partition.Slice]map[string]bool) error {
-	if err := n.adopt(got); err != nil {
-		return err
-	}
-	byPeer := map[string][]uint64{}
-	for _, s := range got {
-		for peer, rows := range offers[s] {
-			byPeer[peer] = append(byPeer[peer], uint64(s))
-			if rows {
-				n.crawler.Wake(s) // it may have been acted in before
-			}
-		}
-	}
-	for peer, ids := range byPeer {
-		req := &wire.Transfer{Release: true, Slices: ids}
-		if _, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Transfer{Transfer: req}}); err != nil {
-			n.log.Debug("hand-over: release", "peer", peer, "slices", len(ids), "err", err) // it offers them again
-		}
-		n.log.Info("slices taken over", "peer", peer, "slices", len(ids))
-	}
-	return nil
-}
-
-func (n *Node) pullSlice(ctx context.Context, peer string, s partition.Slice) (bool, error) {
-	var after []byte
-	for {
-		resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Transfer{Transfer: &wire.Transfer{Slice: uint64(s), After: after}}})
-		if err != nil {
-			n.log.Debug("hand-over: page", "peer", peer, "slice", s, "err", err)
-			return false, nil
-		}
-		a := resp.GetTransfer()
-		rows := make([]store.Row, len(a.GetRows()))
-		for i, r := range a.GetRows() {
-			rows[i] = store.Row{Key: r.Key, Value: r.Value}
-		}
-		if err := n.importRows(s, rows); err != nil {
-			if !errors.Is(err, store.ErrRow) {
-				return false, fmt.Errorf("hand-over: %w", err)
-			}
-			n.log.Warn("hand-over: rows refused", "peer", peer, "slice", s, "err", err)
-			return false, nil
-		}
+// wish is the Config that follows from want, as far as the peers of it have a
+// whole copy; learning says that some need one first. A peer that vanished keeps
+// its place among the keepers while it is expected back, and is not given one.
+func (n *Node) wish(s partition.Slice, c keeping.Config, want []string) (m move, learning bool) {
+	m = move{slice: s, owner: c.Owner}
+	live := 0
+	for _, id := range want {
 		switch {
-		case a == nil:
-			return false, nil
-		case len(a.Next) == 0:
-			return true, nil
-		case len(rows) == 0 || bytes.Compare(a.Next, after) <= 0:
-			n.log.Warn("hand-over: pages that lead nowhere", "peer", peer, "slice", s)
-			return false, nil
+		case id == n.id, n.caughtUp(s, id) && n.terr.alive(id):
+			m.keepers = append(m.keepers, id)
+			live++
+		case n.terr.alive(id) && !c.Has(id):
+			learning = true
+		case c.Has(id):
+			m.keepers = append(m.keepers, id)
+			learning = learning || n.terr.alive(id) // sealed, the slice would wait for it in vain
+		}
+	}
+	if len(m.keepers) > n.charter.Replicas { // leaving: this peer came on top
+		m.keepers = m.keepers[:n.charter.Replicas]
+	}
+	for _, id := range m.keepers {
+		if id == n.id || n.caughtUp(s, id) && n.terr.alive(id) {
+			m.owner = id
+			break
+		}
+	}
+	if live < len(m.keepers)/2+1 || len(m.keepers) == 0 {
+		return move{slice: s, owner: c.Owner, keepers: c.Keepers}, learning
+	}
+	// Two keepers cannot do without each other: who leaves one of two leaves it
+	// to the other alone.
+	if n.leaving.Load() && m.owner != n.id && len(m.keepers) == 2 {
+		m.keepers = []string{m.owner}
+	}
+	return m, learning
+}
+
+// caughtUp says whether id has s but for what is on its way.
+func (n *Node) caughtUp(s partition.Slice, id string) bool {
+	const near = 64
+	head, ok := n.ship.at(s, id)
+	return ok && head+near >= n.store.LogHead(s)
+}
+
+func sameSet(a, b []string) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(x string) bool { return !slices.Contains(b, x) })
+}
+
+// handOver makes moves.
+func (n *Node) handOver(ctx context.Context, moves []move) error {
+	ready := n.rest(moves) // with no moves, what rested goes on
+	if len(ready) == 0 {
+		return nil
+	}
+	for _, m := range ready {
+		n.keep.Seal(m.slice)
+	}
+	n.settleAdmissions() // those that began before are in the log now
+	ready = n.awaitKeepers(ctx, ready)
+	var proposals []keeping.Proposal
+	err := n.decide(func() {
+		for _, m := range ready {
+			if p, ok := n.keep.Propose(m.slice, m.owner, m.keepers); ok {
+				proposals = append(proposals, p)
+			} else {
+				n.keep.Wake(m.slice)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	n.log.Debug("hand-over", "slices", len(proposals))
+	return n.accept(ctx, proposals)
+}
+
+// rest stops fetching in the slices that get another owner and answers those in
+// which no fetch is under way. What does not come to rest in time goes on.
+func (n *Node) rest(moves []move) (ready []move) {
+	now := time.Now()
+	resting := map[partition.Slice]time.Time{}
+	for _, m := range moves {
+		if m.owner == n.id {
+			ready = append(ready, m)
+			continue
+		}
+		since, was := n.resting[m.slice]
+		if !was {
+			since = now
+		}
+		resting[m.slice] = since
+		n.keep.Rest(m.slice)
+		if n.crawler.Busy(m.slice) == 0 || now.Sub(since) > restLimit {
+			ready = append(ready, m)
+		}
+	}
+	for s := range n.resting {
+		if _, still := resting[s]; !still {
+			n.keep.Wake(s)
+		}
+	}
+	n.resting = resting
+	return ready
+}
+
+// awaitKeepers waits until the live ones of each move's keepers have the whole
+// log, and wakes those slices of which they do not.
+func (n *Node) awaitKeepers(ctx context.Context, moves []move) (ready []move) {
+	ctx, cancel := context.WithTimeout(ctx, sealLimit)
+	defer cancel()
+	missing := func(m move) bool {
+		head := n.store.LogHead(m.slice)
+		have := 0
+		for _, id := range m.keepers {
+			at, ok := n.ship.at(m.slice, id)
+			if id == n.id || ok && at >= head {
+				have++
+			} else if id == m.owner || n.terr.alive(id) {
+				return true
+			}
+		}
+		return have < len(m.keepers)/2+1
+	}
+	for {
+		n.ship.mu.Lock()
+		progress := n.ship.progress
+		n.ship.mu.Unlock()
+		if !slices.ContainsFunc(moves, missing) {
+			return moves
+		}
+		select {
+		case <-ctx.Done():
+			for _, m := range moves {
+				if missing(m) {
+					n.keep.Wake(m.slice)
+				} else {
+					ready = append(ready, m)
+				}
+			}
+			return ready
+		case <-progress:
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// HandOver gives this peer's slices to the other keepers, so that it can stop
+// without the crawl stopping anywhere; until ctx ends. It answers how many it
+// could not give away.
+func (n *Node) HandOver(ctx context.Context) int {
+	live, _ := n.terr.views()
+	if len(live.Members()) < 2 {
+		return 0
+	}
+	n.leaving.Store(true)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := len(n.keep.Owned())
+		if left == 0 {
+			return 0
+		}
+		select {
+		case <-ctx.Done():
+			return left
+		case <-tick.C:
+		}
+	}
+}
+
+// runTidying asks others what they know, unites copies of dead forks with the
+// winner's, and drops copies that nobody needs.
+func (n *Node) runTidying(ctx context.Context) error {
+	for {
+		every := gossipFor
+		if !n.informed.Load() {
+			every = 250 * time.Millisecond
+		}
+		if !sleepUnless(ctx, every, n.tidyKick) {
+			return ctx.Err()
+		}
+		if err := n.askConfigs(ctx); err != nil {
+			return err
+		}
+		if err := n.unite(ctx); err != nil {
+			return err
+		}
+		if err := n.dropSurplus(ctx); err != nil {
+			return err
+		}
+		if err := n.trimLogs(); err != nil {
+			return err
+		}
+	}
+}
+
+// askConfigs learns what a member chosen at random knows.
+func (n *Node) askConfigs(ctx context.Context) error {
+	live, _ := n.terr.views()
+	others := slices.DeleteFunc(slices.Clone(live.Members()), func(m partition.Member) bool { return m.ID == n.id })
+	if len(others) == 0 {
+		return nil
+	}
+	peer := others[rand.IntN(len(others))].ID
+	for after := uint64(0); ; {
+		req := &wire.Configs{Want: true, Digest: n.keep.Digest(), After: after}
+		resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Configs{Configs: req}})
+		if err != nil {
+			n.log.Debug("asking for configs", "peer", peer, "err", err)
+			return nil
+		}
+		a := resp.GetConfigs()
+		if known := configsOf(a.GetKnown()); len(known) > 0 {
+			if err := n.decide(func() { n.keep.Learn(known...) }); err != nil {
+				return err
+			}
+		}
+		if a.GetNext() <= after {
+			n.informed.Store(true)
+			return nil
 		}
 		after = a.Next
 	}
 }
 
-// importRows halves a page that is refused: what it expands to has a cap, and
-// one site's text can expand a thousandfold.
-func (n *Node) importRows(s partition.Slice, rows []store.Row) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	err := n.store.ImportRows(s, rows)
-	if len(rows) == 1 || !errors.Is(err, store.ErrRow) {
-		return err
-	}
-	half := len(rows) / 2
-	if err := n.importRows(s, rows[:half]); err != nil {
-		return err
-	}
-	return n.importRows(s, rows[half:])
-}
-
-// adopt holds slices, durably before it acts in them.
-func (n *Node) adopt(ss []partition.Slice) error {
-	if len(ss) == 0 {
-		return nil
-	}
-	if err := n.persistTerritory(ss...); err != nil {
-		return err
-	}
-	n.crawler.SetSlices(n.terr.acting())
-	n.forward.reread()
-	return nil
-}
-
-// serveTransfer is the giver's side.
-func (n *Node) serveTransfer(from string, t *wire.Transfer) (*wire.Response, error) {
-	_, view := n.terr.views()
-	if _, member := view.Find(from); !member {
-		return refuse(wire.Refusal_CODE_BUSY, "not a member in this peer's view yet", time.Second), nil
-	}
-	a := &wire.TransferAnswer{View: view.Digest()}
-	done := func(err error) (*wire.Response, error) {
-		return &wire.Response{Body: &wire.Response_Transfer{Transfer: a}}, err
-	}
-	switch {
-	case t.Release:
-		return done(n.released(from, t.Slices))
-	case t.Slice == 0:
-		return done(n.keptFor(from, a))
-	}
-	s := partition.Slice(t.Slice)
-	if n.terr.owner(s) != from || len(t.After) == 0 && !n.terr.release(s) || !n.terr.released(s, from) {
-		return refuse(wire.Refusal_CODE_BUSY, "that slice is not kept here for you", time.Second), nil
-	}
-	n.settleAdmissions()
-	if n.crawler.Busy(s) > 0 {
-		return refuse(wire.Refusal_CODE_BUSY, "fetches of that slice are under way", 200*time.Millisecond), nil
-	}
-	rows, next, err := n.store.SliceRows(s, t.After, MaxTransferPage)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range rows {
-		a.Rows = append(a.Rows, &wire.Row{Key: r.Key, Value: r.Value})
-	}
-	a.Next = next
-	return done(nil)
-}
-
-// keptFor lists what is kept here for its owner. What is empty is not looked at
-// again, so it must have been empty after all that was done here.
-func (n *Node) keptFor(owner string, a *wire.TransferAnswer) error {
-	kept := n.terr.keptFor(owner)
-	for _, s := range kept {
-		n.terr.release(s)
-	}
-	if len(kept) > 0 {
-		n.settleAdmissions()
-	}
-	for _, s := range kept {
-		busy := n.crawler.Busy(s) > 0 // before the rows, which a fetch may change until it ends
-		rows, _, err := n.store.SliceRows(s, nil, 1)
+// unite sends the rows of each copy of a dead fork to the slice's owner and
+// forgets the copy when all have arrived.
+func (n *Node) unite(ctx context.Context) error {
+	for _, s := range n.keep.Strays() {
+		c := n.keep.Config(s)
+		if c.Owner == n.id || !n.terr.alive(c.Owner) {
+			continue
+		}
+		sent, err := n.sendCopy(ctx, c.Owner, s)
 		if err != nil {
 			return err
 		}
-		if busy || len(rows) > 0 {
-			a.Holds = append(a.Holds, uint64(s))
-		} else {
-			a.Empty = append(a.Empty, uint64(s))
+		if !sent {
+			continue
+		}
+		n.log.Info("copy of a dead fork united", "slice", s, "owner", c.Owner)
+		if err := n.forget(s, !n.keep.Config(s).Has(n.id)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// released drops what the new owner says it has. First the mark, then the
-// rows: after a crash between them the rows are strays.
-func (n *Node) released(to string, ids []uint64) error {
-	var gone []partition.Slice
-	for _, id := range ids {
-		if s := partition.Slice(id); n.terr.released(s, to) {
-			gone = append(gone, s)
+// sendCopy sends all rows of s here to peer; false when it does not take them.
+func (n *Node) sendCopy(ctx context.Context, peer string, s partition.Slice) (bool, error) {
+	var after []byte
+	for {
+		rows, next, err := n.store.SliceRows(s, after, unitePage)
+		if err != nil {
+			return false, err
+		}
+		if len(rows) > 0 && !n.sendRows(ctx, peer, s, wireRows(rows)) {
+			return false, nil
+		}
+		if len(next) == 0 {
+			return true, nil
+		}
+		after = next
+	}
+}
+
+func (n *Node) sendRows(ctx context.Context, peer string, s partition.Slice, rows []*wire.Row) bool {
+	_, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(s), Rows: rows}}})
+	if err != nil {
+		n.log.Debug("uniting", "peer", peer, "slice", s, "err", err)
+	}
+	return err == nil
+}
+
+// dropSurplus drops copies of slices that others keep, with their owners'
+// consent: a peer that was stopped for a while does not know what was agreed
+// meanwhile, and its copy may be counted on.
+func (n *Node) dropSurplus(ctx context.Context) error {
+	for _, s := range n.keep.Surplus(time.Now()) {
+		c, asked := n.keep.Config(s), time.Now()
+		if !n.terr.alive(c.Owner) {
+			continue
+		}
+		resp, err := n.call(ctx, c.Owner, &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s), Drop: wireConfig(s, c)}}})
+		if err != nil || !resp.GetCompare().GetDrop() {
+			continue
+		}
+		dropped := false
+		err = n.decide(func() { dropped = n.keep.ForgetSurplus(s, c, asked) })
+		if err == nil && dropped {
+			err = n.store.DropSlice(s)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	if len(gone) == 0 {
-		return nil
+	return nil
+}
+
+// mayDrop is the owner's consent to drop the copy of s that peer has.
+func (n *Node) mayDrop(peer string, s partition.Slice, c keeping.Config) bool {
+	return n.keep.Settled(s, c) && !n.ship.counts(s, peer)
+}
+
+// trimLogs keeps of each log what a peer that was away for a moment needs.
+func (n *Node) trimLogs() error {
+	const long, kept = 4096, 1024
+	for _, s := range n.keep.Kept() {
+		if entries, _ := n.store.LogLen(s); entries < long {
+			continue
+		}
+		if err := n.store.TrimLog(s, n.store.LogHead(s)-kept); err != nil {
+			return err
+		}
 	}
-	n.terr.drop(gone...)
-	if err := n.persistTerritory(); err != nil {
+	return nil
+}
+
+// forget gives up the copy of s. A crash before the rows are gone leaves rows
+// without a copy, which are dropped at the next start.
+func (n *Node) forget(s partition.Slice, drop bool) error {
+	err := n.decide(func() { n.keep.Forget(s) })
+	if err != nil || !drop {
 		return err
 	}
-	for _, s := range gone {
-		rows, _, err := n.store.SliceRows(s, nil, 1)
-		if err != nil {
-			return fmt.Errorf("hand-over: %w", err)
-		}
-		if len(rows) == 0 {
-			continue // most slices of a young swarm: spares a sync each
-		}
-		if err := n.store.DropSlice(s); err != nil {
-			return fmt.Errorf("hand-over: drop: %w", err)
-		}
-	}
-	n.log.Info("slices handed over", "peer", to, "slices", len(gone))
-	return nil
+	return errors.Join(err, n.store.DropSlice(s))
 }
 
-// persistTerritory must be called after every change of what is held. The slices
-// of also are held once that is durable, and not before.
-func (n *Node) persistTerritory(also ...partition.Slice) error {
-	n.persisting.Lock()
-	defer n.persisting.Unlock()
-	b, err := n.terr.remember(also...)
+// persistTerritory writes down who the members are.
+func (n *Node) persistTerritory() error {
+	b, err := n.terr.remember()
 	if err != nil {
 		return err
 	}
-	if err := n.store.SetMeta(metaTerritory, b); err != nil {
-		return err
-	}
-	n.terr.adopt(also...)
-	return nil
+	return n.store.SetMeta(metaTerritory, b)
 }

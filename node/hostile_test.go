@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
@@ -41,7 +44,7 @@ func openNode(t *testing.T, o Options) *Node {
 			t.Error(err)
 		}
 	})
-	for deadline := time.Now().Add(30 * time.Second); n.ready() != nil || len(n.terr.acting()) == 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); n.ready() != nil || n.Status().Slices == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not ready: %v", n.ready())
 		}
@@ -111,60 +114,66 @@ func TestForwardedKeysAreCheckedLikeSeeds(t *testing.T) {
 // I5: a peer that does not own a slice says who does, and admits nothing.
 func TestI5StaleOwnerNamesTheOwner(t *testing.T) {
 	n := openNode(t, Options{})
-	other := partition.Member{ID: "other", Capacity: 16}
-	live, _ := n.terr.views()
-	n.terr.setView(partition.NewView(append(append([]partition.Member(nil), live.Members()...), other)), time.Now())
-	for i := range 50 {
-		k, err := partition.ParseKey("http://host" + strings.Repeat("x", i) + ".example/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n.terr.owner(n.store.SliceOf(k)) != "other" {
-			continue
-		}
-		ack := forwardTo(t, n, &wire.Link{Key: string(k)})
-		if ack.Answers[0] != wire.ForwardAck_ANSWER_NOT_OWNER || ack.Owner != "other" {
-			t.Fatalf("%v", ack)
-		}
-		if _, err := n.store.DueOf(k); !isNotExist(err) {
-			t.Fatalf("it was admitted: %v", err)
-		}
-		return
+	k := mustKey(t, "http://host.example/")
+	give(t, n, n.store.SliceOf(k), "other")
+	ack := forwardTo(t, n, &wire.Link{Key: string(k)})
+	if ack.Answers[0] != wire.ForwardAck_ANSWER_NOT_OWNER || ack.Owner != "other" {
+		t.Fatalf("%v", ack)
 	}
-	t.Fatal("no key of 50 falls to a peer with 16 of 17 parts")
+	if _, err := n.store.DueOf(k); !isNotExist(err) {
+		t.Fatalf("it was admitted: %v", err)
+	}
 }
 
-// Nobody but the owner gets a slice's rows, and nobody but the owner can make
-// this peer drop them.
-func TestTransferOnlyToTheOwner(t *testing.T) {
-	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
-	forwardTo(t, n, &wire.Link{Key: "web:http://127.99.0.1/"})
-	s := n.store.SliceOf("web:http://127.99.0.1/")
-	ask := func(from string, tr *wire.Transfer) *wire.Response {
-		return n.serve(t.Context(), from, &wire.Request{Body: &wire.Request_Transfer{Transfer: tr}})
+// Nobody but a slice's owner, by what was agreed, brings its log or reads its
+// rows here; nobody speaks for another in a ballot.
+func TestOnlyTheOwnerShipsAndCompares(t *testing.T) {
+	n := openNode(t, Options{})
+	enter(n, "member", "owner")
+	all := n.charter.Slices()
+	ours, theirs := all[0], all[1]
+	c := give(t, n, theirs, "owner")
+	ship := func(from string, s partition.Slice, gen uint64) *wire.Stance {
+		r := n.serve(t.Context(), from, &wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{
+			{Slice: uint64(s), Gen: gen, Kind: wire.Piece_KIND_COPIED, To: 7}}}}})
+		if r.GetShip() == nil {
+			return nil
+		}
+		return r.GetShip().Stances[0]
 	}
-	if r := ask("stranger", &wire.Transfer{Slice: uint64(s)}); r.GetRefusal() == nil {
-		t.Errorf("a stranger gets %v", r)
+	if st := ship("member", ours, 0); st.GetOk() {
+		t.Errorf("a member ships into a slice of this peer: %v", st)
 	}
-	live, _ := n.terr.views()
-	n.terr.setView(partition.NewView(append(append([]partition.Member(nil), live.Members()...), partition.Member{ID: "weak", Capacity: 1})), time.Now())
-	var theirs, ours partition.Slice
-	for _, x := range n.charter.Slices() {
-		if n.terr.owner(x) == "weak" {
-			theirs = x
-		} else {
-			ours = x
+	if st := ship("member", theirs, c.Gen); st.GetOk() {
+		t.Errorf("a member ships for the owner: %v", st)
+	}
+	if st := ship("stranger", theirs, c.Gen); st != nil {
+		t.Errorf("a stranger ships: %v", st)
+	}
+	if st := ship("owner", theirs, 0); st.GetNewer() == nil {
+		t.Errorf("an old generation ships: %v", st)
+	}
+	if st := ship("owner", theirs, c.Gen+1); !st.GetBehind() {
+		t.Errorf("an unknown generation ships: %v", st)
+	}
+	if n.store.LogHead(ours) != 0 {
+		t.Error("a log moved")
+	}
+	if r := n.serve(t.Context(), "member", &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(theirs), Rows: true}}}); r.GetRefusal() == nil {
+		t.Errorf("a member reads rows: %v", r)
+	}
+	for _, accept := range []bool{false, true} {
+		next := n.keep.Config(ours).Next("member", []string{"member"}, 0)
+		p := &wire.Proposal{Base: wireConfig(ours, n.keep.Config(ours)), Ballot: 9, By: "member", Next: wireConfig(ours, next)}
+		for _, from := range []string{"member", "stranger"} {
+			r := n.serve(t.Context(), from, &wire.Request{Body: &wire.Request_Ballots{Ballots: &wire.Ballots{Accept: accept, Proposals: []*wire.Proposal{p}}}})
+			if r.GetBallots() != nil && r.GetBallots().Promises[0].Ok {
+				t.Errorf("%s takes a slice that is leased to this peer: %v", from, r)
+			}
 		}
 	}
-	if r := ask("weak", &wire.Transfer{Slice: uint64(ours)}); r.GetRefusal() == nil {
-		t.Errorf("a member gets a slice it does not own: %v", r)
-	}
-	ask("weak", &wire.Transfer{Release: true, Slices: []uint64{uint64(ours), 12345, 0}})
-	if !n.terr.holds(ours) {
-		t.Error("a member made this peer drop its own slice")
-	}
-	if r := ask("weak", &wire.Transfer{Slice: uint64(theirs)}); r.GetTransfer() == nil {
-		t.Errorf("the owner gets %v", r)
+	if !n.acts(ours) {
+		t.Error("this peer does not act any more")
 	}
 }
 
@@ -211,15 +220,13 @@ func TestHostileAnswers(t *testing.T) {
 // that cannot be reached is out without a race.
 func TestQueryWithoutSomePeers(t *testing.T) {
 	n := openNode(t, Options{QueryTimeout: 2 * time.Second, Capacity: 16})
-	live, _ := n.terr.views()
-	ms := append([]partition.Member(nil), live.Members()...)
-	for i := range 8 { // more than one, so that failures come while others are asked
-		ms = append(ms, partition.Member{ID: fmt.Sprint("nobody", i), Capacity: 1})
-	}
-	n.terr.setView(partition.NewView(ms), time.Now())
-	var k partition.Key
-	for i := 0; k == "" || n.terr.owner(n.store.SliceOf(k)) != n.id; i++ {
-		k = mustKey(t, fmt.Sprintf("http://host%d.example/", i))
+	k := mustKey(t, "http://host.example/")
+	for i, s := range n.charter.Slices()[:8] { // more than one, so that failures come while others are asked
+		if s == n.store.SliceOf(k) {
+			continue
+		}
+		enter(n, fmt.Sprint("nobody", i))
+		give(t, n, s, fmt.Sprint("nobody", i))
 	}
 	forwardTo(t, n, &wire.Link{Key: string(k)})
 	rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: time.Now(), Source: "web", Status: 200, Text: "sardinha"}
@@ -276,7 +283,7 @@ func TestMap(t *testing.T) {
 	if err := json.Unmarshal(b, &fc); err != nil || len(fc.Features) != 1 {
 		t.Fatalf("%s: %v", b, err)
 	}
-	if g := fc.Features[0].Geometry; g == nil || g.Coordinates[0] > -9.13 || g.Coordinates[1] < 38.71 {
+	if g := fc.Features[0].Geometry; g == nil || fmt.Sprint(g.Coordinates) != "[-9.14 38.72]" {
 		t.Errorf("%s", b)
 	}
 }
@@ -318,6 +325,110 @@ func TestExportResumes(t *testing.T) {
 	}
 }
 
+// Captures come before their record, in pages that fit a frame, whatever their
+// size; and with it, in an export that asks for them.
+func TestExportOfCaptures(t *testing.T) {
+	n := openNode(t, Options{})
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	noise := make([]byte, store.MaxBodyBytes)
+	rng := rand.NewChaCha8([32]byte{})
+	keys := []partition.Key{mustKey(t, "http://a.example/1"), mustKey(t, "http://a.example/2"), mustKey(t, "http://b.example/1")}
+	if _, err := n.store.Admit([]store.Admission{{Key: keys[0]}, {Key: keys[1]}, {Key: keys[2]}}, now); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		for _, k := range keys {
+			now = now.Add(time.Minute)
+			_, _ = rng.Read(noise)
+			head := []byte("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: \x01\x02\r\n", 2000))
+			rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Status: 200, Digest: fmt.Sprint(i), Text: strings.Repeat("\x01", 1<<20)}
+			c := store.Commit{Key: k, Now: now, Record: rec, Next: store.Next{State: store.StateDone}, Capture: &store.Capture{Request: head, Response: head, Body: noise}}
+			if err := n.store.Commit(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var parts []string
+	var after spot
+	for {
+		a, err := n.recordsOf(t.Context(), n.id, after, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp := &wire.Response{Version: partition.WireVersion, Body: &wire.Response_Records{Records: a}}
+		if size := proto.Size(resp); size > wire.MaxFrame {
+			t.Fatalf("an answer of %d bytes", size)
+		}
+		if err := resp.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		s := &shelf{n: n, after: after, captures: true}
+		if err := s.take(a); err != nil {
+			t.Fatal(err)
+		}
+		if s.ended {
+			break
+		}
+		after = s.after
+		for _, x := range s.page {
+			parts = append(parts, fmt.Sprintf("%s %d %d", x.key, len(x.part), len(x.capture.Body)))
+		}
+	}
+	if len(parts) != 12 || parts[2] != parts[1] || !strings.HasSuffix(parts[2], fmt.Sprint(" 9 ", store.MaxBodyBytes)) || !strings.HasSuffix(parts[3], " 0 0") {
+		t.Errorf("%q", parts)
+	}
+	records := 0
+	_, err := n.Export(t.Context(), api.Export{Captures: true}, func(rec store.Record, cursor string) error {
+		if records++; len(rec.Captures) != 3 || rec.Captures[2].Digest != rec.Digest || len(rec.Captures[0].Body) != store.MaxBodyBytes || rec.Captures[1].Key != rec.Key {
+			t.Errorf("%s: %d captures", rec.Key, len(rec.Captures))
+		}
+		return nil
+	})
+	if err != nil || records != 3 {
+		t.Errorf("%d records: %v", records, err)
+	}
+	_, err = n.Export(t.Context(), api.Export{}, func(rec store.Record, _ string) error {
+		if len(rec.Captures) != 0 {
+			t.Errorf("%d captures that nobody asked for", len(rec.Captures))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHostileCaptures(t *testing.T) {
+	n := openNode(t, Options{})
+	a := mustKey(t, "http://a.example/1")
+	page := func(parts ...string) *wire.RecordsAnswer {
+		out := &wire.RecordsAnswer{}
+		for _, p := range parts {
+			j, err := json.Marshal(store.Capture{Key: a})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.Records, out.Parts = append(out.Records, j), append(out.Parts, []byte(p))
+		}
+		return out
+	}
+	if err := (&shelf{n: n}).take(page("1")); err == nil {
+		t.Error("captures that were not asked for")
+	}
+	if err := (&shelf{n: n, captures: true}).take(page("2", "1")); err == nil {
+		t.Error("captures backwards")
+	}
+	s := &shelf{n: n, captures: true}
+	for i := range store.MaxCaptures {
+		if err := s.take(page(fmt.Sprintf("%03d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.take(page("999")); err == nil {
+		t.Error("captures without end")
+	}
+}
+
 // exportAll gives key and cursor of up to limit records.
 func exportAll(t *testing.T, n *Node, e api.Export, limit int) [][2]string {
 	t.Helper()
@@ -333,4 +444,47 @@ func exportAll(t *testing.T, n *Node, e api.Export, limit int) [][2]string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// In geo mode the map has every cell, as a ring that RFC 7946 takes: closed,
+// counterclockwise, in one piece.
+func TestMapCells(t *testing.T) {
+	n := openNode(t, Options{Partition: partition.ModeGeo, Location: &partition.Point{Lat: 38.72, Lon: -9.14}})
+	b, err := n.geoJSON(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fc struct {
+		Features []struct {
+			ID       string
+			Geometry struct {
+				Type        string
+				Coordinates json.RawMessage
+			}
+			Properties map[string]any
+		}
+	}
+	if err := json.Unmarshal(b, &fc); err != nil || len(fc.Features) != 1+len(n.placer.judge.Slices()) {
+		t.Fatalf("%d features, %v", len(fc.Features), err)
+	}
+	for _, f := range fc.Features[1:] {
+		var rings [][][2]float64
+		if err := json.Unmarshal(f.Geometry.Coordinates, &rings); err != nil || f.Geometry.Type != "Polygon" || len(rings) != 1 || len(rings[0]) != 5 || rings[0][0] != rings[0][4] {
+			t.Fatalf("%s: %s, %v", f.ID, f.Geometry.Coordinates, err)
+		}
+		area := 0.0
+		for i, p := range rings[0][:4] {
+			q := rings[0][i+1]
+			area += p[0]*q[1] - q[0]*p[1]
+			if math.Abs(p[0]-q[0]) > 180 {
+				t.Fatalf("%s: %v is in two pieces", f.ID, rings[0])
+			}
+		}
+		if sl, err := partition.ParseSlice(f.ID); err != nil || f.Properties["owner"] == nil || f.Properties["level"] != float64(sl.Level()) {
+			t.Fatalf("%s: %v, %v", f.ID, f.Properties, err)
+		}
+		if area <= 0 && math.Abs(rings[0][0][1]) < 60 {
+			t.Errorf("%s: %v is clockwise", f.ID, rings[0])
+		}
+	}
 }

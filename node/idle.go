@@ -14,12 +14,14 @@ type report struct {
 	Sent     uint64
 	Received uint64
 	Keys     uint64
+	Acting   uint64
 }
 
 // wave is one round of asking every member of the effective view.
 type wave struct {
 	reports map[string]report
 	missing []string // members that did not answer
+	total   uint64   // slices of the swarm
 	working []string // members that answered and are not about to end
 }
 
@@ -31,21 +33,25 @@ type wave struct {
 // (Mattern 1987, the four-counter method, with durable outboxes for channels).
 // A member that vanished counts as in the last quiet pair, see watch.
 func quiet(prev, cur wave) bool {
-	var keys uint64
+	var keys, acting uint64
 	for id, c := range cur.reports {
 		p, ok := prev.reports[id]
 		if !ok || !c.Idle || !p.Idle || c != p {
 			return false
 		}
 		keys += c.Keys
+		acting += c.Acting
 	}
-	return keys > 0 && len(cur.missing) == 0 && len(prev.missing) == 0
+	// Every slice is spoken for exactly once: no two act in one, so a sum that is
+	// right leaves none out.
+	return keys > 0 && acting == cur.total && len(cur.missing) == 0 && len(prev.missing) == 0
 }
 
 // watch follows waves. A member that has vanished, as those do that find the
 // swarm idle first, is taken at its last word only while nothing has moved since
 // all were quiet together: a link that reached it later shows in its sender's
-// count.
+// count. Else it is not counted: its fellow keepers take its slices over, and
+// until they act in all of them the swarm is not quiet.
 type watch struct {
 	prev   wave
 	proved map[string]report // of the last quiet pair; nil when something moved since
@@ -62,9 +68,7 @@ func (w *watch) next(cur wave, away []string) bool {
 	for _, id := range away {
 		if r, ok := w.proved[id]; ok {
 			cur.reports[id] = r
-		} else {
-			cur.missing = append(cur.missing, id)
-		}
+		} // else others have to act in its slices, or the sum is not right
 	}
 	ok := quiet(w.prev, cur)
 	if ok {
@@ -118,7 +122,7 @@ func (n *Node) linger(ctx context.Context, tick <-chan time.Time, limit time.Dur
 // wave asks every member of the effective view; away are those that vanished.
 func (n *Node) wave(ctx context.Context) (w wave, away []string) {
 	live, view := n.terr.views()
-	w.reports = map[string]report{}
+	w.reports, w.total = map[string]report{}, uint64(len(n.slices))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, m := range view.Members() {
@@ -157,5 +161,5 @@ func (n *Node) askReport(ctx context.Context, id string) (r report, done bool, e
 }
 
 func reportOf(s *wire.StatusAnswer) report {
-	return report{Idle: s.GetIdle(), Sent: s.GetSent(), Received: s.GetReceived(), Keys: s.GetSeeds()}
+	return report{Idle: s.GetIdle(), Sent: s.GetSent(), Received: s.GetReceived(), Keys: s.GetSeeds(), Acting: s.GetActing()}
 }

@@ -3,12 +3,13 @@ package node
 import "testing"
 
 func TestQuiet(t *testing.T) {
-	idle := report{Idle: true, Sent: 3, Received: 2, Keys: 5}
-	busy := report{Sent: 3, Received: 2, Keys: 5}
-	moved := report{Idle: true, Sent: 4, Received: 2, Keys: 5}
-	empty := report{Idle: true}
+	idle := report{Idle: true, Sent: 3, Received: 2, Keys: 5, Acting: 8}
+	busy := report{Sent: 3, Received: 2, Keys: 5, Acting: 8}
+	moved := report{Idle: true, Sent: 4, Received: 2, Keys: 5, Acting: 8}
+	short := report{Idle: true, Sent: 3, Received: 2, Keys: 5, Acting: 7}
+	empty := report{Idle: true, Acting: 8}
 	w := func(a, b report, missing ...string) wave {
-		return wave{reports: map[string]report{"a": a, "b": b}, missing: missing}
+		return wave{reports: map[string]report{"a": a, "b": b}, missing: missing, total: 16}
 	}
 	for _, tc := range []struct {
 		name      string
@@ -16,6 +17,7 @@ func TestQuiet(t *testing.T) {
 		want      bool
 	}{
 		{"all idle twice, nothing moved", w(idle, idle), w(idle, idle), true},
+		{"a slice that nobody acts in", w(idle, short), w(idle, short), false},
 		{"one busy now", w(idle, idle), w(idle, busy), false},
 		{"one was busy", w(idle, busy), w(idle, idle), false},
 		{"idle twice, but a link went between", w(idle, idle), w(idle, moved), false},
@@ -35,10 +37,10 @@ func TestQuiet(t *testing.T) {
 // find the swarm done; but not once anything has moved, for that may have
 // reached it.
 func TestWhoVanishedIsIdleWhileNothingMoves(t *testing.T) {
-	idle := report{Idle: true, Sent: 3, Received: 2, Keys: 5}
-	sent := report{Idle: true, Sent: 4, Received: 2, Keys: 5}
-	both := func(a, b report) wave { return wave{reports: map[string]report{"a": a, "b": b}} }
-	alone := func(a report) wave { return wave{reports: map[string]report{"a": a}} }
+	idle := report{Idle: true, Sent: 3, Received: 2, Keys: 5, Acting: 8}
+	sent := report{Idle: true, Sent: 4, Received: 2, Keys: 5, Acting: 8}
+	both := func(a, b report) wave { return wave{total: 16, reports: map[string]report{"a": a, "b": b}} }
+	alone := func(a report) wave { return wave{total: 16, reports: map[string]report{"a": a}} }
 	mute := wave{reports: map[string]report{}, missing: []string{"a"}}
 	type step struct {
 		w    wave

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// GeoJSON (RFC 7946) of the members: a Feature each, with no geometry for one
-// that does not say where it is.
+// GeoJSON (RFC 7946) of the members, a Feature each, with no geometry for one
+// that does not say where it is; in geo mode of the cells, too.
 type (
 	featureCollection struct {
 		Type     string    `json:"type"`
@@ -19,23 +19,24 @@ type (
 		Properties map[string]any `json:"properties"`
 	}
 	geometry struct {
-		Type        string     `json:"type"`
-		Coordinates [2]float64 `json:"coordinates"` // longitude, latitude
+		Type        string `json:"type"`
+		Coordinates any    `json:"coordinates"` // longitude, latitude; of a cell, rings of them
 	}
 )
 
 // geoJSON is the map of GET /api/v1/map.
 func (n *Node) geoJSON(context.Context) (json.RawMessage, error) {
 	live, view := n.terr.views()
-	assign := n.terr.assignment()
+	assign := n.keep.Assignment()
 	fc := featureCollection{Type: "FeatureCollection", Features: []feature{}}
 	for _, m := range view.Members() {
 		_, alive := live.Find(m.ID)
-		f := feature{Type: "Feature", ID: m.ID, Properties: map[string]any{"slices": len(assign[m.ID]), "capacity": m.Capacity, "alive": alive, "self": m.ID == n.id}}
+		f := feature{Type: "Feature", ID: m.ID, Properties: map[string]any{"kind": "member", "slices": len(assign[m.ID]), "capacity": m.Capacity, "alive": alive, "self": m.ID == n.id}}
 		if m.Location != nil {
 			f.Geometry = &geometry{Type: "Point", Coordinates: [2]float64{m.Location.Lon, m.Location.Lat}}
 		}
 		fc.Features = append(fc.Features, f)
 	}
+	fc.Features = append(fc.Features, n.cells()...)
 	return json.Marshal(fc)
 }

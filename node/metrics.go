@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/store"
@@ -24,17 +25,26 @@ func (n *Node) metrics() []api.Metric {
 		gauge("echo_fetching", "Fetches under way.", float64(s.Fetching)),
 		gauge("echo_outbox", "Links without a final answer.", float64(s.Outbox)),
 		gauge("echo_slices", "Slices this peer acts in.", float64(s.Slices)),
-		gauge("echo_slices_awaited", "Slices owned whose rows are still elsewhere.", float64(s.SlicesAwaited)),
+		gauge("echo_slices_awaited", "Slices owned that no majority of their keepers leases to this peer.", float64(s.SlicesAwaited)),
+		gauge("echo_slices_kept", "Slices of which a copy is kept here.", float64(s.SlicesKept)),
+		gauge("echo_slices_moving", "Slices owned that others should keep.", float64(s.SlicesMoving)),
+		gauge("echo_slices_shipping", "Slices owned of which a live keeper's copy is behind.", float64(s.SlicesShipping)),
+		gauge("echo_newcomers_waiting", "Live members, never seen before, that do not count for ownership yet.", float64(n.terr.newcomersWaiting())),
 		gauge("echo_peers", "Live members of the swarm.", float64(s.Peers)),
-		gauge("echo_index_lag", "Changes not yet searchable.", float64(s.IndexLag)),
+		gauge("echo_index_lag", "Changes, and owned slices, not yet searchable.", float64(s.IndexLag)),
 		gauge("echo_disk_bytes", "Size of the store.", float64(s.DiskBytes)),
 		counter("echo_fetched_total", "Fetches that ended in a record.", s.Fetched),
 		counter("echo_requests_total", "HTTP requests made by the crawler since the start.", s.Requests),
 		counter("echo_fetch_failures_total", "Fetches that failed since the start.", s.Failed),
+		counter("echo_domain_deferred_total", "Requests that waited for the pace of their registrable domain since the start.", n.crawler.Stats().Deferred),
 		counter("echo_links_out_total", "Links handed out with a final answer since the start.", s.LinksOut),
 		counter("echo_links_in_total", "Links of other peers finally answered since the start.", s.LinksIn),
+		counter("echo_rows_refused_total", "Messages of rows refused since the start.", n.count.refusedRows.Load()),
+		counter("echo_repaired_buckets_total", "Buckets of slices in which two copies differed since the start.", n.count.repaired.Load()),
 		counter("echo_links_refused_total", "Links refused at this peer's gate since the start.", n.count.refused.Load()),
 	}
+	out = append(out, n.refusals()...)
+	out = append(out, n.addresses.metrics(time.Now())...)
 	for why, k := range s.Stops {
 		out = append(out, api.Metric{Name: "echo_stops_total", Help: "Keys that ended without a record, by reason.", Kind: "counter", Value: float64(k), Labels: map[string]string{"reason": why}})
 	}

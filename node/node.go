@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +18,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/node/keeping"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/index"
@@ -46,16 +45,36 @@ type Node struct {
 	client  *fetch.Client
 	sources []crawler.Source
 
+	slices      []partition.Slice // all of the swarm's
+	placer      *placer           // nil in hash mode
 	terr        *territory
 	forward     *forwarder
+	lookups     chan partition.Slice // whose owner in another zone is wanted
+	credit      *creditGate
+	addresses   *addresses
 	viewChanged chan struct{}
 	seeding     atomic.Int64 // seeds on their way: not idle
 	done        atomic.Bool  // WaitIdle has found the swarm idle
-	admitting   sync.RWMutex // held for reading from acts to the end of the admission it allows
-	persisting  sync.Mutex   // what is held is written in the order in which it changes
+
+	// Who keeps what. deciding is held for writing while something is agreed and
+	// written down, for reading from the question whether this peer acts, or
+	// follows, to the end of the write that it allows.
+	keep       *keeping.Machine
+	deciding   sync.RWMutex
+	mine       map[partition.Slice]keeping.Config // owned slices as the crawler knows them; under deciding
+	ship       *shipper
+	received   receiving
+	resting    map[partition.Slice]time.Time // runHandover's alone: since when nothing new is fetched there
+	moving     atomic.Int64                  // owned slices that others should keep
+	leaving    atomic.Bool
+	informed   atomic.Bool // some member has told all Configs that it knows
+	telling    sync.WaitGroup
+	leaseKick  chan struct{}
+	tidyKick   chan struct{}
+	repairKick chan struct{}
 
 	count struct {
-		linksOut, linksIn, refused atomic.Int64
+		linksOut, linksIn, refused, refusedRows, repaired atomic.Int64
 	}
 	closeOnce sync.Once
 	closeErr  error
@@ -101,27 +120,41 @@ func (o Options) identity(create bool) (crypto.PrivKey, error) {
 }
 
 func (o Options) makeCharter(ctx context.Context, key crypto.PrivKey) (partition.Charter, error) {
-	if len(o.Join) == 0 {
+	ways, err := o.ways()
+	if err != nil {
+		return partition.Charter{}, err
+	}
+	join := o.join()
+	if len(join) == 0 {
+		if ways.Invite != nil {
+			return partition.Charter{}, errors.New("the invite names no peer: give --join, too")
+		}
 		name := o.Swarm
 		if name == "" {
 			name = "echo"
 		}
 		c := partition.DefaultCharter(name, dht.PeerID(key))
-		c.SliceBits, c.Mode = o.SliceBits, o.Partition
+		c.SliceBits, c.Mode, c.Replicas, c.Private, c.ZoneMax = o.SliceBits, o.Partition, o.Replicas, o.Private, o.ZoneMax
+		if c, err = withGazetteer(c, o.CellLevel); err != nil {
+			return c, err
+		}
 		return c, c.Validate()
 	}
 	for wait := 200 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		c, err := dht.FetchCharter(ctx, key, nil, o.Join)
+		c, err := dht.FetchCharter(ctx, key, nil, join, ways)
 		if err == nil {
 			if o.Swarm != "" && o.Swarm != c.Name {
 				return c, fmt.Errorf("--swarm %s: the peers of --join are the swarm %s", o.Swarm, c.Name)
 			}
-			return c, c.CheckLocal()
+			return c, errors.Join(o.contradicts(c), c.CheckLocal())
+		}
+		if hopeless(ways, err) {
+			return c, fmt.Errorf("join: %w", err)
 		}
 		o.Logger.Warn("no peer of --join gives the charter yet", "err", err)
 		select {
 		case <-ctx.Done():
-			return c, fmt.Errorf("join: no peer of %v answered: %w", o.Join, err)
+			return c, fmt.Errorf("join: no peer of %v answered: %w", join, err)
 		case <-time.After(wait):
 		}
 	}
@@ -134,7 +167,9 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{o: o, log: o.Logger, started: time.Now(), viewChanged: make(chan struct{}, 1)}
+	n := &Node{o: o, log: o.Logger, started: time.Now(), viewChanged: make(chan struct{}, 1), lookups: make(chan partition.Slice, lookupQueue), credit: newCreditGate(o.Credit),
+		leaseKick: make(chan struct{}, 1), tidyKick: make(chan struct{}, 1), repairKick: make(chan struct{}, 1)}
+	n.ship, n.addresses = newShipper(n), newAddresses(n)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -146,7 +181,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	n.id = dht.PeerID(key)
 	n.log = o.Logger.With("peer", n.id[max(0, len(n.id)-6):])
-	if n.store, err = store.Open(filepath.Join(o.Dir, "store"), store.Options{FS: o.FS, Logger: n.log}); err != nil {
+	if n.store, err = store.Open(filepath.Join(o.Dir, "store"), store.Options{FS: o.FS, Logger: n.log, Fatal: o.Fatal, Logged: n.ship.logged}); err != nil {
 		return nil, err
 	}
 	n.charter = n.store.Charter()
@@ -156,23 +191,40 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if err := n.charter.CheckLocal(); err != nil {
 		return nil, err
 	}
-	if n.index, err = index.Open(o.IndexDir, n.store, index.Options{Logger: n.log}); err != nil {
+	if n.slices, err = n.openPlacer(); err != nil {
+		return nil, err
+	}
+	// All slices, until openKeeping says which: those that were in the index when it
+	// was closed and are owned no more may come back soon.
+	if n.index, err = index.Open(o.indexDir(), n.store, index.Options{Logger: n.log, Slices: n.slices}); err != nil {
 		return nil, err
 	}
 	if err := n.openTerritory(); err != nil {
+		return nil, err
+	}
+	if err := n.openKeeping(); err != nil {
 		return nil, err
 	}
 	if err := n.openCrawler(); err != nil {
 		return nil, err
 	}
 	n.forward = newForwarder(n)
-	join := append(append([]string(nil), o.Join...), n.terr.addrs()...)
-	n.joiner = len(join) > 0
-	if n.dht, err = dht.New(ctx, dht.Options{Key: key, Listen: o.Listen, Charter: n.charter, Join: join, MDNS: o.MDNS, Dir: o.overlayDir(),
-		Capacity: o.Capacity, Location: o.Location, Version: o.Version, Logger: n.log, Host: o.Host}); err != nil {
+	n.deciding.Lock()
+	n.recrawl(nil, n.ownedNow())
+	n.deciding.Unlock()
+	ways, err := o.ways()
+	if err != nil {
 		return nil, err
 	}
-	n.dht.Handle(n.serve)
+	join := append(append([]string(nil), o.join()...), n.terr.addrs()...)
+	n.joiner = len(join) > 0
+	if n.dht, err = dht.New(ctx, dht.Options{Key: key, Listen: o.Listen, Charter: n.charter, Join: join, MDNS: o.MDNS, Dir: o.overlayDir(),
+		Capacity: o.Capacity, Location: o.Location, Version: o.Version, Logger: n.log, Host: o.Host, Around: o.Around, Ways: ways,
+		Urgent: urgent, Faulty: n.faulty}); err != nil {
+		return nil, err
+	}
+	n.dht.SetHolds(n.holdsOutside)
+	n.dht.Handle(n.admitRequest)
 	return n, nil
 }
 
@@ -185,8 +237,16 @@ func (o Options) overlayDir() string {
 	return o.Dir
 }
 
+// indexDir is where the index is kept; "" is in memory.
+func (o Options) indexDir() string {
+	if o.IndexDir == "memory" {
+		return ""
+	}
+	return o.IndexDir
+}
+
 func (n *Node) openTerritory() error {
-	n.terr = newTerritory(n.charter, n.id, n.o.OrphanAfter)
+	n.terr = newTerritory(n.slices, n.charter.Replicas, n.id, n.o.OrphanAfter, len(n.o.Join) > 0)
 	b, err := n.store.Meta(metaTerritory)
 	if isNotExist(err) || err == nil && len(b) == 0 {
 		return nil
@@ -194,28 +254,28 @@ func (n *Node) openTerritory() error {
 	if err != nil {
 		return err
 	}
-	if err := n.terr.recall(b, n.started); err != nil {
-		return err
-	}
-	n.heldBefore = slices.Contains(n.terr.held, true)
-	return nil
+	return n.terr.recall(b, n.started)
 }
 
 func (n *Node) openCrawler() error {
 	o := n.o
 	var err error
 	n.client, err = fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, Hosts: o.Hosts, FromAddr: o.FromAddr,
-		AddrDelay: addrDelay(o.Delay)})
+		AddrDelay: addrDelay(o.Delay), Share: &fetch.Share{Ask: n.addresses.ask, Done: n.addresses.done}, Transport: o.Transport})
 	if err != nil {
 		return err
 	}
-	w, err := web.New(web.Options{Client: n.client})
+	w, err := web.New(web.Options{Client: n.client, Keep: o.KeepBodies})
 	if err != nil {
 		return err
 	}
 	n.sources = []crawler.Source{w}
-	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.terr.acts, Delay: o.Delay, Workers: o.Workers,
-		MaxDepth: o.MaxDepth, Logger: n.log, Committed: func() { n.forward.notify() },
+	var place func(partition.Slice, *store.Record) *store.Placement
+	if n.placer != nil {
+		place = n.placer.place
+	}
+	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.fetches, Delay: o.Delay, Workers: o.Workers,
+		MaxDepth: o.MaxDepth, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, Settled: n.settled,
 		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk, Hours: o.Hours}})
 	return err
 }
@@ -239,11 +299,16 @@ func (n *Node) handles(k partition.Key) bool {
 	return false
 }
 
-// indexLag is how many changes of the store are not searchable yet.
+// indexLag is how many changes of the slices in the index are not searchable yet.
 func (n *Node) indexLag() uint64 {
-	last, done := n.store.LastSeq(), n.index.Seq()
+	last, done := n.store.LastChange(), n.index.Seq()
 	return max(last, done) - done
 }
+
+// indexWait is how long a query waits for slices that are not in this peer's
+// index yet: they came a moment ago, or their owner died a moment ago. What is
+// not there by then is named as missing, and will be there for a later query.
+func (n *Node) indexWait() time.Duration { return n.o.QueryTimeout / 4 }
 
 // ID is this peer's id, Addrs its addresses with /p2p/ID, Charter its swarm's.
 func (n *Node) ID() string                 { return n.id }
@@ -251,9 +316,30 @@ func (n *Node) Addrs() []string            { return n.dht.Addrs() }
 func (n *Node) Charter() partition.Charter { return n.charter }
 
 // Run works until ctx ends, which is no error, or until something fails that
-// the peer cannot go on without: its store, its overlay.
-func (n *Node) Run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
+// the peer cannot go on without: its store, its overlay. When ctx ends it gives
+// its slices to others first, for at most Options.Leave, unless the swarm was
+// found idle.
+func (n *Node) Run(outer context.Context) error {
+	inner, cancel := context.WithCancel(context.WithoutCancel(outer))
+	defer cancel()
+	g, ctx := errgroup.WithContext(inner)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-outer.Done():
+		case <-ctx.Done(): // something failed
+			return
+		}
+		if n.o.Leave > 0 && !n.done.Load() {
+			leave, stop := context.WithTimeout(ctx, n.o.Leave)
+			defer stop()
+			if left := n.HandOver(leave); left > 0 {
+				n.log.Warn("stopping with slices that could not be handed over", "slices", left)
+			}
+		}
+		cancel()
+	}()
 	part := func(name string, run func(context.Context) error) {
 		g.Go(func() error {
 			err := run(ctx)
@@ -267,10 +353,21 @@ func (n *Node) Run(ctx context.Context) error {
 	part("index", n.index.Run)
 	part("crawler", n.crawler.Run)
 	part("forward", n.forward.run)
+	part("zones", n.runZones)
 	part("view", n.followView)
+	part("leases", n.runLeases)
+	part("campaigns", n.runCampaigns)
+	part("ship", n.ship.run)
 	part("hand-over", n.runHandover)
+	part("tidying", n.runTidying)
+	part("repair", n.runRepair)
+	part("addresses", n.addresses.run)
 	part("limits", n.followLimits)
-	return g.Wait()
+	err := g.Wait()
+	cancel()
+	<-ended
+	n.telling.Wait()
+	return err
 }
 
 // followView takes every View in order.
@@ -283,6 +380,7 @@ func (n *Node) followView(ctx context.Context) error {
 			if !open {
 				return errors.New("the overlay ended")
 			}
+			n.terr.setZone(n.dht.Zone())
 			if n.terr.setView(v, time.Now()) {
 				n.log.Info("members", "live", len(v.Members()))
 				if err := n.territoryChanged(); err != nil {
@@ -291,6 +389,8 @@ func (n *Node) followView(ctx context.Context) error {
 			} else {
 				n.forward.reread() // who is back is tried at once
 			}
+			n.ship.retryAll()
+			n.kickLeases()
 		}
 	}
 }
@@ -300,53 +400,12 @@ func (n *Node) territoryChanged() error {
 	if err := n.persistTerritory(); err != nil {
 		return err
 	}
-	n.crawler.SetSlices(n.terr.acting())
 	n.forward.reread()
 	select {
 	case n.viewChanged <- struct{}{}:
 	default:
 	}
 	return nil
-}
-
-// followLimits lowers this peer's share of the swarm while one of the
-// volunteer's limits has stopped it for a while, and restores it afterwards.
-func (n *Node) followLimits(ctx context.Context) error {
-	const patience = 30 * time.Second // hysteresis: hand-overs cost more than a short stop
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	var since time.Time
-	lowered := false
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		if stopped := stopsFetching(n.crawler.Stats().Limits); stopped == lowered {
-			since = time.Time{}
-		} else if since.IsZero() {
-			since = time.Now()
-		} else if time.Since(since) >= patience {
-			lowered, since = stopped, time.Time{}
-			step := 0
-			if stopped {
-				step = 16
-			}
-			n.log.Info("load step", "step", step)
-			if err := n.dht.SetLoadStep(step); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// stopsFetching says whether one of the limits that hold stops fetching
-// altogether, rather than pacing it.
-func stopsFetching(limits []string) bool {
-	return slices.ContainsFunc(limits, func(l string) bool {
-		return strings.HasPrefix(l, "hours") || strings.HasPrefix(l, "disk") || strings.HasPrefix(l, "outbox")
-	})
 }
 
 // Close releases everything and waits. It is safe to call twice, and after a

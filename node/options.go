@@ -1,10 +1,12 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"time"
@@ -15,6 +17,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/echo-node/echo-node/crawler"
+	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -25,16 +29,33 @@ type Options struct {
 
 	// The swarm. Swarm names it (default "echo"); a joiner may leave it empty
 	// and takes what the swarm is called.
-	Swarm     string
-	Join      []string // multiaddrs with /p2p/ID, files of them, or DNS names
-	Listen    []string // multiaddrs; default QUIC and TCP on any free port
-	MDNS      bool     // find peers on the local network
+	Swarm  string
+	Join   []string // multiaddrs with /p2p/ID, files of them, or DNS names
+	Listen []string // multiaddrs; default QUIC and TCP on any free port
+	MDNS   bool     // find peers on the local network
+	// Private founds a swarm that only peers with an invite or the swarm's key
+	// can join. Invite is the code of one; without Join its addresses are used.
+	// SwarmKey is 32 bytes that the members share.
+	Private   bool
+	Invite    string
+	SwarmKey  []byte
 	Partition partition.Mode
 	SliceBits int // of a swarm to be founded; default 12
+	CellLevel int // S2 level of its geo slices, 4 to 12; default 7, of cells some 80 km across. Geo mode only
+	Replicas  int // of a swarm to be founded: keepers of each slice, 1 to 7; default 3
 	Capacity  int // 1 to 16, default 1: this peer's share of the swarm
 	Location  *partition.Point
-	// OrphanAfter is how long a vanished member keeps its slices. Default 60 s.
+	// ZoneMax is the number of members above which a zone of a swarm to be founded
+	// splits; 0: one zone for ever. See partition.ZoneRule. Not in geo mode yet.
+	ZoneMax int
+	// OrphanAfter is how long a vanished member keeps its place among the keepers
+	// of its slices, and how long a slice whose majority of keepers vanished waits
+	// for them. Default 60 s.
 	OrphanAfter time.Duration
+
+	// Leave is how long Run may take, when its context ends, to give this peer's
+	// slices to others. Default 0: it stops at once.
+	Leave time.Duration
 
 	// The crawl.
 	Delay    time.Duration // least gap between two requests to a site; default 1 s
@@ -44,12 +65,18 @@ type Options struct {
 	AllowNet []netip.Prefix
 	Hosts    map[string]netip.Addr // fixed resolver: host name -> address
 	FromAddr netip.Addr            // source address of requests
+	// KeepBodies has the headers and bodies of what this peer fetches kept, for
+	// export as WARC; the other keepers of a slice keep what its owner does.
+	// Default: records only, and of a page that changed those before.
+	KeepBodies bool
 
 	// The volunteer's own limits; zero = none.
 	MaxRate      float64 // requests per second
 	MaxBandwidth int64   // bytes per second
 	MaxDisk      int64   // bytes
 	Hours        string  // "22-07", local time
+
+	Credit CreditLimits // of each other peer
 
 	QueryTimeout time.Duration // of one query over the swarm; default 5 s
 
@@ -61,6 +88,13 @@ type Options struct {
 	IndexDir string         // default Dir/index; "memory" keeps the index in memory
 	Key      crypto.PrivKey // instead of Dir/identity.key
 	Host     host.Host      // instead of one made from Listen
+	// Transport answers the fetcher instead of the network.
+	Transport http.RoundTripper
+	// Around stands around every call to another peer; see dht.Options.
+	Around func(ctx context.Context, to string, req *wire.Request, next dht.Caller) (*wire.Response, error)
+	// Fatal is called when the disk fails so that nothing can be promised; it must
+	// not return. Default: panics.
+	Fatal func(error)
 }
 
 // Limits of a node that no flag changes, by name.
@@ -68,7 +102,6 @@ const (
 	MaxForwardLinks = 1000             // links in one forward message
 	MaxLane         = 8192             // links on their way to one peer, in memory
 	MaxQueryHits    = 1000             // offset plus limit of a query
-	MaxTransferPage = 1 << 20          // bytes of rows in one hand-over message
 	MaxSliceBits    = 16               // of a swarm founded here: a query names its slices
 	MaxSeeds        = 100_000          // seeds in one request
 	CallTimeout     = 10 * time.Second // one request to one peer
@@ -81,6 +114,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SliceBits == 0 {
 		o.SliceBits = 12
+	}
+	if o.Replicas == 0 {
+		o.Replicas = 3
 	}
 	if o.Capacity == 0 {
 		o.Capacity = 1
@@ -118,10 +154,16 @@ func (o Options) validate() error {
 		}
 	}
 	fault(o.Dir == "", "no data directory: give --data DIR")
-	fault(o.Partition != partition.ModeHash, "partition %q: this version cuts the crawl space by hash only", o.Partition)
+	fault(o.Partition != partition.ModeHash && o.Partition != partition.ModeGeo, "partition %q: give hash or geo", o.Partition)
+	fault(o.Replicas < 1 || o.Replicas > 7, "replicas %d: give 1 to 7", o.Replicas)
+	fault(o.CellLevel != 0 && (o.CellLevel < partition.ParentLevel || o.CellLevel > 12), "cell level %d: give 4 to 12", o.CellLevel)
+	fault(o.CellLevel != 0 && o.Partition == partition.ModeHash, "cell level %d: only a swarm in geo mode has cells", o.CellLevel)
 	fault(o.Capacity < 1 || o.Capacity > 16, "capacity %d: give 1 to 16", o.Capacity)
+	fault(o.ZoneMax != 0 && o.Partition == partition.ModeGeo, "zone max %d: a swarm in geo mode has no zones yet", o.ZoneMax)
+	fault(o.ZoneMax < 0 || o.ZoneMax > partition.MaxZoneMembers, "zone max %d: give 0 to %d", o.ZoneMax, partition.MaxZoneMembers)
 	fault(o.SliceBits < 1 || o.SliceBits > MaxSliceBits, "slice bits %d: give 1 to %d", o.SliceBits, MaxSliceBits)
 	fault(o.Delay < 0, "delay %s is negative", o.Delay)
+	fault(o.Leave < 0, "leave %s is negative", o.Leave)
 	fault(o.OrphanAfter < 0, "orphan-after %s is negative", o.OrphanAfter)
 	fault(o.MaxRate < 0, "max-rate %g is negative", o.MaxRate)
 	fault(o.MaxBandwidth < 0, "max-bandwidth %d is negative", o.MaxBandwidth)
@@ -138,6 +180,9 @@ func (o Options) validate() error {
 			_, noName := a.ValueForProtocol(ma.P_DNSADDR)
 			fault(noID != nil && noName != nil, "join: %s has no /p2p/ID at its end", j)
 		}
+	}
+	if _, err := o.ways(); err != nil {
+		faults = append(faults, err)
 	}
 	if _, err := crawler.ParseHours(o.Hours); err != nil {
 		faults = append(faults, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +44,7 @@ func (n *Node) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 	// A peer that says nothing may cost the statistics half of the time, not the
 	// others' hits all of it.
 	sc := n.newScatter(wireQuery(q, offset+q.Limit))
+	sc.zones = n.splitUntil(ctx, sc.assign, start.Add(n.o.QueryTimeout/4))
 	sc.round(ctx, true, start.Add(n.o.QueryTimeout/2))
 	sc.round(ctx, false, start.Add(n.o.QueryTimeout))
 
@@ -84,13 +86,18 @@ type scatter struct {
 	hits     [][]api.Hit
 	total    uint64
 	answered int
-	stale    bool                   // somebody's index is behind its store
-	failed   map[string]api.Missing // by peer: out of the query from then on
-	partial  []api.Missing          // answered, but not for these slices
+	stale    bool                     // somebody's index is behind its store
+	failed   map[string]api.Missing   // by peer: out of the query from then on
+	partial  []api.Missing            // answered, but not for these slices
+	lost     []partition.Slice        // the slices of partial
+	unscored map[partition.Slice]bool // whose statistics nobody gave: their hits are not asked for
+
+	zones map[string]partition.Zone // the members that are asked for their whole zone
+	given *wire.TermStats           // to score with; nil = those of the first round
 }
 
 func (n *Node) newScatter(q *wire.Query) *scatter {
-	return &scatter{n: n, q: q, assign: n.terr.assignment(), failed: map[string]api.Missing{}}
+	return &scatter{n: n, q: q, assign: n.assignment(), failed: map[string]api.Missing{}, unscored: map[partition.Slice]bool{}}
 }
 
 // round asks every peer that is still in, for statistics or for hits.
@@ -98,7 +105,9 @@ func (s *scatter) round(ctx context.Context, statsOnly bool, until time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	var merged *wire.TermStats
-	if !statsOnly {
+	if s.given != nil {
+		merged = s.given
+	} else if !statsOnly {
 		b, err := json.Marshal(s.stats)
 		if err == nil {
 			merged = &wire.TermStats{Docs: s.stats.Docs, Opaque: b}
@@ -109,13 +118,20 @@ func (s *scatter) round(ctx context.Context, statsOnly bool, until time.Time) {
 		s.mu.Lock()
 		_, out := s.failed[peer]
 		s.mu.Unlock()
-		if out {
+		_, isZone := s.zones[peer]
+		if !isZone && !statsOnly {
+			slices = s.scored(slices)
+		}
+		if out || len(slices) == 0 {
 			continue
 		}
 		q := &wire.Query{Q: s.q.Q, Kind: s.q.Kind, Lang: s.q.Lang, Site: s.q.Site, SinceMs: s.q.SinceMs, UntilMs: s.q.UntilMs,
 			Limit: s.q.Limit, StatsOnly: statsOnly, Stats: merged, Slices: make([]uint64, len(slices))}
 		for i, sl := range slices {
 			q.Slices[i] = uint64(sl)
+		}
+		if zone, ok := s.zones[peer]; ok {
+			q.Zone, q.Slices = uint64(zone), nil
 		}
 		wg.Go(func() {
 			a, err := s.ask(ctx, peer, q)
@@ -130,6 +146,23 @@ func (s *scatter) round(ctx context.Context, statsOnly bool, until time.Time) {
 		})
 	}
 	wg.Wait()
+}
+
+// scored are those of slices that the first round was answered for: hits are
+// weighed by the statistics of all that are asked (I8).
+func (s *scatter) scored(slices []partition.Slice) []partition.Slice {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.unscored) == 0 {
+		return slices
+	}
+	var out []partition.Slice
+	for _, sl := range slices {
+		if !s.unscored[sl] {
+			out = append(out, sl)
+		}
+	}
+	return out
 }
 
 func (s *scatter) ask(ctx context.Context, peer string, q *wire.Query) (*wire.QueryAnswer, error) {
@@ -149,17 +182,6 @@ func (s *scatter) ask(ctx context.Context, peer string, q *wire.Query) (*wire.Qu
 // take merges one peer's answer, which may speak of nothing but the slices it
 // was asked for (I8). s.mu is held.
 func (s *scatter) take(peer string, a *wire.QueryAnswer, slices []partition.Slice, statsOnly bool) error {
-	if statsOnly {
-		if a.GetStats() == nil {
-			return nil
-		}
-		var st index.Stats
-		if err := json.Unmarshal(a.Stats.Opaque, &st); err != nil {
-			return fmt.Errorf("its statistics: %w", err)
-		}
-		s.stats = s.stats.Merge(st)
-		return nil
-	}
 	asked := make(map[partition.Slice]bool, len(slices))
 	for _, sl := range slices {
 		asked[sl] = true
@@ -171,13 +193,20 @@ func (s *scatter) take(peer string, a *wire.QueryAnswer, slices []partition.Slic
 		}
 		missing[partition.Slice(m)] = true
 	}
+	if statsOnly {
+		return s.takeStats(peer, a, missing)
+	}
 	hits := make([]api.Hit, 0, len(a.GetHits()))
 	for _, h := range a.GetHits() {
 		x, err := hitOf(h)
 		if err != nil {
 			return err
 		}
-		if sl := s.n.store.SliceOf(x.Key); !asked[sl] || missing[sl] {
+		sl, err := s.n.sliceFrom(h.Slice, x.Key)
+		if err != nil {
+			return err
+		}
+		if !asked[sl] || missing[sl] {
 			return errors.New("its hit is of a slice that it does not answer for")
 		}
 		hits = append(hits, x)
@@ -186,10 +215,37 @@ func (s *scatter) take(peer string, a *wire.QueryAnswer, slices []partition.Slic
 	s.stale = s.stale || a.GetStale()
 	s.total += min(a.GetTotal(), math.MaxUint64-s.total)
 	s.answered += len(slices) - len(missing)
-	if m := len(missing); m > 0 {
-		s.partial = append(s.partial, api.Missing{Peer: peer, Reason: "slices still on their way to it", Slices: m})
-	}
+	s.lack(peer, missing)
 	return nil
+}
+
+// takeStats merges what one peer answered in the first round. s.mu is held.
+func (s *scatter) takeStats(peer string, a *wire.QueryAnswer, missing map[partition.Slice]bool) error {
+	if a.GetStats() != nil {
+		var st index.Stats
+		if err := json.Unmarshal(a.Stats.Opaque, &st); err != nil {
+			return fmt.Errorf("its statistics: %w", err)
+		}
+		s.stats = s.stats.Merge(st)
+	}
+	if _, isZone := s.zones[peer]; isZone {
+		return nil // it is asked for its zone as a whole again
+	}
+	for m := range missing {
+		s.unscored[m] = true
+	}
+	s.lack(peer, missing)
+	return nil
+}
+
+// lack notes slices that peer does not answer for. s.mu is held.
+func (s *scatter) lack(peer string, missing map[partition.Slice]bool) {
+	for m := range missing {
+		s.lost = append(s.lost, m)
+	}
+	if m := len(missing); m > 0 {
+		s.partial = append(s.partial, api.Missing{Peer: peer, Reason: "slices still on their way to it or to its index", Slices: m})
+	}
 }
 
 func (s *scatter) coverage() api.Coverage {
@@ -240,6 +296,9 @@ func hitOf(h *wire.Hit) (api.Hit, error) {
 // serveQuery answers for the asked slices that are held here, and names the
 // others.
 func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer, error) {
+	if q.Zone != 0 {
+		return n.serveZoneQuery(ctx, q)
+	}
 	a := &wire.QueryAnswer{}
 	iq := index.Query{Text: q.Q, Kind: q.Kind, Lang: q.Lang, Site: q.Site, Limit: min(int(q.Limit), MaxQueryHits)}
 	if q.SinceMs != 0 {
@@ -249,7 +308,7 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 		iq.Until = time.UnixMilli(q.UntilMs)
 	}
 	for _, s := range q.Slices {
-		if sl := partition.Slice(s); n.terr.holds(sl) {
+		if sl := partition.Slice(s); n.keep.Has(sl) {
 			iq.Slices = append(iq.Slices, sl)
 		} else {
 			a.Missing = append(a.Missing, s)
@@ -259,10 +318,11 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 		return a, nil
 	}
 	if q.StatsOnly {
-		st, err := n.index.Statistics(ctx, iq)
+		st, err := n.statistics(ctx, iq)
 		if err != nil {
 			return nil, fmt.Errorf("query: %w", err)
 		}
+		a.Missing = appendSlices(a.Missing, st.Missing)
 		b, err := json.Marshal(st)
 		a.Stats = &wire.TermStats{Docs: st.Docs, Opaque: b}
 		return a, err
@@ -278,10 +338,12 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
-	a.Total, a.Stale = res.Total, n.indexLag() > 0
+	a.Missing = appendSlices(a.Missing, res.Missing)
+	// A keeper that does not act may lack what its owner wrote last.
+	a.Total, a.Stale = res.Total, n.indexLag() > 0 || slices.ContainsFunc(iq.Slices, func(s partition.Slice) bool { return !n.acts(s) })
 	for _, h := range res.Hits {
 		w := &wire.Hit{Key: string(h.Key), Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang,
-			Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli()}
+			Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Slice: sliceOn(h.Slice)}
 		if h.Place != nil {
 			w.Place = h.Place.Name
 		}
@@ -291,4 +353,22 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 		a.Hits = append(a.Hits, w)
 	}
 	return a, nil
+}
+
+// statistics are the index's, which may have to read slices first: only an
+// owner has them there all the time.
+func (n *Node) statistics(ctx context.Context, q index.Query) (index.Stats, error) {
+	wait, cancel := context.WithTimeout(ctx, n.indexWait())
+	defer cancel()
+	if err := n.index.Await(wait, q.Slices); err != nil && wait.Err() == nil {
+		return index.Stats{}, err
+	}
+	return n.index.Statistics(ctx, q)
+}
+
+func appendSlices(to []uint64, sls []partition.Slice) []uint64 {
+	for _, sl := range sls {
+		to = append(to, uint64(sl))
+	}
+	return to
 }

@@ -17,6 +17,10 @@ import (
 // sent: messages were validated by wire, Keys are checked where they enter.
 func (n *Node) serve(ctx context.Context, from string, req *wire.Request) *wire.Response {
 	resp, err := n.answer(ctx, from, req)
+	var refusal *refusalError
+	if errors.As(err, &refusal) {
+		return refuse(refusal.code, refusal.reason, refusal.after)
+	}
 	if err != nil {
 		n.log.Warn("request failed", "peer", from, "err", err)
 		return refuse(wire.Refusal_CODE_INTERNAL, err.Error(), time.Second)
@@ -43,8 +47,26 @@ func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wir
 	case *wire.Request_Status:
 		a, err := n.serveStatus()
 		return &wire.Response{Body: &wire.Response_Status{Status: a}}, err
-	case *wire.Request_Transfer:
-		return n.serveTransfer(from, b.Transfer)
+	case *wire.Request_Lease:
+		a, err := n.serveLease(from, b.Lease)
+		return &wire.Response{Body: &wire.Response_Lease{Lease: a}}, err
+	case *wire.Request_Ballots:
+		a, err := n.serveBallots(from, b.Ballots)
+		return &wire.Response{Body: &wire.Response_Ballots{Ballots: a}}, err
+	case *wire.Request_Configs:
+		a, err := n.serveConfigs(b.Configs)
+		return &wire.Response{Body: &wire.Response_Configs{Configs: a}}, err
+	case *wire.Request_Ship:
+		a, err := n.serveShip(from, b.Ship)
+		return &wire.Response{Body: &wire.Response_Ship{Ship: a}}, err
+	case *wire.Request_Compare:
+		a, err := n.serveCompare(from, b.Compare)
+		return &wire.Response{Body: &wire.Response_Compare{Compare: a}}, err
+	case *wire.Request_Unite:
+		a, err := n.serveUnite(ctx, from, b.Unite)
+		return &wire.Response{Body: &wire.Response_Unite{Unite: a}}, err
+	case *wire.Request_Turns:
+		return &wire.Response{Body: &wire.Response_Turns{Turns: n.addresses.serve(from, b.Turns)}}, nil
 	case *wire.Request_Records:
 		a, err := n.serveRecords(b.Records)
 		return &wire.Response{Body: &wire.Response_Records{Records: a}}, err
@@ -64,6 +86,11 @@ var (
 	errForeign  = errors.New("its answer is to another question")
 )
 
+func isRefusal(err error) bool {
+	var refusal *refusalError
+	return errors.As(err, &refusal)
+}
+
 func (e *refusalError) Error() string { return fmt.Sprintf("%s: %s", e.code, e.reason) }
 
 // call asks a peer, with this peer's View digest and a deadline. A member that
@@ -74,6 +101,9 @@ func (n *Node) call(ctx context.Context, peer string, req *wire.Request) (*wire.
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
+	if err := n.awaitCredit(ctx, peer, req); err != nil {
+		return nil, err
+	}
 	req.Version = partition.WireVersion
 	_, view := n.terr.views()
 	req.View = binary.BigEndian.AppendUint64(nil, view.Digest())
@@ -82,18 +112,21 @@ func (n *Node) call(ctx context.Context, peer string, req *wire.Request) (*wire.
 		return nil, err
 	}
 	if r := resp.GetRefusal(); r != nil {
+		n.credit.obey(peer, r, time.Now())
 		return nil, &refusalError{r.Code, r.Reason, time.Duration(r.RetryAfterMs) * time.Millisecond}
 	}
 	return resp, nil
 }
 
 func (n *Node) serveWhoOwns(w *wire.WhoOwns) *wire.Response {
-	k, err := partition.KeyFromWire(w.Key)
+	s, err := n.whose(w)
 	if err != nil {
 		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0)
 	}
-	s := n.store.SliceOf(k)
-	a := &wire.WhoOwnsAnswer{Slice: uint64(s), Keepers: n.terr.keepers(s)}
+	a := &wire.WhoOwnsAnswer{Slice: uint64(s)}
+	if !outside(s, n.dht.Zone()) {
+		a.Keepers = n.keepers(s)
+	}
 	_, view := n.terr.views()
 	if len(a.Keepers) > 0 {
 		if m, ok := view.Find(a.Keepers[0]); ok {
@@ -108,11 +141,17 @@ func (n *Node) serveShow(s *wire.Show) (*wire.Response, error) {
 	if err != nil {
 		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
 	}
-	shown, err := n.showHere(k)
+	sl := n.store.SliceOf(k)
+	if s.Slice != 0 {
+		if sl, err = n.sliceFrom(s.Slice, k); err != nil {
+			return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
+		}
+	}
+	shown, placed, err := n.showHere(sl, k)
 	if err != nil {
 		return nil, err
 	}
-	a := &wire.ShowAnswer{Known: shown.Known}
+	a := &wire.ShowAnswer{Known: shown.Known, Placed: uint64(placed)}
 	rec := shown.Record
 	shown.Record = nil
 	if a.Due, err = json.Marshal(shown); err != nil {
@@ -133,40 +172,79 @@ func (n *Node) serveStatus() (*wire.StatusAnswer, error) {
 		return nil, err
 	}
 	_, view := n.terr.views()
-	return &wire.StatusAnswer{Json: b, Idle: st.Idle, Sent: uint64(n.count.linksOut.Load()), Received: uint64(n.count.linksIn.Load()),
-		Seeds: uint64(st.Keys), View: view.Digest(), Done: n.done.Load()}, nil
+	return &wire.StatusAnswer{Acting: uint64(st.Slices), Json: b, Idle: st.Idle, Sent: uint64(n.count.linksOut.Load()), Received: uint64(n.count.linksIn.Load()),
+		Seeds: uint64(st.Keys), View: view.Digest(), Done: n.done.Load(), Load: uint64(n.load())}, nil
 }
 
-// MaxRecordPage is how many records one answer to an export carries at most,
-// and maxRecordBytes how many bytes of them.
+// MaxRecordPage is how many records and captures one answer to an export carries
+// at most, and maxRecordBytes how many bytes of them, unless it is one.
 const (
 	MaxRecordPage  = 256
 	maxRecordBytes = 1 << 20
 )
 
-// serveRecords pages through the records of the slices held here.
-func (n *Node) serveRecords(r *wire.Records) (*wire.RecordsAnswer, error) {
-	a := &wire.RecordsAnswer{}
-	limit, size := min(int(r.Limit), MaxRecordPage), 0
-	if limit == 0 {
-		limit = MaxRecordPage
+// recordPage is an answer to an export being made.
+type recordPage struct {
+	a           *wire.RecordsAnswer
+	limit, size int
+}
+
+// add takes one item; false when it is for the next page. part is a capture's.
+func (p *recordPage) add(sl partition.Slice, k partition.Key, part []byte, item any) (bool, error) {
+	b, err := plain(item)
+	if err != nil {
+		return false, err
 	}
-	err := n.store.Records(partition.Key(r.After), func(rec store.Record) (bool, error) {
-		if !n.terr.holds(n.store.SliceOf(rec.Key)) {
-			return true, nil // on its way out; its new owner lists it
+	a := p.a
+	if len(a.Records) > 0 && (len(a.Records) == p.limit || p.size+len(b) > maxRecordBytes) {
+		return false, nil
+	}
+	a.Records, a.Slices, a.Parts, a.Next = append(a.Records, b), append(a.Slices, sliceOn(sl)), append(a.Parts, part), string(k)
+	p.size += len(b)
+	return true, nil
+}
+
+// serveRecords pages through the records of the slices owned here, and the
+// captures of each if asked.
+func (n *Node) serveRecords(r *wire.Records) (*wire.RecordsAnswer, error) {
+	p := &recordPage{a: &wire.RecordsAnswer{}, limit: min(int(r.Limit), MaxRecordPage)}
+	if p.limit == 0 {
+		p.limit = MaxRecordPage
+	}
+	each := func(sl partition.Slice, rec store.Record, part []byte) (more bool, err error) {
+		if n.keep.Owner(sl) != n.id {
+			return true, nil // its owner lists it
 		}
-		b, err := plain(rec)
-		if err != nil {
+		more = true
+		if r.Captures {
+			err = n.store.Captures(sl, rec.Key, part, func(part []byte, c store.Capture) (bool, error) {
+				var err error
+				more, err = p.add(sl, rec.Key, part, c)
+				return more, err
+			})
+		}
+		if err != nil || !more {
 			return false, err
 		}
-		if len(a.Records) > 0 && (len(a.Records) == limit || size+len(b) > maxRecordBytes) {
-			return false, nil
+		return p.add(sl, rec.Key, nil, rec)
+	}
+	sl, after, more := partition.Slice(r.AfterSlice), partition.Key(r.After), true
+	var err error
+	if len(r.AfterPart) > 0 { // in the middle of that Key
+		var rec store.Record
+		var in partition.Slice
+		if rec, in, err = n.store.Find(after); err == nil && (sl == 0 || in == sl) {
+			more, err = each(in, rec, r.AfterPart)
 		}
-		a.Records, size, a.Next = append(a.Records, b), size+len(b), string(rec.Key)
-		return true, nil
-	})
+		if isNotExist(err) {
+			err = nil // it is gone by now
+		}
+	}
+	if err == nil && more {
+		err = n.store.RecordsFrom(sl, after, func(sl partition.Slice, rec store.Record) (bool, error) { return each(sl, rec, nil) })
+	}
 	if err != nil {
 		return nil, fmt.Errorf("records: %w", err)
 	}
-	return a, nil
+	return p.a, nil
 }

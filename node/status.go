@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/echo-node/echo-node/node/api"
@@ -13,46 +14,97 @@ func (n *Node) Status() api.Status {
 	// Fetching before the store: a fetch that ends between the two readings then
 	// counts twice, never not at all, so Idle is never true too early.
 	c := n.crawler.Stats()
-	st := n.store.Stats()
-	live, _ := n.terr.views()
-	acting, awaited := n.terr.acting(), n.terr.awaited()
-	s := api.Status{
-		ID: n.id, Swarm: n.charter.Name, Charter: n.charter.Digest(), Version: n.o.Version,
-		Uptime:  time.Since(n.started).Seconds(),
-		Fetched: st.Fetches, Requests: c.Requests, Failed: c.Failed,
-		Records: st.Records, Keys: st.Keys, Pending: st.Pending, Due: int64(c.ReadyKeys), Fetching: c.Fetching, Outbox: st.Outbox,
-		Slices: len(acting), SlicesAwaited: len(awaited), Peers: len(live.Members()),
-		LinksOut: n.count.linksOut.Load(), LinksIn: n.count.linksIn.Load(),
-		IndexLag: int64(n.indexLag()), Limits: c.Limits, Stops: c.Stops, DiskBytes: st.DiskBytes,
+	owned := n.keep.Owned()
+	mine := make(map[partition.Slice]bool, len(owned))
+	for _, s := range owned {
+		mine[s] = true
 	}
+	all, st := n.store.Stats(), n.store.StatsOf(func(s partition.Slice) bool { return mine[s] })
+	live, _ := n.terr.views()
+	now, acting, shipping := time.Now(), 0, 0
+	for _, s := range owned {
+		if n.keep.Acts(s, now) {
+			acting++
+		}
+		if !n.ship.done(s) {
+			shipping++
+		}
+	}
+	s := api.Status{
+		Admission: n.Admission(),
+		ID:        n.id, Swarm: n.charter.Name, Charter: n.charter.Digest(), Version: n.o.Version,
+		Uptime:  time.Since(n.started).Seconds(),
+		Fetched: all.Fetches, Requests: c.Requests, Failed: c.Failed,
+		Records: st.Records, Keys: st.Keys, Pending: st.Pending, Due: int64(c.ReadyKeys), Fetching: c.Fetching, Outbox: st.Outbox,
+		Slices: acting, SlicesAwaited: len(owned) - acting, SlicesTotal: len(n.slices), SlicesKept: len(n.keep.Kept()), SlicesMoving: int(n.moving.Load()), SlicesShipping: shipping, Peers: len(live.Members()),
+		LinksOut: n.count.linksOut.Load(), LinksIn: n.count.linksIn.Load(),
+		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops, DiskBytes: all.DiskBytes,
+	}
+	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)
 	if s.Limits == nil {
 		s.Limits = []string{}
 	}
-	s.Idle = s.Pending == 0 && s.Fetching == 0 && s.Outbox == 0 && s.SlicesAwaited == 0 && n.seeding.Load() == 0
+	s.Idle = s.Pending == 0 && s.Fetching == 0 && s.Outbox == 0 && s.SlicesAwaited == 0 && s.SlicesShipping == 0 && len(n.keep.Strays()) == 0 && n.seeding.Load() == 0
 	return s
 }
 
-// showHere is what this peer's own store knows of k.
-func (n *Node) showHere(k partition.Key) (api.Shown, error) {
-	s := api.Shown{Key: k, Owner: n.id}
-	d, err := n.store.DueOf(k)
+// showHere is what this peer's own store knows of k in the slice sl, and the
+// slice that it is crawled in when it was placed elsewhere.
+func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, placed partition.Slice, err error) {
+	s = api.Shown{Key: k, Owner: n.id, Slice: sl.String()}
+	if s.Site, err = n.siteState(sl, k); err != nil {
+		return s, 0, err
+	}
+	d, err := n.store.DueIn(sl, k)
 	if isNotExist(err) {
-		return s, nil
+		return s, 0, nil
 	}
 	if err != nil {
-		return s, err
+		return s, 0, err
+	}
+	if d.State == store.StatePlaced {
+		p, err := n.store.PlacementOf(sl, k)
+		if err == nil && p.To != sl {
+			placed = p.To
+			if json.Valid([]byte(p.Why)) {
+				s.Placement = json.RawMessage(p.Why)
+			}
+		} else if err != nil && !isNotExist(err) {
+			return s, 0, err
+		}
 	}
 	s.Known, s.State, s.Why, s.Depth, s.Attempts = true, stateWord(d.State), d.Reason, d.Depth, d.Attempts
 	if !d.At.IsZero() {
 		at := d.At.UTC()
 		s.DueAt = &at
 	}
-	rec, err := n.store.Record(k)
+	rec, in, err := n.store.Find(k)
 	switch {
-	case err == nil:
+	case err == nil && in == sl:
 		s.Record = &rec
-	case !isNotExist(err):
-		return s, err
+	case err != nil && !isNotExist(err):
+		return s, placed, err
+	}
+	return s, placed, nil
+}
+
+// siteState is how the crawl of k's site stands here, nil when it was never asked.
+func (n *Node) siteState(sl partition.Slice, k partition.Key) (*api.SiteState, error) {
+	st, err := n.crawler.Site(sl, k.Site())
+	if isNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &api.SiteState{Site: k.Site(), Fetched: st.Fetched, Delay: st.Delay.Seconds(), BackOff: st.BackOff.Seconds(), Stopped: st.Stopped, Stops: st.Stops}
+	s.Domain, s.DomainSites = n.crawler.Domain(k)
+	if s.Stops == nil {
+		s.Stops = map[string]int64{}
+	}
+	if !st.NextAllowed.IsZero() {
+		at := st.NextAllowed.UTC()
+		s.NextAllowed = &at
 	}
 	return s, nil
 }
@@ -67,6 +119,8 @@ func stateWord(s store.State) string {
 		return "gone"
 	case store.StateRefused:
 		return "refused"
+	case store.StatePlaced:
+		return "placed"
 	}
 	return "unknown"
 }

@@ -1,7 +1,7 @@
 package node_test
 
 import (
-	"context"
+	"fmt"
 	"regexp"
 	"testing"
 	"time"
@@ -12,6 +12,7 @@ import (
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/nodetest"
+	"github.com/echo-node/echo-node/partition"
 )
 
 func smallWorld() crawltest.Options {
@@ -79,7 +80,7 @@ func TestSwarmCrawlsAsOnePeer(t *testing.T) {
 	alone.Seed()
 	alone.WaitIdle()
 	checkWorld(t, alone, 0)
-	want := ranked(t, alone, one)
+	want, stopped := ranked(t, alone, one), siteStops(t, alone)
 
 	swarm := nodetest.New(t, nodetest.Options{World: smallWorld()})
 	for range 5 {
@@ -90,12 +91,18 @@ func TestSwarmCrawlsAsOnePeer(t *testing.T) {
 	swarm.WaitIdle()
 	checkWorld(t, swarm, 0)
 	var out, in int64
+	var without []string
 	for _, p := range swarm.Peers {
 		st := p.Status()
 		if st.Fetched == 0 {
-			t.Errorf("%s fetched nothing", p.Name)
+			without = append(without, p.Name)
 		}
 		out, in = out+st.LinksOut, in+st.LinksIn
+	}
+	// Identities are drawn anew: of 24 sites a given peer has none once in 200 runs,
+	// two peers have none once in 20,000.
+	if len(without) > 1 {
+		t.Errorf("%v fetched nothing", without)
 	}
 	if out == 0 || in < out { // more when an answer got lost and the link was sent again
 		t.Errorf("links handed out %d, received %d", out, in)
@@ -103,11 +110,43 @@ func TestSwarmCrawlsAsOnePeer(t *testing.T) {
 	if len(want) == 0 {
 		t.Fatal("the words of the world match nothing")
 	}
+	if d := cmp.Diff(stopped, siteStops(t, swarm)); d != "" {
+		t.Errorf("other stops than with one peer:\n%s", d)
+	}
 	for _, p := range []*nodetest.Peer{swarm.Peers[0], swarm.Peers[4]} {
 		if d := cmp.Diff(withoutPort(want), withoutPort(ranked(t, swarm, p))); d != "" {
 			t.Errorf("%s ranks otherwise than one peer alone:\n%s", p.Name, d)
 		}
 	}
+}
+
+// onePageASite: what only a lost peer had is a page of a site at most, for it
+// asks none for another before others have the one.
+func onePageASite(t *testing.T, s *nodetest.Swarm) {
+	t.Helper()
+	if second := s.World.Compare(s.World.Expected(s.World.Seeds())).SecondOfASite(); len(second) > 0 {
+		t.Errorf("a second page of a site was fetched twice: %v", second)
+	}
+}
+
+// siteStops is what stopped at each site, each asked of another peer.
+func siteStops(t *testing.T, s *nodetest.Swarm) (out []map[string]int64) {
+	t.Helper()
+	for i := range s.World.Sites() {
+		k, err := partition.ParseKey(s.World.Home(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := s.Peers[i%len(s.Peers)].API().Show(t.Context(), k)
+		if err != nil || shown.Site == nil || shown.Site.Fetched == 0 {
+			t.Fatalf("%s: %v, %+v", k, err, shown)
+		}
+		out = append(out, shown.Site.Stops)
+	}
+	if out[5]["robots"] != 2 { // its two pages that robots.txt disallows and the home page links
+		t.Errorf("site 5: %v", out[5])
+	}
+	return out
 }
 
 // withoutPort makes the keys of two worlds comparable: their ports differ.
@@ -122,45 +161,89 @@ func withoutPort(ranked map[string][]string) map[string][]string {
 	return out
 }
 
-// A peer that goes away in the middle keeps its slices, is named missing, and
-// continues where it was.
-func TestRestartLosesNothing(t *testing.T) {
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{Delay: 20 * time.Millisecond}})
+// A peer that goes away in the middle is replaced by its fellow keepers: every
+// slice is answered for at once, crawled again within the lease, and the crawl
+// ends without it. When it comes back it takes its place again.
+func TestDeadPeerIsReplaced(t *testing.T) {
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{Delay: 50 * time.Millisecond}})
 	for range 3 {
 		s.Add()
 	}
 	s.Settle(3)
 	s.Seed()
 	victim := s.Peers[2]
-	s.Until("the victim fetches", time.Minute, func() (bool, string) { return victim.Status().Fetched > 3, "" })
-	before := victim.Status()
-	slices := before.Slices
+	s.Until("the victim fetches", 5*time.Minute, func() (bool, string) { return victim.Status().Fetched > 3, "" })
 	if err := victim.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	died := time.Now()
 	s.Until("it is missed", 30*time.Second, func() (bool, string) { return s.Peers[0].Status().Peers == 2, "" })
 	a, err := s.Peers[0].Query(t.Context(), api.Query{Q: s.World.Words()[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(a.Coverage.Missing) != 1 || a.Coverage.Missing[0].Slices != slices || a.Coverage.SlicesAnswered != a.Coverage.SlicesTotal-slices {
-		t.Errorf("coverage while it is away: %+v, it has %d slices", a.Coverage, slices)
+	if len(a.Coverage.Missing) != 0 || a.Coverage.SlicesAnswered != a.Coverage.SlicesTotal {
+		t.Errorf("coverage while it is away: %+v", a.Coverage)
 	}
-	if s.Peers[0].Status().Slices+s.Peers[1].Status().Slices+slices != a.Coverage.SlicesTotal {
-		t.Error("its slices moved")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := s.Peers[0].WaitIdle(ctx, 200*time.Millisecond); err == nil {
-		t.Error("the swarm was called idle without it")
-	}
+	s.Until("the others act in all slices", 30*time.Second, func() (bool, string) {
+		n := s.Peers[0].Status().Slices + s.Peers[1].Status().Slices
+		return n == a.Coverage.SlicesTotal, fmt.Sprintf("%d of %d", n, a.Coverage.SlicesTotal)
+	})
+	t.Logf("taken over %s after the death", time.Since(died).Round(10*time.Millisecond))
+	s.WaitIdle()
+	checkWorld(t, s, s.World.Sites())
+	onePageASite(t, s)
 	if err := victim.Start(); err != nil {
 		t.Fatal(err)
 	}
 	s.Settle(3)
+	checkWorld(t, s, s.World.Sites())
+	onePageASite(t, s)
+	ranked(t, s, victim)
+	if st := victim.Status(); st.Slices == 0 {
+		t.Error("it did not get its slices back")
+	}
+}
+
+// TestI8QueriesFollowTheOwner: only the owner of a slice has it in its index. The
+// answers are whole and the same when the owner has just died, when another has
+// taken over, and when it is back.
+func TestI8QueriesFollowTheOwner(t *testing.T) {
+	s := nodetest.New(t, nodetest.Options{World: smallWorld()})
+	for range 3 {
+		s.Add()
+	}
+	s.Settle(3)
+	s.Seed()
 	s.WaitIdle()
-	checkWorld(t, s, before.Fetching+2) // what was in flight, and what began between Status and Stop
-	ranked(t, s, s.Peers[1])
+	want := ranked(t, s, s.Peers[0])
+	same := func(when string, p *nodetest.Peer) {
+		t.Helper()
+		if d := cmp.Diff(want, ranked(t, s, p)); d != "" {
+			t.Errorf("%s, %s answers otherwise:\n%s", when, p.Name, d)
+		}
+	}
+	victim := s.Peers[2]
+	total := s.Peers[0].Status().Slices + s.Peers[1].Status().Slices + victim.Status().Slices
+	if err := victim.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.Until("it is missed", 30*time.Second, func() (bool, string) {
+		n := max(s.Peers[0].Status().Peers, s.Peers[1].Status().Peers)
+		return n == 2, fmt.Sprint(n)
+	})
+	same("while nobody owns them", s.Peers[0])
+	s.Until("the others act in all slices", 30*time.Second, func() (bool, string) {
+		n := s.Peers[0].Status().Slices + s.Peers[1].Status().Slices
+		return n == total, fmt.Sprintf("%d of %d", n, total)
+	})
+	same("after the take-over", s.Peers[1])
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.Settle(3)
+	same("when it is back", victim)
+	same("when it is back", s.Peers[1])
 }
 
 // Peers that join in the middle of a crawl take slices over with what is in
@@ -170,7 +253,7 @@ func TestI4JoinDuringTheCrawl(t *testing.T) {
 	first := s.Add()
 	s.Settle(1)
 	s.Seed()
-	s.Until("the first fetches", time.Minute, func() (bool, string) { return first.Status().Fetched > 10, "" })
+	s.Until("the first fetches", 5*time.Minute, func() (bool, string) { return first.Status().Fetched > 10, "" })
 	s.Add()
 	s.Add()
 	s.Settle(3)

@@ -7,34 +7,33 @@ import (
 	"sync"
 	"time"
 
+	"github.com/echo-node/echo-node/dht/member"
 	"github.com/echo-node/echo-node/partition"
 )
 
-// territory is what this peer owns, holds and awaits. It is pure: time is an
-// argument, and what changed is the answer. Safe for concurrent use.
+// territory is who should keep which slice as this peer sees it; who does keep
+// it is package keeping's. It is pure: time is an argument. Safe for concurrent
+// use.
 //
 // The *effective view* is the live members plus those that vanished less than
-// orphanAfter ago: a restart moves nothing. Ownership is computed over it.
-//
-// A slice is *held* from the moment all its rows that anybody has are here
-// (adopt) until its new owner has them (drop). It is fetched and admitted into
-// only while it is held and owned. It is *releasing* while its new owner reads
-// its rows; should it be owned here again meanwhile, it no longer is, and what
-// the other read is not believed to be all.
+// orphanAfter ago: a restart moves nothing. The ranking of keepers is computed
+// over it. Identities never seen before come to count a few at a time
+// (member.Newcomers): to make a hundred costs nothing, and must move nothing.
 type territory struct {
 	self        string
 	orphanAfter time.Duration
 
 	mu        sync.RWMutex
-	slices    []partition.Slice
-	index     map[partition.Slice]int
 	table     *partition.Table
 	live      partition.View
+	newcomers *member.Newcomers
+	stranger  bool           // has met nobody of its swarm yet
+	counted   partition.View // the live ones that count
+	waiting   int            // live ones that do not count yet
 	gone      map[string]goneMember
 	effective partition.View
-	held      []bool
-	releasing []bool
 	frozen    bool
+	zone      partition.Zone // whose members are waited for when they vanish
 }
 
 type goneMember struct {
@@ -42,29 +41,47 @@ type goneMember struct {
 	Since  time.Time        `json:"since"`
 }
 
-func newTerritory(c partition.Charter, self string, orphanAfter time.Duration) *territory {
-	t := &territory{self: self, orphanAfter: orphanAfter, slices: c.Slices(), table: partition.NewTable(c),
-		gone: map[string]goneMember{}, index: map[partition.Slice]int{}}
-	for i, s := range t.slices {
-		t.index[s] = i
-	}
-	t.held = make([]bool, len(t.slices))
-	t.releasing = make([]bool, len(t.slices))
-	return t
+// newTerritory is that of a peer that knows nobody; a stranger in a swarm that
+// has others takes the whole first view for the swarm, as it cannot tell old
+// members from new.
+func newTerritory(slices []partition.Slice, replicas int, self string, orphanAfter time.Duration, stranger bool) *territory {
+	return &territory{self: self, orphanAfter: orphanAfter, table: partition.NewTableOf(slices, replicas), gone: map[string]goneMember{},
+		newcomers: member.NewNewcomers(member.NewcomerLimits{Least: newcomersAtOnce}, self), stranger: stranger, zone: partition.HashZone}
 }
+
+// newcomersAtOnce is how many identities never seen before come to count within
+// half a minute, or as many as there are members when these are more.
+const newcomersAtOnce = 8
 
 // setView takes the newest live members and reports whether the effective view
 // changed.
 func (t *territory) setView(v partition.View, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, m := range t.live.Members() {
-		if _, still := v.Find(m.ID); !still {
+	if t.stranger && v.Len() > 1 {
+		t.stranger = false
+		for _, m := range v.Members() {
+			t.newcomers.Trust(now, m.ID)
+		}
+	}
+	for _, m := range t.counted.Members() {
+		if _, still := v.Find(m.ID); !still && t.zone.HasPeer(m.ID) {
 			t.gone[m.ID] = goneMember{Member: m, Since: now}
 		}
 	}
 	t.live = v
 	return t.recompute(now)
+}
+
+// setZone confines each slice's keepers to the members of its zone, of the depth
+// of this peer's own. The caller follows with setView.
+func (t *territory) setZone(zone partition.Zone) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.zone != zone && !t.frozen {
+		t.zone = zone
+		t.table.SetDepth(zone.Depth())
+	}
 }
 
 // expire drops members gone for too long and reports whether that changed the
@@ -76,7 +93,8 @@ func (t *territory) expire(now time.Time) bool {
 }
 
 func (t *territory) recompute(now time.Time) bool {
-	ms := append([]partition.Member(nil), t.live.Members()...)
+	t.counted, t.waiting = t.newcomers.Admit(t.live, now)
+	ms := append([]partition.Member(nil), t.counted.Members()...)
 	for id, g := range t.gone {
 		if _, back := t.live.Find(id); back || id == t.self || now.Sub(g.Since) >= t.orphanAfter {
 			delete(t.gone, id)
@@ -89,19 +107,13 @@ func (t *territory) recompute(now time.Time) bool {
 		return false
 	}
 	t.effective = v
-	if t.frozen {
-		return true
-	}
-	t.table.Update(v)
-	for i, s := range t.slices {
-		if t.releasing[i] && t.table.Owner(s) == t.self {
-			t.releasing[i] = false // it changes here again: the new owner has to read it anew
-		}
+	if !t.frozen {
+		t.table.Update(v)
 	}
 	return true
 }
 
-// freeze stops ownership from following the view: the swarm is done and its
+// freeze stops the ranking from following the view: the swarm is done and its
 // peers are leaving.
 func (t *territory) freeze() {
 	t.mu.Lock()
@@ -109,113 +121,24 @@ func (t *territory) freeze() {
 	t.frozen = true
 }
 
-// acts says whether this peer may admit into and fetch from s now.
-func (t *territory) acts(s partition.Slice) bool {
+func (t *territory) isFrozen() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	i, ok := t.index[s]
-	return ok && t.held[i] && t.table.Owner(s) == t.self
+	return t.frozen
 }
 
-// holds says whether all rows of s are here.
-func (t *territory) holds(s partition.Slice) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	i, ok := t.index[s]
-	return ok && t.held[i]
-}
-
-func (t *territory) owner(s partition.Slice) string {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.table.Owner(s)
-}
-
-func (t *territory) keepers(s partition.Slice) []string {
+// ranked are the members that should keep s, the owner first.
+func (t *territory) ranked(s partition.Slice) []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return append([]string(nil), t.table.Keepers(s)...)
 }
 
-// acting lists the slices that acts is true of.
-func (t *territory) acting() []partition.Slice {
+// ranks says whether owner and keepers, in any order, are those of ranked.
+func (t *territory) ranks(s partition.Slice, owner string, keepers []string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.filter(func(i int, s partition.Slice) bool {
-		return t.held[i] && t.table.Owner(s) == t.self
-	})
-}
-
-// awaited lists the slices owned but not held.
-func (t *territory) awaited() []partition.Slice {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.filter(func(i int, s partition.Slice) bool { return !t.held[i] && t.table.Owner(s) == t.self })
-}
-
-// keptFor lists the slices held here that id owns.
-func (t *territory) keptFor(id string) []partition.Slice {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.filter(func(i int, s partition.Slice) bool { return t.held[i] && t.table.Owner(s) == id })
-}
-
-func (t *territory) filter(keep func(int, partition.Slice) bool) []partition.Slice {
-	var out []partition.Slice
-	for i, s := range t.slices {
-		if keep(i, s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// release marks s as being read by its new owner. It is false when s is not
-// held or is owned here after all.
-func (t *territory) release(s partition.Slice) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	i, known := t.index[s]
-	if !known || !t.held[i] || t.table.Owner(s) == t.self {
-		return false
-	}
-	t.releasing[i] = true
-	return true
-}
-
-// released says whether nothing was done in s since id, its owner, began to
-// read it.
-func (t *territory) released(s partition.Slice, id string) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	i, ok := t.index[s]
-	return ok && t.held[i] && t.releasing[i] && t.table.Owner(s) == id
-}
-
-// adopt marks slices as held; drop as no longer held.
-func (t *territory) adopt(ss ...partition.Slice) { t.mark(true, ss) }
-func (t *territory) drop(ss ...partition.Slice)  { t.mark(false, ss) }
-
-func (t *territory) mark(held bool, ss []partition.Slice) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, s := range ss {
-		if i, ok := t.index[s]; ok {
-			t.held[i], t.releasing[i] = held, false
-		}
-	}
-}
-
-// assignment is every slice's owner, for a scatter.
-func (t *territory) assignment() map[string][]partition.Slice {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	out := map[string][]partition.Slice{}
-	for _, s := range t.slices {
-		o := t.table.Owner(s)
-		out[o] = append(out[o], s)
-	}
-	return out
+	return t.table.Ranks(s, owner, keepers)
 }
 
 // views returns the live and the effective view.
@@ -223,6 +146,21 @@ func (t *territory) views() (live, effective partition.View) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.live, t.effective
+}
+
+// newcomersWaiting is how many live members do not count yet.
+func (t *territory) newcomersWaiting() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.waiting
+}
+
+// alive says whether id is a live member.
+func (t *territory) alive(id string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, ok := t.live.Find(id)
+	return ok
 }
 
 // vanished says whether id is absent.
@@ -233,7 +171,7 @@ func (t *territory) vanished(id string) bool {
 	return gone
 }
 
-// absent lists the members that vanished and still keep their slices.
+// absent lists the members that vanished and are still expected back.
 func (t *territory) absent() []goneMember {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -268,31 +206,17 @@ func (t *territory) addrs() []string {
 // memory is the part of a territory that survives a restart.
 type memory struct {
 	V       int                `json:"v"`
-	Held    []byte             `json:"held"` // one bit a slice, in charter order
 	Members []partition.Member `json:"members"`
 }
 
-const memoryVersion = 1
+const memoryVersion = 2
 
-// remember encodes what must survive a restart: what is held, and who the
-// members were (a restarted peer presumes them for orphanAfter, so that the
-// first of a restarted swarm does not take everything). The slices of also are
-// about to be held.
-func (t *territory) remember(also ...partition.Slice) ([]byte, error) {
+// remember encodes who the members were: a restarted peer presumes them for
+// orphanAfter, so that the first of a restarted swarm does not take everything.
+func (t *territory) remember() ([]byte, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	m := memory{V: memoryVersion, Held: make([]byte, (len(t.held)+7)/8), Members: t.effective.Members()}
-	for i, h := range t.held {
-		if h {
-			m.Held[i/8] |= 1 << (i % 8)
-		}
-	}
-	for _, s := range also {
-		if i, ok := t.index[s]; ok {
-			m.Held[i/8] |= 1 << (i % 8)
-		}
-	}
-	return json.Marshal(m)
+	return json.Marshal(memory{V: memoryVersion, Members: t.effective.Members()})
 }
 
 // recall restores what remember encoded; the members count as gone since now.
@@ -306,14 +230,10 @@ func (t *territory) recall(b []byte, now time.Time) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if want := (len(t.held) + 7) / 8; len(m.Held) != want {
-		return fmt.Errorf("territory: %d bytes of held slices, the charter has %d", len(m.Held), want)
-	}
-	for i := range t.held {
-		t.held[i] = m.Held[i/8]&(1<<(i%8)) != 0
-	}
 	for _, x := range m.Members {
 		if x.ID != t.self {
+			t.stranger = false
+			t.newcomers.Trust(now, x.ID)
 			t.gone[x.ID] = goneMember{Member: x, Since: now}
 		}
 	}

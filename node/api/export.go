@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,12 +116,14 @@ func (x *exporter) begin() {
 
 // line sends one record. The buffer goes out when full or a second old.
 func (x *exporter) line(rec store.Record, cursor string) error {
-	b, err := json.Marshal(exportLine{rec, cursor})
-	if err != nil {
+	var b bytes.Buffer // plain: escapes as HTML needs them could make the line longer than a reader takes
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(exportLine{rec, cursor}); err != nil {
 		return fmt.Errorf("export %s: %w", rec.Key, err)
 	}
 	x.begin()
-	if _, err := x.buffer.Write(append(b, '\n')); err != nil {
+	if _, err := x.buffer.Write(b.Bytes()); err != nil {
 		return err
 	}
 	x.last = cursor

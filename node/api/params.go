@@ -43,6 +43,8 @@ type exportParams struct {
 	Format string `query:"format" doc:"jsonl, the default"`
 	Cursor string `query:"cursor" doc:"cursor of the last complete line: go on after it"`
 	Local  string `query:"local" doc:"true: records of this peer only"`
+	// Captures is text as the others are.
+	Captures string `query:"captures" doc:"true: each record has its captures, the versions and revisits that are kept, with bodies in base64"`
 }
 
 // faults collects what is wrong with one request's parameters.
@@ -71,6 +73,17 @@ func (f *faults) text(name, value string, most int) string {
 		f.add("query."+name, value, "must be UTF-8 text")
 	}
 	return strings.TrimSpace(value)
+}
+
+func (f *faults) flag(name, value string) bool {
+	if value == "" {
+		return false
+	}
+	v, err := strconv.ParseBool(value)
+	if err != nil {
+		f.add("query."+name, value, "must be true or false")
+	}
+	return v
 }
 
 func (f *faults) instant(name, value string) time.Time {
@@ -149,13 +162,7 @@ func (p exportParams) export() (Export, error) {
 	var f faults
 	e := p.check(&f)
 	e.Cursor = f.text("cursor", p.Cursor, maxCursor)
-	if p.Local != "" {
-		local, err := strconv.ParseBool(p.Local)
-		if err != nil {
-			f.add("query.local", p.Local, "must be true or false")
-		}
-		e.Local = local
-	}
+	e.Local, e.Captures = f.flag("local", p.Local), f.flag("captures", p.Captures)
 	if err := f.err(); err != nil {
 		return Export{}, err
 	}
@@ -163,7 +170,7 @@ func (p exportParams) export() (Export, error) {
 	case "", "jsonl":
 		return e, nil
 	case "warc", "csv":
-		return Export{}, huma.Error400BadRequest("format " + p.Format + " is not built into this peer yet; it exports jsonl")
+		return Export{}, huma.Error400BadRequest("format " + p.Format + " is made by the command echo-node export, from jsonl")
 	}
 	return Export{}, huma.Error400BadRequest("format must be jsonl")
 }
@@ -194,6 +201,9 @@ func (e Export) Values() url.Values {
 	v := filterValues(e)
 	if e.Local {
 		v.Set("local", "true")
+	}
+	if e.Captures {
+		v.Set("captures", "true")
 	}
 	return v
 }

@@ -79,10 +79,10 @@ func FuzzParseQuery(f *testing.F) {
 }
 
 func FuzzExportParams(f *testing.F) {
-	f.Add("page", "pt", "s", "2026-01-31", "", "jsonl", "c", "true")
-	f.Add("", "", "", "", "x", "warc", "", "T")
-	f.Fuzz(func(t *testing.T, kind, lang, site, since, until, format, cursor, local string) {
-		e, err := exportParams{FilterParams{kind, lang, site, since, until}, format, cursor, local}.export()
+	f.Add("page", "pt", "s", "2026-01-31", "", "jsonl", "c", "true", "")
+	f.Add("", "", "", "", "x", "warc", "", "T", "1")
+	f.Fuzz(func(t *testing.T, kind, lang, site, since, until, format, cursor, local, captures string) {
+		e, err := exportParams{FilterParams{kind, lang, site, since, until}, format, cursor, local, captures}.export()
 		if err != nil {
 			if status, _ := Explain(err); status != 422 && status != 400 {
 				t.Fatalf("%d %v", status, err)
@@ -92,7 +92,7 @@ func FuzzExportParams(f *testing.F) {
 		v := e.Values()
 		again, err := exportParams{
 			FilterParams{v.Get("kind"), v.Get("lang"), v.Get("site"), v.Get("since"), v.Get("until")},
-			"jsonl", v.Get("cursor"), v.Get("local"),
+			"jsonl", v.Get("cursor"), v.Get("local"), v.Get("captures"),
 		}.export()
 		if d := cmp.Diff(e, again); err != nil || d != "" {
 			t.Fatalf("%v %s", err, d)

@@ -44,30 +44,39 @@ type Peer struct {
 
 // Status is one peer's state: GET /api/v1/status.
 type Status struct {
-	ID            string           `json:"id"`
-	Swarm         string           `json:"swarm"`
-	Charter       string           `json:"charter"` // digest
-	Version       string           `json:"version"`
-	Uptime        float64          `json:"uptime_s"`
-	Fetched       int64            `json:"fetched"` // fetches that ended in a record, ever
-	Requests      int64            `json:"requests"`
-	Failed        int64            `json:"failed"`
-	Records       int64            `json:"records"` // held now
-	Keys          int64            `json:"keys"`
-	Due           int64            `json:"due"`     // pending and due now
-	Pending       int64            `json:"pending"` // admitted, never fetched
-	Fetching      int              `json:"fetching"`
-	Outbox        int64            `json:"outbox"`
-	Slices        int              `json:"slices"`         // owned now
-	SlicesAwaited int              `json:"slices_awaited"` // owned, rows still on their way from the former owner
-	Peers         int              `json:"peers"`          // live members, this one included
-	LinksOut      int64            `json:"links_out"`
-	LinksIn       int64            `json:"links_in"`
-	IndexLag      int64            `json:"index_lag"` // changes not yet searchable
-	Limits        []string         `json:"limits"`    // which volunteer limit holds right now, in words
-	Stops         map[string]int64 `json:"stops"`     // Keys that ended without a record, by reason
-	DiskBytes     int64            `json:"disk_bytes"`
-	Idle          bool             `json:"idle"`
+	ID             string   `json:"id"`
+	Swarm          string   `json:"swarm"`
+	Charter        string   `json:"charter"`             // digest
+	Admission      string   `json:"admission,omitempty"` // how the peer came into a private swarm
+	Version        string   `json:"version"`
+	Uptime         float64  `json:"uptime_s"`
+	Fetched        int64    `json:"fetched"` // fetches that ended in a record, ever
+	Requests       int64    `json:"requests"`
+	Failed         int64    `json:"failed"`
+	Records        int64    `json:"records"` // of the slices owned
+	Keys           int64    `json:"keys"`
+	Due            int64    `json:"due"`     // pending and due now
+	Pending        int64    `json:"pending"` // admitted, never fetched
+	Fetching       int      `json:"fetching"`
+	Outbox         int64    `json:"outbox"`
+	Slices         int      `json:"slices"`          // owned and acted in now
+	SlicesAwaited  int      `json:"slices_awaited"`  // owned, not acted in: no majority of their keepers leases them now
+	SlicesTotal    int      `json:"slices_total"`    // of the swarm: as many as are acted in by all peers together when it is whole
+	SlicesKept     int      `json:"slices_kept"`     // of which a copy is kept, the owned ones among them
+	SlicesMoving   int      `json:"slices_moving"`   // owned, and others should keep them
+	SlicesShipping int      `json:"slices_shipping"` // owned, and a live keeper's copy is behind
+	Peers          int      `json:"peers"`           // live members, this one included
+	LinksOut       int64    `json:"links_out"`
+	LinksIn        int64    `json:"links_in"`
+	IndexLag       int64    `json:"index_lag"` // changes, and owned slices, not yet searchable
+	Limits         []string `json:"limits"`    // which volunteer limit holds right now, in words
+	// IP addresses that sites wait for: because it is the turn of other sites, or
+	// because, in words, their owner gives no turns now; a few of those are named.
+	AddressesWaiting int              `json:"addresses_waiting"`
+	AddressesBlocked []string         `json:"addresses_blocked"`
+	Stops            map[string]int64 `json:"stops"` // Keys that ended without a record, by reason
+	DiskBytes        int64            `json:"disk_bytes"`
+	Idle             bool             `json:"idle"`
 }
 
 // PeerInfo is one member: GET /api/v1/peers.
@@ -76,6 +85,7 @@ type PeerInfo struct {
 	State  string  `json:"state"` // alive, gone (kept for orphan-after)
 	Slices int     `json:"slices"`
 	Self   bool    `json:"self,omitempty"`
+	Credit string  `json:"credit,omitempty"` // what the asked peer holds against it: told to wait, slowed, cut off
 	Status *Status `json:"status,omitempty"` // nil when it did not answer
 }
 
@@ -94,12 +104,29 @@ type Shown struct {
 	Key      partition.Key `json:"key"`
 	Owner    string        `json:"owner"`
 	Known    bool          `json:"known"`
-	State    string        `json:"state,omitempty"` // pending, done, gone, refused
+	Slice    string        `json:"slice,omitempty"` // that it is in
+	State    string        `json:"state,omitempty"` // pending, done, gone, refused, placed
 	DueAt    *time.Time    `json:"due_at,omitempty"`
 	Why      string        `json:"why,omitempty"`
 	Depth    int           `json:"depth"`
 	Attempts int           `json:"attempts"`
-	Record   *store.Record `json:"record,omitempty"`
+	// Placement is where its host or account was placed, and the evidence; geo mode.
+	Placement json.RawMessage `json:"placement,omitempty"`
+	Record    *store.Record   `json:"record,omitempty"`
+	Site      *SiteState      `json:"site,omitempty"` // nil: never asked there
+}
+
+// SiteState is how the crawl of one site stands, as its owner knows it.
+type SiteState struct {
+	Site        partition.Site   `json:"site"`
+	Domain      string           `json:"domain"`                 // registrable, of the site
+	DomainSites int              `json:"domain_sites"`           // of how many sites together it has the pace, 0 = no limit
+	Fetched     int64            `json:"fetched"`                // pages, ever
+	NextAllowed *time.Time       `json:"next_allowed,omitempty"` // no request before
+	Delay       float64          `json:"delay_seconds"`          // the gap that it asks for, 0 = ours
+	BackOff     float64          `json:"back_off_seconds"`       // after 429 or 503
+	Stopped     string           `json:"stopped,omitempty"`      // why nothing of it is fetched
+	Stops       map[string]int64 `json:"stops"`                  // its Keys, and links on its pages, that were stopped, by reason
 }
 
 // SeedAnswer is the fate of one seed.
@@ -166,6 +193,7 @@ type Export struct {
 	Since, Until     time.Time
 	Cursor           string // of the last record received: resume after it
 	Local            bool   // this peer's records only
+	Captures         bool   // records come with what is kept of the visits to them, bodies included
 }
 
 // Failure is one Key that ended without a record, or is being retried.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/crypto"
+
 	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/partition"
@@ -30,6 +32,7 @@ type Options struct {
 type Swarm struct {
 	t     testing.TB
 	o     Options
+	dir   string // of the peers' directories
 	World *crawltest.World
 	Peers []*Peer
 }
@@ -49,7 +52,9 @@ func New(t testing.TB, o Options) *Swarm {
 	if o.Node.Delay == 0 {
 		o.Node.Delay = 5 * time.Millisecond
 	}
-	s := &Swarm{t: t, o: o, World: crawltest.NewWorld(o.World)}
+	// The directory is asked for before the cleanup is set up, which then comes
+	// before the directory's: no peer runs on files that are gone.
+	s := &Swarm{t: t, o: o, dir: t.TempDir(), World: crawltest.NewWorld(o.World)}
 	if err := s.World.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,10 +74,19 @@ func New(t testing.TB, o Options) *Swarm {
 }
 
 // Add makes a peer, joined to the first one, and starts it.
-func (s *Swarm) Add() *Peer {
+func (s *Swarm) Add() *Peer { s.t.Helper(); return s.add(nil, nil) }
+
+// AddAt is Add of a peer that says it is at that place.
+func (s *Swarm) AddAt(at *partition.Point) *Peer { s.t.Helper(); return s.add(at, nil) }
+
+// AddKey is Add of a peer whose identity is given.
+func (s *Swarm) AddKey(key crypto.PrivKey) *Peer { s.t.Helper(); return s.add(nil, key) }
+
+func (s *Swarm) add(at *partition.Point, key crypto.PrivKey) *Peer {
 	s.t.Helper()
 	p := &Peer{Name: fmt.Sprintf("peer%d", len(s.Peers)+1), o: s.o.Node}
-	p.o.Dir = filepath.Join(s.t.TempDir(), p.Name)
+	p.o.Location, p.o.Key = at, key
+	p.o.Dir = filepath.Join(s.dir, p.Name)
 	p.o.Listen = []string{"/ip4/127.0.0.1/udp/0/quic-v1"}
 	p.o.AllowNet = []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")}
 	if os.Getenv("ECHO_TEST_LOG") != "" {
@@ -123,8 +137,8 @@ func (s *Swarm) Settle(want int) {
 				continue
 			}
 			st := p.Status()
-			if st.Peers != want || st.SlicesAwaited > 0 || st.Slices == 0 {
-				return false, fmt.Sprintf("%s sees %d peers, acts in %d slices, awaits %d", p.Name, st.Peers, st.Slices, st.SlicesAwaited)
+			if st.Peers != want || st.SlicesAwaited > 0 || st.Slices == 0 || st.SlicesMoving > 0 || st.SlicesShipping > 0 {
+				return false, fmt.Sprintf("%s sees %d peers, acts in %d slices, awaits %d, moves %d, ships %d", p.Name, st.Peers, st.Slices, st.SlicesAwaited, st.SlicesMoving, st.SlicesShipping)
 			}
 		}
 		return true, ""
@@ -134,18 +148,24 @@ func (s *Swarm) Settle(want int) {
 // Seed gives the world's seeds to the first running peer.
 func (s *Swarm) Seed() {
 	s.t.Helper()
+	seed(s.t, s.running().Node, s.World)
+}
+
+// seed gives a world's seeds to a peer.
+func seed(t testing.TB, n *node.Node, w *crawltest.World) {
+	t.Helper()
 	var keys []partition.Key
-	for _, u := range s.World.Seeds() {
+	for _, u := range w.Seeds() {
 		k, err := partition.ParseKey(u)
 		if err != nil {
-			s.t.Fatal(err)
+			t.Fatal(err)
 		}
 		keys = append(keys, k)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	if err := s.running().SeedUntilDone(ctx, keys); err != nil {
-		s.t.Fatal(err)
+	if err := n.SeedUntilDone(ctx, keys); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -162,7 +182,7 @@ func (s *Swarm) running() *Peer {
 // WaitIdle waits until the swarm is done, as --until-idle does.
 func (s *Swarm) WaitIdle() {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	if err := s.running().WaitIdle(ctx, 500*time.Millisecond); err != nil {
 		for _, p := range s.Peers {

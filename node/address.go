@@ -1,0 +1,356 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/turns"
+	"github.com/echo-node/echo-node/partition"
+)
+
+const (
+	turnTimeout = 2 * time.Second       // one question about turns
+	turnRounds  = 10 * time.Millisecond // least time between two, so that questions go together
+)
+
+// addresses is this peer's part in the turns of IP addresses (package turns): it
+// gives those of the Keys ip:ADDR that it owns, and takes those of the addresses
+// that it crawls. fetch asks it before each request to an address that has a
+// pace; questions to other owners are sent beside that, one message to an owner
+// at a time.
+type addresses struct {
+	n    *Node
+	kick chan struct{}
+
+	mu    sync.Mutex // taken before giving
+	taker *turns.Taker
+	busy  map[string]bool // owners that are being asked
+
+	giving sync.Mutex
+	giver  *turns.Giver
+	since  map[partition.Slice]time.Time // gained then, not when this peer started
+}
+
+func newAddresses(n *Node) *addresses {
+	return &addresses{n: n, kick: make(chan struct{}, 1), busy: map[string]bool{}, since: map[partition.Slice]time.Time{},
+		taker: turns.NewTaker(turns.TakerOptions{Number: func() uint64 { return max(1, rand.Uint64()) }}), giver: turns.NewGiver(turns.GiverOptions{})}
+}
+
+// gained says that slices have come into this peer's hands.
+func (k *addresses) gained(slices []partition.Slice) {
+	k.giving.Lock()
+	defer k.giving.Unlock()
+	now := time.Now()
+	for _, s := range slices {
+		k.since[s] = now
+	}
+}
+
+// ask is fetch.Share.Ask.
+func (k *addresses) ask(a netip.Addr, gap time.Duration, now time.Time) fetch.Leave {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.taker.Ask(a, gap, now)
+	if k.taker.Pending(a) {
+		if owner, _ := k.owner(a); owner == k.n.id {
+			if q := k.taker.DueAt(a, now); q != nil {
+				k.ownTurn(*q)
+				if !l.From.IsZero() {
+					l = k.taker.Ask(a, gap, time.Now())
+				}
+			}
+		} else if !k.busy[owner] {
+			k.wake()
+		}
+	}
+	return l
+}
+
+// done is fetch.Share.Done.
+func (k *addresses) done(a netip.Addr, v fetch.Visit, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.taker.Done(a, v, now)
+	if k.taker.Pending(a) {
+		k.wake()
+	}
+}
+
+func (k *addresses) wake() {
+	select {
+	case k.kick <- struct{}{}:
+	default:
+	}
+}
+
+// owner is who gives the turns of a, "" while that is not known, and the slice of
+// its Key.
+func (k *addresses) owner(a netip.Addr) (string, partition.Slice) {
+	s := k.n.store.SliceOf(addressKey(a))
+	return k.n.laneOf(s), s
+}
+
+// addressKey is canonical for any address that fetch has: no zone, no IPv4 in
+// IPv6 clothes.
+func addressKey(a netip.Addr) partition.Key {
+	return partition.Key("ip:" + a.Unmap().WithZone("").String())
+}
+
+// ownTurn asks this peer itself. k.mu is held.
+func (k *addresses) ownTurn(q turns.Ask) {
+	begun := time.Now()
+	ans, refusal := k.give(k.n.id, q)
+	if now := time.Now(); refusal != nil {
+		k.taker.Failed(q, k.words(k.n.id, refusal), ms(refusal.WaitMs), now)
+	} else {
+		k.taker.Answered(q, ans, begun, now)
+	}
+}
+
+// run asks the owners.
+func (k *addresses) run(ctx context.Context) error {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		k.mu.Lock()
+		again := k.round(ctx, &asking)
+		k.mu.Unlock()
+		if !sleepUnless(ctx, turnRounds, nil) {
+			return ctx.Err()
+		}
+		if timer.Stop(); !again.IsZero() {
+			timer.Reset(max(0, time.Until(again)))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-k.kick:
+		case <-timer.C:
+		}
+	}
+}
+
+// round asks what is to be asked now, and says when there is more. k.mu is held.
+func (k *addresses) round(ctx context.Context, asking *sync.WaitGroup) time.Time {
+	owners := map[netip.Addr]string{}
+	due, again := k.taker.Due(time.Now(), func(a netip.Addr) bool {
+		owners[a], _ = k.owner(a)
+		return !k.busy[owners[a]]
+	})
+	by := map[string][]turns.Ask{}
+	for _, q := range due {
+		by[owners[q.Addr]] = append(by[owners[q.Addr]], q)
+	}
+	for owner, qs := range by {
+		switch owner {
+		case k.n.id:
+			for _, q := range qs {
+				k.ownTurn(q)
+			}
+			k.wake()
+		case "":
+			for _, q := range qs {
+				k.taker.Failed(q, "its owner is not known yet", 0, time.Now())
+			}
+			k.wake()
+		default:
+			k.busy[owner] = true
+			asking.Go(func() {
+				for len(qs) > 0 {
+					page := qs[:min(len(qs), wire.MaxTurns)]
+					k.askOwner(ctx, owner, page)
+					qs = qs[len(page):]
+				}
+				k.mu.Lock()
+				delete(k.busy, owner)
+				k.mu.Unlock()
+				k.wake()
+			})
+		}
+	}
+	return again
+}
+
+// askOwner asks another peer, and tells the taker what came of it.
+func (k *addresses) askOwner(ctx context.Context, owner string, qs []turns.Ask) {
+	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	m := &wire.Turns{Asks: make([]*wire.TurnAsk, len(qs))}
+	for i, q := range qs {
+		m.Asks[i] = wireAsk(q)
+	}
+	sent := time.Now()
+	resp, err := k.n.call(ctx, owner, &wire.Request{Body: &wire.Request_Turns{Turns: m}})
+	received := time.Now()
+	answers := resp.GetTurns().GetAnswers()
+	if err == nil && len(answers) != len(qs) {
+		err = errForeign
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, q := range qs {
+		if err != nil {
+			k.taker.Failed(q, fmt.Sprintf("its owner %s was not reached: %v", owner, err), 0, received)
+			continue
+		}
+		switch a := answers[i]; a.State {
+		case wire.TurnAnswer_STATE_NOT_OWNER, wire.TurnAnswer_STATE_REFUSED:
+			if _, s := k.owner(q.Addr); a.State == wire.TurnAnswer_STATE_NOT_OWNER && k.n.foreign(s) {
+				k.n.dht.ForgetOwner(s, owner)
+			}
+			k.taker.Failed(q, k.words(owner, a), ms(a.WaitMs), received)
+		default:
+			k.taker.Answered(q, turns.Answer{Given: a.State == wire.TurnAnswer_STATE_GIVEN, Wait: ms(a.WaitMs), Term: ms(a.TermMs), Gap: ms(a.GapMs),
+				Shared: a.Shared, Over: a.Reason}, sent, received)
+		}
+	}
+	if err != nil {
+		k.n.log.Debug("turns of addresses", "peer", owner, "addresses", len(qs), "err", err)
+	}
+}
+
+// words say why owner gives no turn.
+func (k *addresses) words(owner string, a *wire.TurnAnswer) string {
+	switch {
+	case a.State == wire.TurnAnswer_STATE_REFUSED:
+		return fmt.Sprintf("its owner %s refuses: %s", owner, a.Reason)
+	case a.Owner == owner:
+		return fmt.Sprintf("its owner %s may not act: no majority of the slice's keepers leases it", owner)
+	}
+	return fmt.Sprintf("%s does not own it any more", owner)
+}
+
+// serveTurns answers another peer.
+func (k *addresses) serve(from string, m *wire.Turns) *wire.TurnsAnswer {
+	out := &wire.TurnsAnswer{Answers: make([]*wire.TurnAnswer, len(m.Asks))}
+	for i, w := range m.Asks {
+		out.Answers[i] = k.answer(from, w)
+	}
+	return out
+}
+
+func (k *addresses) answer(from string, w *wire.TurnAsk) *wire.TurnAnswer {
+	key, err := partition.KeyFromWire("ip:" + w.Address)
+	if err != nil {
+		return refusedTurn(err)
+	}
+	a, err := netip.ParseAddr(key.Host())
+	if err != nil {
+		return refusedTurn(err)
+	}
+	q := turns.Ask{Addr: a, Gap: ms(w.GapMs), Pace: ms(w.PaceMs), Want: w.Want, Turn: w.Turn, Back: w.Back, Unused: w.Unused, Quiet: ms(w.QuietMs)}
+	ans, refusal := k.give(from, q)
+	if refusal != nil {
+		return refusal
+	}
+	out := &wire.TurnAnswer{State: wire.TurnAnswer_STATE_WAIT, WaitMs: uint64((ans.Wait + time.Millisecond - 1) / time.Millisecond), TermMs: uint64(max(0, ans.Term) / time.Millisecond),
+		GapMs: uint64((ans.Gap + time.Millisecond - 1) / time.Millisecond), Shared: ans.Shared, Reason: ans.Over}
+	switch {
+	case !q.Want:
+		out.State = wire.TurnAnswer_STATE_NOTED
+	case ans.Given:
+		out.State = wire.TurnAnswer_STATE_GIVEN
+	}
+	return out
+}
+
+func refusedTurn(err error) *wire.TurnAnswer {
+	return &wire.TurnAnswer{State: wire.TurnAnswer_STATE_REFUSED, Reason: err.Error(), WaitMs: 5000}
+}
+
+// give answers a question, this peer's own or another's; refusal says why it
+// does not. The guard that keeps the crawler out of private networks holds for
+// the Keys of addresses, too.
+func (k *addresses) give(from string, q turns.Ask) (ans turns.Answer, refusal *wire.TurnAnswer) {
+	n := k.n
+	if err := n.client.Reachable(q.Addr); err != nil {
+		return ans, refusedTurn(err)
+	}
+	s := n.store.SliceOf(addressKey(q.Addr))
+	k.giving.Lock()
+	defer k.giving.Unlock()
+	now := time.Now() // between the question and its answer: what both sides count from
+	if !n.keep.Acts(s, now) {
+		return ans, &wire.TurnAnswer{State: wire.TurnAnswer_STATE_NOT_OWNER, Owner: n.keep.Owner(s), WaitMs: 500}
+	}
+	base := max(0, n.client.AddrGap(q.Addr))
+	// Until the floor a turn may be used that the owner before this one gave, or
+	// this peer in its last life; of a peer that knew nobody that was itself.
+	floor, later := k.since[s]
+	if !later {
+		floor = n.started
+	}
+	if later || n.joiner {
+		floor = floor.Add(turns.Grace(q.Addr, base))
+	}
+	return k.giver.Ask(from, q, base, floor, now), nil
+}
+
+func ms(n uint64) time.Duration {
+	return time.Duration(min(n, wire.MaxTurnMs)) * time.Millisecond
+}
+
+func wireAsk(q turns.Ask) *wire.TurnAsk {
+	up := func(d time.Duration) uint64 {
+		return min(uint64((max(0, d)+time.Millisecond-1)/time.Millisecond), wire.MaxTurnMs)
+	}
+	return &wire.TurnAsk{Address: addressKey(q.Addr).Host(), GapMs: up(q.Gap), PaceMs: up(q.Pace), Want: q.Want, Turn: q.Turn, Back: q.Back, Unused: q.Unused,
+		QuietMs: uint64(max(0, q.Quiet) / time.Millisecond)}
+}
+
+// maxBlockedNamed is how many blocked addresses a status names.
+const maxBlockedNamed = 8
+
+// status are the addresses that wait and those that cannot be had, in words.
+func (k *addresses) status(now time.Time) (waiting int, blocked []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	blocked = []string{}
+	for _, b := range k.taker.Blocked(maxBlockedNamed, now) {
+		blocked = append(blocked, fmt.Sprintf("%s, for %s: %s", b.Addr, now.Sub(b.Since).Round(time.Second), b.Why))
+	}
+	return k.taker.Stats(now).Waiting, blocked
+}
+
+// metrics are both sides' samples.
+func (k *addresses) metrics(now time.Time) []api.Metric {
+	k.mu.Lock()
+	t := k.taker.Stats(now)
+	k.mu.Unlock()
+	k.giving.Lock()
+	g := k.giver.Stats()
+	k.giving.Unlock()
+	gauge := func(name, help string, v int) api.Metric {
+		return api.Metric{Name: name, Help: help, Kind: "gauge", Value: float64(v)}
+	}
+	counter := func(name, help string, v int64) api.Metric {
+		return api.Metric{Name: name, Help: help, Kind: "counter", Value: float64(v)}
+	}
+	out := []api.Metric{
+		gauge("echo_addresses_held", "IP addresses whose turn this peer has.", t.Held),
+		gauge("echo_addresses_waiting", "IP addresses whose turn sites wait for here.", t.Waiting),
+		gauge("echo_addresses_blocked", "IP addresses whose owner gives no turns to this peer now, or is not reached.", t.Blocked),
+		gauge("echo_addresses_given", "IP addresses whose turns this peer gives.", g.Addrs),
+		gauge("echo_addresses_queued", "Peers that wait for turns of this peer, at each address.", g.Waiting),
+		counter("echo_turns_given_total", "Turns of IP addresses given since the start.", g.Given),
+		counter("echo_turns_asked_total", "Questions about turns since the start, several to a message.", t.Asked),
+		counter("echo_turns_unanswered_total", "Questions about turns that were not answered, or refused, since the start.", t.Failed),
+	}
+	over := func(limit string, v int64) {
+		out = append(out, api.Metric{Name: "echo_turns_over_total", Help: "Turns that a limit kept back, by its name.", Kind: "counter", Value: float64(v), Labels: map[string]string{"limit": limit}})
+	}
+	over("own-addresses", t.Full)
+	for limit, v := range g.Over {
+		over(limit, v)
+	}
+	return out
+}

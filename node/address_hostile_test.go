@@ -1,0 +1,126 @@
+package node
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/turns"
+)
+
+func turnOf(n *Node, from string, ask *wire.TurnAsk) *wire.TurnAnswer {
+	r := n.serve(context.Background(), from, &wire.Request{Body: &wire.Request_Turns{Turns: &wire.Turns{Asks: []*wire.TurnAsk{ask}}}})
+	return r.GetTurns().GetAnswers()[0]
+}
+
+// Turns are given of canonical addresses that the guard lets through and that
+// this peer owns, and of nothing else.
+func TestTurnsAreGuarded(t *testing.T) {
+	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
+	for _, bad := range []string{"10.0.0.1", "127.0.0.1", "169.254.169.254", "192.168.1.1", "::1", "fd00::1", "0.0.0.0", "224.0.0.1", "100.64.0.1",
+		"::ffff:11.0.0.1", "11.00.0.1", "2001:DB8::1", "fe80::1%eth0", "example.org", "11.0.0.1:80", " 11.0.0.1", ""} {
+		if a := turnOf(n, "p", &wire.TurnAsk{Address: bad, Want: true, Turn: 1}); a.State != wire.TurnAnswer_STATE_REFUSED || a.Reason == "" || a.WaitMs == 0 {
+			t.Errorf("%q: %v", bad, a)
+		}
+	}
+	if s := n.addresses.giver.Stats(); s.Addrs != 0 {
+		t.Errorf("%+v", s)
+	}
+	for i, good := range []string{"11.0.0.1", "2606:4700::1", "127.99.0.1"} {
+		a := turnOf(n, "p", &wire.TurnAsk{Address: good, Want: true, Turn: uint64(i + 1), GapMs: 1 << 40, PaceMs: 1 << 60})
+		if a.State != wire.TurnAnswer_STATE_GIVEN && a.State != wire.TurnAnswer_STATE_WAIT || time.Duration(a.GapMs)*time.Millisecond > turns.MaxGap {
+			t.Errorf("%q: %v", good, a)
+		}
+	}
+	mine := netip.MustParseAddr("11.0.0.7")
+	give(t, n, n.store.SliceOf(addressKey(mine)), "other")
+	if a := turnOf(n, "p", &wire.TurnAsk{Address: "11.0.0.7", Want: true, Turn: 1}); a.State != wire.TurnAnswer_STATE_NOT_OWNER || a.Owner != "other" {
+		t.Errorf("%v", a)
+	}
+}
+
+// What comes into this peer's hands has turns that another one gave: none is
+// given until they are over. A peer that knew nobody has given them itself.
+func TestNewGiverWaits(t *testing.T) {
+	n := openNode(t, Options{})
+	a := netip.MustParseAddr("11.0.0.7")
+	q := turns.Ask{Addr: a, Want: true, Turn: 1}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if ans, refusal := n.addresses.give("p", q); refusal == nil && ans.Given {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("alone, and no turn")
+		}
+	}
+	s := n.store.SliceOf(addressKey(a))
+	give(t, n, s, "other")
+	give(t, n, s, n.id)
+	begun := time.Now()
+	for time.Since(begun) < 2*time.Second {
+		ans, refusal := n.addresses.give("p", q)
+		if refusal == nil && ans.Given {
+			t.Fatalf("%+v", ans)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	n.addresses.giving.Lock()
+	since := n.addresses.since[s]
+	n.addresses.giving.Unlock()
+	if d := begun.Sub(since); d < 0 || d > time.Second {
+		t.Errorf("since %s before", d)
+	}
+}
+
+// Sites of an address whose owner is not reached wait, and status says why.
+func TestUnreachedOwnerOfAnAddress(t *testing.T) {
+	n := openNode(t, Options{})
+	a := netip.MustParseAddr("11.0.0.7")
+	give(t, n, n.store.SliceOf(addressKey(a)), "nobody")
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if l := n.addresses.ask(a, time.Second, time.Now()); l.From.IsZero() {
+			t.Fatalf("allowed: %+v", l)
+		}
+		if s := n.Status(); s.AddressesWaiting == 1 && len(s.AddressesBlocked) == 1 && strings.Contains(s.AddressesBlocked[0], "11.0.0.7") &&
+			strings.Contains(s.AddressesBlocked[0], "nobody was not reached") {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%+v", s)
+		}
+	}
+	found := false
+	for _, m := range n.metrics() {
+		found = found || m.Name == "echo_addresses_blocked" && m.Value == 1
+	}
+	if !found {
+		t.Error("no metric says so")
+	}
+}
+
+// One peer that asks for everything keeps nobody else from anything for long.
+func TestGreedyAsker(t *testing.T) {
+	n := openNode(t, Options{})
+	var all []*wire.TurnAsk
+	for i := range wire.MaxTurns {
+		all = append(all, &wire.TurnAsk{Address: netip.AddrFrom4([4]byte{11, 1, byte(i / 250), byte(i % 250)}).String(), Want: true, Turn: uint64(i + 1)})
+	}
+	time.Sleep(1100 * time.Millisecond) // no gap is owed to the peer's last life
+	r := n.serve(t.Context(), "greedy", &wire.Request{Body: &wire.Request_Turns{Turns: &wire.Turns{Asks: all}}})
+	if a := r.GetTurns().GetAnswers(); len(a) != len(all) || a[0].State != wire.TurnAnswer_STATE_GIVEN {
+		t.Fatalf("%d answers", len(a))
+	}
+	ask := &wire.TurnAsk{Address: all[0].Address, Want: true, Turn: 9}
+	for begun := time.Now(); ; {
+		a := turnOf(n, "modest", ask)
+		if a.State == wire.TurnAnswer_STATE_GIVEN {
+			return
+		}
+		if turnOf(n, "greedy", all[0]); time.Since(begun) > 15*time.Second {
+			t.Fatalf("%v", a)
+		}
+		time.Sleep(time.Duration(a.WaitMs) * time.Millisecond)
+	}
+}

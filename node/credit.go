@@ -1,0 +1,334 @@
+package node
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/echo-node/echo-node/dht/wire"
+)
+
+// CreditLimits are what one other peer may ask of this one. A zero field takes
+// the default. They bound what a hostile peer costs; an honest one of this
+// program stays far below them.
+type CreditLimits struct {
+	Links    Rate // links forwarded; default 20,000 a second, 200,000 at once
+	Bytes    Rate // of requests; default 32 MiB a second, 256 MiB at once
+	Requests Rate // by their price: a look-up 1, turns of addresses 1 and 1 for each 100 of them, a query 4, a page of rows or records 8; default 400 a second, 4000 at once
+	Urgent   Rate // requests that keep leases and agree on keepers; default 200 a second, 2000 at once
+
+	// Grace is how many requests may still come in after the peer was told to
+	// wait: those that were under way. Default 32.
+	Grace int
+	// A request beyond the Grace is a strike. They are forgiven one a second.
+	// Above SlowAfter (default 64) the peer gets an eighth of its credit until
+	// none is left, above CutAfter (default 256) nothing for CutFor (default a
+	// minute). A malformed request counts as 8.
+	SlowAfter, CutAfter int
+	CutFor              time.Duration
+	// MaxPeers is the most peers told apart; the rest share one credit. Default
+	// 4096.
+	MaxPeers int
+}
+
+// Rate is a token bucket: so much a second, and so much at once after a rest.
+type Rate struct{ PerSecond, Burst float64 }
+
+func (l CreditLimits) withDefaults() CreditLimits {
+	rate := func(r *Rate, perSecond, burst float64) {
+		if r.PerSecond == 0 {
+			*r = Rate{perSecond, burst}
+		}
+		r.Burst = max(r.Burst, r.PerSecond)
+	}
+	rate(&l.Links, 20_000, 200_000)
+	rate(&l.Bytes, 32<<20, 256<<20)
+	rate(&l.Requests, 400, 4000)
+	rate(&l.Urgent, 200, 2000)
+	count := func(n *int, to int) {
+		if *n == 0 {
+			*n = to
+		}
+	}
+	count(&l.Grace, 32)
+	count(&l.SlowAfter, 64)
+	count(&l.CutAfter, 256)
+	count(&l.MaxPeers, 4096)
+	if l.CutFor == 0 {
+		l.CutFor = time.Minute
+	}
+	return l
+}
+
+const (
+	slowedShare  = 8           // a slowed peer gets 1/slowedShare
+	faultStrikes = 8           // of a malformed request
+	maxPause     = time.Minute // that another peer may make this one wait at a time
+)
+
+// price is what one request costs.
+type price struct {
+	urgent                 bool
+	links, bytes, requests float64
+}
+
+// priceOf judges a request by the kind of its body and its size.
+func priceOf(req *wire.Request) price {
+	p := price{urgent: urgent(req), bytes: float64(proto.Size(req)), requests: 1}
+	switch b := req.Body.(type) {
+	case *wire.Request_Forward:
+		p.links = float64(len(b.Forward.GetLinks()))
+	case *wire.Request_Turns:
+		p.requests += float64(len(b.Turns.GetAsks())) / 100
+	case *wire.Request_Query:
+		p.requests = 4
+	case *wire.Request_Compare, *wire.Request_Unite, *wire.Request_Records:
+		p.requests = 8
+	}
+	return p
+}
+
+// urgent says whether a request keeps a lease or agrees on keepers: it is never
+// made to wait behind the others.
+func urgent(req *wire.Request) bool {
+	m := req.ProtoReflect()
+	body := m.WhichOneof(m.Descriptor().Oneofs().ByName("body"))
+	if body == nil {
+		return false
+	}
+	switch body.Name() {
+	case protoreflect.Name("lease"), protoreflect.Name("ballots"), protoreflect.Name("configs"):
+		return true
+	}
+	return false
+}
+
+// ruling is what becomes of a request.
+type ruling struct {
+	ok     bool
+	wait   time.Duration // else: come again then
+	reason string        // else: links, bytes, requests, urgent, waiting, slowed or cut
+	news   string        // what is to be logged about the peer, if anything
+}
+
+// credits judges the requests of other peers. It is pure: time is an argument.
+// It is not safe for concurrent use; see creditGate.
+type credits struct {
+	limits CreditLimits
+	peers  map[string]*account
+	others account // of those beyond MaxPeers
+}
+
+type account struct {
+	links, bytes, requests, urgent bucket
+
+	until   time.Time // told to come again then
+	grace   int       // requests taken amiss no more since it was told
+	strikes float64
+	seen    time.Time
+	slowed  bool
+	cut     time.Time // cut off until then
+	why     string    // what it last ran out of
+}
+
+type bucket struct {
+	left   float64
+	at     time.Time
+	filled bool // false: full, never used
+}
+
+// take is how long to wait until n are there; 0 took them. Who asks for more
+// than the burst waits for a full bucket and leaves it in debt.
+func (b *bucket) take(n float64, r Rate, now time.Time) time.Duration {
+	if !b.filled {
+		b.left, b.at, b.filled = r.Burst, now, true
+	}
+	if d := now.Sub(b.at); d > 0 {
+		b.left, b.at = min(r.Burst, b.left+d.Seconds()*r.PerSecond), now
+	}
+	if missing := min(n, r.Burst) - b.left; missing > 0 {
+		return max(time.Millisecond, time.Duration(math.Ceil(missing/r.PerSecond*1000))*time.Millisecond)
+	}
+	b.left -= n
+	return 0
+}
+
+func newCredits(l CreditLimits) *credits {
+	return &credits{limits: l.withDefaults(), peers: map[string]*account{}}
+}
+
+// account is that of peer; a new one takes the place of one that is at rest.
+func (c *credits) account(peer string, now time.Time) *account {
+	if a := c.peers[peer]; a != nil {
+		return a
+	}
+	if len(c.peers) >= c.limits.MaxPeers {
+		for id, a := range c.peers {
+			if now.Sub(a.seen) > 10*time.Minute && now.After(a.cut) && a.strikes == 0 {
+				delete(c.peers, id)
+			}
+		}
+	}
+	if len(c.peers) >= c.limits.MaxPeers {
+		return &c.others
+	}
+	a := &account{}
+	c.peers[peer] = a
+	return a
+}
+
+// forgive lowers the strikes with time and lifts what has ended.
+func (a *account) forgive(now time.Time) {
+	if a.seen.IsZero() {
+		a.seen = now
+	}
+	if d := now.Sub(a.seen); d > 0 {
+		a.strikes, a.seen = max(0, a.strikes-d.Seconds()), now
+	}
+	if a.strikes == 0 {
+		a.slowed = false
+	}
+}
+
+// strike takes note of a request that should not have come.
+func (c *credits) strike(a *account, n float64, now time.Time) (news string) {
+	a.strikes = min(a.strikes+n, 2*float64(c.limits.CutAfter))
+	switch {
+	case a.strikes > float64(c.limits.CutAfter):
+		a.cut, a.strikes, a.slowed = now.Add(c.limits.CutFor), float64(c.limits.SlowAfter), true
+		return "cut off"
+	case a.strikes > float64(c.limits.SlowAfter) && !a.slowed:
+		a.slowed = true
+		return "slowed"
+	}
+	return ""
+}
+
+// judge decides on one request.
+func (c *credits) judge(peer string, p price, now time.Time) ruling {
+	a := c.account(peer, now)
+	a.forgive(now)
+	if p.urgent { // an owner that is cut off for its bulk keeps its leases
+		if wait := a.urgent.take(1, c.limits.Urgent, now); wait > 0 {
+			return ruling{wait: wait, reason: "urgent", news: c.strike(a, 1, now)}
+		}
+		return ruling{ok: true}
+	}
+	if wait := a.cut.Sub(now); wait > 0 {
+		return ruling{wait: wait, reason: "cut"}
+	}
+	if wait := a.until.Sub(now); wait > 0 {
+		if a.grace > 0 {
+			a.grace--
+			return ruling{wait: wait, reason: "waiting"}
+		}
+		news := c.strike(a, 1, now)
+		if cut := a.cut.Sub(now); cut > 0 {
+			wait = cut
+		}
+		return ruling{wait: wait, reason: "waiting", news: news}
+	}
+	share := 1.0
+	if a.slowed {
+		share = slowedShare
+	}
+	for _, one := range []struct {
+		b    *bucket
+		n    float64
+		r    Rate
+		name string
+	}{{&a.links, p.links, c.limits.Links, "links"}, {&a.bytes, p.bytes, c.limits.Bytes, "bytes"}, {&a.requests, p.requests, c.limits.Requests, "requests"}} {
+		r := Rate{one.r.PerSecond / share, one.r.Burst / share}
+		if wait := one.b.take(one.n, r, now); wait > 0 {
+			wait = min(wait, maxPause)
+			a.until, a.grace, a.why = now.Add(wait), c.limits.Grace, one.name
+			if a.slowed {
+				return ruling{wait: wait, reason: "slowed"}
+			}
+			return ruling{wait: wait, reason: one.name}
+		}
+	}
+	return ruling{ok: true}
+}
+
+// fault takes note of a malformed request.
+func (c *credits) fault(peer string, now time.Time) (news string) {
+	a := c.account(peer, now)
+	a.forgive(now)
+	a.why = "malformed requests"
+	return c.strike(a, faultStrikes, now)
+}
+
+// state says in words how peer stands; "" when nothing is held against it.
+func (c *credits) state(peer string, now time.Time) string {
+	a := c.peers[peer]
+	if a == nil {
+		return ""
+	}
+	a.forgive(now)
+	switch {
+	case now.Before(a.cut):
+		return fmt.Sprintf("cut off for %s: %s", a.cut.Sub(now).Round(time.Second), a.why)
+	case a.slowed:
+		return "slowed: " + a.why
+	case now.Before(a.until):
+		return "told to wait: " + a.why
+	}
+	return ""
+}
+
+// creditGate is credits in use, and what other peers' gates said to this one.
+type creditGate struct {
+	mu      sync.Mutex
+	credits *credits
+	refused map[string]int64     // by reason
+	named   map[string]int64     // peers slowed or cut off, by what happened
+	pauses  map[string]time.Time // until when a peer wants no bulk from this one
+}
+
+func newCreditGate(l CreditLimits) *creditGate {
+	return &creditGate{credits: newCredits(l), refused: map[string]int64{}, named: map[string]int64{}, pauses: map[string]time.Time{}}
+}
+
+// note counts what happened and returns news for the log.
+func (g *creditGate) note(reason, news string) string {
+	if reason != "" {
+		g.refused[reason]++
+	}
+	if news != "" {
+		g.named[news]++
+	}
+	return news
+}
+
+// pause is how long peer wants no bulk from this one.
+func (g *creditGate) pause(peer string, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	until, ok := g.pauses[peer]
+	if ok && !now.Before(until) {
+		delete(g.pauses, peer)
+	}
+	return until.Sub(now)
+}
+
+// obey remembers what a refusal asked for, as long as that is in measure.
+func (g *creditGate) obey(peer string, r *wire.Refusal, now time.Time) {
+	if r.GetCode() != wire.Refusal_CODE_BUSY || !r.GetPause() {
+		return
+	}
+	wait := time.Duration(min(r.RetryAfterMs, uint64(maxPause/time.Millisecond))) * time.Millisecond
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pauses[peer] = now.Add(wait) // peers that this one calls: members, so they are few
+}
+
+func (g *creditGate) state(peer string, now time.Time) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.credits.state(peer, now)
+}

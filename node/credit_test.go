@@ -1,0 +1,179 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/echo-node/echo-node/dht/wire"
+)
+
+func forwardOf(links int) *wire.Request {
+	f := &wire.Forward{}
+	for i := range links {
+		f.Links = append(f.Links, &wire.Link{Key: fmt.Sprintf("web:http://example.org/%d", i)})
+	}
+	return &wire.Request{Version: 1, Body: &wire.Request_Forward{Forward: f}}
+}
+
+// A peer that waits when it is told to is never slowed, however much it has to
+// send; it gets its rate and no more.
+func TestObedientPeerIsNeverSlowed(t *testing.T) {
+	c := newCredits(CreditLimits{Links: Rate{100, 1000}})
+	now, sent, began := time.Unix(0, 0), 0, time.Unix(0, 0)
+	for range 500 {
+		r := c.judge("p", price{links: 50, requests: 1, bytes: 1000}, now)
+		if r.news != "" || !r.ok && r.wait <= 0 {
+			t.Fatalf("%+v", r)
+		}
+		if r.ok {
+			sent += 50
+		} else {
+			now = now.Add(r.wait)
+		}
+	}
+	if most := 1000 + 100*now.Sub(began).Seconds(); float64(sent) > most || float64(sent) < most-100 {
+		t.Errorf("%d links in %s", sent, now.Sub(began))
+	}
+	if s := c.state("p", now.Add(time.Minute)); s != "" {
+		t.Error(s)
+	}
+}
+
+// A peer that goes on is told to wait, slowed, and cut off for a time, by name;
+// meanwhile another peer notices nothing and leases are answered. Afterwards it
+// starts anew.
+func TestFloodIsSlowedThenCutOff(t *testing.T) {
+	c := newCredits(CreditLimits{Requests: Rate{10, 20}})
+	now := time.Unix(0, 0)
+	var news []string
+	refused := map[string]int{}
+	for range 2000 {
+		now = now.Add(time.Millisecond)
+		r := c.judge("flood", price{requests: 1}, now)
+		if r.news != "" {
+			news = append(news, r.news)
+		}
+		if !r.ok {
+			refused[r.reason]++
+		}
+	}
+	if got := strings.Join(news, ", "); got != "slowed, cut off" {
+		t.Fatalf("%s; %v", got, refused)
+	}
+	if s := c.state("flood", now); !strings.HasPrefix(s, "cut off for ") || !strings.HasSuffix(s, "requests") {
+		t.Error(s)
+	}
+	if r := c.judge("flood", price{urgent: true}, now); !r.ok {
+		t.Errorf("its lease: %+v", r)
+	}
+	if r := c.judge("other", price{requests: 1}, now); !r.ok {
+		t.Errorf("another peer: %+v", r)
+	}
+	now = now.Add(3 * time.Minute)
+	if r := c.judge("flood", price{requests: 1}, now); !r.ok {
+		t.Errorf("after the cut: %+v", r)
+	}
+	if s := c.state("flood", now); s != "" {
+		t.Error(s)
+	}
+	for range 40 {
+		news = append(news, c.fault("rubbish", now))
+	}
+	if s := c.state("rubbish", now); !strings.Contains(s, "malformed") {
+		t.Error(s)
+	}
+}
+
+// A flood of urgent messages has its own limit.
+func TestUrgentFlood(t *testing.T) {
+	c := newCredits(CreditLimits{})
+	now, ok := time.Unix(0, 0), 0
+	for range 10_000 {
+		if c.judge("p", price{urgent: true}, now).ok {
+			ok++
+		}
+	}
+	if ok != 2000 || !strings.HasPrefix(c.state("p", now), "cut off") {
+		t.Errorf("%d served, %q", ok, c.state("p", now))
+	}
+}
+
+// Property: whatever comes, over any stretch a peer gets at most its burst and
+// its rate, and memory is bounded.
+func TestCreditIsNeverExceeded(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		c := newCredits(CreditLimits{Links: Rate{100, 300}, MaxPeers: 8})
+		now, got := time.Unix(0, 0), map[string]float64{}
+		for range rapid.IntRange(1, 300).Draw(r, "n") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(r, "ms")) * time.Millisecond)
+			p := fmt.Sprint(rapid.IntRange(0, 20).Draw(r, "peer"))
+			links := float64(rapid.IntRange(0, 300).Draw(r, "links"))
+			if ruling := c.judge(p, price{links: links}, now); ruling.ok {
+				got[p] += links
+			} else if ruling.wait <= 0 {
+				r.Fatalf("refused for no time: %+v", ruling)
+			}
+			if most := 300 + 100*now.Sub(time.Unix(0, 0)).Seconds(); got[p] > most+1 {
+				r.Fatalf("%s got %v, most is %v", p, got[p], most)
+			}
+		}
+		if len(c.peers) > 8 {
+			r.Fatalf("%d peers", len(c.peers))
+		}
+	})
+}
+
+// Between real peers: who forwards too much is told to wait and does; who does
+// not listen is cut off, named to those who look, and a third peer is served.
+func TestCreditBetweenPeers(t *testing.T) {
+	n := openNode(t, Options{Credit: CreditLimits{Links: Rate{1, 1000}}})
+	from := func(peer string) *wire.Response {
+		return n.admitRequest(t.Context(), peer, forwardOf(900))
+	}
+	if r := from("loud"); r.GetForward() == nil {
+		t.Fatal(r)
+	}
+	r := from("loud")
+	if f := r.GetRefusal(); f.GetCode() != wire.Refusal_CODE_BUSY || !f.GetPause() || f.GetRetryAfterMs() == 0 {
+		t.Fatal(r)
+	}
+	// As the sender: it obeys, without asking.
+	n.credit.obey("somebody", r.Refusal, time.Now())
+	if err := n.awaitCredit(t.Context(), "somebody", forwardOf(1)); err == nil {
+		t.Error("a call to a peer that asked to wait")
+	}
+	n.credit.obey("greedy", &wire.Refusal{Code: wire.Refusal_CODE_BUSY, Pause: true, RetryAfterMs: 1 << 62}, time.Now())
+	if wait := n.credit.pause("greedy", time.Now()); wait > maxPause {
+		t.Errorf("another peer makes this one wait for %s", wait)
+	}
+	for range 400 {
+		from("loud")
+	}
+	if s := n.credit.state("loud", time.Now()); !strings.HasPrefix(s, "cut off") {
+		t.Errorf("%q", s)
+	}
+	if r := from("quiet"); r.GetForward() == nil {
+		t.Errorf("a third peer: %v", r)
+	}
+	seen := map[string]float64{}
+	for _, m := range n.metrics() {
+		seen[m.Name+m.Labels["reason"]+m.Labels["what"]] = m.Value
+	}
+	for _, name := range []string{"echo_credit_refused_totallinks", "echo_credit_refused_totalwaiting", "echo_credit_refused_totalcut",
+		"echo_credit_peers_totalslowed", "echo_credit_peers_totalcut off"} {
+		if seen[name] == 0 {
+			t.Errorf("%s is 0: %v", name, seen)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n.credit.obey("soon", &wire.Refusal{Code: wire.Refusal_CODE_BUSY, Pause: true, RetryAfterMs: 300}, time.Now())
+	if err := n.awaitCredit(ctx, "soon", forwardOf(1)); err == nil {
+		t.Error("a wait outlived its context")
+	}
+}

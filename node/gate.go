@@ -1,0 +1,104 @@
+package node
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/api"
+)
+
+// admitRequest is what stands in front of every handler: a peer that asks for
+// more than its credit is told when to come again, and one that does not listen
+// is slowed, then cut off for a time. Only what is served gets to n.serve.
+func (n *Node) admitRequest(ctx context.Context, from string, req *wire.Request) *wire.Response {
+	if from == n.id {
+		return n.serve(ctx, from, req)
+	}
+	g, now := n.credit, time.Now()
+	g.mu.Lock()
+	r := g.credits.judge(from, priceOf(req), now)
+	g.note(r.reason, r.news)
+	g.mu.Unlock()
+	n.warn(from, r.news)
+	if r.ok {
+		return n.serve(ctx, from, req)
+	}
+	resp := refuse(wire.Refusal_CODE_BUSY, "over the credit of one peer: "+r.reason, r.wait)
+	resp.Refusal.Pause = r.reason != "urgent"
+	return resp
+}
+
+// faulty is told of each request that was refused before it came here.
+func (n *Node) faulty(from string) {
+	if from == n.id {
+		return
+	}
+	g := n.credit
+	g.mu.Lock()
+	news := g.credits.fault(from, time.Now())
+	g.note("malformed", news)
+	g.mu.Unlock()
+	n.warn(from, news)
+}
+
+func (n *Node) warn(from, news string) {
+	if news != "" {
+		n.log.Warn("a peer asks for more than its credit and does not wait", "from", from, "what", news, "state", n.credit.state(from, time.Now()))
+	}
+}
+
+// awaitCredit waits out a short pause that peer has asked for; a longer one is
+// a refusal that needs no asking.
+func (n *Node) awaitCredit(ctx context.Context, peer string, req *wire.Request) error {
+	const worth = 500 * time.Millisecond
+	if urgent(req) {
+		return nil
+	}
+	wait := n.credit.pause(peer, time.Now())
+	if wait <= 0 {
+		return nil
+	}
+	if wait > worth {
+		return &refusalError{wire.Refusal_CODE_BUSY, "it has asked this peer to wait", wait}
+	}
+	if !sleepUnless(ctx, wait, nil) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// metrics of the gate, and of the overlay's own refusals, each by its name.
+func (n *Node) refusals() []api.Metric {
+	var out []api.Metric
+	by := func(name, help, label string, counts map[string]int64) {
+		for k, v := range counts {
+			out = append(out, api.Metric{Name: name, Help: help, Kind: "counter", Value: float64(v), Labels: map[string]string{label: k}})
+		}
+	}
+	g := n.credit
+	g.mu.Lock()
+	refused, named := maps.Clone(g.refused), maps.Clone(g.named)
+	g.mu.Unlock()
+	by("echo_credit_refused_total", "Requests of other peers over their credit, by what they ran out of.", "reason", refused)
+	by("echo_credit_peers_total", "Times that a peer was slowed or cut off.", "what", named)
+	s := n.dht.Stats()
+	overlay := map[string]int64{"busy": int64(s.Busy), "malformed": int64(s.Malformed), "cut": int64(s.Cut), "replayed": int64(s.Replayed), "swim": int64(s.Member.Refused),
+		"bad-descriptor": int64(s.Member.BadDescriptors), "stale-descriptor": int64(s.Member.StaleDescriptors)}
+	for k, v := range s.RejectedDescriptors {
+		overlay["record-"+k] = int64(v)
+	}
+	by("echo_overlay_refused_total", "What other peers sent that was refused, by reason.", "reason", overlay)
+	claims := map[string]int64{}
+	for k, v := range s.Member.DeathClaims {
+		claims[k] = int64(v)
+	}
+	by("echo_death_claims_total", "Claims that a live member is dead, by the peer that sent them; honest peers pass some on.", "peer", claims)
+	admission := map[string]int64{}
+	for k, v := range s.NotAdmitted {
+		admission[k] = int64(v)
+	}
+	by("echo_not_admitted_total", "Peers that a private swarm did not let in, by reason.", "reason", admission)
+	return out
+}

@@ -1,0 +1,262 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// metaKeep is the prefix of keeping's rows in the store: then the slice.
+const metaKeep = "keep/"
+
+// openKeeping restores what was agreed about the slices. Rows of slices that no
+// whole copy is here of are the beginning of a copy that was never finished:
+// all of them are elsewhere, and they are dropped.
+func (n *Node) openKeeping() error {
+	n.keep = keeping.New(keeping.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started, Head: n.store.LogHead})
+	err := n.store.Metas(metaKeep, func(name string, v []byte) error {
+		s, err := partition.ParseSlice(strings.TrimPrefix(name, metaKeep))
+		if err != nil {
+			return err
+		}
+		return n.keep.Load(s, v)
+	})
+	if err != nil {
+		return fmt.Errorf("what was agreed about slices: %w", err)
+	}
+	n.mine = map[partition.Slice]keeping.Config{}
+	var foreign []partition.Slice
+	for _, s := range n.slices {
+		c := n.keep.Config(s)
+		n.heldBefore = n.heldBefore || n.keep.Has(s)
+		if c.Owner == n.id {
+			n.mine[s] = c
+			n.ship.changed(s)
+		} else {
+			foreign = append(foreign, s)
+		}
+		if c.Owner == n.id && len(c.Keepers) > 1 {
+			n.store.SetLogged(true, s)
+		}
+		if n.keep.Has(s) {
+			continue
+		}
+		rows, _, err := n.store.SliceRows(s, nil, 1)
+		if err != nil {
+			return err
+		}
+		if len(rows) > 0 {
+			if err := n.store.DropSlice(s); err != nil {
+				return err
+			}
+		}
+	}
+	n.store.Fence(true, foreign...)
+	n.index.Keep(slices.Collect(maps.Keys(n.mine)))
+	return n.decide(func() {}) // cut what an owner has to cut
+}
+
+// decide makes one step of the agreement and its write one (package keeping).
+func (n *Node) decide(step func()) error {
+	n.deciding.Lock()
+	defer n.deciding.Unlock()
+	step()
+	return n.record()
+}
+
+// record writes down what a step changed and draws the consequences, until
+// nothing changes any more. n.deciding is held.
+func (n *Node) record() error {
+	var gained, lost []partition.Slice
+	for {
+		rows := n.keep.Dirty()
+		if len(rows) > 0 {
+			metas := make(map[string][]byte, len(rows))
+			for s, b := range rows {
+				metas[metaKeep+s.String()] = b
+			}
+			if err := n.store.SetMetas(metas); err != nil {
+				return fmt.Errorf("agreement: %w", err)
+			}
+		}
+		for s := range rows {
+			c := n.keep.Config(s)
+			was, had := n.mine[s]
+			if had && was.Compare(c) == 0 {
+				continue
+			}
+			switch has := c.Owner == n.id; {
+			case had && !has:
+				// From here on nothing is written to the slice but what its owner
+				// ships: its log is another's.
+				n.store.Fence(true, s)
+				delete(n.mine, s)
+				lost = append(lost, s)
+			case has && !(had && was.SameFork(c) && was.Gen+1 == c.Gen):
+				lost, gained = append(lost, s), append(gained, s) // its pace starts anew
+				n.mine[s] = c
+			case has:
+				n.mine[s] = c
+			}
+			// Only an owner writes a log; a keeper's is the owner's.
+			n.store.SetLogged(c.Owner == n.id && (len(c.Keepers) > 1 || n.ship.teaching(s)), s)
+			n.ship.changed(s)
+		}
+		uncut := n.keep.Uncut()
+		for s, head := range uncut {
+			if n.store.LogHead(s) != head {
+				if err := n.store.ResetLog(s, head); err != nil {
+					return fmt.Errorf("agreement: %w", err)
+				}
+			}
+			n.keep.Copied(s)
+		}
+		if len(rows) == 0 && len(uncut) == 0 {
+			break
+		}
+	}
+	if len(lost)+len(gained) > 0 {
+		n.addresses.gained(gained)
+		n.store.Fence(false, gained...)
+		n.index.Keep(slices.Collect(maps.Keys(n.mine)))
+		n.recrawl(lost, gained)
+	}
+	return nil
+}
+
+// recrawl tells the crawler and the forwarder which slices are owned now.
+func (n *Node) recrawl(lost, gained []partition.Slice) {
+	if n.crawler == nil || n.forward == nil {
+		return // being opened
+	}
+	all := n.ownedNow()
+	if len(lost) > 0 {
+		out := make(map[partition.Slice]bool, len(lost))
+		for _, s := range lost {
+			out[s] = true
+		}
+		rest := make([]partition.Slice, 0, len(all))
+		for _, s := range all {
+			if !out[s] {
+				rest = append(rest, s)
+			}
+		}
+		n.crawler.SetSlices(rest)
+	}
+	if len(gained) > 0 {
+		n.crawler.SetSlices(all)
+		n.log.Debug("slices gained", "slices", len(gained))
+	}
+	n.forward.reread()
+	n.kickLeases()
+}
+
+// ownedNow are the slices whose frontier this peer works. n.deciding is held.
+func (n *Node) ownedNow() []partition.Slice {
+	out := make([]partition.Slice, 0, len(n.mine))
+	for s := range n.mine {
+		if n.keep.Has(s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// ours says whether this peer owns s, acting or not.
+func (n *Node) ours(s partition.Slice) bool { return n.keep.Owner(s) == n.id }
+
+// acts says whether links of s may be acknowledged here now, fetches whether a
+// fetch may begin in it.
+func (n *Node) acts(s partition.Slice) bool { return n.keep.Acts(s, time.Now()) }
+func (n *Node) fetches(s partition.Slice) bool {
+	return n.keep.Fetches(s, time.Now()) && n.ship.fresh(s)
+}
+
+// settled is crawler.Options.Settled.
+func (n *Node) settled(s partition.Slice) <-chan struct{} { return n.ship.settled(s) }
+
+// settleAdmissions waits for those that began while a slice was still acted in.
+func (n *Node) settleAdmissions() {
+	n.deciding.Lock()
+	defer n.deciding.Unlock()
+}
+
+func configOf(c *wire.Config) keeping.SliceConfig {
+	out := keeping.SliceConfig{Slice: partition.Slice(c.GetSlice()), Config: keeping.Config{Epoch: c.GetEpoch(), Fork: c.GetFork(), Gen: c.GetGen(),
+		Owner: c.GetOwner(), Keepers: c.GetKeepers()}}
+	for _, s := range c.GetStarts() {
+		out.Starts = append(out.Starts, keeping.Start{Gen: s.Gen, Pos: s.Pos})
+	}
+	return out
+}
+
+func wireConfig(s partition.Slice, c keeping.Config) *wire.Config {
+	out := &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Keepers}
+	for _, x := range c.Starts {
+		out.Starts = append(out.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
+	}
+	return out
+}
+
+func configsOf(all []*wire.Config) []keeping.SliceConfig {
+	out := make([]keeping.SliceConfig, len(all))
+	for i, c := range all {
+		out[i] = configOf(c)
+	}
+	return out
+}
+
+func wireConfigs(all []keeping.SliceConfig) []*wire.Config {
+	out := make([]*wire.Config, len(all))
+	for i, c := range all {
+		out[i] = wireConfig(c.Slice, c.Config)
+	}
+	return out
+}
+
+// keepers are the keepers of s as known here, the owner first.
+func (n *Node) keepers(s partition.Slice) []string {
+	c := n.keep.Config(s)
+	out := []string{c.Owner}
+	for _, k := range c.Keepers {
+		if k != c.Owner {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// assignment gives every slice to one live peer that keeps it, the owner when it
+// lives (I8).
+func (n *Node) assignment() map[string][]partition.Slice {
+	out := n.keep.Assignment()
+	for id, ss := range out {
+		if n.terr.alive(id) || id == n.id {
+			continue
+		}
+		var left []partition.Slice
+		for _, s := range ss {
+			other := ""
+			for _, k := range n.keep.Config(s).Keepers {
+				if other == "" && n.terr.alive(k) {
+					other = k
+				}
+			}
+			if other == "" {
+				left = append(left, s)
+			} else {
+				out[other] = append(out[other], s)
+			}
+		}
+		if out[id] = left; len(left) == 0 {
+			delete(out, id)
+		}
+	}
+	return out
+}

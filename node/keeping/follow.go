@@ -1,0 +1,158 @@
+package keeping
+
+import (
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// Stance is how a keeper stands to a piece of log that a peer ships.
+type Stance struct {
+	OK     bool
+	Newer  *Config // the shipper's Config is old
+	Behind bool    // the shipper's Config is newer than what is known here
+	Stray  bool    // a copy of another fork is here, to be united first
+	Whole  bool    // a whole copy is here; else a snapshot is needed
+	Cut    bool    // first cut the log above Head, which a dead generation wrote, and note it (Machine.Copied)
+	Head   uint64  // where the copy stands in the shipper's log
+}
+
+// Follows says whether this peer may take what from ships of s under the Config
+// that is called (epoch, fork, gen) of c. A peer that is no keeper takes it as
+// well: it is about to be one.
+func (m *Machine) Follows(s partition.Slice, from string, c Config) Stance {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	i, ok := m.index[s]
+	if !ok {
+		return Stance{}
+	}
+	sl := &m.slots[i]
+	switch x := sl.config.Compare(c); {
+	case x > 0:
+		newer := sl.config
+		return Stance{Newer: &newer}
+	case x < 0:
+		return Stance{Behind: true}
+	case sl.config.Owner != from || sl.accepted.N > 0 || sl.promised.N > 1:
+		return Stance{}
+	}
+	out := Stance{OK: true}
+	if sl.copied.Has && !sl.copied.of(sl.config) {
+		out.Stray = true
+		return out
+	}
+	if head, whole := m.aligned(i); whole {
+		out.Whole, out.Head = true, head
+		// The copy is of an earlier generation until that is noted: what is written
+		// above Head before would be taken for that generation's.
+		out.Cut = head < m.head(s) || sl.copied.Gen != sl.config.Gen
+	}
+	return out
+}
+
+// Copied notes that this peer's copy of s is, from its log's head on, that of
+// the newest Config: after a snapshot, a cut, or as a new owner.
+func (m *Machine) Copied(s partition.Slice) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, ok := m.index[s]
+	if !ok {
+		return
+	}
+	if now := copyOf(m.slots[i].config); m.slots[i].copied != now {
+		m.slots[i].copied = now
+		m.dirty[i] = true
+	}
+}
+
+// Fed notes that s was shipped to this peer at now.
+func (m *Machine) Fed(s partition.Slice, now time.Time) { m.flag(s, func(sl *slot) { sl.fed = now }) }
+
+// Uncut lists the owned slices whose log has to be cut here before they are
+// acted in, with the position to cut at: it is what an earlier generation wrote.
+func (m *Machine) Uncut() map[partition.Slice]uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var out map[partition.Slice]uint64
+	for i, s := range m.slices {
+		sl := &m.slots[i]
+		if sl.config.Owner != m.self || sl.copied == copyOf(sl.config) {
+			continue
+		}
+		if head, ok := m.aligned(i); ok {
+			if out == nil {
+				out = map[partition.Slice]uint64{}
+			}
+			out[s] = head
+		}
+	}
+	return out
+}
+
+// Lost lists the slices kept here that need a new owner, whose lease has run out
+// at this keeper at least wait(slice, Config) ago. A slice that this peer owns
+// and could not act in for that long, or that a keeper does not follow, is
+// listed too: it campaigns for itself, as others may have made promises that
+// they do not fulfil. Of such a one wait is told that it is spurned.
+func (m *Machine) Lost(now time.Time, wait func(s partition.Slice, c Config, spurned bool) time.Duration) []partition.Slice {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.where(func(i int) bool {
+		sl := &m.slots[i]
+		since := m.started.Add(LeaseGrant)
+		if g := m.granted[sl.config.Owner]; g.After(since) {
+			since = g
+		}
+		if sl.config.Owner != m.self && !now.After(since) { // nearly all, nearly always
+			return false
+		}
+		if !sl.config.Has(m.self) || !sl.copied.of(sl.config) {
+			return false
+		}
+		spurned := false
+		if sl.config.Owner == m.self {
+			spurned = m.spurned(i, now)
+			// A hand-over that waits for who does not follow is no excuse: it is
+			// begun again and again, and nothing is acknowledged meanwhile.
+			if !spurned && (m.acts(i, now) || sl.sealed && sl.accepted.N == 0) {
+				sl.idle = time.Time{}
+				return false
+			}
+			if sl.idle.IsZero() {
+				sl.idle = now
+			}
+			since = sl.idle
+		}
+		return now.Sub(since) > wait(m.slices[i], sl.config, spurned)
+	})
+}
+
+// spurned says whether a keeper that leases slices to this peer refuses slice i.
+func (m *Machine) spurned(i int, now time.Time) bool {
+	for _, k := range m.slots[i].config.Keepers {
+		if h, ok := m.held[k]; ok && before(now, h.until) && h.refused[m.slices[i]] {
+			return true
+		}
+	}
+	return false
+}
+
+// Adopt makes this peer the only keeper of an orphan, in a new fork, with what
+// it has of the slice. The caller knows that its keepers are gone. false when
+// the Config is not base any more.
+func (m *Machine) Adopt(s partition.Slice, base Config) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, ok := m.index[s]
+	if !ok || m.slots[i].config.Compare(base) != 0 {
+		return false
+	}
+	// What is here is united by being here: whatever log it came from, the new
+	// fork's begins above it.
+	if !m.learn(i, base.Adopted(m.self, m.head(s))) {
+		return false
+	}
+	m.slots[i].copied = copyOf(m.slots[i].config)
+	return true
+}

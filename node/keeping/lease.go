@@ -1,0 +1,166 @@
+package keeping
+
+import (
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// Ask is an owner's request for a lease, to one keeper. Count and Digest are of
+// the slices that the owner believes it owns and the other keeps; List are
+// their Configs, when the other had answered that it believes something else.
+type Ask struct {
+	Count  int
+	Digest uint64
+	List   []SliceConfig
+
+	clock uint64
+	sent  time.Time
+}
+
+// Grant answers an Ask. When Differs is set nothing is leased yet: ask again
+// with the list. Refused are slices of the list that are not leased, Newer the
+// Configs of those of them that have a newer one.
+type Grant struct {
+	Differs bool
+	Refused []partition.Slice
+	Newer   []SliceConfig
+}
+
+// leasable says whether slice i, by its Config, may be leased to owner by this
+// keeper: it has promised nobody else anything.
+func (m *Machine) leasable(i int, owner string) bool {
+	sl := &m.slots[i]
+	return sl.config.Owner == owner && sl.config.Has(m.self) && sl.accepted.N == 0 && sl.promised.N <= 1
+}
+
+// Lessors are the peers that this one needs leases from.
+func (m *Machine) Lessors() []string {
+	return m.lessors(func(int, string) bool { return true })
+}
+
+// Lacking are those of the Lessors whose lease at now covers less than it could:
+// it has run out, or an owned slice changed since.
+func (m *Machine) Lacking(now time.Time) []string {
+	return m.lessors(func(i int, keeper string) bool {
+		h := m.held[keeper]
+		return m.slots[i].since > h.clock || !before(now, h.until)
+	})
+}
+
+// lessors are the other keepers of the owned slices for which need is true.
+func (m *Machine) lessors(need func(i int, keeper string) bool) []string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	seen := map[string]bool{m.self: true}
+	var out []string
+	for i := range m.slots {
+		if m.slots[i].config.Owner != m.self {
+			continue
+		}
+		for _, k := range m.slots[i].config.Keepers {
+			if !seen[k] && need(i, k) {
+				seen[k] = true
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
+// AskFor makes a request for a lease from keeper, sent at now.
+func (m *Machine) AskFor(keeper string, list bool, now time.Time) Ask {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	a := Ask{clock: m.clock, sent: now}
+	for i := range m.slots {
+		if sl := &m.slots[i]; sl.config.Owner == m.self && sl.config.Has(keeper) {
+			a.Count++
+			a.Digest ^= sl.hash
+			if list {
+				a.List = append(a.List, SliceConfig{m.slices[i], sl.config})
+			}
+		}
+	}
+	return a
+}
+
+// Grant answers an owner's request at now.
+func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a.List == nil {
+		count, digest := 0, uint64(0)
+		for i := range m.slots {
+			if m.leasable(i, owner) {
+				count++
+				digest ^= m.slots[i].hash
+			}
+		}
+		if count != a.Count || digest != a.Digest {
+			return Grant{Differs: true}
+		}
+	}
+	var g Grant
+	for _, c := range a.List {
+		i, ok := m.index[c.Slice]
+		if !ok {
+			continue
+		}
+		m.learn(i, c.Config)
+		if m.slots[i].config.Compare(c.Config) != 0 {
+			g.Newer = append(g.Newer, SliceConfig{c.Slice, m.slots[i].config})
+		}
+		if m.slots[i].config.Compare(c.Config) != 0 || !m.leasable(i, owner) {
+			g.Refused = append(g.Refused, c.Slice)
+		}
+	}
+	m.granted[owner] = now.Add(LeaseGrant)
+	return g
+}
+
+// Granted takes a keeper's answer to a. It says whether the list has to be sent.
+func (m *Machine) Granted(keeper string, a Ask, g Grant) (list bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range g.Newer {
+		if i, ok := m.index[c.Slice]; ok {
+			m.learn(i, c.Config)
+		}
+	}
+	if g.Differs {
+		return a.List == nil
+	}
+	refused := make(map[partition.Slice]bool, len(g.Refused))
+	for _, s := range g.Refused {
+		refused[s] = true
+	}
+	if old, ok := m.held[keeper]; ok && old.clock > a.clock {
+		return false // an answer that was overtaken
+	}
+	m.held[keeper] = held{until: a.sent.Add(LeaseHold), clock: a.clock, refused: refused}
+	return false
+}
+
+// bound says until when this keeper may promise nobody but the owner anything
+// about slice i; the zero time when it may.
+func (m *Machine) bound(i int, now time.Time) time.Time {
+	owner := m.slots[i].config.Owner
+	if owner == m.self {
+		if m.slots[i].accepted.N == 0 && m.slots[i].promised.N <= 1 && m.leased(i, now) {
+			return now.Add(LeaseHold)
+		}
+		return time.Time{}
+	}
+	if b := m.slots[i].promised; b.N > 1 && b.By != owner {
+		return time.Time{} // its lease had run out then, and there was none since: see leasable
+	}
+	until := m.started.Add(LeaseGrant)
+	if g := m.granted[owner]; g.After(until) {
+		until = g
+	}
+	if now.Before(until) {
+		return until
+	}
+	return time.Time{}
+}

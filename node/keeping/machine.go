@@ -1,0 +1,501 @@
+package keeping
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// The times of leases. See the package comment.
+const (
+	LeaseGrant = 5 * time.Second // a keeper grants
+	LeaseHold  = 4 * time.Second // the owner counts, from its asking
+	LeaseRenew = time.Second     // how often the owner asks
+)
+
+// Machine is one peer's part in the agreement about all slices. Safe for
+// concurrent use; but what it returns in Dirty must be durable before an answer
+// that follows from it leaves, so the caller makes each step and its write one.
+type Machine struct {
+	self    string
+	started time.Time
+	head    func(partition.Slice) uint64 // position of this peer's log
+
+	mu      sync.RWMutex
+	slices  []partition.Slice
+	index   map[partition.Slice]int
+	slots   []slot
+	clock   uint64               // counts changes of Configs, for what a lease covers
+	granted map[string]time.Time // to whom slices are leased here, until when
+	held    map[string]held      // from whom, until when
+	dirty   map[int]bool
+
+	everybody   []string // see Keepers
+	everybodyAt uint64   // clock
+	names       map[string]string
+}
+
+// slot is what is known of one slice.
+type slot struct {
+	config   Config
+	promised Ballot
+	accepted Ballot
+	proposal Config // what accepted is of
+	copied   copied
+
+	// Volatile.
+	hash    uint64    // of config
+	since   uint64    // clock when config was learned
+	resting bool      // the owner starts no fetch: a hand-over is near
+	sealed  bool      // the owner acknowledges nothing: a hand-over is under way
+	seen    uint64    // the highest ballot that refused one of this peer's
+	idle    time.Time // owned, and not acted in since; see Lost
+	fed     time.Time // when its owner last shipped something here
+}
+
+// copied says whose log this peer's copy of a slice follows: its rows are those
+// of generation Gen of that fork up to the log's head.
+type copied struct {
+	Has   bool   `json:"h,omitempty"`
+	Epoch uint64 `json:"e,omitempty"`
+	Fork  string `json:"f,omitempty"`
+	Gen   uint64 `json:"n,omitempty"`
+}
+
+func (c copied) of(d Config) bool { return c.Has && c.Epoch == d.Epoch && c.Fork == d.Fork }
+
+func copyOf(c Config) copied { return copied{true, c.Epoch, c.Fork, c.Gen} }
+
+// held is a lease from one keeper.
+type held struct {
+	until   time.Time
+	clock   uint64 // covers slices whose Config is not younger
+	refused map[partition.Slice]bool
+}
+
+// Options of New.
+type Options struct {
+	Self    string
+	Founder string
+	Slices  []partition.Slice
+	Started time.Time
+	// Head is the position of this peer's own log of a slice. It is called with
+	// locks held and must not call back.
+	Head func(partition.Slice) uint64
+}
+
+// New is a Machine that knows the first Configs only. Load gives it what an
+// earlier run made durable.
+func New(o Options) *Machine {
+	m := &Machine{self: o.Self, started: o.Started, head: o.Head, slices: o.Slices, index: make(map[partition.Slice]int, len(o.Slices)),
+		slots: make([]slot, len(o.Slices)), granted: map[string]time.Time{}, held: map[string]held{}, dirty: map[int]bool{},
+		names: map[string]string{}}
+	first := m.named(First(o.Founder))
+	for i, s := range o.Slices {
+		m.index[s] = i
+		m.slots[i] = slot{config: first, hash: first.hash(s)}
+		if o.Founder == o.Self {
+			m.slots[i].copied = copyOf(first)
+		}
+	}
+	return m
+}
+
+// row is a slot as it is stored.
+type row struct {
+	V        int     `json:"v"`
+	Config   Config  `json:"c"`
+	Promised *Ballot `json:"p,omitempty"`
+	Accepted *Ballot `json:"a,omitempty"`
+	Proposal *Config `json:"x,omitempty"`
+	Copied   copied  `json:"r"`
+}
+
+const rowVersion = 1
+
+// Load restores one slice's row.
+func (m *Machine) Load(s partition.Slice, b []byte) error {
+	var r row
+	if err := json.Unmarshal(b, &r); err != nil {
+		return fmt.Errorf("keeping: slice %s: %w", s, err)
+	}
+	if r.V != rowVersion {
+		return fmt.Errorf("keeping: slice %s: format version %d, this program knows %d", s, r.V, rowVersion)
+	}
+	if err := r.Config.Validate(); err != nil {
+		return fmt.Errorf("keeping: slice %s: %w", s, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, ok := m.index[s]
+	if !ok {
+		return fmt.Errorf("keeping: slice %s is none of the swarm's", s)
+	}
+	m.clock++
+	r.Config = m.named(r.Config)
+	sl := slot{config: r.Config, hash: r.Config.hash(s), since: m.clock, copied: r.Copied}
+	if r.Promised != nil {
+		sl.promised = *r.Promised
+	}
+	if r.Accepted != nil && r.Proposal != nil {
+		sl.accepted, sl.proposal = *r.Accepted, *r.Proposal
+	}
+	m.slots[i] = sl
+	return nil
+}
+
+// Dirty are the rows that changed since the last call, by slice.
+func (m *Machine) Dirty() map[partition.Slice][]byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.dirty) == 0 {
+		return nil
+	}
+	out := make(map[partition.Slice][]byte, len(m.dirty))
+	for i := range m.dirty {
+		sl := &m.slots[i]
+		r := row{V: rowVersion, Config: sl.config, Copied: sl.copied}
+		if sl.promised.N > 0 {
+			r.Promised = &sl.promised
+		}
+		if sl.accepted.N > 0 {
+			r.Accepted, r.Proposal = &sl.accepted, &sl.proposal
+		}
+		b, err := json.Marshal(r)
+		if err != nil {
+			panic("keeping: a row does not marshal: " + err.Error()) // strings and numbers always do
+		}
+		out[m.slices[i]] = b
+	}
+	clear(m.dirty)
+	return out
+}
+
+// Config is the newest Config known here.
+func (m *Machine) Config(s partition.Slice) Config {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if i, ok := m.index[s]; ok {
+		return m.slots[i].config
+	}
+	return Config{}
+}
+
+// Owner is the owner by the newest Config known here; "" of a slice that the
+// swarm does not have.
+func (m *Machine) Owner(s partition.Slice) string { return m.Config(s).Owner }
+
+// Slices lists all slices of the swarm, in order. It must not be changed.
+func (m *Machine) Slices() []partition.Slice { return m.slices }
+
+// Has says whether a whole copy of s is here, of the newest fork known.
+func (m *Machine) Has(s partition.Slice) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	i, ok := m.index[s]
+	return ok && m.slots[i].copied.of(m.slots[i].config)
+}
+
+// Acts says whether this peer may acknowledge links of s now; Fetches, whether
+// it may begin a fetch there.
+func (m *Machine) Acts(s partition.Slice, now time.Time) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	i, ok := m.index[s]
+	return ok && m.acts(i, now)
+}
+
+// Fetches says whether this peer may begin a fetch in s now.
+func (m *Machine) Fetches(s partition.Slice, now time.Time) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	i, ok := m.index[s]
+	return ok && !m.slots[i].resting && m.acts(i, now)
+}
+
+func (m *Machine) acts(i int, now time.Time) bool {
+	sl := &m.slots[i]
+	return sl.config.Owner == m.self && sl.copied == copyOf(sl.config) && sl.accepted.N == 0 && sl.promised.N <= 1 && !sl.sealed && m.leased(i, now)
+}
+
+// leased says whether a majority of the keepers leases slice i to this peer.
+func (m *Machine) leased(i int, now time.Time) bool {
+	sl := &m.slots[i]
+	n := 0
+	for _, k := range sl.config.Keepers {
+		if k == m.self {
+			n++
+			continue
+		}
+		h, ok := m.held[k]
+		if ok && sl.since <= h.clock && !h.refused[m.slices[i]] && before(now, h.until) {
+			n++
+		}
+	}
+	return n >= sl.config.Quorum()
+}
+
+// before is by both clocks: one of them runs while a machine is suspended.
+func before(now, until time.Time) bool {
+	return now.Before(until) && now.Round(0).Before(until.Round(0))
+}
+
+// Where lists the slices that cond is true of.
+func (m *Machine) where(cond func(i int) bool) []partition.Slice {
+	var out []partition.Slice
+	for i, s := range m.slices {
+		if cond(i) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Acting lists the slices of which Fetches is true.
+func (m *Machine) Acting(now time.Time) []partition.Slice {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.where(func(i int) bool { return !m.slots[i].resting && m.acts(i, now) })
+}
+
+// Owned lists the slices that this peer owns, acting or not; Kept those that it
+// keeps, owned ones among them.
+func (m *Machine) Owned() []partition.Slice {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.where(func(i int) bool { return m.slots[i].config.Owner == m.self })
+}
+
+// OwnedBut lists the owned slices that right is not true of. right is called
+// with locks held and must not call back.
+func (m *Machine) OwnedBut(right func(s partition.Slice, c Config) bool) []partition.Slice {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.where(func(i int) bool {
+		return m.slots[i].config.Owner == m.self && !right(m.slices[i], m.slots[i].config)
+	})
+}
+
+// Keepers lists everybody who keeps a slice, in no order. It must not be
+// changed.
+func (m *Machine) Keepers() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.everybody != nil && m.everybodyAt == m.clock {
+		return m.everybody
+	}
+	seen := map[string]bool{}
+	for i := range m.slots {
+		for _, k := range m.slots[i].config.Keepers {
+			seen[k] = true
+		}
+	}
+	m.everybody, m.everybodyAt = slices.Collect(maps.Keys(seen)), m.clock
+	return m.everybody
+}
+
+// Kept lists the slices that this peer keeps.
+func (m *Machine) Kept() []partition.Slice {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.where(func(i int) bool { return m.slots[i].config.Has(m.self) })
+}
+
+// Strays lists the slices of which a copy of another fork than the newest is
+// here: its rows have to be united with the winner's before they are forgotten.
+func (m *Machine) Strays() []partition.Slice {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.where(func(i int) bool { return m.slots[i].copied.Has && !m.slots[i].copied.of(m.slots[i].config) })
+}
+
+// Surplus lists the slices of which a copy is here that is nobody's need: of the
+// newest fork, not kept here, and nothing was shipped to it for a while, as is
+// to those who are about to keep. All of it that was acknowledged is at the
+// keepers.
+func (m *Machine) Surplus(now time.Time) []partition.Slice {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.where(func(i int) bool {
+		sl := &m.slots[i]
+		return sl.copied.of(sl.config) && !sl.config.Has(m.self) && now.Sub(sl.fed) > surplusAfter
+	})
+}
+
+const surplusAfter = 30 * time.Second
+
+// ForgetSurplus is Forget, unless base is not in force any more or something of
+// s was shipped here after asked: then the copy may be counted on.
+func (m *Machine) ForgetSurplus(s partition.Slice, base Config, asked time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, ok := m.index[s]
+	if !ok || m.slots[i].config.Compare(base) != 0 || m.slots[i].config.Has(m.self) || !m.slots[i].fed.Before(asked) || m.slots[i].accepted.N > 0 {
+		return false
+	}
+	m.slots[i].copied = copied{}
+	m.dirty[i] = true
+	return true
+}
+
+// Settled says whether c is in force for s, by what is known here, and this
+// peer, its owner, has no successor under way.
+func (m *Machine) Settled(s partition.Slice, c Config) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	i, ok := m.index[s]
+	return ok && m.slots[i].config.Owner == m.self && m.slots[i].config.Compare(c) == 0 && m.slots[i].accepted.N == 0 && m.slots[i].promised.N <= 1
+}
+
+// Forget notes that the copy of s was dropped here, or united with the winner.
+func (m *Machine) Forget(s partition.Slice) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i, ok := m.index[s]; ok && m.slots[i].copied.Has {
+		m.slots[i].copied = copied{}
+		m.dirty[i] = true
+	}
+}
+
+// Assignment is every slice's owner as known here, for a scatter.
+func (m *Machine) Assignment() map[string][]partition.Slice {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	out := map[string][]partition.Slice{}
+	for i, s := range m.slices {
+		o := m.slots[i].config.Owner
+		out[o] = append(out[o], s)
+	}
+	return out
+}
+
+// Rest and Seal prepare the hand-over of s; Wake ends both, unless a proposal
+// was made in the meantime, which nothing ends but a decision.
+func (m *Machine) Rest(s partition.Slice) { m.flag(s, func(sl *slot) { sl.resting = true }) }
+
+// Seal stops acknowledging in s.
+func (m *Machine) Seal(s partition.Slice) { m.flag(s, func(sl *slot) { sl.sealed = true }) }
+
+// Wake ends Rest and Seal.
+func (m *Machine) Wake(s partition.Slice) {
+	m.flag(s, func(sl *slot) { sl.resting, sl.sealed = false, false })
+}
+
+func (m *Machine) flag(s partition.Slice, set func(*slot)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i, ok := m.index[s]; ok {
+		set(&m.slots[i])
+	}
+}
+
+// Learn takes Configs that others say were decided, and answers which of them
+// were new. Only what is newer than what is known counts.
+func (m *Machine) Learn(all ...SliceConfig) []partition.Slice {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []partition.Slice
+	for _, c := range all {
+		if i, ok := m.index[c.Slice]; ok && m.learn(i, c.Config) {
+			out = append(out, c.Slice)
+		}
+	}
+	return out
+}
+
+// SliceConfig is a slice with its Config.
+type SliceConfig struct {
+	Slice partition.Slice
+	Config
+}
+
+// named is c with each id the same string wherever it stands: there are many
+// slices and few peers, and ids that are one string are compared at once.
+// m.mu is held for writing.
+func (m *Machine) named(c Config) Config {
+	if len(m.names) > maxNames {
+		clear(m.names)
+	}
+	name := func(id string) string {
+		if known, ok := m.names[id]; ok {
+			return known
+		}
+		m.names[id] = id
+		return id
+	}
+	c.Owner = name(c.Owner)
+	c.Keepers = slices.Clone(c.Keepers)
+	for i, k := range c.Keepers {
+		c.Keepers[i] = name(k)
+	}
+	return c
+}
+
+const maxNames = 10_000 // then they are gathered anew
+
+// learn makes c the Config of slot i if it is newer. All promises were about
+// the successor of the old one.
+func (m *Machine) learn(i int, c Config) bool {
+	sl := &m.slots[i]
+	if c.Compare(sl.config) <= 0 || c.Validate() != nil {
+		return false
+	}
+	m.clock++
+	c = m.named(c)
+	old := *sl
+	*sl = slot{config: c, hash: c.hash(m.slices[i]), since: m.clock, copied: old.copied, fed: old.fed}
+	m.dirty[i] = true
+	// An owner that stays goes on with its log. A new one goes on with its copy
+	// when that ends where the generation begins; else it has to be cut first
+	// (Follow, Copied), and acts then.
+	if c.Owner == m.self && old.copied.of(c) {
+		stays := old.copied == copyOf(old.config) && old.config.Owner == m.self && old.config.Gen+1 == c.Gen
+		head, ok := m.aligned(i)
+		if stays || ok && head == m.head(m.slices[i]) {
+			sl.copied = copyOf(c)
+		}
+	}
+	return true
+}
+
+// Digest is of all Configs known here: equal digests, equal knowledge.
+func (m *Machine) Digest() uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var d uint64
+	for i := range m.slots {
+		d ^= m.slots[i].hash
+	}
+	return d
+}
+
+// Known are up to limit Configs beyond the first ones, of slices after the
+// given one, in order, for a peer that knows less.
+func (m *Machine) Known(after partition.Slice, limit int) []SliceConfig {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var out []SliceConfig
+	for i, s := range m.slices {
+		if s <= after || m.slots[i].config.Gen == 0 && m.slots[i].config.Epoch == 0 {
+			continue
+		}
+		if out = append(out, SliceConfig{s, m.slots[i].config}); len(out) == limit {
+			break
+		}
+	}
+	return out
+}
+
+// Of are the Configs of the given slices.
+func (m *Machine) Of(ss ...partition.Slice) []SliceConfig {
+	out := make([]SliceConfig, 0, len(ss))
+	for _, s := range ss {
+		out = append(out, SliceConfig{s, m.Config(s)})
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package keeping
+
+import (
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// trio are three Machines that know each other as keepers of slice 1, a's.
+type trio map[string]*Machine
+
+var began = time.Unix(1e9, 0)
+
+// afterStart is when a Machine may promise what it likes.
+var afterStart = began.Add(LeaseGrant)
+
+func newTrio(c Config, heads map[string]uint64, copies map[string]uint64) trio {
+	t := trio{}
+	for _, id := range c.Keepers {
+		m := New(Options{Self: id, Founder: "x", Slices: []partition.Slice{1, 2}, Started: began,
+			Head: func(partition.Slice) uint64 { return heads[id] }})
+		m.Learn(SliceConfig{1, c})
+		if gen, ok := copies[id]; ok {
+			m.slots[0].copied = copied{true, c.Epoch, c.Fork, gen}
+		}
+		t[id] = m
+	}
+	return t
+}
+
+func abc() Config {
+	return Config{Gen: 3, Owner: "a", Keepers: []string{"a", "b", "c"}, Starts: []Start{{1, 0}, {2, 0}, {3, 5}}}
+}
+
+func allOf(gen uint64) map[string]uint64 { return map[string]uint64{"a": gen, "b": gen, "c": gen} }
+
+// TestPromiseOutlivesLeases: who promised its slice to a candidate, after the
+// owner's lease ran out, is not bound again by what it leases of other slices.
+func TestPromiseOutlivesLeases(t *testing.T) {
+	k := newTrio(abc(), nil, allOf(3))
+	p := Proposal{Slice: 1, Base: abc(), Ballot: Ballot{2, "c"}}
+	now := afterStart
+	if r := k["b"].Prepare(p, now); !r.OK {
+		t.Fatalf("%+v", r)
+	}
+	a := k["a"].AskFor("b", true, now)
+	g := k["b"].Grant("a", a, now)
+	if len(g.Refused) != 1 {
+		t.Fatalf("leased what it promised away: %+v", g)
+	}
+	p.Next = abc().Next("c", abc().Keepers, 5)
+	if r := k["b"].Accept(p, now.Add(time.Second)); !r.OK {
+		t.Fatalf("a lease of nothing binds: %+v", r)
+	}
+}
+
+// TestStartedPromisesNothing: a keeper may have leased the slice before it
+// stopped.
+func TestStartedPromisesNothing(t *testing.T) {
+	k := newTrio(abc(), nil, allOf(3))
+	p := Proposal{Slice: 1, Base: abc(), Ballot: Ballot{2, "c"}}
+	if r := k["b"].Prepare(p, afterStart.Add(-1)); r.OK || r.Leased != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if r := k["b"].Prepare(p, afterStart); !r.OK {
+		t.Fatalf("%+v", r)
+	}
+}
+
+// TestOwnerIsBound: an owner that acts promises nothing; once its leases have
+// run out it does.
+func TestOwnerIsBound(t *testing.T) {
+	k := newTrio(abc(), nil, allOf(3))
+	ask := k["a"].AskFor("b", true, afterStart)
+	k["a"].Granted("b", ask, k["b"].Grant("a", ask, afterStart))
+	p := Proposal{Slice: 1, Base: abc(), Ballot: Ballot{2, "c"}}
+	if r := k["a"].Prepare(p, afterStart.Add(LeaseHold-1)); r.OK || r.Leased <= 0 {
+		t.Fatalf("%+v", r)
+	}
+	if r := k["a"].Prepare(p, afterStart.Add(LeaseHold)); !r.OK {
+		t.Fatalf("%+v", r)
+	}
+	if k["a"].Acts(1, afterStart) {
+		t.Fatal("acts after a promise to another")
+	}
+}
+
+// TestLeaseOfAnEarlierConfig: a lease asked for before a Config was known does
+// not cover it.
+func TestLeaseOfAnEarlierConfig(t *testing.T) {
+	k := newTrio(abc(), nil, allOf(3))
+	ask := k["a"].AskFor("b", true, afterStart)
+	g := k["b"].Grant("a", ask, afterStart)
+	next := abc().Next("a", []string{"a", "b", "c"}, 0)
+	k["a"].Learn(SliceConfig{1, next})
+	k["a"].Granted("b", ask, g)
+	if k["a"].Acts(1, afterStart) {
+		t.Fatal("acts by a lease of the generation before")
+	}
+	ask = k["a"].AskFor("b", true, afterStart)
+	k["a"].Granted("b", ask, k["b"].Grant("a", ask, afterStart))
+	if !k["a"].Acts(1, afterStart) {
+		t.Fatal("does not act")
+	}
+}
+
+// TestStrangersBallots: only a keeper may be a candidate, and no ballot is so
+// high that none is above it.
+func TestStrangersBallots(t *testing.T) {
+	k := newTrio(abc(), nil, allOf(3))
+	for _, b := range []Ballot{{2, "x"}, {2, ""}, {^uint64(0), "c"}} {
+		p := Proposal{Slice: 1, Base: abc(), Ballot: b, Next: abc().Next("c", abc().Keepers, 5)}
+		if r := k["b"].Prepare(p, afterStart); r.OK {
+			t.Errorf("promised to %v", b)
+		}
+		if r := k["b"].Accept(p, afterStart); r.OK {
+			t.Errorf("accepted of %v", b)
+		}
+		k["c"].Refused(1, b)
+		if c, ok := k["c"].Campaign(1); !ok || c.Ballot.N < 2 {
+			t.Errorf("after %v a campaign has %v", b, c.Ballot)
+		}
+	}
+}
+
+// TestChooseKnowsNotAnOldCopy: b was away for so many generations that its copy
+// cannot be compared. It may have what was acknowledged while c was far behind,
+// so the two of them may not choose; with a they may.
+func TestChooseKnowsNotAnOldCopy(t *testing.T) {
+	c := Config{Gen: 0, Owner: "a", Keepers: []string{"a", "b", "c"}}
+	for range MaxStarts + 5 {
+		c = c.Next("a", c.Keepers, 10)
+	}
+	heads := map[string]uint64{"a": 10, "b": 10, "c": 5}
+	k := newTrio(c, heads, map[string]uint64{"a": c.Gen, "b": 1, "c": c.Gen})
+	campaign, ok := k["c"].Campaign(1)
+	if !ok {
+		t.Fatal("no campaign")
+	}
+	b, own := k["b"].Prepare(campaign, afterStart), k["c"].Prepare(campaign, afterStart)
+	if !b.OK || !own.OK {
+		t.Fatalf("%+v %+v", b, own)
+	}
+	if p, ok := k["c"].Choose(campaign, []Promise{b, own}); ok {
+		t.Fatalf("chose %+v: 6 to 10 are lost", p.Next)
+	}
+	heads["c"] = 10
+	campaign, _ = k["c"].Campaign(1)
+	b, own = k["b"].Prepare(campaign, afterStart), k["c"].Prepare(campaign, afterStart)
+	a := k["a"].Prepare(campaign, afterStart)
+	if p, ok := k["c"].Choose(campaign, []Promise{b, own, a}); !ok || p.Next.Owner != "c" {
+		t.Fatalf("%+v, %v of %+v", p, ok, a)
+	}
+}

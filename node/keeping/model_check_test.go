@@ -1,0 +1,234 @@
+package keeping
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// checks remembers what happened, to judge what happens.
+type checks struct {
+	total    int // entries written
+	configs  map[configKey]Config
+	newest   map[partition.Slice]map[string]Config  // by fork
+	acked    map[partition.Slice]map[string][]entry // by fork, at its position
+	promises map[promiseKey]promised
+	clocks   map[string]uint64
+}
+
+type configKey struct {
+	s     partition.Slice
+	epoch uint64
+	fork  string
+	gen   uint64
+}
+
+type promiseKey struct {
+	node string
+	base configKey
+}
+
+type promised struct{ promised, accepted Ballot }
+
+func keyOf(s partition.Slice, c Config) configKey { return configKey{s, c.Epoch, c.Fork, c.Gen} }
+
+func (x *checks) init() {
+	x.configs, x.promises, x.clocks = map[configKey]Config{}, map[promiseKey]promised{}, map[string]uint64{}
+	x.newest, x.acked = map[partition.Slice]map[string]Config{}, map[partition.Slice]map[string][]entry{}
+}
+
+func (w *world) broken(format string, args ...any) {
+	if w.fault == "" {
+		w.fault = fmt.Sprintf("after %.3f s: ", w.now.Seconds()) + fmt.Sprintf(format, args...)
+	}
+}
+
+// prepared: a keeper's promises only rise, over restarts too, and it tells what
+// it accepted.
+func (x *checks) prepared(w *world, n *node, p Proposal, r Promise) {
+	if !r.OK {
+		return
+	}
+	k := promiseKey{n.id, keyOf(p.Slice, p.Base)}
+	old := x.promises[k]
+	if p.Ballot.Compare(old.promised) <= 0 {
+		w.broken("%s promised %v after %v", n.id, p.Ballot, old.promised)
+	}
+	if r.Accepted != old.accepted {
+		w.broken("%s accepted %v but says %v", n.id, old.accepted, r.Accepted)
+	}
+	x.promises[k] = promised{p.Ballot, old.accepted}
+}
+
+// accepted: no keeper accepts below what it promised.
+func (x *checks) accepted(w *world, n *node, p Proposal, r Promise) {
+	if !r.OK {
+		return
+	}
+	k := promiseKey{n.id, keyOf(p.Slice, p.Base)}
+	if old := x.promises[k]; p.Ballot.Compare(old.promised) < 0 {
+		w.broken("%s accepted %v after it promised %v", n.id, p.Ballot, old.promised)
+	}
+	x.promises[k] = promised{p.Ballot, p.Ballot}
+}
+
+// ack: e at pos (from 0) of the log of s was acknowledged under c.
+func (x *checks) ack(w *world, n *node, s partition.Slice, c Config, pos uint64, e entry) {
+	if x.acked[s] == nil {
+		x.acked[s] = map[string][]entry{}
+	}
+	all := x.acked[s][forkOf(c)]
+	switch {
+	case pos < uint64(len(all)):
+		if all[pos] != e {
+			w.broken("%s acknowledged %d at %d of %s, where %d was", n.id, e, pos, s, all[pos])
+		}
+	case pos == uint64(len(all)):
+		x.acked[s][forkOf(c)] = append(all, e)
+		w.stats["acked"]++
+		w.log("%s acknowledges %d at %d of %s under %v", n.id, e, pos, s, c)
+	default:
+		w.broken("%s acknowledged at %d of %s, beyond %d", n.id, pos, s, len(all))
+	}
+}
+
+// check is made after every step.
+func (w *world) check() {
+	x := &w.checks
+	for _, n := range w.nodes {
+		if at, ok := x.clocks[n.id]; n.up && (!ok || at != n.m.clock) {
+			x.clocks[n.id] = n.m.clock
+			for _, s := range w.slices {
+				x.known(w, n, s, n.m.Config(s))
+			}
+		}
+	}
+	for _, s := range w.slices {
+		w.checkActing(s)
+		w.checkKept(s)
+	}
+}
+
+// known: two that know a Config by the same name know the same.
+func (x *checks) known(w *world, n *node, s partition.Slice, c Config) {
+	old, ok := x.configs[keyOf(s, c)]
+	if ok && !reflect.DeepEqual(old, c) {
+		w.broken("%s knows %v of %s, others %v", n.id, c, s, old)
+	}
+	if ok {
+		return
+	}
+	x.configs[keyOf(s, c)] = c
+	if x.newest[s] == nil {
+		x.newest[s] = map[string]Config{}
+	}
+	if old, ok := x.newest[s][forkOf(c)]; !ok || c.Compare(old) > 0 {
+		x.newest[s][forkOf(c)] = c
+	}
+}
+
+// checkActing: at most one acts in a slice and fork, and has all that was ever
+// acknowledged there.
+func (w *world) checkActing(s partition.Slice) {
+	acting := ""
+	var fork Config
+	for _, n := range w.nodes {
+		if !n.up || !n.m.Acts(s, n.clock()) {
+			continue
+		}
+		c := n.m.Config(s)
+		if acting != "" && fork.SameFork(c) {
+			w.broken("%s and %s act in %s", acting, n.id, s)
+		}
+		acting, fork = n.id, c
+		if !holds(n.mem[n.slot(s)].log, w.checks.acked[s][forkOf(c)]) {
+			w.broken("%s acts in %s with %v and lacks what was acknowledged: %v", n.id, s, n.mem[n.slot(s)].log, w.checks.acked[s][forkOf(c)])
+		}
+	}
+}
+
+func holds(log, acked []entry) bool {
+	return len(log) >= len(acked) && slices.Equal(log[:len(acked)], acked)
+}
+
+// checkKept: what was acknowledged in the winning fork is durable at a majority
+// of the keepers of its newest Config.
+func (w *world) checkKept(s partition.Slice) {
+	var c Config
+	for _, d := range w.checks.newest[s] {
+		if len(c.Keepers) == 0 || d.Compare(c) > 0 {
+			c = d
+		}
+	}
+	acked := w.checks.acked[s][forkOf(c)]
+	if len(acked) == 0 {
+		return
+	}
+	have := 0
+	for _, k := range c.Keepers {
+		if holds(w.byID(k).disk[w.byID(k).slot(s)].log, acked) {
+			have++
+		}
+	}
+	if have < c.Quorum() {
+		w.broken("only %d keepers of %v of %s have what was acknowledged: %v", have, c, s, acked)
+	}
+}
+
+// newestUp is the newest Config that anybody knows who is up, and how many of
+// its keepers are.
+func (w *world) newestUp(s partition.Slice) (c Config, up int) {
+	for _, n := range w.nodes {
+		if d := n.m.Config(s); n.up && (len(c.Keepers) == 0 || d.Compare(c) > 0) {
+			c = d
+		}
+	}
+	for _, k := range c.Keepers {
+		if w.byID(k).up {
+			up++
+		}
+	}
+	return c, up
+}
+
+// checkHealed: the faults ended a while ago.
+func (w *world) checkHealed() {
+	for _, s := range w.slices {
+		c, up := w.newestUp(s)
+		if up < c.Quorum() {
+			continue // a majority of one or two may be down
+		}
+		owner := w.byID(c.Owner)
+		log := owner.mem[owner.slot(s)].log
+		if !owner.up || !owner.m.Fetches(s, owner.clock()) {
+			w.broken("%s does not fetch in %s, which it owns by %v", owner.id, s, c)
+		}
+		for _, n := range w.nodes {
+			if !n.up {
+				continue
+			}
+			if d := n.m.Config(s); d.Compare(c) != 0 {
+				w.broken("%s knows %v of %s, %s knows %v", n.id, d, s, c.Owner, c)
+			}
+			if slices.Contains(n.m.Strays(), s) {
+				w.broken("%s still has a stray copy of %s", n.id, s)
+			}
+			if !c.Has(n.id) {
+				continue
+			}
+			copy := n.mem[n.slot(s)]
+			if !slices.Equal(copy.log, log) {
+				w.broken("%s has %v of %s, its owner %v", n.id, copy.log, s, log)
+			}
+			for fork, acked := range w.checks.acked[s] {
+				for _, e := range acked {
+					if !slices.Contains(copy.rows, e) {
+						w.broken("%s keeps %s without %d, which was acknowledged in fork %q", n.id, s, e, fork)
+					}
+				}
+			}
+		}
+	}
+}

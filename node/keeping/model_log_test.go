@@ -1,0 +1,357 @@
+package keeping
+
+import (
+	"slices"
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// shipping is what an owner knows of those that follow it, under one Config.
+type shipping struct {
+	config  Config
+	durable map[string]uint64        // what they have said to have
+	next    map[string]uint64        // where to ship from
+	refused map[string]time.Duration // since when they neither follow nor say why
+	session map[string]int           // answers to what was sent before a drop count no more
+	acked   uint64
+}
+
+// ships is the shipping of s, afresh for each Config; nil when this peer may
+// not ship: it is not the owner, or its own log has to be cut first.
+func (n *node) shipping(s partition.Slice) *shipping {
+	i := n.m.index[s]
+	c := n.m.slots[i].config
+	if c.Owner != n.id || n.m.slots[i].copied != copyOf(c) {
+		return nil
+	}
+	sh := n.ships[s]
+	if sh == nil || sh.config.Compare(c) != 0 {
+		sh = &shipping{config: c, durable: map[string]uint64{}, next: map[string]uint64{}, refused: map[string]time.Duration{}, session: map[string]int{}}
+		n.ships[s] = sh
+	}
+	return sh
+}
+
+// write is one link that arrives: checked and written in one step.
+func (n *node) write(s partition.Slice) {
+	for n.w.chance(n.w.writes) && n.w.checks.total < 150 && n.w.now < n.w.quiet && n.m.Acts(s, n.clock()) {
+		n.w.checks.total++
+		n.append(s, entry(n.w.checks.total))
+	}
+}
+
+func (n *node) append(s partition.Slice, es ...entry) {
+	c := &n.mem[n.slot(s)]
+	c.log = append(c.log, es...)
+	c.add(es...)
+}
+
+// ship sends those who should have it what they lack of the log of s.
+func (n *node) ship(s partition.Slice) {
+	sh := n.shipping(s)
+	if sh == nil || n.w.chance(n.w.idle) {
+		return
+	}
+	to := slices.Clone(sh.config.Keepers)
+	if mv := n.moves[s]; mv != nil {
+		for _, k := range mv.keepers {
+			if !slices.Contains(to, k) {
+				to = append(to, k)
+			}
+		}
+	}
+	for _, id := range to {
+		if id != n.id {
+			n.shipTo(s, sh, n.w.byID(id))
+		}
+	}
+	n.ack(s, sh)
+}
+
+// shipped is a follower's answer.
+type shipped struct {
+	Stance
+	durable uint64
+}
+
+func (n *node) shipTo(s partition.Slice, sh *shipping, k *node) {
+	log := n.mem[n.slot(s)].log[:n.durable(s)]
+	from := min(sh.next[k.id], uint64(len(log)))
+	if n.w.chance(20) {
+		log = log[:from+uint64(n.w.rng.IntN(len(log)-int(from)+1))]
+	}
+	session := sh.session[k.id]
+	call(n, k, "ship", func() shipped { return k.follow(s, n.id, sh.config, from, log[from:]) }, func(a shipped) {
+		switch {
+		case a.Newer != nil:
+			n.m.Learn(SliceConfig{s, *a.Newer})
+		case a.Behind:
+			n.tell(k, SliceConfig{s, sh.config})
+		case n.ships[s] != sh || sh.session[k.id] != session:
+		case !a.OK:
+			if sh.refused[k.id] == 0 {
+				sh.refused[k.id] = n.w.now
+			}
+		case a.Stray:
+			delete(sh.refused, k.id)
+		case !a.Whole:
+			delete(sh.refused, k.id)
+			n.snapshot(s, sh, k)
+		default:
+			delete(sh.refused, k.id)
+			sh.next[k.id] = a.Head
+			sh.durable[k.id] = max(sh.durable[k.id], a.durable)
+		}
+	})
+}
+
+// follow takes a piece of log that begins after from.
+func (n *node) follow(s partition.Slice, owner string, c Config, from uint64, es []entry) shipped {
+	st := n.m.Follows(s, owner, c)
+	if !st.OK || st.Stray || !st.Whole {
+		return shipped{Stance: st}
+	}
+	n.fed[s]++
+	n.m.Fed(s, n.clock())
+	if st.Cut {
+		n.truncate(s, st.Head)
+		n.m.Copied(s)
+	}
+	if from <= st.Head && from+uint64(len(es)) > st.Head {
+		n.append(s, es[st.Head-from:]...)
+		st.Head = from + uint64(len(es))
+	}
+	n.persist()
+	if n.w.chance(70) {
+		n.sync()
+	}
+	return shipped{st, n.durable(s)}
+}
+
+// snapshot gives k a whole copy. It takes a while, and much may have changed
+// when it arrives.
+func (n *node) snapshot(s partition.Slice, sh *shipping, k *node) {
+	mine := n.disk[n.slot(s)]
+	session := sh.session[k.id]
+	call(n, k, "snapshot", func() shipped {
+		st := k.m.Follows(s, n.id, sh.config)
+		if !st.OK || st.Stray || st.Whole {
+			return shipped{}
+		}
+		n.w.stats["snapshots"]++
+		c := &k.mem[k.slot(s)]
+		c.log = slices.Clip(mine.log)
+		c.add(mine.rows...)
+		k.fed[s]++
+		k.m.Fed(s, k.clock())
+		k.m.Copied(s)
+		k.persist()
+		return shipped{st, k.durable(s)}
+	}, func(a shipped) {
+		if a.OK && n.ships[s] == sh && sh.session[k.id] == session {
+			sh.durable[k.id] = max(sh.durable[k.id], a.durable)
+			sh.next[k.id] = a.durable
+		}
+	})
+}
+
+// has is how much of the log id has, durably, as far as is known here; false
+// when it is not known to have a copy, of which an empty one is not the least.
+func (n *node) has(s partition.Slice, sh *shipping, id string) (uint64, bool) {
+	if id == n.id {
+		return n.durable(s), true
+	}
+	d, ok := sh.durable[id]
+	return min(d, n.durable(s)), ok
+}
+
+// ack makes final what a majority has.
+func (n *node) ack(s partition.Slice, sh *shipping) {
+	var have []uint64
+	for _, k := range sh.config.Keepers {
+		d, _ := n.has(s, sh, k)
+		have = append(have, d)
+	}
+	slices.Sort(have)
+	to := have[len(have)-sh.config.Quorum()]
+	for sh.acked < to {
+		n.w.checks.ack(n.w, n, s, sh.config, sh.acked, n.mem[n.slot(s)].log[sh.acked])
+		sh.acked++
+	}
+	n.waits = slices.DeleteFunc(n.waits, func(u *uniting) bool { return u.sent })
+	for _, u := range n.waits {
+		if u.s == s && !u.sent && u.fork == forkOf(sh.config) && u.upTo <= sh.acked {
+			u.sent = true
+			u.final()
+		}
+	}
+}
+
+// move is a change of owner or keepers under way at the owner.
+type move struct {
+	base    Config
+	owner   string
+	keepers []string
+	began   time.Duration
+	sealed  bool
+}
+
+// move begins, goes on with, or gives up a change.
+func (n *node) move(s partition.Slice) {
+	sh := n.shipping(s)
+	mv := n.moves[s]
+	if mv != nil && (sh == nil || mv.base.Compare(sh.config) != 0) {
+		delete(n.moves, s)
+		n.m.Wake(s)
+		mv = nil
+	}
+	switch {
+	case sh == nil:
+	case mv == nil:
+		n.planMove(s, sh)
+	case n.w.now-mv.began > 12*time.Second:
+		n.m.Wake(s)
+		delete(n.moves, s)
+	case !mv.sealed && n.reached(s, sh, mv, 3):
+		n.m.Seal(s)
+		mv.sealed = true
+	case mv.sealed && n.reached(s, sh, mv, 0):
+		if p, ok := n.m.Propose(s, mv.owner, mv.keepers); ok {
+			n.persist()
+			n.w.log("%s proposes %v for %s", n.id, p.Next, s)
+			n.propose(p)
+		} else {
+			n.m.Wake(s)
+		}
+		delete(n.moves, s)
+	}
+}
+
+func (n *node) planMove(s partition.Slice, sh *shipping) {
+	w := n.w
+	if !n.m.Acts(s, n.clock()) {
+		return
+	}
+	mv := &move{base: sh.config, began: w.now}
+	for _, k := range sh.config.Keepers {
+		if since := sh.refused[k]; since > 0 && w.now-since > 3*time.Second {
+			// It promised somebody who never came back. Only a new generation
+			// lets it follow again.
+			mv.owner, mv.keepers = n.id, sh.config.Keepers
+		}
+	}
+	if mv.keepers == nil {
+		if !w.faulty || !w.chance(3) {
+			return
+		}
+		for _, i := range w.rng.Perm(len(w.nodes))[:1+w.rng.IntN(min(5, len(w.nodes)))] {
+			mv.keepers = append(mv.keepers, w.nodes[i].id)
+		}
+		mv.owner = mv.keepers[0]
+	}
+	w.log("%s plans %s %v for %s", n.id, mv.owner, mv.keepers, s)
+	n.m.Rest(s)
+	n.moves[s] = mv
+}
+
+// reached says whether the new owner and a majority of the new keepers lack at
+// most slack of the log. Keepers that stay have what was acknowledged anyway, and
+// must not be waited for: those of them that promised somebody else follow only
+// in the next generation.
+func (n *node) reached(s partition.Slice, sh *shipping, mv *move, slack uint64) bool {
+	if mv.owner == n.id && slices.Equal(mv.keepers, sh.config.Keepers) {
+		return true
+	}
+	head := n.m.head(s)
+	have := 0
+	for _, k := range mv.keepers {
+		if d, ok := n.has(s, sh, k); ok && d+slack >= head {
+			have++
+		} else if k == mv.owner {
+			return false
+		}
+	}
+	return have >= len(mv.keepers)/2+1
+}
+
+// drop forgets a copy that nobody needs, if its owner agrees.
+func (n *node) drop(s partition.Slice) {
+	if n.w.rule == dropSurplus {
+		n.forget(s)
+		return
+	}
+	c, fed := n.m.Config(s), n.fed[s]
+	k := n.w.byID(c.Owner)
+	call(n, k, "may drop", func() bool { return k.mayDrop(s, n.id, c) }, func(ok bool) {
+		if ok && n.fed[s] == fed && n.m.Config(s).Compare(c) == 0 && slices.Contains(n.m.Surplus(n.clock()), s) {
+			n.forget(s)
+		}
+	})
+}
+
+// mayDrop: this owner of s does not count on the copy of id, and will not
+// before it has shipped to it anew.
+func (n *node) mayDrop(s partition.Slice, id string, c Config) bool {
+	sh := n.shipping(s)
+	mv := n.moves[s]
+	if sh == nil || sh.config.Compare(c) != 0 || n.m.slots[n.m.index[s]].accepted.N > 0 ||
+		mv != nil && slices.Contains(mv.keepers, id) {
+		return false
+	}
+	sh.session[id]++
+	delete(sh.durable, id)
+	delete(sh.next, id)
+	return true
+}
+
+func (n *node) forget(s partition.Slice) {
+	n.w.stats["dropped"]++
+	n.w.log("%s forgets %s", n.id, s)
+	n.mem[n.slot(s)] = copyState{}
+	n.m.Forget(s)
+	n.persist()
+}
+
+// uniting is somebody's rows of another fork that were taken in here.
+type uniting struct {
+	s     partition.Slice
+	fork  string
+	upTo  uint64
+	sent  bool
+	final func()
+}
+
+func forkOf(c Config) string { return string(rune('0'+c.Epoch)) + c.Fork }
+
+// unite gives a stray copy's rows to the winner's owner, and forgets the copy
+// when the answer to that is final.
+func (n *node) unite(s partition.Slice) {
+	c := n.m.Config(s)
+	k := n.w.byID(c.Owner)
+	if k == n {
+		return
+	}
+	rows := slices.Clip(n.mem[n.slot(s)].rows)
+	inc := n.inc
+	n.w.send(n, k, 0, "unite", func() {
+		sh := k.shipping(s)
+		if sh == nil || sh.config.Compare(c) != 0 || !k.m.Acts(s, k.clock()) {
+			return
+		}
+		have := k.mem[k.slot(s)].rows
+		for _, e := range rows {
+			if !slices.Contains(have, e) || !slices.Contains(k.mem[k.slot(s)].log, e) {
+				k.append(s, e)
+			}
+		}
+		k.waits = append(k.waits, &uniting{s: s, fork: forkOf(c), upTo: k.m.head(s), final: func() {
+			k.w.send(k, n, inc, "united", func() {
+				if now := n.m.Config(s); now.SameFork(c) && slices.Contains(n.m.Strays(), s) {
+					n.w.stats["united"]++
+					n.forget(s)
+				}
+			})
+		}})
+	})
+}

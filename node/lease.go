@@ -1,0 +1,132 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/partition"
+)
+
+const leaseTimeout = 2 * time.Second
+
+// runLeases keeps this peer's leases alive.
+func (n *Node) runLeases(ctx context.Context) error {
+	tick := time.NewTicker(keeping.LeaseRenew)
+	defer tick.Stop()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	fail := make(chan error, 1)
+	busy := map[string]*sync.Mutex{}
+	lessors := n.keep.Lessors()
+	for {
+		for _, keeper := range lessors {
+			if busy[keeper] == nil {
+				busy[keeper] = new(sync.Mutex)
+			}
+			mu := busy[keeper]
+			if !mu.TryLock() { // still waiting for its last answer
+				continue
+			}
+			asking.Go(func() {
+				defer mu.Unlock()
+				if err := n.lease(ctx, keeper); err != nil {
+					select {
+					case fail <- err:
+					default:
+					}
+				}
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-fail:
+			return err
+		case <-n.leaseKick:
+			lessors = n.keep.Lacking(time.Now())
+		case <-tick.C:
+			lessors = n.keep.Lessors()
+		}
+	}
+}
+
+// kickLeases has the leases that lack something asked for at once: there are
+// slices to lease that were not there a moment ago, or peers to lease from.
+func (n *Node) kickLeases() {
+	select {
+	case n.leaseKick <- struct{}{}:
+	default:
+	}
+}
+
+// lease asks one keeper. The error is the store's alone.
+func (n *Node) lease(ctx context.Context, keeper string) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	ask := n.keep.AskFor(keeper, false, time.Now())
+	if ask.Count == 0 {
+		return nil
+	}
+	g, err := n.askLease(ctx, keeper, &wire.Lease{Count: uint64(ask.Count), Digest: ask.Digest})
+	if err != nil {
+		n.log.Debug("lease", "peer", keeper, "err", err)
+		return nil
+	}
+	if !n.keep.Granted(keeper, ask, g) {
+		return nil
+	}
+	ask = n.keep.AskFor(keeper, true, time.Now())
+	var all keeping.Grant
+	for list := ask.List; len(list) > 0; {
+		page := list[:min(len(list), wire.MaxConfigs)]
+		list = list[len(page):]
+		g, err := n.askLease(ctx, keeper, &wire.Lease{Count: uint64(len(page)), List: true, Configs: wireConfigs(page)})
+		if err != nil {
+			n.log.Debug("lease", "peer", keeper, "err", err)
+			return nil
+		}
+		all.Refused, all.Newer = append(all.Refused, g.Refused...), append(all.Newer, g.Newer...)
+	}
+	return n.decide(func() { n.keep.Granted(keeper, ask, all) })
+}
+
+func (n *Node) askLease(ctx context.Context, keeper string, l *wire.Lease) (keeping.Grant, error) {
+	var g keeping.Grant
+	resp, err := n.call(ctx, keeper, &wire.Request{Body: &wire.Request_Lease{Lease: l}})
+	if err != nil {
+		return g, err
+	}
+	a := resp.GetLease()
+	if a == nil {
+		return g, errForeign
+	}
+	g.Differs, g.Newer = a.Differs, configsOf(a.Newer)
+	for _, s := range a.Refused {
+		g.Refused = append(g.Refused, partition.Slice(s))
+	}
+	return g, nil
+}
+
+func (n *Node) serveLease(from string, l *wire.Lease) (*wire.LeaseAnswer, error) {
+	ask := keeping.Ask{Count: int(min(l.Count, 1<<30)), Digest: l.Digest}
+	var g keeping.Grant
+	if l.List {
+		ask.List = configsOf(l.Configs)
+		if ask.List == nil {
+			ask.List = []keeping.SliceConfig{}
+		}
+		if err := n.decide(func() { g = n.keep.Grant(from, ask, time.Now()) }); err != nil {
+			return nil, err
+		}
+	} else {
+		g = n.keep.Grant(from, ask, time.Now()) // changes nothing durable: never waits for the disk
+	}
+	a := &wire.LeaseAnswer{Differs: g.Differs, Newer: wireConfigs(g.Newer)}
+	for _, s := range g.Refused {
+		a.Refused = append(a.Refused, uint64(s))
+	}
+	return a, nil
+}

@@ -1,0 +1,230 @@
+package nodetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Seed gives the world's seeds to the first living peer.
+func (s *Sim) Seed() {
+	s.t.Helper()
+	seed(s.t, s.alive()[0].Node(), s.World)
+}
+
+func (s *Sim) alive() []*SimPeer {
+	var up []*SimPeer
+	for _, p := range s.Peers {
+		if p.alive() {
+			up = append(up, p)
+		}
+	}
+	if len(up) == 0 {
+		s.t.Fatal("no peer is up")
+	}
+	return up
+}
+
+// Settle waits until every living peer sees all of them and awaits no slice.
+func (s *Sim) Settle(limit time.Duration) {
+	s.t.Helper()
+	s.Until("the swarm settles", limit, func() string {
+		up := s.alive()
+		for _, p := range up {
+			if st := p.Node().Status(); st.Peers != len(up) || st.SlicesAwaited > 0 || st.Slices == 0 {
+				return fmt.Sprintf("%s sees %d peers of %d, acts in %d slices, awaits %d", p.Name, st.Peers, len(up), st.Slices, st.SlicesAwaited)
+			}
+		}
+		return ""
+	})
+}
+
+// Until waits until pending is "", at most limit of fake time.
+func (s *Sim) Until(what string, limit time.Duration, pending func() string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
+		why := pending()
+		if why == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.report()
+			s.t.Fatalf("%s: not within %s: %s", what, limit, why)
+		}
+	}
+}
+
+// report logs what every peer says of itself.
+func (s *Sim) report() {
+	for _, p := range s.Peers {
+		if n := p.Node(); n != nil {
+			s.t.Logf("%s: %+v", p.Name, n.Status())
+		} else {
+			s.t.Logf("%s is down", p.Name)
+		}
+	}
+}
+
+// WaitIdle has p wait until the swarm is done, as --until-idle does.
+func (s *Sim) WaitIdle(p *SimPeer, limit time.Duration) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := p.Node().WaitIdle(ctx, 2*time.Second); err != nil {
+		s.report()
+		s.t.Fatalf("the swarm does not become idle within %s: %v", limit, err)
+	}
+}
+
+// Crawl is what a crawl came to: of each Key what its record says that does not
+// depend on when or by whom it was fetched, and of each query the Keys in order.
+type Crawl struct {
+	Records map[partition.Key]string
+	Answers map[string][]partition.Key
+}
+
+// Queries are asked of every crawl: single words, several, facets.
+func (s *Sim) Queries() []api.Query {
+	var all []api.Query
+	for _, w := range s.World.Words() {
+		all = append(all, api.Query{Q: w})
+	}
+	all = append(all, api.Query{Q: "farol Braga"}, api.Query{Q: "the lighthouse in Whitby"}, api.Query{Q: "molino vecinos barrio", Lang: "es"},
+		api.Query{Q: "library neighbours signatures", Kind: "page", Lang: "en"}, api.Query{Q: "fotografias", Site: s.World.Host(0)},
+		api.Query{Q: "nowhere-to-be-found"})
+	return all
+}
+
+// Outcome reads what the swarm came to: the records as one peer exports them,
+// the answers as every living peer gives them, which must be the same.
+func (s *Sim) Outcome() Crawl {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	up := s.alive()
+	c := Crawl{Records: map[partition.Key]string{}, Answers: map[string][]partition.Key{}}
+	bodies := 0
+	missing, err := up[s.Rand.IntN(len(up))].Node().Export(ctx, api.Export{Captures: true}, func(rec store.Record, _ string) error {
+		if _, twice := c.Records[rec.Key]; twice {
+			s.t.Errorf("%s is exported twice", rec.Key)
+		}
+		c.Records[rec.Key] = essence(rec)
+		if kept(rec) {
+			bodies++
+		}
+		return nil
+	})
+	if s.o.Node.KeepBodies && bodies < len(c.Records)/2 { // few pages say noindex
+		s.t.Errorf("%d of %d records have their body", bodies, len(c.Records))
+	}
+	if err != nil || len(missing) > 0 {
+		s.t.Errorf("export: %v, missing %+v", err, missing)
+	}
+	s.Until("the indexes follow", time.Minute, func() string {
+		for _, p := range up {
+			if lag := p.Node().Status().IndexLag; lag > 0 {
+				return fmt.Sprintf("%s lags by %d", p.Name, lag)
+			}
+		}
+		return ""
+	})
+	for _, q := range s.Queries() {
+		q.Limit = 200
+		name := fmt.Sprintf("%s kind=%s lang=%s site=%s", q.Q, q.Kind, q.Lang, q.Site)
+		for i, p := range up {
+			a := s.ask(ctx, p, q)
+			keys := []partition.Key{}
+			for _, h := range a.Hits {
+				keys = append(keys, h.Key)
+			}
+			if i == 0 {
+				c.Answers[name] = keys
+			} else if !slices.Equal(keys, c.Answers[name]) {
+				s.t.Errorf("%q: %s answers %d Keys, %s %d: %s", name, p.Name, len(keys), up[0].Name, len(c.Answers[name]), firstDifference(keys, c.Answers[name]))
+			}
+		}
+	}
+	return c
+}
+
+// ask is the answer of p to q. An answer may say that it is stale, or what it
+// misses, while slices change hands or are repaired, which goes on when the crawl
+// is done: who wants it whole asks again, as here; a minute is enough.
+func (s *Sim) ask(ctx context.Context, p *SimPeer, q api.Query) (a api.Answer) {
+	s.t.Helper()
+	s.Until(fmt.Sprintf("%s answers %q whole", p.Name, q.Q), time.Minute, func() string {
+		var err error
+		if a, err = p.Node().Query(ctx, q); err != nil || a.Coverage.SlicesAnswered != a.Coverage.SlicesTotal || a.Coverage.Stale {
+			return fmt.Sprintf("%v, coverage %+v", err, a.Coverage)
+		}
+		return ""
+	})
+	return a
+}
+
+// essence is what must be the same of a record whoever fetched it, whenever.
+func essence(r store.Record) string {
+	var links strings.Builder
+	for _, l := range r.Links {
+		fmt.Fprintf(&links, " %s|%s|%s|%t", l.Key, l.Anchor, l.Rel, l.NoFollow)
+	}
+	return fmt.Sprintf("%d %s redirect=%s noindex=%t kept=%t lang=%s title=%q text=%q links:%s", r.Status, r.Digest, r.Redirect, r.NoIndex, kept(r), r.Lang, r.Title, r.Text, links.String())
+}
+
+// kept says whether a version that shows what r does came with it, and its body
+// whole.
+func kept(r store.Record) bool {
+	for _, c := range r.Captures {
+		if c.Revisit != "" || c.Status != r.Status || c.Digest != r.Digest || c.Redirect != r.Redirect || len(c.Response) == 0 {
+			continue
+		}
+		if sum := sha256.Sum256(c.Body); r.Digest == "" || r.Digest == "sha256:"+hex.EncodeToString(sum[:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Differences names how b differs from a, at most a few of each sort.
+func (a Crawl) Differences(b Crawl) []string {
+	const few = 8
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(a.Records)) {
+		switch other, ok := b.Records[k]; {
+		case len(out) >= few:
+		case !ok:
+			out = append(out, fmt.Sprintf("%s is missing", k))
+		case other != a.Records[k]:
+			out = append(out, fmt.Sprintf("%s differs: %.300s; want %.300s", k, other, a.Records[k]))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(b.Records)) {
+		if _, ok := a.Records[k]; !ok && len(out) < 2*few {
+			out = append(out, fmt.Sprintf("%s should not be there", k))
+		}
+	}
+	for _, q := range slices.Sorted(maps.Keys(a.Answers)) {
+		if !slices.Equal(a.Answers[q], b.Answers[q]) {
+			out = append(out, fmt.Sprintf("query %q: %d hits, want %d: %s", q, len(b.Answers[q]), len(a.Answers[q]), firstDifference(b.Answers[q], a.Answers[q])))
+		}
+	}
+	return out
+}
+
+func firstDifference(got, want []partition.Key) string {
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || got[i] != want[i] {
+			return fmt.Sprintf("at %d: %v, not %v", i, got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
+		}
+	}
+	return "none"
+}

@@ -1,0 +1,209 @@
+package nodetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	mocknet "github.com/libp2p/go-libp2p/p2p/net/mock"
+
+	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/dht/wire"
+)
+
+// relink makes the links what they should be: between living peers of one side,
+// as slow as the slower of the two.
+func (s *Sim) relink() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var cut [][2]*SimPeer
+	for i, a := range s.Peers {
+		for _, b := range s.Peers[:i] {
+			links := s.net.LinksBetweenPeers(a.id, b.id)
+			if !a.alive() || !b.alive() || s.side[a] != s.side[b] {
+				for _, l := range links {
+					if err := s.net.Unlink(l); err != nil {
+						s.t.Error(err)
+					}
+				}
+				cut = append(cut, [2]*SimPeer{a, b})
+				continue
+			}
+			if len(links) == 0 {
+				l, err := s.net.LinkPeers(a.id, b.id)
+				if err != nil {
+					s.t.Error(err)
+					continue
+				}
+				links = append(links, l)
+			}
+			for _, l := range links {
+				l.SetOptions(mocknet.LinkOptions{Latency: max(s.o.Latency, s.lag[a], s.lag[b])})
+			}
+		}
+	}
+	for _, pair := range cut {
+		for i := range pair {
+			if n := s.net.Net(pair[i].id); n != nil {
+				if err := n.ClosePeer(pair[1-i].id); err != nil {
+					s.t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+func (p *SimPeer) alive() bool {
+	l := p.life.Load()
+	return l != nil && !l.dead.Load()
+}
+
+// Cut parts the swarm: peers of different sides do not reach each other. A peer
+// that is not in side is on side 0.
+func (s *Sim) Cut(side map[*SimPeer]int) {
+	s.mu.Lock()
+	s.side = side
+	s.mu.Unlock()
+	s.relink()
+	time.Sleep(time.Millisecond)
+	s.relink() // what was being dialled meanwhile
+}
+
+// Heal ends a cut.
+func (s *Sim) Heal() { s.Cut(map[*SimPeer]int{}) }
+
+// Lag makes all links of p slow, both ways; 0 = as the others.
+func (s *Sim) Lag(p *SimPeer, latency time.Duration) {
+	s.mu.Lock()
+	s.lag[p] = latency
+	s.mu.Unlock()
+	s.relink()
+}
+
+// Pause stops p, as far as a bubble allows: what it sends or is sent arrives lag
+// later, it asks no site, and the answers of those that it has asked reach it
+// after Resume. Its timers and its disk go on, which a stopped process's do not:
+// SIGSTOP is for a test of real processes.
+func (s *Sim) Pause(p *SimPeer, lag time.Duration) {
+	if l := p.life.Load(); l != nil {
+		held := make(chan struct{})
+		l.held.Store(&held)
+		s.Lag(p, lag)
+	}
+}
+
+// Resume ends a Pause, and a Lag.
+func (s *Sim) Resume(p *SimPeer) {
+	s.Lag(p, 0)
+	if l := p.life.Load(); l != nil {
+		l.resume()
+	}
+}
+
+// Effect is what becomes of one call between two peers.
+type Effect int
+
+// The effects. Lost calls were not seen by the callee; Failed ones were served,
+// and the caller hears nothing.
+const (
+	Pass Effect = iota
+	Lost
+	Failed
+	Twice
+	CalleeCrashesBefore
+	CalleeCrashesAfter
+	CallerCrashesBefore
+	CallerCrashesAfter
+)
+
+// CallFaults says what becomes of the calls between peers.
+type CallFaults struct {
+	mu sync.Mutex
+	// judge, when set, decides on each call.
+	judge func(from, to *SimPeer, req *wire.Request) Effect
+	// the shares of the calls that are lost, answered in vain and served twice.
+	lost, failed, twice float64
+	rand                *rand.Rand
+}
+
+// SetRates makes those shares of all calls fail, at random.
+func (c *CallFaults) SetRates(lost, failed, twice float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost, c.failed, c.twice = lost, failed, twice
+}
+
+// SetJudge has f decide on every call; nil leaves it to the rates. f is called
+// by one goroutine at a time.
+func (c *CallFaults) SetJudge(f func(from, to *SimPeer, req *wire.Request) Effect) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.judge = f
+}
+
+func (c *CallFaults) effect(from, to *SimPeer, req *wire.Request) Effect {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.judge != nil {
+		return c.judge(from, to, req)
+	}
+	switch x := c.rand.Float64(); {
+	case x < c.lost:
+		return Lost
+	case x < c.lost+c.failed:
+		return Failed
+	case x < c.lost+c.failed+c.twice:
+		return Twice
+	}
+	return Pass
+}
+
+var errLost = errors.New("sim: the answer is lost")
+
+// around is node.Options.Around.
+func (l *life) around(ctx context.Context, to string, req *wire.Request, next dht.Caller) (*wire.Response, error) {
+	s := l.p.s
+	callee := s.peer(to)
+	if l.dead.Load() || callee == nil {
+		return nil, fmt.Errorf("%w: %w", dht.ErrNoPeer, errDead)
+	}
+	e := s.Calls.effect(l.p, callee, req)
+	switch e {
+	case Lost:
+		return nil, fmt.Errorf("%w: sim: lost", dht.ErrNoPeer)
+	case CalleeCrashesBefore:
+		s.Crash(callee)
+		return nil, errLost
+	case CallerCrashesBefore:
+		s.Crash(l.p)
+		return nil, errDead
+	}
+	resp, err := next(ctx, req)
+	switch e {
+	case Failed:
+		return nil, errLost
+	case Twice:
+		resp, err = next(ctx, req)
+	case CalleeCrashesAfter:
+		s.Crash(callee)
+		return nil, errLost
+	case CallerCrashesAfter:
+		s.Crash(l.p)
+		return nil, errDead
+	}
+	return resp, err
+}
+
+func (s *Sim) peer(id string) *SimPeer {
+	s.adding.RLock()
+	defer s.adding.RUnlock()
+	for _, p := range s.Peers {
+		if p.ID == id {
+			return p
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package node
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// parcel is a piece on its way with what it was made from.
+type parcel struct {
+	slice  partition.Slice
+	config keeping.Config
+	piece  *wire.Piece
+	next   []byte    // the cursor after a page of a copy
+	about  *standing // an answer is about nothing else
+}
+
+// pieceOf is what l's peer needs next of s, of which logs has the log; nil for
+// nothing.
+func (r *shipper) pieceOf(l *shipLane, s partition.Slice, logs *store.LogReader) (*parcel, int, error) {
+	c := r.n.keep.Config(s)
+	r.mu.Lock()
+	sh := r.slices[s]
+	var st standing
+	ok := sh != nil && sh.to[l.peer] != nil && c.Owner == r.n.id
+	var about *standing
+	if ok {
+		about = sh.to[l.peer]
+		st = *about
+	}
+	r.mu.Unlock()
+	if !ok || !r.n.keep.Has(s) {
+		return nil, 0, nil
+	}
+	p := &parcel{slice: s, config: c, about: about, piece: &wire.Piece{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen}}
+	switch {
+	case st.copying:
+		n, err := r.pageOf(p, st, logs)
+		if errors.Is(err, store.ErrTrimmed) {
+			return nil, 0, r.copyAnew(l.peer, s)
+		}
+		return p, n, err
+	case !st.known:
+		p.piece.Kind = wire.Piece_KIND_PROBE
+		return p, 0, nil
+	}
+	log, err := logs.Read(s, st.head, maxPieceBytes)
+	switch {
+	case errors.Is(err, store.ErrGap):
+		// It says that it has more than its owner's log: that can be no part of this
+		// log. A copy anew begins its log where this one is; the rows merge.
+		r.n.log.Warn("a keeper's log is longer than its owner's; copying anew", "peer", l.peer, "slice", s, "its head", st.head, "ours", r.n.store.LogHead(s))
+		return nil, 0, r.copyAnew(l.peer, s)
+	case errors.Is(err, store.ErrTrimmed):
+		return nil, 0, r.copyAnew(l.peer, s)
+	case err != nil:
+		return nil, 0, err
+	case log.To <= st.head:
+		return nil, 0, nil
+	}
+	p.piece.Kind, p.piece.From, p.piece.To, p.piece.Rows = wire.Piece_KIND_TAIL, log.From, log.To, wireRows(log.Rows)
+	return p, rowBytes(log.Rows), nil
+}
+
+// pageOf fills p with the next page of a copy, or with the log behind it.
+func (r *shipper) pageOf(p *parcel, st standing, logs *store.LogReader) (int, error) {
+	p.piece.Kind = wire.Piece_KIND_COPY
+	if !st.paged {
+		rows, next, err := r.n.store.SliceRows(p.slice, st.cursor, maxPieceBytes)
+		if err != nil {
+			return 0, err
+		}
+		p.next, p.piece.To, p.piece.Rows = next, st.copied, wireRows(rows)
+		if len(next) > 0 || r.n.store.LogHead(p.slice) != st.copied {
+			return rowBytes(rows), nil
+		}
+		p.piece.Kind = wire.Piece_KIND_COPIED // nothing was written meanwhile
+		return rowBytes(rows), nil
+	}
+	log, err := logs.Read(p.slice, st.copied, maxPieceBytes)
+	if err != nil {
+		return 0, err
+	}
+	rows := slices.DeleteFunc(log.Rows, store.Row.Sent) // once more does no harm
+	p.piece.To, p.piece.Rows = log.To, wireRows(rows)
+	if log.To >= r.n.store.LogHead(p.slice) {
+		p.piece.Kind = wire.Piece_KIND_COPIED
+	}
+	return rowBytes(rows), nil
+}
+
+// copyAnew begins a copy of s for peer. What is committed from now on is in the
+// log after copied, or in the rows that are still to be read.
+func (r *shipper) copyAnew(peer string, s partition.Slice) error {
+	head, err := r.n.store.LogDurable(s)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if sh := r.slices[s]; sh != nil && sh.to[peer] != nil {
+		*sh.to[peer] = standing{known: true, copying: true, copied: head}
+		r.lane(peer).add(s)
+	}
+	return nil
+}
+
+func wireRows(rows []store.Row) []*wire.Row {
+	out := make([]*wire.Row, len(rows))
+	for i, r := range rows {
+		out[i] = &wire.Row{Key: r.Key, Value: r.Value}
+	}
+	return out
+}
+
+func storeRows(rows []*wire.Row) []store.Row {
+	out := make([]store.Row, len(rows))
+	for i, r := range rows {
+		out[i] = store.Row{Key: r.Key, Value: r.Value}
+	}
+	return out
+}
+
+func rowBytes(rows []store.Row) (n int) {
+	for _, r := range rows {
+		n += len(r.Key) + len(r.Value)
+	}
+	return n
+}

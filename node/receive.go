@@ -1,0 +1,242 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// receiving has one message of each shipper applied at a time: a message sent
+// again may meet the first.
+type receiving struct {
+	mu sync.Mutex
+	by map[string]*sync.Mutex
+}
+
+func (r *receiving) lock(peer string) (unlock func()) {
+	r.mu.Lock()
+	if r.by == nil {
+		r.by = map[string]*sync.Mutex{}
+	}
+	m := r.by[peer]
+	if m == nil {
+		m = new(sync.Mutex)
+		r.by[peer] = m
+	}
+	r.mu.Unlock()
+	m.Lock()
+	return m.Unlock
+}
+
+// serveShip is the keeper's side of shipping. What it answers is durable. No
+// promise to a candidate falls between what is looked up and what is applied:
+// whoever is promised to knows of all that was ever acknowledged here.
+func (n *Node) serveShip(from string, m *wire.Ship) (*wire.ShipAnswer, error) {
+	if !n.terr.alive(from) {
+		return nil, &refusalError{wire.Refusal_CODE_BUSY, "not a member in this peer's view yet", time.Second}
+	}
+	defer n.received.lock(from)()
+	if err := n.cut(from, m.Pieces); err != nil {
+		return nil, err
+	}
+	out, whole, err := n.apply(from, m.Pieces)
+	if err != nil || len(whole) == 0 {
+		return out, err
+	}
+	return out, n.finishCopies(from, m.Pieces, whole, out)
+}
+
+func pieceConfig(p *wire.Piece) keeping.Config {
+	return keeping.Config{Epoch: p.Epoch, Fork: p.Fork, Gen: p.Gen}
+}
+
+// cut takes what dead generations wrote off the logs that are to be followed.
+func (n *Node) cut(from string, ps []*wire.Piece) error {
+	needed := false
+	for _, p := range ps {
+		needed = needed || n.keep.Follows(partition.Slice(p.Slice), from, pieceConfig(p)).Cut
+	}
+	if !needed {
+		return nil
+	}
+	var failed error
+	err := n.decide(func() {
+		for _, p := range ps {
+			s := partition.Slice(p.Slice)
+			st := n.keep.Follows(s, from, pieceConfig(p))
+			if !st.Cut {
+				continue
+			}
+			if n.store.LogHead(s) != st.Head {
+				if failed = n.store.ResetLog(s, st.Head); failed != nil {
+					return
+				}
+			}
+			n.keep.Copied(s)
+		}
+	})
+	return errors.Join(failed, err)
+}
+
+// apply merges what can be merged at once; whole are the indices of pieces
+// that end a copy.
+func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole []int, err error) {
+	n.deciding.RLock()
+	defer n.deciding.RUnlock()
+	now := time.Now()
+	out = &wire.ShipAnswer{Stances: make([]*wire.Stance, len(ps))}
+	var parcels []store.Parcel
+	var at []int
+	for i, p := range ps {
+		s := partition.Slice(p.Slice)
+		st := n.keep.Follows(s, from, pieceConfig(p))
+		w := &wire.Stance{Ok: st.OK && !st.Cut, Behind: st.Behind, Stray: st.Stray, Whole: st.Whole, Head: st.Head}
+		if st.Newer != nil {
+			w.Newer = wireConfig(s, *st.Newer)
+		}
+		out.Stances[i] = w
+		if !w.Ok || w.Stray {
+			continue
+		}
+		n.keep.Fed(s, now)
+		switch p.Kind {
+		case wire.Piece_KIND_TAIL:
+			if st.Whole && st.Head == p.From && p.To > p.From {
+				parcels, at = append(parcels, store.Parcel{Slice: s, From: p.From, To: p.To, Rows: storeRows(p.Rows)}), append(at, i)
+			}
+		case wire.Piece_KIND_COPY, wire.Piece_KIND_COPIED:
+			if err := n.importRows(s, storeRows(p.Rows)); err != nil {
+				return nil, nil, n.refusedRows(from, err)
+			}
+			if p.Kind == wire.Piece_KIND_COPIED {
+				whole = append(whole, i)
+			}
+		}
+	}
+	if len(parcels) == 0 {
+		return out, whole, nil
+	}
+	if err := n.applyLogs(now, parcels); err != nil {
+		return nil, nil, n.refusedRows(from, err)
+	}
+	for j, i := range at {
+		out.Stances[i].Head = parcels[j].To
+	}
+	return out, whole, nil
+}
+
+// applyLogs halves what is refused: each parcel is within the caps, but what
+// they expand to together may not be.
+func (n *Node) applyLogs(now time.Time, ps []store.Parcel) error {
+	return halving(ps, func(ps []store.Parcel) error { return n.store.ApplyLog(now, ps...) })
+}
+
+// importRows halves a page that is refused: what it expands to has a cap, and
+// one site's text can expand a thousandfold.
+func (n *Node) importRows(s partition.Slice, rows []store.Row) error {
+	return halving(rows, func(rows []store.Row) error { return n.store.ImportRows(s, rows) })
+}
+
+// halving takes all at once, or where they are refused in halves, in order; one
+// alone that is refused is.
+func halving[T any](all []T, take func([]T) error) error {
+	if len(all) == 0 {
+		return nil
+	}
+	err := take(all)
+	if len(all) == 1 || !errors.Is(err, store.ErrRow) {
+		return err
+	}
+	half := len(all) / 2
+	if err := halving(all[:half], take); err != nil {
+		return err
+	}
+	return halving(all[half:], take)
+}
+
+// refusedRows tells what the sender did wrong from what our disk did.
+func (n *Node) refusedRows(from string, err error) error {
+	if errors.Is(err, store.ErrRow) || errors.Is(err, store.ErrGap) {
+		n.count.refusedRows.Add(1)
+		n.log.Warn("rows refused", "peer", from, "err", err)
+		return &refusalError{wire.Refusal_CODE_MALFORMED, err.Error(), time.Second}
+	}
+	return fmt.Errorf("ship: %w", err)
+}
+
+// finishCopies notes that copies are whole from here on.
+func (n *Node) finishCopies(from string, ps []*wire.Piece, whole []int, out *wire.ShipAnswer) error {
+	var failed error
+	err := n.decide(func() {
+		for _, i := range whole {
+			s := partition.Slice(ps[i].Slice)
+			st := n.keep.Follows(s, from, pieceConfig(ps[i]))
+			if !st.OK || st.Stray { // something was agreed meanwhile: it comes again
+				out.Stances[i].Ok = false
+				continue
+			}
+			if n.store.LogHead(s) != ps[i].To {
+				if failed = n.store.ResetLog(s, ps[i].To); failed != nil {
+					return
+				}
+			}
+			n.keep.Copied(s)
+			out.Stances[i].Whole, out.Stances[i].Head = true, ps[i].To
+		}
+	})
+	return errors.Join(failed, err)
+}
+
+// serveConfigs learns what was decided, and tells what the asker does not know.
+func (n *Node) serveConfigs(m *wire.Configs) (*wire.ConfigsAnswer, error) {
+	if len(m.Decided) > 0 {
+		if err := n.decide(func() { n.keep.Learn(configsOf(m.Decided)...) }); err != nil {
+			return nil, err
+		}
+	}
+	a := &wire.ConfigsAnswer{}
+	if !m.Want || m.Digest == n.keep.Digest() {
+		return a, nil
+	}
+	known := n.keep.Known(partition.Slice(m.After), wire.MaxConfigs/2)
+	a.Known = wireConfigs(known)
+	if len(known) == wire.MaxConfigs/2 {
+		a.Next = uint64(known[len(known)-1].Slice)
+	}
+	return a, nil
+}
+
+// serveUnite takes rows of another copy: as the owner, into the log, so that
+// they are answered for by a majority; as a keeper, from the owner.
+func (n *Node) serveUnite(ctx context.Context, from string, m *wire.Unite) (*wire.UniteAnswer, error) {
+	s := partition.Slice(m.Slice)
+	n.deciding.RLock()
+	c := n.keep.Config(s)
+	owns := n.acts(s)
+	ok := n.terr.alive(from) && (owns || c.Owner == from && n.keep.Has(s))
+	var err error
+	if ok {
+		err = n.importRows(s, storeRows(m.Rows))
+	}
+	head := n.store.LogHead(s)
+	n.deciding.RUnlock()
+	switch {
+	case err != nil:
+		return nil, n.refusedRows(from, err)
+	case !ok:
+		return nil, &refusalError{wire.Refusal_CODE_BUSY, "that slice is not acted in here", time.Second}
+	case owns && n.ship.await(ctx, map[partition.Slice]uint64{s: head}) != nil:
+		return nil, &refusalError{wire.Refusal_CODE_BUSY, "no majority of the slice's keepers has it yet", time.Second}
+	}
+	if owns {
+		n.crawler.Wake(s)
+	}
+	return &wire.UniteAnswer{Ok: true}, nil
+}

@@ -1,0 +1,144 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Repair in the background (I6): an owner compares digests of its slices with
+// the other keepers', one slice at a time, and both get what either lacks. Logs
+// alone keep copies equal; this finds what they cannot, as rows above a cut, or
+// a disk that lost some.
+const (
+	repairEvery = 5 * time.Second
+	buckets     = 256
+)
+
+func (n *Node) runRepair(ctx context.Context) error {
+	var at int
+	for {
+		if !sleepUnless(ctx, repairEvery, n.repairKick) {
+			return ctx.Err()
+		}
+		for range len(n.slices) { // the next slice that can be compared
+			s := n.slices[at%len(n.slices)]
+			at++
+			if !n.acts(s) {
+				continue
+			}
+			compared, err := n.repair(ctx, s)
+			if err != nil {
+				return err
+			}
+			if compared {
+				break
+			}
+		}
+	}
+}
+
+// repair compares s with its other keepers. false: nobody could be compared.
+func (n *Node) repair(ctx context.Context, s partition.Slice) (compared bool, err error) {
+	for _, k := range n.keep.Config(s).Keepers {
+		if k == n.id || !n.terr.alive(k) {
+			continue
+		}
+		if at, ok := n.ship.at(s, k); !ok || at != n.store.LogHead(s) {
+			continue // it is behind: the log says what it lacks
+		}
+		ours, err := n.store.Digests(s)
+		if err != nil {
+			return compared, fmt.Errorf("repair: %w", err)
+		}
+		resp, err := n.call(ctx, k, &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s)}}})
+		if err != nil {
+			n.log.Debug("repair", "peer", k, "slice", s, "err", err)
+			continue
+		}
+		a := resp.GetCompare()
+		compared = true
+		if len(a.GetDigests()) != wire.MaxDigests || a.Head != n.store.LogHead(s) {
+			continue // something was written meanwhile
+		}
+		for b := range buckets {
+			if binary.BigEndian.Uint64(a.Digests[8*b:]) == ours[b] {
+				continue
+			}
+			if err := n.repairBucket(ctx, k, s, b); err != nil {
+				return compared, err
+			}
+		}
+	}
+	return compared, nil
+}
+
+// repairBucket unites one bucket of a keeper's copy with this one, then gives
+// the keeper what it has come to.
+func (n *Node) repairBucket(ctx context.Context, keeper string, s partition.Slice, bucket int) error {
+	n.count.repaired.Add(1)
+	n.log.Info("copies differ", "peer", keeper, "slice", s, "bucket", bucket)
+	for after := []byte(nil); ; {
+		resp, err := n.call(ctx, keeper, &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s), Rows: true, Bucket: uint32(bucket), After: after}}})
+		if err != nil {
+			n.log.Debug("repair", "peer", keeper, "slice", s, "err", err)
+			return nil
+		}
+		a := resp.GetCompare()
+		n.deciding.RLock()
+		if n.acts(s) {
+			err = n.importRows(s, storeRows(a.GetRows()))
+		}
+		n.deciding.RUnlock()
+		if err != nil {
+			if refused := n.refusedRows(keeper, err); !isRefusal(refused) {
+				return refused
+			}
+			return nil
+		}
+		if len(a.GetNext()) == 0 || bytes.Compare(a.Next, after) <= 0 {
+			break
+		}
+		after = a.Next
+	}
+	for after := []byte(nil); ; {
+		rows, next, err := n.store.BucketRows(s, bucket, after, unitePage)
+		if err != nil {
+			return fmt.Errorf("repair: %w", err)
+		}
+		if len(rows) > 0 && !n.sendRows(ctx, keeper, s, wireRows(rows)) || len(next) == 0 {
+			return nil
+		}
+		after = next
+	}
+}
+
+// serveCompare answers an owner about this keeper's copy.
+func (n *Node) serveCompare(from string, m *wire.Compare) (*wire.CompareAnswer, error) {
+	s := partition.Slice(m.Slice)
+	if m.Drop != nil {
+		return &wire.CompareAnswer{Drop: n.mayDrop(from, s, configOf(m.Drop).Config)}, nil
+	}
+	if c := n.keep.Config(s); c.Owner != from || !n.keep.Has(s) {
+		return nil, &refusalError{wire.Refusal_CODE_BUSY, "no copy of that slice is kept here for you", time.Second}
+	}
+	a := &wire.CompareAnswer{Head: n.store.LogHead(s)}
+	if m.Rows {
+		var rows []store.Row
+		var err error
+		rows, a.Next, err = n.store.BucketRows(s, int(m.Bucket), m.After, unitePage)
+		a.Rows = wireRows(rows)
+		return a, err
+	}
+	d, err := n.store.Digests(s)
+	for _, x := range d {
+		a.Digests = binary.BigEndian.AppendUint64(a.Digests, x)
+	}
+	return a, err
+}

@@ -1,0 +1,578 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Limits of shipping.
+const (
+	MaxShipBytes  = 1 << 20   // rows of one message, about
+	MaxShipPieces = 1024      // slices of one message
+	maxPieceBytes = 256 << 10 // rows of one piece, about
+	shipBackoff   = 5 * time.Second
+	shipLater     = 500 * time.Millisecond // a keeper that cannot take a slice yet is asked again
+)
+
+// messageSlack is what a message between peers has beside rows or records. The
+// line under it does not compile when one of either would not fit a frame.
+const (
+	messageSlack = 256 << 10
+	_            = uint(wire.MaxFrame - messageSlack - max(store.MaxParcelBytes, store.MaxRecordBytes))
+)
+
+// shipper brings the logs of the slices owned here to their other keepers, and
+// copies to those who are about to keep (I4, I6), and knows what has arrived.
+//
+// One lane a peer, one message at a time: what is committed while one is under
+// way goes with the next, so that keepers, too, sync once for many.
+type shipper struct {
+	n *Node
+
+	mu       sync.Mutex
+	slices   map[partition.Slice]*shipment
+	lanes    map[string]*shipLane
+	progress chan struct{} // closed when something arrived
+	ctx      context.Context
+	running  sync.WaitGroup
+	fail     chan error
+}
+
+// shipment is one owned slice.
+type shipment struct {
+	to    map[string]*standing // keepers and learners
+	learn map[string]bool      // about to keep
+	// mark is the oldest position known not to be at a majority, since when it is
+	// here; the zero time when there is none.
+	mark  uint64
+	since time.Time
+	waits []settling
+}
+
+// settling is closed when the log is at a majority up to pos.
+type settling struct {
+	pos  uint64
+	done chan struct{}
+}
+
+// freshFor is how long what is committed in a slice may be on its way to a
+// majority before no further fetch begins there. An owner that is cut off counts
+// on its leases for seconds; what it fetches meanwhile is fetched again by its
+// successor, so it had better stop at the first sign.
+const freshFor = 500 * time.Millisecond
+
+// standing is how far a peer's copy is, as it said last.
+type standing struct {
+	known bool   // it said so under the present Config
+	head  uint64 // it has the log durably up to there
+	// A copy under way: the pages from cursor on, then, paged, the log after
+	// copied, the end of which makes the copy whole: pages are not of one moment.
+	copying, paged bool
+	cursor         []byte
+	copied         uint64
+}
+
+type shipLane struct {
+	peer   string
+	todo   map[partition.Slice]bool
+	wake   chan struct{}
+	failed int // in a row
+}
+
+func newShipper(n *Node) *shipper {
+	return &shipper{n: n, slices: map[partition.Slice]*shipment{}, lanes: map[string]*shipLane{}, progress: make(chan struct{}), fail: make(chan error, 1)}
+}
+
+// run works until ctx ends or the store fails.
+func (r *shipper) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer r.running.Wait()
+	defer cancel()
+	r.mu.Lock()
+	r.ctx = ctx
+	for _, l := range r.lanes {
+		r.start(l)
+	}
+	r.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-r.fail:
+		return err
+	}
+}
+
+// start runs a lane. r.mu is held.
+func (r *shipper) start(l *shipLane) {
+	ctx := r.ctx
+	if ctx == nil || ctx.Err() != nil {
+		return
+	}
+	r.running.Go(func() {
+		if err := r.drive(ctx, l); err != nil && ctx.Err() == nil {
+			select {
+			case r.fail <- err:
+			default:
+			}
+		}
+	})
+}
+
+func (r *shipper) lane(peer string) *shipLane {
+	l := r.lanes[peer]
+	if l == nil {
+		l = &shipLane{peer: peer, todo: map[partition.Slice]bool{}, wake: make(chan struct{}, 1)}
+		r.lanes[peer] = l
+		r.start(l)
+	}
+	return l
+}
+
+func (l *shipLane) add(s partition.Slice) {
+	l.todo[s] = true
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// logged is store.Options.Logged: the log of s has grown, durably.
+func (r *shipper) logged(s partition.Slice) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if sh := r.slices[s]; sh != nil {
+		r.follow(s, sh)
+		for peer := range sh.to {
+			r.lane(peer).add(s)
+		}
+	}
+}
+
+// follow moves the mark of s. r.mu is held.
+func (r *shipper) follow(s partition.Slice, sh *shipment) {
+	if !sh.since.IsZero() && !r.has(s, sh.mark) {
+		return
+	}
+	if head := r.n.store.LogHead(s); r.has(s, head) {
+		sh.since = time.Time{}
+	} else {
+		sh.mark, sh.since = head, time.Now()
+	}
+}
+
+// settled is closed when the log of s as it is now is at a majority of its
+// keepers, or s is another's; nil when that is so already.
+func (r *shipper) settled(s partition.Slice) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sh, head := r.slices[s], r.n.store.LogHead(s)
+	if sh == nil || r.has(s, head) {
+		return nil
+	}
+	w := settling{pos: head, done: make(chan struct{})}
+	sh.waits = append(sh.waits, w)
+	return w.done
+}
+
+// settle tells those whose position has arrived; all of them when the slice is
+// another's. r.mu is held.
+func (r *shipper) settle(s partition.Slice, sh *shipment, all bool) {
+	sh.waits = slices.DeleteFunc(sh.waits, func(w settling) bool {
+		if !all && !r.has(s, w.pos) {
+			return false
+		}
+		close(w.done)
+		return true
+	})
+}
+
+// fresh says whether what was committed in s reaches a majority.
+func (r *shipper) fresh(s partition.Slice) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sh := r.slices[s]
+	return sh == nil || sh.since.IsZero() || time.Since(sh.since) < freshFor
+}
+
+// changed follows a new Config of s: every keeper is asked anew where it stands.
+func (r *shipper) changed(s partition.Slice) {
+	c := r.n.keep.Config(s)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.Owner != r.n.id {
+		if sh := r.slices[s]; sh != nil {
+			r.settle(s, sh, true)
+		}
+		delete(r.slices, s)
+		r.tell()
+		return
+	}
+	sh := r.slices[s]
+	if sh == nil {
+		sh = &shipment{learn: map[string]bool{}}
+		r.slices[s] = sh
+	}
+	sh.to, sh.since = map[string]*standing{}, time.Time{} // until its log grows: nothing of it is this peer's yet
+	for _, k := range c.Keepers {
+		if delete(sh.learn, k); k != r.n.id {
+			sh.to[k] = &standing{}
+		}
+	}
+	for k := range sh.learn {
+		sh.to[k] = &standing{}
+	}
+	r.settle(s, sh, false) // there may be no other keeper any more
+	for peer := range sh.to {
+		r.lane(peer).add(s)
+	}
+	r.tell()
+}
+
+// teach says who is about to keep s, beside its keepers.
+func (r *shipper) teach(s partition.Slice, learners []string) {
+	if len(learners) > 0 && !r.teaching(s) {
+		// Before a copy begins: what it misses is in the log. And before r.mu: the
+		// store may call logged under the slice's lock.
+		r.n.store.SetLogged(true, s)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sh := r.slices[s]
+	if sh == nil {
+		return
+	}
+	want := map[string]bool{}
+	for _, id := range learners {
+		want[id] = true
+		if sh.to[id] == nil {
+			sh.learn[id], sh.to[id] = true, &standing{}
+			r.lane(id).add(s)
+		}
+	}
+	for id := range sh.learn {
+		if !want[id] {
+			delete(sh.learn, id)
+			delete(sh.to, id)
+		}
+	}
+}
+
+// counts says whether peer keeps s or is about to.
+func (r *shipper) counts(s partition.Slice, peer string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sh := r.slices[s]
+	return sh != nil && sh.to[peer] != nil
+}
+
+// teaching says whether somebody is about to keep s.
+func (r *shipper) teaching(s partition.Slice) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sh := r.slices[s]
+	return sh != nil && len(sh.learn) > 0
+}
+
+// taught are the slices that somebody is about to keep.
+func (r *shipper) taught() map[partition.Slice]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[partition.Slice]bool{}
+	for s, sh := range r.slices {
+		if len(sh.learn) > 0 {
+			out[s] = true
+		}
+	}
+	return out
+}
+
+// at is up to where peer has s; false when it has no whole copy.
+func (r *shipper) at(s partition.Slice, peer string) (uint64, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sh := r.slices[s]
+	if sh == nil || sh.to[peer] == nil || !sh.to[peer].known || sh.to[peer].copying {
+		return 0, false
+	}
+	return sh.to[peer].head, true
+}
+
+// tell wakes who waits for progress. r.mu is held.
+func (r *shipper) tell() {
+	close(r.progress)
+	r.progress = make(chan struct{})
+}
+
+// arrived says whether a majority of the keepers of s, this peer among them, has
+// its log up to pos.
+func (r *shipper) arrived(s partition.Slice, pos uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.has(s, pos)
+}
+
+// has is arrived with r.mu held.
+func (r *shipper) has(s partition.Slice, pos uint64) bool {
+	c := r.n.keep.Config(s)
+	if c.Owner != r.n.id {
+		return false
+	}
+	sh, have := r.slices[s], 1
+	for _, k := range c.Keepers {
+		if k != r.n.id && sh != nil && sh.to[k] != nil && sh.to[k].known && !sh.to[k].copying && sh.to[k].head >= pos {
+			have++
+		}
+	}
+	return have >= c.Quorum()
+}
+
+// await waits until a majority has each slice's log up to its position, and
+// answers those of which it is not so when ctx ends or the slice is lost.
+func (r *shipper) await(ctx context.Context, heads map[partition.Slice]uint64) (late map[partition.Slice]bool) {
+	for {
+		r.mu.Lock()
+		progress := r.progress
+		r.mu.Unlock()
+		late = nil
+		for s, pos := range heads {
+			if !r.arrived(s, pos) {
+				if late == nil {
+					late = map[partition.Slice]bool{}
+				}
+				late[s] = true
+			}
+		}
+		if late == nil {
+			return nil
+		}
+		owned := false
+		for s := range late {
+			owned = owned || r.n.keep.Owner(s) == r.n.id
+		}
+		if !owned {
+			return late
+		}
+		select {
+		case <-ctx.Done():
+			return late
+		case <-progress:
+		}
+	}
+}
+
+// retryAll has every lane look at everything: a peer is back.
+func (r *shipper) retryAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s, sh := range r.slices {
+		for peer := range sh.to {
+			r.lane(peer).add(s)
+		}
+	}
+	for _, l := range r.lanes {
+		l.failed = 0
+	}
+}
+
+// drive sends a lane's messages, one after the other.
+func (r *shipper) drive(ctx context.Context, l *shipLane) error {
+	for {
+		pieces, rest, err := r.gather(l)
+		if err != nil {
+			return err
+		}
+		if len(pieces) > 0 {
+			wait, err := r.send(ctx, l, pieces)
+			if err != nil {
+				return err
+			}
+			if wait > 0 && !sleepUnless(ctx, wait, nil) {
+				return ctx.Err()
+			}
+			continue
+		}
+		if rest {
+			if !sleepUnless(ctx, shipLater, l.wake) {
+				return ctx.Err()
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.wake:
+		}
+	}
+}
+
+// sleepUnless waits for d, or for wake; false when ctx ended.
+func sleepUnless(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+	case <-wake:
+	}
+	return true
+}
+
+// gather makes the next message of a lane. rest says that there is more to do
+// that cannot be done now.
+func (r *shipper) gather(l *shipLane) (out []parcel, rest bool, err error) {
+	r.mu.Lock()
+	todo := l.todo
+	l.todo = map[partition.Slice]bool{}
+	r.mu.Unlock()
+	logs, err := r.n.store.LogReader(slices.Collect(maps.Keys(todo))...)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { err = errors.Join(err, logs.Close()) }()
+	size, gone := 0, r.n.terr.vanished(l.peer)
+	for s := range todo {
+		if gone || len(out) >= MaxShipPieces || size >= MaxShipBytes {
+			r.mu.Lock()
+			l.todo[s] = true
+			r.mu.Unlock()
+			continue
+		}
+		p, n, err := r.pieceOf(l, s, logs)
+		if err != nil {
+			return nil, false, err
+		}
+		switch {
+		case p == nil:
+		case len(out) > 0 && size+n > store.MaxParcelBytes: // it goes with the next message
+			r.mu.Lock()
+			l.todo[s] = true
+			r.mu.Unlock()
+		default:
+			out, size = append(out, *p), size+n
+		}
+	}
+	return out, gone && len(todo) > 0, nil
+}
+
+// send ships one message and takes the answers. It returns how long to wait
+// before the next; the error is the store's.
+func (r *shipper) send(ctx context.Context, l *shipLane, ps []parcel) (time.Duration, error) {
+	req := &wire.Ship{Pieces: make([]*wire.Piece, len(ps))}
+	for i, p := range ps {
+		req.Pieces[i] = p.piece
+	}
+	resp, err := r.n.call(ctx, l.peer, &wire.Request{Body: &wire.Request_Ship{Ship: req}})
+	got := resp.GetShip().GetStances()
+	if err == nil && len(got) != len(ps) {
+		err = errForeign
+	}
+	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, p := range ps {
+			l.todo[p.slice] = true
+		}
+		l.failed++
+		wait := min(shipBackoff, 100*time.Millisecond<<min(l.failed, 6))
+		var refusal *refusalError
+		if errors.As(err, &refusal) {
+			wait = min(shipBackoff, max(wait, refusal.after))
+		}
+		r.n.log.Debug("ship", "peer", l.peer, "pieces", len(ps), "err", err)
+		return wait, nil
+	}
+	var behind []keeping.SliceConfig
+	var newer []keeping.SliceConfig
+	var bare []partition.Slice // of which the keeper has no whole copy
+	later, moved := 0, false
+	r.mu.Lock()
+	l.failed = 0
+	for i, p := range ps {
+		st := got[i]
+		switch {
+		case st.Newer != nil:
+			newer = append(newer, configOf(st.Newer))
+		case st.Behind:
+			behind = append(behind, keeping.SliceConfig{Slice: p.slice, Config: p.config})
+			l.todo[p.slice] = true
+		case !st.Ok || st.Stray:
+			later++
+			l.todo[p.slice] = true
+		default:
+			moved = r.took(l, p, st, &bare) || moved
+		}
+	}
+	if moved {
+		r.tell()
+	}
+	r.mu.Unlock()
+	for _, s := range bare {
+		if err := r.copyAnew(l.peer, s); err != nil {
+			return 0, err
+		}
+	}
+	if len(behind) > 0 {
+		r.n.tell(ctx, l.peer, behind)
+	}
+	if len(newer) > 0 {
+		if err := r.n.decide(func() { r.n.keep.Learn(newer...) }); err != nil {
+			return 0, err
+		}
+	}
+	if later == len(ps) {
+		return shipLater, nil
+	}
+	return 0, nil
+}
+
+// took notes a keeper's answer to one piece and whether its copy has moved; bare
+// gets the slice when it has none. r.mu is held.
+func (r *shipper) took(l *shipLane, p parcel, got *wire.Stance, bare *[]partition.Slice) bool {
+	sh := r.slices[p.slice]
+	if sh == nil || sh.to[l.peer] != p.about || r.n.keep.Config(p.slice).Compare(p.config) != 0 {
+		return false
+	}
+	st := sh.to[l.peer]
+	switch {
+	case st.copying && p.piece.Kind == wire.Piece_KIND_COPY:
+		st.cursor, st.copied = p.next, p.piece.To
+		st.paged = st.paged || len(p.next) == 0
+	case !got.Whole:
+		*st = standing{} // until copyAnew
+		*bare = append(*bare, p.slice)
+	default:
+		*st = standing{known: true, head: got.Head}
+		r.follow(p.slice, sh)
+		r.settle(p.slice, sh, false)
+	}
+	l.add(p.slice)
+	return !st.copying
+}
+
+// done says whether every live keeper of s has all of its log.
+func (r *shipper) done(s partition.Slice) bool {
+	c := r.n.keep.Config(s)
+	head := r.n.store.LogHead(s)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sh := r.slices[s]
+	for _, k := range c.Keepers {
+		if k == r.n.id || !r.n.terr.alive(k) {
+			continue
+		}
+		if sh == nil || sh.to[k] == nil || !sh.to[k].known || sh.to[k].copying || sh.to[k].head < head {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,174 @@
+package node_test
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/echo-node/echo-node/crawler/crawltest"
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/nodetest"
+	"github.com/echo-node/echo-node/partition/racetest"
+)
+
+// faultWorld has about 200 Keys on 16 sites: half a minute of crawling.
+func faultWorld() crawltest.Options {
+	o := crawltest.Options{Seed: 11, Sites: 16, Pages: 12, Words: 30, Think: 30 * time.Millisecond, Gap: time.Second}
+	if racetest.Enabled {
+		o.Sites, o.Pages = 12, 6
+	}
+	return o
+}
+
+// strikes is when a fault strikes: the third time, and every seventh after it,
+// at most so often.
+type strikes struct{ n, hits, most atomic.Int64 }
+
+func (k *strikes) now() bool {
+	if k.n.Add(1)%7 != 3 || k.hits.Load() >= k.most.Load() {
+		return false
+	}
+	k.hits.Add(1)
+	return true
+}
+
+// a fault is one cell of the table: what goes wrong, set up on a running swarm
+// of three that has begun to crawl. It counts in k.
+type fault struct {
+	name string
+	set  func(s *nodetest.Sim, k *strikes)
+}
+
+// onCalls has an effect on some of the calls that is says.
+func onCalls(e nodetest.Effect, is func(*wire.Request) bool) func(*nodetest.Sim, *strikes) {
+	return func(s *nodetest.Sim, k *strikes) {
+		k.most.Store(8)
+		s.Calls.SetJudge(func(_, _ *nodetest.SimPeer, req *wire.Request) nodetest.Effect {
+			if is(req) && k.now() {
+				return e
+			}
+			return nodetest.Pass
+		})
+	}
+}
+
+func isForward(r *wire.Request) bool  { return r.GetForward() != nil }
+func isShip(r *wire.Request) bool     { return r.GetShip() != nil }
+func isHandover(r *wire.Request) bool { return r.GetBallots() != nil || r.GetConfigs() != nil }
+
+// onLog has do decide on some of the operations of one kind on the log of a
+// peer's store; a crash leaves keeps in a hundred of what was not synced.
+func onLog(keeps int, kinds []errorfs.OpKind, do func(s *nodetest.Sim, p *nodetest.SimPeer) error) func(*nodetest.Sim, *strikes) {
+	return func(s *nodetest.Sim, k *strikes) {
+		k.most.Store(6)
+		for _, p := range s.Peers[1:] {
+			p.SetKeeps(keeps)
+			p.SetDisk(func(op errorfs.Op) error {
+				if strings.HasSuffix(op.Path, ".log") && slices.Contains(kinds, op.Kind) && k.now() {
+					return do(s, p)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+func faultTable() []fault {
+	syncs := []errorfs.OpKind{errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo}
+	writes := []errorfs.OpKind{errorfs.OpFileWrite}
+	refuse := func(*nodetest.Sim, *nodetest.SimPeer) error { return syscall.EIO }
+	crash := func(s *nodetest.Sim, p *nodetest.SimPeer) error { s.Crash(p); return nil }
+	return []fault{
+		{"commit/lost", onLog(0, syncs, refuse)},
+		{"commit/done but reported failed", onLog(100, syncs, refuse)},
+		{"commit/crash before", onLog(0, writes, crash)},
+		{"commit/crash after", onLog(100, syncs, crash)},
+		{"forward/lost", onCalls(nodetest.Lost, isForward)},
+		{"forward/done but reported failed", onCalls(nodetest.Failed, isForward)},
+		{"forward/crash before", onCalls(nodetest.CalleeCrashesBefore, isForward)},
+		{"forward/crash after", onCalls(nodetest.CalleeCrashesAfter, isForward)},
+		{"ack/lost", onCalls(nodetest.Failed, isForward)},
+		{"ack/done but reported failed", onCalls(nodetest.Twice, isForward)},
+		{"ack/crash before", onCalls(nodetest.CallerCrashesBefore, isForward)},
+		{"ack/crash after", onCalls(nodetest.CallerCrashesAfter, isForward)},
+		{"replicate/lost", onCalls(nodetest.Lost, isShip)},
+		{"replicate/done but reported failed", onCalls(nodetest.Failed, isShip)},
+		{"replicate/done twice", onCalls(nodetest.Twice, isShip)},
+		{"replicate/crash before", onCalls(nodetest.CalleeCrashesBefore, isShip)},
+		{"replicate/crash after", onCalls(nodetest.CalleeCrashesAfter, isShip)},
+		{"replicate/owner crashes before", onCalls(nodetest.CallerCrashesBefore, isShip)},
+		{"replicate/owner crashes after", onCalls(nodetest.CallerCrashesAfter, isShip)},
+		{"hand-over/lost", onCalls(nodetest.Lost, isHandover)},
+		{"hand-over/done but reported failed", onCalls(nodetest.Failed, isHandover)},
+		{"hand-over/done twice", onCalls(nodetest.Twice, isHandover)},
+		{"hand-over/crash before", onCalls(nodetest.CalleeCrashesBefore, isHandover)},
+		{"hand-over/crash after", onCalls(nodetest.CalleeCrashesAfter, isHandover)},
+		{"hand-over/owner crashes before", onCalls(nodetest.CallerCrashesBefore, isHandover)},
+		{"hand-over/owner crashes after", onCalls(nodetest.CallerCrashesAfter, isHandover)},
+	}
+}
+
+// TestFaultTable: each step by which the swarm promises something fails in each
+// way that a caller cannot tell from the others, some times in a row, while a
+// fourth peer joins; the world still ends whole, and was not hurried.
+func TestFaultTable(t *testing.T) {
+	racetest.OneProcessor(t)
+	var alone nodetest.Crawl
+	nodetest.RunSim(t, nodetest.SimOptions{World: faultWorld()}, func(s *nodetest.Sim) {
+		s.Add()
+		s.Settle(time.Minute)
+		s.Seed()
+		s.WaitIdle(s.Peers[0], 10*time.Minute)
+		alone = s.Outcome()
+	})
+	for i, f := range faultTable() {
+		if racetest.Enabled && i%6 != 0 {
+			continue // the others are tried without the race detector, with which each takes half a minute
+		}
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			o := nodetest.SimOptions{World: faultWorld(), Node: node.Options{Delay: time.Second}, SliceBits: 6}
+			nodetest.RunSim(t, o, func(s *nodetest.Sim) {
+				for range 3 {
+					s.Add()
+				}
+				s.Settle(time.Minute)
+				s.Seed()
+				time.Sleep(3 * time.Second)
+				var k strikes
+				f.set(s, &k)
+				s.Add()
+				s.Nurse(25*time.Second, 2*time.Second)
+				s.Mend()
+				s.Settle(3 * time.Minute)
+				s.WaitIdle(s.Peers[0], 10*time.Minute)
+				checkSim(t, s)
+				for _, d := range alone.Differences(s.Outcome()) {
+					t.Error(d)
+				}
+				if t.Logf("struck %d times", k.hits.Load()); k.hits.Load() == 0 {
+					t.Error("the fault never struck")
+				}
+			})
+		})
+	}
+}
+
+// checkSim compares what the world saw with what is true of it.
+func checkSim(t *testing.T, s *nodetest.Sim) {
+	t.Helper()
+	r, d := s.World.Report(), s.World.Compare(s.World.Expected(s.World.Seeds()))
+	if len(d.Missing)+len(d.Extra) > 0 {
+		t.Errorf("missing %d %v, extra %d %v", len(d.Missing), head(d.Missing), len(d.Extra), head(d.Extra))
+	}
+	if r.Hurried > 0 || r.MaxAtOnce > 1 || r.RobotsViolations > 0 || r.BeforeRobots > 0 || r.Forbidden > 0 {
+		t.Errorf("the world was not asked politely: %+v", r)
+	}
+	t.Logf("%d pages, %d fetched again (%.2f %%), smallest gap %s", r.Pages, r.Duplicates, 100*float64(r.Duplicates)/float64(r.Pages), r.MinGap)
+}

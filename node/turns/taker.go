@@ -1,0 +1,347 @@
+package turns
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/fetch"
+)
+
+const (
+	retryLeast = 200 * time.Millisecond // after the giver was not reached, doubled
+	retryMost  = 5 * time.Second
+	lateness   = 5 * time.Second // a site that was told to come and does not is waited for so long
+	leastTurn  = time.Millisecond
+	leastIdle  = 50 * time.Millisecond
+	leastTrip  = 10 * time.Millisecond // a question takes, as far as sites are told
+	mostTrip   = 500 * time.Millisecond
+)
+
+// TakerOptions of NewTaker. Number draws the numbers of turns, never 0.
+type TakerOptions struct {
+	MaxAddrs int // default MaxAddrs
+	Number   func() uint64
+}
+
+// Taker takes the turns that a peer needs. It asks nobody itself: Due says what
+// is to be asked, Answered or Failed tells what came of it, one question about an
+// address at a time. Not safe for concurrent use.
+type Taker struct {
+	o     TakerOptions
+	addrs map[netip.Addr]*want
+	todo  map[netip.Addr]*want // those that may have something to ask
+	trip  time.Duration        // what a question takes
+	swept time.Time
+	stats TakerStats
+}
+
+// TakerStats are a Taker's. Counts are since NewTaker.
+type TakerStats struct {
+	Held, Waiting int   // addresses with a turn; addresses that are wanted and may not be asked
+	Blocked       int   // of those waiting, for another reason than the turns of others
+	Asked         int64 // questions
+	Full          int64 // addresses that there was no room for: MaxAddrs
+	Failed        int64 // questions without an answer
+}
+
+// want is one address as its visitor sees it.
+type want struct {
+	base, gap time.Duration
+	// The turn: held from asking on, to be used between from and until.
+	id          uint64 // also of one that is being asked for; 0 = none
+	held        bool
+	from, until time.Time
+	term        time.Duration // from its beginning, or since it was made longer
+	shared      bool
+	renew       bool      // it is used, and half of it is over
+	begun       int       // requests in it
+	open        int       // requests, of this turn or not, that are not answered
+	last        time.Time // a request began, or its answer
+	// The turn before it, which the giver is to be told of.
+	back   uint64
+	unused bool
+
+	flying bool      // a question is under way
+	next   time.Time // no question before
+	demand time.Time // until then some site is expected to come
+	fails  int       // in a row
+	why    string    // it cannot be had, "" = it is being waited for
+	whyAt  time.Time // since when
+}
+
+// NewTaker is a Taker of nothing.
+func NewTaker(o TakerOptions) *Taker {
+	if o.MaxAddrs == 0 {
+		o.MaxAddrs = MaxAddrs
+	}
+	return &Taker{o: o, addrs: map[netip.Addr]*want{}, todo: map[netip.Addr]*want{}, trip: 20 * time.Millisecond}
+}
+
+// Ask says whether a, whose least gap is base, may be asked at now; if so it
+// counts as asked until Done.
+func (t *Taker) Ask(a netip.Addr, base time.Duration, now time.Time) fetch.Leave {
+	w := t.addrs[a]
+	if w == nil {
+		if len(t.addrs) >= t.o.MaxAddrs {
+			t.sweep(now)
+		}
+		if len(t.addrs) >= t.o.MaxAddrs {
+			t.stats.Full++
+			return fetch.Leave{From: now.Add(time.Second), Gap: base}
+		}
+		w = &want{}
+		t.addrs[a] = w
+	}
+	w.base, w.gap = base, min(max(w.gap, base), max(base, MaxGap))
+	w.roll(now)
+	if w.held && !now.Before(w.from) {
+		if free := w.last.Add(w.gap); free.After(now) {
+			return fetch.Leave{From: free, Gap: w.gap}
+		}
+		w.begun++
+		w.open++
+		w.last, w.why = now, ""
+		if !w.shared && w.until.Sub(now) < w.term/2 {
+			w.renew, t.todo[a] = true, w
+		}
+		return fetch.Leave{Until: w.until, Gap: w.gap}
+	}
+	from := w.from
+	if !w.held {
+		from = later(w.next, now).Add(t.trip)
+	}
+	w.demand = later(w.demand, from.Add(lateness))
+	t.todo[a] = w
+	return fetch.Leave{From: from, Gap: w.gap}
+}
+
+// Done ends what an Ask allowed.
+func (t *Taker) Done(a netip.Addr, v fetch.Visit, now time.Time) {
+	w := t.addrs[a]
+	if w == nil || w.open == 0 {
+		return
+	}
+	w.open--
+	w.last = later(w.last, now)
+	w.gap = max(w.base, v.Slow, w.gap/2)
+	if v.Slowed {
+		w.gap = max(2*w.gap, v.After)
+		if w.gap < 2*w.base {
+			w.gap = 2 * w.base
+		}
+	}
+	w.gap = min(w.gap, max(w.base, MaxGap))
+	w.roll(now)
+	if w.held && w.shared && w.open == 0 && (!v.Waiting || !fetch.Before(now.Add(w.gap), w.until)) {
+		w.end()
+	}
+	if w.back != 0 {
+		t.todo[a] = w
+	}
+}
+
+// roll ends a turn whose time is over.
+func (w *want) roll(now time.Time) {
+	if w.held && !fetch.Before(now, w.until) {
+		w.end()
+	}
+}
+
+func (w *want) end() {
+	w.back, w.unused = w.id, w.begun == 0
+	w.id, w.held, w.renew, w.begun = 0, false, false, 0
+}
+
+// Due takes the questions that are to be asked at now and that may lets be asked,
+// and says when to look again, zero: when something has changed. Each is to be
+// followed by Answered or Failed.
+func (t *Taker) Due(now time.Time, may func(netip.Addr) bool) (asks []Ask, again time.Time) {
+	for a, w := range t.todo {
+		if !may(a) {
+			continue
+		}
+		ask, at := w.due(a, now, t.o.Number)
+		switch {
+		case ask != nil:
+			w.flying = true
+			t.stats.Asked++
+			asks = append(asks, *ask)
+		case at.IsZero():
+			if !w.flying {
+				delete(t.todo, a)
+			}
+		case again.IsZero() || at.Before(again):
+			again = at
+		}
+	}
+	return asks, again
+}
+
+// Pending says whether there may be a question about a.
+func (t *Taker) Pending(a netip.Addr) bool { return t.todo[a] != nil }
+
+// DueAt is Due for one address, nil = no question.
+func (t *Taker) DueAt(a netip.Addr, now time.Time) *Ask {
+	w := t.todo[a]
+	if w == nil {
+		return nil
+	}
+	ask, _ := w.due(a, now, t.o.Number)
+	if ask != nil {
+		w.flying = true
+		t.stats.Asked++
+	}
+	return ask
+}
+
+// due is what there is to be asked about w at now, or when there may be, zero:
+// not before something has changed.
+func (w *want) due(a netip.Addr, now time.Time, number func() uint64) (*Ask, time.Time) {
+	if w.flying {
+		return nil, time.Time{}
+	}
+	w.roll(now)
+	idle := later(w.from, w.last).Add(w.gap + max(w.gap/4, leastIdle)) // a site that waits for the gap comes just after it
+	if w.held && w.shared && w.open == 0 && !now.Before(idle) {
+		w.end() // nobody has come for it
+	}
+	wants := !w.held && now.Before(w.demand) || w.held && w.renew
+	returns := w.back != 0 && w.open == 0 && w.shared
+	if !wants && !returns {
+		if w.held && w.shared {
+			return nil, idle
+		}
+		return nil, time.Time{}
+	}
+	if now.Before(w.next) {
+		return nil, w.next
+	}
+	ask := &Ask{Addr: a, Gap: w.base, Pace: w.gap, Want: wants}
+	if wants && w.id == 0 {
+		w.id = number()
+	}
+	ask.Turn = w.id
+	if w.back != 0 && w.open == 0 {
+		ask.Back, ask.Unused, ask.Quiet = w.back, w.unused, now.Sub(w.last)
+	}
+	return ask, time.Time{}
+}
+
+// Answered takes the answer to ask, which was sent and received then.
+func (t *Taker) Answered(ask Ask, ans Answer, sent, received time.Time) {
+	w := t.addrs[ask.Addr]
+	if w == nil {
+		return
+	}
+	w.flying, w.fails = false, 0
+	t.todo[ask.Addr] = w
+	if took := received.Sub(sent); took >= time.Millisecond { // else this peer asked itself
+		t.trip = min(max((7*t.trip+took)/8, leastTrip), mostTrip)
+	}
+	if ask.Back != 0 && w.back == ask.Back {
+		w.back = 0
+	}
+	w.gap = min(max(w.gap, ans.Gap), max(w.base, MaxGap))
+	if !ask.Want {
+		return
+	}
+	wait := min(max(ans.Wait, 0), retryMost)
+	if !ans.Given || w.id != ask.Turn {
+		w.next, w.renew = received.Add(max(wait, leastPoll)), false
+		w.say(overWords(ans.Over), received)
+		return
+	}
+	w.say("", received)
+	if w.shared = ans.Shared; !w.held {
+		w.from = received.Add(wait)
+	}
+	w.until = sent.Add(min(ans.Term, Longest))
+	w.held, w.renew, w.term = true, false, w.until.Sub(later(w.from, received))
+	if w.until.Sub(w.from) < leastTurn { // the answer took too long
+		w.end()
+		w.shared = true // to be given back
+	}
+}
+
+// Failed says that ask was not answered, and why; it is asked again after a
+// while, after at least.
+func (t *Taker) Failed(ask Ask, why string, after time.Duration, now time.Time) {
+	w := t.addrs[ask.Addr]
+	if w == nil {
+		return
+	}
+	w.flying = false
+	t.stats.Failed++
+	t.todo[ask.Addr] = w
+	wait := min(max(retryLeast<<min(w.fails, 6), after), retryMost)
+	w.fails++
+	w.next = now.Add(wait)
+	w.say(why, now)
+}
+
+func (w *want) say(why string, now time.Time) {
+	if w.why == "" && why != "" {
+		w.whyAt = now
+	}
+	w.why = why
+}
+
+func overWords(limit string) string {
+	if limit == "" {
+		return ""
+	}
+	return "its owner is over a limit: " + limit
+}
+
+// Blocked is an address that sites wait for and that cannot be had for a reason
+// that is not the turn of others.
+type Blocked struct {
+	Addr  netip.Addr
+	Why   string
+	Since time.Time
+}
+
+// Blocked are at most n such addresses, in the order of their text.
+func (t *Taker) Blocked(n int, now time.Time) []Blocked {
+	var out []Blocked
+	for a, w := range t.todo {
+		if w.why != "" && !w.held && now.Before(w.demand) {
+			out = append(out, Blocked{a, w.why, w.whyAt})
+		}
+	}
+	slices.SortFunc(out, func(a, b Blocked) int { return strings.Compare(a.Addr.String(), b.Addr.String()) })
+	return out[:min(n, len(out))]
+}
+
+// Stats is a snapshot.
+func (t *Taker) Stats(now time.Time) TakerStats {
+	s := t.stats
+	for _, w := range t.addrs {
+		switch {
+		case w.held && fetch.Before(now, w.until):
+			s.Held++
+		case now.Before(w.demand):
+			if s.Waiting++; w.why != "" {
+				s.Blocked++
+			}
+		}
+	}
+	return s
+}
+
+// sweep forgets addresses that nobody has wanted for a while, once a second at
+// most.
+func (t *Taker) sweep(now time.Time) {
+	if now.Sub(t.swept) < time.Second {
+		return
+	}
+	t.swept = now
+	for a, w := range t.addrs {
+		if w.roll(now); !w.held && !w.flying && w.open == 0 && now.Sub(later(w.last, w.demand)) > keepIdle {
+			delete(t.addrs, a)
+			delete(t.todo, a)
+		}
+	}
+}

@@ -30,7 +30,19 @@ type commands struct {
 	World  worldCmd  `cmd:"" help:"Serve a synthetic web with known truth."`
 	Report reportCmd `cmd:"" help:"Ask a running world what its server saw."`
 
+	Churn     churnCmd     `cmd:"" help:"A swarm under kills, a cut and a join, beside a naive crawler."`
+	Replicas  replicasCmd  `cmd:"" help:"What replicas cost: pages a second with many keepers against one."`
+	ChurnPeer churnPeerCmd `cmd:"" hidden:"" help:"One process of a churn."`
+
+	Crawl      crawlCmd      `cmd:"" help:"Pages a second, memory and manners, beside other crawlers on the same web."`
+	CrawlPeer  crawlPeerCmd  `cmd:"" hidden:"" help:"echo-node in it."`
+	CrawlColly crawlCollyCmd `cmd:"" hidden:"" help:"Colly in it."`
+
+	Frontier      frontierCmd      `cmd:"" help:"A frontier of millions of URLs: memory, start, and what a pop costs."`
+	FrontierPhase frontierPhaseCmd `cmd:"" hidden:"" help:"One process of it."`
+
 	Schedule scheduleCmd `cmd:"" help:"Contest of revisit policies on change histories."`
+	Zones    zonesCmd    `cmd:"" help:"What zones cost in a large swarm, simulated."`
 }
 
 func main() {
@@ -38,6 +50,9 @@ func main() {
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
+
+// executable is the program that the parts of a measurement are processes of.
+var executable = os.Executable
 
 // run is main without the process: what a test calls.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {

@@ -184,6 +184,10 @@ func admin(w *crawltest.World) http.Handler {
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(a) // the asker went away
 	})
+	mux.HandleFunc("GET /seen", func(rw http.ResponseWriter, _ *http.Request) { // the report alone, often
+		rw.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(rw).Encode(w.Report()) // the asker went away
+	})
 	mux.HandleFunc("POST /reset", func(rw http.ResponseWriter, _ *http.Request) {
 		w.Reset()
 		rw.WriteHeader(http.StatusNoContent)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -48,8 +50,9 @@ func parseKey(text string) (partition.Key, error) {
 
 type seedCmd struct {
 	client
-	Keys  []string `arg:"" optional:"" name:"key" help:"Keys or URLs."`
-	Seeds string   `placeholder:"FILE" help:"More of them, one a line."`
+	Keys  []string      `arg:"" optional:"" name:"key" help:"Keys or URLs."`
+	Seeds string        `placeholder:"FILE" help:"More of them, one a line."`
+	Wait  time.Duration `default:"30s" help:"Go on asking for those whose owner does not answer yet, so long."`
 }
 
 // Help is shown under the usage.
@@ -74,7 +77,7 @@ func (c *seedCmd) Run(ctx context.Context, p *program, g *globals) error {
 	for i, k := range keys {
 		texts[i] = string(k)
 	}
-	answers, err := cl.Seed(ctx, texts)
+	answers, err := c.seed(ctx, cl, texts)
 	if err != nil {
 		return err
 	}
@@ -88,7 +91,7 @@ func (c *seedCmd) Run(ctx context.Context, p *program, g *globals) error {
 	var busy, refused int
 	for _, a := range answers {
 		switch a.Answer {
-		case "busy", "queued":
+		case "busy":
 			busy++
 		case "refused":
 			refused++
@@ -101,6 +104,42 @@ func (c *seedCmd) Run(ctx context.Context, p *program, g *globals) error {
 		return &incompleteError{fmt.Errorf("%d of %d seeds have no owner that answers yet; seed them again", busy, len(answers))}
 	}
 	return nil
+}
+
+// seed seeds keys, those without a final answer again until Wait is over.
+func (c *seedCmd) seed(ctx context.Context, cl *api.Client, keys []string) ([]api.SeedAnswer, error) {
+	answers := make([]api.SeedAnswer, len(keys))
+	open := make([]int, len(keys))
+	for i := range open {
+		open[i] = i
+	}
+	for deadline := time.Now().Add(c.Wait); ; {
+		batch := make([]string, len(open))
+		for j, i := range open {
+			batch[j] = keys[i]
+		}
+		got, err := cl.Seed(ctx, batch)
+		if err != nil {
+			return nil, err
+		}
+		if len(got) != len(batch) {
+			return nil, fmt.Errorf("seed: %d answers to %d keys", len(got), len(batch))
+		}
+		var still []int
+		for j, i := range open {
+			if answers[i] = got[j]; got[j].Answer == "busy" {
+				still = append(still, i)
+			}
+		}
+		if open = still; len(open) == 0 || time.Now().After(deadline) {
+			return answers, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // filter is the flags that choose records, of a query or an export.
@@ -202,16 +241,22 @@ type statusCmd struct {
 	client
 	Watch bool          `help:"Print it again and again."`
 	Every time.Duration `default:"1s" help:"How often, with --watch."`
+	Site  string        `placeholder:"HOST" help:"How the crawl of that site stands, and what stopped there, as its owner knows it."`
 }
 
 // Help is shown under the usage.
-func (statusCmd) Help() string { return "Example:\n  echo-node status --watch" }
+func (statusCmd) Help() string {
+	return "Examples:\n  echo-node status --watch\n  echo-node status --site www.example.org"
+}
 
 // Run prints a peer's status; with --watch until interrupted.
 func (c *statusCmd) Run(ctx context.Context, p *program, g *globals) error {
 	cl, err := c.dial()
 	if err != nil {
 		return err
+	}
+	if c.Site != "" {
+		return c.site(ctx, cl, p, g)
 	}
 	for {
 		s, err := cl.Status(ctx)
@@ -229,6 +274,53 @@ func (c *statusCmd) Run(ctx context.Context, p *program, g *globals) error {
 	}
 }
 
+// site prints the state of one site, asked of its owner.
+func (c *statusCmd) site(ctx context.Context, cl *api.Client, p *program, g *globals) error {
+	at := c.Site
+	if !strings.Contains(at, "://") {
+		at = "http://" + at + "/"
+	}
+	k, err := partition.ParseKey(at)
+	if err != nil {
+		return fmt.Errorf("--site %s: %w", c.Site, err)
+	}
+	s, err := cl.Show(ctx, k)
+	if err != nil {
+		return err
+	}
+	if s.Site == nil {
+		return fmt.Errorf("%s was never asked", k.Site())
+	}
+	return p.print(g, s.Site, func(w io.Writer) { printSite(w, s.Owner, *s.Site) })
+}
+
+func printSite(w io.Writer, owner string, s api.SiteState) {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	row := func(name string, v any) { fmt.Fprintf(t, "%s\t%v\n", name, v) }
+	row("site", s.Site)
+	row("owner", owner)
+	if s.DomainSites > 0 {
+		row("domain", fmt.Sprintf("%s, with the pace of %d sites", s.Domain, s.DomainSites))
+	}
+	row("fetched", s.Fetched)
+	if s.Delay > 0 {
+		row("delay", fmt.Sprintf("%g s", s.Delay))
+	}
+	if s.BackOff > 0 {
+		row("back-off", fmt.Sprintf("%g s", s.BackOff))
+	}
+	if s.NextAllowed != nil {
+		row("not before", s.NextAllowed.Format(time.RFC3339))
+	}
+	if s.Stopped != "" {
+		row("skipped", s.Stopped)
+	}
+	for _, why := range slices.Sorted(maps.Keys(s.Stops)) {
+		row("stopped", fmt.Sprintf("%d: %s", s.Stops[why], why))
+	}
+	_ = t.Flush() // as in printStatus
+}
+
 func printStatus(w io.Writer, s api.Status, short bool) {
 	if short {
 		fmt.Fprintf(w, "%s  fetched %d  pending %d  fetching %d  outbox %d  slices %d  peers %d  %s\n", time.Now().Format(time.TimeOnly),
@@ -239,7 +331,10 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	row := func(name string, v any) { fmt.Fprintf(t, "%s\t%v\n", name, v) }
 	row("peer", s.ID)
 	row("swarm", fmt.Sprintf("%s (%d peers)", s.Swarm, s.Peers))
-	row("slices", fmt.Sprintf("%d owned, %d on their way", s.Slices, s.SlicesAwaited))
+	if s.Admission != "" {
+		row("admission", s.Admission)
+	}
+	row("slices", fmt.Sprintf("%d owned of %d, %d on their way", s.Slices, s.SlicesTotal, s.SlicesAwaited))
 	row("keys", fmt.Sprintf("%d known, %d pending, %d due, %d being fetched", s.Keys, s.Pending, s.Due, s.Fetching))
 	row("fetched", fmt.Sprintf("%d (%d requests, %d failed)", s.Fetched, s.Requests, s.Failed))
 	row("records", s.Records)
@@ -247,6 +342,12 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	row("index", fmt.Sprintf("%d changes behind", s.IndexLag))
 	row("disk", fmt.Sprintf("%.1f MiB", float64(s.DiskBytes)/(1<<20)))
 	row("limits", strings.Join(append([]string{}, s.Limits...), "; "))
+	if s.AddressesWaiting > 0 {
+		row("addresses", fmt.Sprintf("%d waited for", s.AddressesWaiting))
+	}
+	for _, why := range s.AddressesBlocked {
+		row("blocked", why)
+	}
 	for why, n := range s.Stops {
 		row("stopped", fmt.Sprintf("%d: %s", n, why))
 	}

@@ -22,13 +22,14 @@ import (
 )
 
 type demoCmd struct {
-	Peers int           `default:"3" help:"How many peers, 1 to 32."`
-	Once  bool          `help:"End when all is crawled, with exit 0 only if nothing is missing, fetched twice or lost."`
-	API   string        `name:"api" placeholder:"HOST:PORT" help:"Keep the first peer's API and dashboard up here."`
-	Sites int           `default:"80" help:"Sites of the embedded world."`
-	Pages int           `default:"8" help:"Articles a site."`
-	Delay time.Duration `default:"100ms" help:"Least gap between two requests to a site; shortened for the demo, a real crawl waits 1s."`
-	Data  string        `placeholder:"DIR" help:"Keep the peers' data here. Default: a temporary directory, removed afterwards."`
+	Peers     int           `default:"3" help:"How many peers, 1 to 32."`
+	Once      bool          `help:"End when all is crawled, with exit 0 only if nothing is missing, fetched twice or lost."`
+	API       string        `name:"api" placeholder:"HOST:PORT" help:"Keep the first peer's API and dashboard up here."`
+	Sites     int           `default:"80" help:"Sites of the embedded world."`
+	Pages     int           `default:"8" help:"Articles a site."`
+	Delay     time.Duration `default:"100ms" help:"Least gap between two requests to a site; shortened for the demo, a real crawl waits 1s."`
+	Partition string        `default:"hash" enum:"hash,geo" help:"How the crawl space is cut: ${enum}. In geo mode sites and peers are spread over some towns."`
+	Data      string        `placeholder:"DIR" help:"Keep the peers' data here. Default: a temporary directory, removed afterwards."`
 }
 
 // Help is shown under the usage.
@@ -64,7 +65,8 @@ type summary struct {
 		Forbidden        int64   `json:"forbidden"`
 		MinGapMS         float64 `json:"min_gap_ms"`
 	} `json:"server"`
-	Elapsed float64 `json:"elapsed_s"`
+	Geo     *geoSummary `json:"geo,omitempty"`
+	Elapsed float64     `json:"elapsed_s"`
 }
 
 type demoPeer struct {
@@ -92,7 +94,11 @@ func (c *demoCmd) Run(ctx context.Context, p *program, g *globals) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	world := crawltest.NewWorld(crawltest.Options{Seed: 1, Sites: c.Sites, Pages: c.Pages})
+	options := crawltest.Options{Seed: 1, Sites: c.Sites, Pages: c.Pages}
+	if c.Partition == "geo" {
+		options.Places = demoPlaces()
+	}
+	world := crawltest.NewWorld(options)
 	if err := world.Start(); err != nil {
 		return err
 	}
@@ -175,6 +181,7 @@ func (d *demo) open(ctx context.Context, g *errgroup.Group) error {
 		o := node.Options{
 			Dir: filepath.Join(d.dir, fmt.Sprintf("peer%d", i+1)), Join: join, Swarm: "demo", Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"},
 			Delay: d.cmd.Delay, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")}, Version: versionText(),
+			Partition: partition.Mode(d.cmd.Partition), Location: demoLocation(d.cmd.Partition, i),
 		}
 		if d.g.Verbose {
 			o.Logger = d.p.logger(d.g)
@@ -306,6 +313,11 @@ func (d *demo) summarise(ctx context.Context) (summary, error) {
 		return s, err
 	}
 	s.Query.Hits, s.Query.Answered, s.Query.Total, s.Query.Missing = len(a.Hits), a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal, a.Coverage.Missing
+	if d.cmd.Partition == "geo" {
+		if s.Geo, err = d.geo(ctx); err != nil {
+			return s, err
+		}
+	}
 	s.Elapsed = time.Since(d.start).Seconds()
 	return s, nil
 }
@@ -318,6 +330,9 @@ func (s summary) print(w io.Writer) {
 	fmt.Fprintf(w, "links  forwarded %d  acknowledged %d  lost %d\n", s.Links.Forwarded, s.Links.Acknowledged, s.Links.Lost)
 	fmt.Fprintf(w, "query  %q: %d hits (%d expected), %d of %d slices answered, missing %d\n", s.Query.Q, s.Query.Hits, s.Query.Expected, s.Query.Answered, s.Query.Total, len(s.Query.Missing))
 	fmt.Fprintf(w, "sites  robots violations %d, private addresses asked %d, smallest gap %.1f ms\n", s.Server.RobotsViolations, s.Server.Forbidden, s.Server.MinGapMS)
+	if s.Geo != nil {
+		s.Geo.print(w)
+	}
 	fmt.Fprintf(w, "done in %.1f s\n", s.Elapsed)
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +17,7 @@ import (
 type exportCmd struct {
 	client
 	filter
-	Format string `default:"jsonl" enum:"jsonl" help:"Format: ${enum}."`
+	Format string `default:"jsonl" enum:"jsonl,csv,warc" help:"Format: ${enum}. csv has one row a record; warc (1.1) a gzip member a record."`
 	Out    string `short:"o" placeholder:"FILE" help:"Write to this file and, if it is there from an export that was cut off, continue it. Default: standard output."`
 	Local  bool   `help:"Only the records of the asked peer."`
 	Cursor string `help:"Continue after this cursor (printed on standard error when an export to standard output is cut off)."`
@@ -26,12 +25,12 @@ type exportCmd struct {
 
 // Help is shown under the usage.
 func (exportCmd) Help() string {
-	return "Example:\n  echo-node export -o pages.jsonl --kind page\n\nRun the same command again to continue an export to a file that was cut off.\nExit 3: written, but a part of the swarm did not answer (named on standard error)."
+	return "Example:\n  echo-node export -o pages.jsonl --kind page\n  echo-node export -o pages.warc.gz --format warc\n\nRun the same command again to continue an export to a file that was cut off.\nExit 3: written, but a part of the swarm did not answer (named on standard error)."
 }
 
-// Run writes records, one JSON object a line.
+// Run writes records in the format asked for.
 func (c *exportCmd) Run(ctx context.Context, p *program) error {
-	e := api.Export{Kind: c.Kind, Lang: c.Lang, Site: c.Site, Cursor: c.Cursor, Local: c.Local}
+	e := api.Export{Kind: c.Kind, Lang: c.Lang, Site: c.Site, Cursor: c.Cursor, Local: c.Local, Captures: c.Format == "warc"}
 	var err error
 	if e.Since, e.Until, err = c.times(); err != nil {
 		return err
@@ -46,22 +45,24 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 		if c.Cursor != "" {
 			return usage("--cursor is for standard output; -o FILE knows where it stopped")
 		}
-		if marks, err = openExport(c.Out, e.Values().Encode()); err != nil {
+		if marks, err = openExport(c.Out, c.query(e)); err != nil {
 			return err
 		}
 		defer marks.Close()
 		e.Cursor, out = marks.cursor, marks
 	}
 	w := bufio.NewWriterSize(out, 1<<20)
+	form := c.form(w, e)
+	begin, err := form.start(e.Cursor, marks)
+	if err != nil {
+		return fmt.Errorf("export: %s: %w", c.Out, err)
+	}
 	count, cursor := 0, e.Cursor
 	missing, err := cl.Export(ctx, e, func(rec store.Record, cur string) error {
-		var line bytes.Buffer
-		enc := json.NewEncoder(&line)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(rec); err != nil {
+		if err := begin(); err != nil {
 			return err
 		}
-		if _, err := w.Write(line.Bytes()); err != nil {
+		if err := form.record(rec); err != nil {
 			return err
 		}
 		count++
@@ -74,6 +75,9 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 		}
 		return nil
 	})
+	if err == nil {
+		err = begin()
+	}
 	if ferr := w.Flush(); ferr != nil { // what was written is not known: the last mark stands
 		return fmt.Errorf("export: %w", errors.Join(err, ferr))
 	}
@@ -85,21 +89,27 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return fmt.Errorf("export: stopped after %d records: %w; continue with --cursor '%s', or with the same -o FILE", count, err, cursor)
 	}
+	if marks != nil { // what is missing lies before the end: the next export starts anew
+		if err := marks.done(); err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+	}
+	for _, m := range missing {
+		fmt.Fprintf(p.stderr, "missing: %d slices of %s: %s\n", m.Slices, m.Peer, m.Reason)
+	}
 	if len(missing) > 0 {
-		if marks != nil { // what is missing lies before the end: the next export starts anew
-			if err := marks.done(); err != nil {
-				return fmt.Errorf("export: %w", err)
-			}
-		}
-		for _, m := range missing {
-			fmt.Fprintf(p.stderr, "missing: %d slices of %s: %s\n", m.Slices, m.Peer, m.Reason)
-		}
 		return &incompleteError{errShortExport}
 	}
-	if marks != nil {
-		return marks.done()
-	}
 	return nil
+}
+
+// query is what an export is of, for the note beside its file.
+func (c *exportCmd) query(e api.Export) string {
+	v := e.Values()
+	if c.Format != "jsonl" {
+		v.Set("format", c.Format)
+	}
+	return v.Encode()
 }
 
 // exportMarks is an output file with a note beside it (FILE.cursor: cursor and
@@ -118,7 +128,7 @@ type exportMarks struct {
 type exportNote struct {
 	Cursor string `json:"cursor"`
 	Length int64  `json:"length"`
-	Query  string `json:"query"` // the filters: another export does not continue this one
+	Query  string `json:"query"` // filters and format: another export does not continue this one
 }
 
 func openExport(name, query string) (*exportMarks, error) {
@@ -132,7 +142,7 @@ func openExport(name, query string) (*exportMarks, error) {
 		return nil, fmt.Errorf("export: %s: %w; remove it to start the export anew", m.note, err)
 	}
 	if err == nil && n.Query != query {
-		return nil, usage("%s is of an export with other filters (%s); remove it to start anew", m.note, n.Query)
+		return nil, usage("%s is of an export with other filters or of another format (%s); remove it to start anew", m.note, n.Query)
 	}
 	if m.f, err = os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return nil, fmt.Errorf("export: %w", err)

@@ -23,7 +23,7 @@ func runOnce(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "echo-node", args...)
+	cmd := exec.CommandContext(ctx, echoNode(t), args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
@@ -83,7 +83,7 @@ func TestDataDirectories(t *testing.T) {
 	wantFailure(t, code, said, 1, "in use by another process", data)
 
 	var id map[string]string
-	out, err := exec.Command("echo-node", "id", "--data", data, "--json").Output()
+	out, err := exec.Command(echoNode(t), "id", "--data", data, "--json").Output()
 	if err != nil || !strings.Contains(string(out), `"id"`) {
 		t.Errorf("id of a directory in use: %s %v %v", out, id, err)
 	}
@@ -139,6 +139,7 @@ func damageStore(t *testing.T, dir string) {
 // On a full disk a peer says so and stops; what it acknowledged is there when
 // it starts again with room.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	mount := t.TempDir()
 	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=48m"); err != nil {
 		t.Skipf("SKIPPED: no tmpfs can be mounted here (needs root): %v", err)

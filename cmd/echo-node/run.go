@@ -31,10 +31,16 @@ type runCmd struct {
 
 	Swarm     string        `placeholder:"NAME" help:"Name of the swarm: to found one (default echo), or to be sure of the one joined." group:"Swarm:"`
 	Join      []string      `sep:"," placeholder:"ADDR" help:"A peer to join: multiaddr with /p2p/ID, a file of them, or a DNS name. Repeatable. Without it, and with a new data directory, this peer founds a swarm." group:"Swarm:"`
+	Private   bool          `help:"Found a swarm that nobody joins without an invite or its key." group:"Swarm:"`
+	Invite    string        `placeholder:"CODE" help:"Invitation into a private swarm: the code that echo-node invite prints, or a file with it. Needed once." group:"Swarm:"`
+	SwarmKey  string        `placeholder:"FILE" help:"File with the key that the members of a private swarm share (64 hex digits); made when the swarm is founded and it is not there." group:"Swarm:"`
 	MDNS      bool          `name:"mdns" help:"Find peers of the swarm on the local network." group:"Swarm:"`
 	Partition string        `default:"hash" enum:"hash,geo" help:"How a new swarm cuts the crawl space: ${enum}." group:"Swarm:"`
 	SliceBits int           `default:"12" help:"A new swarm has 2^N slices." group:"Swarm:"`
-	Orphan    time.Duration `name:"orphan-after" default:"60s" help:"How long a vanished peer keeps its slices." group:"Swarm:"`
+	ZoneMax   int           `default:"0" help:"A new swarm splits into zones of at most N members each; 0 = one zone for ever. Idle detection and export do not cross zones yet." group:"Swarm:"`
+	Replicas  int           `default:"3" placeholder:"1..7" help:"How many peers of a new swarm keep each slice." group:"Swarm:"`
+	Orphan    time.Duration `name:"orphan-after" default:"60s" help:"How long a vanished peer keeps its place, and slices that lost most of their keepers wait for them." group:"Swarm:"`
+	Leave     time.Duration `default:"10s" help:"When interrupted, take at most this long to hand this peer's slices over." group:"Swarm:"`
 
 	Seed      []string       `sep:"none" placeholder:"KEY" help:"Crawl this: a key or a URL. Repeatable." group:"Crawl:"`
 	Seeds     string         `placeholder:"FILE" help:"Crawl these: one key or URL a line." group:"Crawl:"`
@@ -45,6 +51,7 @@ type runCmd struct {
 	AllowNet  []netip.Prefix `sep:"," placeholder:"CIDR" help:"Let the crawler reach this private network. Repeatable." group:"Crawl:"`
 	Hosts     string         `placeholder:"FILE" help:"Fixed resolver, lines of ADDRESS NAME as in /etc/hosts." group:"Crawl:"`
 	FromAddr  netip.Addr     `placeholder:"ADDR" help:"Source address of requests." group:"Crawl:"`
+	Bodies    bool           `default:"true" negatable:"" help:"Keep the headers and bodies of pages, for export as WARC." group:"Crawl:"`
 	UntilIdle time.Duration  `placeholder:"10s" help:"End, with exit 0, when the whole swarm has had nothing to do for this long after its first seed." group:"Crawl:"`
 
 	MaxRate      float64 `placeholder:"N" help:"At most N requests a second." group:"Your own limits:"`
@@ -161,10 +168,20 @@ func (c *runCmd) options(log *slog.Logger) (node.Options, error) {
 	if c.Data == "" {
 		return node.Options{}, usage("--data is empty")
 	}
+	invite, err := readInvite(c.Invite)
+	if err != nil {
+		return node.Options{}, err
+	}
+	founds := c.Private && len(c.Join) == 0 && invite == "" && !node.Exists(c.Data)
+	key, err := readSwarmKey(c.SwarmKey, founds)
+	if err != nil {
+		return node.Options{}, err
+	}
 	o := node.Options{
-		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits,
-		Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan, Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth,
-		Contact: c.Contact, AllowNet: c.AllowNet, Hosts: hosts, FromAddr: c.FromAddr,
+		Private: c.Private, Invite: invite, SwarmKey: key,
+		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits, ZoneMax: c.ZoneMax,
+		Replicas: c.Replicas, Leave: c.Leave, Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan, Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth,
+		Contact: c.Contact, AllowNet: c.AllowNet, Hosts: hosts, FromAddr: c.FromAddr, KeepBodies: c.Bodies,
 		MaxRate: c.MaxRate, MaxBandwidth: int64(c.MaxBandwidth), MaxDisk: int64(c.MaxDisk), Hours: c.Hours,
 		Version: versionText(), Logger: log,
 	}

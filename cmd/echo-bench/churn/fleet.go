@@ -1,0 +1,374 @@
+package churn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest"
+)
+
+// fleet is one swarm, or the baseline, its world, and what was done to it.
+type fleet struct {
+	o       Options
+	naive   bool
+	label   string
+	dir     string
+	world   *crawltest.World
+	visits  *crawltest.Visits
+	members []*member
+	roster  map[string]string
+
+	mu     sync.Mutex
+	side   map[*member]bool // of a cut; nil when there is none
+	kills  []kill
+	cuts   int
+	joins  int
+	before []string // owners of the sampled Keys
+	after  []string
+	began  time.Time // the seeds
+	joined time.Time // the first join
+	ended  time.Time
+}
+
+// kill is one kill as it happened.
+type kill struct {
+	at     time.Time
+	victim *member
+	cut    bool // the swarm was cut then
+}
+
+// newFleet makes a world and members, none of which runs yet.
+func newFleet(o Options, naive bool, dir string) (*fleet, error) {
+	f := &fleet{o: o, naive: naive, label: "swarm", dir: dir, visits: &crawltest.Visits{}, roster: map[string]string{}}
+	net4, source := "127.77", byte(80)
+	if naive {
+		f.label, net4, source = "baseline", "127.78", 81
+	}
+	w := crawltest.Options{Seed: o.Seed, Sites: o.Sites, Pages: o.Pages, Prefix: net4, Gap: max(0, o.Delay-o.Tolerance()), Seen: f.visits.Add}
+	if o.Partition == "geo" {
+		w.Places = places()
+	}
+	if err := w.Check(); err != nil {
+		return nil, err
+	}
+	f.world = crawltest.NewWorld(w)
+	if err := f.world.Start(); err != nil {
+		return nil, err
+	}
+	for i := range o.Peers + max(o.Joins, 0) {
+		name := fmt.Sprintf("%s%d", f.label, i+1)
+		from := netip.AddrFrom4([4]byte{127, source, byte(i / 250), byte(i%250 + 1)})
+		m := &member{fleet: f, from: from, spec: Spec{Naive: naive, Name: name, Dir: filepath.Join(dir, name), From: from.String(),
+			Allow: f.world.AllowNet().String(), Delay: o.Delay, Partition: o.Partition, Replicas: o.Replicas, Verbose: o.Verbose}}
+		if o.Partition == "geo" {
+			m.spec.Location = placeOfPeer(i)
+		}
+		if naive {
+			addr, err := freeAddr()
+			if err != nil {
+				return nil, errors.Join(err, f.world.Close())
+			}
+			f.roster[name] = addr
+			m.spec.Roster = f.roster
+		}
+		f.members = append(f.members, m)
+	}
+	return f, nil
+}
+
+// freeAddr is a loopback address that nobody listens on now.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// joinOf are the files in which m finds the others; none for the founder when
+// it begins.
+func (f *fleet) joinOf(m *member) []string {
+	if f.naive || m == f.members[0] && m.name() == "" {
+		return nil
+	}
+	var files []string
+	for _, other := range f.members {
+		if other != m && other.name() != "" {
+			files = append(files, filepath.Join(other.spec.Dir, "addrs"))
+		}
+	}
+	return files
+}
+
+// cutOf are the ids on the other side of m.
+func (f *fleet) cutOf(m *member) []string {
+	f.mu.Lock()
+	side := f.side
+	f.mu.Unlock()
+	if side == nil {
+		return nil
+	}
+	var ids []string
+	for _, other := range f.members {
+		if side[other] != side[m] && other.name() != "" {
+			ids = append(ids, other.name())
+		}
+	}
+	return ids
+}
+
+// open starts the first peers and waits until all see all and hold what they own.
+func (f *fleet) open(ctx context.Context) error {
+	for i, m := range f.members[:f.o.Peers] {
+		if err := m.start(); err != nil {
+			return err
+		}
+		if i == 0 && !f.naive { // the others ask it for the charter
+			if err := f.await(ctx, time.Minute, "the founder is up", m.up); err != nil {
+				return err
+			}
+		}
+	}
+	return f.await(ctx, 2*time.Minute, "all peers see each other", func() bool { return f.settled(f.o.Peers) })
+}
+
+// settled says whether peers that many are up, see each other and await no slice.
+func (f *fleet) settled(peers int) bool {
+	up := 0
+	for _, m := range f.members {
+		s, _, ok := m.present()
+		if !ok {
+			continue
+		}
+		if s.Peers != peers || s.Awaited > 0 || s.Slices == 0 && peers < 32 {
+			return false
+		}
+		up++
+	}
+	return up == peers
+}
+
+// await polls until cond holds; a peer that died by itself ends it.
+func (f *fleet) await(ctx context.Context, limit time.Duration, what string, cond func() bool) error {
+	deadline := time.Now().Add(limit)
+	for !cond() {
+		for _, m := range f.members {
+			if err := m.failure(); err != nil {
+				return fmt.Errorf("%s: %w", f.label, err)
+			}
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: not in %v: %s", f.label, limit, what)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// seed gives the first peer the seeds.
+func (f *fleet) seed() error {
+	f.began = time.Now()
+	_, err := f.members[0].order(order{Do: doSeed, Keys: f.world.Seeds()})
+	return err
+}
+
+// do does one event.
+func (f *fleet) do(e event) error {
+	switch e.act {
+	case actKill:
+		for i := range f.members { // the next one that is up
+			if m := f.members[(e.peer+i)%len(f.members)]; m.up() {
+				at := time.Now()
+				m.kill()
+				f.kills = append(f.kills, kill{at, m, f.side != nil})
+				return nil
+			}
+		}
+	case actRestart: // whoever is down and has lived
+		return f.restart()
+	case actJoin:
+		f.joins++
+		if f.joined.IsZero() {
+			f.joined = time.Now()
+		}
+		return f.members[e.peer].start()
+	case actCut, actHeal:
+		return f.split(e.side)
+	case actBefore:
+		f.before = f.owners()
+	case actAfter:
+		f.after = f.owners()
+	}
+	return nil
+}
+
+// restart starts every member that is down and has lived.
+func (f *fleet) restart() error {
+	for _, m := range f.members {
+		m.mu.Lock()
+		down := m.life == nil && m.id != ""
+		m.mu.Unlock()
+		if down {
+			if err := m.start(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// split cuts those of side off from the others; no side heals.
+func (f *fleet) split(side []int) error {
+	cut := map[*member]bool{}
+	for _, i := range side {
+		cut[f.members[i]] = true
+	}
+	if len(side) == 0 {
+		cut = nil
+	} else {
+		f.cuts++
+	}
+	f.mu.Lock()
+	f.side = cut
+	f.mu.Unlock()
+	for _, m := range f.members {
+		if m.up() {
+			if _, err := m.order(order{Do: doCut, IDs: f.cutOf(m)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sampleKeys is how many made-up Keys are asked after at a join.
+const sampleKeys = 1000
+
+// owners are the owners of the sampled Keys as the first peer that answers
+// believes; nil when none does.
+func (f *fleet) owners() []string {
+	var urls []string
+	for i := range sampleKeys {
+		urls = append(urls, fmt.Sprintf("http://sample-%d.test/", i))
+	}
+	for _, m := range f.members {
+		if a, err := m.ask(order{Do: doOwners, Keys: urls}, 5*time.Second); err == nil {
+			return a.Owners
+		}
+	}
+	return nil
+}
+
+// quietFor is how long all must have been idle, with nothing sent, to be done.
+const quietFor = 3 * time.Second
+
+// finish heals, starts who is down, and waits until nothing is left to do. It
+// says whether that came before the limit.
+func (f *fleet) finish(ctx context.Context, limit time.Duration) (idle bool, err error) {
+	if err := errors.Join(f.split(nil), f.restart()); err != nil {
+		return false, err
+	}
+	since := time.Now()
+	var sum status
+	err = f.await(ctx, limit, "the end of the crawl", func() bool {
+		now := f.sum()
+		if !f.idle() || now != sum || now.Fetched == 0 { // 0: the seeds are still on their way
+			since, sum = time.Now(), now
+		}
+		idle = time.Since(since) > quietFor
+		return idle
+	})
+	if err != nil && ctx.Err() == nil && f.failure() == nil {
+		err = nil // the limit: what is missing is counted
+	}
+	f.ended = time.Now()
+	if idle {
+		f.ended = since
+	}
+	return idle, err
+}
+
+func (f *fleet) failure() error {
+	for _, m := range f.members {
+		if err := m.failure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// idle says whether nobody has anything to do, and every slice is somebody's: of
+// one whose new owner has not heard of it yet nobody says what is pending.
+func (f *fleet) idle() bool {
+	acting, total := 0, 0
+	busy := slices.ContainsFunc(f.members, func(m *member) bool {
+		if m.name() == "" {
+			return false // it never joined
+		}
+		s, ago, up := m.present()
+		acting, total = acting+s.Slices, max(total, s.Total)
+		return !up || !s.Idle || ago > 2*time.Second || s.Awaited > 0 || s.Peers != f.lived()
+	})
+	return !busy && (total == 0 || acting == total)
+}
+
+// unfinished says what each member has left to do.
+func (f *fleet) unfinished() string {
+	var out []string
+	for _, m := range f.members {
+		s, ago, up := m.present()
+		if !up {
+			out = append(out, m.spec.Name+" is down")
+		} else if !s.Idle || s.Peers != f.lived() || s.Awaited > 0 || ago > 2*time.Second {
+			out = append(out, fmt.Sprintf("%s: peers %d, pending %d, outbox %d, fetching %d, awaited %d, last heard of %v ago",
+				m.spec.Name, s.Peers, s.Pending, s.Outbox, s.Fetching, s.Awaited, ago.Round(time.Millisecond)))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// lived is how many members there have been.
+func (f *fleet) lived() int {
+	n := 0
+	for _, m := range f.members {
+		if m.name() != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// sum is what all have sent, received and fetched.
+func (f *fleet) sum() status {
+	var all status
+	for _, m := range f.members {
+		s, _, _ := m.present()
+		all = all.plus(m.total())
+		all.BytesOut = 0 // pings go on
+		all.Fetched += s.Fetched
+	}
+	return all
+}
+
+// close ends every process and the world.
+func (f *fleet) close() error {
+	var wg sync.WaitGroup
+	for _, m := range f.members {
+		wg.Go(m.stop)
+	}
+	wg.Wait()
+	return f.world.Close()
+}

@@ -1,0 +1,148 @@
+package churn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// RatioOptions of Ratio. The zero value of every field but Program is usable.
+type RatioOptions struct {
+	Program  []string      // as in Options
+	Peers    int           // default 3
+	Replicas int           // held against 1; default 3
+	Rounds   int           // runs of each; default 3
+	Sites    int           // default 400
+	Pages    int           // articles a site; default 10
+	Limit    time.Duration // of one run; default 5 min
+	Seed     uint64
+	Talk     io.Writer
+}
+
+// RatioResult is the throughput of one swarm with many keepers of a slice
+// against the same with one, in the same run.
+type RatioResult struct {
+	Peers int        `json:"peers"`
+	Runs  []RatioRun `json:"runs"`
+	// Ratio is the median of pages a second with Replicas, for that with 1. It
+	// means something on a machine that does nothing else. RatioCPU is the same of pages for
+	// a second of the peers' processor time, which other work disturbs less.
+	Ratio    float64 `json:"ratio"`
+	RatioCPU float64 `json:"ratio_cpu"`
+}
+
+// RatioRun is one crawl.
+type RatioRun struct {
+	Replicas int     `json:"replicas"`
+	Pages    int     `json:"pages"`
+	Coverage float64 `json:"coverage"`
+	Twice    int64   `json:"twice"`
+	Seconds  float64 `json:"seconds"` // from the first page to the last, as the world saw it
+	PerS     float64 `json:"pages_per_s"`
+	CPU      float64 `json:"cpu_s"` // of all peers, from their start to their end
+}
+
+// ratioDelay leaves politeness out of it.
+const ratioDelay = time.Millisecond
+
+func (o RatioOptions) filled() RatioOptions {
+	for p, v := range map[*int]int{&o.Peers: 3, &o.Replicas: 3, &o.Rounds: 3, &o.Sites: 400, &o.Pages: 10} {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	if o.Limit == 0 {
+		o.Limit = 5 * time.Minute
+	}
+	if o.Talk == nil {
+		o.Talk = io.Discard
+	}
+	return o
+}
+
+// Check says what is wrong with o: nil when Ratio takes it.
+func (o RatioOptions) Check() error {
+	o = o.filled()
+	err := o.run(1, "").Check()
+	if o.Rounds < 1 || o.Limit < 0 || o.Replicas < 2 {
+		err = errors.Join(err, fmt.Errorf("rounds %d, limit %v, replicas %d: want at least 1, 0 and 2", o.Rounds, o.Limit, o.Replicas))
+	}
+	return err
+}
+
+// run is one crawl without churn.
+func (o RatioOptions) run(replicas int, dir string) Options {
+	return Options{Program: o.Program, Peers: o.Peers, Replicas: replicas, KillEvery: -1, Cut: -1, Joins: -1, Delay: ratioDelay, Sites: o.Sites,
+		Pages: o.Pages, Seed: o.Seed, Settle: o.Limit, Alone: true, Dir: dir}
+}
+
+// Ratio crawls the same world again and again, with one keeper and with many in
+// turn (1, 3, 3, 1, …: so that what changes on the machine meanwhile touches both), and
+// compares pages a second.
+func Ratio(ctx context.Context, o RatioOptions) (r RatioResult, err error) {
+	if err := o.Check(); err != nil {
+		return r, err
+	}
+	o = o.filled()
+	dir, err := os.MkdirTemp("", "echo-ratio-")
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r.Peers = o.Peers
+	perS, perCPU := map[int][]float64{}, map[int][]float64{}
+	for i := range 2 * o.Rounds {
+		replicas := 1
+		if i%4 == 1 || i%4 == 2 {
+			replicas = o.Replicas
+		}
+		run, err := once(ctx, o.run(replicas, filepath.Join(dir, fmt.Sprint(i))))
+		if err != nil {
+			return r, err
+		}
+		fmt.Fprintf(o.Talk, "replicas %d: %d pages in %.1f s, %.0f a second, %.1f s of processor time\n", replicas, run.Pages, run.Seconds, run.PerS, run.CPU)
+		r.Runs = append(r.Runs, run)
+		perS[replicas] = append(perS[replicas], run.PerS)
+		perCPU[replicas] = append(perCPU[replicas], float64(run.Pages)/run.CPU)
+	}
+	r.Ratio, r.RatioCPU = median(perS[o.Replicas])/median(perS[1]), median(perCPU[o.Replicas])/median(perCPU[1])
+	return r, nil
+}
+
+func once(ctx context.Context, o Options) (run RatioRun, err error) {
+	o = o.filled()
+	f, err := newFleet(o, false, o.Dir)
+	if err != nil {
+		return run, err
+	}
+	defer func() {
+		err = errors.Join(err, f.close(), os.RemoveAll(o.Dir))
+		for _, m := range f.members {
+			run.CPU += m.cpu.Seconds()
+		}
+	}()
+	if err := f.open(ctx); err != nil {
+		return run, err
+	}
+	if err := f.seed(); err != nil {
+		return run, err
+	}
+	idle, err := f.finish(ctx, o.Settle)
+	if err != nil {
+		return run, err
+	}
+	rep, all := f.world.Report(), f.visits.Sorted()
+	if !idle || len(all) < 2 {
+		return run, fmt.Errorf("a crawl with %d replicas does not end in %v (%d pages)", o.Replicas, o.Settle, rep.Pages)
+	}
+	expected := f.world.Expected(f.world.Seeds())
+	d := f.world.Compare(expected)
+	run = RatioRun{Replicas: o.Replicas, Pages: int(rep.Pages), Coverage: 1 - float64(len(d.Missing))/float64(len(expected)), Twice: rep.Duplicates,
+		Seconds: all[len(all)-1].At.Sub(all[0].At).Seconds()}
+	run.PerS = float64(run.Pages) / run.Seconds
+	return run, nil
+}

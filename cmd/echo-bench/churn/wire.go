@@ -1,0 +1,119 @@
+package churn
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// Spec is everything that a process is told at its start.
+type Spec struct {
+	Naive     bool              `json:"naive,omitempty"` // a peer of the baseline
+	Name      string            `json:"name"`
+	Dir       string            `json:"dir"`
+	From      string            `json:"from"` // source address of its requests
+	Allow     string            `json:"allow"`
+	Delay     time.Duration     `json:"delay"`
+	Partition string            `json:"partition,omitempty"`
+	Replicas  int               `json:"replicas,omitempty"`
+	Location  *partition.Point  `json:"location,omitempty"`
+	Join      []string          `json:"join,omitempty"`    // files with addresses
+	Roster    map[string]string `json:"roster,omitempty"`  // of the baseline: name -> HOST:PORT of everybody
+	Cut       []string          `json:"cut,omitempty"`     // ids it cannot reach when it starts
+	Verbose   bool              `json:"verbose,omitempty"` // log more
+}
+
+// order is one line on a process's standard input.
+type order struct {
+	Do   string   `json:"do"`
+	IDs  []string `json:"ids,omitempty"`  // of cut
+	Keys []string `json:"keys,omitempty"` // of seed and owners: URLs
+	File string   `json:"file,omitempty"` // of export
+}
+
+// Orders.
+const (
+	doCut    = "cut"    // have no connections with IDs any more
+	doHeal   = "heal"   // with everybody again
+	doSeed   = "seed"   // crawl Keys; no answer
+	doOwners = "owners" // answered with the owner of each of Keys
+	doExport = "export" // write the records of the whole swarm to File; answered with Done
+)
+
+// word is one line on its standard output; one field is set.
+type word struct {
+	Hello  *hello  `json:"hello,omitempty"`
+	Status *status `json:"status,omitempty"`
+	Answer *answer `json:"answer,omitempty"`
+}
+
+// hello is a process's first word.
+type hello struct {
+	ID string `json:"id"`
+}
+
+// status is how a peer is, said every statusEvery.
+type status struct {
+	Peers    int   `json:"peers"` // it believes to be alive
+	Slices   int   `json:"slices"`
+	Total    int   `json:"total"` // slices of the swarm; 0 of a peer without slices that somebody acts in
+	Awaited  int   `json:"awaited"`
+	Pending  int64 `json:"pending"`
+	Outbox   int64 `json:"outbox"`
+	Fetching int   `json:"fetching"`
+	Fetched  int64 `json:"fetched"`
+	LinksOut int64 `json:"links_out"`
+	LinksIn  int64 `json:"links_in"`
+	BytesOut int64 `json:"bytes_out"`
+	Idle     bool  `json:"idle"`
+}
+
+const statusEvery = 250 * time.Millisecond
+
+// answer is what an order came to.
+type answer struct {
+	To     string   `json:"to"` // the order's Do
+	Owners []string `json:"owners,omitempty"`
+	Error  string   `json:"error,omitempty"`
+}
+
+// maxLine is the longest order or word: thousands of Keys in one.
+const maxLine = 16 << 20
+
+// mouth writes words, whole lines from any goroutine.
+type mouth struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+func (m *mouth) say(w word) error {
+	b, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, err = m.out.Write(append(b, '\n'))
+	return err
+}
+
+// lines decodes each line of r into a T until the end of r.
+func lines[T any](r io.Reader, each func(T) error) error {
+	sc := bufio.NewScanner(r)
+	sc.Buffer(make([]byte, 64<<10), maxLine)
+	for sc.Scan() {
+		var v T
+		if err := json.Unmarshal(sc.Bytes(), &v); err != nil {
+			return fmt.Errorf("a line that is no JSON: %.100q: %w", sc.Text(), err)
+		}
+		if err := each(v); err != nil {
+			return err
+		}
+	}
+	return sc.Err()
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// exporting serves n records of a peer that, while stuck is open, says nothing
+// more after record number at.
+func exporting(t *testing.T, n, at int, stuck chan struct{}) (addr string) {
+	t.Helper()
+	s, err := api.New(api.Options{Peer: api.Peer{Export: func(ctx context.Context, e api.Export, fn func(store.Record, string) error) ([]api.Missing, error) {
+		for i := range n {
+			cursor := fmt.Sprintf("%05d", i)
+			if cursor <= e.Cursor {
+				continue
+			}
+			if i == at {
+				select {
+				case <-stuck:
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			k := partition.Key("web:https://a.example/" + cursor)
+			r := store.Record{V: 1, Key: k, URL: string(k[4:]), Kind: "page", Status: 200, FetchedAt: time.Unix(int64(i), 0).UTC(),
+				Title: "=\"1\"", Digest: "sha256:x", Text: strings.Repeat("uma linha,\n\"outra\" ", 20), Links: []store.Link{{Key: k}, {Key: k}}}
+			if e.Captures {
+				at := r.FetchedAt
+				r.Captures = []store.Capture{
+					{Key: k, At: at, Status: 200, Digest: r.Digest, Request: []byte("GET /" + cursor + " HTTP/1.1\r\nHost: a.example\r\n"), Response: []byte("HTTP/1.1 200 OK\r\n"), Body: []byte(fmt.Sprint("body ", i%700))},
+					{Key: k, At: at.Add(time.Second), Of: at, Revisit: store.NotModified, Status: 304, Response: []byte("HTTP/1.1 304 Not Modified\r\n")}}
+			}
+			if err := fn(r, cursor); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hs := httptest.NewServer(s)
+	t.Cleanup(hs.Close)
+	return hs.URL
+}
+
+// The command is killed in the middle, with more in its file than it has noted,
+// and run again.
+func TestExportGoesOnAfterAKill(t *testing.T) {
+	for _, format := range []string{"jsonl", "csv", "warc"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			stuck := make(chan struct{})
+			addr := exporting(t, 2500, 1900, stuck)
+			dir := t.TempDir()
+			name := filepath.Join(dir, "cut")
+			args := []string{"export", "--api", addr, "--format", format, "-o"}
+			cmd := exec.Command(echoNode(t), append(args, name)...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			err := waits("the first mark", func() error { _, err := os.Stat(name + ".cursor"); return err })
+			_ = cmd.Process.Kill() // it may have ended by itself, which is no mark either
+			_ = cmd.Wait()
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString("\x1f\x8b half a rec"); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			close(stuck)
+			for _, n := range []string{name, filepath.Join(dir, "whole")} {
+				if out, err := exec.Command(echoNode(t), append(args, n)...).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+			}
+			cut, whole := exported(t, format, name), exported(t, format, filepath.Join(dir, "whole"))
+			if !bytes.Equal(cut, whole) {
+				t.Errorf("%d bytes of the one that was killed, %d of the other", len(cut), len(whole))
+			}
+			if n := bytes.Count(whole, []byte("https://a.example/02499")); n == 0 {
+				t.Error("the last record is not there")
+			}
+			if n, first := bytes.Count(whole, []byte("\r\nbody ")), bytes.Count(whole, []byte("identical-payload-digest")); format == "warc" && (n != 700 || first != 1800) {
+				t.Errorf("%d bodies, %d revisits", n, first)
+			}
+			if _, err := os.Stat(name + ".cursor"); err == nil {
+				t.Error("the note is still there")
+			}
+		})
+	}
+}
+
+// exported is the text of an export without what tells when it was made.
+func exported(t *testing.T, format, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil || format != "warc" {
+		if err == nil && format == "csv" {
+			rows, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
+			if err != nil || len(rows) != 2501 {
+				t.Fatalf("%d rows, %v", len(rows), err)
+			}
+		}
+		return b
+	}
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err == nil {
+		b, err = io.ReadAll(z)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := bytes.Cut(b[1:], []byte("WARC/1.1\r\n"))
+	if !ok || !bytes.HasPrefix(b, []byte("WARC/1.1\r\nWARC-Type: warcinfo\r\n")) {
+		t.Fatal("no warcinfo and then another record")
+	}
+	return rest
+}
+
+// An export of another format does not go on with a file.
+func TestExportOfAnotherFormat(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x")
+	e := api.Export{Kind: "page"}
+	m, err := openExport(name, (&exportCmd{Format: "jsonl"}).query(e))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.mark("c"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openExport(name, (&exportCmd{Format: "csv"}).query(e)); err == nil {
+		t.Error("csv goes on with a file of jsonl")
+	}
+}

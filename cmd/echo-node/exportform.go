@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/warc"
+)
+
+// exportForm writes records in one format. After each call all that it has is
+// with its writer, so that a file may be cut between any two calls.
+type exportForm struct {
+	begin  func() error          // once, at the head of a file
+	resume func(io.Reader) error // else: what the file has up to here
+	record func(store.Record) error
+}
+
+// start looks at what the file has, and answers what is to be called before
+// something is written: not sooner, as an export that cannot begin leaves the
+// file as it is.
+func (f exportForm) start(cursor string, marks *exportMarks) (begin func() error, err error) {
+	if marks != nil && marks.from > 0 {
+		return func() error { return nil }, f.resume(io.NewSectionReader(marks.f, 0, marks.from))
+	}
+	headed := cursor != ""
+	return func() error {
+		if headed {
+			return nil
+		}
+		headed = true
+		return f.begin()
+	}, nil
+}
+
+func (c *exportCmd) form(w io.Writer, e api.Export) exportForm {
+	switch c.Format {
+	case "csv":
+		return csvForm(w)
+	case "warc":
+		out := warc.NewWriter(w)
+		e.Captures = false // all have them
+		info := warc.Info{Software: "echo-node/" + versionText(), Made: time.Now(), Query: e.Values().Encode()}
+		if c.Out != "" {
+			info.Filename = filepath.Base(c.Out)
+		}
+		return exportForm{func() error { return out.Info(info) }, out.Resume, out.Record}
+	}
+	return exportForm{func() error { return nil }, func(io.Reader) error { return nil }, func(r store.Record) error {
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(r); err != nil {
+			return err
+		}
+		_, err := w.Write(line.Bytes())
+		return err
+	}}
+}
+
+// csvColumns are those of a csv export, in order; they only grow at the end.
+// Cells are what the pages say, and no formulas for a spreadsheet: import them
+// as text.
+func csvColumns() []string {
+	return []string{"key", "kind", "url", "fetched_at", "source", "peer", "status", "digest", "media_type", "lang", "title", "description", "author",
+		"published_at", "canonical", "redirect", "noindex", "links", "text"}
+}
+
+// csvRow is r in the order of csvColumns. links are the Keys that it links to,
+// a space between them.
+func csvRow(r store.Record) []string {
+	published := ""
+	if r.PublishedAt != nil {
+		published = r.PublishedAt.UTC().Format(time.RFC3339Nano)
+	}
+	links := make([]string, len(r.Links))
+	for i, l := range r.Links {
+		links[i] = string(l.Key)
+	}
+	return []string{string(r.Key), r.Kind, r.URL, r.FetchedAt.UTC().Format(time.RFC3339Nano), r.Source, r.Peer, strconv.Itoa(r.Status), r.Digest, r.MediaType,
+		r.Lang, r.Title, r.Description, r.Author, published, string(r.Canonical), string(r.Redirect), strconv.FormatBool(r.NoIndex), strings.Join(links, " "), r.Text}
+}
+
+// csvForm is RFC 4180 but for line feeds: those of a text stay as they are.
+func csvForm(w io.Writer) exportForm {
+	out := csv.NewWriter(w)
+	row := func(cells []string) error {
+		if err := out.Write(cells); err != nil {
+			return err
+		}
+		out.Flush()
+		return out.Error()
+	}
+	return exportForm{func() error { return row(csvColumns()) }, func(io.Reader) error { return nil }, func(r store.Record) error { return row(csvRow(r)) }}
+}

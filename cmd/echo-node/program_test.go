@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// echoNode is the path of echo-node as users run it, for tests of whole
+// processes: $ECHO_NODE, or built here, once. It has no race detector: several
+// peers with it on two cores are so slow that leases lapse and time-outs
+// strike, and the test would be one of the machine. Races are looked for where
+// the same peers run in one process, in package node.
+func echoNode(t *testing.T) string {
+	t.Helper()
+	path, err := builtProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var builtDir string // removed at the end
+
+var builtProgram = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("ECHO_NODE"); path != "" {
+		return filepath.Abs(path)
+	}
+	dir, err := os.MkdirTemp("", "echo-node-test-")
+	if err != nil {
+		return "", err
+	}
+	builtDir = dir
+	path := filepath.Join(dir, "echo-node")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// tests removes after a run what it built.
+type tests struct{ *testing.M }
+
+func (m tests) Run() int {
+	defer func() {
+		if builtDir != "" {
+			os.RemoveAll(builtDir)
+		}
+	}()
+	return m.M.Run()
+}

@@ -63,7 +63,7 @@ func (d *DHT) bookLoop(ctx context.Context) {
 	if d.opts.Dir == "" {
 		return
 	}
-	written := d.View().Digest()
+	var written uint64 // of no view: the members may be there before this loop is
 	for {
 		goesOn := sleep(ctx, bookInterval)
 		if v := d.View(); v.Digest() != written && len(v.Members()) > 1 { // alone, the last list is worth more

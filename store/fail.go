@@ -14,14 +14,6 @@ import (
 // failure is why the store no longer writes.
 type failure struct{ err error }
 
-// fatal is what Pebble's Fatalf panics with in a goroutine of a caller of ours,
-// where write turns it into an error.
-type fatal struct{ err error }
-
-// commitFatal is how Pebble begins the one fatal message that it gives in the
-// goroutine that called Apply. All others come from its own.
-const commitFatal = "pebble: fatal commit error"
-
 // Fatalf must not return: Pebble's state is then undefined. What was
 // acknowledged is in the write-ahead log and is read back by the next Open.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
@@ -32,11 +24,7 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 		}
 	}
 	l.s.stuck.Store(true)
-	if strings.HasPrefix(format, commitFatal) {
-		panic(fatal{err})
-	}
-	l.s.fail(err)
-	l.s.opts.fatal(l.s.blame(err))
+	l.s.opts.fatal(l.s.fail(err))
 }
 
 func (o Options) fatal(err error) {

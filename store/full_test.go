@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,14 +50,23 @@ func TestFullDisk(t *testing.T) {
 			acked := []partition.Key{key("a.example", 1), key("b.example", 1)}
 			admit(t, s, acked...)
 			commit(t, s, done(acked[0], "kept", epoch()))
-			on.Store(true)
 			var wg sync.WaitGroup
-			for n := range 8 {
+			var busy atomic.Int64
+			for n := range 32 { // of slices of their own, so that they meet in Pebble
 				wg.Go(func() {
-					for range 3 {
-						if _, err := s.Admit([]Admission{{Key: key("c.example", n)}}, epoch()); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "free space") {
-							t.Errorf("admit on a full disk: %v", err)
+					var err error
+					for i := 0; err == nil; i++ {
+						some := make([]Admission, 300) // more than a block of the log
+						for j := range some {
+							some[j].Key = key(fmt.Sprintf("c%d.example", n), i*len(some)+j)
 						}
+						_, err = s.Admit(some, epoch())
+						if busy.Add(1) == 50 {
+							on.Store(true)
+						}
+					}
+					if !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "free space") {
+						t.Errorf("admit on a full disk: %v", err)
 					}
 				})
 			}

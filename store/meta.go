@@ -100,5 +100,5 @@ func (s *Store) Backup(dir string) error {
 	if err := s.db.Checkpoint(dbDir(s.opts.FS, dir), pebble.WithFlushedWAL()); err != nil {
 		return fmt.Errorf("store: backup to %s: %w", dir, s.blame(err))
 	}
-	return nil
+	return s.ready() // the log it copied may have been refused meanwhile
 }

@@ -42,7 +42,7 @@ type Store struct {
 
 	life   life
 	failed atomic.Pointer[failure] // the first refusal of the disk; sticky
-	stuck  atomic.Bool             // Pebble's own locks may be held for good by a call that failed
+	stuck  atomic.Bool             // Pebble called Fatalf: its own locks may be held for good
 
 	locks    [stripes]sync.Mutex // by slice: read, decide and apply are one step (I1)
 	unsynced atomic.Int64        // writes that may be visible but not yet durable
@@ -142,17 +142,19 @@ func open(dir string, o Options, create bool) (*Store, error) {
 	// a crash.
 	cache := pebble.NewCache(int64(o.CacheMiB) << 20)
 	defer cache.Unref()
-	db, err := pebble.Open(dbDir(o.FS, dir), s.pebbleOptions(cache, create))
+	log := &logFS{FS: o.FS, dir: dbDir(o.FS, dir), failed: func() bool { return s.failed.Load() != nil }, refused: s.refused, nowhere: vfs.NewMem()}
+	db, err := pebble.Open(log.dir, s.pebbleOptions(log, cache, create))
 	if err != nil {
 		return nil, s.openError(err)
 	}
+	log.armed.Store(true)
 	s.db = db
 	return s, nil
 }
 
-func (s *Store) pebbleOptions(cache *pebble.Cache, create bool) *pebble.Options {
+func (s *Store) pebbleOptions(disk vfs.FS, cache *pebble.Cache, create bool) *pebble.Options {
 	po := &pebble.Options{
-		FS:                         s.opts.FS,
+		FS:                         disk,
 		Cache:                      cache,
 		FormatMajorVersion:         pebble.FormatNewest, // the default is the oldest
 		MemTableSize:               16 << 20,
@@ -207,11 +209,10 @@ func (s *Store) format() error {
 	}
 	s.charter, s.id = s.opts.Charter, hex.EncodeToString(id)
 	b := s.db.NewBatch()
-	defer b.Close()
 	_ = b.Set(metaKey(metaFormat), binary.AppendUvarint(nil, FormatVersion), nil)
 	_ = b.Set(metaKey(metaCharter), charter, nil)
 	_ = b.Set(metaKey(metaID), id, nil)
-	return b.Commit(pebble.Sync)
+	return s.commit(b)
 }
 
 // check reads what format wrote.

@@ -161,13 +161,7 @@ func (s *Store) barrier() error {
 	}
 	b := s.db.NewBatch()
 	_ = b.LogData([]byte{0}, nil)
-	if err := s.applyBatch(b, true); err != nil {
-		return err
-	}
-	if err := b.SyncWait(); err != nil {
-		return s.refused(err)
-	}
-	return b.Close()
+	return s.commit(b)
 }
 
 // parceling is a parcel being made.

@@ -260,7 +260,7 @@ func (t *txn) loose() error {
 	if t.b.Empty() {
 		return nil
 	}
-	if err := t.s.applyBatch(t.b, false); err != nil {
+	if err := t.s.db.Apply(t.b, pebble.NoSync); err != nil {
 		return err
 	}
 	t.visible()

@@ -61,8 +61,8 @@ func (s *Store) write(sls []partition.Slice, build func(t *txn) error) error {
 	if err != nil || !applied {
 		return err
 	}
-	if err := t.b.SyncWait(); err != nil {
-		return s.refused(err)
+	if err := s.synced(t.b); err != nil {
+		return err
 	}
 	s.unsynced.Add(-1)
 	t.durable()
@@ -98,44 +98,44 @@ func (s *Store) apply(t *txn, sls []partition.Slice, build func(t *txn) error) (
 		_ = t.b.LogData([]byte{0}, nil) // rides on the next sync, changes nothing
 	}
 	s.unsynced.Add(1)
-	if err := s.applyBatch(t.b, true); err != nil {
+	if err := s.db.ApplyNoSyncWait(t.b, pebble.Sync); err != nil {
 		return false, err
 	}
 	t.visible()
 	return true, nil
 }
 
-// applyBatch gives b to Pebble. A refusal in this goroutine comes as a panic
-// (Fatalf, or Pebble's own when it cannot start a log file) and becomes an
-// error here; Pebble is not written to again.
-func (s *Store) applyBatch(b *pebble.Batch, sync bool) (err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case fatal:
-			err = s.refused(r.err)
-		case error:
-			s.stuck.Store(true)
-			err = s.refused(fmt.Errorf("store: %s: write: %w", s.dir, r))
-		default:
-			panic(r)
-		}
-	}()
-	if !sync {
-		return s.db.Apply(b, pebble.NoSync)
+// commit makes b durable.
+func (s *Store) commit(b *pebble.Batch) error {
+	if err := s.db.ApplyNoSyncWait(b, pebble.Sync); err != nil {
+		return err
 	}
-	return s.db.ApplyNoSyncWait(b, pebble.Sync)
+	if err := s.synced(b); err != nil {
+		return err
+	}
+	return b.Close()
 }
 
-// refused is the answer when the log could not be written or synced. A full
-// disk is the caller's to report; any other fault is fatal, as nothing can be
-// promised any more.
-func (s *Store) refused(err error) error {
-	err = s.fail(fmt.Errorf("store: %s: write-ahead log: %w", s.dir, err))
-	if !errors.Is(err, ErrFull) {
-		s.opts.fatal(err)
+// synced waits until b is durable. When the log was refused, before or after b,
+// Pebble does not know (logFS): a full disk is the caller's to report; any
+// other fault is fatal, as nothing can be promised any more.
+func (s *Store) synced(b *pebble.Batch) error {
+	if err := b.SyncWait(); err != nil {
+		s.refused(err)
 	}
-	return err
+	f := s.failed.Load()
+	if f == nil {
+		return nil
+	}
+	if !errors.Is(f.err, ErrFull) {
+		s.opts.fatal(f.err)
+	}
+	return f.err
+}
+
+// refused is told of the log that could not be written or synced.
+func (s *Store) refused(err error) {
+	s.fail(fmt.Errorf("store: %s: write-ahead log: %w", s.dir, err))
 }
 
 // lock takes the stripes of sls in order and answers how to let go.
@@ -362,14 +362,11 @@ func (s *Store) take() (uint64, error) {
 func (s *Store) reserve(next uint64) error {
 	b := s.db.NewBatch()
 	_ = b.Set(metaKey(metaSeq), binary.BigEndian.AppendUint64(nil, next+seqBlock), nil)
-	if err := s.applyBatch(b, true); err != nil {
+	if err := s.commit(b); err != nil {
 		return err
 	}
-	if err := b.SyncWait(); err != nil {
-		return s.refused(err)
-	}
 	s.seqs.limit = next + seqBlock
-	return b.Close()
+	return nil
 }
 
 // news wakes those who follow the change log.

@@ -173,7 +173,7 @@ func (t *txn) drop(sl partition.Slice) error {
 	}
 	for _, tab := range []table{tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice} {
 		p := slicePrefix(tab, sl)
-		if err := t.b.DeleteRange(p, after(p), nil); err != nil {
+		if err := t.deleteRange(p, after(p)); err != nil {
 			return err
 		}
 	}

@@ -198,7 +198,7 @@ func (s *Store) ResetLog(sl partition.Slice, head uint64) error {
 	}
 	err := s.write([]partition.Slice{sl}, func(t *txn) error {
 		p := t.part(sl)
-		if err := t.unlog(sl, p.log.first.pos, p.log.last.pos+1, p.log.entries()); err != nil {
+		if err := t.deleteRange(logKey(sl, p.log.first.pos), logKey(sl, p.log.last.pos+1)); err != nil {
 			return err
 		}
 		ordinal, before := p.log.last.ordinal, p.log.last.before+p.log.last.size
@@ -298,23 +298,9 @@ func (t *txn) trim(sl partition.Slice, old func(entryHead) bool) error {
 	if err != nil || first == l.first {
 		return err
 	}
-	err = t.unlog(sl, l.first.pos, first.pos, int(first.ordinal-l.first.ordinal))
+	err = t.deleteRange(logKey(sl, l.first.pos), logKey(sl, first.pos))
 	l.first = first
 	return err
-}
-
-// fewEntries are deleted one by one: a range deletion, of which every reader
-// must know, is worth its cost only for many.
-const fewEntries = 512
-
-// unlog deletes the n entries from from up to to.
-func (t *txn) unlog(sl partition.Slice, from, to uint64, n int) error {
-	if n > fewEntries {
-		return t.b.DeleteRange(logKey(sl, from), logKey(sl, to), nil)
-	}
-	return t.s.scan(logKey(sl, from), logKey(sl, to), func(key, _ []byte) (bool, error) {
-		return true, t.b.Delete(key, nil)
-	})
 }
 
 // loadLogs finds both ends of every log.

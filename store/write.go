@@ -157,6 +157,22 @@ func (s *Store) lock(sls []partition.Slice) (unlock func()) {
 	}
 }
 
+// fewRows are deleted one by one: a range deleted, of which every reader of the
+// memtable must know, is worth its cost only for many. Slices are dropped by the
+// thousand when a swarm changes, and most are empty.
+const fewRows = 512
+
+// deleteRange deletes the rows on disk from lower up to upper.
+func (t *txn) deleteRange(lower, upper []byte) error {
+	rows := 0
+	return t.s.scan(lower, upper, func(key, _ []byte) (bool, error) {
+		if rows++; rows > fewRows {
+			return false, t.b.DeleteRange(lower, upper, nil)
+		}
+		return true, t.b.Delete(key, nil)
+	})
+}
+
 // close frees the batch and lets readers of the logs pass its numbers: they
 // are durable, or never will be.
 func (t *txn) close() {

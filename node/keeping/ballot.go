@@ -149,10 +149,10 @@ func (m *Machine) Unfinished() []Proposal {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	var out []Proposal
-	for i, s := range m.slices {
+	for i := range m.owned[m.self].all() {
 		sl := &m.slots[i]
-		if sl.accepted == (Ballot{1, m.self}) && sl.promised == sl.accepted && sl.config.Owner == m.self {
-			out = append(out, Proposal{s, sl.config, sl.accepted, sl.proposal})
+		if sl.accepted == (Ballot{1, m.self}) && sl.promised == sl.accepted {
+			out = append(out, Proposal{m.slices[i], sl.config, sl.accepted, sl.proposal})
 		}
 	}
 	return out

@@ -75,16 +75,15 @@ func (m *Machine) Uncut() map[partition.Slice]uint64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	var out map[partition.Slice]uint64
-	for i, s := range m.slices {
-		sl := &m.slots[i]
-		if sl.config.Owner != m.self || sl.copied == copyOf(sl.config) {
+	for i := range m.owned[m.self].all() {
+		if sl := &m.slots[i]; sl.copied == copyOf(sl.config) {
 			continue
 		}
 		if head, ok := m.aligned(i); ok {
 			if out == nil {
 				out = map[partition.Slice]uint64{}
 			}
-			out[s] = head
+			out[m.slices[i]] = head
 		}
 	}
 	return out
@@ -98,18 +97,18 @@ func (m *Machine) Uncut() map[partition.Slice]uint64 {
 func (m *Machine) Lost(now time.Time, wait func(s partition.Slice, c Config, spurned bool) time.Duration) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.where(func(i int) bool {
+	over := newBits(len(m.slots))
+	for owner, in := range m.owned {
+		if owner == m.self || now.After(m.granting(owner)) {
+			over.and(in, m.kept)
+		}
+	}
+	return m.where(over, func(i int) bool {
 		sl := &m.slots[i]
-		since := m.started.Add(LeaseGrant)
-		if g := m.granted[sl.config.Owner]; g.After(since) {
-			since = g
-		}
-		if sl.config.Owner != m.self && !now.After(since) { // nearly all, nearly always
+		if !sl.copied.of(sl.config) {
 			return false
 		}
-		if !sl.config.Has(m.self) || !sl.copied.of(sl.config) {
-			return false
-		}
+		since := m.granting(sl.config.Owner)
 		spurned := false
 		if sl.config.Owner == m.self {
 			spurned = m.spurned(i, now)

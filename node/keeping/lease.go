@@ -54,10 +54,7 @@ func (m *Machine) lessors(need func(i int, keeper string) bool) []string {
 	defer m.mu.RUnlock()
 	seen := map[string]bool{m.self: true}
 	var out []string
-	for i := range m.slots {
-		if m.slots[i].config.Owner != m.self {
-			continue
-		}
+	for i := range m.owned[m.self].all() {
 		for _, k := range m.slots[i].config.Keepers {
 			if !seen[k] && need(i, k) {
 				seen[k] = true
@@ -73,8 +70,8 @@ func (m *Machine) AskFor(keeper string, list bool, now time.Time) Ask {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	a := Ask{clock: m.clock, sent: now}
-	for i := range m.slots {
-		if sl := &m.slots[i]; sl.config.Owner == m.self && sl.config.Has(keeper) {
+	for i := range m.owned[m.self].all() {
+		if sl := &m.slots[i]; sl.config.Has(keeper) {
 			a.Count++
 			a.Digest ^= sl.hash
 			if list {
@@ -91,7 +88,7 @@ func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 	defer m.mu.Unlock()
 	if a.List == nil {
 		count, digest := 0, uint64(0)
-		for i := range m.slots {
+		for i := range m.owned[owner].all() {
 			if m.leasable(i, owner) {
 				count++
 				digest ^= m.slots[i].hash
@@ -155,12 +152,18 @@ func (m *Machine) bound(i int, now time.Time) time.Time {
 	if b := m.slots[i].promised; b.N > 1 && b.By != owner {
 		return time.Time{} // its lease had run out then, and there was none since: see leasable
 	}
+	if until := m.granting(owner); now.Before(until) {
+		return until
+	}
+	return time.Time{}
+}
+
+// granting is until when owner may believe to have a lease from this keeper,
+// which does not know what it granted before it started.
+func (m *Machine) granting(owner string) time.Time {
 	until := m.started.Add(LeaseGrant)
 	if g := m.granted[owner]; g.After(until) {
 		until = g
 	}
-	if now.Before(until) {
-		return until
-	}
-	return time.Time{}
+	return until
 }

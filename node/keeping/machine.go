@@ -30,6 +30,10 @@ type Machine struct {
 	slices  []partition.Slice
 	index   map[partition.Slice]int
 	slots   []slot
+	owned   map[string]bits      // slots by owner
+	kept    bits                 // slots kept here
+	every   bits                 // all
+	digest  uint64               // of all Configs
 	clock   uint64               // counts changes of Configs, for what a lease covers
 	granted map[string]time.Time // to whom slices are leased here, until when
 	held    map[string]held      // from whom, until when
@@ -39,37 +43,6 @@ type Machine struct {
 	everybodyAt uint64   // clock
 	names       map[string]string
 }
-
-// slot is what is known of one slice.
-type slot struct {
-	config   Config
-	promised Ballot
-	accepted Ballot
-	proposal Config // what accepted is of
-	copied   copied
-
-	// Volatile.
-	hash    uint64    // of config
-	since   uint64    // clock when config was learned
-	resting bool      // the owner starts no fetch: a hand-over is near
-	sealed  bool      // the owner acknowledges nothing: a hand-over is under way
-	seen    uint64    // the highest ballot that refused one of this peer's
-	idle    time.Time // owned, and not acted in since; see Lost
-	fed     time.Time // when its owner last shipped something here
-}
-
-// copied says whose log this peer's copy of a slice follows: its rows are those
-// of generation Gen of that fork up to the log's head.
-type copied struct {
-	Has   bool   `json:"h,omitempty"`
-	Epoch uint64 `json:"e,omitempty"`
-	Fork  string `json:"f,omitempty"`
-	Gen   uint64 `json:"n,omitempty"`
-}
-
-func (c copied) of(d Config) bool { return c.Has && c.Epoch == d.Epoch && c.Fork == d.Fork }
-
-func copyOf(c Config) copied { return copied{true, c.Epoch, c.Fork, c.Gen} }
 
 // held is a lease from one keeper.
 type held struct {
@@ -93,15 +66,17 @@ type Options struct {
 // earlier run made durable.
 func New(o Options) *Machine {
 	m := &Machine{self: o.Self, started: o.Started, head: o.Head, slices: o.Slices, index: make(map[partition.Slice]int, len(o.Slices)),
-		slots: make([]slot, len(o.Slices)), granted: map[string]time.Time{}, held: map[string]held{}, dirty: map[int]bool{},
+		slots: make([]slot, len(o.Slices)), owned: map[string]bits{}, kept: newBits(len(o.Slices)), every: newBits(len(o.Slices)), granted: map[string]time.Time{}, held: map[string]held{}, dirty: map[int]bool{},
 		names: map[string]string{}}
 	first := m.named(First(o.Founder))
 	for i, s := range o.Slices {
 		m.index[s] = i
-		m.slots[i] = slot{config: first, hash: first.hash(s)}
+		sl := slot{config: first, hash: first.hash(s)}
 		if o.Founder == o.Self {
-			m.slots[i].copied = copyOf(first)
+			sl.copied = copyOf(first)
 		}
+		m.put(i, sl)
+		m.every.set(i, true)
 	}
 	return m
 }
@@ -145,7 +120,7 @@ func (m *Machine) Load(s partition.Slice, b []byte) error {
 	if r.Accepted != nil && r.Proposal != nil {
 		sl.accepted, sl.proposal = *r.Accepted, *r.Proposal
 	}
-	m.slots[i] = sl
+	m.put(i, sl)
 	return nil
 }
 
@@ -245,12 +220,12 @@ func before(now, until time.Time) bool {
 	return now.Before(until) && now.Round(0).Before(until.Round(0))
 }
 
-// Where lists the slices that cond is true of.
-func (m *Machine) where(cond func(i int) bool) []partition.Slice {
+// where lists the slices of in that cond is true of.
+func (m *Machine) where(in bits, cond func(i int) bool) []partition.Slice {
 	var out []partition.Slice
-	for i, s := range m.slices {
+	for i := range in.all() {
 		if cond(i) {
-			out = append(out, s)
+			out = append(out, m.slices[i])
 		}
 	}
 	return out
@@ -260,7 +235,7 @@ func (m *Machine) where(cond func(i int) bool) []partition.Slice {
 func (m *Machine) Acting(now time.Time) []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.where(func(i int) bool { return !m.slots[i].resting && m.acts(i, now) })
+	return m.where(m.owned[m.self], func(i int) bool { return !m.slots[i].resting && m.acts(i, now) })
 }
 
 // Owned lists the slices that this peer owns, acting or not; Kept those that it
@@ -268,7 +243,7 @@ func (m *Machine) Acting(now time.Time) []partition.Slice {
 func (m *Machine) Owned() []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.where(func(i int) bool { return m.slots[i].config.Owner == m.self })
+	return m.where(m.owned[m.self], func(int) bool { return true })
 }
 
 // OwnedBut lists the owned slices that right is not true of. right is called
@@ -276,9 +251,7 @@ func (m *Machine) Owned() []partition.Slice {
 func (m *Machine) OwnedBut(right func(s partition.Slice, c Config) bool) []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.where(func(i int) bool {
-		return m.slots[i].config.Owner == m.self && !right(m.slices[i], m.slots[i].config)
-	})
+	return m.where(m.owned[m.self], func(i int) bool { return !right(m.slices[i], m.slots[i].config) })
 }
 
 // Keepers lists everybody who keeps a slice, in no order. It must not be
@@ -303,7 +276,7 @@ func (m *Machine) Keepers() []string {
 func (m *Machine) Kept() []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.where(func(i int) bool { return m.slots[i].config.Has(m.self) })
+	return m.where(m.kept, func(int) bool { return true })
 }
 
 // Strays lists the slices of which a copy of another fork than the newest is
@@ -311,7 +284,7 @@ func (m *Machine) Kept() []partition.Slice {
 func (m *Machine) Strays() []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.where(func(i int) bool { return m.slots[i].copied.Has && !m.slots[i].copied.of(m.slots[i].config) })
+	return m.where(m.every, func(i int) bool { return m.slots[i].copied.Has && !m.slots[i].copied.of(m.slots[i].config) })
 }
 
 // Surplus lists the slices of which a copy is here that is nobody's need: of the
@@ -321,7 +294,7 @@ func (m *Machine) Strays() []partition.Slice {
 func (m *Machine) Surplus(now time.Time) []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.where(func(i int) bool {
+	return m.where(m.every, func(i int) bool {
 		sl := &m.slots[i]
 		return sl.copied.of(sl.config) && !sl.config.Has(m.self) && now.Sub(sl.fed) > surplusAfter
 	})
@@ -366,10 +339,9 @@ func (m *Machine) Forget(s partition.Slice) {
 func (m *Machine) Assignment() map[string][]partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	out := map[string][]partition.Slice{}
-	for i, s := range m.slices {
-		o := m.slots[i].config.Owner
-		out[o] = append(out[o], s)
+	out := make(map[string][]partition.Slice, len(m.owned))
+	for owner, in := range m.owned {
+		out[owner] = m.where(in, func(int) bool { return true })
 	}
 	return out
 }
@@ -414,64 +386,11 @@ type SliceConfig struct {
 	Config
 }
 
-// named is c with each id the same string wherever it stands: there are many
-// slices and few peers, and ids that are one string are compared at once.
-// m.mu is held for writing.
-func (m *Machine) named(c Config) Config {
-	if len(m.names) > maxNames {
-		clear(m.names)
-	}
-	name := func(id string) string {
-		if known, ok := m.names[id]; ok {
-			return known
-		}
-		m.names[id] = id
-		return id
-	}
-	c.Owner = name(c.Owner)
-	c.Keepers = slices.Clone(c.Keepers)
-	for i, k := range c.Keepers {
-		c.Keepers[i] = name(k)
-	}
-	return c
-}
-
-const maxNames = 10_000 // then they are gathered anew
-
-// learn makes c the Config of slot i if it is newer. All promises were about
-// the successor of the old one.
-func (m *Machine) learn(i int, c Config) bool {
-	sl := &m.slots[i]
-	if c.Compare(sl.config) <= 0 || c.Validate() != nil {
-		return false
-	}
-	m.clock++
-	c = m.named(c)
-	old := *sl
-	*sl = slot{config: c, hash: c.hash(m.slices[i]), since: m.clock, copied: old.copied, fed: old.fed}
-	m.dirty[i] = true
-	// An owner that stays goes on with its log. A new one goes on with its copy
-	// when that ends where the generation begins; else it has to be cut first
-	// (Follow, Copied), and acts then.
-	if c.Owner == m.self && old.copied.of(c) {
-		stays := old.copied == copyOf(old.config) && old.config.Owner == m.self && old.config.Gen+1 == c.Gen
-		head, ok := m.aligned(i)
-		if stays || ok && head == m.head(m.slices[i]) {
-			sl.copied = copyOf(c)
-		}
-	}
-	return true
-}
-
 // Digest is of all Configs known here: equal digests, equal knowledge.
 func (m *Machine) Digest() uint64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	var d uint64
-	for i := range m.slots {
-		d ^= m.slots[i].hash
-	}
-	return d
+	return m.digest
 }
 
 // Known are up to limit Configs beyond the first ones, of slices after the

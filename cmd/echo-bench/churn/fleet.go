@@ -320,7 +320,7 @@ func (f *fleet) idle() bool {
 		}
 		s, ago, up := m.present()
 		acting, total = acting+s.Slices, max(total, s.Total)
-		return !up || !s.Idle || ago > 2*time.Second || s.Awaited > 0 || s.Peers != f.lived()
+		return !up || !s.Idle || ago > 3*statusEvery || s.Awaited > 0 || s.Peers != f.lived()
 	})
 	return !busy && (total == 0 || acting == total)
 }
@@ -332,7 +332,7 @@ func (f *fleet) unfinished() string {
 		s, ago, up := m.present()
 		if !up {
 			out = append(out, m.spec.Name+" is down")
-		} else if !s.Idle || s.Peers != f.lived() || s.Awaited > 0 || ago > 2*time.Second {
+		} else if !s.Idle || s.Peers != f.lived() || s.Awaited > 0 || ago > 3*statusEvery {
 			out = append(out, fmt.Sprintf("%s: peers %d, pending %d, outbox %d, fetching %d, awaited %d, last heard of %v ago",
 				m.spec.Name, s.Peers, s.Pending, s.Outbox, s.Fetching, s.Awaited, ago.Round(time.Millisecond)))
 		}

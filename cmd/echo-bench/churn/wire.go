@@ -73,7 +73,7 @@ type status struct {
 	Idle     bool  `json:"idle"`
 }
 
-const statusEvery = 250 * time.Millisecond
+const statusEvery = time.Second
 
 // answer is what an order came to.
 type answer struct {

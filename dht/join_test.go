@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
@@ -110,6 +112,38 @@ func TestOneTransportEach(t *testing.T) {
 			t.Errorf("a TCP-only peer listens on %s", a)
 		}
 	}
+}
+
+// Those known from earlier who do not answer any more do not keep a peer out:
+// each of them holds an attempt for seconds.
+func TestJoinPastTheSilent(t *testing.T) {
+	t.Parallel()
+	ds := form(t, 1)
+	var known []peer.AddrInfo
+	for range joinParallel - 1 {
+		silent, err := net.ListenPacket("udp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = silent.Close() })
+		at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1/p2p/%s", silent.LocalAddr().(*net.UDPAddr).Port, PeerID(newKey(t)))
+		infos, err := resolveJoin(context.Background(), []string{at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		known = append(known, infos...)
+	}
+	infos, err := resolveJoin(context.Background(), ds[0].Addrs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, _ := start(t, Options{Key: newKey(t), Charter: ds[0].opts.Charter})
+	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout) // of one of them alone
+	defer cancel()
+	if n := d.joinSome(ctx, append(known, infos...), 1, "to join"); n != 1 {
+		t.Fatalf("joined %d", n)
+	}
+	converged(t, 10*time.Second, ds[0], d)
 }
 
 // The book of the last run is a way in when the join address is gone.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,9 +24,12 @@ import (
 const (
 	joinTimeout  = 10 * time.Second // of one attempt with one peer
 	joinBackoff  = 500 * time.Millisecond
-	joinBackoffs = 30 * time.Second // the longest pause while alone
-	joinAtOnce   = 3                // peers joined in one round while alone
-	healInterval = 4 * time.Second  // between attempts to find vanished members
+	joinBackoffs = 30 * time.Second       // the longest pause while alone
+	joinEnough   = 3                      // peers joined in one round while alone
+	joinParallel = 8                      // attempts under way at once
+	joinStagger  = 250 * time.Millisecond // then the next is tried, too
+	joinLate     = time.Second            // those not in so long after the first are given up
+	healInterval = 4 * time.Second        // between attempts to find vanished members
 	healAtOnce   = 2
 	healZone     = 8 // every so many heals ask Kademlia, too
 )
@@ -150,20 +154,59 @@ func (d *DHT) joinFirst(ctx context.Context, known []peer.AddrInfo) bool {
 	rand.Shuffle(len(infos), func(i, j int) { infos[i], infos[j] = infos[j], infos[i] })
 	tail := append(append([]peer.AddrInfo{}, known...), d.vanished()...)
 	rand.Shuffle(len(tail), func(i, j int) { tail[i], tail[j] = tail[j], tail[i] })
-	joined := 0
 	tried := map[peer.ID]bool{d.self: true}
-	for _, info := range append(infos, tail...) {
-		if tried[info.ID] || ctx.Err() != nil {
-			continue
-		}
+	infos = slices.DeleteFunc(append(infos, tail...), func(info peer.AddrInfo) bool {
+		again := tried[info.ID]
 		tried[info.ID] = true
-		if d.joinLogged(ctx, info, "to join") {
-			if joined++; joined == joinAtOnce {
-				break
+		return again
+	})
+	return d.joinSome(ctx, infos, joinEnough, "to join") > 0 && len(d.View().Members()) > 1
+}
+
+// joinSome tries peers until so many have let this one in, and says how many
+// did. It waits for none for long before it tries the next as well: of the peers
+// known from earlier some are dead, and one that does not answer holds an
+// attempt up to joinTimeout.
+func (d *DHT) joinSome(ctx context.Context, infos []peer.AddrInfo, enough int, why string) (joined int) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make(chan bool, len(infos))
+	next := time.NewTimer(0)
+	defer next.Stop()
+	var late <-chan time.Time
+	for underWay := 0; len(infos) > 0 || underWay > 0; {
+		start := next.C
+		if len(infos) == 0 || underWay == joinParallel {
+			start = nil
+		}
+		select {
+		case <-ctx.Done():
+			return joined
+		case <-late:
+			return joined
+		case <-start:
+			info := infos[0]
+			infos = infos[1:]
+			underWay++
+			wg.Go(func() { results <- d.joinLogged(ctx, info, why) })
+			next.Reset(joinStagger)
+		case ok := <-results:
+			underWay--
+			next.Reset(0)
+			if !ok {
+				continue
+			}
+			if joined++; joined == enough {
+				return joined
+			}
+			if late == nil {
+				late = time.After(joinLate)
 			}
 		}
 	}
-	return joined > 0 && len(d.View().Members()) > 1
+	return joined
 }
 
 func (d *DHT) joinLogged(ctx context.Context, info peer.AddrInfo, why string) bool {
@@ -237,12 +280,12 @@ func (d *DHT) heal(ctx context.Context, round int) {
 	if round%healZone == 1 {
 		missing = append(missing, d.strangers(ctx, view)...)
 	}
+	missing = slices.DeleteFunc(missing, func(info peer.AddrInfo) bool {
+		_, ok := view.Find(info.ID.String())
+		return ok
+	})
 	rand.Shuffle(len(missing), func(i, j int) { missing[i], missing[j] = missing[j], missing[i] })
-	for _, info := range missing[:min(len(missing), healAtOnce)] {
-		if _, ok := d.View().Find(info.ID.String()); !ok && ctx.Err() == nil {
-			d.joinLogged(ctx, info, "it had vanished")
-		}
-	}
+	d.joinSome(ctx, missing[:min(len(missing), healAtOnce)], healAtOnce, "it had vanished")
 }
 
 // strangers are the join addresses, and the peers Kademlia knows in the zone,

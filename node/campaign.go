@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -90,8 +91,19 @@ func (r retries) forget(now time.Time) {
 // patience is how long a lease must have run out before this peer campaigns:
 // the keepers take turns, so that they do not outbid each other. An owner that
 // a keeper refuses, having promised to another while this one was away, lets
-// that other have its turn and no more.
+// that other have its turn and no more. Where no majority can be asked nobody is
+// to be elected; the promises of those who try would only hold up an owner that
+// comes back.
 func (n *Node) patience(s partition.Slice, c keeping.Config, spurned bool) time.Duration {
+	present := 0
+	for _, k := range c.Keepers {
+		if !n.terr.vanished(k) {
+			present++
+		}
+	}
+	if present < c.Quorum() {
+		return math.MaxInt64
+	}
 	if c.Owner == n.id && spurned {
 		return campaignRank
 	}

@@ -57,6 +57,9 @@ func (n *Node) openKeeping() error {
 			}
 		}
 	}
+	if err := n.store.Relog(func(s partition.Slice) bool { _, mine := n.mine[s]; return mine }); err != nil {
+		return err
+	}
 	n.store.Fence(true, foreign...)
 	n.index.Keep(slices.Collect(maps.Keys(n.mine)))
 	return n.decide(func() {}) // cut what an owner has to cut
@@ -74,6 +77,7 @@ func (n *Node) decide(step func()) error {
 // nothing changes any more. n.deciding is held.
 func (n *Node) record() error {
 	var gained, lost []partition.Slice
+	anew := map[partition.Slice]bool{}
 	for {
 		rows := n.keep.Dirty()
 		if len(rows) > 0 {
@@ -110,6 +114,7 @@ func (n *Node) record() error {
 		}
 		uncut := n.keep.Uncut()
 		for s, head := range uncut {
+			anew[s] = true
 			if n.store.LogHead(s) != head {
 				if err := n.store.ResetLog(s, head); err != nil {
 					return fmt.Errorf("agreement: %w", err)
@@ -119,6 +124,14 @@ func (n *Node) record() error {
 		}
 		if len(rows) == 0 && len(uncut) == 0 {
 			break
+		}
+	}
+	for _, s := range gained {
+		anew[s] = true
+	}
+	if len(anew) > 0 {
+		if err := n.store.Relog(func(s partition.Slice) bool { return anew[s] }); err != nil {
+			return fmt.Errorf("agreement: %w", err)
 		}
 	}
 	if len(lost)+len(gained) > 0 {

@@ -28,6 +28,7 @@
 //	'D' SLICE SITE HOUR PRIORITY(1) SEQ      due index: the Key
 //	'E' SLICE SUM SITE KEY 00 CLASS TIME     nothing: that capture has that body
 //	'G' SLICE POSITION                       log of a slice: the rows a batch wrote
+//	'H' SLICE NAME(1) REST                   a row that a part of the log that was cut named
 //	'K' SLICE SITE KEY                       key state
 //	'L' SEQ                                  change log: the Key
 //	'N' SITE                                 the slice of the site's pace written last

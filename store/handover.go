@@ -171,7 +171,7 @@ func (t *txn) drop(sl partition.Slice) error {
 	if err != nil {
 		return err
 	}
-	for _, tab := range []table{tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice} {
+	for _, tab := range []table{tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabLoose} {
 		p := slicePrefix(tab, sl)
 		if err := t.deleteRange(p, after(p)); err != nil {
 			return err

@@ -26,6 +26,7 @@ const (
 	tabDue     table = 'D'  // slice site bucket priority seq -> Key
 	tabUse     table = 'E'  // slice sum, capture's row -> nothing: that has the body
 	tabSlice   table = 'G'  // slice position -> the rows a batch wrote
+	tabLoose   table = 'H'  // slice name row's rest -> nothing: a part of the log that was cut named it
 	tabKey     table = 'K'  // slice site Key -> keyState
 	tabLog     table = 'L'  // seq -> Key, the change log
 	tabOutbox  table = 'O'  // seq -> outbox row

@@ -187,7 +187,8 @@ func (s *Store) TrimLog(sl partition.Slice, upTo uint64) error {
 
 // ResetLog says that this store has all of sl up to head, which is 0 or more: a
 // snapshot was imported, or what is above head was written by an owner that was
-// none any more. The log is empty and goes on after head. Rows stay. Synced.
+// none any more. The log is empty and goes on after head. Rows stay, and are loose (Relog).
+// Synced.
 func (s *Store) ResetLog(sl partition.Slice, head uint64) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -198,6 +199,9 @@ func (s *Store) ResetLog(sl partition.Slice, head uint64) error {
 	}
 	err := s.write([]partition.Slice{sl}, func(t *txn) error {
 		p := t.part(sl)
+		if err := t.loosen(sl, head); err != nil {
+			return err
+		}
 		if err := t.deleteRange(logKey(sl, p.log.first.pos), logKey(sl, p.log.last.pos+1)); err != nil {
 			return err
 		}

@@ -91,39 +91,43 @@ func (r retries) forget(now time.Time) {
 // patience is how long a lease must have run out before this peer campaigns:
 // the keepers take turns, so that they do not outbid each other. An owner that
 // a keeper refuses, having promised to another while this one was away, lets
-// that other have its turn and no more. Where no majority can be asked nobody is
-// to be elected; the promises of those who try would only hold up an owner that
-// comes back.
+// that other have its turn and no more. Where no majority can be asked nobody
+// can be elected; and who has just come into view, an owner or the keepers of
+// this peer's own slices after a cut, is let renew the lease first.
 func (n *Node) patience(s partition.Slice, c keeping.Config, spurned bool) time.Duration {
-	present := 0
+	const never = time.Duration(math.MaxInt64)
+	present, rank, before := 0, 0, true
+	newest := campaignAlive
 	for _, k := range c.Keepers {
+		before = before && k != n.id
 		if !n.terr.vanished(k) {
 			present++
 		}
+		if met, alive := n.terr.met(k, time.Now()); alive {
+			if k != n.id {
+				newest = min(newest, met)
+			}
+			if before && k != c.Owner {
+				rank++
+			}
+		}
 	}
-	if present < c.Quorum() {
-		return math.MaxInt64
-	}
-	if c.Owner == n.id && spurned {
+	met, alive := n.terr.met(c.Owner, time.Now())
+	switch {
+	case present < c.Quorum():
+		return never
+	case c.Owner == n.id && newest < campaignRank:
+		return never
+	case c.Owner == n.id && spurned:
 		return campaignRank
-	}
-	if c.Owner == n.id {
+	case c.Owner == n.id:
 		return keeping.LeaseGrant
+	case alive && met < campaignAlive:
+		return never
+	case alive:
+		return campaignAlive + time.Duration(rank)*campaignRank
 	}
-	rank := 0
-	for _, k := range c.Keepers {
-		if k == n.id {
-			break
-		}
-		if k != c.Owner && n.terr.alive(k) {
-			rank++
-		}
-	}
-	wait := time.Duration(rank) * campaignRank
-	if n.terr.alive(c.Owner) {
-		wait += campaignAlive
-	}
-	return wait
+	return time.Duration(rank) * campaignRank
 }
 
 // campaign tries to become the owner of slices. leased are those of them that
@@ -136,26 +140,34 @@ func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[p
 	var ballots []keeping.Proposal
 	promises := map[partition.Slice][]keeping.Promise{}
 	leased = map[partition.Slice]time.Duration{}
-	err = n.decide(func() {
-		for _, s := range ss {
-			p, ok := n.keep.Campaign(s)
-			if !ok {
-				continue
-			}
-			if own := n.keep.Prepare(p, time.Now()); own.OK {
-				ballots = append(ballots, p)
-				promises[s] = append(promises[s], own)
-			}
+	for _, s := range ss {
+		if p, ok := n.keep.Campaign(s); ok && n.keep.Free(p, time.Now()) {
+			ballots = append(ballots, p)
 		}
-	})
-	if err != nil || len(ballots) == 0 {
-		return nil, err
+	}
+	if len(ballots) == 0 {
+		return nil, nil
 	}
 	n.log.Info("campaign", "slices", len(ballots), "owner", ballots[0].Base.Owner)
+	granted := map[partition.Slice]int{}
 	err = n.poll(ctx, ballots, false, func(_ string, _ keeping.Proposal, a keeping.Promise) {
 		promises[a.Slice] = append(promises[a.Slice], a)
+		if a.OK {
+			granted[a.Slice]++
+		}
 		if a.Leased > 0 {
 			leased[a.Slice] = max(leased[a.Slice], min(a.Leased, keeping.LeaseGrant))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	// This peer's own promise comes last, when it makes the majority: given for
+	// nothing, it would hold up an owner that comes back, or never was away.
+	ballots = slices.DeleteFunc(ballots, func(p keeping.Proposal) bool { return granted[p.Slice]+1 < p.Base.Quorum() })
+	err = n.decide(func() {
+		for _, p := range ballots {
+			promises[p.Slice] = append(promises[p.Slice], n.keep.Prepare(p, time.Now()))
 		}
 	})
 	if err != nil {

@@ -31,6 +31,7 @@ type territory struct {
 	counted   partition.View // the live ones that count
 	waiting   int            // live ones that do not count yet
 	gone      map[string]goneMember
+	came      map[string]time.Time // since when those of live are there
 	effective partition.View
 	frozen    bool
 	zone      partition.Zone // whose members are waited for when they vanish
@@ -45,7 +46,7 @@ type goneMember struct {
 // has others takes the whole first view for the swarm, as it cannot tell old
 // members from new.
 func newTerritory(slices []partition.Slice, replicas int, self string, orphanAfter time.Duration, stranger bool) *territory {
-	return &territory{self: self, orphanAfter: orphanAfter, table: partition.NewTableOf(slices, replicas), gone: map[string]goneMember{},
+	return &territory{self: self, orphanAfter: orphanAfter, table: partition.NewTableOf(slices, replicas), gone: map[string]goneMember{}, came: map[string]time.Time{},
 		newcomers: member.NewNewcomers(member.NewcomerLimits{Least: newcomersAtOnce}, self), stranger: stranger, zone: partition.HashZone}
 }
 
@@ -69,7 +70,14 @@ func (t *territory) setView(v partition.View, now time.Time) bool {
 			t.gone[m.ID] = goneMember{Member: m, Since: now}
 		}
 	}
-	t.live = v
+	came := make(map[string]time.Time, v.Len())
+	for _, m := range v.Members() {
+		came[m.ID] = now
+		if since, was := t.came[m.ID]; was {
+			came[m.ID] = since
+		}
+	}
+	t.live, t.came = v, came
 	return t.recompute(now)
 }
 
@@ -161,6 +169,14 @@ func (t *territory) alive(id string) bool {
 	defer t.mu.RUnlock()
 	_, ok := t.live.Find(id)
 	return ok
+}
+
+// met says for how long id has been a live member at now.
+func (t *territory) met(id string, now time.Time) (time.Duration, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	since, alive := t.came[id]
+	return now.Sub(since), alive
 }
 
 // vanished says whether id is absent.

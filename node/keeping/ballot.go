@@ -174,6 +174,15 @@ func (m *Machine) Campaign(s partition.Slice) (Proposal, bool) {
 	return Proposal{Slice: s, Base: sl.config, Ballot: Ballot{max(sl.promised.N, sl.seen, 1) + 1, m.self}}, true
 }
 
+// Free says whether this keeper's own promise to p is to be had: no lease that
+// it granted or holds stands against it.
+func (m *Machine) Free(p Proposal, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, out := m.consider(p, now)
+	return out.OK
+}
+
 // Refused notes the ballot that a keeper of s has promised to instead of this
 // peer's: the next Campaign goes above it.
 func (m *Machine) Refused(s partition.Slice, b Ballot) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/keeping"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -25,15 +26,20 @@ type verdict struct {
 // that this peer does not own get not-owner (I5), those of slices that it may
 // not act in now, or that no majority has in time, busy.
 func (n *Node) admit(ctx context.Context, items []store.Admission) ([]verdict, error) {
-	out, heads, err := n.admitHere(items)
-	if err != nil || len(heads) == 0 {
+	out, g, err := n.admitHere(items)
+	if err != nil || len(g.heads) == 0 {
 		return out, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	late := n.ship.await(ctx, heads)
+	late := n.ship.await(ctx, g.heads)
 	for i, it := range items {
-		if late[n.target(it)] && out[i].answer != wire.ForwardAck_ANSWER_REFUSED {
+		s := n.target(it)
+		// A position that was waited for while the slice was lost and won again may
+		// be of another log than the answer is in.
+		under, here := g.under[s]
+		unsure := late[s] || here && under.Compare(n.keep.Config(s)) != 0
+		if unsure && out[i].answer != wire.ForwardAck_ANSWER_REFUSED {
 			out[i] = verdict{answer: wire.ForwardAck_ANSWER_BUSY}
 		}
 	}
@@ -43,10 +49,16 @@ func (n *Node) admit(ctx context.Context, items []store.Admission) ([]verdict, e
 // ackTimeout is how long an acknowledgement may wait for a majority.
 const ackTimeout = 4 * time.Second
 
-// admitHere admits into this peer's store; heads are the positions of the logs
-// that the answers rest on. No promise to another candidate falls between the
-// question whether this peer acts and the write.
-func (n *Node) admitHere(items []store.Admission) ([]verdict, map[partition.Slice]uint64, error) {
+// grounds are what answers rest on: positions of logs, and the Configs that
+// these are logs under.
+type grounds struct {
+	heads map[partition.Slice]uint64
+	under map[partition.Slice]keeping.Config
+}
+
+// admitHere admits into this peer's store. No promise to another candidate falls
+// between the question whether this peer acts and the write.
+func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 	n.deciding.RLock()
 	defer n.deciding.RUnlock()
 	out := make([]verdict, len(items))
@@ -69,17 +81,17 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, map[partition.Slic
 		}
 	}
 	if len(here) == 0 {
-		return out, nil, nil
+		return out, grounds{}, nil
 	}
 	answers, err := n.store.Admit(here, time.Now())
 	if err != nil {
-		return nil, nil, fmt.Errorf("admit: %w", err)
+		return nil, grounds{}, fmt.Errorf("admit: %w", err)
 	}
-	heads := map[partition.Slice]uint64{}
+	g := grounds{map[partition.Slice]uint64{}, map[partition.Slice]keeping.Config{}}
 	wake := map[partition.Slice][]partition.Site{}
 	for j, a := range answers {
 		if s := n.target(here[j]); a != store.Refused {
-			heads[s] = n.store.LogHead(s)
+			g.heads[s], g.under[s] = n.store.LogHead(s), n.keep.Config(s)
 		}
 		switch a {
 		case store.Admitted:
@@ -101,7 +113,7 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, map[partition.Slic
 	for s, sites := range wake {
 		n.crawler.Wake(s, sites...)
 	}
-	return out, heads, nil
+	return out, g, nil
 }
 
 func (n *Node) notActing(s partition.Slice) verdict {

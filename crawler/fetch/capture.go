@@ -11,7 +11,8 @@ import (
 // Capture is the exchange of r as it is kept: both heads as HTTP/1.1 would send
 // them, whatever the protocol was; names of fields in their usual case and in
 // order, as net/http no longer knows how they came. Body is r's, not a copy.
-// What the caps of the store do not hold it cuts itself.
+// What the caps of the store do not hold it cuts itself. What proves who asks
+// (Authorization, Cookie) is left out: captures are exported and copied to peers.
 func (r *Response) Capture() *store.Capture {
 	c := &store.Capture{Status: r.Status, Protocol: r.proto, Body: r.Body, Cut: r.Truncated != "" || r.Unread}
 	if r.Addr.IsValid() {
@@ -22,7 +23,11 @@ func (r *Response) Capture() *store.Capture {
 		if host == "" {
 			host = q.URL.Host
 		}
-		c.Request = head(fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n", q.URL.RequestURI(), host), q.Header)
+		sent := q.Header.Clone()
+		for _, secret := range [...]string{"Authorization", "Proxy-Authorization", "Cookie"} {
+			sent.Del(secret)
+		}
+		c.Request = head(fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n", q.URL.RequestURI(), host), sent)
 	}
 	c.Response = head("HTTP/1.1 "+r.status+"\r\n", r.Header)
 	return c

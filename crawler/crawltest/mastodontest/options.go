@@ -1,0 +1,178 @@
+package mastodontest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Options of New. The zero value of a field is its default.
+type Options struct {
+	Seed   uint64
+	Domain string            // of its people; default "m.test"
+	People int               // default 40, at most 1,000,000
+	Remote float64           // share of people that live on other servers; default 0.15, negative = none
+	Start  time.Time         // when the story begins; default 2026-01-01
+	Clock  func() time.Time  // default: Start and thirty days, for ever
+	Rate   float64           // posts a day of the least active; the mean is about four times that; default 0.3, negative = nobody posts of himself
+	Quiet  bool              // nothing is edited, deleted, suspended, moved or unfollowed by itself
+	IDs    IDs               // default Snowflakes
+	Limits []Limit           // default none; see MastodonLimits
+	Says   Headers           // default ISO
+	After  After             // Retry-After of a 429; default NoAfter, as Mastodon
+	Tokens map[string]string // credentials that are accepted, and the local user each belongs to; default none
+	Lies   Lies
+	// Software and Version are for nodeinfo and the instance; default mastodon 4.5.0.
+	Software, Version string
+}
+
+// IDs is how ids are written.
+type IDs int
+
+// The forms of ids: decimal numbers in order of time; 26 characters in order of time,
+// as GoToSocial's; hashes without order, as snac's.
+const (
+	Snowflakes IDs = iota
+	ULIDs
+	Hashes
+)
+
+// Headers is how limits are told.
+type Headers int
+
+// The forms of limit headers: X-RateLimit-* with a time in ISO 8601 (Mastodon),
+// the same with epoch seconds, RateLimit-* with epoch seconds (AT Protocol's PDS), RateLimit-* with seconds from now (the IETF's
+// draft), its one-line form, and none.
+const (
+	ISO Headers = iota
+	Epoch
+	Draft
+	DraftSeconds
+	DraftLine
+	NoHeaders
+)
+
+// After is the form of Retry-After in a 429.
+type After int
+
+// None, as Mastodon; seconds; a date.
+const (
+	NoAfter After = iota
+	AfterSeconds
+	AfterDate
+)
+
+// Limit is one bucket: at most Max requests in a window.
+type Limit struct {
+	Name    string
+	Max     int
+	Window  time.Duration
+	Paging  bool // counts requests with max_id, min_id, since_id or page only
+	Auth    bool // counts those with a token, for each token; else those without, for each address (IPv6: its /64)
+	All     bool // counts all, for each address
+	Rolling bool // a window begins with a request; default: windows are aligned to the clock
+}
+
+// MastodonLimits are those of Mastodon's rack_attack.rb.
+func MastodonLimits() []Limit {
+	return []Limit{
+		{Name: "anonymous", Max: 300, Window: 5 * time.Minute},
+		{Name: "token", Max: 300, Window: 5 * time.Minute, Auth: true},
+		{Name: "anonymous paging", Max: 300, Window: 15 * time.Minute, Paging: true},
+		{Name: "token paging", Max: 300, Window: 15 * time.Minute, Paging: true, Auth: true},
+	}
+}
+
+// GoToSocialLimits is that of GoToSocial: all of the API together, for an
+// address, from its first request on.
+func GoToSocialLimits() []Limit {
+	return []Limit{{Name: "all", Max: 300, Window: 5 * time.Minute, All: true, Rolling: true}}
+}
+
+// Lies are the ways in which a server does otherwise than Mastodon's documents say.
+type Lies struct {
+	IgnoresSince, IgnoresMin, IgnoresMax, IgnoresLimit bool
+	MinIsSince                                         bool          // min_id gives the newest page after the post, as since_id does
+	Ascending                                          bool          // pages asked for with min_id come oldest first
+	MaxLimit                                           int           // the most that a page has, whatever is asked for; default Mastodon's
+	Late                                               time.Duration // a post is shown that long after its id was drawn: every third one
+	PinsFirst                                          bool          // the first post of an account stands at the head of each of its pages that no id was asked with
+
+	RepeatsCursor bool    // the Link of a list leads to the same page for ever
+	Ring          int     // cursors of a list go round in a ring of that many pages; 0 = no
+	Endless       bool    // the last page of a list comes again and again, each time with another cursor
+	Shuffles      bool    // a list has no end: pages of its members, drawn by lot
+	EmptyTail     bool    // a list goes on for ever with empty pages
+	NoLink        bool    // no Link header
+	ForeignLink   bool    // Link names another host
+	EmptyLists    bool    // [] for followers, whatever the count
+	OwnLists      bool    // the list of whom the token's owner follows, whoever is asked for
+	HidesLists    bool    // everybody hides their lists: [] and hide_collections
+	CountsTimes   float64 // counts are that many times the truth; 0 = 1
+	NoPosts       bool    // statuses_count is 0, as snac says
+
+	ClosedAPI       bool // 401 for accounts and posts without a token, as GoToSocial
+	ClosedTimelines int  // a status for public and tag timelines: 401, 403, 422; 0 = open
+	EmptyTimelines  bool // 200 and [] for them, as Mastodon 4.5 with disabled feeds; the instance says so
+	NoBatch         int  // a status for ?id[]=; 0 = answers it
+	NoV2            bool // 404 for /api/v2/instance
+	NoNodeinfo      bool
+	NoSearch        bool // 401 for search without a token
+
+	NumberIDs   bool   // ids are numbers
+	EditRenames bool   // an edited post has another id, as at snac; it is answered under both, and its uri stays
+	FullAccts   bool   // user@host also for its own people
+	Nulls       bool   // null in place of empty strings, lists and false
+	Lang        string // the language of every post
+	HTML200     bool   // a page of HTML with status 200 for everything
+	HTML404     bool   // and HTML for what is not found
+	Object      bool   // an object where a list belongs
+	Down        int    // a status of 5xx for everything; 503 with Retry-After: 30
+	Redirect    string // everything is a 301 to that origin
+	Truncated   bool   // half of the JSON
+	Huge        int    // so many bytes of white space before each answer
+	WrongOne    bool   // lookup answers the profile of somebody else
+	Garbage     bool   // every second element of a list is no object
+}
+
+func (o Options) withDefaults() Options {
+	if o.Domain == "" {
+		o.Domain = "m.test"
+	}
+	if o.People == 0 {
+		o.People = 40
+	}
+	if o.Remote == 0 {
+		o.Remote = 0.15
+	}
+	if o.Start.IsZero() {
+		o.Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	if o.Clock == nil {
+		end := o.Start.Add(30 * 24 * time.Hour)
+		o.Clock = func() time.Time { return end }
+	}
+	if o.Rate == 0 {
+		o.Rate = 0.3
+	}
+	if o.Software == "" {
+		o.Software, o.Version = "mastodon", "4.5.0"
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	var faults []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf("mastodontest: "+format, args...))
+		}
+	}
+	check(o.People > 0 && o.People <= 1_000_000, "people %d: want 1 to 1000000", o.People)
+	check(o.Remote <= 0.9, "remote %v: want at most 0.9", o.Remote)
+	check(o.Rate <= 1000, "rate %v: want at most 1000 a day", o.Rate)
+	for _, l := range o.Limits {
+		check(l.Max > 0 && l.Window > 0, "limit %q: %d in %v", l.Name, l.Max, l.Window)
+	}
+	return errors.Join(faults...)
+}

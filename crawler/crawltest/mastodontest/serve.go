@@ -1,0 +1,418 @@
+package mastodontest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Handler serves the world.
+func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
+
+// RoundTripper answers requests from the world itself, as if they came from that
+// address, without a connection.
+func (w *World) RoundTripper(from netip.Addr) http.RoundTripper { return roundTripper{w, from} }
+
+type roundTripper struct {
+	w    *World
+	from netip.Addr
+}
+
+// RoundTrip is of http.RoundTripper.
+func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	in := r.Clone(r.Context())
+	in.RemoteAddr = netip.AddrPortFrom(t.from, 40000).String()
+	in.RequestURI = r.URL.RequestURI()
+	rec := &recorder{header: http.Header{}, status: http.StatusOK}
+	t.w.serve(rec, in)
+	return &http.Response{
+		Status: strconv.Itoa(rec.status) + " " + http.StatusText(rec.status), StatusCode: rec.status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: rec.header,
+		Body: io.NopCloser(&rec.body), ContentLength: int64(rec.body.Len()), Request: r,
+	}, nil
+}
+
+// recorder is the http.ResponseWriter of a RoundTripper.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+
+// visit is one request being answered.
+type visit struct {
+	w     *World
+	l     *Lies
+	rw    http.ResponseWriter
+	now   time.Time
+	path  []string // behind /api/v1/
+	q     url.Values
+	token string
+	me    *person // whose token it is
+}
+
+func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := &visit{w: w, l: &w.o.Lies, rw: rw, now: w.advance(), q: r.URL.Query()}
+	from := netip.Addr{}
+	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		from = ap.Addr().Unmap()
+	}
+	w.report.Requests++
+	w.report.ByAddr[from]++
+	w.report.ByPath[v.shape(r.URL.Path)]++
+	rw.Header().Set("Date", v.now.UTC().Format(http.TimeFormat))
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		user, known := w.o.Tokens[bearer]
+		if !known {
+			v.fail(http.StatusUnauthorized, "The access token is invalid")
+			return
+		}
+		v.token, v.me = bearer, w.byName[user]
+	}
+	paging := v.q.Has("max_id") || v.q.Has("min_id") || v.q.Has("since_id") || v.q.Has("page")
+	if !w.allow(rw.Header(), from, v.token, paging, v.now) {
+		w.report.Refused++
+		v.fail(http.StatusTooManyRequests, "Too many requests")
+		return
+	}
+	if v.broken() {
+		return
+	}
+	switch {
+	case r.URL.Path == "/.well-known/nodeinfo" && !v.l.NoNodeinfo:
+		v.send(map[string]any{"links": []any{map[string]any{"rel": "http://nodeinfo.diaspora.software/ns/schema/2.0", "href": "https://" + w.o.Domain + "/nodeinfo/2.0"}}})
+	case r.URL.Path == "/nodeinfo/2.0" && !v.l.NoNodeinfo:
+		v.send(map[string]any{"version": "2.0", "software": map[string]any{"name": w.o.Software, "version": w.o.Version},
+			"usage": map[string]any{"users": map[string]any{"total": len(w.local)}, "localPosts": len(w.public)}})
+	case r.URL.Path == "/api/v2/instance" && !v.l.NoV2:
+		v.instance(2)
+	case r.URL.Path == "/api/v2/search":
+		v.search()
+	case strings.HasPrefix(r.URL.Path, "/api/v1/"):
+		v.path = strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/")
+		v.api()
+	default:
+		v.notFound()
+	}
+}
+
+// shape is a path without its ids and names.
+func (v *visit) shape(path string) string {
+	parts := strings.Split(path, "/")
+	for i := 4; i < len(parts); i++ {
+		if parts[i-1] == "accounts" && parts[i] != "lookup" && parts[i] != "verify_credentials" || parts[i-1] == "statuses" || parts[i-1] == "tag" {
+			parts[i] = ":id"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// broken answers for a server that answers nothing well.
+func (v *visit) broken() bool {
+	switch {
+	case v.l.Down != 0:
+		if v.l.Down == http.StatusServiceUnavailable {
+			v.rw.Header().Set("Retry-After", "30")
+		}
+		v.page(v.l.Down, "<html><body>down</body></html>")
+	case v.l.Redirect != "":
+		v.rw.Header().Set("Location", v.l.Redirect)
+		v.page(http.StatusMovedPermanently, "")
+	case v.l.HTML200:
+		v.page(http.StatusOK, "<!doctype html><title>Just a moment</title><p>Checking your browser</p>")
+	default:
+		return false
+	}
+	return true
+}
+
+func (v *visit) api() {
+	closed := v.l.ClosedAPI && v.token == ""
+	switch v.path[0] {
+	case "instance":
+		v.instance(1)
+	case "accounts":
+		if closed {
+			v.fail(http.StatusUnauthorized, "Unauthorized: token not supplied")
+			return
+		}
+		v.accounts()
+	case "statuses":
+		if closed {
+			v.fail(http.StatusUnauthorized, "Unauthorized: token not supplied")
+			return
+		}
+		v.statuses()
+	case "timelines":
+		v.timelines()
+	default:
+		v.notFound()
+	}
+}
+
+func (v *visit) page(status int, html string) {
+	v.rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.rw.WriteHeader(status)
+	_, _ = io.WriteString(v.rw, html) // a visitor that went away is not our fault
+}
+
+func (v *visit) fail(status int, what string) {
+	v.rw.Header().Set("Content-Type", "application/json; charset=utf-8")
+	v.rw.WriteHeader(status)
+	_ = json.NewEncoder(v.rw).Encode(map[string]string{"error": what})
+}
+
+func (v *visit) notFound() {
+	if v.l.HTML404 {
+		v.page(http.StatusNotFound, "<h1>404 Not Found</h1>")
+		return
+	}
+	v.fail(http.StatusNotFound, "Record not found")
+}
+
+// send answers a value as JSON, as far as the lies let it.
+func (v *visit) send(x any) {
+	if l, ok := x.([]any); ok {
+		switch {
+		case v.l.Object:
+			x = map[string]any{"error": "not a list", "items": len(l)}
+		case v.l.Garbage:
+			mixed := []any{}
+			for i, e := range l {
+				mixed = append(mixed, e, []any{"x", nil, i, []any{}}[i%4])
+			}
+			x = mixed
+		}
+	}
+	b, err := json.Marshal(x)
+	if err != nil {
+		v.fail(http.StatusInternalServerError, err.Error())
+		return
+	}
+	if v.l.Truncated {
+		b = b[:len(b)/2]
+	}
+	v.rw.Header().Set("Content-Type", "application/json; charset=utf-8")
+	v.rw.WriteHeader(http.StatusOK)
+	_, _ = v.rw.Write(bytes.Repeat([]byte(" "), v.l.Huge))
+	_, _ = v.rw.Write(b)
+}
+
+func (v *visit) instance(api int) {
+	w := v.w
+	version := w.o.Version
+	if w.o.Software != "mastodon" {
+		version = "4.0.0 (compatible; " + w.o.Software + " " + w.o.Version + ")"
+	}
+	out := map[string]any{"title": "A world", "version": version, "languages": []string{"pt", "es", "en"}}
+	if api == 1 {
+		out["uri"] = w.o.Domain
+		out["stats"] = map[string]any{"user_count": len(w.local), "status_count": len(w.public), "domain_count": 5}
+		out["urls"] = map[string]any{"streaming_api": "wss://" + w.o.Domain}
+	} else {
+		access := "public"
+		if v.l.EmptyTimelines {
+			access = "disabled"
+		}
+		feed := map[string]any{"local": access, "remote": access}
+		out["domain"] = w.o.Domain
+		out["api_versions"] = map[string]any{"mastodon": 7}
+		out["configuration"] = map[string]any{"urls": map[string]any{"streaming": "wss://" + w.o.Domain},
+			"timelines_access": map[string]any{"live_feeds": feed, "hashtag_feeds": feed}}
+	}
+	v.send(out)
+}
+
+func (v *visit) accounts() {
+	w := v.w
+	if len(v.path) == 1 {
+		v.batch(func(id string) any {
+			if p := w.byID[id]; p != nil {
+				return v.account(p)
+			}
+			return nil
+		})
+		return
+	}
+	switch v.path[1] {
+	case "lookup":
+		name := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(v.q.Get("acct"), "@"), "@"+w.o.Domain))
+		p := w.byName[name]
+		if v.l.WrongOne {
+			p = w.people[0]
+		}
+		v.one(p)
+		return
+	case "verify_credentials":
+		if v.me == nil {
+			v.fail(http.StatusUnauthorized, "This method requires an authenticated user")
+			return
+		}
+		v.one(v.me)
+		return
+	}
+	p := w.byID[v.path[1]]
+	if p == nil {
+		v.notFound()
+		return
+	}
+	if len(v.path) == 2 {
+		v.one(p)
+		return
+	}
+	switch v.path[2] {
+	case "statuses":
+		list := p.posts
+		if p.suspended {
+			list = nil
+		}
+		v.timeline(list, 40, "/api/v1/accounts/"+p.id+"/statuses")
+	case "followers":
+		v.edges(p, p.followers, "followers")
+	case "following":
+		if v.l.OwnLists && v.me != nil {
+			p = v.me
+		}
+		v.edges(p, p.following, "following")
+	default:
+		v.notFound()
+	}
+}
+
+func (v *visit) one(p *person) {
+	if p == nil {
+		v.notFound()
+		return
+	}
+	v.send(v.account(p))
+}
+
+// batch answers ?id[]=, leaving out what there is not.
+func (v *visit) batch(one func(id string) any) {
+	switch {
+	case v.l.NoBatch == http.StatusNotFound:
+		v.notFound()
+		return
+	case v.l.NoBatch != 0:
+		v.fail(v.l.NoBatch, "Method Not Allowed")
+		return
+	}
+	v.w.report.Batches++
+	out := []any{}
+	ids := slices.Clone(v.q["id[]"])
+	slices.Sort(ids) // not as they were asked for
+	for _, id := range slices.Compact(ids) {
+		if x := one(id); x != nil {
+			out = append(out, x)
+		}
+	}
+	v.send(out)
+}
+
+func (v *visit) statuses() {
+	w := v.w
+	if len(v.path) == 1 {
+		v.batch(func(id string) any {
+			if p := w.posts[id]; p != nil && p.shown() {
+				return v.status(p)
+			}
+			return nil
+		})
+		return
+	}
+	p := w.posts[v.path[1]]
+	switch {
+	case p == nil || !p.shown():
+		v.notFound()
+	case len(v.path) == 2:
+		v.send(v.status(p))
+	case v.path[2] == "history":
+		out := []any{}
+		for _, version := range p.versions {
+			out = append(out, map[string]any{"content": version.html, "spoiler_text": "", "created_at": stamp(version.at), "account": v.account(p.by), "media_attachments": []any{}})
+		}
+		v.send(out)
+	default:
+		v.notFound()
+	}
+}
+
+func (v *visit) timelines() {
+	w := v.w
+	switch {
+	case v.l.ClosedTimelines != 0 && v.token == "":
+		v.fail(v.l.ClosedTimelines, "This method requires an authenticated user")
+	case v.l.EmptyTimelines:
+		v.send([]any{})
+	case len(v.path) == 2 && v.path[1] == "public":
+		v.timeline(w.public, 40, "/api/v1/timelines/public")
+	case len(v.path) == 3 && v.path[1] == "tag":
+		v.timeline(w.tags[strings.ToLower(v.path[2])], 40, "/api/v1/timelines/tag/"+url.PathEscape(v.path[2]))
+	default:
+		v.notFound()
+	}
+}
+
+func (v *visit) search() {
+	if v.l.NoSearch && v.token == "" {
+		v.fail(http.StatusUnauthorized, "This method requires an authenticated user")
+		return
+	}
+	q, kind := strings.ToLower(v.q.Get("q")), v.q.Get("type")
+	accounts, tags := []any{}, []any{}
+	for _, p := range v.w.people {
+		if (kind == "" || kind == "accounts") && len(accounts) < v.limit(40) && strings.Contains(strings.ToLower(p.acct()+" "+p.name), q) {
+			accounts = append(accounts, v.account(p))
+		}
+	}
+	for t := range v.w.tags {
+		if (kind == "" || kind == "hashtags") && strings.HasPrefix(t, q) {
+			tags = append(tags, map[string]any{"name": t})
+		}
+	}
+	v.send(map[string]any{"accounts": accounts, "statuses": []any{}, "hashtags": tags})
+}
+
+// limit is how many things a page may have.
+func (v *visit) limit(most int) int {
+	if v.l.MaxLimit > 0 {
+		most = min(most, v.l.MaxLimit)
+	}
+	n, err := strconv.Atoi(v.q.Get("limit"))
+	if err != nil || n < 1 {
+		n = most / 2
+	}
+	return min(n, most)
+}
+
+func (v *visit) link(path string, pages ...[2]string) {
+	if v.l.NoLink || len(pages) == 0 {
+		return
+	}
+	origin := "https://" + v.w.o.Domain
+	if v.l.ForeignLink {
+		origin = "http://internal.example:3000"
+	}
+	var out []string
+	for _, p := range pages {
+		out = append(out, fmt.Sprintf(`<%s%s?limit=%s&%s>; rel="%s"`, origin, path, v.q.Get("limit"), p[1], p[0]))
+	}
+	v.rw.Header().Set("Link", strings.Join(out, ", "))
+}

@@ -1,0 +1,227 @@
+package mastodon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// BatchSize is the most ids that one request of Accounts or PostsByID asks for.
+// Mastodon names no maximum; a query of 40 ids stays under 2 KiB.
+const BatchSize = 40
+
+// Lookup is the profile of an account by its name, user or user@host.
+func (c *Client) Lookup(ctx context.Context, acct string) (Profile, error) {
+	name := text(acct)
+	want, local := c.acct(name, "")
+	if want == "" {
+		return Profile{}, fmt.Errorf("mastodon: lookup: %q is no account", clip(acct, 100))
+	}
+	if local { // a server is asked for its own as it calls them
+		acct, _, _ = strings.Cut(want, "@")
+	} else {
+		acct = want
+	}
+	a, err := c.get(ctx, ask{"lookup", ClassAccount, "/api/v1/accounts/lookup", url.Values{"acct": {acct}}})
+	if err != nil {
+		return Profile{}, err
+	}
+	p, err := c.oneProfile("lookup", a)
+	if err != nil {
+		return Profile{}, err
+	}
+	if asked, _, _ := strings.Cut(want, "@"); !strings.EqualFold(asked, user(p.Acct)) {
+		return Profile{}, &Fault{Op: "lookup", Word: Misshapen, FromAPI: true, Retry: -1, Said: "another account: " + p.Acct}
+	}
+	return p, nil
+}
+
+func user(acct string) string {
+	user, _, _ := strings.Cut(acct, "@")
+	return user
+}
+
+// Account is the profile of an account by its id at this server.
+func (c *Client) Account(ctx context.Context, id string) (Profile, error) {
+	a, err := c.get(ctx, ask{"account", ClassAccount, "/api/v1/accounts/" + url.PathEscape(id), nil})
+	if err != nil {
+		return Profile{}, err
+	}
+	p, err := c.oneProfile("account", a)
+	if err == nil && p.ID != id {
+		return Profile{}, &Fault{Op: "account", Word: Misshapen, FromAPI: true, Retry: -1, Said: "another id: " + p.ID}
+	}
+	return p, err
+}
+
+func (c *Client) oneProfile(op string, a answer) (Profile, error) {
+	var w wireAccount
+	if object(a.body) && decoded(json.Unmarshal(a.body, &w)) {
+		if p, ok := c.profile(w, a.body); ok {
+			return p, nil
+		}
+	}
+	return Profile{}, misshapen(op)
+}
+
+func misshapen(op string) *Fault { return &Fault{Op: op, Word: Misshapen, FromAPI: true, Retry: -1} }
+
+// Accounts are the profiles of at most BatchSize ids in one request, where the
+// server can (Server.Batch; else the Fault is Unsupported). absent are the ids
+// that were not answered: whether they are gone only Account can say.
+func (c *Client) Accounts(ctx context.Context, ids []string) (found []Profile, absent []string, err error) {
+	a, err := c.batch(ctx, "accounts", ClassAccount, "/api/v1/accounts", ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, _, ok := c.profiles(a.body)
+	if !ok {
+		return nil, nil, misshapen("accounts")
+	}
+	found, absent = sorted(ids, all, func(p Profile) string { return p.ID })
+	return found, absent, nil
+}
+
+// PostsByID are at most BatchSize posts in one request, as Accounts are.
+func (c *Client) PostsByID(ctx context.Context, ids []string) (found []Post, absent []string, err error) {
+	a, err := c.batch(ctx, "posts by id", ClassPost, "/api/v1/statuses", ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, _, ok := c.posts(a.body)
+	if !ok {
+		return nil, nil, misshapen("posts by id")
+	}
+	found, absent = sorted(ids, all, func(p Post) string { return p.ID })
+	return found, absent, nil
+}
+
+func (c *Client) batch(ctx context.Context, op string, class Class, path string, ids []string) (answer, error) {
+	if len(ids) == 0 || len(ids) > BatchSize {
+		return answer{}, fmt.Errorf("mastodon: %s: %d ids, want 1 to %d", op, len(ids), BatchSize)
+	}
+	a, err := c.get(ctx, ask{op, class, path, url.Values{"id[]": ids}})
+	if f, ok := err.(*Fault); ok && f.Word == Gone { // the endpoint, not a thing by its name
+		f.Word = Unsupported
+	}
+	return a, err
+}
+
+// sorted is what was answered in the order it was asked for, each once, and
+// what was not; what nobody asked for is left out.
+func sorted[T any](ids []string, all []T, id func(T) string) (found []T, absent []string) {
+	by := make(map[string]T, len(all))
+	for _, v := range all {
+		by[id(v)] = v
+	}
+	for _, want := range ids {
+		if v, ok := by[want]; ok {
+			found = append(found, v)
+			delete(by, want)
+		} else {
+			absent = append(absent, want)
+		}
+	}
+	return found, absent
+}
+
+// Post is a post by its id. A Fault that is Gone says that it was deleted, or
+// is not shown to who asks; one that is FromAPI says so itself. Edited tells whether it
+// is still as it was read. The answer may have another id, with the same URI: those of snac change with an edit.
+func (c *Client) Post(ctx context.Context, id string) (Post, error) {
+	a, err := c.get(ctx, ask{"post", ClassPost, "/api/v1/statuses/" + url.PathEscape(id), nil})
+	if err != nil {
+		return Post{}, err
+	}
+	p, ok := c.post(a.body, false, authors{})
+	if !ok {
+		return Post{}, misshapen("post")
+	}
+	return p, nil
+}
+
+// Version is what a post said at a time.
+type Version struct {
+	At      time.Time
+	Text    string
+	Warning string
+	Media   int
+}
+
+// History are the versions of a post, the oldest first; one that was never
+// edited has one.
+func (c *Client) History(ctx context.Context, id string) ([]Version, error) {
+	a, err := c.get(ctx, ask{"history", ClassPost, "/api/v1/statuses/" + url.PathEscape(id) + "/history", nil})
+	if err != nil {
+		return nil, err
+	}
+	var l list[wirePost]
+	if json.Unmarshal(a.body, &l) != nil || !l.is {
+		return nil, misshapen("history")
+	}
+	var out []Version
+	for _, w := range l.all {
+		said, _ := c.plain(string(w.Content), c.base+"/")
+		warning, _ := c.plain(string(w.Warning), c.base+"/")
+		out = append(out, Version{w.Created.Time, said, warning, len(w.Media.all)})
+	}
+	return out, nil
+}
+
+// Found is what a search brought.
+type Found struct {
+	Profiles []Profile
+	Tags     []string
+	Posts    []Post
+}
+
+// The kinds of Search. Posts need a credential of a person and a server with a
+// full-text index; without it they are an empty list.
+const (
+	SearchProfiles = "accounts"
+	SearchTags     = "hashtags"
+	SearchPosts    = "statuses"
+)
+
+// Search asks for at most 40 things of one kind, from the offset-th on.
+func (c *Client) Search(ctx context.Context, kind, q string, offset int) (Found, error) {
+	query := url.Values{"q": {q}, "type": {kind}, "limit": {"40"}}
+	if offset > 0 {
+		query.Set("offset", strconv.Itoa(offset))
+	}
+	a, err := c.get(ctx, ask{"search", ClassSearch, "/api/v2/search", query})
+	if f, ok := err.(*Fault); ok && f.Word == Gone {
+		f.Word = Unsupported
+	}
+	if err != nil {
+		return Found{}, err
+	}
+	var w struct {
+		Accounts json.RawMessage `json:"accounts"`
+		Posts    json.RawMessage `json:"statuses"`
+		Tags     list[wireTag]   `json:"hashtags"`
+	}
+	if !object(a.body) || !decoded(json.Unmarshal(a.body, &w)) {
+		return Found{}, misshapen("search")
+	}
+	var f Found
+	f.Profiles, _, _ = c.profiles(orEmpty(w.Accounts))
+	f.Posts, _, _ = c.posts(orEmpty(w.Posts))
+	for _, t := range w.Tags.all {
+		if tag := strings.ToLower(strings.TrimPrefix(line(string(t.Name), maxName), "#")); tag != "" {
+			f.Tags = append(f.Tags, tag)
+		}
+	}
+	return f, nil
+}
+
+func orEmpty(b json.RawMessage) json.RawMessage {
+	if len(b) == 0 {
+		return json.RawMessage("[]")
+	}
+	return b
+}

@@ -1,0 +1,245 @@
+package mastodon
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Post is a status as one server shows it. Texts are without HTML; times are
+// UTC, zero when not said; counts -1 when not said.
+type Post struct {
+	ID     string // of that server, opaque
+	URI    string // its ActivityPub id: the same on every server, and after an edit
+	URL    string // of the page for people
+	Author Profile
+
+	Created time.Time
+	Edited  time.Time // zero = never
+	Text    string
+	Warning string // the content warning in front of it
+	Lang    string // as declared by the author's program: a hint, snac says en for all
+	// Visibility is public, unlisted, private or direct, as the server says; without
+	// a credential only the first two are shown.
+	Visibility string
+	Sensitive  bool
+
+	ReplyTo       string // the id of the post it answers, "" = none
+	ReplyToAuthor string // and of its author
+	Boost         *Post  // it is nothing but a boost of that one
+	Quote         *Post  // it quotes that one
+	Mentions      []Mention
+	Tags          []string // lower case, without #
+	Links         []store.Link
+	Media         []Media
+	Choices       []string // of a poll
+
+	Replies, Boosts, Favourites int64
+
+	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
+}
+
+// Mention is an account that a post names.
+type Mention struct{ ID, Acct, URL string }
+
+// Key is the Key of the account.
+func (m Mention) Key() (partition.Key, error) { return partition.ParseKey("mastodon:" + m.Acct) }
+
+// Media is a file of a post. It is not fetched here.
+type Media struct {
+	ID, Type string // image, video, gifv, audio, unknown
+	URL      string // at the asked server
+	Remote   string // at its home server
+	Alt      string // its description
+}
+
+type wirePost struct {
+	ID            text                `json:"id"`
+	URI           text                `json:"uri"`
+	URL           text                `json:"url"`
+	Account       json.RawMessage     `json:"account"`
+	Created       stamp               `json:"created_at"`
+	Edited        stamp               `json:"edited_at"`
+	Content       text                `json:"content"`
+	Warning       text                `json:"spoiler_text"`
+	Lang          text                `json:"language"`
+	Visibility    text                `json:"visibility"`
+	Sensitive     flag                `json:"sensitive"`
+	ReplyTo       text                `json:"in_reply_to_id"`
+	ReplyToAuthor text                `json:"in_reply_to_account_id"`
+	Boost         json.RawMessage     `json:"reblog"`
+	Quote         json.RawMessage     `json:"quote"`
+	Mentions      list[wireMoved]     `json:"mentions"`
+	Tags          list[wireTag]       `json:"tags"`
+	Media         list[wireMedia]     `json:"media_attachments"`
+	Poll          *wirePoll           `json:"poll"`
+	Replies       count               `json:"replies_count"`
+	Boosts        count               `json:"reblogs_count"`
+	Favourites    count               `json:"favourites_count"`
+	Card          *struct{ URL text } `json:"card"`
+}
+
+type wireTag struct {
+	Name text `json:"name"`
+}
+
+type wireMedia struct {
+	ID     text `json:"id"`
+	Type   text `json:"type"`
+	URL    text `json:"url"`
+	Remote text `json:"remote_url"`
+	Alt    text `json:"description"`
+}
+
+type wirePoll struct {
+	Options list[struct {
+		Title text `json:"title"`
+	}] `json:"options"`
+}
+
+// authors are the profiles of one page by their JSON: mostly it is the same one
+// in every post.
+type authors map[string]Profile
+
+// post reads one post; inner says that it stands in another one, which is as
+// deep as it goes.
+func (c *Client) post(b []byte, inner bool, by authors) (p Post, ok bool) {
+	var w wirePost
+	if !object(b) || !decoded(json.Unmarshal(b, &w)) {
+		return Post{}, false
+	}
+	p = Post{
+		ID: ident(w.ID), URI: address(w.URI), URL: address(w.URL), Created: w.Created.Time, Edited: w.Edited.Time,
+		Lang: line(string(w.Lang), 35), Visibility: line(string(w.Visibility), 20), Sensitive: w.Sensitive.Said == Yes,
+		ReplyTo: ident(w.ReplyTo), ReplyToAuthor: ident(w.ReplyToAuthor),
+		Replies: w.Replies.n(), Boosts: w.Boosts.n(), Favourites: w.Favourites.n(),
+	}
+	if p.Author, ok = by[string(w.Account)]; !ok {
+		var author wireAccount
+		if object(w.Account) && decoded(json.Unmarshal(w.Account, &author)) {
+			p.Author, _ = c.profile(author, nil) // its JSON is in that of the post
+			by[string(w.Account)] = p.Author
+		}
+	}
+	if p.ID == "" || p.Author.ID == "" {
+		return Post{}, false
+	}
+	at := p.URL
+	if at == "" {
+		at = c.base + "/"
+	}
+	p.Text, p.Links = c.plain(string(w.Content), at)
+	p.Warning, _ = c.plain(string(w.Warning), at)
+	c.parts(&p, w)
+	if !inner {
+		if boost, ok := c.post(w.Boost, true, by); ok {
+			p.Boost = &boost
+		}
+		p.Quote = c.quote(w.Quote, by)
+		p.Raw = c.raw(b)
+	}
+	return p, true
+}
+
+// quote reads what a post quotes: at Mastodon 4.4+ an object with the state of
+// the quote and the post in it, at others the post itself.
+func (c *Client) quote(b json.RawMessage, by authors) *Post {
+	var w struct {
+		Quoted json.RawMessage `json:"quoted_status"`
+	}
+	if object(b) && decoded(json.Unmarshal(b, &w)) && object(w.Quoted) {
+		b = w.Quoted
+	}
+	if q, ok := c.post(b, true, by); ok {
+		return &q
+	}
+	return nil
+}
+
+// parts fills in the lists of a post, each under its cap.
+func (c *Client) parts(p *Post, w wirePost) {
+	named := map[string]bool{}
+	for _, m := range w.Mentions.all {
+		acct, _ := c.acct(m.Acct, m.Username)
+		if acct == "" || len(p.Mentions) == maxMentions {
+			continue
+		}
+		p.Mentions = append(p.Mentions, Mention{ident(m.ID), acct, address(m.URL)})
+		named[string(m.URL)] = true
+	}
+	seen := map[string]bool{}
+	for _, t := range w.Tags.all {
+		tag := strings.ToLower(strings.TrimPrefix(line(string(t.Name), maxName), "#"))
+		if tag == "" || seen[tag] || len(p.Tags) == maxTags {
+			continue
+		}
+		seen[tag] = true
+		p.Tags = append(p.Tags, tag)
+	}
+	kept := p.Links[:0]
+	for _, l := range p.Links { // an account or a tag that is named is no page to go to
+		if !named[l.Key.URL()] && !tagAnchor(l, seen) && !strings.HasPrefix(l.Anchor, "@") {
+			kept = append(kept, l)
+		}
+	}
+	p.Links = kept
+	for _, m := range w.Media.all {
+		if len(p.Media) == maxMedia {
+			break
+		}
+		p.Media = append(p.Media, Media{ident(m.ID), line(string(m.Type), 20), address(m.URL), address(m.Remote), clip(string(m.Alt), 4<<10)})
+	}
+	if w.Poll != nil {
+		for _, o := range w.Poll.Options.all {
+			if len(p.Choices) == maxFields {
+				break
+			}
+			p.Choices = append(p.Choices, line(string(o.Title), maxName))
+		}
+	}
+}
+
+// tagAnchor says whether a link is one of the tags of its post.
+func tagAnchor(l store.Link, tags map[string]bool) bool {
+	tag, ok := strings.CutPrefix(l.Anchor, "#")
+	return ok && tags[strings.ToLower(tag)]
+}
+
+// posts reads a page of posts. bad is how many elements were none.
+func (c *Client) posts(b []byte) (all []Post, bad int, ok bool) {
+	var l list[json.RawMessage]
+	if json.Unmarshal(b, &l) != nil || !l.is {
+		return nil, 0, false
+	}
+	by := authors{}
+	for _, raw := range l.all {
+		if p, ok := c.post(raw, false, by); ok {
+			all = append(all, p)
+		} else {
+			bad++
+		}
+	}
+	return all, bad + l.bad, true
+}
+
+// profiles reads a page of profiles. bad is how many elements were none.
+func (c *Client) profiles(b []byte) (all []Profile, bad int, ok bool) {
+	var l list[wireAccount]
+	if json.Unmarshal(b, &l) != nil || !l.is {
+		return nil, 0, false
+	}
+	for i, w := range l.all {
+		if p, ok := c.profile(w, l.raw[i]); ok {
+			all = append(all, p)
+		} else {
+			bad++
+		}
+	}
+	return all, bad + l.bad, true
+}
+
+func letter(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }

@@ -1,0 +1,488 @@
+package mastodon
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Probe finds out what the server is and does, in about fifteen requests.
+// sample is an account of its own with a few public posts, "" = one from its public timeline; without
+// any, what needs one stays in Unsure. An error is a Fault that may pass (Again) with which nothing at all was learnt,
+// or that of ctx; whatever else goes wrong is a Doubt, and makes the Server expire sooner.
+func (c *Client) Probe(ctx context.Context, sample string) (Server, error) {
+	now := c.o.Now()
+	p := &probe{c: c, s: Server{V: serverVersion, Base: c.base, WithAuth: c.o.Credential.Set(), People: -1, Posts: -1, Probed: now.UTC().Round(0)}}
+	first := p.instance(ctx)
+	p.nodeinfo(ctx)
+	if first != nil && p.s.Software == "" && again(first) {
+		return Server{}, first
+	}
+	if p.s.Domain != "" { // accounts are named by it from here on
+		o := c.o
+		o.Domain = p.s.Domain
+		p.c = &Client{o, c.base, c.host}
+	}
+	local := p.feed(ctx, Public(true), &p.s.Local, "local timeline")
+	p.feed(ctx, Public(false), &p.s.Remote, "public timeline")
+	who, ok := p.sample(ctx, sample, local)
+	if ok {
+		posts := p.posts(ctx, who)
+		p.tags(ctx, append(posts, local...))
+		p.batch(ctx, who)
+		p.edges(ctx, who)
+	}
+	p.search(ctx, who)
+	p.s.Expires = p.s.Probed.Add(serverFresh)
+	if slices.ContainsFunc(p.s.Unsure, func(d Doubt) bool { return (&Fault{Word: d.Why}).Again() }) {
+		p.s.Expires = p.s.Probed.Add(serverUnsure)
+	}
+	return p.s, ctx.Err()
+}
+
+// probe is one Probe under way.
+type probe struct {
+	c *Client
+	s Server
+}
+
+func (p *probe) get(ctx context.Context, a ask) (answer, error) {
+	p.s.Calls++
+	return p.c.get(ctx, a)
+}
+
+func (p *probe) doubt(what string, err error) {
+	if w := WordOf(err); w != "" {
+		p.s.Unsure = append(p.s.Unsure, Doubt{what, w})
+	}
+}
+
+type wireInstance struct {
+	Domain    text       `json:"domain"`
+	URI       text       `json:"uri"`
+	Version   text       `json:"version"`
+	Languages list[text] `json:"languages"`
+	Stats     struct {
+		People count `json:"user_count"`
+		Posts  count `json:"status_count"`
+	} `json:"stats"`
+	URLs struct {
+		Streaming text `json:"streaming_api"`
+	} `json:"urls"`
+	API struct {
+		Mastodon count `json:"mastodon"`
+	} `json:"api_versions"`
+	Config struct {
+		URLs struct {
+			Streaming text `json:"streaming"`
+		} `json:"urls"`
+		Access struct {
+			Live wireAccess `json:"live_feeds"`
+			Tags wireAccess `json:"hashtag_feeds"`
+		} `json:"timelines_access"`
+	} `json:"configuration"`
+}
+
+type wireAccess struct {
+	Local  text `json:"local"`
+	Remote text `json:"remote"`
+}
+
+// instance asks what the server says of itself.
+func (p *probe) instance(ctx context.Context) error {
+	var w wireInstance
+	var err error
+	for _, path := range [...]string{"/api/v2/instance", "/api/v1/instance"} {
+		var a answer
+		a, err = p.get(ctx, ask{"instance", ClassInstance, path, nil})
+		if err == nil && object(a.body) && decoded(json.Unmarshal(a.body, &w)) && w.Version != "" {
+			break
+		}
+		if err == nil {
+			err = misshapen("instance")
+		}
+		if wd := WordOf(err); wd == Limited || wd == Unreachable {
+			break
+		}
+	}
+	if err != nil && w.Version == "" {
+		p.doubt("instance", err)
+		return err
+	}
+	p.s.Domain = host(w.Domain)
+	if p.s.Domain == "" {
+		p.s.Domain = host(w.URI)
+	}
+	p.s.Software, p.s.Version = software(line(string(w.Version), maxName))
+	p.s.API = max(w.API.Mastodon.n(), 0)
+	p.s.People, p.s.Posts = w.Stats.People.n(), w.Stats.Posts.n()
+	for _, l := range w.Languages.all {
+		if tag := line(string(l), 35); tag != "" && len(p.s.Languages) < maxLanguages {
+			p.s.Languages = append(p.s.Languages, tag)
+		}
+	}
+	p.s.Streaming = clip(string(w.URLs.Streaming+w.Config.URLs.Streaming), maxName)
+	p.s.Local, p.s.Remote = p.access(w.Config.Access.Live.Local), p.access(w.Config.Access.Live.Remote)
+	p.s.Tags = p.access(w.Config.Access.Tags.Local)
+	return nil
+}
+
+// access is what timelines_access (Mastodon 4.5) says; what is open is asked all the same.
+func (p *probe) access(t text) Access {
+	switch t {
+	case "disabled":
+		return Disabled
+	case "authenticated":
+		return Token
+	}
+	return ""
+}
+
+// host is the host of what an instance calls itself: a host, or an address.
+func host(t text) string {
+	s := strings.ToLower(string(t))
+	if u, err := url.Parse(s); err == nil && u.Host != "" {
+		s = u.Host
+	}
+	if len(s) > maxName || strings.ContainsAny(s, "/@ \t\n?#") {
+		return ""
+	}
+	return s
+}
+
+// software reads a version such as "4.5.2+glitch", "2.7.2 (compatible; Pleroma
+// 2.6.0)" or "4.0.0 (not true; really snac/2.75)".
+func software(version string) (name, number string) {
+	low := strings.ToLower(version)
+	for _, known := range [...]string{"snac", "gotosocial", "pleroma", "akkoma", "sharkey", "iceshrimp", "firefish", "pixelfed", "friendica", "hometown", "mitra", "takahe"} {
+		if i := strings.Index(low, known); i >= 0 {
+			number = strings.TrimLeft(version[min(i+len(known), len(version)):], " /")
+			number, _, _ = strings.Cut(number, ")")
+			return known, strings.TrimSpace(number)
+		}
+	}
+	return "mastodon", version
+}
+
+// nodeinfo asks for the name of the software, in the words of its own.
+func (p *probe) nodeinfo(ctx context.Context) {
+	a, err := p.get(ctx, ask{"nodeinfo", ClassInstance, "/.well-known/nodeinfo", nil})
+	if err != nil {
+		p.doubt("nodeinfo", err)
+		return
+	}
+	var w struct {
+		Links list[struct {
+			Rel  text `json:"rel"`
+			Href text `json:"href"`
+		}] `json:"links"`
+	}
+	path := ""
+	if object(a.body) && decoded(json.Unmarshal(a.body, &w)) {
+		for _, l := range w.Links.all {
+			u, err := url.Parse(string(l.Href))
+			if err == nil && strings.HasPrefix(string(l.Rel), "http://nodeinfo.diaspora.software/ns/schema/2.") && strings.HasPrefix(u.Path, "/") && len(u.Path) <= maxName {
+				path = u.EscapedPath() // at this server, whatever host it names
+			}
+		}
+	}
+	if path == "" {
+		p.doubt("nodeinfo", misshapen("nodeinfo"))
+		return
+	}
+	if a, err = p.get(ctx, ask{"nodeinfo", ClassInstance, path, nil}); err != nil {
+		p.doubt("nodeinfo", err)
+		return
+	}
+	var n struct {
+		Software struct {
+			Name    text `json:"name"`
+			Version text `json:"version"`
+		} `json:"software"`
+		Usage struct {
+			Posts count `json:"localPosts"`
+			Users struct {
+				Total count `json:"total"`
+			} `json:"users"`
+		} `json:"usage"`
+	}
+	if !object(a.body) || !decoded(json.Unmarshal(a.body, &n)) || n.Software.Name == "" {
+		p.doubt("nodeinfo", misshapen("nodeinfo"))
+		return
+	}
+	p.s.Software, p.s.Version = strings.ToLower(line(string(n.Software.Name), maxName)), line(string(n.Software.Version), maxName)
+	if n.Usage.Posts.n() > 0 || p.s.Posts < 0 { // snac says 0 in the one and the truth in the other
+		p.s.Posts = n.Usage.Posts.n()
+	}
+	if n.Usage.Users.Total.n() > 0 || p.s.People < 0 {
+		p.s.People = n.Usage.Users.Total.n()
+	}
+}
+
+// accessOf is what an answer says of who may.
+func (p *probe) accessOf(err error) Access {
+	switch WordOf(err) {
+	case NeedsToken:
+		return Token
+	case Closed:
+		return Disabled
+	case Gone, Unsupported:
+		return Absent
+	}
+	return ""
+}
+
+// feed looks at a timeline, unless the server said already that it is closed.
+func (p *probe) feed(ctx context.Context, f Feed, to *Access, what string) []Post {
+	if *to == Disabled || *to == Token && !p.s.WithAuth {
+		return nil
+	}
+	q := url.Values{"limit": {"20"}}
+	for k, v := range f.fixed {
+		q[k] = v
+	}
+	a, err := p.get(ctx, ask{f.op, f.class, f.path, q})
+	if err != nil {
+		if *to = p.accessOf(err); *to == "" {
+			p.doubt(what, err)
+		}
+		return nil
+	}
+	posts, _, ok := p.c.posts(a.body)
+	switch {
+	case !ok:
+		p.doubt(what, misshapen(f.op))
+	case len(posts) == 0 && p.s.Posts > 0:
+		*to = Silent
+	default:
+		*to = Open
+	}
+	return posts
+}
+
+// sample finds the account to try things on.
+func (p *probe) sample(ctx context.Context, acct string, posts []Post) (Profile, bool) {
+	if acct == "" {
+		for _, post := range posts { // who has most, so that there is something to page through
+			if post.Author.Local && (acct == "" || post.Author.Posts > 0) {
+				acct = post.Author.Acct
+				if post.Author.Posts >= 10 {
+					break
+				}
+			}
+		}
+	}
+	if acct == "" {
+		p.s.Unsure = append(p.s.Unsure, Doubt{"sample account", EmptyPages})
+		return Profile{}, false
+	}
+	p.s.Calls++
+	who, err := p.c.Lookup(ctx, acct)
+	if err != nil {
+		if WordOf(err) == NeedsToken || WordOf(err) == Closed {
+			p.s.Accounts = p.accessOf(err)
+		}
+		p.doubt("sample account", err)
+		return Profile{}, false
+	}
+	p.s.Accounts = Open
+	return who, true
+}
+
+// ids asks for a page of an account's posts.
+func (p *probe) ids(ctx context.Context, who Profile, param, value string, limit int) ([]Post, error) {
+	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	if param != "" {
+		q.Set(param, value)
+	}
+	f := PostsOf(who.ID)
+	a, err := p.get(ctx, ask{f.op, f.class, f.path, q})
+	if err != nil {
+		return nil, err
+	}
+	posts, _, ok := p.c.posts(a.body)
+	if !ok {
+		return nil, misshapen(f.op)
+	}
+	newestFirst(posts)
+	return posts, nil
+}
+
+// posts finds out what the parameters of a timeline do, on the posts of who:
+// each is asked with the middle one of a page and a limit of 2, since_id with a
+// limit that would let the middle one in, and the answer is held against that page.
+func (p *probe) posts(ctx context.Context, who Profile) []Post {
+	posts, err := p.ids(ctx, who, "", "", postPage)
+	if err != nil {
+		p.s.Statuses = p.accessOf(err)
+		p.doubt("posts of an account", err)
+		return nil
+	}
+	p.s.Statuses = Open
+	inLine, _ := inOrder(posts)
+	page := make([]string, len(inLine))
+	for i, s := range inLine {
+		page[i] = s.ID
+	}
+	if len(page) < 5 {
+		p.s.Unsure = append(p.s.Unsure, Doubt{"paging", FewerThanClaim})
+		return posts
+	}
+	k := len(page) / 2
+	for _, try := range [...]struct {
+		param string
+		to    *Obeys
+		limit int
+		right []string // what an obedient server answers
+	}{
+		{"min_id", &p.s.Timeline.Min, 2, page[k-2 : k]},
+		{"since_id", &p.s.Timeline.Since, k + 1, page[:k]},
+		{"max_id", &p.s.Timeline.Max, 2, page[k+1 : k+3]},
+	} {
+		got, err := p.ids(ctx, who, try.param, page[k], try.limit)
+		if err != nil {
+			p.doubt(try.param, err)
+			continue
+		}
+		*try.to = p.verdict(page, idsOf(got), k, try.limit, try.param, try.right)
+	}
+	return posts
+}
+
+// verdict is what a page, asked for with a parameter and page[k], says of the
+// parameter; "" = nothing, because posts were made or deleted meanwhile.
+func (p *probe) verdict(page, got []string, k, limit int, param string, right []string) Obeys {
+	if len(got) > limit {
+		p.s.Timeline.Limit = Ignored
+		if right = page[:k]; param == "max_id" {
+			right = page[k+1:]
+		}
+	} else if p.s.Timeline.Limit == "" {
+		p.s.Timeline.Limit = Obeyed
+	}
+	wrongSide := slices.ContainsFunc(got, func(id string) bool {
+		i := slices.Index(page, id)
+		return i == k || i >= 0 && (i > k) != (param == "max_id")
+	})
+	switch {
+	case wrongSide:
+		return Ignored
+	case param == "min_id" && k == 2: // the next two are the newest two
+		return ""
+	case slices.Equal(got, right):
+		return Obeyed
+	case param == "min_id" && slices.Equal(got, page[:2]):
+		return Newest
+	}
+	return ""
+}
+
+// tags tries the timeline of a tag of one of posts.
+func (p *probe) tags(ctx context.Context, posts []Post) {
+	for _, post := range posts {
+		if len(post.Tags) > 0 {
+			p.feed(ctx, Tagged(post.Tags[0], false), &p.s.Tags, "tag timeline")
+			return
+		}
+	}
+	if p.s.Tags == "" {
+		p.s.Unsure = append(p.s.Unsure, Doubt{"tag timeline", EmptyPages})
+	}
+}
+
+// batch tries whether several profiles can be had at once.
+func (p *probe) batch(ctx context.Context, who Profile) {
+	p.s.Calls++
+	found, _, err := p.c.Accounts(ctx, []string{who.ID})
+	switch w := WordOf(err); {
+	case err == nil && len(found) == 1:
+		p.s.Batch = Obeyed
+	case err == nil, w == Unsupported, w == Refused, w == Misshapen, w == NotJSON:
+		p.s.Batch = Ignored
+	default:
+		p.doubt("batch", err)
+	}
+}
+
+// edges reads the lists of who as far as one page goes, and holds them against
+// their counts; and, with a credential, whether the asker's own list comes instead.
+func (p *probe) edges(ctx context.Context, who Profile) {
+	var theirs []string
+	for _, side := range [...]Side{Followers, Following} {
+		e, err := p.c.Edges(who, side, "", Limits{Pages: 1})
+		if err != nil {
+			p.doubt(string(side), err)
+			return
+		}
+		p.s.Calls++
+		got, err := e.Next(ctx)
+		if err != nil {
+			if p.s.Edges = p.accessOf(err); p.s.Edges == "" {
+				p.doubt(string(side), err)
+			}
+			return
+		}
+		p.s.Edges = Open
+		switch why := e.Listing().Why; why {
+		case EmptyButClaims, FewerThanClaim, MoreThanClaim, NoCursor:
+			p.s.Lists = why
+		}
+		theirs = theirs[:0]
+		for _, g := range got {
+			theirs = append(theirs, g.ID)
+		}
+	}
+	if p.s.WithAuth && len(theirs) > 0 {
+		p.own(ctx, who, theirs)
+	}
+}
+
+// own compares whom who follows with whom the asker follows.
+func (p *probe) own(ctx context.Context, who Profile, theirs []string) {
+	a, err := p.get(ctx, ask{"own account", ClassAccount, "/api/v1/accounts/verify_credentials", nil})
+	if err != nil {
+		return // a token of an application has no account
+	}
+	me, err := p.c.oneProfile("own account", a)
+	if err != nil || me.ID == who.ID {
+		return
+	}
+	e, err := p.c.Edges(me, Following, "", Limits{Pages: 1})
+	if err != nil {
+		return
+	}
+	p.s.Calls++
+	got, err := e.Next(ctx)
+	if err != nil || len(got) != len(theirs) {
+		return
+	}
+	for _, g := range got {
+		if !slices.Contains(theirs, g.ID) {
+			return
+		}
+	}
+	// Two people may follow the same; but nobody follows himself, as the asker's list
+	// may say of who.
+	if slices.Contains(theirs, who.ID) || p.s.Lists != "" {
+		p.s.Lists = NotTheirs
+	}
+}
+
+// search tries a search for a profile.
+func (p *probe) search(ctx context.Context, who Profile) {
+	q := user(who.Acct)
+	if q == "" {
+		q = "a"
+	}
+	p.s.Calls++
+	if _, err := p.c.Search(ctx, SearchProfiles, q, 0); err != nil {
+		if p.s.Search = p.accessOf(err); p.s.Search == "" {
+			p.doubt("search", err)
+		}
+		return
+	}
+	p.s.Search = Open
+}

@@ -1,0 +1,124 @@
+package mastodon
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+)
+
+// A probe says what is true of each kind of server, keeps it as bytes, and knows
+// what it does not know.
+func TestProbe(t *testing.T) {
+	obeys := Paging{Obeyed, Obeyed, Obeyed, Obeyed}
+	first := visit(t, world{Seed: 4, People: 30, Quiet: true, Rate: -1})
+	star, reader := first.w.Users()[0], user(first.w.Users()[2])
+	for _, c := range []struct {
+		name   string
+		o      world
+		token  bool
+		want   Server // compared where it is not zero
+		unsure []string
+	}{
+		{name: "as documented", want: Server{Software: "mastodon", Version: "4.5.0", API: 7, Domain: "m.test", Batch: Obeyed, Timeline: obeys,
+			Accounts: Open, Statuses: Open, Local: Open, Remote: Open, Tags: Open, Search: Open, Edges: Open}},
+		{name: "GoToSocial, no token", o: world{Software: "gotosocial", Version: "0.20.1", IDs: mastodontest.ULIDs, Lies: lies{ClosedAPI: true, IgnoresSince: true, NoBatch: 405, NoSearch: true}},
+			want:   Server{Software: "gotosocial", Accounts: Token, Local: Open, Search: Token},
+			unsure: []string{"sample account"}},
+		{name: "GoToSocial, token", token: true, o: world{Software: "gotosocial", Version: "0.20.1", IDs: mastodontest.ULIDs, Lies: lies{ClosedAPI: true, IgnoresSince: true, NoBatch: 405}},
+			want: Server{WithAuth: true, Timeline: Paging{Obeyed, Obeyed, Ignored, Obeyed}, Batch: Ignored, Accounts: Open, Statuses: Open, Search: Open}},
+		{name: "snac", token: true, o: world{Software: "snac", Version: "2.75", IDs: mastodontest.Hashes, Lies: lies{NoV2: true, IgnoresSince: true, IgnoresMin: true, IgnoresMax: true, IgnoresLimit: true, EmptyLists: true, OwnLists: true, NoBatch: 404, HTML404: true, NoPosts: true, FullAccts: true, NoLink: true}},
+			want: Server{Software: "snac", Version: "2.75", Timeline: Paging{Ignored, Ignored, Ignored, Ignored}, Batch: Ignored, Lists: NotTheirs}},
+		{name: "min_id as since_id", o: world{Lies: lies{MinIsSince: true}}, want: Server{Timeline: Paging{Obeyed, Newest, Obeyed, Obeyed}}},
+		{name: "oldest first", o: world{Lies: lies{Ascending: true}}, want: Server{Timeline: obeys}},
+		{name: "pinned posts", o: world{Lies: lies{PinsFirst: true}}, want: Server{Timeline: obeys}},
+		{name: "feeds disabled", o: world{Lies: lies{EmptyTimelines: true}}, want: Server{Local: Disabled, Remote: Disabled, Tags: Disabled, Statuses: Open}},
+		{name: "feeds empty, and nothing said", o: world{Lies: lies{EmptyTimelines: true, NoV2: true}}, want: Server{Local: Silent, Remote: Silent, Tags: Silent}},
+		{name: "feeds 401", o: world{Lies: lies{ClosedTimelines: 401}}, want: Server{Local: Token, Remote: Token, Tags: Token}},
+		{name: "feeds 422", o: world{Lies: lies{ClosedTimelines: 422}}, want: Server{Local: Token}},
+		{name: "feeds 403", o: world{Lies: lies{ClosedTimelines: 403}}, want: Server{Local: Disabled}},
+		{name: "old, no nodeinfo", o: world{Lies: lies{NoV2: true, NoNodeinfo: true}}, want: Server{Software: "mastodon", Version: "4.5.0", Domain: "m.test"}, unsure: []string{"nodeinfo"}},
+		{name: "pleroma by its version", o: world{Software: "pleroma", Version: "2.6.0", Lies: lies{NoNodeinfo: true}}, want: Server{Software: "pleroma", Version: "2.6.0"}, unsure: []string{"nodeinfo"}},
+		{name: "counts double", o: world{Lies: lies{CountsTimes: 2}}, want: Server{Lists: FewerThanClaim}},
+	} {
+		c.o.Seed, c.o.People, c.o.Quiet = 4, 30, true
+		c.o.Start = since()
+		c.o.Tokens = map[string]string{"s3cret": reader}
+		p := visit(t, c.o, func(o *Options) {
+			o.MaxBody = 4 << 20 // a page without a limit is long
+			if c.token {
+				o.Credential, _ = NewCredential("a", "s3cret")
+			}
+		})
+		s, err := p.c.Probe(context.Background(), star)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		got, want := reflect.ValueOf(s), reflect.ValueOf(c.want)
+		for i := range want.NumField() {
+			if f := want.Field(i); !f.IsZero() && !f.Equal(got.Field(i)) && want.Type().Field(i).Name != "Unsure" {
+				t.Errorf("%s: %s is %v, want %v", c.name, want.Type().Field(i).Name, got.Field(i), f)
+			}
+		}
+		var unsure []string
+		for _, d := range s.Unsure {
+			unsure = append(unsure, d.What)
+		}
+		if !slices.Equal(unsure, c.unsure) {
+			t.Errorf("%s: unsure of %v, want %v", c.name, s.Unsure, c.unsure)
+		}
+		if n := p.w.Report().Requests; s.Calls != n || n > 20 {
+			t.Errorf("%s: %d calls counted, %d made", c.name, s.Calls, n)
+		}
+		if s.WithAuth != c.token || !s.Fresh(s.Probed.Add(serverUnsure/2)) || s.Fresh(s.Probed.Add(serverFresh)) || s.Fresh(s.Probed.Add(-2*time.Hour)) {
+			t.Errorf("%s: fresh from %v to %v", c.name, s.Probed, s.Expires)
+		}
+		back, err := DecodeServer(s.Encode())
+		if err != nil || !reflect.DeepEqual(back, s) {
+			t.Errorf("%s: %+v comes back as %+v, %v", c.name, s, back, err)
+		}
+	}
+}
+
+// A server that is down or limited teaches nothing, or little for a short time.
+func TestProbesOfServersThatAreNotThere(t *testing.T) {
+	p := visit(t, world{Seed: 4, People: 20, Lies: lies{Down: http.StatusBadGateway}})
+	if _, err := p.c.Probe(context.Background(), ""); WordOf(err) != Down {
+		t.Errorf("down: %v", err)
+	}
+	p = visit(t, world{Seed: 4, People: 20, Limits: []mastodontest.Limit{{Max: 6, Window: time.Hour, All: true}}})
+	s, err := p.c.Probe(context.Background(), "")
+	if err != nil || len(s.Unsure) == 0 || s.Software != "mastodon" || s.Expires.Sub(s.Probed) != serverUnsure || !slices.Contains(s.Unsure, Doubt{"posts of an account", Limited}) {
+		t.Errorf("limited: %+v %v", s, err)
+	}
+	p = visit(t, world{Seed: 4, People: 20, Rate: -1})
+	if s, err = p.c.Probe(context.Background(), ""); err != nil || s.Statuses != "" || !slices.ContainsFunc(s.Unsure, func(d Doubt) bool { return d.What == "sample account" }) {
+		t.Errorf("nobody has posted: %+v %v", s, err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if _, err := p.c.Probe(ctx, ""); err == nil {
+		t.Error("no error of a context that is done")
+	}
+}
+
+func FuzzDecodeServer(f *testing.F) {
+	f.Add(Server{V: serverVersion, Base: "https://m.test", Lists: NotTheirs, Unsure: []Doubt{{"x", Down}}}.Encode())
+	f.Add([]byte(`{"v":2}`))
+	f.Add([]byte(`{"v":1,"probed":"9999-12-31T23:59:59-23:59","unsure":[null]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := DecodeServer(b)
+		if err != nil {
+			return
+		}
+		if again, err := DecodeServer(s.Encode()); err == nil && !reflect.DeepEqual(again, s) {
+			t.Errorf("%+v comes back as %+v", s, again)
+		}
+		s.Fresh(time.Now())
+	})
+}

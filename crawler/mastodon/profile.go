@@ -1,0 +1,244 @@
+package mastodon
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/web"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Profile is an account as one server shows it. Texts are without HTML; times
+// are UTC, zero when not said; counts are as claimed, -1 when not said.
+type Profile struct {
+	ID     string // of that server, opaque
+	Acct   string // user@host, the host always there and in lower case
+	Local  bool   // an account of the asked server; of others it knows only a part
+	Name   string
+	Note   string
+	Fields []Field
+	Links  []store.Link // of the note and the fields
+	URL    string       // of the page for people
+	URI    string       // its ActivityPub id
+	Avatar string
+	Header string
+
+	Created    time.Time
+	LastPost   time.Time // a day
+	Followers  int64
+	Following  int64
+	Posts      int64
+	Bot        bool
+	Group      bool
+	Locked     bool // follow requests are looked at; public posts are still public
+	Suspended  bool
+	Limited    bool // its server shows it to its followers only
+	Memorial   bool
+	HidesLists Said // followers and following
+
+	Moved *Move // it has gone there, nil = no
+
+	// What it says of being found. Mastodon's default for indexable is no.
+	Discoverable Said // shown in directories and suggestions
+	Indexable    Said // its posts may be in a full-text search
+	NoIndex      Said // search engines are asked to leave it out
+	OptOuts      []OptOut
+
+	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
+}
+
+// Field is one line of the table that a profile has; the place is mostly in one.
+type Field struct {
+	Name, Value string
+	Verified    time.Time // the link in Value leads back; zero = no
+}
+
+// Move is where an account has gone.
+type Move struct{ ID, Acct, URL string }
+
+// OptOut is a wish not to be collected, in the words it was said with.
+type OptOut string
+
+// The opt-outs. Which of them a crawl obeys is for its policy to say; the first
+// three are flags of the server, the others are hashtags in a note or a field.
+const (
+	OptNoIndex         OptOut = "noindex"
+	OptNotIndexable    OptOut = "indexable:false"
+	OptNotDiscoverable OptOut = "discoverable:false"
+	OptNoBotTag        OptOut = "#nobot"
+	OptNoArchiveTag    OptOut = "#noarchive"
+	OptNoIndexTag      OptOut = "#noindex"
+	OptNoSearchTag     OptOut = "#nosearch"
+	OptNoCrawlTag      OptOut = "#nocrawl"
+)
+
+// Key is the Key of the account.
+func (p Profile) Key() (partition.Key, error) { return partition.ParseKey("mastodon:" + p.Acct) }
+
+// TagKey is the Key of a hashtag's timeline at host.
+func TagKey(host, tag string) (partition.Key, error) {
+	return partition.ParseKey("mastodon:" + host + "/tag/" + tag)
+}
+
+type wireField struct {
+	Name     text  `json:"name"`
+	Value    text  `json:"value"`
+	Verified stamp `json:"verified_at"`
+}
+
+type wireAccount struct {
+	ID           text            `json:"id"`
+	Username     text            `json:"username"`
+	Acct         text            `json:"acct"`
+	Name         text            `json:"display_name"`
+	Note         text            `json:"note"`
+	URL          text            `json:"url"`
+	URI          text            `json:"uri"`
+	Avatar       text            `json:"avatar"`
+	Header       text            `json:"header"`
+	Created      stamp           `json:"created_at"`
+	LastPost     stamp           `json:"last_status_at"`
+	Followers    count           `json:"followers_count"`
+	Following    count           `json:"following_count"`
+	Posts        count           `json:"statuses_count"`
+	Bot          flag            `json:"bot"`
+	Group        flag            `json:"group"`
+	Locked       flag            `json:"locked"`
+	Suspended    flag            `json:"suspended"`
+	Limited      flag            `json:"limited"`
+	Memorial     flag            `json:"memorial"`
+	HidesLists   flag            `json:"hide_collections"`
+	Discoverable flag            `json:"discoverable"`
+	Indexable    flag            `json:"indexable"`
+	NoIndex      flag            `json:"noindex"`
+	Moved        *wireMoved      `json:"moved"`
+	Fields       list[wireField] `json:"fields"`
+	Pleroma      struct {
+		HidesFollowers flag `json:"hide_followers"`
+		Deactivated    flag `json:"deactivated"`
+	} `json:"pleroma"`
+}
+
+type wireMoved struct {
+	ID       text `json:"id"`
+	Username text `json:"username"`
+	Acct     text `json:"acct"`
+	URL      text `json:"url"`
+}
+
+// profile is w as a Profile; ok is false when it has no id or no name, without
+// which it is of no use. b is w's own JSON, nil = not to be kept.
+func (c *Client) profile(w wireAccount, b []byte) (p Profile, ok bool) {
+	acct, local := c.acct(w.Acct, w.Username)
+	p = Profile{
+		ID: ident(w.ID), Acct: acct, Local: local, Name: line(string(w.Name), maxName),
+		URL: address(w.URL), URI: address(w.URI), Avatar: address(w.Avatar), Header: address(w.Header),
+		Created: w.Created.Time, LastPost: w.LastPost.Time, Followers: w.Followers.n(), Following: w.Following.n(), Posts: w.Posts.n(),
+		Bot: w.Bot.Said == Yes, Group: w.Group.Said == Yes, Locked: w.Locked.Said == Yes,
+		Suspended: w.Suspended.Said == Yes || w.Pleroma.Deactivated.Said == Yes,
+		Limited:   w.Limited.Said == Yes, Memorial: w.Memorial.Said == Yes, HidesLists: max(w.HidesLists.Said, w.Pleroma.HidesFollowers.Said),
+		Discoverable: w.Discoverable.Said, Indexable: w.Indexable.Said, NoIndex: w.NoIndex.Said,
+	}
+	if p.ID == "" || p.Acct == "" {
+		return Profile{}, false
+	}
+	at := p.URL
+	if at == "" {
+		at = c.base + "/"
+	}
+	p.Note, p.Links = c.plain(string(w.Note), at)
+	for _, f := range w.Fields.all {
+		if len(p.Fields) == maxFields {
+			break
+		}
+		name, _ := c.plain(string(f.Name), at)
+		value, links := c.plain(string(f.Value), at)
+		p.Fields = append(p.Fields, Field{line(name, maxName), clip(value, 4*maxName), f.Verified.Time})
+		p.Links = append(p.Links, links[:min(len(links), maxLinks-min(maxLinks, len(p.Links)))]...)
+	}
+	if w.Moved != nil {
+		acct, _ := c.acct(w.Moved.Acct, w.Moved.Username)
+		if m := (Move{ident(w.Moved.ID), acct, address(w.Moved.URL)}); m != (Move{}) {
+			p.Moved = &m
+		}
+	}
+	p.OptOuts = optOuts(p)
+	if b != nil {
+		p.Raw = c.raw(b)
+	}
+	return p, true
+}
+
+// plain is the text and the links of a piece of HTML. What the parser cannot
+// bear has no text.
+func (c *Client) plain(fragment, at string) (string, []store.Link) {
+	text, links, _, err := web.Fragment(fragment, at, c.o.MaxText, maxLinks)
+	if err != nil {
+		return "", nil
+	}
+	return text, links
+}
+
+// maxAcct is the longest user@host; DNS bounds the host to 253 bytes.
+const maxAcct = 512
+
+// acct is user@host of what a server calls an account: local ones have no host
+// at Mastodon, and have it at snac. "" when it is no account.
+func (c *Client) acct(acct, username text) (full string, local bool) {
+	name := strings.TrimPrefix(string(acct), "@")
+	if name == "" {
+		name = string(username)
+	}
+	user, host, remote := strings.Cut(name, "@")
+	if !remote {
+		host = c.o.Domain
+	}
+	host = strings.ToLower(host)
+	bad := func(r rune) bool { return r <= ' ' || r == '@' || r == '/' || r == 0x7f || r == '\uFFFD' }
+	if user == "" || host == "" || len(user)+len(host) >= maxAcct || strings.ContainsFunc(user, bad) || strings.ContainsFunc(host, bad) {
+		return "", false
+	}
+	return user + "@" + host, host == c.o.Domain || host == c.host
+}
+
+// optOuts are what p says against being collected.
+func optOuts(p Profile) (out []OptOut) {
+	if p.NoIndex == Yes {
+		out = append(out, OptNoIndex)
+	}
+	if p.Indexable == No {
+		out = append(out, OptNotIndexable)
+	}
+	if p.Discoverable == No {
+		out = append(out, OptNotDiscoverable)
+	}
+	texts := []string{p.Name, p.Note}
+	for _, f := range p.Fields {
+		texts = append(texts, f.Name, f.Value)
+	}
+	for _, tag := range [...]struct {
+		word OptOut
+		also string
+	}{{OptNoBotTag, "#nobots"}, {OptNoArchiveTag, "#noarchiving"}, {OptNoIndexTag, "#noindexing"}, {OptNoSearchTag, "#nosearching"}, {OptNoCrawlTag, "#nocrawling"}} {
+		for _, t := range texts {
+			if hasTag(t, string(tag.word)) || hasTag(t, tag.also) {
+				out = append(out, tag.word)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// hasTag says whether text has a word that is tag, in any case; what stands
+// around a hashtag is neither letter nor digit.
+func hasTag(text, tag string) bool {
+	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r != '#' && r != '_' && !letter(r) }) {
+		if word == tag {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,122 @@
+package mastodon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Obeys is what a server does with a parameter.
+type Obeys string
+
+// What it may do; "" = not known.
+const (
+	Obeyed  Obeys = "obeyed"
+	Ignored Obeys = "ignored"
+	// Newest is what some do with min_id: the newest page after that post, as
+	// since_id means, and not the next one.
+	Newest Obeys = "newest"
+)
+
+// Paging is what a server does with the parameters of a timeline.
+type Paging struct {
+	Limit Obeys `json:"limit,omitempty"`
+	Min   Obeys `json:"min,omitempty"`
+	Since Obeys `json:"since,omitempty"`
+	Max   Obeys `json:"max,omitempty"`
+}
+
+// Access is who may read something.
+type Access string
+
+// Who may; "" = not known.
+const (
+	Open     Access = "open"
+	Token    Access = "token"       // with a credential only
+	Disabled Access = "disabled"    // the server says so, or forbids it
+	Silent   Access = "silent"      // 200 with an empty list, where the server says it has posts
+	Absent   Access = "unsupported" // no such endpoint
+)
+
+// Server is what one server was found to be and to do, asked with or without a
+// credential. It is a value; Encode and DecodeServer keep it as bytes.
+type Server struct {
+	V        int    `json:"v"`
+	Base     string `json:"base"`
+	WithAuth bool   `json:"auth"` // probed with a credential
+	// Domain stands behind the @ of its accounts; for Options.Domain.
+	Domain   string `json:"domain,omitempty"`
+	Software string `json:"software,omitempty"` // mastodon, gotosocial, snac, pleroma, ...; lower case
+	Version  string `json:"version,omitempty"`
+	API      int64  `json:"api,omitempty"` // api_versions.mastodon, 0 = not said; batches are of 2 and later
+
+	Languages []string `json:"languages,omitempty"`
+	People    int64    `json:"people"` // -1 = not said, as Posts
+	Posts     int64    `json:"posts"`
+	Streaming string   `json:"streaming,omitempty"` // its address
+
+	Batch    Obeys  `json:"batch,omitempty"`    // accounts?id[]=
+	Timeline Paging `json:"timeline,omitzero"`  // of an account's posts
+	Accounts Access `json:"accounts,omitempty"` // profiles
+	Statuses Access `json:"statuses,omitempty"` // posts of an account
+	Local    Access `json:"local,omitempty"`    // the public timeline of its own people
+	Remote   Access `json:"remote,omitempty"`   // and of all it knows of
+	Tags     Access `json:"tags,omitempty"`
+	Search   Access `json:"search,omitempty"`
+	Edges    Access `json:"edges,omitempty"` // follower and following lists
+	// Lists is what is wrong with its follower and following lists: EmptyButClaims,
+	// FewerThanClaim, MoreThanClaim, NotTheirs; "" = nothing found.
+	Lists Word `json:"lists,omitempty"`
+
+	Unsure  []Doubt   `json:"unsure,omitempty"` // what could not be found out
+	Calls   int       `json:"calls"`
+	Probed  time.Time `json:"probed"`
+	Expires time.Time `json:"expires"`
+}
+
+// Doubt is a question of a probe that was not answered.
+type Doubt struct {
+	What string `json:"what"`
+	Why  Word   `json:"why"`
+}
+
+const (
+	serverVersion = 1
+	maxServer     = 16 << 10 // bytes of a Server
+	serverFresh   = 7 * 24 * time.Hour
+	serverUnsure  = 6 * time.Hour // when something could not be found out that may be later
+	maxLanguages  = 32
+)
+
+// Fresh says whether s may still be relied on at now.
+func (s Server) Fresh(now time.Time) bool {
+	return s.V == serverVersion && now.Before(s.Expires) && !now.Before(s.Probed.Add(-time.Hour))
+}
+
+// Encode is s as bytes.
+func (s Server) Encode() []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("mastodon: server: %v", err)) // plain fields; times are of a clock or of DecodeServer
+	}
+	return b
+}
+
+// ErrVersion says that bytes were written by another version: probe again.
+var ErrVersion = errors.New("another version")
+
+// DecodeServer reads what Encode gave.
+func DecodeServer(b []byte) (Server, error) {
+	var s Server
+	if len(b) > maxServer {
+		return Server{}, fmt.Errorf("mastodon: server: %d bytes, at most %d", len(b), maxServer)
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return Server{}, fmt.Errorf("mastodon: server: %w", err)
+	}
+	if s.V != serverVersion {
+		return Server{}, fmt.Errorf("mastodon: server: version %d: %w", s.V, ErrVersion)
+	}
+	return s, nil
+}

@@ -1,0 +1,155 @@
+package mastodon
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+)
+
+// Limits bound one list or one reading. The zero value is the default.
+type Limits struct {
+	Pages int // requests that bring a page; default 25,000, which is two million followers
+	Items int // new items; default 2,000,000
+	Empty int // pages in a row without anything new that still name a next one; default 3
+}
+
+func (l Limits) validate() error {
+	if l.Pages < 0 || l.Items < 0 || l.Empty < 0 {
+		return fmt.Errorf("mastodon: negative limit: Pages %d, Items %d, Empty %d", l.Pages, l.Items, l.Empty)
+	}
+	return nil
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, d := range [...]struct {
+		p *int
+		v int
+	}{{&l.Pages, 25_000}, {&l.Items, 2_000_000}, {&l.Empty, 3}} {
+		if *d.p == 0 {
+			*d.p = d.v
+		}
+	}
+	return l
+}
+
+// Listing is how a list or a reading stands.
+type Listing struct {
+	Complete bool
+	Why      Word  // why it is not whole; "" = it is, or goes on
+	Claimed  int64 // by the profile, -1 = not said
+	Seen     int64 // distinct items delivered
+	Pages    int   // requests that brought one
+	Strange  int   // elements that were no item
+}
+
+// trail follows a chain of cursors through pages that came in answer, and says
+// when it ends. It is pure, and its memory does not grow with the list:
+//
+//   - that a cursor or a page came before is found by Brent's method (R. P. Brent, "An improved Monte Carlo
+//     factorization algorithm", BIT 20, 1980, section 3): each is compared with the one before and with a landmark, which is put at every
+//     power of two. A ring of λ pages that begins after μ of them is found at latest 2 max(μ, λ) + λ pages on.
+//   - an item is new when it is not among the last maxKnown, which a ring of fewer
+//     items, however shuffled, does not get past.
+//
+// The fields are exported for the Checkpoint; known is not kept, so that after a
+// resumption an item may be called new that was had long ago: who keeps them keeps
+// them by Key.
+type trail struct {
+	Cursor   string `json:"cursor,omitempty"` // of the next request, "" = the first
+	Mark     string `json:"mark,omitempty"`   // the landmark's cursor
+	MarkPage uint64 `json:"markPage,omitempty"`
+	LastPage uint64 `json:"lastPage,omitempty"`
+	Power    int64  `json:"power,omitempty"`
+	Steps    int64  `json:"steps,omitempty"` // since the landmark
+	Pages    int    `json:"pages,omitempty"`
+	Seen     int64  `json:"seen,omitempty"`
+	Empty    int    `json:"empty,omitempty"` // pages in a row without anything new
+	Strange  int    `json:"strange,omitempty"`
+
+	known known
+}
+
+// maxKnown is how many of the last items are known again.
+const maxKnown = 20_000
+
+// known is a set of the last ids; the oldest are forgotten first. In two halves, the
+// older of which is dropped when the newer is full: it knows maxKnown/2 to maxKnown.
+type known struct{ young, old map[uint64]bool }
+
+func (k *known) has(id string) bool { h := digest(id); return k.young[h] || k.old[h] }
+
+// add says whether id is new.
+func (k *known) add(id string) bool {
+	if k.has(id) {
+		return false
+	}
+	if k.young == nil || len(k.young) >= maxKnown/2 {
+		k.young, k.old = make(map[uint64]bool, 64), k.young
+	}
+	k.young[digest(id)] = true
+	return true
+}
+
+func digest(parts ...string) uint64 {
+	h := fnv.New64a()
+	for _, p := range parts {
+		_, _ = h.Write([]byte(p)) // never fails
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
+}
+
+// took takes the page that came for t.Cursor: the ids of its items, and the cursor
+// that goes on, "" = the list ends here. It gives which of the items are new. stop is the
+// Word that ends the walk early, "" = none; over says that it has ended.
+func (t *trail) took(ids []string, next string, lim Limits) (fresh []bool, stop Word, over bool) {
+	t.Pages++
+	fresh = make([]bool, len(ids))
+	news := 0
+	for i, id := range ids {
+		if fresh[i] = t.known.add(id); fresh[i] {
+			news++
+		}
+	}
+	t.Seen += int64(news)
+	page := uint64(0)
+	if len(ids) > 0 {
+		page = digest(ids...)
+	}
+	if t.Empty++; news > 0 {
+		t.Empty = 0
+	}
+	switch {
+	case len(ids) > 0 && (page == t.LastPage || page == t.MarkPage):
+		return fresh, CursorRepeats, true
+	case next == "":
+		return fresh, "", true
+	case next == t.Cursor || next == t.Mark:
+		return fresh, CursorRepeats, true
+	case t.Empty > lim.Empty && len(ids) > 0:
+		return fresh, NothingNew, true
+	case t.Empty > lim.Empty:
+		return fresh, EmptyPages, true
+	case t.Pages >= lim.Pages:
+		return fresh, MaxPages, true
+	case t.Seen >= int64(lim.Items):
+		return fresh, MaxItems, true
+	}
+	if page != 0 {
+		t.LastPage = page
+	}
+	if t.Steps++; t.Steps >= t.Power { // the landmark goes on to here
+		t.Mark, t.MarkPage, t.Steps = next, t.LastPage, 0
+		t.Power = max(2*t.Power, 1)
+	}
+	t.Cursor = next
+	return fresh, "", false
+}
+
+// valid says whether what was read from bytes can have been written by this.
+func (t *trail) valid() error {
+	if t.Power < 0 || t.Steps < 0 || t.Pages < 0 || t.Seen < 0 || t.Empty < 0 || t.Strange < 0 || len(t.Cursor) > maxCursor || len(t.Mark) > maxCursor {
+		return errors.New("out of range")
+	}
+	return nil
+}

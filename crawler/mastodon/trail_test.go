@@ -1,0 +1,80 @@
+package mastodon
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Any chain of cursors that comes back to itself is left within the bound that
+// Brent's method has, however long it is, and whatever of it is kept as bytes.
+func TestRingsAreLeft(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tail, ring := rapid.IntRange(0, 60).Draw(t, "tail"), rapid.IntRange(1, 60).Draw(t, "ring")
+		fresh := rapid.Bool().Draw(t, "items that are always new")
+		cursors := rapid.Bool().Draw(t, "cursors that are always new")
+		if fresh && cursors {
+			fresh = false // that is no ring
+		}
+		var tr trail
+		lim := Limits{Empty: 1000}.withDefaults()
+		at := func(n int) int { // which page the n-th is
+			if n >= tail {
+				n = tail + (n-tail)%ring
+			}
+			return n
+		}
+		bound := 2*max(tail, ring) + 2*ring + 4
+		for n := 0; ; n++ {
+			if n > bound {
+				t.Fatalf("tail %d, ring %d: still going after %d pages", tail, ring, n)
+			}
+			item, next := at(n), at(n+1)
+			if fresh {
+				item = n
+			}
+			if cursors {
+				next = n + 1
+			}
+			_, stop, over := tr.took([]string{strconv.Itoa(item)}, "c"+strconv.Itoa(next), lim)
+			if over {
+				if stop != CursorRepeats || n < ring {
+					t.Fatalf("tail %d, ring %d: %q after %d", tail, ring, stop, n)
+				}
+				return
+			}
+			tr.known = known{} // as after a resumption
+		}
+	})
+}
+
+// A list without a fault is never stopped, and its items are new once.
+func TestLongListsAreNotStopped(t *testing.T) {
+	var tr trail
+	lim := Limits{}.withDefaults()
+	const pages, size = 3000, 10
+	for n := range pages {
+		ids := make([]string, size)
+		for i := range ids {
+			ids[i] = fmt.Sprint(n*size + i)
+		}
+		next := "max_id=" + strconv.Itoa(n)
+		if n == pages-1 {
+			next = ""
+		}
+		fresh, stop, over := tr.took(ids, next, lim)
+		if stop != "" || over != (n == pages-1) {
+			t.Fatalf("page %d: %q %v", n, stop, over)
+		}
+		for _, f := range fresh {
+			if !f {
+				t.Fatalf("page %d: not new", n)
+			}
+		}
+	}
+	if tr.Seen != pages*size || len(tr.known.young)+len(tr.known.old) > maxKnown {
+		t.Errorf("%d seen, %d known", tr.Seen, len(tr.known.young)+len(tr.known.old))
+	}
+}

@@ -1,0 +1,419 @@
+package budget
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Options of New. The zero value is the default.
+type Options struct {
+	// Flight is the longest that a call can be on its way: longer than the client's
+	// timeout of a request. What is not settled by then counts as made. Default 2 min, at
+	// most MaxFlight.
+	Flight time.Duration
+	// Skew is how far a server's clock may be off before its first Date header, and
+	// always where it sends none. Default 30 s, at most 5 min.
+	Skew time.Duration
+	// Limits overrides limits of the table, by bucket name: the money to be spent in
+	// a day, a server that was set up otherwise.
+	// 0 is not at all. nil = none.
+	Limits map[string]int64
+	// Spread makes calls at even gaps instead of as soon as there is room. What
+	// arrives later waits less for it, and the server has no bursts; as many calls are made.
+	Spread bool
+}
+
+// MaxFlight is the longest Options.Flight.
+const MaxFlight = 10 * time.Minute
+
+// Validate reports every fault.
+func (o *Options) Validate() error {
+	var faults []error
+	if o.Flight < 0 || o.Flight > MaxFlight {
+		faults = append(faults, fmt.Errorf("flight %s, at most %s", o.Flight, MaxFlight))
+	}
+	if o.Skew < 0 || o.Skew > 5*time.Minute {
+		faults = append(faults, fmt.Errorf("skew %s, at most 5m0s", o.Skew))
+	}
+	for name, l := range o.Limits {
+		if l < 0 || l > MaxLimit {
+			faults = append(faults, fmt.Errorf("limit %d of %q", l, clip(name)))
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("budget: options: %w", errors.Join(faults...))
+	}
+	return nil
+}
+
+// Errors that callers branch on.
+var (
+	ErrClass      = errors.New("no such class")
+	ErrCredential = errors.New("no such credential")
+	ErrTicket     = errors.New("no such ticket, or settled before")
+	ErrSnapshot   = errors.New("not a snapshot")
+)
+
+// WaitError is why Reserve reserved nothing.
+type WaitError struct{ Wait }
+
+// Error says until when, and what holds the call.
+func (e *WaitError) Error() string {
+	if e.At.IsZero() {
+		return fmt.Sprintf("budget: %s: never: %s", e.Bucket, e.Reason)
+	}
+	return fmt.Sprintf("budget: %s: not before %s: %s", e.Bucket, e.At.UTC().Format(time.RFC3339), e.Reason)
+}
+
+// Wait is when a call may be made.
+type Wait struct {
+	At         time.Time // zero = not before a person changes a limit
+	Credential string    // that could make it first
+	Bucket     string    // that holds it longest, "" if the call may be made now
+	Reason     string    // in words
+}
+
+// Ask is what a call may bring at most. The zero value is for classes without items.
+type Ask struct {
+	Items int64 // in the answer: page size, or ids asked for
+	Paid  int64 // of them paid for today (Paid), so not charged again
+}
+
+// Answer is what came of a call.
+type Answer struct {
+	NotSent bool        // nothing was sent: no connection came about. The rest is not looked at
+	Status  int         // 0 = sent, but no answer came: all that was reserved counts as used
+	Header  http.Header // of the answer
+	// Refused says that the server refused for the sake of its limits, where the status
+	// alone does not (a 403 of a search that is overloaded). 429 and 420 always do.
+	Refused     bool
+	Items, Paid int64 // that the answer had
+}
+
+func (a *Answer) refused() bool { return a.Refused || a.Status == 429 || a.Status == 420 }
+
+// Ticket is one reserved call. It is a value: keep it until Settle.
+type Ticket struct {
+	ID         uint64 // grows, also across restarts
+	Credential string
+	Class      string
+	At         time.Time
+	Ask        Ask
+}
+
+// AddressOf is the name under which Snapshot and Add keep the buckets of the
+// peer's own address.
+const AddressOf = "@address"
+
+// ledger is the buckets of one credential, or of the address.
+type ledger struct {
+	name    string
+	table   *Table
+	buckets []*bucket
+	holds   []hold
+	heard   bool   // something was heard with it
+	flying  []call // reserved, not settled, in order
+	last    uint64 // the highest ticket
+	refused int64  // answers, ever
+	calls   int64  // settled, ever
+}
+
+// call is a ticket on its way.
+type call struct {
+	id    uint64
+	class string
+	sent  int64
+}
+
+// hold is a wait for a class, all of them if that is "".
+type hold struct {
+	class  string
+	until  int64
+	fails  int64 // refusals in a row
+	reason string
+}
+
+// Book is the budgets of one site. It is not safe for concurrent use: whoever
+// loops over the site's work has it. Its calls cost time in proportion to the buckets of a class
+// and the credentials, and to 1,000 at most for each sliding bucket.
+type Book struct {
+	site    string
+	o       Options
+	now     int64
+	clock   clock
+	serial  uint64
+	address *ledger
+	creds   []*ledger
+}
+
+// New is a Book without credentials.
+func New(site string, o Options) (*Book, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Flight == 0 {
+		o.Flight = 2 * time.Minute
+	}
+	if o.Skew == 0 {
+		o.Skew = 30 * time.Second
+	}
+	return &Book{site: site, o: o, clock: newClock(o.Skew), address: &ledger{name: AddressOf}}, nil
+}
+
+// Add adds a credential by a name that is not secret; "" is no credential at all.
+// t is the table of what the service allows it. A credential that is there is replaced.
+func (b *Book) Add(credential string, t Table, now time.Time) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	if credential != "" && !goodName(credential) {
+		return fmt.Errorf("budget: credential %q: a name has letters, digits and -./_: only, at most %d", clip(credential), maxName)
+	}
+	if len(b.creds) >= MaxCredentials || len(b.address.buckets)+len(t.Buckets) > maxEntries {
+		return fmt.Errorf("budget: %d credentials and %d shared buckets at %s, at most %d (MaxCredentials) and %d", len(b.creds), len(b.address.buckets), b.site, MaxCredentials, maxEntries)
+	}
+	b.tick(now)
+	b.creds = slices.DeleteFunc(b.creds, func(l *ledger) bool { return l.name == credential })
+	l := &ledger{name: credential, table: &t}
+	for i := range t.Buckets {
+		to := l
+		if t.Buckets[i].Shared {
+			to = b.address
+		}
+		if to.find(t.Buckets[i].Name) == nil {
+			to.buckets = append(to.buckets, b.bucket(t.Buckets[i]))
+		}
+	}
+	b.creds = append(b.creds, l)
+	return nil
+}
+
+func (b *Book) bucket(s Spec) *bucket {
+	k := &bucket{spec: s, limit: s.Limit, by: ByTable}
+	if l, ok := b.o.Limits[s.Name]; ok {
+		k.limit, k.by = l, BySetting
+		if l > 0 {
+			s.Limit, k.spec.Limit = l, l
+		}
+	}
+	if s.Kind == Adaptive {
+		k.pace = newPace(s)
+	}
+	return k
+}
+
+func (l *ledger) find(name string) *bucket {
+	for _, k := range l.buckets {
+		if k.spec.Name == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// tick brings the Book to now.
+func (b *Book) tick(now time.Time) {
+	n := now.UnixNano()
+	switch {
+	case n >= b.now:
+		b.now = n
+	case b.now-n > int64(5*time.Second): // our clock was set back; a little is callers' disorder
+		d := n - b.now
+		b.now = n
+		b.shift(d)
+	}
+	for _, l := range b.ledgers() {
+		for _, k := range l.buckets {
+			k.forget(b.now, int64(b.o.Flight), &b.clock)
+		}
+		l.flying = slices.DeleteFunc(l.flying, func(c call) bool { return c.sent+int64(b.o.Flight) <= b.now })
+		l.holds = slices.DeleteFunc(l.holds, func(h hold) bool { return h.until+int64(time.Hour) <= b.now })
+	}
+}
+
+func (b *Book) ledgers() []*ledger { return append([]*ledger{b.address}, b.creds...) }
+
+func (b *Book) shift(d int64) {
+	b.clock.shift(d)
+	lost := !b.clock.sane()
+	if lost { // it was our clock that was wrong by days
+		b.clock = newClock(b.o.Skew)
+	}
+	for _, l := range b.ledgers() {
+		for _, k := range l.buckets {
+			if k.shift(d); lost {
+				k.jump(b.now, &b.clock)
+			}
+		}
+		for i := range l.holds {
+			l.holds[i].until += d
+		}
+		for i := range l.flying {
+			l.flying[i].sent += d
+		}
+	}
+}
+
+// need is one bucket of a call with the amount it counts there.
+type need struct {
+	in *bucket
+	of *ledger
+	n  int64
+}
+
+// needs are the buckets of a class for a credential, those learned included.
+func (b *Book) needs(l *ledger, class string, ask Ask) ([]need, error) {
+	c := l.table.class(class)
+	if c == nil {
+		return nil, fmt.Errorf("budget: %w: %q at %s", ErrClass, clip(class), l.table.Service)
+	}
+	var all []need
+	for _, of := range []*ledger{l, b.address} {
+		for _, k := range of.buckets {
+			if k.class == class || k.class == "" && slices.Contains(c.Buckets, k.spec.Name) {
+				all = append(all, need{k, of, c.amount(k.spec.unit(), ask)})
+			}
+		}
+	}
+	return all, nil
+}
+
+func (c *Class) amount(u Unit, a Ask) int64 {
+	items := min(max(a.Items, 0), MaxOpen)
+	charged := items - min(max(a.Paid, 0), items)
+	switch u {
+	case Items:
+		return charged
+	case Micro:
+		return c.Price.Call + charged*c.Price.Item
+	}
+	return 1
+}
+
+// choice is what one credential could do.
+type choice struct {
+	l     *ledger
+	needs []need
+	wait  Wait
+	at    int64
+	worth float64 // what it would lose soonest, a second
+}
+
+// Next says when a call of class may be made, by the credential that can make it
+// first, and the bucket that holds it. It errs if the class is unknown or there is no credential.
+func (b *Book) Next(now time.Time, class string, ask Ask) (Wait, error) {
+	c, err := b.choose(now, class, ask)
+	return c.wait, err
+}
+
+// Reserve reserves a call now: in every bucket of its class, of the credential that
+// has most left that would lapse soonest. If none may be made now the error is a
+// *WaitError. The intent must be durable before the request is sent (see the
+// package comment), and every ticket be settled.
+func (b *Book) Reserve(now time.Time, class string, ask Ask) (Ticket, error) {
+	c, err := b.choose(now, class, ask)
+	if err != nil {
+		return Ticket{}, err
+	}
+	if c.at > b.now {
+		return Ticket{}, &WaitError{c.wait}
+	}
+	b.serial = max(b.serial+1, uint64(max(b.now, 0)))
+	t := Ticket{ID: b.serial, Credential: c.l.name, Class: class, At: time.Unix(0, b.now).UTC(), Ask: ask}
+	for _, n := range c.needs {
+		n.in.take(t.ID, n.n, b.now, &b.clock)
+	}
+	for _, l := range []*ledger{c.l, b.address} {
+		l.last, l.flying = t.ID, append(l.flying, call{t.ID, class, b.now})
+	}
+	return t, nil
+}
+
+func (b *Book) choose(now time.Time, class string, ask Ask) (best choice, err error) {
+	b.tick(now)
+	if len(b.creds) == 0 {
+		return best, fmt.Errorf("budget: %w: none at %s", ErrCredential, b.site)
+	}
+	for _, l := range b.creds {
+		c := choice{l: l}
+		if c.needs, err = b.needs(l, class, ask); err != nil {
+			return choice{}, err
+		}
+		b.weigh(&c, class)
+		if best.l == nil || c.at < best.at || c.at == best.at && c.worth > best.worth {
+			best = c
+		}
+	}
+	return best, nil
+}
+
+// weigh finds the longest wait of a credential, and what is left of the bucket
+// that is nearest its end.
+func (b *Book) weigh(c *choice, class string) {
+	c.at = b.now
+	c.wait = Wait{Credential: c.l.name}
+	later := func(at int64, bucket, reason string) {
+		if at > c.at {
+			c.at, c.wait.Bucket, c.wait.Reason = at, bucket, reason
+		}
+	}
+	for _, of := range []*ledger{c.l, b.address} {
+		for _, h := range of.holds {
+			if h.class == "" || h.class == class {
+				later(h.until, "hold", h.reason)
+			}
+		}
+	}
+	for _, of := range []*ledger{c.l, b.address} {
+		switch n := len(of.flying); {
+		case n > 0 && !of.heard:
+			later(of.flying[0].sent+int64(b.o.Flight), "first answer", "nothing was heard yet, and a call is on its way")
+		case n >= MaxOpen:
+			later(of.flying[0].sent+int64(b.o.Flight), "MaxOpen", "too many calls on their way")
+		}
+	}
+	least := int64(-1)
+	for _, n := range c.needs {
+		if n.n > n.in.limit && n.in.spec.Kind != Told && n.n > 0 {
+			c.at, c.wait.Bucket = far, n.in.spec.Name
+			c.wait.Reason = fmt.Sprintf("asks for %d of %d %s", n.n, n.in.limit, n.in.spec.unit())
+			return
+		}
+		at := n.in.when(n.n, b.now, &b.clock)
+		why := string(n.in.spec.Kind)
+		if at == far {
+			at, why = b.answerBy(n.in), "waits for an answer"
+		}
+		if b.o.Spread {
+			later(n.in.paced(b.now, &b.clock), n.in.spec.Name, "spread over the window")
+		}
+		later(at, n.in.spec.Name, why)
+		if free := n.in.free(b.now, &b.clock); n.in.spec.unit() == Calls && (least < 0 || free < least) {
+			least, c.worth = free, float64(free)/max(1, float64(n.in.lapses(b.now, &b.clock)))
+		}
+	}
+	c.wait.At = time.Unix(0, c.at).UTC()
+}
+
+func (b *Book) answerBy(k *bucket) int64 {
+	if len(k.opens) == 0 {
+		return b.now + int64(b.o.Flight)
+	}
+	return max(b.now+1, k.opens[0].sent+int64(b.o.Flight))
+}
+
+// lapses is the time until what is left unused is lost.
+func (b *bucket) lapses(now int64, c *clock) int64 {
+	switch b.spec.Kind {
+	case Aligned:
+		return b.start(b.index(now+c.hi)+1) - c.hi - now
+	case Tokens:
+		return max(0, b.tat-now)
+	case Told:
+		return max(0, b.told.lo-now)
+	}
+	return b.window()
+}

@@ -1,0 +1,429 @@
+package budget
+
+import (
+	"slices"
+	"time"
+)
+
+// far is later than all other times, and small enough to be added to.
+const far = int64(1) << 61
+
+// bucket is one limit and what was used of it. Times are Unix nanoseconds of our clock.
+type bucket struct {
+	spec    Spec
+	limit   int64    // in force
+	by      Origin   // who said so
+	class   string   // of a learned bucket: the class it holds for
+	opens   []open   // reserved, not settled
+	last    int64    // the latest reservation
+	settled int64    // amounts settled so far
+	wins    []count  // Aligned, ascending
+	log     []spent  // Sliding, ascending by at
+	tat     int64    // Tokens: when it would be full, the theoretical arrival time of the algorithm
+	told    told     // Told
+	pace    pace     // Adaptive
+	cut     lowering // of the limit, by refusals
+}
+
+// open is an amount on its way.
+type open struct {
+	id   uint64
+	n    int64
+	sent int64
+	from int64 // Aligned: the first and last window it is counted in
+	to   int64
+	seen int64 // bucket.settled when it was reserved
+}
+
+// count is what was used in one aligned window of the server's clock.
+type count struct{ window, n int64 }
+
+// spent is what was used by answers from the time from to the time at.
+type spent struct{ from, at, n int64 }
+
+// resolution: answers within this part of a window make one entry of a log, which then
+// has about so many at most.
+const resolution = 1024
+
+// told is what headers said last: left until the reset, which is from lo to hi.
+type told struct{ left, lo, hi int64 }
+
+// lowering is a limit found by refusals: limit while positive, tried again at retry.
+type lowering struct {
+	limit    int64
+	at       int64 // of the last refusal
+	retry    int64
+	step     int64
+	patience int64 // windows
+}
+
+const maxPatience = 64
+
+func (b *bucket) effective() int64 {
+	if b.cut.limit > 0 {
+		return min(b.limit, b.cut.limit)
+	}
+	return b.limit
+}
+
+func (b *bucket) out() (n int64) {
+	for i := range b.opens {
+		n += b.opens[i].n
+	}
+	return n
+}
+
+// window is the length in nanoseconds; a month counts as its longest.
+func (b *bucket) window() int64 {
+	if b.spec.Window == month {
+		return int64(31 * 24 * time.Hour)
+	}
+	return max(1, int64(b.spec.Window))
+}
+
+// slack is added to a window that slides: clocks drift, and servers sweep late.
+func (b *bucket) slack() int64 {
+	return min(int64(250*time.Millisecond), b.window()/100) + b.window()/drift
+}
+
+// index is the aligned window that holds a time of the server, start when one begins.
+func (b *bucket) index(server int64) int64 {
+	if b.spec.Window == month {
+		t := time.Unix(0, server).UTC()
+		return int64(t.Year())*12 + int64(t.Month()) - 1
+	}
+	return floor(server, int64(b.spec.Window))
+}
+
+func (b *bucket) start(window int64) int64 {
+	if b.spec.Window == month {
+		return time.Date(int(floor(window, 12)), time.Month(window-12*floor(window, 12)+1), 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	}
+	return window * int64(b.spec.Window)
+}
+
+func floor(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+func (b *bucket) inWindow(k int64) (n int64) {
+	for _, w := range b.wins {
+		if w.window == k {
+			n += w.n
+		}
+	}
+	for i := range b.opens {
+		if o := &b.opens[i]; o.to < k { // it may yet arrive there
+			n += o.n
+		}
+	}
+	return n
+}
+
+func (b *bucket) addWindows(from, to, n int64) {
+	for k := from; k <= to; k++ {
+		i, found := slices.BinarySearchFunc(b.wins, k, func(w count, k int64) int { return int(min(max(w.window-k, -1), 1)) })
+		if !found {
+			b.wins = slices.Insert(b.wins, i, count{window: k})
+		}
+		b.wins[i].n = max(0, b.wins[i].n+n)
+	}
+}
+
+// forget drops what no longer counts, and takes as answered what has been on its
+// way for longer than a call can be.
+func (b *bucket) forget(now, flight int64, c *clock) {
+	for len(b.opens) > 0 && b.opens[0].sent+flight <= now {
+		o := b.opens[0]
+		b.done(o.id, o.sent+flight, o.n, c)
+	}
+	switch b.spec.Kind {
+	case Aligned:
+		old := b.index(now + c.lo)
+		b.wins = slices.DeleteFunc(b.wins, func(w count) bool { return w.window < old })
+	case Sliding:
+		gone, keep := 0, b.window()+b.slack()
+		for gone < len(b.log) && b.log[gone].at+keep <= now {
+			gone++
+		}
+		b.log = slices.Delete(b.log, 0, gone)
+	}
+	b.raise(now)
+}
+
+// token is the time one unit takes to come back, rounded up.
+func (b *bucket) token() int64 {
+	w := b.window() + b.window()/drift
+	return (w + b.limit - 1) / max(1, b.limit)
+}
+
+// free is what a call at now may use, by the server's count at its worst.
+func (b *bucket) free(now int64, c *clock) int64 {
+	limit := b.effective()
+	switch b.spec.Kind {
+	case Aligned:
+		left := limit
+		for k := b.index(now + c.lo); k <= b.index(now+c.hi); k++ {
+			left = min(left, limit-b.inWindow(k))
+		}
+		return left
+	case Sliding:
+		used := b.out()
+		for _, s := range b.log {
+			used += s.n
+		}
+		return limit - used
+	case Tokens:
+		debt := max(0, b.tat-now)
+		return limit - (debt+b.token()-1)/b.token() - b.out()
+	case Told:
+		if now < b.told.hi {
+			return b.told.left
+		}
+		return 1 - b.out()
+	}
+	return 1
+}
+
+// when is the earliest time from now on when n fits, if nothing is settled before;
+// far if that is what it takes.
+func (b *bucket) when(n, now int64, c *clock) int64 {
+	limit, at := b.effective(), now
+	switch b.spec.Kind {
+	case Aligned:
+		at = b.whenAligned(n, now, c)
+	case Sliding:
+		free := b.free(now, c)
+		for i := 0; free < n; i++ {
+			if i == len(b.log) {
+				return far
+			}
+			free += b.log[i].n
+			at = b.log[i].at + b.window() + b.slack()
+		}
+	case Tokens:
+		if n += b.out(); n > limit {
+			return far
+		}
+		at = b.tat - (limit-n)*b.token()
+	case Told:
+		switch {
+		case now < b.told.hi && b.told.left < n:
+			at = b.told.hi
+		case now >= b.told.hi && len(b.opens) > 0:
+			return far
+		}
+	case Adaptive:
+		at = b.last + b.pace.gap()
+	}
+	return max(at, now)
+}
+
+func (b *bucket) whenAligned(n, now int64, c *clock) int64 {
+	limit, at := b.effective(), now
+	for range len(b.wins) + 2 {
+		full := int64(-1)
+		for k := b.index(at + c.lo); k <= b.index(at+c.hi); k++ {
+			if limit-b.inWindow(k) < n {
+				full = k
+			}
+		}
+		if full < 0 {
+			return at
+		}
+		at = b.start(full+1) - c.lo
+	}
+	return far
+}
+
+// paced is when the next call is due if calls are spread over what is left of
+// the window instead of made as soon as there is room.
+func (b *bucket) paced(now int64, c *clock) int64 {
+	if b.last == 0 || b.spec.unit() != Calls {
+		return now
+	}
+	switch b.spec.Kind {
+	case Aligned:
+		k := b.index(b.last + c.hi)
+		end := b.start(k+1) - c.hi
+		left := b.effective() - b.inWindow(k)
+		if left <= 0 || now >= end {
+			return now
+		}
+		return b.last + (end-b.last)/(left+1)
+	case Sliding, Tokens:
+		return b.last + b.window()/max(1, b.effective())
+	case Told:
+		if now < b.told.lo && b.told.left > 0 {
+			return b.last + max(0, b.told.lo-b.last)/(b.told.left+1)
+		}
+	}
+	return now
+}
+
+// take reserves n for call id. There was room.
+func (b *bucket) take(id uint64, n, now int64, c *clock) {
+	o := open{id: id, n: n, sent: now, seen: b.settled}
+	switch b.spec.Kind {
+	case Aligned:
+		o.from, o.to = b.index(now+c.lo), b.index(now+c.hi)
+		b.addWindows(o.from, o.to, n)
+	case Told:
+		b.told.left -= min(n, b.told.left)
+	}
+	b.opens = append(b.opens, o)
+	b.last = max(b.last, now)
+}
+
+// done settles call id, answered at the time at: it used so much.
+func (b *bucket) done(id uint64, at, used int64, c *clock) {
+	i := slices.IndexFunc(b.opens, func(o open) bool { return o.id == id })
+	if i < 0 {
+		return
+	}
+	o := b.opens[i]
+	b.opens = slices.Delete(b.opens, i, i+1)
+	b.settled += used
+	switch b.spec.Kind {
+	case Aligned:
+		b.addWindows(o.from, o.to, used-o.n)
+		if to := b.index(at + c.hi); used > 0 { // it may have crossed into others
+			b.addWindows(max(o.to+1, to-maxCrossed), to, used)
+		}
+	case Sliding:
+		b.spend(at, used)
+	case Tokens:
+		b.tat = max(b.tat, at) + used*b.token()
+	case Told:
+		if at < b.told.hi {
+			b.told.left += max(0, o.n-used)
+		}
+	}
+}
+
+// maxCrossed is how many windows a call may cross into: more than MaxFlight holds.
+const maxCrossed = 32
+
+// spend adds to the log. Entries stay in order; one that is early counts as late.
+func (b *bucket) spend(at, n int64) {
+	if n <= 0 {
+		return
+	}
+	if last := len(b.log) - 1; last >= 0 {
+		l := &b.log[last]
+		at = max(at, l.at)
+		if at-l.from < b.window()/resolution || len(b.log) >= 2*resolution {
+			l.at, l.n = at, l.n+n
+			return
+		}
+	}
+	b.log = append(b.log, spent{from: at, at: at, n: n})
+}
+
+// use counts n that we did not reserve: others' calls with this credential, or
+// what a server says.
+func (b *bucket) use(n, now int64, c *clock) {
+	n = min(n, b.limit)
+	switch {
+	case n <= 0:
+	case b.spec.Kind == Aligned:
+		b.addWindows(b.index(now+c.lo), b.index(now+c.hi), n)
+	case b.spec.Kind == Sliding:
+		b.spend(now, n)
+	case b.spec.Kind == Tokens:
+		b.tat = max(b.tat, now) + n*b.token()
+	}
+}
+
+// slide makes a sliding bucket of an aligned one whose windows are not where
+// they should be.
+func (b *bucket) slide(now int64) {
+	var n int64
+	for _, w := range b.wins {
+		n = max(n, w.n)
+	}
+	b.wins, b.log = nil, nil
+	if b.spec.Kind = Sliding; b.spec.Window == month {
+		b.spec.Window = Span(b.window())
+	}
+	b.spend(now, n-min(n, b.out()))
+}
+
+// jump: the server's clock is another; what was used counts in the windows that
+// are now.
+func (b *bucket) jump(now int64, c *clock) {
+	if b.spec.Kind != Aligned {
+		return
+	}
+	var n int64
+	for _, w := range b.wins {
+		n = max(n, w.n)
+	}
+	from, to := b.index(now+c.lo), b.index(now+c.hi)
+	b.wins = nil
+	b.addWindows(from, to, n)
+	for i := range b.opens {
+		b.opens[i].from, b.opens[i].to = from, to
+	}
+}
+
+// setLimit changes what a window holds.
+func (b *bucket) setLimit(limit, now int64, by Origin) {
+	if limit == b.limit {
+		return
+	}
+	old := b.token()
+	b.limit, b.by, b.cut = limit, by, lowering{}
+	if b.spec.Kind == Tokens && b.tat > now {
+		debt := (b.tat - now + old - 1) / old
+		b.tat = now + min(debt, limit)*b.token()
+	}
+}
+
+// refused: the server took less than the limit by what it says. What it took is
+// the limit from now on; it is raised again by a step that doubles, and after a
+// failure later each time.
+func (b *bucket) refused(sent, now int64, c *clock) {
+	if b.spec.Kind == Adaptive {
+		b.pace.refused(sent, now)
+		return
+	}
+	if b.spec.Kind == Told || b.spec.unit() != Calls || sent <= b.cut.at {
+		return // told: the hold is all there is; the rest: calls of the same refusal
+	}
+	used := b.effective() - b.free(now, c) - b.out()
+	p := min(max(2*b.cut.patience, 2), maxPatience)
+	b.cut = lowering{limit: max(1, min(b.effective(), used-1)), at: now, retry: now + p*b.window(), step: 1, patience: p}
+}
+
+func (b *bucket) raise(now int64) {
+	x := &b.cut
+	if x.limit == 0 || now < x.retry {
+		return
+	}
+	x.limit, x.step, x.retry = x.limit+x.step, min(2*x.step, b.limit), now+b.window()
+	if x.limit >= b.limit {
+		*x = lowering{}
+	}
+}
+
+// shift moves all times by d, as our clock was set back.
+func (b *bucket) shift(d int64) {
+	move := func(t *int64) { *t = max(*t+d, 0) }
+	for i := range b.opens {
+		move(&b.opens[i].sent)
+	}
+	for i := range b.log {
+		move(&b.log[i].from)
+		move(&b.log[i].at)
+	}
+	for _, t := range []*int64{&b.last, &b.tat, &b.told.lo, &b.told.hi, &b.pace.cut, &b.cut.at, &b.cut.retry} {
+		if *t != 0 {
+			move(t)
+		}
+	}
+}

@@ -1,0 +1,368 @@
+package budget
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/fetch"
+)
+
+// Waits after a refusal without a word of when, in nanoseconds.
+const (
+	holdFirst = int64(10 * time.Second) // doubled each time in a row
+	holdLast  = int64(time.Hour)
+)
+
+// Settle ends a reservation with what came of it, and learns:
+//
+//   - of the server's clock, from Date;
+//   - of a bucket, what its headers say (readPolicies). They are matched with the
+//     bucket of the class that has their limit and whose window can end then, else with one that
+//     has their window, else with the one that is Spoken: that gets the limit they name. What is
+//     left by them lowers what is left by our count, never raises it. What matches nothing is learned:
+//     with a window, as a sliding bucket of the class; without, as one that is Told;
+//   - of waits, from Retry-After (RFC 9110 section 10.2.3) of any answer. A refusal
+//     without one waits 10 s, doubled each time in a row, an hour at most; a 503 holds
+//     all classes and credentials;
+//   - of limits, from a refusal while there should have been room: see the package
+//     comment.
+//
+// ErrTicket: it was settled, is of an earlier life, or was on its way for longer than Options.Flight; it has been
+// counted, and only waits are learned.
+func (b *Book) Settle(now time.Time, t Ticket, a Answer) error {
+	b.tick(now)
+	i := slices.IndexFunc(b.creds, func(l *ledger) bool { return l.name == t.Credential })
+	if i < 0 {
+		return fmt.Errorf("budget: %w: %q at %s", ErrCredential, clip(t.Credential), b.site)
+	}
+	l := b.creds[i]
+	all, err := b.needs(l, t.Class, t.Ask)
+	if err != nil {
+		return err
+	}
+	var late error
+	if !l.landed(t.ID) {
+		late = fmt.Errorf("budget: %w: %d of %s", ErrTicket, t.ID, b.site)
+	}
+	b.address.landed(t.ID)
+	if a.NotSent {
+		b.finish(l, all, t, a)
+		return late
+	}
+	sent := t.At.UnixNano()
+	date, dated := b.now, false
+	var told []said
+	if late == nil && !cached(a.Header) {
+		date, dated = b.date(a.Header, sent)
+		told = b.match(l, t, all, readPolicies(a.Header, sent, b.now, &b.clock))
+	}
+	l.calls++
+	b.finish(l, all, t, a)
+	if a.Status == 0 {
+		return late
+	}
+	l.heard, b.address.heard = true, true
+	for _, s := range told {
+		s.apply(b.now, &b.clock)
+	}
+	b.waits(l, t, a, date, dated, told)
+	switch {
+	case a.refused():
+		l.refused++
+		b.surprise(all, told, sent)
+	case a.Status < 500:
+		for _, n := range all {
+			if n.in.spec.Kind == Adaptive {
+				n.in.pace.answered(sent)
+			}
+		}
+	}
+	return late
+}
+
+// landed takes a ticket out of those on their way; false if it is none.
+func (l *ledger) landed(id uint64) bool {
+	i := slices.IndexFunc(l.flying, func(c call) bool { return c.id == id })
+	if i >= 0 {
+		l.flying = slices.Delete(l.flying, i, i+1)
+	}
+	return i >= 0
+}
+
+func (b *bucket) has(id uint64) *open {
+	if i := slices.IndexFunc(b.opens, func(o open) bool { return o.id == id }); i >= 0 {
+		return &b.opens[i]
+	}
+	return nil
+}
+
+// finish settles the ticket in its buckets.
+func (b *Book) finish(l *ledger, all []need, t Ticket, a Answer) {
+	class := l.table.class(t.Class)
+	for _, n := range all {
+		used := n.n
+		switch u := n.in.spec.unit(); {
+		case a.NotSent:
+			used = 0
+		case a.Status != 0 && u != Calls:
+			used = class.amount(u, Ask{Items: a.Items, Paid: a.Paid})
+		}
+		n.in.done(t.ID, b.now, used, &b.clock)
+	}
+}
+
+// date reads the server's clock; it is ours if there is none.
+func (b *Book) date(h http.Header, sent int64) (server int64, ok bool) {
+	d, err := http.ParseTime(get(h, "Date"))
+	if err != nil || d.Year() < 1970 || d.Year() > 2200 {
+		return b.now, false
+	}
+	if b.clock.heard(sent, b.now, d.UnixNano()) {
+		for _, l := range b.ledgers() {
+			for _, k := range l.buckets {
+				if k.jump(b.now, &b.clock); !b.clock.trusted() && k.spec.Kind == Aligned && k.spec.unit() == Calls {
+					k.slide(b.now)
+				}
+			}
+		}
+	}
+	return d.UnixNano(), true
+}
+
+// cached says that an answer is out of a cache: its headers speak of another call.
+func cached(h http.Header) bool {
+	age := get(h, "Age")
+	return age != "" && age != "0"
+}
+
+// said is what headers say of one of our buckets.
+type said struct {
+	in      *bucket
+	p       policy
+	overlap int64 // what may have come to the server after what they count
+}
+
+// match finds the bucket that each policy speaks of, before the ticket is settled.
+func (b *Book) match(l *ledger, t Ticket, all []need, ps []policy) []said {
+	var told []said
+	for _, p := range ps {
+		k := b.meant(all, told, p)
+		if k == nil && p.hi != 0 && slices.ContainsFunc(all, func(n need) bool { return p.limit > 0 && n.in.limit == p.limit }) {
+			p.lo, p.hi = 0, 0 // a limit that we know, with a reset that cannot be
+			k = b.meant(all, told, p)
+		}
+		if k == nil {
+			if k = l.learn(t.Class, p); k == nil {
+				continue
+			}
+			k.take(t.ID, 1, t.At.UnixNano(), &b.clock)
+			for _, c := range l.flying { // what is on its way counts there, too
+				if c.class == t.Class {
+					k.take(c.id, 1, c.sent, &b.clock)
+				}
+			}
+		}
+		s := said{in: k, p: p}
+		if o := k.has(t.ID); o != nil {
+			s.overlap = k.out() - o.n + k.settled - o.seen
+		}
+		told = append(told, s)
+	}
+	return told
+}
+
+// fits says whether a window that has p's reset can be b's.
+func (b *bucket) fits(p policy, now int64, c *clock) bool {
+	return p.hi == 0 || b.spec.Kind == Told || p.lo <= now+b.window()+b.window()/100+c.hi-c.lo
+}
+
+// meant is the bucket of the call that p speaks of, nil if none.
+func (b *Book) meant(all []need, taken []said, p policy) *bucket {
+	var best *bucket
+	score := int64(0)
+	for _, n := range all {
+		k := n.in
+		counts := k.spec.unit() == Calls && k.spec.Kind != Adaptive && !slices.ContainsFunc(taken, func(s said) bool { return s.in == k })
+		if !counts || !k.fits(p, b.now, &b.clock) || k.spec.Kind == Told && p.window > 0 {
+			continue
+		}
+		s := int64(0)
+		switch {
+		case p.limit >= 0 && (p.limit == k.limit || p.limit == k.spec.Limit) && (p.window < 0 || p.window == k.window()):
+			s = 1 << 40
+			if k.ends(p, b.now, &b.clock) {
+				s += 1 << 39
+			}
+			if p.left >= 0 { // of several, the one whose count is nearest
+				s -= min(1<<38, abs(k.limit-p.left-(k.effective()-k.free(b.now, &b.clock))))
+			}
+		case p.window > 0 && p.window == k.window():
+			s = 1 << 30
+		case p.window < 0 && (k.spec.Spoken || k.spec.Kind == Told):
+			s = 1 << 20
+		case p.window < 0 && p.hi != 0 && k.spec.Kind == Aligned && k.ends(p, b.now, &b.clock):
+			s = 1 << 10
+		}
+		if s > score {
+			best, score = k, s
+		}
+	}
+	return best
+}
+
+func abs(a int64) int64 { return max(a, -a) }
+
+// ends says whether p's reset is the end of an aligned window.
+func (b *bucket) ends(p policy, now int64, c *clock) bool {
+	if p.hi == 0 || b.spec.Kind != Aligned {
+		return false
+	}
+	return b.index(p.lo+c.lo) != b.index(p.hi+c.hi)
+}
+
+// learn adds a bucket that only headers know of.
+func (l *ledger) learn(class string, p policy) *bucket {
+	n := 0
+	for _, k := range l.buckets {
+		if k.class != "" {
+			n++
+		}
+	}
+	k := &bucket{spec: Spec{Name: "headers/" + class, Kind: Told}, class: class, by: ByHeaders}
+	if p.window > 0 && p.limit > 0 {
+		k.spec = Spec{Name: fmt.Sprintf("headers/%d;w=%d", p.limit, p.window/int64(time.Second)), Kind: Sliding, Limit: p.limit, Window: Span(p.window)}
+		k.limit = p.limit
+	} else if p.left < 0 {
+		return nil
+	}
+	if n >= maxLearned || slices.ContainsFunc(l.buckets, func(o *bucket) bool { return o.spec.Name == k.spec.Name && o.class == class }) {
+		return nil
+	}
+	l.buckets = append(l.buckets, k)
+	return k
+}
+
+// apply learns what was said, after the ticket was settled.
+func (s *said) apply(now int64, c *clock) {
+	b, p := s.in, s.p
+	if p.limit > 0 && b.spec.Kind != Told {
+		b.setLimit(p.limit, now, ByHeaders)
+	}
+	if b.spec.Kind == Aligned && p.hi != 0 && p.window < 0 && !b.ends(p, now, c) && p.lo > now {
+		b.slide(now)
+	}
+	if p.left < 0 || p.hi != 0 && p.hi <= now && b.spec.Kind != Told {
+		return // nothing said, or of a window that is over
+	}
+	if b.spec.Kind == Told {
+		s.tell(now)
+		return
+	}
+	if b.spec.Kind == Aligned && p.hi != 0 && b.index(p.hi+c.hi)-1 < b.index(now+c.lo) {
+		return
+	}
+	// Calls that are on their way may or may not be counted in what is left; only
+	// what even they do not explain is somebody else's.
+	if free := b.free(now, c); free > p.left {
+		b.use(free-p.left, now, c)
+	}
+}
+
+// tell renews a bucket of which only headers speak.
+func (s *said) tell(now int64) {
+	t, p := &s.in.told, s.p
+	sure := max(0, p.left-s.overlap)
+	hi := min(p.hi, now+int64(MaxReset))
+	if p.hi == 0 {
+		hi = now + int64(time.Minute) // left, for who knows how long: look again soon
+	}
+	switch {
+	case now >= t.hi: // a new window
+		t.left = sure
+	case t.left > p.left:
+		t.left = sure
+	default:
+		t.left = max(t.left, sure)
+	}
+	t.lo, t.hi = max(now, min(p.lo, hi)), max(now, hi)
+}
+
+// waits learns when the server wants to be asked again.
+func (b *Book) waits(l *ledger, t Ticket, a Answer, date int64, dated bool, told []said) {
+	overload := a.Status >= 500
+	of, class := l, t.Class
+	if a.Status == 503 {
+		of, class = b.address, ""
+	}
+	i := slices.IndexFunc(of.holds, func(h hold) bool { return h.class == class })
+	if !a.refused() && !overload && a.Status != 503 {
+		if i >= 0 {
+			of.holds[i].fails = 0
+		}
+	}
+	header := get(a.Header, "Retry-After")
+	after, ok := fetch.RetryAfter(header, time.Unix(0, date))
+	reason := fmt.Sprintf("the server said %d, Retry-After %s", a.Status, after)
+	wait := int64(after)
+	switch {
+	case ok && len(header) > 0 && (header[0] < '0' || header[0] > '9') && !dated:
+		wait += b.clock.hi // a date, and a clock we know little of
+	case ok:
+	case a.refused() && !slices.ContainsFunc(told, func(s said) bool { return s.p.left == 0 && s.p.hi > b.now }), a.Status == 503:
+		fails := int64(0)
+		if i >= 0 {
+			fails = of.holds[i].fails
+		}
+		wait = min(holdFirst<<min(fails, 20), holdLast)
+		reason = fmt.Sprintf("the server said %d and not for how long", a.Status)
+	default:
+		return
+	}
+	if wait <= 0 {
+		return
+	}
+	if i < 0 {
+		of.holds = append(of.holds, hold{class: class})
+		i = len(of.holds) - 1
+	}
+	h := &of.holds[i]
+	if until := b.now + wait + int64(time.Second); until > h.until {
+		h.until, h.reason = until, reason
+	}
+	if a.refused() || overload {
+		h.fails = min(h.fails+1, 30)
+	}
+}
+
+// surprise: a refusal that nothing foretold lowers the limit of the bucket that the
+// headers speak of, or else of the one that is fullest.
+func (b *Book) surprise(all []need, told []said, sent int64) {
+	var fullest *bucket
+	most := -1.0
+	for _, n := range all {
+		if n.in.spec.unit() != Calls {
+			continue
+		}
+		if n.in.spec.Kind == Adaptive {
+			n.in.refused(sent, b.now, &b.clock)
+			return
+		}
+		limit := n.in.effective()
+		if part := float64(limit-n.in.free(b.now, &b.clock)) / float64(max(1, limit)); part > most && n.in.spec.Kind != Told {
+			fullest, most = n.in, part
+		}
+	}
+	for _, s := range told {
+		if s.p.left == 0 {
+			return // explained: somebody else uses the same allowance
+		}
+		if s.in.spec.Kind != Told {
+			fullest = s.in
+		}
+	}
+	if fullest != nil {
+		fullest.refused(sent, b.now, &b.clock)
+	}
+}

@@ -43,6 +43,8 @@ type commands struct {
 
 	Schedule scheduleCmd `cmd:"" help:"Contest of revisit policies on change histories."`
 	Zones    zonesCmd    `cmd:"" help:"What zones cost in a large swarm, simulated."`
+
+	TrainLang trainLangCmd `cmd:"" help:"Train and measure the weights that tell languages."`
 }
 
 func main() {

@@ -1,0 +1,306 @@
+package langmodel
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/echo-node/echo-node/crawler/focus/lang"
+)
+
+// judged is a text with what an uncalibrated judge that never saw its source says.
+type judged struct {
+	Sample
+	logits [lang.Classes]int32
+	bucket int
+	weight float64 // so that registers count alike
+}
+
+// maxCalibrate is about how many texts of a fold the temperatures are fitted on.
+const maxCalibrate = 15000
+
+// judgeRaw judges texts of the samples evenly, accents as they are and stripped.
+func judgeRaw(j *lang.Judge, samples []Sample) []judged {
+	type key struct {
+		l lang.Lang
+		r string
+	}
+	n := map[key]float64{}
+	for _, s := range samples {
+		n[key{s.Lang, s.Register}]++
+	}
+	var out []judged
+	every := max(1, len(samples)/maxCalibrate)
+	for i := 0; i < len(samples); i += every {
+		s := samples[i]
+		if s.Lang >= lang.Classes {
+			continue
+		}
+		text := s.Text
+		if len(out)%3 == 0 {
+			text = stripAccents(text)
+		}
+		if l, b, ok := j.Logits(text); ok {
+			out = append(out, judged{s, l, b, 1 / (50 + n[key{s.Lang, s.Register}])})
+		}
+	}
+	return out
+}
+
+// sharpness fits a temperature for each length of text, by the least
+// cross-entropy; lengths with few texts get that of all.
+func sharpness(all []judged) (sharp [lang.Buckets]int32) {
+	fit := func(texts []judged) float64 {
+		best, bestLoss := 1.0, math.Inf(1)
+		for t := 0.4; t < 6; t *= 1.06 {
+			loss := 0.0
+			for _, x := range texts {
+				var z [classes]float64
+				for c := range z {
+					z[c] = float64(x.logits[c]) / 256 * math.Ln2 / t
+				}
+				loss -= x.weight * math.Log(softmax(z)[x.Lang]+1e-12)
+			}
+			if loss < bestLoss {
+				best, bestLoss = t, loss
+			}
+		}
+		return best
+	}
+	whole := fit(all)
+	for b := range sharp {
+		var texts []judged
+		for _, x := range all {
+			if x.bucket == b {
+				texts = append(texts, x)
+			}
+		}
+		t := whole
+		if len(texts) >= 1000 {
+			t = fit(texts)
+		}
+		sharp[b] = int32(math.Round(plainSharp / t))
+	}
+	return sharp
+}
+
+// person is one made of texts of one language and register, with English in between for some.
+type person struct {
+	lang     lang.Lang
+	register string
+	texts    []string
+}
+
+// setting is how persons are made.
+type setting struct {
+	Name     string
+	min, max int
+	english  bool // half of them write 30 % English
+	strip    bool
+	each     int // persons of each variety of Portuguese and register
+}
+
+// settings are those of the report, with each persons of each variety of Portuguese and register.
+func settings(each int) []setting {
+	return []setting{
+		{"30-100 texts", 30, 100, true, false, each},
+		{"10 texts, no accents", 10, 10, false, true, each},
+		{"10 texts", 10, 10, false, false, each},
+	}
+}
+
+// maxShort is how long a person's text is at most, in characters.
+const maxShort = 140
+
+// persons draws people from samples. Each is of one source when a source has
+// texts enough, else of all of a register.
+func persons(samples []Sample, st setting, seed uint64) []person {
+	r := rand.New(rand.NewPCG(seed, 99))
+	type pool struct {
+		l      lang.Lang
+		r      string
+		source string
+	}
+	pools := map[pool][]string{}
+	var english []string
+	for _, s := range samples {
+		if s.Lang >= lang.Classes || utf8.RuneCountInString(s.Text) > maxShort || len(strings.Fields(s.Text)) < 3 {
+			continue
+		}
+		text := s.Text
+		if st.strip {
+			text = stripAccents(text)
+		}
+		register := s.Register
+		if s.Lang == lang.Other {
+			register, _, _ = strings.Cut(register, "-")
+		}
+		source := s.Source
+		if s.Lang == lang.Other {
+			source = s.Register + s.Source
+		}
+		pools[pool{s.Lang, register, ""}] = append(pools[pool{s.Lang, register, ""}], text)
+		pools[pool{s.Lang, register, source}] = append(pools[pool{s.Lang, register, source}], text)
+		if s.Lang == lang.En {
+			english = append(english, text)
+		}
+	}
+	var kinds []pool
+	for p := range pools {
+		kinds = append(kinds, p)
+	}
+	slices.SortFunc(kinds, func(a, b pool) int {
+		return strings.Compare(a.l.String()+" "+a.r+" "+a.source, b.l.String()+" "+b.r+" "+b.source)
+	})
+	var out []person
+	for at, k := range kinds {
+		if k.source != "" {
+			continue
+		}
+		var own []pool // those of one source that suffice
+		for _, o := range kinds[at+1:] {
+			if o.l == k.l && o.r == k.r && len(pools[o]) >= st.max {
+				own = append(own, o)
+			}
+		}
+		each := st.each
+		if k.l > lang.PtBR {
+			each /= 5
+		}
+		for range each {
+			n := st.min + r.IntN(st.max-st.min+1)
+			from := pools[k]
+			if len(own) > 0 {
+				from = pools[own[r.IntN(len(own))]]
+			}
+			if len(from) < n {
+				if n = st.min; len(from) < n {
+					break
+				}
+			}
+			p := person{lang: k.l, register: k.r}
+			for _, i := range r.Perm(len(from))[:n] {
+				text := from[i]
+				if st.english && len(out)%2 == 0 && len(english) > 0 && r.IntN(10) < 3 {
+					text = english[r.IntN(len(english))]
+				}
+				p.texts = append(p.texts, text)
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// evidence is what a person's Portuguese says to a judge.
+type evidence struct {
+	sum, weight float64
+	portugal    bool
+	register    string
+}
+
+func measure(j *lang.Judge, people []person) []evidence {
+	var out []evidence
+	for _, p := range people {
+		if p.lang > lang.PtBR {
+			continue
+		}
+		of := j.Person()
+		for _, t := range p.texts {
+			of.Add(t)
+		}
+		sum, weight := of.Evidence()
+		out = append(out, evidence{sum, weight, p.lang == lang.PtPT, p.register})
+	}
+	return out
+}
+
+// platt fits slope and offset of a person's log-odds (after Platt 1999), by
+// Newton's method with a little ridge; registers count alike.
+func platt(all []evidence) (slope, offset int32) {
+	n := map[string]float64{}
+	for _, e := range all {
+		n[e.register]++
+	}
+	weights := make([]float64, len(all))
+	for i, e := range all {
+		weights[i] = 1 / n[e.register]
+	}
+	const ridge = 1e-3
+	a, b := 0.0, 0.0 // of sum/1000 and weight/10
+	for range 30 {
+		ga, gb, haa, hab, hbb := ridge*a, ridge*b, ridge, 0.0, ridge
+		for i, e := range all {
+			x, y, w := e.sum/1000, e.weight/10, weights[i]
+			p := 1 / (1 + math.Exp(-(a*x + b*y)))
+			miss := p
+			if e.portugal {
+				miss--
+			}
+			ga += w * miss * x
+			gb += w * miss * y
+			v := w * p * (1 - p)
+			haa += v * x * x
+			hab += v * x * y
+			hbb += v * y * y
+		}
+		det := haa*hbb - hab*hab
+		a -= (hbb*ga - hab*gb) / det
+		b -= (haa*gb - hab*ga) / det
+	}
+	if !(a > 0) { // no evidence at all: nothing to trust
+		return 0, 0
+	}
+	perUnit := a / 1000 * 256 / math.Ln2 // natural log-odds to 1/256 bit
+	return int32(math.Round(perUnit * 4096)), int32(math.Round(b / 10 / (a / 1000)))
+}
+
+// paper fits what the paper's method needs: the profile of letters of samples
+// from Portugal, and the two thresholds with the best balanced accuracy on people.
+func paper(samples []Sample, people []person) lang.PaperParams {
+	var counts [26]int
+	for _, s := range samples {
+		if s.Lang != lang.PtPT {
+			continue
+		}
+		for _, c := range strings.ToLower(stripAccents(s.Text)) {
+			if c >= 'a' && c <= 'z' {
+				counts[c-'a']++
+			}
+		}
+	}
+	p := lang.PaperParams{Profile: lang.Rank(counts)}
+	var n [3]float64
+	var e [3][]lang.PaperEvidence // Portugal, Brazil, others
+	for _, who := range people {
+		kind := min(int(who.lang), 2)
+		n[kind]++
+		e[kind] = append(e[kind], lang.MeasurePaper(p.Profile, who.texts...))
+	}
+	best := -1.0
+	for far := int32(20); far < 200; far += 4 {
+		for brazil := int32(1); brazil < 100; brazil += 2 {
+			var hit [3]float64
+			for kind := range e {
+				for _, x := range e[kind] {
+					said := 0
+					switch {
+					case x.Distance >= far:
+						said = 2
+					case x.Brazil >= brazil:
+						said = 1
+					}
+					if said == kind {
+						hit[kind]++
+					}
+				}
+			}
+			if score := hit[0]/max(1, n[0]) + hit[1]/max(1, n[1]) + hit[2]/max(1, n[2]); score > best {
+				best, p.Far, p.Brazil = score, far, brazil
+			}
+		}
+	}
+	return p
+}

@@ -1,0 +1,52 @@
+// Package lang says which language short texts are in, and what a person writes
+// in over many of them; first of all whether their Portuguese is that of Portugal or
+// of Brazil.
+//
+// # The method
+//
+// A text is cut into words, without URLs, mentions, hashtags, digits and emoji;
+// letters repeated three times or more count once, laughter is shortened, accents are
+// folded, and what had an accent has features besides (Features). So a text
+// that was typed without its accents has a subset of its features and no others. The
+// features are n-grams of 3 to 5 letters, words, pairs of words, and a word with
+// the ending of the next ("a fazer" is Portugal's, "fazendo" Brazil's). They are
+// looked up by hash in a table of quantised weights of a multinomial logistic
+// regression; the sums over the root of their number, sharpened by a temperature that was fitted
+// for each length of text, are the logits. All of that is in integers, so every peer says the same
+// of the same text on every machine.
+//
+// A verdict is honest about what a short text cannot tell: Pt when it is
+// Portuguese but could be either variety, Und when no language has
+// MinConfidence. Confidences are calibrated on sources that were not trained on:
+// of the verdicts with 0.6 to 0.7 about 0.62 are right, of those with less hardly
+// more than one in three, and that is why 0.6 is the threshold.
+//
+// A person (Person) can write several languages: how much of each is estimated
+// over all texts, the main language is chosen with English set aside, and the
+// variety of Portuguese is decided once, by the sum of the evidence of the texts that are
+// Portuguese. The paper's own method stands beside it as a baseline (Paper).
+//
+// # The weights
+//
+// weights.bin is made by "echo-bench train-lang", which also measures it; its digest
+// is pinned by a test. It was trained on message catalogues, manuals, news and
+// stories of free software and treebanks whose licences allow it, never on
+// sources that are non-commercial or unlicensed, and on sentences made by hand-written rules for
+// what people write to each other, of which no licensed corpus exists for Portugal. Only texts that both
+// varieties have of the same source train the variety: otherwise topics would.
+//
+// Measured so (200 people from each of 16 sets of sources, as many from Brazil, and others): of people from Portugal, by 30 to 100
+// short texts, precision 1.000 and recall 0.989; by ten texts without accents 0.981
+// and 0.936, the hardest registers being news (0.870 found) and told stories (precision 0.866). A single text of
+// eight words or more gets its variety right in 55 of 100 cases, "pt" in 34, the wrong one in 11.
+//
+// # In a crawl
+//
+// Nothing calls this package yet but "echo-node focus lang". crawler/web, which tells 26 languages of pages by their
+// commonest words, would ask a Judge for the variety where it now says pt, es,
+// gl or nothing, with the extracted text and not the claim of the page: a variety at MinVariety replaces
+// "pt", anything else leaves its answer. A source of accounts would keep a
+// Person for each, since a single post is little evidence.
+//
+// Everything here is pure and, but for Person, safe for concurrent use.
+package lang

@@ -1,0 +1,248 @@
+package lang
+
+import (
+	"crypto/sha256"
+	_ "embed" // the weights
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+)
+
+//go:embed weights.bin
+var embedded string
+
+const (
+	magic      = "echolang"
+	free       = int(Classes) - 1 // Other has no weights: the rest are relative to it
+	maxBits    = 19               // slots of a table: 4 MiB
+	headerSize = len(magic) + 4*(2+2*free+Buckets+4) + 26
+)
+
+// Buckets is how many lengths of text have a sharpness of their own.
+const Buckets = 12
+
+// Params are the trained numbers beside the table. All are integers, so that
+// every machine comes to the same verdict.
+type Params struct {
+	Bits    uint32         // the table has 1<<Bits slots
+	Unknown [free]int32    // weights of a feature that the table has not
+	Bias    [free]int32    // in the units of the weights times 256
+	Sharp   [Buckets]int32 // by length: 1/256 bit of logit for a unit of score, times 4096
+
+	// A person's variety: the log-odds in 1/256 bit are Slope/4096 times the sum
+	// of what the texts say, Offset added to each, over the root of their number.
+	Slope, Offset int32
+
+	Paper PaperParams
+}
+
+// Table holds the weights of the features that were chosen in training: a slot
+// is one byte of the feature's hash, never 0 when used, and seven weights + 128.
+type Table struct {
+	slots []uint64
+	shift uint
+}
+
+// NewTable has 1<<bits slots, all free.
+func NewTable(bits uint32) *Table {
+	return &Table{slots: make([]uint64, 1<<bits), shift: 64 - uint(bits)}
+}
+
+func print8(h uint64) uint64 {
+	if p := h & 0xff; p != 0 {
+		return p
+	}
+	return 1
+}
+
+// Put stores the weights of a feature, in one of two slots. It reports false
+// when both are taken, or one by a feature of the same print: that one was
+// there first, so put the important ones first.
+func (t *Table) Put(hash uint64, weights [free]int8) bool {
+	at := hash >> t.shift
+	row := print8(hash)
+	if t.slots[at]&0xff == row || t.slots[at^1]&0xff == row {
+		return false
+	}
+	if t.slots[at] != 0 {
+		if at ^= 1; t.slots[at] != 0 {
+			return false
+		}
+	}
+	for c, w := range weights {
+		row |= uint64(byte(int(w)+128)) << (8 * (c + 1))
+	}
+	t.slots[at] = row
+	return true
+}
+
+// Judge tells languages. It is immutable, so safe for concurrent use.
+type Judge struct {
+	p      Params
+	t      *Table
+	exp2   [256]uint32 // 2^(-i/256) in 1/2^30
+	digest string
+}
+
+// Open is the judge with the embedded weights.
+func Open() (*Judge, error) { return Parse([]byte(embedded)) }
+
+// Digest is the SHA-256 of the weights, in hex: it names them in reports.
+func (j *Judge) Digest() string { return j.digest }
+
+// Encode writes weights as a file:
+//
+//	magic, FeaturesVersion, Params (little-endian words), slots, SHA-256 of all that
+func Encode(p Params, t *Table) []byte {
+	b := append(make([]byte, 0, headerSize+8*len(t.slots)+sha256.Size), magic...)
+	put := func(v ...int32) {
+		for _, v := range v {
+			b = binary.LittleEndian.AppendUint32(b, uint32(v))
+		}
+	}
+	put(FeaturesVersion, int32(p.Bits))
+	put(p.Unknown[:]...)
+	put(p.Bias[:]...)
+	put(p.Sharp[:]...)
+	put(p.Slope, p.Offset, p.Paper.Far, p.Paper.Brazil)
+	b = append(b, p.Paper.Profile[:]...)
+	for _, s := range t.slots {
+		b = binary.LittleEndian.AppendUint64(b, s)
+	}
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...)
+}
+
+// Parse reads what Encode wrote. It fails on anything else, on weights for
+// another FeaturesVersion, and when the digest does not match.
+func Parse(b []byte) (*Judge, error) {
+	if len(b) < headerSize+sha256.Size || string(b[:len(magic)]) != magic {
+		return nil, errors.New("lang: not a file of weights")
+	}
+	body, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
+	if got := sha256.Sum256(body); string(got[:]) != string(sum) {
+		return nil, errors.New("lang: the weights do not match their digest")
+	}
+	rest := body[len(magic):]
+	get := func() int32 {
+		v := int32(binary.LittleEndian.Uint32(rest))
+		rest = rest[4:]
+		return v
+	}
+	fill := func(v []int32) {
+		for i := range v {
+			v[i] = get()
+		}
+	}
+	if v := get(); v != FeaturesVersion {
+		return nil, fmt.Errorf("lang: weights for features of version %d, want %d", v, FeaturesVersion)
+	}
+	j := &Judge{digest: hex.EncodeToString(sum)}
+	p := &j.p
+	p.Bits = uint32(get())
+	fill(p.Unknown[:])
+	fill(p.Bias[:])
+	fill(p.Sharp[:])
+	p.Slope, p.Offset, p.Paper.Far, p.Paper.Brazil = get(), get(), get(), get()
+	copy(p.Paper.Profile[:], rest)
+	rest = rest[26:]
+	if p.Bits < 1 || p.Bits > maxBits || len(rest) != 8<<p.Bits {
+		return nil, fmt.Errorf("lang: %d bytes of weights do not fit a table of 2^%d slots", len(rest), p.Bits)
+	}
+	j.t = NewTable(p.Bits)
+	for i := range j.t.slots {
+		j.t.slots[i] = binary.LittleEndian.Uint64(rest[8*i:])
+	}
+	for i := range j.exp2 { // math.Exp2 may differ in its last bit between machines, the rounded value does not: see the test
+		j.exp2[i] = uint32(math.Round(math.Exp2(-float64(i)/256) * (1 << 30)))
+	}
+	return j, nil
+}
+
+// sums are what the features of one text add up to.
+type sums struct {
+	even, odd [4]int64 // of weights + 128, classes 1 3 5 and 0 2 4 6
+	known     int64
+	total     int64
+}
+
+// add looks features up. The seven weights of a slot are added at once, as four
+// sums of 16 bits in one word and three in another, which are emptied before
+// they can overflow.
+func (a *sums) add(t *Table, hashes []uint64) {
+	const lanes = 0x00ff00ff00ff00ff
+	a.total += int64(len(hashes))
+	for len(hashes) > 0 {
+		part := hashes[:min(len(hashes), 256)]
+		hashes = hashes[len(part):]
+		var even, odd uint64
+		for _, h := range part {
+			at := h >> t.shift
+			p := print8(h)
+			row := t.slots[at]
+			if row&0xff != p {
+				if row = t.slots[at^1]; row&0xff != p {
+					continue
+				}
+			}
+			a.known++
+			even += row & (lanes &^ 0xff)
+			odd += row >> 8 & lanes
+		}
+		for i := range 4 {
+			a.even[i] += int64(even >> (16 * i) & 0xffff)
+			a.odd[i] += int64(odd >> (16 * i) & 0xffff)
+		}
+	}
+}
+
+// logits are in 1/256 bit, relative to Other. The score of a class is the sum of
+// its weights over the root of the number of features, plus its bias.
+func (j *Judge) logits(a *sums) (out [Classes]int32) {
+	root := int64(math.Sqrt(float64(a.total << 16))) // exact rounding: the same everywhere
+	if root == 0 {
+		return out
+	}
+	sharp := int64(j.p.Sharp[Bucket(int(a.total))])
+	for c := range free {
+		sum := a.odd[c/2]
+		if c%2 == 1 {
+			sum = a.even[c/2+1]
+		}
+		sum += -128*a.known + int64(j.p.Unknown[c])*(a.total-a.known)/256
+		score := sum*65536/root + int64(j.p.Bias[c]) // in 1/256 unit of weight
+		out[c] = int32(max(-1<<20, min(1<<20, score*sharp/4096)))
+	}
+	return out
+}
+
+// Bucket is the length of a text of n features, as an index of Params.Sharp.
+func Bucket(n int) int {
+	b := 0
+	for n > 16 && b < Buckets-1 {
+		n, b = n*2/3, b+1
+	}
+	return b
+}
+
+// softmax makes probabilities of logits, in integers up to the last division.
+func (j *Judge) softmax(logits *[Classes]int32) (p Scores) {
+	top := logits[0]
+	for _, l := range logits[1:] {
+		top = max(top, l)
+	}
+	var e [Classes]uint64
+	var sum uint64
+	for c, l := range logits {
+		if d := uint32(top - l); d < 30*256 {
+			e[c] = uint64(j.exp2[d&255] >> (d >> 8))
+		}
+		sum += e[c]
+	}
+	for c := range p {
+		p[c] = float64(e[c]) / float64(sum)
+	}
+	return p
+}

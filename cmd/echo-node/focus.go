@@ -9,12 +9,12 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/focus/copies"
 	"github.com/echo-node/echo-node/crawler/focus/period"
-	"github.com/echo-node/echo-node/partition/geo"
 )
 
 // focusCmd is the judges of crawler/focus on one's own data: one input a line
 // on standard input, one JSON object a line on standard output, in order.
 type focusCmd struct {
+	Lang   langCmd   `cmd:"" help:"Which language a short text, or a person, writes in; Portugal and Brazil told apart."`
 	Place  placeCmd  `cmd:"" help:"Where a free-text profile location is."`
 	Period periodCmd `cmd:"" help:"Which times a text speaks of."`
 	Copies copiesCmd `cmd:"" help:"Which short texts are copies of which."`
@@ -46,51 +46,6 @@ func jsonLines(w io.Writer) (*bufio.Writer, *json.Encoder) {
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
 	return b, e
-}
-
-type placeCmd struct {
-	Country string `placeholder:"PT" help:"A likely country (ISO code), for ambiguous names."`
-	Lang    string `placeholder:"pt" help:"Language of the texts."`
-}
-
-// Help is shown under the usage.
-func (placeCmd) Help() string {
-	return "Example:\n  echo 'Margem Sul 🇵🇹' | echo-node focus place\n\nA line of input gives {place, country, admin1, lat, lon, cell, confidence, candidates}; place is null when unknown.\nPlace names: GeoNames, CC BY 4.0."
-}
-
-// placeLine is the output for one location (CLI.md).
-type placeLine struct {
-	Place      *string         `json:"place"`
-	Country    string          `json:"country,omitempty"`
-	Admin1     string          `json:"admin1,omitempty"`
-	Lat        *float64        `json:"lat,omitempty"`
-	Lon        *float64        `json:"lon,omitempty"`
-	Cell       string          `json:"cell,omitempty"`
-	Confidence float64         `json:"confidence"`
-	Candidates []geo.Candidate `json:"candidates"`
-}
-
-// Run resolves locations.
-func (c *placeCmd) Run(p *program) error {
-	g, err := geo.Open()
-	if err != nil {
-		return err
-	}
-	w, enc := jsonLines(p.stdout)
-	if err := eachLine(p.stdin, func(_ int, line string) error {
-		r := g.Resolve(line, geo.Hints{Country: c.Country, Language: c.Lang})
-		out := placeLine{Confidence: r.Confidence, Candidates: r.Candidates}
-		if out.Candidates == nil {
-			out.Candidates = []geo.Candidate{}
-		}
-		if x := r.Place; x != nil {
-			out.Place, out.Country, out.Admin1, out.Lat, out.Lon, out.Cell = &x.Name, x.Country, x.Admin1, &x.Lat, &x.Lon, x.Cell
-		}
-		return enc.Encode(out)
-	}); err != nil {
-		return err
-	}
-	return w.Flush()
 }
 
 type periodCmd struct {

@@ -60,7 +60,7 @@ type cli struct {
 	Owner   ownerCmd   `cmd:"" help:"Say which peer crawls a key."`
 	Show    showCmd    `cmd:"" help:"Show what the swarm knows of a key."`
 	Export  exportCmd  `cmd:"" help:"Write the swarm's records as JSON lines, CSV or WARC; resumable."`
-	Focus   focusCmd   `cmd:"" help:"Judge your own texts: where a location is, which times are spoken of, which texts are copies."`
+	Focus   focusCmd   `cmd:"" help:"Judge your own texts: which language they are in, where a location is, which times are spoken of, which texts are copies."`
 	Invite  inviteCmd  `cmd:"" help:"Print an invitation into a private swarm that a peer is a member of."`
 	ID      idCmd      `cmd:"" name:"id" help:"Print the identity of a data directory."`
 	Version versionCmd `cmd:"" help:"Print the version."`

@@ -24,8 +24,8 @@ func Cell(p partition.Point, level int) partition.Slice {
 func (g *Gazetteer) Slices(level int) []partition.Slice {
 	var out []partition.Slice
 	for i := range g.table.Len() {
-		if p := g.table.Place(i); p.Located {
-			out = append(out, Cell(partition.Point{Lat: p.Lat, Lon: p.Lon}, level))
+		if c := cellOf(g.table.Row(i), level); c != 0 && (len(out) == 0 || out[len(out)-1] != c) {
+			out = append(out, c)
 		}
 	}
 	for face := range 6 {
@@ -36,6 +36,16 @@ func (g *Gazetteer) Slices(level int) []partition.Slice {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// cellOf is the cell of a place in the table, 0 when that is not located. The
+// table has them to level FinestCell, so that all peers have the same ones,
+// whatever their processors make of a sine.
+func cellOf(r atlas.Row, level int) partition.Slice {
+	if r.Cell == 0 {
+		return 0
+	}
+	return partition.Slice(s2.CellID(r.Cell).Parent(level))
 }
 
 // SliceAt is the slice of a point among slices as Slices gives them: its cell
@@ -62,11 +72,11 @@ func (g *Gazetteer) nearest(lat, lon float64) Resolution {
 	at := s2.PointFromLatLng(s2.LatLngFromDegrees(lat, lon))
 	best, distance := -1, math.Inf(1)
 	for i := range g.table.Len() {
-		p := g.table.Place(i)
-		if !p.Located || p.Rank < atlas.Municipality || math.Abs(p.Lat-lat) > 0.5 {
+		y, x, ok := g.table.Point(i)
+		if !ok || math.Abs(y-lat) > 0.5 || g.table.Row(i).Rank < atlas.Municipality {
 			continue
 		}
-		d := float64(at.Distance(s2.PointFromLatLng(s2.LatLngFromDegrees(p.Lat, p.Lon))))
+		d := float64(at.Distance(s2.PointFromLatLng(s2.LatLngFromDegrees(y, x))))
 		if d < distance {
 			best, distance = i, d
 		}
@@ -84,14 +94,8 @@ func (g *Gazetteer) nearest(lat, lon float64) Resolution {
 // zoneCountry is the country of a time zone, or the islands that have one of
 // their own: a zone is set by software and says no more.
 func (g *Gazetteer) zoneCountry(name, city string) Resolution {
-	var p atlas.Place
-	best := math.Inf(-1)
-	for _, s := range g.senses(city) {
-		if s.kind != senseFolk && s.kind != senseNone && s.weight > best {
-			p, best = s.place, s.weight
-		}
-	}
-	if math.IsInf(best, -1) {
+	p, ok := g.zoneCity(city)
+	if !ok {
 		return Resolution{}
 	}
 	if p.Rank != atlas.Region || name[:8] != "Atlantic" {
@@ -104,4 +108,32 @@ func (g *Gazetteer) zoneCountry(name, city string) Resolution {
 	place := g.placeOf(p)
 	const confidence = 0.6
 	return Resolution{Place: &place, Confidence: confidence, Candidates: []Candidate{{place, confidence}}, Evidence: "zone"}
+}
+
+// zoneCity is the place that a time zone is named after.
+func (g *Gazetteer) zoneCity(city string) (p atlas.Place, ok bool) {
+	best := math.Inf(-1)
+	for _, s := range g.senses(city) {
+		if s.kind != senseFolk && s.kind != senseNone && s.kind != senseFiction && s.weight > best {
+			p, best = s.place, s.weight
+		}
+	}
+	return p, !math.IsInf(best, -1)
+}
+
+// maxZone is longer than any name of a time zone, in bytes.
+const maxZone = 64
+
+// zoneOf is the country of a time zone as a hint: a name of the time zone
+// database, or one of those that services had of their own (Lisbon, Brasilia).
+func (g *Gazetteer) zoneOf(name string) string {
+	if name == "" || len(name) > maxZone {
+		return ""
+	}
+	city, ok := findZone(name)
+	if !ok {
+		city = name
+	}
+	p, _ := g.zoneCity(city)
+	return p.Country
 }

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/echo-node/echo-node/partition/geo/atlas"
 )
 
 // Version is the version of the rules of this package, part of the Digest.
-const Version = 1
+const Version = 2
 
 //go:embed hand.tsv
 var handTable string
@@ -21,13 +22,14 @@ var handTable string
 var wordTable string
 
 // Gazetteer resolves names of places. It is immutable and safe for concurrent
-// use; one takes some 20 MB.
+// use; one takes some 3 MB beside the table of the program.
 type Gazetteer struct {
 	table     *atlas.Table
 	hand      map[string][]sense  // folded name -> what hand.tsv says
 	words     map[string]wordKind // folded word -> what words.txt says
 	regions   map[string][]sense  // folded name of a first division -> those called so
 	countries map[string]int      // ISO code -> its row
+	short     func() *shortForms  // made when it is first needed
 }
 
 // sense is one thing that a name may mean.
@@ -39,6 +41,7 @@ type sense struct {
 	code   bool     // letters of a country, a state or an airport
 	home   bool     // a municipality of Portugal
 	alias  bool     // not its main name
+	hand   bool     // hand.tsv has it
 }
 
 type senseKind uint8
@@ -53,6 +56,7 @@ const (
 	senseCode
 	senseFolk
 	senseNone
+	senseFiction // of a novel or a film, set in a real country
 )
 
 type wordKind uint8
@@ -63,9 +67,10 @@ const (
 	wordLive
 	wordFrom
 	wordNever
+	wordCommon
 )
 
-// Open decodes the embedded tables, in some 200 ms.
+// Open reads the embedded tables, in some 10 ms.
 func Open() (*Gazetteer, error) {
 	table, err := atlas.Open()
 	if err != nil {
@@ -73,8 +78,9 @@ func Open() (*Gazetteer, error) {
 	}
 	g := &Gazetteer{table: table, hand: map[string][]sense{}, words: map[string]wordKind{}, countries: map[string]int{}}
 	for i := range table.Len() {
-		if p := table.Place(i); p.Rank == atlas.Country {
-			g.countries[p.Country] = i
+		if r := table.Row(i); r.Rank == atlas.Country {
+			country, _ := table.Region(r.Region)
+			g.countries[country] = i
 		}
 	}
 	g.regions = regionsOf(table)
@@ -84,6 +90,7 @@ func Open() (*Gazetteer, error) {
 	if err := g.readHand(handTable); err != nil {
 		return nil, fmt.Errorf("open gazetteer: %w", err)
 	}
+	g.short = sync.OnceValue(func() *shortForms { return newShortForms(g) })
 	return g, nil
 }
 
@@ -91,36 +98,40 @@ func Open() (*Gazetteer, error) {
 func (g *Gazetteer) Digest() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "echo-node geo %d\n%d\n%s\n%d\n%s\n", Version, len(handTable), handTable, len(wordTable), wordTable)
-	h.Write(atlas.Bytes())
+	h.Write([]byte(g.table.Sum()))
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // regionsOf makes senses of the first divisions that have no row of their own,
 // from their places: as many people as those, where the largest is.
 func regionsOf(table *atlas.Table) map[string][]sense {
-	type division struct{ country, name string }
-	total, largest := map[division]int{}, map[division]atlas.Place{}
-	var order []division
+	type division struct{ total, largest, most int }
+	all := make([]division, table.Regions())
+	var order []int // the divisions as their first places come
 	for i := range table.Len() {
-		p := table.Place(i)
-		d := division{p.Country, p.Admin1}
-		if p.Rank < atlas.Capital || !p.Located || p.Admin1 == "" || digits(p.Admin1) {
+		r := table.Row(i)
+		if r.Rank < atlas.Capital || r.Cell == 0 {
 			continue
 		}
-		if _, ok := total[d]; !ok {
-			order = append(order, d)
+		d := &all[r.Region]
+		if d.largest == 0 {
+			order = append(order, r.Region)
 		}
-		total[d] += p.Population
-		if p.Population >= largest[d].Population {
-			largest[d] = p
+		d.total += r.Population
+		if r.Population >= d.most {
+			d.largest, d.most = i+1, r.Population
 		}
 	}
-	out := map[string][]sense{}
-	for _, d := range order {
-		p := largest[d]
-		p.Name, p.Admin2, p.Rank, p.Population = d.name, "", atlas.Region, total[d]
-		folded := atlas.Fold(d.name)
-		out[folded] = append(out[folded], sense{place: p, kind: senseRegion, admins: []string{d.name}, weight: people(p.Population) + homeBonus(p.Country)})
+	out := make(map[string][]sense, len(order))
+	for _, n := range order {
+		country, name := table.Region(n)
+		if name == "" || digits(name) {
+			continue
+		}
+		p := table.Place(all[n].largest - 1)
+		p.Name, p.Admin2, p.Rank, p.Population = name, "", atlas.Region, all[n].total
+		folded := atlas.Fold(name)
+		out[folded] = append(out[folded], sense{place: p, kind: senseRegion, admins: []string{name}, weight: people(p.Population) + homeBonus(country)})
 	}
 	return out
 }
@@ -128,7 +139,7 @@ func regionsOf(table *atlas.Table) map[string][]sense {
 func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
 func (g *Gazetteer) readWords(text string) error {
-	kinds := map[string]wordKind{"small": wordSmall, "near": wordNear, "live": wordLive, "from": wordFrom, "never": wordNever}
+	kinds := map[string]wordKind{"small": wordSmall, "near": wordNear, "live": wordLive, "from": wordFrom, "never": wordNever, "common": wordCommon}
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -146,7 +157,7 @@ func (g *Gazetteer) readWords(text string) error {
 }
 
 func (g *Gazetteer) readHand(text string) error {
-	kinds := map[string]senseKind{"nick": senseCity, "part": sensePart, "area": senseArea, "weak": senseWeak, "code": senseCode, "folk": senseFolk, "none": senseNone}
+	kinds := map[string]senseKind{"nick": senseCity, "part": sensePart, "area": senseArea, "weak": senseWeak, "code": senseCode, "folk": senseFolk, "none": senseNone, "fiction": senseFiction}
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -164,7 +175,7 @@ func (g *Gazetteer) readHand(text string) error {
 		if !ok {
 			return fmt.Errorf("names by hand: no place %q in %s, %s", cols[1], cols[3], cols[2])
 		}
-		s := sense{place: target, kind: kind, admins: admins, weight: handWeight(kind, target), code: kind == senseCode}
+		s := sense{place: target, kind: kind, admins: admins, weight: handWeight(kind, target), code: kind == senseCode, hand: true}
 		switch {
 		case target.Rank == atlas.Country && (kind == senseCity || kind == senseCode):
 			s.kind, s.admins = senseCountry, nil
@@ -174,7 +185,7 @@ func (g *Gazetteer) readHand(text string) error {
 		for _, name := range strings.Split(cols[0], "|") {
 			named := s
 			if kind == sensePart || kind == senseArea || kind == senseWeak {
-				named.place.Name = name
+				named.place.Name, named.place.Population = name, 0
 			}
 			folded := atlas.Fold(name)
 			g.hand[folded] = append(g.hand[folded], named)
@@ -260,16 +271,16 @@ func (g *Gazetteer) senses(name string) []sense {
 		case atlas.Capital:
 			s.weight += 0.5
 		}
-		if m.Alias && p.Rank != atlas.Country {
-			if p.Country != "PT" { // GeoNames calls Lisboa Lisbon
+		if m.Alias {
+			if p.Country != "PT" && p.Rank != atlas.Country { // GeoNames calls Lisboa Lisbon
 				s.weight -= aliasMalus
 			}
-			s.code = len(folded) <= 3
+			s.code = len(folded) <= 3 // ARE is a country, are is not
 		}
 		if accents && !m.Spelled {
 			s.weight -= accentMalus
 		}
-		if !merge(out[first:], s) {
+		if !describe(out[:first], s) && !merge(out[first:], s) {
 			out = append(out, s)
 		}
 	}
@@ -290,6 +301,23 @@ const (
 	aliasMalus  = 1.0
 	accentMalus = 2.0
 )
+
+// describe gives a part of a town in hand.tsv the row that the table has for it:
+// that knows how it is written and where it lies.
+func describe(hand []sense, s sense) bool {
+	if s.place.Rank < atlas.Capital || !s.place.Located || s.alias {
+		return false
+	}
+	for i := range hand {
+		o := &hand[i]
+		if o.kind == sensePart && o.place.Country == s.place.Country && o.place.Admin1 == s.place.Admin1 && (o.place.Admin2 == "" || o.place.Admin2 == s.place.Admin2) {
+			// Not so well known that it counts in small letters in the middle of a sentence.
+			o.place, o.kind, o.weight = s.place, s.kind, max(o.weight-0.1, s.weight)
+			return true
+		}
+	}
+	return false
+}
 
 // merge unites the rows of one name in one division (a town, the municipality
 // and the district called like it): they are no ambiguity.

@@ -101,38 +101,57 @@ type homeland struct {
 	sums  []int
 }
 
-// NewJudge judges for a swarm whose geo slices have that level.
+// NewJudge judges for a swarm whose geo slices have that level, at most
+// atlas.FinestCell.
 func NewJudge(g *Gazetteer, level int) *Judge {
-	j := &Judge{g: g, level: level, slices: g.Slices(level), countries: map[string]*homeland{}, cellOf: map[partition.Slice]string{}}
-	people := map[string]map[partition.Slice]int{}
-	most := map[partition.Slice]int{}
+	j := &Judge{g: g, level: level, slices: g.Slices(level), countries: map[string]*homeland{}, cellOf: make(map[partition.Slice]string, 1<<14)}
+	most := make(map[partition.Slice]int, 1<<14)
+	var all []peopled // of the country that the places at hand are in
+	country := ""
 	for i := range g.table.Len() {
-		p := g.table.Place(i)
-		if !p.Located || p.Rank < atlas.Capital || p.Rank > atlas.Locality {
-			continue
-		}
-		c := Cell(partition.Point{Lat: p.Lat, Lon: p.Lon}, level)
-		if people[p.Country] == nil {
-			people[p.Country] = map[partition.Slice]int{}
-		}
-		people[p.Country][c] += max(p.Population, 1)
-		if n := people[p.Country][c]; n > most[c] {
-			most[c], j.cellOf[c] = n, p.Country
+		r := g.table.Row(i)
+		if c := cellOf(r, level); c != 0 && r.Rank >= atlas.Capital && r.Rank <= atlas.Locality {
+			if here, _ := g.table.Region(r.Region); here != country {
+				j.settle(country, all, most)
+				country, all = here, all[:0]
+			}
+			all = append(all, peopled{c, max(r.Population, 1)})
 		}
 	}
-	for country, cells := range people {
-		h := &homeland{name: country, cells: slices.Sorted(maps.Keys(cells))}
-		if n, ok := g.countries[country]; ok {
-			h.name = g.table.Place(n).Name
-		}
-		total := 0
-		for _, c := range h.cells {
-			total += cells[c]
-			h.sums = append(h.sums, total)
-		}
-		j.countries[country] = h
-	}
+	j.settle(country, all, most)
 	return j
+}
+
+// peopled is a cell with people of one country in it.
+type peopled struct {
+	cell   partition.Slice
+	people int
+}
+
+// settle makes the homeland of a country of its places, and its cells those of
+// the country if nobody has more people there; most has how many each has.
+func (j *Judge) settle(country string, places []peopled, most map[partition.Slice]int) {
+	if len(places) == 0 {
+		return
+	}
+	h := &homeland{name: country}
+	if n, ok := j.g.countries[country]; ok {
+		h.name = j.g.table.Place(n).Name
+	}
+	slices.SortFunc(places, func(a, b peopled) int { return cmp.Compare(a.cell, b.cell) })
+	total := 0
+	for i := 0; i < len(places); {
+		cell, people := places[i].cell, 0
+		for ; i < len(places) && places[i].cell == cell; i++ {
+			people += places[i].people
+		}
+		total += people
+		h.cells, h.sums = append(h.cells, cell), append(h.sums, total)
+		if people > most[cell] {
+			most[cell], j.cellOf[cell] = people, country
+		}
+	}
+	j.countries[country] = h
 }
 
 // Slices are the geo slices of the swarm, in order. Do not modify.

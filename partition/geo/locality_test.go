@@ -12,6 +12,7 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo/atlas"
+	"github.com/echo-node/echo-node/partition/racetest"
 )
 
 // world draws points where people live.
@@ -60,7 +61,11 @@ func median(x []float64) float64 {
 // the distance to the nearest peer; and a leave moves only the leaver's slices.
 func TestLocality(t *testing.T) {
 	g := open(t)
-	for seed := range uint64(3) {
+	seeds := uint64(3)
+	if racetest.Enabled {
+		seeds = 1
+	}
+	for seed := range seeds {
 		w := newWorld(g, seed)
 		c := partition.DefaultCharter("geo", "founder")
 		c.Mode, c.CellLevel, c.Gazetteer = partition.ModeGeo, CellLevel, g.Digest()

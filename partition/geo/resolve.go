@@ -1,13 +1,9 @@
 package geo
 
 import (
-	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/echo-node/echo-node/partition/geo/atlas"
 )
 
 // Hints are what else is known of who wrote the text. The zero Hints know
@@ -47,6 +43,10 @@ type Resolution struct {
 // MaxCandidates is the length of the longest list of candidates.
 const MaxCandidates = 5
 
+// MaxNames is how many names of a text are weighed against each other, and how
+// many flags: each sense of one with each of the others. The first ones count.
+const MaxNames = 12
+
 // leastConfidence is what a reading needs to be given out as the place: it is
 // likelier than all others together.
 const leastConfidence = 0.5
@@ -57,7 +57,9 @@ type span struct {
 	scores  []float64 // of senses, with the support of the other spans
 	best    int
 	segment int
-	role    int // above 0: lives there; below: comes from there
+	role    int  // above 0: lives there; below: comes from there
+	words   int  // of the name
+	whole   bool // nothing else stands in its segment
 	flag    bool
 }
 
@@ -83,87 +85,147 @@ func (g *Gazetteer) Resolve(s string, hints Hints) Resolution {
 // spans finds the names in a text, longest first, and counts the words that
 // tell nothing.
 func (g *Gazetteer) spans(t text) (out []span, unread int) {
+	unreal := map[string]bool{} // countries that a place of fiction in the text lies in
 	for i, seg := range t.segments {
-		found, rest := g.segmentSpans(seg, i)
+		found, rest := g.segmentSpans(seg, i, unreal)
 		out = append(out, found...)
 		unread += rest
 	}
-	for _, code := range t.flags {
-		if n, ok := g.countries[code]; ok {
-			p := g.table.Place(n)
-			out = append(out, span{senses: []sense{{place: p, kind: senseCountry, weight: 8}}, segment: -1, flag: true})
+	out = out[:min(len(out), MaxNames)]
+	for _, f := range t.flags[:min(len(t.flags), MaxNames)] {
+		if s, ok := g.flagSpan(f); ok {
+			out = append(out, s)
 		}
 	}
-	return out, unread
+	if len(unreal) == 0 {
+		return out, unread
+	}
+	for i := range out {
+		out[i].senses = slices.DeleteFunc(slices.Clone(out[i].senses), func(a sense) bool { return unreal[a.place.Country] })
+	}
+	return slices.DeleteFunc(out, func(s span) bool { return len(s.senses) == 0 }), unread
 }
 
-func (g *Gazetteer) segmentSpans(seg segment, number int) (out []span, unread int) {
-	words := seg.words
-	type hit struct {
-		from, to int
-		senses   []sense
+// flagSpan is what a flag says: where they are, when a word before it or an
+// arrow says so.
+func (g *Gazetteer) flagSpan(f flag) (span, bool) {
+	s := span{segment: -1, flag: true}
+	if area := map[string]string{"gbeng": "england", "gbsct": "scotland", "gbwls": "wales"}[f.code]; area != "" {
+		s.senses = g.hand[area]
+	} else if n, ok := g.countries[f.code]; ok {
+		s.senses = []sense{{place: g.table.Place(n), kind: senseCountry, weight: 8}}
 	}
-	var hits []hit
+	if n := len(f.before); n > 0 && g.words[f.before[n-1].folded]&(wordLive|wordFrom) != 0 {
+		s.role = g.role(f.before)
+	}
+	if f.moved {
+		s.role++
+	}
+	return s, len(s.senses) > 0
+}
+
+// hit is a name found in a segment, from its word from up to the word before to.
+type hit struct {
+	from, to int
+	senses   []sense
+}
+
+// hits finds the names in a segment. It counts the words that tell nothing, and
+// those of them that are known never to be a name.
+func (g *Gazetteer) hits(words []word) (out []hit, unread, noise int) {
 	for i := 0; i < len(words); {
 		n, senses := g.longest(words[i:], i == 0)
-		if n == 0 {
-			if g.words[words[i].folded] == 0 && len(words[i].folded) > 1 && !digits(words[i].folded) {
-				unread++
-			}
-			i++
+		if n > 0 {
+			out = append(out, hit{i, i + n, senses})
+			i += n
 			continue
 		}
-		hits = append(hits, hit{i, i + n, senses})
-		i += n
-	}
-	for _, h := range hits {
-		whole := h.to-h.from == len(words)
-		senses := slices.DeleteFunc(h.senses, func(s sense) bool { return !plausible(s, words[h.from:h.to], whole, unread) })
-		if len(senses) == 0 {
+		switch kind := g.words[words[i].folded]; {
+		case kind&wordNever != 0:
+			noise++
+		case kind == 0 && len(words[i].folded) > 1 && !digits(words[i].folded):
 			unread++
-			continue
 		}
-		if senses[0].kind == senseNone {
+		i++
+	}
+	return out, unread, noise
+}
+
+func (g *Gazetteer) segmentSpans(seg segment, number int, unreal map[string]bool) (out []span, unread int) {
+	words := seg.words
+	hits, unread, noise := g.hits(words)
+	for _, h := range hits {
+		if g.denied(words[:h.from], words[h.to:]) {
 			continue
 		}
 		role := g.role(words[:h.from])
 		if h.to < len(words) {
 			role += trailing(words[h.to].folded)
 		}
+		c := context{words: words[h.from:h.to], whole: h.to-h.from == len(words), unread: unread, noise: noise, lives: role >= 3, from: role <= -3, linked: linked(words[h.to:])}
+		c.common = len(c.words) == 1 && g.words[c.words[0].folded]&wordCommon != 0
+		senses := slices.DeleteFunc(h.senses, func(s sense) bool { return !c.plausible(s) })
+		if len(senses) == 0 {
+			if len(c.words) > 1 || g.words[c.words[0].folded] == 0 {
+				unread++
+			}
+			continue
+		}
+		switch senses[0].kind {
+		case senseNone:
+			continue
+		case senseFiction: // what else the text says of that country belongs to the story
+			unreal[senses[0].place.Country] = true
+			continue
+		case senseFolk:
+			role--
+		}
 		if seg.moved {
 			role++
 		}
-		if senses[0].kind == senseFolk {
-			role--
-		}
-		out = append(out, span{senses: senses, segment: number, role: role})
+		out = append(out, span{senses: senses, segment: number, role: role, words: len(c.words), whole: c.whole})
 	}
 	return out, unread
 }
 
-// longest is the longest name that begins at the first word.
-func (g *Gazetteer) longest(words []word, first bool) (int, []sense) {
+// longest is the longest name that begins at the first word; all says that the
+// words are a whole segment.
+func (g *Gazetteer) longest(words []word, all bool) (int, []sense) {
 	const most = 7
 	for n := min(most, len(words)); n > 0; n-- {
-		if n == 1 && g.words[words[0].folded] != 0 && len(g.hand[words[0].folded]) == 0 {
+		if n == 1 && g.words[words[0].folded]&^wordCommon != 0 && len(g.hand[words[0].folded]) == 0 {
 			return 0, nil
 		}
 		senses := g.senses(join(words[:n], func(w word) string { return w.raw }))
 		if len(senses) == 0 {
-			for _, other := range variants(words[:n]) {
-				if senses = g.senses(other); len(senses) > 0 {
-					break
-				}
-			}
+			senses = g.otherwise(words[:n], all && n == len(words))
 		}
 		if n == 1 && g.words[words[0].folded]&wordNever != 0 {
-			senses = slices.DeleteFunc(senses, func(s sense) bool { return s.kind != senseWeak && s.kind != senseNone })
+			senses = slices.DeleteFunc(senses, func(s sense) bool { return s.kind != senseWeak && s.kind != senseNone && s.kind != senseFiction })
 		}
 		if len(senses) > 0 {
 			return n, senses
 		}
 	}
 	return 0, nil
+}
+
+// otherwise reads a name that is not known as it stands. Only what is alone
+// between separators is read as a short form: in a sentence P. Ferreira is a
+// person.
+func (g *Gazetteer) otherwise(words []word, whole bool) []sense {
+	for _, other := range variants(words) {
+		if senses := g.senses(other); len(senses) > 0 {
+			return senses
+		}
+	}
+	if !whole {
+		return nil
+	}
+	if name := g.short().find(words); name != "" {
+		return g.senses(name)
+	}
+	return nil
 }
 
 func join(words []word, form func(word) string) string {
@@ -175,7 +237,7 @@ func join(words []word, form func(word) string) string {
 }
 
 // variants are other spellings of a name that is not known: Sto. and S. written
-// out, emphasis undone.
+// out, emphasis undone, digits that stand for letters.
 func variants(words []word) []string {
 	var out []string
 	for _, long := range []map[string]string{
@@ -195,33 +257,102 @@ func variants(words []word) []string {
 		}
 	}
 	if len(words) == 1 {
-		if s := shorten(words[0].folded); s != words[0].folded {
+		return append(out, respelled(words[0].folded)...)
+	}
+	if calm := join(words, func(w word) string { return shorten(w.folded, 1) }); calm != join(words, func(w word) string { return w.folded }) {
+		out = append(out, calm) // Margem Suuul
+	}
+	return out
+}
+
+// respelled are other spellings of one word: Portooo, barrrreiro, Lisb0a.
+func respelled(folded string) (out []string) {
+	for _, s := range []string{shorten(folded, 1), shorten(folded, 2), letters(folded)} {
+		if s != folded && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
+	if n := len(folded); n > 5 && folded[n-1] == folded[n-2] && strings.IndexByte("aeio", folded[n-1]) >= 0 { // Lisboaa
+		out = append(out, folded[:n-1])
+	}
 	return out
+}
+
+// letters undoes digits that stand for letters, in a word that has more letters.
+func letters(s string) string {
+	count := 0
+	for _, r := range s {
+		if unicode.IsDigit(r) {
+			count++
+		}
+	}
+	if count == 0 || len(s) < 4 || count > len(s)/3 || s[0] <= '9' {
+		return s
+	}
+	return strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t").Replace(s)
+}
+
+// context is what stands around the words of a name in its segment.
+type context struct {
+	words         []word
+	whole         bool // nothing does
+	unread, noise int  // words that tell nothing, words that are never a name
+	lives, from   bool // the words before say that somebody lives there, comes from there
+	linked        bool // it goes on with "de" and another word: Rio de Moinhos is not Rio
+	common        bool // it is also an everyday word
 }
 
 // plausible says whether people who write these words may mean s. Small places
 // with everyday names are the trap: alone they count, inside a sentence only
 // when they look like a name.
-func plausible(s sense, words []word, whole bool, unread int) bool {
-	capital := unicode.IsUpper([]rune(words[0].raw)[0])
+func (c context) plausible(s sense) bool {
+	capital := unicode.IsUpper([]rune(c.words[0].raw)[0])
+	everyday := (c.common && s.kind != senseCountry || s.kind == sensePart) && !c.whole
+	said := c.lives || c.from && s.place.Country == "PT"
 	switch {
 	case s.code && s.kind == senseCountry && s.place.Country == "PT":
 		return true // porto pt
 	case s.code:
-		return whole && strings.ToUpper(words[0].raw) == words[0].raw
-	case len(words) > 1 || s.kind == senseFolk || s.kind == senseNone:
+		return c.whole && strings.ToUpper(c.words[0].raw) == c.words[0].raw
+	case len(c.words) > 1 || s.kind == senseFolk || s.kind == senseNone || s.kind == senseFiction:
 		return true
-	case len(words[0].folded) < 3 && s.kind != senseCountry && s.weight < 6:
+	case len(c.words[0].folded) < 3 && s.kind != senseCountry && s.weight < 6:
 		return false
-	case !whole && unread > 0 && !capital:
+	case s.alias && !c.whole && c.noise > 0 && s.weight < 5.5 && s.place.Country != "PT" && s.kind != senseCountry:
+		return false // Vale do Sousa is not Sousse
+	case everyday && (c.linked || !said && (!capital || c.unread > 0)):
+		return false // atrás da moita
+	case !c.whole && !capital && c.linked && s.place.Country != "PT":
+		return false // ao virar da esquina is not Virar
+	case !c.whole && c.unread > 0 && !capital:
 		return s.weight >= 6
-	case !whole && unread > 2:
+	case !c.whole && c.unread > 2:
 		return s.weight >= 5
 	}
 	return true
+}
+
+// linked says that words go on with a name that began before them.
+func linked(after []word) bool {
+	return len(after) > 1 && strings.Contains(" de da do das dos ", " "+after[0].folded+" ")
+}
+
+// denied says that the words before or after a name say that it is not meant:
+// "Trafaria não", "não a dos EUA".
+func (g *Gazetteer) denied(before, after []word) bool {
+	not := func(w word) bool { return w.folded == "nao" || w.folded == "not" }
+	if len(after) > 0 && not(after[0]) && (len(after) == 1 || after[1].folded == "existe") {
+		return true
+	}
+	for i := len(before) - 1; i >= 0 && i >= len(before)-4; i-- {
+		if not(before[i]) {
+			return true
+		}
+		if g.words[before[i].folded]&^(wordLive|wordFrom|wordSmall) != 0 || g.words[before[i].folded] == 0 {
+			return false
+		}
+	}
+	return false
 }
 
 // role reads the words before a name.
@@ -247,273 +378,10 @@ func (g *Gazetteer) role(before []word) int {
 // trailing reads the word after a name.
 func trailing(after string) int {
 	switch after {
-	case "based", "resident":
+	case "based", "resident", "atualmente", "actualmente", "currently":
 		return 3
-	case "born", "native", "bred", "raised":
+	case "born", "native", "bred", "raised", "born and bred":
 		return -3
 	}
 	return 0
 }
-
-// score weighs every sense of every span: people, hints, and what the other
-// spans say about where it lies.
-func (g *Gazetteer) score(spans []span, hints Hints) {
-	for i := range spans {
-		s := &spans[i]
-		s.scores = make([]float64, len(s.senses))
-		for j, a := range s.senses {
-			w := a.weight + hintBonus(a.place.Country, hints)
-			supported := false
-			for k := range spans {
-				if k == i {
-					continue
-				}
-				v := support(a, spans[k].senses)
-				w += v
-				supported = supported || v > 0
-			}
-			if !supported && lonely(a) {
-				w = math.Inf(-1)
-			}
-			s.scores[j] = w
-		}
-		for j := range s.scores {
-			if s.scores[j] > s.scores[s.best] {
-				s.best = j
-			}
-		}
-	}
-}
-
-// lonely says that a sense needs another name beside it to count: a small
-// foreign place, or a common word.
-func lonely(a sense) bool {
-	return a.kind != senseCountry && homeBonus(a.place.Country) == 0 && a.kind == senseCity && people(a.place.Population) < 4.85
-}
-
-func hintBonus(country string, hints Hints) float64 {
-	bonus := 0.0
-	if hints.Country != "" && strings.EqualFold(hints.Country, country) {
-		bonus += 2
-	}
-	language := strings.ToLower(hints.Language)
-	switch {
-	case language == "pt-pt" && country == "PT", language == "pt-br" && country == "BR":
-		bonus++
-	case strings.HasPrefix(language, "pt") && (country == "PT" || country == "BR"):
-		bonus += 0.5
-	}
-	switch hints.TimeZone {
-	case "Europe/Lisbon", "Atlantic/Azores", "Atlantic/Madeira", "Lisbon", "Azores":
-		if country == "PT" {
-			bonus++
-		}
-	case "America/Sao_Paulo", "Brasilia":
-		if country == "BR" {
-			bonus++
-		}
-	}
-	return bonus
-}
-
-// support is how much the best reading of another span says for (or against) a.
-func support(a sense, others []sense) float64 {
-	best, country, same := 0.0, false, false
-	for _, o := range others {
-		if o.kind == senseCountry {
-			country = true
-		}
-		if o.place.Country != a.place.Country {
-			continue
-		}
-		same = true
-		v := 0.4
-		switch {
-		case o.kind == senseFolk:
-			v = 0.5
-		case o.kind == senseCountry:
-			v = 4
-		case a.kind == senseCountry:
-			v = 0.4
-		case contains(o, a):
-			v = 5
-		case slices.Contains(o.admins, a.place.Admin1):
-			v = 2
-		case slices.Contains(a.admins, o.place.Admin1):
-			v = 1.5
-		}
-		best = max(best, v)
-	}
-	if country && !same {
-		return -3
-	}
-	return best
-}
-
-// contains says whether a lies in o.
-func contains(o, a sense) bool {
-	if o.place.Country != a.place.Country || a.kind == senseCountry {
-		return false
-	}
-	switch o.kind {
-	case senseCountry:
-		return true
-	case senseRegion, senseArea, senseCode:
-		return slices.Contains(o.admins, a.place.Admin1) && o.place.Name != a.place.Name
-	}
-	// Lisbon is a district, a municipality and a city.
-	name := atlas.Fold(o.place.Name)
-	if o.place.Admin1 != a.place.Admin1 || name == atlas.Fold(a.place.Name) {
-		return false
-	}
-	return name == atlas.Fold(a.place.Admin2) || name == atlas.Fold(a.place.Admin1)
-}
-
-// tidy drops what the rest of the text shows to be no place: a name that stands
-// for nothing, and a small or ambiguous one beside a clear one that it does not
-// lie near. Where people put "Santa Cruz, Torres Vedras" or "Vila Chã, Vila do
-// Conde" they mean a quarter of the latter that the gazetteer has not.
-func tidy(spans []span) []span {
-	spans = slices.DeleteFunc(spans, func(s span) bool { return math.IsInf(s.scores[s.best], -1) || hollow(s, spans) })
-	var out []span
-	for i, s := range spans {
-		if !slices.ContainsFunc(spans, func(o span) bool { return overshadows(o, spans[i]) }) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func overshadows(o, s span) bool {
-	a, b := s.sense(), o.sense()
-	if a.kind != senseCountry && b.kind == senseCountry && a.place.Country != b.place.Country {
-		return !o.flag && o.segment >= s.segment && o.role >= s.role // Santiago, Cabo Verde
-	}
-	if a.kind == senseCountry || b.kind == senseCountry || b.kind == senseFolk || b.kind == senseWeak || s.role > o.role {
-		return false
-	}
-	if a.place.Admin1 == b.place.Admin1 && a.place.Country == b.place.Country || contains(b, a) || contains(a, b) {
-		return false
-	}
-	if a.place.Country != b.place.Country {
-		return b.weight > a.weight+1.5
-	}
-	if slices.Contains(b.admins, a.place.Admin1) || slices.Contains(a.admins, b.place.Admin1) {
-		return false
-	}
-	small := !a.home && a.kind == senseCity && a.weight < 6 && b.weight > a.weight+0.3
-	return small || (s.ambiguous() && !o.ambiguous())
-}
-
-// ambiguous says that another sense elsewhere is nearly as likely as the best.
-func (s *span) ambiguous() bool {
-	best := s.sense().place
-	for i, a := range s.senses {
-		if (a.place.Country != best.Country || a.place.Admin1 != best.Admin1) && s.scores[i] > s.scores[s.best]-1 {
-			return true
-		}
-	}
-	return false
-}
-
-// twoFaced says that a name alone is a foreign place to the world and a
-// municipality to the Portuguese (Lagos): without a hint that is unknown.
-func twoFaced(s span, hints Hints, alone bool) bool {
-	if !alone || hints != (Hints{}) || homeBonus(s.sense().place.Country) > 0 || s.sense().kind == senseCountry {
-		return false
-	}
-	return slices.ContainsFunc(s.senses, func(a sense) bool { return a.home })
-}
-
-// choose takes the span that says most narrowly where the person lives, and
-// turns its scores into confidences.
-func (g *Gazetteer) choose(spans []span, unread int, hints Hints) Resolution {
-	spans = tidy(spans)
-	if len(spans) == 0 {
-		return Resolution{}
-	}
-	main := -1
-	rivals := 0
-	for i := range spans {
-		outer := slices.ContainsFunc(spans, func(o span) bool { return contains(spans[i].sense(), o.sense()) })
-		if outer {
-			continue
-		}
-		if main >= 0 && spans[i].sense().place.Admin1 != spans[main].sense().place.Admin1 && spans[i].role == spans[main].role {
-			rivals++
-		}
-		if main < 0 || prefer(spans[i], spans[main]) {
-			main = i
-		}
-	}
-	if main < 0 { // two names that contain each other
-		main = 0
-	}
-	factor := math.Pow(0.9, float64(min(unread, 6)))
-	if rivals > 0 {
-		factor *= 0.75
-	}
-	if twoFaced(spans[main], hints, len(spans) == 1) {
-		factor *= 0.5
-	}
-	evidence := "name"
-	if spans[main].flag {
-		evidence = "flag"
-	}
-	return g.resolution(spans[main], factor, evidence)
-}
-
-// prefer says whether a tells better than b, which stands before it, where the
-// person lives.
-func prefer(a, b span) bool {
-	if country := a.sense().kind == senseCountry; country != (b.sense().kind == senseCountry) {
-		return !country
-	}
-	return a.role > b.role
-}
-
-// hollow says that a span is a common word that nothing supports.
-func hollow(s span, spans []span) bool {
-	a := s.sense()
-	if a.kind != senseWeak {
-		return false
-	}
-	return !slices.ContainsFunc(spans, func(o span) bool {
-		b := o.sense()
-		return b.kind != senseWeak && b.place.Country == a.place.Country && (b.kind == senseCountry || slices.Contains(b.admins, a.place.Admin1))
-	})
-}
-
-// resolution makes confidences of the scores of a span: each sense as likely as
-// the number of people who would mean it.
-func (g *Gazetteer) resolution(s span, factor float64, evidence string) Resolution {
-	order := make([]int, len(s.senses))
-	total := 0.0
-	for i := range order {
-		order[i] = i
-		total += math.Pow(10, s.scores[i]-s.scores[s.best])
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.scores[b], s.scores[a]) })
-	r := Resolution{Evidence: evidence}
-	same := 0.0 // of all senses in the division of the best
-	for n, i := range order {
-		p := math.Pow(10, s.scores[i]-s.scores[s.best]) / total
-		best := s.sense().place
-		if s.senses[i].place.Country == best.Country && s.senses[i].place.Admin1 == best.Admin1 {
-			same += p
-		}
-		if n < MaxCandidates && p > 0.001 {
-			r.Candidates = append(r.Candidates, Candidate{Place: g.placeOf(s.senses[i].place), Confidence: round(p * factor)})
-		}
-	}
-	r.Confidence = round(same * factor)
-	if r.Confidence < leastConfidence {
-		r.Confidence = 0
-		return r
-	}
-	p := g.placeOf(s.sense().place)
-	r.Place = &p
-	return r
-}
-
-func round(p float64) float64 { return math.Round(p*1000) / 1000 }

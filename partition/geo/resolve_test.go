@@ -295,7 +295,7 @@ func TestHeap(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	mib := float64(after.HeapAlloc-before.HeapAlloc) / (1 << 20)
 	t.Logf("%.1f MiB for %d places", mib, g.table.Len())
-	if mib > 40 {
+	if mib > 6 {
 		t.Errorf("%.1f MiB", mib)
 	}
 	runtime.KeepAlive(g)

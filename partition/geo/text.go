@@ -2,7 +2,6 @@ package geo
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -16,7 +15,7 @@ const MaxText = 512
 // text is a location field taken apart.
 type text struct {
 	segments []segment
-	flags    []string // ISO codes of the flags in it
+	flags    []flag
 }
 
 // segment is what stands between two separators.
@@ -28,56 +27,123 @@ type segment struct {
 type word struct {
 	raw    string
 	folded string
+	dot    bool // a dot stands after it
+}
+
+// flag is one flag: of a country, by its ISO code, or of a part of one, by the
+// letters that its tags spell ("gbeng").
+type flag struct {
+	code   string
+	before []word // the words that stand right before it
+	moved  bool   // an arrow stands before it
+}
+
+// splitter takes a text apart, one rune after the other.
+type splitter struct {
+	text
+	part   strings.Builder
+	last   []word // of the segment that ended at the rune before
+	moved  bool
+	letter rune   // the first half of a flag, 0 none
+	tags   string // of a flag made of tags, "" none
 }
 
 // split takes a text apart. Emoji and punctuation that nobody puts into a name
-// separate; a hyphen, a dot and an apostrophe do not.
+// separate; a dot, an apostrophe and a hyphen between letters do not.
 func split(s string) text {
 	if len(s) > MaxText {
 		s = s[:MaxText]
 	}
-	s = strings.ToValidUTF8(s, " ")
-	s = strings.NewReplacer("->", "→", "=>", "→", "➡", "→", "➔", "→", "➜", "→").Replace(s)
-	var t text
-	var part strings.Builder
-	moved := false
-	flush := func() {
-		if words := wordsOf(part.String()); len(words) > 0 {
-			t.segments = append(t.segments, segment{words: words, moved: moved})
+	s = plain(s)
+	s = strings.NewReplacer("<->", "↔", "<=>", "↔", "->", "→", "=>", "→", ">", "→", "➡", "→", "➔", "→", "➜", "→", "➝", "→", "➞", "→", "⟶", "→", "⇒", "→", "⮕", "→").Replace(s[:min(len(s), 2*MaxText)])
+	runes := []rune(strings.ToValidUTF8(s, " "))
+	var t splitter
+	for i, r := range runes {
+		if r == '-' && i > 0 && i+1 < len(runes) && unicode.IsSpace(runes[i-1]) && unicode.IsSpace(runes[i+1]) {
+			r = '|'
 		}
-		part.Reset()
+		t.next(r)
 	}
-	var letter rune // first half of a flag
-	for _, r := range s {
-		if r >= 0x1F1E6 && r <= 0x1F1FF {
-			flush()
-			if letter == 0 {
-				letter = r
-				continue
-			}
-			t.flags = append(t.flags, string([]rune{'A' + letter - 0x1F1E6, 'A' + r - 0x1F1E6}))
-			letter = 0
-			continue
-		}
-		letter = 0
-		switch {
-		case r == '→':
-			flush()
-			moved = true
-		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.Is(unicode.M, r) && r < 0xFE00, unicode.IsSpace(r) && r != '\n', strings.ContainsRune("-.'’´`#@_", r):
-			part.WriteRune(r)
-		default:
-			flush()
-		}
+	t.flush()
+	return t.text
+}
+
+func (t *splitter) next(r rune) {
+	if t.flagged(r) {
+		return
 	}
-	flush()
-	return t
+	switch {
+	case r == '→':
+		t.flush()
+		t.moved = true
+	case inName(r):
+		t.part.WriteRune(r)
+	default:
+		t.flush()
+		t.last = nil
+	}
+}
+
+// flagged takes r when it is a part of a flag.
+func (t *splitter) flagged(r rune) bool {
+	const blackFlag, tagA, tagZ, tagEnd = 0x1F3F4, 0xE0061, 0xE007A, 0xE007F
+	switch {
+	case r == blackFlag:
+		t.flush()
+		t.tags = " "
+	case t.tags != "" && r >= tagA && r <= tagZ && len(t.tags) < 8:
+		t.tags += string('a' + r - tagA)
+	case t.tags != "" && r == tagEnd:
+		t.flag(strings.TrimSpace(t.tags))
+		t.tags = ""
+	case r >= 0x1F1E6 && r <= 0x1F1FF:
+		t.flush()
+		if t.letter == 0 {
+			t.letter = r
+			return true
+		}
+		t.flag(string([]rune{'A' + t.letter - 0x1F1E6, 'A' + r - 0x1F1E6}))
+		t.letter = 0
+	default:
+		t.letter, t.tags = 0, ""
+		return false
+	}
+	return true
+}
+
+func (t *splitter) flag(code string) {
+	t.flags = append(t.flags, flag{code, t.last, t.moved})
+	t.last = nil
+}
+
+func (t *splitter) flush() {
+	words := wordsOf(t.part.String())
+	if len(words) > 0 {
+		t.segments = append(t.segments, segment{words: words, moved: t.moved})
+		t.last = words
+	}
+	t.part.Reset()
+}
+
+func inName(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r) || unicode.IsSpace(r) && r != '\n' || strings.ContainsRune("-.'`#@_", r)
 }
 
 func wordsOf(part string) []word {
 	var out []word
 	single := 0
-	for _, raw := range strings.FieldsFunc(part, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.M, r) }) {
+	for part != "" {
+		from := strings.IndexFunc(part, inWord)
+		if from < 0 {
+			break
+		}
+		part = part[from:]
+		to := strings.IndexFunc(part, func(r rune) bool { return !inWord(r) })
+		if to < 0 {
+			to = len(part)
+		}
+		raw := part[:to]
+		part = part[to:]
 		folded := atlas.Fold(raw)
 		if folded == "" {
 			continue
@@ -85,9 +151,9 @@ func wordsOf(part string) []word {
 		if len(folded) == 1 {
 			single++
 		}
-		out = append(out, word{raw, folded})
+		out = append(out, word{raw, folded, strings.HasPrefix(part, ".")})
 	}
-	if single == len(out) && single >= 4 { // L I S B O A
+	if single == len(out) && single >= 3 { // L I S B O A, S.J.M.
 		var w word
 		for _, o := range out {
 			w.raw += o.raw
@@ -98,17 +164,8 @@ func wordsOf(part string) []word {
 	return out
 }
 
-// coordinates finds "38.72, -9.14" in a text, as old clients wrote it.
-var coordinates = regexp.MustCompile(`(?:^|[^0-9.])(-?[0-9]{1,2}\.[0-9]{1,9})\s*[,;]\s*(-?[0-9]{1,3}\.[0-9]{1,9})(?:[^0-9.]|$)`)
-
-func findCoordinates(s string) (lat, lon float64, ok bool) {
-	m := coordinates.FindStringSubmatch(s[:min(len(s), MaxText)])
-	if m == nil {
-		return 0, 0, false
-	}
-	lat, err1 := strconv.ParseFloat(m[1], 64)
-	lon, err2 := strconv.ParseFloat(m[2], 64)
-	return lat, lon, err1 == nil && err2 == nil && lat >= -90 && lat <= 90 && lon >= -180 && lon <= 180
+func inWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r)
 }
 
 // zone matches a name of the time zone database.
@@ -123,8 +180,8 @@ func findZone(s string) (city string, ok bool) {
 	return strings.ReplaceAll(m[2], "_", " "), true
 }
 
-// shorten undoes emphasis: three or more equal letters become one.
-func shorten(s string) string {
+// shorten undoes emphasis: three or more equal letters become keep.
+func shorten(s string, keep int) string {
 	runes := []rune(s)
 	var out []rune
 	for i := 0; i < len(runes); {
@@ -133,7 +190,7 @@ func shorten(s string) string {
 			j++
 		}
 		if j-i >= 3 {
-			out = append(out, runes[i])
+			out = append(out, runes[i:i+keep]...)
 		} else {
 			out = append(out, runes[i:j]...)
 		}

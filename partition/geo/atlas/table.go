@@ -1,17 +1,13 @@
 package atlas
 
 import (
-	"bytes"
+	"crypto/sha256"
 	_ "embed" // the table
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"slices"
+	"sort"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/klauspost/compress/zstd"
 )
 
 // Rank is what a place is in its country.
@@ -50,319 +46,240 @@ type Entry struct {
 // ErrTable is wrapped by the errors of a table that cannot be read.
 var ErrTable = errors.New("not a table of places")
 
-// The format, after zstd: the magic, then columns. A number is a varint; a text
-// is its length and its bytes; a signed number is zigzag.
+// The format is made to be read where it lies: columns of numbers of one width,
+// little endian, and one text that names are cut out of. Opening it costs
+// nothing, and what nobody asks for is never brought into memory.
 //
-//	magic    "echo-node gazetteer 1\n"
-//	regions  count, then for each: country (2 bytes), name of the first division
-//	seconds  count, then names of second divisions (the first is "")
-//	places   count, then the columns:
-//	         rank (1 byte each); region (its number, difference from the place
-//	         before, signed); second division (its number); population (mantissa
-//	         of two digits * 16 + exponent of ten); latitude and longitude in 0.001
-//	         degrees (difference from the place before, signed; unknown: latitude
-//	         99999 absolute is written as such); name
-//	aliases  count, then for each: place (difference from the alias before), name
+//	magic    "echo-node gazetteer 2\n"
+//	digest   SHA-256 of all that follows it (32 bytes)
+//	counts   of regions, second divisions, places, names, bytes of text (4 bytes each)
+//	columns  in the order of type layout, without gaps
+//	text     names of regions, of second divisions, of places
 //
-// A limit stands on every count, so that a damaged table is an error and not a
-// large allocation.
+// Where a name ends is a column; it begins where the one before ends. The columns
+// of names are sorted by hash, then place.
 const (
-	magic      = "echo-node gazetteer 1\n"
-	maxPlaces  = 1 << 20
+	magic      = "echo-node gazetteer 2\n"
+	headerSize = len(magic) + sha256.Size + 5*4
+	maxCount   = 1 << 20
 	maxText    = 512
-	maxDecoded = 64 << 20
-	nowhere    = 99999 // latitude of a place without coordinates
+	maxBlob    = 64 << 20
+	nowhere    = 99999   // latitude of a place without coordinates
+	aliasBit   = 1 << 31 // of a name's place: it is not the main name
 )
 
-// Encode writes a table.
-func Encode(w io.Writer, entries []Entry) error {
-	raw, err := columns(entries)
-	if err != nil {
-		return fmt.Errorf("encode table of places: %w", err)
-	}
-	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(8<<20), zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return fmt.Errorf("encode table of places: %w", err)
-	}
-	if _, err := z.Write(raw); err != nil {
-		return fmt.Errorf("encode table of places: %w", err)
-	}
-	return z.Close()
+// FinestCell is the level of the S2 cells that the table has.
+const FinestCell = 14
+
+// layout is where the columns of a table begin.
+type layout struct {
+	regions, seconds, places, names, blob int // counts
+
+	regionCountry int // 2 bytes each
+	regionEnd     int // 4: where its name ends
+	secondEnd     int // 4
+	rank          int // 1
+	region        int // 2
+	second        int // 2
+	population    int // 4
+	lat, lon      int // 4, signed: 0.001 degrees
+	cell          int // 4: the upper half of the cell of level FinestCell, 0 when not located
+	nameEnd       int // 4
+	hash          int // 8: of a folded name
+	place         int // 4: that bears it, and aliasBit
+	spelling      int // 2: of the hash of the name with its accents
+	text          int
+	size          int
 }
 
-// writer writes columns.
-type writer struct{ bytes.Buffer }
-
-func (w *writer) number(n int) { w.Write(binary.AppendUvarint(nil, uint64(n))) }
-func (w *writer) signed(n int) { w.Write(binary.AppendVarint(nil, int64(n))) }
-func (w *writer) text(s string) {
-	w.number(len(s))
-	w.WriteString(s)
+func layoutOf(regions, seconds, places, names, blob int) layout {
+	l := layout{regions: regions, seconds: seconds, places: places, names: names, blob: blob}
+	at := headerSize
+	column := func(p *int, count, width int) {
+		*p = at
+		at += count * width
+	}
+	column(&l.regionCountry, regions, 2)
+	column(&l.regionEnd, regions, 4)
+	column(&l.secondEnd, seconds, 4)
+	column(&l.rank, places, 1)
+	column(&l.region, places, 2)
+	column(&l.second, places, 2)
+	column(&l.population, places, 4)
+	column(&l.lat, places, 4)
+	column(&l.lon, places, 4)
+	column(&l.cell, places, 4)
+	column(&l.nameEnd, places, 4)
+	column(&l.hash, names, 8)
+	column(&l.place, names, 4)
+	column(&l.spelling, names, 2)
+	column(&l.text, blob, 1)
+	l.size = at
+	return l
 }
 
-// region is a first division.
-type region struct{ country, name string }
-
-// columns is the table before compression.
-func columns(entries []Entry) ([]byte, error) {
-	var w writer
-	w.WriteString(magic)
-	regions, regionAt := []region{}, map[region]int{}
-	seconds, secondAt := []string{""}, map[string]int{"": 0}
-	for _, e := range entries {
-		if len(e.Country) != 2 || len(e.Name) > maxText {
-			return nil, fmt.Errorf("place %.50q in country %.50q", e.Name, e.Country)
-		}
-		r := region{e.Country, e.Admin1}
-		if _, ok := regionAt[r]; !ok {
-			regionAt[r] = len(regions)
-			regions = append(regions, r)
-		}
-		if _, ok := secondAt[e.Admin2]; !ok {
-			secondAt[e.Admin2] = len(seconds)
-			seconds = append(seconds, e.Admin2)
-		}
-	}
-	w.number(len(regions))
-	for _, r := range regions {
-		w.WriteString(r.country)
-		w.text(r.name)
-	}
-	w.number(len(seconds))
-	for _, s := range seconds {
-		w.text(s)
-	}
-	w.number(len(entries))
-	for _, e := range entries {
-		w.WriteByte(byte(e.Rank))
-	}
-	w.differences(entries, func(p Place) int { return regionAt[region{p.Country, p.Admin1}] })
-	for _, e := range entries {
-		w.number(secondAt[e.Admin2])
-	}
-	for _, e := range entries {
-		w.number(packPopulation(e.Population))
-	}
-	w.differences(entries, latitude)
-	w.differences(entries, longitude)
-	for _, e := range entries {
-		w.text(e.Name)
-	}
-	w.aliases(entries)
-	return w.Bytes(), nil
-}
-
-func (w *writer) differences(entries []Entry, pick func(Place) int) {
-	before := 0
-	for _, e := range entries {
-		v := pick(e.Place)
-		w.signed(v - before)
-		before = v
-	}
-}
-
-func (w *writer) aliases(entries []Entry) {
-	count, before := 0, 0
-	for _, e := range entries {
-		count += len(e.Names)
-	}
-	w.number(count)
-	for i, e := range entries {
-		for _, name := range e.Names {
-			w.number(i - before)
-			before = i
-			w.text(name)
-		}
-	}
-}
-
-func latitude(p Place) int {
-	if !p.Located {
-		return nowhere
-	}
-	return int(math.Round(p.Lat * 1000))
-}
-
-func longitude(p Place) int {
-	if !p.Located {
-		return 0
-	}
-	return int(math.Round(p.Lon * 1000))
-}
-
-// packPopulation keeps two digits: m * 10^e as m*16 + e.
-func packPopulation(n int) int {
-	e := 0
-	for n >= 100 {
-		n = (n + 5) / 10
-		e++
-	}
-	return n*16 + e
-}
-
-func unpackPopulation(v int) int {
-	n := v / 16
-	for range v % 16 {
-		n *= 10
-	}
-	return n
-}
-
-// Table is a decoded table. It is immutable and safe for concurrent use.
+// Table is a table in its format. It is immutable and safe for concurrent use.
 type Table struct {
-	places []Place
-	index  []named
-}
-
-// named says that the place bears a name with this hash. The names themselves
-// need not be kept: 64 bits do not collide by chance among so few, and who
-// makes them collide has mistaken one village for another.
-type named struct {
-	hash     uint64
-	place    uint32
-	spelling uint16 // of the hash with accents
-	alias    bool   // not its main name
+	layout
+	data string
+	// Where the names of regions, second divisions and places begin in data.
+	regionText, secondText, nameText int
 }
 
 //go:embed places.gaz
-var embedded []byte
+var embedded string
 
-// Bytes is the embedded table as it stands, for digests. Do not modify.
-func Bytes() []byte { return embedded }
+// Open is the embedded table. It reads nothing but the header: the tests have
+// checked the rest.
+func Open() (*Table, error) { return open(embedded) }
 
-// Open decodes the embedded table: some 100 ms and 15 MB.
-func Open() (*Table, error) { return Decode(embedded) }
-
-// Decode reads what Encode writes.
+// Decode reads what Encode writes, and checks all of it.
 func Decode(data []byte) (*Table, error) {
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxDecoded))
+	t, err := open(string(data))
 	if err != nil {
+		return nil, err
+	}
+	if err := t.check(); err != nil {
 		return nil, fmt.Errorf("open table of places: %w", err)
-	}
-	defer z.Close()
-	raw, err := z.DecodeAll(data, nil)
-	if err != nil {
-		return nil, fmt.Errorf("open table of places: %w: %v", ErrTable, err)
-	}
-	r := &reader{rest: raw}
-	t := r.table()
-	if r.err != nil {
-		return nil, fmt.Errorf("open table of places: %w", r.err)
 	}
 	return t, nil
 }
 
-func (r *reader) table() *Table {
-	if string(r.bytes(len(magic))) != magic {
-		r.fail("magic")
+// open checks the header and the size.
+func open(data string) (*Table, error) {
+	fault := func(what string) error { return fmt.Errorf("open table of places: %w: %s", ErrTable, what) }
+	if len(data) < headerSize || data[:len(magic)] != magic {
+		return nil, fault("magic")
 	}
-	regions := make([][2]string, r.count())
-	for i := range regions {
-		regions[i] = [2]string{string(r.bytes(2)), r.text()}
+	var counts [5]int
+	for i := range counts {
+		counts[i] = int(u32(data, len(magic)+sha256.Size+4*i))
 	}
-	seconds := make([]string, r.count())
-	for i := range seconds {
-		seconds[i] = r.text()
+	if max(counts[0], counts[1], counts[2], counts[3]) > maxCount || counts[4] > maxBlob {
+		return nil, fault("count")
 	}
-	t := &Table{places: make([]Place, r.count())}
-	for i := range t.places {
-		if b := r.bytes(1); len(b) == 1 {
-			t.places[i].Rank = Rank(b[0])
-		}
+	t := &Table{layout: layoutOf(counts[0], counts[1], counts[2], counts[3], counts[4]), data: data}
+	if len(data) != t.size {
+		return nil, fault("size")
 	}
-	at := 0
-	for i := range t.places {
-		at += r.signed()
-		if at < 0 || at >= len(regions) {
-			r.fail("region")
-			break
-		}
-		t.places[i].Country, t.places[i].Admin1 = regions[at][0], regions[at][1]
+	t.regionText = t.text
+	t.secondText = t.regionText + t.last(t.regionEnd, t.regions)
+	t.nameText = t.secondText + t.last(t.secondEnd, t.seconds)
+	if t.nameText+t.last(t.nameEnd, t.places) != t.size {
+		return nil, fault("text")
 	}
-	for i := range t.places {
-		n := r.number()
-		if n >= len(seconds) {
-			r.fail("second division")
-			break
-		}
-		t.places[i].Admin2 = seconds[n]
+	return t, nil
+}
+
+// last is the last number of a column of ends, 0 when it is empty.
+func (t *Table) last(column, count int) int {
+	if count == 0 {
+		return 0
 	}
-	for i := range t.places {
-		t.places[i].Population = unpackPopulation(r.number())
+	return int(u32(t.data, column+4*(count-1)))
+}
+
+// check reads all of a table for what would make an accessor panic or lie.
+func (t *Table) check() error {
+	fault := func(what string, i int) error { return fmt.Errorf("%w: %s %d", ErrTable, what, i) }
+	if sum := sha256.Sum256([]byte(t.data[len(magic)+sha256.Size:])); string(sum[:]) != t.Sum() {
+		return fmt.Errorf("%w: digest", ErrTable)
 	}
-	for axis := range 2 {
-		v := 0
-		for i := range t.places {
-			v += r.signed()
-			if p := &t.places[i]; axis == 0 {
-				p.Located = v != nowhere
-				p.Lat = float64(v) / 1000
-			} else {
-				p.Lon = float64(v) / 1000
+	for _, c := range []struct{ column, count int }{{t.regionEnd, t.regions}, {t.secondEnd, t.seconds}, {t.nameEnd, t.places}} {
+		before := uint32(0)
+		for i := range c.count {
+			end := u32(t.data, c.column+4*i)
+			if end < before || end-before > maxText {
+				return fault("text", i)
 			}
+			before = end
 		}
 	}
 	for i := range t.places {
-		p := &t.places[i]
-		if !p.Located {
-			p.Lat, p.Lon = 0, 0
-		} else if math.Abs(p.Lat) > 90 || math.Abs(p.Lon) > 180 {
-			r.fail("coordinates")
+		lat, lon := int32(u32(t.data, t.lat+4*i)), int32(u32(t.data, t.lon+4*i))
+		switch located := lat != nowhere; {
+		case int(u16(t.data, t.region+2*i)) >= t.regions:
+			return fault("region of place", i)
+		case int(u16(t.data, t.second+2*i)) >= t.seconds:
+			return fault("second division of place", i)
+		case located && (lat < -90_000 || lat > 90_000 || lon < -180_000 || lon > 180_000):
+			return fault("coordinates of place", i)
+		case u32(t.data, t.cell+4*i) != cellOf(t.Place(i)):
+			return fault("cell of place", i)
 		}
-		p.Name = r.text()
 	}
-	t.readIndex(r)
-	return t
+	for i := range t.names {
+		if int(u32(t.data, t.place+4*i)&^aliasBit) >= t.places {
+			return fault("place of name", i)
+		}
+		if i > 0 && u64(t.data, t.hash+8*i) < u64(t.data, t.hash+8*(i-1)) {
+			return fault("order of name", i)
+		}
+	}
+	return nil
 }
 
-func (t *Table) readIndex(r *reader) {
-	for i, p := range t.places {
-		t.index = append(t.index, name(p.Name, i, false))
-	}
-	n, at := r.count(), 0
-	for range n {
-		at += r.number()
-		if at >= len(t.places) {
-			r.fail("alias")
-			break
-		}
-		t.index = append(t.index, name(r.text(), at, true))
-	}
-	slices.SortFunc(t.index, func(a, b named) int {
-		switch {
-		case a.hash != b.hash:
-			if a.hash < b.hash {
-				return -1
-			}
-			return 1
-		case a.place != b.place:
-			return int(a.place) - int(b.place)
-		case a.alias == b.alias:
-			return 0
-		case b.alias:
-			return -1
-		}
-		return 1
-	})
-	t.index = slices.CompactFunc(t.index, func(a, b named) bool { return a.hash == b.hash && a.place == b.place })
+// Sum is the digest that stands in the table: 32 bytes.
+func (t *Table) Sum() string { return t.data[len(magic) : len(magic)+sha256.Size] }
+
+// Len is the number of places. Those of one country stand together, and in it
+// those of one region.
+func (t *Table) Len() int { return t.places }
+
+// Regions is the number of first divisions. The places that are in none have one
+// without a name in each country.
+func (t *Table) Regions() int { return t.regions }
+
+// Region is the country and the name of a first division, 0 to Regions()-1.
+func (t *Table) Region(i int) (country, name string) {
+	return t.data[t.regionCountry+2*i : t.regionCountry+2*i+2], t.cut(t.regionText, t.regionEnd, i)
 }
 
-func name(s string, place int, alias bool) named {
-	folded := hash(Fold(s))
-	n := named{hash: folded, place: uint32(place), spelling: uint16(folded), alias: alias}
-	if !ascii(s) {
-		n.spelling = uint16(hash(Spell(s)))
-	}
-	return n
+// Row is what counting over many places needs of one; it costs less than a Place.
+type Row struct {
+	Rank       Rank
+	Region     int
+	Population int
+	Cell       uint64 // the S2 cell of level FinestCell, 0 when not located
 }
 
-func hash(folded string) uint64 { return xxhash.Sum64String(folded) }
+// Row is the place with number i, 0 to Len()-1.
+func (t *Table) Row(i int) Row {
+	return Row{
+		Rank:       Rank(t.data[t.rank+i]),
+		Region:     int(u16(t.data, t.region+2*i)),
+		Population: int(u32(t.data, t.population+4*i)),
+		Cell:       uint64(u32(t.data, t.cell+4*i)) << 32,
+	}
+}
 
-// Len is the number of places.
-func (t *Table) Len() int { return len(t.places) }
+// Point is where the place with number i is; false when that is not known.
+func (t *Table) Point(i int) (lat, lon float64, ok bool) {
+	v := int32(u32(t.data, t.lat+4*i))
+	if v == nowhere {
+		return 0, 0, false
+	}
+	return float64(v) / 1000, float64(int32(u32(t.data, t.lon+4*i))) / 1000, true
+}
 
-// Place is the place with number i, 0 to Len()-1.
-func (t *Table) Place(i int) Place { return t.places[i] }
+// Place is the place with number i, 0 to Len()-1. Its texts are parts of the
+// table, not copies.
+func (t *Table) Place(i int) Place {
+	r := t.Row(i)
+	p := Place{Name: t.cut(t.nameText, t.nameEnd, i), Admin2: t.cut(t.secondText, t.secondEnd, int(u16(t.data, t.second+2*i))), Rank: r.Rank, Population: r.Population}
+	p.Country, p.Admin1 = t.Region(r.Region)
+	p.Lat, p.Lon, p.Located = t.Point(i)
+	return p
+}
+
+// cut is text i of those that begin at from and whose ends are in a column.
+func (t *Table) cut(from, ends, i int) string {
+	begin := 0
+	if i > 0 {
+		begin = int(u32(t.data, ends+4*(i-1)))
+	}
+	return t.data[from+begin : from+int(u32(t.data, ends+4*i))]
+}
 
 // Match is a place that bears a name.
 type Match struct {
@@ -371,83 +288,42 @@ type Match struct {
 	Spelled bool // with the accents that were asked for
 }
 
-// Find lists the places that bear a name, whatever its accents.
+// Find lists the places that bear a name, whatever its accents. The table has no
+// names but hashes of them: 64 bits do not collide by chance among so few, and
+// who makes them collide has mistaken one village for another.
 func (t *Table) Find(name string) []Match {
-	h, spelled := hash(Fold(name)), uint16(hash(Spell(name)))
-	i, _ := slices.BinarySearchFunc(t.index, h, func(n named, h uint64) int {
-		if n.hash < h {
-			return -1
-		} else if n.hash > h {
-			return 1
-		}
-		return 0
-	})
+	h := hash(Fold(name))
+	i := sort.Search(t.names, func(i int) bool { return u64(t.data, t.hash+8*i) >= h })
+	if i == t.names || u64(t.data, t.hash+8*i) != h {
+		return nil
+	}
+	spelled := spellingOf(name, h)
 	var out []Match
-	for ; i < len(t.index) && t.index[i].hash == h; i++ {
-		n := t.index[i]
-		out = append(out, Match{Number: int(n.place), Alias: n.alias, Spelled: n.spelling == spelled})
+	for ; i < t.names && u64(t.data, t.hash+8*i) == h; i++ {
+		p := u32(t.data, t.place+4*i)
+		out = append(out, Match{Number: int(p &^ aliasBit), Alias: p&aliasBit != 0, Spelled: u16(t.data, t.spelling+2*i) == spelled})
 	}
 	return out
 }
 
-// reader reads columns; after the first fault everything reads as zero.
-type reader struct {
-	rest []byte
-	err  error
+func hash(folded string) uint64 { return xxhash.Sum64String(folded) }
+
+// spellingOf is the spelling of a name whose folded form has that hash.
+func spellingOf(name string, folded uint64) uint16 {
+	if ascii(name) {
+		return uint16(folded)
+	}
+	return uint16(hash(Spell(name)))
 }
 
-func (r *reader) fail(what string) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: %s", ErrTable, what)
-	}
-	r.rest = nil
+func u16(s string, i int) uint16 {
+	s = s[i : i+2]
+	return uint16(s[0]) | uint16(s[1])<<8
 }
 
-func (r *reader) bytes(n int) []byte {
-	if n > len(r.rest) {
-		r.fail("short")
-		return nil
-	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
+func u32(s string, i int) uint32 {
+	s = s[i : i+4]
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
 }
 
-func (r *reader) number() int {
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 || v > math.MaxInt32 {
-		r.fail("number")
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return int(v)
-}
-
-func (r *reader) signed() int {
-	v, n := binary.Varint(r.rest)
-	if n <= 0 || v > math.MaxInt32 || v < math.MinInt32 {
-		r.fail("number")
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return int(v)
-}
-
-// count is a number of things that take at least one byte each.
-func (r *reader) count() int {
-	n := r.number()
-	if n > maxPlaces || n > len(r.rest) {
-		r.fail("count")
-		return 0
-	}
-	return n
-}
-
-func (r *reader) text() string {
-	n := r.number()
-	if n > maxText {
-		r.fail("text")
-		return ""
-	}
-	return string(r.bytes(n))
-}
+func u64(s string, i int) uint64 { return uint64(u32(s, i)) | uint64(u32(s, i+4))<<32 }

@@ -1,0 +1,213 @@
+package geo
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/echo-node/echo-node/partition/geo/atlas"
+)
+
+// shortForms finds Portuguese names of several words by how people shorten
+// them: the small words left out (Ponte Lima), words cut to their first letter or
+// up to a dot (T. Vedras, Macedo de Cav.) or to the letters that one hears
+// (Marinha Gde), and all of it written as one word (#CaldasDaRainha). Names of
+// one word it finds by how people mistype them (Lisbao, Lisvoa).
+type shortForms struct {
+	byWord map[string][]longName // a word of the name that is written out -> names
+	joined map[string]string     // without its spaces -> name
+	single []string              // municipalities of one word, sorted
+}
+
+// longName is a folded name of several words.
+type longName struct {
+	name   string
+	words  []string // without the small ones
+	admin1 string
+	people int // who live there, or would mean it
+}
+
+// leastWritten is the length of a word that must be written out in a short form.
+const leastWritten = 4
+
+// mostCut is the length of a word that is taken for the letters one hears of a
+// longer one.
+const mostCut = 4
+
+func newShortForms(g *Gazetteer) *shortForms {
+	f := &shortForms{byWord: map[string][]longName{}, joined: map[string]string{}}
+	for i := range g.table.Len() {
+		if country, _ := g.table.Region(g.table.Row(i).Region); country != "PT" {
+			continue
+		}
+		if p := g.table.Place(i); p.Rank != atlas.Country {
+			n := p.Population
+			if p.Rank <= atlas.Municipality {
+				n = max(n, 10_000) // some have none in the table
+			}
+			name := atlas.Fold(p.Name)
+			f.add(name, p.Admin1, n)
+			if p.Rank == atlas.Municipality {
+				f.addSingle(name)
+			}
+		}
+	}
+	for name, senses := range g.hand {
+		if s := senses[0]; s.place.Country == "PT" && (s.kind == senseCity || s.kind == sensePart || s.kind == senseArea) {
+			n := s.place.Population
+			if s.kind == sensePart {
+				n = 0
+			}
+			f.add(name, s.place.Admin1, n)
+		}
+	}
+	f.addSingle("lisboa") // which GeoNames calls Lisbon
+	f.addSingle("algarve")
+	f.addSingle("alentejo")
+	f.addSingle("madeira")
+	f.addSingle("acores")
+	slices.Sort(f.single)
+	f.single = slices.Compact(f.single)
+	return f
+}
+
+// leastMistyped is the length of the names that are looked for under mistakes:
+// shorter ones are a letter from too many words.
+const leastMistyped = 5
+
+func (f *shortForms) addSingle(name string) {
+	if len(name) >= leastMistyped && !strings.Contains(name, " ") {
+		f.single = append(f.single, name)
+	}
+}
+
+// mistyped is the one name that s is with two letters exchanged; in a name of six
+// and more also with one left out, one too many, or one for another that sounds
+// like it.
+func (f *shortForms) mistyped(s string) string {
+	found := ""
+	for _, name := range f.single {
+		if s[0] == name[0] && slip(s, name) {
+			if found != "" {
+				return ""
+			}
+			found = name
+		}
+	}
+	return found
+}
+
+// slip says whether s is name with one mistake.
+func slip(s, name string) bool {
+	if len(s) < leastMistyped || len(s) > len(name)+1 || len(s)+1 < len(name) {
+		return false
+	}
+	i := 0
+	for i < len(s) && i < len(name) && s[i] == name[i] {
+		i++
+	}
+	long := len(name) > leastMistyped
+	switch {
+	case len(s) < len(name):
+		return long && len(s) > leastMistyped && s[i:] == name[i+1:]
+	case len(s) > len(name):
+		return long && s[i+1:] == name[i:]
+	case i+1 < len(s) && s[i] == name[i+1] && s[i+1] == name[i] && s[i+2:] == name[i+2:]:
+		return true
+	case i == len(s):
+		return false
+	}
+	return long && s[i+1:] == name[i+1:] && strings.Contains(" bv vb sz zs cs sc ie ei ou uo mn nm jg gj ", " "+s[i:i+1]+name[i:i+1]+" ")
+}
+
+func (f *shortForms) add(name, admin1 string, people int) {
+	words := longWords(strings.Fields(name))
+	if len(words) < 2 {
+		return
+	}
+	if j := strings.ReplaceAll(name, " ", ""); len(j) >= 8 {
+		if other, ok := f.joined[j]; !ok || name < other {
+			f.joined[j] = name
+		}
+	}
+	for i, w := range words {
+		if len(w) >= leastWritten && !slices.Contains(words[:i], w) {
+			f.byWord[w] = append(f.byWord[w], longName{name, words, admin1, people})
+		}
+	}
+}
+
+// longWords are the words of a name without the small ones.
+func longWords(words []string) []string {
+	return slices.DeleteFunc(slices.Clone(words), func(w string) bool {
+		return strings.Contains(" de da do das dos d e o a os as ao aos l el ", " "+w+" ")
+	})
+}
+
+// find is the name that words are short for, "" when there is none or when
+// another one in another first division is about as well known.
+func (f *shortForms) find(words []word) string {
+	if len(words) == 1 {
+		if name := f.joined[words[0].folded]; name != "" {
+			return name
+		}
+		return f.mistyped(words[0].folded)
+	}
+	words = slices.DeleteFunc(slices.Clone(words), func(w word) bool { return len(longWords([]string{w.folded})) == 0 })
+	if len(words) < 2 {
+		return ""
+	}
+	var found []longName
+	for _, w := range words {
+		for _, n := range f.byWord[w.folded] {
+			if n.shortenedTo(words) {
+				found = append(found, n)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	best := slices.MinFunc(found, func(a, b longName) int {
+		return cmp.Or(cmp.Compare(b.people, a.people), cmp.Compare(a.name, b.name), cmp.Compare(a.admin1, b.admin1))
+	})
+	const clearly = 5
+	for _, n := range found {
+		if n.admin1 != best.admin1 && n.people*clearly >= best.people {
+			return ""
+		}
+	}
+	return best.name
+}
+
+func (n longName) shortenedTo(words []word) bool {
+	if len(words) != len(n.words) {
+		return false
+	}
+	for i, w := range words {
+		if !shortFor(w, n.words[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// shortFor says whether w is a word, its first letter, some of its letters up to a
+// dot (Cav., St.), or some with the first and the last (Gde, Vzm).
+func shortFor(w word, full string) bool {
+	s := w.folded
+	switch {
+	case s == full:
+		return true
+	case s[0] != full[0] || len(s) > len(full):
+		return false
+	case !w.dot && len(s) > 1 && (len(s) > mostCut || s[len(s)-1] != full[len(full)-1]):
+		return false
+	}
+	for i := 0; i < len(full) && s != ""; i++ {
+		if s[0] == full[i] {
+			s = s[1:]
+		}
+	}
+	return s == ""
+}

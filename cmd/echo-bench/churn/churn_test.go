@@ -1,6 +1,7 @@
 package churn
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -50,6 +51,41 @@ func TestThePlanOfTheDefaults(t *testing.T) {
 		t.Error("another seed kills the same")
 	}
 }
+
+// A peer that is still starting when the swarm is cut, or healed, hears of it.
+func TestWhoIsStartingHearsOfTheCut(t *testing.T) {
+	f, err := newFleet(Options{Program: []string{"x"}, Peers: 3, Joins: -1}.filled(), false, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.world.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	heard := make([]stdin, 2) // of those that live; the first has said nothing yet
+	for i, m := range f.members {
+		m.id = m.spec.Name
+		if i < len(heard) {
+			m.life, m.last.Peers = &life{stdin: &heard[i]}, i
+		}
+	}
+	for _, side := range [][]int{{0}, nil} {
+		if err := f.split(side); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{`{"do":"cut","ids":["swarm2","swarm3"]}` + "\n" + `{"do":"cut"}` + "\n", `{"do":"cut","ids":["swarm1"]}` + "\n" + `{"do":"cut"}` + "\n"}
+	for i := range heard {
+		if got := heard[i].String(); got != want[i] {
+			t.Errorf("%s heard %q, want %q", f.members[i].spec.Name, got, want[i])
+		}
+	}
+}
+
+type stdin struct{ bytes.Buffer }
+
+func (*stdin) Close() error { return nil }
 
 func victimsOf(all []event) (v []int) {
 	for _, e := range all {

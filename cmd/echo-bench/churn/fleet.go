@@ -230,7 +230,9 @@ func (f *fleet) restart() error {
 	return nil
 }
 
-// split cuts those of side off from the others; no side heals.
+// split cuts those of side off from the others; no side heals. One that is still
+// starting reads its order when it is up: it must not stay cut off by what was
+// so when it began.
 func (f *fleet) split(side []int) error {
 	cut := map[*member]bool{}
 	for _, i := range side {
@@ -245,7 +247,7 @@ func (f *fleet) split(side []int) error {
 	f.side = cut
 	f.mu.Unlock()
 	for _, m := range f.members {
-		if m.up() {
+		if m.lives() {
 			if _, err := m.order(order{Do: doCut, IDs: f.cutOf(m)}); err != nil {
 				return err
 			}

@@ -112,6 +112,13 @@ func (s status) plus(o status) status {
 	return s
 }
 
+// lives says whether it runs, heard or not.
+func (m *member) lives() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.life != nil
+}
+
 // up says whether it runs and has been heard in this life.
 func (m *member) up() bool {
 	m.mu.Lock()

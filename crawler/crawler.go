@@ -27,6 +27,10 @@ type Options struct {
 	Limits   Limits        // the volunteer's own
 	MaxDepth int           // links followed from a seed, default 128; <0 = no limit
 	MaxPages int           // pages fetched of one site, ever; the rest is refused; default 100,000; <0 = no limit
+	// Revisit is how often what was fetched is looked at again, on average: by
+	// the default policy of package schedule what changes more is looked at more. The
+	// politeness of a site goes before. 0 = never.
+	Revisit time.Duration
 	// DomainSites is of how many sites together a registrable domain has the pace
 	// that no other domain links to; each that does adds one. What comes too early
 	// is deferred, not dropped. Default 16; <0 = no limit.
@@ -87,6 +91,9 @@ func (o Options) validate() error {
 	if len(o.Sources) == 0 {
 		errs = append(errs, errors.New("crawler: no source"))
 	}
+	if o.Revisit < 0 {
+		errs = append(errs, fmt.Errorf("crawler: negative Revisit %s", o.Revisit))
+	}
 	if o.Workers < 0 || o.MaxRows < 0 {
 		errs = append(errs, fmt.Errorf("crawler: negative Workers %d or MaxRows %d", o.Workers, o.MaxRows))
 	}
@@ -99,17 +106,18 @@ const settling = 16
 
 // Crawler fetches what is due in the slices of one peer. Safe for concurrent use.
 type Crawler struct {
-	o       Options
-	limits  *limiter
-	sites   *siteCache
-	domains *domains
-	counts  counts
-	slots   chan struct{} // one for each worker
-	settles chan struct{} // one for each site that waits for Options.Settled
-	nudge   chan struct{} // the frontier changed
-	tasks   sync.WaitGroup
-	ran     atomic.Bool
-	broken  chan error // the first failure that stops Run
+	o        Options
+	limits   *limiter
+	sites    *siteCache
+	domains  *domains
+	revisits *revisits // nil = nothing is looked at again
+	counts   counts
+	slots    chan struct{} // one for each worker
+	settles  chan struct{} // one for each site that waits for Options.Settled
+	nudge    chan struct{} // the frontier changed
+	tasks    sync.WaitGroup
+	ran      atomic.Bool
+	broken   chan error // the first failure that stops Run
 
 	loader  chan struct{} // toLoad is not empty
 	mu      sync.Mutex
@@ -126,11 +134,15 @@ func New(o Options) (*Crawler, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	return &Crawler{
+	c := &Crawler{
 		o: o, limits: newLimiter(o.Limits, o.Store), sites: newSiteCache(o.Store), domains: newDomains(o.DomainSites, o.Delay), counts: counts{stops: map[string]int64{}},
 		slots: make(chan struct{}, o.Workers), settles: make(chan struct{}, settling*o.Workers), nudge: make(chan struct{}, 1), loader: make(chan struct{}, 1), broken: make(chan error, 1),
 		front: frontier.New(frontier.Options{MaxRows: o.MaxRows}), gained: map[partition.Slice]time.Time{}, flying: map[partition.Slice]int{},
-	}, nil
+	}
+	if o.Revisit > 0 {
+		c.revisits = newRevisits(o.Revisit, time.Now())
+	}
+	return c, nil
 }
 
 // Run crawls until ctx is done (nil) or the store or a source fails. It returns

@@ -27,6 +27,9 @@ type Stats struct {
 
 	Limits []string         // the volunteer's limits that hold right now, in words
 	Stops  map[string]int64 // by the rule or limit that stopped a Key or a part of it
+	// Revisits are the visits of what had been fetched before, by what they found:
+	// unchanged, changed, error, gone, redirect. nil without Options.Revisit.
+	Revisits map[string]int64
 }
 
 // Idle says that nothing is under way here. What is due is in store.Stats.
@@ -123,5 +126,8 @@ func (c *Crawler) Stats() Stats {
 	c.counts.mu.Lock()
 	defer c.counts.mu.Unlock()
 	s.Stops = maps.Clone(c.counts.stops)
+	if c.revisits != nil {
+		s.Revisits = c.revisits.seen()
+	}
 	return s
 }

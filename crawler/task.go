@@ -99,7 +99,7 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	if src == nil {
 		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: "no source for it"}, Stop: "no-source"}, time.Time{})
 	}
-	if c.o.MaxPages > 0 && t.site.Fetched >= int64(c.o.MaxPages) {
+	if c.o.MaxPages > 0 && t.site.Fetched >= int64(c.o.MaxPages) && len(t.due.History) == 0 { // a page seen again is none more
 		reason := fmt.Sprintf("budget of %d pages of the site is used up", c.o.MaxPages)
 		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: reason}, Stop: "budget"}, time.Time{})
 	}
@@ -256,6 +256,17 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 	if res.Again {
 		res.Record, res.Capture, res.Stop = nil, nil, ""
 		res.Next = store.Next{State: t.due.State, At: t.due.At, Attempts: t.due.Attempts, Reason: t.due.Reason}
+	}
+	if c.revisits != nil && !res.Again {
+		next, err := t.revisit(res)
+		if err != nil {
+			c.fail(err)
+			return allowed, time.Time{}, false
+		}
+		res.Next = next
+		if r := res.Record; r != nil && t.due.State == store.StateDone && r.Digest != "" && r.Digest == t.due.Digest {
+			res.Links = nil // the same bytes: its links came with the visit before, in one batch (I3)
+		}
 	}
 	links, stops := c.admissions(t.due, res.Links)
 	if res.Stop != "" {

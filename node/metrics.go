@@ -48,6 +48,9 @@ func (n *Node) metrics() []api.Metric {
 	for why, k := range s.Stops {
 		out = append(out, api.Metric{Name: "echo_stops_total", Help: "Keys that ended without a record, by reason.", Kind: "counter", Value: float64(k), Labels: map[string]string{"reason": why}})
 	}
+	for outcome, k := range s.Revisits {
+		out = append(out, api.Metric{Name: "echo_revisits_total", Help: "Visits of what had been fetched before, since the start, by what they found.", Kind: "counter", Value: float64(k), Labels: map[string]string{"outcome": outcome}})
+	}
 	for _, l := range s.Limits {
 		out = append(out, api.Metric{Name: "echo_limit", Help: "1 while that limit of the volunteer holds.", Kind: "gauge", Value: 1, Labels: map[string]string{"limit": l}})
 	}

@@ -61,6 +61,7 @@ type Options struct {
 	Delay    time.Duration // least gap between two requests to a site; default 1 s
 	Workers  int           // fetches at once; default 64
 	MaxDepth int           // links from a seed; default 100
+	Revisit  time.Duration // how often a page is looked at again, on average; default 0: never
 	Contact  string        // in the user agent; needed before anything but loopback is crawled
 	AllowNet []netip.Prefix
 	Hosts    map[string]netip.Addr // fixed resolver: host name -> address
@@ -102,6 +103,7 @@ const (
 	MaxForwardLinks = 1000             // links in one forward message
 	MaxLane         = 8192             // links on their way to one peer, in memory
 	MaxQueryHits    = 1000             // offset plus limit of a query
+	MinRevisit      = time.Minute      // of Options.Revisit
 	MaxSliceBits    = 16               // of a swarm founded here: a query names its slices
 	MaxSeeds        = 100_000          // seeds in one request
 	CallTimeout     = 10 * time.Second // one request to one peer
@@ -163,6 +165,7 @@ func (o Options) validate() error {
 	fault(o.ZoneMax < 0 || o.ZoneMax > partition.MaxZoneMembers, "zone max %d: give 0 to %d", o.ZoneMax, partition.MaxZoneMembers)
 	fault(o.SliceBits < 1 || o.SliceBits > MaxSliceBits, "slice bits %d: give 1 to %d", o.SliceBits, MaxSliceBits)
 	fault(o.Delay < 0, "delay %s is negative", o.Delay)
+	fault(o.Revisit != 0 && o.Revisit < MinRevisit, "revisit %s: give 0 or %s and more", o.Revisit, MinRevisit)
 	fault(o.Leave < 0, "leave %s is negative", o.Leave)
 	fault(o.OrphanAfter < 0, "orphan-after %s is negative", o.OrphanAfter)
 	fault(o.MaxRate < 0, "max-rate %g is negative", o.MaxRate)

@@ -29,11 +29,16 @@ type keyState struct {
 	etag     string
 	modified string
 	digest   string
+	history  string
 }
 
 func (k keyState) due(key partition.Key) Due {
-	return Due{Key: key, State: k.state, At: k.at, Priority: int(k.priority), Depth: k.depth, Attempts: k.attempts,
+	d := Due{Key: key, State: k.state, At: k.at, Priority: int(k.priority), Depth: k.depth, Attempts: k.attempts,
 		Reason: k.reason, ETag: k.etag, Modified: k.modified, Digest: k.digest, Referrer: k.referrer}
+	if k.history != "" {
+		d.History = []byte(k.history)
+	}
+	return d
 }
 
 // encoder appends fields; decoder reads them back and remembers the first
@@ -155,6 +160,9 @@ func (k keyState) encode() []byte {
 	e.text(k.etag)
 	e.text(k.modified)
 	e.text(k.digest)
+	if k.history != "" {
+		e.text(k.history)
+	}
 	return e.b
 }
 
@@ -164,6 +172,10 @@ func decodeKeyState(b []byte) (keyState, error) {
 		depth: int(d.uint(maxDepth)), attempts: int(d.uint(maxAttempts)), seq: d.uint(math.MaxUint64),
 		admitted: d.time(), fetched: d.time(), referrer: partition.Key(d.text(MaxKeyBytes)), reason: d.text(maxReason),
 		etag: d.text(maxHeader), modified: d.text(maxHeader), digest: d.text(maxHeader)}
+	if len(d.b) > 0 {
+		k.history = d.text(MaxHistory)
+		d.bad = d.bad || k.history == ""
+	}
 	if k.state < StatePending || k.state > StatePlaced || k.state == StatePlaced && !k.at.IsZero() {
 		d.bad = true
 	}

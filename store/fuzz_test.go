@@ -12,6 +12,7 @@ import (
 
 func FuzzKeyState(f *testing.F) {
 	f.Add(keyState{state: StatePending, at: epoch(), reason: "r", etag: "e", referrer: "web:https://a.example/"}.encode())
+	f.Add(keyState{state: StateDone, at: epoch(), digest: "sha256:0", history: "h"}.encode())
 	f.Add([]byte{1, 2})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		k, err := decodeKeyState(b)

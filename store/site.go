@@ -242,7 +242,7 @@ func (s *Store) PutSite(st Site) error {
 	if err := t.site(siteID{st.Slice, st.Site}, st); err != nil {
 		return fmt.Errorf("store: site %s: %w", st.Site, err)
 	}
-	if err := t.loose(); err != nil {
+	if err := t.unsynced(); err != nil {
 		return err
 	}
 	for sl, p := range t.parts {
@@ -251,9 +251,9 @@ func (s *Store) PutSite(st Site) error {
 	return nil
 }
 
-// loose applies the batch without a sync: a crash of the machine may lose it,
+// unsynced applies the batch without a sync: a crash of the machine may lose it,
 // but never a part of it, nor one that a later synced batch rests on.
-func (t *txn) loose() error {
+func (t *txn) unsynced() error {
 	if err := t.finish(); err != nil {
 		return err
 	}

@@ -351,6 +351,9 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	for why, n := range s.Stops {
 		row("stopped", fmt.Sprintf("%d: %s", n, why))
 	}
+	for _, found := range slices.Sorted(maps.Keys(s.Revisits)) {
+		row("seen again", fmt.Sprintf("%d: %s", s.Revisits[found], found))
+	}
 	_ = t.Flush() // to a terminal or a buffer; the next Encode or Fprintf would fail the same way
 }
 

@@ -1,6 +1,10 @@
 package schedule
 
-import "github.com/echo-node/echo-node/crawler/schedule/classify"
+import (
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/schedule/classify"
+)
 
 // Memo is what a policy with classes remembers of an item between visits. The zero
 // value is an item not classified yet.
@@ -37,12 +41,8 @@ func EchoShare(c int) float64 {
 
 // classes: an item of class c comes round every size(c) ÷ share(c) visits.
 func (d *Decision) classes(it Item, b *Budget) {
-	m := it.Memo
-	if m.Priority == 0 {
-		m.Priority = echoStart
-	} else if last, _ := it.History.Latest(); last == Changed {
-		m.Priority = min(100, m.Priority+echoStep)
-	}
+	last, _ := it.History.Latest()
+	m := EchoRaise(it.Memo, last == Changed)
 	d.Class = echoClass(m.Priority)
 	d.Memo = m
 	total, open := 0, 0.0
@@ -74,6 +74,52 @@ func (d *Decision) barbosa(it Item, b *Budget) {
 	d.Memo = Memo{Class: uint8(s.Class) + 1, Visits: uint8(s.Visits), Changes: uint8(s.Changes)}
 	d.Tau = h.Period[s.Class] * b.price(Barbosa, it.Page)
 }
+
+// EchoRaise is the memo of an item after a visit that found something new or did
+// not; a first visit gives it the priority in the middle.
+func EchoRaise(m Memo, changed bool) Memo {
+	switch {
+	case m.Priority == 0:
+		m.Priority = echoStart
+	case changed:
+		m.Priority = min(100, m.Priority+echoStep)
+	}
+	return m
+}
+
+// EchoLower is its reverse for links, where a list that did not change costs its
+// account priority: the least is 1.
+func EchoLower(m Memo) Memo {
+	if m.Priority == 0 {
+		m.Priority = echoStart
+	}
+	m.Priority = max(echoStep+1, m.Priority) - echoStep
+	return m
+}
+
+// EchoLinks are the classes of TwitterEcho's look at an account's links: priorities
+// 100-61, 60-21, 20-1; EchoLinkClass is the one of a memo.
+const EchoLinks = 3
+
+// EchoLinkClass is the class for links that an item's memo puts it in.
+func EchoLinkClass(m Memo) int {
+	switch p := m.Priority; {
+	case p > 60:
+		return 0
+	case p > 20 || p == 0:
+		return 1
+	}
+	return 2
+}
+
+// EchoLinkShare is EchoShare for links.
+func EchoLinkShare(c int) float64 {
+	return float64(int(1)<<(EchoLinks-1-c)) / (1<<EchoLinks - 1)
+}
+
+// EchoFrozen says whether an account whose last post was at last (zero: never) is
+// looked at only at night.
+func EchoFrozen(last, now time.Time) bool { return !now.Before(last.AddDate(0, 0, echoFrozen)) }
 
 // EchoClass is the class an item's memo puts it in.
 func EchoClass(m Memo) int { return echoClass(max(1, m.Priority)) }

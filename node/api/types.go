@@ -74,7 +74,8 @@ type Status struct {
 	// because, in words, their owner gives no turns now; a few of those are named.
 	AddressesWaiting int              `json:"addresses_waiting"`
 	AddressesBlocked []string         `json:"addresses_blocked"`
-	Stops            map[string]int64 `json:"stops"` // Keys that ended without a record, by reason
+	Stops            map[string]int64 `json:"stops"`              // Keys that ended without a record, by reason
+	Revisits         map[string]int64 `json:"revisits,omitempty"` // visits of what had been fetched before, since the start, by outcome: unchanged, changed, error, gone, redirect
 	DiskBytes        int64            `json:"disk_bytes"`
 	Idle             bool             `json:"idle"`
 }

@@ -1,0 +1,148 @@
+package crawler
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/schedule"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Pages are looked at again as often as asked, all together, and those that
+// change more often than those that do not, also after a restart.
+func TestRevisitsKeepTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		const pages, interval = 60, 4 * time.Minute // short, as the store's timers run ten times a second
+		var still, busy []partition.Key
+		for i := range pages {
+			k := key(t, fmt.Sprintf("https://s%d.example%d.org/", i, i))
+			if i%3 == 0 {
+				busy = append(busy, k) // another text every eight minutes
+			} else {
+				still = append(still, k)
+			}
+		}
+		text := func(k partition.Key, now time.Time) string {
+			for _, b := range busy {
+				if b == k {
+					return fmt.Sprint("edition ", string(rune('a'+now.Unix()/480%26)))
+				}
+			}
+			return "always this"
+		}
+		f.reply = func(task Task, n int) (Result, error) {
+			r := f.page(task)
+			r.Record.Text = text(task.Due.Key, task.Now)
+			r.Record.Digest = "sha256:" + r.Record.Text + fmt.Sprint(n) // the bytes differ each time
+			return r, nil
+		}
+		admit(t, s, append(still, busy...)...)
+		visits := func(of []partition.Key) (n int) {
+			for _, k := range of {
+				n += f.count(k)
+			}
+			return n
+		}
+		span := 4 * time.Hour
+		if racetest.Enabled {
+			span = time.Hour
+		}
+		crawl(t, s, f, Options{Revisit: interval}, span)
+		c := crawl(t, s, f, Options{Revisit: interval}, span)
+		budget := 2 * float64(span/interval) * pages
+		if got := float64(visits(still) + visits(busy)); got < 0.7*budget || got > 1.2*budget {
+			t.Errorf("%.0f visits, %.0f are asked for", got, budget)
+		}
+		each, other := float64(visits(busy))/float64(len(busy)), float64(visits(still))/float64(len(still))
+		if each < 2*other {
+			t.Errorf("a page that changes every eight minutes is seen %.0f times, one that never does %.0f times", each, other)
+		}
+		seen := c.Stats().Revisits
+		if seen["changed"] == 0 || seen["unchanged"] == 0 || len(seen) != 2 {
+			t.Errorf("revisits: %v", seen)
+		}
+	})
+}
+
+// What a visit finds decides the next: what is gone or fails is looked for again
+// later and later, what was never had is not, and a failure that is tried again
+// soon changes nothing.
+func TestRevisitsOfWhatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		next := map[string]store.Next{"gone": {State: store.StateGone, Reason: "status 404"}, "refused": {State: store.StateRefused, Reason: "status 403"}}
+		keys := map[string]partition.Key{}
+		for _, what := range []string{"gone", "refused", "never", "304", "moved"} {
+			keys[what] = key(t, "https://"+what+".example.org/")
+			admit(t, s, keys[what])
+		}
+		f.reply = func(task Task, n int) (Result, error) {
+			r := f.page(task)
+			switch k := task.Due.Key; {
+			case k == keys["never"]:
+				r.Record, r.Next = nil, next["gone"]
+			case k == keys["304"] && n > 0:
+				r.Record = nil
+			case k == keys["moved"]:
+				r.Record.Status, r.Record.Redirect = 301, keys["304"]
+			case k == keys["gone"] && n > 0:
+				r.Record, r.Next = nil, next["gone"]
+			case k == keys["refused"] && n > 0:
+				r.Record, r.Next = nil, next["refused"]
+			}
+			return r, nil
+		}
+		c := crawl(t, s, f, Options{Revisit: 10 * time.Minute}, 2*time.Hour)
+		if n := f.count(keys["never"]); n != 1 {
+			t.Errorf("what never was is asked for %d times", n)
+		}
+		for what, later := range map[string]time.Duration{"gone": 24 * time.Hour, "moved": 24 * time.Hour, "refused": time.Minute} {
+			asked := f.askedAt(keys[what].Site())
+			d, err := s.DueOf(keys[what])
+			if err != nil || d.At.Before(asked[len(asked)-1].Add(later).Truncate(time.Second)) {
+				t.Errorf("%s: asked for at %s and then not before %s, want %s later, %v", what, asked, d.At, later, err)
+			}
+		}
+		for _, what := range []string{"gone", "refused"} {
+			if _, err := s.Record(keys[what]); err != nil {
+				t.Errorf("%s: the record of before: %v", what, err)
+			}
+		}
+		seen := c.Stats().Revisits
+		for _, o := range []schedule.Outcome{schedule.Gone, schedule.Failed, schedule.Unchanged} {
+			if seen[o.String()] == 0 {
+				t.Errorf("no revisit that says %s: %v", o, seen)
+			}
+		}
+	})
+}
+
+// Plans that came from elsewhere are read whole or not at all.
+func FuzzPlan(f *testing.F) {
+	p := plan{tau: 1, age: 0.5, even: 2}
+	p.history.Add(schedule.Event{At: time.Unix(1e9, 0), Outcome: schedule.Changed})
+	f.Add(p.encode())
+	f.Add([]byte{planVersion})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := decodePlan(b)
+		if err != nil || len(b) == 0 {
+			return
+		}
+		again, err := decodePlan(p.encode())
+		if err != nil || !bytes.Equal(again.encode(), p.encode()) {
+			t.Errorf("%x: %v", b, err)
+		}
+		next, err := newRevisits(time.Hour, time.Unix(0, 0)).plan(store.Due{History: b}, store.Next{State: store.StateDone}, schedule.Unchanged, time.Unix(2e9, 0))
+		if err != nil || next.At.IsZero() || len(next.History) > store.MaxHistory {
+			t.Errorf("%x: next %v with %d bytes, %v", b, next.At, len(next.History), err)
+		}
+	})
+}

@@ -1,0 +1,41 @@
+package web
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/echo-node/echo-node/store"
+)
+
+// fragmentTime is what the reading of a fragment may take.
+const fragmentTime = time.Second
+
+// Fragment is the text and the links of a piece of HTML that is no page of its
+// own, such as a post or what a profile says, found at addr, which relative
+// links are resolved against: at most maxText bytes (default 64 KiB) and maxLinks
+// links (default 100). It is read as a page is, and as safely: an error is a fault of
+// the parser. cut says that there was more.
+func Fragment(fragment, addr string, maxText, maxLinks int) (text string, found []store.Link, cut bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			text, found, err = "", nil, fmt.Errorf("web: fragment: the parser panicked: %.80v", r)
+		}
+	}()
+	if maxText <= 0 {
+		maxText = 64 << 10
+	}
+	if maxLinks <= 0 {
+		maxLinks = 100
+	}
+	r := reader{
+		in:   input{url: addr, maxText: maxText, maxLinks: maxLinks, maxTime: fragmentTime},
+		main: prose{max: maxText}, aside: prose{max: maxText}, title: prose{max: maxTitle}, dateRank: len(dateNames),
+	}
+	r.read(fragment)
+	r.closeAnchor()
+	over := false
+	if len(r.refs) > 0 {
+		found, over = links(addr, r.base, r.refs, maxLinks, maxLinkBytes)
+	}
+	return r.main.text(), found, over || r.main.full || r.stop != "", nil
+}

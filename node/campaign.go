@@ -19,6 +19,8 @@ const (
 	campaignBackoff = 2 * time.Second  // the longest after one that failed, and up to as much again
 	campaignRank    = time.Second      // the keepers of a dead owner try one after the other; an owner lets who has a promise try as long
 	campaignAlive   = 10 * time.Second // patience with an owner that lives and does not renew
+	campaignEmpty   = 2 * time.Second  // more patience where nothing was ever written, so that no site waits
+	emptyAtOnce     = 256              // slices of that kind in one campaign
 	ballotTimeout   = 2 * time.Second
 )
 
@@ -44,6 +46,10 @@ func (n *Node) runCampaigns(ctx context.Context) error {
 		now := time.Now()
 		lost := n.keep.Lost(now, n.patience)
 		lost = slices.DeleteFunc(lost, func(s partition.Slice) bool { return now.Before(after[s].at) })
+		used, empty := n.used(lost)
+		if lost = used; len(used) == 0 {
+			lost = empty[:min(len(empty), emptyAtOnce)]
+		}
 		leased, err := n.campaign(ctx, lost)
 		if err != nil {
 			return err
@@ -54,6 +60,20 @@ func (n *Node) runCampaigns(ctx context.Context) error {
 		}
 		after.forget(now)
 	}
+}
+
+// used parts slices into those in which something was ever written and the
+// others, of which a geo swarm has thousands. What the former need comes first,
+// and does not wait for the latter: there, a site may be waiting.
+func (n *Node) used(all []partition.Slice) (used, empty []partition.Slice) {
+	for _, s := range all {
+		if n.store.LogHead(s) > 0 {
+			used = append(used, s)
+		} else {
+			empty = append(empty, s)
+		}
+	}
+	return used, empty
 }
 
 // retries are when this peer may campaign for a slice again.
@@ -96,6 +116,7 @@ func (r retries) forget(now time.Time) {
 // this peer's own slices after a cut, is let renew the lease first.
 func (n *Node) patience(s partition.Slice, c keeping.Config, spurned bool) time.Duration {
 	const never = time.Duration(math.MaxInt64)
+	now := time.Now()
 	present, rank, before := 0, 0, true
 	newest := campaignAlive
 	for _, k := range c.Keepers {
@@ -103,7 +124,7 @@ func (n *Node) patience(s partition.Slice, c keeping.Config, spurned bool) time.
 		if !n.terr.vanished(k) {
 			present++
 		}
-		if met, alive := n.terr.met(k, time.Now()); alive {
+		if met, alive := n.terr.met(k, now); alive {
 			if k != n.id {
 				newest = min(newest, met)
 			}
@@ -112,22 +133,26 @@ func (n *Node) patience(s partition.Slice, c keeping.Config, spurned bool) time.
 			}
 		}
 	}
-	met, alive := n.terr.met(c.Owner, time.Now())
+	wait := time.Duration(rank) * campaignRank
+	met, alive := n.terr.met(c.Owner, now)
 	switch {
 	case present < c.Quorum():
 		return never
 	case c.Owner == n.id && newest < campaignRank:
 		return never
 	case c.Owner == n.id && spurned:
-		return campaignRank
+		wait = campaignRank
 	case c.Owner == n.id:
-		return keeping.LeaseGrant
+		wait = keeping.LeaseGrant
 	case alive && met < campaignAlive:
 		return never
 	case alive:
-		return campaignAlive + time.Duration(rank)*campaignRank
+		wait += campaignAlive
 	}
-	return time.Duration(rank) * campaignRank
+	if n.store.LogHead(s) == 0 {
+		wait += campaignEmpty
+	}
+	return wait
 }
 
 // campaign tries to become the owner of slices. leased are those of them that

@@ -1,11 +1,43 @@
 package node
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/echo-node/echo-node/node/keeping"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
 )
+
+// Where nothing was ever written no site waits for an owner: who campaigns there
+// leaves those first in which something was.
+func TestEmptySlicesCanWait(t *testing.T) {
+	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
+	k := mustKey(t, "http://127.99.0.1:9/")
+	holds := n.store.SliceOf(k)
+	n.store.SetLogged(true, holds)
+	if _, err := n.store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	enter(n, "here")
+	var all []partition.Slice
+	for _, s := range n.slices {
+		if s != holds {
+			all = append(all, s)
+		}
+	}
+	used, empty := n.used(append(all, holds))
+	if len(used) != 1 || used[0] != holds || len(empty) != len(all) {
+		t.Fatalf("%d used, %d empty of %d", len(used), len(empty), len(all)+1)
+	}
+	dead := keeping.Config{Owner: "dead", Keepers: []string{"dead", "here", n.id}}
+	for what, c := range map[string]keeping.Config{"a dead owner": dead, "its own": {Owner: n.id, Keepers: []string{n.id}}} {
+		if first, later := n.patience(holds, c, false), n.patience(all[0], c, false); later-first != campaignEmpty {
+			t.Errorf("%s: patience %s where something is, %s where nothing is", what, first, later)
+		}
+	}
+}
 
 // Who is told of a lease comes back when that has run out; who met a rival waits
 // longer each time, to a limit, and never as long as another by rule.

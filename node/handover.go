@@ -155,6 +155,19 @@ func sameSet(a, b []string) bool {
 // handOver makes moves.
 func (n *Node) handOver(ctx context.Context, moves []move) error {
 	ready := n.rest(moves) // with no moves, what rested goes on
+	var used, empty []move
+	for _, m := range ready {
+		if n.store.LogHead(m.slice) > 0 {
+			used = append(used, m)
+		} else {
+			empty = append(empty, m)
+		}
+	}
+	return errors.Join(n.giveAway(ctx, used), n.giveAway(ctx, empty))
+}
+
+// giveAway makes moves of slices that are at rest.
+func (n *Node) giveAway(ctx context.Context, ready []move) error {
 	if len(ready) == 0 {
 		return nil
 	}

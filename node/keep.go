@@ -65,15 +65,42 @@ func (n *Node) openKeeping() error {
 	return n.decide(func() {}) // cut what an owner has to cut
 }
 
-// decide makes one step of the agreement and its write one (package keeping).
-func (n *Node) decide(step func()) error {
-	n.deciding.Lock()
-	defer n.deciding.Unlock()
-	step()
-	return n.record()
+// decision is a step of the agreement that is to be taken.
+type decision struct {
+	step func()
+	done bool // taken and, unless err says otherwise, written down; under deciding
+	err  error
 }
 
-// record writes down what a step changed and draws the consequences, until
+// decide makes one step of the agreement and its write one (package keeping).
+// Steps that come while another is written down are taken together and written
+// down with one sync, by the first of them: when a peer dies, hundreds come at
+// once.
+func (n *Node) decide(step func()) error {
+	d := &decision{step: step}
+	n.decisions.Lock()
+	n.undecided = append(n.undecided, d)
+	n.decisions.Unlock()
+	n.deciding.Lock()
+	defer n.deciding.Unlock()
+	if d.done {
+		return d.err
+	}
+	n.decisions.Lock()
+	all := n.undecided
+	n.undecided = nil
+	n.decisions.Unlock()
+	for _, d := range all {
+		d.step()
+	}
+	err := n.record()
+	for _, d := range all {
+		d.done, d.err = true, err
+	}
+	return err
+}
+
+// record writes down what steps changed and draws the consequences, until
 // nothing changes any more. n.deciding is held.
 func (n *Node) record() error {
 	var gained, lost []partition.Slice
@@ -104,7 +131,7 @@ func (n *Node) record() error {
 				lost = append(lost, s)
 			case has && !(had && was.SameFork(c) && was.Gen+1 == c.Gen):
 				lost, gained = append(lost, s), append(gained, s) // its pace starts anew
-				n.mine[s] = c
+				n.mine[s], anew[s] = c, true
 			case has:
 				n.mine[s] = c
 			}
@@ -125,9 +152,6 @@ func (n *Node) record() error {
 		if len(rows) == 0 && len(uncut) == 0 {
 			break
 		}
-	}
-	for _, s := range gained {
-		anew[s] = true
 	}
 	if len(anew) > 0 {
 		if err := n.store.Relog(func(s partition.Slice) bool { return anew[s] }); err != nil {

@@ -61,6 +61,8 @@ type Node struct {
 	// follows, to the end of the write that it allows.
 	keep       *keeping.Machine
 	deciding   sync.RWMutex
+	decisions  sync.Mutex                         // of undecided alone
+	undecided  []*decision                        // wait for deciding
 	mine       map[partition.Slice]keeping.Config // owned slices as the crawler knows them; under deciding
 	ship       *shipper
 	received   receiving
@@ -275,7 +277,7 @@ func (n *Node) openCrawler() error {
 		place = n.placer.place
 	}
 	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.fetches, Delay: o.Delay, Workers: o.Workers,
-		MaxDepth: o.MaxDepth, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, Settled: n.settled,
+		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, Settled: n.settled,
 		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk, Hours: o.Hours}})
 	return err
 }

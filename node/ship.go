@@ -434,13 +434,15 @@ func (r *shipper) gather(l *shipLane) (out []parcel, rest bool, err error) {
 	todo := l.todo
 	l.todo = map[partition.Slice]bool{}
 	r.mu.Unlock()
-	logs, err := r.n.store.LogReader(slices.Collect(maps.Keys(todo))...)
+	used, empty := r.n.used(slices.Collect(maps.Keys(todo)))
+	all := append(used, empty...)
+	logs, err := r.n.store.LogReader(all...)
 	if err != nil {
 		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
 	size, gone := 0, r.n.terr.vanished(l.peer)
-	for s := range todo {
+	for _, s := range all {
 		if gone || len(out) >= MaxShipPieces || size >= MaxShipBytes {
 			r.mu.Lock()
 			l.todo[s] = true

@@ -130,6 +130,9 @@ func (k keyState) next(c Commit) keyState {
 		k.at = c.Now.UTC()
 	}
 	k.reason = clip(c.Next.Reason, maxReason)
+	if c.Next.History != nil {
+		k.history = string(c.Next.History)
+	}
 	last := k.fetched
 	k.fetched = c.Now.UTC().Truncate(tick)
 	if r := c.Record; r != nil {
@@ -236,6 +239,9 @@ func (c Commit) check(id siteID) error {
 	}
 	if c.Next.Attempts < 0 || c.Next.Attempts > maxAttempts {
 		bad("attempts %d, 0 to %d", c.Next.Attempts, maxAttempts)
+	}
+	if len(c.Next.History) > MaxHistory {
+		bad("a history of %d bytes, at most %d", len(c.Next.History), MaxHistory)
 	}
 	if c.Now.IsZero() {
 		bad("no time (Now)")

@@ -57,7 +57,7 @@
 //
 //	key state   1 state(1) seed(1) priority(1) at:time depth:uv attempts:uv seq:uv
 //	            admitted:time fetched:time referrer:text reason:text etag:text
-//	            last-modified:text digest:text
+//	            last-modified:text digest:text [history:text]
 //	counts      1 pending:uv done:uv gone:uv refused:uv due:uv records:uv fetches:uv
 //	            [placed:uv]
 //	outbox row  1 slice:uv to:uv key:text referrer:text depth:uv priority(1) seed(1)

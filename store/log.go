@@ -177,7 +177,7 @@ func (s *Store) TrimLog(sl partition.Slice, upTo uint64) error {
 	}
 	err := t.trim(sl, func(h entryHead) bool { return h.pos <= upTo })
 	if err == nil {
-		err = t.loose()
+		err = t.unsynced()
 	}
 	if err != nil {
 		return fmt.Errorf("store: trim log of %s: %w", sl, err)

@@ -92,8 +92,6 @@ func (f *logFile) SyncTo(length int64) (full bool, err error) {
 }
 
 func (f *logFile) Close() error {
-	if err := f.File.Close(); err != nil && !f.fs.failed() {
-		return f.try(func() error { return err })
-	}
-	return nil
+	err := f.File.Close() // also of a file that refused: its descriptor goes
+	return f.try(func() error { return err })
 }

@@ -99,7 +99,11 @@ type Due struct {
 	Modified string
 	Digest   string        // of the last record
 	Referrer partition.Key // of the first link, "" = none
+	History  []byte        // as the last Next said, nil = none
 }
+
+// MaxHistory caps Next.History.
+const MaxHistory = 1 << 10
 
 // Next is what a fetch means for the frontier.
 type Next struct {
@@ -107,6 +111,9 @@ type Next struct {
 	At       time.Time // when to look again; zero with Done, Gone, Refused = never
 	Attempts int
 	Reason   string
+	// History is what the crawler remembers of its visits, to decide when to come
+	// again: opaque here, kept with the Key by every keeper. nil keeps what there is.
+	History []byte
 }
 
 // Commit is one fetch's whole effect, made durable as one batch (I3).

@@ -43,10 +43,10 @@ func freeAddr() (string, error) {
 	return ln.Addr().String(), nil
 }
 
-// waits polls cond until it is true or a minute has passed.
+// waits polls cond until it is true or two minutes have passed.
 func waits(what string, cond func() error) error {
 	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if err = cond(); err == nil {
 			return nil
 		}

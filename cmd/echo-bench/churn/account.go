@@ -60,6 +60,7 @@ type Kill struct {
 	ByOthers int     `json:"by_others"`
 	Longest  float64 `json:"takeover_s"` // of these
 	Median   float64 `json:"takeover_median_s"`
+	Slowest  string  `json:"slowest,omitempty"` // the site that waited longest
 }
 
 // firstLost is how many lost pages and records are named.
@@ -209,6 +210,7 @@ func (f *fleet) takeovers(g *Figures, all []crawltest.Visit, expected []string, 
 		for _, w := range takeovers(all, t, site, wanted, k.at, k.victim.from, f.ended) {
 			waits = append(waits, w.after)
 			one.Sites++
+			one.Slowest = f.world.Home(w.site) // the quickest comes first
 			if w.by.IsValid() && w.by != k.victim.from {
 				one.ByOthers++
 			}
@@ -303,6 +305,21 @@ func (f *fleet) records() (map[partition.Key][]store.Record, error) {
 		}
 	}
 	return all, nil
+}
+
+// writeVisits leaves what the server saw beside the peers' logs, a line of JSON
+// each, for who keeps the directory.
+func (f *fleet) writeVisits() error {
+	file, err := os.Create(filepath.Join(f.dir, f.label+".visits.jsonl"))
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(file)
+	e := json.NewEncoder(w)
+	for _, v := range f.visits.Sorted() {
+		err = errors.Join(err, e.Encode(v))
+	}
+	return errors.Join(err, w.Flush(), file.Close())
 }
 
 // readRecords reads lines of records; a last line that a kill cut short is left out.

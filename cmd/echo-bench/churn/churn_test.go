@@ -206,7 +206,7 @@ func TestTakeovers(t *testing.T) {
 	}
 	all = append(all, visit(14.5, 0, 1, other), visit(15, 0, 2, other), visit(16, 2, 1, other))
 	told := &told{w, map[string][]string{}}
-	if got := takeovers(all, told, site, expected, at(10), dead, at(60)); !slices.Equal(got, []takeover{{4500 * time.Millisecond, other}}) {
+	if got := takeovers(all, told, site, expected, at(10), dead, at(60)); !slices.Equal(got, []takeover{{after: 4500 * time.Millisecond, by: other}}) {
 		t.Errorf("site 0 is asked again after 4.5 s, site 1 was done, site 2 is another's: %v", got)
 	}
 	if got := takeovers(all[:len(all)-3], told, site, expected, at(10), dead, at(60)); !slices.Equal(got, []takeover{{after: 50 * time.Second}}) {

@@ -162,6 +162,9 @@ func (f *fleet) figures(ctx context.Context) (Figures, error) {
 	} else if err != nil {
 		note = err.Error()
 	}
+	if err := f.writeVisits(); err != nil {
+		return Figures{}, err
+	}
 	g := f.account(records)
 	g.Idle, g.Note = idle, strings.Join(slices.DeleteFunc([]string{note, busy}, func(s string) bool { return s == "" }), "; ")
 	return g, nil

@@ -43,6 +43,7 @@ const knownSince = 2 * time.Second
 // takeover is how a site went on after a kill: when, and who asked it. By is
 // not valid when nobody did, and after is then the time to the end.
 type takeover struct {
+	site  int
 	after time.Duration
 	by    netip.Addr
 }
@@ -69,12 +70,12 @@ func takeovers(all []crawltest.Visit, t *told, site func(url string) int, expect
 	waits := map[int]takeover{}
 	for u := range known {
 		if s := site(u); s >= 0 && expected[u] && !fetched[u] && last[s] == from {
-			waits[s] = takeover{after: end.Sub(at)}
+			waits[s] = takeover{site: s, after: end.Sub(at)}
 		}
 	}
 	for _, v := range slices.Backward(all[i:]) { // the first is written last
 		if _, ok := waits[v.Site]; ok {
-			waits[v.Site] = takeover{v.At.Sub(at), v.From}
+			waits[v.Site] = takeover{v.Site, v.At.Sub(at), v.From}
 		}
 	}
 	out := slices.Collect(maps.Values(waits))

@@ -80,6 +80,13 @@ func (c *Crawler) Slices() int {
 	return len(c.gained)
 }
 
+// Since is when sl came to be crawled here; the zero time when it is not.
+func (c *Crawler) Since(sl partition.Slice) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gained[sl]
+}
+
 // Busy is how many Keys of sl are being fetched: picked and not yet committed.
 func (c *Crawler) Busy(sl partition.Slice) int {
 	c.mu.Lock()

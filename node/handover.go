@@ -29,9 +29,12 @@ const (
 	planSlices = 2048             // handed over at once
 	restLimit  = 20 * time.Second // for the fetches under way
 	sealLimit  = 3 * time.Second  // for the last of the log
-	settled    = time.Second      // a slice that just came is not given away: Views may differ for a moment
-	gossipFor  = 2 * time.Second  // between two askings what others know
-	unitePage  = 1 << 20
+	// settled is how long a slice that came stays with its owner, when it is in use:
+	// each change of owner costs its sites their delay, and who has just taken it
+	// from a dead one is seldom the first of the ranking.
+	settled   = 3 * time.Second
+	gossipFor = 2 * time.Second // between two askings what others know
+	unitePage = 1 << 20
 )
 
 // move is one slice's next Config as its owner wants it.
@@ -60,7 +63,7 @@ func (n *Node) runHandover(ctx context.Context) error {
 		if n.terr.isFrozen() {
 			continue
 		}
-		if err := n.handOver(ctx, n.plan()); err != nil {
+		if err := n.handOver(ctx, n.plan(time.Now())); err != nil {
 			return err
 		}
 	}
@@ -70,7 +73,7 @@ func (n *Node) runHandover(ctx context.Context) error {
 // who are about to keep, and answers what can be moved now. It runs four times a
 // second over thousands of slices, nearly all of which are kept as they should:
 // they cost one comparison.
-func (n *Node) plan() []move {
+func (n *Node) plan(now time.Time) []move {
 	var out []move
 	moving := 0
 	leaving := n.leaving.Load()
@@ -79,7 +82,7 @@ func (n *Node) plan() []move {
 		return !leaving && !taught[s] && n.terr.ranks(s, c.Owner, c.Keepers)
 	})
 	for _, s := range misplaced {
-		if !n.keep.Acts(s, time.Now()) {
+		if !n.keep.Acts(s, now) {
 			continue
 		}
 		c := n.keep.Config(s)
@@ -92,6 +95,9 @@ func (n *Node) plan() []move {
 		stays := m.owner == c.Owner && sameSet(m.keepers, c.Keepers)
 		if !stays || learning {
 			moving++
+		}
+		if m.owner != c.Owner && !leaving && n.store.LogHead(s) > 0 && now.Sub(n.crawler.Since(s)) < settled {
+			continue
 		}
 		if !stays && (!learning || leaving) {
 			if out = append(out, m); len(out) == planSlices {

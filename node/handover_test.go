@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,5 +194,48 @@ func TestUnfinishedCopyIsDropped(t *testing.T) {
 	defer n.Close()
 	if st := n.store.Stats(); st.Keys != 0 {
 		t.Errorf("%d keys are here of a slice that no copy is here of", st.Keys)
+	}
+}
+
+// Who has just come by a slice that is in use keeps it for a while, whoever should
+// have it: each change of owner costs its sites their delay.
+func TestSettledBeforeGivenAway(t *testing.T) {
+	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
+	k := mustKey(t, "http://127.99.0.1:9/")
+	s := n.store.SliceOf(k)
+	if _, err := n.store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	other := ""
+	for i := 0; other == ""; i++ { // one that should own s
+		id := fmt.Sprint("peer", i)
+		enter(n, id)
+		if n.terr.ranked(s)[0] == id {
+			other = id
+		}
+	}
+	give(t, n, s, other)
+	n.store.SetLogged(true, s)
+	c := n.keep.Config(s).Next(n.id, []string{n.id, other}, n.store.LogHead(s))
+	came := time.Now()
+	if err := n.decide(func() { n.keep.Copied(s); n.keep.Learn(keeping.SliceConfig{Slice: s, Config: c}) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.store.Admit([]store.Admission{{Key: mustKey(t, "http://127.99.0.1:9/more")}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	ask := n.keep.AskFor(other, true, time.Now())
+	n.keep.Granted(other, ask, keeping.Grant{})
+	n.ship.mu.Lock()
+	n.ship.slices[s].to[other] = &standing{known: true, head: n.store.LogHead(s)}
+	n.ship.mu.Unlock()
+	given := func(now time.Time) bool {
+		return slices.ContainsFunc(n.plan(now), func(m move) bool { return m.slice == s && m.owner == other })
+	}
+	if given(came.Add(settled / 2)) {
+		t.Error("given away at once")
+	}
+	if !given(time.Now().Add(settled)) {
+		t.Error("not given away afterwards")
 	}
 }

@@ -144,10 +144,10 @@ func TestManySlicesAtRest(t *testing.T) {
 	if len(n.slices) < 10_000 {
 		t.Fatalf("%d slices", len(n.slices))
 	}
-	if moves := n.plan(); len(moves) != 0 {
+	if moves := n.plan(time.Now()); len(moves) != 0 {
 		t.Fatalf("%d moves at rest", len(moves))
 	}
-	if a := leastAllocs(func() { n.plan() }); a > 100 {
+	if a := leastAllocs(func() { n.plan(time.Now()) }); a > 100 {
 		t.Errorf("%.0f allocations to find that %d slices stay where they are", a, len(n.slices))
 	}
 	met := meetings{}

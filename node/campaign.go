@@ -3,13 +3,13 @@ package node
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/keeping"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -21,44 +21,46 @@ const (
 	campaignAlive   = 10 * time.Second // patience with an owner that lives and does not renew
 	campaignEmpty   = 2 * time.Second  // more patience where nothing was ever written, so that no site waits
 	emptyAtOnce     = 256              // slices of that kind in one campaign
-	ballotTimeout   = 2 * time.Second
 )
 
-// runCampaigns finds new owners for slices whose owner is gone, finishes what
-// was proposed and not decided, and adopts orphans.
+// runCampaigns finds new owners for slices whose owner is gone, and adopts
+// orphans. Campaigns run beside each other: one that waits for somebody who does
+// not answer keeps no other slice waiting.
 func (n *Node) runCampaigns(ctx context.Context) error {
 	tick := time.NewTicker(campaignEvery)
 	defer tick.Stop()
-	after := retries{}
+	var running sync.WaitGroup
+	defer running.Wait()
+	fail := make(chan error, 1)
+	c := &campaigns{after: retries{}, running: map[partition.Slice]bool{}}
 	met := meetings{}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case err := <-fail:
+			return err
 		case <-tick.C:
 		}
 		if n.terr.isFrozen() {
 			continue
 		}
-		if err := n.accept(ctx, n.keep.Unfinished()); err != nil {
-			return err
-		}
 		now := time.Now()
-		lost := n.keep.Lost(now, n.patience)
-		lost = slices.DeleteFunc(lost, func(s partition.Slice) bool { return now.Before(after[s].at) })
-		used, empty := n.used(lost)
-		if lost = used; len(used) == 0 {
-			lost = empty[:min(len(empty), emptyAtOnce)]
+		if lost := c.begin(n.used(c.free(n.keep.Lost(now, n.patience), now))); len(lost) > 0 {
+			running.Go(func() {
+				leased, err := n.campaign(ctx, lost)
+				c.end(lost, leased, time.Now())
+				if err != nil {
+					select {
+					case fail <- err:
+					default:
+					}
+				}
+			})
 		}
-		leased, err := n.campaign(ctx, lost)
-		if err != nil {
-			return err
-		}
-		after.tried(lost, leased, time.Now())
 		if err := n.adoptOrphans(now, met); err != nil {
 			return err
 		}
-		after.forget(now)
 	}
 }
 
@@ -74,6 +76,45 @@ func (n *Node) used(all []partition.Slice) (used, empty []partition.Slice) {
 		}
 	}
 	return used, empty
+}
+
+// campaigns are those that run, and when a slice may have the next one.
+type campaigns struct {
+	mu      sync.Mutex
+	after   retries
+	running map[partition.Slice]bool
+}
+
+// free are those of lost for which a campaign may begin at now.
+func (c *campaigns) free(lost []partition.Slice, now time.Time) []partition.Slice {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.after.forget(now)
+	return slices.DeleteFunc(lost, func(s partition.Slice) bool { return c.running[s] || now.Before(c.after[s].at) })
+}
+
+// begin says for which slices a campaign begins: all that are in use; else, when
+// none runs, some of the empty ones.
+func (c *campaigns) begin(used, empty []partition.Slice) []partition.Slice {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(used) == 0 && len(c.running) == 0 {
+		used = empty[:min(len(empty), emptyAtOnce)]
+	}
+	for _, s := range used {
+		c.running[s] = true
+	}
+	return used
+}
+
+// end takes note of a campaign that has ended at now; see tried.
+func (c *campaigns) end(all []partition.Slice, leased map[partition.Slice]time.Duration, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range all {
+		delete(c.running, s)
+	}
+	c.after.tried(all, leased, now)
 }
 
 // retries are when this peer may campaign for a slice again.
@@ -174,19 +215,24 @@ func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[p
 		return nil, nil
 	}
 	n.log.Info("campaign", "slices", len(ballots), "owner", ballots[0].Base.Owner)
+	comparable := map[partition.Slice]int{} // promises with copies that Choose can compare
 	granted := map[partition.Slice]int{}
-	err = n.poll(ctx, ballots, false, func(_ string, _ keeping.Proposal, a keeping.Promise) {
+	err = n.poll(ctx, ballots, false, func(a keeping.Promise) {
 		promises[a.Slice] = append(promises[a.Slice], a)
 		if a.OK {
 			granted[a.Slice]++
 		}
+		if a.OK && !(a.Copied && a.Head == keeping.UnknownHead) {
+			comparable[a.Slice]++
+		}
 		if a.Leased > 0 {
 			leased[a.Slice] = max(leased[a.Slice], min(a.Leased, keeping.LeaseGrant))
 		}
-	})
+	}, func(p keeping.Proposal) bool { return comparable[p.Slice]+1 >= p.Base.Quorum() })
 	if err != nil {
 		return nil, err
 	}
+	n.logPromises(ballots, promises)
 	// This peer's own promise comes last, when it makes the majority: given for
 	// nothing, it would hold up an owner that comes back, or never was away.
 	ballots = slices.DeleteFunc(ballots, func(p keeping.Proposal) bool { return granted[p.Slice]+1 < p.Base.Quorum() })
@@ -207,182 +253,19 @@ func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[p
 	return leased, n.accept(ctx, chosen)
 }
 
-// accept has proposals accepted, by this peer first, and tells what was decided.
-func (n *Node) accept(ctx context.Context, all []keeping.Proposal) error {
-	if len(all) == 0 {
-		return nil
+// logPromises says what came of a campaign in slices that are in use: from it one
+// sees afterwards why a site waited.
+func (n *Node) logPromises(ballots []keeping.Proposal, promises map[partition.Slice][]keeping.Promise) {
+	if !n.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
 	}
-	by := map[partition.Slice][]string{}
-	mine := all[:0:0]
-	err := n.decide(func() {
-		for _, p := range all {
-			if n.keep.Accept(p, time.Now()).OK {
-				by[p.Slice] = append(by[p.Slice], n.id)
-				mine = append(mine, p)
-			}
+	for _, p := range ballots {
+		head := n.store.LogHead(p.Slice)
+		if head == 0 {
+			continue
 		}
-	})
-	if err != nil || len(mine) == 0 {
-		return err
+		n.log.Debug("promises", "slice", p.Slice, "owner", p.Base.Owner, "gen", p.Base.Gen, "keepers", len(p.Base.Keepers), "ballot", p.Ballot.N, "head", head, "got", fmt.Sprintf("%+v", promises[p.Slice]))
 	}
-	err = n.poll(ctx, mine, true, func(keeper string, _ keeping.Proposal, a keeping.Promise) {
-		if a.OK {
-			by[a.Slice] = append(by[a.Slice], keeper)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	var decided []keeping.SliceConfig
-	for _, p := range mine {
-		if p.Decided(by[p.Slice]) {
-			decided = append(decided, keeping.SliceConfig{Slice: p.Slice, Config: p.Next})
-		}
-	}
-	return n.decided(ctx, decided)
-}
-
-// decided learns what was decided and tells everybody; who does not hear it
-// hears of it by asking.
-func (n *Node) decided(ctx context.Context, all []keeping.SliceConfig) error {
-	if len(all) == 0 {
-		return nil
-	}
-	if err := n.decide(func() { n.keep.Learn(all...) }); err != nil {
-		return err
-	}
-	live, _ := n.terr.views()
-	for _, m := range live.Members() {
-		if m.ID != n.id {
-			n.telling.Go(func() { n.tell(ctx, m.ID, all) })
-		}
-	}
-	return nil
-}
-
-// tell sends Configs to a peer, which may or may not hear them.
-func (n *Node) tell(ctx context.Context, peer string, all []keeping.SliceConfig) {
-	ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
-	defer cancel()
-	for page := range slices.Chunk(all, wire.MaxConfigs) {
-		req := &wire.Configs{Decided: wireConfigs(page)}
-		if _, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Configs{Configs: req}}); err != nil {
-			n.log.Debug("telling configs", "peer", peer, "err", err)
-			return
-		}
-	}
-}
-
-// poll sends ballots to the other keepers of each and gives what they promise
-// to take, one at a time. Newer Configs are learned.
-func (n *Node) poll(ctx context.Context, all []keeping.Proposal, accept bool, take func(keeper string, p keeping.Proposal, a keeping.Promise)) error {
-	ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
-	defer cancel()
-	by := map[string][]keeping.Proposal{}
-	for _, p := range all {
-		for _, k := range p.Base.Keepers {
-			if k != n.id {
-				by[k] = append(by[k], p)
-			}
-		}
-	}
-	var mu sync.Mutex
-	var newer []keeping.SliceConfig
-	var wg sync.WaitGroup
-	for keeper, ps := range by {
-		wg.Go(func() {
-			for page := range slices.Chunk(ps, wire.MaxConfigs/2) {
-				answers, err := n.askBallots(ctx, keeper, page, accept)
-				if err != nil {
-					n.log.Debug("ballots", "peer", keeper, "err", err)
-					return
-				}
-				mu.Lock()
-				for i, a := range answers {
-					take(keeper, page[i], a)
-					if a.Newer != nil {
-						newer = append(newer, keeping.SliceConfig{Slice: a.Slice, Config: *a.Newer})
-					}
-					if a.Promised.N > 0 && !a.OK {
-						n.keep.Refused(a.Slice, a.Promised)
-					}
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	if len(newer) == 0 {
-		return nil
-	}
-	return n.decide(func() { n.keep.Learn(newer...) })
-}
-
-func (n *Node) askBallots(ctx context.Context, keeper string, ps []keeping.Proposal, accept bool) ([]keeping.Promise, error) {
-	req := &wire.Ballots{Accept: accept}
-	for _, p := range ps {
-		w := &wire.Proposal{Base: wireConfig(p.Slice, p.Base), Ballot: p.Ballot.N, By: p.Ballot.By}
-		if accept {
-			w.Next = wireConfig(p.Slice, p.Next)
-		}
-		req.Proposals = append(req.Proposals, w)
-	}
-	resp, err := n.call(ctx, keeper, &wire.Request{Body: &wire.Request_Ballots{Ballots: req}})
-	if err != nil {
-		return nil, err
-	}
-	got := resp.GetBallots().GetPromises()
-	if len(got) != len(ps) {
-		return nil, fmt.Errorf("%d answers to %d ballots", len(got), len(ps))
-	}
-	out := make([]keeping.Promise, len(ps))
-	for i, a := range got {
-		out[i] = keeping.Promise{Slice: ps[i].Slice, OK: a.Ok, Promised: keeping.Ballot{N: a.Promised, By: a.PromisedBy},
-			Leased: time.Duration(min(a.LeasedMs, 1<<20)) * time.Millisecond, Accepted: keeping.Ballot{N: a.Accepted, By: a.AcceptedBy},
-			Proposal: configOf(a.Proposal).Config, Copied: a.Copied, Head: a.Head}
-		if a.Newer != nil {
-			c := configOf(a.Newer).Config
-			out[i].Newer = &c
-		}
-	}
-	return out, nil
-}
-
-// serveBallots is a keeper's side. Nobody speaks for another: a ballot is the
-// sender's own, or an unfinished one of the owner's.
-func (n *Node) serveBallots(from string, b *wire.Ballots) (*wire.BallotsAnswer, error) {
-	out := &wire.BallotsAnswer{}
-	var answers []keeping.Promise
-	err := n.decide(func() {
-		now := time.Now()
-		for _, w := range b.Proposals {
-			base := configOf(w.Base)
-			p := keeping.Proposal{Slice: base.Slice, Base: base.Config, Ballot: keeping.Ballot{N: w.Ballot, By: w.By}, Next: configOf(w.Next).Config}
-			switch {
-			case w.By != from:
-				answers = append(answers, keeping.Promise{Slice: p.Slice})
-			case b.Accept:
-				answers = append(answers, n.keep.Accept(p, now))
-			default:
-				answers = append(answers, n.keep.Prepare(p, now))
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range answers {
-		w := &wire.Promise{Ok: a.OK, Promised: a.Promised.N, PromisedBy: a.Promised.By, LeasedMs: uint64(a.Leased / time.Millisecond),
-			Accepted: a.Accepted.N, AcceptedBy: a.Accepted.By, Copied: a.Copied, Head: a.Head}
-		if a.Newer != nil {
-			w.Newer = wireConfig(a.Slice, *a.Newer)
-		}
-		if a.Accepted.N > 0 {
-			w.Proposal = wireConfig(a.Slice, a.Proposal)
-		}
-		out.Promises = append(out.Promises, w)
-	}
-	return out, nil
 }
 
 // meetings are when each keeper was last a member here. One that was never met

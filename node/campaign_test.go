@@ -67,3 +67,26 @@ func TestRetries(t *testing.T) {
 		t.Error("never forgotten")
 	}
 }
+
+// Campaigns run beside each other, each slice in one at a time; empty slices are
+// campaigned for when nothing else is.
+func TestCampaignsBesideEachOther(t *testing.T) {
+	c := &campaigns{after: retries{}, running: map[partition.Slice]bool{}}
+	now := time.Now()
+	if got := c.begin(c.free([]partition.Slice{1, 2}, now), []partition.Slice{9}); len(got) != 2 {
+		t.Fatalf("%v", got)
+	}
+	if got := c.begin(c.free([]partition.Slice{1, 2, 3}, now), []partition.Slice{9}); len(got) != 1 || got[0] != 3 {
+		t.Fatalf("a slice waits for the campaign of another, or has two: %v", got)
+	}
+	if got := c.begin(nil, []partition.Slice{9}); len(got) > 0 {
+		t.Fatalf("empty slices beside others: %v", got)
+	}
+	c.end([]partition.Slice{1, 2, 3}, nil, now)
+	if got := c.free([]partition.Slice{1, 2, 3}, now); len(got) > 0 {
+		t.Fatalf("again at once: %v", got)
+	}
+	if got := c.begin(nil, []partition.Slice{9}); len(got) != 1 {
+		t.Fatalf("empty slices, when nothing runs: %v", got)
+	}
+}

@@ -122,6 +122,9 @@ func (n *Node) record() error {
 			if had && was.Compare(c) == 0 {
 				continue
 			}
+			if had || c.Owner == n.id {
+				n.log.Debug("agreed", "slice", s, "gen", c.Gen, "owner", c.Owner, "head", n.store.LogHead(s))
+			}
 			switch has := c.Owner == n.id; {
 			case had && !has:
 				// From here on nothing is written to the slice but what its owner

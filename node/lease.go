@@ -70,7 +70,7 @@ func (n *Node) lease(ctx context.Context, keeper string) error {
 	if ask.Count == 0 {
 		return nil
 	}
-	g, err := n.askLease(ctx, keeper, &wire.Lease{Count: uint64(ask.Count), Digest: ask.Digest})
+	g, err := n.askLease(ctx, keeper, &wire.Lease{Count: uint64(ask.Count), Digest: ask.Digest, Configs: wireConfigs(ask.News)})
 	if err != nil {
 		n.log.Debug("lease", "peer", keeper, "err", err)
 		return nil
@@ -83,7 +83,7 @@ func (n *Node) lease(ctx context.Context, keeper string) error {
 	for list := ask.List; len(list) > 0; {
 		page := list[:min(len(list), wire.MaxConfigs)]
 		list = list[len(page):]
-		g, err := n.askLease(ctx, keeper, &wire.Lease{Count: uint64(len(page)), List: true, Configs: wireConfigs(page)})
+		g, err := n.askLease(ctx, keeper, &wire.Lease{Count: uint64(ask.Count), List: true, Configs: wireConfigs(page)})
 		if err != nil {
 			n.log.Debug("lease", "peer", keeper, "err", err)
 			return nil
@@ -113,10 +113,11 @@ func (n *Node) askLease(ctx context.Context, keeper string, l *wire.Lease) (keep
 func (n *Node) serveLease(from string, l *wire.Lease) (*wire.LeaseAnswer, error) {
 	ask := keeping.Ask{Count: int(min(l.Count, 1<<30)), Digest: l.Digest}
 	var g keeping.Grant
-	if l.List {
-		ask.List = configsOf(l.Configs)
-		if ask.List == nil {
-			ask.List = []keeping.SliceConfig{}
+	if l.List || len(l.Configs) > 0 {
+		if l.List {
+			ask.List = configsOf(l.Configs) // never nil
+		} else {
+			ask.News = configsOf(l.Configs)
 		}
 		if err := n.decide(func() { g = n.keep.Grant(from, ask, time.Now()) }); err != nil {
 			return nil, err

@@ -359,6 +359,7 @@ func (n *Node) Run(outer context.Context) error {
 	part("view", n.followView)
 	part("leases", n.runLeases)
 	part("campaigns", n.runCampaigns)
+	part("proposals", n.runProposals)
 	part("ship", n.ship.run)
 	part("hand-over", n.runHandover)
 	part("tidying", n.runTidying)

@@ -2398,7 +2398,7 @@ type Lease struct {
 	Count         uint64                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
 	Digest        uint64                 `protobuf:"varint,2,opt,name=digest,proto3" json:"digest,omitempty"`
 	List          bool                   `protobuf:"varint,3,opt,name=list,proto3" json:"list,omitempty"`
-	Configs       []*Config              `protobuf:"bytes,4,rep,name=configs,proto3" json:"configs,omitempty"` // with list
+	Configs       []*Config              `protobuf:"bytes,4,rep,name=configs,proto3" json:"configs,omitempty"` // with list, all or a page of them; without, what may be news
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

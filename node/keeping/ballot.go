@@ -19,6 +19,7 @@ type Proposal struct {
 // Promise answers a Prepare or an Accept.
 type Promise struct {
 	Slice    partition.Slice
+	By       string // the keeper that answers
 	OK       bool
 	Promised Ballot        // when not OK: to somebody else
 	Leased   time.Duration // when not OK: how much longer to the owner; > 0
@@ -48,7 +49,7 @@ func (m *Machine) Prepare(p Proposal, now time.Time) Promise {
 	}
 	sl := &m.slots[i]
 	if p.Ballot.N < 2 || p.Ballot.Compare(sl.promised) <= 0 {
-		return Promise{Slice: p.Slice, Promised: sl.promised}
+		return Promise{Slice: p.Slice, By: m.self, Promised: sl.promised}
 	}
 	sl.promised = p.Ballot
 	m.dirty[i] = true
@@ -71,7 +72,7 @@ func (m *Machine) Accept(p Proposal, now time.Time) Promise {
 	sl := &m.slots[i]
 	if p.Ballot.N < 1 || p.Ballot.Compare(sl.promised) < 0 || p.Ballot.N == 1 && p.Ballot.By != p.Base.Owner ||
 		p.Next.Validate() != nil || p.Next.Compare(p.Base) <= 0 || !p.Next.SameFork(p.Base) || p.Next.Gen != p.Base.Gen+1 {
-		return Promise{Slice: p.Slice, Promised: sl.promised}
+		return Promise{Slice: p.Slice, By: m.self, Promised: sl.promised}
 	}
 	sl.promised, sl.accepted, sl.proposal = p.Ballot, p.Ballot, p.Next
 	m.dirty[i] = true
@@ -80,7 +81,7 @@ func (m *Machine) Accept(p Proposal, now time.Time) Promise {
 
 // consider is what Prepare and Accept have in common.
 func (m *Machine) consider(p Proposal, now time.Time) (int, Promise) {
-	out := Promise{Slice: p.Slice}
+	out := Promise{Slice: p.Slice, By: m.self}
 	i, ok := m.index[p.Slice]
 	if !ok || p.Base.Validate() != nil || !p.Base.Has(p.Ballot.By) || p.Ballot.N > maxBallot {
 		return 0, out
@@ -192,16 +193,16 @@ func (m *Machine) Refused(s partition.Slice, b Ballot) {
 	m.flag(s, func(sl *slot) { sl.seen = max(sl.seen, b.N) })
 }
 
-// Choose takes the promises that a Prepare got, this peer's own among them, and
-// says what may be proposed, each by another keeper. false: no majority, or none
-// of those whose copies can be compared, or a keeper that promised has more of
-// the log and should propose itself.
+// Choose takes the promises that a Prepare got, this peer's own among them, one
+// of each keeper, and says what may be proposed. The owner is to be who has the longest log of those
+// that promised: this peer, or another, which then need not campaign against it.
+// false: no majority, or none of those whose copies can be compared.
 func (m *Machine) Choose(p Proposal, promises []Promise) (Proposal, bool) {
 	head, ok := m.headOf(p)
 	if !ok {
 		return p, false
 	}
-	n, known, longest := 0, 0, head
+	n, known, longest, owner := 0, 0, head, m.self
 	var best Promise
 	for _, r := range promises {
 		if !r.OK {
@@ -215,8 +216,8 @@ func (m *Machine) Choose(p Proposal, promises []Promise) (Proposal, bool) {
 			continue
 		}
 		known++
-		if r.Copied {
-			longest = max(longest, r.Head)
+		if r.Copied && r.Head > longest {
+			longest, owner = r.Head, r.By
 		}
 	}
 	if n < p.Base.Quorum() {
@@ -226,10 +227,10 @@ func (m *Machine) Choose(p Proposal, promises []Promise) (Proposal, bool) {
 		p.Next = best.Proposal
 		return p, true
 	}
-	if known < p.Base.Quorum() || longest > head {
+	if known < p.Base.Quorum() || !p.Base.Has(owner) {
 		return p, false
 	}
-	p.Next = p.Base.Next(m.self, p.Base.Keepers, head)
+	p.Next = p.Base.Next(owner, p.Base.Keepers, longest)
 	return p, true
 }
 

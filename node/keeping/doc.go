@@ -36,8 +36,8 @@
 // keeper that comes back cuts what a dead generation wrote above that and
 // follows on. What was cut was never acknowledged: an acknowledged position is
 // at a majority, a successor is chosen by a majority that from its promise on
-// takes nothing from the old owner, and only the keeper with the longest log of
-// that majority may propose itself.
+// takes nothing from the old owner, and the keeper with the longest log of that
+// majority becomes the owner, whoever campaigned.
 //
 // Rows stay where logs are cut. The rows of a slice merge (store.ImportRows is
 // a join), so a row too many is harmless, and digests find it.

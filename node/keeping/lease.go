@@ -8,11 +8,15 @@ import (
 
 // Ask is an owner's request for a lease, to one keeper. Count and Digest are of
 // the slices that the owner believes it owns and the other keeps; List are
-// their Configs, when the other had answered that it believes something else.
+// their Configs, or some of them, when the other had answered that it believes
+// something else.
 type Ask struct {
 	Count  int
 	Digest uint64
 	List   []SliceConfig
+	// News, without a List, are those of the Configs that the keeper's last lease
+	// does not cover: when it has heard of no other, it need not be told them all.
+	News []SliceConfig
 
 	clock uint64
 	sent  time.Time
@@ -20,12 +24,22 @@ type Ask struct {
 
 // Grant answers an Ask. When Differs is set nothing is leased yet: ask again
 // with the list. Refused are slices of the list that are not leased, Newer the
-// Configs of those of them that have a newer one.
+// Configs of those of them that have a newer one, and, when the list was whole,
+// of slices that are the asker's by what is known here and not in it: it has not
+// heard that it owns them, and nobody else will act there.
 type Grant struct {
 	Differs bool
 	Refused []partition.Slice
 	Newer   []SliceConfig
 }
+
+// maxNews is how many Configs an Ask has at most before it is known that the
+// keeper needs them.
+const maxNews = 256
+
+// maxUnlisted is how many Configs a Grant has at most when it adds those that
+// were not asked for.
+const maxUnlisted = 1024
 
 // leasable says whether slice i, by its Config, may be leased to owner by this
 // keeper: it has promised nobody else anything.
@@ -70,14 +84,21 @@ func (m *Machine) AskFor(keeper string, list bool, now time.Time) Ask {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	a := Ask{clock: m.clock, sent: now}
+	last := m.held[keeper].clock
 	for i := range m.owned[m.self].all() {
 		if sl := &m.slots[i]; sl.config.Has(keeper) {
 			a.Count++
 			a.Digest ^= sl.hash
-			if list {
+			switch {
+			case list:
 				a.List = append(a.List, SliceConfig{m.slices[i], sl.config})
+			case sl.since > last:
+				a.News = append(a.News, SliceConfig{m.slices[i], sl.config})
 			}
 		}
+	}
+	if len(a.News) > maxNews {
+		a.News = nil
 	}
 	return a
 }
@@ -87,6 +108,11 @@ func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a.List == nil {
+		for _, c := range a.News {
+			if i, ok := m.index[c.Slice]; ok {
+				m.learn(i, c.Config)
+			}
+		}
 		count, digest := 0, uint64(0)
 		for i := range m.owned[owner].all() {
 			if m.leasable(i, owner) {
@@ -99,17 +125,29 @@ func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 		}
 	}
 	var g Grant
+	listed := newBits(len(m.slots))
 	for _, c := range a.List {
 		i, ok := m.index[c.Slice]
 		if !ok {
 			continue
 		}
+		listed.set(i, true)
 		m.learn(i, c.Config)
 		if m.slots[i].config.Compare(c.Config) != 0 {
 			g.Newer = append(g.Newer, SliceConfig{c.Slice, m.slots[i].config})
 		}
 		if m.slots[i].config.Compare(c.Config) != 0 || !m.leasable(i, owner) {
 			g.Refused = append(g.Refused, c.Slice)
+		}
+	}
+	if a.List != nil && a.Count == len(a.List) { // all of it
+		for i := range m.owned[owner].all() {
+			if len(g.Newer) >= maxUnlisted {
+				break
+			}
+			if !listed.has(i) && m.slots[i].config.Has(m.self) {
+				g.Newer = append(g.Newer, SliceConfig{m.slices[i], m.slots[i].config})
+			}
 		}
 	}
 	m.granted[owner] = now.Add(LeaseGrant)

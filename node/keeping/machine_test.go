@@ -153,3 +153,88 @@ func TestChooseKnowsNotAnOldCopy(t *testing.T) {
 		t.Fatalf("%+v, %v of %+v", p, ok, a)
 	}
 }
+
+// TestLongestLogIsElected: a candidate whose log is shorter than another's of its
+// majority makes that one the owner, which acts at once. It does not campaign in vain
+// until the other does, which then is held up by its ballots.
+func TestLongestLogIsElected(t *testing.T) {
+	heads := map[string]uint64{"a": 9, "b": 7, "c": 6}
+	k := newTrio(abc(), heads, allOf(3))
+	campaign, ok := k["c"].Campaign(1)
+	if !ok {
+		t.Fatal("no campaign")
+	}
+	b, own := k["b"].Prepare(campaign, afterStart), k["c"].Prepare(campaign, afterStart)
+	p, ok := k["c"].Choose(campaign, []Promise{b, own})
+	if !ok || p.Next.Owner != "b" || p.Next.Starts[len(p.Next.Starts)-1] != (Start{4, 7}) {
+		t.Fatalf("%+v, %v", p.Next, ok)
+	}
+	for _, id := range []string{"c", "b"} {
+		if r := k[id].Accept(p, afterStart); !r.OK {
+			t.Fatalf("%s: %+v", id, r)
+		}
+	}
+	k["b"].Learn(SliceConfig{1, p.Next})
+	k["c"].Learn(SliceConfig{1, p.Next})
+	ask := k["b"].AskFor("c", true, afterStart)
+	k["b"].Granted("c", ask, k["c"].Grant("b", ask, afterStart))
+	if !k["b"].Acts(1, afterStart) {
+		t.Error("the elected one does not act")
+	}
+	stranger := b
+	stranger.By = "x"
+	if p, ok := k["c"].Choose(campaign, []Promise{stranger, own}); ok {
+		t.Errorf("elected %+v, which is no keeper", p.Next)
+	}
+}
+
+// TestElectedHearsOfIt: who was made the owner of a slice and did not hear of it
+// hears it from a keeper that it asks for a lease of another; else its lease there
+// would keep everybody from acting in that slice.
+func TestElectedHearsOfIt(t *testing.T) {
+	k := newTrio(abc(), nil, allOf(3))
+	other := Config{Gen: 1, Owner: "b", Keepers: []string{"a", "b", "c"}}
+	for _, m := range k {
+		m.Learn(SliceConfig{2, other})
+	}
+	next := abc().Next("b", abc().Keepers, 0)
+	k["c"].Learn(SliceConfig{1, next})
+	ask := k["b"].AskFor("c", false, afterStart)
+	g := k["c"].Grant("b", ask, afterStart)
+	if !g.Differs || !k["b"].Granted("c", ask, g) {
+		t.Fatalf("%+v", g)
+	}
+	ask = k["b"].AskFor("c", true, afterStart)
+	k["b"].Granted("c", ask, k["c"].Grant("b", ask, afterStart))
+	if got := k["b"].Config(1); got.Compare(next) != 0 {
+		t.Errorf("b knows %+v", got)
+	}
+}
+
+// TestNewsInsteadOfTheList: after a change only what changed goes to a keeper that
+// leased before, which may not have heard of it.
+func TestNewsInsteadOfTheList(t *testing.T) {
+	k := newTrio(abc(), nil, allOf(3))
+	other := Config{Gen: 1, Owner: "a", Keepers: []string{"a", "b", "c"}}
+	for _, m := range k {
+		m.Learn(SliceConfig{2, other})
+	}
+	ask := k["a"].AskFor("b", true, afterStart)
+	k["a"].Granted("b", ask, k["b"].Grant("a", ask, afterStart))
+	next := abc().Next("a", abc().Keepers, 7)
+	k["a"].Learn(SliceConfig{1, next})
+	ask = k["a"].AskFor("b", false, afterStart)
+	if len(ask.News) != 1 || ask.News[0].Slice != 1 || ask.Count != 2 {
+		t.Fatalf("%+v", ask)
+	}
+	if g := k["b"].Grant("a", ask, afterStart); g.Differs || k["a"].Granted("b", ask, g) {
+		t.Fatalf("the list is needed all the same: %+v", g)
+	}
+	k["a"].Copied(1)
+	if !k["a"].Acts(1, afterStart) {
+		t.Error("the lease does not cover what the news were of")
+	}
+	if ask := k["a"].AskFor("b", false, afterStart); len(ask.News) > 0 {
+		t.Errorf("news again: %+v", ask)
+	}
+}

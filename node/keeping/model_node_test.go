@@ -194,7 +194,7 @@ func (n *node) wait(_ partition.Slice, c Config, _ bool) time.Duration {
 
 func (n *node) ask(k *node, list bool) {
 	a := n.m.AskFor(k.id, list, n.clock())
-	wire := Ask{Count: a.Count, Digest: a.Digest, List: a.List}
+	wire := Ask{Count: a.Count, Digest: a.Digest, List: a.List, News: a.News}
 	call(n, k, "ask", func() Grant { return k.m.Grant(n.id, wire, k.clock()) }, func(g Grant) {
 		if n.m.Granted(k.id, a, g) {
 			n.ask(k, true)

@@ -72,6 +72,8 @@ func (b bits) set(i int, in bool) {
 	}
 }
 
+func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+
 func (b bits) empty() bool { return !slices.ContainsFunc(b, func(w uint64) bool { return w != 0 }) }
 
 // and adds to b what is in both x and y.

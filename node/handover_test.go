@@ -208,12 +208,13 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	}
 	other := ""
 	for i := 0; other == ""; i++ { // one that should own s
-		id := fmt.Sprint("peer", i)
-		enter(n, id)
-		if n.terr.ranked(s)[0] == id {
+		id, terr := fmt.Sprint("peer", i), newTerritory([]partition.Slice{s}, 3, n.id, time.Minute, false)
+		terr.setView(partition.NewView([]partition.Member{{ID: n.id, Capacity: 1}, {ID: id, Capacity: 1}}), time.Now())
+		if terr.ranked(s)[0] == id {
 			other = id
 		}
 	}
+	enter(n, n.id, other)
 	give(t, n, s, other)
 	n.store.SetLogged(true, s)
 	c := n.keep.Config(s).Next(n.id, []string{n.id, other}, n.store.LogHead(s))
@@ -238,4 +239,32 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	if !given(time.Now().Add(settled)) {
 		t.Error("not given away afterwards")
 	}
+}
+
+// Who has reached no majority of a slice's keepers when it last sent them something
+// begins no fetch there, and begins again when it has nothing to send or one is reached.
+func TestFetchesOnlyWhatArrives(t *testing.T) {
+	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
+	s := n.slices[0]
+	c := n.keep.Config(s).Next(n.id, []string{n.id, "a", "b"}, n.store.LogHead(s))
+	if err := n.decide(func() { n.keep.Learn(keeping.SliceConfig{Slice: s, Config: c}) }); err != nil {
+		t.Fatal(err)
+	}
+	a, b := &shipLane{peer: "a"}, &shipLane{peer: "b"}
+	n.ship.mu.Lock()
+	n.ship.lanes = map[string]*shipLane{"a": a, "b": b}
+	n.ship.mu.Unlock()
+	want := func(what string, fresh bool) {
+		t.Helper()
+		if n.ship.fresh(s) != fresh {
+			t.Errorf("%s: %v", what, !fresh)
+		}
+	}
+	want("nothing has failed", true)
+	a.failed = 1
+	want("one of two is reached", true)
+	b.failed = 3
+	want("none is reached", false)
+	n.ship.rested(b)
+	want("there is nothing to send", true)
 }

@@ -64,12 +64,6 @@ type settling struct {
 	done chan struct{}
 }
 
-// freshFor is how long what is committed in a slice may be on its way to a
-// majority before no further fetch begins there. An owner that is cut off counts
-// on its leases for seconds; what it fetches meanwhile is fetched again by its
-// successor, so it had better stop at the first sign.
-const freshFor = 500 * time.Millisecond
-
 // standing is how far a peer's copy is, as it said last.
 type standing struct {
 	known bool   // it said so under the present Config
@@ -193,14 +187,6 @@ func (r *shipper) settle(s partition.Slice, sh *shipment, all bool) {
 		close(w.done)
 		return true
 	})
-}
-
-// fresh says whether what was committed in s reaches a majority.
-func (r *shipper) fresh(s partition.Slice) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	sh := r.slices[s]
-	return sh == nil || sh.since.IsZero() || time.Since(sh.since) < freshFor
 }
 
 // changed follows a new Config of s: every keeper is asked anew where it stands.
@@ -406,6 +392,7 @@ func (r *shipper) drive(ctx context.Context, l *shipLane) error {
 			}
 			continue
 		}
+		r.rested(l)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

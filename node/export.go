@@ -25,6 +25,14 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 	if err != nil {
 		return nil, fmt.Errorf("%w: cursor: %w", api.ErrInvalid, err)
 	}
+	chosen, err := n.facets(e.Facets)
+	if err != nil {
+		return nil, err
+	}
+	facets, err := facetsFrom(chosen)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", api.ErrInvalid, err)
+	}
 	assign := n.keep.Assignment()
 	_, view := n.terr.views()
 	missing := []api.Missing{}
@@ -58,7 +66,7 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 			continue
 		}
 		x.record.Captures, captures = captures, nil
-		if wanted(x.record, e) {
+		if wanted(x.record, e) && (chosen == nil || facets.Match(&x.record)) {
 			if err := fn(x.record, x.cursor()); err != nil {
 				return missing, err
 			}
@@ -271,6 +279,13 @@ func wanted(r store.Record, e api.Export) bool {
 	if r.PublishedAt != nil {
 		at = *r.PublishedAt
 	}
-	return (e.Kind == "" || r.Kind == e.Kind) && (e.Lang == "" || r.Lang == e.Lang) && (e.Site == "" || string(r.Key.Site()) == siteText(e.Site)) &&
+	return (e.Kind == "" || r.Kind == e.Kind) && isLang(r.Lang, e.Lang) && (e.Site == "" || string(r.Key.Site()) == siteText(e.Site)) &&
 		(e.Since.IsZero() || !at.Before(e.Since)) && (e.Until.IsZero() || at.Before(e.Until))
+}
+
+// isLang says whether lang is the language wanted, or a variety of it, as an
+// index does: pt finds pt-BR. "" wants any.
+func isLang(lang, wanted string) bool {
+	lang, wanted = strings.ToLower(lang), strings.ToLower(wanted)
+	return wanted == "" || lang == wanted || strings.HasPrefix(lang, wanted+"-")
 }

@@ -82,7 +82,10 @@ func (n *Node) recent(_ context.Context, k int) ([]api.Hit, error) {
 }
 
 func hitOfRecord(r store.Record) api.Hit {
-	h := api.Hit{Key: r.Key, Kind: r.Kind, Title: r.Title, Lang: r.Lang, Peer: r.Peer, FetchedAt: r.FetchedAt, Time: r.PublishedAt}
+	h := api.Hit{Key: r.Key, Kind: r.Kind, Title: r.Title, Lang: r.Lang, Peer: r.Peer, FetchedAt: r.FetchedAt, Time: r.PublishedAt, Period: periodText(r.Period)}
+	if r.Verdict != nil {
+		h.Verdict = r.Verdict.Verdict
+	}
 	if r.Place != nil {
 		h.Place = r.Place.Name
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node/keeping"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/index"
 )
@@ -44,6 +45,8 @@ type Node struct {
 	crawler *crawler.Crawler
 	client  *fetch.Client
 	sources []crawler.Source
+
+	gazetteer func() (*geo.Gazetteer, error) // opened at the first call
 
 	slices      []partition.Slice // all of the swarm's
 	placer      *placer           // nil in hash mode
@@ -169,7 +172,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{o: o, log: o.Logger, started: time.Now(), viewChanged: make(chan struct{}, 1), lookups: make(chan partition.Slice, lookupQueue), credit: newCreditGate(o.Credit),
+	n := &Node{o: o, log: o.Logger, gazetteer: sync.OnceValues(geo.Open), started: time.Now(), viewChanged: make(chan struct{}, 1), lookups: make(chan partition.Slice, lookupQueue), credit: newCreditGate(o.Credit),
 		leaseKick: make(chan struct{}, 1), tidyKick: make(chan struct{}, 1), repairKick: make(chan struct{}, 1)}
 	n.ship, n.addresses = newShipper(n), newAddresses(n)
 	defer func() {
@@ -267,7 +270,7 @@ func (n *Node) openCrawler() error {
 	if err != nil {
 		return err
 	}
-	w, err := web.New(web.Options{Client: n.client, Keep: o.KeepBodies})
+	w, err := web.New(web.Options{Client: n.client, Keep: o.KeepBodies, Places: n.gazetteer})
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (n *Node) openPlacer() ([]partition.Slice, error) {
 	if n.charter.Mode != partition.ModeGeo {
 		return n.charter.AllSlices(nil)
 	}
-	g, err := geo.Open()
+	g, err := n.gazetteer()
 	if err != nil {
 		return nil, err
 	}

@@ -41,23 +41,38 @@ func (n *Node) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 	if _, err := n.index.Statistics(ctx, index.Query{Text: q.Q, Slices: n.charter.Slices()[:1]}); errors.Is(err, index.ErrQuery) {
 		return api.Answer{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
+	facets, err := n.facets(q.Facets)
+	if err != nil {
+		return api.Answer{}, err
+	}
 	// A peer that says nothing may cost the statistics half of the time, not the
 	// others' hits all of it.
-	sc := n.newScatter(wireQuery(q, offset+q.Limit))
+	look := offset + q.Limit
+	if !q.Unfold {
+		look = min(look+foldAhead(q.Limit), MaxQueryHits)
+	}
+	sc := n.newScatter(wireQuery(q, facets, look))
 	sc.zones = n.splitUntil(ctx, sc.assign, start.Add(n.o.QueryTimeout/4))
 	sc.round(ctx, true, start.Add(n.o.QueryTimeout/2))
 	sc.round(ctx, false, start.Add(n.o.QueryTimeout))
 
-	ans := api.Answer{Hits: mergeHits(sc.hits, offset, q.Limit), Total: sc.total, Coverage: sc.coverage()}
-	if uint64(offset+len(ans.Hits)) < sc.total && offset+len(ans.Hits)+1 <= MaxQueryHits && len(ans.Hits) > 0 {
-		ans.Cursor = cursor{Q: cursorOf(q), Offset: offset + len(ans.Hits)}.String()
+	hits, next := mergeHits(sc.hits, 0, look), 0
+	if q.Unfold {
+		hits = hits[min(offset, len(hits)):]
+		next = offset + len(hits)
+	} else {
+		hits, next = fold(hits, offset, q.Limit)
+	}
+	ans := api.Answer{Hits: hits, Total: sc.total, Coverage: sc.coverage()}
+	if uint64(next) < sc.total && next+1 <= MaxQueryHits && len(ans.Hits) > 0 {
+		ans.Cursor = cursor{Q: cursorOf(q), Offset: next}.String()
 	}
 	ans.TookMS = float64(time.Since(start).Microseconds()) / 1000
 	return ans, nil
 }
 
-func wireQuery(q api.Query, limit int) *wire.Query {
-	w := &wire.Query{Q: q.Q, Kind: q.Kind, Lang: q.Lang, Site: siteText(q.Site), Limit: uint32(limit)}
+func wireQuery(q api.Query, facets *wire.Facets, limit int) *wire.Query {
+	w := &wire.Query{Q: q.Q, Kind: q.Kind, Lang: q.Lang, Site: siteText(q.Site), Limit: uint32(limit), Facets: facets, Prints: !q.Unfold}
 	if !q.Since.IsZero() {
 		w.SinceMs = q.Since.UnixMilli()
 	}
@@ -126,7 +141,7 @@ func (s *scatter) round(ctx context.Context, statsOnly bool, until time.Time) {
 			continue
 		}
 		q := &wire.Query{Q: s.q.Q, Kind: s.q.Kind, Lang: s.q.Lang, Site: s.q.Site, SinceMs: s.q.SinceMs, UntilMs: s.q.UntilMs,
-			Limit: s.q.Limit, StatsOnly: statsOnly, Stats: merged, Slices: make([]uint64, len(slices))}
+			Facets: s.q.Facets, Prints: s.q.Prints, Limit: s.q.Limit, StatsOnly: statsOnly, Stats: merged, Slices: make([]uint64, len(slices))}
 		for i, sl := range slices {
 			q.Slices[i] = uint64(sl)
 		}
@@ -195,6 +210,9 @@ func (s *scatter) take(peer string, a *wire.QueryAnswer, slices []partition.Slic
 	}
 	if statsOnly {
 		return s.takeStats(peer, a, missing)
+	}
+	if s.q.Facets != nil && !a.GetFaceted() && len(missing) < len(slices) {
+		return errors.New("its version knows no place, scope or verdict to choose by")
 	}
 	hits := make([]api.Hit, 0, len(a.GetHits()))
 	for _, h := range a.GetHits() {
@@ -285,7 +303,7 @@ func hitOf(h *wire.Hit) (api.Hit, error) {
 		return api.Hit{}, fmt.Errorf("its hit: %w", err)
 	}
 	x := api.Hit{Key: k, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Score: h.Score, Place: h.Place, Lang: h.Lang, Peer: h.Peer,
-		FetchedAt: time.UnixMilli(h.FetchedMs).UTC()}
+		FetchedAt: time.UnixMilli(h.FetchedMs).UTC(), Period: h.Period, Verdict: h.Verdict, Print: h.Print}
 	if h.TimeMs != 0 {
 		t := time.UnixMilli(h.TimeMs).UTC()
 		x.Time = &t
@@ -307,6 +325,11 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 	if q.UntilMs != 0 {
 		iq.Until = time.UnixMilli(q.UntilMs)
 	}
+	var err error
+	if iq.Facets, err = facetsFrom(q.Facets); err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	a.Faceted = q.Facets != nil
 	for _, s := range q.Slices {
 		if sl := partition.Slice(s); n.keep.Has(sl) {
 			iq.Slices = append(iq.Slices, sl)
@@ -341,9 +364,14 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 	a.Missing = appendSlices(a.Missing, res.Missing)
 	// A keeper that does not act may lack what its owner wrote last.
 	a.Total, a.Stale = res.Total, n.indexLag() > 0 || slices.ContainsFunc(iq.Slices, func(s partition.Slice) bool { return !n.acts(s) })
-	for _, h := range res.Hits {
+	for i, h := range res.Hits {
 		w := &wire.Hit{Key: string(h.Key), Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang,
-			Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Slice: sliceOn(h.Slice)}
+			Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Slice: sliceOn(h.Slice), Period: periodText(h.Period), Verdict: h.Verdict}
+		if q.Prints && i < maxFolded {
+			if w.Print, err = n.printOf(h); err != nil {
+				return nil, fmt.Errorf("query: %w", err)
+			}
+		}
 		if h.Place != nil {
 			w.Place = h.Place.Name
 		}

@@ -212,7 +212,7 @@ func (n *Node) serveZoneQuery(ctx context.Context, q *wire.Query) (*wire.QueryAn
 		until = at
 	}
 	sc.round(ctx, q.StatsOnly, until)
-	a := &wire.QueryAnswer{Total: sc.total, Stale: sc.stale}
+	a := &wire.QueryAnswer{Total: sc.total, Stale: sc.stale, Faceted: q.Facets != nil}
 	for peer := range sc.failed {
 		sc.lost = append(sc.lost, sc.assign[peer]...)
 	}
@@ -233,7 +233,7 @@ func (n *Node) serveZoneQuery(ctx context.Context, q *wire.Query) (*wire.QueryAn
 // wireHit is a hit on its way on: the inverse of hitOf.
 func wireHit(h api.Hit) *wire.Hit {
 	w := &wire.Hit{Key: string(h.Key), Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang, Place: h.Place,
-		Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli()}
+		Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Period: h.Period, Verdict: h.Verdict, Print: h.Print}
 	if h.Time != nil {
 		w.TimeMs = h.Time.UnixMilli()
 	}

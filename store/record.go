@@ -29,8 +29,11 @@ type Record struct {
 	Description string          `json:"description,omitempty"` // as declared
 	Author      string          `json:"author,omitempty"`      // as declared; several with commas
 	Canonical   partition.Key   `json:"canonical,omitempty"`   // the page that it declares to be a copy of
-	Lang        string          `json:"lang,omitempty"`        // BCP 47, "" unknown
+	Lang        string          `json:"lang,omitempty"`        // BCP 47; "und" or "" unknown
 	Place       *Place          `json:"place,omitempty"`
+	Period      []Interval      `json:"period,omitempty"`   // the days that the text speaks of, at most MaxPeriod, in order
+	Copies      string          `json:"copies,omitempty"`   // fingerprint of the text, see Fingerprint
+	Verdict     *Verdict        `json:"verdict,omitempty"`  // whether it belongs to the collected community; accounts only
 	Declared    []string        `json:"declared,omitempty"` // where it says it is, as text: geo metadata, addresses
 	PublishedAt *time.Time      `json:"published_at,omitempty"`
 	Links       []Link          `json:"links,omitempty"`

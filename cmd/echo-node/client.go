@@ -16,6 +16,7 @@ import (
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
 )
 
 // client is the flags of every command that talks to a running peer.
@@ -149,6 +150,16 @@ type filter struct {
 	Site  string `help:"Only this site."`
 	Since string `placeholder:"TIME" help:"Published or fetched since (RFC 3339, or 2026-01-31)."`
 	Until string `placeholder:"TIME" help:"Published or fetched before."`
+
+	Place   string  `help:"Only from this place or country, as in Porto or PT."`
+	Near    string  `help:"Only from around this place, or LATITUDE,LONGITUDE."`
+	Radius  float64 `placeholder:"KM" help:"How far around --near, 50 when not given."`
+	Scope   string  `placeholder:"1939..1945" help:"Only what speaks of this time, whenever it was published: years, months, days, FROM..TO, commas between them."`
+	Verdict string  `enum:",in,out,undecided" default:"" placeholder:"in" help:"Only accounts judged in, out or undecided."`
+}
+
+func (f *filter) facets() api.Facets {
+	return api.Facets{Place: f.Place, Near: f.Near, Radius: f.Radius, Scope: f.Scope, Verdict: f.Verdict}
 }
 
 // times are Since and Until; zero where not given.
@@ -165,16 +176,17 @@ type queryCmd struct {
 	Words  []string `arg:"" name:"words" help:"What to search: all words are wanted; -word excludes, \"a phrase\" is taken whole."`
 	Limit  int      `default:"10" help:"How many hits."`
 	Cursor string   `help:"Continue after the last answer."`
+	Unfold bool     `help:"Show copies of a hit as hits, not listed under it."`
 }
 
 // Help is shown under the usage.
 func (queryCmd) Help() string {
-	return "Example:\n  echo-node query autocarro porto --lang pt --json\n\nExit 3: answered, but part of the swarm is missing (named in the answer)."
+	return "Examples:\n  echo-node query autocarro porto --lang pt --json\n  echo-node query guerra --scope 1939..1945 --near Lisboa --radius 100\n\nOf hits with the same text, or nearly, the best is shown with the others under it.\nExit 3: answered, but part of the swarm is missing (named in the answer)."
 }
 
 // Run queries the whole swarm through one peer.
 func (c *queryCmd) Run(ctx context.Context, p *program, g *globals) error {
-	q := api.Query{Q: strings.Join(c.Words, " "), Kind: c.Kind, Lang: c.Lang, Site: c.Site, Limit: c.Limit, Cursor: c.Cursor}
+	q := api.Query{Q: strings.Join(c.Words, " "), Kind: c.Kind, Lang: c.Lang, Site: c.Site, Facets: c.facets(), Limit: c.Limit, Cursor: c.Cursor, Unfold: c.Unfold}
 	var err error
 	if q.Since, q.Until, err = c.times(); err != nil {
 		return err
@@ -203,6 +215,12 @@ func printAnswer(w io.Writer, a api.Answer) {
 			fmt.Fprintf(w, "    %s\n", s)
 		}
 		fmt.Fprintf(w, "    %.3f  %s  fetched %s by …%s\n", h.Score, h.Lang, h.FetchedAt.Format(time.DateTime), tail(h.Peer))
+		if said := strings.TrimSpace(strings.Join([]string{oneLine(h.Place), h.Period, h.Verdict}, "  ")); said != "" {
+			fmt.Fprintf(w, "    %s\n", said)
+		}
+		for _, c := range h.Copies {
+			fmt.Fprintf(w, "    = %s (%s)\n", c.Key.URL(), c.Reason)
+		}
 	}
 	fmt.Fprintf(w, "%d of about %d hits; %d of %d slices answered in %.0f ms\n", len(a.Hits), a.Total, a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal, a.TookMS)
 	for _, m := range a.Coverage.Missing {
@@ -446,8 +464,26 @@ func printShown(w io.Writer, s api.Shown) {
 		fmt.Fprintf(w, "due    %s\n", s.DueAt.Format(time.RFC3339))
 	}
 	if r := s.Record; r != nil {
-		fmt.Fprintf(w, "fetched %s by …%s, status %d, %s\ntitle  %s\nlang   %s\nlinks  %d\n\n%s\n", r.FetchedAt.Format(time.RFC3339), tail(r.Peer), r.Status, r.Digest,
-			oneLine(r.Title), r.Lang, len(r.Links), oneLine(r.Text))
+		fmt.Fprintf(w, "fetched %s by …%s, status %d, %s\ntitle  %s\nlang   %s\n", r.FetchedAt.Format(time.RFC3339), tail(r.Peer), r.Status, r.Digest,
+			oneLine(r.Title), r.Lang)
+		printJudged(w, r)
+		fmt.Fprintf(w, "links  %d\n\n%s\n", len(r.Links), oneLine(r.Text))
+	}
+}
+
+// printJudged shows what the judges found in a record.
+func printJudged(w io.Writer, r *store.Record) {
+	if p := r.Place; p != nil {
+		fmt.Fprintf(w, "place  %s, %s (%.2f)\n", oneLine(p.Name), oneLine(p.Country), p.Confidence)
+	}
+	for _, i := range r.Period {
+		fmt.Fprintf(w, "period %s to %s\n", oneLine(i.Start), oneLine(i.End))
+	}
+	if r.Copies != "" {
+		fmt.Fprintf(w, "copies %s\n", oneLine(r.Copies))
+	}
+	if v := r.Verdict; v != nil {
+		fmt.Fprintf(w, "verdict %s (%.2f): %s\n", oneLine(v.Verdict), v.Score, oneLine(strings.Join(v.Evidence, "; ")))
 	}
 }
 

@@ -30,7 +30,7 @@ func (exportCmd) Help() string {
 
 // Run writes records in the format asked for.
 func (c *exportCmd) Run(ctx context.Context, p *program) error {
-	e := api.Export{Kind: c.Kind, Lang: c.Lang, Site: c.Site, Cursor: c.Cursor, Local: c.Local, Captures: c.Format == "warc"}
+	e := api.Export{Kind: c.Kind, Lang: c.Lang, Site: c.Site, Facets: c.facets(), Cursor: c.Cursor, Local: c.Local, Captures: c.Format == "warc"}
 	var err error
 	if e.Since, e.Until, err = c.times(); err != nil {
 		return err

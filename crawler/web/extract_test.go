@@ -151,7 +151,7 @@ func TestLanguage(t *testing.T) {
 	pt := strings.Repeat("A câmara municipal aprovou ontem o novo orçamento da cidade, que prevê obras em todas as freguesias. ", 3)
 	es := strings.Repeat("El ayuntamiento aprobó ayer el nuevo presupuesto de la ciudad, que prevé obras en todos los barrios. ", 3)
 	for _, tt := range []struct{ text, claim, want string }{
-		{pt, "", "pt"}, {pt, "pt-PT", "pt-PT"}, {pt, "en", "pt"}, {es, "en-US", "es"}, {"short", "fr", "fr"}, {"short", "", ""}, {"short", "no such language!", ""},
+		{pt, "", "pt-PT"}, {pt, "pt-PT", "pt-PT"}, {pt, "en", "pt-PT"}, {pt, "pt-BR", "pt-PT"}, {es, "en-US", "es"}, {"short", "fr", "fr"}, {"short", "", "en"}, {"", "no such language!", "und"},
 		{"short", "zh-hant-tw", "zh-Hant-TW"},
 		{"Le conseil municipal a adopté hier le nouveau budget de la ville, qui prévoit des travaux dans tous les quartiers, et les habitants sont contents.", "en", "fr"},
 		{"The city council has approved the new budget of the city yesterday, which plans works in all of the districts, and the people are happy.", "pt", "en"},
@@ -161,7 +161,7 @@ func TestLanguage(t *testing.T) {
 		{"Городской совет вчера утвердил новый бюджет города, который предусматривает работы во всех районах, и жители этим очень довольны, как они сказали.", "", "ru"},
 		{"市议会昨天批准了新的城市预算，计划在所有地区开展工程，居民们都很高兴。", "en", "zh"},
 		{"市議会は昨日、すべての地区での工事を予定する新しい市の予算を承認しました。", "", "ja"},
-		{strings.Repeat("Xyzzy plugh frobnicate quux. ", 10), "", ""},
+		{strings.Repeat("Xyzzy plugh frobnicate quux. ", 10), "", "und"},
 	} {
 		if got := langs.language(tt.text, tt.claim); got != tt.want {
 			t.Errorf("%.20q claimed %q: %q, want %q", tt.text, tt.claim, got, tt.want)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,6 +35,8 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis/lang/ru"
 	"github.com/blevesearch/bleve/v2/analysis/lang/sv"
 	"github.com/blevesearch/bleve/v2/analysis/lang/tr"
+
+	"github.com/echo-node/echo-node/crawler/focus/lang"
 )
 
 // The text a language is told from, and how clear it has to be.
@@ -59,10 +62,17 @@ var letters = [...]struct {
 // of an index. It is quick, and every peer says the same of the same text.
 // (whatlanggo, tried first, took three quarters of the time of an extraction
 // and breaks ties by the order of a map, so two peers could disagree.)
+//
+// Of the seven that the judge of short texts knows, it is the judge who decides,
+// and tells Portugal from Brazil: on 1,000 bytes of text it names all of them
+// where the words leave 3 % of Spanish and 1 % of Galician open, on 200 bytes the
+// words are wrong for 1.6 % and the judge for none. The other languages are the
+// words' alone: to the judge they are one.
 // Immutable after newTongues.
 type tongues struct {
 	names []string
 	words map[string][]vote
+	judge *lang.Judge
 }
 
 // letterMark sets a letter's entry in tongues.words apart from words.
@@ -86,7 +96,11 @@ func newTongues() (*tongues, error) {
 		{"no", no.NorwegianStopWords}, {"pt", pt.PortugueseStopWords}, {"ro", ro.RomanianStopWords}, {"ru", ru.RussianStopWords},
 		{"sv", sv.SwedishStopWords}, {"tr", tr.TurkishStopWords},
 	}
-	t := &tongues{words: map[string][]vote{}}
+	judge, err := lang.Open()
+	if err != nil {
+		return nil, fmt.Errorf("web: %w", err)
+	}
+	t := &tongues{words: map[string][]vote{}, judge: judge}
 	for i, l := range lists {
 		t.names = append(t.names, l.name)
 		m := analysis.NewTokenMap()
@@ -112,9 +126,13 @@ func newTongues() (*tongues, error) {
 	return t, nil
 }
 
+// unsure is the language of a page when neither its text nor its template tells.
+const unsure = "und"
+
 // language is the BCP 47 tag of a page: what its text shows when that is long
-// and clear, else what its lang attribute claims. Templates often claim "en"
-// for pages that are not. A claim that agrees with the text keeps its region.
+// and clear, else what its lang attribute claims, else what a short text shows.
+// Templates often claim "en" for pages that are not. A claim that agrees with
+// the text keeps its region, unless the text shows another variety of Portuguese.
 func (t *tongues) language(text, claim string) string {
 	claim = languageTag(claim)
 	sample := text
@@ -122,17 +140,42 @@ func (t *tongues) language(text, claim string) string {
 		sample = strings.ToValidUTF8(sample[:langSample], "")
 	}
 	found := byScript(sample)
-	if found == "" && utf8.RuneCountInString(sample) >= langEnough {
-		found = t.byWords(sample)
+	if found == "" {
+		found = t.judged(sample, claim)
 	}
 	if found == "" {
-		return claim
+		return cmp.Or(claim, unsure)
 	}
 	switch base, _, _ := strings.Cut(claim, "-"); {
 	case base == found, found == "no" && (base == "nb" || base == "nn"), found == "hr" && (base == "sr" || base == "bs"):
 		return claim
 	}
 	return found
+}
+
+// judged is the language of a text in letters that several languages have.
+func (t *tongues) judged(sample, claim string) string {
+	long := utf8.RuneCountInString(sample) >= langEnough
+	if !long && claim != "" {
+		return ""
+	}
+	var words string
+	if long {
+		words = t.byWords(sample)
+	}
+	switch v := t.judge.Text(sample); {
+	case words != "" && !judgeKnows(words), v.Lang == lang.Other, v.Lang == lang.Und:
+		return words
+	default:
+		return v.Lang.String()
+	}
+}
+
+// judgeKnows says whether the judge of short texts tells the language tag from
+// all others; of the rest it knows only that they are others.
+func judgeKnows(tag string) bool {
+	_, ok := lang.ParseLang(tag)
+	return ok
 }
 
 func (t *tongues) byWords(text string) string {

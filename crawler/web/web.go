@@ -11,10 +11,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -28,6 +30,9 @@ type Options struct {
 	MaxText    int           // bytes of text kept of one page, default 1 MiB
 	MaxTime    time.Duration // of one extraction, default 10 s
 	Keep       bool          // give exchanges and bodies to the store, for export
+	// Places is called for the first page that says where it is, and more often;
+	// default: opens the gazetteer once.
+	Places func() (*geo.Gazetteer, error)
 }
 
 // Source fetches page Keys. Safe for concurrent use.
@@ -62,6 +67,9 @@ func New(o Options) (*Source, error) {
 	}
 	if o.MaxTime == 0 {
 		o.MaxTime = 10 * time.Second
+	}
+	if o.Places == nil {
+		o.Places = sync.OnceValues(geo.Open)
 	}
 	langs, err := newTongues()
 	if err != nil {
@@ -289,6 +297,9 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	} else {
 		rec.Title, rec.Description, rec.Author = "", "", ""
 		res.Stop = "noindex"
+	}
+	if err := s.judge(rec); err != nil { // the page is kept as it was read
+		res.Stop, res.Next.Reason = "judge", fetch.Reason(err)
 	}
 	res.Links = slices.Concat(rec.Links, p.more)
 }

@@ -25,6 +25,8 @@ const (
 	MaxOpaque = 1 << 20
 	// MaxHits is the most hits of one answer, and the highest Query.limit.
 	MaxHits = 10_000
+	// MaxPrint is the longest print of a hit in bytes.
+	MaxPrint = 8 << 10
 	// MaxRows is the most rows of one message: of all pieces of a Ship, of a page.
 	MaxRows = 50_000
 	// MaxPieces is the most pieces of a Ship, and stances of its answer.

@@ -180,7 +180,26 @@ func (m *Query) validate() error {
 			return err
 		}
 	}
+	if err := m.Facets.validate(); err != nil {
+		return err
+	}
 	return m.Stats.validate()
+}
+
+// validate of facets allows none.
+func (m *Facets) validate() error {
+	if m == nil {
+		return nil
+	}
+	for _, s := range []string{m.Place, m.Scope, m.Verdict} {
+		if err := checkText("query facet", s, MaxText); err != nil {
+			return err
+		}
+	}
+	if !(partition.Point{Lat: m.Lat, Lon: m.Lon}).Valid() || !finite(m.RadiusKm) || m.RadiusKm < 0 {
+		return fmt.Errorf("%v km around %v, %v: %w", m.RadiusKm, m.Lat, m.Lon, ErrMalformed)
+	}
+	return nil
 }
 
 // validate of statistics allows none.
@@ -230,10 +249,13 @@ func (m *Hit) validate() error {
 	if !finite(m.Score) {
 		return fmt.Errorf("score %v: %w", m.Score, ErrMalformed)
 	}
-	for _, s := range []string{m.Kind, m.Title, m.Snippet, m.Lang, m.Place} {
+	for _, s := range []string{m.Kind, m.Title, m.Snippet, m.Lang, m.Place, m.Period, m.Verdict} {
 		if err := checkText("hit text", s, MaxText); err != nil {
 			return err
 		}
+	}
+	if len(m.Print) > MaxPrint {
+		return over("print of a hit", len(m.Print), MaxPrint)
 	}
 	return checkText("hit peer", m.Peer, MaxPeerID)
 }

@@ -189,7 +189,7 @@ func (x Piece_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Piece_Kind.Descriptor instead.
 func (Piece_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{32, 0}
+	return file_wire_proto_rawDescGZIP(), []int{33, 0}
 }
 
 type TurnAnswer_State int32
@@ -247,7 +247,7 @@ func (x TurnAnswer_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnAnswer_State.Descriptor instead.
 func (TurnAnswer_State) EnumDescriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{42, 0}
+	return file_wire_proto_rawDescGZIP(), []int{43, 0}
 }
 
 // Request is one question from a peer to a peer.
@@ -1268,6 +1268,8 @@ type Query struct {
 	StatsOnly     bool                   `protobuf:"varint,9,opt,name=stats_only,json=statsOnly,proto3" json:"stats_only,omitempty"` // first round: term statistics of the slices
 	Stats         *TermStats             `protobuf:"bytes,10,opt,name=stats,proto3" json:"stats,omitempty"`                          // second round: the swarm's statistics to score with
 	Zone          uint64                 `protobuf:"varint,11,opt,name=zone,proto3" json:"zone,omitempty"`                           // not 0: answer for all slices of this zone, by asking its members; no slices then
+	Facets        *Facets                `protobuf:"bytes,12,opt,name=facets,proto3" json:"facets,omitempty"`                        // what the judges are to have found; absent = anything
+	Prints        bool                   `protobuf:"varint,13,opt,name=prints,proto3" json:"prints,omitempty"`                       // hits with the words that tell copies from each other
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1379,6 +1381,106 @@ func (x *Query) GetZone() uint64 {
 	return 0
 }
 
+func (x *Query) GetFacets() *Facets {
+	if x != nil {
+		return x.Facets
+	}
+	return nil
+}
+
+func (x *Query) GetPrints() bool {
+	if x != nil {
+		return x.Prints
+	}
+	return false
+}
+
+// Facets are wishes about what the judges found in a record. A peer that does
+// not know them answers without QueryAnswer.faceted.
+type Facets struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Place         string                 `protobuf:"bytes,1,opt,name=place,proto3" json:"place,omitempty"`     // name, or code of a country
+	Scope         string                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`     // intervals of days, FROM..TO, with commas between them
+	Verdict       string                 `protobuf:"bytes,3,opt,name=verdict,proto3" json:"verdict,omitempty"` // in, out, undecided
+	Lat           float64                `protobuf:"fixed64,4,opt,name=lat,proto3" json:"lat,omitempty"`       // degrees
+	Lon           float64                `protobuf:"fixed64,5,opt,name=lon,proto3" json:"lon,omitempty"`
+	RadiusKm      float64                `protobuf:"fixed64,6,opt,name=radius_km,json=radiusKm,proto3" json:"radius_km,omitempty"` // around there; 0 = anywhere
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Facets) Reset() {
+	*x = Facets{}
+	mi := &file_wire_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Facets) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Facets) ProtoMessage() {}
+
+func (x *Facets) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Facets.ProtoReflect.Descriptor instead.
+func (*Facets) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Facets) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *Facets) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *Facets) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+func (x *Facets) GetLat() float64 {
+	if x != nil {
+		return x.Lat
+	}
+	return 0
+}
+
+func (x *Facets) GetLon() float64 {
+	if x != nil {
+		return x.Lon
+	}
+	return 0
+}
+
+func (x *Facets) GetRadiusKm() float64 {
+	if x != nil {
+		return x.RadiusKm
+	}
+	return 0
+}
+
 // TermStats are what BM25 needs of a set of slices.
 type TermStats struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1392,7 +1494,7 @@ type TermStats struct {
 
 func (x *TermStats) Reset() {
 	*x = TermStats{}
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1404,7 +1506,7 @@ func (x *TermStats) String() string {
 func (*TermStats) ProtoMessage() {}
 
 func (x *TermStats) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1417,7 +1519,7 @@ func (x *TermStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TermStats.ProtoReflect.Descriptor instead.
 func (*TermStats) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{9}
+	return file_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TermStats) GetDocs() uint64 {
@@ -1460,14 +1562,17 @@ type Hit struct {
 	TimeMs        int64                  `protobuf:"varint,8,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
 	Peer          string                 `protobuf:"bytes,9,opt,name=peer,proto3" json:"peer,omitempty"`
 	FetchedMs     int64                  `protobuf:"varint,10,opt,name=fetched_ms,json=fetchedMs,proto3" json:"fetched_ms,omitempty"`
-	Slice         uint64                 `protobuf:"varint,11,opt,name=slice,proto3" json:"slice,omitempty"` // that it is in; 0 = its hash slice
+	Slice         uint64                 `protobuf:"varint,11,opt,name=slice,proto3" json:"slice,omitempty"`  // that it is in; 0 = its hash slice
+	Period        string                 `protobuf:"bytes,12,opt,name=period,proto3" json:"period,omitempty"` // that it speaks of: intervals of days as in Facets
+	Verdict       string                 `protobuf:"bytes,13,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	Print         []byte                 `protobuf:"bytes,14,opt,name=print,proto3" json:"print,omitempty"` // see copies.Print, with the first words only
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Hit) Reset() {
 	*x = Hit{}
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1584,7 @@ func (x *Hit) String() string {
 func (*Hit) ProtoMessage() {}
 
 func (x *Hit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1597,7 @@ func (x *Hit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hit.ProtoReflect.Descriptor instead.
 func (*Hit) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{10}
+	return file_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Hit) GetKey() string {
@@ -1572,6 +1677,27 @@ func (x *Hit) GetSlice() uint64 {
 	return 0
 }
 
+func (x *Hit) GetPeriod() string {
+	if x != nil {
+		return x.Period
+	}
+	return ""
+}
+
+func (x *Hit) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+func (x *Hit) GetPrint() []byte {
+	if x != nil {
+		return x.Print
+	}
+	return nil
+}
+
 type QueryAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Hits          []*Hit                 `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
@@ -1579,13 +1705,14 @@ type QueryAnswer struct {
 	Stats         *TermStats             `protobuf:"bytes,3,opt,name=stats,proto3" json:"stats,omitempty"`
 	Missing       []uint64               `protobuf:"varint,4,rep,packed,name=missing,proto3" json:"missing,omitempty"` // asked slices that this peer does not hold
 	Stale         bool                   `protobuf:"varint,5,opt,name=stale,proto3" json:"stale,omitempty"`            // the index is behind the store
+	Faceted       bool                   `protobuf:"varint,6,opt,name=faceted,proto3" json:"faceted,omitempty"`        // the facets asked for were looked at
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueryAnswer) Reset() {
 	*x = QueryAnswer{}
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +1724,7 @@ func (x *QueryAnswer) String() string {
 func (*QueryAnswer) ProtoMessage() {}
 
 func (x *QueryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +1737,7 @@ func (x *QueryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryAnswer.ProtoReflect.Descriptor instead.
 func (*QueryAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{11}
+	return file_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *QueryAnswer) GetHits() []*Hit {
@@ -1648,6 +1775,13 @@ func (x *QueryAnswer) GetStale() bool {
 	return false
 }
 
+func (x *QueryAnswer) GetFaceted() bool {
+	if x != nil {
+		return x.Faceted
+	}
+	return false
+}
+
 // WhoOwns asks for the owner of a Key, or of a slice when there is no key. It
 // is for whoever is in another zone, too.
 type WhoOwns struct {
@@ -1660,7 +1794,7 @@ type WhoOwns struct {
 
 func (x *WhoOwns) Reset() {
 	*x = WhoOwns{}
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +1806,7 @@ func (x *WhoOwns) String() string {
 func (*WhoOwns) ProtoMessage() {}
 
 func (x *WhoOwns) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +1819,7 @@ func (x *WhoOwns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoOwns.ProtoReflect.Descriptor instead.
 func (*WhoOwns) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{12}
+	return file_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *WhoOwns) GetKey() string {
@@ -1715,7 +1849,7 @@ type WhoOwnsAnswer struct {
 
 func (x *WhoOwnsAnswer) Reset() {
 	*x = WhoOwnsAnswer{}
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1861,7 @@ func (x *WhoOwnsAnswer) String() string {
 func (*WhoOwnsAnswer) ProtoMessage() {}
 
 func (x *WhoOwnsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1874,7 @@ func (x *WhoOwnsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoOwnsAnswer.ProtoReflect.Descriptor instead.
 func (*WhoOwnsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{13}
+	return file_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WhoOwnsAnswer) GetSlice() uint64 {
@@ -1788,7 +1922,7 @@ type Show struct {
 
 func (x *Show) Reset() {
 	*x = Show{}
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +1934,7 @@ func (x *Show) String() string {
 func (*Show) ProtoMessage() {}
 
 func (x *Show) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +1947,7 @@ func (x *Show) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Show.ProtoReflect.Descriptor instead.
 func (*Show) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{14}
+	return file_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Show) GetKey() string {
@@ -1842,7 +1976,7 @@ type ShowAnswer struct {
 
 func (x *ShowAnswer) Reset() {
 	*x = ShowAnswer{}
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1854,7 +1988,7 @@ func (x *ShowAnswer) String() string {
 func (*ShowAnswer) ProtoMessage() {}
 
 func (x *ShowAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1867,7 +2001,7 @@ func (x *ShowAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowAnswer.ProtoReflect.Descriptor instead.
 func (*ShowAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ShowAnswer) GetKnown() bool {
@@ -1906,7 +2040,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +2052,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +2065,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_proto_rawDescGZIP(), []int{17}
 }
 
 type StatusAnswer struct {
@@ -1951,7 +2085,7 @@ type StatusAnswer struct {
 
 func (x *StatusAnswer) Reset() {
 	*x = StatusAnswer{}
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2097,7 @@ func (x *StatusAnswer) String() string {
 func (*StatusAnswer) ProtoMessage() {}
 
 func (x *StatusAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2110,7 @@ func (x *StatusAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusAnswer.ProtoReflect.Descriptor instead.
 func (*StatusAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StatusAnswer) GetJson() []byte {
@@ -2052,7 +2186,7 @@ type Row struct {
 
 func (x *Row) Reset() {
 	*x = Row{}
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2064,7 +2198,7 @@ func (x *Row) String() string {
 func (*Row) ProtoMessage() {}
 
 func (x *Row) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2077,7 +2211,7 @@ func (x *Row) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Row.ProtoReflect.Descriptor instead.
 func (*Row) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Row) GetKey() []byte {
@@ -2109,7 +2243,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_wire_proto_msgTypes[19]
+	mi := &file_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2255,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[19]
+	mi := &file_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2268,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{19}
+	return file_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Records) GetAfter() string {
@@ -2191,7 +2325,7 @@ type RecordsAnswer struct {
 
 func (x *RecordsAnswer) Reset() {
 	*x = RecordsAnswer{}
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2203,7 +2337,7 @@ func (x *RecordsAnswer) String() string {
 func (*RecordsAnswer) ProtoMessage() {}
 
 func (x *RecordsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2216,7 +2350,7 @@ func (x *RecordsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsAnswer.ProtoReflect.Descriptor instead.
 func (*RecordsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RecordsAnswer) GetRecords() [][]byte {
@@ -2257,7 +2391,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +2403,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +2416,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Start) GetGen() uint64 {
@@ -2315,7 +2449,7 @@ type Config struct {
 
 func (x *Config) Reset() {
 	*x = Config{}
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2327,7 +2461,7 @@ func (x *Config) String() string {
 func (*Config) ProtoMessage() {}
 
 func (x *Config) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2340,7 +2474,7 @@ func (x *Config) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Config.ProtoReflect.Descriptor instead.
 func (*Config) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Config) GetSlice() uint64 {
@@ -2405,7 +2539,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2417,7 +2551,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2430,7 +2564,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Lease) GetCount() uint64 {
@@ -2472,7 +2606,7 @@ type LeaseAnswer struct {
 
 func (x *LeaseAnswer) Reset() {
 	*x = LeaseAnswer{}
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2484,7 +2618,7 @@ func (x *LeaseAnswer) String() string {
 func (*LeaseAnswer) ProtoMessage() {}
 
 func (x *LeaseAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2497,7 +2631,7 @@ func (x *LeaseAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseAnswer.ProtoReflect.Descriptor instead.
 func (*LeaseAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LeaseAnswer) GetDiffers() bool {
@@ -2533,7 +2667,7 @@ type Ballots struct {
 
 func (x *Ballots) Reset() {
 	*x = Ballots{}
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2545,7 +2679,7 @@ func (x *Ballots) String() string {
 func (*Ballots) ProtoMessage() {}
 
 func (x *Ballots) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2558,7 +2692,7 @@ func (x *Ballots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ballots.ProtoReflect.Descriptor instead.
 func (*Ballots) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Ballots) GetAccept() bool {
@@ -2587,7 +2721,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2599,7 +2733,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2612,7 +2746,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Proposal) GetBase() *Config {
@@ -2652,7 +2786,7 @@ type BallotsAnswer struct {
 
 func (x *BallotsAnswer) Reset() {
 	*x = BallotsAnswer{}
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2664,7 +2798,7 @@ func (x *BallotsAnswer) String() string {
 func (*BallotsAnswer) ProtoMessage() {}
 
 func (x *BallotsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2677,7 +2811,7 @@ func (x *BallotsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsAnswer.ProtoReflect.Descriptor instead.
 func (*BallotsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BallotsAnswer) GetPromises() []*Promise {
@@ -2705,7 +2839,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +2851,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +2864,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Promise) GetOk() bool {
@@ -2816,7 +2950,7 @@ type Configs struct {
 
 func (x *Configs) Reset() {
 	*x = Configs{}
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +2962,7 @@ func (x *Configs) String() string {
 func (*Configs) ProtoMessage() {}
 
 func (x *Configs) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +2975,7 @@ func (x *Configs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Configs.ProtoReflect.Descriptor instead.
 func (*Configs) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Configs) GetDecided() []*Config {
@@ -2882,7 +3016,7 @@ type ConfigsAnswer struct {
 
 func (x *ConfigsAnswer) Reset() {
 	*x = ConfigsAnswer{}
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2894,7 +3028,7 @@ func (x *ConfigsAnswer) String() string {
 func (*ConfigsAnswer) ProtoMessage() {}
 
 func (x *ConfigsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2907,7 +3041,7 @@ func (x *ConfigsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigsAnswer.ProtoReflect.Descriptor instead.
 func (*ConfigsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ConfigsAnswer) GetKnown() []*Config {
@@ -2934,7 +3068,7 @@ type Ship struct {
 
 func (x *Ship) Reset() {
 	*x = Ship{}
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3080,7 @@ func (x *Ship) String() string {
 func (*Ship) ProtoMessage() {}
 
 func (x *Ship) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3093,7 @@ func (x *Ship) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ship.ProtoReflect.Descriptor instead.
 func (*Ship) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Ship) GetPieces() []*Piece {
@@ -2985,7 +3119,7 @@ type Piece struct {
 
 func (x *Piece) Reset() {
 	*x = Piece{}
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2997,7 +3131,7 @@ func (x *Piece) String() string {
 func (*Piece) ProtoMessage() {}
 
 func (x *Piece) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3010,7 +3144,7 @@ func (x *Piece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Piece.ProtoReflect.Descriptor instead.
 func (*Piece) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Piece) GetSlice() uint64 {
@@ -3078,7 +3212,7 @@ type ShipAnswer struct {
 
 func (x *ShipAnswer) Reset() {
 	*x = ShipAnswer{}
-	mi := &file_wire_proto_msgTypes[33]
+	mi := &file_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +3224,7 @@ func (x *ShipAnswer) String() string {
 func (*ShipAnswer) ProtoMessage() {}
 
 func (x *ShipAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[33]
+	mi := &file_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +3237,7 @@ func (x *ShipAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShipAnswer.ProtoReflect.Descriptor instead.
 func (*ShipAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ShipAnswer) GetStances() []*Stance {
@@ -3127,7 +3261,7 @@ type Stance struct {
 
 func (x *Stance) Reset() {
 	*x = Stance{}
-	mi := &file_wire_proto_msgTypes[34]
+	mi := &file_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3139,7 +3273,7 @@ func (x *Stance) String() string {
 func (*Stance) ProtoMessage() {}
 
 func (x *Stance) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[34]
+	mi := &file_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3152,7 +3286,7 @@ func (x *Stance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stance.ProtoReflect.Descriptor instead.
 func (*Stance) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Stance) GetOk() bool {
@@ -3213,7 +3347,7 @@ type Compare struct {
 
 func (x *Compare) Reset() {
 	*x = Compare{}
-	mi := &file_wire_proto_msgTypes[35]
+	mi := &file_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3225,7 +3359,7 @@ func (x *Compare) String() string {
 func (*Compare) ProtoMessage() {}
 
 func (x *Compare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[35]
+	mi := &file_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3238,7 +3372,7 @@ func (x *Compare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compare.ProtoReflect.Descriptor instead.
 func (*Compare) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Compare) GetDrop() *Config {
@@ -3289,7 +3423,7 @@ type CompareAnswer struct {
 
 func (x *CompareAnswer) Reset() {
 	*x = CompareAnswer{}
-	mi := &file_wire_proto_msgTypes[36]
+	mi := &file_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3301,7 +3435,7 @@ func (x *CompareAnswer) String() string {
 func (*CompareAnswer) ProtoMessage() {}
 
 func (x *CompareAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[36]
+	mi := &file_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3314,7 +3448,7 @@ func (x *CompareAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareAnswer.ProtoReflect.Descriptor instead.
 func (*CompareAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CompareAnswer) GetHead() uint64 {
@@ -3365,7 +3499,7 @@ type Unite struct {
 
 func (x *Unite) Reset() {
 	*x = Unite{}
-	mi := &file_wire_proto_msgTypes[37]
+	mi := &file_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3377,7 +3511,7 @@ func (x *Unite) String() string {
 func (*Unite) ProtoMessage() {}
 
 func (x *Unite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[37]
+	mi := &file_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3390,7 +3524,7 @@ func (x *Unite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unite.ProtoReflect.Descriptor instead.
 func (*Unite) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Unite) GetSlice() uint64 {
@@ -3416,7 +3550,7 @@ type UniteAnswer struct {
 
 func (x *UniteAnswer) Reset() {
 	*x = UniteAnswer{}
-	mi := &file_wire_proto_msgTypes[38]
+	mi := &file_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3428,7 +3562,7 @@ func (x *UniteAnswer) String() string {
 func (*UniteAnswer) ProtoMessage() {}
 
 func (x *UniteAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[38]
+	mi := &file_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3441,7 +3575,7 @@ func (x *UniteAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UniteAnswer.ProtoReflect.Descriptor instead.
 func (*UniteAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *UniteAnswer) GetOk() bool {
@@ -3463,7 +3597,7 @@ type Turns struct {
 
 func (x *Turns) Reset() {
 	*x = Turns{}
-	mi := &file_wire_proto_msgTypes[39]
+	mi := &file_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3475,7 +3609,7 @@ func (x *Turns) String() string {
 func (*Turns) ProtoMessage() {}
 
 func (x *Turns) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[39]
+	mi := &file_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3488,7 +3622,7 @@ func (x *Turns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turns.ProtoReflect.Descriptor instead.
 func (*Turns) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Turns) GetAsks() []*TurnAsk {
@@ -3514,7 +3648,7 @@ type TurnAsk struct {
 
 func (x *TurnAsk) Reset() {
 	*x = TurnAsk{}
-	mi := &file_wire_proto_msgTypes[40]
+	mi := &file_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3526,7 +3660,7 @@ func (x *TurnAsk) String() string {
 func (*TurnAsk) ProtoMessage() {}
 
 func (x *TurnAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[40]
+	mi := &file_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3539,7 +3673,7 @@ func (x *TurnAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAsk.ProtoReflect.Descriptor instead.
 func (*TurnAsk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TurnAsk) GetAddress() string {
@@ -3607,7 +3741,7 @@ type TurnsAnswer struct {
 
 func (x *TurnsAnswer) Reset() {
 	*x = TurnsAnswer{}
-	mi := &file_wire_proto_msgTypes[41]
+	mi := &file_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3619,7 +3753,7 @@ func (x *TurnsAnswer) String() string {
 func (*TurnsAnswer) ProtoMessage() {}
 
 func (x *TurnsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[41]
+	mi := &file_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3632,7 +3766,7 @@ func (x *TurnsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnsAnswer.ProtoReflect.Descriptor instead.
 func (*TurnsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TurnsAnswer) GetAnswers() []*TurnAnswer {
@@ -3657,7 +3791,7 @@ type TurnAnswer struct {
 
 func (x *TurnAnswer) Reset() {
 	*x = TurnAnswer{}
-	mi := &file_wire_proto_msgTypes[42]
+	mi := &file_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3669,7 +3803,7 @@ func (x *TurnAnswer) String() string {
 func (*TurnAnswer) ProtoMessage() {}
 
 func (x *TurnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[42]
+	mi := &file_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3682,7 +3816,7 @@ func (x *TurnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAnswer.ProtoReflect.Descriptor instead.
 func (*TurnAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TurnAnswer) GetState() TurnAnswer_State {
@@ -3824,7 +3958,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x05Moved\x12\x12\n" +
 	"\x04link\x18\x01 \x01(\rR\x04link\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x04R\x02to\x12\x10\n" +
-	"\x03gen\x18\x03 \x01(\x04R\x03gen\"\x9b\x02\n" +
+	"\x03gen\x18\x03 \x01(\x04R\x03gen\"\xe5\x02\n" +
 	"\x05Query\x12\f\n" +
 	"\x01q\x18\x01 \x01(\tR\x01q\x12\x16\n" +
 	"\x06slices\x18\x02 \x03(\x04R\x06slices\x12\x12\n" +
@@ -3838,7 +3972,16 @@ const file_wire_proto_rawDesc = "" +
 	"stats_only\x18\t \x01(\bR\tstatsOnly\x121\n" +
 	"\x05stats\x18\n" +
 	" \x01(\v2\x1b.echonode.wire.v1.TermStatsR\x05stats\x12\x12\n" +
-	"\x04zone\x18\v \x01(\x04R\x04zone\"\xbc\x01\n" +
+	"\x04zone\x18\v \x01(\x04R\x04zone\x120\n" +
+	"\x06facets\x18\f \x01(\v2\x18.echonode.wire.v1.FacetsR\x06facets\x12\x16\n" +
+	"\x06prints\x18\r \x01(\bR\x06prints\"\x8f\x01\n" +
+	"\x06Facets\x12\x14\n" +
+	"\x05place\x18\x01 \x01(\tR\x05place\x12\x14\n" +
+	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x18\n" +
+	"\averdict\x18\x03 \x01(\tR\averdict\x12\x10\n" +
+	"\x03lat\x18\x04 \x01(\x01R\x03lat\x12\x10\n" +
+	"\x03lon\x18\x05 \x01(\x01R\x03lon\x12\x1b\n" +
+	"\tradius_km\x18\x06 \x01(\x01R\bradiusKm\"\xbc\x01\n" +
 	"\tTermStats\x12\x12\n" +
 	"\x04docs\x18\x01 \x01(\x04R\x04docs\x12\x17\n" +
 	"\aavg_len\x18\x02 \x01(\x01R\x06avgLen\x123\n" +
@@ -3846,7 +3989,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x06opaque\x18\x04 \x01(\fR\x06opaque\x1a5\n" +
 	"\aDfEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xfd\x01\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xc5\x02\n" +
 	"\x03Hit\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x12\n" +
@@ -3860,13 +4003,17 @@ const file_wire_proto_rawDesc = "" +
 	"\n" +
 	"fetched_ms\x18\n" +
 	" \x01(\x03R\tfetchedMs\x12\x14\n" +
-	"\x05slice\x18\v \x01(\x04R\x05slice\"\xb1\x01\n" +
+	"\x05slice\x18\v \x01(\x04R\x05slice\x12\x16\n" +
+	"\x06period\x18\f \x01(\tR\x06period\x12\x18\n" +
+	"\averdict\x18\r \x01(\tR\averdict\x12\x14\n" +
+	"\x05print\x18\x0e \x01(\fR\x05print\"\xcb\x01\n" +
 	"\vQueryAnswer\x12)\n" +
 	"\x04hits\x18\x01 \x03(\v2\x15.echonode.wire.v1.HitR\x04hits\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x04R\x05total\x121\n" +
 	"\x05stats\x18\x03 \x01(\v2\x1b.echonode.wire.v1.TermStatsR\x05stats\x12\x18\n" +
 	"\amissing\x18\x04 \x03(\x04R\amissing\x12\x14\n" +
-	"\x05stale\x18\x05 \x01(\bR\x05stale\"1\n" +
+	"\x05stale\x18\x05 \x01(\bR\x05stale\x12\x18\n" +
+	"\afaceted\x18\x06 \x01(\bR\afaceted\"1\n" +
 	"\aWhoOwns\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05slice\x18\x02 \x01(\x04R\x05slice\"\x81\x01\n" +
@@ -4054,7 +4201,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_wire_proto_goTypes = []any{
 	(Refusal_Code)(0),      // 0: echonode.wire.v1.Refusal.Code
 	(ForwardAck_Answer)(0), // 1: echonode.wire.v1.ForwardAck.Answer
@@ -4069,106 +4216,108 @@ var file_wire_proto_goTypes = []any{
 	(*ForwardAck)(nil),     // 10: echonode.wire.v1.ForwardAck
 	(*Moved)(nil),          // 11: echonode.wire.v1.Moved
 	(*Query)(nil),          // 12: echonode.wire.v1.Query
-	(*TermStats)(nil),      // 13: echonode.wire.v1.TermStats
-	(*Hit)(nil),            // 14: echonode.wire.v1.Hit
-	(*QueryAnswer)(nil),    // 15: echonode.wire.v1.QueryAnswer
-	(*WhoOwns)(nil),        // 16: echonode.wire.v1.WhoOwns
-	(*WhoOwnsAnswer)(nil),  // 17: echonode.wire.v1.WhoOwnsAnswer
-	(*Show)(nil),           // 18: echonode.wire.v1.Show
-	(*ShowAnswer)(nil),     // 19: echonode.wire.v1.ShowAnswer
-	(*Status)(nil),         // 20: echonode.wire.v1.Status
-	(*StatusAnswer)(nil),   // 21: echonode.wire.v1.StatusAnswer
-	(*Row)(nil),            // 22: echonode.wire.v1.Row
-	(*Records)(nil),        // 23: echonode.wire.v1.Records
-	(*RecordsAnswer)(nil),  // 24: echonode.wire.v1.RecordsAnswer
-	(*Start)(nil),          // 25: echonode.wire.v1.Start
-	(*Config)(nil),         // 26: echonode.wire.v1.Config
-	(*Lease)(nil),          // 27: echonode.wire.v1.Lease
-	(*LeaseAnswer)(nil),    // 28: echonode.wire.v1.LeaseAnswer
-	(*Ballots)(nil),        // 29: echonode.wire.v1.Ballots
-	(*Proposal)(nil),       // 30: echonode.wire.v1.Proposal
-	(*BallotsAnswer)(nil),  // 31: echonode.wire.v1.BallotsAnswer
-	(*Promise)(nil),        // 32: echonode.wire.v1.Promise
-	(*Configs)(nil),        // 33: echonode.wire.v1.Configs
-	(*ConfigsAnswer)(nil),  // 34: echonode.wire.v1.ConfigsAnswer
-	(*Ship)(nil),           // 35: echonode.wire.v1.Ship
-	(*Piece)(nil),          // 36: echonode.wire.v1.Piece
-	(*ShipAnswer)(nil),     // 37: echonode.wire.v1.ShipAnswer
-	(*Stance)(nil),         // 38: echonode.wire.v1.Stance
-	(*Compare)(nil),        // 39: echonode.wire.v1.Compare
-	(*CompareAnswer)(nil),  // 40: echonode.wire.v1.CompareAnswer
-	(*Unite)(nil),          // 41: echonode.wire.v1.Unite
-	(*UniteAnswer)(nil),    // 42: echonode.wire.v1.UniteAnswer
-	(*Turns)(nil),          // 43: echonode.wire.v1.Turns
-	(*TurnAsk)(nil),        // 44: echonode.wire.v1.TurnAsk
-	(*TurnsAnswer)(nil),    // 45: echonode.wire.v1.TurnsAnswer
-	(*TurnAnswer)(nil),     // 46: echonode.wire.v1.TurnAnswer
-	nil,                    // 47: echonode.wire.v1.TermStats.DfEntry
+	(*Facets)(nil),         // 13: echonode.wire.v1.Facets
+	(*TermStats)(nil),      // 14: echonode.wire.v1.TermStats
+	(*Hit)(nil),            // 15: echonode.wire.v1.Hit
+	(*QueryAnswer)(nil),    // 16: echonode.wire.v1.QueryAnswer
+	(*WhoOwns)(nil),        // 17: echonode.wire.v1.WhoOwns
+	(*WhoOwnsAnswer)(nil),  // 18: echonode.wire.v1.WhoOwnsAnswer
+	(*Show)(nil),           // 19: echonode.wire.v1.Show
+	(*ShowAnswer)(nil),     // 20: echonode.wire.v1.ShowAnswer
+	(*Status)(nil),         // 21: echonode.wire.v1.Status
+	(*StatusAnswer)(nil),   // 22: echonode.wire.v1.StatusAnswer
+	(*Row)(nil),            // 23: echonode.wire.v1.Row
+	(*Records)(nil),        // 24: echonode.wire.v1.Records
+	(*RecordsAnswer)(nil),  // 25: echonode.wire.v1.RecordsAnswer
+	(*Start)(nil),          // 26: echonode.wire.v1.Start
+	(*Config)(nil),         // 27: echonode.wire.v1.Config
+	(*Lease)(nil),          // 28: echonode.wire.v1.Lease
+	(*LeaseAnswer)(nil),    // 29: echonode.wire.v1.LeaseAnswer
+	(*Ballots)(nil),        // 30: echonode.wire.v1.Ballots
+	(*Proposal)(nil),       // 31: echonode.wire.v1.Proposal
+	(*BallotsAnswer)(nil),  // 32: echonode.wire.v1.BallotsAnswer
+	(*Promise)(nil),        // 33: echonode.wire.v1.Promise
+	(*Configs)(nil),        // 34: echonode.wire.v1.Configs
+	(*ConfigsAnswer)(nil),  // 35: echonode.wire.v1.ConfigsAnswer
+	(*Ship)(nil),           // 36: echonode.wire.v1.Ship
+	(*Piece)(nil),          // 37: echonode.wire.v1.Piece
+	(*ShipAnswer)(nil),     // 38: echonode.wire.v1.ShipAnswer
+	(*Stance)(nil),         // 39: echonode.wire.v1.Stance
+	(*Compare)(nil),        // 40: echonode.wire.v1.Compare
+	(*CompareAnswer)(nil),  // 41: echonode.wire.v1.CompareAnswer
+	(*Unite)(nil),          // 42: echonode.wire.v1.Unite
+	(*UniteAnswer)(nil),    // 43: echonode.wire.v1.UniteAnswer
+	(*Turns)(nil),          // 44: echonode.wire.v1.Turns
+	(*TurnAsk)(nil),        // 45: echonode.wire.v1.TurnAsk
+	(*TurnsAnswer)(nil),    // 46: echonode.wire.v1.TurnsAnswer
+	(*TurnAnswer)(nil),     // 47: echonode.wire.v1.TurnAnswer
+	nil,                    // 48: echonode.wire.v1.TermStats.DfEntry
 }
 var file_wire_proto_depIdxs = []int32{
 	9,  // 0: echonode.wire.v1.Request.forward:type_name -> echonode.wire.v1.Forward
 	12, // 1: echonode.wire.v1.Request.query:type_name -> echonode.wire.v1.Query
-	16, // 2: echonode.wire.v1.Request.who_owns:type_name -> echonode.wire.v1.WhoOwns
-	18, // 3: echonode.wire.v1.Request.show:type_name -> echonode.wire.v1.Show
-	20, // 4: echonode.wire.v1.Request.status:type_name -> echonode.wire.v1.Status
-	23, // 5: echonode.wire.v1.Request.records:type_name -> echonode.wire.v1.Records
-	27, // 6: echonode.wire.v1.Request.lease:type_name -> echonode.wire.v1.Lease
-	29, // 7: echonode.wire.v1.Request.ballots:type_name -> echonode.wire.v1.Ballots
-	33, // 8: echonode.wire.v1.Request.configs:type_name -> echonode.wire.v1.Configs
-	35, // 9: echonode.wire.v1.Request.ship:type_name -> echonode.wire.v1.Ship
-	39, // 10: echonode.wire.v1.Request.compare:type_name -> echonode.wire.v1.Compare
-	41, // 11: echonode.wire.v1.Request.unite:type_name -> echonode.wire.v1.Unite
-	43, // 12: echonode.wire.v1.Request.turns:type_name -> echonode.wire.v1.Turns
+	17, // 2: echonode.wire.v1.Request.who_owns:type_name -> echonode.wire.v1.WhoOwns
+	19, // 3: echonode.wire.v1.Request.show:type_name -> echonode.wire.v1.Show
+	21, // 4: echonode.wire.v1.Request.status:type_name -> echonode.wire.v1.Status
+	24, // 5: echonode.wire.v1.Request.records:type_name -> echonode.wire.v1.Records
+	28, // 6: echonode.wire.v1.Request.lease:type_name -> echonode.wire.v1.Lease
+	30, // 7: echonode.wire.v1.Request.ballots:type_name -> echonode.wire.v1.Ballots
+	34, // 8: echonode.wire.v1.Request.configs:type_name -> echonode.wire.v1.Configs
+	36, // 9: echonode.wire.v1.Request.ship:type_name -> echonode.wire.v1.Ship
+	40, // 10: echonode.wire.v1.Request.compare:type_name -> echonode.wire.v1.Compare
+	42, // 11: echonode.wire.v1.Request.unite:type_name -> echonode.wire.v1.Unite
+	44, // 12: echonode.wire.v1.Request.turns:type_name -> echonode.wire.v1.Turns
 	6,  // 13: echonode.wire.v1.Response.refusal:type_name -> echonode.wire.v1.Refusal
 	10, // 14: echonode.wire.v1.Response.forward:type_name -> echonode.wire.v1.ForwardAck
-	15, // 15: echonode.wire.v1.Response.query:type_name -> echonode.wire.v1.QueryAnswer
-	17, // 16: echonode.wire.v1.Response.who_owns:type_name -> echonode.wire.v1.WhoOwnsAnswer
-	19, // 17: echonode.wire.v1.Response.show:type_name -> echonode.wire.v1.ShowAnswer
-	21, // 18: echonode.wire.v1.Response.status:type_name -> echonode.wire.v1.StatusAnswer
-	24, // 19: echonode.wire.v1.Response.records:type_name -> echonode.wire.v1.RecordsAnswer
-	28, // 20: echonode.wire.v1.Response.lease:type_name -> echonode.wire.v1.LeaseAnswer
-	31, // 21: echonode.wire.v1.Response.ballots:type_name -> echonode.wire.v1.BallotsAnswer
-	34, // 22: echonode.wire.v1.Response.configs:type_name -> echonode.wire.v1.ConfigsAnswer
-	37, // 23: echonode.wire.v1.Response.ship:type_name -> echonode.wire.v1.ShipAnswer
-	40, // 24: echonode.wire.v1.Response.compare:type_name -> echonode.wire.v1.CompareAnswer
-	42, // 25: echonode.wire.v1.Response.unite:type_name -> echonode.wire.v1.UniteAnswer
-	45, // 26: echonode.wire.v1.Response.turns:type_name -> echonode.wire.v1.TurnsAnswer
+	16, // 15: echonode.wire.v1.Response.query:type_name -> echonode.wire.v1.QueryAnswer
+	18, // 16: echonode.wire.v1.Response.who_owns:type_name -> echonode.wire.v1.WhoOwnsAnswer
+	20, // 17: echonode.wire.v1.Response.show:type_name -> echonode.wire.v1.ShowAnswer
+	22, // 18: echonode.wire.v1.Response.status:type_name -> echonode.wire.v1.StatusAnswer
+	25, // 19: echonode.wire.v1.Response.records:type_name -> echonode.wire.v1.RecordsAnswer
+	29, // 20: echonode.wire.v1.Response.lease:type_name -> echonode.wire.v1.LeaseAnswer
+	32, // 21: echonode.wire.v1.Response.ballots:type_name -> echonode.wire.v1.BallotsAnswer
+	35, // 22: echonode.wire.v1.Response.configs:type_name -> echonode.wire.v1.ConfigsAnswer
+	38, // 23: echonode.wire.v1.Response.ship:type_name -> echonode.wire.v1.ShipAnswer
+	41, // 24: echonode.wire.v1.Response.compare:type_name -> echonode.wire.v1.CompareAnswer
+	43, // 25: echonode.wire.v1.Response.unite:type_name -> echonode.wire.v1.UniteAnswer
+	46, // 26: echonode.wire.v1.Response.turns:type_name -> echonode.wire.v1.TurnsAnswer
 	0,  // 27: echonode.wire.v1.Refusal.code:type_name -> echonode.wire.v1.Refusal.Code
 	8,  // 28: echonode.wire.v1.Link.pace:type_name -> echonode.wire.v1.Pace
 	7,  // 29: echonode.wire.v1.Forward.links:type_name -> echonode.wire.v1.Link
 	1,  // 30: echonode.wire.v1.ForwardAck.answers:type_name -> echonode.wire.v1.ForwardAck.Answer
 	11, // 31: echonode.wire.v1.ForwardAck.moved:type_name -> echonode.wire.v1.Moved
-	13, // 32: echonode.wire.v1.Query.stats:type_name -> echonode.wire.v1.TermStats
-	47, // 33: echonode.wire.v1.TermStats.df:type_name -> echonode.wire.v1.TermStats.DfEntry
-	14, // 34: echonode.wire.v1.QueryAnswer.hits:type_name -> echonode.wire.v1.Hit
-	13, // 35: echonode.wire.v1.QueryAnswer.stats:type_name -> echonode.wire.v1.TermStats
-	25, // 36: echonode.wire.v1.Config.starts:type_name -> echonode.wire.v1.Start
-	26, // 37: echonode.wire.v1.Lease.configs:type_name -> echonode.wire.v1.Config
-	26, // 38: echonode.wire.v1.LeaseAnswer.newer:type_name -> echonode.wire.v1.Config
-	30, // 39: echonode.wire.v1.Ballots.proposals:type_name -> echonode.wire.v1.Proposal
-	26, // 40: echonode.wire.v1.Proposal.base:type_name -> echonode.wire.v1.Config
-	26, // 41: echonode.wire.v1.Proposal.next:type_name -> echonode.wire.v1.Config
-	32, // 42: echonode.wire.v1.BallotsAnswer.promises:type_name -> echonode.wire.v1.Promise
-	26, // 43: echonode.wire.v1.Promise.newer:type_name -> echonode.wire.v1.Config
-	26, // 44: echonode.wire.v1.Promise.proposal:type_name -> echonode.wire.v1.Config
-	26, // 45: echonode.wire.v1.Configs.decided:type_name -> echonode.wire.v1.Config
-	26, // 46: echonode.wire.v1.ConfigsAnswer.known:type_name -> echonode.wire.v1.Config
-	36, // 47: echonode.wire.v1.Ship.pieces:type_name -> echonode.wire.v1.Piece
-	2,  // 48: echonode.wire.v1.Piece.kind:type_name -> echonode.wire.v1.Piece.Kind
-	22, // 49: echonode.wire.v1.Piece.rows:type_name -> echonode.wire.v1.Row
-	38, // 50: echonode.wire.v1.ShipAnswer.stances:type_name -> echonode.wire.v1.Stance
-	26, // 51: echonode.wire.v1.Stance.newer:type_name -> echonode.wire.v1.Config
-	26, // 52: echonode.wire.v1.Compare.drop:type_name -> echonode.wire.v1.Config
-	22, // 53: echonode.wire.v1.CompareAnswer.rows:type_name -> echonode.wire.v1.Row
-	22, // 54: echonode.wire.v1.Unite.rows:type_name -> echonode.wire.v1.Row
-	44, // 55: echonode.wire.v1.Turns.asks:type_name -> echonode.wire.v1.TurnAsk
-	46, // 56: echonode.wire.v1.TurnsAnswer.answers:type_name -> echonode.wire.v1.TurnAnswer
-	3,  // 57: echonode.wire.v1.TurnAnswer.state:type_name -> echonode.wire.v1.TurnAnswer.State
-	58, // [58:58] is the sub-list for method output_type
-	58, // [58:58] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	14, // 32: echonode.wire.v1.Query.stats:type_name -> echonode.wire.v1.TermStats
+	13, // 33: echonode.wire.v1.Query.facets:type_name -> echonode.wire.v1.Facets
+	48, // 34: echonode.wire.v1.TermStats.df:type_name -> echonode.wire.v1.TermStats.DfEntry
+	15, // 35: echonode.wire.v1.QueryAnswer.hits:type_name -> echonode.wire.v1.Hit
+	14, // 36: echonode.wire.v1.QueryAnswer.stats:type_name -> echonode.wire.v1.TermStats
+	26, // 37: echonode.wire.v1.Config.starts:type_name -> echonode.wire.v1.Start
+	27, // 38: echonode.wire.v1.Lease.configs:type_name -> echonode.wire.v1.Config
+	27, // 39: echonode.wire.v1.LeaseAnswer.newer:type_name -> echonode.wire.v1.Config
+	31, // 40: echonode.wire.v1.Ballots.proposals:type_name -> echonode.wire.v1.Proposal
+	27, // 41: echonode.wire.v1.Proposal.base:type_name -> echonode.wire.v1.Config
+	27, // 42: echonode.wire.v1.Proposal.next:type_name -> echonode.wire.v1.Config
+	33, // 43: echonode.wire.v1.BallotsAnswer.promises:type_name -> echonode.wire.v1.Promise
+	27, // 44: echonode.wire.v1.Promise.newer:type_name -> echonode.wire.v1.Config
+	27, // 45: echonode.wire.v1.Promise.proposal:type_name -> echonode.wire.v1.Config
+	27, // 46: echonode.wire.v1.Configs.decided:type_name -> echonode.wire.v1.Config
+	27, // 47: echonode.wire.v1.ConfigsAnswer.known:type_name -> echonode.wire.v1.Config
+	37, // 48: echonode.wire.v1.Ship.pieces:type_name -> echonode.wire.v1.Piece
+	2,  // 49: echonode.wire.v1.Piece.kind:type_name -> echonode.wire.v1.Piece.Kind
+	23, // 50: echonode.wire.v1.Piece.rows:type_name -> echonode.wire.v1.Row
+	39, // 51: echonode.wire.v1.ShipAnswer.stances:type_name -> echonode.wire.v1.Stance
+	27, // 52: echonode.wire.v1.Stance.newer:type_name -> echonode.wire.v1.Config
+	27, // 53: echonode.wire.v1.Compare.drop:type_name -> echonode.wire.v1.Config
+	23, // 54: echonode.wire.v1.CompareAnswer.rows:type_name -> echonode.wire.v1.Row
+	23, // 55: echonode.wire.v1.Unite.rows:type_name -> echonode.wire.v1.Row
+	45, // 56: echonode.wire.v1.Turns.asks:type_name -> echonode.wire.v1.TurnAsk
+	47, // 57: echonode.wire.v1.TurnsAnswer.answers:type_name -> echonode.wire.v1.TurnAnswer
+	3,  // 58: echonode.wire.v1.TurnAnswer.state:type_name -> echonode.wire.v1.TurnAnswer.State
+	59, // [59:59] is the sub-list for method output_type
+	59, // [59:59] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -4212,7 +4361,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   44,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -32,14 +32,15 @@ type FilterParams struct {
 type queryParams struct {
 	Q string `query:"q" doc:"words to look for"`
 	FilterParams
-	Near   string `query:"near" doc:"a place; answers 501 until places are built"`
-	Radius string `query:"radius" doc:"kilometres around near; answers 501 until places are built"`
+	FacetParams
 	Limit  string `query:"limit" doc:"hits to return, 1 to 1000, 10 when absent"`
 	Cursor string `query:"cursor" doc:"cursor of the last answer: go on after it"`
+	Unfold string `query:"unfold" doc:"true: copies of a hit are hits themselves, not listed under it"`
 }
 
 type exportParams struct {
 	FilterParams
+	FacetParams
 	Format string `query:"format" doc:"jsonl, the default"`
 	Cursor string `query:"cursor" doc:"cursor of the last complete line: go on after it"`
 	Local  string `query:"local" doc:"true: records of this peer only"`
@@ -139,12 +140,10 @@ func isLang(s string) bool {
 }
 
 func (p queryParams) query() (Query, error) {
-	if strings.TrimSpace(p.Near) != "" || strings.TrimSpace(p.Radius) != "" {
-		return Query{}, notBuilt("near and radius")
-	}
 	var f faults
-	e := p.check(&f)
+	e := p.FilterParams.check(&f)
 	q := Query{
+		Facets: p.FacetParams.check(&f), Unfold: f.flag("unfold", p.Unfold),
 		Q: f.text("q", p.Q, maxQueryText), Kind: e.Kind, Lang: e.Lang, Site: e.Site, Since: e.Since, Until: e.Until,
 		Limit: defaultLimit, Cursor: f.text("cursor", p.Cursor, maxCursor),
 	}
@@ -160,7 +159,8 @@ func (p queryParams) query() (Query, error) {
 
 func (p exportParams) export() (Export, error) {
 	var f faults
-	e := p.check(&f)
+	e := p.FilterParams.check(&f)
+	e.Facets = p.FacetParams.check(&f)
 	e.Cursor = f.text("cursor", p.Cursor, maxCursor)
 	e.Local, e.Captures = f.flag("local", p.Local), f.flag("captures", p.Captures)
 	if err := f.err(); err != nil {
@@ -179,7 +179,7 @@ func (p exportParams) export() (Export, error) {
 // parameters are left to the caller. Limit is 10 when absent.
 func ParseQuery(v url.Values) (Query, error) {
 	return queryParams{
-		Q: v.Get("q"), Near: v.Get("near"), Radius: v.Get("radius"), Limit: v.Get("limit"), Cursor: v.Get("cursor"),
+		Q: v.Get("q"), FacetParams: facetParams(v), Limit: v.Get("limit"), Cursor: v.Get("cursor"), Unfold: v.Get("unfold"),
 		FilterParams: FilterParams{
 			Kind: v.Get("kind"), Lang: v.Get("lang"), Site: v.Get("site"), Since: v.Get("since"), Until: v.Get("until"),
 		},
@@ -188,8 +188,11 @@ func ParseQuery(v url.Values) (Query, error) {
 
 // Values is q as the parameters of GET /api/v1/query; ParseQuery reads them back.
 func (q Query) Values() url.Values {
-	v := filterValues(Export{Kind: q.Kind, Lang: q.Lang, Site: q.Site, Since: q.Since, Until: q.Until, Cursor: q.Cursor})
+	v := filterValues(Export{Kind: q.Kind, Lang: q.Lang, Site: q.Site, Since: q.Since, Until: q.Until, Facets: q.Facets, Cursor: q.Cursor})
 	put(v, "q", q.Q)
+	if q.Unfold {
+		v.Set("unfold", "true")
+	}
 	if q.Limit > 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))
 	}
@@ -214,6 +217,7 @@ func filterValues(e Export) url.Values {
 	put(v, "lang", e.Lang)
 	put(v, "site", e.Site)
 	put(v, "cursor", e.Cursor)
+	e.put(v)
 	if !e.Since.IsZero() {
 		v.Set("since", e.Since.UTC().Format(time.RFC3339Nano))
 	}

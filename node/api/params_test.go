@@ -28,7 +28,12 @@ func genQuery(t *rapid.T) Query {
 		Q: strings.TrimSpace(text.Draw(t, "q")), Kind: rapid.SampledFrom([]string{"", "page", "profile", "post", "edges"}).Draw(t, "kind"),
 		Lang: rapid.SampledFrom([]string{"", "pt", "pt-BR", "zh-Hant-TW", "sl-rozaj-1994"}).Draw(t, "lang"),
 		Site: strings.TrimSpace(text.Draw(t, "site")), Limit: rapid.IntRange(1, maxLimit).Draw(t, "limit"), Cursor: strings.TrimSpace(text.Draw(t, "cursor")),
-		Since: instant.Draw(t, "since"),
+		Since: instant.Draw(t, "since"), Unfold: rapid.Bool().Draw(t, "unfold"),
+		Facets: Facets{Place: strings.TrimSpace(text.Draw(t, "place")), Near: strings.TrimSpace(text.Draw(t, "near")),
+			Scope: rapid.SampledFrom([]string{"", "1905", "1939..1945,1974-04-25", "..-0043"}).Draw(t, "scope"), Verdict: rapid.SampledFrom([]string{"", "in", "undecided"}).Draw(t, "verdict")},
+	}
+	if q.Near != "" {
+		q.Radius = rapid.Float64Range(0.001, maxRadius).Draw(t, "radius")
 	}
 	if until := instant.Draw(t, "until"); until.After(q.Since) {
 		q.Until = until
@@ -79,10 +84,10 @@ func FuzzParseQuery(f *testing.F) {
 }
 
 func FuzzExportParams(f *testing.F) {
-	f.Add("page", "pt", "s", "2026-01-31", "", "jsonl", "c", "true", "")
-	f.Add("", "", "", "", "x", "warc", "", "T", "1")
-	f.Fuzz(func(t *testing.T, kind, lang, site, since, until, format, cursor, local, captures string) {
-		e, err := exportParams{FilterParams{kind, lang, site, since, until}, format, cursor, local, captures}.export()
+	f.Add("page", "pt", "s", "2026-01-31", "", "jsonl", "c", "true", "", "PT", "Lisboa", "3", "1939..1945", "in")
+	f.Add("", "", "", "", "x", "warc", "", "T", "1", "", "", "NaN", "1945..1939", "?")
+	f.Fuzz(func(t *testing.T, kind, lang, site, since, until, format, cursor, local, captures, place, near, radius, scope, verdict string) {
+		e, err := exportParams{FilterParams{kind, lang, site, since, until}, FacetParams{place, near, radius, scope, verdict}, format, cursor, local, captures}.export()
 		if err != nil {
 			if status, _ := Explain(err); status != 422 && status != 400 {
 				t.Fatalf("%d %v", status, err)
@@ -91,7 +96,7 @@ func FuzzExportParams(f *testing.F) {
 		}
 		v := e.Values()
 		again, err := exportParams{
-			FilterParams{v.Get("kind"), v.Get("lang"), v.Get("site"), v.Get("since"), v.Get("until")},
+			FilterParams{v.Get("kind"), v.Get("lang"), v.Get("site"), v.Get("since"), v.Get("until")}, facetParams(v),
 			"jsonl", v.Get("cursor"), v.Get("local"), v.Get("captures"),
 		}.export()
 		if d := cmp.Diff(e, again); err != nil || d != "" {

@@ -146,8 +146,10 @@ type Query struct {
 	Site   string
 	Since  time.Time
 	Until  time.Time
+	Facets        // what the judges found
 	Limit  int    // default 10, at most 1000
 	Cursor string // of the last answer
+	Unfold bool   // copies of a hit are hits themselves
 }
 
 // Hit is one result.
@@ -162,6 +164,24 @@ type Hit struct {
 	Time      *time.Time    `json:"time,omitempty"`
 	Peer      string        `json:"peer"`
 	FetchedAt time.Time     `json:"fetched_at"`
+	Period    string        `json:"period,omitempty"`  // the time that it speaks of, as in Facets.Scope
+	Verdict   string        `json:"verdict,omitempty"` // of an account
+	// Copies are hits below this one with the same text, or nearly.
+	Copies []Copy `json:"copies,omitempty"`
+
+	// Print is what tells copies, for who folds them; no part of the answer.
+	Print []byte `json:"-"`
+}
+
+// Copy is a hit that says what another says; see crawler/focus/copies.
+type Copy struct {
+	Key       partition.Key `json:"key"`
+	Title     string        `json:"title"`
+	Score     float64       `json:"score"`
+	Peer      string        `json:"peer"`
+	FetchedAt time.Time     `json:"fetched_at"`
+	Reason    string        `json:"reason"`   // exact, simhash, edit
+	Distance  int           `json:"distance"` // in bits or words, by the reason
 }
 
 // Missing is a part of the swarm that did not answer (I8).
@@ -192,6 +212,7 @@ type Answer struct {
 type Export struct {
 	Kind, Lang, Site string
 	Since, Until     time.Time
+	Facets                  // what the judges found
 	Cursor           string // of the last record received: resume after it
 	Local            bool   // this peer's records only
 	Captures         bool   // records come with what is kept of the visits to them, bodies included

@@ -167,7 +167,7 @@ func (s *search) prepare(r index.IndexReader, q Query, p plan, st Stats) (err er
 		s.words = append(s.words, sc)
 		s.must = append(s.must, sc.text)
 	}
-	for _, f := range []struct{ field, term string }{{fieldKind, q.Kind}, {fieldLang, langTerm(q.Lang)}, {fieldSite, q.Site}} {
+	for _, f := range []struct{ field, term string }{{fieldKind, q.Kind}, {fieldLang, langTerm(q.Lang)}, {fieldSite, q.Site}, {fieldPlace, q.Place}, {fieldVerdict, q.Verdict}} {
 		if f.term == "" {
 			continue
 		}

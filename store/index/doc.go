@@ -7,7 +7,8 @@
 // Of the slices that are wanted, each record that is neither NoIndex nor Merged,
 // under its Key: title and text (one field for
 // matching, the title once more for its weight), slice, kind, language, site,
-// and the time (PublishedAt, else FetchedAt). The text itself is not kept here:
+// the time (PublishedAt, else FetchedAt), and what the judges found: place, the
+// days that it speaks of, verdict. The text itself is not kept here:
 // a hit's snippet is cut from the store's record, which is read for the few
 // hits shown and is compressed already; keeping it would double the disk.
 //

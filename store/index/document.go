@@ -57,6 +57,7 @@ func newDocument(a analysis.Analyzer, r *store.Record, sl partition.Slice) *docu
 		i := strings.LastIndexByte(lang, '-')
 		lang = lang[:max(i, 0)]
 	}
+	addFacets(a, r, func(field, term string) { keyword(field, term, word) }, func(field, term string) { keyword(field, term, value) })
 	return d
 }
 

@@ -20,7 +20,7 @@ import (
 
 // formatVersion changes with the fields or the analysis: an index of another
 // version is made anew.
-const formatVersion = 2
+const formatVersion = 3
 
 // Caps of one batch: the memory that indexing takes.
 const (

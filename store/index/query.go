@@ -31,6 +31,7 @@ type Query struct {
 	Site   string            // partition.Site; "" = any
 	Since  time.Time         // records of this time or later; zero = any
 	Until  time.Time         // records before this time; zero = any
+	Facets                   // what the judges found
 	Limit  int               // hits to answer, default 10
 	Offset int               // hits to leave out first; Offset + Limit at most MaxHits
 }

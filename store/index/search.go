@@ -27,6 +27,9 @@ type Hit struct {
 	Time      time.Time       `json:"time"` // published, else fetched
 	Peer      string          `json:"peer"`
 	FetchedAt time.Time       `json:"fetched_at"`
+
+	Period  []store.Interval `json:"period,omitempty"`
+	Verdict string           `json:"verdict,omitempty"`
 }
 
 // Compare orders hits as an answer does: the higher score first, ties by Key.
@@ -152,6 +155,7 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 	if err != nil {
 		return Result{}, err
 	}
+	q.Place = placeWish(ix.analyzer, q.Place)
 	var best *top
 	var missing []partition.Slice
 	err = ix.read(func(r index.IndexReader) error {
@@ -191,7 +195,11 @@ func (ix *Index) hit(c candidate, p plan) (Hit, error) {
 	if err != nil {
 		return Hit{}, err
 	}
-	return Hit{Key: r.Key, Slice: sl, Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(ix.analyzer, r.Text, p.terms),
+	verdict := ""
+	if r.Verdict != nil {
+		verdict = r.Verdict.Verdict
+	}
+	return Hit{Key: r.Key, Slice: sl, Period: r.Period, Verdict: verdict, Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(ix.analyzer, r.Text, p.terms),
 		Lang: r.Lang, Place: r.Place, Time: timeOf(&r).UTC(), Peer: r.Peer, FetchedAt: r.FetchedAt}, nil
 }
 
@@ -200,6 +208,7 @@ type filter struct {
 	values       index.DocValueReader
 	slices       map[partition.Slice]bool // nil = all
 	since, until string                   // "" = any
+	facets       facetFilter
 }
 
 func newFilter(r index.IndexReader, q Query) (*filter, error) {
@@ -223,12 +232,18 @@ func newFilter(r index.IndexReader, q Query) (*filter, error) {
 	if f.since != "" || f.until != "" {
 		fields = append(fields, fieldTime)
 	}
-	var err error
-	f.values, err = r.DocValueReader(fields)
+	facets, more, err := newFacetFilter(q.Facets)
+	if err != nil {
+		return nil, err
+	}
+	f.facets = facets
+	f.values, err = r.DocValueReader(append(fields, more...))
 	return f, err
 }
 
-func (f *filter) none() bool { return f.slices == nil && f.since == "" && f.until == "" }
+func (f *filter) none() bool {
+	return f.slices == nil && f.since == "" && f.until == "" && f.facets.scope == nil && f.facets.near == nil
+}
 
 func (f *filter) pass(id index.IndexInternalID) (bool, error) {
 	if f.none() {
@@ -236,14 +251,18 @@ func (f *filter) pass(id index.IndexInternalID) (bool, error) {
 	}
 	var sl partition.Slice
 	var at string
+	var said facetFound
 	err := f.values.VisitDocValues(id, func(field string, term []byte) {
-		if field == fieldSlice {
+		switch field {
+		case fieldSlice:
 			sl = parseSlice(term)
-			return
+		case fieldTime:
+			at = string(term)
+		default:
+			said = f.facets.sees(field, term, said)
 		}
-		at = string(term)
 	})
-	ok := (f.slices == nil || f.slices[sl]) && (f.since == "" || at >= f.since) && (f.until == "" || at < f.until)
+	ok := f.facets.pass(said) && (f.slices == nil || f.slices[sl]) && (f.since == "" || at >= f.since) && (f.until == "" || at < f.until)
 	return ok, err
 }
 

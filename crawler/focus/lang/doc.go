@@ -42,11 +42,10 @@
 //
 // # In a crawl
 //
-// Nothing calls this package yet but "echo-node focus lang". crawler/web, which tells 26 languages of pages by their
-// commonest words, would ask a Judge for the variety where it now says pt, es,
-// gl or nothing, with the extracted text and not the claim of the page: a variety at MinVariety replaces
-// "pt", anything else leaves its answer. A source of accounts would keep a
-// Person for each, since a single post is little evidence.
+// crawler/web, which tells 26 languages of pages by their commonest words, asks a Judge
+// with the extracted text, and lets it decide among the seven languages that it
+// tells apart; where it says other or und, the words and the claim of the page stay. A source of
+// accounts would keep a Person for each, since a single post is little evidence.
 //
 // Everything here is pure and, but for Person, safe for concurrent use.
 package lang

@@ -1,0 +1,106 @@
+package node
+
+import (
+	"errors"
+
+	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/crawler/web"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/index"
+)
+
+// Folding of copies inside an answer. The peers that have the hits send a print
+// of each, the asked peer compares them: what each other hit says in the same
+// words is listed under the best of them. Only hits are compared with each other,
+// so two peers need not know of each other's pages.
+
+const (
+	maxFolded    = 1000 // hits of one answer that are compared
+	printUnits   = 256  // words of a text that are compared one by one
+	maxFoldAhead = 200  // hits looked at beyond those asked for
+)
+
+// foldAhead is how many hits more than asked for are looked at, so that an answer
+// is full although copies are folded.
+func foldAhead(limit int) int { return min(2*limit, maxFoldAhead) }
+
+// printOf is what tells copies of a hit; nil for what is too short to be one.
+func (n *Node) printOf(h index.Hit) ([]byte, error) {
+	r, _, err := n.store.Find(h.Key)
+	if errors.Is(err, store.ErrNotExist) || err == nil && len(r.Copies) == 0 && r.Kind == "page" {
+		return nil, nil // gone meanwhile; a heading or a notice
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := copies.NewPrint(copies.Text{Text: web.Printed(r.Text)})
+	p.Units = p.Units[:min(len(p.Units), printUnits)]
+	return p.Append(nil), nil
+}
+
+// fold puts hits that are copies of a better one under it, and gives limit of
+// what is left, from the hit at offset on, and the offset of the next. hits are all
+// from the first: each is compared with those before it alone, so a later page of
+// an answer folds as if it had been asked for with the first.
+func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
+	var heads []head
+	next = len(hits)
+	for i, h := range hits {
+		p, ok := decodePrint(h, i)
+		at, m := -1, copies.Match{}
+		if ok {
+			at, m = sameAs(heads, p)
+		}
+		switch {
+		case at >= 0 && heads[at].out >= 0:
+			to := &out[heads[at].out]
+			to.Copies = append(to.Copies, api.Copy{Key: h.Key, Title: h.Title, Score: h.Score, Peer: h.Peer, FetchedAt: h.FetchedAt,
+				Reason: string(m.Reason), Distance: m.Distance})
+			continue
+		case at >= 0:
+			continue // of a hit of an earlier page, listed there if it was within foldAhead
+		case i >= offset && len(out) == limit: // what follows may still be copies of what is given
+			next = min(next, i)
+			continue
+		}
+		first := head{print: p, out: -1}
+		if i >= offset {
+			first.out = len(out)
+			out = append(out, h)
+		}
+		if ok {
+			heads = append(heads, first)
+		}
+	}
+	return out, next
+}
+
+// head is a hit that others may be copies of; out is its place in the answer, -1 on
+// an earlier page.
+type head struct {
+	print copies.Print
+	out   int
+}
+
+func decodePrint(h api.Hit, i int) (copies.Print, bool) {
+	if len(h.Print) == 0 || i >= maxFolded {
+		return copies.Print{}, false
+	}
+	p, err := copies.DecodePrint(h.Print) // of another version: it is told from nothing
+	return p, err == nil
+}
+
+// sameAs is the first of heads that p is a copy of, -1 for none. Of long texts only
+// the first words are at hand, so the fingerprints of all words must be near too.
+func sameAs(heads []head, p copies.Print) (int, copies.Match) {
+	for i := range heads {
+		h := &heads[i].print
+		m, ok := copies.Options{}.Compare(*h, p)
+		long := len(h.Units) >= printUnits || len(p.Units) >= printUnits
+		if ok && (!long || copies.Distance(h.Bits, p.Bits) <= copies.DefaultDistance) {
+			return i, m
+		}
+	}
+	return -1, copies.Match{}
+}

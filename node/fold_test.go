@@ -1,0 +1,75 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// printed is a hit with the print of a text, as a peer sends it.
+func printed(n int, text string) api.Hit {
+	p := copies.NewPrint(copies.Text{Text: text})
+	p.Units = p.Units[:min(len(p.Units), printUnits)]
+	return api.Hit{Key: partition.Key(fmt.Sprintf("web:http://h%d/", n)), Score: float64(100 - n), Print: p.Append(nil)}
+}
+
+func shape(hits []api.Hit) string {
+	var b strings.Builder
+	for _, h := range hits {
+		fmt.Fprintf(&b, "%s", strings.Trim(strings.TrimPrefix(string(h.Key), "web:http://h"), "/"))
+		for _, c := range h.Copies {
+			fmt.Fprintf(&b, "+%s(%s)", strings.Trim(strings.TrimPrefix(string(c.Key), "web:http://h"), "/"), c.Reason)
+		}
+		b.WriteByte(' ')
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestFold(t *testing.T) {
+	a := "o farol da vila foi pintado de branco na primavera e toda a gente veio ver a festa"
+	b := "a biblioteca abriu as portas depois de um ano de obras e já tem leitores novos todos os dias"
+	edited := strings.Replace(a, "branco", "verde", 1)
+	denied := strings.Replace(a, "foi pintado", "não foi pintado", 1)
+	hits := []api.Hit{printed(0, a), printed(1, b), printed(2, a), {Key: "web:http://h3/", Score: 97}, printed(4, edited), printed(5, denied), printed(6, b)}
+	for _, tt := range []struct {
+		offset, limit int
+		want          string
+		next          int
+	}{
+		{0, 10, "0+2(exact)+4(edit) 1+6(exact) 3 5", 7},
+		{0, 2, "0+2(exact)+4(edit) 1+6(exact)", 3}, // copies are listed though the answer is full
+		{3, 2, "3 5", 7}, // and are not hits of the next page
+		{7, 2, "", 7},
+	} {
+		got, next := fold(hits, tt.offset, tt.limit)
+		if shape(got) != tt.want || next != tt.next {
+			t.Errorf("from %d, %d hits: %q, next %d; want %q, %d", tt.offset, tt.limit, shape(got), next, tt.want, tt.next)
+		}
+	}
+	broken := printed(7, a)
+	broken.Print = append(broken.Print, 1)
+	if got, _ := fold([]api.Hit{printed(0, a), broken}, 0, 10); shape(got) != "0 7" {
+		t.Errorf("a print that is none: %q", shape(got))
+	}
+}
+
+// Two long texts that begin with the same words are no copies, though only the
+// words of their beginning are compared one by one.
+func TestFoldLongTexts(t *testing.T) {
+	var begin, one, two strings.Builder
+	for i := range 2 * printUnits {
+		fmt.Fprintf(&begin, "comum%d ", i)
+	}
+	for i := range 20 * printUnits {
+		fmt.Fprintf(&one, "esta%d ", i)
+		fmt.Fprintf(&two, "aquela%d ", i)
+	}
+	x, y := begin.String()+one.String(), begin.String()+two.String()
+	if got, _ := fold([]api.Hit{printed(0, x), printed(1, y), printed(2, x+"fim")}, 0, 10); shape(got) != "0+2(simhash) 1" {
+		t.Errorf("%q", shape(got))
+	}
+}

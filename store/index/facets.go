@@ -1,0 +1,167 @@
+package index
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/blevesearch/bleve/v2/analysis"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// The fields of what the judges found.
+const (
+	fieldPeriod  = "period"  // days, as value: one for each interval
+	fieldSpot    = "spot"    // where its place lies, as value
+	fieldPlace   = "place"   // the name of its place, folded, and the code of its country
+	fieldVerdict = "verdict" // in, out, undecided
+)
+
+// Near is a circle on the earth.
+type Near struct {
+	At partition.Point
+	Km float64 // radius
+}
+
+// Facets are the parts of a Query about what the judges found in a record.
+type Facets struct {
+	Place   string           // its name as the gazetteer has it, or the code of its country; "" = any
+	Near    *Near            // only records whose place is in the circle; nil = any
+	Scope   []store.Interval // only records that speak of one of these days; nil = any
+	Verdict string           // in, out, undecided; "" = any
+}
+
+// addFacets adds the fields of what the judges found to a document.
+func addFacets(a analysis.Analyzer, r *store.Record, word, value func(field, term string)) {
+	for _, i := range r.Period[:min(len(r.Period), store.MaxPeriod)] {
+		if from, to, ok := i.Days(); ok {
+			value(fieldPeriod, daysTerm(from, to))
+		}
+	}
+	if p := r.Place; p != nil {
+		word(fieldPlace, placeTerm(a, p.Name))
+		if country := strings.ToLower(p.Country); country != placeTerm(a, p.Name) {
+			word(fieldPlace, country)
+		}
+		if at := (partition.Point{Lat: p.Lat, Lon: p.Lon}); at.Valid() {
+			value(fieldSpot, spotTerm(at))
+		}
+	}
+	if r.Verdict != nil {
+		word(fieldVerdict, clip(r.Verdict.Verdict, 32))
+	}
+}
+
+// placeTerm is a name as words are folded, with one space between them.
+func placeTerm(a analysis.Analyzer, name string) string {
+	return clip(strings.Join(termsOf(a, name), " "), 128)
+}
+
+// placeWish is the term that a query for a place looks for, "" for any place. What
+// has no letter is no place's name.
+func placeWish(a analysis.Analyzer, name string) string {
+	if name == "" {
+		return ""
+	}
+	return cmp.Or(placeTerm(a, name), "?")
+}
+
+// daysTerm is two days in the order of time, in 16 hex digits.
+func daysTerm(from, to int32) string {
+	b := binary.BigEndian.AppendUint32(nil, uint32(from))
+	return hex.EncodeToString(binary.BigEndian.AppendUint32(b, uint32(to)))
+}
+
+// spotTerm is a point to some 10 m, in 16 hex digits.
+func spotTerm(p partition.Point) string {
+	b := binary.BigEndian.AppendUint32(nil, uint32(int32(math.Round(p.Lat*1e4))))
+	return hex.EncodeToString(binary.BigEndian.AppendUint32(b, uint32(int32(math.Round(p.Lon*1e4)))))
+}
+
+// pairOf is the inverse of daysTerm and spotTerm.
+func pairOf(term []byte) (a, b int32, ok bool) {
+	var raw [8]byte
+	if n, err := hex.Decode(raw[:], term[:min(len(term), 16)]); err != nil || n != 8 {
+		return 0, 0, false
+	}
+	return int32(binary.BigEndian.Uint32(raw[:])), int32(binary.BigEndian.Uint32(raw[4:])), true
+}
+
+// facetFilter decides by the values of the fields period and spot.
+type facetFilter struct {
+	scope [][2]int32
+	near  *Near
+}
+
+// newFacetFilter fails on a scope that is none; fields are those that it looks at.
+func newFacetFilter(q Facets) (f facetFilter, fields []string, err error) {
+	for _, i := range q.Scope {
+		from, to, ok := i.Days()
+		if !ok {
+			return f, nil, fmt.Errorf("%w: %q to %q is no stretch of days", ErrQuery, i.Start, i.End)
+		}
+		f.scope = append(f.scope, [2]int32{from, to})
+	}
+	if f.scope != nil {
+		fields = append(fields, fieldPeriod)
+	}
+	if f.near = q.Near; f.near != nil {
+		fields = append(fields, fieldSpot)
+	}
+	return f, fields, nil
+}
+
+// sees takes one value of a document; said is what its values said before.
+func (f facetFilter) sees(field string, term []byte, said facetFound) facetFound {
+	a, b, ok := pairOf(term)
+	switch {
+	case !ok:
+	case field == fieldPeriod:
+		for _, s := range f.scope {
+			said.period = said.period || a <= s[1] && s[0] <= b
+		}
+	case field == fieldSpot && f.near != nil:
+		at := partition.Point{Lat: float64(a) / 1e4, Lon: float64(b) / 1e4}
+		said.spot = said.spot || kmBetween(at, f.near.At) <= f.near.Km
+	}
+	return said
+}
+
+// kmBetween is the length of the great circle from a to b on a sphere of the earth's
+// mean radius.
+func kmBetween(a, b partition.Point) float64 {
+	const earthKm, rad = 6371.0, math.Pi / 180
+	lat, lon := math.Sin((b.Lat-a.Lat)*rad/2), math.Sin((b.Lon-a.Lon)*rad/2)
+	h := lat*lat + math.Cos(a.Lat*rad)*math.Cos(b.Lat*rad)*lon*lon
+	return 2 * earthKm * math.Asin(math.Sqrt(min(h, 1)))
+}
+
+// facetFound is which of a facetFilter's wishes a document meets.
+type facetFound struct{ period, spot bool }
+
+func (f facetFilter) pass(said facetFound) bool {
+	return (f.scope == nil || said.period) && (f.near == nil || said.spot)
+}
+
+// Match says whether r has the facets of q: what a search finds by its index, of
+// one record.
+func (q Facets) Match(r *store.Record) bool {
+	f, _, err := newFacetFilter(q)
+	if err != nil {
+		return false
+	}
+	a := newAnalyzer()
+	wish := placeWish(a, q.Place)
+	var said facetFound
+	var place, verdict bool
+	addFacets(a, r, func(field, term string) {
+		place = place || field == fieldPlace && term == wish
+		verdict = verdict || field == fieldVerdict && term == q.Verdict
+	}, func(field, term string) { said = f.sees(field, []byte(term), said) })
+	return f.pass(said) && (q.Place == "" || place) && (q.Verdict == "" || verdict)
+}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// What the judges of crawler/focus found out about a record. Each is a function
+// of the record alone, so every peer would come to the same.
+
+// MaxPeriod is the most intervals of a Record's Period.
+const MaxPeriod = 16
+
+// Interval is a stretch of days, both inclusive, each as ISO 8601 has it:
+// 1905-01-31, with a minus sign before astronomical years under 0.
+type Interval struct {
+	Start string `json:"start"`
+	End   string `json:"end"`
+}
+
+// Days are the ends of i as numbers in the order of time, year times 10,000,
+// month times 100 and day; ok is false for what is no interval (a record may
+// come from a peer that made it up).
+func (i Interval) Days() (from, to int32, ok bool) {
+	from, ok = dayNumber(i.Start)
+	to, fine := dayNumber(i.End)
+	return from, to, ok && fine && from <= to
+}
+
+func dayNumber(s string) (int32, bool) {
+	digits, before := strings.CutPrefix(s, "-")
+	y, rest, ok := strings.Cut(digits, "-")
+	m, d, fine := strings.Cut(rest, "-")
+	if !ok || !fine || len(y) != 4 || len(m) != 2 || len(d) != 2 {
+		return 0, false
+	}
+	var n [3]uint64
+	for i, part := range [...]string{y, m, d} {
+		var err error
+		if n[i], err = strconv.ParseUint(part, 10, 16); err != nil {
+			return 0, false
+		}
+	}
+	if n[1] < 1 || n[1] > 12 || n[2] < 1 || n[2] > 31 {
+		return 0, false
+	}
+	year := int32(n[0])
+	if before {
+		year = -year
+	}
+	return year*10_000 + int32(n[1]*100+n[2]), true
+}
+
+// Overlaps says whether i and o share a day.
+func (i Interval) Overlaps(o Interval) bool {
+	a, b, ok := i.Days()
+	c, d, fine := o.Days()
+	return ok && fine && a <= d && c <= b
+}
+
+// Verdict says whether an account belongs to the collected community.
+type Verdict struct {
+	Verdict  string   `json:"verdict"`            // in, out or undecided
+	Score    float64  `json:"score"`              // 0 to 1: how likely it belongs
+	Evidence []string `json:"evidence,omitempty"` // strongest first
+}
+
+// Fingerprint is the text form of Record.Copies: the version of the rules, a
+// dash, and in hex the simhash of the words of the text, then the hash of the text.
+func Fingerprint(version byte, bits, content uint64) string {
+	b := binary.BigEndian.AppendUint64(nil, bits)
+	b = binary.BigEndian.AppendUint64(b, content)
+	return strconv.Itoa(int(version)) + "-" + hex.EncodeToString(b)
+}

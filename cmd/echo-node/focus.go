@@ -16,6 +16,7 @@ import (
 type focusCmd struct {
 	Lang   langCmd   `cmd:"" help:"Which language a short text, or a person, writes in; Portugal and Brazil told apart."`
 	Place  placeCmd  `cmd:"" help:"Where a free-text profile location is."`
+	Who    whoCmd    `cmd:"" help:"Whether an account belongs to a community."`
 	Period periodCmd `cmd:"" help:"Which times a text speaks of."`
 	Copies copiesCmd `cmd:"" help:"Which short texts are copies of which."`
 }

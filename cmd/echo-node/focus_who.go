@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/partition/geo"
+)
+
+type whoCmd struct {
+	Community string `default:"portugal" placeholder:"NAME|FILE" help:"Which community: portugal or brazil, which come with the program, or a file like theirs."`
+	Overrides string `placeholder:"FILE" help:"Verdicts by hand, which win: a line each, {\"id\",\"verdict\",\"by\",\"why\",\"at\"}; later ones replace earlier ones of the same id."`
+	Mistakes  bool   `help:"Instead of verdicts, report where the judge contradicts --overrides, and by which evidence."`
+	Show      bool   `help:"Print the community's file and end: the start of one's own."`
+}
+
+// Help is shown under the usage.
+func (whoCmd) Help() string {
+	return `Examples:
+  echo '{"id":"mastodon:ana@m.pt","bio":"natural de Viseu","location":"Londres","texts":["Bora lá, malta, que isto está fixe"]}' | echo-node focus who
+  echo-node focus who --show > galicia.json      # then edit it
+  echo-node focus who --community galicia.json < profiles.jsonl
+  echo-node focus who --overrides said.jsonl --mistakes < profiles.jsonl
+
+A line of input is a profile as JSON; every field may be missing:
+  id, name, handle, bio, location, time_zone, lang, url, bot, fields [{name, value}]
+  texts      what the account wrote, 10 and more tell its language
+  follows, followers, mentions, mentioned_by   {in, out}: how many of those neighbours were judged so
+A line of output: {verdict, score, evidence} and the id. verdict is in, out or undecided; score is how likely the account belongs;
+evidence is what speaks for it (weight above 0) and against it; ask is what would decide an undecided one, the best first.`
+}
+
+// whoInput is one line of input.
+type whoInput struct {
+	who.Profile
+	who.Edges
+	Texts []string `json:"texts"`
+}
+
+// whoLine is the output for one profile (CLI.md).
+type whoLine struct {
+	ID string `json:"id,omitempty"`
+	who.Verdict
+}
+
+// Run judges profiles.
+func (c *whoCmd) Run(p *program) error {
+	text, err := c.community()
+	if err != nil {
+		return err
+	}
+	if c.Show {
+		_, err := p.stdout.Write(text)
+		return err
+	}
+	if c.Mistakes && c.Overrides == "" {
+		return usage("--mistakes: give --overrides, the verdicts to hold the judge against")
+	}
+	j, err := openWho(text)
+	if err != nil {
+		return err
+	}
+	said := &who.Overrides{}
+	if c.Overrides != "" {
+		if said, err = readOverrides(c.Overrides); err != nil {
+			return err
+		}
+	}
+	w, enc := jsonLines(p.stdout)
+	judged := map[string]who.Verdict{}
+	if err := eachLine(p.stdin, func(n int, line string) error {
+		if strings.TrimSpace(line) == "" {
+			return nil
+		}
+		var in whoInput
+		if err := json.Unmarshal([]byte(line), &in); err != nil {
+			return usage("standard input, line %d: want a profile as a JSON object: %w", n, err)
+		}
+		v := j.Judge(in.Profile, in.Texts, in.Edges)
+		if c.Mistakes {
+			judged[in.ID] = v
+			return nil
+		}
+		return enc.Encode(whoLine{in.ID, said.Apply(in.ID, v)})
+	}); err != nil {
+		return errors.Join(err, w.Flush()) // what was judged is given
+	}
+	if c.Mistakes {
+		if err := enc.Encode(said.Mistakes(judged)); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// community is the text of the file, embedded or not.
+func (c *whoCmd) community() ([]byte, error) {
+	if b, err := who.EmbeddedFile(c.Community); err == nil {
+		return b, nil
+	}
+	b, err := os.ReadFile(c.Community)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, usage("--community %s: neither a file nor one of %s", c.Community, strings.Join(who.EmbeddedNames(), ", "))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--community: %w", err)
+	}
+	return b, nil
+}
+
+func openWho(text []byte) (*who.Judge, error) {
+	community, err := who.Parse(text)
+	if err != nil {
+		return nil, usage("--community: %w", err)
+	}
+	places, err := geo.Open()
+	if err != nil {
+		return nil, err
+	}
+	langs, err := lang.Open()
+	if err != nil {
+		return nil, err
+	}
+	return who.New(community, places, langs)
+}
+
+func readOverrides(name string) (*who.Overrides, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usage("--overrides: %w", err)
+	}
+	said, err := who.ReadOverrides(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("--overrides %s: %w", name, err)
+	}
+	return said, nil
+}

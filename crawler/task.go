@@ -122,12 +122,7 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 		c.fail(fmt.Errorf("crawler: source %s: %s: %w", src.Name(), t.due.Key, err))
 		return allowed, now, false
 	}
-	if res.Record != nil {
-		res.Record.Peer = c.o.Peer
-	}
-	if res.Capture != nil {
-		res.Capture.Peer = c.o.Peer
-	}
+	t.signed(res)
 	return t.commit(res, allowed)
 }
 
@@ -223,7 +218,37 @@ func (t *task) ask(ctx context.Context, src Source, now time.Time) (res Result, 
 			err = nil
 		}
 	}()
-	return src.Fetch(ctx, Task{Due: t.due, Site: t.site, Now: now, Gate: t.gate})
+	checkpoint, err := t.checkpoint()
+	if err != nil {
+		return res, err
+	}
+	return src.Fetch(ctx, Task{Due: t.due, Site: t.site, Now: now, Checkpoint: checkpoint, Gate: t.gate})
+}
+
+// checkpoint is Task.Checkpoint.
+func (t *task) checkpoint() ([]byte, error) {
+	switch t.due.Key.Service() {
+	case "mastodon", "bluesky", "twitter":
+		return t.c.o.Store.Checkpoint(t.step.Slice, t.due.Key)
+	}
+	return nil, nil
+}
+
+// signed says in all that res brings which peer had it.
+func (t *task) signed(res Result) {
+	peer := t.c.o.Peer
+	if res.Record != nil {
+		res.Record.Peer = peer
+	}
+	if res.Capture != nil {
+		res.Capture.Peer = peer
+	}
+	for i := range res.Posts {
+		res.Posts[i].Peer = peer
+	}
+	for i := range res.Gaps {
+		res.Gaps[i].Peer = peer
+	}
 }
 
 // gate is Task.Gate.
@@ -255,6 +280,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 	}
 	if res.Again {
 		res.Record, res.Capture, res.Stop = nil, nil, ""
+		res.Posts, res.Lists, res.Gaps, res.Checkpoint = nil, nil, nil, nil
 		res.Next = store.Next{State: t.due.State, At: t.due.At, Attempts: t.due.Attempts, Reason: t.due.Reason}
 	}
 	if c.revisits != nil && !res.Again {
@@ -286,7 +312,8 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		}
 		return allowed, time.Time{}, true
 	}
-	commit := store.Commit{Key: t.due.Key, Slice: t.step.Slice, Now: time.Now(), Record: res.Record, Capture: res.Capture, Next: res.Next, Links: links}
+	commit := store.Commit{Key: t.due.Key, Slice: t.step.Slice, Now: time.Now(), Record: res.Record, Capture: res.Capture, Next: res.Next, Links: links,
+		Posts: res.Posts, Lists: res.Lists, Gaps: res.Gaps, Checkpoint: res.Checkpoint}
 	if changed {
 		commit.Site = &res.Site
 	}

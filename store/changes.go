@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -32,7 +33,8 @@ func (s *Store) Changes(from uint64, limit int) (out []Change, err error) {
 		if len(out) >= limit {
 			return false, nil
 		}
-		out = append(out, Change{Seq: binary.BigEndian.Uint64(key[1:]), Key: partition.Key(value)})
+		k, post, _ := bytes.Cut(value, []byte{sepByte})
+		out = append(out, Change{Seq: binary.BigEndian.Uint64(key[1:]), Key: partition.Key(k), Post: string(post)})
 		return true, nil
 	})
 	if err != nil {

@@ -188,6 +188,7 @@ type counts struct {
 	due     int64    // rows in tabDue
 	records int64
 	fetches int64
+	posts   int64
 }
 
 func (c counts) encode() []byte {
@@ -199,8 +200,11 @@ func (c counts) encode() []byte {
 	e.uint(uint64(c.due))
 	e.uint(uint64(c.records))
 	e.uint(uint64(c.fetches))
-	if n := c.state[StatePlaced]; n != 0 {
+	if n := c.state[StatePlaced]; n != 0 || c.posts != 0 {
 		e.uint(uint64(n))
+	}
+	if c.posts != 0 {
+		e.uint(uint64(c.posts))
 	}
 	return e.b
 }
@@ -214,6 +218,9 @@ func decodeCounts(b []byte) (counts, error) {
 	c.due, c.records, c.fetches = int64(d.uint(math.MaxInt64)), int64(d.uint(math.MaxInt64)), int64(d.uint(math.MaxInt64))
 	if len(d.b) > 0 {
 		c.state[StatePlaced] = int64(d.uint(math.MaxInt64))
+	}
+	if len(d.b) > 0 {
+		c.posts = int64(d.uint(math.MaxInt64))
 	}
 	return c, d.end("counts")
 }

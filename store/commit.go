@@ -87,6 +87,9 @@ func (t *txn) commit(id siteID, c Commit, body []byte, kept *keptBody) error {
 		}
 		n.fetches++
 	}
+	if err := t.social(id, c, old.next(c).fetched); err != nil {
+		return err
+	}
 	if err := t.links(id, c); err != nil {
 		return err
 	}
@@ -256,6 +259,9 @@ func (c Commit) check(id siteID) error {
 		if len(r.Digest) > maxHeader {
 			bad("digest of %d bytes, at most %d", len(r.Digest), maxHeader)
 		}
+	}
+	if err := c.checkSocial(); err != nil {
+		errs = append(errs, err)
 	}
 	if c.Site != nil {
 		if c.Site.Site != id.site {

@@ -11,7 +11,7 @@ import (
 
 // Digests are, for each of 256 buckets, a sum over what two keepers of sl must
 // agree on: key states but for their order of admission, records, paces,
-// captures, and the Keys in the outbox. The sums do not depend on the order in which rows
+// captures, leaves, and the Keys in the outbox. The sums do not depend on the order in which rows
 // came. A Key's bucket is the first byte of Hash128; a pace's, that of SHA-256
 // of its Site.
 //
@@ -65,6 +65,9 @@ func (s *Store) agreed(t table, value []byte) ([]byte, error) {
 	case tabQueued:
 		return nil, nil // the number is each peer's own
 	}
+	if isLeaf(t) {
+		return s.packer.openLeaf(t, value) // joined here, and so packed here
+	}
 	return value, nil
 }
 
@@ -88,6 +91,13 @@ func bucketOfRow(t table, rest []byte) (byte, error) {
 		}
 		if t == tabCapture {
 			key = key[:len(key)-partLen-1]
+		}
+		if isLeaf(t) {
+			k, _, err := cutLeaf(key)
+			if err != nil {
+				return 0, err
+			}
+			key = []byte(k)
 		}
 		if rest = key; t == tabSite {
 			rest = []byte(site)

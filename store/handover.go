@@ -12,10 +12,12 @@ import (
 // handed are the tables that move with a slice, in the order they are sent:
 // key states first, as a record without one is put down as due again. The due
 // index, counts and change log are each peer's own and are made anew.
-func handed() []table { return []table{tabKey, tabSite, tabRecord, tabQueued, tabUnit, tabCapture} }
+func handed() []table {
+	return append([]table{tabKey, tabSite, tabRecord, tabQueued, tabUnit, tabCapture}, leafTables()...)
+}
 
 // SliceRows are rows of a slice for another peer's ImportRows: key states, site
-// states, records, outbox rows, captures; at least one and up to maxBytes of them. from
+// states, records, outbox rows, captures, leaves; at least one and up to maxBytes of them. from
 // is the last row's Key of the call before, nil at first; next is nil at the
 // end. There is no snapshot: what changed behind the reader is found by
 // reading again, and importing twice changes nothing.
@@ -148,6 +150,9 @@ func (t *txn) drop(sl partition.Slice) error {
 	if err != nil {
 		return err
 	}
+	if err := t.leavesGone(sl); err != nil {
+		return err
+	}
 	p = slicePrefix(tabQueued, sl)
 	err = t.s.scan(p, after(p), func(_, value []byte) (bool, error) {
 		t.part(sl).total.outbox--
@@ -171,7 +176,7 @@ func (t *txn) drop(sl partition.Slice) error {
 	if err != nil {
 		return err
 	}
-	for _, tab := range []table{tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabLoose} {
+	for _, tab := range append(leafTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabLoose) {
 		p := slicePrefix(tab, sl)
 		if err := t.deleteRange(p, after(p)); err != nil {
 			return err

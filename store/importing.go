@@ -31,13 +31,14 @@ type incoming struct {
 	site    *Site
 	pace    *siteRow // a pace without its robots.txt
 	record  *Record
-	body    []byte // of record and pace, as it came
+	body    []byte // of record and pace, as it came; of a leaf, as it would be written here
 	link    *OutboxRow
 	sent    bool       // the link is in the outbox no more, the capture gone
 	capture *captureID // its row is body
 	sum     bodySum
 	kept    *keptBody
 	place   *Placement
+	leaf    *leafID // its state is body
 }
 
 // ImportRows merges rows of sl that another peer's SliceRows made, or its ReadLog
@@ -139,6 +140,8 @@ func (v *validator) row(sl partition.Slice, r Row) (i incoming, err error) {
 			return i, v.pace(&i, rest, r.Value)
 		case r.Key[0] == nameCapture:
 			return i, v.capture(&i, rest, r.Value)
+		case isLeaf(table(r.Key[0])):
+			return i, v.leaf(&i, table(r.Key[0]), rest, r.Value)
 		}
 	}
 	if i.key, err = partition.KeyFromWire(string(rest)); err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Names of rows in a log entry; all but two are the letters of their tables.
+// Names of rows in a log entry; all but two are the letters of their tables. Those
+// of leaves are their tables'.
 const (
 	nameKey     byte = 'K' // key state, with the time of the fetch it tells of
 	nameNew     byte = 'N' // key state of a Key never fetched
@@ -102,7 +103,7 @@ func shared(a, b string) int {
 }
 
 // maxRest bounds what follows the slice in a row's key.
-const maxRest = MaxSiteBytes + 1 + MaxKeyBytes
+const maxRest = MaxSiteBytes + 1 + MaxKeyBytes + 1 + max(MaxKeyBytes, MaxPostURI)
 
 func decodeHead(key, value []byte) (entryHead, *decoder, error) {
 	d := newDecoder(value)
@@ -134,7 +135,7 @@ func decodeEntry(key, value []byte) (logEntry, error) {
 			r.name = nameKey
 		case nameSite, namePace, nameRecord, nameLink, nameUnit, nameCapture:
 		default:
-			d.bad = true
+			d.bad = d.bad || !isLeaf(table(r.name))
 		}
 		if d.bad {
 			break

@@ -25,6 +25,7 @@ type merger struct {
 	places   map[sliceUnit]Placement
 	captures map[string][]byte // rows put
 	visited  map[sliceKey]siteID
+	capped   map[leafID]bool // tables of Keys to be trimmed
 }
 
 // merged is the order of a record among those of its Key.
@@ -47,7 +48,7 @@ type sliceUnit struct {
 func newMerger(t *txn, log bool) *merger {
 	return &merger{t: t, log: log, states: make(map[sliceKey]keyState), records: make(map[sliceKey]merged),
 		sites: make(map[siteID]Site), paces: make(map[siteID]incoming), links: make(map[sliceKey]incoming), places: make(map[sliceUnit]Placement),
-		captures: make(map[string][]byte), visited: make(map[sliceKey]siteID)}
+		captures: make(map[string][]byte), visited: make(map[sliceKey]siteID), capped: make(map[leafID]bool)}
 }
 
 func (m *merger) merge(in []incoming) error {
@@ -67,6 +68,8 @@ func (m *merger) merge(in []incoming) error {
 			m.paces[i.id] = i
 		case i.capture != nil:
 			err = m.capture(i)
+		case i.leaf != nil:
+			err = m.leaf(i)
 		case i.link != nil || i.sent:
 			m.links[sliceKey{i.id.slice, i.key}] = i
 		case i.place != nil:
@@ -223,6 +226,11 @@ func (m *merger) end() error {
 		v := visiting{t: m.t, id: id, key: k.key}
 		v.names, v.err = m.t.captureNames(id, k.key)
 		if err := v.trim(); err != nil {
+			return err
+		}
+	}
+	for id := range m.capped {
+		if err := m.t.trimLeaves(id.table, id.siteID, id.key, keepOf(id.table)); err != nil {
 			return err
 		}
 	}

@@ -274,10 +274,13 @@ func (t *txn) move(id siteID, p Placement, pace Pace, now time.Time) (moved int,
 	return moved, err
 }
 
-// unrecord forgets the record and the captures of k, which is placed in another
+// unrecord forgets the record, the captures and the leaves of k, which is placed in another
 // slice: it is fetched there, and a record is in one slice. written says that
 // this batch has put the record. Keepers do the same when they learn the state.
 func (t *txn) unrecord(id siteID, k partition.Key, written bool) error {
+	if err := t.dropLeaves(id, k); err != nil {
+		return err
+	}
 	names, err := t.captureNames(id, k)
 	if err != nil {
 		return err

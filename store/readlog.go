@@ -210,8 +210,8 @@ func (b *parceling) add(e logEntry, maxBytes int) (fits bool, err error) {
 		if err := b.read(row); err != nil {
 			return false, fmt.Errorf("row %c %q of the batch at %d: %w", r.name, r.rest, e.pos, err)
 		}
-		if r.name == nameRecord && row.value == nil {
-			continue // its Key is placed since, which says the same to a keeper
+		if row.value == nil && (r.name == nameRecord || isLeaf(table(r.name))) {
+			continue // its Key is placed since, or there are later ones: a keeper finds so, too
 		}
 		fresh[n] = row
 		size += 1 + len(r.rest) + len(row.value)
@@ -241,7 +241,7 @@ func (b *parceling) read(row *parcelRow) (err error) {
 	}
 	key := append(slicePrefix(t, b.slice), row.rest...)
 	if row.value, err = get(b.snap, key); err != nil {
-		gone := row.name == nameLink || row.name == nameCapture || row.name == nameRecord && b.s.charter.Mode == partition.ModeGeo
+		gone := row.name == nameLink || row.name == nameCapture || isLeaf(t) || row.name == nameRecord && b.s.charter.Mode == partition.ModeGeo
 		if gone && errors.Is(err, ErrNotExist) {
 			row.value, err = nil, nil
 		}
@@ -261,7 +261,7 @@ func (b *parceling) read(row *parcelRow) (err error) {
 // expandsTo is how many bytes a packed value says it has inside, as ApplyLog
 // counts them.
 func expandsTo(value []byte, name byte) int {
-	if name == nameKey || name == nameLink || name == nameUnit || len(value) < 2 {
+	if name == nameKey || name == nameLink || name == nameUnit || isLeaf(table(name)) && !isPacked(table(name)) || len(value) < 2 {
 		return 0
 	}
 	if name == nameCapture {

@@ -17,7 +17,8 @@ const RecordVersion = 1
 type Record struct {
 	V           int             `json:"v"`
 	Key         partition.Key   `json:"key"`
-	Kind        string          `json:"kind"` // page, profile, post, edges
+	Kind        string          `json:"kind"`           // page, profile, post, edges: KindPage, …
+	Post        string          `json:"post,omitempty"` // of a post: its URI, unique in its Key, the same after an edit
 	URL         string          `json:"url"`
 	FetchedAt   time.Time       `json:"fetched_at"`
 	Source      string          `json:"source"` // name of the crawler.Source
@@ -46,6 +47,24 @@ type Record struct {
 	Cut         bool            `json:"cut,omitempty"`       // links or text are left out: it would be over MaxRecordBytes
 	Raw         json.RawMessage `json:"raw,omitempty"`       // the source's own object, for social sources
 
+	// Deleted: the post is gone at its service. Text, media and earlier versions are
+	// gone here too; what stays says that there was one: Key, Kind, Post, URL, By,
+	// PublishedAt, and by FetchedAt, Source, Peer, Status and Reason how that is known.
+	Deleted bool   `json:"deleted,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+
+	// Of social sources, all optional; see Social.
+	Social
+
+	// Edits are the earlier versions of a post, the latest first. They are the
+	// store's to fill in: what a Commit says here is not looked at.
+	Edits []Edit `json:"edits,omitempty"`
+
+	// Edges and Walks are what is kept of a list, in an export that asks for them
+	// and in `show`; they are no part of what is stored as the record.
+	Edges []Edge `json:"edges,omitempty"`
+	Walks []Walk `json:"walks,omitempty"`
+
 	// Captures are the visits to Key that are kept (Store.Captures), in an export
 	// that asks for them; they are no part of what is stored as the record.
 	Captures []Capture `json:"captures,omitempty"`
@@ -55,12 +74,16 @@ type Record struct {
 // large a record its links go, from the end, then text, then the source's own
 // object. So no record is too large for a message, whoever made it; an error is
 // one of JSON, or of a record that is too large without all that.
-func (r *Record) fit() (Record, []byte, error) {
+func (r *Record) fit() (Record, []byte, error) { return r.fitTo(MaxRecordBytes) }
+
+// fitTo is fit for at most limit bytes. What a source brings of its own goes
+// first where a text is meant to be small.
+func (r *Record) fitTo(limit int) (Record, []byte, error) {
 	out := *r
-	out.Captures = nil
+	out.Captures, out.Edges, out.Walks = nil, nil, nil
 	for {
 		b, err := plainJSON(&out)
-		if err != nil || len(b) <= MaxRecordBytes {
+		if err != nil || len(b) <= limit {
 			return out, b, err
 		}
 		longest := &out.Text
@@ -71,17 +94,35 @@ func (r *Record) fit() (Record, []byte, error) {
 		}
 		out.Cut = true
 		switch {
+		case limit < MaxRecordBytes && len(out.Raw) > 0:
+			out.Raw = nil
 		case len(out.Links) > 0:
 			out.Links = out.Links[:len(out.Links)/2]
 		case len(*longest) > 0:
 			*longest = clip(*longest, len(*longest)/2)
 		case len(out.Raw) > 0:
 			out.Raw = nil
+		case out.halve():
 		default:
-			return Record{}, nil, fmt.Errorf("%d bytes without links and text, at most %d", len(b), MaxRecordBytes)
+			return Record{}, nil, fmt.Errorf("%d bytes without links and text, at most %d", len(b), limit)
 		}
 	}
 }
+
+// halve shortens the lists of what is said beside the text; false when there is
+// nothing left of them.
+func (s *Social) halve() bool {
+	left := len(s.Mentions) + len(s.Media) + len(s.Tags) + len(s.Fields) + len(s.Choices) + len(s.Flags) + max(len(s.Counts)-maxCounts, 0)
+	s.Mentions, s.Media, s.Tags = s.Mentions[:len(s.Mentions)/2], s.Media[:len(s.Media)/2], s.Tags[:len(s.Tags)/2]
+	s.Fields, s.Choices, s.Flags = s.Fields[:len(s.Fields)/2], s.Choices[:len(s.Choices)/2], s.Flags[:len(s.Flags)/2]
+	if len(s.Counts) > maxCounts {
+		s.Counts = nil
+	}
+	return left > 0
+}
+
+// maxCounts is how many figures a service may give of one thing.
+const maxCounts = 64
 
 // plainJSON is JSON without the escapes that HTML would need: they sextuple a
 // text of nothing but brackets.

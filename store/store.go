@@ -131,6 +131,19 @@ type Commit struct {
 	Links   []Admission // same slice: admitted in the batch; others: outbox rows
 	Site    *Site       // nil leaves it
 	Place   *Placement  // nil leaves it; in geo mode: where Key's unit is crawled from now on
+
+	// Posts are upserts and tombstones (Record.Deleted), each with Key as its Key,
+	// KindPost, a Post and the time of its own fetch (zero: Now). Of one post the
+	// later fetch stays; a tombstone is undone by a later fetch only; an edit keeps
+	// the text before it. At most MaxPosts.
+	Posts []Record
+	Lists []ListPage // of Key's account; at most MaxListPages
+	Gaps  []Gap      // at most MaxGaps
+	// Checkpoint is what the source needs to go on with Key where it stopped, in the
+	// middle of a list or after the last post seen: opaque here, kept with the slice
+	// by every keeper, given to the next fetch (Store.Checkpoint). nil keeps what
+	// there is, an empty one forgets it. At most MaxCheckpointBytes.
+	Checkpoint []byte
 }
 
 // Site is the politeness state of one site, kept with its slice (I7).
@@ -171,10 +184,12 @@ type Backlog struct {
 	Earliest time.Time // no row is due before: the hour of the first one
 }
 
-// Change is one entry of the change log: the record of Key was written or removed.
+// Change is one entry of the change log: the record of Key was written or
+// removed, or one of its posts, then named by Post.
 type Change struct {
-	Seq uint64
-	Key partition.Key
+	Seq  uint64
+	Key  partition.Key
+	Post string
 }
 
 // Stats are counts that are cheap to read; exact after Open.
@@ -182,6 +197,7 @@ type Stats struct {
 	Keys, Pending, Done, Gone, Refused int64 // Keys are those four
 	Placed                             int64 // rows of Keys that are crawled in another slice
 	Records                            int64
+	Posts                              int64 // tombstones included
 	Outbox                             int64
 	Fetches                            int64 // commits with a record, ever
 	DiskBytes                          int64

@@ -25,6 +25,7 @@ type totals struct {
 type totalChange struct {
 	state                    [6]int64
 	records, fetches, outbox int64
+	posts                    int64
 }
 
 func (c *totalChange) counts(n counts, sign int64) {
@@ -33,6 +34,7 @@ func (c *totalChange) counts(n counts, sign int64) {
 	}
 	c.records += sign * n.records
 	c.fetches += sign * n.fetches
+	c.posts += sign * n.posts
 }
 
 func (c *totalChange) add(o totalChange) {
@@ -42,13 +44,14 @@ func (c *totalChange) add(o totalChange) {
 	c.records += o.records
 	c.fetches += o.fetches
 	c.outbox += o.outbox
+	c.posts += o.posts
 }
 
 func (c totalChange) stats() Stats {
 	n := c.state
 	return Stats{Pending: n[StatePending], Done: n[StateDone], Gone: n[StateGone], Refused: n[StateRefused], Placed: n[StatePlaced],
 		Keys:    n[StatePending] + n[StateDone] + n[StateGone] + n[StateRefused],
-		Records: c.records, Outbox: c.outbox, Fetches: c.fetches}
+		Records: c.records, Posts: c.posts, Outbox: c.outbox, Fetches: c.fetches}
 }
 
 func (t *totals) add(c totalChange) {
@@ -63,6 +66,7 @@ type sliceTotal struct {
 	slice                    partition.Slice
 	state                    [6]atomic.Int64
 	records, fetches, outbox atomic.Int64
+	posts                    atomic.Int64
 }
 
 // of is the total of sl, made when there is none.
@@ -87,10 +91,11 @@ func (t *sliceTotal) add(c totalChange) {
 	t.records.Add(c.records)
 	t.fetches.Add(c.fetches)
 	t.outbox.Add(c.outbox)
+	t.posts.Add(c.posts)
 }
 
 func (t *sliceTotal) now() totalChange {
-	c := totalChange{records: t.records.Load(), fetches: t.fetches.Load(), outbox: t.outbox.Load()}
+	c := totalChange{records: t.records.Load(), fetches: t.fetches.Load(), outbox: t.outbox.Load(), posts: t.posts.Load()}
 	for i := range t.state {
 		c.state[i] = t.state[i].Load()
 	}

@@ -27,6 +27,7 @@ type txn struct {
 	paced    map[siteID]bool           // sites that came to a geo slice
 	captured map[string]bool           // rows of captures: put, or dropped
 	bodies   map[bodyID]*bodyUse
+	leaves   map[string][]byte // states of leaves written, by row
 }
 
 // part is what a batch does to one slice, beside its rows.
@@ -249,13 +250,20 @@ func (t *txn) put(id siteID, k partition.Key, old *keyState, now keyState) error
 }
 
 // log appends k to the change log.
-func (t *txn) log(k partition.Key) error {
+func (t *txn) log(k partition.Key) error { return t.logPost(k, "") }
+
+// logPost appends a post of k to the change log, or k itself.
+func (t *txn) logPost(k partition.Key, post string) error {
 	seq, err := t.seq()
 	if err != nil {
 		return err
 	}
 	t.logged = seq
-	return t.b.Set(seqKey(tabLog, seq), []byte(k), nil)
+	value := []byte(k)
+	if post != "" {
+		value = append(append(value, sepByte), post...)
+	}
+	return t.b.Set(seqKey(tabLog, seq), value, nil)
 }
 
 // part is t's part in sl. The lock of sl is held.

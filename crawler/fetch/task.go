@@ -12,6 +12,9 @@ type Task struct {
 	Due  store.Due
 	Site store.Site // a copy; Result.Site replaces it
 	Now  time.Time
+	// Checkpoint is what the last Result of this Key left, on whichever peer; nil =
+	// nothing. Of Keys of social services only.
+	Checkpoint []byte
 	// Gate is called before every request. The first call returns at once unless
 	// the volunteer's own limits hold; later ones wait until the site may be asked
 	// again. It fails when this peer may not fetch the Key any more.
@@ -25,13 +28,21 @@ type Result struct {
 	// Capture is the exchange, or that there was one; see store.Commit. The crawler
 	// says which peer had it.
 	Capture *store.Capture
-	Links   []store.Link // what to admit; NoFollow ones are left out by the crawler
-	Site    store.Site   // politeness state after the fetch: delay, back-off, robots
-	Bytes   int64        // received, for --max-bandwidth
-	Reqs    int          // requests made, robots.txt included
+	// Posts, Lists, Gaps and Checkpoint are made durable in one batch with the
+	// record; see store.Commit for what they must be. Their caps are store.MaxPosts,
+	// MaxListAccounts, …: a source that has more says so and is asked again at once
+	// (Next.State pending, due now). The crawler says which peer had them.
+	Posts      []store.Record
+	Lists      []store.ListPage
+	Gaps       []store.Gap
+	Checkpoint []byte
+	Links      []store.Link // what to admit; NoFollow ones are left out by the crawler
+	Site       store.Site   // politeness state after the fetch: delay, back-off, robots
+	Bytes      int64        // received, for --max-bandwidth
+	Reqs       int          // requests made, robots.txt included
 
 	// Again says that nothing was learnt of the Key, only of its site (robots.txt
-	// was fetched, or its address is busy): Record, Next and Links are not looked
+	// was fetched, or its address is busy): Record, Next, Links and what comes beside them are not looked
 	// at, and the Key is asked for again once Site.NextAllowed and the delay allow.
 	Again bool
 	// Asked is when the site was surely asked last: when the first byte of its

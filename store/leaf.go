@@ -1,0 +1,354 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// A leaf is a row of a Key beside its record: a post, an account in a list, a
+// walk of one, a gap, a checkpoint. All leaves are alike in what is done with
+// them: each has a state that joins with another of the same leaf to one, in any
+// order and any number of times the same (joinLeaf). So what a commit writes,
+// what a log ships, what is imported and what two keepers made apart goes one way.
+//
+// Only of walks and gaps there is a cap for each Key. It leaves the greatest
+// names, so that every keeper finds the same ones by itself, and nobody ships
+// that one is gone.
+
+// leafTables are in the order in which they are sent.
+func leafTables() []table { return []table{tabPost, tabEdge, tabWalk, tabGap, tabCheckpoint} }
+
+func isLeaf(t table) bool {
+	switch t {
+	case tabPost, tabEdge, tabWalk, tabGap, tabCheckpoint:
+		return true
+	}
+	return false
+}
+
+// isPacked says whether the leaves of t are packed, as rows with text are.
+func isPacked(t table) bool { return t != tabEdge && t != tabWalk }
+
+// leafID names a leaf among all.
+type leafID struct {
+	siteID
+	table table
+	key   partition.Key
+	part  string // what follows the Key and a zero byte
+}
+
+func (id leafID) row() []byte { return append(leafKey(id.table, id.siteID, id.key), id.part...) }
+
+// leafKey is what all leaves of k in t begin with.
+func leafKey(t table, id siteID, k partition.Key) []byte {
+	return append(keyRow(t, id, k), sepByte)
+}
+
+// cutLeaf takes what follows the site in a row's key apart.
+func cutLeaf(rest []byte) (k partition.Key, part string, err error) {
+	i := bytes.IndexByte(rest, sepByte)
+	if i <= 0 {
+		return "", "", errBadRow
+	}
+	return partition.Key(rest[:i]), string(rest[i+1:]), nil
+}
+
+// splitLeaf takes a row's key apart.
+func splitLeaf(t table, key []byte) (id leafID, err error) {
+	site, rest, err := splitRow(key)
+	if err != nil {
+		return id, err
+	}
+	id = leafID{siteID: site, table: t}
+	id.key, id.part, err = cutLeaf(rest)
+	return id, err
+}
+
+// openLeaf is the value of a leaf without its packing.
+func (p *packer) openLeaf(t table, value []byte) ([]byte, error) {
+	if !isPacked(t) {
+		return value, nil
+	}
+	return p.unpack(value, maxLeaf(t))
+}
+
+// maxLeaf is the most that a packed leaf expands to.
+func maxLeaf(t table) int {
+	switch t {
+	case tabPost:
+		return maxPostRow
+	case tabCheckpoint:
+		return MaxCheckpointBytes + 64
+	}
+	return maxGapRow
+}
+
+func (p *packer) closeLeaf(t table, state []byte) []byte {
+	if !isPacked(t) {
+		return state
+	}
+	return p.pack(state)
+}
+
+// checkLeaf is the state of a leaf as this program writes it, from one that
+// another peer sent.
+func checkLeaf(id leafID, state []byte) (canonical []byte, at time.Time, err error) {
+	switch id.table {
+	case tabPost:
+		return checkPost(id, state)
+	case tabEdge:
+		return checkEdge(id, state)
+	case tabWalk:
+		return checkWalk(id, state)
+	case tabGap:
+		return checkGap(id, state)
+	}
+	return checkCheckpoint(id, state)
+}
+
+// joinLeaf is the state that two states of one leaf make.
+func joinLeaf(id leafID, a, b []byte) ([]byte, error) {
+	if bytes.Equal(a, b) {
+		return a, nil
+	}
+	switch id.table {
+	case tabPost:
+		return joinPosts(a, b)
+	case tabEdge:
+		return joinEdges(a, b)
+	case tabWalk:
+		return joinWalks(id, a, b)
+	case tabGap:
+		return joinGaps(a, b)
+	}
+	return joinCheckpoints(a, b)
+}
+
+// state is that of a leaf as this batch leaves it so far; nil when there is none.
+func (t *txn) state(id leafID) ([]byte, error) {
+	row := id.row()
+	if now, ok := t.leaves[string(row)]; ok {
+		return now, nil
+	}
+	v, err := t.s.get(row)
+	if err != nil {
+		return nil, ignoreAbsent(err)
+	}
+	return t.s.packer.openLeaf(id.table, v)
+}
+
+// leaf joins a state to what there is, and writes what that makes, if it is more.
+func (t *txn) leaf(id leafID, now []byte) error {
+	old, err := t.state(id)
+	if err != nil {
+		return fmt.Errorf("row %q: %w", id.row(), err)
+	}
+	if old != nil {
+		if now, err = joinLeaf(id, old, now); err != nil {
+			return fmt.Errorf("row %q: %w", id.row(), err)
+		}
+		if bytes.Equal(old, now) {
+			return nil
+		}
+	}
+	row := id.row()
+	_, again := t.leaves[string(row)]
+	if t.leaves == nil {
+		t.leaves = map[string][]byte{}
+	}
+	t.leaves[string(row)] = now
+	value := t.s.packer.closeLeaf(id.table, now)
+	t.name(id.slice, byte(id.table), row[9:], len(value), time.Time{})
+	if err := t.b.Set(row, value, nil); err != nil || again {
+		return err
+	}
+	switch id.table {
+	case tabPost:
+		if old == nil {
+			n, err := t.count(id.siteID)
+			if err != nil {
+				return err
+			}
+			n.posts++
+		}
+		if err := t.where(id.slice, id.key); err != nil {
+			return err
+		}
+		return t.logPost(id.key, id.part)
+	case tabWalk:
+		return t.where(id.slice, id.key)
+	}
+	return nil
+}
+
+// trimLeaves leaves the keep greatest of the leaves of k.
+func (t *txn) trimLeaves(tab table, id siteID, k partition.Key, keep int) error {
+	prefix := leafKey(tab, id, k)
+	var rows [][]byte
+	err := t.s.scan(prefix, after(prefix), func(key, _ []byte) (bool, error) {
+		rows = append(rows, bytes.Clone(key))
+		return true, nil
+	})
+	if err != nil || len(rows)+len(t.leaves) <= keep {
+		return err
+	}
+	there := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		there[string(r)] = true
+	}
+	for row := range t.leaves {
+		if bytes.HasPrefix([]byte(row), prefix) && !there[row] {
+			rows = append(rows, []byte(row))
+		}
+	}
+	slices.SortFunc(rows, bytes.Compare)
+	for _, row := range rows[:max(len(rows)-keep, 0)] {
+		if err := t.b.Delete(row, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropLeaves forgets those of k and of its lists: k is placed in another slice
+// and fetched there. A list that is a Key of its own here goes its own way.
+func (t *txn) dropLeaves(id siteID, k partition.Key) error {
+	keys := []partition.Key{k}
+	if k.Kind() == partition.KindAccount {
+		for _, l := range []partition.Key{k + "/followers", k + "/following"} {
+			_, err := t.s.get(keyRow(tabKey, id, l))
+			if errors.Is(err, ErrNotExist) {
+				keys = append(keys, l)
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	for _, k := range keys {
+		for _, tab := range leafTables() {
+			if err := t.dropTable(tab, id, k); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *txn) dropTable(tab table, id siteID, k partition.Key) error {
+	prefix := leafKey(tab, id, k)
+	rows := map[string]bool{} // whether it is on disk
+	err := t.s.scan(prefix, after(prefix), func(key, _ []byte) (bool, error) {
+		rows[string(key)] = true
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	for row := range t.leaves {
+		if bytes.HasPrefix([]byte(row), prefix) {
+			rows[row] = rows[row] || false
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	if tab == tabPost {
+		n, err := t.count(id)
+		if err != nil {
+			return err
+		}
+		n.posts -= int64(len(rows)) // leaf counted those that are not on disk yet
+		for row := range rows {
+			if err := t.logPost(k, row[len(prefix):]); err != nil {
+				return err
+			}
+		}
+	}
+	for row := range rows {
+		delete(t.leaves, row)
+		if err := t.b.Delete([]byte(row), nil); err != nil {
+			return err
+		}
+	}
+	return t.nowhere(id.slice, k)
+}
+
+// leaf validates a row of another peer.
+func (v *validator) leaf(i *incoming, t table, rest, value []byte) error {
+	var part string
+	k, part, err := cutLeaf(rest)
+	if err != nil {
+		return err
+	}
+	if i.key, err = partition.KeyFromWire(string(k)); err != nil {
+		return err
+	}
+	if err := v.home(i); err != nil {
+		return err
+	}
+	state := value
+	if isPacked(t) {
+		if state, err = v.unpack(value, maxLeaf(t)); err != nil {
+			return err
+		}
+	}
+	i.leaf = &leafID{siteID: i.id, table: t, key: i.key, part: part}
+	var at time.Time
+	if i.body, at, err = checkLeaf(*i.leaf, state); err == nil && at.After(v.limit) {
+		err = fmt.Errorf("fetched in the future, %s", at)
+	}
+	return err
+}
+
+// leaf joins a row of another peer.
+func (m *merger) leaf(i incoming) error {
+	if m.t.s.charter.Mode == partition.ModeGeo {
+		if _, err := m.stateOf(i.id, i.key); err != nil { // end drops what is of a Key that was placed
+			return err
+		}
+	}
+	if err := m.t.leaf(*i.leaf, i.body); err != nil {
+		return err
+	}
+	if t := i.leaf.table; t == tabGap || t == tabWalk {
+		m.capped[leafID{siteID: i.id, table: t, key: i.key}] = true
+	}
+	return nil
+}
+
+// keepOf is how many leaves of a Key are kept.
+func keepOf(t table) int {
+	if t == tabWalk {
+		return MaxWalks
+	}
+	return MaxKeyGaps
+}
+
+// leavesGone is told that all of sl goes: the index forgets its posts, and where
+// the Keys are is not known any more.
+func (t *txn) leavesGone(sl partition.Slice) error {
+	for _, tab := range []table{tabPost, tabWalk} {
+		p := slicePrefix(tab, sl)
+		var of partition.Key
+		err := t.s.scan(p, after(p), func(key, _ []byte) (bool, error) {
+			id, err := splitLeaf(tab, key)
+			if err == nil && id.key != of {
+				err = t.nowhere(sl, id.key)
+				of = id.key
+			}
+			if err == nil && tab == tabPost {
+				err = t.logPost(id.key, id.part)
+			}
+			return true, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -11,10 +11,11 @@ import (
 	"slices"
 
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
 )
 
 // mergeHits merges the answers of several peers into one ranking: by score,
-// ties by Key, each Key once (the better score, should two peers hold it), then
+// ties by Key, then Post, each once (the better score, should two peers hold it), then
 // the window [offset, offset+limit). It is pure, and its result does not depend
 // on the order of the answers (I8).
 func mergeHits(answers [][]api.Hit, offset, limit int) []api.Hit {
@@ -23,15 +24,20 @@ func mergeHits(answers [][]api.Hit, offset, limit int) []api.Hit {
 		all = append(all, a...)
 	}
 	slices.SortFunc(all, func(a, b api.Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Key, b.Key), b.FetchedAt.Compare(a.FetchedAt), cmp.Compare(a.Peer, b.Peer))
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Post, b.Post), b.FetchedAt.Compare(a.FetchedAt), cmp.Compare(a.Peer, b.Peer))
 	})
-	seen := make(map[string]bool, len(all))
+	type name struct {
+		key  partition.Key
+		post string
+	}
+	seen := make(map[name]bool, len(all))
 	out := make([]api.Hit, 0, min(limit, len(all)))
 	for _, h := range all {
-		if seen[string(h.Key)] {
+		at := name{h.Key, h.Post}
+		if seen[at] {
 			continue
 		}
-		seen[string(h.Key)] = true
+		seen[at] = true
 		if offset > 0 {
 			offset--
 			continue

@@ -302,7 +302,7 @@ func hitOf(h *wire.Hit) (api.Hit, error) {
 	if err != nil {
 		return api.Hit{}, fmt.Errorf("its hit: %w", err)
 	}
-	x := api.Hit{Key: k, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Score: h.Score, Place: h.Place, Lang: h.Lang, Peer: h.Peer,
+	x := api.Hit{Key: k, Post: h.Post, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Score: h.Score, Place: h.Place, Lang: h.Lang, Peer: h.Peer,
 		FetchedAt: time.UnixMilli(h.FetchedMs).UTC(), Period: h.Period, Verdict: h.Verdict, Print: h.Print}
 	if h.TimeMs != 0 {
 		t := time.UnixMilli(h.TimeMs).UTC()
@@ -365,7 +365,7 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 	// A keeper that does not act may lack what its owner wrote last.
 	a.Total, a.Stale = res.Total, n.indexLag() > 0 || slices.ContainsFunc(iq.Slices, func(s partition.Slice) bool { return !n.acts(s) })
 	for i, h := range res.Hits {
-		w := &wire.Hit{Key: string(h.Key), Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang,
+		w := &wire.Hit{Key: string(h.Key), Post: h.Post, Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang,
 			Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Slice: sliceOn(h.Slice), Period: periodText(h.Period), Verdict: h.Verdict}
 		if q.Prints && i < maxFolded {
 			if w.Print, err = n.printOf(h); err != nil {

@@ -303,8 +303,8 @@ func (s *Store) Find(k partition.Key) (Record, partition.Slice, error) {
 	return r, id.slice, nil
 }
 
-// Where is the slice that the record of k is in, if there is one, without
-// reading it.
+// Where is the slice that the record and the posts of k are in, if there are any,
+// without reading them.
 func (s *Store) Where(k partition.Key) (partition.Slice, error) {
 	if err := s.enter(); err != nil {
 		return 0, err
@@ -319,7 +319,10 @@ func (s *Store) Where(k partition.Key) (partition.Slice, error) {
 		return id.slice, c.Close()
 	}
 	at, err := s.whereIs(k)
-	if err = ignoreAbsent(err); err != nil {
+	if errors.Is(err, ErrNotExist) {
+		return id.slice, nil // posts have no row 'W' there
+	}
+	if err != nil {
 		return 0, fmt.Errorf("store: slice of the record of %s: %w", k, err)
 	}
 	return at, nil

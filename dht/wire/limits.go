@@ -41,8 +41,9 @@ const (
 	MaxDigests = 256 * 8
 	// MaxRowKey is the longest key of a row in bytes.
 	MaxRowKey = 8192
-	// MaxPart is the longest place of a capture among those of its Key in bytes.
-	MaxPart = 16
+	// MaxPart is the longest place of a capture, a post, an edge or a gap among
+	// those of its Key in bytes.
+	MaxPart = MaxKey + 16
 	// MaxRecords is the most records of one page, and the highest Records.limit.
 	MaxRecords = 10_000
 	// MaxPeers is the most peer ids or addresses that one answer names.

@@ -257,6 +257,9 @@ func (m *Hit) validate() error {
 	if len(m.Print) > MaxPrint {
 		return over("print of a hit", len(m.Print), MaxPrint)
 	}
+	if err := checkText("hit post", m.Post, MaxKey); err != nil {
+		return err
+	}
 	return checkText("hit peer", m.Peer, MaxPeerID)
 }
 

@@ -1566,6 +1566,7 @@ type Hit struct {
 	Period        string                 `protobuf:"bytes,12,opt,name=period,proto3" json:"period,omitempty"` // that it speaks of: intervals of days as in Facets
 	Verdict       string                 `protobuf:"bytes,13,opt,name=verdict,proto3" json:"verdict,omitempty"`
 	Print         []byte                 `protobuf:"bytes,14,opt,name=print,proto3" json:"print,omitempty"` // see copies.Print, with the first words only
+	Post          string                 `protobuf:"bytes,15,opt,name=post,proto3" json:"post,omitempty"`   // of a post of that Key, its URI; else empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1696,6 +1697,13 @@ func (x *Hit) GetPrint() []byte {
 		return x.Print
 	}
 	return nil
+}
+
+func (x *Hit) GetPost() string {
+	if x != nil {
+		return x.Post
+	}
+	return ""
 }
 
 type QueryAnswer struct {
@@ -2236,6 +2244,7 @@ type Records struct {
 	Slices        []uint64               `protobuf:"varint,2,rep,packed,name=slices,proto3" json:"slices,omitempty"`
 	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	Captures      bool                   `protobuf:"varint,16,opt,name=captures,proto3" json:"captures,omitempty"`                   // before each record the captures of its Key, bodies included
+	Leaves        bool                   `protobuf:"varint,18,opt,name=leaves,proto3" json:"leaves,omitempty"`                       // with each record the posts, edges and gaps of its Key, and those of Keys without a record
 	AfterPart     []byte                 `protobuf:"bytes,17,opt,name=after_part,json=afterPart,proto3" json:"after_part,omitempty"` // the capture of the Key `after` to go on after; empty: all of that Key was had
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2306,6 +2315,13 @@ func (x *Records) GetCaptures() bool {
 	return false
 }
 
+func (x *Records) GetLeaves() bool {
+	if x != nil {
+		return x.Leaves
+	}
+	return false
+}
+
 func (x *Records) GetAfterPart() []byte {
 	if x != nil {
 		return x.AfterPart
@@ -2318,7 +2334,7 @@ type RecordsAnswer struct {
 	Records       [][]byte               `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`        // JSON
 	Slices        []uint64               `protobuf:"varint,15,rep,packed,name=slices,proto3" json:"slices,omitempty"` // of the records, in order; 0 = the hash slice; may be shorter
 	Next          string                 `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`              // empty: no more
-	Parts         [][]byte               `protobuf:"bytes,16,rep,name=parts,proto3" json:"parts,omitempty"`           // of the records, in order; of a capture its place among those of its Key, else empty; may be shorter
+	Parts         [][]byte               `protobuf:"bytes,16,rep,name=parts,proto3" json:"parts,omitempty"`           // of the records, in order; of a capture or leaf its place among those of its Key, else empty; may be shorter
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3989,7 +4005,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x06opaque\x18\x04 \x01(\fR\x06opaque\x1a5\n" +
 	"\aDfEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xc5\x02\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xd9\x02\n" +
 	"\x03Hit\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x12\n" +
@@ -4006,7 +4022,8 @@ const file_wire_proto_rawDesc = "" +
 	"\x05slice\x18\v \x01(\x04R\x05slice\x12\x16\n" +
 	"\x06period\x18\f \x01(\tR\x06period\x12\x18\n" +
 	"\averdict\x18\r \x01(\tR\averdict\x12\x14\n" +
-	"\x05print\x18\x0e \x01(\fR\x05print\"\xcb\x01\n" +
+	"\x05print\x18\x0e \x01(\fR\x05print\x12\x12\n" +
+	"\x04post\x18\x0f \x01(\tR\x04post\"\xcb\x01\n" +
 	"\vQueryAnswer\x12)\n" +
 	"\x04hits\x18\x01 \x03(\v2\x15.echonode.wire.v1.HitR\x04hits\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x04R\x05total\x121\n" +
@@ -4045,14 +4062,15 @@ const file_wire_proto_rawDesc = "" +
 	"\x06acting\x18\b \x01(\x04R\x06acting\"-\n" +
 	"\x03Row\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value\"\xa9\x01\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"\xc1\x01\n" +
 	"\aRecords\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x1f\n" +
 	"\vafter_slice\x18\x0f \x01(\x04R\n" +
 	"afterSlice\x12\x16\n" +
 	"\x06slices\x18\x02 \x03(\x04R\x06slices\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\rR\x05limit\x12\x1a\n" +
-	"\bcaptures\x18\x10 \x01(\bR\bcaptures\x12\x1d\n" +
+	"\bcaptures\x18\x10 \x01(\bR\bcaptures\x12\x16\n" +
+	"\x06leaves\x18\x12 \x01(\bR\x06leaves\x12\x1d\n" +
 	"\n" +
 	"after_part\x18\x11 \x01(\fR\tafterPart\"k\n" +
 	"\rRecordsAnswer\x12\x18\n" +

@@ -155,6 +155,7 @@ type Query struct {
 // Hit is one result.
 type Hit struct {
 	Key       partition.Key `json:"key"`
+	Post      string        `json:"post,omitempty"` // of a post of Key, its URI
 	Kind      string        `json:"kind"`
 	Title     string        `json:"title"`
 	Snippet   string        `json:"snippet"`

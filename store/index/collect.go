@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	index "github.com/blevesearch/bleve_index_api"
-
-	"github.com/echo-node/echo-node/partition"
 )
 
 // cursor walks the documents of one word in one field.
@@ -270,11 +268,11 @@ func (ph phrase) in(num uint64) (bool, error) {
 // candidate is a document that may be among the best.
 type candidate struct {
 	score float64
-	key   partition.Key
+	doc   doc
 }
 
 func (c candidate) before(o candidate) bool {
-	return c.score > o.score || c.score == o.score && c.key < o.key
+	return c.score > o.score || c.score == o.score && c.doc < o.doc
 }
 
 // top keeps the n best; its heap has the worst of them first.
@@ -299,7 +297,7 @@ func (h *candidates) Pop() any {
 	return c
 }
 
-// add looks the Key up only of what could enter.
+// add looks the name up only of what could enter.
 func (t *top) add(score float64, id index.IndexInternalID) error {
 	t.total++
 	if len(t.heap) == t.n && score < t.heap[0].score {
@@ -309,7 +307,7 @@ func (t *top) add(score float64, id index.IndexInternalID) error {
 	if err != nil {
 		return err
 	}
-	c := candidate{score: score, key: partition.Key(key)}
+	c := candidate{score: score, doc: doc(key)}
 	switch {
 	case len(t.heap) < t.n:
 		heap.Push(&t.heap, c)

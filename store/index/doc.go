@@ -5,7 +5,8 @@
 // # What is indexed
 //
 // Of the slices that are wanted, each record that is neither NoIndex nor Merged,
-// under its Key: title and text (one field for
+// under its Key, and each post that is neither NoIndex nor deleted, under its Key
+// and URI, so that an account is one document and each of its posts another: title and text (one field for
 // matching, the title once more for its weight), slice, kind, language, site,
 // the time (PublishedAt, else FetchedAt), and what the judges found: place, the
 // days that it speaks of, verdict. The text itself is not kept here:

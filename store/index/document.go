@@ -38,7 +38,7 @@ func newDocument(a analysis.Analyzer, r *store.Record, sl partition.Slice) *docu
 		word  = index.IndexField | index.SkipFreqNorm
 		value = index.IndexField | index.SkipFreqNorm | index.DocValues
 	)
-	d := document.NewDocument(string(r.Key))
+	d := document.NewDocument(string(docOf(r)))
 	text := clip(r.Text, MaxTextBytes)
 	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{0}, []byte(clip(r.Title, MaxTextBytes)), full, a))
 	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{1}, []byte(text), full, a))
@@ -59,6 +59,24 @@ func newDocument(a analysis.Analyzer, r *store.Record, sl partition.Slice) *docu
 	}
 	addFacets(a, r, func(field, term string) { keyword(field, term, word) }, func(field, term string) { keyword(field, term, value) })
 	return d
+}
+
+// doc names a document: a Key, or a Key, a zero byte and the URI of one of its
+// posts. So documents in order of their names are in order of Key, then Post.
+type doc string
+
+func docName(k partition.Key, post string) doc {
+	if post == "" {
+		return doc(k)
+	}
+	return doc(string(k) + "\x00" + post)
+}
+
+func docOf(r *store.Record) doc { return docName(r.Key, r.Post) }
+
+func (d doc) split() (k partition.Key, post string) {
+	key, post, _ := strings.Cut(string(d), "\x00")
+	return partition.Key(key), post
 }
 
 // timeOf is the time that a record is found by.

@@ -18,27 +18,30 @@ import (
 type batch struct {
 	b     *index.Batch
 	bytes int
-	seen  map[partition.Key]partition.Slice // of its document, 0 = there is to be none
+	seen  map[doc]partition.Slice // of the document, 0 = there is to be none
 }
 
 func newBatch() *batch {
-	return &batch{b: index.NewBatch(), seen: make(map[partition.Key]partition.Slice)}
+	return &batch{b: index.NewBatch(), seen: make(map[doc]partition.Slice)}
 }
 
 func (b *batch) full() bool { return len(b.seen) >= batchDocs || b.bytes >= batchBytes }
 
-// add puts the record in, or takes its Key out.
-func (ix *Index) add(b *batch, k partition.Key, sl partition.Slice, r *store.Record) {
-	if r == nil || r.NoIndex || r.Merged() {
-		b.seen[k] = 0
+// add puts the record or post in, or takes its document out.
+func (ix *Index) add(b *batch, d doc, sl partition.Slice, r *store.Record) {
+	if r == nil || !indexed(r) {
+		b.seen[d] = 0
 		return
 	}
-	b.seen[k] = sl
+	b.seen[d] = sl
 	b.bytes += len(r.Text) + len(r.Title)
-	d := newDocument(ix.analyzer, r, sl)
-	d.AddIDField()
-	b.b.Update(d)
+	out := newDocument(ix.analyzer, r, sl)
+	out.AddIDField()
+	b.b.Update(out)
 }
+
+// indexed says whether r is to be found.
+func indexed(r *store.Record) bool { return !r.NoIndex && !r.Merged() && !r.Deleted }
 
 // advance writes what is new and a batch of what is missing; false when there
 // was nothing to do.
@@ -72,10 +75,11 @@ func (ix *Index) follow() (more bool, err error) {
 			break
 		}
 		next.Seq = c.Seq
-		if _, ok := b.seen[c.Key]; ok {
+		d := docName(c.Key, c.Post)
+		if _, ok := b.seen[d]; ok {
 			continue // read once, as it is now
 		}
-		if err := ix.changed(b, c.Key); err != nil {
+		if err := ix.changed(b, d); err != nil {
 			return false, err
 		}
 	}
@@ -89,32 +93,42 @@ func (ix *Index) follow() (more bool, err error) {
 	return true, nil
 }
 
-// changed adds what the store has of k now. What is of a slice that is not
+// changed adds what the store has of a document now. What is of a slice that is not
 // followed costs no more than to see that: most of what a keeper stores is
 // another peer's to answer for.
-func (ix *Index) changed(b *batch, k partition.Key) error {
+func (ix *Index) changed(b *batch, d doc) error {
+	k, _ := d.split()
 	sl, err := ix.st.Where(k)
 	if err != nil {
 		return err
 	}
 	if !ix.included(sl) {
 		if ix.st.Charter().Mode == partition.ModeGeo {
-			ix.add(b, k, 0, nil) // its record may have been in another slice
+			ix.add(b, d, 0, nil) // its record may have been in another slice
 		}
 		return nil
 	}
-	r, sl, err := ix.st.Find(k)
+	r, sl, err := ix.find(d)
 	switch {
 	case errors.Is(err, store.ErrNotExist):
-		ix.add(b, k, 0, nil)
+		ix.add(b, d, 0, nil)
 	case err != nil:
 		return err
 	case !ix.included(sl): // it went since
-		ix.add(b, k, 0, nil)
+		ix.add(b, d, 0, nil)
 	default:
-		ix.add(b, k, sl, &r)
+		ix.add(b, d, sl, &r)
 	}
 	return nil
+}
+
+// find is what the store has of a document.
+func (ix *Index) find(d doc) (store.Record, partition.Slice, error) {
+	k, post := d.split()
+	if post != "" {
+		return ix.st.Post(k, post)
+	}
+	return ix.st.Find(k)
 }
 
 // write makes b, the mark and the slices that became whole durable as one, then
@@ -126,7 +140,7 @@ func (ix *Index) write(b *batch, next mark, whole ...partition.Slice) error {
 	if err != nil {
 		return err
 	}
-	idle := ix.marked && next.In == ix.mark.In && next.From == ix.mark.From
+	idle := ix.marked && next.In == ix.mark.In && next.From == ix.mark.From && next.Posts == ix.mark.Posts && next.Post == ix.mark.Post
 	for k, now := range b.seen {
 		if old, ok := before[k]; ok && now == 0 {
 			b.b.Delete(string(k))
@@ -193,9 +207,9 @@ func (ix *Index) count(sl partition.Slice, n int) {
 	}
 }
 
-// present says which Keys of b have a document, and of which slice. Only this
+// present says which documents of b are there, and of which slice. Only this
 // goroutine writes.
-func (ix *Index) present(b *batch) (map[partition.Key]partition.Slice, error) {
+func (ix *Index) present(b *batch) (map[doc]partition.Slice, error) {
 	if len(b.seen) == 0 {
 		return nil, nil
 	}
@@ -208,7 +222,7 @@ func (ix *Index) present(b *batch) (map[partition.Key]partition.Slice, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[partition.Key]partition.Slice, len(b.seen))
+	out := make(map[doc]partition.Slice, len(b.seen))
 	for k := range b.seen {
 		id, err := r.InternalID(string(k))
 		if err != nil {

@@ -77,11 +77,13 @@ type Index struct {
 // mark is how far the index has come. It is written in each batch.
 type mark struct {
 	V     int             `json:"v"`
-	Store string          `json:"store"`        // store.ID
-	Seq   uint64          `json:"seq"`          // changes up to here are in
-	In    partition.Slice `json:"in,omitempty"` // the slice that is being read, 0 = none
-	From  partition.Key   `json:"from"`         // its records up to here are in
-	Have  []byte          `json:"have"`         // the slices that are in whole, by pack
+	Store string          `json:"store"`           // store.ID
+	Seq   uint64          `json:"seq"`             // changes up to here are in
+	In    partition.Slice `json:"in,omitempty"`    // the slice that is being read, 0 = none
+	From  partition.Key   `json:"from"`            // its records up to here are in
+	Posts bool            `json:"posts,omitempty"` // all of its records are in, and
+	Post  string          `json:"post,omitempty"`  // its posts up to this one of From
+	Have  []byte          `json:"have"`            // the slices that are in whole, by pack
 }
 
 const markKey = "mark"

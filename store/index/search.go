@@ -17,7 +17,8 @@ import (
 // Hit is one record found.
 type Hit struct {
 	Key       partition.Key   `json:"key"`
-	Slice     partition.Slice `json:"-"` // that the record is in
+	Post      string          `json:"post,omitempty"` // of a post of Key, its URI
+	Slice     partition.Slice `json:"-"`              // that the record is in
 	Score     float64         `json:"score"`
 	Kind      string          `json:"kind"`
 	Title     string          `json:"title"`
@@ -32,9 +33,9 @@ type Hit struct {
 	Verdict string           `json:"verdict,omitempty"`
 }
 
-// Compare orders hits as an answer does: the higher score first, ties by Key.
+// Compare orders hits as an answer does: the higher score first, ties by Key, then Post.
 func (h Hit) Compare(o Hit) int {
-	return cmp.Or(cmp.Compare(o.Score, h.Score), cmp.Compare(h.Key, o.Key))
+	return cmp.Or(cmp.Compare(o.Score, h.Score), cmp.Compare(h.Key, o.Key), cmp.Compare(h.Post, o.Post))
 }
 
 // Result is an answer.
@@ -191,7 +192,10 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 
 // hit is what the user sees of a candidate, from the store's record.
 func (ix *Index) hit(c candidate, p plan) (Hit, error) {
-	r, sl, err := ix.st.Find(c.key)
+	r, sl, err := ix.find(c.doc)
+	if err == nil && r.Deleted { // since it was indexed
+		err = store.ErrNotExist
+	}
 	if err != nil {
 		return Hit{}, err
 	}
@@ -199,7 +203,7 @@ func (ix *Index) hit(c candidate, p plan) (Hit, error) {
 	if r.Verdict != nil {
 		verdict = r.Verdict.Verdict
 	}
-	return Hit{Key: r.Key, Slice: sl, Period: r.Period, Verdict: verdict, Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(ix.analyzer, r.Text, p.terms),
+	return Hit{Key: r.Key, Post: r.Post, Slice: sl, Period: r.Period, Verdict: verdict, Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(ix.analyzer, r.Text, p.terms),
 		Lang: r.Lang, Place: r.Place, Time: timeOf(&r).UTC(), Peer: r.Peer, FetchedAt: r.FetchedAt}, nil
 }
 

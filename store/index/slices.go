@@ -180,7 +180,7 @@ func (ix *Index) review() {
 		}
 	}
 	if ix.mark.In != 0 && !stays(ix.mark.In) {
-		ix.mark.In, ix.mark.From = 0, ""
+		ix.mark.enter(0)
 	}
 	ix.todo = ix.todo[:0]
 	for sl := range want {
@@ -235,7 +235,7 @@ func (ix *Index) evict(sl partition.Slice) (err error) {
 		if err != nil {
 			return err
 		}
-		b.seen[partition.Key(id)] = 0
+		b.seen[doc(id)] = 0
 		if err := c.next(); err != nil {
 			return err
 		}
@@ -256,24 +256,46 @@ func (ix *Index) scan() error {
 			if len(ix.todo) == 0 {
 				break
 			}
-			next.In, next.From, ix.todo = ix.todo[0], "", ix.todo[1:]
+			next.enter(ix.todo[0])
+			ix.todo = ix.todo[1:]
 		}
-		ended := true
-		err := ix.st.SliceRecords(next.In, next.From, func(r store.Record) (bool, error) {
-			ix.add(b, r.Key, next.In, &r)
-			next.From = r.Key
-			ended = !b.full()
-			return ended, nil
-		})
+		ended, err := ix.fill(b, &next)
 		if err != nil {
 			return err
 		}
 		if ended {
 			whole = append(whole, next.In)
-			next.In, next.From = 0, ""
+			next.enter(0)
 		}
 	}
 	return ix.write(b, next, whole...)
+}
+
+// enter begins with a slice.
+func (m *mark) enter(sl partition.Slice) { m.In, m.From, m.Posts, m.Post = sl, "", false, "" }
+
+// fill adds of the slice that is read: its records, then its posts; ended when that was all.
+func (ix *Index) fill(b *batch, next *mark) (ended bool, err error) {
+	ended = true
+	if !next.Posts {
+		err := ix.st.SliceRecords(next.In, next.From, func(r store.Record) (bool, error) {
+			ix.add(b, docOf(&r), next.In, &r)
+			next.From = r.Key
+			ended = !b.full()
+			return ended, nil
+		})
+		if err != nil || !ended {
+			return false, err
+		}
+		next.Posts, next.From = true, ""
+	}
+	err = ix.st.SlicePosts(next.In, next.From, next.Post, func(r store.Record) (bool, error) {
+		ix.add(b, docOf(&r), next.In, &r)
+		next.From, next.Post = r.Key, r.Post
+		ended = !b.full()
+		return ended, nil
+	})
+	return ended && err == nil, err
 }
 
 // pack writes slices down: the zeros that all end with, then the sorted numbers

@@ -26,6 +26,7 @@ func (n *Node) API() api.Peer {
 		Export:  n.Export,
 		Recent:  n.recent,
 		Errors:  n.failures,
+		Gaps:    n.gaps,
 		Map:     n.geoJSON,
 		Metrics: n.metrics,
 		Ready:   n.ready,

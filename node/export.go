@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 	var captures []store.Capture
 	for _, m := range view.Members() {
 		if !e.Local || m.ID == n.id {
-			open[m.ID] = &shelf{n: n, peer: m.ID, after: after, captures: e.Captures}
+			open[m.ID] = &shelf{n: n, peer: m.ID, after: after, captures: e.Captures, leaves: withLeaves(e.Kind), only: onlyOf(e.Kind)}
 		}
 	}
 	for {
@@ -61,11 +62,13 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 		if whole := (spot{in: x.in, key: x.key}); whole != of {
 			of, captures = whole, nil
 		}
-		if x.part != "" {
+		if x.part != "" && !isLeaf(x.part) {
 			captures = append(captures, x.capture)
 			continue
 		}
-		x.record.Captures, captures = captures, nil
+		if x.part == "" {
+			x.record.Captures, captures = captures, nil
+		}
 		if wanted(x.record, e) && (chosen == nil || facets.Match(&x.record)) {
 			if err := fn(x.record, x.cursor()); err != nil {
 				return missing, err
@@ -75,7 +78,7 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 }
 
 // spot is a place in store order; the zero spot is before all. part is that of
-// a capture, which comes before the record of its Key.
+// a capture, or then of a leaf (leaves.go), which come before the record of their Key.
 type spot struct {
 	in   partition.Slice
 	key  partition.Key
@@ -83,8 +86,11 @@ type spot struct {
 }
 
 // cursor is the Key alone in a hash slice, as it says where it is; else the
-// slice, a space and the Key.
+// slice, a space and the Key; and of a leaf a space and its part in base64.
 func (s spot) cursor() string {
+	if s.part != "" {
+		return s.in.String() + " " + string(s.key) + " " + base64.RawURLEncoding.EncodeToString([]byte(s.part))
+	}
 	if s.in.IsHash() {
 		return string(s.key)
 	}
@@ -101,7 +107,12 @@ func (n *Node) spotOf(cursor string) (s spot, err error) {
 		if s.in, err = partition.ParseSlice(slice); err != nil {
 			return spot{}, err
 		}
-		text = key
+		key, part, _ := strings.Cut(key, " ")
+		b, err := base64.RawURLEncoding.DecodeString(part)
+		if err != nil || len(b) > wire.MaxPart {
+			return spot{}, fmt.Errorf("a part that is none: %.40q", part)
+		}
+		text, s.part = key, string(b)
 	}
 	if s.key, err = partition.KeyFromWire(text); err != nil {
 		return spot{}, err
@@ -155,8 +166,10 @@ type shelf struct {
 	ended bool
 
 	captures bool // they are asked for
-	of       spot // the Key of the captures read last
-	count    int  // how many of it, and of how many bytes
+	leaves   bool
+	only     string // of the leaves
+	of       spot   // the Key of the captures read last
+	count    int    // how many of it, and of how many bytes
 	size     int
 }
 
@@ -175,7 +188,7 @@ func (s *shelf) fill(ctx context.Context) (bool, error) {
 	if len(s.page) > 0 || s.ended {
 		return len(s.page) > 0, nil
 	}
-	a, err := s.n.recordsOf(ctx, s.peer, s.after, s.captures)
+	a, err := s.n.recordsOf(ctx, s.peer, s.after, &wire.Records{Captures: s.captures, Leaves: s.leaves, Only: s.only})
 	if err == nil {
 		err = s.take(a)
 	}
@@ -224,6 +237,10 @@ func (s *shelf) read(a *wire.RecordsAnswer, i int, b []byte) (x shelved, key str
 		x.record.Captures = nil // they come alone
 		return x, string(x.record.Key), err
 	}
+	if isLeaf(x.part) && s.leaves {
+		err = readLeaf(&x.record, x.part, b)
+		return x, string(x.record.Key), err
+	}
 	if !s.captures {
 		return x, "", errForeign
 	}
@@ -233,7 +250,7 @@ func (s *shelf) read(a *wire.RecordsAnswer, i int, b []byte) (x shelved, key str
 
 // bounded refuses captures of one Key without end.
 func (s *shelf) bounded(x shelved, size int) error {
-	if x.part == "" {
+	if x.part == "" || isLeaf(x.part) {
 		return nil
 	}
 	if whole := (spot{in: x.in, key: x.key}); whole != s.of {
@@ -256,8 +273,8 @@ func plain(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-func (n *Node) recordsOf(ctx context.Context, peer string, after spot, captures bool) (*wire.RecordsAnswer, error) {
-	q := &wire.Records{After: string(after.key), AfterPart: []byte(after.part), Captures: captures}
+func (n *Node) recordsOf(ctx context.Context, peer string, after spot, q *wire.Records) (*wire.RecordsAnswer, error) {
+	q.After, q.AfterPart = string(after.key), []byte(after.part)
 	if after.key != "" {
 		q.AfterSlice = sliceOn(after.in)
 	}

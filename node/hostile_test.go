@@ -351,7 +351,7 @@ func TestExportOfCaptures(t *testing.T) {
 	var parts []string
 	var after spot
 	for {
-		a, err := n.recordsOf(t.Context(), n.id, after, true)
+		a, err := n.recordsOf(t.Context(), n.id, after, &wire.Records{Captures: true})
 		if err != nil {
 			t.Fatal(err)
 		}

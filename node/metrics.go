@@ -69,7 +69,7 @@ func (n *Node) recent(_ context.Context, k int) ([]api.Hit, error) {
 	}
 	out := make([]api.Hit, 0, len(changes))
 	for _, c := range changes {
-		r, err := n.store.Record(c.Key)
+		r, err := n.changed(c)
 		if isNotExist(err) {
 			continue // removed meanwhile
 		}
@@ -81,8 +81,17 @@ func (n *Node) recent(_ context.Context, k int) ([]api.Hit, error) {
 	return out, nil
 }
 
+// changed is what was written, as it is now.
+func (n *Node) changed(c store.Change) (store.Record, error) {
+	if c.Post == "" {
+		return n.store.Record(c.Key)
+	}
+	r, _, err := n.store.Post(c.Key, c.Post)
+	return r, err
+}
+
 func hitOfRecord(r store.Record) api.Hit {
-	h := api.Hit{Key: r.Key, Kind: r.Kind, Title: r.Title, Lang: r.Lang, Peer: r.Peer, FetchedAt: r.FetchedAt, Time: r.PublishedAt, Period: periodText(r.Period)}
+	h := api.Hit{Key: r.Key, Post: r.Post, Kind: r.Kind, Title: r.Title, Lang: r.Lang, Peer: r.Peer, FetchedAt: r.FetchedAt, Time: r.PublishedAt, Period: periodText(r.Period)}
 	if r.Verdict != nil {
 		h.Verdict = r.Verdict.Verdict
 	}

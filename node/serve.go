@@ -211,6 +211,12 @@ func (n *Node) serveRecords(r *wire.Records) (*wire.RecordsAnswer, error) {
 	if p.limit == 0 {
 		p.limit = MaxRecordPage
 	}
+	if r.Leaves {
+		if err := n.serveLeaves(r, p); err != nil {
+			return nil, fmt.Errorf("records: %w", err)
+		}
+		return p.a, nil
+	}
 	each := func(sl partition.Slice, rec store.Record, part []byte) (more bool, err error) {
 		if n.keep.Owner(sl) != n.id {
 			return true, nil // its owner lists it

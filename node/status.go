@@ -85,7 +85,8 @@ func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, place
 	case err != nil && !isNotExist(err):
 		return s, placed, err
 	}
-	return s, placed, nil
+	s.Held, err = n.held(sl, k)
+	return s, placed, err
 }
 
 // siteState is how the crawl of k's site stands here, nil when it was never asked.

@@ -136,7 +136,7 @@ func parseRecord(b []byte) (Record, error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return Record{}, fmt.Errorf("record: %w: %w", errBadRow, err)
 	}
-	r.Captures, r.Edges, r.Walks = nil, nil, nil
+	r.unload()
 	if r.V != RecordVersion {
 		return Record{}, fmt.Errorf("record: version %d, this program knows %d: %w", r.V, RecordVersion, errBadRow)
 	}

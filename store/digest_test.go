@@ -33,6 +33,7 @@ func TestI6RepairConverges(t *testing.T) {
 					c.Record.Digest = "same"
 				}
 				drawCapture(t, &c)
+				drawSocial(t, &c)
 				c.Links = []Admission{{Key: key("far.example", rapid.IntRange(0, 2).Draw(t, "link"))}}
 				commit(t, s, c)
 			}

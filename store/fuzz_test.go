@@ -78,11 +78,11 @@ func FuzzImportRows(f *testing.F) {
 	}
 	c := done(a, "text", epoch(), key("far.example", 1))
 	c.Site = &Site{Site: a.Site()}
-	if err := s.Commit(c); err != nil {
+	if err := s.Commit(withSocial(c, "text")); err != nil {
 		f.Fatal(err)
 	}
 	rows, _, err := s.SliceRows(sl, nil, 1<<20)
-	if err != nil || len(rows) != 4 {
+	if err != nil || len(rows) != 8 {
 		f.Fatal(rows, err)
 	}
 	for _, r := range rows {

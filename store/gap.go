@@ -35,6 +35,9 @@ func (g *Gap) check() error {
 	return nil
 }
 
+// Name is what tells g from the other gaps of its Key: bytes, in order of From.
+func (g *Gap) Name() string { return g.part() }
+
 // part is the end of the key of g's row.
 func (g *Gap) part() string {
 	sum := sha256.Sum256([]byte(g.What + "\x00" + string(g.About)))

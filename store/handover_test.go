@@ -30,7 +30,7 @@ func filled(t testing.TB) *Store {
 	cm := done(a, "one", epoch(), key("far.example", 1), key("a.example", 4))
 	cm.Site = &Site{Site: a.Site(), NextAllowed: epoch().Add(time.Minute), Robots: map[string]Robots{
 		"https://a.example": {Body: bytes.Repeat([]byte("Disallow: /x\n"), 100), Status: 200, Fetched: epoch()}}}
-	commit(t, s, captured(cm, "one"))
+	commit(t, s, withSocial(captured(cm, "one"), "one"))
 	commit(t, s, captured(done(c, "three", epoch().Add(time.Hour), key("far.example", 2)), "one"))
 	commit(t, s, Commit{Key: b, Now: epoch(), Next: Next{State: StateRefused, Reason: "robots"}})
 	return s
@@ -133,6 +133,7 @@ func TestI6ImportsConverge(t *testing.T) {
 					c.Record = record(k, rapid.StringN(0, 3, 9).Draw(t, "text"), now)
 				}
 				drawCapture(t, &c)
+				drawSocial(t, &c)
 				c.Links = []Admission{{Key: key("far.example", rapid.IntRange(0, 2).Draw(t, "link"))}}
 				c.Site = &Site{Site: k.Site(), NextAllowed: now, Fetched: int64(n), Robots: map[string]Robots{"https://a.example": {Body: []byte{byte(n)}, Fetched: now}}}
 				commit(t, s, c)

@@ -157,6 +157,16 @@ func audit(t tb, s *Store) {
 		sum.records++
 		want[id] = c
 	})
+	each(tabPost, func(k, _ []byte) {
+		id, err := splitLeaf(tabPost, k)
+		if err != nil {
+			t.Fatalf("row %q: %v", k, err)
+		}
+		c := want[id.siteID]
+		c.posts++
+		sum.posts++
+		want[id.siteID] = c
+	})
 	each(tabCount, func(k, v []byte) {
 		id, _, err := splitRow(k)
 		c, err2 := decodeCounts(v)
@@ -194,9 +204,9 @@ func audit(t tb, s *Store) {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	got := Stats{Keys: st.Keys, Pending: st.Pending, Done: st.Done, Gone: st.Gone, Refused: st.Refused, Placed: st.Placed, Records: st.Records, Outbox: st.Outbox, Fetches: st.Fetches}
+	got := Stats{Keys: st.Keys, Pending: st.Pending, Done: st.Done, Gone: st.Gone, Refused: st.Refused, Placed: st.Placed, Records: st.Records, Posts: st.Posts, Outbox: st.Outbox, Fetches: st.Fetches}
 	n := sum.state
-	if w := (Stats{Keys: n[1] + n[2] + n[3] + n[4], Pending: n[1], Done: n[2], Gone: n[3], Refused: n[4], Placed: n[5], Records: sum.records, Outbox: int64(out), Fetches: sum.fetches + int64(dropped)}); got != w {
+	if w := (Stats{Keys: n[1] + n[2] + n[3] + n[4], Pending: n[1], Done: n[2], Gone: n[3], Refused: n[4], Placed: n[5], Records: sum.records, Posts: sum.posts, Outbox: int64(out), Fetches: sum.fetches + int64(dropped)}); got != w {
 		t.Errorf("Stats %+v, counted %+v", got, w)
 	}
 }

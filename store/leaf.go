@@ -2,10 +2,13 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/echo-node/echo-node/partition"
 )
@@ -351,4 +354,92 @@ func (t *txn) leavesGone(sl partition.Slice) error {
 		}
 	}
 	return nil
+}
+
+// KeysFrom calls fn for the Keys of which there is anything to export, a record,
+// posts, a list or gaps, in order of slice, site and Key after from in sl (0: its
+// hash slice), until it answers false; "" begins. only is KindPost, KindEdges or
+// KindGap for those that have any, "" for all.
+func (s *Store) KeysFrom(sl partition.Slice, from partition.Key, only string, fn func(partition.Slice, partition.Key) (bool, error)) (err error) {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	tabs := map[string][]table{"": {tabRecord, tabPost, tabWalk, tabGap}, KindPost: {tabPost}, KindEdges: {tabRecord, tabWalk}, KindGap: {tabGap}}[only]
+	var its []*keyIter
+	for _, tab := range tabs {
+		it, ierr := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(tab)}, UpperBound: after([]byte{byte(tab)})})
+		if ierr != nil {
+			return ierr
+		}
+		defer func() { err = errors.Join(err, it.Close()) }()
+		k := &keyIter{it: it, table: tab}
+		lower := []byte{byte(tab)}
+		if from != "" {
+			lower = k.behind(s.idIn(sl, from), from)
+		}
+		if err := k.seek(lower); err != nil {
+			return fmt.Errorf("store: keys: %w", err)
+		}
+		its = append(its, k)
+	}
+	for {
+		var first *keyIter
+		for _, k := range its {
+			if k.key != "" && (first == nil || k.before(first)) {
+				first = k
+			}
+		}
+		if first == nil {
+			return nil
+		}
+		id, key := first.id, first.key
+		more, err := fn(id.slice, key)
+		if err != nil || !more {
+			return err
+		}
+		for _, k := range its {
+			if k.id == id && k.key == key {
+				if err := k.seek(k.behind(id, key)); err != nil {
+					return fmt.Errorf("store: keys: %w", err)
+				}
+			}
+		}
+	}
+}
+
+// keyIter goes over the Keys of one table; key "" is its end.
+type keyIter struct {
+	it    *pebble.Iterator
+	table table
+	id    siteID
+	key   partition.Key
+}
+
+func (k *keyIter) before(o *keyIter) bool {
+	return cmp.Or(k.id.compare(o.id), cmp.Compare(k.key, o.key)) < 0
+}
+
+// behind is the least row after those of key.
+func (k *keyIter) behind(id siteID, key partition.Key) []byte {
+	if isLeaf(k.table) {
+		return after(leafKey(k.table, id, key))
+	}
+	return append(keyRow(k.table, id, key), 0)
+}
+
+func (k *keyIter) seek(lower []byte) error {
+	k.key = ""
+	if !k.it.SeekGE(lower) {
+		return k.it.Error()
+	}
+	id, rest, err := splitRow(k.it.Key())
+	if err != nil {
+		return err
+	}
+	k.id, k.key = id, partition.Key(rest)
+	if isLeaf(k.table) {
+		k.key, _, err = cutLeaf(rest)
+	}
+	return err
 }

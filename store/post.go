@@ -61,7 +61,7 @@ func checkPost(id leafID, b []byte) ([]byte, time.Time, error) {
 		return nil, time.Time{}, fmt.Errorf("the post was fetched at %s, and is gone since %s", r.FetchedAt, p.Gone)
 	case r.Deleted && (len(p.Edits) > 0 || r.Text != "" || len(r.Media) > 0 || len(r.Raw) > 0):
 		return nil, time.Time{}, errors.New("a tombstone with text")
-	case len(p.Edits) > MaxPostEdits || len(r.Captures)+len(r.Edges)+len(r.Walks)+len(r.Edits) > 0:
+	case len(p.Edits) > MaxPostEdits || len(r.Captures)+len(r.Edges)+len(r.Walks)+len(r.Edits) > 0 || r.Gap != nil:
 		return nil, time.Time{}, fmt.Errorf("a post with %d earlier versions, at most %d, or what no post has", len(p.Edits), MaxPostEdits)
 	}
 	tidy, err := newPost(p.Record)
@@ -80,7 +80,8 @@ func checkPost(id leafID, b []byte) ([]byte, time.Time, error) {
 
 // newPost is a post just fetched, within the caps.
 func newPost(r Record) (postRow, error) {
-	r.Captures, r.Edges, r.Walks, r.Edits = nil, nil, nil, nil
+	r.unload()
+	r.Edits = nil
 	r.FetchedAt = r.FetchedAt.UTC().Truncate(tick)
 	if r.Deleted {
 		was := r

@@ -64,6 +64,7 @@ type Record struct {
 	// and in `show`; they are no part of what is stored as the record.
 	Edges []Edge `json:"edges,omitempty"`
 	Walks []Walk `json:"walks,omitempty"`
+	Gap   *Gap   `json:"gap,omitempty"` // of kind KindGap, in an export alone
 
 	// Captures are the visits to Key that are kept (Store.Captures), in an export
 	// that asks for them; they are no part of what is stored as the record.
@@ -80,7 +81,7 @@ func (r *Record) fit() (Record, []byte, error) { return r.fitTo(MaxRecordBytes) 
 // first where a text is meant to be small.
 func (r *Record) fitTo(limit int) (Record, []byte, error) {
 	out := *r
-	out.Captures, out.Edges, out.Walks = nil, nil, nil
+	out.unload()
 	for {
 		b, err := plainJSON(&out)
 		if err != nil || len(b) <= limit {
@@ -108,6 +109,9 @@ func (r *Record) fitTo(limit int) (Record, []byte, error) {
 		}
 	}
 }
+
+// unload takes out what is no part of what is stored as a record.
+func (r *Record) unload() { r.Captures, r.Edges, r.Walks, r.Gap = nil, nil, nil, nil }
 
 // halve shortens the lists of what is said beside the text; false when there is
 // nothing left of them.

@@ -29,7 +29,7 @@ func owning(t testing.TB) *Store {
 	cm := done(a, "one", epoch(), key("far.example", 1), key("a.example", 4))
 	cm.Site = &Site{Site: a.Site(), NextAllowed: epoch().Add(time.Minute), Robots: map[string]Robots{
 		"https://a.example": {Body: []byte("Disallow: /x\n"), Status: 200, Fetched: epoch()}}}
-	commit(t, s, cm)
+	commit(t, s, withSocial(cm, "one"))
 	rows, _, err := s.Outbox(0, 10, nil)
 	if err == nil {
 		err = s.Sent(rows)
@@ -40,7 +40,7 @@ func owning(t testing.TB) *Store {
 	cm = done(a, "two", epoch().Add(time.Hour), key("far.example", 2))
 	cm.Site = &Site{Site: a.Site(), NextAllowed: epoch().Add(time.Hour), Robots: map[string]Robots{
 		"https://a.example": {Body: []byte("Disallow: /x\n"), Status: 200, Fetched: epoch()}}}
-	commit(t, s, cm)
+	commit(t, s, withSocial(cm, "two"))
 	commit(t, s, Commit{Key: b, Now: epoch(), Next: Next{State: StateRefused, Reason: "robots"}})
 	return s
 }

@@ -102,6 +102,7 @@ func (k *keepers) commit(t *rapid.T) {
 		c.Record = record(c.Key, rapid.StringN(0, 3, 9).Draw(t, "text"), now)
 	}
 	drawCapture(t, &c)
+	drawSocial(t, &c)
 	if rapid.Bool().Draw(t, "site") {
 		c.Site = drawSite(t, c.Key.Site(), now)
 	}
@@ -169,6 +170,7 @@ func (k *keepers) adopt(t *rapid.T) {
 	now := k.now(t)
 	c := done(key, "other", now, drawKey(t))
 	drawCapture(t, &c)
+	drawSocial(t, &c)
 	commit(t, other, c)
 	sl := other.SliceOf(key)
 	if err := k.owner.s.ImportRows(sl, sliceRows(t, other, sl, 1<<20)); err != nil {

@@ -145,7 +145,7 @@ func (c *seedCmd) seed(ctx context.Context, cl *api.Client, keys []string) ([]ap
 
 // filter is the flags that choose records, of a query or an export.
 type filter struct {
-	Kind  string `help:"Only page, profile, post or edges."`
+	Kind  string `help:"Only page, profile, post or edges; of an export also gap."`
 	Lang  string `help:"Only this language, as in pt."`
 	Site  string `help:"Only this site."`
 	Since string `placeholder:"TIME" help:"Published or fetched since (RFC 3339, or 2026-01-31)."`
@@ -210,7 +210,7 @@ func (c *queryCmd) Run(ctx context.Context, p *program, g *globals) error {
 
 func printAnswer(w io.Writer, a api.Answer) {
 	for i, h := range a.Hits {
-		fmt.Fprintf(w, "%2d. %s\n    %s\n", i+1, oneLine(h.Title), h.Key.URL())
+		fmt.Fprintf(w, "%2d. %s\n    %s\n", i+1, oneLine(h.Title), hitAddress(h))
 		if s := oneLine(h.Snippet); s != "" {
 			fmt.Fprintf(w, "    %s\n", s)
 		}
@@ -229,6 +229,17 @@ func printAnswer(w io.Writer, a api.Answer) {
 	if a.Cursor != "" {
 		fmt.Fprintf(w, "more: --cursor %s\n", a.Cursor)
 	}
+}
+
+// hitAddress is where a person finds what was hit.
+func hitAddress(h api.Hit) string {
+	switch {
+	case h.Post != "":
+		return oneLine(h.Post)
+	case h.Key.URL() != "":
+		return h.Key.URL()
+	}
+	return string(h.Key)
 }
 
 // oneLine keeps a crawled text from writing control characters to a terminal.
@@ -468,6 +479,9 @@ func printShown(w io.Writer, s api.Shown) {
 			oneLine(r.Title), r.Lang)
 		printJudged(w, r)
 		fmt.Fprintf(w, "links  %d\n\n%s\n", len(r.Links), oneLine(r.Text))
+	}
+	if s.Held != nil {
+		printHeld(w, *s.Held)
 	}
 }
 

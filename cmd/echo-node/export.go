@@ -17,7 +17,7 @@ import (
 type exportCmd struct {
 	client
 	filter
-	Format string `default:"jsonl" enum:"jsonl,csv,warc" help:"Format: ${enum}. csv has one row a record; warc (1.1) a gzip member a record."`
+	Format string `default:"jsonl" enum:"jsonl,csv,warc" help:"Format: ${enum}. csv has one row a record or post, and with --kind edges one an account in a list; warc (1.1) a gzip member a record."`
 	Out    string `short:"o" placeholder:"FILE" help:"Write to this file and, if it is there from an export that was cut off, continue it. Default: standard output."`
 	Local  bool   `help:"Only the records of the asked peer."`
 	Cursor string `help:"Continue after this cursor (printed on standard error when an export to standard output is cut off)."`

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/warc"
 )
@@ -43,6 +44,9 @@ func (f exportForm) start(cursor string, marks *exportMarks) (begin func() error
 func (c *exportCmd) form(w io.Writer, e api.Export) exportForm {
 	switch c.Format {
 	case "csv":
+		if e.Kind == store.KindEdges {
+			return edgesForm(w)
+		}
 		return csvForm(w)
 	case "warc":
 		out := warc.NewWriter(w)
@@ -70,7 +74,7 @@ func (c *exportCmd) form(w io.Writer, e api.Export) exportForm {
 // as text.
 func csvColumns() []string {
 	return []string{"key", "kind", "url", "fetched_at", "source", "peer", "status", "digest", "media_type", "lang", "title", "description", "author",
-		"published_at", "canonical", "redirect", "noindex", "links", "text"}
+		"published_at", "canonical", "redirect", "noindex", "links", "text", "post", "deleted"}
 }
 
 // csvRow is r in the order of csvColumns. links are the Keys that it links to,
@@ -85,7 +89,7 @@ func csvRow(r store.Record) []string {
 		links[i] = string(l.Key)
 	}
 	return []string{string(r.Key), r.Kind, r.URL, r.FetchedAt.UTC().Format(time.RFC3339Nano), r.Source, r.Peer, strconv.Itoa(r.Status), r.Digest, r.MediaType,
-		r.Lang, r.Title, r.Description, r.Author, published, string(r.Canonical), string(r.Redirect), strconv.FormatBool(r.NoIndex), strings.Join(links, " "), r.Text}
+		r.Lang, r.Title, r.Description, r.Author, published, string(r.Canonical), string(r.Redirect), strconv.FormatBool(r.NoIndex), strings.Join(links, " "), r.Text, r.Post, strconv.FormatBool(r.Deleted)}
 }
 
 // csvForm is RFC 4180 but for line feeds: those of a text stay as they are.
@@ -98,5 +102,55 @@ func csvForm(w io.Writer) exportForm {
 		out.Flush()
 		return out.Error()
 	}
-	return exportForm{func() error { return row(csvColumns()) }, func(io.Reader) error { return nil }, func(r store.Record) error { return row(csvRow(r)) }}
+	return exportForm{func() error { return row(csvColumns()) }, func(io.Reader) error { return nil }, func(r store.Record) error {
+		if r.Gap != nil || len(r.Edges)+len(r.Walks) > 0 {
+			return nil // those have other columns: --kind edges, or jsonl
+		}
+		return row(csvRow(r))
+	}}
+}
+
+// edgeColumns are those of the edges of follower and following lists.
+func edgeColumns() []string {
+	return []string{"from", "to", "kind", "first_seen", "last_seen", "gone_at"}
+}
+
+// edgesForm is one row an account in a list and time that it was in it. The one
+// who follows is from, whichever list says so.
+func edgesForm(w io.Writer) exportForm {
+	f := csvForm(w)
+	row := func(out *csv.Writer, r store.Record, e store.Edge, s store.Span) error {
+		from, to := r.Key.Account(), e.To
+		if r.Key.Kind() == partition.KindFollowers {
+			from, to = to, from
+		}
+		gone := ""
+		if !s.Gone.IsZero() {
+			gone = s.Gone.UTC().Format(time.RFC3339Nano)
+		}
+		return out.Write([]string{string(from), string(to), "follows", s.First.UTC().Format(time.RFC3339Nano), s.Last.UTC().Format(time.RFC3339Nano), gone})
+	}
+	head := func() error { return csvLine(w, func(out *csv.Writer) error { return out.Write(edgeColumns()) }) }
+	return exportForm{head, f.resume, func(r store.Record) error {
+		return csvLine(w, func(out *csv.Writer) error {
+			for _, e := range r.Edges {
+				for _, s := range e.Times() {
+					if err := row(out, r, e, s); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}}
+}
+
+func csvLine(w io.Writer, write func(*csv.Writer) error) error {
+	out := csv.NewWriter(w)
+	err := write(out)
+	out.Flush()
+	if err == nil {
+		err = out.Error()
+	}
+	return err
 }

@@ -59,6 +59,7 @@ type cli struct {
 	Peers   peersCmd   `cmd:"" help:"List the members of the swarm as a running peer sees them."`
 	Owner   ownerCmd   `cmd:"" help:"Say which peer crawls a key."`
 	Show    showCmd    `cmd:"" help:"Show what the swarm knows of a key."`
+	Gaps    gapsCmd    `cmd:"" help:"List what is known to be missing: periods of accounts and lists that were skipped, cut, limited, unreachable or expired."`
 	Export  exportCmd  `cmd:"" help:"Write the swarm's records as JSON lines, CSV or WARC; resumable."`
 	Focus   focusCmd   `cmd:"" help:"Judge your own texts: which language they are in, where a location is, which times are spoken of, which texts are copies."`
 	Invite  inviteCmd  `cmd:"" help:"Print an invitation into a private swarm that a peer is a member of."`

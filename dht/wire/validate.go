@@ -330,6 +330,9 @@ func (m *Records) validate() error {
 	if len(m.AfterPart) > MaxPart {
 		return over("export cursor", len(m.AfterPart), MaxPart)
 	}
+	if err := checkText("export filter", m.Only, MaxText); err != nil {
+		return err
+	}
 	return checkText("export cursor", m.After, MaxKey)
 }
 

@@ -2245,6 +2245,7 @@ type Records struct {
 	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	Captures      bool                   `protobuf:"varint,16,opt,name=captures,proto3" json:"captures,omitempty"`                   // before each record the captures of its Key, bodies included
 	Leaves        bool                   `protobuf:"varint,18,opt,name=leaves,proto3" json:"leaves,omitempty"`                       // with each record the posts, edges and gaps of its Key, and those of Keys without a record
+	Only          string                 `protobuf:"bytes,19,opt,name=only,proto3" json:"only,omitempty"`                            // with leaves: post, edges or gap: nothing else
 	AfterPart     []byte                 `protobuf:"bytes,17,opt,name=after_part,json=afterPart,proto3" json:"after_part,omitempty"` // the capture of the Key `after` to go on after; empty: all of that Key was had
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2320,6 +2321,13 @@ func (x *Records) GetLeaves() bool {
 		return x.Leaves
 	}
 	return false
+}
+
+func (x *Records) GetOnly() string {
+	if x != nil {
+		return x.Only
+	}
+	return ""
 }
 
 func (x *Records) GetAfterPart() []byte {
@@ -4062,7 +4070,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x06acting\x18\b \x01(\x04R\x06acting\"-\n" +
 	"\x03Row\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value\"\xc1\x01\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"\xd5\x01\n" +
 	"\aRecords\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x1f\n" +
 	"\vafter_slice\x18\x0f \x01(\x04R\n" +
@@ -4070,7 +4078,8 @@ const file_wire_proto_rawDesc = "" +
 	"\x06slices\x18\x02 \x03(\x04R\x06slices\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\rR\x05limit\x12\x1a\n" +
 	"\bcaptures\x18\x10 \x01(\bR\bcaptures\x12\x16\n" +
-	"\x06leaves\x18\x12 \x01(\bR\x06leaves\x12\x1d\n" +
+	"\x06leaves\x18\x12 \x01(\bR\x06leaves\x12\x12\n" +
+	"\x04only\x18\x13 \x01(\tR\x04only\x12\x1d\n" +
 	"\n" +
 	"after_part\x18\x11 \x01(\fR\tafterPart\"k\n" +
 	"\rRecordsAnswer\x12\x18\n" +

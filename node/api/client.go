@@ -157,9 +157,16 @@ func (c *Client) Map(ctx context.Context) (json.RawMessage, error) {
 	return fetch[json.RawMessage](ctx, c, "map", nil)
 }
 
-// Gaps asks what is known to be missing; ErrNotBuilt today.
-func (c *Client) Gaps(ctx context.Context) (json.RawMessage, error) {
-	return fetch[json.RawMessage](ctx, c, "gaps", nil)
+// Gaps asks what is known to be missing in the whole swarm.
+func (c *Client) Gaps(ctx context.Context, q GapQuery) (GapAnswer, error) {
+	v := filterValues(Export{Site: q.Site, Since: q.Since, Until: q.Until, Cursor: q.Cursor})
+	if q.Limit > 0 {
+		v.Set("limit", fmt.Sprint(q.Limit))
+	}
+	if q.Local {
+		v.Set("local", "true")
+	}
+	return fetch[GapAnswer](ctx, c, "gaps", v)
 }
 
 // Seed gives the swarm seeds, Keys or plain URLs, in requests of at most

@@ -48,6 +48,36 @@ type exportParams struct {
 	Captures string `query:"captures" doc:"true: each record has its captures, the versions and revisits that are kept, with bodies in base64"`
 }
 
+type gapParams struct {
+	Site   string `query:"site" doc:"a site, as mastodon:HOST or bluesky:, or a plain host name"`
+	Since  string `query:"since" doc:"found at or after: RFC 3339 time, or a date (UTC)"`
+	Until  string `query:"until" doc:"found before: RFC 3339 time, or a date (UTC)"`
+	Limit  string `query:"limit" doc:"gaps to return, 1 to 1000, 100 when absent"`
+	Cursor string `query:"cursor" doc:"cursor of the last answer: go on after it"`
+	Local  string `query:"local" doc:"true: of this peer's slices only"`
+}
+
+func (p gapParams) query() (GapQuery, error) {
+	var f faults
+	e := FilterParams{Site: p.Site, Since: p.Since, Until: p.Until}.check(&f)
+	q := GapQuery{Site: e.Site, Since: e.Since, Until: e.Until, Limit: f.count("limit", p.Limit, 100, maxLimit),
+		Cursor: f.text("cursor", p.Cursor, maxCursor), Local: f.flag("local", p.Local)}
+	return q, f.err()
+}
+
+// count is a whole number from 1 to most; normal when there is none.
+func (f *faults) count(name, text string, normal, most int) int {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return normal
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		f.add("query."+name, text, "must be a whole number from 1 to %d", most)
+	}
+	return n
+}
+
 // faults collects what is wrong with one request's parameters.
 type faults []error
 
@@ -145,21 +175,21 @@ func (p queryParams) query() (Query, error) {
 	q := Query{
 		Facets: p.FacetParams.check(&f), Unfold: f.flag("unfold", p.Unfold),
 		Q: f.text("q", p.Q, maxQueryText), Kind: e.Kind, Lang: e.Lang, Site: e.Site, Since: e.Since, Until: e.Until,
-		Limit: defaultLimit, Cursor: f.text("cursor", p.Cursor, maxCursor),
-	}
-	if text := strings.TrimSpace(p.Limit); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxLimit {
-			f.add("query.limit", text, "must be a whole number from 1 to %d", maxLimit)
-		}
-		q.Limit = n
+		Limit: f.count("limit", p.Limit, defaultLimit, maxLimit), Cursor: f.text("cursor", p.Cursor, maxCursor),
 	}
 	return q, f.err()
 }
 
 func (p exportParams) export() (Export, error) {
 	var f faults
+	gaps := p.Kind == "gap" // only an export has them
+	if gaps {
+		p.Kind = ""
+	}
 	e := p.FilterParams.check(&f)
+	if gaps {
+		e.Kind = "gap"
+	}
 	e.Facets = p.FacetParams.check(&f)
 	e.Cursor = f.text("cursor", p.Cursor, maxCursor)
 	e.Local, e.Captures = f.flag("local", p.Local), f.flag("captures", p.Captures)

@@ -35,6 +35,9 @@ func (p Peer) Complete() Peer {
 	if p.Recent == nil {
 		p.Recent = func(context.Context, int) ([]Hit, error) { return nil, notBuilt("recent records") }
 	}
+	if p.Gaps == nil {
+		p.Gaps = func(context.Context, GapQuery) (GapAnswer, error) { return GapAnswer{}, notBuilt("gaps") }
+	}
 	if p.Export == nil {
 		p.Export = func(context.Context, Export, func(store.Record, string) error) ([]Missing, error) {
 			return nil, notBuilt("export")

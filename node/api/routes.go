@@ -64,8 +64,14 @@ func (s *Server) routes(version string) {
 	get(s, "owner", "Who crawls a Key", func(ctx context.Context, in *keyParam) (Owner, error) { return withKey(ctx, in, p.Owner) })
 	get(s, "records", "What the swarm knows of a Key", func(ctx context.Context, in *keyParam) (Shown, error) { return withKey(ctx, in, p.Show) })
 	get(s, "query", "Search the whole swarm", s.query)
-	get(s, "gaps", "Parts of the record that are known to be missing", func(context.Context, *none) (none, error) {
-		return none{}, notBuilt("gaps")
+	get(s, "gaps", "Parts of the record that are known to be missing", func(ctx context.Context, in *gapParams) (GapAnswer, error) {
+		q, err := in.query()
+		if err != nil {
+			return GapAnswer{}, err
+		}
+		a, err := p.Gaps(ctx, q)
+		a.Gaps, a.Missing = list(a.Gaps), list(a.Missing)
+		return a, err
 	})
 	s.seedRoute()
 	s.exportRoute()

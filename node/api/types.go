@@ -37,9 +37,10 @@ type Peer struct {
 	// rec may be reused after fn returns. An error of fn ends it and is returned.
 	Export  func(ctx context.Context, e Export, fn func(rec store.Record, cursor string) error) ([]Missing, error)
 	Errors  func(ctx context.Context) ([]Failure, error)
-	Map     func(ctx context.Context) (json.RawMessage, error) // GeoJSON of members and what they own
-	Metrics func() []Metric                                    // read by GET /metrics
-	Ready   func() error                                       // nil when the peer can serve
+	Gaps    func(ctx context.Context, q GapQuery) (GapAnswer, error) // of the whole swarm
+	Map     func(ctx context.Context) (json.RawMessage, error)       // GeoJSON of members and what they own
+	Metrics func() []Metric                                          // read by GET /metrics
+	Ready   func() error                                             // nil when the peer can serve
 }
 
 // Status is one peer's state: GET /api/v1/status.
@@ -115,6 +116,44 @@ type Shown struct {
 	Placement json.RawMessage `json:"placement,omitempty"`
 	Record    *store.Record   `json:"record,omitempty"`
 	Site      *SiteState      `json:"site,omitempty"` // nil: never asked there
+	Held      *Held           `json:"held,omitempty"` // of an account, a list or a timeline
+}
+
+// Held is what is kept of an account, a list or a timeline beside its record.
+type Held struct {
+	Posts   int            `json:"posts"`          // tombstones included
+	Deleted int            `json:"deleted"`        // tombstones
+	More    bool           `json:"more,omitempty"` // there are more than were counted
+	Latest  []store.Record `json:"latest"`         // the newest posts, without tombstones and the services' own objects
+	Lists   []HeldList     `json:"lists"`
+	Gaps    []store.Gap    `json:"gaps"` // the newest
+}
+
+// HeldList is what is kept of a list of accounts.
+type HeldList struct {
+	List     partition.Key `json:"list"`
+	Now      int           `json:"now"`  // in it, as far as is known
+	Ever     int           `json:"ever"` // met in it at some time
+	More     bool          `json:"more,omitempty"`
+	Walks    int           `json:"walks"`
+	Complete *store.Walk   `json:"complete,omitempty"` // the last whole reading
+	Last     *store.Walk   `json:"last,omitempty"`
+}
+
+// GapQuery is GET /api/v1/gaps.
+type GapQuery struct {
+	Site         string
+	Since, Until time.Time // when a gap was found
+	Limit        int
+	Cursor       string
+	Local        bool
+}
+
+// GapAnswer is a part of the ledger, in order of slice, site, Key and time.
+type GapAnswer struct {
+	Gaps    []store.Gap `json:"gaps"`
+	Missing []Missing   `json:"missing"`
+	Cursor  string      `json:"cursor,omitempty"` // there is more
 }
 
 // SiteState is how the crawl of one site stands, as its owner knows it.

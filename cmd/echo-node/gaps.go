@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/store"
+)
+
+type gapsCmd struct {
+	client
+	Site   string `help:"Only this site, as mastodon:HOST or bluesky:."`
+	Since  string `placeholder:"TIME" help:"Found since (RFC 3339, or 2026-01-31)."`
+	Until  string `placeholder:"TIME" help:"Found before."`
+	Limit  int    `default:"100" help:"How many, at most 1000."`
+	Cursor string `help:"Continue after the last answer."`
+	Local  bool   `help:"Only of the slices of the asked peer."`
+}
+
+// Help is shown under the usage.
+func (gapsCmd) Help() string {
+	return "Example:\n  echo-node gaps --site mastodon:mastodon.example --since 2026-01-31\n\nThe whole ledger: echo-node export --kind gap\nExit 3: answered, but part of the swarm is missing (named in the answer)."
+}
+
+// Run prints the ledger of the whole swarm.
+func (c *gapsCmd) Run(ctx context.Context, p *program, g *globals) error {
+	q := api.GapQuery{Site: c.Site, Limit: c.Limit, Cursor: c.Cursor, Local: c.Local}
+	var err error
+	if q.Since, err = parseTime("--since", c.Since); err != nil {
+		return err
+	}
+	if q.Until, err = parseTime("--until", c.Until); err != nil {
+		return err
+	}
+	cl, err := c.dial()
+	if err != nil {
+		return err
+	}
+	a, err := cl.Gaps(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := p.print(g, a, func(w io.Writer) { printGaps(w, a) }); err != nil {
+		return err
+	}
+	if len(a.Missing) > 0 {
+		return &incompleteError{fmt.Errorf("%d peers did not answer", len(a.Missing))}
+	}
+	return nil
+}
+
+func printGaps(w io.Writer, a api.GapAnswer) {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "KEY\tABOUT\tWHAT\tFROM\tTO\tREASON")
+	for _, x := range a.Gaps {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Key, x.About, x.What, x.From.Format(time.RFC3339), gapEnd(x), oneLine(x.Reason))
+	}
+	_ = t.Flush() // as in printStatus
+	for _, m := range a.Missing {
+		fmt.Fprintf(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
+	}
+	if a.Cursor != "" {
+		fmt.Fprintf(w, "more: --cursor '%s'\n", a.Cursor)
+	}
+}
+
+func gapEnd(g store.Gap) string {
+	if g.To.IsZero() {
+		return "open"
+	}
+	return g.To.Format(time.RFC3339)
+}
+
+// printHeld is the part of `show` for accounts, lists and timelines.
+func printHeld(w io.Writer, h api.Held) {
+	more := map[bool]string{true: " at least"}
+	fmt.Fprintf(w, "posts %s %d, %d of them deleted\n", more[h.More], h.Posts, h.Deleted)
+	for _, l := range h.Lists {
+		fmt.Fprintf(w, "list   %s:%s %d now, %d ever, read %d times", l.List, more[l.More], l.Now, l.Ever, l.Walks)
+		if x := l.Last; x != nil && !x.Complete {
+			fmt.Fprintf(w, "; the last reading is not whole: %s", oneLine(x.Why))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, r := range h.Latest {
+		at := r.FetchedAt
+		if r.PublishedAt != nil {
+			at = *r.PublishedAt
+		}
+		fmt.Fprintf(w, "post   %s %s\n       %s\n", at.Format(time.RFC3339), r.Post, oneLine(r.Text))
+		if n := len(r.Edits); n > 0 {
+			fmt.Fprintf(w, "       edited %d times\n", n)
+		}
+	}
+	for _, x := range h.Gaps {
+		fmt.Fprintf(w, "gap    %s from %s to %s %s\n", x.What, x.From.Format(time.RFC3339), gapEnd(x), oneLine(x.Reason))
+	}
+}

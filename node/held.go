@@ -1,0 +1,120 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Caps of what `show` has of one Key.
+const (
+	shownPosts = 10
+	shownGaps  = 10
+	maxCounted = 50_000 // posts and accounts that are counted, each
+)
+
+// held is what is kept of an account, a list or a timeline beside its record;
+// nil of Keys that have no such.
+func (n *Node) held(sl partition.Slice, k partition.Key) (*api.Held, error) {
+	switch k.Kind() {
+	case partition.KindPage, partition.KindFeed, partition.KindMedia, partition.KindAddress, partition.KindInvalid:
+		return nil, nil
+	}
+	h := &api.Held{Latest: []store.Record{}, Lists: []api.HeldList{}, Gaps: []store.Gap{}}
+	err := n.store.Posts(sl, k, "", func(r store.Record) (bool, error) {
+		if h.Posts++; r.Deleted {
+			h.Deleted++
+		} else {
+			r.Raw = nil
+			h.Latest = append(h.Latest, r)
+		}
+		if len(h.Latest) > 4*shownPosts {
+			newest(h)
+		}
+		h.More = h.Posts >= maxCounted
+		return !h.More, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	newest(h)
+	lists := []partition.Key{k}
+	if k.Kind() == partition.KindAccount {
+		lists = []partition.Key{k + "/followers", k + "/following"}
+	}
+	for _, l := range lists {
+		if err := n.heldList(sl, l, h); err != nil {
+			return nil, err
+		}
+	}
+	err = n.store.Gaps(sl, k, func(g store.Gap) (bool, error) {
+		h.Gaps = append(h.Gaps, g)
+		return true, nil
+	})
+	slices.Reverse(h.Gaps)
+	h.Gaps = h.Gaps[:min(len(h.Gaps), shownGaps)]
+	return h, err
+}
+
+func newest(h *api.Held) {
+	at := func(r store.Record) int64 {
+		if r.PublishedAt != nil {
+			return r.PublishedAt.UnixMicro()
+		}
+		return r.FetchedAt.UnixMicro()
+	}
+	slices.SortStableFunc(h.Latest, func(a, b store.Record) int { return int(min(max(at(b)-at(a), -1), 1)) })
+	h.Latest = h.Latest[:min(len(h.Latest), shownPosts)]
+}
+
+func (n *Node) heldList(sl partition.Slice, list partition.Key, h *api.Held) error {
+	x := api.HeldList{List: list}
+	err := n.store.Walks(sl, list, func(w store.Walk) (bool, error) {
+		x.Walks++
+		if w.Complete {
+			x.Complete = &w
+		}
+		x.Last = &w
+		return true, nil
+	})
+	if err != nil || x.Walks == 0 {
+		return err
+	}
+	err = n.store.Edges(sl, list, "", func(e store.Edge) (bool, error) {
+		if x.Ever++; e.GoneAt == nil {
+			x.Now++
+		}
+		x.More = x.Ever >= maxCounted
+		return !x.More, nil
+	})
+	h.Lists = append(h.Lists, x)
+	return err
+}
+
+// errEnough ends an export that has as much as was asked for.
+var errEnough = errors.New("enough")
+
+// gaps is the ledger of the whole swarm, as far as it fits into q.Limit.
+func (n *Node) gaps(ctx context.Context, q api.GapQuery) (api.GapAnswer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a := api.GapAnswer{Gaps: []store.Gap{}}
+	e := api.Export{Kind: store.KindGap, Site: q.Site, Since: q.Since, Until: q.Until, Cursor: q.Cursor, Local: q.Local}
+	missing, err := n.Export(ctx, e, func(r store.Record, cursor string) error {
+		if len(a.Gaps) == q.Limit {
+			return errEnough
+		}
+		a.Gaps = append(a.Gaps, *r.Gap)
+		a.Cursor = cursor
+		return nil
+	})
+	if a.Missing = missing; errors.Is(err, errEnough) {
+		return a, nil
+	}
+	a.Cursor = "" // that was all
+	return a, err
+}

@@ -1,0 +1,491 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+func postOf(k partition.Key, n int, text string, at time.Time) Record {
+	return Record{V: RecordVersion, Key: k, Kind: KindPost, Post: fmt.Sprint("https://social.example/p/", n), FetchedAt: at, Text: text, PublishedAt: &at}
+}
+
+func tombstone(k partition.Key, n int, at time.Time) Record {
+	r := postOf(k, n, "", at)
+	r.Deleted, r.Reason = true, "404"
+	return r
+}
+
+func account(n int) partition.Key {
+	return partition.Key(fmt.Sprintf("mastodon:user%d@social.example", n))
+}
+
+// withSocial gives c a post, a gap and a checkpoint.
+func withSocial(c Commit, text string) Commit {
+	c.Posts = append(c.Posts, postOf(c.Key, 1, text, c.Now), postOf(c.Key, 2, "two", c.Now))
+	c.Gaps = append(c.Gaps, Gap{Source: "test", From: c.Now.Add(-time.Hour), To: c.Now, What: GapSkipped, Reason: "budget"})
+	c.Checkpoint = []byte("after " + text)
+	return c
+}
+
+// drawSocial is some of what a fetch may bring beside its record.
+func drawSocial(t *rapid.T, c *Commit) {
+	for range rapid.IntRange(0, 2).Draw(t, "posts") {
+		at := c.Now.Add(time.Duration(rapid.IntRange(-90, 30).Draw(t, "ago")) * time.Minute)
+		n := rapid.IntRange(0, 1).Draw(t, "post")
+		r := postOf(c.Key, n, rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "text"), at)
+		switch rapid.IntRange(0, 7).Draw(t, "fate") {
+		case 0:
+			r = tombstone(c.Key, n, at)
+		case 1:
+			r.NoArchive = true
+		}
+		c.Posts = append(c.Posts, r)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "gap") == 0 {
+		c.Gaps = []Gap{{From: epoch().Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "from")) * time.Hour), What: rapid.SampledFrom(gapWords()).Draw(t, "what"), Reason: "because"}}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "checkpoint") == 0 {
+		c.Checkpoint = []byte(rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "to"))
+	}
+	if k := c.Key; k.Kind() == partition.KindAccount {
+		for range rapid.IntRange(0, 2).Draw(t, "pages") {
+			p := ListPage{List: k + "/followers", Walk: c.Now.Add(-time.Duration(rapid.IntRange(0, 2).Draw(t, "began")) * time.Hour), Claimed: -1}
+			for range rapid.IntRange(0, 3).Draw(t, "met") {
+				p.Accounts = append(p.Accounts, account(rapid.IntRange(0, 3).Draw(t, "who")))
+			}
+			p.End = rapid.Bool().Draw(t, "end")
+			p.Complete = p.End && rapid.Bool().Draw(t, "complete")
+			c.Lists = append(c.Lists, p)
+		}
+	}
+}
+
+// leavesOf are the states of all leaves, by row without its table.
+func leavesOf(t tb, s *Store) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, tab := range leafTables() {
+		p := []byte{byte(tab)}
+		err := s.scan(p, after(p), func(key, value []byte) (bool, error) {
+			id, err := splitLeaf(tab, key)
+			if err != nil {
+				return false, err
+			}
+			v, err := s.packer.openLeaf(tab, value)
+			if err != nil {
+				return false, err
+			}
+			canonical, _, err := checkLeaf(id, v)
+			if !bytes.Equal(canonical, v) {
+				t.Errorf("row %q is not as it would be sent: %q, %q", key, v, canonical)
+			}
+			out[string(key)] = string(v)
+			return true, err
+		})
+		if err != nil {
+			t.Fatalf("%q: %v", tab, err)
+		}
+	}
+	return out
+}
+
+func onePost(t tb, s *Store, k partition.Key, n int) Record {
+	t.Helper()
+	r, _, err := s.Post(k, postOf(k, n, "", epoch()).Post)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return r
+}
+
+func bring(t tb, s *Store, k partition.Key, at time.Time, posts ...Record) {
+	t.Helper()
+	commit(t, s, Commit{Key: k, Now: at, Next: Next{State: StateDone}, Posts: posts})
+}
+
+func TestPostsEditsAndTombstones(t *testing.T) {
+	s, k, at := newStore(t), account(1), epoch()
+	admit(t, s, k)
+	first := postOf(k, 1, "first", at)
+	first.Media, first.Raw = []Media{{URL: "https://social.example/m"}}, []byte(`{"id":1}`)
+	bring(t, s, k, at, first, postOf(k, 2, "other", at))
+	bring(t, s, k, at.Add(time.Hour), postOf(k, 1, "second", at.Add(time.Hour)))
+	bring(t, s, k, at.Add(2*time.Hour), postOf(k, 1, "second", at.Add(2*time.Hour)))
+	r := onePost(t, s, k, 1)
+	if r.Text != "second" || len(r.Edits) != 1 || r.Edits[0].Text != "first" || !r.Edits[0].SeenAt.Equal(at) {
+		t.Fatalf("after an edit: %+v", r)
+	}
+	bring(t, s, k, at.Add(3*time.Hour), tombstone(k, 1, at.Add(3*time.Hour)))
+	bring(t, s, k, at.Add(4*time.Hour), postOf(k, 1, "an older copy", at.Add(time.Hour)))
+	if r = onePost(t, s, k, 1); !r.Deleted || r.Text != "" || len(r.Edits) != 0 || len(r.Media) != 0 || r.Reason != "404" || r.PublishedAt == nil {
+		t.Fatalf("after the delete: %+v", r)
+	}
+	bring(t, s, k, at.Add(5*time.Hour), postOf(k, 1, "is back", at.Add(5*time.Hour)))
+	if r = onePost(t, s, k, 1); r.Deleted || r.Text != "is back" || len(r.Edits) != 0 {
+		t.Fatalf("seen again: %+v", r)
+	}
+	var names []string
+	err := s.Posts(0, k, "", func(r Record) (bool, error) { names = append(names, r.Post); return true, nil })
+	if err != nil || len(names) != 2 || s.Stats().Posts != 2 {
+		t.Errorf("posts %v, %v, counted %d", names, err, s.Stats().Posts)
+	}
+	audit(t, s)
+}
+
+func TestPostsAreCut(t *testing.T) {
+	s, k := newStore(t), account(1)
+	admit(t, s, k)
+	r := postOf(k, 1, strings.Repeat("á<", MaxPostText), epoch())
+	r.Raw = []byte(`"` + strings.Repeat("x", MaxPostBytes) + `"`)
+	for range 5000 {
+		r.Mentions = append(r.Mentions, Mention{Key: account(1), Name: "somebody"})
+	}
+	bring(t, s, k, epoch(), r)
+	got := onePost(t, s, k, 1)
+	b, err := plainJSON(got)
+	if err != nil || !got.Cut || len(b) > MaxPostBytes || len(got.Text) > MaxPostText || got.Raw != nil {
+		t.Errorf("%d bytes, %d of text, %v", len(b), len(got.Text), err)
+	}
+	many := make([]Record, MaxPosts+1)
+	for i := range many {
+		many[i] = postOf(k, i, "x", epoch())
+	}
+	if err := s.Commit(Commit{Key: k, Now: epoch(), Next: Next{State: StateDone}, Posts: many}); err == nil {
+		t.Error("more posts than may be were taken")
+	}
+	commit(t, s, Commit{Key: k, Now: epoch(), Next: Next{State: StateDone}, Posts: many[:MaxPosts]})
+	audit(t, s)
+}
+
+func TestCommitRefusesStrangePosts(t *testing.T) {
+	s, k := newStore(t), account(1)
+	admit(t, s, k)
+	good := postOf(k, 1, "x", epoch())
+	for name, c := range map[string]Commit{
+		"of another key": {Posts: []Record{postOf(account(2), 1, "x", epoch())}},
+		"no name":        {Posts: []Record{{V: RecordVersion, Key: k, Kind: KindPost}}},
+		"no post":        {Posts: []Record{{V: RecordVersion, Key: k, Kind: KindPage, Post: good.Post}}},
+		"zero byte":      {Posts: []Record{{V: RecordVersion, Key: k, Kind: KindPost, Post: "a\x00b"}}},
+		"no walk":        {Lists: []ListPage{{List: k + "/followers"}}},
+		"another's list": {Lists: []ListPage{{List: account(2) + "/followers", Walk: epoch()}}},
+		"no list":        {Lists: []ListPage{{List: k, Walk: epoch()}}},
+		"no such word":   {Gaps: []Gap{{From: epoch(), What: "lost"}}},
+		"backwards":      {Gaps: []Gap{{From: epoch(), To: epoch().Add(-1 * time.Hour), What: GapCut}}},
+		"checkpoint":     {Checkpoint: make([]byte, MaxCheckpointBytes+1)},
+	} {
+		c.Key, c.Now, c.Next = k, epoch(), Next{State: StateDone}
+		if err := s.Commit(c); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	if n := len(leavesOf(t, s)); n != 0 {
+		t.Errorf("%d rows of what was refused", n)
+	}
+}
+
+// TestListsOverTime: a list is rebuilt as it was at any time; a walk that is not
+// whole makes nobody gone.
+func TestListsOverTime(t *testing.T) {
+	s, k := newStore(t), account(0)
+	list := k + "/followers"
+	admit(t, s, k)
+	hour := func(n int) time.Time { return epoch().Add(time.Duration(n) * time.Hour) }
+	walk := func(n int, complete bool, who ...int) {
+		t.Helper()
+		for i, w := range who { // a page an account, a commit a page
+			p := ListPage{List: list, Walk: hour(n), At: hour(n).Add(time.Duration(i) * time.Minute), Accounts: []partition.Key{account(w)}, Claimed: 9}
+			commit(t, s, Commit{Key: k, Now: p.At, Next: Next{State: StateDone}, Lists: []ListPage{p}, Checkpoint: []byte(fmt.Sprint("page ", i))})
+		}
+		p := ListPage{List: list, Walk: hour(n), At: hour(n).Add(30 * time.Minute), End: true, Complete: complete, Why: "cut"}
+		commit(t, s, Commit{Key: k, Now: p.At, Next: Next{State: StateDone}, Lists: []ListPage{p}, Checkpoint: []byte{}})
+	}
+	walk(0, true, 1, 2)
+	walk(10, false, 1) // 2 was not met, and may be there
+	walk(20, true, 1, 3)
+	walk(30, true, 1, 2)
+	at := func(n int) (out []partition.Key) {
+		t.Helper()
+		err := s.Edges(0, list, "", func(e Edge) (bool, error) {
+			if e.At(hour(n)) {
+				out = append(out, e.To)
+			}
+			return true, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for n, want := range map[int][]partition.Key{
+		-1: nil, 1: {account(1), account(2)}, 11: {account(1), account(2)}, 21: {account(1), account(3)}, 31: {account(1), account(2)}, 1000: {account(1), account(2)},
+	} {
+		if d := cmp.Diff(want, at(n)); d != "" {
+			t.Errorf("the list at hour %d:\n%s", n, d)
+		}
+	}
+	var walks []string
+	err := s.Walks(0, list, func(w Walk) (bool, error) {
+		walks = append(walks, fmt.Sprint(w.Began.Sub(epoch()).Hours(), w.Seen, w.Ended, w.Complete, w.Why))
+		return true, nil
+	})
+	if d := cmp.Diff([]string{"0 2 true true", "10 1 true falsecut", "20 2 true true", "30 2 true true"}, trimmed(walks)); d != "" || err != nil {
+		t.Errorf("walks: %v\n%s", err, d)
+	}
+	if b, err := s.Checkpoint(0, k); err != nil || b != nil {
+		t.Errorf("a checkpoint of a list that ended: %q, %v", b, err)
+	}
+	var lists []partition.Key
+	err = s.SliceLists(s.SliceOf(k), "", func(l partition.Key) (bool, error) { lists = append(lists, l); return true, nil })
+	if d := cmp.Diff([]partition.Key{list}, lists); d != "" || err != nil {
+		t.Errorf("lists: %v\n%s", err, d)
+	}
+}
+
+func trimmed(in []string) (out []string) {
+	for _, s := range in {
+		out = append(out, strings.TrimSpace(s))
+	}
+	return out
+}
+
+// TestLeavesJoin: the states that two peers made apart join to one in any order
+// and grouping, and again to the same.
+func TestLeavesJoin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var given []map[string]string
+		for range 3 {
+			s := create(t, vfs.NewMem())
+			admit(t, s, account(0))
+			for range rapid.IntRange(0, 6).Draw(t, "commits") {
+				c := Commit{Key: account(0), Now: epoch().Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "hour")) * time.Hour), Next: Next{State: StateDone}}
+				drawSocial(t, &c)
+				commit(t, s, c)
+			}
+			audit(t, s)
+			given = append(given, leavesOf(t, s))
+			closeStore(t, s)
+		}
+		join := func(x, y map[string]string) map[string]string {
+			out := map[string]string{}
+			for _, m := range []map[string]string{x, y} {
+				for row, v := range m {
+					had, ok := out[row]
+					if !ok {
+						out[row] = v
+						continue
+					}
+					id, err := splitLeaf(table(row[0]), []byte(row))
+					if err != nil {
+						t.Fatal(err)
+					}
+					b, err := joinLeaf(id, []byte(had), []byte(v))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, _, err := checkLeaf(id, b); err != nil {
+						t.Fatalf("what was joined would be refused: %v", err)
+					}
+					out[row] = string(b)
+				}
+			}
+			return out
+		}
+		a, b, c := given[0], given[1], given[2]
+		want := join(join(a, b), c)
+		for name, got := range map[string]map[string]string{
+			"grouped otherwise": join(a, join(b, c)), "in another order": join(c, join(b, a)), "again": join(want, want), "an old one again": join(want, a), "old below": join(b, want),
+		} {
+			if d := cmp.Diff(want, got); d != "" {
+				t.Fatalf("%s:\n%s", name, d)
+			}
+		}
+	})
+}
+
+// TestLeavesAreShipped: what an owner commits is at a follower of its log and at who
+// imports its rows, all of it once; and gone with the slice.
+func TestLeavesAreShipped(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		owner, follower, importer := create(t, vfs.NewMem()), create(t, vfs.NewMem()), create(t, vfs.NewMem())
+		for _, s := range []*Store{owner, follower, importer} {
+			defer closeStore(t, s)
+		}
+		sl := owner.SliceOf(account(0))
+		owner.SetLogged(true, sl)
+		admit(t, owner, account(0))
+		for n := range rapid.IntRange(1, 8).Draw(t, "commits") {
+			c := Commit{Key: account(0), Now: epoch().Add(time.Duration(n) * 40 * time.Minute), Next: Next{State: StateDone}}
+			drawSocial(t, &c)
+			commit(t, owner, c)
+			if rapid.Bool().Draw(t, "ship") {
+				follow(t, owner, follower, sl)
+			}
+		}
+		follow(t, owner, follower, sl)
+		if err := importer.ImportRows(sl, rapid.Permutation(sliceRows(t, owner, sl, 1<<20)).Draw(t, "order")); err != nil {
+			t.Fatal(err)
+		}
+		for name, s := range map[string]*Store{"follower": follower, "importer": importer} {
+			if d := cmp.Diff(leavesOf(t, owner), leavesOf(t, s)); d != "" {
+				t.Fatalf("%s:\n%s", name, d)
+			}
+			sameSlice(t, owner, s, sl)
+			audit(t, s)
+		}
+		if err := follower.DropSlice(sl); err != nil {
+			t.Fatal(err)
+		}
+		if left := leavesOf(t, follower); len(left) != 0 || follower.Stats().Posts != 0 {
+			t.Fatalf("left of a dropped slice: %v", left)
+		}
+	})
+}
+
+// TestLeavesAreCapped: of gaps and walks the latest stay, at every keeper the same.
+func TestLeavesAreCapped(t *testing.T) {
+	owner, follower := newStore(t), newStore(t)
+	k, sl := account(0), owner.SliceOf(account(0))
+	owner.SetLogged(true, sl)
+	admit(t, owner, k)
+	for n := range MaxKeyGaps/MaxGaps + 2 {
+		c := Commit{Key: k, Now: epoch().Add(time.Duration(n) * time.Hour), Next: Next{State: StateDone}}
+		for i := range MaxGaps {
+			c.Gaps = append(c.Gaps, Gap{From: c.Now.Add(time.Duration(i) * time.Second), What: GapLimited})
+		}
+		commit(t, owner, c)
+		if n == 1 {
+			follow(t, owner, follower, sl)
+		}
+	}
+	follow(t, owner, follower, sl)
+	n := 0
+	var first Gap
+	err := follower.Gaps(0, k, func(g Gap) (bool, error) {
+		if n++; n == 1 {
+			first = g
+		}
+		return true, nil
+	})
+	if err != nil || n != MaxKeyGaps || !first.From.Equal(epoch().Add(2*time.Hour)) {
+		t.Errorf("%d gaps from %s, %v", n, first.From, err)
+	}
+	sameSlice(t, owner, follower, sl)
+}
+
+func TestKeysFrom(t *testing.T) {
+	s := newStore(t)
+	var all []partition.Key
+	for n := range 4 {
+		admit(t, s, account(n))
+		all = append(all, account(n))
+	}
+	page := key("a.example", 1)
+	admit(t, s, page)
+	commit(t, s, done(page, "text", epoch()))
+	bring(t, s, all[0], epoch(), postOf(all[0], 1, "x", epoch()))
+	commit(t, s, Commit{Key: all[1], Now: epoch(), Next: Next{State: StatePending}, Gaps: []Gap{{From: epoch(), What: GapUnreachable}}})
+	commit(t, s, Commit{Key: all[2], Now: epoch(), Next: Next{State: StateDone}, Lists: []ListPage{{List: all[2] + "/following", Walk: epoch(), Accounts: all}}})
+	keys := func(sl partition.Slice, from partition.Key, only string) map[partition.Key]bool {
+		t.Helper()
+		out := map[partition.Key]bool{}
+		err := s.KeysFrom(sl, from, only, func(sl partition.Slice, k partition.Key) (bool, error) {
+			if out[k] {
+				t.Errorf("%s twice", k)
+			}
+			out[k] = true
+			return true, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for only, want := range map[string][]partition.Key{"": {page, all[0], all[1], all[2] + "/following"}, KindPost: {all[0]}, KindGap: {all[1]}, KindEdges: {page, all[2] + "/following"}} {
+		got := keys(0, "", only)
+		for _, k := range want {
+			if !got[k] {
+				t.Errorf("%q: no %s", only, k)
+			}
+			if keys(0, k, only)[k] {
+				t.Errorf("%q: %s after itself", only, k)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%q: %v", only, got)
+		}
+	}
+}
+
+// FuzzLeaf: a state that another peer sends is refused, or is one that joins.
+func FuzzLeaf(f *testing.F) {
+	k := account(0)
+	post, err := newPost(postOf(k, 1, "text", epoch()))
+	if err != nil {
+		f.Fatal(err)
+	}
+	state, err := post.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(byte(tabPost), string(k), post.Record.Post, state)
+	f.Add(byte(tabEdge), string(k+"/followers"), string(account(1)), edge{{First: epoch(), Last: epoch()}}.encode())
+	f.Add(byte(tabWalk), string(k+"/followers"), string(timePart(epoch())), Walk{At: epoch(), Seen: 3, Claimed: -1, Ended: true}.encode())
+	f.Add(byte(tabCheckpoint), string(k), "", checkpoint{epoch(), []byte("x")}.encode())
+	g := Gap{Key: k, From: epoch(), At: epoch(), What: GapCut}
+	if state, err = plainJSON(g); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(byte(tabGap), string(k), g.part(), state)
+	f.Fuzz(func(t *testing.T, tab byte, key, part string, b []byte) {
+		if !isLeaf(table(tab)) {
+			return
+		}
+		id := leafID{table: table(tab), key: partition.Key(key), part: part}
+		state, _, err := checkLeaf(id, b)
+		if err != nil {
+			return
+		}
+		again, _, err := checkLeaf(id, state)
+		if err != nil || !bytes.Equal(again, state) {
+			t.Fatalf("%q came back as %q, %v", state, again, err)
+		}
+		if both, err := joinLeaf(id, state, append(state[:len(state):len(state)], ' ')); err == nil && id.table != tabPost && id.table != tabGap && !bytes.Equal(both, state) {
+			t.Fatalf("%q with itself is %q", state, both)
+		}
+	})
+}
+
+// TestI3SocialIsOneBatch: all that one fetch brings is there after a crash, or
+// nothing.
+func TestI3SocialIsOneBatch(t *testing.T) {
+	k := account(0)
+	allOrNothing(t, func(s *Store) {
+		admit(t, s, k)
+		commit(t, s, withSocial(Commit{Key: k, Now: epoch(), Next: Next{State: StateDone}}, "one"))
+	}, func(s *Store) {
+		c := withSocial(Commit{Key: k, Now: epoch().Add(time.Hour), Record: record(k, "profile", epoch().Add(time.Hour)), Next: Next{State: StateDone}}, "two")
+		c.Posts = append(c.Posts, tombstone(k, 2, c.Now.Add(time.Minute)))
+		c.Lists = []ListPage{{List: k + "/following", Walk: epoch(), Accounts: []partition.Key{account(1), account(2)}, End: true, Complete: true}}
+		commit(t, s, c)
+	})
+}
+
+func TestPostOfNothing(t *testing.T) {
+	s := newStore(t)
+	if _, _, err := s.Post(account(0), "x"); !errors.Is(err, ErrNotExist) {
+		t.Error(err)
+	}
+	if b, err := s.Checkpoint(0, account(0)); b != nil || err != nil {
+		t.Error(b, err)
+	}
+}

@@ -35,18 +35,17 @@ func Through(c *fetch.Client, gate func(context.Context) error) Do {
 
 // Options of New.
 type Options struct {
-	Base       string            // "https://host[:port]", required; http only on loopback when there is a credential
-	Domain     string            // what stands behind the @ of local accounts, default the host of Base (see Server.Domain)
-	Do         Do                // required
-	Credential Credential        // default none
-	Heard      func(a Allowance) // told of every answer, by the goroutine that asked; default nobody
-	Now        func() time.Time  // default time.Now
-	MaxBody    int64             // bytes of one answer; default 4 MiB
-	MaxText    int               // bytes of the text of one post or profile; default 64 KiB
-	MaxRaw     int               // bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	Base       string           // "https://host[:port]", required; http only on loopback when there is a credential
+	Domain     string           // what stands behind the @ of local accounts, default the host of Base (see Server.Domain)
+	Do         Do               // required
+	Credential Credential       // default none
+	Now        func() time.Time // default time.Now
+	MaxBody    int64            // bytes of one answer; default 4 MiB
+	MaxText    int              // bytes of the text of one post or profile; default 64 KiB
+	MaxRaw     int              // bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
 }
 
-// Client asks one server. Safe for concurrent use when Options.Do and Heard are.
+// Client asks one server. Safe for concurrent use when Options.Do is.
 type Client struct {
 	o    Options
 	base string // without a slash at the end
@@ -86,9 +85,6 @@ func New(o Options) (*Client, error) {
 	}
 	if o.MaxRaw == 0 {
 		o.MaxRaw = 64 << 10
-	}
-	if o.Heard == nil {
-		o.Heard = func(Allowance) {}
 	}
 	if o.Domain == "" {
 		o.Domain = u.Host
@@ -133,17 +129,17 @@ func (c *Client) get(ctx context.Context, a ask) (answer, error) {
 	}
 	if c.o.Credential.Set() {
 		call.Auth = true
-		call.Request.Header = map[string]string{"Authorization": "Bearer " + c.o.Credential.bearer()}
+		c.o.Credential.Sign(&call.Request)
 	}
 	resp, err := c.o.Do(ctx, call)
 	if err != nil {
 		return answer{}, &Fault{Op: a.op, Word: Unreachable, Retry: -1, Err: err}
 	}
-	heard := ReadAllowance(resp.Header, resp.Status, c.o.Now())
-	heard.Class, heard.Paging, heard.Auth = a.class, call.Paging, call.Auth
-	c.o.Heard(heard)
 	if f := judge(resp, call.Auth); f != nil {
-		f.Op, f.Retry = a.op, heard.RetryAfter
+		f.Op, f.Retry = a.op, -1
+		if wait, said := fetch.RetryAfter(resp.Header.Get("Retry-After"), c.o.Now()); said {
+			f.Retry = wait
+		}
 		return answer{}, f
 	}
 	next, link := nextPage(resp.Header)

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
+
+	"github.com/echo-node/echo-node/crawler/fetch"
 )
 
 // Credential is a bearer token of one server. It has no printed form: the token
@@ -25,6 +28,18 @@ func NewCredential(name, token string) (Credential, error) {
 		return Credential{}, errors.New("mastodon: credential: a token is 1 to 4096 visible ASCII characters")
 	}
 	return Credential{name, func() string { return token }}, nil
+}
+
+// Sign puts c into a request, in place of any other. A request so signed is not to be printed.
+func (c Credential) Sign(r *fetch.Request) {
+	h := maps.Clone(r.Header)
+	if h == nil {
+		h = map[string]string{}
+	}
+	if delete(h, "Authorization"); c.Set() {
+		h["Authorization"] = "Bearer " + c.bearer()
+	}
+	r.Header = h
 }
 
 // Set says whether there is one.

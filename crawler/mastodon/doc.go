@@ -11,11 +11,12 @@
 // private addresses and the Gate of a Task are those of crawler/fetch:
 //
 //	do := mastodon.Through(fetchClient, task.Gate)
-//	c, err := mastodon.New(mastodon.Options{Base: "https://" + key.Host(), Do: do, Heard: budget.Note})
+//	c, err := mastodon.New(mastodon.Options{Base: "https://" + key.Host(), Do: do})
 //
 // A Call names its class, whether it pages and whether it carries the
 // credential, so that a budget can refuse it before it is sent (Do then returns an error, which
-// comes back wrapped); Heard is told what each answer said of the limits.
+// comes back wrapped), signed with another credential of the server (Credential.Sign), and settled with what its
+// answer says of the limits (package budget).
 //
 // What a server can do is found out by Probe and kept as bytes (Server.Encode)
 // until it expires. A timeline is read from a Mark, a list from a

@@ -17,6 +17,8 @@ import (
 
 func TestMain(m *testing.M) { racetest.Main(m, "10") }
 
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
 // clock is a hand that a test moves.
 type clock struct {
 	mu  sync.Mutex
@@ -41,7 +43,6 @@ type place struct {
 	w     *mastodontest.World
 	c     *Client
 	clock *clock
-	heard []Allowance
 }
 
 var home = netip.MustParseAddr("127.0.0.1")
@@ -63,7 +64,7 @@ func visit(t *testing.T, o mastodontest.Options, more ...func(*Options)) *place 
 		t.Fatal(err)
 	}
 	t.Cleanup(f.Close)
-	opts := Options{Base: "https://m.test", Do: Through(f, nil), Now: p.clock.Now, MaxBody: 512 << 10, Heard: func(a Allowance) { p.heard = append(p.heard, a) }}
+	opts := Options{Base: "https://m.test", Do: Through(f, nil), Now: p.clock.Now, MaxBody: 512 << 10}
 	for _, change := range more {
 		change(&opts)
 	}

@@ -21,12 +21,15 @@ type Options struct {
 	Peer    string       // Record.Peer
 	// Owns says whether this peer may fetch in that slice now. It is asked when a
 	// Key is picked and again just before each request. nil = yes.
-	Owns     func(partition.Slice) bool
-	Delay    time.Duration // least gap between two requests to a site, default 1 s; <0 = none
-	Workers  int           // concurrent fetches, default 64
-	Limits   Limits        // the volunteer's own
-	MaxDepth int           // links followed from a seed, default 128; <0 = no limit
-	MaxPages int           // pages fetched of one site, ever; the rest is refused; default 100,000; <0 = no limit
+	Owns  func(partition.Slice) bool
+	Delay time.Duration // least gap between two requests to a site, default 1 s; <0 = none
+	// Budgeted says of a site that its source keeps the pace there by a budget of calls:
+	// Delay is not kept between its requests. nil = no.
+	Budgeted func(partition.Site) bool
+	Workers  int    // concurrent fetches, default 64
+	Limits   Limits // the volunteer's own
+	MaxDepth int    // links followed from a seed, default 128; <0 = no limit
+	MaxPages int    // pages fetched of one site, ever; the rest is refused; default 100,000; <0 = no limit
 	// Revisit is how often what was fetched is looked at again, on average: by
 	// the default policy of package schedule what changes more is looked at more. The
 	// politeness of a site goes before. 0 = never.
@@ -59,6 +62,9 @@ func (o Options) withDefaults() Options {
 		o.Delay = time.Second
 	}
 	o.Delay = max(o.Delay, 0)
+	if o.Budgeted == nil {
+		o.Budgeted = func(partition.Site) bool { return false }
+	}
 	if o.Workers == 0 {
 		o.Workers = 64
 	}

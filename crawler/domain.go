@@ -179,10 +179,11 @@ func (c *Crawler) Domain(k partition.Key) (name string, sites int) {
 	return name, c.domains.pace(name)
 }
 
-// domainOf is the registrable domain of a Key with a host, else "".
+// domainOf is the registrable domain of a Key that is a URL, else "": the pace of
+// an instance's accounts is its budget.
 func domainOf(k partition.Key) string {
-	if host := k.Host(); host != "" {
-		return partition.Domain(host)
+	if k.URL() == "" {
+		return ""
 	}
-	return ""
+	return partition.Domain(k.Host())
 }

@@ -88,7 +88,9 @@ func (c *counts) committed(r Result) {
 	}
 	switch r.Next.State {
 	case store.StatePending:
-		c.failed.Add(1)
+		if r.Next.Reason != "" { // else it goes on: see Result.Planned
+			c.failed.Add(1)
+		}
 	case store.StateRefused:
 		c.refused.Add(1)
 	}

@@ -99,7 +99,7 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	if src == nil {
 		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: "no source for it"}, Stop: "no-source"}, time.Time{})
 	}
-	if c.o.MaxPages > 0 && t.site.Fetched >= int64(c.o.MaxPages) && len(t.due.History) == 0 { // a page seen again is none more
+	if c.o.MaxPages > 0 && !c.o.Budgeted(t.step.Site) && t.site.Fetched >= int64(c.o.MaxPages) && len(t.due.History) == 0 { // a page seen again is none more
 		reason := fmt.Sprintf("budget of %d pages of the site is used up", c.o.MaxPages)
 		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: reason}, Stop: "budget"}, time.Time{})
 	}
@@ -111,7 +111,7 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 		if res.Asked.IsZero() {
 			res.Asked = ended
 		}
-		allowed = res.Asked.Add(max(c.o.Delay, res.Site.Delay, min(res.Slow, maxSlow)))
+		allowed = res.Asked.Add(max(t.delay(), res.Site.Delay, min(res.Slow, maxSlow)))
 	}
 	switch {
 	case errors.Is(err, ErrNotOwned):
@@ -123,7 +123,19 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 		return allowed, now, false
 	}
 	t.signed(res)
-	return t.commit(res, allowed)
+	allowed, later, again = t.commit(res, allowed)
+	if res.Hold.After(allowed) {
+		allowed = res.Hold
+	}
+	return allowed, later, again
+}
+
+// delay is the least gap between two requests to the site.
+func (t *task) delay() time.Duration {
+	if t.c.o.Budgeted(t.step.Site) {
+		return 0
+	}
+	return t.c.o.Delay
 }
 
 // prepare loads what is known of the Key and its site. The row may have been
@@ -164,7 +176,7 @@ func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
 	since := c.gained[t.step.Slice]
 	c.mu.Unlock()
 	allowed = t.site.NextAllowed
-	if first := since.Add(max(c.o.Delay, t.site.Delay)); first.After(allowed) {
+	if first := since.Add(max(t.delay(), t.site.Delay)); first.After(allowed) {
 		allowed = first // I7: what the owner before us asked last, we do not know
 	}
 	if allowed.After(now) {
@@ -198,7 +210,7 @@ func (t *task) move(now time.Time) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	pace := store.Pace{Next: t.site.NextAllowed, Wait: max(c.o.Delay, t.site.Delay), BackOff: t.site.BackOff, Fetched: t.site.Fetched}
+	pace := store.Pace{Next: t.site.NextAllowed, Wait: max(t.delay(), t.site.Delay), BackOff: t.site.BackOff, Fetched: t.site.Fetched}
 	n, err := c.o.Store.Move(t.step.Slice, t.due.Key, pace, now)
 	if n > 0 {
 		c.o.Committed()
@@ -256,7 +268,7 @@ func (t *task) gate(ctx context.Context) error {
 	c := t.c
 	if t.gated == 0 {
 		defer c.counts.ungated.Add(-1)
-	} else if err := sleep(ctx, max(c.o.Delay, t.site.Delay)); err != nil { // from now: the last request has been answered
+	} else if err := sleep(ctx, max(t.delay(), t.site.Delay)); err != nil { // from now: the last request has been answered
 		return err
 	}
 	t.gated++
@@ -283,7 +295,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		res.Posts, res.Lists, res.Gaps, res.Checkpoint = nil, nil, nil, nil
 		res.Next = store.Next{State: t.due.State, At: t.due.At, Attempts: t.due.Attempts, Reason: t.due.Reason}
 	}
-	if c.revisits != nil && !res.Again {
+	if c.revisits != nil && !res.Again && !res.Planned {
 		next, err := t.revisit(res)
 		if err != nil {
 			c.fail(err)
@@ -333,7 +345,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 	if !res.Again {
 		c.counts.committed(res)
 	}
-	if !res.Again && res.Next.State != store.StateDone {
+	if !res.Again && res.Next.State != store.StateDone && (res.Next.State != store.StatePending || res.Next.Reason != "") {
 		c.counts.failure(Failure{Key: t.due.Key, State: res.Next.State, Reason: res.Next.Reason, At: commit.Now})
 	}
 	c.wakeLinked(t.step.Slice, commit.Links)

@@ -45,6 +45,13 @@ type Result struct {
 	// was fetched, or its address is busy): Record, Next, Links and what comes beside them are not looked
 	// at, and the Key is asked for again once Site.NextAllowed and the delay allow.
 	Again bool
+	// Hold is until when this peer asks nothing of the site, as its budget there is used
+	// up. It is not kept: another peer has a budget of its own. Zero = no such wait.
+	Hold time.Time
+	// Planned says that Next.At is when the source wants to look again, whatever
+	// Options.Revisit of the crawler says. A Next that is pending without a Reason is then a
+	// part of the work done, and not a failure.
+	Planned bool
 	// Asked is when the site was surely asked last: when the first byte of its
 	// answer came, or the attempt failed. Zero = when Fetch returned.
 	Asked time.Time

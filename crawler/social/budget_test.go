@@ -1,0 +1,115 @@
+package social_test
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/partition/racetest"
+)
+
+// A backlog is worked off as fast as the server allows, in whatever form it says so, and no call is
+// refused; a Key that waits for the budget has not failed.
+func TestAnAllowanceIsUsedAndNotExceeded(t *testing.T) {
+	for _, says := range []mastodontest.Headers{mastodontest.ISO, mastodontest.NoHeaders} {
+		synctest.Test(t, func(t *testing.T) {
+			w := world(t, mastodontest.Options{Seed: 8, People: people(1500), Remote: -1, Quiet: true, Rate: -1, Says: says, Limits: mastodontest.MastodonLimits()})
+			p := newPeer(t, w, social.Options{})
+			p.start()
+			begun := time.Now()
+			p.seed(accountKeys(t, w.Users())...)
+			const windows = 4
+			time.Sleep(windows*5*time.Minute - time.Minute)
+			r := w.Report()
+			due := windows * 300
+			if all := 2 * people(1500); all < due { // a profile and a page of posts
+				due = all
+			}
+			if r.Refused != 0 || r.Requests < due*97/100 {
+				t.Errorf("%d requests in %s, %d refused; %d were allowed", r.Requests, time.Since(begun), r.Refused, due)
+			}
+			if s := p.crawler.Stats(); s.Failed != 0 || len(p.crawler.Failures()) != 0 {
+				t.Errorf("%d failed: %+v", s.Failed, p.crawler.Failures())
+			}
+			b := p.src.Budgets()
+			if len(b) != 1 || b[0].Site != "mastodon:m.test" || len(b[0].Buckets) == 0 {
+				t.Errorf("%+v", b)
+			}
+			t.Logf("%d requests of %d", r.Requests, due)
+			p.end()
+		})
+	}
+}
+
+// Peers that ask from addresses of their own have budgets of their own: four do four times as much.
+func TestPeersAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rate := func(peers int) int {
+			time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute))) // a window begins
+			w := world(t, mastodontest.Options{Seed: 8, People: people(2400), Remote: -1, Quiet: true, Rate: -1, Limits: mastodontest.MastodonLimits()})
+			users := w.Users()
+			var all []*peer
+			for i := range peers {
+				p := newPeer(t, w, social.Options{})
+				p.from = netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + i)})
+				p.start()
+				p.seed(accountKeys(t, users[i*len(users)/peers:(i+1)*len(users)/peers])...)
+				all = append(all, p)
+			}
+			time.Sleep(9 * time.Minute) // two windows
+			r := w.Report()
+			if r.Refused != 0 {
+				t.Errorf("%d peers: %d refused", peers, r.Refused)
+			}
+			for _, p := range all {
+				p.end()
+			}
+			return r.Requests
+		}
+		one, four := rate(1), rate(4)
+		t.Logf("one peer %d requests, four %d", one, four)
+		if !racetest.Enabled && 10*four < 38*one {
+			t.Errorf("one peer made %d requests, four %d", one, four)
+		}
+	})
+}
+
+// Peers and their machines die at any moment: whatever was on its way counts as made, so no limit
+// is exceeded, and in the end everything is had.
+func TestCrashesOverspendNothingAndLoseNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := world(t, mastodontest.Options{Seed: 4, People: people(70), Quiet: true,
+			Limits: []mastodontest.Limit{{Name: "anonymous", Max: 300, Window: 5 * time.Minute}, {Name: "paging", Max: 300, Window: 15 * time.Minute, Paging: true}}})
+		p := newPeer(t, w, social.Options{Lists: true, Calls: 3})
+		p.slow = 150 * time.Millisecond // some crashes find a call on its way
+		p.start()
+		p.seed(accountKeys(t, w.Users())...)
+		rng := rand.New(rand.NewPCG(1, 2))
+		crashes := 200
+		if racetest.Enabled {
+			crashes = 30
+		}
+		for range crashes {
+			time.Sleep(time.Duration(rng.IntN(10000)) * time.Millisecond)
+			p.crash()
+		}
+		time.Sleep(3 * 24 * time.Hour)
+		posts, _ := p.sameAsTruth(w.Truth(), time.Now().Add(-25*time.Hour))
+		for acct, want := range w.Truth().Accounts {
+			if want.Local && !wishes(want) {
+				if got := p.edges(accountKey(t, acct) + "/followers"); len(got) != len(want.Followers) {
+					t.Errorf("%s: %d followers, want %d", acct, len(got), len(want.Followers))
+				}
+			}
+		}
+		if r := w.Report(); r.Refused != 0 || posts < 100 {
+			t.Errorf("%d posts, %d requests, %d refused", posts, r.Requests, r.Refused)
+		}
+		t.Logf("%d crashes, %d posts, %d requests", crashes, posts, w.Report().Requests)
+		p.end()
+	})
+}

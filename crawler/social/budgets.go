@@ -1,0 +1,277 @@
+package social
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/budget"
+	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Names of the rows of a Budgets in the store (Meta): of a snapshot, and of the intent of a call.
+const (
+	bookRow = "api.book/"
+	callRow = "api.call/"
+)
+
+// snapEvery is after how many calls a Book is written whole, and the intents before dropped.
+const snapEvery = 64
+
+// Budgets are this peer's budgets at the servers that it asks: a budget.Book for each
+// site, kept in the store. Before a call is sent its intent is durable, so whatever a
+// crash leaves open counts as made (I7). They are this peer's, and stay here when a
+// slice is handed over. Safe for concurrent use.
+type Budgets struct {
+	store *store.Store
+	o     budget.Options
+	now   func() time.Time
+
+	mu    sync.Mutex
+	sites map[partition.Site]*purse
+}
+
+// NewBudgets opens the budgets of a peer; those of a site are read when it is first asked.
+func NewBudgets(s *store.Store, o budget.Options, now func() time.Time) (*Budgets, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return &Budgets{store: s, o: o, now: now, sites: map[partition.Site]*purse{}}, nil
+}
+
+// purse is the budget of one site.
+type purse struct {
+	b     *Budgets
+	site  partition.Site
+	table string
+	names []string // of the credentials
+
+	mu      sync.Mutex
+	book    *budget.Book
+	intents []string // rows of calls that the snapshot in the store does not have
+}
+
+// maxPurses is how many sites a Budgets holds in memory; what else was asked is in the store.
+const maxPurses = 4096
+
+// of is the purse of a site with the table of that service, for credentials of those
+// names, "" alone for none.
+func (b *Budgets) of(site partition.Site, service string, names []string) (*purse, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.sites[site]
+	if p != nil && p.table == service {
+		return p, nil
+	}
+	if p == nil && len(b.sites) >= maxPurses {
+		if err := b.forget(); err != nil {
+			return nil, err
+		}
+	}
+	if p != nil { // another table: what was used by the old one counts where a bucket is in both
+		if err := p.save(); err != nil {
+			return nil, err
+		}
+	}
+	p = &purse{b: b, site: site, table: service, names: names}
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	b.sites[site] = p
+	return p, nil
+}
+
+// forget lets go of half of the purses, which are in the store whole.
+func (b *Budgets) forget() error {
+	for site, p := range b.sites {
+		if len(b.sites) <= maxPurses/2 {
+			break
+		}
+		if err := p.save(); err != nil {
+			return err
+		}
+		delete(b.sites, site)
+	}
+	return nil
+}
+
+// Close writes what the store does not have whole.
+func (b *Budgets) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.sites {
+		if err := p.save(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Status is the state of the budgets used since the start, in order of site.
+func (b *Budgets) Status() []budget.Status {
+	b.mu.Lock()
+	all := make([]*purse, 0, len(b.sites))
+	for _, p := range b.sites {
+		all = append(all, p)
+	}
+	b.mu.Unlock()
+	out := make([]budget.Status, 0, len(all))
+	for _, p := range all {
+		p.mu.Lock()
+		out = append(out, p.book.Status(b.now()))
+		p.mu.Unlock()
+	}
+	slices.SortFunc(out, func(x, y budget.Status) int { return strings.Compare(x.Site, y.Site) })
+	return out
+}
+
+// row is the name of a row of the purse: the site and the credential may be longer than a name.
+func (p *purse) row(head, credential string) string {
+	sum := sha256.Sum256([]byte(string(p.site) + "\x00" + credential))
+	return head + hex.EncodeToString(sum[:16])
+}
+
+func (p *purse) call(id uint64) string { return fmt.Sprintf("%s/%016x", p.row(callRow, ""), id) }
+
+// ledgers are the parts of the Book that have a snapshot each.
+func (p *purse) ledgers() []string { return append([]string{budget.AddressOf}, p.names...) }
+
+// open makes the Book as the store has it.
+func (p *purse) open() error {
+	now := p.b.now()
+	table, ok := budget.Default(p.table)
+	if !ok {
+		return fmt.Errorf("social: budget of %s: no table %q", p.site, p.table)
+	}
+	var err error
+	if p.book, err = budget.New(string(p.site), p.b.o); err != nil {
+		return err
+	}
+	for _, name := range p.names {
+		if err := p.book.Add(name, table, now); err != nil {
+			return err
+		}
+	}
+	var intents [][]byte
+	err = p.b.store.Metas(p.row(callRow, "")+"/", func(name string, v []byte) error {
+		p.intents, intents = append(p.intents, name), append(intents, v)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range p.ledgers() {
+		snap, err := p.b.store.Meta(p.row(bookRow, name))
+		if err != nil && !errors.Is(err, store.ErrNotExist) {
+			return err
+		}
+		if err := p.book.Restore(name, snap, intents, now); err != nil {
+			return fmt.Errorf("social: %w", err)
+		}
+	}
+	return p.saveLocked()
+}
+
+func (p *purse) save() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.saveLocked()
+}
+
+// saveLocked writes the Book whole, and drops the intents that it has.
+func (p *purse) saveLocked() error {
+	rows := map[string][]byte{}
+	for _, name := range p.ledgers() {
+		snap, err := p.book.Snapshot(name)
+		if err != nil {
+			return err
+		}
+		rows[p.row(bookRow, name)] = snap
+	}
+	for _, name := range p.intents {
+		rows[name] = nil
+	}
+	if err := p.b.store.SetMetas(rows); err != nil {
+		return err
+	}
+	p.intents = nil
+	return nil
+}
+
+// storeError is a failure of this peer's store, which no answer of a server is.
+type storeError struct{ error }
+
+// Unwrap is the store's error.
+func (e *storeError) Unwrap() error { return e.error }
+
+// reserve takes one call of class out of the budget, durably. A *budget.WaitError
+// says when there is room again.
+func (p *purse) reserve(class string) (budget.Ticket, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t, err := p.book.Reserve(p.b.now(), class, budget.Ask{})
+	if err != nil {
+		return t, err
+	}
+	row := p.call(t.ID)
+	if err := p.b.store.SetMeta(row, t.Append(nil)); err != nil {
+		return t, &storeError{err}
+	}
+	p.intents = append(p.intents, row)
+	return t, nil
+}
+
+// settle puts back what came of a call.
+func (p *purse) settle(t budget.Ticket, a budget.Answer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.book.Settle(p.b.now(), t, a); err != nil && !errors.Is(err, budget.ErrTicket) {
+		return err
+	}
+	if len(p.intents) < snapEvery && a.Status != http.StatusTooManyRequests {
+		return nil
+	}
+	if err := p.saveLocked(); err != nil {
+		return &storeError{err}
+	}
+	return nil
+}
+
+// ask makes one call of class with send, which is given the name of the credential.
+func (p *purse) ask(ctx context.Context, class string, send func(credential string) (*fetch.Response, error)) (*fetch.Response, error) {
+	t, err := p.reserve(class)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := send(t.Credential)
+	a := budget.Answer{}
+	switch {
+	case err == nil:
+		a.Status, a.Header = resp.Status, resp.Header
+	case notSent(err):
+		a.NotSent = true
+	}
+	return resp, errors.Join(err, p.settle(t, a))
+}
+
+// notSent says of an error of fetch.Client.Get that nothing can have reached the server.
+func notSent(err error) bool {
+	var busy *fetch.BusyError
+	var gate *gateError
+	return errors.As(err, &busy) || errors.As(err, &gate) || errors.Is(err, fetch.ErrPrivate) || errors.Is(err, fetch.ErrContact) || fetch.Stop(err) == "dns"
+}
+
+// gateError is what Task.Gate said; Source gives it back as it was.
+type gateError struct{ error }
+
+// Unwrap is the gate's error.
+func (e *gateError) Unwrap() error { return e.error }

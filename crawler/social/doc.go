@@ -1,0 +1,28 @@
+// Package social is the Source of accounts: it follows people of Mastodon-compatible
+// servers by their API, within the budget of each credential.
+//
+// # One fetch
+//
+// A fetch is a bounded piece of work on one Key, at most Options.Calls requests, and its
+// result is committed as one batch (I3) with where it stands: Record.Raw holds a state
+// beside the server's own object. So after a crash the same pages are asked for again
+// and none is left out.
+//
+//	mastodon:user@host              the profile, and the posts since the last one read
+//	mastodon:user@host/followers    some pages of the list
+//	mastodon:user@host/following    the same
+//	mastodon:host/tag/T, host/public   the posts since the last one read
+//
+// # Pace and politeness
+//
+// The pace of an API is what its server allows each credential (Budgets, package budget), and
+// not the gap between requests to a web host: the crawler keeps none for a site that is Budgeted,
+// and the address of such a server has no turn among peers, as each peer asks with an
+// allowance of its own. Every request waits for Task.Gate all the same (the volunteer's
+// limits, ownership of the slice) and passes the guard of private addresses. robots.txt is for who
+// follows links through pages, and is not asked for the API, which is made for programs; what people say about being
+// collected is obeyed (Rules.Opted).
+//
+// A credential belongs to this peer: it is in no record, log line, or message to
+// another peer.
+package social

@@ -1,0 +1,45 @@
+package social
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Between two visits of a tag or a public timeline.
+const (
+	feedLeast = time.Minute
+	feedMost  = time.Hour
+	// feedPage is how many posts may have come between two visits: half of a page, so that what
+	// comes faster than before is still on it.
+	feedPage = 20
+)
+
+// feed reads a tag or a public timeline since the mark.
+func (v *visit) feed(ctx context.Context) error {
+	f := mastodon.Public(true)
+	if v.t.Due.Key.Kind() == partition.KindTag {
+		_, tag, _ := strings.Cut(string(v.t.Due.Key), "/tag/")
+		tag, err := url.PathUnescape(tag)
+		if err != nil {
+			return err
+		}
+		f = mastodon.Tagged(tag, false)
+	}
+	if err := v.posts(ctx, f, v.s.o.TagBack); err != nil {
+		return err
+	}
+	v.st.Visited = v.now
+	wait := feedMost
+	if r := v.st.Mark.Recent; len(r) > 1 && !r[0].At.IsZero() {
+		n := min(len(r), feedPage)
+		wait = v.now.Sub(r[n-1].At) / time.Duration(n) * feedPage
+	}
+	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(min(max(wait, feedLeast), feedMost))}
+	return nil
+}

@@ -1,0 +1,214 @@
+package social_test
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/echo-node/echo-node/crawler"
+	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
+	"github.com/echo-node/echo-node/store"
+)
+
+func TestMain(m *testing.M) { racetest.Main(m, "10") }
+
+// peer is a store, a Source and a Crawler of all slices, as in a swarm of one.
+type peer struct {
+	t       *testing.T
+	fs      *vfs.MemFS
+	w       *mastodontest.World
+	from    netip.Addr
+	slow    time.Duration // each way
+	o       social.Options
+	store   *store.Store
+	src     *social.Source
+	crawler *crawler.Crawler
+	stop    func() // ends the crawl and waits
+}
+
+// far is a server some way off.
+type far struct {
+	http.RoundTripper
+	away time.Duration
+}
+
+func (f far) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(f.away)
+	resp, err := f.RoundTripper.RoundTrip(r)
+	time.Sleep(f.away)
+	return resp, err
+}
+
+func newPeer(t *testing.T, w *mastodontest.World, o social.Options) *peer {
+	t.Helper()
+	p := &peer{t: t, fs: vfs.NewCrashableMem(), w: w, from: netip.MustParseAddr("127.0.0.1"), o: o}
+	charter := partition.DefaultCharter("test", "founder")
+	charter.SliceBits = 4
+	s, err := store.Create("data", store.Options{FS: p.fs, Charter: charter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// open opens the store and the Source.
+func (p *peer) open() {
+	p.t.Helper()
+	var err error
+	if p.store, err = store.Open("data", store.Options{FS: p.fs}); err != nil {
+		p.t.Fatal(err)
+	}
+	client, err := fetch.New(fetch.Options{Transport: far{p.w.RoundTripper(p.from), p.slow}, AddrDelay: -1, Hosts: map[string]netip.Addr{"m.test": p.from},
+		AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	o := p.o
+	o.Store, o.Client = p.store, client
+	if p.src, err = social.New(o); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// start opens and runs.
+func (p *peer) start() {
+	p.t.Helper()
+	p.open()
+	c, err := crawler.New(crawler.Options{Store: p.store, Sources: []crawler.Source{p.src}, Peer: "peer", Budgeted: social.Budgeted, Workers: 4})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.crawler = c
+	c.SetSlices(p.store.Charter().Slices())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	p.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			p.t.Error(err)
+		}
+	})
+	p.t.Cleanup(func() {
+		if p.t.Failed() { // nothing may be left in the bubble of a test that ended early
+			p.stop()
+			_ = p.store.Close()
+		}
+	})
+}
+
+// end stops and closes in good order.
+func (p *peer) end() {
+	p.t.Helper()
+	p.stop()
+	if err := p.src.Close(); err != nil {
+		p.t.Error(err)
+	}
+	if err := p.store.Close(); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// crash goes on from what the disk had for sure at this moment.
+func (p *peer) crash() {
+	p.t.Helper()
+	left := p.fs.CrashClone(vfs.CrashCloneCfg{})
+	p.stop()
+	_ = p.store.Close() // of the life that nobody remembers
+	p.fs = left
+	p.start()
+}
+
+func (p *peer) seed(keys ...partition.Key) {
+	p.t.Helper()
+	var items []store.Admission
+	for _, k := range keys {
+		items = append(items, store.Admission{Key: k, Seed: true})
+	}
+	if _, err := p.store.Admit(items, time.Now()); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, k := range keys {
+		p.crawler.Wake(p.store.SliceOf(k), k.Site())
+	}
+}
+
+func accountKey(t *testing.T, acct string) partition.Key {
+	t.Helper()
+	k, err := partition.ParseKey("mastodon:" + acct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func accountKeys(t *testing.T, accts []string) (out []partition.Key) {
+	for _, a := range accts {
+		out = append(out, accountKey(t, a))
+	}
+	return out
+}
+
+// posts are those that the store has of a Key, by the id that they were made with.
+func (p *peer) posts(k partition.Key) map[string]store.Record {
+	p.t.Helper()
+	out := map[string]store.Record{}
+	if err := p.store.Posts(0, k, "", func(r store.Record) (bool, error) { out[path.Base(r.Post)] = r; return true, nil }); err != nil {
+		p.t.Fatal(err)
+	}
+	return out
+}
+
+func (p *peer) gaps(k partition.Key) (out []store.Gap) {
+	p.t.Helper()
+	if err := p.store.Gaps(0, k, func(g store.Gap) (bool, error) { out = append(out, g); return true, nil }); err != nil {
+		p.t.Fatal(err)
+	}
+	return out
+}
+
+// edges are whom a list has now.
+func (p *peer) edges(list partition.Key) (out []string) {
+	p.t.Helper()
+	err := p.store.Edges(0, list, "", func(e store.Edge) (bool, error) {
+		if e.GoneAt == nil {
+			out = append(out, string(e.To))
+		}
+		return true, nil
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// world is a server whose story goes by the clock of the test, a month old.
+func world(t *testing.T, o mastodontest.Options) *mastodontest.World {
+	t.Helper()
+	o.Clock = time.Now
+	o.Start = time.Now().Add(-30 * 24 * time.Hour)
+	w, err := mastodontest.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// wishes says whether somebody asks not to be collected.
+func wishes(a mastodontest.Account) bool { return strings.Contains(strings.ToLower(a.Bio), "#nobot") }

@@ -1,0 +1,123 @@
+package social
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Between two readings of a list: half as long after one that differs from the one before, twice
+// as long after one that does not, as the links of TwitterEcho are raised and lowered.
+const (
+	listFirst = 7 * 24 * time.Hour
+	listLeast = 24 * time.Hour
+	listMost  = 30 * 24 * time.Hour
+)
+
+// listState is where the reading of a list stands.
+type listState struct {
+	Walk  time.Time           `json:"walk"` // when it began
+	At    mastodon.Checkpoint `json:"at,omitempty"`
+	Sum   uint64              `json:"sum"` // of the accounts met, whatever their order
+	Last  uint64              `json:"last"`
+	Every time.Duration       `json:"every"`
+}
+
+// list reads some pages of followers or followings; the next fetch goes on where this one ends.
+func (v *visit) list(ctx context.Context) error {
+	k, side := v.t.Due.Key, mastodon.Followers
+	if k.Kind() == partition.KindFollowing {
+		side = mastodon.Following
+	}
+	if v.st.List == nil {
+		v.st.List = &listState{Every: listFirst}
+	}
+	l := v.st.List
+	var e *mastodon.Edges
+	var err error
+	if len(l.At) > 0 {
+		e, err = v.c.ResumeEdges(l.At, v.server.Lists, mastodon.Limits{})
+		if err != nil {
+			v.s.o.Logger.Warn("a list is begun anew", "key", k, "err", err)
+		}
+	}
+	if e == nil {
+		p, err := v.profile(ctx)
+		v.res.Record = nil // it is the account's
+		if gone, api := notThere(err); gone {
+			return v.lost(api, err)
+		}
+		if err != nil {
+			return err
+		}
+		v.st.Lost = 0
+		if e, err = v.c.Edges(p, side, v.server.Lists, mastodon.Limits{}); err != nil {
+			return err
+		}
+		l.Walk, l.Sum = v.now, 0
+	}
+	for !e.Done() {
+		page, err := e.Next(ctx)
+		if err != nil && !e.Done() {
+			return err
+		}
+		v.listPage(k, side, page, e)
+		l.At = e.Checkpoint()
+	}
+	v.listed(e.Listing())
+	return nil
+}
+
+// listPage is one page, for the store and for growth.
+func (v *visit) listPage(k partition.Key, side mastodon.Side, page []mastodon.Profile, e *mastodon.Edges) {
+	at := e.Listing()
+	out := store.ListPage{List: k, Walk: v.st.List.Walk, At: v.now, Claimed: at.Claimed, End: e.Done(), Complete: e.Done() && at.Complete}
+	if out.End && !out.Complete {
+		out.Why = string(at.Why)
+	}
+	for _, p := range page {
+		to, err := p.Key()
+		if err != nil {
+			continue
+		}
+		out.Accounts = append(out.Accounts, to)
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(to)) // never fails
+		v.st.List.Sum += h.Sum64()
+		v.candidate(to, string(side))
+	}
+	v.res.Lists = append(v.res.Lists, out)
+}
+
+// listed ends a reading.
+func (v *visit) listed(at mastodon.Listing) {
+	l := v.st.List
+	if !at.Complete {
+		what := store.GapIncomplete
+		switch at.Why {
+		case mastodon.MaxPages, mastodon.MaxItems:
+			what = store.GapCut
+		case mastodon.Hidden, mastodon.NeedsToken, mastodon.Closed:
+			what = store.GapSkipped
+		}
+		v.gap(what, fmt.Sprintf("%s: %d of %d", at.Why, at.Seen, at.Claimed))
+	}
+	if l.Sum != l.Last {
+		l.Every = max(l.Every/2, listLeast)
+	} else {
+		l.Every = min(l.Every*2, listMost)
+	}
+	l.Last, l.At = l.Sum, nil
+	v.st.Visited = v.now
+	v.res.Record = v.record(store.KindEdges)
+	v.res.Record.Counts = map[string]int64{"seen": at.Seen}
+	if at.Claimed >= 0 {
+		v.res.Record.Counts["claimed"] = at.Claimed
+	}
+	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(l.Every)}
+}

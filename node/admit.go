@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
@@ -131,11 +130,7 @@ func (n *Node) admissible(k partition.Key) error {
 	if !n.handles(k) {
 		return fmt.Errorf("no source of this version fetches %s keys", k.Service())
 	}
-	u, err := url.Parse(k.URL())
-	if err != nil {
-		return fmt.Errorf("not a URL: %w", err)
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
+	ip, err := netip.ParseAddr(k.Host())
 	if err != nil {
 		return nil // a name
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler"
 	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node/keeping"
@@ -44,6 +45,7 @@ type Node struct {
 	dht     *dht.DHT
 	crawler *crawler.Crawler
 	client  *fetch.Client
+	social  *social.Source
 	sources []crawler.Source
 
 	gazetteer func() (*geo.Gazetteer, error) // opened at the first call
@@ -139,6 +141,9 @@ func (o Options) makeCharter(ctx context.Context, key crypto.PrivKey) (partition
 			name = "echo"
 		}
 		c := partition.DefaultCharter(name, dht.PeerID(key))
+		if o.Fanout > 0 {
+			c.Fanout["mastodon"] = o.Fanout
+		}
 		c.SliceBits, c.Mode, c.Replicas, c.Private, c.ZoneMax = o.SliceBits, o.Partition, o.Replicas, o.Private, o.ZoneMax
 		if c, err = withGazetteer(c, o.CellLevel); err != nil {
 			return c, err
@@ -274,14 +279,32 @@ func (n *Node) openCrawler() error {
 	if err != nil {
 		return err
 	}
-	n.sources = []crawler.Source{w}
+	if err := n.openSocial(); err != nil {
+		return err
+	}
+	n.sources = []crawler.Source{w, n.social}
 	var place func(partition.Slice, *store.Record) *store.Placement
 	if n.placer != nil {
 		place = n.placer.place
 	}
 	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.fetches, Delay: o.Delay, Workers: o.Workers,
-		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, Settled: n.settled,
+		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, Settled: n.settled, Budgeted: social.Budgeted,
 		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk, Hours: o.Hours}})
+	return err
+}
+
+// openSocial makes the Source of accounts. Its requests have the budget of their
+// server for a pace, and no gap between those to one address: peers with budgets of
+// their own take no turns there. The guard of private addresses is the same.
+func (n *Node) openSocial() error {
+	o := n.o
+	client, err := fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, Hosts: o.Hosts, FromAddr: o.FromAddr, AddrDelay: -1, Transport: o.Transport})
+	if err != nil {
+		return err
+	}
+	s := o.Social
+	s.Store, s.Client, s.Logger = n.store, client, n.log
+	n.social, err = social.New(s)
 	return err
 }
 
@@ -424,6 +447,9 @@ func (n *Node) Close() error {
 		}
 		if n.index != nil {
 			errs = append(errs, n.index.Close())
+		}
+		if n.social != nil {
+			errs = append(errs, n.social.Close())
 		}
 		if n.store != nil {
 			errs = append(errs, n.store.Close())

@@ -17,6 +17,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/echo-node/echo-node/crawler"
+	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
@@ -63,6 +64,13 @@ type Options struct {
 	MaxDepth int           // links from a seed; default 100
 	Revisit  time.Duration // how often a page is looked at again, on average; default 0: never
 	Contact  string        // in the user agent; needed before anything but loopback is crawled
+	// Social is how accounts of services are followed: credentials, whom, how far back. Store, Client,
+	// Now and Logger are the node's.
+	Social social.Options
+	// Fanout is over how many units the accounts of one Mastodon instance are spread in a
+	// swarm to be founded, so that as many peers share them, each with a budget of its own. Default 1: an instance
+	// is one peer's, and can be placed in geo mode.
+	Fanout   int
 	AllowNet []netip.Prefix
 	Hosts    map[string]netip.Addr // fixed resolver: host name -> address
 	FromAddr netip.Addr            // source address of requests
@@ -163,6 +171,10 @@ func (o Options) validate() error {
 	fault(o.Capacity < 1 || o.Capacity > 16, "capacity %d: give 1 to 16", o.Capacity)
 	fault(o.ZoneMax != 0 && o.Partition == partition.ModeGeo, "zone max %d: a swarm in geo mode has no zones yet", o.ZoneMax)
 	fault(o.ZoneMax < 0 || o.ZoneMax > partition.MaxZoneMembers, "zone max %d: give 0 to %d", o.ZoneMax, partition.MaxZoneMembers)
+	fault(o.Fanout < 0 || o.Fanout > partition.MaxFanout, "fanout %d: give 1 to %d", o.Fanout, partition.MaxFanout)
+	if err := o.Social.Validate(); err != nil {
+		faults = append(faults, err)
+	}
 	fault(o.SliceBits < 1 || o.SliceBits > MaxSliceBits, "slice bits %d: give 1 to %d", o.SliceBits, MaxSliceBits)
 	fault(o.Delay < 0, "delay %s is negative", o.Delay)
 	fault(o.Revisit != 0 && o.Revisit < MinRevisit, "revisit %s: give 0 or %s and more", o.Revisit, MinRevisit)

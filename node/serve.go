@@ -167,6 +167,7 @@ func (n *Node) serveShow(s *wire.Show) (*wire.Response, error) {
 
 func (n *Node) serveStatus() (*wire.StatusAnswer, error) {
 	st := n.Status()
+	st.Budgets = nil // what the operator's credentials are called, and do, is for the operator
 	b, err := json.Marshal(st)
 	if err != nil {
 		return nil, err

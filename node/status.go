@@ -40,6 +40,7 @@ func (n *Node) Status() api.Status {
 		LinksOut: n.count.linksOut.Load(), LinksIn: n.count.linksIn.Load(),
 		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops, Revisits: c.Revisits, DiskBytes: all.DiskBytes,
 	}
+	s.Budgets = n.budgets(now)
 	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)
 	if s.Limits == nil {
 		s.Limits = []string{}

@@ -371,6 +371,9 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	row("index", fmt.Sprintf("%d changes behind", s.IndexLag))
 	row("disk", fmt.Sprintf("%.1f MiB", float64(s.DiskBytes)/(1<<20)))
 	row("limits", strings.Join(append([]string{}, s.Limits...), "; "))
+	for _, b := range s.Budgets {
+		row("budget", budgetText(b))
+	}
 	if s.AddressesWaiting > 0 {
 		row("addresses", fmt.Sprintf("%d waited for", s.AddressesWaiting))
 	}
@@ -384,6 +387,22 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 		row("seen again", fmt.Sprintf("%d: %s", s.Revisits[found], found))
 	}
 	_ = t.Flush() // to a terminal or a buffer; the next Encode or Fprintf would fail the same way
+}
+
+// budgetText is a budget in one line.
+func budgetText(b api.Budget) string {
+	who := b.Credential
+	if who == "" {
+		who = "no credential"
+	}
+	text := fmt.Sprintf("%s %s, %s: %d of %d used, %d refused", b.Site, who, b.Bucket, b.Used, b.Limit, b.Refused)
+	if b.ResetsAt != nil {
+		text += ", resets " + b.ResetsAt.Local().Format(time.TimeOnly)
+	}
+	if b.Held != "" {
+		text += "; held: " + b.Held
+	}
+	return text
 }
 
 type peersCmd struct{ client }

@@ -55,6 +55,8 @@ type runCmd struct {
 	Bodies    bool           `default:"true" negatable:"" help:"Keep the headers and bodies of pages, for export as WARC." group:"Crawl:"`
 	UntilIdle time.Duration  `placeholder:"10s" help:"End, with exit 0, when the whole swarm has had nothing to do for this long after its first seed." group:"Crawl:"`
 
+	accountFlags `embed:""`
+
 	MaxRate      float64 `placeholder:"N" help:"At most N requests a second." group:"Your own limits:"`
 	MaxBandwidth size    `placeholder:"SIZE" help:"Receive at most SIZE bytes a second (64KB, 2MB)." group:"Your own limits:"`
 	MaxDisk      size    `placeholder:"SIZE" help:"Stop fetching when the data directory is this large." group:"Your own limits:"`
@@ -178,7 +180,12 @@ func (c *runCmd) options(log *slog.Logger) (node.Options, error) {
 	if err != nil {
 		return node.Options{}, err
 	}
+	accounts, err := c.accountFlags.options()
+	if err != nil {
+		return node.Options{}, err
+	}
 	o := node.Options{
+		Social: accounts, Fanout: c.Fanout,
 		Private: c.Private, Invite: invite, SwarmKey: key,
 		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits, ZoneMax: c.ZoneMax,
 		Replicas: c.Replicas, Leave: c.Leave, Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan, Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth, Revisit: c.Revisit,

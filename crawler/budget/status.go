@@ -18,7 +18,15 @@ type Status struct {
 	Ahead   time.Duration  `json:"clock_ahead"`       // of the server's clock, its middle
 	Unsure  time.Duration  `json:"clock_uncertainty"` // ± of it
 	Buckets []BucketStatus `json:"buckets"`
+	Counts  []Count        `json:"counts"` // of each credential
 	Holds   []HoldStatus   `json:"holds,omitempty"`
+}
+
+// Count is what a credential was used for, ever.
+type Count struct {
+	Credential string `json:"credential"`
+	Calls      int64  `json:"calls"`
+	Refused    int64  `json:"refused"` // answers that said that it was too much
 }
 
 // BucketStatus is one bucket.
@@ -53,6 +61,9 @@ func (b *Book) Status(now time.Time) Status {
 	for _, l := range b.ledgers() {
 		for _, k := range l.buckets {
 			s.Buckets = append(s.Buckets, k.status(l.name, b.now, c))
+		}
+		if l != b.address {
+			s.Counts = append(s.Counts, Count{l.name, l.calls, l.refused})
 		}
 		for _, h := range l.holds {
 			if h.until > b.now {

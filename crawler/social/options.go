@@ -69,12 +69,10 @@ func (o Options) withDefaults() Options {
 // maxCalls is the most that one fetch may ask: what comes fits one commit.
 const maxCalls = 20
 
-func (o Options) validate() error {
+// Validate reports every fault of o, but for what is missing of Store and Client, at once.
+func (o Options) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("social: "+format, args...)) }
-	if o.Store == nil || o.Client == nil {
-		bad("no store or no client")
-	}
 	if o.Back < 0 || o.TagBack < 0 || o.Calls < 0 || o.Calls > maxCalls {
 		bad("back %d, tag back %d, calls %d, at most %d", o.Back, o.TagBack, o.Calls, maxCalls)
 	}
@@ -108,8 +106,11 @@ type Source struct {
 
 // New is a Source; it reports every fault of o at once.
 func New(o Options) (*Source, error) {
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return nil, err
+	}
+	if o.Store == nil || o.Client == nil {
+		return nil, errors.New("social: no store or no client")
 	}
 	o = o.withDefaults()
 	b, err := NewBudgets(o.Store, o.Budget, o.Now)

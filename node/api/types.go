@@ -77,8 +77,25 @@ type Status struct {
 	AddressesBlocked []string         `json:"addresses_blocked"`
 	Stops            map[string]int64 `json:"stops"`              // Keys that ended without a record, by reason
 	Revisits         map[string]int64 `json:"revisits,omitempty"` // visits of what had been fetched before, since the start, by outcome: unchanged, changed, error, gone, redirect
-	DiskBytes        int64            `json:"disk_bytes"`
-	Idle             bool             `json:"idle"`
+	// Budgets are this peer's at the servers whose API it asked since its start, a line for each limit.
+	Budgets   []Budget `json:"budgets,omitempty"`
+	DiskBytes int64    `json:"disk_bytes"`
+	Idle      bool     `json:"idle"`
+}
+
+// Budget is one limit of a server, as it stands for one credential of this peer.
+type Budget struct {
+	Site       partition.Site `json:"site"`
+	Credential string         `json:"credential"` // its name; "" = none, "@address" = for the address, whatever the credential
+	Bucket     string         `json:"bucket"`
+	Limit      int64          `json:"limit"`    // in a window
+	Used       int64          `json:"used"`     // of it, what is on its way among that
+	Open       int64          `json:"open"`     // on its way
+	Window     float64        `json:"window_s"` // 0 = the server tells when it ends
+	ResetsAt   *time.Time     `json:"resets_at,omitempty"`
+	Calls      int64          `json:"calls"`          // of the credential at the site, ever
+	Refused    int64          `json:"refused"`        // of those, by the server for its limits
+	Held       string         `json:"held,omitempty"` // why nothing is asked now, and until when
 }
 
 // PeerInfo is one member: GET /api/v1/peers.

@@ -26,6 +26,8 @@ type Options struct {
 	// Node is the start of every peer's options; Dir, Join, Listen and AllowNet
 	// are the Swarm's. Delay 0 is 5 ms here.
 	Node node.Options
+	// Each changes the options of the n-th peer, from 0 on. nil = they are all alike.
+	Each func(n int, o *node.Options)
 }
 
 // Swarm is some peers and the world they crawl. It is for one test goroutine.
@@ -89,6 +91,9 @@ func (s *Swarm) add(at *partition.Point, key crypto.PrivKey) *Peer {
 	p.o.Dir = filepath.Join(s.dir, p.Name)
 	p.o.Listen = []string{"/ip4/127.0.0.1/udp/0/quic-v1"}
 	p.o.AllowNet = []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")}
+	if s.o.Each != nil {
+		s.o.Each(len(s.Peers), &p.o)
+	}
 	if os.Getenv("ECHO_TEST_LOG") != "" {
 		p.o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("name", p.Name)
 	}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/geo"
+)
+
+// accountFlags are how accounts of services are followed.
+type accountFlags struct {
+	TokenFile string   `name:"token-file" placeholder:"FILE" help:"Credentials for the servers whose accounts are followed; nobody else may read the file (mode 0600)." group:"Accounts:"`
+	Follow    string   `default:"seeds" enum:"seeds,community,all" help:"Whom to follow: ${enum}. A community is known by --community-country, --community-lang and --include." group:"Accounts:"`
+	Lists     bool     `help:"Read the followers and followings of who is followed, too." group:"Accounts:"`
+	Back      int      `default:"0" placeholder:"N" help:"Read the newest N posts of an account at first; 0 = all." group:"Accounts:"`
+	Country   []string `name:"community-country" sep:"," placeholder:"PT" help:"A country (ISO code) that profiles of the community name. Repeatable." group:"Accounts:"`
+	Lang      []string `name:"community-lang" sep:"," placeholder:"pt" help:"A language that posts of the community declare. Repeatable." group:"Accounts:"`
+	Include   string   `placeholder:"FILE" help:"Accounts that belong in any case: one key a line." group:"Accounts:"`
+	Exclude   string   `placeholder:"FILE" help:"Accounts that are never followed: one key a line." group:"Accounts:"`
+	Fanout    int      `default:"1" placeholder:"N" help:"A new swarm spreads the accounts of one server over N units, so that as many peers share them." group:"Swarm:"`
+}
+
+// options translates the flags.
+func (f *accountFlags) options() (social.Options, error) {
+	o := social.Options{Lists: f.Lists, Back: f.Back, Rules: social.Rules{Follow: social.Scope(f.Follow), Langs: f.Lang}}
+	var errs []error
+	var err error
+	if o.Tokens, err = readTokens(f.TokenFile); err != nil {
+		errs = append(errs, usage("--token-file: %w", err))
+	}
+	if o.Rules.Include, err = readAccounts("include", f.Include); err != nil {
+		errs = append(errs, err)
+	}
+	if o.Rules.Exclude, err = readAccounts("exclude", f.Exclude); err != nil {
+		errs = append(errs, err)
+	}
+	for _, c := range f.Country {
+		if len(c) != 2 {
+			errs = append(errs, usage("--community-country %s: give the two letters of ISO 3166-1, such as PT", c))
+		}
+		o.Rules.Countries = append(o.Rules.Countries, strings.ToUpper(c))
+	}
+	if len(f.Country) > 0 && len(errs) == 0 {
+		g, err := geo.Open()
+		if err != nil {
+			return o, err
+		}
+		o.Rules.Country = func(text string) string {
+			if r := g.Resolve(text, geo.Hints{}); r.Place != nil {
+				return r.Place.Country
+			}
+			return ""
+		}
+	}
+	return o, errors.Join(errs...)
+}
+
+// readAccounts reads accounts, one Key a line.
+func readAccounts(flag, file string) (map[partition.Key]bool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	keys, err := readSeeds(nil, file)
+	if err != nil {
+		return nil, usage("--%s %s: %w", flag, file, err)
+	}
+	out := make(map[partition.Key]bool, len(keys))
+	for _, k := range keys {
+		if k.Kind() != partition.KindAccount {
+			return nil, usage("--%s %s: %s is no account", flag, file, k)
+		}
+		out[k] = true
+	}
+	return out, nil
+}
+
+// tokenFile is the form of --token-file.
+type tokenFile struct {
+	Mastodon []struct {
+		Server string `yaml:"server"` // host[:port]
+		Name   string `yaml:"name"`   // for status and logs; default: token-1, token-2, …
+		Token  string `yaml:"token"`
+	} `yaml:"mastodon"`
+}
+
+// maxTokenFile bounds what is read of a file of credentials.
+const maxTokenFile = 1 << 20
+
+// readTokens reads credentials. No error has anything of the file in it but the place of the fault.
+func readTokens(file string) ([]social.Token, error) {
+	if file == "" {
+		return nil, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // read only
+	if info, err := f.Stat(); err != nil {
+		return nil, err
+	} else if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s can be read by others (mode %04o): chmod 600 it", file, info.Mode().Perm())
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxTokenFile+1))
+	if err != nil {
+		return nil, err
+	}
+	var t tokenFile
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	dec.KnownFields(true)
+	if err := dec.Decode(&t); len(b) > maxTokenFile || err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s is not of the form\n  mastodon:\n    - server: HOST\n      name: WORD\n      token: TOKEN", file) // what YAML says quotes the file
+	}
+	var out []social.Token
+	for i, m := range t.Mastodon {
+		if m.Name == "" {
+			m.Name = fmt.Sprintf("token-%d", i+1)
+		}
+		if strings.Contains(m.Name, m.Token) || strings.Contains(m.Server, m.Token) {
+			return nil, fmt.Errorf("%s: entry %d: the token stands in the name or the server, or there is none", file, i+1)
+		}
+		c, err := mastodon.NewCredential(m.Name, m.Token)
+		if err != nil {
+			return nil, fmt.Errorf("%s: entry %d: %w", file, i+1, err)
+		}
+		out = append(out, social.Token{Server: strings.ToLower(m.Server), Credential: c})
+	}
+	return out, nil
+}

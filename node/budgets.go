@@ -1,0 +1,66 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/budget"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// budgets are this peer's budgets at servers, as status shows them.
+func (n *Node) budgets(now time.Time) (out []api.Budget) {
+	for _, s := range n.social.Budgets() {
+		counts := map[string]budget.Count{}
+		for _, c := range s.Counts {
+			counts[c.Credential] = c
+		}
+		held := map[string]string{}
+		for _, h := range s.Holds {
+			class := h.Class
+			if class == "" {
+				class = "all calls"
+			}
+			held[h.Credential] = fmt.Sprintf("%s until %s: %s", class, h.Until.Format(time.RFC3339), h.Reason)
+		}
+		for _, b := range s.Buckets {
+			x := api.Budget{Site: partition.Site(s.Site), Credential: b.Credential, Bucket: b.Name, Limit: b.Limit, Used: max(0, b.Limit-b.Free), Open: b.Open,
+				Window: b.Window.Seconds(), Calls: counts[b.Credential].Calls, Refused: counts[b.Credential].Refused, Held: held[b.Credential]}
+			if b.Full.After(now) {
+				at := b.Full
+				x.ResetsAt = &at
+			}
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// budgetMetrics are the budgets for Prometheus. Names of credentials are the
+// operator's own words, and no secret.
+func budgetMetrics(all []api.Budget, now time.Time) (out []api.Metric) {
+	counted := map[string]bool{}
+	for _, b := range all {
+		labels := map[string]string{"site": string(b.Site), "credential": b.Credential, "bucket": b.Bucket}
+		gauge := func(name, help string, v float64) {
+			out = append(out, api.Metric{Name: name, Help: help, Kind: "gauge", Value: v, Labels: labels})
+		}
+		gauge("echo_budget_limit", "What a limit of a server allows in a window.", float64(b.Limit))
+		gauge("echo_budget_used", "What is used of it, calls on their way among that.", float64(b.Used))
+		reset := 0.0
+		if b.ResetsAt != nil {
+			reset = b.ResetsAt.Sub(now).Seconds()
+		}
+		gauge("echo_budget_resets_seconds", "Until it has more room than now.", reset)
+		who := string(b.Site) + " " + b.Credential
+		if counted[who] {
+			continue
+		}
+		counted[who] = true
+		of := map[string]string{"site": string(b.Site), "credential": b.Credential}
+		out = append(out, api.Metric{Name: "echo_budget_calls_total", Help: "Calls made with a credential.", Kind: "counter", Value: float64(b.Calls), Labels: of},
+			api.Metric{Name: "echo_budget_refused_total", Help: "Calls that the server refused for its limits.", Kind: "counter", Value: float64(b.Refused), Labels: of})
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package node_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/nodetest"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Three peers share the accounts of one server, each with an address and so a
+// budget of its own there; one goes and comes back. Every profile is had, no limit is exceeded, and what a peer's
+// budgets are it tells its operator alone.
+func TestPeersShareAnInstance(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.77.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := mastodontest.New(mastodontest.Options{Seed: 2, People: 60, Remote: -1, Quiet: true, Domain: ln.Addr().String(), Limits: mastodontest.MastodonLimits()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+	t.Cleanup(func() { srv.Close(); <-served })
+
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16}, Each: func(n int, o *node.Options) {
+		o.FromAddr = netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)})
+	}})
+	for range 3 {
+		s.Add()
+	}
+	s.Settle(3)
+	var keys []partition.Key
+	truth := w.Truth()
+	for acct := range truth.Accounts {
+		k, err := partition.ParseKey("mastodon:" + acct)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, k)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := s.Peers[0].SeedUntilDone(ctx, keys); err != nil {
+		t.Fatal(err)
+	}
+	had := func(from *nodetest.Peer) (bool, string) {
+		for i, k := range keys {
+			shown, err := from.API().Show(ctx, k)
+			if err != nil || shown.Record == nil || shown.Record.Kind != store.KindProfile {
+				return false, fmt.Sprintf("%d of %d, %s: %+v %v", i, len(keys), k, shown.Why, err)
+			}
+		}
+		return true, ""
+	}
+	s.Until("all profiles are had", 2*time.Minute, func() (bool, string) { return had(s.Peers[1]) })
+	r := w.Report()
+	if r.Refused != 0 || len(r.ByAddr) != 3 {
+		t.Errorf("%d refused, by address %v", r.Refused, r.ByAddr)
+	}
+	for _, p := range s.Peers {
+		b := p.Status().Budgets
+		if len(b) == 0 || b[0].Site != partition.Site("mastodon:"+ln.Addr().String()) {
+			t.Errorf("%s: budgets %+v", p.Name, b)
+		}
+		metrics, err := json.Marshal(p.API().Metrics())
+		if err != nil || !strings.Contains(string(metrics), "echo_budget_used") || !strings.Contains(string(metrics), "echo_budget_refused_total") {
+			t.Errorf("%s: %s %v", p.Name, metrics, err)
+		}
+	}
+	all, err := s.Peers[0].API().Peers(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.Status != nil && p.ID != s.Peers[0].ID() && len(p.Status.Budgets) > 0 {
+			t.Errorf("another peer's budgets are told: %+v", p.Status.Budgets)
+		}
+	}
+	if err := s.Peers[2].Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Peers[2].Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.Settle(3)
+	s.Until("all profiles are there after a restart", 2*time.Minute, func() (bool, string) { return had(s.Peers[2]) })
+	if r := w.Report(); r.Refused != 0 {
+		t.Errorf("%d refused after a restart", r.Refused)
+	}
+	t.Logf("requests by address: %v", r.ByAddr)
+}

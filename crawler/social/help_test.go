@@ -148,6 +148,18 @@ func (p *peer) seed(keys ...partition.Key) {
 	}
 }
 
+// link admits accounts as links of somebody else's page.
+func (p *peer) link(keys ...partition.Key) {
+	p.t.Helper()
+	var items []store.Admission
+	for _, k := range keys {
+		items = append(items, store.Admission{Key: k, Depth: 2})
+	}
+	if _, err := p.store.Admit(items, time.Now()); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 func accountKey(t *testing.T, acct string) partition.Key {
 	t.Helper()
 	k, err := partition.ParseKey("mastodon:" + acct)

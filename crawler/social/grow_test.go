@@ -1,0 +1,119 @@
+package social_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
+)
+
+// country is of the places that the people of a world name.
+func country(text string) string {
+	switch text {
+	case "Braga", "Évora", "Coimbra", "Aveiro", "Faro", "Setúbal":
+		return "PT"
+	case "Cádiz", "Zamora", "Jaén", "León", "Soria", "Gijón":
+		return "ES"
+	}
+	return ""
+}
+
+// From one person a community is found by mentions, boosts and lists; who says to live elsewhere
+// is left, with the reason, and who cannot be decided on waits. Where only seeds are followed nobody is found.
+func TestACommunityGrowsFromASeed(t *testing.T) {
+	for _, scope := range []social.Scope{social.Seeds, social.Community} {
+		synctest.Test(t, func(t *testing.T) {
+			w := world(t, mastodontest.Options{Seed: 21, People: people(60), Remote: -1, Quiet: true, Rate: 1})
+			p := newPeer(t, w, social.Options{Lists: true, Rules: social.Rules{Follow: scope, Countries: []string{"PT"}, Country: country}})
+			p.start()
+			truth := w.Truth()
+			var seed string
+			for _, u := range w.Users() {
+				if a := truth.Accounts[u]; !wishes(a) && len(a.Following) > 2 && len(a.Followers) > 2 {
+					seed = u
+					break
+				}
+			}
+			p.seed(accountKey(t, seed))
+			time.Sleep(2 * 24 * time.Hour)
+			in, out, open, missed := 0, 0, 0, 0
+			for _, u := range w.Users() {
+				d, err := p.store.DueOf(accountKey(t, u))
+				home := country(truth.Accounts[u].Fields[0][1])
+				switch {
+				case u == seed || wishes(truth.Accounts[u]):
+				case err != nil:
+					missed++
+				case strings.HasPrefix(d.Reason, "out: "):
+					if out++; home != "ES" {
+						t.Errorf("%s of %q is out: %s", u, home, d.Reason)
+					}
+				case strings.HasPrefix(d.Reason, "undecided"):
+					if open++; home != "" {
+						t.Errorf("%s of %q is undecided: %s", u, home, d.Reason)
+					}
+				default:
+					if in++; home != "PT" {
+						t.Errorf("%s of %q is followed", u, home)
+					}
+				}
+			}
+			if scope == social.Seeds && in+out+open > 0 || scope == social.Community && !racetest.Enabled && (in < 5 || out < 5 || open < 5) {
+				t.Errorf("%s: %d in, %d out, %d undecided, %d not found", scope, in, out, open, missed)
+			}
+			t.Logf("%s: %d in, %d out, %d undecided, %d not found; %d requests", scope, in, out, open, missed, w.Report().Requests)
+			p.end()
+		})
+	}
+}
+
+// A person's lists go before evidence, an unclear one stays open.
+func TestTheVerdictSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := world(t, mastodontest.Options{Seed: 21, People: 30, Remote: -1, Quiet: true, Rate: -1})
+		var accts []string
+		for _, u := range w.Users() {
+			if !wishes(w.Truth().Accounts[u]) {
+				accts = append(accts, u)
+			}
+		}
+		banned, kept := accountKey(t, accts[0]), accountKey(t, accts[1])
+		rules := social.Rules{Follow: social.Community, Countries: []string{"PT"}, Exclude: map[partition.Key]bool{banned: true}, Include: map[partition.Key]bool{kept: true},
+			Country: country}
+		p := newPeer(t, w, social.Options{Rules: rules})
+		p.start()
+		p.seed(banned)
+		p.stop()
+		var found []partition.Key
+		for _, a := range accts[1:] {
+			found = append(found, accountKey(t, a))
+		}
+		p.link(found...)
+		if err := p.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p.start()
+		time.Sleep(time.Hour)
+		seen := map[string]int{}
+		for _, k := range append(found, banned) {
+			d, err := p.store.DueOf(k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			word, _, _ := strings.Cut(d.Reason, ":")
+			seen[word]++
+			if k == banned && !strings.Contains(d.Reason, "exclude list") || k == kept && d.Reason != "" {
+				t.Errorf("%s: %q", k, d.Reason)
+			}
+		}
+		if seen[""] == 0 || seen["out"] == 0 || seen["undecided"] == 0 {
+			t.Errorf("%v", seen)
+		}
+		p.end()
+	})
+}

@@ -113,3 +113,24 @@ func TestCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 		p.end()
 	})
 }
+
+// A server of which nothing is known is asked at an even pace of a call a second or so: what takes
+// several calls, such as the first page of a list behind the profile, gets through all the same.
+func TestAnEvenPaceGetsThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := world(t, mastodontest.Options{Seed: 6, People: 10, Remote: -1, Quiet: true, Rate: -1, Says: mastodontest.NoHeaders, Software: "pleroma", Version: "2.6.0"})
+		p := newPeer(t, w, social.Options{Lists: true})
+		p.start()
+		p.seed(accountKeys(t, w.Users())...)
+		time.Sleep(time.Hour)
+		for acct, want := range w.Truth().Accounts {
+			if got := p.edges(accountKey(t, acct) + "/followers"); !wishes(want) && len(got) != len(want.Followers) {
+				t.Errorf("%s: %d followers, want %d", acct, len(got), len(want.Followers))
+			}
+		}
+		if r := w.Report(); r.Requests > 150 {
+			t.Errorf("%d requests for ten people", r.Requests)
+		}
+		p.end()
+	})
+}

@@ -59,7 +59,7 @@ func (v *visit) list(ctx context.Context) error {
 		if e, err = v.c.Edges(p, side, v.server.Lists, mastodon.Limits{}); err != nil {
 			return err
 		}
-		l.Walk, l.Sum = v.now, 0
+		l.Walk, l.Sum, l.At = v.now, 0, e.Checkpoint() // begun: should the budget end here, the profile is not asked for again
 	}
 	for !e.Done() {
 		page, err := e.Next(ctx)

@@ -20,20 +20,19 @@ var errEnough = errors.New("social: enough for one fetch")
 
 // visit is one Fetch.
 type visit struct {
-	s       *Source
-	t       fetch.Task
-	now     time.Time
-	host    string // of the server
-	server  mastodon.Server
-	purse   *purse
-	creds   map[string]mastodon.Credential
-	c       *mastodon.Client
-	left    int // calls
-	had     bool
-	st      state
-	res     fetch.Result
-	linked  map[partition.Key]bool
-	stopped error // what ended the work early
+	s      *Source
+	t      fetch.Task
+	now    time.Time
+	host   string // of the server
+	server mastodon.Server
+	purse  *purse
+	creds  map[string]mastodon.Credential
+	c      *mastodon.Client
+	left   int // calls
+	had    bool
+	st     state
+	res    fetch.Result
+	linked map[partition.Key]bool
 }
 
 // state is a Key's Checkpoint, as JSON.
@@ -162,6 +161,21 @@ func tableOf(software string) string {
 	return "fediverse"
 }
 
+// patience is how long a fetch waits for its next call: longer than the even gaps of a
+// server that says nothing of its limits, and no worker is missed for that long.
+const patience = 5 * time.Second
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(max(d, time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
 // do makes one call within the budget: it is mastodon.Options.Do.
 func (v *visit) do(ctx context.Context, call mastodon.Call) (*fetch.Response, error) {
 	if v.left <= 0 {
@@ -171,7 +185,7 @@ func (v *visit) do(ctx context.Context, call mastodon.Call) (*fetch.Response, er
 	if call.Paging {
 		class = "paging"
 	}
-	resp, err := v.purse.ask(ctx, class, func(name string) (*fetch.Response, error) {
+	send := func(name string) (*fetch.Response, error) {
 		req := call.Request
 		v.creds[name].Sign(&req)
 		v.left--
@@ -187,7 +201,18 @@ func (v *visit) do(ctx context.Context, call mastodon.Call) (*fetch.Response, er
 			v.res.Asked = resp.Asked
 		}
 		return resp, err
-	})
+	}
+	resp, err := v.purse.ask(ctx, class, send)
+	for {
+		var wait *budget.WaitError
+		if !errors.As(err, &wait) || wait.At.IsZero() || wait.At.Sub(v.s.o.Now()) > patience {
+			break
+		}
+		if err := sleep(ctx, wait.At.Sub(v.s.o.Now())); err != nil {
+			return nil, err
+		}
+		resp, err = v.purse.ask(ctx, class, send)
+	}
 	if err == nil {
 		v.had = v.had || resp.Status < 300
 		v.st.Good = v.now

@@ -27,18 +27,23 @@
 //	'C' SLICE SITE                           counts of a site in a slice
 //	'D' SLICE SITE HOUR PRIORITY(1) SEQ      due index: the Key
 //	'E' SLICE SUM SITE KEY 00 CLASS TIME     nothing: that capture has that body
+//	'F' SLICE SITE LIST 00 ACCOUNT           an account that was met in a list
 //	'G' SLICE POSITION                       log of a slice: the rows a batch wrote
 //	'H' SLICE NAME(1) REST                   a row that a part of the log that was cut named
+//	'J' SLICE SITE KEY 00 TIME SUM           gap: TIME is From, SUM 8 bytes of SHA-256 of What 00 About
 //	'K' SLICE SITE KEY                       key state
-//	'L' SEQ                                  change log: the Key
+//	'L' SEQ                                  change log: the Key; of a post KEY 00 URI
 //	'N' SITE                                 the slice of the site's pace written last
 //	'O' SEQ                                  outbox row
 //	'P' SLICE SITE                           pace of a site (Site, without robots.txt)
 //	'R' SLICE SITE KEY                       record
+//	'S' SLICE SITE KEY 00 URI                post
 //	'U' SLICE UNIT                           placement of a unit: where else its Keys are crawled
 //	'V' SLICE SITE KEY 00 CLASS(1) TIME      a visit to a Key: a version, or one that found nothing new
 //	'W' KEY                                  the geo slice that its record is in
 //	'X' SLICE KEY                            the SEQ of the outbox row of that slice for that Key
+//	'Y' SLICE SITE LIST 00 TIME              walk of a list; TIME is when it began
+//	'Z' SLICE SITE KEY 00                    checkpoint
 //
 // The table comes first, so that the small rows of the frontier, read all the
 // time, do not lie between records, read seldom; inside every table rows are in
@@ -59,17 +64,21 @@
 //	            admitted:time fetched:time referrer:text reason:text etag:text
 //	            last-modified:text digest:text [history:text]
 //	counts      1 pending:uv done:uv gone:uv refused:uv due:uv records:uv fetches:uv
-//	            [placed:uv]
+//	            [placed:uv [posts:uv]]
 //	outbox row  1 slice:uv to:uv key:text referrer:text depth:uv priority(1) seed(1)
 //	            [gen:uv next:time wait:uv back-off:uv fetched:uv], to a geo slice
 //	placement   1 to:uv gen:uv at:time why:text
 //	log entry   1 span:uv ordinal:uv before:uv rows:uv, then for each row, in order:
 //	            name(1) shared:uv rest:text, and fetched:time when name is 'K'
+//	edge        1 n:uv, then n times, by first: first:time last:time gone:time
+//	walk        1 at:time seen:uv claimed+1:uv ended(1) complete(1) why:text
+//	checkpoint  1 at:time bytes:text, packed
 //	packed      1 01 bytes | 1 02 length:uv zstd-frame
 //	capture     1 revisit:text of:time status:uv digest:text redirect:text peer:text addr:text
 //	            protocol:text request:text response:text sum:text cut(1) record:text, then packed
 //
-// Records, paces, robots.txt, captures and bodies are packed. A record is the JSON of Record: the
+// Records, paces, robots.txt, captures, bodies, posts, gaps and checkpoints are packed. A post is
+// the JSON of {"record", "edits", "gone"}, a gap that of Gap. A record is the JSON of Record: the
 // line of an export as it is, readable with any tool in twenty years, and as
 // small as a binary form once compressed, its bulk being text. Nothing expands
 // to more than its cap, whatever a value claims.
@@ -92,6 +101,25 @@
 //
 // A directory of before there were captures opens as it is: it has none.
 //
+// # Posts, lists, gaps
+//
+// What a fetch of an account or a timeline brings beside the record are leaves: rows
+// of its Key, written in the batch of the commit (I3). The states of a leaf join, so
+// that rows may come twice, late and in any order, and two keepers that wrote apart
+// come to the same (I6):
+//
+//   - Of a post the later fetch is the record. The texts before it are edits, the
+//     newest MaxPostEdits. A tombstone is a version too, and all fetched up to it is
+//     forgotten, text, media and edits; a later fetch undoes it. So does the wish
+//     not to be archived forget what came before it.
+//   - Of an account in a list the spans of time join, the newest MaxEdgeSpans. Who
+//     is gone is not written: it follows from the next complete walk.
+//   - Of a walk the one that is further, of a gap and a checkpoint the later stays.
+//
+// Of gaps and walks the newest MaxKeyGaps and MaxWalks of a Key stay; each keeper
+// finds which they are by itself. The lists of an account are in its slice. A
+// directory of before opens as it is.
+//
 // # The log of a slice
 //
 // While a slice is logged (SetLogged), each batch that writes rows of it has an
@@ -105,7 +133,8 @@
 // shared bytes are those of the row before. 'K' tells when the Key was fetched
 // last, as of that batch; 'N' is a Key never fetched. 'Q' is a 'P' whose
 // robots.txt did not change: the value of 'P' in the store, bodies left out. An
-// 'X' without a value was sent, a 'V' without one is gone.
+// 'X' without a value was sent, a 'V' without one is gone. Leaves are named by the
+// letters of their tables; one that is gone is left out of what is shipped.
 //
 // What is shipped is the rows' state, read when it is shipped: ReadLog and
 // ApplyLog say what a follower may rely on. A follower keeps the later of two

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,8 @@ type model struct {
 	slice    func(partition.Key) partition.Slice
 	keys     map[partition.Key]Due
 	records  map[partition.Key]string
+	posts    map[partition.Key]map[string]string // by URI: "text < earlier text < …", or "deleted"
+	points   map[partition.Key]string            // checkpoints
 	outbox   map[partition.Slice]map[partition.Key]bool
 	answered map[partition.Key]bool // lost with the process
 	changes  []partition.Key
@@ -29,6 +32,7 @@ type model struct {
 
 func newModel(s *Store) *model {
 	return &model{slice: s.SliceOf, keys: map[partition.Key]Due{}, records: map[partition.Key]string{},
+		posts: map[partition.Key]map[string]string{}, points: map[partition.Key]string{},
 		outbox: map[partition.Slice]map[partition.Key]bool{}, answered: map[partition.Key]bool{}, meta: map[string]string{}}
 }
 
@@ -56,6 +60,7 @@ func (m *model) commit(c Commit) error {
 		m.fetches++
 	}
 	m.keys[c.Key] = d
+	m.social(c)
 	from := m.slice(c.Key)
 	for _, a := range c.Links {
 		if m.slice(a.Key) == from {
@@ -70,10 +75,71 @@ func (m *model) commit(c Commit) error {
 	return nil
 }
 
+// social is what c brings beside its record. Commits come in order of time.
+func (m *model) social(c Commit) {
+	if c.Checkpoint != nil {
+		m.points[c.Key] = string(c.Checkpoint)
+	}
+	for _, r := range c.Posts {
+		if m.posts[c.Key] == nil {
+			m.posts[c.Key] = map[string]string{}
+		}
+		had, ok := m.posts[c.Key][r.Post]
+		now := r.Text
+		switch {
+		case r.Deleted:
+			now = "deleted"
+		case ok && had != "deleted":
+			now = strings.Join(append([]string{r.Text}, slices.DeleteFunc(strings.Split(had, " < "), func(old string) bool { return old == r.Text })...), " < ")
+		}
+		m.posts[c.Key][r.Post] = now
+		m.changes = append(m.changes, c.Key)
+	}
+}
+
+func (m *model) compareSocial(t tb, s *Store) {
+	t.Helper()
+	got, points := map[partition.Key]map[string]string{}, map[partition.Key]string{}
+	for k := range m.keys {
+		err := s.Posts(0, k, "", func(r Record) (bool, error) {
+			if got[k] == nil {
+				got[k] = map[string]string{}
+			}
+			text := r.Text
+			for _, e := range r.Edits {
+				text += " < " + e.Text
+			}
+			if r.Deleted {
+				text += "deleted"
+			}
+			got[k][r.Post] = text
+			return true, nil
+		})
+		point, err2 := s.Checkpoint(0, k)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatalf("%v", err)
+		}
+		if points[k] = string(point); points[k] == "" {
+			delete(points, k)
+		}
+	}
+	if d := cmp.Diff(m.posts, got); d != "" {
+		t.Errorf("I3: posts:\n%s", d)
+	}
+	if d := cmp.Diff(m.points, points); d != "" {
+		t.Errorf("I3: checkpoints:\n%s", d)
+	}
+}
+
 func (m *model) drop(sl partition.Slice) {
 	for k := range m.keys {
 		if m.slice(k) == sl {
 			delete(m.keys, k)
+			for range m.posts[k] {
+				m.changes = append(m.changes, k)
+			}
+			delete(m.posts, k)
+			delete(m.points, k)
 			if _, ok := m.records[k]; ok {
 				delete(m.records, k)
 				m.changes = append(m.changes, k)
@@ -125,6 +191,7 @@ func (m *model) compare(t tb, s *Store) {
 		t.Errorf("I3: records:\n%s", d)
 	}
 	m.compareLogs(t, s)
+	m.compareSocial(t, s)
 }
 
 func (m *model) compareLogs(t tb, s *Store) {
@@ -234,6 +301,15 @@ func (c *machine) commit(t *rapid.T) {
 	}
 	if rapid.Bool().Draw(t, "record") {
 		cm.Record = record(cm.Key, fmt.Sprint("text ", c.n), now)
+	}
+	if rapid.Bool().Draw(t, "posts") {
+		n := rapid.IntRange(0, 1).Draw(t, "post")
+		if r := postOf(cm.Key, n, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "text"), now); rapid.IntRange(0, 3).Draw(t, "fate") > 0 {
+			cm.Posts = []Record{r}
+		} else {
+			cm.Posts = []Record{tombstone(cm.Key, n, now)}
+		}
+		cm.Checkpoint = []byte(fmt.Sprint("to ", c.n))
 	}
 	err, want := c.s.Commit(cm), c.m.commit(cm)
 	if !errors.Is(err, want) {

@@ -489,3 +489,60 @@ func TestPostOfNothing(t *testing.T) {
 		t.Error(b, err)
 	}
 }
+
+// TestLeavesOfAPlacedKey: in geo mode what one fetch brought is in one slice: found in
+// the cell that it was fetched in, and gone, here and at a follower, from the slice
+// that a Key was moved out of before its fetch was done.
+func TestLeavesOfAPlacedKey(t *testing.T) {
+	owner, follower := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
+	defer closeStore(t, owner)
+	defer closeStore(t, follower)
+	k, cell := key("a.example", 1), cellAt(5)
+	home := owner.SliceOf(k)
+	owner.SetLogged(true, home, cell)
+	admit(t, owner, k)
+	uri := postOf(k, 1, "", epoch()).Post
+	c := withSocial(Commit{Key: k, Now: epoch(), Next: Next{State: StatePending}}, "begun")
+	commit(t, owner, c)
+	follow(t, owner, follower, home)
+	if _, at, err := follower.Post(k, uri); err != nil || at != home {
+		t.Fatalf("before the move it is in %s, %v", at, err)
+	}
+	c = withSocial(Commit{Key: k, Now: epoch().Add(time.Hour), Next: Next{State: StatePending}}, "more")
+	c.Place = &Placement{Unit: owner.charter.Unit(k), To: cell, Gen: 1, At: c.Now, Why: "because"}
+	commit(t, owner, c)
+	if n, err := owner.Move(home, k, Pace{}, c.Now.Add(time.Minute)); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	follow(t, owner, follower, home)
+	for _, s := range []*Store{owner, follower} {
+		if left := leavesOf(t, s); len(left) != 0 {
+			t.Fatalf("left of a placed key: %v", left)
+		}
+		audit(t, s)
+	}
+	sameSlice(t, owner, follower, home)
+	if _, err := owner.Admit([]Admission{{Key: k, In: cell, Gen: 1}}, epoch().Add(2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	c = withSocial(Commit{Key: k, Slice: cell, Now: epoch().Add(3 * time.Hour), Next: Next{State: StateDone}}, "there")
+	commit(t, owner, c)
+	follow(t, owner, follower, cell)
+	for _, s := range []*Store{owner, follower} {
+		r, at, err := s.Post(k, uri)
+		where, err2 := s.Where(k)
+		if err := errors.Join(err, err2); err != nil || at != cell || where != cell || r.Text != "there" {
+			t.Fatalf("%q in %s, %s: %v", r.Text, at, where, err)
+		}
+		if err := s.DropSlice(cell); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Post(k, uri); !errors.Is(err, ErrNotExist) {
+			t.Errorf("after the drop: %v", err)
+		}
+		if where, err := s.Where(k); err != nil || where != home {
+			t.Errorf("after the drop it is looked for in %s, %v", where, err)
+		}
+		audit(t, s)
+	}
+}

@@ -159,3 +159,50 @@ func TestExportOfAnotherFormat(t *testing.T) {
 		t.Error("csv goes on with a file of jsonl")
 	}
 }
+
+// TestEdgesAsCSV: who follows is from, in either list, and each time in a list is
+// a row.
+func TestEdgesAsCSV(t *testing.T) {
+	var out bytes.Buffer
+	f := edgesForm(&out)
+	at := func(h int) time.Time { return time.Unix(int64(h)*3600, 0).UTC() }
+	gone := at(3)
+	for _, r := range []store.Record{
+		{Key: "mastodon:a@x.example/followers", Kind: "edges", Edges: []store.Edge{{To: "mastodon:b@x.example", FirstSeen: at(1), LastSeen: at(2), GoneAt: &gone}}},
+		{Key: "mastodon:a@x.example/following", Kind: "edges", Edges: []store.Edge{{To: "mastodon:c@x.example", FirstSeen: at(1), LastSeen: at(9),
+			Spans: []store.Span{{First: at(1), Last: at(2), Gone: at(3)}, {First: at(8), Last: at(9)}}}}},
+		{Key: "mastodon:a@x.example/following", Kind: "edges"},
+	} {
+		if out.Len() == 0 {
+			if err := f.begin(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.record(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "from,to,kind,first_seen,last_seen,gone_at\n" +
+		"mastodon:b@x.example,mastodon:a@x.example,follows,1970-01-01T01:00:00Z,1970-01-01T02:00:00Z,1970-01-01T03:00:00Z\n" +
+		"mastodon:a@x.example,mastodon:c@x.example,follows,1970-01-01T01:00:00Z,1970-01-01T02:00:00Z,1970-01-01T03:00:00Z\n" +
+		"mastodon:a@x.example,mastodon:c@x.example,follows,1970-01-01T08:00:00Z,1970-01-01T09:00:00Z,\n"
+	if out.String() != want {
+		t.Errorf("%s", out.String())
+	}
+}
+
+func TestPrintGapsAndHeld(t *testing.T) {
+	var out bytes.Buffer
+	at := time.Unix(0, 0).UTC()
+	printGaps(&out, api.GapAnswer{Gaps: []store.Gap{{Key: "mastodon:a@x.example", What: store.GapLimited, From: at, Reason: "429\x1b[2J"}}, Cursor: "c"})
+	printHeld(&out, api.Held{Posts: 2, Deleted: 1, Latest: []store.Record{{Post: "https://x.example/1", Text: "olá\x07", FetchedAt: at, Edits: []store.Edit{{}}}},
+		Lists: []api.HeldList{{List: "mastodon:a@x.example/followers", Now: 3, Ever: 4, Walks: 2, Last: &store.Walk{Why: "cut"}}}, Gaps: []store.Gap{{What: store.GapCut, From: at, To: at}}})
+	for _, want := range []string{"limited", "open", "more: --cursor 'c'", "2, 1 of them deleted", "3 now, 4 ever, read 2 times; the last reading is not whole: cut", "edited 1 times", "olá"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+	if strings.ContainsAny(out.String(), "\x1b\x07") {
+		t.Error("control characters are printed")
+	}
+}

@@ -123,3 +123,11 @@ func TestProblemsReadAsOneLine(t *testing.T) {
 		t.Errorf("%d %q", status, text)
 	}
 }
+
+func TestGapsAreAsked(t *testing.T) {
+	c, _ := serve(t, Options{Peer: fake()})
+	a, err := c.Gaps(t.Context(), GapQuery{Site: "mastodon:x.example", Since: testTime, Limit: 7, Cursor: "c", Local: true})
+	if err != nil || len(a.Gaps) != 1 || a.Gaps[0].Reason != "mastodon:x.example7 true" || !a.Gaps[0].From.Equal(testTime) || a.Cursor != "c" || a.Missing == nil {
+		t.Errorf("%+v, %v", a, err)
+	}
+}

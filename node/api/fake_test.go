@@ -63,6 +63,9 @@ func fake() Peer {
 		Errors: func(context.Context) ([]Failure, error) {
 			return []Failure{{Key: testKey, State: "pending", Reason: "timeout", At: testTime}}, nil
 		},
+		Gaps: func(_ context.Context, q GapQuery) (GapAnswer, error) {
+			return GapAnswer{Gaps: []store.Gap{{Key: testKey, What: store.GapCut, From: q.Since, Reason: fmt.Sprint(q.Site, q.Limit, q.Local)}}, Cursor: q.Cursor}, nil
+		},
 		Map: func(context.Context) (json.RawMessage, error) {
 			return json.RawMessage(`{"type":"FeatureCollection","features":[]}`), nil
 		},

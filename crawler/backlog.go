@@ -212,7 +212,7 @@ func (c *Crawler) read(st frontier.Step, now time.Time) error {
 // admissions are the links of one fetch as the store is to admit them.
 // NoFollow links are left out, and those too deep or into a trap; stops counts
 // the latter.
-func (c *Crawler) admissions(from store.Due, links []store.Link) (out []store.Admission, stops map[string]int64) {
+func (c *Crawler) admissions(from store.Due, rec *store.Record, links []store.Link) (out []store.Admission, stops map[string]int64) {
 	stops = map[string]int64{}
 	if len(links) == 0 {
 		return nil, stops
@@ -222,6 +222,7 @@ func (c *Crawler) admissions(from store.Due, links []store.Link) (out []store.Ad
 		stops["depth"] = int64(len(links))
 		return nil, stops
 	}
+	first := c.order(from, rec)
 	now := time.Now()
 	out = make([]store.Admission, 0, len(links))
 	for _, l := range links {
@@ -232,7 +233,7 @@ func (c *Crawler) admissions(from store.Due, links []store.Link) (out []store.Ad
 			stops[why]++
 			continue
 		}
-		out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: depth, Priority: min(depth, 255)})
+		out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: depth, Priority: min(depth+first(l.Key), 255)})
 	}
 	return out, stops
 }

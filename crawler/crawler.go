@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler/focus/period"
 	"github.com/echo-node/echo-node/crawler/frontier"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -38,8 +39,11 @@ type Options struct {
 	// that no other domain links to; each that does adds one. What comes too early
 	// is deferred, not dropped. Default 16; <0 = no limit.
 	DomainSites int
-	MaxRows     int          // rows of the frontier held in memory, default frontier.DefaultMaxRows
-	Logger      *slog.Logger // default: discard
+	// Scope is a wanted time: links that promise pages which speak of it are
+	// fetched first. nil = links nearer to a seed first.
+	Scope   period.Scope
+	MaxRows int          // rows of the frontier held in memory, default frontier.DefaultMaxRows
+	Logger  *slog.Logger // default: discard
 	// Place says where the unit of a Key that was fetched in a slice is to be
 	// crawled from now on; nil, or a nil answer: where it is.
 	Place func(partition.Slice, *store.Record) *store.Placement

@@ -306,7 +306,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 			res.Links = nil // the same bytes: its links came with the visit before, in one batch (I3)
 		}
 	}
-	links, stops := c.admissions(t.due, res.Links)
+	links, stops := c.admissions(t.due, res.Record, res.Links)
 	if res.Stop != "" {
 		stops[res.Stop]++
 	}

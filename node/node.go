@@ -288,7 +288,7 @@ func (n *Node) openCrawler() error {
 		place = n.placer.place
 	}
 	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.fetches, Delay: o.Delay, Workers: o.Workers,
-		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, Settled: n.settled, Budgeted: social.Budgeted,
+		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Scope: o.Scope, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, Settled: n.settled, Budgeted: social.Budgeted,
 		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk, Hours: o.Hours}})
 	return err
 }

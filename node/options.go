@@ -17,6 +17,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/echo-node/echo-node/crawler"
+	"github.com/echo-node/echo-node/crawler/focus/period"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
@@ -62,6 +63,7 @@ type Options struct {
 	Delay    time.Duration // least gap between two requests to a site; default 1 s
 	Workers  int           // fetches at once; default 64
 	MaxDepth int           // links from a seed; default 100
+	Scope    period.Scope  // a time: links that promise pages which speak of it are fetched first; default nil: nearer to a seed first
 	Revisit  time.Duration // how often a page is looked at again, on average; default 0: never
 	Contact  string        // in the user agent; needed before anything but loopback is crawled
 	// Social is how accounts of services are followed: credentials, whom, how far back. Store, Client,

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/echo-node/echo-node/crawler/focus/period"
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
@@ -47,6 +48,7 @@ type runCmd struct {
 	Delay     time.Duration  `default:"1s" help:"Least gap between two requests to a site." group:"Crawl:"`
 	Contact   string         `placeholder:"MAIL-OR-URL" help:"How site owners reach you; part of the user agent, needed before anything but loopback is crawled." group:"Crawl:"`
 	MaxDepth  int            `default:"100" help:"Follow links at most this far from a seed." group:"Crawl:"`
+	Scope     string         `placeholder:"1939..1945" help:"Fetch first what promises to speak of this time: years, months, days, FROM..TO, commas between them." group:"Crawl:"`
 	Revisit   time.Duration  `default:"0" placeholder:"24h" help:"Look at each page again this often, on average, and at those that change more often than at others; 0 = never." group:"Crawl:"`
 	Workers   int            `default:"64" help:"Fetches at once." group:"Crawl:"`
 	AllowNet  []netip.Prefix `sep:"," placeholder:"CIDR" help:"Let the crawler reach this private network. Repeatable." group:"Crawl:"`
@@ -175,6 +177,12 @@ func (c *runCmd) options(log *slog.Logger) (node.Options, error) {
 	if err != nil {
 		return node.Options{}, err
 	}
+	var scope period.Scope
+	if c.Scope != "" {
+		if scope, err = period.ParseScope(c.Scope); err != nil {
+			return node.Options{}, usage("--scope: %w", err)
+		}
+	}
 	founds := c.Private && len(c.Join) == 0 && invite == "" && !node.Exists(c.Data)
 	key, err := readSwarmKey(c.SwarmKey, founds)
 	if err != nil {
@@ -188,7 +196,7 @@ func (c *runCmd) options(log *slog.Logger) (node.Options, error) {
 		Social: accounts, Fanout: c.Fanout,
 		Private: c.Private, Invite: invite, SwarmKey: key,
 		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits, ZoneMax: c.ZoneMax,
-		Replicas: c.Replicas, Leave: c.Leave, Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan, Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth, Revisit: c.Revisit,
+		Replicas: c.Replicas, Leave: c.Leave, Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan, Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth, Scope: scope, Revisit: c.Revisit,
 		Contact: c.Contact, AllowNet: c.AllowNet, Hosts: hosts, FromAddr: c.FromAddr, KeepBodies: c.Bodies,
 		MaxRate: c.MaxRate, MaxBandwidth: int64(c.MaxBandwidth), MaxDisk: int64(c.MaxDisk), Hours: c.Hours,
 		Version: versionText(), Logger: log,

@@ -1,0 +1,118 @@
+package crawler
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// The temporal crawl: with Options.Scope links that promise pages which speak of
+// the wanted time are fetched first. It orders and leaves nothing out, so what is
+// crawled in the end is the same. A Key is admitted once, with the priority of
+// the first page that was seen to link to it (I1): unlike in package period's own
+// crawl, later evidence does not move it up.
+
+const (
+	maxScoped  = 32 << 10 // bytes of a text that are cut into segments
+	maxAnchors = 1000     // links whose place in the text is looked for
+	scopedSpan = 200      // priorities between a link that surely leads there and one that does not
+)
+
+// order is what the links of a page have in priority on top of their depth.
+func (c *Crawler) order(from store.Due, rec *store.Record) func(partition.Key) int {
+	if c.o.Scope == nil || rec == nil {
+		return func(partition.Key) int { return 0 }
+	}
+	promise, err := scoped(c.o.Scope, rec)
+	if err != nil {
+		c.o.Logger.Warn("links not ordered by scope", "key", from.Key, "err", err)
+	}
+	return func(k partition.Key) int {
+		if p, ok := promise[k]; ok {
+			return p
+		}
+		if k == rec.Redirect {
+			return min(max(from.Priority-from.Depth, 0), scopedSpan) // it is what was promised
+		}
+		return scopedSpan
+	}
+}
+
+// scoped are the priorities of a page's links by scope; of those of links that are not
+// in it nothing is known. A panic of the judge is an error.
+func scoped(scope period.Scope, rec *store.Record) (out map[partition.Key]int, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = nil, fmt.Errorf("the judge of times panicked: %.80v", r)
+		}
+	}()
+	var written time.Time
+	if rec.PublishedAt != nil {
+		written = *rec.PublishedAt
+	}
+	segments := period.Segments(blocksOf(rec), written, period.SegmentOptions{Sentences: true, Inherit: 2})
+	valid := 0
+	for _, g := range segments {
+		if scope.Valid(g.Dates, period.PaperShare) {
+			valid++
+		}
+	}
+	parent, steps := float64(valid)/float64(max(len(segments), 1)), 0
+	if valid == 0 {
+		steps = 1
+	}
+	evidence := make(map[partition.Key]period.LinkEvidence, len(rec.Links))
+	note := func(g period.Segment, l period.Link) {
+		e := period.NewLinkEvidence(scope, g, l, parent, steps)
+		if had, ok := evidence[partition.Key(l.Key)]; ok {
+			e = had.Merge(e)
+		}
+		evidence[partition.Key(l.Key)] = e
+	}
+	for _, g := range segments {
+		for _, l := range g.Links {
+			note(g, l)
+		}
+	}
+	for _, l := range rec.Links {
+		if _, ok := evidence[l.Key]; !ok {
+			note(period.Segment{}, period.Link{Key: string(l.Key), Anchor: l.Anchor})
+		}
+	}
+	scorer := period.NewScorer(period.ScorerOptions{})
+	out = make(map[partition.Key]int, len(evidence))
+	for k, e := range evidence {
+		out[k] = int((1 - scorer.Score(e)) * scopedSpan)
+	}
+	return out, nil
+}
+
+// blocksOf are the lines of a page's text with the links whose anchors stand in
+// them. A record does not say where a link stood, but its links and its text are in the
+// order of the page: so each anchor is looked for behind the one before.
+func blocksOf(rec *store.Record) []period.Block {
+	text := rec.Text[:min(len(rec.Text), maxScoped)]
+	var blocks []period.Block
+	for line := range strings.SplitSeq(strings.ToValidUTF8(text, ""), "\n") {
+		blocks = append(blocks, period.Block{Text: line})
+	}
+	line, at := 0, 0
+	for _, l := range rec.Links[:min(len(rec.Links), maxAnchors)] {
+		if l.Anchor == "" {
+			continue
+		}
+		for i, from := line, at; i < len(blocks); i, from = i+1, 0 {
+			if found := strings.Index(blocks[i].Text[from:], l.Anchor); found >= 0 {
+				line, at = i, from+found
+				blocks[i].Links = append(blocks[i].Links, period.Link{Key: string(l.Key), Anchor: l.Anchor, At: at})
+				at += len(l.Anchor)
+				break
+			}
+		}
+	}
+	return blocks
+}

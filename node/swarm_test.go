@@ -53,7 +53,7 @@ func ranked(t *testing.T, s *nodetest.Swarm, p *nodetest.Peer) map[string][]stri
 	}
 	out := map[string][]string{}
 	for _, w := range s.World.Words() {
-		a, err := p.Query(t.Context(), api.Query{Q: w, Limit: node.MaxQueryHits})
+		a, err := p.Query(t.Context(), api.Query{Q: w, Limit: node.MaxQueryHits, Unfold: true})
 		if err != nil {
 			t.Fatal(err)
 		}

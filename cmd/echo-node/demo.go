@@ -308,7 +308,7 @@ func (d *demo) summarise(ctx context.Context) (summary, error) {
 
 	s.Query.Q = d.world.Words()[0]
 	s.Query.Expected = min(len(d.world.Matching(s.Query.Q, expected)), node.MaxQueryHits)
-	a, err := d.nodes[len(d.nodes)-1].Query(ctx, api.Query{Q: s.Query.Q, Limit: node.MaxQueryHits})
+	a, err := d.nodes[len(d.nodes)-1].Query(ctx, api.Query{Q: s.Query.Q, Limit: node.MaxQueryHits, Unfold: true})
 	if err != nil {
 		return s, err
 	}

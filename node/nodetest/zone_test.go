@@ -85,7 +85,7 @@ func TestCrawlAndQueryAcrossZones(t *testing.T) {
 	}
 	for _, p := range s.Peers[:3] { // one of each zone
 		for _, w := range s.World.Words() {
-			a, err := p.Query(t.Context(), api.Query{Q: w, Limit: node.MaxQueryHits})
+			a, err := p.Query(t.Context(), api.Query{Q: w, Limit: node.MaxQueryHits, Unfold: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -189,8 +189,8 @@ func (f *fleet) seed() error {
 func (f *fleet) do(e event) error {
 	switch e.act {
 	case actKill:
-		for i := range f.members { // the next one that is up
-			if m := f.members[(e.peer+i)%len(f.members)]; m.up() {
+		for i := range f.members { // the next one that is up; a random moment may be one of its start
+			if m := f.members[(e.peer+i)%len(f.members)]; m.up() || f.o.Random && m.lives() {
 				at := time.Now()
 				m.kill()
 				f.kills = append(f.kills, kill{at, m, f.side != nil})

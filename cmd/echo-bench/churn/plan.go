@@ -23,7 +23,7 @@ type event struct {
 	at  time.Duration // from the seeds on
 	act string
 	// peer is who is killed, restarted or joins. A peer that is not up when it is to be
-	// killed is passed over for the next one that is.
+	// killed is passed over for the next one that is; with Random, one that is starting is not.
 	peer int
 	// side is one half of a cut; the others are the other.
 	side []int

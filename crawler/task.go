@@ -291,7 +291,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		allowed = res.Site.NextAllowed
 	}
 	if res.Again {
-		res.Record, res.Capture, res.Stop = nil, nil, ""
+		res.Record, res.Capture = nil, nil
 		res.Posts, res.Lists, res.Gaps, res.Checkpoint = nil, nil, nil, nil
 		res.Next = store.Next{State: t.due.State, At: t.due.At, Attempts: t.due.Attempts, Reason: t.due.Reason}
 	}
@@ -316,7 +316,8 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		res.Site.NextAllowed = allowed
 	}
 	c.sites.put(res.Site, changed)
-	if res.Again && len(links) == 0 {
+	if res.Again && len(links) == 0 { // its robots.txt may be what stops it
+		c.counts.stopped(stops)
 		if changed {
 			if err := c.o.Store.PutSite(res.Site); err != nil && !errors.Is(err, store.ErrFenced) {
 				c.fail(fmt.Errorf("crawler: %w", err))

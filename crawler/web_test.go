@@ -167,7 +167,7 @@ func TestRealSites(t *testing.T) {
 		}
 	}
 	st := c.Stats()
-	for _, stop := range []string{"robots", "depth", "crawl-delay", "idle-time", "status", "unreachable"} {
+	for _, stop := range []string{"robots", "depth", "crawl-delay", "idle-time", "status", "unreachable", "robots-unreachable"} {
 		if st.Stops[stop] == 0 {
 			t.Errorf("no stop %q in %v", stop, st.Stops)
 		}

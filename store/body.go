@@ -23,13 +23,17 @@ type packer struct {
 	decs sync.Pool
 }
 
+// packing is how many rows are compressed at once: more than there are
+// processors, as one that waits for a processor keeps its encoder.
+const packing = 8
+
 func newPacker() (*packer, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(packing), zstd.WithEncoderLevel(zstd.SpeedDefault),
 		zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
 	if err != nil {
 		return nil, fmt.Errorf("store: zstd: %w", err)
 	}
-	fast, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+	fast, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(packing), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
 	if err != nil {
 		return nil, fmt.Errorf("store: zstd: %w", err)
 	}

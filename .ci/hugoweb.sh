@@ -140,6 +140,7 @@ wait_more() {
 # judge compares what nginx saw, and what the peer says of a URL, with what is right.
 judge() {
 	"$node" export --api "$api" -o "$ROOT/export.jsonl" && "$node" export --api "$api" --format warc -o "$ROOT/export.warc.gz"
+	if command -v warc >/dev/null && warc verify "$ROOT/export.warc.gz" 2>&1 | grep -E 'ERROR|valid=false'; then return 1; fi # the Internet Archive's
 	python3 - "$ROOT" "$PORT" "$node" "$api" <<-'PY'
 	import collections, gzip, json, os, subprocess, sys
 

@@ -35,6 +35,10 @@ type Options struct {
 	// the default policy of package schedule what changes more is looked at more. The
 	// politeness of a site goes before. 0 = never.
 	Revisit time.Duration
+	// Speed is how many times faster than the clock revisits live: Revisit, histories
+	// and plans are in their time, so that a bench replays months in minutes. A store
+	// that was crawled so is of no use to another run. 0 = 1.
+	Speed float64
 	// DomainSites is of how many sites together a registrable domain has the pace
 	// that no other domain links to; each that does adds one. What comes too early
 	// is deferred, not dropped. Default 16; <0 = no limit.
@@ -81,6 +85,9 @@ func (o Options) withDefaults() Options {
 	if o.DomainSites == 0 {
 		o.DomainSites = 16
 	}
+	if o.Speed == 0 {
+		o.Speed = 1
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -103,6 +110,9 @@ func (o Options) validate() error {
 	}
 	if o.Revisit < 0 {
 		errs = append(errs, fmt.Errorf("crawler: negative Revisit %s", o.Revisit))
+	}
+	if !(o.Speed >= 0 && o.Speed <= 1e6) {
+		errs = append(errs, fmt.Errorf("crawler: Speed %g is not between 0 and a million", o.Speed))
 	}
 	if o.Workers < 0 || o.MaxRows < 0 {
 		errs = append(errs, fmt.Errorf("crawler: negative Workers %d or MaxRows %d", o.Workers, o.MaxRows))
@@ -150,7 +160,7 @@ func New(o Options) (*Crawler, error) {
 		front: frontier.New(frontier.Options{MaxRows: o.MaxRows}), gained: map[partition.Slice]time.Time{}, flying: map[partition.Slice]int{},
 	}
 	if o.Revisit > 0 {
-		c.revisits = newRevisits(o.Revisit, time.Now())
+		c.revisits = newRevisits(o.Revisit, o.Speed, time.Now())
 	}
 	return c, nil
 }

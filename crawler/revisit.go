@@ -26,6 +26,7 @@ import (
 type revisits struct {
 	interval time.Duration
 	began    time.Time
+	speed    float64 // of revisits' time against the clock's, from began on; plans and histories are in theirs
 
 	mu      sync.Mutex
 	budget  schedule.Budget
@@ -42,10 +43,18 @@ const (
 	renewPart  = 20
 )
 
-func newRevisits(interval time.Duration, began time.Time) *revisits {
-	r := &revisits{interval: interval, began: began, budget: schedule.Budget{Interval: interval, Model: schedule.NewModel()}, outcome: map[schedule.Outcome]int64{}}
+func newRevisits(interval time.Duration, speed float64, began time.Time) *revisits {
+	r := &revisits{interval: interval, began: began, speed: speed, budget: schedule.Budget{Interval: interval, Model: schedule.NewModel()}, outcome: map[schedule.Outcome]int64{}}
 	r.meter = schedule.NewMeter(r.budget.FairPrice(schedule.Default, 0))
 	return r
+}
+
+// scaled is t as far from began as it is, times by.
+func (r *revisits) scaled(t time.Time, by float64) time.Time {
+	if by == 1 || t.IsZero() {
+		return t
+	}
+	return r.began.Add(time.Duration(float64(t.Sub(r.began)) * by))
 }
 
 // plan is the Next of a visit at now that found what outcome says, with the time of
@@ -56,6 +65,7 @@ func (r *revisits) plan(due store.Due, next store.Next, outcome schedule.Outcome
 		p = plan{}
 		err = fmt.Errorf("crawler: history of %s is begun anew: %w", due.Key, err)
 	}
+	now = r.scaled(now, r.speed)
 	_, again := p.history.Latest()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +83,7 @@ func (r *revisits) plan(due store.Due, next store.Next, outcome schedule.Outcome
 		r.outcome[outcome]++
 		late := time.Duration(0)
 		if due.State != store.StatePending && !due.At.IsZero() {
-			late = now.Sub(due.At)
+			late = now.Sub(r.scaled(due.At, r.speed))
 		}
 		if now.Sub(r.began) >= r.interval { // before, the plans of the few that came first would stand for all
 			r.meter.Visited(late, r.interval, r.items)
@@ -84,7 +94,7 @@ func (r *revisits) plan(due store.Due, next store.Next, outcome schedule.Outcome
 		r.budget.Price = r.meter.Price()
 		r.meter.Guard(&r.budget)
 	}
-	next.At, next.History = d.At, p.encode()
+	next.At, next.History = r.scaled(d.At, 1/r.speed), p.encode()
 	return next, err
 }
 

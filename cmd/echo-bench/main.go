@@ -42,6 +42,7 @@ type commands struct {
 	FrontierPhase frontierPhaseCmd `cmd:"" hidden:"" help:"One process of it."`
 
 	Schedule scheduleCmd `cmd:"" help:"Contest of revisit policies on change histories."`
+	Replay   replayCmd   `cmd:"" help:"The crawler itself on a web that replays a history, beside the simulator."`
 	Zones    zonesCmd    `cmd:"" help:"What zones cost in a large swarm, simulated."`
 
 	TrainLang trainLangCmd `cmd:"" help:"Train and measure the weights that tell languages."`

@@ -1,0 +1,147 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/schedule/contest"
+)
+
+// perSite is how many items one site has.
+const perSite = 20
+
+// web serves a world: item i is the page /i of its site, and another text after
+// each of its changes. It keeps who was looked at when, by the world's time, which
+// stands still at World.From until every item there is has been looked at once:
+// policies are compared from the same start. Safe for concurrent use.
+type web struct {
+	w     *contest.World
+	speed float64
+
+	mu      sync.Mutex
+	begun   time.Time // when the world's time set out; zero = it has not
+	first   int       // items there at the start that were not looked at yet
+	seen    []int     // by item: editions had, 1 + the number of the last
+	visits  []contest.Visit
+	same    int // answered 304
+	started chan struct{}
+}
+
+func newWeb(w *contest.World, speed float64) *web {
+	s := &web{w: w, speed: speed, seen: make([]int, len(w.Things)), started: make(chan struct{})}
+	for i := range w.Things {
+		if w.Things[i].Born <= w.From {
+			s.first++
+		}
+	}
+	return s
+}
+
+// now is the world's time; the caller holds mu.
+func (s *web) now() int64 {
+	if s.begun.IsZero() {
+		return s.w.From
+	}
+	return s.w.From + int64(s.speed*time.Since(s.begun).Seconds())
+}
+
+// real is when the world's time will be at; only once it set out.
+func (s *web) real(at int64) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun.Add(time.Duration(float64(at-s.w.From) / s.speed * float64(time.Second)))
+}
+
+func host(i int) string           { return fmt.Sprintf("s%d.replay%d.example", i/perSite, i/perSite) }
+func address(i int) string        { return "/" + strconv.Itoa(i) }
+func tag(i, edition int) string   { return fmt.Sprintf(`"%d-%d"`, i, edition) }
+func title(i, edition int) string { return "Item " + spell(i) + ", edition " + spell(edition) }
+
+// spell is n in letters: digits might be taken for a counter.
+func spell(n int) string {
+	if n < 26 {
+		return string(rune('a' + n))
+	}
+	return spell(n/26-1) + string(rune('a'+n%26))
+}
+
+var errNoItem = errors.New("no item")
+
+// look is a visit to item i now; known says whether the asker has the edition.
+func (s *web) look(i int, known func(edition int) bool) (edition int, same bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if i < 0 || i >= len(s.w.Things) || s.w.Things[i].Born > now {
+		return 0, false, errNoItem
+	}
+	changes := s.w.Things[i].Changes
+	edition = sort.Search(len(changes), func(j int) bool { return changes[j] > now })
+	if same = known(edition); same {
+		s.same++
+	}
+	s.visits = append(s.visits, contest.Visit{Thing: i, At: now})
+	before := s.seen[i]
+	s.seen[i] = edition + 1
+	if before == 0 && s.begun.IsZero() {
+		if s.first--; s.first == 0 {
+			s.begun = time.Now()
+			close(s.started)
+		}
+	}
+	return edition, same, nil
+}
+
+// ServeHTTP answers for every site. Items of even number have entity tags; the
+// others, as many pages do, change a clock and a counter each time they are looked at.
+func (s *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	i, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
+	name := &url.URL{Host: r.Host}
+	if err != nil || i < 0 || host(i) != name.Hostname() {
+		http.NotFound(rw, r)
+		return
+	}
+	tagged := i%2 == 0
+	edition, same, err := s.look(i, func(edition int) bool { return tagged && r.Header.Get("If-None-Match") == tag(i, edition) })
+	if err != nil {
+		http.NotFound(rw, r)
+		return
+	}
+	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if tagged {
+		rw.Header().Set("ETag", tag(i, edition))
+	}
+	if same {
+		rw.WriteHeader(http.StatusNotModified)
+		return
+	}
+	fmt.Fprintf(rw, "<!DOCTYPE html><html lang=en><title>%s</title><body><p>What stands here is the %s edition of item %s, which somebody wrote.</p>", title(i, edition), spell(edition), spell(i))
+	if !tagged {
+		fmt.Fprintf(rw, "<p>%d views, last at %s</p>", s.views(), time.Now().UTC().Format("15:04:05"))
+	}
+	fmt.Fprint(rw, "</body></html>") // the asker went away
+}
+
+func (s *web) views() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.visits)
+}
+
+// took is what was looked at, and the edition of each item that was had last, -1 if none.
+func (s *web) took() (visits []contest.Visit, editions []int, same int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	editions = make([]int, len(s.seen))
+	for i, n := range s.seen {
+		editions[i] = n - 1
+	}
+	return s.visits[:len(s.visits):len(s.visits)], editions, s.same
+}

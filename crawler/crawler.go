@@ -160,7 +160,14 @@ func New(o Options) (*Crawler, error) {
 		front: frontier.New(frontier.Options{MaxRows: o.MaxRows}), gained: map[partition.Slice]time.Time{}, flying: map[partition.Slice]int{},
 	}
 	if o.Revisit > 0 {
-		c.revisits = newRevisits(o.Revisit, o.Speed, time.Now())
+		l, why, err := loadLessons(o.Store)
+		if err != nil {
+			return nil, err
+		}
+		if why != nil {
+			o.Logger.Warn("revisits", "err", why)
+		}
+		c.revisits = newRevisits(o.Revisit, o.Speed, time.Now(), l)
 	}
 	return c, nil
 }

@@ -19,7 +19,8 @@ import (
 // holds the plans of all to the visits there are by a Meter. Safe for concurrent
 // use.
 //
-// The histories are the store's, with their Keys; the Meter is this peer's and
+// The histories are the store's, with their Keys; what was learned from them is kept
+// there as well (lessons). The Meter is this peer's and
 // in memory: after a restart, or for a Key that came with a slice, a plan counts
 // from the next visit on. Plans of Keys that went with a slice go on counting, and
 // so do the Keys: what the Meter weighs is demand and visits an item.
@@ -29,6 +30,7 @@ type revisits struct {
 	speed    float64 // of revisits' time against the clock's, from began on; plans and histories are in theirs
 
 	mu      sync.Mutex
+	lessons *lessons
 	budget  schedule.Budget
 	meter   *schedule.Meter
 	items   int // with a plan that the meter counts
@@ -43,8 +45,8 @@ const (
 	renewPart  = 20
 )
 
-func newRevisits(interval time.Duration, speed float64, began time.Time) *revisits {
-	r := &revisits{interval: interval, began: began, speed: speed, budget: schedule.Budget{Interval: interval, Model: schedule.NewModel()}, outcome: map[schedule.Outcome]int64{}}
+func newRevisits(interval time.Duration, speed float64, began time.Time, l *lessons) *revisits {
+	r := &revisits{interval: interval, began: began, speed: speed, lessons: l, budget: schedule.Budget{Interval: interval, Model: l.model}, outcome: map[schedule.Outcome]int64{}}
 	r.meter = schedule.NewMeter(r.budget.FairPrice(schedule.Default, 0))
 	return r
 }
@@ -76,6 +78,7 @@ func (r *revisits) plan(due store.Due, next store.Next, outcome schedule.Outcome
 		r.items++
 	}
 	p.history.Add(schedule.Event{At: now, Outcome: outcome})
+	r.lessons.see(due.Key, &p.history)
 	d := schedule.Decide(schedule.Default, schedule.Item{History: &p.history}, &r.budget, now)
 	p.tau, p.age, p.even = float32(d.Tau), float32(d.Age), float32(d.EvenAge)
 	r.meter.Planned(before, p.decision())
@@ -184,6 +187,7 @@ func (t *task) revisit(res Result) (store.Next, error) {
 	if err != nil {
 		t.c.o.Logger.Warn("revisits", "err", err)
 	}
+	t.c.learn()
 	return next, nil
 }
 

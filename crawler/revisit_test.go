@@ -140,7 +140,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil || !bytes.Equal(again.encode(), p.encode()) {
 			t.Errorf("%x: %v", b, err)
 		}
-		next, err := newRevisits(time.Hour, 1, time.Unix(0, 0)).plan(store.Due{History: b}, store.Next{State: store.StateDone}, schedule.Unchanged, time.Unix(2e9, 0))
+		next, err := newRevisits(time.Hour, 1, time.Unix(0, 0), newLessons()).plan(store.Due{History: b}, store.Next{State: store.StateDone}, schedule.Unchanged, time.Unix(2e9, 0))
 		if err != nil || next.At.IsZero() || len(next.History) > store.MaxHistory {
 			t.Errorf("%x: next %v with %d bytes, %v", b, next.At, len(next.History), err)
 		}

@@ -83,8 +83,8 @@ func (c *scheduleCmd) policies() []string {
 func (c *scheduleCmd) validate() error {
 	var faults []error
 	for _, p := range c.policies() {
-		if !slices.Contains(contest.Names(), p) {
-			faults = append(faults, fmt.Errorf("no policy %q (there are %s)", p, strings.Join(contest.Names(), ", ")))
+		if names := append(contest.Names(), contest.Unlearned); !slices.Contains(names, p) {
+			faults = append(faults, fmt.Errorf("no policy %q (there are %s)", p, strings.Join(names, ", ")))
 		}
 	}
 	for _, b := range c.Budget {

@@ -231,6 +231,12 @@ func (b *Belief) Survive(days float64) float64 {
 	return p
 }
 
+// fitDoubt is the weight that stays with the prior of one who has seen nothing. A
+// prior fitted to rates that are steady is too sure where pages change in bursts, as
+// real ones do: without this it costs up to 0.3 points of freshness on histories of
+// pages, and gains no more on steady populations.
+const fitDoubt = 0.5
+
 // Fit learns a model from a sample of histories, starting from m: the prior by
 // expectation-maximisation, the drift by the likelihood of a few values around
 // the present one. The cost is that of about 10 passes over the sample; a few
@@ -257,6 +263,12 @@ func (m Model) Fit(sample []*History) Model {
 		}
 		if lik > bestLik {
 			best, bestLik = c, lik
+		}
+	}
+	if !m.Counted {
+		naive := NewModel()
+		for j := range naive.Prior {
+			best.Prior[j] = (1-fitDoubt)*best.Prior[j] + fitDoubt*naive.Prior[j]
 		}
 	}
 	best.Start = best.fitStart(sample)

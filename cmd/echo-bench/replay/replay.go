@@ -129,21 +129,36 @@ func (r *Result) compare(w *contest.World, visits []contest.Visit, o Options) er
 	if err != nil {
 		return err
 	}
-	r.Crawler = Side{real.Freshness, real.AgeDays, float64(real.Visits), real.ChangeRate()}
+	if real.Visits == 0 {
+		return errors.New("replay: the crawler looked at nothing again")
+	}
+	made := float64(max(1, real.Visits-met(w, visits, o.Warm)))
+	r.Crawler = Side{real.Freshness, real.AgeDays, made, float64(real.Hits) / made}
 	side := func(e contest.Entry) Side {
 		return Side{e.Freshness.Mean, e.AgeDays.Mean, e.Visits.Mean, e.ChangeRate.Mean}
 	}
 	r.Simulator, r.Uniform, r.HalfCI = side(plays[0]), side(plays[1]), plays[0].Freshness.Half
 	r.Points = 100 * (r.Crawler.Freshness - r.Simulator.Freshness)
-	r.Spent = r.Crawler.Visits / r.Simulator.Visits
-	if !(r.Spent > 0) {
-		return errors.New("replay: the crawler looked at nothing again")
-	}
+	r.Spent = made / r.Simulator.Visits
 	if plays, err = hold(o.Budget*r.Spent, "default"); err != nil {
 		return err
 	}
 	r.AtSpent = plays[0].Freshness.Mean
 	return nil
+}
+
+// met is how many of visits in the time measured were the first of their item:
+// policies meet what is born free of charge.
+func met(w *contest.World, visits []contest.Visit, warm float64) (n int) {
+	since := w.From + int64(warm*float64(w.To-w.From))
+	seen := make([]bool, len(w.Things))
+	for _, v := range visits {
+		if !seen[v.Thing] && v.At >= since && v.At < w.To {
+			n++
+		}
+		seen[v.Thing] = true
+	}
+	return n
 }
 
 // crawl is one crawler and the web that it crawls.

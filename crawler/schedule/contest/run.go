@@ -28,7 +28,7 @@ func (o Options) validate() error {
 	if o.Warm < 0 || o.Warm >= 1 {
 		faults = append(faults, fmt.Errorf("warm-up %g", o.Warm))
 	}
-	if !slices.Contains(Names(), o.Policy) {
+	if !slices.Contains(Names(), o.Policy) && o.Policy != Unlearned {
 		faults = append(faults, fmt.Errorf("no policy %q", o.Policy))
 	}
 	if len(faults) > 0 {
@@ -42,6 +42,10 @@ const (
 	OracleRates   = "oracle-rates"   // each item's true mean rate, then Cho and Garcia-Molina's optimum
 	OracleChanges = "oracle-changes" // every change as it happens and the one after it
 )
+
+// Unlearned is the default policy with the prior that knows nothing to the end: what
+// learning a model is worth. It is not among Names.
+const Unlearned = "default-unlearned"
 
 // Names are all policies that can compete, the default first.
 func Names() []string {
@@ -112,7 +116,12 @@ func newGame(w *World, o Options, since int64) *game {
 	return g
 }
 
-func (g *game) policy() schedule.Policy { return schedule.Policy(g.o.Policy) }
+func (g *game) policy() schedule.Policy {
+	if g.o.Policy == Unlearned {
+		return schedule.Default
+	}
+	return schedule.Policy(g.o.Policy)
+}
 
 func (g *game) page() int {
 	if g.w.Timeline {
@@ -245,8 +254,8 @@ type plan struct{ tau, age, even, rate float64 }
 
 // fit learns the model from what was seen so far.
 func (g *game) fit(now int64) {
-	switch g.policy() {
-	case schedule.Default, schedule.Important:
+	switch g.o.Policy {
+	case string(schedule.Default), string(schedule.Important):
 	default:
 		return
 	}

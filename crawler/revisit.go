@@ -101,6 +101,29 @@ func (r *revisits) plan(due store.Due, next store.Next, outcome schedule.Outcome
 	return next, err
 }
 
+// why says why what d is of is looked at again when it is.
+func (r *revisits) why(d store.Due) (string, error) {
+	p, err := decodePlan(d.History)
+	if err != nil {
+		return "", err
+	}
+	r.mu.Lock()
+	budget := r.budget
+	r.mu.Unlock()
+	visits, changes := p.history.Totals()
+	return fmt.Sprintf("%s; looked at again %d times, changed %d", schedule.Explain(&p.history, r.scaled(d.At, r.speed), &budget).Why(), visits, changes), nil
+}
+
+// Why says in words why d is due again when it is: the policy's reason, by what it
+// knows now. "" when d is not looked at again, or not for its changes. An error
+// is of a history that cannot be read.
+func (c *Crawler) Why(d store.Due) (string, error) {
+	if c.revisits == nil || d.At.IsZero() || len(d.History) == 0 || d.State == store.StatePending {
+		return "", nil
+	}
+	return c.revisits.why(d)
+}
+
 // seen are the revisits since New, by what they found.
 func (r *revisits) seen() map[string]int64 {
 	r.mu.Lock()

@@ -3,6 +3,7 @@ package crawler
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,6 +116,18 @@ func TestRevisitsOfWhatFails(t *testing.T) {
 			if _, err := s.Record(keys[what]); err != nil {
 				t.Errorf("%s: the record of before: %v", what, err)
 			}
+		}
+		for what, want := range map[string]string{"gone": "gone 1 times, again after ", "refused": "error ", "304": "default: changes every "} {
+			d, err := s.DueOf(keys[what])
+			why, fault := c.Why(d)
+			if err != nil || fault != nil || !strings.HasPrefix(why, want) || !strings.Contains(why, "; looked at again ") {
+				t.Errorf("%s is due again because %q, want %q; %v, %v", what, why, want, err, fault)
+			}
+		}
+		if d, err := s.DueOf(keys["never"]); err != nil {
+			t.Error(err)
+		} else if why, err := c.Why(d); why != "" || err != nil {
+			t.Errorf("what never was is due again because %q, %v", why, err)
 		}
 		seen := c.Stats().Revisits
 		for _, o := range []schedule.Outcome{schedule.Gone, schedule.Failed, schedule.Unchanged} {

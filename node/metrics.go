@@ -49,6 +49,7 @@ func (n *Node) metrics() []api.Metric {
 	for why, k := range s.Stops {
 		out = append(out, api.Metric{Name: "echo_stops_total", Help: "Keys that ended without a record, by reason.", Kind: "counter", Value: float64(k), Labels: map[string]string{"reason": why}})
 	}
+	out = append(out, api.Metric{Name: "echo_dead_share", Help: "Share of the records whose page was gone or did not answer when it was looked at last.", Kind: "gauge", Value: s.Dead})
 	for outcome, k := range s.Revisits {
 		out = append(out, api.Metric{Name: "echo_revisits_total", Help: "Visits of what had been fetched before, since the start, by what they found.", Kind: "counter", Value: float64(k), Labels: map[string]string{"outcome": outcome}})
 	}

@@ -42,11 +42,22 @@ func (n *Node) Status() api.Status {
 	}
 	s.Budgets = n.budgets(now)
 	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)
+	s.Dead = deadShare(st)
 	if s.Limits == nil {
 		s.Limits = []string{}
 	}
 	s.Idle = s.Pending == 0 && s.Fetching == 0 && s.Outbox == 0 && s.SlicesAwaited == 0 && s.SlicesShipping == 0 && len(n.keep.Strays()) == 0 && n.seeding.Load() == 0
 	return s
+}
+
+// deadShare is of the records those whose Key is not done any more: it was gone or
+// did not answer when it was looked at last. The record of a Key that was placed
+// elsewhere stays; it is taken for alive.
+func deadShare(st store.Stats) float64 {
+	if dead := st.Records - st.Done - st.Placed; dead > 0 {
+		return float64(dead) / float64(st.Records)
+	}
+	return 0
 }
 
 // showHere is what this peer's own store knows of k in the slice sl, and the
@@ -78,6 +89,9 @@ func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, place
 	if !d.At.IsZero() {
 		at := d.At.UTC()
 		s.DueAt = &at
+		if s.DueWhy, err = n.crawler.Why(d); err != nil {
+			s.DueWhy = err.Error()
+		}
 	}
 	rec, in, err := n.store.Find(k)
 	switch {

@@ -383,6 +383,9 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	for why, n := range s.Stops {
 		row("stopped", fmt.Sprintf("%d: %s", n, why))
 	}
+	if len(s.Revisits) > 0 || s.Dead > 0 {
+		row("dead", fmt.Sprintf("%.2f %% of the records", 100*s.Dead))
+	}
 	for _, found := range slices.Sorted(maps.Keys(s.Revisits)) {
 		row("seen again", fmt.Sprintf("%d: %s", s.Revisits[found], found))
 	}
@@ -491,7 +494,7 @@ func (c *showCmd) Run(ctx context.Context, p *program, g *globals) error {
 func printShown(w io.Writer, s api.Shown) {
 	fmt.Fprintf(w, "key    %s\nowner  %s\nstate  %s %s\n", s.Key, s.Owner, s.State, s.Why)
 	if s.DueAt != nil {
-		fmt.Fprintf(w, "due    %s\n", s.DueAt.Format(time.RFC3339))
+		fmt.Fprintf(w, "due    %s %s\n", s.DueAt.Format(time.RFC3339), s.DueWhy)
 	}
 	if r := s.Record; r != nil {
 		fmt.Fprintf(w, "fetched %s by …%s, status %d, %s\ntitle  %s\nlang   %s\n", r.FetchedAt.Format(time.RFC3339), tail(r.Peer), r.Status, r.Digest,

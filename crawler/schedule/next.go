@@ -19,6 +19,19 @@ func Next(h *History, now time.Time, b *Budget) (at time.Time, why string) {
 	return d.At, d.Why()
 }
 
+// Explain is the decision behind a time that was set before: at, for an item of
+// history h. What the policy goes by is today's; the time stays.
+func Explain(h *History, at time.Time, b *Budget) Decision {
+	d := Decide(Default, Item{History: h}, b, h.Last())
+	if d.Bound != "" {
+		return d
+	}
+	d.At, d.Tau = at, max(0, at.Sub(h.Last()).Hours()/24)
+	belief := b.Model.Believe(h)
+	d.Chance = 1 - belief.Survive(d.Tau)
+	return d
+}
+
 // NextPosts is Next for a timeline whose page holds page posts.
 func NextPosts(h *History, page int, now time.Time, b *Budget) (at time.Time, why string) {
 	d := Decide(Default, Item{History: h, Page: max(1, page)}, b, now)

@@ -79,6 +79,7 @@ type Status struct {
 	Revisits         map[string]int64 `json:"revisits,omitempty"` // visits of what had been fetched before, since the start, by outcome: unchanged, changed, error, gone, redirect
 	// Budgets are this peer's at the servers whose API it asked since its start, a line for each limit.
 	Budgets   []Budget `json:"budgets,omitempty"`
+	Dead      float64  `json:"dead_share"` // of the records: their page was gone or did not answer when it was looked at last
 	DiskBytes int64    `json:"disk_bytes"`
 	Idle      bool     `json:"idle"`
 }
@@ -126,6 +127,7 @@ type Shown struct {
 	Slice    string        `json:"slice,omitempty"` // that it is in
 	State    string        `json:"state,omitempty"` // pending, done, gone, refused, placed
 	DueAt    *time.Time    `json:"due_at,omitempty"`
+	DueWhy   string        `json:"due_why,omitempty"` // why it is looked at again then: the policy's reason
 	Why      string        `json:"why,omitempty"`
 	Depth    int           `json:"depth"`
 	Attempts int           `json:"attempts"`

@@ -31,6 +31,7 @@ type revisits struct {
 
 	mu      sync.Mutex
 	lessons *lessons
+	sites   sitePrices
 	budget  schedule.Budget
 	meter   *schedule.Meter
 	items   int // with a plan that the meter counts
@@ -46,7 +47,7 @@ const (
 )
 
 func newRevisits(interval time.Duration, speed float64, began time.Time, l *lessons) *revisits {
-	r := &revisits{interval: interval, began: began, speed: speed, lessons: l, budget: schedule.Budget{Interval: interval, Model: l.model}, outcome: map[schedule.Outcome]int64{}}
+	r := &revisits{interval: interval, began: began, speed: speed, lessons: l, sites: sitePrices{}, budget: schedule.Budget{Interval: interval, Model: l.model}, outcome: map[schedule.Outcome]int64{}}
 	r.meter = schedule.NewMeter(r.budget.FairPrice(schedule.Default, 0))
 	return r
 }
@@ -60,8 +61,8 @@ func (r *revisits) scaled(t time.Time, by float64) time.Time {
 }
 
 // plan is the Next of a visit at now that found what outcome says, with the time of
-// the next one and the history for it.
-func (r *revisits) plan(due store.Due, next store.Next, outcome schedule.Outcome, now time.Time) (store.Next, error) {
+// the next one and the history for it. gap is the delay of the Key's site.
+func (r *revisits) plan(due store.Due, next store.Next, outcome schedule.Outcome, gap time.Duration, now time.Time) (store.Next, error) {
 	p, err := decodePlan(due.History)
 	if err != nil {
 		p = plan{}
@@ -79,12 +80,14 @@ func (r *revisits) plan(due store.Due, next store.Next, outcome schedule.Outcome
 	}
 	p.history.Add(schedule.Event{At: now, Outcome: outcome})
 	r.lessons.see(due.Key, &p.history)
-	d := schedule.Decide(schedule.Default, schedule.Item{History: &p.history}, &r.budget, now)
+	gap = time.Duration(float64(gap) * r.speed)
+	site := r.sites.of(due.Key.Site())
+	d := schedule.Decide(schedule.Default, schedule.Item{History: &p.history}, site.budget(&r.budget, gap, r.meter.Price()), now)
 	p.tau, p.age, p.even = float32(d.Tau), float32(d.Age), float32(d.EvenAge)
 	r.meter.Planned(before, p.decision())
+	late := time.Duration(0)
 	if again {
 		r.outcome[outcome]++
-		late := time.Duration(0)
 		if due.State != store.StatePending && !due.At.IsZero() {
 			late = now.Sub(r.scaled(due.At, r.speed))
 		}
@@ -92,6 +95,7 @@ func (r *revisits) plan(due store.Due, next store.Next, outcome schedule.Outcome
 			r.meter.Visited(late, r.interval, r.items)
 		}
 	}
+	site.planned(before, p.decision(), late, gap, r.meter.Price())
 	if r.visits++; r.visits >= min(renewEvery, r.items/renewPart+1) {
 		r.visits = 0
 		r.budget.Price = r.meter.Price()
@@ -206,7 +210,7 @@ func (t *task) revisit(res Result) (store.Next, error) {
 	if !had && res.Next.State != store.StateDone {
 		return res.Next, nil
 	}
-	next, err := t.c.revisits.plan(t.due, res.Next, outcome, time.Now())
+	next, err := t.c.revisits.plan(t.due, res.Next, outcome, max(t.c.o.Delay, res.Site.Delay), time.Now())
 	if err != nil {
 		t.c.o.Logger.Warn("revisits", "err", err)
 	}

@@ -72,6 +72,65 @@ func TestRevisitsKeepTheBudget(t *testing.T) {
 	})
 }
 
+// Of a site that may not be asked as often as its pages' plans would be due, the
+// plans are fewer: its visits are in time, go to what changes, and take nothing
+// from other sites.
+func TestRevisitsOfASiteThatIsScarce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), newFake()
+		defer s.Close()
+		const pages, interval, delay = 120, 2 * time.Minute, 4 * time.Second // 30 visits in an interval
+		var slow, others []partition.Key
+		for i := range pages {
+			slow = append(slow, key(t, fmt.Sprintf("https://slow.example.org/p%d", i)))
+			others = append(others, key(t, fmt.Sprintf("https://s%d.example%d.org/", i, i)))
+		}
+		f.reply = func(task Task, n int) (Result, error) {
+			r := f.page(task)
+			r.Record.Text = "always this"
+			if k := string(task.Due.Key); strings.HasSuffix(k, "0") {
+				r.Record.Text = "edition " + string(rune('a'+task.Now.Unix()/600%26))
+			}
+			r.Record.Digest = "sha256:" + r.Record.Text
+			return r, nil
+		}
+		admit(t, s, append(slow, others...)...)
+		span := 2 * time.Hour
+		crawl(t, s, f, Options{Revisit: interval, Delay: delay}, span)
+		late, busy, still := 0, 0, 0
+		for i, k := range slow {
+			d, err := s.DueOf(k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if time.Since(d.At) > interval {
+				late++
+			}
+			if i%10 == 0 {
+				busy += f.count(k)
+			} else {
+				still += f.count(k)
+			}
+		}
+		if late > pages/10 {
+			t.Errorf("%d of %d pages of the slow site are more than %s late", late, pages, interval)
+		}
+		if most := int(span / delay); busy+still < 6*most/10 || busy+still > most+1 {
+			t.Errorf("%d visits to the slow site, of %d that there could be", busy+still, most)
+		}
+		if each, other := float64(busy)/(pages/10), float64(still)/(pages*9/10); each < 1.5*other {
+			t.Errorf("a page of the slow site that changes is seen %.1f times, one that does not %.1f times", each, other)
+		}
+		seen := 0
+		for _, k := range others {
+			seen += f.count(k)
+		}
+		if budget := pages * int(span/interval); seen < 7*budget/10 {
+			t.Errorf("%d visits to all others, %d are asked for", seen, budget)
+		}
+	})
+}
+
 // What a visit finds decides the next: what is gone or fails is looked for again
 // later and later, what was never had is not, and a failure that is tried again
 // soon changes nothing.
@@ -153,7 +212,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil || !bytes.Equal(again.encode(), p.encode()) {
 			t.Errorf("%x: %v", b, err)
 		}
-		next, err := newRevisits(time.Hour, 1, time.Unix(0, 0), newLessons()).plan(store.Due{History: b}, store.Next{State: store.StateDone}, schedule.Unchanged, time.Unix(2e9, 0))
+		next, err := newRevisits(time.Hour, 1, time.Unix(0, 0), newLessons()).plan(store.Due{History: b}, store.Next{State: store.StateDone}, schedule.Unchanged, time.Second, time.Unix(2e9, 0))
 		if err != nil || next.At.IsZero() || len(next.History) > store.MaxHistory {
 			t.Errorf("%x: next %v with %d bytes, %v", b, next.At, len(next.History), err)
 		}

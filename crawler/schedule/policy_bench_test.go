@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"bytes"
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
@@ -50,6 +51,20 @@ func newFrontier(n int, rng *rand.Rand) *frontier {
 	}
 	heap.Init(&f.due)
 	return f
+}
+
+// grown is a frontier of n items with the histories of f, over and over, each due
+// at a time of its own.
+func (f *frontier) grown(n int) *frontier {
+	rng := rand.New(rand.NewPCG(2, 2))
+	g := &frontier{stored: make([][]byte, n), plans: make([]float64, n), due: make(dues, n)}
+	for i := range g.stored {
+		like := int(f.due[i%len(f.due)].item)
+		g.stored[i] = bytes.Clone(f.stored[like])
+		g.due[i] = dueItem{f.due[i%len(f.due)].at + rng.Int64N(30*86400), int32(i)}
+	}
+	heap.Init(&g.due)
+	return g
 }
 
 // visit takes the item due first, records what the visit found and plans the next.
@@ -104,6 +119,62 @@ func BenchmarkFrontier(b *testing.B) {
 				b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(n), "heap-B/item")
 			})
 		}
+	}
+}
+
+// BenchmarkFrontierRatio is the same in one run, a visit of each policy in turn on
+// frontiers of n items: what the default costs beside uniform, and a decision beside
+// one among 100,000. Give it at most 100,000 visits (-benchtime 100000x): with more,
+// the histories of the smallest grow. The largest takes 3 GB and is left out with -short.
+func BenchmarkFrontierRatio(b *testing.B) {
+	few := map[Policy]float64{}
+	for _, n := range []int{100_000, 1_000_000, 10_000_000} {
+		if n > 1_000_000 && testing.Short() {
+			continue
+		}
+		b.Run(fmt.Sprintf("items=%d", n), func(b *testing.B) {
+			policies := []Policy{Uniform, Default}
+			fs, budgets, meters := map[Policy]*frontier{}, map[Policy]*Budget{}, map[Policy]*Meter{}
+			for _, p := range policies {
+				fs[p] = newFrontier(10_000, rand.New(rand.NewPCG(1, 1))).grown(n)
+				budgets[p] = &Budget{Interval: 15 * day, Model: NewModel()}
+				budgets[p].Price = budgets[p].FairPrice(p, 0)
+				meters[p] = NewMeter(budgets[p].Price)
+			}
+			runtime.GC()
+			const part = 1000 // visits of one policy before it is the other's turn
+			took, made, h := map[Policy]time.Duration{}, 0, new(History)
+			for i := 0; b.Loop(); i++ {
+				if i%part != 0 {
+					continue
+				}
+				for _, p := range policies {
+					begun := time.Now()
+					for j := range part {
+						if err := fs[p].visit(p, budgets[p], meters[p], h, j%5 == 0); err != nil {
+							b.Fatal(err)
+						}
+					}
+					took[p] += time.Since(begun)
+				}
+				made += part
+			}
+			each := map[Policy]float64{}
+			for _, p := range policies {
+				each[p] = float64(took[p].Nanoseconds()) / float64(made)
+				if n == 100_000 {
+					few[p] = each[p]
+				}
+				b.ReportMetric(1e9/each[p], string(p)+"/s")
+				b.ReportMetric(each[p]/few[p], string(p)+"-of-100k")
+				stored := 0
+				for _, s := range fs[p].stored {
+					stored += len(s)
+				}
+				b.ReportMetric(float64(stored)/float64(n), string(p)+"-B/item")
+			}
+			b.ReportMetric(each[Default]/each[Uniform], "cost-of-uniform")
+		})
 	}
 }
 

@@ -95,7 +95,7 @@ func TestRevisitsOfASiteThatIsScarce(t *testing.T) {
 			return r, nil
 		}
 		admit(t, s, append(slow, others...)...)
-		span := 2 * time.Hour
+		span := time.Hour
 		crawl(t, s, f, Options{Revisit: interval, Delay: delay}, span)
 		late, busy, still := 0, 0, 0
 		for i, k := range slow {

@@ -4,9 +4,9 @@
 // # One fetch
 //
 // A fetch is a bounded piece of work on one Key, at most Options.Calls requests, and its
-// result is committed as one batch (I3) with where it stands: Record.Raw holds a state
-// beside the server's own object. So after a crash the same pages are asked for again
-// and none is left out.
+// result is committed as one batch (I3) with where it stands, the Key's checkpoint
+// (fetch.Task.Checkpoint), which goes with its slice. So after a crash, or at another
+// peer, the same pages are asked for again and none is left out.
 //
 //	mastodon:user@host              the profile, and the posts since the last one read
 //	mastodon:user@host/followers    some pages of the list

@@ -1,37 +1,16 @@
 package mastodon
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/service"
 )
-
-// Call is one request, before it is made.
-type Call struct {
-	Class   Class
-	Paging  bool // has a cursor or a page
-	Auth    bool // carries the credential
-	Request fetch.Request
-}
-
-// Do makes a Call: fetch.Client.Get with the Gate of a Task. An answer of any
-// status is a Response; whatever error it returns comes back wrapped in a Fault.
-// Redirects must not be followed: they are answers.
-type Do func(ctx context.Context, c Call) (*fetch.Response, error)
-
-// Through is a Do that asks with c, behind gate (nil = none).
-func Through(c *fetch.Client, gate func(context.Context) error) Do {
-	return func(ctx context.Context, call Call) (*fetch.Response, error) { return c.Get(ctx, call.Request, gate) }
-}
 
 // Options of New.
 type Options struct {
@@ -47,6 +26,7 @@ type Options struct {
 
 // Client asks one server. Safe for concurrent use when Options.Do is.
 type Client struct {
+	s    *service.Client
 	o    Options
 	base string // without a slash at the end
 	host string
@@ -54,48 +34,21 @@ type Client struct {
 
 // New is a Client; it reports every fault of o at once.
 func New(o Options) (*Client, error) {
-	var errs []error
-	u, err := url.Parse(o.Base)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
-		errs = append(errs, fmt.Errorf("mastodon: base %q is not http[s]://host[:port]", o.Base))
-	case u.Scheme == "http" && o.Credential.Set() && !loopback(u.Hostname()):
-		errs = append(errs, fmt.Errorf("mastodon: base %q: a credential is not sent over plain http", o.Base))
-	}
-	if o.Do == nil {
-		errs = append(errs, errors.New("mastodon: no Do"))
-	}
-	if o.MaxBody < 0 || o.MaxText < 0 {
-		errs = append(errs, fmt.Errorf("mastodon: negative limit: MaxBody %d, MaxText %d", o.MaxBody, o.MaxText))
-	}
+	s, err := service.New(service.Options{Service: name, Base: o.Base, Do: o.Do, Credential: o.Credential, Now: o.Now,
+		MaxBody: o.MaxBody, MaxText: o.MaxText, MaxRaw: o.MaxRaw})
 	if strings.ContainsAny(o.Domain, "/@ ") {
-		errs = append(errs, fmt.Errorf("mastodon: domain %q is no host", o.Domain))
+		err = errors.Join(err, fmt.Errorf("mastodon: domain %q is no host", o.Domain))
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err != nil {
+		return nil, err
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.MaxBody == 0 {
-		o.MaxBody = 4 << 20
-	}
-	if o.MaxText == 0 {
-		o.MaxText = 64 << 10
-	}
-	if o.MaxRaw == 0 {
-		o.MaxRaw = 64 << 10
-	}
+	full := s.Options()
+	o.Now, o.MaxBody, o.MaxText, o.MaxRaw = full.Now, full.MaxBody, full.MaxText, full.MaxRaw
 	if o.Domain == "" {
-		o.Domain = u.Host
+		o.Domain = s.Host()
 	}
 	o.Domain = strings.ToLower(o.Domain)
-	return &Client{o: o, base: u.Scheme + "://" + u.Host, host: strings.ToLower(u.Host)}, nil
-}
-
-func loopback(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback() || host == "localhost"
+	return &Client{s: s, o: o, base: s.Base(), host: s.Host()}, nil
 }
 
 // ask is one question: what for, where, with what.
@@ -121,89 +74,13 @@ type answer struct {
 
 // get asks and gives the JSON that came, or a *Fault.
 func (c *Client) get(ctx context.Context, a ask) (answer, error) {
-	call := Call{Class: a.class, Paging: a.paging(), Request: fetch.Request{
-		URL: c.base + a.path, Accept: "application/json", MaxBody: c.o.MaxBody,
-	}}
-	if len(a.query) > 0 {
-		call.Request.URL += "?" + a.query.Encode()
-	}
-	if c.o.Credential.Set() {
-		call.Auth = true
-		c.o.Credential.Sign(&call.Request)
-	}
-	resp, err := c.o.Do(ctx, call)
+	got, err := c.s.Get(ctx, service.Ask{Op: a.op, Class: a.class, Path: a.path, Query: a.query, Paging: a.paging()})
 	if err != nil {
-		return answer{}, &Fault{Op: a.op, Word: Unreachable, Retry: -1, Err: err}
+		return answer{}, err
 	}
-	if f := judge(resp, call.Auth); f != nil {
-		f.Op, f.Retry = a.op, -1
-		if wait, said := fetch.RetryAfter(resp.Header.Get("Retry-After"), c.o.Now()); said {
-			f.Retry = wait
-		}
-		return answer{}, f
-	}
-	next, link := nextPage(resp.Header)
-	return answer{body: bytes.TrimSpace(resp.Body), next: next, link: link}, nil
+	next, link := nextPage(got.Header)
+	return answer{body: got.Body, next: next, link: link}, nil
 }
-
-// judge is the Fault that an answer is, nil for JSON with a good status.
-func judge(resp *fetch.Response, auth bool) *Fault {
-	body := bytes.TrimSpace(resp.Body)
-	isJSON := len(body) > 0 && (body[0] == '{' || body[0] == '[') && json.Valid(body)
-	f := &Fault{Status: resp.Status, FromAPI: isJSON}
-	if isJSON {
-		f.Said = said(body)
-	}
-	switch s := resp.Status; {
-	case s >= 200 && s < 300:
-		switch {
-		case resp.Truncated != "":
-			f.Word = Cut
-		case !isJSON:
-			f.Word = NotJSON
-		default:
-			return nil
-		}
-	case s >= 300 && s < 400:
-		f.Word, f.To = Moved, clip(resp.Header.Get("Location"), 1<<10)
-	case s == http.StatusUnauthorized, s == http.StatusUnprocessableEntity && !auth && strings.Contains(strings.ToLower(f.Said), "authent"):
-		f.Word = NeedsToken
-	case s == http.StatusForbidden, s == http.StatusUnavailableForLegalReasons:
-		f.Word = Closed
-	case s == http.StatusNotFound, s == http.StatusGone:
-		f.Word = Gone
-	case s == http.StatusMethodNotAllowed, s == http.StatusNotImplemented:
-		f.Word = Unsupported
-	case s == http.StatusTooManyRequests:
-		f.Word = Limited
-	case s >= 500:
-		f.Word = Down
-	default:
-		f.Word = Refused
-	}
-	return f
-}
-
-// said is the error that a JSON answer names.
-func said(body []byte) string {
-	var e struct {
-		Error       text `json:"error"`
-		Description text `json:"error_description"`
-		Message     text `json:"message"`
-	}
-	if body[0] != '{' || !decoded(json.Unmarshal(body, &e)) {
-		return ""
-	}
-	for _, s := range [...]text{e.Error, e.Description, e.Message} {
-		if s != "" {
-			return line(string(s), 200)
-		}
-	}
-	return ""
-}
-
-// maxCursor is the longest query of a Link that is gone on with.
-const maxCursor = 2 << 10
 
 // nextPage is the query of the Link with rel=next (RFC 8288), and whether there was
 // any Link to another page. Only its query is used: behind a proxy servers get their own scheme, port and
@@ -225,7 +102,7 @@ func nextPage(h http.Header) (query string, any bool) {
 			continue
 		}
 		any = true
-		if rel == "next" && query == "" && len(u.RawQuery) <= maxCursor {
+		if rel == "next" && query == "" && len(u.RawQuery) <= service.MaxCursor {
 			if q, err := url.ParseQuery(u.RawQuery); err == nil {
 				q.Del("limit") // ours
 				q.Del("access_token")

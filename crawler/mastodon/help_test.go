@@ -37,7 +37,7 @@ func (c *clock) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// place is a world, a client of it, and what the client heard.
+// place is a world and a client of it.
 type place struct {
 	t     *testing.T
 	w     *mastodontest.World

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 // BatchSize is the most ids that one request of Accounts or PostsByID asks for.
@@ -16,10 +18,10 @@ const BatchSize = 40
 
 // Lookup is the profile of an account by its name, user or user@host.
 func (c *Client) Lookup(ctx context.Context, acct string) (Profile, error) {
-	name := text(acct)
-	want, local := c.acct(name, "")
+	called := text(acct)
+	want, local := c.acct(called, "")
 	if want == "" {
-		return Profile{}, fmt.Errorf("mastodon: lookup: %q is no account", clip(acct, 100))
+		return Profile{}, fmt.Errorf("mastodon: lookup: %q is no account", service.Clip(acct, 100))
 	}
 	if local { // a server is asked for its own as it calls them
 		acct, _, _ = strings.Cut(want, "@")
@@ -35,7 +37,7 @@ func (c *Client) Lookup(ctx context.Context, acct string) (Profile, error) {
 		return Profile{}, err
 	}
 	if asked, _, _ := strings.Cut(want, "@"); !strings.EqualFold(asked, user(p.Acct)) {
-		return Profile{}, &Fault{Op: "lookup", Word: Misshapen, FromAPI: true, Retry: -1, Said: "another account: " + p.Acct}
+		return Profile{}, &Fault{Service: name, Op: "lookup", Word: Misshapen, FromAPI: true, Retry: -1, Said: "another account: " + p.Acct}
 	}
 	return p, nil
 }
@@ -53,22 +55,20 @@ func (c *Client) Account(ctx context.Context, id string) (Profile, error) {
 	}
 	p, err := c.oneProfile("account", a)
 	if err == nil && p.ID != id {
-		return Profile{}, &Fault{Op: "account", Word: Misshapen, FromAPI: true, Retry: -1, Said: "another id: " + p.ID}
+		return Profile{}, &Fault{Service: name, Op: "account", Word: Misshapen, FromAPI: true, Retry: -1, Said: "another id: " + p.ID}
 	}
 	return p, err
 }
 
 func (c *Client) oneProfile(op string, a answer) (Profile, error) {
 	var w wireAccount
-	if object(a.body) && decoded(json.Unmarshal(a.body, &w)) {
+	if service.Object(a.body) && service.Decoded(json.Unmarshal(a.body, &w)) {
 		if p, ok := c.profile(w, a.body); ok {
 			return p, nil
 		}
 	}
 	return Profile{}, misshapen(op)
 }
-
-func misshapen(op string) *Fault { return &Fault{Op: op, Word: Misshapen, FromAPI: true, Retry: -1} }
 
 // Accounts are the profiles of at most BatchSize ids in one request, where the
 // server can (Server.Batch; else the Fault is Unsupported). absent are the ids
@@ -82,7 +82,7 @@ func (c *Client) Accounts(ctx context.Context, ids []string) (found []Profile, a
 	if !ok {
 		return nil, nil, misshapen("accounts")
 	}
-	found, absent = sorted(ids, all, func(p Profile) string { return p.ID })
+	found, absent = service.Sorted(ids, all, func(p Profile) string { return p.ID })
 	return found, absent, nil
 }
 
@@ -96,7 +96,7 @@ func (c *Client) PostsByID(ctx context.Context, ids []string) (found []Post, abs
 	if !ok {
 		return nil, nil, misshapen("posts by id")
 	}
-	found, absent = sorted(ids, all, func(p Post) string { return p.ID })
+	found, absent = service.Sorted(ids, all, func(p Post) string { return p.ID })
 	return found, absent, nil
 }
 
@@ -109,24 +109,6 @@ func (c *Client) batch(ctx context.Context, op string, class Class, path string,
 		f.Word = Unsupported
 	}
 	return a, err
-}
-
-// sorted is what was answered in the order it was asked for, each once, and
-// what was not; what nobody asked for is left out.
-func sorted[T any](ids []string, all []T, id func(T) string) (found []T, absent []string) {
-	by := make(map[string]T, len(all))
-	for _, v := range all {
-		by[id(v)] = v
-	}
-	for _, want := range ids {
-		if v, ok := by[want]; ok {
-			found = append(found, v)
-			delete(by, want)
-		} else {
-			absent = append(absent, want)
-		}
-	}
-	return found, absent
 }
 
 // Post is a post by its id. A Fault that is Gone says that it was deleted, or
@@ -160,14 +142,14 @@ func (c *Client) History(ctx context.Context, id string) ([]Version, error) {
 		return nil, err
 	}
 	var l list[wirePost]
-	if json.Unmarshal(a.body, &l) != nil || !l.is {
+	if json.Unmarshal(a.body, &l) != nil || !l.Is {
 		return nil, misshapen("history")
 	}
 	var out []Version
-	for _, w := range l.all {
+	for _, w := range l.All {
 		said, _ := c.plain(string(w.Content), c.base+"/")
 		warning, _ := c.plain(string(w.Warning), c.base+"/")
-		out = append(out, Version{w.Created.Time, said, warning, len(w.Media.all)})
+		out = append(out, Version{w.Created.Time, said, warning, len(w.Media.All)})
 	}
 	return out, nil
 }
@@ -205,14 +187,14 @@ func (c *Client) Search(ctx context.Context, kind, q string, offset int) (Found,
 		Posts    json.RawMessage `json:"statuses"`
 		Tags     list[wireTag]   `json:"hashtags"`
 	}
-	if !object(a.body) || !decoded(json.Unmarshal(a.body, &w)) {
+	if !service.Object(a.body) || !service.Decoded(json.Unmarshal(a.body, &w)) {
 		return Found{}, misshapen("search")
 	}
 	var f Found
 	f.Profiles, _, _ = c.profiles(orEmpty(w.Accounts))
 	f.Posts, _, _ = c.posts(orEmpty(w.Posts))
-	for _, t := range w.Tags.all {
-		if tag := strings.ToLower(strings.TrimPrefix(line(string(t.Name), maxName), "#")); tag != "" {
+	for _, t := range w.Tags.All {
+		if tag := strings.ToLower(strings.TrimPrefix(service.Line(string(t.Name), service.MaxName), "#")); tag != "" {
 			f.Tags = append(f.Tags, tag)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -109,18 +110,18 @@ type authors map[string]Profile
 // deep as it goes.
 func (c *Client) post(b []byte, inner bool, by authors) (p Post, ok bool) {
 	var w wirePost
-	if !object(b) || !decoded(json.Unmarshal(b, &w)) {
+	if !service.Object(b) || !service.Decoded(json.Unmarshal(b, &w)) {
 		return Post{}, false
 	}
 	p = Post{
-		ID: ident(w.ID), URI: address(w.URI), URL: address(w.URL), Created: w.Created.Time, Edited: w.Edited.Time,
-		Lang: line(string(w.Lang), 35), Visibility: line(string(w.Visibility), 20), Sensitive: w.Sensitive.Said == Yes,
-		ReplyTo: ident(w.ReplyTo), ReplyToAuthor: ident(w.ReplyToAuthor),
-		Replies: w.Replies.n(), Boosts: w.Boosts.n(), Favourites: w.Favourites.n(),
+		ID: service.Ident(w.ID), URI: service.Address(w.URI), URL: service.Address(w.URL), Created: w.Created.Time, Edited: w.Edited.Time,
+		Lang: service.Line(string(w.Lang), 35), Visibility: service.Line(string(w.Visibility), 20), Sensitive: w.Sensitive.Said == Yes,
+		ReplyTo: service.Ident(w.ReplyTo), ReplyToAuthor: service.Ident(w.ReplyToAuthor),
+		Replies: w.Replies.N(), Boosts: w.Boosts.N(), Favourites: w.Favourites.N(),
 	}
 	if p.Author, ok = by[string(w.Account)]; !ok {
 		var author wireAccount
-		if object(w.Account) && decoded(json.Unmarshal(w.Account, &author)) {
+		if service.Object(w.Account) && service.Decoded(json.Unmarshal(w.Account, &author)) {
 			p.Author, _ = c.profile(author, nil) // its JSON is in that of the post
 			by[string(w.Account)] = p.Author
 		}
@@ -140,7 +141,7 @@ func (c *Client) post(b []byte, inner bool, by authors) (p Post, ok bool) {
 			p.Boost = &boost
 		}
 		p.Quote = c.quote(w.Quote, by)
-		p.Raw = c.raw(b)
+		p.Raw = service.Raw(b, c.o.MaxRaw)
 	}
 	return p, true
 }
@@ -151,7 +152,7 @@ func (c *Client) quote(b json.RawMessage, by authors) *Post {
 	var w struct {
 		Quoted json.RawMessage `json:"quoted_status"`
 	}
-	if object(b) && decoded(json.Unmarshal(b, &w)) && object(w.Quoted) {
+	if service.Object(b) && service.Decoded(json.Unmarshal(b, &w)) && service.Object(w.Quoted) {
 		b = w.Quoted
 	}
 	if q, ok := c.post(b, true, by); ok {
@@ -163,17 +164,17 @@ func (c *Client) quote(b json.RawMessage, by authors) *Post {
 // parts fills in the lists of a post, each under its cap.
 func (c *Client) parts(p *Post, w wirePost) {
 	named := map[string]bool{}
-	for _, m := range w.Mentions.all {
+	for _, m := range w.Mentions.All {
 		acct, _ := c.acct(m.Acct, m.Username)
 		if acct == "" || len(p.Mentions) == maxMentions {
 			continue
 		}
-		p.Mentions = append(p.Mentions, Mention{ident(m.ID), acct, address(m.URL)})
+		p.Mentions = append(p.Mentions, Mention{service.Ident(m.ID), acct, service.Address(m.URL)})
 		named[string(m.URL)] = true
 	}
 	seen := map[string]bool{}
-	for _, t := range w.Tags.all {
-		tag := strings.ToLower(strings.TrimPrefix(line(string(t.Name), maxName), "#"))
+	for _, t := range w.Tags.All {
+		tag := strings.ToLower(strings.TrimPrefix(service.Line(string(t.Name), service.MaxName), "#"))
 		if tag == "" || seen[tag] || len(p.Tags) == maxTags {
 			continue
 		}
@@ -187,18 +188,18 @@ func (c *Client) parts(p *Post, w wirePost) {
 		}
 	}
 	p.Links = kept
-	for _, m := range w.Media.all {
+	for _, m := range w.Media.All {
 		if len(p.Media) == maxMedia {
 			break
 		}
-		p.Media = append(p.Media, Media{ident(m.ID), line(string(m.Type), 20), address(m.URL), address(m.Remote), clip(string(m.Alt), 4<<10)})
+		p.Media = append(p.Media, Media{service.Ident(m.ID), service.Line(string(m.Type), 20), service.Address(m.URL), service.Address(m.Remote), service.Clip(string(m.Alt), 4<<10)})
 	}
 	if w.Poll != nil {
-		for _, o := range w.Poll.Options.all {
+		for _, o := range w.Poll.Options.All {
 			if len(p.Choices) == maxFields {
 				break
 			}
-			p.Choices = append(p.Choices, line(string(o.Title), maxName))
+			p.Choices = append(p.Choices, service.Line(string(o.Title), service.MaxName))
 		}
 	}
 }
@@ -212,34 +213,34 @@ func tagAnchor(l store.Link, tags map[string]bool) bool {
 // posts reads a page of posts. bad is how many elements were none.
 func (c *Client) posts(b []byte) (all []Post, bad int, ok bool) {
 	var l list[json.RawMessage]
-	if json.Unmarshal(b, &l) != nil || !l.is {
+	if json.Unmarshal(b, &l) != nil || !l.Is {
 		return nil, 0, false
 	}
 	by := authors{}
-	for _, raw := range l.all {
+	for _, raw := range l.All {
 		if p, ok := c.post(raw, false, by); ok {
 			all = append(all, p)
 		} else {
 			bad++
 		}
 	}
-	return all, bad + l.bad, true
+	return all, bad + l.Bad, true
 }
 
 // profiles reads a page of profiles. bad is how many elements were none.
 func (c *Client) profiles(b []byte) (all []Profile, bad int, ok bool) {
 	var l list[wireAccount]
-	if json.Unmarshal(b, &l) != nil || !l.is {
+	if json.Unmarshal(b, &l) != nil || !l.Is {
 		return nil, 0, false
 	}
-	for i, w := range l.all {
-		if p, ok := c.profile(w, l.raw[i]); ok {
+	for i, w := range l.All {
+		if p, ok := c.profile(w, l.Raw[i]); ok {
 			all = append(all, p)
 		} else {
 			bad++
 		}
 	}
-	return all, bad + l.bad, true
+	return all, bad + l.Bad, true
 }
 
 func letter(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }

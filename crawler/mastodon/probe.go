@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 // Probe finds out what the server is and does, in about fifteen requests.
@@ -18,13 +20,13 @@ func (c *Client) Probe(ctx context.Context, sample string) (Server, error) {
 	p := &probe{c: c, s: Server{V: serverVersion, Base: c.base, WithAuth: c.o.Credential.Set(), People: -1, Posts: -1, Probed: now.UTC().Round(0)}}
 	first := p.instance(ctx)
 	p.nodeinfo(ctx)
-	if first != nil && p.s.Software == "" && again(first) {
+	if first != nil && p.s.Software == "" && service.Again(first) {
 		return Server{}, first
 	}
 	if p.s.Domain != "" { // accounts are named by it from here on
 		o := c.o
 		o.Domain = p.s.Domain
-		p.c = &Client{o, c.base, c.host}
+		p.c = &Client{c.s, o, c.base, c.host}
 	}
 	local := p.feed(ctx, Public(true), &p.s.Local, "local timeline")
 	p.feed(ctx, Public(false), &p.s.Remote, "public timeline")
@@ -56,7 +58,7 @@ func (p *probe) get(ctx context.Context, a ask) (answer, error) {
 
 func (p *probe) doubt(what string, err error) {
 	if w := WordOf(err); w != "" {
-		p.s.Unsure = append(p.s.Unsure, Doubt{what, w})
+		p.s.Unsure = append(p.s.Unsure, Doubt{What: what, Why: w})
 	}
 }
 
@@ -98,7 +100,7 @@ func (p *probe) instance(ctx context.Context) error {
 	for _, path := range [...]string{"/api/v2/instance", "/api/v1/instance"} {
 		var a answer
 		a, err = p.get(ctx, ask{"instance", ClassInstance, path, nil})
-		if err == nil && object(a.body) && decoded(json.Unmarshal(a.body, &w)) && w.Version != "" {
+		if err == nil && service.Object(a.body) && service.Decoded(json.Unmarshal(a.body, &w)) && w.Version != "" {
 			break
 		}
 		if err == nil {
@@ -116,15 +118,15 @@ func (p *probe) instance(ctx context.Context) error {
 	if p.s.Domain == "" {
 		p.s.Domain = host(w.URI)
 	}
-	p.s.Software, p.s.Version = software(line(string(w.Version), maxName))
-	p.s.API = max(w.API.Mastodon.n(), 0)
-	p.s.People, p.s.Posts = w.Stats.People.n(), w.Stats.Posts.n()
-	for _, l := range w.Languages.all {
-		if tag := line(string(l), 35); tag != "" && len(p.s.Languages) < maxLanguages {
+	p.s.Software, p.s.Version = software(service.Line(string(w.Version), service.MaxName))
+	p.s.API = max(w.API.Mastodon.N(), 0)
+	p.s.People, p.s.Posts = w.Stats.People.N(), w.Stats.Posts.N()
+	for _, l := range w.Languages.All {
+		if tag := service.Line(string(l), 35); tag != "" && len(p.s.Languages) < maxLanguages {
 			p.s.Languages = append(p.s.Languages, tag)
 		}
 	}
-	p.s.Streaming = clip(string(w.URLs.Streaming+w.Config.URLs.Streaming), maxName)
+	p.s.Streaming = service.Clip(string(w.URLs.Streaming+w.Config.URLs.Streaming), service.MaxName)
 	p.s.Local, p.s.Remote = p.access(w.Config.Access.Live.Local), p.access(w.Config.Access.Live.Remote)
 	p.s.Tags = p.access(w.Config.Access.Tags.Local)
 	return nil
@@ -147,7 +149,7 @@ func host(t text) string {
 	if u, err := url.Parse(s); err == nil && u.Host != "" {
 		s = u.Host
 	}
-	if len(s) > maxName || strings.ContainsAny(s, "/@ \t\n?#") {
+	if len(s) > service.MaxName || strings.ContainsAny(s, "/@ \t\n?#") {
 		return ""
 	}
 	return s
@@ -181,10 +183,10 @@ func (p *probe) nodeinfo(ctx context.Context) {
 		}] `json:"links"`
 	}
 	path := ""
-	if object(a.body) && decoded(json.Unmarshal(a.body, &w)) {
-		for _, l := range w.Links.all {
+	if service.Object(a.body) && service.Decoded(json.Unmarshal(a.body, &w)) {
+		for _, l := range w.Links.All {
 			u, err := url.Parse(string(l.Href))
-			if err == nil && strings.HasPrefix(string(l.Rel), "http://nodeinfo.diaspora.software/ns/schema/2.") && strings.HasPrefix(u.Path, "/") && len(u.Path) <= maxName {
+			if err == nil && strings.HasPrefix(string(l.Rel), "http://nodeinfo.diaspora.software/ns/schema/2.") && strings.HasPrefix(u.Path, "/") && len(u.Path) <= service.MaxName {
 				path = u.EscapedPath() // at this server, whatever host it names
 			}
 		}
@@ -209,30 +211,17 @@ func (p *probe) nodeinfo(ctx context.Context) {
 			} `json:"users"`
 		} `json:"usage"`
 	}
-	if !object(a.body) || !decoded(json.Unmarshal(a.body, &n)) || n.Software.Name == "" {
+	if !service.Object(a.body) || !service.Decoded(json.Unmarshal(a.body, &n)) || n.Software.Name == "" {
 		p.doubt("nodeinfo", misshapen("nodeinfo"))
 		return
 	}
-	p.s.Software, p.s.Version = strings.ToLower(line(string(n.Software.Name), maxName)), line(string(n.Software.Version), maxName)
-	if n.Usage.Posts.n() > 0 || p.s.Posts < 0 { // snac says 0 in the one and the truth in the other
-		p.s.Posts = n.Usage.Posts.n()
+	p.s.Software, p.s.Version = strings.ToLower(service.Line(string(n.Software.Name), service.MaxName)), service.Line(string(n.Software.Version), service.MaxName)
+	if n.Usage.Posts.N() > 0 || p.s.Posts < 0 { // snac says 0 in the one and the truth in the other
+		p.s.Posts = n.Usage.Posts.N()
 	}
-	if n.Usage.Users.Total.n() > 0 || p.s.People < 0 {
-		p.s.People = n.Usage.Users.Total.n()
+	if n.Usage.Users.Total.N() > 0 || p.s.People < 0 {
+		p.s.People = n.Usage.Users.Total.N()
 	}
-}
-
-// accessOf is what an answer says of who may.
-func (p *probe) accessOf(err error) Access {
-	switch WordOf(err) {
-	case NeedsToken:
-		return Token
-	case Closed:
-		return Disabled
-	case Gone, Unsupported:
-		return Absent
-	}
-	return ""
 }
 
 // feed looks at a timeline, unless the server said already that it is closed.
@@ -246,7 +235,7 @@ func (p *probe) feed(ctx context.Context, f Feed, to *Access, what string) []Pos
 	}
 	a, err := p.get(ctx, ask{f.op, f.class, f.path, q})
 	if err != nil {
-		if *to = p.accessOf(err); *to == "" {
+		if *to = service.AccessOf(err); *to == "" {
 			p.doubt(what, err)
 		}
 		return nil
@@ -276,14 +265,14 @@ func (p *probe) sample(ctx context.Context, acct string, posts []Post) (Profile,
 		}
 	}
 	if acct == "" {
-		p.s.Unsure = append(p.s.Unsure, Doubt{"sample account", EmptyPages})
+		p.s.Unsure = append(p.s.Unsure, Doubt{What: "sample account", Why: EmptyPages})
 		return Profile{}, false
 	}
 	p.s.Calls++
 	who, err := p.c.Lookup(ctx, acct)
 	if err != nil {
 		if WordOf(err) == NeedsToken || WordOf(err) == Closed {
-			p.s.Accounts = p.accessOf(err)
+			p.s.Accounts = service.AccessOf(err)
 		}
 		p.doubt("sample account", err)
 		return Profile{}, false
@@ -317,7 +306,7 @@ func (p *probe) ids(ctx context.Context, who Profile, param, value string, limit
 func (p *probe) posts(ctx context.Context, who Profile) []Post {
 	posts, err := p.ids(ctx, who, "", "", postPage)
 	if err != nil {
-		p.s.Statuses = p.accessOf(err)
+		p.s.Statuses = service.AccessOf(err)
 		p.doubt("posts of an account", err)
 		return nil
 	}
@@ -328,7 +317,7 @@ func (p *probe) posts(ctx context.Context, who Profile) []Post {
 		page[i] = s.ID
 	}
 	if len(page) < 5 {
-		p.s.Unsure = append(p.s.Unsure, Doubt{"paging", FewerThanClaim})
+		p.s.Unsure = append(p.s.Unsure, Doubt{What: "paging", Why: FewerThanClaim})
 		return posts
 	}
 	k := len(page) / 2
@@ -389,7 +378,7 @@ func (p *probe) tags(ctx context.Context, posts []Post) {
 		}
 	}
 	if p.s.Tags == "" {
-		p.s.Unsure = append(p.s.Unsure, Doubt{"tag timeline", EmptyPages})
+		p.s.Unsure = append(p.s.Unsure, Doubt{What: "tag timeline", Why: EmptyPages})
 	}
 }
 
@@ -420,7 +409,7 @@ func (p *probe) edges(ctx context.Context, who Profile) {
 		p.s.Calls++
 		got, err := e.Next(ctx)
 		if err != nil {
-			if p.s.Edges = p.accessOf(err); p.s.Edges == "" {
+			if p.s.Edges = service.AccessOf(err); p.s.Edges == "" {
 				p.doubt(string(side), err)
 			}
 			return
@@ -479,7 +468,7 @@ func (p *probe) search(ctx context.Context, who Profile) {
 	}
 	p.s.Calls++
 	if _, err := p.c.Search(ctx, SearchProfiles, q, 0); err != nil {
-		if p.s.Search = p.accessOf(err); p.s.Search == "" {
+		if p.s.Search = service.AccessOf(err); p.s.Search == "" {
 			p.doubt("search", err)
 		}
 		return

@@ -93,7 +93,7 @@ func TestProbesOfServersThatAreNotThere(t *testing.T) {
 	}
 	p = visit(t, world{Seed: 4, People: 20, Limits: []mastodontest.Limit{{Max: 6, Window: time.Hour, All: true}}})
 	s, err := p.c.Probe(context.Background(), "")
-	if err != nil || len(s.Unsure) == 0 || s.Software != "mastodon" || s.Expires.Sub(s.Probed) != serverUnsure || !slices.Contains(s.Unsure, Doubt{"posts of an account", Limited}) {
+	if err != nil || len(s.Unsure) == 0 || s.Software != "mastodon" || s.Expires.Sub(s.Probed) != serverUnsure || !slices.Contains(s.Unsure, Doubt{What: "posts of an account", Why: Limited}) {
 		t.Errorf("limited: %+v %v", s, err)
 	}
 	p = visit(t, world{Seed: 4, People: 20, Rate: -1})
@@ -108,7 +108,7 @@ func TestProbesOfServersThatAreNotThere(t *testing.T) {
 }
 
 func FuzzDecodeServer(f *testing.F) {
-	f.Add(Server{V: serverVersion, Base: "https://m.test", Lists: NotTheirs, Unsure: []Doubt{{"x", Down}}}.Encode())
+	f.Add(Server{V: serverVersion, Base: "https://m.test", Lists: NotTheirs, Unsure: []Doubt{{What: "x", Why: Down}}}.Encode())
 	f.Add([]byte(`{"v":2}`))
 	f.Add([]byte(`{"v":1,"probed":"9999-12-31T23:59:59-23:59","unsure":[null]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

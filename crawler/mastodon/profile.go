@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -133,9 +134,9 @@ type wireMoved struct {
 func (c *Client) profile(w wireAccount, b []byte) (p Profile, ok bool) {
 	acct, local := c.acct(w.Acct, w.Username)
 	p = Profile{
-		ID: ident(w.ID), Acct: acct, Local: local, Name: line(string(w.Name), maxName),
-		URL: address(w.URL), URI: address(w.URI), Avatar: address(w.Avatar), Header: address(w.Header),
-		Created: w.Created.Time, LastPost: w.LastPost.Time, Followers: w.Followers.n(), Following: w.Following.n(), Posts: w.Posts.n(),
+		ID: service.Ident(w.ID), Acct: acct, Local: local, Name: service.Line(string(w.Name), service.MaxName),
+		URL: service.Address(w.URL), URI: service.Address(w.URI), Avatar: service.Address(w.Avatar), Header: service.Address(w.Header),
+		Created: w.Created.Time, LastPost: w.LastPost.Time, Followers: w.Followers.N(), Following: w.Following.N(), Posts: w.Posts.N(),
 		Bot: w.Bot.Said == Yes, Group: w.Group.Said == Yes, Locked: w.Locked.Said == Yes,
 		Suspended: w.Suspended.Said == Yes || w.Pleroma.Deactivated.Said == Yes,
 		Limited:   w.Limited.Said == Yes, Memorial: w.Memorial.Said == Yes, HidesLists: max(w.HidesLists.Said, w.Pleroma.HidesFollowers.Said),
@@ -149,24 +150,24 @@ func (c *Client) profile(w wireAccount, b []byte) (p Profile, ok bool) {
 		at = c.base + "/"
 	}
 	p.Note, p.Links = c.plain(string(w.Note), at)
-	for _, f := range w.Fields.all {
+	for _, f := range w.Fields.All {
 		if len(p.Fields) == maxFields {
 			break
 		}
 		name, _ := c.plain(string(f.Name), at)
 		value, links := c.plain(string(f.Value), at)
-		p.Fields = append(p.Fields, Field{line(name, maxName), clip(value, 4*maxName), f.Verified.Time})
+		p.Fields = append(p.Fields, Field{service.Line(name, service.MaxName), service.Clip(value, 4*service.MaxName), f.Verified.Time})
 		p.Links = append(p.Links, links[:min(len(links), maxLinks-min(maxLinks, len(p.Links)))]...)
 	}
 	if w.Moved != nil {
 		acct, _ := c.acct(w.Moved.Acct, w.Moved.Username)
-		if m := (Move{ident(w.Moved.ID), acct, address(w.Moved.URL)}); m != (Move{}) {
+		if m := (Move{service.Ident(w.Moved.ID), acct, service.Address(w.Moved.URL)}); m != (Move{}) {
 			p.Moved = &m
 		}
 	}
 	p.OptOuts = optOuts(p)
 	if b != nil {
-		p.Raw = c.raw(b)
+		p.Raw = service.Raw(b, c.o.MaxRaw)
 	}
 	return p, true
 }

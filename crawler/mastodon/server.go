@@ -2,21 +2,10 @@ package mastodon
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
-)
 
-// Obeys is what a server does with a parameter.
-type Obeys string
-
-// What it may do; "" = not known.
-const (
-	Obeyed  Obeys = "obeyed"
-	Ignored Obeys = "ignored"
-	// Newest is what some do with min_id: the newest page after that post, as
-	// since_id means, and not the next one.
-	Newest Obeys = "newest"
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 // Paging is what a server does with the parameters of a timeline.
@@ -26,18 +15,6 @@ type Paging struct {
 	Since Obeys `json:"since,omitempty"`
 	Max   Obeys `json:"max,omitempty"`
 }
-
-// Access is who may read something.
-type Access string
-
-// Who may; "" = not known.
-const (
-	Open     Access = "open"
-	Token    Access = "token"       // with a credential only
-	Disabled Access = "disabled"    // the server says so, or forbids it
-	Silent   Access = "silent"      // 200 with an empty list, where the server says it has posts
-	Absent   Access = "unsupported" // no such endpoint
-)
 
 // Server is what one server was found to be and to do, asked with or without a
 // credential. It is a value; Encode and DecodeServer keep it as bytes.
@@ -75,12 +52,6 @@ type Server struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Doubt is a question of a probe that was not answered.
-type Doubt struct {
-	What string `json:"what"`
-	Why  Word   `json:"why"`
-}
-
 const (
 	serverVersion = 1
 	maxServer     = 16 << 10 // bytes of a Server
@@ -103,9 +74,6 @@ func (s Server) Encode() []byte {
 	return b
 }
 
-// ErrVersion says that bytes were written by another version: probe again.
-var ErrVersion = errors.New("another version")
-
 // DecodeServer reads what Encode gave.
 func DecodeServer(b []byte) (Server, error) {
 	var s Server
@@ -116,7 +84,7 @@ func DecodeServer(b []byte) (Server, error) {
 		return Server{}, fmt.Errorf("mastodon: server: %w", err)
 	}
 	if s.V != serverVersion {
-		return Server{}, fmt.Errorf("mastodon: server: version %d: %w", s.V, ErrVersion)
+		return Server{}, fmt.Errorf("mastodon: server: version %d: %w", s.V, service.ErrVersion)
 	}
 	return s, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 // Feed is a timeline of one server.
@@ -108,20 +110,20 @@ func (c *Client) Timeline(f Feed, m Mark, how Reading) (*Timeline, error) {
 	if f.path == "" || how.Back < 0 {
 		return nil, fmt.Errorf("mastodon: timeline: no feed, or back %d", how.Back)
 	}
-	if err := how.Limits.validate(); err != nil {
+	if err := how.Limits.Validate(); err != nil {
 		return nil, err
 	}
 	if m.V == 0 {
-		m.V = markVersion
+		m.V = service.MarkVersion
 	}
-	if err := m.valid(); err != nil {
+	if err := m.Valid(); err != nil {
 		return nil, fmt.Errorf("mastodon: timeline: mark: %w", err)
 	}
-	how.Limits = how.Limits.withDefaults()
+	how.Limits = how.Limits.WithDefaults()
 	if how.Overlap == 0 {
 		how.Overlap = 5
 	}
-	how.Overlap = min(max(how.Overlap, 0), maxRecent/2)
+	how.Overlap = min(max(how.Overlap, 0), service.MaxRecent/2)
 	t := &Timeline{c: c, feed: f, how: how, m: m, start: m.Recent, met: map[string]bool{}}
 	t.list.Claimed = -1
 	if how.Claimed > 0 {
@@ -133,19 +135,19 @@ func (c *Client) Timeline(f Feed, m Mark, how Reading) (*Timeline, error) {
 	if w := m.Walk; w != nil {
 		again := *w
 		for _, s := range slices.Concat(w.Base, w.Top, w.Pins) {
-			again.Trail.known.add(s.ID)
+			again.Trail.Known.Add(s.ID)
 		}
 		t.m.Walk, t.phase, t.start = &again, phaseBack, w.Base
 		t.list.Seen, t.list.Pages = w.Trail.Seen, w.Trail.Pages
 	}
 	if f.class == ClassPosts { // of many people, posts of other servers come when they come
-		t.oldest, t.newest = span(t.start)
+		t.oldest, t.newest = service.Span(t.start)
 	}
 	if m.Walk != nil {
 		return t, nil
 	}
 	for _, s := range slices.Concat(m.Recent, m.Base) {
-		t.forward.known.add(s.ID)
+		t.forward.Known.Add(s.ID)
 	}
 	if len(m.Recent) == 0 || how.Paging.Min == Ignored || how.Paging.Min == Newest {
 		t.back(Seen{}, nil)
@@ -159,11 +161,11 @@ func (c *Client) Timeline(f Feed, m Mark, how Reading) (*Timeline, error) {
 // back begins the backward phase below the post max, zero = at the top.
 // top is what Recent will begin with.
 func (t *Timeline) back(max Seen, top []Seen) {
-	w := &Walk{Base: t.start, Top: newest(top, nil), Under: max.At}
+	w := &Walk{Base: t.start, Top: service.Foremost(top, nil), Under: max.At}
 	if max.ID != "" {
 		w.Trail.Cursor = below(max.ID)
 	}
-	w.Trail.known = t.forward.known
+	w.Trail.Known = t.forward.Known
 	w.Trail.Seen, w.Trail.Pages = t.list.Seen, t.list.Pages
 	t.m.Base, t.m.Walk, t.phase = nil, w, phaseBack
 }
@@ -179,7 +181,7 @@ func (t *Timeline) Mark() Mark {
 	m := t.m // its lists are never changed, but replaced
 	if m.Walk != nil {
 		w := *m.Walk
-		w.Trail.known = known{}
+		w.Trail.Known = service.Known{}
 		m.Walk = &w
 	}
 	return m
@@ -229,7 +231,7 @@ func (t *Timeline) Next(ctx context.Context) (Batch, error) {
 		if t.list.Why = WordOf(err); t.list.Why == "" {
 			t.list.Why = Unreachable
 		}
-		if !again(err) {
+		if !service.Again(err) {
 			t.end(t.list.Why)
 		}
 		return Batch{}, err
@@ -292,7 +294,7 @@ func ascending(posts []Post) bool {
 // read, too: a pinned post, or the rest after many were deleted.
 func (t *Timeline) split(posts []Post, fresh []bool) (b Batch) {
 	for i, p := range posts {
-		if !t.met[p.ID] && has(t.start, p.ID) {
+		if !t.met[p.ID] && service.Has(t.start, p.ID) {
 			t.met[p.ID] = true
 			b.Again = append(b.Again, p)
 		}
@@ -316,7 +318,7 @@ func idsOf(posts []Post) []string {
 // head of a page, behind the rest; not at all, when it is older than the rest of an account's.
 func (t *Timeline) order(posts []Post) []Seen {
 	in, out := inOrder(posts)
-	first, _ := span(in)
+	first, _ := service.Span(in)
 	for _, s := range out {
 		if t.feed.class != ClassPosts || !s.At.Before(first) {
 			in = append(in, s)
@@ -325,7 +327,9 @@ func (t *Timeline) order(posts []Post) []Seen {
 	return in
 }
 
-func lastOf(posts []Post) Seen { return Seen{posts[len(posts)-1].ID, posts[len(posts)-1].Created} }
+func lastOf(posts []Post) Seen {
+	return Seen{ID: posts[len(posts)-1].ID, At: posts[len(posts)-1].Created}
+}
 
 // inOrder divides a page into posts none of which is older than one behind it,
 // and the others.
@@ -333,11 +337,11 @@ func inOrder(posts []Post) (in, out []Seen) {
 	var top time.Time
 	for _, p := range slices.Backward(posts) {
 		if p.Created.Before(top) {
-			out = append(out, Seen{p.ID, p.Created})
+			out = append(out, Seen{ID: p.ID, At: p.Created})
 			continue
 		}
 		top = p.Created
-		in = append(in, Seen{p.ID, p.Created})
+		in = append(in, Seen{ID: p.ID, At: p.Created})
 	}
 	slices.Reverse(in)
 	return in, out
@@ -353,9 +357,9 @@ func (t *Timeline) forwardPage(posts []Post) Batch {
 	if len(ids) > 0 {
 		next = t.order(posts)[0].ID
 	}
-	fresh, stop, _ := t.forward.took(ids, next, t.how.Limits)
+	fresh, stop, _ := t.forward.Took(ids, next, t.how.Limits)
 	b := t.split(posts, fresh)
-	t.m.Recent, t.m.Base = newest(t.order(posts), t.m.Recent), t.start
+	t.m.Recent, t.m.Base = service.Foremost(t.order(posts), t.m.Recent), t.start
 	switch {
 	case len(posts) < postPage/2, len(b.Posts) == 0:
 		t.end("") // nothing more now, and the next reading begins here
@@ -375,7 +379,7 @@ func (t *Timeline) forwardPage(posts []Post) Batch {
 // asked for: that one itself, or one that was read before it.
 func (t *Timeline) ignoresMin(ids []string) bool {
 	i := slices.IndexFunc(t.m.Recent, func(s Seen) bool { return s.ID == t.from })
-	return i >= 0 && slices.ContainsFunc(ids, func(got string) bool { return has(t.m.Recent[i:], got) })
+	return i >= 0 && slices.ContainsFunc(ids, func(got string) bool { return service.Has(t.m.Recent[i:], got) })
 }
 
 // turn takes a page that min_id had no say in: it is of the newest posts. The
@@ -384,7 +388,7 @@ func (t *Timeline) turn(posts []Post) Batch {
 	t.how.Paging.Min = Ignored
 	fresh := make([]bool, len(posts))
 	for i, p := range posts {
-		fresh[i] = t.forward.known.add(p.ID)
+		fresh[i] = t.forward.Known.Add(p.ID)
 	}
 	b := t.split(posts, fresh)
 	t.back(lastOf(posts), slices.Concat(t.order(posts), t.m.Recent))
@@ -406,13 +410,13 @@ func (t *Timeline) backPage(posts []Post, a answer) Batch {
 	if ignoresMax(w, posts) {
 		return t.ignoredMax(posts)
 	}
-	fresh, stop, over := w.Trail.took(ids, next, t.how.Limits)
+	fresh, stop, over := w.Trail.Took(ids, next, t.how.Limits)
 	b := t.split(posts, fresh)
-	if len(w.Top) < maxRecent && !t.check {
-		w.Top = newest(w.Top, t.order(posts))
+	if len(w.Top) < service.MaxRecent && !t.check {
+		w.Top = service.Foremost(w.Top, t.order(posts))
 	}
 	_, pins := inOrder(posts)
-	w.Pins = newest(w.Pins, pins)
+	w.Pins = service.Foremost(w.Pins, pins)
 	if len(posts) > 0 {
 		w.Under = lastOf(posts).At
 	}
@@ -447,7 +451,7 @@ func ignoresMax(w *Walk, posts []Post) bool {
 		switch {
 		case p.ID == asked:
 			return true
-		case has(over, p.ID) && !has(w.Base, p.ID), !w.Under.IsZero() && p.Created.After(w.Under):
+		case service.Has(over, p.ID) && !service.Has(w.Base, p.ID), !w.Under.IsZero() && p.Created.After(w.Under):
 			above++
 		}
 	}
@@ -462,7 +466,7 @@ func (t *Timeline) ignoredMax(posts []Post) Batch {
 	switch {
 	case t.reached(posts):
 		t.joined()
-	case t.check && !slices.ContainsFunc(posts, func(p Post) bool { return has(top, p.ID) }):
+	case t.check && !slices.ContainsFunc(posts, func(p Post) bool { return service.Has(top, p.ID) }):
 		t.obeyed() // the newest posts are others than those that min_id gave
 	default:
 		t.single()
@@ -510,7 +514,7 @@ func (t *Timeline) reached(posts []Post) bool {
 		return false
 	}
 	last := posts[len(posts)-1]
-	return has(t.start, last.ID) || !last.Created.IsZero() && last.Created.Before(t.newest)
+	return service.Has(t.start, last.ID) || !last.Created.IsZero() && last.Created.Before(t.newest)
 }
 
 // joined ends a reading that came down to what was read before, and notes what
@@ -544,6 +548,6 @@ func (t *Timeline) checked(b Batch, reached bool, stop Word, over bool) {
 func (t *Timeline) end(why Word) {
 	t.list.Why, t.phase, t.m.Base = why, phaseOver, nil
 	if w := t.m.Walk; w != nil {
-		t.m.Recent, t.m.Walk = newest(w.Top, t.m.Recent), nil
+		t.m.Recent, t.m.Walk = service.Foremost(w.Top, t.m.Recent), nil
 	}
 }

@@ -3,13 +3,10 @@ package mastodontest
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // timeline answers a page of posts, which are in order of their serials: at
@@ -18,11 +15,11 @@ import (
 func (v *visit) timeline(all []*post, most int, path string) {
 	serial := func(param string) (uint64, bool) {
 		id := v.q.Get(param)
-		p := v.w.posts[id]
+		p := v.w.Posts[id]
 		if p == nil {
 			return 0, false
 		}
-		return p.serial, true
+		return p.Serial, true
 	}
 	limit := v.limit(most)
 	if v.l.IgnoresLimit {
@@ -37,10 +34,10 @@ func (v *visit) timeline(all []*post, most int, path string) {
 	}
 	var in []*post
 	for _, p := range all {
-		if !p.shown() || hasMax && p.serial >= below || hasSince && p.serial <= above || hasMin && p.serial <= next {
+		if !p.Shown() || hasMax && p.Serial >= below || hasSince && p.Serial <= above || hasMin && p.Serial <= next {
 			continue
 		}
-		if v.q.Get("local") == "true" && p.by.host != "" {
+		if v.q.Get("local") == "true" && p.By.Host != "" {
 			continue
 		}
 		in = append(in, p)
@@ -53,16 +50,16 @@ func (v *visit) timeline(all []*post, most int, path string) {
 	in = slices.Clone(in)
 	slices.Reverse(in)
 	if len(in) > 0 {
-		pages := [][2]string{{"prev", "min_id=" + url.QueryEscape(in[0].id)}}
+		pages := [][2]string{{"prev", "min_id=" + url.QueryEscape(in[0].ID)}}
 		if len(in) == limit {
-			pages = append([][2]string{{"next", "max_id=" + url.QueryEscape(in[len(in)-1].id)}}, pages...)
+			pages = append([][2]string{{"next", "max_id=" + url.QueryEscape(in[len(in)-1].ID)}}, pages...)
 		}
 		v.link(path, pages...)
 	}
 	if hasMin && v.l.Ascending {
 		slices.Reverse(in)
 	}
-	if v.l.PinsFirst && len(all) > 0 && !hasMax && !hasMin && !hasSince && strings.HasPrefix(path, "/api/v1/accounts/") && all[0].shown() {
+	if v.l.PinsFirst && len(all) > 0 && !hasMax && !hasMin && !hasSince && strings.HasPrefix(path, "/api/v1/accounts/") && all[0].Shown() {
 		in = append([]*post{all[0]}, slices.DeleteFunc(in, func(p *post) bool { return p == all[0] })...)
 	}
 	out := []any{}
@@ -75,7 +72,7 @@ func (v *visit) timeline(all []*post, most int, path string) {
 // edges answers a page of one side of an account's edges, the newest first; the
 // cursor is the id of the follow, and stands in the Link header only.
 func (v *visit) edges(p *person, all []follow, side string) {
-	path := "/api/v1/accounts/" + p.id + "/" + side
+	path := "/api/v1/accounts/" + p.ID + "/" + side
 	switch {
 	case v.l.EmptyLists && side == "followers", v.l.HidesLists:
 		v.send([]any{})
@@ -90,17 +87,17 @@ func (v *visit) edges(p *person, all []follow, side string) {
 	ring, _ := strconv.Atoi(v.q.Get("ring"))
 	var in []follow
 	for _, f := range slices.Backward(all) {
-		if (!paged || f.row < below) && len(in) < limit {
+		if (!paged || f.Row < below) && len(in) < limit {
 			in = append(in, f)
 		}
 	}
 	last := ""
 	if len(in) > 0 {
-		last = "max_id=" + strconv.FormatUint(in[len(in)-1].row, 10)
+		last = "max_id=" + strconv.FormatUint(in[len(in)-1].Row, 10)
 	}
 	switch {
 	case v.l.RepeatsCursor && last != "":
-		last = "max_id=" + strconv.FormatUint(all[len(all)-1].row, 10) // of the first page
+		last = "max_id=" + strconv.FormatUint(all[len(all)-1].Row, 10) // of the first page
 		v.link(path, [2]string{"next", last})
 	case v.l.Ring > 0:
 		in = in[:0]
@@ -120,7 +117,7 @@ func (v *visit) edges(p *person, all []follow, side string) {
 	}
 	out := []any{}
 	for _, f := range in {
-		out = append(out, v.account(f.who))
+		out = append(out, v.account(f.Who))
 	}
 	v.send(out)
 }
@@ -130,83 +127,8 @@ func (v *visit) shuffled(all []follow, path string) {
 	rng := rand.New(rand.NewPCG(v.w.o.Seed, uint64(v.w.report.Requests)))
 	out := []any{}
 	for _, i := range rng.Perm(len(all))[:min(len(all), 1+rng.IntN(20))] {
-		out = append(out, v.account(all[i].who))
+		out = append(out, v.account(all[i].Who))
 	}
 	v.link(path, [2]string{"next", fmt.Sprintf("max_id=%d", v.w.report.Requests)})
 	v.send(out)
-}
-
-// bucket is one Limit for one key.
-type bucket struct {
-	begins time.Time
-	used   int
-}
-
-// allow counts a request in every bucket that it belongs to, and says what the
-// closest of them has left. What is refused is counted as well, as Mastodon does.
-func (w *World) allow(h http.Header, from netip.Addr, token string, paging bool, now time.Time) bool {
-	var closest *Limit
-	left, ends, ok := 0, time.Time{}, true
-	for i := range w.o.Limits {
-		l := &w.o.Limits[i]
-		if l.Paging && !paging || !l.All && l.Auth != (token != "") {
-			continue
-		}
-		who := from.String()
-		if from.Is6() {
-			who = netip.PrefixFrom(from, 64).Masked().String()
-		}
-		if l.Auth && !l.All {
-			who = token
-		}
-		key := l.Name + " " + who
-		b := w.buckets[key]
-		begins := now.Truncate(l.Window)
-		if l.Rolling {
-			begins = now
-		}
-		if b == nil || !now.Before(b.begins.Add(l.Window)) {
-			b = &bucket{begins: begins}
-			w.buckets[key] = b
-		}
-		b.used++
-		ok = ok && b.used <= l.Max
-		if rest := max(l.Max-b.used, 0); closest == nil || rest < left {
-			closest, left, ends = l, rest, b.begins.Add(l.Window)
-		}
-	}
-	if closest != nil {
-		w.tell(h, closest.Max, left, ends, now)
-	}
-	if !ok {
-		switch w.o.After {
-		case AfterSeconds:
-			h.Set("Retry-After", strconv.Itoa(int(ends.Sub(now).Seconds())+1))
-		case AfterDate:
-			h.Set("Retry-After", ends.UTC().Add(time.Second).Format(http.TimeFormat))
-		}
-	}
-	return ok
-}
-
-// tell writes the headers of a limit.
-func (w *World) tell(h http.Header, limit, left int, ends, now time.Time) {
-	prefix, reset := "X-RateLimit-", ends.UTC().Format("2006-01-02T15:04:05.000000Z")
-	switch w.o.Says {
-	case NoHeaders:
-		return
-	case DraftLine:
-		h.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=%d`, left, int(ends.Sub(now).Seconds())))
-		h.Set("RateLimit-Policy", fmt.Sprintf(`"default";q=%d`, limit))
-		return
-	case Epoch:
-		reset = strconv.FormatInt(ends.Unix(), 10)
-	case Draft:
-		prefix, reset = "RateLimit-", strconv.FormatInt(ends.Unix(), 10)
-	case DraftSeconds:
-		prefix, reset = "RateLimit-", strconv.Itoa(int(ends.Sub(now).Seconds()))
-	}
-	h.Set(prefix+"Limit", strconv.Itoa(limit))
-	h.Set(prefix+"Remaining", strconv.Itoa(left))
-	h.Set(prefix+"Reset", reset)
 }

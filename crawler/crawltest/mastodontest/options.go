@@ -1,9 +1,9 @@
 package mastodontest
 
 import (
-	"errors"
-	"fmt"
 	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 )
 
 // Options of New. The zero value of a field is its default.
@@ -37,41 +37,28 @@ const (
 	Hashes
 )
 
-// Headers is how limits are told.
-type Headers int
-
-// The forms of limit headers: X-RateLimit-* with a time in ISO 8601 (Mastodon),
-// the same with epoch seconds, RateLimit-* with epoch seconds (AT Protocol's PDS), RateLimit-* with seconds from now (the IETF's
-// draft), its one-line form, and none.
-const (
-	ISO Headers = iota
-	Epoch
-	Draft
-	DraftSeconds
-	DraftLine
-	NoHeaders
+// What limits are, as in package storytest.
+type (
+	// Limit is one bucket: at most Max requests in a window.
+	Limit = storytest.Limit
+	// Headers is how limits are told.
+	Headers = storytest.Headers
+	// After is the form of Retry-After in a 429.
+	After = storytest.After
 )
 
-// After is the form of Retry-After in a 429.
-type After int
-
-// None, as Mastodon; seconds; a date.
+// The forms that limits are told in.
 const (
-	NoAfter After = iota
-	AfterSeconds
-	AfterDate
+	ISO          = storytest.ISO
+	Epoch        = storytest.Epoch
+	Draft        = storytest.Draft
+	DraftSeconds = storytest.DraftSeconds
+	DraftLine    = storytest.DraftLine
+	NoHeaders    = storytest.NoHeaders
+	NoAfter      = storytest.NoAfter
+	AfterSeconds = storytest.AfterSeconds
+	AfterDate    = storytest.AfterDate
 )
-
-// Limit is one bucket: at most Max requests in a window.
-type Limit struct {
-	Name    string
-	Max     int
-	Window  time.Duration
-	Paging  bool // counts requests with max_id, min_id, since_id or page only
-	Auth    bool // counts those with a token, for each token; else those without, for each address (IPv6: its /64)
-	All     bool // counts all, for each address
-	Rolling bool // a window begins with a request; default: windows are aligned to the clock
-}
 
 // MastodonLimits are those of Mastodon's rack_attack.rb.
 func MastodonLimits() []Limit {
@@ -139,40 +126,8 @@ func (o Options) withDefaults() Options {
 	if o.Domain == "" {
 		o.Domain = "m.test"
 	}
-	if o.People == 0 {
-		o.People = 40
-	}
-	if o.Remote == 0 {
-		o.Remote = 0.15
-	}
-	if o.Start.IsZero() {
-		o.Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	}
-	if o.Clock == nil {
-		end := o.Start.Add(30 * 24 * time.Hour)
-		o.Clock = func() time.Time { return end }
-	}
-	if o.Rate == 0 {
-		o.Rate = 0.3
-	}
 	if o.Software == "" {
 		o.Software, o.Version = "mastodon", "4.5.0"
 	}
 	return o
-}
-
-func (o Options) validate() error {
-	var faults []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			faults = append(faults, fmt.Errorf("mastodontest: "+format, args...))
-		}
-	}
-	check(o.People > 0 && o.People <= 1_000_000, "people %d: want 1 to 1000000", o.People)
-	check(o.Remote <= 0.9, "remote %v: want at most 0.9", o.Remote)
-	check(o.Rate <= 1000, "rate %v: want at most 1000 a day", o.Rate)
-	for _, l := range o.Limits {
-		check(l.Max > 0 && l.Window > 0, "limit %q: %d in %v", l.Name, l.Max, l.Window)
-	}
-	return errors.Join(faults...)
 }

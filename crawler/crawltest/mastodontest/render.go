@@ -32,91 +32,76 @@ func (v *visit) or(x any, empty bool) any {
 	return x
 }
 
-// count works out how many posts of p are shown, if that may have changed.
-func (w *World) count(p *person) {
-	if p.countedAt == w.told+1 {
-		return
-	}
-	p.count, p.countedAt = 0, w.told+1
-	for _, q := range p.posts {
-		if q.shown() {
-			p.count++
-			p.last = q.created
-		}
-	}
-}
-
 func (v *visit) account(p *person) map[string]any {
 	w := v.w
-	acct := p.acct()
+	acct := p.Acct()
 	if v.l.FullAccts {
-		acct = w.full(p)
+		acct = w.Full(p)
 	}
-	w.count(p)
-	shown := p.count
+	shown, at := w.Count(p)
 	if v.l.NoPosts {
 		shown = 0
 	}
 	fields := []any{}
-	for _, f := range p.fields {
+	for _, f := range p.Fields {
 		fields = append(fields, map[string]any{"name": f[0], "value": escape(f[1]), "verified_at": nil})
 	}
 	last := any(nil)
 	if shown > 0 {
-		last = p.last.UTC().Format(time.DateOnly)
+		last = at.UTC().Format(time.DateOnly)
 	}
 	out := map[string]any{
-		"id": v.id(p.id), "username": p.user, "acct": acct, "display_name": v.or(p.name, p.name == ""), "note": v.or(p.note, p.note == ""),
+		"id": v.id(p.ID), "username": p.User, "acct": acct, "display_name": v.or(p.Name, p.Name == ""), "note": v.or(note(p), note(p) == ""),
 		"url": w.personURL(p), "uri": w.personURL(p) + "#me", "avatar": w.personURL(p) + "/a.png", "header": v.or("", true),
-		"created_at": stamp(p.created.Truncate(24 * time.Hour)), "last_status_at": last,
-		"followers_count": v.claimed(len(p.followers)), "following_count": v.claimed(len(p.following)), "statuses_count": shown,
-		"bot": p.bot, "locked": p.locked, "group": v.or(false, true), "discoverable": !p.hidden, "indexable": p.indexable, "noindex": p.noIndex,
+		"created_at": stamp(p.Created.Truncate(24 * time.Hour)), "last_status_at": last,
+		"followers_count": v.claimed(len(p.Followers)), "following_count": v.claimed(len(p.Following)), "statuses_count": shown,
+		"bot": p.Bot, "locked": p.Locked, "group": v.or(false, true), "discoverable": !p.Hidden, "indexable": p.Indexable, "noindex": p.NoIndex,
 		"hide_collections": v.l.HidesLists, "fields": v.or(fields, len(fields) == 0), "emojis": v.or([]any{}, true), "roles": []any{},
 	}
-	if p.suspended { // as Mastodon: the account stays, what it said goes
+	if p.Suspended { // as Mastodon: the account stays, what it said goes
 		out["suspended"] = true
 		out["note"], out["display_name"], out["fields"] = "", "", []any{}
 	}
-	if p.moved != nil {
-		moved := *p.moved
-		moved.moved = nil
-		out["moved"] = map[string]any{"id": v.id(moved.id), "username": moved.user, "acct": moved.acct(), "url": w.personURL(&moved)}
+	if p.Moved != nil {
+		moved := *p.Moved
+		moved.Moved = nil
+		out["moved"] = map[string]any{"id": v.id(moved.ID), "username": moved.User, "acct": moved.Acct(), "url": w.personURL(&moved)}
 	}
 	return out
 }
 
 func (v *visit) status(p *post) map[string]any {
 	w := v.w
-	lang := any(p.lang)
+	lang := any(p.Lang)
 	if v.l.Lang != "" {
 		lang = v.l.Lang
 	}
-	at := w.personURL(p.by) + "/" + p.first
+	at := w.personURL(p.By) + "/" + p.First
 	out := map[string]any{
-		"id": v.id(p.id), "uri": at, "url": at, "account": v.account(p.by), "created_at": stamp(p.created), "edited_at": nil,
+		"id": v.id(p.ID), "uri": at, "url": at, "account": v.account(p.By), "created_at": stamp(p.Created), "edited_at": nil,
 		"content": "", "spoiler_text": v.or("", true), "language": v.or(lang, lang == ""), "visibility": "public", "sensitive": v.or(false, true),
 		"in_reply_to_id": nil, "in_reply_to_account_id": nil, "reblog": nil, "poll": nil, "card": nil, "media_attachments": v.or([]any{}, true),
 		"replies_count": 0, "reblogs_count": 0, "favourites_count": 0,
 	}
-	if !p.edited.IsZero() {
-		out["edited_at"] = stamp(p.edited)
+	if !p.Edited.IsZero() {
+		out["edited_at"] = stamp(p.Edited)
 	}
 	mentions, tags := []any{}, []any{}
-	for _, m := range p.mentions {
-		mentions = append(mentions, map[string]any{"id": v.id(m.id), "username": m.user, "acct": m.acct(), "url": w.personURL(m)})
+	for _, m := range p.Mentions {
+		mentions = append(mentions, map[string]any{"id": v.id(m.ID), "username": m.User, "acct": m.Acct(), "url": w.personURL(m)})
 	}
-	for _, t := range p.tags {
+	for _, t := range p.Tags {
 		tags = append(tags, map[string]any{"name": t, "url": "https://" + w.o.Domain + "/tags/" + t})
 	}
 	out["mentions"], out["tags"] = v.or(mentions, len(mentions) == 0), v.or(tags, len(tags) == 0)
-	if len(p.versions) > 0 {
-		out["content"] = p.last().html
+	if len(p.Versions) > 0 {
+		out["content"] = w.html(p, len(p.Versions)-1)
 	}
-	if p.reply != nil {
-		out["in_reply_to_id"], out["in_reply_to_account_id"] = v.id(p.reply.id), v.id(p.reply.by.id)
+	if p.Reply != nil {
+		out["in_reply_to_id"], out["in_reply_to_account_id"] = v.id(p.Reply.ID), v.id(p.Reply.By.ID)
 	}
-	if p.boost != nil {
-		out["reblog"] = v.status(p.boost)
+	if p.Boost != nil {
+		out["reblog"] = v.status(p.Boost)
 	}
 	return out
 }

@@ -1,10 +1,7 @@
 package mastodontest
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -12,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 )
 
 // Handler serves the world.
@@ -19,46 +18,15 @@ func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
 
 // RoundTripper answers requests from the world itself, as if they came from that
 // address, without a connection.
-func (w *World) RoundTripper(from netip.Addr) http.RoundTripper { return roundTripper{w, from} }
-
-type roundTripper struct {
-	w    *World
-	from netip.Addr
+func (w *World) RoundTripper(from netip.Addr) http.RoundTripper {
+	return storytest.RoundTripper(w.serve, from)
 }
-
-// RoundTrip is of http.RoundTripper.
-func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	in := r.Clone(r.Context())
-	in.RemoteAddr = netip.AddrPortFrom(t.from, 40000).String()
-	in.RequestURI = r.URL.RequestURI()
-	rec := &recorder{header: http.Header{}, status: http.StatusOK}
-	t.w.serve(rec, in)
-	return &http.Response{
-		Status: strconv.Itoa(rec.status) + " " + http.StatusText(rec.status), StatusCode: rec.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: rec.header,
-		Body: io.NopCloser(&rec.body), ContentLength: int64(rec.body.Len()), Request: r,
-	}, nil
-}
-
-// recorder is the http.ResponseWriter of a RoundTripper.
-type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(status int)      { r.status = status }
-func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
 // visit is one request being answered.
 type visit struct {
+	storytest.Answer
 	w     *World
 	l     *Lies
-	rw    http.ResponseWriter
 	now   time.Time
 	path  []string // behind /api/v1/
 	q     url.Values
@@ -67,16 +35,12 @@ type visit struct {
 }
 
 func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	v := &visit{w: w, l: &w.o.Lies, rw: rw, now: w.advance(), q: r.URL.Query()}
-	from := netip.Addr{}
-	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		from = ap.Addr().Unmap()
-	}
-	w.report.Requests++
-	w.report.ByAddr[from]++
-	w.report.ByPath[v.shape(r.URL.Path)]++
+	w.Lock()
+	defer w.Unlock()
+	v := &visit{w: w, l: &w.o.Lies, now: w.Advance(), q: r.URL.Query()}
+	v.Answer = storytest.Answer{RW: rw, Truncated: v.l.Truncated, Huge: v.l.Huge}
+	from := storytest.From(r)
+	w.report.Saw(from, v.shape(r.URL.Path))
 	rw.Header().Set("Date", v.now.UTC().Format(http.TimeFormat))
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		user, known := w.o.Tokens[bearer]
@@ -84,15 +48,15 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 			v.fail(http.StatusUnauthorized, "The access token is invalid")
 			return
 		}
-		v.token, v.me = bearer, w.byName[user]
+		v.token, v.me = bearer, w.ByName[user]
 	}
 	paging := v.q.Has("max_id") || v.q.Has("min_id") || v.q.Has("since_id") || v.q.Has("page")
-	if !w.allow(rw.Header(), from, v.token, paging, v.now) {
+	if !w.meter.Allow(rw.Header(), storytest.Visitor{From: from, Token: v.token, Paging: paging}, v.now) {
 		w.report.Refused++
 		v.fail(http.StatusTooManyRequests, "Too many requests")
 		return
 	}
-	if v.broken() {
+	if v.Broken(v.l.Down, v.l.Redirect, v.l.HTML200) {
 		return
 	}
 	switch {
@@ -100,7 +64,7 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 		v.send(map[string]any{"links": []any{map[string]any{"rel": "http://nodeinfo.diaspora.software/ns/schema/2.0", "href": "https://" + w.o.Domain + "/nodeinfo/2.0"}}})
 	case r.URL.Path == "/nodeinfo/2.0" && !v.l.NoNodeinfo:
 		v.send(map[string]any{"version": "2.0", "software": map[string]any{"name": w.o.Software, "version": w.o.Version},
-			"usage": map[string]any{"users": map[string]any{"total": len(w.local)}, "localPosts": len(w.public)}})
+			"usage": map[string]any{"users": map[string]any{"total": len(w.Local)}, "localPosts": len(w.Public)}})
 	case r.URL.Path == "/api/v2/instance" && !v.l.NoV2:
 		v.instance(2)
 	case r.URL.Path == "/api/v2/search":
@@ -122,25 +86,6 @@ func (v *visit) shape(path string) string {
 		}
 	}
 	return strings.Join(parts, "/")
-}
-
-// broken answers for a server that answers nothing well.
-func (v *visit) broken() bool {
-	switch {
-	case v.l.Down != 0:
-		if v.l.Down == http.StatusServiceUnavailable {
-			v.rw.Header().Set("Retry-After", "30")
-		}
-		v.page(v.l.Down, "<html><body>down</body></html>")
-	case v.l.Redirect != "":
-		v.rw.Header().Set("Location", v.l.Redirect)
-		v.page(http.StatusMovedPermanently, "")
-	case v.l.HTML200:
-		v.page(http.StatusOK, "<!doctype html><title>Just a moment</title><p>Checking your browser</p>")
-	default:
-		return false
-	}
-	return true
 }
 
 func (v *visit) api() {
@@ -167,21 +112,14 @@ func (v *visit) api() {
 	}
 }
 
-func (v *visit) page(status int, html string) {
-	v.rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-	v.rw.WriteHeader(status)
-	_, _ = io.WriteString(v.rw, html) // a visitor that went away is not our fault
-}
-
 func (v *visit) fail(status int, what string) {
-	v.rw.Header().Set("Content-Type", "application/json; charset=utf-8")
-	v.rw.WriteHeader(status)
-	_ = json.NewEncoder(v.rw).Encode(map[string]string{"error": what})
+	v.Answer.Truncated, v.Answer.Huge = false, 0
+	v.JSON(status, map[string]string{"error": what})
 }
 
 func (v *visit) notFound() {
 	if v.l.HTML404 {
-		v.page(http.StatusNotFound, "<h1>404 Not Found</h1>")
+		v.Page(http.StatusNotFound, "<h1>404 Not Found</h1>")
 		return
 	}
 	v.fail(http.StatusNotFound, "Record not found")
@@ -194,25 +132,10 @@ func (v *visit) send(x any) {
 		case v.l.Object:
 			x = map[string]any{"error": "not a list", "items": len(l)}
 		case v.l.Garbage:
-			mixed := []any{}
-			for i, e := range l {
-				mixed = append(mixed, e, []any{"x", nil, i, []any{}}[i%4])
-			}
-			x = mixed
+			x = storytest.Garbage(l)
 		}
 	}
-	b, err := json.Marshal(x)
-	if err != nil {
-		v.fail(http.StatusInternalServerError, err.Error())
-		return
-	}
-	if v.l.Truncated {
-		b = b[:len(b)/2]
-	}
-	v.rw.Header().Set("Content-Type", "application/json; charset=utf-8")
-	v.rw.WriteHeader(http.StatusOK)
-	_, _ = v.rw.Write(bytes.Repeat([]byte(" "), v.l.Huge))
-	_, _ = v.rw.Write(b)
+	v.JSON(http.StatusOK, x)
 }
 
 func (v *visit) instance(api int) {
@@ -224,7 +147,7 @@ func (v *visit) instance(api int) {
 	out := map[string]any{"title": "A world", "version": version, "languages": []string{"pt", "es", "en"}}
 	if api == 1 {
 		out["uri"] = w.o.Domain
-		out["stats"] = map[string]any{"user_count": len(w.local), "status_count": len(w.public), "domain_count": 5}
+		out["stats"] = map[string]any{"user_count": len(w.Local), "status_count": len(w.Public), "domain_count": 5}
 		out["urls"] = map[string]any{"streaming_api": "wss://" + w.o.Domain}
 	} else {
 		access := "public"
@@ -244,7 +167,7 @@ func (v *visit) accounts() {
 	w := v.w
 	if len(v.path) == 1 {
 		v.batch(func(id string) any {
-			if p := w.byID[id]; p != nil {
+			if p := w.ByID[id]; p != nil {
 				return v.account(p)
 			}
 			return nil
@@ -254,9 +177,9 @@ func (v *visit) accounts() {
 	switch v.path[1] {
 	case "lookup":
 		name := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(v.q.Get("acct"), "@"), "@"+w.o.Domain))
-		p := w.byName[name]
+		p := w.ByName[name]
 		if v.l.WrongOne {
-			p = w.people[0]
+			p = w.People[0]
 		}
 		v.one(p)
 		return
@@ -268,7 +191,7 @@ func (v *visit) accounts() {
 		v.one(v.me)
 		return
 	}
-	p := w.byID[v.path[1]]
+	p := w.ByID[v.path[1]]
 	if p == nil {
 		v.notFound()
 		return
@@ -279,18 +202,18 @@ func (v *visit) accounts() {
 	}
 	switch v.path[2] {
 	case "statuses":
-		list := p.posts
-		if p.suspended {
+		list := p.Posts
+		if p.Suspended {
 			list = nil
 		}
-		v.timeline(list, 40, "/api/v1/accounts/"+p.id+"/statuses")
+		v.timeline(list, 40, "/api/v1/accounts/"+p.ID+"/statuses")
 	case "followers":
-		v.edges(p, p.followers, "followers")
+		v.edges(p, p.Followers, "followers")
 	case "following":
 		if v.l.OwnLists && v.me != nil {
 			p = v.me
 		}
-		v.edges(p, p.following, "following")
+		v.edges(p, p.Following, "following")
 	default:
 		v.notFound()
 	}
@@ -314,7 +237,7 @@ func (v *visit) batch(one func(id string) any) {
 		v.fail(v.l.NoBatch, "Method Not Allowed")
 		return
 	}
-	v.w.report.Batches++
+	v.w.batches++
 	out := []any{}
 	ids := slices.Clone(v.q["id[]"])
 	slices.Sort(ids) // not as they were asked for
@@ -330,23 +253,23 @@ func (v *visit) statuses() {
 	w := v.w
 	if len(v.path) == 1 {
 		v.batch(func(id string) any {
-			if p := w.posts[id]; p != nil && p.shown() {
+			if p := w.Posts[id]; p != nil && p.Shown() {
 				return v.status(p)
 			}
 			return nil
 		})
 		return
 	}
-	p := w.posts[v.path[1]]
+	p := w.Posts[v.path[1]]
 	switch {
-	case p == nil || !p.shown():
+	case p == nil || !p.Shown():
 		v.notFound()
 	case len(v.path) == 2:
 		v.send(v.status(p))
 	case v.path[2] == "history":
 		out := []any{}
-		for _, version := range p.versions {
-			out = append(out, map[string]any{"content": version.html, "spoiler_text": "", "created_at": stamp(version.at), "account": v.account(p.by), "media_attachments": []any{}})
+		for i, version := range p.Versions {
+			out = append(out, map[string]any{"content": w.html(p, i), "spoiler_text": "", "created_at": stamp(version.At), "account": v.account(p.By), "media_attachments": []any{}})
 		}
 		v.send(out)
 	default:
@@ -362,9 +285,9 @@ func (v *visit) timelines() {
 	case v.l.EmptyTimelines:
 		v.send([]any{})
 	case len(v.path) == 2 && v.path[1] == "public":
-		v.timeline(w.public, 40, "/api/v1/timelines/public")
+		v.timeline(w.Public, 40, "/api/v1/timelines/public")
 	case len(v.path) == 3 && v.path[1] == "tag":
-		v.timeline(w.tags[strings.ToLower(v.path[2])], 40, "/api/v1/timelines/tag/"+url.PathEscape(v.path[2]))
+		v.timeline(w.Tags[strings.ToLower(v.path[2])], 40, "/api/v1/timelines/tag/"+url.PathEscape(v.path[2]))
 	default:
 		v.notFound()
 	}
@@ -377,12 +300,12 @@ func (v *visit) search() {
 	}
 	q, kind := strings.ToLower(v.q.Get("q")), v.q.Get("type")
 	accounts, tags := []any{}, []any{}
-	for _, p := range v.w.people {
-		if (kind == "" || kind == "accounts") && len(accounts) < v.limit(40) && strings.Contains(strings.ToLower(p.acct()+" "+p.name), q) {
+	for _, p := range v.w.People {
+		if (kind == "" || kind == "accounts") && len(accounts) < v.limit(40) && strings.Contains(strings.ToLower(p.Acct()+" "+p.Name), q) {
 			accounts = append(accounts, v.account(p))
 		}
 	}
-	for t := range v.w.tags {
+	for t := range v.w.Tags {
 		if (kind == "" || kind == "hashtags") && strings.HasPrefix(t, q) {
 			tags = append(tags, map[string]any{"name": t})
 		}
@@ -414,5 +337,5 @@ func (v *visit) link(path string, pages ...[2]string) {
 	for _, p := range pages {
 		out = append(out, fmt.Sprintf(`<%s%s?limit=%s&%s>; rel="%s"`, origin, path, v.q.Get("limit"), p[1], p[0]))
 	}
-	v.rw.Header().Set("Link", strings.Join(out, ", "))
+	v.RW.Header().Set("Link", strings.Join(out, ", "))
 }

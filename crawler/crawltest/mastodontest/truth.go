@@ -1,11 +1,10 @@
 package mastodontest
 
 import (
-	"fmt"
-	"net/netip"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 )
 
 // Truth is what there is to know now, copied.
@@ -44,186 +43,68 @@ type Post struct {
 
 // Truth is what is true by now.
 func (w *World) Truth() Truth {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t := Truth{At: w.advance(), Accounts: map[string]Account{}, Posts: map[string]Post{}}
-	for _, p := range w.people {
+	w.Lock()
+	defer w.Unlock()
+	t := Truth{At: w.Advance(), Accounts: map[string]Account{}, Posts: map[string]Post{}}
+	for _, p := range w.People {
 		a := Account{
-			ID: p.id, Acct: w.full(p), Name: p.name, Bio: p.bio, Fields: slices.Clone(p.fields), Created: p.created, Local: p.host == "",
-			Bot: p.bot, Locked: p.locked, NoIndex: p.noIndex, Indexable: p.indexable, Discoverable: !p.hidden, Suspended: p.suspended,
+			ID: p.ID, Acct: w.Full(p), Name: p.Name, Bio: p.Bio, Fields: slices.Clone(p.Fields), Created: p.Created, Local: p.Host == "",
+			Bot: p.Bot, Locked: p.Locked, NoIndex: p.NoIndex, Indexable: p.Indexable, Discoverable: !p.Hidden, Suspended: p.Suspended,
 		}
-		if p.moved != nil {
-			a.Moved = w.full(p.moved)
+		if p.Moved != nil {
+			a.Moved = w.Full(p.Moved)
 		}
-		for _, f := range slices.Backward(p.followers) {
-			a.Followers = append(a.Followers, w.full(f.who))
+		for _, f := range slices.Backward(p.Followers) {
+			a.Followers = append(a.Followers, w.Full(f.Who))
 		}
-		for _, f := range slices.Backward(p.following) {
-			a.Following = append(a.Following, w.full(f.who))
+		for _, f := range slices.Backward(p.Following) {
+			a.Following = append(a.Following, w.Full(f.Who))
 		}
-		a.Posts = shownIDs(p.posts)
+		a.Posts = storytest.Shown(p.Posts)
 		t.Accounts[a.Acct] = a
 	}
-	for id, p := range w.posts {
+	for id, p := range w.Posts {
 		t.Posts[id] = w.truthOf(p)
 	}
-	t.Public = shownIDs(w.public)
+	t.Public = storytest.Shown(w.Public)
 	return t
 }
 
 func (w *World) truthOf(p *post) Post {
-	out := Post{ID: p.id, By: w.full(p.by), Lang: p.lang, Created: p.created, Edited: p.edited, Tags: slices.Clone(p.tags), Links: slices.Clone(p.links), Shown: p.shown()}
-	for _, m := range p.mentions {
-		out.Mentions = append(out.Mentions, w.full(m))
+	out := Post{ID: p.ID, By: w.Full(p.By), Lang: p.Lang, Created: p.Created, Edited: p.Edited, Tags: slices.Clone(p.Tags), Links: slices.Clone(p.Links), Shown: p.Shown()}
+	for _, m := range p.Mentions {
+		out.Mentions = append(out.Mentions, w.Full(m))
 	}
-	for _, v := range p.versions {
-		out.Versions = append(out.Versions, v.text)
-		out.Text = v.text
+	for _, v := range p.Versions {
+		out.Versions = append(out.Versions, v.Text)
+		out.Text = v.Text
 	}
-	if p.reply != nil {
-		out.Reply = p.reply.id
+	if p.Reply != nil {
+		out.Reply = p.Reply.ID
 	}
-	if p.boost != nil {
-		out.Boost = p.boost.id
+	if p.Boost != nil {
+		out.Boost = p.Boost.ID
 	}
 	return out
 }
 
 // Tagged are the ids of the posts with a tag, the newest first.
 func (w *World) Tagged(tag string) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.advance()
-	return shownIDs(w.tags[tag])
-}
-
-func shownIDs(list []*post) (ids []string) {
-	for _, p := range slices.Backward(list) {
-		if p.shown() {
-			ids = append(ids, p.id)
-		}
-	}
-	return ids
-}
-
-// shown says whether a reader may see p: a boost goes with what it boosts.
-func (p *post) shown() bool {
-	return !p.deleted && !p.late && !p.by.suspended && (p.boost == nil || p.boost.shown())
-}
-
-// full is user@host of p.
-func (w *World) full(p *person) string {
-	if p.host == "" {
-		return p.user + "@" + w.o.Domain
-	}
-	return p.acct()
+	w.Lock()
+	defer w.Unlock()
+	w.Advance()
+	return storytest.Shown(w.Tags[tag])
 }
 
 // Report is what the server saw.
 type Report struct {
-	Requests int
-	Refused  int // for a limit
-	Batches  int // answered ?id[]=
-	ByAddr   map[netip.Addr]int
-	ByPath   map[string]int // ids are written as :id
+	storytest.Report
+	Batches int // answered ?id[]=
 }
 
 // Report is what the server saw so far.
 func (w *World) Report() Report {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r := w.report
-	r.ByAddr, r.ByPath = map[netip.Addr]int{}, map[string]int{}
-	for k, v := range w.report.ByAddr {
-		r.ByAddr[k] = v
-	}
-	for k, v := range w.report.ByPath {
-		r.ByPath[k] = v
-	}
-	return r
-}
-
-// act does f to the story at its present, on the person of that name.
-func (w *World) act(acct string, f func(p *person, now time.Time) error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := w.advance()
-	p := w.byName[strings.TrimSuffix(strings.ToLower(acct), "@"+w.o.Domain)]
-	if p == nil {
-		return fmt.Errorf("mastodontest: nobody is called %q", acct)
-	}
-	return f(p, now)
-}
-
-// Post has somebody post text now, with tags, and gives the id.
-func (w *World) Post(acct, text string, tags ...string) (id string, err error) {
-	err = w.act(acct, func(p *person, now time.Time) error {
-		of := &post{by: p, created: now, lang: "pt", tags: tags}
-		w.compose(of, now, text)
-		w.publish(of)
-		id = of.id
-		return nil
-	})
-	return id, err
-}
-
-func (w *World) onPost(id string, f func(p *post, now time.Time)) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := w.advance()
-	p := w.posts[id]
-	if p == nil {
-		return fmt.Errorf("mastodontest: no post %q", id)
-	}
-	f(p, now)
-	return nil
-}
-
-// Edit changes the text of a post now.
-func (w *World) Edit(id, text string) error {
-	return w.onPost(id, func(p *post, now time.Time) { w.edit(p, now, text) })
-}
-
-// Delete takes a post away now.
-func (w *World) Delete(id string) error {
-	return w.onPost(id, func(p *post, _ time.Time) { w.remove(p) })
-}
-
-// Suspend suspends an account now.
-func (w *World) Suspend(acct string) error {
-	return w.act(acct, func(p *person, _ time.Time) error { w.suspend(p); return nil })
-}
-
-// Move has an account move to another one now.
-func (w *World) Move(acct, to string) error {
-	return w.act(acct, func(p *person, _ time.Time) error {
-		if p.moved = w.byName[strings.TrimSuffix(to, "@"+w.o.Domain)]; p.moved == nil {
-			return fmt.Errorf("mastodontest: nobody is called %q", to)
-		}
-		return nil
-	})
-}
-
-// Follow has a follow b now.
-func (w *World) Follow(a, b string) error {
-	return w.act(a, func(p *person, _ time.Time) error {
-		to := w.byName[strings.TrimSuffix(b, "@"+w.o.Domain)]
-		if to == nil || !w.follows(p, to) {
-			return fmt.Errorf("mastodontest: %q cannot follow %q", a, b)
-		}
-		return nil
-	})
-}
-
-// Users are the accounts of this server, user@host, the most followed first.
-func (w *World) Users() (out []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.advance()
-	people := slices.Clone(w.local)
-	slices.SortStableFunc(people, func(a, b *person) int { return len(b.followers) - len(a.followers) })
-	for _, p := range people {
-		out = append(out, w.full(p))
-	}
-	return out
+	w.Lock()
+	defer w.Unlock()
+	return Report{w.report.Copy(), w.batches}
 }

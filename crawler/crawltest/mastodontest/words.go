@@ -2,76 +2,41 @@ package mastodontest
 
 import (
 	"html"
-	"math/rand/v2"
 	"strings"
-	"time"
 )
-
-// tongue is one language of the people.
-type tongue struct {
-	lang, bio, placeField      string
-	names, places, words, tags []string
-}
-
-func tongues() []tongue {
-	f := strings.Fields
-	return []tongue{
-		{"pt", "Gosto de comboios e de café. Vivo entre", "Localização", f("Inês João Conceição Tomás Graça Simão Luísa Gonçalo Rui Fátima"), f("Braga Évora Coimbra Aveiro Faro Setúbal"),
-			f("hoje o comboio para a cidade chegou tarde mas ninguém se queixou porque havia café e bolos na estação antiga"), f("portugal comboios café lisboa fotografia")},
-		{"es", "Leo mucho y escribo poco. Vivo entre", "Ubicación", f("Lucía Álvaro Pilar Íñigo Rocío Andrés Nuria Joaquín Begoña Martín"), f("Cádiz Zamora Jaén León Soria Gijón"),
-			f("esta mañana la feria abrió pronto y los vecinos compraron queso aunque llovía mucho sobre la plaza vieja"), f("españa feria libros cine fotografía")},
-		{"en", "I mend old radios. Living between", "Location", f("Harriet Owen Maeve Edmund Isla Walter Nora Callum Beatrice Ralph"), f("Whitby Ludlow Hexham Oban Tenby Rye"),
-			f("this morning the ferry left early and nobody minded because the bakery by the harbour had fresh bread again"), f("ferry radio books photography news")},
-	}
-}
-
-// sentence draws some words.
-func (t tongue) sentence(rng *rand.Rand) string {
-	out := make([]string, 4+rng.IntN(20))
-	for i := range out {
-		out[i] = t.words[rng.IntN(len(t.words))]
-	}
-	return strings.Join(out, " ")
-}
 
 func escape(s string) string { return html.EscapeString(s) }
 
-// ascii is a name as part of an account.
-func ascii(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x80 {
-			return r
-		}
-		return 'x'
-	}, strings.ToLower(s))
-}
-
-// compose adds a version to p: its text, and behind it those it mentions, its
-// tags and its links, in the HTML that Mastodon makes of them.
-func (w *World) compose(p *post, at time.Time, said string) {
-	text, page := []string{said}, []string{escape(said)}
-	for _, m := range p.mentions {
-		text = append(text, "@"+m.user)
-		page = append(page, `<span class="h-card" translate="no"><a href="`+w.personURL(m)+`" class="u-url mention">@<span>`+m.user+`</span></a></span>`)
+// html is a version of p in the HTML that Mastodon makes of it.
+func (w *World) html(p *post, version int) string {
+	page := []string{escape(p.Versions[version].Said)}
+	if version > 0 { // an edit: the whole text of before, and more
+		return "<p>" + page[0] + "</p>"
 	}
-	for _, t := range p.tags {
-		text = append(text, "#"+t)
+	for _, m := range p.Mentions {
+		page = append(page, `<span class="h-card" translate="no"><a href="`+w.personURL(m)+`" class="u-url mention">@<span>`+m.User+`</span></a></span>`)
+	}
+	for _, t := range p.Tags {
 		page = append(page, `<a href="https://`+w.o.Domain+`/tags/`+t+`" class="mention hashtag" rel="tag">#<span>`+t+`</span></a>`)
 	}
-	for _, l := range p.links {
-		text = append(text, l)
+	for _, l := range p.Links {
 		page = append(page, `<a href="`+escape(l)+`" rel="nofollow noopener" translate="no"><span class="invisible">https://</span><span class="ellipsis">`+escape(strings.TrimPrefix(l, "https://"))+`</span></a>`)
 	}
-	if len(p.versions) > 0 { // an edit: said is the whole text of before, and more
-		text, page = []string{said}, []string{escape(said)}
+	return "<p>" + strings.Join(page, " ") + "</p>"
+}
+
+// note is the bio of p as HTML.
+func note(p *person) string {
+	if p.Bio == "" {
+		return ""
 	}
-	p.versions = append(p.versions, version{at, strings.Join(text, " "), "<p>" + strings.Join(page, " ") + "</p>"})
+	return "<p>" + escape(p.Bio) + "</p>"
 }
 
 func (w *World) personURL(p *person) string {
-	host := p.host
+	host := p.Host
 	if host == "" {
 		host = w.o.Domain
 	}
-	return "https://" + host + "/@" + p.user
+	return "https://" + host + "/@" + p.User
 }

@@ -188,7 +188,7 @@ func TestServedOverSockets(t *testing.T) {
 	if resp, _ := get(t, w, "127.0.0.1", "/api/v1/instance", "wrong"); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a wrong token: %s", resp.Status)
 	}
-	if _, err := New(Options{People: -1, Rate: 1e9, Limits: []Limit{{}}}); err == nil || strings.Count(err.Error(), "mastodontest:") != 3 {
+	if _, err := New(Options{People: -1, Rate: 1e9, Limits: []Limit{{}}}); err == nil || strings.Count(err.Error(), "storytest:") != 3 {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package mastodon
+package service
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ const maxToken = 4 << 10
 func NewCredential(name, token string) (Credential, error) {
 	token = strings.TrimSpace(token)
 	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return Credential{}, errors.New("mastodon: credential: a token is 1 to 4096 visible ASCII characters")
+		return Credential{}, errors.New("service: credential: a token is 1 to 4096 visible ASCII characters")
 	}
 	return Credential{name, func() string { return token }}, nil
 }

@@ -1,4 +1,4 @@
-package mastodon
+package service
 
 import (
 	"encoding/json"
@@ -12,20 +12,24 @@ import (
 // zero value has read nothing. It is a value: a reading changes its own copy.
 type Mark struct {
 	V int `json:"v"`
-	// Recent are the newest posts read, the newest first, at most maxRecent. There are
+	// Recent are the newest posts read, the newest first, at most MaxRecent. There are
 	// several because any of them may be deleted, and because a server may show a post
 	// after one with a later id.
 	Recent []Seen `json:"recent,omitempty"`
-	// Base is Recent when the reading forward that is under way began: should min_id
-	// turn out to be ignored, that is how far the feed is read without a gap.
+	// Base is Recent when the reading forward that is under way began: should the server
+	// turn out to ignore what it is asked, that is how far the feed is read without a gap.
 	Base []Seen `json:"base,omitempty"`
 	Walk *Walk  `json:"walk,omitempty"` // a reading backwards under way, nil = none
+	From string `json:"from,omitempty"` // what the next page lies above, of a reading upward under way
+	Wide int    `json:"wide,omitempty"` // the most posts that a page of a reading upward had: a shorter one is the last
 }
 
 // Seen is a post that was read, and when it was made.
 type Seen struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at,omitzero"`
+	// Version tells one version of it from the next, "" = the service has none.
+	Version string `json:"version,omitempty"`
 }
 
 // Walk is a reading backwards under way: from the newest post down to Base. Until it
@@ -36,21 +40,24 @@ type Walk struct {
 	Pins []Seen `json:"pins,omitempty"` // posts that stood out of order, and come again in their place
 	// Under is when the post was made below which the next page lies, zero = not known.
 	Under time.Time `json:"under,omitzero"`
-	Trail trail     `json:"trail"`
+	Trail Trail     `json:"trail"`
+	Last  Seen      `json:"last,omitzero"`   // the lowest post read, of a walk by the service's own cursors
+	Other bool      `json:"other,omitempty"` // the service's own cursors led nowhere: Feed.Below is gone by
 }
 
+// Of a Mark.
 const (
-	markVersion = 1
-	maxRecent   = 60
-	maxMark     = 256 << 10 // bytes of a Mark
+	MarkVersion = 1
+	MaxRecent   = 60        // posts in each of its lists
+	maxMark     = 256 << 10 // bytes of it
 )
 
 // Encode is m as bytes.
 func (m Mark) Encode() []byte {
-	m.V = markVersion
+	m.V = MarkVersion
 	b, err := json.Marshal(m)
 	if err != nil {
-		panic(fmt.Sprintf("mastodon: mark: %v", err)) // plain fields; times come from DecodeMark or stamp
+		panic(fmt.Sprintf("service: mark: %v", err)) // plain fields; times come from DecodeMark or stamp
 	}
 	return b
 }
@@ -62,34 +69,38 @@ func DecodeMark(b []byte) (Mark, error) {
 	}
 	var m Mark
 	if len(b) > maxMark {
-		return Mark{}, fmt.Errorf("mastodon: mark: %d bytes, at most %d", len(b), maxMark)
+		return Mark{}, fmt.Errorf("service: mark: %d bytes, at most %d", len(b), maxMark)
 	}
 	if err := json.Unmarshal(b, &m); err != nil {
-		return Mark{}, fmt.Errorf("mastodon: mark: %w", err)
+		return Mark{}, fmt.Errorf("service: mark: %w", err)
 	}
-	if err := m.valid(); err != nil {
-		return Mark{}, fmt.Errorf("mastodon: mark: %w", err)
+	if err := m.Valid(); err != nil {
+		return Mark{}, fmt.Errorf("service: mark: %w", err)
 	}
 	return m, nil
 }
 
-func (m Mark) valid() error {
+// Valid says whether m can have been written by this.
+func (m Mark) Valid() error {
 	lists := [][]Seen{m.Recent, m.Base}
-	if m.V != markVersion {
-		return fmt.Errorf("version %d, want %d", m.V, markVersion)
+	if m.Wide < 0 || len(m.From) > MaxCursor {
+		return fmt.Errorf("pages of %d, above %.100q", m.Wide, m.From)
+	}
+	if m.V != MarkVersion {
+		return fmt.Errorf("version %d, want %d", m.V, MarkVersion)
 	}
 	if w := m.Walk; w != nil {
-		if err := w.Trail.valid(); err != nil {
+		if err := w.Trail.Valid(); err != nil {
 			return err
 		}
 		lists = append(lists, w.Base, w.Top, w.Pins)
 	}
 	for _, l := range lists {
-		if len(l) > maxRecent {
-			return fmt.Errorf("%d ids, at most %d", len(l), maxRecent)
+		if len(l) > MaxRecent {
+			return fmt.Errorf("%d ids, at most %d", len(l), MaxRecent)
 		}
 		for _, s := range l {
-			if s.ID == "" || len(s.ID) > maxID {
+			if s.ID == "" || len(s.ID) > MaxID || len(s.Version) > MaxID {
 				return errors.New("not an id")
 			}
 		}
@@ -97,23 +108,24 @@ func (m Mark) valid() error {
 	return nil
 }
 
-// newest puts posts, the newest first, in front of had, each once.
-func newest(posts, had []Seen) []Seen {
-	out := make([]Seen, 0, maxRecent)
+// Foremost puts posts, the newest first, in front of had, each once.
+func Foremost(posts, had []Seen) []Seen {
+	out := make([]Seen, 0, MaxRecent)
 	for _, s := range slices.Concat(posts, had) {
-		if len(out) < maxRecent && !has(out, s.ID) {
+		if len(out) < MaxRecent && !Has(out, s.ID) {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-func has(posts []Seen, id string) bool {
+// Has says whether one of posts has that id.
+func Has(posts []Seen, id string) bool {
 	return slices.ContainsFunc(posts, func(s Seen) bool { return s.ID == id })
 }
 
-// span is when the first and the last of posts were made, zero = not known.
-func span(posts []Seen) (first, last time.Time) {
+// Span is when the first and the last of posts were made, zero = not known.
+func Span(posts []Seen) (first, last time.Time) {
 	for _, s := range posts {
 		if s.At.IsZero() {
 			continue

@@ -1,4 +1,4 @@
-package mastodon
+package service
 
 import (
 	"errors"
@@ -13,14 +13,16 @@ type Limits struct {
 	Empty int // pages in a row without anything new that still name a next one; default 3
 }
 
-func (l Limits) validate() error {
+// Validate reports what no limit can be.
+func (l Limits) Validate() error {
 	if l.Pages < 0 || l.Items < 0 || l.Empty < 0 {
-		return fmt.Errorf("mastodon: negative limit: Pages %d, Items %d, Empty %d", l.Pages, l.Items, l.Empty)
+		return fmt.Errorf("service: negative limit: Pages %d, Items %d, Empty %d", l.Pages, l.Items, l.Empty)
 	}
 	return nil
 }
 
-func (l Limits) withDefaults() Limits {
+// WithDefaults fills what is zero.
+func (l Limits) WithDefaults() Limits {
 	for _, d := range [...]struct {
 		p *int
 		v int
@@ -42,7 +44,7 @@ type Listing struct {
 	Strange  int   // elements that were no item
 }
 
-// trail follows a chain of cursors through pages that came in answer, and says
+// Trail follows a chain of cursors through pages that came in answer, and says
 // when it ends. It is pure, and its memory does not grow with the list:
 //
 //   - that a cursor or a page came before is found by Brent's method (R. P. Brent, "An improved Monte Carlo
@@ -51,10 +53,10 @@ type Listing struct {
 //   - an item is new when it is not among the last maxKnown, which a ring of fewer
 //     items, however shuffled, does not get past.
 //
-// The fields are exported for the Checkpoint; known is not kept, so that after a
+// The fields are for what keeps it as bytes; Known is not kept, so that after a
 // resumption an item may be called new that was had long ago: who keeps them keeps
 // them by Key.
-type trail struct {
+type Trail struct {
 	Cursor   string `json:"cursor,omitempty"` // of the next request, "" = the first
 	Mark     string `json:"mark,omitempty"`   // the landmark's cursor
 	MarkPage uint64 `json:"markPage,omitempty"`
@@ -66,21 +68,25 @@ type trail struct {
 	Empty    int    `json:"empty,omitempty"` // pages in a row without anything new
 	Strange  int    `json:"strange,omitempty"`
 
-	known known
+	Known Known `json:"-"`
 }
+
+// MaxCursor is the longest cursor that is gone on with, in bytes.
+const MaxCursor = 2 << 10
 
 // maxKnown is how many of the last items are known again.
 const maxKnown = 20_000
 
-// known is a set of the last ids; the oldest are forgotten first. In two halves, the
+// Known is a set of the last ids; the oldest are forgotten first. In two halves, the
 // older of which is dropped when the newer is full: it knows maxKnown/2 to maxKnown.
-type known struct{ young, old map[uint64]bool }
+type Known struct{ young, old map[uint64]bool }
 
-func (k *known) has(id string) bool { h := digest(id); return k.young[h] || k.old[h] }
+// Has says whether id is among those known.
+func (k *Known) Has(id string) bool { h := digest(id); return k.young[h] || k.old[h] }
 
-// add says whether id is new.
-func (k *known) add(id string) bool {
-	if k.has(id) {
+// Add says whether id is new.
+func (k *Known) Add(id string) bool {
+	if k.Has(id) {
 		return false
 	}
 	if k.young == nil || len(k.young) >= maxKnown/2 {
@@ -99,15 +105,15 @@ func digest(parts ...string) uint64 {
 	return h.Sum64()
 }
 
-// took takes the page that came for t.Cursor: the ids of its items, and the cursor
+// Took takes the page that came for t.Cursor: the ids of its items, and the cursor
 // that goes on, "" = the list ends here. It gives which of the items are new. stop is the
 // Word that ends the walk early, "" = none; over says that it has ended.
-func (t *trail) took(ids []string, next string, lim Limits) (fresh []bool, stop Word, over bool) {
+func (t *Trail) Took(ids []string, next string, lim Limits) (fresh []bool, stop Word, over bool) {
 	t.Pages++
 	fresh = make([]bool, len(ids))
 	news := 0
 	for i, id := range ids {
-		if fresh[i] = t.known.add(id); fresh[i] {
+		if fresh[i] = t.Known.Add(id); fresh[i] {
 			news++
 		}
 	}
@@ -146,9 +152,9 @@ func (t *trail) took(ids []string, next string, lim Limits) (fresh []bool, stop 
 	return fresh, "", false
 }
 
-// valid says whether what was read from bytes can have been written by this.
-func (t *trail) valid() error {
-	if t.Power < 0 || t.Steps < 0 || t.Pages < 0 || t.Seen < 0 || t.Empty < 0 || t.Strange < 0 || len(t.Cursor) > maxCursor || len(t.Mark) > maxCursor {
+// Valid says whether what was read from bytes can have been written by this.
+func (t *Trail) Valid() error {
+	if t.Power < 0 || t.Steps < 0 || t.Pages < 0 || t.Seen < 0 || t.Empty < 0 || t.Strange < 0 || len(t.Cursor) > MaxCursor || len(t.Mark) > MaxCursor {
 		return errors.New("out of range")
 	}
 	return nil

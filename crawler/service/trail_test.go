@@ -1,4 +1,4 @@
-package mastodon
+package service
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ func TestRingsAreLeft(t *testing.T) {
 		if fresh && cursors {
 			fresh = false // that is no ring
 		}
-		var tr trail
-		lim := Limits{Empty: 1000}.withDefaults()
+		var tr Trail
+		lim := Limits{Empty: 1000}.WithDefaults()
 		at := func(n int) int { // which page the n-th is
 			if n >= tail {
 				n = tail + (n-tail)%ring
@@ -38,22 +38,22 @@ func TestRingsAreLeft(t *testing.T) {
 			if cursors {
 				next = n + 1
 			}
-			_, stop, over := tr.took([]string{strconv.Itoa(item)}, "c"+strconv.Itoa(next), lim)
+			_, stop, over := tr.Took([]string{strconv.Itoa(item)}, "c"+strconv.Itoa(next), lim)
 			if over {
 				if stop != CursorRepeats || n < ring {
 					t.Fatalf("tail %d, ring %d: %q after %d", tail, ring, stop, n)
 				}
 				return
 			}
-			tr.known = known{} // as after a resumption
+			tr.Known = Known{} // as after a resumption
 		}
 	})
 }
 
 // A list without a fault is never stopped, and its items are new once.
 func TestLongListsAreNotStopped(t *testing.T) {
-	var tr trail
-	lim := Limits{}.withDefaults()
+	var tr Trail
+	lim := Limits{}.WithDefaults()
 	const pages, size = 3000, 10
 	for n := range pages {
 		ids := make([]string, size)
@@ -64,7 +64,7 @@ func TestLongListsAreNotStopped(t *testing.T) {
 		if n == pages-1 {
 			next = ""
 		}
-		fresh, stop, over := tr.took(ids, next, lim)
+		fresh, stop, over := tr.Took(ids, next, lim)
 		if stop != "" || over != (n == pages-1) {
 			t.Fatalf("page %d: %q %v", n, stop, over)
 		}
@@ -74,7 +74,7 @@ func TestLongListsAreNotStopped(t *testing.T) {
 			}
 		}
 	}
-	if tr.Seen != pages*size || len(tr.known.young)+len(tr.known.old) > maxKnown {
-		t.Errorf("%d seen, %d known", tr.Seen, len(tr.known.young)+len(tr.known.old))
+	if tr.Seen != pages*size || len(tr.Known.young)+len(tr.Known.old) > maxKnown {
+		t.Errorf("%d seen, %d known", tr.Seen, len(tr.Known.young)+len(tr.Known.old))
 	}
 }

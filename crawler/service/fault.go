@@ -1,4 +1,4 @@
-package mastodon
+package service
 
 import (
 	"errors"
@@ -18,6 +18,7 @@ const (
 	Unsupported Word = "unsupported" // the server has no such endpoint
 	Refused     Word = "refused"     // another 4xx
 	Limited     Word = "limited"     // 429
+	Spent       Word = "spent"       // the money or the number of a month: not again before it is over
 	Down        Word = "down"        // 5xx
 	Unreachable Word = "unreachable" // no answer: Fault.Err says why; also what Do refused
 	Moved       Word = "moved"       // 3xx: Fault.To says where; not followed, a credential is for one server
@@ -41,15 +42,30 @@ const (
 	Hidden         Word = "hidden"          // the account hides its lists
 	NotTheirs      Word = "not-theirs"      // the server gives the asker's own list, whoever is asked for
 	FarEnough      Word = "far-enough"      // Reading.Back
+	ShowsNoMore    Word = "shows-no-more"   // the service keeps more than it shows: Reading.Most
+)
+
+// Obeys is what a server does with a parameter.
+type Obeys string
+
+// What it may do; "" = not known.
+const (
+	Obeyed  Obeys = "obeyed"
+	Ignored Obeys = "ignored"
+	// Newest is what some do with Mastodon's min_id: the newest page after that post, as
+	// since_id means, and not the next one.
+	Newest Obeys = "newest"
 )
 
 // Fault is one request that did not bring what was asked for.
 type Fault struct {
-	Op     string // lookup, account, statuses, ...
-	Word   Word
-	Status int    // 0 = no answer
-	Said   string // the server's own words, at most 200 bytes
-	To     string // of Moved: the Location, as it stands there, at most 1 KiB
+	Service string // which client: mastodon, bluesky, twitter
+	Op      string // lookup, account, statuses, ...
+	Word    Word
+	Status  int    // 0 = no answer
+	Code    string // the server's own name of the error, where the service has names
+	Said    string // the server's own words, at most 200 bytes
+	To      string // of Moved: the Location, as it stands there, at most 1 KiB
 	// FromAPI says that the answer was JSON. A 404 that is a page may come
 	// from a web server in between, and is a weak reason to call something gone.
 	FromAPI bool
@@ -59,7 +75,7 @@ type Fault struct {
 
 // Error says what was asked and what came.
 func (f *Fault) Error() string {
-	text := "mastodon: " + f.Op + ": " + string(f.Word)
+	text := f.Service + ": " + f.Op + ": " + string(f.Word)
 	if f.Status != 0 {
 		text += fmt.Sprintf(" (status %d)", f.Status)
 	}
@@ -94,8 +110,8 @@ func WordOf(err error) Word {
 	return ""
 }
 
-// again says whether err is a Fault that may pass.
-func again(err error) bool {
+// Again says whether err is a Fault that may pass.
+func Again(err error) bool {
 	var f *Fault
 	return errors.As(err, &f) && f.Again()
 }

@@ -1,0 +1,135 @@
+package storytest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Shown are the ids of the posts of a list that a reader may see, the newest first.
+func Shown(list []*Post) (ids []string) {
+	for _, p := range slices.Backward(list) {
+		if p.Shown() {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}
+
+// Shown says whether a reader may see p: a boost goes with what it boosts.
+func (p *Post) Shown() bool {
+	return !p.Deleted && !p.Late && !p.By.Suspended && (p.Boost == nil || p.Boost.Shown())
+}
+
+// Full is user@host of p.
+func (w *Story) Full(p *Person) string {
+	if p.Host == "" {
+		return p.User + "@" + w.O.Domain
+	}
+	return p.Acct()
+}
+
+// Count is how many posts of p are shown, and when the last of them was made.
+func (w *Story) Count(p *Person) (n int, last time.Time) {
+	if p.countedAt != w.Told+1 {
+		p.count, p.countedAt = 0, w.Told+1
+		for _, q := range p.Posts {
+			if q.Shown() {
+				p.count++
+				p.last = q.Created
+			}
+		}
+	}
+	return p.count, p.last
+}
+
+// act does f to the story at its present, on the person of that name.
+func (w *Story) act(acct string, f func(p *Person, now time.Time) error) error {
+	w.Lock()
+	defer w.Unlock()
+	now := w.Advance()
+	p := w.ByName[strings.TrimSuffix(strings.ToLower(acct), "@"+w.O.Domain)]
+	if p == nil {
+		return fmt.Errorf("storytest: nobody is called %q", acct)
+	}
+	return f(p, now)
+}
+
+// Post has somebody post text now, with tags, and gives the id.
+func (w *Story) Post(acct, text string, tags ...string) (id string, err error) {
+	err = w.act(acct, func(p *Person, now time.Time) error {
+		of := &Post{By: p, Created: now, Lang: "pt", Tags: tags}
+		w.compose(of, now, text)
+		w.publish(of)
+		id = of.ID
+		return nil
+	})
+	return id, err
+}
+
+func (w *Story) onPost(id string, f func(p *Post, now time.Time)) error {
+	w.Lock()
+	defer w.Unlock()
+	now := w.Advance()
+	p := w.Posts[id]
+	if p == nil {
+		return fmt.Errorf("storytest: no post %q", id)
+	}
+	f(p, now)
+	return nil
+}
+
+// Edit changes the text of a post now.
+func (w *Story) Edit(id, text string) error {
+	return w.onPost(id, func(p *Post, now time.Time) { w.edit(p, now, text) })
+}
+
+// Delete takes a post away now.
+func (w *Story) Delete(id string) error {
+	return w.onPost(id, func(p *Post, _ time.Time) { w.remove(p) })
+}
+
+// Suspend suspends an account now.
+func (w *Story) Suspend(acct string) error {
+	return w.act(acct, func(p *Person, _ time.Time) error { w.suspend(p); return nil })
+}
+
+// Move has an account move to another one now.
+func (w *Story) Move(acct, to string) error {
+	return w.act(acct, func(p *Person, _ time.Time) error {
+		if p.Moved = w.ByName[strings.TrimSuffix(to, "@"+w.O.Domain)]; p.Moved == nil {
+			return fmt.Errorf("storytest: nobody is called %q", to)
+		}
+		return nil
+	})
+}
+
+// Follow has a follow b now.
+func (w *Story) Follow(a, b string) error {
+	return w.act(a, func(p *Person, _ time.Time) error {
+		to := w.ByName[strings.TrimSuffix(b, "@"+w.O.Domain)]
+		if to == nil || !w.follows(p, to) {
+			return fmt.Errorf("storytest: %q cannot follow %q", a, b)
+		}
+		return nil
+	})
+}
+
+// Users are the accounts of this server, user@host, the most followed first.
+func (w *Story) Users() []string { return w.mostFollowed(w.Full) }
+
+// IDs are the accounts of this server by their ids, the most followed first.
+func (w *Story) IDs() []string { return w.mostFollowed(func(p *Person) string { return p.ID }) }
+
+func (w *Story) mostFollowed(name func(*Person) string) (out []string) {
+	w.Lock()
+	defer w.Unlock()
+	w.Advance()
+	people := slices.Clone(w.Local)
+	slices.SortStableFunc(people, func(a, b *Person) int { return len(b.Followers) - len(a.Followers) })
+	for _, p := range people {
+		out = append(out, name(p))
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package bluesky
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/service"
+)
+
+// edgePage is how many accounts a page is asked for: AT Protocol's most.
+const edgePage = 100
+
+// Edges begins with the list of p, as an AppView shows it: the count of p, as it was shown a
+// moment ago, is what the list is held against. lists is the server's Server.Lists, "" = not probed.
+func (c *Client) Edges(p Profile, side Side, lists Word, lim Limits) (*Edges, error) {
+	claimed := p.Followers
+	if side == Following {
+		claimed = p.Following
+	}
+	return distrust(lists)(service.NewEdges(name, service.EdgeList{ID: p.ID, Acct: p.Acct, Side: side, Claimed: claimed, Local: true}, lim, c.edges))
+}
+
+// ResumeEdges goes on where a Checkpoint was taken.
+func (c *Client) ResumeEdges(from Checkpoint, lists Word, lim Limits) (*Edges, error) {
+	return distrust(lists)(service.ResumeEdges(name, from, lim, c.edges))
+}
+
+// distrust has no list believed of a server that was found to give another's.
+func distrust(lists Word) func(*Edges, error) (*Edges, error) {
+	return func(e *Edges, err error) (*Edges, error) {
+		if err == nil && lists == service.NotTheirs {
+			e.Distrust(lists)
+		}
+		return e, err
+	}
+}
+
+// edges asks for one page of a list.
+func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) (service.Page[Profile], error) {
+	page := service.Page[Profile]{Asked: edgePage}
+	method, class := "app.bsky.graph.getFollowers", ClassFollowers
+	if of.Side == Following {
+		method, class = "app.bsky.graph.getFollows", ClassFollowing
+	}
+	q := url.Values{"actor": {of.ID}, "limit": {strconv.Itoa(edgePage)}}
+	if cursor != "" {
+		q.Set("cursor", cursor)
+	}
+	var w struct {
+		Cursor    text              `json:"cursor"`
+		Subject   wireProfile       `json:"subject"`
+		Followers list[wireProfile] `json:"followers"`
+		Follows   list[wireProfile] `json:"follows"`
+	}
+	if err := c.read(ctx, string(of.Side), class, method, q, &w); err != nil {
+		return page, err
+	}
+	all := w.Followers
+	if of.Side == Following {
+		all = w.Follows
+	}
+	if !all.Is {
+		return page, c.s.Misshapen(string(of.Side), "")
+	}
+	if id := did(string(w.Subject.DID)); id != "" && id != of.ID {
+		return page, c.s.Misshapen(string(of.Side), "the list of another: "+id)
+	}
+	page.Items, page.Bad = c.profiles(all)
+	for _, p := range page.Items {
+		page.IDs = append(page.IDs, p.ID)
+	}
+	page.Next = cursorOf(w.Cursor)
+	page.Mute = page.Next == ""
+	return page, nil
+}
+
+// Follow is a record that an account follows another.
+type Follow struct {
+	ID  string // the DID of who is followed
+	URI string // of the record
+	At  time.Time
+}
+
+// FollowRecords reads whom an account follows out of its repository, from its
+// PDS: the truth of it, which needs no AppView, without profiles. claimed is the count
+// that its profile says, -1 = not known.
+func (c *Client) FollowRecords(id string, claimed int64, lim Limits) (*service.Edges[Follow], error) {
+	return service.NewEdges(name, service.EdgeList{ID: did(id), Side: Following, Claimed: claimed, Local: true}, lim, c.follows)
+}
+
+// ResumeFollowRecords goes on where a Checkpoint of FollowRecords was taken.
+func (c *Client) ResumeFollowRecords(from Checkpoint, lim Limits) (*service.Edges[Follow], error) {
+	return service.ResumeEdges(name, from, lim, c.follows)
+}
+
+func (c *Client) follows(ctx context.Context, of service.EdgeList, cursor string) (service.Page[Follow], error) {
+	page := service.Page[Follow]{Asked: postPage}
+	w, err := c.page(ctx, "follow records", of.ID, Follows, cursor, false)
+	if err != nil {
+		return page, err
+	}
+	for _, r := range w.Records.All {
+		u, err := ParseURI(string(r.URI))
+		f, ok := followOf(u, r.Value)
+		if err != nil || u.DID != of.ID || u.Collection != Follows || !ok {
+			page.Bad++
+			continue
+		}
+		page.Items, page.IDs = append(page.Items, f), append(page.IDs, f.ID)
+	}
+	page.Bad += w.Records.Bad
+	page.Next = cursorOf(w.Cursor)
+	page.Mute = page.Next == ""
+	return page, nil
+}
+
+// followOf reads the record of a follow.
+func followOf(at URI, b []byte) (Follow, bool) {
+	var w struct {
+		Subject text  `json:"subject"`
+		Created stamp `json:"createdAt"`
+	}
+	if !service.Object(b) || !service.Decoded(json.Unmarshal(b, &w)) || did(string(w.Subject)) == "" {
+		return Follow{}, false
+	}
+	return Follow{string(w.Subject), at.String(), w.Created.Time}, true
+}

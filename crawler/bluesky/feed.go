@@ -1,0 +1,180 @@
+package bluesky
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/echo-node/echo-node/crawler/service"
+)
+
+// Feed is a timeline of one server.
+type Feed struct {
+	op         string
+	id         string // a DID
+	collection string // of a PDS
+	method     string // of an AppView
+	fixed      url.Values
+}
+
+// PostsOf are the posts, replies and reposts of an account, as an AppView shows
+// them: the newest first, down to what was read.
+func PostsOf(id string) Feed {
+	return Feed{op: "feed", id: id, method: "app.bsky.feed.getAuthorFeed", fixed: url.Values{"actor": {id}, "filter": {"posts_with_replies"}}}
+}
+
+// RecordsOf are the records of an account in a collection, Posts or Reposts, from
+// its PDS: exactly those since the last one read.
+func RecordsOf(id, collection string) Feed {
+	return Feed{op: "records", id: id, collection: collection}
+}
+
+// Search are the posts that q finds, the newest first. The public AppView may refuse
+// it, and every page after the first.
+func Search(q string) Feed {
+	return Feed{op: "search", method: "app.bsky.feed.searchPosts", fixed: url.Values{"q": {q}, "sort": {"latest"}}}
+}
+
+// Tagged are the posts with a hashtag, as Search finds them.
+func Tagged(tag string) Feed {
+	tag = strings.TrimPrefix(tag, "#")
+	return Feed{op: "tag", method: "app.bsky.feed.searchPosts", fixed: url.Values{"q": {"#" + tag}, "tag": {tag}, "sort": {"latest"}}}
+}
+
+// postPage is how many posts a page is asked for: AT Protocol's most.
+const postPage = 100
+
+// Timeline begins a reading of f from m, or goes on with the one that m is in
+// the middle of.
+func (c *Client) Timeline(f Feed, m Mark, how Reading) (*Timeline, error) {
+	feed := service.Feed[Post]{Service: name, Op: f.op}
+	switch {
+	case f.collection != "" && did(f.id) != "" && (f.collection == Posts || f.collection == Reposts):
+		feed.Up = func(ctx context.Context, after string) (service.Page[Post], error) {
+			return c.records(ctx, f, after, true)
+		}
+		feed.Down = func(ctx context.Context, cursor string, _ service.Seen) (service.Page[Post], error) {
+			return c.records(ctx, f, cursor, false)
+		}
+		feed.Below = func(last service.Seen) string { return last.ID }
+		feed.Seen = func(p Post) service.Seen {
+			return service.Seen{ID: p.ID[strings.LastIndexByte(p.ID, '/')+1:], Version: p.CID} // in the order of keys, whatever their time says
+		}
+	case f.method != "" && (f.id == "" || did(f.id) != ""):
+		feed.Ordered = f.id != ""
+		feed.Down = func(ctx context.Context, cursor string, _ service.Seen) (service.Page[Post], error) {
+			return c.feed(ctx, f, cursor)
+		}
+		feed.Seen = func(p Post) service.Seen { return service.Seen{ID: p.ID, At: sorts(p), Version: p.CID} }
+	default:
+		return nil, fmt.Errorf("bluesky: timeline: no feed %q of %q", f.collection+f.method, service.Clip(f.id, 100))
+	}
+	return service.NewTimeline(feed, m, how)
+}
+
+// feed asks an AppView for a page.
+func (c *Client) feed(ctx context.Context, f Feed, cursor string) (service.Page[Post], error) {
+	page := service.Page[Post]{Asked: postPage}
+	q := url.Values{"limit": {strconv.Itoa(postPage)}}
+	for k, v := range f.fixed {
+		q[k] = v
+	}
+	if cursor != "" {
+		q.Set("cursor", cursor)
+	}
+	class := ClassPosts
+	if f.id == "" {
+		class = ClassSearch
+	}
+	var w struct {
+		Cursor text                  `json:"cursor"`
+		Feed   list[wireItem]        `json:"feed"`
+		Posts  list[json.RawMessage] `json:"posts"`
+	}
+	if err := c.read(ctx, f.op, class, f.method, q, &w); err != nil {
+		return page, err
+	}
+	if !w.Feed.Is && !w.Posts.Is {
+		return page, c.s.Misshapen(f.op, "")
+	}
+	add := func(p Post, ok bool) {
+		if !ok || f.id != "" && p.Author.ID != f.id {
+			page.Bad++
+			return
+		}
+		page.Items, page.IDs = append(page.Items, p), append(page.IDs, p.ID)
+	}
+	for _, i := range w.Feed.All {
+		add(c.item(i))
+	}
+	for _, b := range w.Posts.All {
+		add(c.post(b))
+	}
+	page.Bad += w.Feed.Bad + w.Posts.Bad
+	page.Next = cursorOf(w.Cursor)
+	page.Mute = page.Next == ""
+	return page, nil
+}
+
+// cursorOf is the cursor that an answer names, "" = none that can be gone on with.
+func cursorOf(t text) string {
+	if len(t) > service.MaxCursor {
+		return ""
+	}
+	return string(t)
+}
+
+// wireRecords is a page of a repository.
+type wireRecords struct {
+	Cursor  text `json:"cursor"`
+	Records list[struct {
+		URI   text            `json:"uri"`
+		CID   text            `json:"cid"`
+		Value json.RawMessage `json:"value"`
+	}] `json:"records"`
+}
+
+// page asks a PDS for a page of a collection.
+func (c *Client) page(ctx context.Context, op, id, collection, cursor string, up bool) (w wireRecords, err error) {
+	q := url.Values{"repo": {id}, "collection": {collection}, "limit": {strconv.Itoa(postPage)}}
+	if up {
+		q.Set("reverse", "true")
+	}
+	if cursor != "" {
+		q.Set("cursor", cursor)
+	}
+	if err = c.read(ctx, op, ClassRecords, "com.atproto.repo.listRecords", q, &w); err == nil && !w.Records.Is {
+		err = c.s.Misshapen(op, "")
+	}
+	return w, err
+}
+
+// records asks a PDS for a page of posts or reposts: above a key, the oldest first, or at a
+// cursor, the newest first.
+func (c *Client) records(ctx context.Context, f Feed, cursor string, up bool) (service.Page[Post], error) {
+	page := service.Page[Post]{Asked: postPage}
+	w, err := c.page(ctx, f.op, f.id, f.collection, cursor, up)
+	if err != nil {
+		return page, err
+	}
+	for _, r := range w.Records.All {
+		u, err := ParseURI(string(r.URI))
+		if err != nil || u.DID != f.id || u.Collection != f.collection {
+			page.Bad++
+			continue
+		}
+		p, ok := c.record(u, r.CID, r.Value)
+		if !ok {
+			page.Bad++
+			continue
+		}
+		page.Items, page.IDs = append(page.Items, p), append(page.IDs, u.Key)
+	}
+	page.Bad += w.Records.Bad
+	page.Next = cursorOf(w.Cursor)
+	page.Mute = page.Next == ""
+	return page, nil
+}

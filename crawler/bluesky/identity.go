@@ -1,0 +1,152 @@
+package bluesky
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/echo-node/echo-node/crawler/service"
+)
+
+// Identity is what the document of a DID says.
+type Identity struct {
+	DID     string
+	Handles []string // as claimed: a handle is an account's when Resolve leads back to its DID
+	PDS     string   // "https://host[:port]", where its records are; "" = none
+}
+
+// Handle is the first handle that is claimed, "" = none.
+func (i Identity) Handle() string {
+	if len(i.Handles) == 0 {
+		return ""
+	}
+	return i.Handles[0]
+}
+
+// maxHandles are kept of one document.
+const maxHandles = 8
+
+// did is a did:plc or did:web, "" when t is none. Of did:web only hosts, with
+// a port or not: that is all that AT Protocol has.
+func did(t string) string {
+	if rest, ok := strings.CutPrefix(t, "did:plc:"); ok {
+		if len(rest) == 24 && !strings.ContainsFunc(rest, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '2' || r > '7') }) {
+			return t
+		}
+		return ""
+	}
+	if rest, ok := strings.CutPrefix(t, "did:web:"); ok && webHost(rest) != "" {
+		return t
+	}
+	return ""
+}
+
+// webHost is the host of a did:web, "" when it has a path or is none.
+func webHost(rest string) string {
+	host, err := url.PathUnescape(rest)
+	if err != nil || rest == "" || len(rest) > 260 || strings.ContainsFunc(rest, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-%", r))
+	}) {
+		return ""
+	}
+	if name, port, has := strings.Cut(host, ":"); name == "" || has && (port == "" || strings.Trim(port, "0123456789") != "") || strings.ContainsAny(host, "%/@?# ") {
+		return ""
+	}
+	return strings.ToLower(host)
+}
+
+// handle is a handle in lower case, "" when t is none.
+func handle(t string) string {
+	s := strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(t, "at://"), "@"))
+	if len(s) > 253 || !strings.Contains(s, ".") || strings.HasPrefix(s, ".") || strings.HasSuffix(s, ".") || strings.Contains(s, "..") ||
+		strings.ContainsFunc(s, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-') }) {
+		return ""
+	}
+	return s
+}
+
+// Resolve is the DID of a handle, by this server's word.
+func (c *Client) Resolve(ctx context.Context, of string) (string, error) {
+	h := handle(of)
+	if h == "" {
+		return "", fmt.Errorf("bluesky: resolve: %q is no handle", service.Clip(of, 100))
+	}
+	var w struct {
+		DID text `json:"did"`
+	}
+	if err := c.read(ctx, "resolve", ClassIdentity, "com.atproto.identity.resolveHandle", url.Values{"handle": {h}}, &w); err != nil {
+		return "", err
+	}
+	if id := did(string(w.DID)); id != "" {
+		return id, nil
+	}
+	return "", c.s.Misshapen("resolve", "not a DID: "+string(w.DID))
+}
+
+// DocumentAddress is the server that has the document of a DID, and where there: for did:plc
+// the directory plc, for did:web the host that it names.
+func DocumentAddress(id, plc string) (base, path string, err error) {
+	if did(id) == "" {
+		return "", "", fmt.Errorf("bluesky: document: %q is no DID that is known here", service.Clip(id, 100))
+	}
+	if rest, ok := strings.CutPrefix(id, "did:web:"); ok {
+		return "https://" + webHost(rest), "/.well-known/did.json", nil
+	}
+	return plc, "/" + id, nil
+}
+
+// Document reads the document of a DID from this server, which is that of
+// DocumentAddress. A Fault that is Gone says that the DID is not known, or is no more.
+func (c *Client) Document(ctx context.Context, id string) (Identity, error) {
+	_, path, err := DocumentAddress(id, c.s.Base())
+	if err != nil {
+		return Identity{}, err
+	}
+	a, err := c.s.Get(ctx, service.Ask{Op: "document", Class: ClassIdentity, Path: path})
+	if err != nil {
+		if f, ok := err.(*Fault); ok && (f.Status == 404 || f.Status == 410) {
+			f.Word = service.Gone
+		}
+		return Identity{}, err
+	}
+	var w struct {
+		ID       text       `json:"id"`
+		Also     list[text] `json:"alsoKnownAs"`
+		Services list[struct {
+			ID       text `json:"id"`
+			Type     text `json:"type"`
+			Endpoint text `json:"serviceEndpoint"`
+		}] `json:"service"`
+	}
+	if !service.Object(a.Body) || !service.Decoded(json.Unmarshal(a.Body, &w)) {
+		return Identity{}, c.s.Misshapen("document", "")
+	}
+	if string(w.ID) != id {
+		return Identity{}, c.s.Misshapen("document", "of another DID: "+string(w.ID))
+	}
+	out := Identity{DID: id}
+	for _, also := range w.Also.All {
+		if h := handle(string(also)); strings.HasPrefix(string(also), "at://") && h != "" && len(out.Handles) < maxHandles && !slices.Contains(out.Handles, h) {
+			out.Handles = append(out.Handles, h)
+		}
+	}
+	for _, s := range w.Services.All {
+		if out.PDS == "" && (s.ID == "#atproto_pds" || string(s.ID) == id+"#atproto_pds") && s.Type == "AtprotoPersonalDataServer" {
+			out.PDS = origin(string(s.Endpoint))
+		}
+	}
+	return out, nil
+}
+
+// origin is an address without path, query or user, "" when s is none. Whether it
+// may be asked is for Do to say.
+func origin(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || len(s) > service.MaxAddress || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return ""
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Host)
+}

@@ -1,0 +1,211 @@
+package bluesky
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/service"
+)
+
+// Event is one line of a Jetstream.
+type Event struct {
+	DID    string
+	At     int64 // microseconds of 1970, by the Jetstream's clock: the cursor
+	Kind   Kind
+	URI    string // of a record; "" for the others
+	Rev    string
+	Post   *Post   // of a record of Posts or Reposts that was made or changed
+	Follow *Follow // of one of Follows
+	Active bool    // of an account: it is there
+	Status string  // why it is not: takendown, suspended, deleted, deactivated
+	Handle string  // of an identity: as claimed, "" = not said
+}
+
+// Kind is what happened.
+type Kind string
+
+// What may happen.
+const (
+	Created  Kind = "create"
+	Updated  Kind = "update"
+	Deleted  Kind = "delete"
+	Account  Kind = "account"  // Active and Status
+	Renaming Kind = "identity" // Handle may be another
+)
+
+// Socket is a WebSocket, as *websocket.Conn of github.com/gorilla/websocket is one.
+type Socket interface {
+	ReadMessage() (kind int, line []byte, err error)
+	SetReadDeadline(t time.Time) error
+	SetReadLimit(bytes int64)
+	Close() error
+}
+
+// StreamOptions of NewStream.
+type StreamOptions struct {
+	Address     string                                                    // "wss://host/subscribe"; ws only where Dial allows it
+	Dial        func(ctx context.Context, address string) (Socket, error) // required; guards private addresses
+	Collections []string                                                  // at most 100; default Posts, Reposts, Follows
+	DIDs        []string                                                  // at most 10,000; default everybody
+	Idle        time.Duration                                             // silence after which a connection is given up; default 1 min
+	Rewind      time.Duration                                             // read again after a new connection; default 5 s, <0 = nothing
+	MaxLine     int64                                                     // bytes of one event; default 1 MiB
+	MaxText     int                                                       // bytes of the text of one post; default 64 KiB
+}
+
+// Stream reads a Jetstream (v1), each event once. Not safe for concurrent use.
+type Stream struct {
+	o      StreamOptions
+	c      *Client // reads records; asks nothing
+	cursor int64
+	known  service.Known
+}
+
+// ErrIdle says that a connection was silent for StreamOptions.Idle.
+var ErrIdle = errors.New("silent")
+
+// NewStream is a Stream that begins after cursor, in microseconds of 1970; 0 = now.
+func NewStream(o StreamOptions, cursor int64) (*Stream, error) {
+	u, err := url.Parse(o.Address)
+	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil || o.Dial == nil || cursor < 0 || len(o.Collections) > 100 || len(o.DIDs) > 10_000 || o.MaxLine < 0 {
+		return nil, fmt.Errorf("bluesky: stream: address %q, cursor %d, %d collections, %d DIDs, dial %t", o.Address, cursor, len(o.Collections), len(o.DIDs), o.Dial != nil)
+	}
+	if len(o.Collections) == 0 {
+		o.Collections = []string{Posts, Reposts, Follows}
+	}
+	if o.Idle <= 0 {
+		o.Idle = time.Minute
+	}
+	if o.Rewind == 0 {
+		o.Rewind = 5 * time.Second
+	}
+	if o.MaxLine == 0 {
+		o.MaxLine = 1 << 20
+	}
+	if o.MaxText == 0 {
+		o.MaxText = 64 << 10
+	}
+	return &Stream{o: o, cursor: cursor, c: &Client{o: service.Options{MaxText: o.MaxText, MaxRaw: 64 << 10}}}, nil
+}
+
+// Cursor is how far the stream was read: to be kept with what came of the last event.
+func (s *Stream) Cursor() int64 { return s.cursor }
+
+// Run reads one connection from Cursor on and gives take each event that was not
+// given before, in the order they come. It returns why the connection ended: the error of
+// take, of ctx, ErrIdle, or another; when to try again is the caller's to say. What is no
+// event is counted in bad.
+func (s *Stream) Run(ctx context.Context, take func(Event) error) (bad int, err error) {
+	q := url.Values{"wantedCollections": s.o.Collections}
+	if len(s.o.DIDs) > 0 {
+		q["wantedDids"] = s.o.DIDs
+	}
+	if s.cursor > 0 {
+		q.Set("cursor", strconv.FormatInt(max(s.cursor-max(s.o.Rewind, 0).Microseconds(), 1), 10))
+	}
+	conn, err := s.o.Dial(ctx, s.o.Address+"?"+q.Encode())
+	if err != nil {
+		return 0, fmt.Errorf("bluesky: stream: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // wakes the reader
+	defer func() {
+		if stop() {
+			_ = conn.Close() // read only: nothing is lost
+		}
+	}()
+	conn.SetReadLimit(s.o.MaxLine)
+	for {
+		if err := conn.SetReadDeadline(time.Now().Add(s.o.Idle)); err != nil && ctx.Err() == nil {
+			return bad, fmt.Errorf("bluesky: stream: %w", err)
+		}
+		_, line, err := conn.ReadMessage()
+		var late interface{ Timeout() bool }
+		switch {
+		case ctx.Err() != nil:
+			return bad, ctx.Err()
+		case errors.As(err, &late) && late.Timeout():
+			return bad, fmt.Errorf("bluesky: stream: %w for %v", ErrIdle, s.o.Idle)
+		case err != nil:
+			return bad, fmt.Errorf("bluesky: stream: %w", err)
+		}
+		e, ok := s.c.event(line)
+		if !ok {
+			bad++
+			continue
+		}
+		if s.known.Add(strings.Join([]string{e.DID, string(e.Kind), e.URI, e.Rev, strconv.FormatInt(e.At, 10)}, " ")) {
+			if err := take(e); err != nil {
+				return bad, err
+			}
+		}
+		s.cursor = max(s.cursor, e.At)
+	}
+}
+
+// event reads one line.
+func (c *Client) event(b []byte) (e Event, ok bool) {
+	var w struct {
+		DID    text `json:"did"`
+		Micros text `json:"time_us"`
+		Kind   text `json:"kind"`
+		Commit struct {
+			Rev        text            `json:"rev"`
+			Operation  text            `json:"operation"`
+			Collection text            `json:"collection"`
+			Key        text            `json:"rkey"`
+			CID        text            `json:"cid"`
+			Record     json.RawMessage `json:"record"`
+		} `json:"commit"`
+		Account struct {
+			Active service.Flag `json:"active"`
+			Status text         `json:"status"`
+		} `json:"account"`
+		Identity struct {
+			Handle text `json:"handle"`
+		} `json:"identity"`
+	}
+	if !service.Object(b) || !service.Decoded(json.Unmarshal(b, &w)) {
+		return Event{}, false
+	}
+	at, err := strconv.ParseInt(string(w.Micros), 10, 64)
+	e = Event{DID: did(string(w.DID)), At: at}
+	if err != nil || e.DID == "" || e.At <= 0 || e.At > 1<<53 {
+		return Event{}, false
+	}
+	switch w.Kind {
+	case "account":
+		e.Kind, e.Active, e.Status = Account, w.Account.Active.Said == service.Yes, service.Line(string(w.Account.Status), 40)
+		return e, w.Account.Active.Said != service.Unsaid
+	case "identity":
+		e.Kind, e.Handle = Renaming, handle(string(w.Identity.Handle))
+		return e, true
+	case "commit":
+	default:
+		return Event{}, false
+	}
+	record := URI{e.DID, string(w.Commit.Collection), string(w.Commit.Key)}
+	e.Kind, e.URI, e.Rev = Kind(w.Commit.Operation), uri(text(record.String())), service.Ident(w.Commit.Rev)
+	if e.URI == "" || e.Kind != Created && e.Kind != Updated && e.Kind != Deleted {
+		return Event{}, false
+	}
+	if e.Kind == Deleted {
+		return e, true
+	}
+	switch record.Collection {
+	case Posts, Reposts:
+		p, ok := c.record(record, w.Commit.CID, w.Commit.Record)
+		e.Post = &p
+		return e, ok
+	case Follows:
+		f, ok := followOf(record, w.Commit.Record)
+		e.Follow = &f
+		return e, ok
+	}
+	return e, true
+}

@@ -1,0 +1,127 @@
+package bluesky
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// dial is a Dial of tests: the servers are on loopback.
+func dial(ctx context.Context, address string) (Socket, error) {
+	conn, _, err := websocket.DefaultDialer.DialContext(ctx, address, nil)
+	return conn, err
+}
+
+var errEnough = errors.New("enough")
+
+// All that happens is had once, over connections that break anywhere and a stream
+// that sends everything twice; what is live comes, and silence ends a connection.
+func TestJetstream(t *testing.T) {
+	p := visit(t, world{Seed: 11, People: 12, Rate: 3, Start: time.Date(2026, 1, 29, 0, 0, 0, 0, time.UTC), Lies: lies{StreamRepeats: true}})
+	srv := httptest.NewServer(p.w.Handler())
+	defer srv.Close()
+	o := StreamOptions{Address: "ws" + strings.TrimPrefix(srv.URL, "http") + "/subscribe", Dial: dial}
+	s, err := NewStream(o, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, kept, had := p.clock.Now().UnixMicro(), map[string]Post{}, map[string]int{}
+	note := func(e Event) {
+		had[fmt.Sprint(e.Kind, e.URI, e.Rev, e.DID)]++
+		switch {
+		case e.Kind == Deleted:
+			delete(kept, e.URI)
+		case e.Post != nil:
+			kept[e.URI] = *e.Post
+		}
+	}
+	truth := p.w.Truth()
+	want := 0
+	for _, q := range truth.Posts {
+		if q.Kept {
+			want++
+		}
+	}
+	for rounds := 0; ; rounds++ {
+		n := 0
+		_, err := s.Run(t.Context(), func(e Event) error {
+			note(e)
+			if n++; n == 40 { // the connection breaks
+				return errEnough
+			}
+			if len(kept) == want && e.At > now-int64(time.Hour/time.Microsecond) {
+				return context.Canceled
+			}
+			return nil
+		})
+		if len(kept) >= want && rounds > 2 {
+			break
+		}
+		if !errors.Is(err, errEnough) || rounds > 1000 {
+			t.Fatalf("round %d, %d of %d: %v", rounds, len(kept), want, err)
+		}
+		if s, err = NewStream(o, s.Cursor()); err != nil { // and the reader was killed
+			t.Fatal(err)
+		}
+	}
+	for id, q := range truth.Posts {
+		if got, ok := kept[id]; q.Kept && (!ok || got.CID != q.CID || got.Text != q.Text) {
+			t.Errorf("%+v\nwant %+v", got, q)
+		}
+	}
+	ana := p.w.IDs()[0]
+	o.DIDs, o.Collections = []string{ana}, []string{Posts}
+	s, err = NewStream(o, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := make(chan string, 1)
+	go func() {
+		p.clock.Add(time.Hour)
+		id, _ := p.w.Post(p.acct(ana), "olá")
+		made <- id
+	}()
+	id := <-made
+	s.cursor = p.clock.Now().Add(-time.Second).UnixMicro() // written before the connection was made, or after
+	if _, err := s.Run(t.Context(), func(e Event) error {
+		if e.URI == id && e.Kind == Created && e.Post.Text == "olá" {
+			return errEnough
+		}
+		return nil
+	}); !errors.Is(err, errEnough) {
+		t.Fatal(err)
+	}
+	p.w.Lie(func(l *lies) { l.StreamSilent = true })
+	o.Idle = 20 * time.Millisecond
+	if s, err = NewStream(o, s.Cursor()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Run(t.Context(), func(Event) error { return nil }); !errors.Is(err, ErrIdle) {
+		t.Errorf("a silent stream: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	o.Idle = time.Hour
+	if s, err = NewStream(o, s.Cursor()); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error)
+	go func() {
+		_, err := s.Run(ctx, func(Event) error { return nil })
+		over <- err
+	}()
+	cancel()
+	if err := <-over; !errors.Is(err, context.Canceled) {
+		t.Errorf("a stream that was left: %v", err)
+	}
+	for _, bad := range []StreamOptions{{}, {Address: "https://x", Dial: dial}, {Address: "ws://u@x", Dial: dial}, {Address: "wss://x"}} {
+		if _, err := NewStream(bad, 0); err == nil {
+			t.Errorf("%+v: no error", bad)
+		}
+	}
+}

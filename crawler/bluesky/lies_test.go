@@ -1,0 +1,242 @@
+package bluesky
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/budget"
+	"github.com/echo-node/echo-node/crawler/crawltest/blueskytest"
+	"github.com/echo-node/echo-node/crawler/fetch"
+)
+
+// Whatever a server does to a list, reading it ends, by the word that says why,
+// and what is whole is told from what is not.
+func TestListsOfServersThatLie(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lies  lies
+		lim   Limits
+		why   Word
+		whole bool // all that is true was delivered, whatever else
+		most  int  // pages
+	}{
+		{name: "none", lies: lies{MaxLimit: 10}, whole: true, most: 10},
+		{name: "nulls", lies: lies{MaxLimit: 10, Nulls: true}, whole: true, most: 10},
+		{name: "garbage between", lies: lies{MaxLimit: 10, Garbage: true}, whole: true, most: 10},
+		{name: "handles that lead nowhere", lies: lies{InvalidHandles: true}, whole: true, most: 1},
+		{name: "cursor repeats", lies: lies{MaxLimit: 10, RepeatsCursor: true}, why: CursorRepeats, most: 3},
+		{name: "cursors in a ring", lies: lies{MaxLimit: 10, Ring: 3}, why: CursorRepeats, most: 8},
+		{name: "no end, the same page", lies: lies{MaxLimit: 10, Endless: true}, whole: true, most: 7},
+		{name: "no end, and claims more", lies: lies{MaxLimit: 10, Endless: true, CountsTimes: 2}, why: CursorRepeats, whole: true, most: 8},
+		{name: "no end, empty pages", lies: lies{MaxLimit: 10, EmptyTail: true}, why: EmptyPages, whole: true, most: 14},
+		{name: "no end, drawn by lot", lies: lies{Shuffles: true, CountsTimes: 2}, why: NothingNew, most: 200},
+		{name: "no cursor", lies: lies{MaxLimit: 10, NoCursor: true}, why: FewerThanClaim, most: 1},
+		{name: "empty, claims many", lies: lies{EmptyLists: true}, why: EmptyButClaims, most: 1},
+		{name: "claims double", lies: lies{CountsTimes: 2}, why: FewerThanClaim, whole: true, most: 2},
+		{name: "claims half", lies: lies{CountsTimes: 0.5}, why: MoreThanClaim, whole: true, most: 2},
+		{name: "another's", lies: lies{WrongSubject: true}, why: Misshapen},
+		{name: "an object", lies: lies{Object: true}, why: Misshapen},
+		{name: "HTML with 200", lies: lies{HTML200: true}, why: NotJSON},
+		{name: "half the JSON", lies: lies{Truncated: true}, why: NotJSON},
+		{name: "longer than the cap", lies: lies{Huge: 3 << 20}, why: Cut},
+		{name: "moved", lies: lies{Redirect: "https://other.test"}, why: Moved},
+		{name: "down", lies: lies{Down: 503}, why: Down},
+		{name: "page limit", lies: lies{MaxLimit: 10}, lim: Limits{Pages: 2}, why: MaxPages, most: 2},
+		{name: "item limit", lies: lies{MaxLimit: 10}, lim: Limits{Items: 15}, why: MaxItems, most: 2},
+	} {
+		p := visit(t, world{Seed: 3, People: 60, Quiet: true, Rate: -1, Lies: lies{CountsTimes: c.lies.CountsTimes}})
+		who := p.profile(p.w.IDs()[0])
+		truth := p.w.Truth().Accounts[who.ID].Followers
+		if len(truth) < 30 {
+			t.Fatalf("only %d followers", len(truth))
+		}
+		p.w.Lie(func(l *lies) { *l = c.lies })
+		before := p.w.Report().Requests
+		e, err := p.view.Edges(who, Followers, "", c.lim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := drain(t, func(ctx context.Context) ([]Profile, error) {
+			if again, err := p.view.ResumeEdges(e.Checkpoint(), "", c.lim); err != nil || again.Listing() != e.Listing() {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			return e.Next(ctx)
+		}, e.Done, func(q Profile) string { return q.ID })
+		l, asked := e.Listing(), p.w.Report().Requests-before
+		if l.Why != c.why || l.Complete != (c.why == "") || c.most > 0 && asked > c.most || asked > 200 {
+			t.Errorf("%s: %+v after %d requests, want %q", c.name, l, asked, c.why)
+		}
+		if c.whole && !same(got, truth) || len(slices.Compact(slices.Sorted(slices.Values(got)))) != len(got) {
+			t.Errorf("%s: %d of %d followers, or one twice", c.name, len(got), len(truth))
+		}
+		for _, id := range got {
+			if !slices.Contains(truth, id) {
+				t.Errorf("%s: %s does not follow", c.name, id)
+			}
+		}
+	}
+}
+
+// What one request may meet, by its word.
+func TestFaults(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		lies   lies
+		word   Word
+		status int
+		again  bool
+	}{
+		{lies{HTML200: true}, NotJSON, 200, true},
+		{lies{Truncated: true}, NotJSON, 200, true},
+		{lies{Huge: 3 << 20}, Cut, 200, false},
+		{lies{Down: 500}, Down, 500, true},
+		{lies{Down: 503}, Down, 503, true},
+		{lies{Redirect: "https://b.test/x"}, Moved, 301, false},
+		{lies{WrongOne: true}, Misshapen, 0, true},
+	} {
+		p := visit(t, world{Seed: 1, People: 20})
+		id := p.w.IDs()[2]
+		p.w.Lie(func(l *lies) { *l = c.lies })
+		_, err := p.view.Profile(ctx, id)
+		f, ok := err.(*Fault)
+		if !ok || f.Word != c.word || f.Status != c.status || f.Again() != c.again || f.Op != "profile" || c.lies.Down == 503 && f.Retry != 30*time.Second {
+			t.Errorf("%+v: %v", c.lies, err)
+		}
+	}
+	p := visit(t, world{Seed: 1, People: 20})
+	nobody := "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"
+	for name, err := range map[string]error{
+		"profile": second(p.view.Profile(ctx, nobody)), "repo": second(p.pds.Repo(ctx, nobody)), "document": second(p.view.Document(ctx, nobody)),
+		"handle": second(p.view.Resolve(ctx, "nobody.b.test")), "record": second(p.pds.Record(ctx, "at://"+p.w.IDs()[0]+"/"+Posts+"/nothing")),
+	} {
+		if WordOf(err) != Gone {
+			t.Errorf("%s of nobody: %v", name, err)
+		}
+	}
+	for _, bad := range []string{"", "ana", "did:plc:short", "did:key:z6Mk", "did:web:", "did:web:a/b", "did:web:u@h", "did:web:h%2Fx", "a b.c", "-", ".a.b", "a..b"} {
+		if _, err := p.view.Profile(ctx, bad); err == nil || WordOf(err) != "" {
+			t.Errorf("profile %q: %v", bad, err)
+		}
+		if _, err := p.view.Document(ctx, bad); err == nil || WordOf(err) != "" {
+			t.Errorf("document %q: %v", bad, err)
+		}
+	}
+	if _, _, err := p.view.Profiles(ctx, make([]string, BatchSize+1)); err == nil || WordOf(err) != "" {
+		t.Errorf("too many: %v", err)
+	}
+	p.w.Lie(func(l *lies) { l.NoRecords = true })
+	if _, _, _, tl := p.read(p.pds, RecordsOf(p.w.IDs()[0], Posts), Mark{}, Reading{}); tl.Listing().Why != Unsupported {
+		t.Errorf("no listRecords: %+v", tl.Listing())
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// Search is closed at times, and its second page at others.
+func TestSearch(t *testing.T) {
+	p := visit(t, world{Seed: 5, People: 20, Quiet: true, Rate: -1})
+	ana := p.w.IDs()[0]
+	for range 150 {
+		p.clock.Add(time.Second)
+		if _, err := p.w.Post(p.acct(ana), "o comboio", "portugal"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []Feed{Search("comboio"), Tagged("#portugal")} {
+		got, _, _, tl := p.read(p.view, f, Mark{}, Reading{})
+		if !slices.Equal(ids(got), p.w.Truth().Accounts[ana].Posts) || !tl.Listing().Complete {
+			t.Errorf("%s: %d, %+v", f.op, len(got), tl.Listing())
+		}
+	}
+	p.w.Lie(func(l *lies) { l.SearchPaging = true })
+	if got, _, _, tl := p.read(p.view, Search("comboio"), Mark{}, Reading{}); len(got) != 100 || tl.Listing().Why != Closed {
+		t.Errorf("no second page: %d, %+v", len(got), tl.Listing())
+	}
+	p.w.Lie(func(l *lies) { l.SearchClosed = true })
+	if got, _, _, tl := p.read(p.view, Search("comboio"), Mark{}, Reading{}); len(got) != 0 || tl.Listing().Why != Closed {
+		t.Errorf("closed: %d, %+v", len(got), tl.Listing())
+	}
+	who := p.w.Handle(ana)
+	if found, err := p.view.SearchActors(context.Background(), who); err != nil || len(found) != 1 || found[0].ID != ana {
+		t.Errorf("%+v %v", found, err)
+	}
+}
+
+// The PDS tells of its limit, and refuses what is over it; the same page comes after the reset. Within a budget, which
+// reads what it tells, nothing is refused.
+func TestLimitsAreTold(t *testing.T) {
+	for _, budgeted := range []bool{false, true} {
+		p := visit(t, world{Seed: 3, People: 60, Quiet: true, Rate: -1, Limits: []blueskytest.Limit{{Name: "global", Max: 3, Window: 5 * time.Minute, All: true, Rolling: true}}, Lies: lies{MaxLimit: 2}})
+		ana := p.w.IDs()[0]
+		for id, a := range p.w.Truth().Accounts {
+			if len(a.Following) > len(p.w.Truth().Accounts[ana].Following) {
+				ana = id
+			}
+		}
+		book, err := budget.New("pds.b.test", budget.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, ok := budget.Default("bluesky-pds")
+		if err := book.Add("", table, p.clock.Now()); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		pds := p.pds
+		if budgeted {
+			pds = p.client("https://pds.b.test", func(o *Options) {
+				send := o.Do
+				o.Do = func(ctx context.Context, call Call) (*fetch.Response, error) {
+					ticket, err := book.Reserve(p.clock.Now(), "read", budget.Ask{})
+					if err != nil {
+						return nil, err
+					}
+					resp, err := send(ctx, call)
+					if err != nil {
+						return nil, err
+					}
+					return resp, book.Settle(p.clock.Now(), ticket, budget.Answer{Status: resp.Status, Header: resp.Header})
+				}
+			})
+		}
+		e, err := pds.FollowRecords(ana, -1, Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		waits := 0
+		for !e.Done() && waits < 100 {
+			page, err := e.Next(context.Background())
+			var wait *budget.WaitError
+			var f *Fault
+			switch {
+			case errors.As(err, &wait) && WordOf(err) == Unreachable:
+				p.clock.Add(wait.At.Sub(p.clock.Now()))
+				waits++
+			case errors.As(err, &f):
+				if a := p.asked[len(p.asked)-1]; f.Word != Limited || f.Status != 429 || f.Retry <= 0 || f.Retry > 5*time.Minute+time.Second || a.Class != ClassRecords || a.Auth {
+					t.Fatalf("%v: %+v %+v", err, f, a)
+				}
+				p.clock.Add(f.Retry)
+				waits++
+			case err != nil:
+				t.Fatal(err)
+			}
+			for _, f := range page {
+				got = append(got, f.ID)
+			}
+		}
+		refused := waits
+		if budgeted {
+			refused = 0
+			if at := slices.IndexFunc(book.Status(p.clock.Now()).Buckets, func(b budget.BucketStatus) bool { return b.Limit == 3 && b.By == budget.ByHeaders }); at < 0 {
+				t.Errorf("the limit was not read: %+v", book.Status(p.clock.Now()))
+			}
+		}
+		if !same(got, p.w.Truth().Accounts[ana].Following) || waits == 0 || refused != p.w.Report().Refused {
+			t.Errorf("budget %v: %d of %d, %d waits, refused %d", budgeted, len(got), len(p.w.Truth().Accounts[ana].Following), waits, p.w.Report().Refused)
+		}
+	}
+}

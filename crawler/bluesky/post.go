@@ -1,0 +1,304 @@
+package bluesky
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Post is a post or a repost. Times are UTC, zero when not said; counts -1 when not
+// said, as in a record.
+type Post struct {
+	ID      string // its address, at://DID/COLLECTION/KEY
+	CID     string // of what it says: another one, when that was changed
+	Author  Profile
+	Created time.Time // as its author's program says
+	Indexed time.Time // when the AppView had it, zero of a record
+	Text    string
+	Langs   []string // as declared by the author's program: a hint
+
+	ReplyTo   string // the address of the post it answers, "" = none
+	ReplyRoot string // and of the one that began the thread
+	Boost     *Post  // it is nothing but a repost of that one: in a record, its address only
+	Quote     string // the address of what it quotes
+	Mentions  []Mention
+	Tags      []string // lower case, without #
+	Links     []store.Link
+	Media     []Media
+	Labels    []Label
+	Pinned    bool // it stands in the feed out of its order
+
+	Replies, Boosts, Favourites, Quotes int64
+
+	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
+}
+
+// Mention is an account that a post names.
+type Mention struct{ ID string }
+
+// Key is the Key of the account.
+func (m Mention) Key() (partition.Key, error) { return partition.ParseKey(name + ":" + m.ID) }
+
+// Media is a file of a post. It is not fetched here.
+type Media struct {
+	Type string // image, video
+	URL  string // at the AppView's servers; "" in a record
+	CID  string // of a record: the blob in the account's repository
+	Alt  string // its description
+}
+
+type wireRef struct {
+	URI text `json:"uri"`
+	CID text `json:"cid"`
+}
+
+type wireBlob struct {
+	Ref struct {
+		Link text `json:"$link"`
+	} `json:"ref"`
+}
+
+// wireRecord is what the author's program wrote: a post, or a repost (Subject).
+type wireRecord struct {
+	Type    text       `json:"$type"`
+	Text    text       `json:"text"`
+	Created stamp      `json:"createdAt"`
+	Langs   list[text] `json:"langs"`
+	Tags    list[text] `json:"tags"`
+	Subject wireRef    `json:"subject"`
+	Reply   struct {
+		Parent wireRef `json:"parent"`
+		Root   wireRef `json:"root"`
+	} `json:"reply"`
+	Facets list[struct {
+		Features list[struct {
+			Type text `json:"$type"`
+			URI  text `json:"uri"`
+			DID  text `json:"did"`
+			Tag  text `json:"tag"`
+		}] `json:"features"`
+	}] `json:"facets"`
+	Embed  wireRecordEmbed `json:"embed"`
+	Labels struct {
+		Values list[wireLabel] `json:"values"`
+	} `json:"labels"`
+}
+
+type wireRecordEmbed struct {
+	Type   text `json:"$type"`
+	Images list[struct {
+		Image wireBlob `json:"image"`
+		Alt   text     `json:"alt"`
+	}] `json:"images"`
+	Video    wireBlob `json:"video"`
+	Alt      text     `json:"alt"`
+	External struct {
+		URI   text `json:"uri"`
+		Title text `json:"title"`
+	} `json:"external"`
+	Record json.RawMessage `json:"record"` // a wireRef, or of a record with media one more record in it
+	Media  *struct {
+		Images list[struct {
+			Image wireBlob `json:"image"`
+			Alt   text     `json:"alt"`
+		}] `json:"images"`
+		External struct {
+			URI   text `json:"uri"`
+			Title text `json:"title"`
+		} `json:"external"`
+		Video wireBlob `json:"video"`
+	} `json:"media"`
+}
+
+type wirePost struct {
+	URI        text            `json:"uri"`
+	CID        text            `json:"cid"`
+	Author     wireProfile     `json:"author"`
+	Record     wireRecord      `json:"record"`
+	Indexed    stamp           `json:"indexedAt"`
+	Replies    count           `json:"replyCount"`
+	Boosts     count           `json:"repostCount"`
+	Favourites count           `json:"likeCount"`
+	Quotes     count           `json:"quoteCount"`
+	Labels     list[wireLabel] `json:"labels"`
+	Embed      struct {
+		Images list[struct {
+			Full text `json:"fullsize"`
+			Alt  text `json:"alt"`
+		}] `json:"images"`
+		Playlist text `json:"playlist"`
+		Alt      text `json:"alt"`
+	} `json:"embed"`
+}
+
+// wireItem is one line of a feed.
+type wireItem struct {
+	Post   json.RawMessage `json:"post"`
+	Reason *struct {
+		Type    text        `json:"$type"`
+		By      wireProfile `json:"by"`
+		URI     text        `json:"uri"`
+		CID     text        `json:"cid"`
+		Indexed stamp       `json:"indexedAt"`
+	} `json:"reason"`
+}
+
+func cid(t text) string {
+	s := service.Ident(t)
+	if len(s) > 128 {
+		return ""
+	}
+	return s
+}
+
+// post reads a post as an AppView shows it.
+func (c *Client) post(b []byte) (p Post, ok bool) {
+	var w wirePost
+	if !service.Object(b) || !service.Decoded(json.Unmarshal(b, &w)) {
+		return Post{}, false
+	}
+	p = Post{ID: uri(w.URI), CID: cid(w.CID), Indexed: w.Indexed.Time, Labels: labels(w.Labels),
+		Replies: w.Replies.N(), Boosts: w.Boosts.N(), Favourites: w.Favourites.N(), Quotes: w.Quotes.N()}
+	p.Author, ok = c.profile(w.Author, nil) // its JSON is in that of the post
+	if u, err := ParseURI(p.ID); !ok || err != nil || u.DID != p.Author.ID {
+		return Post{}, false
+	}
+	c.said(&p, w.Record)
+	for _, i := range w.Embed.Images.All {
+		p.Media = addMedia(p.Media, Media{Type: "image", URL: service.Address(i.Full), Alt: service.Clip(string(i.Alt), 4<<10)})
+	}
+	if a := service.Address(w.Embed.Playlist); a != "" {
+		p.Media = addMedia(p.Media, Media{Type: "video", URL: a, Alt: service.Clip(string(w.Embed.Alt), 4<<10)})
+	}
+	p.Raw = service.Raw(b, c.o.MaxRaw)
+	return p, true
+}
+
+// record reads a post or a repost as it lies in a repository.
+func (c *Client) record(at URI, id text, b []byte) (p Post, ok bool) {
+	var w wireRecord
+	if !service.Object(b) || !service.Decoded(json.Unmarshal(b, &w)) {
+		return Post{}, false
+	}
+	p = Post{ID: at.String(), CID: cid(id), Author: Profile{ID: at.DID, Followers: -1, Following: -1, Posts: -1}, Replies: -1, Boosts: -1, Favourites: -1, Quotes: -1}
+	if of := uri(w.Subject.URI); at.Collection == Reposts {
+		if of == "" {
+			return Post{}, false
+		}
+		p.Created, p.Boost = w.Created.Time, &Post{ID: of, CID: cid(w.Subject.CID), Replies: -1, Boosts: -1, Favourites: -1, Quotes: -1}
+	} else {
+		c.said(&p, w)
+		embed := w.Embed
+		if embed.Media != nil {
+			embed.Images, embed.Video, embed.External = embed.Media.Images, embed.Media.Video, embed.Media.External
+		}
+		for _, i := range embed.Images.All {
+			p.Media = addMedia(p.Media, Media{Type: "image", CID: cid(i.Image.Ref.Link), Alt: service.Clip(string(i.Alt), 4<<10)})
+		}
+		if v := cid(embed.Video.Ref.Link); v != "" {
+			p.Media = addMedia(p.Media, Media{Type: "video", CID: v, Alt: service.Clip(string(embed.Alt), 4<<10)})
+		}
+	}
+	p.Raw = service.Raw(b, c.o.MaxRaw)
+	return p, true
+}
+
+func addMedia(had []Media, m Media) []Media {
+	if len(had) >= maxMedia || m.URL == "" && m.CID == "" {
+		return had
+	}
+	return append(had, m)
+}
+
+// said is what the author's program wrote, into p.
+func (c *Client) said(p *Post, w wireRecord) {
+	p.Text, p.Created = service.Clip(string(w.Text), c.o.MaxText), w.Created.Time
+	p.ReplyTo, p.ReplyRoot = uri(w.Reply.Parent.URI), uri(w.Reply.Root.URI)
+	for _, l := range w.Langs.All {
+		if tag := service.Line(string(l), 35); tag != "" && len(p.Langs) < maxLangs {
+			p.Langs = append(p.Langs, tag)
+		}
+	}
+	for _, l := range labels(w.Labels.Values) {
+		p.Labels = append(p.Labels, Label{l.Value, p.Author.ID})
+	}
+	tag := func(t text) {
+		s := strings.ToLower(strings.TrimPrefix(service.Line(string(t), service.MaxName), "#"))
+		if s != "" && len(p.Tags) < maxTags && !slices.Contains(p.Tags, s) {
+			p.Tags = append(p.Tags, s)
+		}
+	}
+	link := func(addr, anchor text) {
+		l, ok := service.LinkTo(string(addr), string(anchor))
+		if ok && len(p.Links) < maxLinks && !slices.ContainsFunc(p.Links, func(had store.Link) bool { return had.Key == l.Key }) {
+			p.Links = append(p.Links, l)
+		}
+	}
+	for _, f := range w.Facets.All {
+		for _, part := range f.Features.All {
+			switch part.Type {
+			case "app.bsky.richtext.facet#mention":
+				if id := did(string(part.DID)); id != "" && len(p.Mentions) < maxMentions && !slices.Contains(p.Mentions, Mention{id}) {
+					p.Mentions = append(p.Mentions, Mention{id})
+				}
+			case "app.bsky.richtext.facet#link":
+				link(part.URI, "")
+			case "app.bsky.richtext.facet#tag":
+				tag(part.Tag)
+			}
+		}
+	}
+	for _, t := range w.Tags.All {
+		tag(t)
+	}
+	link(w.Embed.External.URI, w.Embed.External.Title)
+	if w.Embed.Media != nil {
+		link(w.Embed.Media.External.URI, w.Embed.Media.External.Title)
+	}
+	p.Quote = quoted(w.Embed.Record)
+}
+
+// quoted is the address of what a record quotes: it stands there, or one deeper
+// beside media.
+func quoted(b json.RawMessage) string {
+	var w struct {
+		URI    text    `json:"uri"`
+		Record wireRef `json:"record"`
+	}
+	if !service.Object(b) || !service.Decoded(json.Unmarshal(b, &w)) {
+		return ""
+	}
+	if at := uri(w.URI); at != "" {
+		return at
+	}
+	return uri(w.Record.URI)
+}
+
+// item reads one line of a feed: a post, or a repost of one.
+func (c *Client) item(w wireItem) (p Post, ok bool) {
+	if p, ok = c.post(w.Post); !ok || w.Reason == nil {
+		return p, ok
+	}
+	switch {
+	case strings.HasSuffix(string(w.Reason.Type), "#reasonPin"):
+		p.Pinned = true
+		return p, true
+	case !strings.HasSuffix(string(w.Reason.Type), "#reasonRepost"):
+		return p, true
+	}
+	by, ok := c.profile(w.Reason.By, nil)
+	if !ok {
+		return Post{}, false
+	}
+	of := p
+	out := Post{ID: uri(w.Reason.URI), CID: cid(w.Reason.CID), Author: by, Created: w.Reason.Indexed.Time, Indexed: w.Reason.Indexed.Time, Boost: &of, Replies: -1, Boosts: -1, Favourites: -1, Quotes: -1}
+	if out.ID == "" { // an AppView that does not say: who reposted what, which he can only once at a time
+		out.ID = of.ID + "#" + by.ID
+	}
+	return out, true
+}

@@ -1,0 +1,55 @@
+package bluesky
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The collections of records that are read.
+const (
+	Posts   = "app.bsky.feed.post"
+	Reposts = "app.bsky.feed.repost"
+	Follows = "app.bsky.graph.follow"
+)
+
+// URI is the address of a record.
+type URI struct{ DID, Collection, Key string }
+
+// maxURI is the longest address of a record: a DID, a collection and a key.
+const maxURI = 2 << 10
+
+// ParseURI reads at://DID/COLLECTION/KEY.
+func ParseURI(s string) (URI, error) {
+	rest, ok := strings.CutPrefix(s, "at://")
+	parts := strings.Split(rest, "/")
+	if !ok || len(s) > maxURI || len(parts) != 3 || did(parts[0]) == "" || !nsid(parts[1]) || !recordKey(parts[2]) {
+		return URI{}, fmt.Errorf("bluesky: %.100q is not the address of a record", s)
+	}
+	return URI{parts[0], parts[1], parts[2]}, nil
+}
+
+// String is the address.
+func (u URI) String() string { return "at://" + u.DID + "/" + u.Collection + "/" + u.Key }
+
+// recordKey says whether s can be the key of a record (AT Protocol, record key syntax).
+func recordKey(s string) bool {
+	return s != "" && s != "." && s != ".." && len(s) <= 512 && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:~-", r))
+	})
+}
+
+// nsid says whether s can name a collection.
+func nsid(s string) bool {
+	return len(s) <= 317 && strings.Count(s, ".") >= 2 && !strings.Contains(s, "..") && !strings.HasPrefix(s, ".") && !strings.HasSuffix(s, ".") &&
+		!strings.ContainsFunc(s, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-')
+		})
+}
+
+// uri is s when it is the address of a record, "" else.
+func uri(t text) string {
+	if _, err := ParseURI(string(t)); err != nil {
+		return ""
+	}
+	return string(t)
+}

@@ -142,7 +142,7 @@ func (p *process) findsPagesOf(w *crawltest.World, n int) error {
 		for _, word := range w.Words() {
 			a, err := p.client().Query(context.Background(), api.Query{Q: word, Limit: 100})
 			if err != nil {
-				return err
+				return fmt.Errorf("of %d so far: %w", len(seen), err)
 			}
 			for _, h := range a.Hits {
 				seen[h.Peer] = true
@@ -203,6 +203,18 @@ func TestThreeProcessesAndAKill(t *testing.T) {
 			t.Fatalf("%s ended before the first seed", p.name)
 		}
 	}
+	if err := waits("each of three peers owns sites", func() error {
+		owned := map[string]int{}
+		for _, id := range ps[0].owners(world) {
+			owned[id]++
+		}
+		if len(owned) < 3 {
+			return fmt.Errorf("so far %v", owned)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	var answers []api.SeedAnswer
 	if err := ps[0].echo(&answers, append([]string{"seed"}, world.Seeds()...)...); err != nil {
 		t.Fatal(err)
@@ -232,7 +244,7 @@ func TestThreeProcessesAndAKill(t *testing.T) {
 	victim.wait(3)
 
 	if err := ps[2].findsPagesOf(world, 3); err != nil {
-		t.Error(err)
+		t.Errorf("%v; sites of each: %v", err, owners)
 	}
 	for _, p := range ps {
 		select {

@@ -18,11 +18,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
 )
-
-func TestMain(m *testing.M) { racetest.Main(m, "10") }
 
 // peer is a store, a Source and a Crawler of all slices, as in a swarm of one.
 type peer struct {

@@ -30,6 +30,9 @@ type Options struct {
 	MaxText    int           // bytes of text kept of one page, default 1 MiB
 	MaxTime    time.Duration // of one extraction, default 10 s
 	Keep       bool          // give exchanges and bodies to the store, for export
+	// Unjudged leaves out what a page is judged to be: where, of what time, and the
+	// print of a copy. For who fetches and stores only; a peer judges.
+	Unjudged bool
 	// Places is called for the first page that says where it is, and more often;
 	// default: opens the gazetteer once.
 	Places func() (*geo.Gazetteer, error)
@@ -298,8 +301,10 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 		rec.Title, rec.Description, rec.Author = "", "", ""
 		res.Stop = "noindex"
 	}
-	if err := s.judge(rec); err != nil { // the page is kept as it was read
-		res.Stop, res.Next.Reason = "judge", fetch.Reason(err)
+	if !s.o.Unjudged {
+		if err := s.judge(rec); err != nil { // the page is kept as it was read
+			res.Stop, res.Next.Reason = "judge", fetch.Reason(err)
+		}
 	}
 	res.Links = slices.Concat(rec.Links, p.more)
 }

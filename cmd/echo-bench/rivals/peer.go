@@ -103,7 +103,7 @@ func raw(ctx context.Context, o PeerOptions, keys []partition.Key) (err error) {
 	if err != nil {
 		return err
 	}
-	src, err := web.New(web.Options{Client: client})
+	src, err := web.New(web.Options{Client: client, Unjudged: true})
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,10 @@ type decision struct {
 	err  error
 }
 
+// slowDecision is how long a step of the agreement may take before the log says so:
+// leases and ballots wait behind it.
+const slowDecision = 200 * time.Millisecond
+
 // decide makes one step of the agreement and its write one (package keeping).
 // Steps that come while another is written down are taken together and written
 // down with one sync, by the first of them: when a peer dies, hundreds come at
@@ -90,10 +94,15 @@ func (n *Node) decide(step func()) error {
 	all := n.undecided
 	n.undecided = nil
 	n.decisions.Unlock()
+	begun := time.Now()
 	for _, d := range all {
 		d.step()
 	}
+	stepped := time.Since(begun)
 	err := n.record()
+	if took := time.Since(begun); took > slowDecision {
+		n.log.Debug("slow agreement", "steps", len(all), "stepping", stepped, "took", took)
+	}
 	for _, d := range all {
 		d.done, d.err = true, err
 	}

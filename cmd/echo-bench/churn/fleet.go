@@ -72,7 +72,7 @@ func newFleet(o Options, naive bool, dir string) (*fleet, error) {
 			m.spec.Location = placeOfPeer(i)
 		}
 		if naive {
-			addr, err := freeAddr()
+			addr, err := freeAddr(from)
 			if err != nil {
 				return nil, errors.Join(err, f.world.Close())
 			}
@@ -84,9 +84,10 @@ func newFleet(o Options, naive bool, dir string) (*fleet, error) {
 	return f, nil
 }
 
-// freeAddr is a loopback address that nobody listens on now.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// freeAddr is a port that nobody listens on now. Nobody but the member asks for one of
+// its address, so it is still free when the member begins.
+func freeAddr(of netip.Addr) (string, error) {
+	l, err := net.Listen("tcp", netip.AddrPortFrom(of, 0).String())
 	if err != nil {
 		return "", err
 	}

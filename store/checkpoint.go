@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"fmt"
 	"time"
 
@@ -35,22 +34,6 @@ func checkCheckpoint(id leafID, b []byte) ([]byte, time.Time, error) {
 		err = errBadRow
 	}
 	return c.encode(), c.at, err
-}
-
-// joinCheckpoints keeps the later.
-func joinCheckpoints(a, b []byte) ([]byte, error) {
-	x, err := parseCheckpoint(a)
-	if err != nil {
-		return nil, err
-	}
-	y, err := parseCheckpoint(b)
-	if err != nil {
-		return nil, err
-	}
-	if c := x.at.Compare(y.at); c > 0 || c == 0 && bytes.Compare(a, b) > 0 {
-		return a, nil
-	}
-	return b, nil
 }
 
 // Checkpoint is what the last Commit of k in sl (0: its hash slice) left for the

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -77,22 +76,6 @@ func checkGap(id leafID, b []byte) ([]byte, time.Time, error) {
 	}
 	out, err := plainJSON(g)
 	return out, g.At, err
-}
-
-// joinGaps keeps what was found later.
-func joinGaps(a, b []byte) ([]byte, error) {
-	g, err := parseGap(a)
-	if err != nil {
-		return nil, err
-	}
-	h, err := parseGap(b)
-	if err != nil {
-		return nil, err
-	}
-	if c := g.At.Compare(h.At); c > 0 || c == 0 && bytes.Compare(a, b) > 0 {
-		return a, nil
-	}
-	return b, nil
 }
 
 // gap writes one of a commit.

@@ -125,11 +125,29 @@ func joinLeaf(id leafID, a, b []byte) ([]byte, error) {
 	case tabEdge:
 		return joinEdges(a, b)
 	case tabWalk:
-		return joinWalks(id, a, b)
+		parse := func(b []byte) (Walk, error) { return parseWalk(id, b) }
+		return further(a, b, parse, func(v, w Walk) int { return cmp.Or(v.At.Compare(w.At), cmp.Compare(v.Seen, w.Seen)) })
 	case tabGap:
-		return joinGaps(a, b)
+		return further(a, b, parseGap, func(g, h Gap) int { return g.At.Compare(h.At) })
 	}
-	return joinCheckpoints(a, b)
+	return further(a, b, parseCheckpoint, func(c, d checkpoint) int { return c.at.Compare(d.at) })
+}
+
+// further is that of two states which by says came later or got further, of equals
+// the greater in bytes: whoever joins them, in whatever order, keeps the same.
+func further[T any](a, b []byte, parse func([]byte) (T, error), by func(T, T) int) ([]byte, error) {
+	v, err := parse(a)
+	if err != nil {
+		return nil, err
+	}
+	w, err := parse(b)
+	if err != nil {
+		return nil, err
+	}
+	if cmp.Or(by(v, w), bytes.Compare(a, b)) > 0 {
+		return a, nil
+	}
+	return b, nil
 }
 
 // state is that of a leaf as this batch leaves it so far; nil when there is none.

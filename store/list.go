@@ -223,22 +223,6 @@ func checkWalk(id leafID, b []byte) ([]byte, time.Time, error) {
 	return w.encode(), w.At, err
 }
 
-// joinWalks keeps the one that is further.
-func joinWalks(id leafID, a, b []byte) ([]byte, error) {
-	v, err := parseWalk(id, a)
-	if err != nil {
-		return nil, err
-	}
-	w, err := parseWalk(id, b)
-	if err != nil {
-		return nil, err
-	}
-	if c := cmp.Or(v.At.Compare(w.At), cmp.Compare(v.Seen, w.Seen)); c > 0 || c == 0 && bytes.Compare(a, b) > 0 {
-		return a, nil
-	}
-	return b, nil
-}
-
 // list writes a page of a commit.
 func (t *txn) list(id siteID, p ListPage, now time.Time) error {
 	if p.At.IsZero() {

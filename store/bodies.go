@@ -74,7 +74,7 @@ func (s *Store) kept(sl partition.Slice, c *Commit) (*keptBody, error) {
 		return nil, nil
 	}
 	sum := sha256.Sum256(now.Body)
-	b := &keptBody{sum: bodySum(sum[:]), raw: now.Body, pack: s.packer.packBody}
+	b := &keptBody{sum: bodySum(sum[:]), raw: now.Body, pack: s.packer.pack}
 	_, err := s.get(bodyKey(sl, b.sum))
 	if errors.Is(err, ErrNotExist) {
 		b.value()

@@ -66,6 +66,17 @@ func BenchmarkPrint(b *testing.B) {
 	}
 }
 
+// The text of a page, as it comes from an extraction.
+func BenchmarkPrintPage(b *testing.B) {
+	paragraph := "A câmara municipal de Évora prometeu 4200 euros para as obras, mas Inês Carvalho ainda não viu os papéis.\n"
+	text := Text{Text: strings.Repeat(paragraph, 80)}
+	b.SetBytes(int64(len(text.Text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		NewPrint(text)
+	}
+}
+
 func BenchmarkStripLong(b *testing.B) {
 	text := strings.Repeat("RT @ana: olá (via @rui) sem marcas aqui ", 1500)
 	b.SetBytes(int64(len(text)))

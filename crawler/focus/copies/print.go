@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/go-faster/city"
 )
@@ -71,52 +72,74 @@ func (u Unit) weight() int {
 // Print without features that matches nothing.
 func NewPrint(t Text) Print {
 	var p printer
-	return p.print(t)
+	return p.scan(t)
 }
 
 // printer holds the scratch space of one goroutine.
 type printer struct {
 	hashes []uint64
 	units  []Unit
+	buf    []byte
 	free   []Unit // the rest of a chunk that units are copied to
 }
 
+// print is the Print of t, with Units of its own.
 func (p *printer) print(t Text) Print {
-	text := t.Text[:min(len(t.Text), MaxText)]
-	content, names := Official(text)
-	stripped, _ := Strip(content)
-	out := Print{ID: t.ID, Time: t.Time, Official: t.Repost || len(names) > 0, Content: Hash(content)}
-	p.hashes, p.units = p.hashes[:0], p.units[:0]
-	english := false
-	cut(stripped, func(tok token) {
-		for _, f := range tok.features() {
-			p.hashes = append(p.hashes, Hash(f))
-		}
-		english = english || englishWord(tok.text)
-		p.unit(tok)
-	})
-	out.Bits = simhashSet(p.hashes)
-	out.Features = len(slices.Compact(p.hashes)) // sorted by simhashSet
-	p.classes(english)
-	out.Units = p.keep(p.units)
+	out := p.scan(t)
+	out.Units = p.keep(out.Units)
 	return out
 }
 
-func (p *printer) unit(t token) {
-	if !t.han {
-		p.add(t.text, t)
-		return
+// scan is the Print of t, with Units that the next scan overwrites.
+func (p *printer) scan(t Text) Print {
+	text := t.Text[:min(len(t.Text), MaxText)]
+	content, names := Official(text)
+	stripped, _ := Strip(content)
+	p.buf = append(p.buf[:0], content...)
+	out := Print{ID: t.ID, Time: t.Time, Official: t.Repost || len(names) > 0, Content: city.Hash64(p.buf)}
+	const wordBytes = 5 // or more, of most words and the blank behind
+	p.hashes = slices.Grow(p.hashes[:0], len(stripped)/wordBytes)
+	p.units = slices.Grow(p.units[:0], min(len(stripped)/wordBytes, MaxUnits))
+	english := false
+	c := newCutter(stripped)
+	c.buf = p.buf
+	for tok, ok := c.next(); ok; tok, ok = c.next() {
+		if tok.han {
+			p.ideographs(tok)
+			continue
+		}
+		h := city.Hash64(tok.text)
+		p.hashes = append(p.hashes, h)
+		p.add(h, tok)
+		english = english || englishWord(string(tok.text))
 	}
-	for _, r := range t.text {
-		p.add(string(r), t)
+	set := distinct(p.hashes)
+	out.Bits, out.Features = majority(set), len(set)
+	if len(set) < len(p.hashes) {
+		out.Features++ // all that are repeated count as one more: a fault that prints of this version share
+	}
+	p.classes(english)
+	out.Units = p.units
+	return out
+}
+
+// ideographs takes a run of them: a feature for each pair, a Unit for each one.
+func (p *printer) ideographs(run token) {
+	pairs(run.text, func(pair []byte) { p.hashes = append(p.hashes, city.Hash64(pair)) })
+	for rest := run.text; len(rest) > 0; {
+		_, size := utf8.DecodeRune(rest)
+		one := run
+		one.text, rest = rest[:size], rest[size:]
+		p.add(city.Hash64(one.text), one)
 	}
 }
 
-func (p *printer) add(word string, t token) {
+// add takes the word t, whose hash is h.
+func (p *printer) add(h uint64, t token) {
 	if len(p.units) >= MaxUnits {
 		return
 	}
-	u := Unit(Hash(word)) << unitClasses
+	u := Unit(h) << unitClasses
 	if t.number {
 		u |= unitNumber
 	}
@@ -126,7 +149,7 @@ func (p *printer) add(word string, t token) {
 	if t.name {
 		u |= unitName
 	}
-	if negates(word) || word == englishNo {
+	if negates(string(t.text)) || string(t.text) == englishNo {
 		u |= unitNegation
 	}
 	p.units = append(p.units, u)

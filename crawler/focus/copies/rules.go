@@ -67,7 +67,7 @@ const officialMark = "Retweeted by "
 // and who passed it on, in the order written. The phrase inside a text stays.
 func Official(text string) (content string, names []string) {
 	content = strings.TrimSpace(text)
-	for {
+	for strings.Contains(content, officialMark) { // quicker than to look from the end
 		at := strings.LastIndex(content, officialMark)
 		if at < 0 || !boundaryBefore(content[:at]) {
 			break
@@ -125,9 +125,12 @@ func Strip(text string) (string, Hits) {
 	// three passes were never seen (FuzzStrip asserts it): a pass over a
 	// mention takes all the marks before it along.
 	for {
+		before := hits
 		next := stripOnce(text, &hits)
-		if next == text {
-			return text, hits
+		// A pass that took no mark changed white space alone, and so would
+		// the next one, unless that joined the one mark that has blanks.
+		if next == text || hits == before && !strings.Contains(next, officialMark) {
+			return next, hits
 		}
 		text = next
 	}
@@ -142,9 +145,8 @@ func stripOnce(text string, hits *Hits) string {
 			return ""
 		}
 	}
-	s := stripper{in: content, out: make([]byte, 0, len(content)), hits: hits}
-	s.run()
-	return string(s.out)
+	s := stripper{in: content, hits: hits}
+	return s.run()
 }
 
 // stripper is one pass over one text: what it has taken is in out, marks
@@ -152,30 +154,52 @@ func stripOnce(text string, hits *Hits) string {
 type stripper struct {
 	in   string
 	at   int
+	from int // in[from:at] stands as it is, and is not in out yet
 	out  []byte
 	hits *Hits
 }
 
-func (s *stripper) run() {
+func (s *stripper) run() string {
 	for s.at < len(s.in) {
+		if wordBytes[s.in[s.at]] {
+			s.word()
+			continue
+		}
 		r, size := utf8.DecodeRuneInString(s.in[s.at:])
 		switch {
+		case r == ' ' && s.at > s.from && s.in[s.at-1] != ' ':
+			s.at++
 		case unicode.IsSpace(r):
+			s.take()
 			s.at += size
 			s.blank()
 		case (r == '@' || r == '＠') && s.mention(size):
-		case isWordRune(r) && !isIdeograph(r):
+		case r >= utf8.RuneSelf && isWordRune(r) && !isIdeograph(r):
 			s.word()
 		default:
-			s.out = append(s.out, s.in[s.at:s.at+size]...)
 			s.at += size
 		}
 	}
-	s.out = trimBlank(s.out)
+	if s.from == 0 && s.out == nil {
+		return strings.TrimRight(s.in, " ")
+	}
+	s.take()
+	return string(trimBlank(s.out))
 }
 
-// blank ends what was written by exactly one blank, none at the beginning.
+// take writes what stands as it is.
+func (s *stripper) take() {
+	if s.out == nil {
+		s.out = make([]byte, 0, len(s.in))
+	}
+	s.out = append(s.out, s.in[s.from:s.at]...)
+	s.from = s.at
+}
+
+// blank ends what was written by exactly one blank, none at the beginning; what
+// was read up to here is left out.
 func (s *stripper) blank() {
+	s.from = s.at
 	if n := len(s.out); n > 0 && s.out[n-1] != ' ' {
 		s.out = append(s.out, ' ')
 	}
@@ -185,24 +209,25 @@ func (s *stripper) blank() {
 func (s *stripper) word() {
 	rest := s.in[s.at:]
 	if n := urlLen(rest); n > 0 {
-		s.out = append(s.out, rest[:n]...)
 		s.at += n
 		return
 	}
 	n := wordLen(rest)
-	word := rest[:n]
-	s.at += n
-	if (word == "RT" || word == "MT") && bareBefore(s.out) && bareAfter(rest[n:]) {
-		s.hits[RuleBare]++
-		s.blank()
-		return
+	if word := rest[:n]; word == "RT" || word == "MT" {
+		if s.take(); bareBefore(s.out) && bareAfter(rest[n:]) {
+			s.hits[RuleBare]++
+			s.at += n
+			s.blank()
+			return
+		}
 	}
-	s.out = append(s.out, word...)
+	s.at += n
 }
 
 // mention takes the mention at s.at, with the marks before it, or answers false.
 // size is the length of the at sign.
 func (s *stripper) mention(size int) bool {
+	s.take()
 	n := handleLen(s.in[s.at+size:])
 	if n == 0 || !mentionBefore(s.out) {
 		return false

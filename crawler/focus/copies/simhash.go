@@ -32,10 +32,43 @@ func SimhashCounts(features []string) uint64 {
 	return majority(hashes)
 }
 
-// simhashSet sorts hashes in place.
-func simhashSet(hashes []uint64) uint64 {
-	slices.Sort(hashes)
-	return majority(slices.Compact(hashes))
+// simhashSet is the fingerprint of a set of hashes, which it makes a set in place
+// first.
+func simhashSet(hashes []uint64) uint64 { return majority(distinct(hashes)) }
+
+// distinct sorts hashes in place and drops the repeated ones. Many are dealt by
+// their first byte before: hashes are spread so evenly that little is left to
+// sort, and where somebody made them not to be, it is sorted all the same.
+func distinct(hashes []uint64) []uint64 {
+	const few = 64
+	if len(hashes) <= few {
+		slices.Sort(hashes)
+		return slices.Compact(hashes)
+	}
+	var next, end [256]int
+	for _, h := range hashes {
+		end[h>>56]++
+	}
+	for i, sum := 0, 0; i < len(end); i++ {
+		next[i] = sum
+		sum += end[i]
+		end[i] = sum
+	}
+	from := 0
+	for i := range next {
+		for next[i] < end[i] {
+			h := hashes[next[i]]
+			to := h >> 56
+			if int(to) != i {
+				hashes[next[i]] = hashes[next[to]]
+				hashes[next[to]] = h
+			}
+			next[to]++
+		}
+		slices.Sort(hashes[from:end[i]])
+		from = end[i]
+	}
+	return slices.Compact(hashes)
 }
 
 // majority is the bits set in more than half of hashes.

@@ -65,7 +65,11 @@ func (d Day) Weekday() int { return int(mod(int(d)+3, 7)) + 1 }
 // String is the ISO 8601 form of d, "2010-05-01"; years before 0 have a minus sign.
 func (d Day) String() string {
 	y, m, day := d.Date()
-	return fmt.Sprintf("%s-%02d-%02d", yearText(y), m, day)
+	if y < 0 || y > maxYear {
+		return fmt.Sprintf("%s-%02d-%02d", yearText(y), m, day)
+	}
+	digits := func(n int) byte { return '0' + byte(n%10) }
+	return string([]byte{digits(y / 1000), digits(y / 100), digits(y / 10), digits(y), '-', digits(m / 10), digits(m), '-', digits(day / 10), digits(day)})
 }
 
 func yearText(y int) string {

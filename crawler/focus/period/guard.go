@@ -11,13 +11,13 @@ func (m *matcher) guard(x *mention) bool {
 	if !m.numberGlue(x) || !m.monthForm(x) || !m.cued(x) {
 		return false
 	}
-	if x.act.args["year"] == "must" && !x.hasYear {
+	if x.act.yearMust && !x.hasYear {
 		return false
 	}
-	if x.act.args["lower"] != "" && m.tokens[x.from].is(capital) && x.from > 0 && !m.sentenceStart(x.from) {
+	if x.act.lower && m.tokens[x.from].is(capital) && x.from > 0 && !m.sentenceStart(x.from) {
 		return false
 	}
-	if x.act.args["alone"] != "" && m.goesOn(x.to) {
+	if x.act.alone && m.goesOn(x.to) {
 		return false
 	}
 	switch x.act.name {
@@ -206,7 +206,7 @@ func (m *matcher) counted(i int) bool {
 
 // yearAlone says whether four digits are a year.
 func (m *matcher) yearAlone(x *mention) bool {
-	if x.to-x.from > 1 && x.act.args["cue"] == "" {
+	if x.to-x.from > 1 && x.act.cue == "" {
 		return true // ano de 1945
 	}
 	if m.prev(x.from, "counting") || m.prev(x.from, "naming") {
@@ -216,7 +216,7 @@ func (m *matcher) yearAlone(x *mention) bool {
 		return false
 	}
 	strong := m.prev(x.from, "yearcue")
-	if x.act.args["cue"] == "year" { // '74
+	if x.act.cue == "year" { // '74
 		return strong || m.prev(x.from, "ofs")
 	}
 	if m.counted(x.to - 1) {
@@ -241,7 +241,7 @@ func (m *matcher) numberBeside(x *mention) bool {
 		if t == nil || t.digits < 3 {
 			continue
 		}
-		if _, ok := classValue("Y", m.text, t); !ok {
+		if _, ok := numYear.value(m.text, t); !ok {
 			return true
 		}
 	}
@@ -297,7 +297,7 @@ func (m *matcher) monthForm(x *mention) bool {
 // cued asks for a word before x where its rule says that it needs one.
 func (m *matcher) cued(x *mention) bool {
 	prev := m.before(x.from)
-	switch x.act.args["cue"] {
+	switch x.act.cue {
 	case "must", "feast":
 		if x.hasYear {
 			return true
@@ -305,7 +305,7 @@ func (m *matcher) cued(x *mention) bool {
 		if next := m.after(x.to); next != nil && next.word == "of" {
 			return false // the spring of a clock
 		}
-		return prev != nil && prev.has("cue") && !(x.act.args["cue"] == "feast" && m.named(x)) && !m.verb(x)
+		return prev != nil && prev.has("cue") && !(x.act.cue == "feast" && m.named(x)) && !m.verb(x)
 	case "strong":
 		if x.hasYear {
 			return true

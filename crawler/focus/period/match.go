@@ -46,6 +46,7 @@ type matcher struct {
 	text   string
 	tokens []token
 	caps   []capture // of the way now gone
+	kept   []capture // those of matches
 	found  []mention // matches at one place, shorter ones first
 	// swallow says that the match refused last is a name or an amount: no part of
 	// it is about time either.
@@ -59,12 +60,13 @@ func (r *ruleset) mentions(text string) ([]token, []mention) {
 	var out []mention
 	for i := 0; i < len(m.tokens); {
 		t := &m.tokens[i]
-		if t.word == "" && t.number < 0 && !t.is(upper) {
-			i++
-			continue
-		}
 		m.found, m.caps = m.found[:0], m.caps[:0]
-		m.walk(r.root, i, i)
+		switch {
+		case t.number >= 0 || t.is(upper):
+			m.walk(r.root, i, i)
+		case t.term != nil:
+			m.begin(t.term, i)
+		}
 		next := i + 1
 		for k := len(m.found) - 1; k >= 0; k-- {
 			mention := &m.found[k]
@@ -82,6 +84,22 @@ func (r *ruleset) mentions(text string) ([]token, []mention) {
 	return m.tokens, m.merge(out)
 }
 
+// begin is walk from the root, for the token at i that is t and no number.
+func (m *matcher) begin(t *term, i int) {
+	glue := m.tokens[i].is(glued)
+	for _, s := range t.first {
+		switch {
+		case s.glued && !glue:
+		case s.class == "":
+			m.walk(s.to, i, i+1)
+		default:
+			m.caps = append(m.caps, capture{s.class, s.value, i})
+			m.walk(s.to, i, i+1)
+			m.caps = m.caps[:len(m.caps)-1]
+		}
+	}
+}
+
 // walk goes down the trie from n with the token at i, from being the first.
 func (m *matcher) walk(n *node, from, i int) {
 	if n.action != nil {
@@ -91,19 +109,21 @@ func (m *matcher) walk(n *node, from, i int) {
 		return
 	}
 	t := &m.tokens[i]
-	if t.word != "" {
-		if to := n.words[t.word]; to != nil {
+	if t.term != nil {
+		if to := n.words[t.term]; to != nil {
 			m.walk(to, from, i+1)
 		}
-		if to := n.glued[t.word]; to != nil && t.is(glued) {
-			m.walk(to, from, i+1)
+		if t.is(glued) {
+			if to := n.glued[t.term]; to != nil {
+				m.walk(to, from, i+1)
+			}
 		}
 	}
 	for _, e := range n.classes {
 		if e.glued && !t.is(glued) {
 			continue
 		}
-		if v, ok := classValue(e.class, m.text, t); ok {
+		if v, ok := e.value(m.text, t); ok {
 			m.caps = append(m.caps, capture{e.class, v, i})
 			m.walk(e.to, from, i+1)
 			m.caps = m.caps[:len(m.caps)-1]
@@ -117,7 +137,8 @@ func (m *matcher) add(found mention) {
 	for at > 0 && m.found[at-1].to >= found.to {
 		at--
 	}
-	found.caps = append([]capture(nil), m.caps...)
+	m.kept = append(m.kept, m.caps...)
+	found.caps = m.kept[len(m.kept)-len(m.caps) : len(m.kept) : len(m.kept)]
 	m.found = append(m.found, mention{})
 	copy(m.found[at+1:], m.found[at:])
 	m.found[at] = found
@@ -135,14 +156,12 @@ func (m *matcher) accept(x *mention) bool {
 
 // read sets the fields of x from its captures and arguments.
 func (x *mention) read() {
-	x.anchorText = x.act.args["anchor"] == "text"
-	if dir, ok := x.act.args["dir"]; ok {
-		x.dir, x.hasDir = x.act.arg("dir"), dir != ""
-	}
+	x.anchorText = x.act.anchorText
+	x.dir, x.hasDir = x.act.dir, x.act.hasDir
 	x.month, _ = x.cap(0, "month", "Month", "mayMonth", "mon", "m", "m2")
 	x.day, _ = x.cap(0, "d", "o")
-	if day := x.act.arg("day"); day > 0 {
-		x.day = day
+	if x.act.day > 0 {
+		x.day = x.act.day
 	}
 	switch x.act.name {
 	case "date", "numeric", "days", "days3", "year", "datetime":
@@ -179,13 +198,13 @@ func (m *matcher) takeYear(x *mention) {
 	i, of := x.to, false
 	for i < len(m.tokens) && !m.tokens[i].is(breaks) {
 		t := &m.tokens[i]
-		if v, ok := classValue("Y", m.text, t); ok {
+		if v, ok := numYear.value(m.text, t); ok {
 			if m.yearGlue(i) && !m.counted(i) {
 				x.year, x.hasYear, x.to = v, true, i+1
 			}
 			return
 		}
-		if v, ok := classValue("yy", m.text, t); ok && of && !m.counted(i) && m.yearGlue(i) && (x.day+x.month > 0 || x.act.name == "season") {
+		if v, ok := numYear2.value(m.text, t); ok && of && !m.counted(i) && m.yearGlue(i) && (x.day+x.month > 0 || x.act.name == "season") {
 			x.year, x.hasYear, x.to = fullYear(v), true, i+1
 			return
 		}

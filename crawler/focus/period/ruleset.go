@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 //go:embed lexicon.txt
@@ -20,10 +21,24 @@ type entry struct {
 	value int
 }
 
+// term is a word or a mark of the vocabulary.
+type term struct {
+	word    string
+	entries []entry
+	first   []step // the ways of all patterns that begin with it
+	tens    bool   // a number that another one may follow: vinte e cinco
+}
+
 // action is what a rule does with what it matched.
 type action struct {
 	name string
 	args map[string]string
+
+	// From args, since every match asks for them.
+	anchorText, yearMust, lower, alone bool
+	hasDir                             bool
+	dir, day                           int
+	cue                                string
 }
 
 func (a *action) arg(name string) int {
@@ -39,23 +54,32 @@ type element struct {
 
 // node is a state of the trie of all patterns.
 type node struct {
-	words   map[string]*node // a word, after white space or not
-	glued   map[string]*node // a word, not after white space
+	words   map[*term]*node // a word, after white space or not
+	glued   map[*term]*node // a word, not after white space
 	classes []*edge
 	action  *action // what a match that ends here means
 }
 
 type edge struct {
+	class   string
+	numeric numeric
+	glued   bool
+	to      *node
+}
+
+// step is one way on from the root: by a word, or with class as one of a class.
+type step struct {
 	class string
+	value int
 	glued bool
 	to    *node
 }
 
 // ruleset is lexicon and rules, compiled. It does not change.
 type ruleset struct {
-	lexicon map[string][]entry
-	words   map[string]string // the vocabulary, to itself
-	root    *node
+	terms map[string]*term
+	marks [utf8.RuneSelf]*term // those of one byte
+	root  *node
 }
 
 // standard compiles the built-in data once.
@@ -67,12 +91,45 @@ var standard = sync.OnceValue(func() *ruleset {
 	return r
 })
 
-func (r *ruleset) knows(folded []byte) bool { _, ok := r.words[string(folded)]; return ok }
+func (r *ruleset) knows(folded []byte) bool { _, ok := r.terms[string(folded)]; return ok }
+
+// term is the term of word, made if missing.
+func (r *ruleset) term(word string) *term {
+	t := r.terms[word]
+	if t == nil {
+		t = &term{word: word}
+		r.terms[word] = t
+		if len(word) == 1 && word[0] < utf8.RuneSelf {
+			r.marks[word[0]] = t
+		}
+	}
+	return t
+}
+
+// begin sets what every term can begin.
+func (r *ruleset) begin() {
+	for _, t := range r.terms {
+		n := (&token{term: t}).value("num")
+		t.tens = n >= 20 && n < 100
+		if to := r.root.words[t]; to != nil {
+			t.first = append(t.first, step{to: to})
+		}
+		if to := r.root.glued[t]; to != nil {
+			t.first = append(t.first, step{glued: true, to: to})
+		}
+		for _, e := range r.root.classes {
+			// As a token of its own, with no number in it.
+			if v, ok := e.value("", &token{term: t, word: t.word, number: -1}); ok {
+				t.first = append(t.first, step{e.class, v, e.glued, e.to})
+			}
+		}
+	}
+}
 
 // parseRules compiles a lexicon and rules in the forms that lexicon.txt and
 // rules.txt describe.
 func parseRules(lexicon, rules string) (*ruleset, error) {
-	r := &ruleset{lexicon: make(map[string][]entry), words: make(map[string]string), root: &node{}}
+	r := &ruleset{terms: make(map[string]*term), root: &node{}}
 	for n, line := range strings.Split(lexicon, "\n") {
 		if line == "" || line[0] == '#' {
 			continue
@@ -89,6 +146,7 @@ func parseRules(lexicon, rules string) (*ruleset, error) {
 			return nil, fmt.Errorf("rules line %d: %w", n+1, err)
 		}
 	}
+	r.begin()
 	return r, nil
 }
 
@@ -101,9 +159,8 @@ func (r *ruleset) addWords(line string) error {
 	}
 	var c cutter
 	for _, w := range strings.Fields(words) {
-		w = string(c.fold(w, nil))
-		r.words[w] = w
-		r.lexicon[w] = append(r.lexicon[w], entry{class, n})
+		t := r.term(string(c.fold(w, nil)))
+		t.entries = append(t.entries, entry{class, n})
 	}
 	return nil
 }
@@ -125,7 +182,16 @@ func (r *ruleset) addRule(line string) error {
 		}
 		act.args[name] = value
 	}
+	act.read()
 	return r.addPattern(r.root, strings.Fields(pattern), act)
+}
+
+func (a *action) read() {
+	a.anchorText = a.args["anchor"] == "text"
+	a.yearMust = a.args["year"] == "must"
+	a.lower, a.alone, a.cue = a.args["lower"] != "", a.args["alone"] != "", a.args["cue"]
+	a.dir, a.hasDir = a.arg("dir"), a.args["dir"] != ""
+	a.day = a.arg("day")
 }
 
 // addPattern adds what is left of a pattern below at, every alternative of its
@@ -155,7 +221,7 @@ func (r *ruleset) addPattern(at *node, places []string, act *action) error {
 		if err := r.checkElement(e); err != nil {
 			return err
 		}
-		if err := r.addPattern(at.follow(e), places[1:], act); err != nil {
+		if err := r.addPattern(at.follow(r, e), places[1:], act); err != nil {
 			return err
 		}
 	}
@@ -168,14 +234,14 @@ func (r *ruleset) checkElement(e element) error {
 		if e.word == "" {
 			return fmt.Errorf("empty place")
 		}
-		r.words[e.word] = e.word
+		r.term(e.word)
 		return nil
 	}
-	if numeric(e.class) {
+	if numericOf(e.class) != notNumeric {
 		return nil
 	}
-	for _, entries := range r.lexicon {
-		for _, known := range entries {
+	for _, t := range r.terms {
+		for _, known := range t.entries {
 			if known.class == e.class {
 				return nil
 			}
@@ -185,7 +251,7 @@ func (r *ruleset) checkElement(e element) error {
 }
 
 // follow is the node behind n for e, made if missing.
-func (n *node) follow(e element) *node {
+func (n *node) follow(r *ruleset, e element) *node {
 	if e.class != "" {
 		for _, edge := range n.classes {
 			if edge.class == e.class && edge.glued == e.glued {
@@ -193,7 +259,7 @@ func (n *node) follow(e element) *node {
 			}
 		}
 		to := &node{}
-		n.classes = append(n.classes, &edge{e.class, e.glued, to})
+		n.classes = append(n.classes, &edge{e.class, numericOf(e.class), e.glued, to})
 		return to
 	}
 	into := &n.words
@@ -201,63 +267,116 @@ func (n *node) follow(e element) *node {
 		into = &n.glued
 	}
 	if *into == nil {
-		*into = make(map[string]*node)
+		*into = make(map[*term]*node)
 	}
-	if (*into)[e.word] == nil {
-		(*into)[e.word] = &node{}
+	t := r.term(e.word)
+	if (*into)[t] == nil {
+		(*into)[t] = &node{}
 	}
-	return (*into)[e.word]
+	return (*into)[t]
 }
 
-// numeric says whether class is one of numbers, which number knows.
-func numeric(class string) bool {
-	switch class {
-	case "d", "m", "m2", "Y", "yy", "n", "num2", "o", "h", "mi", "mi2", "rom", "decade":
-		return true
-	}
-	return false
-}
+// numeric is a class of numbers, which value knows.
+type numeric uint8
 
-// classValue says whether t belongs to class, and its value there.
-func classValue(class, text string, t *token) (int, bool) {
-	if !numeric(class) {
-		for _, e := range t.entries {
-			if e.class == class {
-				return e.value, true
-			}
-		}
-		return 0, false
-	}
-	plain := t.number >= 0 && !t.is(plural)
-	whole := plain && !t.is(ordinal)
-	v := t.number
+const (
+	notNumeric numeric = iota // a class of the lexicon
+	numDay
+	numMonth
+	numMonth2
+	numYear
+	numYear2
+	numAny
+	numWord
+	numOrdinal
+	numHour
+	numMinute
+	numRoman
+	numDecade
+)
+
+func numericOf(class string) numeric {
 	switch class {
 	case "d":
-		return v, plain && v >= 1 && v <= 31 && t.digits <= 2
+		return numDay
 	case "m":
-		return v, whole && v >= 1 && v <= 31 && t.digits <= 2
+		return numMonth
 	case "m2":
-		return v, whole && v >= 1 && v <= 12 && t.digits == 2
+		return numMonth2
 	case "Y":
-		return v, whole && t.digits == 4 && v >= 1000 && v <= 2199
+		return numYear
 	case "yy":
-		return v, whole && t.digits == 2
+		return numYear2
 	case "n":
-		return v, whole && t.digits <= 4 && v > 0
+		return numAny
 	case "num2":
+		return numWord
+	case "o":
+		return numOrdinal
+	case "h":
+		return numHour
+	case "mi", "mi2":
+		return numMinute
+	case "rom":
+		return numRoman
+	case "decade":
+		return numDecade
+	}
+	return notNumeric
+}
+
+// value says whether t belongs to e's class, and its value there.
+func (e *edge) value(text string, t *token) (int, bool) {
+	if e.numeric != notNumeric {
+		return e.numeric.value(text, t)
+	}
+	if t.term != nil {
+		for i := range t.term.entries {
+			if known := &t.term.entries[i]; known.class == e.class {
+				return known.value, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// value says whether t belongs to class n, and its value there.
+func (n numeric) value(text string, t *token) (int, bool) {
+	plain := t.number >= 0 && !t.is(plural)
+	whole := plain && !t.is(ordinal)
+	v := int(t.number)
+	switch n {
+	case numDay:
+		return v, plain && v >= 1 && v <= 31 && t.digits <= 2
+	case numMonth:
+		return v, whole && v >= 1 && v <= 31 && t.digits <= 2
+	case numMonth2:
+		return v, whole && v >= 1 && v <= 12 && t.digits == 2
+	case numYear:
+		return v, whole && t.digits == 4 && v >= 1000 && v <= 2199
+	case numYear2:
+		return v, whole && t.digits == 2
+	case numAny:
+		return v, whole && t.digits <= 4 && v > 0
+	case numWord:
 		if n := t.value("num"); n > 0 {
 			return n, true
 		}
 		return v, whole && t.digits <= 4
-	case "o":
+	case numOrdinal:
 		return v, plain && t.is(ordinal) && t.digits <= 2 && v > 0
-	case "h":
+	case numHour:
 		return v, whole && t.digits <= 2 && v <= 24
-	case "mi", "mi2":
+	case numMinute:
 		return v, whole && t.digits == 2 && v <= 59
-	case "decade":
+	case numDecade:
 		return v, t.is(plural) && v%10 == 0 && (t.digits == 2 || v >= 1000 && v <= 2190)
+	case numRoman:
+		if !t.is(upper) {
+			return 0, false
+		}
+		v = roman(text[t.from:t.to])
+		return v, v > 0 && v <= 40
 	}
-	n := roman(text[t.from:t.to])
-	return n, t.is(upper) && n > 0 && n <= 40
+	return 0, false
 }

@@ -10,11 +10,14 @@ import (
 type token struct {
 	from, to int    // bytes of the text
 	word     string // folded, if the vocabulary knows it; a mark as it is
-	entries  []entry
-	number   int // -1 for what is no number; of up to 6 digits
-	digits   int
+	term     *term  // of word, nil if the vocabulary has none
+	number   int32  // -1 for what is no number; of up to 6 digits
+	digits   int16  // at most manyDigits
 	flags    flags
 }
+
+// manyDigits is how many digits are counted.
+const manyDigits = 7
 
 type flags uint16
 
@@ -63,6 +66,11 @@ type cutter struct {
 
 // space skips white space and notes whether it had an empty line.
 func (c *cutter) space() bool {
+	if c.text[c.at] == ' ' {
+		c.at++
+		c.before &^= glued
+		return true
+	}
 	r, size := utf8.DecodeRuneInString(c.text[c.at:])
 	if !unicode.IsSpace(r) && r != '\u200b' && r != '\ufeff' {
 		c.lines = 0
@@ -89,6 +97,10 @@ func (c *cutter) next() token {
 	}
 	c.at += size
 	t := token{from: from, to: c.at, number: -1, word: c.text[from:c.at]}
+	if r < utf8.RuneSelf && r != '`' {
+		t.term = c.rules.marks[r]
+		return t
+	}
 	switch r {
 	case '–', '—', '‒', '−', '‑':
 		t.word = "–"
@@ -97,22 +109,23 @@ func (c *cutter) next() token {
 	case '°':
 		t.word = "º"
 	}
-	t.entries = c.rules.lexicon[t.word]
+	t.term = c.rules.terms[t.word]
 	return t
 }
 
 func (c *cutter) number() token {
 	t := token{from: c.at}
 	for c.at < len(c.text) && c.text[c.at] >= '0' && c.text[c.at] <= '9' {
-		if t.digits++; t.digits <= 6 {
-			t.number = t.number*10 + int(c.text[c.at]-'0')
+		if t.digits < manyDigits {
+			t.digits++
+			t.number = t.number*10 + int32(c.text[c.at]-'0')
 		}
 		c.at++
 	}
 	if c.text[t.from] == '0' {
 		t.flags |= zero
 	}
-	if t.digits > 6 {
+	if t.digits == manyDigits {
 		t.number = -1
 	}
 	c.suffix(&t)
@@ -123,6 +136,9 @@ func (c *cutter) number() token {
 // suffix takes an ordinal sign or a plural s along.
 func (c *cutter) suffix(t *token) {
 	rest := c.text[c.at:]
+	if rest == "" || rest[0] < utf8.RuneSelf && strings.IndexByte(".snrtoa'", rest[0]) < 0 {
+		return // quicker than to try them all
+	}
 	for _, s := range [...]string{".º", ".ª", ".°", "º", "ª", "°", "st", "nd", "rd", "th", "o", "a", "'s", "’s", "s"} {
 		if !strings.HasPrefix(rest, s) {
 			continue
@@ -147,7 +163,7 @@ func (c *cutter) suffix(t *token) {
 func (c *cutter) letters() token {
 	t := token{from: c.at, number: -1, flags: letters}
 	end := c.wordEnd(c.at)
-	for to := end; ; {
+	for to := end; to < len(c.text) && (c.text[to] == '-' || c.text[to] >= utf8.RuneSelf); {
 		r, size := utf8.DecodeRuneInString(c.text[to:])
 		if r != '-' && r != '‑' {
 			break
@@ -165,8 +181,8 @@ func (c *cutter) letters() token {
 	}
 	c.at, t.to = end, end
 	folded := c.fold(c.text[t.from:end], &t.flags)
-	if w, ok := c.rules.words[string(folded)]; ok {
-		t.word, t.entries = w, c.rules.lexicon[w]
+	if t.term = c.rules.terms[string(folded)]; t.term != nil {
+		t.word = t.term.word
 	}
 	if n := len(folded); n > 1 && folded[n-1] == 's' {
 		t.flags |= pluralS
@@ -188,7 +204,7 @@ func (c *cutter) wordEnd(at int) int {
 			return at
 		}
 		r, size := utf8.DecodeRuneInString(c.text[at:])
-		if !unicode.IsLetter(r) && !unicode.Is(unicode.M, r) {
+		if !latin1(r) && !unicode.IsLetter(r) && !unicode.Is(unicode.M, r) {
 			return at
 		}
 		at += size
@@ -206,12 +222,24 @@ func (c *cutter) fold(word string, f *flags) []byte {
 	all := true
 	var seen flags
 	for i, r := range word {
-		if unicode.IsUpper(r) {
+		switch {
+		case r >= 'a' && r <= 'z':
+			all = false
+			c.buf = append(c.buf, byte(r))
+			continue
+		case r >= 'A' && r <= 'Z', latin1(r) && r <= 'Þ':
+			if i == 0 {
+				seen |= capital
+			}
+			r += 'a' - 'A'
+		case latin1(r):
+			all = false
+		case unicode.IsUpper(r):
 			if i == 0 {
 				seen |= capital
 			}
 			r = unicode.ToLower(r)
-		} else if unicode.IsLetter(r) {
+		case unicode.IsLetter(r):
 			all = false
 		}
 		if r == '‑' {
@@ -219,7 +247,7 @@ func (c *cutter) fold(word string, f *flags) []byte {
 		}
 		if r >= utf8.RuneSelf {
 			plain, ok := plainLetter(r)
-			if unicode.Is(unicode.M, r) {
+			if !latin1(r) && unicode.Is(unicode.M, r) {
 				seen |= accent
 				continue
 			}
@@ -238,6 +266,9 @@ func (c *cutter) fold(word string, f *flags) []byte {
 	}
 	return c.buf
 }
+
+// latin1 says whether r is one of the letters À to ÿ; to Þ they are capitals.
+func latin1(r rune) bool { return r >= 'À' && r <= 'ÿ' && r != '×' && r != '÷' }
 
 // plainLetter is r without its accent.
 func plainLetter(r rune) (rune, bool) {
@@ -264,30 +295,35 @@ func plainLetter(r rune) (rune, bool) {
 func joinNumbers(tokens []token) []token {
 	out := tokens[:0]
 	for i := 0; i < len(tokens); i++ {
-		t := tokens[i]
-		if tens := t.value("num"); tens >= 20 && tens < 100 && i+1 < len(tokens) {
+		t := &tokens[i]
+		if t.term != nil && t.term.tens && i+1 < len(tokens) {
+			tens := t.value("num")
 			at := i + 1
 			if w := tokens[at].word; w == "e" || w == "-" {
 				at++
 			}
 			if at < len(tokens) {
 				if ones := tokens[at].value("num"); ones >= 1 && ones < 10 && tokens[at].word != "a" && tokens[at].word != "an" {
-					t.to, t.number, t.digits, t.word = tokens[at].to, tens+ones, 2, ""
-					t.entries = nil
+					t.to, t.number, t.digits, t.word = tokens[at].to, int32(tens+ones), 2, ""
+					t.term = nil
 					i = at
 				}
 			}
 		}
-		out = append(out, t)
+		if out = out[:len(out)+1]; &out[len(out)-1] != t {
+			out[len(out)-1] = *t
+		}
 	}
 	return out
 }
 
 // value is what the lexicon says of t in class, or 0.
 func (t *token) value(class string) int {
-	for _, e := range t.entries {
-		if e.class == class {
-			return e.value
+	if t.term != nil {
+		for i := range t.term.entries {
+			if e := &t.term.entries[i]; e.class == class {
+				return e.value
+			}
 		}
 	}
 	return 0
@@ -295,9 +331,11 @@ func (t *token) value(class string) int {
 
 // has says whether t is a word of class.
 func (t *token) has(class string) bool {
-	for _, e := range t.entries {
-		if e.class == class {
-			return true
+	if t.term != nil {
+		for i := range t.term.entries {
+			if t.term.entries[i].class == class {
+				return true
+			}
 		}
 	}
 	return false

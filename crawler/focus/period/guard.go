@@ -31,7 +31,7 @@ func (m *matcher) guard(x *mention) bool {
 		return m.clock(x)
 	case "yearbc", "yearad":
 		last := m.tokens[x.to-1]
-		return last.word == "." || last.word == "c" || last.word == "d" || last.is(upper)
+		return last.word() == "." || last.word() == "c" || last.word() == "d" || last.is(upper)
 	case "quarter", "half":
 		n, _ := x.cap(0, "o", "ordw", "n")
 		return n <= 4
@@ -51,7 +51,7 @@ func (m *matcher) shortDecade(x *mention) bool {
 		return true
 	}
 	prev := m.before(x.from)
-	return prev != nil && (prev.word == "the" || prev.word == "early" || prev.word == "late" || prev.word == "mid" || prev.word == "'")
+	return prev != nil && (prev.word() == "the" || prev.word() == "early" || prev.word() == "late" || prev.word() == "mid" || prev.word() == "'")
 }
 
 // goesOn says whether the words at at tell more of which year, month ... is meant:
@@ -62,7 +62,7 @@ func (m *matcher) goesOn(at int) bool {
 		return false
 	}
 	return t.has("ofs") || t.has("last") || t.has("next") || t.has("this") || t.number >= 0 || t.is(upper) ||
-		t.word == "seguinte" || t.word == "anterior" || t.word == "que"
+		t.word() == "seguinte" || t.word() == "anterior" || t.word() == "que"
 }
 
 // calendarLike says whether x could be part of a name.
@@ -97,7 +97,7 @@ func (m *matcher) prev(at int, class string) bool {
 		if t.has(class) {
 			return true
 		}
-		if t.word != "." && t.word != "º" && t.word != "ª" && t.word != "'" {
+		if t.word() != "." && t.word() != "º" && t.word() != "ª" && t.word() != "'" {
 			return false
 		}
 	}
@@ -122,7 +122,7 @@ func (m *matcher) after(at int) *token {
 
 func (m *matcher) sentenceStart(at int) bool {
 	t := m.before(at)
-	return t == nil || t.word == "." || t.word == "!" || t.word == "?" || t.word == ":"
+	return t == nil || t.word() == "." || t.word() == "!" || t.word() == "?" || t.word() == ":"
 }
 
 // named says whether x is part of a name: Rua 25 de Abril, Ponte 25 de Abril,
@@ -133,7 +133,7 @@ func (m *matcher) named(x *mention) bool {
 	}
 	at := x.from - 1
 	ofs := 0
-	for at >= 0 && !m.tokens[at+1].is(breaks) && (m.tokens[at].has("ofs") || m.tokens[at].word == "a" || m.tokens[at].word == "the") && ofs < 3 {
+	for at >= 0 && !m.tokens[at+1].is(breaks) && (m.tokens[at].has("ofs") || m.tokens[at].word() == "a" || m.tokens[at].word() == "the") && ofs < 3 {
 		at, ofs = at-1, ofs+1
 	}
 	if at < 0 || ofs == 0 || m.tokens[at+1].is(breaks) {
@@ -165,11 +165,11 @@ func (m *matcher) glueBefore(at int) bool {
 	if !m.tokens[at].is(glued) || at == 0 {
 		return true
 	}
-	switch t := &m.tokens[at-1]; t.word {
+	switch t := &m.tokens[at-1]; t.word() {
 	case "(", "[", "{", "«", "\"", "“", "'", "–", ";", "|", ">", "*", "„", "…", "!", "?":
 		return true
 	case "-":
-		return at > 1 && (m.tokens[at-2].word == "mid" || m.tokens[at-2].word == "pre" || m.tokens[at-2].word == "pos")
+		return at > 1 && (m.tokens[at-2].word() == "mid" || m.tokens[at-2].word() == "pre" || m.tokens[at-2].word() == "pos")
 	case ",", ".", ":":
 		// The end of a word or clause, not a decimal point.
 		return at == 1 || m.tokens[at-2].number < 0 && t.is(glued) && m.tokens[at-2].is(letters)
@@ -187,7 +187,7 @@ func (m *matcher) glueAfter(at int) bool {
 	}
 	next := m.after(at + 1)
 	joined := next != nil && next.is(glued)
-	switch t.word {
+	switch t.word() {
 	case "%", "$", "€", "£", "_", "@", "=", "×", "+":
 		return false
 	case ".", ",", ":", "/":
@@ -226,11 +226,11 @@ func (m *matcher) yearAlone(x *mention) bool {
 	if prev != nil && prev.has("ofs") && x.from >= 2 && m.tokens[x.from-2].has("more") || prev != nil && prev.has("more") {
 		return false
 	}
-	if strong || next == nil || !next.is(letters) || next.is(capital) || !next.is(pluralS) || next.word != "" {
+	if strong || next == nil || !next.is(letters) || next.is(capital) || !next.is(pluralS) || next.word() != "" {
 		return true
 	}
 	// A small word in the plural follows: a number, unless something says year.
-	about := x.from >= 2 && m.tokens[x.from-2].word == "cerca"
+	about := x.from >= 2 && m.tokens[x.from-2].word() == "cerca"
 	return prev != nil && (prev.has("ofs") && !about || prev.is(capital) || prev.has("month"))
 }
 
@@ -250,7 +250,7 @@ func (m *matcher) numberBeside(x *mention) bool {
 
 // numero: "No. 1945". As a word "no" is a preposition and lets years be years.
 func (m *matcher) numero(at int) bool {
-	return at > 1 && m.tokens[at-1].word == "." && m.tokens[at-1].is(glued) && m.tokens[at-2].word == "no"
+	return at > 1 && m.tokens[at-1].word() == "." && m.tokens[at-1].is(glued) && m.tokens[at-2].word() == "no"
 }
 
 // directCue says whether em, in, since ... stands right before at.
@@ -259,7 +259,7 @@ func (m *matcher) directCue(at int) bool {
 	case t == nil:
 		return false
 	default:
-		return t.word == "in" || t.word == "since" || t.word == "desde"
+		return t.word() == "in" || t.word() == "since" || t.word() == "desde"
 	}
 }
 
@@ -302,7 +302,7 @@ func (m *matcher) cued(x *mention) bool {
 		if x.hasYear {
 			return true
 		}
-		if next := m.after(x.to); next != nil && next.word == "of" {
+		if next := m.after(x.to); next != nil && next.word() == "of" {
 			return false // the spring of a clock
 		}
 		return prev != nil && prev.has("cue") && !(x.act.cue == "feast" && m.named(x)) && !m.verb(x)
@@ -313,7 +313,7 @@ func (m *matcher) cued(x *mention) bool {
 		if prev == nil {
 			return false
 		}
-		switch prev.word {
+		switch prev.word() {
 		case "in", "of", "during", "since", "until", "till", "last", "next", "this", "early", "late", "mid", "by", "from", "between", "every", "em", "de":
 			return true
 		}
@@ -334,7 +334,7 @@ func (m *matcher) verb(x *mention) bool {
 		return false
 	}
 	prev := m.before(x.from)
-	return prev != nil && (prev.word == "as" || prev.word == "os" || prev.word == "a" || prev.word == "e" || prev.word == "que")
+	return prev != nil && (prev.word() == "as" || prev.word() == "os" || prev.word() == "a" || prev.word() == "e" || prev.word() == "que")
 }
 
 // bareWeekday: "na segunda" is Monday where no noun follows.
@@ -343,14 +343,14 @@ func (m *matcher) bareWeekday(x *mention, prev *token) bool {
 		return false
 	}
 	if !x.hasDir {
-		switch prev.word {
+		switch prev.word() {
 		case "na", "nesta", "esta", "ate", "desde", "para":
 		default:
 			return false
 		}
 	}
 	next := m.after(x.to)
-	return next == nil || !next.is(letters) && next.number < 0 || next.word == "e" || next.word == "as" || next.word == "a"
+	return next == nil || !next.is(letters) && next.number < 0 || next.word() == "e" || next.word() == "as" || next.word() == "a"
 }
 
 // clock refuses what looks like a verse or a score.
@@ -360,7 +360,7 @@ func (m *matcher) clock(x *mention) bool {
 		return false
 	}
 	prev := m.before(x.from)
-	if m.tokens[x.from].number < 0 || x.to-x.from != 3 || m.tokens[x.from+1].word != ":" {
+	if m.tokens[x.from].number < 0 || x.to-x.from != 3 || m.tokens[x.from+1].word() != ":" {
 		return true
 	}
 	if prev == nil || !prev.is(letters) || prev.has("hour") {

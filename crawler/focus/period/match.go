@@ -62,8 +62,10 @@ func (r *ruleset) mentions(text string) ([]token, []mention) {
 		t := &m.tokens[i]
 		m.found, m.caps = m.found[:0], m.caps[:0]
 		switch {
-		case t.number >= 0 || t.is(upper):
+		case t.is(upper):
 			m.walk(r.root, i, i)
+		case t.number >= 0:
+			m.walk(r.numbers, i, i)
 		case t.term != nil:
 			m.begin(t.term, i)
 		}
@@ -209,10 +211,10 @@ func (m *matcher) takeYear(x *mention) {
 			return
 		}
 		switch {
-		case t.has("ofs") || t.word == "'":
+		case t.has("ofs") || t.word() == "'":
 			of = true
-		case t.word == "," || t.word == "." || t.word == "/" && t.is(glued) || t.word == "-" && t.is(glued):
-		case t.word == "ano" && of:
+		case t.word() == "," || t.word() == "." || t.word() == "/" && t.is(glued) || t.word() == "-" && t.is(glued):
+		case t.word() == "ano" && of:
 		default:
 			return
 		}
@@ -262,7 +264,7 @@ func (m *matcher) only(from, to int, words ...string) bool {
 	for _, t := range m.tokens[from:to] {
 		ok := false
 		for _, w := range words {
-			ok = ok || t.word == w
+			ok = ok || t.word() == w
 		}
 		if !ok || t.is(breaks) {
 			return false
@@ -307,22 +309,22 @@ func (m *matcher) connected(x, next *mention) bool {
 		switch t := &m.tokens[i]; {
 		case t.is(breaks):
 			return false
-		case t.word == "e" || t.word == "and":
+		case t.word() == "e" || t.word() == "and":
 			both = true
-		case t.word == "a" || t.word == "ao" || t.word == "ate" || t.word == "to" || t.word == "until" || t.word == "till" || t.word == "through" || t.has("dash"):
+		case t.word() == "a" || t.word() == "ao" || t.word() == "ate" || t.word() == "to" || t.word() == "until" || t.word() == "till" || t.word() == "through" || t.has("dash"):
 			until = true
-		case i > x.to && (t.word == "o" || t.word == "os" || t.word == "as" || t.word == "the" || t.word == "dia"):
+		case i > x.to && (t.word() == "o" || t.word() == "os" || t.word() == "as" || t.word() == "the" || t.word() == "dia"):
 		default:
 			return false
 		}
 	}
 	at := x.from - 1
-	for at > 0 && m.tokens[at].has("cue") && (m.tokens[at].word == "o" || m.tokens[at].word == "os" || m.tokens[at].word == "a" || m.tokens[at].word == "as" || m.tokens[at].word == "the") {
+	for at > 0 && m.tokens[at].has("cue") && (m.tokens[at].word() == "o" || m.tokens[at].word() == "os" || m.tokens[at].word() == "a" || m.tokens[at].word() == "as" || m.tokens[at].word() == "the") {
 		at--
 	}
 	word := ""
 	if at >= 0 {
-		word = m.tokens[at].word
+		word = m.tokens[at].word()
 	}
 	switch {
 	case word == "entre" || word == "between":

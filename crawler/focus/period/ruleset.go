@@ -78,8 +78,11 @@ type step struct {
 // ruleset is lexicon and rules, compiled. It does not change.
 type ruleset struct {
 	terms map[string]*term
+	table [tableSize]*term     // terms, each at its slot or behind
 	marks [utf8.RuneSelf]*term // those of one byte
 	root  *node
+
+	numbers *node // what root has for numbers in digits
 }
 
 // standard compiles the built-in data once.
@@ -91,7 +94,27 @@ var standard = sync.OnceValue(func() *ruleset {
 	return r
 })
 
-func (r *ruleset) knows(folded []byte) bool { _, ok := r.terms[string(folded)]; return ok }
+// tableSize is so large that most words, which are unknown, meet a free slot at once.
+const tableSize = 1 << 12
+
+// slot is where lookup begins: a hash of what tells short words apart.
+func slot[T string | []byte](word T) uint {
+	n := len(word)
+	if n == 0 {
+		return 0
+	}
+	h := uint(word[0]) | uint(word[n/3])<<8 | uint(word[n/2])<<16 | uint(word[n-1])<<24
+	return (h*0x9e3779b1 + uint(n)*0x85ebca6b) >> 15 % tableSize
+}
+
+// lookup is terms[folded], quicker for what is not there.
+func (r *ruleset) lookup(folded []byte) *term {
+	for at := slot(folded); ; at = (at + 1) % tableSize {
+		if t := r.table[at]; t == nil || t.word == string(folded) {
+			return t
+		}
+	}
+}
 
 // term is the term of word, made if missing.
 func (r *ruleset) term(word string) *term {
@@ -106,9 +129,23 @@ func (r *ruleset) term(word string) *term {
 	return t
 }
 
-// begin sets what every term can begin.
-func (r *ruleset) begin() {
+// marks are those that the guards ask for, beside those of the rules.
+const marks = "()[]{}«»\"“„'–-;|>*…!?.,:%$€£_@=×+/ºª#"
+
+// begin puts the terms into the table and sets what each can begin.
+func (r *ruleset) begin() error {
+	if len(r.terms) > tableSize/2 {
+		return fmt.Errorf("%d words, at most %d", len(r.terms), tableSize/2)
+	}
+	for _, mark := range marks {
+		r.term(string(mark))
+	}
 	for _, t := range r.terms {
+		at := slot(t.word)
+		for r.table[at] != nil {
+			at = (at + 1) % tableSize
+		}
+		r.table[at] = t
 		n := (&token{term: t}).value("num")
 		t.tens = n >= 20 && n < 100
 		if to := r.root.words[t]; to != nil {
@@ -119,11 +156,18 @@ func (r *ruleset) begin() {
 		}
 		for _, e := range r.root.classes {
 			// As a token of its own, with no number in it.
-			if v, ok := e.value("", &token{term: t, word: t.word, number: -1}); ok {
+			if v, ok := e.value("", &token{term: t, number: -1}); ok {
 				t.first = append(t.first, step{e.class, v, e.glued, e.to})
 			}
 		}
 	}
+	r.numbers = &node{}
+	for _, e := range r.root.classes {
+		if e.numeric != notNumeric && e.numeric != numRoman {
+			r.numbers.classes = append(r.numbers.classes, e)
+		}
+	}
+	return nil
 }
 
 // parseRules compiles a lexicon and rules in the forms that lexicon.txt and
@@ -146,8 +190,7 @@ func parseRules(lexicon, rules string) (*ruleset, error) {
 			return nil, fmt.Errorf("rules line %d: %w", n+1, err)
 		}
 	}
-	r.begin()
-	return r, nil
+	return r, r.begin()
 }
 
 func (r *ruleset) addWords(line string) error {

@@ -102,7 +102,7 @@ func (r *resolver) tag(text string) []Expression {
 		}
 		d := r.resolve(x)
 		from := tokens[partOf(tokens, x.from)].from
-		e := Expression{From: from, To: tokens[x.to-1].to, Value: d.value, Grain: d.grain, Kind: d.kind, Form: d.form}
+		e := Expression{From: int(from), To: int(tokens[x.to-1].to), Value: d.value, Grain: d.grain, Kind: d.kind, Form: d.form}
 		e.Text = text[e.From:e.To]
 		if d.known {
 			e.Dated, e.Span = true, d.span
@@ -117,17 +117,17 @@ func (r *resolver) tag(text string) []Expression {
 // token from begin: a part of X is X.
 func partOf(tokens []token, from int) int {
 	at := from - 1
-	if at >= 0 && tokens[at].word == "-" && at > 0 && tokens[at-1].word == "mid" {
+	if at >= 0 && tokens[at].word() == "-" && at > 0 && tokens[at-1].word() == "mid" {
 		return at - 1
 	}
 	if at >= 0 && !tokens[from].is(breaks) {
-		switch tokens[at].word {
+		switch tokens[at].word() {
 		case "early", "late", "mid":
 			return at
 		}
 	}
 	ofs := 0
-	for at >= 0 && (tokens[at].has("ofs") || tokens[at].word == "the") && ofs < 2 {
+	for at >= 0 && (tokens[at].has("ofs") || tokens[at].word() == "the") && ofs < 2 {
 		at, ofs = at-1, ofs+1
 	}
 	if at < 0 || ofs == 0 {
@@ -138,7 +138,7 @@ func partOf(tokens []token, from int) int {
 			return from
 		}
 	}
-	switch tokens[at].word {
+	switch tokens[at].word() {
 	case "inicio", "inicios", "principio", "principios", "comeco", "comecos", "meados", "fim", "fins", "final", "finais",
 		"beginning", "end", "middle", "start":
 		return at

@@ -8,12 +8,19 @@ import (
 
 // token is a word, a number or a mark of text.
 type token struct {
-	from, to int    // bytes of the text
-	word     string // folded, if the vocabulary knows it; a mark as it is
-	term     *term  // of word, nil if the vocabulary has none
-	number   int32  // -1 for what is no number; of up to 6 digits
-	digits   int16  // at most manyDigits
+	from, to int32 // bytes of the text
+	term     *term // what the vocabulary has of it, or nil
+	number   int32 // -1 for what is no number; of up to 6 digits
+	digits   int16 // at most manyDigits
 	flags    flags
+}
+
+// word is t as the vocabulary writes it, "" for what it does not have.
+func (t *token) word() string {
+	if t.term == nil {
+		return ""
+	}
+	return t.term.word
 }
 
 // manyDigits is how many digits are counted.
@@ -36,21 +43,30 @@ const (
 
 func (t *token) is(f flags) bool { return t.flags&f != 0 }
 
-// maxTokens bounds the work on one text; what follows is not looked at.
-const maxTokens = 1 << 20
+// What one text can cost: what follows is not looked at.
+const (
+	maxTokens = 1 << 20
+	maxBytes  = 1 << 30
+)
 
-// tokenize cuts text into tokens. Words that r does not know keep no text.
+// tokenize cuts text into tokens.
 func (r *ruleset) tokenize(text string) []token {
 	tokens := make([]token, 0, len(text)/5+8)
-	c := cutter{rules: r, text: text}
-	for c.at < len(text) && len(tokens) < maxTokens {
+	tens := false
+	c := cutter{rules: r, text: text[:min(len(text), maxBytes)]}
+	for c.at < len(c.text) && len(tokens) < maxTokens {
 		if c.space() {
 			continue
 		}
-		t := c.next()
-		t.flags |= c.before
+		tokens = append(tokens, token{from: int32(c.at), number: -1, flags: c.before})
+		t := &tokens[len(tokens)-1]
+		c.next(t)
+		t.to = int32(c.at)
 		c.before = glued
-		tokens = append(tokens, t)
+		tens = tens || t.term != nil && t.term.tens
+	}
+	if !tens {
+		return tokens
 	}
 	return joinNumbers(tokens)
 }
@@ -86,41 +102,43 @@ func (c *cutter) space() bool {
 	return true
 }
 
-func (c *cutter) next() token {
-	from := c.at
-	r, size := utf8.DecodeRuneInString(c.text[from:])
+// next reads t, which begins here.
+func (c *cutter) next(t *token) {
+	b := c.text[c.at]
 	switch {
-	case r >= '0' && r <= '9':
-		return c.number()
-	case unicode.IsLetter(r):
-		return c.letters()
+	case b|0x20 >= 'a' && b|0x20 <= 'z':
+		c.letters(t)
+	case b >= '0' && b <= '9':
+		c.number(t)
+	case b < utf8.RuneSelf && b != '`':
+		c.at++
+		t.term = c.rules.marks[b]
+	default:
+		r, size := utf8.DecodeRuneInString(c.text[c.at:])
+		if latin1(r) || unicode.IsLetter(r) {
+			c.letters(t)
+			return
+		}
+		mark := c.text[c.at : c.at+size]
+		c.at += size
+		switch r {
+		case '–', '—', '‒', '−', '‑':
+			mark = "–"
+		case '’', '‘', '´', '`':
+			mark = "'"
+		case '°':
+			mark = "º"
+		}
+		t.term = c.rules.terms[mark]
 	}
-	c.at += size
-	t := token{from: from, to: c.at, number: -1, word: c.text[from:c.at]}
-	if r < utf8.RuneSelf && r != '`' {
-		t.term = c.rules.marks[r]
-		return t
-	}
-	switch r {
-	case '–', '—', '‒', '−', '‑':
-		t.word = "–"
-	case '’', '‘', '´', '`':
-		t.word = "'"
-	case '°':
-		t.word = "º"
-	}
-	t.term = c.rules.terms[t.word]
-	return t
 }
 
-func (c *cutter) number() token {
-	t := token{from: c.at}
-	for c.at < len(c.text) && c.text[c.at] >= '0' && c.text[c.at] <= '9' {
+func (c *cutter) number(t *token) {
+	for t.number = 0; c.at < len(c.text) && c.text[c.at] >= '0' && c.text[c.at] <= '9'; c.at++ {
 		if t.digits < manyDigits {
 			t.digits++
 			t.number = t.number*10 + int32(c.text[c.at]-'0')
 		}
-		c.at++
 	}
 	if c.text[t.from] == '0' {
 		t.flags |= zero
@@ -128,9 +146,7 @@ func (c *cutter) number() token {
 	if t.digits == manyDigits {
 		t.number = -1
 	}
-	c.suffix(&t)
-	t.to = c.at
-	return t
+	c.suffix(t)
 }
 
 // suffix takes an ordinal sign or a plural s along.
@@ -160,9 +176,9 @@ func (c *cutter) suffix(t *token) {
 }
 
 // letters takes a word; a compound with hyphens only if the vocabulary has it.
-func (c *cutter) letters() token {
-	t := token{from: c.at, number: -1, flags: letters}
-	end := c.wordEnd(c.at)
+func (c *cutter) letters(t *token) {
+	from := c.at
+	end := c.wordEnd(from)
 	for to := end; to < len(c.text) && (c.text[to] == '-' || c.text[to] >= utf8.RuneSelf); {
 		r, size := utf8.DecodeRuneInString(c.text[to:])
 		if r != '-' && r != '‑' {
@@ -172,22 +188,20 @@ func (c *cutter) letters() token {
 		if next == to+size {
 			break
 		}
-		if to = next; c.rules.knows(c.fold(c.text[t.from:to], nil)) {
+		if to = next; c.rules.lookup(c.fold(c.text[from:to], nil)) != nil {
 			end = to
 		}
-		if to-t.from > maxWord {
+		if to-from > maxWord {
 			break
 		}
 	}
-	c.at, t.to = end, end
-	folded := c.fold(c.text[t.from:end], &t.flags)
-	if t.term = c.rules.terms[string(folded)]; t.term != nil {
-		t.word = t.term.word
-	}
+	c.at = end
+	t.flags |= letters
+	folded := c.fold(c.text[from:end], &t.flags)
+	t.term = c.rules.lookup(folded)
 	if n := len(folded); n > 1 && folded[n-1] == 's' {
 		t.flags |= pluralS
 	}
-	return t
 }
 
 // maxWord is the longest word looked up, in bytes.
@@ -299,13 +313,12 @@ func joinNumbers(tokens []token) []token {
 		if t.term != nil && t.term.tens && i+1 < len(tokens) {
 			tens := t.value("num")
 			at := i + 1
-			if w := tokens[at].word; w == "e" || w == "-" {
+			if w := tokens[at].word(); w == "e" || w == "-" {
 				at++
 			}
 			if at < len(tokens) {
-				if ones := tokens[at].value("num"); ones >= 1 && ones < 10 && tokens[at].word != "a" && tokens[at].word != "an" {
-					t.to, t.number, t.digits, t.word = tokens[at].to, int32(tens+ones), 2, ""
-					t.term = nil
+				if ones := tokens[at].value("num"); ones >= 1 && ones < 10 && tokens[at].word() != "a" && tokens[at].word() != "an" {
+					t.to, t.number, t.digits, t.term = tokens[at].to, int32(tens+ones), 2, nil
 					i = at
 				}
 			}

@@ -70,13 +70,14 @@ var letters = [...]struct {
 // words' alone: to the judge they are one.
 // Immutable after newTongues.
 type tongues struct {
-	names []string
-	words map[string][]vote
-	judge *lang.Judge
+	names   []string
+	words   map[string][]vote
+	letters [maxLetter + 1][]vote // of those above ASCII
+	judge   *lang.Judge
 }
 
-// letterMark sets a letter's entry in tongues.words apart from words.
-const letterMark = "letter "
+// maxLetter is the last letter that votes by itself.
+const maxLetter = 0x250
 
 // vote is what one word says: the fewer languages share it, the more.
 type vote struct {
@@ -114,16 +115,23 @@ func newTongues() (*tongues, error) {
 	}
 	for _, l := range letters {
 		for name := range strings.FieldsSeq(l.langs) {
-			mark := letterMark + string(l.letter)
-			t.words[mark] = append(t.words[mark], vote{lang: slices.Index(t.names, name)})
+			t.letters[l.letter] = append(t.letters[l.letter], vote{lang: slices.Index(t.names, name)})
 		}
 	}
 	for _, votes := range t.words {
-		for i := range votes {
-			votes[i].weight = 1 / float64(len(votes))
-		}
+		share(votes)
+	}
+	for _, votes := range t.letters {
+		share(votes)
 	}
 	return t, nil
+}
+
+// share gives each of votes its part of one.
+func share(votes []vote) {
+	for i := range votes {
+		votes[i].weight = 1 / float64(len(votes))
+	}
 }
 
 // unsure is the language of a page when neither its text nor its template tells.
@@ -137,7 +145,9 @@ func (t *tongues) language(text, claim string) string {
 	claim = languageTag(claim)
 	sample := text
 	if len(sample) > langSample {
-		sample = strings.ToValidUTF8(sample[:langSample], "")
+		if sample = sample[:langSample]; !utf8.ValidString(sample) {
+			sample = strings.ToValidUTF8(sample, "")
+		}
 	}
 	found := byScript(sample)
 	if found == "" {
@@ -181,20 +191,49 @@ func judgeKnows(tag string) bool {
 func (t *tongues) byWords(text string) string {
 	score := make([]float64, len(t.names))
 	words := 0
-	for w := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
+	var buf [64]byte
+	word := buf[:0] // in lower case
+	plain := true   // the word is ASCII
+	end := func() {
+		if len(word) == 0 {
+			return
+		}
 		words++
-		for _, v := range t.words[w] { // in the order of the lists: sums are the same everywhere
+		for _, v := range t.words[string(word)] { // in the order of the lists: sums are the same everywhere
 			score[v.lang] += v.weight
 		}
-		for _, r := range w {
-			if r < 0x80 || r > 0x250 {
+		for rest := word; len(rest) > 0 && !plain; {
+			r, size := utf8.DecodeRune(rest)
+			rest = rest[size:]
+			if r < utf8.RuneSelf || r > maxLetter {
 				continue
 			}
-			for _, v := range t.words[letterMark+string(r)] {
+			for _, v := range t.letters[r] {
 				score[v.lang] += v.weight
 			}
 		}
+		word, plain = word[:0], true
 	}
+	for _, r := range text {
+		switch {
+		case r >= 'a' && r <= 'z':
+			word = append(word, byte(r))
+		case r >= 'A' && r <= 'Z':
+			word = append(word, byte(r)+'a'-'A')
+		case r < utf8.RuneSelf:
+			end()
+		default:
+			if r < 0xDF || r > 0xFF { // those are small already
+				r = unicode.ToLower(r)
+			}
+			if !unicode.IsLetter(r) && !unicode.IsMark(r) {
+				end()
+				continue
+			}
+			word, plain = utf8.AppendRune(word, r), false
+		}
+	}
+	end()
 	best, second := 0, -1
 	for i := 1; i < len(score); i++ {
 		switch {
@@ -214,10 +253,13 @@ func (t *tongues) byWords(text string) string {
 func byScript(text string) string {
 	var han, kana, hangul, thai, hebrew, georgian, all int
 	for _, r := range text {
-		if r < 0x530 || !unicode.IsLetter(r) {
-			if unicode.IsLetter(r) {
+		if r < 0x530 {
+			if r|0x20 >= 'a' && r|0x20 <= 'z' || r >= utf8.RuneSelf && unicode.IsLetter(r) {
 				all++
 			}
+			continue
+		}
+		if !unicode.IsLetter(r) {
 			continue
 		}
 		all++

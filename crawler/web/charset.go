@@ -18,12 +18,20 @@ func decode(body []byte, contentType string) string {
 	// declare it, or latin-1, and is valid UTF-8 throughout is taken to err.
 	if name == "utf-8" || !certain && name == "windows-1252" && utf8.Valid(body) {
 		body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
-		return strings.ToValidUTF8(string(body), "\uFFFD")
+		return valid(body)
 	}
 	text, err := e.NewDecoder().Bytes(body)
 	if err != nil { // a decoder of the standard replaces, so this is one that cannot
-		return strings.ToValidUTF8(string(body), "\uFFFD")
+		return valid(body)
 	}
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	return valid(text)
+}
+
+// valid is text with U+FFFD for what is not UTF-8.
+func valid(text []byte) string {
+	if utf8.Valid(text) { // quicker to say than to replace nothing
+		return string(text)
+	}
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }

@@ -26,7 +26,7 @@ func (p *prose) newline() {
 
 func (p *prose) add(text string) {
 	for len(text) > 0 && !p.full {
-		word := strings.IndexFunc(text, isText)
+		word := indexText(text)
 		if word != 0 && p.Len() > 0 && p.pending == 0 {
 			p.pending = ' '
 		}
@@ -34,13 +34,45 @@ func (p *prose) add(text string) {
 			return
 		}
 		text = text[word:]
-		end := strings.IndexFunc(text, func(r rune) bool { return !isText(r) })
-		if end < 0 {
-			end = len(text)
+		end := runLen(text, true)
+		if p.Len()+1+end >= p.max { // what does not fit is cut after whole words
+			end = runLen(text, false)
 		}
 		p.word(text[:end])
 		text = text[end:]
 	}
+}
+
+// indexText is where the first word of s begins, -1 when it has none.
+func indexText(s string) int {
+	for i, r := range s {
+		if r > ' ' && r < 0x7F || r > 0x7F && isText(r) {
+			return i
+		}
+	}
+	return -1
+}
+
+// runLen is the length of the word at the beginning of s; with blanks, of all
+// the words with one blank between them, which stand as they are.
+func runLen(s string, blanks bool) int {
+	blank := false // the last one was a blank
+	for i, r := range s {
+		switch {
+		case r > ' ' && r < 0x7F || r >= 0xC0 && r < 0x250 || r > 0x7F && isText(r):
+			blank = false
+		case blank:
+			return i - 1
+		case r == ' ' && blanks:
+			blank = true
+		default:
+			return i
+		}
+	}
+	if blank {
+		return len(s) - 1
+	}
+	return len(s)
 }
 
 func (p *prose) word(w string) {

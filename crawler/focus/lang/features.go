@@ -85,6 +85,7 @@ func makeLatin() *letters {
 type scanner struct {
 	text string
 	pos  int
+	from int    // where the word that next found begins in text
 	prev uint64 // hash of the word before, or what stands in its place
 
 	word [maxWord]byte   // folded
@@ -142,18 +143,35 @@ func mix(x uint64) uint64 {
 
 // features are those of the word that next found.
 func (s *scanner) features(out []uint64) int {
+	whole := s.whole()
+	out[0] = mix(kindWord | whole)
+	out[1], out[2] = s.beside(whole)
+	return 3 + s.shape(out[3:])
+}
+
+// whole is a hash of the word.
+func (s *scanner) whole() uint64 {
+	whole := uint64(0)
+	for _, b := range s.word[:s.n] {
+		whole = (whole ^ uint64(b)) * 0x100000001b3
+	}
+	return whole & (1<<56 - 1)
+}
+
+// beside are the features that the word has with the one before it, whose place
+// it takes.
+func (s *scanner) beside(whole uint64) (pair, end uint64) {
+	pair = mix(kindPair | (s.prev*0x9e3779b97f4a7c15^whole)&(1<<56-1))
+	end = mix(kindEnding | (s.prev*0x9e3779b97f4a7c15^ending(s.word[:s.n]))&(1<<56-1))
+	s.prev = whole
+	return pair, end
+}
+
+// shape are the features of the letters of the word.
+func (s *scanner) shape(out []uint64) int {
 	n := 0
 	add := func(h uint64) { out[n] = mix(h); n++ }
 	w := s.word[:s.n]
-	whole := uint64(0)
-	for _, b := range w {
-		whole = (whole ^ uint64(b)) * 0x100000001b3
-	}
-	whole &= 1<<56 - 1
-	add(kindWord | whole)
-	add(kindPair | (s.prev*0x9e3779b97f4a7c15^whole)&(1<<56-1))
-	add(kindEnding | (s.prev*0x9e3779b97f4a7c15^ending(w))&(1<<56-1))
-	s.prev = whole
 	var padded [maxWord + 2]byte
 	padded[0] = '_'
 	copy(padded[1:], w)
@@ -213,6 +231,7 @@ func (s *scanner) next() bool {
 			if s.skipAddress() {
 				continue
 			}
+			s.from = s.pos
 			if s.readWord(); s.n > 0 {
 				s.words++
 				return true
@@ -226,6 +245,7 @@ func (s *scanner) next() bool {
 		case c == ' ' || c == '\t':
 			s.pos++
 		case c == '-' && s.pos+1 < len(s.text) && s.pos > 0 && s.text[s.pos-1] > ' ':
+			s.from = s.pos
 			s.pos++ // the hyphen of a pronoun: the word takes it on
 			if c := s.text[s.pos] | 0x20; c >= 'a' && c <= 'z' {
 				s.word[0], s.raw[0], s.n = '-', '-', 1
@@ -259,13 +279,15 @@ func (s *scanner) skipAddress() bool {
 	end := s.pos
 	dot, address := false, false
 	for end < len(s.text) && s.text[end] > ' ' {
-		switch c := s.text[end]; {
-		case c == ':' && strings.HasPrefix(s.text[end:], "://"), c == '@':
+		switch s.text[end] {
+		case ':':
+			address = address || strings.HasPrefix(s.text[end:], "://")
+		case '@':
 			address = true
-		case c == '/' && dot:
-			address = true
-		case c == '.' && end > s.pos && end+1 < len(s.text) && s.text[end+1] > ' ' && s.text[end+1] != '.' && s.text[end-1] != '.':
-			dot = true
+		case '/':
+			address = address || dot
+		case '.':
+			dot = dot || end > s.pos && end+1 < len(s.text) && s.text[end+1] > ' ' && s.text[end+1] != '.' && s.text[end-1] != '.'
 		}
 		if !address && end-s.pos > maxAddress {
 			break
@@ -288,6 +310,14 @@ func (s *scanner) readWord() {
 	run := 0
 	for s.pos < len(s.text) {
 		r, size := rune(s.text[s.pos]), 1
+		if b := byte(r) | 0x20; b >= 'a' && b <= 'z' && s.n > 0 && s.n < maxWord && s.word[s.n-1] != b { // as most are
+			s.word[s.n], s.raw[s.n] = b, uint16(b)
+			s.n++
+			s.pos++
+			s.latin++
+			run = 1
+			continue
+		}
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRuneInString(s.text[s.pos:])
 		}

@@ -84,13 +84,20 @@ func (j *Judge) Logits(text string) (logits [Classes]int32, bucket int, ok bool)
 // score is the logits of a text; ok is false when it has no words to speak of.
 func (j *Judge) score(text string) (logits [Classes]int32, features int, ok bool) {
 	s := newScanner(text)
-	var buf [512]uint64
+	var m memory
 	var a sums
-	for more := true; more; {
-		var n int
-		n, more = s.fill(buf[:])
-		a.add(j.t, buf[:n])
+	var beside [maxPacked]uint64
+	n := 0
+	for s.next() {
+		whole := s.whole()
+		a.add(m.own(&s, j.t, whole))
+		beside[n], beside[n+1] = s.beside(whole)
+		if n += 2; n == len(beside) {
+			a.add(j.t.sum(beside[:]))
+			n = 0
+		}
 	}
+	a.add(j.t.sum(beside[:n]))
 	if s.foreign > s.latin {
 		logits[Other] = 20 * 256
 		return logits, 0, true

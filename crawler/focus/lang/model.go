@@ -168,34 +168,64 @@ type sums struct {
 	total     int64
 }
 
-// add looks features up. The seven weights of a slot are added at once, as four
-// sums of 16 bits in one word and three in another, which are emptied before
-// they can overflow.
-func (a *sums) add(t *Table, hashes []uint64) {
+// packed is what few features add up to: the seven weights of a slot are added at
+// once, as four sums of 16 bits in one word and three in another.
+type packed struct {
+	even, odd    uint64
+	known, total uint16
+}
+
+// maxPacked is how many features are added before the sums could overflow.
+const maxPacked = 256
+
+// sum looks up to maxPacked features up.
+func (t *Table) sum(hashes []uint64) packed {
 	const lanes = 0x00ff00ff00ff00ff
-	a.total += int64(len(hashes))
-	for len(hashes) > 0 {
-		part := hashes[:min(len(hashes), 256)]
-		hashes = hashes[len(part):]
-		var even, odd uint64
-		for _, h := range part {
-			at := h >> t.shift
-			p := print8(h)
-			row := t.slots[at]
-			if row&0xff != p {
-				if row = t.slots[at^1]; row&0xff != p {
-					continue
-				}
+	p := packed{total: uint16(len(hashes))}
+	for _, h := range hashes {
+		at := h >> t.shift
+		print := print8(h)
+		row := t.slots[at]
+		if row&0xff != print {
+			if row = t.slots[at^1]; row&0xff != print {
+				continue
 			}
-			a.known++
-			even += row & (lanes &^ 0xff)
-			odd += row >> 8 & lanes
 		}
-		for i := range 4 {
-			a.even[i] += int64(even >> (16 * i) & 0xffff)
-			a.odd[i] += int64(odd >> (16 * i) & 0xffff)
-		}
+		p.known++
+		p.even += row & (lanes &^ 0xff)
+		p.odd += row >> 8 & lanes
 	}
+	return p
+}
+
+func (a *sums) add(p packed) {
+	a.known += int64(p.known)
+	a.total += int64(p.total)
+	for i := range 4 {
+		a.even[i] += int64(p.even >> (16 * i) & 0xffff)
+		a.odd[i] += int64(p.odd >> (16 * i) & 0xffff)
+	}
+}
+
+// memory is what the words of one text came to, so that those that return are
+// not looked up again. A place holds the last word that fell on it.
+type memory struct {
+	places [256]struct {
+		from, to uint16 // of the text, at most MaxText
+		own      packed
+	}
+	buf [maxPerWord]uint64
+}
+
+// own is what the word that next found adds up to by itself.
+func (m *memory) own(s *scanner, t *Table, whole uint64) packed {
+	e := &m.places[whole>>8%uint64(len(m.places))]
+	if source := s.text[s.from:s.pos]; s.text[e.from:e.to] != source { // which is never empty
+		m.buf[0] = mix(kindWord | whole)
+		e.from, e.to = uint16(s.from), uint16(s.pos)
+		e.own = t.sum(m.buf[:1+s.shape(m.buf[1:])])
+	}
+	return e.own
 }
 
 // logits are in 1/256 bit, relative to Other. The score of a class is the sum of

@@ -2,11 +2,15 @@ package web
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -18,6 +22,42 @@ func somePage() string {
 	}
 	b.WriteString("</body></html>")
 	return b.String()
+}
+
+// BenchmarkPage is the whole way of a page that was fetched, from its bytes to its
+// record with all that is judged of it, on the pages that "echo-bench crawl" serves.
+func BenchmarkPage(b *testing.B) {
+	src, err := New(Options{Client: &fetch.Client{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	world := crawltest.NewWorld(crawltest.Options{Sites: 30, Pages: 20, Words: 1500, Plain: true, Seeds: 30})
+	type fetched struct {
+		task fetch.Task
+		resp *fetch.Response
+	}
+	var pages []fetched
+	bytes := 0
+	for _, addr := range world.Seeds() {
+		answer := httptest.NewRecorder()
+		world.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, addr, nil))
+		k, err := partition.ParseKey(addr)
+		if err != nil || answer.Code != http.StatusOK {
+			b.Fatal(addr, answer.Code, err)
+		}
+		resp := &fetch.Response{Status: answer.Code, Header: answer.Header(), Body: answer.Body.Bytes()}
+		pages = append(pages, fetched{fetch.Task{Due: store.Due{Key: k}, Now: time.Unix(1.7e9, 0)}, resp})
+		bytes += len(resp.Body)
+	}
+	b.SetBytes(int64(bytes / len(pages)))
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		var res fetch.Result
+		p := pages[i%len(pages)]
+		if src.page(p.task, &res, p.resp); res.Stop != "" || len(res.Record.Period) == 0 || res.Record.Copies == "" || len(res.Links) == 0 {
+			b.Fatalf("%s: stopped by %q, %+v", p.task.Due.Key, res.Stop, res.Record)
+		}
+	}
 }
 
 func BenchmarkExtract(b *testing.B) {

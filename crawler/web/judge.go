@@ -12,8 +12,8 @@ import (
 )
 
 // What is judged of a text, in bytes from its beginning. Bytes and not time: what
-// a peer finds must not depend on how fast it is. The times of 32 KiB take some 3 ms,
-// the print of 16 KiB some 2 (BenchmarkJudge).
+// a peer finds must not depend on how fast it is. The times of 32 KiB take some 0.5 ms,
+// the print of 16 KiB some 0.3 (BenchmarkJudge).
 const (
 	maxDated  = 32 << 10
 	MaxPrint  = 16 << 10 // of a page's text, for its print

@@ -53,11 +53,30 @@ func (b Base) Resolve(ref string) (Key, error) {
 	if href, ok := b.fastResolve(ref); ok {
 		return Key("web:" + href), nil
 	}
+	if foreign(ref) {
+		return "", fmt.Errorf("resolve: %w: neither http nor https", ErrKey)
+	}
 	href, err := canonicalURL(ref, b.parsed)
 	if err != nil {
 		return "", fmt.Errorf("resolve: %w", err)
 	}
 	return Key("web:" + href), nil
+}
+
+// foreign says whether ref plainly has another scheme than http and https, as
+// mailto: and javascript: on many a page: canonicalURL would read it all to refuse it.
+func foreign(ref string) bool {
+	for i := range len(ref) {
+		switch c := ref[i]; {
+		case c == ':' && i > 0:
+			return !strings.EqualFold(ref[:i], "http") && !strings.EqualFold(ref[:i], "https")
+		case c|0x20 >= 'a' && c|0x20 <= 'z':
+		case i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.'):
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 func canonicalAbsolute(text string) (string, error) {

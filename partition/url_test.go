@@ -303,6 +303,11 @@ func checkResolve(t interface{ Fatalf(string, ...any) }, baseText, ref string) {
 			t.Fatalf("Resolve(%q) on %q: fast %q, slow %q, %v", ref, base.URL(), fast, slow, err)
 		}
 	}
+	if foreign(ref) {
+		if slow, err := applyProfile(ref, base.parsed); err == nil {
+			t.Fatalf("Resolve(%q) on %q: refused, but slow %q", ref, base.URL(), slow)
+		}
+	}
 	if fast, ok := fastAbsolute(ref); ok {
 		slow, err := applyProfile(ref, nil)
 		if err != nil || slow != fast {
@@ -328,6 +333,9 @@ func FuzzResolve(f *testing.F) {
 	f.Add("http://[::1]/", "?%41")
 	for _, host := range []string{"127.0.0.1:8080", "1.2.3", "1.2.3.04", "0x7f.1", "256.1.1.1", "1.2.3.4.", "a.1.2.3.4", "0.0.0.0", "1.2.3.4a"} {
 		f.Add("http://"+host, "http://"+host+"/x")
+	}
+	for _, ref := range []string{"mailto:a@b.c", "javascript:void(0)", "tel:+351", "HTTP:x", "https:x", "ht.tp://a/", "a:", ":a", "file:///etc", "1a:b", "about:blank#http://a/"} {
+		f.Add("http://h/a/b", ref)
 	}
 	f.Fuzz(func(t *testing.T, base, ref string) { checkResolve(t, base, ref) })
 }

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
@@ -129,7 +129,7 @@ func readTokens(file string) ([]social.Token, error) {
 		if strings.Contains(m.Name, m.Token) || strings.Contains(m.Server, m.Token) {
 			return nil, fmt.Errorf("%s: entry %d: the token stands in the name or the server, or there is none", file, i+1)
 		}
-		c, err := mastodon.NewCredential(m.Name, m.Token)
+		c, err := service.NewCredential(m.Name, m.Token)
 		if err != nil {
 			return nil, fmt.Errorf("%s: entry %d: %w", file, i+1, err)
 		}

@@ -15,7 +15,7 @@ import (
 // Options of New.
 type Options struct {
 	Base    string           // of an AppView, a PDS or a directory: "https://host[:port]", required
-	Do      Do               // required
+	Do      service.Do       // required
 	Now     func() time.Time // default time.Now
 	MaxBody int64            // bytes of one answer; default 4 MiB
 	MaxText int              // bytes of the text of one post or profile; default 64 KiB

@@ -16,7 +16,7 @@ const ana = "did:plc:abcdefghijklmnopqrstuvwx"
 // canned is a client of a server that always answers that.
 func canned(t testing.TB, body string) *Client {
 	t.Helper()
-	c, err := New(Options{Base: "https://view.test", MaxText: 4 << 10, MaxRaw: 8 << 10, Do: func(context.Context, Call) (*fetch.Response, error) {
+	c, err := New(Options{Base: "https://view.test", MaxText: 4 << 10, MaxRaw: 8 << 10, Do: func(context.Context, service.Call) (*fetch.Response, error) {
 		return &fetch.Response{Status: 200, Header: http.Header{}, Body: []byte(body)}, nil
 	}})
 	if err != nil {
@@ -60,7 +60,7 @@ func TestDecoding(t *testing.T) {
 			t.Errorf("%q: %+v %v", s, doc, err)
 		}
 	}
-	if _, err := canned(t, `{"id":"did:plc:bbbbbbbbbbbbbbbbbbbbbbbb"}`).Document(context.Background(), ana); WordOf(err) != Misshapen {
+	if _, err := canned(t, `{"id":"did:plc:bbbbbbbbbbbbbbbbbbbbbbbb"}`).Document(context.Background(), ana); service.WordOf(err) != service.Misshapen {
 		t.Errorf("another's document: %v", err)
 	}
 }
@@ -89,8 +89,8 @@ func FuzzAnswers(f *testing.F) {
 		_, _ = c.Resolve(ctx, "ana.test")
 		_, _ = c.SearchActors(ctx, "x")
 		_, _ = c.Probe(ctx, ana)
-		for _, side := range []Side{Followers, Following} {
-			e, err := c.Edges(Profile{ID: ana}, side, "", Limits{Pages: 30})
+		for _, side := range []service.Side{service.Followers, service.Following} {
+			e, err := c.Edges(Profile{ID: ana}, side, "", service.Limits{Pages: 30})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,14 +98,14 @@ func FuzzAnswers(f *testing.F) {
 				if _, err := e.Next(ctx); err != nil {
 					break
 				}
-				if _, err := c.ResumeEdges(e.Checkpoint(), "", Limits{}); err != nil || n > 40 {
+				if _, err := c.ResumeEdges(e.Checkpoint(), "", service.Limits{}); err != nil || n > 40 {
 					t.Fatalf("after %d: %v", n, err)
 				}
 			}
 		}
 		for _, feed := range []Feed{PostsOf(ana), RecordsOf(ana, Posts), RecordsOf(ana, Reposts), Search("x")} {
-			for _, m := range []Mark{{}, {V: service.MarkVersion, Recent: []service.Seen{{ID: "9"}, {ID: at}}}} {
-				tl, err := c.Timeline(feed, m, Reading{Limits: Limits{Pages: 30}})
+			for _, m := range []service.Mark{{}, {V: service.MarkVersion, Recent: []service.Seen{{ID: "9"}, {ID: at}}}} {
+				tl, err := c.Timeline(feed, m, service.Reading{Limits: service.Limits{Pages: 30}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -119,7 +119,7 @@ func FuzzAnswers(f *testing.F) {
 					if err != nil {
 						break
 					}
-					if _, err := DecodeMark(tl.Mark().Encode()); err != nil || n > 100 {
+					if _, err := service.DecodeMark(tl.Mark().Encode()); err != nil || n > 100 {
 						t.Fatalf("after %d: %v, %v", n, err, tl.Listing())
 					}
 				}

@@ -15,21 +15,21 @@ const edgePage = 100
 
 // Edges begins with the list of p, as an AppView shows it: the count of p, as it was shown a
 // moment ago, is what the list is held against. lists is the server's Server.Lists, "" = not probed.
-func (c *Client) Edges(p Profile, side Side, lists Word, lim Limits) (*Edges, error) {
+func (c *Client) Edges(p Profile, side service.Side, lists service.Word, lim service.Limits) (*Edges, error) {
 	claimed := p.Followers
-	if side == Following {
+	if side == service.Following {
 		claimed = p.Following
 	}
 	return distrust(lists)(service.NewEdges(name, service.EdgeList{ID: p.ID, Acct: p.Acct, Side: side, Claimed: claimed, Local: true}, lim, c.edges))
 }
 
 // ResumeEdges goes on where a Checkpoint was taken.
-func (c *Client) ResumeEdges(from Checkpoint, lists Word, lim Limits) (*Edges, error) {
+func (c *Client) ResumeEdges(from service.Checkpoint, lists service.Word, lim service.Limits) (*Edges, error) {
 	return distrust(lists)(service.ResumeEdges(name, from, lim, c.edges))
 }
 
 // distrust has no list believed of a server that was found to give another's.
-func distrust(lists Word) func(*Edges, error) (*Edges, error) {
+func distrust(lists service.Word) func(*Edges, error) (*Edges, error) {
 	return func(e *Edges, err error) (*Edges, error) {
 		if err == nil && lists == service.NotTheirs {
 			e.Distrust(lists)
@@ -42,7 +42,7 @@ func distrust(lists Word) func(*Edges, error) (*Edges, error) {
 func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) (service.Page[Profile], error) {
 	page := service.Page[Profile]{Asked: edgePage}
 	method, class := "app.bsky.graph.getFollowers", ClassFollowers
-	if of.Side == Following {
+	if of.Side == service.Following {
 		method, class = "app.bsky.graph.getFollows", ClassFollowing
 	}
 	q := url.Values{"actor": {of.ID}, "limit": {strconv.Itoa(edgePage)}}
@@ -59,7 +59,7 @@ func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) 
 		return page, err
 	}
 	all := w.Followers
-	if of.Side == Following {
+	if of.Side == service.Following {
 		all = w.Follows
 	}
 	if !all.Is {
@@ -87,12 +87,12 @@ type Follow struct {
 // FollowRecords reads whom an account follows out of its repository, from its
 // PDS: the truth of it, which needs no AppView, without profiles. claimed is the count
 // that its profile says, -1 = not known.
-func (c *Client) FollowRecords(id string, claimed int64, lim Limits) (*service.Edges[Follow], error) {
-	return service.NewEdges(name, service.EdgeList{ID: did(id), Side: Following, Claimed: claimed, Local: true}, lim, c.follows)
+func (c *Client) FollowRecords(id string, claimed int64, lim service.Limits) (*service.Edges[Follow], error) {
+	return service.NewEdges(name, service.EdgeList{ID: did(id), Side: service.Following, Claimed: claimed, Local: true}, lim, c.follows)
 }
 
 // ResumeFollowRecords goes on where a Checkpoint of FollowRecords was taken.
-func (c *Client) ResumeFollowRecords(from Checkpoint, lim Limits) (*service.Edges[Follow], error) {
+func (c *Client) ResumeFollowRecords(from service.Checkpoint, lim service.Limits) (*service.Edges[Follow], error) {
 	return service.ResumeEdges(name, from, lim, c.follows)
 }
 

@@ -49,7 +49,7 @@ const postPage = 100
 
 // Timeline begins a reading of f from m, or goes on with the one that m is in
 // the middle of.
-func (c *Client) Timeline(f Feed, m Mark, how Reading) (*Timeline, error) {
+func (c *Client) Timeline(f Feed, m service.Mark, how service.Reading) (*Timeline, error) {
 	feed := service.Feed[Post]{Service: name, Op: f.op}
 	switch {
 	case f.collection != "" && did(f.id) != "" && (f.collection == Posts || f.collection == Reposts):
@@ -100,20 +100,13 @@ func (c *Client) feed(ctx context.Context, f Feed, cursor string) (service.Page[
 	if !w.Feed.Is && !w.Posts.Is {
 		return page, c.s.Misshapen(f.op, "")
 	}
-	add := func(p Post, ok bool) {
-		if !ok || f.id != "" && p.Author.ID != f.id {
-			page.Bad++
-			return
-		}
-		page.Items, page.IDs = append(page.Items, p), append(page.IDs, p.ID)
+	theirs := func(p Post, ok bool) (Post, bool) { return p, ok && (f.id == "" || p.Author.ID == f.id) }
+	items, bad := service.Each(w.Feed, func(i wireItem, _ json.RawMessage) (Post, bool) { return theirs(c.item(i)) })
+	posts, worse := service.Each(w.Posts, func(b, _ json.RawMessage) (Post, bool) { return theirs(c.post(b)) })
+	page.Items, page.Bad = append(items, posts...), bad+worse
+	for _, p := range page.Items {
+		page.IDs = append(page.IDs, p.ID)
 	}
-	for _, i := range w.Feed.All {
-		add(c.item(i))
-	}
-	for _, b := range w.Posts.All {
-		add(c.post(b))
-	}
-	page.Bad += w.Feed.Bad + w.Posts.Bad
 	page.Next = cursorOf(w.Cursor)
 	page.Mute = page.Next == ""
 	return page, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/blueskytest"
 	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
@@ -32,7 +33,7 @@ type place struct {
 	w         *blueskytest.World
 	view, pds *Client
 	clock     *storytest.Clock
-	asked     []Call
+	asked     []service.Call
 }
 
 // visit makes a network, thirty days old.
@@ -51,7 +52,7 @@ func visit(t rapid.TB, o world) *place {
 func (p *place) client(base string, more ...func(*Options)) *Client {
 	p.t.Helper()
 	rt := p.w.RoundTripper(home)
-	opts := Options{Base: base, Now: p.clock.Now, MaxBody: 2 << 20, Do: func(ctx context.Context, call Call) (*fetch.Response, error) {
+	opts := Options{Base: base, Now: p.clock.Now, MaxBody: 2 << 20, Do: func(ctx context.Context, call service.Call) (*fetch.Response, error) {
 		p.asked = append(p.asked, call)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, call.Request.URL, nil)
 		if err != nil {
@@ -89,7 +90,7 @@ func (p *place) profile(id string) Profile {
 }
 
 // read reads a feed to the end of one reading.
-func (p *place) read(c *Client, f Feed, m Mark, how Reading) (posts, again []Post, next Mark, tl *Timeline) {
+func (p *place) read(c *Client, f Feed, m service.Mark, how service.Reading) (posts, again []Post, next service.Mark, tl *Timeline) {
 	p.t.Helper()
 	tl, err := c.Timeline(f, m, how)
 	if err != nil {
@@ -101,7 +102,7 @@ func (p *place) read(c *Client, f Feed, m Mark, how Reading) (posts, again []Pos
 			p.t.Fatalf("after %d pages: %v", rounds, err)
 		}
 		posts, again = append(posts, b.Posts...), append(again, b.Again...)
-		if _, err := DecodeMark(tl.Mark().Encode()); err != nil {
+		if _, err := service.DecodeMark(tl.Mark().Encode()); err != nil {
 			p.t.Fatal(err)
 		}
 	}

@@ -107,7 +107,7 @@ func (c *Client) Document(ctx context.Context, id string) (Identity, error) {
 	}
 	a, err := c.s.Get(ctx, service.Ask{Op: "document", Class: ClassIdentity, Path: path})
 	if err != nil {
-		if f, ok := err.(*Fault); ok && (f.Status == 404 || f.Status == 410) {
+		if f, ok := err.(*service.Fault); ok && (f.Status == 404 || f.Status == 410) {
 			f.Word = service.Gone
 		}
 		return Identity{}, err

@@ -10,6 +10,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/budget"
 	"github.com/echo-node/echo-node/crawler/crawltest/blueskytest"
 	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 // Whatever a server does to a list, reading it ends, by the word that says why,
@@ -18,8 +19,8 @@ func TestListsOfServersThatLie(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		lies  lies
-		lim   Limits
-		why   Word
+		lim   service.Limits
+		why   service.Word
 		whole bool // all that is true was delivered, whatever else
 		most  int  // pages
 	}{
@@ -27,25 +28,25 @@ func TestListsOfServersThatLie(t *testing.T) {
 		{name: "nulls", lies: lies{MaxLimit: 10, Nulls: true}, whole: true, most: 10},
 		{name: "garbage between", lies: lies{MaxLimit: 10, Garbage: true}, whole: true, most: 10},
 		{name: "handles that lead nowhere", lies: lies{InvalidHandles: true}, whole: true, most: 1},
-		{name: "cursor repeats", lies: lies{MaxLimit: 10, RepeatsCursor: true}, why: CursorRepeats, most: 3},
-		{name: "cursors in a ring", lies: lies{MaxLimit: 10, Ring: 3}, why: CursorRepeats, most: 8},
+		{name: "cursor repeats", lies: lies{MaxLimit: 10, RepeatsCursor: true}, why: service.CursorRepeats, most: 3},
+		{name: "cursors in a ring", lies: lies{MaxLimit: 10, Ring: 3}, why: service.CursorRepeats, most: 8},
 		{name: "no end, the same page", lies: lies{MaxLimit: 10, Endless: true}, whole: true, most: 7},
-		{name: "no end, and claims more", lies: lies{MaxLimit: 10, Endless: true, CountsTimes: 2}, why: CursorRepeats, whole: true, most: 8},
-		{name: "no end, empty pages", lies: lies{MaxLimit: 10, EmptyTail: true}, why: EmptyPages, whole: true, most: 14},
-		{name: "no end, drawn by lot", lies: lies{Shuffles: true, CountsTimes: 2}, why: NothingNew, most: 200},
-		{name: "no cursor", lies: lies{MaxLimit: 10, NoCursor: true}, why: FewerThanClaim, most: 1},
-		{name: "empty, claims many", lies: lies{EmptyLists: true}, why: EmptyButClaims, most: 1},
-		{name: "claims double", lies: lies{CountsTimes: 2}, why: FewerThanClaim, whole: true, most: 2},
-		{name: "claims half", lies: lies{CountsTimes: 0.5}, why: MoreThanClaim, whole: true, most: 2},
-		{name: "another's", lies: lies{WrongSubject: true}, why: Misshapen},
-		{name: "an object", lies: lies{Object: true}, why: Misshapen},
-		{name: "HTML with 200", lies: lies{HTML200: true}, why: NotJSON},
-		{name: "half the JSON", lies: lies{Truncated: true}, why: NotJSON},
-		{name: "longer than the cap", lies: lies{Huge: 3 << 20}, why: Cut},
-		{name: "moved", lies: lies{Redirect: "https://other.test"}, why: Moved},
-		{name: "down", lies: lies{Down: 503}, why: Down},
-		{name: "page limit", lies: lies{MaxLimit: 10}, lim: Limits{Pages: 2}, why: MaxPages, most: 2},
-		{name: "item limit", lies: lies{MaxLimit: 10}, lim: Limits{Items: 15}, why: MaxItems, most: 2},
+		{name: "no end, and claims more", lies: lies{MaxLimit: 10, Endless: true, CountsTimes: 2}, why: service.CursorRepeats, whole: true, most: 8},
+		{name: "no end, empty pages", lies: lies{MaxLimit: 10, EmptyTail: true}, why: service.EmptyPages, whole: true, most: 14},
+		{name: "no end, drawn by lot", lies: lies{Shuffles: true, CountsTimes: 2}, why: service.NothingNew, most: 200},
+		{name: "no cursor", lies: lies{MaxLimit: 10, NoCursor: true}, why: service.FewerThanClaim, most: 1},
+		{name: "empty, claims many", lies: lies{EmptyLists: true}, why: service.EmptyButClaims, most: 1},
+		{name: "claims double", lies: lies{CountsTimes: 2}, why: service.FewerThanClaim, whole: true, most: 2},
+		{name: "claims half", lies: lies{CountsTimes: 0.5}, why: service.MoreThanClaim, whole: true, most: 2},
+		{name: "another's", lies: lies{WrongSubject: true}, why: service.Misshapen},
+		{name: "an object", lies: lies{Object: true}, why: service.Misshapen},
+		{name: "HTML with 200", lies: lies{HTML200: true}, why: service.NotJSON},
+		{name: "half the JSON", lies: lies{Truncated: true}, why: service.NotJSON},
+		{name: "longer than the cap", lies: lies{Huge: 3 << 20}, why: service.Cut},
+		{name: "moved", lies: lies{Redirect: "https://other.test"}, why: service.Moved},
+		{name: "down", lies: lies{Down: 503}, why: service.Down},
+		{name: "page limit", lies: lies{MaxLimit: 10}, lim: service.Limits{Pages: 2}, why: service.MaxPages, most: 2},
+		{name: "item limit", lies: lies{MaxLimit: 10}, lim: service.Limits{Items: 15}, why: service.MaxItems, most: 2},
 	} {
 		p := visit(t, world{Seed: 3, People: 60, Quiet: true, Rate: -1, Lies: lies{CountsTimes: c.lies.CountsTimes}})
 		who := p.profile(p.w.IDs()[0])
@@ -55,7 +56,7 @@ func TestListsOfServersThatLie(t *testing.T) {
 		}
 		p.w.Lie(func(l *lies) { *l = c.lies })
 		before := p.w.Report().Requests
-		e, err := p.view.Edges(who, Followers, "", c.lim)
+		e, err := p.view.Edges(who, service.Followers, "", c.lim)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,23 +86,23 @@ func TestFaults(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		lies   lies
-		word   Word
+		word   service.Word
 		status int
 		again  bool
 	}{
-		{lies{HTML200: true}, NotJSON, 200, true},
-		{lies{Truncated: true}, NotJSON, 200, true},
-		{lies{Huge: 3 << 20}, Cut, 200, false},
-		{lies{Down: 500}, Down, 500, true},
-		{lies{Down: 503}, Down, 503, true},
-		{lies{Redirect: "https://b.test/x"}, Moved, 301, false},
-		{lies{WrongOne: true}, Misshapen, 0, true},
+		{lies{HTML200: true}, service.NotJSON, 200, true},
+		{lies{Truncated: true}, service.NotJSON, 200, true},
+		{lies{Huge: 3 << 20}, service.Cut, 200, false},
+		{lies{Down: 500}, service.Down, 500, true},
+		{lies{Down: 503}, service.Down, 503, true},
+		{lies{Redirect: "https://b.test/x"}, service.Moved, 301, false},
+		{lies{WrongOne: true}, service.Misshapen, 0, true},
 	} {
 		p := visit(t, world{Seed: 1, People: 20})
 		id := p.w.IDs()[2]
 		p.w.Lie(func(l *lies) { *l = c.lies })
 		_, err := p.view.Profile(ctx, id)
-		f, ok := err.(*Fault)
+		f, ok := err.(*service.Fault)
 		if !ok || f.Word != c.word || f.Status != c.status || f.Again() != c.again || f.Op != "profile" || c.lies.Down == 503 && f.Retry != 30*time.Second {
 			t.Errorf("%+v: %v", c.lies, err)
 		}
@@ -112,23 +113,23 @@ func TestFaults(t *testing.T) {
 		"profile": second(p.view.Profile(ctx, nobody)), "repo": second(p.pds.Repo(ctx, nobody)), "document": second(p.view.Document(ctx, nobody)),
 		"handle": second(p.view.Resolve(ctx, "nobody.b.test")), "record": second(p.pds.Record(ctx, "at://"+p.w.IDs()[0]+"/"+Posts+"/nothing")),
 	} {
-		if WordOf(err) != Gone {
+		if service.WordOf(err) != service.Gone {
 			t.Errorf("%s of nobody: %v", name, err)
 		}
 	}
 	for _, bad := range []string{"", "ana", "did:plc:short", "did:key:z6Mk", "did:web:", "did:web:a/b", "did:web:u@h", "did:web:h%2Fx", "a b.c", "-", ".a.b", "a..b"} {
-		if _, err := p.view.Profile(ctx, bad); err == nil || WordOf(err) != "" {
+		if _, err := p.view.Profile(ctx, bad); err == nil || service.WordOf(err) != "" {
 			t.Errorf("profile %q: %v", bad, err)
 		}
-		if _, err := p.view.Document(ctx, bad); err == nil || WordOf(err) != "" {
+		if _, err := p.view.Document(ctx, bad); err == nil || service.WordOf(err) != "" {
 			t.Errorf("document %q: %v", bad, err)
 		}
 	}
-	if _, _, err := p.view.Profiles(ctx, make([]string, BatchSize+1)); err == nil || WordOf(err) != "" {
+	if _, _, err := p.view.Profiles(ctx, make([]string, BatchSize+1)); err == nil || service.WordOf(err) != "" {
 		t.Errorf("too many: %v", err)
 	}
 	p.w.Lie(func(l *lies) { l.NoRecords = true })
-	if _, _, _, tl := p.read(p.pds, RecordsOf(p.w.IDs()[0], Posts), Mark{}, Reading{}); tl.Listing().Why != Unsupported {
+	if _, _, _, tl := p.read(p.pds, RecordsOf(p.w.IDs()[0], Posts), service.Mark{}, service.Reading{}); tl.Listing().Why != service.Unsupported {
 		t.Errorf("no listRecords: %+v", tl.Listing())
 	}
 }
@@ -146,17 +147,17 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	for _, f := range []Feed{Search("comboio"), Tagged("#portugal")} {
-		got, _, _, tl := p.read(p.view, f, Mark{}, Reading{})
+		got, _, _, tl := p.read(p.view, f, service.Mark{}, service.Reading{})
 		if !slices.Equal(ids(got), p.w.Truth().Accounts[ana].Posts) || !tl.Listing().Complete {
 			t.Errorf("%s: %d, %+v", f.op, len(got), tl.Listing())
 		}
 	}
 	p.w.Lie(func(l *lies) { l.SearchPaging = true })
-	if got, _, _, tl := p.read(p.view, Search("comboio"), Mark{}, Reading{}); len(got) != 100 || tl.Listing().Why != Closed {
+	if got, _, _, tl := p.read(p.view, Search("comboio"), service.Mark{}, service.Reading{}); len(got) != 100 || tl.Listing().Why != service.Closed {
 		t.Errorf("no second page: %d, %+v", len(got), tl.Listing())
 	}
 	p.w.Lie(func(l *lies) { l.SearchClosed = true })
-	if got, _, _, tl := p.read(p.view, Search("comboio"), Mark{}, Reading{}); len(got) != 0 || tl.Listing().Why != Closed {
+	if got, _, _, tl := p.read(p.view, Search("comboio"), service.Mark{}, service.Reading{}); len(got) != 0 || tl.Listing().Why != service.Closed {
 		t.Errorf("closed: %d, %+v", len(got), tl.Listing())
 	}
 	who := p.w.Handle(ana)
@@ -188,7 +189,7 @@ func TestLimitsAreTold(t *testing.T) {
 		if budgeted {
 			pds = p.client("https://pds.b.test", func(o *Options) {
 				send := o.Do
-				o.Do = func(ctx context.Context, call Call) (*fetch.Response, error) {
+				o.Do = func(ctx context.Context, call service.Call) (*fetch.Response, error) {
 					ticket, err := book.Reserve(p.clock.Now(), "read", budget.Ask{})
 					if err != nil {
 						return nil, err
@@ -201,7 +202,7 @@ func TestLimitsAreTold(t *testing.T) {
 				}
 			})
 		}
-		e, err := pds.FollowRecords(ana, -1, Limits{})
+		e, err := pds.FollowRecords(ana, -1, service.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,13 +211,13 @@ func TestLimitsAreTold(t *testing.T) {
 		for !e.Done() && waits < 100 {
 			page, err := e.Next(context.Background())
 			var wait *budget.WaitError
-			var f *Fault
+			var f *service.Fault
 			switch {
-			case errors.As(err, &wait) && WordOf(err) == Unreachable:
+			case errors.As(err, &wait) && service.WordOf(err) == service.Unreachable:
 				p.clock.Add(wait.At.Sub(p.clock.Now()))
 				waits++
 			case errors.As(err, &f):
-				if a := p.asked[len(p.asked)-1]; f.Word != Limited || f.Status != 429 || f.Retry <= 0 || f.Retry > 5*time.Minute+time.Second || a.Class != ClassRecords || a.Auth {
+				if a := p.asked[len(p.asked)-1]; f.Word != service.Limited || f.Status != 429 || f.Retry <= 0 || f.Retry > 5*time.Minute+time.Second || a.Class != ClassRecords || a.Auth {
 					t.Fatalf("%v: %+v %+v", err, f, a)
 				}
 				p.clock.Add(f.Retry)

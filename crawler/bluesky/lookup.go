@@ -103,12 +103,7 @@ func (c *Client) PostsByURI(ctx context.Context, uris []string) (found []Post, a
 	if !w.Posts.Is {
 		return nil, nil, c.s.Misshapen("posts", "")
 	}
-	var all []Post
-	for _, b := range w.Posts.All {
-		if p, ok := c.post(b); ok {
-			all = append(all, p)
-		}
-	}
+	all, _ := service.Each(w.Posts, func(b, _ json.RawMessage) (Post, bool) { return c.post(b) })
 	found, absent = service.Sorted(uris, all, func(p Post) string { return p.ID })
 	return found, absent, nil
 }

@@ -129,12 +129,5 @@ func (c *Client) profile(w wireProfile, b []byte) (p Profile, ok bool) {
 
 // profiles reads a list of profiles. bad is how many elements were none.
 func (c *Client) profiles(l list[wireProfile]) (all []Profile, bad int) {
-	for i, w := range l.All {
-		if p, ok := c.profile(w, l.Raw[i]); ok {
-			all = append(all, p)
-		} else {
-			bad++
-		}
-	}
-	return all, bad + l.Bad
+	return service.Each(l, func(w wireProfile, raw json.RawMessage) (Profile, bool) { return c.profile(w, raw) })
 }

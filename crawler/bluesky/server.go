@@ -28,7 +28,7 @@ type Server struct {
 	Records  service.Access `json:"records,omitempty"`  // a PDS
 	Repo     service.Access `json:"repo,omitempty"`     // the state of a repository
 	Up       service.Obeys  `json:"up,omitempty"`       // listRecords?reverse: for Reading.Up
-	Lists    Word           `json:"lists,omitempty"`    // what is wrong with its lists, "" = nothing found
+	Lists    service.Word   `json:"lists,omitempty"`    // what is wrong with its lists, "" = nothing found
 	Unsure   []Doubt        `json:"unsure,omitempty"`   // what could not be found out
 	Calls    int            `json:"calls"`
 	Probed   time.Time      `json:"probed"`
@@ -83,7 +83,7 @@ func (c *Client) Probe(ctx context.Context, sample string) (Server, error) {
 	}
 	p := &probe{s: Server{V: serverVersion, Base: c.s.Base(), Probed: c.o.Now().UTC().Round(0)}}
 	o := c.o // a client of its own, that counts
-	o.Do = func(ctx context.Context, call Call) (*fetch.Response, error) {
+	o.Do = func(ctx context.Context, call service.Call) (*fetch.Response, error) {
 		p.s.Calls++
 		return c.o.Do(ctx, call)
 	}
@@ -95,7 +95,7 @@ func (c *Client) Probe(ctx context.Context, sample string) (Server, error) {
 	p.view(ctx, sample)
 	p.pds(ctx, sample)
 	p.s.Expires = p.s.Probed.Add(serverFresh)
-	if slices.ContainsFunc(p.s.Unsure, func(d Doubt) bool { return (&Fault{Word: d.Why}).Again() }) {
+	if slices.ContainsFunc(p.s.Unsure, func(d Doubt) bool { return (&service.Fault{Word: d.Why}).Again() }) {
 		p.s.Expires = p.s.Probed.Add(serverUnsure)
 	}
 	if p.first != nil && !p.learnt {
@@ -118,8 +118,8 @@ func (p *probe) note(what string, to *service.Access, err error) bool {
 	switch {
 	case *to != "":
 		p.learnt = true
-	case WordOf(err) != "":
-		p.s.Unsure = append(p.s.Unsure, Doubt{What: what, Why: WordOf(err)})
+	case service.WordOf(err) != "":
+		p.s.Unsure = append(p.s.Unsure, Doubt{What: what, Why: service.WordOf(err)})
 		if p.first == nil && service.Again(err) {
 			p.first = err
 		}
@@ -140,8 +140,8 @@ func (p *probe) view(ctx context.Context, sample string) {
 	}
 	_, err = p.c.feed(ctx, PostsOf(sample), "")
 	p.note("feed", &p.s.Feed, err)
-	for _, side := range [...]Side{Followers, Following} {
-		e, err := p.c.Edges(who, side, "", Limits{Pages: 1})
+	for _, side := range [...]service.Side{service.Followers, service.Following} {
+		e, err := p.c.Edges(who, side, "", service.Limits{Pages: 1})
 		if err != nil {
 			return // the profile has an id
 		}
@@ -166,8 +166,8 @@ func (p *probe) pds(ctx context.Context, sample string) {
 	}
 	up, err := p.c.records(ctx, RecordsOf(sample, Posts), down.IDs[1], true)
 	switch {
-	case err != nil && WordOf(err) != Refused:
-		p.s.Unsure = append(p.s.Unsure, Doubt{What: "reverse", Why: WordOf(err)})
+	case err != nil && service.WordOf(err) != service.Refused:
+		p.s.Unsure = append(p.s.Unsure, Doubt{What: "reverse", Why: service.WordOf(err)})
 	case err != nil || len(up.IDs) == 0 || !slices.IsSortedFunc(up.IDs, strings.Compare) || up.IDs[0] <= down.IDs[1]:
 		p.s.Up = service.Ignored
 	default:

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 // Over many polls while people post, edit and delete, nothing is missed and nothing read twice, by the
@@ -24,7 +26,7 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 			EndsWithCursor: rapid.Bool().Draw(t, "ends with a cursor"), PinsFirst: rapid.IntRange(0, 3).Draw(t, "pins") == 0,
 			NoCursor: rapid.IntRange(0, 5).Draw(t, "no cursor") == 0, Nulls: rapid.Bool().Draw(t, "nulls"), Garbage: rapid.IntRange(0, 3).Draw(t, "garbage") == 0,
 		}
-		how := Reading{Overlap: rapid.SampledFrom([]int{0, 0, -1, 1, 20}).Draw(t, "overlap")}
+		how := service.Reading{Overlap: rapid.SampledFrom([]int{0, 0, -1, 1, 20}).Draw(t, "overlap")}
 		fail := func(format string, args ...any) {
 			t.Fatalf("at the PDS %t, %+v: %s", atPDS, l, fmt.Sprintf(format, args...))
 		}
@@ -43,7 +45,7 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 			}
 		}
 		write(rapid.IntRange(0, 130).Draw(t, "at first"))
-		seen, gaps, m := map[string]int{}, 0, Mark{}
+		seen, gaps, m := map[string]int{}, 0, service.Mark{}
 		deleted := map[string]bool{}
 		polls := rapid.IntRange(1, 4).Draw(t, "polls")
 		for poll := range polls {
@@ -64,7 +66,7 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 					write(rapid.IntRange(0, 2).Draw(t, "meanwhile"))
 				}
 				if m = tl.Mark(); !tl.Done() && rapid.IntRange(0, 4).Draw(t, "killed") == 0 { // between two pages
-					if m, err = DecodeMark(m.Encode()); err != nil {
+					if m, err = service.DecodeMark(m.Encode()); err != nil {
 						fail("%v", err)
 					}
 					if tl, err = c.Timeline(feed, m, how); err != nil {
@@ -114,12 +116,12 @@ func TestWhatIsShownLateIsFound(t *testing.T) {
 	p := visit(t, world{Seed: 9, People: 6, Quiet: true, Rate: 20, Start: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), Lies: lies{Late: 30 * time.Second}})
 	for _, id := range p.w.IDs()[:3] {
 		seen := map[string]int{}
-		_, _, m, _ := p.read(p.view, PostsOf(id), Mark{}, Reading{})
+		_, _, m, _ := p.read(p.view, PostsOf(id), service.Mark{}, service.Reading{})
 		from := p.clock.Now()
 		for range 60 {
 			p.clock.Add(20 * time.Minute)
 			var posts []Post
-			posts, _, m, _ = p.read(p.view, PostsOf(id), m, Reading{})
+			posts, _, m, _ = p.read(p.view, PostsOf(id), m, service.Reading{})
 			for _, q := range posts {
 				seen[q.ID]++
 			}
@@ -153,24 +155,24 @@ func TestWhatReadingsCost(t *testing.T) {
 		*Client
 		Feed
 	}{{p.pds, RecordsOf(ana, Posts)}, {p.view, PostsOf(ana)}} {
-		got, _, m, tl := p.read(c.Client, c.Feed, Mark{}, Reading{Back: 60})
-		if l := tl.Listing(); len(got) != 100 || l.Why != FarEnough || l.Pages != 1 {
+		got, _, m, tl := p.read(c.Client, c.Feed, service.Mark{}, service.Reading{Back: 60})
+		if l := tl.Listing(); len(got) != 100 || l.Why != service.FarEnough || l.Pages != 1 {
 			t.Errorf("%s: back 60: %d posts, %+v", c.op, len(got), l)
 		}
 		before := p.w.Report().Requests
-		if got, _, m, tl = p.read(c.Client, c.Feed, m, Reading{}); len(got) != 0 || !tl.Listing().Complete {
+		if got, _, m, tl = p.read(c.Client, c.Feed, m, service.Reading{}); len(got) != 0 || !tl.Listing().Complete {
 			t.Errorf("%s: nothing new: %d posts, %+v", c.op, len(got), tl.Listing())
 		}
 		if n := p.w.Report().Requests - before; n > 2 {
 			t.Errorf("%s: nothing new: %d requests", c.op, n)
 		}
 		made := write(3)
-		if got, _, _, tl = p.read(c.Client, c.Feed, m, Reading{}); !same(ids(got), made) || !tl.Listing().Complete {
+		if got, _, _, tl = p.read(c.Client, c.Feed, m, service.Reading{}); !same(ids(got), made) || !tl.Listing().Complete {
 			t.Errorf("%s: three new: %v, %+v", c.op, ids(got), tl.Listing())
 		}
 	}
 	// A walk whose cursor the AppView no longer takes begins anew, and misses nothing.
-	tl, err := p.view.Timeline(PostsOf(ana), Mark{}, Reading{})
+	tl, err := p.view.Timeline(PostsOf(ana), service.Mark{}, service.Reading{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +181,7 @@ func TestWhatReadingsCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.w.Lie(func(l *lies) { l.RefusesCursor = true })
-	if _, err := tl.Next(context.Background()); WordOf(err) != Down || tl.Done() {
+	if _, err := tl.Next(context.Background()); service.WordOf(err) != service.Down || tl.Done() {
 		t.Fatalf("%v %+v", err, tl.Listing())
 	}
 	p.w.Lie(func(l *lies) { l.RefusesCursor = false })
@@ -187,7 +189,7 @@ func TestWhatReadingsCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, _, _, _ := p.read(p.view, PostsOf(ana), m, Reading{})
+	all, _, _, _ := p.read(p.view, PostsOf(ana), m, service.Reading{})
 	if want := p.w.Truth().Accounts[ana].Posts; !slices.Equal(ids(all), want) || len(b.Posts) != 100 {
 		t.Errorf("%d of %d", len(all), len(want))
 	}
@@ -206,9 +208,9 @@ func TestShortPagesAreReadOn(t *testing.T) {
 		}
 	}
 	write(50)
-	_, _, m, _ := p.read(p.pds, RecordsOf(ana, Posts), Mark{}, Reading{Overlap: 30})
+	_, _, m, _ := p.read(p.pds, RecordsOf(ana, Posts), service.Mark{}, service.Reading{Overlap: 30})
 	write(100)
-	if got, _, _, tl := p.read(p.pds, RecordsOf(ana, Posts), m, Reading{Overlap: 30}); len(got) != 100 || !tl.Listing().Complete {
+	if got, _, _, tl := p.read(p.pds, RecordsOf(ana, Posts), m, service.Reading{Overlap: 30}); len(got) != 100 || !tl.Listing().Complete {
 		t.Errorf("%d of 100, %+v", len(got), tl.Listing())
 	}
 }

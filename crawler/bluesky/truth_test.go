@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/crawltest/blueskytest"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
@@ -35,10 +36,10 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 			t.Fatal(err, len(found), len(absent))
 		}
 		for _, id := range absent {
-			if _, err := p.view.Profile(ctx, id); !truth.Accounts[id].Suspended || WordOf(err) != Gone || err.(*Fault).Code != "AccountTakedown" {
+			if _, err := p.view.Profile(ctx, id); !truth.Accounts[id].Suspended || service.WordOf(err) != service.Gone || err.(*service.Fault).Code != "AccountTakedown" {
 				t.Errorf("%s is absent: %v", id, err)
 			}
-			if _, err := p.pds.Record(ctx, "at://"+id+"/"+Posts+"/x"); WordOf(err) != Gone {
+			if _, err := p.pds.Record(ctx, "at://"+id+"/"+Posts+"/x"); service.WordOf(err) != service.Gone {
 				t.Errorf("%s is absent: %v", id, err)
 			}
 			gone++
@@ -47,8 +48,8 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 			want := truth.Accounts[who.ID]
 			p.sameProfile(who, want)
 			p.sameIdentity(who, want)
-			for side, list1 := range map[Side][]string{Followers: want.Followers, Following: want.Following} {
-				e, err := p.view.Edges(who, side, "", Limits{})
+			for side, list1 := range map[service.Side][]string{service.Followers: want.Followers, service.Following: want.Following} {
+				e, err := p.view.Edges(who, side, "", service.Limits{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,25 +58,25 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 				}
 				edges += len(list1)
 			}
-			f, err := p.pds.FollowRecords(who.ID, who.Following, Limits{})
+			f, err := p.pds.FollowRecords(who.ID, who.Following, service.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := drain(t, f.Next, f.Done, func(q Follow) string { return q.ID }); !slices.Equal(got, want.Following) || !f.Listing().Complete {
 				t.Errorf("follow records of %s: %d, want %d; %+v", who.ID, len(got), len(want.Following), f.Listing())
 			}
-			shown, _, mark, tl := p.read(p.view, PostsOf(who.ID), Mark{}, Reading{Claimed: who.Posts})
+			shown, _, mark, tl := p.read(p.view, PostsOf(who.ID), service.Mark{}, service.Reading{Claimed: who.Posts})
 			if !slices.Equal(ids(shown), want.Posts) || !tl.Listing().Complete {
 				t.Errorf("feed of %s: %d, want %d; %+v", who.ID, len(shown), len(want.Posts), tl.Listing())
 			}
 			for _, q := range shown {
 				p.samePost(q, truth.Posts[q.ID], false)
 			}
-			if again, _, _, tl := p.read(p.view, PostsOf(who.ID), mark, Reading{}); len(again) != 0 || tl.Listing().Pages > 1 {
+			if again, _, _, tl := p.read(p.view, PostsOf(who.ID), mark, service.Reading{}); len(again) != 0 || tl.Listing().Pages > 1 {
 				t.Errorf("feed of %s, read again: %d posts in %d pages", who.ID, len(again), tl.Listing().Pages)
 			}
 			for collection, want := range map[string][]string{Posts: want.Records, Reposts: want.Reposts} {
-				got, _, mark, tl := p.read(p.pds, RecordsOf(who.ID, collection), Mark{}, Reading{})
+				got, _, mark, tl := p.read(p.pds, RecordsOf(who.ID, collection), service.Mark{}, service.Reading{})
 				if !same(ids(got), want) || !tl.Listing().Complete {
 					t.Errorf("%s of %s: %d, want %d; %+v", collection, who.ID, len(got), len(want), tl.Listing())
 				}
@@ -86,7 +87,7 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 					}
 				}
 				before := p.w.Report().Requests
-				if again, _, _, _ := p.read(p.pds, RecordsOf(who.ID, collection), mark, Reading{}); len(again) != 0 || len(want) > 6 && p.w.Report().Requests-before != 1 {
+				if again, _, _, _ := p.read(p.pds, RecordsOf(who.ID, collection), mark, service.Reading{}); len(again) != 0 || len(want) > 6 && p.w.Report().Requests-before != 1 {
 					t.Errorf("%s of %s, read again: %d in %d calls", collection, who.ID, len(again), p.w.Report().Requests-before)
 				}
 			}
@@ -168,7 +169,7 @@ func TestWhatChangesIsSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, mark, _ := p.read(p.pds, RecordsOf(ana, Posts), Mark{}, Reading{})
+	_, _, mark, _ := p.read(p.pds, RecordsOf(ana, Posts), service.Mark{}, service.Reading{})
 	if now, err := p.pds.Repo(ctx, ana); err != nil || now != rev {
 		t.Errorf("nothing happened: %+v %v, before %+v", now, err, rev)
 	}
@@ -181,7 +182,7 @@ func TestWhatChangesIsSeen(t *testing.T) {
 	if now, err := p.pds.Repo(ctx, ana); err != nil || now == rev {
 		t.Errorf("something happened: %+v %v", now, err)
 	}
-	tl, err := p.pds.Timeline(RecordsOf(ana, Posts), mark, Reading{})
+	tl, err := p.pds.Timeline(RecordsOf(ana, Posts), mark, service.Reading{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestWhatChangesIsSeen(t *testing.T) {
 	if !same(ids(again), []string{made[1], made[3]}) && !same(ids(again), []string{made[0], made[1], made[3]}) || changed != 1 || !slices.Equal(tl.Absent(), []string{made[2][strings.LastIndexByte(made[2], '/')+1:]}) {
 		t.Errorf("again %v, %d changed, absent %v", ids(again), changed, tl.Absent())
 	}
-	if _, err := p.pds.Record(ctx, made[2]); WordOf(err) != Gone || err.(*Fault).Code != "RecordNotFound" {
+	if _, err := p.pds.Record(ctx, made[2]); service.WordOf(err) != service.Gone || err.(*service.Fault).Code != "RecordNotFound" {
 		t.Errorf("a deleted record: %v", err)
 	}
 	if q, err := p.pds.Record(ctx, made[3]); err != nil || q.Text != "quatro, emendado" {
@@ -214,7 +215,7 @@ func TestWhatChangesIsSeen(t *testing.T) {
 	if repo, err := p.pds.Repo(ctx, ana); err != nil || repo.Active || repo.Status != "takendown" {
 		t.Errorf("%+v %v", repo, err)
 	}
-	if _, _, _, tl := p.read(p.pds, RecordsOf(ana, Posts), mark, Reading{}); tl.Listing().Why != Gone {
+	if _, _, _, tl := p.read(p.pds, RecordsOf(ana, Posts), mark, service.Reading{}); tl.Listing().Why != service.Gone {
 		t.Errorf("%+v", tl.Listing())
 	}
 }

@@ -14,14 +14,14 @@ import (
 
 // Options of New.
 type Options struct {
-	Base       string           // "https://host[:port]", required; http only on loopback when there is a credential
-	Domain     string           // what stands behind the @ of local accounts, default the host of Base (see Server.Domain)
-	Do         Do               // required
-	Credential Credential       // default none
-	Now        func() time.Time // default time.Now
-	MaxBody    int64            // bytes of one answer; default 4 MiB
-	MaxText    int              // bytes of the text of one post or profile; default 64 KiB
-	MaxRaw     int              // bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	Base       string             // "https://host[:port]", required; http only on loopback when there is a credential
+	Domain     string             // what stands behind the @ of local accounts, default the host of Base (see Server.Domain)
+	Do         service.Do         // required
+	Credential service.Credential // default none
+	Now        func() time.Time   // default time.Now
+	MaxBody    int64              // bytes of one answer; default 4 MiB
+	MaxText    int                // bytes of the text of one post or profile; default 64 KiB
+	MaxRaw     int                // bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
 }
 
 // Client asks one server. Safe for concurrent use when Options.Do is.
@@ -54,7 +54,7 @@ func New(o Options) (*Client, error) {
 // ask is one question: what for, where, with what.
 type ask struct {
 	op    string
-	class Class
+	class service.Class
 	path  string
 	query url.Values
 }

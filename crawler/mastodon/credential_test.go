@@ -11,16 +11,17 @@ import (
 	"testing"
 
 	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 // A token has no printed form, whatever holds it, and goes to its server only.
 func TestCredentialsAreNotPrinted(t *testing.T) {
-	cred, err := NewCredential("ana", "s3cret")
+	cred, err := service.NewCredential("ana", "s3cret")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var sent []string
-	c, err := New(Options{Base: "https://m.test", Credential: cred, Do: func(_ context.Context, call Call) (*fetch.Response, error) {
+	c, err := New(Options{Base: "https://m.test", Credential: cred, Do: func(_ context.Context, call service.Call) (*fetch.Response, error) {
 		sent = append(sent, call.Request.URL+" "+call.Request.Header["Authorization"])
 		return nil, errors.New("no network")
 	}})
@@ -28,13 +29,13 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, fault := c.Lookup(context.Background(), "rui")
-	if len(sent) != 1 || sent[0] != "https://m.test/api/v1/accounts/lookup?acct=rui Bearer s3cret" || WordOf(fault) != Unreachable || !strings.Contains(fault.Error(), "no network") {
+	if len(sent) != 1 || sent[0] != "https://m.test/api/v1/accounts/lookup?acct=rui Bearer s3cret" || service.WordOf(fault) != service.Unreachable || !strings.Contains(fault.Error(), "no network") {
 		t.Errorf("%q %v", sent, fault)
 	}
-	type holder struct{ hidden Credential }
+	type holder struct{ hidden service.Credential }
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "cred", cred, "client", fmt.Sprint(c), "options", c.o.Credential)
-	asJSON, _ := json.Marshal(struct{ C Credential }{cred})
+	asJSON, _ := json.Marshal(struct{ C service.Credential }{cred})
 	for _, text := range []string{
 		fmt.Sprint(cred), fmt.Sprintf("%v %+v %#v %s %q %x %d", cred, cred, cred, cred, cred, cred, cred), fmt.Sprintf("%v %+v %#v", holder{cred}, holder{cred}, &holder{cred}),
 		fmt.Sprintf("%+v %#v", c, *c), string(asJSON), log.String(), fault.Error(),
@@ -44,7 +45,7 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", " ", "a b", "a\nb", "é", strings.Repeat("x", 4097)} {
-		if _, err := NewCredential("x", bad); err == nil {
+		if _, err := service.NewCredential("x", bad); err == nil {
 			t.Errorf("%.20q is a token", bad)
 		}
 	}

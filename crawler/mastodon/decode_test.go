@@ -19,7 +19,7 @@ func canned(t testing.TB, body string, head http.Header) *Client {
 	if head == nil {
 		head = http.Header{}
 	}
-	c, err := New(Options{Base: "https://m.test", MaxText: 4 << 10, MaxRaw: 8 << 10, Do: func(context.Context, Call) (*fetch.Response, error) {
+	c, err := New(Options{Base: "https://m.test", MaxText: 4 << 10, MaxRaw: 8 << 10, Do: func(context.Context, service.Call) (*fetch.Response, error) {
 		return &fetch.Response{Status: 200, Header: head, Body: []byte(body)}, nil
 	}})
 	if err != nil {
@@ -42,7 +42,7 @@ func TestDecodingIsTolerant(t *testing.T) {
 		{`{"id":"1","acct":"ana","followers_count":"12","following_count":1e3,"statuses_count":null}`, Profile{ID: "1", Acct: "ana@m.test", Followers: 12, Following: 1000, Posts: -1}},
 		{`{"id":"1","acct":"ana","followers_count":-5,"following_count":{},"statuses_count":1e99}`, Profile{ID: "1", Acct: "ana@m.test", Followers: -1, Following: -1, Posts: -1}},
 		{`{"id":"1","acct":"ana","bot":"true","locked":1,"suspended":null,"discoverable":null,"indexable":false,"noindex":true}`,
-			Profile{ID: "1", Acct: "ana@m.test", Bot: true, Locked: true, Indexable: No, NoIndex: Yes, OptOuts: []OptOut{OptNoIndex, OptNotIndexable}}},
+			Profile{ID: "1", Acct: "ana@m.test", Bot: true, Locked: true, Indexable: service.No, NoIndex: service.Yes, OptOuts: []OptOut{OptNoIndex, OptNotIndexable}}},
 		{`{"id":"1","acct":"ana","created_at":"2026-11-22T02:36:50Z","last_status_at":"2026-11-22"}`,
 			Profile{ID: "1", Acct: "ana@m.test", Created: time.Date(2026, 11, 22, 2, 36, 50, 0, time.UTC), LastPost: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)}},
 		{`{"id":"1","acct":"ana","created_at":"yesterday","last_status_at":12,"note":["x"],"fields":{"name":"x"},"moved":"nowhere"}`, Profile{ID: "1", Acct: "ana@m.test"}},
@@ -50,14 +50,14 @@ func TestDecodingIsTolerant(t *testing.T) {
 			Profile{ID: "1", Acct: "ana@m.test", Note: "Um. #NoBot", OptOuts: []OptOut{OptNoBotTag, OptNoArchiveTag}}},
 		{`{"id":"1","acct":"ana","note":"#nobotany a#nobot_"}`, Profile{ID: "1", Acct: "ana@m.test", Note: "#nobotany a#nobot_"}},
 		{`{"id":"1","acct":"ana","moved":{"id":2,"acct":"rui@far.test","moved":{"id":"3"}}}`, Profile{ID: "1", Acct: "ana@m.test", Moved: &Move{"2", "rui@far.test", ""}}},
-		{`{"id":"1","acct":"ana","pleroma":{"hide_followers":true,"deactivated":true}}`, Profile{ID: "1", Acct: "ana@m.test", Suspended: true, HidesLists: Yes}},
+		{`{"id":"1","acct":"ana","pleroma":{"hide_followers":true,"deactivated":true}}`, Profile{ID: "1", Acct: "ana@m.test", Suspended: true, HidesLists: service.Yes}},
 		{`{"id":"1","acct":"ana","url":"javascript:alert(1)","avatar":"data:x","display_name":"a\u0000b\nc"}`, Profile{ID: "1", Acct: "ana@m.test", Name: "a b c"}},
 		{`{"id":"","acct":"ana"}`, Profile{}}, {`{"id":null,"acct":"ana"}`, Profile{}}, {`{"id":"1"}`, Profile{}}, {`{"id":"1","acct":"a b"}`, Profile{}},
 		{`{"id":"1","acct":"@@"}`, Profile{}}, {`{}`, Profile{}}, {`[]`, Profile{}}, {`[{"id":"1","acct":"ana"}]`, Profile{}},
 	} {
 		p, err := canned(t, c.json, nil).oneProfile("x", answer{body: []byte(c.json)})
 		if c.want.Acct == "" {
-			if WordOf(err) != Misshapen {
+			if service.WordOf(err) != service.Misshapen {
 				t.Errorf("%s: %+v %v", c.json, p, err)
 			}
 			continue
@@ -145,29 +145,29 @@ func FuzzAnswers(f *testing.F) {
 		got, _ := c.Search(ctx, SearchPosts, "x", 0)
 		_, _ = c.History(ctx, "1")
 		_, _ = c.Probe(ctx, "ana")
-		e, err := c.Edges(Profile{ID: "1"}, Followers, "", Limits{Pages: 30})
+		e, err := c.Edges(Profile{ID: "1"}, service.Followers, "", service.Limits{Pages: 30})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for n := 0; !e.Done(); n++ {
 			page, err := e.Next(ctx)
 			found = append(found, page...)
-			if _, again := c.ResumeEdges(e.Checkpoint(), "", Limits{}); again != nil || n > 40 {
+			if _, again := c.ResumeEdges(e.Checkpoint(), "", service.Limits{}); again != nil || n > 40 {
 				t.Fatalf("after %d: %v, %v", n, again, e.Listing())
 			}
 			if err != nil {
 				break
 			}
 		}
-		for _, m := range []Mark{{}, {V: service.MarkVersion, Recent: []Seen{{ID: "9"}, {ID: "8"}}}} {
-			tl, err := c.Timeline(PostsOf("1"), m, Reading{Limits: Limits{Pages: 30}})
+		for _, m := range []service.Mark{{}, {V: service.MarkVersion, Recent: []service.Seen{{ID: "9"}, {ID: "8"}}}} {
+			tl, err := c.Timeline(PostsOf("1"), m, Reading{Limits: service.Limits{Pages: 30}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for n := 0; !tl.Done(); n++ {
 				b, err := tl.Next(ctx)
 				posts = append(posts, b.Posts...)
-				if _, again := DecodeMark(tl.Mark().Encode()); again != nil || n > 80 {
+				if _, again := service.DecodeMark(tl.Mark().Encode()); again != nil || n > 80 {
 					t.Fatalf("after %d: %v, %v", n, again, tl.Listing())
 				}
 				if err != nil {
@@ -188,15 +188,15 @@ func FuzzAnswers(f *testing.F) {
 
 // Bytes that are no Mark and no Checkpoint are refused; those that are come back.
 func FuzzMark(f *testing.F) {
-	f.Add(Mark{Recent: []Seen{{ID: "1", At: noon}}, Base: []Seen{{ID: "2", At: noon}}, Walk: &Walk{Top: []Seen{{ID: "1", At: noon}}, Trail: trail{Cursor: "max_id=1", Power: 2}}}.Encode())
+	f.Add(service.Mark{Recent: []service.Seen{{ID: "1", At: noon}}, Base: []service.Seen{{ID: "2", At: noon}}, Walk: &service.Walk{Top: []service.Seen{{ID: "1", At: noon}}, Trail: trail{Cursor: "max_id=1", Power: 2}}}.Encode())
 	f.Add([]byte(`{"v":1,"recent":[{"id":""}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if m, err := DecodeMark(b); err == nil && len(b) > 0 {
-			if _, err := DecodeMark(m.Encode()); err != nil {
+		if m, err := service.DecodeMark(b); err == nil && len(b) > 0 {
+			if _, err := service.DecodeMark(m.Encode()); err != nil {
 				t.Errorf("%s: %v", b, err)
 			}
 			c := canned(t, `[{"id":"1","account":{"id":"2","acct":"a"}}]`, nil)
-			tl, err := c.Timeline(PostsOf("1"), m, Reading{Limits: Limits{Pages: 20}})
+			tl, err := c.Timeline(PostsOf("1"), m, Reading{Limits: service.Limits{Pages: 20}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +209,7 @@ func FuzzMark(f *testing.F) {
 				t.Errorf("%s: no end", b)
 			}
 		}
-		if e, err := canned(t, "", nil).ResumeEdges(b, "", Limits{}); err == nil && len(e.Checkpoint()) == 0 {
+		if e, err := canned(t, "", nil).ResumeEdges(b, "", service.Limits{}); err == nil && len(e.Checkpoint()) == 0 {
 			t.Error("no bytes")
 		}
 	})

@@ -10,7 +10,7 @@
 // of its own: each request is a Call given to Options.Do, so that pace, user agent, caps, the guard of
 // private addresses and the Gate of a Task are those of crawler/fetch:
 //
-//	do := mastodon.Through(fetchClient, task.Gate)
+//	do := service.Through(fetchClient, task.Gate)
 //	c, err := mastodon.New(mastodon.Options{Base: "https://" + key.Host(), Do: do})
 //
 // A Call names its class, whether it pages and whether it carries the

@@ -14,26 +14,26 @@ const edgePage = 80
 
 // Edges begins with the list of p, as its server showed it a moment ago: its count
 // is what the list is held against. lists is the server's Server.Lists, "" = not probed.
-func (c *Client) Edges(p Profile, side Side, lists Word, lim Limits) (*Edges, error) {
+func (c *Client) Edges(p Profile, side service.Side, lists service.Word, lim service.Limits) (*Edges, error) {
 	claimed := p.Followers
-	if side == Following {
+	if side == service.Following {
 		claimed = p.Following
 	}
 	return distrust(lists)(service.NewEdges(name, service.EdgeList{
-		ID: p.ID, Acct: p.Acct, Side: side, Claimed: claimed, Local: p.Local, Hides: p.HidesLists == Yes,
+		ID: p.ID, Acct: p.Acct, Side: side, Claimed: claimed, Local: p.Local, Hides: p.HidesLists == service.Yes,
 	}, lim, c.edges))
 }
 
 // ResumeEdges goes on where a Checkpoint was taken.
-func (c *Client) ResumeEdges(from Checkpoint, lists Word, lim Limits) (*Edges, error) {
+func (c *Client) ResumeEdges(from service.Checkpoint, lists service.Word, lim service.Limits) (*Edges, error) {
 	return distrust(lists)(service.ResumeEdges(name, from, lim, c.edges))
 }
 
 // distrust has no list of a side believed that a probe found to be the asker's own.
-func distrust(lists Word) func(*Edges, error) (*Edges, error) {
+func distrust(lists service.Word) func(*Edges, error) (*Edges, error) {
 	return func(e *Edges, err error) (*Edges, error) {
-		if err == nil && lists == NotTheirs && e.Of().Side == Following {
-			e.Distrust(NotTheirs)
+		if err == nil && lists == service.NotTheirs && e.Of().Side == service.Following {
+			e.Distrust(service.NotTheirs)
 		}
 		return e, err
 	}
@@ -43,7 +43,7 @@ func distrust(lists Word) func(*Edges, error) (*Edges, error) {
 func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) (service.Page[Profile], error) {
 	page := service.Page[Profile]{Asked: edgePage}
 	class := ClassFollowers
-	if of.Side == Following {
+	if of.Side == service.Following {
 		class = ClassFollowing
 	}
 	query, err := url.ParseQuery(cursor)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
 	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
@@ -64,7 +65,7 @@ func visit(t *testing.T, o mastodontest.Options, more ...func(*Options)) *place 
 		t.Fatal(err)
 	}
 	t.Cleanup(f.Close)
-	opts := Options{Base: "https://m.test", Do: Through(f, nil), Now: p.clock.Now, MaxBody: 512 << 10}
+	opts := Options{Base: "https://m.test", Do: service.Through(f, nil), Now: p.clock.Now, MaxBody: 512 << 10}
 	for _, change := range more {
 		change(&opts)
 	}
@@ -84,7 +85,7 @@ func (p *place) lookup(acct string) Profile {
 }
 
 // list reads a list whole.
-func (p *place) list(who Profile, side Side, lim Limits) (accts []string, l Listing) {
+func (p *place) list(who Profile, side service.Side, lim service.Limits) (accts []string, l service.Listing) {
 	p.t.Helper()
 	e, err := p.c.Edges(who, side, "", lim)
 	if err != nil {
@@ -103,7 +104,7 @@ func (p *place) list(who Profile, side Side, lim Limits) (accts []string, l List
 }
 
 // read reads a feed to the end of one reading.
-func (p *place) read(f Feed, m Mark, how Reading) (posts []Post, next Mark, tl *Timeline) {
+func (p *place) read(f Feed, m service.Mark, how Reading) (posts []Post, next service.Mark, tl *Timeline) {
 	p.t.Helper()
 	tl, err := p.c.Timeline(f, m, how)
 	if err != nil {
@@ -116,7 +117,7 @@ func (p *place) read(f Feed, m Mark, how Reading) (posts []Post, next Mark, tl *
 		}
 		posts = append(posts, b.Posts...)
 		// A mark survives being kept at any page.
-		if _, err := DecodeMark(tl.Mark().Encode()); err != nil {
+		if _, err := service.DecodeMark(tl.Mark().Encode()); err != nil {
 			p.t.Fatal(err)
 		}
 	}
@@ -144,7 +145,7 @@ func direct(o mastodontest.Options, c *clock) (*mastodontest.World, *Client, err
 		return nil, nil, err
 	}
 	rt := w.RoundTripper(home)
-	client, err := New(Options{Base: "https://m.test", Now: c.Now, MaxRaw: -1, Do: func(ctx context.Context, call Call) (*fetch.Response, error) {
+	client, err := New(Options{Base: "https://m.test", Now: c.Now, MaxRaw: -1, Do: func(ctx context.Context, call service.Call) (*fetch.Response, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, call.Request.URL, nil)
 		if err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 type (
@@ -28,8 +29,8 @@ func TestListsOfServersThatLie(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		lies  lies
-		lim   Limits
-		why   Word
+		lim   service.Limits
+		why   service.Word
 		whole bool // all that is true was delivered, whatever else
 		most  int  // pages
 	}{
@@ -39,26 +40,26 @@ func TestListsOfServersThatLie(t *testing.T) {
 		{name: "nulls", lies: lies{MaxLimit: 10, Nulls: true}, whole: true, most: 10},
 		{name: "full accts", lies: lies{MaxLimit: 10, FullAccts: true}, whole: true, most: 10},
 		{name: "garbage between", lies: lies{MaxLimit: 10, Garbage: true}, whole: true, most: 10},
-		{name: "cursor repeats", lies: lies{MaxLimit: 10, RepeatsCursor: true}, why: CursorRepeats, most: 3},
-		{name: "cursors in a ring", lies: lies{MaxLimit: 10, Ring: 3}, why: CursorRepeats, most: 8},
+		{name: "cursor repeats", lies: lies{MaxLimit: 10, RepeatsCursor: true}, why: service.CursorRepeats, most: 3},
+		{name: "cursors in a ring", lies: lies{MaxLimit: 10, Ring: 3}, why: service.CursorRepeats, most: 8},
 		{name: "no end, the same page", lies: lies{MaxLimit: 10, Endless: true}, whole: true, most: 6},
-		{name: "no end, and claims more", lies: lies{MaxLimit: 10, Endless: true, CountsTimes: 2}, why: CursorRepeats, whole: true, most: 7},
-		{name: "no end, empty pages", lies: lies{MaxLimit: 10, EmptyTail: true}, why: EmptyPages, whole: true, most: 14},
-		{name: "no end, drawn by lot", lies: lies{Shuffles: true, CountsTimes: 2}, why: NothingNew, most: 200},
-		{name: "no link", lies: lies{MaxLimit: 10, NoLink: true}, why: FewerThanClaim, most: 1},
-		{name: "empty, claims many", lies: lies{EmptyLists: true}, why: EmptyButClaims, most: 1},
-		{name: "hidden", lies: lies{HidesLists: true}, why: Hidden, most: 1},
-		{name: "claims double", lies: lies{CountsTimes: 2}, why: FewerThanClaim, whole: true, most: 2},
-		{name: "claims half", lies: lies{CountsTimes: 0.5}, why: MoreThanClaim, whole: true, most: 2},
-		{name: "an object", lies: lies{Object: true}, why: Misshapen},
-		{name: "HTML with 200", lies: lies{HTML200: true}, why: NotJSON},
-		{name: "half the JSON", lies: lies{Truncated: true}, why: NotJSON},
-		{name: "longer than the cap", lies: lies{Huge: 600 << 10}, why: Cut},
-		{name: "closed", lies: lies{ClosedAPI: true}, why: NeedsToken},
-		{name: "moved", lies: lies{Redirect: "https://other.test"}, why: Moved},
-		{name: "down", lies: lies{Down: 503}, why: Down},
-		{name: "page limit", lies: lies{MaxLimit: 10}, lim: Limits{Pages: 2}, why: MaxPages, most: 2},
-		{name: "item limit", lies: lies{MaxLimit: 10}, lim: Limits{Items: 15}, why: MaxItems, most: 2},
+		{name: "no end, and claims more", lies: lies{MaxLimit: 10, Endless: true, CountsTimes: 2}, why: service.CursorRepeats, whole: true, most: 7},
+		{name: "no end, empty pages", lies: lies{MaxLimit: 10, EmptyTail: true}, why: service.EmptyPages, whole: true, most: 14},
+		{name: "no end, drawn by lot", lies: lies{Shuffles: true, CountsTimes: 2}, why: service.NothingNew, most: 200},
+		{name: "no link", lies: lies{MaxLimit: 10, NoLink: true}, why: service.FewerThanClaim, most: 1},
+		{name: "empty, claims many", lies: lies{EmptyLists: true}, why: service.EmptyButClaims, most: 1},
+		{name: "hidden", lies: lies{HidesLists: true}, why: service.Hidden, most: 1},
+		{name: "claims double", lies: lies{CountsTimes: 2}, why: service.FewerThanClaim, whole: true, most: 2},
+		{name: "claims half", lies: lies{CountsTimes: 0.5}, why: service.MoreThanClaim, whole: true, most: 2},
+		{name: "an object", lies: lies{Object: true}, why: service.Misshapen},
+		{name: "HTML with 200", lies: lies{HTML200: true}, why: service.NotJSON},
+		{name: "half the JSON", lies: lies{Truncated: true}, why: service.NotJSON},
+		{name: "longer than the cap", lies: lies{Huge: 600 << 10}, why: service.Cut},
+		{name: "closed", lies: lies{ClosedAPI: true}, why: service.NeedsToken},
+		{name: "moved", lies: lies{Redirect: "https://other.test"}, why: service.Moved},
+		{name: "down", lies: lies{Down: 503}, why: service.Down},
+		{name: "page limit", lies: lies{MaxLimit: 10}, lim: service.Limits{Pages: 2}, why: service.MaxPages, most: 2},
+		{name: "item limit", lies: lies{MaxLimit: 10}, lim: service.Limits{Items: 15}, why: service.MaxItems, most: 2},
 	} {
 		p := visit(t, world{Seed: 3, People: 60, Quiet: true, Rate: -1})
 		who, truth := p.star()
@@ -70,7 +71,7 @@ func TestListsOfServersThatLie(t *testing.T) {
 			who = p.lookup(truth.Acct)
 		}
 		before := p.w.Report().Requests
-		e, err := p.c.Edges(who, Followers, "", c.lim)
+		e, err := p.c.Edges(who, service.Followers, "", c.lim)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +104,7 @@ func TestListsOfServersThatLie(t *testing.T) {
 // snac gives the list of the token's owner, whoever is asked for; a probe finds
 // out, and from then on no list of that side is believed.
 func TestAnothersListIsNotBelieved(t *testing.T) {
-	token, err := NewCredential("ana", "s3cret")
+	token, err := service.NewCredential("ana", "s3cret")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +112,14 @@ func TestAnothersListIsNotBelieved(t *testing.T) {
 	reader, star := p.w.Users()[1], p.w.Users()[0]
 	p = visit(t, world{Seed: 3, People: 60, Quiet: true, Tokens: map[string]string{"s3cret": user(reader)}, Lies: lies{OwnLists: true, EmptyLists: true}}, func(o *Options) { o.Credential = token })
 	s, err := p.c.Probe(context.Background(), star)
-	if err != nil || s.Lists != NotTheirs {
+	if err != nil || s.Lists != service.NotTheirs {
 		t.Fatalf("%+v %v", s, err)
 	}
-	e, err := p.c.Edges(p.lookup(star), Following, s.Lists, Limits{})
+	e, err := p.c.Edges(p.lookup(star), service.Following, s.Lists, service.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Next(context.Background()); err != nil || !e.Done() || e.Listing().Why != NotTheirs {
+	if _, err := e.Next(context.Background()); err != nil || !e.Done() || e.Listing().Why != service.NotTheirs {
 		t.Errorf("%+v %v", e.Listing(), err)
 	}
 }
@@ -130,7 +131,7 @@ func TestListsOfRemoteAccounts(t *testing.T) {
 		if truth.Local || len(truth.Followers) == 0 {
 			continue
 		}
-		if _, l := p.list(p.lookup(acct), Followers, Limits{}); l.Complete || l.Why != KnownPartOnly {
+		if _, l := p.list(p.lookup(acct), service.Followers, service.Limits{}); l.Complete || l.Why != service.KnownPartOnly {
 			t.Errorf("%s: %+v", acct, l)
 		}
 	}
@@ -141,14 +142,14 @@ func TestListsOfRemoteAccounts(t *testing.T) {
 func TestListsGoOnFromACheckpoint(t *testing.T) {
 	p := visit(t, world{Seed: 3, People: 60, Quiet: true, Rate: -1, Lies: lies{MaxLimit: 7}})
 	who, truth := p.star()
-	e, err := p.c.Edges(who, Followers, "", Limits{})
+	e, err := p.c.Edges(who, service.Followers, "", service.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for !e.Done() {
 		p.w.Lie(func(l *lies) { l.Down = http.StatusBadGateway })
-		if _, err := e.Next(context.Background()); WordOf(err) != Down || e.Done() || e.Listing().Why != Down {
+		if _, err := e.Next(context.Background()); service.WordOf(err) != service.Down || e.Done() || e.Listing().Why != service.Down {
 			t.Fatalf("while down: %v %+v", err, e.Listing())
 		}
 		p.w.Lie(func(l *lies) { l.Down = 0 })
@@ -159,7 +160,7 @@ func TestListsGoOnFromACheckpoint(t *testing.T) {
 		for _, q := range page {
 			got = append(got, q.Acct)
 		}
-		if e, err = p.c.ResumeEdges(e.Checkpoint(), "", Limits{}); err != nil {
+		if e, err = p.c.ResumeEdges(e.Checkpoint(), "", service.Limits{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +168,7 @@ func TestListsGoOnFromACheckpoint(t *testing.T) {
 		t.Errorf("%d of %d: %+v", len(got), len(truth.Followers), e.Listing())
 	}
 	for _, bad := range []string{"", "{}", `{"v":2,"id":"1","side":"followers"}`, `{"v":1,"id":"","side":"followers"}`, `{"v":1,"id":"1","side":"x"}`, `{"v":1,"id":"1","side":"followers","trail":{"pages":-1}}`} {
-		if _, err := p.c.ResumeEdges(Checkpoint(bad), "", Limits{}); err == nil {
+		if _, err := p.c.ResumeEdges(service.Checkpoint(bad), "", service.Limits{}); err == nil {
 			t.Errorf("%s: no error", bad)
 		}
 	}
@@ -177,46 +178,46 @@ func TestListsGoOnFromACheckpoint(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		lies    lies
-		word    Word
+		word    service.Word
 		status  int
 		fromAPI bool
 		again   bool
 	}{
-		{lies{HTML200: true}, NotJSON, 200, false, true},
-		{lies{Truncated: true}, NotJSON, 200, false, true},
-		{lies{Huge: 600 << 10}, Cut, 200, false, false},
-		{lies{Down: 500}, Down, 500, false, true},
-		{lies{Down: 503}, Down, 503, false, true},
-		{lies{ClosedAPI: true}, NeedsToken, 401, true, false},
-		{lies{Redirect: "https://b.test/x"}, Moved, 301, false, false},
-		{lies{WrongOne: true}, Misshapen, 0, true, true},
+		{lies{HTML200: true}, service.NotJSON, 200, false, true},
+		{lies{Truncated: true}, service.NotJSON, 200, false, true},
+		{lies{Huge: 600 << 10}, service.Cut, 200, false, false},
+		{lies{Down: 500}, service.Down, 500, false, true},
+		{lies{Down: 503}, service.Down, 503, false, true},
+		{lies{ClosedAPI: true}, service.NeedsToken, 401, true, false},
+		{lies{Redirect: "https://b.test/x"}, service.Moved, 301, false, false},
+		{lies{WrongOne: true}, service.Misshapen, 0, true, true},
 	} {
 		p := visit(t, world{Seed: 1, People: 20})
 		acct := p.w.Users()[2]
 		p.w.Lie(func(l *lies) { *l = c.lies })
 		_, err := p.c.Lookup(context.Background(), acct)
-		f, ok := err.(*Fault)
+		f, ok := err.(*service.Fault)
 		if !ok || f.Word != c.word || f.Status != c.status || f.FromAPI != c.fromAPI || f.Again() != c.again || f.Op != "lookup" {
 			t.Errorf("%+v: %v", c.lies, err)
 			continue
 		}
-		if c.lies.Down == 503 && f.Retry != 30*time.Second || c.word == Moved && f.To != "https://b.test/x" {
+		if c.lies.Down == 503 && f.Retry != 30*time.Second || c.word == service.Moved && f.To != "https://b.test/x" {
 			t.Errorf("%+v: retry %v, to %q", c.lies, f.Retry, f.To)
 		}
 	}
 	p := visit(t, world{Seed: 1, People: 20})
-	if _, err := p.c.Lookup(context.Background(), "nobody@m.test"); WordOf(err) != Gone || !err.(*Fault).FromAPI {
+	if _, err := p.c.Lookup(context.Background(), "nobody@m.test"); service.WordOf(err) != service.Gone || !err.(*service.Fault).FromAPI {
 		t.Errorf("nobody: %v", err)
 	}
-	if _, err := p.c.Account(context.Background(), "12"); WordOf(err) != Gone {
+	if _, err := p.c.Account(context.Background(), "12"); service.WordOf(err) != service.Gone {
 		t.Errorf("no such id: %v", err)
 	}
 	p.w.Lie(func(l *lies) { l.HTML404 = true })
-	if _, err := p.c.Post(context.Background(), "12"); WordOf(err) != Gone || err.(*Fault).FromAPI {
+	if _, err := p.c.Post(context.Background(), "12"); service.WordOf(err) != service.Gone || err.(*service.Fault).FromAPI {
 		t.Errorf("a page that says 404: %v", err)
 	}
 	for _, bad := range []string{"", "@", "a b", "a@b@c", "a/b"} {
-		if _, err := p.c.Lookup(context.Background(), bad); err == nil || WordOf(err) != "" {
+		if _, err := p.c.Lookup(context.Background(), bad); err == nil || service.WordOf(err) != "" {
 			t.Errorf("lookup %q: %v", bad, err)
 		}
 	}
@@ -237,7 +238,7 @@ func TestWhatChangesIsSeen(t *testing.T) {
 		p.clock.add(time.Minute)
 	}
 	who := p.lookup(ana)
-	_, mark, _ := p.read(PostsOf(who.ID), Mark{}, Reading{})
+	_, mark, _ := p.read(PostsOf(who.ID), service.Mark{}, Reading{})
 	if err := p.w.Edit(ids[3], "quatro, emendado"); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +256,7 @@ func TestWhatChangesIsSeen(t *testing.T) {
 	if absent := tl.Absent(); !slices.Equal(absent, ids[2:3]) {
 		t.Errorf("absent %v, want %v", absent, ids[2:3])
 	}
-	if _, err := p.c.Post(ctx, ids[2]); WordOf(err) != Gone {
+	if _, err := p.c.Post(ctx, ids[2]); service.WordOf(err) != service.Gone {
 		t.Errorf("a deleted post: %v", err)
 	}
 	if h, err := p.c.History(ctx, ids[3]); err != nil || len(h) != 2 || h[0].Text != "quatro #tag1" || h[1].Text != "quatro, emendado" {
@@ -277,11 +278,11 @@ func TestWhatChangesIsSeen(t *testing.T) {
 	}
 	for _, status := range []int{404, 405} {
 		p.w.Lie(func(l *lies) { l.NoBatch = status })
-		if _, _, err := p.c.Accounts(ctx, ids); WordOf(err) != Unsupported {
+		if _, _, err := p.c.Accounts(ctx, ids); service.WordOf(err) != service.Unsupported {
 			t.Errorf("no batch, %d: %v", status, err)
 		}
 	}
-	if _, _, err := p.c.Accounts(ctx, make([]string, BatchSize+1)); err == nil || WordOf(err) != "" {
+	if _, _, err := p.c.Accounts(ctx, make([]string, BatchSize+1)); err == nil || service.WordOf(err) != "" {
 		t.Errorf("too many ids: %v", err)
 	}
 }
@@ -295,7 +296,7 @@ func TestEditsThatRename(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, m, _ := p.read(PostsOf(who.ID), Mark{}, Reading{})
+	before, m, _ := p.read(PostsOf(who.ID), service.Mark{}, Reading{})
 	if err := p.w.Edit(id, "um, emendado"); err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +323,7 @@ func TestSearch(t *testing.T) {
 		t.Errorf("%+v %v", f, err)
 	}
 	p.w.Lie(func(l *lies) { l.NoSearch = true })
-	if _, err := p.c.Search(context.Background(), SearchPosts, "x", 20); WordOf(err) != NeedsToken {
+	if _, err := p.c.Search(context.Background(), SearchPosts, "x", 20); service.WordOf(err) != service.NeedsToken {
 		t.Errorf("%v", err)
 	}
 }

@@ -37,7 +37,7 @@ func (c *Client) Lookup(ctx context.Context, acct string) (Profile, error) {
 		return Profile{}, err
 	}
 	if asked, _, _ := strings.Cut(want, "@"); !strings.EqualFold(asked, user(p.Acct)) {
-		return Profile{}, &Fault{Service: name, Op: "lookup", Word: Misshapen, FromAPI: true, Retry: -1, Said: "another account: " + p.Acct}
+		return Profile{}, &service.Fault{Service: name, Op: "lookup", Word: service.Misshapen, FromAPI: true, Retry: -1, Said: "another account: " + p.Acct}
 	}
 	return p, nil
 }
@@ -55,7 +55,7 @@ func (c *Client) Account(ctx context.Context, id string) (Profile, error) {
 	}
 	p, err := c.oneProfile("account", a)
 	if err == nil && p.ID != id {
-		return Profile{}, &Fault{Service: name, Op: "account", Word: Misshapen, FromAPI: true, Retry: -1, Said: "another id: " + p.ID}
+		return Profile{}, &service.Fault{Service: name, Op: "account", Word: service.Misshapen, FromAPI: true, Retry: -1, Said: "another id: " + p.ID}
 	}
 	return p, err
 }
@@ -100,13 +100,13 @@ func (c *Client) PostsByID(ctx context.Context, ids []string) (found []Post, abs
 	return found, absent, nil
 }
 
-func (c *Client) batch(ctx context.Context, op string, class Class, path string, ids []string) (answer, error) {
+func (c *Client) batch(ctx context.Context, op string, class service.Class, path string, ids []string) (answer, error) {
 	if len(ids) == 0 || len(ids) > BatchSize {
 		return answer{}, fmt.Errorf("mastodon: %s: %d ids, want 1 to %d", op, len(ids), BatchSize)
 	}
 	a, err := c.get(ctx, ask{op, class, path, url.Values{"id[]": ids}})
-	if f, ok := err.(*Fault); ok && f.Word == Gone { // the endpoint, not a thing by its name
-		f.Word = Unsupported
+	if f, ok := err.(*service.Fault); ok && f.Word == service.Gone { // the endpoint, not a thing by its name
+		f.Word = service.Unsupported
 	}
 	return a, err
 }
@@ -176,8 +176,8 @@ func (c *Client) Search(ctx context.Context, kind, q string, offset int) (Found,
 		query.Set("offset", strconv.Itoa(offset))
 	}
 	a, err := c.get(ctx, ask{"search", ClassSearch, "/api/v2/search", query})
-	if f, ok := err.(*Fault); ok && f.Word == Gone {
-		f.Word = Unsupported
+	if f, ok := err.(*service.Fault); ok && f.Word == service.Gone {
+		f.Word = service.Unsupported
 	}
 	if err != nil {
 		return Found{}, err

@@ -115,7 +115,7 @@ func (c *Client) post(b []byte, inner bool, by authors) (p Post, ok bool) {
 	}
 	p = Post{
 		ID: service.Ident(w.ID), URI: service.Address(w.URI), URL: service.Address(w.URL), Created: w.Created.Time, Edited: w.Edited.Time,
-		Lang: service.Line(string(w.Lang), 35), Visibility: service.Line(string(w.Visibility), 20), Sensitive: w.Sensitive.Said == Yes,
+		Lang: service.Line(string(w.Lang), 35), Visibility: service.Line(string(w.Visibility), 20), Sensitive: w.Sensitive.Said == service.Yes,
 		ReplyTo: service.Ident(w.ReplyTo), ReplyToAuthor: service.Ident(w.ReplyToAuthor),
 		Replies: w.Replies.N(), Boosts: w.Boosts.N(), Favourites: w.Favourites.N(),
 	}
@@ -217,14 +217,8 @@ func (c *Client) posts(b []byte) (all []Post, bad int, ok bool) {
 		return nil, 0, false
 	}
 	by := authors{}
-	for _, raw := range l.All {
-		if p, ok := c.post(raw, false, by); ok {
-			all = append(all, p)
-		} else {
-			bad++
-		}
-	}
-	return all, bad + l.Bad, true
+	all, bad = service.Each(l, func(b, _ json.RawMessage) (Post, bool) { return c.post(b, false, by) })
+	return all, bad, true
 }
 
 // profiles reads a page of profiles. bad is how many elements were none.
@@ -233,14 +227,8 @@ func (c *Client) profiles(b []byte) (all []Profile, bad int, ok bool) {
 	if json.Unmarshal(b, &l) != nil || !l.Is {
 		return nil, 0, false
 	}
-	for i, w := range l.All {
-		if p, ok := c.profile(w, l.Raw[i]); ok {
-			all = append(all, p)
-		} else {
-			bad++
-		}
-	}
-	return all, bad + l.Bad, true
+	all, bad = service.Each(l, func(w wireAccount, raw json.RawMessage) (Profile, bool) { return c.profile(w, raw) })
+	return all, bad, true
 }
 
 func letter(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }

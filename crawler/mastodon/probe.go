@@ -39,7 +39,7 @@ func (c *Client) Probe(ctx context.Context, sample string) (Server, error) {
 	}
 	p.search(ctx, who)
 	p.s.Expires = p.s.Probed.Add(serverFresh)
-	if slices.ContainsFunc(p.s.Unsure, func(d Doubt) bool { return (&Fault{Word: d.Why}).Again() }) {
+	if slices.ContainsFunc(p.s.Unsure, func(d service.Doubt) bool { return (&service.Fault{Word: d.Why}).Again() }) {
 		p.s.Expires = p.s.Probed.Add(serverUnsure)
 	}
 	return p.s, ctx.Err()
@@ -57,8 +57,8 @@ func (p *probe) get(ctx context.Context, a ask) (answer, error) {
 }
 
 func (p *probe) doubt(what string, err error) {
-	if w := WordOf(err); w != "" {
-		p.s.Unsure = append(p.s.Unsure, Doubt{What: what, Why: w})
+	if w := service.WordOf(err); w != "" {
+		p.s.Unsure = append(p.s.Unsure, service.Doubt{What: what, Why: w})
 	}
 }
 
@@ -106,7 +106,7 @@ func (p *probe) instance(ctx context.Context) error {
 		if err == nil {
 			err = misshapen("instance")
 		}
-		if wd := WordOf(err); wd == Limited || wd == Unreachable {
+		if wd := service.WordOf(err); wd == service.Limited || wd == service.Unreachable {
 			break
 		}
 	}
@@ -133,12 +133,12 @@ func (p *probe) instance(ctx context.Context) error {
 }
 
 // access is what timelines_access (Mastodon 4.5) says; what is open is asked all the same.
-func (p *probe) access(t text) Access {
+func (p *probe) access(t text) service.Access {
 	switch t {
 	case "disabled":
-		return Disabled
+		return service.Disabled
 	case "authenticated":
-		return Token
+		return service.Token
 	}
 	return ""
 }
@@ -225,8 +225,8 @@ func (p *probe) nodeinfo(ctx context.Context) {
 }
 
 // feed looks at a timeline, unless the server said already that it is closed.
-func (p *probe) feed(ctx context.Context, f Feed, to *Access, what string) []Post {
-	if *to == Disabled || *to == Token && !p.s.WithAuth {
+func (p *probe) feed(ctx context.Context, f Feed, to *service.Access, what string) []Post {
+	if *to == service.Disabled || *to == service.Token && !p.s.WithAuth {
 		return nil
 	}
 	q := url.Values{"limit": {"20"}}
@@ -245,9 +245,9 @@ func (p *probe) feed(ctx context.Context, f Feed, to *Access, what string) []Pos
 	case !ok:
 		p.doubt(what, misshapen(f.op))
 	case len(posts) == 0 && p.s.Posts > 0:
-		*to = Silent
+		*to = service.Silent
 	default:
-		*to = Open
+		*to = service.Open
 	}
 	return posts
 }
@@ -265,19 +265,19 @@ func (p *probe) sample(ctx context.Context, acct string, posts []Post) (Profile,
 		}
 	}
 	if acct == "" {
-		p.s.Unsure = append(p.s.Unsure, Doubt{What: "sample account", Why: EmptyPages})
+		p.s.Unsure = append(p.s.Unsure, service.Doubt{What: "sample account", Why: service.EmptyPages})
 		return Profile{}, false
 	}
 	p.s.Calls++
 	who, err := p.c.Lookup(ctx, acct)
 	if err != nil {
-		if WordOf(err) == NeedsToken || WordOf(err) == Closed {
+		if service.WordOf(err) == service.NeedsToken || service.WordOf(err) == service.Closed {
 			p.s.Accounts = service.AccessOf(err)
 		}
 		p.doubt("sample account", err)
 		return Profile{}, false
 	}
-	p.s.Accounts = Open
+	p.s.Accounts = service.Open
 	return who, true
 }
 
@@ -310,20 +310,20 @@ func (p *probe) posts(ctx context.Context, who Profile) []Post {
 		p.doubt("posts of an account", err)
 		return nil
 	}
-	p.s.Statuses = Open
+	p.s.Statuses = service.Open
 	inLine, _ := inOrder(posts)
 	page := make([]string, len(inLine))
 	for i, s := range inLine {
 		page[i] = s.ID
 	}
 	if len(page) < 5 {
-		p.s.Unsure = append(p.s.Unsure, Doubt{What: "paging", Why: FewerThanClaim})
+		p.s.Unsure = append(p.s.Unsure, service.Doubt{What: "paging", Why: service.FewerThanClaim})
 		return posts
 	}
 	k := len(page) / 2
 	for _, try := range [...]struct {
 		param string
-		to    *Obeys
+		to    *service.Obeys
 		limit int
 		right []string // what an obedient server answers
 	}{
@@ -343,14 +343,14 @@ func (p *probe) posts(ctx context.Context, who Profile) []Post {
 
 // verdict is what a page, asked for with a parameter and page[k], says of the
 // parameter; "" = nothing, because posts were made or deleted meanwhile.
-func (p *probe) verdict(page, got []string, k, limit int, param string, right []string) Obeys {
+func (p *probe) verdict(page, got []string, k, limit int, param string, right []string) service.Obeys {
 	if len(got) > limit {
-		p.s.Timeline.Limit = Ignored
+		p.s.Timeline.Limit = service.Ignored
 		if right = page[:k]; param == "max_id" {
 			right = page[k+1:]
 		}
 	} else if p.s.Timeline.Limit == "" {
-		p.s.Timeline.Limit = Obeyed
+		p.s.Timeline.Limit = service.Obeyed
 	}
 	wrongSide := slices.ContainsFunc(got, func(id string) bool {
 		i := slices.Index(page, id)
@@ -358,13 +358,13 @@ func (p *probe) verdict(page, got []string, k, limit int, param string, right []
 	})
 	switch {
 	case wrongSide:
-		return Ignored
+		return service.Ignored
 	case param == "min_id" && k == 2: // the next two are the newest two
 		return ""
 	case slices.Equal(got, right):
-		return Obeyed
+		return service.Obeyed
 	case param == "min_id" && slices.Equal(got, page[:2]):
-		return Newest
+		return service.Newest
 	}
 	return ""
 }
@@ -378,7 +378,7 @@ func (p *probe) tags(ctx context.Context, posts []Post) {
 		}
 	}
 	if p.s.Tags == "" {
-		p.s.Unsure = append(p.s.Unsure, Doubt{What: "tag timeline", Why: EmptyPages})
+		p.s.Unsure = append(p.s.Unsure, service.Doubt{What: "tag timeline", Why: service.EmptyPages})
 	}
 }
 
@@ -386,11 +386,11 @@ func (p *probe) tags(ctx context.Context, posts []Post) {
 func (p *probe) batch(ctx context.Context, who Profile) {
 	p.s.Calls++
 	found, _, err := p.c.Accounts(ctx, []string{who.ID})
-	switch w := WordOf(err); {
+	switch w := service.WordOf(err); {
 	case err == nil && len(found) == 1:
-		p.s.Batch = Obeyed
-	case err == nil, w == Unsupported, w == Refused, w == Misshapen, w == NotJSON:
-		p.s.Batch = Ignored
+		p.s.Batch = service.Obeyed
+	case err == nil, w == service.Unsupported, w == service.Refused, w == service.Misshapen, w == service.NotJSON:
+		p.s.Batch = service.Ignored
 	default:
 		p.doubt("batch", err)
 	}
@@ -400,8 +400,8 @@ func (p *probe) batch(ctx context.Context, who Profile) {
 // their counts; and, with a credential, whether the asker's own list comes instead.
 func (p *probe) edges(ctx context.Context, who Profile) {
 	var theirs []string
-	for _, side := range [...]Side{Followers, Following} {
-		e, err := p.c.Edges(who, side, "", Limits{Pages: 1})
+	for _, side := range [...]service.Side{service.Followers, service.Following} {
+		e, err := p.c.Edges(who, side, "", service.Limits{Pages: 1})
 		if err != nil {
 			p.doubt(string(side), err)
 			return
@@ -414,9 +414,9 @@ func (p *probe) edges(ctx context.Context, who Profile) {
 			}
 			return
 		}
-		p.s.Edges = Open
+		p.s.Edges = service.Open
 		switch why := e.Listing().Why; why {
-		case EmptyButClaims, FewerThanClaim, MoreThanClaim, NoCursor:
+		case service.EmptyButClaims, service.FewerThanClaim, service.MoreThanClaim, service.NoCursor:
 			p.s.Lists = why
 		}
 		theirs = theirs[:0]
@@ -439,7 +439,7 @@ func (p *probe) own(ctx context.Context, who Profile, theirs []string) {
 	if err != nil || me.ID == who.ID {
 		return
 	}
-	e, err := p.c.Edges(me, Following, "", Limits{Pages: 1})
+	e, err := p.c.Edges(me, service.Following, "", service.Limits{Pages: 1})
 	if err != nil {
 		return
 	}
@@ -456,7 +456,7 @@ func (p *probe) own(ctx context.Context, who Profile, theirs []string) {
 	// Two people may follow the same; but nobody follows himself, as the asker's list
 	// may say of who.
 	if slices.Contains(theirs, who.ID) || p.s.Lists != "" {
-		p.s.Lists = NotTheirs
+		p.s.Lists = service.NotTheirs
 	}
 }
 
@@ -473,5 +473,5 @@ func (p *probe) search(ctx context.Context, who Profile) {
 		}
 		return
 	}
-	p.s.Search = Open
+	p.s.Search = service.Open
 }

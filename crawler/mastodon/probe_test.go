@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 // A probe says what is true of each kind of server, keeps it as bytes, and knows
 // what it does not know.
 func TestProbe(t *testing.T) {
-	obeys := Paging{Obeyed, Obeyed, Obeyed, Obeyed}
+	obeys := Paging{service.Obeyed, service.Obeyed, service.Obeyed, service.Obeyed}
 	first := visit(t, world{Seed: 4, People: 30, Quiet: true, Rate: -1})
 	star, reader := first.w.Users()[0], user(first.w.Users()[2])
 	for _, c := range []struct {
@@ -24,26 +25,26 @@ func TestProbe(t *testing.T) {
 		want   Server // compared where it is not zero
 		unsure []string
 	}{
-		{name: "as documented", want: Server{Software: "mastodon", Version: "4.5.0", API: 7, Domain: "m.test", Batch: Obeyed, Timeline: obeys,
-			Accounts: Open, Statuses: Open, Local: Open, Remote: Open, Tags: Open, Search: Open, Edges: Open}},
+		{name: "as documented", want: Server{Software: "mastodon", Version: "4.5.0", API: 7, Domain: "m.test", Batch: service.Obeyed, Timeline: obeys,
+			Accounts: service.Open, Statuses: service.Open, Local: service.Open, Remote: service.Open, Tags: service.Open, Search: service.Open, Edges: service.Open}},
 		{name: "GoToSocial, no token", o: world{Software: "gotosocial", Version: "0.20.1", IDs: mastodontest.ULIDs, Lies: lies{ClosedAPI: true, IgnoresSince: true, NoBatch: 405, NoSearch: true}},
-			want:   Server{Software: "gotosocial", Accounts: Token, Local: Open, Search: Token},
+			want:   Server{Software: "gotosocial", Accounts: service.Token, Local: service.Open, Search: service.Token},
 			unsure: []string{"sample account"}},
 		{name: "GoToSocial, token", token: true, o: world{Software: "gotosocial", Version: "0.20.1", IDs: mastodontest.ULIDs, Lies: lies{ClosedAPI: true, IgnoresSince: true, NoBatch: 405}},
-			want: Server{WithAuth: true, Timeline: Paging{Obeyed, Obeyed, Ignored, Obeyed}, Batch: Ignored, Accounts: Open, Statuses: Open, Search: Open}},
+			want: Server{WithAuth: true, Timeline: Paging{service.Obeyed, service.Obeyed, service.Ignored, service.Obeyed}, Batch: service.Ignored, Accounts: service.Open, Statuses: service.Open, Search: service.Open}},
 		{name: "snac", token: true, o: world{Software: "snac", Version: "2.75", IDs: mastodontest.Hashes, Lies: lies{NoV2: true, IgnoresSince: true, IgnoresMin: true, IgnoresMax: true, IgnoresLimit: true, EmptyLists: true, OwnLists: true, NoBatch: 404, HTML404: true, NoPosts: true, FullAccts: true, NoLink: true}},
-			want: Server{Software: "snac", Version: "2.75", Timeline: Paging{Ignored, Ignored, Ignored, Ignored}, Batch: Ignored, Lists: NotTheirs}},
-		{name: "min_id as since_id", o: world{Lies: lies{MinIsSince: true}}, want: Server{Timeline: Paging{Obeyed, Newest, Obeyed, Obeyed}}},
+			want: Server{Software: "snac", Version: "2.75", Timeline: Paging{service.Ignored, service.Ignored, service.Ignored, service.Ignored}, Batch: service.Ignored, Lists: service.NotTheirs}},
+		{name: "min_id as since_id", o: world{Lies: lies{MinIsSince: true}}, want: Server{Timeline: Paging{service.Obeyed, service.Newest, service.Obeyed, service.Obeyed}}},
 		{name: "oldest first", o: world{Lies: lies{Ascending: true}}, want: Server{Timeline: obeys}},
 		{name: "pinned posts", o: world{Lies: lies{PinsFirst: true}}, want: Server{Timeline: obeys}},
-		{name: "feeds disabled", o: world{Lies: lies{EmptyTimelines: true}}, want: Server{Local: Disabled, Remote: Disabled, Tags: Disabled, Statuses: Open}},
-		{name: "feeds empty, and nothing said", o: world{Lies: lies{EmptyTimelines: true, NoV2: true}}, want: Server{Local: Silent, Remote: Silent, Tags: Silent}},
-		{name: "feeds 401", o: world{Lies: lies{ClosedTimelines: 401}}, want: Server{Local: Token, Remote: Token, Tags: Token}},
-		{name: "feeds 422", o: world{Lies: lies{ClosedTimelines: 422}}, want: Server{Local: Token}},
-		{name: "feeds 403", o: world{Lies: lies{ClosedTimelines: 403}}, want: Server{Local: Disabled}},
+		{name: "feeds disabled", o: world{Lies: lies{EmptyTimelines: true}}, want: Server{Local: service.Disabled, Remote: service.Disabled, Tags: service.Disabled, Statuses: service.Open}},
+		{name: "feeds empty, and nothing said", o: world{Lies: lies{EmptyTimelines: true, NoV2: true}}, want: Server{Local: service.Silent, Remote: service.Silent, Tags: service.Silent}},
+		{name: "feeds 401", o: world{Lies: lies{ClosedTimelines: 401}}, want: Server{Local: service.Token, Remote: service.Token, Tags: service.Token}},
+		{name: "feeds 422", o: world{Lies: lies{ClosedTimelines: 422}}, want: Server{Local: service.Token}},
+		{name: "feeds 403", o: world{Lies: lies{ClosedTimelines: 403}}, want: Server{Local: service.Disabled}},
 		{name: "old, no nodeinfo", o: world{Lies: lies{NoV2: true, NoNodeinfo: true}}, want: Server{Software: "mastodon", Version: "4.5.0", Domain: "m.test"}, unsure: []string{"nodeinfo"}},
 		{name: "pleroma by its version", o: world{Software: "pleroma", Version: "2.6.0", Lies: lies{NoNodeinfo: true}}, want: Server{Software: "pleroma", Version: "2.6.0"}, unsure: []string{"nodeinfo"}},
-		{name: "counts double", o: world{Lies: lies{CountsTimes: 2}}, want: Server{Lists: FewerThanClaim}},
+		{name: "counts double", o: world{Lies: lies{CountsTimes: 2}}, want: Server{Lists: service.FewerThanClaim}},
 	} {
 		c.o.Seed, c.o.People, c.o.Quiet = 4, 30, true
 		c.o.Start = since()
@@ -51,7 +52,7 @@ func TestProbe(t *testing.T) {
 		p := visit(t, c.o, func(o *Options) {
 			o.MaxBody = 4 << 20 // a page without a limit is long
 			if c.token {
-				o.Credential, _ = NewCredential("a", "s3cret")
+				o.Credential, _ = service.NewCredential("a", "s3cret")
 			}
 		})
 		s, err := p.c.Probe(context.Background(), star)
@@ -88,16 +89,16 @@ func TestProbe(t *testing.T) {
 // A server that is down or limited teaches nothing, or little for a short time.
 func TestProbesOfServersThatAreNotThere(t *testing.T) {
 	p := visit(t, world{Seed: 4, People: 20, Lies: lies{Down: http.StatusBadGateway}})
-	if _, err := p.c.Probe(context.Background(), ""); WordOf(err) != Down {
+	if _, err := p.c.Probe(context.Background(), ""); service.WordOf(err) != service.Down {
 		t.Errorf("down: %v", err)
 	}
 	p = visit(t, world{Seed: 4, People: 20, Limits: []mastodontest.Limit{{Max: 6, Window: time.Hour, All: true}}})
 	s, err := p.c.Probe(context.Background(), "")
-	if err != nil || len(s.Unsure) == 0 || s.Software != "mastodon" || s.Expires.Sub(s.Probed) != serverUnsure || !slices.Contains(s.Unsure, Doubt{What: "posts of an account", Why: Limited}) {
+	if err != nil || len(s.Unsure) == 0 || s.Software != "mastodon" || s.Expires.Sub(s.Probed) != serverUnsure || !slices.Contains(s.Unsure, service.Doubt{What: "posts of an account", Why: service.Limited}) {
 		t.Errorf("limited: %+v %v", s, err)
 	}
 	p = visit(t, world{Seed: 4, People: 20, Rate: -1})
-	if s, err = p.c.Probe(context.Background(), ""); err != nil || s.Statuses != "" || !slices.ContainsFunc(s.Unsure, func(d Doubt) bool { return d.What == "sample account" }) {
+	if s, err = p.c.Probe(context.Background(), ""); err != nil || s.Statuses != "" || !slices.ContainsFunc(s.Unsure, func(d service.Doubt) bool { return d.What == "sample account" }) {
 		t.Errorf("nobody has posted: %+v %v", s, err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -108,7 +109,7 @@ func TestProbesOfServersThatAreNotThere(t *testing.T) {
 }
 
 func FuzzDecodeServer(f *testing.F) {
-	f.Add(Server{V: serverVersion, Base: "https://m.test", Lists: NotTheirs, Unsure: []Doubt{{What: "x", Why: Down}}}.Encode())
+	f.Add(Server{V: serverVersion, Base: "https://m.test", Lists: service.NotTheirs, Unsure: []service.Doubt{{What: "x", Why: service.Down}}}.Encode())
 	f.Add([]byte(`{"v":2}`))
 	f.Add([]byte(`{"v":1,"probed":"9999-12-31T23:59:59-23:59","unsure":[null]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -37,14 +37,14 @@ type Profile struct {
 	Suspended  bool
 	Limited    bool // its server shows it to its followers only
 	Memorial   bool
-	HidesLists Said // followers and following
+	HidesLists service.Said // followers and following
 
 	Moved *Move // it has gone there, nil = no
 
 	// What it says of being found. Mastodon's default for indexable is no.
-	Discoverable Said // shown in directories and suggestions
-	Indexable    Said // its posts may be in a full-text search
-	NoIndex      Said // search engines are asked to leave it out
+	Discoverable service.Said // shown in directories and suggestions
+	Indexable    service.Said // its posts may be in a full-text search
+	NoIndex      service.Said // search engines are asked to leave it out
 	OptOuts      []OptOut
 
 	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
@@ -137,9 +137,9 @@ func (c *Client) profile(w wireAccount, b []byte) (p Profile, ok bool) {
 		ID: service.Ident(w.ID), Acct: acct, Local: local, Name: service.Line(string(w.Name), service.MaxName),
 		URL: service.Address(w.URL), URI: service.Address(w.URI), Avatar: service.Address(w.Avatar), Header: service.Address(w.Header),
 		Created: w.Created.Time, LastPost: w.LastPost.Time, Followers: w.Followers.N(), Following: w.Following.N(), Posts: w.Posts.N(),
-		Bot: w.Bot.Said == Yes, Group: w.Group.Said == Yes, Locked: w.Locked.Said == Yes,
-		Suspended: w.Suspended.Said == Yes || w.Pleroma.Deactivated.Said == Yes,
-		Limited:   w.Limited.Said == Yes, Memorial: w.Memorial.Said == Yes, HidesLists: max(w.HidesLists.Said, w.Pleroma.HidesFollowers.Said),
+		Bot: w.Bot.Said == service.Yes, Group: w.Group.Said == service.Yes, Locked: w.Locked.Said == service.Yes,
+		Suspended: w.Suspended.Said == service.Yes || w.Pleroma.Deactivated.Said == service.Yes,
+		Limited:   w.Limited.Said == service.Yes, Memorial: w.Memorial.Said == service.Yes, HidesLists: max(w.HidesLists.Said, w.Pleroma.HidesFollowers.Said),
 		Discoverable: w.Discoverable.Said, Indexable: w.Indexable.Said, NoIndex: w.NoIndex.Said,
 	}
 	if p.ID == "" || p.Acct == "" {
@@ -206,13 +206,13 @@ func (c *Client) acct(acct, username text) (full string, local bool) {
 
 // optOuts are what p says against being collected.
 func optOuts(p Profile) (out []OptOut) {
-	if p.NoIndex == Yes {
+	if p.NoIndex == service.Yes {
 		out = append(out, OptNoIndex)
 	}
-	if p.Indexable == No {
+	if p.Indexable == service.No {
 		out = append(out, OptNotIndexable)
 	}
-	if p.Discoverable == No {
+	if p.Discoverable == service.No {
 		out = append(out, OptNotDiscoverable)
 	}
 	texts := []string{p.Name, p.Note}

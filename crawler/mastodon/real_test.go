@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 // TestSnac reads a real snac 2.75 as it was seeded: five people with five posts
@@ -31,7 +32,7 @@ func TestSnac(t *testing.T) {
 			token = rest
 		}
 	}
-	cred, err := NewCredential("ana", token)
+	cred, err := service.NewCredential("ana", token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +43,9 @@ func TestSnac(t *testing.T) {
 	t.Cleanup(f.Close)
 	ctx, calls := context.Background(), 0
 	o := Options{Base: base, Credential: cred}
-	o.Do = func(ctx context.Context, call Call) (*fetch.Response, error) {
+	o.Do = func(ctx context.Context, call service.Call) (*fetch.Response, error) {
 		calls++
-		return Through(f, nil)(ctx, call)
+		return service.Through(f, nil)(ctx, call)
 	}
 	c, err := New(o)
 	if err != nil {
@@ -52,7 +53,7 @@ func TestSnac(t *testing.T) {
 	}
 	s, err := c.Probe(ctx, "bruno")
 	t.Logf("%s", s.Encode())
-	if err != nil || s.Software != "snac" || s.Lists != NotTheirs || s.Timeline.Max == Obeyed || s.Batch != Ignored || s.Search != Open || s.Posts < 25 {
+	if err != nil || s.Software != "snac" || s.Lists != service.NotTheirs || s.Timeline.Max == service.Obeyed || s.Batch != service.Ignored || s.Search != service.Open || s.Posts < 25 {
 		t.Errorf("probe: %+v %v", s, err)
 	}
 	o.Domain = s.Domain
@@ -65,8 +66,8 @@ func TestSnac(t *testing.T) {
 			t.Errorf("%+v %v", who, err)
 			continue
 		}
-		for _, side := range [...]Side{Followers, Following} {
-			e, err := c.Edges(who, side, s.Lists, Limits{})
+		for _, side := range [...]service.Side{service.Followers, service.Following} {
+			e, err := c.Edges(who, side, s.Lists, service.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +77,7 @@ func TestSnac(t *testing.T) {
 				t.Errorf("%s of %s is believed: %+v", side, name, l)
 			}
 		}
-		m, total := Mark{}, 0
+		m, total := service.Mark{}, 0
 		for poll := range 2 { // the second one finds nothing new
 			tl, err := c.Timeline(PostsOf(who.ID), m, Reading{Paging: s.Timeline})
 			if err != nil {
@@ -103,7 +104,7 @@ func TestSnac(t *testing.T) {
 		}
 	}
 	posts := 0
-	tl, err := c.Timeline(Tagged("portugal", false), Mark{}, Reading{})
+	tl, err := c.Timeline(Tagged("portugal", false), service.Mark{}, Reading{})
 	if err != nil {
 		t.Fatal(err)
 	}

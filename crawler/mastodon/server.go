@@ -10,10 +10,10 @@ import (
 
 // Paging is what a server does with the parameters of a timeline.
 type Paging struct {
-	Limit Obeys `json:"limit,omitempty"`
-	Min   Obeys `json:"min,omitempty"`
-	Since Obeys `json:"since,omitempty"`
-	Max   Obeys `json:"max,omitempty"`
+	Limit service.Obeys `json:"limit,omitempty"`
+	Min   service.Obeys `json:"min,omitempty"`
+	Since service.Obeys `json:"since,omitempty"`
+	Max   service.Obeys `json:"max,omitempty"`
 }
 
 // Server is what one server was found to be and to do, asked with or without a
@@ -33,23 +33,23 @@ type Server struct {
 	Posts     int64    `json:"posts"`
 	Streaming string   `json:"streaming,omitempty"` // its address
 
-	Batch    Obeys  `json:"batch,omitempty"`    // accounts?id[]=
-	Timeline Paging `json:"timeline,omitzero"`  // of an account's posts
-	Accounts Access `json:"accounts,omitempty"` // profiles
-	Statuses Access `json:"statuses,omitempty"` // posts of an account
-	Local    Access `json:"local,omitempty"`    // the public timeline of its own people
-	Remote   Access `json:"remote,omitempty"`   // and of all it knows of
-	Tags     Access `json:"tags,omitempty"`
-	Search   Access `json:"search,omitempty"`
-	Edges    Access `json:"edges,omitempty"` // follower and following lists
+	Batch    service.Obeys  `json:"batch,omitempty"`    // accounts?id[]=
+	Timeline Paging         `json:"timeline,omitzero"`  // of an account's posts
+	Accounts service.Access `json:"accounts,omitempty"` // profiles
+	Statuses service.Access `json:"statuses,omitempty"` // posts of an account
+	Local    service.Access `json:"local,omitempty"`    // the public timeline of its own people
+	Remote   service.Access `json:"remote,omitempty"`   // and of all it knows of
+	Tags     service.Access `json:"tags,omitempty"`
+	Search   service.Access `json:"search,omitempty"`
+	Edges    service.Access `json:"edges,omitempty"` // follower and following lists
 	// Lists is what is wrong with its follower and following lists: EmptyButClaims,
 	// FewerThanClaim, MoreThanClaim, NotTheirs; "" = nothing found.
-	Lists Word `json:"lists,omitempty"`
+	Lists service.Word `json:"lists,omitempty"`
 
-	Unsure  []Doubt   `json:"unsure,omitempty"` // what could not be found out
-	Calls   int       `json:"calls"`
-	Probed  time.Time `json:"probed"`
-	Expires time.Time `json:"expires"`
+	Unsure  []service.Doubt `json:"unsure,omitempty"` // what could not be found out
+	Calls   int             `json:"calls"`
+	Probed  time.Time       `json:"probed"`
+	Expires time.Time       `json:"expires"`
 }
 
 const (

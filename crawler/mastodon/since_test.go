@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 // Over many polls while people post, nothing is missed and nothing read twice,
@@ -28,7 +30,7 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 		if rapid.Bool().Draw(t, "probed") { // and told the truth; or not, and found out
 			said = truthOf(l)
 		} else if !l.MinIsSince && rapid.IntRange(0, 3).Draw(t, "said wrong") == 0 {
-			said = Paging{Min: Obeyed, Since: Obeyed, Max: Obeyed}
+			said = Paging{Min: service.Obeyed, Since: service.Obeyed, Max: service.Obeyed}
 		}
 		p := &place{}
 		fail := func(format string, args ...any) { t.Fatalf("%+v, said %+v: %s", l, said, fmt.Sprintf(format, args...)) }
@@ -47,7 +49,7 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 			}
 		}
 		write(rapid.IntRange(0, 60).Draw(t, "at first"))
-		seen, gaps, m := map[string]int{}, 0, Mark{}
+		seen, gaps, m := map[string]int{}, 0, service.Mark{}
 		polls := rapid.IntRange(1, 4).Draw(t, "polls")
 		for poll := range polls {
 			last := poll == polls-1
@@ -67,7 +69,7 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 					write(rapid.IntRange(0, 3).Draw(t, "meanwhile"))
 				}
 				if m = tl.Mark(); !tl.Done() && rapid.IntRange(0, 4).Draw(t, "killed") == 0 { // between two pages
-					if m, err = DecodeMark(m.Encode()); err != nil {
+					if m, err = service.DecodeMark(m.Encode()); err != nil {
 						fail("%v", err)
 					}
 					if tl, err = p.c.Timeline(PostsOf(who.ID), m, Reading{Paging: said}); err != nil {
@@ -106,7 +108,7 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 }
 
 // laterReadings says whether three more readings, while nobody posts, bring what is left.
-func laterReadings(t *rapid.T, p *place, who Profile, m Mark, said Paging, seen map[string]int) bool {
+func laterReadings(t *rapid.T, p *place, who Profile, m service.Mark, said Paging, seen map[string]int) bool {
 	for range 3 {
 		tl, err := p.c.Timeline(PostsOf(who.ID), m, Reading{Paging: said})
 		if err != nil {
@@ -133,21 +135,21 @@ func laterReadings(t *rapid.T, p *place, who Profile, m Mark, said Paging, seen 
 
 // truthOf is what a probe should say of a server that lies so.
 func truthOf(l lies) (p Paging) {
-	p = Paging{Limit: Obeyed, Min: Obeyed, Since: Obeyed, Max: Obeyed}
+	p = Paging{Limit: service.Obeyed, Min: service.Obeyed, Since: service.Obeyed, Max: service.Obeyed}
 	if l.IgnoresLimit {
-		p.Limit = Ignored
+		p.Limit = service.Ignored
 	}
 	if l.IgnoresSince {
-		p.Since = Ignored
+		p.Since = service.Ignored
 	}
 	switch {
 	case l.IgnoresMin:
-		p.Min = Ignored
+		p.Min = service.Ignored
 	case l.MinIsSince && !l.IgnoresLimit: // the newest of all is the next of all
-		p.Min = Newest
+		p.Min = service.Newest
 	}
 	if l.IgnoresMax {
-		p.Max = Ignored
+		p.Max = service.Ignored
 	}
 	return p
 }
@@ -157,18 +159,18 @@ func truthOf(l lies) (p Paging) {
 func TestWhatIsShownLateIsFound(t *testing.T) {
 	for _, overlap := range []int{-1, 5} {
 		p := visit(t, world{Seed: 9, People: 30, Quiet: true, Rate: 20, Start: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), Lies: lies{Late: 30 * time.Second}})
-		_, m, _ := p.read(Public(false), Mark{}, Reading{Back: 40})
+		_, m, _ := p.read(Public(false), service.Mark{}, Reading{Back: 40})
 		seen := map[string]int{}
 		for range people(120) {
 			p.clock.add(2 * time.Minute)
 			var posts []Post
-			posts, m, _ = p.read(Public(false), m, Reading{Overlap: overlap, Paging: Paging{Min: Obeyed}})
+			posts, m, _ = p.read(Public(false), m, Reading{Overlap: overlap, Paging: Paging{Min: service.Obeyed}})
 			for _, post := range posts {
 				seen[post.ID]++
 			}
 		}
 		p.clock.add(time.Minute)
-		posts, _, _ := p.read(Public(false), m, Reading{Overlap: overlap, Paging: Paging{Min: Obeyed}})
+		posts, _, _ := p.read(Public(false), m, Reading{Overlap: overlap, Paging: Paging{Min: service.Obeyed}})
 		for _, post := range posts {
 			seen[post.ID]++
 		}
@@ -192,8 +194,8 @@ func TestWhatIsShownLateIsFound(t *testing.T) {
 
 // Fifty deletions, the newest posts read among them, hide nothing that is new.
 func TestTheLastSeenPostsAreDeleted(t *testing.T) {
-	for _, said := range []Paging{{}, {Min: Obeyed}, {Min: Ignored}} {
-		p := visit(t, world{Seed: 9, People: 3, Remote: -1, Quiet: true, Rate: -1, Lies: lies{IgnoresMin: said.Min == Ignored}})
+	for _, said := range []Paging{{}, {Min: service.Obeyed}, {Min: service.Ignored}} {
+		p := visit(t, world{Seed: 9, People: 3, Remote: -1, Quiet: true, Rate: -1, Lies: lies{IgnoresMin: said.Min == service.Ignored}})
 		ana := p.w.Users()[0]
 		who := p.lookup(ana)
 		write := func(n int) (ids []string) {
@@ -208,7 +210,7 @@ func TestTheLastSeenPostsAreDeleted(t *testing.T) {
 			return ids
 		}
 		old := write(120)
-		_, m, _ := p.read(PostsOf(who.ID), Mark{}, Reading{})
+		_, m, _ := p.read(PostsOf(who.ID), service.Mark{}, Reading{})
 		for _, id := range old[40:] {
 			if err := p.w.Delete(id); err != nil {
 				t.Fatal(err)
@@ -233,11 +235,11 @@ func TestWhatReadingsCost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, m, tl := p.read(PostsOf(who.ID), Mark{}, Reading{Back: 60})
-	if l := tl.Listing(); len(got) != 80 || l.Why != FarEnough || l.Pages != 2 {
+	got, m, tl := p.read(PostsOf(who.ID), service.Mark{}, Reading{Back: 60})
+	if l := tl.Listing(); len(got) != 80 || l.Why != service.FarEnough || l.Pages != 2 {
 		t.Errorf("back 60: %d posts, %+v", len(got), l)
 	}
-	for _, said := range []Paging{{}, {Min: Obeyed}, {Min: Ignored}, {Min: Newest, Since: Obeyed}} {
+	for _, said := range []Paging{{}, {Min: service.Obeyed}, {Min: service.Ignored}, {Min: service.Newest, Since: service.Obeyed}} {
 		before := p.w.Report().Requests
 		if got, _, tl := p.read(PostsOf(who.ID), m, Reading{Paging: said}); len(got) != 0 || !tl.Listing().Complete {
 			t.Errorf("%+v: %d posts, %+v", said, len(got), tl.Listing())
@@ -251,7 +253,7 @@ func TestWhatReadingsCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tl.Next(context.Background()); WordOf(err) != Down || tl.Done() || !slices.Equal(tl.Mark().Recent, m.Recent) {
+	if _, err := tl.Next(context.Background()); service.WordOf(err) != service.Down || tl.Done() || !slices.Equal(tl.Mark().Recent, m.Recent) {
 		t.Errorf("down: %v %+v", err, tl.Listing())
 	}
 }

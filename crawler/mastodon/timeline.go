@@ -15,7 +15,7 @@ import (
 // Feed is a timeline of one server.
 type Feed struct {
 	op    string
-	class Class
+	class service.Class
 	path  string
 	fixed url.Values
 }
@@ -54,7 +54,7 @@ type Reading struct {
 	// server shows late is found, and what was edited or deleted is noticed. Default 5, <0 = none.
 	Overlap int
 	Claimed int64 // posts by the profile, when that is known; <=0 = not
-	Limits  Limits
+	Limits  service.Limits
 }
 
 // Timeline is one reading of a Feed: everything since a Mark, or everything. Not
@@ -76,18 +76,18 @@ type Timeline struct {
 	c     *Client
 	feed  Feed
 	how   Reading
-	m     Mark
+	m     service.Mark
 	phase phase
 
-	start   []Seen    // Recent, when the reading began
-	oldest  time.Time // of start; for a feed that is in order of time, zero for others
+	start   []service.Seen // Recent, when the reading began
+	oldest  time.Time      // of start; for a feed that is in order of time, zero for others
 	newest  time.Time
 	forward trail           // of the forward phase
 	from    string          // min_id of the next forward page
 	check   bool            // the backward phase looks at what min_id means
 	met     map[string]bool // of start, those that were delivered again
-	expect  []Seen          // those that should have been
-	list    Listing
+	expect  []service.Seen  // those that should have been
+	list    service.Listing
 }
 
 type phase uint8
@@ -106,7 +106,7 @@ type Batch struct {
 
 // Timeline begins a reading of f from m, or goes on with the one that m is in
 // the middle of.
-func (c *Client) Timeline(f Feed, m Mark, how Reading) (*Timeline, error) {
+func (c *Client) Timeline(f Feed, m service.Mark, how Reading) (*Timeline, error) {
 	if f.path == "" || how.Back < 0 {
 		return nil, fmt.Errorf("mastodon: timeline: no feed, or back %d", how.Back)
 	}
@@ -149,8 +149,8 @@ func (c *Client) Timeline(f Feed, m Mark, how Reading) (*Timeline, error) {
 	for _, s := range slices.Concat(m.Recent, m.Base) {
 		t.forward.Known.Add(s.ID)
 	}
-	if len(m.Recent) == 0 || how.Paging.Min == Ignored || how.Paging.Min == Newest {
-		t.back(Seen{}, nil)
+	if len(m.Recent) == 0 || how.Paging.Min == service.Ignored || how.Paging.Min == service.Newest {
+		t.back(service.Seen{}, nil)
 		return t, nil
 	}
 	i := min(how.Overlap, len(m.Recent)-1)
@@ -160,8 +160,8 @@ func (c *Client) Timeline(f Feed, m Mark, how Reading) (*Timeline, error) {
 
 // back begins the backward phase below the post max, zero = at the top.
 // top is what Recent will begin with.
-func (t *Timeline) back(max Seen, top []Seen) {
-	w := &Walk{Base: t.start, Top: service.Foremost(top, nil), Under: max.At}
+func (t *Timeline) back(max service.Seen, top []service.Seen) {
+	w := &service.Walk{Base: t.start, Top: service.Foremost(top, nil), Under: max.At}
 	if max.ID != "" {
 		w.Trail.Cursor = below(max.ID)
 	}
@@ -177,7 +177,7 @@ func below(id string) string { return url.Values{"max_id": {id}}.Encode() }
 func (t *Timeline) Done() bool { return t.phase == phaseOver }
 
 // Mark is how far the feed is read, the last Batch included: to be kept with it.
-func (t *Timeline) Mark() Mark {
+func (t *Timeline) Mark() service.Mark {
 	m := t.m // its lists are never changed, but replaced
 	if m.Walk != nil {
 		w := *m.Walk
@@ -188,7 +188,7 @@ func (t *Timeline) Mark() Mark {
 }
 
 // Listing is how the reading stands.
-func (t *Timeline) Listing() Listing {
+func (t *Timeline) Listing() service.Listing {
 	l := t.list
 	l.Complete = t.phase == phaseOver && l.Why == ""
 	return l
@@ -228,8 +228,8 @@ func (t *Timeline) Next(ctx context.Context) (Batch, error) {
 		}
 	}
 	if err != nil {
-		if t.list.Why = WordOf(err); t.list.Why == "" {
-			t.list.Why = Unreachable
+		if t.list.Why = service.WordOf(err); t.list.Why == "" {
+			t.list.Why = service.Unreachable
 		}
 		if !service.Again(err) {
 			t.end(t.list.Why)
@@ -256,7 +256,7 @@ func (t *Timeline) query() (url.Values, error) {
 		if q, err = url.ParseQuery(w.Trail.Cursor); err != nil {
 			return nil, fmt.Errorf("mastodon: %s: cursor: %w", t.feed.op, err)
 		}
-		if t.how.Paging.Since == Obeyed && len(w.Base) > 0 && !t.check {
+		if t.how.Paging.Since == service.Obeyed && len(w.Base) > 0 && !t.check {
 			q.Set("since_id", w.Base[min(t.how.Overlap, len(w.Base)-1)].ID)
 		}
 	}
@@ -316,7 +316,7 @@ func idsOf(posts []Post) []string {
 
 // order is a page as Recent has it: what is out of order, as pinned posts at the
 // head of a page, behind the rest; not at all, when it is older than the rest of an account's.
-func (t *Timeline) order(posts []Post) []Seen {
+func (t *Timeline) order(posts []Post) []service.Seen {
 	in, out := inOrder(posts)
 	first, _ := service.Span(in)
 	for _, s := range out {
@@ -327,21 +327,21 @@ func (t *Timeline) order(posts []Post) []Seen {
 	return in
 }
 
-func lastOf(posts []Post) Seen {
-	return Seen{ID: posts[len(posts)-1].ID, At: posts[len(posts)-1].Created}
+func lastOf(posts []Post) service.Seen {
+	return service.Seen{ID: posts[len(posts)-1].ID, At: posts[len(posts)-1].Created}
 }
 
 // inOrder divides a page into posts none of which is older than one behind it,
 // and the others.
-func inOrder(posts []Post) (in, out []Seen) {
+func inOrder(posts []Post) (in, out []service.Seen) {
 	var top time.Time
 	for _, p := range slices.Backward(posts) {
 		if p.Created.Before(top) {
-			out = append(out, Seen{ID: p.ID, At: p.Created})
+			out = append(out, service.Seen{ID: p.ID, At: p.Created})
 			continue
 		}
 		top = p.Created
-		in = append(in, Seen{ID: p.ID, At: p.Created})
+		in = append(in, service.Seen{ID: p.ID, At: p.Created})
 	}
 	slices.Reverse(in)
 	return in, out
@@ -363,7 +363,7 @@ func (t *Timeline) forwardPage(posts []Post) Batch {
 	switch {
 	case len(posts) < postPage/2, len(b.Posts) == 0:
 		t.end("") // nothing more now, and the next reading begins here
-	case stop == MaxPages || stop == MaxItems:
+	case stop == service.MaxPages || stop == service.MaxItems:
 		t.end(stop)
 	case t.how.Paging.Min == "" && len(b.Posts) == len(posts): // does it join what was read?
 		t.check = true
@@ -378,14 +378,14 @@ func (t *Timeline) forwardPage(posts []Post) Batch {
 // ignoresMin says whether a forward page holds a post that is not after the one
 // asked for: that one itself, or one that was read before it.
 func (t *Timeline) ignoresMin(ids []string) bool {
-	i := slices.IndexFunc(t.m.Recent, func(s Seen) bool { return s.ID == t.from })
+	i := slices.IndexFunc(t.m.Recent, func(s service.Seen) bool { return s.ID == t.from })
 	return i >= 0 && slices.ContainsFunc(ids, func(got string) bool { return service.Has(t.m.Recent[i:], got) })
 }
 
 // turn takes a page that min_id had no say in: it is of the newest posts. The
 // reading goes on backward below it, if it does not join what was read before.
 func (t *Timeline) turn(posts []Post) Batch {
-	t.how.Paging.Min = Ignored
+	t.how.Paging.Min = service.Ignored
 	fresh := make([]bool, len(posts))
 	for i, p := range posts {
 		fresh[i] = t.forward.Known.Add(p.ID)
@@ -426,25 +426,25 @@ func (t *Timeline) backPage(posts []Post, a answer) Batch {
 		t.checked(b, reached, stop, over)
 	case reached:
 		t.joined()
-	case t.how.Paging.Max == Ignored && next != "":
+	case t.how.Paging.Max == service.Ignored && next != "":
 		t.single()
 	case over:
 		t.end(stop)
 	case len(w.Base) == 0 && t.how.Back > 0 && t.list.Seen >= int64(t.how.Back):
-		t.end(FarEnough)
+		t.end(service.FarEnough)
 	}
 	return b
 }
 
 // ignoresMax says whether a backward page holds the post that it should lie
 // below, or is mostly of posts above that.
-func ignoresMax(w *Walk, posts []Post) bool {
+func ignoresMax(w *service.Walk, posts []Post) bool {
 	asked, above := maxOf(w.Trail.Cursor), 0
 	if asked == "" {
 		return false
 	}
 	over := w.Top // those read that lie above it
-	if i := slices.IndexFunc(over, func(s Seen) bool { return s.ID == asked }); i >= 0 {
+	if i := slices.IndexFunc(over, func(s service.Seen) bool { return s.ID == asked }); i >= 0 {
 		over = over[:i]
 	}
 	for _, p := range posts {
@@ -461,7 +461,7 @@ func ignoresMax(w *Walk, posts []Post) bool {
 // ignoredMax takes a backward page that lies where it should not: the server has
 // one page only. What is in it was read, or is for the next reading.
 func (t *Timeline) ignoredMax(posts []Post) Batch {
-	t.how.Paging.Max = Ignored
+	t.how.Paging.Max = service.Ignored
 	b, top := t.split(posts, make([]bool, len(posts))), t.m.Walk.Top
 	switch {
 	case t.reached(posts):
@@ -477,7 +477,7 @@ func (t *Timeline) ignoredMax(posts []Post) Batch {
 
 // obeyed goes on forward: min_id gives the next posts.
 func (t *Timeline) obeyed() {
-	t.how.Paging.Min = Obeyed
+	t.how.Paging.Min = service.Obeyed
 	t.m.Base, t.m.Walk, t.phase = t.start, nil, phaseForward
 }
 
@@ -488,7 +488,7 @@ func (t *Timeline) single() {
 		t.end("")
 		return
 	}
-	t.end(NothingNew)
+	t.end(service.NothingNew)
 }
 
 // onlyMax keeps of the query of a Link what pages backward.
@@ -530,11 +530,11 @@ func (t *Timeline) joined() {
 }
 
 // checked ends the look at what lies behind the first forward page.
-func (t *Timeline) checked(b Batch, reached bool, stop Word, over bool) {
+func (t *Timeline) checked(b Batch, reached bool, stop service.Word, over bool) {
 	t.check = false
 	switch {
 	case len(b.Posts) > 0: // min_id gave the newest posts: the gap is read backward
-		t.how.Paging.Min = Newest
+		t.how.Paging.Min = service.Newest
 		if reached || over {
 			t.end(stop)
 		}
@@ -545,7 +545,7 @@ func (t *Timeline) checked(b Batch, reached bool, stop Word, over bool) {
 
 // end ends the reading. A walk backward that is over moves the mark, also when
 // it is not whole: what it did not have is for the ledger of gaps.
-func (t *Timeline) end(why Word) {
+func (t *Timeline) end(why service.Word) {
 	t.list.Why, t.phase, t.m.Base = why, phaseOver, nil
 	if w := t.m.Walk; w != nil {
 		t.m.Recent, t.m.Walk = service.Foremost(w.Top, t.m.Recent), nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
@@ -41,14 +42,14 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 		for acct, want := range truth.Accounts {
 			who := p.lookup(acct)
 			p.sameProfile(who, want)
-			for side, list := range map[Side][]string{Followers: want.Followers, Following: want.Following} {
-				got, l := p.list(who, side, Limits{})
+			for side, list := range map[service.Side][]string{service.Followers: want.Followers, service.Following: want.Following} {
+				got, l := p.list(who, side, service.Limits{})
 				if !slices.Equal(got, list) || !l.Complete || l.Seen != int64(len(list)) {
 					t.Errorf("%s of %s: %d %v, want %d %v; %+v", side, acct, len(got), got, len(list), list, l)
 				}
 				edges += len(got)
 			}
-			got, mark, tl := p.read(PostsOf(who.ID), Mark{}, Reading{})
+			got, mark, tl := p.read(PostsOf(who.ID), service.Mark{}, Reading{})
 			if !slices.Equal(idsOf(got), want.Posts) || !tl.Listing().Complete {
 				t.Errorf("posts of %s: %d, want %d; %+v", acct, len(got), len(want.Posts), tl.Listing())
 			}
@@ -63,16 +64,16 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 				}
 			}
 			posts += len(got)
-			if again, _, tl := p.read(PostsOf(who.ID), mark, Reading{Paging: Paging{Min: Obeyed}}); len(again) != 0 || tl.Listing().Pages != 1 && len(got) > 0 {
+			if again, _, tl := p.read(PostsOf(who.ID), mark, Reading{Paging: Paging{Min: service.Obeyed}}); len(again) != 0 || tl.Listing().Pages != 1 && len(got) > 0 {
 				t.Errorf("posts of %s: read again: %d posts in %d pages", acct, len(again), tl.Listing().Pages)
 			}
 		}
-		public, _, tl := p.read(Public(false), Mark{}, Reading{})
+		public, _, tl := p.read(Public(false), service.Mark{}, Reading{})
 		if !slices.Equal(idsOf(public), truth.Public) || !tl.Listing().Complete {
 			t.Errorf("public: %d, want %d", len(public), len(truth.Public))
 		}
 		for tag := range tags {
-			if got, _, _ := p.read(Tagged(tag, false), Mark{}, Reading{}); !slices.Equal(idsOf(got), p.w.Tagged(tag)) {
+			if got, _, _ := p.read(Tagged(tag, false), service.Mark{}, Reading{}); !slices.Equal(idsOf(got), p.w.Tagged(tag)) {
 				t.Errorf("tag %s: %d posts, want %d", tag, len(got), len(p.w.Tagged(tag)))
 			}
 		}
@@ -94,7 +95,7 @@ func (p *place) sameProfile(got Profile, want mastodontest.Account) {
 	case got.ID != want.ID, got.Acct != want.Acct, got.Local != want.Local, got.Bot != want.Bot, got.Locked != want.Locked, got.Suspended != want.Suspended, moved != want.Moved,
 		got.Followers != int64(len(want.Followers)), got.Following != int64(len(want.Following)), got.Posts != int64(len(want.Posts)),
 		!want.Suspended && (got.Name != want.Name || got.Note != want.Bio || len(got.Fields) != 1 || got.Fields[0].Name != want.Fields[0][0] || got.Fields[0].Value != want.Fields[0][1]),
-		(got.NoIndex == Yes) != want.NoIndex, (got.Indexable == Yes) != want.Indexable, (got.Discoverable == Yes) != want.Discoverable,
+		(got.NoIndex == service.Yes) != want.NoIndex, (got.Indexable == service.Yes) != want.Indexable, (got.Discoverable == service.Yes) != want.Discoverable,
 		got.Created.After(want.Created) || want.Created.Sub(got.Created) >= 24*time.Hour, len(got.Raw) == 0,
 		strings.Contains(outs, string(OptNoBotTag)) != (strings.Contains(want.Bio, "#NoBot") && !want.Suspended), strings.Contains(outs, string(OptNotIndexable)) == want.Indexable:
 		p.t.Errorf("profile %+v\nwant %+v", got, want)

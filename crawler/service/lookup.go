@@ -1,6 +1,7 @@
 package service
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/echo-node/echo-node/partition"
@@ -23,6 +24,19 @@ func Sorted[T any](ids []string, all []T, id func(T) string) (found []T, absent 
 		}
 	}
 	return found, absent
+}
+
+// Each reads the elements of a list; bad is how many of them, or of what had another shape, were
+// none.
+func Each[W, T any](l List[W], read func(w W, raw json.RawMessage) (T, bool)) (all []T, bad int) {
+	for i, w := range l.All {
+		if v, ok := read(w, l.Raw[i]); ok {
+			all = append(all, v)
+		} else {
+			bad++
+		}
+	}
+	return all, bad + l.Bad
 }
 
 // LinkTo is the link to an address, ok = false when it is no page that can be crawled.

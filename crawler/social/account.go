@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -60,15 +61,15 @@ func (v *visit) profile(ctx context.Context) (p mastodon.Profile, err error) {
 		return p, err
 	}
 	v.st.ID, v.st.Profiled, v.st.Claimed, v.st.LastPost = p.ID, v.now, p.Posts, p.LastPost
-	v.st.NoIndex = p.NoIndex == mastodon.Yes
+	v.st.NoIndex = p.NoIndex == service.Yes
 	v.res.Record = v.profileRecord(p)
 	return p, nil
 }
 
 // notThere says whether err is that the account is not there, and whether the API itself said so.
 func notThere(err error) (gone, api bool) {
-	var f *mastodon.Fault
-	if errors.As(err, &f) && f.Word == mastodon.Gone {
+	var f *service.Fault
+	if errors.As(err, &f) && f.Word == service.Gone {
 		return true, f.FromAPI
 	}
 	return false, false
@@ -77,7 +78,7 @@ func notThere(err error) (gone, api bool) {
 // lost is for an account that is not found: gone when that is said a second time.
 func (v *visit) lost(api bool, err error) error {
 	v.st.Lost++
-	v.res.Stop = string(mastodon.Gone)
+	v.res.Stop = string(service.Gone)
 	if v.st.Lost >= 2 && (api || v.st.Lost >= 5) {
 		v.res.Next = store.Next{State: store.StateGone, Reason: "the server does not know it"}
 		v.gap(store.GapExpired, err.Error())
@@ -125,7 +126,7 @@ func (v *visit) stays(p mastodon.Profile) bool {
 		v.st.Outside = Undecided
 		return stop("undecided", "undecided: "+strings.Join(verdict.Why, "; "), outsiders)
 	}
-	if v.s.o.Lists && verdict.Is == In && p.HidesLists != mastodon.Yes {
+	if v.s.o.Lists && verdict.Is == In && p.HidesLists != service.Yes {
 		for _, side := range [...]string{"/followers", "/following"} {
 			v.res.Links = append(v.res.Links, store.Link{Key: k + partition.Key(side), Rel: "list"})
 		}
@@ -155,7 +156,7 @@ func (v *visit) judged() bool {
 // and each page shows what was edited or deleted of the last forty.
 func (v *visit) posts(ctx context.Context, f mastodon.Feed, back int) error {
 	tl, err := v.c.Timeline(f, v.st.Mark, mastodon.Reading{
-		Paging: mastodon.Paging{Min: mastodon.Ignored, Max: v.server.Timeline.Max}, Back: back, Claimed: v.st.Claimed,
+		Paging: mastodon.Paging{Min: service.Ignored, Max: v.server.Timeline.Max}, Back: back, Claimed: v.st.Claimed,
 	})
 	if err != nil {
 		return err
@@ -181,9 +182,9 @@ func (v *visit) posts(ctx context.Context, f mastodon.Feed, back int) error {
 	}
 	switch l := tl.Listing(); l.Why {
 	case "":
-	case mastodon.FarEnough, mastodon.MaxPages, mastodon.MaxItems:
+	case service.FarEnough, service.MaxPages, service.MaxItems:
 		v.gap(store.GapCut, fmt.Sprintf("%s: %d posts read", l.Why, l.Seen))
-	case mastodon.NothingNew: // the server has one page only: what lies below it cannot be had
+	case service.NothingNew: // the server has one page only: what lies below it cannot be had
 		v.gap(store.GapIncomplete, fmt.Sprintf("%s: %d posts read of %d", l.Why, l.Seen, v.st.Claimed))
 	default:
 		v.gap(store.GapIncomplete, string(l.Why))
@@ -210,7 +211,7 @@ func (v *visit) absent(ctx context.Context, ids []string) error {
 		default: // it is there, under this id or another (an edit at snac)
 			v.post(p)
 		}
-		v.st.Mark.Recent = slices.DeleteFunc(slices.Clone(v.st.Mark.Recent), func(s mastodon.Seen) bool { return s.ID == id })
+		v.st.Mark.Recent = slices.DeleteFunc(slices.Clone(v.st.Mark.Recent), func(s service.Seen) bool { return s.ID == id })
 	}
 	return nil
 }

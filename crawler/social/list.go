@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -21,18 +22,18 @@ const (
 
 // listState is where the reading of a list stands.
 type listState struct {
-	Walk  time.Time           `json:"walk"` // when it began
-	At    mastodon.Checkpoint `json:"at,omitempty"`
-	Sum   uint64              `json:"sum"` // of the accounts met, whatever their order
-	Last  uint64              `json:"last"`
-	Every time.Duration       `json:"every"`
+	Walk  time.Time          `json:"walk"` // when it began
+	At    service.Checkpoint `json:"at,omitempty"`
+	Sum   uint64             `json:"sum"` // of the accounts met, whatever their order
+	Last  uint64             `json:"last"`
+	Every time.Duration      `json:"every"`
 }
 
 // list reads some pages of followers or followings; the next fetch goes on where this one ends.
 func (v *visit) list(ctx context.Context) error {
-	k, side := v.t.Due.Key, mastodon.Followers
+	k, side := v.t.Due.Key, service.Followers
 	if k.Kind() == partition.KindFollowing {
-		side = mastodon.Following
+		side = service.Following
 	}
 	if v.st.List == nil {
 		v.st.List = &listState{Every: listFirst}
@@ -41,7 +42,7 @@ func (v *visit) list(ctx context.Context) error {
 	var e *mastodon.Edges
 	var err error
 	if len(l.At) > 0 {
-		e, err = v.c.ResumeEdges(l.At, v.server.Lists, mastodon.Limits{})
+		e, err = v.c.ResumeEdges(l.At, v.server.Lists, service.Limits{})
 		if err != nil {
 			v.s.o.Logger.Warn("a list is begun anew", "key", k, "err", err)
 		}
@@ -56,7 +57,7 @@ func (v *visit) list(ctx context.Context) error {
 			return err
 		}
 		v.st.Lost = 0
-		if e, err = v.c.Edges(p, side, v.server.Lists, mastodon.Limits{}); err != nil {
+		if e, err = v.c.Edges(p, side, v.server.Lists, service.Limits{}); err != nil {
 			return err
 		}
 		l.Walk, l.Sum, l.At = v.now, 0, e.Checkpoint() // begun: should the budget end here, the profile is not asked for again
@@ -74,7 +75,7 @@ func (v *visit) list(ctx context.Context) error {
 }
 
 // listPage is one page, for the store and for growth.
-func (v *visit) listPage(k partition.Key, side mastodon.Side, page []mastodon.Profile, e *mastodon.Edges) {
+func (v *visit) listPage(k partition.Key, side service.Side, page []mastodon.Profile, e *mastodon.Edges) {
 	at := e.Listing()
 	out := store.ListPage{List: k, Walk: v.st.List.Walk, At: v.now, Claimed: at.Claimed, End: e.Done(), Complete: e.Done() && at.Complete}
 	if out.End && !out.Complete {
@@ -95,14 +96,14 @@ func (v *visit) listPage(k partition.Key, side mastodon.Side, page []mastodon.Pr
 }
 
 // listed ends a reading.
-func (v *visit) listed(at mastodon.Listing) {
+func (v *visit) listed(at service.Listing) {
 	l := v.st.List
 	if !at.Complete {
 		what := store.GapIncomplete
 		switch at.Why {
-		case mastodon.MaxPages, mastodon.MaxItems:
+		case service.MaxPages, service.MaxItems:
 			what = store.GapCut
-		case mastodon.Hidden, mastodon.NeedsToken, mastodon.Closed:
+		case service.Hidden, service.NeedsToken, service.Closed:
 			what = store.GapSkipped
 		}
 		v.gap(what, fmt.Sprintf("%s: %d of %d", at.Why, at.Seen, at.Claimed))

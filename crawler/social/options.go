@@ -12,6 +12,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/budget"
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -19,7 +20,7 @@ import (
 // Token is a credential of this peer's operator at one server.
 type Token struct {
 	Server     string // host[:port], as behind the @ of its accounts
-	Credential mastodon.Credential
+	Credential service.Credential
 }
 
 // Options of New.
@@ -98,7 +99,7 @@ type Source struct {
 	o       Options
 	retry   fetch.Retry
 	budgets *Budgets
-	tokens  map[string]map[string]mastodon.Credential // by server and name
+	tokens  map[string]map[string]service.Credential // by server and name
 
 	mu      sync.Mutex
 	servers map[string]mastodon.Server // what was found out; kept in the store
@@ -117,10 +118,10 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{o: o, budgets: b, tokens: map[string]map[string]mastodon.Credential{}, servers: map[string]mastodon.Server{}}
+	s := &Source{o: o, budgets: b, tokens: map[string]map[string]service.Credential{}, servers: map[string]mastodon.Server{}}
 	for _, t := range o.Tokens {
 		if s.tokens[t.Server] == nil {
-			s.tokens[t.Server] = map[string]mastodon.Credential{}
+			s.tokens[t.Server] = map[string]service.Credential{}
 		}
 		s.tokens[t.Server][t.Credential.Name()] = t.Credential
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler"
 	"github.com/echo-node/echo-node/crawler/fetch"
-	"github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -38,7 +38,7 @@ func TestSnacIsFollowed(t *testing.T) {
 	var tokens []social.Token
 	for l := range strings.SplitSeq(string(lines), "\n") {
 		if name, token, ok := strings.Cut(l, " "); ok && name == "ana" {
-			c, err := mastodon.NewCredential(name, token)
+			c, err := service.NewCredential(name, token)
 			if err != nil {
 				t.Fatal(err)
 			}

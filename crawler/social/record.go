@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -52,7 +53,7 @@ func (v *visit) profileRecord(p mastodon.Profile) *store.Record {
 			r.Counts[name] = n
 		}
 	}
-	for word, is := range map[string]bool{"bot": p.Bot, "group": p.Group, "locked": p.Locked, "suspended": p.Suspended, "limited": p.Limited, "memorial": p.Memorial, "hides-lists": p.HidesLists == mastodon.Yes} {
+	for word, is := range map[string]bool{"bot": p.Bot, "group": p.Group, "locked": p.Locked, "suspended": p.Suspended, "limited": p.Limited, "memorial": p.Memorial, "hides-lists": p.HidesLists == service.Yes} {
 		if is {
 			r.Flags = append(r.Flags, word)
 		}
@@ -153,7 +154,7 @@ func (v *visit) post(p mastodon.Post) {
 	if p.Sensitive {
 		r.Flags = append(r.Flags, "sensitive")
 	}
-	if v.st.NoIndex && v.t.Due.Key.Kind() == partition.KindAccount || p.Author.NoIndex == mastodon.Yes {
+	if v.st.NoIndex && v.t.Due.Key.Kind() == partition.KindAccount || p.Author.NoIndex == service.Yes {
 		r.NoIndex, r.Text = true, ""
 	}
 	if v.st.Names == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/budget"
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -26,7 +27,7 @@ type visit struct {
 	host   string // of the server
 	server mastodon.Server
 	purse  *purse
-	creds  map[string]mastodon.Credential
+	creds  map[string]service.Credential
 	c      *mastodon.Client
 	left   int // calls
 	had    bool
@@ -48,7 +49,7 @@ type state struct {
 	Claimed  int64             `json:"claimed,omitempty"` // posts, by the profile
 	LastPost time.Time         `json:"last_post,omitzero"`
 	NoIndex  bool              `json:"noindex,omitempty"`
-	Mark     mastodon.Mark     `json:"mark,omitzero"`
+	Mark     service.Mark      `json:"mark,omitzero"`
 	Names    map[string]string `json:"names,omitempty"` // URI of each post of Mark.Recent, by id: how a deleted one is named
 	Langs    map[string]int    `json:"langs,omitempty"`
 
@@ -91,7 +92,7 @@ func (v *visit) load() error {
 	if v.st.V != stateVersion {
 		return fmt.Errorf("version %d", v.st.V)
 	}
-	m, err := mastodon.DecodeMark(v.st.Mark.Encode())
+	m, err := service.DecodeMark(v.st.Mark.Encode())
 	v.st.Mark = m
 	return err
 }
@@ -177,7 +178,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // do makes one call within the budget: it is mastodon.Options.Do.
-func (v *visit) do(ctx context.Context, call mastodon.Call) (*fetch.Response, error) {
+func (v *visit) do(ctx context.Context, call service.Call) (*fetch.Response, error) {
 	if v.left <= 0 {
 		return nil, errEnough
 	}
@@ -234,9 +235,9 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 		return v.res, ctx.Err()
 	case errors.As(err, &wait):
 		v.wait(wait)
-	case errors.Is(err, errEnough), mastodon.WordOf(err) == mastodon.Limited && v.had:
+	case errors.Is(err, errEnough), service.WordOf(err) == service.Limited && v.had:
 		v.res.Next = store.Next{State: store.StatePending, At: v.now}
-	case mastodon.WordOf(err) == mastodon.Limited:
+	case service.WordOf(err) == service.Limited:
 		// The budget knows by now for how long, and says so when it is asked again.
 		v.res.Again = true
 		v.res.Hold = v.now.Add(time.Second)
@@ -281,10 +282,10 @@ func (v *visit) wait(w *budget.WaitError) {
 
 // failed is for answers that were none. What had been fetched before is never given up.
 func (v *visit) failed(err error) {
-	word := mastodon.WordOf(err)
+	word := service.WordOf(err)
 	known := !v.st.Visited.IsZero() || v.st.ID != "" || !v.st.Good.IsZero() && v.t.Due.Attempts == 0
 	reason := fetch.Reason(err)
-	var f *mastodon.Fault
+	var f *service.Fault
 	switch {
 	case errors.As(err, &f) && f.Again():
 		v.s.retry.Failed(&v.res.Site, v.now)

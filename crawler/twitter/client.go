@@ -14,9 +14,9 @@ import (
 
 // Options of New.
 type Options struct {
-	Base       string // "https://api.x.com", required
-	Do         Do     // required
-	Credential Credential
+	Base       string     // "https://api.x.com", required
+	Do         service.Do // required
+	Credential service.Credential
 	Spelling   Spelling         // of parameters; default Tweet
 	Now        func() time.Time // default time.Now
 	MaxBody    int64            // bytes of one answer; default 4 MiB
@@ -55,9 +55,9 @@ func New(o Options) (*Client, error) {
 
 // Absence is why one of those asked for is not in an answer.
 type Absence struct {
-	ID   string // as it was asked for: an id or a name
-	Word Word   // Gone, or Closed: it is there and not shown to who asks
-	Said string // by the API, at most 200 bytes; "" = it was left out without a word
+	ID   string       // as it was asked for: an id or a name
+	Word service.Word // Gone, or Closed: it is there and not shown to who asks
+	Said string       // by the API, at most 200 bytes; "" = it was left out without a word
 	// Suspended says that the API said so; that is Gone for as long as it lasts.
 	Suspended bool
 }
@@ -136,7 +136,7 @@ func (c *Client) one(op string, e envelope) (envelope, error) {
 		return e, nil
 	}
 	w := e.Errors.All[0]
-	return e, &Fault{Service: name, Op: op, Word: w.absence().Word, Status: http.StatusOK, Code: w.code(), Said: w.said(), FromAPI: true, Retry: -1}
+	return e, &service.Fault{Service: name, Op: op, Word: w.absence().Word, Status: http.StatusOK, Code: w.code(), Said: w.said(), FromAPI: true, Retry: -1}
 }
 
 // judge says what a refused request means.

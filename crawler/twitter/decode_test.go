@@ -13,7 +13,7 @@ import (
 // canned is a client of an API that always answers that.
 func canned(t testing.TB, status int, body string) *Client {
 	t.Helper()
-	c, err := New(Options{Base: "https://api.test", MaxText: 4 << 10, MaxRaw: 8 << 10, Do: func(context.Context, Call) (*fetch.Response, error) {
+	c, err := New(Options{Base: "https://api.test", MaxText: 4 << 10, MaxRaw: 8 << 10, Do: func(context.Context, service.Call) (*fetch.Response, error) {
 		return &fetch.Response{Status: status, Header: http.Header{}, Body: []byte(body)}, nil
 	}})
 	if err != nil {
@@ -27,21 +27,21 @@ func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		body   string
-		word   Word
+		word   service.Word
 		code   string
 	}{
-		{429, `{"errors":[{"code":88,"message":"Rate limit exceeded"}]}`, Limited, ""},
-		{429, `{"title":"UsageCapExceeded","type":"https://api.twitter.com/2/problems/usage-capped"}`, Spent, "usage-capped"},
-		{403, `{"title":"Unsupported Authentication","type":"https://api.twitter.com/2/problems/unsupported-authentication","detail":"x"}`, Closed, "unsupported-authentication"},
-		{401, `{"title":"Unauthorized","type":"about:blank"}`, NeedsToken, "about:blank"},
-		{400, `{"errors":[{"message":"bad"}],"title":"Invalid Request","type":"https://api.twitter.com/2/problems/invalid-request"}`, Refused, "invalid-request"},
-		{200, `{"errors":[{"detail":"Could not find user","type":"https://api.twitter.com/2/problems/resource-not-found"}]}`, Gone, "resource-not-found"},
-		{200, `{"errors":[{"detail":"no","type":"https://api.twitter.com/2/problems/not-authorized-for-resource"}]}`, Closed, "not-authorized-for-resource"},
-		{200, `{"x":1}`, Misshapen, ""}, {200, `[]`, Misshapen, ""}, {200, `{"data":[]}`, Misshapen, ""}, {200, `{"data":{"id":"2","username":"b"}}`, Misshapen, ""},
-		{503, `<html>`, Down, ""},
+		{429, `{"errors":[{"code":88,"message":"Rate limit exceeded"}]}`, service.Limited, ""},
+		{429, `{"title":"UsageCapExceeded","type":"https://api.twitter.com/2/problems/usage-capped"}`, service.Spent, "usage-capped"},
+		{403, `{"title":"Unsupported Authentication","type":"https://api.twitter.com/2/problems/unsupported-authentication","detail":"x"}`, service.Closed, "unsupported-authentication"},
+		{401, `{"title":"Unauthorized","type":"about:blank"}`, service.NeedsToken, "about:blank"},
+		{400, `{"errors":[{"message":"bad"}],"title":"Invalid Request","type":"https://api.twitter.com/2/problems/invalid-request"}`, service.Refused, "invalid-request"},
+		{200, `{"errors":[{"detail":"Could not find user","type":"https://api.twitter.com/2/problems/resource-not-found"}]}`, service.Gone, "resource-not-found"},
+		{200, `{"errors":[{"detail":"no","type":"https://api.twitter.com/2/problems/not-authorized-for-resource"}]}`, service.Closed, "not-authorized-for-resource"},
+		{200, `{"x":1}`, service.Misshapen, ""}, {200, `[]`, service.Misshapen, ""}, {200, `{"data":[]}`, service.Misshapen, ""}, {200, `{"data":{"id":"2","username":"b"}}`, service.Misshapen, ""},
+		{503, `<html>`, service.Down, ""},
 	} {
 		_, err := canned(t, c.status, c.body).User(context.Background(), "1")
-		if f, ok := err.(*Fault); !ok || f.Word != c.word || f.Code != c.code {
+		if f, ok := err.(*service.Fault); !ok || f.Word != c.word || f.Code != c.code {
 			t.Errorf("%d %s: %v", c.status, c.body, err)
 		}
 	}
@@ -68,7 +68,7 @@ func FuzzAnswers(f *testing.F) {
 		if len(users)+len(absent) > 2 {
 			t.Errorf("%d users, %d absent", len(users), len(absent))
 		}
-		e, err := c.Edges(Profile{ID: "1"}, Followers, Limits{Pages: 30})
+		e, err := c.Edges(Profile{ID: "1"}, service.Followers, service.Limits{Pages: 30})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,13 +82,13 @@ func FuzzAnswers(f *testing.F) {
 			if err != nil {
 				break
 			}
-			if _, err := c.ResumeEdges(e.Checkpoint(), Limits{}); err != nil || n > 40 {
+			if _, err := c.ResumeEdges(e.Checkpoint(), service.Limits{}); err != nil || n > 40 {
 				t.Fatalf("after %d: %v", n, err)
 			}
 		}
 		for _, feed := range []Feed{PostsOf("1"), Search("x")} {
-			for _, m := range []Mark{{}, {V: service.MarkVersion, Recent: []service.Seen{{ID: "5"}, {ID: "4"}}}} {
-				tl, err := c.Timeline(feed, m, Reading{Limits: Limits{Pages: 30}})
+			for _, m := range []service.Mark{{}, {V: service.MarkVersion, Recent: []service.Seen{{ID: "5"}, {ID: "4"}}}} {
+				tl, err := c.Timeline(feed, m, service.Reading{Limits: service.Limits{Pages: 30}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -102,7 +102,7 @@ func FuzzAnswers(f *testing.F) {
 					if err != nil {
 						break
 					}
-					if _, err := DecodeMark(tl.Mark().Encode()); err != nil || n > 100 {
+					if _, err := service.DecodeMark(tl.Mark().Encode()); err != nil || n > 100 {
 						t.Fatalf("after %d: %v, %v", n, err, tl.Listing())
 					}
 				}

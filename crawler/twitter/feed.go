@@ -43,7 +43,7 @@ const (
 
 // Timeline begins a reading of f from m, or goes on with the one that m is in
 // the middle of.
-func (c *Client) Timeline(f Feed, m Mark, how Reading) (*Timeline, error) {
+func (c *Client) Timeline(f Feed, m service.Mark, how service.Reading) (*Timeline, error) {
 	if f.path == "" || f.class == ClassPosts && number(text(f.id)) == "" || f.class == ClassSearch && (f.query == "" || len(f.query) > maxQuery) {
 		return nil, fmt.Errorf("twitter: timeline: no feed of %q%q", service.Clip(f.id, 100), service.Clip(f.query, 100))
 	}
@@ -123,16 +123,16 @@ const edgePage = 1000
 
 // Edges begins with the list of p, as the API showed it a moment ago: its count is what the
 // list is held against.
-func (c *Client) Edges(p Profile, side Side, lim Limits) (*Edges, error) {
+func (c *Client) Edges(p Profile, side service.Side, lim service.Limits) (*Edges, error) {
 	claimed := p.Followers
-	if side == Following {
+	if side == service.Following {
 		claimed = p.Following
 	}
 	return service.NewEdges(name, service.EdgeList{ID: number(text(p.ID)), Acct: p.Acct, Side: side, Claimed: claimed, Local: true, Hides: p.Protected}, lim, c.edges)
 }
 
 // ResumeEdges goes on where a Checkpoint was taken.
-func (c *Client) ResumeEdges(from Checkpoint, lim Limits) (*Edges, error) {
+func (c *Client) ResumeEdges(from service.Checkpoint, lim service.Limits) (*Edges, error) {
 	return service.ResumeEdges(name, from, lim, c.edges)
 }
 
@@ -140,7 +140,7 @@ func (c *Client) ResumeEdges(from Checkpoint, lim Limits) (*Edges, error) {
 func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) (service.Page[Profile], error) {
 	page := service.Page[Profile]{Asked: edgePage}
 	class := ClassFollowers
-	if of.Side == Following {
+	if of.Side == service.Following {
 		class = ClassFollowing
 	}
 	q := url.Values{"max_results": {strconv.Itoa(edgePage)}, "user.fields": {c.userFields()}}

@@ -15,6 +15,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 	"github.com/echo-node/echo-node/crawler/crawltest/twittertest"
 	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
@@ -31,7 +32,7 @@ type place struct {
 	w     *twittertest.World
 	c     *Client
 	clock *storytest.Clock
-	asked []Call
+	asked []service.Call
 }
 
 // visit makes a world, thirty days old.
@@ -43,12 +44,12 @@ func visit(t rapid.TB, o world, more ...func(*Options)) *place {
 	if p.w, err = twittertest.New(o); err != nil {
 		t.Fatal(err)
 	}
-	token, err := NewCredential("app", "s3cret")
+	token, err := service.NewCredential("app", "s3cret")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rt := p.w.RoundTripper(netip.MustParseAddr("127.0.0.1"))
-	opts := Options{Base: "https://api.x.test", Credential: token, Now: p.clock.Now, Do: func(ctx context.Context, call Call) (*fetch.Response, error) {
+	opts := Options{Base: "https://api.x.test", Credential: token, Now: p.clock.Now, Do: func(ctx context.Context, call service.Call) (*fetch.Response, error) {
 		p.asked = append(p.asked, call)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, call.Request.URL, nil)
 		if err != nil {
@@ -79,7 +80,7 @@ func visit(t rapid.TB, o world, more ...func(*Options)) *place {
 }
 
 // read reads a feed to the end of one reading.
-func (p *place) read(f Feed, m Mark, how Reading) (posts []Post, next Mark, tl *Timeline) {
+func (p *place) read(f Feed, m service.Mark, how service.Reading) (posts []Post, next service.Mark, tl *Timeline) {
 	p.t.Helper()
 	tl, err := p.c.Timeline(f, m, how)
 	if err != nil {
@@ -96,7 +97,7 @@ func (p *place) read(f Feed, m Mark, how Reading) (posts []Post, next Mark, tl *
 }
 
 // list reads a list whole, or until a fault stays.
-func (p *place) list(who Profile, side Side, lim Limits) (ids []string, l Listing) {
+func (p *place) list(who Profile, side service.Side, lim service.Limits) (ids []string, l service.Listing) {
 	p.t.Helper()
 	e, err := p.c.Edges(who, side, lim)
 	if err != nil {
@@ -149,10 +150,10 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 		}
 		suspended := 0
 		for _, a := range absent {
-			if a.Word != Gone || a.Suspended != truth.Accounts[a.ID].Suspended || a.Said == "" {
+			if a.Word != service.Gone || a.Suspended != truth.Accounts[a.ID].Suspended || a.Said == "" {
 				t.Errorf("%+v", a)
 			}
-			if _, err := p.c.User(ctx, a.ID); WordOf(err) != Gone || (a.ID != "99") != strings.Contains(err.Error(), "suspended") {
+			if _, err := p.c.User(ctx, a.ID); service.WordOf(err) != service.Gone || (a.ID != "99") != strings.Contains(err.Error(), "suspended") {
 				t.Errorf("%s: %v", a.ID, err)
 			}
 			if a.Suspended {
@@ -170,20 +171,20 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 				t.Errorf("key of %s: %s %v", who.ID, key, err)
 			}
 			if want.Protected {
-				_, _, tl := p.read(PostsOf(who.ID), Mark{}, Reading{})
-				if _, l := p.list(who, Followers, Limits{}); l.Why != Closed || tl.Listing().Why != Closed {
+				_, _, tl := p.read(PostsOf(who.ID), service.Mark{}, service.Reading{})
+				if _, l := p.list(who, service.Followers, service.Limits{}); l.Why != service.Closed || tl.Listing().Why != service.Closed {
 					t.Errorf("protected: %+v, %+v", l, tl.Listing())
 				}
 				protected++
 				continue
 			}
-			for side, list := range map[Side][]string{Followers: want.Followers, Following: want.Following} {
-				if got, l := p.list(who, side, Limits{}); !slices.Equal(got, list) || !l.Complete {
+			for side, list := range map[service.Side][]string{service.Followers: want.Followers, service.Following: want.Following} {
+				if got, l := p.list(who, side, service.Limits{}); !slices.Equal(got, list) || !l.Complete {
 					t.Errorf("%s of %s: %d, want %d; %+v", side, who.ID, len(got), len(list), l)
 				}
 				edges += len(list)
 			}
-			got, mark, tl := p.read(PostsOf(who.ID), Mark{}, Reading{Claimed: who.Posts})
+			got, mark, tl := p.read(PostsOf(who.ID), service.Mark{}, service.Reading{Claimed: who.Posts})
 			if !slices.Equal(idsOf(got), want.Posts) || !tl.Listing().Complete {
 				t.Errorf("posts of %s: %d, want %d; %+v", who.ID, len(got), len(want.Posts), tl.Listing())
 			}
@@ -193,7 +194,7 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 					edited++
 				}
 			}
-			if again, _, tl := p.read(PostsOf(who.ID), mark, Reading{}); len(again) != 0 || tl.Listing().Pages != 1 {
+			if again, _, tl := p.read(PostsOf(who.ID), mark, service.Reading{}); len(again) != 0 || tl.Listing().Pages != 1 {
 				t.Errorf("posts of %s, read again: %d in %d pages", who.ID, len(again), tl.Listing().Pages)
 			}
 			posts += len(got)
@@ -202,7 +203,7 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 			t.Errorf("a poor world: %d posts, %d edges, %d edited, %d suspended, %d protected", posts, edges, edited, suspended, protected)
 		}
 		names, gone, err := p.c.UsersByName(ctx, []string{"@" + found[0].Acct, "Nobody"})
-		if err != nil || len(names) != 1 || names[0].ID != found[0].ID || len(gone) != 1 || gone[0].ID != "nobody" || gone[0].Word != Gone {
+		if err != nil || len(names) != 1 || names[0].ID != found[0].ID || len(gone) != 1 || gone[0].ID != "nobody" || gone[0].Word != service.Gone {
 			t.Errorf("by name: %+v %+v %v", names, gone, err)
 		}
 	}

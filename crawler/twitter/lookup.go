@@ -80,14 +80,8 @@ func (c *Client) profiles(e envelope) (all []Profile, bad int, ok bool) {
 	if json.Unmarshal(e.Data, &l) != nil || !l.Is {
 		return nil, 0, false
 	}
-	for i, w := range l.All {
-		if p, ok := c.profile(w, l.Raw[i]); ok {
-			all = append(all, p)
-		} else {
-			bad++
-		}
-	}
-	return all, bad + l.Bad, true
+	all, bad = service.Each(l, func(w wireUser, raw json.RawMessage) (Profile, bool) { return c.profile(w, raw) })
+	return all, bad, true
 }
 
 // User is the profile of one user by its id. A Fault that is Gone or Closed has the API's
@@ -146,12 +140,6 @@ func (c *Client) posts(e envelope) (all []Post, bad int, ok bool) {
 		return nil, 0, false
 	}
 	by := c.around(e)
-	for _, b := range l.All {
-		if p, ok := c.post(b, by, false); ok {
-			all = append(all, p)
-		} else {
-			bad++
-		}
-	}
-	return all, bad + l.Bad, true
+	all, bad = service.Each(l, func(b, _ json.RawMessage) (Post, bool) { return c.post(b, by, false) })
+	return all, bad, true
 }

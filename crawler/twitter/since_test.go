@@ -14,6 +14,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 	"github.com/echo-node/echo-node/crawler/crawltest/twittertest"
 	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/service"
 )
 
 // Over many polls while people post, nothing is missed and nothing read twice, whatever the
@@ -40,10 +41,10 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 			}
 		}
 		write(rapid.IntRange(0, 250).Draw(t, "at first"))
-		seen, gaps, m := map[string]int{}, 0, Mark{}
+		seen, gaps, m := map[string]int{}, 0, service.Mark{}
 		polls := rapid.IntRange(1, 4).Draw(t, "polls")
 		for poll := range polls {
-			tl, err := p.c.Timeline(PostsOf(ana), m, Reading{})
+			tl, err := p.c.Timeline(PostsOf(ana), m, service.Reading{})
 			if err != nil {
 				fail("%v", err)
 			}
@@ -59,10 +60,10 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 					write(rapid.IntRange(0, 2).Draw(t, "meanwhile"))
 				}
 				if m = tl.Mark(); !tl.Done() && one(4, "killed") { // between two pages
-					if m, err = DecodeMark(m.Encode()); err != nil {
+					if m, err = service.DecodeMark(m.Encode()); err != nil {
 						fail("%v", err)
 					}
-					if tl, err = p.c.Timeline(PostsOf(ana), m, Reading{}); err != nil {
+					if tl, err = p.c.Timeline(PostsOf(ana), m, service.Reading{}); err != nil {
 						fail("%v", err)
 					}
 				}
@@ -107,11 +108,11 @@ func TestWhatIsShown(t *testing.T) {
 		}
 		made = append(made, id)
 	}
-	got, m, tl := p.read(PostsOf(ana), Mark{}, Reading{Claimed: 3300})
-	if l := tl.Listing(); len(got) != 3200 || l.Why != ShowsNoMore || l.Pages != 32 {
+	got, m, tl := p.read(PostsOf(ana), service.Mark{}, service.Reading{Claimed: 3300})
+	if l := tl.Listing(); len(got) != 3200 || l.Why != service.ShowsNoMore || l.Pages != 32 {
 		t.Errorf("%d posts, %+v", len(got), l)
 	}
-	found, sm, tl := p.read(Search("comboio"), Mark{}, Reading{})
+	found, sm, tl := p.read(Search("comboio"), service.Mark{}, service.Reading{})
 	if len(found) != 3300 || !tl.Listing().Complete {
 		t.Errorf("search: %d, %+v", len(found), tl.Listing())
 	}
@@ -127,7 +128,7 @@ func TestWhatIsShown(t *testing.T) {
 		if f.query != "" {
 			mark = sm
 		}
-		got, _, tl = p.read(f, mark, Reading{})
+		got, _, tl = p.read(f, mark, service.Reading{})
 		if len(got) != 1 || got[0].Text != "o comboio das nove" || !slices.Equal(got[0].Versions, []string{made[3299], got[0].ID}) || !got[0].Edited() {
 			t.Errorf("%s: %+v, %+v", f.op, got, tl.Listing())
 		}
@@ -136,11 +137,11 @@ func TestWhatIsShown(t *testing.T) {
 		}
 	}
 	p.clock.Add(9 * 24 * time.Hour)
-	if got, _, tl = p.read(Search("comboio"), sm, Reading{}); len(got) != 0 || !tl.Listing().Complete {
+	if got, _, tl = p.read(Search("comboio"), sm, service.Reading{}); len(got) != 0 || !tl.Listing().Complete {
 		t.Errorf("a search that is old: %d, %+v", len(got), tl.Listing())
 	}
 	posts, absent, err := p.c.PostsByID(context.Background(), []string{made[0], made[3298], "99"})
-	if err != nil || !slices.Equal(idsOf(posts), made[:1]) || len(absent) != 2 || absent[0].ID != made[3298] || absent[0].Word != Gone {
+	if err != nil || !slices.Equal(idsOf(posts), made[:1]) || len(absent) != 2 || absent[0].ID != made[3298] || absent[0].Word != service.Gone {
 		t.Errorf("by id: %v %+v %v", idsOf(posts), absent, err)
 	}
 	p.w.Lie(func(l *lies) { l.SaysNothing = true })
@@ -153,28 +154,28 @@ func TestWhatIsShown(t *testing.T) {
 func TestListsOfAPIsThatLie(t *testing.T) {
 	for _, c := range []struct {
 		lies  lies
-		lim   Limits
-		why   Word
+		lim   service.Limits
+		why   service.Word
 		whole bool
 	}{
 		{lies: lies{MaxLimit: 10}, whole: true},
 		{lies: lies{MaxLimit: 10, Garbage: true}, whole: true},
-		{lies: lies{MaxLimit: 10, RepeatsToken: true}, why: CursorRepeats},
-		{lies: lies{MaxLimit: 10, Ring: 3}, why: CursorRepeats},
+		{lies: lies{MaxLimit: 10, RepeatsToken: true}, why: service.CursorRepeats},
+		{lies: lies{MaxLimit: 10, Ring: 3}, why: service.CursorRepeats},
 		{lies: lies{MaxLimit: 10, Endless: true}, whole: true},
-		{lies: lies{MaxLimit: 10, EmptyTail: true}, why: EmptyPages},
-		{lies: lies{Shuffles: true, CountsTimes: 2}, why: NothingNew},
-		{lies: lies{MaxLimit: 10, NoToken: true}, why: FewerThanClaim},
-		{lies: lies{EmptyLists: true}, why: EmptyButClaims},
-		{lies: lies{CountsTimes: 2}, why: FewerThanClaim, whole: true},
-		{lies: lies{Object: true}, why: Misshapen},
-		{lies: lies{HTML200: true}, why: NotJSON},
-		{lies: lies{Truncated: true}, why: NotJSON},
-		{lies: lies{Huge: 5 << 20}, why: Cut},
-		{lies: lies{Redirect: "https://other.test"}, why: Moved},
-		{lies: lies{Down: 503}, why: Down},
+		{lies: lies{MaxLimit: 10, EmptyTail: true}, why: service.EmptyPages},
+		{lies: lies{Shuffles: true, CountsTimes: 2}, why: service.NothingNew},
+		{lies: lies{MaxLimit: 10, NoToken: true}, why: service.FewerThanClaim},
+		{lies: lies{EmptyLists: true}, why: service.EmptyButClaims},
+		{lies: lies{CountsTimes: 2}, why: service.FewerThanClaim, whole: true},
+		{lies: lies{Object: true}, why: service.Misshapen},
+		{lies: lies{HTML200: true}, why: service.NotJSON},
+		{lies: lies{Truncated: true}, why: service.NotJSON},
+		{lies: lies{Huge: 5 << 20}, why: service.Cut},
+		{lies: lies{Redirect: "https://other.test"}, why: service.Moved},
+		{lies: lies{Down: 503}, why: service.Down},
 		{lies: lies{OnlyPosts: true, MaxLimit: 10}, whole: true},
-		{lies: lies{MaxLimit: 10}, lim: Limits{Pages: 2}, why: MaxPages},
+		{lies: lies{MaxLimit: 10}, lim: service.Limits{Pages: 2}, why: service.MaxPages},
 	} {
 		p := visit(t, world{Seed: 3, People: 60, Quiet: true, Rate: -1, Lies: lies{CountsTimes: c.lies.CountsTimes}})
 		truth := p.w.Truth()
@@ -185,7 +186,7 @@ func TestListsOfAPIsThatLie(t *testing.T) {
 			t.Fatal(err, len(truth.Accounts[id].Followers))
 		}
 		p.w.Lie(func(l *lies) { *l = c.lies })
-		got, l := p.list(who, Followers, c.lim)
+		got, l := p.list(who, service.Followers, c.lim)
 		if l.Why != c.why || l.Complete != (c.why == "") || p.w.Report().Requests > 200 {
 			t.Errorf("%+v: %+v, want %q", c.lies, l, c.why)
 		}
@@ -202,7 +203,7 @@ func TestLimitsOfClasses(t *testing.T) {
 	id := p.w.IDs()[:1]
 	for n := range 301 {
 		_, _, err := p.c.Users(ctx, id)
-		if a := p.asked[len(p.asked)-1]; (n == 300) != (WordOf(err) == Limited) || (n < 300) != (err == nil) || a.Class != ClassUsers || !a.Auth || a.Paging {
+		if a := p.asked[len(p.asked)-1]; (n == 300) != (service.WordOf(err) == service.Limited) || (n < 300) != (err == nil) || a.Class != ClassUsers || !a.Auth || a.Paging {
 			t.Fatalf("%d: %v", n, err)
 		}
 	}
@@ -218,15 +219,15 @@ func TestLimitsOfClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := p.c.Users(ctx, id)
-	if f, ok := err.(*Fault); !ok || f.Word != Spent || f.Code != "usage-capped" || f.Again() {
+	if f, ok := err.(*service.Fault); !ok || f.Word != service.Spent || f.Code != "usage-capped" || f.Again() {
 		t.Errorf("spent: %v", err)
 	}
-	p = visit(t, world{}, func(o *Options) { o.Credential = Credential{} })
-	if _, _, err := p.c.Users(ctx, id); WordOf(err) != NeedsToken {
+	p = visit(t, world{}, func(o *Options) { o.Credential = service.Credential{} })
+	if _, _, err := p.c.Users(ctx, id); service.WordOf(err) != service.NeedsToken {
 		t.Errorf("no token: %v", err)
 	}
 	for _, bad := range [][]string{nil, {"x"}, {"01"}, {"-1"}, {"99999999999999999999"}, make([]string, BatchSize+1)} {
-		if _, _, err := p.c.Users(ctx, bad); err == nil || WordOf(err) != "" {
+		if _, _, err := p.c.Users(ctx, bad); err == nil || service.WordOf(err) != "" {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -241,7 +242,7 @@ func TestLimitsAreTold(t *testing.T) {
 	var p *place
 	p = visit(t, world{Seed: 3, People: 10, Limits: []storytest.Limit{{Name: "users", Max: 7, Window: 15 * time.Minute, Auth: true, Class: "users", Rolling: true}}}, func(o *Options) {
 		send := o.Do
-		o.Do = func(ctx context.Context, call Call) (*fetch.Response, error) {
+		o.Do = func(ctx context.Context, call service.Call) (*fetch.Response, error) {
 			ticket, err := book.Reserve(p.clock.Now(), string(call.Class), budget.Ask{Items: 1})
 			if err != nil {
 				return nil, err
@@ -262,7 +263,7 @@ func TestLimitsAreTold(t *testing.T) {
 		_, _, err := p.c.Users(context.Background(), p.w.IDs()[:1])
 		var wait *budget.WaitError
 		switch {
-		case errors.As(err, &wait) && !wait.At.IsZero() && WordOf(err) == Unreachable:
+		case errors.As(err, &wait) && !wait.At.IsZero() && service.WordOf(err) == service.Unreachable:
 			p.clock.Add(wait.At.Sub(p.clock.Now()))
 			waits++
 		case err != nil:

@@ -24,12 +24,13 @@ const (
 	KindSearch         // SERVICE:search/Q
 	KindFollowers      // SERVICE:ACCOUNT/followers
 	KindFollowing      // SERVICE:ACCOUNT/following
+	KindName           // bluesky:HANDLE, twitter:@NAME: who is called that, to be found out
 )
 
 // String is the kind's name, one word.
 func (k Kind) String() string {
 	names := [...]string{"invalid", "page", "feed", "media", "address", "account",
-		"tag", "timeline", "search", "followers", "following"}
+		"tag", "timeline", "search", "followers", "following", "name"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -40,7 +41,7 @@ func (k Kind) String() string {
 //
 //	web:https://host/path   feed:URL   media:URL   ip:ADDR
 //	mastodon:user@host   mastodon:host/tag/T   mastodon:host/public
-//	bluesky:did:plc:…   twitter:12345
+//	bluesky:did:plc:…   twitter:12345   and by name: bluesky:alice.example   twitter:@alice
 //	SERVICE:search/Q   SERVICE:ACCOUNT/followers   SERVICE:ACCOUNT/following
 //
 // A Key is printable ASCII without spaces, at most MaxKeyBytes long. It is made
@@ -148,6 +149,8 @@ func (k Key) Kind() Kind {
 	}
 	head, tail, slash := strings.Cut(rest, "/")
 	switch {
+	case service == "bluesky" && !slash && !strings.HasPrefix(rest, "did:"), service == "twitter" && strings.HasPrefix(rest, "@"):
+		return KindName
 	case !slash:
 		return KindAccount
 	case head == searchWord:

@@ -44,6 +44,10 @@ func TestGrammar(t *testing.T) {
 		{"bluesky:" + plc + "/followers", "bluesky:" + plc + "/followers", KindFollowers, "bluesky:", "", "bluesky:" + plc},
 		{"bluesky:did:web:Localhost%3a80", "bluesky:did:web:localhost%3A80", KindAccount, "bluesky:", "", "bluesky:did:web:localhost%3A80"},
 		{"bluesky:search/a/b?c#d", "bluesky:search/a%2Fb%3Fc%23d", KindSearch, "bluesky:", "", ""},
+		{"bluesky:@Alice.Example", "bluesky:alice.example", KindName, "bluesky:", "", ""},
+		{"bluesky:search.example", "bluesky:search.example", KindName, "bluesky:", "", ""},
+		{"twitter:Jack_1", "twitter:@jack_1", KindName, "twitter:", "", ""},
+		{"twitter:@12345", "twitter:@12345", KindName, "twitter:", "", ""},
 		{"twitter:12345", "twitter:12345", KindAccount, "twitter:", "", "twitter:12345"},
 		{"twitter:12345/following", "twitter:12345/following", KindFollowing, "twitter:", "", "twitter:12345"},
 		{"twitter:search/#pt from:x 100%", "twitter:search/%23pt%20from%3Ax%20100%25", KindSearch, "twitter:", "", ""},
@@ -73,9 +77,9 @@ func TestNotKeys(t *testing.T) {
 		"mastodon:", "mastodon:a", "mastodon:a@", "mastodon:@a", "mastodon:a@b@c", "mastodon:a@h/posts", "mastodon:a@h/followers/x",
 		"mastodon:h/tag/", "mastodon:h/tag/a b", "mastodon:h/tag/a/b", "mastodon:h/tag/%ff", "mastodon:h/", "mastodon:h/public/x",
 		"mastodon:é@h", "mastodon:a@u:p@h", "mastodon:a@h?x", "mastodon:a@h#x", "mastodon:search/", "mastodon:search/%20", "mastodon:search/%00",
-		"mastodon:" + strings.Repeat("a", 65) + "@h", "bluesky:", "bluesky:alice.bsky.social", "bluesky:did:plc:short", "bluesky:" + plc + "/posts",
+		"mastodon:" + strings.Repeat("a", 65) + "@h", "bluesky:", "bluesky:alice", "bluesky:alice.bsky.social/followers", "bluesky:a..b", "bluesky:-a.b", "bluesky:a.1", "bluesky:10.0.0.1", "bluesky:a_b.c", "bluesky:" + strings.Repeat("a.", 130) + "b", "bluesky:did:plc:short", "bluesky:" + plc + "/posts",
 		"bluesky:did:web:", "bluesky:did:web:h:path", "bluesky:did:web:h%2Fx", "bluesky:did:web:[::1]", "bluesky:did:key:z6Mk", "bluesky:search/%ff",
-		"twitter:", "twitter:0", "twitter:-1", "twitter:+1", "twitter:01", "twitter:jack", "twitter:9223372036854775808", "twitter:1/likes",
+		"twitter:", "twitter:0", "twitter:-1", "twitter:+1", "twitter:01", "twitter:@", "twitter:@@a", "twitter:jack/followers", "twitter:a-b", "twitter:" + strings.Repeat("a", 51), "twitter:9223372036854775808", "twitter:1/likes",
 		"twitter:search/" + strings.Repeat("é", MaxKeyBytes/6), strings.Repeat("x", 10*MaxInputBytes), "facebook:x",
 	} {
 		k, err := ParseKey(in)
@@ -89,7 +93,7 @@ func TestNotKeys(t *testing.T) {
 
 func TestKeyFromWire(t *testing.T) {
 	for _, in := range []string{"http://h/", " web:http://h/", "web:http://h", "web:http://H/", "web:http://h/#", "web:http://h:80/",
-		"mastodon:@a@h", "mastodon:a@H", "ip:::ffff:1.2.3.4", "twitter:search/a b", "", strings.Repeat("x", MaxKeyBytes+1)} {
+		"mastodon:@a@h", "mastodon:a@H", "bluesky:Alice.example", "bluesky:@alice.example", "twitter:jack", "ip:::ffff:1.2.3.4", "twitter:search/a b", "", strings.Repeat("x", MaxKeyBytes+1)} {
 		if k, err := KeyFromWire(in); err == nil || !errors.Is(err, ErrKey) {
 			t.Errorf("KeyFromWire(%.100q) = %q, %v, want ErrKey", in, k, err)
 		}

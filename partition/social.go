@@ -20,15 +20,20 @@ import (
 //   - A tag is written without #: NFKC, lower case, letters, marks, numbers, _
 //     and · only.
 //   - A Bluesky account is a DID: did:plc: and 24 of [a-z2-7], or did:web: and a
-//     host with, if need be, %3A and a port. Handles change hands and are no Keys.
+//     host with, if need be, %3A and a port. A handle is a Key of its own, a name: handles change hands,
+//     so what is followed is the DID that it leads to when it is looked up. It is lower case and a host name of two
+//     labels or more; one @ before it is dropped.
 //   - An X account is its number, 1 to 2^63-1, without leading zeros. Screen names
-//     change hands too.
+//     change hands too: a name is @ and 1 to 50 of [a-z0-9_] after lower-casing. The @ may be left out where
+//     the name is not all digits.
 //   - A search is its query text: escapes decoded once, NFC, runs of white space
 //     as one space, none at the ends; case stays (OR is an operator).
 //   - Tags and queries are then escaped: every byte that is not unreserved is %XX.
 const (
 	searchWord   = "search"
 	maxUserBytes = 64
+	maxNameBytes = 50  // of a name at X
+	maxHandle    = 253 // bytes of a handle, as of a host name
 )
 
 func canonicalMastodon(text string) (string, error) {
@@ -136,7 +141,23 @@ func canonicalBluesky(text string) (string, error) {
 		}
 		return withList("did:web:"+strings.Replace(host, ":", "%3A", 1), tail, slash)
 	}
-	return "", fmt.Errorf("%w: bluesky:%s is no DID (did:plc:…, did:web:host) and no search", ErrKey, printable(text))
+	if handle := strings.ToLower(strings.TrimPrefix(text, "@")); validHandle(handle) {
+		return handle, nil
+	}
+	return "", fmt.Errorf("%w: bluesky:%s is no handle (alice.example), no DID (did:plc:…, did:web:host) and no search", ErrKey, printable(text))
+}
+
+// validHandle says whether s, in lower case, can be a handle (AT Protocol, handle syntax): a host name
+// whose last label begins with a letter.
+func validHandle(s string) bool {
+	labels := strings.Split(s, ".")
+	for _, l := range labels {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			return false
+		}
+	}
+	last := labels[len(labels)-1]
+	return len(labels) > 1 && len(s) <= maxHandle && last[0] >= 'a'
 }
 
 func validPLC(id string) bool {
@@ -153,11 +174,23 @@ func canonicalTwitter(text string) (string, error) {
 	if head == searchWord && slash {
 		return canonicalSearch(tail)
 	}
+	if name, ok := screenName(text); ok {
+		return name, nil
+	}
 	n, err := strconv.ParseInt(head, 10, 64)
 	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != head {
-		return "", fmt.Errorf("%w: twitter:%s is no account number and no search", ErrKey, printable(text))
+		return "", fmt.Errorf("%w: twitter:%s is no account (name or number) and no search", ErrKey, printable(text))
 	}
 	return withList(head, tail, slash)
+}
+
+// screenName is @ and the name that text is.
+func screenName(text string) (string, bool) {
+	name, at := strings.CutPrefix(strings.ToLower(text), "@")
+	if name == "" || len(name) > maxNameBytes || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || !at && strings.Trim(name, "0123456789") == "" {
+		return "", false
+	}
+	return "@" + name, true
 }
 
 func canonicalSearch(text string) (string, error) {

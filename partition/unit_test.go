@@ -24,6 +24,7 @@ func TestUnit(t *testing.T) {
 		"bluesky:" + plc:                     "bluesky:" + plc,
 		"bluesky:" + plc + "/following":      "bluesky:" + plc,
 		"bluesky:search/x":                   "",
+		"bluesky:alice.example":              "",
 		"twitter:12":                         "",
 		"twitter:12/followers":               "",
 		"twitter:search/x":                   "",
@@ -37,7 +38,7 @@ func TestUnit(t *testing.T) {
 // All Keys of a Unit have one Site and one hash slice, whatever the fan-outs.
 func TestUnitOneRegistrar(t *testing.T) {
 	keys := []Key{"web:https://a.example/", "web:http://a.example/x?y", "feed:https://a.example/rss", "media:https://a.example/i.png", "web:https://b.a.example/",
-		"mastodon:m.example/public", "mastodon:m.example/tag/x", "mastodon:search/x", "bluesky:" + plc, "bluesky:" + plc + "/followers", "bluesky:search/x",
+		"mastodon:m.example/public", "mastodon:m.example/tag/x", "mastodon:search/x", "bluesky:" + plc, "bluesky:" + plc + "/followers", "bluesky:search/x", "bluesky:alice.example", "twitter:@alice",
 		"twitter:1", "twitter:2", "twitter:3", "twitter:1/followers", "twitter:3/following", "mastodon:a@m.example", "mastodon:b@m.example", "mastodon:c@m.example/following", "ip:192.0.2.1"}
 	rapid.Check(t, func(t *rapid.T) {
 		c := geoCharter()

@@ -61,7 +61,7 @@ func (c *Client) Timeline(f Feed, m service.Mark, how service.Reading) (*Timelin
 		}
 		feed.Below = func(last service.Seen) string { return last.ID }
 		feed.Seen = func(p Post) service.Seen {
-			return service.Seen{ID: p.ID[strings.LastIndexByte(p.ID, '/')+1:], Version: p.CID} // in the order of keys, whatever their time says
+			return service.Seen{ID: KeyOf(p.ID), Version: p.CID} // in the order of keys, whatever their time says
 		}
 	case f.method != "" && (f.id == "" || did(f.id) != ""):
 		feed.Ordered = f.id != ""

@@ -3,6 +3,7 @@ package bluesky
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // The collections of records that are read.
@@ -30,6 +31,28 @@ func ParseURI(s string) (URI, error) {
 
 // String is the address.
 func (u URI) String() string { return "at://" + u.DID + "/" + u.Collection + "/" + u.Key }
+
+// KeyOf is the last part of the address of a record.
+func KeyOf(uri string) string { return uri[strings.LastIndexByte(uri, '/')+1:] }
+
+// KeyTime is when a record was made, by its key: a TID, as nearly all are (13 digits of
+// base 32, ten bits of them a clock's number). Zero of any other, and of a time past 2200.
+func KeyTime(key string) time.Time {
+	const digits = "234567abcdefghijklmnopqrstuvwxyz"
+	x := int64(0)
+	for i := range len(key) {
+		d := strings.IndexByte(digits, key[i])
+		if d < 0 || len(key) != 13 || i == 0 && d > 15 {
+			return time.Time{}
+		}
+		x = x<<5 | int64(d)
+	}
+	at := time.UnixMicro(x >> 10).UTC()
+	if at.Year() > 2200 {
+		return time.Time{}
+	}
+	return at
+}
 
 // recordKey says whether s can be the key of a record (AT Protocol, record key syntax).
 func recordKey(s string) bool {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
@@ -230,5 +229,3 @@ func (c *Client) profiles(b []byte) (all []Profile, bad int, ok bool) {
 	all, bad = service.Each(l, func(w wireAccount, raw json.RawMessage) (Profile, bool) { return c.profile(w, raw) })
 	return all, bad, true
 }
-
-func letter(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }

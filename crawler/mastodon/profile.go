@@ -219,27 +219,8 @@ func optOuts(p Profile) (out []OptOut) {
 	for _, f := range p.Fields {
 		texts = append(texts, f.Name, f.Value)
 	}
-	for _, tag := range [...]struct {
-		word OptOut
-		also string
-	}{{OptNoBotTag, "#nobots"}, {OptNoArchiveTag, "#noarchiving"}, {OptNoIndexTag, "#noindexing"}, {OptNoSearchTag, "#nosearching"}, {OptNoCrawlTag, "#nocrawling"}} {
-		for _, t := range texts {
-			if hasTag(t, string(tag.word)) || hasTag(t, tag.also) {
-				out = append(out, tag.word)
-				break
-			}
-		}
+	for _, tag := range service.Wishes(texts...) {
+		out = append(out, OptOut(tag))
 	}
 	return out
-}
-
-// hasTag says whether text has a word that is tag, in any case; what stands
-// around a hashtag is neither letter nor digit.
-func hasTag(text, tag string) bool {
-	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r != '#' && r != '_' && !letter(r) }) {
-		if word == tag {
-			return true
-		}
-	}
-	return false
 }

@@ -2,7 +2,9 @@ package service
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -66,4 +68,24 @@ func LinksIn(text string, max int) (found []store.Link) {
 		}
 	}
 	return found
+}
+
+// Wishes are the hashtags by which texts, of a profile, ask not to be collected: #nobot,
+// #noarchive, #noindex, #nosearch, #nocrawl, each once.
+func Wishes(texts ...string) (out []string) {
+	for _, tag := range [...][2]string{{"#nobot", "#nobots"}, {"#noarchive", "#noarchiving"}, {"#noindex", "#noindexing"}, {"#nosearch", "#nosearching"}, {"#nocrawl", "#nocrawling"}} {
+		if slices.ContainsFunc(texts, func(t string) bool { return hasTag(t, tag[0]) || hasTag(t, tag[1]) }) {
+			out = append(out, tag[0])
+		}
+	}
+	return out
+}
+
+// hasTag says whether text has a word that is tag, in any case; what stands
+// around a hashtag is neither letter nor digit.
+func hasTag(text, tag string) bool {
+	between := func(r rune) bool {
+		return r != '#' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
+	}
+	return slices.Contains(strings.FieldsFunc(strings.ToLower(text), between), tag)
 }

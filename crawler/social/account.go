@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/crawler/bluesky"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -40,30 +40,39 @@ func (v *visit) account(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := v.posts(ctx, mastodon.PostsOf(v.st.ID), v.s.o.Back); err != nil {
+	if err := v.posts(ctx); err != nil {
 		return err
 	}
-	v.st.Visited = v.now
+	v.st.Visited, v.st.Rev = v.now, v.rev
 	v.res.Next = store.Next{State: store.StateDone, At: v.next()}
 	return nil
 }
 
-// profile asks for the profile: by name the first time, later by the id, which stays when a name
-// is given to somebody else.
-func (v *visit) profile(ctx context.Context) (p mastodon.Profile, err error) {
-	if v.st.ID == "" {
-		user, _, _ := strings.Cut(string(v.t.Due.Key.Account())[len("mastodon:"):], "@")
-		p, err = v.c.Lookup(ctx, user)
-	} else {
-		p, err = v.c.Account(ctx, v.st.ID)
-	}
+// profile asks for the profile, for the record and for what is to be known the next time.
+func (v *visit) profile(ctx context.Context) (person, error) {
+	p, err := v.api.profile(ctx)
 	if err != nil {
 		return p, err
 	}
-	v.st.ID, v.st.Profiled, v.st.Claimed, v.st.LastPost = p.ID, v.now, p.Posts, p.LastPost
-	v.st.NoIndex = p.NoIndex == service.Yes
-	v.res.Record = v.profileRecord(p)
+	v.st.ID, v.st.Profiled, v.st.Claimed, v.st.LastPost, v.st.NoIndex = p.id, v.now, p.posts, p.lastPost, p.noIndex
+	v.res.Record = p.record
 	return p, nil
+}
+
+// name finds out whose a name is, which is then followed as if it had been named so. Names change
+// hands; who is followed does not.
+func (v *visit) name(ctx context.Context) error {
+	k, err := v.api.named(ctx)
+	if gone, known := notThere(err); gone {
+		return v.lost(known, err)
+	}
+	if err != nil {
+		return err
+	}
+	v.st.Visited, v.st.Lost = v.now, 0
+	v.res.Links = append(v.res.Links, store.Link{Key: k, Rel: "named"})
+	v.res.Next = store.Next{State: store.StateDone, Reason: "is " + string(k)}
+	return nil
 }
 
 // notThere says whether err is that the account is not there, and whether the API itself said so.
@@ -90,7 +99,7 @@ func (v *visit) lost(api bool, err error) error {
 
 // stays says that the visit ends with the profile: who is suspended, has moved, does not
 // want to be collected or does not belong costs a call in a long while.
-func (v *visit) stays(p mastodon.Profile) bool {
+func (v *visit) stays(p person) bool {
 	k := v.t.Due.Key
 	stop := func(word, reason string, again time.Duration) bool {
 		v.res.Stop = word
@@ -101,22 +110,26 @@ func (v *visit) stays(p mastodon.Profile) bool {
 		}
 		return true
 	}
+	if p.suspended && p.record == nil { // nothing is shown of it
+		v.gap(store.GapExpired, "suspended")
+		return stop("suspended", "suspended", ended)
+	}
 	if wish := opted(v.res.Record.Flags); wish != "" {
 		v.gap(store.GapSkipped, "the profile says "+wish)
 		v.res.Record.Text, v.res.Record.Raw, v.res.Record.Fields, v.res.Record.Declared = "", nil, nil, nil
 		return stop("opted-out", "the profile says "+wish, ended)
 	}
 	switch {
-	case p.Suspended:
+	case p.suspended:
 		v.gap(store.GapExpired, "suspended")
 		return stop("suspended", "suspended", ended)
-	case p.Moved != nil:
-		if to := keyOf(p.Moved.Acct); to != "" && to != k && !v.linked[to] { // the same person: as seed as it was
+	case p.moved != "":
+		if to := p.movedTo; to != "" && to != k && !v.linked[to] { // the same person: as seed as it was
 			v.linked[to] = true
 			v.res.Links = append(v.res.Links, store.Link{Key: to, Rel: "moved"})
 		}
 	}
-	verdict := v.s.o.Rules.verdict(Person{Key: k, Profile: v.res.Record, Langs: v.st.Langs}, v.t.Due.Depth == 0 || v.movedHere())
+	verdict := v.s.o.Rules.verdict(Person{Key: k, Profile: v.res.Record, Langs: v.st.Langs}, v.seeded())
 	v.st.Outside = ""
 	switch {
 	case verdict.Is == Out:
@@ -126,15 +139,24 @@ func (v *visit) stays(p mastodon.Profile) bool {
 		v.st.Outside = Undecided
 		return stop("undecided", "undecided: "+strings.Join(verdict.Why, "; "), outsiders)
 	}
-	if v.s.o.Lists && verdict.Is == In && p.HidesLists != service.Yes {
+	if v.s.o.Lists && verdict.Is == In && !p.hidden && !p.protected {
 		for _, side := range [...]string{"/followers", "/following"} {
 			v.res.Links = append(v.res.Links, store.Link{Key: k + partition.Key(side), Rel: "list"})
 		}
 	}
-	if p.Moved != nil {
-		return stop("moved", "moved to "+p.Moved.Acct, ended)
+	if p.moved != "" {
+		return stop("moved", "moved to "+p.moved, ended)
+	}
+	if p.protected {
+		v.gap(store.GapSkipped, "protected: its posts are for whom it lets follow")
+		return stop("protected", "protected", outsiders)
 	}
 	return false
+}
+
+// seeded says that a person named this account, by its Key or by its name, or one that moved here.
+func (v *visit) seeded() bool {
+	return v.t.Due.Depth == 0 || v.t.Due.Referrer.Kind() == partition.KindName || v.movedHere()
 }
 
 // movedHere says that somebody who was followed moved to this account.
@@ -151,95 +173,107 @@ func (v *visit) judged() bool {
 	return n >= leastPosts || !v.st.Visited.IsZero()
 }
 
-// posts reads a feed from the newest down to what was read before. That costs no paging, of
-// which a Mastodon allows a third as much as of other calls, as long as a page is enough;
-// and each page shows what was edited or deleted of the last forty.
-func (v *visit) posts(ctx context.Context, f mastodon.Feed, back int) error {
-	tl, err := v.c.Timeline(f, v.st.Mark, mastodon.Reading{
-		Paging: mastodon.Paging{Min: service.Ignored, Max: v.server.Timeline.Max}, Back: back, Claimed: v.st.Claimed,
-	})
+// posts reads the feeds of the Key.
+func (v *visit) posts(ctx context.Context) error {
+	feeds, err := v.api.feeds(ctx)
 	if err != nil {
 		return err
 	}
-	for !tl.Done() {
-		var b mastodon.Batch
-		if b, err = tl.Next(ctx); err != nil {
-			break
-		}
-		for _, p := range b.Posts {
-			v.post(p)
-		}
-		for _, p := range b.Again {
-			if !p.Edited.IsZero() && p.Edited.After(v.st.Visited.Add(-time.Hour)) || v.st.Names[p.ID] == "" {
-				v.post(p)
-			}
+	for _, f := range feeds {
+		if err := v.read(ctx, f); err != nil {
+			return err
 		}
 	}
-	v.st.Mark = tl.Mark()
+	return nil
+}
+
+// read reads one feed as far as it goes.
+func (v *visit) read(ctx context.Context, f feed) (err error) {
+	for !f.Done() && err == nil {
+		err = f.page(ctx)
+	}
+	*f.mark = f.Mark()
 	defer v.prune()
-	if err != nil {
+	l := f.Listing()
+	if err != nil && !(f.Done() && l.Pages > 0 && l.Why == service.Closed) { // some let nobody past the first page of a search
 		return err
 	}
-	switch l := tl.Listing(); l.Why {
+	switch l.Why {
 	case "":
-	case service.FarEnough, service.MaxPages, service.MaxItems:
+	case service.FarEnough, service.MaxPages, service.MaxItems, service.ShowsNoMore, service.Closed:
 		v.gap(store.GapCut, fmt.Sprintf("%s: %d posts read", l.Why, l.Seen))
 	case service.NothingNew: // the server has one page only: what lies below it cannot be had
 		v.gap(store.GapIncomplete, fmt.Sprintf("%s: %d posts read of %d", l.Why, l.Seen, v.st.Claimed))
 	default:
 		v.gap(store.GapIncomplete, string(l.Why))
 	}
-	return v.absent(ctx, tl.Absent())
+	return v.absent(ctx, f)
 }
 
 // mostAbsent is how many posts that are missing from their place are asked for in one visit.
 const mostAbsent = 5
 
 // absent asks for posts that should have come again and did not.
-func (v *visit) absent(ctx context.Context, ids []string) error {
+func (v *visit) absent(ctx context.Context, f feed) error {
+	ids := f.Absent()
 	for _, id := range ids[:min(len(ids), mostAbsent)] {
-		p, err := v.c.Post(ctx, id)
+		err := f.post(ctx, id)
 		switch gone, api := notThere(err); {
 		case gone && !api:
 			continue // a web server in between may have said so
 		case gone:
-			if uri := v.st.Names[id]; uri != "" {
+			if uri := f.uri(id); uri != "" {
 				v.res.Posts = append(v.res.Posts, v.tombstone(uri, id))
 			}
 		case err != nil:
 			return err
-		default: // it is there, under this id or another (an edit at snac)
-			v.post(p)
 		}
-		v.st.Mark.Recent = slices.DeleteFunc(slices.Clone(v.st.Mark.Recent), func(s service.Seen) bool { return s.ID == id })
+		f.mark.Recent = slices.DeleteFunc(slices.Clone(f.mark.Recent), func(s service.Seen) bool { return s.ID == id })
 	}
 	return nil
 }
 
-// prune keeps the names of the posts that the mark has.
+// prune keeps the names of the posts that the marks have.
 func (v *visit) prune() {
 	keep := map[string]bool{}
-	for _, s := range v.st.Mark.Recent {
-		keep[s.ID] = true
-	}
-	for _, s := range v.st.Mark.Base {
-		keep[s.ID] = true
-	}
-	if w := v.st.Mark.Walk; w != nil {
-		for _, s := range slices.Concat(w.Base, w.Top) {
+	for _, m := range v.st.marks() {
+		all := slices.Concat(m.Recent, m.Base)
+		if w := m.Walk; w != nil {
+			all = slices.Concat(all, w.Base, w.Top)
+		}
+		for _, s := range all {
 			keep[s.ID] = true
 		}
 	}
 	maps.DeleteFunc(v.st.Names, func(id, _ string) bool { return !keep[id] })
 }
 
+// times are when the last posts were made, the newest first.
+func (v *visit) times() (out []time.Time) {
+	for _, m := range v.st.marks() {
+		for _, s := range m.Recent {
+			at := s.At
+			if at.IsZero() {
+				at = bluesky.KeyTime(s.ID)
+			}
+			if !at.After(v.now) {
+				out = append(out, at)
+			}
+		}
+	}
+	if len(v.st.Boosts.Recent) > 0 {
+		slices.SortFunc(out, func(a, b time.Time) int { return b.Compare(a) })
+	}
+	return out
+}
+
 // next is when an account is looked at again: after half of the mean gap between its last
 // posts, the time since the latest counted, so that a burst is met by a page.
 // Who has not posted for a month waits for the quiet hours of a day.
 func (v *visit) next() time.Time {
-	recent := v.st.Mark.Recent
-	if n := min(len(recent), 20); n > 0 && !recent[0].At.IsZero() && v.now.Sub(recent[0].At) < silent {
-		gap := v.now.Sub(recent[n-1].At) / time.Duration(n)
+	recent := v.times()
+	if n := min(len(recent), 20); n > 0 && !recent[0].IsZero() && v.now.Sub(recent[0]) < silent {
+		gap := v.now.Sub(recent[n-1]) / time.Duration(n)
 		return v.now.Add(min(max(gap/2, v.s.o.Least), v.s.o.Most))
 	}
 	if v.s.o.Most < 24*time.Hour {

@@ -53,7 +53,9 @@ type purse struct {
 	b     *Budgets
 	site  partition.Site
 	table string
-	names []string // of the credentials
+	names []string         // of the credentials
+	daily map[string]int64 // microusd that a credential may spend in a UTC day
+	paid  map[string]*budget.Paid
 
 	mu      sync.Mutex
 	book    *budget.Book
@@ -64,8 +66,8 @@ type purse struct {
 const maxPurses = 4096
 
 // of is the purse of a site with the table of that service, for credentials of those
-// names, "" alone for none.
-func (b *Budgets) of(site partition.Site, service string, names []string) (*purse, error) {
+// names, "" alone for none, each of which may spend so much in a UTC day.
+func (b *Budgets) of(site partition.Site, service string, names []string, daily map[string]int64) (*purse, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.sites[site]
@@ -82,7 +84,7 @@ func (b *Budgets) of(site partition.Site, service string, names []string) (*purs
 			return nil, err
 		}
 	}
-	p = &purse{b: b, site: site, table: service, names: names}
+	p = &purse{b: b, site: site, table: service, names: names, daily: daily, paid: map[string]*budget.Paid{}}
 	if err := p.open(); err != nil {
 		return nil, err
 	}
@@ -157,7 +159,7 @@ func (p *purse) open() error {
 		return err
 	}
 	for _, name := range p.names {
-		if err := p.book.Add(name, table, now); err != nil {
+		if err := p.book.Add(name, priced(table, p.daily[name]), now); err != nil {
 			return err
 		}
 	}
@@ -179,6 +181,17 @@ func (p *purse) open() error {
 		}
 	}
 	return p.saveLocked()
+}
+
+// priced is a table with so much money for a UTC day, whatever it goes to.
+func priced(t budget.Table, daily int64) budget.Table {
+	t.Buckets = slices.Clone(t.Buckets)
+	for i, s := range t.Buckets {
+		if s.Unit == budget.Micro {
+			t.Buckets[i].Limit = daily
+		}
+	}
+	return t
 }
 
 func (p *purse) save() error {
@@ -213,12 +226,23 @@ type storeError struct{ error }
 // Unwrap is the store's error.
 func (e *storeError) Unwrap() error { return e.error }
 
-// reserve takes one call of class out of the budget, durably. A *budget.WaitError
+// charge is what a call counts as.
+type charge struct {
+	class string
+	items int64 // things that its answer may have at most, where they are counted
+	kind  string
+	// had are the ids of the things that an answer has; ok is false when that cannot be told. nil: not counted.
+	had func(body []byte) (ids []string, ok bool)
+	// closes says that a 403 is what too many calls are answered with.
+	closes bool
+}
+
+// reserve takes one call out of the budget, durably. A *budget.WaitError
 // says when there is room again.
-func (p *purse) reserve(class string) (budget.Ticket, error) {
+func (p *purse) reserve(c charge) (budget.Ticket, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t, err := p.book.Reserve(p.b.now(), class, budget.Ask{})
+	t, err := p.book.Reserve(p.b.now(), c.class, budget.Ask{Items: c.items})
 	if err != nil {
 		return t, err
 	}
@@ -230,10 +254,22 @@ func (p *purse) reserve(class string) (budget.Ticket, error) {
 	return t, nil
 }
 
-// settle puts back what came of a call.
-func (p *purse) settle(t budget.Ticket, a budget.Answer) error {
+// settle puts back what came of a call: ids are of the things that came, of which those that were
+// paid for today are not charged again.
+func (p *purse) settle(t budget.Ticket, a budget.Answer, kind string, ids []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(ids) > 0 {
+		paid := p.paid[t.Credential]
+		if paid == nil {
+			paid = &budget.Paid{}
+			p.paid[t.Credential] = paid
+		}
+		a.Paid = paid.Count(t.At, kind, ids)
+		for _, id := range ids {
+			paid.Add(t.At, kind, id)
+		}
+	}
 	if err := p.book.Settle(p.b.now(), t, a); err != nil && !errors.Is(err, budget.ErrTicket) {
 		return err
 	}
@@ -246,21 +282,30 @@ func (p *purse) settle(t budget.Ticket, a budget.Answer) error {
 	return nil
 }
 
-// ask makes one call of class with send, which is given the name of the credential.
-func (p *purse) ask(ctx context.Context, class string, send func(credential string) (*fetch.Response, error)) (*fetch.Response, error) {
-	t, err := p.reserve(class)
+// ask makes one call with send, which is given the name of the credential.
+func (p *purse) ask(ctx context.Context, c charge, send func(credential string) (*fetch.Response, error)) (*fetch.Response, error) {
+	t, err := p.reserve(c)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := send(t.Credential)
 	a := budget.Answer{}
+	var ids []string
 	switch {
 	case err == nil:
-		a.Status, a.Header = resp.Status, resp.Header
+		a.Status, a.Header, a.Refused = resp.Status, resp.Header, c.closes && resp.Status == http.StatusForbidden
+		if c.had != nil && resp.Status < 300 {
+			var ok bool
+			if ids, ok = c.had(resp.Body); ok {
+				a.Items = int64(len(ids))
+			} else { // as much as it may have been
+				a.Items, ids = c.items, nil
+			}
+		}
 	case notSent(err):
 		a.NotSent = true
 	}
-	return resp, errors.Join(err, p.settle(t, a))
+	return resp, errors.Join(err, p.settle(t, a, c.kind, ids))
 }
 
 // notSent says of an error of fetch.Client.Get that nothing can have reached the server.

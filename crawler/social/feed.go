@@ -2,16 +2,12 @@ package social
 
 import (
 	"context"
-	"net/url"
-	"strings"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/mastodon"
-	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
-// Between two visits of a tag or a public timeline.
+// Between two visits of a tag, a public timeline or a search.
 const (
 	feedLeast = time.Minute
 	feedMost  = time.Hour
@@ -20,18 +16,9 @@ const (
 	feedPage = 20
 )
 
-// feed reads a tag or a public timeline since the mark.
+// feed reads a tag, a public timeline or a search since the mark.
 func (v *visit) feed(ctx context.Context) error {
-	f := mastodon.Public(true)
-	if v.t.Due.Key.Kind() == partition.KindTag {
-		_, tag, _ := strings.Cut(string(v.t.Due.Key), "/tag/")
-		tag, err := url.PathUnescape(tag)
-		if err != nil {
-			return err
-		}
-		f = mastodon.Tagged(tag, false)
-	}
-	if err := v.posts(ctx, f, v.s.o.TagBack); err != nil {
+	if err := v.posts(ctx); err != nil {
 		return err
 	}
 	v.st.Visited = v.now

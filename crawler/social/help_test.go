@@ -25,7 +25,8 @@ import (
 type peer struct {
 	t       *testing.T
 	fs      *vfs.MemFS
-	w       *mastodontest.World
+	w       served
+	hosts   []string // names that lead to from
 	from    netip.Addr
 	slow    time.Duration // each way
 	o       social.Options
@@ -33,6 +34,11 @@ type peer struct {
 	src     *social.Source
 	crawler *crawler.Crawler
 	stop    func() // ends the crawl and waits
+}
+
+// served is a simulated service.
+type served interface {
+	RoundTripper(from netip.Addr) http.RoundTripper
 }
 
 // far is a server some way off.
@@ -48,11 +54,12 @@ func (f far) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func newPeer(t *testing.T, w *mastodontest.World, o social.Options) *peer {
+func newPeer(t *testing.T, w served, o social.Options, hosts ...string) *peer {
 	t.Helper()
-	p := &peer{t: t, fs: vfs.NewCrashableMem(), w: w, from: netip.MustParseAddr("127.0.0.1"), o: o}
+	p := &peer{t: t, fs: vfs.NewCrashableMem(), w: w, from: netip.MustParseAddr("127.0.0.1"), hosts: append(hosts, "m.test"), o: o}
 	charter := partition.DefaultCharter("test", "founder")
 	charter.SliceBits = 4
+	charter.Fanout = map[string]int{"mastodon": 1, "bluesky": 1, "twitter": 1} // no link leaves its slice: nobody here forwards
 	s, err := store.Create("data", store.Options{FS: p.fs, Charter: charter})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +77,11 @@ func (p *peer) open() {
 	if p.store, err = store.Open("data", store.Options{FS: p.fs}); err != nil {
 		p.t.Fatal(err)
 	}
-	client, err := fetch.New(fetch.Options{Transport: far{p.w.RoundTripper(p.from), p.slow}, AddrDelay: -1, Hosts: map[string]netip.Addr{"m.test": p.from},
+	names := map[string]netip.Addr{}
+	for _, h := range p.hosts {
+		names[h] = p.from
+	}
+	client, err := fetch.New(fetch.Options{Transport: far{p.w.RoundTripper(p.from), p.slow}, AddrDelay: -1, Hosts: names,
 		AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil {
 		p.t.Fatal(err)

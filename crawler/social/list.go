@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/mastodon"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -39,10 +38,10 @@ func (v *visit) list(ctx context.Context) error {
 		v.st.List = &listState{Every: listFirst}
 	}
 	l := v.st.List
-	var e *mastodon.Edges
+	var e edges
 	var err error
 	if len(l.At) > 0 {
-		e, err = v.c.ResumeEdges(l.At, v.server.Lists, service.Limits{})
+		e, err = v.api.resume(l.At)
 		if err != nil {
 			v.s.o.Logger.Warn("a list is begun anew", "key", k, "err", err)
 		}
@@ -57,13 +56,18 @@ func (v *visit) list(ctx context.Context) error {
 			return err
 		}
 		v.st.Lost = 0
-		if e, err = v.c.Edges(p, side, v.server.Lists, service.Limits{}); err != nil {
+		if p.suspended && p.edges == nil {
+			v.gap(store.GapExpired, "suspended")
+			v.res.Stop, v.res.Next = "suspended", store.Next{State: store.StateDone, At: v.now.Add(ended), Reason: "suspended"}
+			return nil
+		}
+		if e, err = p.edges(side); err != nil {
 			return err
 		}
 		l.Walk, l.Sum, l.At = v.now, 0, e.Checkpoint() // begun: should the budget end here, the profile is not asked for again
 	}
 	for !e.Done() {
-		page, err := e.Next(ctx)
+		page, err := e.accounts(ctx)
 		if err != nil && !e.Done() {
 			return err
 		}
@@ -75,17 +79,13 @@ func (v *visit) list(ctx context.Context) error {
 }
 
 // listPage is one page, for the store and for growth.
-func (v *visit) listPage(k partition.Key, side service.Side, page []mastodon.Profile, e *mastodon.Edges) {
+func (v *visit) listPage(k partition.Key, side service.Side, page []partition.Key, e edges) {
 	at := e.Listing()
 	out := store.ListPage{List: k, Walk: v.st.List.Walk, At: v.now, Claimed: at.Claimed, End: e.Done(), Complete: e.Done() && at.Complete}
 	if out.End && !out.Complete {
 		out.Why = string(at.Why)
 	}
-	for _, p := range page {
-		to, err := p.Key()
-		if err != nil {
-			continue
-		}
+	for _, to := range page {
 		out.Accounts = append(out.Accounts, to)
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(to)) // never fails

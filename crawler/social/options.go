@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,17 +21,30 @@ import (
 
 // Token is a credential of this peer's operator at one server.
 type Token struct {
-	Server     string // host[:port], as behind the @ of its accounts
+	Service    string // default mastodon
+	Server     string // of a Mastodon-compatible one: host[:port], as behind the @ of its accounts; else ""
 	Credential service.Credential
+	Daily      int64 // of X: millionths of a US dollar that it may spend in a UTC day, required
+}
+
+// site is where t is for.
+func (t Token) site() partition.Site {
+	if t.Service == "" || t.Service == "mastodon" {
+		return partition.Site("mastodon:" + t.Server)
+	}
+	return partition.Site(t.Service + ":")
 }
 
 // Options of New.
 type Options struct {
 	Store  *store.Store  // required: the budgets, and what servers were found to be, are kept in it
 	Client *fetch.Client // required: without a gap between requests to an address; see the package comment
-	Tokens []Token       // none: everything is asked without a credential
-	Budget budget.Options
-	Rules  Rules
+	Tokens []Token       // none: everything is asked without a credential, and X not at all
+	// View is Bluesky's AppView, Directory that of its DIDs; default https://public.api.bsky.app and
+	// https://plc.directory. X is the API of X; default https://api.x.com.
+	View, Directory, X string
+	Budget             budget.Options
+	Rules              Rules
 	// Lists has the followers and followings of who is followed read, too: a
 	// call for each 80 of them.
 	Lists bool
@@ -49,6 +64,14 @@ func (o Options) withDefaults() Options {
 		v time.Duration
 	}{{&o.Least, 15 * time.Minute}, {&o.Most, 24 * time.Hour}, {&o.Profile, 24 * time.Hour}} {
 		if *d.p == 0 {
+			*d.p = d.v
+		}
+	}
+	for _, d := range [...]struct {
+		p *string
+		v string
+	}{{&o.View, "https://public.api.bsky.app"}, {&o.Directory, "https://plc.directory"}, {&o.X, "https://api.x.com"}} {
+		if *d.p == "" {
 			*d.p = d.v
 		}
 	}
@@ -80,13 +103,30 @@ func (o Options) Validate() error {
 	if o.Least < 0 || o.Most < 0 || o.Profile < 0 || o.Most != 0 && o.Least > o.Most {
 		bad("times %s, %s, %s", o.Least, o.Most, o.Profile)
 	}
-	seen := map[string]bool{}
-	for _, t := range o.Tokens {
-		if k, err := partition.ParseKey("mastodon:" + t.Server + "/public"); err != nil || string(k) != "mastodon:"+t.Server+"/public" {
-			bad("token %q: %q is no server: give host or host:port", t.Credential.Name(), t.Server)
+	for _, at := range [...]string{o.View, o.Directory, o.X} {
+		if at != "" && host(at) == "" {
+			bad("%q is no address of a server: give https://host", at)
 		}
-		if at := t.Server + " " + t.Credential.Name(); seen[at] || !t.Credential.Set() {
-			bad("token %q of %s is there twice, or empty", t.Credential.Name(), t.Server)
+	}
+	type named struct {
+		site partition.Site
+		name string
+	}
+	seen := map[named]bool{}
+	for _, t := range o.Tokens {
+		name := t.Credential.Name()
+		switch at := t.site(); {
+		case strings.HasPrefix(string(at), "mastodon:"):
+			if k, err := partition.ParseKey(string(at) + "/public"); err != nil || string(k) != string(at)+"/public" || t.Daily != 0 {
+				bad("token %q: %q is no server: give host or host:port", name, t.Server)
+			}
+		case at != "twitter:" || t.Server != "":
+			bad("token %q: no credential is used at %s%s", name, at, t.Server)
+		case t.Daily <= 0 || t.Daily > budget.MaxLimit:
+			bad("token %q: X charges for each answer: say how many dollars a day it may spend", name)
+		}
+		if at := (named{t.site(), name}); seen[at] || !t.Credential.Set() {
+			bad("token %q of %s is there twice, or empty", name, at.site)
 		} else {
 			seen[at] = true
 		}
@@ -99,7 +139,8 @@ type Source struct {
 	o       Options
 	retry   fetch.Retry
 	budgets *Budgets
-	tokens  map[string]map[string]service.Credential // by server and name
+	tokens  map[partition.Site]map[string]service.Credential // by name
+	daily   map[partition.Site]map[string]int64
 
 	mu      sync.Mutex
 	servers map[string]mastodon.Server // what was found out; kept in the store
@@ -118,51 +159,75 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{o: o, budgets: b, tokens: map[string]map[string]service.Credential{}, servers: map[string]mastodon.Server{}}
+	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}}
 	for _, t := range o.Tokens {
-		if s.tokens[t.Server] == nil {
-			s.tokens[t.Server] = map[string]service.Credential{}
+		at := t.site()
+		if s.tokens[at] == nil {
+			s.tokens[at], s.daily[at] = map[string]service.Credential{}, map[string]int64{}
 		}
-		s.tokens[t.Server][t.Credential.Name()] = t.Credential
+		s.tokens[at][t.Credential.Name()], s.daily[at][t.Credential.Name()] = t.Credential, t.Daily
 	}
 	return s, nil
 }
 
-// Name is of crawler.Source.
-func (*Source) Name() string { return "mastodon" }
+// Name is of crawler.Source. What a record is from is its service.
+func (*Source) Name() string { return "social" }
 
-// Handles is of crawler.Source. A search names no server, and is fetched by none.
+// Handles is of crawler.Source. A search of mastodon: names no server, and is fetched by none.
 func (*Source) Handles(k partition.Key) bool {
-	if k.Service() != "mastodon" {
+	if k.Service() == "twitter" { // no Source yet
 		return false
 	}
 	switch k.Kind() {
-	case partition.KindAccount, partition.KindFollowers, partition.KindFollowing, partition.KindTag, partition.KindTimeline:
+	case partition.KindAccount, partition.KindFollowers, partition.KindFollowing, partition.KindTag, partition.KindTimeline, partition.KindName:
 		return true
+	case partition.KindSearch:
+		return k.Service() != "mastodon"
 	}
 	return false
 }
 
 // Budgeted says of a site that its pace is that of a budget.
-func Budgeted(s partition.Site) bool { return strings.HasPrefix(string(s), "mastodon:") }
+func Budgeted(s partition.Site) bool {
+	service, _, _ := strings.Cut(string(s), ":")
+	return service == "mastodon" || service == "bluesky" || service == "twitter"
+}
+
+// serve gives v the api of its Key's service.
+func (s *Source) serve(v *visit) {
+	switch site := v.t.Due.Key.Site(); site {
+	case "bluesky:":
+		v.api, v.url = &blueskyAPI{visit: v}, "https://bsky.app/"
+	default:
+		server := string(site)[len("mastodon:"):]
+		v.api, v.url = &mastodonAPI{visit: v, host: server}, base(server)+"/"
+	}
+}
+
+// purse is the budget at a site, by that table, of the credentials that there are for it.
+func (s *Source) purse(site partition.Site, table string) (*purse, error) {
+	names := slices.Sorted(maps.Keys(s.tokens[site]))
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	p, err := s.budgets.of(site, table, names, s.daily[site])
+	if err != nil {
+		return nil, &storeError{err}
+	}
+	return p, nil
+}
+
+// host is that of an http address without a path, with the port where there is one; "" when it is none.
+func host(at string) string {
+	u, err := url.Parse(at)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return ""
+	}
+	return strings.ToLower(u.Host)
+}
 
 // Budgets are the budgets of this peer, to be shown.
 func (s *Source) Budgets() []budget.Status { return s.budgets.Status() }
 
 // Close keeps what is known of the budgets.
 func (s *Source) Close() error { return s.budgets.Close() }
-
-// base is the address of a server's API. A loopback address has no certificate that
-// anybody would have signed, so it is asked without one.
-func base(server string) string {
-	host := server
-	if ap, err := netip.ParseAddrPort(server); err == nil {
-		host = ap.Addr().String()
-	} else if h, _, ok := strings.Cut(server, ":"); ok {
-		host = h
-	}
-	if a, err := netip.ParseAddr(host); err == nil && a.IsLoopback() || host == "localhost" {
-		return "http://" + server
-	}
-	return "https://" + server
-}

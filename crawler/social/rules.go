@@ -150,11 +150,12 @@ func sameLanguage(want, have string) bool {
 }
 
 // opted is the wish not to be collected that p has said, "" = none. Hashtags are meant
-// for programs like this; the flags of a server say how to be shown, and are obeyed there (NoIndex).
+// for programs like this; the flags of a server say how to be shown, and are obeyed there (NoIndex), but
+// for that of who is not to be shown to us at all.
 func opted(flags []string) string {
 	for _, f := range flags {
 		switch f {
-		case "#nobot", "#nocrawl", "#noarchive":
+		case "#nobot", "#nocrawl", "#noarchive", notLoggedIn:
 			return f
 		}
 	}

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"net/url"
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/budget"
 	"github.com/echo-node/echo-node/crawler/fetch"
-	"github.com/echo-node/echo-node/crawler/mastodon"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -24,13 +23,12 @@ type visit struct {
 	s      *Source
 	t      fetch.Task
 	now    time.Time
-	host   string // of the server
-	server mastodon.Server
-	purse  *purse
-	creds  map[string]service.Credential
-	c      *mastodon.Client
-	left   int // calls
+	api    api
+	url    string         // of the server, for people
+	asked  partition.Site // whose budget the last call was in
+	left   int            // calls
 	had    bool
+	rev    string // of the repository that is read
 	st     state
 	res    fetch.Result
 	linked map[partition.Key]bool
@@ -54,7 +52,17 @@ type state struct {
 	Langs    map[string]int    `json:"langs,omitempty"`
 
 	List *listState `json:"list,omitempty"`
+
+	// Of Bluesky, where an account's reposts are a feed of their own.
+	Boosts service.Mark `json:"boosts,omitzero"`
+	Acct   string       `json:"acct,omitempty"` // its handle
+	Name   string       `json:"name,omitempty"`
+	PDS    string       `json:"pds,omitempty"` // where its records are
+	Rev    string       `json:"rev,omitempty"` // of its repository, when all of it had been read
 }
+
+// marks are where the Marks of st are.
+func (st *state) marks() []*service.Mark { return []*service.Mark{&st.Mark, &st.Boosts} }
 
 const stateVersion = 1
 
@@ -62,17 +70,19 @@ const stateVersion = 1
 func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) {
 	v := &visit{s: s, t: t, now: s.o.Now().UTC(), left: s.o.Calls, linked: map[partition.Key]bool{}}
 	v.res = fetch.Result{Site: t.Site, Planned: true}
-	v.host = string(t.Due.Key.Site())[len("mastodon:"):]
+	s.serve(v)
 	if err := v.load(); err != nil {
 		s.o.Logger.Warn("a state is begun anew", "key", t.Due.Key, "err", err)
 		v.st = state{V: stateVersion}
 	}
-	err := v.enter(ctx)
+	err := v.api.enter(ctx)
 	if err == nil {
 		switch t.Due.Key.Kind() {
+		case partition.KindName:
+			err = v.name(ctx)
 		case partition.KindAccount:
 			err = v.account(ctx)
-		case partition.KindTag, partition.KindTimeline:
+		case partition.KindTag, partition.KindTimeline, partition.KindSearch:
 			err = v.feed(ctx)
 		default:
 			err = v.list(ctx)
@@ -92,133 +102,13 @@ func (v *visit) load() error {
 	if v.st.V != stateVersion {
 		return fmt.Errorf("version %d", v.st.V)
 	}
-	m, err := service.DecodeMark(v.st.Mark.Encode())
-	v.st.Mark = m
-	return err
-}
-
-// enter opens the budget and finds out what the server is, if that is not known.
-func (v *visit) enter(ctx context.Context) error {
-	v.creds = v.s.tokens[v.host]
-	info, known, err := v.s.server(v.host, v.now)
-	if err != nil {
-		return &storeError{err}
-	}
-	if err := v.open(info); err != nil {
-		return err
-	}
-	if known {
-		return nil
-	}
-	sample := ""
-	if a := v.t.Due.Key.Account(); a != "" {
-		sample = string(a)[len("mastodon:"):]
-	}
-	left := v.left
-	v.left = maxCalls // of a probe; they are not of the work
-	info, err = v.c.Probe(ctx, sample)
-	v.left = left
-	if err != nil {
-		return err
-	}
-	if err := v.s.learn(v.host, info); err != nil {
-		return &storeError{err}
-	}
-	return v.open(info)
-}
-
-// open makes the client for a server that is what info says.
-func (v *visit) open(info mastodon.Server) (err error) {
-	v.server = info
-	names := []string{}
-	for name := range v.creds {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	if v.purse, err = v.s.budgets.of(v.t.Due.Key.Site(), tableOf(info.Software), names); err != nil {
-		return &storeError{err}
-	}
-	domain := info.Domain
-	if domain == "" {
-		domain = v.host
-	}
-	o := mastodon.Options{Base: base(v.host), Domain: domain, Do: v.do, Now: v.s.o.Now, Credential: v.creds[names[0]]}
-	v.c, err = mastodon.New(o)
-	return err
-}
-
-// tableOf is the table of limits of a software. What is not known yet is asked as Mastodon may
-// be; most of the others say nothing of limits.
-func tableOf(software string) string {
-	switch software {
-	case "", "mastodon", "hometown":
-		return "mastodon"
-	case "gotosocial":
-		return "gotosocial"
-	}
-	return "fediverse"
-}
-
-// patience is how long a fetch waits for its next call: longer than the even gaps of a
-// server that says nothing of its limits, and no worker is missed for that long.
-const patience = 5 * time.Second
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(max(d, time.Millisecond))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
-// do makes one call within the budget: it is mastodon.Options.Do.
-func (v *visit) do(ctx context.Context, call service.Call) (*fetch.Response, error) {
-	if v.left <= 0 {
-		return nil, errEnough
-	}
-	class := "read"
-	if call.Paging {
-		class = "paging"
-	}
-	send := func(name string) (*fetch.Response, error) {
-		req := call.Request
-		v.creds[name].Sign(&req)
-		v.left--
-		resp, err := v.s.o.Client.Get(ctx, req, func(ctx context.Context) error {
-			if err := v.t.Gate(ctx); err != nil {
-				return &gateError{err}
-			}
-			v.res.Reqs++
-			return nil
-		})
-		if resp != nil {
-			v.res.Bytes += resp.Bytes
-			v.res.Asked = resp.Asked
+	for _, m := range v.st.marks() {
+		var err error
+		if *m, err = service.DecodeMark(m.Encode()); err != nil {
+			return err
 		}
-		return resp, err
 	}
-	resp, err := v.purse.ask(ctx, class, send)
-	for {
-		var wait *budget.WaitError
-		if !errors.As(err, &wait) || wait.At.IsZero() || wait.At.Sub(v.s.o.Now()) > patience {
-			break
-		}
-		if err := sleep(ctx, wait.At.Sub(v.s.o.Now())); err != nil {
-			return nil, err
-		}
-		resp, err = v.purse.ask(ctx, class, send)
-	}
-	if err == nil {
-		v.had = v.had || resp.Status < 300
-		v.st.Good = v.now
-	}
-	return resp, err
+	return nil
 }
 
 // end is the Result of what was done up to err.
@@ -237,6 +127,8 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 		v.wait(wait)
 	case errors.Is(err, errEnough), service.WordOf(err) == service.Limited && v.had:
 		v.res.Next = store.Next{State: store.StatePending, At: v.now}
+	case service.WordOf(err) == service.Limited && !v.ours():
+		v.res.Next = store.Next{State: store.StatePending, At: v.now.Add(time.Second)}
 	case service.WordOf(err) == service.Limited:
 		// The budget knows by now for how long, and says so when it is asked again.
 		v.res.Again = true
@@ -273,12 +165,16 @@ func (v *visit) wait(w *budget.WaitError) {
 	if at.IsZero() { // until a person changes a limit
 		at = v.now.Add(time.Hour)
 	}
-	if !v.had {
+	if !v.had && v.ours() {
 		v.res.Again, v.res.Hold = true, at
 		return
 	}
 	v.res.Next = store.Next{State: store.StatePending, At: at}
 }
+
+// ours says whether what was asked last is what the site of the Key is called by; a server that keeps the
+// records of some accounts, and is full or down, holds up no others.
+func (v *visit) ours() bool { return v.asked == "" || v.asked == v.t.Due.Key.Site() }
 
 // failed is for answers that were none. What had been fetched before is never given up.
 func (v *visit) failed(err error) {
@@ -288,7 +184,9 @@ func (v *visit) failed(err error) {
 	var f *service.Fault
 	switch {
 	case errors.As(err, &f) && f.Again():
-		v.s.retry.Failed(&v.res.Site, v.now)
+		if v.ours() {
+			v.s.retry.Failed(&v.res.Site, v.now)
+		}
 		v.res.Stop = string(word)
 		v.gap(store.GapUnreachable, reason)
 		v.res.Next = v.s.retry.Again(v.t.Due, v.now, reason)
@@ -299,6 +197,9 @@ func (v *visit) failed(err error) {
 		v.res.Stop = string(word)
 		v.gap(store.GapSkipped, reason)
 		v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(24 * time.Hour), Reason: reason}
+		if word == service.Spent {
+			v.res.Hold = v.now.Add(6 * time.Hour)
+		}
 	default:
 		v.res.Stop = "error"
 		v.res.Next = v.s.retry.Again(v.t.Due, v.now, reason)
@@ -311,23 +212,32 @@ func (v *visit) gap(what, reason string) {
 	if from.IsZero() {
 		from = v.now
 	}
-	v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.s.Name(), From: from, To: v.now, What: what, Reason: reason, At: v.now})
+	v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.t.Due.Key.Service(), From: from, To: v.now, What: what, Reason: reason, At: v.now})
 }
 
 // candidate notes somebody that a post or a list leads to.
 func (v *visit) candidate(k partition.Key, rel string) {
-	if k == "" || k == v.t.Due.Key.Account() || !v.s.o.Rules.grows() || v.s.o.Rules.Exclude[k] || v.linked[k] || k.Service() != "mastodon" {
+	if k == "" || k == v.t.Due.Key.Account() || !v.s.o.Rules.grows() || v.s.o.Rules.Exclude[k] || v.linked[k] || k.Service() != v.t.Due.Key.Service() {
 		return
 	}
 	v.linked[k] = true
 	v.res.Links = append(v.res.Links, store.Link{Key: k, Rel: rel})
 }
 
-// keyOf is the Key of an account by its name, "" when it is none.
-func keyOf(acct string) partition.Key {
-	k, err := partition.ParseKey("mastodon:" + acct)
+// keyOf is the Key of an account, "" when it is none.
+func keyOf(text string) partition.Key {
+	k, err := partition.ParseKey(text)
 	if err != nil || k.Kind() != partition.KindAccount {
 		return ""
 	}
 	return k
+}
+
+// unescaped is a part of a Key as it was before it was one.
+func unescaped(part string) string {
+	text, err := url.PathUnescape(part)
+	if err != nil {
+		return part // a Key has no other escapes than good ones
+	}
+	return text
 }

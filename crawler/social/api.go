@@ -1,0 +1,179 @@
+package social
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/budget"
+	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// api is a service as a visit asks it: what differs between services. Each visit has one of
+// its own, which asks within the budgets of this peer (visit.within) and takes what comes
+// into the visit. Its errors are those of the service's client.
+type api interface {
+	// enter opens the budget, and finds out what the server is where that matters and is not known.
+	enter(ctx context.Context) error
+	// named is the account that the Key of the visit, a name, leads to now.
+	named(ctx context.Context) (partition.Key, error)
+	// profile asks for the account of the Key of the visit.
+	profile(ctx context.Context) (person, error)
+	// feeds are those of the Key of the visit, to be read one after the other.
+	feeds(ctx context.Context) ([]feed, error)
+	// resume goes on with a list where a Checkpoint was taken.
+	resume(from service.Checkpoint) (edges, error)
+}
+
+// person is an account, whatever its service.
+type person struct {
+	id        string        // at the server asked
+	record    *store.Record // nil when nothing is shown of it
+	posts     int64         // as claimed, <0 = not said
+	lastPost  time.Time
+	noIndex   bool
+	suspended bool
+	protected bool // its posts and lists are not for us
+	hidden    bool // its lists are not shown
+	moved     string
+	movedTo   partition.Key
+	edges     func(side service.Side) (edges, error) // begins with a list
+}
+
+// timeline is a reading of a feed: service.Timeline of any post.
+type timeline interface {
+	Done() bool
+	Mark() service.Mark
+	Listing() service.Listing
+	Absent() []string
+}
+
+// feed is a timeline being read, and what can be asked of its posts.
+type feed struct {
+	timeline
+	mark *service.Mark                              // where its Mark is kept
+	page func(ctx context.Context) error            // reads the next page into the visit
+	post func(ctx context.Context, id string) error // reads one post, by the id that the Mark has, into the visit
+	uri  func(id string) string                     // the name of a post read before, "" = not known
+}
+
+// edges is a list being read: service.Edges of any profile.
+type edges interface {
+	Done() bool
+	Listing() service.Listing
+	Checkpoint() service.Checkpoint
+	accounts(ctx context.Context) ([]partition.Key, error) // the next page
+}
+
+// keyed is a profile of any service.
+type keyed interface {
+	Key() (partition.Key, error)
+}
+
+// edgesOf are the edges of one service.
+type edgesOf[T keyed] struct{ *service.Edges[T] }
+
+// listOf makes edges of what a client gave.
+func listOf[T keyed](e *service.Edges[T], err error) (edges, error) {
+	if err != nil {
+		return nil, err
+	}
+	return edgesOf[T]{e}, nil
+}
+
+// accounts is of edges. Who has no Key is left out.
+func (e edgesOf[T]) accounts(ctx context.Context) (keys []partition.Key, err error) {
+	page, err := e.Next(ctx)
+	for _, p := range page {
+		if k, err := p.Key(); err == nil {
+			keys = append(keys, k)
+		}
+	}
+	return keys, err
+}
+
+// Caps of what a fetch may have in hand when it asks once more: with the page that comes it fits one commit.
+const (
+	fullPosts    = store.MaxPosts - 250
+	fullAccounts = store.MaxListAccounts - 2000
+)
+
+// within is a Do that asks within the budget of p, with whichever of creds it chooses. of says
+// what a call costs there.
+func (v *visit) within(p *purse, creds map[string]service.Credential, of func(service.Call) charge) service.Do {
+	return func(ctx context.Context, call service.Call) (*fetch.Response, error) {
+		listed := 0
+		for _, l := range v.res.Lists {
+			listed += len(l.Accounts)
+		}
+		if v.left <= 0 || len(v.res.Posts) > fullPosts || listed > fullAccounts {
+			return nil, errEnough
+		}
+		v.asked = p.site
+		send := func(name string) (*fetch.Response, error) {
+			req := call.Request
+			creds[name].Sign(&req)
+			v.left--
+			resp, err := v.s.o.Client.Get(ctx, req, func(ctx context.Context) error {
+				if err := v.t.Gate(ctx); err != nil {
+					return &gateError{err}
+				}
+				v.res.Reqs++
+				return nil
+			})
+			if resp != nil {
+				v.res.Bytes += resp.Bytes
+				v.res.Asked = resp.Asked
+			}
+			return resp, err
+		}
+		cost := of(call)
+		resp, err := p.ask(ctx, cost, send)
+		for {
+			var wait *budget.WaitError
+			if !errors.As(err, &wait) || wait.At.IsZero() || wait.At.Sub(v.s.o.Now()) > patience {
+				break
+			}
+			if err := sleep(ctx, wait.At.Sub(v.s.o.Now())); err != nil {
+				return nil, err
+			}
+			resp, err = p.ask(ctx, cost, send)
+		}
+		if err == nil {
+			v.had = v.had || resp.Status < 300
+			v.st.Good = v.now
+		}
+		return resp, err
+	}
+}
+
+// isWait says whether err is that the budget has no room.
+func isWait(err error) bool {
+	var wait *budget.WaitError
+	return errors.As(err, &wait)
+}
+
+// patience is how long a fetch waits for its next call: longer than the even gaps of a
+// server that says nothing of its limits, and no worker is missed for that long.
+const patience = 5 * time.Second
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(max(d, time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// query is what a search Key asks for.
+func query(k partition.Key) string {
+	_, q, _ := strings.Cut(string(k), "search/")
+	return unescaped(q)
+}

@@ -175,9 +175,6 @@ func (*Source) Name() string { return "social" }
 
 // Handles is of crawler.Source. A search of mastodon: names no server, and is fetched by none.
 func (*Source) Handles(k partition.Key) bool {
-	if k.Service() == "twitter" { // no Source yet
-		return false
-	}
 	switch k.Kind() {
 	case partition.KindAccount, partition.KindFollowers, partition.KindFollowing, partition.KindTag, partition.KindTimeline, partition.KindName:
 		return true
@@ -198,6 +195,8 @@ func (s *Source) serve(v *visit) {
 	switch site := v.t.Due.Key.Site(); site {
 	case "bluesky:":
 		v.api, v.url = &blueskyAPI{visit: v}, "https://bsky.app/"
+	case "twitter:":
+		v.api, v.url = &twitterAPI{visit: v}, "https://x.com/"
 	default:
 		server := string(site)[len("mastodon:"):]
 		v.api, v.url = &mastodonAPI{visit: v, host: server}, base(server)+"/"

@@ -18,6 +18,8 @@ type Options struct {
 	Do         service.Do // required
 	Credential service.Credential
 	Spelling   Spelling         // of parameters; default Tweet
+	Posts      int              // that a page is asked for; default 100, at most that, at least 10
+	Users      int              // the same of a list; default 1000, at most that
 	Now        func() time.Time // default time.Now
 	MaxBody    int64            // bytes of one answer; default 4 MiB
 	MaxText    int              // bytes of the text of one post or profile; default 64 KiB
@@ -38,6 +40,8 @@ type Client struct {
 	s    *service.Client
 	o    service.Options
 	word Spelling
+
+	postPage, edgePage int // posts and accounts a page is asked for
 }
 
 // New is a Client; it reports every fault of o at once.
@@ -50,7 +54,13 @@ func New(o Options) (*Client, error) {
 	if o.Spelling == "" {
 		o.Spelling = Tweet
 	}
-	return &Client{s, s.Options(), o.Spelling}, nil
+	if o.Posts == 0 {
+		o.Posts = postPage
+	}
+	if o.Users == 0 {
+		o.Users = edgePage
+	}
+	return &Client{s, s.Options(), o.Spelling, min(max(o.Posts, 10), postPage), min(max(o.Users, 1), edgePage)}, nil
 }
 
 // Absence is why one of those asked for is not in an answer.

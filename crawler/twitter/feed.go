@@ -34,7 +34,7 @@ func Search(q string) Feed {
 }
 
 const (
-	postPage = 100  // posts a page is asked for: X's most
+	postPage = 100  // posts of a page: X's most
 	mostOf   = 3200 // posts of a user are shown
 	maxQuery = 512  // bytes of a query of Search
 
@@ -63,9 +63,9 @@ func (c *Client) Timeline(f Feed, m service.Mark, how service.Reading) (*Timelin
 const below = "below:"
 
 func (c *Client) page(ctx context.Context, f Feed, cursor string, base service.Seen) (service.Page[Post], error) {
-	page := service.Page[Post]{Asked: postPage}
+	page := service.Page[Post]{Asked: c.postPage}
 	q := url.Values(maps.Clone(c.postQuery()))
-	q.Set("max_results", strconv.Itoa(postPage))
+	q.Set("max_results", strconv.Itoa(c.postPage))
 	if f.query != "" {
 		q.Set("query", f.query)
 		q.Set("sort_order", "recency")
@@ -118,7 +118,7 @@ func tokenOf(t text) string {
 	return string(t)
 }
 
-// edgePage is how many accounts a page is asked for: X's most.
+// edgePage is how many accounts a page has: X's most.
 const edgePage = 1000
 
 // Edges begins with the list of p, as the API showed it a moment ago: its count is what the
@@ -138,12 +138,12 @@ func (c *Client) ResumeEdges(from service.Checkpoint, lim service.Limits) (*Edge
 
 // edges asks for one page of a list.
 func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) (service.Page[Profile], error) {
-	page := service.Page[Profile]{Asked: edgePage}
+	page := service.Page[Profile]{Asked: c.edgePage}
 	class := ClassFollowers
 	if of.Side == service.Following {
 		class = ClassFollowing
 	}
-	q := url.Values{"max_results": {strconv.Itoa(edgePage)}, "user.fields": {c.userFields()}}
+	q := url.Values{"max_results": {strconv.Itoa(c.edgePage)}, "user.fields": {c.userFields()}}
 	if cursor != "" {
 		q.Set("pagination_token", cursor)
 	}

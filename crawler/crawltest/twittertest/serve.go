@@ -120,7 +120,7 @@ func missing(kind, id string, suspended, protected bool) map[string]any {
 
 // send answers data and errors, as far as the lies let it, and counts what it costs.
 func (v *visit) send(data []any, faults []any, more map[string]any) {
-	v.w.spent += len(data)
+	v.w.charge(v.now, data...)
 	out := map[string]any{}
 	switch {
 	case v.l.Object:
@@ -160,8 +160,9 @@ func (v *visit) users(asked string, find func(string) *person) {
 
 func (v *visit) user(id string) {
 	if p := v.w.ByID[id]; p != nil && !p.Suspended {
-		v.w.spent++
-		v.JSON(http.StatusOK, map[string]any{"data": v.profile(p)})
+		one := v.profile(p)
+		v.w.charge(v.now, one)
+		v.JSON(http.StatusOK, map[string]any{"data": one})
 	} else {
 		v.JSON(http.StatusOK, map[string]any{"errors": []any{missing("user", id, p != nil, false)}})
 	}

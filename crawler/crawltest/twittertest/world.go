@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -73,12 +74,14 @@ type World struct {
 	meter  *storytest.Meter
 	report storytest.Report
 	spent  int
-	was    map[*post][]string // the ids that a post had
+	bill   map[string]int64           // by UTC day
+	billed map[string]map[string]bool // what is on it
+	was    map[*post][]string         // the ids that a post had
 }
 
 // New is a World at Options.Start.
 func New(o Options) (*World, error) {
-	w := &World{o: o, was: map[*post][]string{}}
+	w := &World{o: o, was: map[*post][]string{}, bill: map[string]int64{}, billed: map[string]map[string]bool{}}
 	var worst, err error
 	w.meter, worst = storytest.NewMeter(o.Limits, storytest.EpochX, storytest.NoAfter)
 	w.Story, err = storytest.New(storytest.Options{
@@ -134,6 +137,7 @@ type Account struct {
 // Post is one post.
 type Post struct {
 	ID, By, Text, Lang string
+	At                 time.Time // when it was made, or changed last
 	Versions           []string
 	Tags, Mentions     []string
 	Links              []string
@@ -165,6 +169,9 @@ func (w *World) Truth() Truth {
 		for _, m := range p.Mentions {
 			out.Mentions = append(out.Mentions, m.ID)
 		}
+		if out.At = p.Created; p.Edited.After(p.Created) {
+			out.At = p.Edited
+		}
 		if len(p.Versions) > 0 {
 			out.Text = p.Last().Text
 		}
@@ -177,6 +184,36 @@ func (w *World) Truth() Truth {
 		t.Posts[id] = out
 	}
 	return t
+}
+
+// charge puts what an answer returns on the bill of the day: a user costs a cent and a post half a
+// cent, each once a day.
+func (w *World) charge(now time.Time, data ...any) {
+	day := now.UTC().Format(time.DateOnly)
+	if w.billed[day] == nil {
+		w.billed[day] = map[string]bool{}
+	}
+	for _, x := range data {
+		w.spent++
+		thing, _ := x.(map[string]any)
+		id, _ := thing["id"].(string)
+		_, user := thing["username"]
+		price := int64(5_000)
+		if user {
+			id, price = "user "+id, 10_000
+		}
+		if !w.billed[day][id] {
+			w.billed[day][id] = true
+			w.bill[day] += price
+		}
+	}
+}
+
+// Bill is what was charged on each UTC day, in millionths of a dollar.
+func (w *World) Bill() map[string]int64 {
+	w.Lock()
+	defer w.Unlock()
+	return maps.Clone(w.bill)
 }
 
 // Report is what the server saw so far.

@@ -83,7 +83,7 @@ func TestForwardedKeysAreCheckedLikeSeeds(t *testing.T) {
 		"unspecified":        {Key: "web:http://0.0.0.0/"},
 		"broadcast":          {Key: "web:http://255.255.255.255/"},
 		"multicast":          {Key: "web:http://224.0.0.1/"},
-		"no source for it":   {Key: "twitter:12345"},
+		"no source for it":   {Key: "mastodon:search/x"},
 		"too long":           {Key: "web:http://example.org/" + strings.Repeat("a", 1<<16)},
 		"bad referrer":       {Key: "web:http://example.org/ok", Referrer: "nonsense"},
 		"deeper than we go":  {Key: "web:http://example.org/deep", Depth: 6},

@@ -7,7 +7,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Source fetches one kind of thing. It is the only interface of this program.
+// Source fetches one kind of thing. It is the only interface between packages.
 // A Source decides nothing about when; it is asked for one due Key at a time
 // and must be safe for concurrent use.
 type Source interface {

@@ -1,5 +1,5 @@
 // Package social is the Source of accounts: it follows people of Mastodon-compatible
-// servers by their API, within the budget of each credential.
+// servers, of Bluesky and of X by their APIs, within the budget of each credential.
 //
 // # One fetch
 //
@@ -12,6 +12,12 @@
 //	mastodon:user@host/followers    some pages of the list
 //	mastodon:user@host/following    the same
 //	mastodon:host/tag/T, host/public   the posts since the last one read
+//	bluesky:DID, twitter:ID            as mastodon:user@host, and their lists
+//	bluesky:search/Q, twitter:search/Q the posts since the last one read
+//	bluesky:HANDLE, twitter:@NAME      whose name it is: a link to that account, which is followed as if it had been named
+//
+// What differs between services stands behind api, one of which each visit has: mastodonAPI,
+// blueskyAPI, twitterAPI. All else, budgets, checkpoints, who is followed, gaps, tombstones, when to look again, is one for all.
 //
 // # Pace and politeness
 //

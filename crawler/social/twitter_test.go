@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler/crawltest/blueskytest"
 	"github.com/echo-node/echo-node/crawler/crawltest/twittertest"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/crawler/social"
@@ -269,5 +270,68 @@ func TestXNeedsAToken(t *testing.T) {
 			t.Errorf("%d posts with a token", n)
 		}
 		p.end()
+	})
+}
+
+// What no day's money is enough for is in the ledger, and holds up nothing cheaper.
+func TestWhatIsTooDearIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := birds(t, twittertest.Options{Seed: 9, People: 12, Quiet: true}, social.Options{Lists: true}, 1)
+		p.o.Tokens[0].Daily = 60_000 // six users, or twelve posts; a page of a list has ten users at least
+		p.start()
+		var who partition.Key
+		for id, a := range w.Truth().Accounts {
+			if !wishesX(a) && !a.Protected && len(a.Posts) > 3 && (who == "" || xKey(id) < who) {
+				who = xKey(id)
+			}
+		}
+		p.seed(who)
+		time.Sleep(4 * 24 * time.Hour)
+		if gaps := p.gaps(who + "/followers"); len(gaps) == 0 || gaps[0].What != store.GapSkipped || !strings.Contains(gaps[0].Reason, "never") {
+			t.Errorf("gaps %+v", gaps)
+		}
+		if n := len(p.written(who)); n < 4 {
+			t.Errorf("%d posts", n)
+		}
+		for day, bill := range w.Bill() {
+			if bill > 60_000 {
+				t.Errorf("%s: %d", day, bill)
+			}
+		}
+		p.end()
+	})
+}
+
+// From one person others are found by what is posted and by lists, at either service.
+func TestFollowersOfFollowersAreFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		everybody := social.Options{Lists: true, Rules: social.Rules{Follow: social.Everybody}}
+		sky, a := skies(t, blueskytest.Options{Seed: 21, People: 30, Quiet: true}, everybody)
+		x, b := birds(t, twittertest.Options{Seed: 21, People: 30, Quiet: true}, everybody, 100)
+		a.start()
+		b.start()
+		a.seed(partition.Key("bluesky:" + sky.Handle(sky.IDs()[2])))
+		b.seed(xKey(x.IDs()[2]))
+		time.Sleep(3 * 24 * time.Hour)
+		found := func(p *peer, keys []partition.Key) (n int) {
+			for _, k := range keys {
+				if r, err := p.store.Record(k); err == nil && r.Kind == store.KindProfile {
+					n++
+				}
+			}
+			return n
+		}
+		var skyKeys, xKeys []partition.Key
+		for _, id := range sky.IDs() {
+			skyKeys = append(skyKeys, blueskyKey(id))
+		}
+		for _, id := range x.IDs() {
+			xKeys = append(xKeys, xKey(id))
+		}
+		if n, m := found(a, skyKeys), found(b, xKeys); n < 25 || m < 25 {
+			t.Errorf("of 30 found %d at Bluesky, %d at X", n, m)
+		}
+		a.end()
+		b.end()
 	})
 }

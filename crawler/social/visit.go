@@ -162,8 +162,11 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 // further keeps that.
 func (v *visit) wait(w *budget.WaitError) {
 	at := w.At
-	if at.IsZero() { // until a person changes a limit
-		at = v.now.Add(time.Hour)
+	if at.IsZero() { // not before a person changes a limit; cheaper calls may be made
+		v.gap(store.GapSkipped, w.Error())
+		v.res.Stop = "budget"
+		v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(24 * time.Hour), Reason: w.Error()}
+		return
 	}
 	if !v.had && v.ours() {
 		v.res.Again, v.res.Hold = true, at

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -19,7 +20,7 @@ import (
 
 // accountFlags are how accounts of services are followed.
 type accountFlags struct {
-	TokenFile string   `name:"token-file" placeholder:"FILE" help:"Credentials for the servers whose accounts are followed; nobody else may read the file (mode 0600)." group:"Accounts:"`
+	TokenFile string   `name:"token-file" placeholder:"FILE" help:"Credentials for Mastodon-compatible servers and for X (Bluesky needs none); nobody else may read the file (mode 0600)." group:"Accounts:"`
 	Follow    string   `default:"seeds" enum:"seeds,community,all" help:"Whom to follow: ${enum}. A community is known by --community-country, --community-lang and --include." group:"Accounts:"`
 	Lists     bool     `help:"Read the followers and followings of who is followed, too." group:"Accounts:"`
 	Back      int      `default:"0" placeholder:"N" help:"Read the newest N posts of an account at first; 0 = all." group:"Accounts:"`
@@ -27,12 +28,15 @@ type accountFlags struct {
 	Lang      []string `name:"community-lang" sep:"," placeholder:"pt" help:"A language that posts of the community declare. Repeatable." group:"Accounts:"`
 	Include   string   `placeholder:"FILE" help:"Accounts that belong in any case: one key a line." group:"Accounts:"`
 	Exclude   string   `placeholder:"FILE" help:"Accounts that are never followed: one key a line." group:"Accounts:"`
+	View      string   `name:"bluesky-view" placeholder:"URL" help:"The AppView that shows Bluesky's profiles, lists and searches (default https://public.api.bsky.app)." group:"Accounts:"`
+	Directory string   `name:"bluesky-directory" placeholder:"URL" help:"The directory of Bluesky's DIDs (default https://plc.directory)." group:"Accounts:"`
+	X         string   `name:"x-api" placeholder:"URL" help:"The API of X (default https://api.x.com); it is asked with a token only." group:"Accounts:"`
 	Fanout    int      `default:"1" placeholder:"N" help:"A new swarm spreads the accounts of one server over N units, so that as many peers share them." group:"Swarm:"`
 }
 
 // options translates the flags.
 func (f *accountFlags) options() (social.Options, error) {
-	o := social.Options{Lists: f.Lists, Back: f.Back, Rules: social.Rules{Follow: social.Scope(f.Follow), Langs: f.Lang}}
+	o := social.Options{Lists: f.Lists, Back: f.Back, View: f.View, Directory: f.Directory, X: f.X, Rules: social.Rules{Follow: social.Scope(f.Follow), Langs: f.Lang}}
 	var errs []error
 	var err error
 	if o.Tokens, err = readTokens(f.TokenFile); err != nil {
@@ -77,7 +81,7 @@ func readAccounts(flag, file string) (map[partition.Key]bool, error) {
 	out := make(map[partition.Key]bool, len(keys))
 	for _, k := range keys {
 		if k.Kind() != partition.KindAccount {
-			return nil, usage("--%s %s: %s is no account", flag, file, k)
+			return nil, usage("--%s %s: %s is no account; of Bluesky give its DID, of X its number", flag, file, k)
 		}
 		out[k] = true
 	}
@@ -86,12 +90,31 @@ func readAccounts(flag, file string) (map[partition.Key]bool, error) {
 
 // tokenFile is the form of --token-file.
 type tokenFile struct {
-	Mastodon []struct {
-		Server string `yaml:"server"` // host[:port]
-		Name   string `yaml:"name"`   // for status and logs; default: token-1, token-2, …
-		Token  string `yaml:"token"`
-	} `yaml:"mastodon"`
+	Mastodon []tokenLine `yaml:"mastodon"`
+	Twitter  []tokenLine `yaml:"twitter"`
 }
+
+// tokenLine is one credential.
+type tokenLine struct {
+	Server string  `yaml:"server"` // of Mastodon: host[:port]
+	Name   string  `yaml:"name"`   // for status and logs; default: token-1, token-2, …
+	Token  string  `yaml:"token"`
+	USD    float64 `yaml:"usd"` // of X: dollars that it may spend in a UTC day
+}
+
+// tokenForm is what a file of tokens looks like.
+const tokenForm = `
+  mastodon:
+    - server: HOST
+      name: WORD
+      token: TOKEN
+  twitter:
+    - name: WORD
+      token: TOKEN
+      usd: DOLLARS`
+
+// maxDollars is the most that a token may spend in a day.
+const maxDollars = 100_000
 
 // maxTokenFile bounds what is read of a file of credentials.
 const maxTokenFile = 1 << 20
@@ -119,10 +142,10 @@ func readTokens(file string) ([]social.Token, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	dec.KnownFields(true)
 	if err := dec.Decode(&t); len(b) > maxTokenFile || err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s is not of the form\n  mastodon:\n    - server: HOST\n      name: WORD\n      token: TOKEN", file) // what YAML says quotes the file
+		return nil, fmt.Errorf("%s is not of the form%s", file, tokenForm) // what YAML says quotes the file
 	}
 	var out []social.Token
-	for i, m := range t.Mastodon {
+	for i, m := range slices.Concat(t.Mastodon, t.Twitter) {
 		if m.Name == "" {
 			m.Name = fmt.Sprintf("token-%d", i+1)
 		}
@@ -133,7 +156,15 @@ func readTokens(file string) ([]social.Token, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: entry %d: %w", file, i+1, err)
 		}
-		out = append(out, social.Token{Server: strings.ToLower(m.Server), Credential: c})
+		token := social.Token{Server: strings.ToLower(m.Server), Credential: c}
+		if !(m.USD >= 0 && m.USD <= maxDollars) {
+			return nil, fmt.Errorf("%s: entry %d: usd: 0 to %d", file, i+1, maxDollars)
+		}
+		token.Daily = int64(m.USD * 1e6)
+		if i >= len(t.Mastodon) {
+			token.Service = "twitter"
+		}
+		out = append(out, token)
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/node/api"
 )
 
@@ -134,6 +135,20 @@ func TestTokenFiles(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Server != "m.example" || all[0].Credential.Name() != "ana" {
 		t.Fatalf("%v %v", all, err)
 	}
+	both := filepath.Join(dir, "both.yaml")
+	if err := os.WriteFile(both, []byte("twitter:\n  - token: "+secret+"\n    usd: 2.5\nmastodon:\n  - server: M.example\n    token: "+secret+"x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if all, err = readTokens(both); err != nil || len(all) != 2 || all[1].Service != "twitter" || all[1].Daily != 2_500_000 || all[1].Credential.Name() != "token-2" {
+		t.Fatalf("%v %v", all, err)
+	}
+	if err := (social.Options{Tokens: all}).Validate(); err != nil {
+		t.Error(err)
+	}
+	all[1].Daily = 0
+	if err := (social.Options{Tokens: all}).Validate(); err == nil || !strings.Contains(err.Error(), "how many dollars") || strings.Contains(err.Error(), secret) {
+		t.Errorf("a token without money: %v", err)
+	}
 	if err := os.Chmod(file, 0o640); err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +156,7 @@ func TestTokenFiles(t *testing.T) {
 		t.Errorf("a file for all: %v", err)
 	}
 	for _, text := range []string{secret, "mastodon: " + secret, "mastodon:\n  - server: x\n    token: " + secret + " x\n", "mastodon:\n  - " + secret + ": x\n", "mastodon:\n  - server: x\n",
+		"twitter:\n  - name: x\n    token: " + secret + "\n    usd: -1\n", "twitter:\n  - name: x\n    token: " + secret + "\n    usd: " + secret + "\n",
 		"mastodon:\n  - server: x\n    name: " + secret + "\n    token: " + secret + "\n"} {
 		bad := filepath.Join(dir, "bad")
 		if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {

@@ -30,7 +30,7 @@ const (
 )
 
 // errNoToken is why X is not asked.
-var errNoToken = errors.New("X answers nobody without a token: give one by --token-file")
+var errNoToken = errors.New("no token, without which X answers nobody: give one by --token-file")
 
 // enter is of api.
 func (v *twitterAPI) enter(context.Context) error {

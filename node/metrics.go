@@ -93,10 +93,8 @@ func (n *Node) changed(c store.Change) (store.Record, error) {
 }
 
 func hitOfRecord(r store.Record) api.Hit {
-	h := api.Hit{Key: r.Key, Post: r.Post, Kind: r.Kind, Title: r.Title, Lang: r.Lang, Peer: r.Peer, FetchedAt: r.FetchedAt, Time: r.PublishedAt, Period: periodText(r.Period)}
-	if r.Verdict != nil {
-		h.Verdict = r.Verdict.Verdict
-	}
+	h := api.Hit{Key: r.Key, Post: r.Post, Kind: r.Kind, Title: r.Title, Lang: r.Lang, Peer: r.Peer, FetchedAt: r.FetchedAt, Time: r.PublishedAt, Period: periodText(r.Period),
+		Verdict: r.VerdictWord()}
 	if r.Place != nil {
 		h.Place = r.Place.Name
 	}

@@ -68,6 +68,9 @@ func (t *txn) commit(id siteID, c Commit, body []byte, kept *keptBody) error {
 			return err
 		}
 	}
+	if err := t.overheard(id, &c); err != nil {
+		return err
+	}
 	if err := t.put(id, c.Key, &old, old.next(c)); err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@
 //	'F' SLICE SITE LIST 00 ACCOUNT           an account that was met in a list
 //	'G' SLICE POSITION                       log of a slice: the rows a batch wrote
 //	'H' SLICE NAME(1) REST                   a row that a part of the log that was cut named
+//	'I' SLICE SITE KEY 00 TIME SUM           override: TIME is At, SUM 8 bytes of SHA-256 of Verdict 00 By 00 Why
 //	'J' SLICE SITE KEY 00 TIME SUM           gap: TIME is From, SUM 8 bytes of SHA-256 of What 00 About
 //	'K' SLICE SITE KEY                       key state
 //	'L' SEQ                                  change log: the Key; of a post KEY 00 URI
@@ -77,8 +78,8 @@
 //	capture     1 revisit:text of:time status:uv digest:text redirect:text peer:text addr:text
 //	            protocol:text request:text response:text sum:text cut(1) record:text, then packed
 //
-// Records, paces, robots.txt, captures, bodies, posts, gaps and checkpoints are packed. A post is
-// the JSON of {"record", "edits", "gone"}, a gap that of Gap. A record is the JSON of Record: the
+// Records, paces, robots.txt, captures, bodies, posts, gaps, overrides and checkpoints are packed. A post is
+// the JSON of {"record", "edits", "gone"}, a gap that of Gap, an override that of Override. A record is the JSON of Record: the
 // line of an export as it is, readable with any tool in twenty years, and as
 // small as a binary form once compressed, its bulk being text. Nothing expands
 // to more than its cap, whatever a value claims.
@@ -115,8 +116,9 @@
 //   - Of an account in a list the spans of time join, the newest MaxEdgeSpans. Who
 //     is gone is not written: it follows from the next complete walk.
 //   - Of a walk the one that is further, of a gap and a checkpoint the later stays.
+//   - An override (what a person says of an account) is never changed.
 //
-// Of gaps and walks the newest MaxKeyGaps and MaxWalks of a Key stay; each keeper
+// Of gaps, walks and overrides the newest MaxKeyGaps, MaxWalks and MaxOverrides of a Key stay; each keeper
 // finds which they are by itself. The lists of an account are in its slice. A
 // directory of before opens as it is.
 //

@@ -3,8 +3,10 @@ package store
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // What the judges of crawler/focus found out about a record. Each is a function
@@ -60,11 +62,45 @@ func (i Interval) Overlaps(o Interval) bool {
 	return ok && fine && a <= d && c <= b
 }
 
-// Verdict says whether an account belongs to the collected community.
+// VerdictVersion is the version of the form of a Verdict (field "v").
+const VerdictVersion = 1
+
+// Verdict says whether an account belongs to the collected community, and why.
 type Verdict struct {
-	Verdict  string   `json:"verdict"`            // in, out or undecided
-	Score    float64  `json:"score"`              // 0 to 1: how likely it belongs
-	Evidence []string `json:"evidence,omitempty"` // strongest first
+	V        int        `json:"v"`
+	Verdict  string     `json:"verdict"`            // in, out or undecided
+	Score    float64    `json:"score"`              // 0 to 1: how likely it belongs
+	Evidence []Evidence `json:"evidence,omitempty"` // strongest first
+	By       string     `json:"by,omitempty"`       // the community that it was held against, and its version
+	At       time.Time  `json:"at,omitzero"`        // when it was judged
+	// Override is a person's word, which Verdict is then; Judged is what the judge says beside it.
+	Override *Override `json:"override,omitempty"`
+	Judged   *Judged   `json:"judged,omitempty"`
+}
+
+// Evidence is one thing that speaks for belonging (Weight above 0, in nats) or
+// against it; see crawler/focus/who.
+type Evidence struct {
+	Kind   string  `json:"kind"`
+	Text   string  `json:"text"`
+	Weight float64 `json:"weight"`
+}
+
+// String is e in a few words.
+func (e Evidence) String() string { return fmt.Sprintf("%s %s (%+.2f)", e.Kind, e.Text, e.Weight) }
+
+// Judged is what the judge alone says.
+type Judged struct {
+	Verdict string  `json:"verdict"`
+	Score   float64 `json:"score"`
+}
+
+// VerdictWord is the verdict of r in one word, "" when there is none.
+func (r *Record) VerdictWord() string {
+	if r.Verdict == nil {
+		return ""
+	}
+	return r.Verdict.Verdict
 }
 
 // Fingerprint is the text form of Record.Copies: the version of the rules, a

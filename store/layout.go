@@ -28,6 +28,7 @@ const (
 	tabSlice      table = 'G'  // slice position -> the rows a batch wrote
 	tabLoose      table = 'H'  // slice name row's rest -> nothing: a part of the log that was cut named it
 	tabEdge       table = 'F'  // slice site list's Key 00 account's Key -> edge
+	tabOverride   table = 'I'  // slice site Key 00 at sum -> Override
 	tabGap        table = 'J'  // slice site Key 00 from sum -> Gap
 	tabKey        table = 'K'  // slice site Key -> keyState
 	tabLog        table = 'L'  // seq -> Key, the change log

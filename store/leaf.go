@@ -14,21 +14,23 @@ import (
 )
 
 // A leaf is a row of a Key beside its record: a post, an account in a list, a
-// walk of one, a gap, a checkpoint. All leaves are alike in what is done with
+// walk of one, a gap, a person's word (Override), a checkpoint. All leaves are alike in what is done with
 // them: each has a state that joins with another of the same leaf to one, in any
 // order and any number of times the same (joinLeaf). So what a commit writes,
 // what a log ships, what is imported and what two keepers made apart goes one way.
 //
-// Only of walks and gaps there is a cap for each Key. It leaves the greatest
+// Only of walks, gaps and overrides there is a cap for each Key. It leaves the greatest
 // names, so that every keeper finds the same ones by itself, and nobody ships
 // that one is gone.
 
 // leafTables are in the order in which they are sent.
-func leafTables() []table { return []table{tabPost, tabEdge, tabWalk, tabGap, tabCheckpoint} }
+func leafTables() []table {
+	return []table{tabPost, tabEdge, tabWalk, tabGap, tabOverride, tabCheckpoint}
+}
 
 func isLeaf(t table) bool {
 	switch t {
-	case tabPost, tabEdge, tabWalk, tabGap, tabCheckpoint:
+	case tabPost, tabEdge, tabWalk, tabGap, tabOverride, tabCheckpoint:
 		return true
 	}
 	return false
@@ -87,6 +89,8 @@ func maxLeaf(t table) int {
 		return maxPostRow
 	case tabCheckpoint:
 		return MaxCheckpointBytes + 64
+	case tabOverride:
+		return maxOverrideRow
 	}
 	return maxGapRow
 }
@@ -110,6 +114,8 @@ func checkLeaf(id leafID, state []byte) (canonical []byte, at time.Time, err err
 		return checkWalk(id, state)
 	case tabGap:
 		return checkGap(id, state)
+	case tabOverride:
+		return checkOverride(id, state)
 	}
 	return checkCheckpoint(id, state)
 }
@@ -129,6 +135,8 @@ func joinLeaf(id leafID, a, b []byte) ([]byte, error) {
 		return further(a, b, parse, func(v, w Walk) int { return cmp.Or(v.At.Compare(w.At), cmp.Compare(v.Seen, w.Seen)) })
 	case tabGap:
 		return further(a, b, parseGap, func(g, h Gap) int { return g.At.Compare(h.At) })
+	case tabOverride:
+		return joinOverrides(a, b)
 	}
 	return further(a, b, parseCheckpoint, func(c, d checkpoint) int { return c.at.Compare(d.at) })
 }
@@ -336,7 +344,7 @@ func (m *merger) leaf(i incoming) error {
 	if err := m.t.leaf(*i.leaf, i.body); err != nil {
 		return err
 	}
-	if t := i.leaf.table; t == tabGap || t == tabWalk {
+	if t := i.leaf.table; t == tabGap || t == tabWalk || t == tabOverride {
 		m.capped[leafID{siteID: i.id, table: t, key: i.key}] = true
 	}
 	return nil
@@ -344,8 +352,11 @@ func (m *merger) leaf(i incoming) error {
 
 // keepOf is how many leaves of a Key are kept.
 func keepOf(t table) int {
-	if t == tabWalk {
+	switch t {
+	case tabWalk:
 		return MaxWalks
+	case tabOverride:
+		return MaxOverrides
 	}
 	return MaxKeyGaps
 }

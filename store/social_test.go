@@ -446,6 +446,11 @@ func FuzzLeaf(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(byte(tabGap), string(k), g.part(), state)
+	o := Override{V: OverrideVersion, Key: k, Verdict: "in", By: "ana", At: epoch()}
+	if state, err = plainJSON(o); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(byte(tabOverride), string(k), o.part(), state)
 	f.Fuzz(func(t *testing.T, tab byte, key, part string, b []byte) {
 		if !isLeaf(table(tab)) {
 			return
@@ -459,7 +464,7 @@ func FuzzLeaf(f *testing.F) {
 		if err != nil || !bytes.Equal(again, state) {
 			t.Fatalf("%q came back as %q, %v", state, again, err)
 		}
-		if both, err := joinLeaf(id, state, append(state[:len(state):len(state)], ' ')); err == nil && id.table != tabPost && id.table != tabGap && !bytes.Equal(both, state) {
+		if both, err := joinLeaf(id, state, append(state[:len(state):len(state)], ' ')); err == nil && id.table != tabPost && id.table != tabGap && id.table != tabOverride && !bytes.Equal(both, state) {
 			t.Fatalf("%q with itself is %q", state, both)
 		}
 	})

@@ -519,7 +519,10 @@ func printJudged(w io.Writer, r *store.Record) {
 		fmt.Fprintf(w, "copies %s\n", oneLine(r.Copies))
 	}
 	if v := r.Verdict; v != nil {
-		fmt.Fprintf(w, "verdict %s (%.2f): %s\n", oneLine(v.Verdict), v.Score, oneLine(strings.Join(v.Evidence, "; ")))
+		fmt.Fprintf(w, "verdict %s (%.2f) of %s\n", oneLine(v.Verdict), v.Score, oneLine(v.By))
+		for _, e := range v.Evidence {
+			fmt.Fprintf(w, "  %s\n", oneLine(e.String()))
+		}
 	}
 }
 

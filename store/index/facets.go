@@ -52,8 +52,8 @@ func addFacets(a analysis.Analyzer, r *store.Record, word, value func(field, ter
 			value(fieldSpot, spotTerm(at))
 		}
 	}
-	if r.Verdict != nil {
-		word(fieldVerdict, clip(r.Verdict.Verdict, 32))
+	if v := r.VerdictWord(); v != "" {
+		word(fieldVerdict, clip(v, 32))
 	}
 }
 

@@ -199,11 +199,7 @@ func (ix *Index) hit(c candidate, p plan) (Hit, error) {
 	if err != nil {
 		return Hit{}, err
 	}
-	verdict := ""
-	if r.Verdict != nil {
-		verdict = r.Verdict.Verdict
-	}
-	return Hit{Key: r.Key, Post: r.Post, Slice: sl, Period: r.Period, Verdict: verdict, Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(ix.analyzer, r.Text, p.terms),
+	return Hit{Key: r.Key, Post: r.Post, Slice: sl, Period: r.Period, Verdict: r.VerdictWord(), Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(ix.analyzer, r.Text, p.terms),
 		Lang: r.Lang, Place: r.Place, Time: timeOf(&r).UTC(), Peer: r.Peer, FetchedAt: r.FetchedAt}, nil
 }
 

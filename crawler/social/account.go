@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/bluesky"
@@ -27,7 +26,15 @@ const (
 
 // account refreshes the profile when that is due, judges, and reads the posts since the mark.
 func (v *visit) account(ctx context.Context) error {
-	if v.st.ID == "" || v.now.Sub(v.st.Profiled) >= v.s.o.Profile || v.st.Outside != "" {
+	rec, err := v.waiting()
+	if err != nil {
+		return err
+	}
+	if rec != nil {
+		if ends, err := v.settle(rec, false); ends || err != nil {
+			return err
+		}
+	} else if v.st.ID == "" || v.now.Sub(v.st.Profiled) >= v.s.o.Profile || v.st.Outside != "" {
 		p, err := v.profile(ctx)
 		if gone, known := notThere(err); gone {
 			return v.lost(known, err)
@@ -36,12 +43,15 @@ func (v *visit) account(ctx context.Context) error {
 			return err
 		}
 		v.st.Lost = 0
-		if v.stays(p) {
-			return nil
+		if ends, err := v.stays(p); ends || err != nil {
+			return err
 		}
 	}
 	if err := v.posts(ctx); err != nil {
 		return err
+	}
+	if v.st.Outside != "" {
+		return v.heard()
 	}
 	v.st.Visited, v.st.Rev = v.now, v.rev
 	v.res.Next = store.Next{State: store.StateDone, At: v.next()}
@@ -99,59 +109,58 @@ func (v *visit) lost(api bool, err error) error {
 
 // stays says that the visit ends with the profile: who is suspended, has moved, does not
 // want to be collected or does not belong costs a call in a long while.
-func (v *visit) stays(p person) bool {
+func (v *visit) stays(p person) (bool, error) {
 	k := v.t.Due.Key
-	stop := func(word, reason string, again time.Duration) bool {
-		v.res.Stop = word
-		v.st.Visited = v.now
-		v.res.Next = store.Next{State: store.StateDone, Reason: reason}
-		if again > 0 {
-			v.res.Next.At = v.now.Add(again)
-		}
-		return true
+	overrides, err := v.overrides()
+	if err != nil {
+		return false, err
 	}
 	if p.suspended && p.record == nil { // nothing is shown of it
 		v.gap(store.GapExpired, "suspended")
-		return stop("suspended", "suspended", ended)
+		v.stop("suspended", "suspended", ended)
+		return true, nil
 	}
+	v.res.Record.Verdict = overruled(k, nil, overrides)
 	if wish := opted(v.res.Record.Flags); wish != "" {
 		v.gap(store.GapSkipped, "the profile says "+wish)
 		v.res.Record.Text, v.res.Record.Raw, v.res.Record.Fields, v.res.Record.Declared = "", nil, nil, nil
-		return stop("opted-out", "the profile says "+wish, ended)
+		v.stop("opted-out", "the profile says "+wish, ended)
+		return true, nil
 	}
 	switch {
 	case p.suspended:
 		v.gap(store.GapExpired, "suspended")
-		return stop("suspended", "suspended", ended)
+		v.stop("suspended", "suspended", ended)
+		return true, nil
 	case p.moved != "":
 		if to := p.movedTo; to != "" && to != k && !v.linked[to] { // the same person: as seed as it was
 			v.linked[to] = true
 			v.res.Links = append(v.res.Links, store.Link{Key: to, Rel: "moved"})
 		}
 	}
-	verdict := v.s.o.Rules.verdict(Person{Key: k, Profile: v.res.Record, Langs: v.st.Langs}, v.seeded())
-	v.st.Outside = ""
+	ends, err := v.settle(v.res.Record, true)
 	switch {
-	case verdict.Is == Out:
-		v.st.Outside = Out
-		return stop("outside", "out: "+strings.Join(verdict.Why, "; "), outsiders)
-	case verdict.Is == Undecided && (len(v.s.o.Rules.Langs) == 0 || v.judged()): // posts may tell more
-		v.st.Outside = Undecided
-		return stop("undecided", "undecided: "+strings.Join(verdict.Why, "; "), outsiders)
-	}
-	if v.s.o.Lists && verdict.Is == In && !p.hidden && !p.protected {
-		for _, side := range [...]string{"/followers", "/following"} {
-			v.res.Links = append(v.res.Links, store.Link{Key: k + partition.Key(side), Rel: "list"})
-		}
-	}
-	if p.moved != "" {
-		return stop("moved", "moved to "+p.moved, ended)
-	}
-	if p.protected {
+	case err != nil || ends:
+		return ends, err
+	case v.st.Outside == "" && p.moved != "":
+		v.stop("moved", "moved to "+p.moved, ended)
+		return true, nil
+	case p.protected:
 		v.gap(store.GapSkipped, "protected: its posts are for whom it lets follow")
-		return stop("protected", "protected", outsiders)
+		v.stop("protected", "protected", outsiders)
+		return true, nil
 	}
-	return false
+	return false, nil
+}
+
+// stop ends the visit of an account that is looked at again after that time, 0 = never.
+func (v *visit) stop(word, reason string, again time.Duration) {
+	v.res.Stop = word
+	v.st.Visited = v.now
+	v.res.Next = store.Next{State: store.StateDone, Reason: reason}
+	if again > 0 {
+		v.res.Next.At = v.now.Add(again)
+	}
 }
 
 // seeded says that a person named this account, by its Key or by its name, or one that moved here.
@@ -162,15 +171,6 @@ func (v *visit) seeded() bool {
 // movedHere says that somebody who was followed moved to this account.
 func (v *visit) movedHere() bool {
 	return v.t.Due.Depth == 1 && v.t.Due.Referrer.Kind() == partition.KindAccount && !v.s.o.Rules.grows()
-}
-
-// judged says whether enough posts were read to judge by their languages.
-func (v *visit) judged() bool {
-	n := 0
-	for _, k := range v.st.Langs {
-		n += k
-	}
-	return n >= leastPosts || !v.st.Visited.IsZero()
 }
 
 // posts reads the feeds of the Key.
@@ -197,6 +197,9 @@ func (v *visit) read(ctx context.Context, f feed) (err error) {
 	l := f.Listing()
 	if err != nil && !(f.Done() && l.Pages > 0 && l.Why == service.Closed) { // some let nobody past the first page of a search
 		return err
+	}
+	if v.st.Outside != "" { // so many were read as to judge by
+		return nil
 	}
 	switch l.Why {
 	case "":

@@ -130,7 +130,7 @@ func (v *blueskyAPI) feeds(ctx context.Context) ([]feed, error) {
 	var out []feed
 	for _, collection := range [...]string{bluesky.Posts, bluesky.Reposts} {
 		mark := &v.st.Mark
-		how := service.Reading{Back: v.s.o.Back, Overlap: again, Claimed: v.st.Claimed}
+		how := service.Reading{Back: v.back(), Overlap: again, Claimed: v.st.Claimed}
 		if collection == bluesky.Reposts {
 			mark, how.Claimed = &v.st.Boosts, 0
 		}

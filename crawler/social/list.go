@@ -38,8 +38,12 @@ func (v *visit) list(ctx context.Context) error {
 		v.st.List = &listState{Every: listFirst}
 	}
 	l := v.st.List
+	followed, err := v.s.followed(k.Account())
+	if err != nil {
+		return err
+	}
+	v.apart = !followed
 	var e edges
-	var err error
 	if len(l.At) > 0 {
 		e, err = v.api.resume(l.At)
 		if err != nil {
@@ -114,6 +118,9 @@ func (v *visit) listed(at service.Listing) {
 		l.Every = min(l.Every*2, listMost)
 	}
 	l.Last, l.At = l.Sum, nil
+	if v.apart { // read to judge by
+		l.Every = listMost
+	}
 	v.st.Visited = v.now
 	v.res.Record = v.record(store.KindEdges)
 	v.res.Record.Counts = map[string]int64{"seen": at.Seen}

@@ -124,7 +124,7 @@ func (v *mastodonAPI) resume(from service.Checkpoint) (edges, error) {
 // which a Mastodon allows a third as much as of other calls, as long as a page is enough;
 // and each page shows what was edited or deleted of the last forty.
 func (v *mastodonAPI) feeds(context.Context) ([]feed, error) {
-	f, back := mastodon.PostsOf(v.st.ID), v.s.o.Back
+	f, back := mastodon.PostsOf(v.st.ID), v.back()
 	switch k := v.t.Due.Key; k.Kind() {
 	case partition.KindTimeline:
 		f, back = mastodon.Public(true), v.s.o.TagBack

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/text/language"
 
+	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -21,28 +22,15 @@ const (
 	Everybody Scope = "all"       // and whoever they lead to
 )
 
-// Standing is where somebody stands to the community.
-type Standing string
-
-// The standings.
-const (
-	In        Standing = "in"
-	Out       Standing = "out"
-	Undecided Standing = "undecided"
-)
-
-// Verdict is a Standing with what it rests on.
-type Verdict struct {
-	Is  Standing
-	Why []string // the evidence, in words
-}
-
 // Person is what a verdict is given on.
 type Person struct {
 	Key     partition.Key
+	Seed    bool // a person named it
 	Profile *store.Record
 	// Langs counts the languages that the posts read so far declare.
 	Langs map[string]int
+	Texts []string // that it wrote, the newest first; as many as a judge looks at
+	Edges who.Edges
 }
 
 // Rules say who belongs. A person's list goes before every other evidence.
@@ -56,8 +44,12 @@ type Rules struct {
 	Langs     []string
 	// Country is the country of a place as people write it, "" when it cannot be told. nil = no place counts.
 	Country func(text string) string
-	// Judge decides in place of the declared places and languages. nil = those.
-	Judge func(Person) Verdict
+	// Judge weighs all that this peer knows of somebody in place of the declared places and languages:
+	// who.Judge.Judge. nil = those.
+	Judge func(who.Profile, []string, who.Edges) who.Verdict
+	// Community names what the rules hold people against, with its version. What was judged
+	// by another is judged again.
+	Community string
 }
 
 func (r *Rules) validate() error {
@@ -80,23 +72,38 @@ func (r *Rules) validate() error {
 // grows says whether who is found is looked at.
 func (r *Rules) grows() bool { return r.Follow == Community || r.Follow == Everybody }
 
-// verdict is whether p is followed. seeded: a person named it.
-func (r *Rules) verdict(p Person, seeded bool) Verdict {
+// known says whether there is a community to belong to.
+func (r *Rules) known() bool {
+	return r.Judge != nil || len(r.Countries)+len(r.Langs)+len(r.Include)+len(r.Exclude) > 0
+}
+
+// verdict is whether p belongs.
+func (r *Rules) verdict(p Person) who.Verdict {
 	switch {
 	case r.Exclude[p.Key]:
-		return Verdict{Out, []string{"on the exclude list"}}
+		return who.Verdict{Verdict: who.IsOut, Evidence: []who.Evidence{{Kind: "exclusion", Text: "on the exclude list"}}}
 	case r.Include[p.Key]:
-		return Verdict{In, []string{"on the include list"}}
-	case seeded:
-		return Verdict{In, []string{"a seed"}}
-	case r.Follow == Everybody:
-		return Verdict{In, []string{"everybody is followed"}}
-	case r.Follow != Community:
-		return Verdict{Out, []string{"only seeds are followed"}}
+		return who.Verdict{Verdict: who.IsIn, Score: 1, Evidence: []who.Evidence{{Kind: "seed", Text: "on the include list"}}}
+	case p.Seed:
+		return who.Verdict{Verdict: who.IsIn, Score: 1, Evidence: []who.Evidence{{Kind: "seed", Text: "a seed"}}}
 	case r.Judge != nil:
-		return r.Judge(p)
+		return r.Judge(p.said(), p.Texts, p.Edges)
 	}
 	return r.declared(p)
+}
+
+// follows says whether somebody with that verdict is followed, in, is not, out, or may be, undecided.
+// overruled: it is a person's word.
+func (r *Rules) follows(v who.Verdict, p Person, overruled bool) string {
+	switch {
+	case r.Exclude[p.Key], r.Include[p.Key], overruled:
+		return v.Verdict
+	case p.Seed, r.Follow == Everybody:
+		return who.IsIn
+	case r.Follow != Community:
+		return who.IsOut
+	}
+	return v.Verdict
 }
 
 // leastPosts is how many posts with a language are evidence.
@@ -104,16 +111,20 @@ const leastPosts = 10
 
 // declared judges by what p says of itself. Two tests, is and is not, as in TwitterEcho: one
 // positive decides, both or none leave it open.
-func (r *Rules) declared(p Person) Verdict {
-	var is, isNot []string
+func (r *Rules) declared(p Person) who.Verdict {
+	v := who.Verdict{Verdict: who.IsUndecided, Score: 0.5, Evidence: []who.Evidence{}}
+	is, isNot := false, false
+	add := func(belongs bool, kind, format string, args ...any) {
+		weight := -1.0
+		if is, isNot = is || belongs, isNot || !belongs; belongs {
+			weight = 1
+		}
+		v.Evidence = append(v.Evidence, who.Evidence{Kind: kind, Text: fmt.Sprintf(format, args...), Weight: weight})
+	}
 	if r.Country != nil && len(r.Countries) > 0 {
 		for _, text := range p.Profile.Declared {
-			switch c := r.Country(text); {
-			case c == "":
-			case slices.Contains(r.Countries, c):
-				is = append(is, fmt.Sprintf("place %.60q is in %s", text, c))
-			default:
-				isNot = append(isNot, fmt.Sprintf("place %.60q is in %s", text, c))
+			if c := r.Country(text); c != "" {
+				add(slices.Contains(r.Countries, c), "place", "%.60q is in %s", text, c)
 			}
 		}
 	}
@@ -126,21 +137,21 @@ func (r *Rules) declared(p Person) Verdict {
 			}
 		}
 		if all >= leastPosts {
-			words := fmt.Sprintf("%d of %d posts declare %s", ours, all, strings.Join(r.Langs, ", "))
-			if 2*ours >= all {
-				is = append(is, words)
-			} else {
-				isNot = append(isNot, words)
-			}
+			add(2*ours >= all, "language", "%d of %d posts declare %s", ours, all, strings.Join(r.Langs, ", "))
+		} else {
+			v.Ask = []who.Ask{{What: who.AskTexts, Value: 0.5}}
 		}
 	}
 	switch {
-	case len(is) > 0 && len(isNot) == 0:
-		return Verdict{In, is}
-	case len(isNot) > 0 && len(is) == 0:
-		return Verdict{Out, isNot}
+	case is && !isNot:
+		v.Verdict, v.Score = who.IsIn, 1
+	case isNot && !is:
+		v.Verdict, v.Score = who.IsOut, 0
 	}
-	return Verdict{Undecided, append(is, isNot...)}
+	if v.Verdict != who.IsUndecided {
+		v.Ask = nil
+	}
+	return v
 }
 
 func sameLanguage(want, have string) bool {

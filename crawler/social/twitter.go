@@ -167,7 +167,7 @@ func (v *twitterAPI) resume(from service.Checkpoint) (edges, error) {
 
 // feeds is of api: the posts of an account, or what a search finds.
 func (v *twitterAPI) feeds(context.Context) ([]feed, error) {
-	f, back := twitter.PostsOf(v.st.ID), v.s.o.Back
+	f, back := twitter.PostsOf(v.st.ID), v.back()
 	if k := v.t.Due.Key; k.Kind() == partition.KindSearch {
 		f, back = twitter.Search(query(k)), v.s.o.TagBack
 	}

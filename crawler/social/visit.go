@@ -31,6 +31,7 @@ type visit struct {
 	rev    string // of the repository that is read
 	st     state
 	res    fetch.Result
+	apart  bool // a list of somebody who is not followed: nobody in it is a candidate
 	linked map[partition.Key]bool
 }
 
@@ -41,7 +42,7 @@ type state struct {
 	Visited time.Time `json:"visited,omitzero"`  // when all that there was had been read
 	Good    time.Time `json:"good,omitzero"`     // when the server answered last
 	Lost    int       `json:"lost,omitempty"`    // times in a row that the account was not found
-	Outside Standing  `json:"outside,omitempty"` // not followed, and why not: Out or Undecided
+	Outside string    `json:"outside,omitempty"` // not followed, and why not: out or undecided
 
 	Profiled time.Time         `json:"profiled,omitzero"` // when the profile was read
 	Claimed  int64             `json:"claimed,omitempty"` // posts, by the profile
@@ -50,6 +51,7 @@ type state struct {
 	Mark     service.Mark      `json:"mark,omitzero"`
 	Names    map[string]string `json:"names,omitempty"` // URI of each post of Mark.Recent, by id: how a deleted one is named
 	Langs    map[string]int    `json:"langs,omitempty"`
+	Judged   judged            `json:"judged,omitzero"`
 
 	List *listState `json:"list,omitempty"`
 
@@ -220,7 +222,8 @@ func (v *visit) gap(what, reason string) {
 
 // candidate notes somebody that a post or a list leads to.
 func (v *visit) candidate(k partition.Key, rel string) {
-	if k == "" || k == v.t.Due.Key.Account() || !v.s.o.Rules.grows() || v.s.o.Rules.Exclude[k] || v.linked[k] || k.Service() != v.t.Due.Key.Service() {
+	if k == "" || k == v.t.Due.Key.Account() || !v.s.o.Rules.grows() || v.st.Outside != "" || v.apart || v.s.o.Rules.Exclude[k] || v.linked[k] ||
+		k.Service() != v.t.Due.Key.Service() {
 		return
 	}
 	v.linked[k] = true

@@ -17,19 +17,21 @@ import (
 // API is this peer as its HTTP surface sees it.
 func (n *Node) API() api.Peer {
 	return api.Peer{
-		Status:  func(context.Context) (api.Status, error) { return n.Status(), nil },
-		Peers:   n.peers,
-		Owner:   n.ownerOf,
-		Show:    n.show,
-		Seed:    n.Seed,
-		Query:   n.Query,
-		Export:  n.Export,
-		Recent:  n.recent,
-		Errors:  n.failures,
-		Gaps:    n.gaps,
-		Map:     n.geoJSON,
-		Metrics: n.metrics,
-		Ready:   n.ready,
+		Status:   func(context.Context) (api.Status, error) { return n.Status(), nil },
+		Peers:    n.peers,
+		Owner:    n.ownerOf,
+		Show:     n.show,
+		Overrule: n.overrule,
+		Mistakes: n.mistakes,
+		Seed:     n.Seed,
+		Query:    n.Query,
+		Export:   n.Export,
+		Recent:   n.recent,
+		Errors:   n.failures,
+		Gaps:     n.gaps,
+		Map:      n.geoJSON,
+		Metrics:  n.metrics,
+		Ready:    n.ready,
 	}
 }
 

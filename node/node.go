@@ -56,6 +56,7 @@ type Node struct {
 	forward     *forwarder
 	lookups     chan partition.Slice // whose owner in another zone is wanted
 	credit      *creditGate
+	verdicts    verdictCounts
 	addresses   *addresses
 	viewChanged chan struct{}
 	seeding     atomic.Int64 // seeds on their way: not idle

@@ -42,7 +42,7 @@ func (n *Node) Status() api.Status {
 	}
 	s.Budgets = n.budgets(now)
 	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)
-	s.Dead = deadShare(st)
+	s.Dead, s.Verdicts = deadShare(st), n.verdicts.counts(n, owned, now)
 	if s.Limits == nil {
 		s.Limits = []string{}
 	}
@@ -100,7 +100,10 @@ func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, place
 	case err != nil && !isNotExist(err):
 		return s, placed, err
 	}
-	s.Held, err = n.held(sl, k)
+	if s.Held, err = n.held(sl, k); err != nil || k.Kind() != partition.KindAccount {
+		return s, placed, err
+	}
+	s.Overrides, err = n.store.Overrides(sl, k)
 	return s, placed, err
 }
 

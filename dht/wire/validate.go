@@ -47,6 +47,8 @@ func (m *Request) Validate() error {
 		return b.Unite.validate()
 	case *Request_Turns:
 		return b.Turns.validate()
+	case *Request_Overrule:
+		return b.Overrule.validate()
 	}
 	return ErrNoBody
 }
@@ -92,6 +94,8 @@ func (m *Response) Validate() error {
 		return present(b.Unite != nil)
 	case *Response_Turns:
 		return b.Turns.validate()
+	case *Response_Overrule:
+		return present(b.Overrule != nil)
 	}
 	return ErrNoBody
 }

@@ -189,7 +189,7 @@ func (x Piece_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Piece_Kind.Descriptor instead.
 func (Piece_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{33, 0}
+	return file_wire_proto_rawDescGZIP(), []int{35, 0}
 }
 
 type TurnAnswer_State int32
@@ -247,7 +247,7 @@ func (x TurnAnswer_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnAnswer_State.Descriptor instead.
 func (TurnAnswer_State) EnumDescriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{43, 0}
+	return file_wire_proto_rawDescGZIP(), []int{45, 0}
 }
 
 // Request is one question from a peer to a peer.
@@ -271,6 +271,7 @@ type Request struct {
 	//	*Request_Compare
 	//	*Request_Unite
 	//	*Request_Turns
+	//	*Request_Overrule
 	Body          isRequest_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -451,6 +452,15 @@ func (x *Request) GetTurns() *Turns {
 	return nil
 }
 
+func (x *Request) GetOverrule() *Overrule {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Overrule); ok {
+			return x.Overrule
+		}
+	}
+	return nil
+}
+
 type isRequest_Body interface {
 	isRequest_Body()
 }
@@ -507,6 +517,10 @@ type Request_Turns struct {
 	Turns *Turns `protobuf:"bytes,26,opt,name=turns,proto3,oneof"`
 }
 
+type Request_Overrule struct {
+	Overrule *Overrule `protobuf:"bytes,27,opt,name=overrule,proto3,oneof"`
+}
+
 func (*Request_Forward) isRequest_Body() {}
 
 func (*Request_Query) isRequest_Body() {}
@@ -533,6 +547,8 @@ func (*Request_Unite) isRequest_Body() {}
 
 func (*Request_Turns) isRequest_Body() {}
 
+func (*Request_Overrule) isRequest_Body() {}
+
 // Response answers a Request; exactly one body, or a refusal.
 type Response struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -554,6 +570,7 @@ type Response struct {
 	//	*Response_Compare
 	//	*Response_Unite
 	//	*Response_Turns
+	//	*Response_Overrule
 	Body          isResponse_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -734,6 +751,15 @@ func (x *Response) GetTurns() *TurnsAnswer {
 	return nil
 }
 
+func (x *Response) GetOverrule() *OverruleAnswer {
+	if x != nil {
+		if x, ok := x.Body.(*Response_Overrule); ok {
+			return x.Overrule
+		}
+	}
+	return nil
+}
+
 type isResponse_Body interface {
 	isResponse_Body()
 }
@@ -790,6 +816,10 @@ type Response_Turns struct {
 	Turns *TurnsAnswer `protobuf:"bytes,26,opt,name=turns,proto3,oneof"`
 }
 
+type Response_Overrule struct {
+	Overrule *OverruleAnswer `protobuf:"bytes,27,opt,name=overrule,proto3,oneof"`
+}
+
 func (*Response_Forward) isResponse_Body() {}
 
 func (*Response_Query) isResponse_Body() {}
@@ -815,6 +845,8 @@ func (*Response_Compare) isResponse_Body() {}
 func (*Response_Unite) isResponse_Body() {}
 
 func (*Response_Turns) isResponse_Body() {}
+
+func (*Response_Overrule) isResponse_Body() {}
 
 // Refusal says that a request was not served, and whether to come again.
 type Refusal struct {
@@ -2236,6 +2268,111 @@ func (x *Row) GetValue() []byte {
 	return nil
 }
 
+// Overrule gives the owner of an account's slice a person's word on whether it belongs.
+type Overrule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Override      []byte                 `protobuf:"bytes,1,opt,name=override,proto3" json:"override,omitempty"` // JSON of a store.Override
+	Slice         uint64                 `protobuf:"varint,2,opt,name=slice,proto3" json:"slice,omitempty"`      // to look in; 0 = its hash slice
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Overrule) Reset() {
+	*x = Overrule{}
+	mi := &file_wire_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Overrule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Overrule) ProtoMessage() {}
+
+func (x *Overrule) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Overrule.ProtoReflect.Descriptor instead.
+func (*Overrule) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Overrule) GetOverride() []byte {
+	if x != nil {
+		return x.Override
+	}
+	return nil
+}
+
+func (x *Overrule) GetSlice() uint64 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+type OverruleAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Known         bool                   `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`   // the account is in that slice, and the word is durable
+	Placed        uint64                 `protobuf:"varint,2,opt,name=placed,proto3" json:"placed,omitempty"` // the slice that its unit is crawled in, if that is another
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverruleAnswer) Reset() {
+	*x = OverruleAnswer{}
+	mi := &file_wire_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverruleAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverruleAnswer) ProtoMessage() {}
+
+func (x *OverruleAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverruleAnswer.ProtoReflect.Descriptor instead.
+func (*OverruleAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *OverruleAnswer) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *OverruleAnswer) GetPlaced() uint64 {
+	if x != nil {
+		return x.Placed
+	}
+	return 0
+}
+
 // Records pages through a peer's records, for export.
 type Records struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2253,7 +2390,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2265,7 +2402,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2278,7 +2415,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Records) GetAfter() string {
@@ -2349,7 +2486,7 @@ type RecordsAnswer struct {
 
 func (x *RecordsAnswer) Reset() {
 	*x = RecordsAnswer{}
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2361,7 +2498,7 @@ func (x *RecordsAnswer) String() string {
 func (*RecordsAnswer) ProtoMessage() {}
 
 func (x *RecordsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2374,7 +2511,7 @@ func (x *RecordsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsAnswer.ProtoReflect.Descriptor instead.
 func (*RecordsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RecordsAnswer) GetRecords() [][]byte {
@@ -2415,7 +2552,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2564,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2577,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Start) GetGen() uint64 {
@@ -2473,7 +2610,7 @@ type Config struct {
 
 func (x *Config) Reset() {
 	*x = Config{}
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2485,7 +2622,7 @@ func (x *Config) String() string {
 func (*Config) ProtoMessage() {}
 
 func (x *Config) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2498,7 +2635,7 @@ func (x *Config) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Config.ProtoReflect.Descriptor instead.
 func (*Config) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Config) GetSlice() uint64 {
@@ -2563,7 +2700,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2575,7 +2712,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2588,7 +2725,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Lease) GetCount() uint64 {
@@ -2630,7 +2767,7 @@ type LeaseAnswer struct {
 
 func (x *LeaseAnswer) Reset() {
 	*x = LeaseAnswer{}
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2779,7 @@ func (x *LeaseAnswer) String() string {
 func (*LeaseAnswer) ProtoMessage() {}
 
 func (x *LeaseAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2792,7 @@ func (x *LeaseAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseAnswer.ProtoReflect.Descriptor instead.
 func (*LeaseAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LeaseAnswer) GetDiffers() bool {
@@ -2691,7 +2828,7 @@ type Ballots struct {
 
 func (x *Ballots) Reset() {
 	*x = Ballots{}
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2703,7 +2840,7 @@ func (x *Ballots) String() string {
 func (*Ballots) ProtoMessage() {}
 
 func (x *Ballots) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2716,7 +2853,7 @@ func (x *Ballots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ballots.ProtoReflect.Descriptor instead.
 func (*Ballots) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Ballots) GetAccept() bool {
@@ -2745,7 +2882,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +2894,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +2907,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Proposal) GetBase() *Config {
@@ -2810,7 +2947,7 @@ type BallotsAnswer struct {
 
 func (x *BallotsAnswer) Reset() {
 	*x = BallotsAnswer{}
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2822,7 +2959,7 @@ func (x *BallotsAnswer) String() string {
 func (*BallotsAnswer) ProtoMessage() {}
 
 func (x *BallotsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2835,7 +2972,7 @@ func (x *BallotsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsAnswer.ProtoReflect.Descriptor instead.
 func (*BallotsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BallotsAnswer) GetPromises() []*Promise {
@@ -2863,7 +3000,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2875,7 +3012,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2888,7 +3025,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Promise) GetOk() bool {
@@ -2974,7 +3111,7 @@ type Configs struct {
 
 func (x *Configs) Reset() {
 	*x = Configs{}
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2986,7 +3123,7 @@ func (x *Configs) String() string {
 func (*Configs) ProtoMessage() {}
 
 func (x *Configs) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2999,7 +3136,7 @@ func (x *Configs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Configs.ProtoReflect.Descriptor instead.
 func (*Configs) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Configs) GetDecided() []*Config {
@@ -3040,7 +3177,7 @@ type ConfigsAnswer struct {
 
 func (x *ConfigsAnswer) Reset() {
 	*x = ConfigsAnswer{}
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3052,7 +3189,7 @@ func (x *ConfigsAnswer) String() string {
 func (*ConfigsAnswer) ProtoMessage() {}
 
 func (x *ConfigsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3065,7 +3202,7 @@ func (x *ConfigsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigsAnswer.ProtoReflect.Descriptor instead.
 func (*ConfigsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ConfigsAnswer) GetKnown() []*Config {
@@ -3092,7 +3229,7 @@ type Ship struct {
 
 func (x *Ship) Reset() {
 	*x = Ship{}
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3104,7 +3241,7 @@ func (x *Ship) String() string {
 func (*Ship) ProtoMessage() {}
 
 func (x *Ship) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3117,7 +3254,7 @@ func (x *Ship) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ship.ProtoReflect.Descriptor instead.
 func (*Ship) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Ship) GetPieces() []*Piece {
@@ -3143,7 +3280,7 @@ type Piece struct {
 
 func (x *Piece) Reset() {
 	*x = Piece{}
-	mi := &file_wire_proto_msgTypes[33]
+	mi := &file_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3155,7 +3292,7 @@ func (x *Piece) String() string {
 func (*Piece) ProtoMessage() {}
 
 func (x *Piece) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[33]
+	mi := &file_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3168,7 +3305,7 @@ func (x *Piece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Piece.ProtoReflect.Descriptor instead.
 func (*Piece) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Piece) GetSlice() uint64 {
@@ -3236,7 +3373,7 @@ type ShipAnswer struct {
 
 func (x *ShipAnswer) Reset() {
 	*x = ShipAnswer{}
-	mi := &file_wire_proto_msgTypes[34]
+	mi := &file_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3248,7 +3385,7 @@ func (x *ShipAnswer) String() string {
 func (*ShipAnswer) ProtoMessage() {}
 
 func (x *ShipAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[34]
+	mi := &file_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3261,7 +3398,7 @@ func (x *ShipAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShipAnswer.ProtoReflect.Descriptor instead.
 func (*ShipAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ShipAnswer) GetStances() []*Stance {
@@ -3285,7 +3422,7 @@ type Stance struct {
 
 func (x *Stance) Reset() {
 	*x = Stance{}
-	mi := &file_wire_proto_msgTypes[35]
+	mi := &file_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3297,7 +3434,7 @@ func (x *Stance) String() string {
 func (*Stance) ProtoMessage() {}
 
 func (x *Stance) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[35]
+	mi := &file_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3310,7 +3447,7 @@ func (x *Stance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stance.ProtoReflect.Descriptor instead.
 func (*Stance) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Stance) GetOk() bool {
@@ -3371,7 +3508,7 @@ type Compare struct {
 
 func (x *Compare) Reset() {
 	*x = Compare{}
-	mi := &file_wire_proto_msgTypes[36]
+	mi := &file_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3383,7 +3520,7 @@ func (x *Compare) String() string {
 func (*Compare) ProtoMessage() {}
 
 func (x *Compare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[36]
+	mi := &file_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3396,7 +3533,7 @@ func (x *Compare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compare.ProtoReflect.Descriptor instead.
 func (*Compare) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Compare) GetDrop() *Config {
@@ -3447,7 +3584,7 @@ type CompareAnswer struct {
 
 func (x *CompareAnswer) Reset() {
 	*x = CompareAnswer{}
-	mi := &file_wire_proto_msgTypes[37]
+	mi := &file_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3459,7 +3596,7 @@ func (x *CompareAnswer) String() string {
 func (*CompareAnswer) ProtoMessage() {}
 
 func (x *CompareAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[37]
+	mi := &file_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3472,7 +3609,7 @@ func (x *CompareAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareAnswer.ProtoReflect.Descriptor instead.
 func (*CompareAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CompareAnswer) GetHead() uint64 {
@@ -3523,7 +3660,7 @@ type Unite struct {
 
 func (x *Unite) Reset() {
 	*x = Unite{}
-	mi := &file_wire_proto_msgTypes[38]
+	mi := &file_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3535,7 +3672,7 @@ func (x *Unite) String() string {
 func (*Unite) ProtoMessage() {}
 
 func (x *Unite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[38]
+	mi := &file_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3548,7 +3685,7 @@ func (x *Unite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unite.ProtoReflect.Descriptor instead.
 func (*Unite) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Unite) GetSlice() uint64 {
@@ -3574,7 +3711,7 @@ type UniteAnswer struct {
 
 func (x *UniteAnswer) Reset() {
 	*x = UniteAnswer{}
-	mi := &file_wire_proto_msgTypes[39]
+	mi := &file_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3723,7 @@ func (x *UniteAnswer) String() string {
 func (*UniteAnswer) ProtoMessage() {}
 
 func (x *UniteAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[39]
+	mi := &file_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3599,7 +3736,7 @@ func (x *UniteAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UniteAnswer.ProtoReflect.Descriptor instead.
 func (*UniteAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UniteAnswer) GetOk() bool {
@@ -3621,7 +3758,7 @@ type Turns struct {
 
 func (x *Turns) Reset() {
 	*x = Turns{}
-	mi := &file_wire_proto_msgTypes[40]
+	mi := &file_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3633,7 +3770,7 @@ func (x *Turns) String() string {
 func (*Turns) ProtoMessage() {}
 
 func (x *Turns) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[40]
+	mi := &file_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3646,7 +3783,7 @@ func (x *Turns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turns.ProtoReflect.Descriptor instead.
 func (*Turns) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Turns) GetAsks() []*TurnAsk {
@@ -3672,7 +3809,7 @@ type TurnAsk struct {
 
 func (x *TurnAsk) Reset() {
 	*x = TurnAsk{}
-	mi := &file_wire_proto_msgTypes[41]
+	mi := &file_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3684,7 +3821,7 @@ func (x *TurnAsk) String() string {
 func (*TurnAsk) ProtoMessage() {}
 
 func (x *TurnAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[41]
+	mi := &file_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3697,7 +3834,7 @@ func (x *TurnAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAsk.ProtoReflect.Descriptor instead.
 func (*TurnAsk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TurnAsk) GetAddress() string {
@@ -3765,7 +3902,7 @@ type TurnsAnswer struct {
 
 func (x *TurnsAnswer) Reset() {
 	*x = TurnsAnswer{}
-	mi := &file_wire_proto_msgTypes[42]
+	mi := &file_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3777,7 +3914,7 @@ func (x *TurnsAnswer) String() string {
 func (*TurnsAnswer) ProtoMessage() {}
 
 func (x *TurnsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[42]
+	mi := &file_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3790,7 +3927,7 @@ func (x *TurnsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnsAnswer.ProtoReflect.Descriptor instead.
 func (*TurnsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *TurnsAnswer) GetAnswers() []*TurnAnswer {
@@ -3815,7 +3952,7 @@ type TurnAnswer struct {
 
 func (x *TurnAnswer) Reset() {
 	*x = TurnAnswer{}
-	mi := &file_wire_proto_msgTypes[43]
+	mi := &file_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3827,7 +3964,7 @@ func (x *TurnAnswer) String() string {
 func (*TurnAnswer) ProtoMessage() {}
 
 func (x *TurnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[43]
+	mi := &file_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3840,7 +3977,7 @@ func (x *TurnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAnswer.ProtoReflect.Descriptor instead.
 func (*TurnAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *TurnAnswer) GetState() TurnAnswer_State {
@@ -3897,7 +4034,7 @@ var File_wire_proto protoreflect.FileDescriptor
 const file_wire_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"wire.proto\x12\x10echonode.wire.v1\"\xf4\x05\n" +
+	"wire.proto\x12\x10echonode.wire.v1\"\xae\x06\n" +
 	"\aRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04view\x18\x02 \x01(\fR\x04view\x12\x0e\n" +
@@ -3915,8 +4052,9 @@ const file_wire_proto_rawDesc = "" +
 	"\x04ship\x18\x17 \x01(\v2\x16.echonode.wire.v1.ShipH\x00R\x04ship\x125\n" +
 	"\acompare\x18\x18 \x01(\v2\x19.echonode.wire.v1.CompareH\x00R\acompare\x12/\n" +
 	"\x05unite\x18\x19 \x01(\v2\x17.echonode.wire.v1.UniteH\x00R\x05unite\x12/\n" +
-	"\x05turns\x18\x1a \x01(\v2\x17.echonode.wire.v1.TurnsH\x00R\x05turnsB\x06\n" +
-	"\x04bodyJ\x04\b\x0f\x10\x10\"\xe1\x06\n" +
+	"\x05turns\x18\x1a \x01(\v2\x17.echonode.wire.v1.TurnsH\x00R\x05turns\x128\n" +
+	"\boverrule\x18\x1b \x01(\v2\x1a.echonode.wire.v1.OverruleH\x00R\boverruleB\x06\n" +
+	"\x04bodyJ\x04\b\x0f\x10\x10\"\xa1\a\n" +
 	"\bResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x123\n" +
 	"\arefusal\x18\x02 \x01(\v2\x19.echonode.wire.v1.RefusalR\arefusal\x12\x0e\n" +
@@ -3934,7 +4072,8 @@ const file_wire_proto_rawDesc = "" +
 	"\x04ship\x18\x17 \x01(\v2\x1c.echonode.wire.v1.ShipAnswerH\x00R\x04ship\x12;\n" +
 	"\acompare\x18\x18 \x01(\v2\x1f.echonode.wire.v1.CompareAnswerH\x00R\acompare\x125\n" +
 	"\x05unite\x18\x19 \x01(\v2\x1d.echonode.wire.v1.UniteAnswerH\x00R\x05unite\x125\n" +
-	"\x05turns\x18\x1a \x01(\v2\x1d.echonode.wire.v1.TurnsAnswerH\x00R\x05turnsB\x06\n" +
+	"\x05turns\x18\x1a \x01(\v2\x1d.echonode.wire.v1.TurnsAnswerH\x00R\x05turns\x12>\n" +
+	"\boverrule\x18\x1b \x01(\v2 .echonode.wire.v1.OverruleAnswerH\x00R\boverruleB\x06\n" +
 	"\x04bodyJ\x04\b\x0f\x10\x10\"\xfb\x01\n" +
 	"\aRefusal\x122\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x1e.echonode.wire.v1.Refusal.CodeR\x04code\x12\x16\n" +
@@ -4070,7 +4209,13 @@ const file_wire_proto_rawDesc = "" +
 	"\x06acting\x18\b \x01(\x04R\x06acting\"-\n" +
 	"\x03Row\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value\"\xd5\x01\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"<\n" +
+	"\bOverrule\x12\x1a\n" +
+	"\boverride\x18\x01 \x01(\fR\boverride\x12\x14\n" +
+	"\x05slice\x18\x02 \x01(\x04R\x05slice\">\n" +
+	"\x0eOverruleAnswer\x12\x14\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\x12\x16\n" +
+	"\x06placed\x18\x02 \x01(\x04R\x06placed\"\xd5\x01\n" +
 	"\aRecords\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x1f\n" +
 	"\vafter_slice\x18\x0f \x01(\x04R\n" +
@@ -4228,7 +4373,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_wire_proto_goTypes = []any{
 	(Refusal_Code)(0),      // 0: echonode.wire.v1.Refusal.Code
 	(ForwardAck_Answer)(0), // 1: echonode.wire.v1.ForwardAck.Answer
@@ -4254,31 +4399,33 @@ var file_wire_proto_goTypes = []any{
 	(*Status)(nil),         // 21: echonode.wire.v1.Status
 	(*StatusAnswer)(nil),   // 22: echonode.wire.v1.StatusAnswer
 	(*Row)(nil),            // 23: echonode.wire.v1.Row
-	(*Records)(nil),        // 24: echonode.wire.v1.Records
-	(*RecordsAnswer)(nil),  // 25: echonode.wire.v1.RecordsAnswer
-	(*Start)(nil),          // 26: echonode.wire.v1.Start
-	(*Config)(nil),         // 27: echonode.wire.v1.Config
-	(*Lease)(nil),          // 28: echonode.wire.v1.Lease
-	(*LeaseAnswer)(nil),    // 29: echonode.wire.v1.LeaseAnswer
-	(*Ballots)(nil),        // 30: echonode.wire.v1.Ballots
-	(*Proposal)(nil),       // 31: echonode.wire.v1.Proposal
-	(*BallotsAnswer)(nil),  // 32: echonode.wire.v1.BallotsAnswer
-	(*Promise)(nil),        // 33: echonode.wire.v1.Promise
-	(*Configs)(nil),        // 34: echonode.wire.v1.Configs
-	(*ConfigsAnswer)(nil),  // 35: echonode.wire.v1.ConfigsAnswer
-	(*Ship)(nil),           // 36: echonode.wire.v1.Ship
-	(*Piece)(nil),          // 37: echonode.wire.v1.Piece
-	(*ShipAnswer)(nil),     // 38: echonode.wire.v1.ShipAnswer
-	(*Stance)(nil),         // 39: echonode.wire.v1.Stance
-	(*Compare)(nil),        // 40: echonode.wire.v1.Compare
-	(*CompareAnswer)(nil),  // 41: echonode.wire.v1.CompareAnswer
-	(*Unite)(nil),          // 42: echonode.wire.v1.Unite
-	(*UniteAnswer)(nil),    // 43: echonode.wire.v1.UniteAnswer
-	(*Turns)(nil),          // 44: echonode.wire.v1.Turns
-	(*TurnAsk)(nil),        // 45: echonode.wire.v1.TurnAsk
-	(*TurnsAnswer)(nil),    // 46: echonode.wire.v1.TurnsAnswer
-	(*TurnAnswer)(nil),     // 47: echonode.wire.v1.TurnAnswer
-	nil,                    // 48: echonode.wire.v1.TermStats.DfEntry
+	(*Overrule)(nil),       // 24: echonode.wire.v1.Overrule
+	(*OverruleAnswer)(nil), // 25: echonode.wire.v1.OverruleAnswer
+	(*Records)(nil),        // 26: echonode.wire.v1.Records
+	(*RecordsAnswer)(nil),  // 27: echonode.wire.v1.RecordsAnswer
+	(*Start)(nil),          // 28: echonode.wire.v1.Start
+	(*Config)(nil),         // 29: echonode.wire.v1.Config
+	(*Lease)(nil),          // 30: echonode.wire.v1.Lease
+	(*LeaseAnswer)(nil),    // 31: echonode.wire.v1.LeaseAnswer
+	(*Ballots)(nil),        // 32: echonode.wire.v1.Ballots
+	(*Proposal)(nil),       // 33: echonode.wire.v1.Proposal
+	(*BallotsAnswer)(nil),  // 34: echonode.wire.v1.BallotsAnswer
+	(*Promise)(nil),        // 35: echonode.wire.v1.Promise
+	(*Configs)(nil),        // 36: echonode.wire.v1.Configs
+	(*ConfigsAnswer)(nil),  // 37: echonode.wire.v1.ConfigsAnswer
+	(*Ship)(nil),           // 38: echonode.wire.v1.Ship
+	(*Piece)(nil),          // 39: echonode.wire.v1.Piece
+	(*ShipAnswer)(nil),     // 40: echonode.wire.v1.ShipAnswer
+	(*Stance)(nil),         // 41: echonode.wire.v1.Stance
+	(*Compare)(nil),        // 42: echonode.wire.v1.Compare
+	(*CompareAnswer)(nil),  // 43: echonode.wire.v1.CompareAnswer
+	(*Unite)(nil),          // 44: echonode.wire.v1.Unite
+	(*UniteAnswer)(nil),    // 45: echonode.wire.v1.UniteAnswer
+	(*Turns)(nil),          // 46: echonode.wire.v1.Turns
+	(*TurnAsk)(nil),        // 47: echonode.wire.v1.TurnAsk
+	(*TurnsAnswer)(nil),    // 48: echonode.wire.v1.TurnsAnswer
+	(*TurnAnswer)(nil),     // 49: echonode.wire.v1.TurnAnswer
+	nil,                    // 50: echonode.wire.v1.TermStats.DfEntry
 }
 var file_wire_proto_depIdxs = []int32{
 	9,  // 0: echonode.wire.v1.Request.forward:type_name -> echonode.wire.v1.Forward
@@ -4286,65 +4433,67 @@ var file_wire_proto_depIdxs = []int32{
 	17, // 2: echonode.wire.v1.Request.who_owns:type_name -> echonode.wire.v1.WhoOwns
 	19, // 3: echonode.wire.v1.Request.show:type_name -> echonode.wire.v1.Show
 	21, // 4: echonode.wire.v1.Request.status:type_name -> echonode.wire.v1.Status
-	24, // 5: echonode.wire.v1.Request.records:type_name -> echonode.wire.v1.Records
-	28, // 6: echonode.wire.v1.Request.lease:type_name -> echonode.wire.v1.Lease
-	30, // 7: echonode.wire.v1.Request.ballots:type_name -> echonode.wire.v1.Ballots
-	34, // 8: echonode.wire.v1.Request.configs:type_name -> echonode.wire.v1.Configs
-	36, // 9: echonode.wire.v1.Request.ship:type_name -> echonode.wire.v1.Ship
-	40, // 10: echonode.wire.v1.Request.compare:type_name -> echonode.wire.v1.Compare
-	42, // 11: echonode.wire.v1.Request.unite:type_name -> echonode.wire.v1.Unite
-	44, // 12: echonode.wire.v1.Request.turns:type_name -> echonode.wire.v1.Turns
-	6,  // 13: echonode.wire.v1.Response.refusal:type_name -> echonode.wire.v1.Refusal
-	10, // 14: echonode.wire.v1.Response.forward:type_name -> echonode.wire.v1.ForwardAck
-	16, // 15: echonode.wire.v1.Response.query:type_name -> echonode.wire.v1.QueryAnswer
-	18, // 16: echonode.wire.v1.Response.who_owns:type_name -> echonode.wire.v1.WhoOwnsAnswer
-	20, // 17: echonode.wire.v1.Response.show:type_name -> echonode.wire.v1.ShowAnswer
-	22, // 18: echonode.wire.v1.Response.status:type_name -> echonode.wire.v1.StatusAnswer
-	25, // 19: echonode.wire.v1.Response.records:type_name -> echonode.wire.v1.RecordsAnswer
-	29, // 20: echonode.wire.v1.Response.lease:type_name -> echonode.wire.v1.LeaseAnswer
-	32, // 21: echonode.wire.v1.Response.ballots:type_name -> echonode.wire.v1.BallotsAnswer
-	35, // 22: echonode.wire.v1.Response.configs:type_name -> echonode.wire.v1.ConfigsAnswer
-	38, // 23: echonode.wire.v1.Response.ship:type_name -> echonode.wire.v1.ShipAnswer
-	41, // 24: echonode.wire.v1.Response.compare:type_name -> echonode.wire.v1.CompareAnswer
-	43, // 25: echonode.wire.v1.Response.unite:type_name -> echonode.wire.v1.UniteAnswer
-	46, // 26: echonode.wire.v1.Response.turns:type_name -> echonode.wire.v1.TurnsAnswer
-	0,  // 27: echonode.wire.v1.Refusal.code:type_name -> echonode.wire.v1.Refusal.Code
-	8,  // 28: echonode.wire.v1.Link.pace:type_name -> echonode.wire.v1.Pace
-	7,  // 29: echonode.wire.v1.Forward.links:type_name -> echonode.wire.v1.Link
-	1,  // 30: echonode.wire.v1.ForwardAck.answers:type_name -> echonode.wire.v1.ForwardAck.Answer
-	11, // 31: echonode.wire.v1.ForwardAck.moved:type_name -> echonode.wire.v1.Moved
-	14, // 32: echonode.wire.v1.Query.stats:type_name -> echonode.wire.v1.TermStats
-	13, // 33: echonode.wire.v1.Query.facets:type_name -> echonode.wire.v1.Facets
-	48, // 34: echonode.wire.v1.TermStats.df:type_name -> echonode.wire.v1.TermStats.DfEntry
-	15, // 35: echonode.wire.v1.QueryAnswer.hits:type_name -> echonode.wire.v1.Hit
-	14, // 36: echonode.wire.v1.QueryAnswer.stats:type_name -> echonode.wire.v1.TermStats
-	26, // 37: echonode.wire.v1.Config.starts:type_name -> echonode.wire.v1.Start
-	27, // 38: echonode.wire.v1.Lease.configs:type_name -> echonode.wire.v1.Config
-	27, // 39: echonode.wire.v1.LeaseAnswer.newer:type_name -> echonode.wire.v1.Config
-	31, // 40: echonode.wire.v1.Ballots.proposals:type_name -> echonode.wire.v1.Proposal
-	27, // 41: echonode.wire.v1.Proposal.base:type_name -> echonode.wire.v1.Config
-	27, // 42: echonode.wire.v1.Proposal.next:type_name -> echonode.wire.v1.Config
-	33, // 43: echonode.wire.v1.BallotsAnswer.promises:type_name -> echonode.wire.v1.Promise
-	27, // 44: echonode.wire.v1.Promise.newer:type_name -> echonode.wire.v1.Config
-	27, // 45: echonode.wire.v1.Promise.proposal:type_name -> echonode.wire.v1.Config
-	27, // 46: echonode.wire.v1.Configs.decided:type_name -> echonode.wire.v1.Config
-	27, // 47: echonode.wire.v1.ConfigsAnswer.known:type_name -> echonode.wire.v1.Config
-	37, // 48: echonode.wire.v1.Ship.pieces:type_name -> echonode.wire.v1.Piece
-	2,  // 49: echonode.wire.v1.Piece.kind:type_name -> echonode.wire.v1.Piece.Kind
-	23, // 50: echonode.wire.v1.Piece.rows:type_name -> echonode.wire.v1.Row
-	39, // 51: echonode.wire.v1.ShipAnswer.stances:type_name -> echonode.wire.v1.Stance
-	27, // 52: echonode.wire.v1.Stance.newer:type_name -> echonode.wire.v1.Config
-	27, // 53: echonode.wire.v1.Compare.drop:type_name -> echonode.wire.v1.Config
-	23, // 54: echonode.wire.v1.CompareAnswer.rows:type_name -> echonode.wire.v1.Row
-	23, // 55: echonode.wire.v1.Unite.rows:type_name -> echonode.wire.v1.Row
-	45, // 56: echonode.wire.v1.Turns.asks:type_name -> echonode.wire.v1.TurnAsk
-	47, // 57: echonode.wire.v1.TurnsAnswer.answers:type_name -> echonode.wire.v1.TurnAnswer
-	3,  // 58: echonode.wire.v1.TurnAnswer.state:type_name -> echonode.wire.v1.TurnAnswer.State
-	59, // [59:59] is the sub-list for method output_type
-	59, // [59:59] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	26, // 5: echonode.wire.v1.Request.records:type_name -> echonode.wire.v1.Records
+	30, // 6: echonode.wire.v1.Request.lease:type_name -> echonode.wire.v1.Lease
+	32, // 7: echonode.wire.v1.Request.ballots:type_name -> echonode.wire.v1.Ballots
+	36, // 8: echonode.wire.v1.Request.configs:type_name -> echonode.wire.v1.Configs
+	38, // 9: echonode.wire.v1.Request.ship:type_name -> echonode.wire.v1.Ship
+	42, // 10: echonode.wire.v1.Request.compare:type_name -> echonode.wire.v1.Compare
+	44, // 11: echonode.wire.v1.Request.unite:type_name -> echonode.wire.v1.Unite
+	46, // 12: echonode.wire.v1.Request.turns:type_name -> echonode.wire.v1.Turns
+	24, // 13: echonode.wire.v1.Request.overrule:type_name -> echonode.wire.v1.Overrule
+	6,  // 14: echonode.wire.v1.Response.refusal:type_name -> echonode.wire.v1.Refusal
+	10, // 15: echonode.wire.v1.Response.forward:type_name -> echonode.wire.v1.ForwardAck
+	16, // 16: echonode.wire.v1.Response.query:type_name -> echonode.wire.v1.QueryAnswer
+	18, // 17: echonode.wire.v1.Response.who_owns:type_name -> echonode.wire.v1.WhoOwnsAnswer
+	20, // 18: echonode.wire.v1.Response.show:type_name -> echonode.wire.v1.ShowAnswer
+	22, // 19: echonode.wire.v1.Response.status:type_name -> echonode.wire.v1.StatusAnswer
+	27, // 20: echonode.wire.v1.Response.records:type_name -> echonode.wire.v1.RecordsAnswer
+	31, // 21: echonode.wire.v1.Response.lease:type_name -> echonode.wire.v1.LeaseAnswer
+	34, // 22: echonode.wire.v1.Response.ballots:type_name -> echonode.wire.v1.BallotsAnswer
+	37, // 23: echonode.wire.v1.Response.configs:type_name -> echonode.wire.v1.ConfigsAnswer
+	40, // 24: echonode.wire.v1.Response.ship:type_name -> echonode.wire.v1.ShipAnswer
+	43, // 25: echonode.wire.v1.Response.compare:type_name -> echonode.wire.v1.CompareAnswer
+	45, // 26: echonode.wire.v1.Response.unite:type_name -> echonode.wire.v1.UniteAnswer
+	48, // 27: echonode.wire.v1.Response.turns:type_name -> echonode.wire.v1.TurnsAnswer
+	25, // 28: echonode.wire.v1.Response.overrule:type_name -> echonode.wire.v1.OverruleAnswer
+	0,  // 29: echonode.wire.v1.Refusal.code:type_name -> echonode.wire.v1.Refusal.Code
+	8,  // 30: echonode.wire.v1.Link.pace:type_name -> echonode.wire.v1.Pace
+	7,  // 31: echonode.wire.v1.Forward.links:type_name -> echonode.wire.v1.Link
+	1,  // 32: echonode.wire.v1.ForwardAck.answers:type_name -> echonode.wire.v1.ForwardAck.Answer
+	11, // 33: echonode.wire.v1.ForwardAck.moved:type_name -> echonode.wire.v1.Moved
+	14, // 34: echonode.wire.v1.Query.stats:type_name -> echonode.wire.v1.TermStats
+	13, // 35: echonode.wire.v1.Query.facets:type_name -> echonode.wire.v1.Facets
+	50, // 36: echonode.wire.v1.TermStats.df:type_name -> echonode.wire.v1.TermStats.DfEntry
+	15, // 37: echonode.wire.v1.QueryAnswer.hits:type_name -> echonode.wire.v1.Hit
+	14, // 38: echonode.wire.v1.QueryAnswer.stats:type_name -> echonode.wire.v1.TermStats
+	28, // 39: echonode.wire.v1.Config.starts:type_name -> echonode.wire.v1.Start
+	29, // 40: echonode.wire.v1.Lease.configs:type_name -> echonode.wire.v1.Config
+	29, // 41: echonode.wire.v1.LeaseAnswer.newer:type_name -> echonode.wire.v1.Config
+	33, // 42: echonode.wire.v1.Ballots.proposals:type_name -> echonode.wire.v1.Proposal
+	29, // 43: echonode.wire.v1.Proposal.base:type_name -> echonode.wire.v1.Config
+	29, // 44: echonode.wire.v1.Proposal.next:type_name -> echonode.wire.v1.Config
+	35, // 45: echonode.wire.v1.BallotsAnswer.promises:type_name -> echonode.wire.v1.Promise
+	29, // 46: echonode.wire.v1.Promise.newer:type_name -> echonode.wire.v1.Config
+	29, // 47: echonode.wire.v1.Promise.proposal:type_name -> echonode.wire.v1.Config
+	29, // 48: echonode.wire.v1.Configs.decided:type_name -> echonode.wire.v1.Config
+	29, // 49: echonode.wire.v1.ConfigsAnswer.known:type_name -> echonode.wire.v1.Config
+	39, // 50: echonode.wire.v1.Ship.pieces:type_name -> echonode.wire.v1.Piece
+	2,  // 51: echonode.wire.v1.Piece.kind:type_name -> echonode.wire.v1.Piece.Kind
+	23, // 52: echonode.wire.v1.Piece.rows:type_name -> echonode.wire.v1.Row
+	41, // 53: echonode.wire.v1.ShipAnswer.stances:type_name -> echonode.wire.v1.Stance
+	29, // 54: echonode.wire.v1.Stance.newer:type_name -> echonode.wire.v1.Config
+	29, // 55: echonode.wire.v1.Compare.drop:type_name -> echonode.wire.v1.Config
+	23, // 56: echonode.wire.v1.CompareAnswer.rows:type_name -> echonode.wire.v1.Row
+	23, // 57: echonode.wire.v1.Unite.rows:type_name -> echonode.wire.v1.Row
+	47, // 58: echonode.wire.v1.Turns.asks:type_name -> echonode.wire.v1.TurnAsk
+	49, // 59: echonode.wire.v1.TurnsAnswer.answers:type_name -> echonode.wire.v1.TurnAnswer
+	3,  // 60: echonode.wire.v1.TurnAnswer.state:type_name -> echonode.wire.v1.TurnAnswer.State
+	61, // [61:61] is the sub-list for method output_type
+	61, // [61:61] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -4366,6 +4515,7 @@ func file_wire_proto_init() {
 		(*Request_Compare)(nil),
 		(*Request_Unite)(nil),
 		(*Request_Turns)(nil),
+		(*Request_Overrule)(nil),
 	}
 	file_wire_proto_msgTypes[1].OneofWrappers = []any{
 		(*Response_Forward)(nil),
@@ -4381,6 +4531,7 @@ func file_wire_proto_init() {
 		(*Response_Compare)(nil),
 		(*Response_Unite)(nil),
 		(*Response_Turns)(nil),
+		(*Response_Overrule)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4388,7 +4539,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   45,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

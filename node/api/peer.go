@@ -26,6 +26,12 @@ func (p Peer) Complete() Peer {
 	if p.Show == nil {
 		p.Show = func(context.Context, partition.Key) (Shown, error) { return Shown{}, notBuilt("records") }
 	}
+	if p.Overrule == nil {
+		p.Overrule = func(context.Context, store.Override) error { return notBuilt("overrides") }
+	}
+	if p.Mistakes == nil {
+		p.Mistakes = func(context.Context) (Mistakes, error) { return Mistakes{}, notBuilt("mistakes") }
+	}
 	if p.Seed == nil {
 		p.Seed = func(context.Context, []partition.Key) ([]SeedAnswer, error) { return nil, notBuilt("seeds") }
 	}

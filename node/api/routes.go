@@ -73,7 +73,13 @@ func (s *Server) routes(version string) {
 		a.Gaps, a.Missing = list(a.Gaps), list(a.Missing)
 		return a, err
 	})
+	get(s, "overrides", "How the judge of the community stands against what persons said", func(ctx context.Context, _ *none) (Mistakes, error) {
+		m, err := p.Mistakes(ctx)
+		m.Mistakes, m.Missing = list(m.Mistakes), list(m.Missing)
+		return m, err
+	})
 	s.seedRoute()
+	s.overrideRoute()
 	s.exportRoute()
 	s.mapRoute()
 }

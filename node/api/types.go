@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -26,6 +27,11 @@ type Peer struct {
 	Peers  func(ctx context.Context) ([]PeerInfo, error)
 	Owner  func(ctx context.Context, k partition.Key) (Owner, error)
 	Show   func(ctx context.Context, k partition.Key) (Shown, error) // asks the owner
+	// Overrule takes a person's word on whether an account belongs to where the account is: an
+	// empty verdict takes back what was said. Who is not known yet is admitted.
+	Overrule func(ctx context.Context, o store.Override) error
+	// Mistakes holds all such words of the swarm against what the judge says.
+	Mistakes func(ctx context.Context) (Mistakes, error)
 	// Seed answers each key, in the order given; a failure of one is an answer,
 	// not an error.
 	Seed  func(ctx context.Context, keys []partition.Key) ([]SeedAnswer, error)
@@ -82,6 +88,8 @@ type Status struct {
 	Dead      float64  `json:"dead_share"` // of the records: their page was gone or did not answer when it was looked at last
 	DiskBytes int64    `json:"disk_bytes"`
 	Idle      bool     `json:"idle"`
+	// Verdicts counts the accounts of the slices owned here by their verdict: in, out, undecided.
+	Verdicts map[string]int64 `json:"verdicts,omitempty"`
 }
 
 // Budget is one limit of a server, as it stands for one credential of this peer.
@@ -136,6 +144,8 @@ type Shown struct {
 	Record    *store.Record   `json:"record,omitempty"`
 	Site      *SiteState      `json:"site,omitempty"` // nil: never asked there
 	Held      *Held           `json:"held,omitempty"` // of an account, a list or a timeline
+	// Overrides are what persons said of an account, in order.
+	Overrides []store.Override `json:"overrides,omitempty"`
 }
 
 // Held is what is kept of an account, a list or a timeline beside its record.
@@ -157,6 +167,14 @@ type HeldList struct {
 	Walks    int           `json:"walks"`
 	Complete *store.Walk   `json:"complete,omitempty"` // the last whole reading
 	Last     *store.Walk   `json:"last,omitempty"`
+}
+
+// Mistakes is GET /api/v1/overrides: how the judge of a community stands against
+// what persons said of the same accounts.
+type Mistakes struct {
+	who.Report
+	Words   int       `json:"words"` // accounts of which a person's word holds, those among them that no judge has seen
+	Missing []Missing `json:"missing"`
 }
 
 // GapQuery is GET /api/v1/gaps.

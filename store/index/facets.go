@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/blevesearch/bleve/v2/analysis"
+	index "github.com/blevesearch/bleve_index_api"
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -55,6 +57,32 @@ func addFacets(a analysis.Analyzer, r *store.Record, word, value func(field, ter
 	if v := r.VerdictWord(); v != "" {
 		word(fieldVerdict, clip(v, 32))
 	}
+}
+
+// Verdicts counts the accounts of slices by what was found of each: in, out, undecided. What is none is left out.
+func (ix *Index) Verdicts(ctx context.Context, sls []partition.Slice) (map[string]int64, error) {
+	out := map[string]int64{}
+	if len(sls) == 0 {
+		return out, nil
+	}
+	err := ix.read(func(r index.IndexReader) error {
+		q, _ := ix.whole(Query{Slices: sls})
+		f, err := newFilter(r, q)
+		if err != nil {
+			return err
+		}
+		for _, word := range [...]string{"in", "out", "undecided"} {
+			n, err := frequency(ctx, r, fieldVerdict, word, f)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				out[word] = int64(n)
+			}
+		}
+		return nil
+	})
+	return out, err
 }
 
 // placeTerm is a name as words are folded, with one space between them.

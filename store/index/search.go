@@ -112,14 +112,14 @@ func (ix *Index) statistics(ctx context.Context, r index.IndexReader, sls []part
 		if err != nil {
 			return st, err
 		}
-		st.DF[w], err = frequency(ctx, r, w, f)
+		st.DF[w], err = frequency(ctx, r, fieldText, w, f)
 	}
 	return st, err
 }
 
-// frequency is in how many of the filter's documents w is.
-func frequency(ctx context.Context, r index.IndexReader, w string, f *filter) (n uint64, err error) {
-	c, err := openCursor(ctx, r, fieldText, w, false)
+// frequency is in how many of the filter's documents a field has w.
+func frequency(ctx context.Context, r index.IndexReader, field, w string, f *filter) (n uint64, err error) {
+	c, err := openCursor(ctx, r, field, w, false)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,14 @@
+package wire
+
+// maxOverride is the longest word of a person, as JSON.
+const maxOverride = 64 << 10
+
+func (m *Overrule) validate() error {
+	if m == nil || len(m.Override) == 0 {
+		return ErrNoBody
+	}
+	if len(m.Override) > maxOverride {
+		return over("bytes of an override", len(m.Override), maxOverride)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// overrule takes a person's word on whether an account belongs to where the account is. Who is not
+// known to the swarm is admitted first. On return the word is durable at a majority of the keepers.
+func (n *Node) overrule(ctx context.Context, o store.Override) error {
+	o.V, o.Peer, o.At = store.OverrideVersion, n.id, time.Now().UTC()
+	sl := n.store.SliceOf(o.Key)
+	admitted := false
+	for hop := 0; hop <= maxPlaced; hop++ {
+		known, placed, err := n.overruleAt(ctx, sl, o)
+		switch {
+		case err != nil:
+			return err
+		case placed != 0:
+			if sl, err = n.sliceFrom(uint64(placed), o.Key); err != nil {
+				return fmt.Errorf("overrule: %w", err)
+			}
+		case known:
+			return nil
+		case admitted:
+			return fmt.Errorf("%w: %s", api.ErrNotFound, o.Key)
+		default:
+			answers, err := n.Seed(ctx, []partition.Key{o.Key})
+			if err != nil {
+				return err
+			}
+			if a := answers[0]; a.Answer != "admitted" && a.Answer != "known" {
+				return fmt.Errorf("%w: %s is not known, and %s: %s", api.ErrUnavailable, o.Key, a.Answer, a.Reason)
+			}
+			admitted = true
+		}
+	}
+	return fmt.Errorf("%w: %s moves", api.ErrUnavailable, o.Key)
+}
+
+// overruleAt gives o to the owner of sl.
+func (n *Node) overruleAt(ctx context.Context, sl partition.Slice, o store.Override) (known bool, placed partition.Slice, err error) {
+	owner, _ := n.ownerAnywhere(ctx, sl)
+	if owner == n.id || owner == "" {
+		return n.overruleHere(ctx, sl, o)
+	}
+	b, err := plain(o)
+	if err != nil {
+		return false, 0, err
+	}
+	resp, err := n.call(ctx, owner, &wire.Request{Body: &wire.Request_Overrule{Overrule: &wire.Overrule{Override: b, Slice: sliceOn(sl)}}})
+	if err != nil {
+		return false, 0, fmt.Errorf("%w: the owner %s: %s", api.ErrUnavailable, owner, n.reason(ctx, owner, err))
+	}
+	return resp.GetOverrule().GetKnown(), partition.Slice(resp.GetOverrule().GetPlaced()), nil
+}
+
+// overruleHere writes o into this peer's store, which acts in sl.
+func (n *Node) overruleHere(ctx context.Context, sl partition.Slice, o store.Override) (known bool, placed partition.Slice, err error) {
+	head, under, err := n.overruleNow(sl, o)
+	if isNotExist(err) {
+		p, perr := n.store.PlacementOf(sl, o.Key)
+		if perr == nil && p.To != sl {
+			return false, p.To, nil
+		}
+		if perr != nil && !isNotExist(perr) {
+			return false, 0, perr
+		}
+		return false, 0, nil
+	}
+	if err != nil {
+		return false, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	if n.ship.await(ctx, map[partition.Slice]uint64{sl: head})[sl] || under.Compare(n.keep.Config(sl)) != 0 {
+		return false, 0, fmt.Errorf("%w: no majority of the keepers has it yet; say it again", api.ErrUnavailable)
+	}
+	return true, 0, nil
+}
+
+// overruleNow is the write. No promise to another candidate falls between the
+// question whether this peer acts and it.
+func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, keeping.Config, error) {
+	n.deciding.RLock()
+	defer n.deciding.RUnlock()
+	if !n.acts(sl) {
+		return 0, keeping.Config{}, fmt.Errorf("%w: this peer does not act in %s now", api.ErrUnavailable, sl)
+	}
+	err := n.store.Override(sl, o, time.Now(), func(r *store.Record, all []store.Override) { social.Overrule(r, all) })
+	if err != nil {
+		if errors.Is(err, store.ErrOverride) {
+			err = fmt.Errorf("%w: %w", api.ErrInvalid, err)
+		}
+		return 0, keeping.Config{}, err
+	}
+	n.crawler.Wake(sl, o.Key.Site())
+	return n.store.LogHead(sl), n.keep.Config(sl), nil
+}
+
+// serveOverrule is for another peer's word; the store checks it.
+func (n *Node) serveOverrule(ctx context.Context, w *wire.Overrule) (*wire.Response, error) {
+	var o store.Override
+	if err := json.Unmarshal(w.Override, &o); err != nil {
+		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
+	}
+	k, err := partition.KeyFromWire(string(o.Key))
+	if err != nil || k.Kind() != partition.KindAccount {
+		return refuse(wire.Refusal_CODE_MALFORMED, "an override of no account", 0), nil
+	}
+	sl, err := n.sliceFrom(w.Slice, k)
+	if err != nil {
+		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
+	}
+	known, placed, err := n.overruleHere(ctx, sl, o)
+	switch {
+	case errors.Is(err, api.ErrInvalid):
+		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
+	case errors.Is(err, api.ErrUnavailable):
+		return refuse(wire.Refusal_CODE_BUSY, err.Error(), time.Second), nil
+	case err != nil:
+		return nil, err
+	}
+	return &wire.Response{Body: &wire.Response_Overrule{Overrule: &wire.OverruleAnswer{Known: known, Placed: uint64(placed)}}}, nil
+}
+
+// mostOverridden is how many accounts with a person's word a report takes in.
+const mostOverridden = 10_000
+
+// mistakes holds persons' words of the whole swarm against what the judge says of the same accounts.
+func (n *Node) mistakes(ctx context.Context) (api.Mistakes, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var said []store.Record
+	missing, err := n.Export(ctx, api.Export{Kind: store.KindProfile}, func(r store.Record, _ string) error {
+		if r.Verdict == nil || r.Verdict.Override == nil {
+			return nil
+		}
+		if len(said) == mostOverridden {
+			return errEnough
+		}
+		said = append(said, store.Record{Key: r.Key, Verdict: r.Verdict})
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return api.Mistakes{Report: social.Mistakes(said), Words: len(said), Missing: missing}, err
+}

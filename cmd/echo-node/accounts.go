@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/partition"
@@ -21,11 +23,12 @@ import (
 // accountFlags are how accounts of services are followed.
 type accountFlags struct {
 	TokenFile string   `name:"token-file" placeholder:"FILE" help:"Credentials for Mastodon-compatible servers and for X (Bluesky needs none); nobody else may read the file (mode 0600)." group:"Accounts:"`
-	Follow    string   `default:"seeds" enum:"seeds,community,all" help:"Whom to follow: ${enum}. A community is known by --community-country, --community-lang and --include." group:"Accounts:"`
+	Follow    string   `default:"" enum:",seeds,community,all" placeholder:"seeds|community|all" help:"Whom to follow: seeds, who belongs to the community, or everybody (default: seeds, or community where --community is given)." group:"Accounts:"`
+	Community string   `placeholder:"NAME|FILE" help:"Judge who belongs by that community: pt or br, which come with the program, or a file (echo-node focus who --show prints one). Its seeds are followed." group:"Accounts:"`
 	Lists     bool     `help:"Read the followers and followings of who is followed, too." group:"Accounts:"`
 	Back      int      `default:"0" placeholder:"N" help:"Read the newest N posts of an account at first; 0 = all." group:"Accounts:"`
-	Country   []string `name:"community-country" sep:"," placeholder:"PT" help:"A country (ISO code) that profiles of the community name. Repeatable." group:"Accounts:"`
-	Lang      []string `name:"community-lang" sep:"," placeholder:"pt" help:"A language that posts of the community declare. Repeatable." group:"Accounts:"`
+	Country   []string `name:"community-country" sep:"," placeholder:"PT" help:"Instead of --community: a country (ISO code) that profiles name. Repeatable." group:"Accounts:"`
+	Lang      []string `name:"community-lang" sep:"," placeholder:"pt" help:"Instead of --community: a language that posts declare. Repeatable." group:"Accounts:"`
 	Include   string   `placeholder:"FILE" help:"Accounts that belong in any case: one key a line." group:"Accounts:"`
 	Exclude   string   `placeholder:"FILE" help:"Accounts that are never followed: one key a line." group:"Accounts:"`
 	View      string   `name:"bluesky-view" placeholder:"URL" help:"The AppView that shows Bluesky's profiles, lists and searches (default https://public.api.bsky.app)." group:"Accounts:"`
@@ -39,6 +42,11 @@ func (f *accountFlags) options() (social.Options, error) {
 	o := social.Options{Lists: f.Lists, Back: f.Back, View: f.View, Directory: f.Directory, X: f.X, Rules: social.Rules{Follow: social.Scope(f.Follow), Langs: f.Lang}}
 	var errs []error
 	var err error
+	if f.Community != "" {
+		if err := f.judge(&o.Rules); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	if o.Tokens, err = readTokens(f.TokenFile); err != nil {
 		errs = append(errs, usage("--token-file: %w", err))
 	}
@@ -67,6 +75,52 @@ func (f *accountFlags) options() (social.Options, error) {
 		}
 	}
 	return o, errors.Join(errs...)
+}
+
+// judge has the community of --community judged.
+func (f *accountFlags) judge(r *social.Rules) error {
+	if len(f.Country)+len(f.Lang) > 0 {
+		return usage("--community %s: not together with --community-country and --community-lang", f.Community)
+	}
+	text, err := communityText(f.Community)
+	if err != nil {
+		return err
+	}
+	j, err := openWho(text)
+	if err != nil {
+		return err
+	}
+	c, err := who.Parse(text)
+	if err != nil {
+		return usage("--community %s: %w", f.Community, err)
+	}
+	if r.Judge = j.Judge; r.Follow == "" {
+		r.Follow = social.Community
+	}
+	sum := sha256.Sum256(text)
+	r.Community = fmt.Sprintf("%s@%d-%x", c.Name, who.Version, sum[:4])
+	return nil
+}
+
+// seeds are those that the community's file names; what is no account of a service is left out.
+func (f *accountFlags) seeds() (out []partition.Key, err error) {
+	if f.Community == "" {
+		return nil, nil
+	}
+	text, err := communityText(f.Community)
+	if err != nil {
+		return nil, err
+	}
+	c, err := who.Parse(text)
+	if err != nil {
+		return nil, usage("--community %s: %w", f.Community, err)
+	}
+	for _, s := range c.Seeds {
+		if k, err := partition.ParseKey(s); err == nil && k.Kind() == partition.KindAccount {
+			out = append(out, k)
+		}
+	}
+	return out, nil
 }
 
 // readAccounts reads accounts, one Key a line.

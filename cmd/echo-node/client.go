@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -367,6 +368,9 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	row("keys", fmt.Sprintf("%d known, %d pending, %d due, %d being fetched", s.Keys, s.Pending, s.Due, s.Fetching))
 	row("fetched", fmt.Sprintf("%d (%d requests, %d failed)", s.Fetched, s.Requests, s.Failed))
 	row("records", s.Records)
+	if v := s.Verdicts; len(v) > 0 {
+		row("verdicts", fmt.Sprintf("%d in, %d out, %d undecided", v["in"], v["out"], v["undecided"]))
+	}
 	row("links", fmt.Sprintf("%d handed out, %d received, %d in the outbox", s.LinksOut, s.LinksIn, s.Outbox))
 	row("index", fmt.Sprintf("%d changes behind", s.IndexLag))
 	row("disk", fmt.Sprintf("%.1f MiB", float64(s.DiskBytes)/(1<<20)))
@@ -501,6 +505,9 @@ func printShown(w io.Writer, s api.Shown) {
 			oneLine(r.Title), r.Lang)
 		printJudged(w, r)
 		fmt.Fprintf(w, "links  %d\n\n%s\n", len(r.Links), oneLine(r.Text))
+	}
+	for _, o := range s.Overrides {
+		fmt.Fprintf(w, "said   %s by %s at %s: %s\n", cmp.Or(o.Verdict, "as the judge says"), oneLine(o.By), o.At.Format(time.RFC3339), oneLine(o.Why))
 	}
 	if s.Held != nil {
 		printHeld(w, *s.Held)

@@ -50,7 +50,7 @@ type whoLine struct {
 
 // Run judges profiles.
 func (c *whoCmd) Run(p *program) error {
-	text, err := c.community()
+	text, err := communityText(c.Community)
 	if err != nil {
 		return err
 	}
@@ -98,14 +98,14 @@ func (c *whoCmd) Run(p *program) error {
 	return w.Flush()
 }
 
-// community is the text of the file, embedded or not.
-func (c *whoCmd) community() ([]byte, error) {
-	if b, err := who.EmbeddedFile(c.Community); err == nil {
+// communityText is the text of a community's file, embedded or not.
+func communityText(name string) ([]byte, error) {
+	if b, err := who.EmbeddedFile(name); err == nil {
 		return b, nil
 	}
-	b, err := os.ReadFile(c.Community)
+	b, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, usage("--community %s: neither a file nor one of %s", c.Community, strings.Join(who.EmbeddedNames(), ", "))
+		return nil, usage("--community %s: neither a file nor one of %s", name, strings.Join(who.EmbeddedNames(), ", "))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--community: %w", err)

@@ -51,20 +51,22 @@ type globals struct {
 type cli struct {
 	globals
 
-	Run     runCmd     `cmd:"" help:"Run one peer in the foreground, until interrupted."`
-	Demo    demoCmd    `cmd:"" help:"Run a swarm in one process that crawls a small embedded world."`
-	Seed    seedCmd    `cmd:"" help:"Give a running peer something to crawl."`
-	Query   queryCmd   `cmd:"" help:"Search what the whole swarm has crawled."`
-	Status  statusCmd  `cmd:"" help:"Show what a running peer is doing."`
-	Peers   peersCmd   `cmd:"" help:"List the members of the swarm as a running peer sees them."`
-	Owner   ownerCmd   `cmd:"" help:"Say which peer crawls a key."`
-	Show    showCmd    `cmd:"" help:"Show what the swarm knows of a key."`
-	Gaps    gapsCmd    `cmd:"" help:"List what is known to be missing: periods of accounts and lists that were skipped, cut, limited, unreachable or expired."`
-	Export  exportCmd  `cmd:"" help:"Write the swarm's records as JSON lines, CSV or WARC; resumable."`
-	Focus   focusCmd   `cmd:"" help:"Judge your own texts: which language they are in, where a location is, which times are spoken of, which texts are copies."`
-	Invite  inviteCmd  `cmd:"" help:"Print an invitation into a private swarm that a peer is a member of."`
-	ID      idCmd      `cmd:"" name:"id" help:"Print the identity of a data directory."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Run      runCmd      `cmd:"" help:"Run one peer in the foreground, until interrupted."`
+	Demo     demoCmd     `cmd:"" help:"Run a swarm in one process that crawls a small embedded world."`
+	Seed     seedCmd     `cmd:"" help:"Give a running peer something to crawl."`
+	Query    queryCmd    `cmd:"" help:"Search what the whole swarm has crawled."`
+	Status   statusCmd   `cmd:"" help:"Show what a running peer is doing."`
+	Peers    peersCmd    `cmd:"" help:"List the members of the swarm as a running peer sees them."`
+	Owner    ownerCmd    `cmd:"" help:"Say which peer crawls a key."`
+	Show     showCmd     `cmd:"" help:"Show what the swarm knows of a key."`
+	Override overrideCmd `cmd:"" help:"Say whether an account belongs to the community; that goes before every judge."`
+	Mistakes mistakesCmd `cmd:"" help:"Report where the judge of the community contradicts what persons said, and by which evidence."`
+	Gaps     gapsCmd     `cmd:"" help:"List what is known to be missing: periods of accounts and lists that were skipped, cut, limited, unreachable or expired."`
+	Export   exportCmd   `cmd:"" help:"Write the swarm's records as JSON lines, CSV or WARC; resumable."`
+	Focus    focusCmd    `cmd:"" help:"Judge your own texts: which language they are in, where a location is, which times are spoken of, which texts are copies."`
+	Invite   inviteCmd   `cmd:"" help:"Print an invitation into a private swarm that a peer is a member of."`
+	ID       idCmd       `cmd:"" name:"id" help:"Print the identity of a data directory."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
 
 // run parses args, runs the command and returns the exit code.

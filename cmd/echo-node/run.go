@@ -84,6 +84,11 @@ func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
 	if err != nil {
 		return err
 	}
+	named, err := c.accountFlags.seeds()
+	if err != nil {
+		return err
+	}
+	seeds = append(seeds, named...)
 	o, err := c.options(log)
 	if err != nil {
 		return err

@@ -92,9 +92,19 @@ func Embedded(name string) (Community, error) {
 	return Parse(b)
 }
 
-// EmbeddedFile is the text of a community that comes with the program.
+// EmbeddedFile is the text of a community that comes with the program, by its name or the
+// code of its first country.
 func EmbeddedFile(name string) ([]byte, error) {
 	b, err := embedded.ReadFile("communities/" + name + ".json")
+	for _, other := range EmbeddedNames() {
+		if err == nil {
+			break
+		}
+		of, oerr := embedded.ReadFile("communities/" + other + ".json")
+		if c, perr := Parse(of); oerr == nil && perr == nil && len(c.Countries) > 0 && strings.EqualFold(c.Countries[0], name) {
+			b, err = of, nil
+		}
+	}
 	if err != nil { // it is in the program: only its name can be wrong
 		return nil, fmt.Errorf("%w: none is called %q; there are %s", ErrCommunity, name, strings.Join(EmbeddedNames(), ", "))
 	}

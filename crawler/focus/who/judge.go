@@ -11,6 +11,9 @@ import (
 	"github.com/echo-node/echo-node/partition/geo"
 )
 
+// Version is of the judge: what another one said is to be judged again.
+const Version = 1
+
 // Caps of what is looked at.
 const (
 	MaxField  = 4 << 10 // bytes of one text of a profile

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os/user"
+	"slices"
+
+	"github.com/echo-node/echo-node/node/api"
+)
+
+type overrideCmd struct {
+	client
+	Key     string `arg:"" help:"An account: mastodon:user@host, or a URL of one."`
+	Verdict string `arg:"" enum:"in,out,undecided,judge" help:"Whether it belongs: in, out, undecided; judge takes back what was said."`
+	By      string `placeholder:"NAME" help:"Who says so (default: your user name); it is kept and shown."`
+	Why     string `placeholder:"TEXT" help:"For people."`
+}
+
+// Help is shown under the usage.
+func (overrideCmd) Help() string {
+	return `Examples:
+  echo-node override mastodon:ana@m.pt in --by rui --why "born in Viseu"
+  echo-node override mastodon:ana@m.pt judge --by rui
+
+What a person says goes before every judge. It is kept in order, at all keepers of the account, and shown by
+echo-node show. Who is not known to the swarm yet is admitted. The account is looked at again at once.`
+}
+
+// Run says it.
+func (c *overrideCmd) Run(ctx context.Context, p *program, g *globals) error {
+	if c.By == "" {
+		u, err := user.Current()
+		if err != nil || u.Username == "" {
+			return usage("--by: say who you are")
+		}
+		c.By = u.Username
+	}
+	verdict := c.Verdict
+	if verdict == "judge" {
+		verdict = ""
+	}
+	cl, err := c.dial()
+	if err != nil {
+		return err
+	}
+	said, err := cl.Overrule(ctx, api.Overruling{Key: c.Key, Verdict: verdict, By: c.By, Why: c.Why})
+	if err != nil {
+		return err
+	}
+	return p.print(g, said, func(w io.Writer) {
+		if said.Verdict == "" {
+			fmt.Fprintf(w, "%s: as the judge says\n", said.Key)
+			return
+		}
+		fmt.Fprintf(w, "%s: %s\n", said.Key, said.Verdict)
+	})
+}
+
+type mistakesCmd struct{ client }
+
+// Run prints the report.
+func (c *mistakesCmd) Run(ctx context.Context, p *program, g *globals) error {
+	cl, err := c.dial()
+	if err != nil {
+		return err
+	}
+	m, err := cl.Mistakes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.print(g, m, func(w io.Writer) { printMistakes(w, m) }); err != nil {
+		return err
+	}
+	if len(m.Missing) > 0 {
+		return &incompleteError{fmt.Errorf("%d peers did not answer", len(m.Missing))}
+	}
+	return nil
+}
+
+func printMistakes(w io.Writer, m api.Mistakes) {
+	fmt.Fprintf(w, "%d words of persons, %d of them on judged accounts: the judge agrees in %d, could not tell %d, says the contrary in %d\n",
+		m.Words, m.Overrides, m.Agreed, m.Undecided, len(m.Mistakes))
+	for _, x := range m.Mistakes {
+		fmt.Fprintf(w, "%s: %s by %s (%s), the judge: %s (%.2f)\n", oneLine(x.Override.ID), x.Override.Verdict, oneLine(x.Override.By), oneLine(x.Override.Why), x.Judged.Verdict, x.Judged.Score)
+		for _, e := range x.Judged.Evidence {
+			fmt.Fprintf(w, "  %s %s (%+.2f)\n", oneLine(e.Kind), oneLine(e.Text), e.Weight)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(m.Kinds)) {
+		fmt.Fprintf(w, "%s spoke for the contrary with %.2f\n", oneLine(kind), m.Kinds[kind])
+	}
+}

@@ -155,5 +155,18 @@ func (n *Node) mistakes(ctx context.Context) (api.Mistakes, error) {
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return api.Mistakes{Report: social.Mistakes(said), Words: len(said), Missing: missing}, err
+	r := social.Mistakes(said)
+	out := api.Mistakes{Words: len(said), Judged: r.Overrides, Agreed: r.Agreed, Undecided: r.Undecided, Kinds: r.Kinds, Missing: missing}
+	by := make(map[string]*store.Verdict, len(said))
+	for _, x := range said {
+		by[string(x.Key)] = x.Verdict
+	}
+	for _, m := range r.Mistakes {
+		x := api.Mistake{Override: *by[m.Override.ID].Override, Judged: store.Judged{Verdict: m.Judged.Verdict, Score: m.Judged.Score}}
+		for _, e := range m.Judged.Evidence {
+			x.Evidence = append(x.Evidence, store.Evidence(e))
+		}
+		out.Mistakes = append(out.Mistakes, x)
+	}
+	return out, err
 }

@@ -82,11 +82,11 @@ func (c *mistakesCmd) Run(ctx context.Context, p *program, g *globals) error {
 
 func printMistakes(w io.Writer, m api.Mistakes) {
 	fmt.Fprintf(w, "%d words of persons, %d of them on judged accounts: the judge agrees in %d, could not tell %d, says the contrary in %d\n",
-		m.Words, m.Overrides, m.Agreed, m.Undecided, len(m.Mistakes))
+		m.Words, m.Judged, m.Agreed, m.Undecided, len(m.Mistakes))
 	for _, x := range m.Mistakes {
-		fmt.Fprintf(w, "%s: %s by %s (%s), the judge: %s (%.2f)\n", oneLine(x.Override.ID), x.Override.Verdict, oneLine(x.Override.By), oneLine(x.Override.Why), x.Judged.Verdict, x.Judged.Score)
-		for _, e := range x.Judged.Evidence {
-			fmt.Fprintf(w, "  %s %s (%+.2f)\n", oneLine(e.Kind), oneLine(e.Text), e.Weight)
+		fmt.Fprintf(w, "%s: %s by %s (%s), the judge: %s (%.2f)\n", oneLine(string(x.Override.Key)), x.Override.Verdict, oneLine(x.Override.By), oneLine(x.Override.Why), x.Judged.Verdict, x.Judged.Score)
+		for _, e := range x.Evidence {
+			fmt.Fprintf(w, "  %s\n", oneLine(e.String()))
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(m.Kinds)) {

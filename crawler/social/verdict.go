@@ -239,6 +239,9 @@ func (v *visit) weigh(rec *store.Record) (stands string, err error) {
 		verdict.Ask = v.st.Judged.Ask
 	} else {
 		verdict = rules.verdict(p)
+		if verdict.Verdict == who.IsUndecided && verdict.Score >= who.Stay && had != nil && had.Verdict != nil && had.Verdict.By == rules.Community && ofJudge(had.Verdict).Verdict == who.IsIn {
+			verdict.Verdict, verdict.Ask = who.IsIn, nil
+		}
 		v.st.Judged.Ask = verdict.Ask
 	}
 	v.st.Judged.Known = sum

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -129,5 +130,44 @@ func TestGapsAreAsked(t *testing.T) {
 	a, err := c.Gaps(t.Context(), GapQuery{Site: "mastodon:x.example", Since: testTime, Limit: 7, Cursor: "c", Local: true})
 	if err != nil || len(a.Gaps) != 1 || a.Gaps[0].Reason != "mastodon:x.example7 true" || !a.Gaps[0].From.Equal(testTime) || a.Cursor != "c" || a.Missing == nil {
 		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// What a person says of an account arrives, and what cannot be one is refused before any peer is asked.
+func TestOverridesAreSaid(t *testing.T) {
+	var said []store.Override
+	p := fake()
+	p.Overrule = func(_ context.Context, o store.Override) error {
+		if o.By == "nobody" {
+			return fmt.Errorf("the owner is away: %w", ErrUnavailable)
+		}
+		said = append(said, o)
+		return nil
+	}
+	p.Mistakes = func(context.Context) (Mistakes, error) {
+		return Mistakes{Words: len(said), Mistakes: []Mistake{{Override: said[0], Judged: store.Judged{Verdict: "out", Score: 0.01}}}}, nil
+	}
+	c, _ := serve(t, Options{Peer: p})
+	got, err := c.Overrule(t.Context(), Overruling{Key: "mastodon:Ana@M.test", Verdict: "in", By: "rui", Why: "born there"})
+	if err != nil || got.Key != "mastodon:ana@m.test" || len(said) != 1 || said[0] != (store.Override{V: 1, Key: "mastodon:ana@m.test", Verdict: "in", By: "rui", Why: "born there"}) {
+		t.Fatalf("%+v, %v, %+v", got, err, said)
+	}
+	if _, err := c.Overrule(t.Context(), Overruling{Key: "mastodon:ana@m.test", By: "rui"}); err != nil || len(said) != 2 || said[1].Verdict != "" {
+		t.Errorf("taken back: %v, %+v", err, said)
+	}
+	for name, bad := range map[string]Overruling{
+		"no account": {Key: "https://example.org/", Verdict: "in", By: "rui"}, "no key": {Verdict: "in", By: "rui"},
+		"no such verdict": {Key: "mastodon:ana@m.test", Verdict: "perhaps", By: "rui"}, "nobody": {Key: "mastodon:ana@m.test", Verdict: "in"},
+	} {
+		if _, err := c.Overrule(t.Context(), bad); !errors.Is(err, ErrInvalid) || len(said) != 2 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := c.Overrule(t.Context(), Overruling{Key: "mastodon:ana@m.test", Verdict: "in", By: "nobody"}); !errors.Is(err, ErrUnavailable) {
+		t.Error(err)
+	}
+	m, err := c.Mistakes(t.Context())
+	if err != nil || m.Words != 2 || len(m.Mistakes) != 1 || m.Mistakes[0].Override.By != "rui" || m.Missing == nil {
+		t.Errorf("%+v, %v", m, err)
 	}
 }

@@ -19,9 +19,6 @@ func (s *Server) plainRoutes(ui http.Handler) {
 		writeText(w, "ready\n")
 	})
 	s.mux.Handle("GET /metrics", s.metrics.handler())
-	s.mux.HandleFunc("PUT /api/v1/overrides", func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, r, http.StatusNotImplemented, notBuilt("overrides").Error())
-	})
 	if ui == nil {
 		return
 	}

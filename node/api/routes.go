@@ -76,6 +76,9 @@ func (s *Server) routes(version string) {
 	get(s, "overrides", "How the judge of the community stands against what persons said", func(ctx context.Context, _ *none) (Mistakes, error) {
 		m, err := p.Mistakes(ctx)
 		m.Mistakes, m.Missing = list(m.Mistakes), list(m.Missing)
+		for i := range m.Mistakes {
+			m.Mistakes[i].Evidence = list(m.Mistakes[i].Evidence)
+		}
 		return m, err
 	})
 	s.seedRoute()

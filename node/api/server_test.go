@@ -111,7 +111,7 @@ func TestWhatIsWrongIsAProblem(t *testing.T) {
 		{"POST", "/api/v1/status", 405, "GET"},
 		{"GET", "/api/v1/seeds", 405, "POST"},
 		{"DELETE", "/healthz", 405, "GET"},
-		{"PUT", "/api/v1/overrides", 501, "overrides"},
+		{"PUT", "/api/v1/overrides", 400, "body"},
 		{"GET", "/api/v1/query?q=%zz", 400, "query string"},
 		{"GET", "/api/v1/query?q=a;b", 400, "query string"},
 		{"GET", "/api/v1/query?q=a&radius=3", 422, "near"},

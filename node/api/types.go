@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -172,9 +171,21 @@ type HeldList struct {
 // Mistakes is GET /api/v1/overrides: how the judge of a community stands against
 // what persons said of the same accounts.
 type Mistakes struct {
-	who.Report
-	Words   int       `json:"words"` // accounts of which a person's word holds, those among them that no judge has seen
-	Missing []Missing `json:"missing"`
+	Words     int       `json:"words"`     // accounts of which a person's word holds
+	Judged    int       `json:"judged"`    // of those, whom a judge has seen, too
+	Agreed    int       `json:"agreed"`    // and says the same
+	Undecided int       `json:"undecided"` // the judge could not tell
+	Mistakes  []Mistake `json:"mistakes"`  // the judge says the contrary
+	// Kinds is for each kind of evidence by how much, in nats, it spoke for the mistakes: what to look at first.
+	Kinds   map[string]float64 `json:"kinds"`
+	Missing []Missing          `json:"missing"`
+}
+
+// Mistake is an account of which the judge says the contrary of a person.
+type Mistake struct {
+	Override store.Override   `json:"override"`
+	Judged   store.Judged     `json:"judged"`
+	Evidence []store.Evidence `json:"evidence"`
 }
 
 // GapQuery is GET /api/v1/gaps.

@@ -26,6 +26,9 @@ const (
 const (
 	In  = 0.92
 	Out = 0.03
+	// Stay is for who crawls: who was in is so until the score is below it. Neighbours' verdicts
+	// come and go, and following somebody anew costs more than going on.
+	Stay = 0.8
 )
 
 // Profile is what an account says of itself. Every field may be empty.

@@ -1,0 +1,171 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/nodetest"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// byPlace judges by the place in a profile.
+func byPlace(p who.Profile, _ []string, _ who.Edges) who.Verdict {
+	v := who.Verdict{Verdict: who.IsUndecided, Score: 0.5, Evidence: []who.Evidence{}}
+	for _, f := range p.Fields {
+		switch f.Value {
+		case "Braga", "Évora", "Coimbra", "Aveiro", "Faro", "Setúbal":
+			v = who.Verdict{Verdict: who.IsIn, Score: 0.97, Evidence: []who.Evidence{{Kind: "place", Text: f.Value, Weight: 3}}}
+		case "Cádiz", "Zamora", "Jaén", "León", "Soria", "Gijón":
+			v = who.Verdict{Verdict: who.IsOut, Score: 0.01, Evidence: []who.Evidence{{Kind: "place", Text: f.Value, Weight: -4}}}
+		}
+	}
+	return v
+}
+
+// village is a server on loopback, and somebody there with neighbours.
+func village(t *testing.T, host string) (w *mastodontest.World, server, seed string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err = mastodontest.New(mastodontest.Options{Seed: 21, People: 40, Remote: -1, Quiet: true, Domain: ln.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+	t.Cleanup(func() { srv.Close(); <-served })
+	for _, u := range w.Users() { // the most followed first
+		if a := w.Truth().Accounts[u]; !strings.Contains(strings.ToLower(a.Bio), "#nobot") {
+			return w, ln.Addr().String(), u
+		}
+	}
+	t.Fatal("nobody may be followed")
+	return nil, "", ""
+}
+
+func accountOf(t *testing.T, acct string) partition.Key {
+	t.Helper()
+	k, err := partition.ParseKey("mastodon:" + acct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// A swarm judges whom it finds, and any peer says so; a person's word, given to any peer, goes before the judge at
+// the owner, everywhere, and after a hand-over and a restart.
+func TestAPersonOverrulesTheJudge(t *testing.T) {
+	w, server, first := village(t, "127.77.202.1")
+	rules := social.Rules{Follow: social.Community, Judge: byPlace, Community: "by-place@1"}
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16, Social: social.Options{Lists: true, Rules: rules}}})
+	for range 3 {
+		s.Add()
+	}
+	s.Settle(3)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	if err := s.Peers[0].SeedUntilDone(ctx, []partition.Key{accountOf(t, first)}); err != nil {
+		t.Fatal(err)
+	}
+	var judged []partition.Key // in, and not seeds
+	s.Until("some are found and judged", 2*time.Minute, func() (bool, string) {
+		words := map[string]int{}
+		judged = nil
+		for _, acct := range w.Users() {
+			k := accountOf(t, acct)
+			shown, err := s.Peers[1].API().Show(ctx, k)
+			if err != nil || shown.Record == nil || shown.Record.Verdict == nil {
+				continue
+			}
+			if words[shown.Record.VerdictWord()]++; shown.Record.VerdictWord() == who.IsIn && acct != first {
+				judged = append(judged, k)
+			}
+		}
+		return len(judged) > 1 && words[who.IsOut] > 1, ""
+	})
+	k := judged[0]
+	said := func(from *nodetest.Peer, verdict string) (bool, string) {
+		shown, err := from.API().Show(ctx, k)
+		if err != nil || shown.Record == nil || shown.Record.Verdict == nil {
+			return false, fmt.Sprint(err)
+		}
+		v := shown.Record.Verdict
+		return v.Verdict == verdict && len(shown.Overrides) > 0 && (verdict != who.IsOut || v.Override != nil && v.Override.By == "rui" && v.Judged != nil && v.Judged.Verdict == who.IsIn), v.Verdict
+	}
+	i := slices.IndexFunc(s.Peers, func(p *nodetest.Peer) bool { o, err := p.API().Owner(ctx, k); return err == nil && o.Self })
+	if i < 0 {
+		t.Fatal("nobody owns it")
+	}
+	owner, other := s.Peers[i], s.Peers[(i+1)%3]
+	if err := other.API().Overrule(ctx, store.Override{Key: k, Verdict: who.IsOut, By: "rui", Why: "a twin"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.Peers {
+		if ok, what := said(p, who.IsOut); !ok {
+			t.Errorf("%s: %s", p.Name, what)
+		}
+	}
+	for name, bad := range map[string]store.Override{"no account": {Key: "web:https://a.test/", Verdict: who.IsIn, By: "rui"}, "nobody's": {Key: k, Verdict: who.IsIn}} {
+		for _, p := range s.Peers {
+			if err := p.API().Overrule(ctx, bad); err == nil {
+				t.Errorf("%s: taken", name)
+			}
+		}
+	}
+	stranger := accountOf(t, "stranger@"+server)
+	if err := other.API().Overrule(ctx, store.Override{Key: stranger, Verdict: who.IsOut, By: "rui"}); err != nil {
+		t.Error(err)
+	}
+	if shown, err := owner.API().Show(ctx, stranger); err != nil || !shown.Known || len(shown.Overrides) != 1 {
+		t.Errorf("%+v, %v", shown, err)
+	}
+	s.Until("the word is found", time.Minute, func() (bool, string) {
+		a, err := other.API().Query(ctx, api.Query{Kind: store.KindProfile, Facets: api.Facets{Verdict: who.IsOut}, Limit: 100})
+		sum := int64(0)
+		for _, p := range s.Peers {
+			sum += p.Status().Verdicts[who.IsOut]
+		}
+		at := slices.IndexFunc(a.Hits, func(h api.Hit) bool { return h.Key == k && h.Verdict == who.IsOut })
+		return err == nil && at >= 0 && sum == int64(len(a.Hits)), ""
+	})
+	m, err := s.Peers[2].API().Mistakes(ctx)
+	if err != nil || m.Words != 1 || m.Judged != 1 || len(m.Mistakes) != 1 || m.Mistakes[0].Override.Key != k || m.Kinds["place"] != 3 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if left := owner.HandOver(ctx); left > 0 {
+		t.Errorf("%d slices were not handed over", left)
+	}
+	if err := owner.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.Until("the word is there at the new owner", time.Minute, func() (bool, string) { return said(other, who.IsOut) })
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.Settle(3)
+	s.Until("and after a restart", time.Minute, func() (bool, string) { return said(owner, who.IsOut) })
+	s.Until("it is taken back", time.Minute, func() (bool, string) {
+		err := owner.API().Overrule(ctx, store.Override{Key: k, By: "rui"})
+		if err != nil && !errors.Is(err, api.ErrUnavailable) {
+			t.Error(err)
+		}
+		return err == nil, fmt.Sprint(err)
+	})
+	s.Until("the judge's again", time.Minute, func() (bool, string) { return said(other, who.IsIn) })
+}

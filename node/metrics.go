@@ -53,6 +53,9 @@ func (n *Node) metrics() []api.Metric {
 	for outcome, k := range s.Revisits {
 		out = append(out, api.Metric{Name: "echo_revisits_total", Help: "Visits of what had been fetched before, since the start, by what they found.", Kind: "counter", Value: float64(k), Labels: map[string]string{"outcome": outcome}})
 	}
+	for verdict, k := range s.Verdicts {
+		out = append(out, api.Metric{Name: "echo_verdicts", Help: "Accounts of the slices owned here by whether they belong to the community.", Kind: "gauge", Value: float64(k), Labels: map[string]string{"verdict": verdict}})
+	}
 	for _, l := range s.Limits {
 		out = append(out, api.Metric{Name: "echo_limit", Help: "1 while that limit of the volunteer holds.", Kind: "gauge", Value: 1, Labels: map[string]string{"limit": l}})
 	}

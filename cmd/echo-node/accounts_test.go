@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -176,4 +178,86 @@ func until(t *testing.T, what string, limit time.Duration, cond func() bool) {
 			t.Fatalf("%s: not within %s", what, limit)
 		}
 	}
+}
+
+// What a person does to follow a community: run with one that comes with the program, see who belongs and why,
+// say otherwise, and see where the judge was wrong.
+func TestFollowACommunity(t *testing.T) {
+	dir := t.TempDir()
+	w, server := serveAccounts(t)
+	var who string
+	for _, u := range w.Users() {
+		if a := w.Truth().Accounts[u]; !strings.Contains(strings.ToLower(a.Bio), "#nobot") {
+			who = "mastodon:" + u
+			break
+		}
+	}
+	at, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func() (stop func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan int, 1)
+		var log bytes.Buffer
+		go func() {
+			ended <- (&program{stdout: &log, stderr: &log}).run(ctx, []string{"run", "--data", filepath.Join(dir, "a"), "--api", at, "--listen", "/ip4/127.0.0.1/tcp/0", "--leave", "0s",
+				"--token-file", writeTokens(t, dir, server, 0o600), "--lists", "--community", "pt", "--allow-net", "127.0.0.0/8"})
+		}()
+		return func() {
+			cancel()
+			if code := <-ended; code != exitDone {
+				t.Errorf("exit %d: %s", code, log.String())
+			}
+		}
+	}
+	echo := func(v any, args ...string) error {
+		var out, errs bytes.Buffer
+		if code := (&program{stdout: &out, stderr: &errs}).run(t.Context(), append(args, "--api", at, "--json")); code != exitDone {
+			return fmt.Errorf("%v: exit %d: %s", args, code, errs.String())
+		}
+		return json.Unmarshal(out.Bytes(), v)
+	}
+	stop := run()
+	until(t, "the seed is followed", 2*time.Minute, func() bool {
+		var seeded any
+		var shown api.Shown
+		return echo(&seeded, "seed", who) == nil && echo(&shown, "show", who) == nil && shown.Record != nil && shown.Record.VerdictWord() == "in" && strings.HasPrefix(shown.Record.Verdict.By, "portugal@")
+	})
+	var said api.Overruling
+	if err := echo(&said, "override", who, "out", "--by", "rui", "--why", "a machine"); err != nil || said.Verdict != "out" {
+		t.Fatalf("%+v, %v", said, err)
+	}
+	overruled := func() bool {
+		var shown api.Shown
+		return echo(&shown, "show", who) == nil && shown.Record.VerdictWord() == "out" && shown.Record.Verdict.Override.By == "rui" && len(shown.Overrides) == 1
+	}
+	if !overruled() {
+		t.Error("the word is not shown")
+	}
+	until(t, "it is found and counted", time.Minute, func() bool {
+		var a api.Answer
+		var st api.Status
+		return echo(&a, "query", "--verdict", "out", "") == nil && len(a.Hits) > 0 && echo(&st, "status") == nil && st.Verdicts["out"] > 0
+	})
+	var m api.Mistakes
+	if err := echo(&m, "mistakes"); err != nil || m.Words != 1 || len(m.Mistakes) != 1 || m.Mistakes[0].Judged.Verdict != "in" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	var text bytes.Buffer
+	for _, args := range [][]string{{"export", "--verdict", "out"}, {"show", who}, {"status"}, {"mistakes"}} {
+		text.Reset()
+		if code := (&program{stdout: &text, stderr: &text}).run(t.Context(), append(args, "--api", at)); code != exitDone || !strings.Contains(text.String(), "a machine") && args[0] != "status" || args[0] == "status" && !strings.Contains(text.String(), "verdicts") {
+			t.Errorf("%v: exit %d: %s", args, code, text.String())
+		}
+	}
+	stop()
+	stop = run()
+	until(t, "the word is there after a restart", 2*time.Minute, overruled)
+	until(t, "it is taken back", time.Minute, func() bool { return echo(&said, "override", who, "judge", "--by", "rui") == nil })
+	var shown api.Shown
+	if err := echo(&shown, "show", who); err != nil || shown.Record.VerdictWord() != "in" || len(shown.Overrides) != 2 {
+		t.Errorf("%+v, %v", shown, err)
+	}
+	stop()
 }

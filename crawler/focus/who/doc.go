@@ -34,7 +34,7 @@
 // Judge is a function of a profile, some texts and the counts of neighbours
 // already judged; it keeps nothing and asks nothing. Verdicts of neighbours change
 // as a crawl goes on, so who crawls judges again what is undecided when it has
-// learned more: whotest.Grow shows the loop.
+// learned more: crawler/social does, whotest.Grow shows the loop.
 //
 // All is pure and safe for concurrent use.
 package who

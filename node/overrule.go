@@ -35,12 +35,14 @@ func (n *Node) overrule(ctx context.Context, o store.Override) error {
 		case admitted:
 			return fmt.Errorf("%w: %s", api.ErrNotFound, o.Key)
 		default:
-			answers, err := n.Seed(ctx, []partition.Key{o.Key})
+			answers, err := n.admitAt(ctx, n.laneOf(sl), []store.Admission{{Key: o.Key, Depth: 1}}) // no seed: those belong
 			if err != nil {
 				return err
 			}
-			if a := answers[0]; a.Answer != "admitted" && a.Answer != "known" {
-				return fmt.Errorf("%w: %s is not known, and %s: %s", api.ErrUnavailable, o.Key, a.Answer, a.Reason)
+			if a := answers[0]; a.answer == wire.ForwardAck_ANSWER_REFUSED {
+				return fmt.Errorf("%w: %s is not known, and refused: %s", api.ErrInvalid, o.Key, a.reason)
+			} else if !final(a.answer) {
+				return fmt.Errorf("%w: %s is not known, and its owner is busy: %s", api.ErrUnavailable, o.Key, a.reason)
 			}
 			admitted = true
 		}

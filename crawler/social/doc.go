@@ -29,6 +29,9 @@
 // follows links through pages, and is not asked for the API, which is made for programs; what people say about being
 // collected is obeyed (Rules.Opted).
 //
+// A credential belongs to this peer: it is in no record, log line, or message to
+// another peer.
+//
 // # Who belongs
 //
 // Rules say whom to follow. Where they have a community, each account is judged when its profile is
@@ -37,7 +40,4 @@
 // others; who is out is looked at again in a month. Of who is undecided is asked what tells most for its calls (first
 // posts, or its lists), after a wait that is the shorter the likelier that decides, and without a call it is
 // judged again after hours, then days, as its neighbours may have been. What persons said (store.Override) goes before all that.
-//
-// A credential belongs to this peer: it is in no record, log line, or message to
-// another peer.
 package social

@@ -26,15 +26,7 @@ const (
 
 // account refreshes the profile when that is due, judges, and reads the posts since the mark.
 func (v *visit) account(ctx context.Context) error {
-	rec, err := v.waiting()
-	if err != nil {
-		return err
-	}
-	if rec != nil {
-		if ends, err := v.settle(rec, false); ends || err != nil {
-			return err
-		}
-	} else if v.st.ID == "" || v.now.Sub(v.st.Profiled) >= v.s.o.Profile || v.st.Outside != "" {
+	if !v.judged && (v.st.ID == "" || v.now.Sub(v.st.Profiled) >= v.s.o.Profile || v.st.Outside != "") {
 		p, err := v.profile(ctx)
 		if gone, known := notThere(err); gone {
 			return v.lost(known, err)

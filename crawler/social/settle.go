@@ -11,6 +11,19 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
+// reconsider judges somebody by what is kept, before any call is thought of.
+func (v *visit) reconsider() (ends bool, err error) {
+	if v.t.Due.Key.Kind() != partition.KindAccount {
+		return false, nil
+	}
+	rec, err := v.waiting()
+	if rec == nil || err != nil {
+		return false, err
+	}
+	v.judged = true
+	return v.settle(rec, false)
+}
+
 // settle judges the account by rec, and says that the visit ends with that. fresh: rec was
 // fetched by this visit; else it is what is kept, and is written when the verdict is another.
 func (v *visit) settle(rec *store.Record, fresh bool) (ends bool, err error) {
@@ -30,13 +43,13 @@ func (v *visit) settle(rec *store.Record, fresh bool) (ends bool, err error) {
 	}
 	switch stands {
 	case who.IsOut:
-		v.st.Judged = judged{Known: v.st.Judged.Known}
+		v.st.Judged = judged{Known: v.st.Judged.Known, Said: v.st.Judged.Said}
 		v.stop("outside", "out: "+v.words(rec.Verdict), outsiders)
 		return true, nil
 	case who.IsUndecided:
 		return v.more(rec), nil
 	}
-	v.st.Judged = judged{Known: v.st.Judged.Known}
+	v.st.Judged = judged{Known: v.st.Judged.Known, Said: v.st.Judged.Said}
 	if was != "" { // so far no more was read than to judge by
 		for _, m := range v.st.marks() {
 			*m = service.Mark{}

@@ -36,6 +36,7 @@ type judged struct {
 	Had   []string      `json:"had,omitempty"`   // of that, what was asked for
 	Next  string        `json:"next,omitempty"`  // what is asked for by the visit that is due
 	Wait  time.Duration `json:"wait,omitempty"`
+	Said  time.Time     `json:"said,omitzero"` // a person's last word that was heeded
 }
 
 // said is what p says of itself, in the words of package who.
@@ -204,11 +205,17 @@ func (v *visit) stored() (*store.Record, error) {
 	return &r, nil
 }
 
-// waiting is the record of somebody who could not be decided on: as long as the profile is not
-// too old, looking again costs no call.
+// waiting is the record of somebody who could not be decided on, or of whom a person said
+// something: as long as the profile is not too old, judging again costs no call.
 func (v *visit) waiting() (*store.Record, error) {
-	if v.st.Outside != who.IsUndecided || v.st.ID == "" || v.now.Sub(v.st.Profiled) >= outsiders {
+	if v.st.ID == "" || v.now.Sub(v.st.Profiled) >= outsiders {
 		return nil, nil
+	}
+	if v.st.Outside != who.IsUndecided {
+		all, err := v.overrides()
+		if err != nil || lastWord(all).Equal(v.st.Judged.Said) {
+			return nil, err
+		}
 	}
 	r, err := v.stored()
 	if r != nil && r.Kind != store.KindProfile {
@@ -249,6 +256,7 @@ func (v *visit) weigh(rec *store.Record) (stands string, err error) {
 	if err != nil {
 		return "", err
 	}
+	v.st.Judged.Said = lastWord(overrides)
 	var of *store.Verdict
 	if rules.known() {
 		of = kept(verdict, rules.Community, at)
@@ -259,6 +267,14 @@ func (v *visit) weigh(rec *store.Record) (stands string, err error) {
 	}
 	verdict.Verdict = rec.Verdict.Verdict
 	return rules.follows(verdict, p, true), nil
+}
+
+// lastWord is when a person said something last.
+func lastWord(all []store.Override) time.Time {
+	if len(all) == 0 {
+		return time.Time{}
+	}
+	return all[len(all)-1].At
 }
 
 // overrides are what persons said of the account.

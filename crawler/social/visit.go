@@ -31,6 +31,7 @@ type visit struct {
 	rev    string // of the repository that is read
 	st     state
 	res    fetch.Result
+	judged bool // by what is kept: the profile is not asked for
 	apart  bool // a list of somebody who is not followed: nobody in it is a candidate
 	linked map[partition.Key]bool
 }
@@ -77,7 +78,13 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 		s.o.Logger.Warn("a state is begun anew", "key", t.Due.Key, "err", err)
 		v.st = state{V: stateVersion}
 	}
-	err := v.api.enter(ctx)
+	ends, err := v.reconsider()
+	if ends && err == nil {
+		return v.end(ctx, nil)
+	}
+	if err == nil {
+		err = v.api.enter(ctx)
+	}
 	if err == nil {
 		switch t.Due.Key.Kind() {
 		case partition.KindName:
@@ -141,7 +148,7 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 	if v.res.Again {
 		return v.res, nil
 	}
-	if err == nil {
+	if err == nil && v.res.Reqs > 0 {
 		v.s.retry.Answered(&v.res.Site)
 	}
 	v.res.Site.Fetched++

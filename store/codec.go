@@ -239,9 +239,13 @@ func (r OutboxRow) encode() []byte {
 	} else {
 		e.byte(0)
 	}
-	if r.Gen != 0 {
+	hint := r.Hint.sent()
+	if r.Gen != 0 || hint.Kind != 0 {
 		e.uint(r.Gen)
 		e.pace(r.Pace)
+	}
+	if hint.Kind != 0 {
+		e.hint(hint)
 	}
 	return e.b
 }
@@ -255,9 +259,17 @@ func decodeOutboxRow(b []byte) (OutboxRow, error) {
 	r.Depth = int(d.uint(maxDepth))
 	r.Priority = int(d.byte())
 	r.Seed = d.byte() == 1
+	placed := len(d.b) > 0
+	if placed {
+		if r.Gen, r.Pace = d.uint(MaxGen), d.pace(); r.Gen != 0 {
+			r.In = r.To
+		}
+	}
 	if len(d.b) > 0 {
-		r.Gen, r.Pace = d.uint(MaxGen), d.pace()
-		r.In = r.To
+		r.Hint = d.hint()
+	}
+	if placed && r.Gen == 0 && (r.Hint.Kind == 0 || r.Pace != (Pace{})) {
+		d.bad = true // one row has one encoding
 	}
 	return r, d.end("outbox row")
 }

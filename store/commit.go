@@ -19,7 +19,7 @@ import (
 // left out (Record.Cut).
 //
 // A foreign link is left out when its Key is in the slice's outbox already, or
-// had its final answer lately (Sent). Site.Slice is taken from the Key.
+// had its final answer lately (Sent) and comes without a Hint. Site.Slice is taken from the Key.
 func (s *Store) Commit(c Commit) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (t *txn) links(id siteID, c Commit) error {
 		if a.check(to.site) != nil {
 			continue
 		}
-		if had, err := t.seenIn(id.slice, a.Key); had || err != nil {
+		if had, err := t.seenIn(id.slice, a.Key); had || err != nil { // its hint is the crawler's to take up
 			if err != nil {
 				return err
 			}
@@ -211,7 +211,7 @@ func (t *txn) links(id siteID, c Commit) error {
 			continue
 		}
 		fresh[a.Key] = true
-		if t.s.answered.has(a.Key.Hash128()) {
+		if a.Hint.Kind == 0 && t.s.answered.has(a.Key.Hash128()) {
 			continue
 		}
 		if err := t.queue(OutboxRow{Slice: id.slice, To: to.slice, Admission: a}); err != nil {

@@ -67,7 +67,8 @@
 //	counts      1 pending:uv done:uv gone:uv refused:uv due:uv records:uv fetches:uv
 //	            [placed:uv [posts:uv]]
 //	outbox row  1 slice:uv to:uv key:text referrer:text depth:uv priority(1) seed(1)
-//	            [gen:uv next:time wait:uv back-off:uv fetched:uv], to a geo slice
+//	            [gen:uv next:time wait:uv back-off:uv fetched:uv, to a geo slice; gen 0: not
+//	            [kind(1) seconds:uv]], a Hint
 //	placement   1 to:uv gen:uv at:time why:text
 //	log entry   1 span:uv ordinal:uv before:uv rows:uv, then for each row, in order:
 //	            name(1) shared:uv rest:text, and fetched:time when name is 'K'

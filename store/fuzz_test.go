@@ -31,6 +31,8 @@ func FuzzKeyState(f *testing.F) {
 
 func FuzzOutboxRow(f *testing.F) {
 	f.Add(OutboxRow{Slice: 5, To: 9, Admission: Admission{Key: "web:https://a.example/", Depth: 3, Priority: 7, Seed: true}}.encode())
+	f.Add(OutboxRow{Slice: 5, To: 9, Admission: Admission{Key: "web:https://a.example/", Hint: Hint{HintFeed, epoch()}}}.encode())
+	f.Add(OutboxRow{Slice: 5, To: 9, Admission: Admission{Key: "web:https://a.example/", In: 9, Gen: 2, Hint: Hint{HintElsewhere, epoch()}}}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := decodeOutboxRow(b)
 		if err != nil {

@@ -309,7 +309,7 @@ func uniteSites(a, b Site) Site {
 // later says that a is of whoever asked last.
 func later(a, b Site) bool {
 	return cmp.Or(a.NextAllowed.Compare(b.NextAllowed), cmp.Compare(a.Fetched, b.Fetched), cmp.Compare(a.Failures, b.Failures),
-		cmp.Compare(a.Stopped, b.Stopped)) > 0
+		cmp.Compare(a.Stopped, b.Stopped), bytes.Compare(a.Hints, b.Hints)) > 0
 }
 
 func (r Robots) newer(old Robots) bool {

@@ -160,5 +160,5 @@ type Link struct {
 	Rel      string        `json:"rel,omitempty"`      // space-separated, lower case
 	NoFollow bool          `json:"nofollow,omitempty"` // kept, not admitted
 	Lang     string        `json:"hreflang,omitempty"` // of the other page, as declared
-	Modified *time.Time    `json:"lastmod,omitempty"`  // when the other page changed last, as a sitemap declares
+	Modified *time.Time    `json:"lastmod,omitempty"`  // when the other page changed last, as a sitemap or a feed declares
 }

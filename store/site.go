@@ -25,6 +25,7 @@ const (
 	maxSiteRobots  = 5 << 19   // bytes of a site's robots.txt together, so that it fits a message between peers
 	MaxStops       = 64        // words in Site.Stops
 	maxStopWord    = 64        // bytes of one
+	MaxHints       = 64        // bytes of Site.Hints
 )
 
 // siteRow is a Site as it is kept: its robots.txt bodies, which are large and
@@ -184,6 +185,9 @@ func (st Site) check() error {
 	}
 	if len(st.Stops) > MaxStops {
 		errs = append(errs, fmt.Errorf("%d reasons of stops, at most %d", len(st.Stops), MaxStops))
+	}
+	if len(st.Hints) > MaxHints {
+		errs = append(errs, fmt.Errorf("%d bytes about hints, at most %d", len(st.Hints), MaxHints))
 	}
 	for why, n := range st.Stops {
 		if len(why) > maxStopWord || n < 0 {

@@ -66,6 +66,7 @@ type Admission struct {
 	// From is the slice of Referrer, for whoever judges where Key belongs; it is
 	// not kept.
 	From partition.Slice
+	Hint Hint // what Referrer says of Key; goes on with an outbox row
 }
 
 // Pace is how soon a site may be asked by whoever takes it over (I7).
@@ -158,6 +159,7 @@ type Site struct {
 	Failures    int               // in a row
 	Stopped     string            // why nothing of the site is fetched, "" = it is
 	Stops       map[string]int64  `json:",omitempty"` // Keys and links of the site that were stopped, by the word for why; a figure to show
+	Hints       []byte            `json:",omitempty"` // how hints of its pages proved themselves: the crawler's, opaque here, at most MaxHints
 }
 
 // Robots is a stored robots.txt.

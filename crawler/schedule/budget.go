@@ -117,6 +117,7 @@ type Meter struct {
 	even   float64 // and under uniform visits
 	guard  float64 // of age, 0 to 1
 	passed float64 // intervals since the start
+	lived  float64 // mean share of its plan that an item waits for its visit: hints make it less than 1
 }
 
 // Gains: a jump of demand by half settles within two intervals without swinging
@@ -126,6 +127,8 @@ const (
 	meterGain   = 2.0  // log price per interval passed, at e times the budget
 	meterSmooth = 0.05 // of an interval, over which lateness is averaged
 	meterMax    = 2.0  // excess and lateness counted
+	meterLived  = 0.5  // of an interval, over which Lived is averaged
+	leastLived  = 0.05
 	guardGain   = 3.0  // of the guard per interval passed, at twice the age allowed
 	guardEven   = 0.35 // share of even visits at full guard: not 1, or nothing would be learned
 	guardAge    = 30.0 // times the price on age at full guard
@@ -134,7 +137,7 @@ const (
 
 // NewMeter starts at price.
 func NewMeter(price float64) *Meter {
-	return &Meter{base: math.Log(max(price, 1e-300))}
+	return &Meter{base: math.Log(max(price, 1e-300)), lived: 1}
 }
 
 // Planned is told that an item's plan was replaced: the decision before, zero if
@@ -157,7 +160,7 @@ func (m *Meter) Visited(late, interval time.Duration, items int) {
 	l := min(max(late.Hours()/interval.Hours(), -meterMax), meterMax)
 	m.late += min(1, part/meterSmooth) * (l - m.late)
 	supply := float64(items) / interval.Hours() * 24
-	excess := math.Log(max(m.demand, supply*1e-3) / supply)
+	excess := math.Log(max(m.demand/m.lived, supply*1e-3) / supply)
 	m.base += meterGain * part * min(max(excess, -meterMax), meterMax)
 	if m.even > 0 {
 		m.passed += part
@@ -167,6 +170,13 @@ func (m *Meter) Visited(late, interval time.Duration, items int) {
 		over := m.age/(margin*m.even) - 1
 		m.guard = min(max(m.guard+guardGain*part*min(max(over, -0.1), 1), 0), 1)
 	}
+}
+
+// Lived is told of a visit that was planned for so large a share of its plan's Tau,
+// 1 but for hints. Plans ask for demand, but are visited 1/lived times as often.
+func (m *Meter) Lived(share float64, items int) {
+	m.lived += min(1, 1/float64(max(1, items))/meterLived) * (min(max(share, 0), 1) - m.lived)
+	m.lived = max(m.lived, leastLived)
 }
 
 // Price is the price of a visit now (Budget.Price).

@@ -238,3 +238,13 @@ func unix(s int64) time.Time {
 	}
 	return time.Unix(s, 0).UTC()
 }
+
+// News is how many posts, or entries of a list, were new at the visits remembered,
+// the first look left out, and over how many days.
+func (h *History) News() (posts int, days float64) {
+	for g := range h.gaps {
+		posts += g.Posts
+		days += g.Span.Hours() / 24
+	}
+	return posts, days
+}

@@ -175,23 +175,6 @@ func (b *Belief) see(gap float64, n, x int) float64 {
 	return math.Log(sum)
 }
 
-// Hint multiplies the odds that the item has changed since its last look, days
-// ago, by ratio: what change.Trust says of a sitemap's or feed's word. The
-// belief becomes that of an item whose next look is so much likelier to find a change.
-func (b Belief) Hint(days, ratio float64) Belief {
-	q := math.Exp(-slowest * max(days, minGap))
-	sum := 0.0
-	for j := range b {
-		b[j] *= q + ratio*(1-q)
-		sum += b[j]
-		q *= q
-	}
-	for j := range b {
-		b[j] /= sum
-	}
-	return b
-}
-
 // leanTrust is how far a static classifier is believed: about its accuracy, so its
 // word is worth odds of four to one at most and evidence soon outweighs it.
 const leanTrust = 0.75

@@ -103,18 +103,6 @@ func TestDriftForgets(t *testing.T) {
 	t.Error("the jump was not believed in ten visits")
 }
 
-func TestHint(t *testing.T) {
-	m := NewModel()
-	b := m.Believe(story("ucuuucu", 10))
-	up, down, same := b.Hint(10, 20), b.Hint(10, 0.05), b.Hint(10, 1)
-	if !(up.Survive(10) < b.Survive(10) && b.Survive(10) < down.Survive(10)) {
-		t.Error("a hint moved the belief the wrong way")
-	}
-	if math.Abs(same.Survive(10)-b.Survive(10)) > 1e-9 || math.Abs(sum(up)-1) > 1e-9 {
-		t.Error("a hint of even odds said something")
-	}
-}
-
 // A static classifier's word counts at first and is outweighed by evidence.
 func TestLean(t *testing.T) {
 	m := NewModel()

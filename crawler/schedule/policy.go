@@ -32,6 +32,8 @@ type Item struct {
 	Page    int     // posts in one answer of a timeline; 0 = a page, judged by freshness
 	Expect  float64 // days between changes that a static classifier expects; 0 = nobody said
 	Memo    Memo    // what Classes and Barbosa remember between visits
+	Told    float64 // share of its changes that somebody tells of as they happen, 0 to MaxTold. Only Default and Important use it
+	Tells   float64 // changes of other items a day that a look at it tells of; likewise
 }
 
 // Decision is when an item is due and on what grounds.
@@ -113,6 +115,7 @@ func Decide(p Policy, it Item, b *Budget, now time.Time) Decision {
 // believed is the default rule and its weighted form.
 func (d *Decision) believed(p Policy, it Item, b *Budget, interval float64) {
 	belief := b.Model.Believe(it.History)
+	it.Told = min(max(it.Told, 0), MaxTold)
 	if it.Expect > 0 {
 		belief = belief.Lean(it.Expect)
 	}
@@ -127,7 +130,7 @@ func (d *Decision) believed(p Policy, it Item, b *Budget, interval float64) {
 		silence := it.History.Silence()
 		d.Tau = solve(price, func(tau float64) float64 { return t.At(&belief, tau, b.Recency.extra(silence, tau)) })
 	} else {
-		d.Tau = Value{Age: b.ageCost(), Weight: weight}.due(&belief, b.price(p, it.Page), interval)
+		d.Tau = it.due(&belief, Value{Age: b.ageCost(), Weight: weight}, b.price(p, it.Page), interval)
 	}
 	visits, _ := it.History.Totals()
 	even := doubt / (doubt + float64(visits))
@@ -136,7 +139,8 @@ func (d *Decision) believed(p Policy, it Item, b *Budget, interval float64) {
 	}
 	if it.Page == 0 {
 		d.Tau = blend(d.Tau, interval, b.Even)
-		d.Age, d.EvenAge = belief.age(d.Tau), belief.age(interval)
+		untold := 1 - it.Told
+		d.Age, d.EvenAge = belief.age(untold*d.Tau)/untold, belief.age(interval)
 	}
 	d.Chance = 1 - belief.Survive(d.Tau)
 }

@@ -1,7 +1,6 @@
 package change
 
 import (
-	"math"
 	"net/http"
 	"strings"
 )
@@ -52,12 +51,15 @@ func Compare(last, now Seen) Verdict {
 
 // Trust is how a source of hints (a site's sitemap, a feed, Last-Modified)
 // proved itself. Each visit after a hint teaches it. The zero value knows
-// nothing. Counts are halved when one reaches 255, so trust follows a site that
-// mends its ways. It is four bytes, stored as they are.
+// nothing. Counts are halved when one reaches trustMemory, so trust follows a site
+// that mends its ways, or falls into bad ones. It is four bytes, stored as they are.
 type Trust struct {
 	NewRight, NewWrong uint8 // hint said "changed": it had, it had not
 	OldRight, OldWrong uint8 // hint said "as before": it was, it was not
 }
+
+// trustMemory is how many cases of a kind are remembered at most.
+const trustMemory = 64
 
 // Learn records what a visit found when the hint had said new (changed).
 func (t *Trust) Learn(hintNew, changed bool) {
@@ -70,10 +72,17 @@ func (t *Trust) Learn(hintNew, changed bool) {
 	case changed:
 		cell = &t.OldWrong
 	}
-	if *cell == math.MaxUint8 {
+	if *cell >= trustMemory {
 		t.NewRight, t.NewWrong, t.OldRight, t.OldWrong = t.NewRight/2, t.NewWrong/2, t.OldRight/2, t.OldWrong/2
 	}
 	*cell++
+}
+
+// Told is the share of an item's changes that hints tell of and are right about, 0
+// for one who knows nothing: what is missed counts, and what is said of everything
+// says nothing.
+func (t Trust) Told() float64 {
+	return float64(t.NewRight) / (float64(t.NewRight) + float64(t.OldWrong) + 2) * max(0, 1-1/t.Ratio(true))
 }
 
 // Ratio is how much likelier the item is to have changed, as odds, now that the

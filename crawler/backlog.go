@@ -224,6 +224,7 @@ func (c *Crawler) admissions(from store.Due, rec *store.Record, links []store.Li
 	}
 	first := c.order(from, rec)
 	now := time.Now()
+	since, at := c.readBefore(from, now)
 	out = make([]store.Admission, 0, len(links))
 	for _, l := range links {
 		if l.NoFollow {
@@ -233,7 +234,7 @@ func (c *Crawler) admissions(from store.Due, rec *store.Record, links []store.Li
 			stops[why]++
 			continue
 		}
-		out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: depth, Priority: min(depth+first(l.Key), 255)})
+		out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: depth, Priority: min(depth+first(l.Key), 255), Hint: c.hint(from, l, since, at)})
 	}
 	return out, stops
 }

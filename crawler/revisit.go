@@ -1,10 +1,8 @@
 package crawler
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -37,6 +35,7 @@ type revisits struct {
 	items   int // with a plan that the meter counts
 	visits  int // since the price was renewed
 	outcome map[schedule.Outcome]int64
+	hints   map[string]int64
 }
 
 // A price of the Meter holds for renewEvery visits, or for as many as are a small
@@ -47,7 +46,7 @@ const (
 )
 
 func newRevisits(interval time.Duration, speed float64, began time.Time, l *lessons) *revisits {
-	r := &revisits{interval: interval, began: began, speed: speed, lessons: l, sites: sitePrices{}, budget: schedule.Budget{Interval: interval, Model: l.model}, outcome: map[schedule.Outcome]int64{}}
+	r := &revisits{interval: interval, began: began, speed: speed, lessons: l, sites: sitePrices{}, budget: schedule.Budget{Interval: interval, Model: l.model}, outcome: map[schedule.Outcome]int64{}, hints: map[string]int64{hintHeard: 0, hintFollowed: 0, hintRight: 0, hintWrong: 0}}
 	r.meter = schedule.NewMeter(r.budget.FairPrice(schedule.Default, 0))
 	return r
 }
@@ -60,9 +59,10 @@ func (r *revisits) scaled(t time.Time, by float64) time.Time {
 	return r.began.Add(time.Duration(float64(t.Sub(r.began)) * by))
 }
 
-// plan is the Next of a visit at now that found what outcome says, with the time of
-// the next one and the history for it. gap is the delay of the Key's site.
-func (r *revisits) plan(due store.Due, next store.Next, outcome schedule.Outcome, gap time.Duration, now time.Time) (store.Next, error) {
+// plan is the Next of a visit at now that found f, with the time of the next one
+// and the history for it. gap is the delay of the Key's site, site its state, which
+// learns what its hints are worth.
+func (r *revisits) plan(due store.Due, next store.Next, f finding, site *store.Site, gap time.Duration, now time.Time) (store.Next, error) {
 	p, err := decodePlan(due.History)
 	if err != nil {
 		p = plan{}
@@ -73,29 +73,42 @@ func (r *revisits) plan(due store.Due, next store.Next, outcome schedule.Outcome
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var before schedule.Decision
-	if again && p.history.Last().After(r.began) {
+	if again && !p.history.Last().Before(r.began.Truncate(time.Second)) { // histories have whole seconds
 		before = p.decision()
 	} else {
 		r.items++
 	}
-	p.history.Add(schedule.Event{At: now, Outcome: outcome})
+	waited := p.waited(r.scaled(due.At, r.speed))
+	trust := decodeTrusts(site.Hints)
+	r.learned(&p, &trust, f, now)
+	site.Hints, p.moved = trust.encode(), false
+	if f.list != 0 {
+		p.list = f.list
+	}
 	r.lessons.see(due.Key, &p.history)
 	gap = time.Duration(float64(gap) * r.speed)
-	site := r.sites.of(due.Key.Site())
-	d := schedule.Decide(schedule.Default, schedule.Item{History: &p.history}, site.budget(&r.budget, gap, r.meter.Price()), now)
+	sp := r.sites.of(due.Key.Site())
+	item := schedule.Item{History: &p.history, Told: trust.told(p.told)}
+	if sp != nil {
+		item.Tells = r.tells(&p, &trust, sp.items)
+	}
+	d := schedule.Decide(schedule.Default, item, sp.budget(&r.budget, gap, r.meter.Price()), now)
 	p.tau, p.age, p.even = float32(d.Tau), float32(d.Age), float32(d.EvenAge)
 	r.meter.Planned(before, p.decision())
 	late := time.Duration(0)
 	if again {
-		r.outcome[outcome]++
+		r.outcome[f.outcome]++
 		if due.State != store.StatePending && !due.At.IsZero() {
 			late = now.Sub(r.scaled(due.At, r.speed))
 		}
 		if now.Sub(r.began) >= r.interval { // before, the plans of the few that came first would stand for all
+			if before.Tau > 0 {
+				r.meter.Lived(waited, r.items)
+			}
 			r.meter.Visited(late, r.interval, r.items)
 		}
 	}
-	site.planned(before, p.decision(), late, gap, r.meter.Price())
+	sp.planned(before, p.decision(), late, gap, r.meter.Price(), waited)
 	if r.visits++; r.visits >= min(renewEvery, r.items/renewPart+1) {
 		r.visits = 0
 		r.budget.Price = r.meter.Price()
@@ -115,7 +128,11 @@ func (r *revisits) why(d store.Due) (string, error) {
 	budget := r.budget
 	r.mu.Unlock()
 	visits, changes := p.history.Totals()
-	return fmt.Sprintf("%s; looked at again %d times, changed %d", schedule.Explain(&p.history, r.scaled(d.At, r.speed), &budget).Why(), visits, changes), nil
+	hint := ""
+	if p.moved {
+		hint = says(p.hint)
+	}
+	return hint + fmt.Sprintf("%s; looked at again %d times, changed %d", schedule.Explain(&p.history, r.scaled(d.At, r.speed), &budget).Why(), visits, changes), nil
 }
 
 // Why says in words why d is due again when it is: the policy's reason, by what it
@@ -139,78 +156,28 @@ func (r *revisits) seen() map[string]int64 {
 	return out
 }
 
-// plan is what is kept with a Key: the last decision, as far as the Meter counts
-// it, and the history.
-type plan struct {
-	tau, age, even float32
-	history        schedule.History
-}
-
-const planVersion = 1
-
-func (p *plan) encode() []byte {
-	b := make([]byte, 1, 64)
-	b[0] = planVersion
-	for _, f := range [...]float32{p.tau, p.age, p.even} {
-		b = binary.BigEndian.AppendUint32(b, math.Float32bits(f))
-	}
-	return p.history.Append(b)
-}
-
-// decodePlan reads what encode made, or what another peer says that it did. No
-// bytes are the plan of a Key never visited.
-func decodePlan(b []byte) (p plan, err error) {
-	if len(b) == 0 {
-		return p, nil
-	}
-	if b[0] != planVersion {
-		return p, fmt.Errorf("plan of version %d, this program knows %d", b[0], planVersion)
-	}
-	if b = b[1:]; len(b) < 12 {
-		return p, errors.New("half a plan")
-	}
-	for _, f := range [...]*float32{&p.tau, &p.age, &p.even} {
-		*f = math.Float32frombits(binary.BigEndian.Uint32(b))
-		if !(*f >= 0 && *f <= maxPlanned) {
-			return plan{}, fmt.Errorf("a plan of %g days", *f)
-		}
-		b = b[4:]
-	}
-	if err := p.history.Decode(b); err != nil {
-		return plan{}, err
-	}
-	return p, nil
-}
-
-// maxPlanned is the longest that a plan may look ahead, in days.
-const maxPlanned = 1e6
-
-func (p *plan) decision() schedule.Decision {
-	return schedule.Decision{Tau: float64(p.tau), Age: float64(p.age), EvenAge: float64(p.even)}
-}
-
 // revisit says when the Key is looked at again. A failure that is tried again
 // soon says nothing of it; what was never had is not looked for again.
-func (t *task) revisit(res Result) (store.Next, error) {
+func (t *task) revisit(res *Result) (store.Next, error) {
 	had := len(t.due.History) > 0
-	var outcome schedule.Outcome
+	var f finding
 	switch res.Next.State {
 	case store.StateDone:
 		var err error
-		if outcome, err = t.found(res.Record); err != nil {
+		if f, err = t.found(res.Record); err != nil {
 			return res.Next, err
 		}
 	case store.StateGone:
-		outcome = schedule.Gone
+		f.outcome = schedule.Gone
 	case store.StateRefused:
-		outcome = schedule.Failed
+		f.outcome = schedule.Failed
 	default:
 		return res.Next, nil
 	}
 	if !had && res.Next.State != store.StateDone {
 		return res.Next, nil
 	}
-	next, err := t.c.revisits.plan(t.due, res.Next, outcome, max(t.c.o.Delay, res.Site.Delay), time.Now())
+	next, err := t.c.revisits.plan(t.due, res.Next, f, &res.Site, max(t.c.o.Delay, res.Site.Delay), time.Now())
 	if err != nil {
 		t.c.o.Logger.Warn("revisits", "err", err)
 	}
@@ -219,32 +186,47 @@ func (t *task) revisit(res Result) (store.Next, error) {
 }
 
 // found compares what was fetched with the record there is: by the text, but for
-// what changes by itself. The error is the store's.
-func (t *task) found(now *store.Record) (schedule.Outcome, error) {
-	switch {
-	case now == nil: // 304
-		return schedule.Unchanged, nil
-	case now.Redirect != "":
-		return schedule.Redirect, nil
-	case t.due.Digest == now.Digest:
-		return schedule.Unchanged, nil
+// what changes by itself, and of a list by its entries and their dates. The error is
+// the store's.
+func (t *task) found(now *store.Record) (f finding, err error) {
+	if now == nil { // 304
+		return f, nil
 	}
+	if now.Redirect != "" {
+		return finding{outcome: schedule.Redirect}, nil
+	}
+	if at, err := http.ParseTime(now.Modified); err == nil {
+		f.modified = at.UTC()
+	}
+	kind, dates := entries(now)
+	f.list = kind
+	if t.due.Digest == now.Digest {
+		return f, nil
+	}
+	f.outcome = schedule.Changed
 	before, _, err := t.c.o.Store.Find(t.due.Key)
 	if errors.Is(err, store.ErrNotExist) {
-		return schedule.Changed, nil
+		return f, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("crawler: %w", err)
+		return f, fmt.Errorf("crawler: %w", err)
 	}
 	if before.NoIndex || now.NoIndex {
-		return schedule.Changed, nil // no text is kept, and the bodies differ
+		return f, nil // no text is kept, and the bodies differ
 	}
 	if change.Compare(visit(&before), visit(now)) == change.Same {
-		return schedule.Unchanged, nil
+		f.outcome = schedule.Unchanged
+		return f, nil
 	}
-	return schedule.Changed, nil
+	_, old := entries(&before)
+	for k, at := range dates {
+		if was, had := old[k]; !had || was != at {
+			f.news++
+		}
+	}
+	return f, nil
 }
 
 func visit(r *store.Record) change.Seen {
-	return change.Seen{Status: http.StatusOK, ETag: r.ETag, Digest: change.Digest(r.Title + "\n" + r.Text)}
+	return change.Seen{Status: http.StatusOK, ETag: r.ETag, Digest: change.Digest(r.Title+"\n"+r.Text) + listed(r)}
 }

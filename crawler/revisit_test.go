@@ -203,6 +203,8 @@ func FuzzPlan(f *testing.F) {
 	p.history.Add(schedule.Event{At: time.Unix(1e9, 0), Outcome: schedule.Changed})
 	f.Add(p.encode())
 	f.Add([]byte{planVersion})
+	p.told, p.list, p.hint, p.moved = 1<<store.HintSitemap, store.HintFeed, store.Hint{Kind: store.HintSitemap, At: time.Unix(1e9+5, 0)}, true
+	f.Add(p.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := decodePlan(b)
 		if err != nil || len(b) == 0 {
@@ -212,7 +214,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil || !bytes.Equal(again.encode(), p.encode()) {
 			t.Errorf("%x: %v", b, err)
 		}
-		next, err := newRevisits(time.Hour, 1, time.Unix(0, 0), newLessons()).plan(store.Due{History: b}, store.Next{State: store.StateDone}, schedule.Unchanged, time.Second, time.Unix(2e9, 0))
+		next, err := newRevisits(time.Hour, 1, time.Unix(0, 0), newLessons()).plan(store.Due{History: b}, store.Next{State: store.StateDone}, finding{outcome: schedule.Unchanged}, &store.Site{}, time.Second, time.Unix(2e9, 0))
 		if err != nil || next.At.IsZero() || len(next.History) > store.MaxHistory {
 			t.Errorf("%x: next %v with %d bytes, %v", b, next.At, len(next.History), err)
 		}

@@ -14,9 +14,11 @@ import (
 type sitePrices map[partition.Site]*sitePrice
 
 type sitePrice struct {
-	demand float64 // visits a day that plans ask for, in the time of revisits
-	items  int
-	meter  *schedule.Meter // nil = the site is not short of visits
+	demand  float64 // visits a day that plans ask for, in the time of revisits
+	items   int
+	meter   *schedule.Meter // nil = the site is not short of visits
+	brought float64         // visits that hints may bring forward by now
+	filled  time.Time       // when that was counted; zero = never
 }
 
 const (
@@ -60,9 +62,29 @@ func (s *sitePrice) interval(gap time.Duration) time.Duration {
 	return time.Duration(min(float64(max(gap, time.Millisecond))*float64(max(1, s.items)), float64(longestInterval)))
 }
 
+// sooner asks for a visit that a hint brings forward, at now in the time of
+// revisits. There are as many in an interval as the site has items, which is what
+// visiting all alike would be: hints alone never make it busier than that.
+func (s *sitePrice) sooner(now time.Time, interval time.Duration) bool {
+	if s == nil {
+		return false
+	}
+	most := float64(max(1, s.items))
+	if s.brought += most * max(0, now.Sub(s.filled).Hours()) / interval.Hours(); s.filled.IsZero() || s.brought > most {
+		s.brought = most
+	}
+	s.filled = now
+	if s.brought < 1 {
+		return false
+	}
+	s.brought--
+	return true
+}
+
 // planned is told of an item's plan, the one before (zero if there was none that
-// counts), and how late the visit was.
-func (s *sitePrice) planned(before, after schedule.Decision, late, gap time.Duration, peer float64) {
+// counts), how late the visit was, and after
+// which share of its plan it was due.
+func (s *sitePrice) planned(before, after schedule.Decision, late, gap time.Duration, peer, waited float64) {
 	if s == nil {
 		return
 	}
@@ -78,6 +100,9 @@ func (s *sitePrice) planned(before, after schedule.Decision, late, gap time.Dura
 		return
 	}
 	s.meter.Planned(before, after)
+	if before.Tau > 0 {
+		s.meter.Lived(waited, s.items)
+	}
 	s.meter.Visited(late, s.interval(gap), s.items)
 	if s.meter.Price() < priceEnd*peer {
 		s.meter = nil

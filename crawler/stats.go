@@ -30,6 +30,10 @@ type Stats struct {
 	// Revisits are the visits of what had been fetched before, by what they found:
 	// unchanged, changed, error, gone, redirect. nil without Options.Revisit.
 	Revisits map[string]int64
+	// Hints are what sitemaps and feeds said had changed of what was fetched before
+	// that: heard, followed (the visit came sooner), and, by the visit after it, right
+	// or wrong. nil without Options.Revisit.
+	Hints map[string]int64
 }
 
 // Idle says that nothing is under way here. What is due is in store.Stats.
@@ -129,7 +133,7 @@ func (c *Crawler) Stats() Stats {
 	defer c.counts.mu.Unlock()
 	s.Stops = maps.Clone(c.counts.stops)
 	if c.revisits != nil {
-		s.Revisits = c.revisits.seen()
+		s.Revisits, s.Hints = c.revisits.seen(), c.revisits.heard()
 	}
 	return s
 }

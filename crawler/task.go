@@ -23,8 +23,11 @@ var ErrNotOwned = errors.New("crawler: the slice is not ours any more")
 const maxSlow = 30 * time.Second
 
 // Seldom-changing state of a site is written with the fetch that changed it, the
-// count of its fetches with every so manieth.
-const fetchedEvery = 64
+// count of its fetches with every so manieth, and what its hints taught.
+const (
+	fetchedEvery = 64
+	hintsEvery   = 8
+)
 
 // task is one fetch, from the pick to the commit.
 type task struct {
@@ -296,7 +299,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		res.Next = store.Next{State: t.due.State, At: t.due.At, Attempts: t.due.Attempts, Reason: t.due.Reason}
 	}
 	if c.revisits != nil && !res.Again && !res.Planned {
-		next, err := t.revisit(res)
+		next, err := t.revisit(&res)
 		if err != nil {
 			c.fail(err)
 			return allowed, time.Time{}, false
@@ -350,6 +353,9 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		c.counts.failure(Failure{Key: t.due.Key, State: res.Next.State, Reason: res.Next.Reason, At: commit.Now})
 	}
 	c.wakeLinked(t.step.Slice, commit.Links)
+	if err := c.Hear(t.step.Slice, c.hinted(t.step.Slice, commit.Links)); err != nil {
+		c.fail(err)
+	}
 	c.o.Committed()
 	return allowed, res.Next.At, res.Again
 }
@@ -385,7 +391,7 @@ func stopsChanged(a, b map[string]int64) bool {
 func siteChanged(a, b store.Site) bool {
 	if a.Delay != b.Delay || a.BackOff != b.BackOff || a.Failures != b.Failures || a.Stopped != b.Stopped ||
 		!a.NextAllowed.Equal(b.NextAllowed) || a.Fetched/fetchedEvery != b.Fetched/fetchedEvery || len(a.Robots) != len(b.Robots) ||
-		stopsChanged(a.Stops, b.Stops) {
+		stopsChanged(a.Stops, b.Stops) || hintsChanged(a.Hints, b.Hints) {
 		return true
 	}
 	for origin, r := range b.Robots {
@@ -394,6 +400,13 @@ func siteChanged(a, b store.Site) bool {
 		}
 	}
 	return false
+}
+
+// hintsChanged says whether what was learned of hints is worth a write: the first
+// lesson, and then each time that their number is another multiple of hintsEvery.
+func hintsChanged(a, b []byte) bool {
+	before, now := decodeTrusts(a), decodeTrusts(b)
+	return (len(a) == 0) != (len(b) == 0) || before.lessons()/hintsEvery != now.lessons()/hintsEvery
 }
 
 func (c *Crawler) source(k partition.Key) Source {

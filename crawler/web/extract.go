@@ -112,7 +112,7 @@ type reader struct {
 // ref is a link as the page has it.
 type ref struct {
 	href, rel, anchor, lang string
-	modified                *time.Time // of a sitemap's entry
+	modified                *time.Time // of an entry of a sitemap or a feed
 }
 
 // The kinds of skipped.

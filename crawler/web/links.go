@@ -104,6 +104,9 @@ func unite(l *store.Link, m store.Link) {
 	if l.Lang == "" {
 		l.Lang = m.Lang
 	}
+	if l.Modified == nil || m.Modified != nil && m.Modified.After(*l.Modified) {
+		l.Modified = m.Modified
+	}
 	if l.NoFollow && !m.NoFollow {
 		l.NoFollow, l.Rel = false, m.Rel
 	}

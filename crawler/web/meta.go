@@ -71,6 +71,12 @@ var dateLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05-0700", "200
 	"2006-01-02T15:04", "2006-01-02 15:04:05-07:00", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", "2006-01", "2006/01/02", "20060102",
 	time.RFC1123Z, time.RFC1123}
 
+// plausible says whether t is a time of this web.
+func plausible(t time.Time) bool {
+	t = t.UTC()
+	return t.Year() >= 1990 && t.Year() <= 2100
+}
+
 // parseDate reads a date of this web: years 1990 to 2100, UTC when no zone is given.
 func parseDate(text string) (time.Time, bool) {
 	text = strings.TrimSpace(text)
@@ -79,8 +85,7 @@ func parseDate(text string) (time.Time, bool) {
 	}
 	for _, l := range dateLayouts {
 		if t, err := time.Parse(l, text); err == nil {
-			t = t.UTC()
-			return t, t.Year() >= 1990 && t.Year() <= 2100
+			return t.UTC(), plausible(t)
 		}
 	}
 	return time.Time{}, false

@@ -63,7 +63,7 @@ func feed(in input, f *gofeed.Feed) page {
 		anchor.add(strings.ToValidUTF8(it.Title, "\uFFFD"))
 		text.add(strings.ToValidUTF8(it.Title, "\uFFFD"))
 		text.newline()
-		refs = append(refs, ref{href: it.Link, rel: "item", anchor: anchor.text()})
+		refs = append(refs, ref{href: it.Link, rel: "item", anchor: anchor.text(), modified: dated(it)})
 	}
 	p := page{title: title.text(), text: text.text(), lang: in.langs.language(text.text(), f.Language)}
 	for _, at := range [...]*time.Time{f.PublishedParsed, f.UpdatedParsed} {
@@ -74,6 +74,19 @@ func feed(in input, f *gofeed.Feed) page {
 	}
 	p.links, p.stop = bounded(in, refs)
 	return p
+}
+
+// dated is when an entry changed last, as the feed says; nil when it does not, or
+// says what parseDate would not take.
+func dated(it *gofeed.Item) (at *time.Time) {
+	for _, d := range [...]*time.Time{it.PublishedParsed, it.UpdatedParsed} {
+		if d == nil || !plausible(*d) || at != nil && !d.After(*at) {
+			continue
+		}
+		utc := d.UTC()
+		at = &utc
+	}
+	return at
 }
 
 // bounded is links and, when there were too many, the limit.

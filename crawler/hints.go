@@ -1,0 +1,364 @@
+package crawler
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/schedule"
+	"github.com/echo-node/echo-node/crawler/schedule/change"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Hints: sitemaps and feeds say when their entries changed. An entry that says so
+// of a Key that was fetched before that (Hear) has it looked at sooner, as far as the
+// word of that kind was right about this site before (change.Trust). Each visit
+// teaches: with a hint that was heard, and without one; how often we read the list
+// is in it, so a list that is read seldom is worth little, whatever it says.
+//
+// State. What was learned of a site is in its row (trusts), written by whoever
+// fetches there, so by one; what was heard of a Key is in its plan. Both go with
+// the slice. A hint is not kept beyond that: one lost in a crash, or while its Key is
+// being fetched, makes a visit later than it might have been, and loses nothing.
+//
+// What a site can gain by lying: nothing unless it told the truth before, and then
+// as many visits as visiting all of its pages alike would be (sitePrice.sooner),
+// until a few of them have found nothing. Its pace is the frontier's and stays.
+
+// leastRatio is how much likelier, as odds, a hint must make a change to be
+// followed, and to be believed about when that change was.
+const leastRatio = 2
+
+// What is counted of hints (Stats.Hints).
+const (
+	hintHeard    = "heard"    // of Keys that no hint was pending of
+	hintFollowed = "followed" // those that made a visit sooner
+	hintRight    = "right"    // the visit after it found a change
+	hintWrong    = "wrong"    // or none
+)
+
+// hintKinds are the kinds of hints that there are.
+const hintKinds = 4
+
+// trusts is how hints of each kind proved themselves at one site: in its row a
+// byte for the version, 1, then four bytes for each kind in order. What cannot be
+// read is learned anew.
+type trusts [hintKinds]change.Trust
+
+const trustsVersion = 1
+
+func decodeTrusts(b []byte) (t trusts) {
+	if len(b) != 1+4*hintKinds || b[0] != trustsVersion {
+		return t
+	}
+	for i := range t {
+		b := b[1+4*i:]
+		t[i] = change.Trust{NewRight: b[0], NewWrong: b[1], OldRight: b[2], OldWrong: b[3]}
+	}
+	return t
+}
+
+// encode is nil when nothing was learned.
+func (t *trusts) encode() []byte {
+	if *t == (trusts{}) {
+		return nil
+	}
+	b := append(make([]byte, 0, 1+4*hintKinds), trustsVersion)
+	for _, k := range t {
+		b = append(b, k.NewRight, k.NewWrong, k.OldRight, k.OldWrong)
+	}
+	return b
+}
+
+func (t *trusts) of(k store.HintKind) *change.Trust { return &t[k-1] }
+
+// lessons counts what was learned, for siteChanged.
+func (t *trusts) lessons() (n int) {
+	for _, k := range t {
+		n += int(k.NewRight) + int(k.NewWrong) + int(k.OldRight) + int(k.OldWrong)
+	}
+	return n
+}
+
+// told is Item.Told of a Key about which those kinds of hints were right before.
+func (t *trusts) told(kinds byte) (share float64) {
+	for k := store.HintSitemap; k <= store.HintElsewhere; k++ {
+		if kinds&(1<<k) != 0 && t.of(k).Ratio(true) >= leastRatio {
+			share = max(share, t.of(k).Told())
+		}
+	}
+	return min(share, schedule.MaxTold)
+}
+
+// finding is what a visit found.
+type finding struct {
+	outcome  schedule.Outcome
+	modified time.Time      // as its Last-Modified says; zero = it does not
+	list     store.HintKind // its entries are hints of that kind
+	news     int            // entries that are new or have another date
+}
+
+// learned takes in what a visit found that could tell a change from none: it
+// teaches t and puts the visit into p's history. When a change was that a trusted hint told
+// of, or the Last-Modified, is evidence of its own: the visit came because of the change, so
+// the time between two visits says too little.
+func (r *revisits) learned(p *plan, t *trusts, f finding, now time.Time) {
+	hint, last := p.hint, p.history.Last()
+	_, again := p.history.Latest()
+	p.hint = store.Hint{}
+	event := schedule.Event{At: now, Outcome: f.outcome, Posts: f.news}
+	if !again || f.outcome > schedule.Changed {
+		p.history.Add(event)
+		return
+	}
+	changed := f.outcome == schedule.Changed
+	for k := store.HintSitemap; k <= store.HintElsewhere; k++ {
+		if trust := t.of(k); k == hint.Kind {
+			trust.Learn(true, changed)
+		} else if hint.Kind == 0 && trust.NewRight+trust.NewWrong > 0 {
+			trust.Learn(false, changed)
+		}
+	}
+	if hint.Kind != 0 && changed {
+		r.hints[hintRight]++
+		p.told |= 1 << hint.Kind
+	} else if hint.Kind != 0 {
+		r.hints[hintWrong]++
+	}
+	dated := !f.modified.IsZero() && !f.modified.After(now)
+	if dated {
+		t.of(store.HintHeader).Learn(f.modified.After(last), changed)
+	}
+	within := func(at time.Time) bool { return at.After(last) && at.Before(now) }
+	switch {
+	case !changed || f.list != 0:
+	case p.moved && within(hint.At) && t.of(hint.Kind).Ratio(true) >= leastRatio: // the same until then
+		p.history.Add(schedule.Event{At: hint.At, Outcome: schedule.Unchanged})
+	case dated && within(f.modified) && t.of(store.HintHeader).Ratio(true) >= leastRatio: // the same since then
+		p.history.Add(schedule.Event{At: f.modified, Outcome: schedule.Changed})
+		event.Outcome = schedule.Unchanged
+	}
+	p.history.Add(event)
+}
+
+// tells is Item.Tells of a list: the news that there are a day at the site, of
+// which so many can be as it has items here, as far as they are worth hearing.
+func (r *revisits) tells(p *plan, t *trusts, items int) float64 {
+	if p.list == 0 || t.of(p.list).Ratio(true) < leastRatio {
+		return 0
+	}
+	news, days := p.history.News()
+	if days <= 0 {
+		return 0
+	}
+	visits, _ := p.history.Totals()
+	return min(float64(news), float64(visits*items)) / days * t.of(p.list).Told()
+}
+
+// hear is the plan of d after a hint at now; ok is false when it changes nothing.
+// gap is the delay of the Key's site, of which site knows what hints are worth.
+func (r *revisits) hear(d store.Due, h store.Hint, site store.Site, gap time.Duration, now time.Time) (out store.Plan, ok bool) {
+	p, err := decodePlan(d.History)
+	if err != nil {
+		return out, false // said when it is fetched
+	}
+	if h.At.After(now) || !h.At.After(p.history.Last()) || p.hint.Kind != 0 && p.hint.Kind != h.Kind {
+		return out, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := d.At
+	if p.hint.Kind == 0 {
+		r.hints[hintHeard]++
+		p.hint, p.moved, ok = h, false, true
+	}
+	trust := decodeTrusts(site.Hints)
+	ratio := trust.of(h.Kind).Ratio(true)
+	followed := ratio >= leastRatio
+	if p.moved || !followed && p.told == 0 {
+		return store.Plan{Was: d, At: at, History: p.encode()}, ok
+	}
+	if !followed {
+		ratio = 1 // its plan may be one of the time when hints were trusted
+	}
+	sp := r.sites.of(d.Key.Site())
+	b := sp.budget(&r.budget, time.Duration(float64(gap)*r.speed), r.meter.Price())
+	sooner := schedule.Heard(schedule.Item{History: &p.history}, b, ratio, now)
+	if to := r.scaled(sooner.At, 1/r.speed); to.Before(at) && sp.sooner(now, r.interval) {
+		if at, p.moved, ok = to, true, true; followed {
+			r.hints[hintFollowed]++
+		}
+	}
+	return store.Plan{Was: d, At: at, History: p.encode()}, ok
+}
+
+// Hear takes up the hints that links into sl bring of Keys that are known there.
+// Whose Keys these are is the caller's to know. The error is the store's.
+func (c *Crawler) Hear(sl partition.Slice, told []store.Admission) error {
+	if c.revisits == nil {
+		return nil
+	}
+	for len(told) > 0 {
+		n := min(len(told), store.MaxPlans)
+		if err := c.hear(sl, told[:n]); err != nil {
+			return fmt.Errorf("crawler: hints: %w", err)
+		}
+		told = told[n:]
+	}
+	return nil
+}
+
+func (c *Crawler) hear(sl partition.Slice, told []store.Admission) error {
+	now := c.revisits.scaled(time.Now(), c.revisits.speed)
+	var plans []store.Plan
+	sooner := map[partition.Site]time.Time{}
+	for _, a := range told {
+		if a.Hint.Kind < store.HintSitemap || a.Hint.Kind > store.HintElsewhere {
+			continue
+		}
+		d, err := c.o.Store.DueIn(sl, a.Key)
+		if errors.Is(err, store.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if d.State != store.StateDone || d.At.IsZero() || len(d.History) == 0 {
+			continue
+		}
+		site, err := c.sites.get(sl, a.Key.Site())
+		if err != nil {
+			return err
+		}
+		p, ok := c.revisits.hear(d, a.Hint, site, max(c.o.Delay, site.Delay), now)
+		if !ok {
+			continue
+		}
+		plans = append(plans, p)
+		if at, had := sooner[site.Site]; p.At.Before(d.At) && (!had || p.At.Before(at)) {
+			sooner[site.Site] = p.At
+		}
+	}
+	if len(plans) == 0 {
+		return nil
+	}
+	if _, err := c.o.Store.Replan(sl, plans); errors.Is(err, store.ErrFenced) {
+		return nil // its new owner hears the next one
+	} else if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since, ok := c.gained[sl]
+	if !ok {
+		return nil
+	}
+	for s, at := range sooner {
+		c.front.Wake(sl, s, since.Add(c.o.Delay), at)
+	}
+	c.wake()
+	return nil
+}
+
+// hinted are those of the links from a fetch in sl whose hints are this peer's to
+// take up at once; those of the others go with the outbox.
+func (c *Crawler) hinted(sl partition.Slice, links []store.Admission) (out []store.Admission) {
+	for _, a := range links {
+		if a.Hint.Kind != 0 && (!sl.IsHash() || c.o.Store.SliceOf(a.Key) == sl) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// datedToDays is how much earlier than it is a date may be that has no hour.
+const datedToDays = 24 * time.Hour
+
+// hint is what a link says of its Key's last change; since is when the page it
+// stands on was read before. What was told of then is told another slice once.
+func (c *Crawler) hint(from store.Due, l store.Link, since, now time.Time) (h store.Hint) {
+	if l.Modified == nil || c.revisits == nil || l.Modified.After(now) {
+		return h
+	}
+	kind := listOf(l)
+	if kind == 0 {
+		return h
+	}
+	if l.Key.Site() != from.Key.Site() {
+		kind = store.HintElsewhere
+		if !since.IsZero() && l.Modified.Before(since.Add(-datedToDays)) {
+			return h
+		}
+	}
+	return store.ParseHint(uint64(kind), l.Modified.Unix())
+}
+
+// listOf is what hints a list has of which l is an entry with a date; 0 = l is none.
+func listOf(l store.Link) store.HintKind {
+	switch {
+	case l.Modified == nil:
+	case l.Rel == "sitemap", l.Rel == "alternate":
+		return store.HintSitemap
+	case l.Rel == "item":
+		return store.HintFeed
+	}
+	return 0
+}
+
+// entries are those of a list of hints, with their dates; of another record kind is 0.
+func entries(r *store.Record) (kind store.HintKind, dates map[partition.Key]int64) {
+	for _, l := range r.Links {
+		k := listOf(l)
+		if k == 0 {
+			continue
+		}
+		if kind = k; dates == nil {
+			dates = make(map[partition.Key]int64, len(r.Links))
+		}
+		dates[l.Key] = l.Modified.Unix()
+	}
+	return kind, dates
+}
+
+// listed is what a list says beside its text, in the order in which it says it.
+func listed(r *store.Record) string {
+	var b strings.Builder
+	for _, l := range r.Links {
+		if listOf(l) == 0 && l.Rel != "sitemap" {
+			continue
+		}
+		b.WriteString("\n" + string(l.Key))
+		if l.Modified != nil {
+			b.WriteString(l.Modified.UTC().Format(" " + time.RFC3339))
+		}
+	}
+	return b.String()
+}
+
+// heard are the hints since New.
+func (r *revisits) heard() map[string]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.hints)
+}
+
+// says is what `show` says of a hint that made a visit sooner.
+func says(h store.Hint) string {
+	who := map[store.HintKind]string{store.HintSitemap: "its sitemap", store.HintFeed: "a feed of its site", store.HintElsewhere: "another site"}[h.Kind]
+	return fmt.Sprintf("%s says that it changed %s; ", who, h.At.UTC().Format(time.RFC3339))
+}
+
+// readBefore is when d was fetched before, zero if never, and now, both in the time
+// of revisits.
+func (c *Crawler) readBefore(d store.Due, now time.Time) (before, at time.Time) {
+	if c.revisits == nil {
+		return before, now
+	}
+	if p, err := decodePlan(d.History); err == nil {
+		before = p.history.Last()
+	}
+	return before, c.revisits.scaled(now, c.revisits.speed)
+}

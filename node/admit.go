@@ -87,7 +87,7 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 		return nil, grounds{}, fmt.Errorf("admit: %w", err)
 	}
 	g := grounds{map[partition.Slice]uint64{}, map[partition.Slice]keeping.Config{}}
-	wake := map[partition.Slice][]partition.Site{}
+	wake, hints := map[partition.Slice][]partition.Site{}, map[partition.Slice][]store.Admission{}
 	for j, a := range answers {
 		if s := n.target(here[j]); a != store.Refused {
 			g.heads[s], g.under[s] = n.store.LogHead(s), n.keep.Config(s)
@@ -102,6 +102,10 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 			}
 		case store.Known:
 			out[at[j]] = verdict{answer: wire.ForwardAck_ANSWER_KNOWN}
+			if here[j].Hint.Kind != 0 {
+				s := n.target(here[j])
+				hints[s] = append(hints[s], here[j])
+			}
 		default:
 			out[at[j]] = verdict{answer: wire.ForwardAck_ANSWER_REFUSED, reason: "the store refuses it"}
 		}
@@ -111,6 +115,11 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 	}
 	for s, sites := range wake {
 		n.crawler.Wake(s, sites...)
+	}
+	for s, told := range hints {
+		if err := n.crawler.Hear(s, told); err != nil {
+			return nil, grounds{}, fmt.Errorf("admit: %w", err)
+		}
 	}
 	return out, g, nil
 }
@@ -185,6 +194,9 @@ func (n *Node) admissionOf(l *wire.Link) (store.Admission, error) {
 		}
 	}
 	a := store.Admission{Key: k, Referrer: ref, Depth: int(min(l.Depth, 1<<16)), Priority: int(min(l.Priority, 255)), Seed: l.Seed, From: partition.Slice(l.From)}
+	if a.Hint = store.ParseHint(uint64(l.Hint), l.ChangedUnix); a.Hint.Kind != 0 && ref.Site() != k.Site() {
+		a.Hint.Kind = store.HintElsewhere // whatever it calls itself: a site's own word is its own
+	}
 	if l.Slice != 0 {
 		if a.In, err = n.sliceFrom(l.Slice, k); err != nil {
 			return store.Admission{}, err
@@ -195,6 +207,10 @@ func (n *Node) admissionOf(l *wire.Link) (store.Admission, error) {
 }
 
 func linkOf(a store.Admission) *wire.Link {
-	return &wire.Link{Key: string(a.Key), Referrer: string(a.Referrer), Depth: uint32(a.Depth), Priority: uint32(a.Priority), Seed: a.Seed,
+	l := &wire.Link{Key: string(a.Key), Referrer: string(a.Referrer), Depth: uint32(a.Depth), Priority: uint32(a.Priority), Seed: a.Seed,
 		Slice: uint64(a.In), From: uint64(a.From), Pace: wirePace(a)}
+	if a.Hint.Kind != 0 {
+		l.Hint, l.ChangedUnix = uint32(a.Hint.Kind), a.Hint.At.Unix()
+	}
+	return l
 }

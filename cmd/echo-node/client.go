@@ -393,6 +393,9 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	for _, found := range slices.Sorted(maps.Keys(s.Revisits)) {
 		row("seen again", fmt.Sprintf("%d: %s", s.Revisits[found], found))
 	}
+	if s.Hints["heard"] > 0 {
+		row("hints", fmt.Sprintf("%d heard, %d followed, %d right, %d wrong", s.Hints["heard"], s.Hints["followed"], s.Hints["right"], s.Hints["wrong"]))
+	}
 	_ = t.Flush() // to a terminal or a buffer; the next Encode or Fprintf would fail the same way
 }
 

@@ -925,9 +925,11 @@ type Link struct {
 	Depth         uint32                 `protobuf:"varint,3,opt,name=depth,proto3" json:"depth,omitempty"`
 	Priority      uint32                 `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
 	Seed          bool                   `protobuf:"varint,5,opt,name=seed,proto3" json:"seed,omitempty"`
-	Slice         uint64                 `protobuf:"varint,6,opt,name=slice,proto3" json:"slice,omitempty"` // the geo slice that it was placed in; 0 = its hash slice
-	From          uint64                 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"`   // the slice of the page that links to it
-	Pace          *Pace                  `protobuf:"bytes,8,opt,name=pace,proto3" json:"pace,omitempty"`    // with slice
+	Slice         uint64                 `protobuf:"varint,6,opt,name=slice,proto3" json:"slice,omitempty"`                                 // the geo slice that it was placed in; 0 = its hash slice
+	From          uint64                 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"`                                   // the slice of the page that links to it
+	Pace          *Pace                  `protobuf:"bytes,8,opt,name=pace,proto3" json:"pace,omitempty"`                                    // with slice
+	Hint          uint32                 `protobuf:"varint,9,opt,name=hint,proto3" json:"hint,omitempty"`                                   // what kind of hint the referrer gives of the key (store.HintKind), 0 = none
+	ChangedUnix   int64                  `protobuf:"varint,10,opt,name=changed_unix,json=changedUnix,proto3" json:"changed_unix,omitempty"` // with hint: when the key changed last, it says
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1016,6 +1018,20 @@ func (x *Link) GetPace() *Pace {
 		return x.Pace
 	}
 	return nil
+}
+
+func (x *Link) GetHint() uint32 {
+	if x != nil {
+		return x.Hint
+	}
+	return 0
+}
+
+func (x *Link) GetChangedUnix() int64 {
+	if x != nil {
+		return x.ChangedUnix
+	}
+	return 0
 }
 
 // Pace is how soon the site of a Key may be asked by the slice that takes it over.
@@ -4085,7 +4101,7 @@ const file_wire_proto_rawDesc = "" +
 	"\tCODE_BUSY\x10\x01\x12\x12\n" +
 	"\x0eCODE_MALFORMED\x10\x02\x12\x14\n" +
 	"\x10CODE_UNSUPPORTED\x10\x03\x12\x11\n" +
-	"\rCODE_INTERNAL\x10\x04\"\xd0\x01\n" +
+	"\rCODE_INTERNAL\x10\x04\"\x87\x02\n" +
 	"\x04Link\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\breferrer\x18\x02 \x01(\tR\breferrer\x12\x14\n" +
@@ -4094,7 +4110,10 @@ const file_wire_proto_rawDesc = "" +
 	"\x04seed\x18\x05 \x01(\bR\x04seed\x12\x14\n" +
 	"\x05slice\x18\x06 \x01(\x04R\x05slice\x12\x12\n" +
 	"\x04from\x18\a \x01(\x04R\x04from\x12*\n" +
-	"\x04pace\x18\b \x01(\v2\x16.echonode.wire.v1.PaceR\x04pace\"\x84\x01\n" +
+	"\x04pace\x18\b \x01(\v2\x16.echonode.wire.v1.PaceR\x04pace\x12\x12\n" +
+	"\x04hint\x18\t \x01(\rR\x04hint\x12!\n" +
+	"\fchanged_unix\x18\n" +
+	" \x01(\x03R\vchangedUnix\"\x84\x01\n" +
 	"\x04Pace\x12\x10\n" +
 	"\x03gen\x18\x01 \x01(\x04R\x03gen\x12\x17\n" +
 	"\anext_ms\x18\x02 \x01(\x03R\x06nextMs\x12\x17\n" +

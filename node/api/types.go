@@ -82,6 +82,9 @@ type Status struct {
 	AddressesBlocked []string         `json:"addresses_blocked"`
 	Stops            map[string]int64 `json:"stops"`              // Keys that ended without a record, by reason
 	Revisits         map[string]int64 `json:"revisits,omitempty"` // visits of what had been fetched before, since the start, by outcome: unchanged, changed, error, gone, redirect
+	// Hints of sitemaps and feeds that a page changed after it was fetched, since the start:
+	// heard, followed (it is looked at sooner), and by the visit after them right or wrong.
+	Hints map[string]int64 `json:"hints,omitempty"`
 	// Budgets are this peer's at the servers whose API it asked since its start, a line for each limit.
 	Budgets   []Budget `json:"budgets,omitempty"`
 	Dead      float64  `json:"dead_share"` // of the records: their page was gone or did not answer when it was looked at last

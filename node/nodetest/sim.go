@@ -51,6 +51,9 @@ type SimOptions struct {
 	// Homes are where the peers are, in turn: peer n is at Homes[n % len(Homes)];
 	// default none, and no peer says where it is.
 	Homes []partition.Point
+	// Beside answers a request for a host that is not the world's, nil when it is;
+	// default: all are the world's.
+	Beside func(r *http.Request) *http.Response
 }
 
 // Sim is a whole swarm in fake time: real nodes whose network, disks and web
@@ -287,6 +290,15 @@ func (s *Sim) options(l *life) node.Options {
 	return o
 }
 
+func (s *Sim) answer(r *http.Request) (*http.Response, error) {
+	if s.o.Beside != nil {
+		if resp := s.o.Beside(r); resp != nil {
+			return resp, nil
+		}
+	}
+	return s.World.RoundTripper().RoundTrip(r)
+}
+
 // Crash ends a peer as kill -9 and a loss of power at once would: nobody is
 // told, and of what its disk had not synced some is lost (SetKeeps). It may be called from any goroutine, the peer's own included, and does not wait.
 func (s *Sim) Crash(p *SimPeer) {
@@ -350,7 +362,7 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	l.p.s.asked(r.URL.Host, l.p)
-	resp, err := l.p.s.World.RoundTripper().RoundTrip(r)
+	resp, err := l.p.s.answer(r)
 	if held := l.held.Load(); held != nil {
 		<-*held
 	}

@@ -21,6 +21,7 @@ type replayCmd struct {
 	Seed    uint64  `help:"Of the sample of items." default:"1"`
 	Plays   int     `help:"Plays of the simulator that are averaged." default:"10"`
 	Within  float64 `help:"Points (hundredths of freshness) that crawler and simulator may differ." default:"3"`
+	Hints   string  `help:"What the sites' sitemaps say: none, undated, truthful, lying or betrayal." enum:"none,undated,truthful,lying,betrayal" default:"none"`
 	Dir     string  `help:"Where the store is made; it is removed afterwards." default:"" placeholder:"DIR"`
 	JSON    bool    `help:"Print JSON." name:"json"`
 }
@@ -29,6 +30,7 @@ type replayCmd struct {
 func (replayCmd) Help() string {
 	return `The crawler itself crawls a web on loopback whose pages change as the histories say, 30 days in 130 s, and its freshness, by what the web
 gave to it, is compared with the simulator's of the same world at the same budget. Exit 3 when they differ by more than --within.
+The simulator knows no hints: with --hints give a --within that leaves room for what they bring.
 
 Example: echo-bench replay --history changes.tsv.gz --json`
 }
@@ -51,7 +53,11 @@ func (c *replayCmd) Run(ctx context.Context, o output) error {
 		return err
 	}
 	w.Name = filepath.Base(c.History)
-	r, err := replay.Run(ctx, replay.Options{World: w, Budget: c.Budget, Speed: c.Speed, Warm: c.Warm, Seeds: c.Plays, Dir: c.Dir, Talk: o.talk})
+	hints := replay.Hints(c.Hints)
+	if c.Hints == "none" {
+		hints = ""
+	}
+	r, err := replay.Run(ctx, replay.Options{World: w, Budget: c.Budget, Speed: c.Speed, Warm: c.Warm, Seeds: c.Plays, Dir: c.Dir, Talk: o.talk, Hints: hints})
 	if err != nil {
 		return err
 	}

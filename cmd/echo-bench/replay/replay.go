@@ -33,6 +33,7 @@ type Options struct {
 	Dir    string        // where the store is made; it is removed afterwards; default the system's
 	Talk   io.Writer     // progress; nil = none
 	Log    *slog.Logger  // of the crawler; nil = none
+	Hints  Hints         // what the sites' sitemaps say; default: they have none
 
 	// Carry brings requests to the web without a network, for tests in fake time;
 	// nil = loopback.
@@ -84,6 +85,8 @@ type Result struct {
 	Same    int              `json:"not_modified"` // answers 304
 	Stale   int              `json:"stale"`        // items of which the store has another edition than was given last
 	Found   map[string]int64 `json:"revisits"`     // by what the crawler thought that it found
+	Lists   int              `json:"sitemaps"`     // answers that were sitemaps, beside the visits
+	Hints   map[string]int64 `json:"hints"`        // what the crawler made of them
 }
 
 // Run crawls o.World through to its end.
@@ -107,7 +110,7 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 		return r, fmt.Errorf("replay: %w", err)
 	}
 	w := &o.World
-	r = Result{World: w.Name, Items: len(w.Things), Days: float64(w.To-w.From) / 86400, Speed: o.Speed, Budget: o.Budget, Seconds: time.Since(begun).Seconds(), Found: c.crawler.Stats().Revisits}
+	r = Result{World: w.Name, Items: len(w.Things), Days: float64(w.To-w.From) / 86400, Speed: o.Speed, Budget: o.Budget, Seconds: time.Since(begun).Seconds(), Found: c.crawler.Stats().Revisits, Hints: c.crawler.Stats().Hints, Lists: c.web.listed()}
 	visits, editions, same := c.web.took()
 	r.Same = same
 	if r.Stale, err = c.stale(editions); err != nil {
@@ -177,7 +180,7 @@ type crawl struct {
 const workers = 32
 
 func open(o Options) (c *crawl, err error) {
-	c = &crawl{o: o, web: newWeb(&o.World, o.Speed), port: "80"}
+	c = &crawl{o: o, web: newWeb(&o.World, o.Speed, o.Hints), port: "80"}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.close())
@@ -214,6 +217,7 @@ func open(o Options) (c *crawl, err error) {
 		return c, err
 	}
 	interval := time.Duration(30 / o.Budget * float64(24*time.Hour))
+	c.web.epoch = time.Now()
 	c.crawler, err = crawler.New(crawler.Options{Store: c.store, Sources: []crawler.Source{src}, Delay: -1, Workers: workers, Revisit: interval, Speed: o.Speed, Logger: o.Log})
 	return c, err
 }
@@ -247,12 +251,29 @@ func (c *crawl) close() error {
 	return errors.Join(faults...)
 }
 
-func (c *crawl) key(i int) (partition.Key, error) {
+func (c *crawl) key(i int) (partition.Key, error) { return c.at(i, address(i)) }
+
+// at is a path of the site of item i.
+func (c *crawl) at(i int, path string) (partition.Key, error) {
 	where := "http://" + host(i)
 	if c.port != "80" {
 		where += ":" + c.port
 	}
-	return partition.ParseKey(where + address(i))
+	return partition.ParseKey(where + path)
+}
+
+// admitLists makes the sitemaps known, as robots.txt would.
+func (c *crawl) admitLists() error {
+	var lists []store.Admission
+	for i := 0; i < len(c.o.World.Things) && c.o.Hints != ""; i += perSite {
+		k, err := c.at(i, sitemapPath)
+		if err != nil {
+			return err
+		}
+		lists = append(lists, store.Admission{Key: k, Seed: true})
+	}
+	_, err := c.store.Admit(lists, time.Now())
+	return err
 }
 
 // admit makes items known, as links to them would.
@@ -311,6 +332,9 @@ func (c *crawl) tell(ctx context.Context) error {
 	}
 	if len(known) == 0 {
 		return errors.New("no item is there at the start")
+	}
+	if err := c.admitLists(); err != nil {
+		return err
 	}
 	if err := c.admit(known); err != nil {
 		return err

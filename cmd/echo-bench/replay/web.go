@@ -17,6 +17,19 @@ import (
 // perSite is how many items one site has.
 const perSite = 20
 
+// Hints is what the sitemaps of a web say of when items changed.
+type Hints string
+
+// The sitemaps that there are; "" is none.
+const (
+	Undated  Hints = "undated"  // nothing
+	Truthful Hints = "truthful" // when they did
+	Lying    Hints = "lying"    // all of them an hour ago
+	Betrayal Hints = "betrayal" // the truth for half of the time, then as Lying
+)
+
+const sitemapPath = "/sitemap.xml"
+
 // web serves a world: item i is the page /i of its site, and another text after
 // each of its changes. It keeps who was looked at when, by the world's time, which
 // stands still at World.From until every item there is has been looked at once:
@@ -24,6 +37,8 @@ const perSite = 20
 type web struct {
 	w     *contest.World
 	speed float64
+	hints Hints
+	epoch time.Time // from which the crawler counts the time of revisits
 
 	mu      sync.Mutex
 	begun   time.Time // when the world's time set out; zero = it has not
@@ -31,11 +46,12 @@ type web struct {
 	seen    []int     // by item: editions had, 1 + the number of the last
 	visits  []contest.Visit
 	same    int // answered 304
+	lists   int // sitemaps answered
 	started chan struct{}
 }
 
-func newWeb(w *contest.World, speed float64) *web {
-	s := &web{w: w, speed: speed, seen: make([]int, len(w.Things)), started: make(chan struct{})}
+func newWeb(w *contest.World, speed float64, hints Hints) *web {
+	s := &web{w: w, speed: speed, hints: hints, seen: make([]int, len(w.Things)), started: make(chan struct{})}
 	for i := range w.Things {
 		if w.Things[i].Born <= w.From {
 			s.first++
@@ -102,6 +118,10 @@ func (s *web) look(i int, known func(edition int) bool) (edition int, same bool,
 // ServeHTTP answers for every site. Items of even number have entity tags; the
 // others, as many pages do, change a clock and a counter each time they are looked at.
 func (s *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if s.hints != "" && r.URL.Path == sitemapPath {
+		s.sitemap(rw, r.Host)
+		return
+	}
 	i, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
 	name := &url.URL{Host: r.Host}
 	if err != nil || i < 0 || host(i) != name.Hostname() {
@@ -144,4 +164,64 @@ func (s *web) took() (visits []contest.Visit, editions []int, same int) {
 		editions[i] = n - 1
 	}
 	return s.visits[:len(s.visits):len(s.visits)], editions, s.same
+}
+
+// sitemap answers the sitemap of the site at hostport.
+func (s *web) sitemap(rw http.ResponseWriter, hostport string) {
+	var first int
+	name := (&url.URL{Host: hostport}).Hostname()
+	if _, err := fmt.Sscanf(name, "s%d.", &first); err != nil || first < 0 || first*perSite >= len(s.w.Things) || host(first*perSite) != name {
+		rw.WriteHeader(http.StatusNotFound)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lists++
+	now := s.now()
+	rw.Header().Set("Content-Type", "application/xml")
+	fmt.Fprint(rw, "<urlset>") // the asker went away
+	for i := first * perSite; i < min((first+1)*perSite, len(s.w.Things)); i++ {
+		if s.w.Things[i].Born > now {
+			continue
+		}
+		fmt.Fprintf(rw, "<url><loc>http://%s%s</loc>", hostport, address(i))
+		if at, ok := s.lastmod(&s.w.Things[i], now); ok {
+			fmt.Fprintf(rw, "<lastmod>%s</lastmod>", s.revisitTime(at).Format(time.RFC3339))
+		}
+		fmt.Fprint(rw, "</url>")
+	}
+	fmt.Fprint(rw, "</urlset>")
+}
+
+// lastmod is when the sitemap says at now that t changed last.
+func (s *web) lastmod(t *contest.Thing, now int64) (at int64, ok bool) {
+	lies := s.hints == Lying || s.hints == Betrayal && now > (s.w.From+s.w.To)/2
+	switch {
+	case s.hints == Undated:
+		return 0, false
+	case lies:
+		return now - 3600, true
+	}
+	n := sort.Search(len(t.Changes), func(j int) bool { return t.Changes[j] > now })
+	if n == 0 {
+		return t.Born, true
+	}
+	return t.Changes[n-1], true
+}
+
+// revisitTime is the world's time at in that of the crawler's revisits; the caller
+// holds mu.
+func (s *web) revisitTime(at int64) time.Time {
+	begun := s.begun
+	if begun.IsZero() {
+		begun = time.Now()
+	}
+	ahead := time.Duration(float64(begun.Sub(s.epoch)) * s.speed)
+	return s.epoch.Add(ahead + time.Duration(at-s.w.From)*time.Second).UTC()
+}
+
+func (s *web) listed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists
 }

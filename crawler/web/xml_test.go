@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mmcdole/gofeed"
 )
 
 func TestFeeds(t *testing.T) {
@@ -135,6 +137,46 @@ func FuzzXML(f *testing.F) {
 		}
 		if p, err := extractXML(in); err == nil && (len(p.links) > 10 || len(p.links)+len(p.more) > 20 || len(p.text) > 1000 || len(p.title) > maxTitle) {
 			t.Fatalf("%+v", p)
+		}
+	})
+}
+
+// An entry of a feed has the date when it changed last, if that is one.
+func TestFeedDates(t *testing.T) {
+	p, err := extractXML(read(`<feed xmlns="http://www.w3.org/2005/Atom"><title>T</title>
+<entry><title>a</title><link href="https://example.org/a"/><published>2026-01-01T00:00:00Z</published><updated>2026-05-01T14:00:00+02:00</updated></entry>
+<entry><title>b</title><link href="https://example.org/b"/><published>2026-01-01T00:00:00Z</published></entry>
+<entry><title>c</title><link href="https://example.org/c"/><updated>yesterday</updated></entry>
+<entry><title>d</title><link href="https://example.org/d"/><updated>0001-01-01T00:00:00Z</updated></entry>
+<entry><title>e</title><link href="https://example.org/a"/><updated>2026-06-01T00:00:00Z</updated></entry></feed>`))
+	got := map[string]string{}
+	for _, l := range p.links {
+		got[strings.TrimPrefix(string(l.Key), "web:https://example.org/")] = fmt.Sprint(l.Modified)
+	}
+	want := map[string]string{"a": "2026-06-01 00:00:00 +0000 UTC", "b": "2026-01-01 00:00:00 +0000 UTC", "c": "<nil>", "d": "<nil>"}
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v\n got %v\nwant %v", err, got, want)
+	}
+}
+
+// Whatever a date looks like, it is a time of this web or none, and reads the same
+// again; a feed's are no others.
+func FuzzDates(f *testing.F) {
+	for _, s := range []string{"2026-05-01T12:00:00Z", "2026-05", " 20260501 ", "Fri, 01 May 2026 12:00:00 GMT", "9999-12-31", "-1", "2026-05-01T12:00:00.999999999+14:00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		at, ok := parseDate(s)
+		if ok && (!plausible(at) || at.Location() != time.UTC) {
+			t.Fatalf("%q is %s", s, at)
+		}
+		if again, same := parseDate(at.Format(time.RFC3339Nano)); ok && (!same || !again.Equal(at)) {
+			t.Fatalf("%q is %s, then %s", s, at, again)
+		}
+		for _, d := range []*time.Time{&at, nil} {
+			if got := dated(&gofeed.Item{PublishedParsed: d, UpdatedParsed: &at}); got != nil && !plausible(*got) {
+				t.Fatalf("%q of a feed is %s", s, got)
+			}
 		}
 	})
 }

@@ -126,3 +126,33 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// What a site tells of is what it is right about; who says it of everything, or
+// nothing, tells of nothing.
+func TestTold(t *testing.T) {
+	var honest, half, liar, silent Trust
+	for i := range 400 {
+		changed := i%4 == 0
+		honest.Learn(changed, changed)
+		half.Learn(i%8 == 0, changed)
+		liar.Learn(true, changed)
+		silent.Learn(false, changed)
+	}
+	if h := honest.Told(); h < 0.75 || h > 1 {
+		t.Errorf("honest: %.2f", h)
+	}
+	if h := half.Told(); h < 0.3 || h > 0.55 {
+		t.Errorf("half: %.2f", h)
+	}
+	for name, s := range map[string]Trust{"liar": liar, "silent": silent, "unknown": {}} {
+		if h := s.Told(); h > 0.1 {
+			t.Errorf("%s: %.2f", name, h)
+		}
+	}
+	for range 2 * trustMemory { // it falls into bad ways
+		honest.Learn(true, false)
+	}
+	if r := honest.Ratio(true); r > 2 {
+		t.Errorf("after %d lies its word has odds of %.1f", 2*trustMemory, r)
+	}
+}

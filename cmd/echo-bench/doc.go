@@ -11,6 +11,7 @@
 //	echo-bench frontier a frontier of millions of URLs: memory, start, pops a second
 //	echo-bench schedule revisit policies on change histories
 //	echo-bench replay   the crawler itself on a web that replays a history, beside the simulator
+//	echo-bench social   what of a community's posts budgets of API calls allow to have
 //	echo-bench train-lang   the weights of crawler/focus/lang: trains, calibrates, measures
 //
 // Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but incomplete.

@@ -128,7 +128,7 @@ func (d *Decision) believed(p Policy, it Item, b *Budget, interval float64) {
 		price := b.price(p, it.Page)
 		t := Timeline{Page: it.Page, Weight: weight}
 		silence := it.History.Silence()
-		d.Tau = solve(price, func(tau float64) float64 { return t.At(&belief, tau, b.Recency.extra(silence, tau)) })
+		d.Tau = solve(price, func(tau float64) float64 { return t.At(&belief, tau, b.Recency.Extra(silence, tau)) })
 	} else {
 		d.Tau = it.due(&belief, Value{Age: b.ageCost(), Weight: weight}, b.price(p, it.Page), interval)
 	}

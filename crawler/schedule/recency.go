@@ -35,9 +35,9 @@ func (r *Recency) Learn(silence, wait, rate float64, posts int) {
 	r.days[i] += wait
 }
 
-// extra is the posts to expect beyond the account's rate in the days tau after a
+// Extra is the posts to expect beyond the account's rate in the days tau after a
 // visit that came silence days after the last one that saw a post.
-func (r *Recency) extra(silence, tau float64) float64 {
+func (r *Recency) Extra(silence, tau float64) float64 {
 	sum := 0.0
 	from, end := 0.0, recencyFirst
 	for i := range recencySteps {

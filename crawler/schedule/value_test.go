@@ -119,18 +119,18 @@ func TestTimelineIsTheDerivative(t *testing.T) {
 
 func TestRecency(t *testing.T) {
 	var r Recency
-	if r.extra(0, 10) != 0 {
+	if r.Extra(0, 10) != 0 {
 		t.Error("knows something from nothing")
 	}
 	for range 200 { // posts come within five minutes of another, else not at all
 		r.Learn(0, 3.0/1440, 1, 1)
 		r.Learn(1.0/24, 1.0/24, 1, 0)
 	}
-	soon, late := r.extra(0, 5.0/1440), r.extra(1.0/24, 5.0/1440)
+	soon, late := r.Extra(0, 5.0/1440), r.Extra(1.0/24, 5.0/1440)
 	if soon < 0.5 || late != 0 {
 		t.Errorf("extra posts %g soon, %g late", soon, late)
 	}
-	if r.extra(0, 1) < soon {
+	if r.Extra(0, 1) < soon {
 		t.Error("more time, fewer posts")
 	}
 	if s := story("ucuu", 2).Silence(); s != 4 {

@@ -152,24 +152,30 @@ func (e *Entry) sum(rs []Result) {
 // figure is the mean over seeds of f, or of its difference to the same seed of
 // other, with Student's interval.
 func figure(rs, other []Result, f func(*Result) float64) Figure {
-	n := float64(len(rs))
 	values := make([]float64, len(rs))
-	mean := 0.0
 	for i := range rs {
 		values[i] = f(&rs[i])
 		if other != nil {
 			values[i] -= f(&other[i])
 		}
-		mean += values[i] / n
 	}
-	if len(rs) < 2 {
+	return Mean(values)
+}
+
+// Mean is the mean of what seeds gave, with Student's interval of 95 %: +Inf for one.
+func Mean(values []float64) Figure {
+	n, mean := float64(len(values)), 0.0
+	for _, v := range values {
+		mean += v / n
+	}
+	if len(values) < 2 {
 		return Figure{Mean: mean, Half: math.Inf(1)}
 	}
 	square := 0.0
 	for _, v := range values {
 		square += (v - mean) * (v - mean)
 	}
-	return Figure{mean, student(len(rs)-1) * math.Sqrt(square/(n-1)/n)}
+	return Figure{mean, student(len(values)-1) * math.Sqrt(square/(n-1)/n)}
 }
 
 // student is the 97.5 % point of Student's t for df degrees of freedom, by the

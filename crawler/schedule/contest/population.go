@@ -16,9 +16,11 @@ import (
 //	burst  changes come in flurries, with long silences between
 //	echo   a community of accounts as TwitterEcho's: gaps between posts by its table,
 //	       60 % silent, sessions, quiet nights; a visit shows the last post only
+//	table  as echo, but with the row of its table that each account is of (Thing.Drawn), and
+//	       as many posts in a sitting as the coverage printed in that row asks for
 //	paper  as b, but group 0 as the dissertation found it: changed at each of 100 daily
 //	       visits, which is 4.5 changes a day, not one
-func Populations() []string { return []string{"a", "b", "drift", "burst", "echo", "paper"} }
+func Populations() []string { return []string{"a", "b", "drift", "burst", "echo", "table", "paper"} }
 
 // start is the first second of every synthetic world, a Monday.
 var start = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
@@ -26,7 +28,7 @@ var start = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 // Populate draws a world of n items over days from a population.
 func Populate(name string, n, days int, rng *rand.Rand) (World, error) {
 	w := World{Name: name, From: start, To: start + int64(days)*secondsPerDay, Page: 1, Things: make([]Thing, n)}
-	w.Timeline = name == "echo"
+	w.Timeline = name == "echo" || name == "table"
 	w.Counted = w.Timeline // users/lookup: the profile's counter and the last post
 	for i := range w.Things {
 		t := &w.Things[i]
@@ -54,6 +56,8 @@ func Populate(name string, n, days int, rng *rand.Rand) (World, error) {
 			t.Changes = bursts(rng, w.From, w.To)
 		case "echo":
 			t.Changes = account(rng, w.From, w.To)
+		case "table":
+			t.Changes, t.Drawn = tableAccount(rng, w.From, w.To)
 		default:
 			return World{}, fmt.Errorf("contest: no population %q (there are %v)", name, Populations())
 		}
@@ -147,29 +151,77 @@ func echoGaps() [10]struct{ users, hours float64 } {
 // account draws one account's posts: its mean gap from the table, silent ones
 // included; sessions of a few posts minutes apart; from 3 to 8 o'clock a tenth.
 func account(rng *rand.Rand, from, to int64) []int64 {
-	if rng.Float64() < 0.6 { // had not posted for a month, and almost none returns
-		if rng.Float64() < 0.99 {
-			return nil
-		}
-		return poisson(nil, rng, 0.05, from, to)
+	row := echoRow(rng)
+	if row == EchoRows {
+		return lapsed(rng, from, to)
+	}
+	return sittings(rng, 3, echoGap(row, 0.3, rng), from, to)
+}
+
+// EchoRows are the rows of TwitterEcho's table; an account of population table whose
+// Thing.Drawn is EchoRows is in none of them: it has not posted for a month.
+const EchoRows = 10
+
+// tableAccount is account with the row it is of. Posts of the night that are left out
+// would make its gap longer than its row says: it is drawn shorter by as much.
+func tableAccount(rng *rand.Rand, from, to int64) (posts []int64, row int) {
+	if row = echoRow(rng); row == EchoRows {
+		return lapsed(rng, from, to), row
+	}
+	awake := 1 - (nightEnds-nightBegins)/24.0*(1-nightShare)
+	// So many posts in a sitting that the six classes reach what the table says they did.
+	posted := [EchoRows]float64{1, 2.8, 4, 3.1, 2.6, 1.7, 1.5, 1.3, 1, 1}
+	return sittings(rng, posted[row], awake*echoGap(row, 0.5, rng), from, to), row
+}
+
+// echoRow draws a row, or EchoRows for who had not posted for a month.
+func echoRow(rng *rand.Rand) int {
+	if rng.Float64() < 0.6 {
+		return EchoRows
 	}
 	u := rng.Float64() * 2665
 	rows := echoGaps()
-	lo, hi := 0.3, 1.0
-	for _, r := range rows {
-		if hi = r.hours; u < r.users {
-			break
+	for i, r := range rows {
+		if u < r.users {
+			return i
 		}
 		u -= r.users
-		lo = r.hours
 	}
-	gap := logUniform(rng, lo, hi) * 3600 // seconds, in all
-	const session = 3.0                   // posts
+	return EchoRows - 1
+}
+
+// lapsed: almost none returns.
+func lapsed(rng *rand.Rand, from, to int64) []int64 {
+	if rng.Float64() < 0.99 {
+		return nil
+	}
+	return poisson(nil, rng, 0.05, from, to)
+}
+
+// echoGap draws a mean gap of a row, in seconds; the table does not say what the shortest is,
+// least hours.
+func echoGap(row int, least float64, rng *rand.Rand) float64 {
+	rows, lo := echoGaps(), least
+	if row > 0 {
+		lo = rows[row-1].hours
+	}
+	return logUniform(rng, lo, rows[row].hours) * 3600
+}
+
+// The hours of little sleep, and what is posted in them.
+const (
+	nightBegins = 3
+	nightEnds   = 8
+	nightShare  = 0.1
+)
+
+// sittings are posts whose mean gap in seconds is gap, night aside, so many in a sitting.
+func sittings(rng *rand.Rand, session, gap float64, from, to int64) []int64 {
 	inside := min(1200, gap/4)
 	between := session*gap - (session-1)*inside
 	var out []int64
 	for at := float64(from) + rng.ExpFloat64()*between; at < float64(to); {
-		if hour := int64(at) % secondsPerDay / 3600; hour < 3 || hour >= 8 || rng.Float64() < 0.1 {
+		if hour := int64(at) % secondsPerDay / 3600; hour < nightBegins || hour >= nightEnds || rng.Float64() < nightShare {
 			out = append(out, int64(at))
 		}
 		if rng.Float64() < 1/session {

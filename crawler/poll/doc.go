@@ -42,6 +42,28 @@
 // [Profiles] are asked for oldest stored first, unseen ones first of all, ties by id, in
 // batches as large as the API takes. Row: queue stored(8) id ([ProfileKey]).
 //
+// # Posts
+//
+// [Posts] spends one budget on two kinds of calls. A look-up tells of up to Batch accounts the
+// counter of posts and the last one; a timeline call brings the newest Page of one account. A look-up
+// costs each account a hundredth of a call, and misses what was overwritten; how much that is the counter
+// tells: the account's debt. All is valued in one unit, days of a missing post, and the call
+// worth more is made:
+//
+//   - to read the timeline of an account with a debt of k, which grows by μ a day: k (k+1) ÷ 2μ. With a call
+//     at price p, waiting for the k-th post costs k (k−1) ÷ 2μ + p in k ÷ μ days; the least k at which
+//     the worth reaches p is where that is least. So who posts little is read at once, who posts much when
+//     it is worth it; and before the debt fills the page, beyond which posts are lost.
+//   - to look an account up, τ days after the last look: P(N>1) · (τ ÷ x + c), of N posts expected to be
+//     x. That is −d/d(1/τ) of the loss (as in schedule.Value): a first post waits, each other one
+//     becomes a debt of cost c = √(p ÷ 2μ), at most p.
+//
+// The price p follows what the calls of late were worth, so it needs not be told the budget. x
+// comes from a belief about the account's rate, the hours of the day, and the sitting in which the last post was
+// (schedule's Gamma, Rhythm, Recency). An account takes some 300 bytes; after a crash what is not in its
+// record, the beliefs, is learned anew. One of these is kept for each credential, or for each peer's share of
+// accounts.
+//
 // # TwitterEcho
 //
 // [Echo] is its policy for look-ups (six classes) and links (three), as a

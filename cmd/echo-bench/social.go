@@ -20,6 +20,7 @@ type socialCmd struct {
 	Share    float64   `help:"Of B, for each of --peers." default:"0.125"`
 	Aim      float64   `help:"What the six classes have with B: TwitterEcho's share of posts." default:"0.752"`
 	Within   float64   `help:"How near to --aim B must bring them." default:"0.01"`
+	Budget   float64   `help:"B, calls a day, as an earlier run found it; 0 = find it." default:"0"`
 	JSON     bool      `help:"Print JSON." name:"json"`
 }
 
@@ -38,7 +39,8 @@ B, and with --times B. The limit is what no policy could exceed, not even one th
 shared by their Keys among peers that have a budget each. A row is of accounts whose mean gap between posts is up to that; the delay
 is from a post to when it was had.
 
-Exit 3 when a row of the default at B is not above the paper's, or the server counted a call over the limit.
+Exit 3 when a row of the default at B is not above the paper's, the server counted a call over the limit, or no budget brings the six
+classes to --aim.
 
 Examples:
   echo-bench social                                  some minutes on two cores
@@ -52,7 +54,7 @@ func (c *socialCmd) Run(ctx context.Context, o output) error {
 	if len(peers) == 1 && peers[0] == 0 {
 		peers = nil
 	}
-	r, err := social.Measure(ctx, social.Options{Accounts: c.Accounts, Seeds: c.Seeds, Aim: c.Aim, Within: c.Within, Times: c.Times,
+	r, err := social.Measure(ctx, social.Options{Accounts: c.Accounts, Seeds: c.Seeds, Aim: c.Aim, Within: c.Within, Budget: c.Budget, Times: c.Times,
 		Peers: peers, Share: c.Share, Talk: o.talk})
 	switch {
 	case errors.Is(err, social.ErrOptions):

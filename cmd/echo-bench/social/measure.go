@@ -19,6 +19,7 @@ type Options struct {
 	Seeds    int       // communities, from seed 1 on
 	Aim      float64   // coverage of the six classes that defines B
 	Within   float64   // how near
+	Budget   float64   // B, calls a day, where it is known; 0 = it is found
 	Times    []float64 // of B: budgets at which the default policy plays; 1 always does
 	Peers    []int     // numbers of peers, each with Share of B, for both policies
 	Share    float64
@@ -38,6 +39,9 @@ func (o *Options) Validate() error {
 	var faults []error
 	if o.Accounts < leastAccounts || o.Accounts > mostAccounts || o.Seeds < 1 {
 		faults = append(faults, fmt.Errorf("accounts %d (%d to %d), seeds %d", o.Accounts, leastAccounts, mostAccounts, o.Seeds))
+	}
+	if !(o.Budget >= 0 && o.Budget <= 1e9) {
+		faults = append(faults, fmt.Errorf("budget %g", o.Budget))
 	}
 	if !(o.Aim > 0.1 && o.Aim < 0.95) || !(o.Within > 0 && o.Within < 0.1) {
 		faults = append(faults, fmt.Errorf("aim %g (0.1 to 0.95), within %g (0 to 0.1)", o.Aim, o.Within))
@@ -73,6 +77,8 @@ type Report struct {
 	Baseline Result   `json:"baseline"`
 	Budgets  []Result `json:"budgets"` // the default policy at Options.Times
 	Shared   []Result `json:"shared"`  // both policies, by peers
+
+	aim, within float64
 }
 
 // Faults are what must not be: a row at B that is not above the paper's, a call over the limit, more
@@ -82,6 +88,9 @@ func (r *Report) Faults() (faults []error) {
 		if got := 100 * r.Rows[i].Coverage; got <= p.Coverage {
 			faults = append(faults, fmt.Errorf("row %s: %.1f %%, the paper's is %.1f %%", p.Gap, got, p.Coverage))
 		}
+	}
+	if got := r.Baseline.Coverage; math.Abs(got-r.aim) > r.within {
+		faults = append(faults, fmt.Errorf("with B the six classes have %.4f of the posts, not %g", got, r.aim))
 	}
 	for _, x := range slices.Concat([]Result{r.Result, r.Baseline}, r.Budgets, r.Shared) {
 		if x.OverLimit > 0 {
@@ -113,9 +122,14 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	budget, err := find(ctx, world, o)
-	if err != nil {
-		return nil, err
+	budget, found := o.Budget, map[job]Result{}
+	if budget == 0 {
+		var six Result
+		if budget, six, err = find(ctx, world, o); err != nil {
+			return nil, err
+		}
+		six.Times = 1
+		found[job{SixClasses, 1, 1}] = six
 	}
 	jobs := []job{{SixClasses, 1, 1}, {Ours, 1, 1}}
 	for _, t := range o.Times {
@@ -131,11 +145,12 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 				return nil, err
 			}
 		}
-		if err := playAll(ctx, world, budget, jobs, results, o.Talk); err != nil {
+		if err := playAll(ctx, world, budget, jobs, found, results, o.Talk); err != nil {
 			return nil, err
 		}
+		found = nil
 	}
-	r := &Report{Accounts: o.Accounts, Seeds: o.Seeds, Baseline: mean(results[0]), Result: mean(results[1])}
+	r := &Report{Accounts: o.Accounts, Seeds: o.Seeds, aim: o.Aim, within: o.Within, Baseline: mean(results[0]), Result: mean(results[1])}
 	for i := range jobs[2:] {
 		if m := mean(results[2+i]); i < len(o.Times) {
 			r.Budgets = append(r.Budgets, m)
@@ -146,8 +161,9 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// playAll plays the jobs in one world, as many at a time as there are processors; equal jobs once.
-func playAll(ctx context.Context, world *Community, budget float64, jobs []job, results [][]Result, talk io.Writer) error {
+// playAll plays the jobs in one world, as many at a time as there are processors; equal jobs once, what
+// was found before not at all.
+func playAll(ctx context.Context, world *Community, budget float64, jobs []job, found map[job]Result, results [][]Result, talk io.Writer) error {
 	once := map[job]int{}
 	for i, j := range jobs {
 		if _, there := once[j]; !there {
@@ -159,6 +175,10 @@ func playAll(ctx context.Context, world *Community, budget float64, jobs []job, 
 	var wg sync.WaitGroup
 	var talking sync.Mutex
 	for i, j := range jobs {
+		if r, there := found[j]; there {
+			done[i] = r
+			continue
+		}
 		if once[j] != i {
 			continue
 		}
@@ -194,12 +214,13 @@ const (
 	smallNear  = 0.004 // good enough there
 )
 
-// find is B, in calls a day: by secants in a small world, then corrected in the whole one.
-func find(ctx context.Context, world *Community, o Options) (budget float64, err error) {
+// find is B, in calls a day, and what the six classes have with it: by secants in a small world,
+// then corrected in the whole one.
+func find(ctx context.Context, world *Community, o Options) (budget float64, six Result, err error) {
 	small := world
 	if o.Accounts > smallWorld {
 		if small, err = Draw(smallWorld, 1); err != nil {
-			return 0, err
+			return 0, six, err
 		}
 	}
 	f := finder{aim: o.Aim, slope: firstSlope, x: math.Log(firstGuess)}
@@ -214,23 +235,24 @@ func find(ctx context.Context, world *Community, o Options) (budget float64, err
 			budget = math.Exp(f.x) * n
 			p, err := Run(ctx, stage.world, SixClasses, budget, 1)
 			if err != nil {
-				return 0, err
+				return 0, six, err
 			}
-			got := p.Judge().Coverage
+			six = p.Judge()
+			got := six.Coverage
 			fmt.Fprintf(o.Talk, "%.0f accounts, %.0f calls a day: the six classes have %.4f of the posts\n", n, budget, got)
 			if met = math.Abs(got-o.Aim) <= stage.near; !met {
 				f.next(got)
 			}
 		}
 		if !met && stage.world == world {
-			return 0, fmt.Errorf("social: %w: %g of the posts, within %g", ErrNoBudget, o.Aim, o.Within)
+			return 0, six, fmt.Errorf("social: %w: %g of the posts, within %g", ErrNoBudget, o.Aim, o.Within)
 		}
 		f.seen = false // another world
 		if small == world && met {
 			break
 		}
 	}
-	return budget, nil
+	return budget, six, nil
 }
 
 // finder walks along the logarithm of a budget.

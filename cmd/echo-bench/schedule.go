@@ -18,7 +18,7 @@ import (
 
 // scheduleCmd replays change histories against revisit policies.
 type scheduleCmd struct {
-	History string    `help:"Histories to replay: a file of item TAB unix time TAB unix time …, plain or gzip, or synthetic:NAME (a, b, drift, burst, echo, paper)." default:"synthetic:a" placeholder:"FILE"`
+	History string    `help:"Histories to replay: a file of item TAB unix time TAB unix time …, plain or gzip, or synthetic:NAME (a, b, drift, burst, echo, table, paper)." default:"synthetic:a" placeholder:"FILE"`
 	Policy  string    `help:"Policies to compare: all, or names parted by commas." default:"all"`
 	Budget  []float64 `help:"Visits per item per 30 days, repeatable." default:"0.5,2,8"`
 	Seeds   int       `help:"Worlds to average over; intervals are of 95 %." default:"20"`

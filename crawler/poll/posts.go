@@ -95,6 +95,7 @@ const (
 	halfLife   = 30 * 24 * time.Hour // of what was learned of a rate
 	priceDays  = 0.25                // over which the price follows what calls are worth
 	pageSafe   = 0.6                 // of a page, above which posts are about to be lost
+	mostNews   = 10                  // pages: what a counter may have grown between two calls
 	lookSteps  = 5                   // of the search for when
 	lookMost   = 30.0                // days between two looks at anybody
 )
@@ -117,7 +118,7 @@ func (p *Posts) Price() float64 { return math.Exp(p.price) }
 // Put takes in an account, whose last post was at latest (zero: none is known). The time
 // since then counts as seen.
 func (p *Posts) Put(account string, latest, now time.Time) {
-	s := &postsState{latest: nanos(latest), total: unknown, looked: nanos(now.Add(-p.o.Floor))}
+	s := &postsState{latest: min(nanos(latest), nanos(now)), total: unknown, looked: nanos(now.Add(-p.o.Floor))}
 	s.rate, s.lost = p.prior(&p.news), p.prior(&p.over)
 	if !latest.IsZero() && now.After(latest) {
 		days := now.Sub(latest).Hours() / 24
@@ -222,7 +223,7 @@ func (p *Posts) follow(worth float64, at int64) {
 const nanosPerDay = 24 * float64(time.Hour)
 
 // Looked is the answer of a look-up: the account's counter of posts and its last post,
-// which the look-up brought.
+// which the look-up brought. A counter that jumps by more than mostNews pages is believed so far.
 func (p *Posts) Looked(account string, total int64, latest, now time.Time) {
 	s := p.known[account]
 	if s == nil {
@@ -232,8 +233,9 @@ func (p *Posts) Looked(account string, total int64, latest, now time.Time) {
 	if nanos(latest) > s.latest {
 		n = 1
 	}
+	total = max(total, 0)
 	if s.total != unknown {
-		n = int(min(max(int64(n), total-s.total), int64(math.MaxInt32)))
+		n = int(min(max(int64(n), total-s.total), mostNews*int64(p.o.Page)))
 	}
 	p.date(latest, s.latest)
 	s.debt += max(0, n-1)
@@ -291,7 +293,7 @@ func (p *Posts) learn(s *postsState, n, over int, latest, now time.Time) {
 		p.news.posts, p.news.days = p.news.posts+float64(n), p.news.days+days
 		p.over.posts, p.over.days = p.over.posts+float64(over), p.over.days+days
 	}
-	s.looked, s.latest = nanos(now), max(s.latest, nanos(latest))
+	s.looked, s.latest = nanos(now), max(s.latest, min(nanos(latest), nanos(now))) // clocks go wrong
 }
 
 // prior is a belief about the rate of somebody unknown.

@@ -87,6 +87,13 @@ func TestPostsCounters(t *testing.T) {
 	if d := p.known["a"].debt; d != 0 {
 		t.Errorf("debt %d of one post, which the look-up brought", d)
 	}
+	for _, total := range []int64{math.MaxInt64, math.MinInt64, math.MaxInt64} { // lies, and a clock of the year 9999
+		now = now.Add(time.Hour)
+		p.Looked("a", total, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), now)
+	}
+	if s := p.known["a"]; s.debt > 2*10*5 || s.latest > nanos(now) {
+		t.Errorf("%+v", s)
+	}
 }
 
 // The worth of reading k posts is the price at which waiting for the next one is no longer

@@ -84,7 +84,7 @@ func socialTable(w io.Writer, r *social.Report) error {
 		t.line("%-11s %8.0f %5.1f/%5.1f | %7.1f%% %6.1f | %10.1f%% %6.1f | %7.1f%% %6.1f", p.Gap, six.Accounts, six.Posts/max(six.Accounts, 1),
 			float64(p.Posted)/float64(p.Users), p.Coverage, p.Mean, 100*six.Coverage, 100*six.Mean, 100*ours.Coverage, 100*ours.Mean)
 	}
-	t.line("%-11s %8s %11s | %7.1f%% %6.1f | %10.1f%% %6.1f | %7.1f%% %6.1f   limit %.2f%%\n", "all", "", "here/paper", 75.2, 80.2, 100*r.Baseline.Coverage, 100*r.Baseline.Mean,
+	t.line("%-11s %8s %11s | %7.1f%% %6.1f | %10.1f%% %6.1f | %7.1f%% %6.1f   limit %.3f%%\n", "all", "", "here/paper", 75.2, 80.2, 100*r.Baseline.Coverage, 100*r.Baseline.Mean,
 		100*r.Coverage, 100*r.Mean, 100*r.Limit)
 	t.line("%-12s %5s %7s %11s %9s %9s %9s %9s %8s %8s %5s %6s", "policy", "peers", "times B", "calls a day", "timelines", "posts", "mean", "limit", "delay h", "p90", "over", "used")
 	for _, group := range [][]social.Result{{r.Baseline}, r.Budgets, r.Shared} {
@@ -93,7 +93,7 @@ func socialTable(w io.Writer, r *social.Report) error {
 			if x.Half > 0 {
 				half = fmt.Sprintf(" ±%.2f", 100*x.Half)
 			}
-			t.line("%-12s %5d %7.4g %11.0f %8.1f%% %8.2f%%%s %8.2f%% %8.2f%% %8s %8s %5d %5.1f%%", x.Policy, x.Peers, x.Times, x.Budget, 100*x.Timelines/max(x.Calls, 1), 100*x.Coverage, half,
+			t.line("%-12s %5d %7.4g %11.0f %8.1f%% %8.2f%%%s %8.2f%% %8.3f%% %8s %8s %5d %5.1f%%", x.Policy, x.Peers, x.Times, x.Budget, 100*x.Timelines/max(x.Calls, 1), 100*x.Coverage, half,
 				100*x.Mean, 100*x.Limit, delay(x.Median), delay(x.P90), x.OverLimit, 100*x.Used)
 		}
 		t.line("")

@@ -25,13 +25,14 @@ const (
 // is full although copies are folded.
 func foldAhead(limit int) int { return min(2*limit, maxFoldAhead) }
 
-// printOf is what tells copies of a hit; nil for what is too short to be one.
+// printOf is what tells copies of a hit; nil for what is too short to be one, and for
+// profiles: two people may say the same of themselves.
 func (n *Node) printOf(h index.Hit) ([]byte, error) {
 	r, _, err := n.store.Find(h.Key)
 	if errors.Is(err, store.ErrNotExist) || err == nil && len(r.Copies) == 0 && r.Kind == "page" {
 		return nil, nil // gone meanwhile; a heading or a notice
 	}
-	if err != nil {
+	if err != nil || r.Kind == store.KindProfile {
 		return nil, err
 	}
 	p := copies.NewPrint(copies.Text{Text: web.Printed(r.Text)})

@@ -142,7 +142,7 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 			sum += p.Status().Verdicts[who.IsOut]
 		}
 		at := slices.IndexFunc(a.Hits, func(h api.Hit) bool { return h.Key == k && h.Verdict == who.IsOut })
-		return err == nil && at >= 0 && sum == int64(len(a.Hits)), ""
+		return err == nil && at >= 0 && sum == int64(len(a.Hits)), fmt.Sprintf("%d of %d hits, the status counts %d, err %v", at, len(a.Hits), sum, err)
 	})
 	m, err := s.Peers[2].API().Mistakes(ctx)
 	if err != nil || m.Words != 1 || m.Judged != 1 || len(m.Mistakes) != 1 || m.Mistakes[0].Override.Key != k || m.Kinds["place"] != 3 {

@@ -165,6 +165,7 @@ func (s *Store) pebbleOptions(disk vfs.FS, cache *pebble.Cache, create bool) *pe
 		Logger:                     pebbleLogger{s},
 		ErrorIfNotExists:           !create,
 	}
+	po.Experimental.CompactionScheduler = newCompactions()
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most Keys asked for are new: absent
 		po.Levels[i].FilterType = pebble.TableFilter

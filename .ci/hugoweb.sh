@@ -23,7 +23,7 @@ mkdir -p "$ROOT"
 
 hugo() { # its path
 	if [ -n "${HUGO:-}" ]; then echo "$HUGO"; return; fi
-	command -v hugo && return
+	type -P hugo && return # not command -v, which finds this function
 	[ -x "$ROOT/bin/hugo" ] || CGO_ENABLED=0 GOFLAGS= GOBIN=$ROOT/bin go install "github.com/gohugoio/hugo@$HUGO_VERSION" >"$ROOT/install.log" 2>&1 || return
 	echo "$ROOT/bin/hugo"
 }

@@ -30,7 +30,6 @@ const (
 	planVersion = 1
 	planHinted  = 2
 	movedBit    = 1 << 7
-	maxHinted   = 1 << 36 // latest time of a hint
 )
 
 // sentKinds are the bits of plan.told that there may be.
@@ -102,7 +101,7 @@ func (p *plan) decodeHint(b []byte) (rest []byte, err error) {
 		return b, nil
 	}
 	unix, n := binary.Uvarint(b)
-	if n <= 0 || unix > maxHinted {
+	if n <= 0 {
 		return nil, errors.New("a hint of no time")
 	}
 	if p.hint = store.ParseHint(uint64(kind), int64(unix)); p.hint.Kind == 0 {

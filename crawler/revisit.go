@@ -1,6 +1,7 @@
 package crawler
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/schedule"
 	"github.com/echo-node/echo-node/crawler/schedule/change"
+	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -88,7 +90,7 @@ func (r *revisits) plan(due store.Due, next store.Next, f finding, site *store.S
 	r.lessons.see(due.Key, &p.history)
 	gap = time.Duration(float64(gap) * r.speed)
 	sp := r.sites.of(due.Key.Site())
-	item := schedule.Item{History: &p.history, Told: trust.told(p.told)}
+	item := schedule.Item{History: &p.history, Told: trust.told(p.told), Phase: phase(due.Key)}
 	if sp != nil {
 		item.Tells = r.tells(&p, &trust, sp.items)
 	}
@@ -118,6 +120,13 @@ func (r *revisits) plan(due store.Due, next store.Next, f finding, site *store.S
 	return next, err
 }
 
+// phase is the schedule.Item.Phase of a Key, spread evenly over all. It is of the end of
+// the hash, as Keys of a slice have its beginning in common.
+func phase(k partition.Key) float64 {
+	h := k.Hash128()
+	return (float64(binary.BigEndian.Uint32(h[len(h)-4:])) + 0.5) / (1 << 32)
+}
+
 // why says why what d is of is looked at again when it is.
 func (r *revisits) why(d store.Due) (string, error) {
 	p, err := decodePlan(d.History)
@@ -136,10 +145,15 @@ func (r *revisits) why(d store.Due) (string, error) {
 }
 
 // Why says in words why d is due again when it is: the policy's reason, by what it
-// knows now. "" when d is not looked at again, or not for its changes. An error
-// is of a history that cannot be read.
+// knows now, or that of the source that plans its Keys itself (Result.Planned). "" when d is not
+// looked at again. An error is of a history that cannot be read.
 func (c *Crawler) Why(d store.Due) (string, error) {
-	if c.revisits == nil || d.At.IsZero() || len(d.History) == 0 || d.State == store.StatePending {
+	switch {
+	case d.At.IsZero() || d.State == store.StatePending:
+		return "", nil
+	case len(d.History) == 0:
+		return d.Reason, nil
+	case c.revisits == nil:
 		return "", nil
 	}
 	return c.revisits.why(d)

@@ -32,7 +32,10 @@ type scheduleCmd struct {
 
 // Help is shown by --help.
 func (c *scheduleCmd) Help() string {
-	return "Example: echo-bench schedule --history changes.tsv.gz --policy default,uniform --budget 2 --json"
+	return `Every policy has the same visits at the same times; oracle-* are told the truth and show the limit. In the populations echo and table a visit is a look-up,
+which shows an account's last post and its counter alone; what TwitterEcho's call rates bring with timeline calls as well, "echo-bench social" measures.
+
+Example: echo-bench schedule --history changes.tsv.gz --policy default,uniform --budget 2 --json`
 }
 
 // Run holds the contest: equal visits and equal start for every policy.

@@ -251,6 +251,16 @@ func (f *Frontier) Flying() int { return f.flying }
 // Ready is how many sites could have been asked at the last Next.
 func (f *Frontier) Ready() int { return f.ready.n }
 
+// Slices are those in which s may have rows, in the order in which they came up.
+func (f *Frontier) Slices(s partition.Site) (out []partition.Slice) {
+	if st := f.sites[s]; st != nil {
+		for i := range st.parts {
+			out = append(out, st.parts[i].slice)
+		}
+	}
+	return out
+}
+
 // Allowed is when s may be asked again, zero when s is not known.
 func (f *Frontier) Allowed(s partition.Site) time.Time {
 	if st := f.sites[s]; st != nil {

@@ -28,6 +28,9 @@
 // the budget's price. A budget per site adds its own price to the peer's (the
 // multipliers of nested constraints add).
 //
+// An item's first wait is cut to its Phase (see [Item]), so that a bulk of new items is neither left
+// alone for an interval nor due all at once after it.
+//
 // [Meter] finds the price at which visits meet the budget, and guards age: while
 // the plans made are expected to leave copies older than uniform visiting would, it
 // raises the price on age and gives a share of visits to all items alike. So the

@@ -32,6 +32,7 @@ type Item struct {
 	Page    int     // posts in one answer of a timeline; 0 = a page, judged by freshness
 	Expect  float64 // days between changes that a static classifier expects; 0 = nobody said
 	Memo    Memo    // what Classes and Barbosa remember between visits
+	Phase   float64 // share of its first wait after which it is looked at first, in (0, 1); 0 means all of it
 	Told    float64 // share of its changes that somebody tells of as they happen, 0 to MaxTold. Only Default and Important use it
 	Tells   float64 // changes of other items a day that a look at it tells of; likewise
 }
@@ -108,7 +109,7 @@ func Decide(p Policy, it Item, b *Budget, now time.Time) Decision {
 	default:
 		d.believed(p, it, b, interval)
 	}
-	d.bound(h, b, now)
+	d.bound(it, b, now)
 	return d
 }
 
@@ -178,7 +179,12 @@ const (
 
 // bound turns Tau into a time, and overrules the policy where the last visit
 // found no item to speak of: deaths and errors back off on their own.
-func (d *Decision) bound(h *History, b *Budget, now time.Time) {
+//
+// A first wait is cut to the item's Phase, Tau stays what it is. Items that are met together
+// would else all be due together, after an interval without a look at any; with phases
+// spread evenly, each has as many looks in any time as its Tau says, from the first on.
+func (d *Decision) bound(it Item, b *Budget, now time.Time) {
+	h, phase := it.History, 1.0
 	last, _ := h.Latest()
 	switch last {
 	case Gone, Redirect:
@@ -196,12 +202,15 @@ func (d *Decision) bound(h *History, b *Budget, now time.Time) {
 	if ceil := b.Ceiling.Hours() / 24; ceil > 0 && d.Tau > ceil {
 		d.Tau, d.Bound = ceil, "at least every "+span(ceil)
 	}
+	if visits, _ := h.Totals(); visits == 0 && last.sees() && it.Phase > 0 {
+		phase = min(it.Phase, 1)
+	}
 	at := h.Last()
 	if at.After(now) { // a clock was set back
 		at = now
 	}
-	wait := time.Duration(min(max(d.Tau, 0), longest) * float64(day))
-	d.At = b.Rhythm.After(at, wait)
+	wait := max(min(phase*max(d.Tau, 0), longest), b.Floor.Hours()/24)
+	d.At = b.Rhythm.After(at, time.Duration(wait*float64(day)))
 }
 
 func backOff(first, last time.Duration, n int) float64 {

@@ -258,3 +258,28 @@ func TestMeterSettles(t *testing.T) {
 		}
 	}
 }
+
+// The phase cuts a first wait and no later one, says nothing of how often the item is to be looked
+// at, and not below the floor; what is gone or failed has a wait of its own.
+func TestPhaseOfFirstWait(t *testing.T) {
+	b := budget(10)
+	for _, tt := range []struct {
+		word  string
+		phase float64
+		share float64
+	}{{"u", 0.25, 0.25}, {"u", 0, 1}, {"u", 1, 1}, {"uu", 0.25, 1}, {"uc", 0.25, 1}, {"ug", 0.25, 1}, {"ue", 0.25, 1}, {"eu", 0.5, 0.5}} {
+		h := story(tt.word, 10)
+		for _, p := range Policies() {
+			d, whole := Decide(p, Item{History: h, Phase: tt.phase}, b, h.Last()), Decide(p, Item{History: h}, b, h.Last())
+			got, want := d.At.Sub(h.Last()).Hours()/24, tt.share*whole.At.Sub(h.Last()).Hours()/24
+			if math.Abs(got-want) > 1e-6 || d.Tau != whole.Tau {
+				t.Errorf("%s of %q, phase %g: after %g days (every %g), want %g (every %g)", p, tt.word, tt.phase, got, d.Tau, want, whole.Tau)
+			}
+		}
+	}
+	b.Floor = 3 * day
+	h := story("u", 10)
+	if d := Decide(Uniform, Item{History: h, Phase: 0.1}, b, h.Last()); d.At.Sub(h.Last()) != 3*day {
+		t.Errorf("after %s, the floor is 3 days", d.At.Sub(h.Last()))
+	}
+}

@@ -1,43 +1,21 @@
 package replay
 
 import (
-	"bytes"
-	"io"
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/crawler/schedule/contest"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
 )
-
-// carried brings requests to a handler without a network.
-type carried struct{ to http.Handler }
-
-func (c carried) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := &answer{header: http.Header{}, status: http.StatusOK}
-	in := r.Clone(r.Context())
-	in.Host = r.URL.Host
-	c.to.ServeHTTP(w, in)
-	return &http.Response{Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: w.header,
-		Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r}, nil
-}
-
-type answer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) WriteHeader(status int)      { a.status = status }
-func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 // The real crawler is as fresh as the simulator says, on a population that
 // changes often and seldom, with items that are born on the way; in fake time.
@@ -60,7 +38,7 @@ func TestCrawlerIsAsFreshAsTheSimulator(t *testing.T) {
 		}
 		so := store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "founder")}
 		r, err := Run(t.Context(), Options{World: w, Budget: 8, Speed: 20_000, Warm: 0.2, Seeds: 5, Store: &so,
-			Carry: func(h http.Handler) http.RoundTripper { return carried{h} }})
+			Carry: func(h http.Handler) http.RoundTripper { return crawltest.Transport(h, netip.Addr{}) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,6 +54,30 @@ func TestCrawlerIsAsFreshAsTheSimulator(t *testing.T) {
 		}
 		if r.Same == 0 || r.Found["changed"] == 0 || r.Found["unchanged"] <= int64(r.Same) {
 			t.Errorf("%d answers 304; found: %v", r.Same, r.Found)
+		}
+	})
+}
+
+// Where the world is only two mean intervals long, the crawler makes its visits as well: what is
+// met together at the start does not wait together.
+func TestCrawlerSpendsASmallBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := contest.Populate("a", 300, 30, rand.New(rand.NewPCG(4, 3)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		so := store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "founder")}
+		r, err := Run(t.Context(), Options{World: w, Budget: 2, Speed: 20_000, Warm: 0.2, Seeds: 5, Store: &so,
+			Carry: func(h http.Handler) http.RoundTripper { return crawltest.Transport(h, netip.Addr{}) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v", r)
+		if !(math.Abs(r.Points) <= 3) {
+			t.Errorf("the crawler's freshness is %.4f, the simulator's %.4f", r.Crawler.Freshness, r.Simulator.Freshness)
+		}
+		if r.Spent < 0.85 || r.Spent > 1.15 {
+			t.Errorf("%.0f visits, the simulator made %.0f", r.Crawler.Visits, r.Simulator.Visits)
 		}
 	})
 }

@@ -1,6 +1,6 @@
 // Package storytest is what the simulated services of tests and benches have in
 // common (crawler/crawltest/mastodontest, blueskytest, twittertest): people of whom everything is
-// known, limits on requests that are exact, and answers without a connection.
+// known, limits on requests that are exact, and what answers look like.
 //
 // All that happens in a Story is drawn from Options.Seed and happens at times of Options.Clock: people
 // post at rates with a heavy tail and by day more than by night, mention, answer, boost,

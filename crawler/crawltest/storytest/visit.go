@@ -7,47 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
-	"strconv"
 )
-
-// RoundTripper has serve answer requests, as if they came from that address, without
-// a connection.
-func RoundTripper(serve http.HandlerFunc, from netip.Addr) http.RoundTripper {
-	return roundTripper{serve, from}
-}
-
-type roundTripper struct {
-	serve http.HandlerFunc
-	from  netip.Addr
-}
-
-// RoundTrip is of http.RoundTripper.
-func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	in := r.Clone(r.Context())
-	in.RemoteAddr = netip.AddrPortFrom(t.from, 40000).String()
-	in.RequestURI = r.URL.RequestURI()
-	rec := &recorder{header: http.Header{}, status: http.StatusOK}
-	t.serve(rec, in)
-	return &http.Response{
-		Status: strconv.Itoa(rec.status) + " " + http.StatusText(rec.status), StatusCode: rec.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: rec.header,
-		Body: io.NopCloser(&rec.body), ContentLength: int64(rec.body.Len()), Request: r,
-	}, nil
-}
-
-// recorder is the http.ResponseWriter of a RoundTripper.
-type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(status int)      { r.status = status }
-func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
 // Report is what a server saw.
 type Report struct {

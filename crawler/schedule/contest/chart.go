@@ -34,8 +34,8 @@ func ChartDays(w io.Writer, r Report) error {
 	var curves []curve
 	for _, e := range r.Runs {
 		c := curve{name: e.Policy}
-		for d, f := range e.Days {
-			c.x, c.y = append(c.x, float64(d)), append(c.y, f)
+		for d, x := range e.Days {
+			c.x, c.y = append(c.x, float64(d)), append(c.y, x.Freshness)
 		}
 		curves = append(curves, c)
 	}

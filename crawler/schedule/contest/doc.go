@@ -8,7 +8,8 @@
 //
 // Every policy gets the same visits at the same times: the visits are slots evenly
 // spread over the run, and a policy only chooses which item each slot goes to, the
-// one due earliest. All start with a good copy of every item known at the start;
+// one due earliest. Each item has a phase, drawn with the seed, that cuts its first wait under every
+// policy. All start with a good copy of every item known at the start;
 // an item born later is met at its birth, free of charge, for every policy alike.
 // Policies named oracle-* are told the truth and show the limit.
 //

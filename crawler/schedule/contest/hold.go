@@ -32,11 +32,12 @@ type Entry struct {
 	Missed     Figure
 	Lost       Figure // share of all changes missed
 	Visits     Figure
+	Bytes      Figure // see Traffic
 	// Lead is this policy's freshness minus the default's on the same seed, and
 	// Older its age minus uniform's: paired, so the worlds' differences cancel.
 	Lead, Older Figure
-	Days        []float64 // freshness by day, mean
-	Groups      [4]Group  // of all seeds together
+	Days        []Day    // means
+	Groups      [4]Group // of all seeds together
 }
 
 // Figure is a mean with the half width of its 95 % interval.
@@ -122,6 +123,7 @@ func (c *Contest) entries(results [][]Result) []Entry {
 			Missed:     of(func(r *Result) float64 { return float64(r.Missed) }),
 			Lost:       of(func(r *Result) float64 { return ratio(float64(r.Missed), float64(r.Changes)) }),
 			Visits:     of(func(r *Result) float64 { return float64(r.Visits) }),
+			Bytes:      of(func(r *Result) float64 { return Traffic(float64(r.Visits), float64(r.Hits)) }),
 			Lead:       figure(rs, first, fresh),
 			Older:      figure(rs, even, age),
 		}
@@ -134,10 +136,12 @@ func (c *Contest) entries(results [][]Result) []Entry {
 func (e *Entry) sum(rs []Result) {
 	for _, r := range rs {
 		if e.Days == nil {
-			e.Days = make([]float64, len(r.Days))
+			e.Days = make([]Day, len(r.Days))
 		}
 		for d := range min(len(e.Days), len(r.Days)) {
-			e.Days[d] += r.Days[d] / float64(len(rs))
+			sum, x, n := &e.Days[d], r.Days[d], float64(len(rs))
+			sum.Freshness, sum.AgeDays = sum.Freshness+x.Freshness/n, sum.AgeDays+x.AgeDays/n
+			sum.Visits, sum.Hits = sum.Visits+x.Visits/n, sum.Hits+x.Hits/n
 		}
 		for c, g := range r.Groups {
 			sum := &e.Groups[c]

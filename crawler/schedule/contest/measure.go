@@ -8,11 +8,17 @@ type Result struct {
 	Weighted  float64 // the same, by importance
 	AgeDays   float64 // mean age, days since the first change not yet seen (0 = good)
 	Visits    int
-	Hits      int       // visits that found a change
-	Changes   int       // that happened
-	Missed    int       // states or posts nobody will ever have seen
-	Days      []float64 // freshness by day
-	Groups    [4]Group  // by true class
+	Hits      int      // visits that found a change
+	Changes   int      // that happened
+	Missed    int      // states or posts nobody will ever have seen
+	Days      []Day    // of the whole run, what is not measured included
+	Groups    [4]Group // by true class
+}
+
+// Day is one day of a run, of all items.
+type Day struct {
+	Freshness, AgeDays float64
+	Visits, Hits       float64
 }
 
 // Group is the share of one class.
@@ -23,6 +29,16 @@ type Group struct {
 
 // ChangeRate is the share of visits that found a change.
 func (r *Result) ChangeRate() float64 { return ratio(float64(r.Hits), float64(r.Visits)) }
+
+// What a visit costs in bytes: the request and an answer without a body (304), and what changed, 12 KB
+// as the mean page of Brewington and Cybenko (WWW9, 2000).
+const (
+	askBytes  = 500
+	bodyBytes = 12_000
+)
+
+// Traffic is the bytes of so many visits, by conditional requests, of which so many found a change.
+func Traffic(visits, hits float64) float64 { return askBytes*visits + bodyBytes*hits }
 
 // VisitsPerChange is what one found change cost.
 func (r *Result) VisitsPerChange() float64 { return ratio(float64(r.Visits), float64(r.Hits)) }
@@ -45,6 +61,8 @@ type tally struct {
 	missed, seen int
 	days         []float64 // fresh seconds by day
 	alive        []float64 // seconds lived by day
+	ages         []float64 // seconds² by day
+	looks        [2][]int  // visits, and those that found a change, by day
 }
 
 func newTally(w *World, since int64) *tally {
@@ -52,7 +70,7 @@ func newTally(w *World, since int64) *tally {
 	days := int((w.To-w.From)/secondsPerDay) + 1
 	t := &tally{w: w, since: since, next: make([]int, n), last: make([]int64, n),
 		fresh: make([]float64, n), age: make([]float64, n), visits: make([]int32, n), hits: make([]int32, n),
-		days: make([]float64, days), alive: make([]float64, days)}
+		days: make([]float64, days), alive: make([]float64, days), ages: make([]float64, days), looks: [2][]int{make([]int, days), make([]int, days)}}
 	for i := range w.Things {
 		t.last[i] = w.Things[i].Born
 	}
@@ -71,8 +89,9 @@ func (t *tally) visit(i int, now int64, count bool) int {
 		stale = rest[0]
 	}
 	t.fresh[i] += float64(max(0, stale-max(from, t.since)))
-	t.spread(t.days, from, stale)
-	t.spread(t.alive, from, now)
+	t.spread(t.days, from, stale, func(a, b int64) float64 { return float64(b - a) })
+	t.spread(t.alive, from, now, func(a, b int64) float64 { return float64(b - a) })
+	t.spread(t.ages, stale, now, func(a, b int64) float64 { return float64(b-a) * (float64(a-stale) + float64(b-stale)) / 2 })
 	if a := max(stale, t.since); now > a {
 		x, y := float64(now-stale), float64(a-stale)
 		t.age[i] += (x*x - y*y) / 2
@@ -83,6 +102,11 @@ func (t *tally) visit(i int, now int64, count bool) int {
 		t.seen += k - late
 	}
 	if count {
+		day := min(int((now-t.w.From)/secondsPerDay), len(t.days)-1)
+		t.looks[0][day]++
+		if k > 0 {
+			t.looks[1][day]++
+		}
 		t.last[i] = now
 		t.next[i] += k
 		if now >= t.since {
@@ -95,13 +119,13 @@ func (t *tally) visit(i int, now int64, count bool) int {
 	return k
 }
 
-// spread adds the seconds of [from, to) to the days they fall on.
-func (t *tally) spread(days []float64, from, to int64) {
+// spread adds to each day what its part of [from, to) amounts to, the sum of the parts being the whole.
+func (t *tally) spread(days []float64, from, to int64, amount func(from, to int64) float64) {
 	for from < to {
 		d := (from - t.w.From) / secondsPerDay
 		end := min(to, t.w.From+(d+1)*secondsPerDay)
 		if int(d) < len(days) {
-			days[d] += float64(end - from)
+			days[d] += amount(from, end)
 		}
 		from = end
 	}
@@ -138,7 +162,7 @@ func (t *tally) result() Result {
 		r.Groups[c].AgeDays = ratio(r.Groups[c].AgeDays, lives[c]) / secondsPerDay
 	}
 	for d := range t.days {
-		r.Days = append(r.Days, ratio(t.days[d], t.alive[d]))
+		r.Days = append(r.Days, Day{ratio(t.days[d], t.alive[d]), ratio(t.ages[d], t.alive[d]) / secondsPerDay, float64(t.looks[0][d]), float64(t.looks[1][d])})
 	}
 	return r
 }

@@ -5,9 +5,13 @@ import "math"
 // seer is the policy that knows every change: each slot goes to the bad copy that
 // will stay good longest once it is renewed. No crawler can do better by much; it
 // is greedy, so it shows the limit without being proved to be it.
+//
+// In a timeline the loss is posts missed: each slot goes to the one that will lose a post soonest,
+// the first not seen yet, when as many others as a page holds have come after it. With a page of
+// one post that is the earliest deadline first, which loses the fewest that can be lost.
 func seer(w *World, o Options, since int64) Result {
 	t := newTally(w, since)
-	var events, bad queue // changes to come; bad copies by minus the time of the next change
+	var events, bad queue // changes to come; bad copies by urgency
 	alive := func(now int64) (n int) {
 		for i := range w.Things {
 			if w.Things[i].Born <= now {
@@ -35,17 +39,16 @@ func seer(w *World, o Options, since int64) Result {
 		for events.len() > 0 && events.at[0] <= int64(now) {
 			_, i := events.pop()
 			at[i]++
-			next := int64(math.MaxInt64 / 2)
 			if c := w.Things[i].Changes; at[i] < len(c) {
-				next = c[at[i]]
-				events.push(next, i)
+				events.push(c[at[i]], i)
 			}
-			bad.push(-next, i)
+			bad.push(urgency(w, t, i, at[i]), i)
 		}
 		if i, ok := choose(w, t, &bad, at); ok {
 			t.visit(int(i), int64(now), true)
 		} else if int64(now) >= since { // all good: the slot is spent anyway, on anything
 			t.visits[0]++
+			t.looks[0][min(int((int64(now)-w.From)/secondsPerDay), len(t.days)-1)]++
 		}
 	}
 }
@@ -54,13 +57,22 @@ func seer(w *World, o Options, since int64) Result {
 func choose(w *World, t *tally, bad *queue, at []int) (int32, bool) {
 	for bad.len() > 0 {
 		key, i := bad.pop()
-		next := int64(math.MaxInt64 / 2)
-		if c := w.Things[i].Changes; at[i] < len(c) {
-			next = c[at[i]]
-		}
-		if -key == next && t.next[i] < at[i] {
+		if t.next[i] < at[i] && key == urgency(w, t, i, at[i]) {
 			return i, true
 		}
 	}
 	return 0, false
+}
+
+// urgency orders the bad copies, the least first: item i has changed so many times. Of a page it is minus
+// the time of its next change, of a timeline the time when the next post is lost.
+func urgency(w *World, t *tally, i int32, happened int) int64 {
+	c, sign, k := w.Things[i].Changes, int64(-1), happened
+	if w.Timeline {
+		sign, k = 1, max(t.next[i], happened-w.Page)+w.Page
+	}
+	if k < len(c) {
+		return sign * c[k]
+	}
+	return sign * (math.MaxInt64 / 2)
 }

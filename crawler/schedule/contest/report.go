@@ -32,6 +32,7 @@ type row struct {
 	Missed          float64 `json:"missed"`
 	MissedShare     float64 `json:"missed_share"`
 	Visits          float64 `json:"visits"`
+	Bytes           float64 `json:"bytes"`
 	// Lead is the freshness less the default's, Older the age less uniform's, on the
 	// same seeds; null when that policy did not run.
 	Lead    *float64 `json:"lead_on_default"`
@@ -50,7 +51,7 @@ func (r Report) rows() []row {
 		x := row{Policy: e.Policy, Budget: r.Budget, Freshness: e.Freshness.Mean, FreshnessCI: finite(e.Freshness.Half),
 			Weighted: e.Weighted.Mean, AgeDays: e.AgeDays.Mean, AgeCI: finite(e.AgeDays.Half), ChangeRate: e.ChangeRate.Mean,
 			ChangeRateCI: finite(e.ChangeRate.Half), VisitsPerChange: e.PerChange.Mean, Missed: e.Missed.Mean,
-			MissedShare: e.Lost.Mean, Visits: e.Visits.Mean}
+			MissedShare: e.Lost.Mean, Visits: e.Visits.Mean, Bytes: e.Bytes.Mean}
 		if has["default"] {
 			half := finite(e.Lead.Half)
 			x.Lead, x.LeadCI = &e.Lead.Mean, &half
@@ -92,11 +93,11 @@ func WriteJSON(w io.Writer, reports []Report) error {
 func WriteCSV(w io.Writer, reports []Report) error {
 	c := csv.NewWriter(w)
 	records := [][]string{{"world", "budget", "policy", "freshness", "freshness_ci95", "weighted_freshness", "age_days",
-		"age_days_ci95", "change_rate", "visits_per_change", "missed", "missed_share", "visits"}}
+		"age_days_ci95", "change_rate", "visits_per_change", "missed", "missed_share", "visits", "bytes"}}
 	for _, r := range reports {
 		for _, x := range r.rows() {
 			records = append(records, []string{r.World, num(r.Budget), x.Policy, num(x.Freshness), num(x.FreshnessCI), num(x.Weighted),
-				num(x.AgeDays), num(x.AgeCI), num(x.ChangeRate), num(x.VisitsPerChange), num(x.Missed), num(x.MissedShare), num(x.Visits)})
+				num(x.AgeDays), num(x.AgeCI), num(x.ChangeRate), num(x.VisitsPerChange), num(x.Missed), num(x.MissedShare), num(x.Visits), num(x.Bytes)})
 		}
 	}
 	if err := c.WriteAll(records); err != nil {
@@ -105,18 +106,21 @@ func WriteCSV(w io.Writer, reports []Report) error {
 	return nil
 }
 
-// WriteDays writes the freshness of each day and the figures of each group as CSV.
+// WriteDays writes the figures of each day, means over the seeds, and of each group, of all seeds
+// together, as CSV.
 func WriteDays(w io.Writer, reports []Report) error {
 	c := csv.NewWriter(w)
-	records := [][]string{{"world", "budget", "policy", "what", "index", "freshness", "age_days", "visits", "hits", "items"}}
+	records := [][]string{{"world", "budget", "policy", "what", "index", "freshness", "age_days", "change_rate", "visits", "hits", "bytes", "items"}}
 	for _, r := range reports {
 		for _, e := range r.Runs {
-			for d, f := range e.Days {
-				records = append(records, []string{r.World, num(r.Budget), e.Policy, "day", fmt.Sprint(d), num(f), "", "", "", ""})
+			for d, x := range e.Days {
+				records = append(records, []string{r.World, num(r.Budget), e.Policy, "day", fmt.Sprint(d), num(x.Freshness), num(x.AgeDays),
+					num(ratio(x.Hits, x.Visits)), num(x.Visits), num(x.Hits), num(Traffic(x.Visits, x.Hits)), ""})
 			}
 			for g, x := range e.Groups {
-				records = append(records, []string{r.World, num(r.Budget), e.Policy, "group", fmt.Sprint(g), num(x.Freshness),
-					num(x.AgeDays), fmt.Sprint(x.Visits), fmt.Sprint(x.Hits), fmt.Sprint(x.Items)})
+				visits, hits := float64(x.Visits), float64(x.Hits)
+				records = append(records, []string{r.World, num(r.Budget), e.Policy, "group", fmt.Sprint(g), num(x.Freshness), num(x.AgeDays),
+					num(ratio(hits, visits)), fmt.Sprint(x.Visits), fmt.Sprint(x.Hits), num(Traffic(visits, hits)), fmt.Sprint(x.Items)})
 			}
 		}
 	}

@@ -169,7 +169,7 @@ func (g *game) births(now int64) {
 		g.born = g.born[1:]
 		th := &g.w.Things[i]
 		g.alive++
-		g.items[i] = schedule.Item{History: new(schedule.History), Weight: th.Weight, Page: g.page()}
+		g.items[i] = schedule.Item{History: new(schedule.History), Weight: th.Weight, Page: g.page(), Phase: 1 - g.rng.Float64()}
 		g.items[i].History.Add(schedule.Event{At: clock(th.Born)})
 		g.plan(i, th.Born)
 	}

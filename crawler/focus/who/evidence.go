@@ -230,24 +230,24 @@ func shareOf(v lang.PersonVerdict) float64 {
 	return sum
 }
 
-// neighbours is how those were judged that the account has to do with. Of the
-// people whom a member mentions about 79 % are members (Oliveira 2011), of those whom
-// a neighbour of the community mentions up to half.
+// neighbours is how those were judged that the account has to do with. Whom it follows,
+// who follows it and whom it mentions are pieces of evidence each: put together, who is followed by many
+// and follows few would be what others make of them. Of the people whom a member
+// mentions about 79 % are members (Oliveira 2011); as many in as out tells nothing.
 func (j *Judge) neighbours(e Edges, add adder) {
-	var in, out float64
+	var lean, in, out float64
 	for _, x := range []struct {
 		c Counts
 		w float64
-	}{{e.Follows, 1}, {e.Mentions, 1}, {e.Followers, 0.7}, {e.MentionedBy, 0.7}} {
-		in += x.w * float64(max(x.c.In, 0))
-		out += x.w * float64(max(x.c.Out, 0))
+	}{{e.Follows, weightFollows}, {e.Followers, weightFollowers}, {e.Mentions, weightMentions}, {e.MentionedBy, weightMentions}} {
+		yes, no := float64(max(x.c.In, 0)), float64(max(x.c.Out, 0))
+		in, out = in+yes, out+no
+		n := yes + no
+		lean += float64(x.w * math.Log((yes+1)/(no+1)) * n / (n + 4))
 	}
-	n := in + out
-	if n == 0 {
+	if in+out == 0 {
 		return
 	}
-	const even = 0.35 // where it tells nothing: a majority of members
-	lean := (math.Log((in+1)/(out+1)) - even) * 3 * n / (n + 4)
 	add("neighbours", fmt.Sprintf("%.0f in, %.0f out", in, out), max(-mostNeighbours, min(mostNeighbours, lean)))
 }
 

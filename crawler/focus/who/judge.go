@@ -12,7 +12,7 @@ import (
 )
 
 // Version is of the judge: what another one said is to be judged again.
-const Version = 1
+const Version = 2
 
 // Caps of what is looked at.
 const (
@@ -113,6 +113,19 @@ func New(c Community, places *geo.Gazetteer, langs *lang.Judge) (*Judge, error) 
 	return j, nil
 }
 
+// Open is New with the gazetteer and the judge of languages that come with the program.
+func Open(c Community) (*Judge, error) {
+	places, err := geo.Open()
+	if err != nil {
+		return nil, err
+	}
+	langs, err := lang.Open()
+	if err != nil {
+		return nil, err
+	}
+	return New(c, places, langs)
+}
+
 // The weights, in nats. Each is about what the logarithm of the ratio of
 // frequencies inside and outside of the community is, where many are at hand
 // that look like it without being it; one piece alone never decides.
@@ -138,8 +151,12 @@ const (
 	mostHashtags   = 1.8
 	weightBot      = 9.0 // declared
 	weightMachine  = 8.0 // by its texts
-	mostNeighbours = 4.5
-	temper         = 0.85 // of the sum: pieces of evidence overlap
+	// of neighbours, times the logarithm of how many times more are in than out
+	weightFollows   = 2.5
+	weightFollowers = 2.0
+	weightMentions  = 1.0
+	mostNeighbours  = 6.0
+	temper          = 0.85 // of the sum: pieces of evidence overlap
 )
 
 // Judge weighs what is known of an account: its profile, some of its texts, and

@@ -8,22 +8,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/echo-node/echo-node/crawler/focus/lang"
-	"github.com/echo-node/echo-node/partition/geo"
 )
 
 func judge(t testing.TB, c Community) *Judge {
 	t.Helper()
-	g, err := geo.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := lang.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := New(c, g, l)
+	j, err := Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,22 +52,24 @@ func TestJudge(t *testing.T) {
 		want   string
 		mirror string // as the community of the other country sees it
 	}{
-		"nothing":                         {want: IsUndecided, mirror: IsUndecided},
-		"a seed":                          {p: Profile{ID: "seed", Location: "Recife"}, want: IsIn, mirror: IsUndecided},
-		"an exclusion":                    {p: Profile{ID: "not", Location: "Lisboa"}, texts: european(), want: IsOut, mirror: IsOut},
-		"at home":                         {p: Profile{Location: "Braga", TimeZone: "Europe/Lisbon"}, texts: european(), want: IsIn, mirror: IsOut},
-		"a Brazilian in Lisbon":           {p: Profile{Location: "Lisboa", TimeZone: "Europe/Lisbon", Lang: "pt-BR"}, texts: brazilian(), want: IsOut, mirror: IsIn},
-		"a Brazilian in Lisbon, unheard":  {p: Profile{Location: "Lisboa", TimeZone: "Europe/Lisbon", Bio: "🇧🇷"}, want: IsUndecided, mirror: IsUndecided},
-		"a Portuguese in London":          {p: Profile{Location: "London", TimeZone: "Europe/London", Lang: "pt-PT"}, texts: european(), want: IsIn, mirror: IsOut},
-		"born there":                      {p: Profile{Bio: "Natural de Viseu, a viver em Londres", Name: "Mafalda"}, want: IsIn, mirror: IsOut},
-		"declared origin":                 {p: Profile{Fields: []Field{{"Naturalidade", "Covilhã"}}, Name: "Gonçalo Matos"}, want: IsIn, mirror: IsOut},
-		"a machine that says so":          {p: Profile{Location: "Porto", TimeZone: "Europe/Lisbon", Bot: true, Name: "Nuno"}, want: IsOut, mirror: IsOut},
-		"a machine that does not":         {p: Profile{Location: "Porto"}, texts: weather(), want: IsOut, mirror: IsOut},
-		"friends alone, most of them in":  {e: Edges{Follows: Counts{40, 3}, Followers: Counts{30, 2}}, want: IsIn, mirror: IsIn},
-		"friends alone, half of them in":  {e: Edges{Follows: Counts{20, 14}}, want: IsUndecided, mirror: IsUndecided},
-		"friends alone, hardly any in":    {e: Edges{Follows: Counts{2, 40}}, want: IsOut, mirror: IsOut},
-		"counts that nobody can have":     {e: Edges{Follows: Counts{-5, -9}}, want: IsUndecided, mirror: IsUndecided},
-		"an English speaker in the north": {p: Profile{Location: "Leeds", TimeZone: "Europe/London"}, texts: []string{"Getting ready for the match, see you tomorrow everyone", "The bus was late again, waiting in the rain", "Does anyone know a good place for breakfast around here?"}, want: IsOut, mirror: IsOut},
+		"nothing":                               {want: IsUndecided, mirror: IsUndecided},
+		"a seed":                                {p: Profile{ID: "seed", Location: "Recife"}, want: IsIn, mirror: IsUndecided},
+		"an exclusion":                          {p: Profile{ID: "not", Location: "Lisboa"}, texts: european(), want: IsOut, mirror: IsOut},
+		"at home":                               {p: Profile{Location: "Braga", TimeZone: "Europe/Lisbon"}, texts: european(), want: IsIn, mirror: IsOut},
+		"a Brazilian in Lisbon":                 {p: Profile{Location: "Lisboa", TimeZone: "Europe/Lisbon", Lang: "pt-BR"}, texts: brazilian(), want: IsOut, mirror: IsIn},
+		"a Brazilian in Lisbon, unheard":        {p: Profile{Location: "Lisboa", TimeZone: "Europe/Lisbon", Bio: "🇧🇷"}, want: IsUndecided, mirror: IsUndecided},
+		"a Portuguese in London":                {p: Profile{Location: "London", TimeZone: "Europe/London", Lang: "pt-PT"}, texts: european(), want: IsIn, mirror: IsOut},
+		"born there":                            {p: Profile{Bio: "Natural de Viseu, a viver em Londres", Name: "Mafalda"}, want: IsIn, mirror: IsOut},
+		"declared origin":                       {p: Profile{Fields: []Field{{"Naturalidade", "Covilhã"}}, Name: "Gonçalo Matos"}, want: IsIn, mirror: IsOut},
+		"a machine that says so":                {p: Profile{Location: "Porto", TimeZone: "Europe/Lisbon", Bot: true, Name: "Nuno"}, want: IsOut, mirror: IsOut},
+		"a machine that does not":               {p: Profile{Location: "Porto"}, texts: weather(), want: IsOut, mirror: IsOut},
+		"friends alone, most of them in":        {e: Edges{Follows: Counts{40, 3}, Followers: Counts{30, 2}}, want: IsIn, mirror: IsIn},
+		"friends alone, half of them in":        {e: Edges{Follows: Counts{20, 14}}, want: IsUndecided, mirror: IsUndecided},
+		"friends alone, hardly any in":          {e: Edges{Follows: Counts{2, 40}}, want: IsOut, mirror: IsOut},
+		"friends of each kind, two of three in": {e: Edges{Follows: Counts{26, 11}, Followers: Counts{16, 8}, Mentions: Counts{8, 2}}, want: IsIn, mirror: IsIn},
+		"follows few, followed by many":         {e: Edges{Follows: Counts{1, 12}, Followers: Counts{30, 6}}, want: IsUndecided, mirror: IsUndecided},
+		"counts that nobody can have":           {e: Edges{Follows: Counts{-5, -9}}, want: IsUndecided, mirror: IsUndecided},
+		"an English speaker in the north":       {p: Profile{Location: "Leeds", TimeZone: "Europe/London"}, texts: []string{"Getting ready for the match, see you tomorrow everyone", "The bus was late again, waiting in the rain", "Does anyone know a good place for breakfast around here?"}, want: IsOut, mirror: IsOut},
 	} {
 		v := j.Judge(tt.p, tt.texts, tt.e)
 		if v.Verdict != tt.want || (v.Verdict == IsUndecided) != (len(v.Ask) > 0) || v.Score < 0 || v.Score > 1 || v.Evidence == nil {

@@ -3,9 +3,7 @@ package whotest
 import (
 	"testing"
 
-	"github.com/echo-node/echo-node/crawler/focus/lang"
 	"github.com/echo-node/echo-node/crawler/focus/who"
-	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
@@ -15,15 +13,7 @@ func judgeOf(t testing.TB, name string) *who.Judge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := geo.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := lang.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := who.New(c, g, l)
+	j, err := who.Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}

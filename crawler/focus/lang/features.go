@@ -345,8 +345,10 @@ func (s *scanner) readWord() {
 		switch {
 		case run == 3 && b != 'k': // "muuuito": one is meant, and "kkkk" is laughter
 			s.n -= 1
+			s.latin -= 2
 			continue
 		case run > 3:
+			s.latin--
 			continue
 		}
 		if s.n < maxWord {

@@ -182,6 +182,14 @@ func sound(t interface{ Fatalf(string, ...any) }, v Verdict) {
 	}
 }
 
+// A letter that is drawn out outweighs no letters of another script.
+func TestDrawnOutBesideAnotherScript(t *testing.T) {
+	j := open(t)
+	if a, b := j.Text("A𞤡ᾈ"), j.Text("AAAA𞤡ᾈ"); a != b {
+		t.Errorf("%v, not %v", b, a)
+	}
+}
+
 func TestProperties(t *testing.T) {
 	j := open(t)
 	rapid.Check(t, func(t *rapid.T) {

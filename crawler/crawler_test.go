@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -51,7 +52,7 @@ func (f *fakeSource) Fetch(ctx context.Context, t Task) (Result, error) {
 	}
 	f.mu.Unlock()
 	defer func() { f.mu.Lock(); f.flying[s]--; f.mu.Unlock() }()
-	if err := sleep(ctx, f.took); err != nil {
+	if err := fetch.Sleep(ctx, f.took); err != nil {
 		return Result{Site: t.Site}, err
 	}
 	if f.reply != nil {

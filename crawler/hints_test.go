@@ -3,6 +3,7 @@ package crawler
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -68,8 +69,9 @@ func TestHintMovesTheNextVisit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, f := memStore(t), newFake()
 			defer s.Close()
-			list, pages := listing(t, f, 5, func(int, time.Time) int64 { return 0 }, func(_ int, now time.Time) time.Time { return c.says(now) })
+			list, all := listing(t, f, 40, func(int, time.Time) int64 { return 0 }, func(_ int, now time.Time) time.Time { return c.says(now) })
 			const interval = 10 * time.Hour
+			pages := slices.DeleteFunc(slices.Clone(all), func(k partition.Key) bool { return phase(k) < 0.6 })[:5] // due after the hint
 			admit(t, s, pages...)
 			crawl(t, s, f, Options{Revisit: interval, Delay: 2 * time.Second}, time.Minute)
 			before, err := s.DueOf(pages[0])

@@ -237,7 +237,7 @@ func (t *task) ask(ctx context.Context, src Source, now time.Time) (res Result, 
 	if err != nil {
 		return res, err
 	}
-	return src.Fetch(ctx, Task{Due: t.due, Site: t.site, Now: now, Checkpoint: checkpoint, Gate: t.gate})
+	return src.Fetch(ctx, Task{Due: t.due, Site: t.site, Now: now, Checkpoint: checkpoint, Gate: t.gate, Others: t.others})
 }
 
 // checkpoint is Task.Checkpoint.
@@ -271,7 +271,7 @@ func (t *task) gate(ctx context.Context) error {
 	c := t.c
 	if t.gated == 0 {
 		defer c.counts.ungated.Add(-1)
-	} else if err := sleep(ctx, max(t.delay(), t.site.Delay)); err != nil { // from now: the last request has been answered
+	} else if err := fetch.Sleep(ctx, max(t.delay(), t.site.Delay)); err != nil { // from now: the last request has been answered
 		return err
 	}
 	t.gated++
@@ -416,18 +416,4 @@ func (c *Crawler) source(k partition.Key) Source {
 		}
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
@@ -70,7 +69,7 @@ func (e *encoder) hint(h Hint) {
 
 func (d *decoder) hint() Hint {
 	kind, unix := d.byte(), d.uint(maxHintTime)
-	h := ParseHint(uint64(kind), int64(min(unix, math.MaxInt64)))
+	h := ParseHint(uint64(kind), int64(unix))
 	d.bad = d.bad || h.Kind == 0
 	return h
 }

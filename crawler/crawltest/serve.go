@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -205,45 +204,7 @@ func (w *World) Close() error {
 
 // RoundTripper answers requests from the world itself, without a connection:
 // the quickest way to crawl it in a test. It counts like the server.
-func (w *World) RoundTripper() http.RoundTripper { return roundTripper{w} }
-
-type roundTripper struct{ w *World }
-
-func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	if r.Body != nil {
-		defer r.Body.Close()
-	}
-	in := r.Clone(r.Context())
-	in.RequestURI = r.URL.RequestURI()
-	if in.Host == "" {
-		in.Host = r.URL.Host
-	}
-	rec := &recorder{header: make(http.Header), status: http.StatusOK}
-	t.w.serve(rec, in)
-	body := rec.body.String()
-	if r.Method == http.MethodHead {
-		body = ""
-	}
-	return &http.Response{
-		Status: strconv.Itoa(rec.status) + " " + http.StatusText(rec.status), StatusCode: rec.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: rec.header,
-		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r,
-	}, nil
-}
-
-// recorder is the http.ResponseWriter of a RoundTripper.
-type recorder struct {
-	header http.Header
-	status int
-	body   strings.Builder
-}
-
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(status int)      { r.status = status }
-func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+func (w *World) RoundTripper() http.RoundTripper { return Transport(w.Handler(), netip.Addr{}) }
 
 // Pipe serves the world over net.Pipe, so that a real http.Client crawls it in
 // a testing/synctest bubble, where sockets would stop the fake clock.

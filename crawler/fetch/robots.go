@@ -106,12 +106,8 @@ func (c *Client) getSoon(ctx context.Context, waits bool, r Request, gate func(c
 		if !waits || !errors.As(err, &busy) || time.Since(begun) > maxHopWait {
 			return resp, err
 		}
-		soon := time.NewTimer(max(time.Until(busy.Until), time.Millisecond))
-		select {
-		case <-soon.C:
-		case <-ctx.Done():
-			soon.Stop()
-			return nil, ctx.Err()
+		if err := Sleep(ctx, max(time.Until(busy.Until), time.Millisecond)); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -19,6 +20,11 @@ type Task struct {
 	// the volunteer's own limits hold; later ones wait until the site may be asked
 	// again. It fails when this peer may not fetch the Key any more.
 	Gate func(ctx context.Context) error
+	// Others tells of other Keys of the site that are due, in slices that this peer may
+	// fetch in, until take says no: those of the Key's own slice first, in each the longest due. Of a
+	// Source that asks for several things in one call; each of them is fetched in its turn all the same. It
+	// looks at so many rows of each slice only. nil = nothing is known of others.
+	Others func(take func(store.Due, partition.Slice) (more bool, err error)) error
 }
 
 // Result is what one fetch produced.
@@ -61,4 +67,20 @@ type Result struct {
 	// Stop names the limit or rule that stopped this Key or part of it
 	// ("robots", "body-size", …), for the counts of Stats. "" = none.
 	Stop string
+}
+
+// Sleep waits for d, or until ctx is done, which is its only error. Without a wait
+// (d <= 0) it returns at once.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
 }

@@ -548,6 +548,6 @@ func (t *Timeline) checked(b Batch, reached bool, stop service.Word, over bool) 
 func (t *Timeline) end(why service.Word) {
 	t.list.Why, t.phase, t.m.Base = why, phaseOver, nil
 	if w := t.m.Walk; w != nil {
-		t.m.Recent, t.m.Walk = service.Foremost(w.Top, t.m.Recent), nil
+		t.m.Recent, t.m.Walk = service.Renewed(w.Top, t.m.Recent), nil
 	}
 }

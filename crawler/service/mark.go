@@ -119,6 +119,21 @@ func Foremost(posts, had []Seen) []Seen {
 	return out
 }
 
+// Renewed is had after a reading found posts in its place, the newest first: what it did not find
+// stays in front of the post that it stood in front of, so that it is missed at its place the next time, too.
+func Renewed(posts, had []Seen) []Seen {
+	out := Foremost(posts, nil)
+	at := len(out)
+	for _, s := range slices.Backward(had) {
+		if i := slices.IndexFunc(out, func(o Seen) bool { return o.ID == s.ID }); i >= 0 {
+			at = i
+			continue
+		}
+		out = slices.Insert(out, at, s)
+	}
+	return out[:min(len(out), MaxRecent)]
+}
+
 // Has says whether one of posts has that id.
 func Has(posts []Seen, id string) bool {
 	return slices.ContainsFunc(posts, func(s Seen) bool { return s.ID == id })

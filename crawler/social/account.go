@@ -7,9 +7,11 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/bluesky"
+	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -20,24 +22,65 @@ const (
 	silent    = 30 * 24 * time.Hour // without a post: looked at in the quiet hours only
 	outsiders = 30 * 24 * time.Hour // whoever does not belong, or cannot be decided on, is judged again
 	ended     = 90 * 24 * time.Hour // suspended or moved: some come back
-	quietFrom = 3                   // hours UTC of the quiet window: when nobody who is followed posts much
-	quietFor  = 4 * time.Hour
 )
 
-// account refreshes the profile when that is due, judges, and reads the posts since the mark.
+// told is what a look-up said of an account before its posts were read last. As long as it says the same,
+// nothing was posted or deleted.
+type told struct {
+	At    time.Time `json:"at,omitzero"` // when they were read; zero = never whole
+	Posts int64     `json:"posts,omitempty"`
+	Last  time.Time `json:"last,omitzero"`
+	// Lies is for how many visits to come that is not believed, as it said the same and there were new posts.
+	Lies int `json:"lies,omitempty"`
+}
+
+// Posts are read though a look-up says that none is new: those of who posts are edited, too (Options.Profile),
+// and of who does not, the counter may be one that never changes.
+const (
+	readSilent = 7 * 24 * time.Hour
+	notBelief  = 16 // told.Lies after a lie
+)
+
+// looks says whether a visit to a Key of this service, with that state, begins with a look-up of its subject.
+func (v *visit) looks(k partition.Key, st *state) bool {
+	switch k.Kind() {
+	case partition.KindName:
+		return true
+	case partition.KindFollowers, partition.KindFollowing:
+		return st.List == nil || len(st.List.At) == 0
+	case partition.KindAccount:
+		if st.Outside == who.IsUndecided && st.ID != "" && v.now.Sub(st.Profiled) < outsiders { // judged again by what is kept
+			return false
+		}
+		return v.profileDue(st) || v.mayBeIdle(st)
+	}
+	return false
+}
+
+// profileDue says whether the profile of an account is to be had anew.
+func (v *visit) profileDue(st *state) bool {
+	return st.ID == "" || v.now.Sub(st.Profiled) >= v.s.o.Profile || st.Outside != ""
+}
+
+// mayBeIdle says whether a look-up can tell that an account has nothing new: all its posts were read, and its counter is believed.
+func (v *visit) mayBeIdle(st *state) bool {
+	return !st.Told.At.IsZero() && st.Told.Lies == 0 && st.Mark.Walk == nil && st.Boosts.Walk == nil && v.api.counts(st.Claimed)
+}
+
+// account refreshes the profile when that is due, judges, and reads the posts since the mark, unless
+// a look-up says that there are none.
 func (v *visit) account(ctx context.Context) error {
-	if !v.judged && (v.st.ID == "" || v.now.Sub(v.st.Profiled) >= v.s.o.Profile || v.st.Outside != "") {
-		p, err := v.profile(ctx)
+	if !v.judged {
+		ends, err := v.lookUp(ctx)
 		if gone, known := notThere(err); gone {
 			return v.lost(known, err)
 		}
-		if err != nil {
+		if ends || err != nil {
 			return err
 		}
-		v.st.Lost = 0
-		if ends, err := v.stays(p); ends || err != nil {
-			return err
-		}
+	}
+	if v.idle() {
+		return v.again()
 	}
 	if err := v.posts(ctx); err != nil {
 		return err
@@ -46,17 +89,95 @@ func (v *visit) account(ctx context.Context) error {
 		return v.heard()
 	}
 	v.st.Visited, v.st.Rev = v.now, v.rev
-	v.res.Next = store.Next{State: store.StateDone, At: v.next()}
-	return nil
+	v.heed()
+	return v.again()
 }
 
-// profile asks for the profile, for the record and for what is to be known the next time.
-func (v *visit) profile(ctx context.Context) (person, error) {
-	p, err := v.api.profile(ctx)
+// lookUp looks the account up where its profile is due, or where that costs a part of a call and may save
+// one. It says whether the visit ends with that.
+func (v *visit) lookUp(ctx context.Context) (ends bool, err error) {
+	due := v.profileDue(&v.st)
+	if !due && !v.mayBeIdle(&v.st) {
+		return false, nil
+	}
+	had, several, err := v.looked(ctx)
+	if err != nil || !due && (!several || had.profile == nil) {
+		return false, err
+	}
+	p, err := v.profile(ctx, had)
+	if err != nil {
+		return false, err
+	}
+	v.st.Lost = 0
+	if !due && !p.suspended && !p.protected && p.moved == "" && opted(p.record.Flags) == "" {
+		v.res.Record = nil // the one of the day is kept
+		return false, nil
+	}
+	first := v.st.Profiled.IsZero()
+	v.st.Profiled = v.st.Looked
+	if ends, err := v.stays(p); ends || err != nil {
+		return ends, err
+	}
+	if first && had.crowd && v.st.Outside == "" { // whose profile was never seen goes before posts: rows of a later hour come later
+		v.res.Next = store.Next{State: store.StatePending, At: v.now.Truncate(time.Hour).Add(time.Hour)}
+		return true, nil
+	}
+	return false, nil
+}
+
+// idle says that nothing was posted or deleted since the posts were read, as far as a look-up of this visit tells.
+func (v *visit) idle() bool {
+	t := &v.st.Told
+	if v.st.Outside != "" || !v.same() || !v.mayBeIdle(&v.st) {
+		return false
+	}
+	again := v.s.o.Profile
+	if v.silent() {
+		again = readSilent
+	}
+	return v.now.Sub(t.At) < again
+}
+
+// same says that the look-up of this visit said what the one before the last reading did.
+func (v *visit) same() bool {
+	return v.fresh && v.st.Claimed == v.st.Told.Posts && v.st.LastPost.Equal(v.st.Told.Last)
+}
+
+// heed holds what was read against what the look-up had said.
+func (v *visit) heed() {
+	t := &v.st.Told
+	switch {
+	case t.At.IsZero():
+	case v.older > 0 && v.same():
+		t.Lies = notBelief
+	case t.Lies > 0:
+		t.Lies--
+	}
+	if v.st.Looked.After(t.At) { // for this reading, in this visit or before
+		t.Posts, t.Last = v.st.Claimed, v.st.LastPost
+	} else { // counted on: a claim that differs costs a call, and loses nothing
+		t.Posts += int64(v.new)
+	}
+	t.At = v.now
+}
+
+// profile has the account by what is known of it, or asks.
+func (v *visit) profile(ctx context.Context, had found) (person, error) {
+	p, err := v.api.profile(ctx, had.profile)
 	if err != nil {
 		return p, err
 	}
-	v.st.ID, v.st.Profiled, v.st.Claimed, v.st.LastPost, v.st.NoIndex = p.id, v.now, p.posts, p.lastPost, p.noIndex
+	at := v.now
+	if had.profile != nil {
+		at, v.had = had.at, true
+	} else if p.as != nil {
+		v.s.ahead.put(subject(v.t.Due.Key), found{at: v.now, profile: p.as})
+	}
+	if p.record != nil {
+		p.record.FetchedAt = at
+	}
+	v.fresh = true
+	v.st.ID, v.st.Looked, v.st.Claimed, v.st.LastPost, v.st.NoIndex = p.id, at, p.posts, p.lastPost, p.noIndex
 	v.res.Record = p.record
 	return p, nil
 }
@@ -64,7 +185,11 @@ func (v *visit) profile(ctx context.Context) (person, error) {
 // name finds out whose a name is, which is then followed as if it had been named so. Names change
 // hands; who is followed does not.
 func (v *visit) name(ctx context.Context) error {
-	k, err := v.api.named(ctx)
+	had, _, err := v.looked(ctx)
+	if err != nil {
+		return err
+	}
+	k, err := v.api.named(ctx, had.profile)
 	if gone, known := notThere(err); gone {
 		return v.lost(known, err)
 	}
@@ -205,27 +330,69 @@ func (v *visit) read(ctx context.Context, f feed) (err error) {
 	return v.absent(ctx, f)
 }
 
-// mostAbsent is how many posts that are missing from their place are asked for in one visit.
-const mostAbsent = 5
+const (
+	mostAbsent = 5         // posts that are missing from their place, asked for in one visit
+	doubtFor   = time.Hour // a post that is missing and yet found is asked for again: some servers take their time over a deletion
+)
 
-// absent asks for posts that should have come again and did not.
+// absent asks for posts that should have come again and did not. That one is not there is believed of
+// the API; of a web server that may stand in between, or of a server whose API has no words for it (snac),
+// only where a post that did come is there by the same path.
 func (v *visit) absent(ctx context.Context, f feed) error {
 	ids := f.Absent()
+	witnessed := false
 	for _, id := range ids[:min(len(ids), mostAbsent)] {
 		err := f.post(ctx, id)
-		switch gone, api := notThere(err); {
-		case gone && !api:
-			continue // a web server in between may have said so
+		gone, api := notThere(err)
+		if gone && !api && !witnessed {
+			if witnessed, err = v.witness(ctx, f, ids); err != nil || !witnessed {
+				return err
+			}
+		}
+		switch {
 		case gone:
-			if uri := f.uri(id); uri != "" {
+			if uri := f.uri(id); uri != "" && !v.renamed(f, id, uri) {
 				v.res.Posts = append(v.res.Posts, v.tombstone(uri, id))
 			}
 		case err != nil:
 			return err
+		case !v.renamed(f, id, f.uri(id)) && !v.settled(id):
+			continue
 		}
 		f.mark.Recent = slices.DeleteFunc(slices.Clone(f.mark.Recent), func(s service.Seen) bool { return s.ID == id })
 	}
 	return nil
+}
+
+// witness says whether the newest post that did not miss is found when it is asked for by its id.
+func (v *visit) witness(ctx context.Context, f feed, missing []string) (bool, error) {
+	for _, s := range f.mark.Recent {
+		if !slices.Contains(missing, s.ID) {
+			err := f.post(ctx, s.ID)
+			if gone, _ := notThere(err); gone {
+				return false, nil
+			}
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// settled says whether a post that is missing was found for so long that it will be.
+func (v *visit) settled(id string) bool {
+	since, ok := v.st.Doubt[id]
+	if !ok {
+		if v.st.Doubt == nil {
+			v.st.Doubt = map[string]time.Time{}
+		}
+		v.st.Doubt[id], since = v.now, v.now
+	}
+	return v.now.Sub(since) >= doubtFor
+}
+
+// renamed says whether a post that is missing came by another id, as one that was touched does at snac.
+func (v *visit) renamed(f feed, id, uri string) bool {
+	return slices.ContainsFunc(f.mark.Recent, func(s service.Seen) bool { return s.ID != id && f.uri(s.ID) == uri })
 }
 
 // prune keeps the names of the posts that the marks have.
@@ -241,6 +408,7 @@ func (v *visit) prune() {
 		}
 	}
 	maps.DeleteFunc(v.st.Names, func(id, _ string) bool { return !keep[id] })
+	maps.DeleteFunc(v.st.Doubt, func(id string, _ time.Time) bool { return !keep[id] })
 }
 
 // times are when the last posts were made, the newest first.
@@ -262,20 +430,74 @@ func (v *visit) times() (out []time.Time) {
 	return out
 }
 
-// next is when an account is looked at again: after half of the mean gap between its last
-// posts, the time since the latest counted, so that a burst is met by a page.
-// Who has not posted for a month waits for the quiet hours of a day.
-func (v *visit) next() time.Time {
+// silent says that the account has not posted for a month.
+func (v *visit) silent() bool {
 	recent := v.times()
-	if n := min(len(recent), 20); n > 0 && !recent[0].IsZero() && v.now.Sub(recent[0]) < silent {
-		gap := v.now.Sub(recent[n-1]) / time.Duration(n)
-		return v.now.Add(min(max(gap/2, v.s.o.Least), v.s.o.Most))
+	return len(recent) == 0 || recent[0].IsZero() || v.now.Sub(recent[0]) >= silent
+}
+
+// together is a time about that long from now at which others of the site fall due, too, where they can be looked up in one call.
+func (v *visit) together(wait time.Duration) time.Time {
+	at := v.now.Add(wait)
+	if v.api.most() < 2 {
+		return at
 	}
+	grid := time.Minute
+	for 16*grid <= wait { // 1/8 later at most
+		grid *= 2
+	}
+	return at.Add(grid - time.Nanosecond).Truncate(grid)
+}
+
+// again ends a visit of somebody who is followed: looked at again when next says.
+func (v *visit) again() (err error) {
+	v.res.Next = store.Next{State: store.StateDone}
+	v.res.Next.At, v.res.Next.Reason, err = v.next()
+	return err
+}
+
+// next is when an account is looked at again, and why then: after half of the mean gap between its last
+// posts, the time since the latest counted, so that a burst is met by a page; a quarter, where it is looked up with others.
+// Who has not posted for a month waits for the quiet hours of a day.
+func (v *visit) next() (at time.Time, why string, err error) {
+	if recent := v.times(); !v.silent() {
+		n := min(len(recent), 20)
+		gap := v.now.Sub(recent[n-1]) / time.Duration(n)
+		wait := gap / 2
+		if v.api.most() > 1 && v.api.counts(v.st.Claimed) { // that nothing is new costs a part of a call
+			wait = gap / 4
+		}
+		wait = min(max(wait, v.s.o.Least), v.s.o.Most)
+		return v.together(wait), fmt.Sprintf("posted every %s of late, again after %s", brief(gap), brief(wait)), nil
+	}
+	const quiet = "no post for a month"
 	if v.s.o.Most < 24*time.Hour {
-		return v.now.Add(v.s.o.Most)
+		return v.together(v.s.o.Most), fmt.Sprintf("%s, again after %s", quiet, brief(v.s.o.Most)), nil
+	}
+	from, err := v.s.hours.quiet(v.t.Due.Key.Site())
+	if err != nil {
+		return time.Time{}, "", err
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(v.t.Due.Key)) // never fails
-	at := v.now.Add(12 * time.Hour).Truncate(24 * time.Hour).Add(24*time.Hour + quietFrom*time.Hour)
-	return at.Add(time.Duration(float64(h.Sum32()) / (1 << 32) * float64(quietFor)))
+	within := time.Duration(float64(h.Sum32()) / (1 << 32) * float64(quietFor))
+	if v.api.most() > 1 {
+		within = within.Truncate(quietFor / 16)
+	}
+	at = v.now.Truncate(24 * time.Hour).Add(time.Duration(from) * time.Hour)
+	for at.Before(v.now.Add(12 * time.Hour)) {
+		at = at.Add(24 * time.Hour)
+	}
+	return at.Add(within), quiet + ", again in the quiet hours of a day", nil
+}
+
+// brief is a time in words for people, to two digits or so: 45s, 12m, 3h20m, 5d.
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < 48*time.Hour:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	}
+	return fmt.Sprintf("%.0fd", d.Hours()/24)
 }

@@ -19,10 +19,20 @@ import (
 type api interface {
 	// enter opens the budget, and finds out what the server is where that matters and is not known.
 	enter(ctx context.Context) error
-	// named is the account that the Key of the visit, a name, leads to now.
-	named(ctx context.Context) (partition.Key, error)
-	// profile asks for the account of the Key of the visit.
-	profile(ctx context.Context) (person, error)
+	// most is how many accounts one call looks up, at least 1.
+	most() int
+	// called is what look calls the subject of a Key with that state, "" = it cannot look it up.
+	called(k partition.Key, st *state) string
+	// look asks for accounts, most of them at most, in one call: what its client says of each that it had, by what it is called.
+	look(ctx context.Context, names []string) (map[string]any, error)
+	// counts says whether an account with so many posts, as claimed, has another claim when it has posted.
+	counts(posts int64) bool
+	// class is what the budget counts a look-up as.
+	class() string
+	// named is the account that the Key of the visit, a name, leads to now. had is what look said of it, nil = it is asked for.
+	named(ctx context.Context, had any) (partition.Key, error)
+	// profile is the account of the Key of the visit. had is what look said of it, nil = it is asked for.
+	profile(ctx context.Context, had any) (person, error)
 	// feeds are those of the Key of the visit, to be read one after the other.
 	feeds(ctx context.Context) ([]feed, error)
 	// resume goes on with a list where a Checkpoint was taken.
@@ -31,6 +41,7 @@ type api interface {
 
 // person is an account, whatever its service.
 type person struct {
+	as        any           // what its client said, as look says it; nil = it was not shown
 	id        string        // at the server asked
 	record    *store.Record // nil when nothing is shown of it
 	posts     int64         // as claimed, <0 = not said
@@ -38,7 +49,6 @@ type person struct {
 	noIndex   bool
 	suspended bool
 	protected bool // its posts and lists are not for us
-	hidden    bool // its lists are not shown
 	moved     string
 	movedTo   partition.Key
 	edges     func(side service.Side) (edges, error) // begins with a list
@@ -138,7 +148,7 @@ func (v *visit) within(p *purse, creds map[string]service.Credential, of func(se
 			if !errors.As(err, &wait) || wait.At.IsZero() || wait.At.Sub(v.s.o.Now()) > patience {
 				break
 			}
-			if err := sleep(ctx, wait.At.Sub(v.s.o.Now())); err != nil {
+			if err := fetch.Sleep(ctx, max(wait.At.Sub(v.s.o.Now()), time.Millisecond)); err != nil {
 				return nil, err
 			}
 			resp, err = p.ask(ctx, cost, send)
@@ -160,17 +170,6 @@ func isWait(err error) bool {
 // patience is how long a fetch waits for its next call: longer than the even gaps of a
 // server that says nothing of its limits, and no worker is missed for that long.
 const patience = 5 * time.Second
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(max(d, time.Millisecond))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
 
 // query is what a search Key asks for.
 func query(k partition.Key) string {

@@ -39,7 +39,7 @@ func (v *blueskyAPI) at(address string, site partition.Site, table string) (*blu
 		if c.Class == bluesky.ClassSearch && table == "bluesky-appview" {
 			return charge{class: "search", closes: true}
 		}
-		return charge{class: "read"}
+		return charge{class: classRead}
 	})})
 }
 
@@ -61,8 +61,36 @@ func nameOf(k partition.Key) string {
 	return name
 }
 
+// most is of api.
+func (*blueskyAPI) most() int { return bluesky.BatchSize }
+
+// called is of api. Handles are resolved one by one.
+func (*blueskyAPI) called(k partition.Key, _ *state) string {
+	if k.Kind() == partition.KindName {
+		return ""
+	}
+	return nameOf(k.Account())
+}
+
+// look is of api.
+func (v *blueskyAPI) look(ctx context.Context, names []string) (map[string]any, error) {
+	all, _, err := v.view.Profiles(ctx, names)
+	out := map[string]any{}
+	for _, p := range all {
+		out[p.ID] = p
+	}
+	return out, err
+}
+
+// counts is of api: an AppView counts no reposts, and its count comes late. That nothing was written the
+// repository itself says, exactly (repo).
+func (*blueskyAPI) counts(int64) bool { return false }
+
+// class is of api.
+func (*blueskyAPI) class() string { return classRead }
+
 // named is of api.
-func (v *blueskyAPI) named(ctx context.Context) (partition.Key, error) {
+func (v *blueskyAPI) named(ctx context.Context, _ any) (partition.Key, error) {
 	id, err := v.view.Resolve(ctx, nameOf(v.t.Due.Key))
 	if err != nil {
 		return "", err
@@ -71,8 +99,12 @@ func (v *blueskyAPI) named(ctx context.Context) (partition.Key, error) {
 }
 
 // profile is of api.
-func (v *blueskyAPI) profile(ctx context.Context) (person, error) {
-	p, err := v.view.Profile(ctx, v.did())
+func (v *blueskyAPI) profile(ctx context.Context, had any) (person, error) {
+	p, ok := had.(bluesky.Profile)
+	var err error
+	if !ok {
+		p, err = v.view.Profile(ctx, v.did())
+	}
 	var f *service.Fault
 	if errors.As(err, &f) && (strings.HasSuffix(f.Code, "Takedown") || strings.HasSuffix(f.Code, "Suspended") || strings.HasSuffix(f.Code, "Deactivated")) {
 		return person{id: v.did(), suspended: true}, nil
@@ -95,7 +127,7 @@ func (v *blueskyAPI) profile(ctx context.Context) (person, error) {
 		r.Text = ""
 	}
 	v.st.Acct, v.st.Name = p.Acct, p.Name
-	return person{id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex, edges: func(side service.Side) (edges, error) {
+	return person{as: p, id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex, edges: func(side service.Side) (edges, error) {
 		return listOf(v.view.Edges(p, side, "", service.Limits{}))
 	}}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -225,15 +224,11 @@ func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 			seeds = append(seeds, blueskyKey(did))
 		}
 		p.seed(seeds...)
-		rng := rand.New(rand.NewPCG(1, 2))
 		crashes := 60
 		if racetest.Enabled {
 			crashes = 15
 		}
-		for range crashes {
-			time.Sleep(time.Duration(rng.IntN(10000)) * time.Millisecond)
-			p.crash()
-		}
+		p.crashes(crashes, 10*time.Second)
 		time.Sleep(4 * 24 * time.Hour)
 		posts, tombstones := p.sameAsSkies(w.Truth(), time.Now().Add(-37*time.Hour))
 		if r := w.Report(); r.Refused > 1 || posts < 100 { // the first answer tells of a limit smaller than the table's

@@ -1,7 +1,6 @@
 package social_test
 
 import (
-	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -85,15 +84,11 @@ func TestCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 		p.slow = 150 * time.Millisecond // some crashes find a call on its way
 		p.start()
 		p.seed(accountKeys(t, w.Users())...)
-		rng := rand.New(rand.NewPCG(1, 2))
 		crashes := 200
 		if racetest.Enabled {
 			crashes = 30
 		}
-		for range crashes {
-			time.Sleep(time.Duration(rng.IntN(10000)) * time.Millisecond)
-			p.crash()
-		}
+		p.crashes(crashes, 10*time.Second)
 		time.Sleep(3 * 24 * time.Hour)
 		posts, _ := p.sameAsTruth(w.Truth(), time.Now().Add(-25*time.Hour))
 		for acct, want := range w.Truth().Accounts {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -59,7 +60,8 @@ type purse struct {
 
 	mu      sync.Mutex
 	book    *budget.Book
-	intents []string // rows of calls that the snapshot in the store does not have
+	intents []string         // rows of calls that the snapshot in the store does not have
+	limits  map[string]int64 // of the buckets, as the last answer left them
 }
 
 // maxPurses is how many sites a Budgets holds in memory; what else was asked is in the store.
@@ -237,6 +239,9 @@ type charge struct {
 	closes bool
 }
 
+// classRead is what most calls count as, where a look-up counts as any other.
+const classRead = "read"
+
 // reserve takes one call out of the budget, durably. A *budget.WaitError
 // says when there is room again.
 func (p *purse) reserve(c charge) (budget.Ticket, error) {
@@ -252,6 +257,23 @@ func (p *purse) reserve(c charge) (budget.Ticket, error) {
 	}
 	p.intents = append(p.intents, row)
 	return t, nil
+}
+
+// room is when a call of that class may be made at a site, the zero time when that is now, or not known.
+func (b *Budgets) room(site partition.Site, class string, now time.Time) time.Time {
+	b.mu.Lock()
+	p := b.sites[site]
+	b.mu.Unlock()
+	if p == nil {
+		return time.Time{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, err := p.book.Next(now, class, budget.Ask{Items: 1})
+	if err != nil || !w.At.After(now) {
+		return time.Time{}
+	}
+	return w.At
 }
 
 // settle puts back what came of a call: ids are of the things that came, of which those that were
@@ -273,13 +295,27 @@ func (p *purse) settle(t budget.Ticket, a budget.Answer, kind string, ids []stri
 	if err := p.book.Settle(p.b.now(), t, a); err != nil && !errors.Is(err, budget.ErrTicket) {
 		return err
 	}
-	if len(p.intents) < snapEvery && a.Status != http.StatusTooManyRequests {
+	taught := p.teach()
+	if len(p.intents) < snapEvery && a.Status != http.StatusTooManyRequests && !taught {
 		return nil
 	}
 	if err := p.saveLocked(); err != nil {
 		return &storeError{err}
 	}
 	return nil
+}
+
+// teach says whether the limits are others than at the last call: what an answer told of them is not lost by a crash.
+func (p *purse) teach() bool {
+	limits := map[string]int64{}
+	for _, b := range p.book.Status(p.b.now()).Buckets {
+		if b.Kind != budget.Adaptive { // its pace grows with each call
+			limits[b.Credential+" "+b.Name] = b.Limit
+		}
+	}
+	before := p.limits
+	p.limits = limits
+	return !maps.Equal(before, limits)
 }
 
 // ask makes one call with send, which is given the name of the credential.

@@ -8,13 +8,10 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
-	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
-	"github.com/echo-node/echo-node/crawler/focus/lang"
 	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/crawler/focus/who/whotest"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
@@ -25,64 +22,11 @@ func portuguese(t *testing.T) *who.Judge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := geo.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := lang.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := who.New(c, g, l)
+	j, err := who.Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return j
-}
-
-// inhabit has the people of a server be those of a simulated nation, with all that a Mastodon
-// shows of them: no time zone, and the language that somebody has set as that of the posts only.
-func inhabit(t *testing.T, w *mastodontest.World, nation *whotest.World) (accts []string) {
-	t.Helper()
-	w.Lock()
-	for i, p := range w.People {
-		of := nation.People[i].Profile
-		p.Name, p.Bio, p.Bot, p.Fields = of.Name, of.Bio, of.Bot, nil
-		p.NoIndex, p.Hidden, p.Locked, p.Following, p.Followers = false, false, false, nil, nil
-		if of.Location != "" {
-			p.Fields = append(p.Fields, [2]string{"Localização", of.Location})
-		}
-		if of.URL != "" {
-			p.Fields = append(p.Fields, [2]string{"Web", of.URL})
-		}
-		for _, f := range of.Fields {
-			p.Fields = append(p.Fields, [2]string{f.Name, f.Value})
-		}
-		accts = append(accts, w.Full(p))
-	}
-	w.Unlock()
-	for i, n := range nation.People {
-		for _, to := range n.Follows {
-			if err := w.Follow(accts[i], accts[to]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		mentions := n.Mentions
-		for _, text := range n.Texts {
-			id, err := w.Post(accts[i], text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.Lock()
-			w.Posts[id].Lang, w.Posts[id].Tags, w.Posts[id].Links, w.Posts[id].Mentions = n.Profile.Lang, nil, nil, nil
-			if len(mentions) > 0 {
-				w.Posts[id].Mentions = []*storytest.Person{w.People[mentions[0]]}
-				mentions = mentions[1:]
-			}
-			w.Unlock()
-		}
-	}
-	return accts
 }
 
 // tally is how verdicts stand against the truth.
@@ -137,7 +81,10 @@ func TestACommunityIsJudged(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			nation := whotest.New(whotest.Options{Seed: seed, People: 600})
 			w := world(t, mastodontest.Options{Seed: seed, People: 600, Remote: -1, Quiet: true, Rate: -1})
-			accts := inhabit(t, w, nation)
+			accts, err := w.Inhabit(nation)
+			if err != nil {
+				t.Fatal(err)
+			}
 			var judged atomic.Int64
 			var belonged sync.Map // whoever was in at some time
 			rules := social.Rules{Follow: social.Community, Community: "portugal", Judge: func(p who.Profile, texts []string, e who.Edges) who.Verdict {

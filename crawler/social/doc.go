@@ -19,6 +19,10 @@
 // What differs between services stands behind api, one of which each visit has: mastodonAPI,
 // blueskyAPI, twitterAPI. All else, budgets, checkpoints, who is followed, gaps, tombstones, when to look again, is one for all.
 //
+// A visit to an account begins with a look-up of it, where that can be had for a part of a call: a service looks up
+// many with one, and whoever looks up brings the others along that are due (ahead.go). It tells how many posts there are: the
+// same number as before the last reading is no reason to read. Bluesky's repositories say so themselves.
+//
 // # Pace and politeness
 //
 // The pace of an API is what its server allows each credential (Budgets, package budget), and

@@ -2,6 +2,7 @@ package social
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/echo-node/echo-node/store"
@@ -27,6 +28,7 @@ func (v *visit) feed(ctx context.Context) error {
 		n := min(len(r), feedPage)
 		wait = v.now.Sub(r[n-1].At) / time.Duration(n) * feedPage
 	}
-	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(min(max(wait, feedLeast), feedMost))}
+	wait = min(max(wait, feedLeast), feedMost)
+	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(wait), Reason: fmt.Sprintf("again after %s, when half a page of posts may have come", brief(wait))}
 	return nil
 }

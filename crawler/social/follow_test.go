@@ -170,6 +170,57 @@ func TestEditsDeletesAndEnds(t *testing.T) {
 	})
 }
 
+// A server such as snac: what is deleted is found by its id for a while, what is not found is a page of HTML,
+// and a post that was changed has another id. Of many that go at once each becomes a tombstone, no other does.
+func TestSlowDeletions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := world(t, mastodontest.Options{Seed: 9, People: 3, Quiet: true, Rate: -1, Lies: mastodontest.Lies{
+			HTML404: true, EditRenames: true, IgnoresMin: true, IgnoresMax: true, IgnoresSince: true, NoPosts: true}})
+		p := newPeer(t, w, social.Options{Most: time.Hour})
+		p.start()
+		who := slices.DeleteFunc(w.Users(), func(u string) bool { return wishes(w.Truth().Accounts[u]) || w.Truth().Accounts[u].NoIndex })[0]
+		k := accountKey(t, who)
+		var ids []string
+		for range 20 {
+			id, err := w.Post(who, "bom dia a todos")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, id)
+			time.Sleep(time.Minute)
+		}
+		p.seed(k)
+		time.Sleep(2 * time.Hour)
+		w.Lie(func(l *mastodontest.Lies) { l.Lingers = true })
+		gone := map[string]bool{}
+		for _, id := range slices.Concat(ids[2:12], ids[19:]) { // more than are asked for in one visit, and the newest
+			gone[id] = true
+			if err := w.Delete(id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Edit(ids[15], "boa tarde a todos"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(40 * time.Minute)
+		w.Lie(func(l *mastodontest.Lies) { l.Lingers = false })
+		time.Sleep(12 * time.Hour)
+		had := p.posts(k)
+		if len(had) != len(ids) {
+			t.Errorf("%d posts, want %d", len(had), len(ids))
+		}
+		for id, r := range had {
+			if r.Deleted != gone[id] {
+				t.Errorf("post %s: deleted %t, want %t", id, r.Deleted, gone[id])
+			}
+		}
+		if r := had[ids[15]]; r.Text != "boa tarde a todos" {
+			t.Errorf("changed: %q", r.Text)
+		}
+		p.end()
+	})
+}
+
 func tagKey(host, tag string) (partition.Key, error) {
 	return partition.ParseKey("mastodon:" + host + "/tag/" + tag)
 }

@@ -2,6 +2,7 @@ package social_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"path"
@@ -140,6 +141,16 @@ func (p *peer) crash() {
 	_ = p.store.Close() // of the life that nobody remembers
 	p.fs = left
 	p.start()
+}
+
+// crashes dies so many times, each time within so long after the death before.
+func (p *peer) crashes(times int, within time.Duration) {
+	p.t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range times {
+		time.Sleep(time.Duration(rng.Int64N(within.Milliseconds())) * time.Millisecond)
+		p.crash()
+	}
 }
 
 func (p *peer) seed(keys ...partition.Key) {

@@ -51,7 +51,11 @@ func (v *visit) list(ctx context.Context) error {
 		}
 	}
 	if e == nil {
-		p, err := v.profile(ctx)
+		had, _, err := v.looked(ctx)
+		if err != nil {
+			return err
+		}
+		p, err := v.profile(ctx, had)
 		v.res.Record = nil // it is the account's
 		if gone, api := notThere(err); gone {
 			return v.lost(api, err)
@@ -127,5 +131,5 @@ func (v *visit) listed(at service.Listing) {
 	if at.Claimed >= 0 {
 		v.res.Record.Counts["claimed"] = at.Claimed
 	}
-	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(l.Every)}
+	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(l.Every), Reason: fmt.Sprintf("again after %s, which is half as long when the list changed and twice as long when not", brief(l.Every))}
 }

@@ -70,7 +70,7 @@ func (v *mastodonAPI) open(info mastodon.Server) error {
 			if c.Paging {
 				return charge{class: "paging"}
 			}
-			return charge{class: "read"}
+			return charge{class: classRead}
 		})})
 	return err
 }
@@ -87,24 +87,53 @@ func tableOf(software string) string {
 	return "fediverse"
 }
 
+// most is of api.
+func (v *mastodonAPI) most() int {
+	if v.server.Batch == service.Obeyed {
+		return mastodon.BatchSize
+	}
+	return 1
+}
+
+// called is of api: by the id, which is known from the second visit on.
+func (*mastodonAPI) called(_ partition.Key, st *state) string { return st.ID }
+
+// look is of api.
+func (v *mastodonAPI) look(ctx context.Context, names []string) (map[string]any, error) {
+	all, _, err := v.c.Accounts(ctx, names)
+	out := map[string]any{}
+	for _, p := range all {
+		out[p.ID] = p
+	}
+	return out, err
+}
+
+// counts is of api. Some servers say 0 of everybody.
+func (v *mastodonAPI) counts(posts int64) bool { return posts > 0 }
+
+// class is of api.
+func (*mastodonAPI) class() string { return classRead }
+
 // named is of api: an account's name is its Key here.
-func (v *mastodonAPI) named(context.Context) (partition.Key, error) { return v.t.Due.Key, nil }
+func (v *mastodonAPI) named(context.Context, any) (partition.Key, error) { return v.t.Due.Key, nil }
 
 // profile is of api: by name the first time, later by the id, which stays when a name
 // is given to somebody else.
-func (v *mastodonAPI) profile(ctx context.Context) (person, error) {
-	var p mastodon.Profile
+func (v *mastodonAPI) profile(ctx context.Context, had any) (person, error) {
+	p, ok := had.(mastodon.Profile)
 	var err error
-	if v.st.ID == "" {
+	switch {
+	case ok:
+	case v.st.ID == "":
 		user, _, _ := strings.Cut(string(v.t.Due.Key.Account())[len("mastodon:"):], "@")
 		p, err = v.c.Lookup(ctx, user)
-	} else {
+	default:
 		p, err = v.c.Account(ctx, v.st.ID)
 	}
 	if err != nil {
 		return person{}, err
 	}
-	out := person{id: p.ID, record: v.account(p), posts: p.Posts, lastPost: p.LastPost, suspended: p.Suspended, hidden: p.HidesLists == service.Yes,
+	out := person{as: p, id: p.ID, record: v.account(p), posts: p.Posts, lastPost: p.LastPost, suspended: p.Suspended,
 		edges: func(side service.Side) (edges, error) {
 			return listOf(v.c.Edges(p, side, v.server.Lists, service.Limits{}))
 		}}

@@ -141,6 +141,8 @@ type Source struct {
 	budgets *Budgets
 	tokens  map[partition.Site]map[string]service.Credential // by name
 	daily   map[partition.Site]map[string]int64
+	ahead   ahead
+	hours   curves
 
 	mu      sync.Mutex
 	servers map[string]mastodon.Server // what was found out; kept in the store
@@ -159,7 +161,7 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}}
+	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}, hours: curves{store: o.Store}}
 	for _, t := range o.Tokens {
 		at := t.site()
 		if s.tokens[at] == nil {
@@ -228,5 +230,5 @@ func host(at string) string {
 // Budgets are the budgets of this peer, to be shown.
 func (s *Source) Budgets() []budget.Status { return s.budgets.Status() }
 
-// Close keeps what is known of the budgets.
-func (s *Source) Close() error { return s.budgets.Close() }
+// Close keeps what is known of the budgets, and of when people post.
+func (s *Source) Close() error { return errors.Join(s.budgets.Close(), s.hours.close()) }

@@ -53,24 +53,24 @@ func TestAPersonsWordIsDone(t *testing.T) {
 		if judged.Load() != 2 || w.Report().Requests != asked {
 			t.Errorf("nothing new is known: judged %d times, %d calls", judged.Load(), w.Report().Requests-asked)
 		}
-		say := func(verdict, standing string) {
+		say := func(verdict, want string) {
 			t.Helper()
 			if err := p.store.Override(0, store.Override{V: store.OverrideVersion, Key: k, Verdict: verdict, By: "rui"}, time.Now(), social.Overrule); err != nil {
 				t.Fatal(err)
 			}
 			p.crawler.Wake(p.store.SliceOf(k), k.Site())
 			r, err := p.store.Record(k)
-			if want := verdict; err != nil || verdict != "" && r.VerdictWord() != want || verdict == "" && r.VerdictWord() != who.IsUndecided {
+			if err != nil || verdict != "" && r.VerdictWord() != verdict || verdict == "" && r.VerdictWord() != who.IsUndecided {
 				t.Errorf("%q: the record says %q at once, %v", verdict, r.VerdictWord(), err)
 			}
 			time.Sleep(time.Hour)
 			r, err = p.store.Record(k)
 			d, derr := p.store.DueOf(k)
-			if err != nil || derr != nil || !strings.HasPrefix(d.Reason, standing) || standing == "" && d.Reason != "" || (verdict != "") != (r.Verdict.Override != nil) {
+			if err != nil || derr != nil || !strings.HasPrefix(d.Reason, want) && standing(d.Reason) != want || (verdict != "") != (r.Verdict.Override != nil) {
 				t.Errorf("%q: %+v, due %+v", verdict, r.Verdict, d)
 			}
 		}
-		say(who.IsIn, "")
+		say(who.IsIn, followed)
 		if _, err := w.Post(acct, "Boa noite"); err != nil {
 			t.Fatal(err)
 		}

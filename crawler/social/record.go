@@ -108,6 +108,14 @@ func (v *visit) take(id string, r *store.Record) {
 		}
 		v.st.Langs[r.Lang]++
 	}
+	if v.st.Names[id] == "" {
+		if v.new++; r.PublishedAt != nil && r.PublishedAt.Before(v.st.Looked) {
+			v.older++
+		}
+		if at := r.PublishedAt; at != nil && v.t.Due.Key.Kind() == partition.KindAccount && v.now.Sub(*at) < quietOld && !at.After(v.now) {
+			v.made = append(v.made, *at)
+		}
+	}
 	v.st.Names[id] = r.Post
 	v.res.Posts = append(v.res.Posts, *r)
 }

@@ -54,6 +54,7 @@ func (v *visit) settle(rec *store.Record, fresh bool) (ends bool, err error) {
 		for _, m := range v.st.marks() {
 			*m = service.Mark{}
 		}
+		v.st.Told = told{}
 		if err := v.grow(); err != nil {
 			return false, err
 		}
@@ -168,7 +169,7 @@ func (v *visit) grow() error {
 		return nil
 	}
 	k := v.t.Due.Key
-	sl, err := v.s.sliceOf(k)
+	sl, err := v.s.o.Store.Where(k)
 	if err != nil {
 		return &storeError{err}
 	}

@@ -112,8 +112,54 @@ func idsIn(body []byte) (ids []string, ok bool) {
 // id is the account of the Key.
 func (v *twitterAPI) id() string { return nameOf(v.t.Due.Key.Account()) }
 
+// most is of api: as many as a day's money buys a few times.
+func (v *twitterAPI) most() int {
+	least := int64(twitter.BatchSize)
+	for _, daily := range v.s.daily[v.t.Due.Key.Site()] {
+		least = min(least, daily/priceUser/pagesADay)
+	}
+	return int(max(least, 1))
+}
+
+// called is of api: ids, or names where whose they are is what is asked.
+func (*twitterAPI) called(k partition.Key, _ *state) string {
+	if k.Kind() == partition.KindName {
+		return strings.ToLower(strings.TrimPrefix(nameOf(k), "@"))
+	}
+	return nameOf(k.Account())
+}
+
+// look is of api.
+func (v *twitterAPI) look(ctx context.Context, names []string) (map[string]any, error) {
+	out := map[string]any{}
+	if v.t.Due.Key.Kind() != partition.KindName {
+		all, _, err := v.c.Users(ctx, names)
+		for _, p := range all {
+			out[p.ID] = p
+		}
+		return out, err
+	}
+	all, _, err := v.c.UsersByName(ctx, names)
+	for _, p := range all {
+		out[strings.ToLower(p.Acct)] = p
+		if k, err := p.Key(); err == nil { // who is found is visited next
+			v.s.ahead.put(k, found{at: v.now, profile: p})
+		}
+	}
+	return out, err
+}
+
+// counts is of api.
+func (*twitterAPI) counts(int64) bool { return true }
+
+// class is of api.
+func (*twitterAPI) class() string { return string(twitter.ClassUsers) }
+
 // named is of api.
-func (v *twitterAPI) named(ctx context.Context) (partition.Key, error) {
+func (v *twitterAPI) named(ctx context.Context, had any) (partition.Key, error) {
+	if p, ok := had.(twitter.Profile); ok {
+		return p.Key()
+	}
 	found, absent, err := v.c.UsersByName(ctx, []string{nameOf(v.t.Due.Key)})
 	if err != nil {
 		return "", err
@@ -134,8 +180,12 @@ func gone(absent []twitter.Absence) error {
 }
 
 // profile is of api.
-func (v *twitterAPI) profile(ctx context.Context) (person, error) {
-	p, err := v.c.User(ctx, v.id())
+func (v *twitterAPI) profile(ctx context.Context, had any) (person, error) {
+	p, ok := had.(twitter.Profile)
+	var err error
+	if !ok {
+		p, err = v.c.User(ctx, v.id())
+	}
 	var f *service.Fault
 	if errors.As(err, &f) && f.Word == service.Gone && strings.Contains(strings.ToLower(f.Said), "suspended") {
 		return person{id: v.id(), suspended: true}, nil
@@ -155,7 +205,7 @@ func (v *twitterAPI) profile(ctx context.Context) (person, error) {
 	if r.NoIndex {
 		r.Text = ""
 	}
-	return person{id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex, protected: p.Protected, edges: func(side service.Side) (edges, error) {
+	return person{as: p, id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex, protected: p.Protected, edges: func(side service.Side) (edges, error) {
 		return listOf(v.c.Edges(p, side, service.Limits{}))
 	}}, nil
 }

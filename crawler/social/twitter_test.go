@@ -1,7 +1,6 @@
 package social_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +49,16 @@ func xToken(t *testing.T, dollars int64) []social.Token {
 func xKey(id string) partition.Key { return partition.Key("twitter:" + id) }
 
 func wishesX(a twittertest.Account) bool { return strings.Contains(strings.ToLower(a.Bio), "#nobot") }
+
+// writer is somebody who may be followed and has some posts.
+func writer(w *twittertest.World) (who partition.Key) {
+	for id, a := range w.Truth().Accounts {
+		if !wishesX(a) && !a.Protected && len(a.Posts) > 3 && (who == "" || xKey(id) < who) {
+			who = xKey(id)
+		}
+	}
+	return who
+}
 
 // sameAsX holds what p has against the truth: what was made after until may be missing.
 func (p *peer) sameAsX(truth twittertest.Truth, until time.Time) (posts, tombstones int) {
@@ -168,11 +177,7 @@ func TestMoneyIsSpentAndNotExceeded(t *testing.T) {
 			seeds = append(seeds, xKey(id))
 		}
 		p.seed(seeds...)
-		rng := rand.New(rand.NewPCG(1, 2))
-		for range 20 {
-			time.Sleep(time.Duration(rng.IntN(20000)) * time.Millisecond)
-			p.crash()
-		}
+		p.crashes(20, 20*time.Second)
 		time.Sleep(3 * 24 * time.Hour)
 		p.withinMoney(w, 1)
 		full := 0
@@ -249,12 +254,7 @@ func TestXNeedsAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 9, People: 12, Quiet: true}, social.Options{}, 0)
 		p.start()
-		var who partition.Key
-		for id, a := range w.Truth().Accounts {
-			if !wishesX(a) && !a.Protected && len(a.Posts) > 3 && (who == "" || xKey(id) < who) {
-				who = xKey(id)
-			}
-		}
+		who := writer(w)
 		p.seed(who)
 		time.Sleep(50 * time.Hour)
 		gaps := p.gaps(who)
@@ -279,12 +279,7 @@ func TestWhatIsTooDearIsSaid(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 9, People: 12, Quiet: true}, social.Options{Lists: true}, 1)
 		p.o.Tokens[0].Daily = 60_000 // six users, or twelve posts; a page of a list has ten users at least
 		p.start()
-		var who partition.Key
-		for id, a := range w.Truth().Accounts {
-			if !wishesX(a) && !a.Protected && len(a.Posts) > 3 && (who == "" || xKey(id) < who) {
-				who = xKey(id)
-			}
-		}
+		who := writer(w)
 		p.seed(who)
 		time.Sleep(4 * 24 * time.Hour)
 		if gaps := p.gaps(who + "/followers"); len(gaps) == 0 || gaps[0].What != store.GapSkipped || !strings.Contains(gaps[0].Reason, "never") {

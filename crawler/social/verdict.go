@@ -106,7 +106,7 @@ func (v *visit) person(rec *store.Record) (Person, error) {
 	for _, r := range v.res.Posts {
 		take(r)
 	}
-	sl, err := v.s.sliceOf(k)
+	sl, err := v.s.o.Store.Where(k)
 	if err != nil {
 		return p, err
 	}
@@ -167,7 +167,7 @@ func (s *Source) neighbours(sl partition.Slice, d store.Due, mentions map[partit
 
 // verdictOf is the word of the verdict on an account, "" when none is known here.
 func (s *Source) verdictOf(k partition.Key) (string, error) {
-	r, _, err := s.o.Store.Find(k)
+	r, err := s.o.Store.Record(k)
 	if errors.Is(err, store.ErrNotExist) {
 		return "", nil
 	}
@@ -184,18 +184,9 @@ func (s *Source) followed(k partition.Key) (bool, error) {
 	return word == "" || word == who.IsIn || s.o.Rules.Follow == Everybody, nil
 }
 
-// sliceOf is where what is kept of k is.
-func (s *Source) sliceOf(k partition.Key) (partition.Slice, error) {
-	_, sl, err := s.o.Store.Find(k)
-	if errors.Is(err, store.ErrNotExist) {
-		return 0, nil
-	}
-	return sl, err
-}
-
 // stored is the account's record as it is kept, nil when there is none.
 func (v *visit) stored() (*store.Record, error) {
-	r, _, err := v.s.o.Store.Find(v.t.Due.Key)
+	r, err := v.s.o.Store.Record(v.t.Due.Key)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, nil
 	}
@@ -279,7 +270,7 @@ func lastWord(all []store.Override) time.Time {
 
 // overrides are what persons said of the account.
 func (v *visit) overrides() ([]store.Override, error) {
-	sl, err := v.s.sliceOf(v.t.Due.Key)
+	sl, err := v.s.o.Store.Where(v.t.Due.Key)
 	if err != nil {
 		return nil, &storeError{err}
 	}

@@ -28,7 +28,11 @@ type visit struct {
 	asked  partition.Site // whose budget the last call was in
 	left   int            // calls
 	had    bool
-	rev    string // of the repository that is read
+	fresh  bool        // it was looked up
+	new    int         // posts that were not known before
+	older  int         // of these, made before the look-up
+	made   []time.Time // when these were made, as far as that tells of the site's hours
+	rev    string      // of the repository that is read
 	st     state
 	res    fetch.Result
 	judged bool // by what is kept: the profile is not asked for
@@ -45,14 +49,19 @@ type state struct {
 	Lost    int       `json:"lost,omitempty"`    // times in a row that the account was not found
 	Outside string    `json:"outside,omitempty"` // not followed, and why not: out or undecided
 
-	Profiled time.Time         `json:"profiled,omitzero"` // when the profile was read
+	Profiled time.Time         `json:"profiled,omitzero"` // when the profile was read, for its record
+	Looked   time.Time         `json:"looked,omitzero"`   // when it was looked up last, be it for what it claims only
 	Claimed  int64             `json:"claimed,omitempty"` // posts, by the profile
 	LastPost time.Time         `json:"last_post,omitzero"`
+	Told     told              `json:"told,omitzero"`
 	NoIndex  bool              `json:"noindex,omitempty"`
 	Mark     service.Mark      `json:"mark,omitzero"`
 	Names    map[string]string `json:"names,omitempty"` // URI of each post of Mark.Recent, by id: how a deleted one is named
 	Langs    map[string]int    `json:"langs,omitempty"`
-	Judged   judged            `json:"judged,omitzero"`
+
+	// Doubt are posts that are missing from their place and yet found, by id, since when.
+	Doubt  map[string]time.Time `json:"doubt,omitempty"`
+	Judged judged               `json:"judged,omitzero"`
 
 	List *listState `json:"list,omitempty"`
 
@@ -90,7 +99,7 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 		case partition.KindName:
 			err = v.name(ctx)
 		case partition.KindAccount:
-			err = v.account(ctx)
+			err = errors.Join(v.account(ctx), v.s.hours.saw(t.Due.Key.Site(), v.made))
 		case partition.KindTag, partition.KindTimeline, partition.KindSearch:
 			err = v.feed(ctx)
 		default:
@@ -100,24 +109,30 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	return v.end(ctx, err)
 }
 
-func (v *visit) load() error {
-	v.st = state{V: stateVersion}
-	if len(v.t.Checkpoint) == 0 {
-		return nil
+func (v *visit) load() (err error) {
+	v.st, err = decodeState(v.t.Checkpoint)
+	return err
+}
+
+// decodeState reads a Checkpoint; nil is the state of a Key never visited.
+func decodeState(b []byte) (state, error) {
+	st := state{V: stateVersion}
+	if len(b) == 0 {
+		return st, nil
 	}
-	if err := json.Unmarshal(v.t.Checkpoint, &v.st); err != nil {
-		return err
+	if err := json.Unmarshal(b, &st); err != nil {
+		return st, err
 	}
-	if v.st.V != stateVersion {
-		return fmt.Errorf("version %d", v.st.V)
+	if st.V != stateVersion {
+		return st, fmt.Errorf("version %d", st.V)
 	}
-	for _, m := range v.st.marks() {
+	for _, m := range st.marks() {
 		var err error
 		if *m, err = service.DecodeMark(m.Encode()); err != nil {
-			return err
+			return st, err
 		}
 	}
-	return nil
+	return st, nil
 }
 
 // end is the Result of what was done up to err.
@@ -178,8 +193,14 @@ func (v *visit) wait(w *budget.WaitError) {
 		return
 	}
 	if !v.had && v.ours() {
-		v.res.Again, v.res.Hold = true, at
-		return
+		if free := v.s.budgets.room(v.t.Due.Key.Site(), v.api.class(), v.now); free.Before(at) {
+			at = free
+		}
+		if at.After(v.now) {
+			v.res.Again, v.res.Hold = true, at
+			return
+		}
+		at = w.At // only calls of that kind have no room: others are looked up meanwhile
 	}
 	v.res.Next = store.Next{State: store.StatePending, At: at}
 }
@@ -221,6 +242,9 @@ func (v *visit) failed(err error) {
 // gap adds to the ledger what was not had since the last visit.
 func (v *visit) gap(what, reason string) {
 	from := v.st.Visited
+	if v.st.Looked.After(from) && !v.st.Told.At.IsZero() { // that nothing was new by then is known
+		from = v.st.Looked
+	}
 	if from.IsZero() {
 		from = v.now
 	}

@@ -31,6 +31,9 @@ func TestContest(t *testing.T) {
 	if r.Coverage < 0.99 {
 		t.Errorf("default at B: %g", r.Coverage)
 	}
+	if want := (1 - r.Coverage) / (1 - r.Baseline.Coverage); math.Abs(r.Missed-want) > 1e-9 || r.Missed > MostMissed || r.MissedHalf != 0 {
+		t.Errorf("missed %g ± %g of what the six classes missed, want %g", r.Missed, r.MissedHalf, want)
+	}
 	for i, x := range r.Budgets[1:] {
 		if x.Coverage < r.Budgets[i].Coverage {
 			t.Errorf("%g B: %g, with less %g", x.Times, x.Coverage, r.Budgets[i].Coverage)
@@ -149,6 +152,31 @@ func TestDeterministic(t *testing.T) {
 	}
 	if !reflect.DeepEqual(one, two) || one.Half <= 0 {
 		t.Errorf("%+v\n%+v", one.Result, two.Result)
+	}
+}
+
+// What is missed is compared seed by seed; more than half of what the six classes miss is
+// a fault, and so is half of it when the interval reaches beyond.
+func TestMissed(t *testing.T) {
+	all := make([]Row, contest.EchoRows)
+	for i := range all {
+		all[i].Coverage = 1
+	}
+	six := []Result{{Coverage: 0.75}, {Coverage: 0.8}}
+	for _, tt := range []struct {
+		ours  []Result
+		want  float64
+		fault bool
+	}{
+		{[]Result{{Coverage: 0.995}, {Coverage: 0.996}}, 0.02, false},
+		{[]Result{{Coverage: 0.9}, {Coverage: 0.9}}, 0.45, true}, // 0.4 and 0.5: the interval is ±0.64
+		{[]Result{{Coverage: 0.8}, {Coverage: 0.84}}, 0.8, true},
+	} {
+		r := Report{Result: Result{Rows: all}}
+		r.missed(six, tt.ours)
+		if math.Abs(r.Missed-tt.want) > 1e-9 || (len(r.Faults()) > 0) != tt.fault {
+			t.Errorf("missed %g ± %g, want %g; faults %v", r.Missed, r.MissedHalf, tt.want, r.Faults())
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 )
 
@@ -20,7 +21,7 @@ func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
 // RoundTripper answers requests from the world itself, as if they came from that
 // address, without a connection.
 func (w *World) RoundTripper(from netip.Addr) http.RoundTripper {
-	return storytest.RoundTripper(w.serve, from)
+	return crawltest.Transport(http.HandlerFunc(w.serve), from)
 }
 
 // visit is one request being answered.

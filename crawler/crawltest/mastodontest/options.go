@@ -97,6 +97,7 @@ type Lies struct {
 	HidesLists    bool    // everybody hides their lists: [] and hide_collections
 	CountsTimes   float64 // counts are that many times the truth; 0 = 1
 	NoPosts       bool    // statuses_count is 0, as snac says
+	Posted        int     // statuses_count is that, and last_status_at a day before the story; 0 = they are the truth
 
 	ClosedAPI       bool // 401 for accounts and posts without a token, as GoToSocial
 	ClosedTimelines int  // a status for public and tag timelines: 401, 403, 422; 0 = open
@@ -113,6 +114,7 @@ type Lies struct {
 	Lang        string // the language of every post
 	HTML200     bool   // a page of HTML with status 200 for everything
 	HTML404     bool   // and HTML for what is not found
+	Lingers     bool   // a post that is deleted is on no page, and is answered by its id still
 	Object      bool   // an object where a list belongs
 	Down        int    // a status of 5xx for everything; 503 with Retry-After: 30
 	Redirect    string // everything is a 301 to that origin

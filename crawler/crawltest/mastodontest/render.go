@@ -42,6 +42,9 @@ func (v *visit) account(p *person) map[string]any {
 	if v.l.NoPosts {
 		shown = 0
 	}
+	if v.l.Posted > 0 {
+		shown, at = v.l.Posted, w.O.Start.Add(-24*time.Hour)
+	}
 	fields := []any{}
 	for _, f := range p.Fields {
 		fields = append(fields, map[string]any{"name": f[0], "value": escape(f[1]), "verified_at": nil})

@@ -1,7 +1,9 @@
 package mastodontest
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -10,16 +12,41 @@ import (
 	"strings"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 )
 
 // Handler serves the world.
 func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
 
+// Serve is New of a world that is served over TCP at addr, HOST:PORT with port 0 for any; that address is
+// its Domain. stop ends that, and returns when nothing of it runs any more.
+func Serve(addr string, o Options) (w *World, stop func() error, err error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, nil, fmt.Errorf("mastodontest: %w", err)
+	}
+	o.Domain = ln.Addr().String()
+	if w, err = New(o); err != nil {
+		return nil, nil, errors.Join(err, ln.Close())
+	}
+	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+	return w, func() error {
+		err := srv.Close()
+		<-served // that it was closed
+		return err
+	}, nil
+}
+
+// Domain is Options.Domain.
+func (w *World) Domain() string { return w.o.Domain }
+
 // RoundTripper answers requests from the world itself, as if they came from that
 // address, without a connection.
 func (w *World) RoundTripper(from netip.Addr) http.RoundTripper {
-	return storytest.RoundTripper(w.serve, from)
+	return crawltest.Transport(http.HandlerFunc(w.serve), from)
 }
 
 // visit is one request being answered.
@@ -262,7 +289,7 @@ func (v *visit) statuses() {
 	}
 	p := w.Posts[v.path[1]]
 	switch {
-	case p == nil || !p.Shown():
+	case p == nil || !p.Shown() && !(v.l.Lingers && p.Deleted):
 		v.notFound()
 	case len(v.path) == 2:
 		v.send(v.status(p))

@@ -108,6 +108,13 @@ func (w *World) Lie(change func(*Lies)) {
 	change(&w.o.Lies)
 }
 
+// Accept has one more bearer token be accepted.
+func (w *World) Accept(token string) {
+	w.Lock()
+	defer w.Unlock()
+	w.o.Tokens = append(w.o.Tokens, token)
+}
+
 // newest are the posts of a list that are shown, the newest id first.
 func newest(list []*post) (out []*post) {
 	for _, p := range list {

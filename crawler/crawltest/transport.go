@@ -1,0 +1,57 @@
+package crawltest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/netip"
+	"strconv"
+)
+
+// Transport has h answer requests without a connection, as if they came from that
+// address; the zero Addr is none.
+func Transport(h http.Handler, from netip.Addr) http.RoundTripper { return transport{h, from} }
+
+type transport struct {
+	h    http.Handler
+	from netip.Addr
+}
+
+// RoundTrip is of http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		defer r.Body.Close()
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	in := r.Clone(r.Context())
+	in.RequestURI = r.URL.RequestURI()
+	if in.Host == "" {
+		in.Host = r.URL.Host
+	}
+	if t.from.IsValid() {
+		in.RemoteAddr = netip.AddrPortFrom(t.from, 40000).String()
+	}
+	rec := &recorder{header: http.Header{}, status: http.StatusOK}
+	t.h.ServeHTTP(rec, in)
+	if r.Method == http.MethodHead {
+		rec.body.Reset()
+	}
+	return &http.Response{
+		Status: strconv.Itoa(rec.status) + " " + http.StatusText(rec.status), StatusCode: rec.status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: rec.header,
+		Body: io.NopCloser(&rec.body), ContentLength: int64(rec.body.Len()), Request: r,
+	}, nil
+}
+
+// recorder is the http.ResponseWriter of a transport.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }

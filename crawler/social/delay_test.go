@@ -1,0 +1,72 @@
+package social_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/partition/racetest"
+)
+
+// delays follows a server of n people for four days, of which the first does not count, with so many calls in five minutes, and answers
+// which part of what was posted was had within an hour and within six, the mean delay in hours (what was not had counts till now), and the calls a day.
+func delays(t *testing.T, n, calls int) (hour, six, mean, perDay float64) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := world(t, mastodontest.Options{Seed: 31, People: n, Remote: -1, Quiet: true, Limits: []mastodontest.Limit{{Name: "all", Max: calls, Window: 5 * time.Minute}}})
+		p := newPeer(t, w, social.Options{})
+		p.start()
+		p.seed(accountKeys(t, w.Users())...)
+		time.Sleep(24 * time.Hour)
+		from, before := time.Now(), w.Report().Requests
+		const days = 3
+		time.Sleep(days * 24 * time.Hour)
+		truth, now := w.Truth(), time.Now()
+		posts := 0.0
+		for acct, a := range truth.Accounts {
+			if wishes(a) {
+				continue
+			}
+			had := p.posts(accountKey(t, acct))
+			for _, id := range a.Posts {
+				made := truth.Posts[id].Created
+				if !made.After(from) || made.After(now.Add(-6*time.Hour)) {
+					continue
+				}
+				at := now
+				if r, ok := had[id]; ok {
+					at = r.FetchedAt
+				}
+				d := at.Sub(made).Hours()
+				posts++
+				mean += d
+				if d <= 1 {
+					hour++
+				}
+				if d <= 6 {
+					six++
+				}
+			}
+		}
+		hour, six, mean = hour/posts, six/posts, mean/posts
+		r := w.Report()
+		perDay = float64(r.Requests-before) / days
+		t.Logf("%d people, %d calls in 5 min: of %.0f posts %.4f within an hour, %.4f within six, mean %.3f h; %.0f calls a day, %d refused; %v", n, calls, posts, hour, six, mean, perDay, r.Refused, r.ByPath)
+		p.end()
+	})
+	return hour, six, mean, perDay
+}
+
+// What is posted is had soon, and what is not posted costs little: before several were looked up in one call, and each in half of the
+// mean gap between its posts, these people cost 817 calls a day and their posts were had 3.73 hours after they were made.
+func TestDelays(t *testing.T) {
+	if racetest.Enabled {
+		t.Skip("minutes; without the race detector it is run in full")
+	}
+	_, _, mean, calls := delays(t, 240, 300)
+	if mean > 3.73 || calls > 817 {
+		t.Errorf("%.2f h for %.0f calls a day, before 3.73 h for 817", mean, calls)
+	}
+}

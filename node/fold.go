@@ -1,12 +1,8 @@
 package node
 
 import (
-	"errors"
-
 	"github.com/echo-node/echo-node/crawler/focus/copies"
-	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/node/api"
-	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/index"
 )
 
@@ -25,17 +21,19 @@ const (
 // is full although copies are folded.
 func foldAhead(limit int) int { return min(2*limit, maxFoldAhead) }
 
-// printOf is what tells copies of a hit; nil for what is too short to be one, and for
-// profiles: two people may say the same of themselves.
-func (n *Node) printOf(h index.Hit) ([]byte, error) {
-	r, _, err := n.store.Find(h.Key)
-	if errors.Is(err, store.ErrNotExist) || err == nil && len(r.Copies) == 0 && r.Kind == "page" {
-		return nil, nil // gone meanwhile; a heading or a notice
+// hitPrint is what tells copies of a hit; nil for what is nobody's copy.
+func (n *Node) hitPrint(h index.Hit) ([]byte, error) {
+	r, _, err := n.textOf(h.Key, h.Post)
+	if isNotExist(err) {
+		return nil, nil // gone meanwhile
 	}
-	if err != nil || r.Kind == store.KindProfile {
+	if err != nil {
 		return nil, err
 	}
-	p := copies.NewPrint(copies.Text{Text: web.Printed(r.Text)})
+	p, why := printOf(&r)
+	if why != "" {
+		return nil, nil
+	}
 	p.Units = p.Units[:min(len(p.Units), printUnits)]
 	return p.Append(nil), nil
 }
@@ -56,7 +54,7 @@ func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
 		switch {
 		case at >= 0 && heads[at].out >= 0:
 			to := &out[heads[at].out]
-			to.Copies = append(to.Copies, api.Copy{Key: h.Key, Title: h.Title, Score: h.Score, Peer: h.Peer, FetchedAt: h.FetchedAt,
+			to.Copies = append(to.Copies, api.Copy{Key: h.Key, Post: h.Post, Title: h.Title, Score: h.Score, Peer: h.Peer, FetchedAt: h.FetchedAt,
 				Reason: string(m.Reason), Distance: m.Distance})
 			continue
 		case at >= 0:

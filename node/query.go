@@ -368,7 +368,7 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 		w := &wire.Hit{Key: string(h.Key), Post: h.Post, Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang,
 			Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Slice: sliceOn(h.Slice), Period: periodText(h.Period), Verdict: h.Verdict}
 		if q.Prints && i < maxFolded {
-			if w.Print, err = n.printOf(h); err != nil {
+			if w.Print, err = n.hitPrint(h); err != nil {
 				return nil, fmt.Errorf("query: %w", err)
 			}
 		}

@@ -69,6 +69,9 @@ func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wir
 		return &wire.Response{Body: &wire.Response_Turns{Turns: n.addresses.serve(from, b.Turns)}}, nil
 	case *wire.Request_Overrule:
 		return n.serveOverrule(ctx, b.Overrule)
+	case *wire.Request_Copies:
+		a, err := n.serveCopies(ctx, b.Copies)
+		return &wire.Response{Body: &wire.Response_Copies{Copies: a}}, err
 	case *wire.Request_Records:
 		a, err := n.serveRecords(b.Records)
 		return &wire.Response{Body: &wire.Response_Records{Records: a}}, err

@@ -27,6 +27,11 @@ const (
 	MaxHits = 10_000
 	// MaxPrint is the longest print of a hit in bytes.
 	MaxPrint = 8 << 10
+	// MaxWords is the longest print of a Copy in bytes, MaxCopies the most of an
+	// answer, MaxPrints the most prints of a question.
+	MaxWords  = 20 << 10
+	MaxCopies = 2000
+	MaxPrints = 64
 	// MaxRows is the most rows of one message: of all pieces of a Ship, of a page.
 	MaxRows = 50_000
 	// MaxPieces is the most pieces of a Ship, and stances of its answer.

@@ -14,7 +14,8 @@ func fieldLimit(name protoreflect.FullName) int {
 		"echonode.wire.v1.ForwardAck.moved":
 		return MaxLinks
 	case "echonode.wire.v1.Query.slices", "echonode.wire.v1.QueryAnswer.missing",
-		"echonode.wire.v1.Records.slices", "echonode.wire.v1.LeaseAnswer.refused":
+		"echonode.wire.v1.Records.slices", "echonode.wire.v1.LeaseAnswer.refused",
+		"echonode.wire.v1.Copies.slices", "echonode.wire.v1.CopiesAnswer.missing":
 		return MaxSlices
 	case "echonode.wire.v1.TermStats.df":
 		return MaxTerms
@@ -35,6 +36,10 @@ func fieldLimit(name protoreflect.FullName) int {
 		return MaxRecords
 	case "echonode.wire.v1.WhoOwnsAnswer.keepers", "echonode.wire.v1.WhoOwnsAnswer.addrs":
 		return MaxPeers
+	case "echonode.wire.v1.Copies.prints":
+		return MaxPrints
+	case "echonode.wire.v1.CopiesAnswer.found":
+		return MaxCopies
 	case "echonode.wire.v1.Turns.asks", "echonode.wire.v1.TurnsAnswer.answers":
 		return MaxTurns
 	case "echonode.wire.v1.PeerDescriptor.addrs", "echonode.wire.v1.Invite.addrs":

@@ -49,6 +49,8 @@ func (m *Request) Validate() error {
 		return b.Turns.validate()
 	case *Request_Overrule:
 		return b.Overrule.validate()
+	case *Request_Copies:
+		return b.Copies.validate()
 	}
 	return ErrNoBody
 }
@@ -96,6 +98,8 @@ func (m *Response) Validate() error {
 		return b.Turns.validate()
 	case *Response_Overrule:
 		return present(b.Overrule != nil)
+	case *Response_Copies:
+		return b.Copies.validate()
 	}
 	return ErrNoBody
 }

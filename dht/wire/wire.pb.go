@@ -189,7 +189,7 @@ func (x Piece_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Piece_Kind.Descriptor instead.
 func (Piece_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{35, 0}
+	return file_wire_proto_rawDescGZIP(), []int{38, 0}
 }
 
 type TurnAnswer_State int32
@@ -247,7 +247,7 @@ func (x TurnAnswer_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnAnswer_State.Descriptor instead.
 func (TurnAnswer_State) EnumDescriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{45, 0}
+	return file_wire_proto_rawDescGZIP(), []int{48, 0}
 }
 
 // Request is one question from a peer to a peer.
@@ -272,6 +272,7 @@ type Request struct {
 	//	*Request_Unite
 	//	*Request_Turns
 	//	*Request_Overrule
+	//	*Request_Copies
 	Body          isRequest_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -461,6 +462,15 @@ func (x *Request) GetOverrule() *Overrule {
 	return nil
 }
 
+func (x *Request) GetCopies() *Copies {
+	if x != nil {
+		if x, ok := x.Body.(*Request_Copies); ok {
+			return x.Copies
+		}
+	}
+	return nil
+}
+
 type isRequest_Body interface {
 	isRequest_Body()
 }
@@ -521,6 +531,10 @@ type Request_Overrule struct {
 	Overrule *Overrule `protobuf:"bytes,27,opt,name=overrule,proto3,oneof"`
 }
 
+type Request_Copies struct {
+	Copies *Copies `protobuf:"bytes,28,opt,name=copies,proto3,oneof"`
+}
+
 func (*Request_Forward) isRequest_Body() {}
 
 func (*Request_Query) isRequest_Body() {}
@@ -549,6 +563,8 @@ func (*Request_Turns) isRequest_Body() {}
 
 func (*Request_Overrule) isRequest_Body() {}
 
+func (*Request_Copies) isRequest_Body() {}
+
 // Response answers a Request; exactly one body, or a refusal.
 type Response struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -571,6 +587,7 @@ type Response struct {
 	//	*Response_Unite
 	//	*Response_Turns
 	//	*Response_Overrule
+	//	*Response_Copies
 	Body          isResponse_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -760,6 +777,15 @@ func (x *Response) GetOverrule() *OverruleAnswer {
 	return nil
 }
 
+func (x *Response) GetCopies() *CopiesAnswer {
+	if x != nil {
+		if x, ok := x.Body.(*Response_Copies); ok {
+			return x.Copies
+		}
+	}
+	return nil
+}
+
 type isResponse_Body interface {
 	isResponse_Body()
 }
@@ -820,6 +846,10 @@ type Response_Overrule struct {
 	Overrule *OverruleAnswer `protobuf:"bytes,27,opt,name=overrule,proto3,oneof"`
 }
 
+type Response_Copies struct {
+	Copies *CopiesAnswer `protobuf:"bytes,28,opt,name=copies,proto3,oneof"`
+}
+
 func (*Response_Forward) isResponse_Body() {}
 
 func (*Response_Query) isResponse_Body() {}
@@ -847,6 +877,8 @@ func (*Response_Unite) isResponse_Body() {}
 func (*Response_Turns) isResponse_Body() {}
 
 func (*Response_Overrule) isResponse_Body() {}
+
+func (*Response_Copies) isResponse_Body() {}
 
 // Refusal says that a request was not served, and whether to come again.
 type Refusal struct {
@@ -2389,6 +2421,262 @@ func (x *OverruleAnswer) GetPlaced() uint64 {
 	return 0
 }
 
+// Copies asks one keeper for the copies of some texts in the slices assigned to it
+// (I8), or for what stands under a name there. A peer of before refuses it as
+// unsupported.
+type Copies struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slices        []uint64               `protobuf:"varint,1,rep,packed,name=slices,proto3" json:"slices,omitempty"`
+	Zone          uint64                 `protobuf:"varint,2,opt,name=zone,proto3" json:"zone,omitempty"`    // not 0: answer for all slices of this zone, by asking its members; no slices then
+	Prints        [][]byte               `protobuf:"bytes,3,rep,name=prints,proto3" json:"prints,omitempty"` // copies.Print of each text
+	Key           string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`       // without prints: this record,
+	Post          string                 `protobuf:"bytes,5,opt,name=post,proto3" json:"post,omitempty"`     // or this post of it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Copies) Reset() {
+	*x = Copies{}
+	mi := &file_wire_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Copies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Copies) ProtoMessage() {}
+
+func (x *Copies) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Copies.ProtoReflect.Descriptor instead.
+func (*Copies) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Copies) GetSlices() []uint64 {
+	if x != nil {
+		return x.Slices
+	}
+	return nil
+}
+
+func (x *Copies) GetZone() uint64 {
+	if x != nil {
+		return x.Zone
+	}
+	return 0
+}
+
+func (x *Copies) GetPrints() [][]byte {
+	if x != nil {
+		return x.Prints
+	}
+	return nil
+}
+
+func (x *Copies) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Copies) GetPost() string {
+	if x != nil {
+		return x.Post
+	}
+	return ""
+}
+
+type CopiesAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Found         []*Copy                `protobuf:"bytes,1,rep,name=found,proto3" json:"found,omitempty"`
+	Missing       []uint64               `protobuf:"varint,2,rep,packed,name=missing,proto3" json:"missing,omitempty"` // asked slices that this peer does not hold
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`              // there are others: a limit was met
+	Stale         bool                   `protobuf:"varint,4,opt,name=stale,proto3" json:"stale,omitempty"`            // the index is behind the store
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CopiesAnswer) Reset() {
+	*x = CopiesAnswer{}
+	mi := &file_wire_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CopiesAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CopiesAnswer) ProtoMessage() {}
+
+func (x *CopiesAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CopiesAnswer.ProtoReflect.Descriptor instead.
+func (*CopiesAnswer) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *CopiesAnswer) GetFound() []*Copy {
+	if x != nil {
+		return x.Found
+	}
+	return nil
+}
+
+func (x *CopiesAnswer) GetMissing() []uint64 {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
+}
+
+func (x *CopiesAnswer) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *CopiesAnswer) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
+}
+
+// Copy is a text that was found.
+type Copy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Post          string                 `protobuf:"bytes,2,opt,name=post,proto3" json:"post,omitempty"`
+	Slice         uint64                 `protobuf:"varint,3,opt,name=slice,proto3" json:"slice,omitempty"` // that it is in; 0 = its hash slice
+	Title         string                 `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
+	Peer          string                 `protobuf:"bytes,5,opt,name=peer,proto3" json:"peer,omitempty"` // who fetched it
+	FetchedMs     int64                  `protobuf:"varint,6,opt,name=fetched_ms,json=fetchedMs,proto3" json:"fetched_ms,omitempty"`
+	Print         []byte                 `protobuf:"bytes,7,opt,name=print,proto3" json:"print,omitempty"`         // copies.Print; empty: it has no copies
+	Canonical     string                 `protobuf:"bytes,8,opt,name=canonical,proto3" json:"canonical,omitempty"` // the page that it says it is a copy of, of the same domain
+	Why           string                 `protobuf:"bytes,9,opt,name=why,proto3" json:"why,omitempty"`             // it has no print
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Copy) Reset() {
+	*x = Copy{}
+	mi := &file_wire_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Copy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Copy) ProtoMessage() {}
+
+func (x *Copy) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Copy.ProtoReflect.Descriptor instead.
+func (*Copy) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Copy) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Copy) GetPost() string {
+	if x != nil {
+		return x.Post
+	}
+	return ""
+}
+
+func (x *Copy) GetSlice() uint64 {
+	if x != nil {
+		return x.Slice
+	}
+	return 0
+}
+
+func (x *Copy) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Copy) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *Copy) GetFetchedMs() int64 {
+	if x != nil {
+		return x.FetchedMs
+	}
+	return 0
+}
+
+func (x *Copy) GetPrint() []byte {
+	if x != nil {
+		return x.Print
+	}
+	return nil
+}
+
+func (x *Copy) GetCanonical() string {
+	if x != nil {
+		return x.Canonical
+	}
+	return ""
+}
+
+func (x *Copy) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 // Records pages through a peer's records, for export.
 type Records struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2406,7 +2694,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2418,7 +2706,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2431,7 +2719,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Records) GetAfter() string {
@@ -2502,7 +2790,7 @@ type RecordsAnswer struct {
 
 func (x *RecordsAnswer) Reset() {
 	*x = RecordsAnswer{}
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +2802,7 @@ func (x *RecordsAnswer) String() string {
 func (*RecordsAnswer) ProtoMessage() {}
 
 func (x *RecordsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +2815,7 @@ func (x *RecordsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsAnswer.ProtoReflect.Descriptor instead.
 func (*RecordsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RecordsAnswer) GetRecords() [][]byte {
@@ -2568,7 +2856,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +2868,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +2881,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Start) GetGen() uint64 {
@@ -2626,7 +2914,7 @@ type Config struct {
 
 func (x *Config) Reset() {
 	*x = Config{}
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +2926,7 @@ func (x *Config) String() string {
 func (*Config) ProtoMessage() {}
 
 func (x *Config) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +2939,7 @@ func (x *Config) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Config.ProtoReflect.Descriptor instead.
 func (*Config) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Config) GetSlice() uint64 {
@@ -2716,7 +3004,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2728,7 +3016,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2741,7 +3029,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Lease) GetCount() uint64 {
@@ -2783,7 +3071,7 @@ type LeaseAnswer struct {
 
 func (x *LeaseAnswer) Reset() {
 	*x = LeaseAnswer{}
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2795,7 +3083,7 @@ func (x *LeaseAnswer) String() string {
 func (*LeaseAnswer) ProtoMessage() {}
 
 func (x *LeaseAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2808,7 +3096,7 @@ func (x *LeaseAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseAnswer.ProtoReflect.Descriptor instead.
 func (*LeaseAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LeaseAnswer) GetDiffers() bool {
@@ -2844,7 +3132,7 @@ type Ballots struct {
 
 func (x *Ballots) Reset() {
 	*x = Ballots{}
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +3144,7 @@ func (x *Ballots) String() string {
 func (*Ballots) ProtoMessage() {}
 
 func (x *Ballots) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +3157,7 @@ func (x *Ballots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ballots.ProtoReflect.Descriptor instead.
 func (*Ballots) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Ballots) GetAccept() bool {
@@ -2898,7 +3186,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2910,7 +3198,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2923,7 +3211,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Proposal) GetBase() *Config {
@@ -2963,7 +3251,7 @@ type BallotsAnswer struct {
 
 func (x *BallotsAnswer) Reset() {
 	*x = BallotsAnswer{}
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2975,7 +3263,7 @@ func (x *BallotsAnswer) String() string {
 func (*BallotsAnswer) ProtoMessage() {}
 
 func (x *BallotsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2988,7 +3276,7 @@ func (x *BallotsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsAnswer.ProtoReflect.Descriptor instead.
 func (*BallotsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BallotsAnswer) GetPromises() []*Promise {
@@ -3016,7 +3304,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3028,7 +3316,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3041,7 +3329,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Promise) GetOk() bool {
@@ -3127,7 +3415,7 @@ type Configs struct {
 
 func (x *Configs) Reset() {
 	*x = Configs{}
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3139,7 +3427,7 @@ func (x *Configs) String() string {
 func (*Configs) ProtoMessage() {}
 
 func (x *Configs) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3152,7 +3440,7 @@ func (x *Configs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Configs.ProtoReflect.Descriptor instead.
 func (*Configs) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Configs) GetDecided() []*Config {
@@ -3193,7 +3481,7 @@ type ConfigsAnswer struct {
 
 func (x *ConfigsAnswer) Reset() {
 	*x = ConfigsAnswer{}
-	mi := &file_wire_proto_msgTypes[33]
+	mi := &file_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3205,7 +3493,7 @@ func (x *ConfigsAnswer) String() string {
 func (*ConfigsAnswer) ProtoMessage() {}
 
 func (x *ConfigsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[33]
+	mi := &file_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3218,7 +3506,7 @@ func (x *ConfigsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigsAnswer.ProtoReflect.Descriptor instead.
 func (*ConfigsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ConfigsAnswer) GetKnown() []*Config {
@@ -3245,7 +3533,7 @@ type Ship struct {
 
 func (x *Ship) Reset() {
 	*x = Ship{}
-	mi := &file_wire_proto_msgTypes[34]
+	mi := &file_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3257,7 +3545,7 @@ func (x *Ship) String() string {
 func (*Ship) ProtoMessage() {}
 
 func (x *Ship) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[34]
+	mi := &file_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3270,7 +3558,7 @@ func (x *Ship) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ship.ProtoReflect.Descriptor instead.
 func (*Ship) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Ship) GetPieces() []*Piece {
@@ -3296,7 +3584,7 @@ type Piece struct {
 
 func (x *Piece) Reset() {
 	*x = Piece{}
-	mi := &file_wire_proto_msgTypes[35]
+	mi := &file_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3308,7 +3596,7 @@ func (x *Piece) String() string {
 func (*Piece) ProtoMessage() {}
 
 func (x *Piece) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[35]
+	mi := &file_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3321,7 +3609,7 @@ func (x *Piece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Piece.ProtoReflect.Descriptor instead.
 func (*Piece) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Piece) GetSlice() uint64 {
@@ -3389,7 +3677,7 @@ type ShipAnswer struct {
 
 func (x *ShipAnswer) Reset() {
 	*x = ShipAnswer{}
-	mi := &file_wire_proto_msgTypes[36]
+	mi := &file_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3401,7 +3689,7 @@ func (x *ShipAnswer) String() string {
 func (*ShipAnswer) ProtoMessage() {}
 
 func (x *ShipAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[36]
+	mi := &file_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3414,7 +3702,7 @@ func (x *ShipAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShipAnswer.ProtoReflect.Descriptor instead.
 func (*ShipAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ShipAnswer) GetStances() []*Stance {
@@ -3438,7 +3726,7 @@ type Stance struct {
 
 func (x *Stance) Reset() {
 	*x = Stance{}
-	mi := &file_wire_proto_msgTypes[37]
+	mi := &file_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +3738,7 @@ func (x *Stance) String() string {
 func (*Stance) ProtoMessage() {}
 
 func (x *Stance) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[37]
+	mi := &file_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +3751,7 @@ func (x *Stance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stance.ProtoReflect.Descriptor instead.
 func (*Stance) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Stance) GetOk() bool {
@@ -3524,7 +3812,7 @@ type Compare struct {
 
 func (x *Compare) Reset() {
 	*x = Compare{}
-	mi := &file_wire_proto_msgTypes[38]
+	mi := &file_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3536,7 +3824,7 @@ func (x *Compare) String() string {
 func (*Compare) ProtoMessage() {}
 
 func (x *Compare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[38]
+	mi := &file_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3549,7 +3837,7 @@ func (x *Compare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compare.ProtoReflect.Descriptor instead.
 func (*Compare) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Compare) GetDrop() *Config {
@@ -3600,7 +3888,7 @@ type CompareAnswer struct {
 
 func (x *CompareAnswer) Reset() {
 	*x = CompareAnswer{}
-	mi := &file_wire_proto_msgTypes[39]
+	mi := &file_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3612,7 +3900,7 @@ func (x *CompareAnswer) String() string {
 func (*CompareAnswer) ProtoMessage() {}
 
 func (x *CompareAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[39]
+	mi := &file_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3625,7 +3913,7 @@ func (x *CompareAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareAnswer.ProtoReflect.Descriptor instead.
 func (*CompareAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CompareAnswer) GetHead() uint64 {
@@ -3676,7 +3964,7 @@ type Unite struct {
 
 func (x *Unite) Reset() {
 	*x = Unite{}
-	mi := &file_wire_proto_msgTypes[40]
+	mi := &file_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3688,7 +3976,7 @@ func (x *Unite) String() string {
 func (*Unite) ProtoMessage() {}
 
 func (x *Unite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[40]
+	mi := &file_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3701,7 +3989,7 @@ func (x *Unite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unite.ProtoReflect.Descriptor instead.
 func (*Unite) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Unite) GetSlice() uint64 {
@@ -3727,7 +4015,7 @@ type UniteAnswer struct {
 
 func (x *UniteAnswer) Reset() {
 	*x = UniteAnswer{}
-	mi := &file_wire_proto_msgTypes[41]
+	mi := &file_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3739,7 +4027,7 @@ func (x *UniteAnswer) String() string {
 func (*UniteAnswer) ProtoMessage() {}
 
 func (x *UniteAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[41]
+	mi := &file_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3752,7 +4040,7 @@ func (x *UniteAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UniteAnswer.ProtoReflect.Descriptor instead.
 func (*UniteAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UniteAnswer) GetOk() bool {
@@ -3774,7 +4062,7 @@ type Turns struct {
 
 func (x *Turns) Reset() {
 	*x = Turns{}
-	mi := &file_wire_proto_msgTypes[42]
+	mi := &file_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3786,7 +4074,7 @@ func (x *Turns) String() string {
 func (*Turns) ProtoMessage() {}
 
 func (x *Turns) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[42]
+	mi := &file_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3799,7 +4087,7 @@ func (x *Turns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turns.ProtoReflect.Descriptor instead.
 func (*Turns) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Turns) GetAsks() []*TurnAsk {
@@ -3825,7 +4113,7 @@ type TurnAsk struct {
 
 func (x *TurnAsk) Reset() {
 	*x = TurnAsk{}
-	mi := &file_wire_proto_msgTypes[43]
+	mi := &file_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3837,7 +4125,7 @@ func (x *TurnAsk) String() string {
 func (*TurnAsk) ProtoMessage() {}
 
 func (x *TurnAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[43]
+	mi := &file_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3850,7 +4138,7 @@ func (x *TurnAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAsk.ProtoReflect.Descriptor instead.
 func (*TurnAsk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *TurnAsk) GetAddress() string {
@@ -3918,7 +4206,7 @@ type TurnsAnswer struct {
 
 func (x *TurnsAnswer) Reset() {
 	*x = TurnsAnswer{}
-	mi := &file_wire_proto_msgTypes[44]
+	mi := &file_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3930,7 +4218,7 @@ func (x *TurnsAnswer) String() string {
 func (*TurnsAnswer) ProtoMessage() {}
 
 func (x *TurnsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[44]
+	mi := &file_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3943,7 +4231,7 @@ func (x *TurnsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnsAnswer.ProtoReflect.Descriptor instead.
 func (*TurnsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *TurnsAnswer) GetAnswers() []*TurnAnswer {
@@ -3968,7 +4256,7 @@ type TurnAnswer struct {
 
 func (x *TurnAnswer) Reset() {
 	*x = TurnAnswer{}
-	mi := &file_wire_proto_msgTypes[45]
+	mi := &file_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3980,7 +4268,7 @@ func (x *TurnAnswer) String() string {
 func (*TurnAnswer) ProtoMessage() {}
 
 func (x *TurnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[45]
+	mi := &file_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3993,7 +4281,7 @@ func (x *TurnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAnswer.ProtoReflect.Descriptor instead.
 func (*TurnAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TurnAnswer) GetState() TurnAnswer_State {
@@ -4050,7 +4338,7 @@ var File_wire_proto protoreflect.FileDescriptor
 const file_wire_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"wire.proto\x12\x10echonode.wire.v1\"\xae\x06\n" +
+	"wire.proto\x12\x10echonode.wire.v1\"\xe2\x06\n" +
 	"\aRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04view\x18\x02 \x01(\fR\x04view\x12\x0e\n" +
@@ -4069,8 +4357,9 @@ const file_wire_proto_rawDesc = "" +
 	"\acompare\x18\x18 \x01(\v2\x19.echonode.wire.v1.CompareH\x00R\acompare\x12/\n" +
 	"\x05unite\x18\x19 \x01(\v2\x17.echonode.wire.v1.UniteH\x00R\x05unite\x12/\n" +
 	"\x05turns\x18\x1a \x01(\v2\x17.echonode.wire.v1.TurnsH\x00R\x05turns\x128\n" +
-	"\boverrule\x18\x1b \x01(\v2\x1a.echonode.wire.v1.OverruleH\x00R\boverruleB\x06\n" +
-	"\x04bodyJ\x04\b\x0f\x10\x10\"\xa1\a\n" +
+	"\boverrule\x18\x1b \x01(\v2\x1a.echonode.wire.v1.OverruleH\x00R\boverrule\x122\n" +
+	"\x06copies\x18\x1c \x01(\v2\x18.echonode.wire.v1.CopiesH\x00R\x06copiesB\x06\n" +
+	"\x04bodyJ\x04\b\x0f\x10\x10\"\xdb\a\n" +
 	"\bResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x123\n" +
 	"\arefusal\x18\x02 \x01(\v2\x19.echonode.wire.v1.RefusalR\arefusal\x12\x0e\n" +
@@ -4089,7 +4378,8 @@ const file_wire_proto_rawDesc = "" +
 	"\acompare\x18\x18 \x01(\v2\x1f.echonode.wire.v1.CompareAnswerH\x00R\acompare\x125\n" +
 	"\x05unite\x18\x19 \x01(\v2\x1d.echonode.wire.v1.UniteAnswerH\x00R\x05unite\x125\n" +
 	"\x05turns\x18\x1a \x01(\v2\x1d.echonode.wire.v1.TurnsAnswerH\x00R\x05turns\x12>\n" +
-	"\boverrule\x18\x1b \x01(\v2 .echonode.wire.v1.OverruleAnswerH\x00R\boverruleB\x06\n" +
+	"\boverrule\x18\x1b \x01(\v2 .echonode.wire.v1.OverruleAnswerH\x00R\boverrule\x128\n" +
+	"\x06copies\x18\x1c \x01(\v2\x1e.echonode.wire.v1.CopiesAnswerH\x00R\x06copiesB\x06\n" +
 	"\x04bodyJ\x04\b\x0f\x10\x10\"\xfb\x01\n" +
 	"\aRefusal\x122\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x1e.echonode.wire.v1.Refusal.CodeR\x04code\x12\x16\n" +
@@ -4234,7 +4524,29 @@ const file_wire_proto_rawDesc = "" +
 	"\x05slice\x18\x02 \x01(\x04R\x05slice\">\n" +
 	"\x0eOverruleAnswer\x12\x14\n" +
 	"\x05known\x18\x01 \x01(\bR\x05known\x12\x16\n" +
-	"\x06placed\x18\x02 \x01(\x04R\x06placed\"\xd5\x01\n" +
+	"\x06placed\x18\x02 \x01(\x04R\x06placed\"r\n" +
+	"\x06Copies\x12\x16\n" +
+	"\x06slices\x18\x01 \x03(\x04R\x06slices\x12\x12\n" +
+	"\x04zone\x18\x02 \x01(\x04R\x04zone\x12\x16\n" +
+	"\x06prints\x18\x03 \x03(\fR\x06prints\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\x12\x12\n" +
+	"\x04post\x18\x05 \x01(\tR\x04post\"\x80\x01\n" +
+	"\fCopiesAnswer\x12,\n" +
+	"\x05found\x18\x01 \x03(\v2\x16.echonode.wire.v1.CopyR\x05found\x12\x18\n" +
+	"\amissing\x18\x02 \x03(\x04R\amissing\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12\x14\n" +
+	"\x05stale\x18\x04 \x01(\bR\x05stale\"\xd1\x01\n" +
+	"\x04Copy\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
+	"\x04post\x18\x02 \x01(\tR\x04post\x12\x14\n" +
+	"\x05slice\x18\x03 \x01(\x04R\x05slice\x12\x14\n" +
+	"\x05title\x18\x04 \x01(\tR\x05title\x12\x12\n" +
+	"\x04peer\x18\x05 \x01(\tR\x04peer\x12\x1d\n" +
+	"\n" +
+	"fetched_ms\x18\x06 \x01(\x03R\tfetchedMs\x12\x14\n" +
+	"\x05print\x18\a \x01(\fR\x05print\x12\x1c\n" +
+	"\tcanonical\x18\b \x01(\tR\tcanonical\x12\x10\n" +
+	"\x03why\x18\t \x01(\tR\x03why\"\xd5\x01\n" +
 	"\aRecords\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x1f\n" +
 	"\vafter_slice\x18\x0f \x01(\x04R\n" +
@@ -4392,7 +4704,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_wire_proto_goTypes = []any{
 	(Refusal_Code)(0),      // 0: echonode.wire.v1.Refusal.Code
 	(ForwardAck_Answer)(0), // 1: echonode.wire.v1.ForwardAck.Answer
@@ -4420,31 +4732,34 @@ var file_wire_proto_goTypes = []any{
 	(*Row)(nil),            // 23: echonode.wire.v1.Row
 	(*Overrule)(nil),       // 24: echonode.wire.v1.Overrule
 	(*OverruleAnswer)(nil), // 25: echonode.wire.v1.OverruleAnswer
-	(*Records)(nil),        // 26: echonode.wire.v1.Records
-	(*RecordsAnswer)(nil),  // 27: echonode.wire.v1.RecordsAnswer
-	(*Start)(nil),          // 28: echonode.wire.v1.Start
-	(*Config)(nil),         // 29: echonode.wire.v1.Config
-	(*Lease)(nil),          // 30: echonode.wire.v1.Lease
-	(*LeaseAnswer)(nil),    // 31: echonode.wire.v1.LeaseAnswer
-	(*Ballots)(nil),        // 32: echonode.wire.v1.Ballots
-	(*Proposal)(nil),       // 33: echonode.wire.v1.Proposal
-	(*BallotsAnswer)(nil),  // 34: echonode.wire.v1.BallotsAnswer
-	(*Promise)(nil),        // 35: echonode.wire.v1.Promise
-	(*Configs)(nil),        // 36: echonode.wire.v1.Configs
-	(*ConfigsAnswer)(nil),  // 37: echonode.wire.v1.ConfigsAnswer
-	(*Ship)(nil),           // 38: echonode.wire.v1.Ship
-	(*Piece)(nil),          // 39: echonode.wire.v1.Piece
-	(*ShipAnswer)(nil),     // 40: echonode.wire.v1.ShipAnswer
-	(*Stance)(nil),         // 41: echonode.wire.v1.Stance
-	(*Compare)(nil),        // 42: echonode.wire.v1.Compare
-	(*CompareAnswer)(nil),  // 43: echonode.wire.v1.CompareAnswer
-	(*Unite)(nil),          // 44: echonode.wire.v1.Unite
-	(*UniteAnswer)(nil),    // 45: echonode.wire.v1.UniteAnswer
-	(*Turns)(nil),          // 46: echonode.wire.v1.Turns
-	(*TurnAsk)(nil),        // 47: echonode.wire.v1.TurnAsk
-	(*TurnsAnswer)(nil),    // 48: echonode.wire.v1.TurnsAnswer
-	(*TurnAnswer)(nil),     // 49: echonode.wire.v1.TurnAnswer
-	nil,                    // 50: echonode.wire.v1.TermStats.DfEntry
+	(*Copies)(nil),         // 26: echonode.wire.v1.Copies
+	(*CopiesAnswer)(nil),   // 27: echonode.wire.v1.CopiesAnswer
+	(*Copy)(nil),           // 28: echonode.wire.v1.Copy
+	(*Records)(nil),        // 29: echonode.wire.v1.Records
+	(*RecordsAnswer)(nil),  // 30: echonode.wire.v1.RecordsAnswer
+	(*Start)(nil),          // 31: echonode.wire.v1.Start
+	(*Config)(nil),         // 32: echonode.wire.v1.Config
+	(*Lease)(nil),          // 33: echonode.wire.v1.Lease
+	(*LeaseAnswer)(nil),    // 34: echonode.wire.v1.LeaseAnswer
+	(*Ballots)(nil),        // 35: echonode.wire.v1.Ballots
+	(*Proposal)(nil),       // 36: echonode.wire.v1.Proposal
+	(*BallotsAnswer)(nil),  // 37: echonode.wire.v1.BallotsAnswer
+	(*Promise)(nil),        // 38: echonode.wire.v1.Promise
+	(*Configs)(nil),        // 39: echonode.wire.v1.Configs
+	(*ConfigsAnswer)(nil),  // 40: echonode.wire.v1.ConfigsAnswer
+	(*Ship)(nil),           // 41: echonode.wire.v1.Ship
+	(*Piece)(nil),          // 42: echonode.wire.v1.Piece
+	(*ShipAnswer)(nil),     // 43: echonode.wire.v1.ShipAnswer
+	(*Stance)(nil),         // 44: echonode.wire.v1.Stance
+	(*Compare)(nil),        // 45: echonode.wire.v1.Compare
+	(*CompareAnswer)(nil),  // 46: echonode.wire.v1.CompareAnswer
+	(*Unite)(nil),          // 47: echonode.wire.v1.Unite
+	(*UniteAnswer)(nil),    // 48: echonode.wire.v1.UniteAnswer
+	(*Turns)(nil),          // 49: echonode.wire.v1.Turns
+	(*TurnAsk)(nil),        // 50: echonode.wire.v1.TurnAsk
+	(*TurnsAnswer)(nil),    // 51: echonode.wire.v1.TurnsAnswer
+	(*TurnAnswer)(nil),     // 52: echonode.wire.v1.TurnAnswer
+	nil,                    // 53: echonode.wire.v1.TermStats.DfEntry
 }
 var file_wire_proto_depIdxs = []int32{
 	9,  // 0: echonode.wire.v1.Request.forward:type_name -> echonode.wire.v1.Forward
@@ -4452,67 +4767,70 @@ var file_wire_proto_depIdxs = []int32{
 	17, // 2: echonode.wire.v1.Request.who_owns:type_name -> echonode.wire.v1.WhoOwns
 	19, // 3: echonode.wire.v1.Request.show:type_name -> echonode.wire.v1.Show
 	21, // 4: echonode.wire.v1.Request.status:type_name -> echonode.wire.v1.Status
-	26, // 5: echonode.wire.v1.Request.records:type_name -> echonode.wire.v1.Records
-	30, // 6: echonode.wire.v1.Request.lease:type_name -> echonode.wire.v1.Lease
-	32, // 7: echonode.wire.v1.Request.ballots:type_name -> echonode.wire.v1.Ballots
-	36, // 8: echonode.wire.v1.Request.configs:type_name -> echonode.wire.v1.Configs
-	38, // 9: echonode.wire.v1.Request.ship:type_name -> echonode.wire.v1.Ship
-	42, // 10: echonode.wire.v1.Request.compare:type_name -> echonode.wire.v1.Compare
-	44, // 11: echonode.wire.v1.Request.unite:type_name -> echonode.wire.v1.Unite
-	46, // 12: echonode.wire.v1.Request.turns:type_name -> echonode.wire.v1.Turns
+	29, // 5: echonode.wire.v1.Request.records:type_name -> echonode.wire.v1.Records
+	33, // 6: echonode.wire.v1.Request.lease:type_name -> echonode.wire.v1.Lease
+	35, // 7: echonode.wire.v1.Request.ballots:type_name -> echonode.wire.v1.Ballots
+	39, // 8: echonode.wire.v1.Request.configs:type_name -> echonode.wire.v1.Configs
+	41, // 9: echonode.wire.v1.Request.ship:type_name -> echonode.wire.v1.Ship
+	45, // 10: echonode.wire.v1.Request.compare:type_name -> echonode.wire.v1.Compare
+	47, // 11: echonode.wire.v1.Request.unite:type_name -> echonode.wire.v1.Unite
+	49, // 12: echonode.wire.v1.Request.turns:type_name -> echonode.wire.v1.Turns
 	24, // 13: echonode.wire.v1.Request.overrule:type_name -> echonode.wire.v1.Overrule
-	6,  // 14: echonode.wire.v1.Response.refusal:type_name -> echonode.wire.v1.Refusal
-	10, // 15: echonode.wire.v1.Response.forward:type_name -> echonode.wire.v1.ForwardAck
-	16, // 16: echonode.wire.v1.Response.query:type_name -> echonode.wire.v1.QueryAnswer
-	18, // 17: echonode.wire.v1.Response.who_owns:type_name -> echonode.wire.v1.WhoOwnsAnswer
-	20, // 18: echonode.wire.v1.Response.show:type_name -> echonode.wire.v1.ShowAnswer
-	22, // 19: echonode.wire.v1.Response.status:type_name -> echonode.wire.v1.StatusAnswer
-	27, // 20: echonode.wire.v1.Response.records:type_name -> echonode.wire.v1.RecordsAnswer
-	31, // 21: echonode.wire.v1.Response.lease:type_name -> echonode.wire.v1.LeaseAnswer
-	34, // 22: echonode.wire.v1.Response.ballots:type_name -> echonode.wire.v1.BallotsAnswer
-	37, // 23: echonode.wire.v1.Response.configs:type_name -> echonode.wire.v1.ConfigsAnswer
-	40, // 24: echonode.wire.v1.Response.ship:type_name -> echonode.wire.v1.ShipAnswer
-	43, // 25: echonode.wire.v1.Response.compare:type_name -> echonode.wire.v1.CompareAnswer
-	45, // 26: echonode.wire.v1.Response.unite:type_name -> echonode.wire.v1.UniteAnswer
-	48, // 27: echonode.wire.v1.Response.turns:type_name -> echonode.wire.v1.TurnsAnswer
-	25, // 28: echonode.wire.v1.Response.overrule:type_name -> echonode.wire.v1.OverruleAnswer
-	0,  // 29: echonode.wire.v1.Refusal.code:type_name -> echonode.wire.v1.Refusal.Code
-	8,  // 30: echonode.wire.v1.Link.pace:type_name -> echonode.wire.v1.Pace
-	7,  // 31: echonode.wire.v1.Forward.links:type_name -> echonode.wire.v1.Link
-	1,  // 32: echonode.wire.v1.ForwardAck.answers:type_name -> echonode.wire.v1.ForwardAck.Answer
-	11, // 33: echonode.wire.v1.ForwardAck.moved:type_name -> echonode.wire.v1.Moved
-	14, // 34: echonode.wire.v1.Query.stats:type_name -> echonode.wire.v1.TermStats
-	13, // 35: echonode.wire.v1.Query.facets:type_name -> echonode.wire.v1.Facets
-	50, // 36: echonode.wire.v1.TermStats.df:type_name -> echonode.wire.v1.TermStats.DfEntry
-	15, // 37: echonode.wire.v1.QueryAnswer.hits:type_name -> echonode.wire.v1.Hit
-	14, // 38: echonode.wire.v1.QueryAnswer.stats:type_name -> echonode.wire.v1.TermStats
-	28, // 39: echonode.wire.v1.Config.starts:type_name -> echonode.wire.v1.Start
-	29, // 40: echonode.wire.v1.Lease.configs:type_name -> echonode.wire.v1.Config
-	29, // 41: echonode.wire.v1.LeaseAnswer.newer:type_name -> echonode.wire.v1.Config
-	33, // 42: echonode.wire.v1.Ballots.proposals:type_name -> echonode.wire.v1.Proposal
-	29, // 43: echonode.wire.v1.Proposal.base:type_name -> echonode.wire.v1.Config
-	29, // 44: echonode.wire.v1.Proposal.next:type_name -> echonode.wire.v1.Config
-	35, // 45: echonode.wire.v1.BallotsAnswer.promises:type_name -> echonode.wire.v1.Promise
-	29, // 46: echonode.wire.v1.Promise.newer:type_name -> echonode.wire.v1.Config
-	29, // 47: echonode.wire.v1.Promise.proposal:type_name -> echonode.wire.v1.Config
-	29, // 48: echonode.wire.v1.Configs.decided:type_name -> echonode.wire.v1.Config
-	29, // 49: echonode.wire.v1.ConfigsAnswer.known:type_name -> echonode.wire.v1.Config
-	39, // 50: echonode.wire.v1.Ship.pieces:type_name -> echonode.wire.v1.Piece
-	2,  // 51: echonode.wire.v1.Piece.kind:type_name -> echonode.wire.v1.Piece.Kind
-	23, // 52: echonode.wire.v1.Piece.rows:type_name -> echonode.wire.v1.Row
-	41, // 53: echonode.wire.v1.ShipAnswer.stances:type_name -> echonode.wire.v1.Stance
-	29, // 54: echonode.wire.v1.Stance.newer:type_name -> echonode.wire.v1.Config
-	29, // 55: echonode.wire.v1.Compare.drop:type_name -> echonode.wire.v1.Config
-	23, // 56: echonode.wire.v1.CompareAnswer.rows:type_name -> echonode.wire.v1.Row
-	23, // 57: echonode.wire.v1.Unite.rows:type_name -> echonode.wire.v1.Row
-	47, // 58: echonode.wire.v1.Turns.asks:type_name -> echonode.wire.v1.TurnAsk
-	49, // 59: echonode.wire.v1.TurnsAnswer.answers:type_name -> echonode.wire.v1.TurnAnswer
-	3,  // 60: echonode.wire.v1.TurnAnswer.state:type_name -> echonode.wire.v1.TurnAnswer.State
-	61, // [61:61] is the sub-list for method output_type
-	61, // [61:61] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	26, // 14: echonode.wire.v1.Request.copies:type_name -> echonode.wire.v1.Copies
+	6,  // 15: echonode.wire.v1.Response.refusal:type_name -> echonode.wire.v1.Refusal
+	10, // 16: echonode.wire.v1.Response.forward:type_name -> echonode.wire.v1.ForwardAck
+	16, // 17: echonode.wire.v1.Response.query:type_name -> echonode.wire.v1.QueryAnswer
+	18, // 18: echonode.wire.v1.Response.who_owns:type_name -> echonode.wire.v1.WhoOwnsAnswer
+	20, // 19: echonode.wire.v1.Response.show:type_name -> echonode.wire.v1.ShowAnswer
+	22, // 20: echonode.wire.v1.Response.status:type_name -> echonode.wire.v1.StatusAnswer
+	30, // 21: echonode.wire.v1.Response.records:type_name -> echonode.wire.v1.RecordsAnswer
+	34, // 22: echonode.wire.v1.Response.lease:type_name -> echonode.wire.v1.LeaseAnswer
+	37, // 23: echonode.wire.v1.Response.ballots:type_name -> echonode.wire.v1.BallotsAnswer
+	40, // 24: echonode.wire.v1.Response.configs:type_name -> echonode.wire.v1.ConfigsAnswer
+	43, // 25: echonode.wire.v1.Response.ship:type_name -> echonode.wire.v1.ShipAnswer
+	46, // 26: echonode.wire.v1.Response.compare:type_name -> echonode.wire.v1.CompareAnswer
+	48, // 27: echonode.wire.v1.Response.unite:type_name -> echonode.wire.v1.UniteAnswer
+	51, // 28: echonode.wire.v1.Response.turns:type_name -> echonode.wire.v1.TurnsAnswer
+	25, // 29: echonode.wire.v1.Response.overrule:type_name -> echonode.wire.v1.OverruleAnswer
+	27, // 30: echonode.wire.v1.Response.copies:type_name -> echonode.wire.v1.CopiesAnswer
+	0,  // 31: echonode.wire.v1.Refusal.code:type_name -> echonode.wire.v1.Refusal.Code
+	8,  // 32: echonode.wire.v1.Link.pace:type_name -> echonode.wire.v1.Pace
+	7,  // 33: echonode.wire.v1.Forward.links:type_name -> echonode.wire.v1.Link
+	1,  // 34: echonode.wire.v1.ForwardAck.answers:type_name -> echonode.wire.v1.ForwardAck.Answer
+	11, // 35: echonode.wire.v1.ForwardAck.moved:type_name -> echonode.wire.v1.Moved
+	14, // 36: echonode.wire.v1.Query.stats:type_name -> echonode.wire.v1.TermStats
+	13, // 37: echonode.wire.v1.Query.facets:type_name -> echonode.wire.v1.Facets
+	53, // 38: echonode.wire.v1.TermStats.df:type_name -> echonode.wire.v1.TermStats.DfEntry
+	15, // 39: echonode.wire.v1.QueryAnswer.hits:type_name -> echonode.wire.v1.Hit
+	14, // 40: echonode.wire.v1.QueryAnswer.stats:type_name -> echonode.wire.v1.TermStats
+	28, // 41: echonode.wire.v1.CopiesAnswer.found:type_name -> echonode.wire.v1.Copy
+	31, // 42: echonode.wire.v1.Config.starts:type_name -> echonode.wire.v1.Start
+	32, // 43: echonode.wire.v1.Lease.configs:type_name -> echonode.wire.v1.Config
+	32, // 44: echonode.wire.v1.LeaseAnswer.newer:type_name -> echonode.wire.v1.Config
+	36, // 45: echonode.wire.v1.Ballots.proposals:type_name -> echonode.wire.v1.Proposal
+	32, // 46: echonode.wire.v1.Proposal.base:type_name -> echonode.wire.v1.Config
+	32, // 47: echonode.wire.v1.Proposal.next:type_name -> echonode.wire.v1.Config
+	38, // 48: echonode.wire.v1.BallotsAnswer.promises:type_name -> echonode.wire.v1.Promise
+	32, // 49: echonode.wire.v1.Promise.newer:type_name -> echonode.wire.v1.Config
+	32, // 50: echonode.wire.v1.Promise.proposal:type_name -> echonode.wire.v1.Config
+	32, // 51: echonode.wire.v1.Configs.decided:type_name -> echonode.wire.v1.Config
+	32, // 52: echonode.wire.v1.ConfigsAnswer.known:type_name -> echonode.wire.v1.Config
+	42, // 53: echonode.wire.v1.Ship.pieces:type_name -> echonode.wire.v1.Piece
+	2,  // 54: echonode.wire.v1.Piece.kind:type_name -> echonode.wire.v1.Piece.Kind
+	23, // 55: echonode.wire.v1.Piece.rows:type_name -> echonode.wire.v1.Row
+	44, // 56: echonode.wire.v1.ShipAnswer.stances:type_name -> echonode.wire.v1.Stance
+	32, // 57: echonode.wire.v1.Stance.newer:type_name -> echonode.wire.v1.Config
+	32, // 58: echonode.wire.v1.Compare.drop:type_name -> echonode.wire.v1.Config
+	23, // 59: echonode.wire.v1.CompareAnswer.rows:type_name -> echonode.wire.v1.Row
+	23, // 60: echonode.wire.v1.Unite.rows:type_name -> echonode.wire.v1.Row
+	50, // 61: echonode.wire.v1.Turns.asks:type_name -> echonode.wire.v1.TurnAsk
+	52, // 62: echonode.wire.v1.TurnsAnswer.answers:type_name -> echonode.wire.v1.TurnAnswer
+	3,  // 63: echonode.wire.v1.TurnAnswer.state:type_name -> echonode.wire.v1.TurnAnswer.State
+	64, // [64:64] is the sub-list for method output_type
+	64, // [64:64] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -4535,6 +4853,7 @@ func file_wire_proto_init() {
 		(*Request_Unite)(nil),
 		(*Request_Turns)(nil),
 		(*Request_Overrule)(nil),
+		(*Request_Copies)(nil),
 	}
 	file_wire_proto_msgTypes[1].OneofWrappers = []any{
 		(*Response_Forward)(nil),
@@ -4551,6 +4870,7 @@ func file_wire_proto_init() {
 		(*Response_Unite)(nil),
 		(*Response_Turns)(nil),
 		(*Response_Overrule)(nil),
+		(*Response_Copies)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4558,7 +4878,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   47,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

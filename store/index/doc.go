@@ -8,8 +8,8 @@
 // under its Key, and each post that is neither NoIndex nor deleted, under its Key
 // and URI, so that an account is one document and each of its posts another: title and text (one field for
 // matching, the title once more for its weight), slice, kind, language, site,
-// the time (PublishedAt, else FetchedAt), and what the judges found: place, the
-// days that it speaks of, verdict. The text itself is not kept here:
+// the time (PublishedAt, else FetchedAt), what the judges found: place, the
+// days that it speaks of, verdict; and the buckets in which it meets its copies. The text itself is not kept here:
 // a hit's snippet is cut from the store's record, which is read for the few
 // hits shown and is compressed already; keeping it would double the disk.
 //

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,8 +30,8 @@ func (exact) Analyze(text []byte) analysis.TokenStream {
 	return analysis.TokenStream{&analysis.Token{Term: text, End: len(text), Position: 1}}
 }
 
-// newDocument is r as the index sees it.
-func newDocument(a analysis.Analyzer, r *store.Record, sl partition.Slice) *document.Document {
+// newDocument is r as the index sees it, with the Print p.
+func newDocument(a analysis.Analyzer, r *store.Record, sl partition.Slice, p Print) *document.Document {
 	const (
 		full  = index.IndexField | index.IncludeTermVectors
 		word  = index.IndexField | index.SkipFreqNorm
@@ -57,7 +56,9 @@ func newDocument(a analysis.Analyzer, r *store.Record, sl partition.Slice) *docu
 		i := strings.LastIndexByte(lang, '-')
 		lang = lang[:max(i, 0)]
 	}
-	addFacets(a, r, func(field, term string) { keyword(field, term, word) }, func(field, term string) { keyword(field, term, value) })
+	words, values := func(field, term string) { keyword(field, term, word) }, func(field, term string) { keyword(field, term, value) }
+	addFacets(a, r, words, values)
+	addPrint(p, words, values)
 	return d
 }
 
@@ -89,13 +90,7 @@ func timeOf(r *store.Record) time.Time {
 
 func langTerm(s string) string { return strings.ToLower(clip(s, 64)) }
 
-func sliceTerm(sl partition.Slice) string {
-	s := strconv.FormatUint(uint64(sl), 16)
-	return strings.Repeat("0", 16-len(s)) + s
-}
+func sliceTerm(sl partition.Slice) string { return hex16(uint64(sl)) }
 
 // sortTime is the second of t as text that sorts as time does.
-func sortTime(t time.Time) string {
-	s := strconv.FormatUint(uint64(t.Unix())^1<<63, 16)
-	return strings.Repeat("0", 16-len(s)) + s
-}
+func sortTime(t time.Time) string { return hex16(uint64(t.Unix()) ^ 1<<63) }

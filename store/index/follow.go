@@ -35,7 +35,11 @@ func (ix *Index) add(b *batch, d doc, sl partition.Slice, r *store.Record) {
 	}
 	b.seen[d] = sl
 	b.bytes += len(r.Text) + len(r.Title)
-	out := newDocument(ix.analyzer, r, sl)
+	var p Print
+	if ix.print != nil {
+		p = ix.print(r)
+	}
+	out := newDocument(ix.analyzer, r, sl, p)
 	out.AddIDField()
 	b.b.Update(out)
 }

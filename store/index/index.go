@@ -46,6 +46,11 @@ type Options struct {
 	// Linger is how long a slice stays that is not kept any more, or was only
 	// waited for (Await). Default 10 min; less than 0: not at all.
 	Linger time.Duration
+	// Print says by what a record meets its copies (Meet); no buckets: it has none. It
+	// is a function of the record alone, and PrintVersion changes with it: an index of
+	// another version is made anew. Default: nobody meets.
+	Print        func(*store.Record) Print
+	PrintVersion int
 }
 
 // Index is the full text of one store. Safe for concurrent use.
@@ -56,6 +61,8 @@ type Index struct {
 	analyzer analysis.Analyzer
 	queue    *index.AnalysisQueue
 	linger   time.Duration
+	print    func(*store.Record) Print
+	prints   int // Options.PrintVersion
 	wishes   *wishes
 
 	step           sync.Mutex // one batch at a time; guards what follows
@@ -77,6 +84,7 @@ type Index struct {
 // mark is how far the index has come. It is written in each batch.
 type mark struct {
 	V     int             `json:"v"`
+	Print int             `json:"print,omitempty"` // Options.PrintVersion
 	Store string          `json:"store"`           // store.ID
 	Seq   uint64          `json:"seq"`             // changes up to here are in
 	In    partition.Slice `json:"in,omitempty"`    // the slice that is being read, 0 = none
@@ -105,6 +113,7 @@ func Open(dir string, st *store.Store, o Options) (*Index, error) {
 		o.Linger = 10 * time.Minute
 	}
 	ix := &Index{dir: dir, st: st, log: o.Logger, analyzer: newAnalyzer(), queue: index.NewAnalysisQueue(o.Workers), linger: o.Linger,
+		print: o.Print, prints: o.PrintVersion,
 		wishes: newWishes(o.Slices), progress: make(chan struct{}), done: make(chan struct{})}
 	reason := ix.load()
 	if reason != nil {
@@ -139,6 +148,9 @@ func (ix *Index) load() error {
 	if err := json.Unmarshal(v, &ix.mark); err != nil {
 		return fmt.Errorf("no watermark: %w", err)
 	}
+	if ix.mark.Print != ix.prints {
+		return fmt.Errorf("its copies are told by version %d, this is version %d", ix.mark.Print, ix.prints)
+	}
 	if ix.mark.V != formatVersion || ix.mark.Store != ix.st.ID() || ix.mark.Seq > ix.st.LastSeq() {
 		return fmt.Errorf("of version %d of store %s at %d; this is version %d of store %s at %d",
 			ix.mark.V, ix.mark.Store, ix.mark.Seq, formatVersion, ix.st.ID(), ix.st.LastSeq())
@@ -153,7 +165,7 @@ func (ix *Index) load() error {
 
 // start is the mark of an empty index: changes are followed from now on.
 func (ix *Index) start() mark {
-	return mark{V: formatVersion, Store: ix.st.ID(), Seq: ix.st.LastSeq()}
+	return mark{V: formatVersion, Print: ix.prints, Store: ix.st.ID(), Seq: ix.st.LastSeq()}
 }
 
 // open opens or makes the scorch index. A panic of its decoders on a damaged

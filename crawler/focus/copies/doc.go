@@ -36,14 +36,18 @@
 //
 // # In a swarm
 //
-// Buckets names the buckets in which a text can meet its copies; a bucket
-// belongs to a slice like a Key does, by Bucket.Slot. The owner of a bucket
+// Buckets names the buckets in which a text can meet its copies. Who has some of
+// all texts keeps the buckets of each beside it, and finds with them what Meets with a
+// text that somebody else has; a Circle asks all of them, step by step, for what
+// copies connect with one text, and its groups are those that one peer would have
+// found over all texts. This is what a peer of this program does (package node).
+//
+// A bucket could as well have an owner of its own, by Bucket.Slot, as a Key has: it
 // compares a newcomer with what the bucket holds (Match, or Pairs for many) and
-// keeps the pairs; Join makes groups of pairs from any number of owners: the same
-// as one peer would have found over all texts.
+// keeps the pairs; Join makes groups of pairs from any number of owners.
 //
 // A Print is all a bucket needs: no text leaves the peer that crawled it.
 // CityHash is not cryptographic: who wants to can make two texts collide.
 //
-// Everything here is pure and, but for Grouper, safe for concurrent use.
+// Everything here is pure and, but for Grouper and Circle, safe for concurrent use.
 package copies

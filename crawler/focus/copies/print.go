@@ -97,9 +97,9 @@ func (p *printer) scan(t Text) Print {
 	stripped, _ := Strip(content)
 	p.buf = append(p.buf[:0], content...)
 	out := Print{ID: t.ID, Time: t.Time, Official: t.Repost || len(names) > 0, Content: city.Hash64(p.buf)}
-	const wordBytes = 5 // or more, of most words and the blank behind
-	p.hashes = slices.Grow(p.hashes[:0], len(stripped)/wordBytes)
-	p.units = slices.Grow(p.units[:0], min(len(stripped)/wordBytes, MaxUnits))
+	const meanWord = 5 // or more, of most words and the blank behind
+	p.hashes = slices.Grow(p.hashes[:0], len(stripped)/meanWord)
+	p.units = slices.Grow(p.units[:0], min(len(stripped)/meanWord, MaxUnits))
 	english := false
 	c := newCutter(stripped)
 	c.buf = p.buf

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
+)
+
+type copiesOfCmd struct {
+	keyed
+	Post string `placeholder:"URI" help:"Of a post of that key."`
+}
+
+// Help is shown under the usage.
+func (copiesOfCmd) Help() string {
+	return `Examples:
+  echo-node copies https://example.org/news/42
+  echo-node copies mastodon:ana@m.example --post https://m.example/users/ana/statuses/7 --json
+
+The texts of the whole swarm that say the same, or nearly, whoever crawled them: the representative first (published first; of
+those that do not say when, the one with the shorter address), then each with the reason (exact, official, simhash, edit) and its
+distance from the representative, in bits (simhash) or words (edit).
+Exit 3: answered, but part of the swarm is missing (named in the answer).`
+}
+
+// Run lists the group of a text.
+func (c *copiesOfCmd) Run(ctx context.Context, p *program, g *globals) error {
+	cl, k, err := c.dialKey()
+	if err != nil {
+		return err
+	}
+	a, err := cl.Copies(ctx, k, c.Post)
+	if err != nil {
+		return err
+	}
+	if err := p.print(g, a, func(w io.Writer) { printCopies(w, a) }); err != nil {
+		return err
+	}
+	if a.Coverage.SlicesAnswered < a.Coverage.SlicesTotal {
+		return &incompleteError{fmt.Errorf("%d of %d slices answered", a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal)}
+	}
+	return nil
+}
+
+func printCopies(w io.Writer, a api.CopyGroup) {
+	if a.Canonical != "" {
+		fmt.Fprintf(w, "it declares itself a copy of %s\n", a.Canonical)
+	}
+	switch {
+	case a.Why != "":
+		fmt.Fprintf(w, "not compared: %s\n", oneLine(a.Why))
+	case len(a.Members) == 0:
+		fmt.Fprintln(w, "no copies")
+	default:
+		fmt.Fprintf(w, "group %s of %d\n", a.Group, len(a.Members))
+	}
+	for _, m := range a.Members {
+		fmt.Fprintf(w, "%-14s %3d  %s  %s\n    fetched %s by …%s\n", m.Reason, m.Distance, address(m.Key, m.Post), oneLine(m.Title), m.FetchedAt.Format(time.DateTime), tail(m.Peer))
+	}
+	if a.More {
+		fmt.Fprintln(w, "a limit was met: there may be more")
+	}
+	for _, m := range a.Coverage.Missing {
+		fmt.Fprintf(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
+	}
+}
+
+// address is where a person finds a record, or a post of it.
+func address(k partition.Key, post string) string {
+	switch {
+	case post != "":
+		return oneLine(post)
+	case k.URL() != "":
+		return k.URL()
+	}
+	return string(k)
+}
+
+// shown is what the swarm knows of a key, and who says the same.
+type shown struct {
+	api.Shown
+	Group   *api.CopyGroup `json:"group,omitempty"`    // nil: it is compared with nothing, or see NoGroup
+	NoGroup string         `json:"no_group,omitempty"` // why it is not known
+}
+
+// printGroup shows in a line how many say the same, and who stands for them.
+func printGroup(w io.Writer, s shown) {
+	switch {
+	case s.NoGroup != "":
+		fmt.Fprintf(w, "group  not known: %s\n", oneLine(s.NoGroup))
+	case s.Group == nil || s.Group.Why != "":
+	case len(s.Group.Members) == 0:
+		fmt.Fprintln(w, "group  none says the same")
+	default:
+		m := s.Group.Members[0]
+		fmt.Fprintf(w, "group  %s of %d, for which stands %s\n", s.Group.Group, len(s.Group.Members), address(m.Key, m.Post))
+	}
+}

@@ -1,0 +1,226 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/crawler/web"
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/index"
+)
+
+// Copies across peers. Each text stands, in the index of the owner of its slice, in the
+// buckets in which it can meet its copies. Who wants the copies of a text (circle.go)
+// asks the owners of all slices, as for a query, with its print; each compares what
+// stands in the same buckets, as the store has it now, and answers with the prints of
+// the copies, whose copies are asked for in turn.
+//
+// So a bucket is in as many parts as there are owners, instead of having one of its
+// own. A page costs no message, no row beside its record, and nothing to undo: what is
+// deleted, noindex or changed is not found any more from then on, what survives the
+// loss of a peer is found by whoever has it then, and what a slice's keepers made
+// apart cannot differ in what they say of copies. The price is that a question goes to
+// all owners, as each query does.
+
+const (
+	maxHunted    = 32      // prints of one question; at most copies.MaxAsked in all
+	maxFoundText = 2 << 20 // bytes of prints of one answer
+)
+
+// printOf is by what r meets its copies, with all its words and without a name;
+// or why there are none. It is a function of the record alone: what decides here
+// is part of index.Options.PrintVersion.
+func printOf(r *store.Record) (p copies.Print, why string) {
+	text := r.Text
+	switch {
+	case r.Deleted:
+		return p, "it is deleted at its service"
+	case r.NoIndex:
+		return p, "its site does not want it indexed"
+	case r.Kind == store.KindPost:
+	case r.Kind != store.KindPage:
+		return p, "a " + r.Kind + " is nobody's copy"
+	case r.Copies == "":
+		return p, "it has no text of its own that is long enough"
+	default:
+		text = web.Printed(text)
+	}
+	p = copies.NewPrint(copies.Text{Text: text, Time: math.MaxInt64})
+	if p.Features == 0 {
+		return p, "it has no text of its own"
+	}
+	if r.PublishedAt != nil {
+		p.Time = r.PublishedAt.Unix()
+	}
+	return p, ""
+}
+
+// printVersion is that of what printOf and indexPrint make of a record.
+const printVersion = copies.PrintVersion<<8 | 1
+
+// indexPrint is r's print as the index has it.
+func indexPrint(r *store.Record) (out index.Print) {
+	p, why := printOf(r)
+	if why != "" {
+		return out
+	}
+	out.Bits = p.Bits
+	var buckets [index.MaxBuckets]copies.Bucket
+	for _, b := range (copies.Options{}).Buckets(buckets[:0], p) {
+		out.Buckets = append(out.Buckets, uint64(b))
+	}
+	return out
+}
+
+// serveCopies answers for the asked slices that are held here, and names the others.
+func (n *Node) serveCopies(ctx context.Context, w *wire.Copies) (*wire.CopiesAnswer, error) {
+	if w.Zone != 0 {
+		return n.serveZoneCopies(ctx, w)
+	}
+	a := &wire.CopiesAnswer{}
+	var held []partition.Slice
+	for _, s := range w.Slices {
+		if sl := partition.Slice(s); n.keep.Has(sl) {
+			held = append(held, sl)
+			a.Stale = a.Stale || !n.acts(sl) // it may lack what the owner wrote last
+		} else {
+			a.Missing = append(a.Missing, s)
+		}
+	}
+	if len(held) == 0 {
+		return a, nil
+	}
+	var err error
+	if len(w.Prints) == 0 {
+		err = n.serveNamed(w, held, a)
+	} else {
+		a.Stale = a.Stale || n.indexLag() > 0
+		err = n.serveMeeting(ctx, w.Prints, held, a)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copies: %w", err)
+	}
+	return a, nil
+}
+
+// serveNamed answers with the print of the record or the post that is asked for by
+// name, if it is here.
+func (n *Node) serveNamed(w *wire.Copies, held []partition.Slice, a *wire.CopiesAnswer) error {
+	k, err := partition.KeyFromWire(w.Key)
+	if err != nil {
+		return malformed(err)
+	}
+	r, sl, err := n.textOf(k, w.Post)
+	if isNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range held {
+		if s == sl {
+			p, why := printOf(&r)
+			c := wireCopy(&r, sl)
+			if c.Why = why; why == "" {
+				c.Print = p.Append(nil)
+			}
+			a.Found = append(a.Found, c)
+		}
+	}
+	return nil
+}
+
+// textOf is the record of k or, of a post, that one, and the slice that it is in.
+func (n *Node) textOf(k partition.Key, post string) (store.Record, partition.Slice, error) {
+	if post != "" {
+		return n.store.Post(k, post)
+	}
+	return n.store.Find(k)
+}
+
+func malformed(err error) error {
+	return &refusalError{code: wire.Refusal_CODE_MALFORMED, reason: err.Error()}
+}
+
+// serveMeeting answers with the copies of prints in the slices held here. Of texts
+// that are equal the first has its words; those of the others are the same.
+func (n *Node) serveMeeting(ctx context.Context, prints [][]byte, held []partition.Slice, a *wire.CopiesAnswer) error {
+	asked := make([]copies.Print, len(prints))
+	var at []index.Meeting
+	for i, b := range prints {
+		p, err := copies.DecodePrint(b)
+		if err != nil {
+			return malformed(err)
+		}
+		asked[i] = p
+		at = append(at, bucketsOf(p)...)
+	}
+	wait, cancel := context.WithTimeout(ctx, n.indexWait())
+	defer cancel()
+	if err := n.index.Await(wait, held); err != nil && wait.Err() == nil {
+		return err
+	}
+	size, told := 0, map[uint64]bool{} // by content
+	met, err := n.index.Meet(ctx, held, at, func(r store.Record, sl partition.Slice) error {
+		p, why := printOf(&r)
+		if why != "" || !meetsOne(asked, p) {
+			return nil
+		}
+		if told[p.Content] {
+			p.Units = nil
+		}
+		told[p.Content] = true
+		c := wireCopy(&r, sl)
+		c.Print = p.Append(nil)
+		if size += len(c.Print); size > maxFoundText {
+			return errEnough
+		}
+		a.Found = append(a.Found, c)
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		met.More, err = true, nil
+	}
+	a.More, a.Missing = met.More, appendSlices(a.Missing, met.Missing)
+	return err
+}
+
+// bucketsOf are where p is looked for.
+func bucketsOf(p copies.Print) (out []index.Meeting) {
+	near := func(bits uint64) bool { return copies.Distance(bits, p.Bits) <= copies.DefaultDistance }
+	for _, b := range (copies.Options{}).Buckets(nil, p) {
+		m := index.Meeting{Bucket: uint64(b)}
+		if b.Block() {
+			m.Near = near
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func meetsOne(asked []copies.Print, p copies.Print) bool {
+	for i := range asked {
+		if _, ok := (copies.Options{}).Meets(asked[i], p); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// clipped is the first most bytes of s at most, in whole runes.
+func clipped(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
+
+// wireCopy is what is said of a text beside its print.
+func wireCopy(r *store.Record, sl partition.Slice) *wire.Copy {
+	c := &wire.Copy{Key: string(r.Key), Post: r.Post, Slice: sliceOn(sl), Title: clipped(r.Title, wire.MaxText), Peer: r.Peer, FetchedMs: r.FetchedAt.UnixMilli()}
+	if r.Merged() {
+		c.Canonical = string(r.Canonical)
+	}
+	return c
+}

@@ -25,6 +25,7 @@ func (n *Node) API() api.Peer {
 		Mistakes: n.mistakes,
 		Seed:     n.Seed,
 		Query:    n.Query,
+		Copies:   n.Copies,
 		Export:   n.Export,
 		Recent:   n.recent,
 		Errors:   n.failures,

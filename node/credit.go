@@ -18,7 +18,7 @@ import (
 type CreditLimits struct {
 	Links    Rate // links forwarded; default 20,000 a second, 200,000 at once
 	Bytes    Rate // of requests; default 32 MiB a second, 256 MiB at once
-	Requests Rate // by their price: a look-up 1, turns of addresses 1 and 1 for each 100 of them, a query 4, a page of rows or records 8; default 400 a second, 4000 at once
+	Requests Rate // by their price: a look-up 1, turns of addresses 1 and 1 for each 100 of them, a query or a question for copies 4, a page of rows or records 8; default 400 a second, 4000 at once
 	Urgent   Rate // requests that keep leases and agree on keepers; default 200 a second, 2000 at once
 
 	// Grace is how many requests may still come in after the peer was told to
@@ -84,7 +84,7 @@ func priceOf(req *wire.Request) price {
 		p.links = float64(len(b.Forward.GetLinks()))
 	case *wire.Request_Turns:
 		p.requests += float64(len(b.Turns.GetAsks())) / 100
-	case *wire.Request_Query:
+	case *wire.Request_Query, *wire.Request_Copies:
 		p.requests = 4
 	case *wire.Request_Compare, *wire.Request_Unite, *wire.Request_Records:
 		p.requests = 8

@@ -32,6 +32,7 @@ func (n *Node) metrics() []api.Metric {
 		gauge("echo_newcomers_waiting", "Live members, never seen before, that do not count for ownership yet.", float64(n.terr.newcomersWaiting())),
 		gauge("echo_peers", "Live members of the swarm.", float64(s.Peers)),
 		gauge("echo_index_lag", "Changes, and owned slices, not yet searchable.", float64(s.IndexLag)),
+		gauge("echo_prints", "Records and posts in this peer's index that can meet copies.", float64(s.Prints)),
 		gauge("echo_disk_bytes", "Size of the store.", float64(s.DiskBytes)),
 		counter("echo_fetched_total", "Fetches that ended in a record.", s.Fetched),
 		counter("echo_requests_total", "HTTP requests made by the crawler since the start.", s.Requests),
@@ -41,6 +42,7 @@ func (n *Node) metrics() []api.Metric {
 		counter("echo_links_in_total", "Links of other peers finally answered since the start.", s.LinksIn),
 		counter("echo_rows_refused_total", "Messages of rows refused since the start.", n.count.refusedRows.Load()),
 		counter("echo_repaired_buckets_total", "Buckets of slices in which two copies differed since the start.", n.count.repaired.Load()),
+		counter("echo_copies_cut_total", "Questions for the copies of a text that met a limit since the start: there may be more.", n.count.copiesCut.Load()),
 		counter("echo_links_refused_total", "Links refused at this peer's gate since the start.", n.count.refused.Load()),
 	}
 	out = append(out, n.refusals()...)

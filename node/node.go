@@ -82,7 +82,7 @@ type Node struct {
 	repairKick chan struct{}
 
 	count struct {
-		linksOut, linksIn, refused, refusedRows, repaired atomic.Int64
+		linksOut, linksIn, refused, refusedRows, repaired, copiesCut atomic.Int64
 	}
 	closeOnce sync.Once
 	closeErr  error
@@ -207,7 +207,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	// All slices, until openKeeping says which: those that were in the index when it
 	// was closed and are owned no more may come back soon.
-	if n.index, err = index.Open(o.indexDir(), n.store, index.Options{Logger: n.log, Slices: n.slices}); err != nil {
+	if n.index, err = index.Open(o.indexDir(), n.store, index.Options{Logger: n.log, Slices: n.slices, Print: indexPrint, PrintVersion: printVersion}); err != nil {
 		return nil, err
 	}
 	if err := n.openTerritory(); err != nil {

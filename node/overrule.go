@@ -99,7 +99,7 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, keepin
 	if !n.acts(sl) {
 		return 0, keeping.Config{}, fmt.Errorf("%w: this peer does not act in %s now", api.ErrUnavailable, sl)
 	}
-	err := n.store.Override(sl, o, time.Now(), func(r *store.Record, all []store.Override) { social.Overrule(r, all) })
+	err := n.store.Override(sl, o, time.Now(), social.Overrule)
 	if err != nil {
 		if errors.Is(err, store.ErrOverride) {
 			err = fmt.Errorf("%w: %w", api.ErrInvalid, err)

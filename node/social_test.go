@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -22,19 +20,7 @@ import (
 // budget of its own there; one goes and comes back. Every profile is had, no limit is exceeded, and what a peer's
 // budgets are it tells its operator alone.
 func TestPeersShareAnInstance(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.77.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := mastodontest.New(mastodontest.Options{Seed: 2, People: 60, Remote: -1, Quiet: true, Domain: ln.Addr().String(), Limits: mastodontest.MastodonLimits()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
-	t.Cleanup(func() { srv.Close(); <-served })
-
+	w := village(t, "127.77.0.1", mastodontest.Options{Seed: 2, People: 60, Remote: -1, Quiet: true, Limits: mastodontest.MastodonLimits()})
 	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16}, Each: func(n int, o *node.Options) {
 		o.FromAddr = netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)})
 	}})
@@ -45,11 +31,7 @@ func TestPeersShareAnInstance(t *testing.T) {
 	var keys []partition.Key
 	truth := w.Truth()
 	for acct := range truth.Accounts {
-		k, err := partition.ParseKey("mastodon:" + acct)
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys = append(keys, k)
+		keys = append(keys, accountOf(t, acct))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -72,7 +54,7 @@ func TestPeersShareAnInstance(t *testing.T) {
 	}
 	for _, p := range s.Peers {
 		b := p.Status().Budgets
-		if len(b) == 0 || b[0].Site != partition.Site("mastodon:"+ln.Addr().String()) {
+		if len(b) == 0 || b[0].Site != partition.Site("mastodon:"+w.Domain()) {
 			t.Errorf("%s: budgets %+v", p.Name, b)
 		}
 		metrics, err := json.Marshal(p.API().Metrics())

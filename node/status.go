@@ -42,6 +42,7 @@ func (n *Node) Status() api.Status {
 	}
 	s.Budgets = n.budgets(now)
 	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)
+	s.Prints = n.index.Prints()
 	s.Dead, s.Verdicts = deadShare(st), n.verdicts.counts(n, owned, now)
 	if s.Limits == nil {
 		s.Limits = []string{}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -35,28 +33,31 @@ func byPlace(p who.Profile, _ []string, _ who.Edges) who.Verdict {
 	return v
 }
 
-// village is a server on loopback, and somebody there with neighbours.
-func village(t *testing.T, host string) (w *mastodontest.World, server, seed string) {
+// village is a server on loopback.
+func village(t *testing.T, host string, o mastodontest.Options) *mastodontest.World {
 	t.Helper()
-	ln, err := net.Listen("tcp", host+":0")
+	w, stop, err := mastodontest.Serve(host+":0", o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err = mastodontest.New(mastodontest.Options{Seed: 21, People: 40, Remote: -1, Quiet: true, Domain: ln.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
-	t.Cleanup(func() { srv.Close(); <-served })
-	for _, u := range w.Users() { // the most followed first
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// liked is the most followed of those who may be followed.
+func liked(t *testing.T, w *mastodontest.World) string {
+	t.Helper()
+	for _, u := range w.Users() {
 		if a := w.Truth().Accounts[u]; !strings.Contains(strings.ToLower(a.Bio), "#nobot") {
-			return w, ln.Addr().String(), u
+			return u
 		}
 	}
 	t.Fatal("nobody may be followed")
-	return nil, "", ""
+	return ""
 }
 
 func accountOf(t *testing.T, acct string) partition.Key {
@@ -71,7 +72,8 @@ func accountOf(t *testing.T, acct string) partition.Key {
 // A swarm judges whom it finds, and any peer says so; a person's word, given to any peer, goes before the judge at
 // the owner, everywhere, and after a hand-over and a restart.
 func TestAPersonOverrulesTheJudge(t *testing.T) {
-	w, server, first := village(t, "127.77.202.1")
+	w := village(t, "127.77.202.1", mastodontest.Options{Seed: 21, People: 40, Remote: -1, Quiet: true})
+	first := liked(t, w)
 	rules := social.Rules{Follow: social.Community, Judge: byPlace, Community: "by-place@1"}
 	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16, Social: social.Options{Lists: true, Rules: rules}}})
 	for range 3 {
@@ -128,7 +130,7 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 			}
 		}
 	}
-	stranger := accountOf(t, "stranger@"+server)
+	stranger := accountOf(t, "stranger@"+w.Domain())
 	if err := other.API().Overrule(ctx, store.Override{Key: stranger, Verdict: who.IsOut, By: "rui"}); err != nil {
 		t.Error(err)
 	}

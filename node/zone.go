@@ -190,23 +190,8 @@ func wireStats(st index.Stats) (*wire.TermStats, error) {
 // serveZoneQuery answers for a whole zone by asking the members of it, for a
 // peer of another one. What is not of this peer's own zone is missing.
 func (n *Node) serveZoneQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer, error) {
-	asked, own := partition.Zone(q.Zone), n.dht.Zone()
 	sc := &scatter{n: n, q: q, assign: n.assignment(), failed: map[string]api.Missing{}, unscored: map[partition.Slice]bool{}, given: q.Stats}
-	for id, ss := range sc.assign {
-		var in []partition.Slice
-		for _, s := range ss {
-			switch {
-			case !asked.Has(s):
-			case own.Has(s):
-				in = append(in, s)
-			default:
-				sc.lost = append(sc.lost, s)
-			}
-		}
-		if sc.assign[id] = in; len(in) == 0 {
-			delete(sc.assign, id)
-		}
-	}
+	sc.lost = n.withinZone(sc.assign, partition.Zone(q.Zone))
 	until := time.Now().Add(n.o.QueryTimeout / 2)
 	if at, ok := ctx.Deadline(); ok && at.Before(until) {
 		until = at
@@ -230,9 +215,31 @@ func (n *Node) serveZoneQuery(ctx context.Context, q *wire.Query) (*wire.QueryAn
 	return a, nil
 }
 
+// withinZone leaves in assign what is asked for and of this peer's own zone; lost is
+// what is asked for and is not.
+func (n *Node) withinZone(assign map[string][]partition.Slice, asked partition.Zone) (lost []partition.Slice) {
+	own := n.dht.Zone()
+	for id, ss := range assign {
+		var in []partition.Slice
+		for _, s := range ss {
+			switch {
+			case !asked.Has(s):
+			case own.Has(s):
+				in = append(in, s)
+			default:
+				lost = append(lost, s)
+			}
+		}
+		if assign[id] = in; len(in) == 0 {
+			delete(assign, id)
+		}
+	}
+	return lost
+}
+
 // wireHit is a hit on its way on: the inverse of hitOf.
 func wireHit(h api.Hit) *wire.Hit {
-	w := &wire.Hit{Key: string(h.Key), Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang, Place: h.Place,
+	w := &wire.Hit{Key: string(h.Key), Post: h.Post, Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang, Place: h.Place,
 		Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Period: h.Period, Verdict: h.Verdict, Print: h.Print}
 	if h.Time != nil {
 		w.TimeMs = h.Time.UnixMilli()

@@ -37,13 +37,12 @@ type accountFlags struct {
 	Fanout    int      `default:"1" placeholder:"N" help:"A new swarm spreads the accounts of one server over N units, so that as many peers share them." group:"Swarm:"`
 }
 
-// options translates the flags.
-func (f *accountFlags) options() (social.Options, error) {
-	o := social.Options{Lists: f.Lists, Back: f.Back, View: f.View, Directory: f.Directory, X: f.X, Rules: social.Rules{Follow: social.Scope(f.Follow), Langs: f.Lang}}
+// options translates the flags; seeds are the community's.
+func (f *accountFlags) options() (o social.Options, seeds []partition.Key, err error) {
+	o = social.Options{Lists: f.Lists, Back: f.Back, View: f.View, Directory: f.Directory, X: f.X, Rules: social.Rules{Follow: social.Scope(f.Follow), Langs: f.Lang}}
 	var errs []error
-	var err error
 	if f.Community != "" {
-		if err := f.judge(&o.Rules); err != nil {
+		if seeds, err = f.judge(&o.Rules); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -65,7 +64,7 @@ func (f *accountFlags) options() (social.Options, error) {
 	if len(f.Country) > 0 && len(errs) == 0 {
 		g, err := geo.Open()
 		if err != nil {
-			return o, err
+			return o, nil, err
 		}
 		o.Rules.Country = func(text string) string {
 			if r := g.Resolve(text, geo.Hints{}); r.Place != nil {
@@ -74,38 +73,13 @@ func (f *accountFlags) options() (social.Options, error) {
 			return ""
 		}
 	}
-	return o, errors.Join(errs...)
+	return o, seeds, errors.Join(errs...)
 }
 
-// judge has the community of --community judged.
-func (f *accountFlags) judge(r *social.Rules) error {
+// judge has the community of --community judged. Its seeds are the accounts that its file names; what is no account of a service is left out.
+func (f *accountFlags) judge(r *social.Rules) (seeds []partition.Key, err error) {
 	if len(f.Country)+len(f.Lang) > 0 {
-		return usage("--community %s: not together with --community-country and --community-lang", f.Community)
-	}
-	text, err := communityText(f.Community)
-	if err != nil {
-		return err
-	}
-	j, err := openWho(text)
-	if err != nil {
-		return err
-	}
-	c, err := who.Parse(text)
-	if err != nil {
-		return usage("--community %s: %w", f.Community, err)
-	}
-	if r.Judge = j.Judge; r.Follow == "" {
-		r.Follow = social.Community
-	}
-	sum := sha256.Sum256(text)
-	r.Community = fmt.Sprintf("%s@%d-%x", c.Name, who.Version, sum[:4])
-	return nil
-}
-
-// seeds are those that the community's file names; what is no account of a service is left out.
-func (f *accountFlags) seeds() (out []partition.Key, err error) {
-	if f.Community == "" {
-		return nil, nil
+		return nil, usage("--community %s: not together with --community-country and --community-lang", f.Community)
 	}
 	text, err := communityText(f.Community)
 	if err != nil {
@@ -115,12 +89,21 @@ func (f *accountFlags) seeds() (out []partition.Key, err error) {
 	if err != nil {
 		return nil, usage("--community %s: %w", f.Community, err)
 	}
+	j, err := who.Open(c)
+	if err != nil {
+		return nil, err
+	}
+	if r.Judge = j.Judge; r.Follow == "" {
+		r.Follow = social.Community
+	}
+	sum := sha256.Sum256(text)
+	r.Community = fmt.Sprintf("%s@%d-%x", c.Name, who.Version, sum[:4])
 	for _, s := range c.Seeds {
 		if k, err := partition.ParseKey(s); err == nil && k.Kind() == partition.KindAccount {
-			out = append(out, k)
+			seeds = append(seeds, k)
 		}
 	}
-	return out, nil
+	return seeds, nil
 }
 
 // readAccounts reads accounts, one Key a line.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,23 +22,26 @@ import (
 
 const secret = "s3cretT0kenOfAna"
 
-// serveAccounts is a simulated server on loopback that answers nobody without the token.
-func serveAccounts(t *testing.T) (*mastodontest.World, string) {
+// serveAccounts is a simulated server on loopback that answers nobody without the token, and somebody there who may be followed.
+func serveAccounts(t *testing.T) (w *mastodontest.World, who string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := mastodontest.New(mastodontest.Options{Seed: 6, People: 12, Remote: -1, Quiet: true, Domain: ln.Addr().String(), Limits: mastodontest.MastodonLimits(),
+	w, stop, err := mastodontest.Serve("127.0.0.1:0", mastodontest.Options{Seed: 6, People: 12, Remote: -1, Quiet: true, Limits: mastodontest.MastodonLimits(),
 		Tokens: map[string]string{secret: ""}, Lies: mastodontest.Lies{ClosedAPI: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
-	t.Cleanup(func() { srv.Close(); <-served })
-	return w, ln.Addr().String()
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, u := range w.Users() {
+		if a := w.Truth().Accounts[u]; !strings.Contains(strings.ToLower(a.Bio), "#nobot") {
+			return w, "mastodon:" + u
+		}
+	}
+	t.Fatal("nobody may be followed")
+	return nil, ""
 }
 
 func writeTokens(t *testing.T, dir, server string, mode fs.FileMode) string {
@@ -55,22 +57,15 @@ func writeTokens(t *testing.T, dir, server string, mode fs.FileMode) string {
 // stands nowhere: not in what is logged, answered, exported or kept.
 func TestFollowWithAToken(t *testing.T) {
 	dir := t.TempDir()
-	w, server := serveAccounts(t)
-	var who string
-	for _, u := range w.Users() {
-		if a := w.Truth().Accounts[u]; !strings.Contains(strings.ToLower(a.Bio), "#nobot") {
-			who = u
-			break
-		}
-	}
-	p := startProcess(t, dir, "a", "--token-file", writeTokens(t, dir, server, 0o600), "--lists", "--allow-net", "127.0.0.0/8")
+	w, who := serveAccounts(t)
+	p := startProcess(t, dir, "a", "--token-file", writeTokens(t, dir, w.Domain(), 0o600), "--lists", "--allow-net", "127.0.0.0/8")
 	until(t, "the account is followed", 60*time.Second, func() bool {
 		var seeded any
-		if p.echo(&seeded, "seed", "mastodon:"+who) != nil {
+		if p.echo(&seeded, "seed", who) != nil {
 			return false
 		}
 		var shown api.Shown
-		return p.echo(&shown, "show", "mastodon:"+who) == nil && shown.Record != nil && shown.Record.Kind == "profile"
+		return p.echo(&shown, "show", who) == nil && shown.Record != nil && shown.Record.Kind == "profile"
 	})
 	var st api.Status
 	if err := p.echo(&st, "status"); err != nil || len(st.Budgets) == 0 {
@@ -84,7 +79,7 @@ func TestFollowWithAToken(t *testing.T) {
 		t.Errorf("the budget of ana is not shown: %+v", st.Budgets)
 	}
 	var said bytes.Buffer
-	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/peers", "/api/v1/errors", "/api/v1/export", "/api/v1/records?key=mastodon:" + who} {
+	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/peers", "/api/v1/errors", "/api/v1/export", "/api/v1/records?key=" + who} {
 		resp, err := http.Get("http://" + p.api + path)
 		if err != nil {
 			t.Fatal(err)
@@ -184,14 +179,7 @@ func until(t *testing.T, what string, limit time.Duration, cond func() bool) {
 // say otherwise, and see where the judge was wrong.
 func TestFollowACommunity(t *testing.T) {
 	dir := t.TempDir()
-	w, server := serveAccounts(t)
-	var who string
-	for _, u := range w.Users() {
-		if a := w.Truth().Accounts[u]; !strings.Contains(strings.ToLower(a.Bio), "#nobot") {
-			who = "mastodon:" + u
-			break
-		}
-	}
+	w, who := serveAccounts(t)
 	at, err := freeAddr()
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +190,7 @@ func TestFollowACommunity(t *testing.T) {
 		var log bytes.Buffer
 		go func() {
 			ended <- (&program{stdout: &log, stderr: &log}).run(ctx, []string{"run", "--data", filepath.Join(dir, "a"), "--api", at, "--listen", "/ip4/127.0.0.1/tcp/0", "--leave", "0s",
-				"--token-file", writeTokens(t, dir, server, 0o600), "--lists", "--community", "pt", "--allow-net", "127.0.0.0/8"})
+				"--token-file", writeTokens(t, dir, w.Domain(), 0o600), "--lists", "--community", "pt", "--allow-net", "127.0.0.0/8"})
 		}()
 		return func() {
 			cancel()

@@ -211,7 +211,7 @@ func (c *queryCmd) Run(ctx context.Context, p *program, g *globals) error {
 
 func printAnswer(w io.Writer, a api.Answer) {
 	for i, h := range a.Hits {
-		fmt.Fprintf(w, "%2d. %s\n    %s\n", i+1, oneLine(h.Title), hitAddress(h))
+		fmt.Fprintf(w, "%2d. %s\n    %s\n", i+1, oneLine(h.Title), address(h.Key, h.Post))
 		if s := oneLine(h.Snippet); s != "" {
 			fmt.Fprintf(w, "    %s\n", s)
 		}
@@ -220,7 +220,7 @@ func printAnswer(w io.Writer, a api.Answer) {
 			fmt.Fprintf(w, "    %s\n", said)
 		}
 		for _, c := range h.Copies {
-			fmt.Fprintf(w, "    = %s (%s)\n", c.Key.URL(), c.Reason)
+			fmt.Fprintf(w, "    = %s (%s)\n", address(c.Key, c.Post), c.Reason)
 		}
 	}
 	fmt.Fprintf(w, "%d of about %d hits; %d of %d slices answered in %.0f ms\n", len(a.Hits), a.Total, a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal, a.TookMS)
@@ -230,17 +230,6 @@ func printAnswer(w io.Writer, a api.Answer) {
 	if a.Cursor != "" {
 		fmt.Fprintf(w, "more: --cursor %s\n", a.Cursor)
 	}
-}
-
-// hitAddress is where a person finds what was hit.
-func hitAddress(h api.Hit) string {
-	switch {
-	case h.Post != "":
-		return oneLine(h.Post)
-	case h.Key.URL() != "":
-		return h.Key.URL()
-	}
-	return string(h.Key)
 }
 
 // oneLine keeps a crawled text from writing control characters to a terminal.
@@ -489,7 +478,15 @@ func (c *showCmd) Run(ctx context.Context, p *program, g *globals) error {
 	if err != nil {
 		return err
 	}
-	if err := p.print(g, s, func(w io.Writer) { printShown(w, s) }); err != nil {
+	out := shown{Shown: s}
+	if s.Record != nil && s.Record.Copies != "" {
+		if a, err := cl.Copies(ctx, k, ""); err != nil {
+			out.NoGroup = err.Error()
+		} else {
+			out.Group = &a
+		}
+	}
+	if err := p.print(g, out, func(w io.Writer) { printShown(w, out) }); err != nil {
 		return err
 	}
 	if !s.Known {
@@ -498,8 +495,12 @@ func (c *showCmd) Run(ctx context.Context, p *program, g *globals) error {
 	return nil
 }
 
-func printShown(w io.Writer, s api.Shown) {
-	fmt.Fprintf(w, "key    %s\nowner  %s\nstate  %s %s\n", s.Key, s.Owner, s.State, s.Why)
+func printShown(w io.Writer, s shown) {
+	why := s.Why
+	if s.DueAt != nil && s.DueWhy == why { // the source's own plan: said once
+		why = ""
+	}
+	fmt.Fprintf(w, "key    %s\nowner  %s\nstate  %s %s\n", s.Key, s.Owner, s.State, why)
 	if s.DueAt != nil {
 		fmt.Fprintf(w, "due    %s %s\n", s.DueAt.Format(time.RFC3339), s.DueWhy)
 	}
@@ -507,6 +508,7 @@ func printShown(w io.Writer, s api.Shown) {
 		fmt.Fprintf(w, "fetched %s by …%s, status %d, %s\ntitle  %s\nlang   %s\n", r.FetchedAt.Format(time.RFC3339), tail(r.Peer), r.Status, r.Digest,
 			oneLine(r.Title), r.Lang)
 		printJudged(w, r)
+		printGroup(w, s)
 		fmt.Fprintf(w, "links  %d\n\n%s\n", len(r.Links), oneLine(r.Text))
 	}
 	for _, o := range s.Overrides {

@@ -15,18 +15,21 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/echo-node/echo-node/crawler/crawltest"
+	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
 )
 
 type demoCmd struct {
 	Peers     int           `default:"3" help:"How many peers, 1 to 32."`
-	Once      bool          `help:"End when all is crawled, with exit 0 only if nothing is missing, fetched twice or lost."`
+	Once      bool          `help:"End when all is crawled, with exit 0 only if nothing is missing, fetched twice or lost, and nobody not found whom a member of the community leads to."`
 	API       string        `name:"api" placeholder:"HOST:PORT" help:"Keep the first peer's API and dashboard up here."`
 	Sites     int           `default:"80" help:"Sites of the embedded world."`
 	Pages     int           `default:"8" help:"Articles a site."`
+	People    int           `default:"40" help:"People of a simulated Mastodon server, of whom the Portuguese are followed; 0 = none. In geo mode nobody is."`
 	Delay     time.Duration `default:"100ms" help:"Least gap between two requests to a site; shortened for the demo, a real crawl waits 1s."`
 	Partition string        `default:"hash" enum:"hash,geo" help:"How the crawl space is cut: ${enum}. In geo mode sites and peers are spread over some towns."`
 	Data      string        `placeholder:"DIR" help:"Keep the peers' data here. Default: a temporary directory, removed afterwards."`
@@ -65,8 +68,9 @@ type summary struct {
 		Forbidden        int64   `json:"forbidden"`
 		MinGapMS         float64 `json:"min_gap_ms"`
 	} `json:"server"`
-	Geo     *geoSummary `json:"geo,omitempty"`
-	Elapsed float64     `json:"elapsed_s"`
+	Judged  *judgedSummary `json:"judged"`
+	Geo     *geoSummary    `json:"geo,omitempty"`
+	Elapsed float64        `json:"elapsed_s"`
 }
 
 type demoPeer struct {
@@ -86,6 +90,9 @@ func (c *demoCmd) Run(ctx context.Context, p *program, g *globals) (err error) {
 	if c.Sites < 1 || c.Sites > 5000 || c.Pages < 1 || c.Pages > 100_000 {
 		return usage("--sites takes 1 to 5000, --pages 1 to 100000")
 	}
+	if c.People < 0 || c.People > 200 {
+		return usage("--people %d: give 0 to 200", c.People)
+	}
 	dht.LogTo(p.libraryLog(g))
 	dir := c.Data
 	if dir == "" {
@@ -104,17 +111,24 @@ func (c *demoCmd) Run(ctx context.Context, p *program, g *globals) (err error) {
 	}
 	defer func() { err = errors.Join(err, world.Close()) }()
 	d := &demo{cmd: c, p: p, g: g, dir: dir, world: world, start: time.Now()}
+	if c.People > 0 && c.Partition != "geo" {
+		if d.village, err = newVillage(c.People); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, d.village.stop()) }()
+	}
 	return d.run(ctx)
 }
 
 type demo struct {
-	cmd   *demoCmd
-	p     *program
-	g     *globals
-	dir   string
-	world *crawltest.World
-	nodes []*node.Node
-	start time.Time
+	cmd     *demoCmd
+	p       *program
+	g       *globals
+	dir     string
+	world   *crawltest.World
+	village *village // nil = there is none
+	nodes   []*node.Node
+	start   time.Time
 }
 
 func (d *demo) run(ctx context.Context) (err error) {
@@ -157,7 +171,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		<-running.Done()
 		return nil
 	}
-	if s.Keys.Missing+s.Keys.Duplicates+s.Keys.Extra > 0 || s.Links.Lost > 0 || s.Query.Answered < s.Query.Total || s.Query.Hits != s.Query.Expected {
+	if s.Keys.Missing+s.Keys.Duplicates+s.Keys.Extra > 0 || s.Links.Lost > 0 || s.Query.Answered < s.Query.Total || s.Query.Hits != s.Query.Expected || s.Judged.Unread > 0 {
 		return &incompleteError{errors.New("the crawl is not whole; see the summary")}
 	}
 	return nil
@@ -182,6 +196,9 @@ func (d *demo) open(ctx context.Context, g *errgroup.Group) error {
 			Dir: filepath.Join(d.dir, fmt.Sprintf("peer%d", i+1)), Join: join, Swarm: "demo", Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"},
 			Delay: d.cmd.Delay, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")}, Version: versionText(),
 			Partition: partition.Mode(d.cmd.Partition), Location: demoLocation(d.cmd.Partition, i),
+		}
+		if d.village != nil {
+			o.Social, o.Fanout = social.Options{Lists: true, Rules: d.village.rules}, villageFanout
 		}
 		if d.g.Verbose {
 			o.Logger = d.p.logger(d.g)
@@ -254,6 +271,9 @@ func (d *demo) crawl(ctx context.Context) error {
 		}
 		keys = append(keys, k)
 	}
+	if d.village != nil {
+		keys = append(keys, d.village.seeds...)
+	}
 	if err := d.nodes[0].SeedUntilDone(ctx, keys); err != nil {
 		return err
 	}
@@ -308,11 +328,14 @@ func (d *demo) summarise(ctx context.Context) (summary, error) {
 
 	s.Query.Q = d.world.Words()[0]
 	s.Query.Expected = min(len(d.world.Matching(s.Query.Q, expected)), node.MaxQueryHits)
-	a, err := d.nodes[len(d.nodes)-1].Query(ctx, api.Query{Q: s.Query.Q, Limit: node.MaxQueryHits, Unfold: true})
+	a, err := d.nodes[len(d.nodes)-1].Query(ctx, api.Query{Q: s.Query.Q, Kind: store.KindPage, Limit: node.MaxQueryHits, Unfold: true})
 	if err != nil {
 		return s, err
 	}
 	s.Query.Hits, s.Query.Answered, s.Query.Total, s.Query.Missing = len(a.Hits), a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal, a.Coverage.Missing
+	if s.Judged, err = d.judged(ctx); err != nil {
+		return s, err
+	}
 	if d.cmd.Partition == "geo" {
 		if s.Geo, err = d.geo(ctx); err != nil {
 			return s, err
@@ -330,6 +353,7 @@ func (s summary) print(w io.Writer) {
 	fmt.Fprintf(w, "links  forwarded %d  acknowledged %d  lost %d\n", s.Links.Forwarded, s.Links.Acknowledged, s.Links.Lost)
 	fmt.Fprintf(w, "query  %q: %d hits (%d expected), %d of %d slices answered, missing %d\n", s.Query.Q, s.Query.Hits, s.Query.Expected, s.Query.Answered, s.Query.Total, len(s.Query.Missing))
 	fmt.Fprintf(w, "sites  robots violations %d, private addresses asked %d, smallest gap %.1f ms\n", s.Server.RobotsViolations, s.Server.Forbidden, s.Server.MinGapMS)
+	s.Judged.print(w)
 	if s.Geo != nil {
 		s.Geo.print(w)
 	}

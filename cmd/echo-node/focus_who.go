@@ -7,9 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/lang"
 	"github.com/echo-node/echo-node/crawler/focus/who"
-	"github.com/echo-node/echo-node/partition/geo"
 )
 
 type whoCmd struct {
@@ -61,7 +59,11 @@ func (c *whoCmd) Run(p *program) error {
 	if c.Mistakes && c.Overrides == "" {
 		return usage("--mistakes: give --overrides, the verdicts to hold the judge against")
 	}
-	j, err := openWho(text)
+	community, err := who.Parse(text)
+	if err != nil {
+		return usage("--community %s: %w", c.Community, err)
+	}
+	j, err := who.Open(community)
 	if err != nil {
 		return err
 	}
@@ -111,22 +113,6 @@ func communityText(name string) ([]byte, error) {
 		return nil, fmt.Errorf("--community: %w", err)
 	}
 	return b, nil
-}
-
-func openWho(text []byte) (*who.Judge, error) {
-	community, err := who.Parse(text)
-	if err != nil {
-		return nil, usage("--community: %w", err)
-	}
-	places, err := geo.Open()
-	if err != nil {
-		return nil, err
-	}
-	langs, err := lang.Open()
-	if err != nil {
-		return nil, err
-	}
-	return who.New(community, places, langs)
 }
 
 func readOverrides(name string) (*who.Overrides, error) {

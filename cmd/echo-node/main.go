@@ -59,6 +59,7 @@ type cli struct {
 	Peers    peersCmd    `cmd:"" help:"List the members of the swarm as a running peer sees them."`
 	Owner    ownerCmd    `cmd:"" help:"Say which peer crawls a key."`
 	Show     showCmd     `cmd:"" help:"Show what the swarm knows of a key."`
+	Copies   copiesOfCmd `cmd:"" help:"List the texts of the whole swarm that say what a key's says."`
 	Override overrideCmd `cmd:"" help:"Say whether an account belongs to the community; that goes before every judge."`
 	Mistakes mistakesCmd `cmd:"" help:"Report where the judge of the community contradicts what persons said, and by which evidence."`
 	Gaps     gapsCmd     `cmd:"" help:"List what is known to be missing: periods of accounts and lists that were skipped, cut, limited, unreachable or expired."`

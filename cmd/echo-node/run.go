@@ -84,15 +84,11 @@ func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
 	if err != nil {
 		return err
 	}
-	named, err := c.accountFlags.seeds()
+	o, named, err := c.options(log)
 	if err != nil {
 		return err
 	}
 	seeds = append(seeds, named...)
-	o, err := c.options(log)
-	if err != nil {
-		return err
-	}
 	ln, token, err := c.listenAPI(log)
 	if err != nil {
 		return err
@@ -169,35 +165,35 @@ func ignoreDone(ctx context.Context, err error) error {
 	return err
 }
 
-// options translates the flags; every fault is reported at once by node.
-func (c *runCmd) options(log *slog.Logger) (node.Options, error) {
+// options translates the flags; every fault is reported at once by node. The seeds are those of --community.
+func (c *runCmd) options(log *slog.Logger) (o node.Options, seeds []partition.Key, err error) {
 	hosts, err := readHosts(c.Hosts)
 	if err != nil {
-		return node.Options{}, &usageError{err}
+		return o, nil, &usageError{err}
 	}
 	if c.Data == "" {
-		return node.Options{}, usage("--data is empty")
+		return o, nil, usage("--data is empty")
 	}
 	invite, err := readInvite(c.Invite)
 	if err != nil {
-		return node.Options{}, err
+		return o, nil, err
 	}
 	var scope period.Scope
 	if c.Scope != "" {
 		if scope, err = period.ParseScope(c.Scope); err != nil {
-			return node.Options{}, usage("--scope: %w", err)
+			return o, nil, usage("--scope: %w", err)
 		}
 	}
 	founds := c.Private && len(c.Join) == 0 && invite == "" && !node.Exists(c.Data)
 	key, err := readSwarmKey(c.SwarmKey, founds)
 	if err != nil {
-		return node.Options{}, err
+		return o, nil, err
 	}
-	accounts, err := c.accountFlags.options()
+	accounts, seeds, err := c.accountFlags.options()
 	if err != nil {
-		return node.Options{}, err
+		return o, nil, err
 	}
-	o := node.Options{
+	o = node.Options{
 		Social: accounts, Fanout: c.Fanout,
 		Private: c.Private, Invite: invite, SwarmKey: key,
 		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits, ZoneMax: c.ZoneMax,
@@ -207,9 +203,9 @@ func (c *runCmd) options(log *slog.Logger) (node.Options, error) {
 		Version: versionText(), Logger: log,
 	}
 	if err := o.Validate(); err != nil {
-		return o, &usageError{err}
+		return o, nil, &usageError{err}
 	}
-	return o, nil
+	return o, seeds, nil
 }
 
 // listenAPI opens the API's port before anything else is touched, so that a

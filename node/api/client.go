@@ -140,6 +140,13 @@ func (c *Client) Query(ctx context.Context, q Query) (Answer, error) {
 	return fetch[Answer](ctx, c, "query", q.Values())
 }
 
+// Copies asks for the texts that say what the record of k, or that post of it, says.
+func (c *Client) Copies(ctx context.Context, k partition.Key, post string) (CopyGroup, error) {
+	v := url.Values{"key": {string(k)}}
+	put(v, "post", post)
+	return fetch[CopyGroup](ctx, c, "copies", v)
+}
+
 // Recent asks for at most n records, 1 to 100, that the peer fetched last.
 func (c *Client) Recent(ctx context.Context, n int) ([]Hit, error) {
 	v, err := fetch[recentList](ctx, c, "recent", url.Values{"n": {fmt.Sprint(n)}})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -122,6 +123,29 @@ func TestProblemsReadAsOneLine(t *testing.T) {
 	}
 	if status, text := Explain(nil); status != 200 || text != "" {
 		t.Errorf("%d %q", status, text)
+	}
+}
+
+// The key and the post that are asked for arrive, and what says the same comes back.
+func TestCopiesAreAsked(t *testing.T) {
+	p := fake()
+	p.Copies = func(_ context.Context, k partition.Key, post string) (CopyGroup, error) {
+		if k != testKey {
+			return CopyGroup{}, fmt.Errorf("%w: %s", ErrNotFound, k)
+		}
+		return CopyGroup{Key: k, Post: post, Group: "g", Members: []GroupMember{{Key: k, Reason: "representative"}, {Key: k, Reason: "edit", Distance: 2}}}, nil
+	}
+	c, _ := serve(t, Options{Peer: p})
+	a, err := c.Copies(t.Context(), testKey, "https://m.test/1?a=b&c")
+	if err != nil || a.Post != "https://m.test/1?a=b&c" || len(a.Members) != 2 || a.Members[1].Distance != 2 || a.Coverage.Missing == nil {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if _, err := c.Copies(t.Context(), "web:https://other.test/", ""); !errors.Is(err, ErrNotFound) {
+		t.Errorf("unknown: %v", err)
+	}
+	c, _ = serve(t, Options{Peer: Peer{}})
+	if _, err := c.Copies(t.Context(), testKey, ""); !errors.Is(err, ErrNotBuilt) {
+		t.Errorf("a peer without: %v", err)
 	}
 }
 

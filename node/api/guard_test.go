@@ -221,6 +221,7 @@ func TestAPageOfAnotherOriginMayNotChangeAnything(t *testing.T) {
 		{"/api/v1/seeds", "Origin", "https://evil.example", true},
 		{"/api/v1/seeds", "Origin", "null", true},
 		{"/seed", "Origin", "https://evil.example", true},
+		{"/override", "Origin", "https://evil.example", true},
 		{"/login", "Sec-Fetch-Site", "cross-site", true},
 		{"/logout", "Sec-Fetch-Site", "cross-site", true},
 		{"/seed", "Sec-Fetch-Site", "same-origin", false},

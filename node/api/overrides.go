@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -29,6 +30,12 @@ func (b Overruling) override() (store.Override, error) {
 	case k.Kind() != partition.KindAccount:
 		f.add("body.key", b.Key, "is no account")
 	}
+	if !slices.Contains([]string{"", "in", "out", "undecided"}, b.Verdict) {
+		f.add("body.verdict", b.Verdict, "must be in, out, undecided or empty")
+	}
+	if b.By == "" {
+		f.add("body.by", b.By, "say who says so")
+	}
 	return store.Override{V: store.OverrideVersion, Key: k, Verdict: b.Verdict, By: b.By, Why: b.Why}, f.err()
 }
 
@@ -39,16 +46,22 @@ func (s *Server) overrideRoute() {
 	huma.Register(s.api, op, func(ctx context.Context, in *struct{ Body Overruling }) (*reply[Overruling], error) {
 		ctx, cancel := context.WithTimeout(ctx, s.timeout)
 		defer cancel()
-		o, err := in.Body.override()
-		if err == nil {
-			err = s.peer.Overrule(ctx, o)
-		}
+		taken, err := Overrule(ctx, s.peer, in.Body)
 		if err != nil {
 			return nil, s.problem(ctx, "overrides", err)
 		}
-		in.Body.Key = string(o.Key)
-		return &reply[Overruling]{in.Body}, nil
+		return &reply[Overruling]{taken}, nil
 	})
+}
+
+// Overrule gives p a person's word as typed, and returns it as it was taken.
+func Overrule(ctx context.Context, p Peer, b Overruling) (Overruling, error) {
+	o, err := b.override()
+	if err != nil {
+		return b, err
+	}
+	b.Key = string(o.Key)
+	return b, p.Complete().Overrule(ctx, o)
 }
 
 // Overrule says whether an account belongs.

@@ -268,6 +268,12 @@ type keyParam struct {
 	Key string `query:"key" required:"true" doc:"a Key, or a plain http or https URL"`
 }
 
+// copiesParams are those of copies.
+type copiesParams struct {
+	Key  string `query:"key" required:"true" doc:"a Key, or a plain http or https URL"`
+	Post string `query:"post" maxLength:"2048" doc:"of a post of that Key, its URI"`
+}
+
 func (p keyParam) parse() (partition.Key, error) {
 	var f faults
 	k, err := parseKey(p.Key)

@@ -38,6 +38,11 @@ func (p Peer) Complete() Peer {
 	if p.Query == nil {
 		p.Query = func(context.Context, Query) (Answer, error) { return Answer{}, notBuilt("query") }
 	}
+	if p.Copies == nil {
+		p.Copies = func(context.Context, partition.Key, string) (CopyGroup, error) {
+			return CopyGroup{}, notBuilt("copies")
+		}
+	}
 	if p.Recent == nil {
 		p.Recent = func(context.Context, int) ([]Hit, error) { return nil, notBuilt("recent records") }
 	}

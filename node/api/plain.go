@@ -24,7 +24,7 @@ func (s *Server) plainRoutes(ui http.Handler) {
 	}
 	s.mux.HandleFunc("POST /login", s.login)
 	s.mux.HandleFunc("POST /logout", s.logout)
-	for _, pattern := range []string{"GET /{$}", "GET /login", "GET /favicon.ico", "GET /ui/", "POST /seed"} {
+	for _, pattern := range []string{"GET /{$}", "GET /login", "GET /favicon.ico", "GET /ui/", "POST /seed", "POST /override"} {
 		s.mux.Handle(pattern, ui)
 	}
 }

@@ -63,6 +63,15 @@ func (s *Server) routes(version string) {
 	})
 	get(s, "owner", "Who crawls a Key", func(ctx context.Context, in *keyParam) (Owner, error) { return withKey(ctx, in, p.Owner) })
 	get(s, "records", "What the swarm knows of a Key", func(ctx context.Context, in *keyParam) (Shown, error) { return withKey(ctx, in, p.Show) })
+	get(s, "copies", "The texts of the whole swarm that say what one says", func(ctx context.Context, in *copiesParams) (CopyGroup, error) {
+		k, err := keyParam{in.Key}.parse()
+		if err != nil {
+			return CopyGroup{}, err
+		}
+		g, err := p.Copies(ctx, k, in.Post)
+		g.Members, g.Coverage.Missing = list(g.Members), list(g.Coverage.Missing)
+		return g, err
+	})
 	get(s, "query", "Search the whole swarm", s.query)
 	get(s, "gaps", "Parts of the record that are known to be missing", func(ctx context.Context, in *gapParams) (GapAnswer, error) {
 		q, err := in.query()

@@ -29,7 +29,7 @@ type Options struct {
 	Version string        // of the program, shown in /openapi.json
 	Timeout time.Duration // of one answer, other than an export; 0 is 30 s
 	Logger  *slog.Logger  // nil discards
-	UI      http.Handler  // the dashboard: GET /, /login, /ui/ and POST /seed; nil leaves them out
+	UI      http.Handler  // the dashboard: GET /, /login, /ui/ and POST /seed, /override; nil leaves them out
 }
 
 func (o Options) validate() error {

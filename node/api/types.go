@@ -35,6 +35,8 @@ type Peer struct {
 	// not an error.
 	Seed  func(ctx context.Context, keys []partition.Key) ([]SeedAnswer, error)
 	Query func(ctx context.Context, q Query) (Answer, error)
+	// Copies is the group of texts that the record of k, or that post of it, is in.
+	Copies func(ctx context.Context, k partition.Key, post string) (CopyGroup, error)
 	// Recent is at most n records this peer fetched last, newest first (Score 0).
 	Recent func(ctx context.Context, n int) ([]Hit, error)
 	// Export calls fn for each record of the whole swarm (or of this peer alone)
@@ -89,6 +91,7 @@ type Status struct {
 	Budgets   []Budget `json:"budgets,omitempty"`
 	Dead      float64  `json:"dead_share"` // of the records: their page was gone or did not answer when it was looked at last
 	DiskBytes int64    `json:"disk_bytes"`
+	Prints    int64    `json:"prints"` // records and posts in this peer's index that can meet copies
 	Idle      bool     `json:"idle"`
 	// Verdicts counts the accounts of the slices owned here by their verdict: in, out, undecided.
 	Verdicts map[string]int64 `json:"verdicts,omitempty"`
@@ -267,12 +270,40 @@ type Hit struct {
 // Copy is a hit that says what another says; see crawler/focus/copies.
 type Copy struct {
 	Key       partition.Key `json:"key"`
+	Post      string        `json:"post,omitempty"`
 	Title     string        `json:"title"`
 	Score     float64       `json:"score"`
 	Peer      string        `json:"peer"`
 	FetchedAt time.Time     `json:"fetched_at"`
 	Reason    string        `json:"reason"`   // exact, simhash, edit
 	Distance  int           `json:"distance"` // in bits or words, by the reason
+}
+
+// CopyGroup is GET /api/v1/copies: the texts of the whole swarm that say what one says.
+type CopyGroup struct {
+	Key       partition.Key `json:"key"`
+	Post      string        `json:"post,omitempty"`
+	Canonical partition.Key `json:"canonical,omitempty"` // the page that it declares to be a copy of, whose group this is
+	Why       string        `json:"why,omitempty"`       // why it is not compared with others
+	Group     string        `json:"group,omitempty"`     // name of the group, the same whoever is asked for whichever member
+	// Members are all of it, the representative first: the text that was published
+	// first; of those that do not say when, the one with the shorter address. Empty
+	// when there is no other like it.
+	Members  []GroupMember `json:"members"`
+	More     bool          `json:"more,omitempty"` // a limit was met: there may be others
+	Coverage Coverage      `json:"coverage"`
+	TookMS   float64       `json:"took_ms"`
+}
+
+// GroupMember is one text of a CopyGroup.
+type GroupMember struct {
+	Key       partition.Key `json:"key"`
+	Post      string        `json:"post,omitempty"`
+	Title     string        `json:"title"`
+	Peer      string        `json:"peer"`
+	FetchedAt time.Time     `json:"fetched_at"`
+	Reason    string        `json:"reason"`   // representative, exact, official, simhash, edit
+	Distance  int           `json:"distance"` // to the representative, in bits or words, by the reason
 }
 
 // Missing is a part of the swarm that did not answer (I8).

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ type Options struct {
 	Log   *slog.Logger // nil discards
 }
 
-// UI answers GET /, /login, /favicon.ico, /ui/live, /ui/static/ and POST /seed.
+// UI answers GET /, /login, /favicon.ico, /ui/live, /ui/static/ and POST /seed, /override.
 // It is safe for concurrent use. Give it to api.Options.UI.
 type UI struct {
 	peer  api.Peer
@@ -64,7 +65,8 @@ func New(o Options) (*UI, error) {
 	u.mux.HandleFunc("GET /{$}", u.home)
 	u.mux.HandleFunc("GET /ui/live", u.live)
 	u.mux.HandleFunc("GET /login", u.loginPage)
-	u.mux.HandleFunc("POST /seed", u.seed)
+	u.mux.HandleFunc("POST /seed", u.posted(u.seed))
+	u.mux.HandleFunc("POST /override", u.posted(u.overrule))
 	u.mux.Handle("GET /ui/static/", http.StripPrefix("/ui/static/", fresh(serve)))
 	u.mux.Handle("GET /favicon.ico", http.RedirectHandler("/ui/static/icon.svg", http.StatusFound))
 	return u, nil
@@ -101,11 +103,13 @@ type page struct {
 	Form    form
 	Answer  *api.Answer
 	Next    string // address of the next hits, "" when there are none
-	Problem string // why the query or the seeds failed
+	Problem string // why the query, the seeds or the word failed
 	Seeds   []api.SeedAnswer
-	Seeded  string // what was typed
-	Wrong   bool   // the token at the login was
-	Wait    bool   // too many were
+	Seeded  string         // what was typed
+	Word    api.Overruling // as typed
+	Taken   bool           // Word was
+	Wrong   bool           // the token at the login was
+	Wait    bool           // too many were
 }
 
 // form is the query as typed, to show it again.
@@ -190,26 +194,41 @@ func (u *UI) loginPage(w http.ResponseWriter, r *http.Request) {
 	u.write(w, http.StatusOK, "login", page{Wrong: r.URL.Query().Has("wrong"), Wait: r.URL.Query().Has("wait")})
 }
 
-func (u *UI) seed(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
-	defer cancel()
-	p := page{Login: u.login}
-	status := http.StatusOK
-	err := r.ParseForm()
-	if err == nil {
-		p.Seeded = r.PostForm.Get("seeds")
-		var texts []string
-		if texts, err = api.ReadSeeds(strings.NewReader(p.Seeded)); err == nil {
-			p.Seeds, err = api.Seed(ctx, u.peer, texts)
+// posted answers a form with the page: what act made of the form, or why that failed.
+func (u *UI) posted(act func(ctx context.Context, form url.Values, p *page) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
+		defer cancel()
+		p := page{Login: u.login}
+		status := http.StatusOK
+		err := r.ParseForm()
+		if err == nil {
+			err = act(ctx, r.PostForm, &p)
+		} else {
+			err = fmt.Errorf("%w: the form cannot be read: %w", api.ErrInvalid, err)
 		}
-	} else {
-		err = fmt.Errorf("%w: the form cannot be read: %w", api.ErrInvalid, err)
+		if err != nil {
+			status, p.Problem = api.Explain(err)
+		}
+		p.live = u.look(ctx)
+		u.write(w, status, "home", p)
 	}
-	if err != nil {
-		status, p.Problem = api.Explain(err)
+}
+
+func (u *UI) seed(ctx context.Context, form url.Values, p *page) error {
+	p.Seeded = form.Get("seeds")
+	texts, err := api.ReadSeeds(strings.NewReader(p.Seeded))
+	if err == nil {
+		p.Seeds, err = api.Seed(ctx, u.peer, texts)
 	}
-	p.live = u.look(ctx)
-	u.write(w, status, "home", p)
+	return err
+}
+
+func (u *UI) overrule(ctx context.Context, form url.Values, p *page) (err error) {
+	p.Word = api.Overruling{Key: form.Get("key"), Verdict: form.Get("verdict"), By: form.Get("by"), Why: form.Get("why")}
+	p.Word, err = api.Overrule(ctx, u.peer, p.Word)
+	p.Taken = err == nil
+	return err
 }
 
 // write sends a page made whole first, so that a fault in it is never half a page.

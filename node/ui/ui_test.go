@@ -19,6 +19,7 @@ import (
 
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
 )
 
 const (
@@ -248,6 +249,33 @@ func TestTroubleIsShown(t *testing.T) {
 	}
 	if status, _ := ask(t, u, "POST", "/seed?%zz", url.Values{"seeds": {"x"}}); status != 422 {
 		t.Errorf("unreadable form: %d", status)
+	}
+}
+
+// A person's word goes to the peer as the API's would; what is none is refused, and shown as typed to be mended.
+func TestAPersonOverrulesTheJudge(t *testing.T) {
+	var taken []store.Override
+	u := newUI(t, Options{Peer: api.Peer{Overrule: func(_ context.Context, o store.Override) error { taken = append(taken, o); return nil }}})
+	for _, verdict := range []string{"out", ""} {
+		status, page := ask(t, u, "POST", "/override", url.Values{"key": {"mastodon:Ana@M.example"}, "verdict": {verdict}, "by": {evil}, "why": {evil}})
+		inspect(t, page)
+		last := taken[len(taken)-1]
+		if status != 200 || last.Key != "mastodon:ana@m.example" || last.Verdict != verdict || last.By != evil || last.Why != evil || !strings.Contains(page, ">taken<") {
+			t.Errorf("%d, %+v", status, last)
+		}
+	}
+	if len(taken) != 2 {
+		t.Errorf("%d words", len(taken))
+	}
+	for name, bad := range map[string]url.Values{
+		"no account": {"key": {"https://example.org/" + evil}, "verdict": {"in"}, "by": {"rui"}}, "no key": {"verdict": {"in"}, "by": {"rui"}},
+		"no verdict": {"key": {"mastodon:ana@m.example"}, "verdict": {evil}, "by": {"rui"}}, "nobody's": {"key": {"mastodon:ana@m.example"}, "verdict": {"in"}, "why": {evil}},
+	} {
+		status, page := ask(t, u, "POST", "/override", bad)
+		inspect(t, page)
+		if status != 422 || len(taken) != 2 || !strings.Contains(page, `role="alert"`) || !strings.Contains(page, html.EscapeString(bad.Get("key"))) {
+			t.Errorf("%s: %d, %d words", name, status, len(taken))
+		}
 	}
 }
 

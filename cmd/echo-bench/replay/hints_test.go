@@ -2,18 +2,11 @@ package replay
 
 import (
 	"math/rand/v2"
-	"net/http"
-	"net/netip"
 	"testing"
 	"testing/synctest"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/crawler/schedule/contest"
-	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
-	"github.com/echo-node/echo-node/store"
 )
 
 const warm = 0.4 // time to learn in
@@ -30,12 +23,7 @@ func play(t *testing.T, population string, hints Hints, seed uint64) (r Result) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		so := store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "founder")}
-		r, err = Run(t.Context(), Options{World: w, Budget: 8, Speed: 20_000, Warm: warm, Seeds: 2, Store: &so, Hints: hints,
-			Carry: func(h http.Handler) http.RoundTripper { return crawltest.Transport(h, netip.Addr{}) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r = replayed(t, Options{World: w, Budget: 8, Warm: warm, Seeds: 2, Hints: hints})
 	})
 	return r
 }

@@ -17,6 +17,26 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
+// replayed is a replay as o says, in fake time and in memory.
+func replayed(t *testing.T, o Options) Result {
+	t.Helper()
+	o.Speed, o.Store = 20_000, &store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "founder")}
+	o.Carry = func(h http.Handler) http.RoundTripper { return crawltest.Transport(h, netip.Addr{}) }
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func asFresh(t *testing.T, r Result) {
+	t.Helper()
+	t.Logf("%+v", r)
+	if !(math.Abs(r.Points) <= 3) {
+		t.Errorf("the crawler's freshness is %.4f, the simulator's %.4f", r.Crawler.Freshness, r.Simulator.Freshness)
+	}
+}
+
 // The real crawler is as fresh as the simulator says, on a population that
 // changes often and seldom, with items that are born on the way; in fake time.
 func TestCrawlerIsAsFreshAsTheSimulator(t *testing.T) {
@@ -36,16 +56,8 @@ func TestCrawlerIsAsFreshAsTheSimulator(t *testing.T) {
 				th.Changes = th.Changes[1:]
 			}
 		}
-		so := store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "founder")}
-		r, err := Run(t.Context(), Options{World: w, Budget: 8, Speed: 20_000, Warm: 0.2, Seeds: 5, Store: &so,
-			Carry: func(h http.Handler) http.RoundTripper { return crawltest.Transport(h, netip.Addr{}) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%+v", r)
-		if !(math.Abs(r.Points) <= 3) {
-			t.Errorf("the crawler's freshness is %.4f, the simulator's %.4f", r.Crawler.Freshness, r.Simulator.Freshness)
-		}
+		r := replayed(t, Options{World: w, Budget: 8, Warm: 0.2, Seeds: 5})
+		asFresh(t, r)
 		if r.Spent < 0.8 || r.Spent > 1.2 {
 			t.Errorf("%.0f visits, the simulator made %.0f", r.Crawler.Visits, r.Simulator.Visits)
 		}
@@ -66,16 +78,8 @@ func TestCrawlerSpendsASmallBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		so := store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "founder")}
-		r, err := Run(t.Context(), Options{World: w, Budget: 2, Speed: 20_000, Warm: 0.2, Seeds: 5, Store: &so,
-			Carry: func(h http.Handler) http.RoundTripper { return crawltest.Transport(h, netip.Addr{}) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%+v", r)
-		if !(math.Abs(r.Points) <= 3) {
-			t.Errorf("the crawler's freshness is %.4f, the simulator's %.4f", r.Crawler.Freshness, r.Simulator.Freshness)
-		}
+		r := replayed(t, Options{World: w, Budget: 2, Warm: 0.2, Seeds: 5})
+		asFresh(t, r)
 		if r.Spent < 0.85 || r.Spent > 1.15 {
 			t.Errorf("%.0f visits, the simulator made %.0f", r.Crawler.Visits, r.Simulator.Visits)
 		}

@@ -136,7 +136,7 @@ func (p *Peer) Stop() error {
 // owns.
 func (s *Swarm) Settle(want int) {
 	s.t.Helper()
-	s.Until("the swarm settles", 60*time.Second, func() (bool, string) {
+	s.Until("the swarm settles", 3*time.Minute, func() (bool, string) {
 		for _, p := range s.Peers {
 			if p.Node == nil {
 				continue

@@ -7,12 +7,16 @@ import (
 	"testing"
 
 	"github.com/echo-node/echo-node/crawler/schedule/contest"
+	"github.com/echo-node/echo-node/partition/racetest"
 )
 
 // The whole contest in small: B brings the six classes to the paper's share, at B every row of the
 // default is above theirs and the paper's, more budget and more peers have more, nobody has
 // more than the limit, and no call is over the allowance, which is used.
 func TestContest(t *testing.T) {
+	if racetest.Enabled {
+		t.Skip("a minute of one goroutine; without the race detector it is run in full")
+	}
 	r, err := Measure(t.Context(), Options{Accounts: 1000, Seeds: 1, Aim: 0.752, Within: 0.01, Times: []float64{0.25, 1, 2}, Peers: []int{1, 4}, Share: 0.25})
 	if err != nil {
 		t.Fatal(err)
@@ -142,6 +146,9 @@ func TestServer(t *testing.T) {
 // Equal seeds, equal figures, whatever runs beside.
 func TestDeterministic(t *testing.T) {
 	o := Options{Accounts: 500, Seeds: 2, Aim: 0.6, Within: 0.03, Peers: []int{3}, Share: 0.5}
+	if racetest.Enabled {
+		o.Accounts = 200
+	}
 	one, err := Measure(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -217,9 +217,7 @@ func pressWorld(p *press) nodetest.SimOptions {
 // they are those of who has all texts: whichever peer is asked for whichever member, also
 // when one of the five has died and when another has gone and handed its slices over.
 func TestCopiesMeetAcrossPeers(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("a minute and more; without the race detector it is run in full")
-	}
+	racetest.Skip(t)
 	p := newPress(t, 12, 7)
 	want := p.truth()
 	if len(want) < 20 {
@@ -263,9 +261,7 @@ func TestCopiesMeetAcrossPeers(t *testing.T) {
 // What its site takes back, or says otherwise by now, is in no group any more; what is left
 // of the group stays one.
 func TestWithdrawnCopiesLeave(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("a minute and more; without the race detector it is run in full")
-	}
+	racetest.Skip(t)
 	p := newPress(t, 12, 4)
 	o := pressWorld(p)
 	o.Node.Revisit = 10 * time.Minute

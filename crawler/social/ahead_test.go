@@ -71,9 +71,7 @@ func storm(t *testing.T, n, credentials int, at ...time.Duration) (had []int) {
 // 100,000 profiles take a credential at most 90 minutes, with a call for each 100 of them, while the posts of whom is known are read;
 // two credentials have twice as many in the same time.
 func TestProfilesOfAStorm(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("minutes; without the race detector it is run in full")
-	}
+	racetest.Skip(t)
 	var one, two []int
 	synctest.Test(t, func(t *testing.T) { one = storm(t, *profiles, 1, 29*time.Minute, 90*time.Minute) })
 	synctest.Test(t, func(t *testing.T) { two = storm(t, *profiles, 2, 29*time.Minute) })

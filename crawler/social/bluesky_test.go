@@ -241,9 +241,7 @@ func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 
 // A PDS that is down for a day holds nobody up elsewhere, is in the ledger, and nothing is lost.
 func TestBlueskyGapsAreSaid(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("half a minute; without the race detector it is run in full")
-	}
+	racetest.Skip(t)
 	synctest.Test(t, func(t *testing.T) {
 		w, p := skies(t, blueskytest.Options{Seed: 3, People: 20, Quiet: true, Lies: blueskytest.Lies{EmptyLists: true, SearchPaging: true}}, social.Options{Lists: true})
 		p.start()

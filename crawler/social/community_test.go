@@ -70,9 +70,7 @@ func (y tally) shares() (in, out, undecided float64) {
 // From a few members a community is followed, in a crawl: with a Brazilian for each two Portuguese, Portuguese
 // abroad, guests, machines and empty profiles among those whom they lead to.
 func TestACommunityIsJudged(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("minutes; without the race detector it is run in full")
-	}
+	racetest.Skip(t)
 	j := portuguese(t)
 	seeds := []uint64{1, 301} // 1 was looked at while the judge's weights were chosen, 301 was not
 	const days = 2

@@ -62,9 +62,7 @@ func delays(t *testing.T, n, calls int) (hour, six, mean, perDay float64) {
 // What is posted is had soon, and what is not posted costs little: before several were looked up in one call, and each in half of the
 // mean gap between its posts, these people cost 817 calls a day and their posts were had 3.73 hours after they were made.
 func TestDelays(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("minutes; without the race detector it is run in full")
-	}
+	racetest.Skip(t)
 	_, _, mean, calls := delays(t, 240, 300)
 	if mean > 3.73 || calls > 817 {
 		t.Errorf("%.2f h for %.0f calls a day, before 3.73 h for 817", mean, calls)

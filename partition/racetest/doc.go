@@ -25,6 +25,15 @@ func Main(m *testing.M, checks string) {
 	os.Exit(m.Run())
 }
 
+// Skip ends a test that takes minutes under the race detector and has nothing of
+// its own for it to see. .ci/run runs every test that calls it without the detector.
+func Skip(t testing.TB) {
+	t.Helper()
+	if Enabled {
+		t.Skip("minutes under the race detector; without it, it is run in full")
+	}
+}
+
 // InFakeTime is synctest.Test on OneProcessor. A test that calls it is not
 // parallel.
 func InFakeTime(t *testing.T, f func(*testing.T)) {

@@ -14,9 +14,7 @@ import (
 // default is above theirs and the paper's, more budget and more peers have more, nobody has
 // more than the limit, and no call is over the allowance, which is used.
 func TestContest(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("a minute of one goroutine; without the race detector it is run in full")
-	}
+	racetest.Skip(t)
 	r, err := Measure(t.Context(), Options{Accounts: 1000, Seeds: 1, Aim: 0.752, Within: 0.01, Times: []float64{0.25, 1, 2}, Peers: []int{1, 4}, Share: 0.25})
 	if err != nil {
 		t.Fatal(err)
@@ -145,10 +143,8 @@ func TestServer(t *testing.T) {
 
 // Equal seeds, equal figures, whatever runs beside.
 func TestDeterministic(t *testing.T) {
+	racetest.Skip(t)
 	o := Options{Accounts: 500, Seeds: 2, Aim: 0.6, Within: 0.03, Peers: []int{3}, Share: 0.5}
-	if racetest.Enabled {
-		o.Accounts = 200
-	}
 	one, err := Measure(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -131,9 +131,9 @@ func (v *visit) idle() bool {
 	if v.st.Outside != "" || !v.same() || !v.mayBeIdle(&v.st) {
 		return false
 	}
-	again := v.s.o.Profile
-	if v.silent() {
-		again = readSilent
+	again := readSilent
+	if !v.silent() { // where calls are scarce, what is new goes before what may have been edited
+		again = min(max(v.s.o.Profile, editFactor*v.s.prices.wait(v.t.Due.Key.Site(), v.between())), readSilent)
 	}
 	return v.now.Sub(t.At) < again
 }
@@ -436,6 +436,13 @@ func (v *visit) silent() bool {
 	return len(recent) == 0 || recent[0].IsZero() || v.now.Sub(recent[0]) >= silent
 }
 
+// between is the mean gap between the last posts of somebody who is not silent, the time since the latest counted.
+func (v *visit) between() time.Duration {
+	recent := v.times()
+	n := min(len(recent), 20)
+	return v.now.Sub(recent[n-1]) / time.Duration(n)
+}
+
 // together is a time about that long from now at which others of the site fall due, too, where they can be looked up in one call.
 func (v *visit) together(wait time.Duration) time.Time {
 	at := v.now.Add(wait)
@@ -460,15 +467,23 @@ func (v *visit) again() (err error) {
 // posts, the time since the latest counted, so that a burst is met by a page; a quarter, where it is looked up with others.
 // Who has not posted for a month waits for the quiet hours of a day.
 func (v *visit) next() (at time.Time, why string, err error) {
-	if recent := v.times(); !v.silent() {
-		n := min(len(recent), 20)
-		gap := v.now.Sub(recent[n-1]) / time.Duration(n)
+	if !v.silent() {
+		gap := v.between()
 		wait := gap / 2
 		if v.api.most() > 1 && v.api.counts(v.st.Claimed) { // that nothing is new costs a part of a call
 			wait = gap / 4
 		}
-		wait = min(max(wait, v.s.o.Least), v.s.o.Most)
-		return v.together(wait), fmt.Sprintf("posted every %s of late, again after %s", brief(gap), brief(wait)), nil
+		least, most := v.s.o.Least, v.s.o.Most
+		wait = min(max(wait, least), most)
+		site := v.t.Due.Key.Site()
+		if !v.before.IsZero() {
+			v.s.prices.visited(site, gap, wait, v.now.Sub(v.before), most, v.t.Due.At)
+		}
+		scarce := ""
+		if dear := min(v.s.prices.wait(site, gap), most); dear > wait {
+			wait, scarce = dear, ", as calls are scarce"
+		}
+		return v.together(wait), fmt.Sprintf("posted every %s of late, again after %s%s", brief(gap), brief(wait), scarce), nil
 	}
 	const quiet = "no post for a month"
 	if v.s.o.Most < 24*time.Hour {

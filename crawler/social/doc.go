@@ -33,6 +33,9 @@
 // follows links through pages, and is not asked for the API, which is made for programs; what people say about being
 // collected is obeyed (Rules.Opted).
 //
+// Where the calls do not do for all that is due, they go to whom they bring posts soonest from, and to what is new before
+// what may have been edited (prices).
+//
 // A credential belongs to this peer: it is in no record, log line, or message to
 // another peer.
 //

@@ -143,6 +143,7 @@ type Source struct {
 	daily   map[partition.Site]map[string]int64
 	ahead   ahead
 	hours   curves
+	prices  *prices
 
 	mu      sync.Mutex
 	servers map[string]mastodon.Server // what was found out; kept in the store
@@ -161,7 +162,7 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}, hours: curves{store: o.Store}}
+	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}, hours: curves{store: o.Store}, prices: newPrices(o.Now())}
 	for _, t := range o.Tokens {
 		at := t.site()
 		if s.tokens[at] == nil {

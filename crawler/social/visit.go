@@ -38,6 +38,7 @@ type visit struct {
 	judged bool // by what is kept: the profile is not asked for
 	apart  bool // a list of somebody who is not followed: nobody in it is a candidate
 	linked map[partition.Key]bool
+	before time.Time // the visit before this one
 }
 
 // state is a Key's Checkpoint, as JSON.
@@ -86,6 +87,9 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	if err := v.load(); err != nil {
 		s.o.Logger.Warn("a state is begun anew", "key", t.Due.Key, "err", err)
 		v.st = state{V: stateVersion}
+	}
+	if v.before = v.st.Visited; v.st.Looked.After(v.before) {
+		v.before = v.st.Looked
 	}
 	ends, err := v.reconsider()
 	if ends && err == nil {
@@ -219,6 +223,7 @@ func (v *visit) failed(err error) {
 	case errors.As(err, &f) && f.Again():
 		if v.ours() {
 			v.s.retry.Failed(&v.res.Site, v.now)
+			v.s.prices.failed(v.t.Due.Key.Site(), v.now)
 		}
 		v.res.Stop = string(word)
 		v.gap(store.GapUnreachable, reason)

@@ -94,6 +94,7 @@ func (c *demoCmd) Run(ctx context.Context, p *program, g *globals) (err error) {
 		return usage("--people %d: give 0 to 200", c.People)
 	}
 	dht.LogTo(p.libraryLog(g))
+	defer dumpOnQuit(p.stderr, c.Data, p.logger(g))()
 	dir := c.Data
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "echo-demo-"); err != nil {

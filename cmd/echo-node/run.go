@@ -80,6 +80,7 @@ key of the --config file. Interrupt once to stop cleanly.`
 func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
 	log := p.logger(g)
 	dht.LogTo(p.libraryLog(g))
+	defer dumpOnQuit(p.stderr, c.Data, log)()
 	seeds, err := readSeeds(c.Seed, c.Seeds)
 	if err != nil {
 		return err

@@ -27,7 +27,10 @@ type Options struct {
 	// Budgeted says of a site that its source keeps the pace there by a budget of calls:
 	// Delay is not kept between its requests. nil = no.
 	Budgeted func(partition.Site) bool
-	Workers  int    // concurrent fetches, default 64
+	Workers  int // concurrent fetches, default 64
+	// Stuck is how long a fetch may make no progress (see watch.go) before it is
+	// cancelled. Default 5 min.
+	Stuck    time.Duration
 	Limits   Limits // the volunteer's own
 	MaxDepth int    // links followed from a seed, default 128; <0 = no limit
 	MaxPages int    // pages fetched of one site, ever; the rest is refused; default 100,000; <0 = no limit
@@ -76,6 +79,9 @@ func (o Options) withDefaults() Options {
 	if o.Workers == 0 {
 		o.Workers = 64
 	}
+	if o.Stuck == 0 {
+		o.Stuck = defaultStuck
+	}
 	if o.MaxDepth == 0 {
 		o.MaxDepth = 128
 	}
@@ -113,6 +119,9 @@ func (o Options) validate() error {
 	}
 	if !(o.Speed >= 0 && o.Speed <= 1e6) {
 		errs = append(errs, fmt.Errorf("crawler: Speed %g is not between 0 and a million", o.Speed))
+	}
+	if o.Stuck < 0 {
+		errs = append(errs, fmt.Errorf("crawler: negative Stuck %s", o.Stuck))
 	}
 	if o.Workers < 0 || o.MaxRows < 0 {
 		errs = append(errs, fmt.Errorf("crawler: negative Workers %d or MaxRows %d", o.Workers, o.MaxRows))
@@ -173,7 +182,7 @@ func New(o Options) (*Crawler, error) {
 }
 
 // Run crawls until ctx is done (nil) or the store or a source fails. It returns
-// after every fetch under way has ended; it can be called once.
+// after every fetch under way has ended, or was given up (watch.go); it can be called once.
 func (c *Crawler) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return errors.New("crawler: Run was called before")

@@ -23,6 +23,8 @@ type Stats struct {
 	Sites     int   // with rows in the frontier
 	ReadyKeys int   // due rows held in memory
 	Ready     int   // sites that could be asked at once
+	Stuck     int64 // fetches that made no progress and were cancelled
+	Abandoned int   // of them, those that did not end and still run, with nobody waiting for them
 	Loading   bool  // backlogs of gained slices are still being read
 
 	Limits []string         // the volunteer's limits that hold right now, in words
@@ -43,6 +45,7 @@ func (s Stats) Idle() bool { return s.Fetching == 0 && !s.Loading }
 type counts struct {
 	fetching, ungated                         atomic.Int64 // ungated: picked, its first request not yet allowed
 	requests, fetched, failed, refused, bytes atomic.Int64
+	stuck, abandoned                          atomic.Int64
 
 	mu       sync.Mutex
 	stops    map[string]int64
@@ -125,6 +128,7 @@ func (c *Crawler) Stats() Stats {
 	c.mu.Unlock()
 	s.Requests, s.Fetched, s.Failed = c.counts.requests.Load(), c.counts.fetched.Load(), c.counts.failed.Load()
 	s.Refused, s.Bytes = c.counts.refused.Load(), c.counts.bytes.Load()
+	s.Stuck, s.Abandoned = c.counts.stuck.Load(), int(max(0, c.counts.abandoned.Load()))
 	c.domains.mu.Lock()
 	s.Deferred = c.domains.deferred
 	c.domains.mu.Unlock()

@@ -35,7 +35,7 @@ type task struct {
 	step   frontier.Step
 	due    store.Due
 	site   store.Site
-	gated  int    // calls of gate
+	pulse  pulse  // of the fetch
 	domain string // whose turn was taken, "" = none
 	wrote  bool   // into the store
 }
@@ -45,7 +45,7 @@ type task struct {
 func (c *Crawler) fetch(ctx context.Context, st frontier.Step, now time.Time) {
 	t := &task{c: c, step: st}
 	allowed, later, again := t.run(ctx, now)
-	if t.gated == 0 {
+	if t.pulse.calls() == 0 {
 		c.counts.ungated.Add(-1)
 		if t.domain != "" {
 			c.domains.refund(t.domain)
@@ -110,7 +110,7 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	ended := time.Now()
 	c.counts.add(res)
 	c.limits.spent(ended, res.Bytes)
-	if t.gated > 0 || res.Reqs > 0 {
+	if t.pulse.calls() > 0 || res.Reqs > 0 {
 		if res.Asked.IsZero() {
 			res.Asked = ended
 		}
@@ -224,22 +224,6 @@ func (t *task) move(now time.Time) (bool, error) {
 	return true, err
 }
 
-// ask has src fetch; a panic in it is a failed fetch and not the end of the peer.
-func (t *task) ask(ctx context.Context, src Source, now time.Time) (res Result, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			t.c.o.Logger.Error("source panicked", "source", src.Name(), "key", t.due.Key, "panic", r, "stack", string(debug.Stack()))
-			res = Result{Site: t.site, Next: fetch.Retry{}.Again(t.due, now, "panic in the source"), Stop: "panic"}
-			err = nil
-		}
-	}()
-	checkpoint, err := t.checkpoint()
-	if err != nil {
-		return res, err
-	}
-	return src.Fetch(ctx, Task{Due: t.due, Site: t.site, Now: now, Checkpoint: checkpoint, Gate: t.gate, Others: t.others})
-}
-
 // checkpoint is Task.Checkpoint.
 func (t *task) checkpoint() ([]byte, error) {
 	switch t.due.Key.Service() {
@@ -269,12 +253,16 @@ func (t *task) signed(res Result) {
 // gate is Task.Gate.
 func (t *task) gate(ctx context.Context) error {
 	c := t.c
-	if t.gated == 0 {
+	first, err := t.pulse.enter()
+	if err != nil {
+		return err
+	}
+	defer t.pulse.leave()
+	if first {
 		defer c.counts.ungated.Add(-1)
 	} else if err := fetch.Sleep(ctx, max(t.delay(), t.site.Delay)); err != nil { // from now: the last request has been answered
 		return err
 	}
-	t.gated++
 	if err := c.limits.request(ctx); err != nil {
 		return err
 	}
@@ -334,7 +322,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		commit.Site = &res.Site
 	}
 	if c.o.Place != nil && res.Record != nil {
-		commit.Place = c.o.Place(t.step.Slice, res.Record)
+		commit.Place = t.place(res.Record)
 	}
 	switch err := c.o.Store.Commit(commit); {
 	case errors.Is(err, store.ErrNotExist), errors.Is(err, store.ErrFenced):
@@ -358,6 +346,18 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 	}
 	c.o.Committed()
 	return allowed, res.Next.At, res.Again
+}
+
+// place is Options.Place; a record that it panics over stays where it is.
+func (t *task) place(r *store.Record) (p *store.Placement) {
+	defer func() {
+		if v := recover(); v != nil {
+			t.c.o.Logger.Error("placing panicked", "key", t.due.Key, "panic", v, "stack", string(debug.Stack()))
+			t.c.counts.stopped(map[string]int64{"panic": 1})
+			p = nil
+		}
+	}()
+	return t.c.o.Place(t.step.Slice, r)
 }
 
 // counted are the stops of a site after some more; before is shared.

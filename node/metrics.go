@@ -11,7 +11,7 @@ import (
 
 // metrics are this peer's samples for Prometheus; README lists them.
 func (n *Node) metrics() []api.Metric {
-	s := n.Status()
+	s, crawl := n.Status(), n.crawler.Stats()
 	gauge := func(name, help string, v float64) api.Metric {
 		return api.Metric{Name: name, Help: help, Kind: "gauge", Value: v}
 	}
@@ -37,7 +37,9 @@ func (n *Node) metrics() []api.Metric {
 		counter("echo_fetched_total", "Fetches that ended in a record.", s.Fetched),
 		counter("echo_requests_total", "HTTP requests made by the crawler since the start.", s.Requests),
 		counter("echo_fetch_failures_total", "Fetches that failed since the start.", s.Failed),
-		counter("echo_domain_deferred_total", "Requests that waited for the pace of their registrable domain since the start.", n.crawler.Stats().Deferred),
+		counter("echo_domain_deferred_total", "Requests that waited for the pace of their registrable domain since the start.", crawl.Deferred),
+		counter("echo_stuck_tasks_total", "Fetches that made no progress and were cancelled since the start.", crawl.Stuck),
+		gauge("echo_abandoned_tasks", "Fetches that were cancelled and do not end.", float64(crawl.Abandoned)),
 		counter("echo_links_out_total", "Links handed out with a final answer since the start.", s.LinksOut),
 		counter("echo_links_in_total", "Links of other peers finally answered since the start.", s.LinksIn),
 		counter("echo_rows_refused_total", "Messages of rows refused since the start.", n.count.refusedRows.Load()),

@@ -58,7 +58,7 @@ func dumpStacks(w io.Writer, dir string, now time.Time, log *slog.Logger) {
 // stacks are those of all goroutines, at most limit bytes. The process stands
 // still while they are taken.
 func stacks(limit int) []byte {
-	for size := 1 << 20; ; size *= 2 {
+	for size := 1 << 20; ; size *= 2 { // most processes fit the first time
 		size = min(size, limit)
 		b := make([]byte, size)
 		n := runtime.Stack(b, true)

@@ -1,0 +1,236 @@
+package crawler
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"runtime/pprof"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/store"
+)
+
+// A fetch is watched: one that makes no progress for Options.Stuck has its stack
+// written to the log and its context cancelled. If it has not ended stuckGrace
+// later nobody waits for it any more: its Key is tried again as after any
+// failure, its worker fetches something else, and its site is asked again after
+// stuckRest. The site is not asked twice at once: the requests that the fetch may
+// still have on the wire end with its context, and its Gate lets no other pass.
+//
+// Progress is a request let through by Gate, or the end. The wait in Gate, for the
+// site's pace or the volunteer's limits, does not count; it may be long.
+const (
+	defaultStuck = 5 * time.Minute  // far above what one request, its turn and its judges may take
+	stuckGrace   = 30 * time.Second // also for those under way when Run ends
+	stuckRest    = time.Minute      // as long as a request of package fetch can last
+	maxStack     = 64 << 10         // bytes of the stack that are logged
+	// lastTry is when a Key is looked at again whose every attempt panicked or was
+	// stuck: that is a fault of ours, which the next version may not have.
+	lastTry = 24 * time.Hour
+)
+
+// errStuck is why the context of a fetch ended, and what its Gate answers then.
+var errStuck = errors.New("crawler: the fetch made no progress and was given up")
+
+// pulse is what is seen of a fetch from outside.
+type pulse struct {
+	mu      sync.Mutex
+	gated   int       // calls of Gate
+	waiting int       // of them, those that have not returned
+	last    time.Time // it was last seen to go on
+	ended   bool
+	left    bool // nobody waits for it
+}
+
+// enter begins a call of Gate; first says that it is the first one.
+func (p *pulse) enter() (first bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left {
+		return false, errStuck
+	}
+	p.gated++
+	p.waiting++
+	return p.gated == 1, nil
+}
+
+// leave ends a call of Gate.
+func (p *pulse) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting--
+	p.last = time.Now()
+}
+
+// calls is how often Gate was called.
+func (p *pulse) calls() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gated
+}
+
+// idle is how long there has been no progress at now.
+func (p *pulse) idle(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting > 0 {
+		return 0
+	}
+	return now.Sub(p.last)
+}
+
+// abandon says that nobody waits for the fetch any more; false when it has ended.
+func (p *pulse) abandon() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = !p.ended
+	return p.left
+}
+
+// end says that the fetch has ended; true when nobody waited for it.
+func (p *pulse) end() (late bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	return p.left
+}
+
+// answer is what Source.Fetch returned.
+type answer struct {
+	res Result
+	err error
+}
+
+// ask has src fetch, and watches it. A panic in it is a failed fetch and not the
+// end of the peer.
+func (t *task) ask(ctx context.Context, src Source, now time.Time) (Result, error) {
+	checkpoint, err := t.checkpoint()
+	if err != nil {
+		return Result{}, err
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t.pulse.last = time.Now()
+	answered := make(chan answer, 1)
+	go func() {
+		pprof.Do(inner, pprof.Labels("key", string(t.due.Key)), func(ctx context.Context) {
+			t.call(ctx, src, Task{Due: t.due, Site: t.site, Now: now, Checkpoint: checkpoint, Gate: t.gate, Others: t.others}, answered)
+		})
+	}()
+	if a, ok := t.await(ctx, answered); ok {
+		return a.res, a.err
+	}
+	ending := ctx.Err() != nil
+	if !ending {
+		t.c.counts.stuck.Add(1)
+		t.c.o.Logger.Error("fetch is stuck", "source", src.Name(), "key", t.due.Key, "limit", t.c.o.Stuck, "stack", stackOf(string(t.due.Key)))
+		cancel(errStuck)
+	}
+	grace := time.NewTimer(stuckGrace)
+	defer grace.Stop()
+	var a answer
+	select {
+	case a = <-answered:
+	case <-grace.C:
+		if t.pulse.abandon() {
+			return t.given(ctx, src)
+		}
+		a = <-answered
+	}
+	if a.err == nil || errors.Is(a.err, ErrNotOwned) || ending {
+		return a.res, a.err
+	}
+	return t.fault("stuck", "no progress for "+t.c.o.Stuck.String()), nil
+}
+
+// call answers whatever Fetch does.
+func (t *task) call(ctx context.Context, src Source, job Task, answered chan<- answer) {
+	var a answer
+	returned := false
+	defer func() {
+		if r := recover(); r != nil || !returned {
+			t.c.o.Logger.Error("source panicked", "source", src.Name(), "key", t.due.Key, "panic", r, "stack", string(debug.Stack()))
+			a = answer{res: t.fault("panic", "panic in the source")}
+		}
+		if t.pulse.end() {
+			t.c.counts.abandoned.Add(-1)
+			t.c.o.Logger.Info("a fetch that was given up has ended", "key", t.due.Key, "err", a.err)
+		}
+		answered <- a
+	}()
+	a.res, a.err = src.Fetch(ctx, job)
+	returned = true
+}
+
+// await waits for the answer while there is progress; not ok: there is none, or
+// ctx is done.
+func (t *task) await(ctx context.Context, answered <-chan answer) (a answer, ok bool) {
+	timer := time.NewTimer(t.c.o.Stuck)
+	defer timer.Stop()
+	for {
+		select {
+		case a := <-answered:
+			return a, true
+		case <-ctx.Done():
+			return answer{}, false
+		case now := <-timer.C:
+			idle := t.pulse.idle(now)
+			if idle >= t.c.o.Stuck {
+				return answer{}, false
+			}
+			timer.Reset(t.c.o.Stuck - idle)
+		}
+	}
+}
+
+// given is the outcome of a fetch that does not end. As many of them as there are
+// workers are no accident: Run ends.
+func (t *task) given(ctx context.Context, src Source) (Result, error) {
+	c := t.c
+	n := c.counts.abandoned.Add(1)
+	c.o.Logger.Error("fetch does not end: given up", "source", src.Name(), "key", t.due.Key, "such", n)
+	if ctx.Err() != nil {
+		return Result{Site: t.site}, ctx.Err()
+	}
+	if int(n) >= c.o.Workers {
+		c.fail(fmt.Errorf("crawler: %d fetches do not end, the last of %s by source %s: start again", n, t.due.Key, src.Name()))
+	}
+	res := t.fault("stuck", "no progress for "+c.o.Stuck.String()+", and it does not end")
+	if rest := time.Now().Add(stuckRest); rest.After(res.Site.NextAllowed) {
+		res.Site.NextAllowed = rest
+	}
+	return res, nil
+}
+
+// fault is the outcome of a fetch that failed by a fault of ours: the Key is tried
+// again after growing waits, then once a day.
+func (t *task) fault(stop, reason string) Result {
+	now := time.Now()
+	next := fetch.Retry{}.Again(t.due, now, reason)
+	if next.State == store.StateRefused {
+		next.At = now.Add(lastTry)
+	}
+	return Result{Site: t.site, Next: next, Stop: stop, Planned: true}
+}
+
+// stackOf is the stack of the goroutines that fetch key, where they stand now; at
+// most maxStack bytes.
+func stackOf(key string) string {
+	var all bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+		return err.Error()
+	}
+	label := []byte(`"key":` + strconv.Quote(key))
+	var out []byte
+	for part := range bytes.SplitSeq(all.Bytes(), []byte("\n\n")) {
+		if bytes.Contains(part, label) {
+			out = append(append(out, part...), "\n\n"...)
+		}
+	}
+	return string(out[:min(len(out), maxStack)])
+}

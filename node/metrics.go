@@ -44,6 +44,7 @@ func (n *Node) metrics() []api.Metric {
 		counter("echo_links_in_total", "Links of other peers finally answered since the start.", s.LinksIn),
 		counter("echo_rows_refused_total", "Messages of rows refused since the start.", n.count.refusedRows.Load()),
 		counter("echo_repaired_buckets_total", "Buckets of slices in which two copies differed since the start.", n.count.repaired.Load()),
+		counter("echo_part_restarts_total", "Parts of this peer that panicked and were begun again since the start.", n.count.restarts.Load()),
 		counter("echo_copies_cut_total", "Questions for the copies of a text that met a limit since the start: there may be more.", n.count.copiesCut.Load()),
 		counter("echo_links_refused_total", "Links refused at this peer's gate since the start.", n.count.refused.Load()),
 	}

@@ -82,8 +82,9 @@ type Node struct {
 	repairKick chan struct{}
 
 	count struct {
-		linksOut, linksIn, refused, refusedRows, repaired, copiesCut atomic.Int64
+		linksOut, linksIn, refused, refusedRows, repaired, copiesCut, restarts atomic.Int64
 	}
+	closing   atomic.Bool // Close was called
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -370,13 +371,7 @@ func (n *Node) Run(outer context.Context) error {
 		cancel()
 	}()
 	part := func(name string, run func(context.Context) error) {
-		g.Go(func() error {
-			err := run(ctx)
-			if err == nil || ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-				return nil
-			}
-			return fmt.Errorf("%s: %w", name, err)
-		})
+		g.Go(func() error { return n.part(ctx, name, run) })
 	}
 	part("overlay", n.dht.Run)
 	part("index", n.index.Run)
@@ -390,9 +385,10 @@ func (n *Node) Run(outer context.Context) error {
 	part("ship", n.ship.run)
 	part("hand-over", n.runHandover)
 	part("tidying", n.runTidying)
-	part("repair", n.runRepair)
+	part("repair", n.restarted("repair", n.runRepair))
 	part("addresses", n.addresses.run)
-	part("limits", n.followLimits)
+	part("limits", n.restarted("limits", n.followLimits))
+	part("watchdog", n.watch)
 	err := g.Wait()
 	cancel()
 	<-ended
@@ -441,6 +437,7 @@ func (n *Node) territoryChanged() error {
 // Close releases everything and waits. It is safe to call twice, and after a
 // failed Open.
 func (n *Node) Close() error {
+	n.closing.Store(true)
 	n.closeOnce.Do(func() {
 		var errs []error
 		if n.dht != nil {

@@ -103,7 +103,7 @@ type Options struct {
 	Transport http.RoundTripper
 	// Around stands around every call to another peer; see dht.Options.
 	Around func(ctx context.Context, to string, req *wire.Request, next dht.Caller) (*wire.Response, error)
-	// Fatal is called when the disk fails so that nothing can be promised; it must
+	// Fatal is called when the disk fails so that nothing can be promised, or the agreement about slices stands still; it must
 	// not return. Default: panics.
 	Fatal func(error)
 }

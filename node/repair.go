@@ -91,12 +91,7 @@ func (n *Node) repairBucket(ctx context.Context, keeper string, s partition.Slic
 			return nil
 		}
 		a := resp.GetCompare()
-		n.deciding.RLock()
-		if n.acts(s) {
-			err = n.importRows(s, storeRows(a.GetRows()))
-		}
-		n.deciding.RUnlock()
-		if err != nil {
+		if err := n.repairRows(s, a.GetRows()); err != nil {
 			if refused := n.refusedRows(keeper, err); !isRefusal(refused) {
 				return refused
 			}
@@ -117,6 +112,16 @@ func (n *Node) repairBucket(ctx context.Context, keeper string, s partition.Slic
 		}
 		after = next
 	}
+}
+
+// repairRows takes rows of s that its other keeper has, as long as this peer acts there.
+func (n *Node) repairRows(s partition.Slice, rows []*wire.Row) error {
+	n.deciding.RLock()
+	defer n.deciding.RUnlock() // after a panic as well: repair is begun again
+	if !n.acts(s) {
+		return nil
+	}
+	return n.importRows(s, storeRows(rows))
 }
 
 // serveCompare answers an owner about this keeper's copy.

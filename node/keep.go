@@ -16,11 +16,12 @@ import (
 const metaKeep = "keep/"
 
 // openKeeping restores what was agreed about the slices. Rows of slices that no
-// whole copy is here of are the beginning of a copy that was never finished:
-// all of them are elsewhere, and they are dropped.
-func (n *Node) openKeeping() error {
+// whole copy is here of, of whichever fork, are the beginning of a copy that was never finished:
+// all of them are elsewhere, and they are dropped. In a store restored from a
+// backup all rows are those of forks; see Restore.
+func (n *Node) openKeeping() (err error) {
 	n.keep = keeping.New(keeping.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started, Head: n.store.LogHead})
-	err := n.store.Metas(metaKeep, func(name string, v []byte) error {
+	err = n.store.Metas(metaKeep, func(name string, v []byte) error {
 		s, err := partition.ParseSlice(strings.TrimPrefix(name, metaKeep))
 		if err != nil {
 			return err
@@ -30,7 +31,12 @@ func (n *Node) openKeeping() error {
 	if err != nil {
 		return fmt.Errorf("what was agreed about slices: %w", err)
 	}
+	restored, marked, err := n.restored()
+	if err != nil {
+		return err
+	}
 	n.mine = map[partition.Slice]keeping.Config{}
+	strays := n.keep.Strays()
 	var foreign []partition.Slice
 	for _, s := range n.slices {
 		c := n.keep.Config(s)
@@ -44,18 +50,25 @@ func (n *Node) openKeeping() error {
 		if c.Owner == n.id && len(c.Keepers) > 1 {
 			n.store.SetLogged(true, s)
 		}
-		if n.keep.Has(s) {
+		if n.keep.Has(s) || slices.Contains(strays, s) {
 			continue
 		}
-		rows, _, err := n.store.SliceRows(s, nil, 1)
-		if err != nil {
+		if has, err := n.hasRows(s); err != nil {
 			return err
-		}
-		if len(rows) > 0 {
+		} else if has && !marked {
+			n.keep.Stray(s)
+		} else if has {
 			if err := n.store.DropSlice(s); err != nil {
 				return err
 			}
 		}
+	}
+	if !marked { // with what decide writes below; until then this is done again
+		defer func() {
+			if err == nil {
+				err = n.store.SetMeta(metaRestored, []byte(restored))
+			}
+		}()
 	}
 	if err := n.store.Relog(func(s partition.Slice) bool { _, mine := n.mine[s]; return mine }); err != nil {
 		return err

@@ -48,6 +48,10 @@ func (n *Node) metrics() []api.Metric {
 		counter("echo_copies_cut_total", "Questions for the copies of a text that met a limit since the start: there may be more.", n.count.copiesCut.Load()),
 		counter("echo_links_refused_total", "Links refused at this peer's gate since the start.", n.count.refused.Load()),
 	}
+	if n.o.BackupDir != "" {
+		out = append(out, gauge("echo_backup_timestamp_seconds", "When the newest backup was made, Unix time; 0 = there is none.", float64(n.backups.last.Load())),
+			counter("echo_backup_failures_total", "Scheduled backups that failed since the start.", n.backups.failed.Load()))
+	}
 	out = append(out, n.refusals()...)
 	out = append(out, n.addresses.metrics(time.Now())...)
 	out = append(out, budgetMetrics(s.Budgets, time.Now())...)

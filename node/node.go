@@ -84,6 +84,7 @@ type Node struct {
 	count struct {
 		linksOut, linksIn, refused, refusedRows, repaired, copiesCut, restarts atomic.Int64
 	}
+	backups   backups
 	closing   atomic.Bool // Close was called
 	closeOnce sync.Once
 	closeErr  error
@@ -230,6 +231,9 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	join := append(append([]string(nil), o.join()...), n.terr.addrs()...)
 	n.joiner = len(join) > 0
+	if err := n.mayRun(join); err != nil {
+		return nil, err
+	}
 	if n.dht, err = dht.New(ctx, dht.Options{Key: key, Listen: o.Listen, Charter: n.charter, Join: join, MDNS: o.MDNS, Dir: o.overlayDir(),
 		Capacity: o.Capacity, Location: o.Location, Version: o.Version, Logger: n.log, Host: o.Host, Around: o.Around, Ways: ways,
 		Urgent: urgent, Faulty: n.faulty}); err != nil {
@@ -389,6 +393,9 @@ func (n *Node) Run(outer context.Context) error {
 	part("addresses", n.addresses.run)
 	part("limits", n.restarted("limits", n.followLimits))
 	part("watchdog", n.watch)
+	if n.o.BackupDir != "" {
+		part("backups", n.restarted("backups", n.runBackups))
+	}
 	err := g.Wait()
 	cancel()
 	<-ended

@@ -87,6 +87,12 @@ type Options struct {
 	MaxDisk      int64   // bytes
 	Hours        string  // "22-07", local time
 
+	// BackupDir is where a backup of this peer is made every BackupEvery (default 24 h),
+	// of which the newest BackupKeep (default 3) stay. "" = no backups.
+	BackupDir   string
+	BackupEvery time.Duration
+	BackupKeep  int
+
 	Credit CreditLimits // of each other peer
 
 	QueryTimeout time.Duration // of one query over the swarm; default 5 s
@@ -145,6 +151,12 @@ func (o Options) withDefaults() Options {
 	if o.MaxDepth == 0 {
 		o.MaxDepth = 100
 	}
+	if o.BackupEvery == 0 {
+		o.BackupEvery = 24 * time.Hour
+	}
+	if o.BackupKeep == 0 {
+		o.BackupKeep = 3
+	}
 	if o.QueryTimeout == 0 {
 		o.QueryTimeout = 5 * time.Second
 	}
@@ -180,6 +192,8 @@ func (o Options) validate() error {
 	fault(o.SliceBits < 1 || o.SliceBits > MaxSliceBits, "slice bits %d: give 1 to %d", o.SliceBits, MaxSliceBits)
 	fault(o.Delay < 0, "delay %s is negative", o.Delay)
 	fault(o.Revisit != 0 && o.Revisit < MinRevisit, "revisit %s: give 0 or %s and more", o.Revisit, MinRevisit)
+	fault(o.BackupEvery < minBackupEvery, "backup-every %s: give %s and more", o.BackupEvery, minBackupEvery)
+	fault(o.BackupKeep < 0, "backup-keep %d: give 1 and more", o.BackupKeep)
 	fault(o.Leave < 0, "leave %s is negative", o.Leave)
 	fault(o.OrphanAfter < 0, "orphan-after %s is negative", o.OrphanAfter)
 	fault(o.MaxRate < 0, "max-rate %g is negative", o.MaxRate)

@@ -97,8 +97,24 @@ func (s *Store) Backup(dir string) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	if err := s.db.Checkpoint(dbDir(s.opts.FS, dir), pebble.WithFlushedWAL()); err != nil {
-		return fmt.Errorf("store: backup to %s: %w", dir, s.blame(err))
+	if err := s.checkpoint(dbDir(s.opts.FS, dir)); err != nil {
+		return fmt.Errorf("store: backup to %s: %w", dir, err)
 	}
 	return s.ready() // the log it copied may have been refused meanwhile
+}
+
+// checkpoint is Pebble's, which panics where it cannot sync a directory of the
+// copy. That is the copy's disk, which need not be the store's; nothing is held
+// after it.
+func (s *Store) checkpoint(dir string) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case error:
+			err = r
+		default:
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	return s.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }

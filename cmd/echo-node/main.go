@@ -64,6 +64,8 @@ type cli struct {
 	Mistakes mistakesCmd `cmd:"" help:"Report where the judge of the community contradicts what persons said, and by which evidence."`
 	Gaps     gapsCmd     `cmd:"" help:"List what is known to be missing: periods of accounts and lists that were skipped, cut, limited, unreachable or expired."`
 	Export   exportCmd   `cmd:"" help:"Write the swarm's records as JSON lines, CSV or WARC; resumable."`
+	Backup   backupCmd   `cmd:"" help:"Make a backup of a peer that does not run."`
+	Restore  restoreCmd  `cmd:"" help:"Make a data directory of a backup, for a new peer that has its records."`
 	Focus    focusCmd    `cmd:"" help:"Judge your own texts: which language they are in, where a location is, which times are spoken of, which texts are copies."`
 	Invite   inviteCmd   `cmd:"" help:"Print an invitation into a private swarm that a peer is a member of."`
 	ID       idCmd       `cmd:"" name:"id" help:"Print the identity of a data directory."`

@@ -30,6 +30,10 @@ type runCmd struct {
 	Capacity int      `default:"1" placeholder:"1..16" help:"This peer's share of the swarm, relative to the others'." group:"Peer:"`
 	Location location `placeholder:"LAT,LON" help:"Where this peer is." group:"Peer:"`
 
+	BackupDir   string        `placeholder:"DIR" help:"Make backups here, while the peer runs; best on another disk." group:"Peer:"`
+	BackupEvery time.Duration `default:"24h" help:"How often." group:"Peer:"`
+	BackupKeep  int           `default:"3" placeholder:"N" help:"How many of them stay." group:"Peer:"`
+
 	Swarm     string        `placeholder:"NAME" help:"Name of the swarm: to found one (default echo), or to be sure of the one joined." group:"Swarm:"`
 	Join      []string      `sep:"," placeholder:"ADDR" help:"A peer to join: multiaddr with /p2p/ID, a file of them, or a DNS name. Repeatable. Without it, and with a new data directory, this peer founds a swarm." group:"Swarm:"`
 	Private   bool          `help:"Found a swarm that nobody joins without an invite or its key." group:"Swarm:"`
@@ -201,6 +205,7 @@ func (c *runCmd) options(log *slog.Logger) (o node.Options, seeds []partition.Ke
 		Replicas: c.Replicas, Leave: c.Leave, Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan, Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth, Scope: scope, Revisit: c.Revisit,
 		Contact: c.Contact, AllowNet: c.AllowNet, Hosts: hosts, FromAddr: c.FromAddr, KeepBodies: c.Bodies,
 		MaxRate: c.MaxRate, MaxBandwidth: int64(c.MaxBandwidth), MaxDisk: int64(c.MaxDisk), Hours: c.Hours,
+		BackupDir: c.BackupDir, BackupEvery: c.BackupEvery, BackupKeep: c.BackupKeep,
 		Version: versionText(), Logger: log,
 	}
 	if err := o.Validate(); err != nil {

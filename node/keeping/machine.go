@@ -287,6 +287,19 @@ func (m *Machine) Strays() []partition.Slice {
 	return m.where(m.every, func(i int) bool { return m.slots[i].copied.Has && !m.slots[i].copied.of(m.slots[i].config) })
 }
 
+// strayFork names the fork of a copy that no Config leads to; no peer has such an id.
+const strayFork = "restored"
+
+// Stray notes that rows of s are here of which no Config tells: those of a backup.
+func (m *Machine) Stray(s partition.Slice) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i, ok := m.index[s]; ok && !m.slots[i].copied.Has {
+		m.slots[i].copied = copied{Has: true, Fork: strayFork}
+		m.dirty[i] = true
+	}
+}
+
 // Surplus lists the slices of which a copy is here that is nobody's need: of the
 // newest fork, not kept here, and nothing was shipped to it for a while, as is
 // to those who are about to keep. All of it that was acknowledged is at the

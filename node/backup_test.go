@@ -1,0 +1,275 @@
+package node
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/libp2p/go-libp2p/core/crypto"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// backedUp is a store with n records on disk, and a function that writes more of them.
+func backedUp(t *testing.T, disk vfs.FS, n int) (*store.Store, func(from, to int)) {
+	t.Helper()
+	charter := partition.DefaultCharter("test", "founder")
+	charter.SliceBits = 4
+	s, err := store.Create("data/store", store.Options{FS: disk, Charter: charter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(from, to int) {
+		for i := from; i < to; i++ {
+			k := mustKey(t, fmt.Sprintf("https://s%d.org/%d", i%7, i))
+			if _, err := s.Admit([]store.Admission{{Key: k, Seed: true}}, time.Now()); err != nil {
+				t.Error(err)
+				return
+			}
+			rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: time.Now().UTC(), Source: "test", Status: 200, Text: fmt.Sprint("text ", i)}
+			if err := s.Commit(store.Commit{Key: k, Now: time.Now(), Record: rec, Next: store.Next{State: store.StateDone}}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+	write(0, n)
+	return s, write
+}
+
+func texts(t *testing.T, s *store.Store) map[partition.Key]string {
+	t.Helper()
+	out := map[partition.Key]string{}
+	if err := s.Records("", func(r store.Record) (bool, error) { out[r.Key] = r.Text; return true, nil }); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// A backup made while the store is written to has all that was there when it began,
+// whole; a data directory restored of it has the same records, a new identity and no
+// agreement; and neither is made over what is there.
+func TestBackupAndRestore(t *testing.T) {
+	disk := vfs.NewMem()
+	s, write := backedUp(t, disk, 100)
+	defer s.Close()
+	if err := s.SetMetas(map[string][]byte{metaKeep + "x": []byte("a promise"), metaTerritory: []byte("who lives"), "budget": []byte("3")}); err != nil {
+		t.Fatal(err)
+	}
+	var writing sync.WaitGroup
+	writing.Go(func() { write(100, 300) })
+	if err := backup(disk, s, "backups/one", "data", BackupInfo{Peer: "me"}); err != nil {
+		t.Fatal(err)
+	}
+	writing.Wait()
+	if err := backup(disk, s, "backups/one", "data", BackupInfo{}); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over another: %v", err)
+	}
+	o := Options{Dir: t.TempDir() + "/new", FS: disk, Key: testKey(t)}
+	info, err := Restore(t.Context(), o, "backups/one", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Peer != "me" || info.Swarm != "test" || info.Records < 100 {
+		t.Errorf("%+v", info)
+	}
+	got, err := store.Open(filepath.Join(o.Dir, "store"), store.Options{FS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	had, now := texts(t, got), texts(t, s)
+	if len(had) != int(info.Records) || len(now) != 300 {
+		t.Errorf("%d records restored, %d said, %d in the store", len(had), info.Records, len(now))
+	}
+	for i := range 100 {
+		if k := mustKey(t, fmt.Sprintf("https://s%d.org/%d", i%7, i)); had[k] != fmt.Sprint("text ", i) {
+			t.Errorf("%s: %q", k, had[k])
+		}
+	}
+	for name, want := range map[string]string{metaKeep + "x": "", metaTerritory: "", "budget": "3", metaRestored: restoredNew} {
+		b, err := got.Meta(name)
+		if string(b) != want || (want == "") != isNotExist(err) {
+			t.Errorf("%s: %q %v", name, b, err)
+		}
+	}
+	if _, err := Restore(t.Context(), o, "backups/one", false); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("over another: %v", err)
+	}
+}
+
+// What is no backup, is of another format, or is not what it says, is refused, and nothing is left.
+func TestRestoreRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		harm       func(disk vfs.FS) error
+	}{
+		{"cut short", "no backup, or was cut short", func(disk vfs.FS) error { return disk.Remove("b/backup.json") }},
+		{"format", "format 9", func(disk vfs.FS) error { return writeSynced(disk, "b/backup.json", []byte(`{"v":9}`)) }},
+		{"another store", "not what backup.json says", func(disk vfs.FS) error { return writeSynced(disk, "b/backup.json", []byte(`{"v":1}`)) }},
+		{"no store", "no store", func(disk vfs.FS) error { return disk.RemoveAll("b/store") }},
+		{"damaged", "new.part", func(disk vfs.FS) error {
+			names, err := disk.List("b/store/pebble")
+			for _, n := range names {
+				if strings.HasPrefix(n, "MANIFEST-") {
+					err = errors.Join(err, writeSynced(disk, "b/store/pebble/"+n, []byte("no manifest")))
+				}
+			}
+			return err
+		}},
+	} {
+		disk := vfs.NewMem()
+		s, _ := backedUp(t, disk, 3)
+		if err := errors.Join(backup(disk, s, "b", "data", BackupInfo{}), c.harm(disk)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Restore(t.Context(), Options{Dir: "new", FS: disk, Key: testKey(t)}, "b", false)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		for _, name := range []string{"new", "new.part"} {
+			if _, err := disk.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: %s is left: %v", c.name, name, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Whatever operation of a backup fails, or is the last before a crash, the backup before
+// it can be restored, and there is no half one under a whole one's name.
+func TestBackupCutShort(t *testing.T) {
+	steps := 0
+	for at, ok := 0, false; !ok && at < 2000; at += 1 + at/12 {
+		mem := vfs.NewCrashableMem()
+		var mu sync.Mutex
+		left, armed := at, false
+		var crashed *vfs.MemFS
+		disk := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if !armed || op.Kind.ReadOrWrite() != errorfs.OpIsWrite || !strings.HasPrefix(op.Path, "b/") {
+				return nil
+			}
+			if left--; left >= 0 {
+				return nil
+			}
+			if crashed == nil {
+				crashed = mem.CrashClone(vfs.CrashCloneCfg{})
+			}
+			return syscall.ENOSPC
+		}))
+		s, write := backedUp(t, disk, 5)
+		if err := backup(disk, s, "b/one", "data", BackupInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		write(5, 10)
+		mu.Lock()
+		armed = true
+		mu.Unlock()
+		err := backup(disk, s, "b/two", "data", BackupInfo{})
+		mu.Lock()
+		armed = false
+		mu.Unlock()
+		ok = err == nil && crashed == nil
+		steps = at
+		if err != nil && !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("after %d operations: %v", at, err)
+		}
+		if crashed == nil {
+			crashed = mem.CrashClone(vfs.CrashCloneCfg{})
+		}
+		for name, disk := range map[string]*vfs.MemFS{"as it is": mem, "crashed": crashed} {
+			if _, err := Restore(t.Context(), Options{Dir: "new", FS: disk, Key: testKey(t)}, "b/one", false); err != nil {
+				t.Errorf("%s after %d operations, the one before: %v", name, at, err)
+			}
+			if _, err := disk.Stat("b/two"); err == nil {
+				if info, err := Restore(t.Context(), Options{Dir: "new2", FS: disk, Key: testKey(t)}, "b/two", false); err != nil || info.Records != 10 {
+					t.Errorf("%s after %d operations, a half one: %+v %v", name, at, info, err)
+				}
+			} else if ok && name == "as it is" {
+				t.Error("a backup that was made is not there")
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if steps < 20 || steps > 1500 {
+		t.Errorf("a backup was whole after %d operations", steps)
+	}
+}
+
+// The newest few stay; what was cut short, and what is not ours, is told apart.
+func TestPruneBackups(t *testing.T) {
+	disk := vfs.NewMem()
+	s, _ := backedUp(t, disk, 1)
+	defer s.Close()
+	for _, name := range []string{"echo-20260101T000000Z", "echo-20260102T000000Z", "echo-20260103T000000Z", "echo-20260104T000000Z", "mine"} {
+		if err := backup(disk, s, "b/"+name, "data", BackupInfo{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"b/echo-20260105T000000Z.part/store", "b/echo-20260106T000000Z", "b/echo-notes"} {
+		if err := disk.MkdirAll(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pruneBackups(disk, "b", 2); err != nil {
+		t.Fatal(err)
+	}
+	names, err := disk.List("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	if want := []string{"echo-20260103T000000Z", "echo-20260104T000000Z", "echo-20260106T000000Z", "echo-notes", "mine"}; !slices.Equal(names, want) {
+		t.Errorf("%v, want %v", names, want)
+	}
+}
+
+// A copy that would fill the disk is refused before it begins.
+func TestBackupWantsRoom(t *testing.T) {
+	mem := vfs.NewMem()
+	s, _ := backedUp(t, mem, 1)
+	defer s.Close()
+	disk := smallDisk{mem, vfs.DiskUsage{TotalBytes: 1 << 30, AvailBytes: 100 << 20}}
+	err := backup(disk, s, "b", "data", BackupInfo{})
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "disk full") || !strings.Contains(err.Error(), "100 MiB are free") {
+		t.Errorf("%v", err)
+	}
+	if names, err := mem.List(""); err != nil || !slices.Equal(names, []string{"data"}) {
+		t.Errorf("left: %v %v", names, err)
+	}
+}
+
+// smallDisk has no links and little room.
+type smallDisk struct {
+	vfs.FS
+	usage vfs.DiskUsage
+}
+
+func (smallDisk) Link(string, string) error                    { return errors.ErrUnsupported }
+func (d smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) { return d.usage, nil }
+
+func testKey(t *testing.T) crypto.PrivKey {
+	t.Helper()
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}

@@ -64,13 +64,13 @@ func outage(t *testing.T, d time.Duration, lies mastodontest.Lies) {
 		if !asked && d >= 24*time.Hour {
 			t.Errorf("%s: the ledger has no outage: %+v", u, gaps)
 		}
-		for _, id := range truth.Accounts[u].Posts {
-			at := truth.Posts[id].Created
-			if at.Before(began) || at.After(ended) {
+		for id, post := range truth.Posts { // what was deleted, too
+			at := post.Created
+			if post.By != u || at.Before(began) || at.After(ended) {
 				continue
 			}
 			posted++
-			switch has, shown := had[id].Post != "", truth.Posts[id].Shown; {
+			switch has, shown := had[id].Post != "", post.Shown; {
 			case has:
 				late++
 			case shown && lies == mastodontest.Lies{}:

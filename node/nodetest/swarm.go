@@ -112,6 +112,23 @@ func (s *Swarm) add(at *partition.Point, key crypto.PrivKey) *Peer {
 	return p
 }
 
+// Restore makes a peer of a backup. It is down, and joins nobody unless told to.
+func (s *Swarm) Restore(from string, alone bool) *Peer {
+	s.t.Helper()
+	p := &Peer{Name: fmt.Sprintf("peer%d", len(s.Peers)+1), o: s.o.Node}
+	p.o.Dir = filepath.Join(s.dir, p.Name)
+	p.o.Listen = []string{"/ip4/127.0.0.1/udp/0/quic-v1"}
+	p.o.AllowNet = []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")}
+	if _, err := node.Restore(context.Background(), p.o, from, alone); err != nil {
+		s.t.Fatal(err)
+	}
+	s.Peers = append(s.Peers, p)
+	return p
+}
+
+// Joins has a peer that is down join addrs when it starts.
+func (p *Peer) Joins(addrs []string) { p.o.Join = addrs }
+
 // Start opens and runs a peer that is down.
 func (p *Peer) Start() error {
 	n, err := node.Open(context.Background(), p.o)

@@ -1,0 +1,113 @@
+package node_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/nodetest"
+)
+
+// Of a swarm that is gone, a backup of one peer is enough for what that one kept: restored
+// alone, under a new identity, it takes all slices, answers as the swarm did, and fetches
+// no page again.
+func TestRestoreAlone(t *testing.T) {
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{OrphanAfter: 2 * time.Second}})
+	for range 3 {
+		s.Add()
+	}
+	s.Settle(3)
+	s.Seed()
+	s.WaitIdle()
+	want := ranked(t, s, s.Peers[0])
+	old := s.Peers[1].ID()
+	dir := filepath.Join(t.TempDir(), "backup")
+	if err := s.Peers[1].Backup(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.Peers {
+		if err := p.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := s.Restore(dir, true)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if p.ID() == old {
+		t.Error("it has the identity of the old one")
+	}
+	total := len(p.Charter().Slices())
+	s.Until("the restored peer takes all slices", 60*time.Second, func() (bool, string) {
+		st := p.Status()
+		return st.Slices == total, fmt.Sprintf("%d of %d", st.Slices, total)
+	})
+	s.Seed()
+	s.WaitIdle()
+	checkWorld(t, s, 0)
+	if got := ranked(t, s, p); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("it answers %v, the swarm did %v", got, want)
+	}
+	if err := p.Stop(); err != nil { // and it opens again, as what it is by now
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.Until("it has its slices again", 60*time.Second, func() (bool, string) {
+		st := p.Status()
+		return st.Slices == total && st.Records > 0, fmt.Sprintf("%d of %d, %d records", st.Slices, total, st.Records)
+	})
+}
+
+// An old backup in a living swarm: it does not run by itself; told whom to join it gives
+// its rows to the owners, loses and takes back nothing, and comes to keep slices.
+func TestRestoreIntoLivingSwarm(t *testing.T) {
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{OrphanAfter: 2 * time.Second}})
+	for range 3 {
+		s.Add()
+	}
+	s.Settle(3)
+	s.Seed()
+	lost := s.Peers[2]
+	s.Until("some of it is crawled", 60*time.Second, func() (bool, string) {
+		n := lost.Status().Records
+		return n >= 20, fmt.Sprint(n)
+	})
+	dir := filepath.Join(t.TempDir(), "backup")
+	if err := lost.Backup(dir); err != nil {
+		t.Fatal(err)
+	}
+	s.WaitIdle()
+	want := ranked(t, s, s.Peers[0])
+	if err := lost.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	p := s.Restore(dir, false)
+	if err := p.Start(); err == nil || !strings.Contains(err.Error(), "--join") || !strings.Contains(err.Error(), "--alone") {
+		t.Fatalf("it runs by itself: %v", err)
+	}
+	p.Joins(s.Peers[0].Addrs())
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.Settle(3)
+	s.WaitIdle() // no copy is left that is to be united
+	checkWorld(t, s, 0)
+	if got := ranked(t, s, p); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the swarm answers %v, and did %v", got, want)
+	}
+	if st := p.Status(); st.Slices == 0 || st.Records == 0 {
+		t.Errorf("the restored peer: %+v", st)
+	}
+	p.Joins(nil) // it keeps slices now: it is a peer as any other
+	if err := p.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+}

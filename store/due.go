@@ -82,7 +82,7 @@ func (s *Store) Backlogs(sl partition.Slice) (out []Backlog, err error) {
 // PendingOf are rows of one site's frontier in the order they are to be read:
 // by hour of At, in it by priority, in that by admission. So rows not yet due
 // may stand before due ones of the same hour: look at each At. next is where to
-// go on, nil at the end. Cost: O(rows returned).
+// go on, nil at the end. Cost: O(rows returned), and for the first reading of a site those taken from its queue of late.
 func (s *Store) PendingOf(sl partition.Slice, site partition.Site, from []byte, limit int) (rows []Due, next []byte, err error) {
 	if err := s.enter(); err != nil {
 		return nil, nil, err
@@ -93,11 +93,20 @@ func (s *Store) PendingOf(sl partition.Slice, site partition.Site, from []byte, 
 		return nil, nil, fmt.Errorf("store: pending of %s: not a position of this store", site)
 	}
 	p := sitePrefix(tabDue, id)
-	lower := append([]byte(nil), p...)
+	var lower, first []byte
+	var change uint64
 	if len(from) > 0 {
-		lower = append(append(lower, from...), 0)
+		lower = append(append(append(lower, p...), from...), 0)
+	} else {
+		lower, change = s.fronts.get(id, p)
+		first = after(p)
 	}
+	begun := false
 	err = s.scan(lower, after(p), func(key, value []byte) (bool, error) {
+		if !begun && first != nil {
+			first = append(first[:0], key...)
+		}
+		begun = true
 		if len(rows) >= limit {
 			return false, nil
 		}
@@ -122,6 +131,9 @@ func (s *Store) PendingOf(sl partition.Slice, site partition.Site, from []byte, 
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("store: pending of %s: %w", site, err)
+	}
+	if first != nil {
+		s.fronts.set(id, first, change)
 	}
 	if len(rows) < limit {
 		next = nil

@@ -50,6 +50,7 @@ type Store struct {
 	changed  atomic.Uint64 // the newest entry of the change log
 	// outboxEmpty is a number up to which the outbox has no row, nor ever will.
 	outboxEmpty atomic.Uint64
+	fronts      fronts
 	totals      totals
 	logs        logs
 	space       space

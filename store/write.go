@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type txn struct {
 	captured map[string]bool           // rows of captures: put, or dropped
 	bodies   map[bodyID]*bodyUse
 	leaves   map[string][]byte // states of leaves written, by row
+	due      map[siteID][]byte // the first row that comes into each queue
 }
 
 // part is what a batch does to one slice, beside its rows.
@@ -72,7 +74,7 @@ func (s *Store) write(sls []partition.Slice, build func(t *txn) error) error {
 
 func (s *Store) newTxn() *txn {
 	return &txn{s: s, b: s.db.NewBatch(), counts: make(map[siteID]*countChange), parts: make(map[partition.Slice]*part),
-		captured: make(map[string]bool), bodies: make(map[bodyID]*bodyUse)}
+		captured: make(map[string]bool), bodies: make(map[bodyID]*bodyUse), due: make(map[siteID][]byte)}
 }
 
 // ready refuses a write that cannot be.
@@ -241,7 +243,11 @@ func (t *txn) put(id siteID, k partition.Key, old *keyState, now keyState) error
 	c.state[now.state]++
 	if !now.at.IsZero() {
 		c.due++
-		_ = t.b.Set(dueKey(id, now), []byte(k), nil)
+		row := dueKey(id, now)
+		_ = t.b.Set(row, []byte(k), nil)
+		if first := t.due[id]; first == nil || bytes.Compare(row, first) < 0 {
+			t.due[id] = row
+		}
 	}
 	row := keyRow(tabKey, id, k)
 	value := now.encode()
@@ -285,6 +291,9 @@ func (t *txn) visible() {
 		t.s.logs.put(sl, p.log)
 	}
 	t.s.totals.add(t.total)
+	for id, row := range t.due {
+		t.s.fronts.came(id, row)
+	}
 	for old := t.s.changed.Load(); t.logged > old && !t.s.changed.CompareAndSwap(old, t.logged); old = t.s.changed.Load() {
 	}
 }

@@ -263,3 +263,20 @@ func TestGapsAreSaid(t *testing.T) {
 		p.end()
 	})
 }
+
+// An account that is named while its server is down for a day is had once that is back: what is given up is a try, and not the account.
+func TestWhoIsNamedDuringAnOutageIsHad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := world(t, mastodontest.Options{Seed: 3, People: 8, Remote: -1, Quiet: true, Lies: mastodontest.Lies{Down: 502}})
+		p := newPeer(t, w, social.Options{})
+		p.start()
+		p.seed(accountKeys(t, w.Users())...)
+		time.Sleep(24 * time.Hour)
+		w.Lie(func(l *mastodontest.Lies) { l.Down = 0 })
+		time.Sleep(5 * 24 * time.Hour)
+		if posts, _ := p.sameAsTruth(w.Truth(), time.Now().Add(-25*time.Hour)); posts < 10 {
+			t.Errorf("%d posts", posts)
+		}
+		p.end()
+	})
+}

@@ -26,6 +26,7 @@ import (
 type peer struct {
 	t       *testing.T
 	fs      *vfs.MemFS
+	death   *death // nil = it lives
 	w       served
 	hosts   []string // names that lead to from
 	from    netip.Addr
@@ -75,14 +76,18 @@ func newPeer(t *testing.T, w served, o social.Options, hosts ...string) *peer {
 func (p *peer) open() {
 	p.t.Helper()
 	var err error
-	if p.store, err = store.Open("data", store.Options{FS: p.fs}); err != nil {
+	disk, way := vfs.FS(p.fs), http.RoundTripper(far{p.w.RoundTripper(p.from), p.slow})
+	if p.death != nil {
+		disk, way = p.death.disk(), mortal{way, p.death}
+	}
+	if p.store, err = store.Open("data", store.Options{FS: disk}); err != nil {
 		p.t.Fatal(err)
 	}
 	names := map[string]netip.Addr{}
 	for _, h := range p.hosts {
 		names[h] = p.from
 	}
-	client, err := fetch.New(fetch.Options{Transport: far{p.w.RoundTripper(p.from), p.slow}, AddrDelay: -1, Hosts: names,
+	client, err := fetch.New(fetch.Options{Transport: way, AddrDelay: -1, Hosts: names,
 		AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil {
 		p.t.Fatal(err)
@@ -98,6 +103,12 @@ func (p *peer) open() {
 func (p *peer) start() {
 	p.t.Helper()
 	p.open()
+	p.run()
+}
+
+// run runs what is open.
+func (p *peer) run() {
+	p.t.Helper()
 	c, err := crawler.New(crawler.Options{Store: p.store, Sources: []crawler.Source{p.src}, Peer: "peer", Budgeted: social.Budgeted, Workers: 4})
 	if err != nil {
 		p.t.Fatal(err)

@@ -213,6 +213,13 @@ func (v *visit) wait(w *budget.WaitError) {
 // records of some accounts, and is full or down, holds up no others.
 func (v *visit) ours() bool { return v.asked == "" || v.asked == v.t.Due.Key.Site() }
 
+// A Key whose server is down longer than a fetch.Retry tries is asked for again after unreached; one of which nothing was
+// ever had after twice as long each time, outsiders at most.
+const (
+	unreached   = 6 * time.Hour
+	fewAttempts = 4 // that a fetch.Retry makes before it gives up
+)
+
 // failed is for answers that were none. What had been fetched before is never given up.
 func (v *visit) failed(err error) {
 	word := service.WordOf(err)
@@ -228,8 +235,12 @@ func (v *visit) failed(err error) {
 		v.res.Stop = string(word)
 		v.gap(store.GapUnreachable, reason)
 		v.res.Next = v.s.retry.Again(v.t.Due, v.now, reason)
-		if known && v.res.Next.State == store.StateRefused {
-			v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(6 * time.Hour), Attempts: v.t.Due.Attempts, Reason: reason}
+		if v.res.Next.State == store.StateRefused { // never given up: it is the server that is down, and not the Key
+			v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(unreached), Attempts: v.t.Due.Attempts, Reason: reason}
+			if !known { // and may be none at all
+				wait := unreached << min(v.t.Due.Attempts-fewAttempts, 10)
+				v.res.Next.At, v.res.Next.Attempts = v.now.Add(min(wait, outsiders)), v.t.Due.Attempts+1
+			}
 		}
 	case word != "": // closed, needs a token, no such thing: asked again in a day, as a person may change that
 		v.res.Stop = string(word)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -60,6 +61,14 @@ func (w *World) Lie(change func(*Lies)) {
 	w.Lock()
 	defer w.Unlock()
 	change(&w.o.Lies)
+}
+
+// Expire has a token be accepted no more.
+func (w *World) Expire(token string) {
+	w.Lock()
+	defer w.Unlock()
+	w.o.Tokens = maps.Clone(w.o.Tokens)
+	delete(w.o.Tokens, token)
 }
 
 // ident writes a serial as an id.

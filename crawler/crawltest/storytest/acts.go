@@ -116,6 +116,22 @@ func (w *Story) Follow(a, b string) error {
 	})
 }
 
+// Join has somebody new open an account on this server now, who follows some of the others and posts as they
+// do, and gives its name, user@host.
+func (w *Story) Join() (acct string) {
+	w.Lock()
+	defer w.Unlock()
+	now := w.Advance()
+	p := w.born(len(w.People))
+	for len(p.Following) == 0 && len(w.People) > 1 {
+		w.befriend(p)
+	}
+	if w.O.Rate > 0 {
+		w.plan(now.Add(p.pause()), event{do: w.speaks, who: p})
+	}
+	return w.Full(p)
+}
+
 // Users are the accounts of this server, user@host, the most followed first.
 func (w *Story) Users() []string { return w.mostFollowed(w.Full) }
 

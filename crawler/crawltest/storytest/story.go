@@ -199,7 +199,9 @@ func New(o Options) (*Story, error) {
 	for n := range o.People {
 		w.born(n)
 	}
-	w.befriend()
+	for _, p := range w.People {
+		w.befriend(p)
+	}
 	for _, p := range w.Local {
 		if o.Rate > 0 {
 			w.plan(o.Start.Add(p.pause()), event{do: w.speaks, who: p})
@@ -265,7 +267,7 @@ func (w *Story) Advance() time.Time {
 func (w *Story) draw(n int) *rand.Rand { return rand.New(rand.NewPCG(w.O.Seed, uint64(n)+1)) }
 
 // born makes person n.
-func (w *Story) born(n int) {
+func (w *Story) born(n int) *Person {
 	rng := w.draw(n)
 	v := tongues()[rng.IntN(3)]
 	given := v.names[rng.IntN(len(v.names))]
@@ -273,7 +275,9 @@ func (w *Story) born(n int) {
 	p := &Person{N: n, rng: rng, User: fmt.Sprintf("%s%d", ascii(given), n), Lang: v.lang, Name: given + " " + v.names[rng.IntN(len(v.names))]}
 	p.Created = w.O.Start.Add(-time.Duration(rng.IntN(2000*24)) * time.Hour)
 	p.rate = min(w.O.Rate*math.Pow(1-rng.Float64(), -1/1.2), 200*w.O.Rate)
-	if float64(n) >= float64(w.O.People)*(1-w.O.Remote) {
+	if newcomer := n >= w.O.People; newcomer {
+		p.Created = w.now
+	} else if float64(n) >= float64(w.O.People)*(1-w.O.Remote) {
 		p.Host = fmt.Sprintf("far%d.test", n%5)
 	}
 	p.Bot, p.Locked, p.NoIndex, p.Indexable, p.Hidden = rng.IntN(10) == 0, rng.IntN(10) == 0, rng.IntN(8) == 0, rng.IntN(3) == 0, rng.IntN(8) == 0
@@ -291,16 +295,15 @@ func (w *Story) born(n int) {
 		w.Local = append(w.Local, p)
 	}
 	w.ByID[p.ID], w.ByName[p.Acct()] = p, p
+	return p
 }
 
-// befriend draws who follows whom: as many as the tail of a Pareto allows, the
+// befriend draws whom p follows: as many as the tail of a Pareto allows, the
 // first of the people much more often than the last.
-func (w *Story) befriend() {
-	for _, p := range w.People {
-		many := min(int(2*math.Pow(1-p.rng.Float64(), -1/1.1)), len(w.People)-1, 500)
-		for range many {
-			w.follows(p, w.popular(p.rng))
-		}
+func (w *Story) befriend(p *Person) {
+	many := min(int(2*math.Pow(1-p.rng.Float64(), -1/1.1)), len(w.People)-1, 500)
+	for range many {
+		w.follows(p, w.popular(p.rng))
 	}
 }
 

@@ -1,0 +1,406 @@
+package social_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
+	"github.com/echo-node/echo-node/store"
+)
+
+// death ends a life before one of the writes and syncs of its disk: the next life has what was synced by then, and
+// of the rest nothing, some blocks or all. What is left of the process sends no request any more.
+type death struct {
+	mem  *vfs.MemFS
+	rng  *rand.Rand
+	came chan struct{}
+	dead atomic.Bool
+
+	mu   sync.Mutex
+	left int // writes and syncs until it comes, <= 0: it does not by itself
+	rest *vfs.MemFS
+}
+
+func newDeath(mem *vfs.MemFS, rng *rand.Rand, after int) *death {
+	return &death{mem: mem, rng: rng, left: after, came: make(chan struct{})}
+}
+
+// after has it come before the write or sync of that number from now on.
+func (d *death) after(writes int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left = writes
+}
+
+// disk is the disk of the life that d ends.
+func (d *death) disk() vfs.FS {
+	return errorfs.Wrap(d.mem, errorfs.InjectorFunc(func(o errorfs.Op) error {
+		if o.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.left--; d.left == 0 {
+				d.die()
+			}
+		}
+		return nil
+	}))
+}
+
+// die has it come. With mu held.
+func (d *death) die() {
+	d.dead.Store(true) // first: of a request that is sent all the same the intent is on the disk
+	d.rest = d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 0, 50, 100}[d.rng.IntN(4)], RNG: d.rng})
+	close(d.came)
+}
+
+// wait waits until it has come, and brings it about after so long without enough writes. It gives the disk that is left.
+func (d *death) wait(most time.Duration) *vfs.MemFS {
+	select {
+	case <-d.came:
+	case <-time.After(most):
+		d.mu.Lock()
+		if d.rest == nil {
+			d.left = 0
+			d.die()
+		}
+		d.mu.Unlock()
+	}
+	return d.rest
+}
+
+// mortal sends nothing once its peer is dead.
+type mortal struct {
+	http.RoundTripper
+	d *death
+}
+
+func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
+	if m.d.dead.Load() {
+		return nil, errors.New("dead")
+	}
+	return m.RoundTripper.RoundTrip(r)
+}
+
+// rows are those of the store on a disk, as package store specifies them: by table, without the table and the slice,
+// and their values.
+func rows(t *testing.T, disk *vfs.MemFS) map[byte]map[string][]byte {
+	t.Helper()
+	db, err := pebble.Open(disk.PathJoin("data", "pebble"), &pebble.Options{FS: disk, ReadOnly: true, Logger: quiet{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	it, err := db.NewIter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[byte]map[string][]byte{}
+	for ok := it.First(); ok; ok = it.Next() {
+		k := it.Key()
+		if out[k[0]] == nil {
+			out[k[0]] = map[string][]byte{}
+		}
+		name := k[1:]
+		if k[0] >= 'A' && len(name) > 8 && k[0] != 'N' {
+			name = name[8:]
+		}
+		out[k[0]][string(name)] = bytes.Clone(it.Value())
+	}
+	if err := errors.Join(it.Error(), it.Close(), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// quiet is a pebble.Logger.
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)           {}
+func (quiet) Errorf(string, ...any)          {}
+func (quiet) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
+
+// keyOfRow is the Key in a row SITE 00 KEY [00 ...].
+func keyOfRow(row string) partition.Key {
+	_, rest, _ := strings.Cut(row, "\x00")
+	k, _, _ := strings.Cut(rest, "\x00")
+	return partition.Key(k)
+}
+
+// sound holds a disk that a death left against itself and the one before: nothing that was there is gone, and no
+// Key is queued twice. It gives what is there now.
+func sound(t *testing.T, before, now map[byte]map[string][]byte) map[byte]map[string][]byte {
+	t.Helper()
+	for _, table := range []byte("KRSFYZJ") { // keys, records, posts, edges, walks, checkpoints, gaps
+		for row := range before[table] {
+			if _, there := now[table][row]; !there {
+				t.Errorf("table %c: %q is gone", table, row)
+			}
+		}
+	}
+	queued := map[string]bool{}
+	for row, key := range now['D'] {
+		if queued[string(key)] {
+			t.Errorf("%s is queued twice", key)
+		}
+		queued[string(key)] = true
+		site, _, _ := strings.Cut(row, "\x00")
+		if _, known := now['K'][site+"\x00"+string(key)]; !known {
+			t.Errorf("%s is queued and not known", key)
+		}
+	}
+	for row := range now['S'] { // I3: posts come with the checkpoint that says so
+		if k := keyOfRow(row); now['Z'][string(k.Site())+"\x00"+string(k)+"\x00"] == nil {
+			t.Errorf("posts of %s, and no checkpoint", k)
+		}
+	}
+	return now
+}
+
+// queues holds the rows that say when a Key is due against those that say what is known of it, and lists
+// that were not read to their end against their queue.
+func (p *peer) queues(now map[byte]map[string][]byte) {
+	p.t.Helper()
+	due := map[partition.Key]bool{}
+	for _, key := range now['D'] {
+		due[partition.Key(key)] = true
+	}
+	for row := range now['K'] {
+		k := keyOfRow(row)
+		d, err := p.store.DueOf(k)
+		if err != nil || d.At.IsZero() == due[k] || d.State == store.StatePending && d.At.IsZero() {
+			p.t.Errorf("%s is queued: %t, due %+v, %v", k, due[k], d, err)
+		}
+		if kind := k.Kind(); kind != partition.KindFollowers && kind != partition.KindFollowing {
+			continue
+		}
+		var walks []store.Walk
+		if err := p.store.Walks(0, k, func(w store.Walk) (bool, error) { walks = append(walks, w); return true, nil }); err != nil {
+			p.t.Error(err)
+		}
+		for i, w := range walks {
+			if w.Ended {
+				continue
+			}
+			at, err := p.store.Checkpoint(0, k)
+			if i < len(walks)-1 || d.State != store.StatePending || err != nil || !bytes.Contains(at, []byte(`"at":"`)) {
+				p.t.Errorf("%s: walk %d of %d stopped at %d of %d; due %+v; checkpoint %s %v", k, i+1, len(walks), w.Seen, w.Claimed, d, at, err)
+			}
+		}
+	}
+}
+
+// killed lives and dies so many times, of four lives one at most of which so early that it may still be opening its store; the
+// others after about so many writes and syncs of its disk. The last life goes on.
+func (p *peer) killed(times, writes int, rng *rand.Rand) (opening int) {
+	p.t.Helper()
+	var last map[byte]map[string][]byte
+	for n := range times {
+		rest := p.death.wait(8 * time.Hour)
+		p.stop()
+		_ = p.store.Close() // of the life that nobody remembers
+		p.fs = rest
+		last = sound(p.t, last, rows(p.t, rest))
+		if rng.IntN(4) == 0 {
+			time.Sleep(time.Duration(rng.IntN(600)) * time.Second)
+		}
+		opens := rng.IntN(4) == 0 && n < times-1 // and is killed meanwhile
+		if p.death = newDeath(rest, rng, 0); opens {
+			p.death.after(1 + rng.IntN(60))
+		}
+		p.open()
+		if p.death.dead.Load() {
+			opening++
+		}
+		if !opens && n < times-1 {
+			p.death.after(1 + rng.IntN(2*writes))
+		}
+		p.queues(last)
+		p.run()
+		if p.t.Failed() {
+			return opening
+		}
+	}
+	return opening
+}
+
+// known is all that a peer has come to know that does not depend on when it asked.
+func (p *peer) known() map[string]string {
+	p.t.Helper()
+	out := map[string]string{}
+	for row := range rows(p.t, p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))['K'] {
+		k := keyOfRow(row)
+		d, err := p.store.DueOf(k)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		why := standing(d.Reason)
+		if strings.HasPrefix(why, "again after ") { // which depends on when it was asked
+			why = "again"
+		}
+		out["due "+string(k)] = fmt.Sprint(d.State, " ", why, " ", d.Attempts)
+		switch r, err := p.store.Record(k); {
+		case err == nil:
+			out["record "+string(k)] = fmt.Sprint(r.Kind, r.ID, r.Title, r.Text, r.VerdictWord(), r.MovedTo, r.Flags, r.Counts)
+		case !errors.Is(err, store.ErrNotExist):
+			p.t.Fatal(err)
+		}
+		for uri, r := range p.written(k) {
+			out["post "+string(k)+" "+uri] = fmt.Sprintf("%q %t %d edits, boost of %q by %q, answers %q", r.Text, r.Deleted, len(r.Edits), r.BoostOf, r.By, r.InReplyTo)
+		}
+		if kind := k.Kind(); kind == partition.KindFollowers || kind == partition.KindFollowing {
+			if err := p.store.Edges(0, k, "", func(e store.Edge) (bool, error) {
+				out["edge "+string(k)+" "+string(e.To)] = fmt.Sprint(e.GoneAt != nil)
+				return true, nil
+			}); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+		for _, g := range p.gaps(k) {
+			if g.To.Before(g.From) || g.At.After(time.Now()) {
+				p.t.Errorf("gap %+v", g)
+			}
+			out["gap "+string(k)+" "+g.What+" "+g.Reason] = ""
+		}
+	}
+	return out
+}
+
+// same reports what differs.
+func same(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	faults := 0
+	for _, what := range slices.Sorted(maps.Keys(want)) {
+		if has, there := got[what]; !there || has != want[what] {
+			if faults++; faults <= 40 {
+				t.Errorf("%s: %q (%t), want %q", what, has, there, want[what])
+			}
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(got)) {
+		if _, there := want[what]; !there {
+			if faults++; faults <= 40 {
+				t.Errorf("%s: %q, and nobody else has it", what, got[what])
+			}
+		}
+	}
+	if faults > 0 {
+		t.Errorf("%d of %d differ", faults, len(want))
+	}
+}
+
+// story has the people of a world post, answer, edit, delete and follow for some days; somebody is suspended, and the
+// server is down for a while. What happens to a post happens when everybody must have seen it.
+func story(t *testing.T, w *mastodontest.World, people []string, days int) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	type post struct {
+		id  string
+		at  time.Time
+		old bool // edited or deleted
+	}
+	var posts []post
+	must := func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	end := time.Now().Add(time.Duration(days) * 24 * time.Hour)
+	for time.Now().Before(end) {
+		time.Sleep(time.Duration(rng.IntN(int(time.Hour / 2))))
+		who := people[rng.IntN(len(people))]
+		id, err := w.Post(who, fmt.Sprintf("%s says %d", who, rng.IntN(1000)), "lisboa")
+		must(err)
+		posts = append(posts, post{id: id, at: time.Now()})
+		p := &posts[rng.IntN(len(posts))]
+		switch age := time.Since(p.at); {
+		case p.old || age < 80*time.Hour || age > 120*time.Hour:
+		case rng.IntN(2) == 0:
+			p.old = true
+			must(w.Edit(p.id, "something else"))
+		default:
+			p.old = true
+			must(w.Delete(p.id))
+		}
+		if rng.IntN(10) == 0 {
+			_ = w.Follow(people[rng.IntN(len(people))], people[rng.IntN(len(people))]) // who does already, or himself
+		}
+	}
+}
+
+// A peer is killed at 200 points of its disk's writes: while it finds a community and reads its posts and its lists, many times
+// in the middle of one, while it looks for news, and while it is opened. What it knows in the end is what another peer knows
+// that nothing happened to; what was on the disk once stays; every Key that is known is in its queue once; and the server refused nothing.
+func TestKillsEqualAnOracle(t *testing.T) {
+	kills, citizens, days := 200, 150, 7
+	if racetest.Enabled {
+		kills, citizens, days = 12, 120, 3
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := world(t, mastodontest.Options{Seed: 21, People: citizens, Remote: -1, Rate: -1, Quiet: true, Limits: mastodontest.MastodonLimits()})
+		var members []string
+		truth := w.Truth()
+		for _, u := range w.Users() {
+			if a := truth.Accounts[u]; country(a.Fields[0][1]) == "PT" && !wishes(a) && !a.NoIndex {
+				members = append(members, u)
+			}
+		}
+		stars := members[:4]
+		for _, star := range stars { // lists that take several fetches
+			for _, u := range w.Users() {
+				_ = w.Follow(u, star) // some do already
+			}
+		}
+		o := social.Options{Lists: true, Calls: 3, Least: time.Hour, Most: 72 * time.Hour, Profile: 72 * time.Hour, Rules: social.Rules{Follow: social.Community, Countries: []string{"PT"}, Country: country}}
+		oracle, p := newPeer(t, w, o), newPeer(t, w, o)
+		oracle.from = netip.MustParseAddr("127.0.0.2")
+		p.slow = 150 * time.Millisecond // some are killed with a call on its way
+		rng := rand.New(rand.NewPCG(7, 8))
+		p.death = newDeath(p.fs, rng, 100)
+		seeds := accountKeys(t, []string{stars[0], members[len(members)-1]})
+		for _, peer := range []*peer{oracle, p} {
+			peer.start()
+			peer.seed(seeds...)
+		}
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			story(t, w, members[:len(members)/2], days)
+		}()
+		begun := time.Now()
+		opening := p.killed(kills, 50, rng)
+		over := time.Since(begun)
+		<-told
+		time.Sleep(10 * 24 * time.Hour) // each list is read once more
+		if r := w.Report(); r.Refused != 0 {
+			t.Errorf("%d of %d requests refused", r.Refused, r.Requests)
+		}
+		for _, b := range p.src.Budgets()[0].Buckets {
+			if b.Open != 0 {
+				t.Errorf("calls that nobody makes are on their way: %+v", b)
+			}
+		}
+		want := oracle.known()
+		same(t, p.known(), want)
+		r := w.Report()
+		t.Logf("%d deaths, %d of them while it was opened, within %s; %d facts; %d requests, %d of the oracle", kills, opening, over, len(want), r.ByAddr[p.from], r.ByAddr[oracle.from])
+		p.end()
+		oracle.end()
+	})
+}

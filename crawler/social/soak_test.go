@@ -1,0 +1,259 @@
+package social_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
+	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
+	"github.com/echo-node/echo-node/store"
+)
+
+// held is what is in use of the heap, by whose it is: the world's, the disk's (which is in memory here), Pebble's, and all else.
+func held() map[string]int64 {
+	runtime.GC()
+	runtime.GC() // the first one ends what is counted as of before
+	var all []runtime.MemProfileRecord
+	for n, ok := runtime.MemProfile(nil, false); !ok; {
+		all = make([]runtime.MemProfileRecord, n+100)
+		if n, ok = runtime.MemProfile(all, false); ok {
+			all = all[:n]
+		}
+	}
+	out := map[string]int64{}
+	for _, r := range all {
+		bytes, objects := float64(r.InUseBytes()), float64(r.InUseObjects())
+		if objects == 0 {
+			continue
+		}
+		bytes /= 1 - math.Exp(-bytes/objects/float64(runtime.MemProfileRate)) // it is a sample
+		whose := "own"
+		frames := runtime.CallersFrames(r.Stack())
+		for more := true; more && whose != "world"; {
+			var f runtime.Frame
+			f, more = frames.Next()
+			switch {
+			case strings.Contains(f.Function, "crawltest"):
+				whose = "world"
+			case strings.Contains(f.Function, "vfs.(*mem") || strings.Contains(f.Function, "vfs.(*Mem"):
+				whose = "disk"
+			case strings.Contains(f.Function, "/pebble/") && whose == "own":
+				whose = "pebble"
+			}
+		}
+		out[whose] += int64(bytes)
+	}
+	return out
+}
+
+// late is a Key that was to be visited before now, and by how much, "" when none is later than that.
+func (p *peer) late(by time.Duration) string {
+	p.t.Helper()
+	now := time.Now()
+	for _, sl := range p.store.Charter().Slices() {
+		due, _, err := p.store.PendingOf(sl, "mastodon:m.test", nil, 16) // in order of the hour
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		for _, d := range due {
+			if now.Sub(d.At) > by {
+				return fmt.Sprintf("%s: due at %s, %s ago: %s", d.Key, d.At, now.Sub(d.At), d.Reason)
+			}
+		}
+	}
+	return ""
+}
+
+// planned holds what each Key waits for against the longest that it may.
+func (p *peer) planned() {
+	p.t.Helper()
+	now := time.Now()
+	for _, sl := range p.store.Charter().Slices() {
+		due, _, err := p.store.PendingOf(sl, "mastodon:m.test", nil, 1<<16)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		for _, d := range due {
+			most := 82 * time.Hour
+			switch word := standing(d.Reason); {
+			case d.Key.Kind() == partition.KindTimeline:
+				most = time.Hour
+			case d.Key.Kind() != partition.KindAccount:
+				most = 30 * 24 * time.Hour
+			case word == followed && strings.HasPrefix(d.Reason, "no post"):
+				most = 40 * time.Hour
+			case word == followed:
+				most = 82 * time.Hour // an eighth later
+			case word == "suspended" || strings.HasPrefix(d.Reason, "moved to") || strings.HasPrefix(d.Reason, "the profile says"):
+				most = 90 * 24 * time.Hour
+			}
+			if d.At.Sub(now) > most {
+				p.t.Errorf("%s waits for %s, at most %s: %s", d.Key, d.At.Sub(now), most, d.Reason)
+			}
+		}
+	}
+}
+
+// A year's months, and the acts of it.
+const (
+	monthLong = 365 * 24 * time.Hour / 12
+	outage    = 3 * 24 * time.Hour // in month 4
+	recovers  = 8 * time.Hour      // after it: who was given up for the time being is asked for again every six hours
+	lateMost  = 10 * time.Minute
+)
+
+// year is the soak of TestAYearsSoak.
+type year struct {
+	t       *testing.T
+	w       *mastodontest.World
+	through *peer // is never restarted
+	monthly *peer // is restarted each month; its token expires in month 6
+	rng     *rand.Rand
+	calm    time.Time // nobody is late from then on
+}
+
+// month lets one go by, and looks now and then who is late.
+func (y *year) month(n int) {
+	y.t.Helper()
+	users := y.w.Users()
+	if n <= 10 { // newcomers are found by whom they follow, and by who follows them
+		acct := y.w.Join()
+		_ = y.w.Follow(users[y.rng.IntN(5)], acct)
+	}
+	for range 6 {
+		_ = y.w.Follow(users[y.rng.IntN(len(users))], users[y.rng.IntN(len(users))]) // who does already, or himself
+	}
+	switch n {
+	case 4:
+		y.w.Lie(func(l *mastodontest.Lies) { l.Down = 502 })
+		y.calm = time.Now().Add(outage + recovers)
+	case 6:
+		y.w.Expire("old")
+		y.monthly.o.Tokens = y.token("new") // from its next start on
+	}
+	end, back, checked := time.Now().Add(monthLong), time.Now().Add(outage), time.Now()
+	for time.Now().Before(end) {
+		time.Sleep(time.Duration(y.rng.IntN(int(4 * time.Hour))))
+		if n == 4 && time.Now().After(back) {
+			y.w.Lie(func(l *mastodontest.Lies) { l.Down = 0 })
+		}
+		if time.Now().Before(y.calm) {
+			continue
+		}
+		for _, p := range []*peer{y.through, y.monthly} {
+			if late := p.late(lateMost); late != "" {
+				y.t.Errorf("month %d, %s: %s", n, time.Now(), late)
+			}
+		}
+		if time.Since(checked) > 24*time.Hour {
+			checked = time.Now()
+			y.through.planned()
+			y.monthly.planned()
+		}
+	}
+}
+
+func (y *year) token(name string) []social.Token {
+	c, err := service.NewCredential(name, name)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return []social.Token{{Server: "m.test", Credential: c}}
+}
+
+// bounded holds what a peer keeps, on its disk and in memory, against what there is to know.
+func (y *year) bounded(n int, p *peer) {
+	y.t.Helper()
+	tables := rows(y.t, p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: y.rng}))
+	p.queues(tables)
+	truth := y.w.Truth()
+	people := len(truth.Accounts)
+	keys := 3 * people // each with two lists
+	for tab, most := range map[byte]int{'K': keys, 'D': keys, 'R': keys, 'Z': keys, 'S': len(truth.Posts), 'F': 2 * people * people, 'V': store.MaxCaptures * keys,
+		'J': 4 * keys, 'Y': 2 * people * 31 * n, 'L': 10 * (len(truth.Posts) + 31*keys), 'O': 0, 'X': 0, 1: 2*64 + 8} {
+		if have := len(tables[tab]); have > most {
+			y.t.Errorf("month %d: %d rows of table %c, at most %d", n, have, tab, most)
+		}
+	}
+	sizes := p.src.Sizes()
+	for what, most := range map[string]int{"looked up": people, "hours": 1, "servers": 1, "purses": 1, "intents": 64 + 4, "limits": 8, "bytes of a book": 2048} {
+		if sizes[what] > most {
+			y.t.Errorf("month %d: %d %s, at most %d", n, sizes[what], what, most)
+		}
+	}
+	if s := p.crawler.Stats(); s.Sites > 1 || s.ReadyKeys > keys || len(s.Stops) > 32 || len(p.crawler.Failures()) > 200 {
+		y.t.Errorf("month %d: %+v, %d failures", n, s, len(p.crawler.Failures()))
+	}
+	if err := p.store.TrimChanges(p.store.LastChange()); err != nil { // as an index does that has read them
+		y.t.Error(err)
+	}
+	var count []string
+	for _, tab := range "KDRZSFVJYL\x01" {
+		count = append(count, fmt.Sprintf("%q %d", tab, len(tables[byte(tab)])))
+	}
+	y.t.Logf("month %d: %d people, %d posts; rows %s; %v", n, people, len(truth.Posts), strings.Join(count, ", "), sizes)
+}
+
+// A peer follows a community for a year, with its days and nights, newcomers, edits, deletions and suspensions and a server that is down for
+// three days; another one does that is restarted each month, and whose token expires. Nobody is looked at later than planned, or
+// planned too far ahead; what is kept is bounded by what there is to know, on the disk and in memory; and nothing is missed.
+func TestAYearsSoak(t *testing.T) {
+	if racetest.Enabled {
+		t.Skip("minutes; without the race detector it is run in full")
+	}
+	rate := runtime.MemProfileRate
+	runtime.MemProfileRate = 32 << 10
+	defer func() { runtime.MemProfileRate = rate }()
+	synctest.Test(t, func(t *testing.T) {
+		w := world(t, mastodontest.Options{Seed: 31, People: 16, Remote: -1, Rate: 0.08, Limits: mastodontest.MastodonLimits(), Tokens: map[string]string{"old": "", "new": ""}})
+		o := social.Options{Lists: true, Least: 6 * time.Hour, Most: 72 * time.Hour, Profile: 72 * time.Hour, Rules: social.Rules{Follow: social.Everybody}}
+		y := &year{t: t, w: w, through: newPeer(t, w, o), monthly: newPeer(t, w, o), rng: rand.New(rand.NewPCG(1, 9)), calm: time.Now().Add(time.Hour)}
+		y.monthly.from = netip.MustParseAddr("127.0.0.2")
+		y.monthly.o.Tokens = y.token("old")
+		for _, p := range []*peer{y.through, y.monthly} {
+			p.start()
+			p.seed(accountKeys(t, w.Users()[:3])...)
+		}
+		var early map[string]int64
+		running := 0
+		for n := 1; n <= 12; n++ {
+			y.month(n)
+			synctest.Wait()
+			y.bounded(n, y.through)
+			y.bounded(n, y.monthly)
+			h := held()
+			t.Logf("month %d: %d goroutines; of the heap %d kB own, %d kB Pebble's, %d kB the disk, %d kB the world", n, runtime.NumGoroutine(), h["own"]>>10, h["pebble"]>>10, h["disk"]>>10, h["world"]>>10)
+			if n == 2 {
+				early, running = h, runtime.NumGoroutine()
+			}
+			if n == 12 && (h["own"] > early["own"]*5/4+1<<20 || runtime.NumGoroutine() > running+2) {
+				t.Errorf("%d bytes and %d goroutines, %d and %d in month 2", h["own"], runtime.NumGoroutine(), early["own"], running)
+			}
+			y.monthly.end()
+			y.monthly.start()
+		}
+		time.Sleep(time.Hour)
+		until := time.Now().Add(-4 * 24 * time.Hour)
+		posts, tombstones := y.through.sameAsTruth(w.Truth(), until)
+		y.monthly.sameAsTruth(w.Truth(), until)
+		r := w.Report()
+		if r.Refused != 0 || posts < 100 {
+			t.Errorf("%d posts, %d refused", posts, r.Refused)
+		}
+		t.Logf("%d posts, %d tombstones; requests %v", posts, tombstones, r.ByAddr)
+		y.through.end()
+		y.monthly.end()
+	})
+}

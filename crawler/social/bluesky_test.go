@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -218,6 +219,8 @@ func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 		limits := []blueskytest.Limit{{Name: "global", Max: 60, Window: 5 * time.Minute, All: true, Rolling: true}}
 		w, p := skies(t, blueskytest.Options{Seed: 4, People: people(45), Limits: limits}, social.Options{Lists: true, Calls: 3})
 		p.slow = 150 * time.Millisecond // some crashes find a call on its way
+		rng := rand.New(rand.NewPCG(1, 2))
+		p.death = newDeath(p.fs, rng, 50)
 		p.start()
 		var seeds []partition.Key
 		for _, did := range w.IDs() {
@@ -228,7 +231,7 @@ func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 		if racetest.Enabled {
 			crashes = 15
 		}
-		p.crashes(crashes, 10*time.Second)
+		p.killed(crashes, 50, rng)
 		time.Sleep(4 * 24 * time.Hour)
 		posts, tombstones := p.sameAsSkies(w.Truth(), time.Now().Add(-37*time.Hour))
 		if r := w.Report(); r.Refused > 1 || posts < 100 { // the first answer tells of a limit smaller than the table's

@@ -1,6 +1,7 @@
 package social_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -171,13 +172,15 @@ func TestMoneyIsSpentAndNotExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 8, People: people(60), Limits: twittertest.XLimits()}, social.Options{}, 1)
 		p.slow = 150 * time.Millisecond
+		rng := rand.New(rand.NewPCG(1, 2))
+		p.death = newDeath(p.fs, rng, 50)
 		p.start()
 		var seeds []partition.Key
 		for _, id := range w.IDs() {
 			seeds = append(seeds, xKey(id))
 		}
 		p.seed(seeds...)
-		p.crashes(20, 20*time.Second)
+		p.killed(20, 30, rng)
 		time.Sleep(3 * 24 * time.Hour)
 		p.withinMoney(w, 1)
 		full := 0

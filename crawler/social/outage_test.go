@@ -15,9 +15,7 @@ import (
 // still has is had, the others the ledger tells of: those that were deleted meanwhile, and
 // those that a server which shows one page only shows no more.
 func TestOutagesAreCaughtUp(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("minutes; without the race detector it is run in full")
-	}
+	racetest.Skip(t)
 	for _, c := range []struct {
 		name string
 		down time.Duration

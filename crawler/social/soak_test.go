@@ -210,9 +210,7 @@ func (y *year) bounded(n int, p *peer) {
 // three days; another one does that is restarted each month, and whose token expires. Nobody is looked at later than planned, or
 // planned too far ahead; what is kept is bounded by what there is to know, on the disk and in memory; and nothing is missed.
 func TestAYearsSoak(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("minutes; without the race detector it is run in full")
-	}
+	racetest.Skip(t)
 	rate := runtime.MemProfileRate
 	runtime.MemProfileRate = 32 << 10
 	defer func() { runtime.MemProfileRate = rate }()

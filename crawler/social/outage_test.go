@@ -27,12 +27,12 @@ func TestOutagesAreCaughtUp(t *testing.T) {
 		{name: "3 d, one page", down: 3 * 24 * time.Hour, lies: mastodontest.Lies{IgnoresSince: true, IgnoresMin: true, IgnoresMax: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { outage(t, c.down, c.lies) })
+			synctest.Test(t, func(t *testing.T) { goesDown(t, c.down, c.lies) })
 		})
 	}
 }
 
-func outage(t *testing.T, d time.Duration, lies mastodontest.Lies) {
+func goesDown(t *testing.T, d time.Duration, lies mastodontest.Lies) {
 	w := world(t, mastodontest.Options{Seed: 11, People: 16, Rate: 4, Limits: mastodontest.MastodonLimits(), Lies: lies})
 	p := newPeer(t, w, social.Options{})
 	p.start()

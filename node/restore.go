@@ -70,7 +70,9 @@ func Restore(ctx context.Context, o Options, from string, alone bool) (BackupInf
 		_, err = dht.LoadIdentity(filepath.Join(part, "identity.key"), true)
 	}
 	if err == nil {
-		err = disk.RemoveAll(o.Dir) // empty
+		if err = disk.Remove(o.Dir); errors.Is(err, fs.ErrNotExist) { // it is empty, or still is not there
+			err = nil
+		}
 	}
 	if err == nil {
 		err = settle(disk, part, o.Dir)

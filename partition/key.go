@@ -25,12 +25,13 @@ const (
 	KindFollowers      // SERVICE:ACCOUNT/followers
 	KindFollowing      // SERVICE:ACCOUNT/following
 	KindName           // bluesky:HANDLE, twitter:@NAME: who is called that, to be found out
+	KindFile           // SERVICE:ACCOUNT/media/URL: a file of a post or the profile of that account
 )
 
 // String is the kind's name, one word.
 func (k Kind) String() string {
 	names := [...]string{"invalid", "page", "feed", "media", "address", "account",
-		"tag", "timeline", "search", "followers", "following", "name"}
+		"tag", "timeline", "search", "followers", "following", "name", "file"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -43,6 +44,7 @@ func (k Kind) String() string {
 //	mastodon:user@host   mastodon:host/tag/T   mastodon:host/public
 //	bluesky:did:plc:…   twitter:12345   and by name: bluesky:alice.example   twitter:@alice
 //	SERVICE:search/Q   SERVICE:ACCOUNT/followers   SERVICE:ACCOUNT/following
+//	SERVICE:ACCOUNT/media/URL
 //
 // A Key is printable ASCII without spaces, at most MaxKeyBytes long. It is made
 // only at a gate (ParseKey, Base.Resolve, KeyFromWire) and is trusted
@@ -159,6 +161,8 @@ func (k Key) Kind() Kind {
 		return KindFollowers
 	case tail == "following":
 		return KindFollowing
+	case strings.HasPrefix(tail, mediaWord):
+		return KindFile
 	case tail == "public":
 		return KindTimeline
 	}
@@ -169,20 +173,45 @@ func (k Key) Kind() Kind {
 // bluesky, twitter.
 func (k Key) Service() string { s, _, _ := strings.Cut(string(k), ":"); return s }
 
-// URL is the address to fetch of a web, feed or media Key, else "".
+// URL is the address to fetch of a web, feed or media Key or of a file of an
+// account, else "".
 func (k Key) URL() string {
 	service, rest, _ := strings.Cut(string(k), ":")
 	switch service {
 	case "web", "feed", "media":
 		return rest
 	}
+	return fileURL(rest)
+}
+
+// mediaWord stands between an account and the URL of a file of it.
+const mediaWord = "media/"
+
+// fileURL is the URL in the rest of a file's Key, "" of another social Key. No
+// account, tag or query has a slash in it.
+func fileURL(rest string) string {
+	if i := strings.IndexByte(rest, '/'); i > 0 && strings.HasPrefix(rest[i+1:], mediaWord) {
+		return rest[i+1+len(mediaWord):]
+	}
 	return ""
 }
 
-// Host is the host of a web, feed or media Key or of an instance's Key, without
-// the port and without brackets; the address of an ip Key; else "".
+// File is the gate for the files of an account: the Key under which the file at
+// that URL is kept beside the account k.
+func (k Key) File(url string) (Key, error) {
+	if k.Kind() != KindAccount {
+		return "", fmt.Errorf("file of %s: %w: no account", quote(string(k)), ErrKey)
+	}
+	return ParseKey(string(k) + "/" + mediaWord + url)
+}
+
+// Host is the host of a web, feed or media Key, of a file's URL or of an instance's
+// Key, without the port and without brackets; the address of an ip Key; else "".
 func (k Key) Host() string {
 	service, rest, _ := strings.Cut(string(k), ":")
+	if href := fileURL(rest); href != "" && service != "web" && service != "feed" && service != "media" {
+		return hostname(authority(href))
+	}
 	switch service {
 	case "ip":
 		return rest
@@ -194,19 +223,22 @@ func (k Key) Host() string {
 	return ""
 }
 
-// Account is the Key of the account whose followers or followings k is, or k
-// itself when k is an account; else "".
+// Account is the Key of the account whose followers, followings or file k is, or
+// k itself when k is an account; else "".
 func (k Key) Account() Key {
 	switch k.Kind() {
 	case KindAccount:
 		return k
 	case KindFollowers, KindFollowing:
 		return k[:strings.LastIndexByte(string(k), '/')]
+	case KindFile:
+		return k[:strings.IndexByte(string(k), '/')]
 	}
 	return ""
 }
 
-// Site is what politeness is owed to when k is fetched.
+// Site is what politeness is owed to when k is fetched: of an account's file the
+// web host that has it.
 func (k Key) Site() Site {
 	service, rest, _ := strings.Cut(string(k), ":")
 	switch service {
@@ -214,6 +246,11 @@ func (k Key) Site() Site {
 		return Site("web:" + authority(rest))
 	case "ip":
 		return Site(k)
+	}
+	if href := fileURL(rest); href != "" {
+		return Site("web:" + authority(href))
+	}
+	switch service {
 	case "mastodon":
 		return Site("mastodon:" + instance(rest))
 	case "bluesky", "twitter":

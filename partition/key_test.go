@@ -34,6 +34,11 @@ func TestGrammar(t *testing.T) {
 		{"mastodon:a.b-c_1@bücher.example:443", "mastodon:a.b-c_1@xn--bcher-kva.example", KindAccount, "mastodon:xn--bcher-kva.example", "xn--bcher-kva.example", "mastodon:a.b-c_1@xn--bcher-kva.example"},
 		{"mastodon:a@h/followers", "mastodon:a@h/followers", KindFollowers, "mastodon:h", "h", "mastodon:a@h"},
 		{"mastodon:a@h/following", "mastodon:a@h/following", KindFollowing, "mastodon:h", "h", "mastodon:a@h"},
+		{"mastodon:A@h/media/HTTPS://Files.Example:443/%7Ea/../b.png?x#y", "mastodon:a@h/media/https://files.example/b.png?x", KindFile, "web:files.example", "files.example", "mastodon:a@h"},
+		{"bluesky:" + plc + "/media/http://h:8080/a/media/b", "bluesky:" + plc + "/media/http://h:8080/a/media/b", KindFile, "web:h:8080", "h", "bluesky:" + plc},
+		{"twitter:12345/media/https://[::1]/x", "twitter:12345/media/https://[::1]/x", KindFile, "web:[::1]", "::1", "twitter:12345"},
+		{"mastodon:h/tag/media", "mastodon:h/tag/media", KindTag, "mastodon:h", "h", ""},
+		{"web:https://h/media/http://x/", "web:https://h/media/http://x/", KindPage, "web:h", "h", ""},
 		{"mastodon:search@search/followers", "", 0, "", "", ""},
 		{"mastodon:localhost:42280/tag/#Política", "mastodon:localhost:42280/tag/pol%C3%ADtica", KindTag, "mastodon:localhost:42280", "localhost", ""},
 		{"mastodon:h/tag/public", "mastodon:h/tag/public", KindTag, "mastodon:h", "h", ""},
@@ -74,7 +79,7 @@ func TestNotKeys(t *testing.T) {
 	for _, in := range []string{
 		"", " ", ":", "web:", "web", "example.com", "example.com:80/x", "ftp://h/", "web:/x", "web:web:http://h/", "WEB:http://h/",
 		"feed:mailto:x", "ip:", "ip:300.1.1.1", "ip:fe80::1%eth0", "ip:127.0.0.1:80", "ip:0x7f.1",
-		"mastodon:", "mastodon:a", "mastodon:a@", "mastodon:@a", "mastodon:a@b@c", "mastodon:a@h/posts", "mastodon:a@h/followers/x",
+		"mastodon:", "mastodon:a", "mastodon:a@", "mastodon:@a", "mastodon:a@b@c", "mastodon:a@h/posts", "mastodon:a@h/media", "mastodon:a@h/media/", "mastodon:a@h/media/x.png", "mastodon:a@h/media/ftp://h/x", "mastodon:h/media/https://h/x", "twitter:@a/media/https://h/x", "mastodon:a@h/followers/x",
 		"mastodon:h/tag/", "mastodon:h/tag/a b", "mastodon:h/tag/a/b", "mastodon:h/tag/%ff", "mastodon:h/", "mastodon:h/public/x",
 		"mastodon:é@h", "mastodon:a@u:p@h", "mastodon:a@h?x", "mastodon:a@h#x", "mastodon:search/", "mastodon:search/%20", "mastodon:search/%00",
 		"mastodon:" + strings.Repeat("a", 65) + "@h", "bluesky:", "bluesky:alice", "bluesky:alice.bsky.social/followers", "bluesky:a..b", "bluesky:-a.b", "bluesky:a.1", "bluesky:10.0.0.1", "bluesky:a_b.c", "bluesky:" + strings.Repeat("a.", 130) + "b", "bluesky:did:plc:short", "bluesky:" + plc + "/posts",
@@ -121,7 +126,7 @@ func TestHash128(t *testing.T) {
 // keyGenerator draws texts near the grammar of social Keys.
 func keyGenerator() *rapid.Generator[string] {
 	pieces := []string{"mastodon:", "bluesky:", "twitter:", "ip:", "web:", "feed:", "media:", "http://", "search/", "search", "/tag/", "/public",
-		"/followers", "/following", "did:plc:", "did:web:", plc, "@", "a", "Bob", "h", "host.example", "localhost:42280", ":443", "%3A", "%3a", "12345", "0",
+		"/followers", "/following", "/media/", "did:plc:", "did:web:", plc, "@", "a", "Bob", "h", "host.example", "localhost:42280", ":443", "%3A", "%3a", "12345", "0",
 		"é", "É", "e\u0301", "İ", "ß", "#", "%", "%25", "%41", " ", "\t", "\u00a0", "\u2003", "/", "ﬁ", "::1", "127.0.0.1", "[::1]", "\x00", "\xff", "%ff", "%00", "·", "ς"}
 	return rapid.Custom(func(t *rapid.T) string {
 		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 8).Draw(t, "pieces"), "")

@@ -117,8 +117,8 @@ func parseSlice(text string) (Slice, bool) {
 //	                   private section; a host that is itself a suffix, or of
 //	                   one label, stands for itself)
 //	of an IP host, ip  "ip ADDR" (an IPv4 address in IPv6 clothes is IPv4); no port
-//	account and lists  fan-out 0: "account KEY" of the account
-//	                   fan-out f: "site SITE N", N = xxhash64("echo-node account 1\n"
+//	account, its lists fan-out 0: "account KEY" of the account
+//	and files          fan-out f: "site SITE N", N = xxhash64("echo-node account 1\n"
 //	                   + account Key) mod f
 //	tag, timeline,     fan-out 0: "key KEY"
 //	search             fan-out f: "site SITE 0"
@@ -140,13 +140,13 @@ func (c Charter) appendUnit(b []byte, k Key) []byte {
 		return appendHostUnit(b, k.Host())
 	case KindAddress:
 		return append(append(b, "ip "...), k.Host()...)
-	case KindAccount, KindFollowers, KindFollowing:
+	case KindAccount, KindFollowers, KindFollowing, KindFile:
 		account := k.Account()
 		f := c.Fanout[k.Service()]
 		if f <= 0 {
 			return append(append(b, "account "...), account...)
 		}
-		b = append(append(append(b, "site "...), k.Site()...), ' ')
+		b = append(append(append(b, "site "...), account.Site()...), ' ')
 		n := hashText(accountDomain, string(account)) % uint64(f)
 		return strconv.AppendUint(b, n, 10)
 	default:

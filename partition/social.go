@@ -26,6 +26,7 @@ import (
 //   - An X account is its number, 1 to 2^63-1, without leading zeros. Screen names
 //     change hands too: a name is @ and 1 to 50 of [a-z0-9_] after lower-casing. The @ may be left out where
 //     the name is not all digits.
+//   - A file of an account is the account, /media/ and a URL by the profile of URLs.
 //   - A search is its query text: escapes decoded once, NFC, runs of white space
 //     as one space, none at the ends; case stays (OR is an operator).
 //   - Tags and queries are then escaped: every byte that is not unreserved is %XX.
@@ -66,13 +67,17 @@ func canonicalMastodon(text string) (string, error) {
 	return "", fmt.Errorf("%w: mastodon:%s is no account (user@host), tag (host/tag/T) or timeline (host/public)", ErrKey, printable(text))
 }
 
-// withList adds the name of an edge list to an account, if there is one.
+// withList adds the name of an edge list, or the URL of a file, to an account, if
+// there is one.
 func withList(account, tail string, slash bool) (string, error) {
 	switch {
 	case !slash:
 		return account, nil
 	case tail == "followers" || tail == "following":
 		return account + "/" + tail, nil
+	case strings.HasPrefix(tail, mediaWord):
+		href, err := canonicalAbsolute(tail[len(mediaWord):])
+		return account + "/" + mediaWord + href, err
 	}
 	return "", fmt.Errorf("%w: an account has no %s", ErrKey, quote(tail))
 }

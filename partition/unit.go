@@ -17,6 +17,7 @@ import (
 //	ip                 ""; the pace of an address belongs to no place
 //	account and lists  fan-out 0: the account's Key; 1: the Site; more: "", as
 //	                   accounts that a hash has thrown together have no place
+//	file               ""; its site is another than its account's
 //	tag, timeline,     fan-out 1: the Site, but "" for mastodon:search/Q, which
 //	search             names no instance; else ""
 type Unit string

@@ -14,7 +14,8 @@ import (
 // I1: a Key is Admitted once, however often and by however many it is asked
 // for, at once or later, crash between or not; of two in items the second is
 // Known. Known changes nothing, priority included. Refused: not a row of this
-// store ever (empty, over MaxKeyBytes, or out of the ranges of Admission).
+// store ever (empty, over MaxKeyBytes, or out of the ranges of Admission), or a
+// file of an account, which only the account's own commits admit.
 //
 // The caller knows that it is the Keys' registrar; Admit does not ask.
 func (s *Store) Admit(items []Admission, now time.Time) ([]Answer, error) {
@@ -34,6 +35,10 @@ func (s *Store) Admit(items []Admission, now time.Time) ([]Answer, error) {
 		for i, a := range items {
 			if err := s.fenced(ids[i].slice); err != nil {
 				return fmt.Errorf("store: admit %s: %w", a.Key, err)
+			}
+			if a.Key.Kind() == partition.KindFile {
+				answers[i] = Refused
+				continue
 			}
 			var err error
 			if answers[i], err = t.admit(ids[i], a, now, fresh); err != nil {

@@ -235,7 +235,7 @@ func (m *merger) capture(i incoming) error {
 		delete(m.captures, string(n.row()))
 		return m.t.dropCapture(n)
 	}
-	if m.t.s.charter.Mode == partition.ModeGeo { // end asks whether it is placed
+	if m.t.s.charter.Mode == partition.ModeGeo || n.key.Kind() == partition.KindFile { // end asks whether it is placed, or withdrawn
 		if _, err := m.stateOf(n.siteID, n.key); err != nil {
 			return err
 		}

@@ -189,6 +189,8 @@ type counts struct {
 	records int64
 	fetches int64
 	posts   int64
+	files   int64 // of accounts that were had
+	bytes   int64 // of these, as they came
 }
 
 func (c counts) encode() []byte {
@@ -200,11 +202,15 @@ func (c counts) encode() []byte {
 	e.uint(uint64(c.due))
 	e.uint(uint64(c.records))
 	e.uint(uint64(c.fetches))
-	if n := c.state[StatePlaced]; n != 0 || c.posts != 0 {
+	if n := c.state[StatePlaced]; n != 0 || c.posts != 0 || c.files != 0 {
 		e.uint(uint64(n))
 	}
-	if c.posts != 0 {
+	if c.posts != 0 || c.files != 0 {
 		e.uint(uint64(c.posts))
+	}
+	if c.files != 0 {
+		e.uint(uint64(c.files))
+		e.uint(uint64(c.bytes))
 	}
 	return e.b
 }
@@ -221,6 +227,9 @@ func decodeCounts(b []byte) (counts, error) {
 	}
 	if len(d.b) > 0 {
 		c.posts = int64(d.uint(math.MaxInt64))
+	}
+	if len(d.b) > 0 {
+		c.files, c.bytes = int64(d.uint(math.MaxInt64)), int64(d.uint(math.MaxInt64))
 	}
 	return c, d.end("counts")
 }

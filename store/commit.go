@@ -14,7 +14,7 @@ import (
 // all of it or none, and then the Key is still due.
 //
 // ErrNotExist: the Key was never admitted here, or its slice was dropped during
-// the fetch; ErrFenced: it was handed over. The new owner has it due. Links that cannot be
+// the fetch, or it is a file that was withdrawn (file.go); ErrFenced: it was handed over. The new owner has it due. Links that cannot be
 // stored are left out (Admission.check); of too large a record links or text are
 // left out (Record.Cut).
 //
@@ -32,6 +32,11 @@ func (s *Store) Commit(c Commit) error {
 	var body []byte
 	if c.Record != nil {
 		var err error
+		if len(c.Record.Media) > 0 {
+			r := *c.Record
+			r.unhad()
+			c.Record = &r
+		}
 		if body, err = s.packer.encodeRecord(c.Record); err != nil {
 			return fmt.Errorf("store: commit %s: %w", c.Key, err)
 		}
@@ -63,6 +68,9 @@ func (t *txn) commit(id siteID, c Commit, body []byte, kept *keptBody) error {
 	if old.state == StatePlaced {
 		return fmt.Errorf("%w: it was placed in another slice", ErrNotExist)
 	}
+	if old.withdrawn(c.Key) {
+		return fmt.Errorf("%w: it was withdrawn", ErrNotExist)
+	}
 	if c.Place != nil {
 		if err := t.place(id, *c.Place); err != nil {
 			return err
@@ -91,6 +99,9 @@ func (t *txn) commit(id siteID, c Commit, body []byte, kept *keptBody) error {
 		n.fetches++
 	}
 	if err := t.social(id, c, old.next(c).fetched); err != nil {
+		return err
+	}
+	if err := t.withdrawals(id, c, old); err != nil {
 		return err
 	}
 	if err := t.links(id, c); err != nil {
@@ -161,6 +172,9 @@ func (k keyState) next(c Commit) keyState {
 
 // record writes the latest record of k and logs the change.
 func (t *txn) record(id siteID, k partition.Key, body []byte) error {
+	if err := t.sized(id, k, body); err != nil {
+		return err
+	}
 	row := keyRow(tabRecord, id, k)
 	_, c, err := t.s.db.Get(row)
 	if err == nil {
@@ -195,6 +209,12 @@ func (t *txn) links(id siteID, c Commit) error {
 		}
 		a.In, a.Gen, a.Pace = 0, 0, Pace{} // whoever links knows its registrar only
 		to := t.s.idOf(a.Key)
+		if a.Key.Kind() == partition.KindFile {
+			if err := t.admitFile(id, c, a, fresh); err != nil {
+				return err
+			}
+			continue
+		}
 		if a.check(to.site) != nil {
 			continue
 		}
@@ -301,6 +321,9 @@ func (s *Store) Find(k partition.Key) (Record, partition.Slice, error) {
 	}
 	r, err := s.packer.decodeRecord(v)
 	if err != nil {
+		return Record{}, 0, fmt.Errorf("store: record of %s: %w", k, err)
+	}
+	if err := s.had(id.slice, &r); err != nil {
 		return Record{}, 0, fmt.Errorf("store: record of %s: %w", k, err)
 	}
 	return r, id.slice, nil

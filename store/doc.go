@@ -65,7 +65,7 @@
 //	            admitted:time fetched:time referrer:text reason:text etag:text
 //	            last-modified:text digest:text [history:text]
 //	counts      1 pending:uv done:uv gone:uv refused:uv due:uv records:uv fetches:uv
-//	            [placed:uv [posts:uv]]
+//	            [placed:uv [posts:uv [files:uv bytes:uv]]]
 //	outbox row  1 slice:uv to:uv key:text referrer:text depth:uv priority(1) seed(1)
 //	            [gen:uv next:time wait:uv back-off:uv fetched:uv, to a geo slice; gen 0: not
 //	            [kind(1) seconds:uv]], a Hint
@@ -122,6 +122,12 @@
 // Of gaps, walks and overrides the newest MaxKeyGaps, MaxWalks and MaxOverrides of a Key stay; each keeper
 // finds which they are by itself. The lists of an account are in its slice. A
 // directory of before opens as it is.
+//
+// # Files of accounts
+//
+// A file that a post or a profile names is a Key of the account's slice, its exchange
+// a capture. It is withdrawn in the batch that has nothing of the account name it any
+// more: its Key stays, gone, without record and captures, at every keeper. See file.go.
 //
 // # The log of a slice
 //

@@ -156,7 +156,10 @@ func (m *merger) record(i incoming) error {
 		return nil
 	}
 	m.records[sliceKey{i.id.slice, i.key}] = now
-	if again { // counted and logged already
+	if again { // counted and logged already, but for what a file counts as
+		if err := m.t.sized(i.id, i.key, i.body); err != nil {
+			return err
+		}
 		return m.t.b.Set(keyRow(tabRecord, i.id, i.key), i.body, nil)
 	}
 	return m.t.record(i.id, i.key, i.body)
@@ -199,7 +202,7 @@ func (m *merger) site(id siteID, now Site) error {
 // end writes what may have come more than once.
 func (m *merger) end() error {
 	for at, st := range m.states {
-		if st.state != StatePlaced {
+		if st.state != StatePlaced && !st.withdrawn(at.key) {
 			continue
 		}
 		_, written := m.records[at]

@@ -274,8 +274,8 @@ func (t *txn) move(id siteID, p Placement, pace Pace, now time.Time) (moved int,
 	return moved, err
 }
 
-// unrecord forgets the record, the captures and the leaves of k, which is placed in another
-// slice: it is fetched there, and a record is in one slice. written says that
+// unrecord forgets the record, the captures and the leaves of k, which is a file that was withdrawn, or is
+// placed in another slice: it is fetched there, and a record is in one slice. written says that
 // this batch has put the record. Keepers do the same when they learn the state.
 func (t *txn) unrecord(id siteID, k partition.Key, written bool) error {
 	if err := t.dropLeaves(id, k); err != nil {
@@ -301,6 +301,9 @@ func (t *txn) unrecord(id siteID, k partition.Key, written bool) error {
 		return err
 	}
 	n.records--
+	if err := t.sized(id, k, nil); err != nil {
+		return err
+	}
 	if err := t.b.Delete(row, nil); err != nil {
 		return err
 	}

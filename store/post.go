@@ -81,6 +81,7 @@ func checkPost(id leafID, b []byte) ([]byte, time.Time, error) {
 // newPost is a post just fetched, within the caps.
 func newPost(r Record) (postRow, error) {
 	r.unload()
+	r.unhad()
 	r.Edits = nil
 	r.FetchedAt = r.FetchedAt.UTC().Truncate(tick)
 	if r.Deleted {
@@ -200,11 +201,13 @@ func (t *txn) post(id siteID, r Record, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("post %.100q: %w", r.Post, err)
 	}
+	var was *Record
 	if had != nil {
 		old, err := parsePost(had)
 		if err != nil {
 			return err
 		}
+		was = &old.Record
 		if before := old.Record.FetchedAt; !p.Record.FetchedAt.After(before) {
 			if old.Record.Deleted && !r.Deleted {
 				return nil
@@ -215,6 +218,7 @@ func (t *txn) post(id siteID, r Record, now time.Time) error {
 			}
 		}
 	}
+	t.names(was, &p.Record)
 	state, err := p.encode()
 	if err != nil {
 		return err
@@ -246,7 +250,11 @@ func (s *Store) Post(k partition.Key, uri string) (Record, partition.Slice, erro
 	if err != nil {
 		return Record{}, 0, fmt.Errorf("store: post %.100q of %s: %w", uri, k, err)
 	}
-	return p.record(), id.slice, nil
+	r := p.record()
+	if err := s.had(id.slice, &r); err != nil {
+		return Record{}, 0, fmt.Errorf("store: post %.100q of %s: %w", uri, k, err)
+	}
+	return r, id.slice, nil
 }
 
 // Posts calls fn for the posts of k in sl (0: its hash slice), tombstones
@@ -293,7 +301,15 @@ func (s *Store) posts(k partition.Key, lower, upper []byte, fn func(Record) (boo
 		if err != nil {
 			return false, fmt.Errorf("row %q: %w", key, err)
 		}
-		return fn(p.record())
+		id, err := splitLeaf(tabPost, key)
+		if err != nil {
+			return false, err
+		}
+		r := p.record()
+		if err := s.had(id.slice, &r); err != nil {
+			return false, err
+		}
+		return fn(r)
 	})
 	if err != nil {
 		return fmt.Errorf("store: posts of %s: %w", k, err)

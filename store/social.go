@@ -21,6 +21,7 @@ const (
 	KindProfile = "profile" // of an account Key
 	KindPost    = "post"    // one post, Record.Post, of an account or of a timeline
 	KindEdges   = "edges"   // of a list Key: the claims about it; in an export, its edges
+	KindMedia   = "media"   // a file of an account: what it is, not what is in it
 	KindGap     = "gap"     // only as a filter of an export
 )
 
@@ -83,13 +84,14 @@ type Mention struct {
 	Name string        `json:"name,omitempty"`
 }
 
-// Media is a file of a post or a profile. The file is not part of the record.
+// Media is a file of a post or a profile. The file is not part of the record; it
+// may be had under a Key of its own (Media.File).
 type Media struct {
 	Type   string `json:"type"` // image, video, gifv, audio, link (a card), avatar, header, unknown
 	URL    string `json:"url"`
 	Remote string `json:"remote,omitempty"` // at its home server, when that is another
 	Alt    string `json:"alt,omitempty"`    // its description
-	Digest string `json:"digest,omitempty"` // "sha256:hex" of the file, once it was downloaded
+	Digest string `json:"digest,omitempty"` // "sha256:hex" of the file where it was had; filled in by the store when it is read
 }
 
 // Edit is an earlier version of a post.

@@ -200,6 +200,7 @@ type Stats struct {
 	Placed                             int64 // rows of Keys that are crawled in another slice
 	Records                            int64
 	Posts                              int64 // tombstones included
+	Files, FileBytes                   int64 // of accounts that were had, by URL; a body that several have is once on disk in a slice
 	Outbox                             int64
 	Fetches                            int64 // commits with a record, ever
 	DiskBytes                          int64

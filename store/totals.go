@@ -25,7 +25,7 @@ type totals struct {
 type totalChange struct {
 	state                    [6]int64
 	records, fetches, outbox int64
-	posts                    int64
+	posts, files, bytes      int64
 }
 
 func (c *totalChange) counts(n counts, sign int64) {
@@ -35,6 +35,8 @@ func (c *totalChange) counts(n counts, sign int64) {
 	c.records += sign * n.records
 	c.fetches += sign * n.fetches
 	c.posts += sign * n.posts
+	c.files += sign * n.files
+	c.bytes += sign * n.bytes
 }
 
 func (c *totalChange) add(o totalChange) {
@@ -45,13 +47,15 @@ func (c *totalChange) add(o totalChange) {
 	c.fetches += o.fetches
 	c.outbox += o.outbox
 	c.posts += o.posts
+	c.files += o.files
+	c.bytes += o.bytes
 }
 
 func (c totalChange) stats() Stats {
 	n := c.state
 	return Stats{Pending: n[StatePending], Done: n[StateDone], Gone: n[StateGone], Refused: n[StateRefused], Placed: n[StatePlaced],
 		Keys:    n[StatePending] + n[StateDone] + n[StateGone] + n[StateRefused],
-		Records: c.records, Posts: c.posts, Outbox: c.outbox, Fetches: c.fetches}
+		Records: c.records, Posts: c.posts, Files: c.files, FileBytes: c.bytes, Outbox: c.outbox, Fetches: c.fetches}
 }
 
 func (t *totals) add(c totalChange) {
@@ -60,13 +64,20 @@ func (t *totals) add(c totalChange) {
 	t.totalChange.add(c)
 }
 
+// noFiles says that no file of an account was had.
+func (t *totals) noFiles() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.files == 0
+}
+
 // sliceTotal is read without a lock, so that summing over all slices holds up
 // no writer. It outlives its slice's rows, at zero.
 type sliceTotal struct {
 	slice                    partition.Slice
 	state                    [6]atomic.Int64
 	records, fetches, outbox atomic.Int64
-	posts                    atomic.Int64
+	posts, files, bytes      atomic.Int64
 }
 
 // of is the total of sl, made when there is none.
@@ -92,10 +103,13 @@ func (t *sliceTotal) add(c totalChange) {
 	t.fetches.Add(c.fetches)
 	t.outbox.Add(c.outbox)
 	t.posts.Add(c.posts)
+	t.files.Add(c.files)
+	t.bytes.Add(c.bytes)
 }
 
 func (t *sliceTotal) now() totalChange {
-	c := totalChange{records: t.records.Load(), fetches: t.fetches.Load(), outbox: t.outbox.Load(), posts: t.posts.Load()}
+	c := totalChange{records: t.records.Load(), fetches: t.fetches.Load(), outbox: t.outbox.Load(), posts: t.posts.Load(),
+		files: t.files.Load(), bytes: t.bytes.Load()}
 	for i := range t.state {
 		c.state[i] = t.state[i].Load()
 	}

@@ -30,6 +30,9 @@ type txn struct {
 	bodies   map[bodyID]*bodyUse
 	leaves   map[string][]byte // states of leaves written, by row
 	due      map[siteID][]byte // the first row that comes into each queue
+	// Of files: those that a post or a profile named before this batch, and those that one names in it; and what those written count as.
+	left, named map[partition.Key]bool
+	sizes       map[partition.Key]fileSize
 }
 
 // part is what a batch does to one slice, beside its rows.

@@ -254,6 +254,12 @@ func (t *txn) visit(id siteID, c Commit, body *keptBody) error {
 			return v.err
 		}
 	}
+	if c.Key.Kind() == partition.KindFile { // fetched once: it has no versions
+		if err := v.forget(); err != nil {
+			return err
+		}
+		v.names, v.last, old = nil, nil, nil
+	}
 	switch {
 	case r == nil && old == nil:
 		return nil // not modified since nobody knows
@@ -369,6 +375,9 @@ func (v *visiting) trim() error {
 	}
 	sortCaptures(v.names)
 	left := map[byte]int{classVersion: MaxVersions, classRevisit: MaxRevisits}
+	if v.key.Kind() == partition.KindFile {
+		left = map[byte]int{classVersion: 1}
+	}
 	for i := len(v.names) - 1; i >= 0; i-- {
 		if left[v.names[i].class]--; left[v.names[i].class] < 0 {
 			if err := v.t.dropCapture(v.names[i]); err != nil {

@@ -29,11 +29,25 @@ import (
 // A file is admitted only by a batch in which its account's post or profile names it, and
 // by a redirect of such a file; a withdrawn one is due again when it is named again.
 
+// Of a file there is a record and a capture only while its Key is done: that is how
+// keepers that get the rows of its changes late, or several as one, come to the same.
+
 // withdrawn is the reason of a file's Key that nothing of its account names any more.
 const withdrawn = "withdrawn"
 
 func (k *keyState) withdrawn(of partition.Key) bool {
 	return k.state == StateGone && k.reason == withdrawn && of.Kind() == partition.KindFile
+}
+
+// bare says whether there is neither record nor capture of a Key in that state.
+func (k *keyState) bare(of partition.Key) bool {
+	return k.state == StatePlaced || k.state != StateDone && of.Kind() == partition.KindFile
+}
+
+// ofFile says whether what follows the slice in a row's key is of a file.
+func ofFile(rest []byte) bool {
+	_, k, ok := cutSite(rest)
+	return ok && partition.Key(k).Kind() == partition.KindFile
 }
 
 // File is the Key of m as a file of account; false of what is none: the card of a

@@ -155,6 +155,10 @@ func audit(t tb, s *Store) {
 		c := want[id]
 		c.records++
 		sum.records++
+		if f := sizeOf(&r); r.Key.Kind() == partition.KindFile {
+			c.files, c.bytes = c.files+f.files, c.bytes+f.bytes
+			sum.files, sum.bytes = sum.files+f.files, sum.bytes+f.bytes
+		}
 		want[id] = c
 	})
 	each(tabPost, func(k, _ []byte) {
@@ -204,9 +208,9 @@ func audit(t tb, s *Store) {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	got := Stats{Keys: st.Keys, Pending: st.Pending, Done: st.Done, Gone: st.Gone, Refused: st.Refused, Placed: st.Placed, Records: st.Records, Posts: st.Posts, Outbox: st.Outbox, Fetches: st.Fetches}
+	got := Stats{Keys: st.Keys, Pending: st.Pending, Done: st.Done, Gone: st.Gone, Refused: st.Refused, Placed: st.Placed, Records: st.Records, Posts: st.Posts, Files: st.Files, FileBytes: st.FileBytes, Outbox: st.Outbox, Fetches: st.Fetches}
 	n := sum.state
-	if w := (Stats{Keys: n[1] + n[2] + n[3] + n[4], Pending: n[1], Done: n[2], Gone: n[3], Refused: n[4], Placed: n[5], Records: sum.records, Posts: sum.posts, Outbox: int64(out), Fetches: sum.fetches + int64(dropped)}); got != w {
+	if w := (Stats{Keys: n[1] + n[2] + n[3] + n[4], Pending: n[1], Done: n[2], Gone: n[3], Refused: n[4], Placed: n[5], Records: sum.records, Posts: sum.posts, Files: sum.files, FileBytes: sum.bytes, Outbox: int64(out), Fetches: sum.fetches + int64(dropped)}); got != w {
 		t.Errorf("Stats %+v, counted %+v", got, w)
 	}
 }

@@ -202,7 +202,7 @@ func (m *merger) site(id siteID, now Site) error {
 // end writes what may have come more than once.
 func (m *merger) end() error {
 	for at, st := range m.states {
-		if st.state != StatePlaced && !st.withdrawn(at.key) {
+		if !st.bare(at.key) {
 			continue
 		}
 		_, written := m.records[at]

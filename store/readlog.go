@@ -211,7 +211,7 @@ func (b *parceling) add(e logEntry, maxBytes int) (fits bool, err error) {
 			return false, fmt.Errorf("row %c %q of the batch at %d: %w", r.name, r.rest, e.pos, err)
 		}
 		if row.value == nil && (r.name == nameRecord || isLeaf(table(r.name))) {
-			continue // its Key is placed since, or there are later ones: a keeper finds so, too
+			continue // its Key is placed or withdrawn since, or there are later ones: a keeper finds so, too
 		}
 		fresh[n] = row
 		size += 1 + len(r.rest) + len(row.value)
@@ -241,7 +241,7 @@ func (b *parceling) read(row *parcelRow) (err error) {
 	}
 	key := append(slicePrefix(t, b.slice), row.rest...)
 	if row.value, err = get(b.snap, key); err != nil {
-		gone := row.name == nameLink || row.name == nameCapture || isLeaf(t) || row.name == nameRecord && b.s.charter.Mode == partition.ModeGeo
+		gone := row.name == nameLink || row.name == nameCapture || isLeaf(t) || row.name == nameRecord && (b.s.charter.Mode == partition.ModeGeo || ofFile([]byte(row.rest)))
 		if gone && errors.Is(err, ErrNotExist) {
 			row.value, err = nil, nil
 		}

@@ -41,7 +41,7 @@ type Record struct {
 	ETag        string          `json:"etag,omitempty"`
 	Modified    string          `json:"last_modified,omitempty"` // header Last-Modified, verbatim
 	MediaType   string          `json:"media_type,omitempty"`
-	Size        int64           `json:"size,omitempty"` // of kind media: bytes of the file
+	Size        int64           `json:"size,omitempty"`      // of kind media: bytes of the file
 	Redirect    partition.Key   `json:"redirect,omitempty"`  // where a 3xx points
 	NoIndex     bool            `json:"noindex,omitempty"`   // robots: Text is empty and the record is not indexed
 	NoArchive   bool            `json:"noarchive,omitempty"` // robots: neither its body nor its versions are kept

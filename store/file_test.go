@@ -1,0 +1,317 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+func mediaURL(name string) string { return "https://files.example/" + name }
+
+func fileKey(t tb, k partition.Key, name string) partition.Key {
+	t.Helper()
+	f, err := k.File(mediaURL(name))
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return f
+}
+
+// naming has r name those files.
+func naming(r Record, names ...string) Record {
+	r.Media = nil
+	for _, n := range names {
+		r.Media = append(r.Media, Media{Type: "image", URL: mediaURL(n)})
+	}
+	return r
+}
+
+// wanting is c with links to the files that its posts and record name.
+func wanting(c Commit) Commit {
+	add := func(r *Record) {
+		for _, m := range r.Media {
+			if k, ok := m.File(c.Key); ok && r.archived() && !r.Deleted {
+				c.Links = append(c.Links, Admission{Key: k, Referrer: c.Key, Depth: 1})
+			}
+		}
+	}
+	for i := range c.Posts {
+		add(&c.Posts[i])
+	}
+	if c.Record != nil {
+		add(c.Record)
+	}
+	return c
+}
+
+// fetched is the commit of a file with that body.
+func fetched(k partition.Key, body string, at time.Time) Commit {
+	r := record(k, body, at)
+	r.Kind, r.Text, r.Size = KindMedia, "", int64(len(body))
+	return captured(Commit{Key: k, Now: at, Record: r, Next: Next{State: StateDone}}, body)
+}
+
+// bodiesOf is how many bodies s has, and captures of files.
+func bodiesOf(t tb, s *Store) (bodies, captures int) {
+	t.Helper()
+	for tab, n := range map[table]*int{tabBody: &bodies, tabCapture: &captures} {
+		err := s.scan([]byte{byte(tab)}, []byte{byte(tab) + 1}, func(key, _ []byte) (bool, error) {
+			if tab == tabBody || ofFile(key[9:]) {
+				*n++
+			}
+			return true, nil
+		})
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+	return bodies, captures
+}
+
+// TestFilesAreWithdrawn: a file stays as long as anything of its account names it,
+// a body as long as a file has it.
+func TestFilesAreWithdrawn(t *testing.T) {
+	s := newStore(t)
+	k := account(1)
+	admit(t, s, k)
+	at := epoch()
+	step := func(c Commit) {
+		t.Helper()
+		at = at.Add(time.Minute)
+		c.Key, c.Now = k, at
+		for i := range c.Posts {
+			c.Posts[i].FetchedAt = at
+		}
+		if c.Next.State == 0 {
+			c.Next.State = StateDone
+		}
+		if c.Record != nil {
+			c.Record.FetchedAt, c.Record.Kind = at, KindProfile
+		}
+		commit(t, s, wanting(c))
+		audit(t, s)
+	}
+	profile := func(names ...string) *Record {
+		r := naming(*record(k, fmt.Sprint("profile", names), at), names...)
+		return &r
+	}
+	state := func(name string) string {
+		t.Helper()
+		f := fileKey(t, k, name)
+		d, err := s.DueIn(0, f)
+		if err != nil {
+			return "unknown"
+		}
+		_, err = s.Record(f)
+		return fmt.Sprint(d.State, d.Reason, err == nil)
+	}
+	have := func(files, size int64, bodies int) {
+		t.Helper()
+		st := s.Stats()
+		if b, c := bodiesOf(t, s); st.Files != files || st.FileBytes != size || b != bodies || c != int(files) {
+			t.Errorf("%d files of %d bytes, %d bodies, %d captures; want %d of %d, %d", st.Files, st.FileBytes, b, c, files, size, bodies)
+		}
+	}
+	step(Commit{Record: profile("face"), Posts: []Record{naming(postOf(k, 1, "one", at), "a", "b"), naming(postOf(k, 2, "two", at), "a")}})
+	for name, body := range map[string]string{"a": "same", "b": "other", "face": "same"} {
+		commit(t, s, fetched(fileKey(t, k, name), body, at))
+	}
+	have(3, 13, 2)
+	if r := onePost(t, s, k, 1); r.Media[0].Digest != "sha256:same" || r.Media[1].Digest != "sha256:other" {
+		t.Errorf("the post does not name what was had: %+v", r.Media)
+	}
+	if r, err := s.Record(k); err != nil || r.Media[0].Digest != "sha256:same" {
+		t.Errorf("the profile does not name what was had: %+v, %v", r.Media, err)
+	}
+
+	gone := func(n int) Commit { return Commit{Posts: []Record{tombstone(k, n, at)}} }
+	step(gone(1))
+	have(2, 8, 1) // a is in the other post
+	if got := state("b"); got != "3withdrawnfalse" {
+		t.Errorf("b is %s", got)
+	}
+	if err := s.Commit(fetched(fileKey(t, k, "b"), "late", at)); !errors.Is(err, ErrNotExist) {
+		t.Errorf("an exchange that was under way was taken: %v", err)
+	}
+	step(Commit{Posts: []Record{naming(postOf(k, 2, "edited", at), "b")}}) // a is named no more, b again
+	have(1, 4, 1)
+	if a, b := state("a"), state("b"); a != "3withdrawnfalse" || b != "1false" {
+		t.Errorf("a is %s, b %s", a, b)
+	}
+	commit(t, s, fetched(fileKey(t, k, "b"), "again", at.Add(time.Second)))
+	step(Commit{Record: profile("other face")})
+	have(1, 5, 1)
+	old := profile("other face")
+	old.NoArchive = true
+	step(Commit{Record: old})
+	have(0, 0, 0)
+	step(Commit{Record: profile("other face"), Posts: []Record{naming(postOf(k, 2, "edited", at), "b")}})
+	commit(t, s, fetched(fileKey(t, k, "b"), "again", at.Add(time.Second)))
+	have(1, 5, 1)
+	step(Commit{Next: Next{State: StateGone, Reason: "gone"}})
+	have(0, 0, 0)
+	if r := onePost(t, s, k, 2); r.Media[0].Digest != "" {
+		t.Errorf("the post names what is not there: %+v", r.Media)
+	}
+}
+
+// TestFilesAreAdmittedByTheirAccount: nobody else can have a peer ask for one.
+func TestFilesAreAdmittedByTheirAccount(t *testing.T) {
+	s := newStore(t)
+	k := account(1)
+	admit(t, s, k, account(2), key("a.example", 1))
+	f := fileKey(t, k, "a")
+	if got := admit(t, s, f); got[0] != Refused {
+		t.Errorf("a seed, or another peer's link, to a file: %v", got)
+	}
+	link := []Admission{{Key: f, Referrer: k, Depth: 1}}
+	post := naming(postOf(k, 1, "one", epoch()), "b")
+	commit(t, s, Commit{Key: k, Now: epoch(), Next: Next{State: StateDone}, Links: link, Posts: []Record{post}})
+	other := naming(postOf(account(2), 1, "one", epoch()), "a")
+	commit(t, s, Commit{Key: account(2), Now: epoch(), Next: Next{State: StateDone}, Links: link, Posts: []Record{other}})
+	commit(t, s, Commit{Key: key("a.example", 1), Now: epoch(), Next: Next{State: StateDone}, Links: link})
+	if _, err := s.DueIn(0, f); !errors.Is(err, ErrNotExist) {
+		t.Errorf("a file was admitted that its account does not name: %v", err)
+	}
+	commit(t, s, wanting(Commit{Key: k, Now: epoch().Add(time.Hour), Next: Next{State: StateDone}, Posts: []Record{naming(postOf(k, 2, "two", epoch()), "a")}}))
+	if d, err := s.DueIn(0, f); err != nil || d.State != StatePending {
+		t.Errorf("a file that a post names: %+v, %v", d, err)
+	}
+	card := Media{Type: "link", URL: mediaURL("page")}
+	if k, ok := card.File(k); ok {
+		t.Errorf("a card of a page is a file: %s", k)
+	}
+}
+
+// TestFilesOfRedirects: where a file redirected to goes with it.
+func TestFilesOfRedirects(t *testing.T) {
+	s := newStore(t)
+	k := account(1)
+	admit(t, s, k)
+	commit(t, s, wanting(Commit{Key: k, Now: epoch(), Next: Next{State: StateDone}, Posts: []Record{naming(postOf(k, 1, "one", epoch()), "a")}}))
+	a, b := fileKey(t, k, "a"), fileKey(t, k, "b")
+	c := fetched(a, "moved", epoch())
+	c.Record.Digest, c.Record.Redirect, c.Record.Status, c.Capture = "", b, 302, nil
+	c.Links = []Admission{{Key: b, Referrer: a, Depth: 1}}
+	commit(t, s, c)
+	commit(t, s, fetched(b, "body", epoch()))
+	if r := onePost(t, s, k, 1); r.Media[0].Digest != "sha256:body" || s.Stats().Files != 1 {
+		t.Errorf("a file behind a redirect: %+v, %+v", r.Media, s.Stats())
+	}
+	bring(t, s, k, epoch().Add(time.Hour), tombstone(k, 1, epoch().Add(time.Hour)))
+	if bodies, captures := bodiesOf(t, s); bodies+captures != 0 || s.Stats().Files != 0 {
+		t.Errorf("left behind a redirect: %d bodies, %d captures", bodies, captures)
+	}
+	audit(t, s)
+}
+
+// TestFilesOfLivingPosts: whatever happens to posts, profile and account, in whatever
+// order the rows come, a keeper has a file only while a living post or the profile names it,
+// and all keepers have the same (I3, I6).
+func TestFilesOfLivingPosts(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	rapid.Check(t, func(t *rapid.T) {
+		owner, follower, importer := create(t, memOptions().FS), create(t, memOptions().FS), create(t, memOptions().FS)
+		for _, s := range []*Store{owner, follower, importer} {
+			defer closeStore(t, s)
+		}
+		k := account(0)
+		sl := owner.SliceOf(k)
+		owner.SetLogged(true, sl)
+		admit(t, owner, k)
+		for n := range rapid.IntRange(1, 12).Draw(t, "steps") {
+			at := epoch().Add(time.Duration(n) * time.Minute)
+			if name := rapid.SampledFrom(append(names, "")).Draw(t, "fetch"); name != "" {
+				err := owner.Commit(fetched(fileKey(t, k, name), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "body"), at))
+				if err != nil && !errors.Is(err, ErrNotExist) {
+					t.Fatal(err)
+				}
+			} else {
+				commit(t, owner, drawNaming(t, k, names, at))
+			}
+			if rapid.Bool().Draw(t, "ship") {
+				follow(t, owner, follower, sl)
+			}
+			if rapid.IntRange(0, 3).Draw(t, "copy") == 0 { // rows of now, which meet later ones
+				if err := importer.ImportRows(sl, sliceRows(t, owner, sl, 1<<20)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			onlyNamed(t, owner, k, names)
+		}
+		follow(t, owner, follower, sl)
+		if err := importer.ImportRows(sl, rapid.Permutation(sliceRows(t, owner, sl, 1<<20)).Draw(t, "order")); err != nil {
+			t.Fatal(err)
+		}
+		for name, s := range map[string]*Store{"owner": owner, "follower": follower, "importer": importer} {
+			sameSlice(t, owner, s, sl)
+			onlyNamed(t, s, k, names)
+			audit(t, s)
+			if o, f := owner.Stats(), s.Stats(); o.Files != f.Files || o.FileBytes != f.FileBytes {
+				t.Fatalf("%s: %d files of %d bytes, the owner %d of %d", name, f.Files, f.FileBytes, o.Files, o.FileBytes)
+			}
+		}
+	})
+}
+
+// drawNaming is a commit of the account k, whose posts and profile may name files.
+func drawNaming(t *rapid.T, k partition.Key, names []string, at time.Time) Commit {
+	some := func() []string {
+		return rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 2, rapid.ID).Draw(t, "names")
+	}
+	c := Commit{Key: k, Now: at, Next: Next{State: rapid.SampledFrom([]State{StateDone, StateDone, StateDone, StateGone}).Draw(t, "state")}}
+	for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 2), 0, 2, rapid.ID).Draw(t, "posts") {
+		r := naming(postOf(k, n, "text", at), some()...)
+		switch rapid.IntRange(0, 5).Draw(t, "fate") {
+		case 0:
+			r = tombstone(k, n, at)
+		case 1:
+			r.NoIndex = true
+		}
+		c.Posts = append(c.Posts, r)
+	}
+	if rapid.IntRange(0, 2).Draw(t, "profile") == 0 {
+		r := naming(*record(k, "profile", at), some()...)
+		r.Kind, r.NoArchive = KindProfile, rapid.IntRange(0, 3).Draw(t, "wish") == 0
+		c.Record = &r
+	}
+	if c.Next.State == StateGone {
+		return c
+	}
+	return wanting(c)
+}
+
+// onlyNamed checks that s has nothing of a file that is not named.
+func onlyNamed(t tb, s *Store, k partition.Key, names []string) {
+	t.Helper()
+	var named []partition.Key
+	add := func(r *Record) { r.files(func(k partition.Key) { named = append(named, k) }) }
+	err := s.Posts(0, k, "", func(r Record) (bool, error) { add(&r); return true, nil })
+	if r, rerr := s.Record(k); rerr == nil {
+		add(&r)
+	} else if !errors.Is(rerr, ErrNotExist) {
+		t.Fatalf("%v", rerr)
+	}
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	for _, n := range names {
+		f := fileKey(t, k, n)
+		captures := 0
+		err := s.Captures(0, f, nil, func([]byte, Capture) (bool, error) { captures++; return true, nil })
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		_, err = s.Record(f)
+		if there := err == nil || captures > 0; there && !slices.Contains(named, f) {
+			t.Errorf("%s is kept (%d captures), and nothing names it: %s", f, captures, cmp.Diff(named, nil))
+		}
+	}
+}

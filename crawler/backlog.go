@@ -210,24 +210,29 @@ func (c *Crawler) read(st frontier.Step, now time.Time) error {
 }
 
 // admissions are the links of one fetch as the store is to admit them.
-// NoFollow links are left out, and those too deep or into a trap; stops counts
-// the latter.
+// NoFollow links are left out, and those too deep or into a trap, unless they are to
+// files of accounts; stops counts the latter.
 func (c *Crawler) admissions(from store.Due, rec *store.Record, links []store.Link) (out []store.Admission, stops map[string]int64) {
 	stops = map[string]int64{}
 	if len(links) == 0 {
 		return nil, stops
 	}
 	depth := from.Depth + 1
-	if c.o.MaxDepth > 0 && depth > c.o.MaxDepth {
-		stops["depth"] = int64(len(links))
-		return nil, stops
-	}
+	deep := c.o.MaxDepth > 0 && depth > c.o.MaxDepth
 	first := c.order(from, rec)
 	now := time.Now()
 	since, at := c.readBefore(from, now)
 	out = make([]store.Admission, 0, len(links))
 	for _, l := range links {
 		if l.NoFollow {
+			continue
+		}
+		if l.Key.Kind() == partition.KindFile { // it belongs to who names it, and leads nowhere
+			out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: from.Depth, Priority: min(depth, 255)})
+			continue
+		}
+		if deep {
+			stops["depth"]++
 			continue
 		}
 		if why := trap(from.Key, l.Key, now); why != "" {

@@ -102,7 +102,7 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	if src == nil {
 		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: "no source for it"}, Stop: "no-source"}, time.Time{})
 	}
-	if c.o.MaxPages > 0 && !c.o.Budgeted(t.step.Site) && t.site.Fetched >= int64(c.o.MaxPages) && len(t.due.History) == 0 { // a page seen again is none more
+	if c.o.MaxPages > 0 && !c.o.Budgeted(t.step.Site) && t.due.Key.Kind() != partition.KindFile && t.site.Fetched >= int64(c.o.MaxPages) && len(t.due.History) == 0 { // a page seen again is none more
 		reason := fmt.Sprintf("budget of %d pages of the site is used up", c.o.MaxPages)
 		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: reason}, Stop: "budget"}, time.Time{})
 	}
@@ -226,8 +226,11 @@ func (t *task) move(now time.Time) (bool, error) {
 
 // checkpoint is Task.Checkpoint.
 func (t *task) checkpoint() ([]byte, error) {
-	switch t.due.Key.Service() {
+	switch k := t.due.Key; k.Service() {
 	case "mastodon", "bluesky", "twitter":
+		if k.Kind() == partition.KindFile {
+			return nil, nil
+		}
 		return t.c.o.Store.Checkpoint(t.step.Slice, t.due.Key)
 	}
 	return nil, nil

@@ -21,7 +21,7 @@ const (
 // nil of Keys that have no such.
 func (n *Node) held(sl partition.Slice, k partition.Key) (*api.Held, error) {
 	switch k.Kind() {
-	case partition.KindPage, partition.KindFeed, partition.KindMedia, partition.KindAddress, partition.KindInvalid:
+	case partition.KindPage, partition.KindFeed, partition.KindMedia, partition.KindFile, partition.KindAddress, partition.KindInvalid:
 		return nil, nil
 	}
 	h := &api.Held{Latest: []store.Record{}, Lists: []api.HeldList{}, Gaps: []store.Gap{}}

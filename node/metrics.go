@@ -33,6 +33,8 @@ func (n *Node) metrics() []api.Metric {
 		gauge("echo_peers", "Live members of the swarm.", float64(s.Peers)),
 		gauge("echo_index_lag", "Changes, and owned slices, not yet searchable.", float64(s.IndexLag)),
 		gauge("echo_prints", "Records and posts in this peer's index that can meet copies.", float64(s.Prints)),
+		gauge("echo_media_files", "Files of accounts held.", float64(s.Media)),
+		gauge("echo_media_bytes", "Size of the files of accounts held, each URL counted.", float64(s.MediaBytes)),
 		gauge("echo_disk_bytes", "Size of the store.", float64(s.DiskBytes)),
 		counter("echo_fetched_total", "Fetches that ended in a record.", s.Fetched),
 		counter("echo_requests_total", "HTTP requests made by the crawler since the start.", s.Requests),

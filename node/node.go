@@ -281,7 +281,10 @@ func (n *Node) openCrawler() error {
 	if err != nil {
 		return err
 	}
-	w, err := web.New(web.Options{Client: n.client, Keep: o.KeepBodies, Places: n.gazetteer})
+	if o.Media > 0 && n.charter.Mode == partition.ModeGeo {
+		return errors.New("node: media: a swarm in geo mode has no files of accounts yet")
+	}
+	w, err := web.New(web.Options{Client: n.client, Keep: o.KeepBodies, MaxFile: o.Media, Places: n.gazetteer})
 	if err != nil {
 		return err
 	}
@@ -309,7 +312,7 @@ func (n *Node) openSocial() error {
 		return err
 	}
 	s := o.Social
-	s.Store, s.Client, s.Logger = n.store, client, n.log
+	s.Store, s.Client, s.Logger, s.Media = n.store, client, n.log, o.Media > 0
 	n.social, err = social.New(s)
 	return err
 }

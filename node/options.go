@@ -19,6 +19,7 @@ import (
 	"github.com/echo-node/echo-node/crawler"
 	"github.com/echo-node/echo-node/crawler/focus/period"
 	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
@@ -69,6 +70,9 @@ type Options struct {
 	// Social is how accounts of services are followed: credentials, whom, how far back. Store, Client,
 	// Now and Logger are the node's.
 	Social social.Options
+	// Media has the files that posts and profiles of followed accounts name fetched and kept, those
+	// of at most so many bytes, 2 MiB at most, with KeepBodies or without. Default 0: none. Not in geo mode yet.
+	Media int64
 	// Fanout is over how many units the accounts of one Mastodon instance are spread in a
 	// swarm to be founded, so that as many peers share them, each with a budget of its own. Default 1: an instance
 	// is one peer's, and can be placed in geo mode.
@@ -186,6 +190,8 @@ func (o Options) validate() error {
 	fault(o.ZoneMax != 0 && o.Partition == partition.ModeGeo, "zone max %d: a swarm in geo mode has no zones yet", o.ZoneMax)
 	fault(o.ZoneMax < 0 || o.ZoneMax > partition.MaxZoneMembers, "zone max %d: give 0 to %d", o.ZoneMax, partition.MaxZoneMembers)
 	fault(o.Fanout < 0 || o.Fanout > partition.MaxFanout, "fanout %d: give 1 to %d", o.Fanout, partition.MaxFanout)
+	fault(o.Media < 0 || o.Media > web.MaxFile, "media of up to %d bytes: give 1 to %d, or 0 for none", o.Media, web.MaxFile)
+	fault(o.Media > 0 && o.Partition == partition.ModeGeo, "media: a swarm in geo mode has no files of accounts yet")
 	if err := o.Social.Validate(); err != nil {
 		faults = append(faults, err)
 	}

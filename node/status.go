@@ -38,7 +38,7 @@ func (n *Node) Status() api.Status {
 		Records: st.Records, Keys: st.Keys, Pending: st.Pending, Due: int64(c.ReadyKeys), Fetching: c.Fetching, Outbox: st.Outbox,
 		Slices: acting, SlicesAwaited: len(owned) - acting, SlicesTotal: len(n.slices), SlicesKept: len(n.keep.Kept()), SlicesMoving: int(n.moving.Load()), SlicesShipping: shipping, Peers: len(live.Members()),
 		LinksOut: n.count.linksOut.Load(), LinksIn: n.count.linksIn.Load(),
-		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops, Revisits: c.Revisits, Hints: c.Hints, DiskBytes: all.DiskBytes,
+		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops, Revisits: c.Revisits, Hints: c.Hints, DiskBytes: all.DiskBytes, Media: st.Files, MediaBytes: st.FileBytes,
 	}
 	s.Budgets = n.budgets(now)
 	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)

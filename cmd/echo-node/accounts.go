@@ -26,6 +26,8 @@ type accountFlags struct {
 	Follow    string   `default:"" enum:",seeds,community,all" placeholder:"seeds|community|all" help:"Whom to follow: seeds, who belongs to the community, or everybody (default: seeds, or community where --community is given)." group:"Accounts:"`
 	Community string   `placeholder:"NAME|FILE" help:"Judge who belongs by that community: pt or br, which come with the program, or a file (echo-node focus who --show prints one). Its seeds are followed." group:"Accounts:"`
 	Lists     bool     `help:"Read the followers and followings of who is followed, too." group:"Accounts:"`
+	Media     bool     `help:"Have the files of the posts and profiles of who is followed, too: pictures, sound, film. They go when what names them is deleted." group:"Accounts:"`
+	MediaMax  size     `name:"media-max" default:"2MiB" placeholder:"SIZE" help:"Of these, only files of at most this size; no more than 2MiB." group:"Accounts:"`
 	Back      int      `default:"0" placeholder:"N" help:"Read the newest N posts of an account at first; 0 = all." group:"Accounts:"`
 	Country   []string `name:"community-country" sep:"," placeholder:"PT" help:"Instead of --community: a country (ISO code) that profiles name. Repeatable." group:"Accounts:"`
 	Lang      []string `name:"community-lang" sep:"," placeholder:"pt" help:"Instead of --community: a language that posts declare. Repeatable." group:"Accounts:"`
@@ -74,6 +76,17 @@ func (f *accountFlags) options() (o social.Options, seeds []partition.Key, err e
 		}
 	}
 	return o, seeds, errors.Join(errs...)
+}
+
+// media is node.Options.Media.
+func (f *accountFlags) media() int64 {
+	switch {
+	case !f.Media:
+		return 0
+	case f.MediaMax == 0:
+		return -1 // refused by name
+	}
+	return int64(f.MediaMax)
 }
 
 // judge has the community of --community judged. Its seeds are the accounts that its file names; what is no account of a service is left out.

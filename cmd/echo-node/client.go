@@ -362,6 +362,9 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	}
 	row("links", fmt.Sprintf("%d handed out, %d received, %d in the outbox", s.LinksOut, s.LinksIn, s.Outbox))
 	row("index", fmt.Sprintf("%d changes behind", s.IndexLag))
+	if s.Media > 0 {
+		row("media", fmt.Sprintf("%d files, %.1f MiB", s.Media, float64(s.MediaBytes)/(1<<20)))
+	}
 	row("disk", fmt.Sprintf("%.1f MiB", float64(s.DiskBytes)/(1<<20)))
 	row("limits", strings.Join(append([]string{}, s.Limits...), "; "))
 	for _, b := range s.Budgets {

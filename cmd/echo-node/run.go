@@ -199,7 +199,7 @@ func (c *runCmd) options(log *slog.Logger) (o node.Options, seeds []partition.Ke
 		return o, nil, err
 	}
 	o = node.Options{
-		Social: accounts, Fanout: c.Fanout,
+		Social: accounts, Fanout: c.Fanout, Media: c.media(),
 		Private: c.Private, Invite: invite, SwarmKey: key,
 		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits, ZoneMax: c.ZoneMax,
 		Replicas: c.Replicas, Leave: c.Leave, Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan, Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth, Scope: scope, Revisit: c.Revisit,

@@ -240,7 +240,8 @@ func (v *visit) stays(p person) (bool, error) {
 	v.res.Record.Verdict = overruled(k, nil, overrides)
 	if wish := opted(v.res.Record.Flags); wish != "" {
 		v.gap(store.GapSkipped, "the profile says "+wish)
-		v.res.Record.Text, v.res.Record.Raw, v.res.Record.Fields, v.res.Record.Declared = "", nil, nil, nil
+		v.res.Record.Text, v.res.Record.Raw, v.res.Record.Fields, v.res.Record.Declared, v.res.Record.Media = "", nil, nil, nil, nil
+		v.res.Record.NoArchive = true // and what was had of its files goes
 		v.stop("opted-out", "the profile says "+wish, ended)
 		return true, nil
 	}

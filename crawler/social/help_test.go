@@ -34,6 +34,7 @@ type peer struct {
 	o       social.Options
 	store   *store.Store
 	src     *social.Source
+	more    []crawler.Source // beside src
 	crawler *crawler.Crawler
 	stop    func() // ends the crawl and waits
 }
@@ -109,7 +110,7 @@ func (p *peer) start() {
 // run runs what is open.
 func (p *peer) run() {
 	p.t.Helper()
-	c, err := crawler.New(crawler.Options{Store: p.store, Sources: []crawler.Source{p.src}, Peer: "peer", Budgeted: social.Budgeted, Workers: 4})
+	c, err := crawler.New(crawler.Options{Store: p.store, Sources: append([]crawler.Source{p.src}, p.more...), Peer: "peer", Budgeted: social.Budgeted, Workers: 4})
 	if err != nil {
 		p.t.Fatal(err)
 	}

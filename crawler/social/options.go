@@ -48,6 +48,9 @@ type Options struct {
 	// Lists has the followers and followings of who is followed read, too: a
 	// call for each 80 of them.
 	Lists bool
+	// Media has the files that posts and profiles of who is followed name fetched (store.Media.File), by
+	// whatever Source handles them: not those of who does not want to be shown or kept.
+	Media bool
 	// Back is how many posts of an account, and TagBack of a tag or public timeline, are read the first
 	// time; default all, and 400. What is left out is in the ledger of gaps.
 	Back, TagBack int

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
@@ -89,6 +90,34 @@ func pictures(avatar, header string) (out []store.Media) {
 		}
 	}
 	return out
+}
+
+// placeholder is what Mastodon shows of who has no picture: the same file for all.
+const placeholder = "/missing.png"
+
+// files asks for the files that the profile and the posts of this visit name.
+func (v *visit) files() {
+	k := v.t.Due.Key
+	if !v.s.o.Media || k.Kind() != partition.KindAccount || v.st.Outside != "" {
+		return
+	}
+	add := func(r *store.Record) {
+		if r.Deleted || r.NoIndex || r.NoArchive {
+			return
+		}
+		for _, m := range r.Media {
+			if f, ok := m.File(k); ok && !v.linked[f] && !strings.HasSuffix(m.URL, placeholder) {
+				v.linked[f] = true
+				v.res.Links = append(v.res.Links, store.Link{Key: f, Rel: "media"})
+			}
+		}
+	}
+	if v.res.Record != nil {
+		add(v.res.Record)
+	}
+	for i := range v.res.Posts {
+		add(&v.res.Posts[i])
+	}
 }
 
 // take takes in a post: id is what its feed's Mark calls it.

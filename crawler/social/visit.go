@@ -170,6 +170,7 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 	if err == nil && v.res.Reqs > 0 {
 		v.s.retry.Answered(&v.res.Site)
 	}
+	v.files()
 	v.res.Site.Fetched++
 	v.res.Checkpoint, err = json.Marshal(v.st)
 	if err == nil && len(v.res.Checkpoint) > store.MaxCheckpointBytes {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -72,6 +73,9 @@ func (s *Source) askRobots(ctx context.Context, t fetch.Task, origin string, res
 		}
 		var refs []ref
 		for _, at := range fetch.Sitemaps(rob) {
+			if t.Due.Key.Kind() == partition.KindFile { // that a host has a file of somebody makes it no site to crawl
+				break
+			}
 			refs = append(refs, ref{href: at, rel: "sitemap"})
 		}
 		res.Links, _ = links(origin+"/robots.txt", "", refs, len(refs), maxLinkBytes)

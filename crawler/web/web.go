@@ -30,6 +30,9 @@ type Options struct {
 	MaxText    int           // bytes of text kept of one page, default 1 MiB
 	MaxTime    time.Duration // of one extraction, default 10 s
 	Keep       bool          // give exchanges and bodies to the store, for export
+	// MaxFile has the files of accounts fetched, those of at most so many bytes; at most
+	// the constant MaxFile. 0 = none.
+	MaxFile int64
 	// Unjudged leaves out what a page is judged to be: where, of what time, and the
 	// print of a copy. For who fetches and stores only; a peer judges.
 	Unjudged bool
@@ -52,6 +55,9 @@ func New(o Options) (*Source, error) {
 	}
 	if o.MaxLag < 0 || o.MaxLinks < 0 || o.MaxEntries < 0 || o.MaxText < 0 || o.MaxTime < 0 {
 		errs = append(errs, fmt.Errorf("web: negative limit: MaxLag %v, MaxLinks %d, MaxEntries %d, MaxText %d, MaxTime %v", o.MaxLag, o.MaxLinks, o.MaxEntries, o.MaxText, o.MaxTime))
+	}
+	if o.MaxFile < 0 || o.MaxFile > MaxFile {
+		errs = append(errs, fmt.Errorf("web: files of up to %d bytes: 0 to %d", o.MaxFile, MaxFile))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -84,12 +90,19 @@ func New(o Options) (*Source, error) {
 // Name is "web".
 func (s *Source) Name() string { return "web" }
 
-// Handles says whether k is a page.
-func (s *Source) Handles(k partition.Key) bool { return k.Kind() == partition.KindPage }
+// Handles says whether k is a page, or a file of an account.
+func (s *Source) Handles(k partition.Key) bool {
+	return k.Kind() == partition.KindPage || k.Kind() == partition.KindFile
+}
 
 // Fetch is of crawler.Source.
 func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) {
-	res := fetch.Result{Site: t.Site}
+	file := t.Due.Key.Kind() == partition.KindFile
+	res := fetch.Result{Site: t.Site, Planned: file}
+	if file && s.o.MaxFile == 0 { // it was admitted by a peer that does
+		res.Next = store.Next{State: store.StateDone, At: t.Now.Add(fileAgain), Reason: "this peer fetches no files of accounts"}
+		return res, nil
+	}
 	addr := t.Due.Key.URL()
 	u, err := url.Parse(addr)
 	if err != nil || u.Host == "" {
@@ -107,13 +120,17 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	if !fetch.Allowed(res.Site.Robots[origin], addr) {
 		return refuse(res, "robots", "robots"), nil
 	}
-	var gateErr error
-	resp, err := s.o.Client.Get(ctx, fetch.Request{
+	ask := fetch.Request{
 		URL: addr, ETag: t.Due.ETag, Modified: t.Due.Modified, Accept: accept,
 		Want: func(status int, h http.Header) bool {
 			return wanted(status, h) || status == http.StatusOK && packed(u.Path)
 		},
-	}, func(ctx context.Context) error {
+	}
+	if file {
+		ask = s.askFile(addr)
+	}
+	var gateErr error
+	resp, err := s.o.Client.Get(ctx, ask, func(ctx context.Context) error {
 		if gateErr = t.Gate(ctx); gateErr == nil {
 			res.Reqs++
 		}
@@ -204,6 +221,10 @@ func (s *Source) answered(t fetch.Task, res fetch.Result, resp *fetch.Response) 
 		res.Next = store.Next{State: store.StateGone, Reason: fmt.Sprintf("status %d", status)}
 	case status >= 400:
 		return refuse(res, "status", fmt.Sprintf("status %d", status))
+	case t.Due.Key.Kind() == partition.KindFile && status >= 300:
+		s.movedFile(t, &res, resp)
+	case t.Due.Key.Kind() == partition.KindFile:
+		s.file(t, &res, resp)
 	case status == http.StatusNotModified:
 		res.Next = store.Next{State: store.StateDone}
 		res.Capture = s.capture(resp)

@@ -91,8 +91,11 @@ type Status struct {
 	Budgets   []Budget `json:"budgets,omitempty"`
 	Dead      float64  `json:"dead_share"` // of the records: their page was gone or did not answer when it was looked at last
 	DiskBytes int64    `json:"disk_bytes"`
-	Prints    int64    `json:"prints"` // records and posts in this peer's index that can meet copies
-	Idle      bool     `json:"idle"`
+	// Media are the files of accounts that were had, and MediaBytes how large they are, each URL counted.
+	Media      int64 `json:"media_files,omitempty"`
+	MediaBytes int64 `json:"media_bytes,omitempty"`
+	Prints     int64 `json:"prints"` // records and posts in this peer's index that can meet copies
+	Idle       bool  `json:"idle"`
 	// Verdicts counts the accounts of the slices owned here by their verdict: in, out, undecided.
 	Verdicts map[string]int64 `json:"verdicts,omitempty"`
 }

@@ -4,7 +4,7 @@
 //
 // # What is indexed
 //
-// Of the slices that are wanted, each record that is neither NoIndex nor Merged,
+// Of the slices that are wanted, each record that is neither NoIndex nor Merged nor of a file,
 // under its Key, and each post that is neither NoIndex nor deleted, under its Key
 // and URI, so that an account is one document and each of its posts another: title and text (one field for
 // matching, the title once more for its weight), slice, kind, language, site,

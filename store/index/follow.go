@@ -45,7 +45,9 @@ func (ix *Index) add(b *batch, d doc, sl partition.Slice, r *store.Record) {
 }
 
 // indexed says whether r is to be found.
-func indexed(r *store.Record) bool { return !r.NoIndex && !r.Merged() && !r.Deleted }
+func indexed(r *store.Record) bool {
+	return !r.NoIndex && !r.Merged() && !r.Deleted && r.Kind != store.KindMedia
+}
 
 // advance writes what is new and a batch of what is missing; false when there
 // was nothing to do.

@@ -2,6 +2,7 @@ package mastodontest
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -88,6 +89,13 @@ func (v *visit) status(p *post) map[string]any {
 	}
 	if !p.Edited.IsZero() {
 		out["edited_at"] = stamp(p.Edited)
+	}
+	if len(p.Files) > 0 {
+		files := []any{}
+		for i, at := range p.Files {
+			files = append(files, map[string]any{"id": fmt.Sprint(p.First, i), "type": "image", "url": at, "preview_url": at, "remote_url": nil, "description": "a picture"})
+		}
+		out["media_attachments"] = files
 	}
 	mentions, tags := []any{}, []any{}
 	for _, m := range p.Mentions {

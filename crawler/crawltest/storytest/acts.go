@@ -90,6 +90,16 @@ func (w *Story) Delete(id string) error {
 	return w.onPost(id, func(p *Post, _ time.Time) { w.remove(p) })
 }
 
+// Attach has a post show pictures now, those at urls and no others.
+func (w *Story) Attach(id string, urls ...string) error {
+	return w.onPost(id, func(p *Post, _ time.Time) { p.Files = urls })
+}
+
+// Describe changes what an account says of itself now.
+func (w *Story) Describe(acct, bio string) error {
+	return w.act(acct, func(p *Person, _ time.Time) error { p.Bio = bio; return nil })
+}
+
 // Suspend suspends an account now.
 func (w *Story) Suspend(acct string) error {
 	return w.act(acct, func(p *Person, _ time.Time) error { w.suspend(p); return nil })

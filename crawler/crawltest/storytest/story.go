@@ -131,6 +131,7 @@ type Post struct {
 	Tags     []string
 	Mentions []*Person
 	Links    []string
+	Files    []string // URLs of pictures
 	Reply    *Post
 	Boost    *Post
 	Deleted  bool

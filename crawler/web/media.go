@@ -1,0 +1,99 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Files of accounts (partition.KindFile; store/file.go) are asked for as pages are:
+// by robots.txt, at the pace of their host and its address, from no private one. What
+// differs: a file is had whole or not at all, it leads nowhere, and it is asked for
+// once. What is no picture, sound or film is not kept.
+
+// MaxFile is the most that Options.MaxFile may be: a file travels between peers in one row.
+const MaxFile = store.MaxBodyBytes
+
+// fileAgain is when a file is looked at again that a peer found that fetches none.
+const fileAgain = 24 * time.Hour
+
+// askFile is the request for a file.
+func (s *Source) askFile(addr string) fetch.Request {
+	return fetch.Request{URL: addr, Accept: "image/*,video/*,audio/*", MaxBody: s.o.MaxFile, Want: func(status int, h http.Header) bool {
+		size, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
+		return status == http.StatusOK && (err != nil || size <= s.o.MaxFile) && mayBeFile(h.Get("Content-Type"))
+	}}
+}
+
+// mayBeFile says whether an answer of that type may be a file; where it does not
+// say what it is, the file itself does.
+func mayBeFile(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil || kind == "" || kind == "application/octet-stream" || kind == "binary/octet-stream" {
+		return true
+	}
+	return isFile(kind)
+}
+
+func isFile(kind string) bool {
+	word, _, _ := strings.Cut(kind, "/")
+	return word == "image" || word == "video" || word == "audio" || kind == "application/ogg"
+}
+
+// file records what a 2xx brought.
+func (s *Source) file(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
+	size := resp.Header.Get("Content-Length")
+	switch {
+	case resp.Unread && mayBeFile(resp.Header.Get("Content-Type")) && resp.Status == http.StatusOK:
+		*res = refuse(*res, "media-size", fmt.Sprintf("a file of %.20s bytes, at most %d", size, s.o.MaxFile))
+		return
+	case resp.Truncated != "":
+		*res = refuse(*res, "media-size", fmt.Sprintf("a file over %d bytes", s.o.MaxFile))
+		return
+	}
+	rec := s.record(t, resp)
+	if rec.MediaType == "" || strings.HasSuffix(rec.MediaType, "/octet-stream") {
+		rec.MediaType, _, _ = mime.ParseMediaType(http.DetectContentType(resp.Body)) // its own answers parse
+	}
+	switch {
+	case resp.Unread || len(resp.Body) == 0 || !isFile(rec.MediaType):
+		*res = refuse(*res, "media-type", fmt.Sprintf("status %d, %.60s: no file", resp.Status, rec.MediaType))
+		return
+	case rec.NoArchive:
+		*res = refuse(*res, "noarchive", "its site asks that it is not kept")
+		return
+	}
+	sum := sha256.Sum256(resp.Body)
+	rec.Digest, rec.Size = "sha256:"+hex.EncodeToString(sum[:]), int64(len(resp.Body))
+	res.Record, res.Capture = rec, resp.Capture()
+	res.Next = store.Next{State: store.StateDone}
+}
+
+// movedFile has a file asked for where it is now. One that has moved twice is not followed:
+// there would be no end to it.
+func (s *Source) movedFile(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
+	var to partition.Key
+	base, err := partition.NewBase(t.Due.Key.URL())
+	if err == nil && t.Due.Referrer.Kind() != partition.KindFile {
+		if to, err = base.Resolve(resp.Header.Get("Location")); err == nil {
+			to, err = t.Due.Key.Account().File(to.URL())
+		}
+	}
+	if err != nil || to == "" || to == t.Due.Key || resp.Header.Get("Location") == "" {
+		*res = refuse(*res, "redirect", fmt.Sprintf("status %d to nowhere, or a second time", resp.Status))
+		return
+	}
+	res.Record = s.record(t, resp)
+	res.Record.Redirect = to
+	res.Next = store.Next{State: store.StateDone}
+	res.Links = []store.Link{{Key: to, Rel: "redirect"}}
+}

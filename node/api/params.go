@@ -22,7 +22,7 @@ import (
 // because huma looks into no other embedded struct. They are text
 // here and checked by our own code, which the dashboard's form uses too.
 type FilterParams struct {
-	Kind  string `query:"kind" doc:"page, profile, post or edges"`
+	Kind  string `query:"kind" doc:"page, profile, post, edges or media"`
 	Lang  string `query:"lang" doc:"language of the record, BCP 47"`
 	Site  string `query:"site" doc:"a site, as web:HOST or mastodon:HOST, or a plain host name"`
 	Since string `query:"since" doc:"fetched at or after: RFC 3339 time, or a date (UTC)"`
@@ -138,8 +138,8 @@ func (p FilterParams) check(f *faults) Export {
 		Site:  f.text("site", p.Site, maxFilterText),
 		Since: f.instant("since", p.Since), Until: f.instant("until", p.Until),
 	}
-	if kinds := []string{"", "page", "profile", "post", "edges"}; !slices.Contains(kinds, e.Kind) {
-		f.add("query.kind", e.Kind, "must be page, profile, post or edges")
+	if kinds := []string{"", "page", "profile", "post", "edges", "media"}; !slices.Contains(kinds, e.Kind) {
+		f.add("query.kind", e.Kind, "must be page, profile, post, edges or media")
 	}
 	if !isLang(e.Lang) {
 		f.add("query.lang", e.Lang, "must be a language tag as pt or pt-BR")

@@ -146,7 +146,7 @@ func (c *seedCmd) seed(ctx context.Context, cl *api.Client, keys []string) ([]ap
 
 // filter is the flags that choose records, of a query or an export.
 type filter struct {
-	Kind  string `help:"Only page, profile, post or edges; of an export also gap."`
+	Kind  string `help:"Only page, profile, post or edges; of an export also gap or media."`
 	Lang  string `help:"Only this language, as in pt."`
 	Site  string `help:"Only this site."`
 	Since string `placeholder:"TIME" help:"Published or fetched since (RFC 3339, or 2026-01-31)."`

@@ -143,6 +143,13 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 				t.Errorf("%s was asked for %d times", name, n)
 			}
 		}
+		f, err := ana.File(cdn("b.png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := p.store.Record(f); err != nil || r.Kind != store.KindMedia || r.MediaType != "image/png" || r.Size != 200 || r.Digest != sumOf(other) || r.URL != cdn("b.png") || r.Status != 200 {
+			t.Errorf("the record of a file: %+v, %v", r, err)
+		}
 		if gap, ok := files.LeastGap("cdn.example"); !ok || gap < time.Second {
 			t.Errorf("the host of the files was asked again after %v", gap)
 		}

@@ -354,9 +354,13 @@ func (s *Source) record(t fetch.Task, resp *fetch.Response) *store.Record {
 		kind = ""
 	}
 	said := headerDirectives(resp.Header.Values("X-Robots-Tag"))
+	what := store.KindPage
+	if t.Due.Key.Kind() == partition.KindFile {
+		what = store.KindMedia
+	}
 	return &store.Record{
 		NoArchive: said.noArchive || said.noIndex, // until the page itself is read
-		V:         store.RecordVersion, Key: t.Due.Key, Kind: "page", URL: t.Due.Key.URL(), FetchedAt: t.Now.UTC(), Source: s.Name(),
+		V:         store.RecordVersion, Key: t.Due.Key, Kind: what, URL: t.Due.Key.URL(), FetchedAt: t.Now.UTC(), Source: s.Name(),
 		Status: resp.Status, ETag: headerText(resp.Header, "ETag"), Modified: headerText(resp.Header, "Last-Modified"), MediaType: kind,
 	}
 }

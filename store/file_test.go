@@ -258,6 +258,12 @@ func TestFilesOfLivingPosts(t *testing.T) {
 				t.Fatalf("%s: %d files of %d bytes, the owner %d of %d", name, f.Files, f.FileBytes, o.Files, o.FileBytes)
 			}
 		}
+		if err := follower.DropSlice(sl); err != nil {
+			t.Fatal(err)
+		}
+		if st := follower.Stats(); st.Files != 0 || st.FileBytes != 0 {
+			t.Fatalf("%d files of %d bytes are counted of a dropped slice", st.Files, st.FileBytes)
+		}
 	})
 }
 

@@ -205,3 +205,33 @@ func TestEmptyDigest(t *testing.T) {
 		t.Error(digest(sum[:]))
 	}
 }
+
+// TestFilesOfAccounts: a file of an account is the response of its own address, and the same
+// bytes at another address a revisit.
+func TestFilesOfAccounts(t *testing.T) {
+	var out bytes.Buffer
+	w := NewWriter(&out)
+	body := []byte("\x89PNG\r\n\x1a\n\x00\xff")
+	for i, at := range []string{"https://cdn.example/a.png", "https://cdn.example/b.png"} {
+		k, err := partition.Key("mastodon:ana@m.example").File(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := store.Record{V: store.RecordVersion, Key: k, Kind: store.KindMedia, URL: k.URL(), FetchedAt: epoch(), Status: 200, Digest: "sha256:x", MediaType: "image/png", Size: int64(len(body))}
+		r.Captures = []store.Capture{{Key: k, At: epoch().Add(time.Duration(i) * time.Second), Status: 200, Digest: "sha256:x", Request: []byte("GET / HTTP/1.1\r\nHost: cdn.example\r\n"),
+			Response: []byte("HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n"), Body: body}}
+		if err := w.Record(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, k := range readBack(t, out.Bytes()) {
+		if got = append(got, k.kind+" "+k.fields.Get("WARC-Target-URI")); k.kind == "response" && !strings.HasSuffix(k.block, "\r\n\r\n"+string(body)) {
+			t.Errorf("the file is %q", k.block)
+		}
+	}
+	want := "response https://cdn.example/a.png, request https://cdn.example/a.png, metadata https://cdn.example/a.png, revisit https://cdn.example/b.png, request https://cdn.example/b.png, metadata https://cdn.example/b.png"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, ", "), want)
+	}
+}

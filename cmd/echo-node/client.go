@@ -510,6 +510,10 @@ func printShown(w io.Writer, s shown) {
 	if r := s.Record; r != nil {
 		fmt.Fprintf(w, "fetched %s by …%s, status %d, %s\ntitle  %s\nlang   %s\n", r.FetchedAt.Format(time.RFC3339), tail(r.Peer), r.Status, r.Digest,
 			oneLine(r.Title), r.Lang)
+		if r.Kind == store.KindMedia {
+			fmt.Fprintf(w, "file   %s, %d bytes\n", oneLine(r.MediaType), r.Size)
+		}
+		printMedia(w, r.Media)
 		printJudged(w, r)
 		printGroup(w, s)
 		fmt.Fprintf(w, "links  %d\n\n%s\n", len(r.Links), oneLine(r.Text))

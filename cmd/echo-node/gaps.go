@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -75,6 +76,13 @@ func gapEnd(g store.Gap) string {
 	return g.To.Format(time.RFC3339)
 }
 
+// printMedia says which files were had of those that a post or a profile names.
+func printMedia(w io.Writer, media []store.Media) {
+	for _, m := range media {
+		fmt.Fprintf(w, "media  %s %s %s\n", oneLine(m.Type), oneLine(m.URL), cmp.Or(oneLine(m.Digest), "not had"))
+	}
+}
+
 // printHeld is the part of `show` for accounts, lists and timelines.
 func printHeld(w io.Writer, h api.Held) {
 	more := map[bool]string{true: " at least"}
@@ -95,6 +103,7 @@ func printHeld(w io.Writer, h api.Held) {
 		if n := len(r.Edits); n > 0 {
 			fmt.Fprintf(w, "       edited %d times\n", n)
 		}
+		printMedia(w, r.Media)
 	}
 	for _, x := range h.Gaps {
 		fmt.Fprintf(w, "gap    %s from %s to %s %s\n", x.What, x.From.Format(time.RFC3339), gapEnd(x), oneLine(x.Reason))

@@ -296,7 +296,8 @@ func drawNaming(t *rapid.T, k partition.Key, names []string, at time.Time) Commi
 	return wanting(c)
 }
 
-// onlyNamed checks that s has nothing of a file that is not named.
+// onlyNamed checks that s has nothing of a file that is not named, and of the others
+// one exchange.
 func onlyNamed(t tb, s *Store, k partition.Key, names []string) {
 	t.Helper()
 	var named []partition.Key
@@ -316,6 +317,9 @@ func onlyNamed(t tb, s *Store, k partition.Key, names []string) {
 		err := s.Captures(0, f, nil, func([]byte, Capture) (bool, error) { captures++; return true, nil })
 		if err != nil {
 			t.Fatalf("%v", err)
+		}
+		if captures > 1 {
+			t.Errorf("%s has %d captures", f, captures)
 		}
 		_, err = s.Record(f)
 		if there := err == nil || captures > 0; there && !slices.Contains(named, f) {

@@ -362,9 +362,7 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	}
 	row("links", fmt.Sprintf("%d handed out, %d received, %d in the outbox", s.LinksOut, s.LinksIn, s.Outbox))
 	row("index", fmt.Sprintf("%d changes behind", s.IndexLag))
-	if s.Media > 0 {
-		row("media", fmt.Sprintf("%d files, %.1f MiB", s.Media, float64(s.MediaBytes)/(1<<20)))
-	}
+	row("media", mediaText(s))
 	row("disk", fmt.Sprintf("%.1f MiB", float64(s.DiskBytes)/(1<<20)))
 	row("limits", strings.Join(append([]string{}, s.Limits...), "; "))
 	for _, b := range s.Budgets {
@@ -510,10 +508,7 @@ func printShown(w io.Writer, s shown) {
 	if r := s.Record; r != nil {
 		fmt.Fprintf(w, "fetched %s by …%s, status %d, %s\ntitle  %s\nlang   %s\n", r.FetchedAt.Format(time.RFC3339), tail(r.Peer), r.Status, r.Digest,
 			oneLine(r.Title), r.Lang)
-		if r.Kind == store.KindMedia {
-			fmt.Fprintf(w, "file   %s, %d bytes\n", oneLine(r.MediaType), r.Size)
-		}
-		printMedia(w, r.Media)
+		printMedia(w, r)
 		printJudged(w, r)
 		printGroup(w, s)
 		fmt.Fprintf(w, "links  %d\n\n%s\n", len(r.Links), oneLine(r.Text))

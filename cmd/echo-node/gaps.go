@@ -76,9 +76,18 @@ func gapEnd(g store.Gap) string {
 	return g.To.Format(time.RFC3339)
 }
 
-// printMedia says which files were had of those that a post or a profile names.
-func printMedia(w io.Writer, media []store.Media) {
-	for _, m := range media {
+// mediaText is how many files of accounts a peer has.
+func mediaText(s api.Status) string {
+	return fmt.Sprintf("%d files, %.1f MiB", s.Media, float64(s.MediaBytes)/(1<<20))
+}
+
+// printMedia says which files were had of those that a post or a profile names, and of
+// a file what it is.
+func printMedia(w io.Writer, r *store.Record) {
+	if r.Kind == store.KindMedia {
+		fmt.Fprintf(w, "file   %s, %d bytes\n", oneLine(r.MediaType), r.Size)
+	}
+	for _, m := range r.Media {
 		fmt.Fprintf(w, "media  %s %s %s\n", oneLine(m.Type), oneLine(m.URL), cmp.Or(oneLine(m.Digest), "not had"))
 	}
 }
@@ -103,7 +112,7 @@ func printHeld(w io.Writer, h api.Held) {
 		if n := len(r.Edits); n > 0 {
 			fmt.Fprintf(w, "       edited %d times\n", n)
 		}
-		printMedia(w, r.Media)
+		printMedia(w, &r)
 	}
 	for _, x := range h.Gaps {
 		fmt.Fprintf(w, "gap    %s from %s to %s %s\n", x.What, x.From.Format(time.RFC3339), gapEnd(x), oneLine(x.Reason))

@@ -39,9 +39,7 @@ func (b besideFiles) RoundTrip(r *http.Request) (*http.Response, error) {
 // had once, is found by every peer and in exports, stays when its owner dies, and goes when its post is
 // deleted, whoever owns it by then.
 func TestFilesOfAccountsInASwarm(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("half a minute; without the race detector it is run in full")
-	}
+	racetest.Skip(t)
 	w, err := mastodontest.New(mastodontest.Options{Seed: 4, People: 12, Remote: -1, Quiet: true, Domain: "m.test"})
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ written() {
 	languageCode = "pt-BR"
 	contentDir = "content/br"
 	T
-	echo '<!doctype html><html lang="{{ .Site.LanguageCode }}"><head><meta charset="utf-8"><title>{{ .Title }}</title>{{ range .AlternativeOutputFormats }}<link rel="{{ .Rel }}" type="{{ .MediaType.Type }}" href="{{ .Permalink }}">{{ end }}{{ range .Translations }}<link rel="alternate" hreflang="{{ .Language.LanguageCode }}" href="{{ .Permalink }}">{{ end }}<link rel="canonical" href="{{ .Permalink }}"></head><body>{{ block "main" . }}{{ end }}</body></html>' >"$src/layouts/_default/baseof.html"
+	echo '<!doctype html><html lang="{{ .Site.LanguageCode }}"><head><meta charset="utf-8"><title>{{ .Title }}</title>{{ range .AlternativeOutputFormats }}<link rel="{{ .Rel }}" type="{{ .MediaType.Type }}" href="{{ .Permalink }}">{{ end }}{{ range .Translations }}<link rel="alternate" hreflang="{{ .Site.LanguageCode }}" href="{{ .Permalink }}">{{ end }}<link rel="canonical" href="{{ .Permalink }}"></head><body>{{ block "main" . }}{{ end }}</body></html>' >"$src/layouts/_default/baseof.html"
 	echo '{{ define "main" }}<h1>{{ .Title }}</h1><time datetime="{{ .Date.Format "2006-01-02T15:04:05Z07:00" }}"></time>{{ .Content }}{{ end }}' >"$src/layouts/_default/single.html"
 	echo '{{ define "main" }}<ul>{{ range first 10 .Site.RegularPages }}<li><a href="{{ .RelPermalink }}">{{ .Title }}</a></li>{{ end }}</ul>{{ end }}' >"$src/layouts/_default/list.html"
 	for i in $(seq 40); do

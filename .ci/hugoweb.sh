@@ -228,14 +228,14 @@ judge() {
 	if not busy:
 	    fault("slow.test never said 429")
 
-	# closed.test: only robots.txt is asked for, not before Retry-After, and the peer says why.
+	# closed.test: only robots.txt is asked for, not before Retry-After, and the peer says why; after five times it gives up.
 	knocks = sorted(at for (host, path), vs in asked.items() if host == "closed.test" for at, _ in vs)
 	others = [path for host, path in asked if host == "closed.test" and path != "/robots.txt"]
 	if not knocks or others or any(b - a < 19.9 for a, b in zip(knocks, knocks[1:])):
 	    fault("closed.test:", knocks, others)
 	said = show("closed.test", "/")
 	stopped = sorted((said.get("site") or {}).get("stops") or {})
-	if said.get("state") != "pending" or not any(s.startswith("robots-") for s in stopped):
+	if said.get("state") not in ("pending", "refused") or not any(s.startswith("robots-") for s in stopped):
 	    fault("closed.test is", said.get("state"), said.get("site"))
 
 	kinds = collections.Counter()

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
 )
 
 // crashes runs op on a store made by prepare, and answers the disk as it would
@@ -350,5 +351,47 @@ func TestReadersDoNotPassWhatMayStillCome(t *testing.T) {
 	readers.Wait()
 	if len(changed) != writers*each || len(queued) != writers*each {
 		t.Errorf("%d changes and %d outbox rows seen of %d", len(changed), len(queued), writers*each)
+	}
+}
+
+// A store opens after a power cut at any write of an opening, whichever blocks and directory entries of those
+// that were not synced the disk has kept, in whatever order they were made.
+func TestOpenIsCutAnywhere(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	s := create(t, mem)
+	a := key("a.example", 1)
+	admit(t, s, a)
+	closeStore(t, s)
+	before := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: newRNG()})
+	rng, cuts, rounds := newRNG(), 0, 8
+	if racetest.Enabled {
+		rounds = 1
+	}
+	for round := range rounds {
+		disk := before.CrashClone(vfs.CrashCloneCfg{})
+		var mu sync.Mutex
+		var clones []*vfs.MemFS
+		closeStore(t, reopen(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(o errorfs.Op) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if o.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				clones = append(clones, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}))
+			}
+			return nil
+		}))))
+		for i, c := range clones {
+			s, err := Open("d", testOptions(c))
+			if err != nil {
+				t.Fatalf("round %d, cut %d of %d: %v", round, i, len(clones), err)
+			}
+			if d, err := s.DueOf(a); err != nil || d.State != StatePending {
+				t.Errorf("round %d, cut %d: %+v %v", round, i, d, err)
+			}
+			closeStore(t, s)
+		}
+		cuts += len(clones)
+	}
+	if cuts < rounds*10 {
+		t.Errorf("%d cuts", cuts)
 	}
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"strings"
 	"sync/atomic"
 
@@ -26,7 +27,19 @@ type logFS struct {
 	nowhere *vfs.MemFS // log files made after the refusal
 }
 
+// Create syncs the directory before a marker, Pebble's word for which file of a kind is the one in use, is made:
+// Pebble syncs it once for the marker and for the file that it names, and a file system may keep the first
+// without the second, after which nothing can be opened.
 func (l *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if l.PathDir(name) == l.dir && strings.HasPrefix(l.PathBase(name), "marker.") {
+		d, err := l.OpenDir(l.dir)
+		if err == nil {
+			err = errors.Join(d.Sync(), d.Close())
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	return l.make(name, func(fs vfs.FS) (vfs.File, error) { return fs.Create(name, category) })
 }
 

@@ -123,7 +123,7 @@ crawl() {
 	"$node" run --data "$ROOT/peer" --replicas 1 --api "$api" --listen /ip4/127.0.0.1/udp/0/quic-v1 --hosts "$ROOT/hosts" --allow-net 127.0.3.0/24 --delay 50ms --revisit 1m --seeds "$ROOT/seeds" >"$ROOT/peer.log" 2>&1 &
 	peer=$!
 	# Everything once; then two pages of pt.test are another and none, and all is looked at again.
-	until [ "$(status 200 pt.test)" -ge 84 ] && [ "$(status 200 map.test)" -ge 84 ] && [ "$(status 200 slow.test)" -ge 12 ]; do wait_more; done
+	until [ "$(status 200 pt.test)" -ge 84 ] && [ "$(status 200 map.test)" -ge 84 ] && [ "$(status 200 slow.test)" -ge 14 ]; do wait_more; done
 	say "$((SECONDS - began)) s: every page was had"
 	echo '<!doctype html><title>Emenda</title><p>Palavras emendadas.' >"$ROOT/www/pt.test/pt/n7/index.html"
 	rm -r "$ROOT/www/pt.test/pt/n8"

@@ -52,6 +52,9 @@ func (r Retry) Again(due store.Due, now time.Time, reason string) store.Next {
 	return store.Next{State: store.StatePending, At: now.Add(r.wait(n)), Attempts: n, Reason: reason}
 }
 
+// Beyond is how many times due was tried since Again first refused it, 0 before.
+func (r Retry) Beyond(due store.Due) int { return max(0, due.Attempts+1-r.withDefaults().Attempts) }
+
 // Failed notes in s that the site did not answer, or answered 5xx.
 func (r Retry) Failed(s *store.Site, now time.Time) {
 	r = r.withDefaults()

@@ -216,10 +216,7 @@ func (v *visit) ours() bool { return v.asked == "" || v.asked == v.t.Due.Key.Sit
 
 // A Key whose server is down longer than a fetch.Retry tries is asked for again after unreached; one of which nothing was
 // ever had after twice as long each time, outsiders at most.
-const (
-	unreached   = 6 * time.Hour
-	fewAttempts = 4 // that a fetch.Retry makes before it gives up
-)
+const unreached = 6 * time.Hour
 
 // failed is for answers that were none. What had been fetched before is never given up.
 func (v *visit) failed(err error) {
@@ -239,7 +236,7 @@ func (v *visit) failed(err error) {
 		if v.res.Next.State == store.StateRefused { // never given up: it is the server that is down, and not the Key
 			v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(unreached), Attempts: v.t.Due.Attempts, Reason: reason}
 			if !known { // and may be none at all
-				wait := unreached << min(v.t.Due.Attempts-fewAttempts, 10)
+				wait := unreached << min(v.s.retry.Beyond(v.t.Due), 10)
 				v.res.Next.At, v.res.Next.Attempts = v.now.Add(min(wait, outsiders)), v.t.Due.Attempts+1
 			}
 		}

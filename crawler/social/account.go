@@ -132,8 +132,8 @@ func (v *visit) idle() bool {
 		return false
 	}
 	again := readSilent
-	if !v.silent() { // where calls are scarce, what is new goes before what may have been edited
-		again = min(max(v.s.o.Profile, editFactor*v.s.prices.wait(v.t.Due.Key.Site(), v.between())), readSilent)
+	if gap, ok := v.between(); ok { // where calls are scarce, what is new goes before what may have been edited
+		again = min(max(v.s.o.Profile, editFactor*v.s.prices.wait(v.t.Due.Key.Site(), gap)), readSilent)
 	}
 	return v.now.Sub(t.At) < again
 }
@@ -431,17 +431,15 @@ func (v *visit) times() (out []time.Time) {
 	return out
 }
 
-// silent says that the account has not posted for a month.
-func (v *visit) silent() bool {
+// between is the mean gap between the last posts, the time since the latest counted; not ok: the account has not
+// posted for a month.
+func (v *visit) between() (gap time.Duration, ok bool) {
 	recent := v.times()
-	return len(recent) == 0 || recent[0].IsZero() || v.now.Sub(recent[0]) >= silent
-}
-
-// between is the mean gap between the last posts of somebody who is not silent, the time since the latest counted.
-func (v *visit) between() time.Duration {
-	recent := v.times()
+	if len(recent) == 0 || recent[0].IsZero() || v.now.Sub(recent[0]) >= silent {
+		return 0, false
+	}
 	n := min(len(recent), 20)
-	return v.now.Sub(recent[n-1]) / time.Duration(n)
+	return v.now.Sub(recent[n-1]) / time.Duration(n), true
 }
 
 // together is a time about that long from now at which others of the site fall due, too, where they can be looked up in one call.
@@ -468,8 +466,7 @@ func (v *visit) again() (err error) {
 // posts, the time since the latest counted, so that a burst is met by a page; a quarter, where it is looked up with others.
 // Who has not posted for a month waits for the quiet hours of a day.
 func (v *visit) next() (at time.Time, why string, err error) {
-	if !v.silent() {
-		gap := v.between()
+	if gap, ok := v.between(); ok {
 		wait := gap / 2
 		if v.api.most() > 1 && v.api.counts(v.st.Claimed) { // that nothing is new costs a part of a call
 			wait = gap / 4

@@ -165,13 +165,13 @@ func writeSynced(disk vfs.FS, name string, b []byte) error {
 
 // settle gives part its name once all of it is on the disk.
 func settle(disk vfs.FS, part, dir string) error {
-	if err := syncDir(disk, part); err != nil {
+	if err := store.SyncDir(disk, part); err != nil {
 		return err
 	}
 	if err := disk.Rename(part, dir); err != nil {
 		return err
 	}
-	return syncDir(disk, filepath.Dir(dir))
+	return store.SyncDir(disk, filepath.Dir(dir))
 }
 
 // makeDir makes dir and what is missing above it, so that they outlast a crash.
@@ -188,17 +188,9 @@ func makeDir(disk vfs.FS, dir string) error {
 		err = disk.MkdirAll(dir, 0o700)
 	}
 	if err == nil {
-		err = syncDir(disk, above)
+		err = store.SyncDir(disk, above)
 	}
 	return err
-}
-
-func syncDir(disk vfs.FS, dir string) error {
-	d, err := disk.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // ReadBackup says what the backup in dir is of.

@@ -32,15 +32,20 @@ type logFS struct {
 // without the second, after which nothing can be opened.
 func (l *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if l.PathDir(name) == l.dir && strings.HasPrefix(l.PathBase(name), "marker.") {
-		d, err := l.OpenDir(l.dir)
-		if err == nil {
-			err = errors.Join(d.Sync(), d.Close())
-		}
-		if err != nil {
+		if err := SyncDir(l.FS, l.dir); err != nil {
 			return nil, err
 		}
 	}
 	return l.make(name, func(fs vfs.FS) (vfs.File, error) { return fs.Create(name, category) })
+}
+
+// SyncDir makes what was made, renamed and removed in dir outlast a crash.
+func SyncDir(disk vfs.FS, dir string) error {
+	d, err := disk.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 func (l *logFS) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {

@@ -140,10 +140,10 @@ func admit(t *testing.T, s *store.Store, keys ...partition.Key) {
 	}
 }
 
-// crawl runs a Crawler of all slices over f for d of fake time.
-func crawl(t *testing.T, s *store.Store, f *fakeSource, o Options, d time.Duration) *Crawler {
+// crawl runs a Crawler of all slices over src for d of fake time.
+func crawl(t *testing.T, s *store.Store, src Source, o Options, d time.Duration) *Crawler {
 	t.Helper()
-	o.Store, o.Sources = s, []Source{f}
+	o.Store, o.Sources = s, []Source{src}
 	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -40,8 +40,8 @@ func (s *stuckSource) Fetch(ctx context.Context, t Task) (Result, error) {
 	return s.fakeSource.Fetch(ctx, t)
 }
 
-// watched crawls one page that hangs and three that do not, of the same site, with
-// one worker, for d.
+// watched crawls a page that hangs, two of the same site and one of another that do not,
+// with two workers, for d.
 func watched(t *testing.T, d time.Duration, o Options, hang func(ctx context.Context, t Task) error) (*stuckSource, *Crawler, *store.Store, string) {
 	t.Helper()
 	s := memStore(t)
@@ -49,18 +49,8 @@ func watched(t *testing.T, d time.Duration, o Options, hang func(ctx context.Con
 	src := &stuckSource{fakeSource: newFake(), hang: hang}
 	admit(t, s, key(t, "https://a.org/hang"), key(t, "https://a.org/1"), key(t, "https://a.org/2"), key(t, "https://b.org/1"))
 	var log syncBuffer
-	o.Store, o.Sources, o.Logger = s, []Source{src}, slog.New(slog.NewTextHandler(&log, nil))
-	o.Workers = 2
-	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.SetSlices(s.Charter().Slices())
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
-	if err := c.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	o.Logger, o.Workers = slog.New(slog.NewTextHandler(&log, nil)), 2
+	c := crawl(t, s, src, o, d)
 	return src, c, s, log.String()
 }
 

@@ -11,16 +11,23 @@ import (
 	"github.com/echo-node/echo-node/node/nodetest"
 )
 
-// Of a swarm that is gone, a backup of one peer is enough for what that one kept: restored
-// alone, under a new identity, it takes all slices, answers as the swarm did, and fetches
-// no page again.
-func TestRestoreAlone(t *testing.T) {
+// threeCrawl are three peers that have begun to crawl a small world; an orphan among them takes all slices soon.
+func threeCrawl(t *testing.T) *nodetest.Swarm {
+	t.Helper()
 	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{OrphanAfter: 2 * time.Second}})
 	for range 3 {
 		s.Add()
 	}
 	s.Settle(3)
 	s.Seed()
+	return s
+}
+
+// Of a swarm that is gone, a backup of one peer is enough for what that one kept: restored
+// alone, under a new identity, it takes all slices, answers as the swarm did, and fetches
+// no page again.
+func TestRestoreAlone(t *testing.T) {
+	s := threeCrawl(t)
 	s.WaitIdle()
 	want := ranked(t, s, s.Peers[0])
 	old := s.Peers[1].ID()
@@ -66,12 +73,7 @@ func TestRestoreAlone(t *testing.T) {
 // An old backup in a living swarm: it does not run by itself; told whom to join it gives
 // its rows to the owners, loses and takes back nothing, and comes to keep slices.
 func TestRestoreIntoLivingSwarm(t *testing.T) {
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{OrphanAfter: 2 * time.Second}})
-	for range 3 {
-		s.Add()
-	}
-	s.Settle(3)
-	s.Seed()
+	s := threeCrawl(t)
 	lost := s.Peers[2]
 	s.Until("some of it is crawled", 60*time.Second, func() (bool, string) {
 		n := lost.Status().Records

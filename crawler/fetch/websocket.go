@@ -1,0 +1,60 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+
+	"github.com/gorilla/websocket"
+)
+
+// WebSocket connects to a WebSocket, by the same names and behind the same guard of private addresses as every
+// request. Without an error the connection is the caller's to close, and what it reads is the caller's to cap. With
+// one the answer may be there all the same, when the server refused: its status and header, without a body. No gap is kept
+// between connections to an address.
+func (c *Client) WebSocket(ctx context.Context, address string) (*websocket.Conn, *http.Response, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil {
+		return nil, nil, fmt.Errorf("fetch: not the address of a WebSocket: %.100q", address)
+	}
+	if err := c.NeedsContact(u.Hostname()); err != nil {
+		return nil, nil, err
+	}
+	var shaking *capped
+	dial := dialer(c.o, c.names, c.guard)
+	d := websocket.Dialer{HandshakeTimeout: c.o.Total, NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		shaking = &capped{Conn: conn, most: c.o.MaxHeader}
+		shaking.left.Store(c.o.MaxHeader)
+		return shaking, nil
+	}}
+	conn, resp, err := d.DialContext(ctx, address, http.Header{"User-Agent": {c.agent}})
+	if err != nil {
+		return nil, resp, fmt.Errorf("fetch: websocket: %w", err)
+	}
+	shaking.left.Store(math.MaxInt64)
+	return conn, resp, nil
+}
+
+// capped is a connection of which so many bytes may be read while it shakes hands.
+type capped struct {
+	net.Conn
+	most int64
+	left atomic.Int64
+}
+
+// Read is of net.Conn.
+func (c *capped) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.left.Add(-int64(n)) < 0 {
+		return 0, &LimitError{LimitHeader, c.most}
+	}
+	return n, err
+}

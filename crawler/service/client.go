@@ -127,28 +127,42 @@ type Answer struct {
 
 // Get asks and gives the JSON that came, or a *Fault.
 func (c *Client) Get(ctx context.Context, a Ask) (Answer, error) {
-	call := Call{Class: a.Class, Paging: a.Paging, Request: fetch.Request{
-		URL: c.base + a.Path, Accept: "application/json", MaxBody: c.o.MaxBody,
-	}}
-	if len(a.Query) > 0 {
-		call.Request.URL += "?" + a.Query.Encode()
-	}
-	if c.o.Credential.Set() {
-		call.Auth = true
-		c.o.Credential.Sign(&call.Request)
-	}
+	call := Call{Class: a.Class, Paging: a.Paging, Auth: c.o.Credential.Set(), Request: c.request(a, "application/json")}
+	call.Request.MaxBody = c.o.MaxBody
 	resp, err := c.o.Do(ctx, call)
 	if err != nil {
-		return Answer{}, &Fault{Service: c.o.Service, Op: a.Op, Word: Unreachable, Retry: -1, Err: err}
+		return Answer{}, c.unreachable(a.Op, err)
 	}
 	if f := c.judge(resp, call.Auth); f != nil {
-		f.Service, f.Op, f.Retry = c.o.Service, a.Op, -1
-		if wait, said := fetch.RetryAfter(resp.Header.Get("Retry-After"), c.o.Now()); said {
-			f.Retry = wait
-		}
-		return Answer{}, f
+		return Answer{}, c.refused(a.Op, f, resp.Header)
 	}
 	return Answer{Body: bytes.TrimSpace(resp.Body), Header: resp.Header}, nil
+}
+
+// request is a with the credential, if there is one.
+func (c *Client) request(a Ask, accept string) fetch.Request {
+	r := fetch.Request{URL: c.base + a.Path, Accept: accept}
+	if len(a.Query) > 0 {
+		r.URL += "?" + a.Query.Encode()
+	}
+	if c.o.Credential.Set() {
+		c.o.Credential.Sign(&r)
+	}
+	return r
+}
+
+// unreachable is the Fault of a question without an answer.
+func (c *Client) unreachable(op string, err error) *Fault {
+	return &Fault{Service: c.o.Service, Op: op, Word: Unreachable, Retry: -1, Err: err}
+}
+
+// refused is f, of an answer with that header, with what was asked and when to ask again.
+func (c *Client) refused(op string, f *Fault, h http.Header) *Fault {
+	f.Service, f.Op, f.Retry = c.o.Service, op, -1
+	if wait, said := fetch.RetryAfter(h.Get("Retry-After"), c.o.Now()); said {
+		f.Retry = wait
+	}
+	return f
 }
 
 // Misshapen is the Fault of JSON that is not what was asked for.

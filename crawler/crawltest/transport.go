@@ -3,10 +3,28 @@ package crawltest
 import (
 	"bytes"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
+	"time"
 )
+
+// Served has h answer at these listeners, in plain HTTP; stop ends it.
+func Served(h http.Handler, at ...net.Listener) (stop func() error) {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	served := make(chan error, len(at))
+	for _, ln := range at {
+		go func() { served <- srv.Serve(ln) }()
+	}
+	return func() error {
+		err := srv.Close()
+		for range at {
+			<-served // that it was closed
+		}
+		return err
+	}
+}
 
 // Transport has h answer requests without a connection, as if they came from that
 // address; the zero Addr is none.

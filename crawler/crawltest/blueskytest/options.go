@@ -19,6 +19,11 @@ type Options struct {
 	Says   Headers          // default Draft, as the PDS
 	Mute   bool             // the limits are not told of
 	Lies   Lies
+	// PDS is the address of the server of everybody's records; default https://pds.DOMAIN. With it every
+	// account is a did:plc: a did:web leads to a host by its name.
+	PDS string
+	// StreamPoll is how often a Jetstream looks whether something has happened; default 2 ms.
+	StreamPoll time.Duration
 }
 
 // What limits are, as in package storytest.
@@ -72,4 +77,8 @@ type Lies struct {
 
 	StreamRepeats bool // Jetstream sends each event twice
 	StreamSilent  bool // and nothing any more after the replay
+	StreamGarbage bool // between what it should send is what is no event
+	StreamDrops   int  // every so many-th event is never sent; 0 = none
+	StreamBreaks  int  // a connection ends after so many events; 0 = never
+	StreamRefuses int  // a status for who connects, with Retry-After: 120
 }

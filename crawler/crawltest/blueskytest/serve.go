@@ -2,7 +2,9 @@ package blueskytest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -17,6 +19,24 @@ import (
 
 // Handler serves the world.
 func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
+
+// Serve is a World that listens at two addresses of this machine: its AppView and directory at one, its PDS at the other.
+// Both are plain HTTP. stop ends it.
+func Serve(view, pds string, o Options) (w *World, at string, stop func() error, err error) {
+	front, err := net.Listen("tcp", view)
+	if err != nil {
+		return nil, "", nil, fmt.Errorf("blueskytest: %w", err)
+	}
+	back, err := net.Listen("tcp", pds)
+	if err != nil {
+		return nil, "", nil, errors.Join(fmt.Errorf("blueskytest: %w", err), front.Close())
+	}
+	o.PDS = "http://" + back.Addr().String()
+	if w, err = New(o); err != nil {
+		return nil, "", nil, errors.Join(err, front.Close(), back.Close())
+	}
+	return w, "http://" + front.Addr().String(), crawltest.Served(w.Handler(), front, back), nil
+}
 
 // RoundTripper answers requests from the world itself, as if they came from that
 // address, without a connection.
@@ -49,7 +69,7 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.report.Saw(from, shape)
 	rw.Header().Set("Date", v.now.UTC().Format(http.TimeFormat))
-	if strings.HasPrefix(r.Host, "pds") && !w.meter.Allow(rw.Header(), storytest.Visitor{From: from, Paging: v.q.Has("cursor")}, v.now) {
+	if (strings.HasPrefix(r.Host, "pds") || strings.HasSuffix(w.o.PDS, "://"+r.Host)) && !w.meter.Allow(rw.Header(), storytest.Visitor{From: from, Paging: v.q.Has("cursor")}, v.now) {
 		w.report.Refused++
 		v.fail(http.StatusTooManyRequests, "RateLimitExceeded", "Rate Limit Exceeded")
 		return
@@ -193,7 +213,7 @@ func (v *visit) document(host, path string) {
 		return
 	}
 	v.JSON(http.StatusOK, map[string]any{"id": p.ID, "alsoKnownAs": []any{"at://" + v.w.handle(p)}, "service": []any{
-		map[string]any{"id": "#atproto_pds", "type": "AtprotoPersonalDataServer", "serviceEndpoint": "https://pds." + v.w.o.Domain}}})
+		map[string]any{"id": "#atproto_pds", "type": "AtprotoPersonalDataServer", "serviceEndpoint": v.w.o.PDS}}})
 }
 
 // feedCursor is the place of a post in a feed.

@@ -3,6 +3,7 @@ package blueskytest
 import (
 	"net/http"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -10,18 +11,46 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// streamPoll is how often a stream looks whether something has happened, in real time.
-const streamPoll = 2 * time.Millisecond
+// Of a stream.
+const (
+	streamPoll = 2 * time.Millisecond // how often it looks whether something has happened, unless Options say otherwise
+	maxHello   = 10 << 20             // bytes of a message of who listens
+)
+
+// hello is a message of who listens, as Jetstream wants it.
+type hello struct {
+	Type    string `json:"type"`
+	Payload struct {
+		Collections []string `json:"wantedCollections"`
+		DIDs        []string `json:"wantedDids"`
+	} `json:"payload"`
+}
 
 // subscribe is Jetstream: what happened after the cursor (microseconds), then what
 // happens, until who listens goes away.
 func (w *World) subscribe(rw http.ResponseWriter, r *http.Request) {
+	w.Lock()
+	refused := w.o.Lies.StreamRefuses
+	w.subscriptions++
+	w.Unlock()
+	if refused > 0 {
+		rw.Header().Set("Retry-After", "120")
+		rw.WriteHeader(refused)
+		return
+	}
 	up := websocket.Upgrader{}
 	conn, err := up.Upgrade(rw, r, nil)
 	if err != nil {
 		return // it has answered
 	}
 	defer conn.Close() //nolint:errcheck // it is over
+	conn.SetReadLimit(maxHello)
+	q := r.URL.Query()
+	var h hello
+	h.Payload.Collections, h.Payload.DIDs = q["wantedCollections"], q["wantedDids"]
+	if q.Get("requireHello") == "true" && (conn.ReadJSON(&h) != nil || h.Type != "options_update") {
+		return
+	}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -31,20 +60,27 @@ func (w *World) subscribe(rw http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}()
-	q := r.URL.Query()
 	cursor, err := strconv.ParseInt(q.Get("cursor"), 10, 64)
 	if err != nil {
 		w.Lock()
 		cursor = w.Advance().UnixMicro()
 		w.Unlock()
 	}
-	tick := time.NewTicker(streamPoll)
+	poll := w.o.StreamPoll
+	if poll == 0 {
+		poll = streamPoll
+	}
+	tick := time.NewTicker(poll)
 	defer tick.Stop()
+	sent := 0
 	for replayed := false; ; replayed = true {
 		var lines [][]byte
-		lines, cursor = w.since(cursor, q["wantedCollections"], q["wantedDids"], replayed)
+		lines, cursor = w.since(cursor, h.Payload.Collections, h.Payload.DIDs, replayed)
 		for _, b := range lines {
 			if conn.WriteMessage(websocket.TextMessage, b) != nil {
+				return
+			}
+			if sent++; w.breaks(sent) {
 				return
 			}
 		}
@@ -56,20 +92,41 @@ func (w *World) subscribe(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// breaks says whether a connection ends after so many events.
+func (w *World) breaks(sent int) bool {
+	w.Lock()
+	defer w.Unlock()
+	return w.o.Lies.StreamBreaks > 0 && sent >= w.o.Lies.StreamBreaks
+}
+
+// Subscriptions is how often somebody connected, or tried to, to the Jetstream.
+func (w *World) Subscriptions() int {
+	w.Lock()
+	defer w.Unlock()
+	return w.subscriptions
+}
+
 // since are the lines after a cursor, and the cursor after them.
 func (w *World) since(cursor int64, collections, dids []string, live bool) (lines [][]byte, next int64) {
 	w.Lock()
 	defer w.Unlock()
 	v := &visit{w: w, l: &w.o.Lies, now: w.Advance()}
-	for _, e := range w.events {
-		if e.micros <= cursor || live && w.o.Lies.StreamSilent {
+	if live && w.o.Lies.StreamSilent {
+		return nil, cursor
+	}
+	first := sort.Search(len(w.events), func(i int) bool { return w.events[i].micros > cursor })
+	for n, e := range w.events[first:] {
+		cursor = e.micros
+		if every := w.o.Lies.StreamDrops; every > 0 && (first+n)%every == 0 {
 			continue
 		}
-		cursor = e.micros
 		if len(dids) > 0 && !slices.Contains(dids, e.h.Who.ID) {
 			continue
 		}
 		b := v.line(e)
+		if w.o.Lies.StreamGarbage {
+			lines = append(lines, []byte(`{"did":[],"time_us":"soon","kind":7}`), b[:len(b)/2])
+		}
 		if e.h.Post != nil || e.h.Edge.Who != nil {
 			if len(collections) > 0 && !slices.ContainsFunc(collections, func(c string) bool { return strings.Contains(string(b), `"collection":"`+c+`"`) }) {
 				continue

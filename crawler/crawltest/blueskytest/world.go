@@ -33,6 +33,8 @@ type World struct {
 	byHandle map[string]*person
 	events   []event
 	revs     map[*person]uint64 // how often something was written
+
+	subscriptions int
 }
 
 // event is one line of the Jetstream.
@@ -47,6 +49,10 @@ func New(o Options) (*World, error) {
 	if o.Domain == "" {
 		o.Domain = "b.test"
 	}
+	web := o.PDS == ""
+	if web {
+		o.PDS = "https://pds." + o.Domain
+	}
 	if o.Says == storytest.ISO {
 		o.Says = storytest.Draft
 	}
@@ -58,7 +64,7 @@ func New(o Options) (*World, error) {
 	w.meter, worst = storytest.NewMeter(o.Limits, o.Says, storytest.AfterSeconds)
 	w.Story, err = storytest.New(storytest.Options{
 		Seed: o.Seed, People: o.People, Remote: -1, Start: o.Start, Clock: o.Clock, Rate: o.Rate, Quiet: o.Quiet, Domain: o.Domain,
-		PersonID: func(p *person, _ uint64) string { return didOf(o.Seed, p.N) },
+		PersonID: func(p *person, _ uint64) string { return didOf(o.Seed, p.N, web) },
 		PostID: func(p *post) string {
 			collection := posts
 			if p.Boost != nil {
@@ -100,9 +106,9 @@ func (w *World) heard(h storytest.Happening) {
 	w.events = append(w.events, event{micros, h, w.revs[h.Who]})
 }
 
-// didOf is the DID of person n: did:plc, of every tenth did:web.
-func didOf(seed uint64, n int) string {
-	if n%10 == 9 {
+// didOf is the DID of person n: did:plc, with web of every tenth did:web.
+func didOf(seed uint64, n int, web bool) string {
+	if web && n%10 == 9 {
 		return fmt.Sprintf("did:web:web%d.test", n)
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d person %d", seed, n))

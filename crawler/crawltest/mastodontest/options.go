@@ -122,6 +122,12 @@ type Lies struct {
 	Huge        int    // so many bytes of white space before each answer
 	WrongOne    bool   // lookup answers the profile of somebody else
 	Garbage     bool   // every second element of a list is no object
+
+	StreamRepeats bool // a stream sends each event twice
+	StreamSilent  bool // it sends nothing at all
+	StreamGarbage bool // between what it should send is what is no event
+	StreamBreaks  int  // a connection ends in the middle of that event; 0 = never
+	StreamHuge    int  // instead of each event a line of so many bytes
 }
 
 func (o Options) withDefaults() Options {

@@ -30,14 +30,7 @@ func Serve(addr string, o Options) (w *World, stop func() error, err error) {
 	if w, err = New(o); err != nil {
 		return nil, nil, errors.Join(err, ln.Close())
 	}
-	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: time.Minute}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
-	return w, func() error {
-		err := srv.Close()
-		<-served // that it was closed
-		return err
-	}, nil
+	return w, crawltest.Served(w.Handler(), ln), nil
 }
 
 // Domain is Options.Domain.
@@ -62,6 +55,10 @@ type visit struct {
 }
 
 func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, streamPath) {
+		w.stream(rw, r)
+		return
+	}
 	w.Lock()
 	defer w.Unlock()
 	v := &visit{w: w, l: &w.o.Lies, now: w.Advance(), q: r.URL.Query()}

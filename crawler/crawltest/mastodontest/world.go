@@ -25,6 +25,8 @@ type World struct {
 	meter   *storytest.Meter
 	report  storytest.Report
 	batches int
+
+	happened []storytest.Happening // for streams
 }
 
 // New is a World at Options.Start.
@@ -49,6 +51,7 @@ func New(o Options) (*World, error) {
 				w.Posts[p.ID] = p
 			}
 		},
+		Heard: func(h storytest.Happening) { w.happened = append(w.happened, h) },
 	})
 	if err := errors.Join(worst, err); err != nil {
 		return nil, fmt.Errorf("mastodontest: %w", err)

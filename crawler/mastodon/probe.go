@@ -16,10 +16,26 @@ import (
 // any, what needs one stays in Unsure. An error is a Fault that may pass (Again) with which nothing at all was learnt,
 // or that of ctx; whatever else goes wrong is a Doubt, and makes the Server expire sooner.
 func (c *Client) Probe(ctx context.Context, sample string) (Server, error) {
-	now := c.o.Now()
-	p := &probe{c: c, s: Server{V: serverVersion, Base: c.base, WithAuth: c.o.Credential.Set(), People: -1, Posts: -1, Probed: now.UTC().Round(0)}}
-	first := p.instance(ctx)
-	p.nodeinfo(ctx)
+	return c.Resume(ctx, sample, Server{})
+}
+
+// Resume is a Probe that goes on where an earlier one, was, ended in doubts that may pass, as of a limit: only what
+// they are of is asked, so that five calls at a time are enough for all. One that is none of this server, or older than a Server
+// is fresh, is begun anew.
+func (c *Client) Resume(ctx context.Context, sample string, was Server) (Server, error) {
+	now := c.o.Now().UTC().Round(0)
+	p := &probe{c: c, s: Server{V: serverVersion, Base: c.base, WithAuth: c.o.Credential.Set(), People: -1, Posts: -1, Probed: now}, anew: true}
+	if was.V == serverVersion && was.Base == c.base && was.WithAuth == c.o.Credential.Set() && now.Before(was.Probed.Add(serverFresh)) && !now.Before(was.Probed) {
+		p.s, p.was, p.anew = was, was.Unsure, false
+		p.s.Unsure = slices.DeleteFunc(slices.Clone(was.Unsure), passes)
+	}
+	var first error
+	if p.asks("instance") {
+		first = p.instance(ctx)
+	}
+	if p.asks("nodeinfo") {
+		p.nodeinfo(ctx)
+	}
 	if first != nil && p.s.Software == "" && service.Again(first) {
 		return Server{}, first
 	}
@@ -28,27 +44,68 @@ func (c *Client) Probe(ctx context.Context, sample string) (Server, error) {
 		o.Domain = p.s.Domain
 		p.c = &Client{c.s, o, c.base, c.host}
 	}
-	local := p.feed(ctx, Public(true), &p.s.Local, "local timeline")
-	p.feed(ctx, Public(false), &p.s.Remote, "public timeline")
-	who, ok := p.sample(ctx, sample, local)
-	if ok {
-		posts := p.posts(ctx, who)
-		p.tags(ctx, append(posts, local...))
-		p.batch(ctx, who)
-		p.edges(ctx, who)
+	var local []Post
+	if p.asks("local timeline") || sample == "" && p.asks(ofSample()...) {
+		local = p.feed(ctx, Public(true), &p.s.Local, "local timeline")
 	}
-	p.search(ctx, who)
+	if p.asks("public timeline") {
+		p.feed(ctx, Public(false), &p.s.Remote, "public timeline")
+	}
+	who := Profile{Acct: sample}
+	if p.asks(ofSample()...) {
+		who = p.account(ctx, sample, local)
+	}
+	if p.asks("search") {
+		p.search(ctx, who)
+	}
 	p.s.Expires = p.s.Probed.Add(serverFresh)
-	if slices.ContainsFunc(p.s.Unsure, func(d service.Doubt) bool { return (&service.Fault{Word: d.Why}).Again() }) {
-		p.s.Expires = p.s.Probed.Add(serverUnsure)
+	if slices.ContainsFunc(p.s.Unsure, passes) {
+		p.s.Expires = now.Add(serverUnsure)
 	}
 	return p.s, ctx.Err()
 }
 
+// passes says whether a doubt may be settled later.
+func passes(d service.Doubt) bool { return (&service.Fault{Word: d.Why}).Again() }
+
+// ofSample are the doubts that an account is needed to settle.
+func ofSample() []string {
+	return []string{"sample account", "posts of an account", "min_id", "since_id", "max_id", "tag timeline", "batch", string(service.Followers), string(service.Following)}
+}
+
+// account tries things on an account.
+func (p *probe) account(ctx context.Context, sample string, local []Post) Profile {
+	who, ok := p.sample(ctx, sample, local)
+	if !ok {
+		return who
+	}
+	posts := local
+	if p.asks("sample account", "posts of an account", "min_id", "since_id", "max_id", "tag timeline") {
+		posts = append(p.posts(ctx, who), local...)
+	}
+	if p.asks("sample account", "tag timeline") {
+		p.tags(ctx, posts)
+	}
+	if p.asks("sample account", "batch") {
+		p.batch(ctx, who)
+	}
+	if p.asks("sample account", string(service.Followers), string(service.Following)) {
+		p.edges(ctx, who)
+	}
+	return who
+}
+
 // probe is one Probe under way.
 type probe struct {
-	c *Client
-	s Server
+	c    *Client
+	s    Server
+	was  []service.Doubt // of the one that this goes on with
+	anew bool            // it goes on with none
+}
+
+// asks says whether one of these is to be found out.
+func (p *probe) asks(what ...string) bool {
+	return p.anew || slices.ContainsFunc(p.was, func(d service.Doubt) bool { return passes(d) && slices.Contains(what, d.What) })
 }
 
 func (p *probe) get(ctx context.Context, a ask) (answer, error) {
@@ -118,7 +175,9 @@ func (p *probe) instance(ctx context.Context) error {
 	if p.s.Domain == "" {
 		p.s.Domain = host(w.URI)
 	}
-	p.s.Software, p.s.Version = software(service.Line(string(w.Version), service.MaxName))
+	if p.s.Software == "" { // else nodeinfo has said it
+		p.s.Software, p.s.Version = software(service.Line(string(w.Version), service.MaxName))
+	}
 	p.s.API = max(w.API.Mastodon.N(), 0)
 	p.s.People, p.s.Posts = w.Stats.People.N(), w.Stats.Posts.N()
 	for _, l := range w.Languages.All {
@@ -331,6 +390,9 @@ func (p *probe) posts(ctx context.Context, who Profile) []Post {
 		{"since_id", &p.s.Timeline.Since, k + 1, page[:k]},
 		{"max_id", &p.s.Timeline.Max, 2, page[k+1 : k+3]},
 	} {
+		if *try.to != "" {
+			continue
+		}
 		got, err := p.ids(ctx, who, try.param, page[k], try.limit)
 		if err != nil {
 			p.doubt(try.param, err)
@@ -433,7 +495,10 @@ func (p *probe) edges(ctx context.Context, who Profile) {
 func (p *probe) own(ctx context.Context, who Profile, theirs []string) {
 	a, err := p.get(ctx, ask{"own account", ClassAccount, "/api/v1/accounts/verify_credentials", nil})
 	if err != nil {
-		return // a token of an application has no account
+		if service.Again(err) { // else a token of an application, which has no account
+			p.doubt(string(service.Following), err)
+		}
+		return
 	}
 	me, err := p.c.oneProfile("own account", a)
 	if err != nil || me.ID == who.ID {
@@ -445,6 +510,9 @@ func (p *probe) own(ctx context.Context, who Profile, theirs []string) {
 	}
 	p.s.Calls++
 	got, err := e.Next(ctx)
+	if service.Again(err) {
+		p.doubt(string(service.Following), err)
+	}
 	if err != nil || len(got) != len(theirs) {
 		return
 	}

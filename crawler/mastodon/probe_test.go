@@ -108,6 +108,50 @@ func TestProbesOfServersThatAreNotThere(t *testing.T) {
 	}
 }
 
+// Where a limit ends a probe, the next one asks only what is still in doubt, and together they come to what one comes to that has
+// no limit; in between it is kept as bytes.
+func TestAProbeGoesOn(t *testing.T) {
+	o := world{Seed: 4, People: 30, Quiet: true, Start: since(), Tokens: map[string]string{"s3cret": ""}}
+	credential := func(o *Options) { o.Credential, _ = service.NewCredential("a", "s3cret") }
+	whole := visit(t, o, credential)
+	star := whole.w.Users()[0]
+	want, err := whole.c.Probe(context.Background(), star)
+	if err != nil || len(want.Unsure) != 0 {
+		t.Fatalf("%+v %v", want, err)
+	}
+	for _, most := range []int{5, 8, 13} { // a list is held against that of the asker with five
+		o.Limits = []mastodontest.Limit{{Max: most, Window: serverUnsure / 2, All: true, Rolling: true}}
+		p := visit(t, o, credential)
+		var s Server
+		rounds, asked := 0, 0
+		for ; rounds < 20 && !s.Fresh(p.clock.Now()); rounds++ {
+			if s, err = p.c.Resume(context.Background(), star, s); err != nil {
+				t.Fatalf("%d calls at a time: %v", most, err)
+			}
+			if s, err = DecodeServer(s.Encode()); err != nil {
+				t.Fatal(err)
+			}
+			asked = p.w.Report().Requests - p.w.Report().Refused
+			p.clock.add(serverUnsure + time.Second)
+		}
+		t.Logf("%d calls at a time: whole after %d, %d answered of %d calls, %d in one", most, rounds, asked, s.Calls, want.Calls)
+		if len(s.Unsure) != 0 || s.Expires.Sub(s.Probed) != serverFresh || asked > want.Calls+2*rounds {
+			t.Errorf("%d calls at a time: %+v", most, s)
+		}
+		got := s
+		got.Calls, got.Probed, got.Expires = want.Calls, want.Probed, want.Expires
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%d calls at a time:\n%+v, want\n%+v", most, got, want)
+		}
+	}
+	old := want
+	old.Probed, old.Unsure = want.Probed.Add(-serverFresh), []service.Doubt{{What: "batch", Why: service.Limited}}
+	before := whole.w.Report().Requests
+	if s, err := whole.c.Resume(context.Background(), star, old); err != nil || whole.w.Report().Requests-before < want.Calls || !s.Probed.Equal(whole.clock.Now()) {
+		t.Errorf("what is too old is not begun anew: %+v %v", s, err)
+	}
+}
+
 func FuzzDecodeServer(f *testing.F) {
 	f.Add(Server{V: serverVersion, Base: "https://m.test", Lists: service.NotTheirs, Unsure: []service.Doubt{{What: "x", Why: service.Down}}}.Encode())
 	f.Add([]byte(`{"v":2}`))

@@ -84,7 +84,7 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 				gaps++
 			}
 			if !last {
-				write(rapid.SampledFrom([]int{0, 1, 2, 19, 20, 21, 39, 40, 41, 45, 75}).Draw(t, "between"))
+				write(rapid.SampledFrom([]int{0, 1, 2, 19, 20, 21, 39, 40, 41, 45, 75, 130}).Draw(t, "between"))
 			}
 		}
 		truth := p.w.Truth()

@@ -85,6 +85,7 @@ type Timeline struct {
 	forward trail           // of the forward phase
 	from    string          // min_id of the next forward page
 	check   bool            // the backward phase looks at what min_id means
+	gapless bool            // nothing is missing between start and Recent
 	met     map[string]bool // of start, those that were delivered again
 	expect  []service.Seen  // those that should have been
 	list    service.Listing
@@ -129,8 +130,8 @@ func (c *Client) Timeline(f Feed, m service.Mark, how Reading) (*Timeline, error
 	if how.Claimed > 0 {
 		t.list.Claimed = how.Claimed
 	}
-	if len(m.Base) > 0 {
-		t.start = m.Base
+	if t.gapless = true; len(m.Base) > 0 {
+		t.start, t.gapless = m.Base, len(m.Recent) > 0 && m.Base[0].ID == m.Recent[0].ID
 	}
 	if w := m.Walk; w != nil {
 		again := *w
@@ -359,7 +360,11 @@ func (t *Timeline) forwardPage(posts []Post) Batch {
 	}
 	fresh, stop, _ := t.forward.Took(ids, next, t.how.Limits)
 	b := t.split(posts, fresh)
-	t.m.Recent, t.m.Base = service.Foremost(t.order(posts), t.m.Recent), t.start
+	t.m.Recent = service.Foremost(t.order(posts), t.m.Recent)
+	if len(t.expect) > 0 && !slices.ContainsFunc(t.expect, func(s service.Seen) bool { return !slices.Contains(ids, s.ID) }) {
+		t.whole() // it joins what was read, whatever min_id means
+	}
+	t.m.Base = t.start
 	switch {
 	case len(posts) < postPage/2, len(b.Posts) == 0:
 		t.end("") // nothing more now, and the next reading begins here
@@ -475,9 +480,23 @@ func (t *Timeline) ignoredMax(posts []Post) Batch {
 	return b
 }
 
+// whole moves what the feed is read to without a gap up to the newest post read. A Mark
+// holds service.MaxRecent of what was read: so they are those that are shown when what is behind the
+// next page is looked at, by who goes on with it.
+func (t *Timeline) whole() {
+	if !t.gapless {
+		return
+	}
+	t.start = t.m.Recent
+	if t.feed.class == ClassPosts {
+		t.oldest, t.newest = service.Span(t.start)
+	}
+}
+
 // obeyed goes on forward: min_id gives the next posts.
 func (t *Timeline) obeyed() {
 	t.how.Paging.Min = service.Obeyed
+	t.whole()
 	t.m.Base, t.m.Walk, t.phase = t.start, nil, phaseForward
 }
 

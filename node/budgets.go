@@ -27,6 +27,9 @@ func (n *Node) budgets(now time.Time) (out []api.Budget) {
 		for _, b := range s.Buckets {
 			x := api.Budget{Site: partition.Site(s.Site), Credential: b.Credential, Bucket: b.Name, Limit: b.Limit, Used: max(0, b.Limit-b.Free), Open: b.Open,
 				Window: b.Window.Seconds(), Calls: counts[b.Credential].Calls, Refused: counts[b.Credential].Refused, Held: held[b.Credential]}
+			if x.Paced = b.Kind == budget.Adaptive; x.Paced { // the next call has room or not; the window is not filled up
+				x.Used = b.Open
+			}
 			if b.Full.After(now) {
 				at := b.Full
 				x.ResetsAt = &at

@@ -36,12 +36,13 @@ type accountFlags struct {
 	View      string   `name:"bluesky-view" placeholder:"URL" help:"The AppView that shows Bluesky's profiles, lists and searches (default https://public.api.bsky.app)." group:"Accounts:"`
 	Directory string   `name:"bluesky-directory" placeholder:"URL" help:"The directory of Bluesky's DIDs (default https://plc.directory)." group:"Accounts:"`
 	X         string   `name:"x-api" placeholder:"URL" help:"The API of X (default https://api.x.com); it is asked with a token only." group:"Accounts:"`
+	Jetstream string   `placeholder:"wss://HOST/subscribe" help:"A Jetstream that tells of Bluesky's posts as they are made, changed and deleted. This peer asks it for the followed accounts of its slices." group:"Accounts:"`
 	Fanout    int      `default:"1" placeholder:"N" help:"A new swarm spreads the accounts of one server over N units, so that as many peers share them." group:"Swarm:"`
 }
 
 // options translates the flags; seeds are the community's.
 func (f *accountFlags) options() (o social.Options, seeds []partition.Key, err error) {
-	o = social.Options{Lists: f.Lists, Back: f.Back, View: f.View, Directory: f.Directory, X: f.X, Rules: social.Rules{Follow: social.Scope(f.Follow), Langs: f.Lang}}
+	o = social.Options{Lists: f.Lists, Back: f.Back, View: f.View, Jetstream: f.Jetstream, Directory: f.Directory, X: f.X, Rules: social.Rules{Follow: social.Scope(f.Follow), Langs: f.Lang}}
 	var errs []error
 	if f.Community != "" {
 		if seeds, err = f.judge(&o.Rules); err != nil {

@@ -54,11 +54,11 @@ func writeTokens(t *testing.T, dir, server string, mode fs.FileMode) string {
 }
 
 // What a person does to follow people: a file with a token, run, seed. The token then
-// stands nowhere: not in what is logged, answered, exported or kept.
+// stands nowhere: not in what is logged, answered, exported or kept, by this peer or by another of the swarm.
 func TestFollowWithAToken(t *testing.T) {
-	dir := t.TempDir()
+	dir, begun := t.TempDir(), time.Now()
 	w, who := serveAccounts(t)
-	p := startProcess(t, dir, "a", "--token-file", writeTokens(t, dir, w.Domain(), 0o600), "--lists", "--allow-net", "127.0.0.0/8")
+	p := startProcess(t, dir, "a", "--token-file", writeTokens(t, dir, w.Domain(), 0o600), "--lists", "--allow-net", "127.0.0.0/8", "--leave", "1s")
 	until(t, "the account is followed", 60*time.Second, func() bool {
 		var seeded any
 		if p.echo(&seeded, "seed", who) != nil {
@@ -67,6 +67,15 @@ func TestFollowWithAToken(t *testing.T) {
 		var shown api.Shown
 		return p.echo(&shown, "show", who) == nil && shown.Record != nil && shown.Record.Kind == "profile"
 	})
+	t.Logf("followed after %s", time.Since(begun))
+	b := startProcess(t, dir, "b", "--join", filepath.Join(dir, "a", "addrs"), "--leave", "1s")
+	until(t, "the other peer tells of this one, and has what it found", 60*time.Second, func() bool {
+		var peers []api.PeerInfo
+		var shown api.Shown
+		return b.echo(&peers, "peers") == nil && len(peers) == 2 && peers[0].Status != nil && peers[1].Status != nil &&
+			b.echo(&shown, "show", who) == nil && shown.Record != nil
+	})
+	t.Logf("known to two after %s", time.Since(begun))
 	var st api.Status
 	if err := p.echo(&st, "status"); err != nil || len(st.Budgets) == 0 {
 		t.Errorf("status: %+v %v", st.Budgets, err)
@@ -79,21 +88,27 @@ func TestFollowWithAToken(t *testing.T) {
 		t.Errorf("the budget of ana is not shown: %+v", st.Budgets)
 	}
 	var said bytes.Buffer
-	for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/peers", "/api/v1/errors", "/api/v1/export", "/api/v1/records?key=" + who} {
-		resp, err := http.Get("http://" + p.api + path)
-		if err != nil {
+	for _, at := range []string{p.api, b.api} {
+		for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/peers", "/api/v1/errors", "/api/v1/gaps", "/api/v1/export", "/api/v1/export?captures=true", "/api/v1/records?key=" + who} {
+			resp, err := http.Get("http://" + at + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(&said, resp.Body); err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+		}
+	}
+	for _, x := range []*process{p, b} {
+		if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.Copy(&said, resp.Body); err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+	for _, x := range []*process{p, b} {
+		<-x.done
+		said.Write(x.log.Bytes())
 	}
-	<-p.done
-	said.Write(p.log.Bytes())
 	status, err := json.Marshal(st)
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +120,9 @@ func TestFollowWithAToken(t *testing.T) {
 	if !strings.Contains(said.String(), "echo_budget_used") {
 		t.Error("no metrics of budgets")
 	}
-	err = filepath.WalkDir(filepath.Join(dir, "a"), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	tokens := filepath.Join(dir, "tokens.yaml")
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path == tokens {
 			return err
 		}
 		b, err := os.ReadFile(path)
@@ -120,6 +136,18 @@ func TestFollowWithAToken(t *testing.T) {
 	}
 	if r := w.Report(); r.Refused != 0 || r.Requests == 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A limit that the server tells is shown as what is used of it; one that it does not, by the pace that was found out.
+func TestBudgetText(t *testing.T) {
+	b := api.Budget{Site: "mastodon:m.example", Credential: "ana", Bucket: "user/5m", Limit: 300, Used: 7, Window: 300, Refused: 1}
+	if got := budgetText(b); got != "mastodon:m.example ana, user/5m: 7 of 300 used, 1 refused" {
+		t.Error(got)
+	}
+	b.Paced, b.Credential, b.Held = true, "", "all calls until later: 503"
+	if got := budgetText(b); got != "mastodon:m.example no credential, user/5m: says no limit; at even gaps, 300 in 5m0s at most, 1 refused; held: all calls until later: 503" {
+		t.Error(got)
 	}
 }
 

@@ -368,6 +368,9 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	for _, b := range s.Budgets {
 		row("budget", budgetText(b))
 	}
+	for _, x := range s.Streams {
+		row("stream", streamText(x))
+	}
 	if s.AddressesWaiting > 0 {
 		row("addresses", fmt.Sprintf("%d waited for", s.AddressesWaiting))
 	}
@@ -387,22 +390,6 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 		row("hints", fmt.Sprintf("%d heard, %d followed, %d right, %d wrong", s.Hints["heard"], s.Hints["followed"], s.Hints["right"], s.Hints["wrong"]))
 	}
 	_ = t.Flush() // to a terminal or a buffer; the next Encode or Fprintf would fail the same way
-}
-
-// budgetText is a budget in one line.
-func budgetText(b api.Budget) string {
-	who := b.Credential
-	if who == "" {
-		who = "no credential"
-	}
-	text := fmt.Sprintf("%s %s, %s: %d of %d used, %d refused", b.Site, who, b.Bucket, b.Used, b.Limit, b.Refused)
-	if b.ResetsAt != nil {
-		text += ", resets " + b.ResetsAt.Local().Format(time.TimeOnly)
-	}
-	if b.Held != "" {
-		text += "; held: " + b.Held
-	}
-	return text
 }
 
 type peersCmd struct{ client }

@@ -88,7 +88,9 @@ type Status struct {
 	// heard, followed (it is looked at sooner), and by the visit after them right or wrong.
 	Hints map[string]int64 `json:"hints,omitempty"`
 	// Budgets are this peer's at the servers whose API it asked since its start, a line for each limit.
-	Budgets   []Budget `json:"budgets,omitempty"`
+	Budgets []Budget `json:"budgets,omitempty"`
+	// Streams are those that tell this peer of posts as they are made.
+	Streams   []Stream `json:"streams,omitempty"`
 	Dead      float64  `json:"dead_share"` // of the records: their page was gone or did not answer when it was looked at last
 	DiskBytes int64    `json:"disk_bytes"`
 	// Media are the files of accounts that were had, and MediaBytes how large they are, each URL counted.
@@ -109,10 +111,26 @@ type Budget struct {
 	Used       int64          `json:"used"`     // of it, what is on its way among that
 	Open       int64          `json:"open"`     // on its way
 	Window     float64        `json:"window_s"` // 0 = the server tells when it ends
-	ResetsAt   *time.Time     `json:"resets_at,omitempty"`
-	Calls      int64          `json:"calls"`          // of the credential at the site, ever
-	Refused    int64          `json:"refused"`        // of those, by the server for its limits
-	Held       string         `json:"held,omitempty"` // why nothing is asked now, and until when
+	// Paced: the server says nothing of its limits; Limit is what this peer has found out by asking at even gaps, and
+	// Used what is on its way.
+	Paced    bool       `json:"paced,omitempty"`
+	ResetsAt *time.Time `json:"resets_at,omitempty"`
+	Calls    int64      `json:"calls"`          // of the credential at the site, ever
+	Refused  int64      `json:"refused"`        // of those, by the server for its limits
+	Held     string     `json:"held,omitempty"` // why nothing is asked now, and until when
+}
+
+// Stream is a stream of a service, as this peer reads it. Counts are since the start.
+type Stream struct {
+	Address        string     `json:"address"`
+	ConnectedSince *time.Time `json:"connected_since,omitempty"` // nil = it is not
+	Accounts       int        `json:"accounts"`                  // that it is asked to tell of
+	Connects       int64      `json:"connects"`                  // tried
+	Events         int64      `json:"events"`
+	Bad            int64      `json:"bad"`  // of what it sent, that was no event; of connections that have ended
+	Lost           int64      `json:"lost"` // events that no visit of their account could take in time
+	LastEvent      *time.Time `json:"last_event,omitempty"`
+	Why            string     `json:"why,omitempty"` // it is not connected
 }
 
 // PeerInfo is one member: GET /api/v1/peers.

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/echo-node/echo-node/node/api"
+)
+
+// streamText is a stream in words.
+func streamText(s api.Stream) string {
+	how := "not connected: " + s.Why
+	if s.ConnectedSince != nil {
+		how = "connected since " + s.ConnectedSince.Format(time.RFC3339)
+	}
+	last := "never"
+	if s.LastEvent != nil {
+		last = s.LastEvent.Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s: %s; %d accounts, %d events, %d bad, %d lost, the last %s; %d connections", s.Address, how, s.Accounts, s.Events, s.Bad, s.Lost, last, s.Connects)
+}
+
+// budgetText is a budget in one line.
+func budgetText(b api.Budget) string {
+	who := b.Credential
+	if who == "" {
+		who = "no credential"
+	}
+	limit := fmt.Sprintf("%d of %d used", b.Used, b.Limit)
+	if b.Paced {
+		limit = fmt.Sprintf("says no limit; at even gaps, %d in %s at most", b.Limit, time.Duration(b.Window*float64(time.Second)).Round(time.Second))
+	}
+	text := fmt.Sprintf("%s %s, %s: %s, %d refused", b.Site, who, b.Bucket, limit, b.Refused)
+	if b.ResetsAt != nil && !b.Paced {
+		text += ", resets " + b.ResetsAt.Local().Format(time.TimeOnly)
+	}
+	if b.Held != "" {
+		text += "; held: " + b.Held
+	}
+	return text
+}

@@ -339,6 +339,9 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 	c.counts.stopped(stops)
 	if !res.Again {
 		c.counts.committed(res)
+		if res.Kept != nil {
+			res.Kept()
+		}
 	}
 	if !res.Again && res.Next.State != store.StateDone && (res.Next.State != store.StatePending || res.Next.Reason != "") {
 		c.counts.failure(Failure{Key: t.due.Key, State: res.Next.State, Reason: res.Next.Reason, At: commit.Now})

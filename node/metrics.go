@@ -57,6 +57,7 @@ func (n *Node) metrics() []api.Metric {
 	out = append(out, n.refusals()...)
 	out = append(out, n.addresses.metrics(time.Now())...)
 	out = append(out, budgetMetrics(s.Budgets, time.Now())...)
+	out = append(out, streamMetrics(s.Streams)...)
 	for why, k := range s.Stops {
 		out = append(out, api.Metric{Name: "echo_stops_total", Help: "Keys that ended without a record, by reason.", Kind: "counter", Value: float64(k), Labels: map[string]string{"reason": why}})
 	}

@@ -395,6 +395,7 @@ func (n *Node) Run(outer context.Context) error {
 	part("repair", n.restarted("repair", n.runRepair))
 	part("addresses", n.addresses.run)
 	part("limits", n.restarted("limits", n.followLimits))
+	part("streams", n.restarted("streams", n.listen))
 	part("watchdog", n.watch)
 	if n.o.BackupDir != "" {
 		part("backups", n.restarted("backups", n.runBackups))

@@ -18,7 +18,7 @@ import (
 // that names it; a panic ends the process, as a crash, which costs nothing that
 // was acknowledged. Whoever runs the program starts it again (systemd, Docker).
 //
-// A part on which nothing rests (load, repair, backups) is started again after a
+// A part on which nothing rests (load, repair, backups, streams) is started again after a
 // panic, with growing waits, and counted. Its error is the store's, and ends Run.
 const (
 	restartFirst = time.Second

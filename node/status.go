@@ -40,7 +40,7 @@ func (n *Node) Status() api.Status {
 		LinksOut: n.count.linksOut.Load(), LinksIn: n.count.linksIn.Load(),
 		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops, Revisits: c.Revisits, Hints: c.Hints, DiskBytes: all.DiskBytes, Media: st.Files, MediaBytes: st.FileBytes,
 	}
-	s.Budgets = n.budgets(now)
+	s.Budgets, s.Streams = n.budgets(now), n.streams()
 	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)
 	s.Prints = n.index.Prints()
 	s.Dead, s.Verdicts = deadShare(st), n.verdicts.counts(n, owned, now)

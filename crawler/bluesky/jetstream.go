@@ -42,6 +42,7 @@ const (
 // Socket is a WebSocket, as *websocket.Conn of github.com/gorilla/websocket is one.
 type Socket interface {
 	ReadMessage() (kind int, line []byte, err error)
+	WriteMessage(kind int, line []byte) error
 	SetReadDeadline(t time.Time) error
 	SetReadLimit(bytes int64)
 	Close() error
@@ -67,13 +68,23 @@ type Stream struct {
 	known  service.Known
 }
 
+// MaxDIDs is how many accounts one Stream may be of.
+const MaxDIDs = 10_000
+
+// helloDIDs is up to how many accounts stand in the address, of which servers take some kilobytes; more
+// are told in a message.
+const helloDIDs = 50
+
+// textMessage is the kind of a WebSocket's message (RFC 6455 section 11.8).
+const textMessage = 1
+
 // ErrIdle says that a connection was silent for StreamOptions.Idle.
 var ErrIdle = errors.New("silent")
 
 // NewStream is a Stream that begins after cursor, in microseconds of 1970; 0 = now.
 func NewStream(o StreamOptions, cursor int64) (*Stream, error) {
 	u, err := url.Parse(o.Address)
-	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil || o.Dial == nil || cursor < 0 || len(o.Collections) > 100 || len(o.DIDs) > 10_000 || o.MaxLine < 0 {
+	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil || o.Dial == nil || cursor < 0 || len(o.Collections) > 100 || len(o.DIDs) > MaxDIDs || o.MaxLine < 0 {
 		return nil, fmt.Errorf("bluesky: stream: address %q, cursor %d, %d collections, %d DIDs, dial %t", o.Address, cursor, len(o.Collections), len(o.DIDs), o.Dial != nil)
 	}
 	if len(o.Collections) == 0 {
@@ -97,13 +108,41 @@ func NewStream(o StreamOptions, cursor int64) (*Stream, error) {
 // Cursor is how far the stream was read: to be kept with what came of the last event.
 func (s *Stream) Cursor() int64 { return s.cursor }
 
+// Follow changes whose events the next Run reads, nobody = everybody's, and from where: cursor, in
+// microseconds of 1970, 0 = from Cursor on. What was given before is not given again, as far
+// as that is remembered.
+func (s *Stream) Follow(dids []string, cursor int64) error {
+	if len(dids) > MaxDIDs || cursor < 0 {
+		return fmt.Errorf("bluesky: stream: %d DIDs, at most %d, from %d", len(dids), MaxDIDs, cursor)
+	}
+	if s.o.DIDs = dids; cursor > 0 {
+		s.cursor = cursor
+	}
+	return nil
+}
+
+// hello is what a connection begins with when it is about many accounts, nil = nothing.
+func (s *Stream) hello() ([]byte, error) {
+	if len(s.o.DIDs) <= helloDIDs {
+		return nil, nil
+	}
+	return json.Marshal(map[string]any{"type": "options_update", "payload": map[string]any{
+		"wantedCollections": s.o.Collections, "wantedDids": s.o.DIDs, "maxMessageSizeBytes": s.o.MaxLine}})
+}
+
 // Run reads one connection from Cursor on and gives take each event that was not
 // given before, in the order they come. It returns why the connection ended: the error of
 // take, of ctx, ErrIdle, or another; when to try again is the caller's to say. What is no
 // event is counted in bad.
 func (s *Stream) Run(ctx context.Context, take func(Event) error) (bad int, err error) {
 	q := url.Values{"wantedCollections": s.o.Collections}
-	if len(s.o.DIDs) > 0 {
+	hello, err := s.hello()
+	if err != nil {
+		return 0, err
+	}
+	if hello != nil {
+		q.Set("requireHello", "true")
+	} else if len(s.o.DIDs) > 0 {
 		q["wantedDids"] = s.o.DIDs
 	}
 	if s.cursor > 0 {
@@ -120,6 +159,11 @@ func (s *Stream) Run(ctx context.Context, take func(Event) error) (bad int, err 
 		}
 	}()
 	conn.SetReadLimit(s.o.MaxLine)
+	if hello != nil {
+		if err := conn.WriteMessage(textMessage, hello); err != nil {
+			return 0, fmt.Errorf("bluesky: stream: %w", errors.Join(ctx.Err(), err))
+		}
+	}
 	for {
 		if err := conn.SetReadDeadline(time.Now().Add(s.o.Idle)); err != nil && ctx.Err() == nil {
 			return bad, fmt.Errorf("bluesky: stream: %w", err)
@@ -139,10 +183,11 @@ func (s *Stream) Run(ctx context.Context, take func(Event) error) (bad int, err 
 			bad++
 			continue
 		}
-		if s.known.Add(strings.Join([]string{e.DID, string(e.Kind), e.URI, e.Rev, strconv.FormatInt(e.At, 10)}, " ")) {
+		if id := strings.Join([]string{e.DID, string(e.Kind), e.URI, e.Rev, strconv.FormatInt(e.At, 10)}, " "); !s.known.Has(id) {
 			if err := take(e); err != nil {
-				return bad, err
+				return bad, err // it was not taken: it comes again
 			}
+			s.known.Add(id)
 		}
 		s.cursor = max(s.cursor, e.At)
 	}

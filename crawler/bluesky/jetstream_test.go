@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,5 +124,57 @@ func TestJetstream(t *testing.T) {
 		if _, err := NewStream(bad, 0); err == nil {
 			t.Errorf("%+v: no error", bad)
 		}
+	}
+}
+
+// Of more accounts than an address has room for a connection tells as of few, and of nobody else; who is followed later
+// is told of from before, and what was taken once is not given again.
+func TestAStreamOfManyAccounts(t *testing.T) {
+	p := visit(t, world{Seed: 11, People: 80, Rate: 3, Start: time.Date(2026, 1, 29, 0, 0, 0, 0, time.UTC)})
+	srv := httptest.NewServer(p.w.Handler())
+	defer srv.Close()
+	ids := p.w.IDs()
+	s, err := NewStream(StreamOptions{Address: "ws" + strings.TrimPrefix(srv.URL, "http") + "/subscribe", Dial: dial}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	had := map[string]int{}
+	read := func(of []string) {
+		t.Helper()
+		if err := s.Follow(of, 1); err != nil {
+			t.Fatal(err)
+		}
+		p.clock.Add(time.Second)
+		last, err := p.w.Post(p.acct(of[0]), "fim")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Run(t.Context(), func(e Event) error {
+			if !slices.Contains(of, e.DID) {
+				t.Errorf("an event of %s, who is not followed", e.DID)
+			}
+			if e.URI == last {
+				return errEnough
+			}
+			had[fmt.Sprint(e.DID, e.Kind, e.URI, e.Rev, e.At)]++
+			return nil
+		})
+		if !errors.Is(err, errEnough) {
+			t.Fatal(err)
+		}
+	}
+	read(ids[:60])
+	few := len(had)
+	read(ids)
+	for id, n := range had {
+		if n != 1 {
+			t.Errorf("%s came %d times", id, n)
+		}
+	}
+	if few == 0 || len(had) <= few {
+		t.Errorf("%d events of 60, %d of 80", few, len(had))
+	}
+	if err := s.Follow(make([]string, MaxDIDs+1), 0); err == nil {
+		t.Error("more than MaxDIDs: no error")
 	}
 }

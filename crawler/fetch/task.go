@@ -58,6 +58,8 @@ type Result struct {
 	// Options.Revisit of the crawler says. A Next that is pending without a Reason is then a
 	// part of the work done, and not a failure.
 	Planned bool
+	// Kept, when not nil, is called once all of this is durable, and not at all when that is not so, or Again.
+	Kept func()
 	// Asked is when the site was surely asked last: when the first byte of its
 	// answer came, or the attempt failed. Zero = when Fetch returned.
 	Asked time.Time

@@ -87,6 +87,9 @@ func (v *visit) account(ctx context.Context) error {
 	}
 	v.st.Visited, v.st.Rev = v.now, v.rev
 	v.heed()
+	if err := v.trust(); err != nil {
+		return err
+	}
 	return v.again()
 }
 
@@ -211,6 +214,7 @@ func notThere(err error) (gone, api bool) {
 // lost is for an account that is not found: gone when that is said a second time.
 func (v *visit) lost(api bool, err error) error {
 	v.st.Lost++
+	v.st.Poll = time.Time{}
 	v.res.Stop = string(service.Gone)
 	if v.st.Lost >= 2 && (api || v.st.Lost >= 5) {
 		v.res.Next = store.Next{State: store.StateGone, Reason: "the server does not know it"}
@@ -271,7 +275,7 @@ func (v *visit) stays(p person) (bool, error) {
 // stop ends the visit of an account that is looked at again after that time, 0 = never.
 func (v *visit) stop(word, reason string, again time.Duration) {
 	v.res.Stop = word
-	v.st.Visited = v.now
+	v.st.Visited, v.st.Poll = v.now, time.Time{}
 	v.res.Next = store.Next{State: store.StateDone, Reason: reason}
 	if again > 0 {
 		v.res.Next.At = v.now.Add(again)

@@ -72,6 +72,7 @@ func storm(t *testing.T, n, credentials int, at ...time.Duration) (had []int) {
 // two credentials have twice as many in the same time.
 func TestProfilesOfAStorm(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	var one, two []int
 	synctest.Test(t, func(t *testing.T) { one = storm(t, *profiles, 1, 29*time.Minute, 90*time.Minute) })
 	synctest.Test(t, func(t *testing.T) { two = storm(t, *profiles, 2, 29*time.Minute) })

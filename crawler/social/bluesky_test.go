@@ -245,6 +245,7 @@ func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 // A PDS that is down for a day holds nobody up elsewhere, is in the ledger, and nothing is lost.
 func TestBlueskyGapsAreSaid(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := skies(t, blueskytest.Options{Seed: 3, People: 20, Quiet: true, Lies: blueskytest.Lies{EmptyLists: true, SearchPaging: true}}, social.Options{Lists: true})
 		p.start()

@@ -9,6 +9,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/partition/racetest"
+	"github.com/echo-node/echo-node/store"
 )
 
 // A backlog is worked off as fast as the server allows, in whatever form it says so, and no call is
@@ -123,6 +124,30 @@ func TestAnEvenPaceGetsThrough(t *testing.T) {
 		if r := w.Report(); r.Requests > 150 {
 			t.Errorf("%d requests for ten people", r.Requests)
 		}
+		p.end()
+	})
+}
+
+// A server that answers fifteen calls in six hours: what it was found to be is not asked for again and again, and people are
+// followed with what is left.
+func TestATinyBudgetIsNotSpentOnProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := world(t, mastodontest.Options{Seed: 6, People: 4, Remote: -1, Quiet: true, Rate: -1,
+			Limits: []mastodontest.Limit{{Name: "all", Max: 15, Window: 6 * time.Hour, All: true, Rolling: true}}})
+		p := newPeer(t, w, social.Options{})
+		p.start()
+		p.seed(accountKeys(t, w.Users())...)
+		time.Sleep(36 * time.Hour)
+		for acct, want := range w.Truth().Accounts {
+			if rec, err := p.store.Record(accountKey(t, acct)); err != nil || rec.Kind != store.KindProfile {
+				t.Errorf("%s (%t): %+v %v", acct, wishes(want), rec, err)
+			}
+		}
+		r := w.Report()
+		if n := r.ByPath["/api/v2/instance"]; n != 1 || r.Refused > 1 {
+			t.Errorf("asked %d times what it is, %d refused; %v", n, r.Refused, r.ByPath)
+		}
+		t.Logf("%d requests, %d refused: %v", r.Requests, r.Refused, r.ByPath)
 		p.end()
 	})
 }

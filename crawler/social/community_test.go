@@ -71,6 +71,7 @@ func (y tally) shares() (in, out, undecided float64) {
 // abroad, guests, machines and empty profiles among those whom they lead to.
 func TestACommunityIsJudged(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	j := portuguese(t)
 	seeds := []uint64{1, 301} // 1 was looked at while the judge's weights were chosen, 301 was not
 	const days = 2
@@ -144,4 +145,45 @@ func (p *peer) onlyTheInLead(accts []string, belonged *sync.Map) {
 			p.t.Errorf("%s was found by %s, who is %q, %v", a, d.Referrer, r.VerdictWord(), err)
 		}
 	}
+}
+
+// A server may say of every post that it is in English, as snac does: the language that is declared is a hint, and who writes
+// Portuguese is judged by that.
+func TestADeclaredLanguageIsNoVerdict(t *testing.T) {
+	racetest.Skip(t)
+	j := portuguese(t)
+	synctest.Test(t, func(t *testing.T) {
+		nation := whotest.New(whotest.Options{Seed: 1, People: 150})
+		w := world(t, mastodontest.Options{Seed: 1, People: 150, Remote: -1, Quiet: true, Rate: -1, Lies: mastodontest.Lies{Lang: "en"}})
+		accts, err := w.Inhabit(nation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPeer(t, w, social.Options{Lists: true, Rules: social.Rules{Follow: social.Community, Community: "portugal", Judge: j.Judge}, Least: 24 * time.Hour})
+		p.start()
+		seeds, members, in := 0, 0, 0
+		for i, acct := range accts { // who is named is in
+			if nation.People[i].Class == whotest.Home && seeds < 10 {
+				p.seed(accountKey(t, acct))
+				seeds++
+			}
+		}
+		time.Sleep(24 * time.Hour)
+		for i, acct := range accts {
+			if nation.People[i].Class != whotest.Home {
+				continue
+			}
+			members++
+			if r, err := p.store.Record(accountKey(t, acct)); err == nil && r.VerdictWord() == who.IsIn {
+				in++
+			}
+		}
+		y := p.tally(accts, nation)
+		inShare, outShare, undecided := y.shares()
+		t.Logf("of %d at home %d in; in %.4f right of %d, out %.4f of %d, undecided %.4f; wrong %v, undecided %v", members, in, inShare, y.in, outShare, y.out, undecided, y.wrong, y.open)
+		if members < 20 || in < members*9/10 || inShare < 0.97 || outShare < 0.97 {
+			t.Errorf("of %d at home %d in; in %.4f right, out %.4f", members, in, inShare, outShare)
+		}
+		p.end()
+	})
 }

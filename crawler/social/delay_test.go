@@ -62,6 +62,7 @@ func delays(t *testing.T, n int, limit mastodontest.Limit, before, days int) (ho
 // mean gap between its posts, these people cost 817 calls a day and their posts were had 3.73 hours after they were made.
 func TestDelays(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	_, _, mean, calls := delays(t, 240, mastodontest.Limit{Name: "all", Max: 300, Window: 5 * time.Minute}, 1, 3)
 	if mean > 3.73 || calls > 817 {
 		t.Errorf("%.2f h for %.0f calls a day, before 3.73 h for 817", mean, calls)
@@ -72,6 +73,7 @@ func TestDelays(t *testing.T) {
 // made, at 288 calls a day: so it was before a site had a price.
 func TestScarceCallsAreShared(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	_, _, mean, calls := delays(t, 240, mastodontest.Limit{Name: "all", Max: 24, Window: 2 * time.Hour}, 6, 6)
 	if mean > 3.8 || calls > 288 {
 		t.Errorf("%.2f h for %.0f calls a day, before 4.21 h for 288", mean, calls)

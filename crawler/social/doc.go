@@ -23,6 +23,11 @@
 // many with one, and whoever looks up brings the others along that are due (ahead.go). It tells how many posts there are: the
 // same number as before the last reading is no reason to read. Bluesky's repositories say so themselves.
 //
+// # Streams
+//
+// A Jetstream (Options.Jetstream, Listen) tells of posts as they are made, changed and deleted. What it says of an account that is
+// followed here is taken by a visit of that account, which asks nobody; ears.go says what that rests on.
+//
 // # Pace and politeness
 //
 // The pace of an API is what its server allows each credential (Budgets, package budget), and

@@ -1,8 +1,12 @@
 package social_test
 
 import (
+	"io"
+	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -276,6 +280,64 @@ func TestWhoIsNamedDuringAnOutageIsHad(t *testing.T) {
 		time.Sleep(5 * 24 * time.Hour)
 		if posts, _ := p.sameAsTruth(w.Truth(), time.Now().Add(-25*time.Hour)); posts < 10 {
 			t.Errorf("%d posts", posts)
+		}
+		p.end()
+	})
+}
+
+// forgetful is a server that says once of each account that there is none, as one does while it moves rows.
+type forgetful struct {
+	served
+	mu   sync.Mutex
+	said map[string]bool
+}
+
+func (f *forgetful) RoundTripper(from netip.Addr) http.RoundTripper {
+	return forgets{f, f.served.RoundTripper(from)}
+}
+
+// first says whether acct is asked for the first time.
+func (f *forgetful) first(acct string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	said := f.said[acct]
+	f.said[acct] = true
+	return !said
+}
+
+type forgets struct {
+	*forgetful
+	next http.RoundTripper
+}
+
+func (f forgets) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/api/v1/accounts/lookup" && f.first(r.URL.Query().Get("acct")) {
+		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+			Body: io.NopCloser(strings.NewReader(`{"error":"Record not found"}`))}, nil
+	}
+	return f.next.RoundTrip(r)
+}
+
+// Who is not found is gone only when a second look says so too: what a server leaves out of one answer is followed all the same.
+func TestAbsenceWantsASecondLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := world(t, mastodontest.Options{Seed: 6, People: 12, Remote: -1, Quiet: true, Rate: -1})
+		f := &forgetful{served: w, said: map[string]bool{}}
+		p := newPeer(t, f, social.Options{})
+		p.start()
+		nobody := accountKey(t, "nobody@m.test")
+		p.seed(append(accountKeys(t, w.Users()), nobody)...)
+		time.Sleep(6 * time.Hour)
+		for acct := range w.Truth().Accounts {
+			if rec, err := p.store.Record(accountKey(t, acct)); err != nil || rec.Kind != store.KindProfile {
+				t.Errorf("%s: %+v %v", acct, rec, err)
+			}
+		}
+		if d, err := p.store.DueOf(nobody); err != nil || d.State != store.StateGone {
+			t.Errorf("nobody: %+v %v", d, err)
+		}
+		if len(f.said) < 13 {
+			t.Errorf("only %d were not found at first", len(f.said))
 		}
 		p.end()
 	})

@@ -117,12 +117,21 @@ func (p *peer) run() {
 	p.crawler = c
 	c.SetSlices(p.store.Charter().Slices())
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
+	done := make(chan error, 2)
 	go func() { done <- c.Run(ctx) }()
+	go func() {
+		err := p.src.Listen(ctx, social.Ears{Slices: c.Crawled, Hurry: c.Hurry, Hold: c.Hold, Received: c.Received})
+		if ctx.Err() != nil {
+			err = nil
+		}
+		done <- err
+	}()
 	p.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			p.t.Error(err)
+		for range cap(done) {
+			if err := <-done; err != nil {
+				p.t.Error(err)
+			}
 		}
 	})
 	p.t.Cleanup(func() {

@@ -13,6 +13,7 @@ import (
 // Who is silent is looked at in the hours in which the others of the site post least, whichever these are; they are known after a restart.
 func TestQuietHoursAreLearned(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 12, People: 6, Remote: -1, Quiet: true, Rate: -1})
 		var loud []string

@@ -348,9 +348,8 @@ func story(t *testing.T, w *mastodontest.World, people []string, days int) {
 // in the middle of one, while it looks for news, and while it is opened. What it knows in the end is what another peer knows
 // that nothing happened to; what was on the disk once stays; every Key that is known is in its queue once; and the server refused nothing.
 func TestKillsEqualAnOracle(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("minutes; without the race detector it is run in full")
-	}
+	racetest.Skip(t)
+	t.Parallel()
 	const kills, citizens, days = 200, 150, 7
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 21, People: citizens, Remote: -1, Rate: -1, Quiet: true, Limits: mastodontest.MastodonLimits()})

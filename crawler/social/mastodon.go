@@ -41,7 +41,7 @@ func (v *mastodonAPI) enter(ctx context.Context) error {
 	}
 	left := v.left
 	v.left = maxCalls // of a probe; they are not of the work
-	info, err = v.c.Probe(ctx, sample)
+	info, err = v.c.Resume(ctx, sample, info)
 	v.left = left
 	if err != nil {
 		return err

@@ -58,6 +58,7 @@ func (v *visit) together(wait time.Duration) time.Time {
 func (v *visit) again() (err error) {
 	v.res.Next = store.Next{State: store.StateDone}
 	v.res.Next.At, v.res.Next.Reason, err = v.next()
+	v.st.Poll = v.res.Next.At
 	return err
 }
 
@@ -79,6 +80,9 @@ func (v *visit) next() (at time.Time, why string, err error) {
 		scarce := ""
 		if dear := min(v.s.prices.wait(site, gap), most); dear > wait {
 			wait, scarce = dear, ", as calls are scarce"
+		}
+		if v.trusted() {
+			wait, scarce = min(trustedLess*wait, max(most, wait)), scarce+", as a stream tells of what it posts"
 		}
 		return v.together(wait), fmt.Sprintf("posted every %s of late, again after %s%s", brief(gap), brief(wait), scarce), nil
 	}

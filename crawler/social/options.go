@@ -1,15 +1,19 @@
 package social
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"github.com/echo-node/echo-node/crawler/budget"
 	"github.com/echo-node/echo-node/crawler/fetch"
@@ -43,8 +47,12 @@ type Options struct {
 	// View is Bluesky's AppView, Directory that of its DIDs; default https://public.api.bsky.app and
 	// https://plc.directory. X is the API of X; default https://api.x.com.
 	View, Directory, X string
-	Budget             budget.Options
-	Rules              Rules
+	// Jetstream tells of Bluesky's posts as they are made: "wss://host/subscribe"; "" = none is read.
+	Jetstream string
+	// Dial connects to a stream. Default: Client.WebSocket, which guards private addresses.
+	Dial   func(ctx context.Context, address string) (*websocket.Conn, *http.Response, error)
+	Budget budget.Options
+	Rules  Rules
 	// Lists has the followers and followings of who is followed read, too: a
 	// call for each 80 of them.
 	Lists bool
@@ -87,6 +95,9 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Dial == nil {
+		o.Dial = o.Client.WebSocket
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -110,6 +121,9 @@ func (o Options) Validate() error {
 		if at != "" && host(at) == "" {
 			bad("%q is no address of a server: give https://host", at)
 		}
+	}
+	if o.Jetstream != "" && streamHost(o.Jetstream) == "" {
+		bad("%q is no address of a Jetstream: give wss://host/subscribe", o.Jetstream)
 	}
 	type named struct {
 		site partition.Site
@@ -147,6 +161,8 @@ type Source struct {
 	ahead   ahead
 	hours   curves
 	prices  *prices
+	ears    *ears
+	jet     *jetstream // nil = none is read
 
 	mu      sync.Mutex
 	servers map[string]mastodon.Server // what was found out; kept in the store
@@ -165,7 +181,12 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}, hours: curves{store: o.Store}, prices: newPrices(o.Now())}
+	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}, hours: curves{store: o.Store}, prices: newPrices(o.Now()), ears: newEars(o.Jetstream != "")}
+	if o.Jetstream != "" {
+		if s.jet, err = newJetstream(s); err != nil {
+			return nil, err
+		}
+	}
 	for _, t := range o.Tokens {
 		at := t.site()
 		if s.tokens[at] == nil {
@@ -236,3 +257,11 @@ func (s *Source) Budgets() []budget.Status { return s.budgets.Status() }
 
 // Close keeps what is known of the budgets, and of when people post.
 func (s *Source) Close() error { return errors.Join(s.budgets.Close(), s.hours.close()) }
+
+// streamed are the services of which a stream is read.
+func (s *Source) streamed() (out []string) {
+	if s.jet != nil {
+		out = append(out, "bluesky")
+	}
+	return out
+}

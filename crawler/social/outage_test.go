@@ -16,6 +16,7 @@ import (
 // those that a server which shows one page only shows no more.
 func TestOutagesAreCaughtUp(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		down time.Duration
@@ -27,6 +28,7 @@ func TestOutagesAreCaughtUp(t *testing.T) {
 		{name: "3 d, one page", down: 3 * 24 * time.Hour, lies: mastodontest.Lies{IgnoresSince: true, IgnoresMin: true, IgnoresMax: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { goesDown(t, c.down, c.lies) })
 		})
 	}

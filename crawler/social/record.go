@@ -128,6 +128,12 @@ func (v *visit) take(id string, r *store.Record) {
 	if r.NoIndex {
 		r.Text = ""
 	}
+	if !v.told.IsZero() { // by a stream: a reading has it in its place
+		r.FetchedAt = v.told
+		v.toldOf[r.Post] = true
+		v.res.Posts = append(v.res.Posts, *r)
+		return
+	}
 	if v.st.Names == nil {
 		v.st.Names = map[string]string{}
 	}
@@ -138,6 +144,7 @@ func (v *visit) take(id string, r *store.Record) {
 		v.st.Langs[r.Lang]++
 	}
 	if v.st.Names[id] == "" {
+		v.novel = append(v.novel, len(v.res.Posts))
 		if v.new++; r.PublishedAt != nil && r.PublishedAt.Before(v.st.Looked) {
 			v.older++
 		}

@@ -303,6 +303,7 @@ func TestWhatIsTooDearIsSaid(t *testing.T) {
 // From one person others are found by what is posted and by lists, at either service.
 func TestFollowersOfFollowersAreFound(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		everybody := social.Options{Lists: true, Rules: social.Rules{Follow: social.Everybody}}
 		sky, a := skies(t, blueskytest.Options{Seed: 21, People: 30, Quiet: true}, everybody)

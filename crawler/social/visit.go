@@ -39,6 +39,13 @@ type visit struct {
 	apart  bool // a list of somebody who is not followed: nobody in it is a candidate
 	linked map[partition.Key]bool
 	before time.Time // the visit before this one
+
+	// Of streams (ears.go).
+	told             time.Time       // when what is being taken in was told; zero = it is read
+	toldOf           map[string]bool // posts that were told, by URI
+	heardOnly        bool            // nobody is asked
+	novel            []int           // of res.Posts, those that were not known before
+	foretold, untold int             // of these, that a stream had told, and had not
 }
 
 // state is a Key's Checkpoint, as JSON.
@@ -64,6 +71,10 @@ type state struct {
 	Doubt  map[string]time.Time `json:"doubt,omitempty"`
 	Judged judged               `json:"judged,omitzero"`
 
+	// Of who is followed.
+	Poll  time.Time `json:"poll,omitzero"`   // when its server is asked again; zero = it is not followed
+	Trust int       `json:"trust,omitempty"` // readings in a row of which the stream had told all, trustedAfter at most
+
 	List *listState `json:"list,omitempty"`
 
 	// Of Bluesky, where an account's reposts are a feed of their own.
@@ -81,7 +92,7 @@ const stateVersion = 1
 
 // Fetch is of crawler.Source.
 func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) {
-	v := &visit{s: s, t: t, now: s.o.Now().UTC(), left: s.o.Calls, linked: map[partition.Key]bool{}}
+	v := &visit{s: s, t: t, now: s.o.Now().UTC(), left: s.o.Calls, linked: map[partition.Key]bool{}, toldOf: map[string]bool{}}
 	v.res = fetch.Result{Site: t.Site, Planned: true}
 	s.serve(v)
 	if err := v.load(); err != nil {
@@ -92,6 +103,9 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 		v.before = v.st.Looked
 	}
 	ends, err := v.reconsider()
+	if err == nil && !ends {
+		ends, err = v.hear()
+	}
 	if ends && err == nil {
 		return v.end(ctx, nil)
 	}
@@ -172,6 +186,9 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 	}
 	v.files()
 	v.res.Site.Fetched++
+	if err := v.listen(); err != nil {
+		return v.res, err
+	}
 	v.res.Checkpoint, err = json.Marshal(v.st)
 	if err == nil && len(v.res.Checkpoint) > store.MaxCheckpointBytes {
 		err = fmt.Errorf("a state of %d bytes", len(v.res.Checkpoint))

@@ -29,6 +29,7 @@ var errUsage = errors.New("usage")
 type commands struct {
 	World  worldCmd  `cmd:"" help:"Serve a synthetic web with known truth."`
 	Report reportCmd `cmd:"" help:"Ask a running world what its server saw."`
+	People peopleCmd `cmd:"" help:"Serve a simulated Mastodon and a simulated Bluesky to follow people of."`
 
 	Churn     churnCmd     `cmd:"" help:"A swarm under kills, a cut and a join, beside a naive crawler."`
 	Replicas  replicasCmd  `cmd:"" help:"What replicas cost: pages a second with many keepers against one."`

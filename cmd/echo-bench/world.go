@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -116,20 +117,20 @@ func (c *worldCmd) tell(w *crawltest.World) error {
 			}
 			fmt.Fprintf(&b, "%s %s\n", a, w.Host(s))
 		}
-		if err := replace(c.HostsOut, b.String()); err != nil {
+		if err := replace(c.HostsOut, b.String(), 0o644); err != nil {
 			return err
 		}
 	}
 	if c.SeedsOut != "" {
-		return replace(c.SeedsOut, strings.Join(w.Seeds(), "\n")+"\n")
+		return replace(c.SeedsOut, strings.Join(w.Seeds(), "\n")+"\n", 0o644)
 	}
 	return nil
 }
 
 // replace writes a file that others may read at any moment.
-func replace(name, text string) error {
+func replace(name, text string, mode fs.FileMode) error {
 	tmp := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".new")
-	if err := os.WriteFile(tmp, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(tmp, []byte(text), mode); err != nil {
 		return fmt.Errorf("world: %w", err)
 	}
 	if err := os.Rename(tmp, name); err != nil {

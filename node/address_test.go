@@ -15,11 +15,7 @@ import (
 
 // sharedWorld is 50 domains on one public address.
 func sharedWorld(v *crawltest.Visits) crawltest.Options {
-	o := crawltest.Options{Seed: 5, Sites: 50, Pages: 4, Words: 30, Seeds: 10, Names: true, Shared: 50, Prefix: "11.77", Plain: true, Think: 30 * time.Millisecond, Gap: time.Second, Seen: v.Add}
-	if racetest.Enabled {
-		o.Pages = 2
-	}
-	return o
+	return crawltest.Options{Seed: 5, Sites: 50, Pages: 4, Words: 30, Seeds: 10, Names: true, Shared: 50, Prefix: "11.77", Plain: true, Think: 30 * time.Millisecond, Gap: time.Second, Seen: v.Add}
 }
 
 // gaps are those between the requests to an address, and how long they took.
@@ -38,7 +34,11 @@ func gaps(v *crawltest.Visits) (smallest, took time.Duration, n int) {
 func TestSharedAddress(t *testing.T) {
 	racetest.OneProcessor(t)
 	var v crawltest.Visits
-	o := nodetest.SimOptions{World: sharedWorld(&v), Node: node.Options{Delay: time.Second, Contact: "test@example.org"}}
+	w := sharedWorld(&v)
+	if racetest.Small(t) {
+		w.Sites, w.Shared, w.Pages = 20, 20, 2
+	}
+	o := nodetest.SimOptions{World: w, Node: node.Options{Delay: time.Second, Contact: "test@example.org"}, SliceBits: 6}
 	nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 		for range 5 {
 			s.Add()
@@ -70,9 +70,9 @@ func TestSharedAddress(t *testing.T) {
 // still: the gap holds, and the crawl ends whole.
 func TestSharedAddressLosesItsOwner(t *testing.T) {
 	racetest.Skip(t)
-	racetest.OneProcessor(t)
+	t.Parallel()
 	var v crawltest.Visits
-	o := nodetest.SimOptions{World: sharedWorld(&v), Node: node.Options{Delay: time.Second, Contact: "test@example.org"}}
+	o := nodetest.SimOptions{World: sharedWorld(&v), Node: node.Options{Delay: time.Second, Contact: "test@example.org"}, SliceBits: 6}
 	nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 		for range 5 {
 			s.Add()
@@ -113,17 +113,14 @@ func TestSharedAddressLosesItsOwner(t *testing.T) {
 
 // chaoticWorld is 40 domains on eight public addresses.
 func chaoticWorld(v *crawltest.Visits) crawltest.Options {
-	o := crawltest.Options{Seed: 6, Sites: 40, Pages: 8, Words: 30, Names: true, Shared: 5, Prefix: "11.77", Think: 30 * time.Millisecond, Gap: time.Second, Seen: v.Add}
-	if racetest.Enabled {
-		o.Sites, o.Pages = 20, 5
-	}
-	return o
+	return crawltest.Options{Seed: 6, Sites: 40, Pages: 8, Words: 30, Names: true, Shared: 5, Prefix: "11.77", Think: 30 * time.Millisecond, Gap: time.Second, Seen: v.Add}
 }
 
 // Crashes, pauses, cuts, slow and lost messages, and joins: what turns promise
 // holds at every address, and the crawl ends whole.
 func TestSharedAddressesInChaos(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	for seed := uint64(1); seed <= 2; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
@@ -166,7 +163,7 @@ func TestAddressesOfTheirOwn(t *testing.T) {
 	var v crawltest.Visits
 	w := chaoticWorld(&v)
 	w.Shared, w.Sites, w.Pages, w.Plain = 1, 20, 24, true
-	o := nodetest.SimOptions{World: w, Node: node.Options{Delay: time.Second, Contact: "test@example.org"}}
+	o := nodetest.SimOptions{World: w, Node: node.Options{Delay: time.Second, Contact: "test@example.org"}, SliceBits: 6}
 	nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 		for range 5 {
 			s.Add()

@@ -218,6 +218,7 @@ func pressWorld(p *press) nodetest.SimOptions {
 // when one of the five has died and when another has gone and handed its slices over.
 func TestCopiesMeetAcrossPeers(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	p := newPress(t, 12, 7)
 	want := p.truth()
 	if len(want) < 20 {
@@ -262,6 +263,7 @@ func TestCopiesMeetAcrossPeers(t *testing.T) {
 // of the group stays one.
 func TestWithdrawnCopiesLeave(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	p := newPress(t, 12, 4)
 	o := pressWorld(p)
 	o.Node.Revisit = 10 * time.Minute

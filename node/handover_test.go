@@ -134,9 +134,7 @@ func TestUnitedRowsAreCrawled(t *testing.T) {
 
 // Texts that expand a thousandfold do not keep a slice from being taken over.
 func TestImportOfWhatExpands(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("70 MB of text take minutes with the race detector; run without it")
-	}
+	racetest.Skip(t)
 	n := openNode(t, Options{})
 	other := elsewhere(t, n)
 	now := time.Now()

@@ -16,6 +16,7 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -449,7 +450,11 @@ func exportAll(t *testing.T, n *Node, e api.Export, limit int) [][2]string {
 // In geo mode the map has every cell, as a ring that RFC 7946 takes: closed,
 // counterclockwise, in one piece.
 func TestMapCells(t *testing.T) {
-	n := openNode(t, Options{Partition: partition.ModeGeo, Location: &partition.Point{Lat: 38.72, Lon: -9.14}})
+	o := Options{Partition: partition.ModeGeo, Location: &partition.Point{Lat: 38.72, Lon: -9.14}}
+	if racetest.Small(t) {
+		o.CellLevel = 4
+	}
+	n := openNode(t, o)
 	b, err := n.geoJSON(t.Context())
 	if err != nil {
 		t.Fatal(err)

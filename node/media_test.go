@@ -40,6 +40,7 @@ func (b besideFiles) RoundTrip(r *http.Request) (*http.Response, error) {
 // deleted, whoever owns it by then.
 func TestFilesOfAccountsInASwarm(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	w, err := mastodontest.New(mastodontest.Options{Seed: 4, People: 12, Remote: -1, Quiet: true, Domain: "m.test"})
 	if err != nil {
 		t.Fatal(err)

@@ -129,6 +129,7 @@ func equalRanks(a, b map[string][]string) bool {
 // Peers leave and stop in the middle, and nothing that was placed is lost.
 func TestGeoSwarmChurn(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	swarm := nodetest.New(t, nodetest.Options{World: geoWorld(), Node: node.Options{Partition: partition.ModeGeo, SliceBits: 6, CellLevel: 4, OrphanAfter: time.Minute, Delay: 20 * time.Millisecond}})
 	for range 3 {
 		swarm.Add()

@@ -54,6 +54,7 @@ func fetched(t *testing.T, s *nodetest.Swarm, k partition.Key) *nodetest.Peer {
 // each, exported and shown, before its death and after it.
 func TestPostsSurviveTheirOwner(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{Delay: 50 * time.Millisecond}})
 	for range 3 {
 		s.Add()

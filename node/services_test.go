@@ -37,6 +37,7 @@ func (s simulated) RoundTrip(r *http.Request) (*http.Response, error) {
 // owns that account has its posts, and every peer finds them.
 func TestSeedsByNameEndInPosts(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	sky, err := blueskytest.New(blueskytest.Options{Seed: 5, People: 20, Quiet: true, Limits: blueskytest.PDSLimits()})
 	if err != nil {
 		t.Fatal(err)

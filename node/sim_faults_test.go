@@ -128,7 +128,7 @@ func TestFaultTable(t *testing.T) {
 		alone = s.Outcome()
 	})
 	for i, f := range faultTable() {
-		if racetest.Enabled && i%6 != 0 {
+		if racetest.Small(t) && i%6 != 0 {
 			continue // the others are tried without the race detector, with which each takes half a minute
 		}
 		t.Run(f.name, func(t *testing.T) {

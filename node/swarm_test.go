@@ -165,7 +165,7 @@ func withoutPort(ranked map[string][]string) map[string][]string {
 // slice is answered for at once, crawled again within the lease, and the crawl
 // ends without it. When it comes back it takes its place again.
 func TestDeadPeerIsReplaced(t *testing.T) {
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{Delay: 50 * time.Millisecond}})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{Delay: 50 * time.Millisecond, SliceBits: 12}}) // as many slices as a charter's default
 	for range 3 {
 		s.Add()
 	}
@@ -209,7 +209,7 @@ func TestDeadPeerIsReplaced(t *testing.T) {
 // answers are whole and the same when the owner has just died, when another has
 // taken over, and when it is back.
 func TestI8QueriesFollowTheOwner(t *testing.T) {
-	s := nodetest.New(t, nodetest.Options{World: smallWorld()})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 12}})
 	for range 3 {
 		s.Add()
 	}

@@ -74,6 +74,7 @@ func accountOf(t *testing.T, acct string) partition.Key {
 // the owner, everywhere, and after a hand-over and a restart.
 func TestAPersonOverrulesTheJudge(t *testing.T) {
 	racetest.Skip(t)
+	t.Parallel()
 	w := village(t, "127.77.202.1", mastodontest.Options{Seed: 21, People: 40, Remote: -1, Quiet: true})
 	first := liked(t, w)
 	rules := social.Rules{Follow: social.Community, Judge: byPlace, Community: "by-place@1"}

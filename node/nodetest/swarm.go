@@ -24,7 +24,8 @@ import (
 type Options struct {
 	World crawltest.Options
 	// Node is the start of every peer's options; Dir, Join, Listen and AllowNet
-	// are the Swarm's. Delay 0 is 5 ms here.
+	// are the Swarm's. Delay 0 is 5 ms here, SliceBits 0 is 8: the charter's 12 are
+	// 4,096 slices, of which each peer agrees with the others one by one.
 	Node node.Options
 	// Each changes the options of the n-th peer, from 0 on. nil = they are all alike.
 	Each func(n int, o *node.Options)
@@ -53,6 +54,9 @@ func New(t testing.TB, o Options) *Swarm {
 	t.Helper()
 	if o.Node.Delay == 0 {
 		o.Node.Delay = 5 * time.Millisecond
+	}
+	if o.Node.SliceBits == 0 {
+		o.Node.SliceBits = 8
 	}
 	// The directory is asked for before the cleanup is set up, which then comes
 	// before the directory's: no peer runs on files that are gone.

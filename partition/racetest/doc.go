@@ -34,6 +34,13 @@ func Skip(t testing.TB) {
 	}
 }
 
+// Small says whether a test is to try a smaller case, as it does under the race
+// detector. .ci/run runs every test that calls it without the detector, too.
+func Small(t testing.TB) bool {
+	t.Helper()
+	return Enabled
+}
+
 // InFakeTime is synctest.Test on OneProcessor. A test that calls it is not
 // parallel.
 func InFakeTime(t *testing.T, f func(*testing.T)) {

@@ -363,6 +363,9 @@ func (l *List) watch() {
 	}
 }
 
+// publish makes the View that others see of the members. Before it is seen the
+// host has the addresses of those who came, and no connection to those who went:
+// who sees in a View that a peer is gone cannot have a call swallowed by it.
 func (l *List) publish() {
 	l.mu.Lock()
 	ms := make([]partition.Member, 0, len(l.members))
@@ -371,25 +374,20 @@ func (l *List) publish() {
 	}
 	lost, news := l.lost, l.news
 	l.lost, l.news = nil, nil
-	v := partition.NewView(ms)
-	changed := v.Digest() != l.view.Digest()
-	if changed {
-		l.view, l.viewAt = v, time.Now()
-	}
 	l.mu.Unlock()
 
 	for _, d := range news {
 		l.learn(d.Member)
 	}
-	for _, p := range lost {
-		if l.opts.Elsewhere != nil && l.opts.Elsewhere(p) {
-			continue
-		}
-		l.opts.Host.Peerstore().UpdateAddrs(p, peerstore.PermanentAddrTTL, peerstore.RecentlyConnectedAddrTTL)
-		// A connection to a dead peer looks healthy for half a minute and would
-		// swallow what is sent to its successor.
-		l.start(func() { _ = l.opts.Host.Network().ClosePeer(p) })
+	l.hangUp(lost)
+
+	v := partition.NewView(ms)
+	l.mu.Lock()
+	changed := v.Digest() != l.view.Digest()
+	if changed {
+		l.view, l.viewAt = v, time.Now()
 	}
+	l.mu.Unlock()
 	if !changed {
 		return
 	}
@@ -398,6 +396,34 @@ func (l *List) publish() {
 	default:
 	}
 	l.views <- v // cannot block: this goroutine is the only sender
+}
+
+// hangUp closes the connections to peers that are gone. One to a dead peer looks
+// healthy for half a minute and would swallow what is sent to its successor.
+func (l *List) hangUp(gone []peer.ID) {
+	if len(gone) == 0 {
+		return
+	}
+	var closing sync.WaitGroup
+	for _, p := range gone {
+		if l.opts.Elsewhere != nil && l.opts.Elsewhere(p) {
+			continue
+		}
+		l.opts.Host.Peerstore().UpdateAddrs(p, peerstore.PermanentAddrTTL, peerstore.RecentlyConnectedAddrTTL)
+		closing.Add(1)
+		if !l.start(func() { defer closing.Done(); _ = l.opts.Host.Network().ClosePeer(p) }) {
+			closing.Done() // this peer stops and closes them all
+		}
+	}
+	done := make(chan struct{})
+	if !l.start(func() { closing.Wait(); close(done) }) {
+		return
+	}
+	select {
+	case <-done:
+	case <-time.After(hangUpLimit):
+	case <-l.stop:
+	}
 }
 
 // learn gives the host the addresses of a member.

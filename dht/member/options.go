@@ -75,6 +75,9 @@ const (
 	settleSmall = 32
 )
 
+// hangUpLimit is how long a View waits for connections to be closed.
+const hangUpLimit = 2 * time.Second
+
 // Gone is what is remembered of a member that is no more in the View.
 type Gone struct {
 	Member partition.Member // as it last described itself

@@ -12,7 +12,7 @@ import (
 
 type backupCmd struct {
 	Dir  string `arg:"" help:"The backup: a directory that does not exist yet."`
-	Data string `default:"echo-data" placeholder:"DIR" help:"Data directory of a peer that does not run."`
+	Data string `default:"echo-data" placeholder:"DIR" help:"Data directory of the peer, which may run."`
 }
 
 // Help is shown under the usage.
@@ -20,15 +20,19 @@ func (backupCmd) Help() string {
 	return `Example:
   echo-node backup /mnt/other/echo-1 --data a
 
-Of a peer that runs, its own schedule makes backups: echo-node run --backup-dir DIR.
+A peer that runs makes it itself, while it works on, and writes where it runs: ask on
+the same machine (docker compose exec). On a schedule: echo-node run --backup-dir DIR.
 Tokens and the peer's identity are not in a backup.`
 }
 
-// Run makes a backup of a data directory.
-func (c *backupCmd) Run(p *program, g *globals) error {
+// Run makes a backup of a data directory, or has the peer that runs on it make one.
+func (c *backupCmd) Run(ctx context.Context, p *program, g *globals) error {
 	err := node.BackupOf(node.Options{Dir: c.Data, Logger: p.logger(g), Version: versionText()}, c.Dir)
 	if errors.Is(err, store.ErrLocked) {
-		return fmt.Errorf("%w; a peer that runs makes its own backups: echo-node run --backup-dir DIR", err)
+		locked := err
+		if err = askBackup(ctx, c.Data, c.Dir); errors.Is(err, errNoControl) {
+			err = fmt.Errorf("%w; %w; is it about to start or to end, or another program?", locked, err)
+		}
 	}
 	if err != nil {
 		return err

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,8 +30,13 @@ func TestBackupCommands(t *testing.T) {
 		}
 	}
 	from := filepath.Dir(made[0])
-	code, said := runOnce(t, "backup", filepath.Join(dir, "other"), "--data", data)
-	wantFailure(t, code, said, 1, "in use by another process", "--backup-dir")
+	asked := filepath.Join(dir, "asked")
+	code, said := runOnce(t, "backup", asked, "--data", data)
+	if code != 0 || strings.TrimSpace(said) != asked {
+		t.Fatalf("backup of a running peer: exit %d: %s", code, said)
+	}
+	code, said = runOnce(t, "backup", asked, "--data", data)
+	wantFailure(t, code, said, 1, "file already exists")
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +51,7 @@ func TestBackupCommands(t *testing.T) {
 	wantFailure(t, code, said, 1, "is no backup")
 	code, said = runOnce(t, "restore", from, "--data", data)
 	wantFailure(t, code, said, 1, "is not empty")
-	for _, b := range []string{from, stopped} {
+	for _, b := range []string{from, asked, stopped} {
 		if err := os.RemoveAll(restored); err != nil {
 			t.Fatal(err)
 		}
@@ -59,6 +68,75 @@ func TestBackupCommands(t *testing.T) {
 		}
 	}
 	startProcess(t, dir, "b", "--orphan-after", "2s").wait(1)
+}
+
+// What is no question is answered with why, and the next is answered all the same; a socket that a killed
+// process left is no hindrance.
+func TestControl(t *testing.T) {
+	dir, err := os.MkdirTemp("", "control") // t.TempDir may be longer than a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	at := filepath.Join(dir, controlName)
+	if err := askBackup(t.Context(), dir, "x"); !errors.Is(err, errNoControl) {
+		t.Fatalf("nobody is there: %v", err)
+	}
+	if left, err := net.ListenUnix("unix", &net.UnixAddr{Name: at, Net: "unix"}); err != nil {
+		t.Fatal(err)
+	} else {
+		left.SetUnlinkOnClose(false)
+		_ = left.Close()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, dirs := make(chan error, 1), make(chan string, 1)
+	go func() {
+		ended <- serveControl(ctx, dir, func(d string) error {
+			if d == "/full" {
+				return errors.New("disk full")
+			}
+			dirs <- d
+			return nil
+		}, slog.New(slog.DiscardHandler))
+	}()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if f, err := os.Stat(at); err == nil && f.Mode().Perm() == 0o600 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no socket of its owner alone")
+		}
+	}
+	for _, tt := range []struct{ said, want string }{
+		{"\n", "unexpected end"}, {"{}\n", "version 0"}, {`{"v":1,"backup":"here"}` + "\n", "no absolute path"}, {`{"v":1,"backup":"/full"}` + "\n", "disk full"},
+		{strings.Repeat("a", maxControl), "at most"},
+	} {
+		conn, err := net.Dial("unix", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte(tt.said)); err != nil {
+			t.Fatal(err)
+		}
+		var a controlAnswer
+		if err := readControl(conn, &a); err != nil || !strings.Contains(a.Error, tt.want) {
+			t.Errorf("%.40q: %+v %v", tt.said, a, err)
+		}
+		_ = conn.Close()
+	}
+	if err := askBackup(t.Context(), dir, "rel"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-dirs; !filepath.IsAbs(got) || filepath.Base(got) != "rel" {
+		t.Errorf("a backup in %q", got)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(at); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket stays: %v", err)
+	}
 }
 
 func id(t *testing.T, data string) string {

@@ -128,6 +128,7 @@ func (c *runCmd) serve(ctx context.Context, n *node.Node, ln net.Listener, token
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { defer cancel(); return n.Run(ctx) })
+	g.Go(func() error { return serveControl(ctx, c.Data, n.Backup, log) })
 	if ln != nil {
 		srv, err := newServer(n, ln, token, log)
 		if err != nil {

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// A running peer does what only the owner of its data directory may ask for, at a socket in that directory: the API's token,
+// or its being on loopback, lets others do less. One question a connection, a line of JSON each way.
+const (
+	controlName    = "control.sock"
+	controlVersion = 1
+	controlWait    = 10 * time.Second // for a question to come, and to be taken for answered
+	maxControl     = 16 << 10         // bytes of a question or an answer
+)
+
+type controlAsk struct {
+	V      int    `json:"v"`
+	Backup string `json:"backup"` // an absolute path, of what does not exist yet
+}
+
+type controlAnswer struct {
+	V     int    `json:"v"`
+	Error string `json:"error,omitempty"`
+}
+
+// serveControl answers until ctx ends, one question after the other; one that is being answered then is waited for. The
+// directory is this process's: a socket that is there was left by one that was killed. backup makes a backup.
+func serveControl(ctx context.Context, dir string, backup func(dir string) error, log *slog.Logger) error {
+	at := filepath.Join(dir, controlName)
+	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("control: %w", err)
+	}
+	ln, err := net.Listen("unix", at)
+	if err != nil {
+		// Its path may be too long, or the file system have no sockets: the peer can do without.
+		log.Warn("no backups by command while this peer runs", "err", err)
+		return nil
+	}
+	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
+	defer ln.Close()
+	if err := os.Chmod(at, 0o600); err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	for {
+		conn, err := ln.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("control: %w", err)
+		}
+		if err := answerControl(conn, backup, log); err != nil {
+			log.Warn("a question at "+controlName, "err", err)
+		}
+	}
+}
+
+func answerControl(conn net.Conn, backup func(dir string) error, log *slog.Logger) error {
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(controlWait)); err != nil {
+		return err
+	}
+	var ask controlAsk
+	err := readControl(conn, &ask)
+	switch {
+	case err != nil:
+	case ask.V != controlVersion:
+		err = fmt.Errorf("the question has version %d, this peer knows %d: use the same version of the program", ask.V, controlVersion)
+	case !filepath.IsAbs(ask.Backup):
+		err = fmt.Errorf("%q is no absolute path", ask.Backup)
+	default:
+		log.Info("a backup is asked for", "dir", ask.Backup)
+		err = backup(ask.Backup)
+	}
+	answer := controlAnswer{V: controlVersion}
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	if err := conn.SetDeadline(time.Now().Add(controlWait)); err != nil {
+		return err
+	}
+	return errors.Join(err, json.NewEncoder(conn).Encode(answer))
+}
+
+func readControl(r io.Reader, v any) error {
+	line, err := bufio.NewReader(io.LimitReader(r, maxControl)).ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("a line of at most %d bytes was to come: %w", maxControl, err)
+	}
+	return json.Unmarshal(line, v)
+}
+
+// askBackup has the peer that runs on the data directory make a backup, and waits until it is whole. When ctx ends it waits no
+// longer; the peer makes it all the same. errNoControl when none listens.
+func askBackup(ctx context.Context, data, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", filepath.Join(data, controlName))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoControl, err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if err := json.NewEncoder(conn).Encode(controlAsk{V: controlVersion, Backup: dir}); err != nil {
+		return err
+	}
+	var answer controlAnswer
+	if err := readControl(conn, &answer); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("the peer ended before the backup was whole, or gave no answer: %w", err)
+	}
+	if answer.Error != "" {
+		return errors.New(answer.Error)
+	}
+	return nil
+}
+
+var errNoControl = errors.New("nothing listens at its " + controlName)

@@ -31,6 +31,7 @@ type peer struct {
 	hosts   []string // names that lead to from
 	from    netip.Addr
 	slow    time.Duration // each way
+	idle    bool          // no account is visited because a stream told of it
 	o       social.Options
 	store   *store.Store
 	src     *social.Source
@@ -119,8 +120,12 @@ func (p *peer) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)
 	go func() { done <- c.Run(ctx) }()
+	hurry := c.Hurry
+	if p.idle {
+		hurry = func(partition.Slice, []partition.Key) error { return nil }
+	}
 	go func() {
-		err := p.src.Listen(ctx, social.Ears{Slices: c.Crawled, Hurry: c.Hurry, Hold: c.Hold, Received: c.Received})
+		err := p.src.Listen(ctx, social.Ears{Slices: c.Crawled, Hurry: hurry, Hold: c.Hold, Received: c.Received})
 		if ctx.Err() != nil {
 			err = nil
 		}

@@ -52,7 +52,7 @@ func TestRevisitsKeepTheBudget(t *testing.T) {
 			return n
 		}
 		span := 4 * time.Hour
-		if racetest.Enabled {
+		if racetest.Small(t) {
 			span = time.Hour
 		}
 		crawl(t, s, f, Options{Revisit: interval}, span)

@@ -13,6 +13,7 @@ import (
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/nodetest"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
 )
 
 func smallWorld() crawltest.Options {
@@ -161,11 +162,19 @@ func withoutPort(ranked map[string][]string) map[string][]string {
 	return out
 }
 
+// sliceBits are those of a charter's default, 4,096 slices, or 1,024.
+func sliceBits(small bool) int {
+	if small {
+		return 10
+	}
+	return 12
+}
+
 // A peer that goes away in the middle is replaced by its fellow keepers: every
 // slice is answered for at once, crawled again within the lease, and the crawl
 // ends without it. When it comes back it takes its place again.
 func TestDeadPeerIsReplaced(t *testing.T) {
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{Delay: 50 * time.Millisecond, SliceBits: 12}}) // as many slices as a charter's default
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{Delay: 50 * time.Millisecond, SliceBits: sliceBits(racetest.Small(t))}})
 	for range 3 {
 		s.Add()
 	}
@@ -209,7 +218,7 @@ func TestDeadPeerIsReplaced(t *testing.T) {
 // answers are whole and the same when the owner has just died, when another has
 // taken over, and when it is back.
 func TestI8QueriesFollowTheOwner(t *testing.T) {
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 12}})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: sliceBits(racetest.Small(t))}})
 	for range 3 {
 		s.Add()
 	}

@@ -102,7 +102,7 @@ func TestWholeAllowanceAndNothingOver(t *testing.T) {
 		if f.refused > 0 {
 			rt.Fatalf("%d refused", f.refused)
 		}
-		if f.use < 0.99 && !racetest.Enabled {
+		if f.use < 0.99 && !racetest.Small(t) {
 			rt.Fatalf("%.4f used", f.use)
 		}
 		if old, ok := least[w.name]; !ok || f.use < old {

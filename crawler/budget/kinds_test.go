@@ -121,15 +121,15 @@ func TestHiddenLimit(t *testing.T) {
 			return float64(s.taken-taken) / could, float64(s.refused-no) / float64(s.taken-taken)
 		}
 		first, hours := 6, 24
-		if racetest.Enabled && name != "sliding 200/5m" {
+		if racetest.Small(t) && name != "sliding 200/5m" {
 			continue
-		} else if racetest.Enabled {
+		} else if racetest.Small(t) {
 			first, hours = 1, 1
 		}
 		use1, no1 := part(first)
 		use2, no2 := part(hours)
 		t.Logf("%-15s first %d h: %.3f used, %.5f refused; then %d h: %.3f used, %.5f refused", name, first, use1, no1, hours, use2, no2)
-		if !racetest.Enabled && (use2 < 0.85 || no2 > 0.01) {
+		if !racetest.Small(t) && (use2 < 0.85 || no2 > 0.01) {
 			t.Errorf("%s: %.3f used, %.5f refused", name, use2, no2)
 		}
 	}
@@ -139,7 +139,7 @@ func TestHiddenLimit(t *testing.T) {
 // what is taken is used.
 func TestLyingHeaders(t *testing.T) {
 	minute, day := 60*second, 12*time.Hour
-	if racetest.Enabled {
+	if racetest.Small(t) {
 		day = 30 * time.Minute
 	}
 	lies := map[string]func(h http.Header, refused bool){

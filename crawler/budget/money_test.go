@@ -55,7 +55,7 @@ func TestMoneyOfADay(t *testing.T) {
 		book, paid := fresh(), &Paid{}
 		now := epoch
 		days := 3
-		if racetest.Enabled {
+		if racetest.Small(t) {
 			days = 1
 		}
 		for now.Before(epoch.AddDate(0, 0, days)) {

@@ -175,7 +175,7 @@ func TestStorm(t *testing.T) {
 		left  int // the same, in the mean of the seeds: what calls fall short of
 	}{{time.Minute, 0.04, 8260, 2732}, {30 * time.Second, 0.01, 8678, 0}} {
 		sum, seeds := 0, uint64(5)
-		if racetest.Enabled {
+		if racetest.Small(t) {
 			seeds = 0 // minutes of it; TestListsKeepTheRule has the same code
 		}
 		for seed := uint64(1); seed <= seeds; seed++ {

@@ -87,7 +87,7 @@ func TestProfilesOfAStorm(t *testing.T) {
 // Who has posted nothing costs a part of a call; what is new, edited or deleted is had all the same.
 func TestWhoIsIdleCostsAPartOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 12, People: people(60), Remote: -1, Quiet: true, Rate: -1, Limits: mastodontest.MastodonLimits()})
+		w := world(t, mastodontest.Options{Seed: 12, People: racetest.Fewer(t, 60), Remote: -1, Quiet: true, Rate: -1, Limits: mastodontest.MastodonLimits()})
 		users := w.Users()
 		for _, u := range users { // all posted an hour or more ago
 			for range 3 {
@@ -138,7 +138,7 @@ func TestWhoIsIdleCostsAPartOfACall(t *testing.T) {
 // A counter that says nothing of what is posted is not gone by for long: everything is had a day later at most.
 func TestACounterThatLies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 5, People: people(30), Remote: -1, Quiet: true, Lies: mastodontest.Lies{Posted: 7}})
+		w := world(t, mastodontest.Options{Seed: 5, People: racetest.Fewer(t, 30), Remote: -1, Quiet: true, Lies: mastodontest.Lies{Posted: 7}})
 		p := newPeer(t, w, social.Options{})
 		p.start()
 		p.seed(accountKeys(t, w.Users())...)

@@ -102,7 +102,7 @@ func (p *peer) sameAsSkies(truth blueskytest.Truth, until time.Time) (posts, tom
 // change and delete of it, whom they follow and who follows them; within the limits of each server.
 func TestBlueskyIsFollowedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, p := skies(t, blueskytest.Options{Seed: 5, People: people(40), Quiet: true, Limits: blueskytest.PDSLimits()}, social.Options{Lists: true})
+		w, p := skies(t, blueskytest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true, Limits: blueskytest.PDSLimits()}, social.Options{Lists: true})
 		p.start()
 		var seeds []partition.Key
 		for _, did := range w.IDs() {
@@ -142,7 +142,7 @@ func TestBlueskyIsFollowedWhole(t *testing.T) {
 			}
 		}
 		r := w.Report()
-		if r.Refused != 0 || posts < 100 || lists < people(20) {
+		if r.Refused != 0 || posts < 100 || lists < racetest.Fewer(t, 20) {
 			t.Errorf("%d posts, %d lists; %+v", posts, lists, r)
 		}
 		sites := map[string]bool{}
@@ -217,7 +217,7 @@ func TestBlueskyEditsDeletesAndEnds(t *testing.T) {
 func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := []blueskytest.Limit{{Name: "global", Max: 60, Window: 5 * time.Minute, All: true, Rolling: true}}
-		w, p := skies(t, blueskytest.Options{Seed: 4, People: people(45), Limits: limits}, social.Options{Lists: true, Calls: 3})
+		w, p := skies(t, blueskytest.Options{Seed: 4, People: racetest.Fewer(t, 45), Limits: limits}, social.Options{Lists: true, Calls: 3})
 		p.slow = 150 * time.Millisecond // some crashes find a call on its way
 		rng := rand.New(rand.NewPCG(1, 2))
 		p.death = newDeath(p.fs, rng, 50)
@@ -228,7 +228,7 @@ func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 		}
 		p.seed(seeds...)
 		crashes := 60
-		if racetest.Enabled {
+		if racetest.Small(t) {
 			crashes = 15
 		}
 		p.killed(crashes, 50, rng)

@@ -47,7 +47,7 @@ func TestPeersAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := func(peers int) int {
 			time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute))) // a window begins
-			w := world(t, mastodontest.Options{Seed: 8, People: people(2400), Remote: -1, Quiet: true, Rate: -1, Limits: mastodontest.MastodonLimits()})
+			w := world(t, mastodontest.Options{Seed: 8, People: racetest.Fewer(t, 2400), Remote: -1, Quiet: true, Rate: -1, Limits: mastodontest.MastodonLimits()})
 			users := w.Users()
 			var all []*peer
 			for i := range peers {
@@ -69,7 +69,7 @@ func TestPeersAddUp(t *testing.T) {
 		}
 		one, four := rate(1), rate(4)
 		t.Logf("one peer %d requests, four %d", one, four)
-		if !racetest.Enabled && 10*four < 38*one {
+		if !racetest.Small(t) && 10*four < 38*one {
 			t.Errorf("one peer made %d requests, four %d", one, four)
 		}
 	})
@@ -79,14 +79,14 @@ func TestPeersAddUp(t *testing.T) {
 // is exceeded, and in the end everything is had.
 func TestCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 4, People: people(70), Quiet: true,
+		w := world(t, mastodontest.Options{Seed: 4, People: racetest.Fewer(t, 70), Quiet: true,
 			Limits: []mastodontest.Limit{{Name: "anonymous", Max: 300, Window: 5 * time.Minute}, {Name: "paging", Max: 300, Window: 15 * time.Minute, Paging: true}}})
 		p := newPeer(t, w, social.Options{Lists: true, Calls: 3})
 		p.slow = 150 * time.Millisecond // some crashes find a call on its way
 		p.start()
 		p.seed(accountKeys(t, w.Users())...)
 		crashes := 200
-		if racetest.Enabled {
+		if racetest.Small(t) {
 			crashes = 30
 		}
 		p.crashes(crashes, 10*time.Second)

@@ -18,13 +18,6 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-func people(n int) int {
-	if racetest.Enabled {
-		return n / 3
-	}
-	return n
-}
-
 // sameAsTruth holds what p has of the accounts of its world against the truth. What was
 // made or changed after `until` may be missing.
 func (p *peer) sameAsTruth(truth mastodontest.Truth, until time.Time) (posts, tombstones int) {
@@ -73,7 +66,7 @@ func (p *peer) sameAsTruth(truth mastodontest.Truth, until time.Time) (posts, to
 // post meanwhile, whom they follow and who follows them; within the limits of the server.
 func TestACommunityIsFollowedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 5, People: people(40), Quiet: true, Limits: mastodontest.MastodonLimits()})
+		w := world(t, mastodontest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true, Limits: mastodontest.MastodonLimits()})
 		p := newPeer(t, w, social.Options{Lists: true})
 		p.start()
 		users := w.Users()

@@ -116,7 +116,7 @@ func (p *peer) withinMoney(w *twittertest.World, dollars int64) {
 // A peer follows people of X whole, seeded by their names, within the limits of each kind of call and the money of each day.
 func TestXIsFollowedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, p := birds(t, twittertest.Options{Seed: 5, People: people(40), Quiet: true, Limits: twittertest.XLimits()}, social.Options{Lists: true}, 40)
+		w, p := birds(t, twittertest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true, Limits: twittertest.XLimits()}, social.Options{Lists: true}, 40)
 		p.start()
 		var seeds []partition.Key
 		for _, u := range w.Users() {
@@ -159,7 +159,7 @@ func TestXIsFollowedWhole(t *testing.T) {
 			}
 		}
 		p.withinMoney(w, 40)
-		if r := w.Report(); r.Refused != 0 || posts < 100 || lists < people(20) {
+		if r := w.Report(); r.Refused != 0 || posts < 100 || lists < racetest.Fewer(t, 20) {
 			t.Errorf("%d posts, %d lists; %+v", posts, lists, r)
 		}
 		t.Logf("%d people, %d posts, %d lists, %d requests: %v; bills %v", len(seeds), posts, lists, w.Report().Requests, w.Report().ByPath, w.Bill())
@@ -170,7 +170,7 @@ func TestXIsFollowedWhole(t *testing.T) {
 // With little money a backlog takes days: each day's is spent, and not more, also by a peer that dies again and again.
 func TestMoneyIsSpentAndNotExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, p := birds(t, twittertest.Options{Seed: 8, People: people(60), Limits: twittertest.XLimits()}, social.Options{}, 1)
+		w, p := birds(t, twittertest.Options{Seed: 8, People: racetest.Fewer(t, 60), Limits: twittertest.XLimits()}, social.Options{}, 1)
 		p.slow = 150 * time.Millisecond
 		rng := rand.New(rand.NewPCG(1, 2))
 		p.death = newDeath(p.fs, rng, 50)
@@ -189,7 +189,7 @@ func TestMoneyIsSpentAndNotExceeded(t *testing.T) {
 				full++
 			}
 		}
-		if r := w.Report(); r.Refused != 0 || full < 2 && !racetest.Enabled {
+		if r := w.Report(); r.Refused != 0 || full < 2 && !racetest.Small(t) {
 			t.Errorf("%d days full; bills %v; %+v", full, w.Bill(), r)
 		}
 		t.Logf("bills %v, %d requests", w.Bill(), w.Report().Requests)

@@ -62,7 +62,7 @@ func median(x []float64) float64 {
 func TestLocality(t *testing.T) {
 	g := open(t)
 	seeds := uint64(3)
-	if racetest.Enabled {
+	if racetest.Small(t) {
 		seeds = 1
 	}
 	for seed := range seeds {

@@ -41,6 +41,14 @@ func Small(t testing.TB) bool {
 	return Enabled
 }
 
+// Fewer is n of something, a third of it under the race detector: see Small.
+func Fewer(t testing.TB, n int) int {
+	if Small(t) {
+		return n / 3
+	}
+	return n
+}
+
 // InFakeTime is synctest.Test on OneProcessor. A test that calls it is not
 // parallel.
 func InFakeTime(t *testing.T, f func(*testing.T)) {

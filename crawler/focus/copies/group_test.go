@@ -291,7 +291,7 @@ func TestPlantedRates(t *testing.T) {
 		rng := newRand(11)
 		v := newVocabulary(12, 20_000)
 		n := 10_000
-		if racetest.Enabled {
+		if racetest.Small(t) {
 			n = 3000
 		}
 		var texts []Text

@@ -72,7 +72,7 @@ func TestNearIsExact(t *testing.T) {
 	if os.Getenv("ECHO_EXHAUSTIVE") != "" {
 		step = 1
 	}
-	if racetest.Enabled {
+	if racetest.Small(t) {
 		step = 500
 	}
 	found := byIndex(prints, 3)

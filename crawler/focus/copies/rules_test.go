@@ -114,7 +114,7 @@ func TestStripIdempotent(t *testing.T) {
 func TestStripMany(t *testing.T) {
 	rng := newRand(1)
 	n := 100_000
-	if racetest.Enabled {
+	if racetest.Small(t) {
 		n = 10_000
 	}
 	for range n {

@@ -391,7 +391,7 @@ func TestReports(t *testing.T) {
 // A model learned on the way makes the default fresher than the prior that knows
 // nothing, on both populations of the dissertation's kind: by a tenth of a point, which takes a year to be seen.
 func TestLearningIsWorthIt(t *testing.T) {
-	if racetest.Enabled {
+	if racetest.Small(t) {
 		t.Skip("a measurement, which the race detector makes ten times as long")
 	}
 	for _, name := range []string{"a", "b"} {

@@ -23,7 +23,7 @@ var scopes = []struct {
 // TestCurves compares orders on a world of 40,000 pages; with ECHO_CURVES=DIR on
 // one of 100,000, and writes the curves there as CSV and SVG.
 func TestCurves(t *testing.T) {
-	if racetest.Enabled {
+	if racetest.Small(t) {
 		t.Skip("nothing is concurrent here, and with the race detector it takes minutes")
 	}
 	pages, budget := 40_000, 1000

@@ -30,7 +30,7 @@ func TestTwoCommunities(t *testing.T) {
 	}{{"portugal", false}, {"brazil", true}} {
 		j := judgeOf(t, tt.name)
 		seeds := []uint64{1, 301, 302}
-		if racetest.Enabled {
+		if racetest.Small(t) {
 			seeds = seeds[2:]
 		}
 		for _, seed := range seeds {

@@ -87,7 +87,7 @@ func TestCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 		p.seed(accountKeys(t, w.Users())...)
 		crashes := 200
 		if racetest.Small(t) {
-			crashes = 30
+			crashes = 15
 		}
 		p.crashes(crashes, 10*time.Second)
 		time.Sleep(3 * 24 * time.Hour)

@@ -42,7 +42,7 @@ func (c *peopleCmd) Run(ctx context.Context, o output) (err error) {
 	if c.People < 1 || c.People > 10_000 || c.Past < 0 {
 		return fmt.Errorf("people: --people %d, --past %s: %w: give 1 to 10000 people, and a time that has passed", c.People, c.Past, errUsage)
 	}
-	mo := mastodontest.Options{Seed: c.Seed, People: c.People, Remote: -1, Start: time.Now().Add(-c.Past), Clock: time.Now, Rate: c.Rate, Limits: mastodontest.MastodonLimits()}
+	mo := mastodontest.Options{Seed: c.Seed, People: c.People, Remote: -1, Start: time.Now().Add(-c.Past), Clock: time.Now, Rate: c.Rate, Limits: mastodontest.MastodonLimits(), StreamPoll: time.Second}
 	if c.TokensOut != "" {
 		mo.Tokens, mo.Lies = map[string]string{peopleToken: ""}, mastodontest.Lies{ClosedAPI: true}
 	}

@@ -22,6 +22,8 @@ type Options struct {
 	After  After             // Retry-After of a 429; default NoAfter, as Mastodon
 	Tokens map[string]string // credentials that are accepted, and the local user each belongs to; default none
 	Lies   Lies
+	// StreamPoll is how often a stream looks whether something has happened; default 2 ms. Every ten times of it says that it lives.
+	StreamPoll time.Duration
 	// Software and Version are for nodeinfo and the instance; default mastodon 4.5.0.
 	Software, Version string
 }
@@ -123,11 +125,18 @@ type Lies struct {
 	WrongOne    bool   // lookup answers the profile of somebody else
 	Garbage     bool   // every second element of a list is no object
 
-	StreamRepeats bool // a stream sends each event twice
-	StreamSilent  bool // it sends nothing at all
-	StreamGarbage bool // between what it should send is what is no event
-	StreamBreaks  int  // a connection ends in the middle of that event; 0 = never
-	StreamHuge    int  // instead of each event a line of so many bytes
+	StreamToken   bool   // 401 for streams without a token, as Mastodon since 4.2
+	StreamRefuses int    // a status for streams: 404, 406, 503; 0 = open
+	StreamHTML    bool   // 200 and a page of HTML for them
+	StreamRepeats bool   // a stream sends each event twice
+	StreamReplays bool   // after each event comes the one before the last once more, as it was
+	StreamSilent  bool   // it sends nothing at all
+	StreamGarbage bool   // between what it should send is what is no event
+	StreamBreaks  int    // a connection ends in the middle of that event; 0 = never
+	StreamHuge    int    // instead of each event a line of so many bytes
+	StreamDrops   int    // every event of that number in a row is not sent; 0 = all are
+	StreamAs      string // posts are said to be by people of that server
+	StreamChatter int    // so many bytes of comments at each look whether something has happened
 }
 
 func (o Options) withDefaults() Options {
@@ -136,6 +145,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Software == "" {
 		o.Software, o.Version = "mastodon", "4.5.0"
+	}
+	if o.StreamPoll == 0 {
+		o.StreamPoll = 2 * time.Millisecond
 	}
 	return o
 }

@@ -11,88 +11,106 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 )
 
-// Of a stream.
-const (
-	streamPath  = "/api/v1/streaming/"
-	streamPoll  = 2 * time.Millisecond  // how often it looks whether something has happened, in real time
-	streamThump = 20 * time.Millisecond // and how often it says that it lives
-)
+const streamPath = "/api/v1/streaming/"
 
 // stream sends what happens to the posts of the server's own people, or to those with a hashtag, as server-sent events, from
 // now on, until who listens goes away.
 func (w *World) stream(rw http.ResponseWriter, r *http.Request) {
-	w.Lock()
-	v := &visit{w: w, l: &w.o.Lies, now: w.Advance(), q: r.URL.Query()}
-	v.Answer = storytest.Answer{RW: rw}
-	lies, at := w.o.Lies, len(w.happened)
-	_, known := w.o.Tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
-	which := strings.TrimPrefix(r.URL.Path, streamPath)
-	switch {
-	case len(w.o.Tokens) > 0 && !known:
-		v.fail(http.StatusUnauthorized, "Missing access token")
-		which = ""
-	case which != "public/local" && which != "hashtag":
-		v.notFound()
-		which = ""
-	}
-	w.Unlock()
-	if which == "" {
+	v, at := w.listen(rw, r)
+	if v == nil {
 		return
 	}
+	defer func() {
+		w.Lock()
+		defer w.Unlock()
+		w.readers--
+	}()
 	rw.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	send := func(text string) bool {
 		_, err := rw.Write([]byte(text))
 		return err == nil && http.NewResponseController(rw).Flush() == nil
 	}
-	tag, sent := strings.ToLower(r.URL.Query().Get("tag")), 0
 	if !send(":)\n") {
 		return
 	}
-	poll, thump := time.NewTicker(streamPoll), time.NewTicker(streamThump)
+	poll := time.NewTicker(w.o.StreamPoll)
 	defer poll.Stop()
-	defer thump.Stop()
-	for {
+	last, before := "", ""
+	for n, sent := 0, 0; ; n++ {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-thump.C:
-			if !lies.StreamSilent && !send(":thump\n") {
-				return
-			}
-			continue
 		case <-poll.C:
 		}
 		var events []string
-		events, at = w.told(v, at, tag)
+		var lies Lies
+		events, at, lies = w.told(v, at, strings.ToLower(v.q.Get("tag")))
+		if lies.StreamSilent {
+			continue
+		}
+		if lies.StreamChatter > 0 && !send(":"+strings.Repeat("x", lies.StreamChatter)+"\n") || n%10 == 9 && !send(":thump\n") {
+			return
+		}
 		for _, e := range events {
-			if lies.StreamSilent {
+			if sent++; lies.StreamDrops > 0 && sent%lies.StreamDrops == 0 {
 				continue
 			}
-			if lies.StreamHuge > 0 {
-				e = "data: " + strings.Repeat("x", lies.StreamHuge) + "\n\n"
-			}
-			if lies.StreamGarbage {
-				e = "event: update\ndata: {\"id\":\n\nevent: what\nfoo\n\ndata\n\n" + e
-			}
-			if lies.StreamRepeats {
-				e += e
-			}
-			if sent++; lies.StreamBreaks > 0 && sent >= lies.StreamBreaks {
+			if lies.StreamBreaks > 0 && sent >= lies.StreamBreaks {
 				_ = send(e[:len(e)/2])
 				return
 			}
-			if !send(e) {
+			if !send(lies.event(e)) || lies.StreamReplays && !send(before) {
 				return
 			}
+			last, before = e, last
 		}
 	}
 }
 
+// listen begins a stream; v is nil when it is refused.
+func (w *World) listen(rw http.ResponseWriter, r *http.Request) (v *visit, at int) {
+	w.Lock()
+	defer w.Unlock()
+	v = &visit{w: w, l: &w.o.Lies, now: w.Advance(), q: r.URL.Query()}
+	v.Answer = storytest.Answer{RW: rw}
+	w.streams++
+	_, known := w.o.Tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+	which := strings.TrimPrefix(r.URL.Path, streamPath)
+	switch {
+	case v.l.StreamHTML:
+		v.Page(http.StatusOK, "<h1>Hello</h1>")
+		return nil, 0
+	case v.l.StreamRefuses != 0:
+		v.fail(v.l.StreamRefuses, "No stream")
+		return nil, 0
+	case (len(w.o.Tokens) > 0 || v.l.StreamToken) && !known:
+		v.fail(http.StatusUnauthorized, "Missing access token")
+		return nil, 0
+	case which != "public/local" && which != "hashtag":
+		v.notFound()
+		return nil, 0
+	}
+	w.readers++
+	return v, len(w.happened)
+}
+
+// event is an event as the lies have it.
+func (l Lies) event(e string) string {
+	if l.StreamHuge > 0 {
+		e = "data: " + strings.Repeat("x", l.StreamHuge) + "\n\n"
+	}
+	if l.StreamGarbage {
+		e = "event: update\ndata: {\"id\":\n\nevent: what\nfoo\n\ndata\n\n" + e
+	}
+	return e
+}
+
 // told are the events after those seen.
-func (w *World) told(v *visit, seen int, tag string) (out []string, now int) {
+func (w *World) told(v *visit, seen int, tag string) (out []string, now int, lies Lies) {
 	w.Lock()
 	defer w.Unlock()
 	v.now = w.Advance()
+	lies = *v.l
 	for _, h := range w.happened[seen:] {
 		p := h.Post
 		if p == nil || p.By.Host != "" || p.Boost != nil || tag != "" && !slices.Contains(p.Tags, tag) {
@@ -101,13 +119,20 @@ func (w *World) told(v *visit, seen int, tag string) (out []string, now int) {
 		kind, data := []string{"update", "status.update", "delete"}[h.Kind], v.id(p.ID)
 		text := fmt.Sprint(data)
 		if h.Kind != storytest.Gone {
-			b, err := json.Marshal(v.status(p))
+			status := v.status(p)
+			if as := lies.StreamAs; as != "" {
+				status["account"].(map[string]any)["acct"] = p.By.User + "@" + as
+			}
+			b, err := json.Marshal(status)
 			if err != nil {
 				panic(err) // plain values
 			}
 			text = string(b)
 		}
-		out = append(out, "event: "+kind+"\ndata: "+text+"\n\n")
+		event := "event: " + kind + "\ndata: " + text + "\n\n"
+		if out = append(out, event); lies.StreamRepeats {
+			out = append(out, event)
+		}
 	}
-	return out, len(w.happened)
+	return out, len(w.happened), lies
 }

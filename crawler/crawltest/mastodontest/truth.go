@@ -100,11 +100,13 @@ func (w *World) Tagged(tag string) []string {
 type Report struct {
 	storytest.Report
 	Batches int // answered ?id[]=
+	Streams int // connections to a stream that were tried; they are none of Requests
+	Readers int // of a stream, now
 }
 
 // Report is what the server saw so far.
 func (w *World) Report() Report {
 	w.Lock()
 	defer w.Unlock()
-	return Report{w.report.Copy(), w.batches}
+	return Report{w.report.Copy(), w.batches, w.streams, w.readers}
 }

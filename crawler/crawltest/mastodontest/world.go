@@ -25,6 +25,8 @@ type World struct {
 	meter   *storytest.Meter
 	report  storytest.Report
 	batches int
+	streams int // tried
+	readers int // of a stream, now
 
 	happened []storytest.Happening // for streams
 }

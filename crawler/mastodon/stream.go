@@ -17,6 +17,9 @@ import (
 // ClassStream is what connecting to a stream counts as.
 const ClassStream service.Class = "stream"
 
+// LocalStream is the path of the stream of a server's own accounts.
+const LocalStream = "/api/v1/streaming/public/local"
+
 // Event is what a stream tells of a post.
 type Event struct {
 	Kind EventKind
@@ -54,7 +57,7 @@ var (
 // they come, repeated ones too: a server has no cursor, so what is sent while there is no connection is not had.
 // It returns why the connection ended: the error of take, of ctx, ErrIdle, ErrLine, ErrEvent, io.EOF, a *service.Fault when the
 // server refused, or another. What is no event is counted in bad; kinds that are about no post, and
-// posts that are not public, are passed over. The credential is sent to the server of Options.Base alone.
+// posts that are not public, are passed over. The credential is sent to the server of Options.Base alone, which need not be that of the accounts.
 func (c *Client) Stream(ctx context.Context, o StreamOptions, take func(Event) error) (bad int, err error) {
 	if o.Open == nil || o.Idle < 0 || o.MaxLine < 0 || o.MaxEvent < 0 {
 		return 0, fmt.Errorf("mastodon: stream: open %t, idle %v, line %d, event %d", o.Open != nil, o.Idle, o.MaxLine, o.MaxEvent)
@@ -68,7 +71,7 @@ func (c *Client) Stream(ctx context.Context, o StreamOptions, take func(Event) e
 	if o.MaxEvent == 0 {
 		o.MaxEvent = 1 << 20
 	}
-	ask := service.Ask{Op: "stream", Class: ClassStream, Path: "/api/v1/streaming/public/local"}
+	ask := service.Ask{Op: "stream", Class: ClassStream, Path: LocalStream}
 	if o.Tag != "" {
 		ask.Path, ask.Query = "/api/v1/streaming/hashtag", url.Values{"tag": {o.Tag}}
 	}

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/fetch"
-	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -21,8 +22,8 @@ import (
 // only, and a stream adds no call but the one that connects.
 //
 // A crash loses the words that were not taken. A stream with a cursor is read again from before the first of them: what
-// it says twice is older than what is kept, and left out. Of one without, the next reading
-// of the account has the posts, as it would have had without a stream.
+// it says twice is older than what is kept, and left out. Of one without, what is made while there is no connection is had by
+// readings, which are then as frequent as without a stream (ears.broke).
 //
 // Nothing else rests on a stream. Accounts are read as ever, but four times more seldom those of which it told all that
 // the readings before found (state.Trust). One that keeps silent, drops or repeats is so found out by the next reading; one that makes
@@ -34,6 +35,22 @@ type Ears struct {
 	Hurry    func(sl partition.Slice, keys []partition.Key) error // has Keys that are done visited now; an error ends Listen
 	Hold     func() time.Duration                                 // for how long nothing may be asked, 0 = it may
 	Received func(bytes int64)
+}
+
+// errHeld ends a connection that would be silent for longer than one is kept.
+var errHeld = errors.New("social: the volunteer's limits let nothing be received")
+
+// ready waits for the volunteer's limits: no more is read meanwhile.
+func (o Ears) ready(ctx context.Context) error {
+	for wait := o.Hold(); wait > 0; wait = o.Hold() {
+		if wait > streamIdle {
+			return errHeld
+		}
+		if err := fetch.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Of ears.
@@ -62,41 +79,52 @@ type word struct {
 
 // heard is an account that is listened for.
 type heard struct {
-	slice partition.Slice
-	since time.Time // its posts were read then
-	asked bool      // the connection that there is, or was last, is about it
-	on    time.Time // since when all that the stream says of it comes here; zero = not now
-	lost  bool      // some words were
-	words []word
-	urged time.Time
+	slice  partition.Slice
+	since  time.Time // its posts were read then
+	seldom bool      // they are read more seldom, as a stream without a cursor tells of them
+	asked  bool      // the connection that there is, or was last, is about it
+	on     time.Time // since when all that the stream says of it comes here; zero = not now
+	lost   bool      // some words were
+	words  []word
+	urged  time.Time
 }
 
 // ears are whom this peer listens for, and the words that wait. Safe for concurrent use.
 type ears struct {
 	mu     sync.Mutex
 	open   bool // some stream is read
-	all    map[partition.Key]*heard
+	sites  map[partition.Site]map[partition.Key]*heard
 	size   int
 	seq    uint64
-	lost   int64
+	lost   map[partition.Site]int64
 	room   chan struct{} // closed when some words were taken
 	spoken chan struct{} // a word came: a hint
 }
 
 func newEars(open bool) *ears {
-	return &ears{open: open, all: map[partition.Key]*heard{}, room: make(chan struct{}), spoken: make(chan struct{}, 1)}
+	return &ears{open: open, sites: map[partition.Site]map[partition.Key]*heard{}, lost: map[partition.Site]int64{}, room: make(chan struct{}), spoken: make(chan struct{}, 1)}
 }
 
-// join listens for k, whose posts have been read at since.
-func (e *ears) join(k partition.Key, sl partition.Slice, since time.Time) {
+// of is k as it is listened for, nil = it is not.
+func (e *ears) of(k partition.Key) *heard { return e.sites[k.Site()][k] }
+
+// join listens for k, of which st is the state now.
+func (e *ears) join(k partition.Key, sl partition.Slice, st *state, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	h := e.all[k]
+	h := e.of(k)
 	if h == nil {
 		h = &heard{}
-		e.all[k] = h
+		site := k.Site()
+		if e.sites[site] == nil {
+			e.sites[site] = map[partition.Key]*heard{}
+		}
+		e.sites[site][k] = h
 	}
-	h.slice, h.since = sl, since
+	h.slice, h.since = sl, st.Visited
+	if h.seldom = !st.Plain.IsZero() && k.Service() == "mastodon"; h.on.IsZero() { // where there is a cursor, nothing is missed
+		e.unheard(h, now)
+	}
 }
 
 // leave listens for k no more.
@@ -107,9 +135,12 @@ func (e *ears) leave(k partition.Key) {
 }
 
 func (e *ears) drop(k partition.Key) {
-	if h := e.all[k]; h != nil {
+	if h := e.of(k); h != nil {
 		e.forget(h, len(h.words))
-		delete(e.all, k)
+		site := k.Site()
+		if delete(e.sites[site], k); len(e.sites[site]) == 0 {
+			delete(e.sites, site)
+		}
 	}
 }
 
@@ -128,21 +159,12 @@ func (e *ears) forget(h *heard, n int) {
 func (e *ears) hear(ctx context.Context, k partition.Key, w word) error {
 	for {
 		e.mu.Lock()
-		h, room := e.all[k], e.room
+		h, room := e.of(k), e.room
 		fits := h != nil && (e.size == 0 || e.size+w.size <= maxWords)
 		if fits {
-			e.seq++
-			w.seq = e.seq
-			h.words = append(h.words, w)
-			e.size += w.size
+			e.add(h, w)
 		}
 		e.mu.Unlock()
-		if fits {
-			select {
-			case e.spoken <- struct{}{}:
-			default:
-			}
-		}
 		if h == nil || fits {
 			return nil
 		}
@@ -154,11 +176,23 @@ func (e *ears) hear(ctx context.Context, k partition.Key, w word) error {
 	}
 }
 
+// add has w wait.
+func (e *ears) add(h *heard, w word) {
+	e.seq++
+	w.seq = e.seq
+	h.words = append(h.words, w)
+	e.size += w.size
+	select {
+	case e.spoken <- struct{}{}:
+	default:
+	}
+}
+
 // words are those that wait for a visit of k, wordsOnce at most. lost: some were, since it was asked last.
 func (e *ears) words(k partition.Key) (some []word, more, lost bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	h := e.all[k]
+	h := e.of(k)
 	if h == nil {
 		return nil, false, false
 	}
@@ -171,7 +205,7 @@ func (e *ears) words(k partition.Key) (some []word, more, lost bool) {
 func (e *ears) kept(k partition.Key, last uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if h := e.all[k]; h != nil {
+	if h := e.of(k); h != nil {
 		n := 0
 		for n < len(h.words) && h.words[n].seq <= last {
 			n++
@@ -180,35 +214,38 @@ func (e *ears) kept(k partition.Key, last uint64) {
 	}
 }
 
+// listens says whether k is listened for.
+func (e *ears) listens(k partition.Key) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.of(k) != nil
+}
+
 // since is from when on a stream told all it knows of k, zero = it does not now.
 func (e *ears) since(k partition.Key) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if h := e.all[k]; h != nil {
+	if h := e.of(k); h != nil {
 		return h.on
 	}
 	return time.Time{}
 }
 
-// ask says whom of a service a new connection is to be about, most at most, and from when on it is to tell. Who was
+// ask says whom of a site a new connection is to be about, most at most, and from when on it is to tell. Who was
 // asked for before is not in from: their words have been read up to the cursor.
-func (e *ears) ask(of string, most int) (keys []partition.Key, from time.Time) {
+func (e *ears) ask(of partition.Site, most int) (keys []partition.Key, from time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for k := range e.all {
-		if k.Service() == of {
-			keys = append(keys, k)
-		}
-	}
-	slices.SortFunc(keys, func(a, b partition.Key) int { // those first who were asked for, so that who is left out stays it
-		return cmp.Or(yesFirst(e.all[a].asked, e.all[b].asked), cmp.Compare(a, b))
+	all := e.sites[of]
+	keys = slices.SortedFunc(maps.Keys(all), func(a, b partition.Key) int { // those first who were asked for, so that who is left out stays it
+		return cmp.Or(yesFirst(all[a].asked, all[b].asked), cmp.Compare(a, b))
 	})
 	for _, k := range keys[min(most, len(keys)):] {
-		e.all[k].asked, e.all[k].on = false, time.Time{}
+		all[k].asked, all[k].on = false, time.Time{}
 	}
 	keys = keys[:min(most, len(keys))]
 	for _, k := range keys {
-		h := e.all[k]
+		h := all[k]
 		if !h.asked && (from.IsZero() || h.since.Before(from)) {
 			from = h.since
 		}
@@ -227,21 +264,15 @@ func yesFirst(a, b bool) int {
 	return 1
 }
 
-// news says whether there is somebody of a service to be asked for who is not yet.
-func (e *ears) news(of string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for k, h := range e.all {
-		if !h.asked && k.Service() == of {
-			return true
-		}
-	}
-	return false
+// news says whether there is somebody of a site to be asked for who is not yet.
+func (e *ears) news(of partition.Site) (news bool) {
+	e.each(of, func(h *heard) { news = news || !h.asked })
+	return news
 }
 
 // connected says that a stream tells of those that were asked for from now on; disconnected that for a
 // while it did not.
-func (e *ears) connected(of string, now time.Time) {
+func (e *ears) connected(of partition.Site, now time.Time) {
 	e.each(of, func(h *heard) {
 		if h.asked && h.on.IsZero() {
 			h.on = now
@@ -249,25 +280,67 @@ func (e *ears) connected(of string, now time.Time) {
 	})
 }
 
-func (e *ears) disconnected(of string) { e.each(of, func(h *heard) { h.on = time.Time{} }) }
+func (e *ears) disconnected(of partition.Site) { e.each(of, func(h *heard) { h.on = time.Time{} }) }
 
 // missed says that what a stream told for a while cannot be had.
-func (e *ears) missed(of string) {
+func (e *ears) missed(of partition.Site) {
 	e.each(of, func(h *heard) { h.on, h.lost = time.Time{}, true })
 }
 
-func (e *ears) each(of string, do func(*heard)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for k, h := range e.all {
-		if k.Service() == of {
-			do(h)
+// tells says that a stream, which need not be asked for anybody, tells of everybody of a site from now on.
+func (e *ears) tells(of partition.Site, now time.Time) {
+	e.each(of, func(h *heard) {
+		if h.asked = true; h.on.IsZero() {
+			h.on = now
 		}
+	})
+}
+
+// broke says that a stream that has no cursor ended. What is made until the next connection is had by readings alone, so those that
+// are more seldom because of it are so no more.
+func (e *ears) broke(of partition.Site, now time.Time) {
+	e.each(of, func(h *heard) {
+		h.asked, h.on = false, time.Time{}
+		e.unheard(h, now)
+	})
+}
+
+// unheard has what may not have been told of an account read as if there were no stream.
+func (e *ears) unheard(h *heard, now time.Time) {
+	if h.seldom {
+		h.seldom = false
+		e.add(h, word{at: now, came: now, size: wordWeight, tell: func(v *visit) error {
+			if !v.st.Plain.IsZero() {
+				v.st.Poll, v.st.Plain = v.st.Plain, time.Time{}
+			}
+			return nil
+		}})
 	}
 }
 
-// oldest is the time of the first word about a service that waits, zero = none does.
-func (e *ears) oldest(of string) (at time.Time) {
+func (e *ears) each(of partition.Site, do func(*heard)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, h := range e.sites[of] {
+		do(h)
+	}
+}
+
+// listened is how many accounts of each site of a service are listened for.
+func (e *ears) listened(service string) map[partition.Site]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := map[partition.Site]int{}
+	for site, all := range e.sites {
+		if strings.HasPrefix(string(site), service+":") {
+			out[site] = len(all)
+		}
+	}
+	return out
+}
+
+// oldest is the time of the first word about a site that waits, zero = none does.
+func (e *ears) oldest(of partition.Site) (at time.Time) {
 	e.each(of, func(h *heard) {
 		for _, w := range h.words {
 			if at.IsZero() || w.at.Before(at) {
@@ -278,8 +351,8 @@ func (e *ears) oldest(of string) (at time.Time) {
 	return at
 }
 
-// counted is how many accounts of a service are asked for, and how many words were lost of all.
-func (e *ears) counted(of string) (asked int, lost int64) {
+// counted is how many accounts of a site are asked for, and how many words about it were lost.
+func (e *ears) counted(of partition.Site) (asked int, lost int64) {
 	e.each(of, func(h *heard) {
 		if h.asked {
 			asked++
@@ -287,7 +360,7 @@ func (e *ears) counted(of string) (asked int, lost int64) {
 	})
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return asked, e.lost
+	return asked, e.lost[of]
 }
 
 // urge gives the accounts that have words and are to be visited now, and loses what waited too long.
@@ -295,19 +368,21 @@ func (e *ears) urge(now time.Time) map[partition.Slice][]partition.Key {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	out := map[partition.Slice][]partition.Key{}
-	for k, h := range e.all {
-		old := 0
-		for old < len(h.words) && now.Sub(h.words[old].came) >= wordsWait {
-			old++
-		}
-		if old > 0 {
-			e.lost += int64(old)
-			h.lost, h.on = true, time.Time{}
-			e.forget(h, old)
-		}
-		if len(h.words) > 0 && now.Sub(h.urged) >= urgeAgain || len(h.words) > 0 && h.words[len(h.words)-1].came.After(h.urged) {
-			h.urged = now
-			out[h.slice] = append(out[h.slice], k)
+	for site, all := range e.sites {
+		for k, h := range all {
+			old := 0
+			for old < len(h.words) && now.Sub(h.words[old].came) >= wordsWait {
+				old++
+			}
+			if old > 0 {
+				e.lost[site] += int64(old)
+				h.lost, h.on = true, time.Time{}
+				e.forget(h, old)
+			}
+			if len(h.words) > 0 && now.Sub(h.urged) >= urgeAgain || len(h.words) > 0 && h.words[len(h.words)-1].came.After(h.urged) {
+				h.urged = now
+				out[h.slice] = append(out[h.slice], k)
+			}
 		}
 	}
 	return out
@@ -317,9 +392,11 @@ func (e *ears) urge(now time.Time) map[partition.Slice][]partition.Key {
 func (e *ears) keep(here map[partition.Slice]bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for k, h := range e.all {
-		if !here[h.slice] {
-			e.drop(k)
+	for _, all := range e.sites {
+		for k, h := range all {
+			if !here[h.slice] {
+				e.drop(k)
+			}
 		}
 	}
 }
@@ -381,153 +458,17 @@ func (s *Source) listenIn(sl partition.Slice) error {
 				return err
 			}
 			if st, err := decodeState(b); err == nil && !st.Poll.IsZero() {
-				s.ears.join(k, sl, st.Visited)
+				s.ears.join(k, sl, &st, s.o.Now())
+				s.posted.read(k, &st, nil)
 			}
 		}
 	}
 	return nil
 }
 
-// hear takes what streams said of the account. It says whether the visit ends with that, as it is not yet time
-// to ask its server.
-func (v *visit) hear() (ends bool, err error) {
-	k := v.t.Due.Key
-	if !v.s.ears.open || k.Kind() != partition.KindAccount || v.st.Poll.IsZero() {
-		return false, nil
-	}
-	some, more, lost := v.s.ears.words(k)
-	look := false
-	for _, w := range some {
-		if v.told = w.at; v.told.After(v.now) {
-			v.told = v.now
-		}
-		if err := w.tell(v); err != nil {
-			return false, &storeError{err}
-		}
-		look = look || w.ends
-	}
-	v.told = time.Time{}
-	if len(some) > 0 {
-		v.res.Kept = func() { v.s.ears.kept(k, some[len(some)-1].seq) }
-	}
-	if lost {
-		v.gap(store.GapIncomplete, "what a stream told for a while was not had: what was edited or deleted of older posts may not be known")
-	}
-	if look && v.now.Sub(v.st.Looked) >= v.s.o.Least { // and so no stream has it asked for more often
-		v.st.Profiled = time.Time{}
-		return false, nil
-	}
-	if !v.st.Poll.After(v.now) && !more {
-		return false, nil
-	}
-	v.res.Next = store.Next{State: store.StateDone, At: v.st.Poll, Reason: v.t.Due.Reason}
-	if more {
-		v.res.Next.At = v.now
-	}
-	v.heardOnly = true
-	return true, nil
-}
-
-// news says whether what a stream tells of a post is later than what is kept of it, and what that is.
-func (v *visit) news(uri string) (had *store.Record, later bool, err error) {
-	for i := range slices.Backward(v.res.Posts) {
-		if v.res.Posts[i].Post == uri {
-			return &v.res.Posts[i], true, nil
-		}
-	}
-	r, _, err := v.s.o.Store.Post(v.t.Due.Key, uri)
-	if errors.Is(err, store.ErrNotExist) {
-		return nil, true, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	return &r, v.told.After(r.FetchedAt), nil
-}
-
-// unsaid makes a tombstone of a post that a stream says was deleted, when it is kept. id is what the Mark calls it: a
-// reading need not miss it any more.
-func (v *visit) unsaid(uri, id string) error {
-	had, later, err := v.news(uri)
-	if err != nil || had == nil || had.Deleted || !later {
-		return err
-	}
-	r := v.tombstone(uri, id)
-	r.FetchedAt = v.told
-	v.res.Posts = append(v.res.Posts, r)
-	for _, m := range v.st.marks() {
-		if left := slices.DeleteFunc(slices.Clone(m.Recent), func(s service.Seen) bool { return s.ID == id }); len(left) > 0 {
-			m.Recent = left
-		}
-	}
-	return nil
-}
-
-// proved holds the posts that a reading found new against what the stream had told.
-func (v *visit) proved() error {
-	on := v.s.ears.since(v.t.Due.Key)
-	if on.IsZero() {
-		return nil
-	}
-	for _, i := range v.novel {
-		r := &v.res.Posts[i]
-		if r.PublishedAt == nil || !r.PublishedAt.After(on) || r.PublishedAt.After(v.now.Add(-time.Minute)) {
-			continue
-		}
-		_, _, err := v.s.o.Store.Post(v.t.Due.Key, r.Post)
-		switch {
-		case err == nil || v.toldOf[r.Post]:
-			v.foretold++
-		case errors.Is(err, store.ErrNotExist):
-			v.untold++
-		default:
-			return &storeError{err}
-		}
-	}
-	return nil
-}
-
-// trust is after a whole reading.
-func (v *visit) trust() error {
-	if err := v.proved(); err != nil {
-		return err
-	}
-	switch {
-	case v.untold > 0:
-		v.st.Trust = 0
-	case v.foretold > 0:
-		v.st.Trust = min(v.st.Trust+1, trustedAfter)
-	}
-	return nil
-}
-
-// listen says to the ears how the account stands after this visit.
-func (v *visit) listen() error {
-	k := v.t.Due.Key
-	switch {
-	case !v.s.ears.open || k.Kind() != partition.KindAccount || v.heardOnly:
-		return nil
-	case v.st.Poll.IsZero():
-		v.s.ears.leave(k)
-		return nil
-	}
-	sl, err := v.s.o.Store.Where(k)
-	if err != nil {
-		return err
-	}
-	v.st.Poll = v.res.Next.At
-	v.s.ears.join(k, sl, v.st.Visited)
-	return nil
-}
-
-// trusted says whether the stream need be held against readings only now and then.
-func (v *visit) trusted() bool {
-	return v.st.Trust >= trustedAfter && !v.s.ears.since(v.t.Due.Key).IsZero()
-}
-
-// nobody says whether there is nobody of a service to listen for.
-func (e *ears) nobody(of string) bool {
-	none := true
-	e.each(of, func(*heard) { none = false })
-	return none
+// nobody says whether there is nobody of a site to listen for.
+func (e *ears) nobody(of partition.Site) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.sites[of]) == 0
 }

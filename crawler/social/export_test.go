@@ -1,6 +1,9 @@
 package social
 
-import "maps"
+import (
+	"maps"
+	"strconv"
+)
 
 // Sizes are how many things a Source holds in memory, of each kind, and the bytes of its largest Book.
 func (s *Source) Sizes() map[string]int {
@@ -30,4 +33,17 @@ func (s *Source) Sizes() map[string]int {
 		p.mu.Unlock()
 	}
 	return out
+}
+
+// StreamBase is streamBase.
+func StreamBase(host, named string) string { return streamBase(host, named) }
+
+// Posted is how many of so many posts are known by their ids, when at most that many may be, and whether the last one is.
+func Posted(posts, most int) (n int, last bool) {
+	p := posted{most: most}
+	for i := range posts {
+		p.put(postID{"mastodon:m.test", strconv.Itoa(i)}, postOf{})
+	}
+	_, last = p.find(postID{"mastodon:m.test", strconv.Itoa(posts - 1)})
+	return len(p.now) + len(p.old), last
 }

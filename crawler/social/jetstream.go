@@ -5,37 +5,24 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/echo-node/echo-node/crawler/bluesky"
-	"github.com/echo-node/echo-node/crawler/budget"
 	"github.com/echo-node/echo-node/crawler/fetch"
-	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
-// Of a connection to a stream.
-const (
-	streamFirst  = time.Second // before the next, doubled each time in a row
-	streamMost   = 5 * time.Minute
-	streamStands = time.Minute      // a connection that lasted so long did not fail
-	streamIdle   = time.Minute      // without an event or an answer to a ping
-	streamPing   = 20 * time.Second // an account that keeps silent is no dead connection
-	streamMore   = time.Minute      // so long a connection lasts before one that is about more accounts takes its place
-	streamCaught = 5 * time.Minute  // without an event, on a connection that lives: all until then has come
-)
-
 // Of a Jetstream.
 const (
+	streamPing     = 20 * time.Second // an account that keeps silent is no dead connection
+	streamMore     = time.Minute      // so long a connection lasts before one that is about more accounts takes its place
+	streamCaught   = 5 * time.Minute  // without an event, on a connection that lives: all until then has come
 	jetstreamKeeps = 36 * time.Hour   // what it has of the past
 	jetstreamBack  = 15 * time.Minute // of which what happened to accounts that are new here is asked for, at most
 	cursorEvery    = 30 * time.Second // a crash has so much told again, and what had not been taken
@@ -47,28 +34,14 @@ const cursorRow = "api.stream/"
 // errMore ends a connection that another is to take the place of, about more accounts.
 var errMore = errors.New("social: more accounts are to be listened for")
 
-// Stream is how a stream stands that this peer reads.
-type Stream struct {
-	Address  string
-	Since    time.Time // it is connected; zero = it is not
-	Accounts int       // that it is about
-	Connects int64     // connections tried since the start
-	Events   int64
-	Bad      int64     // of what came, that was no event; of connections that have ended
-	Lost     int64     // events that no visit could take in time
-	Last     time.Time // when the last event came
-	Why      string    // why it is not connected
-}
-
 // jetstream reads the Jetstream of Options. Its cursor is kept for this peer: it is that before which everything was taken, or
 // was about nobody here. Who comes here from another peer, or is new, is asked for from when it was read last.
 type jetstream struct {
-	s      *Source
-	stream *bluesky.Stream
+	stream
+	client *bluesky.Stream
 	row    string
 
-	mu     sync.Mutex
-	at     Stream
+	// Under stream.mu.
 	cursor int64     // of the last event that came
 	kept   int64     // in the store
 	alive  time.Time // the last answer
@@ -84,7 +57,8 @@ func streamHost(at string) string {
 }
 
 func newJetstream(s *Source) (*jetstream, error) {
-	j := &jetstream{s: s, row: cursorRow + digest([]byte(s.o.Jetstream))[len("sha256:"):][:32], at: Stream{Address: s.o.Jetstream, Why: "nobody to listen for"}}
+	j := &jetstream{stream: stream{s: s, of: "bluesky:", stands: time.Minute, most: 5 * time.Minute, at: Stream{Address: s.o.Jetstream, Why: "nobody to listen for"}},
+		row: cursorRow + digest([]byte(s.o.Jetstream))[len("sha256:"):][:32]}
 	b, err := s.o.Store.Meta(j.row)
 	switch {
 	case errors.Is(err, store.ErrNotExist):
@@ -96,119 +70,30 @@ func newJetstream(s *Source) (*jetstream, error) {
 	default:
 		s.o.Logger.Warn("the cursor of a stream cannot be read: it begins now", "stream", s.o.Jetstream)
 	}
-	j.stream, err = bluesky.NewStream(bluesky.StreamOptions{Address: s.o.Jetstream, Dial: j.dial, Collections: []string{bluesky.Posts, bluesky.Reposts}, Idle: streamIdle}, j.cursor)
+	j.client, err = bluesky.NewStream(bluesky.StreamOptions{Address: s.o.Jetstream, Dial: j.dial, Collections: []string{bluesky.Posts, bluesky.Reposts}, Idle: streamIdle}, j.cursor)
 	return j, err
-}
-
-// Listen reads the streams there are, and has the accounts visited that they tell of, until ctx ends. It returns the first
-// failure of the store.
-func (s *Source) Listen(ctx context.Context, o Ears) error {
-	if s.jet == nil {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.tend(ctx, o) })
-	g.Go(func() error { return s.jet.run(ctx, o) })
-	g.Go(func() error { return s.jet.keep(ctx) })
-	return g.Wait()
-}
-
-// Streams are those that this peer reads, to be shown.
-func (s *Source) Streams() (out []Stream) {
-	if s.jet != nil {
-		s.jet.mu.Lock()
-		at := s.jet.at
-		s.jet.mu.Unlock()
-		at.Accounts, at.Lost = s.ears.counted("bluesky")
-		out = append(out, at)
-	}
-	return out
-}
-
-// run connects for as long as there is somebody to listen for.
-func (j *jetstream) run(ctx context.Context, o Ears) error {
-	ears := j.s.ears
-	for wait := streamFirst; ; {
-		for o.Hold() > 0 || ears.nobody("bluesky") {
-			if err := fetch.Sleep(ctx, max(o.Hold(), streamFirst)); err != nil {
-				return err
-			}
-		}
-		if err := fetch.Sleep(ctx, streamFirst); err != nil { // for those that come together
-			return err
-		}
-		begun := j.s.o.Now()
-		err := j.connect(ctx, o)
-		var lost *storeError
-		var full *budget.WaitError
-		now := j.s.o.Now()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.As(err, &lost):
-			return lost.error
-		case errors.Is(err, errMore):
-			wait = streamFirst
-			continue
-		}
-		if now.Sub(begun) >= streamStands {
-			wait = streamFirst
-		}
-		pause := wait + rand.N(wait/2)
-		if wait = min(2*wait, streamMost); errors.As(err, &full) && full.At.After(now.Add(pause)) {
-			pause = full.At.Sub(now)
-		}
-		j.ended(err)
-		if pause > streamStands {
-			ears.disconnected("bluesky")
-		}
-		if err := fetch.Sleep(ctx, pause); err != nil {
-			return err
-		}
-	}
-}
-
-// ended notes why there is no connection.
-func (j *jetstream) ended(err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.at.Since, j.at.Why = time.Time{}, service.Line(fetch.Reason(err), 200)
-	j.s.o.Logger.Info("a stream ended", "stream", j.at.Address, "why", j.at.Why)
 }
 
 // connect reads one connection to its end.
 func (j *jetstream) connect(ctx context.Context, o Ears) error {
-	keys, from := j.s.ears.ask("bluesky", bluesky.MaxDIDs)
+	keys, from := j.s.ears.ask(j.of, bluesky.MaxDIDs)
 	dids := make([]string, len(keys))
 	for i, k := range keys {
 		dids[i] = nameOf(k)
 	}
-	if err := j.stream.Follow(dids, j.from(j.s.o.Now(), from)); err != nil {
+	if err := j.client.Follow(dids, j.from(j.s.o.Now(), from)); err != nil {
 		return err
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	more := time.NewTicker(streamMore)
-	defer more.Stop()
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-more.C:
-				if len(dids) < bluesky.MaxDIDs && j.s.ears.news("bluesky") {
-					end(errMore)
-				}
-			}
+	over := meanwhile(ctx, streamMore, func() {
+		if len(dids) < bluesky.MaxDIDs && j.s.ears.news(j.of) {
+			end(errMore)
 		}
-	}()
-	bad, err := j.stream.Run(ctx, func(e bluesky.Event) error { return j.take(ctx, o, e) })
+	})
+	bad, err := j.client.Run(ctx, func(e bluesky.Event) error { return j.take(ctx, o, e) })
 	cause := context.Cause(ctx)
 	end(nil)
-	<-over
+	over()
 	j.mu.Lock()
 	j.at.Bad += int64(bad)
 	j.mu.Unlock()
@@ -232,7 +117,7 @@ func (j *jetstream) from(now, since time.Time) int64 {
 		}
 	}
 	if oldest := now.Add(-jetstreamKeeps).UnixMicro(); j.cursor > 0 && j.cursor < oldest { // what it has no more
-		j.s.ears.missed("bluesky")
+		j.s.ears.missed(j.of)
 		j.cursor, at = oldest, oldest
 	}
 	return at
@@ -246,9 +131,7 @@ func (j *jetstream) dial(ctx context.Context, address string) (bluesky.Socket, e
 	}
 	var conn *websocket.Conn
 	resp, err := p.ask(ctx, charge{class: classRead}, func(string) (*fetch.Response, error) {
-		j.mu.Lock()
-		j.at.Connects++
-		j.mu.Unlock()
+		j.tried()
 		c, resp, err := j.s.o.Dial(ctx, address)
 		switch {
 		case err == nil:
@@ -269,9 +152,10 @@ func (j *jetstream) dial(ctx context.Context, address string) (bluesky.Socket, e
 		return nil, fmt.Errorf("status %d", resp.Status)
 	}
 	now := j.s.o.Now()
-	j.s.ears.connected("bluesky", now)
+	j.s.ears.connected(j.of, now)
+	j.begun(now)
 	j.mu.Lock()
-	j.at.Since, j.at.Why, j.alive = now, "", now
+	j.alive = now
 	j.mu.Unlock()
 	return newPinged(conn, func() {
 		j.mu.Lock()
@@ -282,10 +166,8 @@ func (j *jetstream) dial(ctx context.Context, address string) (bluesky.Socket, e
 
 // take has an event taken by a visit of its account.
 func (j *jetstream) take(ctx context.Context, o Ears, e bluesky.Event) error {
-	for wait := o.Hold(); wait > 0; wait = o.Hold() { // the volunteer's limits: no more is read meanwhile
-		if err := fetch.Sleep(ctx, wait); err != nil {
-			return err
-		}
+	if err := o.ready(ctx); err != nil {
+		return err
 	}
 	now := j.s.o.Now()
 	w := word{at: time.UnixMicro(e.At).UTC(), came: now, size: wordWeight}
@@ -343,7 +225,7 @@ func (j *jetstream) save() error {
 	}
 	j.cursor = at
 	j.mu.Unlock()
-	if oldest := j.s.ears.oldest("bluesky"); !oldest.IsZero() {
+	if oldest := j.s.ears.oldest(j.of); !oldest.IsZero() {
 		at = min(at, oldest.UnixMicro()-1)
 	}
 	if at <= 0 || at == j.kept {
@@ -360,7 +242,7 @@ func (j *jetstream) save() error {
 type pinged struct {
 	*websocket.Conn
 	over  context.CancelFunc
-	ended chan struct{}
+	ended func()
 }
 
 func newPinged(c *websocket.Conn, answered func()) *pinged {
@@ -369,22 +251,9 @@ func newPinged(c *websocket.Conn, answered func()) *pinged {
 		answered()
 		return c.SetReadDeadline(time.Now().Add(streamIdle))
 	})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(streamPing)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if c.WriteControl(websocket.PingMessage, nil, time.Now().Add(streamPing)) != nil {
-					return // the reader finds out
-				}
-			}
-		}
-	}()
+	ended := meanwhile(ctx, streamPing, func() {
+		_ = c.WriteControl(websocket.PingMessage, nil, time.Now().Add(streamPing)) // when it fails, the reader finds out
+	})
 	return &pinged{c, over, ended}
 }
 
@@ -392,6 +261,6 @@ func newPinged(c *websocket.Conn, answered func()) *pinged {
 func (p *pinged) Close() error {
 	p.over()
 	err := p.Conn.Close()
-	<-p.ended
+	p.ended()
 	return err
 }

@@ -82,6 +82,7 @@ func (v *visit) next() (at time.Time, why string, err error) {
 			wait, scarce = dear, ", as calls are scarce"
 		}
 		if v.trusted() {
+			v.st.Plain = v.together(wait)
 			wait, scarce = min(trustedLess*wait, max(most, wait)), scarce+", as a stream tells of what it posts"
 		}
 		return v.together(wait), fmt.Sprintf("posted every %s of late, again after %s%s", brief(gap), brief(wait), scarce), nil

@@ -49,6 +49,9 @@ type Options struct {
 	View, Directory, X string
 	// Jetstream tells of Bluesky's posts as they are made: "wss://host/subscribe"; "" = none is read.
 	Jetstream string
+	// Streams is of how many Mastodon-compatible servers at most, those with the most accounts that are followed
+	// here, the public stream is read; 0 = of none.
+	Streams int
 	// Dial connects to a stream. Default: Client.WebSocket, which guards private addresses.
 	Dial   func(ctx context.Context, address string) (*websocket.Conn, *http.Response, error)
 	Budget budget.Options
@@ -125,6 +128,9 @@ func (o Options) Validate() error {
 	if o.Jetstream != "" && streamHost(o.Jetstream) == "" {
 		bad("%q is no address of a Jetstream: give wss://host/subscribe", o.Jetstream)
 	}
+	if o.Streams < 0 || o.Streams > maxStreams {
+		bad("streams of %d servers, at most %d", o.Streams, maxStreams)
+	}
 	type named struct {
 		site partition.Site
 		name string
@@ -163,6 +169,8 @@ type Source struct {
 	prices  *prices
 	ears    *ears
 	jet     *jetstream // nil = none is read
+	locals  *locals    // nil = of no server
+	posted  posted
 
 	mu      sync.Mutex
 	servers map[string]mastodon.Server // what was found out; kept in the store
@@ -181,11 +189,15 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}, hours: curves{store: o.Store}, prices: newPrices(o.Now()), ears: newEars(o.Jetstream != "")}
+	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}, hours: curves{store: o.Store}, prices: newPrices(o.Now()), ears: newEars(o.Jetstream != "" || o.Streams > 0)}
 	if o.Jetstream != "" {
 		if s.jet, err = newJetstream(s); err != nil {
 			return nil, err
 		}
+	}
+	if o.Streams > 0 {
+		s.locals = &locals{s: s, by: map[partition.Site]*local{}}
+		s.posted.most = maxPosted
 	}
 	for _, t := range o.Tokens {
 		at := t.site()
@@ -262,6 +274,9 @@ func (s *Source) Close() error { return errors.Join(s.budgets.Close(), s.hours.c
 func (s *Source) streamed() (out []string) {
 	if s.jet != nil {
 		out = append(out, "bluesky")
+	}
+	if s.locals != nil {
+		out = append(out, "mastodon")
 	}
 	return out
 }

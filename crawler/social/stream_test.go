@@ -36,29 +36,37 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.over); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// dialer is a Dial to what a handler serves.
-func dialer(t *testing.T, h http.Handler) (dial func(context.Context, string) (*websocket.Conn, *http.Response, error), end func()) {
-	p := &pipes{make(chan net.Conn), make(chan struct{})}
+// dial connects in memory.
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// piped serves what a handler does over connections in memory.
+func piped(t *testing.T, h http.Handler) (p *pipes, end func()) {
+	p = &pipes{make(chan net.Conn), make(chan struct{})}
 	srv, served := &http.Server{Handler: h}, make(chan error, 1)
 	go func() { served <- srv.Serve(p) }()
-	d := websocket.Dialer{NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		select {
-		case p.conns <- theirs:
-			return ours, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}}
-	dial = func(ctx context.Context, address string) (*websocket.Conn, *http.Response, error) {
-		return d.DialContext(ctx, address, nil)
-	}
-	return dial, func() {
+	return p, func() {
 		if err := srv.Close(); err != nil {
 			t.Error(err)
 		}
 		<-served
 	}
+}
+
+// dialer is a Dial to what a handler serves.
+func dialer(t *testing.T, h http.Handler) (dial func(context.Context, string) (*websocket.Conn, *http.Response, error), end func()) {
+	p, end := piped(t, h)
+	d := websocket.Dialer{NetDialContext: p.dial}
+	return func(ctx context.Context, address string) (*websocket.Conn, *http.Response, error) {
+		return d.DialContext(ctx, address, nil)
+	}, end
 }
 
 // listening is skies with a Jetstream that the peer reads.

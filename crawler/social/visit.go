@@ -74,6 +74,7 @@ type state struct {
 	// Of who is followed.
 	Poll  time.Time `json:"poll,omitzero"`   // when its server is asked again; zero = it is not followed
 	Trust int       `json:"trust,omitempty"` // readings in a row of which the stream had told all, trustedAfter at most
+	Plain time.Time `json:"plain,omitzero"`  // Poll without a stream, where that is sooner
 
 	List *listState `json:"list,omitempty"`
 
@@ -109,6 +110,7 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	if ends && err == nil {
 		return v.end(ctx, nil)
 	}
+	v.st.Plain = time.Time{}
 	if err == nil {
 		err = v.api.enter(ctx)
 	}

@@ -1,0 +1,189 @@
+package social
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/echo-node/echo-node/crawler/budget"
+	"github.com/echo-node/echo-node/crawler/fetch"
+	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// Of a connection to a stream.
+const (
+	streamFirst = time.Second // before the next, doubled each time in a row
+	streamBrief = time.Minute // without a connection for no longer, a stream with a cursor is one that tells of all
+	streamIdle  = time.Minute // without a sign of life
+)
+
+// Stream is how a stream stands that this peer reads.
+type Stream struct {
+	Address  string
+	Since    time.Time // it is connected; zero = it is not
+	Accounts int       // that it is about
+	Connects int64     // connections tried since the start
+	Events   int64
+	Bad      int64     // of what came, that was no event, or none of its server; of connections that have ended
+	Lost     int64     // events that no visit could take in time
+	Last     time.Time // when the last event came
+	Why      string    // why it is not connected
+}
+
+// stream keeps a connection to what tells of the accounts of a site.
+type stream struct {
+	s      *Source
+	of     partition.Site
+	stands time.Duration // a connection that lasted so long did not fail
+	most   time.Duration // between two connections that failed
+
+	mu sync.Mutex
+	at Stream
+}
+
+// refusal is why a stream is not asked for again before Until.
+type refusal struct {
+	Until time.Time `json:"until"`
+	Why   string    `json:"why"`
+}
+
+// Error is why.
+func (r *refusal) Error() string { return r.Why }
+
+// Listen reads the streams there are, and has the accounts visited that they tell of, until ctx ends. It returns the first
+// failure of the store.
+func (s *Source) Listen(ctx context.Context, o Ears) error {
+	if !s.ears.open {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.tend(ctx, o) })
+	if j := s.jet; j != nil {
+		g.Go(func() error { return j.run(ctx, o, j.connect) })
+		g.Go(func() error { return j.keep(ctx) })
+	}
+	if s.locals != nil {
+		g.Go(func() error { return s.locals.run(ctx, o) })
+	}
+	return g.Wait()
+}
+
+// maxShown is how many streams are shown.
+const maxShown = 64
+
+// Streams are those that this peer reads or would, to be shown: those of the most accounts.
+func (s *Source) Streams() (out []Stream) {
+	if s.jet != nil {
+		out = append(out, s.jet.shown())
+	}
+	if s.locals != nil {
+		out = append(out, s.locals.shown()...)
+	}
+	return out[:min(len(out), maxShown)]
+}
+
+// shown is how t stands.
+func (t *stream) shown() Stream {
+	t.mu.Lock()
+	at := t.at
+	t.mu.Unlock()
+	at.Accounts, at.Lost = t.s.ears.counted(t.of)
+	return at
+}
+
+// tried counts a connection.
+func (t *stream) tried() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at.Connects++
+}
+
+// begun notes that there is one.
+func (t *stream) begun(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at.Since, t.at.Why = now, ""
+}
+
+// ended notes why there is none.
+func (t *stream) ended(why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if why = service.Line(why, 200); t.at.Since.IsZero() && t.at.Why == why {
+		return
+	}
+	t.at.Since, t.at.Why = time.Time{}, why
+	t.s.o.Logger.Info("a stream ended", "stream", t.at.Address, "why", t.at.Why)
+}
+
+// run connects for as long as there is somebody to listen for, until ctx ends, the store fails, or connect says with a
+// *refusal that it is of no use.
+func (t *stream) run(ctx context.Context, o Ears, connect func(context.Context, Ears) error) error {
+	ears := t.s.ears
+	for wait := streamFirst; ; {
+		for o.Hold() > 0 || ears.nobody(t.of) {
+			if err := fetch.Sleep(ctx, max(o.Hold(), streamFirst)); err != nil {
+				return err
+			}
+		}
+		if err := fetch.Sleep(ctx, streamFirst); err != nil { // for those that come together
+			return err
+		}
+		begun := t.s.o.Now()
+		err := connect(ctx, o)
+		var lost *storeError
+		var full *budget.WaitError
+		var no *refusal
+		now := t.s.o.Now()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &lost):
+			return lost.error
+		case errors.As(err, &no):
+			return no
+		case errors.Is(err, errMore):
+			wait = streamFirst
+			continue
+		}
+		if now.Sub(begun) >= t.stands {
+			wait = streamFirst
+		}
+		pause := wait + rand.N(wait/2)
+		if wait = min(2*wait, t.most); errors.As(err, &full) && full.At.After(now.Add(pause)) {
+			pause = full.At.Sub(now)
+		}
+		t.ended(fetch.Reason(err))
+		if pause > streamBrief {
+			ears.disconnected(t.of)
+		}
+		if err := fetch.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// meanwhile does something every so often until ctx ends; wait returns when it is done no more.
+func meanwhile(ctx context.Context, every time.Duration, do func()) (wait func()) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				do()
+			}
+		}
+	}()
+	return func() { <-over }
+}

@@ -84,7 +84,7 @@ type heard struct {
 	seldom bool      // they are read more seldom, as a stream without a cursor tells of them
 	asked  bool      // the connection that there is, or was last, is about it
 	on     time.Time // since when all that the stream says of it comes here; zero = not now
-	lost   bool      // some words were
+	lost   int       // how often some words were, and no visit has said so
 	words  []word
 	urged  time.Time
 }
@@ -188,21 +188,20 @@ func (e *ears) add(h *heard, w word) {
 	}
 }
 
-// words are those that wait for a visit of k, wordsOnce at most. lost: some were, since it was asked last.
-func (e *ears) words(k partition.Key) (some []word, more, lost bool) {
+// words are those that wait for a visit of k, wordsOnce at most, and how often some were lost.
+func (e *ears) words(k partition.Key) (some []word, more bool, lost int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.of(k)
 	if h == nil {
-		return nil, false, false
+		return nil, false, 0
 	}
 	n := min(len(h.words), wordsOnce)
-	lost, h.lost = h.lost, false
-	return slices.Clone(h.words[:n]), n < len(h.words), lost
+	return slices.Clone(h.words[:n]), n < len(h.words), h.lost
 }
 
-// kept forgets the words about k up to one: what came of them is durable.
-func (e *ears) kept(k partition.Key, last uint64) {
+// kept forgets the words about k up to one, and that so many times some were lost: what came of them is durable.
+func (e *ears) kept(k partition.Key, last uint64, lost int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if h := e.of(k); h != nil {
@@ -211,6 +210,7 @@ func (e *ears) kept(k partition.Key, last uint64) {
 			n++
 		}
 		e.forget(h, n)
+		h.lost = max(0, h.lost-lost) // it may have come anew since
 	}
 }
 
@@ -284,7 +284,7 @@ func (e *ears) disconnected(of partition.Site) { e.each(of, func(h *heard) { h.o
 
 // missed says that what a stream told for a while cannot be had.
 func (e *ears) missed(of partition.Site) {
-	e.each(of, func(h *heard) { h.on, h.lost = time.Time{}, true })
+	e.each(of, func(h *heard) { h.on, h.lost = time.Time{}, h.lost+1 })
 }
 
 // tells says that a stream, which need not be asked for anybody, tells of everybody of a site from now on.
@@ -376,7 +376,7 @@ func (e *ears) urge(now time.Time) map[partition.Slice][]partition.Key {
 			}
 			if old > 0 {
 				e.lost[site] += int64(old)
-				h.lost, h.on = true, time.Time{}
+				h.lost, h.on = h.lost+1, time.Time{}
 				e.forget(h, old)
 			}
 			if len(h.words) > 0 && now.Sub(h.urged) >= urgeAgain || len(h.words) > 0 && h.words[len(h.words)-1].came.After(h.urged) {

@@ -29,10 +29,14 @@ func (v *visit) hear() (ends bool, err error) {
 		look = look || w.ends
 	}
 	v.told = time.Time{}
+	last := uint64(0)
 	if len(some) > 0 {
-		v.res.Kept = func() { v.s.ears.kept(k, some[len(some)-1].seq) }
+		last = some[len(some)-1].seq
 	}
-	if lost {
+	if last > 0 || lost > 0 {
+		v.res.Kept = func() { v.s.ears.kept(k, last, lost) }
+	}
+	if lost > 0 {
 		v.gap(store.GapIncomplete, "what a stream told for a while was not had: what was edited or deleted of older posts may not be known")
 	}
 	if look && v.now.Sub(v.st.Looked) >= v.s.o.Least { // and so no stream has it asked for more often

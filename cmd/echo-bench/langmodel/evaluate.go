@@ -3,10 +3,12 @@ package langmodel
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/abadojack/whatlanggo"
@@ -16,6 +18,10 @@ import (
 
 // Folds is how many parts the sources are dealt into.
 const Folds = 5
+
+// atOnce is how many parts are trained beside each other, of about 2 GB each. What
+// is learnt does not depend on it.
+const atOnce = 2
 
 // Result of a training.
 type Result struct {
@@ -48,33 +54,26 @@ func Train(ctx context.Context, samples, extra []Sample, o Options, evaluate boo
 		}
 	}
 	parts := make([]*part, Folds+1) // the last is of all sources
+	fails := make([]error, len(parts))
+	unseen := slices.Concat(held, extra)
+	var wait sync.WaitGroup
+	var speak sync.Mutex
+	places := make(chan struct{}, atOnce)
 	for k := range parts {
-		p := &part{}
-		var from []Sample
-		for _, s := range usable {
-			if k < Folds && s.fold(Folds) == k {
-				p.tests = append(p.tests, s)
-			} else {
-				from = append(from, s)
+		wait.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			parts[k], fails[k] = trainPart(ctx, k, usable, unseen, o)
+			if fails[k] == nil {
+				speak.Lock()
+				defer speak.Unlock()
+				fmt.Fprintf(talk, "trained part %d of %d: %d texts to test\n", k+1, len(parts), len(parts[k].tests))
 			}
-		}
-		if k == Folds {
-			p.tests = append(held, extra...)
-		}
-		m, err := train(ctx, from, o)
-		if err != nil {
-			return Result{}, err
-		}
-		p.params, p.table = m.quantise(o)
-		if err := p.open(); err != nil {
-			return Result{}, err
-		}
-		p.raw = judgeRaw(p.judge, p.tests)
-		for i, st := range settings(o.People) {
-			p.people = append(p.people, persons(p.tests, st, o.Seed+uint64(100*k+i)))
-		}
-		parts[k] = p
-		fmt.Fprintf(talk, "trained %d of %d: %d texts, %d features; %d texts to test\n", k+1, len(parts), len(from), len(m.hashes), len(p.tests))
+		})
+	}
+	wait.Wait()
+	if err := errors.Join(fails...); err != nil {
+		return Result{}, err
 	}
 	if err := calibrate(parts, usable); err != nil {
 		return Result{}, err
@@ -85,6 +84,36 @@ func Train(ctx context.Context, samples, extra []Sample, o Options, evaluate boo
 		res.Report = report(parts)
 	}
 	return res, nil
+}
+
+// trainPart is fold k of usable with a judge that saw none of it; after the last
+// fold, the judge that saw all, to be tested on unseen.
+func trainPart(ctx context.Context, k int, usable, unseen []Sample, o Options) (*part, error) {
+	p := &part{}
+	var from []Sample
+	for _, s := range usable {
+		if k < Folds && s.fold(Folds) == k {
+			p.tests = append(p.tests, s)
+		} else {
+			from = append(from, s)
+		}
+	}
+	if k == Folds {
+		p.tests = unseen
+	}
+	m, err := train(ctx, from, o)
+	if err != nil {
+		return nil, err
+	}
+	p.params, p.table = m.quantise(o)
+	if err := p.open(); err != nil {
+		return nil, err
+	}
+	p.raw = judgeRaw(p.judge, p.tests)
+	for i, st := range settings(o.People) {
+		p.people = append(p.people, persons(p.tests, st, o.Seed+uint64(100*k+i)))
+	}
+	return p, nil
 }
 
 func (p *part) open() (err error) {

@@ -137,12 +137,13 @@ func TestGrammarIsWrittenOut(t *testing.T) {
 
 // A training on made sentences learns them, says the same twice, and its report adds up.
 func TestTrain(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("one goroutine; too slow under the race detector")
+	texts, made := 2400, 400
+	if racetest.Enabled { // what is judged is not looked at then, only that parts may be trained beside each other
+		texts, made = 120, 20
 	}
 	g, r := newGrammar(), rand.New(rand.NewPCG(5, 6))
 	var samples []Sample
-	for i := range 2400 {
+	for i := range texts {
 		source, register := fmt.Sprint("s", i%20), []string{"ui", "docs"}[i/20%2]
 		v := lang.Lang(i % 3)
 		if text := "el perro come la carne del vecino y la niña corre por la calle " + fmt.Sprint(strings.Repeat("muy ", i%4)); v == lang.Es {
@@ -152,7 +153,7 @@ func TestTrain(t *testing.T) {
 		}
 	}
 	o := Default()
-	o.Bits, o.Epochs, o.Made, o.People = 13, 1, 400, 15
+	o.Bits, o.Epochs, o.Made, o.People = 13, 1, made, 15
 	first, err := Train(context.Background(), samples, nil, o, true, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +166,7 @@ func TestTrain(t *testing.T) {
 		t.Error(err)
 	}
 	for _, p := range first.Report.People {
-		if p.Register == "all" && (p.Ours.Precision < 0.99 || p.Ours.Recall < 0.95) {
+		if p.Register == "all" && !racetest.Enabled && (p.Ours.Precision < 0.99 || p.Ours.Recall < 0.95) {
 			t.Errorf("%s: %+v of what it was made for", p.Setting, p.Ours)
 		}
 	}

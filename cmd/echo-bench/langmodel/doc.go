@@ -14,4 +14,12 @@
 // How it measures: sources are dealt into folds; each fold's texts are judged by
 // a model that saw no text of their sources, calibrated on the other folds. A
 // person is drawn from one source where that has enough texts.
+//
+// What was tried for a person of ten texts and did not help beyond the noise of the draw (half
+// a hundredth): frames of sentences (function words and endings, two to four in a row) in a table
+// of 2^19 slots, and words that count more than n-grams besides. Frames took away a fifth of the
+// errors in a model of the two varieties alone, not in the whole. Nor did, in that model, weights that
+// shrink when few sources have the feature, sources drawn by the root of their size, three
+// seeds averaged, a tighter cap on one text, or a feature counted less the second time. With the texts
+// that only one variety has of a source (paired leaves them out) half as much again was wrong.
 package langmodel

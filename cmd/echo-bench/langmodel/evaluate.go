@@ -19,7 +19,7 @@ import (
 // Folds is how many parts the sources are dealt into.
 const Folds = 5
 
-// atOnce is how many parts are trained beside each other, of about 2 GB each. What
+// atOnce is how many parts are trained beside each other; two take about 2 GB. What
 // is learnt does not depend on it.
 const atOnce = 2
 

@@ -365,7 +365,8 @@ func (l *List) watch() {
 
 // publish makes the View that others see of the members. Before it is seen the
 // host has the addresses of those who came, and no connection to those who went:
-// who sees in a View that a peer is gone cannot have a call swallowed by it.
+// who sees in a View that a peer is gone has no call swallowed by it, unless
+// closing took longer than hangUpLimit.
 func (l *List) publish() {
 	l.mu.Lock()
 	ms := make([]partition.Member, 0, len(l.members))

@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/echo-node/echo-node/crawler/fetch"
 )
 
 // A running peer does what only the owner of its data directory may ask for, at a socket in that directory: the API's token,
@@ -38,10 +40,7 @@ type controlAnswer struct {
 // directory is this process's: a socket that is there was left by one that was killed. backup makes a backup.
 func serveControl(ctx context.Context, dir string, backup func(dir string) error, log *slog.Logger) error {
 	at := filepath.Join(dir, controlName)
-	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("control: %w", err)
-	}
-	ln, err := net.Listen("unix", at)
+	ln, err := listenControl(at)
 	if err != nil {
 		// Its path may be too long, or the file system have no sockets: the peer can do without.
 		log.Warn("no backups by command while this peer runs", "err", err)
@@ -49,31 +48,49 @@ func serveControl(ctx context.Context, dir string, backup func(dir string) error
 	}
 	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
 	defer ln.Close()
-	if err := os.Chmod(at, 0o600); err != nil {
-		return fmt.Errorf("control: %w", err)
-	}
 	for {
 		conn, err := ln.Accept()
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("control: %w", err)
+		if err != nil { // of file descriptors there may be none for a while
+			log.Warn("a question at "+controlName, "err", err)
+			if fetch.Sleep(ctx, time.Second) != nil {
+				return nil
+			}
+			continue
 		}
-		if err := answerControl(conn, backup, log); err != nil {
+		if err := answerControl(ctx, conn, backup, log); err != nil {
 			log.Warn("a question at "+controlName, "err", err)
 		}
 	}
 }
 
-func answerControl(conn net.Conn, backup func(dir string) error, log *slog.Logger) error {
+func listenControl(at string) (net.Listener, error) {
+	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	ln, err := net.Listen("unix", at)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(at, 0o600); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	return ln, nil
+}
+
+func answerControl(ctx context.Context, conn net.Conn, backup func(dir string) error, log *slog.Logger) error {
 	defer conn.Close()
+	heard := context.AfterFunc(ctx, func() { _ = conn.Close() }) // who asks nothing is not waited for at the end
 	if err := conn.SetDeadline(time.Now().Add(controlWait)); err != nil {
 		return err
 	}
 	var ask controlAsk
 	err := readControl(conn, &ask)
 	switch {
+	case !heard():
+		return ctx.Err()
 	case err != nil:
 	case ask.V != controlVersion:
 		err = fmt.Errorf("the question has version %d, this peer knows %d: use the same version of the program", ask.V, controlVersion)

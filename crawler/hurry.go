@@ -53,9 +53,9 @@ func (c *Crawler) Crawled() []partition.Slice {
 	return slices.Collect(maps.Keys(c.gained))
 }
 
-// Hold is for how long the volunteer's own limits let nothing be asked, 0 = it may be. It is for what is received
-// without a fetch; Received says how much that was.
-func (c *Crawler) Hold() time.Duration { return c.limits.hold(time.Now(), 0) }
+// Hold is for how long the volunteer's own limits let nothing be received, 0 = it may be. It is for what comes
+// without a fetch, and so without the rate of requests; Received says how much that was.
+func (c *Crawler) Hold() time.Duration { return c.limits.closed(time.Now()) }
 
 // Received counts bytes that came without a fetch.
 func (c *Crawler) Received(n int64) { c.limits.spent(time.Now(), n) }

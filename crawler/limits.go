@@ -77,6 +77,22 @@ func newLimiter(l Limits, s *store.Store) *limiter {
 // hold is how long no fetch may be started, 0 = one may. pending fetches have
 // been started and not yet asked for their first request.
 func (m *limiter) hold(now time.Time, pending int) time.Duration {
+	if wait := m.closed(now); wait > 0 {
+		return wait
+	}
+	if m.rate == nil {
+		return 0
+	}
+	if short := float64(pending) + 1 - m.rate.TokensAt(now); short > 1e-6 {
+		wait := max(time.Duration(short/m.l.MaxRate*float64(time.Second)), time.Microsecond)
+		m.note(now, wait, "rate", fmt.Sprintf("rate %g requests/s", m.l.MaxRate))
+		return wait
+	}
+	return 0
+}
+
+// closed is how long nothing may be received, 0 = it may: the rate is of requests.
+func (m *limiter) closed(now time.Time) time.Duration {
 	if wait, _ := m.shut(now); wait > 0 {
 		return wait
 	}
@@ -89,14 +105,6 @@ func (m *limiter) hold(now time.Time, pending int) time.Duration {
 	if m.l.MaxBandwidth > 0 && owed > 0 {
 		m.note(now, owed, "bandwidth", fmt.Sprintf("bandwidth %d B/s", m.l.MaxBandwidth))
 		return owed
-	}
-	if m.rate == nil {
-		return 0
-	}
-	if short := float64(pending) + 1 - m.rate.TokensAt(now); short > 1e-6 {
-		wait := max(time.Duration(short/m.l.MaxRate*float64(time.Second)), time.Microsecond)
-		m.note(now, wait, "rate", fmt.Sprintf("rate %g requests/s", m.l.MaxRate))
-		return wait
 	}
 	return 0
 }

@@ -5,7 +5,7 @@
 // and decides neither when to ask nor what becomes of an answer.
 //
 // Client.Stream reads a public or hashtag stream of server-sent events, where a server has it (GoToSocial has WebSockets
-// only) and lets in who asks (Mastodon since 4.2 wants a token). The crawl does not use it yet.
+// only) and lets in who asks (Mastodon since 4.2 wants a token).
 //
 // # How a Source uses it
 //

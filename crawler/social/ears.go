@@ -33,7 +33,7 @@ import (
 type Ears struct {
 	Slices   func() []partition.Slice                             // those it may fetch in now
 	Hurry    func(sl partition.Slice, keys []partition.Key) error // has Keys that are done visited now; an error ends Listen
-	Hold     func() time.Duration                                 // for how long nothing may be asked, 0 = it may
+	Hold     func() time.Duration                                 // for how long nothing may be received, 0 = it may
 	Received func(bytes int64)
 }
 
@@ -42,8 +42,9 @@ var errHeld = errors.New("social: the volunteer's limits let nothing be received
 
 // ready waits for the volunteer's limits: no more is read meanwhile.
 func (o Ears) ready(ctx context.Context) error {
+	waited := time.Duration(0)
 	for wait := o.Hold(); wait > 0; wait = o.Hold() {
-		if wait > streamIdle {
+		if waited += wait; waited > streamIdle {
 			return errHeld
 		}
 		if err := fetch.Sleep(ctx, wait); err != nil {
@@ -55,12 +56,14 @@ func (o Ears) ready(ctx context.Context) error {
 
 // Of ears.
 const (
-	maxWords     = 16 << 20         // bytes of words that wait, of all accounts; a stream is read on when there is room
+	maxWordsOf   = 4 << 20          // bytes of words that wait, of all accounts of a site; its stream is read on when there is room
+	maxWords     = 128 << 20        // of all sites: more than those of the streams that there are by default
 	wordWeight   = 512              // of a word, beside its text
 	wordsOnce    = 200              // taken by one visit
 	wordsWait    = 10 * time.Minute // a word that no visit takes for so long is lost: its account cannot be visited
 	batch        = time.Second      // in which words that come are taken together
 	urgeAgain    = time.Minute      // an account that was not visited is hurried again
+	urgeLeast    = 5 * time.Second  // and not more often than that, whatever a stream says of it: each visit is a commit
 	tendEvery    = 10 * time.Second // how often it is looked which slices are here, and whose words wait
 	trustedAfter = 2                // readings in a row of which the stream had told all, and then
 	trustedLess  = 4                // so many times more seldom is an account read
@@ -79,9 +82,11 @@ type word struct {
 
 // heard is an account that is listened for.
 type heard struct {
+	site   partition.Site
 	slice  partition.Slice
 	since  time.Time // its posts were read then
 	seldom bool      // they are read more seldom, as a stream without a cursor tells of them
+	plain  bool      // they are to be so no more, and no visit has said so
 	asked  bool      // the connection that there is, or was last, is about it
 	on     time.Time // since when all that the stream says of it comes here; zero = not now
 	lost   int       // how often some words were, and no visit has said so
@@ -94,7 +99,8 @@ type ears struct {
 	mu     sync.Mutex
 	open   bool // some stream is read
 	sites  map[partition.Site]map[partition.Key]*heard
-	size   int
+	size   map[partition.Site]int
+	sum    int // of size
 	seq    uint64
 	lost   map[partition.Site]int64
 	room   chan struct{} // closed when some words were taken
@@ -102,28 +108,29 @@ type ears struct {
 }
 
 func newEars(open bool) *ears {
-	return &ears{open: open, sites: map[partition.Site]map[partition.Key]*heard{}, lost: map[partition.Site]int64{}, room: make(chan struct{}), spoken: make(chan struct{}, 1)}
+	return &ears{open: open, sites: map[partition.Site]map[partition.Key]*heard{}, size: map[partition.Site]int{}, lost: map[partition.Site]int64{}, room: make(chan struct{}), spoken: make(chan struct{}, 1)}
 }
 
 // of is k as it is listened for, nil = it is not.
 func (e *ears) of(k partition.Key) *heard { return e.sites[k.Site()][k] }
 
 // join listens for k, of which st is the state now.
-func (e *ears) join(k partition.Key, sl partition.Slice, st *state, now time.Time) {
+func (e *ears) join(k partition.Key, sl partition.Slice, st *state) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.of(k)
 	if h == nil {
-		h = &heard{}
 		site := k.Site()
+		h = &heard{site: site}
 		if e.sites[site] == nil {
 			e.sites[site] = map[partition.Key]*heard{}
 		}
 		e.sites[site][k] = h
 	}
 	h.slice, h.since = sl, st.Visited
+	h.plain = false
 	if h.seldom = !st.Plain.IsZero() && k.Service() == "mastodon"; h.on.IsZero() { // where there is a cursor, nothing is missed
-		e.unheard(h, now)
+		e.unheard(h)
 	}
 }
 
@@ -137,9 +144,9 @@ func (e *ears) leave(k partition.Key) {
 func (e *ears) drop(k partition.Key) {
 	if h := e.of(k); h != nil {
 		e.forget(h, len(h.words))
-		site := k.Site()
-		if delete(e.sites[site], k); len(e.sites[site]) == 0 {
-			delete(e.sites, site)
+		if delete(e.sites[h.site], k); len(e.sites[h.site]) == 0 {
+			delete(e.sites, h.site)
+			delete(e.size, h.site)
 		}
 	}
 }
@@ -147,7 +154,8 @@ func (e *ears) drop(k partition.Key) {
 // forget drops the first n words of h.
 func (e *ears) forget(h *heard, n int) {
 	for _, w := range h.words[:n] {
-		e.size -= w.size
+		e.size[h.site] -= w.size
+		e.sum -= w.size
 	}
 	if h.words = h.words[n:]; n > 0 {
 		close(e.room)
@@ -160,7 +168,7 @@ func (e *ears) hear(ctx context.Context, k partition.Key, w word) error {
 	for {
 		e.mu.Lock()
 		h, room := e.of(k), e.room
-		fits := h != nil && (e.size == 0 || e.size+w.size <= maxWords)
+		fits := h != nil && (e.size[h.site] == 0 || e.size[h.site]+w.size <= maxWordsOf && e.sum+w.size <= maxWords)
 		if fits {
 			e.add(h, w)
 		}
@@ -181,27 +189,34 @@ func (e *ears) add(h *heard, w word) {
 	e.seq++
 	w.seq = e.seq
 	h.words = append(h.words, w)
-	e.size += w.size
+	e.size[h.site] += w.size
+	e.sum += w.size
+	e.hint()
+}
+
+// hint has it looked soon whom words are about.
+func (e *ears) hint() {
 	select {
 	case e.spoken <- struct{}{}:
 	default:
 	}
 }
 
-// words are those that wait for a visit of k, wordsOnce at most, and how often some were lost.
-func (e *ears) words(k partition.Key) (some []word, more bool, lost int) {
+// words are those that wait for a visit of k, wordsOnce at most. plain: its readings are to be as without a stream; so many times
+// some were lost.
+func (e *ears) words(k partition.Key) (some []word, more, plain bool, lost int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.of(k)
 	if h == nil {
-		return nil, false, 0
+		return nil, false, false, 0
 	}
 	n := min(len(h.words), wordsOnce)
-	return slices.Clone(h.words[:n]), n < len(h.words), h.lost
+	return slices.Clone(h.words[:n]), n < len(h.words), h.plain, h.lost
 }
 
-// kept forgets the words about k up to one, and that so many times some were lost: what came of them is durable.
-func (e *ears) kept(k partition.Key, last uint64, lost int) {
+// kept forgets the words about k up to one, what words said beside them: what came of that is durable.
+func (e *ears) kept(k partition.Key, last uint64, plain bool, lost int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if h := e.of(k); h != nil {
@@ -210,7 +225,7 @@ func (e *ears) kept(k partition.Key, last uint64, lost int) {
 			n++
 		}
 		e.forget(h, n)
-		h.lost = max(0, h.lost-lost) // it may have come anew since
+		h.lost, h.plain = max(0, h.lost-lost), h.plain && !plain // it may have come anew since
 	}
 }
 
@@ -298,23 +313,18 @@ func (e *ears) tells(of partition.Site, now time.Time) {
 
 // broke says that a stream that has no cursor ended. What is made until the next connection is had by readings alone, so those that
 // are more seldom because of it are so no more.
-func (e *ears) broke(of partition.Site, now time.Time) {
+func (e *ears) broke(of partition.Site) {
 	e.each(of, func(h *heard) {
 		h.asked, h.on = false, time.Time{}
-		e.unheard(h, now)
+		e.unheard(h)
 	})
 }
 
 // unheard has what may not have been told of an account read as if there were no stream.
-func (e *ears) unheard(h *heard, now time.Time) {
+func (e *ears) unheard(h *heard) {
 	if h.seldom {
-		h.seldom = false
-		e.add(h, word{at: now, came: now, size: wordWeight, tell: func(v *visit) error {
-			if !v.st.Plain.IsZero() {
-				v.st.Poll, v.st.Plain = v.st.Plain, time.Time{}
-			}
-			return nil
-		}})
+		h.seldom, h.plain = false, true
+		e.hint()
 	}
 }
 
@@ -379,7 +389,8 @@ func (e *ears) urge(now time.Time) map[partition.Slice][]partition.Key {
 				h.lost, h.on = h.lost+1, time.Time{}
 				e.forget(h, old)
 			}
-			if len(h.words) > 0 && now.Sub(h.urged) >= urgeAgain || len(h.words) > 0 && h.words[len(h.words)-1].came.After(h.urged) {
+			waits, last := len(h.words) > 0 || h.plain, now.Sub(h.urged)
+			if waits && last >= urgeAgain || len(h.words) > 0 && last >= urgeLeast && h.words[len(h.words)-1].came.After(h.urged) {
 				h.urged = now
 				out[h.slice] = append(out[h.slice], k)
 			}
@@ -458,7 +469,7 @@ func (s *Source) listenIn(sl partition.Slice) error {
 				return err
 			}
 			if st, err := decodeState(b); err == nil && !st.Poll.IsZero() {
-				s.ears.join(k, sl, &st, s.o.Now())
+				s.ears.join(k, sl, &st)
 				s.posted.read(k, &st, nil)
 			}
 		}

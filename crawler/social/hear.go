@@ -17,7 +17,7 @@ func (v *visit) hear() (ends bool, err error) {
 	if !v.s.ears.open || k.Kind() != partition.KindAccount || v.st.Poll.IsZero() {
 		return false, nil
 	}
-	some, more, lost := v.s.ears.words(k)
+	some, more, plain, lost := v.s.ears.words(k)
 	look := false
 	for _, w := range some {
 		if v.told = w.at; v.told.After(v.now) {
@@ -29,12 +29,15 @@ func (v *visit) hear() (ends bool, err error) {
 		look = look || w.ends
 	}
 	v.told = time.Time{}
+	if plain && !v.st.Plain.IsZero() {
+		v.st.Poll, v.st.Plain = v.st.Plain, time.Time{}
+	}
 	last := uint64(0)
 	if len(some) > 0 {
 		last = some[len(some)-1].seq
 	}
-	if last > 0 || lost > 0 {
-		v.res.Kept = func() { v.s.ears.kept(k, last, lost) }
+	if last > 0 || plain || lost > 0 {
+		v.res.Kept = func() { v.s.ears.kept(k, last, plain, lost) }
 	}
 	if lost > 0 {
 		v.gap(store.GapIncomplete, "what a stream told for a while was not had: what was edited or deleted of older posts may not be known")
@@ -143,7 +146,7 @@ func (v *visit) listen() error {
 		return err
 	}
 	v.st.Poll = v.res.Next.At
-	v.s.ears.join(k, sl, &v.st, v.s.o.Now())
+	v.s.ears.join(k, sl, &v.st)
 	return nil
 }
 

@@ -127,7 +127,7 @@ func (j *jetstream) from(now, since time.Time) int64 {
 func (j *jetstream) dial(ctx context.Context, address string) (bluesky.Socket, error) {
 	p, err := j.s.purse(partition.Site("bluesky:"+streamHost(j.s.o.Jetstream)), "fediverse")
 	if err != nil {
-		return nil, err
+		return nil, &storeError{err}
 	}
 	var conn *websocket.Conn
 	resp, err := p.ask(ctx, charge{class: classRead}, func(string) (*fetch.Response, error) {

@@ -182,14 +182,19 @@ func (l *locals) begin(ctx context.Context, g *errgroup.Group, o Ears, x *local)
 
 // shown are those that are read or would be, those of the most accounts first.
 func (l *locals) shown() (out []Stream) {
+	accounts := l.s.ears.listened("mastodon")
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var all []*local
 	for _, x := range l.by {
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b *local) int {
+		return cmp.Or(cmp.Compare(accounts[b.of], accounts[a.of]), cmp.Compare(a.of, b.of))
+	})
+	for _, x := range all[:min(len(all), maxShown)] {
 		out = append(out, x.shown())
 	}
-	slices.SortFunc(out, func(a, b Stream) int {
-		return cmp.Or(cmp.Compare(b.Accounts, a.Accounts), cmp.Compare(a.Address, b.Address))
-	})
 	return out
 }
 
@@ -204,7 +209,7 @@ func (x *local) connect(ctx context.Context, o Ears) error {
 	}
 	p, err := x.s.purse(x.of, tableOf(info.Software))
 	if err != nil {
-		return err
+		return &storeError{err}
 	}
 	at := streamBase(x.host, info.Streaming)
 	c, err := mastodon.New(mastodon.Options{Base: at, Domain: info.Domain, Now: x.s.o.Now, Credential: x.s.tokens[x.of][p.names[0]], Do: service.Through(x.s.o.Client, nil)})
@@ -231,10 +236,13 @@ func (x *local) connect(ctx context.Context, o Ears) error {
 	end(nil)
 	over()
 	now := x.s.o.Now()
-	x.s.ears.broke(x.of, now)
+	x.s.ears.broke(x.of)
 	x.mu.Lock()
 	x.at.Bad += int64(bad + foreign)
 	x.mu.Unlock()
+	if no := x.tooMuch(now); no != nil { // of one that ends before it is looked at
+		return no
+	}
 	switch service.WordOf(err) {
 	case service.NeedsToken, service.Closed, service.Gone, service.Unsupported, service.Refused, service.Moved, service.Misshapen:
 		return &refusal{Until: now.Add(refusedFor), Why: fetch.Reason(err)}
@@ -245,18 +253,27 @@ func (x *local) connect(ctx context.Context, o Ears) error {
 // tend listens for those who came since, and holds what came against what may.
 func (x *local) tend() error {
 	now := x.s.o.Now()
-	at := x.shown()
-	if at.Since.IsZero() {
+	if x.shown().Since.IsZero() {
 		return nil
 	}
 	x.s.ears.tells(x.of, now)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if most := int64(maxHourly + at.Accounts*maxHourlyEach); x.bytes > most {
-		x.hour = time.Time{}
-		return &refusal{Until: now.Add(refusedFor), Why: fmt.Sprintf("more than %d MiB in an hour, for %d accounts", most>>20, at.Accounts)}
+	if no := x.tooMuch(now); no != nil {
+		return no
 	}
 	return nil
+}
+
+// tooMuch is a refusal when more came in this hour than may, else nil.
+func (x *local) tooMuch(now time.Time) *refusal {
+	accounts := x.s.ears.listened("mastodon")[x.of]
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	most := int64(maxHourly + accounts*maxHourlyEach)
+	if x.bytes <= most {
+		return nil
+	}
+	x.hour = time.Time{}
+	return &refusal{Until: now.Add(refusedFor), Why: fmt.Sprintf("more than %d MiB in an hour, for %d accounts", most>>20, accounts)}
 }
 
 // streamBase is the server to ask for the stream: that which the instance names, when it is of the same registrable domain, as

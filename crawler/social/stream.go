@@ -119,6 +119,9 @@ func (t *stream) ended(why string) {
 		return
 	}
 	t.at.Since, t.at.Why = time.Time{}, why
+	if t.at.Connects == 0 {
+		return // none was begun
+	}
 	t.s.o.Logger.Info("a stream ended", "stream", t.at.Address, "why", t.at.Why)
 }
 

@@ -477,9 +477,9 @@ func (s *Source) listenIn(sl partition.Slice) error {
 	return nil
 }
 
-// nobody says whether there is nobody of a site to listen for.
-func (e *ears) nobody(of partition.Site) bool {
+// many is how many accounts of a site are listened for.
+func (e *ears) many(of partition.Site) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.sites[of]) == 0
+	return len(e.sites[of])
 }

@@ -58,7 +58,7 @@ func streamHost(at string) string {
 
 func newJetstream(s *Source) (*jetstream, error) {
 	j := &jetstream{stream: stream{s: s, of: "bluesky:", stands: time.Minute, most: 5 * time.Minute, at: Stream{Address: s.o.Jetstream, Why: "nobody to listen for"}},
-		row: cursorRow + digest([]byte(s.o.Jetstream))[len("sha256:"):][:32]}
+		row: streamRow(cursorRow, s.o.Jetstream)}
 	b, err := s.o.Store.Meta(j.row)
 	switch {
 	case errors.Is(err, store.ErrNotExist):
@@ -202,16 +202,12 @@ func (j *jetstream) take(ctx context.Context, o Ears, e bluesky.Event) error {
 
 // keep writes now and then how far all was taken, until ctx ends.
 func (j *jetstream) keep(ctx context.Context) error {
-	tick := time.NewTicker(cursorEvery)
-	defer tick.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			if err := j.save(); err != nil {
-				return err
-			}
+		if err := fetch.Sleep(ctx, cursorEvery); err != nil {
+			return err
+		}
+		if err := j.save(); err != nil {
+			return err
 		}
 	}
 }

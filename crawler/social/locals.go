@@ -65,16 +65,12 @@ type local struct {
 func (l *locals) run(ctx context.Context, o Ears) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		tick := time.NewTicker(tendEvery)
-		defer tick.Stop()
 		for {
 			if err := l.choose(ctx, g, o); err != nil {
 				return err
 			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-tick.C:
+			if err := fetch.Sleep(ctx, tendEvery); err != nil {
+				return err
 			}
 		}
 	})
@@ -149,7 +145,7 @@ func (l *locals) open(of partition.Site, now time.Time) (*local, error) {
 // row is the name of the row of a refusal: what is refused to one credential may not be to another.
 func (x *local) row() string {
 	names := slices.Sorted(maps.Keys(x.s.tokens[x.of]))
-	return refusalRow + digest([]byte(strings.Join(append([]string{x.host}, names...), "\x00")))[len("sha256:"):][:32]
+	return streamRow(refusalRow, append([]string{x.host}, names...)...)
 }
 
 // begin has the stream read until its leave is called or it is refused.
@@ -257,15 +253,12 @@ func (x *local) tend() error {
 		return nil
 	}
 	x.s.ears.tells(x.of, now)
-	if no := x.tooMuch(now); no != nil {
-		return no
-	}
-	return nil
+	return x.tooMuch(now)
 }
 
-// tooMuch is a refusal when more came in this hour than may, else nil.
-func (x *local) tooMuch(now time.Time) *refusal {
-	accounts := x.s.ears.listened("mastodon")[x.of]
+// tooMuch is a *refusal when more came in this hour than may, else nil.
+func (x *local) tooMuch(now time.Time) error {
+	accounts := x.s.ears.many(x.of)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	most := int64(maxHourly + accounts*maxHourlyEach)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,7 +131,7 @@ func (t *stream) ended(why string) {
 func (t *stream) run(ctx context.Context, o Ears, connect func(context.Context, Ears) error) error {
 	ears := t.s.ears
 	for wait := streamFirst; ; {
-		for o.Hold() > 0 || ears.nobody(t.of) {
+		for o.Hold() > 0 || ears.many(t.of) == 0 {
 			if err := fetch.Sleep(ctx, max(o.Hold(), streamFirst)); err != nil {
 				return err
 			}
@@ -177,16 +178,14 @@ func meanwhile(ctx context.Context, every time.Duration, do func()) (wait func()
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				do()
-			}
+		for fetch.Sleep(ctx, every) == nil {
+			do()
 		}
 	}()
 	return func() { <-over }
+}
+
+// streamRow is the name of the row that holds what is kept of a stream which these texts name.
+func streamRow(prefix string, names ...string) string {
+	return prefix + digest([]byte(strings.Join(names, "\x00")))[len("sha256:"):][:32]
 }

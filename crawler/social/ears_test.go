@@ -78,3 +78,20 @@ func TestLimitsThatHoldEndAConnection(t *testing.T) {
 		}
 	})
 }
+
+// What came is held against a server once: a connection that fails a day later is not taken for one that sent too much.
+func TestTooMuchIsSaidOnce(t *testing.T) {
+	x := &local{stream: stream{s: &Source{o: Options{Now: time.Now}, ears: newEars(true)}, of: "mastodon:m.test"}}
+	x.came(maxHourly)
+	if err := x.tooMuch(time.Now()); err != nil {
+		t.Errorf("%d bytes: %v", maxHourly, err)
+	}
+	x.came(1)
+	var no *refusal
+	if err := x.tooMuch(time.Now()); !errors.As(err, &no) {
+		t.Errorf("a byte more: %v", err)
+	}
+	if err := x.tooMuch(time.Now()); err != nil {
+		t.Errorf("it is said again: %v", err)
+	}
+}

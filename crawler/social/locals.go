@@ -265,7 +265,7 @@ func (x *local) tooMuch(now time.Time) error {
 	if x.bytes <= most {
 		return nil
 	}
-	x.hour = time.Time{}
+	x.hour, x.bytes = time.Time{}, 0 // said once: the next connection is judged by what comes on it
 	return &refusal{Until: now.Add(refusedFor), Why: fmt.Sprintf("more than %d MiB in an hour, for %d accounts", most>>20, accounts)}
 }
 

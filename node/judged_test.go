@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/node/api"
@@ -81,6 +82,13 @@ func TestJudgedPagesAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	s.Until("status tells the languages", time.Minute, func() (bool, string) { // it counts every few seconds
+		known := int64(0)
+		for _, p := range s.Peers {
+			known += p.Status().Languages["pt-pt"]
+		}
+		return known >= 2, fmt.Sprintf("%d documents in pt-PT", known)
+	})
 	one, two, three := first.Host(), second.Host(), third.Host()
 	for name, tt := range map[string]struct {
 		q    api.Query

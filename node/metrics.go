@@ -68,6 +68,9 @@ func (n *Node) metrics() []api.Metric {
 	for verdict, k := range s.Verdicts {
 		out = append(out, api.Metric{Name: "echo_verdicts", Help: "Accounts of the slices owned here by whether they belong to the community.", Kind: "gauge", Value: float64(k), Labels: map[string]string{"verdict": verdict}})
 	}
+	for _, l := range s.TopLanguages(api.ShownLanguages) {
+		out = append(out, api.Metric{Name: "echo_languages", Help: "Records and posts in this peer's index by language; the most frequent ones.", Kind: "gauge", Value: float64(s.Languages[l]), Labels: map[string]string{"lang": l}})
+	}
 	for what, k := range s.Hints {
 		out = append(out, api.Metric{Name: "echo_hints_total", Help: "Hints of sitemaps and feeds that a page changed after it was fetched, since the start: heard, followed, and by the visit after them right or wrong.", Kind: "counter", Value: float64(k), Labels: map[string]string{"what": what}})
 	}

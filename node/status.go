@@ -43,7 +43,8 @@ func (n *Node) Status() api.Status {
 	s.Budgets, s.Streams = n.budgets(now), n.streams()
 	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)
 	s.Prints = n.index.Prints()
-	s.Dead, s.Verdicts = deadShare(st), n.verdicts.counts(n, owned, now)
+	s.Dead = deadShare(st)
+	s.Verdicts, s.Languages = n.verdicts.counts(n, owned, now)
 	if s.Limits == nil {
 		s.Limits = []string{}
 	}

@@ -360,6 +360,12 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	if v := s.Verdicts; len(v) > 0 {
 		row("verdicts", fmt.Sprintf("%d in, %d out, %d undecided", v["in"], v["out"], v["undecided"]))
 	}
+	if top := s.TopLanguages(api.ShownLanguages); len(top) > 0 {
+		for i, l := range top {
+			top[i] = fmt.Sprintf("%s %d", l, s.Languages[l])
+		}
+		row("languages", strings.Join(top, ", "))
+	}
 	row("links", fmt.Sprintf("%d handed out, %d received, %d in the outbox", s.LinksOut, s.LinksIn, s.Outbox))
 	row("index", fmt.Sprintf("%d changes behind", s.IndexLag))
 	row("media", mediaText(s))

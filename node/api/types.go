@@ -1,9 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
@@ -100,6 +103,19 @@ type Status struct {
 	Idle       bool  `json:"idle"`
 	// Verdicts counts the accounts of the slices owned here by their verdict: in, out, undecided.
 	Verdicts map[string]int64 `json:"verdicts,omitempty"`
+	// Languages counts the records and posts in this peer's index by language: pt-pt, pt-br, pt where the variety is not known.
+	Languages map[string]int64 `json:"languages,omitempty"`
+}
+
+// ShownLanguages is how many languages a peer tells people and monitors of.
+const ShownLanguages = 12
+
+// TopLanguages are the n most frequent of Languages, the most frequent first.
+func (s *Status) TopLanguages(n int) []string {
+	langs := slices.SortedFunc(maps.Keys(s.Languages), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.Languages[b], s.Languages[a]), cmp.Compare(a, b))
+	})
+	return langs[:min(n, len(langs))]
 }
 
 // Budget is one limit of a server, as it stands for one credential of this peer.

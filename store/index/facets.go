@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -82,6 +83,47 @@ func (ix *Index) Verdicts(ctx context.Context, sls []partition.Slice) (map[strin
 		}
 		return nil
 	})
+	return out, err
+}
+
+// maxLanguages is how many names of languages Languages reads: pages may claim any.
+const maxLanguages = 1024
+
+// Languages counts the documents of the index, whatever their slices, by language; one of
+// which a variety is known counts as that alone.
+func (ix *Index) Languages() (map[string]int64, error) {
+	out := map[string]int64{}
+	err := ix.read(func(r index.IndexReader) (err error) {
+		dict, err := r.FieldDict(fieldLang)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, dict.Close()) }()
+		for range maxLanguages {
+			e, err := dict.Next()
+			if err != nil || e == nil {
+				return err
+			}
+			c, err := openCursor(context.Background(), r, fieldLang, e.Term, false)
+			if err != nil {
+				return err
+			}
+			n := int64(c.r.Count())
+			if err := c.close(); err != nil {
+				return err
+			}
+			out[e.Term] += n
+			if i := strings.LastIndexByte(e.Term, '-'); i > 0 {
+				out[e.Term[:i]] -= n
+			}
+		}
+		return nil
+	})
+	for lang, n := range out {
+		if n <= 0 {
+			delete(out, lang)
+		}
+	}
 	return out, err
 }
 

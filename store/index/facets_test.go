@@ -2,10 +2,13 @@ package index
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -71,4 +74,29 @@ func TestFacets(t *testing.T) {
 	if _, err := ix.Search(t.Context(), Query{Facets: Facets{Scope: []store.Interval{day("x", "y")}}}, nil); !errors.Is(err, ErrQuery) {
 		t.Errorf("a scope that is none: %v", err)
 	}
+}
+
+// A document counts under the language that is known best of it, until it is another's.
+func TestLanguages(t *testing.T) {
+	s := newStore(t)
+	ix := openIndex(t, filepath.Join(t.TempDir(), "index"), s)
+	var rs []store.Record
+	for i, lang := range []string{"pt-PT", "pt-PT", "pt-BR", "pt", "en", ""} {
+		r := page(fmt.Sprintf("%c.test", 'a'+i), 1, "farol", "farol")
+		r.Lang = lang
+		rs = append(rs, r)
+	}
+	count := func(want map[string]int64) {
+		t.Helper()
+		flush(t, ix)
+		if got, err := ix.Languages(); err != nil || !maps.Equal(got, want) {
+			t.Errorf("%v, %v; want %v", got, err, want)
+		}
+	}
+	commit(t, s, rs...)
+	count(map[string]int64{"pt-pt": 2, "pt-br": 1, "pt": 1, "en": 1})
+	rs[1].Lang, rs[2].Lang = "pt", "en"
+	rs[1].FetchedAt, rs[2].FetchedAt = rs[1].FetchedAt.Add(time.Hour), rs[2].FetchedAt.Add(time.Hour)
+	commit(t, s, rs[1], rs[2])
+	count(map[string]int64{"pt-pt": 1, "pt": 2, "en": 2})
 }

@@ -24,7 +24,7 @@ type trainLangCmd struct {
 
 // Help is shown by --help.
 func (c *trainLangCmd) Help() string {
-	return "Example: echo-bench train-lang --data lang --out crawler/focus/lang/weights.bin --evaluate\n\nSources are dealt into five folds; what is printed of a text was judged by a model that saw nothing of its source. About six minutes on one core; two parts are trained beside each other."
+	return "Example: echo-bench train-lang --data lang --out crawler/focus/lang/weights.bin --evaluate\n\nSources are dealt into five folds; what is printed of a text was judged by a model that saw nothing of its source. About eight minutes on one core; two parts are trained beside each other."
 }
 
 // Run trains and measures.

@@ -15,6 +15,8 @@ type judged struct {
 	Sample
 	logits [lang.Classes]int32
 	bucket int
+	odds   int32 // of Portuguese, and the bucket of these
+	among  int
 	weight float64 // so that registers count alike
 }
 
@@ -43,47 +45,71 @@ func judgeRaw(j *lang.Judge, samples []Sample) []judged {
 			text = stripAccents(text)
 		}
 		if l, b, ok := j.Logits(text); ok {
-			out = append(out, judged{s, l, b, 1 / (50 + n[key{s.Lang, s.Register}])})
+			odds, among := j.Odds(text)
+			out = append(out, judged{s, l, b, odds, among, 1 / (50 + n[key{s.Lang, s.Register}])})
 		}
 	}
 	return out
 }
 
 // sharpness fits a temperature for each length of text, by the least
-// cross-entropy; lengths with few texts get that of all.
-func sharpness(all []judged) (sharp [lang.Buckets]int32) {
-	fit := func(texts []judged) float64 {
-		best, bestLoss := 1.0, math.Inf(1)
-		for t := 0.4; t < 6; t *= 1.06 {
-			loss := 0.0
-			for _, x := range texts {
-				var z [classes]float64
-				for c := range z {
-					z[c] = float64(x.logits[c]) / 256 * math.Ln2 / t
-				}
-				loss -= x.weight * math.Log(softmax(z)[x.Lang]+1e-12)
-			}
-			if loss < bestLoss {
-				best, bestLoss = t, loss
-			}
+// cross-entropy, of the languages and of the varieties of Portuguese; lengths with
+// few texts get that of all.
+func sharpness(all []judged) (languages, varieties [lang.Buckets]int32) {
+	language := func(x *judged, t float64) float64 {
+		var z [classes]float64
+		for c := range z {
+			z[c] = float64(x.logits[c]) / 256 * math.Ln2 / t
 		}
-		return best
+		p := softmax(z)
+		if x.Lang <= lang.PtBR {
+			return p[lang.PtPT] + p[lang.PtBR]
+		}
+		return p[x.Lang]
 	}
-	whole := fit(all)
-	for b := range sharp {
-		var texts []judged
-		for _, x := range all {
-			if x.bucket == b {
-				texts = append(texts, x)
-			}
+	variety := func(x *judged, t float64) float64 {
+		z := float64(x.odds) / 256 * math.Ln2 / t
+		if x.Lang == lang.PtBR {
+			z = -z
 		}
-		t := whole
-		if len(texts) >= 1000 {
-			t = fit(texts)
-		}
-		sharp[b] = int32(math.Round(plainSharp / t))
+		return 1 / (1 + math.Exp(-z))
 	}
-	return sharp
+	var portuguese []judged
+	for _, x := range all {
+		if x.Lang <= lang.PtBR {
+			portuguese = append(portuguese, x)
+		}
+	}
+	for b := range languages {
+		languages[b] = int32(math.Round(plainSharp / temperature(all, language, func(x *judged) bool { return x.bucket == b })))
+		varieties[b] = int32(math.Round(4096 * math.Log2E / varietyUnit / temperature(portuguese, variety, func(x *judged) bool { return x.among == b })))
+	}
+	return languages, varieties
+}
+
+// temperature is the one at which the chance of what is right has the least
+// cross-entropy over the texts of a length, or over all when these are few.
+func temperature(texts []judged, right func(x *judged, t float64) float64, of func(x *judged) bool) float64 {
+	var own []judged
+	for i := range texts {
+		if of(&texts[i]) {
+			own = append(own, texts[i])
+		}
+	}
+	if len(own) < 1000 {
+		own = texts
+	}
+	best, bestLoss := 1.0, math.Inf(1)
+	for t := 0.4; t < 6; t *= 1.06 {
+		loss := 0.0
+		for i := range own {
+			loss -= own[i].weight * math.Log(right(&own[i], t)+1e-12)
+		}
+		if loss < bestLoss {
+			best, bestLoss = t, loss
+		}
+	}
+	return best
 }
 
 // person is one made of texts of one language and register, with English in between for some.

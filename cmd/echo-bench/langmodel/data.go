@@ -30,6 +30,10 @@ const heldOut = " git:UD_Italian-PoSTWITA git:UD_Galician-CTG git:osu-resources 
 
 func (s Sample) heldOut() bool { return strings.Contains(heldOut, " "+s.Source+" ") }
 
+// mistaken says whether what is labelled so is something else: the European Portuguese of
+// GIMP's manual is the English text, not translated.
+func (s Sample) mistaken() bool { return s.Lang == lang.PtPT && s.Source == "gimp-help" }
+
 // fold deals sources into n folds.
 func (s Sample) fold(n int) int {
 	h := fnv.New32a()
@@ -39,7 +43,8 @@ func (s Sample) fold(n int) int {
 
 // Load reads DIR/train/LANG.REGISTER.tsv.gz (lang TAB text) with the sources in
 // the .src.gz beside, and DIR/ambiguous_pt.tsv.gz when it is there. Without a
-// folder train, DIR itself has the files. The order is that of names and lines.
+// folder train, DIR itself has the files. What is labelled wrongly as a whole is left
+// out (mistaken). The order is that of names and lines.
 func Load(dir string) ([]Sample, error) {
 	root := filepath.Join(dir, "train")
 	if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +77,9 @@ func Load(dir string) ([]Sample, error) {
 		}
 		for i, line := range texts {
 			_, text, _ := strings.Cut(line, "\t")
-			all = append(all, Sample{l, register, sources[i], text})
+			if s := (Sample{l, register, sources[i], text}); !s.mistaken() {
+				all = append(all, s)
+			}
 		}
 	}
 	lines, err := readLines(filepath.Join(dir, "ambiguous_pt.tsv.gz"))

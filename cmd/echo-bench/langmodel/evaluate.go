@@ -31,13 +31,14 @@ type Result struct {
 
 // part is one fold with the judge that never saw its sources.
 type part struct {
-	tests  []Sample
-	params lang.Params
-	table  *lang.Table
-	raw    []judged
-	people [][]person // by setting
-	seen   []evidence
-	judge  *lang.Judge
+	tests     []Sample
+	params    lang.Params
+	table     *lang.Table
+	varieties *lang.Varieties
+	raw       []judged
+	people    [][]person // by setting
+	seen      []evidence
+	judge     *lang.Judge
 }
 
 // Train learns weights from samples and calibrates them on folds by source; all
@@ -53,6 +54,10 @@ func Train(ctx context.Context, samples, extra []Sample, o Options, evaluate boo
 			usable = append(usable, s)
 		}
 	}
+	var pairs []Sample
+	if o.Written {
+		pairs = written(slices.Concat(samples, extra))
+	}
 	parts := make([]*part, Folds+1) // the last is of all sources
 	fails := make([]error, len(parts))
 	unseen := slices.Concat(held, extra)
@@ -63,7 +68,7 @@ func Train(ctx context.Context, samples, extra []Sample, o Options, evaluate boo
 		wait.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			parts[k], fails[k] = trainPart(ctx, k, usable, unseen, o)
+			parts[k], fails[k] = trainPart(ctx, k, usable, unseen, pairs, o)
 			if fails[k] == nil {
 				speak.Lock()
 				defer speak.Unlock()
@@ -79,16 +84,16 @@ func Train(ctx context.Context, samples, extra []Sample, o Options, evaluate boo
 		return Result{}, err
 	}
 	last := parts[Folds]
-	res := Result{Weights: lang.Encode(last.params, last.table)}
+	res := Result{Weights: lang.Encode(last.params, last.table, last.varieties)}
 	if evaluate {
 		res.Report = report(parts)
 	}
 	return res, nil
 }
 
-// trainPart is fold k of usable with a judge that saw none of it; after the last
+// trainPart is fold k of usable with a judge that saw none of it, but pairs; after the last
 // fold, the judge that saw all, to be tested on unseen.
-func trainPart(ctx context.Context, k int, usable, unseen []Sample, o Options) (*part, error) {
+func trainPart(ctx context.Context, k int, usable, unseen, pairs []Sample, o Options) (*part, error) {
 	p := &part{}
 	var from []Sample
 	for _, s := range usable {
@@ -106,6 +111,11 @@ func trainPart(ctx context.Context, k int, usable, unseen []Sample, o Options) (
 		return nil, err
 	}
 	p.params, p.table = m.quantise(o)
+	v, err := trainVarieties(ctx, slices.Concat(from, pairs), o)
+	if err != nil {
+		return nil, err
+	}
+	p.varieties = v.quantise(o, &p.params)
 	if err := p.open(); err != nil {
 		return nil, err
 	}
@@ -117,7 +127,7 @@ func trainPart(ctx context.Context, k int, usable, unseen []Sample, o Options) (
 }
 
 func (p *part) open() (err error) {
-	p.judge, err = lang.Parse(lang.Encode(p.params, p.table))
+	p.judge, err = lang.Parse(lang.Encode(p.params, p.table, p.varieties))
 	return err
 }
 
@@ -131,7 +141,7 @@ func calibrate(parts []*part, usable []Sample) error {
 				raw = append(raw, o.raw...)
 			}
 		}
-		p.params.Sharp = sharpness(raw)
+		p.params.Sharp, p.params.VarietySharp = sharpness(raw)
 	}
 	for _, p := range parts {
 		if err := p.open(); err != nil {

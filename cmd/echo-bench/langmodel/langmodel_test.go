@@ -38,8 +38,8 @@ func gz(t *testing.T, file string, lines ...string) {
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	gz(t, filepath.Join(dir, "train/pt-PT.ui.tsv.gz"), "pt-PT\tguardar o ficheiro", "pt-PT\tdesligar o ecrã")
-	gz(t, filepath.Join(dir, "train/pt-PT.ui.src.gz"), "a", "b")
+	gz(t, filepath.Join(dir, "train/pt-PT.ui.tsv.gz"), "pt-PT\tguardar o ficheiro", "pt-PT\tSave a brush", "pt-PT\tdesligar o ecrã")
+	gz(t, filepath.Join(dir, "train/pt-PT.ui.src.gz"), "a", "gimp-help", "b")
 	gz(t, filepath.Join(dir, "ambiguous_pt.tsv.gz"), "pt\to mar")
 	got, err := Load(dir)
 	want := []Sample{{lang.PtPT, "ui", "a", "guardar o ficheiro"}, {lang.PtPT, "ui", "b", "desligar o ecrã"}, {lang.Pt, "ui", "ambiguous", "o mar"}}
@@ -47,7 +47,7 @@ func TestLoad(t *testing.T) {
 		t.Fatalf("%v, %v, want %v", got, err, want)
 	}
 	gz(t, filepath.Join(dir, "train/pt-PT.ui.src.gz"), "a")
-	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "2 texts, 1 sources") {
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "3 texts, 1 sources") {
 		t.Errorf("%v", err)
 	}
 	gz(t, filepath.Join(dir, "train/tlh.ui.tsv.gz"), "tlh\tqapla")
@@ -118,6 +118,31 @@ func TestPairedAndHeldOut(t *testing.T) {
 	}
 }
 
+// The written pairs are read whole, differ, are each there once, and what the data has too is left out.
+func TestWritten(t *testing.T) {
+	all := written(nil)
+	if len(all) < 2*20000 {
+		t.Fatalf("%d texts", len(all))
+	}
+	seen := map[string]bool{}
+	for i := 0; i < len(all); i += 2 {
+		p, b := all[i], all[i+1]
+		if p.Lang != lang.PtPT || b.Lang != lang.PtBR || p.Register != b.Register || p.Source != b.Source || p.Text == b.Text || p.Text == "" || b.Text == "" || strings.Contains(b.Text, "\t") {
+			t.Errorf("%+v beside %+v", p, b)
+		}
+		if seen[p.Text+"\t"+b.Text] {
+			t.Errorf("%q is there twice", p.Text)
+		}
+		seen[p.Text+"\t"+b.Text] = true
+	}
+	shout := Sample{Lang: lang.PtBR, Source: "x", Text: stripAccents(strings.ToUpper(all[1].Text))}
+	for _, s := range written([]Sample{shout}) {
+		if s.Text == all[0].Text || s.Text == all[1].Text {
+			t.Errorf("%q is learnt and tested on", s.Text)
+		}
+	}
+}
+
 func TestGrammarIsWrittenOut(t *testing.T) {
 	g := newGrammar()
 	if len(g.phrases[0]) < 200 || len(g.phrases[1]) < 200 || len(g.public[0]) < 100 || len(g.public[1]) < 100 || len(g.verbs) < 40 || len(g.short[0]) < 20 {
@@ -154,6 +179,7 @@ func TestTrain(t *testing.T) {
 	}
 	o := Default()
 	o.Bits, o.Epochs, o.Made, o.People = 13, 1, made, 15
+	o.VarietyBits, o.VarietyEpochs, o.Written = 16, 2, false
 	first, err := Train(context.Background(), samples, nil, o, true, io.Discard)
 	if err != nil {
 		t.Fatal(err)

@@ -20,11 +20,15 @@ type Options struct {
 	Drop   float64 // part of a text's features that is left out each time
 	People int     // made of each variety of Portuguese and register to calibrate and test on
 	Made   int     // sentences of each variety of Portuguese made an epoch
+
+	VarietyBits   uint32 // the varieties of Portuguese have 1<<VarietyBits weights of a byte; 22 is the most
+	VarietyEpochs int    // over what is drawn for them
+	Written       bool   // learn the varieties from the written pairs too
 }
 
 // Default is what the shipped weights are trained with.
 func Default() Options {
-	return Options{Seed: 1, Bits: 18, Epochs: 4, Rate: 0.5, Drop: 0.3, Made: 16000, People: 200}
+	return Options{Seed: 1, Bits: 18, Epochs: 4, Rate: 0.5, Drop: 0.3, Made: 16000, People: 200, VarietyBits: 21, VarietyEpochs: 8, Written: true}
 }
 
 const (

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// FeaturesVersion names what Features makes of a text. Weights trained under
+// FeaturesVersion names what Features and VarietyFeatures make of a text. Weights trained under
 // another version do not open.
-const FeaturesVersion = 1
+const FeaturesVersion = 2
 
 // What is looked at, at most.
 const (
@@ -146,7 +146,7 @@ func (s *scanner) features(out []uint64) int {
 	whole := s.whole()
 	out[0] = mix(kindWord | whole)
 	out[1], out[2] = s.beside(whole)
-	return 3 + s.shape(out[3:])
+	return 3 + s.shape(out[3:], 3)
 }
 
 // whole is a hash of the word.
@@ -167,8 +167,8 @@ func (s *scanner) beside(whole uint64) (pair, end uint64) {
 	return pair, end
 }
 
-// shape are the features of the letters of the word.
-func (s *scanner) shape(out []uint64) int {
+// shape are the features of the letters of the word: n-grams of least to 5 letters, and accents.
+func (s *scanner) shape(out []uint64, least int) int {
 	n := 0
 	add := func(h uint64) { out[n] = mix(h); n++ }
 	w := s.word[:s.n]
@@ -179,7 +179,7 @@ func (s *scanner) shape(out []uint64) int {
 	g := uint64(0)
 	for i := range s.n + 2 {
 		g = g<<8 | uint64(padded[i])
-		if i >= 2 {
+		if i >= 2 && least <= 3 {
 			add(kindGram | 3<<56 | g&(1<<24-1))
 		}
 		if i >= 3 {

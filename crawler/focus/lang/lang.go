@@ -71,11 +71,17 @@ func (j *Judge) Text(text string) Verdict {
 		}
 		return v
 	}
-	return decide(j.softmax(&logits))
+	p := j.softmax(&logits)
+	if p[PtPT]+p[PtBR] >= leastPortuguese {
+		odds, _ := j.odds(text)
+		j.divide(&p, odds)
+	}
+	return decide(p)
 }
 
-// Logits are what Scores are made of, in 1/256 bit and relative to Other, and
-// the Bucket of the text's length; ok is false when there is too little to judge. For calibration.
+// Logits are what the languages' Scores are made of, in 1/256 bit and relative to Other, and
+// the Bucket of the text's length; ok is false when there is too little to judge. What Portuguese
+// has, the sum of its two, is dealt to its varieties by Odds. For calibration.
 func (j *Judge) Logits(text string) (logits [Classes]int32, bucket int, ok bool) {
 	logits, n, ok := j.score(text)
 	return logits, Bucket(n), ok

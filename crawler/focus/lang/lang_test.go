@@ -11,7 +11,7 @@ import (
 
 // weightsDigest pins the embedded weights: who trains new ones changes it, and
 // the figures in the documentation.
-const weightsDigest = "eba76cd88442aacb8d67256288f9dae59d792574c93049d4538006b500256175"
+const weightsDigest = "cab816e239da0d9c3d6d0398bd9806379805069b99c99f99236bfd74a1deb337"
 
 func open(t testing.TB) *Judge {
 	t.Helper()
@@ -30,7 +30,7 @@ func TestEmbeddedWeights(t *testing.T) {
 	if len(embedded) > 5<<20 {
 		t.Errorf("%d bytes of weights, want at most 5 MiB", len(embedded))
 	}
-	again, err := Parse(Encode(j.p, j.t))
+	again, err := Parse(Encode(j.p, j.t, j.v))
 	if err != nil || again.Digest() != j.Digest() {
 		t.Errorf("encoding what was parsed gives %v, %v", again, err)
 	}
@@ -38,14 +38,16 @@ func TestEmbeddedWeights(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	good := []byte(embedded)
-	other := Encode(Params{Bits: 4}, NewTable(4))
+	other := Encode(Params{Bits: 4, VarietyBits: 4}, NewTable(4), NewVarieties(4))
 	for name, b := range map[string][]byte{
 		"nothing":       nil,
 		"another file":  []byte(strings.Repeat("x", 1000)),
 		"cut":           good[:len(good)-1],
 		"one bit wrong": append(append([]byte{}, good[:500]...), append([]byte{good[500] ^ 1}, good[501:]...)...),
-		"wrong size":    Encode(Params{Bits: 5}, NewTable(4)),
-		"no bits":       Encode(Params{}, NewTable(0)),
+		"wrong size":    Encode(Params{Bits: 5, VarietyBits: 4}, NewTable(4), NewVarieties(4)),
+		"too few":       Encode(Params{Bits: 4, VarietyBits: 5}, NewTable(4), NewVarieties(4)),
+		"no varieties":  Encode(Params{Bits: 4}, NewTable(4), NewVarieties(0)),
+		"no bits":       Encode(Params{VarietyBits: 4}, NewTable(0), NewVarieties(4)),
 	} {
 		if _, err := Parse(b); err == nil {
 			t.Errorf("%s: no error", name)
@@ -153,19 +155,49 @@ func TestFoldsAccentsAndElongation(t *testing.T) {
 
 // A text without its accents has no features that the whole text lacks.
 func TestStrippedIsASubset(t *testing.T) {
-	whole, _, _ := Features("Então não há ninguém à espera do avô? Às três já lá estão", nil)
-	has := map[uint64]bool{}
-	for _, h := range whole {
-		has[h] = true
-	}
-	bare, _, _ := Features("Entao nao ha ninguem a espera do avo? As tres ja la estao", nil)
-	for i, h := range bare {
-		if !has[h] {
-			t.Fatalf("feature %d of %d is new", i, len(bare))
+	const accents, none = "Então não há ninguém à espera do avô? Às três já lá estão", "Entao nao ha ninguem a espera do avo? As tres ja la estao"
+	for name, features := range map[string]func(string) []uint64{
+		"languages": func(text string) []uint64 { f, _, _ := Features(text, nil); return f },
+		"varieties": func(text string) []uint64 { return VarietyFeatures(text, nil) },
+	} {
+		whole, bare := features(accents), features(none)
+		has := map[uint64]bool{}
+		for _, h := range whole {
+			has[h] = true
+		}
+		for i, h := range bare {
+			if !has[h] {
+				t.Fatalf("%s: feature %d of %d is new", name, i, len(bare))
+			}
+		}
+		if len(bare) >= len(whole) {
+			t.Errorf("%s: %d features without accents, %d with", name, len(bare), len(whole))
 		}
 	}
-	if len(bare) >= len(whole) {
-		t.Errorf("%d features without accents, %d with", len(bare), len(whole))
+}
+
+// What a sentence is made of besides its topic is the same in two of other topics,
+// and is not in one that says it as the other country does.
+func TestFrames(t *testing.T) {
+	shared := func(a, b string) (n int) {
+		has := map[uint64]bool{}
+		for _, h := range VarietyFeatures(a, nil) {
+			has[h] = true
+		}
+		for _, h := range VarietyFeatures(b, nil) {
+			if has[h] {
+				n++
+			}
+		}
+		return n
+	}
+	const said = "A rainha está a escrever uma carta ao seu irmão."
+	like, unlike := shared(said, "A empresa está a resolver uma queixa ao seu cliente."), shared(said, "A empresa está resolvendo uma queixa de seu cliente.")
+	if like < unlike+15 {
+		t.Errorf("%d features in common with what is said alike, %d with what is not", like, unlike)
+	}
+	if n := len(VarietyFeatures("", nil)); n != 0 {
+		t.Errorf("%d features of nothing", n)
 	}
 }
 
@@ -316,7 +348,7 @@ func TestPaper(t *testing.T) {
 	if e := MeasurePaper(profile, "aa aae"); e.Distance != 24*25/2 {
 		t.Errorf("distance %d, want %d", e.Distance, 24*25/2)
 	}
-	j, err := Parse(Encode(Params{Bits: 1, Paper: PaperParams{Profile: profile, Far: 60, Brazil: 40}}, NewTable(1)))
+	j, err := Parse(Encode(Params{Bits: 1, VarietyBits: 1, Paper: PaperParams{Profile: profile, Far: 60, Brazil: 40}}, NewTable(1), NewVarieties(1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,6 +379,9 @@ func TestLongTextsAreCut(t *testing.T) {
 		if len(f) > 12*MaxText {
 			t.Errorf("%d features", len(f))
 		}
+		if n := len(VarietyFeatures(text, nil)); n > 20*MaxText {
+			t.Errorf("%d features of varieties", n)
+		}
 	}
 }
 
@@ -367,7 +402,7 @@ func FuzzText(f *testing.F) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(Encode(Params{Bits: 2}, NewTable(2)))
+	f.Add(Encode(Params{Bits: 2, VarietyBits: 3}, NewTable(2), NewVarieties(3)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if j, err := Parse(b); err == nil {
 			sound(t, j.Text("um texto qualquer"))

@@ -17,7 +17,8 @@ const (
 	magic      = "echolang"
 	free       = int(Classes) - 1 // Other has no weights: the rest are relative to it
 	maxBits    = 19               // slots of a table: 4 MiB
-	headerSize = len(magic) + 4*(2+2*free+Buckets+4) + 26
+	maxVariety = 22               // weights of Varieties: 4 MiB
+	headerSize = len(magic) + 4*(2+2*free+Buckets+2+Buckets+4) + 26
 )
 
 // Buckets is how many lengths of text have a sharpness of their own.
@@ -30,6 +31,10 @@ type Params struct {
 	Unknown [free]int32    // weights of a feature that the table has not
 	Bias    [free]int32    // in the units of the weights times 256
 	Sharp   [Buckets]int32 // by length: 1/256 bit of logit for a unit of score, times 4096
+
+	VarietyBits  uint32         // Varieties have 1<<VarietyBits weights
+	VarietyBias  int32          // in the units of their weights times 256
+	VarietySharp [Buckets]int32 // as Sharp
 
 	// A person's variety: the log-odds in 1/256 bit are Slope/4096 times the sum
 	// of what the texts say, Offset added to each, over the root of their number.
@@ -82,6 +87,7 @@ func (t *Table) Put(hash uint64, weights [free]int8) bool {
 type Judge struct {
 	p      Params
 	t      *Table
+	v      *Varieties
 	exp2   [256]uint32 // 2^(-i/256) in 1/2^30
 	digest string
 }
@@ -94,9 +100,9 @@ func (j *Judge) Digest() string { return j.digest }
 
 // Encode writes weights as a file:
 //
-//	magic, FeaturesVersion, Params (little-endian words), slots, SHA-256 of all that
-func Encode(p Params, t *Table) []byte {
-	b := append(make([]byte, 0, headerSize+8*len(t.slots)+sha256.Size), magic...)
+//	magic, FeaturesVersion, Params (little-endian words), slots, weights of the varieties, SHA-256 of all that
+func Encode(p Params, t *Table, v *Varieties) []byte {
+	b := append(make([]byte, 0, headerSize+8*len(t.slots)+len(v.weights)+sha256.Size), magic...)
 	put := func(v ...int32) {
 		for _, v := range v {
 			b = binary.LittleEndian.AppendUint32(b, uint32(v))
@@ -106,10 +112,15 @@ func Encode(p Params, t *Table) []byte {
 	put(p.Unknown[:]...)
 	put(p.Bias[:]...)
 	put(p.Sharp[:]...)
+	put(int32(p.VarietyBits), p.VarietyBias)
+	put(p.VarietySharp[:]...)
 	put(p.Slope, p.Offset, p.Paper.Far, p.Paper.Brazil)
 	b = append(b, p.Paper.Profile[:]...)
 	for _, s := range t.slots {
 		b = binary.LittleEndian.AppendUint64(b, s)
+	}
+	for _, w := range v.weights {
+		b = append(b, byte(w))
 	}
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...)
@@ -145,15 +156,21 @@ func Parse(b []byte) (*Judge, error) {
 	fill(p.Unknown[:])
 	fill(p.Bias[:])
 	fill(p.Sharp[:])
+	p.VarietyBits, p.VarietyBias = uint32(get()), get()
+	fill(p.VarietySharp[:])
 	p.Slope, p.Offset, p.Paper.Far, p.Paper.Brazil = get(), get(), get(), get()
 	copy(p.Paper.Profile[:], rest)
 	rest = rest[26:]
-	if p.Bits < 1 || p.Bits > maxBits || len(rest) != 8<<p.Bits {
-		return nil, fmt.Errorf("lang: %d bytes of weights do not fit a table of 2^%d slots", len(rest), p.Bits)
+	if p.Bits < 1 || p.Bits > maxBits || p.VarietyBits < 1 || p.VarietyBits > maxVariety || len(rest) != 8<<p.Bits+1<<p.VarietyBits {
+		return nil, fmt.Errorf("lang: %d bytes of weights do not fit a table of 2^%d slots and 2^%d weights of varieties", len(rest), p.Bits, p.VarietyBits)
 	}
 	j.t = NewTable(p.Bits)
 	for i := range j.t.slots {
 		j.t.slots[i] = binary.LittleEndian.Uint64(rest[8*i:])
+	}
+	j.v = NewVarieties(p.VarietyBits)
+	for i, b := range rest[8<<p.Bits:] {
+		j.v.weights[i] = int8(b)
 	}
 	for i := range j.exp2 { // math.Exp2 may differ in its last bit between machines, the rounded value does not: see the test
 		j.exp2[i] = uint32(math.Round(math.Exp2(-float64(i)/256) * (1 << 30)))
@@ -223,7 +240,7 @@ func (m *memory) own(s *scanner, t *Table, whole uint64) packed {
 	if source := s.text[s.from:s.pos]; s.text[e.from:e.to] != source { // which is never empty
 		m.buf[0] = mix(kindWord | whole)
 		e.from, e.to = uint16(s.from), uint16(s.pos)
-		e.own = t.sum(m.buf[:1+s.shape(m.buf[1:])])
+		e.own = t.sum(m.buf[:1+s.shape(m.buf[1:], 3)])
 	}
 	return e.own
 }
@@ -231,10 +248,10 @@ func (m *memory) own(s *scanner, t *Table, whole uint64) packed {
 // logits are in 1/256 bit, relative to Other. The score of a class is the sum of
 // its weights over the root of the number of features, plus its bias.
 func (j *Judge) logits(a *sums) (out [Classes]int32) {
-	root := int64(math.Sqrt(float64(a.total << 16))) // exact rounding: the same everywhere
-	if root == 0 {
+	if a.total == 0 {
 		return out
 	}
+	root := rootOf(a.total)
 	sharp := int64(j.p.Sharp[Bucket(int(a.total))])
 	for c := range free {
 		sum := a.odd[c/2]
@@ -247,6 +264,9 @@ func (j *Judge) logits(a *sums) (out [Classes]int32) {
 	}
 	return out
 }
+
+// rootOf is the root of n times 256; its rounding is exact, so the same everywhere.
+func rootOf(n int64) int64 { return int64(math.Sqrt(float64(n << 16))) }
 
 // Bucket is the length of a text of n features, as an index of Params.Sharp.
 func Bucket(n int) int {

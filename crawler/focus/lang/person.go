@@ -12,12 +12,15 @@ const (
 	SecondShare = 0.2
 	// MinPersonVariety is the least probability of a variety of Portuguese;
 	// under it the verdict is Pt.
-	MinPersonVariety = 0.6
+	MinPersonVariety = 0.7
 	// MinShare is the least share that is told.
 	MinShare = 0.01
 	// maxEvidence caps what one text says for or against a variety, in 1/256
 	// bit: one quoted sentence must not outvote ten of their own.
 	maxEvidence = 8 * 256
+	// minEvidence is what a text says of the variety before it counts, in 1/256 bit, and what is
+	// taken off: many texts that each say next to nothing would tell of their register.
+	minEvidence = 160
 	rounds      = 12 // of the estimate of shares
 )
 
@@ -26,6 +29,7 @@ const (
 type Person struct {
 	j      *Judge
 	logits [][Classes]int32
+	odds   []int32 // by text, of Portugal against Brazil
 	texts  int
 }
 
@@ -57,9 +61,15 @@ func (p *Person) Add(text string) {
 	if len(p.logits) == MaxTexts {
 		return
 	}
-	if l, _, ok := p.j.score(text); ok {
-		p.logits = append(p.logits, l)
+	l, _, ok := p.j.score(text)
+	if !ok {
+		return
 	}
+	odds := int32(0)
+	if s := p.j.softmax(&l); s[PtPT]+s[PtBR] >= leastPortuguese {
+		odds, _ = p.j.odds(text)
+	}
+	p.logits, p.odds = append(p.logits, l), append(p.odds, odds)
 }
 
 // tongues is how many languages there are when Portuguese is one.
@@ -183,8 +193,9 @@ func (p *Person) Evidence() (sum, weight float64) {
 }
 
 func (p *Person) evidence(resp [][tongues]float64) (sum, weight float64) {
-	for t, l := range p.logits {
-		d := max(-maxEvidence, min(maxEvidence, l[PtPT]-l[PtBR]))
+	for t, odds := range p.odds {
+		d := max(-maxEvidence, min(maxEvidence, odds))
+		d -= max(-minEvidence, min(minEvidence, d))
 		sum += float64(float64(d) * resp[t][0])
 		weight += resp[t][0]
 	}
@@ -200,17 +211,12 @@ func (p *Person) variety(resp [][tongues]float64) (Lang, float64) {
 	sum, weight := p.evidence(resp)
 	sum += float64(weight * float64(p.j.p.Offset))
 	odds := int64(sum) * int64(p.j.p.Slope) / 4096
-	var two [Classes]int32
-	for c := range two {
-		two[c] = -1 << 24
-	}
-	two[PtPT], two[PtBR] = int32(max(-1<<20, min(1<<20, odds))), 0
-	s := p.j.softmax(&two)
+	portugal := p.j.portugal(int32(max(-1<<20, min(1<<20, odds))))
 	switch {
-	case s[PtPT] >= MinPersonVariety:
-		return PtPT, s[PtPT]
-	case s[PtBR] >= MinPersonVariety:
-		return PtBR, s[PtBR]
+	case portugal >= MinPersonVariety:
+		return PtPT, portugal
+	case 1-portugal >= MinPersonVariety:
+		return PtBR, 1 - portugal
 	}
 	return Pt, 1
 }

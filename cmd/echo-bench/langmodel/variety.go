@@ -1,0 +1,155 @@
+package langmodel
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/echo-node/echo-node/crawler/focus/lang"
+)
+
+const (
+	// varietyUnit is how many steps of a quantised weight are one.
+	varietyUnit = 20.0
+	// varietyRate is of learning (AdaGrad): lower than that of the languages, as there are more epochs.
+	varietyRate = 0.3
+	// A feature of fewer sources, or that occurs less often, stands for its topics: it has no weight.
+	varietySources, varietyCount = 3, 4
+)
+
+// varieties are the weights that tell Portugal from Brazil, in training.
+type varieties struct {
+	weights, squares []float32 // of lang.Varieties, and what AdaGrad sums
+	useful           []bool
+	bias             float64
+	shift            uint
+}
+
+// trainVarieties learns by logistic regression from the Portuguese of samples, paired,
+// and from what the grammar makes; deterministic for a seed on one machine.
+func trainVarieties(ctx context.Context, samples []Sample, o Options) (*varieties, error) {
+	r := rand.New(rand.NewPCG(o.Seed, 29))
+	g := newGrammar()
+	var portuguese []Sample
+	for _, s := range samples {
+		if s.Lang <= lang.PtBR {
+			portuguese = append(portuguese, s)
+		}
+	}
+	gs := groups(portuguese)
+	for v := range lang.Es {
+		gs = append(gs, group{lang: v, quota: o.Made})
+	}
+	size := 1 << o.VarietyBits
+	v := &varieties{weights: make([]float32, size), squares: make([]float32, size), shift: 64 - uint(o.VarietyBits)}
+	v.choose(gs, g, r)
+	var order []int32
+	for i, gr := range gs {
+		for range gr.quota {
+			order = append(order, int32(i))
+		}
+	}
+	var buf []uint64
+	for epoch := range o.VarietyEpochs {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		r.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
+		for step, i := range order {
+			progress := (float64(epoch) + float64(step)/float64(len(order))) / float64(o.VarietyEpochs)
+			l, text := gs[i].draw(g, r)
+			buf = lang.VarietyFeatures(text, buf[:0])
+			v.learn(buf, l == lang.PtPT, o.Drop, varietyRate*(1-0.9*progress), r)
+		}
+	}
+	return v, nil
+}
+
+// choose marks the places whose features come from sources enough.
+func (v *varieties) choose(gs []group, g *grammar, r *rand.Rand) {
+	size := len(v.weights)
+	last, sources, n := make([]int32, size), make([]int32, size), make([]int32, size)
+	var buf []uint64
+	count := func(text string, source int32) {
+		buf = lang.VarietyFeatures(text, buf[:0])
+		for _, h := range buf {
+			at := h >> v.shift
+			n[at]++
+			if last[at] != source {
+				last[at] = source
+				sources[at]++
+			}
+		}
+	}
+	ids := map[string]int32{}
+	for _, gr := range gs {
+		texts := slices.Clone(gr.texts)
+		slices.SortStableFunc(texts, func(a, b Sample) int { return cmp.Compare(a.Source, b.Source) })
+		for _, s := range texts {
+			if ids[s.Source] == 0 {
+				ids[s.Source] = int32(len(ids) + 1)
+			}
+			count(s.Text, ids[s.Source])
+		}
+		if len(gr.texts) == 0 {
+			for i := range gr.quota { // what is made counts as from many sources
+				count(g.sentence(int(gr.lang), r), -1-int32(i))
+			}
+		}
+	}
+	v.useful = make([]bool, size)
+	for at := range v.useful {
+		v.useful[at] = sources[at] >= varietySources && n[at] >= varietyCount
+	}
+}
+
+// score is the log-odds of Portugal.
+func (v *varieties) score(features []uint64) float64 {
+	sum := 0.0
+	for _, h := range features {
+		sum += float64(v.weights[h>>v.shift])
+	}
+	return sum/math.Sqrt(float64(max(1, len(features)))) + v.bias
+}
+
+// learn takes one step of stochastic gradient descent on the cross-entropy; drop
+// is the part of the features that does not learn from this text.
+func (v *varieties) learn(features []uint64, portugal bool, drop, rate float64, r *rand.Rand) {
+	if len(features) == 0 {
+		return
+	}
+	miss := 1 / (1 + math.Exp(-v.score(features)))
+	if portugal {
+		miss--
+	}
+	if math.Abs(miss) < 1e-3 {
+		return
+	}
+	step := miss / math.Sqrt(float64(len(features)))
+	for _, h := range features {
+		if r.Float64() < drop {
+			continue
+		}
+		at := h >> v.shift
+		if !v.useful[at] {
+			continue
+		}
+		v.squares[at] += float32(step * step)
+		v.weights[at] -= float32(rate * step / math.Sqrt(float64(v.squares[at])+1e-3))
+	}
+}
+
+// quantise is the weights as a judge has them, and the numbers beside them, uncalibrated.
+func (v *varieties) quantise(o Options, p *lang.Params) *lang.Varieties {
+	out := lang.NewVarieties(o.VarietyBits)
+	for at, w := range v.weights {
+		out.Set(at, int8(max(-127, min(127, math.Round(float64(w)*varietyUnit)))))
+	}
+	p.VarietyBits, p.VarietyBias = o.VarietyBits, int32(math.Round(v.bias*varietyUnit*256))
+	for i := range p.VarietySharp {
+		p.VarietySharp[i] = int32(math.Round(4096 * math.Log2E / varietyUnit))
+	}
+	return out
+}

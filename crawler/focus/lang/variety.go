@@ -1,0 +1,232 @@
+package lang
+
+import "strings"
+
+// The kinds of features that only the varieties of Portuguese are told apart by.
+const (
+	kindTriple = 0x77 << 56 // three words
+	kindEnd    = 0x88 << 56 // how a word ends: two, three or four letters
+	kindAfter  = 0x99 << 56 // a word, and how the next one ends by as many letters
+	kindStart  = 0xaa << 56 // how a word begins: four or six letters
+	kindFrame  = 0xbb << 56 // two to four pieces of a sentence's frame
+	kindGap    = 0xcc << 56 // two pieces of it, whatever stands between
+	kindPiece  = 0xdd << 56 // the piece that stands for a word by its ending
+	low56      = 1<<56 - 1
+	golden64   = 0x9e3779b97f4a7c15
+	mixer64    = 0xbf58476d1ce4e5b9
+)
+
+// maxPerVariety is the most features one word has here: the word and the pair
+// twice, the pair's ending, the triple, n-grams of 4 and 5, accents, six of endings,
+// two of beginnings, and four of each of two pieces.
+const maxPerVariety = 6 + 2*(maxWord+2) + 3*maxWord + 1 + 6 + 2 + 8
+
+// frameWords are what the frame of a sentence is made of: they stand for themselves in
+// it, where other words stand for how they end. Without accents; a pronoun that a hyphen ties
+// to its verb keeps the hyphen.
+const frameWords = `
+a o as os um uma uns umas ao aos do da dos das no na nos nas num numa nuns numas dum duma duns dumas pelo pela pelos pelas
+de em por para pra pro com sem sob sobre entre desde ate ante apos contra perante conforme segundo durante mediante exceto excepto
+e ou mas nem que se como quando onde porque porquanto pois porem contudo todavia entretanto portanto logo embora caso enquanto senao quer ora
+eu tu ele ela vos eles elas voce voces vc vcs me te lhe lhes mim ti si comigo contigo consigo conosco connosco convosco
+-me -te -se -lhe -lhes -nos -vos -o -a -os -as -lo -la -los -las -no -na -nas -mo -to -lho -ia -iam -ei
+meu minha meus minhas teu tua teus tuas seu sua seus suas nosso nossa nossos nossas vosso vossa vossos vossas dele dela deles delas
+este esta estes estas esse essa esses essas aquele aquela aqueles aquelas isto isso aquilo deste desta destes destas desse dessa desses dessas daquele daquela disto disso daquilo
+neste nesta nestes nestas nesse nessa nesses nessas naquele naquela nisto nisso outro outra outros outras noutro noutra
+todo toda todos todas tudo nada algo alguem ninguem algum alguma alguns algumas nenhum nenhuma cada qual quais quem cujo cuja quanto quanta tanto tanta tantos qualquer quaisquer
+muito muita muitos muitas pouco pouca poucos mais menos mesmo mesma tao demais demasiado bastante quase
+nao sim ja ainda sempre nunca jamais tambem apenas so somente inclusive alias assim entao depois antes agora hoje ontem amanha aqui ca ali la ai acola dentro fora cima baixo bem mal talvez
+era eram foi foram fui ser sendo sido sao sou es somos seja sejam fosse fossem for sera serao seria
+estao estou estamos estava estavam esteve estar estando estado estiver esteja ta to tou tava
+tem tenho tens temos tinha tinham teve ter tendo tido tera teria tenha tiver
+ha havia houve haver haja havera hei
+vai vou vais vamos vao ia iam ir indo va
+fazer faz feito fez pode podem podia poder poderia deve devem devia dever deveria deverao precisa querem queria
+dois duas tres primeiro primeira gente coisa vez vezes dia dias`
+
+// frames are the hashes of frameWords. It is immutable.
+var frames = makeFrames()
+
+func makeFrames() map[uint64]struct{} {
+	m := map[uint64]struct{}{}
+	for w := range strings.FieldsSeq(frameWords) {
+		var s scanner
+		s.n = copy(s.word[:], w)
+		m[s.whole()] = struct{}{}
+	}
+	return m
+}
+
+// varieties makes the features of one text by which the varieties of Portuguese are told apart.
+type varieties struct {
+	s      scanner
+	before uint64    // hash of the word before the last
+	pieces [3]uint64 // of the frame, the latest first; 0 is none
+	begun  bool
+	buf    [maxPerVariety]uint64
+}
+
+// VarietyFeatures appends to dst the hashes of the features by which the
+// varieties of Portuguese are told apart: words and pairs of words (each twice, as they say
+// most), triples, beginnings and endings of words, n-grams of 4 and 5 letters,
+// accented letters, and what is in every text whatever it is about: two to four pieces in a row of a
+// sentence's frame, in which only its small words stand for themselves. A text
+// without its accents has the same but those of the accented letters.
+func VarietyFeatures(text string, dst []uint64) []uint64 {
+	v := varieties{s: newScanner(text)}
+	for {
+		features, more := v.next()
+		dst = append(dst, features...)
+		if !more {
+			return dst
+		}
+	}
+}
+
+// next are the features of the next word; more is false after the last one.
+func (v *varieties) next() (features []uint64, more bool) {
+	if !v.s.next() {
+		n := 0
+		if v.begun && v.marked() {
+			n = v.piece(0, afterMark)
+		}
+		return v.buf[:n], false
+	}
+	n := 0
+	if !v.begun {
+		v.begun = true
+		v.pieces[0] = startOfSentence
+	} else if v.marked() {
+		n = v.piece(n, afterMark)
+	}
+	whole := v.s.whole()
+	n = v.piece(n, v.stands(whole))
+	n = v.ends(n)
+	prev := v.s.prev
+	v.buf[n] = mix(kindTriple | (v.before*golden64^prev*mixer64^whole)&low56)
+	word := mix(kindWord | whole)
+	pair, end := v.s.beside(whole)
+	n += copy(v.buf[n+1:], []uint64{word, word, pair, pair, end}) + 1
+	v.before = prev
+	return v.buf[:n+v.s.shape(v.buf[n:], 4)], true
+}
+
+// marked says whether a mark stands before the word.
+func (v *varieties) marked() bool { return v.s.prev == startOfSentence || v.s.prev == afterMark }
+
+// stands is the piece of the frame for the word.
+func (v *varieties) stands(whole uint64) uint64 {
+	if _, ok := frames[whole]; ok {
+		return whole
+	}
+	end := uint64(0)
+	for _, b := range v.s.word[max(0, v.s.n-3):v.s.n] {
+		end = end<<8 | uint64(b)
+	}
+	return kindPiece | end
+}
+
+// piece takes the next piece of the frame and writes what it completes.
+func (v *varieties) piece(n int, p uint64) int {
+	h := p
+	for i, q := range v.pieces {
+		if q == 0 {
+			break
+		}
+		if i == 1 {
+			v.buf[n] = mix(kindGap | (q*mixer64^p)&low56)
+			n++
+		}
+		h = h*golden64 ^ q ^ uint64(i)
+		v.buf[n] = mix(kindFrame | (h^h>>32)&low56)
+		n++
+	}
+	v.pieces = [3]uint64{p, v.pieces[0], v.pieces[1]}
+	return n
+}
+
+// ends writes how the word ends and begins.
+func (v *varieties) ends(n int) int {
+	w := v.s.word[:v.s.n]
+	if len(w) < 5 {
+		return n
+	}
+	end := uint64(w[len(w)-1])
+	for k := 2; k <= 4; k++ {
+		end = end<<8 | uint64(w[len(w)-k])
+		v.buf[n] = mix(kindEnd | end)
+		v.buf[n+1] = mix(kindAfter | (v.s.prev*golden64^end)&low56)
+		n += 2
+	}
+	start := uint64(0)
+	for i, b := range w[:min(6, len(w))] {
+		start = start<<8 | uint64(b)
+		if i == 3 || i == 5 && len(w) > 6 {
+			v.buf[n] = mix(kindStart | start)
+			n++
+		}
+	}
+	return n
+}
+
+// Varieties are the weights of VarietyFeatures for Portugal and against Brazil, by the first
+// bits of a feature's hash: two features that share a place share its weight.
+type Varieties struct {
+	weights []int8
+	shift   uint
+}
+
+// NewVarieties has 1<<bits weights of 0.
+func NewVarieties(bits uint32) *Varieties {
+	return &Varieties{make([]int8, 1<<bits), 64 - uint(bits)}
+}
+
+// Set gives the place at, of 1<<bits, its weight.
+func (v *Varieties) Set(at int, weight int8) { v.weights[at] = weight }
+
+// leastPortuguese is the probability of Portuguese under which its varieties are
+// not told apart, as nothing hangs on it.
+const leastPortuguese = 1.0 / 64
+
+// Odds are the log-odds of Portugal against Brazil of a text that is Portuguese, in 1/256 bit,
+// and the Bucket of the number of its features. For calibration.
+func (j *Judge) Odds(text string) (odds int32, bucket int) {
+	odds, n := j.odds(text)
+	return odds, Bucket(n)
+}
+
+func (j *Judge) odds(text string) (odds int32, features int) {
+	f := varieties{s: newScanner(text)}
+	sum, total := int64(0), int64(0)
+	for more := true; more; {
+		var hashes []uint64
+		hashes, more = f.next()
+		for _, h := range hashes {
+			sum += int64(j.v.weights[h>>j.v.shift])
+		}
+		total += int64(len(hashes))
+	}
+	if total == 0 {
+		return 0, 0
+	}
+	score := sum*65536/rootOf(total) + int64(j.p.VarietyBias)
+	sharp := int64(j.p.VarietySharp[Bucket(int(total))])
+	return int32(max(-1<<20, min(1<<20, score*sharp/4096))), int(total)
+}
+
+// divide gives each variety its part of the probability of Portuguese.
+func (j *Judge) divide(p *Scores, odds int32) {
+	portugal := j.portugal(odds)
+	whole := p[PtPT] + p[PtBR]
+	p[PtPT], p[PtBR] = float64(whole*portugal), float64(whole*(1-portugal))
+}
+
+// portugal is the probability of Portugal that log-odds bear.
+func (j *Judge) portugal(odds int32) float64 {
+	var two [Classes]int32
+	for c := range two {
+		two[c] = -1 << 24
+	}
+	two[PtPT], two[PtBR] = odds, 0
+	return j.softmax(&two)[PtPT]
+}

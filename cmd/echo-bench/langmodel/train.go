@@ -83,8 +83,8 @@ func paired(samples []Sample) []Sample {
 }
 
 // groups sorts samples into what an epoch draws from. Both varieties of
-// Portuguese have the same quota of a register.
-func groups(samples []Sample) []group {
+// Portuguese have the same quota of a register, and made sentences besides.
+func groups(samples []Sample, made int) []group {
 	type key struct {
 		l lang.Lang
 		r string
@@ -108,6 +108,9 @@ func groups(samples []Sample) []group {
 	slices.SortFunc(all, func(a, b group) int {
 		return cmp.Or(int(a.lang)-int(b.lang), cmp.Compare(a.texts[0].Register, b.texts[0].Register))
 	})
+	for v := range lang.Es { // sentences are made when they are drawn
+		all = append(all, group{lang: v, quota: made})
+	}
 	return all
 }
 
@@ -124,33 +127,39 @@ type model struct {
 func train(ctx context.Context, samples []Sample, o Options) (*model, error) {
 	r := rand.New(rand.NewPCG(o.Seed, 17))
 	g := newGrammar()
-	gs := groups(samples)
-	for v := range lang.Es { // sentences are made when they are drawn
-		gs = append(gs, group{lang: v, quota: o.Made})
-	}
+	gs := groups(samples, o.Made)
 	m := &model{}
 	m.choose(gs, g, o, r)
 	m.w = make([][8]float32, len(m.hashes))
+	var buf []uint64
+	err := walk(ctx, gs, g, o.Epochs, r, func(l lang.Lang, text string, slow float64) {
+		buf, _, _ = lang.Features(text, buf[:0])
+		m.learn(buf, l, o, o.Rate*slow, r)
+	})
+	return m, err
+}
+
+// walk draws the texts of the groups, each group's quota an epoch, in an order of their
+// own each time, for step to learn from; slow falls from 1 to a tenth.
+func walk(ctx context.Context, gs []group, g *grammar, epochs int, r *rand.Rand, step func(l lang.Lang, text string, slow float64)) error {
 	var order []int32
 	for i, gr := range gs {
 		for range gr.quota {
 			order = append(order, int32(i))
 		}
 	}
-	var buf []uint64
-	for epoch := range o.Epochs {
+	for epoch := range epochs {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		r.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
-		for step, i := range order {
-			progress := (float64(epoch) + float64(step)/float64(len(order))) / float64(o.Epochs)
+		for at, i := range order {
+			progress := (float64(epoch) + float64(at)/float64(len(order))) / float64(epochs)
 			l, text := gs[i].draw(g, r)
-			buf, _, _ = lang.Features(text, buf[:0])
-			m.learn(buf, l, o, o.Rate*(1-0.9*progress), r)
+			step(l, text, 1-0.9*progress)
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // draw is a text of the group as training sees it.

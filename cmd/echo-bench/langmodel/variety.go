@@ -23,7 +23,6 @@ const (
 type varieties struct {
 	weights, squares []float32 // of lang.Varieties, and what AdaGrad sums
 	useful           []bool
-	bias             float64
 	shift            uint
 }
 
@@ -38,33 +37,16 @@ func trainVarieties(ctx context.Context, samples []Sample, o Options) (*varietie
 			portuguese = append(portuguese, s)
 		}
 	}
-	gs := groups(portuguese)
-	for v := range lang.Es {
-		gs = append(gs, group{lang: v, quota: o.Made})
-	}
+	gs := groups(portuguese, o.Made)
 	size := 1 << o.VarietyBits
 	v := &varieties{weights: make([]float32, size), squares: make([]float32, size), shift: 64 - uint(o.VarietyBits)}
 	v.choose(gs, g, r)
-	var order []int32
-	for i, gr := range gs {
-		for range gr.quota {
-			order = append(order, int32(i))
-		}
-	}
 	var buf []uint64
-	for epoch := range o.VarietyEpochs {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		r.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
-		for step, i := range order {
-			progress := (float64(epoch) + float64(step)/float64(len(order))) / float64(o.VarietyEpochs)
-			l, text := gs[i].draw(g, r)
-			buf = lang.VarietyFeatures(text, buf[:0])
-			v.learn(buf, l == lang.PtPT, o.Drop, varietyRate*(1-0.9*progress), r)
-		}
-	}
-	return v, nil
+	err := walk(ctx, gs, g, o.VarietyEpochs, r, func(l lang.Lang, text string, slow float64) {
+		buf = lang.VarietyFeatures(text, buf[:0])
+		v.learn(buf, l == lang.PtPT, o.Drop, varietyRate*slow, r)
+	})
+	return v, err
 }
 
 // choose marks the places whose features come from sources enough.
@@ -111,7 +93,7 @@ func (v *varieties) score(features []uint64) float64 {
 	for _, h := range features {
 		sum += float64(v.weights[h>>v.shift])
 	}
-	return sum/math.Sqrt(float64(max(1, len(features)))) + v.bias
+	return sum / math.Sqrt(float64(max(1, len(features))))
 }
 
 // learn takes one step of stochastic gradient descent on the cross-entropy; drop
@@ -147,7 +129,7 @@ func (v *varieties) quantise(o Options, p *lang.Params) *lang.Varieties {
 	for at, w := range v.weights {
 		out.Set(at, int8(max(-127, min(127, math.Round(float64(w)*varietyUnit)))))
 	}
-	p.VarietyBits, p.VarietyBias = o.VarietyBits, int32(math.Round(v.bias*varietyUnit*256))
+	p.VarietyBits = o.VarietyBits
 	for i := range p.VarietySharp {
 		p.VarietySharp[i] = int32(math.Round(4096 * math.Log2E / varietyUnit))
 	}

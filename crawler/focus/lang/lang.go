@@ -72,8 +72,7 @@ func (j *Judge) Text(text string) Verdict {
 		return v
 	}
 	p := j.softmax(&logits)
-	if p[PtPT]+p[PtBR] >= leastPortuguese {
-		odds, _ := j.odds(text)
+	if odds, ok := j.told(&p, text); ok {
 		j.divide(&p, odds)
 	}
 	return decide(p)

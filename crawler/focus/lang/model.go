@@ -18,7 +18,7 @@ const (
 	free       = int(Classes) - 1 // Other has no weights: the rest are relative to it
 	maxBits    = 19               // slots of a table: 4 MiB
 	maxVariety = 22               // weights of Varieties: 4 MiB
-	headerSize = len(magic) + 4*(2+2*free+Buckets+2+Buckets+4) + 26
+	headerSize = len(magic) + 4*(2+2*free+Buckets+1+Buckets+4) + 26
 )
 
 // Buckets is how many lengths of text have a sharpness of their own.
@@ -33,7 +33,6 @@ type Params struct {
 	Sharp   [Buckets]int32 // by length: 1/256 bit of logit for a unit of score, times 4096
 
 	VarietyBits  uint32         // Varieties have 1<<VarietyBits weights
-	VarietyBias  int32          // in the units of their weights times 256
 	VarietySharp [Buckets]int32 // as Sharp
 
 	// A person's variety: the log-odds in 1/256 bit are Slope/4096 times the sum
@@ -112,7 +111,7 @@ func Encode(p Params, t *Table, v *Varieties) []byte {
 	put(p.Unknown[:]...)
 	put(p.Bias[:]...)
 	put(p.Sharp[:]...)
-	put(int32(p.VarietyBits), p.VarietyBias)
+	put(int32(p.VarietyBits))
 	put(p.VarietySharp[:]...)
 	put(p.Slope, p.Offset, p.Paper.Far, p.Paper.Brazil)
 	b = append(b, p.Paper.Profile[:]...)
@@ -156,7 +155,7 @@ func Parse(b []byte) (*Judge, error) {
 	fill(p.Unknown[:])
 	fill(p.Bias[:])
 	fill(p.Sharp[:])
-	p.VarietyBits, p.VarietyBias = uint32(get()), get()
+	p.VarietyBits = uint32(get())
 	fill(p.VarietySharp[:])
 	p.Slope, p.Offset, p.Paper.Far, p.Paper.Brazil = get(), get(), get(), get()
 	copy(p.Paper.Profile[:], rest)

@@ -65,10 +65,8 @@ func (p *Person) Add(text string) {
 	if !ok {
 		return
 	}
-	odds := int32(0)
-	if s := p.j.softmax(&l); s[PtPT]+s[PtBR] >= leastPortuguese {
-		odds, _ = p.j.odds(text)
-	}
+	s := p.j.softmax(&l)
+	odds, _ := p.j.told(&s, text) // 0 when it is hardly Portuguese
 	p.logits, p.odds = append(p.logits, l), append(p.odds, odds)
 }
 

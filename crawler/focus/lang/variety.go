@@ -209,9 +209,18 @@ func (j *Judge) odds(text string) (odds int32, features int) {
 	if total == 0 {
 		return 0, 0
 	}
-	score := sum*65536/rootOf(total) + int64(j.p.VarietyBias)
+	score := sum * 65536 / rootOf(total)
 	sharp := int64(j.p.VarietySharp[Bucket(int(total))])
 	return int32(max(-1<<20, min(1<<20, score*sharp/4096))), int(total)
+}
+
+// told is odds of a text with these probabilities; ok is false when it is hardly Portuguese.
+func (j *Judge) told(p *Scores, text string) (odds int32, ok bool) {
+	if p[PtPT]+p[PtBR] < leastPortuguese {
+		return 0, false
+	}
+	odds, _ = j.odds(text)
+	return odds, true
 }
 
 // divide gives each variety its part of the probability of Portuguese.

@@ -48,7 +48,8 @@ func (k Kind) String() string {
 //
 // A Key is printable ASCII without spaces, at most MaxKeyBytes long. It is made
 // only at a gate (ParseKey, Base.Resolve, KeyFromWire) and is trusted
-// everywhere else. Invariant: ParseKey(string(k)) == k.
+// everywhere else. Invariant: KeyFromWire(string(k)) == k, and ParseKey(string(k)) == k
+// unless k is of an older version and has a BadPort.
 type Key string
 
 // Site is what politeness is owed to: "web:host[:port]" (http and https of one
@@ -62,9 +63,15 @@ var ErrKey = errors.New("not a key")
 
 // ParseKey is the gate for what people type: the text of a Key, or a plain
 // http or https URL, which becomes a web Key. The fragment is dropped. White
-// space at the ends is ignored.
+// space at the ends is ignored. A URL with a BadPort is refused.
 func ParseKey(text string) (Key, error) {
 	k, err := parseKey(strings.TrimSpace(text))
+	if err == nil {
+		err = refusePort(k.Port())
+	}
+	if err == nil && k.Kind() == KindFile { // it names the host of the account, too
+		err = refusePort(k.Account().Port())
+	}
 	if err != nil {
 		return "", fmt.Errorf("parse key: %w", err)
 	}

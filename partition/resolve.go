@@ -50,14 +50,17 @@ func (b Base) URL() string { return b.href }
 // reference that is no http or https URL gives an error that wraps ErrKey;
 // pages are full of them (mailto:, javascript:).
 func (b Base) Resolve(ref string) (Key, error) {
-	if href, ok := b.fastResolve(ref); ok {
-		return Key("web:" + href), nil
+	href, ok := b.fastResolve(ref)
+	if !ok {
+		if foreign(ref) {
+			return "", fmt.Errorf("resolve: %w: neither http nor https", ErrKey)
+		}
+		var err error
+		if href, err = canonicalURL(ref, b.parsed); err != nil {
+			return "", fmt.Errorf("resolve: %w", err)
+		}
 	}
-	if foreign(ref) {
-		return "", fmt.Errorf("resolve: %w: neither http nor https", ErrKey)
-	}
-	href, err := canonicalURL(ref, b.parsed)
-	if err != nil {
+	if err := refusePort(portIn(authority(href))); err != nil {
 		return "", fmt.Errorf("resolve: %w", err)
 	}
 	return Key("web:" + href), nil

@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,13 +16,18 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// wireReader counts what comes from the connection and puts the idle timer
-// back with every byte.
+// wireReader counts the bytes of a body as sent, without framing, and puts the idle timer
+// back with every byte. Its limit is for a body that shares its connection; see wireConn.
 type wireReader struct {
 	r    io.Reader
 	n    int64
-	idle *time.Timer
-	wait time.Duration
+	most int64
+	// decoded is how much came of it; nil = it is not encoded. What costs more than it brings is no content: the members of
+	// gzip and frames of zstd that hold nothing also cost work.
+	decoded func() int
+	over    *LimitError // it was hit: decoders do not all say why they end
+	idle    *time.Timer
+	wait    time.Duration
 }
 
 func (w *wireReader) Read(p []byte) (int, error) {
@@ -30,23 +36,64 @@ func (w *wireReader) Read(p []byte) (int, error) {
 		w.n += int64(n)
 		w.idle.Reset(w.wait)
 	}
+	if w.n > w.most {
+		w.over = &LimitError{LimitWire, w.most}
+	} else if w.decoded != nil && w.n > overheadFloor+2*int64(w.decoded()) {
+		w.over = &LimitError{LimitOverhead, overheadFloor}
+	}
+	if w.over != nil {
+		return 0, w.over
+	}
 	return n, err
+}
+
+// Memory of bodies. Up to smallBody they need no room: the workers bound those. Above that a body asks for all that it can
+// come to need, at once: asked for bit by bit, many would each hold a part and wait for the rest.
+const (
+	smallBody = 256 << 10
+	growth    = 2 // a buffer that grows is there twice for a moment
+)
+
+// waitFor is room, while the silence of the connection is not the site's.
+func (w *wireReader) waitFor(ctx context.Context, room Room, need int64) (keep func(int64), err error) {
+	w.idle.Stop()
+	defer w.idle.Reset(w.wait)
+	return room(ctx, need)
 }
 
 // body reads and decodes a body up to limit bytes. truncated is LimitBody when
 // there was more.
-func (c *Client) body(wire *wireReader, h http.Header, limit int64) (body []byte, truncated string, err error) {
+func (c *Client) body(ctx context.Context, wire *wireReader, h http.Header, limit int64, room Room) (body []byte, truncated string, err error) {
+	defer func() {
+		if err != nil && wire.over != nil {
+			body, truncated, err = nil, "", wire.over
+		}
+	}()
+	var buf bytes.Buffer
+	if h.Get("Content-Encoding") != "" {
+		wire.decoded = buf.Len
+	}
 	r, done, err := decoded(wire, h)
 	if err != nil {
 		return nil, "", err
 	}
 	defer done()
-	var buf bytes.Buffer
 	if n, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64); err == nil && n > 0 {
 		buf.Grow(int(min(n, limit, 64<<10)) + bytes.MinRead) // no more on the site's word alone
 	}
 	for int64(buf.Len()) <= limit {
+		if room != nil && buf.Len() >= smallBody {
+			keep, err := wire.waitFor(ctx, room, growth*limit)
+			if err != nil {
+				return nil, "", err
+			}
+			defer func() { keep(int64(buf.Cap())) }()
+			room = nil
+		}
 		step := min(expansionFloor, limit+1-int64(buf.Len()))
+		if room != nil {
+			step = min(step, smallBody)
+		}
 		n, err := io.CopyN(&buf, r, step)
 		if errors.Is(err, io.EOF) && n < step {
 			return buf.Bytes(), "", nil

@@ -20,6 +20,7 @@ type Client struct {
 	agent string
 	names *names
 	paces *paces
+	dead  *graves
 	guard *ssrf.Guardian
 	http  *http.Client
 }
@@ -30,10 +31,11 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	n, guard := newNames(o), newGuard(o)
+	c := &Client{o: o, agent: o.agent(), names: newNames(o), paces: &paces{share: o.Share, addrs: map[netip.Addr]*pace{}},
+		dead: &graves{until: map[netip.AddrPort]time.Time{}}, guard: newGuard(o)}
 	var transport http.RoundTripper = &http.Transport{
 		Proxy:                  nil, // a proxy of the environment would skip the guard
-		DialContext:            dialer(o, n, guard),
+		DialContext:            c.dialCounted,
 		TLSHandshakeTimeout:    o.Connect,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // decoded in body.go, under caps
@@ -46,10 +48,10 @@ func New(o Options) (*Client, error) {
 	if o.Transport != nil {
 		transport = o.Transport
 	}
-	return &Client{o: o, agent: o.agent(), names: n, paces: &paces{share: o.Share, addrs: map[netip.Addr]*pace{}}, guard: guard,
-		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		}}}, nil
+	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	return c, nil
 }
 
 // Close lets go of idle connections. Requests under way are not touched.
@@ -63,6 +65,7 @@ type Request struct {
 	Accept   string            // default "*/*"
 	Header   map[string]string // further headers
 	MaxBody  int64             // default Options.MaxBody
+	Room     Room              // is asked before a body grows above smallBody; nil = there is room
 	// Want says, the header read, whether to read the body. nil = of every answer.
 	Want func(status int, h http.Header) bool
 }
@@ -74,7 +77,7 @@ type Response struct {
 	Body      []byte // without Content-Encoding; at most MaxBody bytes
 	Truncated string // the limit at which Body was cut, "" = whole
 	Unread    bool   // Want did not want the body
-	Bytes     int64  // received: header (estimated) and body as sent
+	Bytes     int64  // received: of HTTP/1 all that came, TLS and framing included; else header (estimated) and body as sent
 	Addr      netip.Addr
 	Asked     time.Time     // the first byte of the answer came
 	Elapsed   time.Duration // from the request to that byte
@@ -93,7 +96,14 @@ func (c *Client) Get(ctx context.Context, r Request, gate func(context.Context) 
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("fetch: not an http address: %q", r.URL)
 	}
-	leave, err := c.mayAsk(ctx, u.Hostname(), u.Host)
+	port, err := portOf(u)
+	if err == nil {
+		err = c.Port(port)
+	}
+	if err != nil {
+		return nil, err
+	}
+	leave, err := c.mayAsk(ctx, u.Hostname(), u.Host, port)
 	if err != nil {
 		return nil, err
 	}
@@ -112,14 +122,33 @@ func (c *Client) Get(ctx context.Context, r Request, gate func(context.Context) 
 	}
 	resp, err := c.do(ctx, cancel, r, leave)
 	if err != nil {
-		return resp, fmt.Errorf("fetch: get: %w", cause(ctx, err))
+		return resp, fmt.Errorf("fetch: get: %w", c.elsewhere(leave, resp, cause(ctx, err)))
 	}
 	return resp, nil
 }
 
+// elsewhere is err, or that the name has another address, when nobody was at the one that was tried: who comes
+// again takes the turn of that one.
+func (c *Client) elsewhere(l leave, tried *Response, err error) error {
+	now := time.Now()
+	ap := netip.AddrPortFrom(l.addr, l.port)
+	if tried != nil || !c.dead.has(ap, now) {
+		return err
+	}
+	for _, a := range l.all {
+		if other := netip.AddrPortFrom(a, l.port); other != ap && c.alive(other, now) {
+			return &BusyError{now}
+		}
+	}
+	return err
+}
+
 // leave is that an address may be asked once.
 type leave struct {
-	until    time.Time // the request is sent by then, zero = at any time
+	addr     netip.Addr
+	port     uint16
+	all      []netip.Addr // those of the name, in the order in which they are tried
+	until    time.Time    // the request is sent by then, zero = at any time
 	answered func(Visit)
 }
 
@@ -137,11 +166,12 @@ func (c *Client) NeedsContact(host string) error {
 
 // mayAsk resolves host and takes its address's turn; answered is to be called
 // when the answer has begun or will not come, and may be called twice.
-func (c *Client) mayAsk(ctx context.Context, host, authority string) (leave, error) {
+func (c *Client) mayAsk(ctx context.Context, host, authority string, port uint16) (leave, error) {
 	if err := c.NeedsContact(host); err != nil {
 		return leave{}, err
 	}
 	a, known := c.names.known(host)
+	l := leave{addr: a, port: port, answered: func(Visit) {}}
 	if !known {
 		ctx, stop := context.WithTimeout(ctx, c.o.Connect)
 		defer stop()
@@ -149,13 +179,14 @@ func (c *Client) mayAsk(ctx context.Context, host, authority string) (leave, err
 		if err != nil {
 			return leave{}, fmt.Errorf("fetch: %w", err)
 		}
-		a = addrs[0]
+		l.all = c.order(addrs, port)
+		a, l.addr = l.all[0], l.all[0]
 	}
 	gap := c.AddrGap(a)
 	if gap <= 0 {
-		return leave{answered: func(Visit) {}}, nil
+		return l, nil
 	}
-	if c.o.Share != nil { // the others are not to wait for an address that no dial is let through to
+	if c.o.Share != nil || c.o.Transport == nil { // nobody is to wait for an address that no dial is let through to
 		if err := c.Reachable(a); err != nil {
 			return leave{}, err
 		}
@@ -165,7 +196,8 @@ func (c *Client) mayAsk(ctx context.Context, host, authority string) (leave, err
 		return leave{}, &BusyError{again}
 	}
 	var once sync.Once
-	return leave{until, func(v Visit) { once.Do(func() { c.paces.answered(a, v, time.Now()) }) }}, nil
+	l.until, l.answered = until, func(v Visit) { once.Do(func() { c.paces.answered(a, v, time.Now()) }) }
+	return l, nil
 }
 
 // AddrGap is the least gap that this client keeps between two requests to a,
@@ -180,23 +212,24 @@ func (c *Client) AddrGap(a netip.Addr) time.Duration {
 func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Request, leave leave) (*Response, error) {
 	out := &Response{}
 	begun := time.Now()
-	var late *time.Timer
-	if !leave.until.IsZero() && c.o.Transport == nil { // what is not connected by then is not sent
-		late = time.AfterFunc(time.Until(leave.until), func() { cancel(&BusyError{leave.until}) })
-		defer late.Stop()
+	limit := c.o.MaxBody
+	if r.MaxBody > 0 {
+		limit = r.MaxBody
 	}
+	x := &exchange{c: c, leave: leave, limit: wireLimit(limit), bound: c.o.AddrDelay >= 0, cancel: cancel}
+	if !leave.until.IsZero() && c.o.Transport == nil { // what is not connected by then is not sent
+		x.late = time.AfterFunc(time.Until(leave.until), func() { cancel(&BusyError{leave.until}) })
+		defer x.late.Stop()
+	}
+	defer func() { x.receipt.end() }()
 	trace := &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
-			if late != nil {
-				late.Stop()
-				if !leave.holds(time.Now()) {
-					cancel(&BusyError{leave.until})
-				}
-			}
-			if ap, err := netip.ParseAddrPort(i.Conn.RemoteAddr().String()); err == nil {
-				out.Addr = ap.Addr().Unmap()
-			}
+			x.got(i.Conn)
+			out.Addr, _ = remote(i.Conn)
 		},
+	}
+	if x.bound { // else each connection takes the turn of its address: see dial
+		ctx = context.WithValue(ctx, turnOf{}, leave.addr)
 	}
 	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodGet, r.URL, nil)
 	if err != nil {
@@ -207,7 +240,7 @@ func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Reque
 	defer idle.Stop()
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, x.failed(ctx, err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // read side
 	out.Asked = time.Now()
@@ -215,22 +248,25 @@ func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Reque
 	leave.answered(visit(resp, out.Elapsed))
 	out.Status, out.Header = resp.StatusCode, resp.Header
 	out.request, out.proto, out.status = req, resp.Proto, resp.Status
+	fields := 0
 	for k, vs := range resp.Header {
+		fields += len(vs)
 		for _, v := range vs {
 			out.Bytes += int64(len(k) + len(v) + 4)
 		}
+	}
+	if fields > maxFields {
+		return out, &LimitError{LimitFields, maxFields}
 	}
 	if r.Want != nil && !r.Want(resp.StatusCode, resp.Header) {
 		out.Unread = true
 		return out, nil
 	}
-	limit := c.o.MaxBody
-	if r.MaxBody > 0 {
-		limit = r.MaxBody
+	wire := &wireReader{r: resp.Body, idle: idle, wait: c.o.Idle, most: x.limit}
+	out.Body, out.Truncated, err = c.body(ctx, wire, resp.Header, limit, r.Room)
+	if out.Bytes += wire.n; x.receipt != nil && resp.ProtoMajor == 1 { // alone on its connection
+		out.Bytes = x.receipt.bytes()
 	}
-	wire := &wireReader{r: resp.Body, idle: idle, wait: c.o.Idle}
-	out.Body, out.Truncated, err = c.body(wire, resp.Header, limit)
-	out.Bytes += wire.n
 	return out, err
 }
 

@@ -73,6 +73,17 @@ func raw(t *testing.T, answer string, rest func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
+// closed is an address at which nobody listens.
+func closed(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
 func TestEncodings(t *testing.T) {
 	text := strings.Repeat("olá mundo ", 500)
 	packed := map[string][]byte{"": []byte(text)}
@@ -210,7 +221,7 @@ func TestTraps(t *testing.T) {
 		{name: "bad gzip", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", nil), text: "gzip"},
 		{name: "unknown encoding", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Encoding: rot13\r\nContent-Length: 3\r\n\r\nabc", nil), text: "rot13"},
 		{name: "many encodings", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Encoding: br, br, br, br\r\nContent-Length: 3\r\n\r\nabc", nil), limit: LimitEncodings},
-		{name: "refused", url: "http://127.0.0.1:1", text: "refused"},
+		{name: "refused", url: "http://" + closed(t), text: "refused"},
 	}
 	patient, quick := client(t, o), client(t, hasty)
 	for _, tt := range tests {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"code.dny.dev/ssrf"
@@ -116,39 +117,213 @@ func newGuard(o Options) *ssrf.Guardian {
 // Reachable is ErrPrivate for an address that no dial of c would be let through
 // to. A name is judged when it is dialled, after DNS.
 func (c *Client) Reachable(a netip.Addr) error {
-	if a = a.Unmap(); c.guard.SafeAddr(a) != nil {
+	if a = a.Unmap(); c.guard.SafeAddr(a) != nil || c.tunnels(a) {
 		return fmt.Errorf("%w: %s", ErrPrivate, a)
 	}
 	return nil
 }
 
-// dialer connects by the client's own names, guarded after resolution: what is
-// checked is the address that is dialled, so a name cannot change in between.
-func dialer(o Options, n *names, guard *ssrf.Guardian) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	d := &net.Dialer{Timeout: o.Connect, Control: guard.Safe}
-	if o.FromAddr.IsValid() {
-		d.LocalAddr = &net.TCPAddr{IP: o.FromAddr.AsSlice(), Zone: o.FromAddr.Zone()}
+// tunnels says whether a is an IPv6 address by which a router reaches an IPv4 address that is not public (ISATAP, RFC
+// 5214): the only one of the kind that lies among the addresses of the internet. The guard refuses 6to4, Teredo and
+// NAT64 whole.
+func (c *Client) tunnels(a netip.Addr) bool {
+	b := a.As16()
+	if a.Is4() || b[8]&^2 != 0 || b[9] != 0 || b[10] != 0x5e || b[11] != 0xfe {
+		return false
 	}
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		host, port, err := net.SplitHostPort(addr)
-		if err != nil {
+	for _, p := range c.o.AllowNet {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return c.guard.SafeAddr(netip.AddrFrom4([4]byte(b[12:]))) != nil
+}
+
+// turnOf is the key under which a request's context holds the address whose turn was taken for it.
+type turnOf struct{}
+
+// dial connects by the client's own names, guarded after resolution: what is checked is the address that is dialled,
+// so a name cannot change in between. No address is dialled without its turn: of a request that took one that address
+// alone, else those of the name one after the other, each when its turn has come.
+func (c *Client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
+	host, port, err := splitPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Port(port); err != nil {
+		return nil, err
+	}
+	if a, ok := ctx.Value(turnOf{}).(netip.Addr); ok {
+		return c.connect(ctx, host, netip.AddrPortFrom(a, port))
+	}
+	addrs, err := c.names.find(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range c.order(addrs, port) {
+		var conn net.Conn
+		if conn, err = c.connectInTurn(ctx, host, netip.AddrPortFrom(a, port)); err == nil {
+			return conn, nil
+		}
+		var busy *BusyError
+		if errors.As(err, &busy) || ctx.Err() != nil {
+			break // it is this one's turn that is waited for, also by who comes again
+		}
+	}
+	return nil, err // of the last address
+}
+
+// dialCounted is dial for the transport of requests: what is received is counted.
+func (c *Client) dialCounted(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := c.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := conn.(*net.TCPConn); ok {
+		if err := t.SetReadBuffer(recvBuffer); err != nil {
+			_ = conn.Close() // nothing was sent
 			return nil, fmt.Errorf("dial: %w", err)
 		}
-		addrs, err := n.find(ctx, host)
-		if err != nil {
+	}
+	return newWireConn(conn), nil
+}
+
+// connectInTurn waits for the turn of ap, no longer than a connection may take.
+func (c *Client) connectInTurn(ctx context.Context, host string, ap netip.AddrPort) (net.Conn, error) {
+	a := ap.Addr()
+	gap := c.connGap(a)
+	if gap <= 0 || c.Reachable(a) != nil { // the guard refuses it without a turn
+		return c.connect(ctx, host, ap)
+	}
+	until := time.Now().Add(c.o.Connect)
+	for {
+		again, before := c.paces.turn(a, net.JoinHostPort(host, "dial"), gap, time.Now())
+		if again.IsZero() {
+			conn, err := c.connectBy(ctx, host, ap, before)
+			c.paces.answered(a, Visit{}, time.Now())
+			return conn, err
+		}
+		if again.After(until) {
+			return nil, &BusyError{again}
+		}
+		if err := Sleep(ctx, max(time.Until(again), time.Millisecond)); err != nil {
 			return nil, err
 		}
-		for _, a := range addrs {
-			var conn net.Conn
-			if conn, err = d.DialContext(ctx, "tcp", net.JoinHostPort(a.String(), port)); err == nil {
-				return conn, nil
-			}
-			if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) {
-				err = fmt.Errorf("%w: %s is %s", ErrPrivate, host, a)
+	}
+}
+
+// connectBy is connect that ends when the turn does, zero = never.
+func (c *Client) connectBy(ctx context.Context, host string, ap netip.AddrPort, until time.Time) (net.Conn, error) {
+	if until.IsZero() {
+		return c.connect(ctx, host, ap)
+	}
+	ctx, stop := context.WithDeadlineCause(ctx, until, &BusyError{until})
+	defer stop()
+	conn, err := c.connect(ctx, host, ap)
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	if !Before(time.Now(), until) {
+		_ = conn.Close() // too late
+		return nil, &BusyError{until}
+	}
+	return conn, nil
+}
+
+// connect dials one address and remembers whether somebody was there.
+func (c *Client) connect(ctx context.Context, host string, ap netip.AddrPort) (net.Conn, error) {
+	d := &net.Dialer{Timeout: c.o.Connect, Control: func(network, address string, raw syscall.RawConn) error {
+		if err := c.guard.Safe(network, address, raw); err != nil {
+			return err
+		}
+		return c.Reachable(ap.Addr())
+	}}
+	if from := c.o.FromAddr; from.IsValid() {
+		d.LocalAddr = &net.TCPAddr{IP: from.AsSlice(), Zone: from.Zone()}
+	}
+	conn, err := d.DialContext(ctx, "tcp", ap.String())
+	switch {
+	case err == nil:
+		c.dead.forget(ap)
+	case errors.Is(err, ErrPrivate), errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork):
+		err = fmt.Errorf("%w: %s is %s", ErrPrivate, host, ap.Addr())
+	case ctx.Err() == nil:
+		c.dead.add(ap, time.Now())
+	}
+	return conn, err
+}
+
+// order is the addresses of a name in the order in which they are tried, maxDials at most: first those that may
+// be reached and where somebody was when they were tried last.
+func (c *Client) order(addrs []netip.Addr, port uint16) []netip.Addr {
+	first := make([]netip.Addr, 0, len(addrs))
+	var rest []netip.Addr
+	now := time.Now()
+	for _, a := range addrs {
+		if c.alive(netip.AddrPortFrom(a, port), now) {
+			first = append(first, a)
+		} else {
+			rest = append(rest, a)
+		}
+	}
+	all := append(first, rest...)
+	return all[:min(len(all), maxDials)]
+}
+
+// alive says whether a dial of ap may find somebody.
+func (c *Client) alive(ap netip.AddrPort, now time.Time) bool {
+	a := ap.Addr()
+	if from := c.o.FromAddr; from.IsValid() && from.Is4() != a.Is4() {
+		return false
+	}
+	return !c.dead.has(ap, now) && (c.o.Transport != nil || c.Reachable(a) == nil)
+}
+
+// connGap is the least gap between two connections to a.
+func (c *Client) connGap(a netip.Addr) time.Duration {
+	if c.o.AddrDelay >= 0 {
+		return c.AddrGap(a)
+	}
+	if c.o.DialDelay == 0 && !a.IsLoopback() {
+		return time.Second
+	}
+	return c.o.DialDelay
+}
+
+// graves are addresses where nobody answered a moment ago. Safe for concurrent use.
+type graves struct {
+	mu    sync.Mutex
+	until map[netip.AddrPort]time.Time
+}
+
+func (g *graves) add(ap netip.AddrPort, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.until) >= maxDead {
+		for old, until := range g.until {
+			if len(g.until) > maxDead/2 || !now.Before(until) {
+				delete(g.until, old)
 			}
 		}
-		return nil, err // of the last address
 	}
+	g.until[ap] = now.Add(deadFor)
+}
+
+func (g *graves) has(ap netip.AddrPort, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return now.Before(g.until[ap])
+}
+
+func (g *graves) forget(ap netip.AddrPort) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.until, ap)
+}
+
+func remote(conn net.Conn) (netip.Addr, bool) {
+	ap, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	return ap.Addr().Unmap(), err == nil
 }
 
 // maxHostsLine is the longest line that ParseHosts reads.

@@ -14,6 +14,7 @@ import (
 // Sentinels that callers branch on.
 var (
 	ErrPrivate = errors.New("private address (allow it with --allow-net)")
+	ErrPort    = errors.New("port that is not asked")
 	ErrContact = errors.New("no contact is set: set --contact MAIL-OR-URL before anything but loopback is crawled")
 )
 
@@ -42,7 +43,7 @@ func Final(err error) bool {
 	var limit *LimitError
 	var host x509.HostnameError
 	switch {
-	case errors.Is(err, ErrPrivate), errors.Is(err, ErrContact), errors.As(err, &cert), errors.As(err, &host):
+	case errors.Is(err, ErrPrivate), errors.Is(err, ErrContact), errors.Is(err, ErrPort), errors.As(err, &cert), errors.As(err, &host):
 		return true
 	case errors.As(err, &dns):
 		return dns.IsNotFound
@@ -64,6 +65,8 @@ func Stop(err error) string {
 		return limit.Name
 	case errors.Is(err, ErrPrivate):
 		return "private"
+	case errors.Is(err, ErrPort):
+		return "port"
 	case errors.Is(err, ErrContact):
 		return "contact"
 	case errors.As(err, &dns):
@@ -96,6 +99,9 @@ func Reason(err error) string {
 // timers ended by the LimitError or BusyError it was ended with.
 func cause(ctx context.Context, err error) error {
 	var limit *LimitError
+	if errors.Is(err, errNobody) {
+		return err
+	}
 	if err != nil && errors.As(context.Cause(ctx), &limit) {
 		return limit
 	}
@@ -105,6 +111,9 @@ func cause(ctx context.Context, err error) error {
 	}
 	if err != nil && strings.Contains(err.Error(), "server response headers exceeded") {
 		return &LimitError{LimitHeader, "bytes"}
+	}
+	if err != nil && strings.Contains(err.Error(), "chunked encoding contains too much non-data") {
+		return &LimitError{LimitChunks, "bytes"}
 	}
 	return err
 }

@@ -3,13 +3,15 @@ package fetch
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 )
 
 // Open asks for what has no end: the answer comes with its body still to be read, not compressed, for the caller to cap, to
 // watch for silence and to close. Its header is capped, private addresses are guarded, redirects are answers, as of every
-// request; ctx ends it, and nothing else does. No gap is kept between requests to an address.
+// request; ctx ends it, and nothing else does. Its connection waits for the turn of its address; no gap is kept between requests.
 func (c *Client) Open(ctx context.Context, r Request) (*http.Response, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -18,15 +20,43 @@ func (c *Client) Open(ctx context.Context, r Request) (*http.Response, error) {
 	if err := c.NeedsContact(u.Hostname()); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
-	if err != nil {
+	if err := c.PortOf(u); err != nil {
 		return nil, fmt.Errorf("fetch: open: %w", err)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	x := &exchange{c: c, limit: wireLimit(0), cancel: stop}
+	resp, err := c.opened(ctx, x, r)
+	if err != nil {
+		err = fmt.Errorf("fetch: open: %w", cause(ctx, err))
+		x.receipt.end()
+		stop(nil)
+		return nil, err
+	}
+	x.receipt.lift()
+	resp.Body = &openBody{resp.Body, func() { x.receipt.end(); stop(nil) }}
+	return resp, nil
+}
+
+func (c *Client) opened(ctx context.Context, x *exchange, r Request) (*http.Response, error) {
+	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { x.got(i.Conn) }}
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodGet, r.URL, nil)
+	if err != nil {
+		return nil, err
 	}
 	c.header(req, r)
 	req.Header.Set("Accept-Encoding", "identity")
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("fetch: open: %w", err)
-	}
-	return resp, nil
+	return c.http.Do(req)
+}
+
+// openBody is a body without an end and without a limit of its own.
+type openBody struct {
+	io.ReadCloser
+	end func()
+}
+
+// Close is of io.Closer.
+func (b *openBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
 }

@@ -20,6 +20,13 @@ const (
 	LimitIdle      = "idle-time"
 	LimitExpansion = "expansion"
 	LimitEncodings = "encodings"
+	LimitWire      = "wire-size"         // bytes received for one answer, whatever they were
+	LimitOverhead  = "encoding-overhead" // bytes of a Content-Encoding that hold no content
+	LimitChunks    = "chunk-framing"     // bytes of chunks that are not data: the bound of net/http
+	LimitFields    = "header-fields"     // fields of one header
+	LimitRules     = "robots-rules"      // rules of one robots.txt that are for this program
+	LimitPattern   = "robots-pattern"    // bytes of one rule
+	LimitSteps     = "robots-steps"      // work of judging one address by one robots.txt
 )
 
 // Caps that are not options.
@@ -30,9 +37,14 @@ const (
 	maxSitemaps        = 100     // named in one robots.txt
 	maxEncodings       = 2       // layers of Content-Encoding
 	expansionFloor     = 1 << 20 // decoded bytes below which the ratio is not looked at
+	overheadFloor      = 1 << 20 // received bytes of an encoded body below which they may hold nothing
 	maxZstdWindow      = 8 << 20 // RFC 8878 section 3.1.1.1.2
 	maxNames           = 50_000  // names in the DNS cache
 	maxAddrs           = 100_000 // addresses whose pace is kept
+	maxDials           = 8       // addresses of one name that are tried
+	maxDead            = 10_000  // addresses where nobody was found, remembered for
+	deadFor            = 5 * time.Minute
+	maxFields          = 1000 // of one answer's header
 )
 
 // Options of New. Every limit's zero value is its default.
@@ -50,7 +62,13 @@ type Options struct {
 	Idle         time.Duration // without a byte of the answer; default 15 s
 	Connect      time.Duration // to connect, and for TLS; default 10 s
 	NameTTL      time.Duration // an address found by DNS is kept that long; default 5 min
+	AllowPorts   []PortRange   // ports below 1024 that may be asked beside 80 and 443; default none
 	AddrDelay    time.Duration // least gap between two requests to one IP address; default 1 s, none for loopback; <0 = none, >0 also for loopback
+
+	// DialDelay is the least gap between two connections to one IP address where AddrDelay is negative: requests then
+	// have another pace, but no stranger's name has an address dialled without its turn. Default 1 s, none for
+	// loopback; <0 = none, >0 also for loopback.
+	DialDelay time.Duration
 
 	// Share is asked beside the pace of this peer, for an address that hosts of
 	// several peers live on. nil = this peer alone asks.
@@ -97,6 +115,7 @@ func (o Options) validate() error {
 	if strings.ContainsFunc(o.Contact, notInHeader) || strings.ContainsFunc(o.Version, notInHeader) {
 		bad("contact %q or version %q cannot stand in a header", o.Contact, o.Version)
 	}
+	errs = append(errs, portFaults(o.AllowPorts)...)
 	for _, p := range o.AllowNet {
 		if !p.IsValid() {
 			bad("invalid network in AllowNet")

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jimsmart/grobotstxt"
-
+	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -130,25 +129,40 @@ func Unreachable(rob store.Robots) bool {
 	return rob.Status == 0 || rob.Status >= 500 || rob.Status == http.StatusTooManyRequests
 }
 
-// Allowed says whether rob lets this program fetch u. It never panics: what the
-// parser cannot bear is disallowed.
-func Allowed(rob store.Robots, u string) (ok bool) {
-	if Unreachable(rob) {
-		return false
-	}
-	return allows(rob.Body, Token, u)
+// Allowed says whether rob lets this program fetch u.
+func Allowed(rob store.Robots, u string) bool {
+	ok, _ := Judge(rob, u)
+	return ok
 }
 
-func allows(body []byte, agent, u string) (ok bool) {
-	if len(body) == 0 {
-		return true
+// Judge is Allowed, and over is the bound that reading rob hit, nil = none: then nothing of the site is allowed, as
+// what was not read may forbid it.
+func Judge(rob store.Robots, u string) (ok bool, over *LimitError) {
+	if Unreachable(rob) {
+		return false, nil
 	}
-	defer func() {
-		if recover() != nil {
-			ok = false
-		}
-	}()
-	return grobotstxt.AgentAllowed(string(body), agent, u)
+	return judge(rob.Body, Token, u)
+}
+
+func judge(body []byte, agent, u string) (ok bool, over *LimitError) {
+	if len(body) == 0 {
+		return true, nil
+	}
+	at, err := url.Parse(u)
+	if err != nil {
+		return false, nil
+	}
+	v := verdict{agent: agent, path: pathOf(at.String())}
+	eachLine(bounded(body), v.line)
+	return v.over == nil && !v.disallowed(), v.over
+}
+
+// bounded is the part of a robots.txt that is read.
+func bounded(body []byte) []byte {
+	if len(body) <= maxRobotsBody {
+		return body
+	}
+	return wholeLines(body[:maxRobotsBody], true)
 }
 
 // CrawlDelay is the Crawl-delay that rob asks of this program: of its own group
@@ -157,13 +171,8 @@ func CrawlDelay(rob store.Robots) (d time.Duration, ok bool) {
 	if len(rob.Body) == 0 || !bytes.Contains(bytes.ToLower(rob.Body), []byte("crawl-delay")) {
 		return 0, false
 	}
-	defer func() {
-		if recover() != nil {
-			d, ok = 0, false
-		}
-	}()
 	var l lags
-	grobotstxt.Parse(string(rob.Body), &l)
+	eachLine(bounded(rob.Body), l.line)
 	if l.mine.seen {
 		return l.mine.delay, l.mine.given
 	}
@@ -173,16 +182,8 @@ func CrawlDelay(rob store.Robots) (d time.Duration, ok bool) {
 // Sitemaps are the references of the Sitemap lines of rob, as they stand there,
 // at most maxSitemaps.
 func Sitemaps(rob store.Robots) (refs []string) {
-	if len(rob.Body) == 0 {
-		return nil
-	}
-	defer func() {
-		if recover() != nil {
-			refs = nil
-		}
-	}()
 	var l lags
-	grobotstxt.Parse(string(rob.Body), &l)
+	eachLine(bounded(rob.Body), l.line)
 	return l.sitemaps
 }
 
@@ -201,18 +202,29 @@ type lag struct {
 	delay       time.Duration
 }
 
-// HandleRobotsStart is of grobotstxt.ParseHandler.
-func (l *lags) HandleRobotsStart() {}
+// line takes one field of a robots.txt.
+func (l *lags) line(f field, name, value []byte) bool {
+	switch f {
+	case fieldAgent:
+		l.user(string(value))
+	case fieldAllow, fieldDisallow:
+		l.rules = true
+	case fieldSitemap: // it belongs to no group
+		if len(value) > 0 && len(value) <= partition.MaxInputBytes && len(l.sitemaps) < maxSitemaps {
+			l.sitemaps = append(l.sitemaps, string(value))
+		}
+	default:
+		if bytes.EqualFold(name, []byte("crawl-delay")) {
+			l.lag(string(value))
+		}
+	}
+	return true
+}
 
-// HandleRobotsEnd is of grobotstxt.ParseHandler.
-func (l *lags) HandleRobotsEnd() {}
-
-// HandleUserAgent is of grobotstxt.ParseHandler.
-func (l *lags) HandleUserAgent(_ int, value string) {
+func (l *lags) user(value string) {
 	if l.rules {
 		l.inMine, l.inAll, l.rules = false, false, false
 	}
-	value = strings.TrimSpace(value)
 	name := value
 	if i := strings.IndexFunc(value, notInToken); i >= 0 {
 		name = value[:i]
@@ -229,24 +241,7 @@ func notInToken(r rune) bool {
 	return r != '-' && r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
-// HandleAllow is of grobotstxt.ParseHandler.
-func (l *lags) HandleAllow(int, string) { l.rules = true }
-
-// HandleDisallow is of grobotstxt.ParseHandler.
-func (l *lags) HandleDisallow(int, string) { l.rules = true }
-
-// HandleSitemap is of grobotstxt.ParseHandler; a sitemap belongs to no group.
-func (l *lags) HandleSitemap(_ int, value string) {
-	if value = strings.TrimSpace(value); value != "" && len(l.sitemaps) < maxSitemaps {
-		l.sitemaps = append(l.sitemaps, value)
-	}
-}
-
-// HandleUnknownAction is of grobotstxt.ParseHandler.
-func (l *lags) HandleUnknownAction(_ int, action, value string) {
-	if !strings.EqualFold(strings.TrimSpace(action), "crawl-delay") {
-		return
-	}
+func (l *lags) lag(value string) {
 	l.rules = true
 	d, ok := seconds(value)
 	if !ok {

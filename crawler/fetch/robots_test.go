@@ -2,14 +2,11 @@ package fetch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"go/ast"
-	"go/constant"
-	"go/parser"
-	"go/token"
-	"go/types"
+	"math/rand/v2"
 	"net/http"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,108 +15,37 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Google's own robots tests, as the module of the parser ships them: every
-// assertion whose arguments are known without running it.
-func TestRobotsConformance(t *testing.T) {
-	cases, other := googleCases(t)
-	passed := 0
-	for _, c := range cases {
-		if got := allows([]byte(c.robots), c.agent, c.url); got != c.allowed {
-			t.Errorf("line %d: agent %q, %q: allowed %v, want %v; robots\n%s", c.line, c.agent, c.url, got, c.allowed, c.robots)
-			continue
-		}
-		passed++
-	}
-	t.Logf("Google's robots tests: %d of %d pass; %d more have arguments that are built as the test runs", passed, len(cases), other)
-	if len(cases) < 100 {
-		t.Error("too few: is it the right file?")
-	}
+// Google's own robots tests: every assertion of robots_test.cc that is about one agent and has constants for arguments
+// (testdata/README.md).
+func TestRobotsConformance(t *testing.T) { robotsFixture(t, "robots_google.json", 140) }
+
+// robotsCase is a robots.txt, the agent that asks for an address, and the answer.
+type robotsCase struct {
+	Robots  string `json:"robots"`
+	Agent   string `json:"agent"`
+	URL     string `json:"url"`
+	Allowed bool   `json:"allowed"`
 }
 
-// googleCase is one assertion of Google's tests.
-type googleCase struct {
-	line               int
-	robots, agent, url string
-	allowed            bool
-}
+// What grobotstxt, a translation of Google's parser, answered about generated files before it was replaced.
+func TestRobotsAsBefore(t *testing.T) { robotsFixture(t, "robots_grobotstxt.json", 500) }
 
-// googleCases reads the source of the tests: EXPECT_TRUE and EXPECT_FALSE of
-// IsUserAgentAllowed. other counts those whose arguments are no constants.
-func googleCases(t *testing.T) (cases []googleCase, other int) {
+func robotsFixture(t *testing.T, name string, least int) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/jimsmart/grobotstxt").Output()
-	if err != nil {
-		t.Skipf("go list finds no source of grobotstxt: its tests were NOT run: %v", err)
-	}
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, filepath.Join(strings.TrimSpace(string(out)), "robots_test.go"), nil, 0)
+	b, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What it imports is not there, and no constant needs it. A variable that is
-	// set once counts as one.
-	info := types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
-	nothing := errors.New("no imports")
-	conf := types.Config{Error: func(error) {}, Importer: importerFunc(func(string) (*types.Package, error) { return nil, nothing })}
-	_, _ = conf.Check("robots", fset, []*ast.File{file}, &info) // its errors are those of the imports
-	once := map[types.Object]constant.Value{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		set, ok := n.(*ast.AssignStmt)
-		if !ok {
-			return true
-		}
-		for i, left := range set.Lhs {
-			id, ok := left.(*ast.Ident)
-			switch {
-			case !ok:
-			case set.Tok == token.DEFINE && i < len(set.Rhs):
-				once[info.Defs[id]] = info.Types[set.Rhs[i]].Value
-			default:
-				delete(once, info.Uses[id])
-			}
-		}
-		return true
-	})
-	value := func(e ast.Expr) constant.Value {
-		if id, ok := e.(*ast.Ident); ok && once[info.Uses[id]] != nil {
-			return once[info.Uses[id]]
-		}
-		return info.Types[e].Value
+	var cases []robotsCase
+	if err := json.Unmarshal(b, &cases); err != nil || len(cases) < least {
+		t.Fatalf("%d cases, %v", len(cases), err)
 	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		expect, ok := n.(*ast.CallExpr)
-		if !ok || len(expect.Args) != 1 || name(expect.Fun) != "EXPECT_TRUE" && name(expect.Fun) != "EXPECT_FALSE" {
-			return true
+	for i, c := range cases {
+		if got, over := judge([]byte(c.Robots), c.Agent, c.URL); got != c.Allowed || over != nil {
+			t.Errorf("case %d: agent %q, %q: allowed %v, want %v (%v); robots\n%s", i, c.Agent, c.URL, got, c.Allowed, over, c.Robots)
 		}
-		call, ok := expect.Args[0].(*ast.CallExpr)
-		if !ok || len(call.Args) != 3 || name(call.Fun) != "IsUserAgentAllowed" {
-			return true // of several agents at once, or of the parser's own
-		}
-		var text [3]string
-		for i, arg := range call.Args {
-			v := value(arg)
-			if v == nil || v.Kind() != constant.String {
-				other++
-				return true
-			}
-			text[i] = constant.StringVal(v)
-		}
-		cases = append(cases, googleCase{fset.Position(call.Pos()).Line, text[0], text[1], text[2], name(expect.Fun) == "EXPECT_TRUE"})
-		return true
-	})
-	return cases, other
-}
-
-func name(e ast.Expr) string {
-	if id, ok := e.(*ast.Ident); ok {
-		return id.Name
 	}
-	return ""
 }
-
-type importerFunc func(string) (*types.Package, error)
-
-func (f importerFunc) Import(path string) (*types.Package, error) { return f(path) }
 
 func free(context.Context) error { return nil }
 
@@ -162,14 +88,14 @@ func TestRobotsAnswers(t *testing.T) {
 		})
 	}
 	t.Run("no answer", func(t *testing.T) {
-		rob, _, why, err := client(t, Options{}).Robots(t.Context(), "http://127.0.0.1:1", time.Now(), free)
-		if err != nil || why == nil || rob.Status != 0 || Allowed(rob, "http://127.0.0.1:1/") {
+		rob, _, why, err := client(t, Options{}).Robots(t.Context(), "http://"+closed(t), time.Now(), free)
+		if err != nil || why == nil || rob.Status != 0 || Allowed(rob, "http://127.0.0.1/") {
 			t.Errorf("%+v %v %v", rob, why, err)
 		}
 	})
 	t.Run("gate shut", func(t *testing.T) {
 		shut := errors.New("shut")
-		if _, used, _, err := client(t, Options{}).Robots(t.Context(), "http://127.0.0.1:1", time.Now(), func(context.Context) error { return shut }); err != shut || used.Reqs != 0 {
+		if _, used, _, err := client(t, Options{}).Robots(t.Context(), "http://"+closed(t), time.Now(), func(context.Context) error { return shut }); err != shut || used.Reqs != 0 {
 			t.Error(err, used)
 		}
 	})
@@ -216,6 +142,45 @@ func TestCrawlDelay(t *testing.T) {
 		if d, ok := CrawlDelay(store.Robots{Status: 200, Body: []byte(tt.robots)}); d != tt.want || ok != tt.ok {
 			t.Errorf("%q: %v %v, want %v %v", tt.robots, d, ok, tt.want, tt.ok)
 		}
+	}
+}
+
+// The matcher that walks the path once says what one says that tries everything.
+func TestRobotsPatterns(t *testing.T) {
+	var slow func(path, pattern string) bool
+	slow = func(path, pattern string) bool {
+		switch {
+		case pattern == "":
+			return true
+		case pattern == "$":
+			return path == ""
+		case pattern[0] == '*':
+			return slow(path, pattern[1:]) || path != "" && slow(path[1:], pattern)
+		}
+		return path != "" && path[0] == pattern[0] && slow(path[1:], pattern[1:])
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	draw := func(letters string, most int) string {
+		b := make([]byte, r.IntN(most+1))
+		for i := range b {
+			b[i] = letters[r.IntN(len(letters))]
+		}
+		return string(b)
+	}
+	matched := 0
+	for range 100_000 {
+		path, pattern := "/"+draw("ab$", 8), "/"+draw("ab**$", 7)
+		v := verdict{path: path}
+		got := v.matches(pattern)
+		if want := slow(path, pattern); got != want {
+			t.Fatalf("%q matches %q: %v, want %v", path, pattern, got, want)
+		}
+		if got {
+			matched++
+		}
+	}
+	if matched < 1000 {
+		t.Errorf("only %d matched", matched)
 	}
 }
 

@@ -20,12 +20,29 @@ type Task struct {
 	// the volunteer's own limits hold; later ones wait until the site may be asked
 	// again. It fails when this peer may not fetch the Key any more.
 	Gate func(ctx context.Context) error
+	// Judge is called when an answer has come, before anything in it is read: it returns once the swarm knows that
+	// this process is about to read it, and there is room for need bytes, the most that reading takes; 0 by who asks
+	// several times. done says that it has been read; an error is returned as it is. nil = at once.
+	Judge func(ctx context.Context, need int64) (done func(), err error)
+	// Room is for Request.Room; nil = there is always room.
+	Room Room
 	// Others tells of other Keys of the site that are due, in slices that this peer may
 	// fetch in, until take says no: those of the Key's own slice first, in each the longest due. Of a
 	// Source that asks for several things in one call; each of them is fetched in its turn all the same. It
 	// looks at so many rows of each slice only. nil = nothing is known of others.
 	Others func(take func(store.Due, partition.Slice) (more bool, err error)) error
 }
+
+// Judging is t.Judge, if there is one.
+func (t Task) Judging(ctx context.Context, need int) (done func(), err error) {
+	if t.Judge == nil {
+		return func() {}, nil
+	}
+	return t.Judge(ctx, int64(need))
+}
+
+// Room waits for need bytes of memory, until ctx is done; keep is told how many of them are used in the end.
+type Room func(ctx context.Context, need int64) (keep func(used int64), err error)
 
 // Result is what one fetch produced.
 type Result struct {

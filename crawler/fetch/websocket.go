@@ -14,8 +14,8 @@ import (
 
 // WebSocket connects to a WebSocket, by the same names and behind the same guard of private addresses as every
 // request. Without an error the connection is the caller's to close, and what it reads is the caller's to cap. With
-// one the answer may be there all the same, when the server refused: its status and header, without a body. No gap is kept
-// between connections to an address.
+// one the answer may be there all the same, when the server refused: its status and header, without a body. The connection
+// waits for the turn of its address.
 func (c *Client) WebSocket(ctx context.Context, address string) (*websocket.Conn, *http.Response, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil {
@@ -24,10 +24,12 @@ func (c *Client) WebSocket(ctx context.Context, address string) (*websocket.Conn
 	if err := c.NeedsContact(u.Hostname()); err != nil {
 		return nil, nil, err
 	}
+	if err := c.PortOf(u); err != nil {
+		return nil, nil, fmt.Errorf("fetch: websocket: %w", err)
+	}
 	var shaking *capped
-	dial := dialer(c.o, c.names, c.guard)
 	d := websocket.Dialer{HandshakeTimeout: c.o.Total, NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
+		conn, err := c.dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,108 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// maxPortRanges is how many ranges of ports an operator may allow.
+const maxPortRanges = 64
+
+// PortRange is the ports First to Last.
+type PortRange struct{ First, Last uint16 }
+
+// ParsePorts reads ports and ranges of them, as "81" and "8000-8010". All faults are reported at once.
+func ParsePorts(texts []string) ([]PortRange, error) {
+	var out []PortRange
+	var errs []error
+	for _, text := range texts {
+		first, last, ranged := strings.Cut(strings.TrimSpace(text), "-")
+		if !ranged {
+			last = first
+		}
+		a, err := strconv.ParseUint(first, 10, 16)
+		b, err2 := strconv.ParseUint(last, 10, 16)
+		if err != nil || err2 != nil || a == 0 || a > b {
+			errs = append(errs, fmt.Errorf("fetch: %.40q is neither a port nor a range of ports", text))
+			continue
+		}
+		out = append(out, PortRange{uint16(a), uint16(b)})
+	}
+	return out, errors.Join(append(errs, portFaults(out)...)...)
+}
+
+// portFaults are ports that no operator may allow.
+func portFaults(ranges []PortRange) (errs []error) {
+	if len(ranges) > maxPortRanges {
+		errs = append(errs, fmt.Errorf("fetch: %d ranges of ports, at most %d", len(ranges), maxPortRanges))
+	}
+	for _, r := range ranges {
+		for p := int(r.First); p <= int(r.Last); p++ {
+			if r.First == r.Last && partition.BadPort(uint16(p)) {
+				errs = append(errs, fmt.Errorf("fetch: port %d is of another service than the web and is never asked", p))
+			}
+		}
+	}
+	return errs
+}
+
+// Port is ErrPort when this client asks nothing at that port: one of another service, of which browsers keep a list,
+// or one below 1024 other than 80 and 443 that Options.AllowPorts does not hold.
+func (c *Client) Port(port uint16) error {
+	switch {
+	case partition.BadPort(port):
+		return fmt.Errorf("%w: %d belongs to another service than the web", ErrPort, port)
+	case port == 80 || port == 443 || port >= 1024:
+		return nil
+	}
+	for _, r := range c.o.AllowPorts {
+		if r.First <= port && port <= r.Last {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %d is below 1024 (allow it with --allow-port)", ErrPort, port)
+}
+
+// PortOf is Port of the address u.
+func (c *Client) PortOf(u *url.URL) error {
+	port, err := portOf(u)
+	if err != nil {
+		return err
+	}
+	return c.Port(port)
+}
+
+func portOf(u *url.URL) (uint16, error) {
+	text := u.Port()
+	if text == "" {
+		text = "443"
+		if u.Scheme == "http" || u.Scheme == "ws" {
+			text = "80"
+		}
+	}
+	return parsePort(text)
+}
+
+func parsePort(text string) (uint16, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %.20q is none", ErrPort, text)
+	}
+	return uint16(n), nil
+}
+
+// splitPort is net.SplitHostPort with a number.
+func splitPort(addr string) (host string, port uint16, err error) {
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, fmt.Errorf("dial: %w", err)
+	}
+	port, err = parsePort(text)
+	return host, port, err
+}

@@ -66,13 +66,13 @@ func (a *about) texts() (description, author string) {
 }
 
 // link takes up a link element.
-func (r *reader) link(at map[string]string) {
-	words := strings.Fields(strings.ToLower(at["rel"]))
-	if r.canon == "" && slices.Contains(words, "canonical") && len(at["href"]) <= maxRef {
-		r.canon = strings.TrimSpace(at["href"])
+func (r *reader) link(at *attributes) {
+	words := strings.Fields(strings.ToLower(at[atRel]))
+	if r.canon == "" && slices.Contains(words, "canonical") && len(at[atHref]) <= maxRef {
+		r.canon = strings.TrimSpace(at[atHref])
 	}
-	if followedLink(at["rel"]) && r.ref(at["href"], at["rel"]) && slices.Contains(words, "alternate") {
-		r.refs[len(r.refs)-1].lang = hreflang(at["hreflang"])
+	if followedLink(at[atRel]) && r.ref(at[atHref], at[atRel]) && slices.Contains(words, "alternate") {
+		r.refs[len(r.refs)-1].lang = hreflang(at[atHreflang])
 	}
 }
 
@@ -128,15 +128,41 @@ func isCanonical(params string) bool {
 	return false
 }
 
-// linkedData reads a script of JSON-LD. What does not parse says nothing.
-func (r *reader) linkedData(raw []byte) {
-	if len(raw) > maxData {
+// linkedData reads a script of JSON-LD. What does not parse says nothing; what is too
+// long, too deep or too much is not read.
+func (r *reader) linkedData(raw []byte, whole bool) {
+	r.data += len(raw)
+	switch {
+	case r.about.nodes > maxDataNodes:
+		return
+	case !whole || len(raw) > maxData || r.data > maxDataBytes || depthOf(raw) > maxJSONDepth:
+		r.stopped(stopData)
 		return
 	}
 	var v any
 	if json.Unmarshal(raw, &v) == nil {
 		r.node(v, 0)
 	}
+}
+
+// depthOf is how many objects and lists are in each other in a text of JSON.
+func depthOf(raw []byte) (most int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			most = max(most, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return most
 }
 
 // node reads the objects of v that are about the page: itself, those of a list

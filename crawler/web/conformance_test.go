@@ -55,7 +55,7 @@ func TestCharsetConformance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := decode(body, c.contentType); got != strings.TrimPrefix(string(want), "\uFEFF") {
+		if got := decoded(t, body, c.contentType); got != strings.TrimPrefix(string(want), "\uFEFF") {
 			t.Errorf("%s: not read as %s", c.file, c.set)
 			continue
 		}

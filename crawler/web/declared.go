@@ -25,8 +25,12 @@ func (r *reader) declares(name, content string) {
 }
 
 func (r *reader) declare(text string) {
+	const most = 16 << 10 // bytes with the blanks in it
+	if len(r.declared) >= maxDeclared || len(text) > most {
+		return
+	}
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "\uFFFD")
-	if text != "" && len(text) <= maxDeclaredText && len(r.declared) < maxDeclared && !slices.Contains(r.declared, text) {
+	if text != "" && len(text) <= maxDeclaredText && !slices.Contains(r.declared, text) {
 		r.declared = append(r.declared, text)
 	}
 }

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -10,13 +12,6 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
-)
-
-// The names of the limits of an extraction, in fetch.Result.Stop.
-const (
-	stopTime  = "extract-time"
-	stopLinks = "links"
-	stopText  = "text-size"
 )
 
 // Caps that are not options.
@@ -60,21 +55,25 @@ func extract(in input) (p page, err error) {
 	}()
 	doc := decode(in.body, in.contentType)
 	if in.mediaType == "text/plain" {
-		w := prose{max: in.maxText}
-		for line := range strings.SplitSeq(doc, "\n") {
-			w.add(line)
-			w.newline()
-		}
-		p.text = w.text()
-		p.lang = in.langs.language(p.text, "")
-		if w.full {
-			p.stop = stopText
-		}
-		return p, nil
+		return plain(in, doc)
 	}
-	r := reader{in: in, main: prose{max: in.maxText}, aside: prose{max: in.maxText}, title: prose{max: maxTitle}, dateRank: len(dateNames)}
+	r := newReader(in)
 	r.read(doc)
 	return r.page(), nil
+}
+
+// plain reads a page without markup.
+func plain(in input, doc io.Reader) (p page, err error) {
+	w := prose{max: in.maxText}
+	if err := w.read(doc); err != nil {
+		p.stop = stopCharset
+	}
+	p.text = w.text()
+	p.lang = in.langs.language(p.text, "")
+	if w.full {
+		p.stop = stopText
+	}
+	return p, nil
 }
 
 // reader walks the tokens of one page. There is no tree: memory is what is
@@ -87,20 +86,25 @@ type reader struct {
 
 	skip     [4]int // open elements of each kind of skipped
 	inTitle  bool
-	inHeader bool   // first h1, kept as a title
-	heading  string // the text of it
+	inHeader bool  // first h1, kept as a title
+	headed   bool  // there is something in it
+	heading  prose // the text of it
 	ogTitle  string
 	claim    string // the lang attribute
 	base     string
 	dateRank int
 	date     time.Time
+	dates    int // meta elements that may hold one
 	robots   directives
 	refs     []ref
+	refBytes int // of refs
+	at       attributes
 	open     int // 1 + index in refs of the a element we are in
 	anchor   prose
 	stop     string
 
 	inData bool // in a script of JSON-LD
+	data   int  // bytes of them
 	about  about
 	canon  string // the href of the canonical link
 
@@ -137,38 +141,59 @@ func skipped(a atom.Atom) int {
 	return -1
 }
 
-func (r *reader) read(doc string) {
+// newReader is a reader of one page.
+func newReader(in input) reader {
+	return reader{
+		in: in, main: prose{max: in.maxText}, aside: prose{max: in.maxText}, title: prose{max: maxTitle}, heading: prose{max: maxTitle},
+		dateRank: len(dateNames),
+	}
+}
+
+func (r *reader) read(doc io.Reader) {
 	begun := time.Now()
-	z := html.NewTokenizer(strings.NewReader(doc))
-	for n := 1; ; n++ {
-		if n%checkEvery == 0 && time.Since(begun) > r.in.maxTime {
-			r.stop = stopTime
-			return
+	z := newTokens(doc)
+	for look := checkEvery; ; {
+		if z.n >= look {
+			look = z.n + checkEvery
+			if time.Since(begun) > r.in.maxTime {
+				r.stopped(stopTime)
+				return
+			}
 		}
-		switch z.Next() {
+		switch z.next() {
 		case html.ErrorToken:
+			if r.stopped(z.stop); !errors.Is(z.ended, io.EOF) {
+				r.stopped(stopCharset)
+			}
 			return
 		case html.TextToken:
-			r.textToken(z.Text())
+			r.textToken(z)
 		case html.StartTagToken:
-			r.startTag(z, false)
+			r.startTag(z.z, false)
 		case html.SelfClosingTagToken:
-			r.startTag(z, true)
+			r.startTag(z.z, true)
 		case html.EndTagToken:
-			name, _ := z.TagName()
+			name, _ := z.z.TagName()
 			r.endTag(atom.Lookup(name))
 		}
 	}
 }
 
-func (r *reader) textToken(raw []byte) {
+// stopped notes a bound that was hit; the first one is told.
+func (r *reader) stopped(bound string) {
+	if r.stop == "" {
+		r.stop = bound
+	}
+}
+
+func (r *reader) textToken(z *tokens) {
 	if r.inData {
-		r.linkedData(raw)
+		r.linkedData(z.text, !z.part)
 	}
 	if r.skip[hidden] > 0 || r.skip[foreign] > 0 {
 		return
 	}
-	text := html.UnescapeString(string(raw))
+	text := string(z.text)
 	switch {
 	case r.inTitle:
 		r.title.add(text)
@@ -180,7 +205,8 @@ func (r *reader) textToken(raw []byte) {
 		r.contact.add(text)
 	}
 	if r.inHeader {
-		r.heading += text
+		r.heading.add(text)
+		r.headed = r.headed || text != ""
 	}
 	switch {
 	case r.skip[form] > 0:
@@ -205,40 +231,43 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 	case atom.Title:
 		r.inTitle = r.skip[foreign] == 0 && r.title.Len() == 0 && !selfClosed
 	case atom.H1:
-		r.inHeader = r.heading == "" && !selfClosed
+		r.inHeader = !r.headed && !selfClosed
 	case atom.Main:
 		r.skip[around] = 0 // one that was never closed ends here at the latest
 	}
 	if !more || !hasAttributes(a) {
 		return
 	}
-	at := attributes(z)
+	at := &r.at
+	if !at.read(z) {
+		r.stopped(stopAttributes)
+	}
 	switch a {
 	case atom.Html:
-		if r.claim = at["lang"]; r.claim == "" {
-			r.claim = at["xml:lang"]
+		if r.claim = at[atLang]; r.claim == "" {
+			r.claim = at[atXMLLang]
 		}
 	case atom.Base:
 		if r.base == "" {
-			r.base = at["href"]
+			r.base = at[atHref]
 		}
 	case atom.Meta:
 		r.meta(at)
 	case atom.Script:
-		r.inData = !selfClosed && strings.EqualFold(strings.TrimSpace(at["type"]), "application/ld+json")
+		r.inData = !selfClosed && strings.EqualFold(strings.TrimSpace(at[atType]), "application/ld+json")
 	case atom.Link:
 		r.link(at)
 	case atom.A, atom.Area:
 		r.closeAnchor()
-		if r.ref(at["href"], at["rel"]) && a == atom.A && !selfClosed {
+		if r.ref(at[atHref], at[atRel]) && a == atom.A && !selfClosed {
 			r.open = len(r.refs)
 		}
 	case atom.Img:
 		if r.open > 0 {
-			r.anchor.add(" " + at["alt"] + " ")
+			r.anchor.add(" " + at[atAlt] + " ")
 		}
 	case atom.Iframe, atom.Frame:
-		r.ref(at["src"], "")
+		r.ref(at[atSrc], "")
 	}
 }
 
@@ -268,7 +297,8 @@ func (r *reader) newline() {
 	r.anchor.add(" ")
 	r.contact.add(" ")
 	if r.inHeader {
-		r.heading += " "
+		r.heading.add(" ")
+		r.headed = true
 	}
 }
 
@@ -281,11 +311,19 @@ func (r *reader) closeAnchor() {
 
 // ref keeps a reference; false when it cannot be one or there are too many.
 func (r *reader) ref(href, rel string) bool {
+	whole := href
 	href = strings.TrimSpace(href)
 	if href == "" || href[0] == '#' || len(href) > maxRef {
 		return false
 	}
-	if len(r.refs) >= 4*r.in.maxLinks { // before duplicates are united
+	if len(whole) > len(href)+maxRef {
+		href = strings.Clone(href) // not to keep the blanks
+	}
+	if len(rel) > maxRel {
+		rel = strings.Clone(rel[:maxRel])
+	}
+	r.refBytes += len(href) + len(rel)
+	if len(r.refs) >= 4*r.in.maxLinks || r.refBytes > maxRefBytes { // before duplicates are united
 		r.stop = stopLinks
 		return false
 	}
@@ -293,18 +331,18 @@ func (r *reader) ref(href, rel string) bool {
 	return true
 }
 
-func (r *reader) meta(at map[string]string) {
-	content := at["content"]
-	switch strings.ToLower(at["name"]) {
+func (r *reader) meta(at *attributes) {
+	content := at[atContent]
+	switch strings.ToLower(at[atName]) {
 	case "robots", "echo-node":
 		r.robots = r.robots.with(parseDirectives(content))
 	}
-	if strings.EqualFold(at["http-equiv"], "refresh") {
+	if strings.EqualFold(at[atHTTPEquiv], "refresh") {
 		if _, to, ok := strings.Cut(content, "="); ok {
 			r.ref(strings.Trim(to, " \t\r\n\"'"), "refresh")
 		}
 	}
-	for _, name := range [...]string{at["property"], at["name"], at["itemprop"]} {
+	for _, name := range [...]string{at[atProperty], at[atName], at[atItemprop]} {
 		name = strings.ToLower(name)
 		if name == "og:title" && r.ogTitle == "" {
 			r.ogTitle = content
@@ -312,6 +350,10 @@ func (r *reader) meta(at map[string]string) {
 		r.declares(name, content)
 		r.about.meta(name, content)
 		if rank := dateRank(name); rank >= 0 && rank < r.dateRank {
+			if r.dates++; r.dates > maxMetaDates {
+				r.stopped(stopMetaDates)
+				continue
+			}
 			if t, ok := parseDate(content); ok {
 				r.date, r.dateRank = t, rank
 			}
@@ -322,7 +364,7 @@ func (r *reader) meta(at map[string]string) {
 func (r *reader) page() page {
 	r.closeAnchor()
 	p := page{title: r.title.text(), text: r.main.text(), robots: r.robots, declared: r.declared, stop: r.stop}
-	for _, other := range [...]string{r.ogTitle, r.heading, r.about.headline} {
+	for _, other := range [...]string{r.ogTitle, r.heading.text(), r.about.headline} {
 		if p.title == "" {
 			w := prose{max: maxTitle}
 			w.add(other)
@@ -368,16 +410,81 @@ func hasAttributes(a atom.Atom) bool {
 	return false
 }
 
-// attributes of the current tag; the first of two with one name counts.
-func attributes(z *html.Tokenizer) map[string]string {
-	at := make(map[string]string, 4)
-	for {
+// The attributes that are read.
+const (
+	atLang = iota
+	atXMLLang
+	atHref
+	atRel
+	atHreflang
+	atType
+	atSrc
+	atAlt
+	atName
+	atContent
+	atProperty
+	atItemprop
+	atHTTPEquiv
+	attributeCount
+)
+
+// attributes are those of one tag, "" for one that it does not have.
+type attributes [attributeCount]string
+
+// read takes them off the current tag, whose names the tokenizer has once each. It is
+// false when the tag had more than maxAttributes.
+func (at *attributes) read(z *html.Tokenizer) bool {
+	*at = attributes{}
+	for range maxAttributes {
 		k, v, more := z.TagAttr()
-		if _, twice := at[string(k)]; !twice {
-			at[string(k)] = string(v)
+		if i := attributeOf(k); i >= 0 {
+			at[i] = string(v)
 		}
 		if !more {
-			return at
+			return true
 		}
 	}
+	return false
+}
+
+func attributeOf(name []byte) int {
+	switch string(name) {
+	case "lang":
+		return atLang
+	case "xml:lang":
+		return atXMLLang
+	case "href":
+		return atHref
+	case "rel":
+		return atRel
+	case "hreflang":
+		return atHreflang
+	case "type":
+		return atType
+	case "src":
+		return atSrc
+	case "alt":
+		return atAlt
+	case "name":
+		return atName
+	case "content":
+		return atContent
+	case "property":
+		return atProperty
+	case "itemprop":
+		return atItemprop
+	case "http-equiv":
+		return atHTTPEquiv
+	}
+	return -1
+}
+
+// safely is what read answers; a panic is an error, a fault of the parser.
+func safely(read func() (page, error)) (p page, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p, err = page{}, fmt.Errorf("web: extract: the parser panicked: %.80v", r)
+		}
+	}()
+	return read()
 }

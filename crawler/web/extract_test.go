@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"testing"
@@ -233,7 +234,7 @@ func FuzzExtract(f *testing.F) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("<meta charset=shift_jis>\x83\x65"), "text/html; charset=gb18030")
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
-		s := decode(body, contentType)
+		s := decoded(t, body, contentType)
 		if !utf8.ValidString(s) || len(s) > 4*len(body)+16 {
 			t.Fatalf("%d bytes of %d, valid %v", len(s), len(body), utf8.ValidString(s))
 		}
@@ -265,4 +266,14 @@ func TestDeclared(t *testing.T) {
 	if got := mustExtract(t, read(many.String())).declared; len(got) != maxDeclared {
 		t.Errorf("%d of a page", len(got))
 	}
+}
+
+// decoded is all that decode reads.
+func decoded(t *testing.T, body []byte, contentType string) string {
+	t.Helper()
+	text, err := io.ReadAll(decode(body, contentType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/echo-node/echo-node/store"
@@ -27,11 +28,8 @@ func Fragment(fragment, addr string, maxText, maxLinks int) (text string, found 
 	if maxLinks <= 0 {
 		maxLinks = 100
 	}
-	r := reader{
-		in:   input{url: addr, maxText: maxText, maxLinks: maxLinks, maxTime: fragmentTime},
-		main: prose{max: maxText}, aside: prose{max: maxText}, title: prose{max: maxTitle}, dateRank: len(dateNames),
-	}
-	r.read(fragment)
+	r := newReader(input{url: addr, maxText: maxText, maxLinks: maxLinks, maxTime: fragmentTime})
+	r.read(&validReader{from: strings.NewReader(fragment)})
 	r.closeAnchor()
 	over := false
 	if len(r.refs) > 0 {

@@ -299,6 +299,10 @@ func byScript(text string) string {
 
 // languageTag is claim in the usual case when it looks like a tag, else "".
 func languageTag(claim string) string {
+	const most = 4 << 10 // bytes with the blanks around it
+	if len(claim) > most {
+		return ""
+	}
 	parts := strings.Split(strings.ReplaceAll(strings.TrimSpace(claim), "_", "-"), "-")
 	if len(claim) > 35 || len(parts[0]) < 2 || len(parts[0]) > 3 {
 		return ""

@@ -30,7 +30,7 @@ const fileAgain = 24 * time.Hour
 func (s *Source) askFile(addr string) fetch.Request {
 	return fetch.Request{URL: addr, Accept: "image/*,video/*,audio/*", MaxBody: s.o.MaxFile, Want: func(status int, h http.Header) bool {
 		size, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
-		return status == http.StatusOK && (err != nil || size <= s.o.MaxFile) && mayBeFile(h.Get("Content-Type"))
+		return status == http.StatusOK && (err != nil || size <= s.o.MaxFile) && mayBeFile(contentType(h))
 	}}
 }
 
@@ -53,7 +53,7 @@ func isFile(kind string) bool {
 func (s *Source) file(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	size := resp.Header.Get("Content-Length")
 	switch {
-	case resp.Unread && mayBeFile(resp.Header.Get("Content-Type")) && resp.Status == http.StatusOK:
+	case resp.Unread && mayBeFile(contentType(resp.Header)) && resp.Status == http.StatusOK:
 		*res = refuse(*res, "media-size", fmt.Sprintf("a file of %.20s bytes, at most %d", size, s.o.MaxFile))
 		return
 	case resp.Truncated != "":

@@ -1,6 +1,9 @@
 package web
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,6 +27,7 @@ func (p *prose) newline() {
 	}
 }
 
+// add takes up text, in time that grows with its length.
 func (p *prose) add(text string) {
 	for len(text) > 0 && !p.full {
 		word := indexText(text)
@@ -34,9 +38,13 @@ func (p *prose) add(text string) {
 			return
 		}
 		text = text[word:]
-		end := runLen(text, true)
-		if p.Len()+1+end >= p.max { // what does not fit is cut after whole words
-			end = runLen(text, false)
+		room := max(p.max-p.Len()-1, 0)
+		near := text[:min(len(text), room+utf8.UTFMax)] // what does not fit is not looked at
+		end := runLen(near, true)
+		if end >= room { // what does not fit is cut after whole words
+			if end = strings.LastIndexByte(text[:min(end, room)], ' '); end <= 0 {
+				end = runLen(near, false)
+			}
 		}
 		p.word(text[:end])
 		text = text[end:]
@@ -96,4 +104,31 @@ func (p *prose) word(w string) {
 // NUL or an escape would only trouble who shows the text).
 func isText(r rune) bool {
 	return !unicode.IsSpace(r) && !unicode.IsControl(r) && r != '\uFEFF' && r != '\u200B'
+}
+
+// read takes up all of r, which has no markup. The error is one of reading.
+func (p *prose) read(r io.Reader) error {
+	held := make([]byte, 0, 16<<10)
+	for !p.full {
+		n, err := r.Read(held[len(held):cap(held)])
+		held = held[:len(held)+n]
+		whole := held
+		if err == nil {
+			whole = held[:wholeRunes(held)]
+		}
+		for i, line := range bytes.Split(whole, []byte("\n")) {
+			if i > 0 {
+				p.newline()
+			}
+			p.add(string(line))
+		}
+		held = held[:copy(held, held[len(whole):])]
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -63,6 +63,14 @@ func (s *Source) askRobots(ctx context.Context, t fetch.Task, origin string, res
 	if err != nil {
 		return err
 	}
+	if len(rob.Body) > 0 {
+		done, err := t.Judging(ctx, MaxMemory(len(rob.Body)))
+		if err != nil {
+			return err
+		}
+		defer done()
+		_ = fetch.Allowed(rob, t.Due.Key.URL()) // read for the first time, while the swarm knows of the attempt
+	}
 	site := &res.Site
 	if why == nil {
 		s.o.Retry.Answered(site)

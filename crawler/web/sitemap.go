@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/xml"
@@ -10,14 +11,11 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"golang.org/x/net/html/charset"
 )
 
 // Sitemaps as in https://www.sitemaps.org/protocol.html: a list of addresses or
 // of further sitemaps, in XML or plain, as it is or a gzip file.
 const (
-	maxXMLDepth   = 32       // elements nested; a sitemap has four
 	maxUnpacked   = 16 << 20 // bytes of a packed sitemap that are read; what stands in them is followed
 	maxEntryBytes = 8 << 20  // of the addresses of one sitemap
 	maxDate       = 64       // bytes of a lastmod
@@ -27,6 +25,11 @@ const (
 // media type it is sent with.
 func packed(path string) bool {
 	return strings.HasSuffix(path, ".xml.gz") || strings.HasSuffix(path, ".txt.gz")
+}
+
+// isSitemap says whether a document that begins so is one.
+func isSitemap(head []byte) bool {
+	return bytes.Contains(head, []byte("<urlset")) || bytes.Contains(head, []byte("<sitemapindex"))
 }
 
 func gzipped(body []byte) bool { return bytes.HasPrefix(body, []byte("\x1f\x8b\x08")) }
@@ -41,50 +44,62 @@ func plainSitemap(url string) bool {
 	return strings.HasSuffix(name, ".txt") && strings.Contains(name, "sitemap")
 }
 
-// packedSitemap unpacks a sitemap and reads it. A file that is cut off or
-// larger than maxUnpacked is read as far as it goes.
-func packedSitemap(in input) (page, error) {
+// packedSitemap reads a sitemap while it unpacks it: a few KiB may be 16 MiB. A file that
+// is cut off or larger than maxUnpacked is read as far as it goes.
+func packedSitemap(in input) (p page, err error) {
 	z, err := gzip.NewReader(bytes.NewReader(in.body))
 	if err != nil {
 		return page{}, fmt.Errorf("web: gzip: %w", err)
 	}
-	body, err := io.ReadAll(io.LimitReader(z, maxUnpacked+1))
-	if err != nil && len(body) == 0 {
+	limit := &io.LimitedReader{R: z, N: maxUnpacked + 1}
+	from := bufio.NewReaderSize(limit, 2*maxRef)
+	head, err := from.Peek(maxHead)
+	switch {
+	case err != nil && len(head) == 0:
 		return page{}, fmt.Errorf("web: gzip: %w", err)
-	}
-	over := len(body) > maxUnpacked
-	in.body = body[:min(len(body), maxUnpacked)]
-	if gzipped(in.body) {
+	case gzipped(head):
 		return page{}, errNoReader // packed twice
+	case plainSitemap(in.url):
+		p, err = listed(in, from), nil
+	case isSitemap(head):
+		p, err = safely(func() (page, error) { return sitemap(in, from) })
+	default:
+		limit.N = min(limit.N, maxFeed)
+		in.body, err = io.ReadAll(from)
+		if len(in.body) > 0 { // of what is cut off, the beginning
+			p, err = extractXML(in)
+		}
 	}
-	read := extractXML
-	if plainSitemap(in.url) {
-		read = func(in input) (page, error) { return listed(in), nil }
-	}
-	p, err := read(in)
-	if err != nil {
-		return p, err
-	}
-	if over {
+	if err == nil && limit.N <= 0 {
 		p.stop = stopText
 	}
-	return p, nil
+	return p, err
 }
 
 // listed reads a plain sitemap: an address a line, in UTF-8.
-func listed(in input) page {
+func listed(in input, from *bufio.Reader) page {
 	var refs []ref
-	text := strings.TrimPrefix(string(in.body), "\uFEFF")
-	for line := range strings.SplitSeq(text, "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" || len(line) > maxRef || !utf8.ValidString(line) || !strings.Contains(line, "://") {
-			continue
+	size, long := 0, false // the line is longer than an address
+	for first := true; len(refs) <= in.maxEntries && size <= maxEntryBytes; first = false {
+		line, err := from.ReadSlice('\n')
+		if first {
+			line = bytes.TrimPrefix(line, mark)
 		}
-		if refs = append(refs, ref{href: line, rel: "sitemap"}); len(refs) > in.maxEntries {
-			break
+		part := errors.Is(err, bufio.ErrBufferFull)
+		line = bytes.TrimSpace(line)
+		if !long && !part && len(line) <= maxRef && utf8.Valid(line) && bytes.Contains(line, []byte("://")) {
+			refs = append(refs, ref{href: string(line), rel: "sitemap"})
+			size += len(line)
+		}
+		if long = part; err != nil && !part {
+			break // the end, or what is cut off
 		}
 	}
-	return entries(in, refs)
+	p := entries(in, refs)
+	if size > maxEntryBytes {
+		p.stop = stopLinks
+	}
+	return p
 }
 
 // entries is the page of a sitemap: all of it is followed, and as much kept as
@@ -108,6 +123,7 @@ func entries(in input, refs []ref) (p page) {
 // sitemapReader is what a sitemap has said so far.
 type sitemapReader struct {
 	refs  []ref
+	size  int      // bytes of refs
 	path  []string // the open elements
 	text  strings.Builder
 	first int // in refs, of the entry we are in
@@ -116,42 +132,37 @@ type sitemapReader struct {
 
 // sitemap reads the addresses of a sitemap or of an index of sitemaps. What is
 // broken ends it; what stands before is kept.
-func sitemap(in input) (page, error) {
+func sitemap(in input, from io.Reader) (page, error) {
 	begun := time.Now()
-	d := xml.NewDecoder(bytes.NewReader(in.body))
-	d.Strict = false
-	d.CharsetReader = charset.NewReaderLabel
+	x := newXMLReader(from)
 	var r sitemapReader
-	stop := ""
-	for n := 1; len(r.refs) <= in.maxEntries; n++ {
-		if n%checkEvery == 0 && time.Since(begun) > in.maxTime {
-			stop = stopTime
+	for len(r.refs) <= in.maxEntries && r.size <= maxEntryBytes {
+		if x.n%checkEvery == 0 && time.Since(begun) > in.maxTime {
+			x.stop = stopTime
 			break
 		}
-		tok, err := d.Token()
+		tok, err := x.next()
 		if err != nil {
 			if !errors.Is(err, io.EOF) && len(r.refs) == 0 {
 				return page{}, fmt.Errorf("web: sitemap: %w", err)
 			}
 			break
 		}
-		if err := r.token(tok); err != nil {
-			return page{}, err
-		}
+		r.token(tok)
 	}
 	p := entries(in, r.refs)
-	if stop != "" {
-		p.stop = stop
+	switch {
+	case x.stop != "":
+		p.stop = x.stop
+	case r.size > maxEntryBytes:
+		p.stop = stopLinks
 	}
 	return p, nil
 }
 
-func (r *sitemapReader) token(tok xml.Token) error {
+func (r *sitemapReader) token(tok xml.Token) {
 	switch tok := tok.(type) {
 	case xml.StartElement:
-		if len(r.path) >= maxXMLDepth {
-			return fmt.Errorf("web: sitemap: deeper than %d", maxXMLDepth)
-		}
 		r.path = append(r.path, tok.Name.Local)
 		r.text.Reset()
 		switch tok.Name.Local {
@@ -170,7 +181,6 @@ func (r *sitemapReader) token(tok xml.Token) error {
 			r.path = r.path[:len(r.path)-1]
 		}
 	}
-	return nil
 }
 
 // end takes up what an element held. Only those right under url or sitemap are
@@ -186,12 +196,17 @@ func (r *sitemapReader) end(name string) {
 		r.first, r.date = len(r.refs), nil
 	case !r.inEntry() || text == "":
 	case name == "loc":
-		r.refs = append(r.refs, ref{href: text, rel: "sitemap"})
+		r.add(ref{href: text, rel: "sitemap"})
 	case name == "lastmod" && len(text) <= maxDate:
 		if at, ok := parseDate(text); ok {
 			r.date = &at
 		}
 	}
+}
+
+func (r *sitemapReader) add(l ref) {
+	r.refs = append(r.refs, l)
+	r.size += len(l.href)
 }
 
 func (r *sitemapReader) inEntry() bool {
@@ -214,7 +229,7 @@ func (r *sitemapReader) alternate(attrs []xml.Attr) {
 	}
 	if r.inEntry() && l.lang != "" && l.href != "" && len(l.href) <= maxRef {
 		l.rel = "alternate"
-		r.refs = append(r.refs, l)
+		r.add(l)
 	}
 }
 

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -108,16 +110,20 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	if err != nil || u.Host == "" {
 		return refuse(res, "address", "not an address"), nil
 	}
-	if err := s.o.Client.NeedsContact(u.Hostname()); err != nil {
-		res = refuse(res, fetch.Stop(err), fetch.Reason(err))
-		res.Next.At = t.Now.Add(contactAgain) // the next start may have one
-		return res, nil
+	for _, err := range []error{s.o.Client.PortOf(u), s.o.Client.NeedsContact(u.Hostname())} {
+		if err != nil {
+			res = refuse(res, fetch.Stop(err), fetch.Reason(err))
+			res.Next.At = t.Now.Add(contactAgain) // the next start may have one, or allow the port
+			return res, nil
+		}
 	}
 	origin := u.Scheme + "://" + u.Host
 	if ok, err := s.robots(ctx, t, origin, &res); !ok || err != nil {
 		return res, err
 	}
-	if !fetch.Allowed(res.Site.Robots[origin], addr) {
+	if ok, over := fetch.Judge(res.Site.Robots[origin], addr); over != nil {
+		return refuse(res, over.Name, "robots: "+over.Error()), nil
+	} else if !ok {
 		return refuse(res, "robots", "robots"), nil
 	}
 	ask := fetch.Request{
@@ -129,6 +135,7 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	if file {
 		ask = s.askFile(addr)
 	}
+	ask.Room = t.Room
 	var gateErr error
 	resp, err := s.o.Client.Get(ctx, ask, func(ctx context.Context) error {
 		if gateErr = t.Gate(ctx); gateErr == nil {
@@ -143,6 +150,11 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 		return s.failed(ctx, t, origin, res, resp, err)
 	}
 	res.Bytes, res.Asked, res.Slow = resp.Bytes, resp.Asked, resp.Elapsed
+	done, err := t.Judging(ctx, MaxMemory(len(resp.Body)))
+	if err != nil {
+		return res, err
+	}
+	defer done()
 	return s.answered(t, res, resp), nil
 }
 
@@ -156,7 +168,7 @@ func wanted(status int, h http.Header) bool {
 	if status < 200 || status > 299 {
 		return false
 	}
-	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	kind, _, err := mime.ParseMediaType(contentType(h))
 	return err != nil || kind == "" || hasText(kind) || isXML(kind)
 }
 
@@ -286,7 +298,7 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 		rec.MediaType, _, _ = mime.ParseMediaType(http.DetectContentType(resp.Body)) // its own answers parse
 	}
 	in := input{
-		body: resp.Body, contentType: resp.Header.Get("Content-Type"), mediaType: rec.MediaType, url: t.Due.Key.URL(),
+		body: resp.Body, contentType: contentType(resp.Header), mediaType: rec.MediaType, url: t.Due.Key.URL(),
 		maxText: s.o.MaxText, maxLinks: s.o.MaxLinks, maxEntries: s.o.MaxEntries, maxTime: s.o.MaxTime, langs: s.langs,
 	}
 	p, err := readAs(in)
@@ -298,8 +310,12 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 		rec.NoArchive = true // the page could not say whether it may be
 		return
 	}
-	if p.stop != "" {
+	switch { // the first bound that was met is the stop; the reason has both
+	case p.stop == "":
+	case res.Stop == "":
 		res.Stop, res.Next.Reason = p.stop, "cut off at "+p.stop
+	default:
+		res.Next.Reason += ", " + p.stop
 	}
 	d := p.robots.with(headerDirectives(resp.Header.Values("X-Robots-Tag")))
 	rec.NoIndex, rec.NoArchive = d.noIndex, d.noArchive
@@ -339,7 +355,7 @@ func readAs(in input) (page, error) {
 	}
 	switch {
 	case in.mediaType == "text/plain" && plainSitemap(in.url):
-		return listed(in), nil
+		return listed(in, bufio.NewReaderSize(bytes.NewReader(in.body), 2*maxRef)), nil
 	case isXML(in.mediaType), packed(pathOf(in.url)): // unpacked on the way
 		return extractXML(in)
 	case hasText(in.mediaType):
@@ -349,8 +365,8 @@ func readAs(in input) (page, error) {
 }
 
 func (s *Source) record(t fetch.Task, resp *fetch.Response) *store.Record {
-	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if err != nil {
+	kind, _, err := mime.ParseMediaType(contentType(resp.Header))
+	if err != nil || len(kind) > maxMediaType {
 		kind = ""
 	}
 	said := headerDirectives(resp.Header.Values("X-Robots-Tag"))
@@ -373,8 +389,19 @@ func (s *Source) capture(resp *fetch.Response) *store.Capture {
 	return resp.Capture()
 }
 
-// maxHeaderText is the longest header value that is kept.
-const maxHeaderText = 1 << 10
+const (
+	maxHeaderText = 1 << 10       // of a header value that is kept or parsed, a longer one counts as absent
+	maxMediaType  = 127 + 1 + 127 // RFC 6838 section 4.2
+)
+
+// contentType is the Content-Type of h, "" when it is absent or too long to be one.
+func contentType(h http.Header) string {
+	v := h.Get("Content-Type")
+	if len(v) > maxHeaderText {
+		return ""
+	}
+	return v
+}
 
 func headerText(h http.Header, name string) string {
 	v := h.Get(name)

@@ -13,10 +13,6 @@ import (
 
 // Feeds and sitemaps are pages whose links are their entries.
 
-// maxFeed is the largest feed that is parsed: its parser builds a tree and
-// cannot be stopped on the way.
-const maxFeed = 4 << 20
-
 // isXML says whether a media type may be a feed's or a sitemap's.
 func isXML(kind string) bool {
 	switch kind {
@@ -34,21 +30,37 @@ func extractXML(in input) (p page, err error) {
 			p, err = page{}, fmt.Errorf("web: extract: the parser panicked: %.80v", r)
 		}
 	}()
-	head := in.body[:min(len(in.body), 2<<10)]
-	if bytes.Contains(head, []byte("<urlset")) || bytes.Contains(head, []byte("<sitemapindex")) {
-		return sitemap(in)
+	if isSitemap(in.body[:min(len(in.body), maxHead)]) {
+		return sitemap(in, bytes.NewReader(in.body))
 	}
-	if gofeed.DetectFeedType(bytes.NewReader(in.body)) == gofeed.FeedTypeUnknown {
-		return page{}, nil
-	}
-	if len(in.body) > maxFeed {
-		return page{}, fmt.Errorf("web: feed: %d bytes, at most %d", len(in.body), maxFeed)
-	}
-	f, err := gofeed.NewParser().Parse(bytes.NewReader(in.body))
-	if err != nil {
+	f, stop, err := parseFeed(in)
+	switch {
+	case err != nil:
 		return page{}, fmt.Errorf("web: feed: %w", err)
+	case f == nil:
+		return page{stop: stop}, nil
 	}
-	return feed(in, f), nil
+	p = feed(in, f)
+	if stop != "" {
+		p.stop = stop
+	}
+	return p, nil
+}
+
+// parseFeed reads the feed in in, nil when it is none, and says which bound it hit.
+func parseFeed(in input) (f *gofeed.Feed, stop string, err error) {
+	switch body := bytes.TrimLeft(in.body, " \r\n\t\xfe\xff\x00\xef\xbb\xbf"); {
+	case bytes.HasPrefix(body, []byte("{")):
+		return jsonFeed(body, in.maxLinks)
+	case bytes.HasPrefix(body, []byte("<")):
+		r := newFeedReader(in.body, in.maxLinks)
+		if err := r.read(in.maxTime); err != nil {
+			return nil, r.x.stop, err
+		}
+		f, err := r.feed()
+		return f, r.x.stop, err
+	}
+	return nil, "", nil
 }
 
 func feed(in input, f *gofeed.Feed) page {

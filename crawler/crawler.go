@@ -2,12 +2,15 @@ package crawler
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/echo-node/echo-node/crawler/focus/period"
 	"github.com/echo-node/echo-node/crawler/frontier"
@@ -28,6 +31,9 @@ type Options struct {
 	// Delay is not kept between its requests. nil = no.
 	Budgeted func(partition.Site) bool
 	Workers  int // concurrent fetches, default 64
+	// JudgeMemory is the most bytes that all pages take together while they are read and judged;
+	// default 512 MiB, at least MinJudgeMemory. See memory.go.
+	JudgeMemory int64
 	// Stuck is how long a fetch may make no progress (see watch.go) before it is
 	// cancelled. Default 5 min.
 	Stuck    time.Duration
@@ -79,6 +85,9 @@ func (o Options) withDefaults() Options {
 	if o.Workers == 0 {
 		o.Workers = 64
 	}
+	if o.JudgeMemory == 0 {
+		o.JudgeMemory = defaultJudgeMemory
+	}
 	if o.Stuck == 0 {
 		o.Stuck = defaultStuck
 	}
@@ -123,6 +132,9 @@ func (o Options) validate() error {
 	if o.Stuck < 0 {
 		errs = append(errs, fmt.Errorf("crawler: negative Stuck %s", o.Stuck))
 	}
+	if o.JudgeMemory != 0 && o.JudgeMemory < MinJudgeMemory {
+		errs = append(errs, fmt.Errorf("crawler: JudgeMemory %d, at least %d", o.JudgeMemory, MinJudgeMemory))
+	}
 	if o.Workers < 0 || o.MaxRows < 0 {
 		errs = append(errs, fmt.Errorf("crawler: negative Workers %d or MaxRows %d", o.Workers, o.MaxRows))
 	}
@@ -141,9 +153,12 @@ type Crawler struct {
 	domains  *domains
 	revisits *revisits // nil = nothing is looked at again
 	counts   counts
-	slots    chan struct{} // one for each worker
-	settles  chan struct{} // one for each site that waits for Options.Settled
-	nudge    chan struct{} // the frontier changed
+	run      string // names this process among those that judge
+	memory   *memory
+	suspects *semaphore.Weighted // one of them at a time
+	slots    chan struct{}       // one for each worker
+	settles  chan struct{}       // one for each site that waits for Options.Settled
+	nudge    chan struct{}       // the frontier changed
 	tasks    sync.WaitGroup
 	ran      atomic.Bool
 	broken   chan error // the first failure that stops Run
@@ -164,7 +179,7 @@ func New(o Options) (*Crawler, error) {
 	}
 	o = o.withDefaults()
 	c := &Crawler{
-		o: o, limits: newLimiter(o.Limits, o.Store), sites: newSiteCache(o.Store), domains: newDomains(o.DomainSites, o.Delay), counts: counts{stops: map[string]int64{}},
+		o: o, limits: newLimiter(o.Limits, o.Store), sites: newSiteCache(o.Store), domains: newDomains(o.DomainSites, o.Delay), run: rand.Text(), memory: newMemory(o.JudgeMemory), suspects: semaphore.NewWeighted(1), counts: counts{stops: map[string]int64{}},
 		slots: make(chan struct{}, o.Workers), settles: make(chan struct{}, settling*o.Workers), nudge: make(chan struct{}, 1), loader: make(chan struct{}, 1), broken: make(chan error, 1),
 		front: frontier.New(frontier.Options{MaxRows: o.MaxRows}), gained: map[partition.Slice]time.Time{}, flying: map[partition.Slice]int{},
 	}

@@ -25,7 +25,10 @@ type Stats struct {
 	Ready     int   // sites that could be asked at once
 	Stuck     int64 // fetches that made no progress and were cancelled
 	Abandoned int   // of them, those that did not end and still run, with nobody waiting for them
-	Loading   bool  // backlogs of gained slices are still being read
+	// Suspects are fetches of Keys that were under way when a process died, Quarantined the Keys left alone for that, since New.
+	Suspects, Quarantined int64
+	Memory                Memory
+	Loading               bool // backlogs of gained slices are still being read
 
 	Limits []string         // the volunteer's limits that hold right now, in words
 	Stops  map[string]int64 // by the rule or limit that stopped a Key or a part of it
@@ -38,6 +41,13 @@ type Stats struct {
 	Hints map[string]int64
 }
 
+// Memory is that of pages that are read and judged. Counts are since New.
+type Memory struct {
+	Limit, Held, Most int64 // bytes; Most is the most that were held at once
+	Waits             int64 // pages that waited for room
+	Over              int64 // pages that may take more than there is, and had all of it
+}
+
 // Idle says that nothing is under way here. What is due is in store.Stats.
 func (s Stats) Idle() bool { return s.Fetching == 0 && !s.Loading }
 
@@ -46,6 +56,7 @@ type counts struct {
 	fetching, ungated                         atomic.Int64 // ungated: picked, its first request not yet allowed
 	requests, fetched, failed, refused, bytes atomic.Int64
 	stuck, abandoned                          atomic.Int64
+	suspects, quarantined                     atomic.Int64
 
 	mu       sync.Mutex
 	stops    map[string]int64
@@ -129,6 +140,9 @@ func (c *Crawler) Stats() Stats {
 	s.Requests, s.Fetched, s.Failed = c.counts.requests.Load(), c.counts.fetched.Load(), c.counts.failed.Load()
 	s.Refused, s.Bytes = c.counts.refused.Load(), c.counts.bytes.Load()
 	s.Stuck, s.Abandoned = c.counts.stuck.Load(), int(max(0, c.counts.abandoned.Load()))
+	s.Suspects, s.Quarantined = c.counts.suspects.Load(), c.counts.quarantined.Load()
+	m := c.memory
+	s.Memory = Memory{Limit: 2 * m.half, Held: m.held.Load(), Most: m.most.Load(), Waits: m.waits.Load(), Over: m.over.Load()}
 	c.domains.mu.Lock()
 	s.Deferred = c.domains.deferred
 	c.domains.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/bits"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/fetch"
@@ -38,6 +39,10 @@ type task struct {
 	pulse  pulse  // of the fetch
 	domain string // whose turn was taken, "" = none
 	wrote  bool   // into the store
+	// Of the attempt at the Key (judging.go).
+	suspect, alone bool
+	tried, known   atomic.Bool // an attempt is open; a majority knows of it
+	holds          holding
 }
 
 // fetch sees one picked row through. It gives back the slot that dispatch took
@@ -45,6 +50,7 @@ type task struct {
 func (c *Crawler) fetch(ctx context.Context, st frontier.Step, now time.Time) {
 	t := &task{c: c, step: st}
 	allowed, later, again := t.run(ctx, now)
+	t.endAttempt()
 	if t.pulse.calls() == 0 {
 		c.counts.ungated.Add(-1)
 		if t.domain != "" {
@@ -119,6 +125,8 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	switch {
 	case errors.Is(err, ErrNotOwned):
 		return allowed, now, false // read again, should we own it again
+	case errors.Is(err, errUnheard):
+		return allowed, time.Now().Add(unheardRest), false
 	case err != nil && ctx.Err() != nil:
 		return allowed, now, false
 	case err != nil:
@@ -184,6 +192,9 @@ func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
 	}
 	if allowed.After(now) {
 		return false, allowed
+	}
+	if !t.mayTry(now) {
+		return false, time.Time{}
 	}
 	domain := domainOf(t.due.Key)
 	if domain == "" {
@@ -272,7 +283,12 @@ func (t *task) gate(ctx context.Context) error {
 	if !c.o.Owns(t.step.Slice) {
 		return ErrNotOwned
 	}
-	return nil
+	// Before the request, not after its answer: what waits between an answer and its commit is asked for twice
+	// when this process dies. A suspect is written down when it is alone (judge).
+	if t.suspect {
+		return nil
+	}
+	return t.begin()
 }
 
 // commit makes the result durable: after it the Key is done, due later, or
@@ -320,7 +336,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		return allowed, time.Time{}, true
 	}
 	commit := store.Commit{Key: t.due.Key, Slice: t.step.Slice, Now: time.Now(), Record: res.Record, Capture: res.Capture, Next: res.Next, Links: links,
-		Posts: res.Posts, Lists: res.Lists, Gaps: res.Gaps, Checkpoint: res.Checkpoint}
+		Posts: res.Posts, Lists: res.Lists, Gaps: res.Gaps, Checkpoint: res.Checkpoint, Run: c.run}
 	if changed {
 		commit.Site = &res.Site
 	}

@@ -22,8 +22,8 @@ import (
 // stuckRest. The site is not asked twice at once: the requests that the fetch may
 // still have on the wire end with its context, and its Gate lets no other pass.
 //
-// Progress is a request let through by Gate, or the end. The wait in Gate, for the
-// site's pace or the volunteer's limits, does not count; it may be long.
+// Progress is a request let through by Gate, a page let through by Judge, or the end. The wait in Gate, for the
+// site's pace or the volunteer's limits, and that in Judge and Room do not count; they may be long.
 const (
 	defaultStuck = 5 * time.Minute  // far above what one request, its turn and its judges may take
 	stuckGrace   = 30 * time.Second // also for those under way when Run ends
@@ -41,7 +41,7 @@ var errStuck = errors.New("crawler: the fetch made no progress and was given up"
 type pulse struct {
 	mu      sync.Mutex
 	gated   int       // calls of Gate
-	waiting int       // of them, those that have not returned
+	waiting int       // of them, and of those of hold, those that have not returned
 	last    time.Time // it was last seen to go on
 	ended   bool
 	left    bool // nobody waits for it
@@ -59,7 +59,18 @@ func (p *pulse) enter() (first bool, err error) {
 	return p.gated == 1, nil
 }
 
-// leave ends a call of Gate.
+// hold begins a wait that is none of the fetch's own: for memory, or for the swarm to know of an attempt.
+func (p *pulse) hold() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left {
+		return errStuck
+	}
+	p.waiting++
+	return nil
+}
+
+// leave ends a call of Gate, or of hold.
 func (p *pulse) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +130,7 @@ func (t *task) ask(ctx context.Context, src Source, now time.Time) (Result, erro
 	answered := make(chan answer, 1)
 	go func() {
 		pprof.Do(inner, pprof.Labels("key", string(t.due.Key)), func(ctx context.Context) {
-			t.call(ctx, src, Task{Due: t.due, Site: t.site, Now: now, Checkpoint: checkpoint, Gate: t.gate, Others: t.others}, answered)
+			t.call(ctx, src, Task{Due: t.due, Site: t.site, Now: now, Checkpoint: checkpoint, Gate: t.gate, Judge: t.judge, Room: t.room, Others: t.others}, answered)
 		})
 	}()
 	if a, ok := t.await(ctx, answered); ok {

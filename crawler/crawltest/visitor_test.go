@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jimsmart/grobotstxt"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/charset"
 )
@@ -73,7 +72,14 @@ func (v *visitor) allowed(at string) bool {
 		}
 		v.robots[origin] = text
 	}
-	return grobotstxt.AgentAllowed(text, "visitor", at)
+	path := strings.TrimPrefix(at, origin)
+	_, text, _ = strings.Cut(text, "User-agent: *\n") // the world's last group, of plain prefixes
+	for line := range strings.Lines(text) {
+		if prefix, ok := strings.CutPrefix(strings.TrimSpace(line), "Disallow: "); ok && strings.HasPrefix(path, prefix) {
+			return false
+		}
+	}
+	return true
 }
 
 func (v *visitor) get(at string) (int, http.Header, string) {

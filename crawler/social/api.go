@@ -124,6 +124,10 @@ func (v *visit) within(p *purse, creds map[string]service.Credential, of func(se
 			return nil, errEnough
 		}
 		v.asked = p.site
+		if v.ended != nil { // the answer before
+			v.ended()
+			v.ended = nil
+		}
 		send := func(name string) (*fetch.Response, error) {
 			req := call.Request
 			creds[name].Sign(&req)
@@ -138,6 +142,11 @@ func (v *visit) within(p *purse, creds map[string]service.Credential, of func(se
 			if resp != nil {
 				v.res.Bytes += resp.Bytes
 				v.res.Asked = resp.Asked
+				done, judging := v.t.Judging(ctx, 0) // answers are bounded by MaxBody
+				if judging != nil {
+					return resp, &gateError{judging}
+				}
+				v.ended = done
 			}
 			return resp, err
 		}

@@ -338,7 +338,7 @@ func (p *purse) ask(ctx context.Context, c charge, send func(credential string) 
 				a.Items, ids = c.items, nil
 			}
 		}
-	case notSent(err):
+	case resp == nil && notSent(err):
 		a.NotSent = true
 	}
 	return resp, errors.Join(err, p.settle(t, a, c.kind, ids))
@@ -348,10 +348,11 @@ func (p *purse) ask(ctx context.Context, c charge, send func(credential string) 
 func notSent(err error) bool {
 	var busy *fetch.BusyError
 	var gate *gateError
-	return errors.As(err, &busy) || errors.As(err, &gate) || errors.Is(err, fetch.ErrPrivate) || errors.Is(err, fetch.ErrContact) || fetch.Stop(err) == "dns"
+	return errors.As(err, &busy) || errors.As(err, &gate) || errors.Is(err, fetch.ErrPrivate) || errors.Is(err, fetch.ErrContact) ||
+		errors.Is(err, fetch.ErrPort) || fetch.Stop(err) == "dns"
 }
 
-// gateError is what Task.Gate said; Source gives it back as it was.
+// gateError is what Task.Gate or Task.Judge said; Source gives it back as it was.
 type gateError struct{ error }
 
 // Unwrap is the gate's error.

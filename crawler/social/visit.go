@@ -35,8 +35,9 @@ type visit struct {
 	rev    string      // of the repository that is read
 	st     state
 	res    fetch.Result
-	judged bool // by what is kept: the profile is not asked for
-	apart  bool // a list of somebody who is not followed: nobody in it is a candidate
+	ended  func() // says that the last answer has been read; nil = that was said
+	judged bool   // by what is kept: the profile is not asked for
+	apart  bool   // a list of somebody who is not followed: nobody in it is a candidate
 	linked map[partition.Key]bool
 	before time.Time // the visit before this one
 

@@ -1,0 +1,192 @@
+package crawler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/store"
+)
+
+// A page that ends the process that judges it would end one peer after the other: its Key stays due, and the next owner of
+// its slice fetches it. So no page is judged before the attempt is durable at a majority of the slice's replicas (judge). An
+// attempt that is found open by another process was under way at the death of the first. With one such death the Key is a
+// suspect: from then on it is judged while nothing else is, and its attempt is open for as long only, so that the next
+// death proves which page it was. With two it is left alone (store.StateQuarantined).
+//
+// What a crash leaves:
+//   - before the attempt is durable: nothing, and nothing was judged;
+//   - after it, before a majority has it: the same, or an attempt that makes the Key a suspect;
+//   - while the page is judged, or before the Commit is durable: an open attempt, and the Key due;
+//   - after the Commit: neither, as one batch has both.
+
+// judge is Task.Judge.
+func (t *task) judge(ctx context.Context, need int64) (done func(), err error) {
+	if err := t.pulse.hold(); err != nil {
+		return nil, err
+	}
+	defer t.pulse.leave()
+	if done, err = t.reserve(ctx, need); err != nil {
+		return nil, err
+	}
+	if err := t.attempt(ctx); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+// reserve waits for the memory that a judgement may take. A page that is a suspect takes all of it and is so alone, until
+// its task ends. Who asks several times (need is 0) is alone among suspects, and only until done.
+func (t *task) reserve(ctx context.Context, need int64) (done func(), err error) {
+	c, m := t.c, t.c.memory
+	if !t.suspect {
+		got, err := m.take(ctx, m.judging, need)
+		if err != nil {
+			return nil, err
+		}
+		free := sync.OnceFunc(func() { m.give(m.judging, got) })
+		t.holds.add(free)
+		return free, nil
+	}
+	if t.alone {
+		return func() {}, nil
+	}
+	if err := c.suspects.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	free := sync.OnceFunc(func() { c.suspects.Release(1) })
+	t.holds.add(free)
+	t.alone = true
+	if need == 0 { // it may ask again, and hold up all pages meanwhile, or be accused of a death that comes then
+		return func() {
+			t.lived()
+			t.alone = false
+			free()
+		}, nil
+	}
+	got, err := m.take(ctx, m.judging, m.half)
+	if err != nil {
+		return nil, err
+	}
+	t.holds.add(func() { m.give(m.judging, got) })
+	return func() {}, nil
+}
+
+// begin writes down that the Key is about to be judged, once a fetch. Gate calls it before the request, so that the
+// replicas learn of it meanwhile; of a suspect only attempt does, when the suspect is alone.
+func (t *task) begin() error {
+	if t.tried.Load() {
+		return nil
+	}
+	c := t.c
+	err := c.o.Store.Try(t.step.Slice, t.due.Key, store.Attempt{At: time.Now(), Peer: c.o.Peer, Run: c.run})
+	if errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrFenced) {
+		return ErrNotOwned
+	}
+	if err != nil {
+		return fmt.Errorf("crawler: %w", err)
+	}
+	t.tried.Store(true)
+	return nil
+}
+
+// suspectWait is how long a suspect may wait for the majority. Nothing is judged meanwhile, and a death in that time
+// accuses it all the same.
+const suspectWait = 5 * time.Second
+
+// errUnheard is of a suspect that no majority has heard of in time: it is tried again after unheardRest.
+var errUnheard = errors.New("crawler: no majority of the replicas knows of the attempt at a suspect")
+
+const unheardRest = time.Minute
+
+// attempt waits until a majority of the replicas knows of the attempt. That of a suspect begins once they know of all
+// that was before it, so that the wait is short, and is withdrawn when it is not.
+func (t *task) attempt(ctx context.Context) error {
+	if t.known.Load() && t.tried.Load() {
+		return nil
+	}
+	if t.suspect {
+		if err := t.settled(ctx); err != nil {
+			return err
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, suspectWait, errUnheard)
+		defer cancel()
+	}
+	if err := t.begin(); err != nil {
+		return err
+	}
+	if err := t.settled(ctx); err != nil {
+		t.lived()
+		return err
+	}
+	t.known.Store(true)
+	return nil
+}
+
+// settled waits until what was written of the slice is known to a majority of its replicas.
+func (t *task) settled(ctx context.Context) error {
+	sl := t.step.Slice
+	if settled := t.c.o.Settled(sl); settled != nil {
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if t.c.o.Store.Fenced(sl) { // nobody waits for a majority there any more
+		return ErrNotOwned
+	}
+	return nil
+}
+
+// lived says that the attempt has ended, and the process lives.
+func (t *task) lived() {
+	if !t.tried.Swap(false) {
+		return
+	}
+	err := t.c.o.Store.Untry(t.step.Slice, t.due.Key, t.c.run)
+	if err != nil && !errors.Is(err, store.ErrFenced) && !errors.Is(err, store.ErrNotExist) {
+		t.c.fail(fmt.Errorf("crawler: %w", err))
+	}
+}
+
+// endAttempt ends the attempt where no Commit did, and lets go of what the task holds.
+func (t *task) endAttempt() {
+	if !t.wrote {
+		t.lived()
+	}
+	t.holds.end()
+}
+
+// mayTry says whether the Key may be judged, and how. One that processes died at is left alone.
+func (t *task) mayTry(now time.Time) bool {
+	c, sl, k := t.c, t.step.Slice, t.due.Key
+	trial, err := c.o.Store.Trial(sl, k)
+	if err != nil {
+		c.fail(fmt.Errorf("crawler: %w", err))
+		return false
+	}
+	if trial = trial.Seen(c.run); !trial.Guilty() {
+		if t.suspect = trial.Suspect(); t.suspect {
+			c.counts.suspects.Add(1)
+			c.o.Logger.Info("key was under way when a process died: it is judged alone", "key", k, "death", trial.Deaths[0].At, "peer", trial.Deaths[0].Peer)
+		}
+		return true
+	}
+	err = c.o.Store.Quarantine(sl, k, c.run, now)
+	switch {
+	case errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrFenced):
+	case err != nil:
+		c.fail(fmt.Errorf("crawler: %w", err))
+	default:
+		c.counts.quarantined.Add(1)
+		c.counts.failure(Failure{Key: k, State: store.StateQuarantined, Reason: trial.Reason(), At: now})
+		c.o.Logger.Error("key is left alone", "key", k, "reason", trial.Reason())
+		c.o.Committed()
+	}
+	return false
+}

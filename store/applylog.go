@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
@@ -22,6 +23,8 @@ const (
 // Rows merge as in ImportRows; but a link that was sent goes, and a site's pace
 // is as the owner has it.
 //
+// Rows of more than MaxAhead after now are left out, and the log here does not name them.
+//
 // ErrGap: a parcel's From is not the head here; ErrRow: not understood, as in
 // ImportRows, whose caps are those of all parcels together. Nothing is written
 // then. The caller knows that the sender is the slices' owner.
@@ -31,6 +34,7 @@ func (s *Store) ApplyLog(now time.Time, ps ...Parcel) error {
 	}
 	defer s.leave()
 	v := s.newValidator(now, true)
+	ps = slices.Clone(ps) // the caller's stay whole
 	sls := make([]partition.Slice, len(ps))
 	in := make([][]incoming, len(ps))
 	for i, p := range ps {
@@ -38,7 +42,8 @@ func (s *Store) ApplyLog(now time.Time, ps ...Parcel) error {
 		if sls[i] = p.Slice; p.From > p.To || p.To > MaxLogPosition || p.To-p.From > maxSpan || p.From == p.To && len(p.Rows) > 0 {
 			err = fmt.Errorf("%w: %d rows from %d to %d", ErrRow, len(p.Rows), p.From, p.To)
 		} else {
-			in[i], err = v.rows(p.Slice, p.Rows)
+			in[i], ps[i].Rows, err = v.rows(p.Slice, p.Rows)
+			v.tellAhead(p.Slice)
 		}
 		if err != nil {
 			return fmt.Errorf("store: log of %s: %w", p.Slice, err)

@@ -194,8 +194,8 @@ func (v *validator) capture(i *incoming, rest, value []byte) error {
 	}
 	n := captureID{i.id, i.key, class, at}
 	i.capture = &n
-	if n.time().After(v.limit) {
-		return errors.New("a visit in the future")
+	if err := v.timely(n.time()); err != nil {
+		return err
 	}
 	if i.sent = len(value) == 0; i.sent {
 		return v.home(i)

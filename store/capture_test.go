@@ -372,7 +372,6 @@ func TestHostileCaptures(t *testing.T) {
 	for name, r := range map[string]Row{
 		"of another class":        {Key: named(classRevisit, now, k), Value: good.Value},
 		"of an unknown class":     {Key: named(9, now, k), Value: good.Value},
-		"in the future":           {Key: named(classVersion, time.Now().Add(1000*time.Hour).UnixMicro(), k), Value: good.Value},
 		"no time":                 {Key: good.Key[:len(good.Key)-1], Value: good.Value},
 		"another site's":          {Key: named(classVersion, now, key("b.example", 1)), Value: good.Value},
 		"a body not its own":      {Key: good.Key, Value: made(row, s.packer.pack([]byte("two")))},

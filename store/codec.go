@@ -176,7 +176,7 @@ func decodeKeyState(b []byte) (keyState, error) {
 		k.history = d.text(MaxHistory)
 		d.bad = d.bad || k.history == ""
 	}
-	if k.state < StatePending || k.state > StatePlaced || k.state == StatePlaced && !k.at.IsZero() {
+	if k.state < StatePending || k.state > StateQuarantined || k.state >= StatePlaced && !k.at.IsZero() {
 		d.bad = true
 	}
 	return k, d.end("key state")
@@ -184,7 +184,7 @@ func decodeKeyState(b []byte) (keyState, error) {
 
 // counts are the totals of one site of one slice.
 type counts struct {
-	state   [6]int64 // by State
+	state   [7]int64 // by State
 	due     int64    // rows in tabDue
 	records int64
 	fetches int64
@@ -202,15 +202,19 @@ func (c counts) encode() []byte {
 	e.uint(uint64(c.due))
 	e.uint(uint64(c.records))
 	e.uint(uint64(c.fetches))
-	if n := c.state[StatePlaced]; n != 0 || c.posts != 0 || c.files != 0 {
+	quarantined := c.state[StateQuarantined]
+	if n := c.state[StatePlaced]; n != 0 || c.posts != 0 || c.files != 0 || quarantined != 0 {
 		e.uint(uint64(n))
 	}
-	if c.posts != 0 || c.files != 0 {
+	if c.posts != 0 || c.files != 0 || quarantined != 0 {
 		e.uint(uint64(c.posts))
 	}
-	if c.files != 0 {
+	if c.files != 0 || quarantined != 0 {
 		e.uint(uint64(c.files))
 		e.uint(uint64(c.bytes))
+	}
+	if quarantined != 0 {
+		e.uint(uint64(quarantined))
 	}
 	return e.b
 }
@@ -230,6 +234,9 @@ func decodeCounts(b []byte) (counts, error) {
 	}
 	if len(d.b) > 0 {
 		c.files, c.bytes = int64(d.uint(math.MaxInt64)), int64(d.uint(math.MaxInt64))
+	}
+	if len(d.b) > 0 {
+		c.state[StateQuarantined] = int64(d.uint(math.MaxInt64))
 	}
 	return c, d.end("counts")
 }

@@ -79,7 +79,13 @@ func (t *txn) commit(id siteID, c Commit, body []byte, kept *keptBody) error {
 	if err := t.overheard(id, &c); err != nil {
 		return err
 	}
+	if old.state == StateQuarantined { // a fetch that was given up, and ended
+		return fmt.Errorf("%w: it is left alone: %s", ErrNotExist, old.reason)
+	}
 	if err := t.put(id, c.Key, &old, old.next(c)); err != nil {
+		return err
+	}
+	if err := t.tried(id, c); err != nil {
 		return err
 	}
 	if err := t.visit(id, c, kept); err != nil {

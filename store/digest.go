@@ -12,7 +12,8 @@ import (
 // Digests are, for each of 256 buckets, a sum over what two keepers of sl must
 // agree on: key states but for their order of admission, records, paces,
 // captures, leaves, and the Keys in the outbox. The sums do not depend on the order in which rows
-// came. A Key's bucket is the first byte of Hash128; a pace's, that of SHA-256
+// came. Attempts are not in them: they come and go with the owner's log, and one that stays behind
+// where a log was cut is over by the state of its Key (Trial). A Key's bucket is the first byte of Hash128; a pace's, that of SHA-256
 // of its Site.
 //
 // Two stores whose logs of sl are at the same head, and that got all of it from
@@ -35,6 +36,9 @@ func (s *Store) DigestsAt(sl partition.Slice) (sums [256]uint64, at uint64, err 
 	for _, t := range handed() {
 		if err != nil {
 			break
+		}
+		if t == tabAttempt {
+			continue
 		}
 		p := slicePrefix(t, sl)
 		err = scan(snap, p, after(p), func(key, value []byte) (bool, error) {
@@ -113,6 +117,6 @@ func bucketOfRow(t table, rest []byte) (byte, error) {
 func (s *Store) BucketRows(sl partition.Slice, bucket int, from []byte, maxBytes int) (rows []Row, next []byte, err error) {
 	return s.sliceRows(sl, from, maxBytes, func(t table, rest []byte) bool {
 		b, err := bucketOfRow(t, rest)
-		return err == nil && int(b) == bucket
+		return err == nil && int(b) == bucket && t != tabAttempt
 	})
 }

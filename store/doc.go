@@ -39,6 +39,7 @@
 //	'P' SLICE SITE                           pace of a site (Site, without robots.txt)
 //	'R' SLICE SITE KEY                       record
 //	'S' SLICE SITE KEY 00 URI                post
+//	'T' SLICE SITE KEY 00                    attempts at a Key: which process is about to judge it, or died at it
 //	'U' SLICE UNIT                           placement of a unit: where else its Keys are crawled
 //	'V' SLICE SITE KEY 00 CLASS(1) TIME      a visit to a Key: a version, or one that found nothing new
 //	'W' KEY                                  the geo slice that its record is in
@@ -65,7 +66,7 @@
 //	            admitted:time fetched:time referrer:text reason:text etag:text
 //	            last-modified:text digest:text [history:text]
 //	counts      1 pending:uv done:uv gone:uv refused:uv due:uv records:uv fetches:uv
-//	            [placed:uv [posts:uv [files:uv bytes:uv]]]
+//	            [placed:uv [posts:uv [files:uv bytes:uv [quarantined:uv]]]]
 //	outbox row  1 slice:uv to:uv key:text referrer:text depth:uv priority(1) seed(1)
 //	            [gen:uv next:time wait:uv back-off:uv fetched:uv, to a geo slice; gen 0: not
 //	            [kind(1) seconds:uv]], a Hint
@@ -75,6 +76,8 @@
 //	edge        1 n:uv, then n times, by first: first:time last:time gone:time
 //	walk        1 at:time seen:uv claimed+1:uv ended(1) complete(1) why:text
 //	checkpoint  1 at:time bytes:text, packed
+//	attempts    1 attempt ended:time cleared:time n:uv, then n times: attempt, a death
+//	attempt     at:time peer:text run:text alone(1)
 //	packed      1 01 bytes | 1 02 length:uv zstd-frame
 //	capture     1 revisit:text of:time status:uv digest:text redirect:text peer:text addr:text
 //	            protocol:text request:text response:text sum:text cut(1) record:text, then packed
@@ -123,6 +126,13 @@
 // finds which they are by itself. The lists of an account are in its slice. A
 // directory of before opens as it is.
 //
+// # Attempts
+//
+// Before a process judges what it fetched of a Key it writes so down (Try), durably; the Commit removes the row, in
+// its batch. A row that another process than its own finds was under way when that one died. The row then keeps
+// the deaths, until the Key is left alone (state 6, StateQuarantined) or, judged alone, is cleared. A directory of before
+// opens as it is; one with a Key in state 6 is refused by a program of before.
+//
 // # Files of accounts
 //
 // A file that a post or a profile names is a Key of the account's slice, its exchange
@@ -142,7 +152,7 @@
 // shared bytes are those of the row before. 'K' tells when the Key was fetched
 // last, as of that batch; 'N' is a Key never fetched. 'Q' is a 'P' whose
 // robots.txt did not change: the value of 'P' in the store, bodies left out. An
-// 'X' without a value was sent, a 'V' without one is gone. Leaves are named by the
+// 'X' without a value was sent, a 'V' or a 'T' without one is gone. Leaves are named by the
 // letters of their tables; one that is gone is left out of what is shipped.
 //
 // What is shipped is the rows' state, read when it is shipped: ReadLog and

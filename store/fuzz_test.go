@@ -92,7 +92,7 @@ func FuzzImportRows(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, k, v []byte) {
 		rows := []Row{{Key: k, Value: v}, {Key: k, Value: v}}
-		if _, err := s.newValidator(time.Now(), false).rows(sl, rows); err != nil { // nothing is written before this passes
+		if _, _, err := s.newValidator(time.Now(), false).rows(sl, rows); err != nil { // nothing is written before this passes
 			if !errors.Is(err, ErrRow) {
 				t.Fatal(err)
 			}

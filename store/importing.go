@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
@@ -19,9 +20,16 @@ const (
 	// that ReadLog and SliceRows answer for any maxBytes up to it.
 	MaxParcelBytes = MaxRecordBytes + 512<<10
 	MaxImportRows  = 1 << 16
-	MaxImportBytes = 64 << 20       // of the rows as sent, and again of what they expand to
-	maxAhead       = 24 * time.Hour // a fetch in the future would win for ever
+	MaxImportBytes = 64 << 20 // of the rows as sent, and again of what they expand to
+	// MaxAhead is by how much the time at which a row says that it was fetched or seen may
+	// be ahead of this peer's clock: the later of two rows wins, so one of next year would
+	// win for a year. Such a row is left out, whoever sends it, and the others are taken: a
+	// sender whose clock is wrong stalls nothing. Repair brings the row when its time has come.
+	MaxAhead = 5 * time.Minute
 )
+
+// errAhead is what is wrong with a row that is left out by MaxAhead.
+var errAhead = errors.New("from the future")
 
 // incoming is one validated row of another peer; one of the pointers is set, or sent.
 type incoming struct {
@@ -33,7 +41,7 @@ type incoming struct {
 	record  *Record
 	body    []byte // of record and pace, as it came; of a leaf, as it would be written here
 	link    *OutboxRow
-	sent    bool       // the link is in the outbox no more, the capture gone
+	sent    bool       // the link is in the outbox no more, the capture or the attempts gone
 	capture *captureID // its row is body
 	sum     bodySum
 	kept    *keptBody
@@ -50,16 +58,18 @@ type incoming struct {
 //
 // Every row is validated as if from an enemy: ErrRow, and nothing is written,
 // when one is of another slice, not canonical, over a cap, or not understood.
+// Rows of more than MaxAhead in the future are left out (Options.Ahead).
 func (s *Store) ImportRows(sl partition.Slice, rows []Row) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.leave()
 	v := s.newValidator(time.Now(), false)
-	in, err := v.rows(sl, rows)
+	in, _, err := v.rows(sl, rows)
 	if err != nil {
 		return fmt.Errorf("store: import into %s: %w", sl, err)
 	}
+	v.tellAhead(sl)
 	err = s.write([]partition.Slice{sl}, func(t *txn) error {
 		m := newMerger(t, false)
 		if err := m.merge(in); err != nil {
@@ -77,36 +87,66 @@ func (s *Store) ImportRows(sl partition.Slice, rows []Row) error {
 // call, whose rows may come in several pieces.
 type validator struct {
 	s        *Store
-	limit    time.Time // of a fetch
-	count    int       // rows there may still be
-	bytes    int       // as they came
-	expanded int       // of what is packed
-	log      bool      // the rows are a log's: sent links are known
+	now      time.Time
+	limit    time.Time     // of a fetch
+	left     int           // rows above it
+	ahead    time.Duration // by how much the latest of these is ahead of now
+	count    int           // rows there may still be
+	bytes    int           // as they came
+	expanded int           // of what is packed
+	log      bool          // the rows are a log's: sent links are known
 }
 
 func (s *Store) newValidator(now time.Time, log bool) *validator {
-	return &validator{s: s, limit: now.Add(maxAhead), count: MaxImportRows, bytes: MaxImportBytes, expanded: MaxImportBytes, log: log}
+	return &validator{s: s, now: now, limit: now.Add(MaxAhead), count: MaxImportRows, bytes: MaxImportBytes,
+		expanded: MaxImportBytes, log: log}
 }
 
-func (v *validator) rows(sl partition.Slice, rows []Row) ([]incoming, error) {
+// timely refuses a row that says that it is of at when that is to come.
+func (v *validator) timely(at time.Time) error {
+	if !at.After(v.limit) {
+		return nil
+	}
+	v.ahead = max(v.ahead, at.Sub(v.now))
+	return fmt.Errorf("%w: %s", errAhead, at)
+}
+
+// tellAhead reports the rows that were left out.
+func (v *validator) tellAhead(sl partition.Slice) {
+	if v.left > 0 && v.s.opts.Ahead != nil {
+		v.s.opts.Ahead(sl, v.left, v.ahead)
+	}
+	v.left, v.ahead = 0, 0
+}
+
+// rows decodes rows; kept are those that were not left out, in the order of the decoded.
+func (v *validator) rows(sl partition.Slice, rows []Row) (in []incoming, kept []Row, err error) {
 	if v.count -= len(rows); v.count < 0 {
-		return nil, fmt.Errorf("%w: %d rows too many, at most %d", ErrRow, -v.count, MaxImportRows)
+		return nil, nil, fmt.Errorf("%w: %d rows too many, at most %d", ErrRow, -v.count, MaxImportRows)
 	}
 	for _, r := range rows {
 		v.bytes -= len(r.Key) + len(r.Value)
 	}
 	if v.bytes < 0 {
-		return nil, fmt.Errorf("%w: %d bytes too many, at most %d", ErrRow, -v.bytes, MaxImportBytes)
+		return nil, nil, fmt.Errorf("%w: %d bytes too many, at most %d", ErrRow, -v.bytes, MaxImportBytes)
 	}
-	in := make([]incoming, 0, len(rows))
-	for _, r := range rows {
+	in, kept = make([]incoming, 0, len(rows)), rows
+	for at, r := range rows {
 		i, err := v.row(sl, r)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %.80q: %w", ErrRow, r.Key, err)
+		if errors.Is(err, errAhead) {
+			if v.left++; len(kept) == len(rows) {
+				kept = slices.Clone(rows[:at])
+			}
+			continue
 		}
-		in = append(in, i)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %.80q: %w", ErrRow, r.Key, err)
+		}
+		if in = append(in, i); len(kept) < len(in) {
+			kept = append(kept, r)
+		}
 	}
-	return in, nil
+	return in, kept, nil
 }
 
 // unpack expands a value at the cost of what is left for it.
@@ -176,8 +216,8 @@ func (v *validator) state(i *incoming, value []byte) error {
 	if err != nil {
 		return err
 	}
-	if k.fetched.After(v.limit) {
-		return fmt.Errorf("fetched in the future, %s", k.fetched)
+	if err := v.timely(k.fetched); err != nil {
+		return err
 	}
 	if k.state == StatePending && k.at.IsZero() {
 		return errors.New("pending, but never due")
@@ -200,8 +240,8 @@ func (v *validator) record(i *incoming, value []byte) error {
 	if r.Key != i.key {
 		return fmt.Errorf("the record is of %.80q", r.Key)
 	}
-	if r.FetchedAt.After(v.limit) {
-		return fmt.Errorf("fetched in the future, %s", r.FetchedAt)
+	if err := v.timely(r.FetchedAt); err != nil {
+		return err
 	}
 	i.record, i.body = &r, value
 	return v.home(i)
@@ -215,6 +255,11 @@ func (v *validator) site(i *incoming, rest, value []byte) error {
 	st, err := parseSite(b)
 	if err != nil {
 		return err
+	}
+	for _, r := range st.Robots {
+		if err := v.timely(r.Fetched); err != nil {
+			return err
+		}
 	}
 	i.site = &st
 	return i.pacedBy(st, rest)
@@ -233,6 +278,9 @@ func (v *validator) pace(i *incoming, rest, value []byte) error {
 		return fmt.Errorf("robots of %d origins, at most %d", len(i.pace.Robots), MaxOrigins)
 	}
 	for origin, h := range i.pace.Robots {
+		if err := v.timely(h.Fetched); err != nil {
+			return err
+		}
 		if len(origin) > MaxSiteBytes || len(h.Sum) != sha256.Size {
 			return fmt.Errorf("robots of %.100q: a sum of %d bytes", origin, len(h.Sum))
 		}

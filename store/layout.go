@@ -37,6 +37,7 @@ const (
 	tabName       table = 'N'  // site -> slice of the pace written last
 	tabRecord     table = 'R'  // slice site Key -> record
 	tabPost       table = 'S'  // slice site Key 00 URI -> postRow
+	tabAttempt    table = 'T'  // slice site Key 00 -> Trial
 	tabUnit       table = 'U'  // slice unit -> placement
 	tabCapture    table = 'V'  // slice site Key class time -> capture
 	tabWhere      table = 'W'  // Key -> the geo slice that its record is in

@@ -14,7 +14,7 @@ import (
 )
 
 // A leaf is a row of a Key beside its record: a post, an account in a list, a
-// walk of one, a gap, a person's word (Override), a checkpoint. All leaves are alike in what is done with
+// walk of one, a gap, a person's word (Override), a checkpoint, attempts (Trial). All leaves are alike in what is done with
 // them: each has a state that joins with another of the same leaf to one, in any
 // order and any number of times the same (joinLeaf). So what a commit writes,
 // what a log ships, what is imported and what two keepers made apart goes one way.
@@ -25,19 +25,19 @@ import (
 
 // leafTables are in the order in which they are sent.
 func leafTables() []table {
-	return []table{tabPost, tabEdge, tabWalk, tabGap, tabOverride, tabCheckpoint}
+	return []table{tabPost, tabEdge, tabWalk, tabGap, tabOverride, tabCheckpoint, tabAttempt}
 }
 
 func isLeaf(t table) bool {
 	switch t {
-	case tabPost, tabEdge, tabWalk, tabGap, tabOverride, tabCheckpoint:
+	case tabPost, tabEdge, tabWalk, tabGap, tabOverride, tabCheckpoint, tabAttempt:
 		return true
 	}
 	return false
 }
 
 // isPacked says whether the leaves of t are packed, as rows with text are.
-func isPacked(t table) bool { return t != tabEdge && t != tabWalk }
+func isPacked(t table) bool { return t != tabEdge && t != tabWalk && t != tabAttempt }
 
 // leafID names a leaf among all.
 type leafID struct {
@@ -116,6 +116,8 @@ func checkLeaf(id leafID, state []byte) (canonical []byte, at time.Time, err err
 		return checkGap(id, state)
 	case tabOverride:
 		return checkOverride(id, state)
+	case tabAttempt:
+		return checkTrial(id, state)
 	}
 	return checkCheckpoint(id, state)
 }
@@ -137,6 +139,8 @@ func joinLeaf(id leafID, a, b []byte) ([]byte, error) {
 		return further(a, b, parseGap, func(g, h Gap) int { return g.At.Compare(h.At) })
 	case tabOverride:
 		return joinOverrides(a, b)
+	case tabAttempt:
+		return joinTrials(a, b)
 	}
 	return further(a, b, parseCheckpoint, func(c, d checkpoint) int { return c.at.Compare(d.at) })
 }
@@ -304,6 +308,9 @@ func (t *txn) dropTable(tab table, id siteID, k partition.Key) error {
 			return err
 		}
 	}
+	if tab == tabAttempt {
+		return nil
+	}
 	return t.nowhere(id.slice, k)
 }
 
@@ -320,16 +327,19 @@ func (v *validator) leaf(i *incoming, t table, rest, value []byte) error {
 	if err := v.home(i); err != nil {
 		return err
 	}
+	i.leaf = &leafID{siteID: i.id, table: t, key: i.key, part: part}
+	if i.sent = t == tabAttempt && len(value) == 0; i.sent {
+		return nil
+	}
 	state := value
 	if isPacked(t) {
 		if state, err = v.unpack(value, maxLeaf(t)); err != nil {
 			return err
 		}
 	}
-	i.leaf = &leafID{siteID: i.id, table: t, key: i.key, part: part}
 	var at time.Time
-	if i.body, at, err = checkLeaf(*i.leaf, state); err == nil && at.After(v.limit) {
-		err = fmt.Errorf("fetched in the future, %s", at)
+	if i.body, at, err = checkLeaf(*i.leaf, state); err == nil {
+		err = v.timely(at)
 	}
 	return err
 }
@@ -338,6 +348,17 @@ func (v *validator) leaf(i *incoming, t table, rest, value []byte) error {
 func (m *merger) leaf(i incoming) error {
 	if m.t.s.charter.Mode == partition.ModeGeo {
 		if _, err := m.stateOf(i.id, i.key); err != nil { // end drops what is of a Key that was placed
+			return err
+		}
+	}
+	switch {
+	case i.sent && m.log:
+		return m.t.trialGone(i.leaf.row()) // the slice's owner says so in its log
+	case i.sent:
+		return nil // a row that is no more; only a log takes rows away
+	}
+	if i.leaf.table == tabAttempt && !m.log {
+		if stale, err := m.staleTrial(i); stale || err != nil {
 			return err
 		}
 	}

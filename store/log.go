@@ -120,6 +120,9 @@ func (s *Store) Fence(shut bool, sls ...partition.Slice) {
 	s.setLogs(sls, func(l *sliceLog) { l.shut = shut })
 }
 
+// Fenced says whether sl is shut.
+func (s *Store) Fenced(sl partition.Slice) bool { return s.logs.get(sl).shut }
+
 // fenced is asked under the slice's lock.
 func (s *Store) fenced(sl partition.Slice) error {
 	if s.logs.get(sl).shut {

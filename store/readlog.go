@@ -210,7 +210,7 @@ func (b *parceling) add(e logEntry, maxBytes int) (fits bool, err error) {
 		if err := b.read(row); err != nil {
 			return false, fmt.Errorf("row %c %q of the batch at %d: %w", r.name, r.rest, e.pos, err)
 		}
-		if row.value == nil && (r.name == nameRecord || isLeaf(table(r.name))) {
+		if row.value == nil && (r.name == nameRecord || isLeaf(table(r.name)) && table(r.name) != tabAttempt) {
 			continue // its Key is placed or withdrawn since, or there are later ones: a keeper finds so, too
 		}
 		fresh[n] = row

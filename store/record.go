@@ -21,10 +21,11 @@ type Record struct {
 	Post        string          `json:"post,omitempty"` // of a post: its URI, unique in its Key, the same after an edit
 	URL         string          `json:"url"`
 	FetchedAt   time.Time       `json:"fetched_at"`
-	Source      string          `json:"source"` // name of the crawler.Source
-	Peer        string          `json:"peer"`   // who fetched it
-	Status      int             `json:"status"` // HTTP status
-	Digest      string          `json:"digest"` // "sha256:hex" of the decoded body
+	Source      string          `json:"source"`        // name of the crawler.Source
+	Peer        string          `json:"peer"`          // who fetched it
+	Via         string          `json:"via,omitempty"` // who brought it here, if that is neither its fetcher nor a keeper
+	Status      int             `json:"status"`        // HTTP status
+	Digest      string          `json:"digest"`        // "sha256:hex" of the decoded body
 	Title       string          `json:"title"`
 	Text        string          `json:"text"`
 	Description string          `json:"description,omitempty"` // as declared

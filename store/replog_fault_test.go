@@ -56,7 +56,7 @@ func readLog(t tb, s *Store, sl partition.Slice, after uint64, maxBytes int) Par
 
 func applyLog(t tb, s *Store, ps ...Parcel) {
 	t.Helper()
-	if err := s.ApplyLog(epoch().Add(2*time.Hour), ps...); err != nil {
+	if err := s.ApplyLog(epoch().AddDate(0, 6, 0), ps...); err != nil {
 		t.Fatalf("%v", err)
 	}
 }
@@ -423,11 +423,19 @@ func TestApplyLogRefusesHostileParcels(t *testing.T) {
 	future := *record(key("a.example", 1), "x", epoch().Add(48*time.Hour))
 	p := good
 	p.Rows = append(append([]Row(nil), good.Rows...), Row{Key: append([]byte("Rweb:a.example\x00"), future.Key...), Value: packed(future)})
-	if err := s.ApplyLog(epoch(), p); !errors.Is(err, ErrRow) { // by the time that is given
-		t.Errorf("from the future: %v", err)
-	}
-	if err := s.ApplyLog(epoch().Add(72*time.Hour), p); err != nil {
-		t.Error(err)
+	early := newStore(t)
+	for _, x := range []struct {
+		s    *Store
+		now  time.Time
+		want bool
+	}{{early, epoch().Add(2 * time.Hour), false}, {s, epoch().Add(72 * time.Hour), true}} { // by the time that is given
+		if err := x.s.ApplyLog(x.now, p); err != nil || x.s.LogHead(sl) != p.To {
+			t.Errorf("at %s: head %d of %d, %v", x.now, x.s.LogHead(sl), p.To, err)
+		}
+		r, err := x.s.Record(future.Key)
+		if got := err == nil && r.FetchedAt.Equal(future.FetchedAt); got != x.want {
+			t.Errorf("at %s: the row from the future is taken: %v, %v", x.now, got, err)
+		}
 	}
 	// Whoever has no copy of a robots.txt does without.
 	head := sumOf("gone")

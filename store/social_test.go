@@ -451,6 +451,7 @@ func FuzzLeaf(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(byte(tabOverride), string(k), o.part(), state)
+	f.Add(byte(tabAttempt), string(k), "", Trial{Open: attemptAt(2, "b"), Deaths: []Attempt{attemptAt(1, "a")}}.encode())
 	f.Fuzz(func(t *testing.T, tab byte, key, part string, b []byte) {
 		if !isLeaf(table(tab)) {
 			return

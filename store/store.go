@@ -36,6 +36,10 @@ type Options struct {
 	// that is durable, or by a PutSite, which ReadLog makes durable. It must not
 	// block. Default: nobody is told.
 	Logged func(partition.Slice)
+	// Ahead is called when rows of a slice that another peer sent were left out, as they
+	// are of more than MaxAhead in the future; the latest of them by how much. It must not
+	// block. Default: nobody is told.
+	Ahead func(sl partition.Slice, rows int, by time.Duration)
 }
 
 // State is where a Key stands.
@@ -48,6 +52,8 @@ const (
 	StateGone    State = 3 // 404, 410 or the like: final until revisited
 	StateRefused State = 4 // will not be fetched: robots, caps, policy; Reason says which
 	StatePlaced  State = 5 // seen here, crawled in another slice (geo mode, Placement)
+	// StateQuarantined: processes died while they judged it (Trial); left alone until Release.
+	StateQuarantined State = 6
 )
 
 // Admission asks that a Key be crawled.
@@ -131,6 +137,7 @@ type Commit struct {
 	Next    Next
 	Links   []Admission // same slice: admitted in the batch; others: outbox rows
 	Site    *Site       // nil leaves it
+	Run     string      // the process that made the attempt (Try) which this ends, see Trial
 	Place   *Placement  // nil leaves it; in geo mode: where Key's unit is crawled from now on
 
 	// Posts are upserts and tombstones (Record.Deleted), each with Key as its Key,
@@ -196,8 +203,9 @@ type Change struct {
 
 // Stats are counts that are cheap to read; exact after Open.
 type Stats struct {
-	Keys, Pending, Done, Gone, Refused int64 // Keys are those four
+	Keys, Pending, Done, Gone, Refused int64 // Keys are those four and Quarantined
 	Placed                             int64 // rows of Keys that are crawled in another slice
+	Quarantined                        int64 // Keys that are left alone (StateQuarantined)
 	Records                            int64
 	Posts                              int64 // tombstones included
 	Files, FileBytes                   int64 // of accounts that were had, by URL; a body that several have is once on disk in a slice

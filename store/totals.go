@@ -23,7 +23,7 @@ type totals struct {
 }
 
 type totalChange struct {
-	state                    [6]int64
+	state                    [7]int64
 	records, fetches, outbox int64
 	posts, files, bytes      int64
 }
@@ -54,7 +54,7 @@ func (c *totalChange) add(o totalChange) {
 func (c totalChange) stats() Stats {
 	n := c.state
 	return Stats{Pending: n[StatePending], Done: n[StateDone], Gone: n[StateGone], Refused: n[StateRefused], Placed: n[StatePlaced],
-		Keys:    n[StatePending] + n[StateDone] + n[StateGone] + n[StateRefused],
+		Keys: n[StatePending] + n[StateDone] + n[StateGone] + n[StateRefused] + n[StateQuarantined], Quarantined: n[StateQuarantined],
 		Records: c.records, Posts: c.posts, Files: c.files, FileBytes: c.bytes, Outbox: c.outbox, Fetches: c.fetches}
 }
 
@@ -75,7 +75,7 @@ func (t *totals) noFiles() bool {
 // no writer. It outlives its slice's rows, at zero.
 type sliceTotal struct {
 	slice                    partition.Slice
-	state                    [6]atomic.Int64
+	state                    [7]atomic.Int64
 	records, fetches, outbox atomic.Int64
 	posts, files, bytes      atomic.Int64
 }

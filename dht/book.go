@@ -27,6 +27,9 @@ const (
 type bookEntry struct {
 	ID    string   `json:"id"`
 	Addrs []string `json:"addrs"`
+	// Met are those of Addrs where this peer met the member; null in a book of
+	// an earlier version, whose addresses may be what somebody made up.
+	Met []string `json:"met"`
 }
 
 // readBook gives the members of the last run; none when there is no book.
@@ -40,9 +43,16 @@ func (d *DHT) readBook() []peer.AddrInfo {
 	}
 	var out []peer.AddrInfo
 	for _, e := range entries[:min(len(entries), maxBook)] {
-		if info, ok := infoOf(partition.Member{ID: e.ID, Addrs: e.Addrs}); ok && info.ID != d.self {
-			out = append(out, info)
+		info, ok := infoOf(partition.Member{ID: e.ID, Addrs: e.Addrs})
+		if !ok || info.ID == d.self {
+			continue
 		}
+		if e.Met == nil {
+			d.gate.each([]peer.AddrInfo{info}, vouched)
+		} else if met, ok := infoOf(partition.Member{ID: e.ID, Addrs: e.Met}); ok {
+			d.gate.each([]peer.AddrInfo{met}, reached)
+		}
+		out = append(out, info)
 	}
 	return out
 }
@@ -82,7 +92,14 @@ func (d *DHT) writeBook(v partition.View) error {
 	var entries []bookEntry
 	for _, m := range v.Members() {
 		if m.ID != d.ID() && len(entries) < maxBook {
-			entries = append(entries, bookEntry{ID: m.ID, Addrs: m.Addrs})
+			e := bookEntry{ID: m.ID, Addrs: m.Addrs, Met: m.Addrs}
+			if info, ok := infoOf(m); ok && d.gate != nil {
+				e.Met = []string{}
+				for _, a := range d.gate.holding(info.ID, info.Addrs) {
+					e.Met = append(e.Met, a.String())
+				}
+			}
+			entries = append(entries, e)
 		}
 	}
 	b, err := json.MarshalIndent(entries, "", " ")

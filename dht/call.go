@@ -11,15 +11,19 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 )
 
 const (
-	rpcSuffix  = "/rpc/1"
-	rpcService = "echo-node.rpc"
-	busyRetry  = 500 * time.Millisecond // what a busy peer asks others to wait
+	rpcSuffix = "/rpc/1"
+	// What members agree on (Options.Urgent) has a protocol, and places, of its
+	// own: see lanes. Who does not know it is asked on the other.
+	urgentSuffix = "/urgent/1"
+	rpcService   = "echo-node.rpc"
+	busyRetry    = 500 * time.Millisecond // what a busy peer asks others to wait
 )
 
 // gates limit the calls to each peer.
@@ -110,12 +114,16 @@ func (d *DHT) call(ctx context.Context, p peer.ID, req *wire.Request) (*wire.Res
 	if p == d.self {
 		return d.answer(ctx, p, req), nil
 	}
-	leave, err := d.gates.enter(ctx, p)
+	gates, ids := &d.gates, []protocol.ID{d.prefix + rpcSuffix}
+	if d.opts.Urgent != nil && d.opts.Urgent(req) {
+		gates, ids = &d.urgentGates, []protocol.ID{d.prefix + urgentSuffix, d.prefix + rpcSuffix}
+	}
+	leave, err := gates.enter(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	s, err := d.openStream(ctx, p)
+	s, err := d.openStream(ctx, p, ids...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoPeer, err)
 	}
@@ -133,7 +141,7 @@ func (d *DHT) call(ctx context.Context, p peer.ID, req *wire.Request) (*wire.Res
 
 // openStream connects if need be; the addresses are those that the membership
 // or Kademlia knows.
-func (d *DHT) openStream(ctx context.Context, p peer.ID) (network.Stream, error) {
+func (d *DHT) openStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
 	if d.host.Network().Connectedness(p) != network.Connected && len(d.host.Peerstore().Addrs(p)) == 0 {
 		info, err := d.kad.FindPeer(ctx, p)
 		if err != nil {
@@ -143,7 +151,7 @@ func (d *DHT) openStream(ctx context.Context, p peer.ID) (network.Stream, error)
 			return nil, err
 		}
 	}
-	return d.host.NewStream(ctx, p, d.prefix+rpcSuffix)
+	return d.host.NewStream(ctx, p, ids...)
 }
 
 func (d *DHT) exchange(s network.Stream, req *wire.Request) (*wire.Response, error) {
@@ -180,7 +188,20 @@ func (d *DHT) serve(s network.Stream) {
 		_ = s.Reset()
 		return
 	}
-	res := d.receive(s)
+	l := d.laneOf(s)
+	reading := l.reading.take(s.Conn().RemotePeer(), s.Conn().RemoteMultiaddr())
+	if reading == nil && l == &d.lanes.outside {
+		d.counters.busy.Add(1)
+		_ = s.Reset() // before anything is read or written: it may be one of very many
+		return
+	}
+	res := refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
+	if reading == nil {
+		d.counters.busy.Add(1)
+	} else {
+		defer reading.leave()
+		res = d.receive(s, l, reading)
+	}
 	if res == nil {
 		_ = s.Reset()
 		return
@@ -199,16 +220,11 @@ func (d *DHT) serve(s network.Stream) {
 }
 
 // receive reads the request and has it answered; nil when there is nobody to
-// answer to.
-func (d *DHT) receive(s network.Stream) *wire.Response {
+// answer to. A member's request leaves its place for reading once it is read.
+func (d *DHT) receive(s network.Stream, l *lane, reading *place) *wire.Response {
 	from := s.Conn().RemotePeer()
-	if !d.places.take(from) {
-		d.counters.busy.Add(1)
-		return refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
-	}
-	defer d.places.leave(from)
 	// A caller that sends too slowly is cut off.
-	late := time.AfterFunc(d.opts.ReadTimeout, func() { _ = s.Reset() })
+	late := time.AfterFunc(l.within, func() { _ = s.Reset() })
 	req, n, err := wire.ReadRequest(s)
 	late.Stop()
 	d.counters.bytesIn.Add(uint64(n))
@@ -223,7 +239,29 @@ func (d *DHT) receive(s network.Stream) *wire.Response {
 		d.counters.cut.Add(1)
 		return nil
 	}
-	if d.opts.Urgent == nil || !d.opts.Urgent(req) {
+	urgent := d.opts.Urgent != nil && d.opts.Urgent(req)
+	switch l {
+	case &d.lanes.urgent:
+		if !urgent {
+			d.faulty(from)
+			return refusal(wire.Refusal_CODE_MALFORMED, "not a request for this protocol")
+		}
+		serving := d.lanes.serving.take(from, s.Conn().RemoteMultiaddr())
+		if serving == nil {
+			d.counters.busy.Add(1)
+			return refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
+		}
+		defer serving.leave()
+		reading.leave()
+	case &d.lanes.inside:
+		if !d.places.take(from) {
+			d.counters.busy.Add(1)
+			return refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
+		}
+		defer d.places.leave(from)
+		reading.leave()
+	}
+	if !urgent {
 		if !d.places.takeBulk() {
 			d.counters.busy.Add(1)
 			return refusal(wire.Refusal_CODE_BUSY, "too many calls at once")

@@ -37,7 +37,7 @@ func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string
 	if len(join) == 0 {
 		return partition.Charter{}, errors.New("fetch charter: no join address")
 	}
-	h, err := newHost(Options{Key: key, Version: "joining"}, listen)
+	h, err := newHost(Options{Key: key, Version: "joining"}, listen, nil, nil)
 	if err != nil {
 		return partition.Charter{}, fmt.Errorf("fetch charter: %w", err)
 	}

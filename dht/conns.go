@@ -20,10 +20,21 @@ const checkTimeout = 2 * time.Second
 // it for new streams, which then vanish. So a second connection to a peer puts
 // the others to the test.
 func (d *DHT) connected(n network.Network, c network.Conn) {
+	if d.gate != nil && !d.gate.connected(c) {
+		// Not from here: libp2p still tells others of the connection.
+		go func() { _ = c.CloseWithError(network.ConnResourceLimitExceeded) }()
+		return
+	}
 	for _, old := range n.ConnsToPeer(c.RemotePeer()) {
 		if old != c {
 			d.testConn(old)
 		}
+	}
+}
+
+func (d *DHT) disconnected(_ network.Network, c network.Conn) {
+	if d.gate != nil {
+		d.gate.disconnected(c)
 	}
 }
 

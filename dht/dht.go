@@ -54,17 +54,29 @@ type DHT struct {
 	closeErr  error
 	gates     gates
 	places    places
-	found     chan peer.AddrInfo // by mDNS
-	changed   chan struct{}      // cap 1: our descriptor changed
-	notifiee  network.Notifiee
-	counters  counters
+	lanes     lanes
 
-	mu      sync.Mutex
-	closed  bool
-	running sync.WaitGroup // Add under mu, and only while not closed
-	handler Handler
-	holds   func(partition.Zone) bool // nil = nothing is held outside any zone
-	meta    partition.Member          // what we say of ourselves, without addresses
+	urgentGates gates
+	gate        *gater // nil with Options.Host: its creator decides who is dialled
+	inquiries   inquiries
+	shunned     shunned
+	meets       chan struct{}           // cap 1: the members changed
+	aside       chan struct{}           // cap joinContacts: joins under way with who turned up
+	ready       atomic.Bool             // there is a View
+	scopes      network.ResourceManager // nil with Options.Host
+	members     map[string]struct{}     // of the View before; used by regulars only
+	found       chan peer.AddrInfo      // by mDNS
+	changed     chan struct{}           // cap 1: our descriptor changed
+	notifiee    network.Notifiee
+	counters    counters
+
+	mu       sync.Mutex
+	closed   bool
+	running  sync.WaitGroup // Add under mu, and only while not closed
+	handler  Handler
+	recently map[peer.ID]time.Time     // turned up; see joinAside
+	holds    func(partition.Zone) bool // nil = nothing is held outside any zone
+	meta     partition.Member          // what we say of ourselves, without addresses
 }
 
 // New starts a host, Kademlia and the membership, which knows nobody yet: see
@@ -74,12 +86,13 @@ func New(ctx context.Context, o Options) (*DHT, error) {
 		return nil, fmt.Errorf("new dht: %w", err)
 	}
 	d := &DHT{opts: o, log: o.Logger, host: o.Host, own: o.Host == nil, space: o.Charter.Digest(), prefix: prefix(o.Charter),
-		places: places{all: o.MaxServing, peer: o.MaxServingPeer, bulk: o.MaxServing - o.MaxServing/4}, found: make(chan peer.AddrInfo, 64), changed: make(chan struct{}, 1),
-		gates: gates{limit: o.MaxCalls},
-		meta:  partition.Member{Capacity: o.Capacity, LoadStep: o.LoadStep, Location: o.Location, Version: o.Version}}
+		places: places{all: o.MaxServing, peer: o.MaxServingPeer, bulk: o.MaxServing - o.MaxServing/4}, found: make(chan peer.AddrInfo, 64), changed: make(chan struct{}, 1), recently: map[peer.ID]time.Time{}, meets: make(chan struct{}, 1), aside: make(chan struct{}, joinContacts),
+		gates: gates{limit: o.MaxCalls}, urgentGates: gates{limit: o.MaxCalls},
+		meta: partition.Member{Capacity: o.Capacity, LoadStep: o.LoadStep, Location: o.Location, Version: o.Version}}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("new dht: %w", err)
 	}
+	d.openLanes()
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if err := d.open(); err != nil {
 		return nil, fmt.Errorf("new dht: %w", errors.Join(err, d.Close()))
@@ -91,11 +104,19 @@ func New(ctx context.Context, o Options) (*DHT, error) {
 func (d *DHT) open() error {
 	var err error
 	if d.own {
-		if d.host, err = newHost(d.opts, d.opts.Listen); err != nil {
+		d.gate = newGater(d.opts.lan(), d.opts.Charter.ZoneMax > 0, d)
+		if d.scopes, err = newLimits(d.isMember); err != nil {
 			return err
 		}
+		if d.host, err = newHost(d.opts, d.opts.Listen, d.gate, d.scopes); err != nil {
+			return err
+		}
+		d.gate.settled(d.interfaceAddrs())
 	}
 	d.self = d.host.ID()
+	d.host = newCareful(d.host, d)
+	d.notifiee = &network.NotifyBundle{ConnectedF: d.connected, DisconnectedF: d.disconnected}
+	d.host.Network().Notify(d.notifiee)
 	if err := d.loadCharter(); err != nil {
 		return err
 	}
@@ -111,20 +132,26 @@ func (d *DHT) open() error {
 		kad.Validator(record.NamespacedValidator{namespace: d.check}),
 		kad.MaxRecordAge(maxLife),
 	}
-	if d.opts.Datastore != nil {
-		options = append(options, kad.Datastore(d.opts.Datastore))
+	records := d.opts.Datastore
+	if records == nil {
+		records = newRecords(MaxRecords, &d.counters.noPlace)
+	}
+	options = append(options, kad.Datastore(records))
+	if d.gate != nil {
+		options = append(options, kad.AddressFilter(d.gate.sensible), kad.RoutingTableFilter(d.inReach), kad.QueryFilter(d.worthAsking))
 	}
 	if d.kad, err = kad.New(d.ctx, d.host, options...); err != nil {
 		return fmt.Errorf("kademlia: %w", err)
 	}
-	if d.list, err = newLists(d.describe(), d.openList); err != nil {
+	if d.list, err = newLists(d.describe(), d.openList, d.regulars); err != nil {
 		return err
 	}
+	d.ready.Store(true)
 	d.owners = newOwnerFinder()
 	d.host.SetStreamHandler(charterProtocol, d.serveCharter)
 	d.host.SetStreamHandler(d.prefix+rpcSuffix, d.serve)
-	d.notifiee = &network.NotifyBundle{ConnectedF: d.connected}
-	d.host.Network().Notify(d.notifiee)
+	d.host.SetStreamHandler(d.prefix+urgentSuffix, d.serve)
+	d.host.SetStreamHandler(d.prefix+vouchSuffix, d.serveVouch)
 	return nil
 }
 
@@ -232,6 +259,8 @@ func (d *DHT) close() error {
 	if d.notifiee != nil {
 		d.host.RemoveStreamHandler(charterProtocol)
 		d.host.RemoveStreamHandler(d.prefix + rpcSuffix)
+		d.host.RemoveStreamHandler(d.prefix + urgentSuffix)
+		d.host.RemoveStreamHandler(d.prefix + vouchSuffix)
 		d.host.Network().StopNotify(d.notifiee)
 	}
 	d.running.Wait()

@@ -26,6 +26,15 @@
 //	PREFIX/kad/1.0.0            Kademlia
 //	PREFIX/swim-packet/1 and PREFIX/swim-stream/1    see package member
 //	PREFIX/rpc/1                one stream per call: a Request, a Response
+//	PREFIX/urgent/1             the same, for what members agree on: see lanes
+//	PREFIX/vouch/1              where is that member? among members, see vouch
+//
+// # Strangers
+//
+// A peer that is not in the View is an outsider: what it can hold of streams and
+// connections is little, and never what members need (pool, lanes, gater). What a
+// peer says of its addresses is a claim, and is dialled only as far as it was
+// seen to hold (dials).
 //
 // # Private swarms
 //
@@ -45,7 +54,7 @@
 // # After a crash
 //
 // The directory of Options.Dir holds what helps to come back: peers.json, the
-// members last seen, charter.sealed, the charter with its founder's
+// members last seen and where they were met, charter.sealed, the charter with its founder's
 // signature, and admission.pass, what lets this peer into a private swarm. All
 // are written whole and renamed; losing the first two costs
 // time, not data; for a lost pass a new invite is needed. Kademlia's records are soft state, published again after a start.

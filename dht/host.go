@@ -9,8 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-libp2p/core/protocol"
-	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
 	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
@@ -18,6 +17,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/echo-node/echo-node/dht/wire"
 )
 
 // Limits of the host.
@@ -28,12 +29,18 @@ const (
 	// Many volunteers may share one address (a lab, a NAT); libp2p's own
 	// default is 8.
 	connsPerAddr = 64
+
+	// MaxAddresses is the most addresses remembered of peers that are not
+	// connected, MaxPeerRecords the most records that peers signed.
+	MaxAddresses   = 1 << 14
+	MaxPeerRecords = 1 << 12
 )
 
 // newHost makes a libp2p host with QUIC and TCP. With no listen addresses it
 // only dials.
-func newHost(o Options, listen []string) (host.Host, error) {
-	limits, err := newLimits(prefix(o.Charter) + rpcSuffix)
+func newHost(o Options, listen []string, gate *gater, limits network.ResourceManager) (host.Host, error) {
+	book, err := pstoremem.NewPeerstore(pstoremem.WithMaxAddresses(MaxAddresses), pstoremem.WithMaxAddressesPerPeer(2*wire.MaxAddrs),
+		pstoremem.WithMaxSignedPeerRecords(MaxPeerRecords))
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +52,7 @@ func newHost(o Options, listen []string) (host.Host, error) {
 		libp2p.Identity(o.Key),
 		libp2p.Transport(quic.NewTransport),
 		// Without port reuse, or two peers could listen on one port unnoticed.
-		libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport()),
+		libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport(), tcp.WithDialerForAddr(gate.dialer)),
 		libp2p.Security(libp2ptls.ID, libp2ptls.New), // of TCP; QUIC has its own
 		libp2p.Security(noise.ID, noise.New),
 		libp2p.ResourceManager(limits),
@@ -53,6 +60,11 @@ func newHost(o Options, listen []string) (host.Host, error) {
 		libp2p.UserAgent("echo-node/" + o.Version),
 		libp2p.ProtocolVersion("echo-node/1"),
 		libp2p.DisableRelay(),
+		libp2p.Peerstore(book),
+	}
+	if gate != nil {
+		// Names are looked up for the user only: see resolveNames.
+		opts = append(opts, libp2p.ConnectionGater(gate), libp2p.MultiaddrResolver(noNames{}))
 	}
 	if len(listen) == 0 {
 		opts = append(opts, libp2p.NoListenAddrs)
@@ -83,23 +95,6 @@ func newHost(o Options, listen []string) (host.Host, error) {
 // defaultListen is QUIC and TCP on a free port of every interface.
 func defaultListen() []string {
 	return []string{"/ip4/0.0.0.0/udp/0/quic-v1", "/ip6/::/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/0"}
-}
-
-func newLimits(rpc protocol.ID) (network.ResourceManager, error) {
-	scaling := rcmgr.DefaultLimits
-	libp2p.SetDefaultServiceLimits(&scaling)
-	scaling.AddProtocolLimit(rpc, rcmgr.BaseLimit{Streams: 2048, StreamsInbound: 1024, StreamsOutbound: 1024, Memory: 256 << 20},
-		rcmgr.BaseLimitIncrease{})
-	scaling.AddProtocolPeerLimit(rpc, rcmgr.BaseLimit{Streams: 64, StreamsInbound: 32, StreamsOutbound: 32, Memory: 64 << 20},
-		rcmgr.BaseLimitIncrease{})
-	// Above what the connection manager trims to, on small machines as well: or
-	// the limiter refuses connections before the manager closes idle ones.
-	conns := rcmgr.LimitVal(2 * connsHigh)
-	limits := rcmgr.PartialLimitConfig{System: rcmgr.ResourceLimits{Conns: conns, ConnsInbound: conns, ConnsOutbound: conns}}.Build(scaling.AutoScale())
-	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits), rcmgr.WithMetricsDisabled(),
-		rcmgr.WithLimitPerSubnet(
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsPerAddr}},
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsPerAddr}, {PrefixLength: 48, ConnCount: 2 * connsPerAddr}}))
 }
 
 // reachable is true for an address that is not a loopback one.

@@ -36,8 +36,15 @@ type Options struct {
 	// Dir keeps what helps to find the swarm again after a restart; it must
 	// exist. "" = nothing is kept.
 	Dir string
+	// Known are more ways in, which this peer remembers from before. Unlike Join
+	// they may be wrong by now, and are tried a few times only.
+	Known []string
 	// MDNS finds peers of the same swarm on the local network.
 	MDNS bool
+	// LAN is a swarm of a local network: the private, loopback and link-local
+	// addresses that members announce are dialled. It follows from MDNS, from
+	// Listen addresses that are all private, and from Join addresses that are.
+	LAN bool
 	// AllowLoopback publishes loopback addresses although there are others;
 	// with none but loopback they are published anyhow.
 	AllowLoopback bool
@@ -64,7 +71,11 @@ type Options struct {
 	// one peer, so that a flood of one leaves room for the rest. Default 256 and
 	// 32.
 	MaxServing, MaxServingPeer int
-	MaxCalls                   int // calls to one peer at once; more wait; default 8
+	// MaxOutsiders is how many requests of peers that are no members are read or
+	// served at once; half of them from one address. More are reset unread.
+	// Default 64, or 256 in a swarm of several zones.
+	MaxOutsiders int
+	MaxCalls     int // calls to one peer at once; more wait; default 8
 
 	Logger     *slog.Logger          // nil = discard
 	Registerer prometheus.Registerer // for libp2p's own metrics; nil = none
@@ -127,6 +138,10 @@ func (o *Options) fill() error {
 	orDefault(&o.MaxServing, 256)
 	orDefault(&o.MaxServingPeer, 32)
 	orDefault(&o.MaxCalls, 8)
+	if o.Charter.ZoneMax > 0 { // members of other zones are outsiders here
+		orDefault(&o.MaxOutsiders, 256)
+	}
+	orDefault(&o.MaxOutsiders, 64)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

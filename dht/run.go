@@ -28,6 +28,9 @@ const (
 	joinEnough   = 3                      // peers joined in one round while alone
 	joinParallel = 8                      // attempts under way at once
 	joinStagger  = 250 * time.Millisecond // then the next is tried, too
+	joinContacts = 4                      // of peers that spoke to us, at once
+	joinPause    = 3 * time.Second        // before one of them is tried again
+	joinMemory   = 256                    // of them, remembered for so long
 	joinLate     = time.Second            // those not in so long after the first are given up
 	healInterval = 4 * time.Second        // between attempts to find vanished members
 	healAtOnce   = 2
@@ -61,7 +64,7 @@ func (d *DHT) Run(ctx context.Context) error {
 		}
 	}
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context){d.joinLoop, d.publishLoop, d.keepCharter, d.bookLoop, d.zoneLoop,
+	for _, loop := range []func(context.Context){d.joinLoop, d.publishLoop, d.keepCharter, d.bookLoop, d.zoneLoop, d.meetLoop,
 		func(ctx context.Context) { d.addressLoop(ctx, changes.Out()) }} {
 		wg.Go(func() { loop(ctx) })
 	}
@@ -102,7 +105,7 @@ func (d *DHT) addressLoop(ctx context.Context, changes <-chan any) {
 
 // joinLoop is the way in, and the way back in.
 func (d *DHT) joinLoop(ctx context.Context) {
-	known := d.readBook()
+	known := append(d.readBook(), d.knownWays(ctx)...)
 	backoff := joinBackoff
 	for round := 0; ctx.Err() == nil; round++ {
 		wait := healInterval
@@ -133,21 +136,74 @@ func (d *DHT) pause(ctx context.Context, wait time.Duration) {
 		case <-timer.C:
 			return
 		case info := <-d.found:
-			if _, ok := d.View().Find(info.ID.String()); !ok && info.ID != d.self {
-				d.joinLogged(ctx, info, "found on the local network")
-			}
+			// Whoever is near can say so of any address: a few tries.
+			d.gate.each([]peer.AddrInfo{info}, vouched)
+			d.joinAside(ctx, info, "found on the local network")
 		case p := <-d.list.Contacts():
-			if _, ok := d.View().Find(p.String()); !ok {
-				d.joinLogged(ctx, peer.AddrInfo{ID: p}, "it spoke to us")
-			}
+			d.joinAside(ctx, peer.AddrInfo{ID: p}, "it spoke to us")
 		}
 	}
+}
+
+// joinAside joins one who turned up, unless many do: whoever is slow to let this
+// peer in delays nothing else.
+func (d *DHT) joinAside(ctx context.Context, info peer.AddrInfo, why string) {
+	if d.isMember(info.ID) || info.ID == d.self || !d.turnedUp(info.ID, time.Now()) || !d.begin() {
+		return
+	}
+	select {
+	case d.aside <- struct{}{}:
+		go func() {
+			defer d.running.Done()
+			d.joinLogged(ctx, info, why)
+			<-d.aside
+		}()
+	default: // it will be found again, or speak again
+		d.running.Done()
+		d.counters.noPlace.add("contact")
+	}
+}
+
+// turnedUp says whether p did not turn up a moment ago already.
+func (d *DHT) turnedUp(p peer.ID, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for old, at := range d.recently {
+		if now.Sub(at) >= joinPause || len(d.recently) >= joinMemory {
+			delete(d.recently, old)
+		}
+	}
+	if _, again := d.recently[p]; again {
+		return false
+	}
+	d.recently[p] = now
+	return true
+}
+
+// knownWays are Options.Known.
+func (d *DHT) knownWays(ctx context.Context) []peer.AddrInfo {
+	infos, err := resolveJoin(ctx, d.opts.Known)
+	if err != nil {
+		d.log.Debug("known ways in", "err", err)
+	}
+	d.gate.each(infos, vouched)
+	return infos
+}
+
+// joinAddresses are Options.Join, with addresses that may be dialled now.
+func (d *DHT) joinAddresses(ctx context.Context) ([]peer.AddrInfo, error) {
+	infos, err := resolveJoin(ctx, d.opts.Join)
+	if d.gate != nil {
+		infos = resolveNames(ctx, infos)
+		d.gate.each(infos, trusted)
+	}
+	return infos, err
 }
 
 // joinFirst tries, while alone, the join addresses and the peers known from
 // earlier, in random order, and says whether it got in.
 func (d *DHT) joinFirst(ctx context.Context, known []peer.AddrInfo) bool {
-	infos, err := resolveJoin(ctx, d.opts.Join)
+	infos, err := d.joinAddresses(ctx)
 	if err != nil {
 		d.log.Warn("join", "err", err)
 	}
@@ -227,7 +283,8 @@ func (d *DHT) joinLogged(ctx context.Context, info peer.AddrInfo, why string) bo
 func (d *DHT) join(ctx context.Context, info peer.AddrInfo) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	if s, ok := d.host.Network().(*swarm.Swarm); ok {
+	s, ok := d.host.Network().(*swarm.Swarm)
+	if ok && d.gate.known(info.ID, append(d.host.Peerstore().Addrs(info.ID), info.Addrs...)) {
 		s.Backoff().Clear(info.ID) // it may be back where it was not a second ago
 	}
 	if err := d.host.Connect(ctx, info); err != nil {
@@ -293,10 +350,11 @@ func (d *DHT) heal(ctx context.Context, round int) {
 func (d *DHT) strangers(ctx context.Context, view partition.View) []peer.AddrInfo {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	all, err := resolveJoin(ctx, d.opts.Join)
+	all, err := d.joinAddresses(ctx)
 	if err != nil {
 		d.log.Debug("join addresses", "err", err)
 	}
+	all = append(all, d.knownWays(ctx)...)
 	key, err := d.zoneKey(d.Zone())
 	if err != nil {
 		d.log.Debug("zone key", "err", err)

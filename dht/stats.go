@@ -28,6 +28,14 @@ type Stats struct {
 	// was shown in time).
 	NotAdmitted map[string]uint64
 
+	// NoPlace counts streams and connections that found no place, by the pool and
+	// the limit that was reached, as in rpc-addr or urgent-member. See pool.
+	NoPlace map[string]uint64
+
+	// NotDialled counts addresses that were not dialled, by reason: see dials.
+	// met-other-identity counts dials that met somebody else than was said.
+	NotDialled map[string]uint64
+
 	// RejectedDescriptors of Kademlia by reason: forged, expired, malformed,
 	// oversize, old (a higher sequence was there).
 	RejectedDescriptors map[string]uint64
@@ -60,7 +68,7 @@ func (t *tally) all() map[string]uint64 {
 }
 
 type counters struct {
-	notAdmitted tally
+	notAdmitted, noPlace, noDial tally
 
 	callsOut, callsFailed, callsIn, busy, malformed, replayed, cut atomic.Uint64
 	bytesIn, bytesOut, staleConns, published                       atomic.Uint64
@@ -72,7 +80,7 @@ func (d *DHT) Stats() Stats {
 	return Stats{CallsOut: c.callsOut.Load(), CallsFailed: c.callsFailed.Load(), CallsIn: c.callsIn.Load(),
 		Busy: c.busy.Load(), Malformed: c.malformed.Load(), Replayed: c.replayed.Load(), Cut: c.cut.Load(),
 		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(), StaleConns: c.staleConns.Load(), Published: c.published.Load(),
-		NotAdmitted: c.notAdmitted.all(),
+		NotAdmitted: c.notAdmitted.all(), NoPlace: c.noPlace.all(), NotDialled: c.noDial.all(),
 		RejectedDescriptors: map[string]uint64{"forged": v.forged.Load(), "expired": v.expired.Load(),
 			"malformed": v.malformed.Load(), "oversize": v.oversize.Load(), "old": v.old.Load()},
 		Peers: len(d.host.Network().Peers()), RoutingTable: d.kad.RoutingTable().Size(), Member: d.list.Stats(), Zone: d.owners.count.stats()}

@@ -19,6 +19,7 @@ import (
 type lists struct {
 	open     func(partition.Zone, partition.Member, func(peer.ID) bool) (*member.List, error)
 	views    chan partition.View
+	changed  func(partition.View) // told of each new View, one at a time, before it is sent
 	contacts chan peer.ID
 	running  sync.WaitGroup
 
@@ -36,8 +37,9 @@ type lists struct {
 	parted map[string]Gone
 }
 
-func newLists(self partition.Member, open func(partition.Zone, partition.Member, func(peer.ID) bool) (*member.List, error)) (*lists, error) {
-	l := &lists{open: open, views: make(chan partition.View, 1), contacts: make(chan peer.ID, 64),
+func newLists(self partition.Member, open func(partition.Zone, partition.Member, func(peer.ID) bool) (*member.List, error),
+	changed func(partition.View)) (*lists, error) {
+	l := &lists{open: open, changed: changed, views: make(chan partition.View, 1), contacts: make(chan peer.ID, 64),
 		entering: make(chan struct{}, 1), zone: partition.HashZone}
 	own, err := open(l.zone, self, l.elsewhere)
 	if err != nil {
@@ -79,6 +81,7 @@ func (l *lists) publish() {
 		return
 	}
 	l.sent = v.Digest()
+	l.changed(v)
 	select {
 	case <-l.views: // the reader is slow: replace what it has not taken
 	default:

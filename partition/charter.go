@@ -58,6 +58,24 @@ type Charter struct {
 	ZoneMax int `json:"zonemax,omitempty"`
 	// Private: only who shows an invite or the swarm's key comes in.
 	Private bool `json:"private,omitempty"`
+	// Overrides is whose overrides of accounts peers accept: OverridesFounder or
+	// OverridesMembers. "" is members in a private swarm and founder in an open one.
+	Overrides string `json:"overrides,omitempty"`
+}
+
+// Values of Charter.Overrides.
+const (
+	OverridesFounder = "founder" // the founder's alone
+	OverridesMembers = "members" // every member's
+)
+
+// MembersOverrule says whether every member may overrule the judge of accounts;
+// else only the founder may.
+func (c Charter) MembersOverrule() bool {
+	if c.Overrides == "" {
+		return c.Private
+	}
+	return c.Overrides == OverridesMembers
 }
 
 // DefaultCharter is the charter a first peer makes when nothing else is asked.
@@ -90,6 +108,8 @@ func (c Charter) Validate() error {
 	check(c.SliceBits >= 1 && c.SliceBits <= MaxSliceBits, "slicebits %d is not 1 to %d", c.SliceBits, MaxSliceBits)
 	check(c.Replicas >= 1 && c.Replicas <= 7, "replicas %d is not 1 to 7", c.Replicas)
 	check(c.ZoneMax >= 0 && c.ZoneMax <= MaxZoneMembers, "zonemax %d is not 0 to %d", c.ZoneMax, MaxZoneMembers)
+	check(c.Overrides == "" || c.Overrides == OverridesFounder || c.Overrides == OverridesMembers,
+		"overrides %s is neither %s nor %s", quote(c.Overrides), OverridesFounder, OverridesMembers)
 	check(printableASCII(c.Suffixes, 64), "suffixes %s is no digest", quote(c.Suffixes))
 	switch c.Mode {
 	case ModeHash:
@@ -200,6 +220,7 @@ func (c Charter) Contradicts(other Charter) []string {
 	differ("gazetteer", c.Gazetteer, other.Gazetteer)
 	differ("zonemax", c.ZoneMax, other.ZoneMax)
 	differ("private", c.Private, other.Private)
+	differ("overrides", c.Overrides, other.Overrides)
 	return out
 }
 

@@ -2900,14 +2900,17 @@ func (x *Start) GetPos() uint64 {
 
 // Config says who keeps a slice.
 type Config struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Slice         uint64                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Fork          string                 `protobuf:"bytes,3,opt,name=fork,proto3" json:"fork,omitempty"`
-	Gen           uint64                 `protobuf:"varint,4,opt,name=gen,proto3" json:"gen,omitempty"`
-	Owner         string                 `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
-	Keepers       []string               `protobuf:"bytes,6,rep,name=keepers,proto3" json:"keepers,omitempty"`
-	Starts        []*Start               `protobuf:"bytes,7,rep,name=starts,proto3" json:"starts,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Slice   uint64                 `protobuf:"varint,1,opt,name=slice,proto3" json:"slice,omitempty"`
+	Epoch   uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Fork    string                 `protobuf:"bytes,3,opt,name=fork,proto3" json:"fork,omitempty"`
+	Gen     uint64                 `protobuf:"varint,4,opt,name=gen,proto3" json:"gen,omitempty"`
+	Owner   string                 `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
+	Keepers []string               `protobuf:"bytes,6,rep,name=keepers,proto3" json:"keepers,omitempty"`
+	Starts  []*Start               `protobuf:"bytes,7,rep,name=starts,proto3" json:"starts,omitempty"`
+	// One more than the generation at which the sender entered this fork by
+	// hearsay: its word counts only with those who know that generation. 0: never.
+	Heard         uint64 `protobuf:"varint,8,opt,name=heard,proto3" json:"heard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2989,6 +2992,13 @@ func (x *Config) GetStarts() []*Start {
 		return x.Starts
 	}
 	return nil
+}
+
+func (x *Config) GetHeard() uint64 {
+	if x != nil {
+		return x.Heard
+	}
+	return 0
 }
 
 // Lease asks a keeper to lease the asker's slices to it.
@@ -3405,9 +3415,9 @@ func (x *Promise) GetHead() uint64 {
 // Configs tells decided ones and asks for those that the asker does not know.
 type Configs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Decided       []*Config              `protobuf:"bytes,1,rep,name=decided,proto3" json:"decided,omitempty"`
-	Want          bool                   `protobuf:"varint,2,opt,name=want,proto3" json:"want,omitempty"`     // answer with yours after the slice `after`, unless the digest is equal
-	Digest        uint64                 `protobuf:"varint,3,opt,name=digest,proto3" json:"digest,omitempty"` // of all that the asker knows
+	Decided       []*Config              `protobuf:"bytes,1,rep,name=decided,proto3" json:"decided,omitempty"` // with want: answer with yours of these slices only
+	Want          bool                   `protobuf:"varint,2,opt,name=want,proto3" json:"want,omitempty"`      // answer with yours after the slice `after`, unless the digest is equal
+	Digest        uint64                 `protobuf:"varint,3,opt,name=digest,proto3" json:"digest,omitempty"`  // of all that the asker knows
 	After         uint64                 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4565,7 +4575,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x05parts\x18\x10 \x03(\fR\x05parts\"+\n" +
 	"\x05Start\x12\x10\n" +
 	"\x03gen\x18\x01 \x01(\x04R\x03gen\x12\x10\n" +
-	"\x03pos\x18\x02 \x01(\x04R\x03pos\"\xbb\x01\n" +
+	"\x03pos\x18\x02 \x01(\x04R\x03pos\"\xd1\x01\n" +
 	"\x06Config\x12\x14\n" +
 	"\x05slice\x18\x01 \x01(\x04R\x05slice\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x12\n" +
@@ -4573,7 +4583,8 @@ const file_wire_proto_rawDesc = "" +
 	"\x03gen\x18\x04 \x01(\x04R\x03gen\x12\x14\n" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12\x18\n" +
 	"\akeepers\x18\x06 \x03(\tR\akeepers\x12/\n" +
-	"\x06starts\x18\a \x03(\v2\x17.echonode.wire.v1.StartR\x06starts\"}\n" +
+	"\x06starts\x18\a \x03(\v2\x17.echonode.wire.v1.StartR\x06starts\x12\x14\n" +
+	"\x05heard\x18\b \x01(\x04R\x05heard\"}\n" +
 	"\x05Lease\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\x04R\x06digest\x12\x12\n" +

@@ -1,0 +1,304 @@
+package dht
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// An outsider is a peer that is no live member by this peer's own View. Its
+// identity costs nothing, so outsiders are limited by address and by network,
+// too. What an outsider can hold is never what a member needs: each kind of
+// stream has a pool with a share for outsiders and one for members.
+
+// poolLimits bound how many places of one kind are held at once. 0 = none.
+type poolLimits struct {
+	all     int // of outsiders
+	net     int // of them, in one network: /24 of IPv4, /48 of IPv6
+	addr    int // of them, at one address: IPv4, or /64 of IPv6
+	peer    int // of them, of one identity
+	members int // of members
+	member  int // of them, of one identity
+}
+
+// poolKey names what is counted: all outsiders, a network, an identity, ...
+type poolKey struct {
+	kind byte // one of the constants below
+	of   string
+}
+
+const (
+	countOutsiders = 'o'
+	countNet       = 'n'
+	countAddr      = 'a'
+	countPeer      = 'p'
+	countMembers   = 'M'
+	countMember    = 'm'
+)
+
+// pool shares out places between members and outsiders. A member always gets
+// one place, even when other members hold all of theirs.
+type pool struct {
+	name    string // of the metric: refusals count as name-all, name-net, name-addr, name-peer, name-members, name-member
+	limits  poolLimits
+	member  func(peer.ID) bool
+	refused *tally
+	insists func(peer.ID) // told of each refusal of an outsider that has, or whose address has, its share; nil = nobody
+
+	mu    sync.Mutex
+	held  map[*place]struct{}
+	count map[poolKey]int
+}
+
+// place is held until leave.
+type place struct {
+	pool *pool
+	peer peer.ID
+	keys []poolKey // nil = left
+}
+
+func (d *DHT) newPool(name string, l poolLimits) *pool {
+	return &pool{name: name, limits: l, member: d.isMember, refused: &d.counters.noPlace, insists: d.insists,
+		held: map[*place]struct{}{}, count: map[poolKey]int{}}
+}
+
+// take gives a place to p, who is at addr; nil when there is none.
+func (o *pool) take(p peer.ID, addr ma.Multiaddr) *place {
+	inside := o.member(p)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if inside {
+		if n := o.count[poolKey{countMember, string(p)}]; n >= o.limits.member {
+			return o.refuse("member")
+		} else if n > 0 && o.count[poolKey{kind: countMembers}] >= o.limits.members {
+			return o.refuse("members")
+		}
+		return o.hold(p, poolKey{kind: countMembers}, poolKey{countMember, string(p)})
+	}
+	one, around := whereabouts(addr)
+	keys := []poolKey{{kind: countOutsiders}, {countNet, around.String()}, {countAddr, one.String()}, {countPeer, string(p)}}
+	full := o.full(keys)
+	if full != "" {
+		o.sweep()
+		full = o.full(keys)
+	}
+	if full != "" {
+		if o.insists != nil && (full == "peer" || full == "addr") {
+			o.insists(p)
+		}
+		return o.refuse(full)
+	}
+	return o.hold(p, keys...)
+}
+
+// full says which limit of outsiders is reached; "" = none. o.mu is held.
+func (o *pool) full(keys []poolKey) string {
+	limits := [...]int{o.limits.all, o.limits.net, o.limits.addr, o.limits.peer}
+	for i, name := range [...]string{"all", "net", "addr", "peer"} {
+		if o.count[keys[i]] >= limits[i] {
+			return name
+		}
+	}
+	return ""
+}
+
+// sweep counts those as members who came as outsiders and are members by now:
+// every member was an outsider once, and some streams are long. o.mu is held.
+func (o *pool) sweep() {
+	for pl := range o.held {
+		if pl.keys[0].kind == countOutsiders && o.member(pl.peer) {
+			o.drop(pl)
+			pl.keys = []poolKey{{kind: countMembers}, {countMember, string(pl.peer)}}
+			o.add(pl)
+		}
+	}
+}
+
+func (o *pool) refuse(why string) *place {
+	o.refused.add(o.name + "-" + why)
+	return nil
+}
+
+func (o *pool) hold(p peer.ID, keys ...poolKey) *place {
+	pl := &place{pool: o, peer: p, keys: keys}
+	o.add(pl)
+	return pl
+}
+
+func (o *pool) add(pl *place) {
+	o.held[pl] = struct{}{}
+	for _, k := range pl.keys {
+		o.count[k]++
+	}
+}
+
+func (o *pool) drop(pl *place) {
+	delete(o.held, pl)
+	for _, k := range pl.keys {
+		if o.count[k]--; o.count[k] == 0 {
+			delete(o.count, k)
+		}
+	}
+	pl.keys = nil
+}
+
+// leave gives the place back; more than once is the same as once.
+func (pl *place) leave() {
+	pl.pool.mu.Lock()
+	defer pl.pool.mu.Unlock()
+	if pl.keys != nil {
+		pl.pool.drop(pl)
+	}
+}
+
+// taken are the places held by outsiders and by members.
+func (o *pool) taken() (outsiders, members int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.count[poolKey{kind: countOutsiders}], o.count[poolKey{kind: countMembers}]
+}
+
+// Lengths of the prefixes by which addresses are counted.
+const (
+	netBits4  = 24
+	netBits6  = 48
+	addrBits6 = 64 // a customer has that many at least, so it counts as one address
+)
+
+// whereabouts are the address and the network that a multiaddr counts for; the
+// zero prefixes when it names no IP address.
+func whereabouts(a ma.Multiaddr) (one, around netip.Prefix) {
+	if a == nil {
+		return netip.Prefix{}, netip.Prefix{}
+	}
+	ip, err := manet.ToIP(a)
+	if err != nil {
+		return netip.Prefix{}, netip.Prefix{}
+	}
+	addr, ok := netip.AddrFromSlice(ip)
+	if !ok {
+		return netip.Prefix{}, netip.Prefix{}
+	}
+	addr = addr.Unmap()
+	bitsAddr, bitsNet := addrBits6, netBits6
+	if addr.Is4() {
+		bitsAddr, bitsNet = addr.BitLen(), netBits4
+	}
+	one, err = addr.Prefix(bitsAddr)
+	if err != nil { // an address with a zone
+		return netip.Prefix{}, netip.Prefix{}
+	}
+	around, err = addr.Prefix(bitsNet)
+	if err != nil {
+		return netip.Prefix{}, netip.Prefix{}
+	}
+	return one, around
+}
+
+// Outsiders that go on asking for more than their share are cut off for a while.
+const (
+	insistMost   = 64               // refusals within insistWithin
+	insistWithin = 10 * time.Second // that are too many
+	shunFor      = time.Minute
+	MaxInsisting = 1 << 12 // outsiders whose refusals are counted
+)
+
+// shunned are the outsiders that are cut off.
+type shunned struct {
+	mu sync.Mutex
+	of map[peer.ID]*insistence
+}
+
+type insistence struct {
+	since time.Time
+	n     int
+	until time.Time // zero = not shunned
+}
+
+// refused counts one refusal and says whether it is the one too many.
+func (s *shunned) refused(p peer.ID, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[peer.ID]*insistence{}
+	}
+	one := s.of[p]
+	if one == nil {
+		if len(s.of) >= MaxInsisting {
+			s.forget(now)
+		}
+		one = &insistence{since: now}
+		s.of[p] = one
+	}
+	if now.Sub(one.since) >= insistWithin {
+		one.since, one.n = now, 0
+	}
+	if one.n++; one.n != insistMost {
+		return false
+	}
+	one.until = now.Add(shunFor)
+	return true
+}
+
+// forget makes room: of what is over first, else of any.
+func (s *shunned) forget(now time.Time) {
+	for p, one := range s.of {
+		if now.Sub(one.since) >= insistWithin && now.After(one.until) {
+			delete(s.of, p)
+		}
+	}
+	for p := range s.of {
+		if len(s.of) < MaxInsisting {
+			return
+		}
+		delete(s.of, p)
+	}
+}
+
+func (s *shunned) is(p peer.ID, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.of[p]
+	return one != nil && now.Before(one.until)
+}
+
+// insists counts a refusal, and cuts off who has too many.
+func (d *DHT) insists(p peer.ID) {
+	if d.gate == nil || !d.shunned.refused(p, time.Now()) || !d.begin() {
+		return
+	}
+	go func() {
+		defer d.running.Done()
+		d.counters.noPlace.add("shunned")
+		_ = d.host.Network().ClosePeer(p)
+	}()
+}
+
+// placedStream gives its place back when it is closed or reset.
+type placedStream struct {
+	network.Stream
+	place *place
+}
+
+// Close is network.Stream's.
+func (s *placedStream) Close() error {
+	s.place.leave()
+	return s.Stream.Close()
+}
+
+// Reset is network.Stream's.
+func (s *placedStream) Reset() error {
+	s.place.leave()
+	return s.Stream.Reset()
+}
+
+// ResetWithError is network.Stream's.
+func (s *placedStream) ResetWithError(code network.StreamErrorCode) error {
+	s.place.leave()
+	return s.Stream.ResetWithError(code)
+}

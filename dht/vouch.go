@@ -1,0 +1,327 @@
+package dht
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// What a member says of its addresses is a claim (see dials). Members vouch for
+// each other: who wants to dial a member that it never met asks a few members
+// that it is connected to, and believes what most of them say. A member that is
+// asked tells only what it saw itself: addresses that it reached, and those of
+// the IP address from which the member came.
+//
+//	question   the peer id
+//	answer     how many addresses, then each of them
+//
+// Texts and numbers are unsigned varints, texts led by their length.
+const (
+	vouchSuffix  = "/vouch/1"
+	vouchTimeout = 2 * time.Second
+	vouchAsked   = 3                // members asked; most of them have to agree
+	vouchPause   = 2 * time.Second  // before the same is asked again; it doubles
+	vouchPauses  = 2 * time.Minute  // the longest
+	meetParallel = 8                // members met at once
+	meetMost     = 64               // connections that are enough to know one's swarm
+	meetTimeout  = 5 * time.Second  // of one meeting
+	meetPatience = 2 * time.Second  // who was there first waits so long for who came
+	meetAgain    = time.Minute      // before a member that could not be met is tried again
+	meetNew      = 10 * time.Second // a peer is new in its swarm for so long
+)
+
+// asking is what was asked of one member.
+type asking struct {
+	next  time.Time
+	pause time.Duration
+	done  chan struct{} // closed at the end of a question under way; nil = none
+}
+
+// inquiries are the questions for witnesses. There is an entry for each member
+// that cannot be dialled, none for others.
+type inquiries struct {
+	mu sync.Mutex
+	of map[peer.ID]*asking
+}
+
+// askWitnesses has members vouch for p, and says whether it may be dialled now.
+func (d *DHT) askWitnesses(ctx context.Context, p peer.ID) bool {
+	q := &d.inquiries
+	q.mu.Lock()
+	one := q.of[p]
+	if one == nil {
+		if q.of == nil {
+			q.of = map[peer.ID]*asking{}
+		}
+		one = &asking{pause: vouchPause}
+		q.of[p] = one
+	}
+	if done := one.done; done != nil {
+		q.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		return d.gate.dialable(p, d.host.Peerstore().Addrs(p))
+	}
+	if time.Now().Before(one.next) {
+		q.mu.Unlock()
+		return false
+	}
+	one.done = make(chan struct{})
+	q.mu.Unlock()
+
+	good, asked := d.collect(ctx, p)
+	d.gate.each([]peer.AddrInfo{{ID: p, Addrs: good}}, vouched)
+	d.host.Peerstore().AddAddrs(p, good, peerstore.TempAddrTTL)
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if asked > 0 {
+		one.next = time.Now().Add(one.pause)
+		one.pause = min(2*one.pause, vouchPauses)
+	}
+	close(one.done)
+	one.done = nil
+	return len(good) > 0 && d.gate.dialable(p, d.host.Peerstore().Addrs(p))
+}
+
+// forgetInquiries drops those about who is no member any more.
+func (d *DHT) forgetInquiries(v partition.View) {
+	d.inquiries.mu.Lock()
+	defer d.inquiries.mu.Unlock()
+	for p, one := range d.inquiries.of {
+		if _, live := v.Find(p.String()); !live && one.done == nil {
+			delete(d.inquiries.of, p)
+		}
+	}
+}
+
+// collect asks up to vouchAsked members and gives the addresses that most of
+// them vouch for.
+func (d *DHT) collect(ctx context.Context, p peer.ID) (good []ma.Multiaddr, asked int) {
+	var witnesses []peer.ID
+	for _, w := range d.host.Network().Peers() {
+		if w != p && w != d.self && d.isMember(w) {
+			witnesses = append(witnesses, w)
+		}
+	}
+	rand.Shuffle(len(witnesses), func(i, j int) { witnesses[i], witnesses[j] = witnesses[j], witnesses[i] })
+	witnesses = witnesses[:min(len(witnesses), vouchAsked)]
+	answers := make(chan []ma.Multiaddr, len(witnesses))
+	for _, w := range witnesses {
+		go func() {
+			addrs, err := d.askWitness(ctx, w, p)
+			if err != nil {
+				d.log.Debug("who knows a member", "member", p.String(), "asked", w.String(), "err", err)
+			}
+			answers <- addrs
+		}()
+	}
+	votes := map[string]int{}
+	for range witnesses {
+		for _, a := range ma.Unique(<-answers) {
+			if votes[string(a.Bytes())]++; votes[string(a.Bytes())] == len(witnesses)/2+1 {
+				good = append(good, a)
+			}
+		}
+	}
+	return good, len(witnesses)
+}
+
+// askWitness asks one member, to which there is a connection, for the addresses of p.
+func (d *DHT) askWitness(ctx context.Context, w, p peer.ID) ([]ma.Multiaddr, error) {
+	ctx, cancel := context.WithTimeout(network.WithNoDial(ctx, "witness"), vouchTimeout)
+	defer cancel()
+	s, err := d.host.NewStream(ctx, w, d.prefix+vouchSuffix)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.Reset() }() // nothing more is expected
+	defer context.AfterFunc(ctx, func() { _ = s.Reset() })()
+	if _, err := s.Write(appendText(nil, []byte(p))); err != nil {
+		return nil, err
+	}
+	_ = s.CloseWrite() // see exchange
+	r := bufio.NewReader(io.LimitReader(s, wire.MaxAddrs*(wire.MaxAddr+2)+2))
+	n, err := binary.ReadUvarint(r)
+	if err != nil {
+		return nil, err
+	}
+	if n > wire.MaxAddrs {
+		return nil, fmt.Errorf("%d addresses: %w", n, wire.ErrTooLarge)
+	}
+	var addrs []ma.Multiaddr
+	for range n {
+		text, err := readText(r, wire.MaxAddr)
+		if err != nil {
+			return nil, err
+		}
+		a, err := ma.NewMultiaddrBytes(text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, err)
+		}
+		addrs = append(addrs, a)
+	}
+	return addrs, nil
+}
+
+// serveVouch answers a member; who is none is told nothing.
+func (d *DHT) serveVouch(s network.Stream) {
+	if !d.begin() {
+		_ = s.Reset()
+		return
+	}
+	defer d.running.Done()
+	late := time.AfterFunc(vouchTimeout, func() { _ = s.Reset() })
+	defer late.Stop()
+	defer context.AfterFunc(d.ctx, func() { _ = s.Reset() })()
+	if err := d.answerVouch(s); err != nil {
+		d.log.Debug("no answer about addresses", "peer", s.Conn().RemotePeer().String(), "err", err)
+		_ = s.Reset()
+		return
+	}
+	_ = s.Close()
+}
+
+func (d *DHT) answerVouch(s network.Stream) error {
+	if !d.isMember(s.Conn().RemotePeer()) {
+		d.counters.noPlace.add("vouch-outsider")
+		return errors.New("not a member")
+	}
+	text, err := readText(bufio.NewReader(s), wire.MaxPeerID)
+	if err != nil {
+		return err
+	}
+	p, err := peer.IDFromBytes(text)
+	if err != nil {
+		return fmt.Errorf("%w: %w", wire.ErrMalformed, err)
+	}
+	var known []ma.Multiaddr
+	if d.gate != nil {
+		known = d.gate.holding(p, d.host.Peerstore().Addrs(p))
+	}
+	known = slices.DeleteFunc(known, func(a ma.Multiaddr) bool { return len(a.Bytes()) > wire.MaxAddr })
+	known = known[:min(len(known), wire.MaxAddrs)]
+	out := binary.AppendUvarint(nil, uint64(len(known)))
+	for _, a := range known {
+		out = appendText(out, a.Bytes())
+	}
+	_, err = s.Write(out)
+	return err
+}
+
+func appendText(to, text []byte) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
+}
+
+func readText(r *bufio.Reader, longest uint64) ([]byte, error) {
+	n, err := binary.ReadUvarint(r)
+	if err != nil {
+		return nil, err
+	}
+	if n > longest {
+		return nil, fmt.Errorf("text of %d bytes: %w", n, wire.ErrTooLarge)
+	}
+	text := make([]byte, n)
+	_, err = io.ReadFull(r, text)
+	return text, err
+}
+
+// meetLoop connects a peer that is new in its swarm with the members. They know
+// it by what it says only, and believe that once it came to them; and it can ask
+// those that it met about the others.
+func (d *DHT) meetLoop(ctx context.Context) {
+	if d.gate == nil {
+		return
+	}
+	var since time.Time // with others in the swarm
+	tried, came := map[peer.ID]time.Time{}, map[peer.ID]time.Time{}
+	room := make(chan struct{}, meetParallel)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for ctx.Err() == nil {
+		members := d.View().Members()
+		now := time.Now()
+		switch {
+		case len(members) < 2:
+			since = time.Time{}
+		case since.IsZero():
+			since = now
+		}
+		d.gate.settled(d.interfaceAddrs())
+		for p, at := range tried {
+			if now.Sub(at) > meetAgain || !d.isMember(p) {
+				delete(tried, p)
+			}
+		}
+		for p := range came {
+			if !d.isMember(p) {
+				delete(came, p)
+			}
+		}
+		wait := meetAgain / 2
+		for _, m := range members {
+			p, err := peer.Decode(m.ID)
+			if err != nil || p == d.self || !tried[p].IsZero() || d.host.Network().Connectedness(p) == network.Connected {
+				continue
+			}
+			if len(d.host.Network().Peers()) >= meetMost {
+				break
+			}
+			if came[p].IsZero() {
+				came[p] = now
+			}
+			if now.Sub(since) > meetNew && now.Sub(came[p]) < meetPatience {
+				wait = min(wait, meetPatience)
+				continue
+			}
+			tried[p] = now
+			select {
+			case room <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			wg.Go(func() { d.meet(ctx, p); <-room })
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-d.meets:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+func (d *DHT) meet(ctx context.Context, p peer.ID) {
+	ctx, cancel := context.WithTimeout(ctx, meetTimeout)
+	defer cancel()
+	if err := d.host.Connect(ctx, peer.AddrInfo{ID: p}); err != nil {
+		d.log.Debug("a member is not met", "peer", p.String(), "err", err)
+	}
+}
+
+// interfaceAddrs are the addresses of this host, of all its interfaces.
+func (d *DHT) interfaceAddrs() []ma.Multiaddr {
+	addrs, err := d.host.Network().InterfaceListenAddresses()
+	if err != nil {
+		d.log.Debug("addresses of this host", "err", err)
+	}
+	return addrs
+}

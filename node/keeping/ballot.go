@@ -55,7 +55,7 @@ func (m *Machine) Prepare(p Proposal, now time.Time) Promise {
 	m.dirty[i] = true
 	out.Accepted, out.Proposal = sl.accepted, sl.proposal
 	out.Head, out.Copied = m.aligned(i)
-	if !out.Copied && sl.copied.of(sl.config) {
+	if !out.Copied && (sl.copied.of(sl.config) || sl.lost()) {
 		out.Head, out.Copied = UnknownHead, true
 	}
 	return out
@@ -74,6 +74,7 @@ func (m *Machine) Accept(p Proposal, now time.Time) Promise {
 		p.Next.Validate() != nil || p.Next.Compare(p.Base) <= 0 || !p.Next.SameFork(p.Base) || p.Next.Gen != p.Base.Gen+1 {
 		return Promise{Slice: p.Slice, By: m.self, Promised: sl.promised}
 	}
+	p.Next.Heard = 0
 	sl.promised, sl.accepted, sl.proposal = p.Ballot, p.Ballot, p.Next
 	m.dirty[i] = true
 	return out
@@ -86,7 +87,7 @@ func (m *Machine) consider(p Proposal, now time.Time) (int, Promise) {
 	if !ok || p.Base.Validate() != nil || !p.Base.Has(p.Ballot.By) || p.Ballot.N > maxBallot {
 		return 0, out
 	}
-	m.learn(i, p.Base)
+	m.hear(i, p.Base, p.Ballot.By, now)
 	sl := &m.slots[i]
 	if sl.config.Compare(p.Base) != 0 {
 		c := sl.config
@@ -198,7 +199,7 @@ func (m *Machine) Refused(s partition.Slice, b Ballot) {
 // that promised: this peer, or another, which then need not campaign against it.
 // false: no majority, or none of those whose copies can be compared.
 func (m *Machine) Choose(p Proposal, promises []Promise) (Proposal, bool) {
-	head, ok := m.headOf(p)
+	head, whole, ok := m.headOf(p)
 	if !ok {
 		return p, false
 	}
@@ -227,21 +228,24 @@ func (m *Machine) Choose(p Proposal, promises []Promise) (Proposal, bool) {
 		p.Next = best.Proposal
 		return p, true
 	}
-	if known < p.Base.Quorum() || !p.Base.Has(owner) {
+	if known < p.Base.Quorum() && !whole || !p.Base.Has(owner) {
 		return p, false
 	}
 	p.Next = p.Base.Next(owner, p.Base.Keepers, longest)
 	return p, true
 }
 
-func (m *Machine) headOf(p Proposal) (uint64, bool) {
+// headOf is up to where this peer's copy is that of p.Base. whole says that all
+// that was ever acknowledged is in it, as in its owner's who has written nothing else.
+func (m *Machine) headOf(p Proposal) (head uint64, whole, ok bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	i, ok := m.index[p.Slice]
-	if !ok || m.slots[i].config.Compare(p.Base) != 0 {
-		return 0, false
+	i, known := m.index[p.Slice]
+	if !known || m.slots[i].config.Compare(p.Base) != 0 {
+		return 0, false, false
 	}
-	return m.aligned(i)
+	head, ok = m.aligned(i)
+	return head, p.Base.Owner == m.self && m.slots[i].copied == copyOf(p.Base), ok
 }
 
 // Decided says whether a majority of the keepers of p.Base accepted p; by are

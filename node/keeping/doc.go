@@ -45,9 +45,40 @@
 // # Forks
 //
 // When a majority of a slice's keepers is gone for good, a survivor adopts the
-// slice: a new Epoch, without anybody's consent. Two may do so apart. The
-// higher (Epoch, Fork, Gen) wins wherever two meet, and whoever has a copy of
-// another fork has its rows united with the winner's first.
+// slice: a new Epoch, without anybody's consent. Two may do so apart. Where two
+// meet, what a majority agreed on without the adopter wins over the adoption; else
+// the higher (Epoch, Fork, Gen) does. Whoever has a copy of another fork has its
+// rows united with the winner's first. A keeper that gave up its copy so and comes
+// back is not taken for one that has nothing (slot.lost), and what it promised
+// before still holds (slot.past).
+//
+// # Whose word counts
+//
+// A Config carries no proof (certificates of a quorum are to come), so each peer
+// judges by what it knows itself who may say that one was decided; hear.go has the
+// rules. In short: the keepers of what is known are believed about what came after
+// it, in bounds (MaxGenStep, MaxEpochStep); the keepers of what was left at an
+// adoption, or for hearsay, are believed about how that went on; everybody else's
+// word makes this peer ask, and is taken only where all keepers that it knows are
+// gone. What was left is remembered in the row, so nothing learned is final. A
+// stored Config that no peer makes is put aside for the last good one (Load).
+//
+// So strangers, members that keep other slices, and former keepers by a peer that
+// knows the present Config, change nothing. What a hostile peer can still do:
+//
+//   - A keeper of a slice, by what a peer knows, can tell that peer any successor:
+//     it can take the slice for itself, give it away, adopt it without need, or
+//     have it thrash between forks. It can also do so after it left, with peers
+//     that have not heard so.
+//   - A keeper of what was left can undo the fork that took its place, for ever.
+//   - A keeper can refuse promises and leases, and lie about its copy, so that a
+//     shorter log is elected.
+//   - Where all keepers that a peer knows have been gone for --orphan-after, and
+//     the founder for seconds for one that knows nothing else, any members that
+//     vouch for each other are believed, until one of the keepers is back. A peer
+//     cut off from all its fellows can so be deceived, and what was decided on
+//     that ground by itself counts with those who know the same generation.
+//   - A member can have a peer ask the keepers of a slice, four times a second.
 //
 // # After a crash
 //

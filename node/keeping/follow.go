@@ -61,7 +61,7 @@ func (m *Machine) Copied(s partition.Slice) {
 		return
 	}
 	if now := copyOf(m.slots[i].config); m.slots[i].copied != now {
-		m.slots[i].copied = now
+		m.slots[i].setCopied(now)
 		m.dirty[i] = true
 	}
 }
@@ -137,6 +137,25 @@ func (m *Machine) spurned(i int, now time.Time) bool {
 	return false
 }
 
+// Bereft lists the slices that this peer has owned for wait without a copy, as it
+// gave its copy up for another fork and came back. It holds up everybody else, so
+// it is to adopt them: whoever has a copy unites it with what is here.
+func (m *Machine) Bereft(now time.Time, wait time.Duration) []partition.Slice {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.where(m.owned[m.self], func(i int) bool {
+		sl := &m.slots[i]
+		switch {
+		case !sl.lost():
+			sl.bereft = time.Time{}
+			return false
+		case sl.bereft.IsZero():
+			sl.bereft = now
+		}
+		return now.Sub(sl.bereft) >= wait
+	})
+}
+
 // Adopt makes this peer the only keeper of an orphan, in a new fork, with what
 // it has of the slice. The caller knows that its keepers are gone. false when
 // the Config is not base any more.
@@ -147,11 +166,14 @@ func (m *Machine) Adopt(s partition.Slice, base Config) bool {
 	if !ok || m.slots[i].config.Compare(base) != 0 {
 		return false
 	}
+	// A fork that it began and left is another than the one that it begins now.
+	base.Epoch = max(base.Epoch, m.slots[i].adopted)
 	// What is here is united by being here: whatever log it came from, the new
 	// fork's begins above it.
 	if !m.learn(i, base.Adopted(m.self, m.head(s))) {
 		return false
 	}
-	m.slots[i].copied = copyOf(m.slots[i].config)
+	m.slots[i].setCopied(copyOf(m.slots[i].config))
+	m.slots[i].adopted = m.slots[i].config.Epoch
 	return true
 }

@@ -110,7 +110,7 @@ func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 	if a.List == nil {
 		for _, c := range a.News {
 			if i, ok := m.index[c.Slice]; ok {
-				m.learn(i, c.Config)
+				m.hear(i, c.Config, owner, now)
 			}
 		}
 		count, digest := 0, uint64(0)
@@ -132,7 +132,7 @@ func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 			continue
 		}
 		listed.set(i, true)
-		m.learn(i, c.Config)
+		m.hear(i, c.Config, owner, now)
 		if m.slots[i].config.Compare(c.Config) != 0 {
 			g.Newer = append(g.Newer, SliceConfig{c.Slice, m.slots[i].config})
 		}
@@ -160,7 +160,7 @@ func (m *Machine) Granted(keeper string, a Ask, g Grant) (list bool) {
 	defer m.mu.Unlock()
 	for _, c := range g.Newer {
 		if i, ok := m.index[c.Slice]; ok {
-			m.learn(i, c.Config)
+			m.hear(i, c.Config, keeper, a.sent)
 		}
 	}
 	if g.Differs {

@@ -23,6 +23,7 @@ const (
 // that follows from it leaves, so the caller makes each step and its write one.
 type Machine struct {
 	self    string
+	founder string
 	started time.Time
 	head    func(partition.Slice) uint64 // position of this peer's log
 
@@ -38,6 +39,7 @@ type Machine struct {
 	granted map[string]time.Time // to whom slices are leased here, until when
 	held    map[string]held      // from whom, until when
 	dirty   map[int]bool
+	doubted map[int]bool // slots with words
 
 	everybody   []string // see Keepers
 	everybodyAt uint64   // clock
@@ -65,8 +67,8 @@ type Options struct {
 // New is a Machine that knows the first Configs only. Load gives it what an
 // earlier run made durable.
 func New(o Options) *Machine {
-	m := &Machine{self: o.Self, started: o.Started, head: o.Head, slices: o.Slices, index: make(map[partition.Slice]int, len(o.Slices)),
-		slots: make([]slot, len(o.Slices)), owned: map[string]bits{}, kept: newBits(len(o.Slices)), every: newBits(len(o.Slices)), granted: map[string]time.Time{}, held: map[string]held{}, dirty: map[int]bool{},
+	m := &Machine{self: o.Self, founder: o.Founder, started: o.Started, head: o.Head, slices: o.Slices, index: make(map[partition.Slice]int, len(o.Slices)),
+		slots: make([]slot, len(o.Slices)), owned: map[string]bits{}, kept: newBits(len(o.Slices)), every: newBits(len(o.Slices)), granted: map[string]time.Time{}, held: map[string]held{}, dirty: map[int]bool{}, doubted: map[int]bool{},
 		names: map[string]string{}}
 	first := m.named(First(o.Founder))
 	for i, s := range o.Slices {
@@ -83,27 +85,45 @@ func New(o Options) *Machine {
 
 // row is a slot as it is stored.
 type row struct {
-	V        int     `json:"v"`
-	Config   Config  `json:"c"`
-	Promised *Ballot `json:"p,omitempty"`
-	Accepted *Ballot `json:"a,omitempty"`
-	Proposal *Config `json:"x,omitempty"`
-	Copied   copied  `json:"r"`
+	V        int      `json:"v"`
+	Config   Config   `json:"c"`
+	Promised *Ballot  `json:"p,omitempty"`
+	Accepted *Ballot  `json:"a,omitempty"`
+	Proposal *Config  `json:"x,omitempty"`
+	Copied   copied   `json:"r"`
+	Under    []Config `json:"u,omitempty"` // version 1 was without this and the next three
+	Past     []vote   `json:"y,omitempty"`
+	Adopted  uint64   `json:"d,omitempty"`
+	Gone     []fork   `json:"g,omitempty"`
 }
 
 const rowVersion = 1
 
-// Load restores one slice's row.
+// AsideError says that a row was not believed: Load has put the last good Config
+// of that slice in its place.
+type AsideError struct {
+	Slice partition.Slice
+	Why   error
+	Now   Config
+}
+
+func (e *AsideError) Error() string {
+	return fmt.Sprintf("keeping: slice %s: what was stored is impossible: %v; generation %d of epoch %d of owner %s is used",
+		e.Slice, e.Why, e.Now.Gen, e.Now.Epoch, e.Now.Owner)
+}
+
+func (e *AsideError) Unwrap() error { return e.Why }
+
+// Load restores one slice's row. A Config that no peer makes is put aside, with
+// an AsideError, for the last good one: what it stood on, or the first. The copy
+// stays, to be united with the owner's. Other errors restore nothing.
 func (m *Machine) Load(s partition.Slice, b []byte) error {
 	var r row
 	if err := json.Unmarshal(b, &r); err != nil {
-		return fmt.Errorf("keeping: slice %s: %w", s, err)
+		return &AsideError{s, err, m.Config(s)}
 	}
 	if r.V != rowVersion {
 		return fmt.Errorf("keeping: slice %s: format version %d, this program knows %d", s, r.V, rowVersion)
-	}
-	if err := r.Config.Validate(); err != nil {
-		return fmt.Errorf("keeping: slice %s: %w", s, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,9 +131,27 @@ func (m *Machine) Load(s partition.Slice, b []byte) error {
 	if !ok {
 		return fmt.Errorf("keeping: slice %s is none of the swarm's", s)
 	}
+	why := r.Config.Validate()
+	good := slices.DeleteFunc(r.Under, func(u Config) bool { return u.Validate() != nil })
+	good = good[max(0, len(good)-maxUnder):]
+	if why != nil {
+		r.Config, r.Promised, r.Accepted, r.Proposal = First(m.founder), nil, nil, nil
+		if n := len(good); n > 0 {
+			r.Config, good = good[n-1], good[:n-1]
+		}
+		if r.Copied.Has && r.Config.Owner == m.self { // united by being here, as in Adopt
+			r.Copied = copyOf(r.Config)
+		}
+	}
+	if r.Proposal != nil && r.Proposal.Validate() != nil {
+		r.Accepted, r.Proposal = nil, nil
+	}
+	for j := range good {
+		good[j] = m.named(good[j])
+	}
 	m.clock++
 	r.Config = m.named(r.Config)
-	sl := slot{config: r.Config, hash: r.Config.hash(s), since: m.clock, copied: r.Copied}
+	sl := slot{config: r.Config, under: good, hash: r.Config.hash(s), since: m.clock, copied: r.Copied, past: r.Past[max(0, len(r.Past)-maxPast):], gone: r.Gone[max(0, len(r.Gone)-maxPast):], adopted: r.Adopted}
 	if r.Promised != nil {
 		sl.promised = *r.Promised
 	}
@@ -121,7 +159,11 @@ func (m *Machine) Load(s partition.Slice, b []byte) error {
 		sl.accepted, sl.proposal = *r.Accepted, *r.Proposal
 	}
 	m.put(i, sl)
-	return nil
+	if why == nil {
+		return nil
+	}
+	m.dirty[i] = true
+	return &AsideError{s, why, r.Config}
 }
 
 // Dirty are the rows that changed since the last call, by slice.
@@ -134,7 +176,7 @@ func (m *Machine) Dirty() map[partition.Slice][]byte {
 	out := make(map[partition.Slice][]byte, len(m.dirty))
 	for i := range m.dirty {
 		sl := &m.slots[i]
-		r := row{V: rowVersion, Config: sl.config, Copied: sl.copied}
+		r := row{V: rowVersion, Config: sl.config, Copied: sl.copied, Under: sl.under, Past: sl.past, Adopted: sl.adopted, Gone: sl.gone}
 		if sl.promised.N > 0 {
 			r.Promised = &sl.promised
 		}
@@ -156,7 +198,9 @@ func (m *Machine) Config(s partition.Slice) Config {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if i, ok := m.index[s]; ok {
-		return m.slots[i].config
+		c := m.slots[i].config
+		c.Heard = 0
+		return c
 	}
 	return Config{}
 }
@@ -284,7 +328,11 @@ func (m *Machine) Kept() []partition.Slice {
 func (m *Machine) Strays() []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.where(m.every, func(i int) bool { return m.slots[i].copied.Has && !m.slots[i].copied.of(m.slots[i].config) })
+	return m.where(m.every, m.strays)
+}
+
+func (m *Machine) strays(i int) bool {
+	return m.slots[i].stray() || m.slots[i].copied.ahead(m.slots[i].config) && !m.slots[i].config.Has(m.self)
 }
 
 // strayFork names the fork of a copy that no Config leads to; no peer has such an id.
@@ -309,7 +357,8 @@ func (m *Machine) Surplus(now time.Time) []partition.Slice {
 	defer m.mu.RUnlock()
 	return m.where(m.every, func(i int) bool {
 		sl := &m.slots[i]
-		return sl.copied.of(sl.config) && !sl.config.Has(m.self) && now.Sub(sl.fed) > surplusAfter
+		return sl.copied.of(sl.config) && !sl.copied.ahead(sl.config) && !sl.config.Has(m.self) && now.Sub(sl.fed) > surplusAfter &&
+			(sl.config.Heard == 0 || !slices.ContainsFunc(sl.under, func(u Config) bool { return u.Has(m.self) }))
 	})
 }
 
@@ -343,9 +392,35 @@ func (m *Machine) Forget(s partition.Slice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i, ok := m.index[s]; ok && m.slots[i].copied.Has {
-		m.slots[i].copied = copied{}
+		m.slots[i].setCopied(copied{})
 		m.dirty[i] = true
 	}
+}
+
+// Stands names the time for which nothing else than now is known here of s. A copy
+// of another fork does not change in it.
+func (m *Machine) Stands(s partition.Slice) uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if i, ok := m.index[s]; ok {
+		return m.slots[i].since
+	}
+	return 0
+}
+
+// ForgetStray notes that the copy of s, of another fork, was united with the
+// winner since stands was asked for. It does nothing, and says so, when something
+// else was known here in between: the copy may have changed, or may be counted on.
+func (m *Machine) ForgetStray(s partition.Slice, stands uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, ok := m.index[s]
+	if !ok || m.slots[i].since != stands || !m.strays(i) {
+		return false
+	}
+	m.slots[i].setCopied(copied{})
+	m.dirty[i] = true
+	return true
 }
 
 // Assignment is every slice's owner as known here, for a scatter.
@@ -379,8 +454,9 @@ func (m *Machine) flag(s partition.Slice, set func(*slot)) {
 	}
 }
 
-// Learn takes Configs that others say were decided, and answers which of them
-// were new. Only what is newer than what is known counts.
+// Learn takes Configs that this peer itself saw decided, and answers which of
+// them were new. Only what is newer than what is known counts. For what others
+// say see Hear.
 func (m *Machine) Learn(all ...SliceConfig) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -423,11 +499,15 @@ func (m *Machine) Known(after partition.Slice, limit int) []SliceConfig {
 	return out
 }
 
-// Of are the Configs of the given slices.
+// Of are this peer's words about the given slices, the first Configs among them.
 func (m *Machine) Of(ss ...partition.Slice) []SliceConfig {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
 	out := make([]SliceConfig, 0, len(ss))
 	for _, s := range ss {
-		out = append(out, SliceConfig{s, m.Config(s)})
+		if i, ok := m.index[s]; ok {
+			out = append(out, SliceConfig{s, m.slots[i].config})
+		}
 	}
 	return out
 }

@@ -48,7 +48,7 @@ func (w *world) broken(format string, args ...any) {
 // prepared: a keeper's promises only rise, over restarts too, and it tells what
 // it accepted.
 func (x *checks) prepared(w *world, n *node, p Proposal, r Promise) {
-	if !r.OK {
+	if !r.OK || w.liars && isLie(p.Base) { // who was deceived about a name may hear the truth of it later
 		return
 	}
 	k := promiseKey{n.id, keyOf(p.Slice, p.Base)}
@@ -64,7 +64,7 @@ func (x *checks) prepared(w *world, n *node, p Proposal, r Promise) {
 
 // accepted: no keeper accepts below what it promised.
 func (x *checks) accepted(w *world, n *node, p Proposal, r Promise) {
-	if !r.OK {
+	if !r.OK || w.liars && isLie(p.Base) { // who was deceived about a name may hear the truth of it later
 		return
 	}
 	k := promiseKey{n.id, keyOf(p.Slice, p.Base)}
@@ -105,6 +105,7 @@ func (w *world) check() {
 			}
 		}
 	}
+	w.checkLies()
 	for _, s := range w.slices {
 		w.checkActing(s)
 		w.checkKept(s)
@@ -113,6 +114,9 @@ func (w *world) check() {
 
 // known: two that know a Config by the same name know the same.
 func (x *checks) known(w *world, n *node, s partition.Slice, c Config) {
+	if w.liars && isLie(c) {
+		return // a lie; see checkLies
+	}
 	old, ok := x.configs[keyOf(s, c)]
 	if ok && !reflect.DeepEqual(old, c) {
 		w.broken("%s knows %v of %s, others %v", n.id, c, s, old)
@@ -153,27 +157,30 @@ func holds(log, acked []entry) bool {
 	return len(log) >= len(acked) && slices.Equal(log[:len(acked)], acked)
 }
 
-// checkKept: what was acknowledged in the winning fork is durable at a majority
-// of the keepers of its newest Config.
+// checkKept: what was acknowledged in a fork is durable at a majority of the
+// keepers of its newest Config, but for those that left the fork for another: they
+// took their rows along (checkHealed), and promise nothing more in it.
 func (w *world) checkKept(s partition.Slice) {
-	var c Config
-	for _, d := range w.checks.newest[s] {
-		if len(c.Keepers) == 0 || d.Compare(c) > 0 {
-			c = d
+	for fork, c := range w.checks.newest[s] {
+		acked := w.checks.acked[s][fork]
+		if len(acked) == 0 {
+			continue
 		}
-	}
-	acked := w.checks.acked[s][forkOf(c)]
-	if len(acked) == 0 {
-		return
-	}
-	have := 0
-	for _, k := range c.Keepers {
-		if holds(w.byID(k).disk[w.byID(k).slot(s)].log, acked) {
-			have++
+		have, left := 0, 0
+		for _, id := range c.Keepers {
+			k := w.byID(id)
+			sl := &k.m.slots[k.slot(s)]
+			switch {
+			case holds(k.disk[k.slot(s)].log, acked):
+				have++
+			case w.adopt && (!sl.config.SameFork(c) || sl.lost() || sl.promised.N == maxBallot):
+				left++
+			}
 		}
-	}
-	if have < c.Quorum() {
-		w.broken("only %d keepers of %v of %s have what was acknowledged: %v", have, c, s, acked)
+		if have+left < c.Quorum() {
+			w.logKnown(s)
+			w.broken("only %d keepers of %v of %s have what was acknowledged, %d left it: %v", have, c, s, left, acked)
+		}
 	}
 }
 
@@ -204,6 +211,7 @@ func (w *world) checkHealed() {
 		log := owner.mem[owner.slot(s)].log
 		if !owner.up || !owner.m.Fetches(s, owner.clock()) {
 			w.broken("%s does not fetch in %s, which it owns by %v", owner.id, s, c)
+			w.logKnown(s)
 		}
 		for _, n := range w.nodes {
 			if !n.up {
@@ -211,9 +219,11 @@ func (w *world) checkHealed() {
 			}
 			if d := n.m.Config(s); d.Compare(c) != 0 {
 				w.broken("%s knows %v of %s, %s knows %v", n.id, d, s, c.Owner, c)
+				w.logKnown(s)
 			}
 			if slices.Contains(n.m.Strays(), s) {
 				w.broken("%s still has a stray copy of %s", n.id, s)
+				w.logKnown(s)
 			}
 			if !c.Has(n.id) {
 				continue
@@ -230,5 +240,12 @@ func (w *world) checkHealed() {
 				}
 			}
 		}
+	}
+}
+
+func (w *world) logKnown(s partition.Slice) {
+	for _, n := range w.nodes {
+		sl := &n.m.slots[n.slot(s)]
+		w.log("%s (up %v) knows %v on %v, promised %v accepted %v, copied %v lost %v, heard %v", n.id, n.up, sl.config, sl.under, sl.promised, sl.accepted, sl.copied, sl.gone, sl.words)
 	}
 }

@@ -85,9 +85,9 @@ func (n *node) shipTo(s partition.Slice, sh *shipping, k *node) {
 	call(n, k, "ship", func() shipped { return k.follow(s, n.id, sh.config, from, log[from:]) }, func(a shipped) {
 		switch {
 		case a.Newer != nil:
-			n.m.Learn(SliceConfig{s, *a.Newer})
+			n.m.Hear(k.id, n.clock(), SliceConfig{s, *a.Newer})
 		case a.Behind:
-			n.tell(k, SliceConfig{s, sh.config})
+			n.tell(k, n.m.Of(s)...)
 		case n.ships[s] != sh || sh.session[k.id] != session:
 		case !a.OK:
 			if sh.refused[k.id] == 0 {
@@ -306,10 +306,18 @@ func (n *node) mayDrop(s partition.Slice, id string, c Config) bool {
 }
 
 func (n *node) forget(s partition.Slice) {
+	n.m.Forget(s)
+	n.forgot(s, n.m.Config(s).Has(n.id))
+}
+
+func (n *node) forgot(s partition.Slice, keeps bool) {
 	n.w.stats["dropped"]++
 	n.w.log("%s forgets %s", n.id, s)
+	old := n.mem[n.slot(s)]
 	n.mem[n.slot(s)] = copyState{}
-	n.m.Forget(s)
+	if keeps {
+		n.mem[n.slot(s)].rows = slices.Clip(old.rows)
+	}
 	n.persist()
 }
 
@@ -332,7 +340,7 @@ func (n *node) unite(s partition.Slice) {
 	if k == n {
 		return
 	}
-	rows := slices.Clip(n.mem[n.slot(s)].rows)
+	rows, stands := slices.Clip(n.mem[n.slot(s)].rows), n.m.Stands(s)
 	inc := n.inc
 	n.w.send(n, k, 0, "unite", func() {
 		sh := k.shipping(s)
@@ -345,13 +353,20 @@ func (n *node) unite(s partition.Slice) {
 				k.append(s, e)
 			}
 		}
-		k.waits = append(k.waits, &uniting{s: s, fork: forkOf(c), upTo: k.m.head(s), final: func() {
+		u := &uniting{s: s, fork: forkOf(c), upTo: k.m.head(s), final: func() {
 			k.w.send(k, n, inc, "united", func() {
-				if now := n.m.Config(s); now.SameFork(c) && slices.Contains(n.m.Strays(), s) {
+				if old := n.m.Config(s); n.m.ForgetStray(s, stands) {
 					n.w.stats["united"]++
-					n.forget(s)
+					n.forgot(s, old.Has(n.id))
 				}
 			})
-		}})
+		}}
+		if c.Has(n.id) { // it keeps the rows, so that two have them; without it there may be no majority
+			k.sync()
+			u.sent = true
+			u.final()
+			return
+		}
+		k.waits = append(k.waits, u)
 	})
 }

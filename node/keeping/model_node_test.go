@@ -46,7 +46,31 @@ type node struct {
 	ships     map[partition.Slice]*shipping
 	waits     []*uniting
 	fed       map[partition.Slice]int
-	asked     time.Duration // when it last asked for leases
+	asked     time.Duration        // when it last asked for leases
+	met       map[string]time.Time // when it last heard from each, by its clock
+}
+
+// Times of the model after which a silent keeper is taken to be gone, and the
+// founder by who knows nothing yet.
+const (
+	goneAfter  = 25 * time.Second
+	goneAtOnce = 3 * time.Second
+)
+
+// gone is as the node tells Confirm.
+func (n *node) gone(id string, first bool) bool {
+	last, ok := n.met[id]
+	if !ok {
+		n.met[id] = n.clock()
+		return false
+	}
+	if first {
+		return n.clock().Sub(last) > goneAtOnce
+	}
+	if n.w.liars { // longer than any cut: who is cut off from all keepers for longer is not safe from liars
+		return n.clock().Sub(last) > 4*goneAfter
+	}
+	return n.clock().Sub(last) > goneAfter
 }
 
 // clock is what the peer's clock says.
@@ -70,6 +94,7 @@ func (n *node) start() {
 	n.ships, n.waits, n.fed = map[partition.Slice]*shipping{}, nil, map[partition.Slice]int{}
 	delete(n.w.checks.clocks, n.id)
 	n.asked = -time.Hour
+	n.met = map[string]time.Time{}
 	n.m = New(Options{Self: n.id, Founder: "a", Slices: n.w.slices, Started: n.clock(),
 		Head: func(s partition.Slice) uint64 { return uint64(len(n.mem[n.slot(s)].log)) }})
 	for s, b := range n.rows {
@@ -156,6 +181,7 @@ func (n *node) tick() {
 			n.persist()
 		}
 	}
+	n.m.Confirm(n.clock(), n.gone)
 	for _, s := range n.m.Lost(n.clock(), n.wait) {
 		n.campaign(s)
 	}
@@ -172,6 +198,9 @@ func (n *node) tick() {
 	}
 	for _, s := range n.m.Strays() {
 		n.unite(s)
+	}
+	for _, s := range n.m.Bereft(n.clock(), 10*time.Second) {
+		n.m.Adopt(s, n.m.Config(s))
 	}
 	if w.adopt && w.faulty && w.chance(1) && w.chance(20) {
 		s := w.slices[w.rng.IntN(len(w.slices))]
@@ -214,11 +243,29 @@ func (n *node) gossip() {
 			return nil
 		}
 		return k.m.Known(0, 100)
-	}, func(cs []SliceConfig) { n.m.Learn(cs...) })
+	}, func(cs []SliceConfig) { n.m.Hear(k.id, n.clock(), cs...) })
+	doubts := n.m.Doubts()
+	if len(doubts) == 0 {
+		doubts = n.m.Left()
+	}
+	for _, k := range n.w.nodes {
+		if ss := doubts[k.id]; len(ss) > 0 {
+			n.confirm(k, ss)
+		}
+	}
+}
+
+// confirm tells k what is known here of some slices and asks what it knows.
+func (n *node) confirm(k *node, ss []partition.Slice) {
+	mine := n.m.Of(ss...)
+	call(n, k, "confirm", func() []SliceConfig {
+		k.m.Hear(n.id, k.clock(), mine...)
+		return k.m.Of(ss...)
+	}, func(cs []SliceConfig) { n.m.Hear(k.id, n.clock(), cs...) })
 }
 
 func (n *node) tell(k *node, cs ...SliceConfig) {
-	n.w.send(n, k, 0, "tell", func() { k.m.Learn(cs...) })
+	n.w.send(n, k, 0, "tell", func() { k.m.Hear(n.id, k.clock(), cs...) })
 }
 
 // campaign is a take-over under way.
@@ -267,7 +314,7 @@ func (n *node) accept(p Proposal) Promise {
 // promised takes a promise to c from k.
 func (n *node) promised(c *campaign, k string, r Promise) {
 	s := c.p.Slice
-	if n.campaigns[s] != c || c.proposed || n.refused(s, r) {
+	if n.campaigns[s] != c || c.proposed || n.refused(s, k, r) {
 		return
 	}
 	c.promises[k] = r
@@ -287,12 +334,12 @@ func (n *node) promised(c *campaign, k string, r Promise) {
 }
 
 // refused learns from an answer that is not OK.
-func (n *node) refused(s partition.Slice, r Promise) bool {
+func (n *node) refused(s partition.Slice, k string, r Promise) bool {
 	if r.OK {
 		return false
 	}
 	if r.Newer != nil {
-		n.m.Learn(SliceConfig{s, *r.Newer})
+		n.m.Hear(k, n.clock(), SliceConfig{s, *r.Newer})
 	}
 	if r.Promised.N > 0 {
 		n.m.Refused(s, r.Promised)
@@ -325,7 +372,7 @@ func (n *node) propose(p Proposal) {
 
 func (n *node) counted(t *tally, k string, r Promise) {
 	p := t.p
-	if n.refused(p.Slice, r) || slices.Contains(t.by, k) {
+	if n.refused(p.Slice, k, r) || slices.Contains(t.by, k) {
 		return
 	}
 	t.by = append(t.by, k)
@@ -347,7 +394,7 @@ func (n *node) counted(t *tally, k string, r Promise) {
 	}
 	for _, k := range n.w.nodes {
 		if k != n {
-			n.tell(k, SliceConfig{p.Slice, p.Next})
+			n.tell(k, n.m.Of(p.Slice)...)
 		}
 	}
 }

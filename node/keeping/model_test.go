@@ -30,11 +30,13 @@ type world struct {
 	queue  events
 	seq    int
 	nodes  []*node
+	void   *node // what liars are to those whom they deceived: it answers nothing
 	slices []partition.Slice
 	cut    [8]uint8 // bit j of [i]: i hears nothing from j
 	cuts   int
 	faulty bool
 	adopt  bool          // peers adopt slices, rightly or not
+	liars  bool          // liars speak, see model_liars_test.go
 	quiet  time.Duration // nothing is written from then on
 	rule   naiveRule
 	lossy  int           // of 100 messages lost while faulty
@@ -135,7 +137,10 @@ func (w *world) send(a, b *node, inc int, name string, run func()) {
 				if w.cut[b.i]&(1<<a.i) != 0 {
 					return
 				}
-				b.step(inc, fmt.Sprint(a.id, "->", b.id, " ", name), run)
+				b.step(inc, fmt.Sprint(a.id, "->", b.id, " ", name), func() {
+					b.met[a.id] = b.clock()
+					run()
+				})
 			})
 		}
 		if !w.faulty || !w.chance(5) {
@@ -175,10 +180,18 @@ func newWorld(seed uint64, adopt bool, rule naiveRule) *world {
 		w.after(w.between(0, time.Second), n.ticks)
 	}
 	w.after(w.between(0, 3*time.Second), w.mishap)
+	w.void = &node{w: w, i: 7, id: "void", disk: make([]copyState, len(w.slices)), mem: make([]copyState, len(w.slices))}
+	w.void.start()
+	w.void.crash()
 	return w
 }
 
-func (w *world) byID(id string) *node { return w.nodes[id[0]-'a'] }
+func (w *world) byID(id string) *node {
+	if isLiar(id) {
+		return w.void
+	}
+	return w.nodes[id[0]-'a']
+}
 
 // mishap does something bad, for a while.
 func (w *world) mishap() {
@@ -286,8 +299,11 @@ func (w *world) live() {
 	}
 }
 
-func runModel(seed uint64, adopt bool, rule naiveRule, traced bool) *world {
+func runModel(seed uint64, adopt bool, rule naiveRule, traced bool, more ...func(*world)) *world {
 	w := newWorld(seed, adopt, rule)
+	for _, do := range more {
+		do(w)
+	}
 	w.traced = traced
 	w.live()
 	return w

@@ -2,6 +2,7 @@ package keeping
 
 import (
 	"iter"
+	"maps"
 	mathbits "math/bits"
 	"slices"
 	"time"
@@ -10,10 +11,15 @@ import (
 // slot is what is known of one slice.
 type slot struct {
 	config   Config
+	under    []Config // left without the word of a majority of their keepers, oldest first; see hear.go
 	promised Ballot
 	accepted Ballot
 	proposal Config // what accepted is of
 	copied   copied
+	gone     []fork // of which a copy was here and was given up for another fork's
+
+	adopted uint64 // the last epoch that this peer began
+	past    []vote // of Configs that this peer kept by and left, but for their successors
 
 	// Volatile.
 	hash    uint64    // of config
@@ -23,6 +29,49 @@ type slot struct {
 	seen    uint64    // the highest ballot that refused one of this peer's
 	idle    time.Time // owned, and not acted in since; see Lost
 	fed     time.Time // when its owner last shipped something here
+	bereft  time.Time // owned without a copy since then; see Bereft
+	words   map[string]word
+	dead    []fork // left by who had them alone
+}
+
+// vote is what this peer promised and accepted, as a keeper, about the successor of
+// a Config that it left for another fork. Should it come back, it still holds, and
+// about those before it promises nothing.
+type vote struct {
+	Epoch    uint64 `json:"e,omitempty"`
+	Fork     string `json:"f,omitempty"`
+	Gen      uint64 `json:"n"`
+	Promised Ballot `json:"p"`
+	Accepted Ballot `json:"a"`
+	Proposal Config `json:"x"`
+}
+
+// fork names one.
+type fork struct {
+	Epoch uint64 `json:"e,omitempty"`
+	Fork  string `json:"f,omitempty"`
+}
+
+func (c Config) fork() fork { return fork{c.Epoch, c.Fork} }
+
+const maxPast = 8 // votes, and forks given up, of one slice
+
+// lost says whether this peer keeps the slice and gave up the copy that it may be
+// counted on for: it left the fork and came back.
+func (sl *slot) lost() bool {
+	return !sl.copied.of(sl.config) && slices.Contains(sl.gone, sl.config.fork())
+}
+
+// setCopied notes whose log the copy follows now. A copy of another fork than what
+// is known here that is given up for it was perhaps counted on there.
+func (sl *slot) setCopied(now copied) {
+	old, here := sl.copied.fork(), now.fork()
+	sl.gone = slices.DeleteFunc(slices.Clone(sl.gone), func(f fork) bool { return now.Has && f == here || sl.copied.Has && f == old })
+	if sl.copied.Has && (now.Has && old != here || !now.Has && sl.stray()) {
+		sl.gone = append(sl.gone, old)
+	}
+	sl.gone = sl.gone[max(0, len(sl.gone)-maxPast):]
+	sl.copied = now
 }
 
 // copied says whose log this peer's copy of a slice follows: its rows are those
@@ -34,7 +83,16 @@ type copied struct {
 	Gen   uint64 `json:"n,omitempty"`
 }
 
+func (c copied) fork() fork { return fork{c.Epoch, c.Fork} }
+
 func (c copied) of(d Config) bool { return c.Has && c.Epoch == d.Epoch && c.Fork == d.Fork }
+
+// ahead says whether the copy is of a later generation than c, of its fork: what is
+// known here went back.
+func (c copied) ahead(d Config) bool { return c.of(d) && c.Gen > d.Gen }
+
+// stray says whether a copy of another fork than the one known is here.
+func (sl *slot) stray() bool { return sl.copied.Has && !sl.copied.of(sl.config) }
 
 func copyOf(c Config) copied { return copied{true, c.Epoch, c.Fork, c.Gen} }
 
@@ -120,27 +178,57 @@ func (m *Machine) named(c Config) Config {
 
 const maxNames = 10_000 // then they are gathered anew
 
-// learn makes c the Config of slot i if it is newer. All promises were about
-// the successor of the old one.
+// learn makes c the Config of slot i if it is newer, by this peer's own decision.
 func (m *Machine) learn(i int, c Config) bool {
-	sl := &m.slots[i]
-	if c.Compare(sl.config) <= 0 || c.Validate() != nil {
+	cur := m.slots[i].config
+	if c.Compare(cur) <= 0 || c.Validate() != nil {
 		return false
 	}
+	c.Heard = 0
+	if c.SameFork(cur) {
+		c.Heard = cur.Heard
+	}
+	m.take(i, c, m.left(i, c))
+	return true
+}
+
+// take makes c the Config of slot i, which stands on under. All promises were
+// about the successor of the old one.
+func (m *Machine) take(i int, c Config, under []Config) {
 	m.clock++
 	c = m.named(c)
-	old := *sl
-	m.put(i, slot{config: c, hash: c.hash(m.slices[i]), since: m.clock, copied: old.copied, fed: old.fed})
+	old := m.slots[i]
+	now := slot{config: c, under: under, hash: c.hash(m.slices[i]), since: m.clock, copied: old.copied, gone: old.gone, dead: old.dead, adopted: old.adopted, fed: old.fed}
+	if c.SameFork(old.config) {
+		now.words = old.words
+		maps.DeleteFunc(now.words, func(_ string, w word) bool {
+			return w.config.SameFork(c) && w.config.Gen <= c.Gen && len(under) == len(old.under)
+		})
+	}
+	now.past = old.past
+	if !(c.SameFork(old.config) && c.Gen > old.config.Gen) {
+		now.past = append(slices.Clone(old.past), vote{old.config.Epoch, old.config.Fork, old.config.Gen, old.promised, old.accepted, old.proposal})
+		now.past = now.past[max(0, len(now.past)-maxPast):]
+	}
+	for _, v := range now.past {
+		switch {
+		case v.Epoch != c.Epoch || v.Fork != c.Fork || v.Gen < c.Gen:
+		case v.Gen == c.Gen:
+			now.promised, now.accepted, now.proposal = v.Promised, v.Accepted, v.Proposal
+		default: // its successor was decided already
+			now.promised = Ballot{maxBallot, m.self}
+		}
+	}
+	m.put(i, now)
 	m.dirty[i] = true
 	// An owner that stays goes on with its log. A new one goes on with its copy
 	// when that ends where the generation begins; else it has to be cut first
 	// (Follow, Copied), and acts then.
 	if c.Owner == m.self && old.copied.of(c) {
-		stays := old.copied == copyOf(old.config) && old.config.Owner == m.self && old.config.Gen+1 == c.Gen
+		stays := old.copied == copyOf(old.config) && old.config.Owner == m.self && old.config.Gen+1 == c.Gen && old.config.SameFork(c)
 		head, ok := m.aligned(i)
 		if stays || ok && head == m.head(m.slices[i]) {
-			sl.copied = copyOf(c)
+			m.slots[i].copied = copyOf(c)
 		}
 	}
-	return true
 }

@@ -53,6 +53,9 @@ func (k *addresses) gained(slices []partition.Slice) {
 	}
 }
 
+// share is this peer's part in the pace of addresses, for each client that asks sites.
+func (k *addresses) share() *fetch.Share { return &fetch.Share{Ask: k.ask, Done: k.done} }
+
 // ask is fetch.Share.Ask.
 func (k *addresses) ask(a netip.Addr, gap time.Duration, now time.Time) fetch.Leave {
 	k.mu.Lock()

@@ -2,16 +2,22 @@ package node
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/turns"
+	"github.com/echo-node/echo-node/partition"
 )
 
 func turnOf(n *Node, from string, ask *wire.TurnAsk) *wire.TurnAnswer {
+	if !n.terr.alive(from) {
+		enter(n, from)
+	}
 	r := n.serve(context.Background(), from, &wire.Request{Body: &wire.Request_Turns{Turns: &wire.Turns{Asks: []*wire.TurnAsk{ask}}}})
 	return r.GetTurns().GetAnswers()[0]
 }
@@ -108,6 +114,7 @@ func TestGreedyAsker(t *testing.T) {
 		all = append(all, &wire.TurnAsk{Address: netip.AddrFrom4([4]byte{11, 1, byte(i / 250), byte(i % 250)}).String(), Want: true, Turn: uint64(i + 1)})
 	}
 	time.Sleep(1100 * time.Millisecond) // no gap is owed to the peer's last life
+	enter(n, "greedy")
 	r := n.serve(t.Context(), "greedy", &wire.Request{Body: &wire.Request_Turns{Turns: &wire.Turns{Asks: all}}})
 	if a := r.GetTurns().GetAnswers(); len(a) != len(all) || a[0].State != wire.TurnAnswer_STATE_GIVEN {
 		t.Fatalf("%d answers", len(a))
@@ -122,5 +129,20 @@ func TestGreedyAsker(t *testing.T) {
 			t.Fatalf("%v", a)
 		}
 		time.Sleep(time.Duration(a.WaitMs) * time.Millisecond)
+	}
+}
+
+// A link of a peer of an older version to the port of another service is refused, and says so; one to a port that
+// another peer's operator may allow is taken.
+func TestAttackMailPort(t *testing.T) {
+	n := openNode(t, Options{})
+	for text, ok := range map[string]bool{"web:http://h.example:25/": false, "web:http://h.example:6667/x": false, "web:http://h.example:81/": true, "web:http://h.example/": true} {
+		k, err := partition.KeyFromWire(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.admissible(k); (err == nil) != ok || err != nil && !errors.Is(err, fetch.ErrPort) {
+			t.Errorf("%s: %v", k, err)
+		}
 	}
 }

@@ -22,6 +22,7 @@ func (n *Node) API() api.Peer {
 		Owner:    n.ownerOf,
 		Show:     n.show,
 		Overrule: n.overrule,
+		Release:  n.release, Quarantine: n.quarantined,
 		Mistakes: n.mistakes,
 		Seed:     n.Seed,
 		Query:    n.Query,

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/keeping"
 	"github.com/echo-node/echo-node/partition"
@@ -138,6 +139,9 @@ func (n *Node) notActing(s partition.Slice) verdict {
 func (n *Node) admissible(k partition.Key) error {
 	if !n.handles(k) {
 		return fmt.Errorf("no source of this version fetches %s keys", k.Service())
+	}
+	if port, named := k.Port(); named && partition.BadPort(port) { // of a peer of an older version
+		return fmt.Errorf("%w: %d belongs to another service than the web", fetch.ErrPort, port)
 	}
 	ip, err := netip.ParseAddr(k.Host())
 	if err != nil {

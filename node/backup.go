@@ -224,6 +224,14 @@ func (n *Node) runBackups(ctx context.Context) error {
 	if all, err := listBackups(disk, n.o.BackupDir); err == nil && len(all) > 0 {
 		last := all[len(all)-1].made
 		n.backups.last.Store(last.Unix())
+		for _, b := range all {
+			if n.o.FS != nil {
+				break // in memory
+			}
+			if err := closeBackup(b.dir, n.log); err != nil {
+				n.log.Error("close a backup", "dir", b.dir, "err", err)
+			}
+		}
 		wait = min(time.Until(last.Add(n.o.BackupEvery)), n.o.BackupEvery)
 	}
 	for sleepUnless(ctx, wait, nil) {

@@ -80,10 +80,15 @@ func (n *Node) decided(ctx context.Context, all []keeping.SliceConfig) error {
 	if err := n.decide(func() { n.keep.Learn(all...) }); err != nil {
 		return err
 	}
+	decided := make([]partition.Slice, len(all))
+	for i, c := range all {
+		decided[i] = c.Slice
+	}
+	words := n.keep.Of(decided...)
 	live, _ := n.terr.views()
 	for _, m := range live.Members() {
 		if m.ID != n.id {
-			n.telling.Go(func() { n.tell(ctx, m.ID, all) })
+			n.telling.Go(func() { n.tell(ctx, m.ID, words) })
 		}
 	}
 	return nil
@@ -105,7 +110,7 @@ func (n *Node) tell(ctx context.Context, peer string, all []keeping.SliceConfig)
 // poll sends ballots to the other keepers of each and gives what they promise
 // to take, one at a time. It waits for the live ones until all ballots have what
 // they need, as has says, and no longer than pollGrace once one of them has:
-// who does not answer keeps nobody waiting. Newer Configs are learned.
+// who does not answer keeps nobody waiting. Newer Configs that they tell are heard.
 func (n *Node) poll(ctx context.Context, all []keeping.Proposal, accept bool, take func(a keeping.Promise), has func(keeping.Proposal) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
 	defer cancel()
@@ -148,7 +153,7 @@ func (n *Node) poll(ctx context.Context, all []keeping.Proposal, accept bool, ta
 	grace := time.NewTimer(pollGrace)
 	defer grace.Stop()
 	late := false
-	var newer []keeping.SliceConfig
+	newer := map[string][]keeping.SliceConfig{}
 	for {
 		some, every := false, true
 		for _, p := range all {
@@ -169,7 +174,7 @@ func (n *Node) poll(ctx context.Context, all []keeping.Proposal, accept bool, ta
 			for _, a := range got {
 				take(a)
 				if a.Newer != nil {
-					newer = append(newer, keeping.SliceConfig{Slice: a.Slice, Config: *a.Newer})
+					newer[a.By] = append(newer[a.By], keeping.SliceConfig{Slice: a.Slice, Config: *a.Newer})
 				}
 				if a.Promised.N > 0 && !a.OK {
 					n.keep.Refused(a.Slice, a.Promised)
@@ -177,10 +182,12 @@ func (n *Node) poll(ctx context.Context, all []keeping.Proposal, accept bool, ta
 			}
 		}
 	}
-	if len(newer) == 0 {
-		return nil
+	for by, words := range newer {
+		if err := n.hear(by, words); err != nil {
+			return err
+		}
 	}
-	return n.decide(func() { n.keep.Learn(newer...) })
+	return nil
 }
 
 func (n *Node) askBallots(ctx context.Context, keeper string, ps []keeping.Proposal, accept bool) ([]keeping.Promise, error) {

@@ -288,18 +288,29 @@ func (m meetings) gone(keeper string, alive bool, now time.Time, long time.Durat
 // none is left, the first that should keep it.
 func (n *Node) adoptOrphans(now time.Time, met meetings) error {
 	live, _ := n.terr.views()
-	gone := map[string]bool{}
+	gone, founderGone := map[string]bool{}, false
 	for _, k := range n.keep.Keepers() {
 		_, alive := live.Find(k)
 		if met.gone(k, alive, now, n.o.OrphanAfter) {
 			gone[k] = true
 		}
+		if k == n.charter.Founder {
+			founderGone = !alive && now.Sub(met[k]) >= min(founderFor, n.o.OrphanAfter)
+		}
 	}
-	if len(gone) == 0 || !n.mayAdopt(now) {
+	if err := n.confirm(now, gone, founderGone); err != nil {
+		return err
+	}
+	if !n.mayAdopt(now) {
 		return nil
 	}
+	// Others are said to keep it: a peer that never did gives them as long again to say so.
+	recent := func(k string) bool { return now.Sub(met[k]) < 2*n.o.OrphanAfter }
 	orphans := map[partition.Slice]keeping.Config{}
 	for _, s := range n.slices {
+		if len(gone) == 0 {
+			break
+		}
 		c := n.keep.Config(s)
 		reach := 0
 		for _, k := range c.Keepers {
@@ -307,7 +318,7 @@ func (n *Node) adoptOrphans(now time.Time, met meetings) error {
 				reach++
 			}
 		}
-		if reach >= c.Quorum() {
+		if reach >= c.Quorum() || !c.Has(n.id) && n.keep.Doubted(s) && slices.ContainsFunc(c.Keepers, recent) {
 			continue
 		}
 		left := slices.DeleteFunc(slices.Clone(c.Keepers), func(id string) bool { return !n.terr.alive(id) })
@@ -318,6 +329,9 @@ func (n *Node) adoptOrphans(now time.Time, met meetings) error {
 			orphans[s] = c
 		}
 	}
+	for _, s := range n.keep.Bereft(now, n.o.OrphanAfter) {
+		orphans[s] = n.keep.Config(s)
+	}
 	if len(orphans) == 0 {
 		return nil
 	}
@@ -327,6 +341,27 @@ func (n *Node) adoptOrphans(now time.Time, met meetings) error {
 			n.keep.Adopt(s, c)
 		}
 	})
+}
+
+// founderFor is how long who knows nothing but that the founder had all slices
+// waits for the founder's word, before the words of those count who are said to
+// keep them.
+const founderFor = 3 * time.Second
+
+// confirm takes what was heard of slices whose known keepers are all gone.
+func (n *Node) confirm(now time.Time, gone map[string]bool, founderGone bool) error {
+	if !n.keep.InDoubt() {
+		return nil
+	}
+	confirmed := 0
+	err := n.decide(func() {
+		confirmed = len(n.keep.Confirm(now, func(keeper string, first bool) bool { return gone[keeper] || first && founderGone }))
+	})
+	if confirmed > 0 {
+		n.count.wordsConfirmed.Add(int64(confirmed))
+		n.log.Warn("who kept slices is gone; the word of a majority of those who say that they keep them is taken", "slices", confirmed)
+	}
+	return err
 }
 
 // mayAdopt keeps a peer that has not met its swarm from taking the whole space

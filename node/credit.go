@@ -263,6 +263,14 @@ func (c *credits) fault(peer string, now time.Time) (news string) {
 	return c.strike(a, faultStrikes, now)
 }
 
+// refuse takes note of a request that its sender may not make (ruleOf).
+func (c *credits) refuse(peer string, now time.Time) (news string) {
+	a := c.account(peer, now)
+	a.forgive(now)
+	a.why = "requests that it may not make"
+	return c.strike(a, 1, now)
+}
+
 // state says in words how peer stands; "" when nothing is held against it.
 func (c *credits) state(peer string, now time.Time) string {
 	a := c.peers[peer]
@@ -287,6 +295,7 @@ type creditGate struct {
 	credits *credits
 	refused map[string]int64     // by reason
 	named   map[string]int64     // peers slowed or cut off, by what happened
+	ruled   map[ruledKind]int64  // refused by the table of rules.go
 	pauses  map[string]time.Time // until when a peer wants no bulk from this one
 }
 

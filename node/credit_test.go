@@ -132,6 +132,7 @@ func TestCreditIsNeverExceeded(t *testing.T) {
 // not listen is cut off, named to those who look, and a third peer is served.
 func TestCreditBetweenPeers(t *testing.T) {
 	n := openNode(t, Options{Credit: CreditLimits{Links: Rate{1, 1000}}})
+	enter(n, "loud", "quiet")
 	from := func(peer string) *wire.Response {
 		return n.admitRequest(t.Context(), peer, forwardOf(900))
 	}

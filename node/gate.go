@@ -90,6 +90,15 @@ func (n *Node) refusals() []api.Metric {
 		overlay["record-"+k] = int64(v)
 	}
 	by("echo_overlay_refused_total", "What other peers sent that was refused, by reason.", "reason", overlay)
+	unplaced, undialled := map[string]int64{}, map[string]int64{}
+	for k, v := range s.NoPlace {
+		unplaced[k] = int64(v)
+	}
+	for k, v := range s.NotDialled {
+		undialled[k] = int64(v)
+	}
+	by("echo_overlay_no_place_total", "Streams and connections of other peers without a place, by pool and limit.", "reason", unplaced)
+	by("echo_overlay_not_dialled_total", "Announced addresses that were not dialled, by reason.", "reason", undialled)
 	claims := map[string]int64{}
 	for k, v := range s.Member.DeathClaims {
 		claims[k] = int64(v)

@@ -3,8 +3,10 @@ package node
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
@@ -298,7 +300,7 @@ func (n *Node) HandOver(ctx context.Context) int {
 func (n *Node) runTidying(ctx context.Context) error {
 	for {
 		every := gossipFor
-		if !n.informed.Load() {
+		if !n.informed.Load() || n.keep.InDoubt() {
 			every = 250 * time.Millisecond
 		}
 		if !sleepUnless(ctx, every, n.tidyKick) {
@@ -307,10 +309,16 @@ func (n *Node) runTidying(ctx context.Context) error {
 		if err := n.askConfigs(ctx); err != nil {
 			return err
 		}
+		if err := n.askAbout(ctx); err != nil {
+			return err
+		}
 		if err := n.unite(ctx); err != nil {
 			return err
 		}
 		if err := n.dropSurplus(ctx); err != nil {
+			return err
+		}
+		if err := n.tidyTrash(ctx, time.Now()); err != nil {
 			return err
 		}
 		if err := n.trimLogs(); err != nil {
@@ -319,7 +327,8 @@ func (n *Node) runTidying(ctx context.Context) error {
 	}
 }
 
-// askConfigs learns what a member chosen at random knows.
+// askConfigs hears what a member chosen at random knows; the founder at first,
+// whose word counts with who knows nothing.
 func (n *Node) askConfigs(ctx context.Context) error {
 	live, _ := n.terr.views()
 	others := slices.DeleteFunc(slices.Clone(live.Members()), func(m partition.Member) bool { return m.ID == n.id })
@@ -327,6 +336,9 @@ func (n *Node) askConfigs(ctx context.Context) error {
 		return nil
 	}
 	peer := others[rand.IntN(len(others))].ID
+	if !n.informed.Load() && n.charter.Founder != n.id && n.terr.alive(n.charter.Founder) {
+		peer = n.charter.Founder
+	}
 	for after := uint64(0); ; {
 		req := &wire.Configs{Want: true, Digest: n.keep.Digest(), After: after}
 		resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Configs{Configs: req}})
@@ -336,7 +348,7 @@ func (n *Node) askConfigs(ctx context.Context) error {
 		}
 		a := resp.GetConfigs()
 		if known := configsOf(a.GetKnown()); len(known) > 0 {
-			if err := n.decide(func() { n.keep.Learn(known...) }); err != nil {
+			if err := n.hear(peer, known); err != nil {
 				return err
 			}
 		}
@@ -348,10 +360,79 @@ func (n *Node) askConfigs(ctx context.Context) error {
 	}
 }
 
+// askedAbout is how many slices one peer is asked about at once.
+const askedAbout = wire.MaxConfigs / 2
+
+// askAbout asks those whose word would count, or who are said to keep, about slices
+// of which something was heard that does not count. Each time it also asks one of
+// those who kept a slice that was adopted since: they may be back. That must not wait
+// for the end of all doubts, which whoever goes on lying decides.
+func (n *Node) askAbout(ctx context.Context) error {
+	asks := n.keep.Doubts()
+	maps.DeleteFunc(asks, func(peer string, _ []partition.Slice) bool { return !n.terr.alive(peer) })
+	for peer, ss := range n.keep.Left() {
+		if n.terr.alive(peer) {
+			asks[peer] = append(asks[peer], ss...)
+			slices.Sort(asks[peer])
+			asks[peer] = slices.Compact(asks[peer])
+			break
+		}
+	}
+	answers := make(chan heard)
+	var asking sync.WaitGroup
+	for peer, ss := range asks {
+		asking.Go(func() {
+			for page := range slices.Chunk(ss, askedAbout) {
+				ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
+				req := &wire.Configs{Want: true, Digest: n.keep.Digest(), Decided: wireConfigs(n.keep.Of(page...))}
+				resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Configs{Configs: req}})
+				cancel()
+				if err != nil {
+					n.log.Debug("asking about configs", "peer", peer, "err", err)
+					return
+				}
+				answers <- heard{peer, configsOf(resp.GetConfigs().GetKnown())}
+			}
+		})
+	}
+	go func() { asking.Wait(); close(answers) }()
+	var failed error
+	for a := range answers {
+		failed = errors.Join(failed, n.hear(a.from, a.words))
+	}
+	return failed
+}
+
+// heard is what a peer says of slices.
+type heard struct {
+	from  string
+	words []keeping.SliceConfig
+}
+
+// hear takes the word of a peer about slices, as far as it counts (package keeping).
+func (n *Node) hear(from string, words []keeping.SliceConfig) error {
+	if len(words) == 0 {
+		return nil
+	}
+	doubted := n.keep.InDoubt()
+	if err := n.decide(func() { n.keep.Hear(from, time.Now(), words...) }); err != nil {
+		return err
+	}
+	if !doubted && n.keep.InDoubt() {
+		select {
+		case n.tidyKick <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
 // unite sends the rows of each copy of a dead fork to the slice's owner and
-// forgets the copy when all have arrived.
+// forgets the copy when all have arrived. A crash before the rows are gone leaves
+// rows without a copy, which are dropped at the next start.
 func (n *Node) unite(ctx context.Context) error {
 	for _, s := range n.keep.Strays() {
+		stands := n.keep.Stands(s)
 		c := n.keep.Config(s)
 		if c.Owner == n.id || !n.terr.alive(c.Owner) {
 			continue
@@ -363,8 +444,21 @@ func (n *Node) unite(ctx context.Context) error {
 		if !sent {
 			continue
 		}
-		n.log.Info("copy of a dead fork united", "slice", s, "owner", c.Owner)
-		if err := n.forget(s, !n.keep.Config(s).Has(n.id)); err != nil {
+		drop := !c.Has(n.id)
+		if drop && !n.keepTrash(s, whyUnited) {
+			continue
+		}
+		// What is known of s may have changed meanwhile, and changed back: then the
+		// copy may have grown, or it is the one that counts.
+		united := false
+		err = n.decide(func() { united = n.keep.ForgetStray(s, stands) })
+		if err == nil && united {
+			n.log.Info("copy of a dead fork united", "slice", s, "owner", c.Owner)
+			if drop {
+				err = n.store.DropSlice(s)
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -397,21 +491,21 @@ func (n *Node) sendRows(ctx context.Context, peer string, s partition.Slice, row
 	return err == nil
 }
 
-// dropSurplus drops copies of slices that others keep, with their owners'
-// consent: a peer that was stopped for a while does not know what was agreed
-// meanwhile, and its copy may be counted on.
+// dropSurplus drops copies of slices that others keep, when a majority of their
+// keepers says that it has them, the owner among it: a peer that was stopped for a while
+// does not know what was agreed meanwhile, and its copy may be counted on. What is
+// dropped stays in the trash for a while.
 func (n *Node) dropSurplus(ctx context.Context) error {
 	for _, s := range n.keep.Surplus(time.Now()) {
 		c, asked := n.keep.Config(s), time.Now()
 		if !n.terr.alive(c.Owner) {
 			continue
 		}
-		resp, err := n.call(ctx, c.Owner, &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s), Drop: wireConfig(s, c)}}})
-		if err != nil || !resp.GetCompare().GetDrop() {
+		if !n.haveIt(ctx, s, c) || !n.keepTrash(s, whySurplus) {
 			continue
 		}
 		dropped := false
-		err = n.decide(func() { dropped = n.keep.ForgetSurplus(s, c, asked) })
+		err := n.decide(func() { dropped = n.keep.ForgetSurplus(s, c, asked) })
 		if err == nil && dropped {
 			err = n.store.DropSlice(s)
 		}
@@ -422,9 +516,30 @@ func (n *Node) dropSurplus(ctx context.Context) error {
 	return nil
 }
 
-// mayDrop is the owner's consent to drop the copy of s that peer has.
-func (n *Node) mayDrop(peer string, s partition.Slice, c keeping.Config) bool {
-	return n.keep.Settled(s, c) && !n.ship.counts(s, peer)
+// haveIt asks the keepers of s by c whether this peer may drop its copy: the owner first,
+// without whose word the others are not asked.
+func (n *Node) haveIt(ctx context.Context, s partition.Slice, c keeping.Config) bool {
+	have, asked := 0, map[string]bool{}
+	for _, k := range append([]string{c.Owner}, c.Keepers...) {
+		if asked[k] {
+			continue
+		}
+		asked[k] = true
+		if n.terr.alive(k) {
+			ask := &wire.Compare{Slice: uint64(s), Drop: wireConfig(s, c)}
+			resp, err := n.call(ctx, k, &wire.Request{Body: &wire.Request_Compare{Compare: ask}})
+			if err == nil && resp.GetCompare().GetDrop() {
+				have++
+			}
+		}
+		if k == c.Owner && have == 0 {
+			return false
+		}
+		if have >= c.Quorum() {
+			return true
+		}
+	}
+	return false
 }
 
 // trimLogs keeps of each log what a peer that was away for a moment needs.
@@ -439,16 +554,6 @@ func (n *Node) trimLogs() error {
 		}
 	}
 	return nil
-}
-
-// forget gives up the copy of s. A crash before the rows are gone leaves rows
-// without a copy, which are dropped at the next start.
-func (n *Node) forget(s partition.Slice, drop bool) error {
-	err := n.decide(func() { n.keep.Forget(s) })
-	if err != nil || !drop {
-		return err
-	}
-	return errors.Join(err, n.store.DropSlice(s))
 }
 
 // persistTerritory writes down who the members are.

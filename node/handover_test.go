@@ -66,7 +66,7 @@ func give(t *testing.T, n *Node, s partition.Slice, owner string) keeping.Config
 // way, and once it is another's nothing is written to it.
 func TestI2HandoverWaitsForAdmissions(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
-	k := mustKey(t, "http://127.99.0.1:9/")
+	k := mustKey(t, "http://127.99.0.1:9009/")
 	s := n.store.SliceOf(k)
 	n.deciding.RLock() // an admission under way
 	given := make(chan struct{})
@@ -101,7 +101,7 @@ func TestI2HandoverWaitsForAdmissions(t *testing.T) {
 // keepers' owner may bring rows to a keeper.
 func TestUnitedRowsAreCrawled(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}, Delay: time.Millisecond})
-	k := mustKey(t, "http://127.99.0.1:9/")
+	k := mustKey(t, "http://127.99.0.1:9009/")
 	s := n.store.SliceOf(k)
 	other := elsewhere(t, n)
 	if _, err := other.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
@@ -180,7 +180,7 @@ func TestUnfinishedCopyIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	give(t, n, s, "other")
-	if err := n.forget(s, false); err != nil { // as if the rows had come as the first of a copy
+	if err := n.decide(func() { n.keep.Forget(s) }); err != nil { // as if the rows had come as the first of a copy
 		t.Fatal(err)
 	}
 	if err := n.Close(); err != nil {
@@ -199,7 +199,7 @@ func TestUnfinishedCopyIsDropped(t *testing.T) {
 // have it: each change of owner costs its sites their delay.
 func TestSettledBeforeGivenAway(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
-	k := mustKey(t, "http://127.99.0.1:9/")
+	k := mustKey(t, "http://127.99.0.1:9009/")
 	s := n.store.SliceOf(k)
 	if _, err := n.store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	if err := n.decide(func() { n.keep.Copied(s); n.keep.Learn(keeping.SliceConfig{Slice: s, Config: c}) }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.store.Admit([]store.Admission{{Key: mustKey(t, "http://127.99.0.1:9/more")}}, time.Now()); err != nil {
+	if _, err := n.store.Admit([]store.Admission{{Key: mustKey(t, "http://127.99.0.1:9009/more")}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	ask := n.keep.AskFor(other, true, time.Now())

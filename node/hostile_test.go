@@ -21,7 +21,7 @@ import (
 )
 
 // openNode is one running node that holds all slices, with nothing to crawl.
-func openNode(t *testing.T, o Options) *Node {
+func openNode(t testing.TB, o Options) *Node {
 	t.Helper()
 	o.Dir = t.TempDir()
 	o.SliceBits = 4
@@ -55,7 +55,7 @@ func openNode(t *testing.T, o Options) *Node {
 
 func forwardTo(t *testing.T, n *Node, links ...*wire.Link) *wire.ForwardAck {
 	t.Helper()
-	resp := n.serve(t.Context(), "somebody", &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{Links: links}}})
+	resp := n.serve(t.Context(), n.id, &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{Links: links}}})
 	if resp.GetForward() == nil {
 		t.Fatalf("no answer: %v", resp)
 	}
@@ -260,6 +260,7 @@ func TestCursorsAreTaken(t *testing.T) {
 
 func TestUnknownMessageIsRefused(t *testing.T) {
 	n := openNode(t, Options{})
+	enter(n, "p")
 	if r := n.serve(t.Context(), "p", &wire.Request{}); r.GetRefusal().GetCode() != wire.Refusal_CODE_UNSUPPORTED {
 		t.Errorf("%v", r)
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,8 +13,12 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// metaKeep is the prefix of keeping's rows in the store: then the slice.
-const metaKeep = "keep/"
+// metaKeep is the prefix of keeping's rows in the store: then the slice. metaAside
+// is that of those that were not believed, for a person to look at.
+const (
+	metaKeep  = "keep/"
+	metaAside = "aside/"
+)
 
 // openKeeping restores what was agreed about the slices. Rows of slices that no
 // whole copy is here of, of whichever fork, are the beginning of a copy that was never finished:
@@ -21,13 +26,25 @@ const metaKeep = "keep/"
 // backup all rows are those of forks; see Restore.
 func (n *Node) openKeeping() (err error) {
 	n.keep = keeping.New(keeping.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started, Head: n.store.LogHead})
+	asides := map[string][]byte{}
 	err = n.store.Metas(metaKeep, func(name string, v []byte) error {
 		s, err := partition.ParseSlice(strings.TrimPrefix(name, metaKeep))
 		if err != nil {
 			return err
 		}
-		return n.keep.Load(s, v)
+		err = n.keep.Load(s, v)
+		var aside *keeping.AsideError
+		if errors.As(err, &aside) {
+			n.log.Warn("what was agreed about a slice is put aside", "slice", s, "why", aside.Why, "owner", aside.Now.Owner, "gen", aside.Now.Gen)
+			n.count.configsAside.Add(1)
+			asides[metaAside+s.String()] = v
+			return nil
+		}
+		return err
 	})
+	if err == nil && len(asides) > 0 {
+		err = n.store.SetMetas(asides)
+	}
 	if err != nil {
 		return fmt.Errorf("what was agreed about slices: %w", err)
 	}
@@ -251,7 +268,7 @@ func (n *Node) settleAdmissions() {
 
 func configOf(c *wire.Config) keeping.SliceConfig {
 	out := keeping.SliceConfig{Slice: partition.Slice(c.GetSlice()), Config: keeping.Config{Epoch: c.GetEpoch(), Fork: c.GetFork(), Gen: c.GetGen(),
-		Owner: c.GetOwner(), Keepers: c.GetKeepers()}}
+		Owner: c.GetOwner(), Keepers: c.GetKeepers(), Heard: c.GetHeard()}}
 	for _, s := range c.GetStarts() {
 		out.Starts = append(out.Starts, keeping.Start{Gen: s.Gen, Pos: s.Pos})
 	}
@@ -259,7 +276,7 @@ func configOf(c *wire.Config) keeping.SliceConfig {
 }
 
 func wireConfig(s partition.Slice, c keeping.Config) *wire.Config {
-	out := &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Keepers}
+	out := &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Keepers, Heard: c.Heard}
 	for _, x := range c.Starts {
 		out.Starts = append(out.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/store"
 )
@@ -12,12 +13,6 @@ import (
 // metrics are this peer's samples for Prometheus; README lists them.
 func (n *Node) metrics() []api.Metric {
 	s, crawl := n.Status(), n.crawler.Stats()
-	gauge := func(name, help string, v float64) api.Metric {
-		return api.Metric{Name: name, Help: help, Kind: "gauge", Value: v}
-	}
-	counter := func(name, help string, v int64) api.Metric {
-		return api.Metric{Name: name, Help: help, Kind: "counter", Value: float64(v)}
-	}
 	out := []api.Metric{
 		gauge("echo_keys", "Keys known to this peer.", float64(s.Keys)),
 		gauge("echo_keys_pending", "Keys admitted and never fetched.", float64(s.Pending)),
@@ -45,7 +40,15 @@ func (n *Node) metrics() []api.Metric {
 		counter("echo_links_out_total", "Links handed out with a final answer since the start.", s.LinksOut),
 		counter("echo_links_in_total", "Links of other peers finally answered since the start.", s.LinksIn),
 		counter("echo_rows_refused_total", "Messages of rows refused since the start.", n.count.refusedRows.Load()),
+		counter("echo_rows_left_total", "Rows left that a member brought which does not keep their slice, since the start.", n.count.rowsLeft.Load()),
+		counter("echo_rows_ahead_total", "Rows left as they say that they were fetched in the future, since the start: a clock is wrong.", n.count.rowsAhead.Load()),
+		gauge("echo_trash_bytes", "Size of the dropped copies of slices that are kept a while.", float64(s.Trash.Bytes)),
+		gauge("echo_trash_slices", "Dropped copies of slices that are kept a while.", float64(s.Trash.Slices)),
+		counter("echo_trash_full_total", "Copies of slices dropped without being kept a while, as they are larger than --undelete-max or --undelete is 0, since the start.", n.count.trashFull.Load()),
 		counter("echo_repaired_buckets_total", "Buckets of slices in which two copies differed since the start.", n.count.repaired.Load()),
+		counter("echo_agreement_strangers_total", "Configs of slices that hosts which are no members told since the start: they are not heard.", n.count.wordsUnheard.Load()),
+		counter("echo_agreement_hearsay_total", "Configs of slices taken since the start from those that they name, as who kept the slice before is gone.", n.count.wordsConfirmed.Load()),
+		counter("echo_agreement_aside_total", "Stored Configs of slices that were impossible and are put aside, at this start.", n.count.configsAside.Load()),
 		counter("echo_part_restarts_total", "Parts of this peer that panicked and were begun again since the start.", n.count.restarts.Load()),
 		counter("echo_copies_cut_total", "Questions for the copies of a text that met a limit since the start: there may be more.", n.count.copiesCut.Load()),
 		counter("echo_links_refused_total", "Links refused at this peer's gate since the start.", n.count.refused.Load()),
@@ -54,7 +57,8 @@ func (n *Node) metrics() []api.Metric {
 		out = append(out, gauge("echo_backup_timestamp_seconds", "When the newest backup was made, Unix time; 0 = there is none.", float64(n.backups.last.Load())),
 			counter("echo_backup_failures_total", "Scheduled backups that failed since the start.", n.backups.failed.Load()))
 	}
-	out = append(out, n.refusals()...)
+	out = append(out, judgeMetrics(s.Quarantined, crawl)...)
+	out = append(append(out, n.refusals()...), n.ruleMetrics()...)
 	out = append(out, n.addresses.metrics(time.Now())...)
 	out = append(out, budgetMetrics(s.Budgets, time.Now())...)
 	out = append(out, streamMetrics(s.Streams)...)
@@ -78,6 +82,27 @@ func (n *Node) metrics() []api.Metric {
 		out = append(out, api.Metric{Name: "echo_limit", Help: "1 while that limit of the volunteer holds.", Kind: "gauge", Value: 1, Labels: map[string]string{"limit": l}})
 	}
 	return out
+}
+
+func gauge(name, help string, v float64) api.Metric {
+	return api.Metric{Name: name, Help: help, Kind: "gauge", Value: v}
+}
+
+func counter(name, help string, v int64) api.Metric {
+	return api.Metric{Name: name, Help: help, Kind: "counter", Value: float64(v)}
+}
+
+// judgeMetrics are about pages that are judged: their memory, and those at which processes died.
+func judgeMetrics(quarantined int64, crawl crawler.Stats) []api.Metric {
+	return []api.Metric{
+		gauge("echo_keys_quarantined", "Keys of the slices owned that are left alone, because processes died while they judged them.", float64(quarantined)),
+		counter("echo_quarantined_total", "Keys put into quarantine by this peer since the start.", crawl.Quarantined),
+		counter("echo_suspects_total", "Fetches of Keys that were under way when a process died, since the start.", crawl.Suspects),
+		gauge("echo_judge_memory_limit_bytes", "Most memory that pages may take while they are read and judged.", float64(crawl.Memory.Limit)),
+		gauge("echo_judge_memory_bytes", "Memory held for pages that are read and judged.", float64(crawl.Memory.Held)),
+		counter("echo_judge_memory_waits_total", "Pages that waited for memory since the start.", crawl.Memory.Waits),
+		counter("echo_judge_memory_over_total", "Pages that may take more memory than there is, and waited for all of it, since the start.", crawl.Memory.Over),
+	}
 }
 
 // FlushIndex makes everything committed here searchable before it returns.

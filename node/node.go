@@ -58,6 +58,10 @@ type Node struct {
 	credit      *creditGate
 	verdicts    verdictCounts
 	addresses   *addresses
+	neighbours  *neighbours
+	ahead       *clockAhead
+	trash       *store.Trash
+	trashTidied time.Time // runTidying's alone
 	viewChanged chan struct{}
 	seeding     atomic.Int64 // seeds on their way: not idle
 	done        atomic.Bool  // WaitIdle has found the swarm idle
@@ -82,7 +86,9 @@ type Node struct {
 	repairKick chan struct{}
 
 	count struct {
-		linksOut, linksIn, refused, refusedRows, repaired, copiesCut, restarts atomic.Int64
+		linksOut, linksIn, refused, refusedRows, rowsLeft, rowsAhead atomic.Int64
+		trashFull, repaired, copiesCut, restarts                     atomic.Int64
+		wordsUnheard, wordsConfirmed, configsAside                   atomic.Int64
 	}
 	backups   backups
 	closing   atomic.Bool // Close was called
@@ -107,6 +113,9 @@ func Create(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
+	if err := closeDirectory(o.Dir, o.Logger); err != nil { // it may have been made by hand
+		return fmt.Errorf("data directory: %w", err)
+	}
 	key, err := o.identity(true)
 	if err != nil {
 		return err
@@ -126,7 +135,7 @@ func (o Options) identity(create bool) (crypto.PrivKey, error) {
 	if o.Key != nil {
 		return o.Key, nil
 	}
-	return dht.LoadIdentity(filepath.Join(o.Dir, "identity.key"), create)
+	return dht.LoadIdentity(filepath.Join(o.Dir, identityName), create)
 }
 
 func (o Options) makeCharter(ctx context.Context, key crypto.PrivKey) (partition.Charter, error) {
@@ -148,6 +157,7 @@ func (o Options) makeCharter(ctx context.Context, key crypto.PrivKey) (partition
 			c.Fanout["mastodon"] = o.Fanout
 		}
 		c.SliceBits, c.Mode, c.Replicas, c.Private, c.ZoneMax = o.SliceBits, o.Partition, o.Replicas, o.Private, o.ZoneMax
+		c.Overrides = o.Overrides
 		if c, err = withGazetteer(c, o.CellLevel); err != nil {
 			return c, err
 		}
@@ -182,19 +192,28 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	n := &Node{o: o, log: o.Logger, gazetteer: sync.OnceValues(geo.Open), started: time.Now(), viewChanged: make(chan struct{}, 1), lookups: make(chan partition.Slice, lookupQueue), credit: newCreditGate(o.Credit),
 		leaseKick: make(chan struct{}, 1), tidyKick: make(chan struct{}, 1), repairKick: make(chan struct{}, 1)}
-	n.ship, n.addresses = newShipper(n), newAddresses(n)
+	n.ship, n.addresses, n.neighbours, n.ahead = newShipper(n), newAddresses(n), newNeighbours(n), newClockAhead(n)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
 		}
 	}()
+	if o.FS == nil {
+		if err := closeDirectory(o.Dir, o.Logger); err != nil {
+			return nil, fmt.Errorf("data directory: %w", err)
+		}
+	}
 	key, err := o.identity(false)
 	if err != nil {
 		return nil, err
 	}
 	n.id = dht.PeerID(key)
 	n.log = o.Logger.With("peer", n.id[max(0, len(n.id)-6):])
-	if n.store, err = store.Open(filepath.Join(o.Dir, "store"), store.Options{FS: o.FS, Logger: n.log, Fatal: o.Fatal, Logged: n.ship.logged}); err != nil {
+	if n.store, err = store.Open(filepath.Join(o.Dir, "store"), store.Options{FS: o.FS, Logger: n.log, Fatal: o.Fatal, Logged: n.ship.logged,
+		Ahead: n.ahead.saw}); err != nil {
+		return nil, err
+	}
+	if err := n.openTrash(); err != nil {
 		return nil, err
 	}
 	n.charter = n.store.Charter()
@@ -229,12 +248,12 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	join := append(append([]string(nil), o.join()...), n.terr.addrs()...)
-	n.joiner = len(join) > 0
-	if err := n.mayRun(join); err != nil {
+	join, known := o.join(), n.terr.addrs()
+	n.joiner = len(join)+len(known) > 0
+	if err := n.mayRun(append(append([]string(nil), join...), known...)); err != nil {
 		return nil, err
 	}
-	if n.dht, err = dht.New(ctx, dht.Options{Key: key, Listen: o.Listen, Charter: n.charter, Join: join, MDNS: o.MDNS, Dir: o.overlayDir(),
+	if n.dht, err = dht.New(ctx, dht.Options{Key: key, Listen: o.Listen, Charter: n.charter, Join: join, Known: known, MDNS: o.MDNS, LAN: o.LAN, Dir: o.overlayDir(),
 		Capacity: o.Capacity, Location: o.Location, Version: o.Version, Logger: n.log, Host: o.Host, Around: o.Around, Ways: ways,
 		Urgent: urgent, Faulty: n.faulty}); err != nil {
 		return nil, err
@@ -276,8 +295,8 @@ func (n *Node) openTerritory() error {
 func (n *Node) openCrawler() error {
 	o := n.o
 	var err error
-	n.client, err = fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, Hosts: o.Hosts, FromAddr: o.FromAddr,
-		AddrDelay: addrDelay(o.Delay), Share: &fetch.Share{Ask: n.addresses.ask, Done: n.addresses.done}, Transport: o.Transport})
+	n.client, err = fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, AllowPorts: o.AllowPorts,
+		Hosts: o.Hosts, FromAddr: o.FromAddr, AddrDelay: addrDelay(o.Delay), Share: n.addresses.share(), Transport: o.Transport})
 	if err != nil {
 		return err
 	}
@@ -292,11 +311,16 @@ func (n *Node) openCrawler() error {
 		return err
 	}
 	n.sources = []crawler.Source{w, n.social}
+	if o.Source != nil {
+		for i, s := range n.sources {
+			n.sources[i] = o.Source(s)
+		}
+	}
 	var place func(partition.Slice, *store.Record) *store.Placement
 	if n.placer != nil {
 		place = n.placer.place
 	}
-	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.fetches, Delay: o.Delay, Workers: o.Workers,
+	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.fetches, Delay: o.Delay, Workers: o.Workers, JudgeMemory: o.JudgeMemory,
 		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Scope: o.Scope, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, Settled: n.settled, Budgeted: social.Budgeted,
 		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk, Hours: o.Hours}})
 	return err
@@ -304,10 +328,12 @@ func (n *Node) openCrawler() error {
 
 // openSocial makes the Source of accounts. Its requests have the budget of their
 // server for a pace, and no gap between those to one address: peers with budgets of
-// their own take no turns there. The guard of private addresses is the same.
+// their own take no turns for them. A connection takes the turn of its address, as whose
+// name it is may be a stranger's. The guard of private addresses is the same.
 func (n *Node) openSocial() error {
 	o := n.o
-	client, err := fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, Hosts: o.Hosts, FromAddr: o.FromAddr, AddrDelay: -1, Transport: o.Transport})
+	client, err := fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, AllowPorts: o.AllowPorts,
+		Hosts: o.Hosts, FromAddr: o.FromAddr, AddrDelay: -1, Share: n.addresses.share(), Transport: o.Transport})
 	if err != nil {
 		return err
 	}

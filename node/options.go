@@ -17,6 +17,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/echo-node/echo-node/crawler"
+	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/focus/period"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/crawler/web"
@@ -36,12 +37,16 @@ type Options struct {
 	Join   []string // multiaddrs with /p2p/ID, files of them, or DNS names
 	Listen []string // multiaddrs; default QUIC and TCP on any free port
 	MDNS   bool     // find peers on the local network
+	LAN    bool     // the swarm is of a local network: see dht.Options.LAN
 	// Private founds a swarm that only peers with an invite or the swarm's key
 	// can join. Invite is the code of one; without Join its addresses are used.
 	// SwarmKey is 32 bytes that the members share.
-	Private   bool
-	Invite    string
-	SwarmKey  []byte
+	Private  bool
+	Invite   string
+	SwarmKey []byte
+	// Overrides is whose overrides of accounts the peers of a swarm to be founded accept:
+	// partition.OverridesFounder or OverridesMembers; "" as of Charter.Overrides.
+	Overrides string
 	Partition partition.Mode
 	SliceBits int // of a swarm to be founded; default 12
 	CellLevel int // S2 level of its geo slices, 4 to 12; default 7, of cells some 80 km across. Geo mode only
@@ -78,8 +83,11 @@ type Options struct {
 	// is one peer's, and can be placed in geo mode.
 	Fanout   int
 	AllowNet []netip.Prefix
-	Hosts    map[string]netip.Addr // fixed resolver: host name -> address
-	FromAddr netip.Addr            // source address of requests
+	// AllowPorts are ports below 1024 that the crawler may ask beside 80 and 443; those that browsers refuse
+	// (partition.BadPort) stay refused.
+	AllowPorts []fetch.PortRange
+	Hosts      map[string]netip.Addr // fixed resolver: host name -> address
+	FromAddr   netip.Addr            // source address of requests
 	// KeepBodies has the headers and bodies of what this peer fetches kept, for
 	// export as WARC; the other keepers of a slice keep what its owner does.
 	// Default: records only, and of a page that changed those before.
@@ -91,11 +99,21 @@ type Options struct {
 	MaxDisk      int64   // bytes
 	Hours        string  // "22-07", local time
 
+	// JudgeMemory is the most bytes that all pages take together while they are read and judged; default 512 MiB.
+	JudgeMemory int64
+
 	// BackupDir is where a backup of this peer is made every BackupEvery (default 24 h),
 	// of which the newest BackupKeep (default 3) stay. "" = no backups.
 	BackupDir   string
 	BackupEvery time.Duration
 	BackupKeep  int
+
+	// Undelete is how long a copy of a slice that this peer dropped stays in Dir/trash,
+	// from where restore --trash brings it back; default Undelete, below 0: none is kept.
+	// UndeleteMax is how many bytes such copies may have together, the oldest going first;
+	// default UndeleteMax.
+	Undelete    time.Duration
+	UndeleteMax int64
 
 	Credit CreditLimits // of each other peer
 
@@ -111,6 +129,8 @@ type Options struct {
 	Host     host.Host      // instead of one made from Listen
 	// Transport answers the fetcher instead of the network.
 	Transport http.RoundTripper
+	// Source stands around each source of the crawler.
+	Source func(crawler.Source) crawler.Source
 	// Around stands around every call to another peer; see dht.Options.
 	Around func(ctx context.Context, to string, req *wire.Request, next dht.Caller) (*wire.Response, error)
 	// Fatal is called when the disk fails so that nothing can be promised, or the agreement about slices stands still; it must
@@ -152,8 +172,17 @@ func (o Options) withDefaults() Options {
 	if o.Workers == 0 {
 		o.Workers = 64
 	}
+	if o.JudgeMemory == 0 {
+		o.JudgeMemory = 512 << 20
+	}
 	if o.MaxDepth == 0 {
 		o.MaxDepth = 100
+	}
+	if o.Undelete == 0 {
+		o.Undelete = Undelete
+	}
+	if o.UndeleteMax == 0 {
+		o.UndeleteMax = UndeleteMax
 	}
 	if o.BackupEvery == 0 {
 		o.BackupEvery = 24 * time.Hour
@@ -183,6 +212,8 @@ func (o Options) validate() error {
 	}
 	fault(o.Dir == "", "no data directory: give --data DIR")
 	fault(o.Partition != partition.ModeHash && o.Partition != partition.ModeGeo, "partition %q: give hash or geo", o.Partition)
+	fault(o.Overrides != "" && o.Overrides != partition.OverridesFounder && o.Overrides != partition.OverridesMembers,
+		"overrides %q: give %s or %s", o.Overrides, partition.OverridesFounder, partition.OverridesMembers)
 	fault(o.Replicas < 1 || o.Replicas > 7, "replicas %d: give 1 to 7", o.Replicas)
 	fault(o.CellLevel != 0 && (o.CellLevel < partition.ParentLevel || o.CellLevel > 12), "cell level %d: give 4 to 12", o.CellLevel)
 	fault(o.CellLevel != 0 && o.Partition == partition.ModeHash, "cell level %d: only a swarm in geo mode has cells", o.CellLevel)
@@ -200,12 +231,14 @@ func (o Options) validate() error {
 	fault(o.Revisit != 0 && o.Revisit < MinRevisit, "revisit %s: give 0 or %s and more", o.Revisit, MinRevisit)
 	fault(o.BackupEvery < minBackupEvery, "backup-every %s: give %s and more", o.BackupEvery, minBackupEvery)
 	fault(o.BackupKeep < 0, "backup-keep %d: give 1 and more", o.BackupKeep)
+	fault(o.UndeleteMax < 0, "undelete-max %d is negative", o.UndeleteMax)
 	fault(o.Leave < 0, "leave %s is negative", o.Leave)
 	fault(o.OrphanAfter < 0, "orphan-after %s is negative", o.OrphanAfter)
 	fault(o.MaxRate < 0, "max-rate %g is negative", o.MaxRate)
 	fault(o.MaxBandwidth < 0, "max-bandwidth %d is negative", o.MaxBandwidth)
 	fault(o.MaxDisk < 0, "max-disk %d is negative", o.MaxDisk)
 	fault(o.Workers < 0 || o.Workers > 4096, "workers %d: give 1 to 4096", o.Workers)
+	fault(o.JudgeMemory < crawler.MinJudgeMemory, "judge-memory %d: give %d MiB and more", o.JudgeMemory, crawler.MinJudgeMemory>>20)
 	for _, l := range o.Listen {
 		_, err := ma.NewMultiaddr(l)
 		fault(err != nil, "listen: %q is not a multiaddr: %w", l, err)

@@ -18,6 +18,10 @@ import (
 // overrule takes a person's word on whether an account belongs to where the account is. Who is not
 // known to the swarm is admitted first. On return the word is durable at a majority of the keepers.
 func (n *Node) overrule(ctx context.Context, o store.Override) error {
+	if !n.overrules(n.id) {
+		return fmt.Errorf("%w: the peers of this swarm accept overrides of its founder %s alone",
+			api.ErrInvalid, n.charter.Founder)
+	}
 	o.V, o.Peer, o.At = store.OverrideVersion, n.id, time.Now().UTC()
 	sl := n.store.SliceOf(o.Key)
 	admitted := false
@@ -99,9 +103,14 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, keepin
 	if !n.acts(sl) {
 		return 0, keeping.Config{}, fmt.Errorf("%w: this peer does not act in %s now", api.ErrUnavailable, sl)
 	}
-	err := n.store.Override(sl, o, time.Now(), social.Overrule)
+	var err error
+	if o.Verdict == verdictRelease {
+		err = n.store.Release(sl, o.Key, time.Now())
+	} else {
+		err = n.store.Override(sl, o, time.Now(), social.Overrule)
+	}
 	if err != nil {
-		if errors.Is(err, store.ErrOverride) {
+		if errors.Is(err, store.ErrOverride) || errors.Is(err, store.ErrNotQuarantined) {
 			err = fmt.Errorf("%w: %w", api.ErrInvalid, err)
 		}
 		return 0, keeping.Config{}, err
@@ -110,15 +119,33 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, keepin
 	return n.store.LogHead(sl), n.keep.Config(sl), nil
 }
 
-// serveOverrule is for another peer's word; the store checks it.
-func (n *Node) serveOverrule(ctx context.Context, w *wire.Overrule) (*wire.Response, error) {
+// overrules says whether the charter lets a peer overrule the judge of accounts, as far
+// as the peer is a member.
+func (n *Node) overrules(peer string) bool {
+	return peer == n.charter.Founder || n.charter.MembersOverrule()
+}
+
+// mayOverrule is the rule of overrides beyond being a member.
+func mayOverrule(n *Node, from string, _ *wire.Request) (*refusalError, string) {
+	if n.overrules(from) {
+		return nil, ""
+	}
+	no := &refusalError{code: wire.Refusal_CODE_MALFORMED, reason: "overrides are the founder's alone in this swarm"}
+	return no, refusedOverrides
+}
+
+// serveOverrule is for another peer's word, which names that peer; the store checks it.
+func (n *Node) serveOverrule(ctx context.Context, from string, w *wire.Overrule) (*wire.Response, error) {
 	var o store.Override
 	if err := json.Unmarshal(w.Override, &o); err != nil {
 		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
 	}
 	k, err := partition.KeyFromWire(string(o.Key))
-	if err != nil || k.Kind() != partition.KindAccount {
+	if err != nil || k.Kind() != partition.KindAccount && o.Verdict != verdictRelease {
 		return refuse(wire.Refusal_CODE_MALFORMED, "an override of no account", 0), nil
+	}
+	if o.Peer != from {
+		return refuse(wire.Refusal_CODE_MALFORMED, "an override that names another peer than its sender", 0), nil
 	}
 	sl, err := n.sliceFrom(w.Slice, k)
 	if err != nil {

@@ -144,6 +144,23 @@ func (n *Node) importRows(s partition.Slice, rows []store.Row) error {
 	return halving(rows, func(rows []store.Row) error { return n.store.ImportRows(s, rows) })
 }
 
+// bringRows takes what a member that does not keep s may bring.
+func (n *Node) bringRows(s partition.Slice, rows []store.Row, from string) error {
+	by := store.Bringer{Peer: from, Overrules: n.overrules(from), Allow: func(k partition.Key, depth int) error {
+		if depth > n.o.MaxDepth {
+			return errDeep
+		}
+		return n.admissible(k)
+	}}
+	return halving(rows, func(rows []store.Row) error {
+		b, err := n.store.BringRows(s, rows, time.Now(), by)
+		n.count.rowsLeft.Add(int64(b.Left))
+		return err
+	})
+}
+
+var errDeep = errors.New("deeper than --max-depth")
+
 // halving takes all at once, or where they are refused in halves, in order; one
 // alone that is refused is.
 func halving[T any](all []T, take func([]T) error) error {
@@ -194,14 +211,29 @@ func (n *Node) finishCopies(from string, ps []*wire.Piece, whole []int, out *wir
 	return errors.Join(failed, err)
 }
 
-// serveConfigs learns what was decided, and tells what the asker does not know.
-func (n *Node) serveConfigs(m *wire.Configs) (*wire.ConfigsAnswer, error) {
+// serveConfigs hears what a member says was decided, and tells what the asker
+// does not know, or what is known of the slices that it names. A host that is no
+// member is not heard.
+func (n *Node) serveConfigs(from string, m *wire.Configs) (*wire.ConfigsAnswer, error) {
+	a := &wire.ConfigsAnswer{}
 	if len(m.Decided) > 0 {
-		if err := n.decide(func() { n.keep.Learn(configsOf(m.Decided)...) }); err != nil {
+		words := configsOf(m.Decided)
+		if !n.terr.alive(from) {
+			n.count.wordsUnheard.Add(int64(len(words)))
+			return nil, &refusalError{wire.Refusal_CODE_BUSY, "not a member in this peer's view yet", time.Second}
+		}
+		if err := n.hear(from, words); err != nil {
 			return nil, err
 		}
+		if m.Want && m.Digest != n.keep.Digest() {
+			asked := make([]partition.Slice, len(words))
+			for i, c := range words {
+				asked[i] = c.Slice
+			}
+			a.Known = wireConfigs(n.keep.Of(asked...))
+		}
+		return a, nil
 	}
-	a := &wire.ConfigsAnswer{}
 	if !m.Want || m.Digest == n.keep.Digest() {
 		return a, nil
 	}
@@ -214,15 +246,21 @@ func (n *Node) serveConfigs(m *wire.Configs) (*wire.ConfigsAnswer, error) {
 }
 
 // serveUnite takes rows of another copy: as the owner, into the log, so that
-// they are answered for by a majority; as a keeper, from the owner.
+// they are answered for by a majority; as a keeper, from the owner. Of who keeps the
+// slice the owner takes all rows, of another member what it may bring (store.BringRows).
+// A keeper that comes back from another fork keeps its rows, and there may be no
+// majority without it, so that it is not waited for one.
 func (n *Node) serveUnite(ctx context.Context, from string, m *wire.Unite) (*wire.UniteAnswer, error) {
 	s := partition.Slice(m.Slice)
 	n.deciding.RLock()
 	c := n.keep.Config(s)
 	owns := n.acts(s)
-	ok := n.terr.alive(from) && (owns || c.Owner == from && n.keep.Has(s))
+	ok := owns || c.Owner == from && n.keep.Has(s)
 	var err error
-	if ok {
+	switch {
+	case ok && owns && !c.Has(from):
+		err = n.bringRows(s, storeRows(m.Rows), from)
+	case ok:
 		err = n.importRows(s, storeRows(m.Rows))
 	}
 	head := n.store.LogHead(s)
@@ -232,7 +270,7 @@ func (n *Node) serveUnite(ctx context.Context, from string, m *wire.Unite) (*wir
 		return nil, n.refusedRows(from, err)
 	case !ok:
 		return nil, &refusalError{wire.Refusal_CODE_BUSY, "that slice is not acted in here", time.Second}
-	case owns && n.ship.await(ctx, map[partition.Slice]uint64{s: head}) != nil:
+	case owns && !c.Has(from) && n.ship.await(ctx, map[partition.Slice]uint64{s: head}) != nil:
 		return nil, &refusalError{wire.Refusal_CODE_BUSY, "no majority of the slice's keepers has it yet", time.Second}
 	}
 	if owns {

@@ -13,9 +13,13 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// serve answers one request of another peer. It never panics on what it is
-// sent: messages were validated by wire, Keys are checked where they enter.
+// serve answers one request of another peer, if the table of rules.go lets that peer
+// ask it. It never panics on what it is sent: messages were validated by wire, Keys
+// are checked where they enter.
 func (n *Node) serve(ctx context.Context, from string, req *wire.Request) *wire.Response {
+	if no := n.obeys(ctx, from, req); no != nil {
+		return refuse(no.code, no.reason, no.after)
+	}
 	resp, err := n.answer(ctx, from, req)
 	var refusal *refusalError
 	if errors.As(err, &refusal) {
@@ -54,7 +58,7 @@ func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wir
 		a, err := n.serveBallots(from, b.Ballots)
 		return &wire.Response{Body: &wire.Response_Ballots{Ballots: a}}, err
 	case *wire.Request_Configs:
-		a, err := n.serveConfigs(b.Configs)
+		a, err := n.serveConfigs(from, b.Configs)
 		return &wire.Response{Body: &wire.Response_Configs{Configs: a}}, err
 	case *wire.Request_Ship:
 		a, err := n.serveShip(from, b.Ship)
@@ -68,7 +72,7 @@ func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wir
 	case *wire.Request_Turns:
 		return &wire.Response{Body: &wire.Response_Turns{Turns: n.addresses.serve(from, b.Turns)}}, nil
 	case *wire.Request_Overrule:
-		return n.serveOverrule(ctx, b.Overrule)
+		return n.serveOverrule(ctx, from, b.Overrule)
 	case *wire.Request_Copies:
 		a, err := n.serveCopies(ctx, b.Copies)
 		return &wire.Response{Body: &wire.Response_Copies{Copies: a}}, err

@@ -492,7 +492,7 @@ func (r *shipper) send(ctx context.Context, l *shipLane, ps []parcel) (time.Dura
 		case st.Newer != nil:
 			newer = append(newer, configOf(st.Newer))
 		case st.Behind:
-			behind = append(behind, keeping.SliceConfig{Slice: p.slice, Config: p.config})
+			behind = append(behind, r.n.keep.Of(p.slice)...)
 			l.todo[p.slice] = true
 		case !st.Ok || st.Stray:
 			later++
@@ -514,7 +514,7 @@ func (r *shipper) send(ctx context.Context, l *shipLane, ps []parcel) (time.Dura
 		r.n.tell(ctx, l.peer, behind)
 	}
 	if len(newer) > 0 {
-		if err := r.n.decide(func() { r.n.keep.Learn(newer...) }); err != nil {
+		if err := r.n.hear(l.peer, newer); err != nil {
 			return 0, err
 		}
 	}

@@ -43,6 +43,8 @@ func (n *Node) Status() api.Status {
 	s.Budgets, s.Streams = n.budgets(now), n.streams()
 	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)
 	s.Prints = n.index.Prints()
+	s.Clock, s.Trash = n.ahead.status(now), n.trashStatus()
+	s.Quarantined, s.Memory = st.Quarantined, api.Memory{Limit: c.Memory.Limit, Held: c.Memory.Held, Most: c.Memory.Most}
 	s.Dead = deadShare(st)
 	s.Verdicts, s.Languages = n.verdicts.counts(n, owned, now)
 	if s.Limits == nil {
@@ -142,6 +144,8 @@ func stateWord(s store.State) string {
 		return "refused"
 	case store.StatePlaced:
 		return "placed"
+	case store.StateQuarantined:
+		return "quarantined"
 	}
 	return "unknown"
 }

@@ -78,7 +78,7 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 	w := village(t, "127.77.202.1", mastodontest.Options{Seed: 21, People: 40, Remote: -1, Quiet: true})
 	first := liked(t, w)
 	rules := social.Rules{Follow: social.Community, Judge: byPlace, Community: "by-place@1"}
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16, Social: social.Options{Lists: true, Rules: rules}}})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16, Overrides: partition.OverridesMembers, Social: social.Options{Lists: true, Rules: rules}}})
 	for range 3 {
 		s.Add()
 	}

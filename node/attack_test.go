@@ -1,0 +1,263 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+
+	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// rowsSaid are the rows of a store that was made to say that of k.
+func rowsSaid(t *testing.T, n *Node, k partition.Key, c store.Commit) (partition.Slice, []*wire.Row) {
+	t.Helper()
+	s := elsewhere(t, n)
+	if _, err := s.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	c.Key = k
+	if err := s.Commit(c); err != nil {
+		t.Fatal(err)
+	}
+	sl := s.SliceOf(k)
+	rows, _, err := s.SliceRows(sl, nil, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sl, wireRows(rows)
+}
+
+func pageBy(k partition.Key, peer, text string, at time.Time) *store.Record {
+	return &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: at, Source: "web", Peer: peer, Status: 200, Text: text, Title: "Bank"}
+}
+
+// have has n hold an honest page.
+func have(t *testing.T, n *Node, k partition.Key, r *store.Record) {
+	t.Helper()
+	if _, err := n.store.Admit([]store.Admission{{Key: k}}, r.FetchedAt); err != nil {
+		t.Fatal(err)
+	}
+	next := store.Next{State: store.StateDone, At: r.FetchedAt.Add(1000 * time.Hour)}
+	if err := n.store.Commit(store.Commit{Key: k, Now: r.FetchedAt, Record: r, Next: next}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAttackUnitePoison: by Unite nobody replaces a page in another's name, with one of the
+// future, or says that it is gone; what a member says in its own name is looked at again soon.
+func TestAttackUnitePoison(t *testing.T) {
+	n := openNode(t, Options{})
+	enter(n, plainMember, fellow)
+	now := time.Now()
+	unite := func(from string, sl partition.Slice, rows []*wire.Row) *wire.Response {
+		return n.serve(t.Context(), from, &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(sl), Rows: rows}}})
+	}
+	for i, tt := range []struct {
+		name, from, peer string
+		at               time.Time
+		state            store.State
+		replaced         bool
+	}{
+		{name: "a day ahead, in the victim's name", from: plainMember, peer: n.id, at: now.Add(24 * time.Hour)},
+		{name: "in 9999, in the victim's name", from: plainMember, peer: n.id, at: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{name: "a minute ago, in the victim's name", from: plainMember, peer: n.id, at: now.Add(-time.Minute)},
+		{name: "a minute ago, in a fellow's name", from: plainMember, peer: fellow, at: now.Add(-time.Minute)},
+		{name: "an hour ahead, in its own name", from: plainMember, peer: plainMember, at: now.Add(time.Hour)},
+		{name: "gone", from: plainMember, at: now.Add(-time.Minute), state: store.StateGone},
+		{name: "by a stranger", from: stranger, peer: stranger, at: now.Add(-time.Minute)},
+		{name: "in its own name", from: plainMember, peer: plainMember, at: now.Add(-time.Minute), replaced: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := mustKey(t, fmt.Sprintf("http://bank.example/%d", i))
+			have(t, n, k, pageBy(k, n.id, "honest", now.Add(-time.Hour)))
+			before, err := n.store.DueOf(k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := store.Commit{Now: tt.at, Next: store.Next{State: tt.state, Reason: "status 410"}}
+			if tt.state == 0 {
+				c.Next.State, c.Record = store.StateDone, pageBy(k, tt.peer, "send your money to evil", tt.at)
+			}
+			sl, rows := rowsSaid(t, n, k, c)
+			if r := unite(tt.from, sl, rows); (r.GetRefusal() == nil) != (tt.from != stranger) {
+				t.Errorf("%v", r)
+			}
+			rec, _, err := n.store.Find(k)
+			if err != nil || (rec.Text != "honest") != tt.replaced || rec.FetchedAt.After(now.Add(store.MaxAhead)) {
+				t.Errorf("the record: %q by %q of %s, %v", rec.Text, rec.Peer, rec.FetchedAt, err)
+			}
+			due, err := n.store.DueOf(k)
+			if err != nil || due.State != store.StateDone || !tt.replaced && !due.At.Equal(before.At) || tt.replaced && due.At.After(time.Now().Add(store.ProveReplaced)) {
+				t.Errorf("due: %+v, was %+v, %v", due, before, err)
+			}
+		})
+	}
+	if n.count.rowsLeft.Load() == 0 || n.count.rowsAhead.Load() == 0 || len(n.Status().Clock) == 0 {
+		t.Errorf("%d rows left, %d of the future, clock %v", n.count.rowsLeft.Load(), n.count.rowsAhead.Load(), n.Status().Clock)
+	}
+	private := mustKey(t, "http://10.0.0.1/")
+	sl, rows := rowsSaid(t, n, private, store.Commit{Now: now, Next: store.Next{State: store.StateDone}})
+	if r := unite(plainMember, sl, rows); r.GetUnite() == nil {
+		t.Errorf("%v", r)
+	}
+	if _, err := n.store.DueOf(private); !isNotExist(err) {
+		t.Errorf("a key that no link may bring came by rows: %v", err)
+	}
+}
+
+// peerIDs are ids of peers that nobody runs.
+func peerIDs(t *testing.T, n int) (out []string) {
+	t.Helper()
+	for range n {
+		key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, dht.PeerID(key))
+	}
+	return out
+}
+
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// surplusAt makes n the holder of a copy of k's slice that owner and others keep.
+func surplusAt(t *testing.T, n *Node, k partition.Key, keepers ...string) (partition.Slice, keeping.Config) {
+	t.Helper()
+	have(t, n, k, pageBy(k, n.id, "honest", time.Now().Add(-time.Hour)))
+	s := n.store.SliceOf(k)
+	c := n.keep.Config(s).Next(keepers[0], keepers, n.store.LogHead(s))
+	if err := n.decide(func() { n.keep.Learn(keeping.SliceConfig{Slice: s, Config: c}) }); err != nil {
+		t.Fatal(err)
+	}
+	return s, c
+}
+
+// answering has the given peers answer in place of the network.
+func answering(answer map[string]func(*wire.Request) *wire.Response) func(context.Context, string, *wire.Request, dht.Caller) (*wire.Response, error) {
+	return func(_ context.Context, to string, req *wire.Request, _ dht.Caller) (*wire.Response, error) {
+		if a := answer[to]; a != nil {
+			if r := a(req); r != nil {
+				return r, nil
+			}
+		}
+		return nil, errors.New("nobody is there")
+	}
+}
+
+func dropIt(yes bool) func(*wire.Request) *wire.Response {
+	return func(req *wire.Request) *wire.Response {
+		if req.GetCompare().GetDrop() == nil {
+			return nil
+		}
+		return &wire.Response{Body: &wire.Response_Compare{Compare: &wire.CompareAnswer{Drop: yes}}}
+	}
+}
+
+// TestAttackMemberDrops: the word of the owner alone has no copy dropped that others are to
+// keep as well; and what is dropped all the same stays in the trash, from where it comes back.
+func TestAttackMemberDrops(t *testing.T) {
+	peers := peerIDs(t, 3)
+	evil, second, third := peers[0], peers[1], peers[2]
+	answers := map[string]func(*wire.Request) *wire.Response{evil: dropIt(true), second: dropIt(false)}
+	n := openNode(t, Options{Around: answering(answers)})
+	enter(n, evil, second)
+	k, other := mustKey(t, "http://bank.example/"), partition.Key("")
+	for i := 0; other == "" || n.store.SliceOf(other) == n.store.SliceOf(k); i++ {
+		other = mustKey(t, fmt.Sprintf("http://shop%d.example/", i))
+	}
+	kept, _ := surplusAt(t, n, k, evil, second, third)
+	lost, c := surplusAt(t, n, other, evil)
+	has := func(s partition.Slice) bool {
+		t.Helper()
+		there, err := n.hasRows(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return there
+	}
+	waitFor(t, "the copy that only the owner keeps is dropped", func() bool { return !has(lost) })
+	for range 5 { // of rounds that drop what they may
+		if err := n.dropSurplus(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !has(kept) {
+		t.Fatal("the owner's word alone had a copy dropped")
+	}
+	trash := n.trash.List()
+	if i := slices.IndexFunc(trash, func(x store.Trashed) bool { return x.Slice == lost }); i < 0 || n.Status().Trash.Slices != len(trash) || n.Status().Trash.Bytes == 0 {
+		t.Fatalf("the trash: %+v, %+v", trash, n.Status().Trash)
+	}
+	// The lie is out, the slice is this peer's again, and a person wants the rows back.
+	back := c.Next(n.id, []string{n.id}, n.store.LogHead(lost))
+	if err := n.decide(func() {
+		n.keep.Learn(keeping.SliceConfig{Slice: lost, Config: back})
+		n.keep.Copied(lost)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if wanted, err := WantBack(n.o.Dir, lost); err != nil || len(wanted) != 1 {
+		t.Fatal(wanted, err)
+	}
+	waitFor(t, "the page is back", func() bool {
+		r, _, err := n.store.Find(other)
+		return err == nil && r.Text == "honest"
+	})
+	waitFor(t, "and in the trash no more", func() bool {
+		return !slices.ContainsFunc(n.trash.List(), func(x store.Trashed) bool { return x.Slice == lost })
+	})
+}
+
+// What a person wants back goes to the slice's owner, page by page, and stays in the trash
+// until that has all of it.
+func TestTrashIsGivenToTheOwner(t *testing.T) {
+	owner := peerIDs(t, 1)[0]
+	var got []*wire.Row
+	busy := true
+	answers := map[string]func(*wire.Request) *wire.Response{}
+	n := openNode(t, Options{Around: answering(answers)})
+	answers[owner] = func(req *wire.Request) *wire.Response {
+		if u := req.GetUnite(); u != nil && busy {
+			return refuse(wire.Refusal_CODE_BUSY, "busy", time.Millisecond)
+		} else if u != nil {
+			got = append(got, u.Rows...)
+			return &wire.Response{Body: &wire.Response_Unite{Unite: &wire.UniteAnswer{Ok: true}}}
+		}
+		return nil
+	}
+	enter(n, owner)
+	k := mustKey(t, "http://bank.example/")
+	s, _ := surplusAt(t, n, k, owner)
+	want, _, err := n.store.SliceRows(s, nil, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !n.keepTrash(s, "test") {
+		t.Fatal("not kept")
+	}
+	x := n.trash.List()[0]
+	if given, err := n.giveBack(t.Context(), x); given || err != nil {
+		t.Errorf("given to who is busy: %v", err)
+	}
+	busy = false
+	if given, err := n.giveBack(t.Context(), x); !given || err != nil || len(got) != len(want) {
+		t.Errorf("%v %v: %d rows of %d", given, err, len(got), len(want))
+	}
+}

@@ -1,0 +1,63 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// clockLife is how long status shows that rows came from the future.
+const clockLife = 10 * time.Minute
+
+// clockAhead remembers whose rows were left out because they say that they are of the
+// future (store.MaxAhead): that peer's clock is ahead, or this peer's is behind.
+type clockAhead struct {
+	n  *Node
+	mu sync.Mutex
+	by map[string]seenAhead // by the owner of the slice: a few
+}
+
+type seenAhead struct {
+	by time.Duration
+	at time.Time
+}
+
+func newClockAhead(n *Node) *clockAhead { return &clockAhead{n: n, by: map[string]seenAhead{}} }
+
+// saw is store.Options.Ahead.
+func (c *clockAhead) saw(sl partition.Slice, rows int, by time.Duration) {
+	c.n.count.rowsAhead.Add(int64(rows))
+	owner, now := "", time.Now()
+	if o := c.n.keep.Owner(sl); o != c.n.id {
+		owner = o
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old, ok := c.by[owner]; !ok || now.Sub(old.at) > clockLife {
+		c.n.log.Warn("rows of the future are left out: check the clocks", "owner", owner, "slice", sl,
+			"ahead", by.Round(time.Second))
+	}
+	c.by[owner] = seenAhead{by, now}
+}
+
+// status lists what was seen lately, the most first. Peer "" is one that brought rows
+// of a slice of this peer's own.
+func (c *clockAhead) status(now time.Time) (out []api.ClockAhead) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, s := range c.by {
+		if now.Sub(s.at) > clockLife {
+			delete(c.by, id)
+			continue
+		}
+		out = append(out, api.ClockAhead{Peer: id, Seconds: s.by.Seconds()})
+	}
+	slices.SortFunc(out, func(a, b api.ClockAhead) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Peer, b.Peer))
+	})
+	return out
+}

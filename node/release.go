@@ -1,0 +1,64 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// verdictRelease is the word of a person that a Key in quarantine is to be looked at again. It goes to the
+// owner of the Key as the words on accounts do, in the same message.
+const verdictRelease = "release"
+
+// maxQuarantine is how many Keys in quarantine are named in one answer; status counts all.
+const maxQuarantine = 1000
+
+// release has a Key in quarantine looked at again. On return that is durable at a majority of the replicas.
+func (n *Node) release(ctx context.Context, k partition.Key, by string) error {
+	o := store.Override{V: store.OverrideVersion, Key: k, Verdict: verdictRelease, By: by, At: time.Now().UTC(), Peer: n.id}
+	sl := n.store.SliceOf(k)
+	for hop := 0; hop <= maxPlaced; hop++ {
+		known, placed, err := n.overruleAt(ctx, sl, o)
+		switch {
+		case err != nil:
+			return err
+		case known:
+			return nil
+		case placed == 0:
+			return fmt.Errorf("%w: %s is not known", api.ErrNotFound, k)
+		}
+		if sl, err = n.sliceFrom(uint64(placed), k); err != nil {
+			return fmt.Errorf("release: %w", err)
+		}
+	}
+	return fmt.Errorf("%w: %s moves", api.ErrUnavailable, k)
+}
+
+// quarantined are the Keys of the slices owned here that are left alone.
+func (n *Node) quarantined(ctx context.Context) (api.Quarantine, error) {
+	out := api.Quarantine{Keys: []api.Quarantined{}}
+	for _, sl := range n.keep.Owned() {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		if n.store.SliceStats(sl).Quarantined == 0 {
+			continue
+		}
+		err := n.store.Quarantined(sl, func(k partition.Key, reason string) (bool, error) {
+			if len(out.Keys) >= maxQuarantine {
+				out.More = true
+				return false, nil
+			}
+			out.Keys = append(out.Keys, api.Quarantined{Key: k, Reason: reason})
+			return true, nil
+		})
+		if err != nil || out.More {
+			return out, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,225 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// speakers are a node's acquaintances, one of each kind; slice is the one that requests
+// name: owner owns it and this peer keeps a copy. Of former the newest Config here says
+// that it keeps it no more.
+type speakers struct {
+	n     *Node
+	slice partition.Slice
+}
+
+const (
+	stranger, plainMember, fellow, former, owner, absent = "stranger", "member", "keeper of another slice", "former keeper", "owner", "keeper that the View lacks"
+)
+
+func acquaint(t *testing.T, o Options) speakers {
+	t.Helper()
+	n := openNode(t, o)
+	enter(n, plainMember, fellow, former, owner)
+	all := n.charter.Slices()
+	agree := func(s partition.Slice, owner string, keepers ...string) {
+		t.Helper()
+		c := n.keep.Config(s).Next(owner, keepers, n.store.LogHead(s))
+		if err := n.decide(func() { n.keep.Learn(keeping.SliceConfig{Slice: s, Config: c}) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	agree(all[0], owner, owner, former, n.id)
+	agree(all[0], owner, owner, n.id)
+	agree(all[1], fellow, fellow, n.id)
+	agree(all[2], n.id, n.id, absent)
+	return speakers{n, all[0]}
+}
+
+// request makes one of that kind about the slice, as well formed as a rule looks.
+func (s speakers) request(t *testing.T, field protoreflect.FieldDescriptor) *wire.Request {
+	t.Helper()
+	switch field.Name() {
+	case "compare":
+		return &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s.slice)}}}
+	}
+	req := &wire.Request{}
+	m := req.ProtoReflect()
+	m.Set(field, m.NewField(field))
+	return req
+}
+
+// TestRulesOfRequests walks all requests that there are: each has a rule, and the rule
+// lets speak who may and nobody else. A new kind of request fails here until it has one.
+func TestRulesOfRequests(t *testing.T) {
+	s := acquaint(t, Options{})
+	everybody := []string{stranger, plainMember, fellow, former, owner, absent}
+	members := []string{plainMember, fellow, former, owner}
+	partners := append([]string{absent}, members...)
+	want := map[protoreflect.Name][]string{
+		"who_owns": everybody,
+		"forward":  members, "query": members, "show": members, "status": members, "records": members, "turns": members, "copies": members,
+		"lease": partners, "ballots": partners, "configs": partners,
+		"ship": members, "unite": members, // what of them is taken the handler judges row by row
+		"compare":  {owner},
+		"overrule": nil, // the founder's alone in an open swarm, and that is this peer
+	}
+	fields := (&wire.Request{}).ProtoReflect().Descriptor().Oneofs().ByName("body").Fields()
+	if fields.Len() != len(want) {
+		t.Errorf("%d kinds of request, %d with an expectation", fields.Len(), len(want))
+	}
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		may, ok := want[f.Name()]
+		if _, ruled := ruleOf(f.Name()); !ok || !ruled {
+			t.Errorf("%s: a rule %v, an expectation %v", f.Name(), ruled, ok)
+			continue
+		}
+		for _, from := range everybody {
+			no := s.n.obeys(t.Context(), from, s.request(t, f))
+			if allowed := contains(may, from); (no == nil) != allowed {
+				t.Errorf("%s by %s: allowed %v, want %v (%v)", f.Name(), from, no == nil, allowed, no)
+			}
+			if no != nil && from != owner && f.Name() != "overrule" && no.code != wire.Refusal_CODE_BUSY {
+				t.Errorf("%s by %s: %v: it may be a newcomer, or this peer may have missed something", f.Name(), from, no)
+			}
+		}
+		if no := s.n.obeys(t.Context(), s.n.id, s.request(t, f)); no != nil {
+			t.Errorf("%s by this peer itself: %v", f.Name(), no)
+		}
+	}
+	if no := s.n.obeys(t.Context(), plainMember, &wire.Request{}); no == nil || no.code != wire.Refusal_CODE_UNSUPPORTED {
+		t.Errorf("a request that no rule knows: %v", no)
+	}
+	drop := &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s.slice), Drop: wireConfig(s.slice, s.n.keep.Config(s.slice))}}}
+	if no := s.n.obeys(t.Context(), plainMember, drop); no != nil {
+		t.Errorf("a member asks whether it may drop a copy: %v", no)
+	}
+	if no := s.n.obeys(t.Context(), stranger, drop); no == nil {
+		t.Error("a stranger asks whether it may drop a copy")
+	}
+}
+
+func contains(all []string, x string) bool {
+	for _, y := range all {
+		if x == y {
+			return true
+		}
+	}
+	return false
+}
+
+// What is refused by its rule is counted, by kind and reason, and who goes on is slowed
+// and cut off; but for its leases and ballots.
+func TestRefusalsByRuleAreCounted(t *testing.T) {
+	n := openNode(t, Options{})
+	status := &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}}
+	for range 10 * newCreditGate(CreditLimits{}).credits.limits.CutAfter {
+		if r := n.admitRequest(t.Context(), stranger, proto.Clone(status).(*wire.Request)); r.GetRefusal().GetCode() != wire.Refusal_CODE_BUSY {
+			t.Fatalf("%v", r)
+		}
+	}
+	if got := n.credit.state(stranger, time.Now()); got == "" {
+		t.Error("nothing is held against it")
+	}
+	seen := map[string]float64{}
+	for _, m := range n.metrics() {
+		if m.Name == "echo_rule_refused_total" {
+			seen[m.Labels["kind"]+" "+m.Labels["reason"]] = m.Value
+		}
+	}
+	if seen["status stranger"] == 0 || len(seen) != 1 {
+		t.Errorf("counted: %v", seen)
+	}
+	enter(n, stranger)
+	lease := &wire.Request{Body: &wire.Request_Lease{Lease: &wire.Lease{}}}
+	if r := n.admitRequest(t.Context(), stranger, lease); r.GetLease() == nil {
+		t.Errorf("its leases are slowed, too: %v", r)
+	}
+}
+
+// TestAttackStrangerReads: who is no member reads nothing of the store.
+func TestAttackStrangerReads(t *testing.T) {
+	n := openNode(t, Options{})
+	k := mustKey(t, "http://a.example/")
+	now := time.Now()
+	if _, err := n.store.Admit([]store.Admission{{Key: k}}, now); err != nil {
+		t.Fatal(err)
+	}
+	rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Source: "web", Peer: n.id, Status: 200, Text: "text"}
+	if err := n.store.Commit(store.Commit{Key: k, Now: now, Record: rec, Next: store.Next{State: store.StateDone}}); err != nil {
+		t.Fatal(err)
+	}
+	s := uint64(n.store.SliceOf(k))
+	reads := []*wire.Request{
+		{Body: &wire.Request_Records{Records: &wire.Records{Captures: true}}},
+		{Body: &wire.Request_Records{Records: &wire.Records{Leaves: true}}},
+		{Body: &wire.Request_Show{Show: &wire.Show{Key: string(k)}}},
+		{Body: &wire.Request_Status{Status: &wire.Status{}}},
+		{Body: &wire.Request_Query{Query: &wire.Query{Q: "text", Slices: []uint64{s}, Limit: 1}}},
+		{Body: &wire.Request_Copies{Copies: &wire.Copies{Key: string(k), Slices: []uint64{s}}}},
+		{Body: &wire.Request_Configs{Configs: &wire.Configs{Want: true}}},
+		{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: s, Rows: true}}},
+	}
+	for _, req := range reads {
+		if r := n.serve(t.Context(), stranger, req); r.GetRefusal().GetCode() != wire.Refusal_CODE_BUSY || r.GetBody() != nil {
+			t.Errorf("%s: %v", kindOf(req), r)
+		}
+	}
+	enter(n, plainMember)
+	if r := n.serve(t.Context(), plainMember, reads[0]); len(r.GetRecords().GetRecords()) != 1 {
+		t.Errorf("a member reads %v", r)
+	}
+}
+
+// TestAttackStrangerOverrules: an override counts when the charter lets its sender
+// overrule, and names its sender.
+func TestAttackStrangerOverrules(t *testing.T) {
+	k, err := partition.ParseKey("mastodon:victim@m.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, rule, from, names string
+		taken                   bool
+	}{
+		{"a stranger, in the name of the victim", "", stranger, "", false},
+		{"a stranger, where members may", partition.OverridesMembers, stranger, stranger, false},
+		{"a member, where the founder may", "", plainMember, plainMember, false},
+		{"a member, in the name of the founder", partition.OverridesMembers, plainMember, "", false},
+		{"a member, where members may", partition.OverridesMembers, plainMember, plainMember, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := openNode(t, Options{Overrides: tt.rule})
+			enter(n, plainMember)
+			if _, err := n.store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			o := store.Override{V: store.OverrideVersion, Key: k, Verdict: "out", By: "the operator", Why: "x", Peer: tt.names, At: time.Now()}
+			if tt.names == "" {
+				o.Peer = n.id
+			}
+			b, err := plain(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := n.serve(t.Context(), tt.from, &wire.Request{Body: &wire.Request_Overrule{Overrule: &wire.Overrule{Override: b}}})
+			all, err := n.store.Overrides(0, k)
+			if err != nil || (len(all) == 1) != tt.taken || r.GetOverrule().GetKnown() != tt.taken {
+				t.Fatalf("%v: %+v %v", r, all, err)
+			}
+			if tt.taken && all[0].Peer != plainMember {
+				t.Errorf("it names %q", all[0].Peer)
+			}
+		})
+	}
+}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -27,6 +29,7 @@ Tokens and the peer's identity are not in a backup.`
 
 // Run makes a backup of a data directory, or has the peer that runs on it make one.
 func (c *backupCmd) Run(ctx context.Context, p *program, g *globals) error {
+	closeFiles()
 	err := node.BackupOf(node.Options{Dir: c.Data, Logger: p.logger(g), Version: versionText()}, c.Dir)
 	if errors.Is(err, store.ErrLocked) {
 		locked := err
@@ -41,9 +44,10 @@ func (c *backupCmd) Run(ctx context.Context, p *program, g *globals) error {
 }
 
 type restoreCmd struct {
-	From  string `arg:"" help:"The backup."`
-	Data  string `required:"" placeholder:"DIR" help:"The data directory to make; it must be empty or not exist."`
-	Alone bool   `help:"No other peer of the swarm is left: the restored one may take all slices. Without it, echo-node run wants --join."`
+	From  []string `arg:"" optional:"" help:"The backup; with --trash, the slices to bring back (default: all)."`
+	Data  string   `required:"" placeholder:"DIR" help:"The data directory to make; it must be empty or not exist. With --trash, that of the peer, which may run."`
+	Trash bool     `help:"Bring back copies of slices that the peer dropped (run --undelete)."`
+	Alone bool     `help:"No other peer of the swarm is left: the restored one may take all slices. Without it, echo-node run wants --join."`
 }
 
 // Help is shown under the usage.
@@ -52,19 +56,63 @@ func (restoreCmd) Help() string {
   echo-node restore backups/echo-20260102T030405Z --data new
   echo-node run --data new --join peers.txt
   echo-node restore backups/echo-20260102T030405Z --data new --alone
+  echo-node restore --trash --data echo-data
 
 The restored peer has a new identity: what the old one promised since the backup
 is not known any more. It gives its rows to the owners of their slices, where the
-newer fetch of each key wins. Do not use --alone while another peer lives.`
+newer fetch of each key wins. Do not use --alone while another peer lives.
+
+With --trash, the running peer, or the peer when it runs next, gives the copies that it
+dropped to the present owners of their slices. They take what they lack.`
 }
 
 // Run makes a data directory of a backup.
 func (c *restoreCmd) Run(ctx context.Context, p *program, g *globals) error {
-	info, err := node.Restore(ctx, node.Options{Dir: c.Data, Logger: p.logger(g)}, c.From, c.Alone)
+	closeFiles()
+	if c.Trash {
+		return c.trash(p, g)
+	}
+	if len(c.From) != 1 {
+		return usage("give the directory of one backup")
+	}
+	info, err := node.Restore(ctx, node.Options{Dir: c.Data, Logger: p.logger(g)}, c.From[0], c.Alone)
 	if err != nil {
 		return err
 	}
 	return p.print(g, map[string]any{"data": c.Data, "backup": info}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %d records of the swarm %s, as peer %s had them at %s\n", c.Data, info.Records, info.Swarm, info.Peer, info.Made.Format("2006-01-02 15:04:05 MST"))
+	})
+}
+
+// trash asks for what the peer dropped to be given back.
+func (c *restoreCmd) trash(p *program, g *globals) error {
+	if c.Alone {
+		return usage("--alone is for a backup, not for --trash")
+	}
+	var of []partition.Slice
+	for _, text := range c.From {
+		s, err := partition.ParseSlice(text)
+		if err != nil {
+			return usage("%s: %v", text, err)
+		}
+		of = append(of, s)
+	}
+	wanted, err := node.WantBack(c.Data, of...)
+	if err != nil {
+		return err
+	}
+	type dropped struct {
+		Slice string    `json:"slice"`
+		At    time.Time `json:"dropped"`
+		Bytes int64     `json:"bytes"`
+	}
+	out := make([]dropped, len(wanted))
+	for i, x := range wanted {
+		out[i] = dropped{x.Slice.String(), x.At, x.Bytes}
+	}
+	return p.print(g, out, func(w io.Writer) {
+		for _, x := range out {
+			fmt.Fprintf(w, "%s, dropped %s, %d bytes: to be given back\n", x.Slice, x.At.Format(time.RFC3339), x.Bytes)
+		}
 	})
 }

@@ -13,6 +13,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
 )
 
 // A running peer makes its first backup when it starts, of which restore makes a data
@@ -150,4 +156,46 @@ func id(t *testing.T, data string) string {
 		t.Fatal(err)
 	}
 	return v.ID
+}
+
+// What a peer dropped is asked for by slice or all at once, and nothing else of the directory changes.
+func TestRestoreTrash(t *testing.T) {
+	data := t.TempDir()
+	code, said := runOnce(t, "restore", "--trash", "--data", data)
+	wantFailure(t, code, said, 1, "nothing that was asked for is in the trash")
+	s, err := store.Create(filepath.Join(data, "store"), store.Options{Charter: partition.DefaultCharter("echo", "12D3KooWfounder")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := partition.ParseKey("https://a.example/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	sl := s.SliceOf(k)
+	trash, err := store.OpenTrash(vfs.Default, node.TrashDir(data), store.TrashOptions{Keep: time.Hour, MaxBytes: 1 << 20})
+	if err == nil {
+		err = trash.Put(s, sl, "surplus", time.Now())
+	}
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	other := partition.DefaultCharter("echo", "12D3KooWfounder").Slices()[0]
+	code, said = runOnce(t, "restore", "--trash", other.String(), "--data", data)
+	wantFailure(t, code, said, 1, "nothing that was asked for is in the trash")
+	code, said = runOnce(t, "restore", "--trash", "--alone", "--data", data)
+	wantFailure(t, code, said, 2, "--alone")
+	for range 2 {
+		if code, said = runOnce(t, "restore", "--trash", sl.String(), "--data", data); code != 0 || !strings.Contains(said, sl.String()) {
+			t.Fatalf("exit %d: %s", code, said)
+		}
+	}
+	if err := trash.Reread(); err != nil {
+		t.Fatal(err)
+	}
+	if all := trash.List(); len(all) != 1 || !all[0].Wanted {
+		t.Errorf("%+v", all)
+	}
 }

@@ -23,12 +23,14 @@ import (
 // client is the flags of every command that talks to a running peer.
 type client struct {
 	API      string `name:"api" default:"127.0.0.1:7700" placeholder:"HOST:PORT" help:"The running peer to ask."`
-	APIToken string `name:"api-token-file" placeholder:"FILE" help:"File with the peer's API token."`
+	APIToken string `name:"api-token-file" placeholder:"FILE" help:"File with the peer's API token; that of a peer of the same user on this machine is found without it."`
 }
 
 func (c *client) dial() (*api.Client, error) {
-	var token string
-	if c.APIToken != "" {
+	token := ""
+	if c.APIToken == "" {
+		token = findToken(c.API)
+	} else {
 		b, err := os.ReadFile(c.APIToken)
 		if err != nil {
 			return nil, usage("--api-token-file: %w", err)
@@ -85,7 +87,7 @@ func (c *seedCmd) Run(ctx context.Context, p *program, g *globals) error {
 	}
 	if err := p.print(g, answers, func(w io.Writer) {
 		for _, a := range answers {
-			fmt.Fprintln(w, strings.TrimSpace(a.Answer+"\t"+a.Key+"\t"+a.Reason))
+			fmt.Fprintln(w, strings.TrimSpace(a.Answer+"\t"+oneLine(a.Key)+"\t"+oneLine(a.Reason)))
 		}
 	}); err != nil {
 		return err
@@ -211,35 +213,25 @@ func (c *queryCmd) Run(ctx context.Context, p *program, g *globals) error {
 
 func printAnswer(w io.Writer, a api.Answer) {
 	for i, h := range a.Hits {
-		fmt.Fprintf(w, "%2d. %s\n    %s\n", i+1, oneLine(h.Title), address(h.Key, h.Post))
+		say(w, "%2d. %s\n    %s\n", i+1, oneLine(h.Title), address(h.Key, h.Post))
 		if s := oneLine(h.Snippet); s != "" {
-			fmt.Fprintf(w, "    %s\n", s)
+			say(w, "    %s\n", s)
 		}
-		fmt.Fprintf(w, "    %.3f  %s  fetched %s by …%s\n", h.Score, h.Lang, h.FetchedAt.Format(time.DateTime), tail(h.Peer))
+		say(w, "    %.3f  %s  fetched %s by …%s\n", h.Score, h.Lang, h.FetchedAt.Format(time.DateTime), tail(h.Peer))
 		if said := strings.TrimSpace(strings.Join([]string{oneLine(h.Place), h.Period, h.Verdict}, "  ")); said != "" {
-			fmt.Fprintf(w, "    %s\n", said)
+			say(w, "    %s\n", said)
 		}
 		for _, c := range h.Copies {
-			fmt.Fprintf(w, "    = %s (%s)\n", address(c.Key, c.Post), c.Reason)
+			say(w, "    = %s (%s)\n", address(c.Key, c.Post), c.Reason)
 		}
 	}
-	fmt.Fprintf(w, "%d of about %d hits; %d of %d slices answered in %.0f ms\n", len(a.Hits), a.Total, a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal, a.TookMS)
+	say(w, "%d of about %d hits; %d of %d slices answered in %.0f ms\n", len(a.Hits), a.Total, a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal, a.TookMS)
 	for _, m := range a.Coverage.Missing {
-		fmt.Fprintf(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
+		say(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
 	}
 	if a.Cursor != "" {
-		fmt.Fprintf(w, "more: --cursor %s\n", a.Cursor)
+		say(w, "more: --cursor %s\n", a.Cursor)
 	}
-}
-
-// oneLine keeps a crawled text from writing control characters to a terminal.
-func oneLine(s string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, s)), " ")
 }
 
 func tail(id string) string { return id[max(0, len(id)-6):] }
@@ -315,7 +307,7 @@ func (c *statusCmd) site(ctx context.Context, cl *api.Client, p *program, g *glo
 
 func printSite(w io.Writer, owner string, s api.SiteState) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	row := func(name string, v any) { fmt.Fprintf(t, "%s\t%v\n", name, v) }
+	row := func(name string, v any) { say(t, "%s\t%s\n", name, fmt.Sprint(v)) }
 	row("site", s.Site)
 	row("owner", owner)
 	if s.DomainSites > 0 {
@@ -342,12 +334,12 @@ func printSite(w io.Writer, owner string, s api.SiteState) {
 
 func printStatus(w io.Writer, s api.Status, short bool) {
 	if short {
-		fmt.Fprintf(w, "%s  fetched %d  pending %d  fetching %d  outbox %d  slices %d  peers %d  %s\n", time.Now().Format(time.TimeOnly),
+		say(w, "%s  fetched %d  pending %d  fetching %d  outbox %d  slices %d  peers %d  %s\n", time.Now().Format(time.TimeOnly),
 			s.Fetched, s.Pending, s.Fetching, s.Outbox, s.Slices, s.Peers, strings.Join(s.Limits, "; "))
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	row := func(name string, v any) { fmt.Fprintf(t, "%s\t%v\n", name, v) }
+	row := func(name string, v any) { say(t, "%s\t%s\n", name, fmt.Sprint(v)) }
 	row("peer", s.ID)
 	row("swarm", fmt.Sprintf("%s (%d peers)", s.Swarm, s.Peers))
 	if s.Admission != "" {
@@ -355,6 +347,9 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	}
 	row("slices", fmt.Sprintf("%d owned of %d, %d on their way", s.Slices, s.SlicesTotal, s.SlicesAwaited))
 	row("keys", fmt.Sprintf("%d known, %d pending, %d due, %d being fetched", s.Keys, s.Pending, s.Due, s.Fetching))
+	if s.Quarantined > 0 {
+		row("quarantine", fmt.Sprintf("%d keys left alone, because processes died while they judged them: echo-node quarantine", s.Quarantined))
+	}
 	row("fetched", fmt.Sprintf("%d (%d requests, %d failed)", s.Fetched, s.Requests, s.Failed))
 	row("records", s.Records)
 	if v := s.Verdicts; len(v) > 0 {
@@ -370,6 +365,13 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	row("index", fmt.Sprintf("%d changes behind", s.IndexLag))
 	row("media", mediaText(s))
 	row("disk", fmt.Sprintf("%.1f MiB", float64(s.DiskBytes)/(1<<20)))
+	if s.Trash.Slices > 0 {
+		row("trash", fmt.Sprintf("%d dropped copies, %.1f MiB, %d about to be given back", s.Trash.Slices, float64(s.Trash.Bytes)/(1<<20), s.Trash.Wanted))
+	}
+	for _, c := range s.Clock {
+		row("clock", clockText(c))
+	}
+	row("memory", fmt.Sprintf("%.1f MiB of %.0f MiB held for pages, %.1f MiB at most", float64(s.Memory.Held)/(1<<20), float64(s.Memory.Limit)/(1<<20), float64(s.Memory.Most)/(1<<20)))
 	row("limits", strings.Join(append([]string{}, s.Limits...), "; "))
 	for _, b := range s.Budgets {
 		row("budget", budgetText(b))
@@ -422,7 +424,7 @@ func (c *peersCmd) Run(ctx context.Context, p *program, g *globals) error {
 			if x.Status != nil {
 				f, r, pd = fmt.Sprint(x.Status.Fetched), fmt.Sprint(x.Status.Records), fmt.Sprint(x.Status.Pending)
 			}
-			fmt.Fprintf(t, "%s%s\t%s\t%d\t%d\t%s\t%s\t%s\n", x.ID, self, x.State, x.Slices, x.Capacity, f, r, pd)
+			say(t, "%s%s\t%s\t%d\t%d\t%s\t%s\t%s\n", x.ID, self, x.State, x.Slices, x.Capacity, f, r, pd)
 		}
 		_ = t.Flush()
 	})
@@ -456,7 +458,7 @@ func (c *ownerCmd) Run(ctx context.Context, p *program, g *globals) error {
 		return err
 	}
 	return p.print(g, o, func(w io.Writer) {
-		fmt.Fprintf(w, "key     %s\nsite    %s\nslice   %s\nkeepers %s\naddrs   %s\n", o.Key, o.Site, o.Slice, strings.Join(o.Keepers, " "), strings.Join(o.Addrs, " "))
+		say(w, "key     %s\nsite    %s\nslice   %s\nkeepers %s\naddrs   %s\n", o.Key, o.Site, o.Slice, strings.Join(o.Keepers, " "), strings.Join(o.Addrs, " "))
 	})
 }
 
@@ -494,20 +496,21 @@ func printShown(w io.Writer, s shown) {
 	if s.DueAt != nil && s.DueWhy == why { // the source's own plan: said once
 		why = ""
 	}
-	fmt.Fprintf(w, "key    %s\nowner  %s\nstate  %s %s\n", s.Key, s.Owner, s.State, why)
+	say(w, "key    %s\nowner  %s\nstate  %s %s\n", s.Key, s.Owner, s.State, why)
 	if s.DueAt != nil {
-		fmt.Fprintf(w, "due    %s %s\n", s.DueAt.Format(time.RFC3339), s.DueWhy)
+		say(w, "due    %s %s\n", s.DueAt.Format(time.RFC3339), s.DueWhy)
 	}
 	if r := s.Record; r != nil {
-		fmt.Fprintf(w, "fetched %s by …%s, status %d, %s\ntitle  %s\nlang   %s\n", r.FetchedAt.Format(time.RFC3339), tail(r.Peer), r.Status, r.Digest,
+		say(w, "fetched %s by …%s, status %d, %s\ntitle  %s\nlang   %s\n", r.FetchedAt.Format(time.RFC3339), tail(r.Peer), r.Status, r.Digest,
 			oneLine(r.Title), r.Lang)
 		printMedia(w, r)
 		printJudged(w, r)
 		printGroup(w, s)
-		fmt.Fprintf(w, "links  %d\n\n%s\n", len(r.Links), oneLine(r.Text))
+		say(w, "links  %d\n\n%s\n", len(r.Links), oneLine(r.Text))
 	}
 	for _, o := range s.Overrides {
-		fmt.Fprintf(w, "said   %s by %s at %s: %s\n", cmp.Or(o.Verdict, "as the judge says"), oneLine(o.By), o.At.Format(time.RFC3339), oneLine(o.Why))
+		say(w, "said   %s by %s to …%s at %s: %s\n", cmp.Or(o.Verdict, "as the judge says"), oneLine(o.By),
+			oneLine(tail(o.Peer)), o.At.Format(time.RFC3339), oneLine(o.Why))
 	}
 	if s.Held != nil {
 		printHeld(w, *s.Held)
@@ -517,18 +520,18 @@ func printShown(w io.Writer, s shown) {
 // printJudged shows what the judges found in a record.
 func printJudged(w io.Writer, r *store.Record) {
 	if p := r.Place; p != nil {
-		fmt.Fprintf(w, "place  %s, %s (%.2f)\n", oneLine(p.Name), oneLine(p.Country), p.Confidence)
+		say(w, "place  %s, %s (%.2f)\n", oneLine(p.Name), oneLine(p.Country), p.Confidence)
 	}
 	for _, i := range r.Period {
-		fmt.Fprintf(w, "period %s to %s\n", oneLine(i.Start), oneLine(i.End))
+		say(w, "period %s to %s\n", oneLine(i.Start), oneLine(i.End))
 	}
 	if r.Copies != "" {
-		fmt.Fprintf(w, "copies %s\n", oneLine(r.Copies))
+		say(w, "copies %s\n", oneLine(r.Copies))
 	}
 	if v := r.Verdict; v != nil {
-		fmt.Fprintf(w, "verdict %s (%.2f) of %s\n", oneLine(v.Verdict), v.Score, oneLine(v.By))
+		say(w, "verdict %s (%.2f) of %s\n", oneLine(v.Verdict), v.Score, oneLine(v.By))
 		for _, e := range v.Evidence {
-			fmt.Fprintf(w, "  %s\n", oneLine(e.String()))
+			say(w, "  %s\n", oneLine(e.String()))
 		}
 	}
 }

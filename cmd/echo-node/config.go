@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
@@ -99,6 +100,26 @@ func (s *size) UnmarshalText(b []byte) error {
 	}
 	*s = size(n * float64(factor))
 	return nil
+}
+
+// span is a duration as of days, or 0 for none.
+type span time.Duration
+
+// UnmarshalText parses a span.
+func (s *span) UnmarshalText(b []byte) error {
+	if string(b) == "0" {
+		*s = 0
+		return nil
+	}
+	return (*days)(s).UnmarshalText(b)
+}
+
+// orNone is for options of which zero is their default, and less than zero is none.
+func (s span) orNone() time.Duration {
+	if s == 0 {
+		return -1
+	}
+	return time.Duration(s)
 }
 
 // location is "LAT,LON" in degrees.

@@ -48,24 +48,24 @@ func (c *copiesOfCmd) Run(ctx context.Context, p *program, g *globals) error {
 
 func printCopies(w io.Writer, a api.CopyGroup) {
 	if a.Canonical != "" {
-		fmt.Fprintf(w, "it declares itself a copy of %s\n", a.Canonical)
+		say(w, "it declares itself a copy of %s\n", a.Canonical)
 	}
 	switch {
 	case a.Why != "":
-		fmt.Fprintf(w, "not compared: %s\n", oneLine(a.Why))
+		say(w, "not compared: %s\n", oneLine(a.Why))
 	case len(a.Members) == 0:
 		fmt.Fprintln(w, "no copies")
 	default:
-		fmt.Fprintf(w, "group %s of %d\n", a.Group, len(a.Members))
+		say(w, "group %s of %d\n", a.Group, len(a.Members))
 	}
 	for _, m := range a.Members {
-		fmt.Fprintf(w, "%-14s %3d  %s  %s\n    fetched %s by …%s\n", m.Reason, m.Distance, address(m.Key, m.Post), oneLine(m.Title), m.FetchedAt.Format(time.DateTime), tail(m.Peer))
+		say(w, "%-14s %3d  %s  %s\n    fetched %s by …%s\n", m.Reason, m.Distance, address(m.Key, m.Post), oneLine(m.Title), m.FetchedAt.Format(time.DateTime), tail(m.Peer))
 	}
 	if a.More {
 		fmt.Fprintln(w, "a limit was met: there may be more")
 	}
 	for _, m := range a.Coverage.Missing {
-		fmt.Fprintf(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
+		say(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
 	}
 }
 
@@ -91,12 +91,12 @@ type shown struct {
 func printGroup(w io.Writer, s shown) {
 	switch {
 	case s.NoGroup != "":
-		fmt.Fprintf(w, "group  not known: %s\n", oneLine(s.NoGroup))
+		say(w, "group  not known: %s\n", oneLine(s.NoGroup))
 	case s.Group == nil || s.Group.Why != "":
 	case len(s.Group.Members) == 0:
 		fmt.Fprintln(w, "group  none says the same")
 	default:
 		m := s.Group.Members[0]
-		fmt.Fprintf(w, "group  %s of %d, for which stands %s\n", s.Group.Group, len(s.Group.Members), address(m.Key, m.Post))
+		say(w, "group  %s of %d, for which stands %s\n", s.Group.Group, len(s.Group.Members), address(m.Key, m.Post))
 	}
 }

@@ -93,6 +93,7 @@ func (c *demoCmd) Run(ctx context.Context, p *program, g *globals) (err error) {
 	if c.People < 0 || c.People > 200 {
 		return usage("--people %d: give 0 to 200", c.People)
 	}
+	closeFiles()
 	dht.LogTo(p.libraryLog(g))
 	defer dumpOnQuit(p.stderr, c.Data, p.logger(g))()
 	dir := c.Data
@@ -150,11 +151,12 @@ func (d *demo) run(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("--api: %w", err)
 		}
-		srv, err := newServer(d.nodes[0], ln, "", d.p.logger(d.g))
+		log := d.p.logger(d.g)
+		srv, operator, err := newServer(d.nodes[0], ln, "", d.dir, log)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(d.p.stderr, "dashboard: http://%s/\n", ln.Addr())
+		defer operator.remove(log)
 		group.Go(func() error { return srv.Serve(running, ln) })
 	}
 	if err := d.crawl(running); err != nil {
@@ -236,7 +238,7 @@ func (d *demo) open(ctx context.Context, g *errgroup.Group) error {
 
 // until polls cond, showing progress on a terminal, until it is true.
 func (d *demo) until(ctx context.Context, limit time.Duration, complaint string, cond func() (bool, string, error)) error {
-	show := isTerminal(d.p.stderr)
+	screen, show := terminal(d.p.stderr)
 	deadline := time.Now().Add(limit)
 	for {
 		ok, progress, err := cond()
@@ -244,9 +246,9 @@ func (d *demo) until(ctx context.Context, limit time.Duration, complaint string,
 			return err
 		}
 		if show {
-			fmt.Fprintf(d.p.stderr, "\r\033[K%s", progress)
+			fmt.Fprintf(screen, "\r\033[K%s", oneLine(progress))
 			if ok {
-				fmt.Fprintln(d.p.stderr)
+				fmt.Fprintln(screen)
 			}
 		}
 		if ok {
@@ -361,11 +363,16 @@ func (s summary) print(w io.Writer) {
 	fmt.Fprintf(w, "done in %.1f s\n", s.Elapsed)
 }
 
-func isTerminal(w io.Writer) bool {
+// terminal is what is below w, if that is a terminal: only there may our own escape
+// sequences go, past what cleans the texts of strangers.
+func terminal(w io.Writer) (io.Writer, bool) {
+	if below, ok := w.(interface{ Unwrap() io.Writer }); ok {
+		w = below.Unwrap()
+	}
 	f, ok := w.(*os.File)
 	if !ok {
-		return false
+		return nil, false
 	}
 	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
+	return f, err == nil && st.Mode()&os.ModeCharDevice != 0
 }

@@ -95,7 +95,7 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 		}
 	}
 	for _, m := range missing {
-		fmt.Fprintf(p.stderr, "missing: %d slices of %s: %s\n", m.Slices, m.Peer, m.Reason)
+		say(p.stderr, "missing: %d slices of %s: %s\n", m.Slices, m.Peer, m.Reason)
 	}
 	if len(missing) > 0 {
 		return &incompleteError{errShortExport}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/safetext"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/warc"
@@ -64,14 +65,14 @@ func (c *exportCmd) form(w io.Writer, e api.Export) exportForm {
 		if err := enc.Encode(r); err != nil {
 			return err
 		}
-		_, err := w.Write(line.Bytes())
+		_, err := w.Write(safetext.JSON(line.Bytes()))
 		return err
 	}}
 }
 
 // csvColumns are those of a csv export, in order; they only grow at the end.
-// Cells are what the pages say, and no formulas for a spreadsheet: import them
-// as text.
+// Cells are what the pages say, without control characters, and none is a formula
+// for a spreadsheet: see safetext.Cell. Only JSON lines and WARC are exact.
 func csvColumns() []string {
 	return []string{"key", "kind", "url", "fetched_at", "source", "peer", "status", "digest", "media_type", "lang", "title", "description", "author",
 		"published_at", "canonical", "redirect", "noindex", "links", "text", "post", "deleted"}
@@ -96,7 +97,7 @@ func csvRow(r store.Record) []string {
 func csvForm(w io.Writer) exportForm {
 	out := csv.NewWriter(w)
 	row := func(cells []string) error {
-		if err := out.Write(cells); err != nil {
+		if err := out.Write(safeCells(cells)); err != nil {
 			return err
 		}
 		out.Flush()
@@ -128,7 +129,7 @@ func edgesForm(w io.Writer) exportForm {
 		if !s.Gone.IsZero() {
 			gone = s.Gone.UTC().Format(time.RFC3339Nano)
 		}
-		return out.Write([]string{string(from), string(to), "follows", s.First.UTC().Format(time.RFC3339Nano), s.Last.UTC().Format(time.RFC3339Nano), gone})
+		return out.Write(safeCells([]string{string(from), string(to), "follows", s.First.UTC().Format(time.RFC3339Nano), s.Last.UTC().Format(time.RFC3339Nano), gone}))
 	}
 	head := func() error { return csvLine(w, func(out *csv.Writer) error { return out.Write(edgeColumns()) }) }
 	return exportForm{head, f.resume, func(r store.Record) error {
@@ -143,6 +144,14 @@ func edgesForm(w io.Writer) exportForm {
 			return nil
 		})
 	}}
+}
+
+// safeCells are cells that no spreadsheet computes and no terminal obeys, in place.
+func safeCells(cells []string) []string {
+	for i, c := range cells {
+		cells[i] = safetext.Cell(c)
+	}
+	return cells
 }
 
 func csvLine(w io.Writer, write func(*csv.Writer) error) error {

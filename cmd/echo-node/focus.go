@@ -9,6 +9,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/focus/copies"
 	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/node/safetext"
 )
 
 // focusCmd is the judges of crawler/focus on one's own data: one input a line
@@ -43,7 +44,7 @@ func eachLine(r io.Reader, fn func(n int, line string) error) error {
 
 // jsonLines writes objects a line each; the caller flushes.
 func jsonLines(w io.Writer) (*bufio.Writer, *json.Encoder) {
-	b := bufio.NewWriterSize(w, 64<<10)
+	b := bufio.NewWriterSize(safetext.NewJSONWriter(w), 64<<10)
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
 	return b, e

@@ -58,14 +58,14 @@ func printGaps(w io.Writer, a api.GapAnswer) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "KEY\tABOUT\tWHAT\tFROM\tTO\tREASON")
 	for _, x := range a.Gaps {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Key, x.About, x.What, x.From.Format(time.RFC3339), gapEnd(x), oneLine(x.Reason))
+		say(t, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Key, x.About, x.What, x.From.Format(time.RFC3339), gapEnd(x), oneLine(x.Reason))
 	}
 	_ = t.Flush() // as in printStatus
 	for _, m := range a.Missing {
-		fmt.Fprintf(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
+		say(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
 	}
 	if a.Cursor != "" {
-		fmt.Fprintf(w, "more: --cursor '%s'\n", a.Cursor)
+		say(w, "more: --cursor '%s'\n", a.Cursor)
 	}
 }
 
@@ -85,21 +85,21 @@ func mediaText(s api.Status) string {
 // a file what it is.
 func printMedia(w io.Writer, r *store.Record) {
 	if r.Kind == store.KindMedia {
-		fmt.Fprintf(w, "file   %s, %d bytes\n", oneLine(r.MediaType), r.Size)
+		say(w, "file   %s, %d bytes\n", oneLine(r.MediaType), r.Size)
 	}
 	for _, m := range r.Media {
-		fmt.Fprintf(w, "media  %s %s %s\n", oneLine(m.Type), oneLine(m.URL), cmp.Or(oneLine(m.Digest), "not had"))
+		say(w, "media  %s %s %s\n", oneLine(m.Type), oneLine(m.URL), cmp.Or(oneLine(m.Digest), "not had"))
 	}
 }
 
 // printHeld is the part of `show` for accounts, lists and timelines.
 func printHeld(w io.Writer, h api.Held) {
 	more := map[bool]string{true: " at least"}
-	fmt.Fprintf(w, "posts %s %d, %d of them deleted\n", more[h.More], h.Posts, h.Deleted)
+	say(w, "posts %s %d, %d of them deleted\n", more[h.More], h.Posts, h.Deleted)
 	for _, l := range h.Lists {
-		fmt.Fprintf(w, "list   %s:%s %d now, %d ever, read %d times", l.List, more[l.More], l.Now, l.Ever, l.Walks)
+		say(w, "list   %s:%s %d now, %d ever, read %d times", l.List, more[l.More], l.Now, l.Ever, l.Walks)
 		if x := l.Last; x != nil && !x.Complete {
-			fmt.Fprintf(w, "; the last reading is not whole: %s", oneLine(x.Why))
+			say(w, "; the last reading is not whole: %s", oneLine(x.Why))
 		}
 		fmt.Fprintln(w)
 	}
@@ -108,13 +108,13 @@ func printHeld(w io.Writer, h api.Held) {
 		if r.PublishedAt != nil {
 			at = *r.PublishedAt
 		}
-		fmt.Fprintf(w, "post   %s %s\n       %s\n", at.Format(time.RFC3339), r.Post, oneLine(r.Text))
+		say(w, "post   %s %s\n       %s\n", at.Format(time.RFC3339), r.Post, oneLine(r.Text))
 		if n := len(r.Edits); n > 0 {
-			fmt.Fprintf(w, "       edited %d times\n", n)
+			say(w, "       edited %d times\n", n)
 		}
 		printMedia(w, &r)
 	}
 	for _, x := range h.Gaps {
-		fmt.Fprintf(w, "gap    %s from %s to %s %s\n", x.What, x.From.Format(time.RFC3339), gapEnd(x), oneLine(x.Reason))
+		say(w, "gap    %s from %s to %s %s\n", x.What, x.From.Format(time.RFC3339), gapEnd(x), oneLine(x.Reason))
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/echo-node/echo-node/node/safetext"
 )
 
 // Exit codes (CLI.md).
@@ -70,10 +72,20 @@ type cli struct {
 	Invite   inviteCmd   `cmd:"" help:"Print an invitation into a private swarm that a peer is a member of."`
 	ID       idCmd       `cmd:"" name:"id" help:"Print the identity of a data directory."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+
+	Quarantine quarantineCmd `cmd:"" help:"List the keys of a peer's slices that are left alone, because processes died while they judged them."`
+	Release    releaseCmd    `cmd:"" help:"Have a key that is left alone looked at again."`
 }
 
-// run parses args, runs the command and returns the exit code.
+// cleaned is p whose standard error drives no terminal.
+func (p *program) cleaned() *program {
+	return &program{stdin: p.stdin, stdout: p.stdout, stderr: safetext.NewWriter(p.stderr)}
+}
+
+// run parses args, runs the command and returns the exit code. What it says on
+// standard error, logs included, is cleaned here, in one place; what it prints, in print.
 func (p *program) run(ctx context.Context, args []string) (code int) {
+	p = p.cleaned()
 	var c cli
 	exited := -1
 	k, err := kong.New(&c,
@@ -137,7 +149,7 @@ func (p *program) fail(err error, asJSON bool) int {
 	if asJSON {
 		b, jerr := json.Marshal(map[string]any{"error": err.Error(), "exit": code})
 		if jerr == nil {
-			fmt.Fprintln(p.stderr, string(b))
+			fmt.Fprintln(p.stderr, string(safetext.JSON(b)))
 			return code
 		}
 	}
@@ -156,7 +168,7 @@ func (p *program) logger(g *globals) *slog.Logger {
 	}
 	o := &slog.HandlerOptions{Level: level}
 	if g.JSON {
-		return slog.New(slog.NewJSONHandler(p.stderr, o))
+		return slog.New(slog.NewJSONHandler(safetext.NewJSONWriter(p.stderr), o))
 	}
 	return slog.New(slog.NewTextHandler(p.stderr, o))
 }
@@ -168,19 +180,20 @@ func (p *program) libraryLog(g *globals) slog.Handler {
 	}
 	o := &slog.HandlerOptions{Level: slog.LevelError}
 	if g.JSON {
-		return slog.NewJSONHandler(p.stderr, o)
+		return slog.NewJSONHandler(safetext.NewJSONWriter(p.stderr), o)
 	}
 	return slog.NewTextHandler(p.stderr, o)
 }
 
-// print writes v as JSON when asked to, else text.
+// print writes v as JSON when asked to, else text. What strangers wrote can drive no
+// terminal in either: text is cleaned, JSON escaped.
 func (p *program) print(g *globals, v any, text func(w io.Writer)) error {
 	if g.JSON {
-		e := json.NewEncoder(p.stdout)
+		e := json.NewEncoder(safetext.NewJSONWriter(p.stdout))
 		e.SetEscapeHTML(false)
 		return e.Encode(v)
 	}
-	text(p.stdout)
+	text(safetext.NewWriter(p.stdout))
 	return nil
 }
 

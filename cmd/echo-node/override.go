@@ -52,10 +52,10 @@ func (c *overrideCmd) Run(ctx context.Context, p *program, g *globals) error {
 	}
 	return p.print(g, said, func(w io.Writer) {
 		if said.Verdict == "" {
-			fmt.Fprintf(w, "%s: as the judge says\n", said.Key)
+			say(w, "%s: as the judge says\n", said.Key)
 			return
 		}
-		fmt.Fprintf(w, "%s: %s\n", said.Key, said.Verdict)
+		say(w, "%s: %s\n", said.Key, said.Verdict)
 	})
 }
 
@@ -81,15 +81,15 @@ func (c *mistakesCmd) Run(ctx context.Context, p *program, g *globals) error {
 }
 
 func printMistakes(w io.Writer, m api.Mistakes) {
-	fmt.Fprintf(w, "%d words of persons, %d of them on judged accounts: the judge agrees in %d, could not tell %d, says the contrary in %d\n",
+	say(w, "%d words of persons, %d of them on judged accounts: the judge agrees in %d, could not tell %d, says the contrary in %d\n",
 		m.Words, m.Judged, m.Agreed, m.Undecided, len(m.Mistakes))
 	for _, x := range m.Mistakes {
-		fmt.Fprintf(w, "%s: %s by %s (%s), the judge: %s (%.2f)\n", oneLine(string(x.Override.Key)), x.Override.Verdict, oneLine(x.Override.By), oneLine(x.Override.Why), x.Judged.Verdict, x.Judged.Score)
+		say(w, "%s: %s by %s (%s), the judge: %s (%.2f)\n", oneLine(string(x.Override.Key)), x.Override.Verdict, oneLine(x.Override.By), oneLine(x.Override.Why), x.Judged.Verdict, x.Judged.Score)
 		for _, e := range x.Evidence {
-			fmt.Fprintf(w, "  %s\n", oneLine(e.String()))
+			say(w, "  %s\n", oneLine(e.String()))
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(m.Kinds)) {
-		fmt.Fprintf(w, "%s spoke for the contrary with %.2f\n", oneLine(kind), m.Kinds[kind])
+		say(w, "%s spoke for the contrary with %.2f\n", oneLine(kind), m.Kinds[kind])
 	}
 }

@@ -78,7 +78,7 @@ func (p *process) echo(v any, args ...string) error {
 }
 
 func (p *process) client() *api.Client {
-	c, err := api.NewClient(p.api, "")
+	c, err := api.NewClient(p.api, findToken(p.api))
 	if err != nil {
 		p.t.Fatal(err)
 	}

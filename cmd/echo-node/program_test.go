@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -43,10 +44,20 @@ var builtProgram = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// tests removes after a run what it built.
+// tests removes after a run what it built, and keeps what peers write for their user out
+// of the user's own directories.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {
+	dir, err := os.MkdirTemp("", "echo-node-user-")
+	if err == nil {
+		err = errors.Join(os.Setenv("XDG_RUNTIME_DIR", dir), os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache")))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
 	defer func() {
 		if builtDir != "" {
 			os.RemoveAll(builtDir)

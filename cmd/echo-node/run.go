@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/focus/period"
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node"
@@ -34,12 +35,17 @@ type runCmd struct {
 	BackupEvery time.Duration `default:"24h" help:"How often." group:"Peer:"`
 	BackupKeep  int           `default:"3" placeholder:"N" help:"How many of them stay." group:"Peer:"`
 
+	Undelete    span `default:"7d" help:"Keep copies of slices that this peer drops this long, in the data directory: restore --trash brings them back. 0 = do not." group:"Peer:"`
+	UndeleteMax size `name:"undelete-max" default:"1GiB" help:"Keep at most this much of them; the oldest go first." group:"Peer:"`
+
 	Swarm     string        `placeholder:"NAME" help:"Name of the swarm: to found one (default echo), or to be sure of the one joined." group:"Swarm:"`
 	Join      []string      `sep:"," placeholder:"ADDR" help:"A peer to join: multiaddr with /p2p/ID, a file of them, or a DNS name. Repeatable. Without it, and with a new data directory, this peer founds a swarm." group:"Swarm:"`
 	Private   bool          `help:"Found a swarm that nobody joins without an invite or its key." group:"Swarm:"`
+	Overrides string        `default:"" enum:",founder,members" placeholder:"founder|members" help:"Whose overrides of accounts the peers of a new swarm accept (default: members in a private swarm, founder in an open one)." group:"Swarm:"`
 	Invite    string        `placeholder:"CODE" help:"Invitation into a private swarm: the code that echo-node invite prints, or a file with it. Needed once." group:"Swarm:"`
 	SwarmKey  string        `placeholder:"FILE" help:"File with the key that the members of a private swarm share (64 hex digits); made when the swarm is founded and it is not there." group:"Swarm:"`
 	MDNS      bool          `name:"mdns" help:"Find peers of the swarm on the local network." group:"Swarm:"`
+	LAN       bool          `name:"lan" help:"The swarm is of a local network: dial members at private addresses. Found out by itself when --listen or --join names private addresses only." group:"Swarm:"`
 	Partition string        `default:"hash" enum:"hash,geo" help:"How a new swarm cuts the crawl space: ${enum}." group:"Swarm:"`
 	SliceBits int           `default:"12" help:"A new swarm has 2^N slices." group:"Swarm:"`
 	ZoneMax   int           `default:"0" help:"A new swarm splits into zones of at most N members each; 0 = one zone for ever. Idle detection and export do not cross zones yet." group:"Swarm:"`
@@ -56,6 +62,7 @@ type runCmd struct {
 	Revisit   time.Duration  `default:"0" placeholder:"24h" help:"Look at each page again this often, on average, and at those that change more often than at others; 0 = never." group:"Crawl:"`
 	Workers   int            `default:"64" help:"Fetches at once." group:"Crawl:"`
 	AllowNet  []netip.Prefix `sep:"," placeholder:"CIDR" help:"Let the crawler reach this private network. Repeatable." group:"Crawl:"`
+	AllowPort []string       `sep:"," placeholder:"PORT" help:"Let the crawler ask this port below 1024, or a range of them (81,8000-8010); 80, 443 and those from 1024 on need no flag, and ports that browsers refuse are never asked. Repeatable." group:"Crawl:"`
 	Hosts     string         `placeholder:"FILE" help:"Fixed resolver, lines of ADDRESS NAME as in /etc/hosts." group:"Crawl:"`
 	FromAddr  netip.Addr     `placeholder:"ADDR" help:"Source address of requests." group:"Crawl:"`
 	Bodies    bool           `default:"true" negatable:"" help:"Keep the headers and bodies of pages, for export as WARC." group:"Crawl:"`
@@ -63,6 +70,7 @@ type runCmd struct {
 
 	accountFlags `embed:""`
 
+	JudgeMemory  size    `default:"512MiB" placeholder:"SIZE" help:"Let pages take at most SIZE of memory while they are read and judged." group:"Your own limits:"`
 	MaxRate      float64 `placeholder:"N" help:"At most N requests a second." group:"Your own limits:"`
 	MaxBandwidth size    `placeholder:"SIZE" help:"Receive at most SIZE bytes a second (64KB, 2MB)." group:"Your own limits:"`
 	MaxDisk      size    `placeholder:"SIZE" help:"Stop fetching when the data directory is this large." group:"Your own limits:"`
@@ -82,8 +90,10 @@ key of the --config file. Interrupt once to stop cleanly.`
 // Run runs one peer until the context ends, the swarm is idle (--until-idle), or
 // something fails that it cannot go on without.
 func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
+	closeFiles()
 	log := p.logger(g)
 	dht.LogTo(p.libraryLog(g))
+	bindStdLog(log)
 	defer dumpOnQuit(p.stderr, c.Data, log)()
 	seeds, err := readSeeds(c.Seed, c.Seeds)
 	if err != nil {
@@ -130,12 +140,12 @@ func (c *runCmd) serve(ctx context.Context, n *node.Node, ln net.Listener, token
 	g.Go(func() error { defer cancel(); return n.Run(ctx) })
 	g.Go(func() error { return serveControl(ctx, c.Data, n.Backup, log) })
 	if ln != nil {
-		srv, err := newServer(n, ln, token, log)
+		srv, operator, err := newServer(n, ln, token, c.Data, log)
 		if err != nil {
 			cancel()
 			return errors.Join(err, g.Wait())
 		}
-		log.Info("API and dashboard", "url", "http://"+ln.Addr().String()+"/")
+		defer operator.remove(log)
 		g.Go(func() error { return srv.Serve(ctx, ln) })
 	}
 	if len(seeds) > 0 {
@@ -154,13 +164,35 @@ func (c *runCmd) serve(ctx context.Context, n *node.Node, ln net.Listener, token
 	return ignoreDone(ctx, g.Wait())
 }
 
-// newServer is the API of n with the dashboard.
-func newServer(n *node.Node, ln net.Listener, token string, log *slog.Logger) (*api.Server, error) {
-	dash, err := ui.New(ui.Options{Peer: n.API(), Login: token != "", Log: log})
+// newServer is the API of n with the dashboard. Without a token that is asked of everybody
+// it makes the operator's, which the caller removes at the end.
+func newServer(n *node.Node, ln net.Listener, token, data string, log *slog.Logger) (*api.Server, *operatorToken, error) {
+	dash, err := ui.New(ui.Options{Peer: n.API(), Login: true, Log: log})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return api.New(api.Options{Peer: n.API(), Token: token, Addr: ln.Addr().String(), Version: versionText(), Logger: log, UI: dash})
+	o := api.Options{Peer: n.API(), Token: token, Addr: ln.Addr().String(), Version: versionText(), Logger: log, UI: dash}
+	operator, found := &operatorToken{}, true
+	if token == "" {
+		if operator, found, err = publishToken(data, o.Addr); err != nil {
+			return nil, nil, err
+		}
+		o.Operator = operator.text
+	}
+	srv, err := api.New(o)
+	if err != nil {
+		operator.remove(log)
+		return nil, nil, err
+	}
+	url := "http://" + o.Addr
+	log.Info("API and dashboard", "url", url+"/")
+	if token == "" {
+		log.Info("to change something in the dashboard, log in: the link works once, for an hour", "url", url+srv.LoginPath())
+	}
+	if !found {
+		log.Warn("this user has no directory for the API's token: commands need --api-token-file", "file", filepath.Join(data, tokenName))
+	}
+	return srv, operator, nil
 }
 
 // ignoreDone turns the end of the context into success.
@@ -199,13 +231,18 @@ func (c *runCmd) options(log *slog.Logger) (o node.Options, seeds []partition.Ke
 	if err != nil {
 		return o, nil, err
 	}
+	ports, err := fetch.ParsePorts(c.AllowPort)
+	if err != nil {
+		return o, nil, usage("--allow-port: %w", err)
+	}
 	o = node.Options{
 		Social: accounts, Fanout: c.Fanout, Media: c.media(),
-		Private: c.Private, Invite: invite, SwarmKey: key,
-		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits, ZoneMax: c.ZoneMax,
+		Undelete: c.Undelete.orNone(), UndeleteMax: int64(c.UndeleteMax),
+		Private: c.Private, Overrides: c.Overrides, Invite: invite, SwarmKey: key,
+		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, LAN: c.LAN, Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits, ZoneMax: c.ZoneMax,
 		Replicas: c.Replicas, Leave: c.Leave, Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan, Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth, Scope: scope, Revisit: c.Revisit,
-		Contact: c.Contact, AllowNet: c.AllowNet, Hosts: hosts, FromAddr: c.FromAddr, KeepBodies: c.Bodies,
-		MaxRate: c.MaxRate, MaxBandwidth: int64(c.MaxBandwidth), MaxDisk: int64(c.MaxDisk), Hours: c.Hours,
+		Contact: c.Contact, AllowNet: c.AllowNet, AllowPorts: ports, Hosts: hosts, FromAddr: c.FromAddr, KeepBodies: c.Bodies,
+		JudgeMemory: int64(c.JudgeMemory), MaxRate: c.MaxRate, MaxBandwidth: int64(c.MaxBandwidth), MaxDisk: int64(c.MaxDisk), Hours: c.Hours,
 		BackupDir: c.BackupDir, BackupEvery: c.BackupEvery, BackupKeep: c.BackupKeep,
 		Version: versionText(), Logger: log,
 	}

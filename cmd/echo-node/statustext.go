@@ -20,6 +20,16 @@ func streamText(s api.Stream) string {
 	return fmt.Sprintf("%s: %s; %d accounts, %d events, %d bad, %d lost, the last %s; %d connections", s.Address, how, s.Accounts, s.Events, s.Bad, s.Lost, last, s.Connects)
 }
 
+// clockText says whose clock is ahead of the asked peer's.
+func clockText(c api.ClockAhead) string {
+	who := "a peer"
+	if c.Peer != "" {
+		who = "…" + tail(c.Peer)
+	}
+	by := time.Duration(c.Seconds * float64(time.Second)).Round(time.Second)
+	return fmt.Sprintf("%s is %s ahead of this peer: one of the two clocks is wrong", who, by)
+}
+
 // budgetText is a budget in one line.
 func budgetText(b api.Budget) string {
 	who := b.Credential

@@ -2,6 +2,7 @@ package api
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -20,22 +21,26 @@ const (
 	loginBurst    = 5               // wrong tokens at once from one address
 	loginEvery    = 2 * time.Second // then one in this time
 	maxLoginHosts = 1024            // addresses remembered
+	loginCodeLife = time.Hour       // of a link that logs in once
 )
 
 // auth knows the token and the cookie that stands for it in a browser. The
 // cookie is an expiry and its MAC under a key derived from the token: it never
 // holds the token, survives a restart, and ends when the token changes.
 type auth struct {
-	token  string // "" lets everybody in
+	token  string // "" lets nobody in
+	open   bool   // to read needs no token: the server is on loopback and its token only the operator's
 	key    []byte
 	cookie string // name; cookies are shared by all ports of a host, so it is one per token
 
 	mu    sync.Mutex
 	tries map[string]*rate.Limiter // by address; wrong tokens only
+	code  string                   // logs in once; "" = there is none
+	until time.Time                // end of code
 }
 
-func newAuth(token string) *auth {
-	a := &auth{token: token, tries: make(map[string]*rate.Limiter)}
+func newAuth(token string, open bool) *auth {
+	a := &auth{token: token, open: open, tries: make(map[string]*rate.Limiter)}
 	a.key = mac([]byte(token), "echo-node session key")
 	a.cookie = "echo_session_" + hex.EncodeToString(mac([]byte(token), "echo-node session name")[:4])
 	return a
@@ -56,13 +61,46 @@ func (a *auth) check(guess string) bool {
 // allowed tells whether r carries the token or a live session.
 func (a *auth) allowed(r *http.Request, now time.Time) bool {
 	if a.token == "" {
-		return true
+		return false
 	}
 	if scheme, guess, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return a.check(strings.TrimSpace(guess))
 	}
 	c, err := r.Cookie(a.cookie)
 	return err == nil && a.live(c.Value, now)
+}
+
+// needed tells whether r needs the token: to read where reading is not open, to change
+// anything, and from a browser that does not say which page a request is from.
+func (a *auth) needed(r *http.Request) bool {
+	switch {
+	case free(r):
+		return false
+	case !a.open:
+		return true
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions:
+		return true
+	}
+	return r.Header.Get(fetchSite) == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/")
+}
+
+// newCode is a code that logs in once within loginCodeLife; the one before is void.
+func (a *auth) newCode(now time.Time) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.code, a.until = rand.Text(), now.Add(loginCodeLife)
+	return a.code
+}
+
+// redeem tells whether code logs in, and voids it.
+func (a *auth) redeem(code string, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.code == "" || !now.Before(a.until) || subtle.ConstantTimeCompare([]byte(code), []byte(a.code)) != 1 {
+		return false
+	}
+	a.code = ""
+	return true
 }
 
 func (a *auth) session(now time.Time) string {
@@ -129,6 +167,36 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	a.setCookie(w, r, a.session(now), sessionLife)
 	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// LoginPath is the path of a link that logs a browser in once, within an hour; the one
+// given before is void. Whoever opens it first may do what the token allows.
+func (s *Server) LoginPath() string {
+	return "/login?code=" + s.auth.newCode(time.Now())
+}
+
+// loginPage is GET /login: the page that asks for the token, or a link with a code.
+func (s *Server) loginPage(ui http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		code := r.URL.Query().Get("code")
+		if code == "" {
+			ui.ServeHTTP(w, r)
+			return
+		}
+		a, now := s.auth, time.Now()
+		tries := a.limiter(r)
+		switch {
+		case tries.TokensAt(now) < 1:
+			http.Redirect(w, r, "/login?wait=1", http.StatusSeeOther)
+		case !a.redeem(code, now):
+			tries.AllowN(now, 1)
+			s.log.Warn("a login link that is used, too old or wrong", "remote", r.RemoteAddr)
+			http.Redirect(w, r, "/login?used=1", http.StatusSeeOther)
+		default:
+			a.setCookie(w, r, a.session(now), sessionLife)
+			http.Redirect(w, r, "/", http.StatusSeeOther)
+		}
+	}
 }
 
 // logout is POST /logout.

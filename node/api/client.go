@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/echo-node/echo-node/node/safetext"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -57,7 +58,7 @@ func (p *Problem) Error() string {
 		}
 		b.WriteString(f.Message)
 	}
-	return b.String()
+	return safetext.Line(b.String())
 }
 
 // Is lets errors.Is find the error that a Peer's function wrapped.
@@ -283,7 +284,7 @@ func (c *Client) problem(res *http.Response) error {
 		return fmt.Errorf("what answers at %s is not an echo-node peer: it says %s", c.base, res.Status)
 	}
 	if p.Status == http.StatusUnauthorized {
-		return fmt.Errorf("%w (give it with --api-token-file)", p)
+		return fmt.Errorf("%w (give it with --api-token-file; without that flag the peer writes one to api.token in its data directory while it runs)", p)
 	}
 	return p
 }

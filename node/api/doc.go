@@ -24,13 +24,23 @@
 //
 // # Who may ask
 //
-// Without a token the server may be bound to a loopback address only, and
-// answers only to loopback names in Host, so that no page in a browser can reach
-// it under a name of its own (DNS rebinding). With a token every request needs
-// "Authorization: Bearer TOKEN", or the cookie that POST /login gives for it;
-// free are /healthz, /readyz, /openapi.json, /login and the dashboard's static
-// files. A request that changes something and comes from another origin's page
-// is refused in either case.
+// Without a token for everybody the server may be bound to a loopback address only.
+// Then anybody on the machine may read, and what changes something (any method but
+// GET, HEAD and OPTIONS) needs the operator's token; without one nothing can be
+// changed. The server answers only to loopback names in Host, so that no page in a
+// browser can reach it under a name of its own (DNS rebinding). With a token for
+// everybody every request needs it. It is shown as "Authorization: Bearer TOKEN", or
+// as the cookie that POST /login gives for it, or a link with a code that works once
+// (LoginPath). Free are /healthz, /readyz, /openapi.json, /login and the dashboard's
+// static files.
+//
+// A request that a browser makes for a page of another origin is refused on every
+// route (Sec-Fetch-Site; Origin and Referer of a browser without it), but for a link
+// to the first page or the login: an image could start a query or an export. A browser
+// that does not say where a request is from needs the token to read, too.
+//
+// What strangers wrote is cleaned in every problem and escaped in every other JSON
+// answer, so that neither drives a terminal (package safetext).
 //
 // Every request has limits on headers, body, time and number; see limits.go.
 package api

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/echo-node/echo-node/node/safetext"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -123,7 +124,7 @@ func (x *exporter) line(rec store.Record, cursor string) error {
 		return fmt.Errorf("export %s: %w", rec.Key, err)
 	}
 	x.begin()
-	if _, err := x.buffer.Write(b.Bytes()); err != nil {
+	if _, err := x.buffer.Write(safetext.JSON(b.Bytes())); err != nil {
 		return err
 	}
 	x.last = cursor

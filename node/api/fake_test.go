@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,12 +102,15 @@ func exportOf(n int, err error) func(context.Context, Export, func(store.Record,
 // serve runs a Server on loopback until the test ends.
 func serve(t testing.TB, o Options) (*Client, string) {
 	t.Helper()
+	if o.Token == "" && o.Operator == "" {
+		o.Operator = testToken
+	}
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	hs := httptest.NewServer(s)
-	c, err := NewClient(hs.URL, o.Token)
+	c, err := NewClient(hs.URL, cmp.Or(o.Token, o.Operator))
 	if err != nil {
 		t.Fatal(err)
 	}

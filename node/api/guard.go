@@ -12,7 +12,19 @@ import (
 	"time"
 )
 
-type requestKey struct{}
+const fetchSite = "Sec-Fetch-Site" // a browser's word on which page a request is from
+
+type (
+	requestKey  struct{}
+	readOnlyKey struct{}
+)
+
+// ReadOnly tells whether the request of ctx may look and change nothing: the dashboard
+// then shows the way to log in instead of its forms.
+func ReadOnly(ctx context.Context) bool {
+	readOnly, _ := ctx.Value(readOnlyKey{}).(bool)
+	return readOnly
+}
 
 func requestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestKey{}).(string)
@@ -57,6 +69,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.writeRefusal(a, r, status, detail)
 			return
 		}
+		r = r.WithContext(context.WithValue(r.Context(), readOnlyKey{}, !s.auth.allowed(r, start)))
 		limit := int64(maxFormBytes)
 		if r.URL.Path == "/api/v1/seeds" {
 			limit = maxSeedBytes + 1 // so that the handler sees that it is too much
@@ -87,18 +100,47 @@ func (s *Server) refuse(r *http.Request, origin *http.CrossOriginProtection) (in
 	if err := origin.Check(r); err != nil {
 		return http.StatusForbidden, "a page of another origin may not do this: " + err.Error()
 	}
+	if from := s.otherSite(r); from != "" {
+		return http.StatusForbidden, "a page of another origin may not ask this peer: " + from
+	}
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		return http.StatusBadRequest, "the query string cannot be read: " + err.Error()
 	}
-	if !free(r) && !s.auth.allowed(r, time.Now()) {
+	if s.auth.needed(r) && !s.auth.allowed(r, time.Now()) {
 		return http.StatusUnauthorized, "this peer's API needs its token: Authorization: Bearer TOKEN"
 	}
 	return 0, ""
 }
 
+// otherSite says which page of another origin r is from, or "". An image, a script or a
+// form of such a page could start a query or an export. It may do no more than lead a
+// person to the first page, which asks the swarm nothing.
+func (s *Server) otherSite(r *http.Request) string {
+	leads := (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/" || r.URL.Path == "/login") && r.URL.RawQuery == ""
+	switch site := r.Header.Get(fetchSite); site {
+	case "same-origin", "none": // of our own pages, or typed by a person
+		return ""
+	case "": // no browser, or one that does not say so
+	default:
+		if leads && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
+			return ""
+		}
+		return fetchSite + " is " + site
+	}
+	// With a token asked of everybody, a browser adds its cookie to no request of another site.
+	for _, name := range []string{"Origin", "Referer"} {
+		from := r.Header.Get(name)
+		if u, err := url.Parse(from); from != "" && s.auth.open && !leads && (err != nil || !strings.EqualFold(u.Host, r.Host)) {
+			return name + " is " + from
+		}
+	}
+	return ""
+}
+
 func (s *Server) writeRefusal(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	if status == http.StatusUnauthorized {
-		if r.Method == http.MethodGet && r.URL.Path == "/" && s.ui {
+		form := r.Method == http.MethodPost && (r.URL.Path == "/seed" || r.URL.Path == "/override")
+		if s.ui && (form || r.Method == http.MethodGet && r.URL.Path == "/") {
 			http.Redirect(w, r, "/login", http.StatusSeeOther)
 			return
 		}

@@ -161,7 +161,7 @@ func TestALoginGivesACookieThatIsNotTheToken(t *testing.T) {
 }
 
 func TestASessionEnds(t *testing.T) {
-	a, other := newAuth(testToken), newAuth(testToken+"2")
+	a, other := newAuth(testToken, false), newAuth(testToken+"2", false)
 	s := a.session(testTime)
 	for _, c := range []struct {
 		a    *auth
@@ -192,7 +192,7 @@ func TestWrongLoginsAreLimitedEvenWhenThenRight(t *testing.T) {
 }
 
 func TestTheLoginTableIsBounded(t *testing.T) {
-	a := newAuth(testToken)
+	a := newAuth(testToken, false)
 	for i := range 3 * maxLoginHosts {
 		a.limiter(&http.Request{RemoteAddr: fmt.Sprintf("192.0.2.1%d:1", i)})
 	}
@@ -203,7 +203,13 @@ func TestTheLoginTableIsBounded(t *testing.T) {
 }
 
 func TestALoginWithoutATokenLeadsHome(t *testing.T) {
-	_, base := serve(t, Options{Peer: fake(), UI: ui()})
+	s, err := New(Options{Peer: fake(), UI: ui()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hs := httptest.NewServer(s)
+	defer hs.Close()
+	base := hs.URL
 	if res := post(t, base+"/login", url.Values{"token": {"x"}}, nil); res.Header.Get("Location") != "/" || len(res.Cookies()) != 0 {
 		t.Errorf("%s %v", res.Status, res.Header)
 	}
@@ -233,6 +239,7 @@ func TestAPageOfAnotherOriginMayNotChangeAnything(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Content-Type", "text/plain")
+		req.Header.Set("Authorization", "Bearer "+testToken)
 		req.Header.Set(c.header, c.value)
 		res := do(t, req)
 		if c.refused {
@@ -279,11 +286,18 @@ func TestBodiesAndHeadersAreCapped(t *testing.T) {
 			t.Error("a form of any size is read")
 		}
 	})})
-	post(t, base+"/seed", url.Values{"seeds": {strings.Repeat("x", maxFormBytes)}}, nil)
-	req, err := http.NewRequest("POST", base+"/api/v1/seeds", strings.NewReader(strings.Repeat("#", maxSeedBytes+1)))
+	req, err := http.NewRequest("POST", base+"/seed", strings.NewReader(url.Values{"seeds": {strings.Repeat("x", maxFormBytes)}}.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Authorization", "Bearer "+testToken)
+	do(t, req)
+	req, err = http.NewRequest("POST", base+"/api/v1/seeds", strings.NewReader(strings.Repeat("#", maxSeedBytes+1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+testToken)
 	req.Header.Set("Content-Type", "text/plain")
 	problem(t, do(t, req), http.StatusRequestEntityTooLarge)
 	if _, err := c.Status(t.Context()); err != nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/echo-node/echo-node/node/safetext"
 )
 
 // metrics is one server's own registry: what the Peer counts, what the server
@@ -65,7 +67,7 @@ func (c peerCollector) Collect(out chan<- prometheus.Metric) {
 		names := slices.Sorted(maps.Keys(m.Labels))
 		values := make([]string, len(names))
 		for i, n := range names {
-			values[i] = m.Labels[n]
+			values[i] = safetext.Line(m.Labels[n])
 		}
 		kind := prometheus.GaugeValue
 		if m.Kind == "counter" {

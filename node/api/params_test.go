@@ -156,6 +156,7 @@ func TestSeedsAreTakenAsJSONAndAsText(t *testing.T) {
 		if c.contentType != "" {
 			req.Header.Set("Content-Type", c.contentType)
 		}
+		req.Header.Set("Authorization", "Bearer "+testToken)
 		res := do(t, req)
 		name := fmt.Sprintf("%s %.40q", c.contentType, c.body)
 		if res.StatusCode != c.status {

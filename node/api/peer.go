@@ -29,6 +29,12 @@ func (p Peer) Complete() Peer {
 	if p.Overrule == nil {
 		p.Overrule = func(context.Context, store.Override) error { return notBuilt("overrides") }
 	}
+	if p.Release == nil {
+		p.Release = func(context.Context, partition.Key, string) error { return notBuilt("quarantine") }
+	}
+	if p.Quarantine == nil {
+		p.Quarantine = func(context.Context) (Quarantine, error) { return Quarantine{}, notBuilt("quarantine") }
+	}
 	if p.Mistakes == nil {
 		p.Mistakes = func(context.Context) (Mistakes, error) { return Mistakes{}, notBuilt("mistakes") }
 	}

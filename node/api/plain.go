@@ -24,7 +24,8 @@ func (s *Server) plainRoutes(ui http.Handler) {
 	}
 	s.mux.HandleFunc("POST /login", s.login)
 	s.mux.HandleFunc("POST /logout", s.logout)
-	for _, pattern := range []string{"GET /{$}", "GET /login", "GET /favicon.ico", "GET /ui/", "POST /seed", "POST /override"} {
+	s.mux.HandleFunc("GET /login", s.loginPage(ui))
+	for _, pattern := range []string{"GET /{$}", "GET /favicon.ico", "GET /ui/", "POST /seed", "POST /override"} {
 		s.mux.Handle(pattern, ui)
 	}
 }

@@ -1,12 +1,16 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/echo-node/echo-node/node/safetext"
 )
 
 // problemOf makes the problem that err becomes; a problem stays what it is.
@@ -60,7 +64,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, status int, detail str
 	m := &huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail}
 	complete(m, r.URL.Path, requestID(r.Context()))
 	// The status is sent: a reader that is gone is all that can fail here.
-	_ = json.NewEncoder(w).Encode(m)
+	_ = marshal(w, m)
 }
 
 // complete fills the members of RFC 9457 that huma leaves open.
@@ -71,6 +75,27 @@ func complete(m *huma.ErrorModel, path, id string) {
 	if m.Instance == "" {
 		m.Instance = path + "#" + id
 	}
+	// What strangers wrote is in here: reasons of peers, errors of servers, what was asked.
+	m.Title, m.Detail, m.Instance = safetext.Line(m.Title), safetext.Line(m.Detail), safetext.Line(m.Instance)
+	for _, d := range m.Errors {
+		d.Message, d.Location = safetext.Line(d.Message), safetext.Line(d.Location)
+		if v, ok := d.Value.(string); ok {
+			d.Value = safetext.Line(v)
+		}
+	}
+}
+
+// marshal writes v as JSON in which nothing drives a terminal: what peers and pages wrote
+// is escaped, not changed.
+func marshal(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(safetext.JSON(b.Bytes()))
+	return err
 }
 
 // problemTransformer is complete as huma's hook.

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/echo-node/echo-node/node/safetext"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -41,6 +42,8 @@ func (s *Server) routes(version string) {
 	c.CreateHooks = nil // they would add a "$schema" field to every answer
 	c.RejectUnknownQueryParameters = true
 	c.Transformers = []huma.Transformer{problemTransformer}
+	format := huma.Format{Marshal: marshal, Unmarshal: json.Unmarshal}
+	c.Formats = map[string]huma.Format{"application/json": format, "json": format}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	c.Security = []map[string][]string{{"token": {}}, {}}
 	s.api = humago.New(s.mux, c)
@@ -90,7 +93,13 @@ func (s *Server) routes(version string) {
 		}
 		return m, err
 	})
+	get(s, "quarantine", "Keys of this peer's slices that are left alone, because processes died while they judged them", func(ctx context.Context, _ *none) (Quarantine, error) {
+		q, err := p.Quarantine(ctx)
+		q.Keys = list(q.Keys)
+		return q, err
+	})
 	s.seedRoute()
+	s.releaseRoute()
 	s.overrideRoute()
 	s.exportRoute()
 	s.mapRoute()
@@ -234,6 +243,6 @@ func (s *Server) mapRoute() {
 		if err != nil {
 			return nil, s.problem(ctx, "map", err)
 		}
-		return &geo{"application/geo+json", v}, nil
+		return &geo{"application/geo+json", safetext.JSON(v)}, nil
 	})
 }

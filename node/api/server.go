@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,13 +24,16 @@ var ErrToken = errors.New("an API that is not on a loopback address needs a toke
 
 // Options of a Server.
 type Options struct {
-	Peer    Peer
-	Addr    string        // HOST:PORT that the listener is bound to; "" is a loopback address
-	Token   string        // asked of everybody; 16 to 512 visible ASCII characters; "" none, on loopback only
-	Version string        // of the program, shown in /openapi.json
-	Timeout time.Duration // of one answer, other than an export; 0 is 30 s
-	Logger  *slog.Logger  // nil discards
-	UI      http.Handler  // the dashboard: GET /, /login, /ui/ and POST /seed, /override; nil leaves them out
+	Peer  Peer
+	Addr  string // HOST:PORT that the listener is bound to; "" is a loopback address
+	Token string // asked of everybody; 16 to 512 visible ASCII characters; "" none, on loopback only
+	// Operator is asked, on loopback and without a Token, of what changes something; reading needs none.
+	// Without both nothing can be changed.
+	Operator string
+	Version  string        // of the program, shown in /openapi.json
+	Timeout  time.Duration // of one answer, other than an export; 0 is 30 s
+	Logger   *slog.Logger  // nil discards
+	UI       http.Handler  // the dashboard: GET /, /login, /ui/ and POST /seed, /override; nil leaves them out
 }
 
 func (o Options) validate() error {
@@ -41,11 +45,11 @@ func (o Options) validate() error {
 			faults = append(faults, fmt.Errorf("%s: %w", o.Addr, ErrToken))
 		}
 	}
-	if o.Token != "" {
-		if n := len(o.Token); n < 16 || n > 512 {
+	if token := cmp.Or(o.Token, o.Operator); token != "" {
+		if n := len(token); n < 16 || n > 512 {
 			faults = append(faults, fmt.Errorf("the token has %d characters; it must have 16 to 512", n))
 		}
-		if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			faults = append(faults, errors.New("the token must be visible ASCII characters without spaces"))
 		}
 	}
@@ -87,7 +91,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		peer: o.Peer.Complete(), addr: o.Addr, loopback: o.Addr == "" || isLoopback(o.Addr), ui: o.UI != nil, timeout: o.Timeout,
-		stall: stallTimeout, grace: shutdownGrace, log: o.Logger, auth: newAuth(o.Token), mux: http.NewServeMux(), exports: make(chan struct{}, maxExports),
+		stall: stallTimeout, grace: shutdownGrace, log: o.Logger, auth: newAuth(cmp.Or(o.Token, o.Operator), o.Token == ""), mux: http.NewServeMux(), exports: make(chan struct{}, maxExports),
 		boot: fmt.Sprintf("%08x", uint32(time.Now().UnixMilli()/1000)),
 	}
 	if s.timeout == 0 {
@@ -112,7 +116,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if addr := ln.Addr(); strings.HasPrefix(addr.Network(), "tcp") && !isLoopback(addr.String()) {
 		var err error
 		switch {
-		case s.auth.token == "":
+		case s.auth.open:
 			err = fmt.Errorf("api: %s: %w", addr, ErrToken)
 		case s.loopback:
 			err = fmt.Errorf("api: the listener is on %s, but the server was made for %q", addr, s.addr)

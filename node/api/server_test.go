@@ -112,6 +112,7 @@ func TestWhatIsWrongIsAProblem(t *testing.T) {
 		{"GET", "/api/v1/seeds", 405, "POST"},
 		{"DELETE", "/healthz", 405, "GET"},
 		{"PUT", "/api/v1/overrides", 400, "body"},
+		{"PUT", "/api/v1/quarantine", 400, "body"},
 		{"GET", "/api/v1/query?q=%zz", 400, "query string"},
 		{"GET", "/api/v1/query?q=a;b", 400, "query string"},
 		{"GET", "/api/v1/query?q=a&radius=3", 422, "near"},
@@ -156,6 +157,7 @@ func TestWhatIsWrongIsAProblem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		req.Header.Set("Authorization", "Bearer "+testToken)
 		name := c.method + " " + c.path[:min(60, len(c.path))]
 		t.Run(name, func(t *testing.T) {
 			p := problem(t, do(t, req), c.status)

@@ -32,6 +32,9 @@ type Peer struct {
 	// Overrule takes a person's word on whether an account belongs to where the account is: an
 	// empty verdict takes back what was said. Who is not known yet is admitted.
 	Overrule func(ctx context.Context, o store.Override) error
+	// Release has a Key in quarantine looked at again; Quarantine lists those of this peer's slices.
+	Release    func(ctx context.Context, k partition.Key, by string) error
+	Quarantine func(ctx context.Context) (Quarantine, error)
 	// Mistakes holds all such words of the swarm against what the judge says.
 	Mistakes func(ctx context.Context) (Mistakes, error)
 	// Seed answers each key, in the order given; a failure of one is an answer,
@@ -70,6 +73,7 @@ type Status struct {
 	Pending        int64    `json:"pending"` // admitted, never fetched
 	Fetching       int      `json:"fetching"`
 	Outbox         int64    `json:"outbox"`
+	Quarantined    int64    `json:"quarantined"`     // Keys of the slices owned that are left alone, because processes died while they judged them
 	Slices         int      `json:"slices"`          // owned and acted in now
 	SlicesAwaited  int      `json:"slices_awaited"`  // owned, not acted in: no majority of their keepers leases them now
 	SlicesTotal    int      `json:"slices_total"`    // of the swarm: as many as are acted in by all peers together when it is whole
@@ -90,6 +94,8 @@ type Status struct {
 	// Hints of sitemaps and feeds that a page changed after it was fetched, since the start:
 	// heard, followed (it is looked at sooner), and by the visit after them right or wrong.
 	Hints map[string]int64 `json:"hints,omitempty"`
+	// Memory is what pages take while they are read and judged.
+	Memory Memory `json:"judge_memory"`
 	// Budgets are this peer's at the servers whose API it asked since its start, a line for each limit.
 	Budgets []Budget `json:"budgets,omitempty"`
 	// Streams are those that tell this peer of posts as they are made.
@@ -101,10 +107,28 @@ type Status struct {
 	MediaBytes int64 `json:"media_bytes,omitempty"`
 	Prints     int64 `json:"prints"` // records and posts in this peer's index that can meet copies
 	Idle       bool  `json:"idle"`
+	// Trash are copies of slices that were dropped and are kept a while (run --undelete).
+	Trash Trash `json:"trash"`
+	// Clock lists peers whose rows say that they were fetched more than five minutes in the
+	// future: those rows are left out until then. One of the two clocks is wrong.
+	Clock []ClockAhead `json:"clock,omitempty"`
 	// Verdicts counts the accounts of the slices owned here by their verdict: in, out, undecided.
 	Verdicts map[string]int64 `json:"verdicts,omitempty"`
 	// Languages counts the records and posts in this peer's index by language: pt-pt, pt-br, pt where the variety is not known.
 	Languages map[string]int64 `json:"languages,omitempty"`
+}
+
+// Trash counts the copies of slices that were dropped.
+type Trash struct {
+	Slices int   `json:"slices"`
+	Bytes  int64 `json:"bytes"`
+	Wanted int   `json:"wanted,omitempty"` // about to be given back
+}
+
+// ClockAhead is by how much a peer's clock seems to be ahead; peer "" is one that brought rows to this peer.
+type ClockAhead struct {
+	Peer    string  `json:"peer"`
+	Seconds float64 `json:"ahead_s"`
 }
 
 // ShownLanguages is how many languages a peer tells people and monitors of.
@@ -116,6 +140,13 @@ func (s *Status) TopLanguages(n int) []string {
 		return cmp.Or(cmp.Compare(s.Languages[b], s.Languages[a]), cmp.Compare(a, b))
 	})
 	return langs[:min(n, len(langs))]
+}
+
+// Memory is the budget of pages being read and judged (run --judge-memory).
+type Memory struct {
+	Limit int64 `json:"limit"` // bytes
+	Held  int64 `json:"held"`
+	Most  int64 `json:"most"` // held at once since the start
 }
 
 // Budget is one limit of a server, as it stands for one credential of this peer.

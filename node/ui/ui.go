@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/safetext"
 )
 
 //go:embed page/*.html
@@ -33,7 +35,7 @@ const (
 // Options of the dashboard.
 type Options struct {
 	Peer  api.Peer
-	Login bool         // a token is set: show the way out
+	Login bool         // there is a token: show who is logged in the way out
 	Log   *slog.Logger // nil discards
 }
 
@@ -110,6 +112,8 @@ type page struct {
 	Taken   bool           // Word was
 	Wrong   bool           // the token at the login was
 	Wait    bool           // too many were
+	Used    bool           // a login link was used before, or is too old
+	Look    bool           // this browser may look and change nothing: show the way in
 }
 
 // form is the query as typed, to show it again.
@@ -150,11 +154,18 @@ func (u *UI) look(ctx context.Context) live {
 	return l
 }
 
+// page is a page for who asks: who may change nothing is shown the way in.
+func (u *UI) page(r *http.Request) page {
+	look := api.ReadOnly(r.Context())
+	return page{Login: u.login && !look, Look: look}
+}
+
 func (u *UI) home(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
 	v := r.URL.Query()
-	p := page{Login: u.login, Asked: v.Has("q")}
+	p := u.page(r)
+	p.Asked = v.Has("q")
 	p.Form = form{v.Get("q"), v.Get("kind"), v.Get("lang"), v.Get("site"), v.Get("since"), v.Get("until")}
 	status := http.StatusOK
 	if p.Asked {
@@ -191,7 +202,7 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request) {
 }
 
 func (u *UI) loginPage(w http.ResponseWriter, r *http.Request) {
-	u.write(w, http.StatusOK, "login", page{Wrong: r.URL.Query().Has("wrong"), Wait: r.URL.Query().Has("wait")})
+	u.write(w, http.StatusOK, "login", page{Wrong: r.URL.Query().Has("wrong"), Wait: r.URL.Query().Has("wait"), Used: r.URL.Query().Has("used")})
 }
 
 // posted answers a form with the page: what act made of the form, or why that failed.
@@ -199,7 +210,7 @@ func (u *UI) posted(act func(ctx context.Context, form url.Values, p *page) erro
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 		defer cancel()
-		p := page{Login: u.login}
+		p := u.page(r)
 		status := http.StatusOK
 		err := r.ParseForm()
 		if err == nil {
@@ -231,7 +242,9 @@ func (u *UI) overrule(ctx context.Context, form url.Values, p *page) (err error)
 	return err
 }
 
-// write sends a page made whole first, so that a fault in it is never half a page.
+// write sends a page made whole first, so that a fault in it is never half a page. What
+// strangers wrote is escaped by the template and here, in one place, cleaned of what
+// would change the order of the words beside it.
 func (u *UI) write(w http.ResponseWriter, status int, name string, p page) {
 	var b bytes.Buffer
 	if err := u.pages.ExecuteTemplate(&b, name, p); err != nil {
@@ -241,5 +254,5 @@ func (u *UI) write(w http.ResponseWriter, status int, name string, p page) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = b.WriteTo(w) // a reader that is gone is all that can fail
+	_, _ = io.WriteString(w, safetext.Text(b.String())) // a reader that is gone is all that can fail
 }

@@ -348,3 +348,88 @@ func TestLoggingInBehindTheServer(t *testing.T) {
 		t.Errorf("log out: %s", path)
 	}
 }
+
+// Words in another order than they are stored in, and what drives whoever reads the page as text.
+func TestAttackBidiOnTheDashboard(t *testing.T) {
+	p := hostile()
+	p.Query = func(context.Context, api.Query) (api.Answer, error) {
+		return api.Answer{Hits: []api.Hit{{Key: testPage, Title: "pay\u202eelgoog\u2066\u200f", Snippet: "a\x1b]0;PWNED\x07b\u009b2J\U000e0041"}},
+			Coverage: api.Coverage{Missing: []api.Missing{{Peer: "x", Reason: "later \x1b]0;PWNED\x07", Slices: 1}}}}, nil
+	}
+	p.Status = func(context.Context) (api.Status, error) { return api.Status{}, errors.New("\u202e\x1b[31m") }
+	_, page := ask(t, newUI(t, Options{Peer: p}), "GET", "/?q="+url.QueryEscape("\u202ex\u2029"), nil)
+	if bad := regexp.MustCompile("[\x00-\x08\x0b-\x1f\x7f\u0080-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e0fff]").FindString(page); bad != "" {
+		t.Errorf("the page has %+q", bad)
+	}
+	if !strings.Contains(page, "payelgoog") || !strings.Contains(page, "]0;PWNED") {
+		t.Error("the texts are not there")
+	}
+}
+
+const testPage = partition.Key("web:https://example.org/")
+
+// On loopback anybody of this machine reads; forms are for who logged in, by the link of the log.
+func TestTheOperatorLogsInByALink(t *testing.T) {
+	s, err := api.New(api.Options{Peer: hostile(), Operator: token, UI: newUI(t, Options{Peer: hostile(), Login: true})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hs := httptest.NewServer(s)
+	defer hs.Close()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}
+	// page asks as a browser does, which says whether a page of ours sent it.
+	page := func(method, path, from string, form url.Values) (string, string) {
+		t.Helper()
+		req, err := http.NewRequest(method, hs.URL+path, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("User-Agent", "Mozilla/5.0")
+		req.Header.Set("Sec-Fetch-Site", from)
+		req.Header.Set("Sec-Fetch-Mode", "navigate")
+		req.Header.Set("Sec-Fetch-Dest", "document")
+		if method == "POST" {
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			req.Header.Set("Origin", hs.URL)
+		}
+		res, err := browser.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		if err = errors.Join(err, res.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return res.Request.URL.Path, string(b)
+	}
+	form := url.Values{"seeds": {"https://example.org/"}}
+	if path, text := page("GET", "/?q=x", "none", nil); path != "/" || !strings.Contains(text, "Bom dia") || strings.Contains(text, `action="/seed"`) ||
+		strings.Contains(text, `action="/override"`) || strings.Contains(text, "/logout") || !strings.Contains(text, `href="/login"`) {
+		t.Errorf("at first: %s %s", path, text)
+	}
+	if path, text := page("POST", "/seed", "same-origin", form); path != "/login" || strings.Contains(text, "web:https://example.org/") {
+		t.Errorf("seed without a login: %s", path)
+	}
+	link := s.LoginPath()
+	if path, text := page("GET", link, "none", nil); path != "/" || !strings.Contains(text, `action="/seed"`) || !strings.Contains(text, "/logout") {
+		t.Errorf("the link: %s", path)
+	}
+	if path, text := page("POST", "/seed", "same-origin", form); path != "/seed" || !strings.Contains(text, "web:https://example.org/") {
+		t.Errorf("seed: %s", path)
+	}
+	if path, _ := page("POST", "/seed", "cross-site", form); path != "/seed" {
+		t.Errorf("seed from elsewhere: %s", path)
+	} else if _, text := page("POST", "/seed", "cross-site", form); strings.Contains(text, "web:https://example.org/") {
+		t.Error("a page of another origin seeds with the cookie")
+	}
+	if path, text := page("POST", "/logout", "same-origin", nil); path != "/" || strings.Contains(text, `action="/seed"`) {
+		t.Errorf("log out: %s", path)
+	}
+	if path, text := page("GET", link, "none", nil); path != "/login" || !strings.Contains(text, "used before") {
+		t.Errorf("the link once more: %s", path)
+	}
+}

@@ -28,6 +28,7 @@ import (
 	mocknet "github.com/libp2p/go-libp2p/p2p/net/mock"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"github.com/echo-node/echo-node/crawler"
 	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/dht"
@@ -51,9 +52,16 @@ type SimOptions struct {
 	// Homes are where the peers are, in turn: peer n is at Homes[n % len(Homes)];
 	// default none, and no peer says where it is.
 	Homes []partition.Point
+	// Source stands around each source of a peer's crawler.
+	Source func(s *Sim, p *SimPeer, src crawler.Source) crawler.Source
 	// Beside answers a request for a host that is not the world's, nil when it is;
 	// default: all are the world's.
 	Beside func(r *http.Request) *http.Response
+	// Wrap is put around the host of each life of a peer, as a hostile one does that
+	// lies in its answers; nil leaves all as they are.
+	Wrap func(p *SimPeer, h host.Host) host.Host
+	// Hostile says whose own failures are no fault; nil = nobody's.
+	Hostile func(p *SimPeer) bool
 }
 
 // Sim is a whole swarm in fake time: real nodes whose network, disks and web
@@ -77,6 +85,11 @@ type Sim struct {
 	lag    map[*SimPeer]time.Duration // of all links of a peer, above the usual
 	last   map[string]visit           // by host
 	buried sync.WaitGroup
+
+	strangers []host.Host // see Stranger; under mu
+	draws     atomic.Uint64
+	ends      []func()          // see AtEnd
+	retired   map[*SimPeer]bool // see Retire; under mu
 
 	hurries int
 	begun   time.Time
@@ -154,6 +167,9 @@ func newSim(t testing.TB, o SimOptions) *Sim {
 // close ends every peer. memberlist does not wait for its probes, so their
 // timers run out before the bubble ends.
 func (s *Sim) close() {
+	for _, end := range slices.Backward(s.ends) {
+		end()
+	}
 	for _, p := range s.Peers {
 		if l := p.life.Load(); l != nil && !l.dead.Load() {
 			s.bury(l)
@@ -247,6 +263,9 @@ func (s *Sim) Start(p *SimPeer) {
 	if l.host, err = s.net.AddPeer(p.key, p.addr); err != nil {
 		s.t.Fatalf("%s: %v", p.Name, err)
 	}
+	if s.o.Wrap != nil {
+		l.host = s.o.Wrap(p, l.host)
+	}
 	if l.node, err = node.Open(context.Background(), s.options(l)); err != nil {
 		s.t.Fatalf("%s: %v", p.Name, err)
 	}
@@ -257,7 +276,7 @@ func (s *Sim) Start(p *SimPeer) {
 	go func() {
 		err := l.node.Run(ctx)
 		if err != nil && !l.dead.Load() {
-			s.t.Errorf("%s ended: %v", p.Name, err)
+			s.complain(p, "%s ended: %v", p.Name, err)
 		}
 		l.done <- err
 	}()
@@ -276,11 +295,14 @@ func (s *Sim) options(l *life) node.Options {
 		return nil
 	}))
 	o.Transport, o.Around, o.Fatal = l, l.around, l.fatal
+	if s.o.Source != nil {
+		o.Source = func(src crawler.Source) crawler.Source { return s.o.Source(s, p, src) }
+	}
 	if len(s.o.Homes) > 0 {
 		o.Location = &s.o.Homes[slices.Index(s.Peers, p)%len(s.o.Homes)]
 	}
 	for _, other := range s.Peers {
-		if other != p {
+		if other != p && !s.isRetired(other) {
 			o.Join = append(o.Join, other.addr.String()+"/p2p/"+other.ID)
 		}
 	}
@@ -308,7 +330,7 @@ func (s *Sim) Crash(p *SimPeer) {
 	}
 	s.relink()
 	s.mu.Lock()
-	left, err := p.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(p.keeps.Load()), RNG: rand.New(rand.NewPCG(s.o.Seed, uint64(time.Now().UnixNano())))})
+	left, err := p.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(p.keeps.Load()), RNG: s.dice()})
 	if err != nil {
 		s.t.Errorf("%s: crash: %v", p.Name, err)
 	} else {
@@ -318,13 +340,27 @@ func (s *Sim) Crash(p *SimPeer) {
 	s.buried.Go(func() { s.bury(l) })
 }
 
+// dice are for one use, by any goroutine.
+func (s *Sim) dice() *rand.Rand {
+	return rand.New(rand.NewPCG(s.o.Seed+s.draws.Add(1), uint64(time.Now().UnixNano())))
+}
+
+// complain is an error, of an honest peer.
+func (s *Sim) complain(p *SimPeer, format string, args ...any) {
+	if s.o.Hostile != nil && s.o.Hostile(p) {
+		s.t.Logf(format, args...)
+		return
+	}
+	s.t.Errorf(format, args...)
+}
+
 // bury ends what still runs of a life.
 func (s *Sim) bury(l *life) {
 	l.resume()
 	l.stop()
 	err := errors.Join(<-l.done, l.node.Close(), l.host.Close())
 	if err != nil && !l.dead.Load() {
-		s.t.Errorf("%s: %v", l.p.Name, err)
+		s.complain(l.p, "%s: %v", l.p.Name, err)
 	}
 	l.dead.Store(true)
 	close(l.gone)

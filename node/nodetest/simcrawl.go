@@ -85,6 +85,25 @@ func (s *Sim) WaitIdle(p *SimPeer, limit time.Duration) {
 	}
 }
 
+// Release has all Keys in quarantine looked at again, as a person would who knows that the processes died
+// of something else, and answers how many there were.
+func (s *Sim) Release() (n int) {
+	s.t.Helper()
+	for _, p := range s.alive() {
+		q, err := p.Node().API().Quarantine(context.Background())
+		if err != nil {
+			s.t.Fatalf("%s: quarantine: %v", p.Name, err)
+		}
+		for _, x := range q.Keys {
+			if err := p.Node().API().Release(context.Background(), x.Key, "a person"); err != nil {
+				s.t.Fatalf("%s: release %s: %v", p.Name, x.Key, err)
+			}
+			n++
+		}
+	}
+	return n
+}
+
 // Crawl is what a crawl came to: of each Key what its record says that does not
 // depend on when or by whom it was fetched, and of each query the Keys in order.
 type Crawl struct {

@@ -45,6 +45,7 @@ func (s *Sim) relink() {
 			}
 		}
 	}
+	s.linkStrangers()
 	for _, pair := range cut {
 		for i := range pair {
 			if n := s.net.Net(pair[i].id); n != nil {

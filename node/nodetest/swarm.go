@@ -79,6 +79,9 @@ func New(t testing.TB, o Options) *Swarm {
 	return s
 }
 
+// Dir is the directory of the peers' directories, each by its name.
+func (s *Swarm) Dir() string { return s.dir }
+
 // Add makes a peer, joined to the first one, and starts it.
 func (s *Swarm) Add() *Peer { s.t.Helper(); return s.add(nil, nil) }
 

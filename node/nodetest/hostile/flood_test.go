@@ -1,0 +1,286 @@
+package hostile_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/peer"
+	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
+
+	"github.com/echo-node/echo-node/crawler/crawltest"
+	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/nodetest"
+	"github.com/echo-node/echo-node/node/nodetest/hostile"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
+)
+
+var (
+	floodEach = flag.Int("flood", 60, "messages of each kind of the flood test; 100000 = all of it")
+	floodRate = flag.Float64("rate", 1500, "messages a second of the flood test")
+)
+
+// calls are how long the calls of honest peers took.
+type calls struct {
+	mu   sync.Mutex
+	took []time.Duration
+	bad  int
+}
+
+func (c *calls) around(ctx context.Context, _ string, req *wire.Request, next dht.Caller) (*wire.Response, error) {
+	begun := time.Now()
+	resp, err := next(ctx, req)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.took = append(c.took, time.Since(begun))
+	if err != nil {
+		c.bad++
+	}
+	return resp, err
+}
+
+// p99 is of the calls since the last one.
+func (c *calls) p99() (d time.Duration, n, bad int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.Sort(c.took)
+	if n = len(c.took); n > 0 {
+		d = c.took[n*99/100]
+	}
+	bad = c.bad
+	c.took, c.bad = nil, 0
+	return d, n, bad
+}
+
+// flood is a swarm on real sockets, and what strangers send it.
+type flood struct {
+	t     *testing.T
+	s     *nodetest.Swarm
+	disks []*vfs.MemFS
+	calls *calls
+
+	sent, answered, refused, cut atomic.Int64
+	busy                         atomic.Int64 // of refused: no place, or over the credit
+}
+
+func (f *flood) rows(n int) nodetest.Rows {
+	f.t.Helper()
+	left := f.disks[n].CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+	rows, err := nodetest.ReadRows(left, filepath.Join(f.s.Dir(), f.s.Peers[n].Name, "store", "pebble"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return rows
+}
+
+// query keeps honest peers calling each other until ctx ends.
+func (f *flood) query(ctx context.Context) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		q, cancel := context.WithTimeout(ctx, 10*time.Second)
+		_, err := f.s.Peers[i%len(f.s.Peers)].Query(q, api.Query{Q: "vila"})
+		cancel()
+		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+			f.t.Error(err)
+		}
+	}
+}
+
+// lost counts how often an owner did not act in what it owns, until ctx ends.
+func (f *flood) lost(ctx context.Context) (lost int) {
+	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+		for _, p := range f.s.Peers {
+			if awaited := p.Status().SlicesAwaited; awaited > 0 {
+				f.t.Logf("%s awaits %d slices", p.Name, awaited)
+				lost += awaited
+			}
+		}
+	}
+	return lost
+}
+
+// TestFloodOfStrangers: strangers send messages of every kind, over real connections.
+// No row changes, no lease is lost, and, when there are many, the p99 of honest peers'
+// calls is at most three times what it was in peace.
+func TestFloodOfStrangers(t *testing.T) {
+	racetest.Skip(t)
+	f := &flood{t: t, calls: &calls{}}
+	f.s = nodetest.New(t, nodetest.Options{World: crawltest.Options{Seed: 5, Sites: 8, Pages: 3, Words: 20, Plain: true}, Node: node.Options{SliceBits: 5},
+		Each: func(n int, o *node.Options) {
+			disk := vfs.NewCrashableMem()
+			f.disks = append(f.disks, disk)
+			o.FS, o.Around = disk, f.calls.around
+			o.AllowNet = []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")}
+		}})
+	for range 3 {
+		f.s.Add()
+	}
+	f.s.Settle(3)
+	f.s.Seed()
+	f.s.WaitIdle()
+	f.s.Until("the stores are at rest", time.Minute, func() (bool, string) {
+		was := f.rows(0)
+		time.Sleep(3 * time.Second)
+		c := was.Changes(f.rows(0))
+		return len(c) == 0, fmt.Sprint(c)
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var honest sync.WaitGroup
+	honest.Go(func() { f.query(ctx) })
+	f.calls.p99()
+	time.Sleep(5 * time.Second) // calls in peace, to compare with
+	quiet, n, bad := f.calls.p99()
+	t.Logf("in peace: %d calls, %d failed, p99 %s", n, bad, quiet)
+	var was []nodetest.Rows
+	for i := range f.s.Peers {
+		was = append(was, f.rows(i))
+	}
+	lost := make(chan int, 1)
+	go func() { lost <- f.lost(ctx) }()
+	begun := time.Now()
+	f.strangers(ctx)
+	took := time.Since(begun)
+	loud, n, bad := f.calls.p99()
+	stop()
+	honest.Wait()
+	for i, p := range f.s.Peers {
+		if c := was[i].Changes(f.rows(i)); len(c) > 0 {
+			t.Errorf("%d rows change on the disk of %s, as %s", len(c), p.Name, c[0])
+		}
+	}
+	if l := <-lost; l > 0 {
+		t.Errorf("%d times a lease was lost", l)
+	}
+	t.Logf("%d messages in %s: %d answered, %d refused, of them %d for want of place or credit, %d cut", f.sent.Load(), took.Round(time.Second), f.answered.Load(), f.refused.Load(), f.busy.Load(), f.cut.Load())
+	t.Logf("meanwhile: %d calls of honest peers, %d failed, p99 %s, %.1f times as long", n, bad, loud, float64(loud)/float64(quiet))
+	const whole = 10_000 // a few messages are over before there is a p99 to speak of
+	if *floodEach >= whole && loud > 3*quiet {
+		t.Errorf("p99 of honest calls is %s, was %s", loud, quiet)
+	}
+}
+
+// strangers sends the messages, by eight identities that take turns in being new.
+func (f *flood) strangers(ctx context.Context) {
+	const identities = 8
+	var each sync.WaitGroup
+	pace := time.Duration(identities / *floodRate * float64(time.Second))
+	for i := range identities {
+		each.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 9))
+			h := f.stranger()
+			defer func() { _ = h.Close() }()
+			frames := f.frames(r, h)
+			tick := time.NewTicker(pace)
+			defer tick.Stop()
+			for range *floodEach / identities {
+				for _, kind := range hostile.Kinds() {
+					<-tick.C
+					all := frames[kind]
+					f.send(ctx, h, f.s.Peers[r.IntN(len(f.s.Peers))], all[r.IntN(len(all))])
+				}
+			}
+		})
+	}
+	each.Wait()
+}
+
+func (f *flood) stranger() host.Host {
+	h, err := libp2p.New(libp2p.NoListenAddrs, libp2p.Transport(quic.NewTransport), libp2p.ResourceManager(nil), libp2p.DisableMetrics())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, p := range f.s.Peers {
+		info, err := peer.AddrInfoFromString(p.Addrs()[0])
+		if err == nil {
+			err = h.Connect(context.Background(), *info)
+		}
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// frames are the messages of one stranger: forged ones, right ones, random ones.
+func (f *flood) frames(r *rand.Rand, h host.Host) map[hostile.Kind][][]byte {
+	n := f.s.Peers[0].Node
+	sc := &hostile.Scene{Charter: n.Charter(), All: n.Slices(), Me: h.ID().String(), Target: n.ID(), Configs: map[partition.Slice]*wire.Config{}}
+	for _, p := range f.s.Peers {
+		sc.Peers = append(sc.Peers, p.ID())
+	}
+	for _, sl := range sc.All {
+		c := n.Agreed(sl)
+		sc.Configs[sl] = &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Keepers}
+	}
+	for k := range f.rows(0) {
+		if k[0] == 'R' {
+			_, key, _ := strings.Cut(k[9:], "\x00")
+			sc.Keys, sc.Slice = []partition.Key{partition.Key(key)}, nodetest.SliceOfRow(k)
+		}
+	}
+	var err error
+	if sc.Rows, err = sc.ForgedRows(time.Now().Add(time.Minute), false); err != nil {
+		f.t.Error(err)
+	}
+	out := map[hostile.Kind][][]byte{}
+	for _, kind := range hostile.Kinds() {
+		all := []*wire.Request{sc.RightMessage(kind)}
+		for _, a := range hostile.Forgeries(kind) {
+			all = append(all, a.Make(sc, r))
+		}
+		for range 20 {
+			all = append(all, sc.Random(r, kind))
+		}
+		for _, req := range all {
+			req.Version = partition.WireVersion
+			out[kind] = append(out[kind], hostile.Frame(req))
+		}
+	}
+	return out
+}
+
+func (f *flood) send(ctx context.Context, h host.Host, to *nodetest.Peer, frame []byte) {
+	id, err := peer.Decode(to.ID())
+	if err != nil {
+		f.t.Error(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	resp, err := hostile.Sender{Host: h, To: id, Proto: hostile.RPC(to.Charter())}.Send(ctx, frame)
+	f.sent.Add(1)
+	switch {
+	case err != nil:
+		f.cut.Add(1)
+	case resp.GetRefusal() != nil:
+		f.refused.Add(1)
+		if strings.Contains(resp.Refusal.Reason, "too many") || strings.Contains(resp.Refusal.Reason, "credit") {
+			f.busy.Add(1)
+		}
+	default:
+		f.answered.Add(1)
+	}
+}

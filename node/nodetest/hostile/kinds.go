@@ -1,0 +1,142 @@
+package hostile
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/echo-node/echo-node/dht/wire"
+)
+
+// Kind is one kind of request: the name of a field of the body of wire.Request.
+type Kind = protoreflect.Name
+
+// Kinds lists every kind of request that the protocol has, by its descriptor: one that
+// is added later is in every test of this package.
+func Kinds() []Kind { return bodies((&wire.Request{}).ProtoReflect().Descriptor()) }
+
+// Answers lists every kind of answer, in the same way.
+func Answers() []Kind { return bodies((&wire.Response{}).ProtoReflect().Descriptor()) }
+
+func bodies(d protoreflect.MessageDescriptor) []Kind {
+	fields := d.Oneofs().ByName("body").Fields()
+	out := make([]Kind, fields.Len())
+	for i := range out {
+		out[i] = fields.Get(i).Name()
+	}
+	return out
+}
+
+// KindOf is the kind of a request, "" of one without a body.
+func KindOf(req *wire.Request) Kind {
+	m := req.ProtoReflect()
+	if f := m.WhichOneof(m.Descriptor().Oneofs().ByName("body")); f != nil {
+		return f.Name()
+	}
+	return ""
+}
+
+// Standing is what a sender is to the peer that it asks, with respect to one slice.
+type Standing uint8
+
+// The standings, from the least trusted on.
+const (
+	Stranger  Standing = iota // no member
+	Member                    // a member that keeps nothing
+	Elsewhere                 // keeps other slices
+	Former                    // kept the slice until a later Config
+	Replica                   // keeps the slice and does not own it
+	Owner                     // owns the slice
+)
+
+// Standings lists them all.
+func Standings() []Standing { return []Standing{Stranger, Member, Elsewhere, Former, Replica, Owner} }
+
+func (s Standing) String() string {
+	names := []string{"stranger", "member", "keeper of another slice", "former keeper", "keeper", "owner"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return fmt.Sprintf("standing %d", s)
+}
+
+// Form is how a message is bad, or not.
+type Form uint8
+
+// The forms.
+const (
+	WellFormed Form = iota
+	Forged
+	Replayed
+	Huge
+	Slow
+	Truncated
+	OutOfOrder
+)
+
+// Forms lists them all.
+func Forms() []Form { return []Form{WellFormed, Forged, Replayed, Huge, Slow, Truncated, OutOfOrder} }
+
+func (f Form) String() string {
+	names := []string{"well formed", "forged", "replayed", "huge", "slow", "truncated", "out of order"}
+	if int(f) < len(names) {
+		return names[f]
+	}
+	return fmt.Sprintf("form %d", f)
+}
+
+// Scope is how much of a peer's disk a message may change at most.
+type Scope uint8
+
+// The scopes.
+const (
+	Nothing  Scope = iota
+	Links          // Keys that were not there come to be, as links do; nothing that was there is lost
+	OneSlice       // rows and the agreement of the slices that the sender keeps
+)
+
+func (s Scope) String() string {
+	return []string{"nothing", "new links", "slices that the sender keeps"}[s]
+}
+
+// Rule is what one kind of request may do, by who sends it.
+type Rule struct {
+	// Answered is the least standing that gets an answer rather than a refusal;
+	// of some kinds, only for the slices that are the sender's.
+	Answered Standing
+	// Changes is what a sender of at least From may change on disk.
+	Changes Scope
+	From    Standing
+}
+
+// RuleOf is the table of rules that the tests hold every peer to; false: the kind has
+// none, and must be refused.
+func RuleOf(kind Kind) (Rule, bool) {
+	switch kind {
+	case "who_owns":
+		return Rule{Answered: Stranger}, true
+	case "query", "copies", "show", "status", "records", "turns":
+		return Rule{Answered: Member}, true
+	case "forward":
+		return Rule{Answered: Member, Changes: Links, From: Member}, true
+	case "overrule": // of the founder alone, unless the charter says otherwise; no sender here is the founder
+		return Rule{Answered: Member}, true
+	case "lease", "configs", "ballots":
+		return Rule{Answered: Member, Changes: OneSlice, From: Replica}, true
+	case "ship":
+		return Rule{Answered: Member, Changes: OneSlice, From: Owner}, true
+	case "compare":
+		return Rule{Answered: Member}, true
+	case "unite":
+		return Rule{Answered: Member, Changes: OneSlice, From: Replica}, true
+	}
+	return Rule{}, false
+}
+
+// May is the most that a message of that kind may change when such a sender sends it.
+func (r Rule) May(s Standing) Scope {
+	if s < r.From {
+		return Nothing
+	}
+	return r.Changes
+}

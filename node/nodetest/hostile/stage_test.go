@@ -1,0 +1,288 @@
+package hostile_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+
+	"github.com/echo-node/echo-node/crawler/crawltest"
+	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/nodetest"
+	"github.com/echo-node/echo-node/node/nodetest/hostile"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// world is a small web, crawled whole within a minute.
+func world() crawltest.Options {
+	return crawltest.Options{Seed: 5, Sites: 8, Pages: 3, Words: 20, Plain: true}
+}
+
+// patient are limits that no test of this package meets: each message gets to the rule
+// that it should be refused by.
+func patient() node.CreditLimits {
+	much := node.Rate{PerSecond: 1e9, Burst: 1e9}
+	return node.CreditLimits{Links: much, Bytes: much, Requests: much, Urgent: much, SlowAfter: 1 << 30, CutAfter: 1 << 30}
+}
+
+// newKey is an identity by number.
+func newKey(t testing.TB, n uint64) crypto.PrivKey {
+	t.Helper()
+	var seed [32]byte
+	for i := range 8 {
+		seed[i] = byte(n >> (8 * i))
+	}
+	seed[31] = 0x66
+	key, _, err := crypto.GenerateEd25519Key(rand.NewChaCha8(seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// stage is a swarm that has crawled its world, and one sender of some standing.
+type stage struct {
+	t      *testing.T
+	s      *nodetest.Sim
+	sc     *hostile.Scene
+	target *nodetest.SimPeer
+	send   hostile.Sender
+	mine   map[partition.Slice]bool // that the sender keeps
+
+	mu   sync.Mutex
+	said map[hostile.Kind][]*wire.Request // what honest peers sent, the latest few
+}
+
+// keepers are who keeps each slice, by the peer that owns it.
+func keepers(s *nodetest.Sim) map[partition.Slice][]string {
+	out := map[partition.Slice][]string{}
+	n := s.Peers[0].Node()
+	for _, sl := range n.Slices() {
+		out[sl] = n.Agreed(sl).Keepers
+	}
+	return out
+}
+
+// unsettled says why peers do not all know the same and act in all they own; "" = they do.
+func unsettled(ps []*nodetest.SimPeer, moving bool) string {
+	acting := 0
+	all := ps[0].Node().Slices()
+	for _, p := range ps {
+		st := p.Node().Status()
+		acting += len(p.Node().Acting())
+		if moving && st.SlicesMoving > 0 || st.SlicesAwaited > 0 {
+			return fmt.Sprintf("%s moves %d slices, awaits %d", p.Name, st.SlicesMoving, st.SlicesAwaited)
+		}
+		for _, sl := range all {
+			if p.Node().Agreed(sl).Compare(ps[0].Node().Agreed(sl)) != 0 {
+				return fmt.Sprintf("%s and %s do not know the same of %s", p.Name, ps[0].Name, sl)
+			}
+		}
+	}
+	if acting != len(all) {
+		return fmt.Sprintf("%d of %d slices are acted in", acting, len(all))
+	}
+	return ""
+}
+
+func newStage(t *testing.T, s *nodetest.Sim, standing hostile.Standing) *stage {
+	t.Helper()
+	g := &stage{t: t, s: s, said: map[hostile.Kind][]*wire.Request{}, mine: map[partition.Slice]bool{}}
+	s.Calls.SetJudge(func(_, _ *nodetest.SimPeer, req *wire.Request) nodetest.Effect {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		k := hostile.KindOf(req)
+		g.said[k] = append(g.said[k], hostile.Clone(req))
+		g.said[k] = g.said[k][max(0, len(g.said[k])-3):]
+		return nodetest.Pass
+	})
+	for range 4 {
+		s.Add()
+	}
+	s.Until("four peers agree", 5*time.Minute, func() string { return unsettled(s.Peers, true) })
+	s.Seed()
+	s.WaitIdle(s.Peers[0], 10*time.Minute)
+	before := keepers(s)
+	s.Add()
+	s.Until("five peers agree", 5*time.Minute, func() string { return unsettled(s.Peers, true) })
+	g.cast(standing, before)
+	time.Sleep(2 * time.Minute) // until copies that nobody needs any more are dropped
+	return g
+}
+
+// cast chooses who is what.
+func (g *stage) cast(standing hostile.Standing, before map[partition.Slice][]string) {
+	s, n := g.s, g.s.Peers[0].Node()
+	byID := map[string]*nodetest.SimPeer{}
+	for _, p := range s.Peers {
+		byID[p.ID] = p
+	}
+	founder := s.Charter().Founder
+	var sender, target *nodetest.SimPeer
+	var in partition.Slice
+	best := -1
+	for _, sl := range n.Slices() {
+		c := n.Agreed(sl)
+		keys := len(keysOf(g.t, byID[c.Owner], sl))
+		for _, p := range s.Peers {
+			fits := false
+			to := byID[c.Owner]
+			switch standing {
+			case hostile.Stranger, hostile.Member:
+				fits = true
+			case hostile.Elsewhere:
+				fits = !c.Has(p.ID) && !slices.Contains(before[sl], p.ID)
+			case hostile.Former:
+				fits = !c.Has(p.ID) && slices.Contains(before[sl], p.ID)
+			case hostile.Replica:
+				fits = c.Has(p.ID) && c.Owner != p.ID
+			case hostile.Owner:
+				fits = c.Owner == p.ID
+				for _, k := range c.Keepers {
+					if k != p.ID {
+						to = byID[k]
+					}
+				}
+			}
+			if fits && p.ID != founder && keys > best {
+				best, sender, target, in = keys, p, to, sl
+			}
+		}
+	}
+	if sender == nil || best == 0 {
+		g.t.Fatalf("nobody is a %s of a slice that has records", standing)
+	}
+	g.target = target
+	g.send = hostile.Sender{Host: sender.Host(), To: target.PeerID(), Proto: hostile.RPC(s.Charter())}
+	me := sender.ID
+	switch standing {
+	case hostile.Stranger:
+		h := s.Stranger(newKey(g.t, 1))
+		g.send.Host, me = h, h.ID().String()
+	case hostile.Member:
+		h := s.Stranger(newKey(g.t, 2))
+		g.send.Host, me = h, h.ID().String()
+		g.join(h)
+	}
+	g.sc = sceneOf(g.t, s, in, me, target)
+	for _, sl := range n.Slices() {
+		g.mine[sl] = n.Agreed(sl).Has(me)
+	}
+	if standing < hostile.Replica {
+		g.sc.Spare = g.mine
+	}
+}
+
+// sceneOf is what somebody knows who has looked around.
+func sceneOf(t testing.TB, s *nodetest.Sim, in partition.Slice, me string, target *nodetest.SimPeer) *hostile.Scene {
+	t.Helper()
+	n := target.Node()
+	sc := &hostile.Scene{Charter: s.Charter(), All: n.Slices(), Slice: in, Me: me, Target: target.ID, Configs: map[partition.Slice]*wire.Config{}}
+	for _, p := range s.Peers {
+		sc.Peers = append(sc.Peers, p.ID)
+	}
+	for _, sl := range sc.All {
+		c := n.Agreed(sl)
+		w := &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Keepers}
+		for _, x := range c.Starts {
+			w.Starts = append(w.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
+		}
+		sc.Configs[sl] = w
+	}
+	sc.Keys = keysOf(t, target, in)
+	rows, err := sc.ForgedRows(time.Now().Add(time.Minute), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.Rows = rows
+	return sc
+}
+
+// keysOf are the Keys of a slice that p has records of.
+func keysOf(t testing.TB, p *nodetest.SimPeer, sl partition.Slice) []partition.Key {
+	t.Helper()
+	var out []partition.Key
+	for k := range rowsOf(t, p) {
+		if k[0] == 'R' && nodetest.SliceOfRow(k) == sl {
+			_, key, _ := strings.Cut(k[9:], "\x00")
+			out = append(out, partition.Key(key))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func rowsOf(t testing.TB, p *nodetest.SimPeer) nodetest.Rows {
+	t.Helper()
+	rows, err := p.Rows()
+	if err != nil {
+		t.Fatalf("%s: %v", p.Name, err)
+	}
+	return rows
+}
+
+// join makes a member of h that refuses whatever it is asked, until the test ends.
+func (g *stage) join(h host.Host) {
+	ctx, stop := context.WithCancel(context.Background())
+	d, err := dht.New(ctx, dht.Options{Key: newKey(g.t, 2), Charter: g.s.Charter(), Host: h, Join: []string{g.s.Peers[0].Addr()}})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	d.Handle(func(context.Context, string, *wire.Request) *wire.Response {
+		return &wire.Response{Refusal: &wire.Refusal{Code: wire.Refusal_CODE_BUSY, Reason: "later", RetryAfterMs: 1000}}
+	})
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	g.s.AtEnd(func() {
+		stop()
+		<-done
+		if err := d.Close(); err != nil {
+			g.t.Error(err)
+		}
+	})
+	g.s.Until("the member is known", time.Minute, func() string {
+		for _, p := range g.s.Peers {
+			if n := p.Node().Status().Peers; n != len(g.s.Peers)+1 {
+				return fmt.Sprintf("%s sees %d", p.Name, n)
+			}
+		}
+		return ""
+	})
+}
+
+// watch lets fake time pass and checks all the while that no lease is lost: whoever
+// owns a slice that the sender does not keep acts in it.
+func (g *stage) watch(what string, long time.Duration) {
+	g.t.Helper()
+	for end := time.Now().Add(long); ; time.Sleep(250 * time.Millisecond) {
+		for _, p := range g.s.Peers {
+			acting := map[partition.Slice]bool{}
+			for _, sl := range p.Node().Acting() {
+				acting[sl] = true
+			}
+			for sl, was := range g.sc.Configs {
+				if g.mine[sl] {
+					continue
+				}
+				if was.Owner == p.ID && !acting[sl] {
+					g.t.Fatalf("%s: %s does not act in %s any more", what, p.Name, sl)
+				}
+				if c := p.Node().Agreed(sl); c.Epoch != was.Epoch || c.Fork != was.Fork || c.Gen != was.Gen || c.Owner != was.Owner {
+					g.t.Fatalf("%s: %s believes %+v of %s", what, p.Name, c, sl)
+				}
+			}
+		}
+		if !time.Now().Before(end) {
+			return
+		}
+	}
+}

@@ -1,5 +1,6 @@
 # One image for every role: a peer (default), the demo world, the tools.
-# Nothing here needs BuildKit, so older builders do.
+# Nothing here needs BuildKit, so older builders do. The base images are named by tag: their digests were
+# not known where this was written. Who builds for others pins them: docker buildx imagetools inspect TAG.
 FROM golang:1.26-bookworm AS build
 LABEL echo-node.stage=build
 WORKDIR /src
@@ -8,7 +9,8 @@ WORKDIR /src
 COPY . .
 ARG VERSION=
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/usr/local/bin/ ./cmd/echo-node ./cmd/echo-bench \
- && mkdir -p /out/data /out/shared /out/etc/ssl/certs /out/usr/local/share \
+ && mkdir -p -m 0700 /out/data /out/shared \
+ && mkdir -p /out/etc/ssl/certs /out/usr/local/share \
  && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
  && cp "$(go env GOROOT)/lib/time/zoneinfo.zip" /out/usr/local/share/ \
  && cp cmd/echo-node/entrypoint.sh /out/usr/local/bin/echo-entrypoint \

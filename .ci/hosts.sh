@@ -91,7 +91,7 @@ peer 1
 await 20 "peer 1 does not answer" on 1 "$node" status
 for n in 2 3 4 5; do peer $n --join "$work/peer1/addrs"; done
 await 60 "the five do not see each other" all_see_five
-on 1 "$node" seed --seeds "$work/seeds" --json >"$work/seeded" || fail "seed: $(cat "$work/seeded")"
+on 1 "$node" seed --api-token-file "$work/peer1/api.token" --seeds "$work/seeds" --json >"$work/seeded" || fail "seed: $(cat "$work/seeded")"
 watch & pids+=($!)
 began=$SECONDS
 twice=$(($(field "$(report --json)" expected) / 200))

@@ -269,5 +269,8 @@ func drawnOf(space string, members []partition.Member, at netip.Prefix, now time
 			}
 		}
 	}
+	if ids[1] == "" { // a swarm of one
+		return ids[0]
+	}
 	return ids[int(now.Unix()/60%drawnMembers)]
 }

@@ -63,6 +63,9 @@ func (d *DHT) laneOf(s network.Stream) *lane {
 
 // isMember says whether p is a live member by this peer's own View.
 func (d *DHT) isMember(p peer.ID) bool {
+	if !d.ready.Load() { // the host listens before there is a View
+		return false
+	}
 	_, ok := d.View().Find(p.String())
 	return ok
 }

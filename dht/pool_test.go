@@ -144,3 +144,12 @@ func TestInsistingOutsidersAreShunned(t *testing.T) {
 		t.Errorf("%d are remembered", len(s.of))
 	}
 }
+
+// The host listens before New ends: who connects by then is no member, and nothing that is still being made is read.
+func TestConnectedBeforeThereIsAView(t *testing.T) {
+	d := &DHT{}
+	d.gate = newGater(true, false, d)
+	if pl := d.gate.outsiders.take("early", parseAddr(t, "/ip4/127.0.0.1/tcp/1")); pl == nil || d.gate.outsiders.count[poolKey{kind: countOutsiders}] != 1 {
+		t.Error("the first outsider has no place among them")
+	}
+}

@@ -285,10 +285,12 @@ func (t *task) gate(ctx context.Context) error {
 	}
 	// Before the request, not after its answer: what waits between an answer and its commit is asked for twice
 	// when this process dies. A suspect is written down when it is alone (judge).
-	if t.suspect {
-		return nil
+	if !t.suspect {
+		if err := t.begin(); err != nil {
+			return err
+		}
 	}
-	return t.begin()
+	return ctx.Err() // it may have ended while the disk was waited for
 }
 
 // commit makes the result durable: after it the Key is done, due later, or

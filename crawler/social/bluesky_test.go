@@ -232,7 +232,7 @@ func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 			crashes = 15
 		}
 		p.killed(crashes, 50, rng)
-		time.Sleep(4 * 24 * time.Hour)
+		p.rest(4 * 24 * time.Hour)
 		posts, tombstones := p.sameAsSkies(w.Truth(), time.Now().Add(-37*time.Hour))
 		if r := w.Report(); r.Refused > 1 || posts < 100 { // the first answer tells of a limit smaller than the table's
 			t.Errorf("%d posts, %d requests, %d refused", posts, r.Requests, r.Refused)

@@ -90,7 +90,7 @@ func TestCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 			crashes = 15
 		}
 		p.crashes(crashes, 10*time.Second)
-		time.Sleep(3 * 24 * time.Hour)
+		p.rest(3 * 24 * time.Hour)
 		posts, _ := p.sameAsTruth(w.Truth(), time.Now().Add(-25*time.Hour))
 		for acct, want := range w.Truth().Accounts {
 			if want.Local && !wishes(want) {

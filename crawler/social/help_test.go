@@ -179,6 +179,33 @@ func (p *peer) crashes(times int, within time.Duration) {
 	}
 }
 
+// rest lets d go by. Once an hour a person looks for what is left alone, and has it looked at again: a process that dies at
+// a write accuses whoever writes just then.
+func (p *peer) rest(d time.Duration) {
+	p.t.Helper()
+	released := 0
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		time.Sleep(min(time.Hour, time.Until(end)))
+		for _, sl := range p.crawler.Crawled() {
+			var keys []partition.Key
+			err := p.store.Quarantined(sl, func(k partition.Key, _ string) (bool, error) { keys = append(keys, k); return true, nil })
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			for _, k := range keys {
+				if err := p.store.Release(sl, k, time.Now()); err != nil {
+					p.t.Fatal(err)
+				}
+				p.crawler.Wake(sl, k.Site())
+			}
+			released += len(keys)
+		}
+	}
+	if released > 0 {
+		p.t.Logf("%d keys were left alone, and released", released)
+	}
+}
+
 func (p *peer) seed(keys ...partition.Key) {
 	p.t.Helper()
 	var items []store.Admission

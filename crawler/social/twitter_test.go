@@ -181,7 +181,7 @@ func TestMoneyIsSpentAndNotExceeded(t *testing.T) {
 		}
 		p.seed(seeds...)
 		p.killed(20, 30, rng)
-		time.Sleep(3 * 24 * time.Hour)
+		p.rest(3 * 24 * time.Hour)
 		p.withinMoney(w, 1)
 		full := 0
 		for _, bill := range w.Bill() {

@@ -179,27 +179,37 @@ func (p *peer) crashes(times int, within time.Duration) {
 	}
 }
 
-// rest lets d go by. Once an hour a person looks for what is left alone, and has it looked at again: a process that dies at
-// a write accuses whoever writes just then.
+// release has all that is left alone looked at again, as a person would: a process that dies at a write accuses
+// whoever writes just then.
+func (p *peer) release() (released int) {
+	p.t.Helper()
+	for _, sl := range p.crawler.Crawled() {
+		var keys []partition.Key
+		err := p.store.Quarantined(sl, func(k partition.Key, _ string) (bool, error) { keys = append(keys, k); return true, nil })
+		for _, k := range keys {
+			if err == nil {
+				err = p.store.Release(sl, k, time.Now())
+			}
+			p.crawler.Wake(sl, k.Site())
+		}
+		if p.death != nil && p.death.dead.Load() {
+			return released // the next life has it done
+		}
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		released += len(keys)
+	}
+	return released
+}
+
+// rest lets d go by; a person looks once an hour.
 func (p *peer) rest(d time.Duration) {
 	p.t.Helper()
 	released := 0
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		time.Sleep(min(time.Hour, time.Until(end)))
-		for _, sl := range p.crawler.Crawled() {
-			var keys []partition.Key
-			err := p.store.Quarantined(sl, func(k partition.Key, _ string) (bool, error) { keys = append(keys, k); return true, nil })
-			if err != nil {
-				p.t.Fatal(err)
-			}
-			for _, k := range keys {
-				if err := p.store.Release(sl, k, time.Now()); err != nil {
-					p.t.Fatal(err)
-				}
-				p.crawler.Wake(sl, k.Site())
-			}
-			released += len(keys)
-		}
+		released += p.release()
 	}
 	if released > 0 {
 		p.t.Logf("%d keys were left alone, and released", released)

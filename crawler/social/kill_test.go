@@ -212,6 +212,7 @@ func (p *peer) queues(now map[byte]map[string][]byte) {
 func (p *peer) killed(times, writes int, rng *rand.Rand) (opening int) {
 	p.t.Helper()
 	var last map[byte]map[string][]byte
+	released := 0
 	for n := range times {
 		rest := p.death.wait(8 * time.Hour)
 		p.stop()
@@ -234,10 +235,12 @@ func (p *peer) killed(times, writes int, rng *rand.Rand) (opening int) {
 		}
 		p.queues(last)
 		p.run()
+		released += p.release()
 		if p.t.Failed() {
 			return opening
 		}
 	}
+	p.t.Logf("%d keys were left alone in %d deaths, and released", released, times)
 	return opening
 }
 

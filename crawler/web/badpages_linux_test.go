@@ -20,13 +20,14 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/web/webtest"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
 )
 
 var (
 	pages    = flag.Int("pages", 2000, "generated pages of TestBadPages; one in a thousand is of 16 MiB")
 	pageSeed = flag.Uint64("pageseed", 1, "seed of the pages of TestBadPages")
-	scale    = flag.Int("scale", 512<<10, "bytes of the smaller pages of TestWorkGrowsWithThePage")
+	scale    = flag.Int("scale", 512<<10, "bytes of the smaller pages of TestWorkGrowsWithThePage, more where these take little time")
 )
 
 // What judging one page may cost.
@@ -130,6 +131,7 @@ func corpus(t *testing.T) (out []webtest.Page) {
 // No page takes more than a second of processor time or 64 MiB of memory on top of
 // itself, and none breaks a parser. The whole run: -pages 1000000 -timeout 60m.
 func TestBadPages(t *testing.T) {
+	racetest.Skip(t)
 	src := newJudge(t)
 	g := webtest.NewGenerator(*pageSeed, corpus(t))
 	shapes := webtest.Shapes()
@@ -187,6 +189,7 @@ func TestBadPages(t *testing.T) {
 
 // A body of any size stays under MaxMemory, whatever its shape; all sizes with -pages above 100000.
 func TestMaxMemory(t *testing.T) {
+	racetest.Skip(t)
 	src := newJudge(t)
 	sizes := []int{16 << 10, 512 << 10}
 	if *pages > 100_000 {
@@ -208,10 +211,11 @@ func TestMaxMemory(t *testing.T) {
 	}
 }
 
-// Twice the page is at most twice the work, for each shape: processor time of this thread
+// Twice the page is at most 2.2 times the work, for each shape, over two doublings: processor time of this thread
 // alone, the least of several tries, without a collector. A bound that is hit makes it
 // less. Pages differ by what the processor had to fetch from memory: noise.
 func TestWorkGrowsWithThePage(t *testing.T) {
+	racetest.Skip(t)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -222,10 +226,18 @@ func TestWorkGrowsWithThePage(t *testing.T) {
 		judged(t, src, p)
 		return cpu(t, ofThread) - before
 	}
-	const most, tries, noise = 2.2, 12, 2 * time.Millisecond
+	const most, tries, noise, enough = 2.2 * 2.2, 12, 2 * time.Millisecond, 20 * time.Millisecond
 	for _, shape := range webtest.Shapes() {
-		small, large := webtest.OfShape(shape, *scale), webtest.OfShape(shape, 2**scale)
-		a, b := took(small), took(large)
+		size := *scale
+		small := webtest.OfShape(shape, size)
+		a := took(small)
+		for a < enough && size < largest/4 { // of a short time, what the processor's caches do is too large a part
+			size *= 2
+			small = webtest.OfShape(shape, size)
+			a = took(small)
+		}
+		large := webtest.OfShape(shape, 4*size)
+		b := took(large)
 		for range tries {
 			if float64(b-noise) <= most*float64(a) {
 				break

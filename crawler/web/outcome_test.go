@@ -146,7 +146,7 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%+v", r.Record)
 			}
 		}},
-		{path: "/huge", state: store.StateDone, record: true, reason: "cut off at text-size", stop: "text-size", check: func(t *testing.T, r fetch.Result) {
+		{path: "/huge", state: store.StateDone, record: true, reason: "cut off at body-size, text-size", stop: "body-size", check: func(t *testing.T, r fetch.Result) {
 			if len(r.Record.Text) > 1<<20 || len(r.Record.Text) < 1<<20-10 {
 				t.Errorf("%d bytes of text", len(r.Record.Text))
 			}

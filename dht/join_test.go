@@ -138,7 +138,7 @@ func TestJoinPastTheSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, _ := start(t, Options{Key: newKey(t), Charter: ds[0].opts.Charter})
-	d.gate.each(append(known, infos...), reached) // as the book says
+	d.gate.each(append(known, infos...), reached)                         // as the book says
 	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout) // of one of them alone
 	defer cancel()
 	if n := d.joinSome(ctx, append(known, infos...), 1, "to join"); n != 1 {

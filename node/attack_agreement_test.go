@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -104,24 +103,7 @@ func (r *restartable) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Node = n
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- n.Run(ctx) }()
-	r.stop = func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	for deadline := time.Now().Add(30 * time.Second); n.ready() != nil || n.Status().Slices == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not ready: %v", n.ready())
-		}
-	}
+	r.Node, r.stop = n, running(t, n)
 }
 
 func newRestartable(t *testing.T) *restartable {

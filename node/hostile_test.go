@@ -33,10 +33,17 @@ func openNode(t testing.TB, o Options) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(running(t, n))
+	return n
+}
+
+// running runs n, and returns when it is ready and has slices. stop ends and closes it.
+func running(t testing.TB, n *Node) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- n.Run(ctx) }()
-	t.Cleanup(func() {
+	stop = func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -44,13 +51,14 @@ func openNode(t testing.TB, o Options) *Node {
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
-	})
+	}
 	for deadline := time.Now().Add(30 * time.Second); n.ready() != nil || n.Status().Slices == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
+			stop()
 			t.Fatalf("not ready: %v", n.ready())
 		}
 	}
-	return n
+	return stop
 }
 
 func forwardTo(t *testing.T, n *Node, links ...*wire.Link) *wire.ForwardAck {

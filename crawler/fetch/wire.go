@@ -166,7 +166,7 @@ type exchange struct {
 	late   *time.Timer // ends a request that is not connected when its leave ends
 
 	receipt *receipt
-	reached bool // a connection was had
+	reached bool // the request got a connection
 	stale   bool // that connection led to an address that has no turn
 }
 

@@ -18,7 +18,7 @@ import (
 //	proven    this peer reached that identity there within a day     until a day after the last time
 //	seen      that identity came to us from that IP address          the same, seenTries times at most
 //	vouched   most members that were asked have proven or seen it    vouchedTries times a day
-//	else      one of two members drawn by the IP address             once a day, by TCP
+//	else      two members drawn by the IP address, in turn           once a day each, by TCP
 //
 // At an IP address where nobody of the swarm was met, all identities together
 // have vouchedTries a day. Where the identity was another than expected, nothing

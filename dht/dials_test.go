@@ -2,7 +2,9 @@ package dht
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -93,6 +95,41 @@ func TestVictimInAMinuteAHourADay(t *testing.T) {
 		if worst > 1 || total > 3 || total == 0 {
 			t.Errorf("%d liars: %d packets in a minute, %d in a day", liars, worst, total)
 		}
+	}
+}
+
+// Liars that some members see and others do not never have two honest members try
+// an address less than a minute apart.
+func TestDrawnByDifferentViews(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	drawn := 0
+	for world := range 2000 {
+		honest := make([]partition.Member, 1+rng.IntN(6))
+		for i := range honest {
+			honest[i].ID = fmt.Sprint("honest", world, i)
+		}
+		at := netip.MustParsePrefix(fmt.Sprintf("198.51.%d.%d/32", rng.IntN(256), rng.IntN(256)))
+		var last time.Time
+		var who string
+		for now, second := time.Unix(1_800_000_000, 0), 0; second < 900; second += 10 {
+			for _, self := range honest {
+				view := slices.Clone(honest)
+				for i := range rng.IntN(4) {
+					view = append(view, partition.Member{ID: fmt.Sprint("liar", i, rng.IntN(9))})
+				}
+				if drawnOf("model", view, at, now) != self.ID {
+					continue
+				}
+				if drawn++; who != self.ID && !last.IsZero() && now.Sub(last) < time.Minute {
+					t.Fatalf("world %d: %s and %s within %s", world, who, self.ID, now.Sub(last))
+				}
+				last, who = now, self.ID
+			}
+			now = now.Add(10 * time.Second)
+		}
+	}
+	if drawn == 0 {
+		t.Error("nobody was drawn")
 	}
 }
 

@@ -2,6 +2,7 @@ package dht
 
 import (
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"net/netip"
 	"slices"
@@ -249,28 +250,30 @@ func (d *DHT) drawn(at netip.Prefix, now time.Time) bool {
 	return drawnOf(d.space, d.View().Members(), at, now) == d.ID()
 }
 
-// drawnOf is the member that may try at, where nobody was met: one of two, in
-// even minutes the first and in odd ones the second. All members draw the same
-// two, by the address, as long as their Views agree.
+// drawnOf is the member that may try at, where nobody was met: one in the first
+// minute of every four and another one in the third, so that no two tries of
+// members whose clocks agree are less than a minute apart. Each of the two is the
+// first in an order of its own. A member that comes, goes, or is seen by some only
+// can take a place, but cannot move another one into it: whatever liars join and
+// leave, at most one honest member is drawn in a minute.
 func drawnOf(space string, members []partition.Member, at netip.Prefix, now time.Time) string {
-	var ids [drawnMembers]string
-	var sums [drawnMembers]uint64
+	if len(members) == 1 {
+		return members[0].ID
+	}
+	minute := now.Unix() / 60 % (2 * drawnMembers)
+	if minute%2 != 0 {
+		return ""
+	}
+	var drawn string
+	var most uint64
 	for _, m := range members {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(space + "\x00" + at.String() + "\x00" + m.ID)) // never fails
+		_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00%s", space, at, minute, m.ID) // never fails
 		sum := h.Sum64()
 		sum = (sum ^ sum>>32) * 0x9e3779b97f4a7c15 // the last bytes hardly reach FNV's high bits
-		for i := range ids {
-			if ids[i] == "" || sum > sums[i] {
-				copy(ids[i+1:], ids[i:])
-				copy(sums[i+1:], sums[i:])
-				ids[i], sums[i] = m.ID, sum
-				break
-			}
+		if drawn == "" || sum > most {
+			drawn, most = m.ID, sum
 		}
 	}
-	if ids[1] == "" { // a swarm of one
-		return ids[0]
-	}
-	return ids[int(now.Unix()/60%drawnMembers)]
+	return drawn
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
 const charterDomain = "echo-node/charter/1"
@@ -37,7 +38,7 @@ func (m *SealedCharter) Open() (partition.Charter, error) {
 	if len(m.Charter) > MaxCharter {
 		return c, over("charter", len(m.Charter), MaxCharter)
 	}
-	if err := json.Unmarshal(m.Charter, &c); err != nil {
+	if err := strictjson.Unmarshal(m.Charter, &c); err != nil {
 		return c, fmt.Errorf("charter: %w: %v", ErrMalformed, err)
 	}
 	if err := verify(c.Founder, m.Signature, signed(charterDomain, "", m.Charter)); err != nil {

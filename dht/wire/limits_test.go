@@ -121,6 +121,7 @@ func TestValidateRequests(t *testing.T) {
 		"too many starts":       &Request_Configs{&Configs{Decided: []*Config{{Starts: make([]*Start, MaxConfigStarts+1)}}}},
 		"long fork":             &Request_Configs{&Configs{Decided: []*Config{{Fork: strings.Repeat("x", MaxPeerID+1)}}}},
 		"proposal without base": &Request_Ballots{&Ballots{Proposals: []*Proposal{{}}}},
+		"successor elsewhere":   &Request_Ballots{&Ballots{Proposals: []*Proposal{{Base: &Config{Slice: 1}, Next: &Config{Slice: 2}}}}},
 		"pieces":                &Request_Ship{&Ship{Pieces: make([]*Piece, MaxPieces+1)}},
 		"piece kind":            &Request_Ship{&Ship{Pieces: []*Piece{{}}}},
 		"rows of pieces":        &Request_Ship{&Ship{Pieces: []*Piece{{Kind: 2, Rows: make([]*Row, MaxRows/2+1)}, {Kind: 2, Rows: make([]*Row, MaxRows/2+1)}}}},

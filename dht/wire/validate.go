@@ -191,7 +191,24 @@ func (m *Query) validate() error {
 	if err := m.Facets.validate(); err != nil {
 		return err
 	}
+	if err := m.After.validate(); err != nil {
+		return err
+	}
 	return m.Stats.validate()
+}
+
+// validate of a place allows none.
+func (m *Place) validate() error {
+	if m == nil {
+		return nil
+	}
+	if !finite(m.Score) {
+		return fmt.Errorf("score %v: %w", m.Score, ErrMalformed)
+	}
+	if err := checkKey("key of a place", m.Key); err != nil {
+		return err
+	}
+	return checkText("post of a place", m.Post, MaxText)
 }
 
 // validate of facets allows none.

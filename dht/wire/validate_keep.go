@@ -75,6 +75,9 @@ func (m *Ballots) validate() error {
 		if err := optional(p.Next); err != nil {
 			return err
 		}
+		if p.Next != nil && p.Next.Slice != p.GetBase().GetSlice() {
+			return fmt.Errorf("a successor in slice %d of a Config of slice %d: %w", p.Next.Slice, p.GetBase().GetSlice(), ErrMalformed)
+		}
 		if err := checkText("ballot", p.By, MaxPeerID); err != nil {
 			return err
 		}

@@ -189,7 +189,7 @@ func (x Piece_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Piece_Kind.Descriptor instead.
 func (Piece_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{38, 0}
+	return file_wire_proto_rawDescGZIP(), []int{39, 0}
 }
 
 type TurnAnswer_State int32
@@ -247,7 +247,7 @@ func (x TurnAnswer_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnAnswer_State.Descriptor instead.
 func (TurnAnswer_State) EnumDescriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{48, 0}
+	return file_wire_proto_rawDescGZIP(), []int{49, 0}
 }
 
 // Request is one question from a peer to a peer.
@@ -1350,6 +1350,7 @@ type Query struct {
 	Zone          uint64                 `protobuf:"varint,11,opt,name=zone,proto3" json:"zone,omitempty"`                           // not 0: answer for all slices of this zone, by asking its members; no slices then
 	Facets        *Facets                `protobuf:"bytes,12,opt,name=facets,proto3" json:"facets,omitempty"`                        // what the judges are to have found; absent = anything
 	Prints        bool                   `protobuf:"varint,13,opt,name=prints,proto3" json:"prints,omitempty"`                       // hits with the words that tell copies from each other
+	After         *Place                 `protobuf:"bytes,14,opt,name=after,proto3" json:"after,omitempty"`                          // only hits that come later than this one in an answer; total counts all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1475,6 +1476,74 @@ func (x *Query) GetPrints() bool {
 	return false
 }
 
+func (x *Query) GetAfter() *Place {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+// Place is a hit's place in the order of an answer: by score, then key, then post.
+type Place struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Score         float64                `protobuf:"fixed64,1,opt,name=score,proto3" json:"score,omitempty"`
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Post          string                 `protobuf:"bytes,3,opt,name=post,proto3" json:"post,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Place) Reset() {
+	*x = Place{}
+	mi := &file_wire_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Place) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Place) ProtoMessage() {}
+
+func (x *Place) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Place.ProtoReflect.Descriptor instead.
+func (*Place) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Place) GetScore() float64 {
+	if x != nil {
+		return x.Score
+	}
+	return 0
+}
+
+func (x *Place) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Place) GetPost() string {
+	if x != nil {
+		return x.Post
+	}
+	return ""
+}
+
 // Facets are wishes about what the judges found in a record. A peer that does
 // not know them answers without QueryAnswer.faceted.
 type Facets struct {
@@ -1491,7 +1560,7 @@ type Facets struct {
 
 func (x *Facets) Reset() {
 	*x = Facets{}
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1503,7 +1572,7 @@ func (x *Facets) String() string {
 func (*Facets) ProtoMessage() {}
 
 func (x *Facets) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1516,7 +1585,7 @@ func (x *Facets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Facets.ProtoReflect.Descriptor instead.
 func (*Facets) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{9}
+	return file_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Facets) GetPlace() string {
@@ -1574,7 +1643,7 @@ type TermStats struct {
 
 func (x *TermStats) Reset() {
 	*x = TermStats{}
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1655,7 @@ func (x *TermStats) String() string {
 func (*TermStats) ProtoMessage() {}
 
 func (x *TermStats) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1668,7 @@ func (x *TermStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TermStats.ProtoReflect.Descriptor instead.
 func (*TermStats) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{10}
+	return file_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TermStats) GetDocs() uint64 {
@@ -1653,7 +1722,7 @@ type Hit struct {
 
 func (x *Hit) Reset() {
 	*x = Hit{}
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +1734,7 @@ func (x *Hit) String() string {
 func (*Hit) ProtoMessage() {}
 
 func (x *Hit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +1747,7 @@ func (x *Hit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hit.ProtoReflect.Descriptor instead.
 func (*Hit) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{11}
+	return file_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Hit) GetKey() string {
@@ -1800,7 +1869,7 @@ type QueryAnswer struct {
 
 func (x *QueryAnswer) Reset() {
 	*x = QueryAnswer{}
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1812,7 +1881,7 @@ func (x *QueryAnswer) String() string {
 func (*QueryAnswer) ProtoMessage() {}
 
 func (x *QueryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1825,7 +1894,7 @@ func (x *QueryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryAnswer.ProtoReflect.Descriptor instead.
 func (*QueryAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{12}
+	return file_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *QueryAnswer) GetHits() []*Hit {
@@ -1882,7 +1951,7 @@ type WhoOwns struct {
 
 func (x *WhoOwns) Reset() {
 	*x = WhoOwns{}
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +1963,7 @@ func (x *WhoOwns) String() string {
 func (*WhoOwns) ProtoMessage() {}
 
 func (x *WhoOwns) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +1976,7 @@ func (x *WhoOwns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoOwns.ProtoReflect.Descriptor instead.
 func (*WhoOwns) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{13}
+	return file_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WhoOwns) GetKey() string {
@@ -1937,7 +2006,7 @@ type WhoOwnsAnswer struct {
 
 func (x *WhoOwnsAnswer) Reset() {
 	*x = WhoOwnsAnswer{}
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2018,7 @@ func (x *WhoOwnsAnswer) String() string {
 func (*WhoOwnsAnswer) ProtoMessage() {}
 
 func (x *WhoOwnsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2031,7 @@ func (x *WhoOwnsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoOwnsAnswer.ProtoReflect.Descriptor instead.
 func (*WhoOwnsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{14}
+	return file_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WhoOwnsAnswer) GetSlice() uint64 {
@@ -2010,7 +2079,7 @@ type Show struct {
 
 func (x *Show) Reset() {
 	*x = Show{}
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2022,7 +2091,7 @@ func (x *Show) String() string {
 func (*Show) ProtoMessage() {}
 
 func (x *Show) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2035,7 +2104,7 @@ func (x *Show) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Show.ProtoReflect.Descriptor instead.
 func (*Show) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Show) GetKey() string {
@@ -2064,7 +2133,7 @@ type ShowAnswer struct {
 
 func (x *ShowAnswer) Reset() {
 	*x = ShowAnswer{}
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2076,7 +2145,7 @@ func (x *ShowAnswer) String() string {
 func (*ShowAnswer) ProtoMessage() {}
 
 func (x *ShowAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2089,7 +2158,7 @@ func (x *ShowAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowAnswer.ProtoReflect.Descriptor instead.
 func (*ShowAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ShowAnswer) GetKnown() bool {
@@ -2128,7 +2197,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2209,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2222,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_proto_rawDescGZIP(), []int{18}
 }
 
 type StatusAnswer struct {
@@ -2173,7 +2242,7 @@ type StatusAnswer struct {
 
 func (x *StatusAnswer) Reset() {
 	*x = StatusAnswer{}
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2185,7 +2254,7 @@ func (x *StatusAnswer) String() string {
 func (*StatusAnswer) ProtoMessage() {}
 
 func (x *StatusAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2198,7 +2267,7 @@ func (x *StatusAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusAnswer.ProtoReflect.Descriptor instead.
 func (*StatusAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StatusAnswer) GetJson() []byte {
@@ -2274,7 +2343,7 @@ type Row struct {
 
 func (x *Row) Reset() {
 	*x = Row{}
-	mi := &file_wire_proto_msgTypes[19]
+	mi := &file_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2286,7 +2355,7 @@ func (x *Row) String() string {
 func (*Row) ProtoMessage() {}
 
 func (x *Row) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[19]
+	mi := &file_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2299,7 +2368,7 @@ func (x *Row) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Row.ProtoReflect.Descriptor instead.
 func (*Row) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{19}
+	return file_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Row) GetKey() []byte {
@@ -2327,7 +2396,7 @@ type Overrule struct {
 
 func (x *Overrule) Reset() {
 	*x = Overrule{}
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2339,7 +2408,7 @@ func (x *Overrule) String() string {
 func (*Overrule) ProtoMessage() {}
 
 func (x *Overrule) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[20]
+	mi := &file_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2352,7 +2421,7 @@ func (x *Overrule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overrule.ProtoReflect.Descriptor instead.
 func (*Overrule) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Overrule) GetOverride() []byte {
@@ -2379,7 +2448,7 @@ type OverruleAnswer struct {
 
 func (x *OverruleAnswer) Reset() {
 	*x = OverruleAnswer{}
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2391,7 +2460,7 @@ func (x *OverruleAnswer) String() string {
 func (*OverruleAnswer) ProtoMessage() {}
 
 func (x *OverruleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[21]
+	mi := &file_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2404,7 +2473,7 @@ func (x *OverruleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverruleAnswer.ProtoReflect.Descriptor instead.
 func (*OverruleAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OverruleAnswer) GetKnown() bool {
@@ -2437,7 +2506,7 @@ type Copies struct {
 
 func (x *Copies) Reset() {
 	*x = Copies{}
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2449,7 +2518,7 @@ func (x *Copies) String() string {
 func (*Copies) ProtoMessage() {}
 
 func (x *Copies) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[22]
+	mi := &file_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2462,7 +2531,7 @@ func (x *Copies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Copies.ProtoReflect.Descriptor instead.
 func (*Copies) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Copies) GetSlices() []uint64 {
@@ -2512,7 +2581,7 @@ type CopiesAnswer struct {
 
 func (x *CopiesAnswer) Reset() {
 	*x = CopiesAnswer{}
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2524,7 +2593,7 @@ func (x *CopiesAnswer) String() string {
 func (*CopiesAnswer) ProtoMessage() {}
 
 func (x *CopiesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[23]
+	mi := &file_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2537,7 +2606,7 @@ func (x *CopiesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopiesAnswer.ProtoReflect.Descriptor instead.
 func (*CopiesAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CopiesAnswer) GetFound() []*Copy {
@@ -2586,7 +2655,7 @@ type Copy struct {
 
 func (x *Copy) Reset() {
 	*x = Copy{}
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2598,7 +2667,7 @@ func (x *Copy) String() string {
 func (*Copy) ProtoMessage() {}
 
 func (x *Copy) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[24]
+	mi := &file_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2611,7 +2680,7 @@ func (x *Copy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Copy.ProtoReflect.Descriptor instead.
 func (*Copy) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Copy) GetKey() string {
@@ -2694,7 +2763,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2706,7 +2775,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[25]
+	mi := &file_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2719,7 +2788,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Records) GetAfter() string {
@@ -2790,7 +2859,7 @@ type RecordsAnswer struct {
 
 func (x *RecordsAnswer) Reset() {
 	*x = RecordsAnswer{}
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2802,7 +2871,7 @@ func (x *RecordsAnswer) String() string {
 func (*RecordsAnswer) ProtoMessage() {}
 
 func (x *RecordsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[26]
+	mi := &file_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2815,7 +2884,7 @@ func (x *RecordsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsAnswer.ProtoReflect.Descriptor instead.
 func (*RecordsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RecordsAnswer) GetRecords() [][]byte {
@@ -2856,7 +2925,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2868,7 +2937,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[27]
+	mi := &file_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2881,7 +2950,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Start) GetGen() uint64 {
@@ -2917,7 +2986,7 @@ type Config struct {
 
 func (x *Config) Reset() {
 	*x = Config{}
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2929,7 +2998,7 @@ func (x *Config) String() string {
 func (*Config) ProtoMessage() {}
 
 func (x *Config) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[28]
+	mi := &file_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2942,7 +3011,7 @@ func (x *Config) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Config.ProtoReflect.Descriptor instead.
 func (*Config) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Config) GetSlice() uint64 {
@@ -3014,7 +3083,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3026,7 +3095,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[29]
+	mi := &file_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3039,7 +3108,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Lease) GetCount() uint64 {
@@ -3081,7 +3150,7 @@ type LeaseAnswer struct {
 
 func (x *LeaseAnswer) Reset() {
 	*x = LeaseAnswer{}
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3093,7 +3162,7 @@ func (x *LeaseAnswer) String() string {
 func (*LeaseAnswer) ProtoMessage() {}
 
 func (x *LeaseAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[30]
+	mi := &file_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3106,7 +3175,7 @@ func (x *LeaseAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseAnswer.ProtoReflect.Descriptor instead.
 func (*LeaseAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LeaseAnswer) GetDiffers() bool {
@@ -3142,7 +3211,7 @@ type Ballots struct {
 
 func (x *Ballots) Reset() {
 	*x = Ballots{}
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3154,7 +3223,7 @@ func (x *Ballots) String() string {
 func (*Ballots) ProtoMessage() {}
 
 func (x *Ballots) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[31]
+	mi := &file_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3167,7 +3236,7 @@ func (x *Ballots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ballots.ProtoReflect.Descriptor instead.
 func (*Ballots) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Ballots) GetAccept() bool {
@@ -3196,7 +3265,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3208,7 +3277,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[32]
+	mi := &file_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3221,7 +3290,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Proposal) GetBase() *Config {
@@ -3261,7 +3330,7 @@ type BallotsAnswer struct {
 
 func (x *BallotsAnswer) Reset() {
 	*x = BallotsAnswer{}
-	mi := &file_wire_proto_msgTypes[33]
+	mi := &file_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3273,7 +3342,7 @@ func (x *BallotsAnswer) String() string {
 func (*BallotsAnswer) ProtoMessage() {}
 
 func (x *BallotsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[33]
+	mi := &file_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3286,7 +3355,7 @@ func (x *BallotsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsAnswer.ProtoReflect.Descriptor instead.
 func (*BallotsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BallotsAnswer) GetPromises() []*Promise {
@@ -3314,7 +3383,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_wire_proto_msgTypes[34]
+	mi := &file_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3326,7 +3395,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[34]
+	mi := &file_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3339,7 +3408,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Promise) GetOk() bool {
@@ -3425,7 +3494,7 @@ type Configs struct {
 
 func (x *Configs) Reset() {
 	*x = Configs{}
-	mi := &file_wire_proto_msgTypes[35]
+	mi := &file_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3437,7 +3506,7 @@ func (x *Configs) String() string {
 func (*Configs) ProtoMessage() {}
 
 func (x *Configs) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[35]
+	mi := &file_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3450,7 +3519,7 @@ func (x *Configs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Configs.ProtoReflect.Descriptor instead.
 func (*Configs) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Configs) GetDecided() []*Config {
@@ -3491,7 +3560,7 @@ type ConfigsAnswer struct {
 
 func (x *ConfigsAnswer) Reset() {
 	*x = ConfigsAnswer{}
-	mi := &file_wire_proto_msgTypes[36]
+	mi := &file_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3503,7 +3572,7 @@ func (x *ConfigsAnswer) String() string {
 func (*ConfigsAnswer) ProtoMessage() {}
 
 func (x *ConfigsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[36]
+	mi := &file_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3516,7 +3585,7 @@ func (x *ConfigsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigsAnswer.ProtoReflect.Descriptor instead.
 func (*ConfigsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ConfigsAnswer) GetKnown() []*Config {
@@ -3543,7 +3612,7 @@ type Ship struct {
 
 func (x *Ship) Reset() {
 	*x = Ship{}
-	mi := &file_wire_proto_msgTypes[37]
+	mi := &file_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3555,7 +3624,7 @@ func (x *Ship) String() string {
 func (*Ship) ProtoMessage() {}
 
 func (x *Ship) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[37]
+	mi := &file_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3568,7 +3637,7 @@ func (x *Ship) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ship.ProtoReflect.Descriptor instead.
 func (*Ship) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Ship) GetPieces() []*Piece {
@@ -3594,7 +3663,7 @@ type Piece struct {
 
 func (x *Piece) Reset() {
 	*x = Piece{}
-	mi := &file_wire_proto_msgTypes[38]
+	mi := &file_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3606,7 +3675,7 @@ func (x *Piece) String() string {
 func (*Piece) ProtoMessage() {}
 
 func (x *Piece) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[38]
+	mi := &file_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3619,7 +3688,7 @@ func (x *Piece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Piece.ProtoReflect.Descriptor instead.
 func (*Piece) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Piece) GetSlice() uint64 {
@@ -3687,7 +3756,7 @@ type ShipAnswer struct {
 
 func (x *ShipAnswer) Reset() {
 	*x = ShipAnswer{}
-	mi := &file_wire_proto_msgTypes[39]
+	mi := &file_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3699,7 +3768,7 @@ func (x *ShipAnswer) String() string {
 func (*ShipAnswer) ProtoMessage() {}
 
 func (x *ShipAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[39]
+	mi := &file_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3712,7 +3781,7 @@ func (x *ShipAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShipAnswer.ProtoReflect.Descriptor instead.
 func (*ShipAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ShipAnswer) GetStances() []*Stance {
@@ -3736,7 +3805,7 @@ type Stance struct {
 
 func (x *Stance) Reset() {
 	*x = Stance{}
-	mi := &file_wire_proto_msgTypes[40]
+	mi := &file_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3748,7 +3817,7 @@ func (x *Stance) String() string {
 func (*Stance) ProtoMessage() {}
 
 func (x *Stance) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[40]
+	mi := &file_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3761,7 +3830,7 @@ func (x *Stance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stance.ProtoReflect.Descriptor instead.
 func (*Stance) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Stance) GetOk() bool {
@@ -3822,7 +3891,7 @@ type Compare struct {
 
 func (x *Compare) Reset() {
 	*x = Compare{}
-	mi := &file_wire_proto_msgTypes[41]
+	mi := &file_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3834,7 +3903,7 @@ func (x *Compare) String() string {
 func (*Compare) ProtoMessage() {}
 
 func (x *Compare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[41]
+	mi := &file_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3847,7 +3916,7 @@ func (x *Compare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compare.ProtoReflect.Descriptor instead.
 func (*Compare) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Compare) GetDrop() *Config {
@@ -3898,7 +3967,7 @@ type CompareAnswer struct {
 
 func (x *CompareAnswer) Reset() {
 	*x = CompareAnswer{}
-	mi := &file_wire_proto_msgTypes[42]
+	mi := &file_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3910,7 +3979,7 @@ func (x *CompareAnswer) String() string {
 func (*CompareAnswer) ProtoMessage() {}
 
 func (x *CompareAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[42]
+	mi := &file_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3923,7 +3992,7 @@ func (x *CompareAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareAnswer.ProtoReflect.Descriptor instead.
 func (*CompareAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CompareAnswer) GetHead() uint64 {
@@ -3974,7 +4043,7 @@ type Unite struct {
 
 func (x *Unite) Reset() {
 	*x = Unite{}
-	mi := &file_wire_proto_msgTypes[43]
+	mi := &file_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3986,7 +4055,7 @@ func (x *Unite) String() string {
 func (*Unite) ProtoMessage() {}
 
 func (x *Unite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[43]
+	mi := &file_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3999,7 +4068,7 @@ func (x *Unite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unite.ProtoReflect.Descriptor instead.
 func (*Unite) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Unite) GetSlice() uint64 {
@@ -4025,7 +4094,7 @@ type UniteAnswer struct {
 
 func (x *UniteAnswer) Reset() {
 	*x = UniteAnswer{}
-	mi := &file_wire_proto_msgTypes[44]
+	mi := &file_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4037,7 +4106,7 @@ func (x *UniteAnswer) String() string {
 func (*UniteAnswer) ProtoMessage() {}
 
 func (x *UniteAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[44]
+	mi := &file_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4050,7 +4119,7 @@ func (x *UniteAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UniteAnswer.ProtoReflect.Descriptor instead.
 func (*UniteAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UniteAnswer) GetOk() bool {
@@ -4072,7 +4141,7 @@ type Turns struct {
 
 func (x *Turns) Reset() {
 	*x = Turns{}
-	mi := &file_wire_proto_msgTypes[45]
+	mi := &file_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4153,7 @@ func (x *Turns) String() string {
 func (*Turns) ProtoMessage() {}
 
 func (x *Turns) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[45]
+	mi := &file_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4166,7 @@ func (x *Turns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turns.ProtoReflect.Descriptor instead.
 func (*Turns) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Turns) GetAsks() []*TurnAsk {
@@ -4123,7 +4192,7 @@ type TurnAsk struct {
 
 func (x *TurnAsk) Reset() {
 	*x = TurnAsk{}
-	mi := &file_wire_proto_msgTypes[46]
+	mi := &file_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4135,7 +4204,7 @@ func (x *TurnAsk) String() string {
 func (*TurnAsk) ProtoMessage() {}
 
 func (x *TurnAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[46]
+	mi := &file_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4148,7 +4217,7 @@ func (x *TurnAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAsk.ProtoReflect.Descriptor instead.
 func (*TurnAsk) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *TurnAsk) GetAddress() string {
@@ -4216,7 +4285,7 @@ type TurnsAnswer struct {
 
 func (x *TurnsAnswer) Reset() {
 	*x = TurnsAnswer{}
-	mi := &file_wire_proto_msgTypes[47]
+	mi := &file_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4228,7 +4297,7 @@ func (x *TurnsAnswer) String() string {
 func (*TurnsAnswer) ProtoMessage() {}
 
 func (x *TurnsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[47]
+	mi := &file_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4241,7 +4310,7 @@ func (x *TurnsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnsAnswer.ProtoReflect.Descriptor instead.
 func (*TurnsAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TurnsAnswer) GetAnswers() []*TurnAnswer {
@@ -4266,7 +4335,7 @@ type TurnAnswer struct {
 
 func (x *TurnAnswer) Reset() {
 	*x = TurnAnswer{}
-	mi := &file_wire_proto_msgTypes[48]
+	mi := &file_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4278,7 +4347,7 @@ func (x *TurnAnswer) String() string {
 func (*TurnAnswer) ProtoMessage() {}
 
 func (x *TurnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[48]
+	mi := &file_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4291,7 +4360,7 @@ func (x *TurnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAnswer.ProtoReflect.Descriptor instead.
 func (*TurnAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TurnAnswer) GetState() TurnAnswer_State {
@@ -4440,7 +4509,7 @@ const file_wire_proto_rawDesc = "" +
 	"\x05Moved\x12\x12\n" +
 	"\x04link\x18\x01 \x01(\rR\x04link\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x04R\x02to\x12\x10\n" +
-	"\x03gen\x18\x03 \x01(\x04R\x03gen\"\xe5\x02\n" +
+	"\x03gen\x18\x03 \x01(\x04R\x03gen\"\x94\x03\n" +
 	"\x05Query\x12\f\n" +
 	"\x01q\x18\x01 \x01(\tR\x01q\x12\x16\n" +
 	"\x06slices\x18\x02 \x03(\x04R\x06slices\x12\x12\n" +
@@ -4456,7 +4525,12 @@ const file_wire_proto_rawDesc = "" +
 	" \x01(\v2\x1b.echonode.wire.v1.TermStatsR\x05stats\x12\x12\n" +
 	"\x04zone\x18\v \x01(\x04R\x04zone\x120\n" +
 	"\x06facets\x18\f \x01(\v2\x18.echonode.wire.v1.FacetsR\x06facets\x12\x16\n" +
-	"\x06prints\x18\r \x01(\bR\x06prints\"\x8f\x01\n" +
+	"\x06prints\x18\r \x01(\bR\x06prints\x12-\n" +
+	"\x05after\x18\x0e \x01(\v2\x17.echonode.wire.v1.PlaceR\x05after\"C\n" +
+	"\x05Place\x12\x14\n" +
+	"\x05score\x18\x01 \x01(\x01R\x05score\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x12\n" +
+	"\x04post\x18\x03 \x01(\tR\x04post\"\x8f\x01\n" +
 	"\x06Facets\x12\x14\n" +
 	"\x05place\x18\x01 \x01(\tR\x05place\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x18\n" +
@@ -4715,7 +4789,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_wire_proto_goTypes = []any{
 	(Refusal_Code)(0),      // 0: echonode.wire.v1.Refusal.Code
 	(ForwardAck_Answer)(0), // 1: echonode.wire.v1.ForwardAck.Answer
@@ -4730,118 +4804,120 @@ var file_wire_proto_goTypes = []any{
 	(*ForwardAck)(nil),     // 10: echonode.wire.v1.ForwardAck
 	(*Moved)(nil),          // 11: echonode.wire.v1.Moved
 	(*Query)(nil),          // 12: echonode.wire.v1.Query
-	(*Facets)(nil),         // 13: echonode.wire.v1.Facets
-	(*TermStats)(nil),      // 14: echonode.wire.v1.TermStats
-	(*Hit)(nil),            // 15: echonode.wire.v1.Hit
-	(*QueryAnswer)(nil),    // 16: echonode.wire.v1.QueryAnswer
-	(*WhoOwns)(nil),        // 17: echonode.wire.v1.WhoOwns
-	(*WhoOwnsAnswer)(nil),  // 18: echonode.wire.v1.WhoOwnsAnswer
-	(*Show)(nil),           // 19: echonode.wire.v1.Show
-	(*ShowAnswer)(nil),     // 20: echonode.wire.v1.ShowAnswer
-	(*Status)(nil),         // 21: echonode.wire.v1.Status
-	(*StatusAnswer)(nil),   // 22: echonode.wire.v1.StatusAnswer
-	(*Row)(nil),            // 23: echonode.wire.v1.Row
-	(*Overrule)(nil),       // 24: echonode.wire.v1.Overrule
-	(*OverruleAnswer)(nil), // 25: echonode.wire.v1.OverruleAnswer
-	(*Copies)(nil),         // 26: echonode.wire.v1.Copies
-	(*CopiesAnswer)(nil),   // 27: echonode.wire.v1.CopiesAnswer
-	(*Copy)(nil),           // 28: echonode.wire.v1.Copy
-	(*Records)(nil),        // 29: echonode.wire.v1.Records
-	(*RecordsAnswer)(nil),  // 30: echonode.wire.v1.RecordsAnswer
-	(*Start)(nil),          // 31: echonode.wire.v1.Start
-	(*Config)(nil),         // 32: echonode.wire.v1.Config
-	(*Lease)(nil),          // 33: echonode.wire.v1.Lease
-	(*LeaseAnswer)(nil),    // 34: echonode.wire.v1.LeaseAnswer
-	(*Ballots)(nil),        // 35: echonode.wire.v1.Ballots
-	(*Proposal)(nil),       // 36: echonode.wire.v1.Proposal
-	(*BallotsAnswer)(nil),  // 37: echonode.wire.v1.BallotsAnswer
-	(*Promise)(nil),        // 38: echonode.wire.v1.Promise
-	(*Configs)(nil),        // 39: echonode.wire.v1.Configs
-	(*ConfigsAnswer)(nil),  // 40: echonode.wire.v1.ConfigsAnswer
-	(*Ship)(nil),           // 41: echonode.wire.v1.Ship
-	(*Piece)(nil),          // 42: echonode.wire.v1.Piece
-	(*ShipAnswer)(nil),     // 43: echonode.wire.v1.ShipAnswer
-	(*Stance)(nil),         // 44: echonode.wire.v1.Stance
-	(*Compare)(nil),        // 45: echonode.wire.v1.Compare
-	(*CompareAnswer)(nil),  // 46: echonode.wire.v1.CompareAnswer
-	(*Unite)(nil),          // 47: echonode.wire.v1.Unite
-	(*UniteAnswer)(nil),    // 48: echonode.wire.v1.UniteAnswer
-	(*Turns)(nil),          // 49: echonode.wire.v1.Turns
-	(*TurnAsk)(nil),        // 50: echonode.wire.v1.TurnAsk
-	(*TurnsAnswer)(nil),    // 51: echonode.wire.v1.TurnsAnswer
-	(*TurnAnswer)(nil),     // 52: echonode.wire.v1.TurnAnswer
-	nil,                    // 53: echonode.wire.v1.TermStats.DfEntry
+	(*Place)(nil),          // 13: echonode.wire.v1.Place
+	(*Facets)(nil),         // 14: echonode.wire.v1.Facets
+	(*TermStats)(nil),      // 15: echonode.wire.v1.TermStats
+	(*Hit)(nil),            // 16: echonode.wire.v1.Hit
+	(*QueryAnswer)(nil),    // 17: echonode.wire.v1.QueryAnswer
+	(*WhoOwns)(nil),        // 18: echonode.wire.v1.WhoOwns
+	(*WhoOwnsAnswer)(nil),  // 19: echonode.wire.v1.WhoOwnsAnswer
+	(*Show)(nil),           // 20: echonode.wire.v1.Show
+	(*ShowAnswer)(nil),     // 21: echonode.wire.v1.ShowAnswer
+	(*Status)(nil),         // 22: echonode.wire.v1.Status
+	(*StatusAnswer)(nil),   // 23: echonode.wire.v1.StatusAnswer
+	(*Row)(nil),            // 24: echonode.wire.v1.Row
+	(*Overrule)(nil),       // 25: echonode.wire.v1.Overrule
+	(*OverruleAnswer)(nil), // 26: echonode.wire.v1.OverruleAnswer
+	(*Copies)(nil),         // 27: echonode.wire.v1.Copies
+	(*CopiesAnswer)(nil),   // 28: echonode.wire.v1.CopiesAnswer
+	(*Copy)(nil),           // 29: echonode.wire.v1.Copy
+	(*Records)(nil),        // 30: echonode.wire.v1.Records
+	(*RecordsAnswer)(nil),  // 31: echonode.wire.v1.RecordsAnswer
+	(*Start)(nil),          // 32: echonode.wire.v1.Start
+	(*Config)(nil),         // 33: echonode.wire.v1.Config
+	(*Lease)(nil),          // 34: echonode.wire.v1.Lease
+	(*LeaseAnswer)(nil),    // 35: echonode.wire.v1.LeaseAnswer
+	(*Ballots)(nil),        // 36: echonode.wire.v1.Ballots
+	(*Proposal)(nil),       // 37: echonode.wire.v1.Proposal
+	(*BallotsAnswer)(nil),  // 38: echonode.wire.v1.BallotsAnswer
+	(*Promise)(nil),        // 39: echonode.wire.v1.Promise
+	(*Configs)(nil),        // 40: echonode.wire.v1.Configs
+	(*ConfigsAnswer)(nil),  // 41: echonode.wire.v1.ConfigsAnswer
+	(*Ship)(nil),           // 42: echonode.wire.v1.Ship
+	(*Piece)(nil),          // 43: echonode.wire.v1.Piece
+	(*ShipAnswer)(nil),     // 44: echonode.wire.v1.ShipAnswer
+	(*Stance)(nil),         // 45: echonode.wire.v1.Stance
+	(*Compare)(nil),        // 46: echonode.wire.v1.Compare
+	(*CompareAnswer)(nil),  // 47: echonode.wire.v1.CompareAnswer
+	(*Unite)(nil),          // 48: echonode.wire.v1.Unite
+	(*UniteAnswer)(nil),    // 49: echonode.wire.v1.UniteAnswer
+	(*Turns)(nil),          // 50: echonode.wire.v1.Turns
+	(*TurnAsk)(nil),        // 51: echonode.wire.v1.TurnAsk
+	(*TurnsAnswer)(nil),    // 52: echonode.wire.v1.TurnsAnswer
+	(*TurnAnswer)(nil),     // 53: echonode.wire.v1.TurnAnswer
+	nil,                    // 54: echonode.wire.v1.TermStats.DfEntry
 }
 var file_wire_proto_depIdxs = []int32{
 	9,  // 0: echonode.wire.v1.Request.forward:type_name -> echonode.wire.v1.Forward
 	12, // 1: echonode.wire.v1.Request.query:type_name -> echonode.wire.v1.Query
-	17, // 2: echonode.wire.v1.Request.who_owns:type_name -> echonode.wire.v1.WhoOwns
-	19, // 3: echonode.wire.v1.Request.show:type_name -> echonode.wire.v1.Show
-	21, // 4: echonode.wire.v1.Request.status:type_name -> echonode.wire.v1.Status
-	29, // 5: echonode.wire.v1.Request.records:type_name -> echonode.wire.v1.Records
-	33, // 6: echonode.wire.v1.Request.lease:type_name -> echonode.wire.v1.Lease
-	35, // 7: echonode.wire.v1.Request.ballots:type_name -> echonode.wire.v1.Ballots
-	39, // 8: echonode.wire.v1.Request.configs:type_name -> echonode.wire.v1.Configs
-	41, // 9: echonode.wire.v1.Request.ship:type_name -> echonode.wire.v1.Ship
-	45, // 10: echonode.wire.v1.Request.compare:type_name -> echonode.wire.v1.Compare
-	47, // 11: echonode.wire.v1.Request.unite:type_name -> echonode.wire.v1.Unite
-	49, // 12: echonode.wire.v1.Request.turns:type_name -> echonode.wire.v1.Turns
-	24, // 13: echonode.wire.v1.Request.overrule:type_name -> echonode.wire.v1.Overrule
-	26, // 14: echonode.wire.v1.Request.copies:type_name -> echonode.wire.v1.Copies
+	18, // 2: echonode.wire.v1.Request.who_owns:type_name -> echonode.wire.v1.WhoOwns
+	20, // 3: echonode.wire.v1.Request.show:type_name -> echonode.wire.v1.Show
+	22, // 4: echonode.wire.v1.Request.status:type_name -> echonode.wire.v1.Status
+	30, // 5: echonode.wire.v1.Request.records:type_name -> echonode.wire.v1.Records
+	34, // 6: echonode.wire.v1.Request.lease:type_name -> echonode.wire.v1.Lease
+	36, // 7: echonode.wire.v1.Request.ballots:type_name -> echonode.wire.v1.Ballots
+	40, // 8: echonode.wire.v1.Request.configs:type_name -> echonode.wire.v1.Configs
+	42, // 9: echonode.wire.v1.Request.ship:type_name -> echonode.wire.v1.Ship
+	46, // 10: echonode.wire.v1.Request.compare:type_name -> echonode.wire.v1.Compare
+	48, // 11: echonode.wire.v1.Request.unite:type_name -> echonode.wire.v1.Unite
+	50, // 12: echonode.wire.v1.Request.turns:type_name -> echonode.wire.v1.Turns
+	25, // 13: echonode.wire.v1.Request.overrule:type_name -> echonode.wire.v1.Overrule
+	27, // 14: echonode.wire.v1.Request.copies:type_name -> echonode.wire.v1.Copies
 	6,  // 15: echonode.wire.v1.Response.refusal:type_name -> echonode.wire.v1.Refusal
 	10, // 16: echonode.wire.v1.Response.forward:type_name -> echonode.wire.v1.ForwardAck
-	16, // 17: echonode.wire.v1.Response.query:type_name -> echonode.wire.v1.QueryAnswer
-	18, // 18: echonode.wire.v1.Response.who_owns:type_name -> echonode.wire.v1.WhoOwnsAnswer
-	20, // 19: echonode.wire.v1.Response.show:type_name -> echonode.wire.v1.ShowAnswer
-	22, // 20: echonode.wire.v1.Response.status:type_name -> echonode.wire.v1.StatusAnswer
-	30, // 21: echonode.wire.v1.Response.records:type_name -> echonode.wire.v1.RecordsAnswer
-	34, // 22: echonode.wire.v1.Response.lease:type_name -> echonode.wire.v1.LeaseAnswer
-	37, // 23: echonode.wire.v1.Response.ballots:type_name -> echonode.wire.v1.BallotsAnswer
-	40, // 24: echonode.wire.v1.Response.configs:type_name -> echonode.wire.v1.ConfigsAnswer
-	43, // 25: echonode.wire.v1.Response.ship:type_name -> echonode.wire.v1.ShipAnswer
-	46, // 26: echonode.wire.v1.Response.compare:type_name -> echonode.wire.v1.CompareAnswer
-	48, // 27: echonode.wire.v1.Response.unite:type_name -> echonode.wire.v1.UniteAnswer
-	51, // 28: echonode.wire.v1.Response.turns:type_name -> echonode.wire.v1.TurnsAnswer
-	25, // 29: echonode.wire.v1.Response.overrule:type_name -> echonode.wire.v1.OverruleAnswer
-	27, // 30: echonode.wire.v1.Response.copies:type_name -> echonode.wire.v1.CopiesAnswer
+	17, // 17: echonode.wire.v1.Response.query:type_name -> echonode.wire.v1.QueryAnswer
+	19, // 18: echonode.wire.v1.Response.who_owns:type_name -> echonode.wire.v1.WhoOwnsAnswer
+	21, // 19: echonode.wire.v1.Response.show:type_name -> echonode.wire.v1.ShowAnswer
+	23, // 20: echonode.wire.v1.Response.status:type_name -> echonode.wire.v1.StatusAnswer
+	31, // 21: echonode.wire.v1.Response.records:type_name -> echonode.wire.v1.RecordsAnswer
+	35, // 22: echonode.wire.v1.Response.lease:type_name -> echonode.wire.v1.LeaseAnswer
+	38, // 23: echonode.wire.v1.Response.ballots:type_name -> echonode.wire.v1.BallotsAnswer
+	41, // 24: echonode.wire.v1.Response.configs:type_name -> echonode.wire.v1.ConfigsAnswer
+	44, // 25: echonode.wire.v1.Response.ship:type_name -> echonode.wire.v1.ShipAnswer
+	47, // 26: echonode.wire.v1.Response.compare:type_name -> echonode.wire.v1.CompareAnswer
+	49, // 27: echonode.wire.v1.Response.unite:type_name -> echonode.wire.v1.UniteAnswer
+	52, // 28: echonode.wire.v1.Response.turns:type_name -> echonode.wire.v1.TurnsAnswer
+	26, // 29: echonode.wire.v1.Response.overrule:type_name -> echonode.wire.v1.OverruleAnswer
+	28, // 30: echonode.wire.v1.Response.copies:type_name -> echonode.wire.v1.CopiesAnswer
 	0,  // 31: echonode.wire.v1.Refusal.code:type_name -> echonode.wire.v1.Refusal.Code
 	8,  // 32: echonode.wire.v1.Link.pace:type_name -> echonode.wire.v1.Pace
 	7,  // 33: echonode.wire.v1.Forward.links:type_name -> echonode.wire.v1.Link
 	1,  // 34: echonode.wire.v1.ForwardAck.answers:type_name -> echonode.wire.v1.ForwardAck.Answer
 	11, // 35: echonode.wire.v1.ForwardAck.moved:type_name -> echonode.wire.v1.Moved
-	14, // 36: echonode.wire.v1.Query.stats:type_name -> echonode.wire.v1.TermStats
-	13, // 37: echonode.wire.v1.Query.facets:type_name -> echonode.wire.v1.Facets
-	53, // 38: echonode.wire.v1.TermStats.df:type_name -> echonode.wire.v1.TermStats.DfEntry
-	15, // 39: echonode.wire.v1.QueryAnswer.hits:type_name -> echonode.wire.v1.Hit
-	14, // 40: echonode.wire.v1.QueryAnswer.stats:type_name -> echonode.wire.v1.TermStats
-	28, // 41: echonode.wire.v1.CopiesAnswer.found:type_name -> echonode.wire.v1.Copy
-	31, // 42: echonode.wire.v1.Config.starts:type_name -> echonode.wire.v1.Start
-	32, // 43: echonode.wire.v1.Lease.configs:type_name -> echonode.wire.v1.Config
-	32, // 44: echonode.wire.v1.LeaseAnswer.newer:type_name -> echonode.wire.v1.Config
-	36, // 45: echonode.wire.v1.Ballots.proposals:type_name -> echonode.wire.v1.Proposal
-	32, // 46: echonode.wire.v1.Proposal.base:type_name -> echonode.wire.v1.Config
-	32, // 47: echonode.wire.v1.Proposal.next:type_name -> echonode.wire.v1.Config
-	38, // 48: echonode.wire.v1.BallotsAnswer.promises:type_name -> echonode.wire.v1.Promise
-	32, // 49: echonode.wire.v1.Promise.newer:type_name -> echonode.wire.v1.Config
-	32, // 50: echonode.wire.v1.Promise.proposal:type_name -> echonode.wire.v1.Config
-	32, // 51: echonode.wire.v1.Configs.decided:type_name -> echonode.wire.v1.Config
-	32, // 52: echonode.wire.v1.ConfigsAnswer.known:type_name -> echonode.wire.v1.Config
-	42, // 53: echonode.wire.v1.Ship.pieces:type_name -> echonode.wire.v1.Piece
-	2,  // 54: echonode.wire.v1.Piece.kind:type_name -> echonode.wire.v1.Piece.Kind
-	23, // 55: echonode.wire.v1.Piece.rows:type_name -> echonode.wire.v1.Row
-	44, // 56: echonode.wire.v1.ShipAnswer.stances:type_name -> echonode.wire.v1.Stance
-	32, // 57: echonode.wire.v1.Stance.newer:type_name -> echonode.wire.v1.Config
-	32, // 58: echonode.wire.v1.Compare.drop:type_name -> echonode.wire.v1.Config
-	23, // 59: echonode.wire.v1.CompareAnswer.rows:type_name -> echonode.wire.v1.Row
-	23, // 60: echonode.wire.v1.Unite.rows:type_name -> echonode.wire.v1.Row
-	50, // 61: echonode.wire.v1.Turns.asks:type_name -> echonode.wire.v1.TurnAsk
-	52, // 62: echonode.wire.v1.TurnsAnswer.answers:type_name -> echonode.wire.v1.TurnAnswer
-	3,  // 63: echonode.wire.v1.TurnAnswer.state:type_name -> echonode.wire.v1.TurnAnswer.State
-	64, // [64:64] is the sub-list for method output_type
-	64, // [64:64] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	15, // 36: echonode.wire.v1.Query.stats:type_name -> echonode.wire.v1.TermStats
+	14, // 37: echonode.wire.v1.Query.facets:type_name -> echonode.wire.v1.Facets
+	13, // 38: echonode.wire.v1.Query.after:type_name -> echonode.wire.v1.Place
+	54, // 39: echonode.wire.v1.TermStats.df:type_name -> echonode.wire.v1.TermStats.DfEntry
+	16, // 40: echonode.wire.v1.QueryAnswer.hits:type_name -> echonode.wire.v1.Hit
+	15, // 41: echonode.wire.v1.QueryAnswer.stats:type_name -> echonode.wire.v1.TermStats
+	29, // 42: echonode.wire.v1.CopiesAnswer.found:type_name -> echonode.wire.v1.Copy
+	32, // 43: echonode.wire.v1.Config.starts:type_name -> echonode.wire.v1.Start
+	33, // 44: echonode.wire.v1.Lease.configs:type_name -> echonode.wire.v1.Config
+	33, // 45: echonode.wire.v1.LeaseAnswer.newer:type_name -> echonode.wire.v1.Config
+	37, // 46: echonode.wire.v1.Ballots.proposals:type_name -> echonode.wire.v1.Proposal
+	33, // 47: echonode.wire.v1.Proposal.base:type_name -> echonode.wire.v1.Config
+	33, // 48: echonode.wire.v1.Proposal.next:type_name -> echonode.wire.v1.Config
+	39, // 49: echonode.wire.v1.BallotsAnswer.promises:type_name -> echonode.wire.v1.Promise
+	33, // 50: echonode.wire.v1.Promise.newer:type_name -> echonode.wire.v1.Config
+	33, // 51: echonode.wire.v1.Promise.proposal:type_name -> echonode.wire.v1.Config
+	33, // 52: echonode.wire.v1.Configs.decided:type_name -> echonode.wire.v1.Config
+	33, // 53: echonode.wire.v1.ConfigsAnswer.known:type_name -> echonode.wire.v1.Config
+	43, // 54: echonode.wire.v1.Ship.pieces:type_name -> echonode.wire.v1.Piece
+	2,  // 55: echonode.wire.v1.Piece.kind:type_name -> echonode.wire.v1.Piece.Kind
+	24, // 56: echonode.wire.v1.Piece.rows:type_name -> echonode.wire.v1.Row
+	45, // 57: echonode.wire.v1.ShipAnswer.stances:type_name -> echonode.wire.v1.Stance
+	33, // 58: echonode.wire.v1.Stance.newer:type_name -> echonode.wire.v1.Config
+	33, // 59: echonode.wire.v1.Compare.drop:type_name -> echonode.wire.v1.Config
+	24, // 60: echonode.wire.v1.CompareAnswer.rows:type_name -> echonode.wire.v1.Row
+	24, // 61: echonode.wire.v1.Unite.rows:type_name -> echonode.wire.v1.Row
+	51, // 62: echonode.wire.v1.Turns.asks:type_name -> echonode.wire.v1.TurnAsk
+	53, // 63: echonode.wire.v1.TurnsAnswer.answers:type_name -> echonode.wire.v1.TurnAnswer
+	3,  // 64: echonode.wire.v1.TurnAnswer.state:type_name -> echonode.wire.v1.TurnAnswer.State
+	65, // [65:65] is the sub-list for method output_type
+	65, // [65:65] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -4889,7 +4965,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   50,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -58,15 +58,17 @@ func (j *Judge) resolved(kind, text string, hints Hints, weight float64) (vote, 
 	return v, true
 }
 
+// shown is the beginning of s, at most maxShown bytes of UTF-8.
 func shown(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), maxShown+utf8.UTFMax)], "�") // which may make it longer
 	if len(s) <= maxShown {
-		return strings.ToValidUTF8(s, "�")
+		return s
 	}
 	n := maxShown
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
-	return strings.ToValidUTF8(s[:n], "�")
+	return s[:n]
 }
 
 // text counts the names of places in the lines of a text. All that it says of

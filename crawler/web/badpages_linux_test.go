@@ -141,7 +141,6 @@ func TestBadPages(t *testing.T) {
 		cpu  time.Duration
 		size uint64
 	}
-	const allocated = "/gc/heap/allocs:bytes"
 	large := 0
 	begun := time.Now()
 	for i := range *pages {

@@ -107,7 +107,7 @@ func BenchmarkJudge(b *testing.B) {
 		b.Run(tt.name, func(b *testing.B) {
 			b.SetBytes(int64(len(p.text)))
 			for b.Loop() {
-				if err := src.judge(&tt.rec); err != nil {
+				if err := src.judge(&tt.rec, tt.rec.Text); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -10,6 +10,7 @@ const (
 	stopText       = "text-size"       // Options.MaxText, maxUnpacked
 	stopCharset    = "charset"         // a character set that cannot be read on
 	stopTokens     = "html-tokens"     // maxTokens
+	stopTags       = "html-tags"       // maxTags
 	stopTag        = "html-tag"        // maxToken: the attributes of the tag are left out
 	stopAttributes = "html-attributes" // maxAttributes: the rest of the tag is left out
 	stopMetaDates  = "html-dates"      // maxMetaDates
@@ -19,7 +20,7 @@ const (
 	stopXMLDepth   = "xml-depth"       // maxXMLDepth
 	stopXMLNames   = "xml-names"       // maxNamespaces, maxXMLName
 	stopXMLAttrs   = "xml-attributes"  // maxAttributes
-	stopXMLTokens  = "xml-tokens"      // maxTokens
+	stopXMLTokens  = "xml-tokens"      // maxXMLTokens
 	stopEntries    = "feed-entries"    // Options.MaxLinks, of the entries of a feed
 	stopFeed       = "feed-size"       // maxFeed
 	stopDates      = "feed-dates"      // maxFeedDates
@@ -28,7 +29,8 @@ const (
 )
 
 const (
-	maxTokens       = 3 << 20   // tokens of one document: one for each five bytes of the largest body
+	maxTokens       = 2 << 20   // tokens of one HTML page: one for each eight bytes of the largest body
+	maxTags         = 8 << 20   // bytes of the tags of one page that begin elements
 	maxToken        = 512 << 10 // bytes of one HTML token that are held at once
 	maxAttributes   = 256       // attributes of one tag
 	maxCrowded      = 2 << 20   // bytes of the tags that have more than some attributes
@@ -37,10 +39,11 @@ const (
 	maxRefBytes     = 4 << 20   // bytes of the references of one page, before they are resolved
 	maxDataBytes    = 1 << 20   // bytes of all JSON-LD of one page
 	maxHead         = 2 << 10   // bytes that say what an XML document is
+	maxXMLTokens    = 3 << 19   // tokens and attributes of one document: a sitemap with all it may have takes a million
 	maxXMLTag       = 64 << 10  // bytes of one tag
 	maxXMLText      = 4 << 20   // bytes of one text, comment or instruction
 	maxXMLDepth     = 128       // elements in each other
-	maxNamespaces   = 64        // namespaces declared by the open elements
+	maxNamespaces   = 32        // namespaces declared by the open elements
 	maxXMLName      = 1 << 10   // bytes of the name of an element, its namespace included
 	maxFeed         = 4 << 20   // bytes of what is taken from a feed
 	maxFeedElements = 1 << 16   // elements taken from a feed
@@ -49,7 +52,7 @@ const (
 	maxFeedMarkups  = 256 << 10 // bytes of all such titles of a feed
 	maxFeedPart     = 16 << 10  // bytes of one of them
 	maxFeedDate     = 128       // bytes of a date
-	maxFeedDates    = 10_000    // dates of one feed
+	maxFeedDates    = 5_000     // dates of one feed
 	maxJSONDepth    = 64        // objects and lists in each other
 	maxJSONValue    = 1 << 20   // bytes of one entry of a JSON feed
 )

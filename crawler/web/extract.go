@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ const (
 type input struct {
 	body                   []byte
 	contentType, mediaType string
-	url                    string
+	url, claim             string // claim is the Content-Language
 	maxText, maxLinks      int
 	maxEntries             int // of a sitemap
 	maxTime                time.Duration
@@ -35,6 +36,7 @@ type input struct {
 // page is what was read of one page.
 type page struct {
 	title, text, lang   string
+	spoken              string // the part of text that may speak of times
 	published           *time.Time
 	links               []store.Link
 	more                []store.Link // further ones to follow, too many to keep
@@ -69,7 +71,7 @@ func plain(in input, doc io.Reader) (p page, err error) {
 		p.stop = stopCharset
 	}
 	p.text = w.text()
-	p.lang = in.langs.language(p.text, "")
+	p.lang, p.spoken = in.langs.language(p.text, in.claim), p.text
 	if w.full {
 		p.stop = stopText
 	}
@@ -90,7 +92,9 @@ type reader struct {
 	headed   bool  // there is something in it
 	heading  prose // the text of it
 	ogTitle  string
-	claim    string // the lang attribute
+	claim    string // the first lang attribute, of html, of body or of an outer element
+	outers   int    // outer elements whose attributes were read
+	metaLang string // of a meta element
 	base     string
 	dateRank int
 	date     time.Time
@@ -102,6 +106,10 @@ type reader struct {
 	open     int // 1 + index in refs of the a element we are in
 	anchor   prose
 	stop     string
+
+	code    [2]int // open elements of code, of lines and inside of them
+	codes   parts  // of main
+	anchors parts
 
 	inData bool // in a script of JSON-LD
 	data   int  // bytes of them
@@ -227,6 +235,7 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 		r.newline()
 	}
 	r.address(a, !selfClosed)
+	r.codeTag(a, !selfClosed)
 	switch a {
 	case atom.Title:
 		r.inTitle = r.skip[foreign] == 0 && r.title.Len() == 0 && !selfClosed
@@ -235,7 +244,7 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 	case atom.Main:
 		r.skip[around] = 0 // one that was never closed ends here at the latest
 	}
-	if !more || !hasAttributes(a) {
+	if !more || !hasAttributes(a) && !r.outer(a) {
 		return
 	}
 	at := &r.at
@@ -243,10 +252,8 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 		r.stopped(stopAttributes)
 	}
 	switch a {
-	case atom.Html:
-		if r.claim = at[atLang]; r.claim == "" {
-			r.claim = at[atXMLLang]
-		}
+	case atom.Html, atom.Body, atom.Div, atom.Section, atom.Article, atom.Main:
+		r.claim = cmp.Or(r.claim, languageTag(at[atLang]), languageTag(at[atXMLLang]))
 	case atom.Base:
 		if r.base == "" {
 			r.base = at[atHref]
@@ -262,6 +269,9 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 		if r.ref(at[atHref], at[atRel]) && a == atom.A && !selfClosed {
 			r.open = len(r.refs)
 		}
+		if at[atHref] != "" && a == atom.A && !selfClosed {
+			r.anchors.begin(r.main.Len())
+		}
 	case atom.Img:
 		if r.open > 0 {
 			r.anchor.add(" " + at[atAlt] + " ")
@@ -276,6 +286,7 @@ func (r *reader) endTag(a atom.Atom) {
 		r.skip[k]--
 	}
 	r.address(a, false)
+	r.codeTag(a, false)
 	switch a {
 	case atom.Title:
 		r.inTitle = false
@@ -307,6 +318,7 @@ func (r *reader) closeAnchor() {
 		r.refs[r.open-1].anchor = r.anchor.text()
 	}
 	r.open, r.anchor = 0, prose{max: maxAnchor}
+	r.anchors.end(r.main.Len())
 }
 
 // ref keeps a reference; false when it cannot be one or there are too many.
@@ -342,8 +354,14 @@ func (r *reader) meta(at *attributes) {
 			r.ref(strings.Trim(to, " \t\r\n\"'"), "refresh")
 		}
 	}
+	if strings.EqualFold(at[atHTTPEquiv], "content-language") {
+		r.metaLang = cmp.Or(r.metaLang, languageTag(content))
+	}
 	for _, name := range [...]string{at[atProperty], at[atName], at[atItemprop]} {
 		name = strings.ToLower(name)
+		if name == "dc.language" || name == "dcterms.language" {
+			r.metaLang = cmp.Or(r.metaLang, languageTag(content))
+		}
 		if name == "og:title" && r.ogTitle == "" {
 			r.ogTitle = content
 		}
@@ -371,8 +389,9 @@ func (r *reader) page() page {
 			p.title = w.text()
 		}
 	}
+	r.codes.end(r.main.Len())
 	if p.text == "" {
-		p.text = r.aside.text()
+		p.text, r.codes, r.anchors = r.aside.text(), parts{}, parts{}
 	}
 	if r.main.full && p.stop == "" {
 		p.stop = stopText
@@ -382,7 +401,8 @@ func (r *reader) page() page {
 	}
 	p.description, p.author = r.about.texts()
 	p.canonical = canonical(r.in.url, r.base, r.canon)
-	p.lang = r.in.langs.language(p.text, r.claim)
+	p.spoken = r.spoken(&p)
+	p.lang = r.in.langs.tell(cmp.Or(r.claim, r.metaLang, languageTag(r.in.claim)), r.speech(&p))
 	var over bool
 	if p.links, over = links(r.in.url, r.base, r.refs, r.in.maxLinks, maxLinkBytes); over {
 		p.stop = stopLinks
@@ -402,9 +422,21 @@ func breaks(a atom.Atom) bool {
 	return false
 }
 
+// outer says whether a may be the element that holds the page, and say its language in the place
+// of html and body: one of the first.
+func (r *reader) outer(a atom.Atom) bool {
+	const most = 8
+	switch a {
+	case atom.Div, atom.Section, atom.Article, atom.Main:
+		r.outers++
+		return r.outers <= most && r.claim == ""
+	}
+	return false
+}
+
 func hasAttributes(a atom.Atom) bool {
 	switch a {
-	case atom.Html, atom.Base, atom.Meta, atom.Link, atom.Script, atom.A, atom.Area, atom.Img, atom.Iframe, atom.Frame:
+	case atom.Html, atom.Body, atom.Base, atom.Meta, atom.Link, atom.Script, atom.A, atom.Area, atom.Img, atom.Iframe, atom.Frame:
 		return true
 	}
 	return false

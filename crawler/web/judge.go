@@ -69,9 +69,10 @@ func surer(a, b geo.Resolution) bool {
 }
 
 // judge adds to rec what the judges of crawler/focus and the gazetteer say of
-// it. What they say is a function of rec alone, but for the times of fetching.
+// it. spoken is the part of its text that may speak of times. What they say is a
+// function of the page alone, but for the times of fetching.
 // A panic of one of them is an error, and what it would have said is missing.
-func (s *Source) judge(rec *store.Record) (err error) {
+func (s *Source) judge(rec *store.Record, spoken string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("web: judge: a judge panicked: %.80v", r)
@@ -83,7 +84,7 @@ func (s *Source) judge(rec *store.Record) (err error) {
 	if rec.Text == "" {
 		return nil
 	}
-	rec.Period = speaksOf(rec)
+	rec.Period = speaksOf(rec, spoken)
 	if len(rec.Text) >= minCopied {
 		p := copies.NewPrint(copies.Text{Text: Printed(rec.Text)})
 		rec.Copies = store.Fingerprint(copies.PrintVersion, p.Bits, p.Content)
@@ -91,14 +92,14 @@ func (s *Source) judge(rec *store.Record) (err error) {
 	return nil
 }
 
-// speaksOf is the time that rec's title and text speak of. What points from the day of
+// speaksOf is the time that rec's title and the spoken part of its text speak of. What points from the day of
 // writing counts only when the page says which day that was.
-func speaksOf(rec *store.Record) []store.Interval {
+func speaksOf(rec *store.Record, spoken string) []store.Interval {
 	var written time.Time
 	if rec.PublishedAt != nil {
 		written = *rec.PublishedAt
 	}
-	said := period.Tag(rec.Title+"\n\n"+head(rec.Text, maxDated), written)
+	said := period.Tag(rec.Title+"\n\n"+head(spoken, maxDated), written)
 	var out []store.Interval
 	for _, span := range period.Content(said, store.MaxPeriod) {
 		out = append(out, store.Interval{Start: span.Start.String(), End: span.End.String()})

@@ -45,7 +45,7 @@ func TestJudge(t *testing.T) {
 	} {
 		rec := tt.rec
 		rec.Key = k
-		if err := src.judge(&rec); err != nil {
+		if err := src.judge(&rec, rec.Text); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		place := ""
@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	a, b := store.Record{Text: strings.Repeat("o farol da vila. ", 20)}, store.Record{Text: strings.Repeat("O farol da vila! ", 20)}
-	if err := errors.Join(src.judge(&a), src.judge(&b)); err != nil || a.Copies[:18] != b.Copies[:18] || a.Copies == b.Copies {
+	if err := errors.Join(src.judge(&a, a.Text), src.judge(&b, b.Text)); err != nil || a.Copies[:18] != b.Copies[:18] || a.Copies == b.Copies {
 		t.Errorf("the same words: %q and %q, %v", a.Copies, b.Copies, err)
 	}
 }
@@ -73,7 +73,7 @@ func TestJudgeFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		rec := store.Record{Title: "T", Text: "x", Declared: []string{"Viseu"}}
-		if err := src.judge(&rec); err == nil || rec.Text != "x" || rec.Place != nil {
+		if err := src.judge(&rec, rec.Text); err == nil || rec.Text != "x" || rec.Place != nil {
 			t.Errorf("%s: %v, %+v", name, err, rec)
 		}
 	}
@@ -88,7 +88,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add("", strings.Repeat("1905-1906 ", 400), "999,999")
 	f.Fuzz(func(t *testing.T, title, text, declared string) {
 		rec := store.Record{Title: strings.ToValidUTF8(title, ""), Text: strings.ToValidUTF8(text, ""), Declared: []string{declared}}
-		if err := src.judge(&rec); err != nil {
+		if err := src.judge(&rec, rec.Text); err != nil {
 			t.Fatal(err)
 		}
 		if len(rec.Period) > store.MaxPeriod {

@@ -78,6 +78,20 @@ func (s *Source) file(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	res.Next = store.Next{State: store.StateDone}
 }
 
+// missedFile adds to the ledger of its account a file that will not be fetched, and why: robots.txt, a limit, what it is, or that
+// it is no more.
+func missedFile(t fetch.Task, res *fetch.Result) {
+	what := store.GapSkipped
+	switch {
+	case res.Next.State == store.StateGone:
+		what = store.GapExpired
+	case res.Again || res.Next.State != store.StateRefused:
+		return
+	}
+	k := t.Due.Key
+	res.Gaps = append(res.Gaps, store.Gap{Source: k.Service(), About: k.Account(), From: t.Now, To: t.Now, What: what, Reason: "a file: " + res.Next.Reason, At: t.Now})
+}
+
 // movedFile has a file asked for where it is now. One that has moved twice is not followed:
 // there would be no end to it.
 func (s *Source) movedFile(t fetch.Task, res *fetch.Result, resp *fetch.Response) {

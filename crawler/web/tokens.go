@@ -25,7 +25,8 @@ type tokens struct {
 	part  bool   // the text that was read last is a part of a longer one
 	more  bool   // and more of it comes
 	text  []byte // of it
-	crowd int    // bytes of tags with many attributes
+	tags  int    // bytes of tags that begin elements
+	crowd int    // bytes of those with many attributes
 	stop  string // the bound that was hit
 	ended error  // io.EOF, or what was wrong with the reading
 }
@@ -66,6 +67,10 @@ func (t *tokens) next() html.TokenType {
 			return kind
 		case html.StartTagToken, html.SelfClosingTagToken:
 			tag := t.z.Raw()
+			if t.tags += len(tag); t.tags > maxTags {
+				t.stop, t.ended = stopTags, io.EOF
+				return html.ErrorToken
+			}
 			t.raw, t.many = rawElement(tag), manyAttributes(tag)
 			if t.many && t.crowded(len(tag)) {
 				return html.ErrorToken

@@ -99,6 +99,15 @@ func (s *Source) Handles(k partition.Key) bool {
 
 // Fetch is of crawler.Source.
 func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) {
+	res, err := s.ask(ctx, t)
+	if err == nil && t.Due.Key.Kind() == partition.KindFile {
+		missedFile(t, &res)
+	}
+	return res, err
+}
+
+// ask is Fetch without the ledger.
+func (s *Source) ask(ctx context.Context, t fetch.Task) (fetch.Result, error) {
 	file := t.Due.Key.Kind() == partition.KindFile
 	res := fetch.Result{Site: t.Site, Planned: file}
 	if file && s.o.MaxFile == 0 { // it was admitted by a peer that does
@@ -298,7 +307,7 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 		rec.MediaType, _, _ = mime.ParseMediaType(http.DetectContentType(resp.Body)) // its own answers parse
 	}
 	in := input{
-		body: resp.Body, contentType: contentType(resp.Header), mediaType: rec.MediaType, url: t.Due.Key.URL(),
+		body: resp.Body, contentType: contentType(resp.Header), mediaType: rec.MediaType, url: t.Due.Key.URL(), claim: resp.Header.Get("Content-Language"),
 		maxText: s.o.MaxText, maxLinks: s.o.MaxLinks, maxEntries: s.o.MaxEntries, maxTime: s.o.MaxTime, langs: s.langs,
 	}
 	p, err := readAs(in)
@@ -339,7 +348,7 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 		res.Stop = "noindex"
 	}
 	if !s.o.Unjudged {
-		if err := s.judge(rec); err != nil { // the page is kept as it was read
+		if err := s.judge(rec, p.spoken); err != nil { // the page is kept as it was read
 			res.Stop, res.Next.Reason = "judge", fetch.Reason(err)
 		}
 	}

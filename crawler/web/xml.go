@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -77,7 +78,7 @@ func feed(in input, f *gofeed.Feed) page {
 		text.newline()
 		refs = append(refs, ref{href: it.Link, rel: "item", anchor: anchor.text(), modified: dated(it)})
 	}
-	p := page{title: title.text(), text: text.text(), lang: in.langs.language(text.text(), f.Language)}
+	p := page{title: title.text(), text: text.text(), spoken: text.text(), lang: in.langs.language(text.text(), cmp.Or(f.Language, in.claim))}
 	for _, at := range [...]*time.Time{f.PublishedParsed, f.UpdatedParsed} {
 		if at != nil && p.published == nil {
 			utc := at.UTC()

@@ -15,7 +15,7 @@ import (
 type xmlReader struct {
 	d     *xml.Decoder
 	bytes *xmlBytes
-	n     int   // tokens
+	n     int   // tokens and attributes
 	open  []int // namespaces that each open element declares
 	names int   // the sum of open
 	stop  string
@@ -42,7 +42,7 @@ var errXMLBound = errors.New("web: xml: a bound was hit")
 // next is the next token, valid until the one after. The end of the document, and a
 // bound, is io.EOF; stop is set by a bound. Another error is a fault of the document.
 func (x *xmlReader) next() (xml.Token, error) {
-	if x.n++; x.n > maxTokens {
+	if x.n++; x.n > maxXMLTokens {
 		return nil, x.hit(stopXMLTokens)
 	}
 	x.bytes.begin()
@@ -55,6 +55,7 @@ func (x *xmlReader) next() (xml.Token, error) {
 	}
 	switch tok := tok.(type) {
 	case xml.StartElement:
+		x.n += len(tok.Attr)
 		declared := 0
 		for _, a := range tok.Attr {
 			if a.Name.Space == "xmlns" || a.Name.Space == "" && a.Name.Local == "xmlns" {

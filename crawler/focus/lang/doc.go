@@ -52,8 +52,8 @@
 //
 // # In a crawl
 //
-// crawler/web, which tells 26 languages of pages by their commonest words, asks a Judge
-// with the extracted text, and lets it decide among the seven languages that it
+// crawler/web, which tells 28 languages of pages by their commonest words, asks a Judge
+// with the prose of a page, without its code and links, and lets it decide among the seven languages that it
 // tells apart; where it says other or und, the words and the claim of the page stay. A source of
 // accounts would keep a Person for each, since a single post is little evidence.
 //

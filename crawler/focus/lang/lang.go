@@ -89,20 +89,21 @@ func (j *Judge) Logits(text string) (logits [Classes]int32, bucket int, ok bool)
 // score is the logits of a text; ok is false when it has no words to speak of.
 func (j *Judge) score(text string) (logits [Classes]int32, features int, ok bool) {
 	s := newScanner(text)
-	var m memory
+	r := rooms.Get().(*room)
+	defer rooms.Put(r)
+	clear(r.words[:])
 	var a sums
-	var beside [maxPacked]uint64
 	n := 0
 	for s.next() {
 		whole := s.whole()
-		a.add(m.own(&s, j.t, whole))
-		beside[n], beside[n+1] = s.beside(whole)
-		if n += 2; n == len(beside) {
-			a.add(j.t.sum(beside[:]))
+		a.add(r.own(&s, j.t, whole))
+		r.beside[n], r.beside[n+1] = s.beside(whole)
+		if n += 2; n == len(r.beside) {
+			a.add(j.t.sum(r.beside[:]))
 			n = 0
 		}
 	}
-	a.add(j.t.sum(beside[:n]))
+	a.add(j.t.sum(r.beside[:n]))
 	if s.foreign > s.latin {
 		logits[Other] = 20 * 256
 		return logits, 0, true

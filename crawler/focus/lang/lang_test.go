@@ -385,6 +385,40 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 }
 
+// remembered fails where the words that Judge remembers of a text come to something else than all its features
+// looked up one by one.
+func remembered(t interface{ Fatalf(string, ...any) }, j *Judge, text string) {
+	var a sums
+	features, _, foreign := Features(text, nil)
+	for _, h := range features {
+		a.add(j.t.sum([]uint64{h}))
+	}
+	if logits, n, ok := j.score(text); ok && !foreign && (n != int(a.total) || logits != j.logits(&a)) {
+		t.Fatalf("%q: %d features come to %v, one by one %d to %v", text, n, logits, a.total, j.logits(&a))
+	}
+	sum := int64(0)
+	features = VarietyFeatures(text, nil)
+	for _, h := range features {
+		sum += j.v.sum([]uint64{h})
+	}
+	if odds, n := j.odds(text); n != len(features) || odds != j.oddsOf(sum, int64(n)) {
+		t.Fatalf("%q: %d features come to odds of %d, one by one %d to %d", text, n, odds, len(features), j.oddsOf(sum, int64(len(features))))
+	}
+}
+
+func TestWordsAreRemembered(t *testing.T) {
+	j := open(t)
+	var all strings.Builder
+	for range 3 {
+		for _, g := range golden {
+			remembered(t, j, g.text)
+			all.WriteString(g.text + " ")
+		}
+	}
+	remembered(t, j, all.String())
+	remembered(t, j, "")
+}
+
 func FuzzText(f *testing.F) {
 	for _, g := range golden {
 		f.Add([]byte(g.text))
@@ -393,6 +427,7 @@ func FuzzText(f *testing.F) {
 	j := open(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		sound(t, j.Text(string(b)))
+		remembered(t, j, string(b))
 		p := j.Person()
 		p.Add(string(b))
 		if v := p.Verdict(); !(v.Confidence >= 0 && v.Confidence <= 1) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 )
 
 //go:embed weights.bin
@@ -55,10 +56,8 @@ func NewTable(bits uint32) *Table {
 }
 
 func print8(h uint64) uint64 {
-	if p := h & 0xff; p != 0 {
-		return p
-	}
-	return 1
+	p := h & 0xff
+	return p | allIfNone(p)&1
 }
 
 // Put stores the weights of a feature, in one of two slots. It reports false
@@ -194,25 +193,28 @@ type packed struct {
 // maxPacked is how many features are added before the sums could overflow.
 const maxPacked = 256
 
-// sum looks up to maxPacked features up.
+// sum looks up to maxPacked features up. It has no branch on what it finds: a
+// guess that fails would wait for the memory, one lookup after the other.
 func (t *Table) sum(hashes []uint64) packed {
 	const lanes = 0x00ff00ff00ff00ff
 	p := packed{total: uint16(len(hashes))}
+	known := uint64(0)
 	for _, h := range hashes {
 		at := h >> t.shift
 		print := print8(h)
-		row := t.slots[at]
-		if row&0xff != print {
-			if row = t.slots[at^1]; row&0xff != print {
-				continue
-			}
-		}
-		p.known++
+		one, other := t.slots[at], t.slots[at^1]
+		isOne, isOther := allIfNone((one^print)&0xff), allIfNone((other^print)&0xff)
+		row := one&isOne | other&isOther&^isOne
+		known += (isOne | isOther) & 1
 		p.even += row & (lanes &^ 0xff)
 		p.odd += row >> 8 & lanes
 	}
+	p.known = uint16(known)
 	return p
 }
+
+// allIfNone is all bits where x is 0, and none where it is at most 1<<63.
+func allIfNone(x uint64) uint64 { return uint64(int64(x-1) >> 63) }
 
 func (a *sums) add(p packed) {
 	a.known += int64(p.known)
@@ -225,23 +227,38 @@ func (a *sums) add(p packed) {
 
 // memory is what the words of one text came to, so that those that return are
 // not looked up again. A place holds the last word that fell on it.
-type memory struct {
-	places [256]struct {
-		from, to uint16 // of the text, at most MaxText
-		own      packed
-	}
-	buf [maxPerWord]uint64
+type memory[T any] [256]struct {
+	from, to uint16 // of the text, at most MaxText
+	own      T
 }
 
+// of is what is kept of the word that next found, whose hash is whole; else known is
+// false, and what it comes to is to be put there.
+func (m *memory[T]) of(s *scanner, whole uint64) (own *T, known bool) {
+	e := &m[whole>>8%uint64(len(m))]
+	known = s.text[e.from:e.to] == s.text[s.from:s.pos] // which is never empty
+	e.from, e.to = uint16(s.from), uint16(s.pos)
+	return &e.own, known
+}
+
+// room is what scoring a text needs. It is used again: on the stack of a goroutine that judges one text, each would
+// have that stack grown and copied.
+type room struct {
+	words  memory[packed]
+	buf    [maxPerWord]uint64
+	beside [maxPacked]uint64 // features of two words, until they are summed
+}
+
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
 // own is what the word that next found adds up to by itself.
-func (m *memory) own(s *scanner, t *Table, whole uint64) packed {
-	e := &m.places[whole>>8%uint64(len(m.places))]
-	if source := s.text[s.from:s.pos]; s.text[e.from:e.to] != source { // which is never empty
-		m.buf[0] = mix(kindWord | whole)
-		e.from, e.to = uint16(s.from), uint16(s.pos)
-		e.own = t.sum(m.buf[:1+s.shape(m.buf[1:], 3)])
+func (r *room) own(s *scanner, t *Table, whole uint64) packed {
+	own, known := r.words.of(s, whole)
+	if !known {
+		r.buf[0] = mix(kindWord | whole)
+		*own = t.sum(r.buf[:1+s.shape(r.buf[1:], 3)])
 	}
-	return e.own
+	return *own
 }
 
 // logits are in 1/256 bit, relative to Other. The score of a class is the sum of

@@ -1,6 +1,9 @@
 package lang
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // The kinds of features that only the varieties of Portuguese are told apart by.
 const (
@@ -85,30 +88,41 @@ func VarietyFeatures(text string, dst []uint64) []uint64 {
 
 // next are the features of the next word; more is false after the last one.
 func (v *varieties) next() (features []uint64, more bool) {
+	n, whole, more := v.beside()
+	if more {
+		n += v.own(v.buf[n:], whole)
+	}
+	return v.buf[:n], more
+}
+
+// beside finds the next word, whose hash is whole, and writes the n features that it has
+// with the words before it; more is false after the last word.
+func (v *varieties) beside() (n int, whole uint64, more bool) {
 	if !v.s.next() {
-		n := 0
 		if v.begun && v.marked() {
 			n = v.piece(0, afterMark)
 		}
-		return v.buf[:n], false
+		return n, 0, false
 	}
-	n := 0
 	if !v.begun {
 		v.begun = true
 		v.pieces[0] = startOfSentence
 	} else if v.marked() {
 		n = v.piece(n, afterMark)
 	}
-	whole := v.s.whole()
+	whole = v.s.whole()
 	n = v.piece(n, v.stands(whole))
-	n = v.ends(n)
 	prev := v.s.prev
+	ends, k := v.s.endings()
+	for _, end := range ends[:k] {
+		v.buf[n] = mix(kindAfter | (prev*golden64^end)&low56)
+		n++
+	}
 	v.buf[n] = mix(kindTriple | (v.before*golden64^prev*mixer64^whole)&low56)
-	word := mix(kindWord | whole)
 	pair, end := v.s.beside(whole)
-	n += copy(v.buf[n+1:], []uint64{word, word, pair, pair, end}) + 1
+	v.buf[n+1], v.buf[n+2], v.buf[n+3] = pair, pair, end
 	v.before = prev
-	return v.buf[:n+v.s.shape(v.buf[n:], 4)], true
+	return n + 4, whole, true
 }
 
 // marked says whether a mark stands before the word.
@@ -145,28 +159,44 @@ func (v *varieties) piece(n int, p uint64) int {
 	return n
 }
 
-// ends writes how the word ends and begins.
-func (v *varieties) ends(n int) int {
-	w := v.s.word[:v.s.n]
-	if len(w) < 5 {
-		return n
+// endings are the last two, three and four letters of the word, backwards; n is 0 for a short word.
+func (s *scanner) endings() (ends [3]uint64, n int) {
+	w := s.word[:s.n]
+	if len(w) < leastEnds {
+		return ends, 0
 	}
 	end := uint64(w[len(w)-1])
-	for k := 2; k <= 4; k++ {
-		end = end<<8 | uint64(w[len(w)-k])
-		v.buf[n] = mix(kindEnd | end)
-		v.buf[n+1] = mix(kindAfter | (v.s.prev*golden64^end)&low56)
-		n += 2
+	for i := range ends {
+		end = end<<8 | uint64(w[len(w)-2-i])
+		ends[i] = end
 	}
-	start := uint64(0)
-	for i, b := range w[:min(6, len(w))] {
-		start = start<<8 | uint64(b)
-		if i == 3 || i == 5 && len(w) > 6 {
-			v.buf[n] = mix(kindStart | start)
-			n++
+	return ends, len(ends)
+}
+
+// leastEnds is how many letters a word has whose endings and beginnings are features.
+const leastEnds = 5
+
+// own writes the features that the word that beside found has by itself.
+func (v *varieties) own(out []uint64, whole uint64) int {
+	word := mix(kindWord | whole)
+	out[0], out[1] = word, word
+	n := 2
+	ends, k := v.s.endings()
+	for _, end := range ends[:k] {
+		out[n] = mix(kindEnd | end)
+		n++
+	}
+	if w := v.s.word[:v.s.n]; len(w) >= leastEnds {
+		start := uint64(0)
+		for i, b := range w[:min(6, len(w))] {
+			start = start<<8 | uint64(b)
+			if i == 3 || i == 5 && len(w) > 6 {
+				out[n] = mix(kindStart | start)
+				n++
+			}
 		}
 	}
-	return n
+	return n + v.s.shape(out[n:], 4)
 }
 
 // Varieties are the weights of VarietyFeatures for Portugal and against Brazil, by the first
@@ -184,6 +214,18 @@ func NewVarieties(bits uint32) *Varieties {
 // Set gives the place at, of 1<<bits, its weight.
 func (v *Varieties) Set(at int, weight int8) { v.weights[at] = weight }
 
+func (v *Varieties) sum(hashes []uint64) (sum int64) {
+	for _, h := range hashes {
+		sum += int64(v.weights[h>>v.shift])
+	}
+	return sum
+}
+
+// varietySum is what the features of one word by itself add up to.
+type varietySum struct{ sum, total int32 }
+
+var varietyMemories = sync.Pool{New: func() any { return new(memory[varietySum]) }}
+
 // leastPortuguese is the probability of Portuguese under which its varieties are
 // not told apart, as nothing hangs on it.
 const leastPortuguese = 1.0 / 64
@@ -197,21 +239,36 @@ func (j *Judge) Odds(text string) (odds int32, bucket int) {
 
 func (j *Judge) odds(text string) (odds int32, features int) {
 	f := varieties{s: newScanner(text)}
+	m := varietyMemories.Get().(*memory[varietySum])
+	defer varietyMemories.Put(m)
+	clear(m[:])
 	sum, total := int64(0), int64(0)
-	for more := true; more; {
-		var hashes []uint64
-		hashes, more = f.next()
-		for _, h := range hashes {
-			sum += int64(j.v.weights[h>>j.v.shift])
+	for {
+		n, whole, more := f.beside()
+		sum += j.v.sum(f.buf[:n])
+		total += int64(n)
+		if !more {
+			break
 		}
-		total += int64(len(hashes))
+		own, known := m.of(&f.s, whole)
+		if !known {
+			n = f.own(f.buf[:], whole)
+			*own = varietySum{int32(j.v.sum(f.buf[:n])), int32(n)}
+		}
+		sum += int64(own.sum)
+		total += int64(own.total)
 	}
+	return j.oddsOf(sum, total), int(total)
+}
+
+// oddsOf are the log-odds that features, total of them, bear whose weights come to sum.
+func (j *Judge) oddsOf(sum, total int64) int32 {
 	if total == 0 {
-		return 0, 0
+		return 0
 	}
 	score := sum * 65536 / rootOf(total)
 	sharp := int64(j.p.VarietySharp[Bucket(int(total))])
-	return int32(max(-1<<20, min(1<<20, score*sharp/4096))), int(total)
+	return int32(max(-1<<20, min(1<<20, score*sharp/4096)))
 }
 
 // told is odds of a text with these probabilities; ok is false when it is hardly Portuguese.

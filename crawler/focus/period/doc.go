@@ -31,6 +31,9 @@
 //     "esta" that of the same week (Monday to Sunday).
 //   - "há dois anos" is that year, "há dois meses" that month, "há duas semanas"
 //     that day.
+//   - Four digits alone are a year, unless they are counted, numbered or a year of copyright.
+//     In a text about programs, which its words tell, something has to say that they are.
+//   - "Last updated on X" is of the page itself: Own says so, and Content leaves it out.
 //   - Vague expressions get generous bounds; Kind says so.
 //   - What remains unknown in a Value is written X: 2000-06-XX, 194X-XX-XX.
 //

@@ -11,6 +11,13 @@ func (m *matcher) guard(x *mention) bool {
 	if !m.numberGlue(x) || !m.monthForm(x) || !m.cued(x) {
 		return false
 	}
+	if m.technical && m.sample(x) {
+		m.swallow = true
+		return false
+	}
+	if m.numbered(x) || m.inAddress(x) || m.technical && bounds(x) {
+		return false
+	}
 	if x.act.yearMust && !x.hasYear {
 		return false
 	}
@@ -24,9 +31,14 @@ func (m *matcher) guard(x *mention) bool {
 	case "date", "numeric", "days", "days3", "holiday", "datetime":
 		return m.calendar(x)
 	case "year":
-		return m.yearAlone(x)
+		if ok := m.yearAlone(x) && !m.notice(x); ok {
+			m.taken = x.to - 1
+		} else {
+			m.refused = x.to - 1
+			return false
+		}
 	case "years":
-		return !m.prev(x.from, "counting") && yearsOrdered(x)
+		return !m.prev(x.from, "counting") && yearsOrdered(x) && !m.notice(x)
 	case "clock":
 		return m.clock(x)
 	case "yearbc", "yearad":
@@ -79,7 +91,7 @@ func (m *matcher) calendar(x *mention) bool {
 	if x.act.name == "holiday" {
 		return true
 	}
-	if x.month > 12 {
+	if x.month > 12 || x.hasYear && x.year < techYears && x.day == 0 && m.tokens[x.from].number >= 0 { // 5/1000
 		return false
 	}
 	year := 2000 // a leap year where none is known
@@ -171,6 +183,9 @@ func (m *matcher) glueBefore(at int) bool {
 	case "-":
 		return at > 1 && (m.tokens[at-2].word() == "mid" || m.tokens[at-2].word() == "pre" || m.tokens[at-2].word() == "pos")
 	case ",", ".", ":":
+		if t.word() == ":" && at > 1 && m.tokens[at-2].is(upper) {
+			return false // SQL:2003
+		}
 		// The end of a word or clause, not a decimal point.
 		return at == 1 || m.tokens[at-2].number < 0 && t.is(glued) && m.tokens[at-2].is(letters)
 	}
@@ -218,6 +233,12 @@ func (m *matcher) yearAlone(x *mention) bool {
 	strong := m.prev(x.from, "yearcue")
 	if x.act.cue == "year" { // '74
 		return strong || m.prev(x.from, "ofs")
+	}
+	if m.listed(x, m.refused) || roundSize(x.year) && !strong {
+		return false
+	}
+	if m.technical {
+		return m.yearOfManual(x)
 	}
 	if m.counted(x.to - 1) {
 		return strong && m.directCue(x.from)

@@ -51,12 +51,16 @@ type matcher struct {
 	// swallow says that the match refused last is a name or an amount: no part of
 	// it is about time either.
 	swallow bool
+
+	technical      bool // a text about programs
+	taken, refused int  // the last number alone that was a year, and that was not; -1 none
 }
 
 // mentions is everything that a rule matches and no guard refuses, in order and
-// without overlap: at each place the longest.
-func (r *ruleset) mentions(text string) ([]token, []mention) {
-	m := matcher{rules: r, text: text, tokens: r.tokenize(text)}
+// without overlap: at each place the longest. manual says that text is technical.
+func (r *ruleset) mentions(text string) (tokens []token, found []mention, manual bool) {
+	m := matcher{rules: r, text: text, tokens: r.tokenize(text), taken: -1, refused: -1}
+	m.technical = technical(text, m.tokens)
 	var out []mention
 	for i := 0; i < len(m.tokens); {
 		t := &m.tokens[i]
@@ -83,7 +87,7 @@ func (r *ruleset) mentions(text string) ([]token, []mention) {
 		}
 		i = next
 	}
-	return m.tokens, m.merge(out)
+	return m.tokens, m.merge(out), m.technical
 }
 
 // begin is walk from the root, for the token at i that is t and no number.

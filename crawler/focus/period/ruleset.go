@@ -27,6 +27,7 @@ type term struct {
 	entries []entry
 	first   []step // the ways of all patterns that begin with it
 	tens    bool   // a number that another one may follow: vinte e cinco
+	tech    bool   // a word of texts about programs
 }
 
 // action is what a rule does with what it matched.
@@ -130,7 +131,7 @@ func (r *ruleset) term(word string) *term {
 }
 
 // marks are those that the guards ask for, beside those of the rules.
-const marks = "()[]{}«»\"“„'–-;|>*…!?.,:%$€£_@=×+/ºª#"
+const marks = "()[]{}«»\"“„'–-;|>*…!?.,:%$€£_@=×+/ºª#&©_@"
 
 // begin puts the terms into the table and sets what each can begin.
 func (r *ruleset) begin() error {
@@ -148,6 +149,7 @@ func (r *ruleset) begin() error {
 		r.table[at] = t
 		n := (&token{term: t}).value("num")
 		t.tens = n >= 20 && n < 100
+		t.tech = (&token{term: t}).has("tech")
 		if to := r.root.words[t]; to != nil {
 			t.first = append(t.first, step{to: to})
 		}

@@ -30,7 +30,10 @@ func ParseScope(text string) (Scope, error) {
 		}
 		scope = append(scope, s)
 	}
-	return Union(scope), nil
+	if scope = Union(scope); scope[0] == open {
+		return nil, fmt.Errorf("%w: %q is all time", ErrScope, text)
+	}
+	return scope, nil
 }
 
 // Union is the days of all spans, as few spans as possible, in order.
@@ -49,14 +52,14 @@ func Union(spans []Span) Scope {
 }
 
 // Content is the time that a text talks about, by its expressions, in at most
-// limit spans: what is vague, a duration or a frequency is left out, and where
+// limit spans: what is vague, a duration, a frequency or a day of the page itself is left out, and where
 // there are more spans those with the least gap between them are taken together.
 // Its String is short enough to keep with a record; what talks about 1905 is what
 // has a Content that overlaps it.
 func Content(expressions []Expression, limit int) Scope {
 	var dated []Span
 	for i := range expressions {
-		if e := &expressions[i]; e.Dated && e.Kind != Vague {
+		if e := &expressions[i]; e.Dated && e.Kind != Vague && !e.Own {
 			dated = append(dated, e.Span)
 		}
 	}

@@ -46,7 +46,7 @@ func TestParseScope(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "..", "1945..1939", "19", "19450", "1945-13", "1945-00", "1945-1", "2011-02-29", "1945-02-30", "1945-1-1", "abc",
-		"1945...1946", "1939..,", ",", "19X5", "XXXX", "194X-05", "-194X", "1945-01-01-01", "1945 1946", "+939"} {
+		"1945...1946", "1939..,", ",", "19X5", "XXXX", "194X-05", "-194X", "1945-01-01-01", "1945 1946", "+939", "0000..,..194X"} {
 		if scope, err := ParseScope(text); !errors.Is(err, ErrScope) {
 			t.Errorf("ParseScope(%q) = %v %v", text, scope, err)
 		}
@@ -55,6 +55,7 @@ func TestParseScope(t *testing.T) {
 
 func FuzzParseScope(f *testing.F) {
 	f.Add("1939..1945,..-0043,194X")
+	f.Add("0000..,..194X")
 	f.Fuzz(func(t *testing.T, text string) {
 		scope, err := ParseScope(text)
 		if err != nil {

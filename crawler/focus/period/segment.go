@@ -58,7 +58,7 @@ func Segments(blocks []Block, ref time.Time, opts SegmentOptions) []Segment {
 	tagged := TagBlocks(texts, ref)
 	c := segmenter{blocks: blocks, opts: opts}
 	for i := range blocks {
-		dated := slices.DeleteFunc(tagged[i], func(e Expression) bool { return !e.Dated || e.Kind == Vague })
+		dated := slices.DeleteFunc(tagged[i], func(e Expression) bool { return !e.Dated || e.Kind == Vague || e.Own })
 		if level := blocks[i].Heading; level > 0 {
 			c.heading(level, Dated(dated))
 		}

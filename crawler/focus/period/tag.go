@@ -43,6 +43,9 @@ type Expression struct {
 	Span Span `json:"-"` // Start and End, if Dated
 	// Dated says that the expression has a place in time.
 	Dated bool `json:"-"`
+	// Own says that it is a day of the page itself, such as "last updated on", and not one
+	// that the text talks about.
+	Own bool `json:"-"`
 }
 
 // Resolved says whether the expression was normalised: dates and times to days,
@@ -90,7 +93,7 @@ func TagBlocks(blocks []string, ref time.Time) [][]Expression {
 
 func (r *resolver) tag(text string) []Expression {
 	rules := standard()
-	tokens, mentions := rules.mentions(text)
+	tokens, mentions, manual := rules.mentions(text)
 	var out []Expression
 	at := 0
 	for i := range mentions {
@@ -99,11 +102,17 @@ func (r *resolver) tag(text string) []Expression {
 			if tokens[at].is(breaks) {
 				r.fresh = false
 			}
+			if manual && tokens[at].is(newline) { // "the first Sunday of April" is of no year that stands elsewhere
+				r.fresh, r.hasLast = false, false
+			}
 		}
 		d := r.resolve(x)
 		from := tokens[partOf(tokens, x.from)].from
 		e := Expression{From: int(from), To: int(tokens[x.to-1].to), Value: d.value, Grain: d.grain, Kind: d.kind, Form: d.form}
-		e.Text = text[e.From:e.To]
+		e.Text, e.Own = text[e.From:e.To], own(tokens, x.from)
+		if e.Own { // nothing points from it
+			r.fresh, r.hasLast = false, false
+		}
 		if d.known {
 			e.Dated, e.Span = true, d.span
 			e.Start, e.End = d.span.Start.String(), d.span.End.String()

@@ -39,6 +39,7 @@ const (
 	letters                   // a word
 	upper                     // a word of capitals only
 	pluralS                   // a word that ends in s
+	newline                   // a line ends before it
 )
 
 func (t *token) is(f flags) bool { return t.flags&f != 0 }
@@ -95,6 +96,7 @@ func (c *cutter) space() bool {
 	c.at += size
 	c.before &^= glued
 	if r == '\n' || r == '\u2029' {
+		c.before |= newline
 		if c.lines++; c.lines > 1 {
 			c.before |= breaks
 		}

@@ -177,6 +177,8 @@ func xmlShapes() []shape {
 	return []shape{
 		{name: "feed of namespaces", kind: typeXML, head: "<rss version='2.0'><channel" + space(20_000) + ">", part: "<a>"},
 		{name: "feed of namespaces in one tag", kind: typeXML, head: "<rss version='2.0'><channel", parts: numbered(" xmlns:n%x='u'")},
+		{name: "feed of 30 namespaces", kind: typeXML, head: "<rss version='2.0'><channel" + space(30) + ">",
+			part: "<item><title>a</title><link>/x</link><n1:date>1</n1:date><n2:title>x</n2:title><pubDate>2000x</pubDate></item>", tail: "</channel></rss>"},
 		{name: "feed of 60 namespaces", kind: typeXML, head: "<rss version='2.0'><channel" + space(60) + ">",
 			part: "<item><title>a</title><link>/x</link><n1:date>1</n1:date><n2:title>x</n2:title><pubDate>2000x</pubDate></item>", tail: "</channel></rss>"},
 		{name: "feed of depth", kind: typeXML, head: rss, part: "<a>"},

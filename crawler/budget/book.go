@@ -80,6 +80,8 @@ type Wait struct {
 type Ask struct {
 	Items int64 // in the answer: page size, or ids asked for
 	Paid  int64 // of them paid for today (Paid), so not charged again
+	// Only is the name of the credential that the call must carry, "" = of whichever can. It is not part of an intent.
+	Only string
 }
 
 // Answer is what came of a call.
@@ -147,6 +149,24 @@ type Book struct {
 	serial  uint64
 	address *ledger
 	creds   []*ledger
+	avoid   map[string]int64 // credentials that are not chosen until then, where another is
+}
+
+// Avoid has Reserve and Next choose other credentials than this one until that time, where there are others. The zero time ends
+// that. It is not part of a snapshot. It says whether there is a credential that is not avoided.
+func (b *Book) Avoid(credential string, until time.Time) (others bool) {
+	if b.avoid == nil {
+		b.avoid = map[string]int64{}
+	}
+	if delete(b.avoid, credential); !until.IsZero() && b.ledger(credential) != nil {
+		b.avoid[credential] = until.UnixNano()
+	}
+	return b.others()
+}
+
+// others says whether there is a credential that is not avoided.
+func (b *Book) others() bool {
+	return slices.ContainsFunc(b.creds, func(l *ledger) bool { return b.avoid[l.name] <= b.now })
 }
 
 // New is a Book without credentials.
@@ -337,7 +357,11 @@ func (b *Book) choose(now time.Time, class string, ask Ask) (best choice, err er
 	if len(b.creds) == 0 {
 		return best, fmt.Errorf("budget: %w: none at %s", ErrCredential, b.site)
 	}
+	others := b.others()
 	for _, l := range b.creds {
+		if ask.Only != "" && l.name != ask.Only || ask.Only == "" && others && b.avoid[l.name] > b.now {
+			continue
+		}
 		c := choice{l: l}
 		if c.needs, err = b.needs(l, class, ask); err != nil {
 			return choice{}, err
@@ -346,6 +370,9 @@ func (b *Book) choose(now time.Time, class string, ask Ask) (best choice, err er
 		if best.l == nil || c.at < best.at || c.at == best.at && c.worth > best.worth {
 			best = c
 		}
+	}
+	if best.l == nil {
+		return best, fmt.Errorf("budget: %w: %q at %s", ErrCredential, clip(ask.Only), b.site)
 	}
 	return best, nil
 }

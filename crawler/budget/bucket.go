@@ -48,7 +48,8 @@ const resolution = 1024
 // told is what headers said last: left until the reset, which is from lo to hi.
 type told struct{ left, lo, hi int64 }
 
-// lowering is a limit found by refusals: limit while positive, tried again at retry.
+// lowering is a limit found by refusals: limit while positive, tried again at retry. Where limit is 0, step is one that was
+// found, is not in force, and is forgotten at retry: should the server refuse at about that number again, it is the limit.
 type lowering struct {
 	limit    int64
 	at       int64 // of the last refusal
@@ -57,7 +58,29 @@ type lowering struct {
 	patience int64 // windows
 }
 
-const maxPatience = 64
+const (
+	maxPatience = 64
+	// believedPatience is of a limit that was found once: headers that say that more is left beat it. A server that refuses at
+	// the same number in spite of them is believed no more.
+	believedPatience = 2
+)
+
+// found is the number of calls that the server took before it refused, 0 = not known.
+func (x *lowering) found() int64 {
+	if x.limit > 0 {
+		return x.limit
+	}
+	return x.step
+}
+
+// beyond says that n calls are clearly more than was found.
+func (x *lowering) beyond(n int64) bool { return n > x.found()+max(2, x.found()/10) }
+
+// same says that a refusal after n calls bears out what was found. Who refuses for another cause than a limit does so
+// after any number of calls.
+func (x *lowering) same(n int64) bool {
+	return x.found() > 0 && n >= x.found()-x.found()/4 && !x.beyond(n)
+}
 
 func (b *bucket) effective() int64 {
 	if b.cut.limit > 0 {
@@ -371,9 +394,12 @@ func (b *bucket) jump(now int64, c *clock) {
 	}
 }
 
-// setLimit changes what a window holds.
+// setLimit changes what a window holds, or confirms it.
 func (b *bucket) setLimit(limit, now int64, by Origin) {
 	if limit == b.limit {
+		if b.by == ByTable {
+			b.by = by
+		}
 		return
 	}
 	old := b.token()
@@ -386,23 +412,85 @@ func (b *bucket) setLimit(limit, now int64, by Origin) {
 
 // refused: the server took less than the limit by what it says. What it took is
 // the limit from now on; it is raised again by a step that doubles, and after a
-// failure later each time.
-func (b *bucket) refused(sent, now int64, c *clock) {
+// failure later each time. Where why explains the refusal, the first at that number is only remembered.
+func (b *bucket) refused(sent, now int64, why cause, c *clock) {
 	if b.spec.Kind == Adaptive {
 		b.pace.refused(sent, now)
 		return
 	}
-	if b.spec.Kind == Told || b.spec.unit() != Calls || sent <= b.cut.at {
+	x := &b.cut
+	if b.spec.Kind == Told || b.spec.unit() != Calls || sent <= x.at {
 		return // told: the hold is all there is; the rest: calls of the same refusal
 	}
 	used := b.effective() - b.free(now, c) - b.out()
-	p := min(max(2*b.cut.patience, 2), maxPatience)
-	b.cut = lowering{limit: max(1, min(b.effective(), used-1)), at: now, retry: now + p*b.window(), step: 1, patience: p}
+	if used <= 1 { // no limit is 0: something else is the cause
+		if x.limit > 0 && why.again {
+			x.limit = 1
+		}
+		if x.limit > 0 {
+			x.at, x.retry = now, now+x.patience*b.window()
+		}
+		return
+	}
+	low := max(1, min(b.effective(), used-1))
+	p := int64(believedPatience)
+	switch {
+	case why.again: // it still takes nothing: that is no news of how much it takes
+		p = max(x.patience, p)
+	case x.same(low):
+		p = min(max(2*x.patience, p), maxPatience)
+	case why.explained && x.limit > 0:
+		x.at = now
+		return
+	case why.explained:
+		*x = lowering{at: now, step: low, retry: now + maxPatience*b.window()}
+		return
+	}
+	*x = lowering{limit: low, at: now, retry: now + p*b.window(), step: 1, patience: p}
+}
+
+// lift: headers say that more is left than a limit that was found leaves.
+func (b *bucket) lift(now int64) {
+	if x := &b.cut; x.limit > 0 && x.patience <= believedPatience {
+		*x = lowering{at: x.at, step: x.limit, retry: now + maxPatience*b.window(), patience: x.patience}
+	}
+}
+
+// took: the server took a call. If it took clearly more than at a refusal that is remembered, that was no limit.
+func (b *bucket) took(sent, now int64, c *clock) {
+	if b.spec.Kind == Adaptive {
+		b.pace.answered(sent)
+		return
+	}
+	x := &b.cut
+	if x.limit > 0 || x.step == 0 {
+		return
+	}
+	used := b.limit - b.free(now, c) - b.out()
+	switch b.spec.Kind {
+	case Aligned: // in whichever window it was
+		for k := b.index(now + c.lo); k <= b.index(now+c.hi); k++ {
+			used = min(used, b.inWindow(k))
+		}
+	case Sliding: // since then: the server may count by windows that begin anew
+		for _, s := range b.log {
+			if s.from <= x.at {
+				used -= s.n
+			}
+		}
+	}
+	if x.beyond(used) {
+		*x = lowering{}
+	}
 }
 
 func (b *bucket) raise(now int64) {
 	x := &b.cut
-	if x.limit == 0 || now < x.retry {
+	if now < x.retry {
+		return
+	}
+	if x.limit == 0 {
+		*x = lowering{}
 		return
 	}
 	x.limit, x.step, x.retry = x.limit+x.step, min(2*x.step, b.limit), now+b.window()

@@ -67,9 +67,12 @@
 //
 // Headers and snapshots are input: numbers are capped (MaxLimit, MaxReset,
 // MaxPolicies, MaxHeader), a reset beyond the bucket's window is not believed, a server whose
-// Date jumps is no longer used to align windows, and a server that refuses
-// while its headers say there is room has its limit lowered to what it took,
-// and tried again ever more rarely.
+// Date jumps is no longer used to align windows. A server that refuses
+// while its headers say there is room has its limit lowered to what it took. That lasts until the headers
+// of a call that it takes say that more is left; only where it refuses after the same number of calls once
+// more are the headers not believed, and the limit is tried again ever more rarely. A refusal with a Retry-After is
+// explained by that, and lowers no limit before the server refuses so at the same number of calls twice,
+// or again after the wait that it asked for.
 //
 // A clock of ours that is set back is followed, as if no time had passed; one
 // that leaps ahead is believed, until the next Date header says otherwise.

@@ -140,7 +140,7 @@ func TestHiddenLimit(t *testing.T) {
 func TestLyingHeaders(t *testing.T) {
 	minute, day := 60*second, 12*time.Hour
 	if racetest.Small(t) {
-		day = 30 * time.Minute
+		day = time.Hour // of the two refusals that it takes to believe them the share is small by then
 	}
 	lies := map[string]func(h http.Header, refused bool){
 		"says 300, means 200": func(h http.Header, refused bool) {

@@ -24,10 +24,11 @@ const (
 //     left by them lowers what is left by our count, never raises it. What matches nothing is learned:
 //     with a window, as a sliding bucket of the class; without, as one that is Told;
 //   - of waits, from Retry-After (RFC 9110 section 10.2.3) of any answer. A refusal
-//     without one waits 10 s, doubled each time in a row, an hour at most; a 503 holds
+//     without one, or with one that is no wait, waits 10 s, doubled each time in a row, an hour at most,
+//     unless the bucket that its headers speak of now waits for its reset; a 503 holds
 //     all classes and credentials;
-//   - of limits, from a refusal while there should have been room: see the package
-//     comment.
+//   - of limits, from a refusal while there should have been room, unless its Retry-After explains it; and
+//     from headers of a later answer that was none: see the package comment.
 //
 // ErrTicket: it was settled, is of an earlier life, or was on its way for longer than Options.Flight; it has been
 // counted, and only waits are learned.
@@ -57,6 +58,9 @@ func (b *Book) Settle(now time.Time, t Ticket, a Answer) error {
 	if late == nil && !cached(a.Header) {
 		date, dated = b.date(a.Header, sent)
 		told = b.match(l, t, all, readPolicies(a.Header, sent, b.now, &b.clock))
+		if all, err = b.needs(l, t.Class, t.Ask); err != nil { // with what was learned of by now
+			return err
+		}
 	}
 	l.calls++
 	b.finish(l, all, t, a)
@@ -64,19 +68,18 @@ func (b *Book) Settle(now time.Time, t Ticket, a Answer) error {
 		return late
 	}
 	l.heard, b.address.heard = true, true
+	took := !a.refused() && a.Status < 500
 	for _, s := range told {
-		s.apply(b.now, &b.clock)
+		s.apply(took, b.now, &b.clock)
 	}
-	b.waits(l, t, a, date, dated, told)
+	why := b.waits(l, t, a, date, dated, told)
 	switch {
 	case a.refused():
 		l.refused++
-		b.surprise(all, told, sent)
-	case a.Status < 500:
+		b.surprise(all, told, sent, why)
+	case took:
 		for _, n := range all {
-			if n.in.spec.Kind == Adaptive {
-				n.in.pace.answered(sent)
-			}
+			n.in.took(sent, b.now, &b.clock)
 		}
 	}
 	return late
@@ -244,8 +247,9 @@ func (l *ledger) learn(class string, p policy) *bucket {
 	return k
 }
 
-// apply learns what was said, after the ticket was settled.
-func (s *said) apply(now int64, c *clock) {
+// apply learns what was said, after the ticket was settled. took says that the answer was no refusal: what its
+// headers leave beats a limit that a refusal made us find.
+func (s *said) apply(took bool, now int64, c *clock) {
 	b, p := s.in, s.p
 	if p.limit > 0 && b.spec.Kind != Told {
 		b.setLimit(p.limit, now, ByHeaders)
@@ -262,6 +266,9 @@ func (s *said) apply(now int64, c *clock) {
 	}
 	if b.spec.Kind == Aligned && p.hi != 0 && b.index(p.hi+c.hi)-1 < b.index(now+c.lo) {
 		return
+	}
+	if took && p.left > b.free(now, c) {
+		b.lift(now)
 	}
 	// Calls that are on their way may or may not be counted in what is left; only
 	// what even they do not explain is somebody else's.
@@ -289,39 +296,43 @@ func (s *said) tell(now int64) {
 	t.lo, t.hi = max(now, min(p.lo, hi)), max(now, hi)
 }
 
-// waits learns when the server wants to be asked again.
-func (b *Book) waits(l *ledger, t Ticket, a Answer, date int64, dated bool, told []said) {
+// cause is what is known of why a call was refused.
+type cause struct {
+	explained bool // its Retry-After says how long the server takes no calls: that need not be a limit of ours
+	again     bool // it was sent after the wait of the refusal before it, and nothing was taken in between
+}
+
+// waits learns when the server wants to be asked again. After a refusal there is always a wait.
+func (b *Book) waits(l *ledger, t Ticket, a Answer, date int64, dated bool, told []said) (why cause) {
 	overload := a.Status >= 500
 	of, class := l, t.Class
 	if a.Status == 503 {
 		of, class = b.address, ""
 	}
 	i := slices.IndexFunc(of.holds, func(h hold) bool { return h.class == class })
-	if !a.refused() && !overload && a.Status != 503 {
-		if i >= 0 {
-			of.holds[i].fails = 0
-		}
+	if !a.refused() && !overload && i >= 0 {
+		of.holds[i].fails = 0
+	}
+	fails := int64(0)
+	if i >= 0 {
+		fails = of.holds[i].fails
+		why.again = fails > 0 && t.At.UnixNano() >= of.holds[i].until
 	}
 	header := get(a.Header, "Retry-After")
 	after, ok := fetch.RetryAfter(header, time.Unix(0, date))
 	reason := fmt.Sprintf("the server said %d, Retry-After %s", a.Status, after)
 	wait := int64(after)
+	if ok && header[0] > '9' && !dated { // a date, and a clock we know little of
+		wait += b.clock.hi
+	}
 	switch {
-	case ok && len(header) > 0 && (header[0] < '0' || header[0] > '9') && !dated:
-		wait += b.clock.hi // a date, and a clock we know little of
-	case ok:
-	case a.refused() && !slices.ContainsFunc(told, func(s said) bool { return s.p.left == 0 && s.p.hi > b.now }), a.Status == 503:
-		fails := int64(0)
-		if i >= 0 {
-			fails = of.holds[i].fails
-		}
+	case ok && wait > 0:
+		why.explained = !why.again
+	case a.refused() && !slices.ContainsFunc(told, func(s said) bool { return s.holds(b.now, &b.clock) }), a.Status == 503:
 		wait = min(holdFirst<<min(fails, 20), holdLast)
 		reason = fmt.Sprintf("the server said %d and not for how long", a.Status)
 	default:
-		return
-	}
-	if wait <= 0 {
-		return
+		return why
 	}
 	if i < 0 {
 		of.holds = append(of.holds, hold{class: class})
@@ -334,11 +345,18 @@ func (b *Book) waits(l *ledger, t Ticket, a Answer, date int64, dated bool, told
 	if a.refused() || overload {
 		h.fails = min(h.fails+1, 30)
 	}
+	return why
+}
+
+// holds says that nothing is left by what was said, and that the bucket waits for that. The window of
+// which it was said may be over by our clock, and no wait is left of it.
+func (s *said) holds(now int64, c *clock) bool {
+	return s.p.left == 0 && s.p.hi > now && s.in.when(1, now, c) >= now+int64(time.Second)
 }
 
 // surprise: a refusal that nothing foretold lowers the limit of the bucket that the
 // headers speak of, or else of the one that is fullest.
-func (b *Book) surprise(all []need, told []said, sent int64) {
+func (b *Book) surprise(all []need, told []said, sent int64, why cause) {
 	var fullest *bucket
 	most := -1.0
 	for _, n := range all {
@@ -346,7 +364,7 @@ func (b *Book) surprise(all []need, told []said, sent int64) {
 			continue
 		}
 		if n.in.spec.Kind == Adaptive {
-			n.in.refused(sent, b.now, &b.clock)
+			n.in.refused(sent, b.now, why, &b.clock)
 			return
 		}
 		limit := n.in.effective()
@@ -363,6 +381,6 @@ func (b *Book) surprise(all []need, told []said, sent int64) {
 		}
 	}
 	if fullest != nil {
-		fullest.refused(sent, b.now, &b.clock)
+		fullest.refused(sent, b.now, why, &b.clock)
 	}
 }

@@ -1,8 +1,8 @@
 package fetch
 
 import (
-	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +27,41 @@ import (
 
 // wireCap is the cap of a body in these tests; an answer may cost twice as much.
 const wireCap = 4 << 20
+
+// badShapes are endless answers, each made of something else that is no content.
+func badShapes() []badShape {
+	skippable := binary.LittleEndian.AppendUint32([]byte{0x50, 0x2a, 0x4d, 0x18}, 1000) // RFC 8878 section 3.1.2
+	skippable = append(skippable, make([]byte, 1000)...)
+	emptyFrame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x00, 0x01, 0x00, 0x00} // one raw block of nothing, the last
+	emptyBlocks := []byte{0x00, 0x00, 0x00}                                    // raw blocks of nothing, none the last
+	gzipHead := string(emptyGzip()[:10])
+	return []badShape{
+		{"gzip members without content", ok200 + "Content-Encoding: gzip\r\n\r\n", emptyGzip(), LimitOverhead},
+		{"stored blocks without content", ok200 + "Content-Encoding: gzip\r\n\r\n" + gzipHead, []byte{0, 0, 0, 0xff, 0xff}, LimitOverhead},
+		{"brotli metadata", ok200 + "Content-Encoding: br\r\n\r\n\x0c", []byte{0x06}, LimitOverhead}, // RFC 7932 section 9.2: meta-blocks that skip 0 bytes
+		{"zstd frames to skip", ok200 + "Content-Encoding: zstd\r\n\r\n", skippable, LimitOverhead},
+		{"zstd frames without content", ok200 + "Content-Encoding: zstd\r\n\r\n", emptyFrame, LimitOverhead},
+		{"zstd blocks without content", ok200 + "Content-Encoding: zstd\r\n\r\n\x28\xb5\x2f\xfd\x00\x58", emptyBlocks, LimitOverhead},
+		{"gzip in zstd", ok200 + "Content-Encoding: gzip, zstd\r\n\r\n", skippable, LimitOverhead},
+		{"deflate", ok200 + "Content-Encoding: deflate\r\n\r\n", []byte{0, 0, 0, 0xff, 0xff}, "unknown content encoding"},
+		{"chunk extensions", ok200 + "Transfer-Encoding: chunked\r\n\r\n", []byte("1;" + strings.Repeat("e", 2000) + "\r\nx\r\n"), LimitChunks},
+		{"chunks of one byte", ok200 + "Transfer-Encoding: chunked\r\n\r\n", []byte("1\r\nx\r\n"), LimitWire},
+		{"chunks with short extensions", ok200 + "Transfer-Encoding: chunked\r\n\r\n", []byte("1;eeeeeeeeee\r\nx\r\n"), LimitWire},
+		{"early hints", "", []byte("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), LimitHeader},
+		{"continue", "", []byte("HTTP/1.1 100 Continue\r\n\r\n"), LimitHeader},
+		{"header fields", ok200, []byte("X-Y: z\r\n"), LimitHeader},
+		{"one header field", ok200 + "X: ", []byte("y"), LimitHeader},
+		{"trailers", ok200 + "Transfer-Encoding: chunked\r\nTrailer: X\r\n\r\n1\r\nx\r\n0\r\n", []byte("X: y\r\n"), "trailer"},
+		{"after the end", ok200 + "Content-Length: 2\r\n\r\nok", []byte("more"), ""},
+		{"after the last chunk", ok200 + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", []byte("more"), ""},
+		{"body of 204", "HTTP/1.1 204 No Content\r\n\r\n", []byte("more"), ""},
+		{"body of 304", "HTTP/1.1 304 Not Modified\r\n\r\n", []byte("more"), ""},
+		{"body of a redirect", "HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n", []byte("more"), ""},
+		{"body of an error", "HTTP/1.1 500 No\r\nContent-Encoding: gzip\r\n\r\n", emptyGzip(), LimitOverhead},
+		{"plain body", ok200 + "\r\n", []byte("x"), ""},
+		{"no http", "", []byte{0}, LimitHeader},
+	}
+}
 
 // Whatever an answer is made of, no more than twice the cap can be sent, and what ended it has a name.
 func TestAttackWire(t *testing.T) {
@@ -64,19 +99,6 @@ func checkWire(t *testing.T, b *badServer, err error, last string) {
 		t.Errorf("%d bytes sent, at most %d", sent, 2*wireCap)
 	}
 	t.Logf("%d KiB sent, %v", b.sent.Load()>>10, err)
-}
-
-// The row of the attack that received 991 MiB, at the default cap.
-func TestAttackEmptyGzipMembers(t *testing.T) {
-	b := serveBad(t, badShape{first: ok200 + "Content-Encoding: gzip\r\n\r\n", endless: emptyGzip()})
-	r, err := client(t, Options{}).Get(t.Context(), Request{URL: b.url}, nil)
-	var limit *LimitError
-	if !errors.As(err, &limit) || limit.Name != LimitOverhead || Stop(err) != LimitOverhead || !Final(err) || !strings.Contains(Reason(err), LimitOverhead) {
-		t.Errorf("%v", err)
-	}
-	if sent := b.sent.Load(); r == nil || sent > 32<<20 || r.Bytes > sent || r.Bytes < overheadFloor {
-		t.Errorf("%d bytes sent, %+v", sent, r)
-	}
 }
 
 // A body that nobody wants costs next to nothing, and what robots.txt sends is bounded by its own cap.
@@ -167,123 +189,24 @@ func TestAttackHeaderFields(t *testing.T) {
 	}
 }
 
-// victim counts who asks it, and how fast.
-type victim struct {
-	at netip.AddrPort
-
-	mu    sync.Mutex
-	hits  int
-	last  time.Time
-	least time.Duration
-}
-
-func (v *victim) hit() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	now := time.Now()
-	if v.hits++; v.hits > 1 && (v.least == 0 || now.Sub(v.last) < v.least) {
-		v.least = now.Sub(v.last)
-	}
-	v.last = now
-}
-
-// newVictim listens at an address of its own, at the given port when that is not 0. Connections count.
-func newVictim(t *testing.T, addr string, port uint16) *victim {
-	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(addr, fmt.Sprint(port)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := &victim{at: netip.MustParseAddrPort(l.Addr().String())}
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, addr) }))
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			v.hit()
-		}
-	}
-	s.Listener = l
-	s.Start()
-	t.Cleanup(s.Close)
-	return v
-}
-
-func (v *victim) check(t *testing.T, gap time.Duration) {
-	t.Helper()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.hits < 2 || v.least < gap*8/10 { // two: else nothing was shown
-		t.Errorf("%d connections, the shortest gap %v, want %v", v.hits, v.least, gap)
-	}
-	t.Logf("%d connections, the shortest gap %v", v.hits, v.least)
-}
-
-// Names with two addresses, of which one is closed and the other a victim's: the victim is asked at its pace, however many
-// names there are and however they are asked.
-func TestAttackSecondAddress(t *testing.T) {
+// The second address of a name has a turn where AddrDelay is negative as well, by whatever way a connection is made.
+func TestAttackSecondAddressOfStreams(t *testing.T) {
 	const gap = 150 * time.Millisecond
-	get := func(ctx context.Context, c *Client, host string) error {
-		_, err := c.Get(ctx, Request{URL: "http://" + host}, nil)
-		return err
-	}
-	ways := map[string]struct {
-		o   Options
-		ask func(ctx context.Context, c *Client, host string) error
-	}{
-		"pages": {Options{AddrDelay: gap}, get},
-		"robots": {Options{AddrDelay: gap}, func(ctx context.Context, c *Client, host string) error {
-			_, _, why, err := c.Robots(ctx, "http://"+host, time.Now(), free)
-			return errors.Join(why, err)
-		}},
-		"accounts": {Options{AddrDelay: -1, DialDelay: gap}, get},
-		"streams": {Options{AddrDelay: -1, DialDelay: gap}, func(ctx context.Context, c *Client, host string) error {
+	for name, ask := range map[string]asking{
+		"accounts": getPage,
+		"streams": func(ctx context.Context, c *Client, host string) error {
 			resp, err := c.Open(ctx, Request{URL: "http://" + host})
 			if err == nil {
 				err = resp.Body.Close()
 			}
 			return err
-		}},
-		"websockets": {Options{AddrDelay: -1, DialDelay: gap}, func(ctx context.Context, c *Client, host string) error {
+		},
+		"websockets": func(ctx context.Context, c *Client, host string) error {
 			_, _, err := c.WebSocket(ctx, "ws://"+host)
 			return err
-		}},
-	}
-	for name, way := range ways {
-		t.Run(name, func(t *testing.T) {
-			v := newVictim(t, "127.0.0.6", 0)
-			o := way.o
-			o.Contact, o.Connect = "me@example.org", 5*time.Second
-			c := client(t, o)
-			var names atomic.Int64
-			c.names.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
-				n := names.Add(1)
-				return []netip.Addr{netip.AddrFrom4([4]byte{127, 9, byte(n >> 8), byte(n)}), v.at.Addr()}, nil
-			}
-			ctx, stop := context.WithTimeout(t.Context(), 8*gap)
-			defer stop()
-			var all sync.WaitGroup
-			var answered atomic.Int64
-			for i := range 8 { // a name each time, asked again and again
-				all.Go(func() {
-					for n := 0; ctx.Err() == nil; {
-						host := fmt.Sprintf("h%d-%d.evil.example:%d", i, n, v.at.Port())
-						var busy *BusyError
-						if err := way.ask(ctx, c, host); errors.As(err, &busy) {
-							_ = Sleep(ctx, max(time.Millisecond, time.Until(busy.Until)))
-						} else {
-							n++
-							if err == nil || strings.Contains(err.Error(), "bad handshake") { // the victim speaks no WebSocket
-								answered.Add(1)
-							}
-						}
-					}
-				})
-			}
-			all.Wait()
-			v.check(t, gap)
-			if n := answered.Load(); n < 2 {
-				t.Errorf("%d answers", n)
-			}
-		})
+		},
+	} {
+		t.Run(name, func(t *testing.T) { askSecond(t, Options{AddrDelay: -1, DialDelay: gap}, gap, ask) })
 	}
 }
 
@@ -335,58 +258,20 @@ func TestDeadAddresses(t *testing.T) {
 	}
 }
 
-// What belongs to a mail server, a shell or a database of names is not asked, by whatever way it comes.
-func TestAttackMailPort(t *testing.T) {
-	for _, port := range []string{"22", "23", "25", "53", "110", "143", "465", "587", "5060", "6667", "6000", "10080"} {
-		for _, text := range []string{"http://victim.example:" + port + "/", "https://[2001:db8::1]:" + port + "/x", "mastodon:a@victim.example:" + port,
-			"bluesky:did:web:victim.example%3A" + port, "twitter:1/media/https://victim.example:" + port + "/x", "feed:http://victim.example:" + port + "/"} {
-			if k, err := partition.ParseKey(text); err == nil {
-				t.Errorf("%q is a Key", k)
-			}
-		}
-	}
-	l, err := net.Listen("tcp", "127.0.0.5:6667") // a port of the list that needs no privilege
-	if err != nil {
-		t.Skipf("port 6667 is taken: the dial was NOT tried: %v", err)
-	}
-	defer l.Close()
-	var dialled atomic.Int64
-	var done sync.WaitGroup
-	done.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			dialled.Add(1)
-			_, _ = bufio.NewReader(conn).ReadString('\n')
-			_ = conn.Close()
-		}
-	})
-	defer done.Wait()
-	defer l.Close()
+// What belongs to a mail server, a shell or a database of names is not asked where an operator allows all ports, either.
+func TestAttackMailPortAllowed(t *testing.T) {
 	c := client(t, Options{AllowPorts: []PortRange{{1, 65535}}})
-	moved := server(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "http://127.0.0.5:6667/robots.txt", http.StatusFound)
-	})
-	_, pageErr := c.Get(t.Context(), Request{URL: "http://127.0.0.5:6667/x"}, nil)
-	_, openErr := c.Open(t.Context(), Request{URL: "http://127.0.0.5:6667/x"})
-	_, _, socketErr := c.WebSocket(t.Context(), "ws://127.0.0.5:6667/x")
-	_, _, robotsErr, err := c.Robots(t.Context(), moved, time.Now(), free)
-	if err != nil {
-		t.Error(err)
-	}
-	conn, dialErr := c.dial(t.Context(), "tcp", "127.0.0.5:6667")
-	if dialErr == nil {
-		_ = conn.Close()
-	}
-	for way, err := range map[string]error{"page": pageErr, "stream": openErr, "websocket": socketErr, "robots.txt": robotsErr, "dial": dialErr} {
-		if !errors.Is(err, ErrPort) || Stop(err) != "port" || !Final(err) {
+	for way, err := range askMailServer(t, c) {
+		if !errors.Is(err, ErrPort) {
 			t.Errorf("%s: %v", way, err)
 		}
 	}
-	if dialled.Load() != 0 {
-		t.Errorf("asked %d times", dialled.Load())
+	conn, err := c.dial(t.Context(), "tcp", "127.0.0.5:6667")
+	if err == nil {
+		_ = conn.Close()
+	}
+	if !errors.Is(err, ErrPort) || Stop(err) != "port" || !Final(err) {
+		t.Errorf("dial: %v", err)
 	}
 }
 

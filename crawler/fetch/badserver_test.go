@@ -5,12 +5,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/tls"
-	"encoding/binary"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -107,41 +105,6 @@ func emptyGzip() []byte {
 }
 
 const ok200 = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
-
-// badShapes are endless answers, each made of something else that is no content.
-func badShapes() []badShape {
-	skippable := binary.LittleEndian.AppendUint32([]byte{0x50, 0x2a, 0x4d, 0x18}, 1000) // RFC 8878 section 3.1.2
-	skippable = append(skippable, make([]byte, 1000)...)
-	emptyFrame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x00, 0x01, 0x00, 0x00} // one raw block of nothing, the last
-	emptyBlocks := []byte{0x00, 0x00, 0x00}                                    // raw blocks of nothing, none the last
-	gzipHead := string(emptyGzip()[:10])
-	return []badShape{
-		{"gzip members without content", ok200 + "Content-Encoding: gzip\r\n\r\n", emptyGzip(), LimitOverhead},
-		{"stored blocks without content", ok200 + "Content-Encoding: gzip\r\n\r\n" + gzipHead, []byte{0, 0, 0, 0xff, 0xff}, LimitOverhead},
-		{"brotli metadata", ok200 + "Content-Encoding: br\r\n\r\n\x0c", []byte{0x06}, LimitOverhead}, // RFC 7932 section 9.2: meta-blocks that skip 0 bytes
-		{"zstd frames to skip", ok200 + "Content-Encoding: zstd\r\n\r\n", skippable, LimitOverhead},
-		{"zstd frames without content", ok200 + "Content-Encoding: zstd\r\n\r\n", emptyFrame, LimitOverhead},
-		{"zstd blocks without content", ok200 + "Content-Encoding: zstd\r\n\r\n\x28\xb5\x2f\xfd\x00\x58", emptyBlocks, LimitOverhead},
-		{"gzip in zstd", ok200 + "Content-Encoding: gzip, zstd\r\n\r\n", skippable, LimitOverhead},
-		{"deflate", ok200 + "Content-Encoding: deflate\r\n\r\n", []byte{0, 0, 0, 0xff, 0xff}, "unknown content encoding"},
-		{"chunk extensions", ok200 + "Transfer-Encoding: chunked\r\n\r\n", []byte("1;" + strings.Repeat("e", 2000) + "\r\nx\r\n"), LimitChunks},
-		{"chunks of one byte", ok200 + "Transfer-Encoding: chunked\r\n\r\n", []byte("1\r\nx\r\n"), LimitWire},
-		{"chunks with short extensions", ok200 + "Transfer-Encoding: chunked\r\n\r\n", []byte("1;eeeeeeeeee\r\nx\r\n"), LimitWire},
-		{"early hints", "", []byte("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), LimitHeader},
-		{"continue", "", []byte("HTTP/1.1 100 Continue\r\n\r\n"), LimitHeader},
-		{"header fields", ok200, []byte("X-Y: z\r\n"), LimitHeader},
-		{"one header field", ok200 + "X: ", []byte("y"), LimitHeader},
-		{"trailers", ok200 + "Transfer-Encoding: chunked\r\nTrailer: X\r\n\r\n1\r\nx\r\n0\r\n", []byte("X: y\r\n"), "trailer"},
-		{"after the end", ok200 + "Content-Length: 2\r\n\r\nok", []byte("more"), ""},
-		{"after the last chunk", ok200 + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", []byte("more"), ""},
-		{"body of 204", "HTTP/1.1 204 No Content\r\n\r\n", []byte("more"), ""},
-		{"body of 304", "HTTP/1.1 304 Not Modified\r\n\r\n", []byte("more"), ""},
-		{"body of a redirect", "HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n", []byte("more"), ""},
-		{"body of an error", "HTTP/1.1 500 No\r\nContent-Encoding: gzip\r\n\r\n", emptyGzip(), LimitOverhead},
-		{"plain body", ok200 + "\r\n", []byte("x"), ""},
-		{"no http", "", []byte{0}, LimitHeader},
-	}
-}
 
 // serveHTTP2 speaks HTTP/2 by TLS, and answers the first request with frames without an end.
 func serveHTTP2(t *testing.T, frame func(f *http2.Framer, stream uint32) error) (*badServer, *tls.Config) {

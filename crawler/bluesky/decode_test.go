@@ -149,6 +149,7 @@ func FuzzEvent(f *testing.F) {
 func FuzzURI(f *testing.F) {
 	f.Add("at://" + ana + "/" + Posts + "/3k")
 	f.Add("at://did:web:a.b%3A80/a.b.c/self")
+	f.Add("did:web:%0a")
 	f.Fuzz(func(t *testing.T, s string) {
 		if u, err := ParseURI(s); err == nil && (u.String() != s || did(u.DID) == "") {
 			t.Errorf("%q: %+v", s, u)

@@ -47,12 +47,12 @@ func did(t string) string {
 // webHost is the host of a did:web, "" when it has a path or is none.
 func webHost(rest string) string {
 	host, err := url.PathUnescape(rest)
-	if err != nil || rest == "" || len(rest) > 260 || strings.ContainsFunc(rest, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-%", r))
+	if err != nil || rest == "" || len(rest) > 260 || strings.Contains(rest, ":") || strings.ContainsFunc(host, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-:", r))
 	}) {
 		return ""
 	}
-	if name, port, has := strings.Cut(host, ":"); name == "" || has && (port == "" || strings.Trim(port, "0123456789") != "") || strings.ContainsAny(host, "%/@?# ") {
+	if name, port, has := strings.Cut(host, ":"); name == "" || has && (port == "" || strings.Trim(port, "0123456789") != "") {
 		return ""
 	}
 	return strings.ToLower(host)

@@ -22,10 +22,11 @@ type Post struct {
 	Text    string
 	Langs   []string // as declared by the author's program: a hint
 
-	ReplyTo   string // the address of the post it answers, "" = none
-	ReplyRoot string // and of the one that began the thread
-	Boost     *Post  // it is nothing but a repost of that one: in a record, its address only
-	Quote     string // the address of what it quotes
+	ReplyTo   string   // the address of the post it answers, "" = none
+	ReplyRoot string   // and of the one that began the thread
+	Boost     *Post    // it is nothing but a repost of that one: in a record, its address only
+	Quote     string   // the address of what it quotes
+	Quoted    *Profile // whose that is, as an AppView shows it; nil = it does not, as in a record
 	Mentions  []Mention
 	Tags      []string // lower case, without #
 	Links     []store.Link
@@ -131,8 +132,14 @@ type wirePost struct {
 			Full text `json:"fullsize"`
 			Alt  text `json:"alt"`
 		}] `json:"images"`
-		Playlist text `json:"playlist"`
-		Alt      text `json:"alt"`
+		Playlist text     `json:"playlist"`
+		Alt      text     `json:"alt"`
+		Record   struct { // what is quoted; beside media, one more record lies in it
+			Author wireProfile `json:"author"`
+			Record struct {
+				Author wireProfile `json:"author"`
+			} `json:"record"`
+		} `json:"record"`
 	} `json:"embed"`
 }
 
@@ -169,6 +176,11 @@ func (c *Client) post(b []byte) (p Post, ok bool) {
 		return Post{}, false
 	}
 	c.said(&p, w.Record)
+	for _, of := range [...]wireProfile{w.Embed.Record.Author, w.Embed.Record.Record.Author} {
+		if quoted, ok := c.profile(of, nil); ok {
+			p.Quoted = &quoted
+		}
+	}
 	for _, i := range w.Embed.Images.All {
 		p.Media = addMedia(p.Media, Media{Type: "image", URL: service.Address(i.Full), Alt: service.Clip(string(i.Alt), 4<<10)})
 	}

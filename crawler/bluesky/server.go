@@ -10,6 +10,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
 // Server is what one server was found to be and to do. It is a value; Encode and
@@ -65,7 +66,7 @@ func DecodeServer(b []byte) (Server, error) {
 	if len(b) > maxServer {
 		return Server{}, fmt.Errorf("bluesky: server: %d bytes, at most %d", len(b), maxServer)
 	}
-	if err := json.Unmarshal(b, &s); err != nil {
+	if err := strictjson.Unmarshal(b, &s); err != nil {
 		return Server{}, fmt.Errorf("bluesky: server: %w", err)
 	}
 	if s.V != serverVersion {

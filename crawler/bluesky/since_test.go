@@ -110,6 +110,28 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 	})
 }
 
+// A post that is pinned was read before and stands at the head of the page. It does not hide that the page, of a server that
+// names no cursor, ends above what was read before.
+func TestAPinHidesNoGap(t *testing.T) {
+	p := visit(t, world{Seed: 1, People: 4, Quiet: true, Rate: -1, Lies: lies{PinsFirst: true, NoCursor: true}})
+	ana := p.w.IDs()[0]
+	write := func(n int) {
+		for range n {
+			p.clock.Add(time.Second)
+			if _, err := p.w.Post(p.acct(ana), "olá"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(1)
+	_, _, m, _ := p.read(p.view, PostsOf(ana), service.Mark{}, service.Reading{})
+	write(101)
+	posts, _, _, tl := p.read(p.view, PostsOf(ana), m, service.Reading{})
+	if why := tl.Listing().Why; len(posts) != 100 || why != service.NoCursor {
+		t.Errorf("%d posts, %q", len(posts), why)
+	}
+}
+
 // What an AppView shows late is found, as long as it is not more than a page late
 // and younger than what is remembered.
 func TestWhatIsShownLateIsFound(t *testing.T) {

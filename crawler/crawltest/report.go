@@ -31,13 +31,43 @@ type Report struct {
 	MinGap     time.Duration `json:"min_gap_ns"`
 	MinGapSite string        `json:"min_gap_site,omitempty"`
 	// Hurried are gaps shorter than Options.Gap.
-	Hurried        int64    `json:"hurried"`
-	DuplicateFirst []string `json:"duplicate_first,omitempty"`
-	StrayFirst     []string `json:"stray_first,omitempty"`
+	Hurried    int64    `json:"hurried"`
+	Pauses     []Pause  `json:"pauses,omitempty"`  // times in which no site was asked; at most maxPauses of them
+	Repeats    []Repeat `json:"repeats,omitempty"` // fetches of a page after its first; at most maxRepeats of them
+	StrayFirst []string `json:"stray_first,omitempty"`
 }
+
+// Pause is a time of minPause or longer without a request to any site.
+type Pause struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// minPause is the shortest Pause; maxPauses is how many a Report holds.
+const (
+	minPause  = 500 * time.Millisecond
+	maxPauses = 1000
+)
+
+// Repeat is a page fetched again: when it was fetched before that, and when
+// again.
+type Repeat struct {
+	URL    string    `json:"url"`
+	Before time.Time `json:"before"`
+	Again  time.Time `json:"again"`
+}
+
+// maxRepeats is how many Repeats a Report holds; Duplicates counts all.
+const maxRepeats = 1000
 
 // firstNamed is how many offenders of a sort a Report names.
 const firstNamed = 10
+
+// fetches are those of one page: how many, and when the newest began.
+type fetches struct {
+	count  int32
+	newest time.Time
+}
 
 // siteCount is what one site saw. Times are monotonic.
 type siteCount struct {
@@ -49,7 +79,8 @@ type siteCount struct {
 	hurried  int64
 	active   int
 	atOnce   int
-	fetched  map[string]int32 // by path, of known pages
+	fetched  map[string]fetches // by path, of known pages
+	repeats  []Repeat           // the first maxRepeats; URL is the path
 	stray    map[string]int32
 	maze     int64
 	broken   int64 // robots.txt disallowed it
@@ -84,7 +115,7 @@ func (c *siteCount) enter(now time.Time, limit time.Duration, note func(*siteCou
 // page notes a request for a page. Called with c.mu held.
 func (c *siteCount) page(path string, known bool, p Page) {
 	if c.fetched == nil {
-		c.fetched, c.stray = make(map[string]int32), make(map[string]int32)
+		c.fetched, c.stray = make(map[string]fetches), make(map[string]int32)
 	}
 	if c.robots == 0 {
 		c.early++
@@ -98,7 +129,30 @@ func (c *siteCount) page(path string, known bool, p Page) {
 	case p.Maze:
 		c.maze++
 	}
-	c.fetched[path]++
+	before := c.fetched[path]
+	if before.count > 0 && len(c.repeats) < maxRepeats {
+		c.repeats = append(c.repeats, Repeat{URL: path, Before: before.newest, Again: c.last})
+	}
+	c.fetched[path] = fetches{before.count + 1, c.last}
+}
+
+// pauseCount finds the times without a request.
+type pauseCount struct {
+	mu   sync.Mutex
+	last time.Time // of the newest request to any site
+	all  []Pause
+}
+
+// enter notes a request to any site.
+func (c *pauseCount) enter(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.last.IsZero() && now.Sub(c.last) >= minPause && len(c.all) < maxPauses {
+		c.all = append(c.all, Pause{From: c.last, To: now})
+	}
+	if now.After(c.last) { // requests that come at once are not noted in their order
+		c.last = now
+	}
 }
 
 // strayCount is what belongs to no site.
@@ -124,6 +178,12 @@ func (w *World) Report() Report {
 	w.stray.mu.Lock()
 	r.Forbidden, r.ForbiddenFirst = w.stray.forbidden, append([]string(nil), w.stray.first...)
 	w.stray.mu.Unlock()
+	w.pauses.mu.Lock()
+	r.Pauses = append([]Pause(nil), w.pauses.all...)
+	if now := time.Now(); !w.pauses.last.IsZero() && now.Sub(w.pauses.last) >= minPause {
+		r.Pauses = append(r.Pauses, Pause{From: w.pauses.last, To: now}) // it goes on
+	}
+	w.pauses.mu.Unlock()
 	for s := range w.counts {
 		c := &w.counts[s]
 		c.mu.Lock()
@@ -150,13 +210,12 @@ func (r *Report) add(c *siteCount, origin string) {
 		r.MinGap, r.MinGapSite = c.minGap, origin
 	}
 	r.Pages += int64(len(c.fetched))
-	for path, n := range c.fetched {
-		if n > 1 {
-			r.Duplicates += int64(n - 1)
-			if len(r.DuplicateFirst) < firstNamed {
-				r.DuplicateFirst = append(r.DuplicateFirst, origin+path)
-			}
-		}
+	for _, f := range c.fetched {
+		r.Duplicates += int64(f.count - 1)
+	}
+	for _, again := range c.repeats[:min(len(c.repeats), maxRepeats-len(r.Repeats))] {
+		again.URL = origin + again.URL
+		r.Repeats = append(r.Repeats, again)
 	}
 	for path, n := range c.stray {
 		r.Stray += int64(n)
@@ -172,8 +231,8 @@ func (w *World) Fetched() map[string]int {
 	for s := range w.counts {
 		c := &w.counts[s]
 		c.mu.Lock()
-		for path, n := range c.fetched {
-			all["http://"+w.hostport(s)+path] = int(n)
+		for path, f := range c.fetched {
+			all["http://"+w.hostport(s)+path] = int(f.count)
 		}
 		c.mu.Unlock()
 	}
@@ -188,9 +247,12 @@ func (w *World) Reset() {
 		active := c.active // requests that run now will leave
 		c.requests, c.robots, c.hurried, c.maze, c.broken, c.early = 0, 0, 0, 0, 0, 0
 		c.last, c.minGap, c.atOnce = time.Time{}, 0, active
-		c.fetched, c.stray = nil, nil
+		c.fetched, c.stray, c.repeats = nil, nil, nil
 		c.mu.Unlock()
 	}
+	w.pauses.mu.Lock()
+	w.pauses.last, w.pauses.all = time.Time{}, nil
+	w.pauses.mu.Unlock()
 	w.stray.bytes.Store(0)
 	w.stray.mu.Lock()
 	w.stray.forbidden, w.stray.first = 0, nil

@@ -27,6 +27,7 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "no such site", http.StatusMisdirectedRequest)
 		return
 	}
+	w.pauses.enter(time.Now())
 	path := r.URL.RequestURI()
 	if r.URL.Path == "/robots.txt" {
 		w.tell(s, r, false)

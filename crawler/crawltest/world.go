@@ -24,6 +24,7 @@ type World struct {
 	ports  []string       // host and port of every site as they stand in URLs
 	counts []siteCount
 	stray  strayCount
+	pauses pauseCount
 
 	mu      sync.Mutex
 	servers []*http.Server

@@ -160,6 +160,9 @@ func TestReportCatchesARudeCrawler(t *testing.T) {
 	if r.Duplicates != 1 || r.Stray != 1 || r.Pages != 1 || r.Requests != 3 {
 		t.Errorf("after reset: %+v", r)
 	}
+	if len(r.Repeats) != 1 || !r.Repeats[0].Again.After(r.Repeats[0].Before) || !strings.HasPrefix(r.Repeats[0].URL, "http://") {
+		t.Errorf("repeats %+v", r.Repeats)
+	}
 	if d := w.Compare([]string{w.Home(0), w.Home(1)}); len(d.Missing) != 1 || len(d.Twice) != 1 || len(d.Extra) != 0 {
 		t.Errorf("compare: %+v", d)
 	}
@@ -220,6 +223,13 @@ func TestPipeIsMeasuredInFakeTime(t *testing.T) {
 		r := w.Report()
 		if r.MinGap != 900*time.Millisecond || r.Hurried != 1 || r.MaxAtOnce != 1 {
 			t.Errorf("min gap %v, hurried %d, at once %d; want 900ms, 1, 1", r.MinGap, r.Hurried, r.MaxAtOnce)
+		}
+		var pauses []time.Duration
+		for _, p := range r.Pauses {
+			pauses = append(pauses, p.To.Sub(p.From))
+		}
+		if want := []time.Duration{time.Hour + 200*time.Millisecond, time.Second, 900 * time.Millisecond}; !slices.Equal(pauses, want) {
+			t.Errorf("pauses of %v, want %v", pauses, want)
 		}
 	})
 }

@@ -13,7 +13,8 @@ import (
 const edgePage = 80
 
 // Edges begins with the list of p, as its server showed it a moment ago: its count
-// is what the list is held against. lists is the server's Server.Lists, "" = not probed.
+// is what the list is held against. lists is what is known of them: of one that is NotTheirs or Doubted (Whose) nothing is
+// asked for; "" = nothing.
 func (c *Client) Edges(p Profile, side service.Side, lists service.Word, lim service.Limits) (*Edges, error) {
 	claimed := p.Followers
 	if side == service.Following {
@@ -29,11 +30,11 @@ func (c *Client) ResumeEdges(from service.Checkpoint, lists service.Word, lim se
 	return distrust(lists)(service.ResumeEdges(name, from, lim, c.edges))
 }
 
-// distrust has no list of a side believed that a probe found to be the asker's own.
+// distrust has no list believed that is, or may be, the asker's own.
 func distrust(lists service.Word) func(*Edges, error) (*Edges, error) {
 	return func(e *Edges, err error) (*Edges, error) {
-		if err == nil && lists == service.NotTheirs && e.Of().Side == service.Following {
-			e.Distrust(service.NotTheirs)
+		if err == nil && (lists == service.NotTheirs || lists == service.Doubted) {
+			e.Distrust(lists)
 		}
 		return e, err
 	}

@@ -26,6 +26,7 @@ type Post struct {
 	// Visibility is public, unlisted, private or direct, as the server says; without
 	// a credential only the first two are shown.
 	Visibility string
+	LocalOnly  bool // its server shows it to its own people alone, whatever Visibility says
 	Sensitive  bool
 
 	ReplyTo       string // the id of the post it answers, "" = none
@@ -41,6 +42,16 @@ type Post struct {
 	Replies, Boosts, Favourites int64
 
 	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
+}
+
+// ForAll says whether everybody may see p, and not only who the token of the client belongs to. A server that says nothing of
+// visibility has public posts alone; a word that is not known is that of some smaller circle ("local", "list").
+func (p *Post) ForAll() bool {
+	switch p.Visibility {
+	case "", "public", "unlisted":
+		return !p.LocalOnly && (p.Boost == nil || p.Boost.ForAll())
+	}
+	return false
 }
 
 // Mention is an account that a post names.
@@ -68,6 +79,7 @@ type wirePost struct {
 	Warning       text                `json:"spoiler_text"`
 	Lang          text                `json:"language"`
 	Visibility    text                `json:"visibility"`
+	LocalOnly     flag                `json:"local_only"`
 	Sensitive     flag                `json:"sensitive"`
 	ReplyTo       text                `json:"in_reply_to_id"`
 	ReplyToAuthor text                `json:"in_reply_to_account_id"`
@@ -114,7 +126,7 @@ func (c *Client) post(b []byte, inner bool, by authors) (p Post, ok bool) {
 	}
 	p = Post{
 		ID: service.Ident(w.ID), URI: service.Address(w.URI), URL: service.Address(w.URL), Created: w.Created.Time, Edited: w.Edited.Time,
-		Lang: service.Line(string(w.Lang), 35), Visibility: service.Line(string(w.Visibility), 20), Sensitive: w.Sensitive.Said == service.Yes,
+		Lang: service.Line(string(w.Lang), 35), Visibility: service.Line(string(w.Visibility), 20), Sensitive: w.Sensitive.Said == service.Yes, LocalOnly: w.LocalOnly.Said == service.Yes,
 		ReplyTo: service.Ident(w.ReplyTo), ReplyToAuthor: service.Ident(w.ReplyToAuthor),
 		Replies: w.Replies.N(), Boosts: w.Boosts.N(), Favourites: w.Favourites.N(),
 	}

@@ -155,7 +155,9 @@ func TestAProbeGoesOn(t *testing.T) {
 func FuzzDecodeServer(f *testing.F) {
 	f.Add(Server{V: serverVersion, Base: "https://m.test", Lists: service.NotTheirs, Unsure: []service.Doubt{{What: "x", Why: service.Down}}}.Encode())
 	f.Add([]byte(`{"v":2}`))
+	f.Add([]byte(`{"v":1,"unsure":[],"languages":[]}`))
 	f.Add([]byte(`{"v":1,"probed":"9999-12-31T23:59:59-23:59","unsure":[null]}`))
+	f.Add([]byte(`{"v":1,"probed":"9999-12-31T3:59:59-24:59"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := DecodeServer(b)
 		if err != nil {

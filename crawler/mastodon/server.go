@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
 // Paging is what a server does with the parameters of a timeline.
@@ -45,6 +46,10 @@ type Server struct {
 	// Lists is what is wrong with its follower and following lists: EmptyButClaims,
 	// FewerThanClaim, MoreThanClaim, NotTheirs; "" = nothing found.
 	Lists service.Word `json:"lists,omitempty"`
+	// OfFollowers and OfFollowing are what it does, asked with a credential, with whose list is asked for: Ignored = it gives that of
+	// the credential's owner. "" = not known. See Client.Whose.
+	OfFollowers service.Obeys `json:"of_followers,omitempty"`
+	OfFollowing service.Obeys `json:"of_following,omitempty"`
 
 	Unsure  []service.Doubt `json:"unsure,omitempty"` // what could not be found out
 	Calls   int             `json:"calls"`
@@ -80,11 +85,17 @@ func DecodeServer(b []byte) (Server, error) {
 	if len(b) > maxServer {
 		return Server{}, fmt.Errorf("mastodon: server: %d bytes, at most %d", len(b), maxServer)
 	}
-	if err := json.Unmarshal(b, &s); err != nil {
+	if err := strictjson.Unmarshal(b, &s); err != nil {
 		return Server{}, fmt.Errorf("mastodon: server: %w", err)
 	}
 	if s.V != serverVersion {
 		return Server{}, fmt.Errorf("mastodon: server: version %d: %w", s.V, service.ErrVersion)
+	}
+	if len(s.Languages) == 0 { // as Encode leaves it
+		s.Languages = nil
+	}
+	if len(s.Unsure) == 0 {
+		s.Unsure = nil
 	}
 	return s, nil
 }

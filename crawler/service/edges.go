@@ -102,7 +102,7 @@ func ResumeEdges[T any](service string, from Checkpoint, lim Limits, page PageOf
 	return &Edges[T]{service: service, page: page, lim: lim.WithDefaults(), st: st}, nil
 }
 
-// Distrust has the list end with why, whatever it brings.
+// Distrust has the list end with why: nothing is asked for, and nothing delivered.
 func (e *Edges[T]) Distrust(why Word) { e.wrong = why }
 
 // Of is whose list it is.
@@ -149,6 +149,10 @@ func (e *Edges[T]) Next(ctx context.Context) ([]T, error) {
 	if e.st.Over {
 		return nil, nil
 	}
+	if e.wrong != "" {
+		e.st.Over, e.st.Why = true, e.wrong
+		return nil, nil
+	}
 	p, err := e.page(ctx, e.st.list(), e.st.Trail.Cursor)
 	if err != nil {
 		e.failed(err)
@@ -182,8 +186,6 @@ func (e *Edges[T]) failed(err error) {
 func (e *Edges[T]) end(stop Word, cut bool) {
 	e.st.Over = true
 	switch t := &e.st.Trail; {
-	case e.wrong != "":
-		e.st.Why = e.wrong
 	case stop != "":
 		e.st.Why = stop
 	case t.Seen == 0 && e.st.Hides:

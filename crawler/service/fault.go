@@ -41,6 +41,7 @@ const (
 	KnownPartOnly  Word = "known-part-only" // the list of a remote account: ask its home server
 	Hidden         Word = "hidden"          // the account hides its lists
 	NotTheirs      Word = "not-theirs"      // the server gives the asker's own list, whoever is asked for
+	Doubted        Word = "doubted"         // it may be the asker's own list: nothing tells the two apart
 	FarEnough      Word = "far-enough"      // Reading.Back
 	ShowsNoMore    Word = "shows-no-more"   // the service keeps more than it shows: Reading.Most
 )
@@ -62,10 +63,11 @@ type Fault struct {
 	Service string // which client: mastodon, bluesky, twitter
 	Op      string // lookup, account, statuses, ...
 	Word    Word
-	Status  int    // 0 = no answer
-	Code    string // the server's own name of the error, where the service has names
-	Said    string // the server's own words, at most 200 bytes
-	To      string // of Moved: the Location, as it stands there, at most 1 KiB
+	Status  int      // 0 = no answer
+	Code    string   // the server's own name of the error, where the service has names
+	Said    string   // the server's own words, at most 200 bytes
+	Names   []string // of what was asked with, as far as the server names it as wrong; capped by the client
+	To      string   // of Moved: the Location, as it stands there, at most 1 KiB
 	// FromAPI says that the answer was JSON. A 404 that is a page may come
 	// from a web server in between, and is a weak reason to call something gone.
 	FromAPI bool

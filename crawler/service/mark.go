@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
 // Mark is how far a timeline has been read, and where a reading of it stands. The
@@ -71,7 +73,7 @@ func DecodeMark(b []byte) (Mark, error) {
 	if len(b) > maxMark {
 		return Mark{}, fmt.Errorf("service: mark: %d bytes, at most %d", len(b), maxMark)
 	}
-	if err := json.Unmarshal(b, &m); err != nil {
+	if err := strictjson.Unmarshal(b, &m); err != nil {
 		return Mark{}, fmt.Errorf("service: mark: %w", err)
 	}
 	if err := m.Valid(); err != nil {

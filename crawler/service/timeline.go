@@ -438,7 +438,7 @@ func (t *Timeline[T]) bottom(p Page[T]) {
 	case t.how.Most > 0 && claimed > seen && seen >= t.how.Most*9/10 && len(t.start) == 0:
 		t.end(ShowsNoMore)
 	case cut && t.other(): // goes on below
-	case len(t.start) > 0 && cut && len(t.met) == 0:
+	case len(t.start) > 0 && cut && !t.metInOrder():
 		t.end(NoCursor)
 	case len(t.start) > 0:
 		t.joined()
@@ -449,6 +449,17 @@ func (t *Timeline[T]) bottom(p Page[T]) {
 	default:
 		t.end("")
 	}
+}
+
+// metInOrder says whether a post that was read before came where its time puts it: one that is pinned says nothing of
+// those between.
+func (t *Timeline[T]) metInOrder() bool {
+	for id := range t.met {
+		if !slices.ContainsFunc(t.m.Walk.Pins, func(s Seen) bool { return s.ID == id }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Descending divides a page into posts none of which is older than one behind it,

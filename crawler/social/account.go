@@ -77,10 +77,13 @@ func (v *visit) account(ctx context.Context) error {
 		}
 	}
 	if v.idle() {
-		return v.again()
+		return errors.Join(v.round(ctx), v.again())
 	}
 	if err := v.posts(ctx); err != nil {
 		return err
+	}
+	if v.wish != "" {
+		return v.optedMeanwhile()
 	}
 	if v.st.Outside != "" {
 		return v.heard()
@@ -90,7 +93,7 @@ func (v *visit) account(ctx context.Context) error {
 	if err := v.trust(); err != nil {
 		return err
 	}
-	return v.again()
+	return errors.Join(v.round(ctx), v.again())
 }
 
 // lookUp looks the account up where its profile is due, or where that costs a part of a call and may save
@@ -235,21 +238,18 @@ func (v *visit) stays(p person) (bool, error) {
 	}
 	if p.suspended && p.record == nil { // nothing is shown of it
 		v.gap(store.GapExpired, "suspended")
-		v.stop("suspended", "suspended", ended)
+		v.leave("suspended", "suspended", ended)
 		return true, nil
 	}
 	v.res.Record.Verdict = overruled(k, nil, overrides)
 	if wish := opted(v.res.Record.Flags); wish != "" {
-		v.gap(store.GapSkipped, "the profile says "+wish)
-		v.res.Record.Text, v.res.Record.Raw, v.res.Record.Fields, v.res.Record.Declared, v.res.Record.Media = "", nil, nil, nil, nil
-		v.res.Record.NoArchive = true // and what was had of its files goes
-		v.stop("opted-out", "the profile says "+wish, ended)
+		v.optOut(v.res.Record, wish)
 		return true, nil
 	}
 	switch {
 	case p.suspended:
 		v.gap(store.GapExpired, "suspended")
-		v.stop("suspended", "suspended", ended)
+		v.leave("suspended", "suspended", ended)
 		return true, nil
 	case p.moved != "":
 		if to := p.movedTo; to != "" && to != k && !v.linked[to] { // the same person: as seed as it was
@@ -262,14 +262,21 @@ func (v *visit) stays(p person) (bool, error) {
 	case err != nil || ends:
 		return ends, err
 	case v.st.Outside == "" && p.moved != "":
-		v.stop("moved", "moved to "+p.moved, ended)
+		v.leave("moved", "moved to "+p.moved, ended)
 		return true, nil
 	case p.protected:
 		v.gap(store.GapSkipped, "protected: its posts are for whom it lets follow")
-		v.stop("protected", "protected", outsiders)
+		v.leave("protected", "protected", outsiders)
 		return true, nil
 	}
 	return false, nil
+}
+
+// leave is stop for somebody whose posts are not to be read as long as the profile says the same: whenever the account is
+// visited next, be it because a person asks for it, its profile goes first.
+func (v *visit) leave(word, reason string, again time.Duration) {
+	v.stop(word, reason, again)
+	v.st.Profiled = time.Time{}
 }
 
 // stop ends the visit of an account that is looked at again after that time, 0 = never.
@@ -299,7 +306,7 @@ func (v *visit) posts(ctx context.Context) error {
 		return err
 	}
 	for _, f := range feeds {
-		if err := v.read(ctx, f); err != nil {
+		if err := v.read(ctx, f); err != nil || v.wish != "" {
 			return err
 		}
 	}
@@ -308,8 +315,11 @@ func (v *visit) posts(ctx context.Context) error {
 
 // read reads one feed as far as it goes.
 func (v *visit) read(ctx context.Context, f feed) (err error) {
-	for !f.Done() && err == nil {
+	for !f.Done() && err == nil && v.wish == "" {
 		err = f.page(ctx)
+	}
+	if v.wish != "" && err == nil {
+		return nil
 	}
 	*f.mark = f.Mark()
 	defer v.prune()
@@ -325,7 +335,11 @@ func (v *visit) read(ctx context.Context, f feed) (err error) {
 	case service.FarEnough, service.MaxPages, service.MaxItems, service.ShowsNoMore, service.Closed:
 		v.gap(store.GapCut, fmt.Sprintf("%s: %d posts read", l.Why, l.Seen))
 	case service.NothingNew: // the server has one page only: what lies below it cannot be had
-		v.gap(store.GapIncomplete, fmt.Sprintf("%s: %d posts read of %d", l.Why, l.Seen, v.st.Claimed))
+		of := "how many there are is not said"
+		if v.st.Claimed > 0 {
+			of = fmt.Sprintf("of %d", v.st.Claimed)
+		}
+		v.gap(store.GapIncomplete, fmt.Sprintf("%s: %d posts read, %s", l.Why, l.Seen, of))
 	default:
 		v.gap(store.GapIncomplete, string(l.Why))
 	}

@@ -3,6 +3,7 @@ package social
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"time"
 
@@ -35,6 +36,13 @@ type api interface {
 	profile(ctx context.Context, had any) (person, error)
 	// feeds are those of the Key of the visit, to be read one after the other.
 	feeds(ctx context.Context) ([]feed, error)
+	// batch is how many kept posts one call looks at again; roundCalls or less: each is asked for alone.
+	batch() int
+	// lookAgain looks at kept posts of the Key, batch of them at most, in one call: it takes in what changed, and names those that the
+	// answer does not have as they are kept.
+	lookAgain(ctx context.Context, posts []store.Record) (absent []store.Record, err error)
+	// lookAt looks at one, and takes it in if it changed. A Fault that is Gone says that it is not there.
+	lookAt(ctx context.Context, post store.Record) error
 	// resume goes on with a list where a Checkpoint was taken.
 	resume(from service.Checkpoint) (edges, error)
 }
@@ -51,7 +59,7 @@ type person struct {
 	protected bool // its posts and lists are not for us
 	moved     string
 	movedTo   partition.Key
-	edges     func(side service.Side) (edges, error) // begins with a list
+	edges     func(ctx context.Context, side service.Side) (edges, error) // begins with a list
 }
 
 // timeline is a reading of a feed: service.Timeline of any post.
@@ -132,6 +140,7 @@ func (v *visit) within(p *purse, creds map[string]service.Credential, of func(se
 			req := call.Request
 			creds[name].Sign(&req)
 			v.left--
+			v.used = name
 			resp, err := v.s.o.Client.Get(ctx, req, func(ctx context.Context) error {
 				if err := v.t.Gate(ctx); err != nil {
 					return &gateError{err}
@@ -151,22 +160,44 @@ func (v *visit) within(p *purse, creds map[string]service.Credential, of func(se
 			return resp, err
 		}
 		cost := of(call)
-		resp, err := p.ask(ctx, cost, send)
-		for {
-			var wait *budget.WaitError
-			if !errors.As(err, &wait) || wait.At.IsZero() || wait.At.Sub(v.s.o.Now()) > patience {
+		cost.only = v.only
+		resp, err := v.patient(ctx, p, cost, send)
+		for range len(creds) - 1 { // of several tokens one is bad: the others have its share
+			if err != nil || resp.Status != http.StatusUnauthorized || cost.only != "" || cost.person || !p.reject(v.used) {
 				break
 			}
-			if err := fetch.Sleep(ctx, max(wait.At.Sub(v.s.o.Now()), time.Millisecond)); err != nil {
-				return nil, err
+			v.reject(p.site, http.StatusText(resp.Status))
+			if v.left <= 0 {
+				return nil, errEnough
 			}
-			resp, err = p.ask(ctx, cost, send)
+			if v.ended != nil {
+				v.ended()
+				v.ended = nil
+			}
+			resp, err = v.patient(ctx, p, cost, send)
 		}
 		if err == nil {
-			v.had = v.had || resp.Status < 300
+			if v.had = v.had || resp.Status < 300; resp.Status < 300 && v.s.rejected.accepted(p.site, v.used) {
+				p.accept(v.used)
+			}
 			v.st.Good = v.now
 		}
 		return resp, err
+	}
+}
+
+// patient makes one call, and waits for it if that is not for long.
+func (v *visit) patient(ctx context.Context, p *purse, cost charge, send func(string) (*fetch.Response, error)) (*fetch.Response, error) {
+	resp, err := p.ask(ctx, cost, send)
+	for {
+		var wait *budget.WaitError
+		if !errors.As(err, &wait) || wait.At.IsZero() || wait.At.Sub(v.s.o.Now()) > patience {
+			return resp, err
+		}
+		if err := fetch.Sleep(ctx, max(wait.At.Sub(v.s.o.Now()), time.Millisecond)); err != nil {
+			return nil, err
+		}
+		resp, err = p.ask(ctx, cost, send)
 	}
 }
 

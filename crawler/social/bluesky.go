@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/echo-node/echo-node/crawler/bluesky"
@@ -127,7 +128,7 @@ func (v *blueskyAPI) profile(ctx context.Context, had any) (person, error) {
 		r.Text = ""
 	}
 	v.st.Acct, v.st.Name = p.Acct, p.Name
-	return person{as: p, id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex, edges: func(side service.Side) (edges, error) {
+	return person{as: p, id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex, edges: func(_ context.Context, side service.Side) (edges, error) {
 		return listOf(v.view.Edges(p, side, "", service.Limits{}))
 	}}, nil
 }
@@ -171,17 +172,7 @@ func (v *blueskyAPI) feeds(ctx context.Context) ([]feed, error) {
 		if err != nil {
 			return nil, err
 		}
-		one := func(ctx context.Context, id string) error {
-			p, err := pds.Record(ctx, uri(id))
-			var f *service.Fault
-			if errors.As(err, &f) && f.Word == service.Gone && f.Code != "RecordNotFound" { // the account, not the post
-				f.Word = service.Closed
-			}
-			if err == nil {
-				v.post(p, id)
-			}
-			return err
-		}
+		one := func(ctx context.Context, id string) error { return v.recordAt(ctx, pds, uri(id)) }
 		out = append(out, v.reading(tl, mark, one, uri, func(p bluesky.Post) string { return bluesky.KeyOf(p.ID) }))
 	}
 	return out, nil
@@ -198,18 +189,87 @@ func (v *blueskyAPI) search() (feed, error) {
 	if err != nil {
 		return feed{}, err
 	}
-	one := func(ctx context.Context, uri string) error {
-		found, _, err := v.view.PostsByURI(ctx, []string{uri})
-		if err == nil && len(found) == 0 {
-			return &service.Fault{Service: "bluesky", Op: "post", Word: service.Gone, FromAPI: true, Retry: -1}
+	itself := func(uri string) string { return uri }
+	return v.reading(tl, &v.st.Mark, v.found, itself, func(p bluesky.Post) string { return p.ID }), nil
+}
+
+// batch is of api.
+func (*blueskyAPI) batch() int { return bluesky.BatchSize }
+
+// lookAgain is of api: the AppView says which posts there are, in the version that it has. It knows no reposts, and what it has
+// otherwise than it is kept the repository is asked for.
+func (v *blueskyAPI) lookAgain(ctx context.Context, posts []store.Record) (absent []store.Record, err error) {
+	var uris []string
+	for _, r := range posts {
+		if u, err := bluesky.ParseURI(r.Post); err == nil && u.Collection == bluesky.Posts {
+			uris = append(uris, r.Post)
+		}
+	}
+	there := map[string]bluesky.Post{}
+	if len(uris) > 0 {
+		found, _, err := v.view.PostsByURI(ctx, uris)
+		if err != nil {
+			return nil, err
 		}
 		for _, p := range found {
-			v.post(p, p.ID)
+			there[p.ID] = p
 		}
+	}
+	search := v.t.Due.Key.Kind() == partition.KindSearch
+	for _, r := range posts {
+		p, ok := there[r.Post]
+		switch {
+		case ok && search:
+			v.post(p, p.ID)
+		case ok && p.CID == r.ID:
+			v.may(p.ID, bluesky.KeyOf(p.ID), peopleAtBluesky(p))
+		default:
+			absent = append(absent, r)
+		}
+	}
+	return absent, nil
+}
+
+// lookAt is of api.
+func (v *blueskyAPI) lookAt(ctx context.Context, post store.Record) error {
+	if v.t.Due.Key.Kind() == partition.KindSearch {
+		return v.found(ctx, post.Post)
+	}
+	if v.st.PDS == "" {
+		if err := v.locate(ctx); err != nil {
+			return err
+		}
+	}
+	pds, err := v.at(v.st.PDS, siteAt(v.st.PDS), "bluesky-pds")
+	if err != nil {
 		return err
 	}
-	itself := func(uri string) string { return uri }
-	return v.reading(tl, &v.st.Mark, one, itself, func(p bluesky.Post) string { return p.ID }), nil
+	return v.recordAt(ctx, pds, post.Post)
+}
+
+// recordAt takes in a record as its repository has it.
+func (v *blueskyAPI) recordAt(ctx context.Context, pds *bluesky.Client, uri string) error {
+	p, err := pds.Record(ctx, uri)
+	var f *service.Fault
+	if errors.As(err, &f) && f.Word == service.Gone && f.Code != "RecordNotFound" { // the account, not the post
+		f.Word = service.Closed
+	}
+	if err == nil {
+		v.post(p, bluesky.KeyOf(uri))
+	}
+	return err
+}
+
+// found takes in a post as the AppView has it.
+func (v *blueskyAPI) found(ctx context.Context, uri string) error {
+	found, _, err := v.view.PostsByURI(ctx, []string{uri})
+	if err == nil && len(found) == 0 {
+		return &service.Fault{Service: "bluesky", Op: "post", Word: service.Gone, FromAPI: true, Retry: -1}
+	}
+	for _, p := range found {
+		v.post(p, p.ID)
+	}
+	return err
 }
 
 // reading is a feed; id is what its Mark calls a post.
@@ -219,8 +279,12 @@ func (v *blueskyAPI) reading(tl *bluesky.Timeline, mark *service.Mark, one func(
 		for _, p := range b.Posts {
 			v.post(p, id(p))
 		}
-		for _, i := range b.Changed {
-			v.post(b.Again[i], id(b.Again[i]))
+		for i, p := range b.Again {
+			if slices.Contains(b.Changed, i) {
+				v.post(p, id(p))
+			} else {
+				v.may(p.ID, id(p), peopleAtBluesky(p))
+			}
 		}
 		return err
 	}, one, uri}
@@ -288,13 +352,14 @@ func secure(at string) bool {
 
 // post takes in one post, which its feed's Mark calls id.
 func (v *blueskyAPI) post(p bluesky.Post, id string) {
-	if p.Author.NoUnauthenticated {
+	of := peopleAtBluesky(p)
+	r := v.draft(p.ID, id, of)
+	if r == nil {
 		return
 	}
-	r := v.record(store.KindPost)
-	r.Post, r.ID, r.PublishedAt, r.Author, r.Name = p.ID, p.CID, moment(p.Created), p.Author.Acct, p.Author.Name
-	if of, err := bluesky.ParseURI(p.ID); err == nil && of.Collection == bluesky.Posts {
-		r.URL = "https://bsky.app/profile/" + of.DID + "/post/" + of.Key
+	r.ID, r.PublishedAt, r.Author, r.Name = p.CID, moment(p.Created), p.Author.Acct, p.Author.Name
+	if at, err := bluesky.ParseURI(p.ID); err == nil && at.Collection == bluesky.Posts {
+		r.URL = "https://bsky.app/profile/" + at.DID + "/post/" + at.Key
 	}
 	if p.Author.ID == v.did() { // a record has no names in it
 		r.Author, r.Name = v.st.Acct, v.st.Name
@@ -311,7 +376,7 @@ func (v *blueskyAPI) post(p bluesky.Post, id string) {
 		}
 		return who(at.DID)
 	}
-	v.wrote(r, who(p.Author.ID))
+	v.wrote(r.Record, who(p.Author.ID))
 	for _, m := range p.Mentions {
 		k := who(m.ID)
 		r.Mentions = append(r.Mentions, store.Mention{Key: k})
@@ -325,7 +390,7 @@ func (v *blueskyAPI) post(p bluesky.Post, id string) {
 		r.BoostOf, r.Text = p.Boost.ID, ""
 		v.candidate(by(p.Boost.ID), "boost")
 	}
-	if r.QuoteOf = p.Quote; p.Quote != "" {
+	if r.QuoteOf = p.Quote; p.Quote != "" && of.quoted.wish() == "" {
 		v.candidate(by(p.Quote), "quote")
 	}
 	for _, m := range p.Media {
@@ -339,5 +404,5 @@ func (v *blueskyAPI) post(p bluesky.Post, id string) {
 	for _, l := range p.Labels {
 		r.Flags = append(r.Flags, l.Value)
 	}
-	v.take(id, r)
+	v.take(r)
 }

@@ -62,6 +62,12 @@ type purse struct {
 	book    *budget.Book
 	intents []string         // rows of calls that the snapshot in the store does not have
 	limits  map[string]int64 // of the buckets, as the last answer left them
+
+	share  map[string]float64       // what rounds may use now of each limit, as a part of it
+	shared time.Time                // since when it grows
+	wide   map[string]time.Duration // the window of each, the longest that was seen
+
+	classes map[string]budget.Class
 }
 
 // maxPurses is how many sites a Budgets holds in memory; what else was asked is in the store.
@@ -156,6 +162,10 @@ func (p *purse) open() error {
 	if !ok {
 		return fmt.Errorf("social: budget of %s: no table %q", p.site, p.table)
 	}
+	p.classes = map[string]budget.Class{}
+	for _, c := range table.Classes {
+		p.classes[c.Name] = c
+	}
 	var err error
 	if p.book, err = budget.New(string(p.site), p.b.o); err != nil {
 		return err
@@ -237,6 +247,8 @@ type charge struct {
 	had func(body []byte) (ids []string, ok bool)
 	// closes says that a 403 is what too many calls are answered with.
 	closes bool
+	person bool   // a token of an application is refused, however good it is
+	only   string // the name of the credential that it must carry; "" = of whichever
 }
 
 // classRead is what most calls count as, where a look-up counts as any other.
@@ -247,7 +259,7 @@ const classRead = "read"
 func (p *purse) reserve(c charge) (budget.Ticket, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t, err := p.book.Reserve(p.b.now(), c.class, budget.Ask{Items: c.items})
+	t, err := p.book.Reserve(p.b.now(), c.class, budget.Ask{Items: c.items, Only: c.only})
 	if err != nil {
 		return t, err
 	}
@@ -260,7 +272,7 @@ func (p *purse) reserve(c charge) (budget.Ticket, error) {
 }
 
 // room is when a call of that class may be made at a site, the zero time when that is now, or not known.
-func (b *Budgets) room(site partition.Site, class string, now time.Time) time.Time {
+func (b *Budgets) room(site partition.Site, class string) time.Time {
 	b.mu.Lock()
 	p := b.sites[site]
 	b.mu.Unlock()
@@ -269,8 +281,8 @@ func (b *Budgets) room(site partition.Site, class string, now time.Time) time.Ti
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w, err := p.book.Next(now, class, budget.Ask{Items: 1})
-	if err != nil || !w.At.After(now) {
+	w, err := p.book.Next(b.now(), class, budget.Ask{Items: 1})
+	if err != nil || w.Bucket == "" { // nothing holds it: its time is that of the Book, which may be later than the caller's
 		return time.Time{}
 	}
 	return w.At
@@ -316,6 +328,22 @@ func (p *purse) teach() bool {
 	before := p.limits
 	p.limits = limits
 	return !maps.Equal(before, limits)
+}
+
+// rejectedFor is how long a credential that its server rejected is not used, where there is another.
+const rejectedFor = time.Hour
+
+// reject has other credentials used than that one, as far as there are, and says whether there are; accept ends that.
+func (p *purse) reject(credential string) (others bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.book.Avoid(credential, p.b.now().Add(rejectedFor))
+}
+
+func (p *purse) accept(credential string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.book.Avoid(credential, time.Time{})
 }
 
 // ask makes one call with send, which is given the name of the credential.

@@ -31,6 +31,9 @@ func delays(t *testing.T, n int, limit mastodontest.Limit, before, days int) (ho
 			had := p.posts(accountKey(t, acct))
 			for _, id := range a.Posts {
 				made := truth.Posts[id].Created
+				if boostsUnwilling(truth, id) {
+					continue
+				}
 				if !made.After(from) || made.After(now.Add(-6*time.Hour)) {
 					continue
 				}

@@ -23,6 +23,12 @@
 // many with one, and whoever looks up brings the others along that are due (ahead.go). It tells how many posts there are: the
 // same number as before the last reading is no reason to read. Bluesky's repositories say so themselves.
 //
+// # Old posts
+//
+// A reading shows the newest posts only. All others that are kept are looked at again in a slow round (round.go), many with one call
+// where the service can, within a share of the budget: what was edited, deleted, or is not to be kept any more is found by it, and posts that
+// appear below the newest by the number that the profile claims.
+//
 // # Streams
 //
 // A Jetstream (Options.Jetstream, Listen) tells of posts as they are made, changed and deleted. What it says of an account that is

@@ -418,17 +418,10 @@ func (s *Source) tend(ctx context.Context, o Ears) error {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
 	for {
-		is := map[partition.Slice]bool{}
-		for _, sl := range o.Slices() {
-			is[sl] = true
-			if here[sl] {
-				continue
-			}
-			if err := s.listenIn(sl); err != nil {
-				return err
-			}
+		var err error
+		if here, err = came(o.Slices(), here, s.listenIn); err != nil {
+			return err
 		}
-		here = is
 		s.ears.keep(here)
 		for sl, keys := range s.ears.urge(s.o.Now()) {
 			if err := o.Hurry(sl, keys); err != nil {
@@ -445,6 +438,20 @@ func (s *Source) tend(ctx context.Context, o Ears) error {
 			}
 		}
 	}
+}
+
+// came calls do for each slice of now that is not in before, and gives those of now.
+func came(now []partition.Slice, before map[partition.Slice]bool, do func(partition.Slice) error) (map[partition.Slice]bool, error) {
+	is := map[partition.Slice]bool{}
+	for _, sl := range now {
+		if is[sl] = true; before[sl] {
+			continue
+		}
+		if err := do(sl); err != nil {
+			return nil, err
+		}
+	}
+	return is, nil
 }
 
 // listenIn listens for those accounts of a slice that are followed, as their states say.

@@ -3,6 +3,8 @@ package social
 import (
 	"maps"
 	"strconv"
+
+	"github.com/echo-node/echo-node/crawler/mastodon"
 )
 
 // Sizes are how many things a Source holds in memory, of each kind, and the bytes of its largest Book.
@@ -47,3 +49,6 @@ func Posted(posts, most int) (n int, last bool) {
 	_, last = p.find(postID{"mastodon:m.test", strconv.Itoa(posts - 1)})
 	return len(p.now) + len(p.old), last
 }
+
+// ParentOf is parentOf.
+func ParentOf(p mastodon.Post) string { return parentOf(p) }

@@ -23,6 +23,9 @@ func (v *visit) feed(ctx context.Context) error {
 		return err
 	}
 	v.st.Visited = v.now
+	if err := v.round(ctx); err != nil {
+		return err
+	}
 	wait := feedMost
 	if r := v.st.Mark.Recent; len(r) > 1 && !r[0].At.IsZero() {
 		n := min(len(r), feedPage)

@@ -40,6 +40,10 @@ func (p *peer) sameAsTruth(truth mastodontest.Truth, until time.Time) (posts, to
 		for _, id := range want.Posts {
 			post, has := truth.Posts[id], had[id]
 			switch {
+			case post.Boost != "" && wishes(truth.Accounts[truth.Posts[post.Boost].By]):
+				if has.Post != "" && !has.Deleted {
+					p.t.Errorf("%s: a boost of someone who asks not to be collected is kept: %s", acct, id)
+				}
 			case post.Created.After(until):
 			case has.Post == "":
 				p.t.Errorf("%s: post %s of %s is missing", acct, id, post.Created)
@@ -53,7 +57,7 @@ func (p *peer) sameAsTruth(truth mastodontest.Truth, until time.Time) (posts, to
 		for id, r := range had {
 			if r.Deleted {
 				tombstones++
-				if truth.Posts[id].Shown {
+				if post := truth.Posts[id]; post.Shown && (post.Boost == "" || !wishes(truth.Accounts[truth.Posts[post.Boost].By])) {
 					p.t.Errorf("%s: post %s is shown, and is taken for deleted", acct, id)
 				}
 			}
@@ -253,7 +257,7 @@ func TestGapsAreSaid(t *testing.T) {
 		a, truth := w.Truth().Accounts[who], w.Truth()
 		had := p.posts(k)
 		for _, id := range a.Posts {
-			if truth.Posts[id].Created.Before(time.Now().Add(-25*time.Hour)) && had[id].Post == "" {
+			if post := truth.Posts[id]; post.Created.Before(time.Now().Add(-25*time.Hour)) && had[id].Post == "" && !wishes(truth.Accounts[truth.Posts[post.Boost].By]) {
 				t.Errorf("post %s of %s is missing after the outage", id, truth.Posts[id].Created)
 			}
 		}

@@ -35,7 +35,8 @@ type peer struct {
 	o       social.Options
 	store   *store.Store
 	src     *social.Source
-	more    []crawler.Source // beside src
+	more    []crawler.Source                    // beside src
+	wrap    func(crawler.Source) crawler.Source // what the crawl has in place of src; nil = src
 	crawler *crawler.Crawler
 	stop    func() // ends the crawl and waits
 }
@@ -111,7 +112,11 @@ func (p *peer) start() {
 // run runs what is open.
 func (p *peer) run() {
 	p.t.Helper()
-	c, err := crawler.New(crawler.Options{Store: p.store, Sources: append([]crawler.Source{p.src}, p.more...), Peer: "peer", Budgeted: social.Budgeted, Workers: 4})
+	src := crawler.Source(p.src)
+	if p.wrap != nil {
+		src = p.wrap(src)
+	}
+	c, err := crawler.New(crawler.Options{Store: p.store, Sources: append([]crawler.Source{src}, p.more...), Peer: "peer", Budgeted: social.Budgeted, Workers: 4})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -302,6 +307,12 @@ func world(t *testing.T, o mastodontest.Options) *mastodontest.World {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// boostsUnwilling says whether a post is a boost of somebody who asks not to be collected: it is not kept.
+func boostsUnwilling(truth mastodontest.Truth, id string) bool {
+	boosted := truth.Posts[id].Boost
+	return boosted != "" && wishes(truth.Accounts[truth.Posts[boosted].By])
 }
 
 // wishes says whether somebody asks not to be collected.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -94,7 +95,7 @@ func (c *curves) of(s partition.Site) (*curve, error) {
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		return nil, &storeError{err}
 	}
-	if err == nil && (json.Unmarshal(b, got) != nil || got.V != curveVersion) { // learned anew
+	if err == nil && (strictjson.Unmarshal(b, got) != nil || got.V != curveVersion) { // learned anew
 		got = &curve{V: curveVersion}
 	}
 	got.kept = got.total()

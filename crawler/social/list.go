@@ -69,7 +69,7 @@ func (v *visit) list(ctx context.Context) error {
 			v.res.Stop, v.res.Next = "suspended", store.Next{State: store.StateDone, At: v.now.Add(ended), Reason: "suspended"}
 			return nil
 		}
-		if e, err = p.edges(side); err != nil {
+		if e, err = p.edges(ctx, side); err != nil {
 			return err
 		}
 		l.Walk, l.Sum, l.At = v.now, 0, e.Checkpoint() // begun: should the budget end here, the profile is not asked for again
@@ -111,14 +111,20 @@ func (v *visit) listed(at service.Listing) {
 		switch at.Why {
 		case service.MaxPages, service.MaxItems:
 			what = store.GapCut
-		case service.Hidden, service.NeedsToken, service.Closed:
+		case service.Hidden, service.NeedsToken, service.Closed, service.NotTheirs, service.Doubted:
 			what = store.GapSkipped
 		}
 		v.gap(what, fmt.Sprintf("%s: %d of %d", at.Why, at.Seen, at.Claimed))
 	}
-	if l.Sum != l.Last {
+	switch {
+	case at.Why == service.NotTheirs, at.Why == service.Doubted: // nothing was read
+		l.Every, l.Sum = listFirst, l.Last
+		if at.Why == service.Doubted { // another account's may tell
+			l.Every = listLeast
+		}
+	case l.Sum != l.Last:
 		l.Every = max(l.Every/2, listLeast)
-	} else {
+	default:
 		l.Every = min(l.Every*2, listMost)
 	}
 	l.Last, l.At = l.Sum, nil

@@ -21,6 +21,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/mastodon"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -134,7 +135,7 @@ func (l *locals) open(of partition.Site, now time.Time) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(b, &x.no); err != nil || x.no.Until.After(now.Add(refusedFor)) {
+	if err := strictjson.Unmarshal(b, &x.no); err != nil || x.no.Until.After(now.Add(refusedFor)) {
 		l.s.o.Logger.Warn("why a server has no stream for us is found out anew", "server", host, "err", err)
 		x.no = refusal{}
 	}

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +72,7 @@ func (v *mastodonAPI) open(info mastodon.Server) error {
 			if c.Paging {
 				return charge{class: "paging"}
 			}
-			return charge{class: classRead}
+			return charge{class: classRead, person: strings.HasSuffix(c.Request.URL, "/verify_credentials")}
 		})})
 	return err
 }
@@ -134,8 +136,12 @@ func (v *mastodonAPI) profile(ctx context.Context, had any) (person, error) {
 		return person{}, err
 	}
 	out := person{as: p, id: p.ID, record: v.account(p), posts: p.Posts, lastPost: p.LastPost, suspended: p.Suspended,
-		edges: func(side service.Side) (edges, error) {
-			return listOf(v.c.Edges(p, side, v.server.Lists, service.Limits{}))
+		edges: func(ctx context.Context, side service.Side) (edges, error) {
+			believe, err := v.whose(ctx, p, side)
+			if err != nil {
+				return nil, err
+			}
+			return listOf(v.c.Edges(p, side, believe, service.Limits{}))
 		}}
 	out.noIndex = p.NoIndex == service.Yes || out.record.NoIndex
 	if p.Moved != nil {
@@ -146,7 +152,30 @@ func (v *mastodonAPI) profile(ctx context.Context, had any) (person, error) {
 
 // resume is of api.
 func (v *mastodonAPI) resume(from service.Checkpoint) (edges, error) {
-	return listOf(v.c.ResumeEdges(from, v.server.Lists, service.Limits{}))
+	side := service.Followers
+	if v.t.Due.Key.Kind() == partition.KindFollowing {
+		side = service.Following
+	}
+	return listOf(v.c.ResumeEdges(from, v.server.ListOf(side), service.Limits{}))
+}
+
+// whose finds out whether the server gives p's list, or that of the owner of this peer's token. What it learns is kept with the
+// server, so that few lists cost the calls.
+func (v *mastodonAPI) whose(ctx context.Context, p mastodon.Profile, side service.Side) (service.Word, error) {
+	creds := v.s.tokens[v.t.Due.Key.Site()]
+	if v.only = v.used; v.only == "" && len(creds) > 0 {
+		v.only = slices.Sorted(maps.Keys(creds))[0]
+	}
+	defer func() { v.only = "" }()
+	info, believe, err := v.c.Whose(ctx, v.server, p, side, len(creds) < 2)
+	if err != nil || info.OfFollowers == v.server.OfFollowers && info.OfFollowing == v.server.OfFollowing {
+		return believe, err
+	}
+	v.server = info
+	if err := v.s.learn(v.host, info); err != nil {
+		return "", &storeError{err}
+	}
+	return believe, nil
 }
 
 // feeds is of api: one, read from the newest down to what was read before. That costs no paging, of
@@ -175,6 +204,8 @@ func (v *mastodonAPI) feeds(context.Context) ([]feed, error) {
 		for _, p := range b.Again {
 			if !p.Edited.IsZero() && p.Edited.After(v.st.Visited.Add(-time.Hour)) || v.st.Names[p.ID] == "" {
 				v.post(p)
+			} else {
+				v.may(uriOf(p), p.ID, peopleAtMastodon(p))
 			}
 		}
 		return err
@@ -187,6 +218,47 @@ func (v *mastodonAPI) feeds(context.Context) ([]feed, error) {
 		return err
 	}
 	return []feed{{tl, &v.st.Mark, page, one, func(id string) string { return v.st.Names[id] }}}, nil
+}
+
+// batch is of api.
+func (v *mastodonAPI) batch() int {
+	if v.server.Batch == service.Obeyed {
+		return mastodon.BatchSize
+	}
+	return roundCalls
+}
+
+// lookAgain is of api.
+func (v *mastodonAPI) lookAgain(ctx context.Context, posts []store.Record) ([]store.Record, error) {
+	found, _, err := v.c.PostsByID(ctx, idsOf(posts))
+	there := map[string]bool{}
+	for _, p := range found {
+		there[p.ID] = true
+		v.post(p)
+	}
+	return without(posts, there), err
+}
+
+// lookAt is of api.
+func (v *mastodonAPI) lookAt(ctx context.Context, post store.Record) error {
+	p, err := v.c.Post(ctx, post.ID)
+	if err == nil {
+		v.post(p)
+	}
+	return err
+}
+
+// without are the posts whose ids are not in there.
+func without(posts []store.Record, there map[string]bool) []store.Record {
+	return slices.DeleteFunc(slices.Clone(posts), func(r store.Record) bool { return there[r.ID] })
+}
+
+// idsOf are the ids of posts at their server.
+func idsOf(posts []store.Record) (out []string) {
+	for _, p := range posts {
+		out = append(out, p.ID)
+	}
+	return out
 }
 
 // account is the record of an account.
@@ -239,20 +311,32 @@ func uriOf(p mastodon.Post) string {
 	return "id:" + p.ID
 }
 
+// parentOf is the name of the post that p answers, where p's own shows it: both are of one author and were written at this
+// server, whose names end in its ids. Else it is the server's id of it.
+func parentOf(p mastodon.Post) string {
+	if stem, ok := strings.CutSuffix(uriOf(p), "/"+p.ID); ok && p.ID != "" && p.Author.ID != "" && p.ReplyToAuthor == p.Author.ID {
+		if uri := stem + "/" + p.ReplyTo; len(uri) <= store.MaxPostURI {
+			return uri
+		}
+	}
+	return "id:" + p.ReplyTo
+}
+
 // post takes in one post.
 func (v *mastodonAPI) post(p mastodon.Post) {
-	if p.Visibility == "private" || p.Visibility == "direct" {
-		return // a credential may see more than is public
+	of := peopleAtMastodon(p)
+	r := v.draft(uriOf(p), p.ID, of)
+	if r == nil {
+		return
 	}
-	r := v.record(store.KindPost)
-	r.Post, r.ID, r.PublishedAt, r.EditedAt = uriOf(p), p.ID, moment(p.Created), moment(p.Edited)
+	r.ID, r.PublishedAt, r.EditedAt = p.ID, moment(p.Created), moment(p.Edited)
 	if p.URL != "" {
 		r.URL = p.URL
 	}
 	r.Author, r.Name, r.Text, r.Warning, r.Lang, r.Visibility = p.Author.Acct, p.Author.Name, p.Text, p.Warning, p.Lang, p.Visibility
 	r.Tags, r.Choices, r.Links, r.Raw, r.Digest = p.Tags, p.Choices, p.Links, p.Raw, digest(p.Raw)
 	who := func(acct string) partition.Key { return keyOf("mastodon:" + acct) }
-	v.wrote(r, who(p.Author.Acct))
+	v.wrote(r.Record, who(p.Author.Acct))
 	for _, m := range p.Mentions {
 		k := who(m.Acct)
 		r.Mentions = append(r.Mentions, store.Mention{Key: k, Name: m.Acct})
@@ -264,7 +348,10 @@ func (v *mastodonAPI) post(p mastodon.Post) {
 	}
 	if p.ReplyTo != "" {
 		if r.InReplyTo = v.st.Names[p.ReplyTo]; r.InReplyTo == "" {
-			r.InReplyTo = "id:" + p.ReplyTo
+			r.InReplyTo = parentOf(p)
+		}
+		if p.ReplyToAuthor == p.Author.ID && p.Author.ID != "" {
+			r.InReplyToUser = who(p.Author.Acct)
 		}
 	}
 	if p.Boost != nil {
@@ -273,7 +360,9 @@ func (v *mastodonAPI) post(p mastodon.Post) {
 	}
 	if p.Quote != nil {
 		r.QuoteOf = uriOf(*p.Quote)
-		v.candidate(who(p.Quote.Author.Acct), "quote")
+		if of.quoted.wish() == "" {
+			v.candidate(who(p.Quote.Author.Acct), "quote")
+		}
 	}
 	for _, m := range p.Media {
 		r.Media = append(r.Media, store.Media{Type: m.Type, URL: m.URL, Remote: m.Remote, Alt: m.Alt})
@@ -282,8 +371,7 @@ func (v *mastodonAPI) post(p mastodon.Post) {
 	if p.Sensitive {
 		r.Flags = append(r.Flags, "sensitive")
 	}
-	r.NoIndex = p.Author.NoIndex == service.Yes
-	v.take(p.ID, r)
+	v.take(r)
 }
 
 // base is the address of a server's API. A loopback address has no certificate that
@@ -309,8 +397,8 @@ const maxServers = 10_000
 
 func (s *Source) serverKey(host string) string {
 	with := ""
-	if len(s.tokens[partition.Site("mastodon:"+host)]) > 0 {
-		with = "with a credential"
+	if sum := s.sum(partition.Site("mastodon:" + host)); sum != "" {
+		with = "with a credential " + sum // what was found out with a bad one says nothing of a good one
 	}
 	sum := sha256.Sum256([]byte(host + "\x00" + with))
 	return serverRow + hex.EncodeToString(sum[:16])

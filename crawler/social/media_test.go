@@ -133,6 +133,22 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 		is(ana, cdn("kept.png"), store.StateRefused, "its site asks that it is not kept", nil)
 		is(ana, cdn("none.png"), store.StateGone, "status 404", nil)
 		is(ana, "https://shut.example/x.png", store.StateRefused, "robots", nil)
+		for url, want := range map[string]string{"https://shut.example/x.png": "skipped a file: robots", cdn("none.png"): "expired a file: status 404",
+			cdn("large.png"): "skipped a file: a file of 3000 bytes, at most 2000", cdn("a.png"): ""} {
+			f, err := ana.File(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, g := range p.gaps(f) {
+				if got += g.What + " " + g.Reason; g.About != ana {
+					t.Errorf("the gap of %s is about %s", url, g.About)
+				}
+			}
+			if got != want {
+				t.Errorf("%s: the ledger says %q, want %q", url, got, want)
+			}
+		}
 		is(ana, "https://far.example/moved.png", store.StateDone, "", picture("moved", 50))
 		is(ana, cdn("round2.png"), store.StateRefused, "status 302 to nowhere, or a second time", nil)
 		if s, why, _ := p.file(ana, "https://inside.example/x.png"); s != store.StateRefused || files.Asked("https://inside.example/x.png")+files.Asked("https://inside.example/robots.txt") != 0 {
@@ -201,8 +217,8 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 		time.Sleep(3 * 24 * time.Hour)
 		is(bob, cdn("a.png"), store.StateGone, "withdrawn", nil)
 		is(ana, cdn("a.png"), store.StateGone, "withdrawn", nil)
-		if got := names(bob, bobs); len(got) != 1 || got[0] != "" {
-			t.Errorf("the post of who opted out names %v", got)
+		if r := p.posts(bob)[bobs]; !r.Deleted || len(r.Media) > 0 {
+			t.Errorf("the post of someone who opted out: %+v", r)
 		}
 		if st := p.store.Stats(); st.Files != 1 || st.FileBytes != 200 {
 			t.Errorf("%d files of %d bytes are left", st.Files, st.FileBytes)

@@ -19,6 +19,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/mastodon"
 	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/crawler/twitter"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -68,6 +69,7 @@ type Options struct {
 	Calls         int              // requests of one fetch; default 8
 	Least, Most   time.Duration    // between two visits of an account; default 15 min and a day
 	Profile       time.Duration    // a profile is asked for again after that; default a day
+	Round         time.Duration    // in which each kept post is looked at again, where the budget does; default 7 days
 	Now           func() time.Time // default time.Now
 	Logger        *slog.Logger     // default: discard
 }
@@ -76,7 +78,7 @@ func (o Options) withDefaults() Options {
 	for _, d := range [...]struct {
 		p *time.Duration
 		v time.Duration
-	}{{&o.Least, 15 * time.Minute}, {&o.Most, 24 * time.Hour}, {&o.Profile, 24 * time.Hour}} {
+	}{{&o.Least, 15 * time.Minute}, {&o.Most, 24 * time.Hour}, {&o.Profile, 24 * time.Hour}, {&o.Round, 7 * 24 * time.Hour}} {
 		if *d.p == 0 {
 			*d.p = d.v
 		}
@@ -117,7 +119,7 @@ func (o Options) Validate() error {
 	if o.Back < 0 || o.TagBack < 0 || o.Calls < 0 || o.Calls > maxCalls {
 		bad("back %d, tag back %d, calls %d, at most %d", o.Back, o.TagBack, o.Calls, maxCalls)
 	}
-	if o.Least < 0 || o.Most < 0 || o.Profile < 0 || o.Most != 0 && o.Least > o.Most {
+	if o.Least < 0 || o.Most < 0 || o.Profile < 0 || o.Round < 0 || o.Most != 0 && o.Least > o.Most {
 		bad("times %s, %s, %s", o.Least, o.Most, o.Profile)
 	}
 	for _, at := range [...]string{o.View, o.Directory, o.X} {
@@ -171,6 +173,13 @@ type Source struct {
 	jet     *jetstream // nil = none is read
 	locals  *locals    // nil = of no server
 	posted  posted
+	rounds  rounds
+
+	dialect twitter.Dialect // of X; it is learned anew after a start, from a refused call for each thing that is refused
+
+	sites    []partition.Site // with tokens, now or once
+	salt     []byte           // of sums of tokens
+	rejected rejections
 
 	mu      sync.Mutex
 	servers map[string]mastodon.Server // what was found out; kept in the store
@@ -205,6 +214,9 @@ func New(o Options) (*Source, error) {
 			s.tokens[at], s.daily[at] = map[string]service.Credential{}, map[string]int64{}
 		}
 		s.tokens[at][t.Credential.Name()], s.daily[at][t.Credential.Name()] = t.Credential, t.Daily
+	}
+	if err := s.salted(); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

@@ -57,20 +57,24 @@ func goesDown(t *testing.T, d time.Duration, lies mastodontest.Lies) {
 	for _, u := range who {
 		k := accountKey(t, u)
 		had, gaps := p.posts(k), p.gaps(k)
-		asked := false // while the server was down
+		asked, rest := false, false // while the server was down; what was still there was read afterwards
 		for _, g := range gaps {
 			if g.What == store.GapUnreachable {
-				if asked = true; g.To.Before(began) || g.To.After(ended.Add(time.Minute)) || g.From.Before(began.Add(-25*time.Hour)) {
+				rest = !g.ReadAt.IsZero()
+				if asked = true; rest && g.ReadAt.Before(ended) || g.To.Before(began) || g.To.After(ended.Add(time.Minute)) || g.From.Before(began.Add(-25*time.Hour)) {
 					t.Errorf("%s: unreachable from %s to %s, down from %s to %s", u, g.From, g.To, began, ended)
 				}
 			}
+		}
+		if asked && !rest && lies == (mastodontest.Lies{}) {
+			t.Errorf("%s: the ledger does not say that all was read after the outage: %+v", u, gaps)
 		}
 		if !asked && d >= 24*time.Hour {
 			t.Errorf("%s: the ledger has no outage: %+v", u, gaps)
 		}
 		for id, post := range truth.Posts { // what was deleted, too
 			at := post.Created
-			if post.By != u || at.Before(began) || at.After(ended) {
+			if post.By != u || at.Before(began) || at.After(ended) || boostsUnwilling(truth, id) {
 				continue
 			}
 			posted++

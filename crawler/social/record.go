@@ -120,13 +120,18 @@ func (v *visit) files() {
 	}
 }
 
-// take takes in a post: id is what its feed's Mark calls it.
-func (v *visit) take(id string, r *store.Record) {
+// take takes in a post.
+func (v *visit) take(d *draft) {
+	id, r := d.id, d.Record
 	if v.st.NoIndex && v.t.Due.Key.Kind() == partition.KindAccount {
 		r.NoIndex = true
 	}
-	if r.NoIndex {
-		r.Text = ""
+	d.bared()
+	if v.looking != nil { // what is as it was needs no writing
+		if had := v.looking[r.Post]; had == nil || !had.Says(r) {
+			v.res.Posts = append(v.res.Posts, *r)
+		}
+		return
 	}
 	if !v.told.IsZero() { // by a stream: a reading has it in its place
 		r.FetchedAt = v.told
@@ -160,5 +165,8 @@ func (v *visit) take(id string, r *store.Record) {
 func (v *visit) tombstone(uri, id string) store.Record {
 	r := v.record(store.KindPost)
 	r.Post, r.ID, r.Deleted, r.Status, r.Reason = uri, id, true, http.StatusNotFound, "the server has it no more"
+	if r.Key.Service() == "bluesky" { // the URI names it, whatever its version
+		r.ID = ""
+	}
 	return *r
 }

@@ -176,7 +176,7 @@ func (v *visit) grow() error {
 	for _, side := range [...]string{"followers", "following"} {
 		n := 0
 		if err := v.s.o.Store.Edges(sl, k+partition.Key("/"+side), "", func(e store.Edge) (bool, error) {
-			if e.GoneAt == nil {
+			if e.GoneAt == nil && e.Sure != store.SureDoubted {
 				v.candidate(e.To, side)
 				n++
 			}

@@ -56,15 +56,14 @@ type refusal struct {
 // Error is why.
 func (r *refusal) Error() string { return r.Why }
 
-// Listen reads the streams there are, and has the accounts visited that they tell of, until ctx ends. It returns the first
+// Listen reads the streams there are, and has the accounts visited that they tell of, and those that waited for a token, until ctx ends. It returns the first
 // failure of the store.
 func (s *Source) Listen(ctx context.Context, o Ears) error {
-	if !s.ears.open {
-		<-ctx.Done()
-		return ctx.Err()
-	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.tend(ctx, o) })
+	g.Go(func() error { return s.wake(ctx, o) })
+	if s.ears.open {
+		g.Go(func() error { return s.tend(ctx, o) })
+	}
 	if j := s.jet; j != nil {
 		g.Go(func() error { return j.run(ctx, o, j.connect) })
 		g.Go(func() error { return j.keep(ctx) })

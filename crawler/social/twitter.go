@@ -47,7 +47,7 @@ func (v *twitterAPI) enter(context.Context) error {
 	for _, daily := range v.s.daily[site] {
 		least = min(least, daily)
 	}
-	v.c, err = twitter.New(twitter.Options{Base: v.s.o.X, Credential: creds[p.names[0]], Now: v.s.o.Now, Do: v.within(p, creds, costs),
+	v.c, err = twitter.New(twitter.Options{Base: v.s.o.X, Credential: creds[p.names[0]], Dialect: &v.s.dialect, Now: v.s.o.Now, Do: v.within(p, creds, costs),
 		Posts: int(min(max(least/pricePost/pagesADay, 10), 100)), Users: int(min(max(least/priceUser/pagesADay, 10), 1000))})
 	return err
 }
@@ -205,7 +205,7 @@ func (v *twitterAPI) profile(ctx context.Context, had any) (person, error) {
 	if r.NoIndex {
 		r.Text = ""
 	}
-	return person{as: p, id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex, protected: p.Protected, edges: func(side service.Side) (edges, error) {
+	return person{as: p, id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex, protected: p.Protected, edges: func(_ context.Context, side service.Side) (edges, error) {
 		return listOf(v.c.Edges(p, side, service.Limits{}))
 	}}, nil
 }
@@ -239,6 +239,9 @@ func (v *twitterAPI) feeds(context.Context) ([]feed, error) {
 		for _, p := range b.Posts {
 			took(p)
 		}
+		for _, p := range b.Again {
+			v.may(uriOfX(p), p.ID, peopleAtX(p))
+		}
 		return err
 	}
 	one := func(ctx context.Context, id string) error {
@@ -257,6 +260,38 @@ func (v *twitterAPI) feeds(context.Context) ([]feed, error) {
 	return []feed{{tl, &v.st.Mark, page, one, func(id string) string { return v.st.Names[id] }}}, nil
 }
 
+// batch is of api: as many as a day's money buys a few times, within what rounds may use of it.
+func (v *twitterAPI) batch() int {
+	least := int64(twitter.BatchSize)
+	for _, daily := range v.s.daily[v.t.Due.Key.Site()] {
+		least = min(least, int64(roundShare*float64(daily))/pricePost)
+	}
+	return int(max(least, roundCalls+1))
+}
+
+// lookAgain is of api.
+func (v *twitterAPI) lookAgain(ctx context.Context, posts []store.Record) ([]store.Record, error) {
+	found, _, err := v.c.PostsByID(ctx, idsOf(posts))
+	there := map[string]bool{}
+	for _, p := range found {
+		there[p.ID] = true
+		v.post(p)
+	}
+	return without(posts, there), err
+}
+
+// lookAt is of api.
+func (v *twitterAPI) lookAt(ctx context.Context, post store.Record) error {
+	found, absent, err := v.c.PostsByID(ctx, []string{post.ID})
+	for _, p := range found {
+		v.post(p)
+	}
+	if err != nil || len(found) > 0 {
+		return err
+	}
+	return gone(absent)
+}
+
 // uriOfX is the name of a post: by its first version.
 func uriOfX(p twitter.Post) string {
 	id := p.ID
@@ -268,18 +303,19 @@ func uriOfX(p twitter.Post) string {
 
 // post takes in one post.
 func (v *twitterAPI) post(p twitter.Post) {
-	if p.Author.Protected {
-		return // a token may see more than is public
+	of := peopleAtX(p)
+	r := v.draft(uriOfX(p), p.ID, of)
+	if r == nil {
+		return
 	}
-	r := v.record(store.KindPost)
-	r.Post, r.URL, r.ID, r.PublishedAt = uriOfX(p), "https://x.com/i/status/"+p.ID, p.ID, moment(p.Created)
+	r.URL, r.ID, r.PublishedAt = "https://x.com/i/status/"+p.ID, p.ID, moment(p.Created)
 	if p.Edited() {
 		r.EditedAt = moment(p.Created)
 	}
 	r.Author, r.Name, r.Text, r.Lang = p.Author.Acct, p.Author.Name, p.Text, p.Lang
 	r.Tags, r.Links, r.Raw, r.Digest = p.Tags, p.Links, p.Raw, digest(p.Raw)
 	who := func(id string) partition.Key { return keyOf("twitter:" + id) }
-	v.wrote(r, who(p.Author.ID))
+	v.wrote(r.Record, who(p.Author.ID))
 	for _, m := range p.Mentions {
 		k := who(m.ID)
 		r.Mentions = append(r.Mentions, store.Mention{Key: k, Name: m.Acct})
@@ -295,7 +331,9 @@ func (v *twitterAPI) post(p twitter.Post) {
 	}
 	if p.Quote != nil {
 		r.QuoteOf = uriOfX(*p.Quote)
-		v.candidate(who(p.Quote.Author.ID), "quote")
+		if of.quoted.wish() == "" {
+			v.candidate(who(p.Quote.Author.ID), "quote")
+		}
 	}
 	for _, m := range p.Media {
 		if m.URL != "" {
@@ -303,6 +341,6 @@ func (v *twitterAPI) post(p twitter.Post) {
 		}
 	}
 	r.Counts = counts(map[string]int64{"replies": p.Replies, "boosts": p.Boosts, "likes": p.Favourites, "quotes": p.Quotes})
-	flagged(r, map[string]bool{"sensitive": p.Sensitive})
-	v.take(p.ID, r)
+	flagged(r.Record, map[string]bool{"sensitive": p.Sensitive})
+	v.take(r)
 }

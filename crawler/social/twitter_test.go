@@ -82,6 +82,10 @@ func (p *peer) sameAsX(truth twittertest.Truth, until time.Time) (posts, tombsto
 			has := had[uri]
 			shown[uri] = true
 			switch {
+			case want.Boost != "" && wishesX(truth.Accounts[truth.Posts[want.Boost].By]):
+				if has.Post != "" && !has.Deleted {
+					p.t.Errorf("%s, whose author asks not to be collected, is kept as a boost", uri)
+				}
 			case want.At.After(until):
 			case has.Post == "":
 				p.t.Errorf("%s of %s is missing", uri, want.At)
@@ -94,7 +98,7 @@ func (p *peer) sameAsX(truth twittertest.Truth, until time.Time) (posts, tombsto
 		}
 		for uri, r := range had {
 			if r.Deleted {
-				if tombstones++; shown[uri] {
+				if tombstones++; shown[uri] && !strings.Contains(r.Reason, "#nobot") {
 					p.t.Errorf("%s is shown, and is taken for deleted", uri)
 				}
 			}

@@ -145,7 +145,7 @@ func (s *Source) neighbours(sl partition.Slice, d store.Due, mentions map[partit
 	}{{"/following", &e.Follows}, {"/followers", &e.Followers}} {
 		n := 0
 		if err := s.o.Store.Edges(sl, d.Key+partition.Key(l.side), "", func(x store.Edge) (bool, error) {
-			if x.GoneAt != nil {
+			if x.GoneAt != nil || x.Sure == store.SureDoubted {
 				return true, nil
 			}
 			n++

@@ -12,6 +12,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -26,6 +27,8 @@ type visit struct {
 	api    api
 	url    string         // of the server, for people
 	asked  partition.Site // whose budget the last call was in
+	used   string         // the name of the credential that the last call carried
+	only   string         // of the one that the next calls must carry; "" = of whichever
 	left   int            // calls
 	had    bool
 	fresh  bool        // it was looked up
@@ -41,6 +44,15 @@ type visit struct {
 	linked map[partition.Key]bool
 	before time.Time // the visit before this one
 
+	looking   map[string]*store.Record // kept posts that are being looked at again, by URI; nil = none (round.go)
+	lookCalls int                      // made for them
+	spent     bool                     // what rounds may use of the budget is used up
+	silent    bool                     // nothing was asked for but old posts, and those were not answered
+
+	// Of an account that does not want to be collected (wishes.go).
+	wish      string     // that of the account of the Key, as its posts say
+	unwilling []unwanted // posts that were met
+
 	// Of streams (ears.go).
 	told             time.Time       // when what is being taken in was told; zero = it is read
 	toldOf           map[string]bool // posts that were told, by URI
@@ -55,8 +67,10 @@ type state struct {
 	ID      string    `json:"id,omitempty"`      // of the account at its server
 	Visited time.Time `json:"visited,omitzero"`  // when all that there was had been read
 	Good    time.Time `json:"good,omitzero"`     // when the server answered last
+	Outage  outage    `json:"outage,omitzero"`   // that has not been followed by a whole reading
 	Lost    int       `json:"lost,omitempty"`    // times in a row that the account was not found
 	Outside string    `json:"outside,omitempty"` // not followed, and why not: out or undecided
+	Barred  string    `json:"barred,omitempty"`  // by which tokens the last visit was refused (Source.sum)
 
 	Profiled time.Time         `json:"profiled,omitzero"` // when the profile was read, for its record
 	Looked   time.Time         `json:"looked,omitzero"`   // when it was looked up last, be it for what it claims only
@@ -71,6 +85,9 @@ type state struct {
 	// Doubt are posts that are missing from their place and yet found, by id, since when.
 	Doubt  map[string]time.Time `json:"doubt,omitempty"`
 	Judged judged               `json:"judged,omitzero"`
+
+	Shunned []shunned `json:"shunned,omitempty"`
+	Round   round     `json:"round,omitzero"`
 
 	// Of who is followed.
 	Poll  time.Time `json:"poll,omitzero"`   // when its server is asked again; zero = it is not followed
@@ -108,10 +125,16 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	if err == nil && !ends {
 		ends, err = v.hear()
 	}
+	if v.wish != "" && err == nil { // a stream told of it
+		ends, err = true, v.optedMeanwhile()
+	}
+	if err == nil && v.wish == "" && v.roundAlone() && (ends || !v.s.ears.open) {
+		return v.end(ctx, v.alone(ctx, ends))
+	}
 	if ends && err == nil {
 		return v.end(ctx, nil)
 	}
-	v.st.Plain = time.Time{}
+	v.st.Plain, v.st.Barred = time.Time{}, ""
 	if err == nil {
 		err = v.api.enter(ctx)
 	}
@@ -141,7 +164,7 @@ func decodeState(b []byte) (state, error) {
 	if len(b) == 0 {
 		return st, nil
 	}
-	if err := json.Unmarshal(b, &st); err != nil {
+	if err := strictjson.Unmarshal(b, &st); err != nil {
 		return st, err
 	}
 	if st.V != stateVersion {
@@ -177,21 +200,28 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 	case service.WordOf(err) == service.Limited:
 		// The budget knows by now for how long, and says so when it is asked again.
 		v.res.Again = true
-		v.res.Hold = v.now.Add(time.Second)
+		v.res.Hold = v.s.o.Now().Add(time.Second)
 	case err != nil:
 		v.failed(err)
 	}
 	if v.res.Again {
 		return v.res, nil
 	}
-	if err == nil && v.res.Reqs > 0 {
+	if err == nil && v.res.Reqs > 0 && !v.silent {
 		v.s.retry.Answered(&v.res.Site)
+	}
+	if err == nil {
+		v.reached()
+	}
+	if err := v.withdraw(); err != nil {
+		return v.res, errors.Unwrap(err)
 	}
 	v.files()
 	v.res.Site.Fetched++
 	if err := v.listen(); err != nil {
 		return v.res, err
 	}
+	v.sooner()
 	v.res.Checkpoint, err = json.Marshal(v.st)
 	if err == nil && len(v.res.Checkpoint) > store.MaxCheckpointBytes {
 		err = fmt.Errorf("a state of %d bytes", len(v.res.Checkpoint))
@@ -218,10 +248,10 @@ func (v *visit) wait(w *budget.WaitError) {
 		return
 	}
 	if !v.had && v.ours() {
-		if free := v.s.budgets.room(v.t.Due.Key.Site(), v.api.class(), v.now); free.Before(at) {
+		if free := v.s.budgets.room(v.t.Due.Key.Site(), v.api.class()); free.Before(at) {
 			at = free
 		}
-		if at.After(v.now) {
+		if at.After(v.s.o.Now()) { // not v.now: a wait that is over holds nothing up, and a fetch would follow a fetch
 			v.res.Again, v.res.Hold = true, at
 			return
 		}
@@ -251,7 +281,7 @@ func (v *visit) failed(err error) {
 			v.s.prices.failed(v.t.Due.Key.Site(), v.now)
 		}
 		v.res.Stop = string(word)
-		v.gap(store.GapUnreachable, reason)
+		v.down(reason)
 		v.res.Next = v.s.retry.Again(v.t.Due, v.now, reason)
 		if v.res.Next.State == store.StateRefused { // never given up: it is the server that is down, and not the Key
 			v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(unreached), Attempts: v.t.Due.Attempts, Reason: reason}
@@ -260,7 +290,8 @@ func (v *visit) failed(err error) {
 				v.res.Next.At, v.res.Next.Attempts = v.now.Add(min(wait, outsiders)), v.t.Due.Attempts+1
 			}
 		}
-	case word != "": // closed, needs a token, no such thing: asked again in a day, as a person may change that
+	case word != "": // closed, needs a token, no such thing: asked again in a day, or with another token, as a person may change that
+		v.barred(f)
 		v.res.Stop = string(word)
 		v.gap(store.GapSkipped, reason)
 		v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(24 * time.Hour), Reason: reason}
@@ -283,6 +314,38 @@ func (v *visit) gap(what, reason string) {
 		from = v.now
 	}
 	v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.t.Due.Key.Service(), From: from, To: v.now, What: what, Reason: reason, At: v.now})
+}
+
+// outage is the time in which a server could not be reached, as the ledger has it.
+type outage struct {
+	From   time.Time `json:"from,omitzero"`
+	To     time.Time `json:"to,omitzero"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// down adds to the ledger that the server was not reached; an outage grows in one row.
+func (v *visit) down(reason string) {
+	v.gap(store.GapUnreachable, reason)
+	g := &v.res.Gaps[len(v.res.Gaps)-1]
+	if !v.st.Outage.From.IsZero() {
+		g.From = v.st.Outage.From
+	}
+	v.st.Outage = outage{From: g.From, To: g.To, Reason: reason}
+}
+
+// reached says in the row of an outage that what was still there has been read since. It is for a visit without a fault
+// that left nothing out.
+func (v *visit) reached() {
+	o := v.st.Outage
+	if o.From.IsZero() || v.res.Next.State != store.StateDone || !v.st.Visited.Equal(v.now) && !v.st.Looked.Equal(v.now) {
+		return
+	}
+	v.st.Outage = outage{}
+	if len(v.res.Gaps) > 0 { // these tell why not all was read
+		return
+	}
+	v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.t.Due.Key.Service(), From: o.From, To: o.To, What: store.GapUnreachable,
+		Reason: o.Reason, At: v.now, ReadAt: v.now})
 }
 
 // candidate notes somebody that a post or a list leads to.

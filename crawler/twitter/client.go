@@ -3,6 +3,8 @@ package twitter
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -17,7 +19,8 @@ type Options struct {
 	Base       string     // "https://api.x.com", required
 	Do         service.Do // required
 	Credential service.Credential
-	Spelling   Spelling         // of parameters; default Tweet
+	Spelling   Spelling         // of parameters, in which an endpoint is asked first; default Tweet
+	Dialect    *Dialect         // what endpoints were found to take; default: one of this Client's own
 	Posts      int              // that a page is asked for; default 100, at most that, at least 10
 	Users      int              // the same of a list; default 1000, at most that
 	Now        func() time.Time // default time.Now
@@ -40,6 +43,7 @@ type Client struct {
 	s    *service.Client
 	o    service.Options
 	word Spelling
+	d    *Dialect
 
 	postPage, edgePage int // posts and accounts a page is asked for
 }
@@ -54,13 +58,16 @@ func New(o Options) (*Client, error) {
 	if o.Spelling == "" {
 		o.Spelling = Tweet
 	}
+	if o.Dialect == nil {
+		o.Dialect = &Dialect{}
+	}
 	if o.Posts == 0 {
 		o.Posts = postPage
 	}
 	if o.Users == 0 {
 		o.Users = edgePage
 	}
-	return &Client{s, s.Options(), o.Spelling, min(max(o.Posts, 10), postPage), min(max(o.Users, 1), edgePage)}, nil
+	return &Client{s, s.Options(), o.Spelling, o.Dialect, min(max(o.Posts, 10), postPage), min(max(o.Users, 1), edgePage)}, nil
 }
 
 // Absence is why one of those asked for is not in an answer.
@@ -81,6 +88,8 @@ type wireProblem struct {
 	Asked  text  `json:"resource_id"`
 	Code   count `json:"code"` // of API 1.1
 	Said   text  `json:"message"`
+	// Parameters are those that a refusal is about.
+	Parameters json.RawMessage `json:"parameters"`
 }
 
 // code is the last part of a problem's type.
@@ -127,12 +136,31 @@ type envelope struct {
 	} `json:"meta"`
 }
 
-// get asks for a path. An answer without data in which all is refused is the Fault
-// that its first problem is, where one thing was asked for.
-func (c *Client) get(ctx context.Context, op string, class service.Class, path string, q url.Values) (e envelope, err error) {
-	a, err := c.s.Get(ctx, service.Ask{Op: op, Class: class, Path: path, Query: q, Paging: q.Has("pagination_token") || q.Has("next_token") || q.Has("until_id")})
-	if err != nil {
-		return e, err
+// get asks for a path with q, and for all that is read of users, or of posts. An answer without data in which all is refused is
+// the Fault that its first problem is, where one thing was asked for. An endpoint that refuses a parameter is asked again
+// without it at once, maxTries times at most; each is a request of its own for Options.Do.
+func (c *Client) get(ctx context.Context, op string, class service.Class, path string, q url.Values, posts bool) (e envelope, err error) {
+	at := string(class) + " " + op
+	var a service.Answer
+	for try := 1; ; try++ {
+		word, fields := c.d.ask(at, c.word, posts, c.o.Now())
+		full := maps.Clone(q)
+		if full == nil {
+			full = url.Values{}
+		}
+		for param, values := range fields {
+			full.Set(param, strings.Join(values, ","))
+		}
+		a, err = c.s.Get(ctx, service.Ask{Op: op, Class: class, Path: path, Query: full, Paging: q.Has("pagination_token") || q.Has("next_token") || q.Has("until_id")})
+		if err == nil {
+			c.d.took(at, word)
+			break
+		}
+		var f *service.Fault
+		if !errors.As(err, &f) || f.Status != http.StatusBadRequest || f.Word != service.Refused ||
+			!c.d.refused(at, word, fields, q, f.Names, c.o.Now()) || try == maxTries {
+			return e, err
+		}
 	}
 	if !service.Object(a.Body) || !service.Decoded(json.Unmarshal(a.Body, &e)) || len(e.Data) == 0 && !e.Errors.Is && e.Meta.Count.N() < 0 {
 		return e, c.s.Misshapen(op, "")
@@ -158,8 +186,9 @@ func judge(resp *fetch.Response, f *service.Fault) {
 	if !service.Object(resp.Body) || !service.Decoded(json.Unmarshal(resp.Body, &w)) {
 		return
 	}
+	f.Names = blamed(resp, w.wireProblem, w.Errors)
 	p := w.wireProblem
-	if p.said() == "" && len(w.Errors.All) > 0 {
+	if len(w.Errors.All) > 0 && w.Errors.All[0].said() != "" && (p.said() == "" || len(f.Names) > 0) { // says which of the parameters
 		p = w.Errors.All[0]
 	}
 	if f.Said = p.said(); w.code() != "" {

@@ -3,7 +3,6 @@ package twitter
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -64,8 +63,7 @@ const below = "below:"
 
 func (c *Client) page(ctx context.Context, f Feed, cursor string, base service.Seen) (service.Page[Post], error) {
 	page := service.Page[Post]{Asked: c.postPage}
-	q := url.Values(maps.Clone(c.postQuery()))
-	q.Set("max_results", strconv.Itoa(c.postPage))
+	q := url.Values{"max_results": {strconv.Itoa(c.postPage)}}
 	if f.query != "" {
 		q.Set("query", f.query)
 		q.Set("sort_order", "recency")
@@ -81,7 +79,7 @@ func (c *Client) page(ctx context.Context, f Feed, cursor string, base service.S
 	case cursor != "":
 		q.Set(f.token, cursor)
 	}
-	e, err := c.get(ctx, f.op, f.class, f.path, q)
+	e, err := c.get(ctx, f.op, f.class, f.path, q, true)
 	if err == nil {
 		e, err = c.one(f.op, e)
 	}
@@ -143,11 +141,11 @@ func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) 
 	if of.Side == service.Following {
 		class = ClassFollowing
 	}
-	q := url.Values{"max_results": {strconv.Itoa(c.edgePage)}, "user.fields": {c.userFields()}}
+	q := url.Values{"max_results": {strconv.Itoa(c.edgePage)}}
 	if cursor != "" {
 		q.Set("pagination_token", cursor)
 	}
-	e, err := c.get(ctx, string(of.Side), class, "/2/users/"+of.ID+"/"+string(of.Side), q)
+	e, err := c.get(ctx, string(of.Side), class, "/2/users/"+of.ID+"/"+string(of.Side), q, false)
 	if err == nil {
 		e, err = c.one(string(of.Side), e)
 	}

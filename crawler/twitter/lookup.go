@@ -40,7 +40,7 @@ func (c *Client) users(ctx context.Context, op, path, param string, ids []string
 	if len(ids) == 0 || len(ids) > BatchSize {
 		return nil, nil, fmt.Errorf("twitter: %s: %d, want 1 to %d", op, len(ids), BatchSize)
 	}
-	e, err := c.get(ctx, op, ClassUsers, path, url.Values{param: {strings.Join(ids, ",")}, "user.fields": {c.userFields()}})
+	e, err := c.get(ctx, op, ClassUsers, path, url.Values{param: {strings.Join(ids, ",")}}, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -90,7 +90,7 @@ func (c *Client) User(ctx context.Context, id string) (Profile, error) {
 	if number(text(id)) == "" {
 		return Profile{}, fmt.Errorf("twitter: user: %q is no id", service.Clip(id, 100))
 	}
-	e, err := c.get(ctx, "user", ClassUsers, "/2/users/"+id, url.Values{"user.fields": {c.userFields()}})
+	e, err := c.get(ctx, "user", ClassUsers, "/2/users/"+id, nil, false)
 	if err == nil {
 		e, err = c.one("user", e)
 	}
@@ -116,9 +116,7 @@ func (c *Client) PostsByID(ctx context.Context, ids []string) (found []Post, abs
 			return nil, nil, fmt.Errorf("twitter: posts: %q is no id", service.Clip(id, 100))
 		}
 	}
-	q := url.Values(c.postQuery())
-	q.Set("ids", strings.Join(ids, ","))
-	e, err := c.get(ctx, "posts", ClassPost, "/2/tweets", q)
+	e, err := c.get(ctx, "posts", ClassPost, "/2/tweets", url.Values{"ids": {strings.Join(ids, ",")}}, true)
 	if err != nil {
 		return nil, nil, err
 	}

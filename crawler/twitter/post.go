@@ -52,15 +52,6 @@ type Media struct {
 	Alt      string // its description
 }
 
-// postQuery asks for posts with all that is read of them.
-func (c *Client) postQuery() map[string][]string {
-	w := string(c.word)
-	return map[string][]string{
-		w + ".fields": {"id,text,author_id,created_at,lang,conversation_id,in_reply_to_user_id,referenced_" + w + "s,edit_history_" + w + "_ids,entities,attachments,geo,public_metrics,possibly_sensitive,withheld,note_" + w},
-		"expansions":  {"author_id,attachments.media_keys,referenced_" + w + "s.id,referenced_" + w + "s.id.author_id"}, "user.fields": {c.userFields()}, "media.fields": {"media_key,type,url,preview_image_url,alt_text"},
-	}
-}
-
 type wireMedia struct {
 	Key     text `json:"media_key"`
 	Type    text `json:"type"`

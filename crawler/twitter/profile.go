@@ -48,11 +48,6 @@ const (
 	maxVersions  = 16
 )
 
-// userFields are asked for of every user.
-func (c *Client) userFields() string {
-	return "id,username,name,description,location,url,profile_image_url,created_at,public_metrics,protected,verified,withheld,entities,pinned_" + string(c.word) + "_id,most_recent_" + string(c.word) + "_id"
-}
-
 type wireURL struct {
 	Long text `json:"expanded_url"`
 	Show text `json:"display_url"`

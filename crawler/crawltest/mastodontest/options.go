@@ -96,6 +96,8 @@ type Lies struct {
 	ForeignLink   bool    // Link names another host
 	EmptyLists    bool    // [] for followers, whatever the count
 	OwnLists      bool    // the list of whom the token's owner follows, whoever is asked for
+	OwnFollowers  bool    // and the list of the owner's followers
+	OwnCounts     bool    // and every profile has the owner's counts
 	HidesLists    bool    // everybody hides their lists: [] and hide_collections
 	CountsTimes   float64 // counts are that many times the truth; 0 = 1
 	NoPosts       bool    // statuses_count is 0, as snac says
@@ -114,6 +116,7 @@ type Lies struct {
 	FullAccts   bool   // user@host also for its own people
 	Nulls       bool   // null in place of empty strings, lists and false
 	Lang        string // the language of every post
+	Visibility  string // of every post; "" = public
 	HTML200     bool   // a page of HTML with status 200 for everything
 	HTML404     bool   // and HTML for what is not found
 	Lingers     bool   // a post that is deleted is on no page, and is answered by its id still

@@ -40,6 +40,10 @@ func (v *visit) account(p *person) map[string]any {
 		acct = w.Full(p)
 	}
 	shown, at := w.Count(p)
+	lists := p
+	if v.l.OwnCounts && v.me != nil {
+		lists = v.me
+	}
 	if v.l.NoPosts {
 		shown = 0
 	}
@@ -58,7 +62,7 @@ func (v *visit) account(p *person) map[string]any {
 		"id": v.id(p.ID), "username": p.User, "acct": acct, "display_name": v.or(p.Name, p.Name == ""), "note": v.or(note(p), note(p) == ""),
 		"url": w.personURL(p), "uri": w.personURL(p) + "#me", "avatar": w.personURL(p) + "/a.png", "header": v.or("", true),
 		"created_at": stamp(p.Created.Truncate(24 * time.Hour)), "last_status_at": last,
-		"followers_count": v.claimed(len(p.Followers)), "following_count": v.claimed(len(p.Following)), "statuses_count": shown,
+		"followers_count": v.claimed(len(lists.Followers)), "following_count": v.claimed(len(lists.Following)), "statuses_count": shown,
 		"bot": p.Bot, "locked": p.Locked, "group": v.or(false, true), "discoverable": !p.Hidden, "indexable": p.Indexable, "noindex": p.NoIndex,
 		"hide_collections": v.l.HidesLists, "fields": v.or(fields, len(fields) == 0), "emojis": v.or([]any{}, true), "roles": []any{},
 	}
@@ -80,10 +84,14 @@ func (v *visit) status(p *post) map[string]any {
 	if v.l.Lang != "" {
 		lang = v.l.Lang
 	}
+	visibility := v.l.Visibility
+	if visibility == "" {
+		visibility = "public"
+	}
 	at := w.personURL(p.By) + "/" + p.First
 	out := map[string]any{
 		"id": v.id(p.ID), "uri": at, "url": at, "account": v.account(p.By), "created_at": stamp(p.Created), "edited_at": nil,
-		"content": "", "spoiler_text": v.or("", true), "language": v.or(lang, lang == ""), "visibility": "public", "sensitive": v.or(false, true),
+		"content": "", "spoiler_text": v.or("", true), "language": v.or(lang, lang == ""), "visibility": visibility, "sensitive": v.or(false, true),
 		"in_reply_to_id": nil, "in_reply_to_account_id": nil, "reblog": nil, "poll": nil, "card": nil, "media_attachments": v.or([]any{}, true),
 		"replies_count": 0, "reblogs_count": 0, "favourites_count": 0,
 	}

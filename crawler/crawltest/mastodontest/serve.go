@@ -232,6 +232,9 @@ func (v *visit) accounts() {
 		}
 		v.timeline(list, 40, "/api/v1/accounts/"+p.ID+"/statuses")
 	case "followers":
+		if v.l.OwnFollowers && v.me != nil {
+			p = v.me
+		}
 		v.edges(p, p.Followers, "followers")
 	case "following":
 		if v.l.OwnLists && v.me != nil {

@@ -68,6 +68,36 @@ func (w *Story) Post(acct, text string, tags ...string) (id string, err error) {
 	return id, err
 }
 
+// Import has somebody's post of long ago appear now, as one that was brought from another server, and gives the id.
+func (w *Story) Import(acct, text string, at time.Time) (id string, err error) {
+	err = w.act(acct, func(p *Person, now time.Time) error {
+		of := &Post{By: p, Created: at, Lang: "pt"}
+		w.compose(of, at, text)
+		serial := w.serial
+		w.serial = uint64(at.UnixMilli()) << 16
+		w.publish(of)
+		w.serial = max(serial, w.serial)
+		id = of.ID
+		return nil
+	})
+	return id, err
+}
+
+// Boost has somebody pass on a post now, and gives the id of that.
+func (w *Story) Boost(acct, post string) (id string, err error) {
+	err = w.act(acct, func(p *Person, now time.Time) error {
+		of := w.Posts[post]
+		if of == nil {
+			return fmt.Errorf("storytest: no post %q", post)
+		}
+		boost := &Post{By: p, Created: now, Boost: of}
+		w.publish(boost)
+		id = boost.ID
+		return nil
+	})
+	return id, err
+}
+
 func (w *Story) onPost(id string, f func(p *Post, now time.Time)) error {
 	w.Lock()
 	defer w.Unlock()

@@ -13,6 +13,7 @@ import (
 type Report struct {
 	Requests int
 	Refused  int // for a limit
+	Invalid  int // for how it was asked, where a world counts that
 	ByAddr   map[netip.Addr]int
 	ByPath   map[string]int // ids are written as :id
 }

@@ -63,8 +63,9 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 		v.JSON(http.StatusTooManyRequests, map[string]any{"title": "UsageCapExceeded", "detail": "Usage cap exceeded: Monthly product cap", "type": problems + "usage-capped", "period": "Monthly"})
 	case answer == nil:
 		v.JSON(http.StatusNotFound, map[string]any{"title": "Not Found", "type": "about:blank", "status": 404})
-	case v.l.OnlyPosts && v.q.Has("tweet.fields"):
-		v.invalid("The query parameter [tweet.fields] is not one of [post.fields,user.fields]")
+	case v.l.Refused != "":
+		v.invalid(v.l.Refused)
+	case v.refuses():
 	default:
 		answer()
 	}
@@ -103,7 +104,43 @@ func (v *visit) route(path string) (class string, answer func()) {
 	return "unknown", nil
 }
 
+// listed are the parameters that list what is asked for.
+func listed() []string {
+	return []string{"tweet.fields", "post.fields", "user.fields", "media.fields", "expansions"}
+}
+
+// refuses says whether something of what is asked for is refused, and answers so.
+func (v *visit) refuses() bool {
+	bad := func(s string) bool {
+		return slices.Contains(v.l.Refuses, s) || v.l.OnlyPosts && strings.Contains(s, "tweet")
+	}
+	for _, param := range listed() {
+		if !v.q.Has(param) {
+			continue
+		}
+		say := v.l.Refusal
+		if bad(param) {
+			if say == "" {
+				say = "The query parameter [PARAM] is not one of [id,expansions,post.fields,user.fields]"
+			}
+			v.invalid(strings.NewReplacer("PARAM", param, "VALUE", "").Replace(say))
+			return true
+		}
+		for value := range strings.SplitSeq(v.q.Get(param), ",") {
+			if bad(value) || bad(param+" "+value) {
+				if say == "" {
+					say = "The `PARAM` query parameter value [VALUE] is not one of [affiliation,created_at,id,name,username]"
+				}
+				v.invalid(strings.NewReplacer("PARAM", param, "VALUE", value).Replace(say))
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (v *visit) invalid(detail string) {
+	v.w.report.Invalid++
 	v.JSON(http.StatusBadRequest, map[string]any{"title": "Invalid Request", "detail": "One or more parameters to your request was invalid.", "type": problems + "invalid-request", "errors": []any{map[string]any{"message": detail}}})
 }
 

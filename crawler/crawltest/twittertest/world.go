@@ -42,8 +42,13 @@ func XLimits() []storytest.Limit {
 
 // Lies are the ways in which the API does otherwise than its documents say.
 type Lies struct {
-	Posts        bool    // answers have the spelling of 2026: referenced_posts, includes.posts, ...
-	OnlyPosts    bool    // and parameters too: tweet.fields is refused
+	Posts     bool // answers have the spelling of 2026: referenced_posts, includes.posts, ...
+	OnlyPosts bool // and parameters too: tweet.fields is refused, and each value with the older word in it
+	// Refuses are parameters, or values of those that list fields, of which the first that a request has is refused by its name.
+	Refuses []string
+	// Refusal is how a refusal reads, with PARAM for the parameter and VALUE for the value, which may be none; default: as the API says it.
+	Refusal      string
+	Refused      string  // everything is a 400 that says so
 	SaysNothing  bool    // what is not there is left out without a word
 	MaxLimit     int     // the most that a page has, whatever is asked for; default as documented
 	Most         int     // posts of a user that are shown; default 3200

@@ -160,6 +160,7 @@ type Crawler struct {
 	settles  chan struct{}       // one for each site that waits for Options.Settled
 	nudge    chan struct{}       // the frontier changed
 	tasks    sync.WaitGroup
+	hands    hands // of fetches, and of what runs beside them
 	ran      atomic.Bool
 	broken   chan error // the first failure that stops Run
 
@@ -180,6 +181,7 @@ func New(o Options) (*Crawler, error) {
 	o = o.withDefaults()
 	c := &Crawler{
 		o: o, limits: newLimiter(o.Limits, o.Store), sites: newSiteCache(o.Store), domains: newDomains(o.DomainSites, o.Delay), run: rand.Text(), memory: newMemory(o.JudgeMemory), suspects: semaphore.NewWeighted(1), counts: counts{stops: map[string]int64{}},
+		hands: hands{most: 2 * o.Workers},
 		slots: make(chan struct{}, o.Workers), settles: make(chan struct{}, settling*o.Workers), nudge: make(chan struct{}, 1), loader: make(chan struct{}, 1), broken: make(chan error, 1),
 		front: frontier.New(frontier.Options{MaxRows: o.MaxRows}), gained: map[partition.Slice]time.Time{}, flying: map[partition.Slice]int{},
 	}
@@ -208,6 +210,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	err := c.dispatch(ctx)
 	cancel()
 	c.tasks.Wait()
+	c.hands.end()
 	select {
 	case late := <-c.broken:
 		err = errors.Join(err, late)
@@ -291,7 +294,11 @@ func (c *Crawler) step(ctx context.Context) (started bool, wait time.Duration, e
 	case frontier.Read:
 		return false, 0, c.read(st, now)
 	case frontier.Fetch:
-		c.tasks.Go(func() { c.fetch(ctx, st, now) })
+		c.tasks.Add(1)
+		c.hands.do(func() {
+			defer c.tasks.Done()
+			c.fetch(ctx, st, now)
+		})
 		return true, 0, nil
 	}
 	if st.At.IsZero() {

@@ -380,6 +380,32 @@ func TestAgain(t *testing.T) {
 	})
 }
 
+// A Source that says Again, and neither asks nor names a time, costs no core: its site rests between two fetches.
+func TestAFetchThatNeitherAsksNorWaitsIsNotMadeAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memStore(t), &idle{}
+		defer s.Close()
+		admit(t, s, key(t, "https://example.org/"))
+		crawl(t, s, f, Options{}, time.Minute)
+		if n := f.fetches.Load(); n < 2 || n > int64(time.Minute/idleRest)+1 {
+			t.Errorf("%d fetches in a minute", n)
+		}
+	})
+}
+
+// idle is a Source that gets nowhere.
+type idle struct{ fetches atomic.Int64 }
+
+func (*idle) Name() string                 { return "idle" }
+func (*idle) Handles(k partition.Key) bool { return k.Kind() == partition.KindPage }
+
+func (f *idle) Fetch(_ context.Context, t Task) (Result, error) {
+	if f.fetches.Add(1) > 10_000 {
+		panic("time stands still")
+	}
+	return Result{Site: t.Site, Again: true}, nil
+}
+
 func TestDepth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()

@@ -75,22 +75,44 @@ func (t *task) reserve(ctx context.Context, need int64) (done func(), err error)
 	return func() {}, nil
 }
 
-// begin writes down that the Key is about to be judged, once a fetch. Gate calls it before the request, so that the
-// replicas learn of it meanwhile; of a suspect only attempt does, when the suspect is alone.
-func (t *task) begin() error {
-	if t.tried.Load() {
-		return nil
+// trying is the writing of an attempt.
+type trying struct {
+	written chan struct{} // closed once err is known
+	err     error
+}
+
+// errEnding is of an attempt whose writing did not return: the disk failed, and whoever is told of that (store.Options.Fatal)
+// ended the goroutine.
+var errEnding = errors.New("crawler: the store has failed for good")
+
+// begin has it written down that the Key is about to be judged, once a fetch. Gate calls it before the request, so that the
+// disk and the replicas learn of it while the site answers; of a suspect only attempt does, when the suspect is alone.
+func (t *task) begin() {
+	a := &trying{written: make(chan struct{}), err: errEnding}
+	if !t.trying.CompareAndSwap(nil, a) {
+		return
 	}
-	c := t.c
-	err := c.o.Store.Try(t.step.Slice, t.due.Key, store.Attempt{At: time.Now(), Peer: c.o.Peer, Run: c.run})
-	if errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrFenced) {
-		return ErrNotOwned
+	t.c.hands.do(func() {
+		defer close(a.written)
+		c := t.c
+		err := c.o.Store.Try(t.step.Slice, t.due.Key, store.Attempt{At: time.Now(), Peer: c.o.Peer, Run: c.run})
+		if errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrFenced) {
+			err = ErrNotOwned
+		} else if err != nil {
+			err = fmt.Errorf("crawler: %w", err)
+		}
+		a.err = err
+	})
+}
+
+// written waits until the attempt that has begun is on disk, and says whether there is one. It waits for this disk alone.
+func (t *task) written() (open bool, err error) {
+	a := t.trying.Load()
+	if a == nil {
+		return false, nil
 	}
-	if err != nil {
-		return fmt.Errorf("crawler: %w", err)
-	}
-	t.tried.Store(true)
-	return nil
+	<-a.written
+	return a.err == nil, a.err
 }
 
 // suspectWait is how long a suspect may wait for the majority. Nothing is judged meanwhile, and a death in that time
@@ -105,7 +127,7 @@ const unheardRest = time.Minute
 // attempt waits until a majority of the replicas knows of the attempt. That of a suspect begins once they know of all
 // that was before it, so that the wait is short, and is withdrawn when it is not.
 func (t *task) attempt(ctx context.Context) error {
-	if t.known.Load() && t.tried.Load() {
+	if t.known.Load() {
 		return nil
 	}
 	if t.suspect {
@@ -116,7 +138,8 @@ func (t *task) attempt(ctx context.Context) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, suspectWait, errUnheard)
 		defer cancel()
 	}
-	if err := t.begin(); err != nil {
+	t.begin()
+	if _, err := t.written(); err != nil {
 		return err
 	}
 	if err := t.settled(ctx); err != nil {
@@ -145,9 +168,12 @@ func (t *task) settled(ctx context.Context) error {
 
 // lived says that the attempt has ended, and the process lives.
 func (t *task) lived() {
-	if !t.tried.Swap(false) {
+	open, _ := t.written() // one that could not be written is told to whoever waits for it: the judgement, or the Commit
+	if !open {
 		return
 	}
+	t.known.Store(false)
+	t.trying.Store(nil)
 	err := t.c.o.Store.Untry(t.step.Slice, t.due.Key, t.c.run)
 	if err != nil && !errors.Is(err, store.ErrFenced) && !errors.Is(err, store.ErrNotExist) {
 		t.c.fail(fmt.Errorf("crawler: %w", err))

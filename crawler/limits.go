@@ -18,7 +18,10 @@ type Limits struct {
 	MaxRate      float64 // requests a second, of all sites together
 	MaxBandwidth int64   // bytes received a second, in the mean: what one fetch takes over is waited out before the next
 	MaxDisk      int64   // bytes of the data directory; of the outbox a tenth
-	Hours        string  // local hours of the day in which to fetch: "22-07", "22:30-07:15"; "" = all
+	// DiskFull says in words, which begin with "disk", that MaxDisk is reached; "" while it is not. Default:
+	// when the store has so many.
+	DiskFull func() string
+	Hours    string // local hours of the day in which to fetch: "22-07", "22:30-07:15"; "" = all
 	// Zone is the time zone of Hours, default time.Local.
 	Zone *time.Location
 }
@@ -121,7 +124,11 @@ func (m *limiter) full() (string, time.Duration) {
 		return "", 0
 	}
 	s := m.stats()
-	if s.DiskBytes >= m.l.MaxDisk {
+	if m.l.DiskFull != nil {
+		if words := m.l.DiskFull(); words != "" {
+			return words, recheck
+		}
+	} else if s.DiskBytes >= m.l.MaxDisk {
 		return fmt.Sprintf("disk %d of %d bytes", s.DiskBytes, m.l.MaxDisk), recheck
 	}
 	if out := s.Outbox * outboxRow; out > m.l.MaxDisk/10 {

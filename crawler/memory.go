@@ -31,8 +31,10 @@ func newMemory(total int64) *memory {
 
 // take waits for need bytes of a half. Who needs more than there is waits for all of it, and is then alone.
 func (m *memory) take(ctx context.Context, half *semaphore.Weighted, need int64) (got int64, err error) {
-	got = max(need, 0)
-	if got > m.half {
+	if need <= 0 { // an answer of a service, which has bounds of its own, waits behind no page
+		return 0, nil
+	}
+	if got = need; got > m.half {
 		m.over.Add(1)
 		got = m.half
 	}

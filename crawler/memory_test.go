@@ -71,6 +71,9 @@ func TestAttackPagesThatNeedMuch(t *testing.T) {
 			})
 			synctest.Wait()
 		}
+		if got, err := m.take(t.Context(), m.judging, 0); got != 0 || err != nil { // who needs none is behind nobody
+			t.Errorf("%d, %v", got, err)
+		}
 		m.give(m.judging, 1) // enough for little
 		synctest.Wait()
 		if len(order) > 0 {

@@ -23,6 +23,9 @@ var ErrNotOwned = errors.New("crawler: the slice is not ours any more")
 // maxSlow is the longest gap that a slow answer alone earns a site.
 const maxSlow = 30 * time.Second
 
+// idleRest is how long a site rests after a fetch that neither asked nor waited, as the one after it would do the same.
+const idleRest = 100 * time.Millisecond
+
 // Seldom-changing state of a site is written with the fetch that changed it, the
 // count of its fetches with every so manieth, and what its hints taught.
 const (
@@ -41,7 +44,8 @@ type task struct {
 	wrote  bool   // into the store
 	// Of the attempt at the Key (judging.go).
 	suspect, alone bool
-	tried, known   atomic.Bool // an attempt is open; a majority knows of it
+	trying         atomic.Pointer[trying] // the attempt that is open, or about to be; nil: none
+	known          atomic.Bool            // a majority knows of the attempt that is open
 	holds          holding
 }
 
@@ -137,6 +141,10 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	allowed, later, again = t.commit(res, allowed)
 	if res.Hold.After(allowed) {
 		allowed = res.Hold
+	}
+	if again && res.Reqs == 0 && t.pulse.calls() == 0 && !allowed.After(ended) {
+		c.o.Logger.Warn("a fetch asked nothing and named no time to wait for", "key", t.due.Key, "source", src.Name())
+		allowed = ended.Add(idleRest)
 	}
 	return allowed, later, again
 }
@@ -283,14 +291,12 @@ func (t *task) gate(ctx context.Context) error {
 	if !c.o.Owns(t.step.Slice) {
 		return ErrNotOwned
 	}
-	// Before the request, not after its answer: what waits between an answer and its commit is asked for twice
+	// With the request, not after its answer: what waits between an answer and its commit is asked for twice
 	// when this process dies. A suspect is written down when it is alone (judge).
 	if !t.suspect {
-		if err := t.begin(); err != nil {
-			return err
-		}
+		t.begin()
 	}
-	return ctx.Err() // it may have ended while the disk was waited for
+	return ctx.Err()
 }
 
 // commit makes the result durable: after it the Key is done, due later, or
@@ -345,12 +351,16 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 	if c.o.Place != nil && res.Record != nil {
 		commit.Place = t.place(res.Record)
 	}
-	switch err := c.o.Store.Commit(commit); {
-	case errors.Is(err, store.ErrNotExist), errors.Is(err, store.ErrFenced):
+	_, err := t.written() // an attempt must not come after the commit that ends it
+	if err == nil {
+		err = c.o.Store.Commit(commit)
+	}
+	switch {
+	case errors.Is(err, ErrNotOwned), errors.Is(err, store.ErrNotExist), errors.Is(err, store.ErrFenced):
 		c.o.Logger.Info("slice was handed over during a fetch", "key", t.due.Key, "slice", t.step.Slice)
 		return allowed, time.Time{}, false
 	case err != nil:
-		c.fail(fmt.Errorf("crawler: %w", err))
+		c.fail(fmt.Errorf("crawler: commit: %w", err))
 		return allowed, time.Time{}, false
 	}
 	t.wrote = true

@@ -128,11 +128,11 @@ func (t *task) ask(ctx context.Context, src Source, now time.Time) (Result, erro
 	defer cancel(nil)
 	t.pulse.last = time.Now()
 	answered := make(chan answer, 1)
-	go func() {
+	t.c.hands.do(func() {
 		pprof.Do(inner, pprof.Labels("key", string(t.due.Key)), func(ctx context.Context) {
 			t.call(ctx, src, Task{Due: t.due, Site: t.site, Now: now, Checkpoint: checkpoint, Gate: t.gate, Judge: t.judge, Room: t.room, Others: t.others}, answered)
 		})
-	}()
+	})
 	if a, ok := t.await(ctx, answered); ok {
 		return a.res, a.err
 	}

@@ -71,7 +71,13 @@ type scored struct {
 }
 
 // phrase are words that follow each other; one word alone needs no positions.
-type phrase []*cursor
+type phrase []placed
+
+// placed is a word of a phrase, so many places after the first.
+type placed struct {
+	*cursor
+	at uint64
+}
 
 // collect puts every document that q finds into best.
 func collect(ctx context.Context, r index.IndexReader, q Query, p plan, st Stats, best *top) (err error) {
@@ -184,23 +190,30 @@ func (s *search) prepare(r index.IndexReader, q Query, p plan, st Stats) (err er
 }
 
 // phrases opens those of at least so many words.
-func (s *search) phrases(r index.IndexReader, lists [][]string, least int) ([]phrase, error) {
+func (s *search) phrases(r index.IndexReader, lists [][]term, least int) ([]phrase, error) {
 	var out []phrase
 	for _, words := range lists {
 		if len(words) < least {
 			continue
 		}
-		var ph phrase
-		for _, w := range words {
-			c, err := s.cursor(r, fieldText, w, len(words) > 1)
-			if err != nil {
-				return nil, err
-			}
-			ph = append(ph, c)
+		ph, err := s.phrase(r, words, len(words) > 1)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, ph)
 	}
 	return out, nil
+}
+
+func (s *search) phrase(r index.IndexReader, words []term, positions bool) (ph phrase, err error) {
+	for _, w := range words {
+		c, err := s.cursor(r, fieldText, w.word, positions)
+		if err != nil {
+			return nil, err
+		}
+		ph = append(ph, placed{c, uint64(w.at)})
+	}
+	return ph, nil
 }
 
 // take weighs one document that has all the words.
@@ -229,46 +242,62 @@ func (s *search) take(num uint64, id index.IndexInternalID, best *top) error {
 		}
 		score += float64(w.weight * sum)
 	}
-	return best.add(score, id)
+	return best.add(score, num, id)
 }
 
 // in says whether document num has the phrase.
 func (ph phrase) in(num uint64) (bool, error) {
+	if ok, err := ph.seek(num); err != nil || !ok || len(ph) == 1 {
+		return ok, err
+	}
+	return len(ph.places()) > 0, nil
+}
+
+// seek says whether document num has all the words.
+func (ph phrase) seek(num uint64) (bool, error) {
 	for _, c := range ph {
-		if err := c.seek(num); err != nil {
+		if err := c.cursor.seek(num); err != nil {
 			return false, err
 		}
 		if !c.ok || c.num != num {
 			return false, nil
 		}
 	}
-	if len(ph) == 1 {
-		return true, nil
-	}
-	type place struct{ part, pos uint64 }
-	starts := make(map[place]bool)
+	return true, nil
+}
+
+// place is a position in a part of a document: the title, or the text.
+type place struct{ part, pos uint64 }
+
+// places are where the phrase begins in the document that all its cursors, opened with
+// positions, are at, each with the bytes of that part that are the phrase.
+func (ph phrase) places() map[place]span {
+	var out map[place]span
 	for i, c := range ph {
-		next := make(map[place]bool)
+		next := make(map[place]span)
 		for _, v := range c.doc.Vectors {
-			at := place{pos: v.Pos}
+			at, here := place{pos: v.Pos - c.at}, span{int(v.Start), int(v.End)}
 			if len(v.ArrayPositions) > 0 {
 				at.part = v.ArrayPositions[0]
 			}
-			if i == 0 || starts[place{at.part, at.pos - 1}] {
-				next[at] = true
+			if i == 0 {
+				next[at] = here
+			} else if before, ok := out[at]; ok {
+				next[at] = span{before.from, max(before.to, here.to)}
 			}
 		}
-		if starts = next; len(starts) == 0 {
-			return false, nil
+		if out = next; len(out) == 0 {
+			return nil
 		}
 	}
-	return true, nil
+	return out
 }
 
 // candidate is a document that may be among the best.
 type candidate struct {
 	score float64
 	doc   doc
+	num   uint64 // of the document, in this state of the index
 }
 
 func (c candidate) before(o candidate) bool {
@@ -280,6 +309,7 @@ type top struct {
 	n     int
 	r     index.IndexReader
 	total uint64
+	after *candidate // what comes before it or is it is counted, and not kept
 	heap  candidates
 }
 
@@ -298,17 +328,18 @@ func (h *candidates) Pop() any {
 }
 
 // add looks the name up only of what could enter.
-func (t *top) add(score float64, id index.IndexInternalID) error {
+func (t *top) add(score float64, num uint64, id index.IndexInternalID) error {
 	t.total++
-	if len(t.heap) == t.n && score < t.heap[0].score {
+	if len(t.heap) == t.n && score < t.heap[0].score || t.after != nil && score > t.after.score {
 		return nil
 	}
 	key, err := t.r.ExternalID(id)
 	if err != nil {
 		return err
 	}
-	c := candidate{score: score, doc: doc(key)}
+	c := candidate{score: score, doc: doc(key), num: num}
 	switch {
+	case t.after != nil && !t.after.before(c):
 	case len(t.heap) < t.n:
 		heap.Push(&t.heap, c)
 	case c.before(t.heap[0]):

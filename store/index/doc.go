@@ -14,9 +14,10 @@
 // hits shown and is compressed already; keeping it would double the disk.
 //
 // Words are found by the Unicode rules (UAX 29; an apostrophe separates), then
-// compatibility-normalised, folded to ASCII where Latin, and lower-cased: so
-// lisboa finds Lisbôa. There is no stemming: pages of many languages share one
-// index, and one query language, and a stemmer of one ruins another's words.
+// compatibility-normalised, cut into the parts by which people look for them (parts.go),
+// folded to ASCII where Latin, and lower-cased: so lisboa finds Lisbôa, and org finds
+// www.boost.org. There is no stemming: pages of many languages share one index, and one
+// query language, and a stemmer of one ruins another's words.
 //
 // # Which slices
 //
@@ -35,8 +36,8 @@
 //	-word -"a b"   without
 //
 // There is nothing else: no field names, no operators, no wildcards; other
-// signs separate words. A word that the rules above cut up (e-mail, 東京) is
-// looked for as a phrase. No query is malformed; one over MaxQueryBytes or
+// signs separate words. Notes says what of a query is not understood. A word that the
+// rules above cut up (e-mail, 東京都) is looked for as a phrase. No query is malformed; one over MaxQueryBytes or
 // MaxQueryTerms is an error. A query without a word to find (only filters, or
 // only exclusions) finds all that pass, with score 0.
 //

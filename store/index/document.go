@@ -1,6 +1,7 @@
 package index
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,12 @@ const (
 	fieldSite  = "site"
 )
 
+// The parts of fieldText.
+const (
+	partTitle = 0
+	partText  = 1
+)
+
 // exact is the analyzer of fields that are one word as they are.
 type exact struct{}
 
@@ -31,7 +38,7 @@ func (exact) Analyze(text []byte) analysis.TokenStream {
 }
 
 // newDocument is r as the index sees it, with the Print p.
-func newDocument(a analysis.Analyzer, r *store.Record, sl partition.Slice, p Print) *document.Document {
+func newDocument(a analyzers, r *store.Record, sl partition.Slice, p Print) *document.Document {
 	const (
 		full  = index.IndexField | index.IncludeTermVectors
 		word  = index.IndexField | index.SkipFreqNorm
@@ -39,9 +46,9 @@ func newDocument(a analysis.Analyzer, r *store.Record, sl partition.Slice, p Pri
 	)
 	d := document.NewDocument(string(docOf(r)))
 	text := clip(r.Text, MaxTextBytes)
-	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{0}, []byte(clip(r.Title, MaxTextBytes)), full, a))
-	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{1}, []byte(text), full, a))
-	d.AddField(document.NewTextFieldCustom(fieldTitle, nil, []byte(clip(r.Title, MaxTextBytes)), index.IndexField, a))
+	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{partTitle}, []byte(clip(r.Title, MaxTextBytes)), full, a.texts))
+	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{partText}, []byte(text), full, a.texts))
+	d.AddField(document.NewTextFieldCustom(fieldTitle, nil, []byte(clip(r.Title, MaxTextBytes)), index.IndexField, a.texts))
 	keyword := func(name, v string, o index.FieldIndexingOptions) {
 		if v != "" {
 			d.AddField(document.NewTextFieldCustom(name, nil, []byte(v), o, exact{}))
@@ -50,17 +57,31 @@ func newDocument(a analysis.Analyzer, r *store.Record, sl partition.Slice, p Pri
 	keyword(fieldSlice, sliceTerm(sl), value)
 	keyword(fieldTime, sortTime(timeOf(r)), value)
 	keyword(fieldKind, r.Kind, word)
-	keyword(fieldSite, string(r.Key.Site()), word)
+	for _, site := range sites(r.Key) {
+		keyword(fieldSite, site, word)
+	}
 	for lang := langTerm(r.Lang); lang != ""; {
 		keyword(fieldLang, lang, word)
 		i := strings.LastIndexByte(lang, '-')
 		lang = lang[:max(i, 0)]
 	}
 	words, values := func(field, term string) { keyword(field, term, word) }, func(field, term string) { keyword(field, term, value) }
-	addFacets(a, r, words, values)
+	addFacets(a.names, r, words, values)
 	addPrint(p, words, values)
 	return d
 }
+
+// sites are the sites by which k is found: its own, and the host's whatever the port.
+func sites(k partition.Key) []string {
+	site := string(k.Site())
+	if host, _, ok := strings.Cut(strings.TrimPrefix(site, "web:"), ":"); ok && strings.HasPrefix(site, "web:") && k.Host() == host {
+		return []string{site, "web:" + host}
+	}
+	return []string{site}
+}
+
+// OfSite says whether k is found by site: that of its host and port, or of its host.
+func OfSite(k partition.Key, site string) bool { return slices.Contains(sites(k), site) }
 
 // doc names a document: a Key, or a Key, a zero byte and the URI of one of its
 // posts. So documents in order of their names are in order of Key, then Post.

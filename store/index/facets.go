@@ -129,7 +129,11 @@ func (ix *Index) Languages() (map[string]int64, error) {
 
 // placeTerm is a name as words are folded, with one space between them.
 func placeTerm(a analysis.Analyzer, name string) string {
-	return clip(strings.Join(termsOf(a, name), " "), 128)
+	var words []string
+	for _, t := range termsOf(a, name) {
+		words = append(words, t.word)
+	}
+	return clip(strings.Join(words, " "), 128)
 }
 
 // placeWish is the term that a query for a place looks for, "" for any place. What
@@ -225,7 +229,7 @@ func (q Facets) Match(r *store.Record) bool {
 	if err != nil {
 		return false
 	}
-	a := newAnalyzer()
+	a := newAnalyzers().names
 	wish := placeWish(a, q.Place)
 	var said facetFound
 	var place, verdict bool

@@ -39,7 +39,7 @@ func (ix *Index) add(b *batch, d doc, sl partition.Slice, r *store.Record) {
 	if ix.print != nil {
 		p = ix.print(r)
 	}
-	out := newDocument(ix.analyzer, r, sl, p)
+	out := newDocument(ix.words, r, sl, p)
 	out.AddIDField()
 	b.b.Update(out)
 }
@@ -197,12 +197,13 @@ func (ix *Index) write(b *batch, next mark, whole ...partition.Slice) error {
 
 // complete makes have what is searched, and tells who waits of the new ones.
 func (ix *Index) complete(have map[partition.Slice]bool, news int) {
+	defer ix.seq.Store(ix.mark.Seq)
 	if news == 0 {
 		return
 	}
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	ix.have = have
+	ix.setHave(have)
 	close(ix.progress)
 	ix.progress = make(chan struct{})
 }

@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/index/scorch"
 	index "github.com/blevesearch/bleve_index_api"
 
@@ -20,7 +20,7 @@ import (
 
 // formatVersion changes with the fields or the analysis: an index of another
 // version is made anew.
-const formatVersion = 3
+const formatVersion = 4
 
 // Caps of one batch: the memory that indexing takes.
 const (
@@ -55,15 +55,15 @@ type Options struct {
 
 // Index is the full text of one store. Safe for concurrent use.
 type Index struct {
-	dir      string
-	st       *store.Store
-	log      *slog.Logger
-	analyzer analysis.Analyzer
-	queue    *index.AnalysisQueue
-	linger   time.Duration
-	print    func(*store.Record) Print
-	prints   int // Options.PrintVersion
-	wishes   *wishes
+	dir    string
+	st     *store.Store
+	log    *slog.Logger
+	words  analyzers
+	queue  *index.AnalysisQueue
+	linger time.Duration
+	print  func(*store.Record) Print
+	prints int // Options.PrintVersion
+	wishes *wishes
 
 	step           sync.Mutex // one batch at a time; guards what follows
 	mark           mark
@@ -79,6 +79,11 @@ type Index struct {
 	progress chan struct{}            // closed when have grew
 	done     chan struct{}            // closed by Close
 	runs     sync.WaitGroup
+
+	// mark.Seq and have for those who ask how far the index is: neither a batch nor a
+	// search holds them up. What is in have is not changed any more.
+	seq      atomic.Uint64
+	searched atomic.Pointer[map[partition.Slice]bool]
 }
 
 // mark is how far the index has come. It is written in each batch.
@@ -112,7 +117,7 @@ func Open(dir string, st *store.Store, o Options) (*Index, error) {
 	if o.Linger == 0 {
 		o.Linger = 10 * time.Minute
 	}
-	ix := &Index{dir: dir, st: st, log: o.Logger, analyzer: newAnalyzer(), queue: index.NewAnalysisQueue(o.Workers), linger: o.Linger,
+	ix := &Index{dir: dir, st: st, log: o.Logger, words: newAnalyzers(), queue: index.NewAnalysisQueue(o.Workers), linger: o.Linger,
 		print: o.Print, prints: o.PrintVersion,
 		wishes: newWishes(o.Slices), progress: make(chan struct{}), done: make(chan struct{})}
 	reason := ix.load()
@@ -129,6 +134,11 @@ func Open(dir string, st *store.Store, o Options) (*Index, error) {
 func (ix *Index) load() error {
 	_, err := os.Stat(ix.dir)
 	isNew := errors.Is(err, os.ErrNotExist)
+	if ix.dir != "" {
+		if err := intact(ix.dir); err != nil {
+			return err
+		}
+	}
 	if err := ix.open(); err != nil {
 		return err
 	}
@@ -143,6 +153,7 @@ func (ix *Index) load() error {
 	}
 	if len(v) == 0 && isNew {
 		ix.mark = ix.start()
+		ix.seq.Store(ix.mark.Seq)
 		return nil
 	}
 	if err := json.Unmarshal(v, &ix.mark); err != nil {
@@ -155,10 +166,13 @@ func (ix *Index) load() error {
 		return fmt.Errorf("of version %d of store %s at %d; this is version %d of store %s at %d",
 			ix.mark.V, ix.mark.Store, ix.mark.Seq, formatVersion, ix.st.ID(), ix.st.LastSeq())
 	}
-	if ix.have, err = unpack(ix.mark.Have); err != nil {
+	have, err := unpack(ix.mark.Have)
+	if err != nil {
 		return err
 	}
+	ix.setHave(have)
 	ix.marked, ix.packed, ix.saved = true, ix.mark.Have, ix.mark.Seq
+	ix.seq.Store(ix.mark.Seq)
 	ix.docs, err = countSlices(r)
 	return err
 }
@@ -184,7 +198,8 @@ func (ix *Index) open() (err error) {
 		_ = s.Close() // it is of no use either way
 		return err
 	}
-	ix.scorch, ix.docs, ix.have = s, make(map[partition.Slice]uint64), make(map[partition.Slice]bool)
+	ix.scorch, ix.docs = s, make(map[partition.Slice]uint64)
+	ix.setHave(map[partition.Slice]bool{})
 	return nil
 }
 
@@ -205,6 +220,7 @@ func (ix *Index) reset(reason error) error {
 		return fmt.Errorf("index: %s: %w", ix.dir, err)
 	}
 	ix.mark, ix.marked, ix.saved, ix.packed = ix.start(), false, 0, nil
+	ix.seq.Store(ix.mark.Seq)
 	ix.wishes.again()
 	return nil
 }
@@ -231,6 +247,11 @@ func (ix *Index) Close() error {
 	ix.queue.Close()
 	if err != nil {
 		return fmt.Errorf("index: close: %w", err)
+	}
+	if ix.dir != "" {
+		if err := noteSum(ix.dir); err != nil { // without it the next Open knows less
+			ix.log.Warn("index: its sum", "dir", ix.dir, "error", err)
+		}
 	}
 	return nil
 }
@@ -333,9 +354,12 @@ func (ix *Index) reached(target uint64) bool {
 }
 
 // Seq is the watermark: of the slices that are in the index whole, changes up to
-// it are searched.
-func (ix *Index) Seq() uint64 {
-	ix.step.Lock()
-	defer ix.step.Unlock()
-	return ix.mark.Seq
+// it are searched. It does not wait for a batch that is being written.
+func (ix *Index) Seq() uint64 { return ix.seq.Load() }
+
+// setHave makes have what is searched; nobody changes it from then on. mu is held, or
+// this is Open.
+func (ix *Index) setHave(have map[partition.Slice]bool) {
+	ix.have = have
+	ix.searched.Store(&have)
 }

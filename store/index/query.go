@@ -34,12 +34,26 @@ type Query struct {
 	Facets                   // what the judges found
 	Limit  int               // hits to answer, default 10
 	Offset int               // hits to leave out first; Offset + Limit at most MaxHits
+	After  *Place            // only hits that come after this one; nil = all
+}
+
+// Place is a hit's place in the order of an answer, see Hit.Compare.
+type Place struct {
+	Score float64
+	Key   partition.Key
+	Post  string
 }
 
 // plan is a parsed query: phrases of one word or more.
 type plan struct {
-	must, not [][]string
+	must, not [][]term
 	terms     []string // the distinct words of must, in order: what is scored
+}
+
+// term is a word of a phrase.
+type term struct {
+	word string
+	at   int // how many places after the phrase's first word
 }
 
 // parse never fails but on size.
@@ -68,10 +82,10 @@ func parse(a analysis.Analyzer, text string) (plan, error) {
 			continue
 		}
 		p.must = append(p.must, words)
-		for _, w := range words {
-			if !seen[w] {
-				seen[w] = true
-				p.terms = append(p.terms, w)
+		for _, t := range words {
+			if !seen[t.word] {
+				seen[t.word] = true
+				p.terms = append(p.terms, t.word)
 			}
 		}
 	}
@@ -99,10 +113,15 @@ func cut(s string) (part string, not bool, rest string, ok bool) {
 	return s[:end], not, s[end:], true
 }
 
-func termsOf(a analysis.Analyzer, text string) []string {
-	var out []string
+// termsOf are the words of text as a makes them.
+func termsOf(a analysis.Analyzer, text string) []term {
+	var out []term
+	first := 0
 	for _, t := range a.Analyze([]byte(text)) {
-		out = append(out, string(t.Term))
+		if out == nil {
+			first = t.Position
+		}
+		out = append(out, term{string(t.Term), t.Position - first})
 	}
 	return out
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func FuzzParse(f *testing.F) {
-	a := newAnalyzer()
+	a := newAnalyzers().queries
 	for _, s := range []string{"", `"`, `-"`, "--", `a"b"c`, "-a -b", "l’eau", "東京", "\xff\xfe", `"" -"" ''`, strings.Repeat("a ", 100)} {
 		f.Add(s)
 	}
@@ -26,7 +26,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		n := 0
-		for _, list := range [][][]string{p.must, p.not} {
+		for _, list := range [][][]term{p.must, p.not} {
 			for _, words := range list {
 				if n += len(words); len(words) == 0 {
 					t.Fatal("an empty phrase")
@@ -39,26 +39,43 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// Whatever the text and wherever its passages are said to be, a snippet is one short line.
 func FuzzSnippet(f *testing.F) {
-	a := newAnalyzer()
-	f.Add("A cidade de Lisboa fica junto ao rio", "lisboa")
-	f.Add(strings.Repeat("é", 500)+"x", "x")
-	f.Fuzz(func(t *testing.T, text, word string) {
-		s := snippet(a, text, termsOf(a, word))
+	f.Add("A cidade de Lisboa fica junto ao rio", uint16(12), uint16(18))
+	f.Add(strings.Repeat("é", 500)+"x", uint16(1000), uint16(1001))
+	f.Fuzz(func(t *testing.T, text string, from, to uint16) {
+		said := []passage{{span{0, min(1, len(text))}, 0}, {span{int(from), int(max(from, to))}, 1}}
+		s := snippet(text, said)
 		if !utf8.ValidString(s) || len(s) > 4*snippetBytes || strings.ContainsAny(s, "\n\x00") {
 			t.Fatalf("%q", s)
 		}
 	})
 }
 
-func TestSnippetShowsTheWords(t *testing.T) {
-	a := newAnalyzer()
-	text := strings.Repeat("nada aqui. ", 200) + "O rio\n\nTejo passa em Lisbôa." + strings.Repeat(" nada mais.", 200)
-	if s := snippet(a, text, []string{"lisboa", "tejo"}); !strings.Contains(s, "O rio Tejo passa em Lisbôa.") || !strings.HasPrefix(s, "… ") || !strings.HasSuffix(s, " …") {
-		t.Errorf("%q", s)
-	}
-	if s := snippet(a, "short text", nil); s != "short text" {
-		t.Errorf("%q", s)
+// The snippet of a hit shows what was asked for, as a phrase where it was one, however
+// far from the beginning, and the start of a text that says it in the title alone.
+func TestSnippetShowsThePhrase(t *testing.T) {
+	s := newStore(t)
+	ix := openIndex(t, filepath.Join(t.TempDir(), "index"), s)
+	far := strings.Repeat("nada aqui, nem passa o rio. ", 20000)
+	commit(t, s, page("a.example", 1, "A ponte", "Um rio em Lisbôa. "+far+"O rio\n\nTejo passa em Lisbôa, e vê-se em www.tejo.example."+strings.Repeat(" nada mais.", 200)))
+	commit(t, s, page("b.example", 2, "Só no título", "short text"))
+	flush(t, ix)
+	for query, want := range map[string]string{
+		"lisboa tejo":       "O rio Tejo passa em Lisbôa",
+		`"rio tejo" lisboa`: "O rio Tejo passa em Lisbôa",
+		"tejo.example":      "vê-se em www.tejo.example",
+		"mais":              "nada mais.",
+		"ponte":             "Um rio em Lisbôa.",
+		"titulo":            "short text",
+	} {
+		res, err := ix.Search(context.Background(), Query{Text: query}, nil)
+		if err != nil || len(res.Hits) != 1 {
+			t.Fatalf("%s: %d hits, %v", query, len(res.Hits), err)
+		}
+		if got := res.Hits[0].Snippet; !strings.Contains(got, want) || len(got) > 2*snippetBytes {
+			t.Errorf("%s: %q, want %q in it", query, got, want)
+		}
 	}
 }
 

@@ -45,10 +45,16 @@ type Result struct {
 	Missing []partition.Slice // as in Stats
 }
 
+// Check says whether text is over a cap of a query: ErrQuery. It waits for nothing.
+func (ix *Index) Check(text string) error {
+	_, err := parse(ix.words.queries, text)
+	return err
+}
+
 // Statistics are the Stats of q's words over the documents of q.Slices: the
 // first round of a query to several peers (I8).
 func (ix *Index) Statistics(ctx context.Context, q Query) (Stats, error) {
-	p, err := parse(ix.analyzer, q.Text)
+	p, err := parse(ix.words.queries, q.Text)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -148,7 +154,7 @@ func frequency(ctx context.Context, r index.IndexReader, field, w string, f *fil
 // Search answers q. st are the merged Stats of all the peers that q is put to;
 // nil takes this index's own. Cost: the documents that have the rarest word.
 func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error) {
-	p, err := parse(ix.analyzer, q.Text)
+	p, err := parse(ix.words.queries, q.Text)
 	if err != nil {
 		return Result{}, err
 	}
@@ -156,8 +162,10 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 	if err != nil {
 		return Result{}, err
 	}
-	q.Place = placeWish(ix.analyzer, q.Place)
-	var best *top
+	q.Place = placeWish(ix.words.names, q.Place)
+	var found []candidate
+	var said [][]passage
+	var total uint64
 	var missing []partition.Slice
 	err = ix.read(func(r index.IndexReader) error {
 		q, missing = ix.whole(q)
@@ -168,16 +176,24 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 			}
 			st = &own
 		}
-		best = newTop(offset+limit, r)
-		return collect(ctx, r, q, p, *st, best)
+		best := newTop(offset+limit, r)
+		if q.After != nil {
+			best.after = &candidate{score: q.After.Score, doc: docName(q.After.Key, q.After.Post)}
+		}
+		if err := collect(ctx, r, q, p, *st, best); err != nil {
+			return err
+		}
+		found, total = best.sorted(), best.total
+		found = found[min(offset, len(found)):]
+		said, err = passages(ctx, r, p, found)
+		return err
 	})
 	if err != nil {
 		return Result{}, err
 	}
-	res := Result{Total: best.total, Missing: missing}
-	found := best.sorted()
-	for _, c := range found[min(offset, len(found)):] {
-		h, err := ix.hit(c, p)
+	res := Result{Total: total, Missing: missing}
+	for i, c := range found {
+		h, err := ix.hit(c, said[i])
 		if errors.Is(err, store.ErrNotExist) {
 			res.Total-- // dropped since it was indexed
 			continue
@@ -191,7 +207,7 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 }
 
 // hit is what the user sees of a candidate, from the store's record.
-func (ix *Index) hit(c candidate, p plan) (Hit, error) {
+func (ix *Index) hit(c candidate, said []passage) (Hit, error) {
 	r, sl, err := ix.find(c.doc)
 	if err == nil && r.Deleted { // since it was indexed
 		err = store.ErrNotExist
@@ -199,7 +215,7 @@ func (ix *Index) hit(c candidate, p plan) (Hit, error) {
 	if err != nil {
 		return Hit{}, err
 	}
-	return Hit{Key: r.Key, Post: r.Post, Slice: sl, Period: r.Period, Verdict: r.VerdictWord(), Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(ix.analyzer, r.Text, p.terms),
+	return Hit{Key: r.Key, Post: r.Post, Slice: sl, Period: r.Period, Verdict: r.VerdictWord(), Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(r.Text, said),
 		Lang: r.Lang, Place: r.Place, Time: timeOf(&r).UTC(), Peer: r.Peer, FetchedAt: r.FetchedAt}, nil
 }
 

@@ -132,16 +132,15 @@ func (w *wishes) ask(sls []partition.Slice) {
 	w.tell(w.kick)
 }
 
-// Waiting is how many of the kept slices are not searched yet.
+// Waiting is how many of the kept slices are not searched yet. It does not wait for
+// batches and searches.
 func (ix *Index) Waiting() int {
 	ix.wishes.mu.Lock()
 	kept := ix.wishes.kept // replaced, never changed
 	ix.wishes.mu.Unlock()
-	ix.mu.RLock()
-	defer ix.mu.RUnlock()
-	n := 0
+	have, n := *ix.searched.Load(), 0
 	for sl := range kept {
-		if !ix.have[sl] {
+		if !have[sl] {
 			n++
 		}
 	}
@@ -173,11 +172,15 @@ func (ix *Index) review() {
 	stays := func(sl partition.Slice) bool {
 		return want[sl] || lost[sl] && ix.docs[sl] > 0
 	}
+	have := make(map[partition.Slice]bool, len(ix.have))
 	for sl := range ix.have {
-		if !stays(sl) {
-			delete(ix.have, sl)
-			ix.packed = nil
+		if stays(sl) {
+			have[sl] = true
 		}
+	}
+	if len(have) < len(ix.have) {
+		ix.setHave(have)
+		ix.packed = nil
 	}
 	if ix.mark.In != 0 && !stays(ix.mark.In) {
 		ix.mark.enter(0)

@@ -296,3 +296,35 @@ func TestPackedSlices(t *testing.T) {
 		}
 	}
 }
+
+// How far the index is, is told while a batch is written and while a search is under way.
+func TestHowFarItIsDoesNotWait(t *testing.T) {
+	s, sls := sliced(t, 8)
+	ix, err := Open("", s, Options{Slices: sls[:1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := ix.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := ix.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ix.Keep(sls[:3])
+	ix.step.Lock()
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	defer ix.step.Unlock()
+	said := make(chan string, 1)
+	go func() { said <- fmt.Sprint(ix.Seq() == s.LastSeq(), ix.Waiting()) }()
+	select {
+	case got := <-said:
+		if got != "true 2" {
+			t.Errorf("all changes are in, slices that wait: %s, want true 2", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("they wait for the locks of the index")
+	}
+}

@@ -1,23 +1,83 @@
 package index
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/blevesearch/bleve/v2/analysis"
+	index "github.com/blevesearch/bleve_index_api"
 )
 
 const (
-	snippetBytes = 240      // of a snippet, about
-	snippetScan  = 64 << 10 // of a text that is looked through for one
+	snippetBytes = 240 // of a snippet, about
+	maxPassages  = 512 // of one phrase in one text that are compared for a snippet
 )
 
-// snippet is the stretch of text with the most different words of terms, its
-// start when it has none; white space is made one blank, and a cut is marked.
-func snippet(a analysis.Analyzer, text string, terms []string) string {
-	text = strings.ToValidUTF8(clip(text, snippetScan), "")
-	from, to := stretch(a, text, terms)
+// passage is where a text says a phrase of a query.
+type passage struct {
+	span
+	phrase int
+}
+
+// passages are, of each of found, where its text says the phrases of p: in order, and
+// for each phrase the first maxPassages at most.
+func passages(ctx context.Context, r index.IndexReader, p plan, found []candidate) (out [][]passage, err error) {
+	out = make([][]passage, len(found))
+	s := &search{ctx: ctx}
+	defer func() {
+		for _, c := range s.open {
+			err = errors.Join(err, c.close())
+		}
+	}()
+	order := make([]int, len(found)) // a cursor goes forward only
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(found[a].num, found[b].num) })
+	for n, words := range p.must {
+		ph, err := s.phrase(r, words, true)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range order {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			ok, err := ph.seek(found[i].num)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				out[i] = append(out[i], ph.passages(n)...)
+			}
+		}
+	}
+	for _, all := range out {
+		slices.SortFunc(all, func(a, b passage) int { return cmp.Or(a.from-b.from, a.to-b.to, a.phrase-b.phrase) })
+	}
+	return out, nil
+}
+
+// passages are those of the nth phrase in the text that its cursors are at.
+func (ph phrase) passages(n int) (out []passage) {
+	for at, where := range ph.places() {
+		if at.part == partText {
+			out = append(out, passage{where, n})
+		}
+	}
+	slices.SortFunc(out, func(a, b passage) int { return a.from - b.from })
+	return out[:min(len(out), maxPassages)]
+}
+
+// snippet is the stretch of text with the most different phrases of a query, its start
+// when it has none; white space is made one blank, and a cut is marked. Where text is
+// newer than the index, it may show others.
+func snippet(text string, said []passage) string {
+	from, to := stretch(text, said)
 	for from > 0 && !isSpace(text, from-1) && from > to-2*snippetBytes {
 		from--
 	}
@@ -32,7 +92,7 @@ func snippet(a analysis.Analyzer, text string, terms []string) string {
 			return -1
 		}
 		return r
-	}, strings.Join(strings.Fields(text[from:to]), " "))
+	}, strings.Join(strings.Fields(strings.ToValidUTF8(text[from:to], "")), " "))
 	if from > 0 {
 		out = "… " + out
 	}
@@ -46,36 +106,20 @@ func isSpace(s string, i int) bool {
 	return s[i] == ' ' || s[i] == '\n' || s[i] == '\t' || s[i] == '\r'
 }
 
-// stretch slides a window of snippetBytes over the words found.
-func stretch(a analysis.Analyzer, text string, terms []string) (from, to int) {
-	if len(terms) == 0 || len(text) <= snippetBytes {
-		return 0, min(len(text), snippetBytes)
-	}
-	want := make(map[string]bool, len(terms))
-	for _, t := range terms {
-		want[t] = true
-	}
-	var found analysis.TokenStream
-	for _, t := range a.Analyze([]byte(text)) {
-		if want[string(t.Term)] {
-			found = append(found, t)
-		}
-	}
-	best, start := 0, 0
-	in := make(map[string]int)
-	for i, j := 0, 0; j < len(found); j++ {
-		in[string(found[j].Term)]++
-		for found[j].End-found[i].Start > snippetBytes {
-			w := string(found[i].Term)
-			if in[w]--; in[w] == 0 {
-				delete(in, w)
+// stretch slides a window of snippetBytes over the passages.
+func stretch(text string, said []passage) (from, to int) {
+	best, start, end := 0, 0, 0
+	in := make(map[int]int)
+	for i, j := 0, 0; j < len(said) && said[j].to <= len(text); j++ {
+		for in[said[j].phrase]++; i < j && said[j].to-said[i].from > snippetBytes; i++ {
+			if in[said[i].phrase]--; in[said[i].phrase] == 0 {
+				delete(in, said[i].phrase)
 			}
-			i++
 		}
 		if len(in) > best {
-			best, start = len(in), found[i].Start
+			best, start, end = len(in), said[i].from, said[j].to
 		}
 	}
 	from = max(start-snippetBytes/6, 0)
-	return from, min(from+snippetBytes, len(text))
+	return from, min(max(from+snippetBytes, end), start+2*snippetBytes, len(text))
 }

@@ -16,17 +16,23 @@ const (
 	maxWordBytes = 128     // longer words are cut: no one types them
 )
 
-// newAnalyzer makes the chain that documents and queries go through. Token
+// analyzers are the chains that documents, queries and names go through. Token
 // offsets are those of the text as given. Safe for concurrent use.
-func newAnalyzer() analysis.Analyzer {
-	return &analysis.DefaultAnalyzer{
-		Tokenizer: words{unicode.NewUnicodeTokenizer()},
-		TokenFilters: []analysis.TokenFilter{
-			unicodenorm.MustNewUnicodeNormalizeFilter(unicodenorm.NFKC),
-			folder{asciifolding.New()},
-			lowercase.NewLowerCaseFilter(),
-		},
+type analyzers struct {
+	texts   analysis.Analyzer // of documents: every word by which they are found
+	queries analysis.Analyzer // the words that must be there
+	names   analysis.Analyzer // of places: words as they are written
+}
+
+func newAnalyzers() analyzers {
+	chain := func(more ...analysis.TokenFilter) analysis.Analyzer {
+		filters := append([]analysis.TokenFilter{unicodenorm.MustNewUnicodeNormalizeFilter(unicodenorm.NFKC)}, more...)
+		return &analysis.DefaultAnalyzer{
+			Tokenizer:    words{unicode.NewUnicodeTokenizer()},
+			TokenFilters: append(filters, folder{asciifolding.New()}, lowercase.NewLowerCaseFilter()),
+		}
 	}
+	return analyzers{texts: chain(parts{}), queries: chain(parts{asked: true}), names: chain()}
 }
 
 // words cuts text up as UAX 29 does, and also at apostrophes, so that eau
@@ -57,7 +63,7 @@ type folder struct {
 
 func (f folder) Filter(in analysis.TokenStream) analysis.TokenStream {
 	for _, t := range in {
-		if !isASCII(t.Term) {
+		if t.Type != analysis.Ideographic && t.Type != analysis.Double && !isASCII(t.Term) {
 			t.Term = f.ascii.Filter(t.Term)
 		}
 		if len(t.Term) > maxWordBytes {

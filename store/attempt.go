@@ -260,6 +260,34 @@ func (s *Store) Release(sl partition.Slice, k partition.Key, now time.Time) erro
 	})
 }
 
+// Again has k looked at now, whatever was planned: a person says so. Who is left alone stays so until Release.
+func (s *Store) Again(sl partition.Slice, k partition.Key, now time.Time) error {
+	return s.onTrial("again", sl, k, func(t *txn, id siteID, _ Trial) error {
+		old, err := t.keyState(id, k)
+		if err != nil {
+			return err
+		}
+		if old.state == StatePlaced {
+			return ErrNotExist
+		}
+		if old.state == StateQuarantined {
+			return ErrQuarantined
+		}
+		if !old.at.IsZero() && !old.at.After(now) {
+			return nil // it is due
+		}
+		next := old.moved(now)
+		next.at, next.attempts = now.UTC(), 0
+		if old.state != StateDone {
+			next.state, next.reason = StatePending, ""
+		}
+		return t.put(id, k, &old, next)
+	})
+}
+
+// ErrQuarantined is Again's answer for a Key that is left alone.
+var ErrQuarantined = errors.New("store: the key is in quarantine: release it")
+
 // ErrNotQuarantined is Release's answer for a Key that is not left alone.
 var ErrNotQuarantined = errors.New("store: the key is not in quarantine")
 

@@ -284,3 +284,44 @@ func TestAttemptThatStayedBehind(t *testing.T) {
 		t.Errorf("the digests differ: %v", err)
 	}
 }
+
+// TestAgain: a person has a Key looked at now, whatever was planned: one that is done, or was given up. One that is left alone
+// stays so, and one that is due stays as it is.
+func TestAgain(t *testing.T) {
+	s := newStore(t)
+	k, sl := seeded(t, s)
+	now := time.Now().Truncate(time.Second)
+	for _, next := range []Next{
+		{State: StateDone, At: now.Add(24 * time.Hour), Reason: "needs-token"},
+		{State: StatePending, At: now.Add(time.Hour), Attempts: 3, Reason: "down"},
+		{State: StateRefused, Attempts: 5, Reason: "unreachable"},
+		{State: StateGone, Reason: "404"},
+	} {
+		if err := s.Commit(Commit{Key: k, Slice: sl, Now: now, Next: next, Run: "run"}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := s.Again(sl, k, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d, err := s.DueIn(sl, k)
+		if want := next.State; err != nil || !d.At.Equal(now) || d.Attempts != 0 || d.State != StatePending && (d.State != want || want != StateDone) {
+			t.Errorf("after %+v: %+v, %v", next, d, err)
+		}
+	}
+	if err := s.Again(sl, "web:https://elsewhere.example/", now); !errors.Is(err, ErrNotExist) {
+		t.Errorf("who is not known: %v", err)
+	}
+	for i, run := range []string{"a", "b"} {
+		if err := s.Try(sl, k, attemptAt(int64(i), run)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Quarantine(sl, k, "c", now); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Again(sl, k, now); !errors.Is(err, ErrQuarantined) {
+		t.Errorf("who is left alone: %v", err)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
 // Encodings of a packed value: the second byte, after rowVersion.
@@ -129,7 +131,7 @@ func (p *packer) decodeRecord(v []byte) (Record, error) {
 
 func parseRecord(b []byte) (Record, error) {
 	var r Record
-	if err := json.Unmarshal(b, &r); err != nil {
+	if err := strictjson.Unmarshal(b, &r); err != nil {
 		return Record{}, fmt.Errorf("record: %w: %w", errBadRow, err)
 	}
 	r.unload()

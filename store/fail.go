@@ -80,7 +80,7 @@ func (sp *space) check() error {
 	}
 	if least := min(reserveBytes, u.TotalBytes/reserveShare); u.AvailBytes < least {
 		sp.next = now.Add(spaceEveryFull)
-		sp.full = fmt.Errorf("%w: %s: %d MiB left of %d MiB, %d MiB are kept free: free space and go on; nothing acknowledged was lost",
+		sp.full = fmt.Errorf("%w: %s: %d MiB left of %d MiB, %d MiB are kept free: free space on it; nothing acknowledged was lost",
 			ErrFull, sp.dir, u.AvailBytes>>20, u.TotalBytes>>20, least>>20)
 	}
 	return sp.full

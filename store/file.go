@@ -92,6 +92,9 @@ func (t *txn) names(old, r *Record) {
 // withdrawals withdraws the files of c's account that c, whose posts are written, has
 // nothing name any more. was is the state of the account before.
 func (t *txn) withdrawals(id siteID, c Commit, was keyState) error {
+	if err := t.withdrawBrought(id, c); err != nil {
+		return err
+	}
 	if c.Key.Kind() != partition.KindAccount {
 		return nil
 	}
@@ -99,14 +102,8 @@ func (t *txn) withdrawals(id siteID, c Commit, was keyState) error {
 	if c.Record == nil && !all && len(t.left) == 0 {
 		return nil
 	}
-	var old *Record
-	v, err := t.s.get(keyRow(tabRecord, id, c.Key))
-	if err == nil {
-		var r Record
-		r, err = t.s.packer.decodeRecord(v)
-		old = &r
-	}
-	if ignoreAbsent(err) != nil {
+	old, err := t.recordOf(id, c.Key)
+	if err != nil {
 		return err
 	}
 	profile := old
@@ -130,6 +127,16 @@ func (t *txn) withdrawals(id siteID, c Commit, was keyState) error {
 	return nil
 }
 
+// recordOf is the record of k as it was before this batch, nil when there is none.
+func (t *txn) recordOf(id siteID, k partition.Key) (*Record, error) {
+	v, err := t.s.get(keyRow(tabRecord, id, k))
+	if err != nil {
+		return nil, ignoreAbsent(err)
+	}
+	r, err := t.s.packer.decodeRecord(v)
+	return &r, err
+}
+
 // unnamed are the files of account that are left and that neither profile nor a post
 // of it names; all: every file that was ever named, and is not withdrawn.
 func (t *txn) unnamed(id siteID, account partition.Key, profile *Record, all bool) (map[partition.Key]bool, error) {
@@ -142,6 +149,9 @@ func (t *txn) unnamed(id siteID, account partition.Key, profile *Record, all boo
 		return ignoreAbsent(err)
 	}
 	for k := range t.left {
+		if k.Account() != account {
+			continue
+		}
 		if err := add(k); err != nil {
 			return nil, err
 		}

@@ -3,12 +3,12 @@ package store
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
 // maxGapRow is the most that a gap has as JSON: texts of maxHeader bytes and a
@@ -23,11 +23,14 @@ func gapWords() []string {
 func (g *Gap) check() error {
 	g.Reason, g.Source, g.Peer = clip(g.Reason, maxHeader), clip(g.Source, maxHeader), clip(g.Peer, maxHeader)
 	g.From, g.To, g.At = g.From.UTC().Truncate(tick), g.To.UTC().Truncate(tick), g.At.UTC().Truncate(tick)
+	g.ReadAt = g.ReadAt.UTC().Truncate(tick)
 	switch {
 	case !slices.Contains(gapWords(), g.What):
 		return fmt.Errorf("gap: %.40q is none of %s", g.What, gapWords())
 	case g.From.IsZero() || g.At.IsZero() || !g.To.IsZero() && g.To.Before(g.From):
 		return fmt.Errorf("gap: from %s to %s, found at %s", g.From, g.To, g.At)
+	case !g.ReadAt.IsZero() && g.ReadAt.Before(g.From):
+		return fmt.Errorf("gap: from %s, read at %s", g.From, g.ReadAt)
 	case len(g.About) > MaxKeyBytes:
 		return fmt.Errorf("gap: about a key of %d bytes", len(g.About))
 	}
@@ -60,7 +63,7 @@ func partTime(b string) (time.Time, error) {
 }
 
 func parseGap(b []byte) (g Gap, err error) {
-	if err := json.Unmarshal(b, &g); err != nil {
+	if err := strictjson.Unmarshal(b, &g); err != nil {
 		return g, fmt.Errorf("gap: %w: %w", errBadRow, err)
 	}
 	return g, g.check()

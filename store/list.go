@@ -136,7 +136,7 @@ func (x edge) latest() (best int) {
 }
 
 // show is x as an Edge.
-func (x edge) show(to partition.Key, ws walks) Edge {
+func (x edge) show(to partition.Key, ws walks, doubted time.Time) Edge {
 	spans := slices.Clone(x)
 	i := x.latest()
 	spans[i].Gone = ws.missed(spans[i].Last)
@@ -152,7 +152,26 @@ func (x edge) show(to partition.Key, ws walks) Edge {
 	if len(spans) > 1 {
 		e.Spans = spans
 	}
+	switch met := spans[i]; {
+	case !doubted.IsZero() && !doubted.Before(met.Last):
+		e.Sure = SureDoubted
+	case slices.ContainsFunc(ws, func(w Walk) bool { return !met.Last.Before(w.Began) && !met.First.After(w.At) && w.At.After(doubted) }):
+		e.Sure = SureWhole
+	default:
+		e.Sure = SurePart
+	}
 	return e
+}
+
+// doubted is the end of the newest reading of list that found it to be that of another account, zero = none did.
+func (s *Store) doubted(id siteID, list partition.Key) (at time.Time, err error) {
+	err = s.eachWalk(id, list, func(w Walk) (bool, error) {
+		if w.Ended && !w.Complete && (w.Why == WhyNotTheirs || w.Why == WhyDoubted) {
+			at = last(at, w.At)
+		}
+		return true, nil
+	})
+	return at, err
 }
 
 // At says whether e was in its list at a time, as far as is known: from when it was
@@ -351,6 +370,10 @@ func (s *Store) Edges(sl partition.Slice, list, from partition.Key, fn func(Edge
 	defer s.leave()
 	id := s.idIn(sl, list)
 	ws, err := s.walks(id, list)
+	var doubted time.Time
+	if err == nil {
+		doubted, err = s.doubted(id, list)
+	}
 	prefix := leafKey(tabEdge, id, list)
 	if err == nil {
 		err = s.scan(lowerLeaf(prefix, string(from)), after(prefix), func(key, value []byte) (bool, error) {
@@ -358,7 +381,7 @@ func (s *Store) Edges(sl partition.Slice, list, from partition.Key, fn func(Edge
 			if err != nil {
 				return false, fmt.Errorf("row %q: %w", key, err)
 			}
-			return fn(x.show(partition.Key(key[len(prefix):]), ws))
+			return fn(x.show(partition.Key(key[len(prefix):]), ws, doubted))
 		})
 	}
 	if err != nil {

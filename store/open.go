@@ -30,6 +30,13 @@ var ErrClosed = errors.New("store: closed")
 // the commits that go on beside it.
 const stripes = 4096
 
+// Of the tables in memory, with whose size the write-ahead log grows.
+const (
+	memTableMost  = 16 << 20
+	memTableLeast = 512 << 10
+	memTableShare = 64 // of Options.MaxBytes, an n-th
+)
+
 // Store is one peer's durable state. Safe for concurrent use.
 type Store struct {
 	dir      string
@@ -54,6 +61,7 @@ type Store struct {
 	totals      totals
 	logs        logs
 	space       space
+	damages     damages
 	news        news
 	dropping    sync.Mutex // one DropSlice at a time
 	trimming    sync.Mutex // one TrimChanges at a time
@@ -79,7 +87,8 @@ func Create(dir string, o Options) (*Store, error) {
 }
 
 // Open opens the store in dir. ErrNotExist: there is none. ErrVersion: another
-// program's. ErrLocked: in use. ErrCharter: o.Charter is another one.
+// program's. ErrLocked: in use. ErrCharter: o.Charter is another one. ErrDamaged: a file
+// does not hold what was written to it; Mend may help.
 func Open(dir string, o Options) (*Store, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -87,12 +96,20 @@ func Open(dir string, o Options) (*Store, error) {
 	if _, err := o.FS.Stat(dbDir(o.FS, dir)); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s has no store", ErrNotExist, dir)
 	}
+	if h, err := readHurt(o.FS, dir); err != nil {
+		return nil, err
+	} else if !h.empty() {
+		return nil, h.refuse(dir)
+	}
+	if err := checkSums(o.FS, dir); err != nil {
+		return nil, err
+	}
 	s, err := open(dir, o, false)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.check(o.Charter); err != nil {
-		return nil, errors.Join(err, s.db.Close())
+		return nil, errors.Join(s.explain(err), s.db.Close())
 	}
 	return s.begin()
 }
@@ -104,6 +121,9 @@ func (s *Store) begin() (*Store, error) {
 		err = s.reserve(s.seqs.next)
 	}
 	if err != nil {
+		if s.explain(err) != err { //nolint:errorlint // whether it is another one
+			return nil, errors.Join(s.explain(err), s.db.Close())
+		}
 		return nil, errors.Join(fmt.Errorf("store: open %s: %w", s.dir, s.blame(err)), s.db.Close())
 	}
 	return s, nil
@@ -144,7 +164,10 @@ func open(dir string, o Options, create bool) (*Store, error) {
 	cache := pebble.NewCache(int64(o.CacheMiB) << 20)
 	defer cache.Unref()
 	log := &logFS{FS: o.FS, dir: dbDir(o.FS, dir), failed: func() bool { return s.failed.Load() != nil }, refused: s.refused, nowhere: vfs.NewMem()}
-	db, err := pebble.Open(log.dir, s.pebbleOptions(log, cache, create))
+	if err := dropSums(o.FS, dir); err != nil {
+		return nil, fmt.Errorf("store: open %s: %w", dir, err)
+	}
+	db, err := openPebble(log.dir, s.pebbleOptions(log, cache, create))
 	if err != nil {
 		return nil, s.openError(err)
 	}
@@ -158,15 +181,24 @@ func (s *Store) pebbleOptions(disk vfs.FS, cache *pebble.Cache, create bool) *pe
 		FS:                         disk,
 		Cache:                      cache,
 		FormatMajorVersion:         pebble.FormatNewest, // the default is the oldest
-		MemTableSize:               16 << 20,
+		MemTableSize:               memTableMost,
 		L0CompactionThreshold:      4,
 		L0StopWritesThreshold:      24,
 		MaxOpenFiles:               1000,
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
 		Logger:                     pebbleLogger{s},
 		ErrorIfNotExists:           !create,
+		EventListener:              s.listener(),
+	}
+	if s.opts.MaxBytes > 0 {
+		// The log has room for a table in memory allocated ahead, and there may be three of them.
+		po.MemTableSize = uint64(min(max(s.opts.MaxBytes/memTableShare, memTableLeast), memTableMost))
 	}
 	po.Experimental.CompactionScheduler = newCompactions()
+	if s.opts.mending { // nothing is read but what is asked for, and no filter, which may be what is damaged
+		po.DisableAutomaticCompactions, po.DisableTableStats = true, true
+		return po
+	}
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most Keys asked for are new: absent
 		po.Levels[i].FilterType = pebble.TableFilter
@@ -186,7 +218,17 @@ func (s *Store) openError(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("store: open %s: %w", s.dir, err)
 	}
-	return fmt.Errorf("store: open %s: damaged: %w; nothing was changed: restore a backup to an empty directory, or move this one away and join again", s.dir, err)
+	return &DamageError{Dir: s.dir, Why: err, Final: true}
+}
+
+// openPebble is pebble.Open, where a panic of its decoders is an error like another.
+func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	return pebble.Open(dir, o)
 }
 
 // isLocked tells a lock held by another process (EAGAIN, or EACCES without a
@@ -260,6 +302,12 @@ func (s *Store) Close() error {
 	}
 	if err := s.db.Close(); err != nil && s.failed.Load() == nil {
 		return fmt.Errorf("store: close %s: %w", s.dir, err)
+	}
+	if s.failed.Load() != nil {
+		return nil
+	}
+	if err := writeSums(s.opts.FS, s.dir); err != nil { // without them the next Open knows less
+		s.opts.Logger.Warn("store: the sums of its files", "err", err)
 	}
 	return nil
 }

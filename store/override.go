@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
 // MaxOverrides is how many of one Key are kept, the latest.
@@ -61,7 +61,7 @@ func (o *Override) part() string {
 }
 
 func parseOverride(b []byte) (o Override, err error) {
-	if err := json.Unmarshal(b, &o); err != nil {
+	if err := strictjson.Unmarshal(b, &o); err != nil {
 		return o, fmt.Errorf("override: %w: %w", errBadRow, err)
 	}
 	return o, o.check()

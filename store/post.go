@@ -3,13 +3,13 @@ package store
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
 // postRow is what is kept of one post. Seen as a set it is: the versions that
@@ -32,7 +32,7 @@ const maxPostWord = 2 << 10
 
 func parsePost(b []byte) (postRow, error) {
 	var p postRow
-	if err := json.Unmarshal(b, &p); err != nil {
+	if err := strictjson.Unmarshal(b, &p); err != nil {
 		return p, fmt.Errorf("post: %w: %w", errBadRow, err)
 	}
 	if p.Record.V != RecordVersion {
@@ -266,6 +266,20 @@ func (s *Store) Posts(sl partition.Slice, k partition.Key, from string, fn func(
 	defer s.leave()
 	p := leafKey(tabPost, s.idIn(sl, k), k)
 	return s.posts(k, lowerLeaf(p, from), after(p), fn)
+}
+
+// PostsOf counts the posts of k in sl (0: its hash slice), tombstones included, without reading them: most of them at most.
+func (s *Store) PostsOf(sl partition.Slice, k partition.Key, most int) (n int, err error) {
+	if err := s.enter(); err != nil {
+		return 0, err
+	}
+	defer s.leave()
+	p := leafKey(tabPost, s.idIn(sl, k), k)
+	err = s.scan(p, after(p), func([]byte, []byte) (bool, error) {
+		n++
+		return n < most, nil
+	})
+	return n, err
 }
 
 // SlicePosts calls fn for the posts of sl in order of site, Key and Post, those

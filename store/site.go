@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
 // Caps of a Site's state.
@@ -123,7 +123,7 @@ func (s *Store) siteRow(r pebble.Reader, id siteID) (siteRow, error) {
 func (p *packer) decodeSiteRow(v []byte) (row siteRow, err error) {
 	b, err := p.unpack(v, maxSiteRow)
 	if err == nil {
-		err = json.Unmarshal(b, &row)
+		err = strictjson.Unmarshal(b, &row)
 	}
 	return row, err
 }
@@ -158,7 +158,7 @@ func (s *Store) siteIn(r pebble.Reader, id siteID) (Site, error) {
 
 func parseSite(b []byte) (Site, error) {
 	var st Site
-	if err := json.Unmarshal(b, &st); err != nil {
+	if err := strictjson.Unmarshal(b, &st); err != nil {
 		return Site{}, fmt.Errorf("site: %w: %w", errBadRow, err)
 	}
 	return st, nil

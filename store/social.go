@@ -136,7 +136,21 @@ type Edge struct {
 	LastSeen  time.Time     `json:"last_seen"`
 	GoneAt    *time.Time    `json:"gone_at,omitempty"`
 	Spans     []Span        `json:"spans,omitempty"` // when it came and went more than once: all of them, in order
+	Sure      string        `json:"sure"`            // how sure it is: SureWhole, SurePart or SureDoubted
 }
+
+// How sure an Edge is.
+const (
+	SureWhole   = "whole"   // it was met by a reading of all of its list, which was not doubted later
+	SurePart    = "part"    // only by readings that did not have all of it, or have not ended
+	SureDoubted = "doubted" // the newest reading since it was met found that the list is, or may be, that of another account
+)
+
+// Words of Walk.Why of a list that is, or may be, that of another account.
+const (
+	WhyNotTheirs = "not-theirs"
+	WhyDoubted   = "doubted"
+)
 
 // Span is a time in which an account was in a list.
 type Span struct {
@@ -169,6 +183,9 @@ type Gap struct {
 	Reason string        `json:"reason,omitempty"`
 	At     time.Time     `json:"at"`             // when it was found; zero = Commit.Now
 	Peer   string        `json:"peer,omitempty"` // who found it
+	// ReadAt is when all that was still there was read afterwards; zero = it was not. Of the period is missing only what was
+	// deleted or edited meanwhile.
+	ReadAt time.Time `json:"read_at,omitzero"`
 }
 
 // checkSocial finds what of c's posts, lists and gaps cannot be stored.
@@ -208,10 +225,8 @@ func (c Commit) checkSocial() error {
 // social writes what c brings beside its record. at is the Key's new time of
 // fetch, which grows from one commit to the next.
 func (t *txn) social(id siteID, c Commit, at time.Time) error {
-	for _, r := range c.Posts {
-		if err := t.post(id, r, c.Now); err != nil {
-			return err
-		}
+	if err := t.posts(id, c); err != nil {
+		return err
 	}
 	for _, p := range c.Lists {
 		if err := t.list(id, p, c.Now); err != nil {

@@ -251,6 +251,51 @@ func TestListsOverTime(t *testing.T) {
 	}
 }
 
+// TestEdgesSayHowSure: an edge says by what readings it was met. What was taken in before a list was found to be
+// another account's is doubted from then on, until a reading meets it again.
+func TestEdgesSayHowSure(t *testing.T) {
+	s, k := newStore(t), account(0)
+	list := k + "/following"
+	admit(t, s, k)
+	n := 0
+	walk := func(end bool, why string, who ...int) {
+		t.Helper()
+		n++
+		p := ListPage{List: list, Walk: epoch().Add(time.Duration(n) * time.Hour), At: epoch().Add(time.Duration(n)*time.Hour + time.Minute), Claimed: 9, End: end, Complete: end && why == "", Why: why}
+		for _, w := range who {
+			p.Accounts = append(p.Accounts, account(w))
+		}
+		commit(t, s, Commit{Key: k, Now: p.At, Next: Next{State: StateDone}, Lists: []ListPage{p}})
+	}
+	is := func(want ...string) {
+		t.Helper()
+		var got []string
+		if err := s.Edges(0, list, "", func(e Edge) (bool, error) {
+			got = append(got, e.Sure)
+			return true, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("after %d readings:\n%s", n, d)
+		}
+	}
+	walk(false, "", 1)
+	is(SurePart)
+	walk(true, "", 1, 2)
+	is(SureWhole, SureWhole)
+	walk(true, "cut", 2, 3)
+	is(SureWhole, SureWhole, SurePart)
+	walk(true, WhyNotTheirs)
+	is(SureDoubted, SureDoubted, SureDoubted)
+	walk(true, "cut", 2)
+	is(SureDoubted, SurePart, SureDoubted)
+	walk(true, WhyDoubted, 3) // as an older program did, which kept what it did not believe
+	is(SureDoubted, SureDoubted, SureDoubted)
+	walk(true, "", 3)
+	is(SureDoubted, SureDoubted, SureWhole)
+}
+
 func trimmed(in []string) (out []string) {
 	for _, s := range in {
 		out = append(out, strings.TrimSpace(s))

@@ -26,6 +26,7 @@ var (
 // Options of Create and Open.
 type Options struct {
 	FS       vfs.FS            // default vfs.Default; tests give vfs.NewCrashableMem
+	MaxBytes int64             // about how large it is to get, 0 = as large as it gets: a small one has a small log
 	CacheMiB int               // block cache, default 64: the filters and indexes of ten million Keys fit
 	Logger   *slog.Logger      // default: discard
 	Charter  partition.Charter // Create: required. Open: checked when Name is set
@@ -40,6 +41,11 @@ type Options struct {
 	// are of more than MaxAhead in the future; the latest of them by how much. It must not
 	// block. Default: nobody is told.
 	Ahead func(sl partition.Slice, rows int, by time.Duration)
+	// Damaged is called when a file was found that does not hold what was written to it
+	// (Store.Damaged). It must not block, nor call the Store. Default: nobody is told.
+	Damaged func(error)
+
+	mending bool // see Mend
 }
 
 // State is where a Key stands.

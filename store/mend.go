@@ -1,0 +1,455 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// MendOptions of Mend.
+type MendOptions struct {
+	Options
+	// All has every table file looked at, and not only those that are known to be damaged.
+	All bool
+	// Slices are all slices of the swarm.
+	Slices func(partition.Charter) ([]partition.Slice, error)
+	// Allow is asked before anything is changed; m's Store can be read, as far as it is
+	// not damaged. Its error is Mend's. Default: it is allowed.
+	Allow func(m *Mending) error
+}
+
+// Mending is a store whose damaged files were put aside: all that is left can be read.
+// The slices that lost rows are not whole any more. The caller saves what is left of each
+// (SetAside), then calls Done. Until then the store is not opened otherwise, whatever crashes:
+// Mend goes on. Not safe for concurrent use.
+type Mending struct {
+	s      *Store
+	h      hurt
+	spans  []span
+	outbox [][]byte // rows of slices that lost rows
+	Files  []string // what is wrong with each damaged file, for a person
+	Lost   []string // from where to where rows were lost, for a person
+	Slices []partition.Slice
+	Meta   bool // values of the node (Meta) may be lost
+}
+
+// asideName is where damaged files are kept, the newest asideFiles of them.
+const (
+	asideName  = "aside"
+	asideFiles = 4
+)
+
+// Mend opens the store in dir, of which files are damaged, and takes these out of it. Rows
+// of which a state may have been in what cannot be read are taken out with them, older
+// states too, so that nothing that was deleted or changed comes back.
+//
+// What the manifest or the log say cannot be replaced: the error is then Open's.
+func Mend(ctx context.Context, dir string, o MendOptions) (_ *Mending, err error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	h, err := readHurt(o.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSums(o.FS, dir); err != nil {
+		return nil, err
+	}
+	inner := o.Options
+	inner.Damaged, inner.mending = nil, true
+	s, err := open(dir, inner, false)
+	if err != nil {
+		return nil, err
+	}
+	m := &Mending{s: s, h: h, Slices: h.Slices, Meta: h.Meta}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.db.Close())
+		}
+	}()
+	if err := s.check(partition.Charter{}); err != nil {
+		return nil, s.explain(err)
+	}
+	slices, err := o.Slices(s.charter)
+	if err != nil {
+		return nil, err
+	}
+	bad, err := m.survey(slices, o.All)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	if o.Allow != nil {
+		if err := o.Allow(m); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.cutOut(ctx, bad); err != nil {
+		return nil, fmt.Errorf("store: mend %s: %w", dir, err)
+	}
+	return m, nil
+}
+
+// Store is the store that is mended. Of it only Meta, Metas, SetMetas, LogHead, SliceRows,
+// ImportRows and ResetLog may be called.
+func (m *Mending) Store() *Store { return m.s }
+
+// survey finds the damaged files and what was in them. Nothing is changed.
+func (m *Mending) survey(all []partition.Slice, every bool) (bad []tableFile, err error) {
+	files, err := m.s.tableFiles()
+	if err != nil {
+		return nil, err
+	}
+	every = every || !m.h.Done && !slices.ContainsFunc(m.h.Files, func(f string) bool { return strings.HasSuffix(f, ".sst") })
+	for _, t := range files {
+		if !every && !slices.Contains(m.h.Files, m.s.inside(t.name)) {
+			continue
+		}
+		lost, why, err := m.s.examine(t)
+		if err != nil {
+			return nil, err
+		}
+		if why == nil {
+			continue
+		}
+		bad = append(bad, t)
+		m.Files = append(m.Files, (&DamageError{Dir: m.s.dir, File: m.s.inside(t.name), Why: why}).Error())
+		m.spans = append(m.spans, lost...)
+	}
+	m.spans = joined(m.spans)
+	for _, x := range m.spans {
+		m.Lost = append(m.Lost, rowName(x.lower)+" to "+rowName(x.upper))
+	}
+	hit := slices.Clone(m.Slices)
+	for _, sl := range all {
+		if slices.ContainsFunc(sliceTables(), func(t table) bool { p := slicePrefix(t, sl); return m.met(span{p, after(p)}) }) {
+			hit = append(hit, sl)
+		}
+	}
+	slices.Sort(hit)
+	m.Slices = slices.Compact(hit)
+	m.Meta = m.Meta || m.met(span{[]byte{byte(tabValue)}, []byte{byte(tabValue) + 1}})
+	return bad, nil
+}
+
+func (m *Mending) met(x span) bool { return slices.ContainsFunc(m.spans, x.meets) }
+
+// joined are the spans in order, those that meet as one.
+func joined(all []span) (out []span) {
+	slices.SortFunc(all, func(a, b span) int { return bytes.Compare(a.lower, b.lower) })
+	for _, x := range all {
+		if n := len(out); n > 0 && out[n-1].meets(x) {
+			out[n-1] = out[n-1].join(x)
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// sliceTables are those whose rows begin with their slice.
+func sliceTables() []table {
+	return append(leafTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabLoose)
+}
+
+// rowName is a row's key for a person.
+func rowName(key []byte) string {
+	if len(key) == 0 {
+		return "the end"
+	}
+	if id, rest, err := splitRow(key); err == nil && slices.Contains(sliceTables(), table(key[0])) && table(key[0]) != tabSlice {
+		return fmt.Sprintf("%c %s %s %q", key[0], id.slice, id.site, short(rest))
+	}
+	return fmt.Sprintf("%q", short(key))
+}
+
+func short(b []byte) []byte { return b[:min(len(b), 80)] }
+
+// cutOut writes down which slices are concerned, then replaces the damaged files by what
+// can be read of them and of what lay over and under them.
+func (m *Mending) cutOut(ctx context.Context, bad []tableFile) error {
+	s := m.s
+	m.h.Slices, m.h.Meta = m.Slices, m.Meta
+	if err := writeHurt(s.opts.FS, s.dir, m.h); err != nil {
+		return err
+	}
+	var all []span
+	for _, t := range bad {
+		all = append(all, t.all)
+		if err := m.putAside(t.name); err != nil {
+			return fmt.Errorf("put %s aside: %w", t.name, err)
+		}
+	}
+	for _, x := range joined(all) {
+		if err := m.rewrite(ctx, x); err != nil {
+			return err
+		}
+	}
+	if err := m.remake(); err != nil {
+		return s.explain(err)
+	}
+	m.h.Done = true
+	if err := writeHurt(s.opts.FS, s.dir, m.h); err != nil {
+		return err
+	}
+	return s.load()
+}
+
+// rewrite makes one new file of the rows in all that are not lost.
+func (m *Mending) rewrite(ctx context.Context, all span) error {
+	s, disk := m.s, m.s.opts.FS
+	name := disk.PathJoin(s.dir, "mend.sst")
+	rows, err := m.collect(name, all)
+	if err != nil {
+		return s.explain(err)
+	}
+	cut := pebble.KeyRange{Start: all.lower, End: all.upper}
+	if rows == 0 {
+		err = s.db.Excise(ctx, cut)
+	} else {
+		_, err = s.db.IngestAndExcise(ctx, []string{name}, nil, nil, cut)
+	}
+	if rerr := disk.Remove(name); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		err = errors.Join(err, rerr)
+	}
+	return err
+}
+
+func (m *Mending) collect(name string, all span) (rows int, err error) {
+	s, disk := m.s, m.s.opts.FS
+	f, err := disk.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return 0, err
+	}
+	po := pebble.Options{FS: disk}
+	po.EnsureDefaults()
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), po.MakeWriterOptions(0, s.db.TableFormat()))
+	defer func() { err = errors.Join(err, w.Close()) }()
+	at := all.lower
+	for _, lost := range append(slices.Clone(m.spans), span{all.upper, nil}) {
+		if bytes.Compare(at, lost.lower) < 0 && bytes.Compare(at, all.upper) < 0 {
+			upper := lost.lower
+			if bytes.Compare(all.upper, upper) < 0 {
+				upper = all.upper
+			}
+			err := s.scan(at, upper, func(key, value []byte) (bool, error) {
+				rows++
+				return true, w.Set(key, value)
+			})
+			if err != nil {
+				return rows, err
+			}
+		}
+		if bytes.Compare(at, lost.upper) < 0 {
+			at = lost.upper
+		}
+	}
+	return rows, nil
+}
+
+// putAside keeps a link to a damaged file, for whoever wants to look at it.
+func (m *Mending) putAside(name string) error {
+	s, disk := m.s, m.s.opts.FS
+	dir := disk.PathJoin(s.dir, asideName)
+	if err := disk.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	names, err := disk.List(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names) // Pebble's numbers grow
+	for len(names) >= asideFiles {
+		if err := disk.Remove(disk.PathJoin(dir, names[0])); err != nil {
+			return err
+		}
+		names = names[1:]
+	}
+	err = disk.Link(disk.PathJoin(dbDir(disk, s.dir), name), disk.PathJoin(dir, name))
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil { // a file system without links
+		_, err = vfs.Clone(disk, disk, disk.PathJoin(dbDir(disk, s.dir), name), disk.PathJoin(dir, name), vfs.CloneSync)
+	}
+	return err
+}
+
+// remake writes what of the store's own rows was lost, and what follows from others.
+func (m *Mending) remake() error {
+	s := m.s
+	b := s.db.NewBatch()
+	id := make([]byte, 16) // another store's index is made anew
+	if _, err := rand.Read(id); err != nil {
+		return err
+	}
+	s.id = hex.EncodeToString(id)
+	_ = b.Set(metaKey(metaID), id, nil)
+	if _, err := s.get(metaKey(metaSeq)); errors.Is(err, ErrNotExist) {
+		next, err := m.nextSeq()
+		if err != nil {
+			return err
+		}
+		_ = b.Set(metaKey(metaSeq), binary.BigEndian.AppendUint64(nil, next), nil)
+	} else if err != nil {
+		return err
+	}
+	if err := m.orphans(b); err != nil {
+		return err
+	}
+	if err := m.homes(b); err != nil {
+		return err
+	}
+	return s.commit(b)
+}
+
+// nextSeq is above all sequence numbers in use.
+func (m *Mending) nextSeq() (next uint64, err error) {
+	for _, t := range []table{tabLog, tabOutbox} {
+		err := m.s.scan([]byte{byte(t)}, []byte{byte(t) + 1}, func(key, _ []byte) (bool, error) {
+			if len(key) == 9 {
+				next = max(next, binary.BigEndian.Uint64(key[1:]))
+			}
+			return true, nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	err = m.s.scan([]byte{byte(tabKey)}, []byte{byte(tabKey) + 1}, func(_, value []byte) (bool, error) {
+		if k, err := decodeKeyState(value); err == nil {
+			next = max(next, k.seq)
+		}
+		return true, nil
+	})
+	return next + 1, err
+}
+
+// orphans takes out the outbox rows of slices that lost rows, which come back with what is
+// saved of them, and finds the slices that lost rows of theirs in the outbox.
+func (m *Mending) orphans(b *pebble.Batch) error {
+	s := m.s
+	err := s.scan([]byte{byte(tabOutbox)}, []byte{byte(tabOutbox) + 1}, func(key, value []byte) (bool, error) {
+		d := newDecoder(value)
+		if sl := partition.Slice(d.uint(math.MaxUint64)); d.bad {
+			_ = b.Delete(key, nil)
+		} else if _, hit := slices.BinarySearch(m.Slices, sl); hit {
+			// Where its row in 'X' is left it is saved first (SetAside), which finds it by that.
+			m.outbox = append(m.outbox, slices.Clone(key))
+		}
+		return true, nil
+	})
+	if err != nil || !m.met(span{[]byte{byte(tabOutbox)}, []byte{byte(tabOutbox) + 1}}) {
+		return err
+	}
+	return s.scan([]byte{byte(tabQueued)}, []byte{byte(tabQueued) + 1}, func(key, value []byte) (bool, error) {
+		_, err := s.get(append([]byte{byte(tabOutbox)}, value...))
+		if errors.Is(err, ErrNotExist) && len(key) >= 9 {
+			sl := partition.Slice(binary.BigEndian.Uint64(key[1:9]))
+			if at, hit := slices.BinarySearch(m.Slices, sl); !hit {
+				m.Slices = slices.Insert(m.Slices, at, sl)
+				m.h.Slices = m.Slices
+			}
+			err = nil
+		}
+		return true, err
+	})
+}
+
+// homes writes again, for each site and record, which slice it is in, where those rows
+// were lost.
+func (m *Mending) homes(b *pebble.Batch) error {
+	s := m.s
+	if m.met(span{[]byte{byte(tabName)}, []byte{byte(tabName) + 1}}) {
+		err := s.scan([]byte{byte(tabSite)}, []byte{byte(tabSite) + 1}, func(key, _ []byte) (bool, error) {
+			id, _, err := splitRow(key)
+			if err != nil {
+				return false, err
+			}
+			if _, err := s.get(siteName(id.site)); errors.Is(err, ErrNotExist) {
+				_ = b.Set(siteName(id.site), key[1:9], nil)
+			}
+			return true, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if s.charter.Mode != partition.ModeGeo || !m.met(span{[]byte{byte(tabWhere)}, []byte{byte(tabWhere) + 1}}) {
+		return nil
+	}
+	return s.scan([]byte{byte(tabRecord)}, []byte{byte(tabRecord) + 1}, func(key, _ []byte) (bool, error) {
+		id, k, err := splitRow(key)
+		if err != nil || id.slice.IsHash() {
+			return err == nil, err
+		}
+		if _, err := s.get(whereKey(partition.Key(k))); errors.Is(err, ErrNotExist) {
+			_ = b.Set(whereKey(partition.Key(k)), key[1:9], nil)
+		}
+		return true, nil
+	})
+}
+
+// SetAside saves the rows of sl that are left in t, marked as wanted back, and takes the slice out of
+// the store, with its log.
+func (m *Mending) SetAside(t *Trash, sl partition.Slice, now time.Time) error {
+	if err := t.Put(m.s, sl, "damaged", now); err != nil {
+		return err
+	}
+	if _, err := t.Want(sl); err != nil {
+		return err
+	}
+	return m.s.DropSlice(sl)
+}
+
+// Done says that all slices that lost rows were seen to, and closes the store. Open opens
+// it then.
+func (m *Mending) Done() error {
+	s := m.s
+	b := s.db.NewBatch()
+	for _, key := range m.outbox {
+		v, err := s.get(key)
+		if err != nil {
+			continue // it went with its slice
+		}
+		d := newDecoder(v)
+		sl := partition.Slice(d.uint(math.MaxUint64))
+		r, err := decodeOutboxRow(v)
+		if err == nil {
+			q, qerr := s.get(queuedKey(sl, r.Key))
+			if err = qerr; err == nil && !bytes.Equal(q, key[1:]) {
+				err = ErrNotExist
+			}
+		}
+		if errors.Is(err, ErrNotExist) || errors.Is(err, errBadRow) {
+			_ = b.Delete(key, nil)
+		}
+	}
+	err := s.commit(b)
+	if err == nil {
+		err = m.Close()
+	}
+	if err == nil {
+		err = writeHurt(s.opts.FS, s.dir, hurt{})
+	}
+	return cmp.Or(err, nil)
+}
+
+// Close closes the store. Without Done, Mend has to go on before it is opened.
+func (m *Mending) Close() error { return m.s.Close() }

@@ -11,6 +11,7 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -22,7 +23,7 @@ func (n *Node) API() api.Peer {
 		Owner:    n.ownerOf,
 		Show:     n.show,
 		Overrule: n.overrule,
-		Release:  n.release, Quarantine: n.quarantined,
+		Release:  n.release, Again: n.again, Quarantine: n.quarantined,
 		Mistakes: n.mistakes,
 		Seed:     n.Seed,
 		Query:    n.Query,
@@ -73,7 +74,7 @@ func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
 				return // Status stays nil: it did not answer
 			}
 			var st api.Status
-			if json.Unmarshal(resp.GetStatus().GetJson(), &st) == nil {
+			if strictjson.Unmarshal(resp.GetStatus().GetJson(), &st) == nil {
 				out[i].Status = &st
 			}
 		})
@@ -141,14 +142,14 @@ func (n *Node) showAt(ctx context.Context, sl partition.Slice, k partition.Key) 
 	a := resp.GetShow()
 	out := api.Shown{Key: k, Owner: owner}
 	if len(a.GetDue()) > 0 {
-		if err := json.Unmarshal(a.Due, &out); err != nil {
+		if err := strictjson.Unmarshal(a.Due, &out); err != nil {
 			return out, 0, fmt.Errorf("show: the owner's answer: %w", err)
 		}
 	}
 	out.Key, out.Owner, out.Known, out.Slice = k, owner, a.GetKnown(), sl.String()
 	if len(a.GetRecord()) > 0 {
 		out.Record = new(store.Record)
-		if err := json.Unmarshal(a.Record, out.Record); err != nil {
+		if err := strictjson.Unmarshal(a.Record, out.Record); err != nil {
 			return out, 0, fmt.Errorf("show: the owner's record: %w", err)
 		}
 	}

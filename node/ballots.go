@@ -209,6 +209,9 @@ func (n *Node) askBallots(ctx context.Context, keeper string, ps []keeping.Propo
 	}
 	out := make([]keeping.Promise, len(ps))
 	for i, a := range got {
+		if !ofSlice(a.Newer, ps[i].Slice) || !ofSlice(a.Proposal, ps[i].Slice) {
+			return nil, errForeign
+		}
 		out[i] = keeping.Promise{Slice: ps[i].Slice, By: keeper, OK: a.Ok, Promised: keeping.Ballot{N: a.Promised, By: a.PromisedBy},
 			Leased: time.Duration(min(a.LeasedMs, 1<<20)) * time.Millisecond, Accepted: keeping.Ballot{N: a.Accepted, By: a.AcceptedBy},
 			Proposal: configOf(a.Proposal).Config, Copied: a.Copied, Head: a.Head}
@@ -219,6 +222,10 @@ func (n *Node) askBallots(ctx context.Context, keeper string, ps []keeping.Propo
 	}
 	return out, nil
 }
+
+// ofSlice says whether c, if there is one, is a Config of s: an answer about one slice says nothing of another, which the
+// sender may not keep.
+func ofSlice(c *wire.Config, s partition.Slice) bool { return c == nil || c.Slice == uint64(s) }
 
 // serveBallots is a keeper's side. Nobody speaks for another: a ballot is the
 // sender's own, or an unfinished one of the owner's.

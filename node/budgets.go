@@ -40,6 +40,35 @@ func (n *Node) budgets(now time.Time) (out []api.Budget) {
 	return out
 }
 
+// rejected are this peer's tokens that are not accepted.
+func (n *Node) rejected() (out []api.Rejected) {
+	for _, r := range n.social.Rejected() {
+		out = append(out, api.Rejected(r))
+	}
+	return out
+}
+
+// rounds are how this peer looks again at kept posts.
+func (n *Node) rounds() (out []api.Round) {
+	for _, r := range n.social.Rounds() {
+		out = append(out, api.Round{Site: r.Site, Keys: r.Keys, Posts: r.Posts, Period: r.Period.Seconds(), Late: r.Late})
+	}
+	return out
+}
+
+// roundMetrics are the rounds for Prometheus.
+func roundMetrics(all []api.Round) (out []api.Metric) {
+	for _, r := range all {
+		gauge := func(name, help string, v float64) {
+			out = append(out, api.Metric{Name: name, Help: help, Kind: "gauge", Value: v, Labels: map[string]string{"site": string(r.Site)}})
+		}
+		gauge("echo_round_posts", "Kept posts that are looked at again, of what was visited since the start.", float64(r.Posts))
+		gauge("echo_round_seconds", "Time in which each of them is looked at once.", r.Period)
+		gauge("echo_round_late", "Accounts and timelines whose round takes more than twice as long as it should.", float64(r.Late))
+	}
+	return out
+}
+
 // budgetMetrics are the budgets for Prometheus. Names of credentials are the
 // operator's own words, and no secret.
 func budgetMetrics(all []api.Budget, now time.Time) (out []api.Metric) {

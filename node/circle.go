@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -163,7 +164,7 @@ func (h *copyHunt) coverage() api.Coverage {
 		lost := len(h.lost[peer])
 		c.SlicesAnswered += len(sls) - lost
 		if lost > 0 {
-			c.Missing = append(c.Missing, api.Missing{Peer: peer, Reason: "slices still on their way to it or to its index", Slices: lost})
+			c.Missing = append(c.Missing, h.n.whyMissing(peer, slices.Collect(maps.Keys(h.lost[peer])))...)
 		}
 	}
 	slices.SortFunc(c.Missing, func(a, b api.Missing) int { return cmp.Compare(a.Peer, b.Peer) })

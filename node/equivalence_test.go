@@ -73,20 +73,27 @@ func crawlSim(t *testing.T, o nodetest.SimOptions, peers int, c nodetest.Chaos) 
 		s.Seed()
 		s.Rage(c)
 		s.Settle(3 * time.Minute)
-		s.WaitIdle(s.Peers[s.Rand.IntN(len(s.Peers))], 30*time.Minute)
-		// Two crashes while it was judged accuse any page; there are some twenty crashes.
-		if n := s.Release(); n > 3 {
-			t.Errorf("%d pages are in quarantine", n)
-		} else if n > 0 {
-			t.Logf("%d pages were in quarantine", n)
-			s.WaitIdle(s.Peers[s.Rand.IntN(len(s.Peers))], 30*time.Minute)
-		}
+		waitReleased(t, s, 30*time.Minute)
 		fake = time.Since(start)
 		out = s.Outcome()
 		checkSim(t, s)
 	})
 	t.Logf("%s of fake time in %s", fake.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond))
 	return out
+}
+
+// waitReleased waits until the swarm is idle, releases what it leaves alone, as a person
+// would, and waits for that. Two crashes while it was judged, or before a majority knew of
+// the end of that, accuse any page (decision 0020); there are up to some twenty crashes.
+func waitReleased(t *testing.T, s *nodetest.Sim, most time.Duration) {
+	t.Helper()
+	s.WaitIdle(s.Peers[s.Rand.IntN(len(s.Peers))], most)
+	if n := s.Release(); n > 3 {
+		t.Errorf("%d pages are in quarantine", n)
+	} else if n > 0 {
+		t.Logf("%d pages were in quarantine", n)
+		s.WaitIdle(s.Peers[s.Rand.IntN(len(s.Peers))], most)
+	}
 }
 
 // TestEquivalence is the proof of I1 to I8 together: a world crawled by one

@@ -8,12 +8,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/index"
 )
 
 // Export calls fn for every record of the swarm after the cursor, and returns
@@ -45,11 +49,17 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 			open[m.ID] = &shelf{n: n, peer: m.ID, after: after, captures: e.Captures, leaves: withLeaves(e.Kind), only: onlyOf(e.Kind)}
 		}
 	}
+	if !e.Local {
+		missing = n.unasked(ctx, assign, open)
+	}
 	for {
 		for id, s := range open {
 			switch more, err := s.fill(ctx); {
 			case err != nil:
-				missing = append(missing, api.Missing{Peer: id, Reason: n.reason(ctx, id, err), Slices: len(assign[id])})
+				// It may have come to own slices meanwhile; of none, nothing is missing.
+				if owned := max(len(assign[id]), len(n.keep.Assignment()[id])); owned > 0 {
+					missing = append(missing, api.Missing{Peer: id, Reason: n.reason(ctx, id, err), Slices: owned})
+				}
 				delete(open, id)
 			case !more:
 				delete(open, id)
@@ -75,6 +85,23 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 			}
 		}
 	}
+}
+
+// unasked names the owners of slices of this zone that an export does not ask: they are no members now.
+func (n *Node) unasked(ctx context.Context, assign map[string][]partition.Slice, asked map[string]*shelf) []api.Missing {
+	missing := []api.Missing{}
+	for _, id := range slices.Sorted(maps.Keys(assign)) {
+		near := 0
+		for _, s := range assign[id] {
+			if !n.foreign(s) {
+				near++
+			}
+		}
+		if asked[id] == nil && near > 0 {
+			missing = append(missing, api.Missing{Peer: id, Reason: n.reason(ctx, id, errVanished), Slices: near})
+		}
+	}
+	return missing
 }
 
 // spot is a place in store order; the zero spot is before all. part is that of
@@ -233,7 +260,7 @@ func (s *shelf) read(a *wire.RecordsAnswer, i int, b []byte) (x shelved, key str
 		x.part = string(a.Parts[i])
 	}
 	if x.part == "" {
-		err = json.Unmarshal(b, &x.record)
+		err = strictjson.Unmarshal(b, &x.record)
 		x.record.Captures = nil // they come alone
 		return x, string(x.record.Key), err
 	}
@@ -244,7 +271,7 @@ func (s *shelf) read(a *wire.RecordsAnswer, i int, b []byte) (x shelved, key str
 	if !s.captures {
 		return x, "", errForeign
 	}
-	err = json.Unmarshal(b, &x.capture)
+	err = strictjson.Unmarshal(b, &x.capture)
 	return x, string(x.capture.Key), err
 }
 
@@ -296,7 +323,7 @@ func wanted(r store.Record, e api.Export) bool {
 	if r.PublishedAt != nil {
 		at = *r.PublishedAt
 	}
-	return (e.Kind == "" || r.Kind == e.Kind) && isLang(r.Lang, e.Lang) && (e.Site == "" || string(r.Key.Site()) == siteText(e.Site)) &&
+	return (e.Kind == "" || r.Kind == e.Kind) && isLang(r.Lang, e.Lang) && (e.Site == "" || index.OfSite(r.Key, siteText(e.Site))) &&
 		(e.Since.IsZero() || !at.Before(e.Since)) && (e.Until.IsZero() || at.Before(e.Until))
 }
 

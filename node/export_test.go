@@ -56,6 +56,29 @@ func TestExportMergesShelves(t *testing.T) {
 	}
 }
 
+// An owner that is no member now is missing, and not passed over.
+func TestExportNamesOwnersThatAreGone(t *testing.T) {
+	n := openNode(t, Options{Capacity: 16})
+	keepPages(t, n, 9, "sardinha")
+	given := 0
+	count := func(store.Record, string) error { given++; return nil }
+	missing, err := n.Export(t.Context(), api.Export{}, count)
+	if err != nil || given != 9 || len(missing) != 0 {
+		t.Fatalf("%d of 9 records, %+v missing, %v", given, missing, err)
+	}
+	gone := strangeID(t)
+	for _, s := range n.slices[:3] {
+		give(t, n, s, gone)
+	}
+	missing, err = n.Export(t.Context(), api.Export{}, count)
+	if err != nil || len(missing) != 1 || missing[0].Peer != gone || missing[0].Slices != 3 || !strings.Contains(missing[0].Reason, "is not here") {
+		t.Errorf("%+v missing, %v", missing, err)
+	}
+	if missing, err = n.Export(t.Context(), api.Export{Local: true}, count); err != nil || len(missing) != 0 {
+		t.Errorf("of this peer alone: %+v missing, %v", missing, err)
+	}
+}
+
 func TestHostileRecords(t *testing.T) {
 	n := openNode(t, Options{})
 	a, b := mustKey(t, "http://a.example/1"), mustKey(t, "http://a.example/2")

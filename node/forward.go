@@ -26,6 +26,7 @@ type forwarder struct {
 	mu    sync.Mutex
 	lanes map[string]*lane
 	next  uint64 // the outbox has been dealt out up to here
+	again int    // how often reread was called
 }
 
 type lane struct {
@@ -55,7 +56,7 @@ func (f *forwarder) notify() {
 // reread starts again at the head of the outbox: owners have changed.
 func (f *forwarder) reread() {
 	f.mu.Lock()
-	f.next = 0
+	f.next, f.again = 0, f.again+1
 	for _, l := range f.lanes {
 		if !l.busy {
 			l.clear()
@@ -93,19 +94,14 @@ func (f *forwarder) deal(ctx context.Context, senders *sync.WaitGroup, fail chan
 	f.retry(time.Now())
 	for ctx.Err() == nil {
 		f.mu.Lock()
-		from := f.next
+		from, again := f.next, f.again
 		f.mu.Unlock()
 		rows, reached, err := f.n.store.Outbox(from, outboxPage, f.n.ours)
 		if err != nil {
 			return err
 		}
 		if reached > from {
-			f.mu.Lock()
-			f.assign(rows)
-			if f.next == from { // else reread came between
-				f.next = reached
-			}
-			f.mu.Unlock()
+			f.dealt(rows, reached, again)
 		}
 		f.start(ctx, senders, fail)
 		if reached == from {
@@ -113,6 +109,17 @@ func (f *forwarder) deal(ctx context.Context, senders *sync.WaitGroup, fail chan
 		}
 	}
 	return nil
+}
+
+// dealt deals out rows, which were read up to reached when reread had been called again times. If it
+// was called since, rows of a slice that is owned only now may have been left out: they are read again.
+func (f *forwarder) dealt(rows []store.OutboxRow, reached uint64, again int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.assign(rows)
+	if f.again == again {
+		f.next = reached
+	}
 }
 
 // assign deals rows out to their owners' lanes. f.mu is held.

@@ -54,3 +54,22 @@ func TestLaneReadsAllAgain(t *testing.T) {
 		t.Fatalf("%v", l.rows)
 	}
 }
+
+// The outbox is read while this peer becomes the owner of a slice: the reading left the slice's rows out, and the call of
+// reread falls into it. They are read again, also when the reading had only begun: it stayed behind for good then.
+func TestOwnersChangeWhileTheOutboxIsRead(t *testing.T) {
+	n := &Node{id: "self", keep: keeping.New(keeping.Options{Self: "self", Founder: "other", Slices: testCharter().Slices()})}
+	for _, from := range []uint64{0, 7} {
+		f := newForwarder(n)
+		f.next = from
+		again := f.again
+		f.reread()
+		f.dealt(nil, 20, again)
+		if f.next != 0 {
+			t.Errorf("a reading from %d on: goes on after %d, what was left out is never sent", from, f.next)
+		}
+		if f.dealt(nil, 20, f.again); f.next != 20 {
+			t.Errorf("a reading that nothing falls into: goes on after %d", f.next)
+		}
+	}
+}

@@ -282,10 +282,14 @@ func (n *Node) HandOver(ctx context.Context) int {
 	n.leaving.Store(true)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for {
+	for said := (time.Time{}); ; {
 		left := len(n.keep.Owned())
 		if left == 0 {
 			return 0
+		}
+		if time.Since(said) >= time.Second {
+			said = time.Now()
+			n.log.Info("stopping: this peer's slices are handed to other peers", "left", left)
 		}
 		select {
 		case <-ctx.Done():

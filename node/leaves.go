@@ -1,11 +1,11 @@
 package node
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -37,7 +37,7 @@ func onlyOf(kind string) string {
 
 // readLeaf reads what another peer sends under a part.
 func readLeaf(r *store.Record, part string, b []byte) error {
-	if err := json.Unmarshal(b, r); err != nil {
+	if err := strictjson.Unmarshal(b, r); err != nil {
 		return err
 	}
 	r.Captures = nil

@@ -50,17 +50,41 @@ func mergeHits(answers [][]api.Hit, offset, limit int) []api.Hit {
 	return out
 }
 
-// cursor is where the next page of a query begins. It names its query, so that
-// a cursor of another one is refused instead of misread.
+// cursor is where the next page of a query begins: so many hits from the first, or,
+// beyond MaxQueryHits, after one hit. It names its query, so that a cursor of another
+// one is refused instead of misread.
 type cursor struct {
-	Q      string `json:"q"`
-	Offset int    `json:"o"`
+	Q      string     `json:"q"`
+	Offset int        `json:"o,omitempty"`
+	After  *afterward `json:"a,omitempty"`
+}
+
+// afterward is the hit that was the last of the page before.
+type afterward struct {
+	Score float64       `json:"s"`
+	Key   partition.Key `json:"k"`
+	Post  string        `json:"p,omitempty"`
+}
+
+// before says whether h comes after the hit that a is, in the order of an answer.
+func (a afterward) before(h api.Hit) bool {
+	return cmp.Or(cmp.Compare(h.Score, a.Score), cmp.Compare(a.Key, h.Key), cmp.Compare(a.Post, h.Post)) < 0
+}
+
+// then is where the page after this one begins, the first next of whose hits are read:
+// all are those from the first on, or from after c.After.
+func (c cursor) then(all []api.Hit, next int) cursor {
+	if c.After == nil && next < MaxQueryHits {
+		return cursor{Q: c.Q, Offset: next}
+	}
+	last := all[next-1]
+	return cursor{Q: c.Q, After: &afterward{last.Score, last.Key, last.Post}}
 }
 
 // cursorOf is what a cursor says of the query it belongs to: a digest of its
 // words and filters.
 func cursorOf(q api.Query) string {
-	q.Cursor, q.Limit = "", 0
+	q.Cursor, q.Limit, q.Timeout = "", 0, 0
 	d := sha256.Sum256([]byte(q.Values().Encode()))
 	return hex.EncodeToString(d[:16])
 }
@@ -68,28 +92,33 @@ func cursorOf(q api.Query) string {
 func (c cursor) String() string {
 	b, err := json.Marshal(c)
 	if err != nil {
-		return "" // cannot happen: a string and a number
+		return "" // cannot happen: strings and finite numbers
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-func parseCursor(text, q string) (int, error) {
+// parseCursor reads the cursor of query q; none is its beginning.
+func parseCursor(text, q string) (c cursor, err error) {
 	if text == "" {
-		return 0, nil
+		return cursor{Q: q}, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return 0, fmt.Errorf("cursor: %w", err)
+		return c, fmt.Errorf("cursor: %w", err)
 	}
-	var c cursor
 	if err := json.Unmarshal(b, &c); err != nil {
-		return 0, fmt.Errorf("cursor: %w", err)
+		return c, fmt.Errorf("cursor: %w", err)
 	}
 	if c.Q != q {
-		return 0, errors.New("cursor: it belongs to another query")
+		return c, errors.New("cursor: it belongs to another query")
 	}
-	if c.Offset < 0 || c.Offset > MaxQueryHits {
-		return 0, fmt.Errorf("cursor: offset %d is outside 0..%d", c.Offset, MaxQueryHits)
+	if c.Offset < 0 || c.Offset >= MaxQueryHits {
+		return c, fmt.Errorf("cursor: offset %d is outside 0..%d", c.Offset, MaxQueryHits-1)
 	}
-	return c.Offset, nil
+	if c.After != nil {
+		if c.After.Key, err = partition.KeyFromWire(string(c.After.Key)); err != nil {
+			return c, fmt.Errorf("cursor: %w", err)
+		}
+	}
+	return c, nil
 }

@@ -49,11 +49,16 @@ func TestI8MergeIsOrderIndependent(t *testing.T) {
 
 func TestCursor(t *testing.T) {
 	c := cursor{Q: "água -fria", Offset: 20}.String()
-	if got, err := parseCursor(c, "água -fria"); err != nil || got != 20 {
-		t.Fatalf("got %d, %v", got, err)
+	if got, err := parseCursor(c, "água -fria"); err != nil || got.Offset != 20 || got.After != nil {
+		t.Fatalf("got %+v, %v", got, err)
 	}
-	for name, bad := range map[string]string{"another query's": cursor{Q: "x", Offset: 1}.String(), "beyond the cap": cursor{Q: "água -fria", Offset: MaxQueryHits + 1}.String(),
-		"negative": cursor{Q: "água -fria", Offset: -1}.String(), "no base64": "%%%", "no JSON": "AAAA"} {
+	far := cursor{Q: "água -fria", After: &afterward{Score: 0.1 + 0.2, Key: "web:https://a.example/", Post: "p"}}
+	if got, err := parseCursor(far.String(), "água -fria"); err != nil || got.After == nil || *got.After != *far.After {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	for name, bad := range map[string]string{"another query's": cursor{Q: "x", Offset: 1}.String(), "beyond the cap": cursor{Q: "água -fria", Offset: MaxQueryHits}.String(),
+		"after no Key": cursor{Q: "água -fria", After: &afterward{Key: "nonsense"}}.String(),
+		"negative":     cursor{Q: "água -fria", Offset: -1}.String(), "no base64": "%%%", "no JSON": "AAAA"} {
 		if _, err := parseCursor(bad, "água -fria"); err == nil {
 			t.Errorf("a cursor that is %s was taken", name)
 		}
@@ -63,8 +68,8 @@ func TestCursor(t *testing.T) {
 func FuzzCursor(f *testing.F) {
 	f.Add(cursor{Q: "a", Offset: 3}.String(), "a")
 	f.Fuzz(func(t *testing.T, text, q string) {
-		if off, err := parseCursor(text, q); err == nil && (off < 0 || off > MaxQueryHits) {
-			t.Fatalf("offset %d", off)
+		if c, err := parseCursor(text, q); err == nil && (c.Offset < 0 || c.Offset >= MaxQueryHits) {
+			t.Fatalf("offset %d", c.Offset)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func (n *Node) metrics() []api.Metric {
 		gauge("echo_prints", "Records and posts in this peer's index that can meet copies.", float64(s.Prints)),
 		gauge("echo_media_files", "Files of accounts held.", float64(s.Media)),
 		gauge("echo_media_bytes", "Size of the files of accounts held, each URL counted.", float64(s.MediaBytes)),
-		gauge("echo_disk_bytes", "Size of the store.", float64(s.DiskBytes)),
+		gauge("echo_disk_bytes", "What the data directory takes on the disk.", float64(s.DiskBytes)),
 		counter("echo_fetched_total", "Fetches that ended in a record.", s.Fetched),
 		counter("echo_requests_total", "HTTP requests made by the crawler since the start.", s.Requests),
 		counter("echo_fetch_failures_total", "Fetches that failed since the start.", s.Failed),
@@ -62,6 +62,7 @@ func (n *Node) metrics() []api.Metric {
 	out = append(out, n.addresses.metrics(time.Now())...)
 	out = append(out, budgetMetrics(s.Budgets, time.Now())...)
 	out = append(out, streamMetrics(s.Streams)...)
+	out = append(out, roundMetrics(s.Rounds)...)
 	for why, k := range s.Stops {
 		out = append(out, api.Metric{Name: "echo_stops_total", Help: "Keys that ended without a record, by reason.", Kind: "counter", Value: float64(k), Labels: map[string]string{"reason": why}})
 	}

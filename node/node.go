@@ -57,12 +57,14 @@ type Node struct {
 	lookups     chan partition.Slice // whose owner in another zone is wanted
 	credit      *creditGate
 	verdicts    verdictCounts
+	glance      glance
 	addresses   *addresses
 	neighbours  *neighbours
 	ahead       *clockAhead
 	trash       *store.Trash
 	trashTidied time.Time // runTidying's alone
 	viewChanged chan struct{}
+	progress    progress
 	seeding     atomic.Int64 // seeds on their way: not idle
 	done        atomic.Bool  // WaitIdle has found the swarm idle
 
@@ -82,6 +84,8 @@ type Node struct {
 	informed   atomic.Bool // some member has told all Configs that it knows
 	telling    sync.WaitGroup
 	leaseKick  chan struct{}
+	damaged    chan error // the store turned out to be; see watchDamage
+	disk       *diskGauge
 	tidyKick   chan struct{}
 	repairKick chan struct{}
 
@@ -191,7 +195,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	n := &Node{o: o, log: o.Logger, gazetteer: sync.OnceValues(geo.Open), started: time.Now(), viewChanged: make(chan struct{}, 1), lookups: make(chan partition.Slice, lookupQueue), credit: newCreditGate(o.Credit),
-		leaseKick: make(chan struct{}, 1), tidyKick: make(chan struct{}, 1), repairKick: make(chan struct{}, 1)}
+		leaseKick: make(chan struct{}, 1), damaged: make(chan error, 1), disk: o.newDiskGauge(), tidyKick: make(chan struct{}, 1), repairKick: make(chan struct{}, 1)}
 	n.ship, n.addresses, n.neighbours, n.ahead = newShipper(n), newAddresses(n), newNeighbours(n), newClockAhead(n)
 	defer func() {
 		if err != nil {
@@ -209,8 +213,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	n.id = dht.PeerID(key)
 	n.log = o.Logger.With("peer", n.id[max(0, len(n.id)-6):])
-	if n.store, err = store.Open(filepath.Join(o.Dir, "store"), store.Options{FS: o.FS, Logger: n.log, Fatal: o.Fatal, Logged: n.ship.logged,
-		Ahead: n.ahead.saw}); err != nil {
+	if err := n.openStore(ctx); err != nil {
 		return nil, err
 	}
 	if err := n.openTrash(); err != nil {
@@ -240,7 +243,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if err := n.openCrawler(); err != nil {
 		return nil, err
 	}
-	n.forward = newForwarder(n)
+	n.forward, n.disk.owed = newForwarder(n), n.diskOwed
 	n.deciding.Lock()
 	n.recrawl(nil, n.ownedNow())
 	n.deciding.Unlock()
@@ -322,7 +325,7 @@ func (n *Node) openCrawler() error {
 	}
 	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.fetches, Delay: o.Delay, Workers: o.Workers, JudgeMemory: o.JudgeMemory,
 		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Scope: o.Scope, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, Settled: n.settled, Budgeted: social.Budgeted,
-		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk, Hours: o.Hours}})
+		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk, DiskFull: n.disk.full, Hours: o.Hours}})
 	return err
 }
 
@@ -423,6 +426,12 @@ func (n *Node) Run(outer context.Context) error {
 	part("limits", n.restarted("limits", n.followLimits))
 	part("streams", n.restarted("streams", n.listen))
 	part("watchdog", n.watch)
+	part("progress", n.runProgress)
+	part("damage", n.watchDamage)
+	part("recall", n.restarted("recall", n.runRecall))
+	if n.o.Scrub > 0 {
+		part("scrub", n.restarted("scrub", n.runScrub))
+	}
 	if n.o.BackupDir != "" {
 		part("backups", n.restarted("backups", n.runBackups))
 	}
@@ -430,7 +439,7 @@ func (n *Node) Run(outer context.Context) error {
 	cancel()
 	<-ended
 	n.telling.Wait()
-	return err
+	return n.explain(err)
 }
 
 // followView takes every View in order.

@@ -96,7 +96,7 @@ type Options struct {
 	// The volunteer's own limits; zero = none.
 	MaxRate      float64 // requests per second
 	MaxBandwidth int64   // bytes per second
-	MaxDisk      int64   // bytes
+	MaxDisk      int64   // bytes that the data directory takes on the disk; see disk.go
 	Hours        string  // "22-07", local time
 
 	// JudgeMemory is the most bytes that all pages take together while they are read and judged; default 512 MiB.
@@ -114,6 +114,10 @@ type Options struct {
 	// default UndeleteMax.
 	Undelete    time.Duration
 	UndeleteMax int64
+
+	// Scrub is how often all tables of the store are read, to find those that are damaged;
+	// default 0: never.
+	Scrub time.Duration
 
 	Credit CreditLimits // of each other peer
 

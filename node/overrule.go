@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/keeping"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -104,13 +104,16 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, keepin
 		return 0, keeping.Config{}, fmt.Errorf("%w: this peer does not act in %s now", api.ErrUnavailable, sl)
 	}
 	var err error
-	if o.Verdict == verdictRelease {
+	switch o.Verdict {
+	case verdictRelease:
 		err = n.store.Release(sl, o.Key, time.Now())
-	} else {
+	case verdictAgain:
+		err = n.store.Again(sl, o.Key, time.Now())
+	default:
 		err = n.store.Override(sl, o, time.Now(), social.Overrule)
 	}
 	if err != nil {
-		if errors.Is(err, store.ErrOverride) || errors.Is(err, store.ErrNotQuarantined) {
+		if errors.Is(err, store.ErrOverride) || errors.Is(err, store.ErrNotQuarantined) || errors.Is(err, store.ErrQuarantined) {
 			err = fmt.Errorf("%w: %w", api.ErrInvalid, err)
 		}
 		return 0, keeping.Config{}, err
@@ -125,9 +128,10 @@ func (n *Node) overrules(peer string) bool {
 	return peer == n.charter.Founder || n.charter.MembersOverrule()
 }
 
-// mayOverrule is the rule of overrides beyond being a member.
-func mayOverrule(n *Node, from string, _ *wire.Request) (*refusalError, string) {
-	if n.overrules(from) {
+// mayOverrule is the rule of overrides beyond being a member. That a Key is looked at again any member may ask, as it may seed.
+func mayOverrule(n *Node, from string, r *wire.Request) (*refusalError, string) {
+	var o store.Override
+	if n.overrules(from) || strictjson.Unmarshal(r.GetOverrule().GetOverride(), &o) == nil && o.Verdict == verdictAgain {
 		return nil, ""
 	}
 	no := &refusalError{code: wire.Refusal_CODE_MALFORMED, reason: "overrides are the founder's alone in this swarm"}
@@ -137,11 +141,11 @@ func mayOverrule(n *Node, from string, _ *wire.Request) (*refusalError, string) 
 // serveOverrule is for another peer's word, which names that peer; the store checks it.
 func (n *Node) serveOverrule(ctx context.Context, from string, w *wire.Overrule) (*wire.Response, error) {
 	var o store.Override
-	if err := json.Unmarshal(w.Override, &o); err != nil {
+	if err := strictjson.Unmarshal(w.Override, &o); err != nil {
 		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
 	}
 	k, err := partition.KeyFromWire(string(o.Key))
-	if err != nil || k.Kind() != partition.KindAccount && o.Verdict != verdictRelease {
+	if err != nil || k.Kind() != partition.KindAccount && o.Verdict != verdictRelease && o.Verdict != verdictAgain {
 		return refuse(wire.Refusal_CODE_MALFORMED, "an override of no account", 0), nil
 	}
 	if o.Peer != from {

@@ -209,21 +209,6 @@ func living(t *testing.T, s *nodetest.Sim) *nodetest.SimPeer {
 	return nil
 }
 
-// release has k looked at again. In an open swarm the founder may say so to all, and every peer of the slices that it owns.
-func release(t *testing.T, s *nodetest.Sim, k partition.Key) {
-	t.Helper()
-	var last error
-	for _, p := range s.Peers {
-		if p.Node() == nil {
-			continue
-		}
-		if last = p.Node().API().Release(context.Background(), k, "a person"); last == nil {
-			return
-		}
-	}
-	t.Fatal(last)
-}
-
 // TestAttackPoisonKey: a page that ends the process that judges it, in a swarm of five. Dead peers stay dead, or come
 // back. Two die at most, the rest of the world is crawled, and who releases the Key has it crawled.
 func TestAttackPoisonKey(t *testing.T) {
@@ -255,7 +240,7 @@ func TestAttackPoisonKey(t *testing.T) {
 				t.Logf("killed: %v", p.deaths)
 				for k := range p.keys {
 					p.most = len(p.deaths[k]) // its fault was found
-					release(t, s, k)
+					s.ReleaseKey(k)
 				}
 				s.Until("the Key is crawled", time.Minute, func() string {
 					for k := range p.keys {

@@ -1,16 +1,19 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
@@ -26,19 +29,17 @@ func (n *Node) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 	if q.Limit == 0 {
 		q.Limit = 10
 	}
-	offset, err := parseCursor(q.Cursor, cursorOf(q))
+	at, err := parseCursor(q.Cursor, cursorOf(q))
 	if err != nil {
 		return api.Answer{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
-	if q.Cursor != "" {
-		q.Limit = min(q.Limit, MaxQueryHits-offset) // the last page may be shorter
+	if q.Limit < 0 || q.Limit > MaxQueryHits {
+		return api.Answer{}, fmt.Errorf("%w: limit %d: an answer has at most %d hits; its cursor leads to the next", api.ErrInvalid, q.Limit, MaxQueryHits)
 	}
-	if q.Limit < 0 || offset+q.Limit > MaxQueryHits {
-		return api.Answer{}, fmt.Errorf("%w: offset %d and limit %d pass the %d hits that a query can reach; narrow it", api.ErrInvalid, offset, q.Limit, MaxQueryHits)
-	}
+	q.Limit = min(q.Limit, MaxQueryHits-at.Offset) // the page before the cap may be shorter
 	// A query that is over a cap is the asker's mistake, found here, not every
 	// peer's failure.
-	if _, err := n.index.Statistics(ctx, index.Query{Text: q.Q, Slices: n.charter.Slices()[:1]}); errors.Is(err, index.ErrQuery) {
+	if err := n.index.Check(q.Q); errors.Is(err, index.ErrQuery) {
 		return api.Answer{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
 	facets, err := n.facets(q.Facets)
@@ -47,25 +48,30 @@ func (n *Node) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 	}
 	// A peer that says nothing may cost the statistics half of the time, not the
 	// others' hits all of it.
-	look := offset + q.Limit
+	look := at.Offset + q.Limit
 	if !q.Unfold {
 		look = min(look+foldAhead(q.Limit), MaxQueryHits)
 	}
-	sc := n.newScatter(wireQuery(q, facets, look))
-	sc.zones = n.splitUntil(ctx, sc.assign, start.Add(n.o.QueryTimeout/4))
-	sc.round(ctx, true, start.Add(n.o.QueryTimeout/2))
-	sc.round(ctx, false, start.Add(n.o.QueryTimeout))
-
-	hits, next := mergeHits(sc.hits, 0, look), 0
-	if q.Unfold {
-		hits = hits[min(offset, len(hits)):]
-		next = offset + len(hits)
-	} else {
-		hits, next = fold(hits, offset, q.Limit)
+	wq := wireQuery(q, facets, look)
+	if a := at.After; a != nil {
+		wq.After = &wire.Place{Score: a.Score, Key: string(a.Key), Post: a.Post}
 	}
-	ans := api.Answer{Hits: hits, Total: sc.total, Coverage: sc.coverage()}
-	if uint64(next) < sc.total && next+1 <= MaxQueryHits && len(ans.Hits) > 0 {
-		ans.Cursor = cursor{Q: cursorOf(q), Offset: next}.String()
+	sc := n.newScatter(wq)
+	wait := cmp.Or(q.Timeout, n.o.QueryTimeout)
+	sc.zones = n.splitUntil(ctx, sc.assign, start.Add(wait/4))
+	sc.round(ctx, true, start.Add(wait/2))
+	sc.round(ctx, false, start.Add(wait))
+
+	all := mergeHits(sc.hits, 0, look)
+	hits, next := all[min(at.Offset, len(all)):], min(at.Offset+q.Limit, len(all))
+	if q.Unfold {
+		hits = hits[:min(q.Limit, len(hits))]
+	} else {
+		hits, next = fold(all, at.Offset, q.Limit)
+	}
+	ans := api.Answer{Hits: hits, Total: sc.total, Coverage: sc.coverage(), Notes: index.Notes(q.Q)}
+	if more := next < len(all) || len(all) == look; more && len(ans.Hits) > 0 {
+		ans.Cursor = at.then(all, next).String()
 	}
 	ans.TookMS = float64(time.Since(start).Microseconds()) / 1000
 	return ans, nil
@@ -82,12 +88,28 @@ func wireQuery(q api.Query, facets *wire.Facets, limit int) *wire.Query {
 	return w
 }
 
-// siteText takes a site as people write it, a host, to a Site.
+// siteText takes a site as people write it, a host, a host and port, or a URL, to a Site.
 func siteText(s string) string {
-	if s == "" || strings.HasPrefix(s, "web:") || strings.HasPrefix(s, "mastodon:") || strings.HasPrefix(s, "bluesky:") || strings.HasPrefix(s, "twitter:") {
+	for _, service := range []string{"mastodon:", "bluesky:", "twitter:", "ip:"} {
+		if strings.HasPrefix(s, service) {
+			return s
+		}
+	}
+	at := strings.TrimPrefix(s, "web:")
+	if at == "" {
 		return s
 	}
-	return "web:" + strings.ToLower(s)
+	if !strings.Contains(at, "://") {
+		scheme := "https://"
+		if strings.HasSuffix(at, ":80") { // no part of a Site, as it is what http means
+			scheme = "http://"
+		}
+		at = scheme + at
+	}
+	if k, err := partition.ParseKey(at); err == nil {
+		return string(k.Site())
+	}
+	return "web:" + strings.ToLower(strings.TrimPrefix(s, "web:"))
 }
 
 // scatter is one query on its way over the swarm.
@@ -115,6 +137,11 @@ func (n *Node) newScatter(q *wire.Query) *scatter {
 	return &scatter{n: n, q: q, assign: n.assignment(), failed: map[string]api.Missing{}, unscored: map[partition.Slice]bool{}}
 }
 
+// answerGrace is how long after its deadline a round goes on for those who just make
+// it. Who does not is named as missing, whatever holds it up: this peer itself, too, may
+// stand before a lock that knows of no deadline.
+const answerGrace = 100 * time.Millisecond
+
 // round asks every peer that is still in, for statistics or for hits.
 func (s *scatter) round(ctx context.Context, statsOnly bool, until time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, until)
@@ -129,6 +156,7 @@ func (s *scatter) round(ctx context.Context, statsOnly bool, until time.Time) {
 		}
 	}
 	var wg sync.WaitGroup
+	waiting := map[string]int{} // slices of those that have not answered; nil = over. Under s.mu
 	for peer, slices := range s.assign {
 		s.mu.Lock()
 		_, out := s.failed[peer]
@@ -141,17 +169,24 @@ func (s *scatter) round(ctx context.Context, statsOnly bool, until time.Time) {
 			continue
 		}
 		q := &wire.Query{Q: s.q.Q, Kind: s.q.Kind, Lang: s.q.Lang, Site: s.q.Site, SinceMs: s.q.SinceMs, UntilMs: s.q.UntilMs,
-			Facets: s.q.Facets, Prints: s.q.Prints, Limit: s.q.Limit, StatsOnly: statsOnly, Stats: merged, Slices: make([]uint64, len(slices))}
+			Facets: s.q.Facets, Prints: s.q.Prints, Limit: s.q.Limit, After: s.q.After, StatsOnly: statsOnly, Stats: merged, Slices: make([]uint64, len(slices))}
 		for i, sl := range slices {
 			q.Slices[i] = uint64(sl)
 		}
 		if zone, ok := s.zones[peer]; ok {
 			q.Zone, q.Slices = uint64(zone), nil
 		}
+		s.mu.Lock()
+		waiting[peer] = len(slices)
+		s.mu.Unlock()
 		wg.Go(func() {
 			a, err := s.ask(ctx, peer, q)
 			s.mu.Lock()
 			defer s.mu.Unlock()
+			if waiting == nil {
+				return
+			}
+			delete(waiting, peer)
 			if err == nil {
 				err = s.take(peer, a, slices, statsOnly)
 			}
@@ -160,7 +195,31 @@ func (s *scatter) round(ctx context.Context, statsOnly bool, until time.Time) {
 			}
 		})
 	}
-	wg.Wait()
+	await(ctx, &wg)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for peer, slices := range waiting {
+		s.failed[peer] = api.Missing{Peer: peer, Reason: s.n.reason(ctx, peer, ctx.Err()), Slices: slices}
+	}
+	waiting = nil
+}
+
+// await waits for wg, but not for longer than answerGrace after ctx has ended.
+func await(ctx context.Context, wg *sync.WaitGroup) {
+	all := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+		return
+	case <-ctx.Done():
+	}
+	select {
+	case <-all:
+	case <-time.After(answerGrace):
+	}
 }
 
 // scored are those of slices that the first round was answered for: hits are
@@ -185,8 +244,12 @@ func (s *scatter) ask(ctx context.Context, peer string, q *wire.Query) (*wire.Qu
 		return s.n.serveQuery(ctx, q)
 	}
 	resp, err := s.n.call(ctx, peer, &wire.Request{Body: &wire.Request_Query{Query: q}})
-	if err != nil {
+	switch {
+	case err == nil:
+	case isRefusal(err), errors.Is(err, errVanished), errors.Is(err, dht.ErrNoPeer):
 		return nil, err
+	default:
+		return nil, fmt.Errorf("%w: %w", errBroken, err)
 	}
 	if a := resp.GetQuery(); a != nil {
 		return a, nil
@@ -227,6 +290,9 @@ func (s *scatter) take(peer string, a *wire.QueryAnswer, slices []partition.Slic
 		if !asked[sl] || missing[sl] {
 			return errors.New("its hit is of a slice that it does not answer for")
 		}
+		if a := s.q.After; a != nil && !(afterward{a.Score, partition.Key(a.Key), a.Post}).before(x) {
+			return fmt.Errorf("its version knows no page beyond the first %d hits", MaxQueryHits)
+		}
 		hits = append(hits, x)
 	}
 	s.hits = append(s.hits, hits)
@@ -261,9 +327,7 @@ func (s *scatter) lack(peer string, missing map[partition.Slice]bool) {
 	for m := range missing {
 		s.lost = append(s.lost, m)
 	}
-	if m := len(missing); m > 0 {
-		s.partial = append(s.partial, api.Missing{Peer: peer, Reason: "slices still on their way to it or to its index", Slices: m})
-	}
+	s.partial = append(s.partial, s.n.whyMissing(peer, slices.Collect(maps.Keys(missing)))...)
 }
 
 func (s *scatter) coverage() api.Coverage {
@@ -280,21 +344,62 @@ func (s *scatter) coverage() api.Coverage {
 	return c
 }
 
+// whyMissing says in words why a peer that answered has no answer for some of the
+// slices it was asked for, a line for each reason.
+func (n *Node) whyMissing(peer string, missing []partition.Slice) []api.Missing {
+	count := map[string]int{}
+	for _, sl := range missing {
+		c, gone := n.keep.Config(sl), 0
+		for _, k := range c.Keepers {
+			if k != n.id && !n.terr.alive(k) {
+				gone++
+			}
+		}
+		switch {
+		case peer == n.id && n.keep.Has(sl): // whoever else is gone
+			count["being read into its index"]++
+		case gone == 0:
+			count["still being copied to it, or read into its index"]++
+		case len(c.Keepers)-gone < c.Quorum():
+			count[fmt.Sprintf("%d of the %d peers that keep these slices are gone; they are waited for (--orphan-after %s)", gone, len(c.Keepers), n.o.OrphanAfter)]++
+		default:
+			count[fmt.Sprintf("%d of the %d peers that keep these slices are gone; another is taking over", gone, len(c.Keepers))]++
+		}
+	}
+	out := make([]api.Missing, 0, len(count))
+	for _, reason := range slices.Sorted(maps.Keys(count)) {
+		out = append(out, api.Missing{Peer: peer, Reason: reason, Slices: count[reason]})
+	}
+	return out
+}
+
 // reason says in words why a peer is missing from an answer.
 func (n *Node) reason(ctx context.Context, peer string, err error) string {
 	if peer == "" {
-		return "no member owns these slices yet"
+		return "no member was found that owns these slices"
 	}
 	for _, g := range n.terr.absent() {
 		if g.Member.ID == peer {
 			return fmt.Sprintf("vanished %s ago; its slices are kept for it for %s", time.Since(g.Since).Round(time.Second), n.o.OrphanAfter)
 		}
 	}
-	if ctx.Err() != nil {
+	// Of a time before this peer's start. Who is alive in other zones is not known here.
+	if !n.terr.alive(peer) && n.dht.Zone().HasPeer(peer) && slices.Contains(n.keep.Keepers(), peer) {
+		return fmt.Sprintf("is not here; it is waited for (--orphan-after %s), then others take its slices", n.o.OrphanAfter)
+	}
+	switch {
+	case ctx.Err() != nil:
 		return "did not answer in time"
+	case errors.Is(err, dht.ErrNoPeer):
+		return "cannot be reached; it is not known yet whether it is gone"
+	case errors.Is(err, errBroken):
+		return "gave no answer, its connection broke; it is not known yet whether it is gone"
 	}
 	return err.Error()
 }
+
+// errBroken is wrapped when a call ended without an answer although its time was not up.
+var errBroken = errors.New("no answer")
 
 // hitOf checks what another peer calls a hit: the Key is a Key.
 func hitOf(h *wire.Hit) (api.Hit, error) {
@@ -324,6 +429,9 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 	}
 	if q.UntilMs != 0 {
 		iq.Until = time.UnixMilli(q.UntilMs)
+	}
+	if a := q.After; a != nil {
+		iq.After = &index.Place{Score: a.Score, Key: partition.Key(a.Key), Post: a.Post}
 	}
 	var err error
 	if iq.Facets, err = facetsFrom(q.Facets); err != nil {

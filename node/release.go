@@ -14,12 +14,25 @@ import (
 // owner of the Key as the words on accounts do, in the same message.
 const verdictRelease = "release"
 
+// verdictAgain is the word of a person that a Key that is known is to be looked at now. It goes the same way.
+const verdictAgain = "again"
+
 // maxQuarantine is how many Keys in quarantine are named in one answer; status counts all.
 const maxQuarantine = 1000
 
 // release has a Key in quarantine looked at again. On return that is durable at a majority of the replicas.
 func (n *Node) release(ctx context.Context, k partition.Key, by string) error {
-	o := store.Override{V: store.OverrideVersion, Key: k, Verdict: verdictRelease, By: by, At: time.Now().UTC(), Peer: n.id}
+	return n.wake(ctx, k, verdictRelease, by)
+}
+
+// again has a Key that is known looked at now, as release does.
+func (n *Node) again(ctx context.Context, k partition.Key) error {
+	return n.wake(ctx, k, verdictAgain, verdictAgain)
+}
+
+// wake gives the owner of a Key a person's word that it is to be looked at.
+func (n *Node) wake(ctx context.Context, k partition.Key, word, by string) error {
+	o := store.Override{V: store.OverrideVersion, Key: k, Verdict: word, By: by, At: time.Now().UTC(), Peer: n.id}
 	sl := n.store.SliceOf(k)
 	for hop := 0; hop <= maxPlaced; hop++ {
 		known, placed, err := n.overruleAt(ctx, sl, o)
@@ -32,7 +45,7 @@ func (n *Node) release(ctx context.Context, k partition.Key, by string) error {
 			return fmt.Errorf("%w: %s is not known", api.ErrNotFound, k)
 		}
 		if sl, err = n.sliceFrom(uint64(placed), k); err != nil {
-			return fmt.Errorf("release: %w", err)
+			return fmt.Errorf("%s: %w", word, err)
 		}
 	}
 	return fmt.Errorf("%w: %s moves", api.ErrUnavailable, k)

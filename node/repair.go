@@ -130,6 +130,10 @@ func (n *Node) serveCompare(from string, m *wire.Compare) (*wire.CompareAnswer, 
 	if m.Drop != nil {
 		return &wire.CompareAnswer{Drop: n.mayDrop(from, s, configOf(m.Drop).Config)}, nil
 	}
+	if n.lacking(s, from) {
+		n.ship.doubt(s, from)
+		return nil, &refusalError{wire.Refusal_CODE_BUSY, "it is asked where its copy stands", time.Second}
+	}
 	if c := n.keep.Config(s); c.Owner != from || !n.keep.Has(s) {
 		return nil, &refusalError{wire.Refusal_CODE_BUSY, "no copy of that slice is kept here for you", time.Second}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/nodetest"
 )
 
@@ -47,6 +48,7 @@ func TestRestoreAlone(t *testing.T) {
 	if p.ID() == old {
 		t.Error("it has the identity of the old one")
 	}
+	saysWhoIsWaitedFor(t, p)
 	total := len(p.Charter().Slices())
 	s.Until("the restored peer takes all slices", 60*time.Second, func() (bool, string) {
 		st := p.Status()
@@ -68,6 +70,27 @@ func TestRestoreAlone(t *testing.T) {
 		st := p.Status()
 		return st.Slices == total && st.Records > 0, fmt.Sprintf("%d of %d, %d records", st.Slices, total, st.Records)
 	})
+}
+
+// saysWhoIsWaitedFor wants a query, as long as a restored peer acts in no slice, to
+// say that the former keepers are waited for.
+func saysWhoIsWaitedFor(t *testing.T, p *nodetest.Peer) {
+	t.Helper()
+	a, err := p.Query(t.Context(), api.Query{Q: "porto"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := p.Status(); st.Slices > 0 {
+		t.Fatalf("it acts in %d slices already: nothing is shown", st.Slices)
+	}
+	if len(a.Coverage.Missing) == 0 {
+		t.Error("nothing is missing, and the peer acts in no slice")
+	}
+	for _, m := range a.Coverage.Missing {
+		if !strings.Contains(m.Reason, "--orphan-after") {
+			t.Errorf("%d slices are missing because %q", m.Slices, m.Reason)
+		}
+	}
 }
 
 // An old backup in a living swarm: it does not run by itself; told whom to join it gives

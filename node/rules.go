@@ -170,11 +170,12 @@ func wholeZone(n *Node, from string, req *wire.Request) (*refusalError, string) 
 }
 
 // ownersDigest: digests and rows are for the slice's owner. Whether a copy may be
-// dropped any member may ask: the answer is yes or no.
+// dropped any member may ask: the answer is yes or no. A replica that asks the owner says so that
+// its copy is not whole (lacking), and gets nothing but that.
 func ownersDigest(n *Node, from string, req *wire.Request) (*refusalError, string) {
 	c := req.GetCompare()
 	s := partition.Slice(c.GetSlice())
-	if c.GetDrop() != nil || n.keep.Owner(s) == from {
+	if c.GetDrop() != nil || n.keep.Owner(s) == from || n.lacking(s, from) {
 		return nil, ""
 	}
 	why := fmt.Sprintf("%s is not yours by what this peer knows", s)

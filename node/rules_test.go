@@ -10,7 +10,6 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/keeping"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/store"
 )
 
 // speakers are a node's acquaintances, one of each kind; slice is the one that requests
@@ -20,10 +19,6 @@ type speakers struct {
 	n     *Node
 	slice partition.Slice
 }
-
-const (
-	stranger, plainMember, fellow, former, owner, absent = "stranger", "member", "keeper of another slice", "former keeper", "owner", "keeper that the View lacks"
-)
 
 func acquaint(t *testing.T, o Options) speakers {
 	t.Helper()
@@ -146,80 +141,11 @@ func TestRefusalsByRuleAreCounted(t *testing.T) {
 	}
 }
 
-// TestAttackStrangerReads: who is no member reads nothing of the store.
-func TestAttackStrangerReads(t *testing.T) {
-	n := openNode(t, Options{})
-	k := mustKey(t, "http://a.example/")
-	now := time.Now()
-	if _, err := n.store.Admit([]store.Admission{{Key: k}}, now); err != nil {
-		t.Fatal(err)
-	}
-	rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Source: "web", Peer: n.id, Status: 200, Text: "text"}
-	if err := n.store.Commit(store.Commit{Key: k, Now: now, Record: rec, Next: store.Next{State: store.StateDone}}); err != nil {
-		t.Fatal(err)
-	}
-	s := uint64(n.store.SliceOf(k))
-	reads := []*wire.Request{
-		{Body: &wire.Request_Records{Records: &wire.Records{Captures: true}}},
-		{Body: &wire.Request_Records{Records: &wire.Records{Leaves: true}}},
-		{Body: &wire.Request_Show{Show: &wire.Show{Key: string(k)}}},
-		{Body: &wire.Request_Status{Status: &wire.Status{}}},
-		{Body: &wire.Request_Query{Query: &wire.Query{Q: "text", Slices: []uint64{s}, Limit: 1}}},
-		{Body: &wire.Request_Copies{Copies: &wire.Copies{Key: string(k), Slices: []uint64{s}}}},
-		{Body: &wire.Request_Configs{Configs: &wire.Configs{Want: true}}},
-		{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: s, Rows: true}}},
-	}
-	for _, req := range reads {
-		if r := n.serve(t.Context(), stranger, req); r.GetRefusal().GetCode() != wire.Refusal_CODE_BUSY || r.GetBody() != nil {
-			t.Errorf("%s: %v", kindOf(req), r)
-		}
-	}
-	enter(n, plainMember)
-	if r := n.serve(t.Context(), plainMember, reads[0]); len(r.GetRecords().GetRecords()) != 1 {
-		t.Errorf("a member reads %v", r)
-	}
-}
-
-// TestAttackStrangerOverrules: an override counts when the charter lets its sender
-// overrule, and names its sender.
-func TestAttackStrangerOverrules(t *testing.T) {
-	k, err := partition.ParseKey("mastodon:victim@m.example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		name, rule, from, names string
-		taken                   bool
-	}{
-		{"a stranger, in the name of the victim", "", stranger, "", false},
-		{"a stranger, where members may", partition.OverridesMembers, stranger, stranger, false},
-		{"a member, where the founder may", "", plainMember, plainMember, false},
-		{"a member, in the name of the founder", partition.OverridesMembers, plainMember, "", false},
-		{"a member, where members may", partition.OverridesMembers, plainMember, plainMember, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			n := openNode(t, Options{Overrides: tt.rule})
-			enter(n, plainMember)
-			if _, err := n.store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
-				t.Fatal(err)
-			}
-			o := store.Override{V: store.OverrideVersion, Key: k, Verdict: "out", By: "the operator", Why: "x", Peer: tt.names, At: time.Now()}
-			if tt.names == "" {
-				o.Peer = n.id
-			}
-			b, err := plain(o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := n.serve(t.Context(), tt.from, &wire.Request{Body: &wire.Request_Overrule{Overrule: &wire.Overrule{Override: b}}})
-			all, err := n.store.Overrides(0, k)
-			if err != nil || (len(all) == 1) != tt.taken || r.GetOverrule().GetKnown() != tt.taken {
-				t.Fatalf("%v: %+v %v", r, all, err)
-			}
-			if tt.taken && all[0].Peer != plainMember {
-				t.Errorf("it names %q", all[0].Peer)
-			}
-		})
-	}
+// Where members may overrule, a stranger may not, nor a member in another's name.
+func TestMembersOverrule(t *testing.T) {
+	overrule(t, Options{Overrides: partition.OverridesMembers}, []overriding{
+		{"a stranger", stranger, stranger, false},
+		{"a member, in the name of the founder", plainMember, "", false},
+		{"a member", plainMember, plainMember, true},
+	})
 }

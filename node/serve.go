@@ -20,6 +20,9 @@ func (n *Node) serve(ctx context.Context, from string, req *wire.Request) *wire.
 	if no := n.obeys(ctx, from, req); no != nil {
 		return refuse(no.code, no.reason, no.after)
 	}
+	if no := n.putsOff(req); no != nil {
+		return refuse(no.code, no.reason, no.after)
+	}
 	resp, err := n.answer(ctx, from, req)
 	var refusal *refusalError
 	if errors.As(err, &refusal) {
@@ -176,7 +179,7 @@ func (n *Node) serveShow(s *wire.Show) (*wire.Response, error) {
 
 func (n *Node) serveStatus() (*wire.StatusAnswer, error) {
 	st := n.Status()
-	st.Budgets = nil // what the operator's credentials are called, and do, is for the operator
+	st.Budgets, st.Rejected = nil, nil // what the operator's credentials are called, and do, is for the operator
 	b, err := json.Marshal(st)
 	if err != nil {
 		return nil, err

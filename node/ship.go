@@ -462,8 +462,10 @@ func (r *shipper) send(ctx context.Context, l *shipLane, ps []parcel) (time.Dura
 	}
 	resp, err := r.n.call(ctx, l.peer, &wire.Request{Body: &wire.Request_Ship{Ship: req}})
 	got := resp.GetShip().GetStances()
-	if err == nil && len(got) != len(ps) {
-		err = errForeign
+	for i := range ps {
+		if err == nil && (len(got) != len(ps) || !ofSlice(got[i].Newer, ps[i].slice)) {
+			err = errForeign
+		}
 	}
 	if err != nil {
 		r.mu.Lock()
@@ -546,6 +548,16 @@ func (r *shipper) took(l *shipLane, p parcel, got *wire.Stance, bare *[]partitio
 	}
 	l.add(p.slice)
 	return !st.copying
+}
+
+// doubt has peer asked anew where its copy of s stands: it says that it is not whole.
+func (r *shipper) doubt(s partition.Slice, peer string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if sh := r.slices[s]; sh != nil && sh.to[peer] != nil && sh.to[peer].known && !sh.to[peer].copying {
+		*sh.to[peer] = standing{}
+		r.lane(peer).add(s)
+	}
 }
 
 // done says whether every live keeper of s has all of its log.

@@ -114,12 +114,9 @@ func faultTable() []fault {
 	}
 }
 
-// TestFaultTable: each step by which the swarm promises something fails in each
-// way that a caller cannot tell from the others, some times in a row, while a
-// fourth peer joins; the world still ends whole, and was not hurried.
-func TestFaultTable(t *testing.T) {
-	racetest.OneProcessor(t)
-	var alone nodetest.Crawl
+// crawlAlone is what one peer makes of the world of faults when none strikes.
+func crawlAlone(t *testing.T) (alone nodetest.Crawl) {
+	t.Helper()
 	nodetest.RunSim(t, nodetest.SimOptions{World: faultWorld()}, func(s *nodetest.Sim) {
 		s.Add()
 		s.Settle(time.Minute)
@@ -127,6 +124,15 @@ func TestFaultTable(t *testing.T) {
 		s.WaitIdle(s.Peers[0], 10*time.Minute)
 		alone = s.Outcome()
 	})
+	return alone
+}
+
+// TestFaultTable: each step by which the swarm promises something fails in each
+// way that a caller cannot tell from the others, some times in a row, while a
+// fourth peer joins; the world still ends whole, and was not hurried.
+func TestFaultTable(t *testing.T) {
+	racetest.OneProcessor(t)
+	alone := crawlAlone(t)
 	for i, f := range faultTable() {
 		if racetest.Small(t) && i%6 != 0 {
 			continue // the others are tried without the race detector, with which each takes half a minute
@@ -147,7 +153,7 @@ func TestFaultTable(t *testing.T) {
 				s.Nurse(25*time.Second, 2*time.Second)
 				s.Mend()
 				s.Settle(3 * time.Minute)
-				s.WaitIdle(s.Peers[0], 10*time.Minute)
+				waitReleased(t, s, 10*time.Minute)
 				checkSim(t, s)
 				for _, d := range alone.Differences(s.Outcome()) {
 					t.Error(d)

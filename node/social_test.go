@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
 	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/nodetest"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -83,4 +85,47 @@ func TestPeersShareAnInstance(t *testing.T) {
 		t.Errorf("%d refused after a restart", r.Refused)
 	}
 	t.Logf("requests by address: %v", r.ByAddr)
+}
+
+// TestSeedAgainReachesTheOwner: whichever peer a person asks, the owner of a Key that is known has it looked at again now. What
+// nobody knows, nobody looks at.
+func TestSeedAgainReachesTheOwner(t *testing.T) {
+	w := village(t, "127.77.0.9", mastodontest.Options{Seed: 2, People: 6, Remote: -1, Quiet: true})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16}, Each: func(n int, o *node.Options) {
+		o.FromAddr = netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)})
+	}})
+	for range 3 {
+		s.Add()
+	}
+	s.Settle(3)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var keys []partition.Key
+	for acct := range w.Truth().Accounts {
+		keys = append(keys, accountOf(t, acct))
+	}
+	if err := s.Peers[0].SeedUntilDone(ctx, keys); err != nil {
+		t.Fatal(err)
+	}
+	idle := func() (bool, string) {
+		for _, k := range keys {
+			if shown, err := s.Peers[1].API().Show(ctx, k); err != nil || shown.State != "done" {
+				return false, fmt.Sprintf("%s: %s %v", k, shown.State, err)
+			}
+		}
+		return true, ""
+	}
+	s.Until("all are looked at", time.Minute, idle)
+	for i, k := range keys[:3] {
+		before := w.Report().Requests
+		if err := s.Peers[i].API().Again(ctx, k); err != nil {
+			t.Fatal(err)
+		}
+		s.Until("it is asked for again", time.Minute, func() (bool, string) {
+			return w.Report().Requests > before, fmt.Sprintf("no request for %s", k)
+		})
+	}
+	if err := s.Peers[1].API().Again(ctx, accountOf(t, "nobody@"+w.Domain())); !errors.Is(err, api.ErrNotFound) {
+		t.Errorf("who is not known: %v", err)
+	}
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/echo-node/echo-node/node/api"
@@ -38,20 +39,68 @@ func (n *Node) Status() api.Status {
 		Records: st.Records, Keys: st.Keys, Pending: st.Pending, Due: int64(c.ReadyKeys), Fetching: c.Fetching, Outbox: st.Outbox,
 		Slices: acting, SlicesAwaited: len(owned) - acting, SlicesTotal: len(n.slices), SlicesKept: len(n.keep.Kept()), SlicesMoving: int(n.moving.Load()), SlicesShipping: shipping, Peers: len(live.Members()),
 		LinksOut: n.count.linksOut.Load(), LinksIn: n.count.linksIn.Load(),
-		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops, Revisits: c.Revisits, Hints: c.Hints, DiskBytes: all.DiskBytes, Media: st.Files, MediaBytes: st.FileBytes,
+		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops, Revisits: c.Revisits, Hints: c.Hints, Media: st.Files, MediaBytes: st.FileBytes,
 	}
-	s.Budgets, s.Streams = n.budgets(now), n.streams()
+	s.Budgets, s.Streams, s.Rejected, s.Rounds = n.budgets(now), n.streams(), n.rejected(), n.rounds()
 	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)
-	s.Prints = n.index.Prints()
+	slow := n.glance.at(func() (x readings) {
+		x.prints, x.disk = n.index.Prints(), n.disk.use()
+		x.verdicts, x.languages = n.verdicts.counts(n, owned, now)
+		return x
+	})
+	s.Prints, s.DiskBytes, s.Verdicts, s.Languages = slow.prints, slow.disk, slow.verdicts, slow.languages
 	s.Clock, s.Trash = n.ahead.status(now), n.trashStatus()
 	s.Quarantined, s.Memory = st.Quarantined, api.Memory{Limit: c.Memory.Limit, Held: c.Memory.Held, Most: c.Memory.Most}
 	s.Dead = deadShare(st)
-	s.Verdicts, s.Languages = n.verdicts.counts(n, owned, now)
+	s.Progress = n.progress.of(now, st.Keys, st.Pending, all.Fetches)
 	if s.Limits == nil {
 		s.Limits = []string{}
 	}
 	s.Idle = s.Pending == 0 && s.Fetching == 0 && s.Outbox == 0 && s.SlicesAwaited == 0 && s.SlicesShipping == 0 && len(n.keep.Strays()) == 0 && n.seeding.Load() == 0
 	return s
+}
+
+// statusWait is how long Status waits for what has to be read from the disk or the
+// index, which may be busy with something else; then it shows what was read last.
+const statusWait = 150 * time.Millisecond
+
+// readings are what Status shows and has to read.
+type readings struct {
+	prints, disk        int64
+	verdicts, languages map[string]int64
+}
+
+// glance is the last readings. One reads it at a time, for all who ask meanwhile.
+type glance struct {
+	mu   sync.Mutex
+	last readings
+	busy chan struct{} // closed when what is being read is there; nil = nobody reads
+}
+
+func (g *glance) at(read func() readings) readings {
+	g.mu.Lock()
+	busy := g.busy
+	if busy == nil {
+		busy = make(chan struct{})
+		g.busy = busy
+		go func() {
+			now := read()
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.last, g.busy = now, nil
+			close(busy)
+		}()
+	}
+	g.mu.Unlock()
+	timer := time.NewTimer(statusWait)
+	defer timer.Stop()
+	select {
+	case <-busy:
+	case <-timer.C:
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.last
 }
 
 // deadShare is of the records those whose Key is not done any more: it was gone or

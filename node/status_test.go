@@ -2,6 +2,8 @@ package node
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/echo-node/echo-node/store"
 )
@@ -20,4 +22,27 @@ func TestDeadShare(t *testing.T) {
 			t.Errorf("%+v: %g, want %g", c.st, got, c.want)
 		}
 	}
+}
+
+// Status does not wait for long for what has to be read: it shows what was read last.
+func TestStatusDoesNotWaitForReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g glance
+		if got := g.at(func() readings { return readings{disk: 1} }); got.disk != 1 {
+			t.Errorf("the first: %+v", got)
+		}
+		busy := make(chan struct{})
+		for range 2 { // the second reads nothing of its own
+			begun := time.Now()
+			got := g.at(func() readings { <-busy; return readings{disk: 2} })
+			if took := time.Since(begun); took != statusWait || got.disk != 1 {
+				t.Errorf("while reading takes long: %+v after %s", got, took)
+			}
+		}
+		close(busy)
+		synctest.Wait()
+		if got := g.at(func() readings { return readings{disk: 3} }); got.disk != 3 {
+			t.Errorf("after that: %+v", got)
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/member"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
 // territory is who should keep which slice as this peer sees it; who does keep
@@ -238,7 +239,7 @@ func (t *territory) remember() ([]byte, error) {
 // recall restores what remember encoded; the members count as gone since now.
 func (t *territory) recall(b []byte, now time.Time) error {
 	var m memory
-	if err := json.Unmarshal(b, &m); err != nil {
+	if err := strictjson.Unmarshal(b, &m); err != nil {
 		return fmt.Errorf("territory: %w", err)
 	}
 	if m.V != memoryVersion {

@@ -31,6 +31,9 @@ func TrashDir(dir string) string { return filepath.Join(dir, trashFolder) }
 
 func (n *Node) openTrash() (err error) {
 	bounds := store.TrashOptions{Keep: n.o.Undelete, MaxBytes: n.o.UndeleteMax}
+	if n.o.MaxDisk > 0 {
+		bounds.MaxBytes = min(bounds.MaxBytes, n.o.MaxDisk/diskTrash)
+	}
 	n.trash, err = store.OpenTrash(n.o.fileSystem(), TrashDir(n.o.Dir), bounds)
 	return err
 }

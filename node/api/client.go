@@ -181,6 +181,15 @@ func (c *Client) Gaps(ctx context.Context, q GapQuery) (GapAnswer, error) {
 // 10,000. There is one answer for each, in order; after an error those that
 // were answered.
 func (c *Client) Seed(ctx context.Context, seeds []string) ([]SeedAnswer, error) {
+	return c.seed(ctx, seeds, false)
+}
+
+// SeedAgain is Seed, and has those that are known looked at now.
+func (c *Client) SeedAgain(ctx context.Context, seeds []string) ([]SeedAnswer, error) {
+	return c.seed(ctx, seeds, true)
+}
+
+func (c *Client) seed(ctx context.Context, seeds []string, again bool) ([]SeedAnswer, error) {
 	answers := make([]SeedAnswer, 0, len(seeds))
 	for len(seeds) > 0 {
 		n, size := 0, 0
@@ -188,7 +197,7 @@ func (c *Client) Seed(ctx context.Context, seeds []string) ([]SeedAnswer, error)
 			size += 6*len(seeds[n]) + 3 // quotes, a comma, and at worst every byte escaped
 			n++
 		}
-		body, err := json.Marshal(seedBody{Keys: seeds[:n]})
+		body, err := json.Marshal(seedBody{Keys: seeds[:n], Again: again})
 		if err != nil {
 			return answers, fmt.Errorf("seed: %w", err)
 		}

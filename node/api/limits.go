@@ -14,6 +14,8 @@ const (
 	maxCursor      = 4096
 	defaultLimit   = 10
 	maxLimit       = 1000
+	minWait        = 10 * time.Millisecond // of a query's timeout
+	maxWait        = 25 * time.Second      // within defaultTimeout
 	maxConns       = 256
 	maxExports     = 4 // at a time
 	maxMissingText = 8 << 10
@@ -24,6 +26,7 @@ const (
 	defaultTimeout    = 30 * time.Second // of one answer, other than an export
 	stallTimeout      = 30 * time.Second // a reader of an export that takes nothing for so long is cut off
 	shutdownGrace     = 5 * time.Second
+	saidAfter         = time.Second // of that grace: a person who waits is told what for
 )
 
 // Limits of what a Client reads.

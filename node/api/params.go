@@ -33,9 +33,10 @@ type queryParams struct {
 	Q string `query:"q" doc:"words to look for"`
 	FilterParams
 	FacetParams
-	Limit  string `query:"limit" doc:"hits to return, 1 to 1000, 10 when absent"`
-	Cursor string `query:"cursor" doc:"cursor of the last answer: go on after it"`
-	Unfold string `query:"unfold" doc:"true: copies of a hit are hits themselves, not listed under it"`
+	Limit   string `query:"limit" doc:"hits to return, 1 to 1000, 10 when absent"`
+	Cursor  string `query:"cursor" doc:"cursor of the last answer: go on after it"`
+	Unfold  string `query:"unfold" doc:"true: copies of a hit are hits themselves, not listed under it"`
+	Timeout string `query:"timeout" doc:"how long other peers are waited for, as 500ms or 2s, at most 25s; who has not answered then is named as missing"`
 }
 
 type exportParams struct {
@@ -76,6 +77,19 @@ func (f *faults) count(name, text string, normal, most int) int {
 		f.add("query."+name, text, "must be a whole number from 1 to %d", most)
 	}
 	return n
+}
+
+// wait is a duration from minWait to maxWait; 0 when there is none.
+func (f *faults) wait(name, text string) time.Duration {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < minWait || d > maxWait {
+		f.add("query."+name, text, "must be a time from %s to %s, as 500ms or 2s", minWait, maxWait)
+	}
+	return d
 }
 
 // faults collects what is wrong with one request's parameters.
@@ -176,6 +190,7 @@ func (p queryParams) query() (Query, error) {
 		Facets: p.FacetParams.check(&f), Unfold: f.flag("unfold", p.Unfold),
 		Q: f.text("q", p.Q, maxQueryText), Kind: e.Kind, Lang: e.Lang, Site: e.Site, Since: e.Since, Until: e.Until,
 		Limit: f.count("limit", p.Limit, defaultLimit, maxLimit), Cursor: f.text("cursor", p.Cursor, maxCursor),
+		Timeout: f.wait("timeout", p.Timeout),
 	}
 	return q, f.err()
 }
@@ -209,7 +224,7 @@ func (p exportParams) export() (Export, error) {
 // parameters are left to the caller. Limit is 10 when absent.
 func ParseQuery(v url.Values) (Query, error) {
 	return queryParams{
-		Q: v.Get("q"), FacetParams: facetParams(v), Limit: v.Get("limit"), Cursor: v.Get("cursor"), Unfold: v.Get("unfold"),
+		Q: v.Get("q"), FacetParams: facetParams(v), Limit: v.Get("limit"), Cursor: v.Get("cursor"), Unfold: v.Get("unfold"), Timeout: v.Get("timeout"),
 		FilterParams: FilterParams{
 			Kind: v.Get("kind"), Lang: v.Get("lang"), Site: v.Get("site"), Since: v.Get("since"), Until: v.Get("until"),
 		},
@@ -225,6 +240,9 @@ func (q Query) Values() url.Values {
 	}
 	if q.Limit > 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.Timeout != 0 {
+		v.Set("timeout", q.Timeout.String())
 	}
 	return v
 }
@@ -320,43 +338,44 @@ func ReadSeeds(r io.Reader) ([]string, error) {
 
 // seedBody is the JSON form of POST /api/v1/seeds.
 type seedBody struct {
-	Keys []string `json:"keys" doc:"Keys, or plain http or https URLs"`
+	Keys  []string `json:"keys" doc:"Keys, or plain http or https URLs"`
+	Again bool     `json:"again,omitempty" doc:"look now at those that are known, too"`
 }
 
-func parseSeeds(contentType string, body []byte) ([]string, error) {
+// parseSeeds reads the body; again is seedBody's.
+func parseSeeds(contentType string, body []byte) (seeds []string, again bool, err error) {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil && contentType != "" {
-		return nil, huma.Error415UnsupportedMediaType("Content-Type cannot be read")
+		return nil, false, huma.Error415UnsupportedMediaType("Content-Type cannot be read")
 	}
-	var seeds []string
 	switch media {
 	case "", "application/json":
-		seeds, err = decodeSeeds(body)
+		seeds, again, err = decodeSeeds(body)
 	case "text/plain":
 		seeds, err = ReadSeeds(bytes.NewReader(body))
 	default:
-		return nil, huma.Error415UnsupportedMediaType("send application/json or text/plain")
+		return nil, false, huma.Error415UnsupportedMediaType("send application/json or text/plain")
 	}
 	switch {
 	case errors.Is(err, errSeedCount) || len(seeds) > maxSeedKeys:
-		return nil, huma.Error413RequestEntityTooLarge(errSeedCount.Error())
+		return nil, false, huma.Error413RequestEntityTooLarge(errSeedCount.Error())
 	case err != nil:
-		return nil, huma.Error400BadRequest(err.Error())
+		return nil, false, huma.Error400BadRequest(err.Error())
 	case len(seeds) == 0:
-		return nil, huma.Error422UnprocessableEntity(`no seeds: send {"keys":["https://…"]}, or text with one a line`)
+		return nil, false, huma.Error422UnprocessableEntity(`no seeds: send {"keys":["https://…"]}, or text with one a line`)
 	}
-	return seeds, nil
+	return seeds, again, nil
 }
 
-func decodeSeeds(body []byte) ([]string, error) {
+func decodeSeeds(body []byte) (seeds []string, again bool, err error) {
 	var in seedBody
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&in); err != nil {
-		return nil, fmt.Errorf(`seeds must be {"keys":[…]}: %w`, err)
+		return nil, false, fmt.Errorf(`seeds must be {"keys":[…]}: %w`, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("seeds: something follows the JSON object")
+		return nil, false, errors.New("seeds: something follows the JSON object")
 	}
-	return in.Keys, nil
+	return in.Keys, in.Again, nil
 }

@@ -29,6 +29,7 @@ func genQuery(t *rapid.T) Query {
 		Lang: rapid.SampledFrom([]string{"", "pt", "pt-BR", "zh-Hant-TW", "sl-rozaj-1994"}).Draw(t, "lang"),
 		Site: strings.TrimSpace(text.Draw(t, "site")), Limit: rapid.IntRange(1, maxLimit).Draw(t, "limit"), Cursor: strings.TrimSpace(text.Draw(t, "cursor")),
 		Since: instant.Draw(t, "since"), Unfold: rapid.Bool().Draw(t, "unfold"),
+		Timeout: time.Duration(rapid.SampledFrom([]int64{0, int64(minWait), 1500e6, rapid.Int64Range(int64(minWait), int64(maxWait)).Draw(t, "ns")}).Draw(t, "timeout")),
 		Facets: Facets{Place: strings.TrimSpace(text.Draw(t, "place")), Near: strings.TrimSpace(text.Draw(t, "near")),
 			Scope: rapid.SampledFrom([]string{"", "1905", "1939..1945,1974-04-25", "..-0043"}).Draw(t, "scope"), Verdict: rapid.SampledFrom([]string{"", "in", "undecided"}).Draw(t, "verdict")},
 	}
@@ -112,7 +113,7 @@ func FuzzParseSeeds(f *testing.F) {
 	f.Add("", []byte(`{"keys":null}`))
 	f.Add("image/png;;", []byte{0xff})
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
-		seeds, err := parseSeeds(contentType, body)
+		seeds, _, err := parseSeeds(contentType, body)
 		if err != nil {
 			if status, text := Explain(err); status < 400 || status > 499 || text == "" {
 				t.Fatalf("%d %q", status, text)

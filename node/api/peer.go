@@ -32,6 +32,9 @@ func (p Peer) Complete() Peer {
 	if p.Release == nil {
 		p.Release = func(context.Context, partition.Key, string) error { return notBuilt("quarantine") }
 	}
+	if p.Again == nil {
+		p.Again = func(context.Context, partition.Key) error { return notBuilt("seeds, again") }
+	}
 	if p.Quarantine == nil {
 		p.Quarantine = func(context.Context) (Quarantine, error) { return Quarantine{}, notBuilt("quarantine") }
 	}

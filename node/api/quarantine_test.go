@@ -38,3 +38,43 @@ func TestRelease(t *testing.T) {
 		}
 	}
 }
+
+// TestSeedAgain: with again, a seed that is known is looked at now, and its answer says so; one that is new is admitted as ever.
+func TestSeedAgain(t *testing.T) {
+	p := fake()
+	p.Seed = func(_ context.Context, keys []partition.Key) (out []SeedAnswer, err error) {
+		for _, k := range keys {
+			a := SeedAnswer{Key: string(k), Answer: "known"}
+			if k == "web:https://new.test/" {
+				a.Answer = "admitted"
+			}
+			out = append(out, a)
+		}
+		return out, nil
+	}
+	var said []partition.Key
+	p.Again = func(_ context.Context, k partition.Key) error {
+		switch k {
+		case "web:https://busy.test/":
+			return fmt.Errorf("%w: no owner", ErrUnavailable)
+		case "web:https://alone.test/":
+			return fmt.Errorf("%w: in quarantine", ErrInvalid)
+		}
+		said = append(said, k)
+		return nil
+	}
+	c, _ := serve(t, Options{Peer: p})
+	seeds := []string{"https://a.test", "https://new.test", "https://busy.test", "https://alone.test"}
+	got, err := c.SeedAgain(t.Context(), seeds)
+	if err != nil || len(got) != len(seeds) || len(said) != 1 || said[0] != "web:https://a.test/" {
+		t.Fatalf("%+v, %v, %v", got, err, said)
+	}
+	for i, want := range []string{"again", "admitted", "busy", "refused"} {
+		if got[i].Answer != want || (i > 1) != (got[i].Reason != "") {
+			t.Errorf("%s: %+v, want %s", seeds[i], got[i], want)
+		}
+	}
+	if got, err = c.Seed(t.Context(), seeds[:1]); err != nil || got[0].Answer != "known" || len(said) != 1 {
+		t.Errorf("without again: %+v, %v, %v", got, err, said)
+	}
+}

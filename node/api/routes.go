@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -180,7 +181,7 @@ func (s *Server) seedRoute() {
 	huma.Register(s.api, op, func(ctx context.Context, in *seedInput) (*reply[seedList], error) {
 		ctx, cancel := context.WithTimeout(ctx, s.timeout)
 		defer cancel()
-		texts, err := parseSeeds(in.ContentType, in.RawBody)
+		texts, again, err := parseSeeds(in.ContentType, in.RawBody)
 		if err != nil {
 			return nil, s.problem(ctx, "seeds", err)
 		}
@@ -188,8 +189,33 @@ func (s *Server) seedRoute() {
 		if err != nil {
 			return nil, s.problem(ctx, "seeds", err)
 		}
+		if again {
+			s.lookAgain(ctx, answers)
+		}
 		return &reply[seedList]{seedList{answers}}, nil
 	})
+}
+
+// lookAgain has those that are known looked at now, and says in their answers what came of that.
+func (s *Server) lookAgain(ctx context.Context, answers []SeedAnswer) {
+	for i := range answers {
+		a := &answers[i]
+		if a.Answer != "known" {
+			continue
+		}
+		a.Answer, a.Reason = "again", ""
+		k, err := parseKey(a.Key)
+		if err == nil {
+			err = s.peer.Again(ctx, k)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, ErrUnavailable), ctx.Err() != nil:
+			a.Answer, a.Reason = "busy", err.Error()
+		default:
+			a.Answer, a.Reason = "refused", err.Error()
+		}
+	}
 }
 
 // Seed gives p the seeds as typed and returns one answer for each, in order;

@@ -111,7 +111,8 @@ func New(o Options) (*Server, error) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // Serve answers on ln until ctx ends, then takes no more requests, gives those
-// under way 5 seconds, and returns nil. It closes ln.
+// under way 5 seconds, and returns nil. A connection on which nothing was asked yet
+// is none of them. It closes ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if addr := ln.Addr(); strings.HasPrefix(addr.Network(), "tcp") && !isLoopback(addr.String()) {
 		var err error
@@ -128,12 +129,14 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	// Requests under way must outlive ctx by the grace, so they do not inherit its end.
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	unused := newUnusedConns()
 	hs := &http.Server{
 		Handler: s, BaseContext: func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: s.timeout + readTimeout, IdleTimeout: idleTimeout,
 		WriteTimeout:   s.timeout + readTimeout, // an export moves its own deadline
 		MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnState:      unused.changed,
 	}
 	served := make(chan error, 1)
 	go func() { served <- hs.Serve(netutil.LimitListener(ln, maxConns)) }()
@@ -142,6 +145,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return errors.Join(fmt.Errorf("api: serve: %w", err), hs.Close())
 	case <-ctx.Done():
 	}
+	unused.close()
+	defer time.AfterFunc(saidAfter, func() {
+		s.log.Info("stopping: requests under way have a moment to end", "grace", s.grace)
+	}).Stop()
 	grace, stop := context.WithTimeout(base, s.grace)
 	defer stop()
 	if err := hs.Shutdown(grace); err != nil {

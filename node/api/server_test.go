@@ -333,6 +333,23 @@ func TestMetricsAreTheServersOwn(t *testing.T) {
 	}
 }
 
+// served has s answer until stop is called; then Serve's error comes from ended.
+func served(t *testing.T, s *Server) (addr string, c *Client, stop func(), ended <-chan error) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- s.Serve(ctx, ln) }()
+	if c, err = NewClient(ln.Addr().String(), ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return ln.Addr().String(), c, cancel, over
+}
+
 func TestServeEndsGracefully(t *testing.T) {
 	p := fake()
 	asked, goOn := make(chan struct{}), make(chan struct{})
@@ -345,18 +362,7 @@ func TestServeEndsGracefully(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, ln) }()
-	c, err := NewClient(ln.Addr().String(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	_, c, cancel, ended := served(t, s)
 	got := make(chan error, 1)
 	go func() {
 		st, err := c.Status(t.Context())
@@ -376,6 +382,31 @@ func TestServeEndsGracefully(t *testing.T) {
 	}
 	if _, err := c.Peers(t.Context()); !errors.Is(err, ErrNoPeer) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// Browsers open connections ahead of need: nothing is under way there.
+func TestServeDoesNotWaitForUnusedConnections(t *testing.T) {
+	s, err := New(Options{Peer: fake()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, c, cancel, ended := served(t, s)
+	unused, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unused.Close()
+	if _, err := c.Peers(t.Context()); err != nil { // so the one before it was accepted, too
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	if took := time.Since(begun); took > shutdownGrace-time.Second {
+		t.Errorf("Serve ended after %s", took)
 	}
 }
 

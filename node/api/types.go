@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -35,6 +36,8 @@ type Peer struct {
 	// Release has a Key in quarantine looked at again; Quarantine lists those of this peer's slices.
 	Release    func(ctx context.Context, k partition.Key, by string) error
 	Quarantine func(ctx context.Context) (Quarantine, error)
+	// Again has a Key that is known looked at now.
+	Again func(ctx context.Context, k partition.Key) error
 	// Mistakes holds all such words of the swarm against what the judge says.
 	Mistakes func(ctx context.Context) (Mistakes, error)
 	// Seed answers each key, in the order given; a failure of one is an answer,
@@ -72,6 +75,7 @@ type Status struct {
 	Due            int64    `json:"due"`     // pending and due now
 	Pending        int64    `json:"pending"` // admitted, never fetched
 	Fetching       int      `json:"fetching"`
+	Progress       Progress `json:"progress"`
 	Outbox         int64    `json:"outbox"`
 	Quarantined    int64    `json:"quarantined"`     // Keys of the slices owned that are left alone, because processes died while they judged them
 	Slices         int      `json:"slices"`          // owned and acted in now
@@ -98,6 +102,10 @@ type Status struct {
 	Memory Memory `json:"judge_memory"`
 	// Budgets are this peer's at the servers whose API it asked since its start, a line for each limit.
 	Budgets []Budget `json:"budgets,omitempty"`
+	// Rejected are this peer's tokens that their servers rejected when they were used last.
+	Rejected []Rejected `json:"rejected_tokens,omitempty"`
+	// Rounds are how this peer looks again at the posts that it keeps and no reading shows any more, a line for each server.
+	Rounds []Round `json:"rounds,omitempty"`
 	// Streams are those that tell this peer of posts as they are made.
 	Streams   []Stream `json:"streams,omitempty"`
 	Dead      float64  `json:"dead_share"` // of the records: their page was gone or did not answer when it was looked at last
@@ -116,6 +124,60 @@ type Status struct {
 	Verdicts map[string]int64 `json:"verdicts,omitempty"`
 	// Languages counts the records and posts in this peer's index by language: pt-pt, pt-br, pt where the variety is not known.
 	Languages map[string]int64 `json:"languages,omitempty"`
+}
+
+// Progress is how far a peer is with the Keys that it knows of. More may be found.
+type Progress struct {
+	Done float64 `json:"done_share"`       // of the Keys of the slices owned, those that do not wait for their first fetch; 0 to 1
+	Rate float64 `json:"fetched_per_s"`    // mean of the last minute
+	Left float64 `json:"left_s,omitempty"` // seconds, at that rate, until all known Keys are fetched; 0 where nothing is fetched now
+}
+
+// Text is the progress in a few words; "" where no Key is known.
+func (p Progress) Text() string {
+	if p.Done == 0 && p.Rate == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%.1f %% done, %.1f a second", 100*p.Done, p.Rate)
+	if p.Left > 0 {
+		text += ", about " + (time.Duration(min(p.Left, 1e9)) * time.Second).String() + " left for what is known"
+	}
+	return text
+}
+
+// StopText says what a person can do about Keys that stopped for a reason, as
+// Status.Stops and SiteState.Stops name it; the reason itself where there is no more to say.
+func StopText(reason string) string {
+	switch reason {
+	case "contact":
+		return "contact: run with --contact MAIL-OR-URL, so that site owners can reach you; until then only loopback is crawled"
+	case "port":
+		return "port: a port below 1024 other than 80 and 443, or one that browsers refuse; --allow-port allows the former"
+	case "private":
+		return "private: an address of a private network; --allow-net CIDR allows it"
+	case "robots":
+		return "robots: the site's robots.txt does not allow it"
+	case "depth":
+		return "depth: too many links away from a seed (--max-depth)"
+	}
+	return reason
+}
+
+// Round is how kept posts of a server are looked at again, of the accounts and timelines that were visited since the start.
+type Round struct {
+	Site   partition.Site `json:"site"`
+	Keys   int            `json:"keys"`
+	Posts  int            `json:"posts"`          // of these
+	Period float64        `json:"period"`         // seconds in which each of them is looked at once: the longest of all keys
+	Late   int            `json:"late,omitempty"` // keys whose round takes more than twice as long as it should; the ledger of gaps has them
+}
+
+// Rejected is a token that its server does not accept.
+type Rejected struct {
+	Site       partition.Site `json:"site"`
+	Credential string         `json:"credential"` // its name
+	Since      time.Time      `json:"since"`
+	Said       string         `json:"said,omitempty"` // by the server
 }
 
 // Trash counts the copies of slices that were dropped.
@@ -311,6 +373,8 @@ type Query struct {
 	Limit  int    // default 10, at most 1000
 	Cursor string // of the last answer
 	Unfold bool   // copies of a hit are hits themselves
+	// Timeout is how long other peers are waited for, at most 25 s; 0 is what the peer asked has set.
+	Timeout time.Duration
 }
 
 // Hit is one result.
@@ -396,6 +460,7 @@ type Answer struct {
 	Coverage Coverage `json:"coverage"`
 	TookMS   float64  `json:"took_ms"`
 	Cursor   string   `json:"cursor,omitempty"`
+	Notes    []string `json:"notes,omitempty"` // what of the query was not understood as it may have been meant
 }
 
 // Export is GET /api/v1/export.

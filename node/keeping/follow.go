@@ -1,6 +1,7 @@
 package keeping
 
 import (
+	"slices"
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
@@ -176,4 +177,31 @@ func (m *Machine) Adopt(s partition.Slice, base Config) bool {
 	m.slots[i].setCopied(copyOf(m.slots[i].config))
 	m.slots[i].adopted = m.slots[i].config.Epoch
 	return true
+}
+
+// Robbed lists the slices that this peer keeps for another owner and has no whole copy of,
+// as it lost or gave up the one that it may be counted on for.
+func (m *Machine) Robbed() []partition.Slice {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.where(m.kept, func(i int) bool { return m.slots[i].config.Owner != m.self && m.slots[i].lost() })
+}
+
+// Lose notes that rows of this peer's copy of s were lost. It may be counted on for what
+// it has no more: a candidate is told that it may have had all of it (slot.lost), and it owns
+// nothing, until the copy is whole again.
+func (m *Machine) Lose(s partition.Slice) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, ok := m.index[s]
+	if !ok || !m.slots[i].copied.Has {
+		return
+	}
+	sl := &m.slots[i]
+	old := sl.copied.fork()
+	sl.copied = copied{}
+	sl.gone = slices.DeleteFunc(slices.Clone(sl.gone), func(f fork) bool { return f == old })
+	sl.gone = append(sl.gone, old)
+	sl.gone = sl.gone[max(0, len(sl.gone)-maxPast):]
+	m.dirty[i] = true
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
 // The times of leases. See the package comment.
@@ -119,7 +120,7 @@ func (e *AsideError) Unwrap() error { return e.Why }
 // stays, to be united with the owner's. Other errors restore nothing.
 func (m *Machine) Load(s partition.Slice, b []byte) error {
 	var r row
-	if err := json.Unmarshal(b, &r); err != nil {
+	if err := strictjson.Unmarshal(b, &r); err != nil {
 		return &AsideError{s, err, m.Config(s)}
 	}
 	if r.V != rowVersion {

@@ -87,21 +87,35 @@ func (s *Sim) WaitIdle(p *SimPeer, limit time.Duration) {
 
 // Release has all Keys in quarantine looked at again, as a person would who knows that the processes died
 // of something else, and answers how many there were.
-func (s *Sim) Release() (n int) {
+func (s *Sim) Release() int {
 	s.t.Helper()
+	released := map[partition.Key]bool{} // a replica may not know yet
 	for _, p := range s.alive() {
 		q, err := p.Node().API().Quarantine(context.Background())
 		if err != nil {
 			s.t.Fatalf("%s: quarantine: %v", p.Name, err)
 		}
 		for _, x := range q.Keys {
-			if err := p.Node().API().Release(context.Background(), x.Key, "a person"); err != nil {
-				s.t.Fatalf("%s: release %s: %v", p.Name, x.Key, err)
+			if !released[x.Key] {
+				released[x.Key] = true
+				s.ReleaseKey(x.Key)
 			}
-			n++
 		}
 	}
-	return n
+	return len(released)
+}
+
+// ReleaseKey has k looked at again. In an open swarm the founder may say so to all, and every peer of the slices that
+// it owns.
+func (s *Sim) ReleaseKey(k partition.Key) {
+	s.t.Helper()
+	var last error
+	for _, p := range s.alive() {
+		if last = p.Node().API().Release(context.Background(), k, "a person"); last == nil {
+			return
+		}
+	}
+	s.t.Fatalf("release %s: %v", k, last)
 }
 
 // Crawl is what a crawl came to: of each Key what its record says that does not

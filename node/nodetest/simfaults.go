@@ -1,13 +1,20 @@
 package nodetest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
 )
 
 // Chaos says what may go wrong during a crawl.
@@ -210,4 +217,71 @@ func (s *Sim) Mend() {
 
 func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least)+1))
+}
+
+// Damage changes a byte in a table of the store of a peer that is down, a fraction of the way
+// into it, and has that noted, as the peer itself does when it reads that table. It
+// answers what the note says.
+func (s *Sim) Damage(p *SimPeer, fraction float64) error {
+	s.t.Helper()
+	if old := p.life.Load(); old != nil {
+		<-old.gone
+	}
+	dir := p.Name + "/store"
+	st, err := store.Open(dir, store.Options{FS: p.disk}) // what is in its log comes into a table
+	if err != nil {
+		s.t.Fatalf("%s: %v", p.Name, err)
+	}
+	if err := st.Close(); err != nil {
+		s.t.Fatalf("%s: %v", p.Name, err)
+	}
+	names, err := p.disk.List(dir + "/pebble")
+	if err != nil {
+		s.t.Fatalf("%s: %v", p.Name, err)
+	}
+	var table string
+	var size int64
+	for _, name := range names {
+		if info, err := p.disk.Stat(dir + "/pebble/" + name); err == nil && strings.HasSuffix(name, ".sst") && info.Size() > size {
+			table, size = dir+"/pebble/"+name, info.Size()
+		}
+	}
+	f, err := p.disk.OpenReadWrite(table, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		s.t.Fatalf("%s: %v", p.Name, err)
+	}
+	at := int64(float64(size) * fraction)
+	b := make([]byte, 1)
+	_, err = f.ReadAt(b, at)
+	b[0] ^= 0x10
+	_, err2 := f.WriteAt(b, at)
+	if err := errors.Join(err, err2, f.Sync(), f.Close()); err != nil {
+		s.t.Fatalf("%s: %v", p.Name, err)
+	}
+	if st, err = store.Open(dir, store.Options{FS: p.disk}); err != nil {
+		return err
+	}
+	err = st.Scrub(context.Background(), 1<<40)
+	if cerr := st.Close(); cerr != nil {
+		s.t.Fatalf("%s: %v", p.Name, cerr)
+	}
+	return err
+}
+
+// OnDisk is the text of every record in the store of a peer that is down, those of copies too.
+func (s *Sim) OnDisk(p *SimPeer) map[partition.Key]string {
+	s.t.Helper()
+	if old := p.life.Load(); old != nil {
+		<-old.gone
+	}
+	st, err := store.Open(p.Name+"/store", store.Options{FS: p.disk})
+	if err != nil {
+		s.t.Fatalf("%s: %v", p.Name, err)
+	}
+	out := map[partition.Key]string{}
+	err = st.Records("", func(r store.Record) (bool, error) { out[r.Key] = r.Text; return true, nil })
+	if err = errors.Join(err, st.Close()); err != nil {
+		s.t.Fatalf("%s: %v", p.Name, err)
+	}
+	return out
 }

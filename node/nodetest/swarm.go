@@ -58,6 +58,9 @@ func New(t testing.TB, o Options) *Swarm {
 	if o.Node.SliceBits == 0 {
 		o.Node.SliceBits = 8
 	}
+	if o.Node.QueryTimeout == 0 {
+		o.Node.QueryTimeout = time.Minute
+	}
 	// The directory is asked for before the cleanup is set up, which then comes
 	// before the directory's: no peer runs on files that are gone.
 	s := &Swarm{t: t, o: o, dir: t.TempDir(), World: crawltest.NewWorld(o.World)}

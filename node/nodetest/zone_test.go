@@ -95,4 +95,17 @@ func TestCrawlAndQueryAcrossZones(t *testing.T) {
 			}
 		}
 	}
+	// Who has no time to answer is not called gone, in whichever zone.
+	a, err := s.Peers[0].Query(t.Context(), api.Query{Q: "x", Timeout: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range a.Coverage.Missing {
+		if m.Reason != "did not answer in time" && m.Peer != "" {
+			t.Errorf("%+v", m)
+		}
+	}
+	if len(a.Coverage.Missing) == 0 {
+		t.Errorf("%+v", a.Coverage)
+	}
 }

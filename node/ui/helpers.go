@@ -111,13 +111,14 @@ func whole(c api.Coverage) bool {
 type reason struct {
 	Name  string
 	Count int64
+	Why   string // what a person can do about it, if there is more to say
 }
 
 // reasons are stops, the most frequent first.
 func reasons(stops map[string]int64) []reason {
 	rs := make([]reason, 0, len(stops))
 	for name, n := range stops {
-		rs = append(rs, reason{name, n})
+		rs = append(rs, reason{name, n, strings.TrimPrefix(strings.TrimPrefix(api.StopText(name), name), ": ")})
 	}
 	sort.Slice(rs, func(i, j int) bool {
 		if rs[i].Count != rs[j].Count {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -77,7 +78,15 @@ func (f *fleet) wrap(p *nodetest.SimPeer, h host.Host) host.Host {
 		f.rogue[p.Name] = g
 	}
 	f.mu.Unlock()
-	w.Decide, w.Answer = g.decide, g.answer
+	w.Decide = func(from string, req *wire.Request) hostile.Deed {
+		for _, p := range f.targets {
+			if p.ID == from {
+				return g.decide(req)
+			}
+		}
+		return hostile.Serve // they do not deceive each other
+	}
+	w.Answer = func(req *wire.Request, babble bool) *wire.Response { return g.answer(req, babble, f.spare(p.ID)) }
 	return w
 }
 
@@ -101,9 +110,11 @@ func (g *rogue) decide(req *wire.Request) hostile.Deed {
 	return []hostile.Deed{hostile.Lie, hostile.Lie, hostile.Lie, hostile.Babble, hostile.Refuse, hostile.Silence, hostile.Delay, hostile.Stop, hostile.Flood}[g.r.IntN(9)]
 }
 
-func (g *rogue) answer(req *wire.Request, babble bool) *wire.Response {
+// answer lies about slices that it does not keep; it may have come to keep one since it looked.
+func (g *rogue) answer(req *wire.Request, babble bool, spare map[partition.Slice]bool) *wire.Response {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.sc.Spare = spare
 	if babble {
 		return g.sc.RandomAnswer(g.r, hostile.KindOf(req), req.GetId())
 	}
@@ -135,10 +146,23 @@ func (f *fleet) rage(p *nodetest.SimPeer, g *rogue) {
 	}
 }
 
+// spare are the slices that me keeps, as any honest peer has it by now.
+func (f *fleet) spare(me string) map[partition.Slice]bool {
+	out := map[partition.Slice]bool{}
+	for _, p := range f.targets {
+		for _, s := range p.Node().Slices() {
+			if !*fleetWeak && p.Node().Agreed(s).Has(me) {
+				out[s] = true
+			}
+		}
+	}
+	return out
+}
+
 // look has a hostile peer know what the swarm has agreed on by now.
 func (f *fleet) look(me string, target *nodetest.SimPeer, g *rogue) {
 	n := target.Node()
-	all, spare := n.Slices(), map[partition.Slice]bool{}
+	all := n.Slices()
 	sc := &hostile.Scene{Charter: f.s.Charter(), All: all, Me: me, Target: target.ID, Configs: map[partition.Slice]*wire.Config{}}
 	for _, p := range f.targets {
 		sc.Peers = append(sc.Peers, p.ID)
@@ -150,11 +174,8 @@ func (f *fleet) look(me string, target *nodetest.SimPeer, g *rogue) {
 			w.Starts = append(w.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
 		}
 		sc.Configs[sl] = w
-		if !*fleetWeak && c.Has(me) {
-			spare[sl] = true
-		}
 	}
-	sc.Spare = spare
+	sc.Spare = f.spare(me)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	sc.Slice = all[g.r.IntN(len(all))]
@@ -181,7 +202,7 @@ func (f *fleet) attack(send hostile.Sender, g *rogue) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	g.mu.Lock()
-	kinds := hostile.Kinds()
+	kinds, spare := hostile.Kinds(), g.sc.Spare
 	kind := kinds[g.r.IntN(len(kinds))]
 	as := hostile.Forgeries(kind)
 	what := g.r.IntN(12)
@@ -210,7 +231,7 @@ func (f *fleet) attack(send hostile.Sender, g *rogue) {
 	case r == 1:
 		_ = send.Cut(ctx, hostile.Frame(req))
 	case r == 2: // a small flood
-		for range 30 {
+		for i := 0; i < 30 && maps.Equal(spare, f.spare(send.Host.ID().String())); i++ {
 			_, _ = send.Ask(ctx, hostile.Clone(req))
 		}
 	case r == 3 && what == 0:

@@ -22,8 +22,9 @@ type chain struct {
 	doubt map[string]int             // samples in a row that a peer believed what is not true
 }
 
+func short(id string) string { return id[max(0, len(id)-6):] }
+
 func nameOf(c keeping.Config) string {
-	short := func(id string) string { return id[max(0, len(id)-6):] }
 	out := fmt.Sprintf("%d/%s/%d/%s:", c.Epoch, short(c.Fork), c.Gen, short(c.Owner))
 	for _, k := range c.Keepers {
 		out += " " + short(k)
@@ -49,6 +50,7 @@ func newJudge(honest []*nodetest.SimPeer, log func(string, ...any)) *judge {
 	j := &judge{honest: map[string]*nodetest.SimPeer{}, logf: log, chains: map[partition.Slice]*chain{}, fewest: 1 << 30}
 	for _, p := range honest {
 		j.honest[p.ID] = p
+		log("%s, which is honest, is %s", p.Name, short(p.ID))
 	}
 	n := honest[0].Node()
 	for _, s := range n.Slices() { // honest peers alone have agreed on this
@@ -61,7 +63,7 @@ func newJudge(honest []*nodetest.SimPeer, log func(string, ...any)) *judge {
 // log tells the first few faults.
 func (j *judge) log(format string, args ...any) {
 	if j.logged++; j.logged <= 12 {
-		j.logf("sample %d: "+format, append([]any{j.samples}, args...)...)
+		j.logf("sample %d, %s: "+format, append([]any{j.samples, time.Now().Format(time.TimeOnly)}, args...)...)
 	}
 }
 

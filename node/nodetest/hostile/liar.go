@@ -35,7 +35,7 @@ const (
 type Host struct {
 	host.Host
 	// Decide says what becomes of a request; nil = all are served.
-	Decide func(req *wire.Request) Deed
+	Decide func(from string, req *wire.Request) Deed
 	// Answer makes the answer of a lie.
 	Answer func(req *wire.Request, babble bool) *wire.Response
 	// Seen is told of each request that was served and of its answer; nil = nobody is.
@@ -76,7 +76,7 @@ func (h *Host) serve(s network.Stream, honest network.StreamHandler) {
 	req, _, err := wire.ReadRequest(io.TeeReader(s, &raw))
 	deed := Serve
 	if err == nil && h.Decide != nil {
-		deed = h.Decide(req)
+		deed = h.Decide(s.Conn().RemotePeer().String(), req)
 	}
 	switch deed {
 	case Silence:

@@ -72,7 +72,7 @@ func TestWeaknesses(t *testing.T) {
 			var bad atomic.Pointer[string] // the id of the hostile peer, from when it is one
 			wrap := func(p *nodetest.SimPeer, h host.Host) host.Host {
 				hh := hostile.NewHost(h)
-				hh.Decide = func(req *wire.Request) hostile.Deed {
+				hh.Decide = func(_ string, req *wire.Request) hostile.Deed {
 					if id := bad.Load(); x.decide != nil && id != nil && *id == p.ID {
 						return x.decide(req)
 					}

@@ -1,0 +1,76 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/echo-node/echo-node/dht/wire"
+)
+
+// The gauge counts what the files of a directory take, with all that lies below, and each of several links once.
+func TestDiskInUse(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"store/pebble/a", "index/b", "trash/c"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, make([]byte, 100_000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, err := allocated(dir)
+	if err != nil || one < 300_000 || one > 400_000 {
+		t.Errorf("three files of 100,000 bytes take %d: %v", one, err)
+	}
+	if err := os.Link(filepath.Join(dir, "index/b"), filepath.Join(dir, "trash/b")); err != nil {
+		t.Skipf("SKIPPED: no links here: %v", err)
+	}
+	if two, err := allocated(dir); err != nil || two != one {
+		t.Errorf("with a link to one of them %d, before %d: %v", two, one, err)
+	}
+}
+
+// Before the cap no fetch begins, where there is room to write half of it anew; then
+// what others send is put off; and well below it all goes on.
+func TestDiskCap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		used := int64(0)
+		g := &diskGauge{most: 300, other: func() int64 { return used }}
+		n := &Node{disk: g}
+		link, empty := &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{}}}, &wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{{}}}}}
+		rows := &wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{{Rows: []*wire.Row{{Key: []byte("k")}}}}}}}
+		for _, c := range []struct {
+			used      int64
+			full, off bool
+			why       string
+		}{
+			{0, false, false, "it is empty"},
+			{199, false, false, "there is room to write half of it anew"},
+			{200, true, false, "half of it and it are the cap"},
+			{185, true, false, "it is not far below"},
+			{240, true, true, "half of the room is used up"},
+			{300, true, true, "the cap is reached"},
+			{170, false, false, "there is room again"},
+		} {
+			used = c.used
+			time.Sleep(2 * diskEvery)
+			if words := g.full(); (words != "") != c.full || c.full && !strings.HasPrefix(words, "disk ") {
+				t.Errorf("%d of 300: %q, although %s", c.used, words, c.why)
+			}
+			if no := n.putsOff(rows); (no != nil) != c.off || (n.putsOff(link) != nil) != c.off {
+				t.Errorf("%d of 300: put off: %v, although %s", c.used, no, c.why)
+			}
+			if n.putsOff(empty) != nil || n.putsOff(&wire.Request{Body: &wire.Request_Lease{Lease: &wire.Lease{}}}) != nil {
+				t.Errorf("%d of 300: what brings no rows is put off", c.used)
+			}
+		}
+		if (&diskGauge{}).full() != "" || (&diskGauge{}).crowded() {
+			t.Error("without a cap")
+		}
+	})
+}

@@ -58,14 +58,14 @@ func (c *crawlCmd) Run(ctx context.Context, o output) error {
 		return json.NewEncoder(o.out).Encode(rs)
 	}
 	w := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "mode\tcrawler\tpages/s\tof Colly\trequests/s\tsites\ttwice\thurried\tmin gap ms\tpeak MiB\tCPU s\tseconds\t")
+	fmt.Fprintln(w, "mode\tcrawler\tpages/s\tof Colly\trequests/s\tsites\ttwice\thurried\tmin gap ms\tpeak MiB\tCPU s\tseconds\tindex lag\t")
 	for _, r := range rs {
 		if r.Skipped != "" {
 			fmt.Fprintf(w, "%s\t%s\tskipped: %s\n", r.Mode, r.Crawler, r.Skipped)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.3f\t%.1f\t%d\t%d\t%d\t%.1f\t%.0f\t%.1f\t%.1f\t\n", r.Mode, r.Crawler, r.PagesPerS, r.Ratio, r.RequestsPerS, r.Sites, r.Duplicates,
-			r.Hurried, r.MinGapMS, r.PeakMiB, r.CPU, r.Seconds)
+		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.3f\t%.1f\t%d\t%d\t%d\t%.1f\t%.0f\t%.1f\t%.1f\t%d\t\n", r.Mode, r.Crawler, r.PagesPerS, r.Ratio, r.RequestsPerS, r.Sites, r.Duplicates,
+			r.Hurried, r.MinGapMS, r.PeakMiB, r.CPU, r.Seconds, r.IndexLag)
 	}
 	return w.Flush()
 }

@@ -5,15 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 )
 
 // reportCmd asks a running world.
 type reportCmd struct {
-	Admin string `help:"The world's --admin address." default:"127.0.0.1:7790" placeholder:"ADDR"`
-	JSON  bool   `help:"Print JSON."`
-	Whole bool   `help:"Exit 3 unless every expected page was fetched, once, and nothing that must not be."`
-	Twice int64  `help:"With --whole, accept so many repeated fetches: what was in flight when a peer was killed." default:"0"`
+	Admin    string        `help:"The world's --admin address." default:"127.0.0.1:7790" placeholder:"ADDR"`
+	JSON     bool          `help:"Print JSON."`
+	Whole    bool          `help:"Exit 3 unless every expected page was fetched, once, and nothing that must not be."`
+	Twice    int64         `help:"With --whole, accept so many repeated fetches, whatever their cause." default:"0"`
+	Killed   time.Time     `help:"With --whole, when a peer was killed (RFC 3339): accept one repeated fetch of each site, of a page that was in flight then." placeholder:"TIME"`
+	Since    time.Time     `help:"Also say how long the longest pause after this time was (RFC 3339), in which no site was asked; 0 is less than half a second." placeholder:"TIME"`
+	InFlight time.Duration `help:"How long before --killed a page may have been fetched first." default:"3s"`
 }
 
 // Help is the example under --help.
@@ -43,17 +47,48 @@ func (c *reportCmd) Run(ctx context.Context, o output) error {
 			a.Expected, a.Missing, a.Extra, a.Report.Duplicates, a.Report.RobotsViolations, a.Report.Forbidden, a.Report.Stray, a.Report.Maze, a.Report.Hurried,
 			a.Report.MinGap.Round(time.Microsecond), a.Report.Requests)
 	}
+	if err == nil && !c.Since.IsZero() && !c.JSON {
+		_, err = fmt.Fprintf(o.out, "longest_pause_ms %d\n", a.pause(c.Since).Milliseconds())
+	}
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if c.Whole && a.wrong(c.Twice) {
-		return fmt.Errorf("report: the crawl is %w", errIncomplete)
+	if n := a.Report.Duplicates - a.inFlight(c.Killed, c.InFlight); c.Whole && a.wrong(n > c.Twice) {
+		return fmt.Errorf("report: the crawl is %w: %d fetches repeated without cause", errIncomplete, max(n, 0))
 	}
 	return nil
 }
 
-// wrong is true when the crawl is not exactly what was expected, but for so
-// many repeated fetches.
-func (a Answer) wrong(twice int64) bool {
-	return a.Missing+a.Extra != 0 || a.Report.Duplicates > twice || a.Report.RobotsViolations+a.Report.Forbidden+a.Report.Hurried != 0
+// wrong is true when the crawl is not exactly what was expected.
+func (a Answer) wrong(twice bool) bool {
+	return twice || a.Missing+a.Extra != 0 || a.Report.RobotsViolations+a.Report.Forbidden+a.Report.Hurried != 0
 }
+
+// pause is the longest time after since in which no site was asked.
+func (a Answer) pause(since time.Time) (longest time.Duration) {
+	for _, p := range a.Report.Pauses {
+		if p.From.Before(since) {
+			p.From = since
+		}
+		longest = max(longest, p.To.Sub(p.From))
+	}
+	return longest
+}
+
+// inFlight counts the repeated fetches that a kill explains: a peer fetched the
+// page just before it was killed, and could not tell the others. A peer has one
+// page of a site in flight, so that it is one of each site.
+func (a Answer) inFlight(killed time.Time, atMost time.Duration) int64 {
+	sites := map[string]bool{}
+	for _, r := range a.Report.Repeats {
+		u, err := url.Parse(r.URL)
+		if err == nil && r.Before.After(killed.Add(-atMost)) && r.Before.Before(killed.Add(late)) && r.Again.After(killed) {
+			sites[u.Host] = true
+		}
+	}
+	return int64(len(sites))
+}
+
+// late is how long after a kill the world may see a request that the killed
+// peer had sent.
+const late = 500 * time.Millisecond

@@ -126,7 +126,10 @@ func readAccounts(flag, file string) (map[partition.Key]bool, error) {
 	if file == "" {
 		return nil, nil
 	}
-	keys, err := readSeeds(nil, file)
+	keys, bad, err := readKeys(file)
+	if err == nil {
+		err = joinLines(bad) // who is left out of such a file is not safe
+	}
 	if err != nil {
 		return nil, usage("--%s %s: %w", flag, file, err)
 	}

@@ -52,100 +52,6 @@ func parseKey(text string) (partition.Key, error) {
 	return k, nil
 }
 
-type seedCmd struct {
-	client
-	Keys  []string      `arg:"" optional:"" name:"key" help:"Keys or URLs."`
-	Seeds string        `placeholder:"FILE" help:"More of them, one a line."`
-	Wait  time.Duration `default:"30s" help:"Go on asking for those whose owner does not answer yet, so long."`
-}
-
-// Help is shown under the usage.
-func (seedCmd) Help() string {
-	return "Example:\n  echo-node seed https://example.org/ --api 127.0.0.1:7700"
-}
-
-// Run seeds; exit 3 when some key has no final answer, 1 when one was refused.
-func (c *seedCmd) Run(ctx context.Context, p *program, g *globals) error {
-	keys, err := readSeeds(c.Keys, c.Seeds)
-	if err != nil {
-		return err
-	}
-	if len(keys) == 0 {
-		return usage("nothing to seed: give keys, URLs or --seeds FILE")
-	}
-	cl, err := c.dial()
-	if err != nil {
-		return err
-	}
-	texts := make([]string, len(keys))
-	for i, k := range keys {
-		texts[i] = string(k)
-	}
-	answers, err := c.seed(ctx, cl, texts)
-	if err != nil {
-		return err
-	}
-	if err := p.print(g, answers, func(w io.Writer) {
-		for _, a := range answers {
-			fmt.Fprintln(w, strings.TrimSpace(a.Answer+"\t"+oneLine(a.Key)+"\t"+oneLine(a.Reason)))
-		}
-	}); err != nil {
-		return err
-	}
-	var busy, refused int
-	for _, a := range answers {
-		switch a.Answer {
-		case "busy":
-			busy++
-		case "refused":
-			refused++
-		}
-	}
-	if refused > 0 {
-		return fmt.Errorf("%d of %d seeds refused", refused, len(answers))
-	}
-	if busy > 0 {
-		return &incompleteError{fmt.Errorf("%d of %d seeds have no owner that answers yet; seed them again", busy, len(answers))}
-	}
-	return nil
-}
-
-// seed seeds keys, those without a final answer again until Wait is over.
-func (c *seedCmd) seed(ctx context.Context, cl *api.Client, keys []string) ([]api.SeedAnswer, error) {
-	answers := make([]api.SeedAnswer, len(keys))
-	open := make([]int, len(keys))
-	for i := range open {
-		open[i] = i
-	}
-	for deadline := time.Now().Add(c.Wait); ; {
-		batch := make([]string, len(open))
-		for j, i := range open {
-			batch[j] = keys[i]
-		}
-		got, err := cl.Seed(ctx, batch)
-		if err != nil {
-			return nil, err
-		}
-		if len(got) != len(batch) {
-			return nil, fmt.Errorf("seed: %d answers to %d keys", len(got), len(batch))
-		}
-		var still []int
-		for j, i := range open {
-			if answers[i] = got[j]; got[j].Answer == "busy" {
-				still = append(still, i)
-			}
-		}
-		if open = still; len(open) == 0 || time.Now().After(deadline) {
-			return answers, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(time.Second):
-		}
-	}
-}
-
 // filter is the flags that choose records, of a query or an export.
 type filter struct {
 	Kind  string `help:"Only page, profile, post or edges; of an export also gap or media."`
@@ -173,67 +79,6 @@ func (f *filter) times() (since, until time.Time, err error) {
 	return since, until, err
 }
 
-type queryCmd struct {
-	client
-	filter
-	Words  []string `arg:"" name:"words" help:"What to search: all words are wanted; -word excludes, \"a phrase\" is taken whole."`
-	Limit  int      `default:"10" help:"How many hits."`
-	Cursor string   `help:"Continue after the last answer."`
-	Unfold bool     `help:"Show copies of a hit as hits, not listed under it."`
-}
-
-// Help is shown under the usage.
-func (queryCmd) Help() string {
-	return "Examples:\n  echo-node query autocarro porto --lang pt --json\n  echo-node query guerra --scope 1939..1945 --near Lisboa --radius 100\n\nOf hits with the same text, or nearly, the best is shown with the others under it.\nExit 3: answered, but part of the swarm is missing (named in the answer)."
-}
-
-// Run queries the whole swarm through one peer.
-func (c *queryCmd) Run(ctx context.Context, p *program, g *globals) error {
-	q := api.Query{Q: strings.Join(c.Words, " "), Kind: c.Kind, Lang: c.Lang, Site: c.Site, Facets: c.facets(), Limit: c.Limit, Cursor: c.Cursor, Unfold: c.Unfold}
-	var err error
-	if q.Since, q.Until, err = c.times(); err != nil {
-		return err
-	}
-	cl, err := c.dial()
-	if err != nil {
-		return err
-	}
-	a, err := cl.Query(ctx, q)
-	if err != nil {
-		return err
-	}
-	if err := p.print(g, a, func(w io.Writer) { printAnswer(w, a) }); err != nil {
-		return err
-	}
-	if a.Coverage.SlicesAnswered < a.Coverage.SlicesTotal {
-		return &incompleteError{fmt.Errorf("%d of %d slices answered", a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal)}
-	}
-	return nil
-}
-
-func printAnswer(w io.Writer, a api.Answer) {
-	for i, h := range a.Hits {
-		say(w, "%2d. %s\n    %s\n", i+1, oneLine(h.Title), address(h.Key, h.Post))
-		if s := oneLine(h.Snippet); s != "" {
-			say(w, "    %s\n", s)
-		}
-		say(w, "    %.3f  %s  fetched %s by …%s\n", h.Score, h.Lang, h.FetchedAt.Format(time.DateTime), tail(h.Peer))
-		if said := strings.TrimSpace(strings.Join([]string{oneLine(h.Place), h.Period, h.Verdict}, "  ")); said != "" {
-			say(w, "    %s\n", said)
-		}
-		for _, c := range h.Copies {
-			say(w, "    = %s (%s)\n", address(c.Key, c.Post), c.Reason)
-		}
-	}
-	say(w, "%d of about %d hits; %d of %d slices answered in %.0f ms\n", len(a.Hits), a.Total, a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal, a.TookMS)
-	for _, m := range a.Coverage.Missing {
-		say(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
-	}
-	if a.Cursor != "" {
-		say(w, "more: --cursor %s\n", a.Cursor)
-	}
-}
-
 func tail(id string) string { return id[max(0, len(id)-6):] }
 
 func parseTime(flag, s string) (time.Time, error) {
@@ -250,7 +95,7 @@ func parseTime(flag, s string) (time.Time, error) {
 
 type statusCmd struct {
 	client
-	Watch bool          `help:"Print it again and again."`
+	Watch bool          `help:"Print a line again and again: what is done, how fast, and how long the rest takes."`
 	Every time.Duration `default:"1s" help:"How often, with --watch."`
 	Site  string        `placeholder:"HOST" help:"How the crawl of that site stands, and what stopped there, as its owner knows it."`
 }
@@ -285,6 +130,12 @@ func (c *statusCmd) Run(ctx context.Context, p *program, g *globals) error {
 	}
 }
 
+// siteStatus is what status --site prints as JSON.
+type siteStatus struct {
+	Owner string `json:"owner"`
+	*api.SiteState
+}
+
 // site prints the state of one site, asked of its owner.
 func (c *statusCmd) site(ctx context.Context, cl *api.Client, p *program, g *globals) error {
 	at := c.Site
@@ -302,7 +153,7 @@ func (c *statusCmd) site(ctx context.Context, cl *api.Client, p *program, g *glo
 	if s.Site == nil {
 		return fmt.Errorf("%s was never asked", k.Site())
 	}
-	return p.print(g, s.Site, func(w io.Writer) { printSite(w, s.Owner, *s.Site) })
+	return p.print(g, siteStatus{s.Owner, s.Site}, func(w io.Writer) { printSite(w, s.Owner, *s.Site) })
 }
 
 func printSite(w io.Writer, owner string, s api.SiteState) {
@@ -327,15 +178,16 @@ func printSite(w io.Writer, owner string, s api.SiteState) {
 		row("skipped", s.Stopped)
 	}
 	for _, why := range slices.Sorted(maps.Keys(s.Stops)) {
-		row("stopped", fmt.Sprintf("%d: %s", s.Stops[why], why))
+		row("stopped", fmt.Sprintf("%d: %s", s.Stops[why], api.StopText(why)))
 	}
 	_ = t.Flush() // as in printStatus
 }
 
 func printStatus(w io.Writer, s api.Status, short bool) {
 	if short {
-		say(w, "%s  fetched %d  pending %d  fetching %d  outbox %d  slices %d  peers %d  %s\n", time.Now().Format(time.TimeOnly),
-			s.Fetched, s.Pending, s.Fetching, s.Outbox, s.Slices, s.Peers, strings.Join(s.Limits, "; "))
+		words := []string{fmt.Sprintf("%s  fetched %d  pending %d  fetching %d  outbox %d  slices %d  peers %d", time.Now().Format(time.TimeOnly),
+			s.Fetched, s.Pending, s.Fetching, s.Outbox, s.Slices, s.Peers), s.Progress.Text(), strings.Join(s.Limits, "; ")}
+		say(w, "%s\n", strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), "  "))
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
@@ -349,6 +201,9 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	row("keys", fmt.Sprintf("%d known, %d pending, %d due, %d being fetched", s.Keys, s.Pending, s.Due, s.Fetching))
 	if s.Quarantined > 0 {
 		row("quarantine", fmt.Sprintf("%d keys left alone, because processes died while they judged them: echo-node quarantine", s.Quarantined))
+	}
+	if text := s.Progress.Text(); text != "" {
+		row("progress", text)
 	}
 	row("fetched", fmt.Sprintf("%d (%d requests, %d failed)", s.Fetched, s.Requests, s.Failed))
 	row("records", s.Records)
@@ -376,6 +231,12 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	for _, b := range s.Budgets {
 		row("budget", budgetText(b))
 	}
+	for _, r := range s.Rejected {
+		row("token", rejectedText(r))
+	}
+	for _, r := range s.Rounds {
+		row("old posts", roundText(r))
+	}
 	for _, x := range s.Streams {
 		row("stream", streamText(x))
 	}
@@ -385,8 +246,8 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	for _, why := range s.AddressesBlocked {
 		row("blocked", why)
 	}
-	for why, n := range s.Stops {
-		row("stopped", fmt.Sprintf("%d: %s", n, why))
+	for _, why := range slices.Sorted(maps.Keys(s.Stops)) {
+		row("stopped", fmt.Sprintf("%d: %s", s.Stops[why], api.StopText(why)))
 	}
 	if len(s.Revisits) > 0 || s.Dead > 0 {
 		row("dead", fmt.Sprintf("%.2f %% of the records", 100*s.Dead))

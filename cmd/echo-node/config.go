@@ -156,26 +156,15 @@ func readHosts(file string) (map[string]netip.Addr, error) {
 	return hosts, nil
 }
 
-// readSeeds parses keys given on the command line and in a file (one a line, #
-// comments). All malformed ones are reported at once.
-func readSeeds(keys []string, file string) ([]partition.Key, error) {
-	if file != "" {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return nil, usage("--seeds: %w", err)
-		}
-		for _, line := range strings.Split(string(b), "\n") {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				keys = append(keys, line)
-			}
-		}
-	}
-	out := make([]partition.Key, 0, len(keys))
+// parseKeys parses keys given on the command line. All malformed ones are
+// reported at once.
+func parseKeys(texts []string) ([]partition.Key, error) {
+	out := make([]partition.Key, 0, len(texts))
 	var faults []error
-	for _, k := range keys {
-		key, err := partition.ParseKey(k)
+	for _, text := range texts {
+		key, err := partition.ParseKey(text)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%.200q: %w", k, err))
+			faults = append(faults, fmt.Errorf("%.200q: %w", text, err))
 			continue
 		}
 		out = append(out, key)
@@ -184,4 +173,76 @@ func readSeeds(keys []string, file string) ([]partition.Key, error) {
 		return nil, &usageError{errors.Join(faults...)}
 	}
 	return out, nil
+}
+
+// badLine is a line of a file of keys that is no key.
+type badLine struct {
+	file string
+	line int // from 1
+	text string
+	err  error
+}
+
+func (b badLine) Error() string {
+	return fmt.Sprintf("%s, line %d: %.200q: %v", b.file, b.line, b.text, b.err)
+}
+
+// readKeys reads a file of keys, one a line; empty lines and those that begin
+// with # are skipped. What is no key is in bad; the others are taken. No file: none.
+func readKeys(file string) (keys []partition.Key, bad []badLine, err error) {
+	if file == "" {
+		return nil, nil, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, &usageError{err}
+	}
+	n := 0
+	for line := range strings.SplitSeq(strings.TrimPrefix(string(b), "\ufeff"), "\n") {
+		n++
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, err := partition.ParseKey(line)
+		if err != nil {
+			bad = append(bad, badLine{file, n, line, err})
+			continue
+		}
+		keys = append(keys, key)
+	}
+	return keys, bad, nil
+}
+
+// readSeeds are the keys of the command line and of a file. The lines of the file
+// that are no keys are in bad; with strict, they are an error, as they are when the
+// file has no key at all.
+func readSeeds(texts []string, file string, strict bool) (keys []partition.Key, bad []badLine, err error) {
+	if keys, err = parseKeys(texts); err != nil {
+		return nil, nil, err
+	}
+	more, bad, err := readKeys(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--seeds: %w", err)
+	}
+	if strict || len(more) == 0 {
+		if err := joinLines(bad); err != nil {
+			return nil, nil, usage("--seeds: %w", err)
+		}
+	}
+	return append(keys, more...), bad, nil
+}
+
+// maxBadLines is how many bad lines are named; the others are counted.
+const maxBadLines = 20
+
+// joinLines is one error of bad lines, nil of none.
+func joinLines(bad []badLine) error {
+	var faults []error
+	for _, b := range bad[:min(len(bad), maxBadLines)] {
+		faults = append(faults, b)
+	}
+	if more := len(bad) - maxBadLines; more > 0 {
+		faults = append(faults, fmt.Errorf("and %d more lines", more))
+	}
+	return errors.Join(faults...)
 }

@@ -87,7 +87,7 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("export: stopped after %d records: %w; continue with --cursor '%s', or with the same -o FILE", count, err, cursor)
+		return fmt.Errorf("export: stopped after %d records: %w; %s", count, err, c.hint(cursor))
 	}
 	if marks != nil { // what is missing lies before the end: the next export starts anew
 		if err := marks.done(); err != nil {
@@ -101,6 +101,17 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 		return &incompleteError{errShortExport}
 	}
 	return nil
+}
+
+// hint says how an export that stopped at cursor is continued.
+func (c *exportCmd) hint(cursor string) string {
+	switch {
+	case c.Out != "":
+		return "the same command again continues it"
+	case cursor == "":
+		return "run the same command again: nothing was written that it could continue after"
+	}
+	return fmt.Sprintf("to continue, add --cursor '%s' to the same command and append what it prints", cursor)
 }
 
 // query is what an export is of, for the note beside its file.

@@ -5,12 +5,15 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/csv"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -168,8 +171,8 @@ func TestEdgesAsCSV(t *testing.T) {
 	at := func(h int) time.Time { return time.Unix(int64(h)*3600, 0).UTC() }
 	gone := at(3)
 	for _, r := range []store.Record{
-		{Key: "mastodon:a@x.example/followers", Kind: "edges", Edges: []store.Edge{{To: "mastodon:b@x.example", FirstSeen: at(1), LastSeen: at(2), GoneAt: &gone}}},
-		{Key: "mastodon:a@x.example/following", Kind: "edges", Edges: []store.Edge{{To: "mastodon:c@x.example", FirstSeen: at(1), LastSeen: at(9),
+		{Key: "mastodon:a@x.example/followers", Kind: "edges", Edges: []store.Edge{{To: "mastodon:b@x.example", FirstSeen: at(1), LastSeen: at(2), GoneAt: &gone, Sure: store.SurePart}}},
+		{Key: "mastodon:a@x.example/following", Kind: "edges", Edges: []store.Edge{{To: "mastodon:c@x.example", FirstSeen: at(1), LastSeen: at(9), Sure: store.SureDoubted,
 			Spans: []store.Span{{First: at(1), Last: at(2), Gone: at(3)}, {First: at(8), Last: at(9)}}}}},
 		{Key: "mastodon:a@x.example/following", Kind: "edges"},
 	} {
@@ -182,10 +185,10 @@ func TestEdgesAsCSV(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "from,to,kind,first_seen,last_seen,gone_at\n" +
-		"mastodon:b@x.example,mastodon:a@x.example,follows,1970-01-01T01:00:00Z,1970-01-01T02:00:00Z,1970-01-01T03:00:00Z\n" +
-		"mastodon:a@x.example,mastodon:c@x.example,follows,1970-01-01T01:00:00Z,1970-01-01T02:00:00Z,1970-01-01T03:00:00Z\n" +
-		"mastodon:a@x.example,mastodon:c@x.example,follows,1970-01-01T08:00:00Z,1970-01-01T09:00:00Z,\n"
+	want := "from,to,kind,first_seen,last_seen,gone_at,sure\n" +
+		"mastodon:b@x.example,mastodon:a@x.example,follows,1970-01-01T01:00:00Z,1970-01-01T02:00:00Z,1970-01-01T03:00:00Z,part\n" +
+		"mastodon:a@x.example,mastodon:c@x.example,follows,1970-01-01T01:00:00Z,1970-01-01T02:00:00Z,1970-01-01T03:00:00Z,doubted\n" +
+		"mastodon:a@x.example,mastodon:c@x.example,follows,1970-01-01T08:00:00Z,1970-01-01T09:00:00Z,,doubted\n"
 	if out.String() != want {
 		t.Errorf("%s", out.String())
 	}
@@ -204,5 +207,81 @@ func TestPrintGapsAndHeld(t *testing.T) {
 	}
 	if strings.ContainsAny(out.String(), "\x1b\x07") {
 		t.Error("control characters are printed")
+	}
+}
+
+// A row of csv has the fields that the line of JSON has, by the same names.
+func TestCSVHasTheFieldsOfJSON(t *testing.T) {
+	at := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+	r := store.Record{V: 1, Key: "mastodon:ana@m.example", Kind: "post", Post: "https://m.example/1", URL: "https://m.example/@ana/1", FetchedAt: at, Source: "mastodon", Peer: "p", Via: "q",
+		Status: 200, Digest: "sha256:00", Title: "a, b", Text: "two\nlines", Lang: "pt-PT", Place: &store.Place{Name: "Porto", Country: "PT"}, Period: []store.Interval{{}}, Copies: "c",
+		Verdict: &store.Verdict{}, Declared: []string{"Porto"}, PublishedAt: &at, Links: []store.Link{{Key: "web:https://a.example/"}, {Key: "web:https://b.example/"}}, ETag: "e", Modified: "m",
+		Size: 7, NoArchive: true, Cut: true, Raw: json.RawMessage(`{"x":1}`), Reason: "why",
+		Social: store.Social{ID: "1", By: "mastodon:rui@m.example", EditedAt: &at, InReplyTo: "https://m.example/0", Tags: []string{"porto"}, Counts: map[string]int64{"likes": 3}, Flags: []string{"bot"}, Visibility: "public"},
+		Edits:  []store.Edit{{}}, Gap: &store.Gap{}}
+	var out bytes.Buffer
+	f := csvForm(&out)
+	if err := errors.Join(f.begin(), f.record(r), f.record(store.Record{V: 1, Key: "web:https://a.example/"})); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	if err != nil || len(rows) != 3 {
+		t.Fatal(rows, err)
+	}
+	cells := map[string]string{}
+	for i, name := range rows[0] {
+		if _, twice := cells[name]; twice {
+			t.Errorf("two columns are called %s", name)
+		}
+		cells[name] = rows[1][i]
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(b, &fields); err != nil {
+		t.Fatal(err)
+	}
+	if len(fields) < 35 {
+		t.Fatalf("only %d fields are compared", len(fields))
+	}
+	for name, v := range fields {
+		cell, ok := cells[name]
+		var back any
+		switch text, isText := v.(string); {
+		case !ok:
+			t.Errorf("no column for %s", name)
+		case name == "links":
+			if cell != "web:https://a.example/ web:https://b.example/" {
+				t.Errorf("links: %q", cell)
+			}
+		case isText:
+			if cell != text {
+				t.Errorf("%s: %q, in JSON %q", name, cell, text)
+			}
+		default:
+			if err := json.Unmarshal([]byte(cell), &back); err != nil || !reflect.DeepEqual(back, v) {
+				t.Errorf("%s: %q, in JSON %v (%v)", name, cell, v, err)
+			}
+		}
+	}
+}
+
+// What an export that stopped says of going on fits how it was called.
+func TestHintOfAnExportThatStopped(t *testing.T) {
+	for _, c := range []struct {
+		cmd    exportCmd
+		cursor string
+		want   string
+		not    string
+	}{
+		{exportCmd{Out: "x.jsonl"}, "c1", "the same command again", "--cursor"},
+		{exportCmd{}, "c1", "--cursor 'c1'", "-o"},
+		{exportCmd{}, "", "the same command again", "--cursor"},
+	} {
+		if got := c.cmd.hint(c.cursor); !strings.Contains(got, c.want) || strings.Contains(got, c.not) {
+			t.Errorf("%+v after %q: %s", c.cmd.Out, c.cursor, got)
+		}
 	}
 }

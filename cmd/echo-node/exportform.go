@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,32 +72,69 @@ func (c *exportCmd) form(w io.Writer, e api.Export) exportForm {
 	}}
 }
 
-// csvColumns are those of a csv export, in order; they only grow at the end.
+// csvColumns are those of a csv export, in order: the fields of a record in JSON, by
+// the same names. They only grow at the end, so those of the first version come first.
 // Cells are what the pages say, without control characters, and none is a formula
 // for a spreadsheet: see safetext.Cell. Only JSON lines and WARC are exact.
 func csvColumns() []string {
-	return []string{"key", "kind", "url", "fetched_at", "source", "peer", "status", "digest", "media_type", "lang", "title", "description", "author",
+	columns := []string{"key", "kind", "url", "fetched_at", "source", "peer", "status", "digest", "media_type", "lang", "title", "description", "author",
 		"published_at", "canonical", "redirect", "noindex", "links", "text", "post", "deleted"}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.Record]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" && !slices.Contains(columns, name) {
+			columns = append(columns, name)
+		}
+	}
+	return columns
 }
 
-// csvRow is r in the order of csvColumns. links are the Keys that it links to,
-// a space between them.
-func csvRow(r store.Record) []string {
-	published := ""
-	if r.PublishedAt != nil {
-		published = r.PublishedAt.UTC().Format(time.RFC3339Nano)
+// csvRow is r in columns. A text, a number and a truth are plain; links are the Keys
+// that it links to, a space between them; what has parts is JSON.
+func csvRow(r store.Record, columns []string) ([]string, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
 	}
-	links := make([]string, len(r.Links))
-	for i, l := range r.Links {
-		links[i] = string(l.Key)
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return nil, err
 	}
-	return []string{string(r.Key), r.Kind, r.URL, r.FetchedAt.UTC().Format(time.RFC3339Nano), r.Source, r.Peer, strconv.Itoa(r.Status), r.Digest, r.MediaType,
-		r.Lang, r.Title, r.Description, r.Author, published, string(r.Canonical), string(r.Redirect), strconv.FormatBool(r.NoIndex), strings.Join(links, " "), r.Text, r.Post, strconv.FormatBool(r.Deleted)}
+	row := make([]string, len(columns))
+	for i, name := range columns {
+		if row[i], err = csvCell(fields[name]); err != nil {
+			return nil, err
+		}
+		switch name { // what JSON leaves out when it is false
+		case "noindex":
+			row[i] = strconv.FormatBool(r.NoIndex)
+		case "deleted":
+			row[i] = strconv.FormatBool(r.Deleted)
+		case "links":
+			links := make([]string, len(r.Links))
+			for j, l := range r.Links {
+				links[j] = string(l.Key)
+			}
+			row[i] = strings.Join(links, " ")
+		}
+	}
+	return row, nil
+}
+
+// csvCell is a field of a record without the quotes of JSON.
+func csvCell(raw json.RawMessage) (text string, err error) {
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return "", nil
+	case raw[0] == '"':
+		err = json.Unmarshal(raw, &text)
+		return text, err
+	}
+	return string(raw), nil
 }
 
 // csvForm is RFC 4180 but for line feeds: those of a text stay as they are.
 func csvForm(w io.Writer) exportForm {
-	out := csv.NewWriter(w)
+	out, columns := csv.NewWriter(w), csvColumns()
 	row := func(cells []string) error {
 		if err := out.Write(safeCells(cells)); err != nil {
 			return err
@@ -103,17 +142,18 @@ func csvForm(w io.Writer) exportForm {
 		out.Flush()
 		return out.Error()
 	}
-	return exportForm{func() error { return row(csvColumns()) }, func(io.Reader) error { return nil }, func(r store.Record) error {
-		if r.Gap != nil || len(r.Edges)+len(r.Walks) > 0 {
-			return nil // those have other columns: --kind edges, or jsonl
+	return exportForm{func() error { return row(slices.Clone(columns)) }, func(io.Reader) error { return nil }, func(r store.Record) error {
+		cells, err := csvRow(r, columns)
+		if err != nil {
+			return err
 		}
-		return row(csvRow(r))
+		return row(cells)
 	}}
 }
 
 // edgeColumns are those of the edges of follower and following lists.
 func edgeColumns() []string {
-	return []string{"from", "to", "kind", "first_seen", "last_seen", "gone_at"}
+	return []string{"from", "to", "kind", "first_seen", "last_seen", "gone_at", "sure"}
 }
 
 // edgesForm is one row an account in a list and time that it was in it. The one
@@ -129,7 +169,7 @@ func edgesForm(w io.Writer) exportForm {
 		if !s.Gone.IsZero() {
 			gone = s.Gone.UTC().Format(time.RFC3339Nano)
 		}
-		return out.Write(safeCells([]string{string(from), string(to), "follows", s.First.UTC().Format(time.RFC3339Nano), s.Last.UTC().Format(time.RFC3339Nano), gone}))
+		return out.Write(safeCells([]string{string(from), string(to), "follows", s.First.UTC().Format(time.RFC3339Nano), s.Last.UTC().Format(time.RFC3339Nano), gone, e.Sure}))
 	}
 	head := func() error { return csvLine(w, func(out *csv.Writer) error { return out.Write(edgeColumns()) }) }
 	return exportForm{head, f.resume, func(r store.Record) error {

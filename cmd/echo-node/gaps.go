@@ -70,8 +70,11 @@ func printGaps(w io.Writer, a api.GapAnswer) {
 }
 
 func gapEnd(g store.Gap) string {
-	if g.To.IsZero() {
+	switch {
+	case g.To.IsZero():
 		return "open"
+	case !g.ReadAt.IsZero():
+		return g.To.Format(time.RFC3339) + " (the rest read at " + g.ReadAt.Format(time.RFC3339) + ")"
 	}
 	return g.To.Format(time.RFC3339)
 }

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -30,6 +31,7 @@ const (
 var version = "" // -ldflags "-X main.version=..."
 
 func main() {
+	abortOnPanic()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process as it always does
 	code := (&program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}).run(ctx, os.Args[1:])
@@ -66,8 +68,9 @@ type cli struct {
 	Mistakes mistakesCmd `cmd:"" help:"Report where the judge of the community contradicts what persons said, and by which evidence."`
 	Gaps     gapsCmd     `cmd:"" help:"List what is known to be missing: periods of accounts and lists that were skipped, cut, limited, unreachable or expired."`
 	Export   exportCmd   `cmd:"" help:"Write the swarm's records as JSON lines, CSV or WARC; resumable."`
-	Backup   backupCmd   `cmd:"" help:"Make a backup of a peer that does not run."`
+	Backup   backupCmd   `cmd:"" help:"Make a backup of a peer, which may run."`
 	Restore  restoreCmd  `cmd:"" help:"Make a data directory of a backup, for a new peer that has its records."`
+	Repair   repairCmd   `cmd:"" help:"Take damaged files out of the store of a peer that does not run, and save what can be read."`
 	Focus    focusCmd    `cmd:"" help:"Judge your own texts: which language they are in, where a location is, which times are spoken of, which texts are copies."`
 	Invite   inviteCmd   `cmd:"" help:"Print an invitation into a private swarm that a peer is a member of."`
 	ID       idCmd       `cmd:"" name:"id" help:"Print the identity of a data directory."`
@@ -115,6 +118,9 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 	}()
 	kctx, err := k.Parse(args)
 	if err != nil {
+		if slices.Contains(args, "query") && strings.Contains(err.Error(), "unknown flag") {
+			err = fmt.Errorf("%w; put -- before a word to leave out: echo-node query vector -- -boost", err)
+		}
 		return p.fail(&usageError{err}, slices.Contains(args, "--json"))
 	}
 	if err := kctx.Run(); err != nil {

@@ -35,6 +35,8 @@ type runCmd struct {
 	BackupEvery time.Duration `default:"24h" help:"How often." group:"Peer:"`
 	BackupKeep  int           `default:"3" placeholder:"N" help:"How many of them stay." group:"Peer:"`
 
+	Scrub span `default:"30d" help:"Read every table of the store this often, to find damage while other peers still have what is lost. 0 = do not." group:"Peer:"`
+
 	Undelete    span `default:"7d" help:"Keep copies of slices that this peer drops this long, in the data directory: restore --trash brings them back. 0 = do not." group:"Peer:"`
 	UndeleteMax size `name:"undelete-max" default:"1GiB" help:"Keep at most this much of them; the oldest go first." group:"Peer:"`
 
@@ -55,6 +57,7 @@ type runCmd struct {
 
 	Seed      []string       `sep:"none" placeholder:"KEY" help:"Crawl this: a key or a URL. Repeatable." group:"Crawl:"`
 	Seeds     string         `placeholder:"FILE" help:"Crawl these: one key or URL a line." group:"Crawl:"`
+	Strict    bool           `help:"Do not start when a line of --seeds is no key; without it, such lines are named and left out." group:"Crawl:"`
 	Delay     time.Duration  `default:"1s" help:"Least gap between two requests to a site." group:"Crawl:"`
 	Contact   string         `placeholder:"MAIL-OR-URL" help:"How site owners reach you; part of the user agent, needed before anything but loopback is crawled." group:"Crawl:"`
 	MaxDepth  int            `default:"100" help:"Follow links at most this far from a seed." group:"Crawl:"`
@@ -73,7 +76,7 @@ type runCmd struct {
 	JudgeMemory  size    `default:"512MiB" placeholder:"SIZE" help:"Let pages take at most SIZE of memory while they are read and judged." group:"Your own limits:"`
 	MaxRate      float64 `placeholder:"N" help:"At most N requests a second." group:"Your own limits:"`
 	MaxBandwidth size    `placeholder:"SIZE" help:"Receive at most SIZE bytes a second (64KB, 2MB)." group:"Your own limits:"`
-	MaxDisk      size    `placeholder:"SIZE" help:"Stop fetching when the data directory is this large." group:"Your own limits:"`
+	MaxDisk      size    `placeholder:"SIZE" help:"Let the data directory take at most this much of the disk: fetching stops before, and other peers take over." group:"Your own limits:"`
 	Hours        string  `placeholder:"22-07" help:"Fetch only between these hours, local time." group:"Your own limits:"`
 }
 
@@ -95,9 +98,12 @@ func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
 	dht.LogTo(p.libraryLog(g))
 	bindStdLog(log)
 	defer dumpOnQuit(p.stderr, c.Data, log)()
-	seeds, err := readSeeds(c.Seed, c.Seeds)
+	seeds, bad, err := readSeeds(c.Seed, c.Seeds, c.Strict)
 	if err != nil {
 		return err
+	}
+	if err := joinLines(bad); err != nil {
+		log.Warn("lines of --seeds that are no keys are left out; --strict refuses them", "lines", len(bad), "err", err)
 	}
 	o, named, err := c.options(log)
 	if err != nil {
@@ -237,7 +243,7 @@ func (c *runCmd) options(log *slog.Logger) (o node.Options, seeds []partition.Ke
 	}
 	o = node.Options{
 		Social: accounts, Fanout: c.Fanout, Media: c.media(),
-		Undelete: c.Undelete.orNone(), UndeleteMax: int64(c.UndeleteMax),
+		Scrub: time.Duration(c.Scrub), Undelete: c.Undelete.orNone(), UndeleteMax: int64(c.UndeleteMax),
 		Private: c.Private, Overrides: c.Overrides, Invite: invite, SwarmKey: key,
 		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, LAN: c.LAN, Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits, ZoneMax: c.ZoneMax,
 		Replicas: c.Replicas, Leave: c.Leave, Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan, Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth, Scope: scope, Revisit: c.Revisit,

@@ -30,6 +30,24 @@ func clockText(c api.ClockAhead) string {
 	return fmt.Sprintf("%s is %s ahead of this peer: one of the two clocks is wrong", who, by)
 }
 
+// roundText says how old posts of a server are looked at again.
+func roundText(r api.Round) string {
+	text := fmt.Sprintf("%s: %d of %d accounts and timelines, each looked at again in %s", r.Site, r.Posts, r.Keys, time.Duration(r.Period*float64(time.Second)).Round(time.Minute))
+	if r.Late > 0 {
+		text += fmt.Sprintf("; %d late: see gaps", r.Late)
+	}
+	return text
+}
+
+// rejectedText is a token that its server rejects.
+func rejectedText(r api.Rejected) string {
+	text := fmt.Sprintf("%s is rejected by %s since %s", r.Credential, r.Site, r.Since.Local().Format(time.DateTime))
+	if r.Said != "" {
+		text += fmt.Sprintf(", which says %q", r.Said)
+	}
+	return text
+}
+
 // budgetText is a budget in one line.
 func budgetText(b api.Budget) string {
 	who := b.Credential

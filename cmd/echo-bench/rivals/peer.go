@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"strconv"
 	"time"
 
 	"github.com/echo-node/echo-node/crawler"
@@ -81,8 +82,11 @@ func Peer(ctx context.Context, o PeerOptions) (err error) {
 	if seedErr := <-seeded; ctx.Err() == nil {
 		err = errors.Join(err, seedErr)
 	}
-	return err
+	return errors.Join(err, os.WriteFile(filepath.Join(o.Dir, lagFile), strconv.AppendInt(nil, n.Status().IndexLag, 10), 0o600))
 }
+
+// lagFile is where a peer leaves how much it fetched that its index did not have when it ended.
+const lagFile = "index-lag"
 
 // workers are more when each site is asked once a second and the web thinks.
 func workers(m Mode) int {

@@ -62,6 +62,9 @@ type Result struct {
 	PeakMiB float64 `json:"peak_rss_mib"`
 	CPU     float64 `json:"cpu_s"` // of the crawler, whole run
 	Seconds float64 `json:"seconds"`
+	// IndexLag is how many changes were not searchable when the crawler ended, in Indexed: the index has what time the crawl
+	// leaves, so that pages a second without it say little.
+	IndexLag int64 `json:"index_lag"`
 	// Ratio is PagesPerS for that of Colly in mode raw, 0 when it was not run.
 	Ratio float64 `json:"ratio_to_colly"`
 }
@@ -293,6 +296,15 @@ func (w *server) measure(ctx context.Context, o Options, m Mode, c contender) (r
 	r.Seconds = time.Since(begun).Seconds()
 	if err != nil {
 		return r, fmt.Errorf("%w (%v); it said: %s", err, exit, tail(log.Name()))
+	}
+	if m == Indexed {
+		b, err := os.ReadFile(filepath.Join(o.Dir, string(m), lagFile))
+		if err != nil {
+			return r, err
+		}
+		if r.IndexLag, err = strconv.ParseInt(string(b), 10, 64); err != nil {
+			return r, err
+		}
 	}
 	u := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	r.PeakMiB, r.CPU = float64(u.Maxrss)/1024, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()

@@ -5,6 +5,7 @@
 #   before COMMIT   puts each test's file into a checkout of COMMIT, in a temporary directory, and runs it there: an attack
 #                   worked then, so its test must fail. "does not compile" is a test of what that commit does not have.
 #   ONLY=REGEXP     the tests to run
+#   KEEP=DIR        the whole output of each test that fails stays there
 set -uo pipefail
 cd "$(dirname "$0")/.."
 only=${ONLY:-.} mode=${1:-now} commit=${2:-6e7ad9b}
@@ -79,7 +80,10 @@ result() {
 		if grep -q -- '--- SKIP' "$tmp/out"; then echo skipped; else echo passes; fi
 	elif grep -qE '^FAIL.*\[(build|setup) failed\]' "$tmp/out"; then echo "does not compile"
 	elif grep -qE 'panic: test timed out|signal: killed|fatal error: ' "$tmp/out"; then echo "fails: $(grep -m1 -E 'panic: test timed out|signal: killed|fatal error: ' "$tmp/out")"
-	else echo "fails"; cp "$tmp/out" "$tmp/failed.$2"; fi
+	else # with what it says first: before, that must be the attack
+		if [ "$mode" = before ]; then echo "fails: $(grep -m1 -oE "[a-z_0-9]+\.go:[0-9]+: .*" "$tmp/out" | cut -c 1-160)"; else echo fails; fi
+		cp "$tmp/out" "$tmp/failed.$2"; [ -z "${KEEP:-}" ] || cp "$tmp/out" "$KEEP/$2"
+	fi
 	if [ "$mode" = before ]; then (cd "$tree" && git checkout -q -- . && git clean -qfd); fi
 }
 

@@ -89,9 +89,8 @@ func (j *Judge) Logits(text string) (logits [Classes]int32, bucket int, ok bool)
 // score is the logits of a text; ok is false when it has no words to speak of.
 func (j *Judge) score(text string) (logits [Classes]int32, features int, ok bool) {
 	s := newScanner(text)
-	r := rooms.Get().(*room)
-	defer rooms.Put(r)
-	clear(r.words[:])
+	r := take[room](&j.rooms)
+	defer j.rooms.Put(r)
 	var a sums
 	n := 0
 	for s.next() {

@@ -406,6 +406,7 @@ func remembered(t interface{ Fatalf(string, ...any) }, j *Judge, text string) {
 	}
 }
 
+// What a judge says of a text does not depend on the texts before.
 func TestWordsAreRemembered(t *testing.T) {
 	j := open(t)
 	var all strings.Builder
@@ -414,6 +415,11 @@ func TestWordsAreRemembered(t *testing.T) {
 			remembered(t, j, g.text)
 			all.WriteString(g.text + " ")
 		}
+	}
+	for n := maxKept - 1; n <= maxKept+1; n++ {
+		word := strings.Repeat("inconstitucionalissimamente", 2)[:n]
+		remembered(t, j, strings.Repeat(word+" de "+word+"s ", 3))
+		remembered(t, j, strings.Repeat(word+"s ", 3))
 	}
 	remembered(t, j, all.String())
 	remembered(t, j, "")

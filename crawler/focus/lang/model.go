@@ -81,13 +81,15 @@ func (t *Table) Put(hash uint64, weights [free]int8) bool {
 	return true
 }
 
-// Judge tells languages. It is immutable, so safe for concurrent use.
+// Judge tells languages. What it says does not change, and it is safe for concurrent use.
 type Judge struct {
 	p      Params
 	t      *Table
 	v      *Varieties
 	exp2   [256]uint32 // 2^(-i/256) in 1/2^30
 	digest string
+
+	rooms, memories sync.Pool // of *room, and of *memory[varietySum]
 }
 
 // Open is the judge with the embedded weights.
@@ -225,20 +227,30 @@ func (a *sums) add(p packed) {
 	}
 }
 
-// memory is what the words of one text came to, so that those that return are
-// not looked up again. A place holds the last word that fell on it.
-type memory[T any] [256]struct {
-	from, to uint16 // of the text, at most MaxText
-	own      T
+// memory is what words came to, so that those that return, in this text or a later one, are
+// not looked up again. A place holds the last word that fell on it. It is of one Judge.
+type memory[T any] [1 << 10]struct {
+	word [maxKept]byte // as it stands in the text
+	n    uint8         // bytes of it; 0: the place is free
+	own  T
 }
 
+// maxKept is how many bytes a word has at most that is remembered.
+const maxKept = 23
+
 // of is what is kept of the word that next found, whose hash is whole; else known is
-// false, and what it comes to is to be put there.
+// false, and what it comes to is to be put there. Own is nil for a word that is too long.
 func (m *memory[T]) of(s *scanner, whole uint64) (own *T, known bool) {
-	e := &m[whole>>8%uint64(len(m))]
-	known = s.text[e.from:e.to] == s.text[s.from:s.pos] // which is never empty
-	e.from, e.to = uint16(s.from), uint16(s.pos)
-	return &e.own, known
+	word := s.text[s.from:s.pos] // which is never empty
+	if len(word) > maxKept {
+		return nil, false
+	}
+	e := &m[(whole^whole>>23)%uint64(len(m))]
+	if string(e.word[:e.n]) == word {
+		return &e.own, true
+	}
+	e.n = uint8(copy(e.word[:], word))
+	return &e.own, false
 }
 
 // room is what scoring a text needs. It is used again: on the stack of a goroutine that judges one text, each would
@@ -249,16 +261,26 @@ type room struct {
 	beside [maxPacked]uint64 // features of two words, until they are summed
 }
 
-var rooms = sync.Pool{New: func() any { return new(room) }}
+// take is a T of the pool, or a new one.
+func take[T any](pool *sync.Pool) *T {
+	if v, ok := pool.Get().(*T); ok {
+		return v
+	}
+	return new(T)
+}
 
 // own is what the word that next found adds up to by itself.
 func (r *room) own(s *scanner, t *Table, whole uint64) packed {
 	own, known := r.words.of(s, whole)
-	if !known {
-		r.buf[0] = mix(kindWord | whole)
-		*own = t.sum(r.buf[:1+s.shape(r.buf[1:], 3)])
+	if known {
+		return *own
 	}
-	return *own
+	r.buf[0] = mix(kindWord | whole)
+	p := t.sum(r.buf[:1+s.shape(r.buf[1:], 3)])
+	if own != nil {
+		*own = p
+	}
+	return p
 }
 
 // logits are in 1/256 bit, relative to Other. The score of a class is the sum of

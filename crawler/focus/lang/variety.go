@@ -1,9 +1,6 @@
 package lang
 
-import (
-	"strings"
-	"sync"
-)
+import "strings"
 
 // The kinds of features that only the varieties of Portuguese are told apart by.
 const (
@@ -224,8 +221,6 @@ func (v *Varieties) sum(hashes []uint64) (sum int64) {
 // varietySum is what the features of one word by itself add up to.
 type varietySum struct{ sum, total int32 }
 
-var varietyMemories = sync.Pool{New: func() any { return new(memory[varietySum]) }}
-
 // leastPortuguese is the probability of Portuguese under which its varieties are
 // not told apart, as nothing hangs on it.
 const leastPortuguese = 1.0 / 64
@@ -239,9 +234,8 @@ func (j *Judge) Odds(text string) (odds int32, bucket int) {
 
 func (j *Judge) odds(text string) (odds int32, features int) {
 	f := varieties{s: newScanner(text)}
-	m := varietyMemories.Get().(*memory[varietySum])
-	defer varietyMemories.Put(m)
-	clear(m[:])
+	m := take[memory[varietySum]](&j.memories)
+	defer j.memories.Put(m)
 	sum, total := int64(0), int64(0)
 	for {
 		n, whole, more := f.beside()
@@ -250,13 +244,17 @@ func (j *Judge) odds(text string) (odds int32, features int) {
 		if !more {
 			break
 		}
-		own, known := m.of(&f.s, whole)
-		if !known {
+		var word varietySum
+		if own, known := m.of(&f.s, whole); known {
+			word = *own
+		} else {
 			n = f.own(f.buf[:], whole)
-			*own = varietySum{int32(j.v.sum(f.buf[:n])), int32(n)}
+			if word = (varietySum{int32(j.v.sum(f.buf[:n])), int32(n)}); own != nil {
+				*own = word
+			}
 		}
-		sum += int64(own.sum)
-		total += int64(own.total)
+		sum += int64(word.sum)
+		total += int64(word.total)
 	}
 	return j.oddsOf(sum, total), int(total)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -104,6 +105,47 @@ func TestInvitesOfInvites(t *testing.T) {
 	if f.Stats().NotAdmitted["forged"]+b.Stats().NotAdmitted["no-member"] != 0 {
 		t.Fatalf("%v, %v", f.Stats().NotAdmitted, b.Stats().NotAdmitted)
 	}
+}
+
+// What a peer keeps of its swarm is signed: a bit that changed on disk is an error that is said, and never another swarm.
+func TestFlippedSwarm(t *testing.T) {
+	t.Parallel()
+	f := found(t, nil)
+	inv := invite(t, f, time.Hour)
+	dir := t.TempDir()
+	key, err := LoadIdentity(filepath.Join(dir, "identity.key"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, stop := joinBy(t, Options{Key: key, Dir: dir, Join: inv.Addrs, Ways: Ways{Invite: inv}})
+	converged(t, 10*time.Second, f, a)
+	lasts(t, a)
+	eventually(t, 10*time.Second, "a has the founder's signature", func() bool { return a.sealed.Load() != nil })
+	addrs := a.Addrs()
+	stop()
+	good := 0
+	for _, name := range []string{charterFile, passFile} {
+		eachFlip(t, filepath.Join(dir, name), func(where string) {
+			code, err := InviteFrom(dir, addrs, time.Hour)
+			if err != nil {
+				return
+			}
+			good++ // the bit says nothing
+			if got, err := wire.ParseInvite(code); err != nil || got.Space != inv.Space || got.Founder != inv.Founder || got.Check(time.Now()) != nil {
+				t.Errorf("%s: %v, %v", where, got, err)
+			}
+		})
+	}
+	if _, err := InviteFrom(dir, addrs, time.Hour); err != nil || good > 32 {
+		t.Fatalf("%d flips change nothing; without one: %v", good, err)
+	}
+	eachFlip(t, filepath.Join(dir, bookFile), func(string) {
+		for _, p := range a.readBook() {
+			if p.ID.Validate() != nil || p.ID == a.self {
+				t.Errorf("a list of peers with %v", p)
+			}
+		}
+	})
 }
 
 // A shared key lets in, too, and who came by it can invite others, who need not

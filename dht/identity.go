@@ -1,6 +1,8 @@
 package dht
 
 import (
+	"bytes"
+	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -63,6 +65,13 @@ func readIdentity(path string) (crypto.PrivKey, error) {
 	}
 	if key.Type() != crypto.Ed25519 {
 		return nil, fmt.Errorf("%s holds a key of another kind than Ed25519", path)
+	}
+	raw, err := key.Raw() // the seed and the public key made of it, which libp2p does not compare
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	if !bytes.Equal(ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize]), raw) {
+		return nil, fmt.Errorf("%s is damaged: its public key is not that of its private one. Bring back a copy of it. To start as a new peer, move it away", path)
 	}
 	return key, nil
 }

@@ -3,6 +3,7 @@ package dht
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -105,4 +106,43 @@ func TestIdentityDamaged(t *testing.T) {
 	if _, err := LoadIdentity(filepath.Join(t.TempDir(), "no", "such", "dir"), true); err == nil {
 		t.Error("made a key in a directory that is not there")
 	}
+}
+
+// eachFlip calls try for each bit of the file name, with that bit turned over on disk, and puts the file back.
+func eachFlip(t *testing.T, name string, try func(where string)) {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func() {
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range b {
+		for bit := range 8 {
+			b[i] ^= 1 << bit
+			write()
+			try(fmt.Sprintf("bit %d of byte %d of %s", bit, i, filepath.Base(name)))
+			b[i] ^= 1 << bit
+		}
+	}
+	write()
+}
+
+// A bit that changed on disk never makes a peer another one.
+func TestFlippedIdentity(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "identity.key")
+	key, err := LoadIdentity(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachFlip(t, path, func(where string) {
+		if got, err := LoadIdentity(path, false); err == nil && !got.Equals(key) {
+			t.Errorf("%s: the peer is %s, was %s", where, PeerID(got), PeerID(key))
+		} else if err != nil && !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v does not name the file", where, err)
+		}
+	})
 }

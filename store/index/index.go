@@ -31,6 +31,7 @@ const (
 	trimEvery = 4096        // changes between two trims of the store's log
 
 	expireEvery = time.Minute // looks for slices that have stayed long enough
+	sumEvery    = 10 * time.Second
 )
 
 // ErrClosed is the answer of an Index after Close.
@@ -64,6 +65,8 @@ type Index struct {
 	print  func(*store.Record) Print
 	prints int // Options.PrintVersion
 	wishes *wishes
+
+	noted rootState // by Run, and by Close after it
 
 	step           sync.Mutex // one batch at a time; guards what follows
 	mark           mark
@@ -248,12 +251,20 @@ func (ix *Index) Close() error {
 	if err != nil {
 		return fmt.Errorf("index: close: %w", err)
 	}
-	if ix.dir != "" {
-		if err := noteSum(ix.dir); err != nil { // without it the next Open knows less
-			ix.log.Warn("index: its sum", "dir", ix.dir, "error", err)
-		}
-	}
+	ix.noteSum()
 	return nil
+}
+
+// noteSum has the next Open know damage in the list of segments.
+func (ix *Index) noteSum() {
+	if ix.dir == "" {
+		return
+	}
+	noted, err := noteSum(ix.dir, ix.noted)
+	if err != nil { // without it the next Open knows less
+		ix.log.Warn("index: the sum of its list of segments cannot be noted", "dir", ix.dir, "error", err)
+	}
+	ix.noted = noted
 }
 
 // enter counts a Run or Flush; leave with runs.Done.
@@ -277,6 +288,8 @@ func (ix *Index) Run(ctx context.Context) error {
 	defer ix.runs.Done()
 	expire := time.NewTicker(expireEvery)
 	defer expire.Stop()
+	sums := time.NewTicker(sumEvery)
+	defer sums.Stop()
 	for {
 		news := ix.st.Changed()
 		if err := ix.flush(ctx); err != nil {
@@ -294,6 +307,9 @@ func (ix *Index) Run(ctx context.Context) error {
 			continue // somebody may be waiting
 		case <-expire.C:
 			ix.wishes.again()
+			continue
+		case <-sums.C:
+			ix.noteSum()
 			continue
 		case <-ix.wishes.wake:
 		case <-news:

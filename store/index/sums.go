@@ -18,9 +18,10 @@ import (
 
 // The files of the index are read as they lie in memory, without a look at their sums: a
 // byte that changed would be a wrong answer, or worse. So Open reads them once. A segment
-// ends with the sum of what is before it. The list of segments has none: its own is written
-// down when the index is closed, and taken away when it is opened, as it does not hold
-// while the index is written. Damage costs time only: the index is made anew from the store.
+// ends with the sum of what is before it. The list of segments has none: its own is noted
+// every sumEvery and when the index is closed, with the transaction that it was at. After a crash
+// it may be of an earlier one; then the list is only known to be a tree of pages (walkTree).
+// Damage costs time only: the index is made anew from the store.
 const (
 	rootName = "root.bolt"
 	sumName  = "root.sum"
@@ -44,23 +45,35 @@ func intact(dir string) error {
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
 	}
-	b, err := os.ReadFile(filepath.Join(dir, sumName))
+	return intactRoot(dir)
+}
+
+// intactRoot looks at the list of segments.
+func intactRoot(dir string) error {
+	b, err := os.ReadFile(filepath.Join(dir, rootName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the process ended without closing it
+		return nil // the process ended while it made the index, or somebody took it
 	}
 	if err != nil {
 		return err
 	}
-	var was rootSum
+	is, err := walkTree(b)
+	if err != nil {
+		return fmt.Errorf("%s: %w", rootName, err)
+	}
+	b, err = os.ReadFile(filepath.Join(dir, sumName))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	var was rootState
 	b, own, _ := bytes.Cut(b, []byte{'\n'})
-	is, err := sumOf(filepath.Join(dir, rootName))
-	if err != nil {
-		return err
+	if string(own) == fmt.Sprintf("%016x\n", xxhash.Sum64(b)) && json.Unmarshal(b, &was) == nil && was.Tx == is.Tx && was.Sum != is.Sum {
+		return fmt.Errorf("%s: at transaction %d its sum was %016x, it is %016x", rootName, is.Tx, was.Sum, is.Sum)
 	}
-	if string(own) == fmt.Sprintf("%016x\n", xxhash.Sum64(b)) && json.Unmarshal(b, &was) == nil && was != is {
-		return fmt.Errorf("%s: it was left with the sum %016x, and has %016x", rootName, was.Sum, is.Sum)
-	}
-	return os.Remove(filepath.Join(dir, sumName))
+	return nil
 }
 
 // intactSegment compares the sum at the end of a segment. One that was never finished,
@@ -92,36 +105,31 @@ func intactSegment(name string) error {
 	return nil
 }
 
-type rootSum struct {
-	Size int64  `json:"size"`
-	Sum  uint64 `json:"xxh64"`
-}
-
-func sumOf(name string) (s rootSum, err error) {
-	f, err := os.Open(name)
+// noteSum writes down the sum of the list of segments, whether the index is open or not. A list that changes meanwhile is left
+// for the next time. Done is what was noted last; the answer is what is noted now.
+func noteSum(dir string, done rootState) (rootState, error) {
+	b, err := os.ReadFile(filepath.Join(dir, rootName))
 	if err != nil {
-		return s, err
+		return done, err
 	}
-	h := xxhash.New()
-	s.Size, err = io.Copy(h, f)
-	s.Sum = h.Sum64()
-	return s, errors.Join(err, f.Close())
-}
-
-// noteSum writes down the sum of the list of segments, which is closed.
-func noteSum(dir string) error {
-	s, err := sumOf(filepath.Join(dir, rootName))
-	if err != nil {
-		return err
+	is, err := walkTree(b)
+	if err != nil || is == done {
+		return done, nil //nolint:nilerr // it was read while it was written; damage is found by who opens it
 	}
-	b, err := json.Marshal(s)
-	if err != nil {
-		return err
+	// What is in use at a transaction stays until the next but one begins to write.
+	if b, err = os.ReadFile(filepath.Join(dir, rootName)); err != nil {
+		return done, err
+	}
+	if again, err := walkTree(b); err != nil || again != is {
+		return done, nil //nolint:nilerr // as above
+	}
+	if b, err = json.Marshal(is); err != nil {
+		return done, err
 	}
 	b = fmt.Appendf(b, "\n%016x\n", xxhash.Sum64(b)) // of itself
 	part := filepath.Join(dir, sumName+".part")
 	if err := os.WriteFile(part, b, 0o600); err != nil {
-		return err
+		return done, err
 	}
-	return os.Rename(part, filepath.Join(dir, sumName))
+	return is, os.Rename(part, filepath.Join(dir, sumName))
 }

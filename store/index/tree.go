@@ -1,0 +1,204 @@
+package index
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// The list of segments is a file of bolt (go.etcd.io/bbolt, internal/common). Bolt follows what its pages say: in a circle,
+// too, and where a page is not one of the file the process panics. Open walks them first.
+
+// How the pages of such a file are laid out, in bytes.
+const (
+	boltMagic     = 0xED0CDAED
+	boltHeader    = 16 // of a page: its id, kind, number of elements and number of pages that belong to it
+	boltElement   = 16
+	boltMeta      = 64 // magic, version, page size, flags, root, sequence, free list, end, transaction, sum
+	leastPage     = 1 << 10
+	mostPage      = 1 << 16
+	isBranch      = 0x01
+	isLeaf        = 0x02
+	isFree        = 0x10
+	isBucket      = 0x01
+	noFreeList    = ^uint64(0)
+	countedInside = 0xffff // the number of a free list is its first element
+)
+
+var errTree = errors.New("it is no tree of pages")
+
+// tree is the walk through one file.
+type tree struct {
+	b    []byte
+	page uint64 // size of one
+	end  uint64 // the first page that is not used
+	seen map[uint64]bool
+	sum  *xxhash.Digest // of all that is in use
+}
+
+// rootState is what a list of segments was at a transaction of bolt. Bolt does not change what is in use before that
+// transaction has a successor.
+type rootState struct {
+	Tx  uint64 `json:"tx"`
+	Sum uint64 `json:"xxh64"` // of the pages in use
+}
+
+// walkTree reads the file b of bolt as its latest transaction left it. It takes time and memory as the file is long, whatever is
+// in it. The error wraps errTree.
+func walkTree(b []byte) (rootState, error) {
+	page, metas := metasOf(b)
+	if len(metas) == 0 {
+		return rootState{}, fmt.Errorf("no page says where it begins: %w", errTree)
+	}
+	m := metas[0]
+	if len(metas) > 1 && txOf(metas[1]) > txOf(m) {
+		m = metas[1]
+	}
+	t := &tree{b: b, page: page, end: binary.LittleEndian.Uint64(m[40:]), seen: map[uint64]bool{0: true, 1: true}, sum: xxhash.New()}
+	if t.end > uint64(len(b))/page {
+		return rootState{}, fmt.Errorf("%d bytes for %d pages: %w", len(b), t.end, errTree)
+	}
+	_, _ = t.sum.Write(m)
+	err := t.walk(binary.LittleEndian.Uint64(m[16:]))
+	if free := binary.LittleEndian.Uint64(m[32:]); err == nil && free != noFreeList {
+		err = t.free(free)
+	}
+	return rootState{Tx: txOf(m), Sum: t.sum.Sum64()}, err
+}
+
+func txOf(meta []byte) uint64 { return binary.LittleEndian.Uint64(meta[48:]) }
+
+// metasOf finds the pages, at most two, that say where the tree begins.
+func metasOf(b []byte) (page uint64, metas [][]byte) {
+	valid := func(at uint64) []byte {
+		if at+boltHeader+boltMeta > uint64(len(b)) {
+			return nil
+		}
+		m := b[at+boltHeader:][:boltMeta]
+		sum := fnv.New64a()
+		_, _ = sum.Write(m[:boltMeta-8])
+		if binary.LittleEndian.Uint32(m) != boltMagic || binary.LittleEndian.Uint64(m[boltMeta-8:]) != sum.Sum64() {
+			return nil
+		}
+		return m
+	}
+	if m := valid(0); m != nil {
+		page = uint64(binary.LittleEndian.Uint32(m[8:]))
+		metas = append(metas, m)
+	}
+	for size := uint64(leastPage); size <= mostPage; size *= 2 {
+		if m := valid(size); m != nil && uint64(binary.LittleEndian.Uint32(m[8:])) == size && (page == 0 || page == size) {
+			return size, append(metas, m)
+		}
+	}
+	if page < leastPage || page > mostPage {
+		return 0, nil
+	}
+	return page, metas
+}
+
+// take is the page id with all that belongs to it, in use from now on.
+func (t *tree) take(id uint64) ([]byte, error) {
+	if id >= t.end || t.seen[id] {
+		return nil, fmt.Errorf("page %d of %d, or one that is in use twice: %w", id, t.end, errTree)
+	}
+	p := t.b[id*t.page:]
+	more := uint64(binary.LittleEndian.Uint32(p[12:]))
+	if id+more >= t.end || binary.LittleEndian.Uint64(p) != id {
+		return nil, fmt.Errorf("page %d says it is another, or %d more: %w", id, more, errTree)
+	}
+	for i := id; i <= id+more; i++ {
+		if i > id && t.seen[i] {
+			return nil, fmt.Errorf("page %d is in use twice: %w", i, errTree)
+		}
+		t.seen[i] = true
+	}
+	p = p[:(more+1)*t.page]
+	_, _ = t.sum.Write(p)
+	return p, nil
+}
+
+func (t *tree) walk(id uint64) error {
+	p, err := t.take(id)
+	if err == nil {
+		err = t.elements(p)
+	}
+	if err != nil {
+		return fmt.Errorf("page %d: %w", id, err)
+	}
+	return nil
+}
+
+// elements walks on from those of a page, or of what stands for one inside of a value.
+func (t *tree) elements(p []byte) error {
+	if len(p) < boltHeader {
+		return errTree
+	}
+	kind, n := binary.LittleEndian.Uint16(p[8:]), int(binary.LittleEndian.Uint16(p[10:]))
+	if kind != isBranch && kind != isLeaf || boltHeader+n*boltElement > len(p) || kind == isBranch && n == 0 {
+		return fmt.Errorf("kind %d with %d elements: %w", kind, n, errTree)
+	}
+	var before []byte
+	for i := range n {
+		e := p[boltHeader+i*boltElement:]
+		flags, pos, ksize, vsize := binary.LittleEndian.Uint32(e), uint64(binary.LittleEndian.Uint32(e[4:])), uint64(binary.LittleEndian.Uint32(e[8:])), uint64(binary.LittleEndian.Uint32(e[12:]))
+		if kind == isBranch {
+			flags, pos, ksize, vsize = 0, uint64(flags), pos, 0
+		}
+		if pos+ksize+vsize > uint64(len(e)) {
+			return fmt.Errorf("element %d reaches out of it: %w", i, errTree)
+		}
+		key, value := e[pos:pos+ksize], e[pos+ksize:pos+ksize+vsize]
+		if i > 0 && bytes.Compare(before, key) >= 0 {
+			return fmt.Errorf("element %d is not in order: %w", i, errTree)
+		}
+		before = key
+		var err error
+		switch {
+		case kind == isBranch:
+			err = t.walk(binary.LittleEndian.Uint64(e[8:]))
+		case flags&isBucket != 0:
+			err = t.bucket(value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bucket walks on to where the value of a bucket leads.
+func (t *tree) bucket(value []byte) error {
+	if len(value) < boltHeader {
+		return fmt.Errorf("a bucket of %d bytes: %w", len(value), errTree)
+	}
+	if root := binary.LittleEndian.Uint64(value); root != 0 {
+		return t.walk(root)
+	}
+	return t.elements(value[boltHeader:]) // a small one stands in its value
+}
+
+// free checks that no page is free and in use.
+func (t *tree) free(id uint64) error {
+	p, err := t.take(id)
+	if err != nil {
+		return fmt.Errorf("the list of free pages: %w", err)
+	}
+	n, ids := uint64(binary.LittleEndian.Uint16(p[10:])), p[boltHeader:]
+	if n == countedInside {
+		n, ids = binary.LittleEndian.Uint64(ids), ids[8:]
+	}
+	if binary.LittleEndian.Uint16(p[8:]) != isFree || n > uint64(len(ids)/8) {
+		return fmt.Errorf("page %d is no list of free pages: %w", id, errTree)
+	}
+	for i := range n {
+		if f := binary.LittleEndian.Uint64(ids[8*i:]); f >= t.end || t.seen[f] {
+			return fmt.Errorf("page %d is free and in use: %w", f, errTree)
+		}
+	}
+	return nil
+}

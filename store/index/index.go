@@ -34,6 +34,14 @@ const (
 	sumEvery    = 10 * time.Second
 )
 
+// mergePlan is how scorch merges segments (mergeplan.MergePlanOptions; it is not changed). A floor of scorch's 2,000 documents
+// takes all smaller segments for equal: an index of some thousand pages was written anew with every batch. What is
+// merged is MaxMerge documents at most, so that the disk need not have room for the whole index twice.
+var mergePlan = map[string]any{"FloorSegmentSize": batchDocs / 2, "MaxSegmentSize": MaxMerge}
+
+// MaxMerge is how many documents a segment has at most that is made of others. A merge writes it before the others are deleted.
+const MaxMerge = 100_000
+
 // ErrClosed is the answer of an Index after Close.
 var ErrClosed = errors.New("index: closed")
 
@@ -193,7 +201,7 @@ func (ix *Index) open() (err error) {
 			err = fmt.Errorf("damaged: %v", r)
 		}
 	}()
-	s, err := scorch.NewScorch(scorch.Name, map[string]any{"path": ix.dir, "bolt_timeout": "2s"}, ix.queue)
+	s, err := scorch.NewScorch(scorch.Name, map[string]any{"path": ix.dir, "bolt_timeout": "2s", "scorchMergePlanOptions": mergePlan}, ix.queue)
 	if err != nil {
 		return err
 	}

@@ -8,19 +8,21 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/store/index"
 )
 
 // Options.MaxDisk is a cap on what du says of the data directory: the store and its log, the
 // index, the trash, all of it. The store and the index write anew what they have before they
-// delete it, so room is kept for that: no fetch begins where what is used and that room would
-// be above the cap, which the swarm learns as a stop (followLimits), so that others take the
-// slices. What comes all the same, copies of slices and links, is put off when half of the
-// room is used up. Nothing is dropped but the trash, which gets a tenth of the cap at most.
+// delete it, both at once and all of it where there is little: as much as is used is kept free for that. No fetch begins where
+// what is used, that room and what may come all the same would be above the cap. The swarm learns of it as a stop (followLimits), so
+// that others take the slices. Copies of slices and links are taken for longer, and put off where what is used and that
+// room would be above the cap. Nothing is dropped but the trash, which gets a tenth of the cap at most.
 const (
-	diskRoomShare = 2         // an n-th of what is used is kept free
-	diskRoomMost  = 512 << 20 // and no more than that: neither writes all of it at once
-	diskBack      = 10        // an n-th of the cap below, fetching begins again
-	diskTrash     = 10        // an n-th of the cap is the most that the trash may have
+	diskRoomMost  = 512<<20 + index.MaxMerge*diskRecord // of the room: the store and the index write no more than that at once
+	diskComes     = 5                                   // an n-th of the cap is for what comes all the same,
+	diskComesMost = 1 << 30                             // and no more than that
+	diskBack      = 10                                  // an n-th of the cap below, fetching begins again
+	diskTrash     = 10                                  // an n-th of the cap is the most that the trash may have
 	diskEvery     = 200 * time.Millisecond
 	diskRecord    = 16 << 10 // what a record takes in the index, about, before its segments are merged
 	diskCost      = 50       // the directory is looked at for at most an n-th of the time
@@ -74,7 +76,7 @@ func (g *diskGauge) use() int64 {
 	return g.used
 }
 
-func diskRoom(used int64) int64 { return min(used/diskRoomShare, diskRoomMost) }
+func diskRoom(used int64) int64 { return min(used, diskRoomMost) }
 
 // full says in words that nothing is to be fetched; "" while there is room.
 func (g *diskGauge) full() string {
@@ -82,7 +84,7 @@ func (g *diskGauge) full() string {
 		return ""
 	}
 	used := g.toCome()
-	room := diskRoom(used)
+	room := diskRoom(used) + min(g.most/diskComes, diskComesMost)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -103,7 +105,7 @@ func (g *diskGauge) crowded() bool {
 		return false
 	}
 	used := g.use()
-	return used+diskRoom(used)/2 >= g.most
+	return used+diskRoom(used) >= g.most
 }
 
 // putsOff refuses for now what would make the store of a peer that is at its cap grow. Links stay in

@@ -35,7 +35,7 @@ func TestDiskInUse(t *testing.T) {
 	}
 }
 
-// Before the cap no fetch begins, where there is room to write half of it anew; then
+// No fetch begins where there is no room to write all of it anew and to take what comes from others; then
 // what others send is put off; and well below it all goes on.
 func TestDiskCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -50,12 +50,13 @@ func TestDiskCap(t *testing.T) {
 			why       string
 		}{
 			{0, false, false, "it is empty"},
-			{199, false, false, "there is room to write half of it anew"},
-			{200, true, false, "half of it and it are the cap"},
-			{185, true, false, "it is not far below"},
-			{240, true, true, "half of the room is used up"},
+			{119, false, false, "there is room to write it anew, and a fifth"},
+			{120, true, false, "twice that and a fifth are the cap"},
+			{106, true, false, "it is not far below"},
+			{149, true, false, "there is room to write it anew"},
+			{150, true, true, "twice that is the cap"},
 			{300, true, true, "the cap is reached"},
-			{170, false, false, "there is room again"},
+			{104, false, false, "there is room again"},
 		} {
 			used = c.used
 			time.Sleep(2 * diskEvery)

@@ -4,11 +4,8 @@
 # larger it goes on where it was and ends with the whole world fetched, with no more pages twice than there are sites: one of each may have been in flight.
 # A disk is a tmpfs of its own, in a mount namespace. Takes some 20 s a disk. Exit 0 passed or skipped (said aloud), 1 failed.
 #   FROM=24 STEP=2   MB of the first disk, and by how much each is larger than the one before     KEEP=1   keep the logs
-set -euo pipefail
-cd "$(dirname "$0")/.."
+. "$(dirname "$0")/common.sh"
 times=${1:-20} from=${FROM:-24} step=${STEP:-2}
-say() { printf 'fulldisk: %3d s  %s\n' "$SECONDS" "$*"; }
-skip() { say "SKIPPED: $*"; exit 0; }
 [ "$(uname -s)" = Linux ] || skip "no Linux"
 [ "$(id -u)" = 0 ] || skip "a disk of its own needs root"
 command -v wget >/dev/null || skip "no wget"
@@ -16,20 +13,8 @@ if [ -z "${FULLDISK:-}" ]; then
 	unshare -m true 2>/dev/null || skip "mount namespaces cannot be made here"
 	FULLDISK=1 exec unshare -m "$0" "$@"
 fi
-work=$(mktemp -d); pids=()
-end() {
-	status=$?
-	for p in "${pids[@]}"; do kill -9 "$p" 2>/dev/null || true; done
-	wait 2>/dev/null || true
-	umount "$work/disk" 2>/dev/null || true
-	[ "$status" = 0 ] || tail -n 5 "$work"/log* 2>/dev/null | cut -c1-600 || true
-	if [ -n "${KEEP:-}" ]; then say "kept $work"; else rm -rf "$work"; fi
-	exit "$status"
-}
-trap end EXIT
-fail() { say "FAILED: $*"; exit 1; }
-node=${ECHO_NODE:-} bench=${ECHO_BENCH:-}
-if [ -z "$node" ] || [ -z "$bench" ]; then CGO_ENABLED=0 go build -o "$work/" ./cmd/...; node=$work/echo-node bench=$work/echo-bench; fi
+undo() { umount "$work/disk" 2>/dev/null || true; }
+begin
 mkdir "$work/disk"
 admin=127.0.0.1:7791 api=127.0.0.1:7792
 report() { "$bench" report --admin $admin "$@"; }
@@ -40,8 +25,7 @@ crawl() { # crawl LOG - runs the peer until it is idle; its exit code
 	return $code
 }
 "$bench" world --prefix 127.76 --sites 60 --pages 60 --words 600 --admin $admin --seeds-out "$work/seeds" --gap 0s >"$work/world" 2>&1 & pids+=($!)
-until=$((SECONDS + 30))
-until report >/dev/null 2>&1; do [ $SECONDS -lt $until ] || fail "the world does not answer"; sleep 0.1; done
+await 30 "the world does not answer" report
 filled=0
 for i in $(seq "$times"); do
 	size=$((from + (i - 1) * step))

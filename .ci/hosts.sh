@@ -10,11 +10,8 @@
 # anybody at any time, nothing that robots.txt forbids; requests came in every 5 s of the rolling restart; all five end
 # by --until-idle with exit 0. Takes under five minutes. Exit 0 passed or skipped (said aloud), 1 failed.
 #   KEEP=1   keep data and logs     DELAY_MS=1000 SITES=40 PAGES=165   of the crawl
-set -euo pipefail
-cd "$(dirname "$0")/.."
+. "$(dirname "$0")/common.sh"
 DELAY_MS=${DELAY_MS:-1000} SITES=${SITES:-40} PAGES=${PAGES:-165}
-say() { printf 'hosts: %3d s  %s\n' "$SECONDS" "$*"; }
-skip() { say "SKIPPED: $*"; exit 0; }
 [ "$(uname -s)" = Linux ] || skip "no Linux"
 command -v ip >/dev/null || skip "no ip command (package iproute2)"
 [ "$(id -u)" = 0 ] || skip "network namespaces need root"
@@ -22,20 +19,8 @@ ns=echo$$
 ip netns add "$ns-probe" 2>/dev/null || skip "network namespaces cannot be made here"
 ip netns del "$ns-probe"
 
-work=$(mktemp -d); pids=()
-end() {
-	status=$?
-	for p in "${pids[@]}"; do kill -CONT "$p" 2>/dev/null || true; kill -9 "$p" 2>/dev/null || true; done
-	wait 2>/dev/null || true
-	for h in switch web 1 2 3 4 5; do ip netns del "$ns-$h" 2>/dev/null || true; done
-	if [ "$status" != 0 ]; then for n in 1 2 3 4 5; do echo "--- peer$n"; tail -5 "$work/log$n" 2>/dev/null || true; done; fi
-	if [ -n "${KEEP:-}" ]; then say "kept $work"; else rm -rf "$work"; fi
-	exit "$status"
-}
-trap end EXIT
-fail() { say "FAILED: $*"; exit 1; }
-node=${ECHO_NODE:-} bench=${ECHO_BENCH:-}
-if [ -z "$node" ] || [ -z "$bench" ]; then CGO_ENABLED=0 go build -o "$work/" ./cmd/...; node=$work/echo-node bench=$work/echo-bench; fi
+undo() { for h in switch web 1 2 3 4 5; do ip netns del "$ns-$h" 2>/dev/null || true; done; }
+begin
 
 on() { local h=$1; shift; ip netns exec "$ns-$h" "$@"; }
 # The swarm's network is 10.77.0.0/24, switched by bridge "near"; bridge "far" is where those go who are cut off. The web's is
@@ -59,16 +44,8 @@ plug() {
 	on "$1" ip addr add "$3/24" dev "$2"
 	on "$1" ip link set "$2" up
 }
-await() { # SECONDS what command... - a condition, not a sleep
-	local until=$((SECONDS + $1)) what=$2; shift 2
-	until "$@" >"$work/last" 2>&1; do
-		[ $SECONDS -lt $until ] || { cat "$work/last"; fail "$what"; }
-		sleep 0.2
-	done
-}
 report() { on web "$bench" report --admin 127.0.0.1:7790 "$@"; }
-field() { sed -n "s/.*\"$2\": *\"\{0,1\}\([A-Za-z0-9]*\).*/\1/p" <<<"$1" | head -1; }
-value() { field "$(on "$1" "$node" status --json | tr '\n' ' ' | sed 's/,/,\n/g')" "$2"; }
+value() { field "$(on "$1" "$node" status --json)" "$2"; }
 at_least() { [ "$(value "$1" "$2")" -ge "$3" ]; }
 exactly() { [ "$(value "$1" "$2")" = "$3" ]; }
 all_see_five() { # each is asked once, all at the same time: what this takes is time of the crawl
@@ -76,7 +53,7 @@ all_see_five() { # each is asked once, all at the same time: what this takes is 
 	for n in 1 2 3 4 5; do { on $n "$node" status --json >"$work/status$n" 2>/dev/null || : >"$work/status$n"; } & asked[n]=$!; done
 	wait "${asked[@]}"
 	for n in 1 2 3 4 5; do
-		local s; s=$(tr '\n' ' ' <"$work/status$n" | sed 's/,/,\n/g')
+		local s; s=$(<"$work/status$n")
 		[ "$(field "$s" peers)" = 5 ] && [ "$(field "$s" slices_awaited)" = 0 ] || return 1
 	done
 }

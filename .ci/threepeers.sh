@@ -5,36 +5,13 @@
 # that each peer fetched, that a query to peer 3 finds what peers 1 and 2 fetched, and that all three end by --until-idle
 # with exit 0, not before the crawl is done. Exit 0 passed, 1 failed.
 #   PORT=17700    first of the five ports used     KEEP=1   keep data and logs
-set -euo pipefail
-cd "$(dirname "$0")/.."
+. "$(dirname "$0")/common.sh"
 PORT=${PORT:-17700}
-work=$(mktemp -d); pids=()
-say() { printf 'threepeers: %s\n' "$*"; }
-end() {
-	status=$?
-	for p in "${pids[@]}"; do kill -9 "$p" 2>/dev/null || true; done
-	wait 2>/dev/null || true
-	if [ "$status" != 0 ]; then for n in 1 2 3; do echo "--- peer$n"; tail -5 "$work/log$n" 2>/dev/null || true; done; fi
-	if [ -n "${KEEP:-}" ]; then say "kept $work"; else rm -rf "$work"; fi
-	exit "$status"
-}
-trap end EXIT
-fail() { say "FAILED: $*"; exit 1; }
-node=${ECHO_NODE:-} bench=${ECHO_BENCH:-}
-if [ -z "$node" ] || [ -z "$bench" ]; then CGO_ENABLED=0 go build -o "$work/" ./cmd/...; node=$work/echo-node bench=$work/echo-bench; fi
+begin
 
-# await SECONDS what command... - a condition, not a sleep
-await() {
-	local until=$((SECONDS + $1)) what=$2; shift 2
-	until "$@" >"$work/last" 2>&1; do
-		[ $SECONDS -lt $until ] || { cat "$work/last"; fail "$what"; }
-		sleep 0.2
-	done
-}
 report() { "$bench" report --admin "127.0.0.1:$PORT" "$@"; }
-field() { sed -n "s/.*\"$2\": *\"\{0,1\}\([A-Za-z0-9]*\).*/\1/p" <<<"$1" | head -1; }
 status() { "$node" status --api "127.0.0.1:$((PORT + $1))" --json; }
-value() { field "$(status "$1" | tr '\n' ' ' | sed 's/,/,\n/g')" "$2"; }
+value() { field "$(status "$1")" "$2"; }
 at_least() { [ "$(value "$1" "$2")" -ge "$3" ]; }
 peer() { # peer N args... - start a peer in the background
 	local n=$1; shift

@@ -176,6 +176,7 @@ func (ix *Index) write(b *batch, next mark, whole ...partition.Slice) error {
 		return err
 	}
 	b.b.SetInternal([]byte(markKey), v)
+	ix.expect(b)
 	if err := ix.scorch.Batch(b.b); err != nil {
 		if strings.Contains(err.Error(), syscall.ENOSPC.Error()) { // bleve does not wrap it
 			return fmt.Errorf("write: %w: free space on its disk, then start again; what is not indexed yet will be: %w", store.ErrFull, err)
@@ -195,6 +196,19 @@ func (ix *Index) write(b *batch, next mark, whole ...partition.Slice) error {
 	return nil
 }
 
+// expect has a place in docs for each slice that the batch brings documents of, before a search can see one: narrow
+// takes a slice without a place for empty.
+func (ix *Index) expect(b *batch) {
+	for _, sl := range b.seen {
+		if _, ok := ix.docs[sl]; ok || sl == 0 { // nobody else writes docs
+			continue
+		}
+		ix.mu.Lock()
+		ix.docs[sl] = 0
+		ix.mu.Unlock()
+	}
+}
+
 // complete makes have what is searched, and tells who waits of the new ones.
 func (ix *Index) complete(have map[partition.Slice]bool, news int) {
 	defer ix.seq.Store(ix.mark.Seq)
@@ -209,8 +223,11 @@ func (ix *Index) complete(have map[partition.Slice]bool, news int) {
 }
 
 func (ix *Index) count(sl partition.Slice, n int) {
-	if sl != 0 {
-		ix.docs[sl] = uint64(int(ix.docs[sl]) + n)
+	if sl == 0 {
+		return
+	}
+	if ix.docs[sl] += uint64(n); ix.docs[sl] == 0 {
+		delete(ix.docs, sl)
 	}
 }
 

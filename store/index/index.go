@@ -83,12 +83,12 @@ type Index struct {
 	packed         []byte            // have as it was written last; nil when it has changed
 	todo, gone     []partition.Slice // to be read, to be evicted
 
-	mu       sync.RWMutex // guards what follows; held for reading by searches
-	scorch   index.Index  // nil when closed
-	docs     map[partition.Slice]uint64
-	have     map[partition.Slice]bool // searched: each of their records up to mark.Seq is in; changes with step held too
-	progress chan struct{}            // closed when have grew
-	done     chan struct{}            // closed by Close
+	mu       sync.RWMutex               // guards what follows; held for reading by searches
+	scorch   index.Index                // nil when closed
+	docs     map[partition.Slice]uint64 // of each slice that may have one
+	have     map[partition.Slice]bool   // searched: each of their records up to mark.Seq is in; changes with step held too
+	progress chan struct{}              // closed when have grew
+	done     chan struct{}              // closed by Close
 	runs     sync.WaitGroup
 
 	// mark.Seq and have for those who ask how far the index is: neither a batch nor a

@@ -61,7 +61,7 @@ func (ix *Index) Statistics(ctx context.Context, q Query) (Stats, error) {
 	var st Stats
 	err = ix.read(func(r index.IndexReader) error {
 		q, missing := ix.whole(q)
-		st, err = ix.statistics(ctx, r, q.Slices, p)
+		st, err = ix.statistics(ctx, r, ix.narrow(q.Slices), p)
 		st.Missing = missing
 		return err
 	})
@@ -99,6 +99,24 @@ func (ix *Index) whole(q Query) (Query, []partition.Slice) {
 		q.Slices = there
 	}
 	return q, missing
+}
+
+// narrow is sls, or nil where no document is of another slice, as a rule with who is asked for what it owns: then
+// none needs a look at its own. mu is held as for whole.
+func (ix *Index) narrow(sls []partition.Slice) []partition.Slice {
+	if len(sls) < len(ix.docs) {
+		return sls
+	}
+	asked := make(map[partition.Slice]bool, len(sls))
+	for _, sl := range sls {
+		asked[sl] = true
+	}
+	for sl := range ix.docs {
+		if !asked[sl] {
+			return sls
+		}
+	}
+	return nil
 }
 
 func (ix *Index) statistics(ctx context.Context, r index.IndexReader, sls []partition.Slice, p plan) (Stats, error) {
@@ -169,6 +187,7 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 	var missing []partition.Slice
 	err = ix.read(func(r index.IndexReader) error {
 		q, missing = ix.whole(q)
+		q.Slices = ix.narrow(q.Slices)
 		if st == nil {
 			own, err := ix.statistics(ctx, r, q.Slices, p)
 			if err != nil {

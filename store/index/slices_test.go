@@ -94,6 +94,16 @@ func TestI8WhatIsNotKeptIsMissing(t *testing.T) {
 						t.Fatalf("%s: missing, and %d found", sl, n)
 					}
 				}
+				// Asked for together, they are as many as each by itself, whether they are all that there is or not.
+				for _, some := range [][]partition.Slice{sls, kept, sls[:1+rng.IntN(len(sls))]} {
+					sum := 0
+					for _, sl := range slices.Compact(slices.Sorted(slices.Values(some))) {
+						sum += len(find(t, ix, Query{Text: "all", Slices: []partition.Slice{sl}, Limit: 1000}))
+					}
+					if got := len(find(t, ix, Query{Text: "all", Slices: append([]partition.Slice{}, some...), Limit: 1000})); got != sum {
+						t.Fatalf("%d found in %v, %d in each of them", got, some, sum)
+					}
+				}
 			}
 			for pages := 40; pages < 100; {
 				switch rng.IntN(6) {

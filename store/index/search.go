@@ -101,8 +101,8 @@ func (ix *Index) whole(q Query) (Query, []partition.Slice) {
 	return q, missing
 }
 
-// narrow is sls, or nil where no document is of another slice, as a rule with who is asked for what it owns: then
-// none needs a look at its own. mu is held as for whole.
+// narrow is sls, or nil when the index has no documents of other slices. That is the rule, since a peer is asked for the
+// slices that it owns. Then the slice of a document need not be looked up. mu is held as for whole.
 func (ix *Index) narrow(sls []partition.Slice) []partition.Slice {
 	if len(sls) < len(ix.docs) {
 		return sls

@@ -10,8 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// The list of segments is a file of bolt (go.etcd.io/bbolt, internal/common). Bolt follows what its pages say: in a circle,
-// too, and where a page is not one of the file the process panics. Open walks them first.
+// The list of segments is a file of bolt (go.etcd.io/bbolt, internal/common). Bolt trusts what the pages of a file say. When they
+// lead in a circle it never ends, and when they lead out of the file the process panics. So Open checks them first.
 
 // How the pages of such a file are laid out, in bytes.
 const (
@@ -145,9 +145,13 @@ func (t *tree) elements(p []byte) error {
 	var before []byte
 	for i := range n {
 		e := p[boltHeader+i*boltElement:]
-		flags, pos, ksize, vsize := binary.LittleEndian.Uint32(e), uint64(binary.LittleEndian.Uint32(e[4:])), uint64(binary.LittleEndian.Uint32(e[8:])), uint64(binary.LittleEndian.Uint32(e[12:]))
+		var fields [4]uint64 // of a leaf: flags, where its key is, bytes of the key and of the value
+		for f := range fields {
+			fields[f] = uint64(binary.LittleEndian.Uint32(e[4*f:]))
+		}
+		flags, pos, ksize, vsize := fields[0], fields[1], fields[2], fields[3]
 		if kind == isBranch {
-			flags, pos, ksize, vsize = 0, uint64(flags), pos, 0
+			flags, pos, ksize, vsize = 0, fields[0], fields[1], 0
 		}
 		if pos+ksize+vsize > uint64(len(e)) {
 			return fmt.Errorf("element %d reaches out of it: %w", i, errTree)

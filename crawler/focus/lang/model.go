@@ -227,15 +227,15 @@ func (a *sums) add(p packed) {
 	}
 }
 
-// memory is what words came to, so that those that return, in this text or a later one, are
-// not looked up again. A place holds the last word that fell on it. It is of one Judge.
+// memory keeps what words came to, so that a word that returns, in this text or a later one, is
+// not looked up again. A place holds the last word that fell on it. Each memory belongs to one Judge.
 type memory[T any] [1 << 10]struct {
 	word [maxKept]byte // as it stands in the text
 	n    uint8         // bytes of it; 0: the place is free
 	own  T
 }
 
-// maxKept is how many bytes a word has at most that is remembered.
+// maxKept is the most bytes of a word that is remembered.
 const maxKept = 23
 
 // of is what is kept of the word that next found, whose hash is whole; else known is

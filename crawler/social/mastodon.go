@@ -231,12 +231,7 @@ func (v *mastodonAPI) batch() int {
 // lookAgain is of api.
 func (v *mastodonAPI) lookAgain(ctx context.Context, posts []store.Record) ([]store.Record, error) {
 	found, _, err := v.c.PostsByID(ctx, idsOf(posts))
-	there := map[string]bool{}
-	for _, p := range found {
-		there[p.ID] = true
-		v.post(p)
-	}
-	return without(posts, there), err
+	return takenIn(posts, found, func(p mastodon.Post) string { return p.ID }, v.post), err
 }
 
 // lookAt is of api.
@@ -248,8 +243,13 @@ func (v *mastodonAPI) lookAt(ctx context.Context, post store.Record) error {
 	return err
 }
 
-// without are the posts whose ids are not in there.
-func without(posts []store.Record, there map[string]bool) []store.Record {
+// takenIn takes in what was found of posts, and returns those of them that were not found.
+func takenIn[P any](posts []store.Record, found []P, id func(P) string, take func(P)) (absent []store.Record) {
+	there := map[string]bool{}
+	for _, p := range found {
+		there[id(p)] = true
+		take(p)
+	}
 	return slices.DeleteFunc(slices.Clone(posts), func(r store.Record) bool { return there[r.ID] })
 }
 

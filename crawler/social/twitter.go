@@ -272,12 +272,7 @@ func (v *twitterAPI) batch() int {
 // lookAgain is of api.
 func (v *twitterAPI) lookAgain(ctx context.Context, posts []store.Record) ([]store.Record, error) {
 	found, _, err := v.c.PostsByID(ctx, idsOf(posts))
-	there := map[string]bool{}
-	for _, p := range found {
-		there[p.ID] = true
-		v.post(p)
-	}
-	return without(posts, there), err
+	return takenIn(posts, found, func(p twitter.Post) string { return p.ID }, v.post), err
 }
 
 // lookAt is of api.

@@ -115,12 +115,17 @@ func (t *txn) withdrawals(id siteID, c Commit, was keyState) error {
 	if all {
 		t.names(old, nil)
 	}
-	left, err := t.unnamed(id, c.Key, profile, all)
+	return t.withdrawUnnamed(id, c.Key, profile, all, c.Now)
+}
+
+// withdrawUnnamed withdraws the files of account that nothing names any more; see unnamed.
+func (t *txn) withdrawUnnamed(id siteID, account partition.Key, profile *Record, all bool, now time.Time) error {
+	left, err := t.unnamed(id, account, profile, all)
 	if err != nil {
 		return err
 	}
 	for _, k := range slices.Sorted(maps.Keys(left)) {
-		if err := t.withdraw(id.slice, k, c.Now); err != nil {
+		if err := t.withdraw(id.slice, k, now); err != nil {
 			return err
 		}
 	}

@@ -193,14 +193,8 @@ func (t *txn) withdrawBrought(id siteID, c Commit) error {
 		if err != nil {
 			return err
 		}
-		left, err := t.unnamed(siteID{id.slice, account.Site()}, account, profile, false)
-		if err != nil {
+		if err := t.withdrawUnnamed(siteID{id.slice, account.Site()}, account, profile, false, c.Now); err != nil {
 			return err
-		}
-		for _, k := range slices.Sorted(maps.Keys(left)) {
-			if err := t.withdraw(id.slice, k, c.Now); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

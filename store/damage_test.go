@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,13 +173,7 @@ func mendAll(t tb, disk vfs.FS, all bool) (*Mending, error) {
 // the store is as it was, or says that it is damaged; mended, it has nothing that it did
 // not have, and its tables agree with each other.
 func TestFlippedBytes(t *testing.T) {
-	flips := 60
-	if racetest.Small(t) {
-		flips = 12
-	}
-	if n, err := strconv.Atoi(os.Getenv("ECHO_FLIPS")); err == nil {
-		flips = n
-	}
+	flips := racetest.Flips(t, 60, 12)
 	disk, truth := onDisk(t)
 	records := map[string]string{}
 	for _, r := range truth {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"runtime"
+	"strconv"
 	"testing"
 	"testing/synctest"
 )
@@ -45,6 +46,18 @@ func Small(t testing.TB) bool {
 func Fewer(t testing.TB, n int) int {
 	if Small(t) {
 		return n / 3
+	}
+	return n
+}
+
+// Flips is how many bytes a test of damage changes: n, or small under the race detector (see Small). ECHO_FLIPS says it instead.
+func Flips(t testing.TB, n, small int) int {
+	t.Helper()
+	if Small(t) {
+		n = small
+	}
+	if given, err := strconv.Atoi(os.Getenv("ECHO_FLIPS")); err == nil {
+		return given
 	}
 	return n
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
@@ -19,13 +18,7 @@ import (
 // A byte that changed in any file of an index is never a wrong answer and never a panic: the index is as it was, or is
 // made anew.
 func TestFlippedBytes(t *testing.T) {
-	flips := 30
-	if racetest.Small(t) {
-		flips = 12
-	}
-	if n, err := strconv.Atoi(os.Getenv("ECHO_FLIPS")); err == nil {
-		flips = n
-	}
+	flips := racetest.Flips(t, 30, 12)
 	s := newStore(t)
 	dir := filepath.Join(t.TempDir(), "index")
 	ix := openIndex(t, dir, s)

@@ -71,12 +71,26 @@ func writeSums(disk vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(sums)
+	b, err := Summed(sums)
 	if err != nil {
 		return err
 	}
-	b = fmt.Appendf(b, "\n%016x\n", xxhash.Sum64(b)) // of itself
 	return replaceSynced(disk, dir, sumsName, b)
+}
+
+// Summed is v as JSON in one line, and its xxHash64 in the next: a small file that shows damage to itself.
+func Summed(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(b, "\n%016x\n", xxhash.Sum64(b)), nil
+}
+
+// ReadSummed reads what Summed gave into v; false where b is damaged.
+func ReadSummed(b []byte, v any) bool {
+	b, own, _ := bytes.Cut(b, []byte{'\n'})
+	return string(own) == fmt.Sprintf("%016x\n", xxhash.Sum64(b)) && json.Unmarshal(b, v) == nil
 }
 
 // checkSums finds a manifest or a log that is not as it was left. It is a *DamageError.
@@ -89,8 +103,7 @@ func checkSums(disk vfs.FS, dir string) error {
 		return fmt.Errorf("store: open %s: %w", dir, err)
 	}
 	var was map[string]fileSum
-	b, own, _ := bytes.Cut(b, []byte{'\n'})
-	if string(own) != fmt.Sprintf("%016x\n", xxhash.Sum64(b)) || json.Unmarshal(b, &was) != nil {
+	if !ReadSummed(b, &was) {
 		return checkManifest(disk, dir) // the sums themselves are damaged
 	}
 	is, err := sumUp(disk, dbDir(disk, dir))

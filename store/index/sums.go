@@ -1,9 +1,7 @@
 package index
 
 import (
-	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -13,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/echo-node/echo-node/store"
 )
 
 // The files of the index are read as they lie in memory, without a look at their sums: a
@@ -69,8 +67,7 @@ func intactRoot(dir string) error {
 		return err
 	}
 	var was rootState
-	b, own, _ := bytes.Cut(b, []byte{'\n'})
-	if string(own) == fmt.Sprintf("%016x\n", xxhash.Sum64(b)) && json.Unmarshal(b, &was) == nil && was.Tx == is.Tx && was.Sum != is.Sum {
+	if store.ReadSummed(b, &was) && was.Tx == is.Tx && was.Sum != is.Sum {
 		return fmt.Errorf("%s: at transaction %d its sum was %016x, it is %016x", rootName, is.Tx, was.Sum, is.Sum)
 	}
 	return nil
@@ -108,25 +105,27 @@ func intactSegment(name string) error {
 // noteSum writes down the sum of the list of segments, whether the index is open or not. A list that changes meanwhile is left
 // for the next time. Done is what was noted last; the answer is what is noted now.
 func noteSum(dir string, done rootState) (rootState, error) {
-	b, err := os.ReadFile(filepath.Join(dir, rootName))
+	root := filepath.Join(dir, rootName)
+	tx, err := latestTx(root)
+	if err != nil || tx == done.Tx {
+		return done, err
+	}
+	b, err := os.ReadFile(root)
 	if err != nil {
 		return done, err
 	}
 	is, err := walkTree(b)
-	if err != nil || is == done {
+	if err != nil {
 		return done, nil //nolint:nilerr // it was read while it was written; damage is found by who opens it
 	}
-	// What is in use at a transaction stays until the next but one begins to write.
-	if b, err = os.ReadFile(filepath.Join(dir, rootName)); err != nil {
+	// The pages that a transaction uses are not written again before its successor is complete. So what was read is whole if
+	// there is none yet.
+	if tx, err = latestTx(root); err != nil || tx != is.Tx {
 		return done, err
 	}
-	if again, err := walkTree(b); err != nil || again != is {
-		return done, nil //nolint:nilerr // as above
-	}
-	if b, err = json.Marshal(is); err != nil {
+	if b, err = store.Summed(is); err != nil {
 		return done, err
 	}
-	b = fmt.Appendf(b, "\n%016x\n", xxhash.Sum64(b)) // of itself
 	part := filepath.Join(dir, sumName+".part")
 	if err := os.WriteFile(part, b, 0o600); err != nil {
 		return done, err

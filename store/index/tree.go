@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
+	"os"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -50,13 +52,9 @@ type rootState struct {
 // walkTree reads the file b of bolt as its latest transaction left it. It takes time and memory as the file is long, whatever is
 // in it. The error wraps errTree.
 func walkTree(b []byte) (rootState, error) {
-	page, metas := metasOf(b)
-	if len(metas) == 0 {
+	page, m := metaOf(b)
+	if m == nil {
 		return rootState{}, fmt.Errorf("no page says where it begins: %w", errTree)
-	}
-	m := metas[0]
-	if len(metas) > 1 && txOf(metas[1]) > txOf(m) {
-		m = metas[1]
 	}
 	t := &tree{b: b, page: page, end: binary.LittleEndian.Uint64(m[40:]), seen: map[uint64]bool{0: true, 1: true}, sum: xxhash.New()}
 	if t.end > uint64(len(b))/page {
@@ -71,6 +69,33 @@ func walkTree(b []byte) (rootState, error) {
 }
 
 func txOf(meta []byte) uint64 { return binary.LittleEndian.Uint64(meta[48:]) }
+
+// latestTx is the latest transaction that is complete in the file of that name, 0 where there is none.
+func latestTx(name string) (uint64, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, 2*mostPage)) // the first two pages say it
+	if err = errors.Join(err, f.Close()); err != nil {
+		return 0, err
+	}
+	if _, m := metaOf(b); m != nil {
+		return txOf(m), nil
+	}
+	return 0, nil
+}
+
+// metaOf is the size of a page, and what the latest transaction wrote of where the tree begins; nil = nothing does.
+func metaOf(b []byte) (page uint64, m []byte) {
+	page, metas := metasOf(b)
+	for _, x := range metas {
+		if m == nil || txOf(x) > txOf(m) {
+			m = x
+		}
+	}
+	return page, m
+}
 
 // metasOf finds the pages, at most two, that say where the tree begins.
 func metasOf(b []byte) (page uint64, metas [][]byte) {

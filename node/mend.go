@@ -30,7 +30,7 @@ type Repaired struct {
 type mending struct {
 	o      Options
 	id     string
-	repair bool // a person asked for it: rows that nobody else has may be lost
+	repair bool // a person asked for it: rows that are kept only here may be lost
 	alone  bool
 	keep   *keeping.Machine
 	slices []partition.Slice
@@ -140,7 +140,7 @@ func (x *mending) allow(m *store.Mending) error {
 	return nil
 }
 
-// sole says whether nobody else has what this peer has of sl.
+// sole says whether this peer is the only one that keeps sl.
 func (x *mending) sole(sl partition.Slice) bool {
 	c := x.keep.Config(sl)
 	return c.Has(x.id) && len(c.Keepers) == 1

@@ -45,7 +45,7 @@ func (c Credential) Sign(r *fetch.Request) {
 	r.Header = h
 }
 
-// Sum tells one token from another by a salt that nobody else has; the token does not follow from it. "" = there is none.
+// Sum tells tokens apart. The salt is secret, so the token cannot be found from its sum. "" = there is no token.
 func (c Credential) Sum(salt []byte) string {
 	if !c.Set() {
 		return ""

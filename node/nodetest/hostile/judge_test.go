@@ -3,6 +3,7 @@ package hostile_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,11 +16,21 @@ import (
 // chain is what is true of one slice: the Configs that were agreed, as far as honest peers
 // took part. It is honest as long as a majority of the keepers of its last Config is.
 type chain struct {
-	last  keeping.Config
-	known map[string]bool            // names of all of them
-	votes map[string]map[string]bool // by name of the successor: honest peers that accepted it
-	rows  map[string]bool            // rows that honest keepers had at the last count, while honest
-	doubt map[string]int             // samples in a row that a peer believed what is not true
+	last   keeping.Config
+	known  map[string]bool   // names of all of them
+	votes  map[string]*votes // of successors of the last, by name
+	before map[string]*votes // of successors of the last but one, the last among them
+	former string            // the name of the last but one
+	split  bool              // they did: see weakness "a keeper votes for two"
+	rows   map[string]bool   // rows that honest keepers had at the last count, while honest
+	doubt  map[string]int    // samples in a row that a peer believed what is not true
+	story  []string          // how it came to the last few of its Configs, for who reads of a fault
+}
+
+// votes are honest peers that accepted a successor.
+type votes struct {
+	base, next keeping.Config
+	by         map[string]bool
 }
 
 func short(id string) string { return id[max(0, len(id)-6):] }
@@ -42,7 +53,7 @@ type judge struct {
 	chains map[partition.Slice]*chain
 
 	samples, honestSlices, served, unserved, hostileOwned int
-	lost, wrong, misbelieved                              int
+	lost, wrong, misbelieved, splits                      int
 	fewest                                                int
 }
 
@@ -55,7 +66,7 @@ func newJudge(honest []*nodetest.SimPeer, log func(string, ...any)) *judge {
 	n := honest[0].Node()
 	for _, s := range n.Slices() { // honest peers alone have agreed on this
 		c := n.Agreed(s)
-		j.chains[s] = &chain{last: c, known: map[string]bool{nameOf(c): true}, votes: map[string]map[string]bool{}, rows: map[string]bool{}, doubt: map[string]int{}}
+		j.chains[s] = &chain{last: c, known: map[string]bool{nameOf(c): true}, votes: map[string]*votes{}, rows: map[string]bool{}, doubt: map[string]int{}}
 	}
 	return j
 }
@@ -98,7 +109,7 @@ func (j *judge) sent(from string, req *wire.Request) {
 	for _, w := range req.GetConfigs().GetDecided() {
 		ch := j.chains[partition.Slice(w.Slice)]
 		if c := configOf(w); ch != nil && ch.last.Has(from) && c.SameFork(ch.last) && c.Gen == ch.last.Gen+1 {
-			j.advance(ch, c)
+			j.advance(ch, c, j.nick(from)+" says that it was decided")
 		}
 	}
 }
@@ -118,34 +129,83 @@ func (j *judge) answered(by string, req *wire.Request, resp *wire.Response) {
 	}
 }
 
-// vote counts an honest peer's acceptance; hostile keepers are taken to accept anything.
+// vote counts an honest peer's acceptance of a successor of what it believes.
 func (j *judge) vote(by string, s partition.Slice, base, next keeping.Config) {
 	ch := j.chains[s]
-	if ch == nil || base.Compare(ch.last) != 0 || !ch.last.Has(by) || !next.SameFork(base) || next.Gen != base.Gen+1 {
+	if ch == nil || !base.Has(by) || !next.SameFork(base) || next.Gen != base.Gen+1 {
 		return
 	}
-	name := nameOf(next)
-	if ch.votes[name] == nil {
-		ch.votes[name] = map[string]bool{}
+	j.believed(ch, by, base)
+	in := ch.votes
+	switch nameOf(base) {
+	case nameOf(ch.last):
+	case ch.former:
+		in = ch.before
+	default:
+		return
 	}
-	ch.votes[name][by] = true
-	n := len(ch.votes[name])
-	for _, k := range ch.last.Keepers {
+	v := in[nameOf(next)]
+	if v == nil {
+		v = &votes{base: base, next: next, by: map[string]bool{}}
+		in[nameOf(next)] = v
+	}
+	if v.by[by] = true; len(v.by) >= base.Quorum() && nameOf(base) == nameOf(ch.last) {
+		j.advance(ch, next, "accepted by "+j.nicks(v))
+	}
+}
+
+// possible says whether a successor of the last Config was decided if all hostile keepers
+// accepted it. They may have accepted another as well.
+func (j *judge) possible(v *votes) bool {
+	n := len(v.by)
+	for _, k := range v.base.Keepers {
 		if j.honest[k] == nil {
 			n++
 		}
 	}
-	if n >= ch.last.Quorum() {
-		j.advance(ch, next)
+	return n >= v.base.Quorum()
+}
+
+// believed is told of what an honest peer takes for decided: of what hostile keepers may or
+// may not have accepted, that was.
+func (j *judge) believed(ch *chain, by string, c keeping.Config) {
+	if v := ch.votes[nameOf(c)]; v != nil && j.possible(v) {
+		j.advance(ch, c, "accepted by "+j.nicks(v)+" and hostile keepers, as "+j.nick(by)+" believes")
 	}
 }
 
-func (j *judge) advance(ch *chain, c keeping.Config) {
+func (j *judge) nicks(v *votes) string {
+	var out []string
+	for id := range v.by {
+		out = append(out, j.nick(id))
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func (j *judge) nick(id string) string {
+	if p := j.honest[id]; p != nil {
+		return p.Name
+	}
+	return short(id)
+}
+
+// told is how many Configs of a slice a fault is told with.
+const told = 8
+
+func (j *judge) advance(ch *chain, c keeping.Config, why string) {
+	ch.story = append(ch.story[max(0, len(ch.story)-told+1):], fmt.Sprintf("%s %s: %s", time.Now().Format(time.TimeOnly), nameOf(c), why))
 	if j.isHonest(ch.last) != j.isHonest(c) {
 		ch.rows = map[string]bool{}
 	}
+	ch.before, ch.votes, ch.former = ch.votes, map[string]*votes{}, nameOf(ch.last)
 	ch.last, ch.known[nameOf(c)] = c, true
-	clear(ch.votes)
+}
+
+// rivals says whether hostile keepers may have made c of the last Config but one, beside the last.
+func (j *judge) rivals(ch *chain, c keeping.Config) bool {
+	v := ch.before[nameOf(c)]
+	return v != nil && nameOf(c) != nameOf(ch.last) && j.possible(v)
 }
 
 // patience is how many samples in a row a peer may believe what the judge has not heard
@@ -165,7 +225,15 @@ func (j *judge) sample() {
 	}
 	honest := 0
 	for s, ch := range j.chains {
-		if !j.isHonest(ch.last) {
+		for id, p := range j.honest {
+			c := p.Node().Agreed(s)
+			if j.believed(ch, id, c); j.rivals(ch, c) && !ch.split {
+				ch.split, ch.rows = true, map[string]bool{}
+				j.splits++
+				j.log("%s: %s believes %s beside %s, for which hostile keepers voted, too; before: %q", s, p.Name, nameOf(c), nameOf(ch.last), ch.story)
+			}
+		}
+		if !j.isHonest(ch.last) || ch.split {
 			j.follow(s, ch)
 			continue
 		}
@@ -178,13 +246,13 @@ func (j *judge) sample() {
 			}
 			if ch.doubt[id]++; ch.doubt[id] == patience {
 				j.misbelieved++
-				j.log("%s: %s believes %s, true is %s", s, p.Name, nameOf(c), nameOf(ch.last))
+				j.log("%s: %s believes %s, true is %s; before: %q", s, p.Name, nameOf(c), nameOf(ch.last), ch.story)
 			}
 		}
 		for _, id := range acting[s] {
 			if id != ch.last.Owner {
 				j.wrong++
-				j.log("%s: %s acts, true is %s", s, j.honest[id].Name, nameOf(ch.last))
+				j.log("%s: %s acts, true is %s; before: %q", s, j.honest[id].Name, nameOf(ch.last), ch.story)
 			}
 		}
 		switch {
@@ -200,21 +268,24 @@ func (j *judge) sample() {
 	j.fewest = min(j.fewest, honest)
 }
 
-// follow takes for true of a slice that hostile peers have the majority of whatever the
+// follow takes for true of a slice that hostile peers have the majority of, or split, whatever the
 // newest is that an honest peer believes. It is honest again once all honest peers
 // believe the same and have the majority by it.
 func (j *judge) follow(s partition.Slice, ch *chain) {
-	newest, same := ch.last, true
+	newest, all := ch.last, map[string]keeping.Config{}
 	for _, p := range j.honest {
-		if c := p.Node().Agreed(s); c.Compare(newest) > 0 {
+		c := p.Node().Agreed(s)
+		if all[nameOf(c)] = c; c.Compare(newest) > 0 {
 			newest = c
 		}
 	}
-	for _, p := range j.honest {
-		same = same && nameOf(p.Node().Agreed(s)) == nameOf(newest)
+	if ch.split && len(all) == 1 { // they have settled on one of the two, or on what came of it
+		for _, newest = range all {
+		}
 	}
-	if newest.Compare(ch.last) > 0 && (same || !j.isHonest(newest)) {
-		j.advance(ch, newest)
+	if (newest.Compare(ch.last) > 0 || ch.split) && (len(all) == 1 || !j.isHonest(newest)) {
+		ch.split = false
+		j.advance(ch, newest, "the newest that is believed, as hostile peers had the majority, or voted for two")
 	}
 }
 
@@ -236,7 +307,7 @@ func (j *judge) count(rows map[string]nodetest.Rows) {
 		}
 	}
 	for s, ch := range j.chains {
-		if !j.isHonest(ch.last) {
+		if !j.isHonest(ch.last) || ch.split {
 			continue
 		}
 		for k := range ch.rows {
@@ -254,7 +325,7 @@ func (j *judge) report(real time.Duration) string {
 	defer j.mu.Unlock()
 	share := func(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
 	return fmt.Sprintf("%d samples, honest slices %.1f of %d on average, %d at least; of them owned by an honest peer %.2f %%, of these served %.3f %%; "+
-		"rows lost %d, acted in by who should not %d, believed though not true %d; took %s",
+		"rows lost %d, acted in by who should not %d, believed though not true %d; slices split by a keeper that voted for two %d; took %s",
 		j.samples, float64(j.honestSlices)/float64(max(1, j.samples)), len(j.chains), j.fewest, share(j.served+j.unserved, j.honestSlices),
-		share(j.served, j.served+j.unserved), j.lost, j.wrong, j.misbelieved, real.Round(time.Second))
+		share(j.served, j.served+j.unserved), j.lost, j.wrong, j.misbelieved, j.splits, real.Round(time.Second))
 }

@@ -23,7 +23,7 @@ import (
 type weak struct {
 	standing hostile.Standing
 	// decide is what the sender's peer does with requests, once bad is set.
-	decide func(req *wire.Request) hostile.Deed
+	decide func(g *stage, from string, req *wire.Request) hostile.Deed
 	answer func(g *stage, req *wire.Request) *wire.Response
 	show   func(g *stage) // fails when the weakness is not there any more
 }
@@ -31,8 +31,28 @@ type weak struct {
 func weaknesses() map[string]weak {
 	return map[string]weak{
 		"a keeper makes up the next Config": {standing: hostile.Replica, show: makesUpConfig},
+		"a keeper votes for two": {standing: hostile.Replica, show: votesForTwo,
+			decide: func(g *stage, from string, req *wire.Request) hostile.Deed {
+				switch third := g.third(); {
+				case from == third && (req.GetLease() != nil || req.GetBallots() != nil):
+					return hostile.Lie
+				case from == third && req.GetConfigs() != nil: // it does not want to know
+					return hostile.Refuse
+				}
+				return hostile.Serve
+			},
+			answer: func(_ *stage, req *wire.Request) *wire.Response {
+				if req.GetLease() != nil {
+					return &wire.Response{Body: &wire.Response_Lease{Lease: &wire.LeaseAnswer{}}}
+				}
+				a := &wire.BallotsAnswer{}
+				for range req.GetBallots().GetProposals() {
+					a.Promises = append(a.Promises, &wire.Promise{Ok: true, Copied: true})
+				}
+				return &wire.Response{Body: &wire.Response_Ballots{Ballots: a}}
+			}},
 		"an owner forgets links": {standing: hostile.Owner, show: forgetsLinks,
-			decide: func(req *wire.Request) hostile.Deed {
+			decide: func(_ *stage, _ string, req *wire.Request) hostile.Deed {
 				if req.GetForward() != nil {
 					return hostile.Lie
 				}
@@ -47,7 +67,7 @@ func weaknesses() map[string]weak {
 			}},
 		"an owner replaces records": {standing: hostile.Owner, show: replacesRecords},
 		"a keeper stops a slice while another is away": {standing: hostile.Replica, show: stopsSlice,
-			decide: func(req *wire.Request) hostile.Deed {
+			decide: func(_ *stage, _ string, req *wire.Request) hostile.Deed {
 				if req.GetLease() != nil || req.GetBallots() != nil {
 					return hostile.Refuse
 				}
@@ -72,9 +92,9 @@ func TestWeaknesses(t *testing.T) {
 			var bad atomic.Pointer[string] // the id of the hostile peer, from when it is one
 			wrap := func(p *nodetest.SimPeer, h host.Host) host.Host {
 				hh := hostile.NewHost(h)
-				hh.Decide = func(_ string, req *wire.Request) hostile.Deed {
+				hh.Decide = func(from string, req *wire.Request) hostile.Deed {
 					if id := bad.Load(); x.decide != nil && id != nil && *id == p.ID {
-						return x.decide(req)
+						return x.decide(g, from, req)
 					}
 					return hostile.Serve
 				}
@@ -105,6 +125,39 @@ func makesUpConfig(g *stage) {
 	if got := g.target.Node().Agreed(g.sc.Slice); got.Owner != g.sc.Me {
 		g.t.Errorf("it is not believed any more: %+v", got)
 	}
+}
+
+// third is who keeps the slice beside its owner and the hostile peer.
+func (g *stage) third() string {
+	c := g.sc.Configs[g.sc.Slice]
+	for _, k := range c.Keepers {
+		if k != g.sc.Me && k != c.Owner {
+			return k
+		}
+	}
+	return ""
+}
+
+func votesForTwo(g *stage) {
+	owner, third := g.sc.Configs[g.sc.Slice].Owner, g.third()
+	g.s.Calls.SetJudge(func(from, to *nodetest.SimPeer, _ *wire.Request) nodetest.Effect {
+		if from.ID == owner && to.ID == third || from.ID == third && to.ID == owner {
+			return nodetest.Lost
+		}
+		return nodetest.Pass
+	})
+	g.s.Until("two peers act in one slice", 2*time.Minute, func() string {
+		var acting []string
+		for _, p := range g.s.Peers {
+			if (p.ID == owner || p.ID == third) && slices.Contains(p.Node().Acting(), g.sc.Slice) {
+				acting = append(acting, p.Name)
+			}
+		}
+		if len(acting) < 2 {
+			return fmt.Sprintf("%v act in %s", acting, g.sc.Slice)
+		}
+		return ""
+	})
 }
 
 func forgetsLinks(g *stage) {

@@ -1,21 +1,19 @@
 package node
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/index"
 )
@@ -23,8 +21,8 @@ import (
 // Export calls fn for every record of the swarm after the cursor, and returns
 // who is missing. Records come in store order (slice, site, Key), whoever holds
 // them, and a cursor is the place of the last: what was given stays given, and
-// what is still to come comes, when slices change hands between two exports. An
-// error of fn ends it.
+// what is still to come comes, when slices change hands between two exports or in
+// one. An error of fn ends it.
 func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Record, cursor string) error) ([]api.Missing, error) {
 	after, err := n.spotOf(e.Cursor)
 	if err != nil {
@@ -38,70 +36,235 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
-	assign := n.keep.Assignment()
-	_, view := n.terr.views()
-	missing := []api.Missing{}
-	open := map[string]*shelf{}
-	var of spot // the Key whose captures are at hand
-	var captures []store.Capture
+	x := &exporter{n: n, e: e, open: map[string]*shelf{}, failed: map[string]error{}, given: map[partition.Slice]*given{}, missing: map[string]*absentee{}}
+	x.fn = func(rec store.Record, cursor string) error {
+		if !wanted(rec, e) || chosen != nil && !facets.Match(&rec) {
+			return nil
+		}
+		return fn(rec, cursor)
+	}
+	x.begin(after)
+	err = x.run(ctx)
+	return x.missed(ctx), err
+}
+
+// exporter is one export under way. It reads all members at once, each in store order, and
+// knows how far the owners of each slice gave all that is in it: what changed hands between
+// two pages is asked for again, so that no record falls between an old owner and a new one.
+type exporter struct {
+	n  *Node
+	e  api.Export
+	fn func(rec store.Record, cursor string) error
+
+	open    map[string]*shelf
+	failed  map[string]error // by peer: it gave no answer, or one that is none
+	given   map[partition.Slice]*given
+	slices  []partition.Slice    // of this zone, in order, that are not all given yet
+	missing map[string]*absentee // by who owns the slices that are not given
+	waits   int
+
+	of       spot // the Key whose captures are at hand
+	captures []store.Capture
+}
+
+// absentee is an owner of slices that are not given, and why the last was not.
+type absentee struct {
+	slices int
+	why    error
+}
+
+// given is how far the owners of a slice gave all that is in it.
+type given struct {
+	to    spot
+	whole bool // to its end
+	alone bool // it was read from its owner alone: what the shelves have of it is no news
+}
+
+// A slice whose owner says that it is not its own, or has no whole copy of it yet, is asked
+// for again after exportWait; an export waits exportWaits times in all, then such slices are
+// missing.
+const (
+	exportWait  = 250 * time.Millisecond
+	exportWaits = 40
+)
+
+func (x *exporter) begin(after spot) {
+	_, view := x.n.terr.views()
 	for _, m := range view.Members() {
-		if !e.Local || m.ID == n.id {
-			open[m.ID] = &shelf{n: n, peer: m.ID, after: after, captures: e.Captures, leaves: withLeaves(e.Kind), only: onlyOf(e.Kind)}
+		if !x.e.Local || m.ID == x.n.id {
+			x.open[m.ID] = x.shelf(m.ID, after)
 		}
 	}
-	if !e.Local {
-		missing = n.unasked(ctx, assign, open)
+	if x.e.Local {
+		return
 	}
+	for _, s := range slices.Sorted(slices.Values(x.n.slices)) {
+		if s >= after.in && !x.n.foreign(s) {
+			x.slices = append(x.slices, s)
+		}
+	}
+	x.given[after.in] = &given{to: after}
+}
+
+func (x *exporter) shelf(peer string, after spot) *shelf {
+	return &shelf{n: x.n, peer: peer, after: after, captures: x.e.Captures, leaves: withLeaves(x.e.Kind), only: onlyOf(x.e.Kind), covers: x.covers}
+}
+
+// run gives all that there is.
+func (x *exporter) run(ctx context.Context) error {
 	for {
-		for id, s := range open {
-			switch more, err := s.fill(ctx); {
-			case err != nil:
-				// It may have come to own slices meanwhile; of none, nothing is missing.
-				if owned := max(len(assign[id]), len(n.keep.Assignment()[id])); owned > 0 {
-					missing = append(missing, api.Missing{Peer: id, Reason: n.reason(ctx, id, err), Slices: owned})
-				}
-				delete(open, id)
-			case !more:
-				delete(open, id)
+		for id, s := range x.open {
+			more, err := s.fill(ctx)
+			if err != nil {
+				x.failed[id] = err
+			}
+			if !more {
+				delete(x.open, id)
 			}
 		}
-		if ctx.Err() != nil || len(open) == 0 {
-			return missing, ctx.Err()
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		x := n.least(open)
-		if whole := (spot{in: x.in, key: x.key}); whole != of {
-			of, captures = whole, nil
+		if len(x.open) == 0 {
+			return x.complete(ctx, nil)
 		}
-		if x.part != "" && !isLeaf(x.part) {
-			captures = append(captures, x.capture)
+		next := x.n.least(x.open)
+		if err := x.complete(ctx, &next.spot); err != nil {
+			return err
+		}
+		if g := x.given[next.in]; g != nil && g.alone {
 			continue
 		}
-		if x.part == "" {
-			x.record.Captures, captures = captures, nil
-		}
-		if wanted(x.record, e) && (chosen == nil || facets.Match(&x.record)) {
-			if err := fn(x.record, x.cursor()); err != nil {
-				return missing, err
-			}
+		if err := x.give(next); err != nil {
+			return err
 		}
 	}
 }
 
-// unasked names the owners of slices of this zone that an export does not ask: they are no members now.
-func (n *Node) unasked(ctx context.Context, assign map[string][]partition.Slice, asked map[string]*shelf) []api.Missing {
-	missing := []api.Missing{}
-	for _, id := range slices.Sorted(maps.Keys(assign)) {
-		near := 0
-		for _, s := range assign[id] {
-			if !n.foreign(s) {
-				near++
-			}
+// give hands one item on; captures come before the record of their Key, and go with it.
+func (x *exporter) give(item shelved) error {
+	if whole := (spot{in: item.in, key: item.key}); whole != x.of {
+		x.of, x.captures = whole, nil
+	}
+	if item.part != "" && !isLeaf(item.part) {
+		x.captures = append(x.captures, item.capture)
+		return nil
+	}
+	if item.part == "" {
+		item.record.Captures, x.captures = x.captures, nil
+	}
+	return x.fn(item.record, item.cursor())
+}
+
+// covers notes that the owner of the slices in whole gave all that is in them between from
+// and to, or the end.
+func (x *exporter) covers(from, to spot, ended bool, whole map[partition.Slice]bool) {
+	for s := range whole {
+		g := x.given[s]
+		if g == nil {
+			g = &given{}
+			x.given[s] = g
 		}
-		if asked[id] == nil && near > 0 {
-			missing = append(missing, api.Missing{Peer: id, Reason: n.reason(ctx, id, errVanished), Slices: near})
+		switch {
+		case g.whole || s < from.in || s == from.in && g.to.compare(from) < 0:
+		case ended || s < to.in:
+			g.whole = true
+		case s == to.in && g.to.compare(to) < 0:
+			g.to = to
 		}
 	}
-	return missing
+}
+
+// complete sees that all before next was given, nil being the end: what was not is asked of
+// the owner alone.
+func (x *exporter) complete(ctx context.Context, next *spot) error {
+	for len(x.slices) > 0 {
+		s := x.slices[0]
+		if next != nil && s > next.in {
+			return nil
+		}
+		g := x.given[s]
+		if g == nil {
+			g = &given{}
+			x.given[s] = g
+		}
+		here := next != nil && s == next.in
+		if !g.whole && !(here && g.to.compare(*next) >= 0) {
+			if err := x.alone(ctx, s, g); err != nil {
+				return err
+			}
+		}
+		if here {
+			return nil
+		}
+		delete(x.given, s)
+		x.slices = x.slices[1:]
+	}
+	return nil
+}
+
+// alone gives the rest of s from its owner, or notes that it is missing.
+func (x *exporter) alone(ctx context.Context, s partition.Slice, g *given) error {
+	g.alone = true
+	sh := x.shelf("", g.to)
+	sh.slice = s
+	for {
+		sh.peer, sh.ended, sh.after = x.n.keep.Owner(s), false, g.to
+		if x.n.foreign(s) {
+			return nil // it left this zone meanwhile
+		}
+		err := x.failed[sh.peer]
+		if _, view := x.n.terr.views(); err == nil {
+			if _, member := view.Find(sh.peer); !member {
+				err = errVanished
+			}
+		}
+		if err == nil {
+			_, err = sh.fill(ctx)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, item := range sh.page {
+			if err := x.give(item); err != nil {
+				return err
+			}
+		}
+		got := len(sh.page) > 0
+		sh.page = nil
+		switch {
+		case g.whole:
+			return nil
+		case err == nil && got:
+			continue
+		case err == nil && x.waits < exportWaits:
+			x.waits++
+			sleepUnless(ctx, exportWait, nil)
+			continue
+		case err == nil:
+			err = errChanging
+		default:
+			x.failed[sh.peer] = err
+		}
+		if x.missing[sh.peer] == nil {
+			x.missing[sh.peer] = &absentee{}
+		}
+		x.missing[sh.peer].slices++
+		x.missing[sh.peer].why = err
+		return nil
+	}
+}
+
+// errChanging is why a slice is missing whose owner gave none of it.
+var errChanging = errors.New("it has not got all of them yet, or they change hands; try again")
+
+// missed names the owners of slices that were not given.
+func (x *exporter) missed(ctx context.Context) []api.Missing {
+	out := []api.Missing{}
+	for _, id := range slices.Sorted(maps.Keys(x.missing)) {
+		out = append(out, api.Missing{Peer: id, Reason: x.n.reason(ctx, id, x.missing[id].why), Slices: x.missing[id].slices})
+	}
+	return out
 }
 
 // spot is a place in store order; the zero spot is before all. part is that of
@@ -182,140 +345,6 @@ func (n *Node) least(open map[string]*shelf) shelved {
 		}
 	}
 	return x
-}
-
-// shelf is one peer's records, read page by page.
-type shelf struct {
-	n     *Node
-	peer  string
-	after spot // the last read
-	page  []shelved
-	ended bool
-
-	captures bool // they are asked for
-	leaves   bool
-	only     string // of the leaves
-	of       spot   // the Key of the captures read last
-	count    int    // how many of it, and of how many bytes
-	size     int
-}
-
-type shelved struct {
-	spot
-	record  store.Record
-	capture store.Capture
-}
-
-// maxCapturedBytes is the most that the captures of one Key are together on
-// their way, as JSON: of each version a body in base64 or a record, and heads.
-const maxCapturedBytes = store.MaxVersions*max(store.MaxRecordBytes, store.MaxBodyBytes/3*4) + store.MaxCaptures*(64<<10)
-
-// fill sees that page is not empty; false is the end.
-func (s *shelf) fill(ctx context.Context) (bool, error) {
-	if len(s.page) > 0 || s.ended {
-		return len(s.page) > 0, nil
-	}
-	a, err := s.n.recordsOf(ctx, s.peer, s.after, &wire.Records{Captures: s.captures, Leaves: s.leaves, Only: s.only})
-	if err == nil {
-		err = s.take(a)
-	}
-	return len(s.page) > 0, err
-}
-
-// take checks the Keys of another peer, and that they go forward: else an
-// export might never end.
-func (s *shelf) take(a *wire.RecordsAnswer) error {
-	for i, b := range a.GetRecords() {
-		x, text, err := s.read(a, i, b)
-		if err != nil {
-			return fmt.Errorf("a record of %s: %w", s.peer, err)
-		}
-		k, err := partition.KeyFromWire(text)
-		if err != nil {
-			return fmt.Errorf("a record of %s: %w", s.peer, err)
-		}
-		in := uint64(0)
-		if i < len(a.GetSlices()) {
-			in = a.Slices[i]
-		}
-		x.key = k
-		if x.in, err = s.n.sliceFrom(in, k); err != nil {
-			return fmt.Errorf("a record of %s: %w", s.peer, err)
-		}
-		if s.after.key != "" && x.spot.compare(s.after) <= 0 {
-			return errors.New("its records are not in order")
-		}
-		if err := s.bounded(x, len(b)); err != nil {
-			return err
-		}
-		s.page, s.after = append(s.page, x), x.spot
-	}
-	s.ended = len(s.page) == 0
-	return nil
-}
-
-// read is item i of a, and the Key that it says it is of.
-func (s *shelf) read(a *wire.RecordsAnswer, i int, b []byte) (x shelved, key string, err error) {
-	if i < len(a.GetParts()) {
-		x.part = string(a.Parts[i])
-	}
-	if x.part == "" {
-		err = strictjson.Unmarshal(b, &x.record)
-		x.record.Captures = nil // they come alone
-		return x, string(x.record.Key), err
-	}
-	if isLeaf(x.part) && s.leaves {
-		err = readLeaf(&x.record, x.part, b)
-		return x, string(x.record.Key), err
-	}
-	if !s.captures {
-		return x, "", errForeign
-	}
-	err = strictjson.Unmarshal(b, &x.capture)
-	return x, string(x.capture.Key), err
-}
-
-// bounded refuses captures of one Key without end.
-func (s *shelf) bounded(x shelved, size int) error {
-	if x.part == "" || isLeaf(x.part) {
-		return nil
-	}
-	if whole := (spot{in: x.in, key: x.key}); whole != s.of {
-		s.of, s.count, s.size = whole, 0, 0
-	}
-	s.count, s.size = s.count+1, s.size+size
-	if s.count > store.MaxCaptures || s.size > maxCapturedBytes {
-		return fmt.Errorf("too many captures of %s", x.key)
-	}
-	return nil
-}
-
-// plain is JSON without the escapes that HTML would need: they sextuple a text
-// of nothing but brackets, which then fits no frame.
-func plain(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
-func (n *Node) recordsOf(ctx context.Context, peer string, after spot, q *wire.Records) (*wire.RecordsAnswer, error) {
-	q.After, q.AfterPart = string(after.key), []byte(after.part)
-	if after.key != "" {
-		q.AfterSlice = sliceOn(after.in)
-	}
-	if peer == n.id {
-		return n.serveRecords(q)
-	}
-	resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Records{Records: q}})
-	if err != nil {
-		return nil, err
-	}
-	if a := resp.GetRecords(); a != nil {
-		return a, nil
-	}
-	return nil, errForeign
 }
 
 func wanted(r store.Record, e api.Export) bool {

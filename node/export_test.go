@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,87 @@ func TestExportNamesOwnersThatAreGone(t *testing.T) {
 	}
 	if missing, err = n.Export(t.Context(), api.Export{Local: true}, count); err != nil || len(missing) != 0 {
 		t.Errorf("of this peer alone: %+v missing, %v", missing, err)
+	}
+}
+
+// A slice that changes hands after its new owner's records were passed is asked for again,
+// in its place; one of which nobody has all is missing.
+func TestExportOfSlicesThatChangeHands(t *testing.T) {
+	n := openNode(t, Options{Capacity: 16})
+	keepPages(t, n, 40, "sardinha")
+	var all []partition.Key
+	in := map[partition.Slice]int{}
+	_, err := n.Export(t.Context(), api.Export{}, func(r store.Record, _ string) error {
+		all, in[n.store.SliceOf(r.Key)] = append(all, r.Key), in[n.store.SliceOf(r.Key)]+1
+		return nil
+	})
+	if err != nil || len(all) != 40 || len(in) < 4 {
+		t.Fatalf("%d of 40 records in %d slices: %v", len(all), len(in), err)
+	}
+	used := slices.Sorted(maps.Keys(in))
+	away, gone := strangeID(t), used[len(used)-1]
+	for _, kind := range []string{"", "page"} { // with all that there is of Keys, and records alone
+		for _, s := range used[1:] {
+			give(t, n, s, away)
+		}
+		var got []partition.Key
+		missing, err := n.Export(t.Context(), api.Export{Kind: kind}, func(r store.Record, _ string) error {
+			if got = append(got, r.Key); len(got) == 1 {
+				for _, s := range used[1 : len(used)-1] {
+					give(t, n, s, n.id)
+				}
+			}
+			return nil
+		})
+		if want := all[:len(all)-in[gone]]; err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %d records, want %d, in order: %v", kind, len(got), len(want), err)
+		}
+		if len(missing) != 1 || missing[0].Peer != away || missing[0].Slices != 1 {
+			t.Errorf("%q: %+v missing", kind, missing)
+		}
+		// Whoever loses a slice in the middle gives no more of it, and the rest is missing.
+		for _, s := range used {
+			give(t, n, s, n.id)
+		}
+		rows := 0
+		missing, err = n.Export(t.Context(), api.Export{Kind: kind}, func(store.Record, string) error {
+			if rows++; rows == 1 {
+				give(t, n, gone, away)
+			}
+			return nil
+		})
+		if err != nil || rows != len(all) && len(missing) == 0 {
+			t.Errorf("%q: %d records of %d, %+v missing, %v", kind, rows, len(all), missing, err)
+		}
+		give(t, n, gone, n.id)
+	}
+}
+
+// A record of a slice that is another's is not taken, whoever says that it is its own.
+func TestExportTakesOwnersRecords(t *testing.T) {
+	n := openNode(t, Options{Capacity: 16})
+	k := mustKey(t, "http://a.example/1")
+	own := n.store.SliceOf(k)
+	j, err := json.Marshal(store.Record{Key: k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		peer  string
+		whole []uint64
+		taken int
+	}{"the owner's": {n.id, []uint64{uint64(own)}, 1}, "an owner's who has no copy": {n.id, nil, 0}, "a member's": {"other", []uint64{uint64(own)}, 0}} {
+		covered := map[partition.Slice]bool{}
+		s := &shelf{n: n, peer: c.peer, covers: func(_, _ spot, _ bool, whole map[partition.Slice]bool) { maps.Copy(covered, whole) }}
+		if err := s.take(&wire.RecordsAnswer{Records: [][]byte{j}, Whole: c.whole}); err != nil || len(s.page) != c.taken || covered[own] != (c.taken == 1) {
+			t.Errorf("%s: %d taken, covered %v, %v", name, len(s.page), covered, err)
+		}
+		for err = nil; err == nil; { // without end
+			if s.page, s.after = nil, (spot{}); c.taken == 1 {
+				break
+			}
+			err = s.take(&wire.RecordsAnswer{Records: [][]byte{j}, Whole: c.whole})
+		}
 	}
 }
 

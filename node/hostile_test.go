@@ -372,7 +372,7 @@ func TestExportOfCaptures(t *testing.T) {
 		if err := resp.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		s := &shelf{n: n, after: after, captures: true}
+		s := &shelf{n: n, peer: n.id, after: after, captures: true}
 		if err := s.take(a); err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +412,7 @@ func TestHostileCaptures(t *testing.T) {
 	n := openNode(t, Options{})
 	a := mustKey(t, "http://a.example/1")
 	page := func(parts ...string) *wire.RecordsAnswer {
-		out := &wire.RecordsAnswer{}
+		out := &wire.RecordsAnswer{Whole: []uint64{uint64(n.store.SliceOf(a))}}
 		for _, p := range parts {
 			j, err := json.Marshal(store.Capture{Key: a})
 			if err != nil {
@@ -428,7 +428,7 @@ func TestHostileCaptures(t *testing.T) {
 	if err := (&shelf{n: n, captures: true}).take(page("2", "1")); err == nil {
 		t.Error("captures backwards")
 	}
-	s := &shelf{n: n, captures: true}
+	s := &shelf{n: n, peer: n.id, captures: true}
 	for i := range store.MaxCaptures {
 		if err := s.take(page(fmt.Sprintf("%03d", i))); err != nil {
 			t.Fatal(err)

@@ -57,12 +57,9 @@ func readLeaf(r *store.Record, part string, b []byte) error {
 }
 
 // serveLeaves fills a page with all that there is of Keys, or with one kind of it.
-func (n *Node) serveLeaves(r *wire.Records, p *recordPage) error {
-	sl, after := partition.Slice(r.AfterSlice), partition.Key(r.After)
+func (n *Node) serveLeaves(r *wire.Records, p *recordPage, sl partition.Slice) error {
+	after := partition.Key(r.After)
 	if len(r.AfterPart) > 0 { // in the middle of that Key
-		if sl == 0 {
-			sl = n.store.SliceOf(after)
-		}
 		if more, err := n.addKey(r, p, sl, after, string(r.AfterPart)); err != nil || !more {
 			return err
 		}
@@ -72,8 +69,8 @@ func (n *Node) serveLeaves(r *wire.Records, p *recordPage) error {
 
 // addKey adds what there is of k after part; false when the page is full.
 func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k partition.Key, part string) (more bool, err error) {
-	if n.keep.Owner(sl) != n.id {
-		return true, nil // its owner lists it
+	if skip, ends := p.passes(sl); skip {
+		return !ends, nil // its owner lists it
 	}
 	more = true
 	if r.Captures && r.Only == "" && !isLeaf(part) {

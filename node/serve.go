@@ -10,7 +10,6 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/store"
 )
 
 // serve answers one request of another peer, if the table of rules.go lets that peer
@@ -187,83 +186,4 @@ func (n *Node) serveStatus() (*wire.StatusAnswer, error) {
 	_, view := n.terr.views()
 	return &wire.StatusAnswer{Acting: uint64(st.Slices), Json: b, Idle: st.Idle, Sent: uint64(n.count.linksOut.Load()), Received: uint64(n.count.linksIn.Load()),
 		Seeds: uint64(st.Keys), View: view.Digest(), Done: n.done.Load(), Load: uint64(n.load())}, nil
-}
-
-// MaxRecordPage is how many records and captures one answer to an export carries
-// at most, and maxRecordBytes how many bytes of them, unless it is one.
-const (
-	MaxRecordPage  = 256
-	maxRecordBytes = 1 << 20
-)
-
-// recordPage is an answer to an export being made.
-type recordPage struct {
-	a           *wire.RecordsAnswer
-	limit, size int
-}
-
-// add takes one item; false when it is for the next page. part is a capture's.
-func (p *recordPage) add(sl partition.Slice, k partition.Key, part []byte, item any) (bool, error) {
-	b, err := plain(item)
-	if err != nil {
-		return false, err
-	}
-	a := p.a
-	if len(a.Records) > 0 && (len(a.Records) == p.limit || p.size+len(b) > maxRecordBytes) {
-		return false, nil
-	}
-	a.Records, a.Slices, a.Parts, a.Next = append(a.Records, b), append(a.Slices, sliceOn(sl)), append(a.Parts, part), string(k)
-	p.size += len(b)
-	return true, nil
-}
-
-// serveRecords pages through the records of the slices owned here, and the
-// captures of each if asked.
-func (n *Node) serveRecords(r *wire.Records) (*wire.RecordsAnswer, error) {
-	p := &recordPage{a: &wire.RecordsAnswer{}, limit: min(int(r.Limit), MaxRecordPage)}
-	if p.limit == 0 {
-		p.limit = MaxRecordPage
-	}
-	if r.Leaves {
-		if err := n.serveLeaves(r, p); err != nil {
-			return nil, fmt.Errorf("records: %w", err)
-		}
-		return p.a, nil
-	}
-	each := func(sl partition.Slice, rec store.Record, part []byte) (more bool, err error) {
-		if n.keep.Owner(sl) != n.id {
-			return true, nil // its owner lists it
-		}
-		more = true
-		if r.Captures {
-			err = n.store.Captures(sl, rec.Key, part, func(part []byte, c store.Capture) (bool, error) {
-				var err error
-				more, err = p.add(sl, rec.Key, part, c)
-				return more, err
-			})
-		}
-		if err != nil || !more {
-			return false, err
-		}
-		return p.add(sl, rec.Key, nil, rec)
-	}
-	sl, after, more := partition.Slice(r.AfterSlice), partition.Key(r.After), true
-	var err error
-	if len(r.AfterPart) > 0 { // in the middle of that Key
-		var rec store.Record
-		var in partition.Slice
-		if rec, in, err = n.store.Find(after); err == nil && (sl == 0 || in == sl) {
-			more, err = each(in, rec, r.AfterPart)
-		}
-		if isNotExist(err) {
-			err = nil // it is gone by now
-		}
-	}
-	if err == nil && more {
-		err = n.store.RecordsFrom(sl, after, func(sl partition.Slice, rec store.Record) (bool, error) { return each(sl, rec, nil) })
-	}
-	if err != nil {
-		return nil, fmt.Errorf("records: %w", err)
-	}
-	return p.a, nil
 }

@@ -168,8 +168,8 @@ func (s *Store) Records(from partition.Key, fn func(Record) (bool, error)) error
 }
 
 // RecordsFrom calls fn for the latest record of each Key above from, in sl (0:
-// its hash slice; "" = all), in store order (slice, site, Key), until it answers
-// false. Records committed meanwhile may or may not be seen. fn may call the Store.
+// its hash slice), in store order (slice, site, Key), until it answers false;
+// "" begins with sl, or with all. Records committed meanwhile may or may not be seen. fn may call the Store.
 func (s *Store) RecordsFrom(sl partition.Slice, from partition.Key, fn func(partition.Slice, Record) (bool, error)) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -178,6 +178,8 @@ func (s *Store) RecordsFrom(sl partition.Slice, from partition.Key, fn func(part
 	lower := []byte{byte(tabRecord)}
 	if from != "" {
 		lower = append(keyRow(tabRecord, s.idIn(sl, from), from), 0)
+	} else if sl != 0 {
+		lower = slicePrefix(tabRecord, sl)
 	}
 	return s.records(lower, after([]byte{byte(tabRecord)}), fn)
 }

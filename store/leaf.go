@@ -408,7 +408,7 @@ func (t *txn) leavesGone(sl partition.Slice) error {
 
 // KeysFrom calls fn for the Keys of which there is anything to export, a record,
 // posts, a list or gaps, in order of slice, site and Key after from in sl (0: its
-// hash slice), until it answers false; "" begins. only is KindPost, KindEdges or
+// hash slice), until it answers false; "" begins with sl, or with all. only is KindPost, KindEdges or
 // KindGap for those that have any, "" for all.
 func (s *Store) KeysFrom(sl partition.Slice, from partition.Key, only string, fn func(partition.Slice, partition.Key) (bool, error)) (err error) {
 	if err := s.enter(); err != nil {
@@ -427,6 +427,8 @@ func (s *Store) KeysFrom(sl partition.Slice, from partition.Key, only string, fn
 		lower := []byte{byte(tab)}
 		if from != "" {
 			lower = k.behind(s.idIn(sl, from), from)
+		} else if sl != 0 {
+			lower = slicePrefix(tab, sl)
 		}
 		if err := k.seek(lower); err != nil {
 			return fmt.Errorf("store: keys: %w", err)

@@ -205,6 +205,7 @@ func TestValidateResponses(t *testing.T) {
 		"descriptor long":  {Body: &Response_WhoOwns{&WhoOwnsAnswer{Sealed: make([]byte, MaxDescriptor+1)}}},
 		"records":          {Body: &Response_Records{&RecordsAnswer{Records: make([][]byte, MaxRecords+1)}}},
 		"export cursor":    {Body: &Response_Records{&RecordsAnswer{Next: strings.Repeat("x", MaxKey+1)}}},
+		"whole slices":     {Body: &Response_Records{&RecordsAnswer{Whole: make([]uint64, MaxSlices+1)}}},
 		"nothing":          {},
 		"nil overruled":    {Body: &Response_Overrule{}},
 		"nil copies":       {Body: &Response_Copies{}},

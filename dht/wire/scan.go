@@ -14,7 +14,7 @@ func fieldLimit(name protoreflect.FullName) int {
 		"echonode.wire.v1.ForwardAck.moved":
 		return MaxLinks
 	case "echonode.wire.v1.Query.slices", "echonode.wire.v1.QueryAnswer.missing",
-		"echonode.wire.v1.Records.slices", "echonode.wire.v1.LeaseAnswer.refused",
+		"echonode.wire.v1.Records.slices", "echonode.wire.v1.RecordsAnswer.whole", "echonode.wire.v1.LeaseAnswer.refused",
 		"echonode.wire.v1.Copies.slices", "echonode.wire.v1.CopiesAnswer.missing":
 		return MaxSlices
 	case "echonode.wire.v1.TermStats.df":

@@ -379,6 +379,9 @@ func (m *RecordsAnswer) validate() error {
 			return over("part of a record", len(p), MaxPart)
 		}
 	}
+	if len(m.Whole) > MaxSlices {
+		return over("whole slices", len(m.Whole), MaxSlices)
+	}
 	return checkText("export cursor", m.Next, MaxKey)
 }
 

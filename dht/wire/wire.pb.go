@@ -2751,7 +2751,7 @@ type Records struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`                               // Key
 	AfterSlice    uint64                 `protobuf:"varint,15,opt,name=after_slice,json=afterSlice,proto3" json:"after_slice,omitempty"` // that `after` is in; 0 = its hash slice
-	Slices        []uint64               `protobuf:"varint,2,rep,packed,name=slices,proto3" json:"slices,omitempty"`
+	Slices        []uint64               `protobuf:"varint,2,rep,packed,name=slices,proto3" json:"slices,omitempty"`                     // only what is in these; none: in all
 	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	Captures      bool                   `protobuf:"varint,16,opt,name=captures,proto3" json:"captures,omitempty"`                   // before each record the captures of its Key, bodies included
 	Leaves        bool                   `protobuf:"varint,18,opt,name=leaves,proto3" json:"leaves,omitempty"`                       // with each record the posts, edges and gaps of its Key, and those of Keys without a record
@@ -2848,11 +2848,15 @@ func (x *Records) GetAfterPart() []byte {
 }
 
 type RecordsAnswer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Records       [][]byte               `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`        // JSON
-	Slices        []uint64               `protobuf:"varint,15,rep,packed,name=slices,proto3" json:"slices,omitempty"` // of the records, in order; 0 = the hash slice; may be shorter
-	Next          string                 `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`              // empty: no more
-	Parts         [][]byte               `protobuf:"bytes,16,rep,name=parts,proto3" json:"parts,omitempty"`           // of the records, in order; of a capture or leaf its place among those of its Key, else empty; may be shorter
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Records [][]byte               `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`        // JSON
+	Slices  []uint64               `protobuf:"varint,15,rep,packed,name=slices,proto3" json:"slices,omitempty"` // of the records, in order; 0 = the hash slice; may be shorter
+	Next    string                 `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`              // empty: no more
+	Parts   [][]byte               `protobuf:"bytes,16,rep,name=parts,proto3" json:"parts,omitempty"`           // of the records, in order; of a capture or leaf its place among those of its Key, else empty; may be shorter
+	// Slices of which the answer has all that there is between the place asked for and its last
+	// record, or, where it has no record, after that place: whoever answers owned a whole copy
+	// of them before and after it read them. It says nothing of any other slice.
+	Whole         []uint64 `protobuf:"varint,17,rep,packed,name=whole,proto3" json:"whole,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2911,6 +2915,13 @@ func (x *RecordsAnswer) GetNext() string {
 func (x *RecordsAnswer) GetParts() [][]byte {
 	if x != nil {
 		return x.Parts
+	}
+	return nil
+}
+
+func (x *RecordsAnswer) GetWhole() []uint64 {
+	if x != nil {
+		return x.Whole
 	}
 	return nil
 }
@@ -4641,12 +4652,13 @@ const file_wire_proto_rawDesc = "" +
 	"\x06leaves\x18\x12 \x01(\bR\x06leaves\x12\x12\n" +
 	"\x04only\x18\x13 \x01(\tR\x04only\x12\x1d\n" +
 	"\n" +
-	"after_part\x18\x11 \x01(\fR\tafterPart\"k\n" +
+	"after_part\x18\x11 \x01(\fR\tafterPart\"\x81\x01\n" +
 	"\rRecordsAnswer\x12\x18\n" +
 	"\arecords\x18\x01 \x03(\fR\arecords\x12\x16\n" +
 	"\x06slices\x18\x0f \x03(\x04R\x06slices\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x14\n" +
-	"\x05parts\x18\x10 \x03(\fR\x05parts\"+\n" +
+	"\x05parts\x18\x10 \x03(\fR\x05parts\x12\x14\n" +
+	"\x05whole\x18\x11 \x03(\x04R\x05whole\"+\n" +
 	"\x05Start\x12\x10\n" +
 	"\x03gen\x18\x01 \x01(\x04R\x03gen\x12\x10\n" +
 	"\x03pos\x18\x02 \x01(\x04R\x03pos\"\xd1\x01\n" +

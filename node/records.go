@@ -1,0 +1,137 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// MaxRecordPage is how many records and captures one answer to an export carries
+// at most, and maxRecordBytes how many bytes of them, unless it is one.
+const (
+	MaxRecordPage  = 256
+	maxRecordBytes = 1 << 20
+)
+
+// recordPage is an answer to an export being made.
+type recordPage struct {
+	a           *wire.RecordsAnswer
+	limit, size int
+	mine        map[partition.Slice]keeping.Config // what it may take from; they are owned here, with a whole copy
+	end, last   partition.Slice                    // the last of mine, and of the last item
+}
+
+// passes says what becomes of a Key in sl: it is not of this page (skip), or the page ends before it.
+func (p *recordPage) passes(sl partition.Slice) (skip, ends bool) {
+	_, mine := p.mine[sl]
+	return !mine, sl > p.end
+}
+
+// startOf is the slice where the answer to r begins; 0 = with the first.
+func (n *Node) startOf(r *wire.Records) partition.Slice {
+	switch {
+	case r.AfterSlice != 0:
+		return partition.Slice(r.AfterSlice)
+	case r.After != "":
+		return n.store.SliceOf(partition.Key(r.After))
+	case len(r.Slices) > 0:
+		return partition.Slice(slices.Min(r.Slices))
+	}
+	return 0
+}
+
+// newPage begins an answer to r, which begins in the slice start.
+func (n *Node) newPage(r *wire.Records, start partition.Slice) *recordPage {
+	p := &recordPage{a: &wire.RecordsAnswer{}, limit: min(int(r.Limit), MaxRecordPage), mine: map[partition.Slice]keeping.Config{}}
+	if p.limit == 0 {
+		p.limit = MaxRecordPage
+	}
+	for _, sl := range n.keep.Owned() {
+		if sl >= start && n.keep.Has(sl) && (len(r.Slices) == 0 || slices.Contains(r.Slices, uint64(sl))) {
+			p.mine[sl], p.end = n.keep.Config(sl), max(p.end, sl)
+		}
+	}
+	return p
+}
+
+// close names the slices that the page has whole. One that changed hands while it was
+// filled may have got rows elsewhere that are not in it.
+func (p *recordPage) close(n *Node) *wire.RecordsAnswer {
+	last := p.end
+	if len(p.a.Records) > 0 {
+		last = p.last
+	}
+	for _, sl := range slices.Sorted(maps.Keys(p.mine)) {
+		if sl <= last && n.keep.Has(sl) && n.keep.Config(sl).Compare(p.mine[sl]) == 0 {
+			p.a.Whole = append(p.a.Whole, uint64(sl))
+		}
+	}
+	return p.a
+}
+
+// add takes one item; false when it is for the next page. part is a capture's.
+func (p *recordPage) add(sl partition.Slice, k partition.Key, part []byte, item any) (bool, error) {
+	b, err := plain(item)
+	if err != nil {
+		return false, err
+	}
+	a := p.a
+	if len(a.Records) > 0 && (len(a.Records) == p.limit || p.size+len(b) > maxRecordBytes) {
+		return false, nil
+	}
+	a.Records, a.Slices, a.Parts, a.Next = append(a.Records, b), append(a.Slices, sliceOn(sl)), append(a.Parts, part), string(k)
+	p.size, p.last = p.size+len(b), sl
+	return true, nil
+}
+
+// serveRecords pages through the records of the slices owned here, and the
+// captures of each if asked.
+func (n *Node) serveRecords(r *wire.Records) (*wire.RecordsAnswer, error) {
+	start := n.startOf(r)
+	p, serve := n.newPage(r, start), n.serveRows
+	if r.Leaves {
+		serve = n.serveLeaves
+	}
+	if err := serve(r, p, start); err != nil {
+		return nil, fmt.Errorf("records: %w", err)
+	}
+	return p.close(n), nil
+}
+
+// serveRows fills a page with records, and with the captures of each if asked.
+func (n *Node) serveRows(r *wire.Records, p *recordPage, sl partition.Slice) error {
+	each := func(sl partition.Slice, rec store.Record, part []byte) (more bool, err error) {
+		if skip, ends := p.passes(sl); skip {
+			return !ends, nil // its owner lists it
+		}
+		more = true
+		if r.Captures {
+			err = n.store.Captures(sl, rec.Key, part, func(part []byte, c store.Capture) (bool, error) {
+				var err error
+				more, err = p.add(sl, rec.Key, part, c)
+				return more, err
+			})
+		}
+		if err != nil || !more {
+			return false, err
+		}
+		return p.add(sl, rec.Key, nil, rec)
+	}
+	after := partition.Key(r.After)
+	if len(r.AfterPart) > 0 { // in the middle of that Key
+		rec, in, err := n.store.Find(after)
+		more := true
+		if err == nil && in == sl {
+			more, err = each(in, rec, r.AfterPart)
+		}
+		if err != nil && !isNotExist(err) || !more { // it may be gone by now
+			return err
+		}
+	}
+	return n.store.RecordsFrom(sl, after, func(sl partition.Slice, rec store.Record) (bool, error) { return each(sl, rec, nil) })
+}

@@ -88,6 +88,8 @@ type Timeline struct {
 	gapless bool            // nothing is missing between start and Recent
 	met     map[string]bool // of start, those that were delivered again
 	expect  []service.Seen  // those that should have been
+	plain   bool            // since_id is not used: nothing came with it
+	empty   bool            // the first page, from the newest post down, had nothing on it
 	list    service.Listing
 }
 
@@ -209,6 +211,9 @@ func (t *Timeline) Absent() (ids []string) {
 	return ids
 }
 
+// Empty says whether the feed has no post at all, neither new nor known. For a reading that is Done.
+func (t *Timeline) Empty() bool { return t.empty && t.Listing().Complete }
+
 // Next is the next page, empty after the end. After a Fault that is Again the
 // same page may be asked for once more; after any other the reading is Done, incomplete.
 func (t *Timeline) Next(ctx context.Context) (Batch, error) {
@@ -238,6 +243,13 @@ func (t *Timeline) Next(ctx context.Context) (Batch, error) {
 		return Batch{}, err
 	}
 	t.list.Why = ""
+	if first := t.list.Pages == 0 && t.phase == phaseBack && t.m.Walk.Trail.Cursor == "" && len(posts)+bad == 0; first {
+		if query.Has("since_id") { // all that was newer is gone; is anything left?
+			t.plain = true
+			return t.Next(ctx)
+		}
+		t.empty = true
+	}
 	t.list.Pages++
 	t.list.Strange += bad
 	newestFirst(posts)
@@ -257,7 +269,7 @@ func (t *Timeline) query() (url.Values, error) {
 		if q, err = url.ParseQuery(w.Trail.Cursor); err != nil {
 			return nil, fmt.Errorf("mastodon: %s: cursor: %w", t.feed.op, err)
 		}
-		if t.how.Paging.Since == service.Obeyed && len(w.Base) > 0 && !t.check {
+		if t.how.Paging.Since == service.Obeyed && len(w.Base) > 0 && !t.check && !t.plain {
 			q.Set("since_id", w.Base[min(t.how.Overlap, len(w.Base)-1)].ID)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/partition"
 )
 
 const (
@@ -15,14 +16,14 @@ const (
 
 // absent asks for posts that should have come again and did not. That one is not there is believed of
 // the API; of a web server that may stand in between, or of a server whose API has no words for it (snac),
-// only where a post that did come is there by the same path.
+// only where a post that did come is there by the same path, or where the API has shown no post at all of the account for so long.
 func (v *visit) absent(ctx context.Context, f feed) error {
 	ids := f.Absent()
 	witnessed := false
 	for _, id := range ids[:min(len(ids), mostAbsent)] {
 		err := f.post(ctx, id)
 		gone, api := notThere(err)
-		if gone && !api && !witnessed {
+		if gone && !api && !witnessed && !v.deserted() {
 			if witnessed, err = v.witness(ctx, f, ids); err != nil || !witnessed {
 				return err
 			}
@@ -40,6 +41,21 @@ func (v *visit) absent(ctx context.Context, f feed) error {
 		f.mark.Recent = slices.DeleteFunc(slices.Clone(f.mark.Recent), func(s service.Seen) bool { return s.ID == id })
 	}
 	return nil
+}
+
+// emptied notes whether an account whose posts were read shows none any more, nor claims to have any.
+func (v *visit) emptied(f feed) {
+	switch {
+	case v.t.Due.Key.Kind() != partition.KindAccount || f.empty == nil || !f.empty() || len(f.mark.Recent) == 0 || v.st.Claimed > 0:
+		v.st.Empty = time.Time{}
+	case v.st.Empty.IsZero():
+		v.st.Empty = v.now
+	}
+}
+
+// deserted says whether that has been so for long enough: it was left or emptied, and a post that is not found is gone.
+func (v *visit) deserted() bool {
+	return !v.st.Empty.IsZero() && v.now.Sub(v.st.Empty) >= doubtFor
 }
 
 // witness says whether the newest post that did not miss is found when it is asked for by its id.

@@ -343,6 +343,7 @@ func (v *visit) read(ctx context.Context, f feed) (err error) {
 	default:
 		v.gap(store.GapIncomplete, string(l.Why))
 	}
+	v.emptied(f)
 	return v.absent(ctx, f)
 }
 

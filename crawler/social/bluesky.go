@@ -287,7 +287,7 @@ func (v *blueskyAPI) reading(tl *bluesky.Timeline, mark *service.Mark, one func(
 			}
 		}
 		return err
-	}, one, uri}
+	}, one, uri, nil}
 }
 
 // repo is the state of the account's repository, and a client of its PDS. One that has moved is looked

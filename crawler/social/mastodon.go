@@ -217,7 +217,7 @@ func (v *mastodonAPI) feeds(context.Context) ([]feed, error) {
 		}
 		return err
 	}
-	return []feed{{tl, &v.st.Mark, page, one, func(id string) string { return v.st.Names[id] }}}, nil
+	return []feed{{tl, &v.st.Mark, page, one, func(id string) string { return v.st.Names[id] }, tl.Empty}}, nil
 }
 
 // batch is of api.

@@ -194,6 +194,9 @@ func (v *visit) oldest(most int) (posts []store.Record, marks []passed, err erro
 	}
 	newest := map[string]bool{}
 	for _, m := range v.st.marks() {
+		if v.deserted() {
+			break // no reading looks at them
+		}
 		for _, s := range m.Recent[:min(len(m.Recent), roundNewest)] {
 			newest[s.ID] = true
 		}
@@ -262,7 +265,7 @@ func (v *visit) looksAgain(ctx context.Context, posts []store.Record) (done int,
 		}
 		err := v.api.lookAt(ctx, p)
 		switch gone, api := notThere(err); {
-		case gone && api:
+		case gone && (api || v.deserted()):
 			v.isGone(p)
 		case gone: // of a server whose API has no words for it: it may have another id by now
 			v.st.Round.Unfound++

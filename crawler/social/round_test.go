@@ -180,9 +180,15 @@ func TestARoundBelievesOnlyTheAPI(t *testing.T) {
 	}
 }
 
-// Somebody deletes her account at a server that shows it empty from then on, and says in HTML that its posts are not found. They are
-// kept, as anything may say so, and the ledger tells.
-func TestPostsThatAreNotFoundAreInTheLedger(t *testing.T) {
+// Somebody deletes her account at a server that shows it empty from then on, and says in HTML that its posts are not found: they are
+// deleted. Where the account claims that it has posts all the same, they are kept, and the ledger tells.
+func TestPostsOfAnEmptiedAccount(t *testing.T) {
+	for name, posted := range map[string]int{"it claims none": 0, "it claims some": 50} {
+		t.Run(name, func(t *testing.T) { emptied(t, posted) })
+	}
+}
+
+func emptied(t *testing.T, posted int) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1, Lies: mastodontest.Lies{NoBatch: 404, HTML404: true, NoPosts: true}})
 		ana := crowd(t, w)[0]
@@ -192,6 +198,7 @@ func TestPostsThatAreNotFoundAreInTheLedger(t *testing.T) {
 		p.start()
 		p.seed(k)
 		time.Sleep(day)
+		w.Lie(func(l *mastodontest.Lies) { l.Posted, l.NoPosts = posted, posted == 0 })
 		for _, id := range ids {
 			if err := w.Delete(id); err != nil {
 				t.Fatal(err)
@@ -204,8 +211,14 @@ func TestPostsThatAreNotFoundAreInTheLedger(t *testing.T) {
 				said++
 			}
 		}
-		if had := p.posts(k); len(had) != 50 || said == 0 {
-			t.Errorf("%d posts, %d rows of the ledger say that they are not found: %+v", len(had), said, p.gaps(k))
+		gone := 0
+		for _, r := range p.posts(k) {
+			if r.Deleted {
+				gone++
+			}
+		}
+		if had := len(p.posts(k)); had != 50 || posted == 0 && gone != 50 || posted > 0 && (gone != 0 || said == 0) {
+			t.Errorf("%d of %d posts are deleted, %d rows of the ledger say that they are not found: %+v", gone, had, said, p.gaps(k))
 		}
 		p.end()
 	})

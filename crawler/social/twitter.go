@@ -257,7 +257,7 @@ func (v *twitterAPI) feeds(context.Context) ([]feed, error) {
 		}
 		return gone(absent)
 	}
-	return []feed{{tl, &v.st.Mark, page, one, func(id string) string { return v.st.Names[id] }}}, nil
+	return []feed{{tl, &v.st.Mark, page, one, func(id string) string { return v.st.Names[id] }, nil}}, nil
 }
 
 // batch is of api: as many as a day's money buys a few times, within what rounds may use of it.

@@ -83,8 +83,10 @@ type state struct {
 	Langs    map[string]int    `json:"langs,omitempty"`
 
 	// Doubt are posts that are missing from their place and yet found, by id, since when.
-	Doubt  map[string]time.Time `json:"doubt,omitempty"`
-	Judged judged               `json:"judged,omitzero"`
+	Doubt map[string]time.Time `json:"doubt,omitempty"`
+	// Empty is since when an account has shown no post, of which posts had been read.
+	Empty  time.Time `json:"empty,omitzero"`
+	Judged judged    `json:"judged,omitzero"`
 
 	Shunned []shunned `json:"shunned,omitempty"`
 	Round   round     `json:"round,omitzero"`

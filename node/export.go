@@ -36,7 +36,8 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
-	x := &exporter{n: n, e: e, open: map[string]*shelf{}, failed: map[string]error{}, given: map[partition.Slice]*given{}, missing: map[string]*absentee{}}
+	x := &exporter{n: n, e: e, open: map[string]*shelf{}, failed: map[string]error{},
+		given: map[partition.Slice]*given{}, missing: map[string]*absentee{}}
 	x.fn = func(rec store.Record, cursor string) error {
 		if !wanted(rec, e) || chosen != nil && !facets.Match(&rec) {
 			return nil
@@ -107,7 +108,8 @@ func (x *exporter) begin(after spot) {
 }
 
 func (x *exporter) shelf(peer string, after spot) *shelf {
-	return &shelf{n: x.n, peer: peer, after: after, captures: x.e.Captures, leaves: withLeaves(x.e.Kind), only: onlyOf(x.e.Kind), covers: x.covers}
+	return &shelf{n: x.n, peer: peer, after: after, covers: x.covers,
+		captures: x.e.Captures, leaves: withLeaves(x.e.Kind), only: onlyOf(x.e.Kind)}
 }
 
 // run gives all that there is.

@@ -47,7 +47,8 @@ func (n *Node) startOf(r *wire.Records) partition.Slice {
 
 // newPage begins an answer to r, which begins in the slice start.
 func (n *Node) newPage(r *wire.Records, start partition.Slice) *recordPage {
-	p := &recordPage{a: &wire.RecordsAnswer{}, limit: min(int(r.Limit), MaxRecordPage), mine: map[partition.Slice]keeping.Config{}}
+	p := &recordPage{a: &wire.RecordsAnswer{}, limit: min(int(r.Limit), MaxRecordPage),
+		mine: map[partition.Slice]keeping.Config{}}
 	if p.limit == 0 {
 		p.limit = MaxRecordPage
 	}
@@ -84,7 +85,8 @@ func (p *recordPage) add(sl partition.Slice, k partition.Key, part []byte, item 
 	if len(a.Records) > 0 && (len(a.Records) == p.limit || p.size+len(b) > maxRecordBytes) {
 		return false, nil
 	}
-	a.Records, a.Slices, a.Parts, a.Next = append(a.Records, b), append(a.Slices, sliceOn(sl)), append(a.Parts, part), string(k)
+	a.Records, a.Slices, a.Parts = append(a.Records, b), append(a.Slices, sliceOn(sl)), append(a.Parts, part)
+	a.Next = string(k)
 	p.size, p.last = p.size+len(b), sl
 	return true, nil
 }
@@ -133,5 +135,7 @@ func (n *Node) serveRows(r *wire.Records, p *recordPage, sl partition.Slice) err
 			return err
 		}
 	}
-	return n.store.RecordsFrom(sl, after, func(sl partition.Slice, rec store.Record) (bool, error) { return each(sl, rec, nil) })
+	return n.store.RecordsFrom(sl, after, func(sl partition.Slice, rec store.Record) (bool, error) {
+		return each(sl, rec, nil)
+	})
 }

@@ -560,20 +560,33 @@ func (r *shipper) doubt(s partition.Slice, peer string) {
 	}
 }
 
-// done says whether every live keeper of s has all of its log.
-func (r *shipper) done(s partition.Slice) bool {
-	c := r.n.keep.Config(s)
-	head := r.n.store.LogHead(s)
+// lagging counts the slices of which a live keeper does not have all of the log.
+func (r *shipper) lagging(owned []partition.Slice) (n int) {
+	type slice struct {
+		keepers []string
+		head    uint64
+	}
+	all := make([]slice, len(owned)) // read before r.mu is held: others wait for that
+	for i, s := range owned {
+		all[i] = slice{r.n.keep.Config(s).Keepers, r.n.store.LogHead(s)}
+	}
+	live, _ := r.n.terr.views()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sh := r.slices[s]
-	for _, k := range c.Keepers {
-		if k == r.n.id || !r.n.terr.alive(k) {
-			continue
-		}
-		if sh == nil || sh.to[k] == nil || !sh.to[k].known || sh.to[k].copying || sh.to[k].head < head {
-			return false
+	for i, s := range owned {
+		sh := r.slices[s]
+		if slices.ContainsFunc(all[i].keepers, func(k string) bool {
+			if k == r.n.id {
+				return false
+			}
+			if sh != nil && sh.to[k] != nil && sh.to[k].known && !sh.to[k].copying && sh.to[k].head >= all[i].head {
+				return false
+			}
+			_, alive := live.Find(k)
+			return alive
+		}) {
+			n++
 		}
 	}
-	return true
+	return n
 }

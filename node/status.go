@@ -22,15 +22,8 @@ func (n *Node) Status() api.Status {
 	}
 	all, st := n.store.Stats(), n.store.StatsOf(func(s partition.Slice) bool { return mine[s] })
 	live, _ := n.terr.views()
-	now, acting, shipping := time.Now(), 0, 0
-	for _, s := range owned {
-		if n.keep.Acts(s, now) {
-			acting++
-		}
-		if !n.ship.done(s) {
-			shipping++
-		}
-	}
+	now := time.Now()
+	acting, shipping := n.keep.Active(owned, now), n.ship.lagging(owned)
 	s := api.Status{
 		Admission: n.Admission(),
 		ID:        n.id, Swarm: n.charter.Name, Charter: n.charter.Digest(), Version: n.o.Version,

@@ -16,7 +16,8 @@ const (
 
 // absent asks for posts that should have come again and did not. That one is not there is believed of
 // the API; of a web server that may stand in between, or of a server whose API has no words for it (snac),
-// only where a post that did come is there by the same path, or where the API has shown no post at all of the account for so long.
+// only where a post that did come is there by the same path, or where the API has shown no post at all of
+// the account for so long.
 func (v *visit) absent(ctx context.Context, f feed) error {
 	ids := f.Absent()
 	witnessed := false
@@ -45,8 +46,9 @@ func (v *visit) absent(ctx context.Context, f feed) error {
 
 // emptied notes whether an account whose posts were read shows none any more, nor claims to have any.
 func (v *visit) emptied(f feed) {
+	account := v.t.Due.Key.Kind() == partition.KindAccount
 	switch {
-	case v.t.Due.Key.Kind() != partition.KindAccount || f.empty == nil || !f.empty() || len(f.mark.Recent) == 0 || v.st.Claimed > 0:
+	case !account || f.empty == nil || !f.empty() || len(f.mark.Recent) == 0 || v.st.Claimed > 0:
 		v.st.Empty = time.Time{}
 	case v.st.Empty.IsZero():
 		v.st.Empty = v.now

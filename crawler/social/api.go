@@ -77,7 +77,8 @@ type feed struct {
 	page func(ctx context.Context) error            // reads the next page into the visit
 	post func(ctx context.Context, id string) error // reads one post, by the id that the Mark has, into the visit
 	uri  func(id string) string                     // the name of a post read before, "" = not known
-	// empty says whether a reading that is Done brought no post at all; nil where the service says of each post what became of it.
+	// empty says whether a reading that is Done brought no post at all; nil where the service says of each
+	// post what became of it.
 	empty func() bool
 }
 

@@ -180,8 +180,8 @@ func TestARoundBelievesOnlyTheAPI(t *testing.T) {
 	}
 }
 
-// Somebody deletes her account at a server that shows it empty from then on, and says in HTML that its posts are not found: they are
-// deleted. Where the account claims that it has posts all the same, they are kept, and the ledger tells.
+// Somebody deletes her account at a server that shows it empty from then on, and says in HTML that its posts
+// are not found: they are deleted. Where the account claims that it has posts all the same, they are kept, and the ledger tells.
 func TestPostsOfAnEmptiedAccount(t *testing.T) {
 	for name, posted := range map[string]int{"it claims none": 0, "it claims some": 50} {
 		t.Run(name, func(t *testing.T) { emptied(t, posted) })
@@ -218,7 +218,8 @@ func emptied(t *testing.T, posted int) {
 			}
 		}
 		if had := len(p.posts(k)); had != 50 || posted == 0 && gone != 50 || posted > 0 && (gone != 0 || said == 0) {
-			t.Errorf("%d of %d posts are deleted, %d rows of the ledger say that they are not found: %+v", gone, had, said, p.gaps(k))
+			t.Errorf("%d of %d posts are deleted, %d rows of the ledger say that they are not found: %+v",
+				gone, had, said, p.gaps(k))
 		}
 		p.end()
 	})

@@ -283,6 +283,18 @@ func (m *Machine) Acting(now time.Time) []partition.Slice {
 	return m.where(m.owned[m.self], func(i int) bool { return !m.slots[i].resting && m.acts(i, now) })
 }
 
+// Active counts the slices of ss of which Acts is true.
+func (m *Machine) Active(ss []partition.Slice, now time.Time) (n int) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, s := range ss {
+		if i, ok := m.index[s]; ok && m.acts(i, now) {
+			n++
+		}
+	}
+	return n
+}
+
 // Owned lists the slices that this peer owns, acting or not; Kept those that it
 // keeps, owned ones among them.
 func (m *Machine) Owned() []partition.Slice {

@@ -184,6 +184,7 @@ func (ix *Index) write(b *batch, next mark, whole ...partition.Slice) error {
 		return fmt.Errorf("write: %w", err)
 	}
 	ix.mark, ix.marked, ix.packed, ix.saved = next, true, next.Have, next.Seq
+	ix.wrote.Add(int64(len(b.seen)))
 	ix.mu.Lock()
 	for k, now := range b.seen {
 		if old := before[k]; old != now {

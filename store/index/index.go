@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,8 +28,13 @@ const (
 	batchDocs  = 256
 	batchBytes = 8 << 20 // of text
 
-	gatherFor = time.Second // from a change to its being searchable, about
-	trimEvery = 4096        // changes between two trims of the store's log
+	// From a change to its being searchable, about: gatherFor, and up to gatherMost where documents come so fast that
+	// a longer wait makes larger segments, which are cheaper to write and to merge.
+	gatherFor  = time.Second
+	gatherMost = 4 * time.Second
+	gatherFrom = 8 // documents a second
+
+	trimEvery = 4096 // changes between two trims of the store's log
 
 	expireEvery = time.Minute // looks for slices that have stayed long enough
 	sumEvery    = 10 * time.Second
@@ -47,7 +53,7 @@ var ErrClosed = errors.New("index: closed")
 
 // Options of Open.
 type Options struct {
-	Workers int          // goroutines that analyse text, default 2
+	Workers int          // goroutines that analyse text, default half as many as there are processors, 2 at most
 	Logger  *slog.Logger // default: discard
 	// Slices are those that Keep is called with first. Default: all hash slices of
 	// the store's charter.
@@ -94,6 +100,7 @@ type Index struct {
 	// mark.Seq and have for those who ask how far the index is: neither a batch nor a
 	// search holds them up. What is in have is not changed any more.
 	seq      atomic.Uint64
+	wrote    atomic.Int64 // documents, since Open
 	searched atomic.Pointer[map[partition.Slice]bool]
 }
 
@@ -120,7 +127,7 @@ func Open(dir string, st *store.Store, o Options) (*Index, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Workers <= 0 {
-		o.Workers = 2
+		o.Workers = min(max(runtime.GOMAXPROCS(0)/2, 1), 2) // the crawl goes first
 	}
 	if o.Slices == nil {
 		o.Slices = st.Charter().Slices()
@@ -298,6 +305,7 @@ func (ix *Index) Run(ctx context.Context) error {
 	defer expire.Stop()
 	sums := time.NewTicker(sumEvery)
 	defer sums.Stop()
+	wrote, at := ix.wrote.Load(), time.Now()
 	for {
 		news := ix.st.Changed()
 		if err := ix.flush(ctx); err != nil {
@@ -326,7 +334,9 @@ func (ix *Index) Run(ctx context.Context) error {
 		// that has to be merged with the others later, which costs more than all the
 		// rest. That holds for the slices of a swarm in motion, too, which come one
 		// after the other; who asks for one of them (Await) does not wait for it.
-		gather := time.NewTimer(gatherFor)
+		now, docs := time.Now(), ix.wrote.Load()
+		gather := time.NewTimer(gatherAt(docs-wrote, now.Sub(at)))
+		wrote, at = docs, now
 		select {
 		case <-ctx.Done():
 			gather.Stop()
@@ -339,6 +349,15 @@ func (ix *Index) Run(ctx context.Context) error {
 		case <-gather.C:
 		}
 	}
+}
+
+// gatherAt is how long news are gathered, after so many documents were written in so long.
+func gatherAt(docs int64, took time.Duration) time.Duration {
+	rate := float64(docs) / max(took, gatherFor).Seconds()
+	if rate < gatherFrom {
+		return gatherFor
+	}
+	return min(max(time.Duration(batchDocs/2/rate*float64(time.Second)), gatherFor), gatherMost)
 }
 
 // Flush indexes all that was durable when it was called, of all slices that are

@@ -347,3 +347,20 @@ func TestI8ScoresWhereverDocumentsAre(t *testing.T) {
 		}
 	})
 }
+
+// Little news is searchable after a moment; where much comes, a segment gets some hundred documents.
+func TestGatherAt(t *testing.T) {
+	for _, c := range []struct {
+		docs int64
+		took time.Duration
+		want time.Duration
+	}{
+		{0, 0, gatherFor}, {1, time.Hour, gatherFor}, {7, time.Second, gatherFor}, {200, time.Hour, gatherFor},
+		{10, time.Second, gatherMost}, {64, 2 * time.Second, gatherMost}, {64, time.Second, 2 * time.Second},
+		{128, time.Second, time.Second}, {1 << 40, time.Millisecond, gatherFor},
+	} {
+		if got := gatherAt(c.docs, c.took); got != c.want {
+			t.Errorf("%d documents in %s: %s, want %s", c.docs, c.took, got, c.want)
+		}
+	}
+}

@@ -66,7 +66,8 @@ func newJudge(honest []*nodetest.SimPeer, log func(string, ...any)) *judge {
 	n := honest[0].Node()
 	for _, s := range n.Slices() { // honest peers alone have agreed on this
 		c := n.Agreed(s)
-		j.chains[s] = &chain{last: c, known: map[string]bool{nameOf(c): true}, votes: map[string]*votes{}, rows: map[string]bool{}, doubt: map[string]int{}}
+		j.chains[s] = &chain{last: c, known: map[string]bool{nameOf(c): true}, votes: map[string]*votes{},
+			rows: map[string]bool{}, doubt: map[string]int{}}
 	}
 	return j
 }
@@ -194,7 +195,8 @@ func (j *judge) nick(id string) string {
 const told = 8
 
 func (j *judge) advance(ch *chain, c keeping.Config, why string) {
-	ch.story = append(ch.story[max(0, len(ch.story)-told+1):], fmt.Sprintf("%s %s: %s", time.Now().Format(time.TimeOnly), nameOf(c), why))
+	line := fmt.Sprintf("%s %s: %s", time.Now().Format(time.TimeOnly), nameOf(c), why)
+	ch.story = append(ch.story[max(0, len(ch.story)-told+1):], line)
 	if j.isHonest(ch.last) != j.isHonest(c) {
 		ch.rows = map[string]bool{}
 	}
@@ -230,7 +232,8 @@ func (j *judge) sample() {
 			if j.believed(ch, id, c); j.rivals(ch, c) && !ch.split {
 				ch.split, ch.rows = true, map[string]bool{}
 				j.splits++
-				j.log("%s: %s believes %s beside %s, for which hostile keepers voted, too; before: %q", s, p.Name, nameOf(c), nameOf(ch.last), ch.story)
+				j.log("%s: %s believes %s beside %s, for which hostile keepers voted, too; before: %q",
+					s, p.Name, nameOf(c), nameOf(ch.last), ch.story)
 			}
 		}
 		if !j.isHonest(ch.last) || ch.split {

@@ -73,6 +73,8 @@
 //   - A keeper of what was left can undo the fork that took its place, for ever.
 //   - A keeper can refuse promises and leases, and lie about its copy, so that a
 //     shorter log is elected.
+//   - A keeper of three can vote for two: each of the others, while they do not
+//     reach each other, has a majority with it, and acts.
 //   - Where all keepers that a peer knows have been gone for --orphan-after, and
 //     the founder for seconds for one that knows nothing else, any members that
 //     vouch for each other are believed, until one of the keepers is back. A peer

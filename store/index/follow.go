@@ -17,6 +17,7 @@ import (
 // batch is one write to the index being made.
 type batch struct {
 	b     *index.Batch
+	docs  int // that it writes
 	bytes int
 	seen  map[doc]partition.Slice // of the document, 0 = there is to be none
 }
@@ -25,7 +26,9 @@ func newBatch() *batch {
 	return &batch{b: index.NewBatch(), seen: make(map[doc]partition.Slice)}
 }
 
-func (b *batch) full() bool { return len(b.seen) >= batchDocs || b.bytes >= batchBytes }
+func (b *batch) full() bool {
+	return b.docs >= batchDocs || b.bytes >= batchBytes || len(b.seen) >= batchChanges
+}
 
 // add puts the record or post in, or takes its document out.
 func (ix *Index) add(b *batch, d doc, sl partition.Slice, r *store.Record) {
@@ -34,6 +37,7 @@ func (ix *Index) add(b *batch, d doc, sl partition.Slice, r *store.Record) {
 		return
 	}
 	b.seen[d] = sl
+	b.docs++
 	b.bytes += len(r.Text) + len(r.Title)
 	var p Print
 	if ix.print != nil {
@@ -71,7 +75,7 @@ func (ix *Index) advance() (more bool, err error) {
 // follow takes the next changes of the slices that are in the index or being
 // read.
 func (ix *Index) follow() (more bool, err error) {
-	changes, err := ix.st.Changes(ix.mark.Seq, 2*batchDocs)
+	changes, err := ix.st.Changes(ix.mark.Seq, batchChanges)
 	if err != nil || len(changes) == 0 {
 		return false, err
 	}
@@ -184,7 +188,7 @@ func (ix *Index) write(b *batch, next mark, whole ...partition.Slice) error {
 		return fmt.Errorf("write: %w", err)
 	}
 	ix.mark, ix.marked, ix.packed, ix.saved = next, true, next.Have, next.Seq
-	ix.wrote.Add(int64(len(b.seen)))
+	ix.wrote.Add(int64(b.docs))
 	ix.mu.Lock()
 	for k, now := range b.seen {
 		if old := before[k]; old != now {

@@ -25,8 +25,9 @@ const formatVersion = 4
 
 // Caps of one batch: the memory that indexing takes.
 const (
-	batchDocs  = 256
-	batchBytes = 8 << 20 // of text
+	batchDocs    = 256
+	batchBytes   = 8 << 20       // of text
+	batchChanges = 8 * batchDocs // most are of Keys that were found and are not crawled yet
 
 	// From a change to its being searchable, about: gatherFor, and up to gatherMost where documents come so fast that
 	// a longer wait makes larger segments, which are cheaper to write and to merge.
@@ -308,7 +309,7 @@ func (ix *Index) Run(ctx context.Context) error {
 	wrote, at := ix.wrote.Load(), time.Now()
 	for {
 		news := ix.st.Changed()
-		if err := ix.flush(ctx); err != nil {
+		if err := ix.flush(ctx, ix.rest); err != nil {
 			if errors.Is(err, ErrClosed) {
 				return nil
 			}
@@ -367,10 +368,12 @@ func (ix *Index) Flush(ctx context.Context) error {
 		return err
 	}
 	defer ix.runs.Done()
-	return ix.flush(ctx)
+	return ix.flush(ctx, nil)
 }
 
-func (ix *Index) flush(ctx context.Context) error {
+// flush writes batches until all is in that was durable when it began. between, if any, waits between two of them
+// while more comes.
+func (ix *Index) flush(ctx context.Context, between func(ctx context.Context, took time.Duration)) error {
 	for target := ix.st.LastSeq(); ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -380,6 +383,7 @@ func (ix *Index) flush(ctx context.Context) error {
 			return ErrClosed
 		default:
 		}
+		begun := time.Now()
 		more, err := ix.advance()
 		if err != nil {
 			return fmt.Errorf("index: %w", err)
@@ -387,6 +391,28 @@ func (ix *Index) flush(ctx context.Context) error {
 		if !more || ix.reached(target) {
 			return nil
 		}
+		if between != nil && ix.st.LastSeq() > target {
+			between(ctx, time.Since(begun))
+		}
+	}
+}
+
+// rest leaves the processors to the crawl for as long as a batch took, gatherFor at most, where the index is behind
+// because so much comes. Nobody waits for that; who waits for a slice is not held up.
+func (ix *Index) rest(ctx context.Context, took time.Duration) {
+	ix.step.Lock()
+	unsettled := ix.unsettled()
+	ix.step.Unlock()
+	if unsettled {
+		return
+	}
+	t := time.NewTimer(min(took, gatherFor))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-ix.done:
+	case <-ix.wishes.kick: // the next batch looks what it is
+	case <-t.C:
 	}
 }
 

@@ -559,34 +559,3 @@ func (r *shipper) doubt(s partition.Slice, peer string) {
 		r.lane(peer).add(s)
 	}
 }
-
-// lagging counts the slices of which a live keeper does not have all of the log.
-func (r *shipper) lagging(owned []partition.Slice) (n int) {
-	type slice struct {
-		keepers []string
-		head    uint64
-	}
-	all := make([]slice, len(owned)) // read before r.mu is held: others wait for that
-	for i, s := range owned {
-		all[i] = slice{r.n.keep.Config(s).Keepers, r.n.store.LogHead(s)}
-	}
-	live, _ := r.n.terr.views()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, s := range owned {
-		sh := r.slices[s]
-		if slices.ContainsFunc(all[i].keepers, func(k string) bool {
-			if k == r.n.id {
-				return false
-			}
-			if sh != nil && sh.to[k] != nil && sh.to[k].known && !sh.to[k].copying && sh.to[k].head >= all[i].head {
-				return false
-			}
-			_, alive := live.Find(k)
-			return alive
-		}) {
-			n++
-		}
-	}
-	return n
-}

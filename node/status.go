@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +52,37 @@ func (n *Node) Status() api.Status {
 	}
 	s.Idle = s.Pending == 0 && s.Fetching == 0 && s.Outbox == 0 && s.SlicesAwaited == 0 && s.SlicesShipping == 0 && len(n.keep.Strays()) == 0 && n.seeding.Load() == 0
 	return s
+}
+
+// lagging counts the slices of which a live keeper does not have all of the log.
+func (r *shipper) lagging(owned []partition.Slice) (n int) {
+	type slice struct {
+		keepers []string
+		head    uint64
+	}
+	all := make([]slice, len(owned)) // read before r.mu is held: others wait for that
+	for i, s := range owned {
+		all[i] = slice{r.n.keep.Config(s).Keepers, r.n.store.LogHead(s)}
+	}
+	live, _ := r.n.terr.views()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, s := range owned {
+		sh := r.slices[s]
+		if slices.ContainsFunc(all[i].keepers, func(k string) bool {
+			if k == r.n.id {
+				return false
+			}
+			if sh != nil && sh.to[k] != nil && sh.to[k].known && !sh.to[k].copying && sh.to[k].head >= all[i].head {
+				return false
+			}
+			_, alive := live.Find(k)
+			return alive
+		}) {
+			n++
+		}
+	}
+	return n
 }
 
 // statusWait is how long Status waits for what has to be read from the disk or the

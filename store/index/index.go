@@ -315,6 +315,7 @@ func (ix *Index) Run(ctx context.Context) error {
 			}
 			return err
 		}
+		var wait time.Duration
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -329,15 +330,16 @@ func (ix *Index) Run(ctx context.Context) error {
 			ix.noteSum()
 			continue
 		case <-ix.wishes.wake:
+			wait = gatherFor
 		case <-news:
+			wait = gatherAt(ix.wrote.Load()-wrote, time.Since(at))
 		}
 		// What comes within a moment is written as one: each write makes a segment
 		// that has to be merged with the others later, which costs more than all the
 		// rest. That holds for the slices of a swarm in motion, too, which come one
 		// after the other; who asks for one of them (Await) does not wait for it.
-		now, docs := time.Now(), ix.wrote.Load()
-		gather := time.NewTimer(gatherAt(docs-wrote, now.Sub(at)))
-		wrote, at = docs, now
+		gather := time.NewTimer(wait)
+		wrote, at = ix.wrote.Load(), time.Now()
 		select {
 		case <-ctx.Done():
 			gather.Stop()

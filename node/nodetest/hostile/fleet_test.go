@@ -150,8 +150,12 @@ func (f *fleet) rage(p *nodetest.SimPeer, g *rogue) {
 func (f *fleet) spare(me string) map[partition.Slice]bool {
 	out := map[partition.Slice]bool{}
 	for _, p := range f.targets {
-		for _, s := range p.Node().Slices() {
-			if !*fleetWeak && p.Node().Agreed(s).Has(me) {
+		n := p.Node()
+		if n == nil {
+			continue // the test is over
+		}
+		for _, s := range n.Slices() {
+			if !*fleetWeak && n.Agreed(s).Has(me) {
 				out[s] = true
 			}
 		}

@@ -64,7 +64,7 @@ type exporter struct {
 	missing map[string]*absentee // by who owns the slices that are not given
 	waits   int
 
-	of       spot // the Key whose captures are at hand
+	key      spot // whose captures are at hand
 	captures []store.Capture
 }
 
@@ -145,8 +145,8 @@ func (x *exporter) run(ctx context.Context) error {
 
 // give hands one item on; captures come before the record of their Key, and go with it.
 func (x *exporter) give(item shelved) error {
-	if whole := (spot{in: item.in, key: item.key}); whole != x.of {
-		x.of, x.captures = whole, nil
+	if whole := (spot{in: item.in, key: item.key}); whole != x.key {
+		x.key, x.captures = whole, nil
 	}
 	if item.part != "" && !isLeaf(item.part) {
 		x.captures = append(x.captures, item.capture)
@@ -158,16 +158,19 @@ func (x *exporter) give(item shelved) error {
 	return x.fn(item.record, item.cursor())
 }
 
+// of is how far s is given.
+func (x *exporter) of(s partition.Slice) *given {
+	if x.given[s] == nil {
+		x.given[s] = &given{}
+	}
+	return x.given[s]
+}
+
 // covers notes that the owner of the slices in whole gave all that is in them between from
 // and to, or the end.
 func (x *exporter) covers(from, to spot, ended bool, whole map[partition.Slice]bool) {
 	for s := range whole {
-		g := x.given[s]
-		if g == nil {
-			g = &given{}
-			x.given[s] = g
-		}
-		switch {
+		switch g := x.of(s); {
 		case g.whole || s < from.in || s == from.in && g.to.compare(from) < 0:
 		case ended || s < to.in:
 			g.whole = true
@@ -185,13 +188,8 @@ func (x *exporter) complete(ctx context.Context, next *spot) error {
 		if next != nil && s > next.in {
 			return nil
 		}
-		g := x.given[s]
-		if g == nil {
-			g = &given{}
-			x.given[s] = g
-		}
-		here := next != nil && s == next.in
-		if !g.whole && !(here && g.to.compare(*next) >= 0) {
+		g, here := x.of(s), next != nil && s == next.in
+		if !g.whole && !g.alone && !(here && g.to.compare(*next) >= 0) {
 			if err := x.alone(ctx, s, g); err != nil {
 				return err
 			}
@@ -264,7 +262,8 @@ var errChanging = errors.New("it has not got all of them yet, or they change han
 func (x *exporter) missed(ctx context.Context) []api.Missing {
 	out := []api.Missing{}
 	for _, id := range slices.Sorted(maps.Keys(x.missing)) {
-		out = append(out, api.Missing{Peer: id, Reason: x.n.reason(ctx, id, x.missing[id].why), Slices: x.missing[id].slices})
+		gone := x.missing[id]
+		out = append(out, api.Missing{Peer: id, Reason: x.n.reason(ctx, id, gone.why), Slices: gone.slices})
 	}
 	return out
 }

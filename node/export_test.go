@@ -133,6 +133,23 @@ func TestExportOfSlicesThatChangeHands(t *testing.T) {
 	}
 }
 
+// A slice of which the rest is missing is asked for once, and is one missing slice, however much of it was read.
+func TestExportCountsMissingSlicesOnce(t *testing.T) {
+	n := openNode(t, Options{Capacity: 16})
+	away, s := strangeID(t), n.slices[1]
+	give(t, n, s, away)
+	x := &exporter{n: n, given: map[partition.Slice]*given{}, failed: map[string]error{away: errVanished},
+		missing: map[string]*absentee{}, slices: []partition.Slice{s}}
+	for _, next := range []*spot{{in: s, key: "a"}, {in: s, key: "b"}, nil} {
+		if err := x.complete(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := x.missed(t.Context()); len(got) != 1 || got[0].Peer != away || got[0].Slices != 1 {
+		t.Errorf("%+v missing", got)
+	}
+}
+
 // A record of a slice that is another's is not taken, whoever says that it is its own.
 func TestExportTakesOwnersRecords(t *testing.T) {
 	n := openNode(t, Options{Capacity: 16})

@@ -52,8 +52,12 @@ func (n *Node) newPage(r *wire.Records, start partition.Slice) *recordPage {
 	if p.limit == 0 {
 		p.limit = MaxRecordPage
 	}
+	only := make(map[uint64]bool, len(r.Slices))
+	for _, sl := range r.Slices {
+		only[sl] = true
+	}
 	for _, sl := range n.keep.Owned() {
-		if sl >= start && n.keep.Has(sl) && (len(r.Slices) == 0 || slices.Contains(r.Slices, uint64(sl))) {
+		if sl >= start && n.keep.Has(sl) && (len(only) == 0 || only[uint64(sl)]) {
 			p.mine[sl], p.end = n.keep.Config(sl), max(p.end, sl)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// TestAttackAnswerOfAnotherSlice: a peer is asked about a slice and answers with the Config of another slice, which it does
-// not keep. The answer is ignored. It would count if it were about the slice that was asked for.
+// TestAttackAnswerOfAnotherSlice: a peer is asked about a slice and answers with the Config of another slice, which
+// it does not keep. The answer is ignored. It would count if it were about the slice that was asked for.
 func TestAttackAnswerOfAnotherSlice(t *testing.T) {
 	evil := peerIDs(t, 1)[0]
 	answers := map[string]func(*wire.Request) *wire.Response{}

@@ -45,7 +45,8 @@ type shelved struct {
 
 // maxCapturedBytes is the most that the captures of one Key are together on
 // their way, as JSON: of each version a body in base64 or a record, and heads.
-const maxCapturedBytes = store.MaxVersions*max(store.MaxRecordBytes, store.MaxBodyBytes/3*4) + store.MaxCaptures*(64<<10)
+const maxCapturedBytes = store.MaxVersions*max(store.MaxRecordBytes, store.MaxBodyBytes/3*4) +
+	store.MaxCaptures*(64<<10)
 
 // fill sees that page is not empty; false is the end.
 func (s *shelf) fill(ctx context.Context) (bool, error) {

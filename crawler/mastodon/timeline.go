@@ -243,7 +243,8 @@ func (t *Timeline) Next(ctx context.Context) (Batch, error) {
 		return Batch{}, err
 	}
 	t.list.Why = ""
-	if first := t.list.Pages == 0 && t.phase == phaseBack && t.m.Walk.Trail.Cursor == "" && len(posts)+bad == 0; first {
+	top := t.list.Pages == 0 && t.phase == phaseBack && t.m.Walk.Trail.Cursor == ""
+	if top && len(posts)+bad == 0 {
 		if query.Has("since_id") { // all that was newer is gone; is anything left?
 			t.plain = true
 			return t.Next(ctx)

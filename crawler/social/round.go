@@ -194,11 +194,8 @@ func (v *visit) oldest(most int) (posts []store.Record, marks []passed, err erro
 	}
 	newest := map[string]bool{}
 	for _, m := range v.st.marks() {
-		if v.deserted() {
-			break // no reading looks at them
-		}
 		for _, s := range m.Recent[:min(len(m.Recent), roundNewest)] {
-			newest[s.ID] = true
+			newest[s.ID] = !v.deserted() // then no reading looks at them
 		}
 	}
 	read := map[string]bool{} // in this visit: what is kept of them is of before

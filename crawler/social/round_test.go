@@ -181,7 +181,8 @@ func TestARoundBelievesOnlyTheAPI(t *testing.T) {
 }
 
 // Somebody deletes her account at a server that shows it empty from then on, and says in HTML that its posts
-// are not found: they are deleted. Where the account claims that it has posts all the same, they are kept, and the ledger tells.
+// are not found: they are deleted. Where the account claims that it has posts all the same, they are kept, and
+// the ledger tells.
 func TestPostsOfAnEmptiedAccount(t *testing.T) {
 	for name, posted := range map[string]int{"it claims none": 0, "it claims some": 50} {
 		t.Run(name, func(t *testing.T) { emptied(t, posted) })

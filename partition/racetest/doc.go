@@ -50,7 +50,8 @@ func Fewer(t testing.TB, n int) int {
 	return n
 }
 
-// Flips is how many bytes a test of damage changes: n, or small under the race detector (see Small). ECHO_FLIPS says it instead.
+// Flips is how many bytes a test of damage changes: n, or small under the race detector (see Small). ECHO_FLIPS
+// says it instead.
 func Flips(t testing.TB, n, small int) int {
 	t.Helper()
 	if Small(t) {

@@ -309,7 +309,7 @@ func (ix *Index) Run(ctx context.Context) error {
 	wrote, at := ix.wrote.Load(), time.Now()
 	for {
 		news := ix.st.Changed()
-		if err := ix.flush(ctx, ix.rest); err != nil {
+		if err := ix.flush(ctx, true); err != nil {
 			if errors.Is(err, ErrClosed) {
 				return nil
 			}
@@ -370,12 +370,12 @@ func (ix *Index) Flush(ctx context.Context) error {
 		return err
 	}
 	defer ix.runs.Done()
-	return ix.flush(ctx, nil)
+	return ix.flush(ctx, false)
 }
 
-// flush writes batches until all is in that was durable when it began. between, if any, waits between two of them
-// while more comes.
-func (ix *Index) flush(ctx context.Context, between func(ctx context.Context, took time.Duration)) error {
+// flush writes batches until all is in that was durable when it began. Where the crawl goes first, it rests between two
+// of them while more comes.
+func (ix *Index) flush(ctx context.Context, crawlFirst bool) error {
 	for target := ix.st.LastSeq(); ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -393,8 +393,8 @@ func (ix *Index) flush(ctx context.Context, between func(ctx context.Context, to
 		if !more || ix.reached(target) {
 			return nil
 		}
-		if between != nil && ix.st.LastSeq() > target {
-			between(ctx, time.Since(begun))
+		if crawlFirst && ix.st.LastSeq() > target {
+			ix.rest(ctx, time.Since(begun))
 		}
 	}
 }

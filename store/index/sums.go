@@ -118,8 +118,8 @@ func noteSum(dir string, done rootState) (rootState, error) {
 	if err != nil {
 		return done, nil //nolint:nilerr // it was read while it was written; damage is found by who opens it
 	}
-	// The pages that a transaction uses are not written again before its successor is complete. So what was read is whole if
-	// there is none yet.
+	// The pages that a transaction uses are not written again before its successor is complete. So what was read is
+	// whole if there is none yet.
 	if tx, err = latestTx(root); err != nil || tx != is.Tx {
 		return done, err
 	}

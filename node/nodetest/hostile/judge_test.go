@@ -2,6 +2,7 @@ package hostile_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -283,8 +284,7 @@ func (j *judge) follow(s partition.Slice, ch *chain) {
 		}
 	}
 	if ch.split && len(all) == 1 { // they have settled on one of the two, or on what came of it
-		for _, newest = range all {
-		}
+		newest = slices.Collect(maps.Values(all))[0]
 	}
 	if (newest.Compare(ch.last) > 0 || ch.split) && (len(all) == 1 || !j.isHonest(newest)) {
 		ch.split = false
@@ -328,7 +328,8 @@ func (j *judge) report(real time.Duration) string {
 	defer j.mu.Unlock()
 	share := func(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
 	return fmt.Sprintf("%d samples, honest slices %.1f of %d on average, %d at least; of them owned by an honest peer %.2f %%, of these served %.3f %%; "+
-		"rows lost %d, acted in by who should not %d, believed though not true %d; slices split by a keeper that voted for two %d; took %s",
+		"rows lost %d, acted in by who should not %d, believed though not true %d; "+
+		"slices split by a keeper that voted for two %d; took %s",
 		j.samples, float64(j.honestSlices)/float64(max(1, j.samples)), len(j.chains), j.fewest, share(j.served+j.unserved, j.honestSlices),
 		share(j.served, j.served+j.unserved), j.lost, j.wrong, j.misbelieved, j.splits, real.Round(time.Second))
 }

@@ -74,6 +74,7 @@ type Wait struct {
 	Credential string    // that could make it first
 	Bucket     string    // that holds it longest, "" if the call may be made now
 	Reason     string    // in words
+	Answer     bool      // a call is on its way whose answer may end the wait long before At
 }
 
 // Ask is what a call may bring at most. The zero value is for classes without items.
@@ -382,42 +383,42 @@ func (b *Book) choose(now time.Time, class string, ask Ask) (best choice, err er
 func (b *Book) weigh(c *choice, class string) {
 	c.at = b.now
 	c.wait = Wait{Credential: c.l.name}
-	later := func(at int64, bucket, reason string) {
+	later := func(at int64, bucket, reason string, answer bool) {
 		if at > c.at {
-			c.at, c.wait.Bucket, c.wait.Reason = at, bucket, reason
+			c.at, c.wait.Bucket, c.wait.Reason, c.wait.Answer = at, bucket, reason, answer
 		}
 	}
 	for _, of := range []*ledger{c.l, b.address} {
 		for _, h := range of.holds {
 			if h.class == "" || h.class == class {
-				later(h.until, "hold", h.reason)
+				later(h.until, "hold", h.reason, false)
 			}
 		}
 	}
 	for _, of := range []*ledger{c.l, b.address} {
 		switch n := len(of.flying); {
 		case n > 0 && !of.heard:
-			later(of.flying[0].sent+int64(b.o.Flight), "first answer", "nothing was heard yet, and a call is on its way")
+			later(of.flying[0].sent+int64(b.o.Flight), "first answer", "nothing was heard yet, and a call is on its way", true)
 		case n >= MaxOpen:
-			later(of.flying[0].sent+int64(b.o.Flight), "MaxOpen", "too many calls on their way")
+			later(of.flying[0].sent+int64(b.o.Flight), "MaxOpen", "too many calls on their way", true)
 		}
 	}
 	least := int64(-1)
 	for _, n := range c.needs {
 		if n.n > n.in.limit && n.in.spec.Kind != Told && n.n > 0 {
-			c.at, c.wait.Bucket = far, n.in.spec.Name
+			c.at, c.wait.Bucket, c.wait.Answer = far, n.in.spec.Name, false
 			c.wait.Reason = fmt.Sprintf("asks for %d of %d %s", n.n, n.in.limit, n.in.spec.unit())
 			return
 		}
 		at := n.in.when(n.n, b.now, &b.clock)
-		why := string(n.in.spec.Kind)
-		if at == far {
+		why, answer := string(n.in.spec.Kind), at == far
+		if answer {
 			at, why = b.answerBy(n.in), "waits for an answer"
 		}
 		if b.o.Spread {
-			later(n.in.paced(b.now, &b.clock), n.in.spec.Name, "spread over the window")
+			later(n.in.paced(b.now, &b.clock), n.in.spec.Name, "spread over the window", false)
 		}
-		later(at, n.in.spec.Name, why)
+		later(at, n.in.spec.Name, why, answer)
 		if free := n.in.free(b.now, &b.clock); n.in.spec.unit() == Calls && (least < 0 || free < least) {
 			least, c.worth = free, float64(free)/max(1, float64(n.in.lapses(b.now, &b.clock)))
 		}

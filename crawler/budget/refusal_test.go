@@ -124,6 +124,26 @@ func TestHeadersBeatWhatARefusalFound(t *testing.T) {
 	}
 }
 
+// A wait for an answer says that it may end before its time, and does.
+func TestWaitForAnAnswer(t *testing.T) {
+	book := newBook(t, Options{}, mustDefault(t, "mastodon"), "one")
+	first, err := book.Reserve(epoch, "read", Ask{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := book.Next(epoch, "read", Ask{})
+	if err != nil || !w.Answer || !w.At.Equal(epoch.Add(2*time.Minute)) {
+		t.Fatalf("beside a first call: %+v, %v", w, err)
+	}
+	now := epoch.Add(time.Second)
+	if err := book.Settle(now, first, Answer{Status: 200}); err != nil {
+		t.Fatal(err)
+	}
+	if w, err = book.Next(now, "read", Ask{}); err != nil || w.Answer || w.At.After(now) {
+		t.Errorf("after its answer: %+v, %v", w, err)
+	}
+}
+
 // Whatever a refusal says, and wherever in a window it comes, the next call waits.
 func TestRefusalAlwaysWaits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

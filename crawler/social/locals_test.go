@@ -24,6 +24,7 @@ type wired struct {
 	worlds  map[string]*mastodontest.World
 	streams map[string]*http.Transport
 	from    netip.Addr
+	takes   time.Duration // to answer all else
 }
 
 func (w wired) RoundTripper(from netip.Addr) http.RoundTripper {
@@ -41,13 +42,20 @@ func (w wired) RoundTrip(r *http.Request) (*http.Response, error) {
 		in.URL.Scheme = "http"
 		return w.streams[host].RoundTrip(in)
 	}
+	time.Sleep(w.takes)
 	return w.worlds[host].RoundTripper(w.from).RoundTrip(r)
 }
 
 // tuned is a peer of those worlds that reads the streams of some.
 func tuned(t *testing.T, so social.Options, worlds ...mastodontest.Options) (all []*mastodontest.World, p *peer, end func()) {
 	t.Helper()
-	w := wired{worlds: map[string]*mastodontest.World{}, streams: map[string]*http.Transport{}}
+	return tunedSlowly(t, 0, so, worlds...)
+}
+
+// tunedSlowly is tuned to worlds that take so long to answer.
+func tunedSlowly(t *testing.T, takes time.Duration, so social.Options, worlds ...mastodontest.Options) (all []*mastodontest.World, p *peer, end func()) {
+	t.Helper()
+	w := wired{worlds: map[string]*mastodontest.World{}, streams: map[string]*http.Transport{}, takes: takes}
 	var ends []func()
 	var hosts []string
 	for _, o := range worlds {
@@ -254,11 +262,7 @@ func TestAServerThatRefusesItsStream(t *testing.T) {
 				asked := w.Report().Streams
 				p.stop()
 				_ = p.store.Close()
-				c, err := service.NewCredential("isla", "s3cret")
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.o.Tokens = []social.Token{{Server: "m.test", Credential: c}}
+				p.withToken("m.test")
 				p.start()
 				time.Sleep(time.Minute)
 				is := p.src.Streams()
@@ -270,6 +274,39 @@ func TestAServerThatRefusesItsStream(t *testing.T) {
 			})
 		})
 	}
+}
+
+// withToken has p carry a token at its next start.
+func (p *peer) withToken(server string) {
+	p.t.Helper()
+	c, err := service.NewCredential("isla", "s3cret")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.o.Tokens = []social.Token{{Server: server, Credential: c}}
+}
+
+// The first answer of a server says what is left of its limits, so nothing else is asked before it is here. Once it is,
+// the stream is.
+func TestStreamBesideAFirstCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := mastodontest.Options{Seed: 5, People: 4, Remote: -1, Quiet: true, Rate: -1, Tokens: map[string]string{"s3cret": "isla0"}}
+		ws, p, end := tunedSlowly(t, 15*time.Second, social.Options{Streams: 1}, of)
+		p.start()
+		p.seed(residents(t, ws[0])...)
+		time.Sleep(time.Hour)
+		p.stop()
+		_ = p.store.Close()
+		time.Sleep(48 * time.Hour) // all are due at the start
+		p.withToken("m.test")
+		p.start()
+		time.Sleep(time.Minute)
+		if s := p.src.Streams(); len(s) != 1 || s[0].Since.IsZero() || ws[0].Report().Readers != 1 {
+			t.Errorf("a minute after the first call: %+v", s)
+		}
+		p.end()
+		end()
+	})
 }
 
 // Of two servers the streams of both are read, or of that with more accounts. Neither is believed of accounts of the other, nor of

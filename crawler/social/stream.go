@@ -159,7 +159,7 @@ func (t *stream) run(ctx context.Context, o Ears, connect func(context.Context, 
 			wait = streamFirst
 		}
 		pause := wait + rand.N(wait/2)
-		if wait = min(2*wait, t.most); errors.As(err, &full) && full.At.After(now.Add(pause)) {
+		if wait = min(2*wait, t.most); errors.As(err, &full) && !full.Answer && full.At.After(now.Add(pause)) {
 			pause = full.At.Sub(now)
 		}
 		t.ended(fetch.Reason(err))

@@ -399,7 +399,7 @@ func (ix *Index) flush(ctx context.Context, crawlFirst bool) error {
 	}
 }
 
-// rest leaves the processors to the crawl for as long as a batch took, gatherFor at most, where the index is behind
+// rest leaves the processors to the crawl for twice as long as a batch took, 2 s at most, where the index is behind
 // because so much comes. Nobody waits for that; who waits for a slice is not held up.
 func (ix *Index) rest(ctx context.Context, took time.Duration) {
 	ix.step.Lock()
@@ -408,7 +408,7 @@ func (ix *Index) rest(ctx context.Context, took time.Duration) {
 	if unsettled {
 		return
 	}
-	t := time.NewTimer(min(took, gatherFor))
+	t := time.NewTimer(min(2*took, 2*gatherFor))
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

@@ -87,6 +87,7 @@ type reader struct {
 	title prose
 
 	skip     [4]int // open elements of each kind of skipped
+	notes    int    // open aside elements from the first that is a note
 	inTitle  bool
 	inHeader bool  // first h1, kept as a title
 	headed   bool  // there is something in it
@@ -228,7 +229,9 @@ func (r *reader) textToken(z *tokens) {
 func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 	name, more := z.TagName()
 	a := atom.Lookup(name)
-	if k := skipped(a); k >= 0 && !selfClosed {
+	if k := skipped(a); a == atom.Aside && r.notes > 0 && !selfClosed {
+		r.notes++
+	} else if k >= 0 && !selfClosed {
 		r.skip[k]++
 	}
 	if breaks(a) {
@@ -242,7 +245,7 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 	case atom.H1:
 		r.inHeader = !r.headed && !selfClosed
 	case atom.Main:
-		r.skip[around] = 0 // one that was never closed ends here at the latest
+		r.skip[around], r.notes = 0, 0 // one that was never closed ends here at the latest
 	}
 	if !more || !hasAttributes(a) && !r.outer(a) {
 		return
@@ -278,11 +281,18 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 		}
 	case atom.Iframe, atom.Frame:
 		r.ref(at[atSrc], "")
+	case atom.Aside:
+		if r.notes == 0 && !selfClosed && at.isNote() {
+			r.notes = 1
+			r.skip[around]--
+		}
 	}
 }
 
 func (r *reader) endTag(a atom.Atom) {
-	if k := skipped(a); k >= 0 && r.skip[k] > 0 {
+	if k := skipped(a); a == atom.Aside && r.notes > 0 {
+		r.notes--
+	} else if k >= 0 && r.skip[k] > 0 {
 		r.skip[k]--
 	}
 	r.address(a, false)
@@ -432,83 +442,6 @@ func (r *reader) outer(a atom.Atom) bool {
 		return r.outers <= most && r.claim == ""
 	}
 	return false
-}
-
-func hasAttributes(a atom.Atom) bool {
-	switch a {
-	case atom.Html, atom.Body, atom.Base, atom.Meta, atom.Link, atom.Script, atom.A, atom.Area, atom.Img, atom.Iframe, atom.Frame:
-		return true
-	}
-	return false
-}
-
-// The attributes that are read.
-const (
-	atLang = iota
-	atXMLLang
-	atHref
-	atRel
-	atHreflang
-	atType
-	atSrc
-	atAlt
-	atName
-	atContent
-	atProperty
-	atItemprop
-	atHTTPEquiv
-	attributeCount
-)
-
-// attributes are those of one tag, "" for one that it does not have.
-type attributes [attributeCount]string
-
-// read takes them off the current tag, whose names the tokenizer has once each. It is
-// false when the tag had more than maxAttributes.
-func (at *attributes) read(z *html.Tokenizer) bool {
-	*at = attributes{}
-	for range maxAttributes {
-		k, v, more := z.TagAttr()
-		if i := attributeOf(k); i >= 0 {
-			at[i] = string(v)
-		}
-		if !more {
-			return true
-		}
-	}
-	return false
-}
-
-func attributeOf(name []byte) int {
-	switch string(name) {
-	case "lang":
-		return atLang
-	case "xml:lang":
-		return atXMLLang
-	case "href":
-		return atHref
-	case "rel":
-		return atRel
-	case "hreflang":
-		return atHreflang
-	case "type":
-		return atType
-	case "src":
-		return atSrc
-	case "alt":
-		return atAlt
-	case "name":
-		return atName
-	case "content":
-		return atContent
-	case "property":
-		return atProperty
-	case "itemprop":
-		return atItemprop
-	case "http-equiv":
-		return atHTTPEquiv
-	}
-	return -1
 }
 
 // safely is what read answers; a panic is an error, a fault of the parser.

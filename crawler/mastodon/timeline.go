@@ -89,6 +89,7 @@ type Timeline struct {
 	met     map[string]bool // of start, those that were delivered again
 	expect  []service.Seen  // those that should have been
 	plain   bool            // since_id is not used: nothing came with it
+	above   bool            // the page was asked for with since_id
 	empty   bool            // the first page, from the newest post down, had nothing on it
 	list    service.Listing
 }
@@ -152,7 +153,8 @@ func (c *Client) Timeline(f Feed, m service.Mark, how Reading) (*Timeline, error
 	for _, s := range slices.Concat(m.Recent, m.Base) {
 		t.forward.Known.Add(s.ID)
 	}
-	if len(m.Recent) == 0 || how.Paging.Min == service.Ignored || how.Paging.Min == service.Newest {
+	few := f.class == ClassPosts && len(m.Recent) <= how.Overlap // one page has them all, the oldest too
+	if len(m.Recent) == 0 || few || how.Paging.Min == service.Ignored || how.Paging.Min == service.Newest {
 		t.back(service.Seen{}, nil)
 		return t, nil
 	}
@@ -270,8 +272,8 @@ func (t *Timeline) query() (url.Values, error) {
 		if q, err = url.ParseQuery(w.Trail.Cursor); err != nil {
 			return nil, fmt.Errorf("mastodon: %s: cursor: %w", t.feed.op, err)
 		}
-		if t.how.Paging.Since == service.Obeyed && len(w.Base) > 0 && !t.check && !t.plain {
-			q.Set("since_id", w.Base[min(t.how.Overlap, len(w.Base)-1)].ID)
+		if t.above = t.how.Paging.Since == service.Obeyed && len(w.Base) > t.how.Overlap && !t.check && !t.plain; t.above {
+			q.Set("since_id", w.Base[t.how.Overlap].ID)
 		}
 	}
 	for k, v := range t.feed.fixed {
@@ -411,7 +413,7 @@ func (t *Timeline) turn(posts []Post) Batch {
 	b := t.split(posts, fresh)
 	t.back(lastOf(posts), slices.Concat(t.order(posts), t.m.Recent))
 	if t.reached(posts) {
-		t.joined()
+		t.joined(false)
 	}
 	return b
 }
@@ -442,8 +444,8 @@ func (t *Timeline) backPage(posts []Post, a answer) Batch {
 	switch {
 	case t.check:
 		t.checked(b, reached, stop, over)
-	case reached:
-		t.joined()
+	case reached, over && stop == "" && len(w.Base) > 0:
+		t.joined(t.feed.class == ClassPosts && !t.above && (next == "" || len(posts) < postPage/2))
 	case t.how.Paging.Max == service.Ignored && next != "":
 		t.single()
 	case over:
@@ -483,7 +485,7 @@ func (t *Timeline) ignoredMax(posts []Post) Batch {
 	b, top := t.split(posts, make([]bool, len(posts))), t.m.Walk.Top
 	switch {
 	case t.reached(posts):
-		t.joined()
+		t.joined(false)
 	case t.check && !slices.ContainsFunc(posts, func(p Post) bool { return service.Has(top, p.ID) }):
 		t.obeyed() // the newest posts are others than those that min_id gave
 	default:
@@ -550,13 +552,19 @@ func (t *Timeline) reached(posts []Post) bool {
 }
 
 // joined ends a reading that came down to what was read before, and notes what
-// its pages should have held of that: all that is newer than the oldest they held.
-func (t *Timeline) joined() {
+// its pages should have held of that: all that is newer than the oldest they held, or all where nothing lies below.
+func (t *Timeline) joined(bottom bool) {
 	t.expect = nil
+	for _, s := range slices.Concat(t.m.Walk.Top, t.m.Walk.Pins) { // of the visits before this one, too
+		t.met[s.ID] = true
+	}
 	for i, s := range t.start {
 		if t.met[s.ID] {
 			t.expect = t.start[:i]
 		}
+	}
+	if bottom {
+		t.expect = t.start
 	}
 	t.end("")
 }

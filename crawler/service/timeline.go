@@ -148,8 +148,8 @@ func (t *Timeline[T]) begin() {
 		t.from = r[0].ID
 	case t.how.Overlap < len(r):
 		t.from, t.expect = r[t.how.Overlap].ID, r[:t.how.Overlap]
-	default: // fewer were ever read than overlap: from the last of them
-		t.from, t.expect = r[len(r)-1].ID, r[:len(r)-1]
+	default: // fewer were ever read than overlap: a page of the newest has them all, the oldest too
+		t.down()
 	}
 }
 
@@ -393,7 +393,9 @@ func (t *Timeline[T]) downPage(p Page[T]) Batch[T] {
 	w.Trail.Strange += p.Bad
 	switch {
 	case t.reached(in):
-		t.joined()
+		if t.joined(); over && stop == "" && !cut(p) {
+			t.ended()
+		}
 	case over && stop == "":
 		t.bottom(p)
 	case over && stop != MaxPages && stop != MaxItems && t.other():
@@ -419,6 +421,9 @@ func (t *Timeline[T]) reached(in []Seen) bool {
 // its pages should have held of that: all that is newer than the oldest they held.
 func (t *Timeline[T]) joined() {
 	t.expect = nil
+	for _, s := range slices.Concat(t.m.Walk.Top, t.m.Walk.Pins) { // of the visits before this one, too
+		t.met[s.ID] = true
+	}
 	for i, s := range t.start {
 		if t.met[s.ID] {
 			t.expect = t.start[:i]
@@ -427,13 +432,16 @@ func (t *Timeline[T]) joined() {
 	t.end("")
 }
 
-// bottom judges a reading downward that has no further page. A page as long as was
-// asked for, with no word of how to go on, may not be the last one.
-func (t *Timeline[T]) bottom(p Page[T]) {
-	claimed, seen := t.list.Claimed, t.list.Seen
+// cut says that there may be more than a page that leads nowhere: it is as long as was asked for, with no word of how to go on.
+func cut[T any](p Page[T]) bool {
 	ids := slices.Clone(p.IDs) // a post that is pinned may stand there twice
 	slices.Sort(ids)
-	cut := p.Mute && len(slices.Compact(ids)) >= p.Asked && p.Asked > 0
+	return p.Mute && len(slices.Compact(ids)) >= p.Asked && p.Asked > 0
+}
+
+// bottom judges a reading downward that has no further page.
+func (t *Timeline[T]) bottom(p Page[T]) {
+	claimed, seen, cut := t.list.Claimed, t.list.Seen, cut(p)
 	switch {
 	case t.how.Most > 0 && claimed > seen && seen >= t.how.Most*9/10 && len(t.start) == 0:
 		t.end(ShowsNoMore)
@@ -441,13 +449,22 @@ func (t *Timeline[T]) bottom(p Page[T]) {
 	case len(t.start) > 0 && cut && !t.metInOrder():
 		t.end(NoCursor)
 	case len(t.start) > 0:
-		t.joined()
+		if t.joined(); !cut {
+			t.ended()
+		}
 	case cut && (claimed < 0 || seen < claimed):
 		t.end(NoCursor)
 	case claimed > 0 && seen < claimed-claimed/50:
 		t.end(FewerThanClaim)
 	default:
 		t.end("")
+	}
+}
+
+// ended notes that nothing lies below, so a feed that shows all there is should have shown all that was read before.
+func (t *Timeline[T]) ended() {
+	if t.feed.Up != nil {
+		t.expect = t.start
 	}
 }
 

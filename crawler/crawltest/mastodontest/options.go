@@ -112,6 +112,7 @@ type Lies struct {
 	NoSearch        bool // 401 for search without a token
 
 	NumberIDs   bool   // ids are numbers
+	Seconds     bool   // the times of posts are whole seconds
 	EditRenames bool   // an edited post has another id, as at snac; it is answered under both, and its uri stays
 	FullAccts   bool   // user@host also for its own people
 	Nulls       bool   // null in place of empty strings, lists and false

@@ -190,6 +190,7 @@ func (n *Node) record() error {
 				}
 			}
 			n.keep.Copied(s)
+			n.ship.logged(s) // it was passed over as long as this peer had no whole copy
 		}
 		if len(rows) == 0 && len(uncut) == 0 {
 			break

@@ -186,7 +186,9 @@ func TestDeadPeerIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	died := time.Now()
-	s.Until("it is missed", 30*time.Second, func() (bool, string) { return s.Peers[0].Status().Peers == 2, "" })
+	s.Until("it is missed", 3*time.Minute, func() (bool, string) {
+		return s.Peers[0].Status().Peers == 2 && s.Peers[1].Status().Peers == 2, ""
+	})
 	a, err := s.Peers[0].Query(t.Context(), api.Query{Q: s.World.Words()[0]})
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +196,7 @@ func TestDeadPeerIsReplaced(t *testing.T) {
 	if len(a.Coverage.Missing) != 0 || a.Coverage.SlicesAnswered != a.Coverage.SlicesTotal {
 		t.Errorf("coverage while it is away: %+v", a.Coverage)
 	}
-	s.Until("the others act in all slices", 30*time.Second, func() (bool, string) {
+	s.Until("the others act in all slices", 3*time.Minute, func() (bool, string) {
 		n := s.Peers[0].Status().Slices + s.Peers[1].Status().Slices
 		return n == a.Coverage.SlicesTotal, fmt.Sprintf("%d of %d", n, a.Coverage.SlicesTotal)
 	})

@@ -85,12 +85,17 @@ func TestCrawlAndQueryAcrossZones(t *testing.T) {
 	}
 	for _, p := range s.Peers[:3] { // one of each zone
 		for _, w := range s.World.Words() {
-			a, err := p.Query(t.Context(), api.Query{Q: w, Limit: node.MaxQueryHits, Unfold: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			var a api.Answer
+			// A machine with too much to do may take a member for lost for a moment; an answer says so.
+			s.Until("an answer for all slices", 3*time.Minute, func() (bool, string) {
+				var err error
+				if a, err = p.Query(t.Context(), api.Query{Q: w, Limit: node.MaxQueryHits, Unfold: true}); err != nil {
+					t.Fatal(err)
+				}
+				return len(a.Coverage.Missing) == 0, fmt.Sprintf("%+v", a.Coverage)
+			})
 			want := s.World.Matching(w, expected)
-			if len(a.Hits) != len(want) || a.Coverage.SlicesAnswered != 64 || a.Coverage.SlicesTotal != 64 || len(a.Coverage.Missing) > 0 {
+			if len(a.Hits) != len(want) || a.Coverage.SlicesAnswered != 64 || a.Coverage.SlicesTotal != 64 {
 				t.Errorf("%s, query %q: %d hits, %d are true, %+v", p.Name, w, len(a.Hits), len(want), a.Coverage)
 			}
 		}

@@ -17,6 +17,7 @@ try() {
 	mkdir -p "$dir"
 	"$bench" world --plain --prefix 127.79 --sites 100 --pages $((cap + 20)) --words 1500 --admin $admin --seeds-out "$dir/seeds" >"$log.world" 2>&1 & pids+=($!)
 	await 60 "the world does not answer" pages
+	await 60 "the world has no seeds" test -s "$dir/seeds"
 	for i in $(seq "$peers"); do
 		"$node" run --data "$dir/peer$i" --listen /ip4/127.0.0.1/tcp/$((7900 + i)) --api 127.0.0.1:$((7910 + i)) --delay 5ms --contact ci@example.test \
 			--allow-net 127.79.0.0/16 --max-disk "${cap}MB" --seeds "$dir/seeds" "${join[@]}" >"$log.peer$i" 2>&1 & pids+=($!)

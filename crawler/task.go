@@ -142,7 +142,7 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	if res.Hold.After(allowed) {
 		allowed = res.Hold
 	}
-	if again && res.Reqs == 0 && t.pulse.calls() == 0 && !allowed.After(ended) {
+	if again && res.Reqs == 0 && t.pulse.calls() == 0 && !allowed.After(now) { // a time that came meanwhile is one
 		c.o.Logger.Warn("a fetch asked nothing and named no time to wait for", "key", t.due.Key, "source", src.Name())
 		allowed = ended.Add(idleRest)
 	}

@@ -1,9 +1,12 @@
 package node
 
 import (
+	lru "github.com/hashicorp/golang-lru"
+
 	"github.com/echo-node/echo-node/crawler/focus/copies"
 	"github.com/echo-node/echo-node/node/api"
-	"github.com/echo-node/echo-node/store/index"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
 )
 
 // Folding of copies inside an answer. The peers that have the hits send a print
@@ -15,27 +18,53 @@ const (
 	maxFolded    = 1000 // hits of one answer that are compared
 	printUnits   = 256  // words of a text that are compared one by one
 	maxFoldAhead = 200  // hits looked at beyond those asked for
+	maxPrints    = 4096 // kept, of some 2 KB at most each
 )
 
 // foldAhead is how many hits more than asked for are looked at, so that an answer
 // is full although copies are folded.
 func foldAhead(limit int) int { return min(2*limit, maxFoldAhead) }
 
-// hitPrint is what tells copies of a hit; nil for what is nobody's copy.
-func (n *Node) hitPrint(h index.Hit) ([]byte, error) {
-	r, _, err := n.textOf(h.Key, h.Post)
-	if isNotExist(err) {
-		return nil, nil // gone meanwhile
-	}
+// prints are what tells copies of hits, of those that were shown last. Safe for concurrent use.
+type prints struct{ last *lru.Cache }
+
+// printID is what a print is made of; the text is known by its length and when it was fetched.
+type printID struct {
+	key                partition.Key
+	post, copies       string
+	digest             string
+	fetched, published int64
+	text               int
+	deleted, noindex   bool
+}
+
+func newPrints() prints {
+	c, err := lru.New(maxPrints)
 	if err != nil {
-		return nil, err
+		panic(err) // a size that is none
 	}
-	p, why := printOf(&r)
-	if why != "" {
-		return nil, nil
+	return prints{c}
+}
+
+// of is what tells copies of a hit with that record; nil for what is nobody's copy.
+func (c prints) of(r *store.Record) []byte {
+	made := printID{
+		key: r.Key, post: r.Post, copies: r.Copies, digest: r.Digest, fetched: r.FetchedAt.UnixNano(),
+		text: len(r.Text), deleted: r.Deleted, noindex: r.NoIndex,
 	}
-	p.Units = p.Units[:min(len(p.Units), printUnits)]
-	return p.Append(nil), nil
+	if r.PublishedAt != nil {
+		made.published = r.PublishedAt.UnixNano()
+	}
+	if b, ok := c.last.Get(made); ok {
+		return b.([]byte)
+	}
+	var b []byte
+	if p, why := printOf(r); why == "" {
+		p.Units = p.Units[:min(len(p.Units), printUnits)]
+		b = p.Append(nil)
+	}
+	c.last.Add(made, b)
+	return b
 }
 
 // fold puts hits that are copies of a better one under it, and gives limit of

@@ -1,13 +1,16 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/echo-node/echo-node/crawler/focus/copies"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
 )
 
 // printed is a hit with the print of a text, as a peer sends it.
@@ -71,5 +74,33 @@ func TestFoldLongTexts(t *testing.T) {
 	x, y := begin.String()+one.String(), begin.String()+two.String()
 	if got, _ := fold([]api.Hit{printed(0, x), printed(1, y), printed(2, x+"fim")}, 0, 10); shape(got) != "0+2(simhash) 1" {
 		t.Errorf("%q", shape(got))
+	}
+}
+
+// A print that is kept is that of the record as it is now.
+func TestKeptPrintsFollowTheRecord(t *testing.T) {
+	c := newPrints()
+	text := strings.Repeat("palavras que dizem alguma coisa de um lugar ", 20)
+	r := store.Record{Key: "web:http://a.example/", Kind: store.KindPage, Text: text, Copies: "1-00", FetchedAt: time.Unix(1, 0)}
+	first := c.of(&r)
+	if len(first) == 0 || !bytes.Equal(first, c.of(&r)) {
+		t.Fatalf("%x, then %x", first, c.of(&r))
+	}
+	for what, change := range map[string]func(r *store.Record){
+		"fetched again": func(r *store.Record) { r.FetchedAt, r.Text = time.Unix(2, 0), "outras "+text[7:] },
+		"longer":        func(r *store.Record) { r.Text += "e mais esta" },
+		"deleted":       func(r *store.Record) { r.Deleted = true },
+		"noindex":       func(r *store.Record) { r.NoIndex = true },
+		"no copy":       func(r *store.Record) { r.Copies = "" },
+		"dated":         func(r *store.Record) { r.PublishedAt = new(time.Unix(5, 0)) },
+	} {
+		changed := r
+		change(&changed)
+		if bytes.Equal(first, c.of(&changed)) {
+			t.Errorf("%s: the print of before", what)
+		}
+	}
+	if !bytes.Equal(first, c.of(&r)) {
+		t.Error("another print of the same record")
 	}
 }

@@ -42,6 +42,7 @@ type Node struct {
 
 	store   *store.Store
 	index   *index.Index
+	prints  prints
 	dht     *dht.DHT
 	crawler *crawler.Crawler
 	client  *fetch.Client
@@ -231,6 +232,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	// All slices, until openKeeping says which: those that were in the index when it
 	// was closed and are owned no more may come back soon.
+	n.prints = newPrints()
 	if n.index, err = index.Open(o.indexDir(), n.store, index.Options{Logger: n.log, Slices: n.slices, Print: indexPrint, PrintVersion: printVersion}); err != nil {
 		return nil, err
 	}

@@ -465,6 +465,9 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 			return nil, fmt.Errorf("query: statistics: %w", err)
 		}
 	}
+	if q.Prints {
+		iq.Beside = n.prints.of
+	}
 	res, err := n.index.Search(ctx, iq, st)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
@@ -472,14 +475,9 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 	a.Missing = appendSlices(a.Missing, res.Missing)
 	// A keeper that does not act may lack what its owner wrote last.
 	a.Total, a.Stale = res.Total, n.indexLag() > 0 || slices.ContainsFunc(iq.Slices, func(s partition.Slice) bool { return !n.acts(s) })
-	for i, h := range res.Hits {
+	for _, h := range res.Hits {
 		w := &wire.Hit{Key: string(h.Key), Post: h.Post, Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang,
-			Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Slice: sliceOn(h.Slice), Period: periodText(h.Period), Verdict: h.Verdict}
-		if q.Prints && i < maxFolded {
-			if w.Print, err = n.hitPrint(h); err != nil {
-				return nil, fmt.Errorf("query: %w", err)
-			}
-		}
+			Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Slice: sliceOn(h.Slice), Period: periodText(h.Period), Verdict: h.Verdict, Print: h.Beside}
 		if h.Place != nil {
 			w.Place = h.Place.Name
 		}

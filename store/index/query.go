@@ -9,6 +9,7 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis"
 
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
 )
 
 // Caps of a query.
@@ -35,6 +36,8 @@ type Query struct {
 	Limit  int               // hits to answer, default 10
 	Offset int               // hits to leave out first; Offset + Limit at most MaxHits
 	After  *Place            // only hits that come after this one; nil = all
+	// Beside makes Hit.Beside of the record of a hit, which it must not keep; nil = nothing.
+	Beside func(*store.Record) []byte
 }
 
 // Place is a hit's place in the order of an answer, see Hit.Compare.

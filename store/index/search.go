@@ -31,6 +31,7 @@ type Hit struct {
 
 	Period  []store.Interval `json:"period,omitempty"`
 	Verdict string           `json:"verdict,omitempty"`
+	Beside  []byte           `json:"-"` // see Query.Beside
 }
 
 // Compare orders hits as an answer does: the higher score first, ties by Key, then Post.
@@ -212,7 +213,7 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 	}
 	res := Result{Total: total, Missing: missing}
 	for i, c := range found {
-		h, err := ix.hit(c, said[i])
+		h, err := ix.hit(c, said[i], q.Beside)
 		if errors.Is(err, store.ErrNotExist) {
 			res.Total-- // dropped since it was indexed
 			continue
@@ -226,7 +227,7 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 }
 
 // hit is what the user sees of a candidate, from the store's record.
-func (ix *Index) hit(c candidate, said []passage) (Hit, error) {
+func (ix *Index) hit(c candidate, said []passage, beside func(*store.Record) []byte) (Hit, error) {
 	r, sl, err := ix.find(c.doc)
 	if err == nil && r.Deleted { // since it was indexed
 		err = store.ErrNotExist
@@ -234,8 +235,14 @@ func (ix *Index) hit(c candidate, said []passage) (Hit, error) {
 	if err != nil {
 		return Hit{}, err
 	}
-	return Hit{Key: r.Key, Post: r.Post, Slice: sl, Period: r.Period, Verdict: r.VerdictWord(), Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(r.Text, said),
-		Lang: r.Lang, Place: r.Place, Time: timeOf(&r).UTC(), Peer: r.Peer, FetchedAt: r.FetchedAt}, nil
+	h := Hit{
+		Key: r.Key, Post: r.Post, Slice: sl, Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(r.Text, said), Lang: r.Lang,
+		Place: r.Place, Time: timeOf(&r).UTC(), Peer: r.Peer, FetchedAt: r.FetchedAt, Period: r.Period, Verdict: r.VerdictWord(),
+	}
+	if beside != nil {
+		h.Beside = beside(&r)
+	}
+	return h, nil
 }
 
 // filter decides by the values kept per document.

@@ -476,8 +476,11 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 	// A keeper that does not act may lack what its owner wrote last.
 	a.Total, a.Stale = res.Total, n.indexLag() > 0 || slices.ContainsFunc(iq.Slices, func(s partition.Slice) bool { return !n.acts(s) })
 	for _, h := range res.Hits {
-		w := &wire.Hit{Key: string(h.Key), Post: h.Post, Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang,
-			Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Slice: sliceOn(h.Slice), Period: periodText(h.Period), Verdict: h.Verdict, Print: h.Beside}
+		w := &wire.Hit{
+			Key: string(h.Key), Post: h.Post, Slice: sliceOn(h.Slice), Score: h.Score, Kind: h.Kind, Lang: h.Lang,
+			Title: h.Title, Snippet: h.Snippet, Period: periodText(h.Period), Verdict: h.Verdict,
+			Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Print: h.Beside,
+		}
 		if h.Place != nil {
 			w.Place = h.Place.Name
 		}

@@ -398,7 +398,8 @@ func (b *Book) weigh(c *choice, class string) {
 	for _, of := range []*ledger{c.l, b.address} {
 		switch n := len(of.flying); {
 		case n > 0 && !of.heard:
-			later(of.flying[0].sent+int64(b.o.Flight), "first answer", "nothing was heard yet, and a call is on its way", true)
+			by := of.flying[0].sent + int64(b.o.Flight)
+			later(by, "first answer", "nothing was heard yet, and a call is on its way", true)
 		case n >= MaxOpen:
 			later(of.flying[0].sent+int64(b.o.Flight), "MaxOpen", "too many calls on their way", true)
 		}

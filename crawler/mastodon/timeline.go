@@ -272,7 +272,8 @@ func (t *Timeline) query() (url.Values, error) {
 		if q, err = url.ParseQuery(w.Trail.Cursor); err != nil {
 			return nil, fmt.Errorf("mastodon: %s: cursor: %w", t.feed.op, err)
 		}
-		if t.above = t.how.Paging.Since == service.Obeyed && len(w.Base) > t.how.Overlap && !t.check && !t.plain; t.above {
+		t.above = t.how.Paging.Since == service.Obeyed && len(w.Base) > t.how.Overlap && !t.check && !t.plain
+		if t.above {
 			q.Set("since_id", w.Base[t.how.Overlap].ID)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/social"
 )
 
-// A boost that is taken back is a tombstone within two days, also where nothing lies below it, and however exact the times
-// of its server are.
+// A boost that is taken back is a tombstone within two days, also where nothing lies below it, and however exact the
+// times of its server are.
 func TestABoostTakenBack(t *testing.T) {
 	for name, o := range map[string]mastodontest.Options{
 		"Mastodon":      {},

@@ -53,7 +53,9 @@ func tuned(t *testing.T, so social.Options, worlds ...mastodontest.Options) (all
 }
 
 // tunedSlowly is tuned to worlds that take so long to answer.
-func tunedSlowly(t *testing.T, takes time.Duration, so social.Options, worlds ...mastodontest.Options) (all []*mastodontest.World, p *peer, end func()) {
+func tunedSlowly(
+	t *testing.T, takes time.Duration, so social.Options, worlds ...mastodontest.Options,
+) (all []*mastodontest.World, p *peer, end func()) {
 	t.Helper()
 	w := wired{worlds: map[string]*mastodontest.World{}, streams: map[string]*http.Transport{}, takes: takes}
 	var ends []func()
@@ -290,7 +292,8 @@ func (p *peer) withToken(server string) {
 // the stream is.
 func TestStreamBesideAFirstCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := mastodontest.Options{Seed: 5, People: 4, Remote: -1, Quiet: true, Rate: -1, Tokens: map[string]string{"s3cret": "isla0"}}
+		of := mastodontest.Options{Seed: 5, People: 4, Remote: -1, Quiet: true, Rate: -1}
+		of.Tokens = map[string]string{"s3cret": "isla0"}
 		ws, p, end := tunedSlowly(t, 15*time.Second, social.Options{Streams: 1}, of)
 		p.start()
 		p.seed(residents(t, ws[0])...)

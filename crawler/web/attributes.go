@@ -10,7 +10,8 @@ import (
 // hasAttributes says whether an element of that name is read with its attributes.
 func hasAttributes(a atom.Atom) bool {
 	switch a {
-	case atom.Html, atom.Body, atom.Base, atom.Meta, atom.Link, atom.Script, atom.A, atom.Area, atom.Img, atom.Iframe, atom.Frame, atom.Aside:
+	case atom.Html, atom.Body, atom.Base, atom.Meta, atom.Link, atom.Script,
+		atom.A, atom.Area, atom.Img, atom.Iframe, atom.Frame, atom.Aside:
 		return true
 	}
 	return false
@@ -91,16 +92,18 @@ func attributeOf(name []byte) int {
 	return -1
 }
 
-// isNote says that an aside element is of the text and not of what stands around it: a footnote or a remark, as generators of
-// documentation write them. Of its role the values are those of WAI-ARIA and of its module for digital publishing.
+// isNote says that an aside element is of the text and not of what stands around it: a footnote or a remark, as
+// generators of documentation write them. The roles are those of WAI-ARIA and of its module for digital publishing.
 func (at *attributes) isNote() bool {
 	switch role := at[atRole]; role {
 	case "note", "doc-footnote", "doc-endnote", "doc-endnotes", "doc-tip", "doc-notice", "doc-example":
 		return true
 	}
-	for class := range strings.FieldsFuncSeq(at[atClass], func(c rune) bool { return c == ' ' || c == '-' || c == '_' }) {
+	apart := func(c rune) bool { return c == ' ' || c == '-' || c == '_' }
+	for class := range strings.FieldsFuncSeq(at[atClass], apart) {
 		switch strings.ToLower(class) {
-		case "note", "notes", "footnote", "footnotes", "endnote", "endnotes", "admonition", "tip", "warning", "caution", "important", "danger":
+		case "note", "notes", "footnote", "footnotes", "endnote", "endnotes",
+			"admonition", "tip", "warning", "caution", "important", "danger":
 			return true
 		}
 	}

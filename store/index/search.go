@@ -236,8 +236,9 @@ func (ix *Index) hit(c candidate, said []passage, beside func(*store.Record) []b
 		return Hit{}, err
 	}
 	h := Hit{
-		Key: r.Key, Post: r.Post, Slice: sl, Score: c.score, Kind: r.Kind, Title: r.Title, Snippet: snippet(r.Text, said), Lang: r.Lang,
-		Place: r.Place, Time: timeOf(&r).UTC(), Peer: r.Peer, FetchedAt: r.FetchedAt, Period: r.Period, Verdict: r.VerdictWord(),
+		Key: r.Key, Post: r.Post, Slice: sl, Score: c.score, Kind: r.Kind, Lang: r.Lang,
+		Title: r.Title, Snippet: snippet(r.Text, said), Place: r.Place, Period: r.Period, Verdict: r.VerdictWord(),
+		Time: timeOf(&r).UTC(), Peer: r.Peer, FetchedAt: r.FetchedAt,
 	}
 	if beside != nil {
 		h.Beside = beside(&r)

@@ -230,3 +230,35 @@ func TestPlainJSON(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Captures that were not asked for, go backwards or have no end are refused.
+func TestHostileCaptures(t *testing.T) {
+	n := openNode(t, Options{})
+	a := mustKey(t, "http://a.example/1")
+	page := func(parts ...string) *wire.RecordsAnswer {
+		out := &wire.RecordsAnswer{Whole: []uint64{uint64(n.store.SliceOf(a))}}
+		for _, p := range parts {
+			j, err := json.Marshal(store.Capture{Key: a})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.Records, out.Parts = append(out.Records, j), append(out.Parts, []byte(p))
+		}
+		return out
+	}
+	if err := (&shelf{n: n}).take(page("1")); err == nil {
+		t.Error("captures that were not asked for")
+	}
+	if err := (&shelf{n: n, captures: true}).take(page("2", "1")); err == nil {
+		t.Error("captures backwards")
+	}
+	s := &shelf{n: n, peer: n.id, captures: true}
+	for i := range store.MaxCaptures {
+		if err := s.take(page(fmt.Sprintf("%03d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.take(page("999")); err == nil {
+		t.Error("captures without end")
+	}
+}

@@ -32,7 +32,7 @@ const (
 	atProperty
 	atItemprop
 	atHTTPEquiv
-	atRole
+	atRole // of aside elements alone
 	atClass
 	attributeCount
 )
@@ -40,13 +40,13 @@ const (
 // attributes are those of one tag, "" for one that it does not have.
 type attributes [attributeCount]string
 
-// read takes them off the current tag, whose names the tokenizer has once each. It is
-// false when the tag had more than maxAttributes.
-func (at *attributes) read(z *html.Tokenizer) bool {
+// read takes them off the current tag, of such an element, whose names the tokenizer has once each. It is false when
+// the tag had more than maxAttributes.
+func (at *attributes) read(z *html.Tokenizer, of atom.Atom) bool {
 	*at = attributes{}
 	for range maxAttributes {
 		k, v, more := z.TagAttr()
-		if i := attributeOf(k); i >= 0 {
+		if i := attributeOf(k); i >= 0 && (i < atRole || of == atom.Aside) {
 			at[i] = string(v)
 		}
 		if !more {

@@ -251,7 +251,7 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 		return
 	}
 	at := &r.at
-	if !at.read(z) {
+	if !at.read(z, a) {
 		r.stopped(stopAttributes)
 	}
 	switch a {

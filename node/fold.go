@@ -1,11 +1,13 @@
 package node
 
 import (
+	"hash/maphash"
+	"math"
+
 	lru "github.com/hashicorp/golang-lru"
 
 	"github.com/echo-node/echo-node/crawler/focus/copies"
 	"github.com/echo-node/echo-node/node/api"
-	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -26,16 +28,17 @@ const (
 func foldAhead(limit int) int { return min(2*limit, maxFoldAhead) }
 
 // prints are what tells copies of hits, of those that were shown last. Safe for concurrent use.
-type prints struct{ last *lru.Cache }
+type prints struct {
+	last *lru.Cache
+	seed maphash.Seed // nobody else can make two texts with one hash
+}
 
-// printID is what a print is made of; the text is known by its length and when it was fetched.
+// printID is all that printOf looks at.
 type printID struct {
-	key                partition.Key
-	post, copies       string
-	digest             string
-	fetched, published int64
-	text               int
-	deleted, noindex   bool
+	text                     uint64 // its hash
+	kind                     string
+	copies, deleted, noindex bool
+	published                int64
 }
 
 func newPrints() prints {
@@ -43,17 +46,18 @@ func newPrints() prints {
 	if err != nil {
 		panic(err) // a size that is none
 	}
-	return prints{c}
+	return prints{c, maphash.MakeSeed()}
 }
 
 // of is what tells copies of a hit with that record; nil for what is nobody's copy.
 func (c prints) of(r *store.Record) []byte {
 	made := printID{
-		key: r.Key, post: r.Post, copies: r.Copies, digest: r.Digest, fetched: r.FetchedAt.UnixNano(),
-		text: len(r.Text), deleted: r.Deleted, noindex: r.NoIndex,
+		text: maphash.String(c.seed, r.Text), kind: r.Kind,
+		copies: r.Copies != "", deleted: r.Deleted, noindex: r.NoIndex,
+		published: math.MaxInt64, // as where none is said
 	}
 	if r.PublishedAt != nil {
-		made.published = r.PublishedAt.UnixNano()
+		made.published = r.PublishedAt.Unix()
 	}
 	if b, ok := c.last.Get(made); ok {
 		return b.([]byte)

@@ -81,13 +81,15 @@ func TestFoldLongTexts(t *testing.T) {
 func TestKeptPrintsFollowTheRecord(t *testing.T) {
 	c := newPrints()
 	text := strings.Repeat("palavras que dizem alguma coisa de um lugar ", 20)
-	r := store.Record{Key: "web:http://a.example/", Kind: store.KindPage, Text: text, Copies: "1-00", FetchedAt: time.Unix(1, 0)}
+	r := store.Record{Key: "web:http://a.example/", Kind: store.KindPage, Text: text, Copies: "1-00"}
+	r.FetchedAt = time.Unix(1, 0)
 	first := c.of(&r)
 	if len(first) == 0 || !bytes.Equal(first, c.of(&r)) {
 		t.Fatalf("%x, then %x", first, c.of(&r))
 	}
 	for what, change := range map[string]func(r *store.Record){
 		"fetched again": func(r *store.Record) { r.FetchedAt, r.Text = time.Unix(2, 0), "outras "+text[7:] },
+		"another text":  func(r *store.Record) { r.Text = "P" + r.Text[1:] + "!" },
 		"longer":        func(r *store.Record) { r.Text += "e mais esta" },
 		"deleted":       func(r *store.Record) { r.Deleted = true },
 		"noindex":       func(r *store.Record) { r.NoIndex = true },

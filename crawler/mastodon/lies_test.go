@@ -301,8 +301,8 @@ func TestEditsThatRename(t *testing.T) {
 		t.Fatal(err)
 	}
 	after, m, tl := p.read(PostsOf(who.ID), m, Reading{})
-	if len(before) != 1 || len(after) != 1 || after[0].ID == id || after[0].URI != before[0].URI || after[0].Edited.IsZero() ||
-		!slices.Equal(tl.Absent(), []string{id}) {
+	if len(before) != 1 || len(after) != 1 || after[0].ID == id || after[0].URI != before[0].URI ||
+		after[0].Edited.IsZero() || !slices.Equal(tl.Absent(), []string{id}) {
 		t.Errorf("%+v, then %+v, absent %v", before, after, tl.Absent())
 	}
 	if again, _, _ := p.read(PostsOf(who.ID), m, Reading{}); len(again) != 0 {

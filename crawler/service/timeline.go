@@ -432,8 +432,8 @@ func (t *Timeline[T]) joined() {
 	t.end("")
 }
 
-// cut says that there may be more than a page that leads nowhere: it is as long as was asked for, with no word of how to go
-// on.
+// cut says that there may be more than a page that leads nowhere: it is as long as was asked for, and does not say how
+// to go on.
 func cut[T any](p Page[T]) bool {
 	ids := slices.Clone(p.IDs) // a post that is pinned may stand there twice
 	slices.Sort(ids)

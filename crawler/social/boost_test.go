@@ -23,7 +23,9 @@ func TestABoostTakenBack(t *testing.T) {
 	} {
 		for _, before := range []int{0, 60} {
 			for _, after := range []int{0, 10} {
-				t.Run(fmt.Sprint(name, " ", before, " ", after), func(t *testing.T) { takenBack(t, o, before, after) })
+				t.Run(fmt.Sprint(name, " ", before, " ", after), func(t *testing.T) {
+					takenBack(t, o, before, after)
+				})
 			}
 		}
 	}

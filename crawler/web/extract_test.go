@@ -85,8 +85,8 @@ func TestText(t *testing.T) {
 		{"spaces", "<p> a \n\t b<b>c</b> <i>d</i>\u00a0e\u200bf", "", "a bc d e f"},
 		{"hidden", "a<script>if (a<b) x('</p>')</script><style>p{}</style><template>t</template><noscript>n</noscript><!-- c -->b", "", "ab"},
 		{"navigation", "<nav>menu</nav><main>words</main><aside>ads</aside><footer>foot</footer>", "", "words"},
-		{"a footnote", `<p>a<aside class="footnote-list brackets"><aside role="note">one</aside><aside>two</aside></aside>
-			<aside>ads</aside><p>b`, "", "a\none\ntwo\nb"},
+		{"a footnote", `<p>a<aside class="footnote-list brackets"><aside role="note">one</aside>
+			<aside>two</aside></aside><aside>ads</aside><p>b`, "", "a\none\ntwo\nb"},
 		{"a remark", `<main>a<aside class="starlight-aside starlight-aside--note">one</aside>
 			<aside class="notecard">ads</aside>b</main>`, "", "a\none\nb"},
 		{"a note around", `<nav><aside role="note">menu</aside>more</nav>words`, "", "words"},

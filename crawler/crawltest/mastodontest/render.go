@@ -94,7 +94,8 @@ func (v *visit) status(p *post) map[string]any {
 		created = created.Truncate(time.Second)
 	}
 	out := map[string]any{
-		"id": v.id(p.ID), "uri": at, "url": at, "account": v.account(p.By), "created_at": stamp(created), "edited_at": nil,
+		"id": v.id(p.ID), "uri": at, "url": at, "account": v.account(p.By),
+		"created_at": stamp(created), "edited_at": nil,
 		"content": "", "spoiler_text": v.or("", true), "language": v.or(lang, lang == ""), "visibility": visibility, "sensitive": v.or(false, true),
 		"in_reply_to_id": nil, "in_reply_to_account_id": nil, "reblog": nil, "poll": nil, "card": nil, "media_attachments": v.or([]any{}, true),
 		"replies_count": 0, "reblogs_count": 0, "favourites_count": 0,

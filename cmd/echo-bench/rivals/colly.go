@@ -24,7 +24,11 @@ func Colly(ctx context.Context, seeds string, parallel int, delay time.Duration)
 		_ = e.Request.Visit(e.Attr("href")) // seen before, forbidden, or over
 	})
 	for _, u := range urls {
-		err = errors.Join(err, c.Visit(u))
+		// A page that was fetched meanwhile may link to a URL that is still to be given.
+		var seen *colly.AlreadyVisitedError
+		if e := c.Visit(u); !errors.As(e, &seen) {
+			err = errors.Join(err, e)
+		}
 	}
 	if err != nil {
 		return err

@@ -6,13 +6,15 @@ import (
 	"testing"
 )
 
-// forbidden is what no program that a volunteer runs may link: modules that nobody keeps, rivals of the benches,
-// readers that only tests use, and the frameworks of tests.
+// forbidden is what no program that a volunteer runs may link: modules that nobody keeps
+// (docs/decisions/0011-whatlanggo.md), rivals of the benches, readers that only tests use,
+// the frameworks of tests, and the laboratory.
 func forbidden() []string {
 	return []string{
 		"github.com/gocolly/colly", "github.com/nlnwa/gowarc", "github.com/PuerkitoBio/goquery", "github.com/temoto/robotstxt", "github.com/jimsmart/grobotstxt", "github.com/abadojack/whatlanggo",
 		"pgregory.net/rapid", "go.uber.org/goleak", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal/testscript",
 		"net/http/httptest", "net/http/pprof",
+		module + "/cmd/echo-lab", // what redoes the papers' measurements
 	}
 }
 

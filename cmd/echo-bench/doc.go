@@ -10,10 +10,6 @@
 //	echo-bench zones    what zones cost in a swarm of 100,000 peers, simulated
 //	echo-bench crawl    echo-node beside Colly, wget2 and Scrapy on the same web
 //	echo-bench frontier a frontier of millions of URLs: memory, start, pops a second
-//	echo-bench schedule revisit policies on change histories
-//	echo-bench replay   the crawler itself on a web that replays a history, beside the simulator
-//	echo-bench social   what of a community's posts budgets of API calls allow to have
-//	echo-bench train-lang   the weights of crawler/focus/lang: trains, calibrates, measures
 //
 // Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but incomplete.
 package main

@@ -42,12 +42,7 @@ type commands struct {
 	Frontier      frontierCmd      `cmd:"" help:"A frontier of millions of URLs: memory, start, and what a pop costs."`
 	FrontierPhase frontierPhaseCmd `cmd:"" hidden:"" help:"One process of it."`
 
-	Schedule scheduleCmd `cmd:"" help:"Contest of revisit policies on change histories."`
-	Replay   replayCmd   `cmd:"" help:"The crawler itself on a web that replays a history, beside the simulator."`
-	Social   socialCmd   `cmd:"" help:"What of a community's posts can be had within budgets of API calls."`
-	Zones    zonesCmd    `cmd:"" help:"What zones cost in a large swarm, simulated."`
-
-	TrainLang trainLangCmd `cmd:"" help:"Train and measure the weights that tell languages."`
+	Zones zonesCmd `cmd:"" help:"What zones cost in a large swarm, simulated."`
 }
 
 func main() {

@@ -3,7 +3,7 @@ package schedule
 import (
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/schedule/classify"
+	"github.com/echo-node/echo-node/cmd/echo-lab/classify"
 )
 
 // Memo is what a policy with classes remembers of an item between visits. The zero

@@ -36,7 +36,7 @@
 //
 // # The weights
 //
-// weights.bin is made by "echo-bench train-lang", which also measures it; its digest
+// weights.bin is made by "echo-lab train-lang", which also measures it; its digest
 // is pinned by a test. It was trained on message catalogues, manuals, news and
 // stories of free software and treebanks whose licences allow it, never on
 // sources that are non-commercial or unlicensed, on sentences made by hand-written rules for

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/echo-node/echo-node/cmd/echo-lab/contest"
 	"github.com/echo-node/echo-node/crawler/crawltest"
-	"github.com/echo-node/echo-node/crawler/schedule/contest"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/echo-node/echo-node/crawler/schedule/contest"
+	"github.com/echo-node/echo-node/cmd/echo-lab/contest"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/echo-node/echo-node/cmd/echo-bench/langmodel"
+	"github.com/echo-node/echo-node/cmd/echo-lab/langmodel"
 )
 
 // trainLangCmd makes the weights of crawler/focus/lang.
@@ -24,7 +24,7 @@ type trainLangCmd struct {
 
 // Help is shown by --help.
 func (c *trainLangCmd) Help() string {
-	return "Example: echo-bench train-lang --data lang --out crawler/focus/lang/weights.bin --evaluate\n\nSources are dealt into five folds; what is printed of a text was judged by a model that saw nothing of its source. About eight minutes on one core; two parts are trained beside each other."
+	return "Example: echo-lab train-lang --data lang --out crawler/focus/lang/weights.bin --evaluate\n\nSources are dealt into five folds; what is printed of a text was judged by a model that saw nothing of its source. About eight minutes on one core; two parts are trained beside each other."
 }
 
 // Run trains and measures.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/echo-node/echo-node/crawler/schedule/contest"
+	"github.com/echo-node/echo-node/cmd/echo-lab/contest"
 )
 
 // Options of Measure.

@@ -73,7 +73,7 @@ func finite(v float64) float64 {
 	return v
 }
 
-// WriteJSON writes the reports as one object (CLI.md, echo-bench schedule).
+// WriteJSON writes the reports as one object (CLI.md, echo-lab schedule).
 func WriteJSON(w io.Writer, reports []Report) error {
 	out := struct {
 		Runs []row `json:"runs"`

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/echo-node/echo-node/crawler/schedule/contest"
+	"github.com/echo-node/echo-node/cmd/echo-lab/contest"
 )
 
 // Row is a row of the table.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/echo-node/echo-node/crawler/schedule/classify"
+	"github.com/echo-node/echo-node/cmd/echo-lab/classify"
 )
 
 // Trial is the dissertation's live trial replayed: what each side's visits found

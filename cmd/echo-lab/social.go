@@ -8,7 +8,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/echo-node/echo-node/cmd/echo-bench/social"
+	"github.com/echo-node/echo-node/cmd/echo-lab/social"
 )
 
 // socialCmd measures what of a community's posts request budgets allow to have.
@@ -31,7 +31,7 @@ community, shaped as the table of the dissertation on TwitterEcho: 33 days, call
 last post and the counter of posts) or the newest 200 posts of one account.
 
   six-classes  TwitterEcho's: look-ups only
-  default      echo-node's (crawler/poll): a look-up where another post is to be expected, a timeline call for who has posts that
+  default      echo-node's (cmd/echo-lab/poll): a look-up where another post is to be expected, a timeline call for who has posts that
                look-ups did not show, whichever is worth more
 
 First B is found, the calls a day with which the six classes have 75.2 % of the posts, as TwitterEcho had; then the default plays with
@@ -43,9 +43,9 @@ Exit 3 when a row of the default at B is not above the paper's, the default miss
 the server counted a call over the limit, or no budget brings the six classes to --aim.
 
 Examples:
-  echo-bench social                                  some minutes on two cores
-  echo-bench social --accounts 6000 --seeds 5        smaller, with intervals
-  echo-bench social --times 1 --peers 0 --json`
+  echo-lab social                                  some minutes on two cores
+  echo-lab social --accounts 6000 --seeds 5        smaller, with intervals
+  echo-lab social --times 1 --peers 0 --json`
 }
 
 // Run measures and prints.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/schedule/contest"
+	"github.com/echo-node/echo-node/cmd/echo-lab/contest"
 )
 
 // scheduleCmd replays change histories against revisit policies.
@@ -33,9 +33,9 @@ type scheduleCmd struct {
 // Help is shown by --help.
 func (c *scheduleCmd) Help() string {
 	return `Every policy has the same visits at the same times; oracle-* are told the truth and show the limit. In the populations echo and table a visit is a look-up,
-which shows an account's last post and its counter alone; what TwitterEcho's call rates bring with timeline calls as well, "echo-bench social" measures.
+which shows an account's last post and its counter alone; what TwitterEcho's call rates bring with timeline calls as well, "echo-lab social" measures.
 
-Example: echo-bench schedule --history changes.tsv.gz --policy default,uniform --budget 2 --json`
+Example: echo-lab schedule --history changes.tsv.gz --policy default,uniform --budget 2 --json`
 }
 
 // Run holds the contest: equal visits and equal start for every policy.

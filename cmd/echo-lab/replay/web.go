@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/schedule/contest"
+	"github.com/echo-node/echo-node/cmd/echo-lab/contest"
 )
 
 // perSite is how many items one site has.

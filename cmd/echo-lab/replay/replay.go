@@ -15,9 +15,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/echo-node/echo-node/cmd/echo-lab/contest"
 	"github.com/echo-node/echo-node/crawler"
 	"github.com/echo-node/echo-node/crawler/fetch"
-	"github.com/echo-node/echo-node/crawler/schedule/contest"
 	source "github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"

@@ -7,7 +7,7 @@ import (
 	"math"
 	"path/filepath"
 
-	"github.com/echo-node/echo-node/cmd/echo-bench/replay"
+	"github.com/echo-node/echo-node/cmd/echo-lab/replay"
 )
 
 // replayCmd crawls a history with the real crawler.
@@ -32,7 +32,7 @@ func (replayCmd) Help() string {
 gave to it, is compared with the simulator's of the same world at the same budget. Exit 3 when they differ by more than --within.
 The simulator knows no hints: with --hints give a --within that leaves room for what they bring.
 
-Example: echo-bench replay --history changes.tsv.gz --json`
+Example: echo-lab replay --history changes.tsv.gz --json`
 }
 
 // Run crawls and compares.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/poll"
+	"github.com/echo-node/echo-node/cmd/echo-lab/poll"
 	"github.com/echo-node/echo-node/crawler/schedule"
 )
 

@@ -4,7 +4,7 @@
 //
 // A [Community] is the truth, drawn from population table of contest: 60 % who do not
 // post any more, the others in the table's rows in its shares, a night, sittings. A [Play] lets one
-// policy of crawler/poll loose on it: its calls come at even gaps, as many as its budget allows, and a
+// policy of cmd/echo-lab/poll loose on it: its calls come at even gaps, as many as its budget allows, and a
 // server that keeps its own count answers them:
 //
 //	look-up    of up to 100 accounts, the counter of posts and the last post

@@ -63,12 +63,12 @@ type Options struct {
 	// Committed is called after each durable commit, a hint that there may be
 	// outbox rows. It must not block.
 	Committed func()
-	// Settled is closed when what was committed in the slice so far survives the
+	// AtQuorum is closed when what was committed in the slice so far survives the
 	// loss of this peer, or the slice is not its any more; nil when that is so
 	// already. Until then the site that was asked last is not asked again: what a
 	// lost peer has fetched and nobody else has is one page of a site at most.
 	// nil = commits survive.
-	Settled func(partition.Slice) <-chan struct{}
+	AtQuorum func(partition.Slice) <-chan struct{}
 }
 
 func (o Options) withDefaults() Options {
@@ -109,8 +109,8 @@ func (o Options) withDefaults() Options {
 	if o.Committed == nil {
 		o.Committed = func() {}
 	}
-	if o.Settled == nil {
-		o.Settled = func(partition.Slice) <-chan struct{} { return nil }
+	if o.AtQuorum == nil {
+		o.AtQuorum = func(partition.Slice) <-chan struct{} { return nil }
 	}
 	return o
 }
@@ -141,9 +141,9 @@ func (o Options) validate() error {
 	return errors.Join(append(errs, o.Limits.validate())...)
 }
 
-// settling is how many sites a worker may have that wait for Options.Settled.
+// settling is how many sites a worker may have that wait for Options.AtQuorum.
 // With more it waits, too.
-const settling = 16
+const commitsEach = 16
 
 // Crawler fetches what is due in the slices of one peer. Safe for concurrent use.
 type Crawler struct {
@@ -157,7 +157,7 @@ type Crawler struct {
 	memory   *memory
 	suspects *semaphore.Weighted // one of them at a time
 	slots    chan struct{}       // one for each worker
-	settles  chan struct{}       // one for each site that waits for Options.Settled
+	commits  chan struct{}       // one for each site that waits for Options.AtQuorum
 	nudge    chan struct{}       // the frontier changed
 	tasks    sync.WaitGroup
 	hands    hands // of fetches, and of what runs beside them
@@ -182,7 +182,7 @@ func New(o Options) (*Crawler, error) {
 	c := &Crawler{
 		o: o, limits: newLimiter(o.Limits, o.Store), sites: newSiteCache(o.Store), domains: newDomains(o.DomainSites, o.Delay), run: rand.Text(), memory: newMemory(o.JudgeMemory), suspects: semaphore.NewWeighted(1), counts: counts{stops: map[string]int64{}},
 		hands: hands{most: 2 * o.Workers},
-		slots: make(chan struct{}, o.Workers), settles: make(chan struct{}, settling*o.Workers), nudge: make(chan struct{}, 1), loader: make(chan struct{}, 1), broken: make(chan error, 1),
+		slots: make(chan struct{}, o.Workers), commits: make(chan struct{}, commitsEach*o.Workers), nudge: make(chan struct{}, 1), loader: make(chan struct{}, 1), broken: make(chan error, 1),
 		front: frontier.New(frontier.Options{MaxRows: o.MaxRows}), gained: map[partition.Slice]time.Time{}, flying: map[partition.Slice]int{},
 	}
 	if o.Revisit > 0 {

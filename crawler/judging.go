@@ -131,7 +131,7 @@ func (t *task) attempt(ctx context.Context) error {
 		return nil
 	}
 	if t.suspect {
-		if err := t.settled(ctx); err != nil {
+		if err := t.committed(ctx); err != nil {
 			return err
 		}
 		var cancel context.CancelFunc
@@ -142,7 +142,7 @@ func (t *task) attempt(ctx context.Context) error {
 	if _, err := t.written(); err != nil {
 		return err
 	}
-	if err := t.settled(ctx); err != nil {
+	if err := t.committed(ctx); err != nil {
 		t.lived()
 		return err
 	}
@@ -151,11 +151,11 @@ func (t *task) attempt(ctx context.Context) error {
 }
 
 // settled waits until what was written of the slice is known to a majority of its replicas.
-func (t *task) settled(ctx context.Context) error {
+func (t *task) committed(ctx context.Context) error {
 	sl := t.step.Slice
-	if settled := t.c.o.Settled(sl); settled != nil {
+	if committed := t.c.o.AtQuorum(sl); committed != nil {
 		select {
-		case <-settled:
+		case <-committed:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

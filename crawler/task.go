@@ -71,23 +71,23 @@ func (c *Crawler) fetch(ctx context.Context, st frontier.Step, now time.Time) {
 	}
 	c.counts.fetching.Add(-1)
 	c.mu.Unlock()
-	var settled <-chan struct{}
+	var committed <-chan struct{}
 	if t.wrote {
-		settled = c.o.Settled(st.Slice)
+		committed = c.o.AtQuorum(st.Slice)
 	}
-	if settled == nil {
+	if committed == nil {
 		c.done(st, allowed, later, row)
 		<-c.slots
 		return
 	}
-	c.settles <- struct{}{} // others are settled or Run ends
+	c.commits <- struct{}{} // others are settled or Run ends
 	<-c.slots
 	c.wake()
 	select {
-	case <-settled:
+	case <-committed:
 	case <-ctx.Done():
 	}
-	<-c.settles
+	<-c.commits
 	c.done(st, allowed, later, row)
 }
 

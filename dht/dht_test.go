@@ -40,7 +40,7 @@ func eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 	return time.Since(start)
 }
 
-// echo answers who-owns with the asked key and the asker as keeper.
+// echo answers who-owns with the asked key and the asker as replica.
 func echo(_ context.Context, from string, req *wire.Request) *wire.Response {
 	return &wire.Response{Body: &wire.Response_WhoOwns{WhoOwns: &wire.WhoOwnsAnswer{Slice: uint64(len(req.GetWhoOwns().GetKey())), Keepers: []string{from}}}}
 }

@@ -125,13 +125,13 @@ func owners(c partition.Charter, d *DHT) uint64 {
 	table.Update(d.View())
 	h := fnv.New64a()
 	for _, s := range c.Slices() {
-		_, _ = fmt.Fprintln(h, s, table.Keepers(s))
+		_, _ = fmt.Fprintln(h, s, table.Replicas(s))
 	}
 	return h.Sum64()
 }
 
 // agree waits in fake time until everybody sees everybody, and then everybody
-// must name the same keepers for each slice.
+// must name the same replicas for each slice.
 func (c *crowd) agree(within time.Duration) time.Duration {
 	c.t.Helper()
 	began := time.Now()
@@ -149,7 +149,7 @@ func (c *crowd) agree(within time.Duration) time.Duration {
 	first := owners(c.charter, c.up[0])
 	for _, d := range c.up[1:] {
 		if owners(c.charter, d) != first {
-			c.t.Fatal("the same View and other keepers")
+			c.t.Fatal("the same View and other replicas")
 		}
 	}
 	return took
@@ -166,7 +166,7 @@ func (c *crowd) same() bool {
 }
 
 // 42 real hosts with memberlist and Kademlia in virtual time, on a network with
-// latency and loss: they converge, and the keepers of each slice are agreed on
+// latency and loss: they converge, and the replicas of each slice are agreed on
 // everywhere; then five die at once, then five join at once, then both. With the
 // race detector, which counts no further than some thousand goroutines' worth of
 // such traffic, there are twelve.

@@ -59,15 +59,15 @@ var ErrNoOwner = errors.New("nobody is found to own the slice")
 
 // Owner is who owns a slice of another zone, as members of that zone say.
 type Owner struct {
-	Slice   partition.Slice
-	Zone    partition.Zone
-	Keepers []string // the owner first; all of that zone by their ids
-	Found   time.Time
-	life    time.Duration
+	Slice    partition.Slice
+	Zone     partition.Zone
+	Replicas []string // the owner first; all of that zone by their ids
+	Found    time.Time
+	life     time.Duration
 }
 
 // ID is the owner's.
-func (o Owner) ID() string { return o.Keepers[0] }
+func (o Owner) ID() string { return o.Replicas[0] }
 
 // ZoneStats count how owners in other zones were found.
 type ZoneStats struct {
@@ -100,7 +100,7 @@ type ownerFinder struct {
 	count zoneCounters
 
 	mu       sync.Mutex
-	owners   map[partition.Slice]Owner // one without keepers: there is none
+	owners   map[partition.Slice]Owner // one without replicas: there is none
 	contacts map[partition.Zone][]peer.ID
 	flights  map[partition.Slice]*flight
 }
@@ -119,7 +119,7 @@ func newOwnerFinder() *ownerFinder {
 // KnownOwner is the owner of s if the cache has it; it never waits.
 func (d *DHT) KnownOwner(s partition.Slice) (Owner, bool) {
 	o, ok := d.owners.known(s)
-	return o, ok && len(o.Keepers) > 0
+	return o, ok && len(o.Replicas) > 0
 }
 
 func (f *ownerFinder) known(s partition.Slice) (Owner, bool) {
@@ -139,7 +139,7 @@ func (d *DHT) ForgetOwner(s partition.Slice, id string) {
 	f := d.owners
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if o, ok := f.owners[s]; ok && len(o.Keepers) > 0 && o.ID() == id {
+	if o, ok := f.owners[s]; ok && len(o.Replicas) > 0 && o.ID() == id {
 		delete(f.owners, s)
 		f.count.forgotten.Add(1)
 	}
@@ -157,7 +157,7 @@ func (d *DHT) FindOwner(ctx context.Context, s partition.Slice) (Owner, error) {
 	f.count.asked.Add(1)
 	if o, ok := f.known(s); ok {
 		f.count.cached.Add(1)
-		if len(o.Keepers) == 0 {
+		if len(o.Replicas) == 0 {
 			return Owner{}, fmt.Errorf("find the owner of %s: %w", s, ErrNoOwner)
 		}
 		return o, nil
@@ -333,7 +333,7 @@ func (v *votes) owner() (Owner, error) {
 		v.d.owners.count.disputed.Add(1)
 		best.owner.life = disputedLife
 	}
-	if len(best.owner.Keepers) == 0 {
+	if len(best.owner.Replicas) == 0 {
 		return Owner{}, ErrNoOwner
 	}
 	return best.owner, nil
@@ -368,10 +368,10 @@ func (v *votes) ask(ctx context.Context, p peer.ID) error {
 	}
 	name := ""
 	ps := []peer.ID{p}
-	if len(o.Keepers) > 0 {
+	if len(o.Replicas) > 0 {
 		name = o.ID()
 		v.d.learnAddrs(desc)
-		for _, id := range o.Keepers {
+		for _, id := range o.Replicas {
 			if q, err := peer.Decode(id); err == nil && q != p {
 				ps = append(ps, q)
 			}
@@ -406,7 +406,7 @@ func (d *DHT) judge(p peer.ID, s partition.Slice, res *wire.Response) (Owner, De
 	case zone.Depth() < d.Zone().Depth()-zoneSkew:
 		return Owner{}, Descriptor{}, fmt.Errorf("it says that its zone is %s, ours is %s", zone, d.Zone())
 	}
-	o := Owner{Slice: s, Zone: zone, Keepers: a.Keepers, Found: time.Now(), life: ownerLife}
+	o := Owner{Slice: s, Zone: zone, Replicas: a.Keepers, Found: time.Now(), life: ownerLife}
 	if len(a.Keepers) == 0 {
 		return o, Descriptor{}, nil
 	}

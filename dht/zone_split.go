@@ -16,7 +16,7 @@ import (
 )
 
 // How a zone splits (partition.ZoneRule says when). A member enters the list of
-// its half beside the one it is in, says so in its descriptor, and ranks keepers
+// its half beside the one it is in, says so in its descriptor, and ranks replicas
 // by halves from then on. It leaves the wider list when everybody in it has
 // split, those of its half are in the new list, and everybody has handed over
 // what belongs to the other half (Member.ZoneFree). A crash in between loses

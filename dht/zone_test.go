@@ -34,13 +34,13 @@ func keyIn(t testing.TB, zone string) crypto.PrivKey {
 	}
 }
 
-// keeper answers who-owns by the rule: its View, and its zone's depth.
-type keeper struct {
+// replica answers who-owns by the rule: its View, and its zone's depth.
+type replica struct {
 	d   *DHT
 	lie func(*wire.WhoOwnsAnswer) // nil = it does not
 }
 
-func (k *keeper) answer(_ context.Context, _ string, req *wire.Request) *wire.Response {
+func (k *replica) answer(_ context.Context, _ string, req *wire.Request) *wire.Response {
 	w := req.GetWhoOwns()
 	if w == nil {
 		return nil
@@ -49,7 +49,7 @@ func (k *keeper) answer(_ context.Context, _ string, req *wire.Request) *wire.Re
 	table := partition.NewTableOf([]partition.Slice{s}, k.d.opts.Charter.Replicas)
 	table.SetDepth(k.d.Zone().Depth())
 	table.Update(k.d.View())
-	a := &wire.WhoOwnsAnswer{Slice: w.Slice, Keepers: table.Keepers(s)}
+	a := &wire.WhoOwnsAnswer{Slice: w.Slice, Keepers: table.Replicas(s)}
 	if !k.d.Zone().Has(s) {
 		a.Keepers = nil
 	}
@@ -89,7 +89,7 @@ func zoned(t *testing.T, most int, zones ...string) (ds []*DHT, add func(zone st
 		}
 		o.Charter = charter
 		d, end := start(t, o)
-		d.Handle((&keeper{d: d}).answer)
+		d.Handle((&replica{d: d}).answer)
 		stops = append(stops, end)
 		return d
 	}
@@ -192,7 +192,7 @@ func testZonesSplit(t *testing.T) {
 		for _, s := range charter.Slices() {
 			o, err := d.FindOwner(ctx, s)
 			if err != nil || o.ID() != want[s] || !o.Zone.Has(s) {
-				t.Fatalf("%s finds %v of %s in %s: %v, want %s", d.Zone(), o.Keepers, s, o.Zone, err, want[s])
+				t.Fatalf("%s finds %v of %s in %s: %v, want %s", d.Zone(), o.Replicas, s, o.Zone, err, want[s])
 			}
 		}
 		before := d.Stats().Zone
@@ -217,7 +217,7 @@ func testZonesSplit(t *testing.T) {
 }
 
 // A member that holds something of the other half keeps everybody in the wider
-// list, and keepers are ranked by halves all the same, until it has given it away.
+// list, and replicas are ranked by halves all the same, until it has given it away.
 func TestSplitWaitsForHandOver(t *testing.T) {
 	racetest.InFakeTime(t, testSplitWaits)
 }
@@ -280,7 +280,7 @@ func testLies(t *testing.T) {
 		{"all forge", []int{1, 3, 5, 6}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{PeerID(keyIn(t, "hash/1"))} }, func(s ZoneStats) uint64 { return s.Forged }, true},
 	} {
 		for _, l := range c.liars {
-			ds[l].Handle((&keeper{d: ds[l], lie: c.lie}).answer)
+			ds[l].Handle((&replica{d: ds[l], lie: c.lie}).answer)
 		}
 		contacts := ds[0].owners.contacts
 		contacts[ds[1].Zone()] = []peer.ID{ds[1].self, ds[3].self, ds[5].self, ds[6].self}
@@ -288,14 +288,14 @@ func testLies(t *testing.T) {
 		for _, s := range slicesOf[10*i:][:10] {
 			o, err := ds[0].FindOwner(ctx, s)
 			if c.fails != errors.Is(err, ErrNoOwner) || err == nil && o.ID() != honest(s) {
-				t.Errorf("%s: %s: %v, %v, want %s", c.name, s, o.Keepers, err, honest(s))
+				t.Errorf("%s: %s: %v, %v, want %s", c.name, s, o.Replicas, err, honest(s))
 			}
 		}
 		if now := c.count(ds[0].Stats().Zone); now == before {
 			t.Errorf("%s: is in no metric", c.name)
 		}
 		for _, l := range c.liars {
-			ds[l].Handle((&keeper{d: ds[l]}).answer)
+			ds[l].Handle((&replica{d: ds[l]}).answer)
 		}
 	}
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
-	"github.com/echo-node/echo-node/node/turns"
+	"github.com/echo-node/echo-node/node/hostlease"
 	"github.com/echo-node/echo-node/partition"
 )
 
 const (
-	turnTimeout = 2 * time.Second       // one question about turns
-	turnRounds  = 10 * time.Millisecond // least time between two, so that questions go together
+	hostLeaseTimeout = 2 * time.Second       // one question about host leases
+	hostLeaseRounds  = 10 * time.Millisecond // least time between two, so that questions go together
 )
 
-// addresses is this peer's part in the turns of IP addresses (package turns): it
+// addresses is this peer's part in the host leases of IP addresses (package hostlease): it
 // gives those of the Keys ip:ADDR that it owns, and takes those of the addresses
 // that it crawls. fetch asks it before each request to an address that has a
 // pace; questions to other owners are sent beside that, one message to an owner
@@ -30,17 +30,17 @@ type addresses struct {
 	kick chan struct{}
 
 	mu    sync.Mutex // taken before giving
-	taker *turns.Taker
+	taker *hostlease.Taker
 	busy  map[string]bool // owners that are being asked
 
 	giving sync.Mutex
-	giver  *turns.Giver
+	giver  *hostlease.Giver
 	since  map[partition.Slice]time.Time // gained then, not when this peer started
 }
 
 func newAddresses(n *Node) *addresses {
 	return &addresses{n: n, kick: make(chan struct{}, 1), busy: map[string]bool{}, since: map[partition.Slice]time.Time{},
-		taker: turns.NewTaker(turns.TakerOptions{Number: func() uint64 { return max(1, rand.Uint64()) }}), giver: turns.NewGiver(turns.GiverOptions{})}
+		taker: hostlease.NewTaker(hostlease.TakerOptions{Number: func() uint64 { return max(1, rand.Uint64()) }}), giver: hostlease.NewGiver(hostlease.GiverOptions{})}
 }
 
 // gained says that slices have come into this peer's hands.
@@ -64,7 +64,7 @@ func (k *addresses) ask(a netip.Addr, gap time.Duration, now time.Time) fetch.Le
 	if k.taker.Pending(a) {
 		if owner, _ := k.owner(a); owner == k.n.id {
 			if q := k.taker.DueAt(a, now); q != nil {
-				k.ownTurn(*q)
+				k.ownHostLease(*q)
 				if !l.From.IsZero() {
 					l = k.taker.Ask(a, gap, time.Now())
 				}
@@ -93,7 +93,7 @@ func (k *addresses) wake() {
 	}
 }
 
-// owner is who gives the turns of a, "" while that is not known, and the slice of
+// owner is who gives the host leases of a, "" while that is not known, and the slice of
 // its Key.
 func (k *addresses) owner(a netip.Addr) (string, partition.Slice) {
 	s := k.n.store.SliceOf(addressKey(a))
@@ -107,7 +107,7 @@ func addressKey(a netip.Addr) partition.Key {
 }
 
 // ownTurn asks this peer itself. k.mu is held.
-func (k *addresses) ownTurn(q turns.Ask) {
+func (k *addresses) ownHostLease(q hostlease.Ask) {
 	begun := time.Now()
 	ans, refusal := k.give(k.n.id, q)
 	if now := time.Now(); refusal != nil {
@@ -127,7 +127,7 @@ func (k *addresses) run(ctx context.Context) error {
 		k.mu.Lock()
 		again := k.round(ctx, &asking)
 		k.mu.Unlock()
-		if !sleepUnless(ctx, turnRounds, nil) {
+		if !sleepUnless(ctx, hostLeaseRounds, nil) {
 			return ctx.Err()
 		}
 		if timer.Stop(); !again.IsZero() {
@@ -149,7 +149,7 @@ func (k *addresses) round(ctx context.Context, asking *sync.WaitGroup) time.Time
 		owners[a], _ = k.owner(a)
 		return !k.busy[owners[a]]
 	})
-	by := map[string][]turns.Ask{}
+	by := map[string][]hostlease.Ask{}
 	for _, q := range due {
 		by[owners[q.Addr]] = append(by[owners[q.Addr]], q)
 	}
@@ -157,7 +157,7 @@ func (k *addresses) round(ctx context.Context, asking *sync.WaitGroup) time.Time
 		switch owner {
 		case k.n.id:
 			for _, q := range qs {
-				k.ownTurn(q)
+				k.ownHostLease(q)
 			}
 			k.wake()
 		case "":
@@ -184,8 +184,8 @@ func (k *addresses) round(ctx context.Context, asking *sync.WaitGroup) time.Time
 }
 
 // askOwner asks another peer, and tells the taker what came of it.
-func (k *addresses) askOwner(ctx context.Context, owner string, qs []turns.Ask) {
-	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+func (k *addresses) askOwner(ctx context.Context, owner string, qs []hostlease.Ask) {
+	ctx, cancel := context.WithTimeout(ctx, hostLeaseTimeout)
 	defer cancel()
 	m := &wire.Turns{Asks: make([]*wire.TurnAsk, len(qs))}
 	for i, q := range qs {
@@ -212,7 +212,7 @@ func (k *addresses) askOwner(ctx context.Context, owner string, qs []turns.Ask) 
 			}
 			k.taker.Failed(q, k.words(owner, a), ms(a.WaitMs), received)
 		default:
-			k.taker.Answered(q, turns.Answer{Given: a.State == wire.TurnAnswer_STATE_GIVEN, Wait: ms(a.WaitMs), Term: ms(a.TermMs), Gap: ms(a.GapMs),
+			k.taker.Answered(q, hostlease.Answer{Given: a.State == wire.TurnAnswer_STATE_GIVEN, Wait: ms(a.WaitMs), Term: ms(a.TermMs), Gap: ms(a.GapMs),
 				Shared: a.Shared, Over: a.Reason}, sent, received)
 		}
 	}
@@ -221,13 +221,13 @@ func (k *addresses) askOwner(ctx context.Context, owner string, qs []turns.Ask) 
 	}
 }
 
-// words say why owner gives no turn.
+// words say why owner gives no host lease.
 func (k *addresses) words(owner string, a *wire.TurnAnswer) string {
 	switch {
 	case a.State == wire.TurnAnswer_STATE_REFUSED:
 		return fmt.Sprintf("its owner %s refuses: %s", owner, a.Reason)
 	case a.Owner == owner:
-		return fmt.Sprintf("its owner %s may not act: no majority of the slice's keepers leases it", owner)
+		return fmt.Sprintf("its owner %s may not act: no majority of the slice's replicas leases it", owner)
 	}
 	return fmt.Sprintf("%s does not own it any more", owner)
 }
@@ -244,13 +244,13 @@ func (k *addresses) serve(from string, m *wire.Turns) *wire.TurnsAnswer {
 func (k *addresses) answer(from string, w *wire.TurnAsk) *wire.TurnAnswer {
 	key, err := partition.KeyFromWire("ip:" + w.Address)
 	if err != nil {
-		return refusedTurn(err)
+		return refusedHostLease(err)
 	}
 	a, err := netip.ParseAddr(key.Host())
 	if err != nil {
-		return refusedTurn(err)
+		return refusedHostLease(err)
 	}
-	q := turns.Ask{Addr: a, Gap: ms(w.GapMs), Pace: ms(w.PaceMs), Want: w.Want, Turn: w.Turn, Back: w.Back, Unused: w.Unused, Quiet: ms(w.QuietMs)}
+	q := hostlease.Ask{Addr: a, Gap: ms(w.GapMs), Pace: ms(w.PaceMs), Want: w.Want, Turn: w.Turn, Back: w.Back, Unused: w.Unused, Quiet: ms(w.QuietMs)}
 	ans, refusal := k.give(from, q)
 	if refusal != nil {
 		return refusal
@@ -266,34 +266,34 @@ func (k *addresses) answer(from string, w *wire.TurnAsk) *wire.TurnAnswer {
 	return out
 }
 
-func refusedTurn(err error) *wire.TurnAnswer {
+func refusedHostLease(err error) *wire.TurnAnswer {
 	return &wire.TurnAnswer{State: wire.TurnAnswer_STATE_REFUSED, Reason: err.Error(), WaitMs: 5000}
 }
 
 // give answers a question, this peer's own or another's; refusal says why it
 // does not. The guard that keeps the crawler out of private networks holds for
 // the Keys of addresses, too.
-func (k *addresses) give(from string, q turns.Ask) (ans turns.Answer, refusal *wire.TurnAnswer) {
+func (k *addresses) give(from string, q hostlease.Ask) (ans hostlease.Answer, refusal *wire.TurnAnswer) {
 	n := k.n
 	if err := n.client.Reachable(q.Addr); err != nil {
-		return ans, refusedTurn(err)
+		return ans, refusedHostLease(err)
 	}
 	s := n.store.SliceOf(addressKey(q.Addr))
 	k.giving.Lock()
 	defer k.giving.Unlock()
 	now := time.Now() // between the question and its answer: what both sides count from
-	if !n.keep.Acts(s, now) {
-		return ans, &wire.TurnAnswer{State: wire.TurnAnswer_STATE_NOT_OWNER, Owner: n.keep.Owner(s), WaitMs: 500}
+	if !n.quorum.Acts(s, now) {
+		return ans, &wire.TurnAnswer{State: wire.TurnAnswer_STATE_NOT_OWNER, Owner: n.quorum.Owner(s), WaitMs: 500}
 	}
 	base := max(0, n.client.AddrGap(q.Addr))
-	// Until the floor a turn may be used that the owner before this one gave, or
+	// Until the floor a host lease may be used that the owner before this one gave, or
 	// this peer in its last life; of a peer that knew nobody that was itself.
 	floor, later := k.since[s]
 	if !later {
 		floor = n.started
 	}
 	if later || n.joiner {
-		floor = floor.Add(turns.Grace(q.Addr, base))
+		floor = floor.Add(hostlease.Grace(q.Addr, base))
 	}
 	return k.giver.Ask(from, q, base, floor, now), nil
 }
@@ -302,7 +302,7 @@ func ms(n uint64) time.Duration {
 	return time.Duration(min(n, wire.MaxTurnMs)) * time.Millisecond
 }
 
-func wireAsk(q turns.Ask) *wire.TurnAsk {
+func wireAsk(q hostlease.Ask) *wire.TurnAsk {
 	up := func(d time.Duration) uint64 {
 		return min(uint64((max(0, d)+time.Millisecond-1)/time.Millisecond), wire.MaxTurnMs)
 	}
@@ -339,17 +339,17 @@ func (k *addresses) metrics(now time.Time) []api.Metric {
 		return api.Metric{Name: name, Help: help, Kind: "counter", Value: float64(v)}
 	}
 	out := []api.Metric{
-		gauge("echo_addresses_held", "IP addresses whose turn this peer has.", t.Held),
-		gauge("echo_addresses_waiting", "IP addresses whose turn sites wait for here.", t.Waiting),
-		gauge("echo_addresses_blocked", "IP addresses whose owner gives no turns to this peer now, or is not reached.", t.Blocked),
-		gauge("echo_addresses_given", "IP addresses whose turns this peer gives.", g.Addrs),
-		gauge("echo_addresses_queued", "Peers that wait for turns of this peer, at each address.", g.Waiting),
-		counter("echo_turns_given_total", "Turns of IP addresses given since the start.", g.Given),
-		counter("echo_turns_asked_total", "Questions about turns since the start, several to a message.", t.Asked),
-		counter("echo_turns_unanswered_total", "Questions about turns that were not answered, or refused, since the start.", t.Failed),
+		gauge("echo_addresses_held", "IP addresses whose host lease this peer has.", t.Held),
+		gauge("echo_addresses_waiting", "IP addresses whose host lease sites wait for here.", t.Waiting),
+		gauge("echo_addresses_blocked", "IP addresses whose owner gives no host leases to this peer now, or is not reached.", t.Blocked),
+		gauge("echo_addresses_given", "IP addresses whose host leases this peer gives.", g.Addrs),
+		gauge("echo_addresses_queued", "Peers that wait for host leases of this peer, at each address.", g.Waiting),
+		counter("echo_host_leases_given_total", "Turns of IP addresses given since the start.", g.Given),
+		counter("echo_host_leases_asked_total", "Questions about host leases since the start, several to a message.", t.Asked),
+		counter("echo_host_leases_unanswered_total", "Questions about host leases that were not answered, or refused, since the start.", t.Failed),
 	}
 	over := func(limit string, v int64) {
-		out = append(out, api.Metric{Name: "echo_turns_over_total", Help: "Turns that a limit kept back, by its name.", Kind: "counter", Value: float64(v), Labels: map[string]string{"limit": limit}})
+		out = append(out, api.Metric{Name: "echo_host_leases_over_total", Help: "Turns that a limit kept back, by its name.", Kind: "counter", Value: float64(v), Labels: map[string]string{"limit": limit}})
 	}
 	over("own-addresses", t.Full)
 	for limit, v := range g.Over {

@@ -10,25 +10,25 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/turns"
+	"github.com/echo-node/echo-node/node/hostlease"
 	"github.com/echo-node/echo-node/partition"
 )
 
-func turnOf(n *Node, from string, ask *wire.TurnAsk) *wire.TurnAnswer {
-	if !n.terr.alive(from) {
+func hostLeaseOf(n *Node, from string, ask *wire.TurnAsk) *wire.TurnAnswer {
+	if !n.placement.alive(from) {
 		enter(n, from)
 	}
 	r := n.serve(context.Background(), from, &wire.Request{Body: &wire.Request_Turns{Turns: &wire.Turns{Asks: []*wire.TurnAsk{ask}}}})
 	return r.GetTurns().GetAnswers()[0]
 }
 
-// Turns are given of canonical addresses that the guard lets through and that
+// Host leases are given of canonical addresses that the guard lets through and that
 // this peer owns, and of nothing else.
-func TestTurnsAreGuarded(t *testing.T) {
+func TestHostLeasesAreGuarded(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
 	for _, bad := range []string{"10.0.0.1", "127.0.0.1", "169.254.169.254", "192.168.1.1", "::1", "fd00::1", "0.0.0.0", "224.0.0.1", "100.64.0.1",
 		"::ffff:11.0.0.1", "11.00.0.1", "2001:DB8::1", "fe80::1%eth0", "example.org", "11.0.0.1:80", " 11.0.0.1", ""} {
-		if a := turnOf(n, "p", &wire.TurnAsk{Address: bad, Want: true, Turn: 1}); a.State != wire.TurnAnswer_STATE_REFUSED || a.Reason == "" || a.WaitMs == 0 {
+		if a := hostLeaseOf(n, "p", &wire.TurnAsk{Address: bad, Want: true, Turn: 1}); a.State != wire.TurnAnswer_STATE_REFUSED || a.Reason == "" || a.WaitMs == 0 {
 			t.Errorf("%q: %v", bad, a)
 		}
 	}
@@ -36,24 +36,24 @@ func TestTurnsAreGuarded(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for i, good := range []string{"11.0.0.1", "2606:4700::1", "127.99.0.1"} {
-		a := turnOf(n, "p", &wire.TurnAsk{Address: good, Want: true, Turn: uint64(i + 1), GapMs: 1 << 40, PaceMs: 1 << 60})
-		if a.State != wire.TurnAnswer_STATE_GIVEN && a.State != wire.TurnAnswer_STATE_WAIT || time.Duration(a.GapMs)*time.Millisecond > turns.MaxGap {
+		a := hostLeaseOf(n, "p", &wire.TurnAsk{Address: good, Want: true, Turn: uint64(i + 1), GapMs: 1 << 40, PaceMs: 1 << 60})
+		if a.State != wire.TurnAnswer_STATE_GIVEN && a.State != wire.TurnAnswer_STATE_WAIT || time.Duration(a.GapMs)*time.Millisecond > hostlease.MaxGap {
 			t.Errorf("%q: %v", good, a)
 		}
 	}
 	mine := netip.MustParseAddr("11.0.0.7")
 	give(t, n, n.store.SliceOf(addressKey(mine)), "other")
-	if a := turnOf(n, "p", &wire.TurnAsk{Address: "11.0.0.7", Want: true, Turn: 1}); a.State != wire.TurnAnswer_STATE_NOT_OWNER || a.Owner != "other" {
+	if a := hostLeaseOf(n, "p", &wire.TurnAsk{Address: "11.0.0.7", Want: true, Turn: 1}); a.State != wire.TurnAnswer_STATE_NOT_OWNER || a.Owner != "other" {
 		t.Errorf("%v", a)
 	}
 }
 
-// What comes into this peer's hands has turns that another one gave: none is
+// What comes into this peer's hands has host leases that another one gave: none is
 // given until they are over. A peer that knew nobody has given them itself.
 func TestNewGiverWaits(t *testing.T) {
 	n := openNode(t, Options{})
 	a := netip.MustParseAddr("11.0.0.7")
-	q := turns.Ask{Addr: a, Want: true, Turn: 1}
+	q := hostlease.Ask{Addr: a, Want: true, Turn: 1}
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		if ans, refusal := n.addresses.give("p", q); refusal == nil && ans.Given {
 			break
@@ -121,11 +121,11 @@ func TestGreedyAsker(t *testing.T) {
 	}
 	ask := &wire.TurnAsk{Address: all[0].Address, Want: true, Turn: 9}
 	for begun := time.Now(); ; {
-		a := turnOf(n, "modest", ask)
+		a := hostLeaseOf(n, "modest", ask)
 		if a.State == wire.TurnAnswer_STATE_GIVEN {
 			return
 		}
-		if turnOf(n, "greedy", all[0]); time.Since(begun) > 15*time.Second {
+		if hostLeaseOf(n, "greedy", all[0]); time.Since(begun) > 15*time.Second {
 			t.Fatalf("%v", a)
 		}
 		time.Sleep(time.Duration(a.WaitMs) * time.Millisecond)

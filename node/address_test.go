@@ -30,7 +30,7 @@ func gaps(v *crawltest.Visits) (smallest, took time.Duration, n int) {
 }
 
 // An address that 50 domains live on has one pace, whoever of five peers crawls
-// them, and loses little of it to their taking turns.
+// them, and loses little of it to their taking host leases.
 func TestSharedAddress(t *testing.T) {
 	racetest.OneProcessor(t)
 	var v crawltest.Visits
@@ -90,7 +90,7 @@ func TestSharedAddressLosesItsOwner(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			owner := s.Peers[slices.IndexFunc(s.Peers, func(p *nodetest.SimPeer) bool { return p.ID == own.Keepers[0] })]
+			owner := s.Peers[slices.IndexFunc(s.Peers, func(p *nodetest.SimPeer) bool { return p.ID == own.Replicas[0] })]
 			if round < 2 {
 				s.Crash(owner)
 				time.Sleep(20 * time.Second)
@@ -116,7 +116,7 @@ func chaoticWorld(v *crawltest.Visits) crawltest.Options {
 	return crawltest.Options{Seed: 6, Sites: 40, Pages: 8, Words: 30, Names: true, Shared: 5, Prefix: "11.77", Think: 30 * time.Millisecond, Gap: time.Second, Seen: v.Add}
 }
 
-// Crashes, pauses, cuts, slow and lost messages, and joins: what turns promise
+// Crashes, pauses, cuts, slow and lost messages, and joins: what host leases promise
 // holds at every address, and the crawl ends whole.
 func TestSharedAddressesInChaos(t *testing.T) {
 	racetest.Skip(t)
@@ -156,7 +156,7 @@ func TestSharedAddressesInChaos(t *testing.T) {
 	}
 }
 
-// Sites with an address each are crawled as fast as if nobody asked for turns,
+// Sites with an address each are crawled as fast as if nobody asked for host leases,
 // with far fewer questions than requests.
 func TestAddressesOfTheirOwn(t *testing.T) {
 	racetest.OneProcessor(t)
@@ -177,7 +177,7 @@ func TestAddressesOfTheirOwn(t *testing.T) {
 		questions := 0.0
 		for _, p := range s.Peers {
 			for _, m := range p.Node().API().Metrics() {
-				if m.Name == "echo_turns_asked_total" {
+				if m.Name == "echo_host_leases_asked_total" {
 					questions += m.Value
 				}
 			}

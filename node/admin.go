@@ -41,18 +41,18 @@ func (n *Node) API() api.Peer {
 // ready is nil when this peer can serve: it has met its swarm and holds what it
 // owns.
 func (n *Node) ready() error {
-	if live, _ := n.terr.views(); live.Len() == 0 {
+	if live, _ := n.placement.views(); live.Len() == 0 {
 		return errors.New("the membership has not begun")
 	}
 	if s := n.Status(); s.SlicesAwaited > 0 {
-		return fmt.Errorf("%d slices are owned here and not acted in: their keepers do not lease them yet", s.SlicesAwaited)
+		return fmt.Errorf("%d slices are owned here and not acted in: their replicas do not lease them yet", s.SlicesAwaited)
 	}
 	return nil
 }
 
 func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
-	live, view := n.terr.views()
-	assign := n.keep.Assignment()
+	live, view := n.placement.views()
+	assign := n.quorum.Assignment()
 	out := make([]api.PeerInfo, len(view.Members()))
 	var wg sync.WaitGroup
 	for i, m := range view.Members() {
@@ -94,12 +94,12 @@ func (n *Node) failures(context.Context) ([]api.Failure, error) {
 
 func (n *Node) ownerOf(ctx context.Context, k partition.Key) (api.Owner, error) {
 	s := n.store.SliceOf(k)
-	_, keepers := n.ownerAnywhere(ctx, s)
-	o := api.Owner{Key: k, Site: k.Site(), Slice: s.String(), Keepers: keepers, Addrs: []string{}}
-	_, view := n.terr.views()
-	if len(o.Keepers) > 0 {
-		o.Self = o.Keepers[0] == n.id
-		if m, ok := view.Find(o.Keepers[0]); ok {
+	_, replicas := n.ownerAnywhere(ctx, s)
+	o := api.Owner{Key: k, Site: k.Site(), Slice: s.String(), Replicas: replicas, Addrs: []string{}}
+	_, view := n.placement.views()
+	if len(o.Replicas) > 0 {
+		o.Self = o.Replicas[0] == n.id
+		if m, ok := view.Find(o.Replicas[0]); ok {
 			o.Addrs = m.Addrs
 		}
 	}

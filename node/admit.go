@@ -8,7 +8,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -22,7 +22,7 @@ type verdict struct {
 }
 
 // admit is the registrar's side of I1 and I2: every answer that is final is
-// durable at a majority of the slice's keepers when it returns. Links of slices
+// durable at a majority of the slice's replicas when it returns. Links of slices
 // that this peer does not own get not-owner (I5), those of slices that it may
 // not act in now, or that no majority has in time, busy.
 func (n *Node) admit(ctx context.Context, items []store.Admission) ([]verdict, error) {
@@ -32,13 +32,13 @@ func (n *Node) admit(ctx context.Context, items []store.Admission) ([]verdict, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	late := n.ship.await(ctx, g.heads)
+	late := n.replicator.await(ctx, g.heads)
 	for i, it := range items {
 		s := n.target(it)
 		// A position that was waited for while the slice was lost and won again may
 		// be of another log than the answer is in.
 		under, here := g.under[s]
-		unsure := late[s] || here && under.Compare(n.keep.Config(s)) != 0
+		unsure := late[s] || here && under.Compare(n.quorum.ReplicaSet(s)) != 0
 		if unsure && out[i].answer != wire.ForwardAck_ANSWER_REFUSED {
 			out[i] = verdict{answer: wire.ForwardAck_ANSWER_BUSY}
 		}
@@ -49,11 +49,11 @@ func (n *Node) admit(ctx context.Context, items []store.Admission) ([]verdict, e
 // ackTimeout is how long an acknowledgement may wait for a majority.
 const ackTimeout = 4 * time.Second
 
-// grounds are what answers rest on: positions of logs, and the Configs that
+// grounds are what answers rest on: positions of logs, and the ReplicaSets that
 // these are logs under.
 type grounds struct {
 	heads map[partition.Slice]uint64
-	under map[partition.Slice]keeping.Config
+	under map[partition.Slice]quorum.ReplicaSet
 }
 
 // admitHere admits into this peer's store. No promise to another candidate falls
@@ -87,11 +87,11 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 	if err != nil {
 		return nil, grounds{}, fmt.Errorf("admit: %w", err)
 	}
-	g := grounds{map[partition.Slice]uint64{}, map[partition.Slice]keeping.Config{}}
+	g := grounds{map[partition.Slice]uint64{}, map[partition.Slice]quorum.ReplicaSet{}}
 	wake, hints := map[partition.Slice][]partition.Site{}, map[partition.Slice][]store.Admission{}
 	for j, a := range answers {
 		if s := n.target(here[j]); a != store.Refused {
-			g.heads[s], g.under[s] = n.store.LogHead(s), n.keep.Config(s)
+			g.heads[s], g.under[s] = n.store.LogHead(s), n.quorum.ReplicaSet(s)
 		}
 		switch a {
 		case store.Admitted:
@@ -126,7 +126,7 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 }
 
 func (n *Node) notActing(s partition.Slice) verdict {
-	owner := n.keep.Owner(s)
+	owner := n.quorum.Owner(s)
 	if owner == n.id || owner == "" {
 		return verdict{answer: wire.ForwardAck_ANSWER_BUSY}
 	}

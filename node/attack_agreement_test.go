@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
 
-// TestAttackAnswerOfAnotherSlice: a peer is asked about a slice and answers with the Config of another slice, which
+// TestAttackAnswerOfAnotherSlice: a peer is asked about a slice and answers with the ReplicaSet of another slice, which
 // it does not keep. The answer is ignored. It would count if it were about the slice that was asked for.
 func TestAttackAnswerOfAnotherSlice(t *testing.T) {
 	evil := peerIDs(t, 1)[0]
@@ -17,22 +17,22 @@ func TestAttackAnswerOfAnotherSlice(t *testing.T) {
 	n := openNode(t, Options{Around: answering(answers)})
 	enter(n, evil)
 	asked, other := n.slices[0], n.slices[1]
-	p := keeping.Proposal{Slice: asked, Base: n.keep.Config(asked), Ballot: keeping.Ballot{N: 2, By: n.id}}
-	for _, c := range []*wire.Config{nil, wireConfig(asked, p.Base), wireConfig(other, p.Base)} {
+	p := quorum.Proposal{Slice: asked, Base: n.quorum.ReplicaSet(asked), Ballot: quorum.Ballot{N: 2, By: n.id}}
+	for _, c := range []*wire.Config{nil, wireReplicaSet(asked, p.Base), wireReplicaSet(other, p.Base)} {
 		want := c != nil && c.Slice == uint64(other)
 		for name, a := range map[string]*wire.Promise{"newer": {Newer: c}, "accepted": {Ok: true, Accepted: 1, AcceptedBy: evil, Proposal: c}} {
 			answers[evil] = func(*wire.Request) *wire.Response {
 				return &wire.Response{Body: &wire.Response_Ballots{Ballots: &wire.BallotsAnswer{Promises: []*wire.Promise{a}}}}
 			}
-			if got, err := n.askBallots(t.Context(), evil, []keeping.Proposal{p}, false); errors.Is(err, errForeign) != want {
+			if got, err := n.askBallots(t.Context(), evil, []quorum.Proposal{p}, false); errors.Is(err, errForeign) != want {
 				t.Errorf("%s, %v: %+v, %v", name, c, got, err)
 			}
 		}
 		answers[evil] = func(*wire.Request) *wire.Response {
 			return &wire.Response{Body: &wire.Response_Ship{Ship: &wire.ShipAnswer{Stances: []*wire.Stance{{Newer: c}}}}}
 		}
-		l := &shipLane{peer: evil, todo: map[partition.Slice]bool{}}
-		if _, err := n.ship.send(t.Context(), l, []parcel{{slice: asked, piece: &wire.Piece{}}}); err != nil || want != (l.failed > 0) {
+		l := &replicaLane{peer: evil, todo: map[partition.Slice]bool{}}
+		if _, err := n.replicator.send(t.Context(), l, []sentChunk{{slice: asked, chunk: &wire.Piece{}}}); err != nil || want != (l.failed > 0) {
 			t.Errorf("ship, %v: %d failed, %v", c, l.failed, err)
 		}
 	}

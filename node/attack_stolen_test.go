@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
-// stolen are the Configs that give all slices to a liar, as a stranger sent them.
+// stolen are the ReplicaSets that give all slices to a liar, as a stranger sent them.
 func stolen(n *Node, liar string, change func(*wire.Config)) (out []*wire.Config) {
 	for _, s := range n.slices {
 		c := &wire.Config{Slice: uint64(s), Gen: 1, Owner: liar, Keepers: []string{liar}, Starts: []*wire.Start{{Gen: 1}}}
@@ -38,7 +38,7 @@ func lies(n *Node, liar string) map[string][]*wire.Config {
 	}
 }
 
-// tellLies brings Configs by every request that has some.
+// tellLies brings ReplicaSets by every request that has some.
 func tellLies(t *testing.T, n *Node, from string, all []*wire.Config) {
 	t.Helper()
 	var ballots []*wire.Proposal
@@ -76,7 +76,7 @@ func attack(t *testing.T, n *Node, from string) {
 	for name, all := range lies(n, from) {
 		tellLies(t, n, from, all)
 		for _, s := range n.slices {
-			if c := n.keep.Config(s); c.Has(from) {
+			if c := n.quorum.ReplicaSet(s); c.Has(from) {
 				t.Fatalf("%s: slice %s is %s's: %+v", name, s, from, c)
 			}
 		}
@@ -127,7 +127,7 @@ func TestAttackStolenSlices(t *testing.T) {
 	r := newRestartable(t)
 	attack(t, r.Node, "stranger")
 	if counted(r.Node, "echo_rule_refused_total", "configs", "stranger") == 0 {
-		t.Error("no Config of a stranger was counted as refused")
+		t.Error("no replica set of a stranger was counted as refused")
 	}
 	r.stop()
 	r.start(t)
@@ -150,7 +150,7 @@ func TestAttackStolenSlicesByMember(t *testing.T) {
 	r.start(t)
 	defer func() { r.stop() }()
 	for i, s := range r.slices {
-		if c, ours := r.keep.Config(s), i < 8; (c.Owner == r.id) != ours || (c.Owner == "honest") == ours {
+		if c, ours := r.quorum.ReplicaSet(s), i < 8; (c.Owner == r.id) != ours || (c.Owner == "honest") == ours {
 			t.Errorf("after a restart slice %s is %s's", s, c.Owner)
 		}
 	}
@@ -158,31 +158,31 @@ func TestAttackStolenSlicesByMember(t *testing.T) {
 
 // TestAttackFormerKeeper: who kept a slice and gave it away is no more believed
 // than anybody else; who keeps it is.
-func TestAttackFormerKeeper(t *testing.T) {
+func TestAttackFormerReplica(t *testing.T) {
 	n := openNode(t, Options{})
 	enter(n, "former", "owner")
 	for _, s := range n.slices {
 		give(t, n, s, "former")
 		give(t, n, s, "owner")
 	}
-	before := n.keep.Of(n.slices...)
+	before := n.quorum.Of(n.slices...)
 	for name, all := range lies(n, "former") {
 		for _, c := range all {
 			c.Gen += 2
 		}
 		tellLies(t, n, "former", all)
-		for i, c := range n.keep.Of(n.slices...) {
-			if c.Compare(before[i].Config) != 0 {
-				t.Fatalf("%s: slice %s is now %+v", name, c.Slice, c.Config)
+		for i, c := range n.quorum.Of(n.slices...) {
+			if c.Compare(before[i].ReplicaSet) != 0 {
+				t.Fatalf("%s: slice %s is now %+v", name, c.Slice, c.ReplicaSet)
 			}
 		}
 	}
 	s := n.slices[0]
-	next := n.keep.Config(s).Next("former", []string{"former", "owner"}, 7)
-	req := &wire.Request{Body: &wire.Request_Configs{Configs: &wire.Configs{Decided: []*wire.Config{wireConfig(s, next)}}}}
+	next := n.quorum.ReplicaSet(s).Next("former", []string{"former", "owner"}, 7)
+	req := &wire.Request{Body: &wire.Request_Configs{Configs: &wire.Configs{Decided: []*wire.Config{wireReplicaSet(s, next)}}}}
 	n.serve(t.Context(), "owner", req)
-	if c := n.keep.Config(s); c.Compare(next) != 0 {
-		t.Errorf("its keeper is not believed: %+v", c)
+	if c := n.quorum.ReplicaSet(s); c.Compare(next) != 0 {
+		t.Errorf("its replica is not believed: %+v", c)
 	}
 }
 
@@ -199,13 +199,13 @@ func TestAttackEpoch(t *testing.T) {
 			Starts: []*wire.Start{{}}}
 		configs := &wire.Configs{Decided: []*wire.Config{bad}}
 		n.serve(t.Context(), "owner", &wire.Request{Body: &wire.Request_Configs{Configs: configs}})
-		if got := n.keep.Config(s); got.Compare(c) != 0 {
-			t.Fatalf("epoch %d of its own keeper is believed: %+v", epoch, got)
+		if got := n.quorum.ReplicaSet(s); got.Compare(c) != 0 {
+			t.Fatalf("epoch %d of its own replica is believed: %+v", epoch, got)
 		}
 	}
 	for _, epoch := range []uint64{1, most - 1, most} {
-		last := keeping.Config{Epoch: epoch, Fork: "owner", Gen: 1, Owner: "owner", Keepers: []string{"owner"},
-			Starts: []keeping.Start{{}, {Gen: 1}}}
+		last := quorum.ReplicaSet{Epoch: epoch, Fork: "owner", Gen: 1, Owner: "owner", Replicas: []string{"owner"},
+			Starts: []quorum.Start{{}, {Gen: 1}}}
 		adopted := last.Adopted(n.id, 0)
 		if (adopted.Validate() == nil) != (epoch < most) {
 			t.Errorf("adopted from epoch %d: %v", epoch, adopted.Validate())
@@ -215,11 +215,11 @@ func TestAttackEpoch(t *testing.T) {
 
 // poison writes what the program of before the rules stored when a stranger had
 // told it that all slices were its own.
-func poison(t *testing.T, st *store.Store, slices []partition.Slice, change func(*keeping.Config)) {
+func poison(t *testing.T, st *store.Store, slices []partition.Slice, change func(*quorum.ReplicaSet)) {
 	t.Helper()
 	metas := map[string][]byte{}
 	for _, s := range slices {
-		c := keeping.Config{Gen: 1 << 62, Owner: "stranger", Keepers: []string{"stranger"}}
+		c := quorum.ReplicaSet{Gen: 1 << 62, Owner: "stranger", Replicas: []string{"stranger"}}
 		change(&c)
 		b, err := json.Marshal(map[string]any{"v": 1, "c": c, "r": map[string]any{"h": true}})
 		if err != nil {
@@ -233,13 +233,13 @@ func poison(t *testing.T, st *store.Store, slices []partition.Slice, change func
 }
 
 // TestAttackPoisonedDirectory: a directory in which the program of before stored
-// an impossible Config of every slice opens, and the slices come back with what is
+// an impossible ReplicaSet of every slice opens, and the slices come back with what is
 // in them; what was stored is put aside.
 func TestAttackPoisonedDirectory(t *testing.T) {
-	for name, change := range map[string]func(*keeping.Config){
-		"generation": func(*keeping.Config) {},
-		"epoch":      func(c *keeping.Config) { c.Epoch, c.Fork = 1<<62, "stranger" },
-		"no keepers": func(c *keeping.Config) { c.Keepers, c.Gen = nil, 1 },
+	for name, change := range map[string]func(*quorum.ReplicaSet){
+		"generation": func(*quorum.ReplicaSet) {},
+		"epoch":      func(c *quorum.ReplicaSet) { c.Epoch, c.Fork = 1<<62, "stranger" },
+		"no replicas": func(c *quorum.ReplicaSet) { c.Replicas, c.Gen = nil, 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRestartable(t)
@@ -258,7 +258,7 @@ func TestAttackPoisonedDirectory(t *testing.T) {
 				t.Errorf("%d keys are left of 1", st.Keys)
 			}
 			if got := counted(r.Node, "echo_agreement_aside_total"); got != float64(len(r.slices)) {
-				t.Errorf("%v Configs were put aside of %d", got, len(r.slices))
+				t.Errorf("%v replica sets were put aside of %d", got, len(r.slices))
 			}
 			asides := 0
 			err := r.store.Metas("aside/", func(string, []byte) error { asides++; return nil })

@@ -12,10 +12,10 @@ import (
 const (
 	stranger    = "stranger"
 	plainMember = "member"
-	fellow      = "keeper of another slice"
-	former      = "former keeper"
+	fellow      = "replica of another slice"
+	former      = "former replica"
 	owner       = "owner"
-	absent      = "keeper that the View lacks"
+	absent      = "replica that the View lacks"
 )
 
 // TestAttackStrangerReads: who is no member reads nothing of the store.

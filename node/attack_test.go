@@ -16,7 +16,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -58,7 +58,7 @@ func have(t *testing.T, n *Node, k partition.Key, r *store.Record) {
 
 // TestAttackUnitePoison: by Unite nobody replaces a page in another's name, with one of the
 // future, or says that it is gone; what a member says in its own name is looked at again soon.
-func TestAttackUnitePoison(t *testing.T) {
+func TestAttackReconcilePoison(t *testing.T) {
 	n := openNode(t, Options{})
 	enter(n, plainMember, fellow)
 	now := time.Now()
@@ -158,12 +158,12 @@ func waitFor(t *testing.T, what string, is func() bool) {
 }
 
 // surplusAt makes n the holder of a copy of k's slice that owner and others keep.
-func surplusAt(t *testing.T, n *Node, k partition.Key, keepers ...string) (partition.Slice, keeping.Config) {
+func surplusAt(t *testing.T, n *Node, k partition.Key, replicas ...string) (partition.Slice, quorum.ReplicaSet) {
 	t.Helper()
 	have(t, n, k, pageBy(k, n.id, "honest", time.Now().Add(-time.Hour)))
 	s := n.store.SliceOf(k)
-	c := n.keep.Config(s).Next(keepers[0], keepers, n.store.LogHead(s))
-	if err := n.decide(func() { n.keep.Learn(keeping.SliceConfig{Slice: s, Config: c}) }); err != nil {
+	c := n.quorum.ReplicaSet(s).Next(replicas[0], replicas, n.store.LogHead(s))
+	if err := n.decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 		t.Fatal(err)
 	}
 	return s, c

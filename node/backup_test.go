@@ -64,7 +64,7 @@ func TestBackupAndRestore(t *testing.T) {
 	disk := vfs.NewMem()
 	s, write := backedUp(t, disk, 100)
 	defer s.Close()
-	if err := s.SetMetas(map[string][]byte{metaKeep + "x": []byte("a promise"), metaTerritory: []byte("who lives"), "budget": []byte("3")}); err != nil {
+	if err := s.SetMetas(map[string][]byte{metaKeep + "x": []byte("a promise"), metaPlacement: []byte("who lives"), "budget": []byte("3")}); err != nil {
 		t.Fatal(err)
 	}
 	var writing sync.WaitGroup
@@ -98,7 +98,7 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("%s: %q", k, had[k])
 		}
 	}
-	for name, want := range map[string]string{metaKeep + "x": "", metaTerritory: "", "budget": "3", metaRestored: restoredNew} {
+	for name, want := range map[string]string{metaKeep + "x": "", metaPlacement: "", "budget": "3", metaRestored: restoredNew} {
 		b, err := got.Meta(name)
 		if string(b) != want || (want == "") != isNotExist(err) {
 			t.Errorf("%s: %q %v", name, b, err)

@@ -10,14 +10,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
 
 const (
 	campaignEvery   = 250 * time.Millisecond
 	campaignBackoff = 2 * time.Second  // the longest after one that failed, and up to as much again
-	campaignRank    = time.Second      // the keepers of a dead owner try one after the other; an owner lets who has a promise try as long
+	campaignRank    = time.Second      // the replicas of a dead owner try one after the other; an owner lets who has a promise try as long
 	campaignAlive   = 10 * time.Second // patience with an owner that lives and does not renew
 	campaignEmpty   = 2 * time.Second  // more patience where nothing was ever written, so that no site waits
 	emptyAtOnce     = 256              // slices of that kind in one campaign
@@ -42,11 +42,11 @@ func (n *Node) runCampaigns(ctx context.Context) error {
 			return err
 		case <-tick.C:
 		}
-		if n.terr.isFrozen() {
+		if n.placement.isFrozen() {
 			continue
 		}
 		now := time.Now()
-		if lost := c.begin(n.used(c.free(n.keep.Lost(now, n.patience), now))); len(lost) > 0 {
+		if lost := c.begin(n.used(c.free(n.quorum.Lost(now, n.patience), now))); len(lost) > 0 {
 			running.Go(func() {
 				leased, err := n.campaign(ctx, lost)
 				c.end(lost, leased, time.Now())
@@ -125,7 +125,7 @@ type retry struct {
 	wait time.Duration // the last one
 }
 
-// tried takes note of campaigns that failed, or not, at now, and of how long the keepers
+// tried takes note of campaigns that failed, or not, at now, and of how long the replicas
 // that refused because of a lease said that it would last: after that they may
 // agree. Who met a rival, or nobody, waits longer each time, and by chance, so
 // that two do not outbid each other for long.
@@ -150,22 +150,22 @@ func (r retries) forget(now time.Time) {
 }
 
 // patience is how long a lease must have run out before this peer campaigns:
-// the keepers take turns, so that they do not outbid each other. An owner that
-// a keeper refuses, having promised to another while this one was away, lets
+// the replicas take turns, so that they do not outbid each other. An owner that
+// a replica refuses, having promised to another while this one was away, lets
 // that other have its turn and no more. Where no majority can be asked nobody
-// can be elected; and who has just come into view, an owner or the keepers of
+// can be elected; and who has just come into view, an owner or the replicas of
 // this peer's own slices after a cut, is let renew the lease first.
-func (n *Node) patience(s partition.Slice, c keeping.Config, spurned bool) time.Duration {
+func (n *Node) patience(s partition.Slice, c quorum.ReplicaSet, spurned bool) time.Duration {
 	const never = time.Duration(math.MaxInt64)
 	now := time.Now()
 	present, rank, before := 0, 0, true
 	newest := campaignAlive
-	for _, k := range c.Keepers {
+	for _, k := range c.Replicas {
 		before = before && k != n.id
-		if !n.terr.vanished(k) {
+		if !n.placement.vanished(k) {
 			present++
 		}
-		if met, alive := n.terr.met(k, now); alive {
+		if met, alive := n.placement.met(k, now); alive {
 			if k != n.id {
 				newest = min(newest, met)
 			}
@@ -175,7 +175,7 @@ func (n *Node) patience(s partition.Slice, c keeping.Config, spurned bool) time.
 		}
 	}
 	wait := time.Duration(rank) * campaignRank
-	met, alive := n.terr.met(c.Owner, now)
+	met, alive := n.placement.met(c.Owner, now)
 	switch {
 	case present < c.Quorum():
 		return never
@@ -184,7 +184,7 @@ func (n *Node) patience(s partition.Slice, c keeping.Config, spurned bool) time.
 	case c.Owner == n.id && spurned:
 		wait = campaignRank
 	case c.Owner == n.id:
-		wait = keeping.LeaseGrant
+		wait = quorum.LeaseGrant
 	case alive && met < campaignAlive:
 		return never
 	case alive:
@@ -197,17 +197,17 @@ func (n *Node) patience(s partition.Slice, c keeping.Config, spurned bool) time.
 }
 
 // campaign tries to become the owner of slices. leased are those of them that
-// keepers refused because of a lease, and how much longer the longest lasts. The
+// replicas refused because of a lease, and how much longer the longest lasts. The
 // error is the store's alone.
 func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[partition.Slice]time.Duration, err error) {
 	if len(ss) == 0 {
 		return nil, nil
 	}
-	var ballots []keeping.Proposal
-	promises := map[partition.Slice][]keeping.Promise{}
+	var ballots []quorum.Proposal
+	promises := map[partition.Slice][]quorum.Promise{}
 	leased = map[partition.Slice]time.Duration{}
 	for _, s := range ss {
-		if p, ok := n.keep.Campaign(s); ok && n.keep.Free(p, time.Now()) {
+		if p, ok := n.quorum.Campaign(s); ok && n.quorum.Free(p, time.Now()) {
 			ballots = append(ballots, p)
 		}
 	}
@@ -217,36 +217,36 @@ func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[p
 	n.log.Info("campaign", "slices", len(ballots), "owner", ballots[0].Base.Owner)
 	comparable := map[partition.Slice]int{} // promises with copies that Choose can compare
 	granted := map[partition.Slice]int{}
-	err = n.poll(ctx, ballots, false, func(a keeping.Promise) {
+	err = n.poll(ctx, ballots, false, func(a quorum.Promise) {
 		promises[a.Slice] = append(promises[a.Slice], a)
 		if a.OK {
 			granted[a.Slice]++
 		}
-		if a.OK && !(a.Copied && a.Head == keeping.UnknownHead) {
+		if a.OK && !(a.Copied && a.Head == quorum.UnknownHead) {
 			comparable[a.Slice]++
 		}
 		if a.Leased > 0 {
-			leased[a.Slice] = max(leased[a.Slice], min(a.Leased, keeping.LeaseGrant))
+			leased[a.Slice] = max(leased[a.Slice], min(a.Leased, quorum.LeaseGrant))
 		}
-	}, func(p keeping.Proposal) bool { return comparable[p.Slice]+1 >= p.Base.Quorum() })
+	}, func(p quorum.Proposal) bool { return comparable[p.Slice]+1 >= p.Base.Quorum() })
 	if err != nil {
 		return nil, err
 	}
 	n.logPromises(ballots, promises)
 	// This peer's own promise comes last, when it makes the majority: given for
 	// nothing, it would hold up an owner that comes back, or never was away.
-	ballots = slices.DeleteFunc(ballots, func(p keeping.Proposal) bool { return granted[p.Slice]+1 < p.Base.Quorum() })
+	ballots = slices.DeleteFunc(ballots, func(p quorum.Proposal) bool { return granted[p.Slice]+1 < p.Base.Quorum() })
 	err = n.decide(func() {
 		for _, p := range ballots {
-			promises[p.Slice] = append(promises[p.Slice], n.keep.Prepare(p, time.Now()))
+			promises[p.Slice] = append(promises[p.Slice], n.quorum.Prepare(p, time.Now()))
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	var chosen []keeping.Proposal
+	var chosen []quorum.Proposal
 	for _, p := range ballots {
-		if p, ok := n.keep.Choose(p, promises[p.Slice]); ok {
+		if p, ok := n.quorum.Choose(p, promises[p.Slice]); ok {
 			chosen = append(chosen, p)
 		}
 	}
@@ -255,7 +255,7 @@ func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[p
 
 // logPromises says what came of a campaign in slices that are in use: from it one
 // sees afterwards why a site waited.
-func (n *Node) logPromises(ballots []keeping.Proposal, promises map[partition.Slice][]keeping.Promise) {
+func (n *Node) logPromises(ballots []quorum.Proposal, promises map[partition.Slice][]quorum.Promise) {
 	if !n.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
@@ -264,32 +264,32 @@ func (n *Node) logPromises(ballots []keeping.Proposal, promises map[partition.Sl
 		if head == 0 {
 			continue
 		}
-		n.log.Debug("promises", "slice", p.Slice, "owner", p.Base.Owner, "gen", p.Base.Gen, "keepers", len(p.Base.Keepers), "ballot", p.Ballot.N, "head", head, "got", fmt.Sprintf("%+v", promises[p.Slice]))
+		n.log.Debug("promises", "slice", p.Slice, "owner", p.Base.Owner, "gen", p.Base.Gen, "replicas", len(p.Base.Replicas), "ballot", p.Ballot.N, "head", head, "got", fmt.Sprintf("%+v", promises[p.Slice]))
 	}
 }
 
-// meetings are when each keeper was last a member here. One that was never met
+// meetings are when each replica was last a member here. One that was never met
 // counts as met when it was first heard of: a peer that has just come knows
 // nothing of how long others have been away.
 type meetings map[string]time.Time
 
-// gone says whether keeper has not been met for so long.
-func (m meetings) gone(keeper string, alive bool, now time.Time, long time.Duration) bool {
-	if last, known := m[keeper]; alive || !known {
-		m[keeper] = now
+// gone says whether replica has not been met for so long.
+func (m meetings) gone(replica string, alive bool, now time.Time, long time.Duration) bool {
+	if last, known := m[replica]; alive || !known {
+		m[replica] = now
 	} else {
 		return now.Sub(last) >= long
 	}
 	return false
 }
 
-// adoptOrphans takes slices whose keepers' majority has been gone for longer
+// adoptOrphans takes slices whose replicas' majority has been gone for longer
 // than --orphan-after. Of those left the first in the ranking takes one; when
 // none is left, the first that should keep it.
 func (n *Node) adoptOrphans(now time.Time, met meetings) error {
-	live, _ := n.terr.views()
+	live, _ := n.placement.views()
 	gone, founderGone := map[string]bool{}, false
-	for _, k := range n.keep.Keepers() {
+	for _, k := range n.quorum.Replicas() {
 		_, alive := live.Find(k)
 		if met.gone(k, alive, now, n.o.OrphanAfter) {
 			gone[k] = true
@@ -306,39 +306,39 @@ func (n *Node) adoptOrphans(now time.Time, met meetings) error {
 	}
 	// Others are said to keep it: a peer that never did gives them as long again to say so.
 	recent := func(k string) bool { return now.Sub(met[k]) < 2*n.o.OrphanAfter }
-	orphans := map[partition.Slice]keeping.Config{}
+	orphans := map[partition.Slice]quorum.ReplicaSet{}
 	for _, s := range n.slices {
 		if len(gone) == 0 {
 			break
 		}
-		c := n.keep.Config(s)
+		c := n.quorum.ReplicaSet(s)
 		reach := 0
-		for _, k := range c.Keepers {
+		for _, k := range c.Replicas {
 			if !gone[k] {
 				reach++
 			}
 		}
-		if reach >= c.Quorum() || !c.Has(n.id) && n.keep.Doubted(s) && slices.ContainsFunc(c.Keepers, recent) {
+		if reach >= c.Quorum() || !c.Has(n.id) && n.quorum.Doubted(s) && slices.ContainsFunc(c.Replicas, recent) {
 			continue
 		}
-		left := slices.DeleteFunc(slices.Clone(c.Keepers), func(id string) bool { return !n.terr.alive(id) })
+		left := slices.DeleteFunc(slices.Clone(c.Replicas), func(id string) bool { return !n.placement.alive(id) })
 		if len(left) == 0 {
-			left = slices.DeleteFunc(n.terr.ranked(s), func(id string) bool { return !n.terr.alive(id) })
+			left = slices.DeleteFunc(n.placement.ranked(s), func(id string) bool { return !n.placement.alive(id) })
 		}
 		if len(left) > 0 && left[0] == n.id {
 			orphans[s] = c
 		}
 	}
-	for _, s := range n.keep.Bereft(now, n.o.OrphanAfter) {
-		orphans[s] = n.keep.Config(s)
+	for _, s := range n.quorum.Bereft(now, n.o.OrphanAfter) {
+		orphans[s] = n.quorum.ReplicaSet(s)
 	}
 	if len(orphans) == 0 {
 		return nil
 	}
-	n.log.Warn("adopting slices whose keepers are gone", "slices", len(orphans))
+	n.log.Warn("adopting slices whose replicas are gone", "slices", len(orphans))
 	return n.decide(func() {
 		for s, c := range orphans {
-			n.keep.Adopt(s, c)
+			n.quorum.Adopt(s, c)
 		}
 	})
 }
@@ -348,14 +348,14 @@ func (n *Node) adoptOrphans(now time.Time, met meetings) error {
 // keep them.
 const founderFor = 3 * time.Second
 
-// confirm takes what was heard of slices whose known keepers are all gone.
+// confirm takes what was heard of slices whose known replicas are all gone.
 func (n *Node) confirm(now time.Time, gone map[string]bool, founderGone bool) error {
-	if !n.keep.InDoubt() {
+	if !n.quorum.InDoubt() {
 		return nil
 	}
 	confirmed := 0
 	err := n.decide(func() {
-		confirmed = len(n.keep.Confirm(now, func(keeper string, first bool) bool { return gone[keeper] || first && founderGone }))
+		confirmed = len(n.quorum.Confirm(now, func(replica string, first bool) bool { return gone[replica] || first && founderGone }))
 	})
 	if confirmed > 0 {
 		n.count.wordsConfirmed.Add(int64(confirmed))
@@ -367,7 +367,7 @@ func (n *Node) confirm(now time.Time, gone map[string]bool, founderGone bool) er
 // mayAdopt keeps a peer that has not met its swarm from taking the whole space
 // for its own.
 func (n *Node) mayAdopt(now time.Time) bool {
-	live, effective := n.terr.views()
+	live, effective := n.placement.views()
 	if len(live.Members()) > 1 {
 		return n.informed.Load()
 	}

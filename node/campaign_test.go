@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -31,8 +31,8 @@ func TestEmptySlicesCanWait(t *testing.T) {
 	if len(used) != 1 || used[0] != holds || len(empty) != len(all) {
 		t.Fatalf("%d used, %d empty of %d", len(used), len(empty), len(all)+1)
 	}
-	dead := keeping.Config{Owner: "dead", Keepers: []string{"dead", "here", n.id}}
-	for what, c := range map[string]keeping.Config{"a dead owner": dead, "its own": {Owner: n.id, Keepers: []string{n.id}}} {
+	dead := quorum.ReplicaSet{Owner: "dead", Replicas: []string{"dead", "here", n.id}}
+	for what, c := range map[string]quorum.ReplicaSet{"a dead owner": dead, "its own": {Owner: n.id, Replicas: []string{n.id}}} {
 		if first, later := n.patience(holds, c, false), n.patience(all[0], c, false); later-first != campaignEmpty {
 			t.Errorf("%s: patience %s where something is, %s where nothing is", what, first, later)
 		}

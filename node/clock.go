@@ -32,7 +32,7 @@ func newClockAhead(n *Node) *clockAhead { return &clockAhead{n: n, by: map[strin
 func (c *clockAhead) saw(sl partition.Slice, rows int, by time.Duration) {
 	c.n.count.rowsAhead.Add(int64(rows))
 	owner, now := "", time.Now()
-	if o := c.n.keep.Owner(sl); o != c.n.id {
+	if o := c.n.quorum.Owner(sl); o != c.n.id {
 		owner = o
 	}
 	c.mu.Lock()

@@ -24,7 +24,7 @@ import (
 // So a bucket is in as many parts as there are owners, instead of having one of its
 // own. A page costs no message, no row beside its record, and nothing to undo: what is
 // deleted, noindex or changed is not found any more from then on, what survives the
-// loss of a peer is found by whoever has it then, and what a slice's keepers made
+// loss of a peer is found by whoever has it then, and what a slice's replicas made
 // apart cannot differ in what they say of copies. The price is that a question goes to
 // all owners, as each query does.
 
@@ -86,7 +86,7 @@ func (n *Node) serveCopies(ctx context.Context, w *wire.Copies) (*wire.CopiesAns
 	a := &wire.CopiesAnswer{}
 	var held []partition.Slice
 	for _, s := range w.Slices {
-		if sl := partition.Slice(s); n.keep.Has(sl) {
+		if sl := partition.Slice(s); n.quorum.Has(sl) {
 			held = append(held, sl)
 			a.Stale = a.Stale || !n.acts(sl) // it may lack what the owner wrote last
 		} else {

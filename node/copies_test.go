@@ -241,7 +241,7 @@ func TestCopiesMeetAcrossPeers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				owners[o.Keepers[0]] = true
+				owners[o.Replicas[0]] = true
 			}
 			if len(owners) < 4 {
 				t.Errorf("only %d peers have texts that have copies", len(owners))

@@ -19,7 +19,7 @@ type CreditLimits struct {
 	Links    Rate // links forwarded; default 20,000 a second, 200,000 at once
 	Bytes    Rate // of requests; default 32 MiB a second, 256 MiB at once
 	Requests Rate // by their price: a look-up 1, turns of addresses 1 and 1 for each 100 of them, a query or a question for copies 4, a page of rows or records 8; default 400 a second, 4000 at once
-	Urgent   Rate // requests that keep leases and agree on keepers; default 200 a second, 2000 at once
+	Urgent   Rate // requests that keep leases and agree on replicas; default 200 a second, 2000 at once
 
 	// Grace is how many requests may still come in after the peer was told to
 	// wait: those that were under way. Default 32.
@@ -92,7 +92,7 @@ func priceOf(req *wire.Request) price {
 	return p
 }
 
-// urgent says whether a request keeps a lease or agrees on keepers: it is never
+// urgent says whether a request keeps a lease or agrees on replicas: it is never
 // made to wait behind the others.
 func urgent(req *wire.Request) bool {
 	m := req.ProtoReflect()

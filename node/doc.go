@@ -1,16 +1,16 @@
 // Package node is ONE PEER: it assembles partition, store, crawler and dht, and
 // adds what needs all of them.
 //
-//   - territory (territory.go, pure): who should keep which slice, by this peer's View.
-//   - agreement (package keeping, pure; keep.go, lease.go, campaign.go): who does
+//   - placement (placement.go, pure): who should keep which slice, by this peer's View.
+//   - agreement (package quorum, pure; keep.go, lease.go, campaign.go): who does
 //     keep it, by majorities, and whether this peer may act there now.
-//   - ship and receive (ship.go, pieces.go, receive.go): logs and copies of slices
-//     to their other keepers; repair.go finds copies that differ (I6).
+//   - replicate and receive (replicate.go, chunks.go, receive.go): logs and copies of slices
+//     to their other replicas; repair.go finds copies that differ (I6).
 //   - hand-over (handover.go): slices change hands by copying first (I4).
 //   - admit (admit.go): the registrar's side of a link, answered only when a
-//     majority of the keepers has it (I2), idempotent (I1).
+//     majority of the replicas has it (I2), idempotent (I1).
 //   - forward (forward.go): the outbox on its way to the owners.
-//   - addresses (address.go; package turns, pure): one pace for an IP address
+//   - addresses (address.go; package hostlease, pure): one pace for an IP address
 //     that hosts of several peers live on.
 //   - gate (gate.go, credit.go pure): what one other peer may ask of this one.
 //   - query (query.go, merge.go pure): scatter, merge, and what is missing (I8).
@@ -18,8 +18,8 @@
 //   - idle (idle.go, pure decision): is the whole swarm done?
 //
 // What is true after a crash: everything acknowledged is at a majority of its
-// keepers. What was agreed is in the store, whole or not at all with the answer
+// replicas. What was agreed is in the store, whole or not at all with the answer
 // that told of it; links not finally answered are still in the outbox, which the
-// other keepers have as well. A copy that was not finished is dropped at the
+// other replicas have as well. A copy that was not finished is dropped at the
 // next start.
 package node

@@ -90,7 +90,7 @@ const (
 )
 
 func (x *exporter) begin(after spot) {
-	_, view := x.n.terr.views()
+	_, view := x.n.placement.views()
 	for _, m := range view.Members() {
 		if !x.e.Local || m.ID == x.n.id {
 			x.open[m.ID] = x.shelf(m.ID, after)
@@ -209,12 +209,12 @@ func (x *exporter) alone(ctx context.Context, s partition.Slice, g *given) error
 	sh := x.shelf("", g.to)
 	sh.slice = s
 	for {
-		sh.peer, sh.ended, sh.after = x.n.keep.Owner(s), false, g.to
+		sh.peer, sh.ended, sh.after = x.n.quorum.Owner(s), false, g.to
 		if x.n.foreign(s) {
 			return nil // it left this zone meanwhile
 		}
 		err := x.failed[sh.peer]
-		if _, view := x.n.terr.views(); err == nil {
+		if _, view := x.n.placement.views(); err == nil {
 			if _, member := view.Find(sh.peer); !member {
 				err = errVanished
 			}
@@ -336,7 +336,7 @@ func (n *Node) least(open map[string]*shelf) shelved {
 		}
 	}
 	x := first.page[0]
-	owner := n.keep.Owner(x.in)
+	owner := n.quorum.Owner(x.in)
 	for id, s := range open {
 		if s.page[0].spot == x.spot {
 			if id == owner {

@@ -43,7 +43,7 @@ func TestExportMergesShelves(t *testing.T) {
 		if rec.Key != k {
 			t.Fatalf("record %d is %s, want %s", i, rec.Key, k)
 		}
-		if i%3 == 2 && rec.Peer != n.keep.Owner(n.store.SliceOf(k)) {
+		if i%3 == 2 && rec.Peer != n.quorum.Owner(n.store.SliceOf(k)) {
 			t.Errorf("%s is the copy of %s", k, rec.Peer)
 		}
 		for id, s := range open {
@@ -176,7 +176,7 @@ func TestExportTakesOwnersRecords(t *testing.T) {
 			t.Errorf("%s: %d taken, covered %v, %v", name, len(s.page), covered, err)
 		}
 		var err error
-		for range maxStrayPages { // page after page
+		for range maxDivergedPages { // page after page
 			if s.page, s.after = nil, (spot{}); err == nil {
 				err = s.take(answer)
 			}

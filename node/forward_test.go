@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -14,7 +14,7 @@ import (
 // when its peer does not take them; none stays behind, none goes twice.
 func TestLaneReadsAllAgain(t *testing.T) {
 	all := testCharter().Slices()
-	n := &Node{id: "self", keep: keeping.New(keeping.Options{Self: "self", Founder: "other", Slices: all})}
+	n := &Node{id: "self", quorum: quorum.New(quorum.Options{Self: "self", Founder: "other", Slices: all})}
 	f := newForwarder(n)
 	row := func(seq uint64) store.OutboxRow {
 		return store.OutboxRow{Seq: seq, To: all[0], Admission: store.Admission{Key: partition.Key(fmt.Sprint("web:http://h.example/", seq))}}
@@ -58,7 +58,7 @@ func TestLaneReadsAllAgain(t *testing.T) {
 // The outbox is read while this peer becomes the owner of a slice: the reading left the slice's rows out, and the call of
 // reread falls into it. They are read again, also when the reading had only begun: it stayed behind for good then.
 func TestOwnersChangeWhileTheOutboxIsRead(t *testing.T) {
-	n := &Node{id: "self", keep: keeping.New(keeping.Options{Self: "self", Founder: "other", Slices: testCharter().Slices()})}
+	n := &Node{id: "self", quorum: quorum.New(quorum.Options{Self: "self", Founder: "other", Slices: testCharter().Slices()})}
 	for _, from := range []uint64{0, 7} {
 		f := newForwarder(n)
 		f.next = from

@@ -15,15 +15,15 @@ const freshFor = 500 * time.Millisecond
 
 // fresh says whether what was committed in s reaches a majority, and what is
 // committed next may be expected to.
-func (r *shipper) fresh(s partition.Slice) bool {
-	c := r.n.keep.Config(s)
+func (r *replicator) fresh(s partition.Slice) bool {
+	c := r.n.quorum.ReplicaSet(s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if sh := r.slices[s]; sh != nil && !sh.since.IsZero() && time.Since(sh.since) >= freshFor {
 		return false
 	}
 	reached := 1
-	for _, k := range c.Keepers {
+	for _, k := range c.Replicas {
 		if l := r.lanes[k]; k != r.n.id && (l == nil || l.failed == 0) {
 			reached++
 		}
@@ -33,7 +33,7 @@ func (r *shipper) fresh(s partition.Slice) bool {
 
 // rested forgets the failures of a lane that has nothing to send: it would not
 // find out that its peer is reached again, and fresh would wait for that.
-func (r *shipper) rested(l *shipLane) {
+func (r *replicator) rested(l *replicaLane) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.failed = 0

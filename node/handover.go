@@ -10,21 +10,21 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
 
 // Hand-over of slices (I4, I5, I7): the owner drives.
 //
 // When the ranking of members says that others should keep a slice, its owner
-// ships them a copy and the log behind it, while it goes on serving. When they
+// replicates them a copy and the log behind it, while it goes on serving. When they
 // have caught up it rests the slice (no new fetch begins), waits for the fetches
-// under way, seals it (nothing is acknowledged), waits until its new keepers
-// have the last of the log, and has the next Config accepted. The new owner acts
-// as soon as the keepers lease the slice to it, and waits out the delay of each
+// under way, seals it (nothing is acknowledged), waits until its new replicas
+// have the last of the log, and has the next ReplicaSet accepted. The new owner acts
+// as soon as the replicas lease the slice to it, and waits out the delay of each
 // site.
 //
-// A crash at any point leaves the old Config in force, or an accepted proposal
+// A crash at any point leaves the old ReplicaSet in force, or an accepted proposal
 // that is finished by whoever comes next.
 const (
 	planEvery  = 250 * time.Millisecond
@@ -34,16 +34,16 @@ const (
 	// settled is how long a slice that came stays with its owner, when it is in use:
 	// each change of owner costs its sites their delay, and who has just taken it
 	// from a dead one is seldom the first of the ranking.
-	settled   = 3 * time.Second
-	gossipFor = 2 * time.Second // between two askings what others know
-	unitePage = 1 << 20
+	ownerStays    = 3 * time.Second
+	gossipFor     = 2 * time.Second // between two askings what others know
+	reconcilePage = 1 << 20
 )
 
-// move is one slice's next Config as its owner wants it.
+// move is one slice's next ReplicaSet as its owner wants it.
 type move struct {
-	slice   partition.Slice
-	owner   string
-	keepers []string
+	slice    partition.Slice
+	owner    string
+	replicas []string
 }
 
 // runHandover has the slices kept by whom the ranking says.
@@ -57,12 +57,12 @@ func (n *Node) runHandover(ctx context.Context) error {
 		case <-n.viewChanged:
 		case <-tick.C:
 		}
-		if n.terr.expire(time.Now()) {
-			if err := n.territoryChanged(); err != nil {
+		if n.placement.expire(time.Now()) {
+			if err := n.placementChanged(); err != nil {
 				return err
 			}
 		}
-		if n.terr.isFrozen() {
+		if n.placement.isFrozen() {
 			continue
 		}
 		if err := n.handOver(ctx, n.plan(time.Now())); err != nil {
@@ -79,26 +79,26 @@ func (n *Node) plan(now time.Time) []move {
 	var out []move
 	moving := 0
 	leaving := n.leaving.Load()
-	taught := n.ship.taught()
-	misplaced := n.keep.OwnedBut(func(s partition.Slice, c keeping.Config) bool {
-		return !leaving && !taught[s] && n.terr.ranks(s, c.Owner, c.Keepers)
+	learning := n.replicator.withLearners()
+	misplaced := n.quorum.OwnedBut(func(s partition.Slice, c quorum.ReplicaSet) bool {
+		return !leaving && !learning[s] && n.placement.ranks(s, c.Owner, c.Replicas)
 	})
 	for _, s := range misplaced {
-		if !n.keep.Acts(s, now) {
+		if !n.quorum.Acts(s, now) {
 			continue
 		}
-		c := n.keep.Config(s)
-		want := n.terr.ranked(s)
+		c := n.quorum.ReplicaSet(s)
+		want := n.placement.ranked(s)
 		if leaving {
 			want = append(slices.DeleteFunc(want, func(id string) bool { return id == n.id }), n.id)
 		}
-		n.ship.teach(s, slices.DeleteFunc(slices.Clone(want), func(id string) bool { return c.Has(id) || !n.terr.alive(id) }))
+		n.replicator.setLearners(s, slices.DeleteFunc(slices.Clone(want), func(id string) bool { return c.Has(id) || !n.placement.alive(id) }))
 		m, learning := n.wish(s, c, want)
-		stays := m.owner == c.Owner && sameSet(m.keepers, c.Keepers)
+		stays := m.owner == c.Owner && sameSet(m.replicas, c.Replicas)
 		if !stays || learning {
 			moving++
 		}
-		if m.owner != c.Owner && !leaving && n.store.LogHead(s) > 0 && now.Sub(n.crawler.Since(s)) < settled {
+		if m.owner != c.Owner && !leaving && n.store.LogHead(s) > 0 && now.Sub(n.crawler.Since(s)) < ownerStays {
 			continue
 		}
 		if !stays && (!learning || leaving) {
@@ -111,40 +111,40 @@ func (n *Node) plan(now time.Time) []move {
 	return out
 }
 
-// wish is the Config that follows from want, as far as the peers of it have a
+// wish is the ReplicaSet that follows from want, as far as the peers of it have a
 // whole copy; learning says that some need one first. A peer that vanished keeps
-// its place among the keepers while it is expected back, and is not given one.
-func (n *Node) wish(s partition.Slice, c keeping.Config, want []string) (m move, learning bool) {
+// its place among the replicas while it is expected back, and is not given one.
+func (n *Node) wish(s partition.Slice, c quorum.ReplicaSet, want []string) (m move, learning bool) {
 	m = move{slice: s, owner: c.Owner}
 	live := 0
 	for _, id := range want {
 		switch {
-		case id == n.id, n.caughtUp(s, id) && n.terr.alive(id):
-			m.keepers = append(m.keepers, id)
+		case id == n.id, n.caughtUp(s, id) && n.placement.alive(id):
+			m.replicas = append(m.replicas, id)
 			live++
-		case n.terr.alive(id) && !c.Has(id):
+		case n.placement.alive(id) && !c.Has(id):
 			learning = true
 		case c.Has(id):
-			m.keepers = append(m.keepers, id)
-			learning = learning || n.terr.alive(id) // sealed, the slice would wait for it in vain
+			m.replicas = append(m.replicas, id)
+			learning = learning || n.placement.alive(id) // sealed, the slice would wait for it in vain
 		}
 	}
-	if len(m.keepers) > n.charter.Replicas { // leaving: this peer came on top
-		m.keepers = m.keepers[:n.charter.Replicas]
+	if len(m.replicas) > n.charter.Replicas { // leaving: this peer came on top
+		m.replicas = m.replicas[:n.charter.Replicas]
 	}
-	for _, id := range m.keepers {
-		if id == n.id || n.caughtUp(s, id) && n.terr.alive(id) {
+	for _, id := range m.replicas {
+		if id == n.id || n.caughtUp(s, id) && n.placement.alive(id) {
 			m.owner = id
 			break
 		}
 	}
-	if live < len(m.keepers)/2+1 || len(m.keepers) == 0 {
-		return move{slice: s, owner: c.Owner, keepers: c.Keepers}, learning
+	if live < len(m.replicas)/2+1 || len(m.replicas) == 0 {
+		return move{slice: s, owner: c.Owner, replicas: c.Replicas}, learning
 	}
-	// Two keepers cannot do without each other: who leaves one of two leaves it
+	// Two replicas cannot do without each other: who leaves one of two leaves it
 	// to the other alone.
-	if n.leaving.Load() && m.owner != n.id && len(m.keepers) == 2 {
-		m.keepers = []string{m.owner}
+	if n.leaving.Load() && m.owner != n.id && len(m.replicas) == 2 {
+		m.replicas = []string{m.owner}
 	}
 	return m, learning
 }
@@ -152,7 +152,7 @@ func (n *Node) wish(s partition.Slice, c keeping.Config, want []string) (m move,
 // caughtUp says whether id has s but for what is on its way.
 func (n *Node) caughtUp(s partition.Slice, id string) bool {
 	const near = 64
-	head, ok := n.ship.at(s, id)
+	head, ok := n.replicator.at(s, id)
 	return ok && head+near >= n.store.LogHead(s)
 }
 
@@ -180,17 +180,17 @@ func (n *Node) giveAway(ctx context.Context, ready []move) error {
 		return nil
 	}
 	for _, m := range ready {
-		n.keep.Seal(m.slice)
+		n.quorum.Seal(m.slice)
 	}
-	n.settleAdmissions() // those that began before are in the log now
-	ready = n.awaitKeepers(ctx, ready)
-	var proposals []keeping.Proposal
+	n.awaitAdmissions() // those that began before are in the log now
+	ready = n.awaitReplicas(ctx, ready)
+	var proposals []quorum.Proposal
 	err := n.decide(func() {
 		for _, m := range ready {
-			if p, ok := n.keep.Propose(m.slice, m.owner, m.keepers); ok {
+			if p, ok := n.quorum.Propose(m.slice, m.owner, m.replicas); ok {
 				proposals = append(proposals, p)
 			} else {
-				n.keep.Wake(m.slice)
+				n.quorum.Wake(m.slice)
 			}
 		}
 	})
@@ -216,42 +216,42 @@ func (n *Node) rest(moves []move) (ready []move) {
 			since = now
 		}
 		resting[m.slice] = since
-		n.keep.Rest(m.slice)
+		n.quorum.Rest(m.slice)
 		if n.crawler.Busy(m.slice) == 0 || now.Sub(since) > restLimit {
 			ready = append(ready, m)
 		}
 	}
 	for s := range n.resting {
 		if _, still := resting[s]; !still {
-			n.keep.Wake(s)
+			n.quorum.Wake(s)
 		}
 	}
 	n.resting = resting
 	return ready
 }
 
-// awaitKeepers waits until the live ones of each move's keepers have the whole
+// awaitKeepers waits until the live ones of each move's replicas have the whole
 // log, and wakes those slices of which they do not.
-func (n *Node) awaitKeepers(ctx context.Context, moves []move) (ready []move) {
+func (n *Node) awaitReplicas(ctx context.Context, moves []move) (ready []move) {
 	ctx, cancel := context.WithTimeout(ctx, sealLimit)
 	defer cancel()
 	missing := func(m move) bool {
 		head := n.store.LogHead(m.slice)
 		have := 0
-		for _, id := range m.keepers {
-			at, ok := n.ship.at(m.slice, id)
+		for _, id := range m.replicas {
+			at, ok := n.replicator.at(m.slice, id)
 			if id == n.id || ok && at >= head {
 				have++
-			} else if id == m.owner || n.terr.alive(id) {
+			} else if id == m.owner || n.placement.alive(id) {
 				return true
 			}
 		}
-		return have < len(m.keepers)/2+1
+		return have < len(m.replicas)/2+1
 	}
 	for {
-		n.ship.mu.Lock()
-		progress := n.ship.progress
-		n.ship.mu.Unlock()
+		n.replicator.mu.Lock()
+		progress := n.replicator.progress
+		n.replicator.mu.Unlock()
 		if !slices.ContainsFunc(moves, missing) {
 			return moves
 		}
@@ -259,7 +259,7 @@ func (n *Node) awaitKeepers(ctx context.Context, moves []move) (ready []move) {
 		case <-ctx.Done():
 			for _, m := range moves {
 				if missing(m) {
-					n.keep.Wake(m.slice)
+					n.quorum.Wake(m.slice)
 				} else {
 					ready = append(ready, m)
 				}
@@ -271,11 +271,11 @@ func (n *Node) awaitKeepers(ctx context.Context, moves []move) (ready []move) {
 	}
 }
 
-// HandOver gives this peer's slices to the other keepers, so that it can stop
+// HandOver gives this peer's slices to the other replicas, so that it can stop
 // without the crawl stopping anywhere; until ctx ends. It answers how many it
 // could not give away.
 func (n *Node) HandOver(ctx context.Context) int {
-	live, _ := n.terr.views()
+	live, _ := n.placement.views()
 	if len(live.Members()) < 2 {
 		return 0
 	}
@@ -283,7 +283,7 @@ func (n *Node) HandOver(ctx context.Context) int {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for said := (time.Time{}); ; {
-		left := len(n.keep.Owned())
+		left := len(n.quorum.Owned())
 		if left == 0 {
 			return 0
 		}
@@ -299,24 +299,24 @@ func (n *Node) HandOver(ctx context.Context) int {
 	}
 }
 
-// runTidying asks others what they know, unites copies of dead forks with the
+// runTidying asks others what they know, reconciles copies of dead forks with the
 // winner's, and drops copies that nobody needs.
 func (n *Node) runTidying(ctx context.Context) error {
 	for {
 		every := gossipFor
-		if !n.informed.Load() || n.keep.InDoubt() {
+		if !n.informed.Load() || n.quorum.InDoubt() {
 			every = 250 * time.Millisecond
 		}
 		if !sleepUnless(ctx, every, n.tidyKick) {
 			return ctx.Err()
 		}
-		if err := n.askConfigs(ctx); err != nil {
+		if err := n.askReplicaSets(ctx); err != nil {
 			return err
 		}
 		if err := n.askAbout(ctx); err != nil {
 			return err
 		}
-		if err := n.unite(ctx); err != nil {
+		if err := n.reconcile(ctx); err != nil {
 			return err
 		}
 		if err := n.dropSurplus(ctx); err != nil {
@@ -333,25 +333,25 @@ func (n *Node) runTidying(ctx context.Context) error {
 
 // askConfigs hears what a member chosen at random knows; the founder at first,
 // whose word counts with who knows nothing.
-func (n *Node) askConfigs(ctx context.Context) error {
-	live, _ := n.terr.views()
+func (n *Node) askReplicaSets(ctx context.Context) error {
+	live, _ := n.placement.views()
 	others := slices.DeleteFunc(slices.Clone(live.Members()), func(m partition.Member) bool { return m.ID == n.id })
 	if len(others) == 0 {
 		return nil
 	}
 	peer := others[rand.IntN(len(others))].ID
-	if !n.informed.Load() && n.charter.Founder != n.id && n.terr.alive(n.charter.Founder) {
+	if !n.informed.Load() && n.charter.Founder != n.id && n.placement.alive(n.charter.Founder) {
 		peer = n.charter.Founder
 	}
 	for after := uint64(0); ; {
-		req := &wire.Configs{Want: true, Digest: n.keep.Digest(), After: after}
+		req := &wire.Configs{Want: true, Digest: n.quorum.Digest(), After: after}
 		resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Configs{Configs: req}})
 		if err != nil {
 			n.log.Debug("asking for configs", "peer", peer, "err", err)
 			return nil
 		}
 		a := resp.GetConfigs()
-		if known := configsOf(a.GetKnown()); len(known) > 0 {
+		if known := replicaSetsOf(a.GetKnown()); len(known) > 0 {
 			if err := n.hear(peer, known); err != nil {
 				return err
 			}
@@ -372,10 +372,10 @@ const askedAbout = wire.MaxConfigs / 2
 // those who kept a slice that was adopted since: they may be back. That must not wait
 // for the end of all doubts, which whoever goes on lying decides.
 func (n *Node) askAbout(ctx context.Context) error {
-	asks := n.keep.Doubts()
-	maps.DeleteFunc(asks, func(peer string, _ []partition.Slice) bool { return !n.terr.alive(peer) })
-	for peer, ss := range n.keep.Left() {
-		if n.terr.alive(peer) {
+	asks := n.quorum.Doubts()
+	maps.DeleteFunc(asks, func(peer string, _ []partition.Slice) bool { return !n.placement.alive(peer) })
+	for peer, ss := range n.quorum.Left() {
+		if n.placement.alive(peer) {
 			asks[peer] = append(asks[peer], ss...)
 			slices.Sort(asks[peer])
 			asks[peer] = slices.Compact(asks[peer])
@@ -388,14 +388,14 @@ func (n *Node) askAbout(ctx context.Context) error {
 		asking.Go(func() {
 			for page := range slices.Chunk(ss, askedAbout) {
 				ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
-				req := &wire.Configs{Want: true, Digest: n.keep.Digest(), Decided: wireConfigs(n.keep.Of(page...))}
+				req := &wire.Configs{Want: true, Digest: n.quorum.Digest(), Decided: wireReplicaSets(n.quorum.Of(page...))}
 				resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Configs{Configs: req}})
 				cancel()
 				if err != nil {
 					n.log.Debug("asking about configs", "peer", peer, "err", err)
 					return
 				}
-				answers <- heard{peer, configsOf(resp.GetConfigs().GetKnown())}
+				answers <- heard{peer, replicaSetsOf(resp.GetConfigs().GetKnown())}
 			}
 		})
 	}
@@ -410,19 +410,19 @@ func (n *Node) askAbout(ctx context.Context) error {
 // heard is what a peer says of slices.
 type heard struct {
 	from  string
-	words []keeping.SliceConfig
+	words []quorum.SliceReplicas
 }
 
-// hear takes the word of a peer about slices, as far as it counts (package keeping).
-func (n *Node) hear(from string, words []keeping.SliceConfig) error {
+// hear takes the word of a peer about slices, as far as it counts (package quorum).
+func (n *Node) hear(from string, words []quorum.SliceReplicas) error {
 	if len(words) == 0 {
 		return nil
 	}
-	doubted := n.keep.InDoubt()
-	if err := n.decide(func() { n.keep.Hear(from, time.Now(), words...) }); err != nil {
+	doubted := n.quorum.InDoubt()
+	if err := n.decide(func() { n.quorum.Hear(from, time.Now(), words...) }); err != nil {
 		return err
 	}
-	if !doubted && n.keep.InDoubt() {
+	if !doubted && n.quorum.InDoubt() {
 		select {
 		case n.tidyKick <- struct{}{}:
 		default:
@@ -431,14 +431,14 @@ func (n *Node) hear(from string, words []keeping.SliceConfig) error {
 	return nil
 }
 
-// unite sends the rows of each copy of a dead fork to the slice's owner and
+// reconcile sends the rows of each copy of a dead fork to the slice's owner and
 // forgets the copy when all have arrived. A crash before the rows are gone leaves
 // rows without a copy, which are dropped at the next start.
-func (n *Node) unite(ctx context.Context) error {
-	for _, s := range n.keep.Strays() {
-		stands := n.keep.Stands(s)
-		c := n.keep.Config(s)
-		if c.Owner == n.id || !n.terr.alive(c.Owner) {
+func (n *Node) reconcile(ctx context.Context) error {
+	for _, s := range n.quorum.Diverged() {
+		stands := n.quorum.Stands(s)
+		c := n.quorum.ReplicaSet(s)
+		if c.Owner == n.id || !n.placement.alive(c.Owner) {
 			continue
 		}
 		sent, err := n.sendCopy(ctx, c.Owner, s)
@@ -449,15 +449,15 @@ func (n *Node) unite(ctx context.Context) error {
 			continue
 		}
 		drop := !c.Has(n.id)
-		if drop && !n.keepTrash(s, whyUnited) {
+		if drop && !n.keepTrash(s, whyReconciled) {
 			continue
 		}
 		// What is known of s may have changed meanwhile, and changed back: then the
 		// copy may have grown, or it is the one that counts.
 		united := false
-		err = n.decide(func() { united = n.keep.ForgetStray(s, stands) })
+		err = n.decide(func() { united = n.quorum.ForgetDiverged(s, stands) })
 		if err == nil && united {
-			n.log.Info("copy of a dead fork united", "slice", s, "owner", c.Owner)
+			n.log.Info("copy of a dead fork reconciled", "slice", s, "owner", c.Owner)
 			if drop {
 				err = n.store.DropSlice(s)
 			}
@@ -473,7 +473,7 @@ func (n *Node) unite(ctx context.Context) error {
 func (n *Node) sendCopy(ctx context.Context, peer string, s partition.Slice) (bool, error) {
 	var after []byte
 	for {
-		rows, next, err := n.store.SliceRows(s, after, unitePage)
+		rows, next, err := n.store.SliceRows(s, after, reconcilePage)
 		if err != nil {
 			return false, err
 		}
@@ -490,26 +490,26 @@ func (n *Node) sendCopy(ctx context.Context, peer string, s partition.Slice) (bo
 func (n *Node) sendRows(ctx context.Context, peer string, s partition.Slice, rows []*wire.Row) bool {
 	_, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(s), Rows: rows}}})
 	if err != nil {
-		n.log.Debug("uniting", "peer", peer, "slice", s, "err", err)
+		n.log.Debug("reconciling", "peer", peer, "slice", s, "err", err)
 	}
 	return err == nil
 }
 
 // dropSurplus drops copies of slices that others keep, when a majority of their
-// keepers says that it has them, the owner among it: a peer that was stopped for a while
+// replicas says that it has them, the owner among it: a peer that was stopped for a while
 // does not know what was agreed meanwhile, and its copy may be counted on. What is
 // dropped stays in the trash for a while.
 func (n *Node) dropSurplus(ctx context.Context) error {
-	for _, s := range n.keep.Surplus(time.Now()) {
-		c, asked := n.keep.Config(s), time.Now()
-		if !n.terr.alive(c.Owner) {
+	for _, s := range n.quorum.Surplus(time.Now()) {
+		c, asked := n.quorum.ReplicaSet(s), time.Now()
+		if !n.placement.alive(c.Owner) {
 			continue
 		}
 		if !n.haveIt(ctx, s, c) || !n.keepTrash(s, whySurplus) {
 			continue
 		}
 		dropped := false
-		err := n.decide(func() { dropped = n.keep.ForgetSurplus(s, c, asked) })
+		err := n.decide(func() { dropped = n.quorum.ForgetSurplus(s, c, asked) })
 		if err == nil && dropped {
 			err = n.store.DropSlice(s)
 		}
@@ -520,17 +520,17 @@ func (n *Node) dropSurplus(ctx context.Context) error {
 	return nil
 }
 
-// haveIt asks the keepers of s by c whether this peer may drop its copy: the owner first,
+// haveIt asks the replicas of s by c whether this peer may drop its copy: the owner first,
 // without whose word the others are not asked.
-func (n *Node) haveIt(ctx context.Context, s partition.Slice, c keeping.Config) bool {
+func (n *Node) haveIt(ctx context.Context, s partition.Slice, c quorum.ReplicaSet) bool {
 	have, asked := 0, map[string]bool{}
-	for _, k := range append([]string{c.Owner}, c.Keepers...) {
+	for _, k := range append([]string{c.Owner}, c.Replicas...) {
 		if asked[k] {
 			continue
 		}
 		asked[k] = true
-		if n.terr.alive(k) {
-			ask := &wire.Compare{Slice: uint64(s), Drop: wireConfig(s, c)}
+		if n.placement.alive(k) {
+			ask := &wire.Compare{Slice: uint64(s), Drop: wireReplicaSet(s, c)}
 			resp, err := n.call(ctx, k, &wire.Request{Body: &wire.Request_Compare{Compare: ask}})
 			if err == nil && resp.GetCompare().GetDrop() {
 				have++
@@ -549,7 +549,7 @@ func (n *Node) haveIt(ctx context.Context, s partition.Slice, c keeping.Config) 
 // trimLogs keeps of each log what a peer that was away for a moment needs.
 func (n *Node) trimLogs() error {
 	const long, kept = 4096, 1024
-	for _, s := range n.keep.Kept() {
+	for _, s := range n.quorum.Kept() {
 		if entries, _ := n.store.LogLen(s); entries < long {
 			continue
 		}
@@ -561,10 +561,10 @@ func (n *Node) trimLogs() error {
 }
 
 // persistTerritory writes down who the members are.
-func (n *Node) persistTerritory() error {
-	b, err := n.terr.remember()
+func (n *Node) persistPlacement() error {
+	b, err := n.placement.remember()
 	if err != nil {
 		return err
 	}
-	return n.store.SetMeta(metaTerritory, b)
+	return n.store.SetMeta(metaPlacement, b)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
@@ -44,19 +44,19 @@ func mustKey(t *testing.T, url string) partition.Key {
 
 // enter puts members into n's view.
 func enter(n *Node, ids ...string) {
-	live, _ := n.terr.views()
+	live, _ := n.placement.views()
 	ms := append([]partition.Member(nil), live.Members()...)
 	for _, id := range ids {
 		ms = append(ms, partition.Member{ID: id, Capacity: 1})
 	}
-	n.terr.setView(partition.NewView(ms), time.Now())
+	n.placement.setView(partition.NewView(ms), time.Now())
 }
 
-// give makes owner the only keeper of s, as n learns it.
-func give(t *testing.T, n *Node, s partition.Slice, owner string) keeping.Config {
+// give makes owner the only replica of s, as n learns it.
+func give(t *testing.T, n *Node, s partition.Slice, owner string) quorum.ReplicaSet {
 	t.Helper()
-	c := n.keep.Config(s).Next(owner, []string{owner}, n.store.LogHead(s))
-	if err := n.decide(func() { n.keep.Learn(keeping.SliceConfig{Slice: s, Config: c}) }); err != nil {
+	c := n.quorum.ReplicaSet(s).Next(owner, []string{owner}, n.store.LogHead(s))
+	if err := n.decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -98,8 +98,8 @@ func TestI2HandoverWaitsForAdmissions(t *testing.T) {
 }
 
 // Rows that come into a slice acted in already are crawled too; nobody but its
-// keepers' owner may bring rows to a keeper.
-func TestUnitedRowsAreCrawled(t *testing.T) {
+// replicas' owner may bring rows to a replica.
+func TestReconciledRowsAreCrawled(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}, Delay: time.Millisecond})
 	k := mustKey(t, "http://127.99.0.1:9009/")
 	s := n.store.SliceOf(k)
@@ -151,7 +151,7 @@ func TestImportOfWhatExpands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rows, next, err := other.SliceRows(s, nil, unitePage)
+	rows, next, err := other.SliceRows(s, nil, reconcilePage)
 	if err != nil || len(next) > 0 {
 		t.Fatal(len(rows), next, err)
 	}
@@ -180,7 +180,7 @@ func TestUnfinishedCopyIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	give(t, n, s, "other")
-	if err := n.decide(func() { n.keep.Forget(s) }); err != nil { // as if the rows had come as the first of a copy
+	if err := n.decide(func() { n.quorum.Forget(s) }); err != nil { // as if the rows had come as the first of a copy
 		t.Fatal(err)
 	}
 	if err := n.Close(); err != nil {
@@ -206,55 +206,55 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	}
 	other := ""
 	for i := 0; other == ""; i++ { // one that should own s
-		id, terr := fmt.Sprint("peer", i), newTerritory([]partition.Slice{s}, 3, n.id, time.Minute, false)
-		terr.setView(partition.NewView([]partition.Member{{ID: n.id, Capacity: 1}, {ID: id, Capacity: 1}}), time.Now())
-		if terr.ranked(s)[0] == id {
+		id, place := fmt.Sprint("peer", i), newPlacement([]partition.Slice{s}, 3, n.id, time.Minute, false)
+		place.setView(partition.NewView([]partition.Member{{ID: n.id, Capacity: 1}, {ID: id, Capacity: 1}}), time.Now())
+		if place.ranked(s)[0] == id {
 			other = id
 		}
 	}
 	enter(n, n.id, other)
 	give(t, n, s, other)
 	n.store.SetLogged(true, s)
-	c := n.keep.Config(s).Next(n.id, []string{n.id, other}, n.store.LogHead(s))
+	c := n.quorum.ReplicaSet(s).Next(n.id, []string{n.id, other}, n.store.LogHead(s))
 	came := time.Now()
-	if err := n.decide(func() { n.keep.Copied(s); n.keep.Learn(keeping.SliceConfig{Slice: s, Config: c}) }); err != nil {
+	if err := n.decide(func() { n.quorum.Copied(s); n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.store.Admit([]store.Admission{{Key: mustKey(t, "http://127.99.0.1:9009/more")}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	ask := n.keep.AskFor(other, true, time.Now())
-	n.keep.Granted(other, ask, keeping.Grant{})
-	n.ship.mu.Lock()
-	n.ship.slices[s].to[other] = &standing{known: true, head: n.store.LogHead(s)}
-	n.ship.mu.Unlock()
+	ask := n.quorum.AskFor(other, true, time.Now())
+	n.quorum.Granted(other, ask, quorum.Grant{})
+	n.replicator.mu.Lock()
+	n.replicator.slices[s].to[other] = &copyProgress{known: true, head: n.store.LogHead(s)}
+	n.replicator.mu.Unlock()
 	given := func(now time.Time) bool {
 		return slices.ContainsFunc(n.plan(now), func(m move) bool { return m.slice == s && m.owner == other })
 	}
-	if given(came.Add(settled / 2)) {
+	if given(came.Add(ownerStays / 2)) {
 		t.Error("given away at once")
 	}
-	if !given(time.Now().Add(settled)) {
+	if !given(time.Now().Add(ownerStays)) {
 		t.Error("not given away afterwards")
 	}
 }
 
-// Who has reached no majority of a slice's keepers when it last sent them something
+// Who has reached no majority of a slice's replicas when it last sent them something
 // begins no fetch there, and begins again when it has nothing to send or one is reached.
 func TestFetchesOnlyWhatArrives(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
 	s := n.slices[0]
-	c := n.keep.Config(s).Next(n.id, []string{n.id, "a", "b"}, n.store.LogHead(s))
-	if err := n.decide(func() { n.keep.Learn(keeping.SliceConfig{Slice: s, Config: c}) }); err != nil {
+	c := n.quorum.ReplicaSet(s).Next(n.id, []string{n.id, "a", "b"}, n.store.LogHead(s))
+	if err := n.decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 		t.Fatal(err)
 	}
-	a, b := &shipLane{peer: "a"}, &shipLane{peer: "b"}
-	n.ship.mu.Lock()
-	n.ship.lanes = map[string]*shipLane{"a": a, "b": b}
-	n.ship.mu.Unlock()
+	a, b := &replicaLane{peer: "a"}, &replicaLane{peer: "b"}
+	n.replicator.mu.Lock()
+	n.replicator.lanes = map[string]*replicaLane{"a": a, "b": b}
+	n.replicator.mu.Unlock()
 	want := func(what string, fresh bool) {
 		t.Helper()
-		if n.ship.fresh(s) != fresh {
+		if n.replicator.fresh(s) != fresh {
 			t.Errorf("%s: %v", what, !fresh)
 		}
 	}
@@ -263,6 +263,6 @@ func TestFetchesOnlyWhatArrives(t *testing.T) {
 	want("one of two is reached", true)
 	b.failed = 3
 	want("none is reached", false)
-	n.ship.rested(b)
+	n.replicator.rested(b)
 	want("there is nothing to send", true)
 }

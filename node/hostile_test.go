@@ -136,7 +136,7 @@ func TestI5StaleOwnerNamesTheOwner(t *testing.T) {
 
 // Nobody but a slice's owner, by what was agreed, brings its log or reads its
 // rows here; nobody speaks for another in a ballot.
-func TestOnlyTheOwnerShipsAndCompares(t *testing.T) {
+func TestOnlyTheOwnerReplicatesAndCompares(t *testing.T) {
 	n := openNode(t, Options{})
 	enter(n, "member", "owner")
 	all := n.charter.Slices()
@@ -151,19 +151,19 @@ func TestOnlyTheOwnerShipsAndCompares(t *testing.T) {
 		return r.GetShip().Stances[0]
 	}
 	if st := ship("member", ours, 0); st.GetOk() {
-		t.Errorf("a member ships into a slice of this peer: %v", st)
+		t.Errorf("a member replicates into a slice of this peer: %v", st)
 	}
 	if st := ship("member", theirs, c.Gen); st.GetOk() {
-		t.Errorf("a member ships for the owner: %v", st)
+		t.Errorf("a member replicates for the owner: %v", st)
 	}
 	if st := ship("stranger", theirs, c.Gen); st != nil {
-		t.Errorf("a stranger ships: %v", st)
+		t.Errorf("a stranger replicates: %v", st)
 	}
 	if st := ship("owner", theirs, 0); st.GetNewer() == nil {
-		t.Errorf("an old generation ships: %v", st)
+		t.Errorf("an old generation replicates: %v", st)
 	}
 	if st := ship("owner", theirs, c.Gen+1); !st.GetBehind() {
-		t.Errorf("an unknown generation ships: %v", st)
+		t.Errorf("an unknown generation replicates: %v", st)
 	}
 	if n.store.LogHead(ours) != 0 {
 		t.Error("a log moved")
@@ -172,8 +172,8 @@ func TestOnlyTheOwnerShipsAndCompares(t *testing.T) {
 		t.Errorf("a member reads rows: %v", r)
 	}
 	for _, accept := range []bool{false, true} {
-		next := n.keep.Config(ours).Next("member", []string{"member"}, 0)
-		p := &wire.Proposal{Base: wireConfig(ours, n.keep.Config(ours)), Ballot: 9, By: "member", Next: wireConfig(ours, next)}
+		next := n.quorum.ReplicaSet(ours).Next("member", []string{"member"}, 0)
+		p := &wire.Proposal{Base: wireReplicaSet(ours, n.quorum.ReplicaSet(ours)), Ballot: 9, By: "member", Next: wireReplicaSet(ours, next)}
 		for _, from := range []string{"member", "stranger"} {
 			r := n.serve(t.Context(), from, &wire.Request{Body: &wire.Request_Ballots{Ballots: &wire.Ballots{Accept: accept, Proposals: []*wire.Proposal{p}}}})
 			if r.GetBallots() != nil && r.GetBallots().Promises[0].Ok {
@@ -426,7 +426,7 @@ func exportAll(t *testing.T, n *Node, e api.Export, limit int) [][2]string {
 }
 
 // In geo mode the map has every cell, as a ring that RFC 7946 takes: closed,
-// counterclockwise, in one piece.
+// counterclockwise, in one chunk.
 func TestMapCells(t *testing.T) {
 	o := Options{Partition: partition.ModeGeo, Location: &partition.Point{Lat: 38.72, Lon: -9.14}}
 	if racetest.Small(t) {

@@ -50,7 +50,7 @@ func quiet(prev, cur wave) bool {
 // watch follows waves. A member that has vanished, as those do that find the
 // swarm idle first, is taken at its last word only while nothing has moved since
 // all were quiet together: a link that reached it later shows in its sender's
-// count. Else it is not counted: its fellow keepers take its slices over, and
+// count. Else it is not counted: its fellow replicas take its slices over, and
 // until they act in all of them the swarm is not quiet.
 type watch struct {
 	prev   wave
@@ -90,7 +90,7 @@ func (n *Node) WaitIdle(ctx context.Context, d time.Duration) error {
 		if !w.next(n.wave(ctx)) {
 			since = time.Now()
 		} else if time.Since(since) >= d {
-			n.terr.freeze()
+			n.placement.freeze()
 			n.done.Store(true)
 			return n.linger(ctx, tick.C, 3*time.Second+d/4)
 		}
@@ -121,7 +121,7 @@ func (n *Node) linger(ctx context.Context, tick <-chan time.Time, limit time.Dur
 
 // wave asks every member of the effective view; away are those that vanished.
 func (n *Node) wave(ctx context.Context) (w wave, away []string) {
-	live, view := n.terr.views()
+	live, view := n.placement.views()
 	w.reports, w.total = map[string]report{}, uint64(len(n.slices))
 	var mu sync.Mutex
 	var wg sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -24,19 +24,19 @@ const (
 // whole copy is here of, of whichever fork, are the beginning of a copy that was never finished:
 // all of them are elsewhere, and they are dropped. In a store restored from a
 // backup all rows are those of forks; see Restore.
-func (n *Node) openKeeping() (err error) {
-	n.keep = keeping.New(keeping.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started, Head: n.store.LogHead})
+func (n *Node) openQuorum() (err error) {
+	n.quorum = quorum.New(quorum.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started, Head: n.store.LogHead})
 	asides := map[string][]byte{}
 	err = n.store.Metas(metaKeep, func(name string, v []byte) error {
 		s, err := partition.ParseSlice(strings.TrimPrefix(name, metaKeep))
 		if err != nil {
 			return err
 		}
-		err = n.keep.Load(s, v)
-		var aside *keeping.AsideError
+		err = n.quorum.Load(s, v)
+		var aside *quorum.AsideError
 		if errors.As(err, &aside) {
 			n.log.Warn("what was agreed about a slice is put aside", "slice", s, "why", aside.Why, "owner", aside.Now.Owner, "gen", aside.Now.Gen)
-			n.count.configsAside.Add(1)
+			n.count.replicaSetsAside.Add(1)
 			asides[metaAside+s.String()] = v
 			return nil
 		}
@@ -52,28 +52,28 @@ func (n *Node) openKeeping() (err error) {
 	if err != nil {
 		return err
 	}
-	n.mine = map[partition.Slice]keeping.Config{}
-	strays := n.keep.Strays()
+	n.mine = map[partition.Slice]quorum.ReplicaSet{}
+	diverged := n.quorum.Diverged()
 	var foreign []partition.Slice
 	for _, s := range n.slices {
-		c := n.keep.Config(s)
-		n.heldBefore = n.heldBefore || n.keep.Has(s)
+		c := n.quorum.ReplicaSet(s)
+		n.heldBefore = n.heldBefore || n.quorum.Has(s)
 		if c.Owner == n.id {
 			n.mine[s] = c
-			n.ship.changed(s)
+			n.replicator.changed(s)
 		} else {
 			foreign = append(foreign, s)
 		}
-		if c.Owner == n.id && len(c.Keepers) > 1 {
+		if c.Owner == n.id && len(c.Replicas) > 1 {
 			n.store.SetLogged(true, s)
 		}
-		if n.keep.Has(s) || slices.Contains(strays, s) {
+		if n.quorum.Has(s) || slices.Contains(diverged, s) {
 			continue
 		}
 		if has, err := n.hasRows(s); err != nil {
 			return err
 		} else if has && !marked {
-			n.keep.Stray(s)
+			n.quorum.MarkDiverged(s)
 		} else if has {
 			if err := n.store.DropSlice(s); err != nil {
 				return err
@@ -106,7 +106,7 @@ type decision struct {
 // leases and ballots wait behind it.
 const slowDecision = 200 * time.Millisecond
 
-// decide makes one step of the agreement and its write one (package keeping).
+// decide makes one step of the agreement and its write one (package quorum).
 // Steps that come while another is written down are taken together and written
 // down with one sync, by the first of them: when a peer dies, hundreds come at
 // once.
@@ -145,7 +145,7 @@ func (n *Node) record() error {
 	var gained, lost []partition.Slice
 	anew := map[partition.Slice]bool{}
 	for {
-		rows := n.keep.Dirty()
+		rows := n.quorum.Dirty()
 		if len(rows) > 0 {
 			metas := make(map[string][]byte, len(rows))
 			for s, b := range rows {
@@ -156,7 +156,7 @@ func (n *Node) record() error {
 			}
 		}
 		for s := range rows {
-			c := n.keep.Config(s)
+			c := n.quorum.ReplicaSet(s)
 			was, had := n.mine[s]
 			if had && was.Compare(c) == 0 {
 				continue
@@ -167,7 +167,7 @@ func (n *Node) record() error {
 			switch has := c.Owner == n.id; {
 			case had && !has:
 				// From here on nothing is written to the slice but what its owner
-				// ships: its log is another's.
+				// replicates: its log is another's.
 				n.store.Fence(true, s)
 				delete(n.mine, s)
 				lost = append(lost, s)
@@ -177,11 +177,11 @@ func (n *Node) record() error {
 			case has:
 				n.mine[s] = c
 			}
-			// Only an owner writes a log; a keeper's is the owner's.
-			n.store.SetLogged(c.Owner == n.id && (len(c.Keepers) > 1 || n.ship.teaching(s)), s)
-			n.ship.changed(s)
+			// Only an owner writes a log; a replica's is the owner's.
+			n.store.SetLogged(c.Owner == n.id && (len(c.Replicas) > 1 || n.replicator.hasLearners(s)), s)
+			n.replicator.changed(s)
 		}
-		uncut := n.keep.Uncut()
+		uncut := n.quorum.Uncut()
 		for s, head := range uncut {
 			anew[s] = true
 			if n.store.LogHead(s) != head {
@@ -189,8 +189,8 @@ func (n *Node) record() error {
 					return fmt.Errorf("agreement: %w", err)
 				}
 			}
-			n.keep.Copied(s)
-			n.ship.logged(s) // it was passed over as long as this peer had no whole copy
+			n.quorum.Copied(s)
+			n.replicator.logged(s) // it was passed over as long as this peer had no whole copy
 		}
 		if len(rows) == 0 && len(uncut) == 0 {
 			break
@@ -241,7 +241,7 @@ func (n *Node) recrawl(lost, gained []partition.Slice) {
 func (n *Node) ownedNow() []partition.Slice {
 	out := make([]partition.Slice, 0, len(n.mine))
 	for s := range n.mine {
-		if n.keep.Has(s) {
+		if n.quorum.Has(s) {
 			out = append(out, s)
 		}
 	}
@@ -249,62 +249,62 @@ func (n *Node) ownedNow() []partition.Slice {
 }
 
 // ours says whether this peer owns s, acting or not.
-func (n *Node) ours(s partition.Slice) bool { return n.keep.Owner(s) == n.id }
+func (n *Node) ours(s partition.Slice) bool { return n.quorum.Owner(s) == n.id }
 
 // acts says whether links of s may be acknowledged here now, fetches whether a
 // fetch may begin in it.
-func (n *Node) acts(s partition.Slice) bool { return n.keep.Acts(s, time.Now()) }
+func (n *Node) acts(s partition.Slice) bool { return n.quorum.Acts(s, time.Now()) }
 func (n *Node) fetches(s partition.Slice) bool {
-	return n.keep.Fetches(s, time.Now()) && n.ship.fresh(s)
+	return n.quorum.Fetches(s, time.Now()) && n.replicator.fresh(s)
 }
 
 // settled is crawler.Options.Settled.
-func (n *Node) settled(s partition.Slice) <-chan struct{} { return n.ship.settled(s) }
+func (n *Node) committed(s partition.Slice) <-chan struct{} { return n.replicator.committed(s) }
 
 // settleAdmissions waits for those that began while a slice was still acted in.
-func (n *Node) settleAdmissions() {
+func (n *Node) awaitAdmissions() {
 	n.deciding.Lock()
 	defer n.deciding.Unlock()
 }
 
-func configOf(c *wire.Config) keeping.SliceConfig {
-	out := keeping.SliceConfig{Slice: partition.Slice(c.GetSlice()), Config: keeping.Config{Epoch: c.GetEpoch(), Fork: c.GetFork(), Gen: c.GetGen(),
-		Owner: c.GetOwner(), Keepers: c.GetKeepers(), Heard: c.GetHeard()}}
+func replicaSetOf(c *wire.Config) quorum.SliceReplicas {
+	out := quorum.SliceReplicas{Slice: partition.Slice(c.GetSlice()), ReplicaSet: quorum.ReplicaSet{Epoch: c.GetEpoch(), Fork: c.GetFork(), Gen: c.GetGen(),
+		Owner: c.GetOwner(), Replicas: c.GetKeepers(), Heard: c.GetHeard()}}
 	for _, s := range c.GetStarts() {
-		out.Starts = append(out.Starts, keeping.Start{Gen: s.Gen, Pos: s.Pos})
+		out.Starts = append(out.Starts, quorum.Start{Gen: s.Gen, Pos: s.Pos})
 	}
 	return out
 }
 
-func wireConfig(s partition.Slice, c keeping.Config) *wire.Config {
-	out := &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Keepers, Heard: c.Heard}
+func wireReplicaSet(s partition.Slice, c quorum.ReplicaSet) *wire.Config {
+	out := &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas, Heard: c.Heard}
 	for _, x := range c.Starts {
 		out.Starts = append(out.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
 	}
 	return out
 }
 
-func configsOf(all []*wire.Config) []keeping.SliceConfig {
-	out := make([]keeping.SliceConfig, len(all))
+func replicaSetsOf(all []*wire.Config) []quorum.SliceReplicas {
+	out := make([]quorum.SliceReplicas, len(all))
 	for i, c := range all {
-		out[i] = configOf(c)
+		out[i] = replicaSetOf(c)
 	}
 	return out
 }
 
-func wireConfigs(all []keeping.SliceConfig) []*wire.Config {
+func wireReplicaSets(all []quorum.SliceReplicas) []*wire.Config {
 	out := make([]*wire.Config, len(all))
 	for i, c := range all {
-		out[i] = wireConfig(c.Slice, c.Config)
+		out[i] = wireReplicaSet(c.Slice, c.ReplicaSet)
 	}
 	return out
 }
 
-// keepers are the keepers of s as known here, the owner first.
-func (n *Node) keepers(s partition.Slice) []string {
-	c := n.keep.Config(s)
+// replicas are the replicas of s as known here, the owner first.
+func (n *Node) replicas(s partition.Slice) []string {
+	c := n.quorum.ReplicaSet(s)
 	out := []string{c.Owner}
-	for _, k := range c.Keepers {
+	for _, k := range c.Replicas {
 		if k != c.Owner {
 			out = append(out, k)
 		}
@@ -315,16 +315,16 @@ func (n *Node) keepers(s partition.Slice) []string {
 // assignment gives every slice to one live peer that keeps it, the owner when it
 // lives (I8).
 func (n *Node) assignment() map[string][]partition.Slice {
-	out := n.keep.Assignment()
+	out := n.quorum.Assignment()
 	for id, ss := range out {
-		if n.terr.alive(id) || id == n.id {
+		if n.placement.alive(id) || id == n.id {
 			continue
 		}
 		var left []partition.Slice
 		for _, s := range ss {
 			other := ""
-			for _, k := range n.keep.Config(s).Keepers {
-				if other == "" && n.terr.alive(k) {
+			for _, k := range n.quorum.ReplicaSet(s).Replicas {
+				if other == "" && n.placement.alive(k) {
 					other = k
 				}
 			}

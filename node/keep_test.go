@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -28,7 +28,7 @@ func TestStepsAreWrittenTogether(t *testing.T) {
 	taken := 0 // under deciding
 	for i := range steps {
 		s := n.slices[i]
-		next := n.keep.Config(s).Next("other", []string{"other"}, 0)
+		next := n.quorum.ReplicaSet(s).Next("other", []string{"other"}, 0)
 		all.Go(func() {
 			err := n.decide(func() {
 				for _, before := range n.slices[:steps] {
@@ -36,7 +36,7 @@ func TestStepsAreWrittenTogether(t *testing.T) {
 						t.Errorf("step %d of %d: one is written before all are taken", taken, steps)
 					}
 				}
-				n.keep.Learn(keeping.SliceConfig{Slice: s, Config: next})
+				n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: next})
 				taken++
 			})
 			if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -14,25 +14,25 @@ const leaseTimeout = 2 * time.Second
 
 // runLeases keeps this peer's leases alive.
 func (n *Node) runLeases(ctx context.Context) error {
-	tick := time.NewTicker(keeping.LeaseRenew)
+	tick := time.NewTicker(quorum.LeaseRenew)
 	defer tick.Stop()
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	fail := make(chan error, 1)
 	busy := map[string]*sync.Mutex{}
-	lessors := n.keep.Lessors()
+	lessors := n.quorum.Lessors()
 	for {
-		for _, keeper := range lessors {
-			if busy[keeper] == nil {
-				busy[keeper] = new(sync.Mutex)
+		for _, replica := range lessors {
+			if busy[replica] == nil {
+				busy[replica] = new(sync.Mutex)
 			}
-			mu := busy[keeper]
+			mu := busy[replica]
 			if !mu.TryLock() { // still waiting for its last answer
 				continue
 			}
 			asking.Go(func() {
 				defer mu.Unlock()
-				if err := n.lease(ctx, keeper); err != nil {
+				if err := n.lease(ctx, replica); err != nil {
 					select {
 					case fail <- err:
 					default:
@@ -46,9 +46,9 @@ func (n *Node) runLeases(ctx context.Context) error {
 		case err := <-fail:
 			return err
 		case <-n.leaseKick:
-			lessors = n.keep.Lacking(time.Now())
+			lessors = n.quorum.Lacking(time.Now())
 		case <-tick.C:
-			lessors = n.keep.Lessors()
+			lessors = n.quorum.Lessors()
 		}
 	}
 }
@@ -62,40 +62,40 @@ func (n *Node) kickLeases() {
 	}
 }
 
-// lease asks one keeper. The error is the store's alone.
-func (n *Node) lease(ctx context.Context, keeper string) error {
+// lease asks one replica. The error is the store's alone.
+func (n *Node) lease(ctx context.Context, replica string) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	ask := n.keep.AskFor(keeper, false, time.Now())
+	ask := n.quorum.AskFor(replica, false, time.Now())
 	if ask.Count == 0 {
 		return nil
 	}
-	g, err := n.askLease(ctx, keeper, &wire.Lease{Count: uint64(ask.Count), Digest: ask.Digest, Configs: wireConfigs(ask.News)})
+	g, err := n.askLease(ctx, replica, &wire.Lease{Count: uint64(ask.Count), Digest: ask.Digest, Configs: wireReplicaSets(ask.News)})
 	if err != nil {
-		n.log.Debug("lease", "peer", keeper, "err", err)
+		n.log.Debug("lease", "peer", replica, "err", err)
 		return nil
 	}
-	if !n.keep.Granted(keeper, ask, g) {
+	if !n.quorum.Granted(replica, ask, g) {
 		return nil
 	}
-	ask = n.keep.AskFor(keeper, true, time.Now())
-	var all keeping.Grant
+	ask = n.quorum.AskFor(replica, true, time.Now())
+	var all quorum.Grant
 	for list := ask.List; len(list) > 0; {
 		page := list[:min(len(list), wire.MaxConfigs)]
 		list = list[len(page):]
-		g, err := n.askLease(ctx, keeper, &wire.Lease{Count: uint64(ask.Count), List: true, Configs: wireConfigs(page)})
+		g, err := n.askLease(ctx, replica, &wire.Lease{Count: uint64(ask.Count), List: true, Configs: wireReplicaSets(page)})
 		if err != nil {
-			n.log.Debug("lease", "peer", keeper, "err", err)
+			n.log.Debug("lease", "peer", replica, "err", err)
 			return nil
 		}
 		all.Refused, all.Newer = append(all.Refused, g.Refused...), append(all.Newer, g.Newer...)
 	}
-	return n.decide(func() { n.keep.Granted(keeper, ask, all) })
+	return n.decide(func() { n.quorum.Granted(replica, ask, all) })
 }
 
-func (n *Node) askLease(ctx context.Context, keeper string, l *wire.Lease) (keeping.Grant, error) {
-	var g keeping.Grant
-	resp, err := n.call(ctx, keeper, &wire.Request{Body: &wire.Request_Lease{Lease: l}})
+func (n *Node) askLease(ctx context.Context, replica string, l *wire.Lease) (quorum.Grant, error) {
+	var g quorum.Grant
+	resp, err := n.call(ctx, replica, &wire.Request{Body: &wire.Request_Lease{Lease: l}})
 	if err != nil {
 		return g, err
 	}
@@ -103,7 +103,7 @@ func (n *Node) askLease(ctx context.Context, keeper string, l *wire.Lease) (keep
 	if a == nil {
 		return g, errForeign
 	}
-	g.Differs, g.Newer = a.Differs, configsOf(a.Newer)
+	g.Differs, g.Newer = a.Differs, replicaSetsOf(a.Newer)
 	for _, s := range a.Refused {
 		g.Refused = append(g.Refused, partition.Slice(s))
 	}
@@ -111,21 +111,21 @@ func (n *Node) askLease(ctx context.Context, keeper string, l *wire.Lease) (keep
 }
 
 func (n *Node) serveLease(from string, l *wire.Lease) (*wire.LeaseAnswer, error) {
-	ask := keeping.Ask{Count: int(min(l.Count, 1<<30)), Digest: l.Digest}
-	var g keeping.Grant
+	ask := quorum.Ask{Count: int(min(l.Count, 1<<30)), Digest: l.Digest}
+	var g quorum.Grant
 	if l.List || len(l.Configs) > 0 {
 		if l.List {
-			ask.List = configsOf(l.Configs) // never nil
+			ask.List = replicaSetsOf(l.Configs) // never nil
 		} else {
-			ask.News = configsOf(l.Configs)
+			ask.News = replicaSetsOf(l.Configs)
 		}
-		if err := n.decide(func() { g = n.keep.Grant(from, ask, time.Now()) }); err != nil {
+		if err := n.decide(func() { g = n.quorum.Grant(from, ask, time.Now()) }); err != nil {
 			return nil, err
 		}
 	} else {
-		g = n.keep.Grant(from, ask, time.Now()) // changes nothing durable: never waits for the disk
+		g = n.quorum.Grant(from, ask, time.Now()) // changes nothing durable: never waits for the disk
 	}
-	a := &wire.LeaseAnswer{Differs: g.Differs, Newer: wireConfigs(g.Newer)}
+	a := &wire.LeaseAnswer{Differs: g.Differs, Newer: wireReplicaSets(g.Newer)}
 	for _, s := range g.Refused {
 		a.Refused = append(a.Refused, uint64(s))
 	}

@@ -26,8 +26,8 @@ type (
 
 // geoJSON is the map of GET /api/v1/map.
 func (n *Node) geoJSON(context.Context) (json.RawMessage, error) {
-	live, view := n.terr.views()
-	assign := n.keep.Assignment()
+	live, view := n.placement.views()
+	assign := n.quorum.Assignment()
 	fc := featureCollection{Type: "FeatureCollection", Features: []feature{}}
 	for _, m := range view.Members() {
 		_, alive := live.Find(m.ID)

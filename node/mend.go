@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
@@ -32,7 +32,7 @@ type mending struct {
 	id     string
 	repair bool // a person asked for it: rows that are kept only here may be lost
 	alone  bool
-	keep   *keeping.Machine
+	quorum *quorum.Machine
 	slices []partition.Slice
 	done   Repaired
 }
@@ -104,15 +104,15 @@ func (x *mending) allow(m *store.Mending) error {
 	x.done.Files, x.done.Lost, x.done.Slices = m.Files, m.Lost, len(m.Slices)
 	x.done.Renewed = m.Meta
 	s := m.Store()
-	x.keep = keeping.New(keeping.Options{Self: x.id, Founder: s.Charter().Founder, Slices: x.slices, Head: s.LogHead})
+	x.quorum = quorum.New(quorum.Options{Self: x.id, Founder: s.Charter().Founder, Slices: x.slices, Head: s.LogHead})
 	if !m.Meta {
 		err := s.Metas(metaKeep, func(name string, v []byte) error {
 			sl, err := partition.ParseSlice(strings.TrimPrefix(name, metaKeep))
 			if err != nil {
 				return err
 			}
-			var aside *keeping.AsideError
-			if err := x.keep.Load(sl, v); err != nil && !errors.As(err, &aside) {
+			var aside *quorum.AsideError
+			if err := x.quorum.Load(sl, v); err != nil && !errors.As(err, &aside) {
 				return err
 			}
 			return nil
@@ -142,8 +142,8 @@ func (x *mending) allow(m *store.Mending) error {
 
 // sole says whether this peer is the only one that keeps sl.
 func (x *mending) sole(sl partition.Slice) bool {
-	c := x.keep.Config(sl)
-	return c.Has(x.id) && len(c.Keepers) == 1
+	c := x.quorum.ReplicaSet(sl)
+	return c.Has(x.id) && len(c.Replicas) == 1
 }
 
 // seeTo saves what is left of the slices that lost rows.
@@ -163,11 +163,11 @@ func (x *mending) seeTo(m *store.Mending) error {
 			return err
 		}
 		if !m.Meta && !x.sole(sl) {
-			x.keep.Lose(sl)
+			x.quorum.Lose(sl)
 			x.done.Fetched++
 			continue
 		}
-		if starts := x.keep.Config(sl).Starts; len(starts) > 0 {
+		if starts := x.quorum.ReplicaSet(sl).Starts; len(starts) > 0 {
 			head = max(head, starts[len(starts)-1].Pos)
 		}
 		if err := putBack(s, t, sl, head); err != nil {
@@ -175,11 +175,11 @@ func (x *mending) seeTo(m *store.Mending) error {
 		}
 	}
 	rows := map[string][]byte{}
-	for sl, b := range x.keep.Dirty() {
+	for sl, b := range x.quorum.Dirty() {
 		rows[metaKeep+sl.String()] = b
 	}
 	if m.Meta {
-		rows = map[string][]byte{metaTerritory: nil, metaRestored: []byte(restoredNew)}
+		rows = map[string][]byte{metaPlacement: nil, metaRestored: []byte(restoredNew)}
 		if x.alone {
 			rows[metaRestored] = []byte(restoredNew + " " + restoredAlone)
 		}
@@ -237,7 +237,7 @@ func (x *mending) renewIdentity() error {
 
 // openStore opens the store, and mends it before if it is damaged and others have what was lost.
 func (n *Node) openStore(ctx context.Context) (err error) {
-	o := store.Options{FS: n.o.FS, MaxBytes: n.o.MaxDisk, Logger: n.log, Fatal: n.o.Fatal, Logged: n.ship.logged, Ahead: n.ahead.saw, Damaged: n.sawDamage}
+	o := store.Options{FS: n.o.FS, MaxBytes: n.o.MaxDisk, Logger: n.log, Fatal: n.o.Fatal, Logged: n.replicator.logged, Ahead: n.ahead.saw, Damaged: n.sawDamage}
 	defer func() {
 		if n.o.FS != nil && n.store != nil {
 			n.disk.other = func() int64 { return n.store.Stats().DiskBytes }

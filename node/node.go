@@ -19,14 +19,14 @@ import (
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/dht"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/index"
 )
 
-const metaTerritory = "territory"
+const metaPlacement = "territory"
 
 // Node is one peer. Open makes one, Run works until its context ends, Close
 // waits for everything. All methods are safe for concurrent use.
@@ -53,7 +53,7 @@ type Node struct {
 
 	slices      []partition.Slice // all of the swarm's
 	placer      *placer           // nil in hash mode
-	terr        *territory
+	placement   *placement
 	forward     *forwarder
 	lookups     chan partition.Slice // whose owner in another zone is wanted
 	credit      *creditGate
@@ -72,17 +72,17 @@ type Node struct {
 	// Who keeps what. deciding is held for writing while something is agreed and
 	// written down, for reading from the question whether this peer acts, or
 	// follows, to the end of the write that it allows.
-	keep       *keeping.Machine
+	quorum     *quorum.Machine
 	deciding   sync.RWMutex
-	decisions  sync.Mutex                         // of undecided alone
-	undecided  []*decision                        // wait for deciding
-	mine       map[partition.Slice]keeping.Config // owned slices as the crawler knows them; under deciding
-	ship       *shipper
+	decisions  sync.Mutex                            // of undecided alone
+	undecided  []*decision                           // wait for deciding
+	mine       map[partition.Slice]quorum.ReplicaSet // owned slices as the crawler knows them; under deciding
+	replicator *replicator
 	received   receiving
 	resting    map[partition.Slice]time.Time // runHandover's alone: since when nothing new is fetched there
 	moving     atomic.Int64                  // owned slices that others should keep
 	leaving    atomic.Bool
-	informed   atomic.Bool // some member has told all Configs that it knows
+	informed   atomic.Bool // some member has told all ReplicaSets that it knows
 	telling    sync.WaitGroup
 	leaseKick  chan struct{}
 	damaged    chan error // the store turned out to be; see watchDamage
@@ -93,7 +93,7 @@ type Node struct {
 	count struct {
 		linksOut, linksIn, refused, refusedRows, rowsLeft, rowsAhead atomic.Int64
 		trashFull, repaired, copiesCut, restarts                     atomic.Int64
-		wordsUnheard, wordsConfirmed, configsAside                   atomic.Int64
+		wordsUnheard, wordsConfirmed, replicaSetsAside               atomic.Int64
 	}
 	backups   backups
 	closing   atomic.Bool // Close was called
@@ -197,7 +197,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	n := &Node{o: o, log: o.Logger, gazetteer: sync.OnceValues(geo.Open), started: time.Now(), viewChanged: make(chan struct{}, 1), lookups: make(chan partition.Slice, lookupQueue), credit: newCreditGate(o.Credit),
 		leaseKick: make(chan struct{}, 1), damaged: make(chan error, 1), disk: o.newDiskGauge(), tidyKick: make(chan struct{}, 1), repairKick: make(chan struct{}, 1)}
-	n.ship, n.addresses, n.neighbours, n.ahead = newShipper(n), newAddresses(n), newNeighbours(n), newClockAhead(n)
+	n.replicator, n.addresses, n.neighbours, n.ahead = newReplicator(n), newAddresses(n), newNeighbours(n), newClockAhead(n)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -236,10 +236,10 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if n.index, err = index.Open(o.indexDir(), n.store, index.Options{Logger: n.log, Slices: n.slices, Print: indexPrint, PrintVersion: printVersion}); err != nil {
 		return nil, err
 	}
-	if err := n.openTerritory(); err != nil {
+	if err := n.openPlacement(); err != nil {
 		return nil, err
 	}
-	if err := n.openKeeping(); err != nil {
+	if err := n.openQuorum(); err != nil {
 		return nil, err
 	}
 	if err := n.openCrawler(); err != nil {
@@ -253,7 +253,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	join, known := o.join(), n.terr.addrs()
+	join, known := o.join(), n.placement.addrs()
 	n.joiner = len(join)+len(known) > 0
 	if err := n.mayRun(append(append([]string(nil), join...), known...)); err != nil {
 		return nil, err
@@ -285,16 +285,16 @@ func (o Options) indexDir() string {
 	return o.IndexDir
 }
 
-func (n *Node) openTerritory() error {
-	n.terr = newTerritory(n.slices, n.charter.Replicas, n.id, n.o.OrphanAfter, len(n.o.Join) > 0)
-	b, err := n.store.Meta(metaTerritory)
+func (n *Node) openPlacement() error {
+	n.placement = newPlacement(n.slices, n.charter.Replicas, n.id, n.o.OrphanAfter, len(n.o.Join) > 0)
+	b, err := n.store.Meta(metaPlacement)
 	if isNotExist(err) || err == nil && len(b) == 0 {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return n.terr.recall(b, n.started)
+	return n.placement.recall(b, n.started)
 }
 
 func (n *Node) openCrawler() error {
@@ -326,7 +326,7 @@ func (n *Node) openCrawler() error {
 		place = n.placer.place
 	}
 	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.fetches, Delay: o.Delay, Workers: o.Workers, JudgeMemory: o.JudgeMemory,
-		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Scope: o.Scope, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, Settled: n.settled, Budgeted: social.Budgeted,
+		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Scope: o.Scope, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, AtQuorum: n.committed, Budgeted: social.Budgeted,
 		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk, DiskFull: n.disk.full, Hours: o.Hours}})
 	return err
 }
@@ -420,7 +420,7 @@ func (n *Node) Run(outer context.Context) error {
 	part("leases", n.runLeases)
 	part("campaigns", n.runCampaigns)
 	part("proposals", n.runProposals)
-	part("ship", n.ship.run)
+	part("ship", n.replicator.run)
 	part("hand-over", n.runHandover)
 	part("tidying", n.runTidying)
 	part("repair", n.restarted("repair", n.runRepair))
@@ -454,24 +454,24 @@ func (n *Node) followView(ctx context.Context) error {
 			if !open {
 				return errors.New("the overlay ended")
 			}
-			n.terr.setZone(n.dht.Zone())
-			if n.terr.setView(v, time.Now()) {
+			n.placement.setZone(n.dht.Zone())
+			if n.placement.setView(v, time.Now()) {
 				n.log.Info("members", "live", len(v.Members()))
-				if err := n.territoryChanged(); err != nil {
+				if err := n.placementChanged(); err != nil {
 					return err
 				}
 			} else {
 				n.forward.reread() // who is back is tried at once
 			}
-			n.ship.retryAll()
+			n.replicator.retryAll()
 			n.kickLeases()
 		}
 	}
 }
 
 // territoryChanged acts on a new effective view.
-func (n *Node) territoryChanged() error {
-	if err := n.persistTerritory(); err != nil {
+func (n *Node) placementChanged() error {
+	if err := n.persistPlacement(); err != nil {
 		return err
 	}
 	n.forward.reread()

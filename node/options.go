@@ -50,14 +50,14 @@ type Options struct {
 	Partition partition.Mode
 	SliceBits int // of a swarm to be founded; default 12
 	CellLevel int // S2 level of its geo slices, 4 to 12; default 7, of cells some 80 km across. Geo mode only
-	Replicas  int // of a swarm to be founded: keepers of each slice, 1 to 7; default 3
+	Replicas  int // of a swarm to be founded: replicas of each slice, 1 to 7; default 3
 	Capacity  int // 1 to 16, default 1: this peer's share of the swarm
 	Location  *partition.Point
 	// ZoneMax is the number of members above which a zone of a swarm to be founded
 	// splits; 0: one zone for ever. See partition.ZoneRule. Not in geo mode yet.
 	ZoneMax int
-	// OrphanAfter is how long a vanished member keeps its place among the keepers
-	// of its slices, and how long a slice whose majority of keepers vanished waits
+	// OrphanAfter is how long a vanished member keeps its place among the replicas
+	// of its slices, and how long a slice whose majority of replicas vanished waits
 	// for them. Default 60 s.
 	OrphanAfter time.Duration
 
@@ -89,7 +89,7 @@ type Options struct {
 	Hosts      map[string]netip.Addr // fixed resolver: host name -> address
 	FromAddr   netip.Addr            // source address of requests
 	// KeepBodies has the headers and bodies of what this peer fetches kept, for
-	// export as WARC; the other keepers of a slice keep what its owner does.
+	// export as WARC; the other replicas of a slice keep what its owner does.
 	// Default: records only, and of a page that changed those before.
 	KeepBodies bool
 

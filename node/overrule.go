@@ -9,14 +9,14 @@ import (
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
 )
 
 // overrule takes a person's word on whether an account belongs to where the account is. Who is not
-// known to the swarm is admitted first. On return the word is durable at a majority of the keepers.
+// known to the swarm is admitted first. On return the word is durable at a majority of the replicas.
 func (n *Node) overrule(ctx context.Context, o store.Override) error {
 	if !n.overrules(n.id) {
 		return fmt.Errorf("%w: the peers of this swarm accept overrides of its founder %s alone",
@@ -89,19 +89,19 @@ func (n *Node) overruleHere(ctx context.Context, sl partition.Slice, o store.Ove
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	if n.ship.await(ctx, map[partition.Slice]uint64{sl: head})[sl] || under.Compare(n.keep.Config(sl)) != 0 {
-		return false, 0, fmt.Errorf("%w: no majority of the keepers has it yet; say it again", api.ErrUnavailable)
+	if n.replicator.await(ctx, map[partition.Slice]uint64{sl: head})[sl] || under.Compare(n.quorum.ReplicaSet(sl)) != 0 {
+		return false, 0, fmt.Errorf("%w: no majority of the replicas has it yet; say it again", api.ErrUnavailable)
 	}
 	return true, 0, nil
 }
 
 // overruleNow is the write. No promise to another candidate falls between the
 // question whether this peer acts and it.
-func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, keeping.Config, error) {
+func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, quorum.ReplicaSet, error) {
 	n.deciding.RLock()
 	defer n.deciding.RUnlock()
 	if !n.acts(sl) {
-		return 0, keeping.Config{}, fmt.Errorf("%w: this peer does not act in %s now", api.ErrUnavailable, sl)
+		return 0, quorum.ReplicaSet{}, fmt.Errorf("%w: this peer does not act in %s now", api.ErrUnavailable, sl)
 	}
 	var err error
 	switch o.Verdict {
@@ -116,10 +116,10 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, keepin
 		if errors.Is(err, store.ErrOverride) || errors.Is(err, store.ErrNotQuarantined) || errors.Is(err, store.ErrQuarantined) {
 			err = fmt.Errorf("%w: %w", api.ErrInvalid, err)
 		}
-		return 0, keeping.Config{}, err
+		return 0, quorum.ReplicaSet{}, err
 	}
 	n.crawler.Wake(sl, o.Key.Site())
-	return n.store.LogHead(sl), n.keep.Config(sl), nil
+	return n.store.LogHead(sl), n.quorum.ReplicaSet(sl), nil
 }
 
 // overrules says whether the charter lets a peer overrule the judge of accounts, as far

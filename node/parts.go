@@ -12,7 +12,7 @@ import (
 // The parts of a peer, and what becomes of one that ends while the peer runs.
 //
 // A part in which others trust (the overlay, the index, the crawler, forwarding,
-// agreement, shipping, hand-over, turns) is not started again within the process: what it
+// agreement, replicating, hand-over, turns) is not started again within the process: what it
 // had in its hands, a lock or half a step, is known to be whole only when the
 // directory is opened. Its error, or its end without one, ends Run with an error
 // that names it; a panic ends the process, as a crash, which costs nothing that
@@ -69,7 +69,7 @@ func (n *Node) guarded(ctx context.Context, name string, run func(context.Contex
 
 // The watchdog over the agreement, behind which leases, ballots and every
 // acknowledgement wait: a lock that is never given back, or a disk that answers no
-// write, would leave a peer that is alive and does nothing. Its other keepers go on
+// write, would leave a peer that is alive and does nothing. Its other replicas go on
 // without it; it ends, and is started again.
 const (
 	stallEvery = 30 * time.Second

@@ -10,7 +10,7 @@ import (
 )
 
 // cells are the geo slices as GeoJSON polygons, each with its owner, its
-// keepers, and what this peer has of it; none in hash mode.
+// replicas, and what this peer has of it; none in hash mode.
 func (n *Node) cells() []feature {
 	if n.placer == nil {
 		return nil
@@ -18,7 +18,7 @@ func (n *Node) cells() []feature {
 	all := n.placer.judge.Slices()
 	out := make([]feature, 0, len(all))
 	for _, sl := range all {
-		p := map[string]any{"kind": "cell", "level": sl.Level(), "owner": n.keep.Owner(sl), "keepers": n.keep.Config(sl).Keepers}
+		p := map[string]any{"kind": "cell", "level": sl.Level(), "owner": n.quorum.Owner(sl), "replicas": n.quorum.ReplicaSet(sl).Replicas}
 		if st := n.store.SliceStats(sl); st != (store.Stats{}) {
 			p["keys"], p["pending"], p["records"] = st.Keys, st.Pending, st.Records
 		}
@@ -28,7 +28,7 @@ func (n *Node) cells() []feature {
 }
 
 // outline is a cell's corners, counterclockwise, the first again at the end. A
-// cell over the antimeridian goes on beyond 180 degrees, so that it is one piece.
+// cell over the antimeridian goes on beyond 180 degrees, so that it is one chunk.
 func outline(sl partition.Slice) [][2]float64 {
 	cell := s2.CellFromCellID(s2.CellID(sl))
 	ring := make([][2]float64, 5)

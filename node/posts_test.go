@@ -23,7 +23,7 @@ func fetched(t *testing.T, s *nodetest.Swarm, k partition.Key) *nodetest.Peer {
 		t.Fatal(err)
 	}
 	for _, p := range s.Peers {
-		if p.Node == nil || p.Status().ID != o.Keepers[0] {
+		if p.Node == nil || p.Status().ID != o.Replicas[0] {
 			continue
 		}
 		now := time.Now().UTC()
@@ -68,10 +68,10 @@ func TestPostsSurviveTheirOwner(t *testing.T) {
 	for _, k := range accounts {
 		owner = fetched(t, s, k)
 	}
-	s.Until("all is at the other keepers", time.Minute, func() (bool, string) {
+	s.Until("all is at the other replicas", time.Minute, func() (bool, string) {
 		n := 0
 		for _, p := range s.Peers {
-			n += p.Status().SlicesShipping
+			n += p.Status().SlicesReplicating
 		}
 		return n == 0, fmt.Sprint(n)
 	})

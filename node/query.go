@@ -349,21 +349,21 @@ func (s *scatter) coverage() api.Coverage {
 func (n *Node) whyMissing(peer string, missing []partition.Slice) []api.Missing {
 	count := map[string]int{}
 	for _, sl := range missing {
-		c, gone := n.keep.Config(sl), 0
-		for _, k := range c.Keepers {
-			if k != n.id && !n.terr.alive(k) {
+		c, gone := n.quorum.ReplicaSet(sl), 0
+		for _, k := range c.Replicas {
+			if k != n.id && !n.placement.alive(k) {
 				gone++
 			}
 		}
 		switch {
-		case peer == n.id && n.keep.Has(sl): // whoever else is gone
+		case peer == n.id && n.quorum.Has(sl): // whoever else is gone
 			count["being read into its index"]++
 		case gone == 0:
 			count["still being copied to it, or read into its index"]++
-		case len(c.Keepers)-gone < c.Quorum():
-			count[fmt.Sprintf("%d of the %d peers that keep these slices are gone; they are waited for (--orphan-after %s)", gone, len(c.Keepers), n.o.OrphanAfter)]++
+		case len(c.Replicas)-gone < c.Quorum():
+			count[fmt.Sprintf("%d of the %d peers that keep these slices are gone; they are waited for (--orphan-after %s)", gone, len(c.Replicas), n.o.OrphanAfter)]++
 		default:
-			count[fmt.Sprintf("%d of the %d peers that keep these slices are gone; another is taking over", gone, len(c.Keepers))]++
+			count[fmt.Sprintf("%d of the %d peers that keep these slices are gone; another is taking over", gone, len(c.Replicas))]++
 		}
 	}
 	out := make([]api.Missing, 0, len(count))
@@ -378,13 +378,13 @@ func (n *Node) reason(ctx context.Context, peer string, err error) string {
 	if peer == "" {
 		return "no member was found that owns these slices"
 	}
-	for _, g := range n.terr.absent() {
+	for _, g := range n.placement.absent() {
 		if g.Member.ID == peer {
 			return fmt.Sprintf("vanished %s ago; its slices are kept for it for %s", time.Since(g.Since).Round(time.Second), n.o.OrphanAfter)
 		}
 	}
 	// Of a time before this peer's start. Who is alive in other zones is not known here.
-	if !n.terr.alive(peer) && n.dht.Zone().HasPeer(peer) && slices.Contains(n.keep.Keepers(), peer) {
+	if !n.placement.alive(peer) && n.dht.Zone().HasPeer(peer) && slices.Contains(n.quorum.Replicas(), peer) {
 		return fmt.Sprintf("is not here; it is waited for (--orphan-after %s), then others take its slices", n.o.OrphanAfter)
 	}
 	switch {
@@ -439,7 +439,7 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 	}
 	a.Faceted = q.Facets != nil
 	for _, s := range q.Slices {
-		if sl := partition.Slice(s); n.keep.Has(sl) {
+		if sl := partition.Slice(s); n.quorum.Has(sl) {
 			iq.Slices = append(iq.Slices, sl)
 		} else {
 			a.Missing = append(a.Missing, s)
@@ -473,7 +473,7 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 		return nil, fmt.Errorf("query: %w", err)
 	}
 	a.Missing = appendSlices(a.Missing, res.Missing)
-	// A keeper that does not act may lack what its owner wrote last.
+	// A replica that does not act may lack what its owner wrote last.
 	a.Total, a.Stale = res.Total, n.indexLag() > 0 || slices.ContainsFunc(iq.Slices, func(s partition.Slice) bool { return !n.acts(s) })
 	for _, h := range res.Hits {
 		w := &wire.Hit{

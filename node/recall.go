@@ -20,12 +20,12 @@ const (
 // runRecall tells the owners of slices of which this peer lost rows, until it has them.
 func (n *Node) runRecall(ctx context.Context) error {
 	for at := 0; sleepUnless(ctx, recallEvery, nil); {
-		robbed := n.keep.Robbed()
+		robbed := n.quorum.Robbed()
 		for range min(len(robbed), maxRecalled) {
 			s := robbed[at%len(robbed)]
 			at++
-			owner := n.keep.Owner(s)
-			if !n.terr.alive(owner) {
+			owner := n.quorum.Owner(s)
+			if !n.placement.alive(owner) {
 				continue
 			}
 			// The answer is a refusal; what follows is a copy.
@@ -38,6 +38,6 @@ func (n *Node) runRecall(ctx context.Context) error {
 
 // lacking says whether from, which asks this peer to compare s, is a replica of a slice owned here.
 func (n *Node) lacking(s partition.Slice, from string) bool {
-	c := n.keep.Config(s)
+	c := n.quorum.ReplicaSet(s)
 	return c.Owner == n.id && from != n.id && c.Has(from)
 }

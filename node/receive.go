@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
-// receiving has one message of each shipper applied at a time: a message sent
+// receiving has one message of each replicator applied at a time: a message sent
 // again may meet the first.
 type receiving struct {
 	mu sync.Mutex
@@ -35,11 +35,11 @@ func (r *receiving) lock(peer string) (unlock func()) {
 	return m.Unlock
 }
 
-// serveShip is the keeper's side of shipping. What it answers is durable. No
+// serveShip is the replica's side of replicating. What it answers is durable. No
 // promise to a candidate falls between what is looked up and what is applied:
 // whoever is promised to knows of all that was ever acknowledged here.
-func (n *Node) serveShip(from string, m *wire.Ship) (*wire.ShipAnswer, error) {
-	if !n.terr.alive(from) {
+func (n *Node) serveReplicate(from string, m *wire.Ship) (*wire.ShipAnswer, error) {
+	if !n.placement.alive(from) {
 		return nil, &refusalError{wire.Refusal_CODE_BUSY, "not a member in this peer's view yet", time.Second}
 	}
 	defer n.received.lock(from)()
@@ -53,15 +53,15 @@ func (n *Node) serveShip(from string, m *wire.Ship) (*wire.ShipAnswer, error) {
 	return out, n.finishCopies(from, m.Pieces, whole, out)
 }
 
-func pieceConfig(p *wire.Piece) keeping.Config {
-	return keeping.Config{Epoch: p.Epoch, Fork: p.Fork, Gen: p.Gen}
+func chunkSet(p *wire.Piece) quorum.ReplicaSet {
+	return quorum.ReplicaSet{Epoch: p.Epoch, Fork: p.Fork, Gen: p.Gen}
 }
 
 // cut takes what dead generations wrote off the logs that are to be followed.
 func (n *Node) cut(from string, ps []*wire.Piece) error {
 	needed := false
 	for _, p := range ps {
-		needed = needed || n.keep.Follows(partition.Slice(p.Slice), from, pieceConfig(p)).Cut
+		needed = needed || n.quorum.Follows(partition.Slice(p.Slice), from, chunkSet(p)).Cut
 	}
 	if !needed {
 		return nil
@@ -70,7 +70,7 @@ func (n *Node) cut(from string, ps []*wire.Piece) error {
 	err := n.decide(func() {
 		for _, p := range ps {
 			s := partition.Slice(p.Slice)
-			st := n.keep.Follows(s, from, pieceConfig(p))
+			st := n.quorum.Follows(s, from, chunkSet(p))
 			if !st.Cut {
 				continue
 			}
@@ -79,37 +79,37 @@ func (n *Node) cut(from string, ps []*wire.Piece) error {
 					return
 				}
 			}
-			n.keep.Copied(s)
+			n.quorum.Copied(s)
 		}
 	})
 	return errors.Join(failed, err)
 }
 
-// apply merges what can be merged at once; whole are the indices of pieces
+// apply merges what can be merged at once; whole are the indices of chunks
 // that end a copy.
 func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole []int, err error) {
 	n.deciding.RLock()
 	defer n.deciding.RUnlock()
 	now := time.Now()
 	out = &wire.ShipAnswer{Stances: make([]*wire.Stance, len(ps))}
-	var parcels []store.Parcel
+	var chunks []store.LogChunk
 	var at []int
 	for i, p := range ps {
 		s := partition.Slice(p.Slice)
-		st := n.keep.Follows(s, from, pieceConfig(p))
-		w := &wire.Stance{Ok: st.OK && !st.Cut, Behind: st.Behind, Stray: st.Stray, Whole: st.Whole, Head: st.Head}
+		st := n.quorum.Follows(s, from, chunkSet(p))
+		w := &wire.Stance{Ok: st.OK && !st.Cut, Behind: st.Behind, Stray: st.Diverged, Whole: st.Whole, Head: st.Head}
 		if st.Newer != nil {
-			w.Newer = wireConfig(s, *st.Newer)
+			w.Newer = wireReplicaSet(s, *st.Newer)
 		}
 		out.Stances[i] = w
 		if !w.Ok || w.Stray {
 			continue
 		}
-		n.keep.Fed(s, now)
+		n.quorum.Fed(s, now)
 		switch p.Kind {
 		case wire.Piece_KIND_TAIL:
 			if st.Whole && st.Head == p.From && p.To > p.From {
-				parcels, at = append(parcels, store.Parcel{Slice: s, From: p.From, To: p.To, Rows: storeRows(p.Rows)}), append(at, i)
+				chunks, at = append(chunks, store.LogChunk{Slice: s, From: p.From, To: p.To, Rows: storeRows(p.Rows)}), append(at, i)
 			}
 		case wire.Piece_KIND_COPY, wire.Piece_KIND_COPIED:
 			if err := n.importRows(s, storeRows(p.Rows)); err != nil {
@@ -120,22 +120,22 @@ func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole
 			}
 		}
 	}
-	if len(parcels) == 0 {
+	if len(chunks) == 0 {
 		return out, whole, nil
 	}
-	if err := n.applyLogs(now, parcels); err != nil {
+	if err := n.applyLogs(now, chunks); err != nil {
 		return nil, nil, n.refusedRows(from, err)
 	}
 	for j, i := range at {
-		out.Stances[i].Head = parcels[j].To
+		out.Stances[i].Head = chunks[j].To
 	}
 	return out, whole, nil
 }
 
-// applyLogs halves what is refused: each parcel is within the caps, but what
+// applyLogs halves what is refused: each log chunk is within the caps, but what
 // they expand to together may not be.
-func (n *Node) applyLogs(now time.Time, ps []store.Parcel) error {
-	return halving(ps, func(ps []store.Parcel) error { return n.store.ApplyLog(now, ps...) })
+func (n *Node) applyLogs(now time.Time, ps []store.LogChunk) error {
+	return halving(ps, func(ps []store.LogChunk) error { return n.store.ApplyLog(now, ps...) })
 }
 
 // importRows halves a page that is refused: what it expands to has a cap, and
@@ -185,7 +185,7 @@ func (n *Node) refusedRows(from string, err error) error {
 		n.log.Warn("rows refused", "peer", from, "err", err)
 		return &refusalError{wire.Refusal_CODE_MALFORMED, err.Error(), time.Second}
 	}
-	return fmt.Errorf("ship: %w", err)
+	return fmt.Errorf("replicate: %w", err)
 }
 
 // finishCopies notes that copies are whole from here on.
@@ -194,8 +194,8 @@ func (n *Node) finishCopies(from string, ps []*wire.Piece, whole []int, out *wir
 	err := n.decide(func() {
 		for _, i := range whole {
 			s := partition.Slice(ps[i].Slice)
-			st := n.keep.Follows(s, from, pieceConfig(ps[i]))
-			if !st.OK || st.Stray { // something was agreed meanwhile: it comes again
+			st := n.quorum.Follows(s, from, chunkSet(ps[i]))
+			if !st.OK || st.Diverged { // something was agreed meanwhile: it comes again
 				out.Stances[i].Ok = false
 				continue
 			}
@@ -204,7 +204,7 @@ func (n *Node) finishCopies(from string, ps []*wire.Piece, whole []int, out *wir
 					return
 				}
 			}
-			n.keep.Copied(s)
+			n.quorum.Copied(s)
 			out.Stances[i].Whole, out.Stances[i].Head = true, ps[i].To
 		}
 	})
@@ -214,31 +214,31 @@ func (n *Node) finishCopies(from string, ps []*wire.Piece, whole []int, out *wir
 // serveConfigs hears what a member says was decided, and tells what the asker
 // does not know, or what is known of the slices that it names. A host that is no
 // member is not heard.
-func (n *Node) serveConfigs(from string, m *wire.Configs) (*wire.ConfigsAnswer, error) {
+func (n *Node) serveReplicaSets(from string, m *wire.Configs) (*wire.ConfigsAnswer, error) {
 	a := &wire.ConfigsAnswer{}
 	if len(m.Decided) > 0 {
-		words := configsOf(m.Decided)
-		if !n.terr.alive(from) {
+		words := replicaSetsOf(m.Decided)
+		if !n.placement.alive(from) {
 			n.count.wordsUnheard.Add(int64(len(words)))
 			return nil, &refusalError{wire.Refusal_CODE_BUSY, "not a member in this peer's view yet", time.Second}
 		}
 		if err := n.hear(from, words); err != nil {
 			return nil, err
 		}
-		if m.Want && m.Digest != n.keep.Digest() {
+		if m.Want && m.Digest != n.quorum.Digest() {
 			asked := make([]partition.Slice, len(words))
 			for i, c := range words {
 				asked[i] = c.Slice
 			}
-			a.Known = wireConfigs(n.keep.Of(asked...))
+			a.Known = wireReplicaSets(n.quorum.Of(asked...))
 		}
 		return a, nil
 	}
-	if !m.Want || m.Digest == n.keep.Digest() {
+	if !m.Want || m.Digest == n.quorum.Digest() {
 		return a, nil
 	}
-	known := n.keep.Known(partition.Slice(m.After), wire.MaxConfigs/2)
-	a.Known = wireConfigs(known)
+	known := n.quorum.Known(partition.Slice(m.After), wire.MaxConfigs/2)
+	a.Known = wireReplicaSets(known)
 	if len(known) == wire.MaxConfigs/2 {
 		a.Next = uint64(known[len(known)-1].Slice)
 	}
@@ -246,16 +246,16 @@ func (n *Node) serveConfigs(from string, m *wire.Configs) (*wire.ConfigsAnswer, 
 }
 
 // serveUnite takes rows of another copy: as the owner, into the log, so that
-// they are answered for by a majority; as a keeper, from the owner. Of who keeps the
+// they are answered for by a majority; as a replica, from the owner. Of who keeps the
 // slice the owner takes all rows, of another member what it may bring (store.BringRows).
-// A keeper that comes back from another fork keeps its rows, and there may be no
+// A replica that comes back from another fork keeps its rows, and there may be no
 // majority without it, so that it is not waited for one.
-func (n *Node) serveUnite(ctx context.Context, from string, m *wire.Unite) (*wire.UniteAnswer, error) {
+func (n *Node) serveReconcile(ctx context.Context, from string, m *wire.Unite) (*wire.UniteAnswer, error) {
 	s := partition.Slice(m.Slice)
 	n.deciding.RLock()
-	c := n.keep.Config(s)
+	c := n.quorum.ReplicaSet(s)
 	owns := n.acts(s)
-	ok := owns || c.Owner == from && n.keep.Has(s)
+	ok := owns || c.Owner == from && n.quorum.Has(s)
 	var err error
 	switch {
 	case ok && owns && !c.Has(from):
@@ -270,8 +270,8 @@ func (n *Node) serveUnite(ctx context.Context, from string, m *wire.Unite) (*wir
 		return nil, n.refusedRows(from, err)
 	case !ok:
 		return nil, &refusalError{wire.Refusal_CODE_BUSY, "that slice is not acted in here", time.Second}
-	case owns && !c.Has(from) && n.ship.await(ctx, map[partition.Slice]uint64{s: head}) != nil:
-		return nil, &refusalError{wire.Refusal_CODE_BUSY, "no majority of the slice's keepers has it yet", time.Second}
+	case owns && !c.Has(from) && n.replicator.await(ctx, map[partition.Slice]uint64{s: head}) != nil:
+		return nil, &refusalError{wire.Refusal_CODE_BUSY, "no majority of the slice's replicas has it yet", time.Second}
 	}
 	if owns {
 		n.crawler.Wake(s)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -22,8 +22,8 @@ const (
 type recordPage struct {
 	a           *wire.RecordsAnswer
 	limit, size int
-	mine        map[partition.Slice]keeping.Config // what it may take from; they are owned here, with a whole copy
-	end, last   partition.Slice                    // the last of mine, and of the last item
+	mine        map[partition.Slice]quorum.ReplicaSet // what it may take from; they are owned here, with a whole copy
+	end, last   partition.Slice                       // the last of mine, and of the last item
 }
 
 // passes says what becomes of a Key in sl: it is not of this page (skip), or the page ends before it.
@@ -48,7 +48,7 @@ func (n *Node) startOf(r *wire.Records) partition.Slice {
 // newPage begins an answer to r, which begins in the slice start.
 func (n *Node) newPage(r *wire.Records, start partition.Slice) *recordPage {
 	p := &recordPage{a: &wire.RecordsAnswer{}, limit: min(int(r.Limit), MaxRecordPage),
-		mine: map[partition.Slice]keeping.Config{}}
+		mine: map[partition.Slice]quorum.ReplicaSet{}}
 	if p.limit == 0 {
 		p.limit = MaxRecordPage
 	}
@@ -56,9 +56,9 @@ func (n *Node) newPage(r *wire.Records, start partition.Slice) *recordPage {
 	for _, sl := range r.Slices {
 		only[sl] = true
 	}
-	for _, sl := range n.keep.Owned() {
-		if sl >= start && n.keep.Has(sl) && (len(only) == 0 || only[uint64(sl)]) {
-			p.mine[sl], p.end = n.keep.Config(sl), max(p.end, sl)
+	for _, sl := range n.quorum.Owned() {
+		if sl >= start && n.quorum.Has(sl) && (len(only) == 0 || only[uint64(sl)]) {
+			p.mine[sl], p.end = n.quorum.ReplicaSet(sl), max(p.end, sl)
 		}
 	}
 	return p
@@ -72,7 +72,7 @@ func (p *recordPage) close(n *Node) *wire.RecordsAnswer {
 		last = p.last
 	}
 	for _, sl := range slices.Sorted(maps.Keys(p.mine)) {
-		if sl <= last && n.keep.Has(sl) && n.keep.Config(sl).Compare(p.mine[sl]) == 0 {
+		if sl <= last && n.quorum.Has(sl) && n.quorum.ReplicaSet(sl).Compare(p.mine[sl]) == 0 {
 			p.a.Whole = append(p.a.Whole, uint64(sl))
 		}
 	}

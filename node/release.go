@@ -54,7 +54,7 @@ func (n *Node) wake(ctx context.Context, k partition.Key, word, by string) error
 // quarantined are the Keys of the slices owned here that are left alone.
 func (n *Node) quarantined(ctx context.Context) (api.Quarantine, error) {
 	out := api.Quarantine{Keys: []api.Quarantined{}}
-	for _, sl := range n.keep.Owned() {
+	for _, sl := range n.quorum.Owned() {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // Repair in the background (I6): an owner compares digests of its slices with
-// the other keepers', one slice at a time, and both get what either lacks. Logs
+// the other replicas', one slice at a time, and both get what either lacks. Logs
 // alone keep copies equal; this finds what they cannot, as rows above a cut, or
 // a disk that lost some.
 const (
@@ -44,13 +44,13 @@ func (n *Node) runRepair(ctx context.Context) error {
 	}
 }
 
-// repair compares s with its other keepers. false: nobody could be compared.
+// repair compares s with its other replicas. false: nobody could be compared.
 func (n *Node) repair(ctx context.Context, s partition.Slice) (compared bool, err error) {
-	for _, k := range n.keep.Config(s).Keepers {
-		if k == n.id || !n.terr.alive(k) {
+	for _, k := range n.quorum.ReplicaSet(s).Replicas {
+		if k == n.id || !n.placement.alive(k) {
 			continue
 		}
-		if at, ok := n.ship.at(s, k); !ok || at != n.store.LogHead(s) {
+		if at, ok := n.replicator.at(s, k); !ok || at != n.store.LogHead(s) {
 			continue // it is behind: the log says what it lacks
 		}
 		ours, err := n.store.Digests(s)
@@ -79,20 +79,20 @@ func (n *Node) repair(ctx context.Context, s partition.Slice) (compared bool, er
 	return compared, nil
 }
 
-// repairBucket unites one bucket of a keeper's copy with this one, then gives
-// the keeper what it has come to.
-func (n *Node) repairBucket(ctx context.Context, keeper string, s partition.Slice, bucket int) error {
+// repairBucket reconciles one bucket of a replica's copy with this one, then gives
+// the replica what it has come to.
+func (n *Node) repairBucket(ctx context.Context, replica string, s partition.Slice, bucket int) error {
 	n.count.repaired.Add(1)
-	n.log.Info("copies differ", "peer", keeper, "slice", s, "bucket", bucket)
+	n.log.Info("copies differ", "peer", replica, "slice", s, "bucket", bucket)
 	for after := []byte(nil); ; {
-		resp, err := n.call(ctx, keeper, &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s), Rows: true, Bucket: uint32(bucket), After: after}}})
+		resp, err := n.call(ctx, replica, &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s), Rows: true, Bucket: uint32(bucket), After: after}}})
 		if err != nil {
-			n.log.Debug("repair", "peer", keeper, "slice", s, "err", err)
+			n.log.Debug("repair", "peer", replica, "slice", s, "err", err)
 			return nil
 		}
 		a := resp.GetCompare()
 		if err := n.repairRows(s, a.GetRows()); err != nil {
-			if refused := n.refusedRows(keeper, err); !isRefusal(refused) {
+			if refused := n.refusedRows(replica, err); !isRefusal(refused) {
 				return refused
 			}
 			return nil
@@ -103,18 +103,18 @@ func (n *Node) repairBucket(ctx context.Context, keeper string, s partition.Slic
 		after = a.Next
 	}
 	for after := []byte(nil); ; {
-		rows, next, err := n.store.BucketRows(s, bucket, after, unitePage)
+		rows, next, err := n.store.BucketRows(s, bucket, after, reconcilePage)
 		if err != nil {
 			return fmt.Errorf("repair: %w", err)
 		}
-		if len(rows) > 0 && !n.sendRows(ctx, keeper, s, wireRows(rows)) || len(next) == 0 {
+		if len(rows) > 0 && !n.sendRows(ctx, replica, s, wireRows(rows)) || len(next) == 0 {
 			return nil
 		}
 		after = next
 	}
 }
 
-// repairRows takes rows of s that its other keeper has, as long as this peer acts there.
+// repairRows takes rows of s that its other replica has, as long as this peer acts there.
 func (n *Node) repairRows(s partition.Slice, rows []*wire.Row) error {
 	n.deciding.RLock()
 	defer n.deciding.RUnlock() // after a panic as well: repair is begun again
@@ -124,24 +124,24 @@ func (n *Node) repairRows(s partition.Slice, rows []*wire.Row) error {
 	return n.importRows(s, storeRows(rows))
 }
 
-// serveCompare answers an owner about this keeper's copy.
+// serveCompare answers an owner about this replica's copy.
 func (n *Node) serveCompare(from string, m *wire.Compare) (*wire.CompareAnswer, error) {
 	s := partition.Slice(m.Slice)
 	if m.Drop != nil {
-		return &wire.CompareAnswer{Drop: n.mayDrop(from, s, configOf(m.Drop).Config)}, nil
+		return &wire.CompareAnswer{Drop: n.mayDrop(from, s, replicaSetOf(m.Drop).ReplicaSet)}, nil
 	}
 	if n.lacking(s, from) {
-		n.ship.doubt(s, from)
+		n.replicator.doubt(s, from)
 		return nil, &refusalError{wire.Refusal_CODE_BUSY, "it is asked where its copy stands", time.Second}
 	}
-	if c := n.keep.Config(s); c.Owner != from || !n.keep.Has(s) {
+	if c := n.quorum.ReplicaSet(s); c.Owner != from || !n.quorum.Has(s) {
 		return nil, &refusalError{wire.Refusal_CODE_BUSY, "no copy of that slice is kept here for you", time.Second}
 	}
 	a := &wire.CompareAnswer{Head: n.store.LogHead(s)}
 	if m.Rows {
 		var rows []store.Row
 		var err error
-		rows, a.Next, err = n.store.BucketRows(s, int(m.Bucket), m.After, unitePage)
+		rows, a.Next, err = n.store.BucketRows(s, int(m.Bucket), m.After, reconcilePage)
 		a.Rows = wireRows(rows)
 		return a, err
 	}

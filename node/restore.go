@@ -30,11 +30,11 @@ const (
 // Dir, FS and Logger of o count.
 //
 // The peer that it makes is a new one. What an old backup says of who keeps which
-// slice, and what was promised, is not true any more: a keeper that forgot what it
-// accepted could let a slice have two owners (package keeping), and one that forgot
+// slice, and what was promised, is not true any more: a replica that forgot what it
+// accepted could let a slice have two owners (package quorum), and one that forgot
 // rows it had acknowledged could be chosen as their owner. So neither identity nor
 // agreements are restored. The rows are: each slice of them is a copy of a fork that
-// nobody else knows, which the peer unites with the owner's (the newer fetch wins,
+// nobody else knows, which the peer reconciles with the owner's (the newer fetch wins,
 // a Key known stays known) before it forgets it or keeps that slice in earnest.
 //
 // alone says that no other peer of the swarm is left: after Options.OrphanAfter this
@@ -101,7 +101,7 @@ func renew(ctx context.Context, o Options, dir string, info BackupInfo, alone bo
 	if err != nil {
 		return records, err
 	}
-	rows := map[string][]byte{metaTerritory: nil, metaRestored: []byte(restoredNew)}
+	rows := map[string][]byte{metaPlacement: nil, metaRestored: []byte(restoredNew)}
 	if alone {
 		rows[metaRestored] = []byte(restoredNew + " " + restoredAlone)
 	}

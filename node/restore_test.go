@@ -73,7 +73,7 @@ func TestRestoreAlone(t *testing.T) {
 }
 
 // saysWhoIsWaitedFor wants a query, as long as a restored peer acts in no slice, to
-// say that the former keepers are waited for.
+// say that the former replicas are waited for.
 func saysWhoIsWaitedFor(t *testing.T, p *nodetest.Peer) {
 	t.Helper()
 	a, err := p.Query(t.Context(), api.Query{Q: "porto"})
@@ -120,7 +120,7 @@ func TestRestoreIntoLivingSwarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Settle(3)
-	s.WaitIdle() // no copy is left that is to be united
+	s.WaitIdle() // no copy is left that is to be reconciled
 	checkWorld(t, s, 0)
 	if got := ranked(t, s, p); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the swarm answers %v, and did %v", got, want)

@@ -19,7 +19,7 @@ import (
 // made over the swarm's protocols.
 //
 // What a peer is, this peer judges by its own knowledge alone: its View of the live
-// members, and the Configs that it has agreed to or learned.
+// members, and the ReplicaSets that it has agreed to or learned.
 
 // speaker says what a peer must be. Each is told from the others by this peer alone.
 type speaker uint8
@@ -119,11 +119,11 @@ func (n *Node) isA(ctx context.Context, who speaker, from string) bool {
 	case byAnybody:
 		return true
 	case byNeighbour:
-		return n.terr.alive(from) || n.neighbours.has(ctx, from)
+		return n.placement.alive(from) || n.neighbours.has(ctx, from)
 	case byMember:
-		return n.terr.alive(from)
+		return n.placement.alive(from)
 	case byPartner:
-		return n.terr.alive(from) || slices.Contains(n.keep.Keepers(), from)
+		return n.placement.alive(from) || slices.Contains(n.quorum.Replicas(), from)
 	}
 	return false
 }
@@ -163,7 +163,7 @@ func (n *Node) ruleMetrics() []api.Metric {
 // wholeZone has a peer of another zone ask for a whole zone: slices are assigned by
 // who sees the same members.
 func wholeZone(n *Node, from string, req *wire.Request) (*refusalError, string) {
-	if n.terr.alive(from) || req.GetQuery().GetZone() != 0 || req.GetCopies().GetZone() != 0 {
+	if n.placement.alive(from) || req.GetQuery().GetZone() != 0 || req.GetCopies().GetZone() != 0 {
 		return nil, ""
 	}
 	return &refusalError{wire.Refusal_CODE_BUSY, "only members ask for single slices", strangerRetry}, refusedZone
@@ -175,7 +175,7 @@ func wholeZone(n *Node, from string, req *wire.Request) (*refusalError, string) 
 func ownersDigest(n *Node, from string, req *wire.Request) (*refusalError, string) {
 	c := req.GetCompare()
 	s := partition.Slice(c.GetSlice())
-	if c.GetDrop() != nil || n.keep.Owner(s) == from || n.lacking(s, from) {
+	if c.GetDrop() != nil || n.quorum.Owner(s) == from || n.lacking(s, from) {
 		return nil, ""
 	}
 	why := fmt.Sprintf("%s is not yours by what this peer knows", s)

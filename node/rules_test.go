@@ -8,12 +8,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
 
 // speakers are a node's acquaintances, one of each kind; slice is the one that requests
-// name: owner owns it and this peer keeps a copy. Of former the newest Config here says
+// name: owner owns it and this peer keeps a copy. Of former the newest ReplicaSet here says
 // that it keeps it no more.
 type speakers struct {
 	n     *Node
@@ -25,10 +25,10 @@ func acquaint(t *testing.T, o Options) speakers {
 	n := openNode(t, o)
 	enter(n, plainMember, fellow, former, owner)
 	all := n.charter.Slices()
-	agree := func(s partition.Slice, owner string, keepers ...string) {
+	agree := func(s partition.Slice, owner string, replicas ...string) {
 		t.Helper()
-		c := n.keep.Config(s).Next(owner, keepers, n.store.LogHead(s))
-		if err := n.decide(func() { n.keep.Learn(keeping.SliceConfig{Slice: s, Config: c}) }); err != nil {
+		c := n.quorum.ReplicaSet(s).Next(owner, replicas, n.store.LogHead(s))
+		if err := n.decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestRulesOfRequests(t *testing.T) {
 	if no := s.n.obeys(t.Context(), plainMember, &wire.Request{}); no == nil || no.code != wire.Refusal_CODE_UNSUPPORTED {
 		t.Errorf("a request that no rule knows: %v", no)
 	}
-	drop := &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s.slice), Drop: wireConfig(s.slice, s.n.keep.Config(s.slice))}}}
+	drop := &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s.slice), Drop: wireReplicaSet(s.slice, s.n.quorum.ReplicaSet(s.slice))}}}
 	if no := s.n.obeys(t.Context(), plainMember, drop); no != nil {
 		t.Errorf("a member asks whether it may drop a copy: %v", no)
 	}

@@ -60,16 +60,16 @@ func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wir
 		a, err := n.serveBallots(from, b.Ballots)
 		return &wire.Response{Body: &wire.Response_Ballots{Ballots: a}}, err
 	case *wire.Request_Configs:
-		a, err := n.serveConfigs(from, b.Configs)
+		a, err := n.serveReplicaSets(from, b.Configs)
 		return &wire.Response{Body: &wire.Response_Configs{Configs: a}}, err
 	case *wire.Request_Ship:
-		a, err := n.serveShip(from, b.Ship)
+		a, err := n.serveReplicate(from, b.Ship)
 		return &wire.Response{Body: &wire.Response_Ship{Ship: a}}, err
 	case *wire.Request_Compare:
 		a, err := n.serveCompare(from, b.Compare)
 		return &wire.Response{Body: &wire.Response_Compare{Compare: a}}, err
 	case *wire.Request_Unite:
-		a, err := n.serveUnite(ctx, from, b.Unite)
+		a, err := n.serveReconcile(ctx, from, b.Unite)
 		return &wire.Response{Body: &wire.Response_Unite{Unite: a}}, err
 	case *wire.Request_Turns:
 		return &wire.Response{Body: &wire.Response_Turns{Turns: n.addresses.serve(from, b.Turns)}}, nil
@@ -107,7 +107,7 @@ func (e *refusalError) Error() string { return fmt.Sprintf("%s: %s", e.code, e.r
 // call asks a peer, with this peer's View digest and a deadline. A member that
 // has vanished is not waited for.
 func (n *Node) call(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) {
-	if n.terr.vanished(peer) {
+	if n.placement.vanished(peer) {
 		return nil, fmt.Errorf("%s: %w", peer, errVanished)
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
@@ -116,7 +116,7 @@ func (n *Node) call(ctx context.Context, peer string, req *wire.Request) (*wire.
 		return nil, err
 	}
 	req.Version = partition.WireVersion
-	_, view := n.terr.views()
+	_, view := n.placement.views()
 	req.View = binary.BigEndian.AppendUint64(nil, view.Digest())
 	resp, err := n.dht.Call(ctx, peer, req)
 	if err != nil {
@@ -136,9 +136,9 @@ func (n *Node) serveWhoOwns(w *wire.WhoOwns) *wire.Response {
 	}
 	a := &wire.WhoOwnsAnswer{Slice: uint64(s)}
 	if !outside(s, n.dht.Zone()) {
-		a.Keepers = n.keepers(s)
+		a.Keepers = n.replicas(s)
 	}
-	_, view := n.terr.views()
+	_, view := n.placement.views()
 	if len(a.Keepers) > 0 {
 		if m, ok := view.Find(a.Keepers[0]); ok {
 			a.Addrs = m.Addrs
@@ -183,7 +183,7 @@ func (n *Node) serveStatus() (*wire.StatusAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, view := n.terr.views()
+	_, view := n.placement.views()
 	return &wire.StatusAnswer{Acting: uint64(st.Slices), Json: b, Idle: st.Idle, Sent: uint64(n.count.linksOut.Load()), Received: uint64(n.count.linksIn.Load()),
 		Seeds: uint64(st.Keys), View: view.Digest(), Done: n.done.Load(), Load: uint64(n.load())}, nil
 }

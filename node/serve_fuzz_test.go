@@ -49,12 +49,12 @@ func FuzzRequest(f *testing.F) {
 		if req.Validate() != nil {
 			return // wire reads no such message: see FuzzMessages
 		}
-		agreed, before := n.keep.Digest(), n.store.Stats()
+		agreed, before := n.quorum.Digest(), n.store.Stats()
 		for _, from := range []string{"stranger", "member"} {
 			if resp := n.serve(t.Context(), from, req); resp == nil {
 				t.Fatalf("no answer to %v", req)
 			}
-			if n.keep.Digest() != agreed {
+			if n.quorum.Digest() != agreed {
 				t.Fatalf("a %s changes what was agreed: %v", from, req)
 			}
 			if after := n.store.Stats(); from == "stranger" && (after.Keys != before.Keys || after.Records != before.Records || after.Outbox != before.Outbox) {

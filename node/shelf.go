@@ -15,16 +15,16 @@ import (
 
 // maxStrayPages is how many pages in a row a peer may send with nothing in them that it owns:
 // here one may not have heard yet that it does.
-const maxStrayPages = 16
+const maxDivergedPages = 16
 
 // shelf is one peer's records, read page by page.
 type shelf struct {
-	n      *Node
-	peer   string
-	after  spot // the last read
-	page   []shelved
-	ended  bool
-	strays int // pages in a row with nothing that the peer owns
+	n        *Node
+	peer     string
+	after    spot // the last read
+	page     []shelved
+	ended    bool
+	diverged int // pages in a row with nothing that the peer owns
 
 	slice  partition.Slice // what it is of alone; 0 = of all
 	covers func(from, to spot, ended bool, whole map[partition.Slice]bool)
@@ -72,7 +72,7 @@ func (s *shelf) fill(ctx context.Context) (bool, error) {
 func (s *shelf) take(a *wire.RecordsAnswer) error {
 	whole := map[partition.Slice]bool{}
 	for _, w := range a.GetWhole() {
-		if sl := partition.Slice(w); s.n.keep.Owner(sl) == s.peer {
+		if sl := partition.Slice(w); s.n.quorum.Owner(sl) == s.peer {
 			whole[sl] = true
 		}
 	}
@@ -108,10 +108,10 @@ func (s *shelf) take(a *wire.RecordsAnswer) error {
 		}
 	}
 	s.ended = len(a.GetRecords()) == 0
-	if s.strays++; s.ended || len(s.page) > 0 {
-		s.strays = 0
-	} else if s.strays > maxStrayPages {
-		return fmt.Errorf("%d pages of %s in a row with nothing that it owns: %w", s.strays, s.peer, errForeign)
+	if s.diverged++; s.ended || len(s.page) > 0 {
+		s.diverged = 0
+	} else if s.diverged > maxDivergedPages {
+		return fmt.Errorf("%d pages of %s in a row with nothing that it owns: %w", s.diverged, s.peer, errForeign)
 	}
 	if s.covers != nil {
 		s.covers(from, s.after, s.ended, whole)

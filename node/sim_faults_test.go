@@ -58,9 +58,9 @@ func onCalls(e nodetest.Effect, is func(*wire.Request) bool) func(*nodetest.Sim,
 	}
 }
 
-func isForward(r *wire.Request) bool  { return r.GetForward() != nil }
-func isShip(r *wire.Request) bool     { return r.GetShip() != nil }
-func isHandover(r *wire.Request) bool { return r.GetBallots() != nil || r.GetConfigs() != nil }
+func isForward(r *wire.Request) bool   { return r.GetForward() != nil }
+func isReplicate(r *wire.Request) bool { return r.GetShip() != nil }
+func isHandover(r *wire.Request) bool  { return r.GetBallots() != nil || r.GetConfigs() != nil }
 
 // onLog has do decide on some of the operations of one kind on the log of a
 // peer's store; a crash leaves keeps in a hundred of what was not synced.
@@ -97,13 +97,13 @@ func faultTable() []fault {
 		{"ack/done but reported failed", onCalls(nodetest.Twice, isForward)},
 		{"ack/crash before", onCalls(nodetest.CallerCrashesBefore, isForward)},
 		{"ack/crash after", onCalls(nodetest.CallerCrashesAfter, isForward)},
-		{"replicate/lost", onCalls(nodetest.Lost, isShip)},
-		{"replicate/done but reported failed", onCalls(nodetest.Failed, isShip)},
-		{"replicate/done twice", onCalls(nodetest.Twice, isShip)},
-		{"replicate/crash before", onCalls(nodetest.CalleeCrashesBefore, isShip)},
-		{"replicate/crash after", onCalls(nodetest.CalleeCrashesAfter, isShip)},
-		{"replicate/owner crashes before", onCalls(nodetest.CallerCrashesBefore, isShip)},
-		{"replicate/owner crashes after", onCalls(nodetest.CallerCrashesAfter, isShip)},
+		{"replicate/lost", onCalls(nodetest.Lost, isReplicate)},
+		{"replicate/done but reported failed", onCalls(nodetest.Failed, isReplicate)},
+		{"replicate/done twice", onCalls(nodetest.Twice, isReplicate)},
+		{"replicate/crash before", onCalls(nodetest.CalleeCrashesBefore, isReplicate)},
+		{"replicate/crash after", onCalls(nodetest.CalleeCrashesAfter, isReplicate)},
+		{"replicate/owner crashes before", onCalls(nodetest.CallerCrashesBefore, isReplicate)},
+		{"replicate/owner crashes after", onCalls(nodetest.CallerCrashesAfter, isReplicate)},
 		{"hand-over/lost", onCalls(nodetest.Lost, isHandover)},
 		{"hand-over/done but reported failed", onCalls(nodetest.Failed, isHandover)},
 		{"hand-over/done twice", onCalls(nodetest.Twice, isHandover)},

@@ -16,22 +16,22 @@ func (n *Node) Status() api.Status {
 	// Fetching before the store: a fetch that ends between the two readings then
 	// counts twice, never not at all, so Idle is never true too early.
 	c := n.crawler.Stats()
-	owned := n.keep.Owned()
+	owned := n.quorum.Owned()
 	mine := make(map[partition.Slice]bool, len(owned))
 	for _, s := range owned {
 		mine[s] = true
 	}
 	all, st := n.store.Stats(), n.store.StatsOf(func(s partition.Slice) bool { return mine[s] })
-	live, _ := n.terr.views()
+	live, _ := n.placement.views()
 	now := time.Now()
-	acting, shipping := n.keep.Active(owned, now), n.ship.lagging(owned)
+	acting, shipping := n.quorum.Active(owned, now), n.replicator.lagging(owned)
 	s := api.Status{
 		Admission: n.Admission(),
 		ID:        n.id, Swarm: n.charter.Name, Charter: n.charter.Digest(), Version: n.o.Version,
 		Uptime:  time.Since(n.started).Seconds(),
 		Fetched: all.Fetches, Requests: c.Requests, Failed: c.Failed,
 		Records: st.Records, Keys: st.Keys, Pending: st.Pending, Due: int64(c.ReadyKeys), Fetching: c.Fetching, Outbox: st.Outbox,
-		Slices: acting, SlicesAwaited: len(owned) - acting, SlicesTotal: len(n.slices), SlicesKept: len(n.keep.Kept()), SlicesMoving: int(n.moving.Load()), SlicesShipping: shipping, Peers: len(live.Members()),
+		Slices: acting, SlicesAwaited: len(owned) - acting, SlicesTotal: len(n.slices), SlicesKept: len(n.quorum.Kept()), SlicesMoving: int(n.moving.Load()), SlicesReplicating: shipping, Peers: len(live.Members()),
 		LinksOut: n.count.linksOut.Load(), LinksIn: n.count.linksIn.Load(),
 		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops, Revisits: c.Revisits, Hints: c.Hints, Media: st.Files, MediaBytes: st.FileBytes,
 	}
@@ -50,26 +50,26 @@ func (n *Node) Status() api.Status {
 	if s.Limits == nil {
 		s.Limits = []string{}
 	}
-	s.Idle = s.Pending == 0 && s.Fetching == 0 && s.Outbox == 0 && s.SlicesAwaited == 0 && s.SlicesShipping == 0 && len(n.keep.Strays()) == 0 && n.seeding.Load() == 0
+	s.Idle = s.Pending == 0 && s.Fetching == 0 && s.Outbox == 0 && s.SlicesAwaited == 0 && s.SlicesReplicating == 0 && len(n.quorum.Diverged()) == 0 && n.seeding.Load() == 0
 	return s
 }
 
-// lagging counts the slices of which a live keeper does not have all of the log.
-func (r *shipper) lagging(owned []partition.Slice) (n int) {
+// lagging counts the slices of which a live replica does not have all of the log.
+func (r *replicator) lagging(owned []partition.Slice) (n int) {
 	type slice struct {
-		keepers []string
-		head    uint64
+		replicas []string
+		head     uint64
 	}
 	all := make([]slice, len(owned)) // read before r.mu is held: others wait for that
 	for i, s := range owned {
-		all[i] = slice{r.n.keep.Config(s).Keepers, r.n.store.LogHead(s)}
+		all[i] = slice{r.n.quorum.ReplicaSet(s).Replicas, r.n.store.LogHead(s)}
 	}
-	live, _ := r.n.terr.views()
+	live, _ := r.n.placement.views()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, s := range owned {
 		sh := r.slices[s]
-		if slices.ContainsFunc(all[i].keepers, func(k string) bool {
+		if slices.ContainsFunc(all[i].replicas, func(k string) bool {
 			if k == r.n.id {
 				return false
 			}

@@ -170,7 +170,7 @@ func sliceBits(small bool) int {
 	return 12
 }
 
-// A peer that goes away in the middle is replaced by its fellow keepers: every
+// A peer that goes away in the middle is replaced by its fellow replicas: every
 // slice is answered for at once, crawled again within the lease, and the crawl
 // ends without it. When it comes back it takes its place again.
 func TestDeadPeerIsReplaced(t *testing.T) {

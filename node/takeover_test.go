@@ -14,7 +14,7 @@ import (
 // The sites of a dead peer are asked again when its leases have run out and their
 // delay is over, though another peer falls silent just then: it keeps only those
 // slices waiting that need its voice.
-func TestTakeoverBesideASilentKeeper(t *testing.T) {
+func TestTakeoverBesideASilentReplica(t *testing.T) {
 	const (
 		silence = 4 * time.Second // after the death; the membership has not noticed when the campaigns begin
 		soon    = 8 * time.Second // a lease of 5 s, a delay of 1 s, and two ballots that wait for the silent one
@@ -41,8 +41,8 @@ func TestTakeoverBesideASilentKeeper(t *testing.T) {
 				t.Fatal(err)
 			}
 			switch {
-			case o.Keepers[0] != dead.ID:
-			case slices.Contains(o.Keepers, silent.ID):
+			case o.Replicas[0] != dead.ID:
+			case slices.Contains(o.Replicas, silent.ID):
 				others++
 			default:
 				waits[site] = 0

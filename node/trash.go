@@ -11,19 +11,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/echo-node/echo-node/node/api"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
 // Defaults of the trash.
 const (
-	Undelete    = 7 * 24 * time.Hour
-	UndeleteMax = 1 << 30          // bytes
-	trashEvery  = 10 * time.Second // how often it is looked at
-	trashFolder = "trash"
-	whySurplus  = "surplus"
-	whyUnited   = "united"
+	Undelete      = 7 * 24 * time.Hour
+	UndeleteMax   = 1 << 30          // bytes
+	trashEvery    = 10 * time.Second // how often it is looked at
+	trashFolder   = "trash"
+	whySurplus    = "surplus"
+	whyReconciled = "united"
 )
 
 // TrashDir is where the data directory dir has its trash.
@@ -95,12 +95,12 @@ func (n *Node) tidyTrash(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// giveBack unites the rows of x with those of the slice's present owner; this peer's own
+// giveBack reconciles the rows of x with those of the slice's present owner; this peer's own
 // old copy it believes. false: not now. Giving them again changes nothing more, so a crash
 // in the middle loses nothing. The error is the store's.
 func (n *Node) giveBack(ctx context.Context, x store.Trashed) (bool, error) {
-	owner := n.keep.Owner(x.Slice)
-	if owner != n.id && !n.terr.alive(owner) || owner == n.id && !n.acts(x.Slice) {
+	owner := n.quorum.Owner(x.Slice)
+	if owner != n.id && !n.placement.alive(owner) || owner == n.id && !n.acts(x.Slice) {
 		return false, nil
 	}
 	err := n.trash.Rows(x, func(rows []store.Row) error {
@@ -152,12 +152,12 @@ func (n *Node) trashStatus() (t api.Trash) {
 }
 
 // mayDrop is this peer's word that it has s, so that peer may drop its copy: as the owner,
-// that no successor is under way and that the copy is not counted on; as another keeper,
+// that no successor is under way and that the copy is not counted on; as another replica,
 // that its own copy is whole.
-func (n *Node) mayDrop(peer string, s partition.Slice, c keeping.Config) bool {
-	if n.keep.Owner(s) == n.id {
-		return n.keep.Settled(s, c) && !n.ship.counts(s, peer)
+func (n *Node) mayDrop(peer string, s partition.Slice, c quorum.ReplicaSet) bool {
+	if n.quorum.Owner(s) == n.id {
+		return n.quorum.InForce(s, c) && !n.replicator.counts(s, peer)
 	}
-	own := n.keep.Config(s)
-	return own.Compare(c) == 0 && own.Has(n.id) && n.keep.Has(s)
+	own := n.quorum.ReplicaSet(s)
+	return own.Compare(c) == 0 && own.Has(n.id) && n.quorum.Has(s)
 }

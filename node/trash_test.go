@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/store"
 )
 
-// What is dropped as its only keeper says so stays in the trash, from where it comes back.
+// What is dropped as its only replica says so stays in the trash, from where it comes back.
 func TestDroppedCopyComesBack(t *testing.T) {
 	evil := peerIDs(t, 1)[0]
 	answers := map[string]func(*wire.Request) *wire.Response{evil: dropIt(true)}
@@ -27,8 +27,8 @@ func TestDroppedCopyComesBack(t *testing.T) {
 	// The lie is out, the slice is this peer's again, and a person wants the rows back.
 	back := c.Next(n.id, []string{n.id}, n.store.LogHead(lost))
 	if err := n.decide(func() {
-		n.keep.Learn(keeping.SliceConfig{Slice: lost, Config: back})
-		n.keep.Copied(lost)
+		n.quorum.Learn(quorum.SliceReplicas{Slice: lost, ReplicaSet: back})
+		n.quorum.Copied(lost)
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // Zones, as far as one peer works across them. In a swarm of one zone, which is
 // the default, nothing here does anything.
 //
-//   - Keepers of a slice are ranked among the members of its zone (territory);
+//   - Replicas of a slice are ranked among the members of its zone (placement);
 //     when a zone splits, the owner outside hands the slice over by the ordinary
 //     rule, and stays in the wider membership until it has.
 //   - Links go to the owner that dht.FindOwner names. It is looked up beside the
@@ -37,7 +37,7 @@ func (n *Node) foreign(s partition.Slice) bool {
 		return false
 	}
 	zone := n.dht.Zone()
-	return outside(s, zone) && n.keep.Owner(s) != n.id
+	return outside(s, zone) && n.quorum.Owner(s) != n.id
 }
 
 // outside says whether s is a hash slice of another zone; geo slices are in none.
@@ -46,7 +46,7 @@ func outside(s partition.Slice, zone partition.Zone) bool { return s.IsHash() &&
 // holdsOutside says whether this peer keeps slices outside zone.
 func (n *Node) holdsOutside(zone partition.Zone) bool {
 	for _, s := range n.slices {
-		if outside(s, zone) && n.keep.Config(s).Has(n.id) {
+		if outside(s, zone) && n.quorum.ReplicaSet(s).Has(n.id) {
 			return true
 		}
 	}
@@ -57,7 +57,7 @@ func (n *Node) holdsOutside(zone partition.Zone) bool {
 // being looked up. It does not wait.
 func (n *Node) laneOf(s partition.Slice) string {
 	if !n.foreign(s) {
-		return n.keep.Owner(s)
+		return n.quorum.Owner(s)
 	}
 	if o, ok := n.dht.KnownOwner(s); ok {
 		return o.ID()
@@ -69,15 +69,15 @@ func (n *Node) laneOf(s partition.Slice) string {
 	return ""
 }
 
-// ownerAnywhere is the owner and the keepers of s, as laneOf, but it waits. Of
+// ownerAnywhere is the owner and the replicas of s, as laneOf, but it waits. Of
 // another zone's slice that nobody is found for, they are those last heard of.
 func (n *Node) ownerAnywhere(ctx context.Context, s partition.Slice) (string, []string) {
 	if n.foreign(s) {
 		if o, err := n.dht.FindOwner(ctx, s); err == nil {
-			return o.ID(), o.Keepers
+			return o.ID(), o.Replicas
 		}
 	}
-	return n.keep.Owner(s), n.keepers(s)
+	return n.quorum.Owner(s), n.replicas(s)
 }
 
 // runZones looks up owners in other zones.

@@ -49,7 +49,7 @@ type Charter struct {
 	Mode      Mode           `json:"mode"`      // hash or geo
 	SliceBits int            `json:"slicebits"` // 2^SliceBits hash slices, 1 to 20, default 12
 	CellLevel int            `json:"celllevel"` // S2 level of geo slices, default 7; 0 in hash mode
-	Replicas  int            `json:"replicas"`  // keepers per slice, 1 to 7, default 3
+	Replicas  int            `json:"replicas"`  // replicas per slice, 1 to 7, default 3
 	Fanout    map[string]int `json:"fanout"`    // service -> units an instance's accounts are spread over; 0 = every account alone
 	Suffixes  string         `json:"suffixes"`  // SuffixDigest of the public suffix list
 	Gazetteer string         `json:"gazetteer"` // digest of the gazetteer; "" in hash mode

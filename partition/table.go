@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Table is the keepers of every slice under a View, by capacity-weighted
+// Table is the replicas of every slice under a View, by capacity-weighted
 // rendezvous hashing. Updates are incremental: a join compares one new score
 // per slice, a leave re-ranks only the slices the leaver kept. The result
 // depends on the last View only, not on the path to it. Not safe for concurrent
@@ -15,14 +15,14 @@ type Table struct {
 	mixed    []uint64 // mix(slice), see draw
 	centres  []vector // of geo slices; nil when there are none
 	replicas int
-	depth    int // of the zones that keepers are confined to, see SetDepth
+	depth    int // of the zones that replicas are confined to, see SetDepth
 
-	rivals  []rival          // by slot; a free slot has no weight
-	slots   map[string]int32 // member id -> slot
-	free    []int32
-	keepers []keeper // replicas for each slice, ranked
-	kept    []uint8  // how many of them there are
-	view    View
+	rivals []rival          // by slot; a free slot has no weight
+	slots  map[string]int32 // member id -> slot
+	free   []int32
+	chosen []replica // replicas for each slice, ranked
+	kept   []uint8   // how many of them there are
+	view   View
 }
 
 // rival is a Member as the scores see it.
@@ -34,8 +34,8 @@ type rival struct {
 	spot   uint64 // PlaceOf the id
 }
 
-// keeper is one place in the ranking of one slice.
-type keeper struct {
+// replica is one place in the ranking of one slice.
+type replica struct {
 	log  uint64 // negLog2 of the draw
 	slot int32
 }
@@ -43,7 +43,7 @@ type keeper struct {
 // NewTable is a Table of c's hash slices with no members.
 func NewTable(c Charter) *Table { return NewTableOf(c.Slices(), c.Replicas) }
 
-// NewTableOf is a Table of any valid slices, each with up to replicas keepers (at least one),
+// NewTableOf is a Table of any valid slices, each with up to replicas replicas (at least one),
 // with no members. In geo slices a member's weight is divided by
 // (1 + (d / 500 km)²)², d being the distance through the earth from its
 // location to the centre of the cell; a member without a location counts as a
@@ -62,7 +62,7 @@ func NewTableOf(all []Slice, replicas int) *Table {
 			t.centres[i] = cellCentre(s)
 		}
 	}
-	t.keepers = make([]keeper, len(t.slices)*t.replicas)
+	t.chosen = make([]replica, len(t.slices)*t.replicas)
 	t.kept = make([]uint8, len(t.slices))
 	return t
 }
@@ -73,7 +73,7 @@ func (t *Table) View() View { return t.view }
 // Slices are the slices of the Table, in order. Do not modify.
 func (t *Table) Slices() []Slice { return t.slices }
 
-// Update moves the Table to v and returns the slices whose keepers changed, in
+// Update moves the Table to v and returns the slices whose replicas changed, in
 // order. A member whose weight changed counts as one that left and one that
 // joined; other fields of a Member change nothing.
 func (t *Table) Update(v View) []Slice {
@@ -82,17 +82,17 @@ func (t *Table) Update(v View) []Slice {
 		return nil
 	}
 	var changed []Slice
-	before := make([]keeper, t.replicas)
+	before := make([]replica, t.replicas)
 	for i, s := range t.slices {
 		n := copy(before, t.ranking(i))
-		if slices.ContainsFunc(before[:n], func(k keeper) bool { return gone[k.slot] }) {
+		if slices.ContainsFunc(before[:n], func(k replica) bool { return gone[k.slot] }) {
 			t.rerank(i)
 		} else {
 			for _, slot := range came {
 				t.compete(i, slot)
 			}
 		}
-		if !sameKeepers(t.ranking(i), before[:n]) {
+		if !sameReplicas(t.ranking(i), before[:n]) {
 			changed = append(changed, s)
 		}
 	}
@@ -175,14 +175,14 @@ func (t *Table) allocate() int32 {
 	return int32(len(t.rivals) - 1)
 }
 
-// ranking is the keepers of slice i as they stand.
-func (t *Table) ranking(i int) []keeper {
-	return t.keepers[i*t.replicas:][:t.kept[i]]
+// ranking is the replicas of slice i as they stand.
+func (t *Table) ranking(i int) []replica {
+	return t.chosen[i*t.replicas:][:t.kept[i]]
 }
 
 // sameKeepers compares members and ranks, not scores.
-func sameKeepers(a, b []keeper) bool {
-	return slices.EqualFunc(a, b, func(a, b keeper) bool { return a.slot == b.slot })
+func sameReplicas(a, b []replica) bool {
+	return slices.EqualFunc(a, b, func(a, b replica) bool { return a.slot == b.slot })
 }
 
 func (t *Table) rerank(i int) {
@@ -201,7 +201,7 @@ func (t *Table) compete(i int, slot int32) {
 		return
 	}
 	h := draw(r.seed, t.mixed[i])
-	ranking := t.keepers[i*t.replicas:][:t.replicas]
+	ranking := t.chosen[i*t.replicas:][:t.replicas]
 	n := int(t.kept[i])
 	w := t.weight(r, i)
 	if n == t.replicas {
@@ -210,7 +210,7 @@ func (t *Table) compete(i int, slot int32) {
 			return
 		}
 	}
-	k := keeper{log: negLog2(h), slot: slot}
+	k := replica{log: negLog2(h), slot: slot}
 	at := n
 	for at > 0 && t.before(i, k, w, ranking[at-1]) {
 		at--
@@ -228,7 +228,7 @@ func (t *Table) compete(i int, slot int32) {
 
 // before says whether k, of weight w, ranks before other in slice i: by score,
 // then by ID.
-func (t *Table) before(i int, k keeper, w uint64, other keeper) bool {
+func (t *Table) before(i int, k replica, w uint64, other replica) bool {
 	rival := &t.rivals[other.slot]
 	v := t.weight(rival, i)
 	if lessScore(k.log, w, other.log, v) {
@@ -248,9 +248,9 @@ func (t *Table) weight(r *rival, i int) uint64 {
 // index is the place of s in t.slices.
 func (t *Table) index(s Slice) (int, bool) { return slices.BinarySearch(t.slices, s) }
 
-// Keepers are the IDs of the members that keep s, ranked; the first is the
+// Replicas are the IDs of the members that keep s, ranked; the first is the
 // owner. Empty when the View is, or when s is no slice of the Table.
-func (t *Table) Keepers(s Slice) []string {
+func (t *Table) Replicas(s Slice) []string {
 	i, ok := t.index(s)
 	if !ok {
 		return nil
@@ -266,33 +266,33 @@ func (t *Table) Keepers(s Slice) []string {
 	return ids
 }
 
-// Ranks says whether Keepers(s) are the given ones, in any order, and owner is
+// Ranks says whether Replicas(s) are the given ones, in any order, and owner is
 // the first of them. It allocates nothing.
-func (t *Table) Ranks(s Slice, owner string, keepers []string) bool {
+func (t *Table) Ranks(s Slice, owner string, replicas []string) bool {
 	i, ok := t.index(s)
 	if !ok {
-		return len(keepers) == 0
+		return len(replicas) == 0
 	}
 	ranking := t.ranking(i)
-	if len(ranking) != len(keepers) {
+	if len(ranking) != len(replicas) {
 		return false
 	}
 	for j, k := range ranking {
 		id := t.rivals[k.slot].id
-		if j == 0 && id != owner || !slices.Contains(keepers, id) {
+		if j == 0 && id != owner || !slices.Contains(replicas, id) {
 			return false
 		}
 	}
 	return true
 }
 
-// Owner is the first keeper of s, "" when there is none.
+// Owner is the first replica of s, "" when there is none.
 func (t *Table) Owner(s Slice) string {
 	i, ok := t.index(s)
 	if !ok || t.kept[i] == 0 {
 		return ""
 	}
-	return t.rivals[t.keepers[i*t.replicas].slot].id
+	return t.rivals[t.chosen[i*t.replicas].slot].id
 }
 
 // Owned lists the slices that the member id owns, in order.

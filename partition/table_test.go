@@ -37,10 +37,10 @@ func mixedSlices() []Slice {
 	return all
 }
 
-func keepersOf(t *Table) map[Slice][]string {
+func replicasOf(t *Table) map[Slice][]string {
 	out := map[Slice][]string{}
 	for _, s := range t.Slices() {
-		out[s] = t.Keepers(s)
+		out[s] = t.Replicas(s)
 	}
 	return out
 }
@@ -52,17 +52,17 @@ func TestTableIncremental(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := NewTableOf(all, rapid.IntRange(1, 7).Draw(t, "replicas"))
 		for range rapid.IntRange(1, 6).Draw(t, "updates") {
-			before := keepersOf(table)
+			before := replicasOf(table)
 			v := NewView(drawMembers(t))
 			changed := table.Update(v)
 			fresh := NewTableOf(all, table.replicas)
 			fresh.Update(v)
 			for _, s := range all {
-				if got, want := table.Keepers(s), fresh.Keepers(s); !slices.Equal(got, want) {
-					t.Fatalf("keepers of %v: %v, from scratch %v", s, got, want)
+				if got, want := table.Replicas(s), fresh.Replicas(s); !slices.Equal(got, want) {
+					t.Fatalf("replicas of %v: %v, from scratch %v", s, got, want)
 				}
-				if slices.Contains(changed, s) == slices.Equal(before[s], table.Keepers(s)) {
-					t.Fatalf("%v: before %v, now %v, reported %v", s, before[s], table.Keepers(s), slices.Contains(changed, s))
+				if slices.Contains(changed, s) == slices.Equal(before[s], table.Replicas(s)) {
+					t.Fatalf("%v: before %v, now %v, reported %v", s, before[s], table.Replicas(s), slices.Contains(changed, s))
 				}
 			}
 		}
@@ -87,8 +87,8 @@ func TestTableEmpty(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	table := NewTable(c)
 	s := c.Slices()[5]
-	if table.Keepers(s) != nil || table.Owner(s) != "" || table.Owned("a") != nil || table.Kept("a") != nil {
-		t.Error("an empty table has keepers")
+	if table.Replicas(s) != nil || table.Owner(s) != "" || table.Owned("a") != nil || table.Kept("a") != nil {
+		t.Error("an empty table has replicas")
 	}
 	if changed := table.Update(View{}); changed != nil {
 		t.Errorf("%d slices changed by nothing", len(changed))
@@ -96,8 +96,8 @@ func TestTableEmpty(t *testing.T) {
 	if changed := table.Update(NewView(someMembers(1))); len(changed) != 4096 {
 		t.Errorf("the first member changed %d slices", len(changed))
 	}
-	if table.Keepers(Slice(1)) != nil || table.Owner(c.Slices()[0]+1) != "" {
-		t.Error("slices that are not the table's have keepers")
+	if table.Replicas(Slice(1)) != nil || table.Owner(c.Slices()[0]+1) != "" {
+		t.Error("slices that are not the table's have replicas")
 	}
 	if changed := table.Update(View{}); len(changed) != 4096 || table.Owner(s) != "" {
 		t.Errorf("the last member's leave changed %d slices", len(changed))
@@ -111,15 +111,15 @@ func TestTableOrder(t *testing.T) {
 	c.SliceBits = 6
 	rapid.Check(t, func(t *rapid.T) {
 		ms := NewView(drawMembers(t)).Members()
-		want := keepersOf(tableOf(c, ms))
+		want := replicasOf(tableOf(c, ms))
 		shuffled := rapid.Permutation(ms).Draw(t, "order")
 		for i := range shuffled {
 			shuffled[i].Addrs, shuffled[i].Version = []string{"/ip4/127.0.0.1/tcp/1"}, "v2"
 		}
 		got := tableOf(c, shuffled)
 		for s, ids := range want {
-			if !slices.Equal(ids, got.Keepers(s)) || len(ids) != min(len(ms), c.Replicas) {
-				t.Fatalf("%v: %v and %v of %d members", s, ids, got.Keepers(s), len(ms))
+			if !slices.Equal(ids, got.Replicas(s)) || len(ids) != min(len(ms), c.Replicas) {
+				t.Fatalf("%v: %v and %v of %d members", s, ids, got.Replicas(s), len(ms))
 			}
 			for i, id := range ids {
 				others := slices.Delete(slices.Clone(ids), i, i+1)
@@ -128,7 +128,7 @@ func TestTableOrder(t *testing.T) {
 				}
 			}
 			if len(ids) > 0 && !slices.Contains(got.Owned(ids[0]), s) || len(ids) > 1 && !slices.Contains(got.Kept(ids[1]), s) {
-				t.Fatalf("%v is not listed with its keepers %v", s, ids)
+				t.Fatalf("%v is not listed with its replicas %v", s, ids)
 			}
 		}
 	})
@@ -140,17 +140,17 @@ func TestTableLeave(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	ms := someMembers(40)
 	table := tableOf(c, ms)
-	before := keepersOf(table)
+	before := replicasOf(table)
 	for leaver := range 5 {
 		id := ms[leaver*7].ID
 		owned, kept := table.Owned(id), table.Kept(id)
 		changed := table.Update(NewView(slices.Delete(slices.Clone(ms), leaver*7, leaver*7+1)))
 		if !slices.Equal(changed, kept) {
-			t.Errorf("%d slices changed when the keeper of %d left", len(changed), len(kept))
+			t.Errorf("%d slices changed when the replica of %d left", len(changed), len(kept))
 		}
 		for s, old := range before {
 			rest := slices.DeleteFunc(slices.Clone(old), func(k string) bool { return k == id })
-			if now := table.Keepers(s); !slices.Equal(now[:len(rest)], rest) || slices.Contains(now, id) {
+			if now := table.Replicas(s); !slices.Equal(now[:len(rest)], rest) || slices.Contains(now, id) {
 				t.Fatalf("%v: %v, then %v without %s", s, old, now, id)
 			}
 		}
@@ -204,7 +204,7 @@ func TestTableLoadStep(t *testing.T) {
 	c.SliceBits = 14
 	ms := someMembers(16)
 	table := tableOf(c, ms)
-	before := keepersOf(table)
+	before := replicasOf(table)
 	full := len(table.Owned(ms[3].ID))
 	ms[3].LoadStep = 2
 	table.Update(NewView(ms))
@@ -231,7 +231,7 @@ func TestTableGolden(t *testing.T) {
 	table.Update(NewView(ms))
 	var text []byte
 	for _, s := range table.Slices() {
-		text = fmt.Appendln(text, s, table.Keepers(s))
+		text = fmt.Appendln(text, s, table.Replicas(s))
 	}
 	if got, want := fmt.Sprintf("%x", sha256.Sum256(text)), "57be30a893877ae72cad9cc59a775a1443aa65a048d76f56022beaecae2b28fa"; got != want {
 		t.Errorf("table %s, want %s", got, want)
@@ -270,11 +270,11 @@ func TestTableGeo(t *testing.T) {
 	} else {
 		t.Logf("median distance to the owner %.0f km, to anyone %.0f km", n, f)
 	}
-	before := keepersOf(table)
+	before := replicasOf(table)
 	table.Update(NewView(ms[1:]))
 	for s, old := range before {
-		if !slices.Contains(old, ms[0].ID) && !slices.Equal(old, table.Keepers(s)) {
-			t.Fatalf("%v moved though its keepers stayed", s)
+		if !slices.Contains(old, ms[0].ID) && !slices.Equal(old, table.Replicas(s)) {
+			t.Fatalf("%v moved though its replicas stayed", s)
 		}
 	}
 }

@@ -4,10 +4,10 @@ package partition
 // what one member sees. It is pure, and it is no agreement: members decide one
 // after the other, by Views that differ.
 //
-// What is safe while they disagree. A member that has split ranks the keepers
+// What is safe while they disagree. A member that has split ranks the replicas
 // of a slice among the members of the slice's half, one that has not ranks them
 // among all; both are wishes. A slice changes hands only with its present
-// keepers (I4), and who is asked for a slice that it does not own says so (I5).
+// replicas (I4), and who is asked for a slice that it does not own says so (I5).
 // The wish of a member that split is never outside the zone it came from, and
 // where the owner already is in the right half both wish the same.
 //
@@ -22,7 +22,7 @@ package partition
 // 2R; what joins after giving up splits again only when a half has grown by R.
 type ZoneRule struct {
 	Max      int // members above which a zone splits; 0: there is one zone for ever
-	Replicas int // keepers a slice should have
+	Replicas int // replicas a slice should have
 }
 
 // The rule's proportions.
@@ -81,9 +81,9 @@ func (r ZoneRule) Next(self string, depth, most int, v View) int {
 	return depth
 }
 
-// SetDepth confines the keepers of every hash slice to the members of its zone
+// SetDepth confines the replicas of every hash slice to the members of its zone
 // of that depth; 0, where a Table begins, to all members. It returns the slices
-// whose keepers changed, in order. An owner that belongs to the slice's zone
+// whose replicas changed, in order. An owner that belongs to the slice's zone
 // stays its owner: ranking fewer members leaves their order as it was.
 func (t *Table) SetDepth(depth int) []Slice {
 	if depth == t.depth {
@@ -91,11 +91,11 @@ func (t *Table) SetDepth(depth int) []Slice {
 	}
 	t.depth = depth
 	var changed []Slice
-	before := make([]keeper, t.replicas)
+	before := make([]replica, t.replicas)
 	for i, s := range t.slices {
 		n := copy(before, t.ranking(i))
 		t.rerank(i)
-		if !sameKeepers(t.ranking(i), before[:n]) {
+		if !sameReplicas(t.ranking(i), before[:n]) {
 			changed = append(changed, s)
 		}
 	}

@@ -132,7 +132,7 @@ func TestSplitMovesInsideTheParent(t *testing.T) {
 		half.SetDepth(depth + 1)
 		half.Update(NewView(own))
 		for _, s := range c.Slices() {
-			for _, id := range after.Keepers(s) {
+			for _, id := range after.Replicas(s) {
 				if !ZoneOfSlice(s, depth+1).HasPeer(id) {
 					t.Fatalf("%s is kept outside its zone", s)
 				}
@@ -141,8 +141,8 @@ func TestSplitMovesInsideTheParent(t *testing.T) {
 			if old != "" && ZoneOfSlice(s, depth+1).HasPeer(old) && after.Owner(s) != old {
 				t.Fatalf("%s moved although its owner is in the right half", s)
 			}
-			if zone.Has(s) && !slices.Equal(half.Keepers(s), after.Keepers(s)) {
-				t.Fatalf("%s: %v by its half, %v by the whole", s, half.Keepers(s), after.Keepers(s))
+			if zone.Has(s) && !slices.Equal(half.Replicas(s), after.Replicas(s)) {
+				t.Fatalf("%s: %v by its half, %v by the whole", s, half.Replicas(s), after.Replicas(s))
 			}
 		}
 	})
@@ -164,8 +164,8 @@ func TestDepthDoesNotDependOnThePath(t *testing.T) {
 		b.Update(NewView(ms))
 		b.SetDepth(2)
 		for _, s := range c.Slices() {
-			if !slices.Equal(a.Keepers(s), b.Keepers(s)) {
-				t.Fatalf("%s: %v and %v", s, a.Keepers(s), b.Keepers(s))
+			if !slices.Equal(a.Replicas(s), b.Replicas(s)) {
+				t.Fatalf("%s: %v and %v", s, a.Replicas(s), b.Replicas(s))
 			}
 		}
 	})

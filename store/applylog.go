@@ -8,7 +8,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Caps of a position and of a parcel, beside those of ImportRows: no peer can
+// Caps of a position and of a log chunk, beside those of ImportRows: no peer can
 // make a log's positions run out.
 const (
 	MaxLogPosition = 1 << 62
@@ -16,8 +16,8 @@ const (
 )
 
 // ApplyLog brings this store's copies of slices forward by what their owners'
-// ReadLog made, all parcels as one batch, synced; on return LogHead of each is
-// To, and the log here has what the parcel has. Several of one slice must
+// ReadLog made, all log chunks as one batch, synced; on return LogHead of each is
+// To, and the log here has what the log chunk has. Several of one slice must
 // follow each other.
 //
 // Rows merge as in ImportRows; but a link that was sent goes, and a site's pace
@@ -25,10 +25,10 @@ const (
 //
 // Rows of more than MaxAhead after now are left out, and the log here does not name them.
 //
-// ErrGap: a parcel's From is not the head here; ErrRow: not understood, as in
-// ImportRows, whose caps are those of all parcels together. Nothing is written
+// ErrGap: a log chunk's From is not the head here; ErrRow: not understood, as in
+// ImportRows, whose caps are those of all log chunks together. Nothing is written
 // then. The caller knows that the sender is the slices' owner.
-func (s *Store) ApplyLog(now time.Time, ps ...Parcel) error {
+func (s *Store) ApplyLog(now time.Time, ps ...LogChunk) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
@@ -61,8 +61,8 @@ func (s *Store) ApplyLog(now time.Time, ps ...Parcel) error {
 	})
 }
 
-// follow merges one parcel and appends what it names to the log.
-func (t *txn) follow(m *merger, p Parcel, in []incoming) error {
+// follow merges one log chunk and appends what it names to the log.
+func (t *txn) follow(m *merger, p LogChunk, in []incoming) error {
 	head := t.part(p.Slice).log.last.pos
 	if p.From != head {
 		return fmt.Errorf("%w: it is after %d, the head is %d", ErrGap, p.From, head)

@@ -12,7 +12,7 @@ import (
 )
 
 // An attempt says that a process is about to judge what it fetched of a Key. It is a row of the slice: durable before the
-// page is judged, shipped with the log, handed over, and removed by the Commit of the Key. So whoever owns the slice after
+// page is judged, replicated with the log, handed over, and removed by the Commit of the Key. So whoever owns the slice after
 // a death finds the attempts that were under way, and counts them (Trial). Attempts join as leaves do.
 
 // MaxDeaths is how many deaths of a process a Key may have been under way at before it is left alone. After the first

@@ -14,7 +14,7 @@ import (
 
 // Bodies are kept once a slice, under their sum, with a row for each capture that
 // has the body: the last of those takes it along. What is counted are rows and
-// no number, so that to import a capture twice counts once; and each keeper has
+// no number, so that to import a capture twice counts once; and each replica has
 // its own, made from the captures that it has. Slices share none, as each moves,
 // is copied and dropped alone.
 
@@ -179,7 +179,7 @@ func (s *Store) outgoingCapture(from pebble.Reader, sl partition.Slice, rest, va
 // cutCapture undoes outgoingCapture.
 func cutCapture(v []byte) (value, body []byte, err error) {
 	d := newDecoder(v)
-	value, body = []byte(d.text(MaxParcelBytes)), []byte(d.text(MaxParcelBytes))
+	value, body = []byte(d.text(MaxLogChunkBytes)), []byte(d.text(MaxLogChunkBytes))
 	return value, body, d.end("capture")
 }
 
@@ -227,7 +227,7 @@ func (v *validator) capture(i *incoming, rest, value []byte) error {
 
 // capture puts one where it is not, or leaves one that its owner has left. Of
 // two of the same moment the greater bytes stay. What was put for a Key is
-// brought within the caps by end, which every keeper does alike: the newest stay.
+// brought within the caps by end, which every replica does alike: the newest stay.
 func (m *merger) capture(i incoming) error {
 	n := *i.capture
 	m.visited[sliceKey{n.slice, n.key}] = n.siteID

@@ -8,7 +8,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Bringer is who brings rows of a slice without being one of its keepers: a member with
+// Bringer is who brings rows of a slice without being one of its replicas: a member with
 // a copy of a dead fork, or with one that was restored from a backup or from the trash.
 // The slice's owner takes from it what it lacks, and believes nothing that it knows
 // better. See BringRows.
@@ -186,7 +186,7 @@ func (m *bringing) prove(id siteID, k partition.Key, old keyState, fetched time.
 	if now == old {
 		return nil
 	}
-	now.fetched = now.fetched.Add(tick) // later than what the keepers have
+	now.fetched = now.fetched.Add(tick) // later than what the replicas have
 	m.states[sliceKey{id.slice, k}] = now
 	return m.t.put(id, k, &old, now)
 }

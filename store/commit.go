@@ -122,7 +122,7 @@ func (t *txn) commit(id siteID, c Commit, body []byte, kept *keptBody) error {
 // tick is the least step of stored times.
 const tick = time.Microsecond
 
-// newest is c's record as bytes, later than the one there is: every keeper
+// newest is c's record as bytes, later than the one there is: every replica
 // keeps the later of two, so a clock that was set back must not make the new
 // one the earlier. It is then given the time just after the old one's.
 func (t *txn) newest(id siteID, c Commit, old keyState, body []byte) ([]byte, error) {
@@ -145,7 +145,7 @@ func (t *txn) newest(id siteID, c Commit, old keyState, body []byte) ([]byte, er
 	return t.s.packer.encodeRecord(&now)
 }
 
-// next is the state of a Key after c. fetched always grows: by it the keepers
+// next is the state of a Key after c. fetched always grows: by it the replicas
 // of the slice tell the newer state, and ReadLog a later one.
 func (k keyState) next(c Commit) keyState {
 	k.state, k.at, k.attempts = c.Next.State, c.Next.At.UTC(), c.Next.Attempts

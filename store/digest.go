@@ -9,7 +9,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Digests are, for each of 256 buckets, a sum over what two keepers of sl must
+// Digests are, for each of 256 buckets, a sum over what two replicas of sl must
 // agree on: key states but for their order of admission, records, paces,
 // captures, leaves, and the Keys in the outbox. The sums do not depend on the order in which rows
 // came. Attempts are not in them: they come and go with the owner's log, and one that stays behind
@@ -57,7 +57,7 @@ func (s *Store) DigestsAt(sl partition.Slice) (sums [256]uint64, at uint64, err 
 	return sums, h.pos, nil
 }
 
-// agreed is what of a row's value is the same at every keeper.
+// agreed is what of a row's value is the same at every replica.
 func (s *Store) agreed(t table, value []byte) ([]byte, error) {
 	switch t {
 	case tabKey:
@@ -111,7 +111,7 @@ func bucketOfRow(t table, rest []byte) (byte, error) {
 }
 
 // BucketRows are the rows of one bucket of Digests, as SliceRows gives them,
-// for another keeper's ImportRows: after both have imported the other's, they
+// for another replica's ImportRows: after both have imported the other's, they
 // agree in it. Cost: all row keys of the slice are read, once in all calls of a
 // bucket.
 func (s *Store) BucketRows(sl partition.Slice, bucket int, from []byte, maxBytes int) (rows []Row, next []byte, err error) {

@@ -100,7 +100,7 @@
 // noarchive of a page has all captures of it forgotten.
 //
 // A body is there while a capture of its slice has it, and the rows 'E' say
-// which; they, and 'A', are each keeper's own, made from its captures. On its way
+// which; they, and 'A', are each replica's own, made from its captures. On its way
 // to another peer a capture is 1 row:text body:text, whole. So a body that Keys
 // of two slices have is there twice, and slices move and are dropped alone.
 //
@@ -110,7 +110,7 @@
 //
 // What a fetch of an account or a timeline brings beside the record are leaves: rows
 // of its Key, written in the batch of the commit (I3). The states of a leaf join, so
-// that rows may come twice, late and in any order, and two keepers that wrote apart
+// that rows may come twice, late and in any order, and two replicas that wrote apart
 // come to the same (I6):
 //
 //   - Of a post the later fetch is the record. The texts before it are edits, the
@@ -122,7 +122,7 @@
 //   - Of a walk the one that is further, of a gap and a checkpoint the later stays.
 //   - An override (what a person says of an account) is never changed.
 //
-// Of gaps, walks and overrides the newest MaxKeyGaps, MaxWalks and MaxOverrides of a Key stay; each keeper
+// Of gaps, walks and overrides the newest MaxKeyGaps, MaxWalks and MaxOverrides of a Key stay; each replica
 // finds which they are by itself. The lists of an account are in its slice. A
 // directory of before opens as it is.
 //
@@ -137,7 +137,7 @@
 //
 // A file that a post or a profile names is a Key of the account's slice, its exchange
 // a capture. It is withdrawn in the batch that has nothing of the account name it any
-// more: its Key stays, gone, without record and captures, at every keeper. See file.go.
+// more: its Key stays, gone, without record and captures, at every replica. See file.go.
 //
 // # The log of a slice
 //
@@ -145,7 +145,7 @@
 // entry at the next position, in the same batch: the names of the rows, not what
 // is in them. So the log is small, and in order of visibility. POSITION begins
 // at 1; an entry covers span positions, several where a follower got them as one
-// parcel, none where the log begins behind a snapshot. ordinal counts entries,
+// log chunk, none where the log begins behind a snapshot. ordinal counts entries,
 // before the bytes of those before it, so that a log's two ends tell its length.
 //
 // A row's name is the letter of its table, and its key after the slice, of which
@@ -153,9 +153,9 @@
 // last, as of that batch; 'N' is a Key never fetched. 'Q' is a 'P' whose
 // robots.txt did not change: the value of 'P' in the store, bodies left out. An
 // 'X' without a value was sent, a 'V' or a 'T' without one is gone. Leaves are named by the
-// letters of their tables; one that is gone is left out of what is shipped.
+// letters of their tables; one that is gone is left out of what is replicated.
 //
-// What is shipped is the rows' state, read when it is shipped: ReadLog and
+// What is replicated is the rows' state, read when it is replicated: ReadLog and
 // ApplyLog say what a follower may rely on. A follower keeps the later of two
 // states of a Key and of two records, and of captures the latest; so Commit makes
 // the new one later than the one before, whatever the clock says.

@@ -23,14 +23,14 @@ import (
 // a post or a profile that names a file no more, the wish not to be archived, or that
 // the account is gone, withdraws the files that nothing else of the account names (I3). A
 // withdrawn Key is gone with Reason withdrawn, and has neither record nor captures:
-// every keeper that learns the state drops them, and an exchange that was under way is
+// every replica that learns the state drops them, and an exchange that was under way is
 // not taken. That other accounts name the same URL, or have the same bytes, is their own.
 //
 // A file is admitted only by a batch in which its account's post or profile names it, and
 // by a redirect of such a file; a withdrawn one is due again when it is named again.
 
 // Of a file there is a record and a capture only while its Key is done: that is how
-// keepers that get the rows of its changes late, or several as one, come to the same.
+// replicas that get the rows of its changes late, or several as one, come to the same.
 
 // withdrawn is the reason of a file's Key that nothing of its account names any more.
 const withdrawn = "withdrawn"

@@ -213,8 +213,8 @@ func TestFilesOfRedirects(t *testing.T) {
 }
 
 // TestFilesOfLivingPosts: whatever happens to posts, profile and account, in whatever
-// order the rows come, a keeper has a file only while a living post or the profile names it,
-// and all keepers have the same (I3, I6).
+// order the rows come, a replica has a file only while a living post or the profile names it,
+// and all replicas have the same (I3, I6).
 func TestFilesOfLivingPosts(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	rapid.Check(t, func(t *rapid.T) {

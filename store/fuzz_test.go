@@ -143,7 +143,7 @@ func TestClip(t *testing.T) {
 
 // FuzzApplyLog: whatever an owner sends, nothing panics, a refusal writes
 // nothing, and what is taken leaves a store that agrees with itself and can be
-// shipped to the next.
+// replicated to the next.
 func FuzzApplyLog(f *testing.F) {
 	sl := testOptions(nil).Charter.Slice(key("a.example", 0))
 	owner := owning(f)
@@ -158,7 +158,7 @@ func FuzzApplyLog(f *testing.F) {
 		f.Add(append([]byte{namePace}, r.Key[1:]...), r.Value, uint64(0), uint64(1<<33))
 	}
 	f.Fuzz(func(t *testing.T, k, v []byte, from, to uint64) {
-		p := Parcel{Slice: sl, From: from, To: to, Rows: []Row{{Key: k, Value: v}, p.Rows[0], {Key: k, Value: v}}}
+		p := LogChunk{Slice: sl, From: from, To: to, Rows: []Row{{Key: k, Value: v}, p.Rows[0], {Key: k, Value: v}}}
 		s := create(t, memOptions().FS)
 		defer closeStore(t, s)
 		if err := s.ApplyLog(time.Now(), p); err != nil {

@@ -176,7 +176,7 @@ func (t *txn) drop(sl partition.Slice) error {
 	if err != nil {
 		return err
 	}
-	for _, tab := range append(leafTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabLoose) {
+	for _, tab := range append(leafTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabUnreplicated) {
 		p := slicePrefix(tab, sl)
 		if err := t.deleteRange(p, after(p)); err != nil {
 			return err

@@ -120,7 +120,7 @@ func (s *Store) Replan(sl partition.Slice, plans []Plan) (taken int, err error) 
 			}
 			next := old
 			next.at, next.history = p.At.UTC(), string(p.History)
-			next.fetched = old.fetched.Add(tick) // later by the least, so that every keeper takes it
+			next.fetched = old.fetched.Add(tick) // later by the least, so that every replica takes it
 			if err := t.put(id, p.Was.Key, &old, next); err != nil {
 				return err
 			}

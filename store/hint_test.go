@@ -9,7 +9,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// A plan holds where the Key stands as it was read, for every keeper; whoever was
+// A plan holds where the Key stands as it was read, for every replica; whoever was
 // fetched since keeps what that said.
 func TestReplan(t *testing.T) {
 	s := newStore(t)
@@ -56,13 +56,13 @@ func TestReplan(t *testing.T) {
 	}
 	to := create(t, vfs.NewMem())
 	defer closeStore(t, to)
-	for range 2 { // a keeper has it, whatever came before
+	for range 2 { // a replica has it, whatever came before
 		if err := to.ImportRows(sl, rows); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if d, err := to.DueOf(a); err != nil || !d.At.Equal(sooner) {
-		t.Errorf("a keeper has %+v, %v", d, err)
+		t.Errorf("a replica has %+v, %v", d, err)
 	}
 	s.Fence(true, sl)
 	if _, err := s.Replan(sl, plans); err == nil {

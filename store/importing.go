@@ -18,9 +18,9 @@ var ErrRow = errors.New("store: refused row")
 const (
 	// MaxParcelBytes is the most that one row has, key and value, and so the most
 	// that ReadLog and SliceRows answer for any maxBytes up to it.
-	MaxParcelBytes = MaxRecordBytes + 512<<10
-	MaxImportRows  = 1 << 16
-	MaxImportBytes = 64 << 20 // of the rows as sent, and again of what they expand to
+	MaxLogChunkBytes = MaxRecordBytes + 512<<10
+	MaxImportRows    = 1 << 16
+	MaxImportBytes   = 64 << 20 // of the rows as sent, and again of what they expand to
 	// MaxAhead is by how much the time at which a row says that it was fetched or seen may
 	// be ahead of this peer's clock: the later of two rows wins, so one of next year would
 	// win for a year. Such a row is left out, whoever sends it, and the others are taken: a

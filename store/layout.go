@@ -18,32 +18,32 @@ const FormatVersion = 1
 type table byte
 
 const (
-	tabMeta       table = 0x00 // name -> bytes of the store itself
-	tabValue      table = 0x01 // name -> bytes of Meta and SetMeta
-	tabBody       table = 'A'  // slice sum -> one body
-	tabRobots     table = 'B'  // slice site origin -> one robots.txt
-	tabCount      table = 'C'  // slice site -> counts
-	tabDue        table = 'D'  // slice site bucket priority seq -> Key
-	tabUse        table = 'E'  // slice sum, capture's row -> nothing: that has the body
-	tabSlice      table = 'G'  // slice position -> the rows a batch wrote
-	tabLoose      table = 'H'  // slice name row's rest -> nothing: a part of the log that was cut named it
-	tabEdge       table = 'F'  // slice site list's Key 00 account's Key -> edge
-	tabOverride   table = 'I'  // slice site Key 00 at sum -> Override
-	tabGap        table = 'J'  // slice site Key 00 from sum -> Gap
-	tabKey        table = 'K'  // slice site Key -> keyState
-	tabLog        table = 'L'  // seq -> Key, the change log
-	tabOutbox     table = 'O'  // seq -> outbox row
-	tabSite       table = 'P'  // slice site -> pace
-	tabName       table = 'N'  // site -> slice of the pace written last
-	tabRecord     table = 'R'  // slice site Key -> record
-	tabPost       table = 'S'  // slice site Key 00 URI -> postRow
-	tabAttempt    table = 'T'  // slice site Key 00 -> Trial
-	tabUnit       table = 'U'  // slice unit -> placement
-	tabCapture    table = 'V'  // slice site Key class time -> capture
-	tabWhere      table = 'W'  // Key -> the geo slice that its record is in
-	tabQueued     table = 'X'  // slice Key -> seq of its outbox row
-	tabWalk       table = 'Y'  // slice site list's Key 00 began -> Walk
-	tabCheckpoint table = 'Z'  // slice site Key 00 -> checkpoint
+	tabMeta         table = 0x00 // name -> bytes of the store itself
+	tabValue        table = 0x01 // name -> bytes of Meta and SetMeta
+	tabBody         table = 'A'  // slice sum -> one body
+	tabRobots       table = 'B'  // slice site origin -> one robots.txt
+	tabCount        table = 'C'  // slice site -> counts
+	tabDue          table = 'D'  // slice site bucket priority seq -> Key
+	tabUse          table = 'E'  // slice sum, capture's row -> nothing: that has the body
+	tabSlice        table = 'G'  // slice position -> the rows a batch wrote
+	tabUnreplicated table = 'H'  // slice name row's rest -> nothing: a part of the log that was cut named it
+	tabEdge         table = 'F'  // slice site list's Key 00 account's Key -> edge
+	tabOverride     table = 'I'  // slice site Key 00 at sum -> Override
+	tabGap          table = 'J'  // slice site Key 00 from sum -> Gap
+	tabKey          table = 'K'  // slice site Key -> keyState
+	tabLog          table = 'L'  // seq -> Key, the change log
+	tabOutbox       table = 'O'  // seq -> outbox row
+	tabSite         table = 'P'  // slice site -> pace
+	tabName         table = 'N'  // site -> slice of the pace written last
+	tabRecord       table = 'R'  // slice site Key -> record
+	tabPost         table = 'S'  // slice site Key 00 URI -> postRow
+	tabAttempt      table = 'T'  // slice site Key 00 -> Trial
+	tabUnit         table = 'U'  // slice unit -> placement
+	tabCapture      table = 'V'  // slice site Key class time -> capture
+	tabWhere        table = 'W'  // Key -> the geo slice that its record is in
+	tabQueued       table = 'X'  // slice Key -> seq of its outbox row
+	tabWalk         table = 'Y'  // slice site list's Key 00 began -> Walk
+	tabCheckpoint   table = 'Z'  // slice site Key 00 -> checkpoint
 )
 
 // Names in tabMeta.

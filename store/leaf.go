@@ -17,10 +17,10 @@ import (
 // walk of one, a gap, a person's word (Override), a checkpoint, attempts (Trial). All leaves are alike in what is done with
 // them: each has a state that joins with another of the same leaf to one, in any
 // order and any number of times the same (joinLeaf). So what a commit writes,
-// what a log ships, what is imported and what two keepers made apart goes one way.
+// what a log replicates, what is imported and what two replicas made apart goes one way.
 //
 // Only of walks, gaps and overrides there is a cap for each Key. It leaves the greatest
-// names, so that every keeper finds the same ones by itself, and nobody ships
+// names, so that every replica finds the same ones by itself, and nobody replicates
 // that one is gone.
 
 // leafTables are in the order in which they are sent.

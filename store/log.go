@@ -19,7 +19,7 @@ const (
 )
 
 // A batch whose rows are of more than entryBytes has several entries, each of
-// which can be shipped alone. One row may be larger; none is above MaxRowBytes.
+// which can be replicated alone. One row may be larger; none is above MaxRowBytes.
 const (
 	entryBytes = 1 << 20
 	siteBytes  = 64 << 10 // taken for a pace with its robots.txt, whose rows are not at hand
@@ -36,7 +36,7 @@ type logs struct {
 // sliceLog is the state of the log of one slice.
 type sliceLog struct {
 	on          bool
-	shut        bool      // nothing is written but what another peer ships
+	shut        bool      // nothing is written but what another peer replicates
 	first, last entryHead // last.pos is the head; both zero: there is no entry
 	durable     uint64    // entries up to here cannot be forgotten
 	cuts        uint64    // how often positions were taken back
@@ -87,7 +87,7 @@ func (l *sliceLog) bytes() int64 { return int64(l.last.before + l.last.size - l.
 
 // SetLogged says whether batches of the slices append to their logs: so for
 // those this peer owns. It is kept in memory, and off after Open. What a batch
-// writes meanwhile unlogged is shipped to nobody.
+// writes meanwhile unlogged is replicated to nobody.
 func (s *Store) SetLogged(on bool, sls ...partition.Slice) {
 	s.setLogs(sls, func(l *sliceLog) { l.on = on }) // no batch has one half of its rows named
 }
@@ -202,7 +202,7 @@ func (s *Store) ResetLog(sl partition.Slice, head uint64) error {
 	}
 	err := s.write([]partition.Slice{sl}, func(t *txn) error {
 		p := t.part(sl)
-		if err := t.loosen(sl, head); err != nil {
+		if err := t.noteUnreplicated(sl, head); err != nil {
 			return err
 		}
 		if err := t.deleteRange(logKey(sl, p.log.first.pos), logKey(sl, p.log.last.pos+1)); err != nil {
@@ -225,10 +225,10 @@ func (s *Store) ResetLog(sl partition.Slice, head uint64) error {
 }
 
 // name puts a row that t writes down for the log of its slice. rest is the
-// row's key after the slice, size the bytes of its value as it is shipped, about.
+// row's key after the slice, size the bytes of its value as it is replicated, about.
 func (t *txn) name(sl partition.Slice, name byte, rest []byte, size int, fetched time.Time) {
 	if t.replica {
-		return // the parcel's own entry names them
+		return // the log chunk's own entry names them
 	}
 	if p := t.part(sl); p.log.on {
 		p.names = append(p.names, logRow{name: name, rest: string(rest), size: rowBytes + len(rest) + size, fetched: fetched})

@@ -31,7 +31,7 @@ type logRow struct {
 	fetched time.Time // of a key state as the batch left it, zero = never
 }
 
-// logEntry is what a slice's log has for one batch, or for a parcel of them.
+// logEntry is what a slice's log has for one batch, or for a log chunk of them.
 type logEntry struct {
 	entryHead
 	rows []logRow

@@ -175,7 +175,7 @@ func (a merged) above(b merged) bool {
 	return bytes.Compare(a.body, b.body) > 0
 }
 
-// site unites two views of one site's pace (I7): never sooner than either says.
+// site reconciles two views of one site's pace (I7): never sooner than either says.
 // Of a log it takes the owner's word, which may be that a back-off is over or a
 // robots.txt gone. The rows are written once, by end.
 func (m *merger) site(id siteID, now Site) error {
@@ -193,7 +193,7 @@ func (m *merger) site(id siteID, now Site) error {
 		ok = err == nil
 	}
 	if ok {
-		now = uniteSites(old, now)
+		now = reconcileSites(old, now)
 	}
 	m.sites[id] = now
 	return nil
@@ -288,7 +288,7 @@ func sameRobots(a, b siteRow) bool {
 
 // uniteSites takes the account of whoever asked last, the later time, and of
 // each origin the newer robots.txt. It is the same in any order.
-func uniteSites(a, b Site) Site {
+func reconcileSites(a, b Site) Site {
 	out := a
 	if later(b, a) {
 		out = b

@@ -20,7 +20,7 @@ const MaxOverrides = 256
 const maxOverrideRow = 6*(4*maxHeader+MaxKeyBytes) + 1<<10
 
 // Override is a person's word on whether an account belongs. All that were ever given
-// of an account are kept, beside its record, by every keeper; the last one holds.
+// of an account are kept, beside its record, by every replica; the last one holds.
 type Override struct {
 	V       int           `json:"v"`
 	Key     partition.Key `json:"key"`
@@ -151,7 +151,7 @@ func (t *txn) override(id siteID, o Override, now time.Time, rule func(*Record, 
 			return derr
 		}
 		rule(&r, append(all, o))
-		r.FetchedAt = r.FetchedAt.Add(tick) // every keeper keeps the later of two
+		r.FetchedAt = r.FetchedAt.Add(tick) // every replica keeps the later of two
 		if r.FetchedAt.After(next.fetched) {
 			next.fetched = r.FetchedAt.UTC().Truncate(tick)
 		}

@@ -19,7 +19,7 @@ func ruled(r *Record, all []Override) {
 }
 
 // A person's words are kept in order beside the account, through a crash and with its slice, and change its
-// record, its keepers' too; the account is looked at again.
+// record, its replicas' too; the account is looked at again.
 func TestOverride(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := create(t, fs)

@@ -259,7 +259,7 @@ func (t *txn) move(id siteID, p Placement, pace Pace, now time.Time) (moved int,
 		if err := t.put(id, k, &old, next); err != nil {
 			return false, err
 		}
-		if old.state == StatePending { // named after the Key, so shipped no later: see entries
+		if old.state == StatePending { // named after the Key, so replicated no later: see entries
 			a := Admission{Key: k, Referrer: old.referrer, Depth: old.depth, Priority: int(old.priority), Seed: old.seed, In: p.To, Gen: p.Gen, Pace: pace}
 			if err := t.queue(OutboxRow{Slice: id.slice, To: p.To, Admission: a}); err != nil {
 				return false, err
@@ -276,7 +276,7 @@ func (t *txn) move(id siteID, p Placement, pace Pace, now time.Time) (moved int,
 
 // unrecord forgets the record, the captures and the leaves of k, which is a file that was withdrawn, or is
 // placed in another slice: it is fetched there, and a record is in one slice. written says that
-// this batch has put the record. Keepers do the same when they learn the state.
+// this batch has put the record. Replicas do the same when they learn the state.
 func (t *txn) unrecord(id siteID, k partition.Key, written bool) error {
 	if err := t.dropLeaves(id, k); err != nil {
 		return err
@@ -313,7 +313,7 @@ func (t *txn) unrecord(id siteID, k partition.Key, written bool) error {
 	return t.log(k)
 }
 
-// moved is k at now, later than it was, so that every keeper takes it.
+// moved is k at now, later than it was, so that every replica takes it.
 func (k keyState) moved(now time.Time) keyState {
 	at := now.UTC().Truncate(tick)
 	if !at.After(k.fetched) {

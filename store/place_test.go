@@ -200,21 +200,21 @@ func TestPlaceMoves(t *testing.T) {
 	})
 }
 
-// follow ships the logs to another keeper, which then has the same.
+// follow replicates the logs to another replica, which then has the same.
 func (p *placing) follow(t *rapid.T, all []partition.Slice) {
 	f := geoStore(t, vfs.NewMem())
 	defer closeStore(t, f)
 	for _, sl := range all {
 		s := p.holder(sl)
 		for head := uint64(0); head < s.LogHead(sl); {
-			parcel, err := s.ReadLog(sl, head, rapid.IntRange(1, 2000).Draw(t, "bytes"))
+			chunk, err := s.ReadLog(sl, head, rapid.IntRange(1, 2000).Draw(t, "bytes"))
 			if err != nil {
 				t.Fatalf("read log: %v", err)
 			}
-			if err := f.ApplyLog(p.now.AddDate(0, 6, 0), parcel); err != nil {
+			if err := f.ApplyLog(p.now.AddDate(0, 6, 0), chunk); err != nil {
 				t.Fatalf("apply log: %v", err)
 			}
-			head = parcel.To
+			head = chunk.To
 		}
 		want, err := s.Digests(sl)
 		got, err2 := f.Digests(sl)
@@ -540,9 +540,9 @@ func TestRecordOfAPlacedKeyGoes(t *testing.T) {
 // A visit that failed left a record, and the Key goes elsewhere: the log names a
 // record that is gone, and whoever follows it has none.
 func TestLogOfARecordThatIsGone(t *testing.T) {
-	s, keeper := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
+	s, replica := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
 	defer closeStore(t, s)
-	defer closeStore(t, keeper)
+	defer closeStore(t, replica)
 	k, first := key("h.example", 1), key("h.example", 2)
 	sl := s.SliceOf(k)
 	s.SetLogged(true, sl)
@@ -558,12 +558,12 @@ func TestLogOfARecordThatIsGone(t *testing.T) {
 	}
 	p, err := s.ReadLog(sl, 0, 1<<20)
 	if err == nil {
-		err = keeper.ApplyLog(epoch().AddDate(0, 6, 0), p)
+		err = replica.ApplyLog(epoch().AddDate(0, 6, 0), p)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*Store{s, keeper} {
+	for _, s := range []*Store{s, replica} {
 		if r, err := s.Record(k); !errors.Is(err, ErrNotExist) {
 			t.Errorf("record %v, %v", r, err)
 		}
@@ -577,16 +577,16 @@ func TestLogOfARecordThatIsGone(t *testing.T) {
 // A link to a Key is on its way to the Key's registrar when the Key comes from
 // there, and its unit goes on: the Key's row takes the place of the link's.
 func TestMoveOfALinkUnderWay(t *testing.T) {
-	s, keeper := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
+	s, replica := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
 	defer closeStore(t, s)
-	defer closeStore(t, keeper)
+	defer closeStore(t, replica)
 	page, linked, last := key("h.example", 1), key("h.example", 2), key("h.example", 3)
 	a, b := cellAt(1), cellAt(2)
 	s.SetLogged(true, a)
 	follow := func() {
-		p, err := s.ReadLog(a, keeper.LogHead(a), 1<<20)
+		p, err := s.ReadLog(a, replica.LogHead(a), 1<<20)
 		if err == nil {
-			err = keeper.ApplyLog(epoch().AddDate(0, 6, 0), p)
+			err = replica.ApplyLog(epoch().AddDate(0, 6, 0), p)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -611,7 +611,7 @@ func TestMoveOfALinkUnderWay(t *testing.T) {
 		t.Fatalf("moved %d, %v", n, err)
 	}
 	follow()
-	for _, s := range []*Store{s, keeper} {
+	for _, s := range []*Store{s, replica} {
 		rows, _, err := s.Outbox(0, 10, nil)
 		if err != nil || len(rows) != 1 || rows[0].Key != linked || rows[0].To != b {
 			t.Errorf("the outbox has %+v, %v; want the key on its way to %s", rows, err, b)
@@ -623,7 +623,7 @@ func TestMoveOfALinkUnderWay(t *testing.T) {
 // TestParcelsOfTwoSlicesOfOneKey: a Key has a row in the slice that it left and
 // one in the slice it is in; a follower of both takes both in one batch, and
 // of two placements the later.
-func TestParcelsOfTwoSlicesOfOneKey(t *testing.T) {
+func TestChunksOfTwoSlicesOfOneKey(t *testing.T) {
 	owner, f := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
 	defer closeStore(t, owner)
 	defer closeStore(t, f)
@@ -652,7 +652,7 @@ func TestParcelsOfTwoSlicesOfOneKey(t *testing.T) {
 	c := done(k, "there", now)
 	c.Slice = cell
 	commit(t, owner, c)
-	var ps []Parcel
+	var ps []LogChunk
 	for _, sl := range []partition.Slice{home, cell} {
 		for at := uint64(0); at < owner.LogHead(sl); at = ps[len(ps)-1].To {
 			ps = append(ps, readLog(t, owner, sl, at, 1))

@@ -19,17 +19,17 @@ import (
 // reach back to after, or one batch is larger than MaxParcelBytes. ErrGap:
 // after is above the head.
 //
-// All of a parcel is read at one moment, and durable: what a crash of this
-// store could forget is not shipped. A row is shipped once, as it is now,
+// All of a log chunk is read at one moment, and durable: what a crash of this
+// store could forget is not replicated. A row is replicated once, as it is now,
 // however many batches wrote it, with one exception: the state of a Key that
-// was fetched again after To is shipped as it was when it was admitted, since
-// the links found by that fetch come only with a later parcel. So a peer that
-// has a parcel and not the next has every Key and record of its batches, and
+// was fetched again after To is replicated as it was when it was admitted, since
+// the links found by that fetch come only with a later log chunk. So a peer that
+// has a log chunk and not the next has every Key and record of its batches, and
 // has every link, or the page is due (I3).
-func (s *Store) ReadLog(sl partition.Slice, after uint64, maxBytes int) (Parcel, error) {
+func (s *Store) ReadLog(sl partition.Slice, after uint64, maxBytes int) (LogChunk, error) {
 	r, err := s.LogReader(sl)
 	if err != nil {
-		return Parcel{}, err
+		return LogChunk{}, err
 	}
 	p, err := r.Read(sl, after, maxBytes)
 	return p, errors.Join(err, r.Close())
@@ -68,27 +68,27 @@ func (r *LogReader) Close() error {
 
 // Read is ReadLog of one of the reader's slices, as its log was when the reader
 // was made or later.
-func (r *LogReader) Read(sl partition.Slice, after uint64, maxBytes int) (Parcel, error) {
+func (r *LogReader) Read(sl partition.Slice, after uint64, maxBytes int) (LogChunk, error) {
 	p, err := r.read(sl, after, maxBytes)
 	if err != nil {
-		return Parcel{}, fmt.Errorf("store: log of %s above %d: %w", sl, after, err)
+		return LogChunk{}, fmt.Errorf("store: log of %s above %d: %w", sl, after, err)
 	}
 	return p, nil
 }
 
-func (r *LogReader) read(sl partition.Slice, from uint64, maxBytes int) (p Parcel, err error) {
+func (r *LogReader) read(sl partition.Slice, from uint64, maxBytes int) (p LogChunk, err error) {
 	known, ok := r.known[sl]
 	if !ok {
 		return p, errors.New("not of this reader")
 	}
 	if known.last.pos == from && known.durable >= from { // most slices, most of the time
-		return Parcel{Slice: sl, From: from, To: from}, nil
+		return LogChunk{Slice: sl, From: from, To: from}, nil
 	}
 	if r.snap == nil {
 		r.snap = r.s.db.NewSnapshot()
 	}
 	s, snap := r.s, r.snap
-	p = Parcel{Slice: sl, From: from, To: from}
+	p = LogChunk{Slice: sl, From: from, To: from}
 	if !r.synced || known.last.pos <= from { // else there is more, and it is durable
 		head, err := s.lastEntry(snap, sl)
 		if err != nil {
@@ -107,7 +107,7 @@ func (r *LogReader) read(sl partition.Slice, from uint64, maxBytes int) (p Parce
 			return p, nil
 		}
 	}
-	b := parceling{s: s, snap: snap, slice: sl, rows: make(map[parcelName]*parcelRow)}
+	b := chunking{s: s, snap: snap, slice: sl, rows: make(map[chunkName]*chunkRow)}
 	prefix := slicePrefix(tabSlice, sl)
 	err = scan(snap, logKey(sl, from+1), after(prefix), func(key, value []byte) (bool, error) {
 		e, err := decodeEntry(key, value)
@@ -164,38 +164,38 @@ func (s *Store) barrier() error {
 	return s.commit(b)
 }
 
-// parceling is a parcel being made.
-type parceling struct {
+// parceling is a log chunk being made.
+type chunking struct {
 	s              *Store
 	snap           *pebble.Snapshot
 	slice          partition.Slice
-	rows           map[parcelName]*parcelRow
+	rows           map[chunkName]*chunkRow
 	size, expanded int
 }
 
 // parcelName is a row; the two names of a pace are one.
-type parcelName struct {
+type chunkName struct {
 	name byte
 	rest string
 }
 
-type parcelRow struct {
+type chunkRow struct {
 	logRow
 	value []byte
 	state keyState // of a Key
 }
 
-// add takes the rows of e in; false when they are too many for this parcel.
+// add takes the rows of e in; false when they are too many for this log chunk.
 // maxBytes binds only when there is a batch in it already, MaxParcelBytes always.
-func (b *parceling) add(e logEntry, maxBytes int) (fits bool, err error) {
-	limit := MaxParcelBytes
+func (b *chunking) add(e logEntry, maxBytes int) (fits bool, err error) {
+	limit := MaxLogChunkBytes
 	if len(b.rows) > 0 {
 		limit = min(limit, maxBytes)
 	}
 	size, expanded := b.size, b.expanded
-	fresh := make(map[parcelName]*parcelRow, len(e.rows))
+	fresh := make(map[chunkName]*chunkRow, len(e.rows))
 	for _, r := range e.rows {
-		n := parcelName{r.name, r.rest}
+		n := chunkName{r.name, r.rest}
 		if r.name == namePace {
 			n.name = nameSite
 		}
@@ -206,12 +206,12 @@ func (b *parceling) add(e logEntry, maxBytes int) (fits bool, err error) {
 		if had != nil && (r.name != nameSite || had.name == nameSite) {
 			continue
 		}
-		row := &parcelRow{logRow: r}
+		row := &chunkRow{logRow: r}
 		if err := b.read(row); err != nil {
 			return false, fmt.Errorf("row %c %q of the batch at %d: %w", r.name, r.rest, e.pos, err)
 		}
 		if row.value == nil && (r.name == nameRecord || isLeaf(table(r.name)) && table(r.name) != tabAttempt) {
-			continue // its Key is placed or withdrawn since, or there are later ones: a keeper finds so, too
+			continue // its Key is placed or withdrawn since, or there are later ones: a replica finds so, too
 		}
 		fresh[n] = row
 		size += 1 + len(r.rest) + len(row.value)
@@ -224,7 +224,7 @@ func (b *parceling) add(e logEntry, maxBytes int) (fits bool, err error) {
 		b.rows[n] = row
 	}
 	for _, r := range e.rows { // of several batches that left a Key, the last
-		if had := b.rows[parcelName{r.name, r.rest}]; r.name == nameKey && had.fetched.Before(r.fetched) {
+		if had := b.rows[chunkName{r.name, r.rest}]; r.name == nameKey && had.fetched.Before(r.fetched) {
 			had.fetched = r.fetched
 		}
 	}
@@ -234,7 +234,7 @@ func (b *parceling) add(e logEntry, maxBytes int) (fits bool, err error) {
 
 // read gets the value of a row; none for a link that was sent or a capture or
 // record that is gone.
-func (b *parceling) read(row *parcelRow) (err error) {
+func (b *chunking) read(row *chunkRow) (err error) {
 	t := table(row.name)
 	if row.name == namePace {
 		t = tabSite
@@ -278,13 +278,13 @@ func expandsTo(value []byte, name byte) int {
 	return len(value) - 2
 }
 
-// finish is the rows of the parcel, key states first.
-func (b *parceling) finish() ([]Row, error) {
-	rows := make([]*parcelRow, 0, len(b.rows))
+// finish is the rows of the log chunk, key states first.
+func (b *chunking) finish() ([]Row, error) {
+	rows := make([]*chunkRow, 0, len(b.rows))
 	for _, r := range b.rows {
 		rows = append(rows, r)
 	}
-	slices.SortFunc(rows, func(x, y *parcelRow) int {
+	slices.SortFunc(rows, func(x, y *chunkRow) int {
 		return cmp.Or(cmp.Compare(tableRank(table(x.name)), tableRank(table(y.name))), cmp.Compare(x.rest, y.rest))
 	})
 	out := make([]Row, len(rows))

@@ -23,7 +23,7 @@ type Record struct {
 	FetchedAt   time.Time       `json:"fetched_at"`
 	Source      string          `json:"source"`        // name of the crawler.Source
 	Peer        string          `json:"peer"`          // who fetched it
-	Via         string          `json:"via,omitempty"` // who brought it here, if that is neither its fetcher nor a keeper
+	Via         string          `json:"via,omitempty"` // who brought it here, if that is neither its fetcher nor a replica
 	Status      int             `json:"status"`        // HTTP status
 	Digest      string          `json:"digest"`        // "sha256:hex" of the decoded body
 	Title       string          `json:"title"`

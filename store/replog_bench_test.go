@@ -101,12 +101,12 @@ func BenchmarkCommitLogged(b *testing.B) {
 }
 
 // BenchmarkApplyLog: a follower of the same pages, ReadLog on the owner timed
-// apart; a call has a parcel of each of 100 slices, of about 20 pages in all.
+// apart; a call has a log chunk of each of 100 slices, of about 20 pages in all.
 func BenchmarkApplyLog(b *testing.B) {
 	owner, f, text := diskStore(b), diskStore(b), benchText()
 	sls := benchSlices(owner)
 	owner.SetLogged(true, sls...)
-	var calls [][]Parcel
+	var calls [][]LogChunk
 	var read time.Duration
 	b.StopTimer()
 	heads := map[partition.Slice]uint64{}
@@ -123,7 +123,7 @@ func BenchmarkApplyLog(b *testing.B) {
 			i++
 		}
 		began := cpu(b)
-		var ps []Parcel
+		var ps []LogChunk
 		for _, sl := range sls {
 			p, err := owner.ReadLog(sl, heads[sl], 1<<20)
 			if err != nil {

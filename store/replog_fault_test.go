@@ -45,7 +45,7 @@ func owning(t testing.TB) *Store {
 	return s
 }
 
-func readLog(t tb, s *Store, sl partition.Slice, after uint64, maxBytes int) Parcel {
+func readLog(t tb, s *Store, sl partition.Slice, after uint64, maxBytes int) LogChunk {
 	t.Helper()
 	p, err := s.ReadLog(sl, after, maxBytes)
 	if err != nil {
@@ -54,14 +54,14 @@ func readLog(t tb, s *Store, sl partition.Slice, after uint64, maxBytes int) Par
 	return p
 }
 
-func applyLog(t tb, s *Store, ps ...Parcel) {
+func applyLog(t tb, s *Store, ps ...LogChunk) {
 	t.Helper()
 	if err := s.ApplyLog(epoch().AddDate(0, 6, 0), ps...); err != nil {
 		t.Fatalf("%v", err)
 	}
 }
 
-// follow ships everything, a batch at a time.
+// follow replicates everything, a batch at a time.
 func follow(t tb, from, to *Store, sl partition.Slice) {
 	t.Helper()
 	for to.LogHead(sl) < from.LogHead(sl) {
@@ -85,7 +85,7 @@ func logStateOf(t tb, s *Store, sl partition.Slice) logState {
 
 // TestI3LogFaults: ApplyLog, ResetLog and TrimLog, each cut off before every
 // write, after it, and done but reported failed. The store has what was before
-// or what is after, and the same call, or the next parcel, goes on from there.
+// or what is after, and the same call, or the next log chunk, goes on from there.
 func TestI3LogFaults(t *testing.T) {
 	owner, sl := owning(t), slice(t)
 	first, rest := readLog(t, owner, sl, 0, 1), readLog(t, owner, sl, 1, 1<<20)
@@ -175,7 +175,7 @@ func checkAfterFault(t *testing.T, name string, fs vfs.FS, before, after logStat
 
 // TestI2OnlyDurableIsShipped: ReadLog waits for a commit that is visible and not
 // yet durable, and makes a PutSite durable that nobody syncs.
-func TestI2OnlyDurableIsShipped(t *testing.T) {
+func TestI2OnlyDurableIsReplicated(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	var hold atomic.Bool
 	release := make(chan struct{})
@@ -190,7 +190,7 @@ func TestI2OnlyDurableIsShipped(t *testing.T) {
 	s.SetLogged(true, sl)
 	admit(t, s, a)
 	hold.Store(true)
-	committed, shipped := make(chan error, 1), make(chan Parcel, 1)
+	committed, shipped := make(chan error, 1), make(chan LogChunk, 1)
 	go func() { committed <- s.Commit(done(a, "t", epoch(), key("far.example", 1))) }()
 	for s.LogHead(sl) == 1 { // until the batch is visible
 		time.Sleep(time.Millisecond)
@@ -204,7 +204,7 @@ func TestI2OnlyDurableIsShipped(t *testing.T) {
 	}()
 	select {
 	case p := <-shipped:
-		t.Errorf("shipped up to %d before the disk", p.To)
+		t.Errorf("replicated up to %d before the disk", p.To)
 		shipped <- p // to be looked at below
 	case <-time.After(50 * time.Millisecond):
 	}
@@ -217,7 +217,7 @@ func TestI2OnlyDurableIsShipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := readLog(t, s, sl, 2, 1<<20); p.To != 3 || len(p.Rows) != 1 {
-		t.Errorf("the pace is not shipped: %+v", p)
+		t.Errorf("the pace is not replicated: %+v", p)
 	}
 	// A peer that is at the head, by a snapshot, is not ahead after a crash either.
 	if err := s.PutSite(Site{Site: a.Site(), Slice: sl, NextAllowed: epoch().Add(time.Minute)}); err != nil {
@@ -229,7 +229,7 @@ func TestI2OnlyDurableIsShipped(t *testing.T) {
 	c := reopen(t, mem.CrashClone(vfs.CrashCloneCfg{}))
 	defer closeStore(t, c)
 	if c.LogHead(sl) != 4 {
-		t.Errorf("shipped up to 4, but a crash leaves %d", c.LogHead(sl))
+		t.Errorf("replicated up to 4, but a crash leaves %d", c.LogHead(sl))
 	}
 }
 
@@ -297,8 +297,8 @@ func TestLogIsCapped(t *testing.T) {
 	}
 }
 
-// TestLargeBatchIsManyEntries: what ImportRows unites reaches the followers,
-// in entries of which each can be shipped.
+// TestLargeBatchIsManyEntries: what ImportRows reconciles reaches the followers,
+// in entries of which each can be replicated.
 func TestLargeBatchIsManyEntries(t *testing.T) {
 	from, s, f, sl := newStore(t), newStore(t), newStore(t), slice(t)
 	var ks []partition.Key
@@ -320,7 +320,7 @@ func TestLargeBatchIsManyEntries(t *testing.T) {
 	sameSlice(t, s, f, sl)
 }
 
-// TestI3PartOfALog: a page fetched again after a parcel's end is shipped as
+// TestI3PartOfALog: a page fetched again after a log chunk's end is replicated as
 // due, since its new links come later.
 func TestI3PartOfALog(t *testing.T) {
 	owner, f, sl := owning(t), newStore(t), slice(t)
@@ -347,7 +347,7 @@ func TestI3PartOfALog(t *testing.T) {
 	}
 }
 
-func TestApplyLogRefusesHostileParcels(t *testing.T) {
+func TestApplyLogRefusesHostileChunks(t *testing.T) {
 	owner, sl := owning(t), slice(t)
 	good := readLog(t, owner, sl, 0, 1<<20)
 	pace := siteRow{Site: Site{Site: "web:a.example", Slice: sl}, Robots: map[string]robotsHead{}}
@@ -358,7 +358,7 @@ func TestApplyLogRefusesHostileParcels(t *testing.T) {
 		}
 		return b
 	}
-	with := func(r Row) func(*Parcel) { return func(p *Parcel) { p.Rows = append(p.Rows, r) } }
+	with := func(r Row) func(*LogChunk) { return func(p *LogChunk) { p.Rows = append(p.Rows, r) } }
 	paceWith := func(change func(*siteRow)) Row {
 		p := pace
 		p.Robots = map[string]robotsHead{}
@@ -366,16 +366,16 @@ func TestApplyLogRefusesHostileParcels(t *testing.T) {
 		return Row{Key: []byte("Qweb:a.example\x00"), Value: packed(p)}
 	}
 	for name, c := range map[string]struct {
-		change func(p *Parcel)
+		change func(p *LogChunk)
 		want   error
 	}{
-		"backwards":             {func(p *Parcel) { p.From, p.To = 5, 4 }, ErrRow},
-		"too far":               {func(p *Parcel) { p.To = maxSpan + 1 }, ErrRow},
-		"above all positions":   {func(p *Parcel) { p.From, p.To = MaxLogPosition, MaxLogPosition+1 }, ErrRow},
-		"rows of no batch":      {func(p *Parcel) { p.To = p.From }, ErrRow},
-		"a gap":                 {func(p *Parcel) { p.From++; p.To++ }, ErrGap},
-		"another slice":         {func(p *Parcel) { p.Slice += 2 }, ErrRow},
-		"too many rows":         {func(p *Parcel) { p.Rows = make([]Row, MaxImportRows+1) }, ErrRow},
+		"backwards":             {func(p *LogChunk) { p.From, p.To = 5, 4 }, ErrRow},
+		"too far":               {func(p *LogChunk) { p.To = maxSpan + 1 }, ErrRow},
+		"above all positions":   {func(p *LogChunk) { p.From, p.To = MaxLogPosition, MaxLogPosition+1 }, ErrRow},
+		"rows of no batch":      {func(p *LogChunk) { p.To = p.From }, ErrRow},
+		"a gap":                 {func(p *LogChunk) { p.From++; p.To++ }, ErrGap},
+		"another slice":         {func(p *LogChunk) { p.Slice += 2 }, ErrRow},
+		"too many rows":         {func(p *LogChunk) { p.Rows = make([]Row, MaxImportRows+1) }, ErrRow},
 		"too many bytes":        {with(Row{Key: []byte("R"), Value: make([]byte, MaxImportBytes)}), ErrRow},
 		"bomb":                  {with(Row{Key: append([]byte("Rweb:a.example\x00"), key("a.example", 9)...), Value: bomb(t, owner, 64<<20)}), ErrRow},
 		"no such name":          {with(Row{Key: []byte("Nweb:a.example\x00" + string(key("a.example", 9)))}), ErrRow},
@@ -402,7 +402,7 @@ func TestApplyLogRefusesHostileParcels(t *testing.T) {
 			p := good
 			p.Rows = append([]Row(nil), good.Rows...)
 			c.change(&p)
-			// A good parcel of another slice beside it is not taken either.
+			// A good log chunk of another slice beside it is not taken either.
 			other := newStore(t)
 			k := key("b.example", 1)
 			other.SetLogged(true, other.SliceOf(k))
@@ -439,7 +439,7 @@ func TestApplyLogRefusesHostileParcels(t *testing.T) {
 	}
 	// Whoever has no copy of a robots.txt does without.
 	head := sumOf("gone")
-	q := Parcel{Slice: sl, From: p.To, To: p.To + 1, Rows: []Row{paceWith(func(r *siteRow) {
+	q := LogChunk{Slice: sl, From: p.To, To: p.To + 1, Rows: []Row{paceWith(func(r *siteRow) {
 		r.Robots["https://a.example"] = robotsHead{Sum: head}
 		r.Failures = 3
 	})}}
@@ -453,11 +453,11 @@ func sumOf(text string) []byte { return bytes.Repeat([]byte{text[0]}, 32) }
 
 // TestManyParcelsOfOneSlice: pieces that follow each other go into one batch,
 // whatever they say of one row.
-func TestManyParcelsOfOneSlice(t *testing.T) {
+func TestManyChunksOfOneSlice(t *testing.T) {
 	owner, f, sl := newStore(t), newStore(t), slice(t)
 	owner.SetLogged(true, sl)
 	a, far := key("a.example", 1), key("far.example", 1)
-	var ps []Parcel
+	var ps []LogChunk
 	ship := func() {
 		var last uint64
 		if len(ps) > 0 {
@@ -489,6 +489,6 @@ func TestManyParcelsOfOneSlice(t *testing.T) {
 	sameSlice(t, owner, f, sl)
 	audit(t, f)
 	if err := newStore(t).ApplyLog(epoch(), ps[0], ps[2]); !errors.Is(err, ErrGap) {
-		t.Errorf("a gap among parcels: %v", err)
+		t.Errorf("a gap among log chunks: %v", err)
 	}
 }

@@ -38,8 +38,8 @@ func (p *peer) crash(t *rapid.T) {
 	p.fs, p.s = fs, reopen(t, fs)
 }
 
-// keepers is an owner of some slices and two followers, under random calls.
-type keepers struct {
+// replicas is an owner of some slices and two followers, under random calls.
+type replicas struct {
 	owner     *peer
 	followers [2]*peer
 	slices    []partition.Slice
@@ -57,8 +57,8 @@ type acked struct {
 	record bool
 }
 
-func newKeepers(t *rapid.T) *keepers {
-	k := &keepers{owner: newPeer(t), followers: [2]*peer{newPeer(t), newPeer(t)}, links: map[partition.Key]map[int64][]partition.Key{}, sent: map[partition.Key]bool{}}
+func newReplicas(t *rapid.T) *replicas {
+	k := &replicas{owner: newPeer(t), followers: [2]*peer{newPeer(t), newPeer(t)}, links: map[partition.Key]map[int64][]partition.Key{}, sent: map[partition.Key]bool{}}
 	for _, host := range []string{"a.example", "b.example", "c.example"} {
 		k.slices = append(k.slices, k.owner.s.SliceOf(key(host, 0)))
 	}
@@ -66,26 +66,26 @@ func newKeepers(t *rapid.T) *keepers {
 	return k
 }
 
-func (k *keepers) own() { k.owner.s.SetLogged(true, k.slices...) }
+func (k *replicas) own() { k.owner.s.SetLogged(true, k.slices...) }
 
-func (k *keepers) close(t tb) {
+func (k *replicas) close(t tb) {
 	for _, p := range append(k.followers[:], k.owner) {
 		closeStore(t, p.s)
 	}
 }
 
 // now sometimes stands still or falls back, as clocks do.
-func (k *keepers) now(t *rapid.T) time.Time {
+func (k *replicas) now(t *rapid.T) time.Time {
 	k.n += rapid.SampledFrom([]int{1, 1, 1, 0, -2}).Draw(t, "clock")
 	return epoch().Add(time.Duration(k.n) * 17 * time.Minute)
 }
 
-func (k *keepers) ack(key partition.Key, record bool) {
+func (k *replicas) ack(key partition.Key, record bool) {
 	sl := k.owner.s.SliceOf(key)
 	k.acked = append(k.acked, acked{sl, k.owner.s.LogHead(sl), key, record})
 }
 
-func (k *keepers) admit(t *rapid.T) {
+func (k *replicas) admit(t *rapid.T) {
 	items := drawAdmissions(t)
 	if _, err := k.owner.s.Admit(items, k.now(t)); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func (k *keepers) admit(t *rapid.T) {
 	}
 }
 
-func (k *keepers) commit(t *rapid.T) {
+func (k *replicas) commit(t *rapid.T) {
 	now := k.now(t)
 	c := Commit{Key: drawKey(t), Now: now, Links: drawAdmissions(t), Next: Next{State: State(rapid.IntRange(1, 4).Draw(t, "state")), Reason: "because"}}
 	if rapid.Bool().Draw(t, "record") {
@@ -138,7 +138,7 @@ func drawSite(t *rapid.T, site partition.Site, now time.Time) *Site {
 	return st
 }
 
-func (k *keepers) putSite(t *rapid.T) {
+func (k *replicas) putSite(t *rapid.T) {
 	key := drawKey(t)
 	st := drawSite(t, key.Site(), k.now(t))
 	st.Slice = k.owner.s.SliceOf(key)
@@ -147,7 +147,7 @@ func (k *keepers) putSite(t *rapid.T) {
 	}
 }
 
-func (k *keepers) send(t *rapid.T) {
+func (k *replicas) send(t *rapid.T) {
 	rows, _, err := k.owner.s.Outbox(0, 100, nil)
 	if err != nil || len(rows) == 0 {
 		t.Skip(err)
@@ -162,7 +162,7 @@ func (k *keepers) send(t *rapid.T) {
 }
 
 // adopt merges what another peer had of a slice.
-func (k *keepers) adopt(t *rapid.T) {
+func (k *replicas) adopt(t *rapid.T) {
 	other := create(t, vfs.NewMem())
 	defer closeStore(t, other)
 	key := drawKey(t)
@@ -179,8 +179,8 @@ func (k *keepers) adopt(t *rapid.T) {
 	k.ack(key, true)
 }
 
-// ship brings a follower one piece forward, or gives it a snapshot.
-func (k *keepers) ship(t *rapid.T, f *peer, sl partition.Slice, maxBytes int) {
+// replicate brings a follower one piece forward, or gives it a snapshot.
+func (k *replicas) replicate(t *rapid.T, f *peer, sl partition.Slice, maxBytes int) {
 	head := f.s.LogHead(sl)
 	p, err := k.owner.s.ReadLog(sl, head, maxBytes)
 	if errors.Is(err, ErrTrimmed) {
@@ -194,23 +194,23 @@ func (k *keepers) ship(t *rapid.T, f *peer, sl partition.Slice, maxBytes int) {
 		t.Fatal(err)
 	}
 	if got := f.s.LogHead(sl); got != p.To {
-		t.Fatalf("the head is %d after a parcel to %d", got, p.To)
+		t.Fatalf("the head is %d after a log chunk to %d", got, p.To)
 	}
 	if p.To == p.From {
 		return
 	}
 	if err := f.s.ApplyLog(epoch().AddDate(1, 0, 0), p); !errors.Is(err, ErrGap) {
-		t.Fatalf("a parcel again: %v", err)
+		t.Fatalf("a log chunk again: %v", err)
 	}
 	if p, err := k.owner.s.ReadLog(sl, p.To, maxBytes); err == nil && p.To > p.From {
 		p.From++
 		if err := f.s.ApplyLog(epoch().AddDate(1, 0, 0), p); !errors.Is(err, ErrGap) && !errors.Is(err, ErrRow) {
-			t.Fatalf("a parcel with a gap: %v", err)
+			t.Fatalf("a log chunk with a gap: %v", err)
 		}
 	}
 }
 
-func (k *keepers) snapshot(t *rapid.T, f *peer, sl partition.Slice) {
+func (k *replicas) snapshot(t *rapid.T, f *peer, sl partition.Slice) {
 	if err := f.s.DropSlice(sl); err != nil {
 		t.Fatal(err)
 	}
@@ -226,12 +226,12 @@ func (k *keepers) snapshot(t *rapid.T, f *peer, sl partition.Slice) {
 	}
 }
 
-func (k *keepers) draw(t *rapid.T) (*peer, partition.Slice) {
+func (k *replicas) draw(t *rapid.T) (*peer, partition.Slice) {
 	return k.followers[rapid.IntRange(0, 1).Draw(t, "follower")], rapid.SampledFrom(k.slices).Draw(t, "slice")
 }
 
 // check holds the followers against what their position says they have.
-func (k *keepers) check(t *rapid.T) {
+func (k *replicas) check(t *rapid.T) {
 	for _, p := range append(k.followers[:], k.owner) {
 		audit(t, p.s)
 		checkSliceStats(t, p.s)
@@ -239,7 +239,7 @@ func (k *keepers) check(t *rapid.T) {
 	for _, f := range k.followers {
 		for _, sl := range k.slices {
 			if a, b := f.s.LogHead(sl), k.owner.s.LogHead(sl); a > b {
-				t.Fatalf("a follower is at %d, the owner at %d: what was shipped was forgotten", a, b)
+				t.Fatalf("a follower is at %d, the owner at %d: what was replicated was forgotten", a, b)
 			}
 		}
 		for _, a := range k.acked {
@@ -258,7 +258,7 @@ func (k *keepers) check(t *rapid.T) {
 }
 
 // checkLinks: I3 at a follower: a page that it has as fetched has its links here.
-func (k *keepers) checkLinks(t *rapid.T, s *Store) {
+func (k *replicas) checkLinks(t *rapid.T, s *Store) {
 	for page, fetches := range k.links {
 		if _, err := s.DueOf(page); err != nil {
 			continue
@@ -280,12 +280,12 @@ func (k *keepers) checkLinks(t *rapid.T, s *Store) {
 	}
 }
 
-// catchUp ships all, then owner and followers must be the same.
-func (k *keepers) catchUp(t *rapid.T) {
+// catchUp replicates all, then owner and followers must be the same.
+func (k *replicas) catchUp(t *rapid.T) {
 	for _, f := range k.followers {
 		for _, sl := range k.slices {
 			for f.s.LogHead(sl) < k.owner.s.LogHead(sl) {
-				k.ship(t, f, sl, 500)
+				k.replicate(t, f, sl, 500)
 			}
 			sameSlice(t, k.owner.s, f.s, sl)
 		}
@@ -351,11 +351,11 @@ func checkSliceStats(t tb, s *Store) {
 
 func TestI2I3FollowersThroughCrashes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		k := newKeepers(t)
+		k := newReplicas(t)
 		defer func() { k.close(t) }()
 		ship := func(t *rapid.T) {
 			f, sl := k.draw(t)
-			k.ship(t, f, sl, rapid.SampledFrom([]int{1, 300, 2000, 1 << 20}).Draw(t, "bytes"))
+			k.replicate(t, f, sl, rapid.SampledFrom([]int{1, 300, 2000, 1 << 20}).Draw(t, "bytes"))
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"admit": k.admit, "commit": k.commit, "commit more": k.commit, "commit still more": k.commit,

@@ -45,7 +45,7 @@ type robotsHead struct {
 // site writes the pace of id and where it is found by name.
 func (t *txn) site(id siteID, st Site) error {
 	st.Site, st.Slice = id.site, id.slice
-	st.NextAllowed = st.NextAllowed.UTC() // the same bytes at every keeper
+	st.NextAllowed = st.NextAllowed.UTC() // the same bytes at every replica
 	old, err := t.s.siteRow(t.s.db, id)
 	if ignoreAbsent(err) != nil {
 		return err

@@ -359,7 +359,7 @@ func TestLeavesJoin(t *testing.T) {
 
 // TestLeavesAreShipped: what an owner commits is at a follower of its log and at who
 // imports its rows, all of it once; and gone with the slice.
-func TestLeavesAreShipped(t *testing.T) {
+func TestItemsAreReplicated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owner, follower, importer := create(t, vfs.NewMem()), create(t, vfs.NewMem()), create(t, vfs.NewMem())
 		for _, s := range []*Store{owner, follower, importer} {
@@ -396,7 +396,7 @@ func TestLeavesAreShipped(t *testing.T) {
 	})
 }
 
-// TestLeavesAreCapped: of gaps and walks the latest stay, at every keeper the same.
+// TestLeavesAreCapped: of gaps and walks the latest stay, at every replica the same.
 func TestLeavesAreCapped(t *testing.T) {
 	owner, follower := newStore(t), newStore(t)
 	k, sl := account(0), owner.SliceOf(account(0))

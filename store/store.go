@@ -125,7 +125,7 @@ type Next struct {
 	Attempts int
 	Reason   string
 	// History is what the crawler remembers of its visits, to decide when to come
-	// again: opaque here, kept with the Key by every keeper. nil keeps what there is.
+	// again: opaque here, kept with the Key by every replica. nil keeps what there is.
 	History []byte
 }
 
@@ -155,7 +155,7 @@ type Commit struct {
 	Gaps  []Gap      // at most MaxGaps
 	// Checkpoint is what the source needs to go on with Key where it stopped, in the
 	// middle of a list or after the last post seen: opaque here, kept with the slice
-	// by every keeper, given to the next fetch (Store.Checkpoint). nil keeps what
+	// by every replica, given to the next fetch (Store.Checkpoint). nil keeps what
 	// there is, an empty one forgets it. At most MaxCheckpointBytes.
 	Checkpoint []byte
 }
@@ -226,9 +226,9 @@ type Row struct {
 	Value []byte
 }
 
-// Parcel is a piece of a slice's log: the rows that its batches wrote, each
+// LogChunk is a piece of a slice's log: the rows that its batches wrote, each
 // once, as they are now. A peer at From that applies it is at To.
-type Parcel struct {
+type LogChunk struct {
 	Slice    partition.Slice
 	From, To uint64 // the batches at positions above From, up to and with To
 	Rows     []Row

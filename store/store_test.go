@@ -326,7 +326,7 @@ func TestTooLargeARecordIsCut(t *testing.T) {
 	sl := s.SliceOf(key("a.example", 0))
 	for from := []byte(nil); ; {
 		rows, next, err := s.SliceRows(sl, from, 1)
-		if err != nil || len(rows) != 1 || len(rows[0].Key)+len(rows[0].Value) > MaxParcelBytes {
+		if err != nil || len(rows) != 1 || len(rows[0].Key)+len(rows[0].Value) > MaxLogChunkBytes {
 			t.Fatalf("%d rows: %v", len(rows), err)
 		}
 		if from = next; next == nil {

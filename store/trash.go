@@ -432,7 +432,7 @@ func (r *trashReader) bytes() ([]byte, error) {
 	if err != nil || n == 0 {
 		return nil, err
 	}
-	if n > MaxParcelBytes {
+	if n > MaxLogChunkBytes {
 		return nil, fmt.Errorf("a row of %d bytes", n)
 	}
 	b := make([]byte, n)

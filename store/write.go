@@ -301,7 +301,7 @@ func (t *txn) visible() {
 	}
 }
 
-// durable says that the batch's log entries may be shipped.
+// durable says that the batch's log entries may be replicated.
 func (t *txn) durable() {
 	for sl, p := range t.parts {
 		t.s.logs.synced(sl, p.log.last.pos, p.log.cuts)

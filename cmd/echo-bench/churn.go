@@ -14,7 +14,7 @@ import (
 type churnCmd struct {
 	Peers     int           `help:"Peers at the start, each a process." default:"8"`
 	Partition string        `help:"How the crawl space is cut: hash or geo." default:"hash" enum:"hash,geo"`
-	Replicas  int           `help:"Keepers of a slice." default:"3"`
+	Replicas  int           `help:"Replicas of a slice." default:"3"`
 	KillEvery time.Duration `help:"Kill a peer (kill -9) this often; 0 = never." default:"10s"`
 	Random    bool          `help:"Kill at a random moment of each --kill-every."`
 	Restart   time.Duration `name:"restart-after" help:"A killed peer comes back after this." default:"5s"`

@@ -6,7 +6,7 @@
 //	echo-bench report   ask a running world what its server saw
 //	echo-bench people   serve people of a simulated Mastodon and Bluesky, to follow
 //	echo-bench churn    a swarm under kills, a cut and a join, beside a naive crawler
-//	echo-bench replicas pages a second with many keepers of a slice against one
+//	echo-bench replicas pages a second with many replicas of a slice against one
 //	echo-bench zones    what zones cost in a swarm of 100,000 peers, simulated
 //	echo-bench crawl    echo-node beside Colly, wget2 and Scrapy on the same web
 //	echo-bench frontier a frontier of millions of URLs: memory, start, pops a second

@@ -32,7 +32,7 @@ type commands struct {
 	People peopleCmd `cmd:"" help:"Serve a simulated Mastodon and a simulated Bluesky to follow people of."`
 
 	Churn     churnCmd     `cmd:"" help:"A swarm under kills, a cut and a join, beside a naive crawler."`
-	Replicas  replicasCmd  `cmd:"" help:"What replicas cost: pages a second with many keepers against one."`
+	Replicas  replicasCmd  `cmd:"" help:"What replicas cost: pages a second with many replicas against one."`
 	ChurnPeer churnPeerCmd `cmd:"" hidden:"" help:"One process of a churn."`
 
 	Crawl      crawlCmd      `cmd:"" help:"Pages a second, memory and manners, beside other crawlers on the same web."`

@@ -12,7 +12,7 @@ import (
 // replicasCmd measures what replicas cost.
 type replicasCmd struct {
 	Peers    int           `help:"Peers, each a process." default:"3"`
-	Replicas int           `help:"Keepers of a slice, held against 1." default:"3"`
+	Replicas int           `help:"Replicas of a slice, held against 1." default:"3"`
 	Rounds   int           `help:"Crawls of each kind, in turn." default:"3"`
 	Sites    int           `help:"Sites of the world." default:"400"`
 	Pages    int           `help:"Articles a site." default:"10"`
@@ -25,7 +25,7 @@ type replicasCmd struct {
 // Help is the example under --help.
 func (replicasCmd) Help() string { return "Example: echo-bench replicas --least 0.6 --json" }
 
-// Run crawls a world without politeness, with one keeper and with many in turn.
+// Run crawls a world without politeness, with one replica and with many in turn.
 func (c *replicasCmd) Run(ctx context.Context, o output) error {
 	program, err := peerProgram()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 type zonesCmd struct {
 	Peers    int     `default:"100000" help:"Peers of the swarm."`
 	ZoneMax  int     `default:"400" help:"Members above which a zone splits."`
-	Replicas int     `default:"3" help:"Keepers of a slice."`
+	Replicas int     `default:"3" help:"Replicas of a slice."`
 	Dead     float64 `default:"0" help:"Share of the peers in the routing tables that are dead, 0 to 0.5."`
 	Lookups  int     `default:"2000" help:"Searches for an owner with nothing remembered."`
 	Senders  int     `default:"20" help:"Peers whose forwarding is followed."`

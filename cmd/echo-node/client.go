@@ -319,7 +319,7 @@ func (c *ownerCmd) Run(ctx context.Context, p *program, g *globals) error {
 		return err
 	}
 	return p.print(g, o, func(w io.Writer) {
-		say(w, "key     %s\nsite    %s\nslice   %s\nkeepers %s\naddrs   %s\n", o.Key, o.Site, o.Slice, strings.Join(o.Keepers, " "), strings.Join(o.Addrs, " "))
+		say(w, "key     %s\nsite    %s\nslice   %s\nkeepers %s\naddrs   %s\n", o.Key, o.Site, o.Slice, strings.Join(o.Replicas, " "), strings.Join(o.Addrs, " "))
 	})
 }
 

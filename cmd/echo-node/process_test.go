@@ -115,8 +115,8 @@ func (p *process) owners(w *crawltest.World) map[string]string {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		if len(o.Keepers) > 0 {
-			hosts[home.Host] = o.Keepers[0]
+		if len(o.Replicas) > 0 {
+			hosts[home.Host] = o.Replicas[0]
 		}
 	}
 	return hosts

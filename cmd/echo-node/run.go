@@ -52,7 +52,7 @@ type runCmd struct {
 	SliceBits int           `default:"12" help:"A new swarm has 2^N slices." group:"Swarm:"`
 	ZoneMax   int           `default:"0" help:"A new swarm splits into zones of at most N members each; 0 = one zone for ever. Idle detection and export do not cross zones yet." group:"Swarm:"`
 	Replicas  int           `default:"3" placeholder:"1..7" help:"How many peers of a new swarm keep each slice." group:"Swarm:"`
-	Orphan    time.Duration `name:"orphan-after" default:"60s" help:"How long a vanished peer keeps its place, and slices that lost most of their keepers wait for them." group:"Swarm:"`
+	Orphan    time.Duration `name:"orphan-after" default:"60s" help:"How long a vanished peer keeps its place, and slices that lost most of their replicas wait for them." group:"Swarm:"`
 	Leave     time.Duration `default:"10s" help:"When interrupted, take at most this long to hand this peer's slices over." group:"Swarm:"`
 
 	Seed      []string       `sep:"none" placeholder:"KEY" help:"Crawl this: a key or a URL. Repeatable." group:"Crawl:"`

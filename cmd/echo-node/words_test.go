@@ -47,7 +47,7 @@ func evilPeer(t *testing.T) (addr string) {
 			return []api.PeerInfo{{Member: partition.Member{ID: evil}, State: evil}}, nil
 		},
 		Owner: func(context.Context, partition.Key) (api.Owner, error) {
-			return api.Owner{Key: k, Slice: evil, Keepers: []string{evil}, Addrs: []string{evil}}, nil
+			return api.Owner{Key: k, Slice: evil, Replicas: []string{evil}, Addrs: []string{evil}}, nil
 		},
 		Show: func(context.Context, partition.Key) (api.Shown, error) {
 			return api.Shown{Key: k, Owner: evil, Known: true, State: evil, Why: evil, DueAt: &at, DueWhy: evil, Record: &rec}, nil

@@ -32,13 +32,13 @@ const (
 	MaxWords  = 20 << 10
 	MaxCopies = 2000
 	MaxPrints = 64
-	// MaxRows is the most rows of one message: of all pieces of a Ship, of a page.
+	// MaxRows is the most rows of one message: of all pieces of a Replicate, of a page.
 	MaxRows = 50_000
-	// MaxPieces is the most pieces of a Ship, and stances of its answer.
+	// MaxPieces is the most pieces of a Replicate, and progress reports of its answer.
 	MaxPieces = 4096
-	// MaxConfigs is the most Configs or proposals of one message.
+	// MaxConfigs is the most ReplicaSets or proposals of one message.
 	MaxConfigs = 4096
-	// MaxConfigKeepers is the most keepers of a Config, MaxConfigStarts the most
+	// MaxConfigKeepers is the most replicas of a ReplicaSet, MaxConfigStarts the most
 	// generations that it remembers.
 	MaxConfigKeepers = 7
 	MaxConfigStarts  = 32

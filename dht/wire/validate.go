@@ -330,7 +330,7 @@ func (m *WhoOwnsAnswer) validate() error {
 		return over("addresses", len(m.Addrs), MaxPeers)
 	}
 	for _, s := range m.Keepers {
-		if err := checkText("keeper", s, MaxPeerID); err != nil {
+		if err := checkText("replica", s, MaxPeerID); err != nil {
 			return err
 		}
 	}

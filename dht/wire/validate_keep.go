@@ -2,15 +2,15 @@ package wire
 
 import "fmt"
 
-// The messages of replication: lengths and shapes only. What a Config may say
-// is package keeping's to judge, what a row may hold the store's.
+// The messages of replication: lengths and shapes only. What a ReplicaSet may say
+// is package quorum's to judge, what a row may hold the store's.
 
 func checkConfig(c *Config) error {
 	if c == nil {
 		return ErrNoBody
 	}
 	if len(c.Keepers) > MaxConfigKeepers {
-		return over("keepers of a config", len(c.Keepers), MaxConfigKeepers)
+		return over("replicas of a config", len(c.Keepers), MaxConfigKeepers)
 	}
 	if len(c.Starts) > MaxConfigStarts {
 		return over("generations of a config", len(c.Starts), MaxConfigStarts)
@@ -76,7 +76,7 @@ func (m *Ballots) validate() error {
 			return err
 		}
 		if p.Next != nil && p.Next.Slice != p.GetBase().GetSlice() {
-			return fmt.Errorf("a successor in slice %d of a Config of slice %d: %w", p.Next.Slice, p.GetBase().GetSlice(), ErrMalformed)
+			return fmt.Errorf("a successor in slice %d of a replica set of slice %d: %w", p.Next.Slice, p.GetBase().GetSlice(), ErrMalformed)
 		}
 		if err := checkText("ballot", p.By, MaxPeerID); err != nil {
 			return err

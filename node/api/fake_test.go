@@ -39,7 +39,7 @@ func fake() Peer {
 			}, nil
 		},
 		Owner: func(_ context.Context, k partition.Key) (Owner, error) {
-			return Owner{Key: k, Slice: "h/001", Keepers: []string{"peer2"}, Addrs: []string{"/ip4/127.0.0.1/tcp/1"}}, nil
+			return Owner{Key: k, Slice: "h/001", Replicas: []string{"peer2"}, Addrs: []string{"/ip4/127.0.0.1/tcp/1"}}, nil
 		},
 		Show: func(_ context.Context, k partition.Key) (Shown, error) {
 			return Shown{Key: k, Owner: "peer2", Known: true, State: "done", Record: &store.Record{V: 1, Key: k, Title: "t"}}, nil

@@ -61,34 +61,34 @@ type Peer struct {
 
 // Status is one peer's state: GET /api/v1/status.
 type Status struct {
-	ID             string   `json:"id"`
-	Swarm          string   `json:"swarm"`
-	Charter        string   `json:"charter"`             // digest
-	Admission      string   `json:"admission,omitempty"` // how the peer came into a private swarm
-	Version        string   `json:"version"`
-	Uptime         float64  `json:"uptime_s"`
-	Fetched        int64    `json:"fetched"` // fetches that ended in a record, ever
-	Requests       int64    `json:"requests"`
-	Failed         int64    `json:"failed"`
-	Records        int64    `json:"records"` // of the slices owned
-	Keys           int64    `json:"keys"`
-	Due            int64    `json:"due"`     // pending and due now
-	Pending        int64    `json:"pending"` // admitted, never fetched
-	Fetching       int      `json:"fetching"`
-	Progress       Progress `json:"progress"`
-	Outbox         int64    `json:"outbox"`
-	Quarantined    int64    `json:"quarantined"`     // Keys of the slices owned that are left alone, because processes died while they judged them
-	Slices         int      `json:"slices"`          // owned and acted in now
-	SlicesAwaited  int      `json:"slices_awaited"`  // owned, not acted in: no majority of their keepers leases them now
-	SlicesTotal    int      `json:"slices_total"`    // of the swarm: as many as are acted in by all peers together when it is whole
-	SlicesKept     int      `json:"slices_kept"`     // of which a copy is kept, the owned ones among them
-	SlicesMoving   int      `json:"slices_moving"`   // owned, and others should keep them
-	SlicesShipping int      `json:"slices_shipping"` // owned, and a live keeper's copy is behind
-	Peers          int      `json:"peers"`           // live members, this one included
-	LinksOut       int64    `json:"links_out"`
-	LinksIn        int64    `json:"links_in"`
-	IndexLag       int64    `json:"index_lag"` // changes, and owned slices, not yet searchable
-	Limits         []string `json:"limits"`    // which volunteer limit holds right now, in words
+	ID                string   `json:"id"`
+	Swarm             string   `json:"swarm"`
+	Charter           string   `json:"charter"`             // digest
+	Admission         string   `json:"admission,omitempty"` // how the peer came into a private swarm
+	Version           string   `json:"version"`
+	Uptime            float64  `json:"uptime_s"`
+	Fetched           int64    `json:"fetched"` // fetches that ended in a record, ever
+	Requests          int64    `json:"requests"`
+	Failed            int64    `json:"failed"`
+	Records           int64    `json:"records"` // of the slices owned
+	Keys              int64    `json:"keys"`
+	Due               int64    `json:"due"`     // pending and due now
+	Pending           int64    `json:"pending"` // admitted, never fetched
+	Fetching          int      `json:"fetching"`
+	Progress          Progress `json:"progress"`
+	Outbox            int64    `json:"outbox"`
+	Quarantined       int64    `json:"quarantined"`     // Keys of the slices owned that are left alone, because processes died while they judged them
+	Slices            int      `json:"slices"`          // owned and acted in now
+	SlicesAwaited     int      `json:"slices_awaited"`  // owned, not acted in: no majority of their replicas leases them now
+	SlicesTotal       int      `json:"slices_total"`    // of the swarm: as many as are acted in by all peers together when it is whole
+	SlicesKept        int      `json:"slices_kept"`     // of which a copy is kept, the owned ones among them
+	SlicesMoving      int      `json:"slices_moving"`   // owned, and others should keep them
+	SlicesReplicating int      `json:"slices_replicating"` // owned, and a live replica's copy is behind
+	Peers             int      `json:"peers"`           // live members, this one included
+	LinksOut          int64    `json:"links_out"`
+	LinksIn           int64    `json:"links_in"`
+	IndexLag          int64    `json:"index_lag"` // changes, and owned slices, not yet searchable
+	Limits            []string `json:"limits"`    // which volunteer limit holds right now, in words
 	// IP addresses that sites wait for: because it is the turn of other sites, or
 	// because, in words, their owner gives no turns now; a few of those are named.
 	AddressesWaiting int              `json:"addresses_waiting"`
@@ -254,12 +254,12 @@ type PeerInfo struct {
 
 // Owner says who crawls a Key.
 type Owner struct {
-	Key     partition.Key  `json:"key"`
-	Site    partition.Site `json:"site"`
-	Slice   string         `json:"slice"`
-	Keepers []string       `json:"keepers"` // the owner first
-	Addrs   []string       `json:"addrs"`
-	Self    bool           `json:"self"`
+	Key      partition.Key  `json:"key"`
+	Site     partition.Site `json:"site"`
+	Slice    string         `json:"slice"`
+	Replicas []string       `json:"replicas"` // the owner first
+	Addrs    []string       `json:"addrs"`
+	Self     bool           `json:"self"`
 }
 
 // Shown is what the swarm knows of a Key.

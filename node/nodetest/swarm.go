@@ -169,8 +169,8 @@ func (s *Swarm) Settle(want int) {
 				continue
 			}
 			st := p.Status()
-			if st.Peers != want || st.SlicesAwaited > 0 || st.Slices == 0 || st.SlicesMoving > 0 || st.SlicesShipping > 0 {
-				return false, fmt.Sprintf("%s sees %d peers, acts in %d slices, awaits %d, moves %d, ships %d", p.Name, st.Peers, st.Slices, st.SlicesAwaited, st.SlicesMoving, st.SlicesShipping)
+			if st.Peers != want || st.SlicesAwaited > 0 || st.Slices == 0 || st.SlicesMoving > 0 || st.SlicesReplicating > 0 {
+				return false, fmt.Sprintf("%s sees %d peers, acts in %d slices, awaits %d, moves %d, replicates %d", p.Name, st.Peers, st.Slices, st.SlicesAwaited, st.SlicesMoving, st.SlicesReplicating)
 			}
 		}
 		return true, ""

@@ -127,7 +127,7 @@ func leaveMoves(t *testing.T, table *partition.Table, members []partition.Member
 	id := members[leaver].ID
 	before := map[partition.Slice][]string{}
 	for _, s := range table.Slices() {
-		before[s] = table.Keepers(s)
+		before[s] = table.Replicas(s)
 	}
 	kept, owned := table.Kept(id), table.Owned(id)
 	changed := table.Update(partition.NewView(slices.Delete(slices.Clone(members), leaver, leaver+1)))
@@ -137,9 +137,9 @@ func leaveMoves(t *testing.T, table *partition.Table, members []partition.Member
 	moved := 0
 	for s, old := range before {
 		rest := slices.DeleteFunc(slices.Clone(old), func(k string) bool { return k == id })
-		now := table.Keepers(s)
+		now := table.Replicas(s)
 		if !slices.Equal(now[:len(rest)], rest) {
-			t.Fatalf("%v: keepers %v, then %v without %s", s, old, now, id)
+			t.Fatalf("%v: replicas %v, then %v without %s", s, old, now, id)
 		}
 		if now[0] != old[0] {
 			moved++

@@ -21,8 +21,8 @@
 //
 // # Which slices
 //
-// Only what is asked for here: of a slice with several keepers the owner answers,
-// and the text of it in every keeper's index would cost more than all else that
+// Only what is asked for here: of a slice with several replicas the owner answers,
+// and the text of it in every replica's index would cost more than all else that
 // keeping does. Keep says which slices; Await brings others in for a while. A
 // slice enters by a scan of its records; the changes that come meanwhile are
 // followed beside it. Until that has ended it is named as missing, never

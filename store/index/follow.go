@@ -104,7 +104,7 @@ func (ix *Index) follow() (more bool, err error) {
 }
 
 // changed adds what the store has of a document now. What is of a slice that is not
-// followed costs no more than to see that: most of what a keeper stores is
+// followed costs no more than to see that: most of what a replica stores is
 // another peer's to answer for.
 func (ix *Index) changed(b *batch, d doc) error {
 	k, _ := d.split()

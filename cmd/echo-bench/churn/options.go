@@ -12,7 +12,7 @@ type Options struct {
 	Program   []string      // the command line that becomes a peer when a Spec is added (RunPeer); required
 	Peers     int           // at the start; default 8
 	Partition string        // hash or geo; default hash
-	Replicas  int           // keepers of a slice; default 3
+	Replicas  int           // replicas of a slice; default 3
 	KillEvery time.Duration // default 10 s, negative = no kills
 	Random    bool          // a kill comes at any moment of its KillEvery, by Seed, and not at the end of it
 	Restart   time.Duration // after a kill; default 5 s

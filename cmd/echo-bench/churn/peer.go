@@ -182,8 +182,8 @@ func (p *swarmPeer) owners(ctx context.Context, urls []string) ([]string, error)
 			return nil, err
 		}
 		owner := ""
-		if len(o.Keepers) > 0 {
-			owner = o.Keepers[0]
+		if len(o.Replicas) > 0 {
+			owner = o.Replicas[0]
 		}
 		out = append(out, owner)
 	}

@@ -23,7 +23,7 @@ type RatioOptions struct {
 	Talk     io.Writer
 }
 
-// RatioResult is the throughput of one swarm with many keepers of a slice
+// RatioResult is the throughput of one swarm with many replicas of a slice
 // against the same with one, in the same run.
 type RatioResult struct {
 	Peers int        `json:"peers"`
@@ -80,7 +80,7 @@ func (o RatioOptions) run(replicas int, dir string) Options {
 		Pages: o.Pages, Seed: o.Seed, Settle: o.Limit, Alone: true, Dir: dir}
 }
 
-// Ratio crawls the same world again and again, with one keeper and with many in
+// Ratio crawls the same world again and again, with one replica and with many in
 // turn (1, 3, 3, 1, …: so that what changes on the machine meanwhile touches both), and
 // compares pages a second.
 func Ratio(ctx context.Context, o RatioOptions) (r RatioResult, err error) {

@@ -29,15 +29,15 @@ func Forgeries(kind Kind) []Attack {
 	case "ballots":
 		return ballotForgeries()
 	case "ship":
-		return shipForgeries()
+		return replicateForgeries()
 	case "unite":
-		return uniteForgeries()
+		return reconcileForgeries()
 	case "compare":
 		return compareForgeries()
 	case "forward":
 		return forwardForgeries()
 	case "turns":
-		return turnForgeries()
+		return hostLeaseForgeries()
 	case "overrule":
 		return []Attack{
 			say("an override in the operator's name", func(sc *Scene, _ *rand.Rand) *wire.Request { return sc.override("out") }),
@@ -49,7 +49,7 @@ func Forgeries(kind Kind) []Attack {
 	return nil
 }
 
-// thefts has a message carry each of the made-up Configs.
+// thefts has a message carry each of the made-up ReplicaSets.
 func thefts(carry func(sc *Scene, stolen []*wire.Config) *wire.Request) []Attack {
 	var out []Attack
 	for _, name := range slices.Sorted(maps.Keys((&Scene{Charter: partition.Charter{Founder: "x"}, All: []partition.Slice{1}}).Thefts())) {
@@ -63,7 +63,7 @@ func ballotForgeries() []Attack {
 		return &wire.Request{Body: &wire.Request_Ballots{Ballots: &wire.Ballots{Accept: accept, Proposals: ps}}}
 	}
 	next := func(sc *Scene, s partition.Slice) *wire.Config {
-		c := sc.config(s)
+		c := sc.replicaSet(s)
 		c.Gen++
 		c.Owner, c.Keepers = sc.Me, []string{sc.Me}
 		return c
@@ -77,26 +77,26 @@ func ballotForgeries() []Attack {
 	})
 	return append(out,
 		say("a ballot for a slice of others", func(sc *Scene, _ *rand.Rand) *wire.Request {
-			return ballots(false, &wire.Proposal{Base: sc.config(sc.Slice), Ballot: 1 << 62, By: sc.Me})
+			return ballots(false, &wire.Proposal{Base: sc.replicaSet(sc.Slice), Ballot: 1 << 62, By: sc.Me})
 		}),
 		say("a ballot in the owner's name", func(sc *Scene, _ *rand.Rand) *wire.Request {
-			c := sc.config(sc.Slice)
+			c := sc.replicaSet(sc.Slice)
 			return ballots(true, &wire.Proposal{Base: c, Ballot: 1, By: c.Owner, Next: next(sc, sc.Slice)})
 		}),
 		say("acceptance of what nobody prepared", func(sc *Scene, _ *rand.Rand) *wire.Request {
-			return ballots(true, &wire.Proposal{Base: sc.config(sc.Slice), Ballot: 9, By: sc.Me, Next: next(sc, sc.Slice)})
+			return ballots(true, &wire.Proposal{Base: sc.replicaSet(sc.Slice), Ballot: 9, By: sc.Me, Next: next(sc, sc.Slice)})
 		}),
 		say("a base that the sender keeps", func(sc *Scene, _ *rand.Rand) *wire.Request {
-			base := sc.config(sc.Slice)
+			base := sc.replicaSet(sc.Slice)
 			base.Keepers, base.Owner = []string{sc.Me, sc.Target}, sc.Me
 			return ballots(true, &wire.Proposal{Base: base, Ballot: 1, By: sc.Me, Next: next(sc, sc.Slice)})
 		}))
 }
 
-func shipForgeries() []Attack {
+func replicateForgeries() []Attack {
 	ship := func(change func(sc *Scene, p *wire.Piece, r *rand.Rand)) func(*Scene, *rand.Rand) *wire.Request {
 		return func(sc *Scene, r *rand.Rand) *wire.Request {
-			c := sc.config(sc.Slice)
+			c := sc.replicaSet(sc.Slice)
 			p := &wire.Piece{Slice: c.Slice, Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Kind: wire.Piece_KIND_TAIL, From: sc.Head, To: sc.Head + 1, Rows: sc.Rows}
 			change(sc, p, r)
 			return &wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{p}}}}
@@ -114,7 +114,7 @@ func shipForgeries() []Attack {
 	}
 }
 
-func uniteForgeries() []Attack {
+func reconcileForgeries() []Attack {
 	unite := func(rows func(sc *Scene, r *rand.Rand) []*wire.Row) func(*Scene, *rand.Rand) *wire.Request {
 		return func(sc *Scene, r *rand.Rand) *wire.Request {
 			return &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(sc.Slice), Rows: rows(sc, r)}}}
@@ -153,10 +153,10 @@ func compareForgeries() []Attack {
 	}
 	return []Attack{
 		say("may I drop it", compare(func(sc *Scene) *wire.Compare {
-			return &wire.Compare{Slice: uint64(sc.Slice), Drop: sc.config(sc.Slice)}
+			return &wire.Compare{Slice: uint64(sc.Slice), Drop: sc.replicaSet(sc.Slice)}
 		})),
-		say("may I drop it, by a Config to come", compare(func(sc *Scene) *wire.Compare {
-			c := sc.config(sc.Slice)
+		say("may I drop it, by a replica set to come", compare(func(sc *Scene) *wire.Compare {
+			c := sc.replicaSet(sc.Slice)
 			c.Gen++
 			return &wire.Compare{Slice: uint64(sc.Slice), Drop: c}
 		})),
@@ -188,7 +188,7 @@ func forwardForgeries() []Attack {
 	}
 }
 
-func turnForgeries() []Attack {
+func hostLeaseForgeries() []Attack {
 	turns := func(asks func(i int) *wire.TurnAsk) func(*Scene, *rand.Rand) *wire.Request {
 		return func(*Scene, *rand.Rand) *wire.Request {
 			t := &wire.Turns{}

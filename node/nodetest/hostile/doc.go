@@ -7,13 +7,13 @@
 //     -hours, -hostile, -slicebits and -every make it larger.
 //   - TestFloodOfStrangers: on real sockets; -flood 100000 is all of it.
 //   - FuzzServe and FuzzMessages: what a fuzzer makes of messages.
-//   - TestWeaknesses: what a hostile keeper can still do in the slices that it keeps,
+//   - TestWeaknesses: what a hostile replica can still do in the slices that it keeps,
 //     the list Weaknesses, each shown by a test that fails when it is mended.
 //
-// What a hostile keeper can still do:
+// What a hostile replica can still do:
 //
-//	a keeper makes up the next Config             one of three is believed, and has the slice alone
+//	a replica makes up the next ReplicaSet             one of three is believed, and has the slice alone
 //	an owner forgets links                        it acknowledges them and writes nothing down
-//	an owner replaces records                     its keepers take any row, in any fetcher's name
-//	a keeper stops a slice while another is away  two of three do not lease it
+//	an owner replaces records                     its replicas take any row, in any fetcher's name
+//	a replica stops a slice while another is away  two of three do not lease it
 package hostile

@@ -27,7 +27,7 @@ var (
 	fleetHours   = flag.Float64("hours", 0.5, "virtual hours of the fleet test")
 	fleetHostile = flag.Int("hostile", 2, "hostile peers beside the five honest ones of the fleet test")
 	fleetSlices  = flag.Int("slicebits", 5, "slice bits of the fleet test")
-	fleetWeak    = flag.Bool("weak", false, "hostile keepers of the fleet test also lie about the Configs of slices that they keep, which is believed: see Weaknesses")
+	fleetWeak    = flag.Bool("weak", false, "hostile replicas of the fleet test also lie about the replica sets of slices that they keep, which is believed: see Weaknesses")
 	fleetSeed    = flag.Uint64("seed", 1, "what the hostile peers of the fleet test do")
 	fleetEvery   = flag.Duration("every", 15*time.Second, "a hostile peer of the fleet test attacks so often, on average")
 )
@@ -167,17 +167,17 @@ func (f *fleet) spare(me string) map[partition.Slice]bool {
 func (f *fleet) look(me string, target *nodetest.SimPeer, g *rogue) {
 	n := target.Node()
 	all := n.Slices()
-	sc := &hostile.Scene{Charter: f.s.Charter(), All: all, Me: me, Target: target.ID, Configs: map[partition.Slice]*wire.Config{}}
+	sc := &hostile.Scene{Charter: f.s.Charter(), All: all, Me: me, Target: target.ID, ReplicaSets: map[partition.Slice]*wire.Config{}}
 	for _, p := range f.targets {
 		sc.Peers = append(sc.Peers, p.ID)
 	}
 	for _, sl := range all {
 		c := n.Agreed(sl)
-		w := &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Keepers}
+		w := &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas}
 		for _, x := range c.Starts {
 			w.Starts = append(w.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
 		}
-		sc.Configs[sl] = w
+		sc.ReplicaSets[sl] = w
 	}
 	sc.Spare = f.spare(me)
 	g.mu.Lock()
@@ -292,7 +292,7 @@ func (f *fleet) churn(r *rand.Rand) {
 }
 
 // TestFleet has hostile peers attack five honest ones for some hours of fake time. What
-// was crawled is not lost, nobody acts in a slice of others, and slices whose keepers are
+// was crawled is not lost, nobody acts in a slice of others, and slices whose replicas are
 // honest for the most part are served.
 func TestFleet(t *testing.T) {
 	racetest.OneProcessor(t)

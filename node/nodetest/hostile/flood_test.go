@@ -209,13 +209,13 @@ func (f *flood) strangers(ctx context.Context) tally {
 // frames are the messages of one stranger: forged ones, right ones, random ones.
 func (f *flood) frames(r *rand.Rand, me peer.ID) map[hostile.Kind][][]byte {
 	n := f.s.Peers[0].Node
-	sc := &hostile.Scene{Charter: n.Charter(), All: n.Slices(), Me: me.String(), Target: n.ID(), Configs: map[partition.Slice]*wire.Config{}}
+	sc := &hostile.Scene{Charter: n.Charter(), All: n.Slices(), Me: me.String(), Target: n.ID(), ReplicaSets: map[partition.Slice]*wire.Config{}}
 	for _, p := range f.s.Peers {
 		sc.Peers = append(sc.Peers, p.ID())
 	}
 	for _, sl := range sc.All {
 		c := n.Agreed(sl)
-		sc.Configs[sl] = &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Keepers}
+		sc.ReplicaSets[sl] = &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas}
 	}
 	for k := range f.rows(0) {
 		if k[0] == 'R' {

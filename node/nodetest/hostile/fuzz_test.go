@@ -27,11 +27,11 @@ func FuzzServe(f *testing.F) {
 	for i := range hostile.Kinds() {
 		plan = append(plan, steps(byte(i), byte(i%4), uint64(i))...)
 	}
-	for standing := range hostile.Standings() {
-		f.Add(byte(standing), plan, bytes.Repeat(steps(8, 1, 3), 5), []byte{0xff})
+	for progress := range hostile.AllProgress() {
+		f.Add(byte(progress), plan, bytes.Repeat(steps(8, 1, 3), 5), []byte{0xff})
 	}
-	f.Fuzz(func(t *testing.T, standing byte, plan, more, raw []byte) {
-		who := hostile.Standings()[int(standing)%len(hostile.Standings())]
+	f.Fuzz(func(t *testing.T, progress byte, plan, more, raw []byte) {
+		who := hostile.AllProgress()[int(progress)%len(hostile.AllProgress())]
 		o := nodetest.SimOptions{World: world(), SliceBits: 4, Node: node.Options{Credit: patient()}}
 		nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 			g := newStage(t, s, who)
@@ -57,7 +57,7 @@ func steps(kind, form byte, seed uint64) []byte {
 }
 
 // step sends one message and says what it may change.
-func (g *stage) step(who hostile.Standing, b, raw []byte) hostile.Scope {
+func (g *stage) step(who hostile.Progress, b, raw []byte) hostile.Scope {
 	kinds := hostile.Kinds()
 	kind := kinds[int(b[0])%len(kinds)]
 	r := rand.New(rand.NewPCG(binary.BigEndian.Uint64(b[2:]), 1))

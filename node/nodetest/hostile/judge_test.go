@@ -9,36 +9,36 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
 	"github.com/echo-node/echo-node/node/nodetest"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
 
-// chain is what is true of one slice: the Configs that were agreed, as far as honest peers
-// took part. It is honest as long as a majority of the keepers of its last Config is.
+// chain is what is true of one slice: the ReplicaSets that were agreed, as far as honest peers
+// took part. It is honest as long as a majority of the replicas of its last ReplicaSet is.
 type chain struct {
-	last   keeping.Config
+	last   quorum.ReplicaSet
 	known  map[string]bool   // names of all of them
 	votes  map[string]*votes // of successors of the last, by name
 	before map[string]*votes // of successors of the last but one, the last among them
 	former string            // the name of the last but one
-	split  bool              // they did: see weakness "a keeper votes for two"
-	rows   map[string]bool   // rows that honest keepers had at the last count, while honest
+	split  bool              // they did: see weakness "a replica votes for two"
+	rows   map[string]bool   // rows that honest replicas had at the last count, while honest
 	doubt  map[string]int    // samples in a row that a peer believed what is not true
-	story  []string          // how it came to the last few of its Configs, for who reads of a fault
+	story  []string          // how it came to the last few of its ReplicaSets, for who reads of a fault
 }
 
 // votes are honest peers that accepted a successor.
 type votes struct {
-	base, next keeping.Config
+	base, next quorum.ReplicaSet
 	by         map[string]bool
 }
 
 func short(id string) string { return id[max(0, len(id)-6):] }
 
-func nameOf(c keeping.Config) string {
+func nameOf(c quorum.ReplicaSet) string {
 	out := fmt.Sprintf("%d/%s/%d/%s:", c.Epoch, short(c.Fork), c.Gen, short(c.Owner))
-	for _, k := range c.Keepers {
+	for _, k := range c.Replicas {
 		out += " " + short(k)
 	}
 	return out
@@ -80,9 +80,9 @@ func (j *judge) log(format string, args ...any) {
 	}
 }
 
-func (j *judge) isHonest(c keeping.Config) bool {
+func (j *judge) isHonest(c quorum.ReplicaSet) bool {
 	n := 0
-	for _, k := range c.Keepers {
+	for _, k := range c.Replicas {
 		if j.honest[k] != nil {
 			n++
 		}
@@ -90,10 +90,10 @@ func (j *judge) isHonest(c keeping.Config) bool {
 	return n >= c.Quorum()
 }
 
-func configOf(c *wire.Config) keeping.Config {
-	out := keeping.Config{Epoch: c.GetEpoch(), Fork: c.GetFork(), Gen: c.GetGen(), Owner: c.GetOwner(), Keepers: c.GetKeepers()}
+func configOf(c *wire.Config) quorum.ReplicaSet {
+	out := quorum.ReplicaSet{Epoch: c.GetEpoch(), Fork: c.GetFork(), Gen: c.GetGen(), Owner: c.GetOwner(), Replicas: c.GetKeepers()}
 	for _, s := range c.GetStarts() {
-		out.Starts = append(out.Starts, keeping.Start{Gen: s.Gen, Pos: s.Pos})
+		out.Starts = append(out.Starts, quorum.Start{Gen: s.Gen, Pos: s.Pos})
 	}
 	return out
 }
@@ -132,7 +132,7 @@ func (j *judge) answered(by string, req *wire.Request, resp *wire.Response) {
 }
 
 // vote counts an honest peer's acceptance of a successor of what it believes.
-func (j *judge) vote(by string, s partition.Slice, base, next keeping.Config) {
+func (j *judge) vote(by string, s partition.Slice, base, next quorum.ReplicaSet) {
 	ch := j.chains[s]
 	if ch == nil || !base.Has(by) || !next.SameFork(base) || next.Gen != base.Gen+1 {
 		return
@@ -156,11 +156,11 @@ func (j *judge) vote(by string, s partition.Slice, base, next keeping.Config) {
 	}
 }
 
-// possible says whether a successor of the last Config was decided if all hostile keepers
+// possible says whether a successor of the last ReplicaSet was decided if all hostile replicas
 // accepted it. They may have accepted another as well.
 func (j *judge) possible(v *votes) bool {
 	n := len(v.by)
-	for _, k := range v.base.Keepers {
+	for _, k := range v.base.Replicas {
 		if j.honest[k] == nil {
 			n++
 		}
@@ -168,11 +168,11 @@ func (j *judge) possible(v *votes) bool {
 	return n >= v.base.Quorum()
 }
 
-// believed is told of what an honest peer takes for decided: of what hostile keepers may or
+// believed is told of what an honest peer takes for decided: of what hostile replicas may or
 // may not have accepted, that was.
-func (j *judge) believed(ch *chain, by string, c keeping.Config) {
+func (j *judge) believed(ch *chain, by string, c quorum.ReplicaSet) {
 	if v := ch.votes[nameOf(c)]; v != nil && j.possible(v) {
-		j.advance(ch, c, "accepted by "+j.nicks(v)+" and hostile keepers, as "+j.nick(by)+" believes")
+		j.advance(ch, c, "accepted by "+j.nicks(v)+" and hostile replicas, as "+j.nick(by)+" believes")
 	}
 }
 
@@ -192,10 +192,10 @@ func (j *judge) nick(id string) string {
 	return short(id)
 }
 
-// told is how many Configs of a slice a fault is told with.
+// told is how many ReplicaSets of a slice a fault is told with.
 const told = 8
 
-func (j *judge) advance(ch *chain, c keeping.Config, why string) {
+func (j *judge) advance(ch *chain, c quorum.ReplicaSet, why string) {
 	line := fmt.Sprintf("%s %s: %s", time.Now().Format(time.TimeOnly), nameOf(c), why)
 	ch.story = append(ch.story[max(0, len(ch.story)-told+1):], line)
 	if j.isHonest(ch.last) != j.isHonest(c) {
@@ -205,8 +205,8 @@ func (j *judge) advance(ch *chain, c keeping.Config, why string) {
 	ch.last, ch.known[nameOf(c)] = c, true
 }
 
-// rivals says whether hostile keepers may have made c of the last Config but one, beside the last.
-func (j *judge) rivals(ch *chain, c keeping.Config) bool {
+// rivals says whether hostile replicas may have made c of the last ReplicaSet but one, beside the last.
+func (j *judge) rivals(ch *chain, c quorum.ReplicaSet) bool {
 	v := ch.before[nameOf(c)]
 	return v != nil && nameOf(c) != nameOf(ch.last) && j.possible(v)
 }
@@ -233,7 +233,7 @@ func (j *judge) sample() {
 			if j.believed(ch, id, c); j.rivals(ch, c) && !ch.split {
 				ch.split, ch.rows = true, map[string]bool{}
 				j.splits++
-				j.log("%s: %s believes %s beside %s, for which hostile keepers voted, too; before: %q",
+				j.log("%s: %s believes %s beside %s, for which hostile replicas voted, too; before: %q",
 					s, p.Name, nameOf(c), nameOf(ch.last), ch.story)
 			}
 		}
@@ -276,7 +276,7 @@ func (j *judge) sample() {
 // newest is that an honest peer believes. It is honest again once all honest peers
 // believe the same and have the majority by it.
 func (j *judge) follow(s partition.Slice, ch *chain) {
-	newest, all := ch.last, map[string]keeping.Config{}
+	newest, all := ch.last, map[string]quorum.ReplicaSet{}
 	for _, p := range j.honest {
 		c := p.Node().Agreed(s)
 		if all[nameOf(c)] = c; c.Compare(newest) > 0 {
@@ -292,7 +292,7 @@ func (j *judge) follow(s partition.Slice, ch *chain) {
 	}
 }
 
-// count looks for rows that were at honest keepers of a slice, and are at none any more.
+// count looks for rows that were at honest replicas of a slice, and are at none any more.
 // What the crawl deletes of its own accord is not among those tables.
 func (j *judge) count(rows map[string]nodetest.Rows) {
 	j.mu.Lock()
@@ -329,7 +329,7 @@ func (j *judge) report(real time.Duration) string {
 	share := func(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
 	return fmt.Sprintf("%d samples, honest slices %.1f of %d on average, %d at least; of them owned by an honest peer %.2f %%, of these served %.3f %%; "+
 		"rows lost %d, acted in by who should not %d, believed though not true %d; "+
-		"slices split by a keeper that voted for two %d; took %s",
+		"slices split by a replica that voted for two %d; took %s",
 		j.samples, float64(j.honestSlices)/float64(max(1, j.samples)), len(j.chains), j.fewest, share(j.served+j.unserved, j.honestSlices),
 		share(j.served, j.served+j.unserved), j.lost, j.wrong, j.misbelieved, j.splits, real.Round(time.Second))
 }

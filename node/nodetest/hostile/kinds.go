@@ -37,23 +37,23 @@ func KindOf(req *wire.Request) Kind {
 }
 
 // Standing is what a sender is to the peer that it asks, with respect to one slice.
-type Standing uint8
+type Progress uint8
 
-// The standings, from the least trusted on.
+// The progress, from the least trusted on.
 const (
-	Stranger  Standing = iota // no member
+	Stranger  Progress = iota // no member
 	Member                    // a member that keeps nothing
 	Elsewhere                 // keeps other slices
-	Former                    // kept the slice until a later Config
+	Former                    // kept the slice until a later ReplicaSet
 	Replica                   // keeps the slice and does not own it
 	Owner                     // owns the slice
 )
 
 // Standings lists them all.
-func Standings() []Standing { return []Standing{Stranger, Member, Elsewhere, Former, Replica, Owner} }
+func AllProgress() []Progress { return []Progress{Stranger, Member, Elsewhere, Former, Replica, Owner} }
 
-func (s Standing) String() string {
-	names := []string{"stranger", "member", "keeper of another slice", "former keeper", "keeper", "owner"}
+func (s Progress) String() string {
+	names := []string{"stranger", "member", "replica of another slice", "former replica", "replica", "owner"}
 	if int(s) < len(names) {
 		return names[s]
 	}
@@ -103,10 +103,10 @@ func (s Scope) String() string {
 type Rule struct {
 	// Answered is the least standing that gets an answer rather than a refusal;
 	// of some kinds, only for the slices that are the sender's.
-	Answered Standing
+	Answered Progress
 	// Changes is what a sender of at least From may change on disk.
 	Changes Scope
-	From    Standing
+	From    Progress
 }
 
 // RuleOf is the table of rules that the tests hold every peer to; false: the kind has
@@ -134,7 +134,7 @@ func RuleOf(kind Kind) (Rule, bool) {
 }
 
 // May is the most that a message of that kind may change when such a sender sends it.
-func (r Rule) May(s Standing) Scope {
+func (r Rule) May(s Progress) Scope {
 	if s < r.From {
 		return Nothing
 	}

@@ -153,7 +153,7 @@ func (sc *Scene) AnswerTo(r *rand.Rand, req *wire.Request) *wire.Response {
 	}
 	stolen := all[pick(r, names...)]
 	if len(stolen) == 0 { // all are spared
-		stolen = []*wire.Config{sc.config(sc.Slice)}
+		stolen = []*wire.Config{sc.replicaSet(sc.Slice)}
 	}
 	switch b := req.Body.(type) {
 	case *wire.Request_Lease:

@@ -24,18 +24,18 @@ type Scene struct {
 	Target  string          // whom it asks
 	Peers   []string        // honest ones
 	Keys    []partition.Key // of Slice, that have records
-	Rows    []*wire.Row     // rows of Slice, as a keeper has them; of forged records if need be
+	Rows    []*wire.Row     // rows of Slice, as a replica has them; of forged records if need be
 	Head    uint64          // of the log of Slice
 	// Spare are slices that the sender does not attack: its own, of which it may say
 	// more than others.
 	Spare map[partition.Slice]bool
-	// Configs are those in force, as anybody may learn them.
-	Configs map[partition.Slice]*wire.Config
+	// ReplicaSets are those in force, as anybody may learn them.
+	ReplicaSets map[partition.Slice]*wire.Config
 }
 
-// config is a copy of the Config of s.
-func (sc *Scene) config(s partition.Slice) *wire.Config {
-	c := sc.Configs[s]
+// config is a copy of the ReplicaSet of s.
+func (sc *Scene) replicaSet(s partition.Slice) *wire.Config {
+	c := sc.ReplicaSets[s]
 	if c == nil {
 		c = &wire.Config{Slice: uint64(s), Owner: sc.Charter.Founder, Keepers: []string{sc.Charter.Founder}}
 	}
@@ -57,7 +57,7 @@ func say(name string, make func(sc *Scene, r *rand.Rand) *wire.Request) Attack {
 func (sc *Scene) RightMessage(kind Kind) *wire.Request {
 	s := uint64(sc.Slice)
 	key := string(sc.key())
-	c := sc.config(sc.Slice)
+	c := sc.replicaSet(sc.Slice)
 	switch kind {
 	case "forward":
 		return &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{Links: []*wire.Link{{Key: key, Depth: 1}}}}}
@@ -110,14 +110,14 @@ func (sc *Scene) override(verdict string) *wire.Request {
 	return &wire.Request{Body: &wire.Request_Overrule{Overrule: &wire.Overrule{Override: b}}}
 }
 
-// theft is a Config of every slice, in favour of the sender.
+// theft is a ReplicaSet of every slice, in favour of the sender.
 func (sc *Scene) theft(change func(c *wire.Config)) []*wire.Config {
 	var out []*wire.Config
 	for _, s := range sc.All {
 		if sc.Spare[s] {
 			continue
 		}
-		c := sc.config(s)
+		c := sc.replicaSet(s)
 		c.Owner, c.Keepers, c.Starts = sc.Me, []string{sc.Me}, nil
 		change(c)
 		out = append(out, c)
@@ -125,12 +125,12 @@ func (sc *Scene) theft(change func(c *wire.Config)) []*wire.Config {
 	return out
 }
 
-// Thefts are the ways to make a Config up.
+// Thefts are the ways to make a ReplicaSet up.
 func (sc *Scene) Thefts() map[string][]*wire.Config {
-	keep := func(c *wire.Config) []string { return sc.config(partition.Slice(c.Slice)).Keepers }
+	keep := func(c *wire.Config) []string { return sc.replicaSet(partition.Slice(c.Slice)).Keepers }
 	return map[string][]*wire.Config{
 		"the next generation":                       sc.theft(func(c *wire.Config) { c.Gen++ }),
-		"the next generation with the same keepers": sc.theft(func(c *wire.Config) { c.Gen++; c.Keepers = append(keep(c), sc.Me)[max(0, len(keep(c))-2):] }),
+		"the next generation with the same replicas": sc.theft(func(c *wire.Config) { c.Gen++; c.Keepers = append(keep(c), sc.Me)[max(0, len(keep(c))-2):] }),
 		"generation 2^62":                           sc.theft(func(c *wire.Config) { c.Gen = 1 << 62 }),
 		"the next epoch":                            sc.theft(func(c *wire.Config) { c.Epoch++; c.Fork, c.Gen = sc.Me, 0 }),
 		"the next epoch, in another's name":         sc.theft(func(c *wire.Config) { c.Epoch++; c.Fork, c.Gen = sc.Target, 0 }),
@@ -139,7 +139,7 @@ func (sc *Scene) Thefts() map[string][]*wire.Config {
 		"a higher fork":                             sc.theft(func(c *wire.Config) { c.Fork = "~" + sc.Me }),
 		"the same with another owner":               sc.theft(func(*wire.Config) {}),
 		"an owner who keeps nothing":                sc.theft(func(c *wire.Config) { c.Gen++; c.Keepers = keep(c) }),
-		"the target as the only keeper":             sc.theft(func(c *wire.Config) { c.Gen++; c.Owner, c.Keepers = sc.Target, []string{sc.Target} }),
+		"the target as the only replica":             sc.theft(func(c *wire.Config) { c.Gen++; c.Owner, c.Keepers = sc.Target, []string{sc.Target} }),
 		"nobody":                                    sc.theft(func(c *wire.Config) { c.Gen++; c.Owner, c.Keepers = "nobody", []string{"nobody"} }),
 	}
 }

@@ -62,12 +62,12 @@ type stage struct {
 	said map[hostile.Kind][]*wire.Request // what honest peers sent, the latest few
 }
 
-// keepers are who keeps each slice, by the peer that owns it.
-func keepers(s *nodetest.Sim) map[partition.Slice][]string {
+// replicas are who keeps each slice, by the peer that owns it.
+func replicas(s *nodetest.Sim) map[partition.Slice][]string {
 	out := map[partition.Slice][]string{}
 	n := s.Peers[0].Node()
 	for _, sl := range n.Slices() {
-		out[sl] = n.Agreed(sl).Keepers
+		out[sl] = n.Agreed(sl).Replicas
 	}
 	return out
 }
@@ -94,7 +94,7 @@ func unsettled(ps []*nodetest.SimPeer, moving bool) string {
 	return ""
 }
 
-func newStage(t *testing.T, s *nodetest.Sim, standing hostile.Standing) *stage {
+func newStage(t *testing.T, s *nodetest.Sim, progress hostile.Progress) *stage {
 	t.Helper()
 	g := &stage{t: t, s: s, said: map[hostile.Kind][]*wire.Request{}, mine: map[partition.Slice]bool{}}
 	s.Calls.SetJudge(func(_, _ *nodetest.SimPeer, req *wire.Request) nodetest.Effect {
@@ -111,16 +111,16 @@ func newStage(t *testing.T, s *nodetest.Sim, standing hostile.Standing) *stage {
 	s.Until("four peers agree", 5*time.Minute, func() string { return unsettled(s.Peers, true) })
 	s.Seed()
 	s.WaitIdle(s.Peers[0], 10*time.Minute)
-	before := keepers(s)
+	before := replicas(s)
 	s.Add()
 	s.Until("five peers agree", 5*time.Minute, func() string { return unsettled(s.Peers, true) })
-	g.cast(standing, before)
+	g.cast(progress, before)
 	time.Sleep(2 * time.Minute) // until copies that nobody needs any more are dropped
 	return g
 }
 
 // cast chooses who is what.
-func (g *stage) cast(standing hostile.Standing, before map[partition.Slice][]string) {
+func (g *stage) cast(progress hostile.Progress, before map[partition.Slice][]string) {
 	s, n := g.s, g.s.Peers[0].Node()
 	byID := map[string]*nodetest.SimPeer{}
 	for _, p := range s.Peers {
@@ -136,7 +136,7 @@ func (g *stage) cast(standing hostile.Standing, before map[partition.Slice][]str
 		for _, p := range s.Peers {
 			fits := false
 			to := byID[c.Owner]
-			switch standing {
+			switch progress {
 			case hostile.Stranger, hostile.Member:
 				fits = true
 			case hostile.Elsewhere:
@@ -147,7 +147,7 @@ func (g *stage) cast(standing hostile.Standing, before map[partition.Slice][]str
 				fits = c.Has(p.ID) && c.Owner != p.ID
 			case hostile.Owner:
 				fits = c.Owner == p.ID
-				for _, k := range c.Keepers {
+				for _, k := range c.Replicas {
 					if k != p.ID {
 						to = byID[k]
 					}
@@ -159,12 +159,12 @@ func (g *stage) cast(standing hostile.Standing, before map[partition.Slice][]str
 		}
 	}
 	if sender == nil || best == 0 {
-		g.t.Fatalf("nobody is a %s of a slice that has records", standing)
+		g.t.Fatalf("nobody is a %s of a slice that has records", progress)
 	}
 	g.target = target
 	g.send = hostile.Sender{Host: sender.Host(), To: target.PeerID(), Proto: hostile.RPC(s.Charter())}
 	me := sender.ID
-	switch standing {
+	switch progress {
 	case hostile.Stranger:
 		h := s.Stranger(newKey(g.t, 1))
 		g.send.Host, me = h, h.ID().String()
@@ -177,7 +177,7 @@ func (g *stage) cast(standing hostile.Standing, before map[partition.Slice][]str
 	for _, sl := range n.Slices() {
 		g.mine[sl] = n.Agreed(sl).Has(me)
 	}
-	if standing < hostile.Replica {
+	if progress < hostile.Replica {
 		g.sc.Spare = g.mine
 	}
 }
@@ -186,17 +186,17 @@ func (g *stage) cast(standing hostile.Standing, before map[partition.Slice][]str
 func sceneOf(t testing.TB, s *nodetest.Sim, in partition.Slice, me string, target *nodetest.SimPeer) *hostile.Scene {
 	t.Helper()
 	n := target.Node()
-	sc := &hostile.Scene{Charter: s.Charter(), All: n.Slices(), Slice: in, Me: me, Target: target.ID, Configs: map[partition.Slice]*wire.Config{}}
+	sc := &hostile.Scene{Charter: s.Charter(), All: n.Slices(), Slice: in, Me: me, Target: target.ID, ReplicaSets: map[partition.Slice]*wire.Config{}}
 	for _, p := range s.Peers {
 		sc.Peers = append(sc.Peers, p.ID)
 	}
 	for _, sl := range sc.All {
 		c := n.Agreed(sl)
-		w := &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Keepers}
+		w := &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas}
 		for _, x := range c.Starts {
 			w.Starts = append(w.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
 		}
-		sc.Configs[sl] = w
+		sc.ReplicaSets[sl] = w
 	}
 	sc.Keys = keysOf(t, target, in)
 	rows, err := sc.ForgedRows(time.Now().Add(time.Minute), false)
@@ -269,7 +269,7 @@ func (g *stage) watch(what string, long time.Duration) {
 			for _, sl := range p.Node().Acting() {
 				acting[sl] = true
 			}
-			for sl, was := range g.sc.Configs {
+			for sl, was := range g.sc.ReplicaSets {
 				if g.mine[sl] {
 					continue
 				}

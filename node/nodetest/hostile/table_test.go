@@ -42,14 +42,14 @@ func TestNoKindIsForgotten(t *testing.T) {
 // peer of a swarm that has crawled its world. Nothing on the peer's disk changes but what
 // the rule of the kind allows, no lease is lost, and who may not ask is refused.
 func TestTable(t *testing.T) {
-	for _, standing := range hostile.Standings() {
-		if racetest.Small(t) && standing != hostile.Stranger && standing != hostile.Replica {
+	for _, progress := range hostile.AllProgress() {
+		if racetest.Small(t) && progress != hostile.Stranger && progress != hostile.Replica {
 			continue
 		}
-		t.Run(standing.String(), func(t *testing.T) {
+		t.Run(progress.String(), func(t *testing.T) {
 			racetest.OneProcessor(t)
 			nodetest.RunSim(t, nodetest.SimOptions{World: world(), SliceBits: 4, Node: node.Options{Credit: patient()}}, func(s *nodetest.Sim) {
-				g := newStage(t, s, standing)
+				g := newStage(t, s, progress)
 				was := rowsOf(t, g.target)
 				g.watch("nothing", 10*time.Second)
 				if c := was.Changes(rowsOf(t, g.target)); len(c) > 0 {
@@ -59,7 +59,7 @@ func TestTable(t *testing.T) {
 				for _, kind := range hostile.Kinds() {
 					for _, form := range hostile.Forms() {
 						cells++
-						g.cell(kind, standing, form)
+						g.cell(kind, progress, form)
 					}
 				}
 				t.Logf("%d cells", cells)
@@ -69,17 +69,17 @@ func TestTable(t *testing.T) {
 }
 
 // cell tries one cell of the table.
-func (g *stage) cell(kind hostile.Kind, standing hostile.Standing, form hostile.Form) {
+func (g *stage) cell(kind hostile.Kind, progress hostile.Progress, form hostile.Form) {
 	g.t.Helper()
 	rule, _ := hostile.RuleOf(kind)
-	r := rand.New(rand.NewPCG(uint64(standing), uint64(form)))
+	r := rand.New(rand.NewPCG(uint64(progress), uint64(form)))
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	name := fmt.Sprintf("%s, %s, %s", kind, standing, form)
+	name := fmt.Sprintf("%s, %s, %s", kind, progress, form)
 	was := rowsOf(g.t, g.target)
 	faults := 0
 	answered := func(what string, resp *wire.Response, err error) {
-		if err == nil && resp.GetRefusal() == nil && standing < rule.Answered {
+		if err == nil && resp.GetRefusal() == nil && progress < rule.Answered {
 			if faults++; faults == 1 { // one of a cell is enough
 				g.t.Errorf("%s, %s: answered: %.300s", name, what, resp)
 			}
@@ -91,7 +91,7 @@ func (g *stage) cell(kind hostile.Kind, standing hostile.Standing, form hostile.
 		resp, err := g.send.Ask(ctx, g.sc.RightMessage(kind))
 		answered("", resp, err)
 		reads := rule.Changes == hostile.Nothing && kind != "compare" && kind != "overrule"
-		if reads && standing >= rule.Answered && (err != nil || resp.GetRefusal() != nil) {
+		if reads && progress >= rule.Answered && (err != nil || resp.GetRefusal() != nil) {
 			g.t.Errorf("%s: not answered: %v %v", name, resp.GetRefusal(), err)
 		}
 	case hostile.Forged:
@@ -137,7 +137,7 @@ func (g *stage) cell(kind hostile.Kind, standing hostile.Standing, form hostile.
 		}
 	}
 	g.watch(name, pause)
-	may := rule.May(standing)
+	may := rule.May(progress)
 	g.judge(name, may, was.Changes(rowsOf(g.t, g.target)))
 	if may != hostile.Nothing {
 		g.rest() // what it led to is over before the next cell
@@ -190,7 +190,7 @@ func (g *stage) judge(name string, may hostile.Scope, changes []nodetest.Change)
 		case hostile.OneSlice:
 			ok = c.Slice == 0
 		}
-		ok = ok || g.mine[c.Slice] // what a keeper may do in its own slices is another table
+		ok = ok || g.mine[c.Slice] // what a replica may do in its own slices is another table
 		if !ok {
 			if few--; few >= 0 {
 				g.t.Errorf("%s: the disk changes: %s", name, c)

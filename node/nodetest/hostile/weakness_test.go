@@ -21,7 +21,7 @@ import (
 
 // weak shows one weakness on a stage.
 type weak struct {
-	standing hostile.Standing
+	progress hostile.Progress
 	// decide is what the sender's peer does with requests, once bad is set.
 	decide func(g *stage, from string, req *wire.Request) hostile.Deed
 	answer func(g *stage, req *wire.Request) *wire.Response
@@ -30,8 +30,8 @@ type weak struct {
 
 func weaknesses() map[string]weak {
 	return map[string]weak{
-		"a keeper makes up the next Config": {standing: hostile.Replica, show: makesUpConfig},
-		"a keeper votes for two": {standing: hostile.Replica, show: votesForTwo,
+		"a replica makes up the next replica set": {progress: hostile.Replica, show: makesUpReplicaSet},
+		"a replica votes for two": {progress: hostile.Replica, show: votesForTwo,
 			decide: func(g *stage, from string, req *wire.Request) hostile.Deed {
 				switch third := g.third(); {
 				case from == third && (req.GetLease() != nil || req.GetBallots() != nil):
@@ -51,7 +51,7 @@ func weaknesses() map[string]weak {
 				}
 				return &wire.Response{Body: &wire.Response_Ballots{Ballots: a}}
 			}},
-		"an owner forgets links": {standing: hostile.Owner, show: forgetsLinks,
+		"an owner forgets links": {progress: hostile.Owner, show: forgetsLinks,
 			decide: func(_ *stage, _ string, req *wire.Request) hostile.Deed {
 				if req.GetForward() != nil {
 					return hostile.Lie
@@ -65,8 +65,8 @@ func weaknesses() map[string]weak {
 				}
 				return &wire.Response{Body: &wire.Response_Forward{Forward: a}}
 			}},
-		"an owner replaces records": {standing: hostile.Owner, show: replacesRecords},
-		"a keeper stops a slice while another is away": {standing: hostile.Replica, show: stopsSlice,
+		"an owner replaces records": {progress: hostile.Owner, show: replacesRecords},
+		"a replica stops a slice while another is away": {progress: hostile.Replica, show: stopsSlice,
 			decide: func(_ *stage, _ string, req *wire.Request) hostile.Deed {
 				if req.GetLease() != nil || req.GetBallots() != nil {
 					return hostile.Refuse
@@ -76,7 +76,7 @@ func weaknesses() map[string]weak {
 	}
 }
 
-// TestWeaknesses shows what a hostile keeper can still do.
+// TestWeaknesses shows what a hostile replica can still do.
 func TestWeaknesses(t *testing.T) {
 	racetest.Skip(t)
 	tests := weaknesses()
@@ -102,7 +102,7 @@ func TestWeaknesses(t *testing.T) {
 				return hh
 			}
 			nodetest.RunSim(t, nodetest.SimOptions{World: world(), SliceBits: 4, Wrap: wrap, Node: node.Options{Credit: patient()}}, func(s *nodetest.Sim) {
-				g = newStage(t, s, x.standing)
+				g = newStage(t, s, x.progress)
 				id := g.sc.Me
 				bad.Store(&id)
 				x.show(g)
@@ -114,8 +114,8 @@ func TestWeaknesses(t *testing.T) {
 	}
 }
 
-func makesUpConfig(g *stage) {
-	c := g.sc.Configs[g.sc.Slice]
+func makesUpReplicaSet(g *stage) {
+	c := g.sc.ReplicaSets[g.sc.Slice]
 	stolen := &wire.Config{Slice: c.Slice, Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen + 1, Owner: g.sc.Me, Keepers: []string{g.sc.Me},
 		Starts: append(slices.Clone(c.Starts), &wire.Start{Gen: c.Gen + 1, Pos: 1 << 20})}
 	if resp, err := g.send.Ask(context.Background(), &wire.Request{Body: &wire.Request_Configs{Configs: &wire.Configs{Decided: []*wire.Config{stolen}}}}); err != nil || resp.GetRefusal() != nil {
@@ -129,7 +129,7 @@ func makesUpConfig(g *stage) {
 
 // third is who keeps the slice beside its owner and the hostile peer.
 func (g *stage) third() string {
-	c := g.sc.Configs[g.sc.Slice]
+	c := g.sc.ReplicaSets[g.sc.Slice]
 	for _, k := range c.Keepers {
 		if k != g.sc.Me && k != c.Owner {
 			return k
@@ -139,7 +139,7 @@ func (g *stage) third() string {
 }
 
 func votesForTwo(g *stage) {
-	owner, third := g.sc.Configs[g.sc.Slice].Owner, g.third()
+	owner, third := g.sc.ReplicaSets[g.sc.Slice].Owner, g.third()
 	g.s.Calls.SetJudge(func(from, to *nodetest.SimPeer, _ *wire.Request) nodetest.Effect {
 		if from.ID == owner && to.ID == third || from.ID == third && to.ID == owner {
 			return nodetest.Lost
@@ -195,7 +195,7 @@ func replacesRecords(g *stage) {
 		}
 		return resp.GetShip().Stances[0]
 	}
-	c := g.sc.Configs[g.sc.Slice]
+	c := g.sc.ReplicaSets[g.sc.Slice]
 	piece := &wire.Piece{Slice: c.Slice, Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Kind: wire.Piece_KIND_PROBE}
 	head = probe(piece).Head
 	piece.Kind, piece.From, piece.To, piece.Rows = wire.Piece_KIND_TAIL, head, head+1, g.sc.Rows
@@ -210,7 +210,7 @@ func replacesRecords(g *stage) {
 }
 
 func stopsSlice(g *stage) {
-	c := g.sc.Configs[g.sc.Slice]
+	c := g.sc.ReplicaSets[g.sc.Slice]
 	for _, p := range g.s.Peers {
 		if p.ID != g.sc.Me && p.ID != c.Owner && slices.Contains(c.Keepers, p.ID) {
 			g.s.Crash(p)

@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"cmp"
@@ -12,13 +12,13 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Limits of a Config.
+// Limits of a ReplicaSet.
 const (
-	MaxKeepers = 7  // as partition.Charter.Replicas
-	MaxStarts  = 32 // generations back that a keeper can follow on from without a snapshot
-	maxID      = 128
-	MaxGen     = 1 << 40 // generations of a fork
-	MaxEpoch   = 1 << 32 // adoptions of a slice
+	MaxReplicas = 7  // as partition.Charter.Replicas
+	MaxStarts   = 32 // generations back that a replica can follow on from without a snapshot
+	maxID       = 128
+	MaxGen      = 1 << 40 // generations of a fork
+	MaxEpoch    = 1 << 32 // adoptions of a slice
 	// MaxGenStep and MaxEpochStep are the most that a word of another peer moves
 	// what is known here: who was away for longer than that many changes of a slice
 	// needs a new data directory.
@@ -32,28 +32,28 @@ type Start struct {
 	Pos uint64 `json:"p"`
 }
 
-// Config says who keeps a slice. Configs of one slice are totally ordered by
-// (Epoch, Fork, Gen); two with the same three are the same Config.
-type Config struct {
-	Epoch   uint64   `json:"e,omitempty"` // counts adoptions of an orphan
-	Fork    string   `json:"f,omitempty"` // who adopted it
-	Gen     uint64   `json:"n"`           // counts agreed changes since
-	Owner   string   `json:"o"`           // one of Keepers
-	Keepers []string `json:"k"`
-	Starts  []Start  `json:"s,omitempty"` // ascending by Gen, this generation's last
+// ReplicaSet says who keeps a slice. ReplicaSets of one slice are totally ordered by
+// (Epoch, Fork, Gen); two with the same three are the same ReplicaSet.
+type ReplicaSet struct {
+	Epoch    uint64   `json:"e,omitempty"` // counts adoptions of an orphan
+	Fork     string   `json:"f,omitempty"` // who adopted it
+	Gen      uint64   `json:"n"`           // counts agreed changes since
+	Owner    string   `json:"o"`           // one of Replicas
+	Replicas []string `json:"k"`
+	Starts   []Start  `json:"s,omitempty"` // ascending by Gen, this generation's last
 	// Heard is not agreed. It is one more than the generation at which the peer that
-	// knows this Config entered its fork by hearsay, 0 if it never did: the word of
+	// knows this ReplicaSet entered its fork by hearsay, 0 if it never did: the word of
 	// that peer counts only with those who know that generation. See hear.go.
 	Heard uint64 `json:"h,omitempty"`
 }
 
-// First is the Config that every slice begins with.
-func First(founder string) Config {
-	return Config{Owner: founder, Keepers: []string{founder}}
+// First is the ReplicaSet that every slice begins with.
+func First(founder string) ReplicaSet {
+	return ReplicaSet{Owner: founder, Replicas: []string{founder}}
 }
 
-// Compare orders Configs of one slice.
-func (c Config) Compare(d Config) int {
+// Compare orders ReplicaSets of one slice.
+func (c ReplicaSet) Compare(d ReplicaSet) int {
 	if x := cmp.Compare(c.Epoch, d.Epoch); x != 0 {
 		return x
 	}
@@ -63,19 +63,19 @@ func (c Config) Compare(d Config) int {
 	return cmp.Compare(c.Gen, d.Gen)
 }
 
-// SameFork says whether two Configs are of one chain.
-func (c Config) SameFork(d Config) bool { return c.Epoch == d.Epoch && c.Fork == d.Fork }
+// SameFork says whether two ReplicaSets are of one chain.
+func (c ReplicaSet) SameFork(d ReplicaSet) bool { return c.Epoch == d.Epoch && c.Fork == d.Fork }
 
 // Has says whether id keeps.
-func (c Config) Has(id string) bool { return slices.Contains(c.Keepers, id) }
+func (c ReplicaSet) Has(id string) bool { return slices.Contains(c.Replicas, id) }
 
-// Quorum is the size of a majority of the keepers.
-func (c Config) Quorum() int { return len(c.Keepers)/2 + 1 }
+// Quorum is the size of a majority of the replicas.
+func (c ReplicaSet) Quorum() int { return len(c.Replicas)/2 + 1 }
 
-// Next is the successor of c with the given owner and keepers, whose log begins
+// Next is the successor of c with the given owner and replicas, whose log begins
 // after head. That may be below where c's own began, when its owner died with
 // what nobody else had: then no earlier log is the successor's above head either.
-func (c Config) Next(owner string, keepers []string, head uint64) Config {
+func (c ReplicaSet) Next(owner string, replicas []string, head uint64) ReplicaSet {
 	starts := append(slices.Clone(c.Starts), Start{c.Gen + 1, head})
 	for i := range starts {
 		starts[i].Pos = min(starts[i].Pos, head)
@@ -83,18 +83,18 @@ func (c Config) Next(owner string, keepers []string, head uint64) Config {
 	if len(starts) > MaxStarts {
 		starts = starts[len(starts)-MaxStarts:]
 	}
-	return Config{Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen + 1, Owner: owner, Keepers: slices.Clone(keepers), Starts: starts}
+	return ReplicaSet{Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen + 1, Owner: owner, Replicas: slices.Clone(replicas), Starts: starts}
 }
 
-// Adopted is the Config by which id adopts the orphan c alone. Of an Epoch of
+// Adopted is the ReplicaSet by which id adopts the orphan c alone. Of an Epoch of
 // MaxEpoch it is one that Validate refuses: Machine.Adopt then leaves the slice.
-func (c Config) Adopted(id string, head uint64) Config {
-	return Config{Epoch: c.Epoch + 1, Fork: id, Owner: id, Keepers: []string{id}, Starts: []Start{{0, head}}}
+func (c ReplicaSet) Adopted(id string, head uint64) ReplicaSet {
+	return ReplicaSet{Epoch: c.Epoch + 1, Fork: id, Owner: id, Replicas: []string{id}, Starts: []Start{{0, head}}}
 }
 
 // common is up to where the log of generation gen, of the same fork, is also
 // the log of c: pos or less. false when c no longer knows.
-func (c Config) common(gen, pos uint64) (uint64, bool) {
+func (c ReplicaSet) common(gen, pos uint64) (uint64, bool) {
 	if gen > c.Gen {
 		return 0, false
 	}
@@ -109,33 +109,33 @@ func (c Config) common(gen, pos uint64) (uint64, bool) {
 	return 0, false
 }
 
-// same says whether c and d are one Config. Of those that were agreed it is enough
+// same says whether c and d are one ReplicaSet. Of those that were agreed it is enough
 // that Compare says so; who lies can give a name to another.
-func (c Config) same(d Config) bool {
-	return c.Compare(d) == 0 && c.Owner == d.Owner && slices.Equal(c.Keepers, d.Keepers)
+func (c ReplicaSet) same(d ReplicaSet) bool {
+	return c.Compare(d) == 0 && c.Owner == d.Owner && slices.Equal(c.Replicas, d.Replicas)
 }
 
-// hash is of what makes c this Config of that slice, and of what it says: a lie
-// does not pass for the Config whose name it has.
-func (c Config) hash(s partition.Slice) uint64 {
+// hash is of what makes c this ReplicaSet of that slice, and of what it says: a lie
+// does not pass for the ReplicaSet whose name it has.
+func (c ReplicaSet) hash(s partition.Slice) uint64 {
 	b := make([]byte, 0, 24+len(c.Fork))
 	b = binary.BigEndian.AppendUint64(b, uint64(s))
 	b = binary.BigEndian.AppendUint64(b, c.Epoch)
 	b = binary.BigEndian.AppendUint64(b, c.Gen)
 	b = append(append(append(b, c.Fork...), 0), c.Owner...)
-	for _, k := range c.Keepers {
+	for _, k := range c.Replicas {
 		b = append(append(b, 0), k...)
 	}
 	return xxhash.Sum64(b)
 }
 
 // Validate refuses what no peer makes.
-func (c Config) Validate() error {
+func (c ReplicaSet) Validate() error {
 	switch {
-	case len(c.Keepers) == 0 || len(c.Keepers) > MaxKeepers:
-		return fmt.Errorf("%d keepers, 1 to %d", len(c.Keepers), MaxKeepers)
+	case len(c.Replicas) == 0 || len(c.Replicas) > MaxReplicas:
+		return fmt.Errorf("%d replicas, 1 to %d", len(c.Replicas), MaxReplicas)
 	case !c.Has(c.Owner):
-		return errors.New("the owner is no keeper")
+		return errors.New("the owner is no replica")
 	case len(c.Starts) > MaxStarts:
 		return fmt.Errorf("%d generations, at most %d", len(c.Starts), MaxStarts)
 	case len(c.Fork) > maxID:
@@ -144,15 +144,15 @@ func (c Config) Validate() error {
 		return fmt.Errorf("generation %d or epoch %d out of range, at most %d and %d", c.Gen, c.Epoch, uint64(MaxGen), uint64(MaxEpoch))
 	case (c.Epoch == 0) != (c.Fork == ""):
 		return errors.New("an epoch without the peer that began it, or the other way round")
-	case c.Epoch > 0 && c.Gen == 0 && (len(c.Keepers) != 1 || c.Owner != c.Fork):
-		return errors.New("an adopted slice begins with another keeper than who adopted it")
+	case c.Epoch > 0 && c.Gen == 0 && (len(c.Replicas) != 1 || c.Owner != c.Fork):
+		return errors.New("an adopted slice begins with another replica than who adopted it")
 	}
-	for i, k := range c.Keepers {
+	for i, k := range c.Replicas {
 		if k == "" || len(k) > maxID {
-			return errors.New("a keeper is no peer id")
+			return errors.New("a replica is no peer id")
 		}
-		if slices.Contains(c.Keepers[:i], k) {
-			return errors.New("a keeper twice")
+		if slices.Contains(c.Replicas[:i], k) {
+			return errors.New("a replica twice")
 		}
 	}
 	for i, s := range c.Starts {
@@ -165,7 +165,7 @@ func (c Config) Validate() error {
 
 // follows says why d cannot be what c became: a later generation of its fork,
 // or what came of the slice after it was adopted. Both are valid.
-func (c Config) follows(d Config) error {
+func (c ReplicaSet) follows(d ReplicaSet) error {
 	switch {
 	case d.Epoch < c.Epoch || d.SameFork(c) && d.Gen < c.Gen:
 		return errors.New("it is older")
@@ -184,15 +184,15 @@ func (c Config) follows(d Config) error {
 	if len(d.Starts) == 0 || d.Starts[len(d.Starts)-1].Gen != d.Gen {
 		return errors.New("it does not say where its log begins")
 	}
-	if d.SameFork(c) && d.Gen == c.Gen+1 && !slices.Equal(c.Next(d.Owner, d.Keepers, d.Starts[len(d.Starts)-1].Pos).Starts, d.Starts) {
+	if d.SameFork(c) && d.Gen == c.Gen+1 && !slices.Equal(c.Next(d.Owner, d.Replicas, d.Starts[len(d.Starts)-1].Pos).Starts, d.Starts) {
 		return errors.New("its log does not go on from the one before")
 	}
 	return nil
 }
 
-// counts says whether the word of a keeper of c that d is in force counts with
-// one who knows c: it does not if that keeper has d itself from hearsay.
-func (c Config) counts(d Config) bool {
+// counts says whether the word of a replica of c that d is in force counts with
+// one who knows c: it does not if that replica has d itself from hearsay.
+func (c ReplicaSet) counts(d ReplicaSet) bool {
 	return d.Heard == 0 || d.SameFork(c) && d.Heard <= c.Gen+1
 }
 

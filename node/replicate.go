@@ -9,38 +9,38 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
-// Limits of shipping.
+// Limits of replicating.
 const (
-	MaxShipBytes  = 1 << 20   // rows of one message, about
-	MaxShipPieces = 1024      // slices of one message
-	maxPieceBytes = 256 << 10 // rows of one piece, about
-	shipBackoff   = 5 * time.Second
-	shipLater     = 500 * time.Millisecond // a keeper that cannot take a slice yet is asked again
+	MaxReplicateBytes  = 1 << 20   // rows of one message, about
+	MaxReplicateChunks = 1024      // slices of one message
+	maxChunkBytes      = 256 << 10 // rows of one chunk, about
+	replicateBackoff   = 5 * time.Second
+	replicateLater     = 500 * time.Millisecond // a replica that cannot take a slice yet is asked again
 )
 
 // messageSlack is what a message between peers has beside rows or records. The
 // line under it does not compile when one of either would not fit a frame.
 const (
 	messageSlack = 256 << 10
-	_            = uint(wire.MaxFrame - messageSlack - max(store.MaxParcelBytes, store.MaxRecordBytes))
+	_            = uint(wire.MaxFrame - messageSlack - max(store.MaxLogChunkBytes, store.MaxRecordBytes))
 )
 
-// shipper brings the logs of the slices owned here to their other keepers, and
+// replicator brings the logs of the slices owned here to their other replicas, and
 // copies to those who are about to keep (I4, I6), and knows what has arrived.
 //
 // One lane a peer, one message at a time: what is committed while one is under
-// way goes with the next, so that keepers, too, sync once for many.
-type shipper struct {
+// way goes with the next, so that replicas, too, sync once for many.
+type replicator struct {
 	n *Node
 
 	mu       sync.Mutex
-	slices   map[partition.Slice]*shipment
-	lanes    map[string]*shipLane
+	slices   map[partition.Slice]*replication
+	lanes    map[string]*replicaLane
 	progress chan struct{} // closed when something arrived
 	ctx      context.Context
 	running  sync.WaitGroup
@@ -48,25 +48,25 @@ type shipper struct {
 }
 
 // shipment is one owned slice.
-type shipment struct {
-	to    map[string]*standing // keepers and learners
-	learn map[string]bool      // about to keep
+type replication struct {
+	to    map[string]*copyProgress // replicas and learners
+	learn map[string]bool          // about to keep
 	// mark is the oldest position known not to be at a majority, since when it is
 	// here; the zero time when there is none.
 	mark  uint64
 	since time.Time
-	waits []settling
+	waits []commitWait
 }
 
 // settling is closed when the log is at a majority up to pos.
-type settling struct {
+type commitWait struct {
 	pos  uint64
 	done chan struct{}
 }
 
 // standing is how far a peer's copy is, as it said last.
-type standing struct {
-	known bool   // it said so under the present Config
+type copyProgress struct {
+	known bool   // it said so under the present ReplicaSet
 	head  uint64 // it has the log durably up to there
 	// A copy under way: the pages from cursor on, then, paged, the log after
 	// copied, the end of which makes the copy whole: pages are not of one moment.
@@ -75,19 +75,19 @@ type standing struct {
 	copied         uint64
 }
 
-type shipLane struct {
+type replicaLane struct {
 	peer   string
 	todo   map[partition.Slice]bool
 	wake   chan struct{}
 	failed int // in a row
 }
 
-func newShipper(n *Node) *shipper {
-	return &shipper{n: n, slices: map[partition.Slice]*shipment{}, lanes: map[string]*shipLane{}, progress: make(chan struct{}), fail: make(chan error, 1)}
+func newReplicator(n *Node) *replicator {
+	return &replicator{n: n, slices: map[partition.Slice]*replication{}, lanes: map[string]*replicaLane{}, progress: make(chan struct{}), fail: make(chan error, 1)}
 }
 
 // run works until ctx ends or the store fails.
-func (r *shipper) run(ctx context.Context) error {
+func (r *replicator) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.running.Wait()
 	defer cancel()
@@ -106,7 +106,7 @@ func (r *shipper) run(ctx context.Context) error {
 }
 
 // start runs a lane. r.mu is held.
-func (r *shipper) start(l *shipLane) {
+func (r *replicator) start(l *replicaLane) {
 	ctx := r.ctx
 	if ctx == nil || ctx.Err() != nil {
 		return
@@ -121,17 +121,17 @@ func (r *shipper) start(l *shipLane) {
 	})
 }
 
-func (r *shipper) lane(peer string) *shipLane {
+func (r *replicator) lane(peer string) *replicaLane {
 	l := r.lanes[peer]
 	if l == nil {
-		l = &shipLane{peer: peer, todo: map[partition.Slice]bool{}, wake: make(chan struct{}, 1)}
+		l = &replicaLane{peer: peer, todo: map[partition.Slice]bool{}, wake: make(chan struct{}, 1)}
 		r.lanes[peer] = l
 		r.start(l)
 	}
 	return l
 }
 
-func (l *shipLane) add(s partition.Slice) {
+func (l *replicaLane) add(s partition.Slice) {
 	l.todo[s] = true
 	select {
 	case l.wake <- struct{}{}:
@@ -140,7 +140,7 @@ func (l *shipLane) add(s partition.Slice) {
 }
 
 // logged is store.Options.Logged: the log of s has grown, durably.
-func (r *shipper) logged(s partition.Slice) {
+func (r *replicator) logged(s partition.Slice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if sh := r.slices[s]; sh != nil {
@@ -152,7 +152,7 @@ func (r *shipper) logged(s partition.Slice) {
 }
 
 // follow moves the mark of s. r.mu is held.
-func (r *shipper) follow(s partition.Slice, sh *shipment) {
+func (r *replicator) follow(s partition.Slice, sh *replication) {
 	if !sh.since.IsZero() && !r.has(s, sh.mark) {
 		return
 	}
@@ -164,23 +164,23 @@ func (r *shipper) follow(s partition.Slice, sh *shipment) {
 }
 
 // settled is closed when the log of s as it is now is at a majority of its
-// keepers, or s is another's; nil when that is so already.
-func (r *shipper) settled(s partition.Slice) <-chan struct{} {
+// replicas, or s is another's; nil when that is so already.
+func (r *replicator) committed(s partition.Slice) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sh, head := r.slices[s], r.n.store.LogHead(s)
 	if sh == nil || r.has(s, head) {
 		return nil
 	}
-	w := settling{pos: head, done: make(chan struct{})}
+	w := commitWait{pos: head, done: make(chan struct{})}
 	sh.waits = append(sh.waits, w)
 	return w.done
 }
 
 // settle tells those whose position has arrived; all of them when the slice is
 // another's. r.mu is held.
-func (r *shipper) settle(s partition.Slice, sh *shipment, all bool) {
-	sh.waits = slices.DeleteFunc(sh.waits, func(w settling) bool {
+func (r *replicator) release(s partition.Slice, sh *replication, all bool) {
+	sh.waits = slices.DeleteFunc(sh.waits, func(w commitWait) bool {
 		if !all && !r.has(s, w.pos) {
 			return false
 		}
@@ -189,14 +189,14 @@ func (r *shipper) settle(s partition.Slice, sh *shipment, all bool) {
 	})
 }
 
-// changed follows a new Config of s: every keeper is asked anew where it stands.
-func (r *shipper) changed(s partition.Slice) {
-	c := r.n.keep.Config(s)
+// changed follows a new ReplicaSet of s: every replica is asked anew where it stands.
+func (r *replicator) changed(s partition.Slice) {
+	c := r.n.quorum.ReplicaSet(s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.Owner != r.n.id {
 		if sh := r.slices[s]; sh != nil {
-			r.settle(s, sh, true)
+			r.release(s, sh, true)
 		}
 		delete(r.slices, s)
 		r.tell()
@@ -204,28 +204,28 @@ func (r *shipper) changed(s partition.Slice) {
 	}
 	sh := r.slices[s]
 	if sh == nil {
-		sh = &shipment{learn: map[string]bool{}}
+		sh = &replication{learn: map[string]bool{}}
 		r.slices[s] = sh
 	}
-	sh.to, sh.since = map[string]*standing{}, time.Time{} // until its log grows: nothing of it is this peer's yet
-	for _, k := range c.Keepers {
+	sh.to, sh.since = map[string]*copyProgress{}, time.Time{} // until its log grows: nothing of it is this peer's yet
+	for _, k := range c.Replicas {
 		if delete(sh.learn, k); k != r.n.id {
-			sh.to[k] = &standing{}
+			sh.to[k] = &copyProgress{}
 		}
 	}
 	for k := range sh.learn {
-		sh.to[k] = &standing{}
+		sh.to[k] = &copyProgress{}
 	}
-	r.settle(s, sh, false) // there may be no other keeper any more
+	r.release(s, sh, false) // there may be no other replica any more
 	for peer := range sh.to {
 		r.lane(peer).add(s)
 	}
 	r.tell()
 }
 
-// teach says who is about to keep s, beside its keepers.
-func (r *shipper) teach(s partition.Slice, learners []string) {
-	if len(learners) > 0 && !r.teaching(s) {
+// teach says who is about to keep s, beside its replicas.
+func (r *replicator) setLearners(s partition.Slice, learners []string) {
+	if len(learners) > 0 && !r.hasLearners(s) {
 		// Before a copy begins: what it misses is in the log. And before r.mu: the
 		// store may call logged under the slice's lock.
 		r.n.store.SetLogged(true, s)
@@ -240,7 +240,7 @@ func (r *shipper) teach(s partition.Slice, learners []string) {
 	for _, id := range learners {
 		want[id] = true
 		if sh.to[id] == nil {
-			sh.learn[id], sh.to[id] = true, &standing{}
+			sh.learn[id], sh.to[id] = true, &copyProgress{}
 			r.lane(id).add(s)
 		}
 	}
@@ -253,7 +253,7 @@ func (r *shipper) teach(s partition.Slice, learners []string) {
 }
 
 // counts says whether peer keeps s or is about to.
-func (r *shipper) counts(s partition.Slice, peer string) bool {
+func (r *replicator) counts(s partition.Slice, peer string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sh := r.slices[s]
@@ -261,7 +261,7 @@ func (r *shipper) counts(s partition.Slice, peer string) bool {
 }
 
 // teaching says whether somebody is about to keep s.
-func (r *shipper) teaching(s partition.Slice) bool {
+func (r *replicator) hasLearners(s partition.Slice) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sh := r.slices[s]
@@ -269,7 +269,7 @@ func (r *shipper) teaching(s partition.Slice) bool {
 }
 
 // taught are the slices that somebody is about to keep.
-func (r *shipper) taught() map[partition.Slice]bool {
+func (r *replicator) withLearners() map[partition.Slice]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := map[partition.Slice]bool{}
@@ -282,7 +282,7 @@ func (r *shipper) taught() map[partition.Slice]bool {
 }
 
 // at is up to where peer has s; false when it has no whole copy.
-func (r *shipper) at(s partition.Slice, peer string) (uint64, bool) {
+func (r *replicator) at(s partition.Slice, peer string) (uint64, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sh := r.slices[s]
@@ -293,27 +293,27 @@ func (r *shipper) at(s partition.Slice, peer string) (uint64, bool) {
 }
 
 // tell wakes who waits for progress. r.mu is held.
-func (r *shipper) tell() {
+func (r *replicator) tell() {
 	close(r.progress)
 	r.progress = make(chan struct{})
 }
 
-// arrived says whether a majority of the keepers of s, this peer among them, has
+// arrived says whether a majority of the replicas of s, this peer among them, has
 // its log up to pos.
-func (r *shipper) arrived(s partition.Slice, pos uint64) bool {
+func (r *replicator) arrived(s partition.Slice, pos uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.has(s, pos)
 }
 
 // has is arrived with r.mu held.
-func (r *shipper) has(s partition.Slice, pos uint64) bool {
-	c := r.n.keep.Config(s)
+func (r *replicator) has(s partition.Slice, pos uint64) bool {
+	c := r.n.quorum.ReplicaSet(s)
 	if c.Owner != r.n.id {
 		return false
 	}
 	sh, have := r.slices[s], 1
-	for _, k := range c.Keepers {
+	for _, k := range c.Replicas {
 		if k != r.n.id && sh != nil && sh.to[k] != nil && sh.to[k].known && !sh.to[k].copying && sh.to[k].head >= pos {
 			have++
 		}
@@ -323,7 +323,7 @@ func (r *shipper) has(s partition.Slice, pos uint64) bool {
 
 // await waits until a majority has each slice's log up to its position, and
 // answers those of which it is not so when ctx ends or the slice is lost.
-func (r *shipper) await(ctx context.Context, heads map[partition.Slice]uint64) (late map[partition.Slice]bool) {
+func (r *replicator) await(ctx context.Context, heads map[partition.Slice]uint64) (late map[partition.Slice]bool) {
 	for {
 		r.mu.Lock()
 		progress := r.progress
@@ -342,7 +342,7 @@ func (r *shipper) await(ctx context.Context, heads map[partition.Slice]uint64) (
 		}
 		owned := false
 		for s := range late {
-			owned = owned || r.n.keep.Owner(s) == r.n.id
+			owned = owned || r.n.quorum.Owner(s) == r.n.id
 		}
 		if !owned {
 			return late
@@ -356,7 +356,7 @@ func (r *shipper) await(ctx context.Context, heads map[partition.Slice]uint64) (
 }
 
 // retryAll has every lane look at everything: a peer is back.
-func (r *shipper) retryAll() {
+func (r *replicator) retryAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for s, sh := range r.slices {
@@ -370,14 +370,14 @@ func (r *shipper) retryAll() {
 }
 
 // drive sends a lane's messages, one after the other.
-func (r *shipper) drive(ctx context.Context, l *shipLane) error {
+func (r *replicator) drive(ctx context.Context, l *replicaLane) error {
 	for {
-		pieces, rest, err := r.gather(l)
+		chunks, rest, err := r.gather(l)
 		if err != nil {
 			return err
 		}
-		if len(pieces) > 0 {
-			wait, err := r.send(ctx, l, pieces)
+		if len(chunks) > 0 {
+			wait, err := r.send(ctx, l, chunks)
 			if err != nil {
 				return err
 			}
@@ -387,7 +387,7 @@ func (r *shipper) drive(ctx context.Context, l *shipLane) error {
 			continue
 		}
 		if rest {
-			if !sleepUnless(ctx, shipLater, l.wake) {
+			if !sleepUnless(ctx, replicateLater, l.wake) {
 				return ctx.Err()
 			}
 			continue
@@ -416,7 +416,7 @@ func sleepUnless(ctx context.Context, d time.Duration, wake <-chan struct{}) boo
 
 // gather makes the next message of a lane. rest says that there is more to do
 // that cannot be done now.
-func (r *shipper) gather(l *shipLane) (out []parcel, rest bool, err error) {
+func (r *replicator) gather(l *replicaLane) (out []sentChunk, rest bool, err error) {
 	r.mu.Lock()
 	todo := l.todo
 	l.todo = map[partition.Slice]bool{}
@@ -428,21 +428,21 @@ func (r *shipper) gather(l *shipLane) (out []parcel, rest bool, err error) {
 		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
-	size, gone := 0, r.n.terr.vanished(l.peer)
+	size, gone := 0, r.n.placement.vanished(l.peer)
 	for _, s := range all {
-		if gone || len(out) >= MaxShipPieces || size >= MaxShipBytes {
+		if gone || len(out) >= MaxReplicateChunks || size >= MaxReplicateBytes {
 			r.mu.Lock()
 			l.todo[s] = true
 			r.mu.Unlock()
 			continue
 		}
-		p, n, err := r.pieceOf(l, s, logs)
+		p, n, err := r.chunkOf(l, s, logs)
 		if err != nil {
 			return nil, false, err
 		}
 		switch {
 		case p == nil:
-		case len(out) > 0 && size+n > store.MaxParcelBytes: // it goes with the next message
+		case len(out) > 0 && size+n > store.MaxLogChunkBytes: // it goes with the next message
 			r.mu.Lock()
 			l.todo[s] = true
 			r.mu.Unlock()
@@ -453,12 +453,12 @@ func (r *shipper) gather(l *shipLane) (out []parcel, rest bool, err error) {
 	return out, gone && len(todo) > 0, nil
 }
 
-// send ships one message and takes the answers. It returns how long to wait
+// send replicates one message and takes the answers. It returns how long to wait
 // before the next; the error is the store's.
-func (r *shipper) send(ctx context.Context, l *shipLane, ps []parcel) (time.Duration, error) {
+func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (time.Duration, error) {
 	req := &wire.Ship{Pieces: make([]*wire.Piece, len(ps))}
 	for i, p := range ps {
-		req.Pieces[i] = p.piece
+		req.Pieces[i] = p.chunk
 	}
 	resp, err := r.n.call(ctx, l.peer, &wire.Request{Body: &wire.Request_Ship{Ship: req}})
 	got := resp.GetShip().GetStances()
@@ -474,17 +474,17 @@ func (r *shipper) send(ctx context.Context, l *shipLane, ps []parcel) (time.Dura
 			l.todo[p.slice] = true
 		}
 		l.failed++
-		wait := min(shipBackoff, 100*time.Millisecond<<min(l.failed, 6))
+		wait := min(replicateBackoff, 100*time.Millisecond<<min(l.failed, 6))
 		var refusal *refusalError
 		if errors.As(err, &refusal) {
-			wait = min(shipBackoff, max(wait, refusal.after))
+			wait = min(replicateBackoff, max(wait, refusal.after))
 		}
-		r.n.log.Debug("ship", "peer", l.peer, "pieces", len(ps), "err", err)
+		r.n.log.Debug("replicate", "peer", l.peer, "chunks", len(ps), "err", err)
 		return wait, nil
 	}
-	var behind []keeping.SliceConfig
-	var newer []keeping.SliceConfig
-	var bare []partition.Slice // of which the keeper has no whole copy
+	var behind []quorum.SliceReplicas
+	var newer []quorum.SliceReplicas
+	var bare []partition.Slice // of which the replica has no whole copy
 	later, moved := 0, false
 	r.mu.Lock()
 	l.failed = 0
@@ -492,9 +492,9 @@ func (r *shipper) send(ctx context.Context, l *shipLane, ps []parcel) (time.Dura
 		st := got[i]
 		switch {
 		case st.Newer != nil:
-			newer = append(newer, configOf(st.Newer))
+			newer = append(newer, replicaSetOf(st.Newer))
 		case st.Behind:
-			behind = append(behind, r.n.keep.Of(p.slice)...)
+			behind = append(behind, r.n.quorum.Of(p.slice)...)
 			l.todo[p.slice] = true
 		case !st.Ok || st.Stray:
 			later++
@@ -521,41 +521,41 @@ func (r *shipper) send(ctx context.Context, l *shipLane, ps []parcel) (time.Dura
 		}
 	}
 	if later == len(ps) {
-		return shipLater, nil
+		return replicateLater, nil
 	}
 	return 0, nil
 }
 
-// took notes a keeper's answer to one piece and whether its copy has moved; bare
+// took notes a replica's answer to one chunk and whether its copy has moved; bare
 // gets the slice when it has none. r.mu is held.
-func (r *shipper) took(l *shipLane, p parcel, got *wire.Stance, bare *[]partition.Slice) bool {
+func (r *replicator) took(l *replicaLane, p sentChunk, got *wire.Stance, bare *[]partition.Slice) bool {
 	sh := r.slices[p.slice]
-	if sh == nil || sh.to[l.peer] != p.about || r.n.keep.Config(p.slice).Compare(p.config) != 0 {
+	if sh == nil || sh.to[l.peer] != p.about || r.n.quorum.ReplicaSet(p.slice).Compare(p.set) != 0 {
 		return false
 	}
 	st := sh.to[l.peer]
 	switch {
-	case st.copying && p.piece.Kind == wire.Piece_KIND_COPY:
-		st.cursor, st.copied = p.next, p.piece.To
+	case st.copying && p.chunk.Kind == wire.Piece_KIND_COPY:
+		st.cursor, st.copied = p.next, p.chunk.To
 		st.paged = st.paged || len(p.next) == 0
 	case !got.Whole:
-		*st = standing{} // until copyAnew
+		*st = copyProgress{} // until copyAnew
 		*bare = append(*bare, p.slice)
 	default:
-		*st = standing{known: true, head: got.Head}
+		*st = copyProgress{known: true, head: got.Head}
 		r.follow(p.slice, sh)
-		r.settle(p.slice, sh, false)
+		r.release(p.slice, sh, false)
 	}
 	l.add(p.slice)
 	return !st.copying
 }
 
 // doubt has peer asked anew where its copy of s stands: it says that it is not whole.
-func (r *shipper) doubt(s partition.Slice, peer string) {
+func (r *replicator) doubt(s partition.Slice, peer string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if sh := r.slices[s]; sh != nil && sh.to[peer] != nil && sh.to[peer].known && !sh.to[peer].copying {
-		*sh.to[peer] = standing{}
+		*sh.to[peer] = copyProgress{}
 		r.lane(peer).add(s)
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
-// territory is who should keep which slice as this peer sees it; who does keep
-// it is package keeping's. It is pure: time is an argument. Safe for concurrent
+// placement is who should keep which slice as this peer sees it; who does keep
+// it is package quorum's. It is pure: time is an argument. Safe for concurrent
 // use.
 //
 // The *effective view* is the live members plus those that vanished less than
-// orphanAfter ago: a restart moves nothing. The ranking of keepers is computed
+// orphanAfter ago: a restart moves nothing. The ranking of replicas is computed
 // over it. Identities never seen before come to count a few at a time
 // (member.Newcomers): to make a hundred costs nothing, and must move nothing.
-type territory struct {
+type placement struct {
 	self        string
 	orphanAfter time.Duration
 
@@ -46,8 +46,8 @@ type goneMember struct {
 // newTerritory is that of a peer that knows nobody; a stranger in a swarm that
 // has others takes the whole first view for the swarm, as it cannot tell old
 // members from new.
-func newTerritory(slices []partition.Slice, replicas int, self string, orphanAfter time.Duration, stranger bool) *territory {
-	return &territory{self: self, orphanAfter: orphanAfter, table: partition.NewTableOf(slices, replicas), gone: map[string]goneMember{}, came: map[string]time.Time{},
+func newPlacement(slices []partition.Slice, replicas int, self string, orphanAfter time.Duration, stranger bool) *placement {
+	return &placement{self: self, orphanAfter: orphanAfter, table: partition.NewTableOf(slices, replicas), gone: map[string]goneMember{}, came: map[string]time.Time{},
 		newcomers: member.NewNewcomers(member.NewcomerLimits{Least: newcomersAtOnce}, self), stranger: stranger, zone: partition.HashZone}
 }
 
@@ -57,7 +57,7 @@ const newcomersAtOnce = 8
 
 // setView takes the newest live members and reports whether the effective view
 // changed.
-func (t *territory) setView(v partition.View, now time.Time) bool {
+func (t *placement) setView(v partition.View, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stranger && v.Len() > 1 {
@@ -82,9 +82,9 @@ func (t *territory) setView(v partition.View, now time.Time) bool {
 	return t.recompute(now)
 }
 
-// setZone confines each slice's keepers to the members of its zone, of the depth
+// setZone confines each slice's replicas to the members of its zone, of the depth
 // of this peer's own. The caller follows with setView.
-func (t *territory) setZone(zone partition.Zone) {
+func (t *placement) setZone(zone partition.Zone) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.zone != zone && !t.frozen {
@@ -95,13 +95,13 @@ func (t *territory) setZone(zone partition.Zone) {
 
 // expire drops members gone for too long and reports whether that changed the
 // effective view.
-func (t *territory) expire(now time.Time) bool {
+func (t *placement) expire(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.recompute(now)
 }
 
-func (t *territory) recompute(now time.Time) bool {
+func (t *placement) recompute(now time.Time) bool {
 	t.counted, t.waiting = t.newcomers.Admit(t.live, now)
 	ms := append([]partition.Member(nil), t.counted.Members()...)
 	for id, g := range t.gone {
@@ -124,48 +124,48 @@ func (t *territory) recompute(now time.Time) bool {
 
 // freeze stops the ranking from following the view: the swarm is done and its
 // peers are leaving.
-func (t *territory) freeze() {
+func (t *placement) freeze() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.frozen = true
 }
 
-func (t *territory) isFrozen() bool {
+func (t *placement) isFrozen() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.frozen
 }
 
 // ranked are the members that should keep s, the owner first.
-func (t *territory) ranked(s partition.Slice) []string {
+func (t *placement) ranked(s partition.Slice) []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return append([]string(nil), t.table.Keepers(s)...)
+	return append([]string(nil), t.table.Replicas(s)...)
 }
 
-// ranks says whether owner and keepers, in any order, are those of ranked.
-func (t *territory) ranks(s partition.Slice, owner string, keepers []string) bool {
+// ranks says whether owner and replicas, in any order, are those of ranked.
+func (t *placement) ranks(s partition.Slice, owner string, replicas []string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.table.Ranks(s, owner, keepers)
+	return t.table.Ranks(s, owner, replicas)
 }
 
 // views returns the live and the effective view.
-func (t *territory) views() (live, effective partition.View) {
+func (t *placement) views() (live, effective partition.View) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.live, t.effective
 }
 
 // newcomersWaiting is how many live members do not count yet.
-func (t *territory) newcomersWaiting() int {
+func (t *placement) newcomersWaiting() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.waiting
 }
 
 // alive says whether id is a live member.
-func (t *territory) alive(id string) bool {
+func (t *placement) alive(id string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	_, ok := t.live.Find(id)
@@ -173,7 +173,7 @@ func (t *territory) alive(id string) bool {
 }
 
 // met says for how long id has been a live member at now.
-func (t *territory) met(id string, now time.Time) (time.Duration, bool) {
+func (t *placement) met(id string, now time.Time) (time.Duration, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	since, alive := t.came[id]
@@ -181,7 +181,7 @@ func (t *territory) met(id string, now time.Time) (time.Duration, bool) {
 }
 
 // vanished says whether id is absent.
-func (t *territory) vanished(id string) bool {
+func (t *placement) vanished(id string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	_, gone := t.gone[id]
@@ -189,7 +189,7 @@ func (t *territory) vanished(id string) bool {
 }
 
 // absent lists the members that vanished and are still expected back.
-func (t *territory) absent() []goneMember {
+func (t *placement) absent() []goneMember {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var out []goneMember
@@ -202,7 +202,7 @@ func (t *territory) absent() []goneMember {
 }
 
 // addrs are the members' last known addresses, to find the swarm again by.
-func (t *territory) addrs() []string {
+func (t *placement) addrs() []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var out []string
@@ -220,7 +220,7 @@ func (t *territory) addrs() []string {
 	return out
 }
 
-// memory is the part of a territory that survives a restart.
+// memory is the part of a placement that survives a restart.
 type memory struct {
 	V       int                `json:"v"`
 	Members []partition.Member `json:"members"`
@@ -230,20 +230,20 @@ const memoryVersion = 2
 
 // remember encodes who the members were: a restarted peer presumes them for
 // orphanAfter, so that the first of a restarted swarm does not take everything.
-func (t *territory) remember() ([]byte, error) {
+func (t *placement) remember() ([]byte, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return json.Marshal(memory{V: memoryVersion, Members: t.effective.Members()})
 }
 
 // recall restores what remember encoded; the members count as gone since now.
-func (t *territory) recall(b []byte, now time.Time) error {
+func (t *placement) recall(b []byte, now time.Time) error {
 	var m memory
 	if err := strictjson.Unmarshal(b, &m); err != nil {
-		return fmt.Errorf("territory: %w", err)
+		return fmt.Errorf("placement: %w", err)
 	}
 	if m.V != memoryVersion {
-		return fmt.Errorf("territory: format version %d, this program knows %d", m.V, memoryVersion)
+		return fmt.Errorf("placement: format version %d, this program knows %d", m.V, memoryVersion)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// trio are three Machines that know each other as keepers of slice 1, a's.
+// trio are three Machines that know each other as replicas of slice 1, a's.
 type trio map[string]*Machine
 
 var began = time.Unix(1e9, 0)
@@ -15,12 +15,12 @@ var began = time.Unix(1e9, 0)
 // afterStart is when a Machine may promise what it likes.
 var afterStart = began.Add(LeaseGrant)
 
-func newTrio(c Config, heads map[string]uint64, copies map[string]uint64) trio {
+func newTrio(c ReplicaSet, heads map[string]uint64, copies map[string]uint64) trio {
 	t := trio{}
-	for _, id := range c.Keepers {
+	for _, id := range c.Replicas {
 		m := New(Options{Self: id, Founder: "x", Slices: []partition.Slice{1, 2}, Started: began,
 			Head: func(partition.Slice) uint64 { return heads[id] }})
-		m.Learn(SliceConfig{1, c})
+		m.Learn(SliceReplicas{1, c})
 		if gen, ok := copies[id]; ok {
 			m.slots[0].copied = copied{true, c.Epoch, c.Fork, gen}
 		}
@@ -29,8 +29,8 @@ func newTrio(c Config, heads map[string]uint64, copies map[string]uint64) trio {
 	return t
 }
 
-func abc() Config {
-	return Config{Gen: 3, Owner: "a", Keepers: []string{"a", "b", "c"}, Starts: []Start{{1, 0}, {2, 0}, {3, 5}}}
+func abc() ReplicaSet {
+	return ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a", "b", "c"}, Starts: []Start{{1, 0}, {2, 0}, {3, 5}}}
 }
 
 func allOf(gen uint64) map[string]uint64 { return map[string]uint64{"a": gen, "b": gen, "c": gen} }
@@ -49,13 +49,13 @@ func TestPromiseOutlivesLeases(t *testing.T) {
 	if len(g.Refused) != 1 {
 		t.Fatalf("leased what it promised away: %+v", g)
 	}
-	p.Next = abc().Next("c", abc().Keepers, 5)
+	p.Next = abc().Next("c", abc().Replicas, 5)
 	if r := k["b"].Accept(p, now.Add(time.Second)); !r.OK {
 		t.Fatalf("a lease of nothing binds: %+v", r)
 	}
 }
 
-// TestStartedPromisesNothing: a keeper may have leased the slice before it
+// TestStartedPromisesNothing: a replica may have leased the slice before it
 // stopped.
 func TestStartedPromisesNothing(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
@@ -86,14 +86,14 @@ func TestOwnerIsBound(t *testing.T) {
 	}
 }
 
-// TestLeaseOfAnEarlierConfig: a lease asked for before a Config was known does
+// TestLeaseOfAnEarlierConfig: a lease asked for before a ReplicaSet was known does
 // not cover it.
-func TestLeaseOfAnEarlierConfig(t *testing.T) {
+func TestLeaseOfAnEarlierReplicaSet(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
 	ask := k["a"].AskFor("b", true, afterStart)
 	g := k["b"].Grant("a", ask, afterStart)
 	next := abc().Next("a", []string{"a", "b", "c"}, 0)
-	k["a"].Learn(SliceConfig{1, next})
+	k["a"].Learn(SliceReplicas{1, next})
 	k["a"].Granted("b", ask, g)
 	if k["a"].Acts(1, afterStart) {
 		t.Fatal("acts by a lease of the generation before")
@@ -105,12 +105,12 @@ func TestLeaseOfAnEarlierConfig(t *testing.T) {
 	}
 }
 
-// TestStrangersBallots: only a keeper may be a candidate, and no ballot is so
+// TestStrangersBallots: only a replica may be a candidate, and no ballot is so
 // high that none is above it.
 func TestStrangersBallots(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
 	for _, b := range []Ballot{{2, "x"}, {2, ""}, {^uint64(0), "c"}} {
-		p := Proposal{Slice: 1, Base: abc(), Ballot: b, Next: abc().Next("c", abc().Keepers, 5)}
+		p := Proposal{Slice: 1, Base: abc(), Ballot: b, Next: abc().Next("c", abc().Replicas, 5)}
 		if r := k["b"].Prepare(p, afterStart); r.OK {
 			t.Errorf("promised to %v", b)
 		}
@@ -128,9 +128,9 @@ func TestStrangersBallots(t *testing.T) {
 // cannot be compared. It may have what was acknowledged while c was far behind,
 // so the two of them may not choose; with a they may.
 func TestChooseKnowsNotAnOldCopy(t *testing.T) {
-	c := Config{Gen: 0, Owner: "a", Keepers: []string{"a", "b", "c"}}
+	c := ReplicaSet{Gen: 0, Owner: "a", Replicas: []string{"a", "b", "c"}}
 	for range MaxStarts + 5 {
-		c = c.Next("a", c.Keepers, 10)
+		c = c.Next("a", c.Replicas, 10)
 	}
 	heads := map[string]uint64{"a": 10, "b": 10, "c": 5}
 	k := newTrio(c, heads, map[string]uint64{"a": c.Gen, "b": 1, "c": c.Gen})
@@ -174,8 +174,8 @@ func TestLongestLogIsElected(t *testing.T) {
 			t.Fatalf("%s: %+v", id, r)
 		}
 	}
-	k["b"].Learn(SliceConfig{1, p.Next})
-	k["c"].Learn(SliceConfig{1, p.Next})
+	k["b"].Learn(SliceReplicas{1, p.Next})
+	k["c"].Learn(SliceReplicas{1, p.Next})
 	ask := k["b"].AskFor("c", true, afterStart)
 	k["b"].Granted("c", ask, k["c"].Grant("b", ask, afterStart))
 	if !k["b"].Acts(1, afterStart) {
@@ -184,21 +184,21 @@ func TestLongestLogIsElected(t *testing.T) {
 	stranger := b
 	stranger.By = "x"
 	if p, ok := k["c"].Choose(campaign, []Promise{stranger, own}); ok {
-		t.Errorf("elected %+v, which is no keeper", p.Next)
+		t.Errorf("elected %+v, which is no replica", p.Next)
 	}
 }
 
 // TestElectedHearsOfIt: who was made the owner of a slice and did not hear of it
-// hears it from a keeper that it asks for a lease of another; else its lease there
+// hears it from a replica that it asks for a lease of another; else its lease there
 // would keep everybody from acting in that slice.
 func TestElectedHearsOfIt(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
-	other := Config{Gen: 1, Owner: "b", Keepers: []string{"a", "b", "c"}}
+	other := ReplicaSet{Gen: 1, Owner: "b", Replicas: []string{"a", "b", "c"}}
 	for _, m := range k {
-		m.Learn(SliceConfig{2, other})
+		m.Learn(SliceReplicas{2, other})
 	}
-	next := abc().Next("b", abc().Keepers, 0)
-	k["c"].Learn(SliceConfig{1, next})
+	next := abc().Next("b", abc().Replicas, 0)
+	k["c"].Learn(SliceReplicas{1, next})
 	ask := k["b"].AskFor("c", false, afterStart)
 	g := k["c"].Grant("b", ask, afterStart)
 	if !g.Differs || !k["b"].Granted("c", ask, g) {
@@ -206,23 +206,23 @@ func TestElectedHearsOfIt(t *testing.T) {
 	}
 	ask = k["b"].AskFor("c", true, afterStart)
 	k["b"].Granted("c", ask, k["c"].Grant("b", ask, afterStart))
-	if got := k["b"].Config(1); got.Compare(next) != 0 {
+	if got := k["b"].ReplicaSet(1); got.Compare(next) != 0 {
 		t.Errorf("b knows %+v", got)
 	}
 }
 
-// TestNewsInsteadOfTheList: after a change only what changed goes to a keeper that
+// TestNewsInsteadOfTheList: after a change only what changed goes to a replica that
 // leased before, which may not have heard of it.
 func TestNewsInsteadOfTheList(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
-	other := Config{Gen: 1, Owner: "a", Keepers: []string{"a", "b", "c"}}
+	other := ReplicaSet{Gen: 1, Owner: "a", Replicas: []string{"a", "b", "c"}}
 	for _, m := range k {
-		m.Learn(SliceConfig{2, other})
+		m.Learn(SliceReplicas{2, other})
 	}
 	ask := k["a"].AskFor("b", true, afterStart)
 	k["a"].Granted("b", ask, k["b"].Grant("a", ask, afterStart))
-	next := abc().Next("a", abc().Keepers, 7)
-	k["a"].Learn(SliceConfig{1, next})
+	next := abc().Next("a", abc().Replicas, 7)
+	k["a"].Learn(SliceReplicas{1, next})
 	ask = k["a"].AskFor("b", false, afterStart)
 	if len(ask.News) != 1 || ask.News[0].Slice != 1 || ask.Count != 2 {
 		t.Fatalf("%+v", ask)

@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 
 // The times of leases. See the package comment.
 const (
-	LeaseGrant = 5 * time.Second // a keeper grants
+	LeaseGrant = 5 * time.Second // a replica grants
 	LeaseHold  = 4 * time.Second // the owner counts, from its asking
 	LeaseRenew = time.Second     // how often the owner asks
 )
@@ -35,22 +35,22 @@ type Machine struct {
 	owned   map[string]bits      // slots by owner
 	kept    bits                 // slots kept here
 	every   bits                 // all
-	digest  uint64               // of all Configs
-	clock   uint64               // counts changes of Configs, for what a lease covers
+	digest  uint64               // of all ReplicaSets
+	clock   uint64               // counts changes of ReplicaSets, for what a lease covers
 	granted map[string]time.Time // to whom slices are leased here, until when
 	held    map[string]held      // from whom, until when
 	dirty   map[int]bool
 	doubted map[int]bool // slots with words
 
-	everybody   []string // see Keepers
+	everybody   []string // see Replicas
 	everybodyAt uint64   // clock
 	names       map[string]string
 }
 
-// held is a lease from one keeper.
+// held is a lease from one replica.
 type held struct {
 	until   time.Time
-	clock   uint64 // covers slices whose Config is not younger
+	clock   uint64 // covers slices whose ReplicaSet is not younger
 	refused map[partition.Slice]bool
 }
 
@@ -65,7 +65,7 @@ type Options struct {
 	Head func(partition.Slice) uint64
 }
 
-// New is a Machine that knows the first Configs only. Load gives it what an
+// New is a Machine that knows the first ReplicaSets only. Load gives it what an
 // earlier run made durable.
 func New(o Options) *Machine {
 	m := &Machine{self: o.Self, founder: o.Founder, started: o.Started, head: o.Head, slices: o.Slices, index: make(map[partition.Slice]int, len(o.Slices)),
@@ -74,7 +74,7 @@ func New(o Options) *Machine {
 	first := m.named(First(o.Founder))
 	for i, s := range o.Slices {
 		m.index[s] = i
-		sl := slot{config: first, hash: first.hash(s)}
+		sl := slot{set: first, hash: first.hash(s)}
 		if o.Founder == o.Self {
 			sl.copied = copyOf(first)
 		}
@@ -86,61 +86,61 @@ func New(o Options) *Machine {
 
 // row is a slot as it is stored.
 type row struct {
-	V        int      `json:"v"`
-	Config   Config   `json:"c"`
-	Promised *Ballot  `json:"p,omitempty"`
-	Accepted *Ballot  `json:"a,omitempty"`
-	Proposal *Config  `json:"x,omitempty"`
-	Copied   copied   `json:"r"`
-	Under    []Config `json:"u,omitempty"` // version 1 was without this and the next three
-	Past     []vote   `json:"y,omitempty"`
-	Adopted  uint64   `json:"d,omitempty"`
-	Gone     []fork   `json:"g,omitempty"`
+	V        int          `json:"v"`
+	Config   ReplicaSet   `json:"c"`
+	Promised *Ballot      `json:"p,omitempty"`
+	Accepted *Ballot      `json:"a,omitempty"`
+	Proposal *ReplicaSet  `json:"x,omitempty"`
+	Copied   copied       `json:"r"`
+	Under    []ReplicaSet `json:"u,omitempty"` // version 1 was without this and the next three
+	Past     []vote       `json:"y,omitempty"`
+	Adopted  uint64       `json:"d,omitempty"`
+	Gone     []fork       `json:"g,omitempty"`
 }
 
 const rowVersion = 1
 
-// AsideError says that a row was not believed: Load has put the last good Config
+// AsideError says that a row was not believed: Load has put the last good ReplicaSet
 // of that slice in its place.
 type AsideError struct {
 	Slice partition.Slice
 	Why   error
-	Now   Config
+	Now   ReplicaSet
 }
 
 func (e *AsideError) Error() string {
-	return fmt.Sprintf("keeping: slice %s: what was stored is impossible: %v; generation %d of epoch %d of owner %s is used",
+	return fmt.Sprintf("quorum: slice %s: what was stored is impossible: %v; generation %d of epoch %d of owner %s is used",
 		e.Slice, e.Why, e.Now.Gen, e.Now.Epoch, e.Now.Owner)
 }
 
 func (e *AsideError) Unwrap() error { return e.Why }
 
-// Load restores one slice's row. A Config that no peer makes is put aside, with
+// Load restores one slice's row. A ReplicaSet that no peer makes is put aside, with
 // an AsideError, for the last good one: what it stood on, or the first. The copy
-// stays, to be united with the owner's. Other errors restore nothing.
+// stays, to be reconciled with the owner's. Other errors restore nothing.
 func (m *Machine) Load(s partition.Slice, b []byte) error {
 	var r row
 	if err := strictjson.Unmarshal(b, &r); err != nil {
-		return &AsideError{s, err, m.Config(s)}
+		return &AsideError{s, err, m.ReplicaSet(s)}
 	}
 	if r.V != rowVersion {
-		return fmt.Errorf("keeping: slice %s: format version %d, this program knows %d", s, r.V, rowVersion)
+		return fmt.Errorf("quorum: slice %s: format version %d, this program knows %d", s, r.V, rowVersion)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, ok := m.index[s]
 	if !ok {
-		return fmt.Errorf("keeping: slice %s is none of the swarm's", s)
+		return fmt.Errorf("quorum: slice %s is none of the swarm's", s)
 	}
 	why := r.Config.Validate()
-	good := slices.DeleteFunc(r.Under, func(u Config) bool { return u.Validate() != nil })
+	good := slices.DeleteFunc(r.Under, func(u ReplicaSet) bool { return u.Validate() != nil })
 	good = good[max(0, len(good)-maxUnder):]
 	if why != nil {
 		r.Config, r.Promised, r.Accepted, r.Proposal = First(m.founder), nil, nil, nil
 		if n := len(good); n > 0 {
 			r.Config, good = good[n-1], good[:n-1]
 		}
-		if r.Copied.Has && r.Config.Owner == m.self { // united by being here, as in Adopt
+		if r.Copied.Has && r.Config.Owner == m.self { // reconciled by being here, as in Adopt
 			r.Copied = copyOf(r.Config)
 		}
 	}
@@ -152,7 +152,7 @@ func (m *Machine) Load(s partition.Slice, b []byte) error {
 	}
 	m.clock++
 	r.Config = m.named(r.Config)
-	sl := slot{config: r.Config, under: good, hash: r.Config.hash(s), since: m.clock, copied: r.Copied, past: r.Past[max(0, len(r.Past)-maxPast):], gone: r.Gone[max(0, len(r.Gone)-maxPast):], adopted: r.Adopted}
+	sl := slot{set: r.Config, under: good, hash: r.Config.hash(s), since: m.clock, copied: r.Copied, past: r.Past[max(0, len(r.Past)-maxPast):], gone: r.Gone[max(0, len(r.Gone)-maxPast):], adopted: r.Adopted}
 	if r.Promised != nil {
 		sl.promised = *r.Promised
 	}
@@ -177,7 +177,7 @@ func (m *Machine) Dirty() map[partition.Slice][]byte {
 	out := make(map[partition.Slice][]byte, len(m.dirty))
 	for i := range m.dirty {
 		sl := &m.slots[i]
-		r := row{V: rowVersion, Config: sl.config, Copied: sl.copied, Under: sl.under, Past: sl.past, Adopted: sl.adopted, Gone: sl.gone}
+		r := row{V: rowVersion, Config: sl.set, Copied: sl.copied, Under: sl.under, Past: sl.past, Adopted: sl.adopted, Gone: sl.gone}
 		if sl.promised.N > 0 {
 			r.Promised = &sl.promised
 		}
@@ -186,7 +186,7 @@ func (m *Machine) Dirty() map[partition.Slice][]byte {
 		}
 		b, err := json.Marshal(r)
 		if err != nil {
-			panic("keeping: a row does not marshal: " + err.Error()) // strings and numbers always do
+			panic("quorum: a row does not marshal: " + err.Error()) // strings and numbers always do
 		}
 		out[m.slices[i]] = b
 	}
@@ -194,21 +194,21 @@ func (m *Machine) Dirty() map[partition.Slice][]byte {
 	return out
 }
 
-// Config is the newest Config known here.
-func (m *Machine) Config(s partition.Slice) Config {
+// ReplicaSet is the newest ReplicaSet known here.
+func (m *Machine) ReplicaSet(s partition.Slice) ReplicaSet {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if i, ok := m.index[s]; ok {
-		c := m.slots[i].config
+		c := m.slots[i].set
 		c.Heard = 0
 		return c
 	}
-	return Config{}
+	return ReplicaSet{}
 }
 
-// Owner is the owner by the newest Config known here; "" of a slice that the
+// Owner is the owner by the newest ReplicaSet known here; "" of a slice that the
 // swarm does not have.
-func (m *Machine) Owner(s partition.Slice) string { return m.Config(s).Owner }
+func (m *Machine) Owner(s partition.Slice) string { return m.ReplicaSet(s).Owner }
 
 // Slices lists all slices of the swarm, in order. It must not be changed.
 func (m *Machine) Slices() []partition.Slice { return m.slices }
@@ -218,7 +218,7 @@ func (m *Machine) Has(s partition.Slice) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	i, ok := m.index[s]
-	return ok && m.slots[i].copied.of(m.slots[i].config)
+	return ok && m.slots[i].copied.of(m.slots[i].set)
 }
 
 // Acts says whether this peer may acknowledge links of s now; Fetches, whether
@@ -240,14 +240,14 @@ func (m *Machine) Fetches(s partition.Slice, now time.Time) bool {
 
 func (m *Machine) acts(i int, now time.Time) bool {
 	sl := &m.slots[i]
-	return sl.config.Owner == m.self && sl.copied == copyOf(sl.config) && sl.accepted.N == 0 && sl.promised.N <= 1 && !sl.sealed && m.leased(i, now)
+	return sl.set.Owner == m.self && sl.copied == copyOf(sl.set) && sl.accepted.N == 0 && sl.promised.N <= 1 && !sl.sealed && m.leased(i, now)
 }
 
-// leased says whether a majority of the keepers leases slice i to this peer.
+// leased says whether a majority of the replicas leases slice i to this peer.
 func (m *Machine) leased(i int, now time.Time) bool {
 	sl := &m.slots[i]
 	n := 0
-	for _, k := range sl.config.Keepers {
+	for _, k := range sl.set.Replicas {
 		if k == m.self {
 			n++
 			continue
@@ -257,7 +257,7 @@ func (m *Machine) leased(i int, now time.Time) bool {
 			n++
 		}
 	}
-	return n >= sl.config.Quorum()
+	return n >= sl.set.Quorum()
 }
 
 // before is by both clocks: one of them runs while a machine is suspended.
@@ -305,15 +305,15 @@ func (m *Machine) Owned() []partition.Slice {
 
 // OwnedBut lists the owned slices that right is not true of. right is called
 // with locks held and must not call back.
-func (m *Machine) OwnedBut(right func(s partition.Slice, c Config) bool) []partition.Slice {
+func (m *Machine) OwnedBut(right func(s partition.Slice, c ReplicaSet) bool) []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.where(m.owned[m.self], func(i int) bool { return !right(m.slices[i], m.slots[i].config) })
+	return m.where(m.owned[m.self], func(i int) bool { return !right(m.slices[i], m.slots[i].set) })
 }
 
-// Keepers lists everybody who keeps a slice, in no order. It must not be
+// Replicas lists everybody who keeps a slice, in no order. It must not be
 // changed.
-func (m *Machine) Keepers() []string {
+func (m *Machine) Replicas() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.everybody != nil && m.everybodyAt == m.clock {
@@ -321,7 +321,7 @@ func (m *Machine) Keepers() []string {
 	}
 	seen := map[string]bool{}
 	for i := range m.slots {
-		for _, k := range m.slots[i].config.Keepers {
+		for _, k := range m.slots[i].set.Replicas {
 			seen[k] = true
 		}
 	}
@@ -336,54 +336,54 @@ func (m *Machine) Kept() []partition.Slice {
 	return m.where(m.kept, func(int) bool { return true })
 }
 
-// Strays lists the slices of which a copy of another fork than the newest is
-// here: its rows have to be united with the winner's before they are forgotten.
-func (m *Machine) Strays() []partition.Slice {
+// Diverged lists the slices of which a copy of another fork than the newest is
+// here: its rows have to be reconciled with the winner's before they are forgotten.
+func (m *Machine) Diverged() []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.where(m.every, m.strays)
+	return m.where(m.every, m.diverged)
 }
 
-func (m *Machine) strays(i int) bool {
-	return m.slots[i].stray() || m.slots[i].copied.ahead(m.slots[i].config) && !m.slots[i].config.Has(m.self)
+func (m *Machine) diverged(i int) bool {
+	return m.slots[i].diverged() || m.slots[i].copied.ahead(m.slots[i].set) && !m.slots[i].set.Has(m.self)
 }
 
-// strayFork names the fork of a copy that no Config leads to; no peer has such an id.
-const strayFork = "restored"
+// strayFork names the fork of a copy that no ReplicaSet leads to; no peer has such an id.
+const restoredFork = "restored"
 
-// Stray notes that rows of s are here of which no Config tells: those of a backup.
-func (m *Machine) Stray(s partition.Slice) {
+// Diverged notes that rows of s are here of which no ReplicaSet tells: those of a backup.
+func (m *Machine) MarkDiverged(s partition.Slice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i, ok := m.index[s]; ok && !m.slots[i].copied.Has {
-		m.slots[i].copied = copied{Has: true, Fork: strayFork}
+		m.slots[i].copied = copied{Has: true, Fork: restoredFork}
 		m.dirty[i] = true
 	}
 }
 
 // Surplus lists the slices of which a copy is here that is nobody's need: of the
-// newest fork, not kept here, and nothing was shipped to it for a while, as is
+// newest fork, not kept here, and nothing was replicated to it for a while, as is
 // to those who are about to keep. All of it that was acknowledged is at the
-// keepers.
+// replicas.
 func (m *Machine) Surplus(now time.Time) []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.where(m.every, func(i int) bool {
 		sl := &m.slots[i]
-		return sl.copied.of(sl.config) && !sl.copied.ahead(sl.config) && !sl.config.Has(m.self) && now.Sub(sl.fed) > surplusAfter &&
-			(sl.config.Heard == 0 || !slices.ContainsFunc(sl.under, func(u Config) bool { return u.Has(m.self) }))
+		return sl.copied.of(sl.set) && !sl.copied.ahead(sl.set) && !sl.set.Has(m.self) && now.Sub(sl.fed) > surplusAfter &&
+			(sl.set.Heard == 0 || !slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Has(m.self) }))
 	})
 }
 
 const surplusAfter = 30 * time.Second
 
 // ForgetSurplus is Forget, unless base is not in force any more or something of
-// s was shipped here after asked: then the copy may be counted on.
-func (m *Machine) ForgetSurplus(s partition.Slice, base Config, asked time.Time) bool {
+// s was replicated here after asked: then the copy may be counted on.
+func (m *Machine) ForgetSurplus(s partition.Slice, base ReplicaSet, asked time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, ok := m.index[s]
-	if !ok || m.slots[i].config.Compare(base) != 0 || m.slots[i].config.Has(m.self) || !m.slots[i].fed.Before(asked) || m.slots[i].accepted.N > 0 {
+	if !ok || m.slots[i].set.Compare(base) != 0 || m.slots[i].set.Has(m.self) || !m.slots[i].fed.Before(asked) || m.slots[i].accepted.N > 0 {
 		return false
 	}
 	m.slots[i].copied = copied{}
@@ -393,14 +393,14 @@ func (m *Machine) ForgetSurplus(s partition.Slice, base Config, asked time.Time)
 
 // Settled says whether c is in force for s, by what is known here, and this
 // peer, its owner, has no successor under way.
-func (m *Machine) Settled(s partition.Slice, c Config) bool {
+func (m *Machine) InForce(s partition.Slice, c ReplicaSet) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	i, ok := m.index[s]
-	return ok && m.slots[i].config.Owner == m.self && m.slots[i].config.Compare(c) == 0 && m.slots[i].accepted.N == 0 && m.slots[i].promised.N <= 1
+	return ok && m.slots[i].set.Owner == m.self && m.slots[i].set.Compare(c) == 0 && m.slots[i].accepted.N == 0 && m.slots[i].promised.N <= 1
 }
 
-// Forget notes that the copy of s was dropped here, or united with the winner.
+// Forget notes that the copy of s was dropped here, or reconciled with the winner.
 func (m *Machine) Forget(s partition.Slice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -421,14 +421,14 @@ func (m *Machine) Stands(s partition.Slice) uint64 {
 	return 0
 }
 
-// ForgetStray notes that the copy of s, of another fork, was united with the
+// ForgetDiverged notes that the copy of s, of another fork, was reconciled with the
 // winner since stands was asked for. It does nothing, and says so, when something
 // else was known here in between: the copy may have changed, or may be counted on.
-func (m *Machine) ForgetStray(s partition.Slice, stands uint64) bool {
+func (m *Machine) ForgetDiverged(s partition.Slice, stands uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, ok := m.index[s]
-	if !ok || m.slots[i].since != stands || !m.strays(i) {
+	if !ok || m.slots[i].since != stands || !m.diverged(i) {
 		return false
 	}
 	m.slots[i].setCopied(copied{})
@@ -467,59 +467,59 @@ func (m *Machine) flag(s partition.Slice, set func(*slot)) {
 	}
 }
 
-// Learn takes Configs that this peer itself saw decided, and answers which of
+// Learn takes ReplicaSets that this peer itself saw decided, and answers which of
 // them were new. Only what is newer than what is known counts. For what others
 // say see Hear.
-func (m *Machine) Learn(all ...SliceConfig) []partition.Slice {
+func (m *Machine) Learn(all ...SliceReplicas) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []partition.Slice
 	for _, c := range all {
-		if i, ok := m.index[c.Slice]; ok && m.learn(i, c.Config) {
+		if i, ok := m.index[c.Slice]; ok && m.learn(i, c.ReplicaSet) {
 			out = append(out, c.Slice)
 		}
 	}
 	return out
 }
 
-// SliceConfig is a slice with its Config.
-type SliceConfig struct {
+// SliceReplicas is a slice with its ReplicaSet.
+type SliceReplicas struct {
 	Slice partition.Slice
-	Config
+	ReplicaSet
 }
 
-// Digest is of all Configs known here: equal digests, equal knowledge.
+// Digest is of all ReplicaSets known here: equal digests, equal knowledge.
 func (m *Machine) Digest() uint64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.digest
 }
 
-// Known are up to limit Configs beyond the first ones, of slices after the
+// Known are up to limit ReplicaSets beyond the first ones, of slices after the
 // given one, in order, for a peer that knows less.
-func (m *Machine) Known(after partition.Slice, limit int) []SliceConfig {
+func (m *Machine) Known(after partition.Slice, limit int) []SliceReplicas {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	var out []SliceConfig
+	var out []SliceReplicas
 	for i, s := range m.slices {
-		if s <= after || m.slots[i].config.Gen == 0 && m.slots[i].config.Epoch == 0 {
+		if s <= after || m.slots[i].set.Gen == 0 && m.slots[i].set.Epoch == 0 {
 			continue
 		}
-		if out = append(out, SliceConfig{s, m.slots[i].config}); len(out) == limit {
+		if out = append(out, SliceReplicas{s, m.slots[i].set}); len(out) == limit {
 			break
 		}
 	}
 	return out
 }
 
-// Of are this peer's words about the given slices, the first Configs among them.
-func (m *Machine) Of(ss ...partition.Slice) []SliceConfig {
+// Of are this peer's words about the given slices, the first ReplicaSets among them.
+func (m *Machine) Of(ss ...partition.Slice) []SliceReplicas {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	out := make([]SliceConfig, 0, len(ss))
+	out := make([]SliceReplicas, 0, len(ss))
 	for _, s := range ss {
 		if i, ok := m.index[s]; ok {
-			out = append(out, SliceConfig{s, m.slots[i].config})
+			out = append(out, SliceReplicas{s, m.slots[i].set})
 		}
 	}
 	return out

@@ -1,4 +1,4 @@
-package turns
+package hostlease
 
 import (
 	"fmt"
@@ -153,7 +153,7 @@ func TestPaceAdapts(t *testing.T) {
 	}
 	x.Done(addr, fetch.Visit{Slowed: true, After: time.Hour}, now)
 	slowed = now
-	now = now.Add(20 * time.Second) // x has no turn any more, and tells y's giver why
+	now = now.Add(20 * time.Second) // x has no host lease any more, and tells y's giver why
 	if q := x.DueAt(addr, now); q != nil {
 		t.Errorf("%+v without need", q)
 	}
@@ -178,7 +178,7 @@ func TestPaceAdapts(t *testing.T) {
 	}
 }
 
-// Who cannot have a turn says why, asks less and less often, and stops when no
+// Who cannot have a host lease says why, asks less and less often, and stops when no
 // site wants it.
 func TestBlocked(t *testing.T) {
 	k := NewTaker(TakerOptions{Number: numbers(0), MaxAddrs: 1})
@@ -211,7 +211,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// A taker believes in no turn for longer than it may last, by either clock.
+// A taker believes in no host lease for longer than it may last, by either clock.
 func TestTakerClocks(t *testing.T) {
 	k := NewTaker(TakerOptions{Number: numbers(0)})
 	now := time.Now() // both clocks

@@ -5,38 +5,38 @@ import (
 	"slices"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/keeping"
+	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
-// parcel is a piece on its way with what it was made from.
-type parcel struct {
-	slice  partition.Slice
-	config keeping.Config
-	piece  *wire.Piece
-	next   []byte    // the cursor after a page of a copy
-	about  *standing // an answer is about nothing else
+// log chunk is a chunk on its way with what it was made from.
+type sentChunk struct {
+	slice partition.Slice
+	set   quorum.ReplicaSet
+	chunk *wire.Piece
+	next  []byte        // the cursor after a page of a copy
+	about *copyProgress // an answer is about nothing else
 }
 
 // pieceOf is what l's peer needs next of s, of which logs has the log; nil for
 // nothing.
-func (r *shipper) pieceOf(l *shipLane, s partition.Slice, logs *store.LogReader) (*parcel, int, error) {
-	c := r.n.keep.Config(s)
+func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogReader) (*sentChunk, int, error) {
+	c := r.n.quorum.ReplicaSet(s)
 	r.mu.Lock()
 	sh := r.slices[s]
-	var st standing
+	var st copyProgress
 	ok := sh != nil && sh.to[l.peer] != nil && c.Owner == r.n.id
-	var about *standing
+	var about *copyProgress
 	if ok {
 		about = sh.to[l.peer]
 		st = *about
 	}
 	r.mu.Unlock()
-	if !ok || !r.n.keep.Has(s) {
+	if !ok || !r.n.quorum.Has(s) {
 		return nil, 0, nil
 	}
-	p := &parcel{slice: s, config: c, about: about, piece: &wire.Piece{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen}}
+	p := &sentChunk{slice: s, set: c, about: about, chunk: &wire.Piece{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen}}
 	switch {
 	case st.copying:
 		n, err := r.pageOf(p, st, logs)
@@ -45,15 +45,15 @@ func (r *shipper) pieceOf(l *shipLane, s partition.Slice, logs *store.LogReader)
 		}
 		return p, n, err
 	case !st.known:
-		p.piece.Kind = wire.Piece_KIND_PROBE
+		p.chunk.Kind = wire.Piece_KIND_PROBE
 		return p, 0, nil
 	}
-	log, err := logs.Read(s, st.head, maxPieceBytes)
+	log, err := logs.Read(s, st.head, maxChunkBytes)
 	switch {
 	case errors.Is(err, store.ErrGap):
 		// It says that it has more than its owner's log: that can be no part of this
 		// log. A copy anew begins its log where this one is; the rows merge.
-		r.n.log.Warn("a keeper's log is longer than its owner's; copying anew", "peer", l.peer, "slice", s, "its head", st.head, "ours", r.n.store.LogHead(s))
+		r.n.log.Warn("a replica's log is longer than its owner's; copying anew", "peer", l.peer, "slice", s, "its head", st.head, "ours", r.n.store.LogHead(s))
 		return nil, 0, r.copyAnew(l.peer, s)
 	case errors.Is(err, store.ErrTrimmed):
 		return nil, 0, r.copyAnew(l.peer, s)
@@ -62,40 +62,40 @@ func (r *shipper) pieceOf(l *shipLane, s partition.Slice, logs *store.LogReader)
 	case log.To <= st.head:
 		return nil, 0, nil
 	}
-	p.piece.Kind, p.piece.From, p.piece.To, p.piece.Rows = wire.Piece_KIND_TAIL, log.From, log.To, wireRows(log.Rows)
+	p.chunk.Kind, p.chunk.From, p.chunk.To, p.chunk.Rows = wire.Piece_KIND_TAIL, log.From, log.To, wireRows(log.Rows)
 	return p, rowBytes(log.Rows), nil
 }
 
 // pageOf fills p with the next page of a copy, or with the log behind it.
-func (r *shipper) pageOf(p *parcel, st standing, logs *store.LogReader) (int, error) {
-	p.piece.Kind = wire.Piece_KIND_COPY
+func (r *replicator) pageOf(p *sentChunk, st copyProgress, logs *store.LogReader) (int, error) {
+	p.chunk.Kind = wire.Piece_KIND_COPY
 	if !st.paged {
-		rows, next, err := r.n.store.SliceRows(p.slice, st.cursor, maxPieceBytes)
+		rows, next, err := r.n.store.SliceRows(p.slice, st.cursor, maxChunkBytes)
 		if err != nil {
 			return 0, err
 		}
-		p.next, p.piece.To, p.piece.Rows = next, st.copied, wireRows(rows)
+		p.next, p.chunk.To, p.chunk.Rows = next, st.copied, wireRows(rows)
 		if len(next) > 0 || r.n.store.LogHead(p.slice) != st.copied {
 			return rowBytes(rows), nil
 		}
-		p.piece.Kind = wire.Piece_KIND_COPIED // nothing was written meanwhile
+		p.chunk.Kind = wire.Piece_KIND_COPIED // nothing was written meanwhile
 		return rowBytes(rows), nil
 	}
-	log, err := logs.Read(p.slice, st.copied, maxPieceBytes)
+	log, err := logs.Read(p.slice, st.copied, maxChunkBytes)
 	if err != nil {
 		return 0, err
 	}
 	rows := slices.DeleteFunc(log.Rows, store.Row.Sent) // once more does no harm
-	p.piece.To, p.piece.Rows = log.To, wireRows(rows)
+	p.chunk.To, p.chunk.Rows = log.To, wireRows(rows)
 	if log.To >= r.n.store.LogHead(p.slice) {
-		p.piece.Kind = wire.Piece_KIND_COPIED
+		p.chunk.Kind = wire.Piece_KIND_COPIED
 	}
 	return rowBytes(rows), nil
 }
 
 // copyAnew begins a copy of s for peer. What is committed from now on is in the
 // log after copied, or in the rows that are still to be read.
-func (r *shipper) copyAnew(peer string, s partition.Slice) error {
+func (r *replicator) copyAnew(peer string, s partition.Slice) error {
 	head, err := r.n.store.LogDurable(s)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (r *shipper) copyAnew(peer string, s partition.Slice) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if sh := r.slices[s]; sh != nil && sh.to[peer] != nil {
-		*sh.to[peer] = standing{known: true, copying: true, copied: head}
+		*sh.to[peer] = copyProgress{known: true, copying: true, copied: head}
 		r.lane(peer).add(s)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"slices"
@@ -7,26 +7,26 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Proposal asks a keeper of Base to accept Next as its successor under Ballot;
+// Proposal asks a replica of Base to accept Next as its successor under Ballot;
 // as a Prepare, Next is unset.
 type Proposal struct {
 	Slice  partition.Slice
-	Base   Config
+	Base   ReplicaSet
 	Ballot Ballot
-	Next   Config
+	Next   ReplicaSet
 }
 
 // Promise answers a Prepare or an Accept.
 type Promise struct {
 	Slice    partition.Slice
-	By       string // the keeper that answers
+	By       string // the replica that answers
 	OK       bool
 	Promised Ballot        // when not OK: to somebody else
 	Leased   time.Duration // when not OK: how much longer to the owner; > 0
-	Newer    *Config       // when not OK: Base has a successor already
-	// To a Prepare that is OK: what was accepted before, and this keeper's copy.
+	Newer    *ReplicaSet   // when not OK: Base has a successor already
+	// To a Prepare that is OK: what was accepted before, and this replica's copy.
 	Accepted Ballot
-	Proposal Config
+	Proposal ReplicaSet
 	Copied   bool
 	Head     uint64 // of its log, as far as it is also Base's; or UnknownHead
 }
@@ -38,7 +38,7 @@ const UnknownHead = 1<<64 - 1
 // maxBallot is the highest that counts: there is always one above.
 const maxBallot = 1 << 62
 
-// Prepare answers a candidate. From an OK on, this keeper takes nothing from
+// Prepare answers a candidate. From an OK on, this replica takes nothing from
 // the owner of Base any more (Follows).
 func (m *Machine) Prepare(p Proposal, now time.Time) Promise {
 	m.mu.Lock()
@@ -55,7 +55,7 @@ func (m *Machine) Prepare(p Proposal, now time.Time) Promise {
 	m.dirty[i] = true
 	out.Accepted, out.Proposal = sl.accepted, sl.proposal
 	out.Head, out.Copied = m.aligned(i)
-	if !out.Copied && (sl.copied.of(sl.config) || sl.lost()) {
+	if !out.Copied && (sl.copied.of(sl.set) || sl.lost()) {
 		out.Head, out.Copied = UnknownHead, true
 	}
 	return out
@@ -89,15 +89,15 @@ func (m *Machine) consider(p Proposal, now time.Time) (int, Promise) {
 	}
 	m.hear(i, p.Base, p.Ballot.By, now)
 	sl := &m.slots[i]
-	if sl.config.Compare(p.Base) != 0 {
-		c := sl.config
+	if sl.set.Compare(p.Base) != 0 {
+		c := sl.set
 		out.Newer = &c
 		return i, out
 	}
-	if !sl.config.Has(m.self) {
+	if !sl.set.Has(m.self) {
 		return i, out
 	}
-	if p.Ballot.By != sl.config.Owner {
+	if p.Ballot.By != sl.set.Owner {
 		if until := m.bound(i, now); !until.IsZero() {
 			out.Leased = until.Sub(now)
 			return i, out
@@ -107,20 +107,20 @@ func (m *Machine) consider(p Proposal, now time.Time) (int, Promise) {
 	return i, out
 }
 
-// aligned is up to where this peer's copy of slice i is that of its Config.
+// aligned is up to where this peer's copy of slice i is that of its ReplicaSet.
 func (m *Machine) aligned(i int) (uint64, bool) {
 	sl := &m.slots[i]
-	if !sl.copied.of(sl.config) {
+	if !sl.copied.of(sl.set) {
 		return 0, false
 	}
-	return sl.config.common(sl.copied.Gen, m.head(m.slices[i]))
+	return sl.set.common(sl.copied.Gen, m.head(m.slices[i]))
 }
 
-// Propose begins, as the owner, the change of s to the given owner and keepers.
-// The slice must be sealed and all that was acknowledged be at its new keepers.
+// Propose begins, as the owner, the change of s to the given owner and replicas.
+// The slice must be sealed and all that was acknowledged be at its new replicas.
 // The proposal is this peer's own acceptance, to be made durable and then sent;
 // nothing is acted on in s until it is decided. false when it cannot be.
-func (m *Machine) Propose(s partition.Slice, owner string, keepers []string) (Proposal, bool) {
+func (m *Machine) Propose(s partition.Slice, owner string, replicas []string) (Proposal, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, ok := m.index[s]
@@ -129,20 +129,20 @@ func (m *Machine) Propose(s partition.Slice, owner string, keepers []string) (Pr
 	}
 	sl := &m.slots[i]
 	b := Ballot{1, m.self}
-	if sl.config.Owner != m.self || sl.accepted.N > 0 || b.Compare(sl.promised) < 0 || !sl.sealed {
+	if sl.set.Owner != m.self || sl.accepted.N > 0 || b.Compare(sl.promised) < 0 || !sl.sealed {
 		return Proposal{}, false
 	}
 	head, ok := m.aligned(i)
 	if !ok {
 		return Proposal{}, false
 	}
-	next := sl.config.Next(owner, keepers, head)
+	next := sl.set.Next(owner, replicas, head)
 	if next.Validate() != nil {
 		return Proposal{}, false
 	}
 	sl.promised, sl.accepted, sl.proposal = b, b, next
 	m.dirty[i] = true
-	return Proposal{s, sl.config, b, next}, true
+	return Proposal{s, sl.set, b, next}, true
 }
 
 // Unfinished are the proposals that this peer made as owner and that are not
@@ -154,7 +154,7 @@ func (m *Machine) Unfinished() []Proposal {
 	for i := range m.owned[m.self].all() {
 		sl := &m.slots[i]
 		if sl.accepted == (Ballot{1, m.self}) && sl.promised == sl.accepted {
-			out = append(out, Proposal{m.slices[i], sl.config, sl.accepted, sl.proposal})
+			out = append(out, Proposal{m.slices[i], sl.set, sl.accepted, sl.proposal})
 		}
 	}
 	return out
@@ -170,13 +170,13 @@ func (m *Machine) Campaign(s partition.Slice) (Proposal, bool) {
 		return Proposal{}, false
 	}
 	sl := &m.slots[i]
-	if _, whole := m.aligned(i); !whole || !sl.config.Has(m.self) {
+	if _, whole := m.aligned(i); !whole || !sl.set.Has(m.self) {
 		return Proposal{}, false
 	}
-	return Proposal{Slice: s, Base: sl.config, Ballot: Ballot{max(sl.promised.N, sl.seen, 1) + 1, m.self}}, true
+	return Proposal{Slice: s, Base: sl.set, Ballot: Ballot{max(sl.promised.N, sl.seen, 1) + 1, m.self}}, true
 }
 
-// Free says whether this keeper's own promise to p is to be had: no lease that
+// Free says whether this replica's own promise to p is to be had: no lease that
 // it granted or holds stands against it.
 func (m *Machine) Free(p Proposal, now time.Time) bool {
 	m.mu.Lock()
@@ -185,7 +185,7 @@ func (m *Machine) Free(p Proposal, now time.Time) bool {
 	return out.OK
 }
 
-// Refused notes the ballot that a keeper of s has promised to instead of this
+// Refused notes the ballot that a replica of s has promised to instead of this
 // peer's: the next Campaign goes above it.
 func (m *Machine) Refused(s partition.Slice, b Ballot) {
 	if b.N >= maxBallot {
@@ -195,7 +195,7 @@ func (m *Machine) Refused(s partition.Slice, b Ballot) {
 }
 
 // Choose takes the promises that a Prepare got, this peer's own among them, one
-// of each keeper, and says what may be proposed. The owner is to be who has the longest log of those
+// of each replica, and says what may be proposed. The owner is to be who has the longest log of those
 // that promised: this peer, or another, which then need not campaign against it.
 // false: no majority, or none of those whose copies can be compared.
 func (m *Machine) Choose(p Proposal, promises []Promise) (Proposal, bool) {
@@ -231,7 +231,7 @@ func (m *Machine) Choose(p Proposal, promises []Promise) (Proposal, bool) {
 	if known < p.Base.Quorum() && !whole || !p.Base.Has(owner) {
 		return p, false
 	}
-	p.Next = p.Base.Next(owner, p.Base.Keepers, longest)
+	p.Next = p.Base.Next(owner, p.Base.Replicas, longest)
 	return p, true
 }
 
@@ -241,18 +241,18 @@ func (m *Machine) headOf(p Proposal) (head uint64, whole, ok bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	i, known := m.index[p.Slice]
-	if !known || m.slots[i].config.Compare(p.Base) != 0 {
+	if !known || m.slots[i].set.Compare(p.Base) != 0 {
 		return 0, false, false
 	}
 	head, ok = m.aligned(i)
 	return head, p.Base.Owner == m.self && m.slots[i].copied == copyOf(p.Base), ok
 }
 
-// Decided says whether a majority of the keepers of p.Base accepted p; by are
+// Decided says whether a majority of the replicas of p.Base accepted p; by are
 // those that did.
 func (p Proposal) Decided(by []string) bool {
 	n := 0
-	for _, k := range p.Base.Keepers {
+	for _, k := range p.Base.Replicas {
 		if slices.Contains(by, k) {
 			n++
 		}

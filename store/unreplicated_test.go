@@ -14,7 +14,7 @@ import (
 // nobody else has; its log is cut, it follows another, and owns the slice again.
 // Then the Key, which is answered as known, is in its log, also after a crash in
 // between.
-func TestLooseRows(t *testing.T) {
+func TestUnreplicatedRows(t *testing.T) {
 	later := epoch().Add(time.Hour)
 	a, b, c := key("a.example", 1), key("a.example", 2), key("a.example", 3)
 	mem := vfs.NewCrashableMem()
@@ -60,7 +60,7 @@ func TestLooseRows(t *testing.T) {
 	ship(s, other)
 	for _, k := range []partition.Key{a, b, c} {
 		if _, err := other.DueOf(k); err != nil {
-			t.Errorf("%s is not shipped: %v", k, err)
+			t.Errorf("%s is not replicated: %v", k, err)
 		}
 	}
 	audit(t, s)

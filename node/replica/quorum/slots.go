@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"iter"
@@ -10,16 +10,16 @@ import (
 
 // slot is what is known of one slice.
 type slot struct {
-	config   Config
-	under    []Config // left without the word of a majority of their keepers, oldest first; see hear.go
+	set      ReplicaSet
+	under    []ReplicaSet // left without the word of a majority of their replicas, oldest first; see hear.go
 	promised Ballot
 	accepted Ballot
-	proposal Config // what accepted is of
+	proposal ReplicaSet // what accepted is of
 	copied   copied
 	gone     []fork // of which a copy was here and was given up for another fork's
 
 	adopted uint64 // the last epoch that this peer began
-	past    []vote // of Configs that this peer kept by and left, but for their successors
+	past    []vote // of ReplicaSets that this peer kept by and left, but for their successors
 
 	// Volatile.
 	hash    uint64    // of config
@@ -28,22 +28,22 @@ type slot struct {
 	sealed  bool      // the owner acknowledges nothing: a hand-over is under way
 	seen    uint64    // the highest ballot that refused one of this peer's
 	idle    time.Time // owned, and not acted in since; see Lost
-	fed     time.Time // when its owner last shipped something here
+	fed     time.Time // when its owner last replicated something here
 	bereft  time.Time // owned without a copy since then; see Bereft
 	words   map[string]word
 	dead    []fork // left by who had them alone
 }
 
-// vote is what this peer promised and accepted, as a keeper, about the successor of
-// a Config that it left for another fork. Should it come back, it still holds, and
+// vote is what this peer promised and accepted, as a replica, about the successor of
+// a ReplicaSet that it left for another fork. Should it come back, it still holds, and
 // about those before it promises nothing.
 type vote struct {
-	Epoch    uint64 `json:"e,omitempty"`
-	Fork     string `json:"f,omitempty"`
-	Gen      uint64 `json:"n"`
-	Promised Ballot `json:"p"`
-	Accepted Ballot `json:"a"`
-	Proposal Config `json:"x"`
+	Epoch    uint64     `json:"e,omitempty"`
+	Fork     string     `json:"f,omitempty"`
+	Gen      uint64     `json:"n"`
+	Promised Ballot     `json:"p"`
+	Accepted Ballot     `json:"a"`
+	Proposal ReplicaSet `json:"x"`
 }
 
 // fork names one.
@@ -52,14 +52,14 @@ type fork struct {
 	Fork  string `json:"f,omitempty"`
 }
 
-func (c Config) fork() fork { return fork{c.Epoch, c.Fork} }
+func (c ReplicaSet) fork() fork { return fork{c.Epoch, c.Fork} }
 
 const maxPast = 8 // votes, and forks given up, of one slice
 
 // lost says whether this peer keeps the slice and gave up the copy that it may be
 // counted on for: it left the fork and came back.
 func (sl *slot) lost() bool {
-	return !sl.copied.of(sl.config) && slices.Contains(sl.gone, sl.config.fork())
+	return !sl.copied.of(sl.set) && slices.Contains(sl.gone, sl.set.fork())
 }
 
 // setCopied notes whose log the copy follows now. A copy of another fork than what
@@ -67,7 +67,7 @@ func (sl *slot) lost() bool {
 func (sl *slot) setCopied(now copied) {
 	old, here := sl.copied.fork(), now.fork()
 	sl.gone = slices.DeleteFunc(slices.Clone(sl.gone), func(f fork) bool { return now.Has && f == here || sl.copied.Has && f == old })
-	if sl.copied.Has && (now.Has && old != here || !now.Has && sl.stray()) {
+	if sl.copied.Has && (now.Has && old != here || !now.Has && sl.diverged()) {
 		sl.gone = append(sl.gone, old)
 	}
 	sl.gone = sl.gone[max(0, len(sl.gone)-maxPast):]
@@ -85,35 +85,35 @@ type copied struct {
 
 func (c copied) fork() fork { return fork{c.Epoch, c.Fork} }
 
-func (c copied) of(d Config) bool { return c.Has && c.Epoch == d.Epoch && c.Fork == d.Fork }
+func (c copied) of(d ReplicaSet) bool { return c.Has && c.Epoch == d.Epoch && c.Fork == d.Fork }
 
 // ahead says whether the copy is of a later generation than c, of its fork: what is
 // known here went back.
-func (c copied) ahead(d Config) bool { return c.of(d) && c.Gen > d.Gen }
+func (c copied) ahead(d ReplicaSet) bool { return c.of(d) && c.Gen > d.Gen }
 
-// stray says whether a copy of another fork than the one known is here.
-func (sl *slot) stray() bool { return sl.copied.Has && !sl.copied.of(sl.config) }
+// diverged says whether a copy of another fork than the one known is here.
+func (sl *slot) diverged() bool { return sl.copied.Has && !sl.copied.of(sl.set) }
 
-func copyOf(c Config) copied { return copied{true, c.Epoch, c.Fork, c.Gen} }
+func copyOf(c ReplicaSet) copied { return copied{true, c.Epoch, c.Fork, c.Gen} }
 
 // put makes sl the state of slot i. m.mu is held for writing, and of m.slots
-// nothing else sets a Config.
+// nothing else sets a ReplicaSet.
 func (m *Machine) put(i int, sl slot) {
 	old := m.slots[i]
 	m.slots[i] = sl
 	m.digest ^= old.hash ^ sl.hash
-	if old.config.Owner != sl.config.Owner {
-		if had := m.owned[old.config.Owner]; had != nil {
+	if old.set.Owner != sl.set.Owner {
+		if had := m.owned[old.set.Owner]; had != nil {
 			if had.set(i, false); had.empty() {
-				delete(m.owned, old.config.Owner)
+				delete(m.owned, old.set.Owner)
 			}
 		}
-		if m.owned[sl.config.Owner] == nil {
-			m.owned[sl.config.Owner] = newBits(len(m.slots))
+		if m.owned[sl.set.Owner] == nil {
+			m.owned[sl.set.Owner] = newBits(len(m.slots))
 		}
-		m.owned[sl.config.Owner].set(i, true)
+		m.owned[sl.set.Owner].set(i, true)
 	}
-	m.kept.set(i, sl.config.Has(m.self))
+	m.kept.set(i, sl.set.Has(m.self))
 }
 
 // bits is a set of slots. A geo swarm has many thousand slices, of which most
@@ -157,7 +157,7 @@ func (b bits) all() iter.Seq[int] {
 // named is c with each id the same string wherever it stands: there are many
 // slices and few peers, and ids that are one string are compared at once.
 // m.mu is held for writing.
-func (m *Machine) named(c Config) Config {
+func (m *Machine) named(c ReplicaSet) ReplicaSet {
 	if len(m.names) > maxNames {
 		clear(m.names)
 	}
@@ -169,18 +169,18 @@ func (m *Machine) named(c Config) Config {
 		return id
 	}
 	c.Owner = name(c.Owner)
-	c.Keepers = slices.Clone(c.Keepers)
-	for i, k := range c.Keepers {
-		c.Keepers[i] = name(k)
+	c.Replicas = slices.Clone(c.Replicas)
+	for i, k := range c.Replicas {
+		c.Replicas[i] = name(k)
 	}
 	return c
 }
 
 const maxNames = 10_000 // then they are gathered anew
 
-// learn makes c the Config of slot i if it is newer, by this peer's own decision.
-func (m *Machine) learn(i int, c Config) bool {
-	cur := m.slots[i].config
+// learn makes c the ReplicaSet of slot i if it is newer, by this peer's own decision.
+func (m *Machine) learn(i int, c ReplicaSet) bool {
+	cur := m.slots[i].set
 	if c.Compare(cur) <= 0 || c.Validate() != nil {
 		return false
 	}
@@ -192,22 +192,22 @@ func (m *Machine) learn(i int, c Config) bool {
 	return true
 }
 
-// take makes c the Config of slot i, which stands on under. All promises were
+// take makes c the ReplicaSet of slot i, which stands on under. All promises were
 // about the successor of the old one.
-func (m *Machine) take(i int, c Config, under []Config) {
+func (m *Machine) take(i int, c ReplicaSet, under []ReplicaSet) {
 	m.clock++
 	c = m.named(c)
 	old := m.slots[i]
-	now := slot{config: c, under: under, hash: c.hash(m.slices[i]), since: m.clock, copied: old.copied, gone: old.gone, dead: old.dead, adopted: old.adopted, fed: old.fed}
-	if c.SameFork(old.config) {
+	now := slot{set: c, under: under, hash: c.hash(m.slices[i]), since: m.clock, copied: old.copied, gone: old.gone, dead: old.dead, adopted: old.adopted, fed: old.fed}
+	if c.SameFork(old.set) {
 		now.words = old.words
 		maps.DeleteFunc(now.words, func(_ string, w word) bool {
-			return w.config.SameFork(c) && w.config.Gen <= c.Gen && len(under) == len(old.under)
+			return w.set.SameFork(c) && w.set.Gen <= c.Gen && len(under) == len(old.under)
 		})
 	}
 	now.past = old.past
-	if !(c.SameFork(old.config) && c.Gen > old.config.Gen) {
-		now.past = append(slices.Clone(old.past), vote{old.config.Epoch, old.config.Fork, old.config.Gen, old.promised, old.accepted, old.proposal})
+	if !(c.SameFork(old.set) && c.Gen > old.set.Gen) {
+		now.past = append(slices.Clone(old.past), vote{old.set.Epoch, old.set.Fork, old.set.Gen, old.promised, old.accepted, old.proposal})
 		now.past = now.past[max(0, len(now.past)-maxPast):]
 	}
 	for _, v := range now.past {
@@ -225,7 +225,7 @@ func (m *Machine) take(i int, c Config, under []Config) {
 	// when that ends where the generation begins; else it has to be cut first
 	// (Follow, Copied), and acts then.
 	if c.Owner == m.self && old.copied.of(c) {
-		stays := old.copied == copyOf(old.config) && old.config.Owner == m.self && old.config.Gen+1 == c.Gen && old.config.SameFork(c)
+		stays := old.copied == copyOf(old.set) && old.set.Owner == m.self && old.set.Gen+1 == c.Gen && old.set.SameFork(c)
 		head, ok := m.aligned(i)
 		if stays || ok && head == m.head(m.slices[i]) {
 			m.slots[i].copied = copyOf(c)

@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"time"
@@ -6,17 +6,17 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Ask is an owner's request for a lease, to one keeper. Count and Digest are of
+// Ask is an owner's request for a lease, to one replica. Count and Digest are of
 // the slices that the owner believes it owns and the other keeps; List are
-// their Configs, or some of them, when the other had answered that it believes
+// their ReplicaSets, or some of them, when the other had answered that it believes
 // something else.
 type Ask struct {
 	Count  int
 	Digest uint64
-	List   []SliceConfig
-	// News, without a List, are those of the Configs that the keeper's last lease
+	List   []SliceReplicas
+	// News, without a List, are those of the ReplicaSets that the replica's last lease
 	// does not cover: when it has heard of no other, it need not be told them all.
-	News []SliceConfig
+	News []SliceReplicas
 
 	clock uint64
 	sent  time.Time
@@ -24,28 +24,28 @@ type Ask struct {
 
 // Grant answers an Ask. When Differs is set nothing is leased yet: ask again
 // with the list. Refused are slices of the list that are not leased, Newer the
-// Configs of those of them that have a newer one, and, when the list was whole,
+// ReplicaSets of those of them that have a newer one, and, when the list was whole,
 // of slices that are the asker's by what is known here and not in it: it has not
 // heard that it owns them, and nobody else will act there.
 type Grant struct {
 	Differs bool
 	Refused []partition.Slice
-	Newer   []SliceConfig
+	Newer   []SliceReplicas
 }
 
-// maxNews is how many Configs an Ask has at most before it is known that the
-// keeper needs them.
+// maxNews is how many ReplicaSets an Ask has at most before it is known that the
+// replica needs them.
 const maxNews = 256
 
-// maxUnlisted is how many Configs a Grant has at most when it adds those that
+// maxUnlisted is how many ReplicaSets a Grant has at most when it adds those that
 // were not asked for.
 const maxUnlisted = 1024
 
-// leasable says whether slice i, by its Config, may be leased to owner by this
-// keeper: it has promised nobody else anything.
+// leasable says whether slice i, by its ReplicaSet, may be leased to owner by this
+// replica: it has promised nobody else anything.
 func (m *Machine) leasable(i int, owner string) bool {
 	sl := &m.slots[i]
-	return sl.config.Owner == owner && sl.config.Has(m.self) && sl.accepted.N == 0 && sl.promised.N <= 1
+	return sl.set.Owner == owner && sl.set.Has(m.self) && sl.accepted.N == 0 && sl.promised.N <= 1
 }
 
 // Lessors are the peers that this one needs leases from.
@@ -56,20 +56,20 @@ func (m *Machine) Lessors() []string {
 // Lacking are those of the Lessors whose lease at now covers less than it could:
 // it has run out, or an owned slice changed since.
 func (m *Machine) Lacking(now time.Time) []string {
-	return m.lessors(func(i int, keeper string) bool {
-		h := m.held[keeper]
+	return m.lessors(func(i int, replica string) bool {
+		h := m.held[replica]
 		return m.slots[i].since > h.clock || !before(now, h.until)
 	})
 }
 
-// lessors are the other keepers of the owned slices for which need is true.
-func (m *Machine) lessors(need func(i int, keeper string) bool) []string {
+// lessors are the other replicas of the owned slices for which need is true.
+func (m *Machine) lessors(need func(i int, replica string) bool) []string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	seen := map[string]bool{m.self: true}
 	var out []string
 	for i := range m.owned[m.self].all() {
-		for _, k := range m.slots[i].config.Keepers {
+		for _, k := range m.slots[i].set.Replicas {
 			if !seen[k] && need(i, k) {
 				seen[k] = true
 				out = append(out, k)
@@ -79,21 +79,21 @@ func (m *Machine) lessors(need func(i int, keeper string) bool) []string {
 	return out
 }
 
-// AskFor makes a request for a lease from keeper, sent at now.
-func (m *Machine) AskFor(keeper string, list bool, now time.Time) Ask {
+// AskFor makes a request for a lease from replica, sent at now.
+func (m *Machine) AskFor(replica string, list bool, now time.Time) Ask {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	a := Ask{clock: m.clock, sent: now}
-	last := m.held[keeper].clock
+	last := m.held[replica].clock
 	for i := range m.owned[m.self].all() {
-		if sl := &m.slots[i]; sl.config.Has(keeper) {
+		if sl := &m.slots[i]; sl.set.Has(replica) {
 			a.Count++
 			a.Digest ^= sl.hash
 			switch {
 			case list:
-				a.List = append(a.List, SliceConfig{m.slices[i], sl.config})
+				a.List = append(a.List, SliceReplicas{m.slices[i], sl.set})
 			case sl.since > last:
-				a.News = append(a.News, SliceConfig{m.slices[i], sl.config})
+				a.News = append(a.News, SliceReplicas{m.slices[i], sl.set})
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 	if a.List == nil {
 		for _, c := range a.News {
 			if i, ok := m.index[c.Slice]; ok {
-				m.hear(i, c.Config, owner, now)
+				m.hear(i, c.ReplicaSet, owner, now)
 			}
 		}
 		count, digest := 0, uint64(0)
@@ -132,11 +132,11 @@ func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 			continue
 		}
 		listed.set(i, true)
-		m.hear(i, c.Config, owner, now)
-		if m.slots[i].config.Compare(c.Config) != 0 {
-			g.Newer = append(g.Newer, SliceConfig{c.Slice, m.slots[i].config})
+		m.hear(i, c.ReplicaSet, owner, now)
+		if m.slots[i].set.Compare(c.ReplicaSet) != 0 {
+			g.Newer = append(g.Newer, SliceReplicas{c.Slice, m.slots[i].set})
 		}
-		if m.slots[i].config.Compare(c.Config) != 0 || !m.leasable(i, owner) {
+		if m.slots[i].set.Compare(c.ReplicaSet) != 0 || !m.leasable(i, owner) {
 			g.Refused = append(g.Refused, c.Slice)
 		}
 	}
@@ -145,8 +145,8 @@ func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 			if len(g.Newer) >= maxUnlisted {
 				break
 			}
-			if !listed.has(i) && m.slots[i].config.Has(m.self) {
-				g.Newer = append(g.Newer, SliceConfig{m.slices[i], m.slots[i].config})
+			if !listed.has(i) && m.slots[i].set.Has(m.self) {
+				g.Newer = append(g.Newer, SliceReplicas{m.slices[i], m.slots[i].set})
 			}
 		}
 	}
@@ -154,13 +154,13 @@ func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 	return g
 }
 
-// Granted takes a keeper's answer to a. It says whether the list has to be sent.
-func (m *Machine) Granted(keeper string, a Ask, g Grant) (list bool) {
+// Granted takes a replica's answer to a. It says whether the list has to be sent.
+func (m *Machine) Granted(replica string, a Ask, g Grant) (list bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range g.Newer {
 		if i, ok := m.index[c.Slice]; ok {
-			m.hear(i, c.Config, keeper, a.sent)
+			m.hear(i, c.ReplicaSet, replica, a.sent)
 		}
 	}
 	if g.Differs {
@@ -170,17 +170,17 @@ func (m *Machine) Granted(keeper string, a Ask, g Grant) (list bool) {
 	for _, s := range g.Refused {
 		refused[s] = true
 	}
-	if old, ok := m.held[keeper]; ok && old.clock > a.clock {
+	if old, ok := m.held[replica]; ok && old.clock > a.clock {
 		return false // an answer that was overtaken
 	}
-	m.held[keeper] = held{until: a.sent.Add(LeaseHold), clock: a.clock, refused: refused}
+	m.held[replica] = held{until: a.sent.Add(LeaseHold), clock: a.clock, refused: refused}
 	return false
 }
 
-// bound says until when this keeper may promise nobody but the owner anything
+// bound says until when this replica may promise nobody but the owner anything
 // about slice i; the zero time when it may.
 func (m *Machine) bound(i int, now time.Time) time.Time {
-	owner := m.slots[i].config.Owner
+	owner := m.slots[i].set.Owner
 	if owner == m.self {
 		if m.slots[i].accepted.N == 0 && m.slots[i].promised.N <= 1 && m.leased(i, now) {
 			return now.Add(LeaseHold)
@@ -196,7 +196,7 @@ func (m *Machine) bound(i int, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// granting is until when owner may believe to have a lease from this keeper,
+// granting is until when owner may believe to have a lease from this replica,
 // which does not know what it granted before it started.
 func (m *Machine) granting(owner string) time.Time {
 	until := m.started.Add(LeaseGrant)

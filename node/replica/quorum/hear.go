@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"maps"
@@ -8,44 +8,44 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Whose word counts. A Config carries no proof, so what this peer knows itself
+// Whose word counts. A ReplicaSet carries no proof, so what this peer knows itself
 // decides who is believed:
 //
-//   - A keeper of the Config known here is believed about what came after it.
+//   - A replica of the ReplicaSet known here is believed about what came after it.
 //   - Of a fork that began without a majority, that is by an adoption or by
-//     hearsay, the Config that was left is remembered (slot.under). Its keepers
+//     hearsay, the ReplicaSet that was left is remembered (slot.under). Its replicas
 //     are believed about how that went on: what they agreed on wins over the fork,
 //     unless the fork was begun by one of those who agreed.
-//   - A majority of the keepers of what is known, or of what was left, is believed
+//   - A majority of the replicas of what is known, or of what was left, is believed
 //     when it says something else for denyFor. Who left for hearsay what it kept
 //     counts itself for what was left.
 //   - Everybody else's word is hearsay. It changes nothing, but Doubts then lists
-//     whom to ask; only when all keepers of what is known here are gone, as the
-//     caller says, does Confirm take a Config that a majority of its own keepers
+//     whom to ask; only when all replicas of what is known here are gone, as the
+//     caller says, does Confirm take a ReplicaSet that a majority of its own replicas
 //     says is in force.
 //
-// Who has something from hearsay says so with it (Config.Heard).
+// Who has something from hearsay says so with it (ReplicaSet.Heard).
 const (
 	denyFor     = 10 * time.Second // a majority says something else, so that nobody answers from yesterday
 	wordLasts   = 30 * time.Second // a word that is not repeated counts no longer
 	maxSpeakers = 16               // peers whose words about one slice are remembered
-	maxUnder    = 8                // Configs that were left, of one slice
+	maxUnder    = 8                // ReplicaSets that were left, of one slice
 )
 
 // word is what a peer says of a slice, other than what is known here.
 type word struct {
-	config      Config
+	set         ReplicaSet
 	since, last time.Time // it has said so, or something of the same fork
 }
 
 // Hear takes the words of from, at now, and answers the slices of which it
 // changed what is known here.
-func (m *Machine) Hear(from string, now time.Time, all ...SliceConfig) []partition.Slice {
+func (m *Machine) Hear(from string, now time.Time, all ...SliceReplicas) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []partition.Slice
 	for _, c := range all {
-		if i, ok := m.index[c.Slice]; ok && m.hear(i, c.Config, from, now) {
+		if i, ok := m.index[c.Slice]; ok && m.hear(i, c.ReplicaSet, from, now) {
 			out = append(out, c.Slice)
 		}
 	}
@@ -53,9 +53,9 @@ func (m *Machine) Hear(from string, now time.Time, all ...SliceConfig) []partiti
 }
 
 // hear takes the word of from that c is in force in slot i, and says whether
-// that changed the Config known here.
-func (m *Machine) hear(i int, c Config, from string, now time.Time) bool {
-	before := m.slots[i].config
+// that changed the ReplicaSet known here.
+func (m *Machine) hear(i int, c ReplicaSet, from string, now time.Time) bool {
+	before := m.slots[i].set
 	if from == m.self || from == "" || c.Validate() != nil {
 		return false
 	}
@@ -78,7 +78,7 @@ func (m *Machine) hear(i int, c Config, from string, now time.Time) bool {
 	}
 	for j := range m.slots[i].under {
 		if m.returned(i, j, c, from) {
-			return m.slots[i].config.Compare(before) != 0
+			return m.slots[i].set.Compare(before) != 0
 		}
 	}
 	if c.Compare(before) > 0 && before.Has(from) && before.counts(c) && before.follows(c) == nil {
@@ -92,9 +92,9 @@ func (m *Machine) hear(i int, c Config, from string, now time.Time) bool {
 	return m.outvoted(i, now)
 }
 
-// returned hears from about what came of the jth Config that was left, and says
+// returned hears from about what came of the jth ReplicaSet that was left, and says
 // whether from is believed.
-func (m *Machine) returned(i, j int, c Config, from string) bool {
+func (m *Machine) returned(i, j int, c ReplicaSet, from string) bool {
 	sl := &m.slots[i]
 	u := sl.under[j]
 	if !u.Has(from) || c.Compare(u) <= 0 || !u.counts(c) || u.follows(c) != nil {
@@ -105,15 +105,15 @@ func (m *Machine) returned(i, j int, c Config, from string) bool {
 		if u.Heard > 0 {
 			heard = c.Gen + 1
 		}
-		next := sl.config
+		next := sl.set
 		if j+1 < len(sl.under) {
 			next = sl.under[j+1]
 		}
-		// Of two forks the higher wins, but none that was begun beside the keepers
+		// Of two forks the higher wins, but none that was begun beside the replicas
 		// wins over theirs.
 		theirs := next.SameFork(u) || u.Has(next.Fork)
-		if c.SameFork(sl.config) || theirs {
-			if c.Compare(sl.config) <= 0 {
+		if c.SameFork(sl.set) || theirs {
+			if c.Compare(sl.set) <= 0 {
 				return false
 			}
 		}
@@ -127,18 +127,18 @@ func (m *Machine) returned(i, j int, c Config, from string) bool {
 	for last+1 < len(sl.under) && sl.under[last+1].SameFork(u) {
 		last++
 	}
-	next := sl.config
+	next := sl.set
 	if last+1 < len(sl.under) {
 		next = sl.under[last+1]
 	}
 	switch {
 	case next.SameFork(u) && c.same(next): // as was heard
-		sl.config.Heard = heard
+		sl.set.Heard = heard
 		sl.under = slices.Clone(sl.under[:j])
 		m.dirty[i] = true
 	case next.SameFork(u) && c.Gen >= next.Gen, !next.SameFork(u) && !c.Has(next.Fork) && c.Gen >= sl.under[last].Gen:
 		m.take(i, c, slices.Clone(sl.under[:j]))
-	default: // what was heard goes further, or the fork is one of c's own keepers'
+	default: // what was heard goes further, or the fork is one of c's own replicas'
 		sl.under = slices.Clone(sl.under)
 		if c.Gen >= sl.under[last].Gen {
 			sl.under = slices.Delete(sl.under, j+1, last+1)
@@ -149,37 +149,37 @@ func (m *Machine) returned(i, j int, c Config, from string) bool {
 	return true
 }
 
-// left is what c stands on when it takes the place of slot i's Config.
-func (m *Machine) left(i int, c Config) []Config {
+// left is what c stands on when it takes the place of slot i's ReplicaSet.
+func (m *Machine) left(i int, c ReplicaSet) []ReplicaSet {
 	sl := &m.slots[i]
-	if c.SameFork(sl.config) {
+	if c.SameFork(sl.set) {
 		return sl.under
 	}
-	return under(append(slices.Clone(sl.under), sl.config), c)
+	return under(append(slices.Clone(sl.under), sl.set), c)
 }
 
 // under are those of all that c, of another fork, can have come from.
-func under(all []Config, c Config) []Config {
-	all = slices.DeleteFunc(all, func(u Config) bool { return u.Epoch >= c.Epoch })
+func under(all []ReplicaSet, c ReplicaSet) []ReplicaSet {
+	all = slices.DeleteFunc(all, func(u ReplicaSet) bool { return u.Epoch >= c.Epoch })
 	return all[max(0, len(all)-maxUnder):]
 }
 
 // differs says whether the word of from that c is in force may come to count: it
 // is newer than what is known, or of one who keeps what is known or was left.
-func (sl *slot) differs(from string, c Config) bool {
-	return c.Compare(sl.config) > 0 || sl.config.Has(from) && !c.SameFork(sl.config) ||
-		!c.SameFork(sl.config) && slices.ContainsFunc(sl.under, func(u Config) bool { return u.Has(from) && u.Compare(c) <= 0 })
+func (sl *slot) differs(from string, c ReplicaSet) bool {
+	return c.Compare(sl.set) > 0 || sl.set.Has(from) && !c.SameFork(sl.set) ||
+		!c.SameFork(sl.set) && slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Has(from) && u.Compare(c) <= 0 })
 }
 
 // note remembers the word of from about slot i if it may come to count.
-func (m *Machine) note(i int, c Config, from string, now time.Time) {
+func (m *Machine) note(i int, c ReplicaSet, from string, now time.Time) {
 	sl := &m.slots[i]
 	if !sl.differs(from, c) {
 		delete(sl.words, from)
 		return
 	}
-	w := word{config: m.named(c), since: now, last: now}
-	if old, ok := sl.words[from]; ok && old.config.SameFork(c) && now.Sub(old.last) < wordLasts {
+	w := word{set: m.named(c), since: now, last: now}
+	if old, ok := sl.words[from]; ok && old.set.SameFork(c) && now.Sub(old.last) < wordLasts {
 		w.since = old.since
 	}
 	if sl.words == nil {
@@ -195,15 +195,15 @@ func (m *Machine) note(i int, c Config, from string, now time.Time) {
 	m.doubted[i] = true
 }
 
-// outvoted follows a majority of the keepers of slot i's Config to another fork,
-// or one of the keepers of what was left, back to that or on to another fork.
+// outvoted follows a majority of the replicas of slot i's ReplicaSet to another fork,
+// or one of the replicas of what was left, back to that or on to another fork.
 func (m *Machine) outvoted(i int, now time.Time) bool {
 	sl := &m.slots[i]
 	if len(sl.words) == 0 {
 		return false
 	}
 	for j, u := range sl.under {
-		sayers := sl.say(u, now, func(c Config) bool { return c.Compare(u) == 0 })
+		sayers := sl.say(u, now, func(c ReplicaSet) bool { return c.Compare(u) == 0 })
 		if m.deserted(sl, j) {
 			sayers++
 		}
@@ -219,12 +219,12 @@ func (m *Machine) outvoted(i int, now time.Time) bool {
 			return true
 		}
 	}
-	for _, k := range sl.config.Keepers {
+	for _, k := range sl.set.Replicas {
 		w, ok := sl.words[k]
-		if !ok || w.config.SameFork(sl.config) || sl.say(sl.config, now, w.config.SameFork) < sl.config.Quorum() {
+		if !ok || w.set.SameFork(sl.set) || sl.say(sl.set, now, w.set.SameFork) < sl.set.Quorum() {
 			continue
 		}
-		c, on := w.config, under(append(slices.Clone(sl.under), sl.config), w.config)
+		c, on := w.set, under(append(slices.Clone(sl.under), sl.set), w.set)
 		c.Heard = c.Gen + 1
 		for j, u := range sl.under {
 			if u.SameFork(c) {
@@ -240,23 +240,23 @@ func (m *Machine) outvoted(i int, now time.Time) bool {
 	return false
 }
 
-// say is how many keepers of a Config have said for denyFor, and say now, that one
+// say is how many replicas of a ReplicaSet have said for denyFor, and say now, that one
 // is in force that is is true of.
-func (sl *slot) say(of Config, now time.Time, is func(Config) bool) int {
+func (sl *slot) say(of ReplicaSet, now time.Time, is func(ReplicaSet) bool) int {
 	n := 0
-	for _, k := range of.Keepers {
-		if w, ok := sl.words[k]; ok && is(w.config) && now.Sub(w.since) >= denyFor && now.Sub(w.last) < denyFor/2 {
+	for _, k := range of.Replicas {
+		if w, ok := sl.words[k]; ok && is(w.set) && now.Sub(w.since) >= denyFor && now.Sub(w.last) < denyFor/2 {
 			n++
 		}
 	}
 	return n
 }
 
-// deserted says whether this peer keeps the jth Config that was left and left it for
+// deserted says whether this peer keeps the jth ReplicaSet that was left and left it for
 // hearsay, as all others who keep it seemed gone. One that is back and never left it
 // may then count on this peer: else the two would wait for each other.
 func (m *Machine) deserted(sl *slot, j int) bool {
-	u, next := sl.under[j], sl.config
+	u, next := sl.under[j], sl.set
 	if j+1 < len(sl.under) {
 		next = sl.under[j+1]
 	}
@@ -264,29 +264,29 @@ func (m *Machine) deserted(sl *slot, j int) bool {
 }
 
 // elsewhere is the fork, neither that of u nor the one known here, to which a
-// majority of the keepers of u went by their own knowledge.
-func (sl *slot) elsewhere(u Config, now time.Time) (best Config, ok bool) {
-	for _, k := range u.Keepers {
-		c := sl.words[k].config
-		if len(c.Keepers) == 0 || c.SameFork(u) || c.SameFork(sl.config) || c.Compare(u) <= 0 || !u.counts(c) || u.follows(c) != nil {
+// majority of the replicas of u went by their own knowledge.
+func (sl *slot) elsewhere(u ReplicaSet, now time.Time) (best ReplicaSet, ok bool) {
+	for _, k := range u.Replicas {
+		c := sl.words[k].set
+		if len(c.Replicas) == 0 || c.SameFork(u) || c.SameFork(sl.set) || c.Compare(u) <= 0 || !u.counts(c) || u.follows(c) != nil {
 			continue
 		}
 		if ok && c.Compare(best) <= 0 {
 			continue
 		}
-		if sl.say(u, now, func(d Config) bool { return d.SameFork(c) && u.counts(d) }) >= u.Quorum() {
+		if sl.say(u, now, func(d ReplicaSet) bool { return d.SameFork(c) && u.counts(d) }) >= u.Quorum() {
 			best, ok = c, true
 		}
 	}
 	return best, ok
 }
 
-// Confirm takes what was only heard where nobody is left to ask: all keepers of
-// the Config known here are gone, as gone says, or have left it themselves, and
-// of the Config that was heard a majority says that it is in force. first tells
-// gone that nothing but the first Config is known here. What alone is a majority
-// of a Config knows better than anybody what became of it.
-func (m *Machine) Confirm(now time.Time, gone func(keeper string, first bool) bool) []partition.Slice {
+// Confirm takes what was only heard where nobody is left to ask: all replicas of
+// the ReplicaSet known here are gone, as gone says, or have left it themselves, and
+// of the ReplicaSet that was heard a majority says that it is in force. first tells
+// gone that nothing but the first ReplicaSet is known here. What alone is a majority
+// of a ReplicaSet knows better than anybody what became of it.
+func (m *Machine) Confirm(now time.Time, gone func(replica string, first bool) bool) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []partition.Slice
@@ -297,15 +297,15 @@ func (m *Machine) Confirm(now time.Time, gone func(keeper string, first bool) bo
 			delete(m.doubted, i)
 			continue
 		}
-		cur := sl.config
+		cur := sl.set
 		if cur.Has(m.self) && cur.Quorum() == 1 {
 			continue
 		}
 		first := cur.Epoch == 0 && cur.Gen == 0
-		if slices.ContainsFunc(cur.Keepers, func(k string) bool {
+		if slices.ContainsFunc(cur.Replicas, func(k string) bool {
 			w, spoke := sl.words[k]
-			// A keeper takes nobody's word that the others left: they might be deceived.
-			left := spoke && w.config.Compare(cur) > 0 && !cur.Has(m.self)
+			// A replica takes nobody's word that the others left: they might be deceived.
+			left := spoke && w.set.Compare(cur) > 0 && !cur.Has(m.self)
 			return k != m.self && !left && !gone(k, first)
 		}) {
 			continue
@@ -323,19 +323,19 @@ func (m *Machine) Confirm(now time.Time, gone func(keeper string, first bool) bo
 	return out
 }
 
-// confirmed is the newest Config heard of slot i that a majority of its own
-// keepers says is in force, or an earlier one of its fork.
-func (m *Machine) confirmed(i int) (best Config, ok bool) {
+// confirmed is the newest ReplicaSet heard of slot i that a majority of its own
+// replicas says is in force, or an earlier one of its fork.
+func (m *Machine) confirmed(i int) (best ReplicaSet, ok bool) {
 	sl := &m.slots[i]
 	for _, w := range sl.words {
-		c := w.config
-		if c.Compare(sl.config) <= 0 || sl.config.follows(c) != nil || ok && c.Compare(best) <= 0 {
+		c := w.set
+		if c.Compare(sl.set) <= 0 || sl.set.follows(c) != nil || ok && c.Compare(best) <= 0 {
 			continue
 		}
 		n := 0
-		for _, k := range c.Keepers {
-			// This peer may have been made a keeper without having heard of it.
-			if v, spoke := sl.words[k]; k == m.self || spoke && v.config.SameFork(c) && v.config.Gen >= c.Gen {
+		for _, k := range c.Replicas {
+			// This peer may have been made a replica without having heard of it.
+			if v, spoke := sl.words[k]; k == m.self || spoke && v.set.SameFork(c) && v.set.Gen >= c.Gen {
 				n++
 			}
 		}
@@ -370,26 +370,26 @@ func (m *Machine) Doubts() map[string][]partition.Slice {
 	for _, i := range slices.Sorted(maps.Keys(m.doubted)) {
 		sl := &m.slots[i]
 		asked := map[string]bool{m.self: true}
-		ask := func(c Config) {
-			for _, k := range c.Keepers {
+		ask := func(c ReplicaSet) {
+			for _, k := range c.Replicas {
 				if !asked[k] {
 					asked[k] = true
 					out[k] = append(out[k], m.slices[i])
 				}
 			}
 		}
-		ask(sl.config)
+		ask(sl.set)
 		for _, u := range sl.under {
 			ask(u)
 		}
 		for _, w := range sl.words {
-			ask(w.config)
+			ask(w.set)
 		}
 	}
 	return out
 }
 
-// Left says of which slices a Config was left without its keepers' word, and who
+// Left says of which slices a ReplicaSet was left without its replicas' word, and who
 // they are: one that is back may know how it went on.
 func (m *Machine) Left() map[string][]partition.Slice {
 	m.mu.RLock()
@@ -397,7 +397,7 @@ func (m *Machine) Left() map[string][]partition.Slice {
 	out := map[string][]partition.Slice{}
 	for i := range m.slots {
 		for _, u := range m.slots[i].under {
-			for _, k := range u.Keepers {
+			for _, k := range u.Replicas {
 				if n := len(out[k]); k != m.self && (n == 0 || out[k][n-1] != m.slices[i]) {
 					out[k] = append(out[k], m.slices[i])
 				}

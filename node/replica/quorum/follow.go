@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"slices"
@@ -7,53 +7,53 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Stance is how a keeper stands to a piece of log that a peer ships.
-type Stance struct {
-	OK     bool
-	Newer  *Config // the shipper's Config is old
-	Behind bool    // the shipper's Config is newer than what is known here
-	Stray  bool    // a copy of another fork is here, to be united first
-	Whole  bool    // a whole copy is here; else a snapshot is needed
-	Cut    bool    // first cut the log above Head, which a dead generation wrote, and note it (Machine.Copied)
-	Head   uint64  // where the copy stands in the shipper's log
+// Progress is how a replica stands to a chunk of log that a peer replicates.
+type Progress struct {
+	OK       bool
+	Newer    *ReplicaSet // the replicator's ReplicaSet is old
+	Behind   bool        // the replicator's ReplicaSet is newer than what is known here
+	Diverged bool        // a copy of another fork is here, to be reconciled first
+	Whole    bool        // a whole copy is here; else a snapshot is needed
+	Cut      bool        // first cut the log above Head, which a dead generation wrote, and note it (Machine.Copied)
+	Head     uint64      // where the copy stands in the replicator's log
 }
 
-// Follows says whether this peer may take what from ships of s under the Config
-// that is called (epoch, fork, gen) of c. A peer that is no keeper takes it as
+// Follows says whether this peer may take what from replicates of s under the ReplicaSet
+// that is called (epoch, fork, gen) of c. A peer that is no replica takes it as
 // well: it is about to be one.
-func (m *Machine) Follows(s partition.Slice, from string, c Config) Stance {
+func (m *Machine) Follows(s partition.Slice, from string, c ReplicaSet) Progress {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	i, ok := m.index[s]
 	if !ok {
-		return Stance{}
+		return Progress{}
 	}
 	sl := &m.slots[i]
-	switch x := sl.config.Compare(c); {
+	switch x := sl.set.Compare(c); {
 	case x > 0:
-		newer := sl.config
-		return Stance{Newer: &newer}
+		newer := sl.set
+		return Progress{Newer: &newer}
 	case x < 0:
-		return Stance{Behind: true}
-	case sl.config.Owner != from || sl.accepted.N > 0 || sl.promised.N > 1:
-		return Stance{}
+		return Progress{Behind: true}
+	case sl.set.Owner != from || sl.accepted.N > 0 || sl.promised.N > 1:
+		return Progress{}
 	}
-	out := Stance{OK: true}
-	if sl.copied.Has && !sl.copied.of(sl.config) {
-		out.Stray = true
+	out := Progress{OK: true}
+	if sl.copied.Has && !sl.copied.of(sl.set) {
+		out.Diverged = true
 		return out
 	}
 	if head, whole := m.aligned(i); whole {
 		out.Whole, out.Head = true, head
 		// The copy is of an earlier generation until that is noted: what is written
 		// above Head before would be taken for that generation's.
-		out.Cut = head < m.head(s) || sl.copied.Gen != sl.config.Gen
+		out.Cut = head < m.head(s) || sl.copied.Gen != sl.set.Gen
 	}
 	return out
 }
 
 // Copied notes that this peer's copy of s is, from its log's head on, that of
-// the newest Config: after a snapshot, a cut, or as a new owner.
+// the newest ReplicaSet: after a snapshot, a cut, or as a new owner.
 func (m *Machine) Copied(s partition.Slice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,13 +61,13 @@ func (m *Machine) Copied(s partition.Slice) {
 	if !ok {
 		return
 	}
-	if now := copyOf(m.slots[i].config); m.slots[i].copied != now {
+	if now := copyOf(m.slots[i].set); m.slots[i].copied != now {
 		m.slots[i].setCopied(now)
 		m.dirty[i] = true
 	}
 }
 
-// Fed notes that s was shipped to this peer at now.
+// Fed notes that s was replicated to this peer at now.
 func (m *Machine) Fed(s partition.Slice, now time.Time) { m.flag(s, func(sl *slot) { sl.fed = now }) }
 
 // Uncut lists the owned slices whose log has to be cut here before they are
@@ -77,7 +77,7 @@ func (m *Machine) Uncut() map[partition.Slice]uint64 {
 	defer m.mu.RUnlock()
 	var out map[partition.Slice]uint64
 	for i := range m.owned[m.self].all() {
-		if sl := &m.slots[i]; sl.copied == copyOf(sl.config) {
+		if sl := &m.slots[i]; sl.copied == copyOf(sl.set) {
 			continue
 		}
 		if head, ok := m.aligned(i); ok {
@@ -91,11 +91,11 @@ func (m *Machine) Uncut() map[partition.Slice]uint64 {
 }
 
 // Lost lists the slices kept here that need a new owner, whose lease has run out
-// at this keeper at least wait(slice, Config) ago. A slice that this peer owns
-// and could not act in for that long, or that a keeper does not follow, is
+// at this replica at least wait(slice, ReplicaSet) ago. A slice that this peer owns
+// and could not act in for that long, or that a replica does not follow, is
 // listed too: it campaigns for itself, as others may have made promises that
 // they do not fulfil. Of such a one wait is told that it is spurned.
-func (m *Machine) Lost(now time.Time, wait func(s partition.Slice, c Config, spurned bool) time.Duration) []partition.Slice {
+func (m *Machine) Lost(now time.Time, wait func(s partition.Slice, c ReplicaSet, spurned bool) time.Duration) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	over := newBits(len(m.slots))
@@ -106,12 +106,12 @@ func (m *Machine) Lost(now time.Time, wait func(s partition.Slice, c Config, spu
 	}
 	return m.where(over, func(i int) bool {
 		sl := &m.slots[i]
-		if !sl.copied.of(sl.config) {
+		if !sl.copied.of(sl.set) {
 			return false
 		}
-		since := m.granting(sl.config.Owner)
+		since := m.granting(sl.set.Owner)
 		spurned := false
-		if sl.config.Owner == m.self {
+		if sl.set.Owner == m.self {
 			spurned = m.spurned(i, now)
 			// A hand-over that waits for who does not follow is no excuse: it is
 			// begun again and again, and nothing is acknowledged meanwhile.
@@ -124,13 +124,13 @@ func (m *Machine) Lost(now time.Time, wait func(s partition.Slice, c Config, spu
 			}
 			since = sl.idle
 		}
-		return now.Sub(since) > wait(m.slices[i], sl.config, spurned)
+		return now.Sub(since) > wait(m.slices[i], sl.set, spurned)
 	})
 }
 
-// spurned says whether a keeper that leases slices to this peer refuses slice i.
+// spurned says whether a replica that leases slices to this peer refuses slice i.
 func (m *Machine) spurned(i int, now time.Time) bool {
-	for _, k := range m.slots[i].config.Keepers {
+	for _, k := range m.slots[i].set.Replicas {
 		if h, ok := m.held[k]; ok && before(now, h.until) && h.refused[m.slices[i]] {
 			return true
 		}
@@ -140,7 +140,7 @@ func (m *Machine) spurned(i int, now time.Time) bool {
 
 // Bereft lists the slices that this peer has owned for wait without a copy, as it
 // gave its copy up for another fork and came back. It holds up everybody else, so
-// it is to adopt them: whoever has a copy unites it with what is here.
+// it is to adopt them: whoever has a copy reconciles it with what is here.
 func (m *Machine) Bereft(now time.Time, wait time.Duration) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,25 +157,25 @@ func (m *Machine) Bereft(now time.Time, wait time.Duration) []partition.Slice {
 	})
 }
 
-// Adopt makes this peer the only keeper of an orphan, in a new fork, with what
-// it has of the slice. The caller knows that its keepers are gone. false when
-// the Config is not base any more.
-func (m *Machine) Adopt(s partition.Slice, base Config) bool {
+// Adopt makes this peer the only replica of an orphan, in a new fork, with what
+// it has of the slice. The caller knows that its replicas are gone. false when
+// the ReplicaSet is not base any more.
+func (m *Machine) Adopt(s partition.Slice, base ReplicaSet) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, ok := m.index[s]
-	if !ok || m.slots[i].config.Compare(base) != 0 {
+	if !ok || m.slots[i].set.Compare(base) != 0 {
 		return false
 	}
 	// A fork that it began and left is another than the one that it begins now.
 	base.Epoch = max(base.Epoch, m.slots[i].adopted)
-	// What is here is united by being here: whatever log it came from, the new
+	// What is here is reconciled by being here: whatever log it came from, the new
 	// fork's begins above it.
 	if !m.learn(i, base.Adopted(m.self, m.head(s))) {
 		return false
 	}
-	m.slots[i].setCopied(copyOf(m.slots[i].config))
-	m.slots[i].adopted = m.slots[i].config.Epoch
+	m.slots[i].setCopied(copyOf(m.slots[i].set))
+	m.slots[i].adopted = m.slots[i].set.Epoch
 	return true
 }
 
@@ -184,7 +184,7 @@ func (m *Machine) Adopt(s partition.Slice, base Config) bool {
 func (m *Machine) Robbed() []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.where(m.kept, func(i int) bool { return m.slots[i].config.Owner != m.self && m.slots[i].lost() })
+	return m.where(m.kept, func(i int) bool { return m.slots[i].set.Owner != m.self && m.slots[i].lost() })
 }
 
 // Lose notes that rows of this peer's copy of s were lost. It may be counted on for what

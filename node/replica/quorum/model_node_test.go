@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"slices"
@@ -50,7 +50,7 @@ type node struct {
 	met       map[string]time.Time // when it last heard from each, by its clock
 }
 
-// Times of the model after which a silent keeper is taken to be gone, and the
+// Times of the model after which a silent replica is taken to be gone, and the
 // founder by who knows nothing yet.
 const (
 	goneAfter  = 25 * time.Second
@@ -67,7 +67,7 @@ func (n *node) gone(id string, first bool) bool {
 	if first {
 		return n.clock().Sub(last) > goneAtOnce
 	}
-	if n.w.liars { // longer than any cut: who is cut off from all keepers for longer is not safe from liars
+	if n.w.liars { // longer than any cut: who is cut off from all replicas for longer is not safe from liars
 		return n.clock().Sub(last) > 4*goneAfter
 	}
 	return n.clock().Sub(last) > goneAfter
@@ -190,23 +190,23 @@ func (n *node) tick() {
 	}
 	for _, s := range n.m.Owned() {
 		n.write(s)
-		n.ship(s)
+		n.replicate(s)
 		n.move(s)
 	}
 	for _, s := range n.m.Surplus(n.clock()) {
 		n.drop(s)
 	}
-	for _, s := range n.m.Strays() {
-		n.unite(s)
+	for _, s := range n.m.Diverged() {
+		n.reconcile(s)
 	}
 	for _, s := range n.m.Bereft(n.clock(), 10*time.Second) {
-		n.m.Adopt(s, n.m.Config(s))
+		n.m.Adopt(s, n.m.ReplicaSet(s))
 	}
 	if w.adopt && w.faulty && w.chance(1) && w.chance(20) {
 		s := w.slices[w.rng.IntN(len(w.slices))]
 		w.stats["adopted"]++
 		w.log("%s adopts %s", n.id, s)
-		n.m.Adopt(s, n.m.Config(s))
+		n.m.Adopt(s, n.m.ReplicaSet(s))
 	}
 	if w.chance(30) {
 		n.gossip()
@@ -216,9 +216,9 @@ func (n *node) tick() {
 	}
 }
 
-// wait is by rank among the keepers.
-func (n *node) wait(_ partition.Slice, c Config, _ bool) time.Duration {
-	return time.Duration(slices.Index(c.Keepers, n.id)) * 300 * time.Millisecond
+// wait is by rank among the replicas.
+func (n *node) wait(_ partition.Slice, c ReplicaSet, _ bool) time.Duration {
+	return time.Duration(slices.Index(c.Replicas, n.id)) * 300 * time.Millisecond
 }
 
 func (n *node) ask(k *node, list bool) {
@@ -238,12 +238,12 @@ func (n *node) gossip() {
 		return
 	}
 	digest := n.m.Digest()
-	call(n, k, "gossip", func() []SliceConfig {
+	call(n, k, "gossip", func() []SliceReplicas {
 		if k.m.Digest() == digest {
 			return nil
 		}
 		return k.m.Known(0, 100)
-	}, func(cs []SliceConfig) { n.m.Hear(k.id, n.clock(), cs...) })
+	}, func(cs []SliceReplicas) { n.m.Hear(k.id, n.clock(), cs...) })
 	doubts := n.m.Doubts()
 	if len(doubts) == 0 {
 		doubts = n.m.Left()
@@ -258,13 +258,13 @@ func (n *node) gossip() {
 // confirm tells k what is known here of some slices and asks what it knows.
 func (n *node) confirm(k *node, ss []partition.Slice) {
 	mine := n.m.Of(ss...)
-	call(n, k, "confirm", func() []SliceConfig {
+	call(n, k, "confirm", func() []SliceReplicas {
 		k.m.Hear(n.id, k.clock(), mine...)
 		return k.m.Of(ss...)
-	}, func(cs []SliceConfig) { n.m.Hear(k.id, n.clock(), cs...) })
+	}, func(cs []SliceReplicas) { n.m.Hear(k.id, n.clock(), cs...) })
 }
 
-func (n *node) tell(k *node, cs ...SliceConfig) {
+func (n *node) tell(k *node, cs ...SliceReplicas) {
 	n.w.send(n, k, 0, "tell", func() { k.m.Hear(n.id, k.clock(), cs...) })
 }
 
@@ -287,7 +287,7 @@ func (n *node) campaign(s partition.Slice) {
 	n.w.log("%s campaigns for %s with %v on %v", n.id, s, p.Ballot, p.Base)
 	c := &campaign{p: p, promises: map[string]Promise{}, began: n.w.now}
 	n.campaigns[s] = c
-	for _, id := range p.Base.Keepers {
+	for _, id := range p.Base.Replicas {
 		k := n.w.byID(id)
 		if k == n {
 			n.promised(c, n.id, n.prepare(p))
@@ -319,7 +319,7 @@ func (n *node) promised(c *campaign, k string, r Promise) {
 	}
 	c.promises[k] = r
 	var all []Promise
-	for _, id := range c.p.Base.Keepers { // in order, so that a seed says it all
+	for _, id := range c.p.Base.Replicas { // in order, so that a seed says it all
 		if p, ok := c.promises[id]; ok {
 			all = append(all, p)
 		}
@@ -339,7 +339,7 @@ func (n *node) refused(s partition.Slice, k string, r Promise) bool {
 		return false
 	}
 	if r.Newer != nil {
-		n.m.Hear(k, n.clock(), SliceConfig{s, *r.Newer})
+		n.m.Hear(k, n.clock(), SliceReplicas{s, *r.Newer})
 	}
 	if r.Promised.N > 0 {
 		n.m.Refused(s, r.Promised)
@@ -353,14 +353,14 @@ type tally struct {
 	by []string
 }
 
-// propose sends a proposal to every keeper, itself first.
+// propose sends a proposal to every replica, itself first.
 func (n *node) propose(p Proposal) {
 	t := n.tallies[p.Slice]
 	if t == nil || t.p.Base.Compare(p.Base) != 0 || t.p.Ballot != p.Ballot {
 		t = &tally{p: p}
 		n.tallies[p.Slice] = t
 	}
-	for _, id := range p.Base.Keepers {
+	for _, id := range p.Base.Replicas {
 		k := n.w.byID(id)
 		if k == n {
 			n.counted(t, n.id, n.accept(p))
@@ -379,7 +379,7 @@ func (n *node) counted(t *tally, k string, r Promise) {
 	if !p.Decided(t.by) {
 		return
 	}
-	if len(n.m.Learn(SliceConfig{p.Slice, p.Next})) == 0 {
+	if len(n.m.Learn(SliceReplicas{p.Slice, p.Next})) == 0 {
 		return
 	}
 	n.persist()

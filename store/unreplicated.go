@@ -11,21 +11,21 @@ import (
 
 // Loose rows are those that only a part of a log that was cut here named: an
 // owner wrote them that was none any more, or was about to be, and no other
-// keeper needs have them. They stay, as another copy of what was never
+// replica needs have them. They stay, as another copy of what was never
 // acknowledged does no harm, until this peer comes to own the slice: then
 // whoever asks for such a Key is told that it is known, which must not be said
-// before a majority has it. So an owner logs its loose rows anew.
+// before a majority has it. So an owner logs its unreplicated rows anew.
 
-func looseKey(sl partition.Slice, name byte, rest string) []byte {
+func unreplicatedKey(sl partition.Slice, name byte, rest string) []byte {
 	if name == nameNew {
 		name = nameKey
 	}
-	return append(append(slicePrefix(tabLoose, sl), name), rest...)
+	return append(append(slicePrefix(tabUnreplicated, sl), name), rest...)
 }
 
-// loosen notes what the log of sl names above head before it is cut there; all
+// noteUnreplicated notes what the log of sl names above head before it is cut there; all
 // of it when the log goes on further up, after a snapshot.
-func (t *txn) loosen(sl partition.Slice, head uint64) error {
+func (t *txn) noteUnreplicated(sl partition.Slice, head uint64) error {
 	l := t.part(sl).log
 	if l.last.pos == 0 {
 		return nil
@@ -40,22 +40,22 @@ func (t *txn) loosen(sl partition.Slice, head uint64) error {
 			return false, err
 		}
 		for _, r := range e.rows {
-			_ = t.b.Set(looseKey(sl, r.name, r.rest), nil, nil)
+			_ = t.b.Set(unreplicatedKey(sl, r.name, r.rest), nil, nil)
 		}
 		return true, nil
 	})
 }
 
-// Relog appends the loose rows of the slices that in is true of to their logs,
-// as far as these are logged, so that they are shipped. Synced. Cost: one row a
-// loose row; nearly always there is none.
+// Relog appends the unreplicated rows of the slices that in is true of to their logs,
+// as far as these are logged, so that they are replicated. Synced. Cost: one row a
+// unreplicated row; nearly always there is none.
 func (s *Store) Relog(in func(partition.Slice) bool) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.leave()
 	var sls []partition.Slice
-	p := []byte{byte(tabLoose)}
+	p := []byte{byte(tabUnreplicated)}
 	err := s.scan(p, after(p), func(key, _ []byte) (bool, error) {
 		if len(key) < 10 {
 			return false, errBadRow
@@ -81,7 +81,7 @@ func (t *txn) relog(sl partition.Slice) error {
 	if !t.part(sl).log.on {
 		return nil // whoever comes to keep it gets a snapshot
 	}
-	p := slicePrefix(tabLoose, sl)
+	p := slicePrefix(tabUnreplicated, sl)
 	return t.s.scan(p, after(p), func(key, _ []byte) (bool, error) {
 		name, rest := key[len(p)], key[len(p)+1:]
 		_ = t.b.Delete(key, nil)

@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"container/heap"
@@ -42,7 +42,7 @@ type world struct {
 	lossy  int           // of 100 messages lost while faulty
 	slow   time.Duration // delay of a slow message
 	writes int           // of 100 ticks of an owner
-	idle   int           // of 100 ticks at which nothing is shipped
+	idle   int           // of 100 ticks at which nothing is replicated
 	synced int           // of 100 ticks
 	calm   time.Duration // between two mishaps, at most
 	dead   int           // who stays down when all else is well; -1: nobody
@@ -59,7 +59,7 @@ type naiveRule int
 
 const (
 	keepRules    naiveRule = iota
-	shipVolatile           // ships and counts what is not durable
+	shipVolatile           // replicates and counts what is not durable
 	dropSurplus            // drops a surplus copy without asking its owner
 )
 
@@ -251,7 +251,7 @@ func (w *world) partition(side int, longest time.Duration) {
 // cutOwner cuts off an owner that n knows. It writes on while it may.
 func (w *world) cutOwner(n *node) {
 	s := w.slices[w.rng.IntN(len(w.slices))]
-	n = w.byID(n.m.Config(s).Owner)
+	n = w.byID(n.m.ReplicaSet(s).Owner)
 	w.log("%s is cut off", n.id)
 	w.partition(1<<n.i, 15*time.Second)
 	n.step(0, n.id+" writes on", func() {
@@ -368,7 +368,7 @@ func TestModelAdoption(t *testing.T) { testModel(t, true, 200) }
 // the model would see it broken.
 func TestModelFindsBrokenRules(t *testing.T) {
 	for rule, name := range map[naiveRule]string{
-		shipVolatile: "only what is durable is shipped",
+		shipVolatile: "only what is durable is replicated",
 		dropSurplus:  "a surplus copy is dropped only with its owner's consent",
 	} {
 		t.Run(name, func(t *testing.T) {

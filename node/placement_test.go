@@ -27,13 +27,13 @@ func members(ids ...string) partition.View {
 	return partition.NewView(ms)
 }
 
-func newTestTerritory(self string) *territory {
+func newTestPlacement(self string) *placement {
 	c := testCharter()
-	return newTerritory(c.Slices(), c.Replicas, self, time.Minute, false)
+	return newPlacement(c.Slices(), c.Replicas, self, time.Minute, false)
 }
 
 // shares counts the slices that each member should own.
-func shares(t *territory) map[string]int {
+func shares(t *placement) map[string]int {
 	out := map[string]int{}
 	for _, s := range testCharter().Slices() {
 		if r := t.ranked(s); len(r) > 0 {
@@ -45,7 +45,7 @@ func shares(t *territory) map[string]int {
 
 // A restart moves nothing: a vanished member keeps its place for orphanAfter.
 func TestVanishedMemberKeepsItsPlace(t *testing.T) {
-	tr := newTestTerritory("a")
+	tr := newTestPlacement("a")
 	tr.setView(members("a", "b", "c"), t0)
 	before := shares(tr)
 	if tr.setView(members("a", "c"), t0.Add(time.Second)) {
@@ -74,18 +74,18 @@ func TestVanishedMemberKeepsItsPlace(t *testing.T) {
 	tr.setView(members("a"), t0.Add(3*time.Minute))
 	tr.expire(t0.Add(time.Hour))
 	if got := shares(tr); got["b"] != before["b"] {
-		t.Fatal("a frozen territory follows the view")
+		t.Fatal("a frozen placement follows the view")
 	}
 }
 
-func TestTerritorySurvivesARestart(t *testing.T) {
-	tr := newTestTerritory("a")
+func TestPlacementSurvivesARestart(t *testing.T) {
+	tr := newTestPlacement("a")
 	tr.setView(members("a", "b", "c"), t0)
 	b, err := tr.remember()
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := newTestTerritory("a")
+	again := newTestPlacement("a")
 	if err := again.recall(b, t0.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestTerritorySurvivesARestart(t *testing.T) {
 		t.Fatalf("addresses: %v", got)
 	}
 	for name, bad := range map[string]string{"no JSON": "{", "another version": `{"v":9}`, "the version before": `{"v":1,"held":"AA=="}`} {
-		if err := newTestTerritory("a").recall([]byte(bad), t0); err == nil {
+		if err := newTestPlacement("a").recall([]byte(bad), t0); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 	}
@@ -106,7 +106,7 @@ func TestTerritorySurvivesARestart(t *testing.T) {
 // A hundred new identities at once take over nothing at once: eight come to
 // count, the rest wait, and a swarm that has grown lets in as many as it is.
 func TestHundredNewIdentities(t *testing.T) {
-	tr := newTestTerritory("a")
+	tr := newTestPlacement("a")
 	tr.setView(members("a", "b", "c"), t0)
 	all := []string{"a", "b", "c"}
 	for i := range 100 {
@@ -130,7 +130,7 @@ func TestHundredNewIdentities(t *testing.T) {
 	if n := len(tr.absent()); n != 19 {                         // who never counted is not missed
 		t.Fatalf("%d are missed", n)
 	}
-	late := newTerritory(testCharter().Slices(), 3, "d", time.Minute, true)
+	late := newPlacement(testCharter().Slices(), 3, "d", time.Minute, true)
 	late.setView(members(all...), t0)
 	if _, v := late.views(); v.Len() != 103 {
 		t.Fatalf("a stranger sees %d of 103", v.Len())
@@ -159,11 +159,11 @@ func TestManySlicesAtRest(t *testing.T) {
 	}); a > few {
 		t.Errorf("%.0f allocations to find that no slice is an orphan", a)
 	}
-	if who := n.keep.Keepers(); len(who) != 1 || who[0] != n.id {
+	if who := n.quorum.Replicas(); len(who) != 1 || who[0] != n.id {
 		t.Errorf("kept by %v", who)
 	}
 	give(t, n, n.slices[7], "other")
-	if who := n.keep.Keepers(); len(who) != 2 {
+	if who := n.quorum.Replicas(); len(who) != 2 {
 		t.Errorf("kept by %v", who)
 	}
 }

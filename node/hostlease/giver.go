@@ -1,4 +1,4 @@
-package turns
+package hostlease
 
 import (
 	"net/netip"
@@ -15,7 +15,7 @@ const (
 
 const (
 	leastPoll = 20 * time.Millisecond // no waiting peer is told to come sooner
-	ahead     = time.Second           // a turn is given at most so long before it begins
+	ahead     = time.Second           // a host lease is given at most so long before it begins
 	fullWait  = 5 * time.Second       // what a peer is told that a cap keeps out
 	keepIdle  = time.Minute           // what is known of an address that nobody asks
 )
@@ -23,12 +23,12 @@ const (
 // GiverOptions of NewGiver; zero fields take the defaults of the same name.
 type GiverOptions struct{ MaxAddrs, MaxPeerAddrs, MaxWaiting int }
 
-// Giver gives the turns of the addresses whose Keys a peer owns. Not safe for
+// Giver gives the host leases of the addresses whose Keys a peer owns. Not safe for
 // concurrent use.
 type Giver struct {
 	o     GiverOptions
 	addrs map[netip.Addr]*address
-	peers map[string]int // at how many addresses it has a turn or a place
+	peers map[string]int // at how many addresses it has a host lease or a place
 	swept time.Time
 	stats GiverStats
 }
@@ -36,22 +36,22 @@ type Giver struct {
 // GiverStats are a Giver's. Counts are since NewGiver.
 type GiverStats struct {
 	Addrs, Waiting int              // known now; places of waiting peers
-	Given          int64            // turns
+	Given          int64            // host leases
 	Over           map[string]int64 // asks that a cap kept out, by its name
 }
 
-// address is one address's turns.
+// address is one address's host leases.
 type address struct {
-	floor     time.Time // nobody else has given a turn that lasts longer
+	floor     time.Time // nobody else has given a host lease that lasts longer
 	base, gap time.Duration
-	// used is up to when a request may have been made in a turn that is over.
+	// used is up to when a request may have been made in a host lease that is over.
 	used time.Time
-	// The turn that lasts, or was the last one and not given back.
+	// The host lease that lasts, or was the last one and not given back.
 	holder       string
 	id           uint64
 	lasts        bool
 	begun, until time.Time
-	usedBefore   time.Time // used, without this turn
+	usedBefore   time.Time // used, without this host lease
 	queue        []place
 	seen         time.Time
 }
@@ -89,7 +89,7 @@ func (g *Giver) Stats() GiverStats {
 }
 
 // Ask answers peer at now. base is the least gap of the giver itself. floor is
-// up to when a request may be made at the address in a turn that this Giver has
+// up to when a request may be made at the address in a host lease that this Giver has
 // not given; when it moves, what was given before it is forgotten.
 func (g *Giver) Ask(peer string, ask Ask, base time.Duration, floor, now time.Time) Answer {
 	at := g.address(ask, base, floor, now)
@@ -155,7 +155,7 @@ func (g *Giver) address(ask Ask, base time.Duration, floor, now time.Time) *addr
 // pace takes over what who was at the address says of it.
 func (at *address) pace(ask Ask) { at.gap = min(max(at.base, ask.Pace), MaxGap) }
 
-// expire ends a turn whose time is over.
+// expire ends a host lease whose time is over.
 func (g *Giver) expire(a netip.Addr, at *address, now time.Time) {
 	if at.lasts && !now.Before(at.until) {
 		at.used = later(at.used, at.until.Add(timesOf(a, at.base, at.gap).hold))
@@ -168,7 +168,7 @@ func (g *Giver) end(at *address) {
 	g.less(at.holder)
 }
 
-// back takes back a turn; what is said of one that has run out counts until the
+// back takes back a host lease; what is said of one that has run out counts until the
 // next one is given.
 func (g *Giver) back(peer string, at *address, ask Ask, now time.Time) {
 	if ask.Back == 0 || at.holder != peer || at.id != ask.Back {
@@ -206,7 +206,7 @@ func (at *address) patience() time.Duration {
 }
 
 // enqueue gives peer a place, or keeps the one that it has, and tells it when to
-// come again: the first ones often, as a turn may be given back at any time.
+// come again: the first ones often, as a host lease may be given back at any time.
 func (g *Giver) enqueue(peer string, at *address, ask Ask, t times, begin, now time.Time) Answer {
 	i := slices.IndexFunc(at.queue, func(p place) bool { return p.peer == peer })
 	if i < 0 {
@@ -238,7 +238,7 @@ func (g *Giver) leave(peer string, at *address) {
 	}
 }
 
-// full says whether peer has all the turns and places that it may have.
+// full says whether peer has all the host leases and places that it may have.
 func (g *Giver) full(peer string, now time.Time) bool {
 	return g.peers[peer] >= g.o.MaxPeerAddrs && (!g.sweep(now) || g.peers[peer] >= g.o.MaxPeerAddrs)
 }
@@ -249,7 +249,7 @@ func (g *Giver) less(peer string) {
 	}
 }
 
-// forget takes an address's turn and places out of the peers' counts.
+// forget takes an address's host lease and places out of the peers' counts.
 func (g *Giver) forget(at *address) {
 	if at.lasts {
 		g.less(at.holder)

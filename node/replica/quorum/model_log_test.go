@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"slices"
@@ -7,27 +7,27 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// shipping is what an owner knows of those that follow it, under one Config.
+// replicating is what an owner knows of those that follow it, under one ReplicaSet.
 type shipping struct {
-	config  Config
+	set     ReplicaSet
 	durable map[string]uint64        // what they have said to have
-	next    map[string]uint64        // where to ship from
+	next    map[string]uint64        // where to replicate from
 	refused map[string]time.Duration // since when they neither follow nor say why
 	session map[string]int           // answers to what was sent before a drop count no more
 	acked   uint64
 }
 
-// ships is the shipping of s, afresh for each Config; nil when this peer may
-// not ship: it is not the owner, or its own log has to be cut first.
-func (n *node) shipping(s partition.Slice) *shipping {
+// replicates is the replicating of s, afresh for each ReplicaSet; nil when this peer may
+// not replicate: it is not the owner, or its own log has to be cut first.
+func (n *node) replicating(s partition.Slice) *shipping {
 	i := n.m.index[s]
-	c := n.m.slots[i].config
+	c := n.m.slots[i].set
 	if c.Owner != n.id || n.m.slots[i].copied != copyOf(c) {
 		return nil
 	}
 	sh := n.ships[s]
-	if sh == nil || sh.config.Compare(c) != 0 {
-		sh = &shipping{config: c, durable: map[string]uint64{}, next: map[string]uint64{}, refused: map[string]time.Duration{}, session: map[string]int{}}
+	if sh == nil || sh.set.Compare(c) != 0 {
+		sh = &shipping{set: c, durable: map[string]uint64{}, next: map[string]uint64{}, refused: map[string]time.Duration{}, session: map[string]int{}}
 		n.ships[s] = sh
 	}
 	return sh
@@ -47,15 +47,15 @@ func (n *node) append(s partition.Slice, es ...entry) {
 	c.add(es...)
 }
 
-// ship sends those who should have it what they lack of the log of s.
-func (n *node) ship(s partition.Slice) {
-	sh := n.shipping(s)
+// replicate sends those who should have it what they lack of the log of s.
+func (n *node) replicate(s partition.Slice) {
+	sh := n.replicating(s)
 	if sh == nil || n.w.chance(n.w.idle) {
 		return
 	}
-	to := slices.Clone(sh.config.Keepers)
+	to := slices.Clone(sh.set.Replicas)
 	if mv := n.moves[s]; mv != nil {
-		for _, k := range mv.keepers {
+		for _, k := range mv.replicas {
 			if !slices.Contains(to, k) {
 				to = append(to, k)
 			}
@@ -63,29 +63,29 @@ func (n *node) ship(s partition.Slice) {
 	}
 	for _, id := range to {
 		if id != n.id {
-			n.shipTo(s, sh, n.w.byID(id))
+			n.replicateTo(s, sh, n.w.byID(id))
 		}
 	}
 	n.ack(s, sh)
 }
 
-// shipped is a follower's answer.
+// replicated is a follower's answer.
 type shipped struct {
-	Stance
+	Progress
 	durable uint64
 }
 
-func (n *node) shipTo(s partition.Slice, sh *shipping, k *node) {
+func (n *node) replicateTo(s partition.Slice, sh *shipping, k *node) {
 	log := n.mem[n.slot(s)].log[:n.durable(s)]
 	from := min(sh.next[k.id], uint64(len(log)))
 	if n.w.chance(20) {
 		log = log[:from+uint64(n.w.rng.IntN(len(log)-int(from)+1))]
 	}
 	session := sh.session[k.id]
-	call(n, k, "ship", func() shipped { return k.follow(s, n.id, sh.config, from, log[from:]) }, func(a shipped) {
+	call(n, k, "ship", func() shipped { return k.follow(s, n.id, sh.set, from, log[from:]) }, func(a shipped) {
 		switch {
 		case a.Newer != nil:
-			n.m.Hear(k.id, n.clock(), SliceConfig{s, *a.Newer})
+			n.m.Hear(k.id, n.clock(), SliceReplicas{s, *a.Newer})
 		case a.Behind:
 			n.tell(k, n.m.Of(s)...)
 		case n.ships[s] != sh || sh.session[k.id] != session:
@@ -93,7 +93,7 @@ func (n *node) shipTo(s partition.Slice, sh *shipping, k *node) {
 			if sh.refused[k.id] == 0 {
 				sh.refused[k.id] = n.w.now
 			}
-		case a.Stray:
+		case a.Diverged:
 			delete(sh.refused, k.id)
 		case !a.Whole:
 			delete(sh.refused, k.id)
@@ -106,11 +106,11 @@ func (n *node) shipTo(s partition.Slice, sh *shipping, k *node) {
 	})
 }
 
-// follow takes a piece of log that begins after from.
-func (n *node) follow(s partition.Slice, owner string, c Config, from uint64, es []entry) shipped {
+// follow takes a chunk of log that begins after from.
+func (n *node) follow(s partition.Slice, owner string, c ReplicaSet, from uint64, es []entry) shipped {
 	st := n.m.Follows(s, owner, c)
-	if !st.OK || st.Stray || !st.Whole {
-		return shipped{Stance: st}
+	if !st.OK || st.Diverged || !st.Whole {
+		return shipped{Progress: st}
 	}
 	n.fed[s]++
 	n.m.Fed(s, n.clock())
@@ -135,8 +135,8 @@ func (n *node) snapshot(s partition.Slice, sh *shipping, k *node) {
 	mine := n.disk[n.slot(s)]
 	session := sh.session[k.id]
 	call(n, k, "snapshot", func() shipped {
-		st := k.m.Follows(s, n.id, sh.config)
-		if !st.OK || st.Stray || st.Whole {
+		st := k.m.Follows(s, n.id, sh.set)
+		if !st.OK || st.Diverged || st.Whole {
 			return shipped{}
 		}
 		n.w.stats["snapshots"]++
@@ -169,39 +169,39 @@ func (n *node) has(s partition.Slice, sh *shipping, id string) (uint64, bool) {
 // ack makes final what a majority has.
 func (n *node) ack(s partition.Slice, sh *shipping) {
 	var have []uint64
-	for _, k := range sh.config.Keepers {
+	for _, k := range sh.set.Replicas {
 		d, _ := n.has(s, sh, k)
 		have = append(have, d)
 	}
 	slices.Sort(have)
-	to := have[len(have)-sh.config.Quorum()]
+	to := have[len(have)-sh.set.Quorum()]
 	for sh.acked < to {
-		n.w.checks.ack(n.w, n, s, sh.config, sh.acked, n.mem[n.slot(s)].log[sh.acked])
+		n.w.checks.ack(n.w, n, s, sh.set, sh.acked, n.mem[n.slot(s)].log[sh.acked])
 		sh.acked++
 	}
 	n.waits = slices.DeleteFunc(n.waits, func(u *uniting) bool { return u.sent })
 	for _, u := range n.waits {
-		if u.s == s && !u.sent && u.fork == forkOf(sh.config) && u.upTo <= sh.acked {
+		if u.s == s && !u.sent && u.fork == forkOf(sh.set) && u.upTo <= sh.acked {
 			u.sent = true
 			u.final()
 		}
 	}
 }
 
-// move is a change of owner or keepers under way at the owner.
+// move is a change of owner or replicas under way at the owner.
 type move struct {
-	base    Config
-	owner   string
-	keepers []string
-	began   time.Duration
-	sealed  bool
+	base     ReplicaSet
+	owner    string
+	replicas []string
+	began    time.Duration
+	sealed   bool
 }
 
 // move begins, goes on with, or gives up a change.
 func (n *node) move(s partition.Slice) {
-	sh := n.shipping(s)
+	sh := n.replicating(s)
 	mv := n.moves[s]
-	if mv != nil && (sh == nil || mv.base.Compare(sh.config) != 0) {
+	if mv != nil && (sh == nil || mv.base.Compare(sh.set) != 0) {
 		delete(n.moves, s)
 		n.m.Wake(s)
 		mv = nil
@@ -217,7 +217,7 @@ func (n *node) move(s partition.Slice) {
 		n.m.Seal(s)
 		mv.sealed = true
 	case mv.sealed && n.reached(s, sh, mv, 0):
-		if p, ok := n.m.Propose(s, mv.owner, mv.keepers); ok {
+		if p, ok := n.m.Propose(s, mv.owner, mv.replicas); ok {
 			n.persist()
 			n.w.log("%s proposes %v for %s", n.id, p.Next, s)
 			n.propose(p)
@@ -233,46 +233,46 @@ func (n *node) planMove(s partition.Slice, sh *shipping) {
 	if !n.m.Acts(s, n.clock()) {
 		return
 	}
-	mv := &move{base: sh.config, began: w.now}
-	for _, k := range sh.config.Keepers {
+	mv := &move{base: sh.set, began: w.now}
+	for _, k := range sh.set.Replicas {
 		if since := sh.refused[k]; since > 0 && w.now-since > 3*time.Second {
 			// It promised somebody who never came back. Only a new generation
 			// lets it follow again.
-			mv.owner, mv.keepers = n.id, sh.config.Keepers
+			mv.owner, mv.replicas = n.id, sh.set.Replicas
 		}
 	}
-	if mv.keepers == nil {
+	if mv.replicas == nil {
 		if !w.faulty || !w.chance(3) {
 			return
 		}
 		for _, i := range w.rng.Perm(len(w.nodes))[:1+w.rng.IntN(min(5, len(w.nodes)))] {
-			mv.keepers = append(mv.keepers, w.nodes[i].id)
+			mv.replicas = append(mv.replicas, w.nodes[i].id)
 		}
-		mv.owner = mv.keepers[0]
+		mv.owner = mv.replicas[0]
 	}
-	w.log("%s plans %s %v for %s", n.id, mv.owner, mv.keepers, s)
+	w.log("%s plans %s %v for %s", n.id, mv.owner, mv.replicas, s)
 	n.m.Rest(s)
 	n.moves[s] = mv
 }
 
-// reached says whether the new owner and a majority of the new keepers lack at
-// most slack of the log. Keepers that stay have what was acknowledged anyway, and
+// reached says whether the new owner and a majority of the new replicas lack at
+// most slack of the log. Replicas that stay have what was acknowledged anyway, and
 // must not be waited for: those of them that promised somebody else follow only
 // in the next generation.
 func (n *node) reached(s partition.Slice, sh *shipping, mv *move, slack uint64) bool {
-	if mv.owner == n.id && slices.Equal(mv.keepers, sh.config.Keepers) {
+	if mv.owner == n.id && slices.Equal(mv.replicas, sh.set.Replicas) {
 		return true
 	}
 	head := n.m.head(s)
 	have := 0
-	for _, k := range mv.keepers {
+	for _, k := range mv.replicas {
 		if d, ok := n.has(s, sh, k); ok && d+slack >= head {
 			have++
 		} else if k == mv.owner {
 			return false
 		}
 	}
-	return have >= len(mv.keepers)/2+1
+	return have >= len(mv.replicas)/2+1
 }
 
 // drop forgets a copy that nobody needs, if its owner agrees.
@@ -281,22 +281,22 @@ func (n *node) drop(s partition.Slice) {
 		n.forget(s)
 		return
 	}
-	c, fed := n.m.Config(s), n.fed[s]
+	c, fed := n.m.ReplicaSet(s), n.fed[s]
 	k := n.w.byID(c.Owner)
 	call(n, k, "may drop", func() bool { return k.mayDrop(s, n.id, c) }, func(ok bool) {
-		if ok && n.fed[s] == fed && n.m.Config(s).Compare(c) == 0 && slices.Contains(n.m.Surplus(n.clock()), s) {
+		if ok && n.fed[s] == fed && n.m.ReplicaSet(s).Compare(c) == 0 && slices.Contains(n.m.Surplus(n.clock()), s) {
 			n.forget(s)
 		}
 	})
 }
 
 // mayDrop: this owner of s does not count on the copy of id, and will not
-// before it has shipped to it anew.
-func (n *node) mayDrop(s partition.Slice, id string, c Config) bool {
-	sh := n.shipping(s)
+// before it has replicated to it anew.
+func (n *node) mayDrop(s partition.Slice, id string, c ReplicaSet) bool {
+	sh := n.replicating(s)
 	mv := n.moves[s]
-	if sh == nil || sh.config.Compare(c) != 0 || n.m.slots[n.m.index[s]].accepted.N > 0 ||
-		mv != nil && slices.Contains(mv.keepers, id) {
+	if sh == nil || sh.set.Compare(c) != 0 || n.m.slots[n.m.index[s]].accepted.N > 0 ||
+		mv != nil && slices.Contains(mv.replicas, id) {
 		return false
 	}
 	sh.session[id]++
@@ -307,7 +307,7 @@ func (n *node) mayDrop(s partition.Slice, id string, c Config) bool {
 
 func (n *node) forget(s partition.Slice) {
 	n.m.Forget(s)
-	n.forgot(s, n.m.Config(s).Has(n.id))
+	n.forgot(s, n.m.ReplicaSet(s).Has(n.id))
 }
 
 func (n *node) forgot(s partition.Slice, keeps bool) {
@@ -321,7 +321,7 @@ func (n *node) forgot(s partition.Slice, keeps bool) {
 	n.persist()
 }
 
-// uniting is somebody's rows of another fork that were taken in here.
+// reconciling is somebody's rows of another fork that were taken in here.
 type uniting struct {
 	s     partition.Slice
 	fork  string
@@ -330,12 +330,12 @@ type uniting struct {
 	final func()
 }
 
-func forkOf(c Config) string { return string(rune('0'+c.Epoch)) + c.Fork }
+func forkOf(c ReplicaSet) string { return string(rune('0'+c.Epoch)) + c.Fork }
 
-// unite gives a stray copy's rows to the winner's owner, and forgets the copy
+// reconcile gives a diverged copy's rows to the winner's owner, and forgets the copy
 // when the answer to that is final.
-func (n *node) unite(s partition.Slice) {
-	c := n.m.Config(s)
+func (n *node) reconcile(s partition.Slice) {
+	c := n.m.ReplicaSet(s)
 	k := n.w.byID(c.Owner)
 	if k == n {
 		return
@@ -343,8 +343,8 @@ func (n *node) unite(s partition.Slice) {
 	rows, stands := slices.Clip(n.mem[n.slot(s)].rows), n.m.Stands(s)
 	inc := n.inc
 	n.w.send(n, k, 0, "unite", func() {
-		sh := k.shipping(s)
-		if sh == nil || sh.config.Compare(c) != 0 || !k.m.Acts(s, k.clock()) {
+		sh := k.replicating(s)
+		if sh == nil || sh.set.Compare(c) != 0 || !k.m.Acts(s, k.clock()) {
 			return
 		}
 		have := k.mem[k.slot(s)].rows
@@ -355,7 +355,7 @@ func (n *node) unite(s partition.Slice) {
 		}
 		u := &uniting{s: s, fork: forkOf(c), upTo: k.m.head(s), final: func() {
 			k.w.send(k, n, inc, "united", func() {
-				if old := n.m.Config(s); n.m.ForgetStray(s, stands) {
+				if old := n.m.ReplicaSet(s); n.m.ForgetDiverged(s, stands) {
 					n.w.stats["united"]++
 					n.forgot(s, old.Has(n.id))
 				}

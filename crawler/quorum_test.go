@@ -25,11 +25,11 @@ func TestNoSecondPageBeforeTheFirstIsSettled(t *testing.T) {
 			}
 		}
 		var mu sync.Mutex
-		settled := make(chan struct{})
-		o := Options{Store: s, Sources: []Source{f}, Delay: time.Second, Workers: workers, Settled: func(partition.Slice) <-chan struct{} {
+		committed := make(chan struct{})
+		o := Options{Store: s, Sources: []Source{f}, Delay: time.Second, Workers: workers, AtQuorum: func(partition.Slice) <-chan struct{} {
 			mu.Lock()
 			defer mu.Unlock()
-			return settled
+			return committed
 		}}
 		c, err := New(o)
 		if err != nil {
@@ -42,7 +42,7 @@ func TestNoSecondPageBeforeTheFirstIsSettled(t *testing.T) {
 		go func() { ended <- c.Run(ctx) }()
 		time.Sleep(time.Minute)
 		// Each worker has handed on `settling` sites and waits with one more.
-		if got, want := f.asks(), workers*(settling+1); got != want {
+		if got, want := f.asks(), workers*(commitsEach+1); got != want {
 			t.Errorf("%d requests before anything was settled, want %d", got, want)
 		}
 		for site, n := range f.most() {
@@ -51,8 +51,8 @@ func TestNoSecondPageBeforeTheFirstIsSettled(t *testing.T) {
 			}
 		}
 		mu.Lock()
-		close(settled)
-		settled = nil
+		close(committed)
+		committed = nil
 		mu.Unlock()
 		time.Sleep(time.Minute)
 		if got := f.asks(); got != sites*pages {
@@ -75,7 +75,7 @@ func TestRunEndsUnsettled(t *testing.T) {
 			admit(t, s, key(t, fmt.Sprintf("https://example%d.org/", i)))
 		}
 		never := make(chan struct{})
-		crawl(t, s, f, Options{Workers: 1, Settled: func(partition.Slice) <-chan struct{} { return never }}, time.Minute)
+		crawl(t, s, f, Options{Workers: 1, AtQuorum: func(partition.Slice) <-chan struct{} { return never }}, time.Minute)
 	})
 }
 

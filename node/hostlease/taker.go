@@ -1,4 +1,4 @@
-package turns
+package hostlease
 
 import (
 	"net/netip"
@@ -19,13 +19,13 @@ const (
 	mostTrip   = 500 * time.Millisecond
 )
 
-// TakerOptions of NewTaker. Number draws the numbers of turns, never 0.
+// TakerOptions of NewTaker. Number draws the numbers of host leases, never 0.
 type TakerOptions struct {
 	MaxAddrs int // default MaxAddrs
 	Number   func() uint64
 }
 
-// Taker takes the turns that a peer needs. It asks nobody itself: Due says what
+// Taker takes the host leases that a peer needs. It asks nobody itself: Due says what
 // is to be asked, Answered or Failed tells what came of it, one question about an
 // address at a time. Not safe for concurrent use.
 type Taker struct {
@@ -39,8 +39,8 @@ type Taker struct {
 
 // TakerStats are a Taker's. Counts are since NewTaker.
 type TakerStats struct {
-	Held, Waiting int   // addresses with a turn; addresses that are wanted and may not be asked
-	Blocked       int   // of those waiting, for another reason than the turns of others
+	Held, Waiting int   // addresses with a host lease; addresses that are wanted and may not be asked
+	Blocked       int   // of those waiting, for another reason than the host leases of others
 	Asked         int64 // questions
 	Full          int64 // addresses that there was no room for: MaxAddrs
 	Failed        int64 // questions without an answer
@@ -49,7 +49,7 @@ type TakerStats struct {
 // want is one address as its visitor sees it.
 type want struct {
 	base, gap time.Duration
-	// The turn: held from asking on, to be used between from and until.
+	// The host lease: held from asking on, to be used between from and until.
 	id          uint64 // also of one that is being asked for; 0 = none
 	held        bool
 	from, until time.Time
@@ -57,9 +57,9 @@ type want struct {
 	shared      bool
 	renew       bool      // it is used, and half of it is over
 	begun       int       // requests in it
-	open        int       // requests, of this turn or not, that are not answered
+	open        int       // requests, of this host lease or not, that are not answered
 	last        time.Time // a request began, or its answer
-	// The turn before it, which the giver is to be told of.
+	// The host lease before it, which the giver is to be told of.
 	back   uint64
 	unused bool
 
@@ -142,7 +142,7 @@ func (t *Taker) Done(a netip.Addr, v fetch.Visit, now time.Time) {
 	}
 }
 
-// roll ends a turn whose time is over.
+// roll ends a host lease whose time is over.
 func (w *want) roll(now time.Time) {
 	if w.held && !fetch.Before(now, w.until) {
 		w.end()
@@ -296,7 +296,7 @@ func overWords(limit string) string {
 }
 
 // Blocked is an address that sites wait for and that cannot be had for a reason
-// that is not the turn of others.
+// that is not the host lease of others.
 type Blocked struct {
 	Addr  netip.Addr
 	Why   string

@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"slices"
@@ -17,27 +17,27 @@ func TestConfigValidate(t *testing.T) {
 		starts[i] = Start{uint64(i), 0}
 	}
 	for name, c := range map[string]struct {
-		c    Config
+		c    ReplicaSet
 		want string
 	}{
 		"first":             {First("a"), ""},
-		"most keepers":      {Config{Owner: "a", Keepers: strings.Split("abcdefg", "")}, ""},
-		"none":              {Config{Owner: "a"}, "0 keepers"},
-		"too many":          {Config{Owner: "a", Keepers: strings.Split("abcdefgh", "")}, "8 keepers"},
-		"owner apart":       {Config{Owner: "x", Keepers: []string{"a"}}, "no keeper"},
-		"no owner":          {Config{Keepers: []string{"a"}}, "no keeper"},
-		"keeper twice":      {Config{Owner: "a", Keepers: []string{"a", "b", "a"}}, "twice"},
-		"empty keeper":      {Config{Owner: "a", Keepers: []string{"a", ""}}, "no peer id"},
-		"long keeper":       {Config{Owner: "a", Keepers: []string{"a", long}}, "no peer id"},
-		"long fork":         {Config{Fork: long, Owner: "a", Keepers: []string{"a"}}, "fork"},
-		"generation":        {Config{Gen: 1<<62 + 1, Owner: "a", Keepers: []string{"a"}}, "range"},
-		"epoch":             {Config{Epoch: 1<<62 + 1, Owner: "a", Keepers: []string{"a"}}, "range"},
-		"starts":            {Config{Gen: 99, Owner: "a", Keepers: []string{"a"}, Starts: starts}, "33 generations"},
-		"start of later":    {Config{Gen: 1, Owner: "a", Keepers: []string{"a"}, Starts: []Start{{2, 0}}}, "order"},
-		"starts backwards":  {Config{Gen: 3, Owner: "a", Keepers: []string{"a"}, Starts: []Start{{2, 0}, {1, 5}}}, "order"},
-		"a start twice":     {Config{Gen: 3, Owner: "a", Keepers: []string{"a"}, Starts: []Start{{2, 0}, {2, 5}}}, "order"},
-		"positions go down": {Config{Gen: 3, Owner: "a", Keepers: []string{"a"}, Starts: []Start{{1, 5}, {2, 4}}}, "order"},
-		"positions stay":    {Config{Gen: 3, Owner: "a", Keepers: []string{"a"}, Starts: []Start{{1, 5}, {3, 5}}}, ""},
+		"most replicas":      {ReplicaSet{Owner: "a", Replicas: strings.Split("abcdefg", "")}, ""},
+		"none":              {ReplicaSet{Owner: "a"}, "0 replicas"},
+		"too many":          {ReplicaSet{Owner: "a", Replicas: strings.Split("abcdefgh", "")}, "8 replicas"},
+		"owner apart":       {ReplicaSet{Owner: "x", Replicas: []string{"a"}}, "no replica"},
+		"no owner":          {ReplicaSet{Replicas: []string{"a"}}, "no replica"},
+		"replica twice":      {ReplicaSet{Owner: "a", Replicas: []string{"a", "b", "a"}}, "twice"},
+		"empty replica":      {ReplicaSet{Owner: "a", Replicas: []string{"a", ""}}, "no peer id"},
+		"long replica":       {ReplicaSet{Owner: "a", Replicas: []string{"a", long}}, "no peer id"},
+		"long fork":         {ReplicaSet{Fork: long, Owner: "a", Replicas: []string{"a"}}, "fork"},
+		"generation":        {ReplicaSet{Gen: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},
+		"epoch":             {ReplicaSet{Epoch: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},
+		"starts":            {ReplicaSet{Gen: 99, Owner: "a", Replicas: []string{"a"}, Starts: starts}, "33 generations"},
+		"start of later":    {ReplicaSet{Gen: 1, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}}}, "order"},
+		"starts backwards":  {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}, {1, 5}}}, "order"},
+		"a start twice":     {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}, {2, 5}}}, "order"},
+		"positions go down": {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{1, 5}, {2, 4}}}, "order"},
+		"positions stay":    {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{1, 5}, {3, 5}}}, ""},
 	} {
 		err := c.c.Validate()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -47,7 +47,7 @@ func TestConfigValidate(t *testing.T) {
 }
 
 func TestConfigCompare(t *testing.T) {
-	ascending := []Config{{}, {Gen: 1}, {Gen: 9}, {Epoch: 1, Fork: "a"}, {Epoch: 1, Fork: "a", Gen: 7}, {Epoch: 1, Fork: "b"}, {Epoch: 2, Fork: "a"}}
+	ascending := []ReplicaSet{{}, {Gen: 1}, {Gen: 9}, {Epoch: 1, Fork: "a"}, {Epoch: 1, Fork: "a", Gen: 7}, {Epoch: 1, Fork: "b"}, {Epoch: 2, Fork: "a"}}
 	for i, c := range ascending {
 		for j, d := range ascending {
 			if got, want := c.Compare(d), min(1, max(-1, i-j)); got != want {
@@ -66,13 +66,13 @@ func TestConfigCompare(t *testing.T) {
 // history is a chain of generations as they can happen: who had which part of
 // which log is followed letter by letter.
 type history struct {
-	chain []Config
+	chain []ReplicaSet
 	logs  [][]int // of each generation, at its end
 }
 
 func histories() *rapid.Generator[history] {
 	return rapid.Custom(func(t *rapid.T) history {
-		h := history{chain: []Config{First("a")}}
+		h := history{chain: []ReplicaSet{First("a")}}
 		id := 0
 		log := []int{}
 		for range rapid.IntRange(0, 2*MaxStarts).Draw(t, "generations") {

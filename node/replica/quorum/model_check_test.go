@@ -1,4 +1,4 @@
-package keeping
+package quorum
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 // checks remembers what happened, to judge what happens.
 type checks struct {
 	total    int // entries written
-	configs  map[configKey]Config
-	newest   map[partition.Slice]map[string]Config  // by fork
-	acked    map[partition.Slice]map[string][]entry // by fork, at its position
+	configs  map[configKey]ReplicaSet
+	newest   map[partition.Slice]map[string]ReplicaSet // by fork
+	acked    map[partition.Slice]map[string][]entry    // by fork, at its position
 	promises map[promiseKey]promised
 	clocks   map[string]uint64
 }
@@ -32,11 +32,11 @@ type promiseKey struct {
 
 type promised struct{ promised, accepted Ballot }
 
-func keyOf(s partition.Slice, c Config) configKey { return configKey{s, c.Epoch, c.Fork, c.Gen} }
+func keyOf(s partition.Slice, c ReplicaSet) configKey { return configKey{s, c.Epoch, c.Fork, c.Gen} }
 
 func (x *checks) init() {
-	x.configs, x.promises, x.clocks = map[configKey]Config{}, map[promiseKey]promised{}, map[string]uint64{}
-	x.newest, x.acked = map[partition.Slice]map[string]Config{}, map[partition.Slice]map[string][]entry{}
+	x.configs, x.promises, x.clocks = map[configKey]ReplicaSet{}, map[promiseKey]promised{}, map[string]uint64{}
+	x.newest, x.acked = map[partition.Slice]map[string]ReplicaSet{}, map[partition.Slice]map[string][]entry{}
 }
 
 func (w *world) broken(format string, args ...any) {
@@ -45,7 +45,7 @@ func (w *world) broken(format string, args ...any) {
 	}
 }
 
-// prepared: a keeper's promises only rise, over restarts too, and it tells what
+// prepared: a replica's promises only rise, over restarts too, and it tells what
 // it accepted.
 func (x *checks) prepared(w *world, n *node, p Proposal, r Promise) {
 	if !r.OK || w.liars && isLie(p.Base) { // who was deceived about a name may hear the truth of it later
@@ -62,7 +62,7 @@ func (x *checks) prepared(w *world, n *node, p Proposal, r Promise) {
 	x.promises[k] = promised{p.Ballot, old.accepted}
 }
 
-// accepted: no keeper accepts below what it promised.
+// accepted: no replica accepts below what it promised.
 func (x *checks) accepted(w *world, n *node, p Proposal, r Promise) {
 	if !r.OK || w.liars && isLie(p.Base) { // who was deceived about a name may hear the truth of it later
 		return
@@ -75,7 +75,7 @@ func (x *checks) accepted(w *world, n *node, p Proposal, r Promise) {
 }
 
 // ack: e at pos (from 0) of the log of s was acknowledged under c.
-func (x *checks) ack(w *world, n *node, s partition.Slice, c Config, pos uint64, e entry) {
+func (x *checks) ack(w *world, n *node, s partition.Slice, c ReplicaSet, pos uint64, e entry) {
 	if x.acked[s] == nil {
 		x.acked[s] = map[string][]entry{}
 	}
@@ -101,7 +101,7 @@ func (w *world) check() {
 		if at, ok := x.clocks[n.id]; n.up && (!ok || at != n.m.clock) {
 			x.clocks[n.id] = n.m.clock
 			for _, s := range w.slices {
-				x.known(w, n, s, n.m.Config(s))
+				x.known(w, n, s, n.m.ReplicaSet(s))
 			}
 		}
 	}
@@ -112,8 +112,8 @@ func (w *world) check() {
 	}
 }
 
-// known: two that know a Config by the same name know the same.
-func (x *checks) known(w *world, n *node, s partition.Slice, c Config) {
+// known: two that know a ReplicaSet by the same name know the same.
+func (x *checks) known(w *world, n *node, s partition.Slice, c ReplicaSet) {
 	if w.liars && isLie(c) {
 		return // a lie; see checkLies
 	}
@@ -126,7 +126,7 @@ func (x *checks) known(w *world, n *node, s partition.Slice, c Config) {
 	}
 	x.configs[keyOf(s, c)] = c
 	if x.newest[s] == nil {
-		x.newest[s] = map[string]Config{}
+		x.newest[s] = map[string]ReplicaSet{}
 	}
 	if old, ok := x.newest[s][forkOf(c)]; !ok || c.Compare(old) > 0 {
 		x.newest[s][forkOf(c)] = c
@@ -137,12 +137,12 @@ func (x *checks) known(w *world, n *node, s partition.Slice, c Config) {
 // acknowledged there.
 func (w *world) checkActing(s partition.Slice) {
 	acting := ""
-	var fork Config
+	var fork ReplicaSet
 	for _, n := range w.nodes {
 		if !n.up || !n.m.Acts(s, n.clock()) {
 			continue
 		}
-		c := n.m.Config(s)
+		c := n.m.ReplicaSet(s)
 		if acting != "" && fork.SameFork(c) {
 			w.broken("%s and %s act in %s", acting, n.id, s)
 		}
@@ -158,7 +158,7 @@ func holds(log, acked []entry) bool {
 }
 
 // checkKept: what was acknowledged in a fork is durable at a majority of the
-// keepers of its newest Config, but for those that left the fork for another: they
+// replicas of its newest ReplicaSet, but for those that left the fork for another: they
 // took their rows along (checkHealed), and promise nothing more in it.
 func (w *world) checkKept(s partition.Slice) {
 	for fork, c := range w.checks.newest[s] {
@@ -167,32 +167,32 @@ func (w *world) checkKept(s partition.Slice) {
 			continue
 		}
 		have, left := 0, 0
-		for _, id := range c.Keepers {
+		for _, id := range c.Replicas {
 			k := w.byID(id)
 			sl := &k.m.slots[k.slot(s)]
 			switch {
 			case holds(k.disk[k.slot(s)].log, acked):
 				have++
-			case w.adopt && (!sl.config.SameFork(c) || sl.lost() || sl.promised.N == maxBallot):
+			case w.adopt && (!sl.set.SameFork(c) || sl.lost() || sl.promised.N == maxBallot):
 				left++
 			}
 		}
 		if have+left < c.Quorum() {
 			w.logKnown(s)
-			w.broken("only %d keepers of %v of %s have what was acknowledged, %d left it: %v", have, c, s, left, acked)
+			w.broken("only %d replicas of %v of %s have what was acknowledged, %d left it: %v", have, c, s, left, acked)
 		}
 	}
 }
 
-// newestUp is the newest Config that anybody knows who is up, and how many of
-// its keepers are.
-func (w *world) newestUp(s partition.Slice) (c Config, up int) {
+// newestUp is the newest ReplicaSet that anybody knows who is up, and how many of
+// its replicas are.
+func (w *world) newestUp(s partition.Slice) (c ReplicaSet, up int) {
 	for _, n := range w.nodes {
-		if d := n.m.Config(s); n.up && (len(c.Keepers) == 0 || d.Compare(c) > 0) {
+		if d := n.m.ReplicaSet(s); n.up && (len(c.Replicas) == 0 || d.Compare(c) > 0) {
 			c = d
 		}
 	}
-	for _, k := range c.Keepers {
+	for _, k := range c.Replicas {
 		if w.byID(k).up {
 			up++
 		}
@@ -217,12 +217,12 @@ func (w *world) checkHealed() {
 			if !n.up {
 				continue
 			}
-			if d := n.m.Config(s); d.Compare(c) != 0 {
+			if d := n.m.ReplicaSet(s); d.Compare(c) != 0 {
 				w.broken("%s knows %v of %s, %s knows %v", n.id, d, s, c.Owner, c)
 				w.logKnown(s)
 			}
-			if slices.Contains(n.m.Strays(), s) {
-				w.broken("%s still has a stray copy of %s", n.id, s)
+			if slices.Contains(n.m.Diverged(), s) {
+				w.broken("%s still has a diverged copy of %s", n.id, s)
 				w.logKnown(s)
 			}
 			if !c.Has(n.id) {
@@ -246,6 +246,6 @@ func (w *world) checkHealed() {
 func (w *world) logKnown(s partition.Slice) {
 	for _, n := range w.nodes {
 		sl := &n.m.slots[n.slot(s)]
-		w.log("%s (up %v) knows %v on %v, promised %v accepted %v, copied %v lost %v, heard %v", n.id, n.up, sl.config, sl.under, sl.promised, sl.accepted, sl.copied, sl.gone, sl.words)
+		w.log("%s (up %v) knows %v on %v, promised %v accepted %v, copied %v lost %v, heard %v", n.id, n.up, sl.set, sl.under, sl.promised, sl.accepted, sl.copied, sl.gone, sl.words)
 	}
 }

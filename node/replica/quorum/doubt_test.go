@@ -1,0 +1,122 @@
+package quorum
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/partition"
+)
+
+// saysOn repeats the word of from that c is in force for longer than denyFor.
+func saysOn(m *Machine, from string, c ReplicaSet) {
+	for at := began; at.Before(began.Add(denyFor + 2*time.Second)); at = at.Add(time.Second) {
+		m.Hear(from, at, SliceReplicas{1, c})
+	}
+}
+
+// TestCopyUnitedBefore: a copy of another fork is forgotten only for an answer about
+// that very copy. What is known may go from one fork to another and back while the
+// answer is under way, and the copy that is here then is not the one that was sent.
+func TestCopyReconciledBefore(t *testing.T) {
+	base := abc()
+	winner := base.Adopted("c", 5)
+	m := knows("b", base)
+	m.Copied(1)
+	m.Hear("c", began, SliceReplicas{1, winner})
+	stands := m.Stands(1)
+	if !m.Adopt(1, winner) { // something new is written to its copy
+		t.Fatal("did not adopt")
+	}
+	m.Hear("a", began, SliceReplicas{1, base.Next("a", base.Replicas[:2], 6)}) // what was agreed wins,
+	m.take(0, winner, []ReplicaSet{base})                                      // and is left again
+	if !slices.Equal(m.Diverged(), []partition.Slice{1}) {
+		t.Fatal("no diverged copy")
+	}
+	if m.ForgetDiverged(1, stands) || !m.slots[0].copied.Has {
+		t.Error("a copy was forgotten for the answer about another")
+	}
+	if !m.ForgetDiverged(1, m.Stands(1)) || m.slots[0].copied.Has || len(m.Diverged()) > 0 {
+		t.Error("a copy that was reconciled is still here")
+	}
+	if m.ForgetDiverged(1, m.Stands(1)) {
+		t.Error("forgot what was not here")
+	}
+}
+
+// TestForkInForceAgain: an old word that comes late tells that a fork was left. Once
+// who had it alone says otherwise, the word of others about it counts again.
+func TestForkInForceAgain(t *testing.T) {
+	base := abc()
+	adopted := base.Adopted("a", 5)
+	m := knows("r", base)
+	m.Hear("a", began, SliceReplicas{1, adopted})
+	m.Hear("a", began, SliceReplicas{1, base}) // said before it adopted
+	if !m.ReplicaSet(1).same(base) {
+		t.Fatalf("knows %+v", m.ReplicaSet(1))
+	}
+	m.Hear("b", began, SliceReplicas{1, adopted})
+	if !m.ReplicaSet(1).same(base) {
+		t.Fatal("a fork that was left is believed from another")
+	}
+	next := base.Next("b", []string{"b", "c"}, 6) // which a keeps no more
+	m.Hear("b", began, SliceReplicas{1, next})
+	m.Hear("a", began, SliceReplicas{1, adopted})
+	if m.Hear("b", began, SliceReplicas{1, adopted}); !m.ReplicaSet(1).same(adopted) {
+		t.Errorf("knows %+v", m.ReplicaSet(1))
+	}
+}
+
+// TestDeserter: of two replicas one believed hearsay when the other seemed gone. When
+// that is back and says that nothing was left, it counts on the one that left.
+func TestDeserter(t *testing.T) {
+	base := ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a", "b"}, Starts: []Start{{3, 5}}}
+	fork := base.Adopted("c", 5)
+	m := knows("a", base)
+	m.Hear("c", began, SliceReplicas{1, fork})
+	if m.Confirm(began, func(string, bool) bool { return true }); m.ReplicaSet(1).Fork != "c" {
+		t.Fatalf("knows %+v", m.ReplicaSet(1))
+	}
+	if m.Hear("b", began, SliceReplicas{1, base}); m.ReplicaSet(1).Fork != "c" {
+		t.Fatal("came back at the first word")
+	}
+	if saysOn(m, "b", base); !m.ReplicaSet(1).same(base) {
+		t.Errorf("knows %+v", m.ReplicaSet(1))
+	}
+	m = knows("a", base) // who adopted the slice itself keeps the fork
+	m.Adopt(1, base)
+	if saysOn(m, "b", base); m.ReplicaSet(1).Fork != "a" {
+		t.Errorf("gave up what it adopted: %+v", m.ReplicaSet(1))
+	}
+}
+
+// TestKeepersElsewhere: the replicas of what was left went to another fork together.
+// They are followed there, though it is the lower one, but not for hearsay.
+func TestReplicasElsewhere(t *testing.T) {
+	base := ReplicaSet{Gen: 2, Owner: "a", Replicas: []string{"c", "a"}, Starts: []Start{{2, 5}}}
+	mine := ReplicaSet{Epoch: 1, Fork: "c", Gen: 2, Owner: "b", Replicas: []string{"b"}, Starts: []Start{{2, 5}}}
+	theirs := base.Adopted("a", 5)
+	for name, x := range map[string]struct {
+		from []string
+		c    ReplicaSet
+		want bool
+	}{
+		"all of them":         {[]string{"a", "c"}, theirs, true},
+		"one of two":          {[]string{"a"}, theirs, false},
+		"one and a stranger":  {[]string{"a", "x"}, theirs, false},
+		"all, of hearsay":     {[]string{"a", "c"}, heard(theirs), false},
+		"all, too far on":     {[]string{"a", "c"}, ReplicaSet{Epoch: MaxEpochStep + 1, Fork: "a", Owner: "a", Replicas: []string{"a"}, Starts: []Start{{0, 5}}}, false},
+		"strangers, together": {[]string{"x", "y"}, theirs, false},
+	} {
+		m := knows("b", base)
+		m.take(0, mine, []ReplicaSet{base})
+		for at := began; at.Before(began.Add(denyFor + 2*time.Second)); at = at.Add(time.Second) {
+			for _, from := range x.from {
+				m.Hear(from, at, SliceReplicas{1, x.c})
+			}
+		}
+		if got := m.ReplicaSet(1).same(x.c); got != x.want {
+			t.Errorf("%s: followed %v, want %v: %+v", name, got, x.want, m.ReplicaSet(1))
+		}
+	}
+}

@@ -141,7 +141,7 @@ func (o Options) validate() error {
 	return errors.Join(append(errs, o.Limits.validate())...)
 }
 
-// settling is how many sites a worker may have that wait for Options.AtQuorum.
+// commitsEach is how many sites a worker may have that wait for Options.AtQuorum.
 // With more it waits, too.
 const commitsEach = 16
 

@@ -158,9 +158,9 @@ func (r *revisits) tells(p *plan, t *trusts, items int) float64 {
 	return min(float64(news), float64(visits*items)) / days * t.of(p.list).Told()
 }
 
-// hear is the plan of d after a hint at now; ok is false when it changes nothing.
+// applyHints is the plan of d after a hint at now; ok is false when it changes nothing.
 // gap is the delay of the Key's site, of which site knows what hints are worth.
-func (r *revisits) hear(d store.Due, h store.Hint, site store.Site, gap time.Duration, now time.Time) (out store.Plan, ok bool) {
+func (r *revisits) applyHints(d store.Due, h store.Hint, site store.Site, gap time.Duration, now time.Time) (out store.Plan, ok bool) {
 	p, err := decodePlan(d.History)
 	if err != nil {
 		return out, false // said when it is fetched
@@ -195,15 +195,15 @@ func (r *revisits) hear(d store.Due, h store.Hint, site store.Site, gap time.Dur
 	return store.Plan{Was: d, At: at, History: p.encode()}, ok
 }
 
-// Hear takes up the hints that links into sl bring of Keys that are known there.
+// ApplyHints takes up the hints that links into sl bring of Keys that are known there.
 // Whose Keys these are is the caller's to know. The error is the store's.
-func (c *Crawler) Hear(sl partition.Slice, told []store.Admission) error {
+func (c *Crawler) ApplyHints(sl partition.Slice, told []store.Admission) error {
 	if c.revisits == nil {
 		return nil
 	}
 	for len(told) > 0 {
 		n := min(len(told), store.MaxPlans)
-		if err := c.hear(sl, told[:n]); err != nil {
+		if err := c.applyHints(sl, told[:n]); err != nil {
 			return fmt.Errorf("crawler: hints: %w", err)
 		}
 		told = told[n:]
@@ -211,7 +211,7 @@ func (c *Crawler) Hear(sl partition.Slice, told []store.Admission) error {
 	return nil
 }
 
-func (c *Crawler) hear(sl partition.Slice, told []store.Admission) error {
+func (c *Crawler) applyHints(sl partition.Slice, told []store.Admission) error {
 	now := c.revisits.scaled(time.Now(), c.revisits.speed)
 	var plans []store.Plan
 	sooner := map[partition.Site]time.Time{}
@@ -233,7 +233,7 @@ func (c *Crawler) hear(sl partition.Slice, told []store.Admission) error {
 		if err != nil {
 			return err
 		}
-		p, ok := c.revisits.hear(d, a.Hint, site, max(c.o.Delay, site.Delay), now)
+		p, ok := c.revisits.applyHints(d, a.Hint, site, max(c.o.Delay, site.Delay), now)
 		if !ok {
 			continue
 		}

@@ -150,7 +150,7 @@ func (t *task) attempt(ctx context.Context) error {
 	return nil
 }
 
-// settled waits until what was written of the slice is known to a majority of its replicas.
+// committed waits until what was written of the slice is known to a majority of its replicas.
 func (t *task) committed(ctx context.Context) error {
 	sl := t.step.Slice
 	if committed := t.c.o.AtQuorum(sl); committed != nil {

@@ -375,7 +375,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		c.counts.failure(Failure{Key: t.due.Key, State: res.Next.State, Reason: res.Next.Reason, At: commit.Now})
 	}
 	c.wakeLinked(t.step.Slice, commit.Links)
-	if err := c.Hear(t.step.Slice, c.hinted(t.step.Slice, commit.Links)); err != nil {
+	if err := c.ApplyHints(t.step.Slice, c.hinted(t.step.Slice, commit.Links)); err != nil {
 		c.fail(err)
 	}
 	c.o.Committed()

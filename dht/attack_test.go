@@ -123,7 +123,7 @@ func latencies(t *testing.T, rounds int, ds []*DHT) (all []time.Duration, good i
 // streams that they can and send a byte on each. Members go on to agree: every
 // urgent call is answered. How fast is printed, and depends on the machine.
 func TestAttackSlowStreams(t *testing.T) {
-	ds := swarmOf(t, 3, func(o *Options) { o.Urgent = func(r *wire.Request) bool { return r.GetWhoOwns() != nil } })
+	ds := swarmOf(t, 3, func(o *Options) { o.Priority = func(r *wire.Request) bool { return r.GetWhoOwns() != nil } })
 	const rounds = 25
 	before, good := latencies(t, rounds, ds)
 	if good != len(before) {

@@ -21,9 +21,9 @@ const (
 	rpcSuffix = "/rpc/1"
 	// What members agree on (Options.Urgent) has a protocol, and places, of its
 	// own: see lanes. Who does not know it is asked on the other.
-	urgentSuffix = "/urgent/1"
-	rpcService   = "echo-node.rpc"
-	busyRetry    = 500 * time.Millisecond // what a busy peer asks others to wait
+	prioritySuffix = "/urgent/1"
+	rpcService     = "echo-node.rpc"
+	busyRetry      = 500 * time.Millisecond // what a busy peer asks others to wait
 )
 
 // gates limit the calls to each peer.
@@ -115,8 +115,8 @@ func (d *DHT) call(ctx context.Context, p peer.ID, req *wire.Request) (*wire.Res
 		return d.answer(ctx, p, req), nil
 	}
 	gates, ids := &d.gates, []protocol.ID{d.prefix + rpcSuffix}
-	if d.opts.Urgent != nil && d.opts.Urgent(req) {
-		gates, ids = &d.urgentGates, []protocol.ID{d.prefix + urgentSuffix, d.prefix + rpcSuffix}
+	if d.opts.Priority != nil && d.opts.Priority(req) {
+		gates, ids = &d.priorityGates, []protocol.ID{d.prefix + prioritySuffix, d.prefix + rpcSuffix}
 	}
 	leave, err := gates.enter(ctx, p)
 	if err != nil {
@@ -239,9 +239,9 @@ func (d *DHT) receive(s network.Stream, l *lane, reading *place) *wire.Response 
 		d.counters.cut.Add(1)
 		return nil
 	}
-	urgent := d.opts.Urgent != nil && d.opts.Urgent(req)
+	urgent := d.opts.Priority != nil && d.opts.Priority(req)
 	switch l {
-	case &d.lanes.urgent:
+	case &d.lanes.priority:
 		if !urgent {
 			d.faulty(from)
 			return refusal(wire.Refusal_CODE_MALFORMED, "not a request for this protocol")

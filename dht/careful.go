@@ -57,7 +57,7 @@ func (c *careful) kindOf(id protocol.ID) string {
 	switch {
 	case c.d.called(id):
 		return ""
-	case id == charterProtocol, id == admitProtocol, id == c.d.prefix+vouchSuffix:
+	case id == charterProtocol, id == handshakeProtocol, id == c.d.prefix+vouchSuffix:
 		return questions
 	case !strings.HasPrefix(text, string(c.d.prefix)+"/"):
 		return ""

@@ -49,13 +49,13 @@ func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string
 }
 
 func fetchCharter(ctx context.Context, h host.Host, key crypto.PrivKey, join []string, ways Ways) (partition.Charter, error) {
-	door, err := ways.door(ctx, h, key)
+	handshaker, err := ways.handshaker(ctx, h, key)
 	if err != nil {
 		return partition.Charter{}, err
 	}
-	if door != nil {
-		defer door.close()
-		h = door
+	if handshaker != nil {
+		defer handshaker.close()
+		h = handshaker
 	}
 	infos, err := resolveJoin(ctx, join)
 	errs := []error{err}
@@ -93,7 +93,7 @@ func askCharter(ctx context.Context, h host.Host, info peer.AddrInfo) (*wire.Sea
 		return nil, err
 	}
 	if sealed.Private {
-		return nil, fmt.Errorf("%w: it wants an invite or the swarm's key", ErrNotAdmitted)
+		return nil, fmt.Errorf("%w: it wants an invite or the swarm's key", ErrHandshake)
 	}
 	if _, err := sealed.Open(); err != nil {
 		return nil, err
@@ -113,8 +113,8 @@ func (d *DHT) serveCharter(s network.Stream) {
 	if sealed == nil {
 		sealed = &wire.SealedCharter{}
 	}
-	if d.door != nil && !d.door.admitted(s.Conn()) {
-		d.counters.notAdmitted.add("stranger")
+	if d.handshaker != nil && !d.handshaker.passed(s.Conn()) {
+		d.counters.handshakeFailed.add("stranger")
 		sealed = &wire.SealedCharter{Private: true}
 	}
 	late := time.AfterFunc(charterTimeout, func() { _ = s.Reset() })

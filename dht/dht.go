@@ -34,19 +34,19 @@ type Handler func(ctx context.Context, from string, req *wire.Request) *wire.Res
 
 // DHT is this peer in the overlay. All methods are safe for concurrent use.
 type DHT struct {
-	opts   Options
-	log    *slog.Logger
-	host   host.Host
-	own    bool // the host is ours to close
-	self   peer.ID
-	space  string // the charter's digest
-	prefix protocol.ID
-	kad    *kad.IpfsDHT
-	list   *lists
-	owners *ownerFinder
-	door   *door // host, in a private swarm; else nil
-	check  *validator
-	sealed atomic.Pointer[wire.SealedCharter]
+	opts       Options
+	log        *slog.Logger
+	host       host.Host
+	own        bool // the host is ours to close
+	self       peer.ID
+	space      string // the charter's digest
+	prefix     protocol.ID
+	kad        *kad.IpfsDHT
+	list       *lists
+	owners     *ownerFinder
+	handshaker *handshaker // host, in a private swarm; else nil
+	check      *validator
+	sealed     atomic.Pointer[wire.SealedCharter]
 
 	ctx       context.Context // ends with Close
 	cancel    context.CancelFunc
@@ -56,19 +56,19 @@ type DHT struct {
 	places    places
 	lanes     lanes
 
-	urgentGates gates
-	gate        *gater // nil with Options.Host: its creator decides who is dialled
-	inquiries   inquiries
-	shunned     shunned
-	meets       chan struct{}           // cap 1: the members changed
-	aside       chan struct{}           // cap joinContacts: joins under way with who turned up
-	ready       atomic.Bool             // there is a View
-	scopes      network.ResourceManager // nil with Options.Host
-	members     map[string]struct{}     // of the View before; used by regulars only
-	found       chan peer.AddrInfo      // by mDNS
-	changed     chan struct{}           // cap 1: our descriptor changed
-	notifiee    network.Notifiee
-	counters    counters
+	priorityGates gates
+	gate          *gater // nil with Options.Host: its creator decides who is dialled
+	inquiries     inquiries
+	shunned       shunned
+	meets         chan struct{}           // cap 1: the members changed
+	aside         chan struct{}           // cap joinContacts: joins under way with who turned up
+	ready         atomic.Bool             // there is a View
+	scopes        network.ResourceManager // nil with Options.Host
+	members       map[string]struct{}     // of the View before; used by regulars only
+	found         chan peer.AddrInfo      // by mDNS
+	changed       chan struct{}           // cap 1: our descriptor changed
+	notifiee      network.Notifiee
+	counters      counters
 
 	mu       sync.Mutex
 	closed   bool
@@ -87,7 +87,7 @@ func New(ctx context.Context, o Options) (*DHT, error) {
 	}
 	d := &DHT{opts: o, log: o.Logger, host: o.Host, own: o.Host == nil, space: o.Charter.Digest(), prefix: prefix(o.Charter),
 		places: places{all: o.MaxServing, peer: o.MaxServingPeer, bulk: o.MaxServing - o.MaxServing/4}, found: make(chan peer.AddrInfo, 64), changed: make(chan struct{}, 1), recently: map[peer.ID]time.Time{}, meets: make(chan struct{}, 1), aside: make(chan struct{}, joinContacts),
-		gates: gates{limit: o.MaxCalls}, urgentGates: gates{limit: o.MaxCalls},
+		gates: gates{limit: o.MaxCalls}, priorityGates: gates{limit: o.MaxCalls},
 		meta: partition.Member{Capacity: o.Capacity, LoadStep: o.LoadStep, Location: o.Location, Version: o.Version}}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("new dht: %w", err)
@@ -121,7 +121,7 @@ func (d *DHT) open() error {
 		return err
 	}
 	if d.opts.Charter.Private {
-		if err := d.openDoor(); err != nil {
+		if err := d.openHandshaker(); err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (d *DHT) open() error {
 	d.owners = newOwnerFinder()
 	d.host.SetStreamHandler(charterProtocol, d.serveCharter)
 	d.host.SetStreamHandler(d.prefix+rpcSuffix, d.serve)
-	d.host.SetStreamHandler(d.prefix+urgentSuffix, d.serve)
+	d.host.SetStreamHandler(d.prefix+prioritySuffix, d.serve)
 	d.host.SetStreamHandler(d.prefix+vouchSuffix, d.serveVouch)
 	return nil
 }
@@ -259,7 +259,7 @@ func (d *DHT) close() error {
 	if d.notifiee != nil {
 		d.host.RemoveStreamHandler(charterProtocol)
 		d.host.RemoveStreamHandler(d.prefix + rpcSuffix)
-		d.host.RemoveStreamHandler(d.prefix + urgentSuffix)
+		d.host.RemoveStreamHandler(d.prefix + prioritySuffix)
 		d.host.RemoveStreamHandler(d.prefix + vouchSuffix)
 		d.host.Network().StopNotify(d.notifiee)
 	}
@@ -267,8 +267,8 @@ func (d *DHT) close() error {
 	if d.kad != nil {
 		errs = append(errs, d.kad.Close())
 	}
-	if d.door != nil {
-		d.door.close()
+	if d.handshaker != nil {
+		d.handshaker.close()
 	}
 	if d.own && d.host != nil {
 		errs = append(errs, d.host.Close())

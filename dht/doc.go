@@ -22,7 +22,7 @@
 // swarms with different charters cannot talk to each other.
 //
 //	/echo-node/charter/1        which charter? answered with one frame
-//	/echo-node/admit/1          who are you? of a private swarm, see door
+//	/echo-node/admit/1          who are you? of a private swarm, see handshaker
 //	PREFIX/kad/1.0.0            Kademlia
 //	PREFIX/swim-packet/1 and PREFIX/swim-stream/1    see package member
 //	PREFIX/rpc/1                one stream per call: a Request, a Response

@@ -16,8 +16,8 @@ import (
 //
 // A caller that is slow or deaf holds places of its own share only.
 type lanes struct {
-	outside, inside, urgent lane
-	serving                 *pool // of the urgent lane, once a request is read
+	outside, inside, priority lane
+	serving                   *pool // of the urgent lane, once a request is read
 }
 
 // lane is how requests are read.
@@ -27,12 +27,12 @@ type lane struct {
 }
 
 const (
-	briefRead     = 10 * time.Second // the longest within of outsiders and of what is urgent
-	readingInside = 512              // requests of members being read at once
-	readingMember = 32               // of them, of one
-	urgentAll     = 512              // urgent requests being read, and as many served
-	urgentMember  = 16               // of them, of one member
-	outsiderCalls = 12               // requests of one outsider; a peer sends 8 at once
+	briefRead      = 10 * time.Second // the longest within of outsiders and of what is urgent
+	readingInside  = 512              // requests of members being read at once
+	readingMember  = 32               // of them, of one
+	priorityAll    = 512              // urgent requests being read, and as many served
+	priorityMember = 16               // of them, of one member
+	outsiderCalls  = 12               // requests of one outsider; a peer sends 8 at once
 )
 
 // openLanes makes the lanes; o is filled.
@@ -46,8 +46,8 @@ func (d *DHT) openLanes() {
 	d.lanes.outside = newLane("rpc", brief, poolLimits{all: n, net: max(1, n*3/4), addr: max(1, n/2), peer: min(outsiderCalls, max(1, n/4)),
 		members: n, member: outsiderCalls}) // who becomes a member meanwhile
 	d.lanes.inside = newLane("rpc-members", o.ReadTimeout, poolLimits{members: readingInside, member: readingMember})
-	d.lanes.urgent = newLane("urgent", brief, poolLimits{members: urgentAll, member: urgentMember})
-	d.lanes.serving = d.newPool("urgent-serving", poolLimits{members: urgentAll, member: urgentMember})
+	d.lanes.priority = newLane("urgent", brief, poolLimits{members: priorityAll, member: priorityMember})
+	d.lanes.serving = d.newPool("urgent-serving", poolLimits{members: priorityAll, member: priorityMember})
 }
 
 // laneOf is the lane of one call.
@@ -55,8 +55,8 @@ func (d *DHT) laneOf(s network.Stream) *lane {
 	switch {
 	case !d.isMember(s.Conn().RemotePeer()):
 		return &d.lanes.outside
-	case s.Protocol() == d.prefix+urgentSuffix:
-		return &d.lanes.urgent
+	case s.Protocol() == d.prefix+prioritySuffix:
+		return &d.lanes.priority
 	}
 	return &d.lanes.inside
 }
@@ -72,5 +72,5 @@ func (d *DHT) isMember(p peer.ID) bool {
 
 // called says whether id is of calls, which have lanes.
 func (d *DHT) called(id protocol.ID) bool {
-	return id == d.prefix+rpcSuffix || id == d.prefix+urgentSuffix
+	return id == d.prefix+rpcSuffix || id == d.prefix+prioritySuffix
 }

@@ -58,10 +58,10 @@ type Options struct {
 	// or the key that its members share. A founder needs neither.
 	Ways
 
-	// Urgent says which requests are served though all places for the others
+	// Priority says which requests are served though all places for the others
 	// are taken; nil = none. Faulty is told who sent a request that was no good.
-	Urgent func(*wire.Request) bool
-	Faulty func(from string)
+	Priority func(*wire.Request) bool
+	Faulty   func(from string)
 
 	CallTimeout  time.Duration // of a Call whose context has no deadline; default 30 s
 	ReadTimeout  time.Duration // to read one request or write one response; default 30 s

@@ -85,11 +85,11 @@ func TestRecordsOfKademliaAreBounded(t *testing.T) {
 
 // A request that is not urgent gets nowhere by the protocol of those that are,
 // and who is no member is told nothing of where members are.
-func TestUrgentAndVouchAreForMembers(t *testing.T) {
+func TestPriorityAndVouchAreForMembers(t *testing.T) {
 	t.Parallel()
 	urgent := func(r *wire.Request) bool { return r.GetConfigs() != nil }
-	ds := swarmOf(t, 2, func(o *Options) { o.Urgent = urgent })
-	s, err := ds[1].host.NewStream(t.Context(), ds[0].self, ds[0].prefix+urgentSuffix)
+	ds := swarmOf(t, 2, func(o *Options) { o.Priority = urgent })
+	s, err := ds[1].host.NewStream(t.Context(), ds[0].self, ds[0].prefix+prioritySuffix)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -267,7 +267,7 @@ func (d *DHT) joinSome(ctx context.Context, infos []peer.AddrInfo, enough int, w
 
 func (d *DHT) joinLogged(ctx context.Context, info peer.AddrInfo, why string) bool {
 	err := d.join(ctx, info)
-	if errors.Is(err, ErrNotAdmitted) {
+	if errors.Is(err, ErrHandshake) {
 		d.log.Warn("not joined", "peer", info.ID.String(), "err", err)
 		return false
 	}
@@ -290,8 +290,8 @@ func (d *DHT) join(ctx context.Context, info peer.AddrInfo) error {
 	if err := d.host.Connect(ctx, info); err != nil {
 		return err
 	}
-	if d.door != nil { // memberlist would hide why
-		if err := d.door.enter(ctx, info.ID); err != nil {
+	if d.handshaker != nil { // memberlist would hide why
+		if err := d.handshaker.enter(ctx, info.ID); err != nil {
 			return err
 		}
 	}

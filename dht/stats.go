@@ -22,11 +22,11 @@ type Stats struct {
 	StaleConns  uint64 // connections closed because they did not answer a ping
 	Published   uint64 // times the own descriptor was stored in Kademlia
 
-	// NotAdmitted counts what a private swarm refused, by reason: stranger (no
+	// HandshakeFailed counts what a private swarm refused, by reason: stranger (no
 	// pass), expired, forged, other-peer, no-member, other-swarm, wrong-key,
 	// oversize, version, malformed, cut, and late (a connection on which nothing
 	// was shown in time).
-	NotAdmitted map[string]uint64
+	HandshakeFailed map[string]uint64
 
 	// NoPlace counts streams and connections that found no place, by the pool and
 	// the limit that was reached, as in rpc-addr or urgent-member. See pool.
@@ -68,7 +68,7 @@ func (t *tally) all() map[string]uint64 {
 }
 
 type counters struct {
-	notAdmitted, noPlace, noDial tally
+	handshakeFailed, noPlace, noDial tally
 
 	callsOut, callsFailed, callsIn, busy, malformed, replayed, cut atomic.Uint64
 	bytesIn, bytesOut, staleConns, published                       atomic.Uint64
@@ -80,7 +80,7 @@ func (d *DHT) Stats() Stats {
 	return Stats{CallsOut: c.callsOut.Load(), CallsFailed: c.callsFailed.Load(), CallsIn: c.callsIn.Load(),
 		Busy: c.busy.Load(), Malformed: c.malformed.Load(), Replayed: c.replayed.Load(), Cut: c.cut.Load(),
 		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(), StaleConns: c.staleConns.Load(), Published: c.published.Load(),
-		NotAdmitted: c.notAdmitted.all(), NoPlace: c.noPlace.all(), NotDialled: c.noDial.all(),
+		HandshakeFailed: c.handshakeFailed.all(), NoPlace: c.noPlace.all(), NotDialled: c.noDial.all(),
 		RejectedDescriptors: map[string]uint64{"forged": v.forged.Load(), "expired": v.expired.Load(),
 			"malformed": v.malformed.Load(), "oversize": v.oversize.Load(), "old": v.old.Load()},
 		Peers: len(d.host.Network().Peers()), RoutingTable: d.kad.RoutingTable().Size(), Member: d.list.Stats(), Zone: d.owners.count.stats()}

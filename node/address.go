@@ -106,7 +106,7 @@ func addressKey(a netip.Addr) partition.Key {
 	return partition.Key("ip:" + a.Unmap().WithZone("").String())
 }
 
-// ownTurn asks this peer itself. k.mu is held.
+// ownHostLease asks this peer itself. k.mu is held.
 func (k *addresses) ownHostLease(q hostlease.Ask) {
 	begun := time.Now()
 	ans, refusal := k.give(k.n.id, q)

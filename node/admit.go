@@ -118,7 +118,7 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 		n.crawler.Wake(s, sites...)
 	}
 	for s, told := range hints {
-		if err := n.crawler.Hear(s, told); err != nil {
+		if err := n.crawler.ApplyHints(s, told); err != nil {
 			return nil, grounds{}, fmt.Errorf("admit: %w", err)
 		}
 	}

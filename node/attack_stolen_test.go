@@ -156,7 +156,7 @@ func TestAttackStolenSlicesByMember(t *testing.T) {
 	}
 }
 
-// TestAttackFormerKeeper: who kept a slice and gave it away is no more believed
+// TestAttackFormerReplica: who kept a slice and gave it away is no more believed
 // than anybody else; who keeps it is.
 func TestAttackFormerReplica(t *testing.T) {
 	n := openNode(t, Options{})
@@ -237,8 +237,8 @@ func poison(t *testing.T, st *store.Store, slices []partition.Slice, change func
 // in them; what was stored is put aside.
 func TestAttackPoisonedDirectory(t *testing.T) {
 	for name, change := range map[string]func(*quorum.ReplicaSet){
-		"generation": func(*quorum.ReplicaSet) {},
-		"epoch":      func(c *quorum.ReplicaSet) { c.Epoch, c.Fork = 1<<62, "stranger" },
+		"generation":  func(*quorum.ReplicaSet) {},
+		"epoch":       func(c *quorum.ReplicaSet) { c.Epoch, c.Fork = 1<<62, "stranger" },
 		"no replicas": func(c *quorum.ReplicaSet) { c.Replicas, c.Gen = nil, 1 },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func have(t *testing.T, n *Node, k partition.Key, r *store.Record) {
 	}
 }
 
-// TestAttackUnitePoison: by Unite nobody replaces a page in another's name, with one of the
+// TestAttackReconcilePoison: by Unite nobody replaces a page in another's name, with one of the
 // future, or says that it is gone; what a member says in its own name is looked at again soon.
 func TestAttackReconcilePoison(t *testing.T) {
 	n := openNode(t, Options{})

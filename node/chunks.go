@@ -19,7 +19,7 @@ type sentChunk struct {
 	about *copyProgress // an answer is about nothing else
 }
 
-// pieceOf is what l's peer needs next of s, of which logs has the log; nil for
+// chunkOf is what l's peer needs next of s, of which logs has the log; nil for
 // nothing.
 func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogReader) (*sentChunk, int, error) {
 	c := r.n.quorum.ReplicaSet(s)

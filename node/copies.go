@@ -33,10 +33,10 @@ const (
 	maxFoundText = 2 << 20 // bytes of prints of one answer
 )
 
-// printOf is by what r meets its copies, with all its words and without a name;
+// fingerprintOf is by what r meets its copies, with all its words and without a name;
 // or why there are none. It is a function of the record alone: what decides here
 // is part of index.Options.PrintVersion.
-func printOf(r *store.Record) (p copies.Print, why string) {
+func fingerprintOf(r *store.Record) (p copies.Print, why string) {
 	text := r.Text
 	switch {
 	case r.Deleted:
@@ -61,12 +61,12 @@ func printOf(r *store.Record) (p copies.Print, why string) {
 	return p, ""
 }
 
-// printVersion is that of what printOf and indexPrint make of a record.
-const printVersion = copies.PrintVersion<<8 | 1
+// fingerprintVersion is that of what printOf and indexPrint make of a record.
+const fingerprintVersion = copies.PrintVersion<<8 | 1
 
-// indexPrint is r's print as the index has it.
-func indexPrint(r *store.Record) (out index.Print) {
-	p, why := printOf(r)
+// indexFingerprint is r's print as the index has it.
+func indexFingerprint(r *store.Record) (out index.Fingerprint) {
+	p, why := fingerprintOf(r)
 	if why != "" {
 		return out
 	}
@@ -125,7 +125,7 @@ func (n *Node) serveNamed(w *wire.Copies, held []partition.Slice, a *wire.Copies
 	}
 	for _, s := range held {
 		if s == sl {
-			p, why := printOf(&r)
+			p, why := fingerprintOf(&r)
 			c := wireCopy(&r, sl)
 			if c.Why = why; why == "" {
 				c.Print = p.Append(nil)
@@ -168,7 +168,7 @@ func (n *Node) serveMeeting(ctx context.Context, prints [][]byte, held []partiti
 	}
 	size, told := 0, map[uint64]bool{} // by content
 	met, err := n.index.Meet(ctx, held, at, func(r store.Record, sl partition.Slice) error {
-		p, why := printOf(&r)
+		p, why := fingerprintOf(&r)
 		if why != "" || !meetsOne(asked, p) {
 			return nil
 		}

@@ -19,7 +19,7 @@ type CreditLimits struct {
 	Links    Rate // links forwarded; default 20,000 a second, 200,000 at once
 	Bytes    Rate // of requests; default 32 MiB a second, 256 MiB at once
 	Requests Rate // by their price: a look-up 1, turns of addresses 1 and 1 for each 100 of them, a query or a question for copies 4, a page of rows or records 8; default 400 a second, 4000 at once
-	Urgent   Rate // requests that keep leases and agree on replicas; default 200 a second, 2000 at once
+	Priority Rate // requests that keep leases and agree on replicas; default 200 a second, 2000 at once
 
 	// Grace is how many requests may still come in after the peer was told to
 	// wait: those that were under way. Default 32.
@@ -48,7 +48,7 @@ func (l CreditLimits) withDefaults() CreditLimits {
 	rate(&l.Links, 20_000, 200_000)
 	rate(&l.Bytes, 32<<20, 256<<20)
 	rate(&l.Requests, 400, 4000)
-	rate(&l.Urgent, 200, 2000)
+	rate(&l.Priority, 200, 2000)
 	count := func(n *int, to int) {
 		if *n == 0 {
 			*n = to
@@ -72,13 +72,13 @@ const (
 
 // price is what one request costs.
 type price struct {
-	urgent                 bool
+	priority               bool
 	links, bytes, requests float64
 }
 
 // priceOf judges a request by the kind of its body and its size.
 func priceOf(req *wire.Request) price {
-	p := price{urgent: urgent(req), bytes: float64(proto.Size(req)), requests: 1}
+	p := price{priority: priority(req), bytes: float64(proto.Size(req)), requests: 1}
 	switch b := req.Body.(type) {
 	case *wire.Request_Forward:
 		p.links = float64(len(b.Forward.GetLinks()))
@@ -92,9 +92,9 @@ func priceOf(req *wire.Request) price {
 	return p
 }
 
-// urgent says whether a request keeps a lease or agrees on replicas: it is never
+// priority says whether a request keeps a lease or agrees on replicas: it is never
 // made to wait behind the others.
-func urgent(req *wire.Request) bool {
+func priority(req *wire.Request) bool {
 	m := req.ProtoReflect()
 	body := m.WhichOneof(m.Descriptor().Oneofs().ByName("body"))
 	if body == nil {
@@ -124,7 +124,7 @@ type credits struct {
 }
 
 type account struct {
-	links, bytes, requests, urgent bucket
+	links, bytes, requests, priority bucket
 
 	until   time.Time // told to come again then
 	grace   int       // requests taken amiss no more since it was told
@@ -212,8 +212,8 @@ func (c *credits) strike(a *account, n float64, now time.Time) (news string) {
 func (c *credits) judge(peer string, p price, now time.Time) ruling {
 	a := c.account(peer, now)
 	a.forgive(now)
-	if p.urgent { // an owner that is cut off for its bulk keeps its leases
-		if wait := a.urgent.take(1, c.limits.Urgent, now); wait > 0 {
+	if p.priority { // an owner that is cut off for its bulk keeps its leases
+		if wait := a.priority.take(1, c.limits.Priority, now); wait > 0 {
 			return ruling{wait: wait, reason: "urgent", news: c.strike(a, 1, now)}
 		}
 		return ruling{ok: true}

@@ -68,7 +68,7 @@ func TestFloodIsSlowedThenCutOff(t *testing.T) {
 	if s := c.state("flood", now); !strings.HasPrefix(s, "cut off for ") || !strings.HasSuffix(s, "requests") {
 		t.Error(s)
 	}
-	if r := c.judge("flood", price{urgent: true}, now); !r.ok {
+	if r := c.judge("flood", price{priority: true}, now); !r.ok {
 		t.Errorf("its lease: %+v", r)
 	}
 	if r := c.judge("other", price{requests: 1}, now); !r.ok {
@@ -90,11 +90,11 @@ func TestFloodIsSlowedThenCutOff(t *testing.T) {
 }
 
 // A flood of urgent messages has its own limit.
-func TestUrgentFlood(t *testing.T) {
+func TestPriorityFlood(t *testing.T) {
 	c := newCredits(CreditLimits{})
 	now, ok := time.Unix(0, 0), 0
 	for range 10_000 {
-		if c.judge("p", price{urgent: true}, now).ok {
+		if c.judge("p", price{priority: true}, now).ok {
 			ok++
 		}
 	}

@@ -109,7 +109,7 @@ func (x *exporter) begin(after spot) {
 
 func (x *exporter) shelf(peer string, after spot) *shelf {
 	return &shelf{n: x.n, peer: peer, after: after, covers: x.covers,
-		captures: x.e.Captures, leaves: withLeaves(x.e.Kind), only: onlyOf(x.e.Kind)}
+		captures: x.e.Captures, items: withItems(x.e.Kind), only: onlyOf(x.e.Kind)}
 }
 
 // run gives all that there is.
@@ -148,7 +148,7 @@ func (x *exporter) give(item shelved) error {
 	if whole := (spot{in: item.in, key: item.key}); whole != x.key {
 		x.key, x.captures = whole, nil
 	}
-	if item.part != "" && !isLeaf(item.part) {
+	if item.part != "" && !isItem(item.part) {
 		x.captures = append(x.captures, item.capture)
 		return nil
 	}
@@ -269,7 +269,7 @@ func (x *exporter) missed(ctx context.Context) []api.Missing {
 }
 
 // spot is a place in store order; the zero spot is before all. part is that of
-// a capture, or then of a leaf (leaves.go), which come before the record of their Key.
+// a capture, or then of an item (items.go), which come before the record of their Key.
 type spot struct {
 	in   partition.Slice
 	key  partition.Key
@@ -277,7 +277,7 @@ type spot struct {
 }
 
 // cursor is the Key alone in a hash slice, as it says where it is; else the
-// slice, a space and the Key; and of a leaf a space and its part in base64.
+// slice, a space and the Key; and of an item a space and its part in base64.
 func (s spot) cursor() string {
 	if s.part != "" {
 		return s.in.String() + " " + string(s.key) + " " + base64.RawURLEncoding.EncodeToString([]byte(s.part))

@@ -17,41 +17,41 @@ import (
 // so two peers need not know of each other's pages.
 
 const (
-	maxFolded    = 1000 // hits of one answer that are compared
-	printUnits   = 256  // words of a text that are compared one by one
-	maxFoldAhead = 200  // hits looked at beyond those asked for
-	maxPrints    = 4096 // kept, of some 2 KB at most each
+	maxFolded        = 1000 // hits of one answer that are compared
+	fingerprintUnits = 256  // words of a text that are compared one by one
+	maxFoldAhead     = 200  // hits looked at beyond those asked for
+	maxFingerprints  = 4096 // kept, of some 2 KB at most each
 )
 
 // foldAhead is how many hits more than asked for are looked at, so that an answer
 // is full although copies are folded.
 func foldAhead(limit int) int { return min(2*limit, maxFoldAhead) }
 
-// prints are what tells copies of hits, of those that were shown last. Safe for concurrent use.
-type prints struct {
+// fingerprints are what tells copies of hits, of those that were shown last. Safe for concurrent use.
+type fingerprints struct {
 	last *lru.Cache
 	seed maphash.Seed // nobody else can make two texts with one hash
 }
 
-// printID is all that printOf looks at.
-type printID struct {
+// fingerprintID is all that printOf looks at.
+type fingerprintID struct {
 	text                     uint64 // its hash
 	kind                     string
 	copies, deleted, noindex bool
 	published                int64
 }
 
-func newPrints() prints {
-	c, err := lru.New(maxPrints)
+func newFingerprints() fingerprints {
+	c, err := lru.New(maxFingerprints)
 	if err != nil {
 		panic(err) // a size that is none
 	}
-	return prints{c, maphash.MakeSeed()}
+	return fingerprints{c, maphash.MakeSeed()}
 }
 
 // of is what tells copies of a hit with that record; nil for what is nobody's copy.
-func (c prints) of(r *store.Record) []byte {
-	made := printID{
+func (c fingerprints) of(r *store.Record) []byte {
+	made := fingerprintID{
 		text: maphash.String(c.seed, r.Text), kind: r.Kind,
 		copies: r.Copies != "", deleted: r.Deleted, noindex: r.NoIndex,
 		published: math.MaxInt64, // as where none is said
@@ -63,8 +63,8 @@ func (c prints) of(r *store.Record) []byte {
 		return b.([]byte)
 	}
 	var b []byte
-	if p, why := printOf(r); why == "" {
-		p.Units = p.Units[:min(len(p.Units), printUnits)]
+	if p, why := fingerprintOf(r); why == "" {
+		p.Units = p.Units[:min(len(p.Units), fingerprintUnits)]
 		b = p.Append(nil)
 	}
 	c.last.Add(made, b)
@@ -79,7 +79,7 @@ func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
 	var heads []head
 	next = len(hits)
 	for i, h := range hits {
-		p, ok := decodePrint(h, i)
+		p, ok := decodeFingerprint(h, i)
 		at, m := -1, copies.Match{}
 		if ok {
 			at, m = sameAs(heads, p)
@@ -96,7 +96,7 @@ func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
 			next = min(next, i)
 			continue
 		}
-		first := head{print: p, out: -1}
+		first := head{fingerprint: p, out: -1}
 		if i >= offset {
 			first.out = len(out)
 			out = append(out, h)
@@ -111,11 +111,11 @@ func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
 // head is a hit that others may be copies of; out is its place in the answer, -1 on
 // an earlier page.
 type head struct {
-	print copies.Print
-	out   int
+	fingerprint copies.Print
+	out         int
 }
 
-func decodePrint(h api.Hit, i int) (copies.Print, bool) {
+func decodeFingerprint(h api.Hit, i int) (copies.Print, bool) {
 	if len(h.Print) == 0 || i >= maxFolded {
 		return copies.Print{}, false
 	}
@@ -127,9 +127,9 @@ func decodePrint(h api.Hit, i int) (copies.Print, bool) {
 // the first words are at hand, so the fingerprints of all words must be near too.
 func sameAs(heads []head, p copies.Print) (int, copies.Match) {
 	for i := range heads {
-		h := &heads[i].print
+		h := &heads[i].fingerprint
 		m, ok := copies.Options{}.Compare(*h, p)
-		long := len(h.Units) >= printUnits || len(p.Units) >= printUnits
+		long := len(h.Units) >= fingerprintUnits || len(p.Units) >= fingerprintUnits
 		if ok && (!long || copies.Distance(h.Bits, p.Bits) <= copies.DefaultDistance) {
 			return i, m
 		}

@@ -13,10 +13,10 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// printed is a hit with the print of a text, as a peer sends it.
-func printed(n int, text string) api.Hit {
+// fingerprinted is a hit with the print of a text, as a peer sends it.
+func fingerprinted(n int, text string) api.Hit {
 	p := copies.NewPrint(copies.Text{Text: text})
-	p.Units = p.Units[:min(len(p.Units), printUnits)]
+	p.Units = p.Units[:min(len(p.Units), fingerprintUnits)]
 	return api.Hit{Key: partition.Key(fmt.Sprintf("web:http://h%d/", n)), Score: float64(100 - n), Print: p.Append(nil)}
 }
 
@@ -37,7 +37,7 @@ func TestFold(t *testing.T) {
 	b := "a biblioteca abriu as portas depois de um ano de obras e já tem leitores novos todos os dias"
 	edited := strings.Replace(a, "branco", "verde", 1)
 	denied := strings.Replace(a, "foi pintado", "não foi pintado", 1)
-	hits := []api.Hit{printed(0, a), printed(1, b), printed(2, a), {Key: "web:http://h3/", Score: 97}, printed(4, edited), printed(5, denied), printed(6, b)}
+	hits := []api.Hit{fingerprinted(0, a), fingerprinted(1, b), fingerprinted(2, a), {Key: "web:http://h3/", Score: 97}, fingerprinted(4, edited), fingerprinted(5, denied), fingerprinted(6, b)}
 	for _, tt := range []struct {
 		offset, limit int
 		want          string
@@ -53,9 +53,9 @@ func TestFold(t *testing.T) {
 			t.Errorf("from %d, %d hits: %q, next %d; want %q, %d", tt.offset, tt.limit, shape(got), next, tt.want, tt.next)
 		}
 	}
-	broken := printed(7, a)
+	broken := fingerprinted(7, a)
 	broken.Print = append(broken.Print, 1)
-	if got, _ := fold([]api.Hit{printed(0, a), broken}, 0, 10); shape(got) != "0 7" {
+	if got, _ := fold([]api.Hit{fingerprinted(0, a), broken}, 0, 10); shape(got) != "0 7" {
 		t.Errorf("a print that is none: %q", shape(got))
 	}
 }
@@ -64,22 +64,22 @@ func TestFold(t *testing.T) {
 // words of their beginning are compared one by one.
 func TestFoldLongTexts(t *testing.T) {
 	var begin, one, two strings.Builder
-	for i := range 2 * printUnits {
+	for i := range 2 * fingerprintUnits {
 		fmt.Fprintf(&begin, "comum%d ", i)
 	}
-	for i := range 20 * printUnits {
+	for i := range 20 * fingerprintUnits {
 		fmt.Fprintf(&one, "esta%d ", i)
 		fmt.Fprintf(&two, "aquela%d ", i)
 	}
 	x, y := begin.String()+one.String(), begin.String()+two.String()
-	if got, _ := fold([]api.Hit{printed(0, x), printed(1, y), printed(2, x+"fim")}, 0, 10); shape(got) != "0+2(simhash) 1" {
+	if got, _ := fold([]api.Hit{fingerprinted(0, x), fingerprinted(1, y), fingerprinted(2, x+"fim")}, 0, 10); shape(got) != "0+2(simhash) 1" {
 		t.Errorf("%q", shape(got))
 	}
 }
 
 // A print that is kept is that of the record as it is now.
-func TestKeptPrintsFollowTheRecord(t *testing.T) {
-	c := newPrints()
+func TestKeptFingerprintsFollowTheRecord(t *testing.T) {
+	c := newFingerprints()
 	text := strings.Repeat("palavras que dizem alguma coisa de um lugar ", 20)
 	r := store.Record{Key: "web:http://a.example/", Kind: store.KindPage, Text: text, Copies: "1-00"}
 	r.FetchedAt = time.Unix(1, 0)

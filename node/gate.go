@@ -53,7 +53,7 @@ func (n *Node) warn(from, news string) {
 // a refusal that needs no asking.
 func (n *Node) awaitCredit(ctx context.Context, peer string, req *wire.Request) error {
 	const worth = 500 * time.Millisecond
-	if urgent(req) {
+	if priority(req) {
 		return nil
 	}
 	wait := n.credit.pause(peer, time.Now())
@@ -105,7 +105,7 @@ func (n *Node) refusals() []api.Metric {
 	}
 	by("echo_death_claims_total", "Claims that a live member is dead, by the peer that sent them; honest peers pass some on.", "peer", claims)
 	admission := map[string]int64{}
-	for k, v := range s.NotAdmitted {
+	for k, v := range s.HandshakeFailed {
 		admission[k] = int64(v)
 	}
 	by("echo_not_admitted_total", "Peers that a private swarm did not let in, by reason.", "reason", admission)

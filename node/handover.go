@@ -31,7 +31,7 @@ const (
 	planSlices = 2048             // handed over at once
 	restLimit  = 20 * time.Second // for the fetches under way
 	sealLimit  = 3 * time.Second  // for the last of the log
-	// settled is how long a slice that came stays with its owner, when it is in use:
+	// ownerStays is how long a slice that came stays with its owner, when it is in use:
 	// each change of owner costs its sites their delay, and who has just taken it
 	// from a dead one is seldom the first of the ranking.
 	ownerStays    = 3 * time.Second
@@ -230,7 +230,7 @@ func (n *Node) rest(moves []move) (ready []move) {
 	return ready
 }
 
-// awaitKeepers waits until the live ones of each move's replicas have the whole
+// awaitReplicas waits until the live ones of each move's replicas have the whole
 // log, and wakes those slices of which they do not.
 func (n *Node) awaitReplicas(ctx context.Context, moves []move) (ready []move) {
 	ctx, cancel := context.WithTimeout(ctx, sealLimit)
@@ -331,7 +331,7 @@ func (n *Node) runTidying(ctx context.Context) error {
 	}
 }
 
-// askConfigs hears what a member chosen at random knows; the founder at first,
+// askReplicaSets hears what a member chosen at random knows; the founder at first,
 // whose word counts with who knows nothing.
 func (n *Node) askReplicaSets(ctx context.Context) error {
 	live, _ := n.placement.views()
@@ -382,7 +382,7 @@ func (n *Node) askAbout(ctx context.Context) error {
 			break
 		}
 	}
-	answers := make(chan heard)
+	answers := make(chan reported)
 	var asking sync.WaitGroup
 	for peer, ss := range asks {
 		asking.Go(func() {
@@ -395,7 +395,7 @@ func (n *Node) askAbout(ctx context.Context) error {
 					n.log.Debug("asking about configs", "peer", peer, "err", err)
 					return
 				}
-				answers <- heard{peer, replicaSetsOf(resp.GetConfigs().GetKnown())}
+				answers <- reported{peer, replicaSetsOf(resp.GetConfigs().GetKnown())}
 			}
 		})
 	}
@@ -407,8 +407,8 @@ func (n *Node) askAbout(ctx context.Context) error {
 	return failed
 }
 
-// heard is what a peer says of slices.
-type heard struct {
+// reported is what a peer says of slices.
+type reported struct {
 	from  string
 	words []quorum.SliceReplicas
 }
@@ -560,7 +560,7 @@ func (n *Node) trimLogs() error {
 	return nil
 }
 
-// persistTerritory writes down who the members are.
+// persistPlacement writes down who the members are.
 func (n *Node) persistPlacement() error {
 	b, err := n.placement.remember()
 	if err != nil {

@@ -254,7 +254,7 @@ func TestFetchesOnlyWhatArrives(t *testing.T) {
 	n.replicator.mu.Unlock()
 	want := func(what string, fresh bool) {
 		t.Helper()
-		if n.replicator.fresh(s) != fresh {
+		if n.replicator.current(s) != fresh {
 			t.Errorf("%s: %v", what, !fresh)
 		}
 	}

@@ -20,7 +20,7 @@ const (
 	metaAside = "aside/"
 )
 
-// openKeeping restores what was agreed about the slices. Rows of slices that no
+// openQuorum restores what was agreed about the slices. Rows of slices that no
 // whole copy is here of, of whichever fork, are the beginning of a copy that was never finished:
 // all of them are elsewhere, and they are dropped. In a store restored from a
 // backup all rows are those of forks; see Restore.
@@ -255,13 +255,13 @@ func (n *Node) ours(s partition.Slice) bool { return n.quorum.Owner(s) == n.id }
 // fetch may begin in it.
 func (n *Node) acts(s partition.Slice) bool { return n.quorum.Acts(s, time.Now()) }
 func (n *Node) fetches(s partition.Slice) bool {
-	return n.quorum.Fetches(s, time.Now()) && n.replicator.fresh(s)
+	return n.quorum.Fetches(s, time.Now()) && n.replicator.current(s)
 }
 
-// settled is crawler.Options.Settled.
+// committed is crawler.Options.Settled.
 func (n *Node) committed(s partition.Slice) <-chan struct{} { return n.replicator.committed(s) }
 
-// settleAdmissions waits for those that began while a slice was still acted in.
+// awaitAdmissions waits for those that began while a slice was still acted in.
 func (n *Node) awaitAdmissions() {
 	n.deciding.Lock()
 	defer n.deciding.Unlock()

@@ -40,14 +40,14 @@ type Node struct {
 	// them yet. heldBefore: it held slices when it was opened.
 	joiner, heldBefore bool
 
-	store   *store.Store
-	index   *index.Index
-	prints  prints
-	dht     *dht.DHT
-	crawler *crawler.Crawler
-	client  *fetch.Client
-	social  *social.Source
-	sources []crawler.Source
+	store        *store.Store
+	index        *index.Index
+	fingerprints fingerprints
+	dht          *dht.DHT
+	crawler      *crawler.Crawler
+	client       *fetch.Client
+	social       *social.Source
+	sources      []crawler.Source
 
 	gazetteer func() (*geo.Gazetteer, error) // opened at the first call
 
@@ -232,8 +232,8 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	// All slices, until openKeeping says which: those that were in the index when it
 	// was closed and are owned no more may come back soon.
-	n.prints = newPrints()
-	if n.index, err = index.Open(o.indexDir(), n.store, index.Options{Logger: n.log, Slices: n.slices, Print: indexPrint, PrintVersion: printVersion}); err != nil {
+	n.fingerprints = newFingerprints()
+	if n.index, err = index.Open(o.indexDir(), n.store, index.Options{Logger: n.log, Slices: n.slices, Fingerprint: indexFingerprint, FingerprintVersion: fingerprintVersion}); err != nil {
 		return nil, err
 	}
 	if err := n.openPlacement(); err != nil {
@@ -260,7 +260,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	if n.dht, err = dht.New(ctx, dht.Options{Key: key, Listen: o.Listen, Charter: n.charter, Join: join, Known: known, MDNS: o.MDNS, LAN: o.LAN, Dir: o.overlayDir(),
 		Capacity: o.Capacity, Location: o.Location, Version: o.Version, Logger: n.log, Host: o.Host, Around: o.Around, Ways: ways,
-		Urgent: urgent, Faulty: n.faulty}); err != nil {
+		Priority: priority, Faulty: n.faulty}); err != nil {
 		return nil, err
 	}
 	n.dht.SetHolds(n.holdsOutside)
@@ -409,7 +409,7 @@ func (n *Node) Run(outer context.Context) error {
 		cancel()
 	}()
 	part := func(name string, run func(context.Context) error) {
-		g.Go(func() error { return n.part(ctx, name, run) })
+		g.Go(func() error { return n.supervise(ctx, name, run) })
 	}
 	part("overlay", n.dht.Run)
 	part("index", n.index.Run)
@@ -469,7 +469,7 @@ func (n *Node) followView(ctx context.Context) error {
 	}
 }
 
-// territoryChanged acts on a new effective view.
+// placementChanged acts on a new effective view.
 func (n *Node) placementChanged() error {
 	if err := n.persistPlacement(); err != nil {
 		return err

@@ -43,7 +43,7 @@ type goneMember struct {
 	Since  time.Time        `json:"since"`
 }
 
-// newTerritory is that of a peer that knows nobody; a stranger in a swarm that
+// newPlacement is that of a peer that knows nobody; a stranger in a swarm that
 // has others takes the whole first view for the swarm, as it cannot tell old
 // members from new.
 func newPlacement(slices []partition.Slice, replicas int, self string, orphanAfter time.Duration, stranger bool) *placement {
@@ -102,7 +102,7 @@ func (t *placement) expire(now time.Time) bool {
 }
 
 func (t *placement) recompute(now time.Time) bool {
-	t.counted, t.waiting = t.newcomers.Admit(t.live, now)
+	t.counted, t.waiting = t.newcomers.Allow(t.live, now)
 	ms := append([]partition.Member(nil), t.counted.Members()...)
 	for id, g := range t.gone {
 		if _, back := t.live.Find(id); back || id == t.self || now.Sub(g.Since) >= t.orphanAfter {

@@ -466,7 +466,7 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 		}
 	}
 	if q.Prints {
-		iq.Beside = n.prints.of
+		iq.Beside = n.fingerprints.of
 	}
 	res, err := n.index.Search(ctx, iq, st)
 	if err != nil {

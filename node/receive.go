@@ -35,7 +35,7 @@ func (r *receiving) lock(peer string) (unlock func()) {
 	return m.Unlock
 }
 
-// serveShip is the replica's side of replicating. What it answers is durable. No
+// serveReplicate is the replica's side of replicating. What it answers is durable. No
 // promise to a candidate falls between what is looked up and what is applied:
 // whoever is promised to knows of all that was ever acknowledged here.
 func (n *Node) serveReplicate(from string, m *wire.Ship) (*wire.ShipAnswer, error) {
@@ -211,7 +211,7 @@ func (n *Node) finishCopies(from string, ps []*wire.Piece, whole []int, out *wir
 	return errors.Join(failed, err)
 }
 
-// serveConfigs hears what a member says was decided, and tells what the asker
+// serveReplicaSets hears what a member says was decided, and tells what the asker
 // does not know, or what is known of the slices that it names. A host that is no
 // member is not heard.
 func (n *Node) serveReplicaSets(from string, m *wire.Configs) (*wire.ConfigsAnswer, error) {
@@ -245,7 +245,7 @@ func (n *Node) serveReplicaSets(from string, m *wire.Configs) (*wire.ConfigsAnsw
 	return a, nil
 }
 
-// serveUnite takes rows of another copy: as the owner, into the log, so that
+// serveReconcile takes rows of another copy: as the owner, into the log, so that
 // they are answered for by a majority; as a replica, from the owner. Of who keeps the
 // slice the owner takes all rows, of another member what it may bring (store.BringRows).
 // A replica that comes back from another fork keeps its rows, and there may be no

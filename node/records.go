@@ -101,7 +101,7 @@ func (n *Node) serveRecords(r *wire.Records) (*wire.RecordsAnswer, error) {
 	start := n.startOf(r)
 	p, serve := n.newPage(r, start), n.serveRows
 	if r.Leaves {
-		serve = n.serveLeaves
+		serve = n.serveItems
 	}
 	if err := serve(r, p, start); err != nil {
 		return nil, fmt.Errorf("records: %w", err)

@@ -47,7 +47,7 @@ type replicator struct {
 	fail     chan error
 }
 
-// shipment is one owned slice.
+// replication is one owned slice.
 type replication struct {
 	to    map[string]*copyProgress // replicas and learners
 	learn map[string]bool          // about to keep
@@ -58,13 +58,13 @@ type replication struct {
 	waits []commitWait
 }
 
-// settling is closed when the log is at a majority up to pos.
+// commitWait is closed when the log is at a majority up to pos.
 type commitWait struct {
 	pos  uint64
 	done chan struct{}
 }
 
-// standing is how far a peer's copy is, as it said last.
+// copyProgress is how far a peer's copy is, as it said last.
 type copyProgress struct {
 	known bool   // it said so under the present ReplicaSet
 	head  uint64 // it has the log durably up to there
@@ -163,7 +163,7 @@ func (r *replicator) follow(s partition.Slice, sh *replication) {
 	}
 }
 
-// settled is closed when the log of s as it is now is at a majority of its
+// committed is closed when the log of s as it is now is at a majority of its
 // replicas, or s is another's; nil when that is so already.
 func (r *replicator) committed(s partition.Slice) <-chan struct{} {
 	r.mu.Lock()
@@ -177,7 +177,7 @@ func (r *replicator) committed(s partition.Slice) <-chan struct{} {
 	return w.done
 }
 
-// settle tells those whose position has arrived; all of them when the slice is
+// release tells those whose position has arrived; all of them when the slice is
 // another's. r.mu is held.
 func (r *replicator) release(s partition.Slice, sh *replication, all bool) {
 	sh.waits = slices.DeleteFunc(sh.waits, func(w commitWait) bool {
@@ -223,7 +223,7 @@ func (r *replicator) changed(s partition.Slice) {
 	r.tell()
 }
 
-// teach says who is about to keep s, beside its replicas.
+// setLearners says who is about to keep s, beside its replicas.
 func (r *replicator) setLearners(s partition.Slice, learners []string) {
 	if len(learners) > 0 && !r.hasLearners(s) {
 		// Before a copy begins: what it misses is in the log. And before r.mu: the
@@ -260,7 +260,7 @@ func (r *replicator) counts(s partition.Slice, peer string) bool {
 	return sh != nil && sh.to[peer] != nil
 }
 
-// teaching says whether somebody is about to keep s.
+// hasLearners says whether somebody is about to keep s.
 func (r *replicator) hasLearners(s partition.Slice) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -268,7 +268,7 @@ func (r *replicator) hasLearners(s partition.Slice) bool {
 	return sh != nil && len(sh.learn) > 0
 }
 
-// taught are the slices that somebody is about to keep.
+// withLearners are the slices that somebody is about to keep.
 func (r *replicator) withLearners() map[partition.Slice]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

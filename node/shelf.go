@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// maxStrayPages is how many pages in a row a peer may send with nothing in them that it owns:
+// maxDivergedPages is how many pages in a row a peer may send with nothing in them that it owns:
 // here one may not have heard yet that it does.
 const maxDivergedPages = 16
 
@@ -30,8 +30,8 @@ type shelf struct {
 	covers func(from, to spot, ended bool, whole map[partition.Slice]bool)
 
 	captures bool // they are asked for
-	leaves   bool
-	only     string // of the leaves
+	items    bool
+	only     string // of the items
 	of       spot   // the Key of the captures read last
 	count    int    // how many of it, and of how many bytes
 	size     int
@@ -51,7 +51,7 @@ const maxCapturedBytes = store.MaxVersions*max(store.MaxRecordBytes, store.MaxBo
 // fill sees that page is not empty; false is the end.
 func (s *shelf) fill(ctx context.Context) (bool, error) {
 	for len(s.page) == 0 && !s.ended {
-		q := &wire.Records{Captures: s.captures, Leaves: s.leaves, Only: s.only}
+		q := &wire.Records{Captures: s.captures, Leaves: s.items, Only: s.only}
 		if s.slice != 0 {
 			q.Slices = []uint64{uint64(s.slice)}
 		}
@@ -129,8 +129,8 @@ func (s *shelf) read(a *wire.RecordsAnswer, i int, b []byte) (x shelved, key str
 		x.record.Captures = nil // they come alone
 		return x, string(x.record.Key), err
 	}
-	if isLeaf(x.part) && s.leaves {
-		err = readLeaf(&x.record, x.part, b)
+	if isItem(x.part) && s.items {
+		err = readItem(&x.record, x.part, b)
 		return x, string(x.record.Key), err
 	}
 	if !s.captures {
@@ -142,7 +142,7 @@ func (s *shelf) read(a *wire.RecordsAnswer, i int, b []byte) (x shelved, key str
 
 // bounded refuses captures of one Key without end.
 func (s *shelf) bounded(x shelved, size int) error {
-	if x.part == "" || isLeaf(x.part) {
+	if x.part == "" || isItem(x.part) {
 		return nil
 	}
 	if whole := (spot{in: x.in, key: x.key}); whole != s.of {

@@ -26,8 +26,8 @@ func (n *Node) Status() api.Status {
 	now := time.Now()
 	acting, shipping := n.quorum.Active(owned, now), n.replicator.lagging(owned)
 	s := api.Status{
-		Admission: n.Admission(),
-		ID:        n.id, Swarm: n.charter.Name, Charter: n.charter.Digest(), Version: n.o.Version,
+		Membership: n.Membership(),
+		ID:         n.id, Swarm: n.charter.Name, Charter: n.charter.Digest(), Version: n.o.Version,
 		Uptime:  time.Since(n.started).Seconds(),
 		Fetched: all.Fetches, Requests: c.Requests, Failed: c.Failed,
 		Records: st.Records, Keys: st.Keys, Pending: st.Pending, Due: int64(c.ReadyKeys), Fetching: c.Fetching, Outbox: st.Outbox,
@@ -38,11 +38,11 @@ func (n *Node) Status() api.Status {
 	s.Budgets, s.Streams, s.Rejected, s.Rounds = n.budgets(now), n.streams(), n.rejected(), n.rounds()
 	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)
 	slow := n.glance.at(func() (x readings) {
-		x.prints, x.disk = n.index.Prints(), n.disk.use()
+		x.fingerprints, x.disk = n.index.Fingerprints(), n.disk.use()
 		x.verdicts, x.languages = n.verdicts.counts(n, owned, now)
 		return x
 	})
-	s.Prints, s.DiskBytes, s.Verdicts, s.Languages = slow.prints, slow.disk, slow.verdicts, slow.languages
+	s.Prints, s.DiskBytes, s.Verdicts, s.Languages = slow.fingerprints, slow.disk, slow.verdicts, slow.languages
 	s.Clock, s.Trash = n.ahead.status(now), n.trashStatus()
 	s.Quarantined, s.Memory = st.Quarantined, api.Memory{Limit: c.Memory.Limit, Held: c.Memory.Held, Most: c.Memory.Most}
 	s.Dead = deadShare(st)
@@ -91,7 +91,7 @@ const statusWait = 150 * time.Millisecond
 
 // readings are what Status shows and has to read.
 type readings struct {
-	prints, disk        int64
+	fingerprints, disk  int64
 	verdicts, languages map[string]int64
 }
 
@@ -178,7 +178,7 @@ func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, place
 	case err != nil && !isNotExist(err):
 		return s, placed, err
 	}
-	if s.Held, err = n.held(sl, k); err != nil || k.Kind() != partition.KindAccount {
+	if s.Held, err = n.accountSummary(sl, k); err != nil || k.Kind() != partition.KindAccount {
 		return s, placed, err
 	}
 	s.Overrides, err = n.store.Overrides(sl, k)

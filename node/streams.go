@@ -11,7 +11,7 @@ import (
 // listen reads the streams that tell of accounts whose slices are crawled here, and has
 // those accounts visited that they tell of.
 func (n *Node) listen(ctx context.Context) error {
-	return n.social.Listen(ctx, social.Ears{Slices: n.crawler.Crawled, Hurry: n.crawler.Hurry, Hold: n.crawler.Hold, Received: n.crawler.Received})
+	return n.social.Listen(ctx, social.StreamOptions{Slices: n.crawler.Crawled, Reschedule: n.crawler.RescheduleNow, Hold: n.crawler.Hold, Received: n.crawler.Received})
 }
 
 // streams are those that this peer reads, as status shows them.

@@ -180,7 +180,7 @@ func (t *Table) ranking(i int) []replica {
 	return t.chosen[i*t.replicas:][:t.kept[i]]
 }
 
-// sameKeepers compares members and ranks, not scores.
+// sameReplicas compares members and ranks, not scores.
 func sameReplicas(a, b []replica) bool {
 	return slices.EqualFunc(a, b, func(a, b replica) bool { return a.slot == b.slot })
 }

@@ -13,7 +13,7 @@ import (
 
 // An attempt says that a process is about to judge what it fetched of a Key. It is a row of the slice: durable before the
 // page is judged, replicated with the log, handed over, and removed by the Commit of the Key. So whoever owns the slice after
-// a death finds the attempts that were under way, and counts them (Trial). Attempts join as leaves do.
+// a death finds the attempts that were under way, and counts them (Trial). Attempts join as items do.
 
 // MaxDeaths is how many deaths of a process a Key may have been under way at before it is left alone. After the first
 // it is judged alone for good: a server can send a harmless page to whoever looks for the second time.
@@ -123,7 +123,7 @@ func decodeTrial(b []byte) (Trial, error) {
 	return t, d.end("attempt")
 }
 
-func checkTrial(id leafID, b []byte) (canonical []byte, at time.Time, err error) {
+func checkTrial(id itemID, b []byte) (canonical []byte, at time.Time, err error) {
 	t, err := decodeTrial(b)
 	if err == nil && (id.part != "" || len(b) > maxAttempt || t.Open.At.IsZero() && len(t.Deaths) == 0) {
 		err = errBadRow
@@ -152,8 +152,8 @@ func joinTrials(a, b []byte) ([]byte, error) {
 	return x.join(y).encode(), nil
 }
 
-func trialID(id siteID, k partition.Key) leafID {
-	return leafID{siteID: id, table: tabAttempt, key: k}
+func trialID(id siteID, k partition.Key) itemID {
+	return itemID{siteID: id, table: tabAttempt, key: k}
 }
 
 // Trial is what is known of the attempts at k in sl (0: its hash slice); the zero Trial when that is nothing.
@@ -210,7 +210,7 @@ func (s *Store) Try(sl partition.Slice, k partition.Key, a Attempt) error {
 			}
 		}
 		was.Open = a
-		return t.leaf(trialID(id, k), was.encode())
+		return t.item(trialID(id, k), was.encode())
 	})
 }
 
@@ -232,7 +232,7 @@ func (s *Store) Quarantine(sl partition.Slice, k partition.Key, run string, now 
 			return err
 		}
 		was = was.Seen(run)
-		if err := t.leaf(trialID(id, k), was.encode()); err != nil {
+		if err := t.item(trialID(id, k), was.encode()); err != nil {
 			return err
 		}
 		next := old.moved(now)
@@ -333,7 +333,7 @@ func (t *txn) trialEnded(id siteID, k partition.Key, now Trial) error {
 		now.Ended = now.Open.At
 	}
 	if !now.empty() {
-		return t.leaf(trialID(id, k), now.encode())
+		return t.item(trialID(id, k), now.encode())
 	}
 	row := trialID(id, k).row()
 	t.name(id.slice, byte(tabAttempt), row[9:], 0, time.Time{})
@@ -342,10 +342,10 @@ func (t *txn) trialEnded(id siteID, k partition.Key, now Trial) error {
 
 // trialGone removes a row, for what this batch writes after that, too.
 func (t *txn) trialGone(row []byte) error {
-	if t.leaves == nil {
-		t.leaves = map[string][]byte{}
+	if t.items == nil {
+		t.items = map[string][]byte{}
 	}
-	t.leaves[string(row)] = nil
+	t.items[string(row)] = nil
 	return t.b.Delete(row, nil)
 }
 
@@ -380,7 +380,7 @@ func (s *Store) Quarantined(sl partition.Slice, fn func(k partition.Key, reason 
 	defer s.leave()
 	p := slicePrefix(tabAttempt, sl)
 	err := s.scan(p, after(p), func(key, _ []byte) (bool, error) {
-		id, err := splitLeaf(tabAttempt, key)
+		id, err := splitItem(tabAttempt, key)
 		if err != nil {
 			return false, err
 		}

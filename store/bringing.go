@@ -98,8 +98,8 @@ func (m *bringing) bring(i incoming) (taken bool, err error) {
 		return m.bringRecord(i)
 	case i.capture != nil:
 		return m.bringCapture(i)
-	case i.leaf != nil:
-		return m.bringLeaf(i)
+	case i.item != nil:
+		return m.bringItem(i)
 	case i.link != nil:
 		if m.refuses(i.link.Key, i.link.Depth) {
 			return false, nil
@@ -228,9 +228,9 @@ func (m *bringing) bringCapture(i incoming) (bool, error) {
 	return true, m.capture(i)
 }
 
-// bringLeaf takes what there is nothing of.
-func (m *bringing) bringLeaf(i incoming) (bool, error) {
-	switch i.leaf.table {
+// bringItem takes what there is nothing of.
+func (m *bringing) bringItem(i incoming) (bool, error) {
+	switch i.item.table {
 	case tabCheckpoint:
 		return false, nil
 	case tabOverride:
@@ -239,8 +239,8 @@ func (m *bringing) bringLeaf(i incoming) (bool, error) {
 			return false, err
 		}
 	}
-	if old, err := m.t.state(*i.leaf); err != nil || old != nil {
+	if old, err := m.t.state(*i.item); err != nil || old != nil {
 		return false, err
 	}
-	return true, m.leaf(i)
+	return true, m.item(i)
 }

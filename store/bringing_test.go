@@ -111,7 +111,7 @@ func TestBringRows(t *testing.T) {
 
 // Of the pace of sites, and of what a person said, a bringer says nothing; of a deleted post
 // it brings nothing back; a Key that is not allowed does not come in.
-func TestBringRowsLeaves(t *testing.T) {
+func TestBringRowsItems(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Second)
 	s, from, k, bad := newStore(t), newStore(t), account(0), account(1)
 	sl := s.SliceOf(k)

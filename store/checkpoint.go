@@ -28,7 +28,7 @@ func parseCheckpoint(b []byte) (checkpoint, error) {
 	return c, d.end("checkpoint")
 }
 
-func checkCheckpoint(id leafID, b []byte) ([]byte, time.Time, error) {
+func checkCheckpoint(id itemID, b []byte) ([]byte, time.Time, error) {
 	c, err := parseCheckpoint(b)
 	if err == nil && id.part != "" {
 		err = errBadRow
@@ -44,9 +44,9 @@ func (s *Store) Checkpoint(sl partition.Slice, k partition.Key) ([]byte, error) 
 		return nil, err
 	}
 	defer s.leave()
-	v, err := s.get(leafID{siteID: s.idIn(sl, k), table: tabCheckpoint, key: k}.row())
+	v, err := s.get(itemID{siteID: s.idIn(sl, k), table: tabCheckpoint, key: k}.row())
 	if err == nil {
-		v, err = s.packer.openLeaf(tabCheckpoint, v)
+		v, err = s.packer.openItem(tabCheckpoint, v)
 	}
 	var c checkpoint
 	if err == nil {

@@ -76,7 +76,7 @@ func (t *txn) commit(id siteID, c Commit, body []byte, kept *keptBody) error {
 			return err
 		}
 	}
-	if err := t.overheard(id, &c); err != nil {
+	if err := t.markTold(id, &c); err != nil {
 		return err
 	}
 	if old.state == StateQuarantined { // a fetch that was given up, and ended

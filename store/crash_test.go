@@ -55,13 +55,13 @@ type dump struct {
 	Changes  map[partition.Key]int
 	NextSite map[partition.Site]time.Time
 	Visits   map[partition.Key][]string
-	Leaves   map[string]string
+	Items    map[string]string
 }
 
 func dumpOf(t tb, s *Store) dump {
 	t.Helper()
 	audit(t, s)
-	d := dump{map[partition.Key]Due{}, map[partition.Key]string{}, map[string]int{}, map[partition.Key]int{}, map[partition.Site]time.Time{}, map[partition.Key][]string{}, leavesOf(t, s)}
+	d := dump{map[partition.Key]Due{}, map[partition.Key]string{}, map[string]int{}, map[partition.Key]int{}, map[partition.Site]time.Time{}, map[partition.Key][]string{}, itemsOf(t, s)}
 	err := s.scan([]byte{byte(tabKey)}, []byte{byte(tabKey) + 1}, func(k, v []byte) (bool, error) {
 		_, rest, err := splitRow(k)
 		st, err2 := decodeKeyState(v)

@@ -11,7 +11,7 @@ import (
 
 // Digests are, for each of 256 buckets, a sum over what two replicas of sl must
 // agree on: key states but for their order of admission, records, paces,
-// captures, leaves, and the Keys in the outbox. The sums do not depend on the order in which rows
+// captures, items, and the Keys in the outbox. The sums do not depend on the order in which rows
 // came. Attempts are not in them: they come and go with the owner's log, and one that stays behind
 // where a log was cut is over by the state of its Key (Trial). A Key's bucket is the first byte of Hash128; a pace's, that of SHA-256
 // of its Site.
@@ -69,8 +69,8 @@ func (s *Store) agreed(t table, value []byte) ([]byte, error) {
 	case tabQueued:
 		return nil, nil // the number is each peer's own
 	}
-	if isLeaf(t) {
-		return s.packer.openLeaf(t, value) // joined here, and so packed here
+	if isItem(t) {
+		return s.packer.openItem(t, value) // joined here, and so packed here
 	}
 	return value, nil
 }
@@ -96,8 +96,8 @@ func bucketOfRow(t table, rest []byte) (byte, error) {
 		if t == tabCapture {
 			key = key[:len(key)-partLen-1]
 		}
-		if isLeaf(t) {
-			k, _, err := cutLeaf(key)
+		if isItem(t) {
+			k, _, err := cutItem(key)
 			if err != nil {
 				return 0, err
 			}

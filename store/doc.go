@@ -108,8 +108,8 @@
 //
 // # Posts, lists, gaps
 //
-// What a fetch of an account or a timeline brings beside the record are leaves: rows
-// of its Key, written in the batch of the commit (I3). The states of a leaf join, so
+// What a fetch of an account or a timeline brings beside the record are items: rows
+// of its Key, written in the batch of the commit (I3). The states of an item join, so
 // that rows may come twice, late and in any order, and two replicas that wrote apart
 // come to the same (I6):
 //

@@ -183,7 +183,7 @@ func (t *txn) unnamed(id siteID, account partition.Key, profile *Record, all boo
 // postsOf calls fn for the posts of k that may name files, as this batch leaves them,
 // until it answers false.
 func (t *txn) postsOf(id siteID, k partition.Key, fn func(postRow) (bool, error)) error {
-	prefix := leafKey(tabPost, id, k)
+	prefix := itemKey(tabPost, id, k)
 	more := true
 	visit := func(state []byte) error {
 		if !bytes.Contains(state, []byte(`"media":[`)) {
@@ -195,7 +195,7 @@ func (t *txn) postsOf(id siteID, k partition.Key, fn func(postRow) (bool, error)
 		}
 		return err
 	}
-	for row, state := range t.leaves {
+	for row, state := range t.items {
 		if more && bytes.HasPrefix([]byte(row), prefix) {
 			if err := visit(state); err != nil {
 				return err
@@ -206,10 +206,10 @@ func (t *txn) postsOf(id siteID, k partition.Key, fn func(postRow) (bool, error)
 		return nil
 	}
 	return t.s.scan(prefix, after(prefix), func(key, value []byte) (bool, error) {
-		if _, written := t.leaves[string(key)]; written {
+		if _, written := t.items[string(key)]; written {
 			return true, nil
 		}
-		state, err := t.s.packer.openLeaf(tabPost, value)
+		state, err := t.s.packer.openItem(tabPost, value)
 		if err == nil {
 			err = visit(state)
 		}

@@ -69,7 +69,7 @@ func parseGap(b []byte) (g Gap, err error) {
 	return g, g.check()
 }
 
-func checkGap(id leafID, b []byte) ([]byte, time.Time, error) {
+func checkGap(id itemID, b []byte) ([]byte, time.Time, error) {
 	g, err := parseGap(b)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -89,7 +89,7 @@ func (t *txn) gap(id siteID, k partition.Key, g Gap, now time.Time) error {
 	if err := g.check(); err != nil {
 		return err
 	}
-	at := leafID{siteID: id, table: tabGap, key: k, part: g.part()}
+	at := itemID{siteID: id, table: tabGap, key: k, part: g.part()}
 	had, err := t.state(at)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (t *txn) gap(id siteID, k partition.Key, g Gap, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return t.leaf(at, state)
+	return t.item(at, state)
 }
 
 // Gaps calls fn for the ledger of k in sl (0: its hash slice) in order of From,
@@ -117,7 +117,7 @@ func (s *Store) Gaps(sl partition.Slice, k partition.Key, fn func(Gap) (bool, er
 		return err
 	}
 	defer s.leave()
-	p := leafKey(tabGap, s.idIn(sl, k), k)
+	p := itemKey(tabGap, s.idIn(sl, k), k)
 	return s.gaps(p, after(p), fn)
 }
 
@@ -131,14 +131,14 @@ func (s *Store) SliceGaps(sl partition.Slice, from Gap, fn func(Gap) (bool, erro
 	p := slicePrefix(tabGap, sl)
 	lower := p
 	if from.Key != "" {
-		lower = lowerLeaf(leafKey(tabGap, s.idIn(sl, from.Key), from.Key), from.part())
+		lower = lowerItem(itemKey(tabGap, s.idIn(sl, from.Key), from.Key), from.part())
 	}
 	return s.gaps(lower, after(p), fn)
 }
 
 func (s *Store) gaps(lower, upper []byte, fn func(Gap) (bool, error)) error {
 	err := s.scan(lower, upper, func(key, value []byte) (bool, error) {
-		v, err := s.packer.openLeaf(tabGap, value)
+		v, err := s.packer.openItem(tabGap, value)
 		if err != nil {
 			return false, err
 		}

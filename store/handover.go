@@ -13,11 +13,11 @@ import (
 // key states first, as a record without one is put down as due again. The due
 // index, counts and change log are each peer's own and are made anew.
 func handed() []table {
-	return append([]table{tabKey, tabSite, tabRecord, tabQueued, tabUnit, tabCapture}, leafTables()...)
+	return append([]table{tabKey, tabSite, tabRecord, tabQueued, tabUnit, tabCapture}, itemTables()...)
 }
 
 // SliceRows are rows of a slice for another peer's ImportRows: key states, site
-// states, records, outbox rows, captures, leaves; at least one and up to maxBytes of them. from
+// states, records, outbox rows, captures, items; at least one and up to maxBytes of them. from
 // is the last row's Key of the call before, nil at first; next is nil at the
 // end. There is no snapshot: what changed behind the reader is found by
 // reading again, and importing twice changes nothing.
@@ -150,7 +150,7 @@ func (t *txn) drop(sl partition.Slice) error {
 	if err != nil {
 		return err
 	}
-	if err := t.leavesGone(sl); err != nil {
+	if err := t.itemsGone(sl); err != nil {
 		return err
 	}
 	p = slicePrefix(tabQueued, sl)
@@ -176,7 +176,7 @@ func (t *txn) drop(sl partition.Slice) error {
 	if err != nil {
 		return err
 	}
-	for _, tab := range append(leafTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabUnreplicated) {
+	for _, tab := range append(itemTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabUnreplicated) {
 		p := slicePrefix(tab, sl)
 		if err := t.deleteRange(p, after(p)); err != nil {
 			return err

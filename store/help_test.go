@@ -162,7 +162,7 @@ func audit(t tb, s *Store) {
 		want[id] = c
 	})
 	each(tabPost, func(k, _ []byte) {
-		id, err := splitLeaf(tabPost, k)
+		id, err := splitItem(tabPost, k)
 		if err != nil {
 			t.Fatalf("row %q: %v", k, err)
 		}

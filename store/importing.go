@@ -16,7 +16,7 @@ var ErrRow = errors.New("store: refused row")
 
 // Caps of one ImportRows, and of what is made for one.
 const (
-	// MaxParcelBytes is the most that one row has, key and value, and so the most
+	// MaxLogChunkBytes is the most that one row has, key and value, and so the most
 	// that ReadLog and SliceRows answer for any maxBytes up to it.
 	MaxLogChunkBytes = MaxRecordBytes + 512<<10
 	MaxImportRows    = 1 << 16
@@ -39,14 +39,14 @@ type incoming struct {
 	site    *Site
 	pace    *siteRow // a pace without its robots.txt
 	record  *Record
-	body    []byte // of record and pace, as it came; of a leaf, as it would be written here
+	body    []byte // of record and pace, as it came; of an item, as it would be written here
 	link    *OutboxRow
 	sent    bool       // the link is in the outbox no more, the capture or the attempts gone
 	capture *captureID // its row is body
 	sum     bodySum
 	kept    *keptBody
 	place   *Placement
-	leaf    *leafID // its state is body
+	item    *itemID // its state is body
 }
 
 // ImportRows merges rows of sl that another peer's SliceRows made, or its ReadLog
@@ -180,8 +180,8 @@ func (v *validator) row(sl partition.Slice, r Row) (i incoming, err error) {
 			return i, v.pace(&i, rest, r.Value)
 		case r.Key[0] == nameCapture:
 			return i, v.capture(&i, rest, r.Value)
-		case isLeaf(table(r.Key[0])):
-			return i, v.leaf(&i, table(r.Key[0]), rest, r.Value)
+		case isItem(table(r.Key[0])):
+			return i, v.item(&i, table(r.Key[0]), rest, r.Value)
 		}
 	}
 	if i.key, err = partition.KeyFromWire(string(rest)); err != nil {

@@ -53,7 +53,7 @@ func parseEdge(b []byte) (edge, error) {
 	return x, d.end("edge")
 }
 
-func checkEdge(id leafID, b []byte) ([]byte, time.Time, error) {
+func checkEdge(id itemID, b []byte) ([]byte, time.Time, error) {
 	x, err := parseEdge(b)
 	if err == nil {
 		err = checkList(id)
@@ -68,7 +68,7 @@ func checkEdge(id leafID, b []byte) ([]byte, time.Time, error) {
 }
 
 // checkList refuses what is no list.
-func checkList(id leafID) error {
+func checkList(id itemID) error {
 	if k := id.key.Kind(); k != partition.KindFollowers && k != partition.KindFollowing {
 		return fmt.Errorf("%.80q is no list", id.key)
 	}
@@ -220,7 +220,7 @@ func (w Walk) encode() []byte {
 	return e.b
 }
 
-func parseWalk(id leafID, b []byte) (Walk, error) {
+func parseWalk(id itemID, b []byte) (Walk, error) {
 	d := newDecoder(b)
 	w := Walk{List: id.key, At: d.time(), Seen: int64(d.uint(math.MaxInt64)), Claimed: int64(d.uint(math.MaxInt64)) - 1}
 	w.Ended, w.Complete, w.Why = d.byte() == 1, d.byte() == 1, d.text(maxHeader)
@@ -234,7 +234,7 @@ func parseWalk(id leafID, b []byte) (Walk, error) {
 	return w, err
 }
 
-func checkWalk(id leafID, b []byte) ([]byte, time.Time, error) {
+func checkWalk(id itemID, b []byte) ([]byte, time.Time, error) {
 	w, err := parseWalk(id, b)
 	if err == nil {
 		err = checkList(id)
@@ -249,7 +249,7 @@ func (t *txn) list(id siteID, p ListPage, now time.Time) error {
 	}
 	began := p.Walk.UTC().Truncate(tick)
 	at := last(p.At.UTC().Truncate(tick), began)
-	wid := leafID{siteID: id, table: tabWalk, key: p.List, part: string(timePart(began))}
+	wid := itemID{siteID: id, table: tabWalk, key: p.List, part: string(timePart(began))}
 	had, err := t.state(wid)
 	if err != nil {
 		return err
@@ -272,14 +272,14 @@ func (t *txn) list(id siteID, p ListPage, now time.Time) error {
 			continue
 		}
 		w.Seen++
-		eid := leafID{siteID: id, table: tabEdge, key: p.List, part: string(to)}
+		eid := itemID{siteID: id, table: tabEdge, key: p.List, part: string(to)}
 		var x edge
 		b, err := t.state(eid)
 		if err == nil && b != nil {
 			x, err = parseEdge(b)
 		}
 		if err == nil {
-			err = t.leaf(eid, x.met(at, ws).encode())
+			err = t.item(eid, x.met(at, ws).encode())
 		}
 		if err != nil {
 			return err
@@ -297,7 +297,7 @@ func (t *txn) list(id siteID, p ListPage, now time.Time) error {
 			w.At = old.At.Add(tick)
 		}
 	}
-	return t.leaf(wid, w.encode())
+	return t.item(wid, w.encode())
 }
 
 // walks are the complete walks of list before this batch, and those in it.
@@ -306,13 +306,13 @@ func (t *txn) walks(id siteID, list partition.Key) (walks, error) {
 	if err != nil {
 		return nil, err
 	}
-	prefix := leafKey(tabWalk, id, list)
-	for row, b := range t.leaves {
+	prefix := itemKey(tabWalk, id, list)
+	for row, b := range t.items {
 		part, ok := bytes.CutPrefix([]byte(row), prefix)
 		if !ok {
 			continue
 		}
-		w, err := parseWalk(leafID{siteID: id, table: tabWalk, key: list, part: string(part)}, b)
+		w, err := parseWalk(itemID{siteID: id, table: tabWalk, key: list, part: string(part)}, b)
 		if err != nil {
 			return nil, err
 		}
@@ -337,9 +337,9 @@ func (s *Store) walks(id siteID, list partition.Key) (walks, error) {
 }
 
 func (s *Store) eachWalk(id siteID, list partition.Key, fn func(Walk) (bool, error)) error {
-	prefix := leafKey(tabWalk, id, list)
+	prefix := itemKey(tabWalk, id, list)
 	return s.scan(prefix, after(prefix), func(key, value []byte) (bool, error) {
-		w, err := parseWalk(leafID{siteID: id, table: tabWalk, key: list, part: string(key[len(prefix):])}, value)
+		w, err := parseWalk(itemID{siteID: id, table: tabWalk, key: list, part: string(key[len(prefix):])}, value)
 		if err != nil {
 			return false, fmt.Errorf("row %q: %w", key, err)
 		}
@@ -374,9 +374,9 @@ func (s *Store) Edges(sl partition.Slice, list, from partition.Key, fn func(Edge
 	if err == nil {
 		doubted, err = s.doubted(id, list)
 	}
-	prefix := leafKey(tabEdge, id, list)
+	prefix := itemKey(tabEdge, id, list)
 	if err == nil {
-		err = s.scan(lowerLeaf(prefix, string(from)), after(prefix), func(key, value []byte) (bool, error) {
+		err = s.scan(lowerItem(prefix, string(from)), after(prefix), func(key, value []byte) (bool, error) {
 			x, err := parseEdge(value)
 			if err != nil {
 				return false, fmt.Errorf("row %q: %w", key, err)
@@ -400,14 +400,14 @@ func (s *Store) SliceLists(sl partition.Slice, from partition.Key, fn func(parti
 	p := slicePrefix(tabWalk, sl)
 	lower := p
 	if from != "" {
-		lower = after(leafKey(tabWalk, s.idIn(sl, from), from))
+		lower = after(itemKey(tabWalk, s.idIn(sl, from), from))
 	}
 	for more := true; more; {
 		more = false
 		var list partition.Key
 		err := s.scan(lower, after(p), func(key, _ []byte) (bool, error) {
-			id, err := splitLeaf(tabWalk, key)
-			list, lower = id.key, after(leafKey(tabWalk, id.siteID, id.key))
+			id, err := splitItem(tabWalk, key)
+			list, lower = id.key, after(itemKey(tabWalk, id.siteID, id.key))
 			return false, err
 		})
 		if err == nil && list != "" {

@@ -135,7 +135,7 @@ func decodeEntry(key, value []byte) (logEntry, error) {
 			r.name = nameKey
 		case nameSite, namePace, nameRecord, nameLink, nameUnit, nameCapture:
 		default:
-			d.bad = d.bad || !isLeaf(table(r.name))
+			d.bad = d.bad || !isItem(table(r.name))
 		}
 		if d.bad {
 			break

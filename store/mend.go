@@ -165,7 +165,7 @@ func joined(all []span) (out []span) {
 
 // sliceTables are those whose rows begin with their slice.
 func sliceTables() []table {
-	return append(leafTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabUnreplicated)
+	return append(itemTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabUnreplicated)
 }
 
 // rowName is a row's key for a person.

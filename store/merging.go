@@ -25,7 +25,7 @@ type merger struct {
 	places   map[sliceUnit]Placement
 	captures map[string][]byte // rows put
 	visited  map[sliceKey]siteID
-	capped   map[leafID]bool // tables of Keys to be trimmed
+	capped   map[itemID]bool // tables of Keys to be trimmed
 }
 
 // merged is the order of a record among those of its Key.
@@ -48,7 +48,7 @@ type sliceUnit struct {
 func newMerger(t *txn, log bool) *merger {
 	return &merger{t: t, log: log, states: make(map[sliceKey]keyState), records: make(map[sliceKey]merged),
 		sites: make(map[siteID]Site), paces: make(map[siteID]incoming), links: make(map[sliceKey]incoming), places: make(map[sliceUnit]Placement),
-		captures: make(map[string][]byte), visited: make(map[sliceKey]siteID), capped: make(map[leafID]bool)}
+		captures: make(map[string][]byte), visited: make(map[sliceKey]siteID), capped: make(map[itemID]bool)}
 }
 
 func (m *merger) merge(in []incoming) error {
@@ -68,8 +68,8 @@ func (m *merger) merge(in []incoming) error {
 			m.paces[i.id] = i
 		case i.capture != nil:
 			err = m.capture(i)
-		case i.leaf != nil:
-			err = m.leaf(i)
+		case i.item != nil:
+			err = m.item(i)
 		case i.link != nil || i.sent:
 			m.links[sliceKey{i.id.slice, i.key}] = i
 		case i.place != nil:
@@ -233,7 +233,7 @@ func (m *merger) end() error {
 		}
 	}
 	for id := range m.capped {
-		if err := m.t.trimLeaves(id.table, id.siteID, id.key, keepOf(id.table)); err != nil {
+		if err := m.t.trimItems(id.table, id.siteID, id.key, keepOf(id.table)); err != nil {
 			return err
 		}
 	}
@@ -286,7 +286,7 @@ func sameRobots(a, b siteRow) bool {
 	return maps.EqualFunc(a.Robots, b.Robots, func(x, y robotsHead) bool { return bytes.Equal(x.Sum, y.Sum) })
 }
 
-// uniteSites takes the account of whoever asked last, the later time, and of
+// reconcileSites takes the account of whoever asked last, the later time, and of
 // each origin the newer robots.txt. It is the same in any order.
 func reconcileSites(a, b Site) Site {
 	out := a

@@ -67,7 +67,7 @@ func parseOverride(b []byte) (o Override, err error) {
 	return o, o.check()
 }
 
-func checkOverride(id leafID, b []byte) ([]byte, time.Time, error) {
+func checkOverride(id itemID, b []byte) ([]byte, time.Time, error) {
 	o, err := parseOverride(b)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -134,10 +134,10 @@ func (t *txn) override(id siteID, o Override, now time.Time, rule func(*Record, 
 	if err != nil {
 		return err
 	}
-	if err := t.leaf(leafID{siteID: id, table: tabOverride, key: o.Key, part: o.part()}, state); err != nil {
+	if err := t.item(itemID{siteID: id, table: tabOverride, key: o.Key, part: o.part()}, state); err != nil {
 		return err
 	}
-	if err := t.trimLeaves(tabOverride, id, o.Key, MaxOverrides); err != nil {
+	if err := t.trimItems(tabOverride, id, o.Key, MaxOverrides); err != nil {
 		return err
 	}
 	next := old.moved(now)
@@ -171,9 +171,9 @@ func (t *txn) override(id siteID, o Override, now time.Time, rule func(*Record, 
 // something while it was being fetched.
 const overruleAgain = time.Minute
 
-// overheard has a Key due soon that got an Override after what c fetched of it was
+// markTold has a Key due soon that got an Override after what c fetched of it was
 // judged: otherwise the word would count from the next visit on, which may be in a month.
-func (t *txn) overheard(id siteID, c *Commit) error {
+func (t *txn) markTold(id siteID, c *Commit) error {
 	if c.Record == nil || c.Record.Kind != KindProfile {
 		return nil
 	}
@@ -206,9 +206,9 @@ func (s *Store) Overrides(sl partition.Slice, k partition.Key) ([]Override, erro
 }
 
 func (s *Store) overridesOf(id siteID, k partition.Key) (all []Override, err error) {
-	p := leafKey(tabOverride, id, k)
+	p := itemKey(tabOverride, id, k)
 	err = s.scan(p, after(p), func(key, value []byte) (bool, error) {
-		v, err := s.packer.openLeaf(tabOverride, value)
+		v, err := s.packer.openItem(tabOverride, value)
 		if err != nil {
 			return false, err
 		}

@@ -274,11 +274,11 @@ func (t *txn) move(id siteID, p Placement, pace Pace, now time.Time) (moved int,
 	return moved, err
 }
 
-// unrecord forgets the record, the captures and the leaves of k, which is a file that was withdrawn, or is
+// unrecord forgets the record, the captures and the items of k, which is a file that was withdrawn, or is
 // placed in another slice: it is fetched there, and a record is in one slice. written says that
 // this batch has put the record. Replicas do the same when they learn the state.
 func (t *txn) unrecord(id siteID, k partition.Key, written bool) error {
-	if err := t.dropLeaves(id, k); err != nil {
+	if err := t.dropItems(id, k); err != nil {
 		return err
 	}
 	names, err := t.captureNames(id, k)

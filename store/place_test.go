@@ -620,7 +620,7 @@ func TestMoveOfALinkUnderWay(t *testing.T) {
 	}
 }
 
-// TestParcelsOfTwoSlicesOfOneKey: a Key has a row in the slice that it left and
+// TestChunksOfTwoSlicesOfOneKey: a Key has a row in the slice that it left and
 // one in the slice it is in; a follower of both takes both in one batch, and
 // of two placements the later.
 func TestChunksOfTwoSlicesOfOneKey(t *testing.T) {

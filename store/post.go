@@ -48,7 +48,7 @@ func (p postRow) record() Record {
 	return r
 }
 
-func checkPost(id leafID, b []byte) ([]byte, time.Time, error) {
+func checkPost(id itemID, b []byte) ([]byte, time.Time, error) {
 	p, err := parsePost(b)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -196,7 +196,7 @@ func (t *txn) post(id siteID, r Record, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("post %.100q: %w", r.Post, err)
 	}
-	at := leafID{siteID: id, table: tabPost, key: r.Key, part: r.Post}
+	at := itemID{siteID: id, table: tabPost, key: r.Key, part: r.Post}
 	had, err := t.state(at)
 	if err != nil {
 		return fmt.Errorf("post %.100q: %w", r.Post, err)
@@ -223,7 +223,7 @@ func (t *txn) post(id siteID, r Record, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return t.leaf(at, state)
+	return t.item(at, state)
 }
 
 // Post is one post of k, its earlier versions included, and the slice that it is
@@ -233,7 +233,7 @@ func (s *Store) Post(k partition.Key, uri string) (Record, partition.Slice, erro
 		return Record{}, 0, err
 	}
 	defer s.leave()
-	id := leafID{siteID: s.idOf(k), table: tabPost, key: k, part: uri}
+	id := itemID{siteID: s.idOf(k), table: tabPost, key: k, part: uri}
 	v, err := s.get(id.row())
 	if errors.Is(err, ErrNotExist) {
 		if id.slice, err = s.whereIs(k); err == nil {
@@ -241,7 +241,7 @@ func (s *Store) Post(k partition.Key, uri string) (Record, partition.Slice, erro
 		}
 	}
 	if err == nil {
-		v, err = s.packer.openLeaf(tabPost, v)
+		v, err = s.packer.openItem(tabPost, v)
 	}
 	var p postRow
 	if err == nil {
@@ -264,8 +264,8 @@ func (s *Store) Posts(sl partition.Slice, k partition.Key, from string, fn func(
 		return err
 	}
 	defer s.leave()
-	p := leafKey(tabPost, s.idIn(sl, k), k)
-	return s.posts(k, lowerLeaf(p, from), after(p), fn)
+	p := itemKey(tabPost, s.idIn(sl, k), k)
+	return s.posts(k, lowerItem(p, from), after(p), fn)
 }
 
 // PostsOf counts the posts of k in sl (0: its hash slice), tombstones included, without reading them: most of them at most.
@@ -274,7 +274,7 @@ func (s *Store) PostsOf(sl partition.Slice, k partition.Key, most int) (n int, e
 		return 0, err
 	}
 	defer s.leave()
-	p := leafKey(tabPost, s.idIn(sl, k), k)
+	p := itemKey(tabPost, s.idIn(sl, k), k)
 	err = s.scan(p, after(p), func([]byte, []byte) (bool, error) {
 		n++
 		return n < most, nil
@@ -292,13 +292,13 @@ func (s *Store) SlicePosts(sl partition.Slice, k partition.Key, from string, fn 
 	p := slicePrefix(tabPost, sl)
 	lower := p
 	if k != "" {
-		lower = lowerLeaf(leafKey(tabPost, s.idIn(sl, k), k), from)
+		lower = lowerItem(itemKey(tabPost, s.idIn(sl, k), k), from)
 	}
 	return s.posts("", lower, after(p), fn)
 }
 
-// lowerLeaf is where the leaves after the part from begin; "" is before all.
-func lowerLeaf(prefix []byte, from string) []byte {
+// lowerItem is where the leaves after the part from begin; "" is before all.
+func lowerItem(prefix []byte, from string) []byte {
 	if from == "" {
 		return prefix
 	}
@@ -307,7 +307,7 @@ func lowerLeaf(prefix []byte, from string) []byte {
 
 func (s *Store) posts(k partition.Key, lower, upper []byte, fn func(Record) (bool, error)) error {
 	err := s.scan(lower, upper, func(key, value []byte) (bool, error) {
-		v, err := s.packer.openLeaf(tabPost, value)
+		v, err := s.packer.openItem(tabPost, value)
 		if err != nil {
 			return false, err
 		}
@@ -315,7 +315,7 @@ func (s *Store) posts(k partition.Key, lower, upper []byte, fn func(Record) (boo
 		if err != nil {
 			return false, fmt.Errorf("row %q: %w", key, err)
 		}
-		id, err := splitLeaf(tabPost, key)
+		id, err := splitItem(tabPost, key)
 		if err != nil {
 			return false, err
 		}

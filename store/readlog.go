@@ -164,7 +164,7 @@ func (s *Store) barrier() error {
 	return s.commit(b)
 }
 
-// parceling is a log chunk being made.
+// chunking is a log chunk being made.
 type chunking struct {
 	s              *Store
 	snap           *pebble.Snapshot
@@ -173,7 +173,7 @@ type chunking struct {
 	size, expanded int
 }
 
-// parcelName is a row; the two names of a pace are one.
+// chunkName is a row; the two names of a pace are one.
 type chunkName struct {
 	name byte
 	rest string
@@ -210,7 +210,7 @@ func (b *chunking) add(e logEntry, maxBytes int) (fits bool, err error) {
 		if err := b.read(row); err != nil {
 			return false, fmt.Errorf("row %c %q of the batch at %d: %w", r.name, r.rest, e.pos, err)
 		}
-		if row.value == nil && (r.name == nameRecord || isLeaf(table(r.name)) && table(r.name) != tabAttempt) {
+		if row.value == nil && (r.name == nameRecord || isItem(table(r.name)) && table(r.name) != tabAttempt) {
 			continue // its Key is placed or withdrawn since, or there are later ones: a replica finds so, too
 		}
 		fresh[n] = row
@@ -241,7 +241,7 @@ func (b *chunking) read(row *chunkRow) (err error) {
 	}
 	key := append(slicePrefix(t, b.slice), row.rest...)
 	if row.value, err = get(b.snap, key); err != nil {
-		gone := row.name == nameLink || row.name == nameCapture || isLeaf(t) || row.name == nameRecord && (b.s.charter.Mode == partition.ModeGeo || ofFile([]byte(row.rest)))
+		gone := row.name == nameLink || row.name == nameCapture || isItem(t) || row.name == nameRecord && (b.s.charter.Mode == partition.ModeGeo || ofFile([]byte(row.rest)))
 		if gone && errors.Is(err, ErrNotExist) {
 			row.value, err = nil, nil
 		}
@@ -261,7 +261,7 @@ func (b *chunking) read(row *chunkRow) (err error) {
 // expandsTo is how many bytes a packed value says it has inside, as ApplyLog
 // counts them.
 func expandsTo(value []byte, name byte) int {
-	if name == nameKey || name == nameLink || name == nameUnit || isLeaf(table(name)) && !isPacked(table(name)) || len(value) < 2 {
+	if name == nameKey || name == nameLink || name == nameUnit || isItem(table(name)) && !isPacked(table(name)) || len(value) < 2 {
 		return 0
 	}
 	if name == nameCapture {

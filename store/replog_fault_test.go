@@ -173,7 +173,7 @@ func checkAfterFault(t *testing.T, name string, fs vfs.FS, before, after logStat
 	}
 }
 
-// TestI2OnlyDurableIsShipped: ReadLog waits for a commit that is visible and not
+// TestI2OnlyDurableIsReplicated: ReadLog waits for a commit that is visible and not
 // yet durable, and makes a PutSite durable that nobody syncs.
 func TestI2OnlyDurableIsReplicated(t *testing.T) {
 	mem := vfs.NewCrashableMem()
@@ -451,7 +451,7 @@ func TestApplyLogRefusesHostileChunks(t *testing.T) {
 
 func sumOf(text string) []byte { return bytes.Repeat([]byte{text[0]}, 32) }
 
-// TestManyParcelsOfOneSlice: pieces that follow each other go into one batch,
+// TestManyChunksOfOneSlice: pieces that follow each other go into one batch,
 // whatever they say of one row.
 func TestManyChunksOfOneSlice(t *testing.T) {
 	owner, f, sl := newStore(t), newStore(t), slice(t)

@@ -232,7 +232,7 @@ func (t *txn) social(id siteID, c Commit, at time.Time) error {
 		if err := t.list(id, p, c.Now); err != nil {
 			return fmt.Errorf("list %.100q: %w", p.List, err)
 		}
-		if err := t.trimLeaves(tabWalk, id, p.List, MaxWalks); err != nil {
+		if err := t.trimItems(tabWalk, id, p.List, MaxWalks); err != nil {
 			return err
 		}
 	}
@@ -242,12 +242,12 @@ func (t *txn) social(id siteID, c Commit, at time.Time) error {
 		}
 	}
 	if len(c.Gaps) > 0 {
-		if err := t.trimLeaves(tabGap, id, c.Key, MaxKeyGaps); err != nil {
+		if err := t.trimItems(tabGap, id, c.Key, MaxKeyGaps); err != nil {
 			return err
 		}
 	}
 	if c.Checkpoint != nil {
-		return t.leaf(leafID{siteID: id, table: tabCheckpoint, key: c.Key}, checkpoint{at, c.Checkpoint}.encode())
+		return t.item(itemID{siteID: id, table: tabCheckpoint, key: c.Key}, checkpoint{at, c.Checkpoint}.encode())
 	}
 	return nil
 }

@@ -70,22 +70,22 @@ func drawSocial(t *rapid.T, c *Commit) {
 	}
 }
 
-// leavesOf are the states of all leaves, by row without its table.
-func leavesOf(t tb, s *Store) map[string]string {
+// itemsOf are the states of all items, by row without its table.
+func itemsOf(t tb, s *Store) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, tab := range leafTables() {
+	for _, tab := range itemTables() {
 		p := []byte{byte(tab)}
 		err := s.scan(p, after(p), func(key, value []byte) (bool, error) {
-			id, err := splitLeaf(tab, key)
+			id, err := splitItem(tab, key)
 			if err != nil {
 				return false, err
 			}
-			v, err := s.packer.openLeaf(tab, value)
+			v, err := s.packer.openItem(tab, value)
 			if err != nil {
 				return false, err
 			}
-			canonical, _, err := checkLeaf(id, v)
+			canonical, _, err := checkItem(id, v)
 			if !bytes.Equal(canonical, v) {
 				t.Errorf("row %q is not as it would be sent: %q, %q", key, v, canonical)
 			}
@@ -188,7 +188,7 @@ func TestCommitRefusesStrangePosts(t *testing.T) {
 			t.Errorf("%s: taken", name)
 		}
 	}
-	if n := len(leavesOf(t, s)); n != 0 {
+	if n := len(itemsOf(t, s)); n != 0 {
 		t.Errorf("%d rows of what was refused", n)
 	}
 }
@@ -303,9 +303,9 @@ func trimmed(in []string) (out []string) {
 	return out
 }
 
-// TestLeavesJoin: the states that two peers made apart join to one in any order
+// TestItemsJoin: the states that two peers made apart join to one in any order
 // and grouping, and again to the same.
-func TestLeavesJoin(t *testing.T) {
+func TestItemsJoin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var given []map[string]string
 		for range 3 {
@@ -317,7 +317,7 @@ func TestLeavesJoin(t *testing.T) {
 				commit(t, s, c)
 			}
 			audit(t, s)
-			given = append(given, leavesOf(t, s))
+			given = append(given, itemsOf(t, s))
 			closeStore(t, s)
 		}
 		join := func(x, y map[string]string) map[string]string {
@@ -329,15 +329,15 @@ func TestLeavesJoin(t *testing.T) {
 						out[row] = v
 						continue
 					}
-					id, err := splitLeaf(table(row[0]), []byte(row))
+					id, err := splitItem(table(row[0]), []byte(row))
 					if err != nil {
 						t.Fatal(err)
 					}
-					b, err := joinLeaf(id, []byte(had), []byte(v))
+					b, err := joinItem(id, []byte(had), []byte(v))
 					if err != nil {
 						t.Fatal(err)
 					}
-					if _, _, err := checkLeaf(id, b); err != nil {
+					if _, _, err := checkItem(id, b); err != nil {
 						t.Fatalf("what was joined would be refused: %v", err)
 					}
 					out[row] = string(b)
@@ -357,7 +357,7 @@ func TestLeavesJoin(t *testing.T) {
 	})
 }
 
-// TestLeavesAreShipped: what an owner commits is at a follower of its log and at who
+// TestItemsAreReplicated: what an owner commits is at a follower of its log and at who
 // imports its rows, all of it once; and gone with the slice.
 func TestItemsAreReplicated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -381,7 +381,7 @@ func TestItemsAreReplicated(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, s := range map[string]*Store{"follower": follower, "importer": importer} {
-			if d := cmp.Diff(leavesOf(t, owner), leavesOf(t, s)); d != "" {
+			if d := cmp.Diff(itemsOf(t, owner), itemsOf(t, s)); d != "" {
 				t.Fatalf("%s:\n%s", name, d)
 			}
 			sameSlice(t, owner, s, sl)
@@ -390,14 +390,14 @@ func TestItemsAreReplicated(t *testing.T) {
 		if err := follower.DropSlice(sl); err != nil {
 			t.Fatal(err)
 		}
-		if left := leavesOf(t, follower); len(left) != 0 || follower.Stats().Posts != 0 {
+		if left := itemsOf(t, follower); len(left) != 0 || follower.Stats().Posts != 0 {
 			t.Fatalf("left of a dropped slice: %v", left)
 		}
 	})
 }
 
-// TestLeavesAreCapped: of gaps and walks the latest stay, at every replica the same.
-func TestLeavesAreCapped(t *testing.T) {
+// TestItemsAreCapped: of gaps and walks the latest stay, at every replica the same.
+func TestItemsAreCapped(t *testing.T) {
 	owner, follower := newStore(t), newStore(t)
 	k, sl := account(0), owner.SliceOf(account(0))
 	owner.SetLogged(true, sl)
@@ -471,8 +471,8 @@ func TestKeysFrom(t *testing.T) {
 	}
 }
 
-// FuzzLeaf: a state that another peer sends is refused, or is one that joins.
-func FuzzLeaf(f *testing.F) {
+// FuzzItem: a state that another peer sends is refused, or is one that joins.
+func FuzzItem(f *testing.F) {
 	k := account(0)
 	post, err := newPost(postOf(k, 1, "text", epoch()))
 	if err != nil {
@@ -498,19 +498,19 @@ func FuzzLeaf(f *testing.F) {
 	f.Add(byte(tabOverride), string(k), o.part(), state)
 	f.Add(byte(tabAttempt), string(k), "", Trial{Open: attemptAt(2, "b"), Deaths: []Attempt{attemptAt(1, "a")}}.encode())
 	f.Fuzz(func(t *testing.T, tab byte, key, part string, b []byte) {
-		if !isLeaf(table(tab)) {
+		if !isItem(table(tab)) {
 			return
 		}
-		id := leafID{table: table(tab), key: partition.Key(key), part: part}
-		state, _, err := checkLeaf(id, b)
+		id := itemID{table: table(tab), key: partition.Key(key), part: part}
+		state, _, err := checkItem(id, b)
 		if err != nil {
 			return
 		}
-		again, _, err := checkLeaf(id, state)
+		again, _, err := checkItem(id, state)
 		if err != nil || !bytes.Equal(again, state) {
 			t.Fatalf("%q came back as %q, %v", state, again, err)
 		}
-		if both, err := joinLeaf(id, state, append(state[:len(state):len(state)], ' ')); err == nil && id.table != tabPost && id.table != tabGap && id.table != tabOverride && !bytes.Equal(both, state) {
+		if both, err := joinItem(id, state, append(state[:len(state):len(state)], ' ')); err == nil && id.table != tabPost && id.table != tabGap && id.table != tabOverride && !bytes.Equal(both, state) {
 			t.Fatalf("%q with itself is %q", state, both)
 		}
 	})
@@ -541,10 +541,10 @@ func TestPostOfNothing(t *testing.T) {
 	}
 }
 
-// TestLeavesOfAPlacedKey: in geo mode what one fetch brought is in one slice: found in
+// TestItemsOfAPlacedKey: in geo mode what one fetch brought is in one slice: found in
 // the cell that it was fetched in, and gone, here and at a follower, from the slice
 // that a Key was moved out of before its fetch was done.
-func TestLeavesOfAPlacedKey(t *testing.T) {
+func TestItemsOfAPlacedKey(t *testing.T) {
 	owner, follower := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
 	defer closeStore(t, owner)
 	defer closeStore(t, follower)
@@ -567,7 +567,7 @@ func TestLeavesOfAPlacedKey(t *testing.T) {
 	}
 	follow(t, owner, follower, home)
 	for _, s := range []*Store{owner, follower} {
-		if left := leavesOf(t, s); len(left) != 0 {
+		if left := itemsOf(t, s); len(left) != 0 {
 			t.Fatalf("left of a placed key: %v", left)
 		}
 		audit(t, s)

@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// TestLooseRows: a peer that owned a slice for a moment admits a Key that
+// TestUnreplicatedRows: a peer that owned a slice for a moment admits a Key that
 // nobody else has; its log is cut, it follows another, and owns the slice again.
 // Then the Key, which is answered as known, is in its log, also after a crash in
 // between.

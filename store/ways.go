@@ -76,7 +76,7 @@ func (t *txn) yields(id siteID, r Record) (_ Record, wanted bool, err error) {
 	if err != nil || !ok || !p.Record.Deleted {
 		return r, true, err
 	}
-	had, err := t.state(leafID{siteID: id, table: tabPost, key: r.Key, part: r.Post})
+	had, err := t.state(itemID{siteID: id, table: tabPost, key: r.Key, part: r.Post})
 	gone := p.Record
 	gone.Key, gone.By, gone.FetchedAt = r.Key, by, r.FetchedAt
 	return gone, had != nil, err
@@ -84,7 +84,7 @@ func (t *txn) yields(id siteID, r Record) (_ Record, wanted bool, err error) {
 
 // row is the post of that URI under k, as this batch leaves it so far.
 func (t *txn) row(id siteID, k partition.Key, uri string) (p postRow, ok bool, err error) {
-	state, err := t.state(leafID{siteID: id, table: tabPost, key: k, part: uri})
+	state, err := t.state(itemID{siteID: id, table: tabPost, key: k, part: uri})
 	if state == nil || err != nil {
 		return p, false, err
 	}

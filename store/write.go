@@ -28,7 +28,7 @@ type txn struct {
 	paced    map[siteID]bool           // sites that came to a geo slice
 	captured map[string]bool           // rows of captures: put, or dropped
 	bodies   map[bodyID]*bodyUse
-	leaves   map[string][]byte // states of leaves written, by row
+	items    map[string][]byte // states of items written, by row
 	due      map[siteID][]byte // the first row that comes into each queue
 	// Of files: those that a post or a profile named before this batch, and those that one names in it; and what those written count as.
 	left, named map[partition.Key]bool

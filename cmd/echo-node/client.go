@@ -194,8 +194,8 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	row := func(name string, v any) { say(t, "%s\t%s\n", name, fmt.Sprint(v)) }
 	row("peer", s.ID)
 	row("swarm", fmt.Sprintf("%s (%d peers)", s.Swarm, s.Peers))
-	if s.Admission != "" {
-		row("admission", s.Admission)
+	if s.Membership != "" {
+		row("membership", s.Membership)
 	}
 	row("slices", fmt.Sprintf("%d owned of %d, %d on their way", s.Slices, s.SlicesTotal, s.SlicesAwaited))
 	row("keys", fmt.Sprintf("%d known, %d pending, %d due, %d being fetched", s.Keys, s.Pending, s.Due, s.Fetching))
@@ -374,7 +374,7 @@ func printShown(w io.Writer, s shown) {
 			oneLine(tail(o.Peer)), o.At.Format(time.RFC3339), oneLine(o.Why))
 	}
 	if s.Held != nil {
-		printHeld(w, *s.Held)
+		printSummary(w, *s.Held)
 	}
 }
 

@@ -198,8 +198,8 @@ func TestPrintGapsAndHeld(t *testing.T) {
 	var out bytes.Buffer
 	at := time.Unix(0, 0).UTC()
 	printGaps(&out, api.GapAnswer{Gaps: []store.Gap{{Key: "mastodon:a@x.example", What: store.GapLimited, From: at, Reason: "429\x1b[2J"}}, Cursor: "c"})
-	printHeld(&out, api.Held{Posts: 2, Deleted: 1, Latest: []store.Record{{Post: "https://x.example/1", Text: "olá\x07", FetchedAt: at, Edits: []store.Edit{{}}}},
-		Lists: []api.HeldList{{List: "mastodon:a@x.example/followers", Now: 3, Ever: 4, Walks: 2, Last: &store.Walk{Why: "cut"}}}, Gaps: []store.Gap{{What: store.GapCut, From: at, To: at}}})
+	printSummary(&out, api.AccountSummary{Posts: 2, Deleted: 1, Latest: []store.Record{{Post: "https://x.example/1", Text: "olá\x07", FetchedAt: at, Edits: []store.Edit{{}}}},
+		Lists: []api.ListSummary{{List: "mastodon:a@x.example/followers", Now: 3, Ever: 4, Walks: 2, Last: &store.Walk{Why: "cut"}}}, Gaps: []store.Gap{{What: store.GapCut, From: at, To: at}}})
 	for _, want := range []string{"limited", "open", "more: --cursor 'c'", "2, 1 of them deleted", "3 now, 4 ever, read 2 times; the last reading is not whole: cut", "edited 1 times", "olá"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out.String())

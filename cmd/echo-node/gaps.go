@@ -95,8 +95,8 @@ func printMedia(w io.Writer, r *store.Record) {
 	}
 }
 
-// printHeld is the part of `show` for accounts, lists and timelines.
-func printHeld(w io.Writer, h api.Held) {
+// printSummary is the part of `show` for accounts, lists and timelines.
+func printSummary(w io.Writer, h api.AccountSummary) {
 	more := map[bool]string{true: " at least"}
 	say(w, "posts %s %d, %d of them deleted\n", more[h.More], h.Posts, h.Deleted)
 	for _, l := range h.Lists {

@@ -39,11 +39,11 @@ func TestPrivateSwarmOfProcesses(t *testing.T) {
 	a.wait(2)
 	b.wait(2)
 	var st struct {
-		Admission string `json:"admission"`
+		Membership string `json:"membership"`
 	}
 	if err := waits("b has a lasting pass", func() error {
 		err := b.echo(&st, "status")
-		if err == nil && !strings.Contains(st.Admission, "let in by") {
+		if err == nil && !strings.Contains(st.Membership, "let in by") {
 			err = os.ErrNotExist
 		}
 		return err

@@ -40,7 +40,7 @@ func evilPeer(t *testing.T) (addr string) {
 		Place: &store.Place{Name: evil, Country: evil}, Period: []store.Interval{{Start: evil, End: evil}}, Author: "=HYPERLINK(\"http://evil.example\")", Description: "  @SUM(A1)"}
 	s, err := api.New(api.Options{Operator: "0123456789abcdef", Peer: api.Peer{
 		Status: func(context.Context) (api.Status, error) {
-			return api.Status{ID: evil, Swarm: evil, Admission: evil, Limits: []string{evil}, AddressesBlocked: []string{evil}, Stops: map[string]int64{evil: 1}, Languages: map[string]int64{evil: 1},
+			return api.Status{ID: evil, Swarm: evil, Membership: evil, Limits: []string{evil}, AddressesBlocked: []string{evil}, Stops: map[string]int64{evil: 1}, Languages: map[string]int64{evil: 1},
 				Budgets: []api.Budget{{Site: evil, Held: evil, Bucket: evil}}, Streams: []api.Stream{{Address: evil, Why: evil}}}, nil
 		},
 		Peers: func(context.Context) ([]api.PeerInfo, error) {

@@ -86,7 +86,7 @@ func (v *visit) account(ctx context.Context) error {
 		return v.optedMeanwhile()
 	}
 	if v.st.Outside != "" {
-		return v.heard()
+		return v.applied()
 	}
 	v.st.Visited, v.st.Rev = v.now, v.rev
 	v.heed()

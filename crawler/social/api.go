@@ -125,7 +125,7 @@ const (
 
 // within is a Do that asks within the budget of p, with whichever of creds it chooses. of says
 // what a call costs there.
-func (v *visit) within(p *purse, creds map[string]service.Credential, of func(service.Call) charge) service.Do {
+func (v *visit) within(p *rateBudget, creds map[string]service.Credential, of func(service.Call) charge) service.Do {
 	return func(ctx context.Context, call service.Call) (*fetch.Response, error) {
 		listed := 0
 		for _, l := range v.res.Lists {
@@ -190,7 +190,7 @@ func (v *visit) within(p *purse, creds map[string]service.Credential, of func(se
 }
 
 // patient makes one call, and waits for it if that is not for long.
-func (v *visit) patient(ctx context.Context, p *purse, cost charge, send func(string) (*fetch.Response, error)) (*fetch.Response, error) {
+func (v *visit) patient(ctx context.Context, p *rateBudget, cost charge, send func(string) (*fetch.Response, error)) (*fetch.Response, error) {
 	resp, err := p.ask(ctx, cost, send)
 	for {
 		var wait *budget.WaitError

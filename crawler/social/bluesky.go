@@ -32,7 +32,7 @@ const again = 30
 
 // at is a client of a server that is asked within the budget of that site, by that table.
 func (v *blueskyAPI) at(address string, site partition.Site, table string) (*bluesky.Client, error) {
-	p, err := v.s.purse(site, table)
+	p, err := v.s.rateBudget(site, table)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ type Budgets struct {
 	now   func() time.Time
 
 	mu    sync.Mutex
-	sites map[partition.Site]*purse
+	sites map[partition.Site]*rateBudget
 }
 
 // NewBudgets opens the budgets of a peer; those of a site are read when it is first asked.
@@ -46,11 +46,11 @@ func NewBudgets(s *store.Store, o budget.Options, now func() time.Time) (*Budget
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	return &Budgets{store: s, o: o, now: now, sites: map[partition.Site]*purse{}}, nil
+	return &Budgets{store: s, o: o, now: now, sites: map[partition.Site]*rateBudget{}}, nil
 }
 
-// purse is the budget of one site.
-type purse struct {
+// rateBudget is the budget of one site.
+type rateBudget struct {
 	b     *Budgets
 	site  partition.Site
 	table string
@@ -70,19 +70,19 @@ type purse struct {
 	classes map[string]budget.Class
 }
 
-// maxPurses is how many sites a Budgets holds in memory; what else was asked is in the store.
-const maxPurses = 4096
+// maxRateBudgets is how many sites a Budgets holds in memory; what else was asked is in the store.
+const maxRateBudgets = 4096
 
-// of is the purse of a site with the table of that service, for credentials of those
+// of is the rate budget of a site with the table of that service, for credentials of those
 // names, "" alone for none, each of which may spend so much in a UTC day.
-func (b *Budgets) of(site partition.Site, service string, names []string, daily map[string]int64) (*purse, error) {
+func (b *Budgets) of(site partition.Site, service string, names []string, daily map[string]int64) (*rateBudget, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.sites[site]
 	if p != nil && p.table == service {
 		return p, nil
 	}
-	if p == nil && len(b.sites) >= maxPurses {
+	if p == nil && len(b.sites) >= maxRateBudgets {
 		if err := b.forget(); err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (b *Budgets) of(site partition.Site, service string, names []string, daily 
 			return nil, err
 		}
 	}
-	p = &purse{b: b, site: site, table: service, names: names, daily: daily, paid: map[string]*budget.Paid{}}
+	p = &rateBudget{b: b, site: site, table: service, names: names, daily: daily, paid: map[string]*budget.Paid{}}
 	if err := p.open(); err != nil {
 		return nil, err
 	}
@@ -100,10 +100,10 @@ func (b *Budgets) of(site partition.Site, service string, names []string, daily 
 	return p, nil
 }
 
-// forget lets go of half of the purses, which are in the store whole.
+// forget lets go of half of the rate budgets, which are in the store whole.
 func (b *Budgets) forget() error {
 	for site, p := range b.sites {
-		if len(b.sites) <= maxPurses/2 {
+		if len(b.sites) <= maxRateBudgets/2 {
 			break
 		}
 		if err := p.save(); err != nil {
@@ -129,7 +129,7 @@ func (b *Budgets) Close() error {
 // Status is the state of the budgets used since the start, in order of site.
 func (b *Budgets) Status() []budget.Status {
 	b.mu.Lock()
-	all := make([]*purse, 0, len(b.sites))
+	all := make([]*rateBudget, 0, len(b.sites))
 	for _, p := range b.sites {
 		all = append(all, p)
 	}
@@ -144,19 +144,19 @@ func (b *Budgets) Status() []budget.Status {
 	return out
 }
 
-// row is the name of a row of the purse: the site and the credential may be longer than a name.
-func (p *purse) row(head, credential string) string {
+// row is the name of a row of the rate budget: the site and the credential may be longer than a name.
+func (p *rateBudget) row(head, credential string) string {
 	sum := sha256.Sum256([]byte(string(p.site) + "\x00" + credential))
 	return head + hex.EncodeToString(sum[:16])
 }
 
-func (p *purse) call(id uint64) string { return fmt.Sprintf("%s/%016x", p.row(callRow, ""), id) }
+func (p *rateBudget) call(id uint64) string { return fmt.Sprintf("%s/%016x", p.row(callRow, ""), id) }
 
 // ledgers are the parts of the Book that have a snapshot each.
-func (p *purse) ledgers() []string { return append([]string{budget.AddressOf}, p.names...) }
+func (p *rateBudget) ledgers() []string { return append([]string{budget.AddressOf}, p.names...) }
 
 // open makes the Book as the store has it.
-func (p *purse) open() error {
+func (p *rateBudget) open() error {
 	now := p.b.now()
 	table, ok := budget.Default(p.table)
 	if !ok {
@@ -206,14 +206,14 @@ func priced(t budget.Table, daily int64) budget.Table {
 	return t
 }
 
-func (p *purse) save() error {
+func (p *rateBudget) save() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.saveLocked()
 }
 
 // saveLocked writes the Book whole, and drops the intents that it has.
-func (p *purse) saveLocked() error {
+func (p *rateBudget) saveLocked() error {
 	rows := map[string][]byte{}
 	for _, name := range p.ledgers() {
 		snap, err := p.book.Snapshot(name)
@@ -256,7 +256,7 @@ const classRead = "read"
 
 // reserve takes one call out of the budget, durably. A *budget.WaitError
 // says when there is room again.
-func (p *purse) reserve(c charge) (budget.Ticket, error) {
+func (p *rateBudget) reserve(c charge) (budget.Ticket, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t, err := p.book.Reserve(p.b.now(), c.class, budget.Ask{Items: c.items, Only: c.only})
@@ -290,7 +290,7 @@ func (b *Budgets) room(site partition.Site, class string) time.Time {
 
 // settle puts back what came of a call: ids are of the things that came, of which those that were
 // paid for today are not charged again.
-func (p *purse) settle(t budget.Ticket, a budget.Answer, kind string, ids []string) error {
+func (p *rateBudget) settle(t budget.Ticket, a budget.Answer, kind string, ids []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(ids) > 0 {
@@ -318,7 +318,7 @@ func (p *purse) settle(t budget.Ticket, a budget.Answer, kind string, ids []stri
 }
 
 // teach says whether the limits are others than at the last call: what an answer told of them is not lost by a crash.
-func (p *purse) teach() bool {
+func (p *rateBudget) teach() bool {
 	limits := map[string]int64{}
 	for _, b := range p.book.Status(p.b.now()).Buckets {
 		if b.Kind != budget.Adaptive { // its pace grows with each call
@@ -334,20 +334,20 @@ func (p *purse) teach() bool {
 const rejectedFor = time.Hour
 
 // reject has other credentials used than that one, as far as there are, and says whether there are; accept ends that.
-func (p *purse) reject(credential string) (others bool) {
+func (p *rateBudget) reject(credential string) (others bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.book.Avoid(credential, p.b.now().Add(rejectedFor))
 }
 
-func (p *purse) accept(credential string) {
+func (p *rateBudget) accept(credential string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.book.Avoid(credential, time.Time{})
 }
 
 // ask makes one call with send, which is given the name of the credential.
-func (p *purse) ask(ctx context.Context, c charge, send func(credential string) (*fetch.Response, error)) (*fetch.Response, error) {
+func (p *rateBudget) ask(ctx context.Context, c charge, send func(credential string) (*fetch.Response, error)) (*fetch.Response, error) {
 	t, err := p.reserve(c)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@
 // # Streams
 //
 // A Jetstream (Options.Jetstream, Listen) tells of posts as they are made, changed and deleted. What it says of an account that is
-// followed here is taken by a visit of that account, which asks nobody; ears.go says what that rests on. So do the public
+// followed here is taken by a visit of that account, which asks nobody; subscriptions.go says what that rests on. So do the public
 // streams of Mastodon-compatible servers (Options.Streams, locals.go), which have no cursor, and tell of some posts only.
 //
 // # Pace and politeness

@@ -22,7 +22,7 @@ func (s *Source) Sizes() map[string]int {
 	s.budgets.mu.Lock()
 	all := maps.Clone(s.budgets.sites)
 	s.budgets.mu.Unlock()
-	out["purses"] = len(all)
+	out["rate budgets"] = len(all)
 	for _, p := range all {
 		p.mu.Lock()
 		out["intents"] = max(out["intents"], len(p.intents))

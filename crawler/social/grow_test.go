@@ -75,8 +75,8 @@ func TestACommunityGrowsFromASeed(t *testing.T) {
 // followed is the standing of an account whose posts are asked for.
 const followed = "followed"
 
-// standing is the first word of a due row's reason, followed where it says when posts are looked for.
-func standing(reason string) string {
+// reasonState is the first word of a due row's reason, followed where it says when posts are looked for.
+func reasonState(reason string) string {
 	word, _, _ := strings.Cut(reason, ":")
 	if strings.HasPrefix(word, "posted every ") || strings.HasPrefix(word, "no post for a month") {
 		return followed
@@ -117,7 +117,7 @@ func TestTheVerdictSaysWhy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			word := standing(d.Reason)
+			word := reasonState(d.Reason)
 			seen[word]++
 			if k == banned && !strings.Contains(d.Reason, "exclude list") || k == kept && word != followed {
 				t.Errorf("%s: %q", k, d.Reason)

@@ -125,12 +125,12 @@ func (p *peer) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)
 	go func() { done <- c.Run(ctx) }()
-	hurry := c.Hurry
+	hurry := c.RescheduleNow
 	if p.idle {
 		hurry = func(partition.Slice, []partition.Key) error { return nil }
 	}
 	go func() {
-		err := p.src.Listen(ctx, social.Ears{Slices: c.Crawled, Hurry: hurry, Hold: c.Hold, Received: c.Received})
+		err := p.src.Listen(ctx, social.StreamOptions{Slices: c.Crawled, Reschedule: hurry, Hold: c.Hold, Received: c.Received})
 		if ctx.Err() != nil {
 			err = nil
 		}

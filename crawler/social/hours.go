@@ -82,7 +82,7 @@ func (c *curves) of(s partition.Site) (*curve, error) {
 	if c.by == nil {
 		c.by = map[partition.Site]*curve{}
 	}
-	if len(c.by) >= maxPurses {
+	if len(c.by) >= maxRateBudgets {
 		for site, of := range c.by {
 			if err := c.keep(site, of); err != nil {
 				return nil, err

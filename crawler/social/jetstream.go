@@ -75,8 +75,8 @@ func newJetstream(s *Source) (*jetstream, error) {
 }
 
 // connect reads one connection to its end.
-func (j *jetstream) connect(ctx context.Context, o Ears) error {
-	keys, from := j.s.ears.ask(j.of, bluesky.MaxDIDs)
+func (j *jetstream) connect(ctx context.Context, o StreamOptions) error {
+	keys, from := j.s.subscriptions.ask(j.of, bluesky.MaxDIDs)
 	dids := make([]string, len(keys))
 	for i, k := range keys {
 		dids[i] = nameOf(k)
@@ -86,7 +86,7 @@ func (j *jetstream) connect(ctx context.Context, o Ears) error {
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	over := meanwhile(ctx, streamMore, func() {
-		if len(dids) < bluesky.MaxDIDs && j.s.ears.news(j.of) {
+		if len(dids) < bluesky.MaxDIDs && j.s.subscriptions.news(j.of) {
 			end(errMore)
 		}
 	})
@@ -117,7 +117,7 @@ func (j *jetstream) from(now, since time.Time) int64 {
 		}
 	}
 	if oldest := now.Add(-jetstreamKeeps).UnixMicro(); j.cursor > 0 && j.cursor < oldest { // what it has no more
-		j.s.ears.missed(j.of)
+		j.s.subscriptions.missed(j.of)
 		j.cursor, at = oldest, oldest
 	}
 	return at
@@ -125,7 +125,7 @@ func (j *jetstream) from(now, since time.Time) int64 {
 
 // dial connects, within the budget.
 func (j *jetstream) dial(ctx context.Context, address string) (bluesky.Socket, error) {
-	p, err := j.s.purse(partition.Site("bluesky:"+streamHost(j.s.o.Jetstream)), "fediverse")
+	p, err := j.s.rateBudget(partition.Site("bluesky:"+streamHost(j.s.o.Jetstream)), "fediverse")
 	if err != nil {
 		return nil, &storeError{err}
 	}
@@ -152,7 +152,7 @@ func (j *jetstream) dial(ctx context.Context, address string) (bluesky.Socket, e
 		return nil, fmt.Errorf("status %d", resp.Status)
 	}
 	now := j.s.o.Now()
-	j.s.ears.connected(j.of, now)
+	j.s.subscriptions.connected(j.of, now)
 	j.begun(now)
 	j.mu.Lock()
 	j.alive = now
@@ -165,12 +165,12 @@ func (j *jetstream) dial(ctx context.Context, address string) (bluesky.Socket, e
 }
 
 // take has an event taken by a visit of its account.
-func (j *jetstream) take(ctx context.Context, o Ears, e bluesky.Event) error {
+func (j *jetstream) take(ctx context.Context, o StreamOptions, e bluesky.Event) error {
 	if err := o.ready(ctx); err != nil {
 		return err
 	}
 	now := j.s.o.Now()
-	w := word{at: time.UnixMicro(e.At).UTC(), came: now, size: wordWeight}
+	w := event{at: time.UnixMicro(e.At).UTC(), came: now, size: eventWeight}
 	switch {
 	case e.Kind == bluesky.Account, e.Kind == bluesky.Renaming:
 		w.ends, w.tell = true, func(*visit) error { return nil }
@@ -189,7 +189,7 @@ func (j *jetstream) take(ctx context.Context, o Ears, e bluesky.Event) error {
 	}
 	o.Received(int64(w.size))
 	if w.tell != nil {
-		if err := j.s.ears.hear(ctx, keyOf("bluesky:"+e.DID), w); err != nil {
+		if err := j.s.subscriptions.receive(ctx, keyOf("bluesky:"+e.DID), w); err != nil {
 			return err
 		}
 	}
@@ -221,7 +221,7 @@ func (j *jetstream) save() error {
 	}
 	j.cursor = at
 	j.mu.Unlock()
-	if oldest := j.s.ears.oldest(j.of); !oldest.IsZero() {
+	if oldest := j.s.subscriptions.oldest(j.of); !oldest.IsZero() {
 		at = min(at, oldest.UnixMicro()-1)
 	}
 	if at <= 0 || at == j.kept {

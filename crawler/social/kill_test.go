@@ -254,7 +254,7 @@ func (p *peer) known() map[string]string {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		why := standing(d.Reason)
+		why := reasonState(d.Reason)
 		if strings.HasPrefix(why, "again after ") { // which depends on when it was asked
 			why = "again"
 		}

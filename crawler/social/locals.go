@@ -63,14 +63,14 @@ type local struct {
 }
 
 // run reads the streams of the servers with the most accounts until ctx ends.
-func (l *locals) run(ctx context.Context, o Ears) error {
+func (l *locals) run(ctx context.Context, o StreamOptions) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		for {
 			if err := l.choose(ctx, g, o); err != nil {
 				return err
 			}
-			if err := fetch.Sleep(ctx, tendEvery); err != nil {
+			if err := fetch.Sleep(ctx, maintainEvery); err != nil {
 				return err
 			}
 		}
@@ -80,8 +80,8 @@ func (l *locals) run(ctx context.Context, o Ears) error {
 
 // choose begins to read the streams that are to be read, and leaves the others. One that is read stays, unless another is of
 // more than twice as many accounts.
-func (l *locals) choose(ctx context.Context, g *errgroup.Group, o Ears) error {
-	accounts := l.s.ears.listened("mastodon")
+func (l *locals) choose(ctx context.Context, g *errgroup.Group, o StreamOptions) error {
+	accounts := l.s.subscriptions.listened("mastodon")
 	now := l.s.o.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +150,7 @@ func (x *local) row() string {
 }
 
 // begin has the stream read until its leave is called or it is refused.
-func (l *locals) begin(ctx context.Context, g *errgroup.Group, o Ears, x *local) {
+func (l *locals) begin(ctx context.Context, g *errgroup.Group, o StreamOptions, x *local) {
 	own, leave := context.WithCancel(ctx)
 	x.leave = leave
 	g.Go(func() error {
@@ -179,7 +179,7 @@ func (l *locals) begin(ctx context.Context, g *errgroup.Group, o Ears, x *local)
 
 // shown are those that are read or would be, those of the most accounts first.
 func (l *locals) shown() (out []Stream) {
-	accounts := l.s.ears.listened("mastodon")
+	accounts := l.s.subscriptions.listened("mastodon")
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []*local
@@ -196,7 +196,7 @@ func (l *locals) shown() (out []Stream) {
 }
 
 // connect reads one connection to its end.
-func (x *local) connect(ctx context.Context, o Ears) error {
+func (x *local) connect(ctx context.Context, o StreamOptions) error {
 	info, _, err := x.s.server(x.host, x.s.o.Now())
 	if err != nil {
 		return &storeError{err}
@@ -204,7 +204,7 @@ func (x *local) connect(ctx context.Context, o Ears) error {
 	if info.Domain == "" {
 		info.Domain = x.host
 	}
-	p, err := x.s.purse(x.of, tableOf(info.Software))
+	p, err := x.s.rateBudget(x.of, tableOf(info.Software))
 	if err != nil {
 		return &storeError{err}
 	}
@@ -217,7 +217,7 @@ func (x *local) connect(ctx context.Context, o Ears) error {
 	x.at.Address = at + mastodon.LocalStream
 	x.mu.Unlock()
 	ctx, end := context.WithCancelCause(ctx)
-	over := meanwhile(ctx, tendEvery, func() {
+	over := meanwhile(ctx, maintainEvery, func() {
 		if err := x.tend(); err != nil {
 			end(err)
 		}
@@ -233,7 +233,7 @@ func (x *local) connect(ctx context.Context, o Ears) error {
 	end(nil)
 	over()
 	now := x.s.o.Now()
-	x.s.ears.broke(x.of)
+	x.s.subscriptions.broke(x.of)
 	x.mu.Lock()
 	x.at.Bad += int64(bad + foreign)
 	x.mu.Unlock()
@@ -253,13 +253,13 @@ func (x *local) tend() error {
 	if x.shown().Since.IsZero() {
 		return nil
 	}
-	x.s.ears.tells(x.of, now)
+	x.s.subscriptions.tells(x.of, now)
 	return x.tooMuch(now)
 }
 
 // tooMuch is a *refusal when more came in this hour than may, else nil.
 func (x *local) tooMuch(now time.Time) error {
-	accounts := x.s.ears.many(x.of)
+	accounts := x.s.subscriptions.many(x.of)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	most := int64(maxHourly + accounts*maxHourlyEach)
@@ -284,7 +284,7 @@ func streamBase(host, named string) string {
 }
 
 // opener connects, within the budget of the server, with the credential that the budget chooses.
-func (x *local) opener(p *purse, o Ears) service.Opener {
+func (x *local) opener(p *rateBudget, o StreamOptions) service.Opener {
 	return func(ctx context.Context, r fetch.Request) (*http.Response, error) {
 		var got *http.Response
 		_, err := p.ask(ctx, charge{class: classRead}, func(name string) (*fetch.Response, error) {
@@ -308,7 +308,7 @@ func (x *local) opener(p *purse, o Ears) service.Opener {
 			return nil, err
 		}
 		if now := x.s.o.Now(); got.StatusCode == http.StatusOK {
-			x.s.ears.tells(x.of, now)
+			x.s.subscriptions.tells(x.of, now)
 			x.begun(now)
 		}
 		got.Body = &metered{got.Body, func(n int) {
@@ -344,7 +344,7 @@ func (x *local) came(n int64) {
 }
 
 // take has an event taken by a visit of its account, if it is about one.
-func (x *local) take(ctx context.Context, o Ears, k partition.Key, w word) error {
+func (x *local) take(ctx context.Context, o StreamOptions, k partition.Key, w event) error {
 	if err := o.ready(ctx); err != nil {
 		return err
 	}
@@ -357,31 +357,31 @@ func (x *local) take(ctx context.Context, o Ears, k partition.Key, w word) error
 		return nil
 	}
 	w.at, w.came = now, now
-	return x.s.ears.hear(ctx, k, w)
+	return x.s.subscriptions.receive(ctx, k, w)
 }
 
 // word is what an event says, and of whom. A server speaks of its own accounts only: who writes as somebody of another is
 // nobody, "". Of a deletion, which has the id of a post alone, that is whose post was read or told of under that id; one that
 // is not known is left to the readings.
-func (x *local) word(e mastodon.Event, domain string) (partition.Key, word) {
+func (x *local) word(e mastodon.Event, domain string) (partition.Key, event) {
 	if e.Post == nil {
 		at, ok := x.s.posted.find(postID{x.of, e.ID})
 		if !ok {
-			return "", word{}
+			return "", event{}
 		}
-		return at.by, word{size: wordWeight, tell: func(v *visit) error { return v.unsaid(at.uri, e.ID) }}
+		return at.by, event{size: eventWeight, tell: func(v *visit) error { return v.unsaid(at.uri, e.ID) }}
 	}
 	p := *e.Post
 	user, of, _ := strings.Cut(p.Author.Acct, "@")
 	if of != domain && of != x.host {
-		return "", word{}
+		return "", event{}
 	}
 	k := keyOf("mastodon:" + user + "@" + x.host)
-	if !x.s.ears.listens(k) {
-		return k, word{}
+	if !x.s.subscriptions.listens(k) {
+		return k, event{}
 	}
 	x.s.posted.put(postID{x.of, p.ID}, postOf{k, uriOf(p)})
-	return k, word{size: wordWeight + len(p.Raw) + len(p.Text), tell: func(v *visit) error {
+	return k, event{size: eventWeight + len(p.Raw) + len(p.Text), tell: func(v *visit) error {
 		m, ok := v.api.(*mastodonAPI)
 		had, _, err := v.news(uriOf(p))
 		if ok && err == nil && newer(p, had) {

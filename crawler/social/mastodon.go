@@ -58,7 +58,7 @@ func (v *mastodonAPI) enter(ctx context.Context) error {
 func (v *mastodonAPI) open(info mastodon.Server) error {
 	v.server = info
 	site := v.t.Due.Key.Site()
-	p, err := v.s.purse(site, tableOf(info.Software))
+	p, err := v.s.rateBudget(site, tableOf(info.Software))
 	if err != nil {
 		return err
 	}

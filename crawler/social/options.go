@@ -161,19 +161,19 @@ func (o Options) Validate() error {
 
 // Source fetches accounts, their lists, tags and timelines. Safe for concurrent use.
 type Source struct {
-	o       Options
-	retry   fetch.Retry
-	budgets *Budgets
-	tokens  map[partition.Site]map[string]service.Credential // by name
-	daily   map[partition.Site]map[string]int64
-	ahead   ahead
-	hours   curves
-	prices  *prices
-	ears    *ears
-	jet     *jetstream // nil = none is read
-	locals  *locals    // nil = of no server
-	posted  posted
-	rounds  rounds
+	o             Options
+	retry         fetch.Retry
+	budgets       *Budgets
+	tokens        map[partition.Site]map[string]service.Credential // by name
+	daily         map[partition.Site]map[string]int64
+	ahead         ahead
+	hours         curves
+	prices        *prices
+	subscriptions *subscriptions
+	jet           *jetstream // nil = none is read
+	locals        *locals    // nil = of no server
+	posted        posted
+	rounds        rounds
 
 	dialect twitter.Dialect // of X; it is learned anew after a start, from a refused call for each thing that is refused
 
@@ -198,7 +198,7 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}, hours: curves{store: o.Store}, prices: newPrices(o.Now()), ears: newEars(o.Jetstream != "" || o.Streams > 0)}
+	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}, hours: curves{store: o.Store}, prices: newPrices(o.Now()), subscriptions: newSubscriptions(o.Jetstream != "" || o.Streams > 0)}
 	if o.Jetstream != "" {
 		if s.jet, err = newJetstream(s); err != nil {
 			return nil, err
@@ -254,8 +254,8 @@ func (s *Source) serve(v *visit) {
 	}
 }
 
-// purse is the budget at a site, by that table, of the credentials that there are for it.
-func (s *Source) purse(site partition.Site, table string) (*purse, error) {
+// rateBudget is the budget at a site, by that table, of the credentials that there are for it.
+func (s *Source) rateBudget(site partition.Site, table string) (*rateBudget, error) {
 	names := slices.Sorted(maps.Keys(s.tokens[site]))
 	if len(names) == 0 {
 		names = []string{""}

@@ -61,7 +61,7 @@ func TestAPersonsWordIsDone(t *testing.T) {
 			time.Sleep(time.Hour)
 			r, err = p.store.Record(k)
 			d, derr := p.store.DueOf(k)
-			if err != nil || derr != nil || !strings.HasPrefix(d.Reason, want) && standing(d.Reason) != want || (verdict != "") != (r.Verdict.Override != nil) {
+			if err != nil || derr != nil || !strings.HasPrefix(d.Reason, want) && reasonState(d.Reason) != want || (verdict != "") != (r.Verdict.Override != nil) {
 				t.Errorf("%q: %+v, due %+v", verdict, r.Verdict, d)
 			}
 		}

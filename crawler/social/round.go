@@ -309,7 +309,7 @@ func (b *Budgets) spare(site partition.Site, class string, items int64) bool {
 
 // spare takes a call out of the share of the rounds: each limit has its own, which grows as time goes by, up to the share of one
 // window, and a call that is larger than what is there is paid back by waiting.
-func (p *purse) spare(class string, items int64) bool {
+func (p *rateBudget) spare(class string, items int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.b.now()

@@ -38,7 +38,7 @@ func newPrices(now time.Time) *prices { return &prices{began: now, by: map[parti
 func (p *prices) of(s partition.Site) *price {
 	got := p.by[s]
 	if got == nil {
-		if len(p.by) >= maxPurses {
+		if len(p.by) >= maxRateBudgets {
 			clear(p.by) // learned again
 		}
 		got = &price{log: math.Log(priceLeast.Hours()), trouble: p.began}

@@ -44,7 +44,7 @@ func (v *visit) settle(rec *store.Record, fresh bool) (ends bool, err error) {
 	switch stands {
 	case who.IsOut:
 		v.st.Judged = judged{Known: v.st.Judged.Known, Said: v.st.Judged.Said}
-		v.stop("outside", "out: "+v.words(rec.Verdict), outsiders)
+		v.stop("outside", "out: "+v.events(rec.Verdict), outsiders)
 		return true, nil
 	case who.IsUndecided:
 		return v.more(rec), nil
@@ -73,8 +73,8 @@ func changed(a, b *store.Verdict) bool {
 	return a.Verdict != b.Verdict || a.Score != b.Score || a.By != b.By || (a.Override == nil) != (b.Override == nil) || len(a.Evidence) != len(b.Evidence)
 }
 
-// words says what speaks loudest.
-func (v *visit) words(of *store.Verdict) string {
+// events says what speaks loudest.
+func (v *visit) events(of *store.Verdict) string {
 	if of == nil {
 		return "only seeds are followed"
 	}
@@ -105,7 +105,7 @@ func (v *visit) lists(rec *store.Record) {
 // promising are asked first. It answers false when posts are to be read now.
 func (v *visit) more(rec *store.Record) (ends bool) {
 	j := &v.st.Judged
-	reason := "undecided: " + v.words(rec.Verdict)
+	reason := "undecided: " + v.events(rec.Verdict)
 	for _, a := range j.Ask {
 		switch {
 		case slices.Contains(j.Had, a.What), a.What == who.AskNeighbours && hidesLists(rec):
@@ -141,8 +141,8 @@ func (v *visit) back() int {
 	return v.s.o.Back
 }
 
-// heard ends a visit that has read posts of somebody who could not be decided on.
-func (v *visit) heard() error {
+// applied ends a visit that has read posts of somebody who could not be decided on.
+func (v *visit) applied() error {
 	v.askedFor(who.AskTexts)
 	rec, fresh := v.res.Record, true
 	if rec == nil {
@@ -159,7 +159,7 @@ func (v *visit) heard() error {
 		v.res.Next = store.Next{State: store.StatePending, At: v.now}
 		return nil
 	}
-	v.stop("undecided", "undecided: "+v.words(rec.Verdict), openLeast)
+	v.stop("undecided", "undecided: "+v.events(rec.Verdict), openLeast)
 	return nil
 }
 

@@ -87,7 +87,7 @@ func (p *peer) planned() {
 		}
 		for _, d := range due {
 			most := 82 * time.Hour
-			switch word := standing(d.Reason); {
+			switch word := reasonState(d.Reason); {
 			case d.Key.Kind() == partition.KindTimeline:
 				most = time.Hour
 			case d.Key.Kind() != partition.KindAccount:
@@ -188,7 +188,7 @@ func (y *year) bounded(n int, p *peer) {
 		}
 	}
 	sizes := p.src.Sizes()
-	for what, most := range map[string]int{"looked up": people, "hours": 1, "servers": 1, "purses": 1, "intents": 64 + 4, "limits": 8, "bytes of a book": 2048} {
+	for what, most := range map[string]int{"looked up": people, "hours": 1, "servers": 1, "rate budgets": 1, "intents": 64 + 4, "limits": 8, "bytes of a book": 2048} {
 		if sizes[what] > most {
 			y.t.Errorf("month %d: %d %s, at most %d", n, sizes[what], what, most)
 		}

@@ -58,11 +58,11 @@ func (r *refusal) Error() string { return r.Why }
 
 // Listen reads the streams there are, and has the accounts visited that they tell of, and those that waited for a token, until ctx ends. It returns the first
 // failure of the store.
-func (s *Source) Listen(ctx context.Context, o Ears) error {
+func (s *Source) Listen(ctx context.Context, o StreamOptions) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.wake(ctx, o) })
-	if s.ears.open {
-		g.Go(func() error { return s.tend(ctx, o) })
+	if s.subscriptions.open {
+		g.Go(func() error { return s.maintain(ctx, o) })
 	}
 	if j := s.jet; j != nil {
 		g.Go(func() error { return j.run(ctx, o, j.connect) })
@@ -93,7 +93,7 @@ func (t *stream) shown() Stream {
 	t.mu.Lock()
 	at := t.at
 	t.mu.Unlock()
-	at.Accounts, at.Lost = t.s.ears.counted(t.of)
+	at.Accounts, at.Lost = t.s.subscriptions.counted(t.of)
 	return at
 }
 
@@ -127,10 +127,10 @@ func (t *stream) ended(why string) {
 
 // run connects for as long as there is somebody to listen for, until ctx ends, the store fails, or connect says with a
 // *refusal that it is of no use.
-func (t *stream) run(ctx context.Context, o Ears, connect func(context.Context, Ears) error) error {
-	ears := t.s.ears
+func (t *stream) run(ctx context.Context, o StreamOptions, connect func(context.Context, StreamOptions) error) error {
+	subs := t.s.subscriptions
 	for wait := streamFirst; ; {
-		for o.Hold() > 0 || ears.many(t.of) == 0 {
+		for o.Hold() > 0 || subs.many(t.of) == 0 {
 			if err := fetch.Sleep(ctx, max(o.Hold(), streamFirst)); err != nil {
 				return err
 			}
@@ -164,7 +164,7 @@ func (t *stream) run(ctx context.Context, o Ears, connect func(context.Context, 
 		}
 		t.ended(fetch.Reason(err))
 		if pause > streamBrief {
-			ears.disconnected(t.of)
+			subs.disconnected(t.of)
 		}
 		if err := fetch.Sleep(ctx, pause); err != nil {
 			return err

@@ -166,13 +166,13 @@ func (v *visit) reject(site partition.Site, said string) {
 const wakePage = 1000
 
 // wake has those Keys visited now that waited for another token than there is now, in each slice that comes, until ctx ends.
-func (s *Source) wake(ctx context.Context, o Ears) error {
+func (s *Source) wake(ctx context.Context, o StreamOptions) error {
 	if len(s.sites) == 0 {
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	here := map[partition.Slice]bool{}
-	tick := time.NewTicker(tendEvery)
+	tick := time.NewTicker(maintainEvery)
 	defer tick.Stop()
 	for {
 		var err error
@@ -196,7 +196,7 @@ func (s *Source) wake(ctx context.Context, o Ears) error {
 }
 
 // wakeIn is wake for a site in a slice.
-func (s *Source) wakeIn(sl partition.Slice, site partition.Site, o Ears) error {
+func (s *Source) wakeIn(sl partition.Slice, site partition.Site, o StreamOptions) error {
 	now, sum := s.o.Now(), s.sum(site)
 	if sum == "" {
 		sum = noToken
@@ -219,7 +219,7 @@ func (s *Source) wakeIn(sl partition.Slice, site partition.Site, o Ears) error {
 				keys = append(keys, d.Key)
 			}
 		}
-		if err := o.Hurry(sl, keys); err != nil {
+		if err := o.Reschedule(sl, keys); err != nil {
 			return err
 		}
 		from = next

@@ -39,7 +39,7 @@ func (v *twitterAPI) enter(context.Context) error {
 	if len(creds) == 0 {
 		return &service.Fault{Service: "twitter", Op: "token", Word: service.NeedsToken, Retry: -1, Err: errNoToken}
 	}
-	p, err := v.s.purse(site, "x-app")
+	p, err := v.s.rateBudget(site, "x-app")
 	if err != nil {
 		return err
 	}

@@ -204,7 +204,7 @@ func (v *visit) waiting() (*store.Record, error) {
 	}
 	if v.st.Outside != who.IsUndecided {
 		all, err := v.overrides()
-		if err != nil || lastWord(all).Equal(v.st.Judged.Said) {
+		if err != nil || lastEvent(all).Equal(v.st.Judged.Said) {
 			return nil, err
 		}
 	}
@@ -247,7 +247,7 @@ func (v *visit) weigh(rec *store.Record) (stands string, err error) {
 	if err != nil {
 		return "", err
 	}
-	v.st.Judged.Said = lastWord(overrides)
+	v.st.Judged.Said = lastEvent(overrides)
 	var of *store.Verdict
 	if rules.known() {
 		of = kept(verdict, rules.Community, at)
@@ -260,8 +260,8 @@ func (v *visit) weigh(rec *store.Record) (stands string, err error) {
 	return rules.follows(verdict, p, true), nil
 }
 
-// lastWord is when a person said something last.
-func lastWord(all []store.Override) time.Time {
+// lastEvent is when a person said something last.
+func lastEvent(all []store.Override) time.Time {
 	if len(all) == 0 {
 		return time.Time{}
 	}

@@ -53,7 +53,7 @@ type visit struct {
 	wish      string     // that of the account of the Key, as its posts say
 	unwilling []unwanted // posts that were met
 
-	// Of streams (ears.go).
+	// Of streams (subscriptions.go).
 	told             time.Time       // when what is being taken in was told; zero = it is read
 	toldOf           map[string]bool // posts that were told, by URI
 	heardOnly        bool            // nobody is asked
@@ -125,12 +125,12 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	}
 	ends, err := v.reconsider()
 	if err == nil && !ends {
-		ends, err = v.hear()
+		ends, err = v.applyEvents()
 	}
 	if v.wish != "" && err == nil { // a stream told of it
 		ends, err = true, v.optedMeanwhile()
 	}
-	if err == nil && v.wish == "" && v.roundAlone() && (ends || !v.s.ears.open) {
+	if err == nil && v.wish == "" && v.roundAlone() && (ends || !v.s.subscriptions.open) {
 		return v.end(ctx, v.alone(ctx, ends))
 	}
 	if ends && err == nil {

@@ -88,7 +88,7 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	if err != nil {
 		return l.refuse(err)
 	}
-	return l.admit(n.Name, p, n.Meta, desc)
+	return l.allow(n.Name, p, n.Meta, desc)
 }
 
 // hasRoom makes room for one more peer by forgetting those that are gone. The
@@ -112,8 +112,8 @@ func (l *List) refuse(err error) error {
 	return err
 }
 
-// admit remembers a descriptor that passed, unless it is older than another.
-func (l *List) admit(name string, p peer.ID, raw []byte, desc wire.Descriptor) error {
+// allow remembers a descriptor that passed, unless it is older than another.
+func (l *List) allow(name string, p peer.ID, raw []byte, desc wire.Descriptor) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p == l.self {

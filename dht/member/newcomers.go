@@ -74,9 +74,9 @@ func (n *Newcomers) Trust(now time.Time, ids ...string) {
 	}
 }
 
-// Admit gives the members of live that count, and how many wait. Call it for
+// Allow gives the members of live that count, and how many wait. Call it for
 // each View, and again at the time that Next gives.
-func (n *Newcomers) Admit(live partition.View, now time.Time) (partition.View, int) {
+func (n *Newcomers) Allow(live partition.View, now time.Time) (partition.View, int) {
 	n.forget(live, now)
 	n.last = live
 	var in []partition.Member

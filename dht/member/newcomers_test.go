@@ -33,7 +33,7 @@ func TestHundredNewIdentitiesAtOnce(t *testing.T) {
 	}
 	want := []int{16, 32, 64, 108}
 	for i, members := range want {
-		v, waiting := n.Admit(viewOf(all...), now)
+		v, waiting := n.Allow(viewOf(all...), now)
 		if v.Len() != members || waiting != 108-members {
 			t.Fatalf("window %d: %d members and %d waiting, want %d", i, v.Len(), waiting, members)
 		}
@@ -45,7 +45,7 @@ func TestHundredNewIdentitiesAtOnce(t *testing.T) {
 		// Within the window nothing more happens, however often it is asked.
 		for range 3 {
 			now = now.Add(9 * time.Second)
-			if v, _ := n.Admit(viewOf(all...), now); v.Len() != members {
+			if v, _ := n.Allow(viewOf(all...), now); v.Len() != members {
 				t.Fatalf("window %d: %d members", i, v.Len())
 			}
 		}
@@ -66,7 +66,7 @@ func TestReturningMembersDoNotWait(t *testing.T) {
 	step := func(wait time.Duration, want int, ids ...string) {
 		t.Helper()
 		now = now.Add(wait)
-		if v, _ := n.Admit(viewOf(ids...), now); v.Len() != want {
+		if v, _ := n.Allow(viewOf(ids...), now); v.Len() != want {
 			t.Fatalf("%d members, want %d", v.Len(), want)
 		}
 	}
@@ -102,7 +102,7 @@ func TestNewcomersKeepTheirLimit(t *testing.T) {
 				ids = append(ids, fmt.Sprint("p", k))
 			}
 			live := viewOf(ids...)
-			v, waiting := n.Admit(live, now)
+			v, waiting := n.Allow(live, now)
 			if v.Len()+waiting != live.Len() {
 				r.Fatalf("%d in, %d waiting of %d", v.Len(), waiting, live.Len())
 			}

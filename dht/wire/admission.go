@@ -48,8 +48,8 @@ var (
 	ErrSpace     = errors.New("another swarm")
 )
 
-// Admission is what a good pass says, for show.
-type Admission struct {
+// Membership is what a good pass says, for show.
+type Membership struct {
 	By      string    // who let the peer in; "" for the founder
 	Inviter string    // who made the invite, if there was one
 	Since   time.Time // zero for the founder
@@ -62,27 +62,27 @@ type Admission struct {
 // founder signed its first grant, each next one is signed by whom the one
 // before lets in, none has expired, and the last is for subject. An invite may
 // only stand last but one: what its key signs lets a peer in, and nobody else.
-func (p *Pass) Check(founder, space, subject string, now time.Time) (Admission, error) {
+func (p *Pass) Check(founder, space, subject string, now time.Time) (Membership, error) {
 	bodies, err := p.open(founder, space, now)
 	if err != nil {
-		return Admission{}, fmt.Errorf("pass: %w", err)
+		return Membership{}, fmt.Errorf("pass: %w", err)
 	}
 	if len(bodies) == 0 {
 		if subject == founder {
-			return Admission{Lasting: true}, nil
+			return Membership{Lasting: true}, nil
 		}
-		return Admission{}, fmt.Errorf("pass: %w", ErrNoPass)
+		return Membership{}, fmt.Errorf("pass: %w", ErrNoPass)
 	}
-	a := Admission{Depth: len(bodies), Lasting: true}
+	a := Membership{Depth: len(bodies), Lasting: true}
 	if n := len(bodies); n > 1 && bodies[n-2].Invite {
 		a.Lasting, a.Inviter = false, bodies[n-2].Issuer
 	}
 	last := bodies[len(bodies)-1]
 	if last.Invite {
-		return Admission{}, fmt.Errorf("pass: an invite is no pass: %w", ErrNoMember)
+		return Membership{}, fmt.Errorf("pass: an invite is no pass: %w", ErrNoMember)
 	}
 	if last.Subject != subject {
-		return Admission{}, fmt.Errorf("pass for %.64q shown by %.64q: %w", last.Subject, subject, ErrOtherPeer)
+		return Membership{}, fmt.Errorf("pass for %.64q shown by %.64q: %w", last.Subject, subject, ErrOtherPeer)
 	}
 	a.By, a.Since = last.Issuer, time.UnixMilli(last.IssuedMs)
 	if a.Lasting {

@@ -161,7 +161,7 @@ func TestProofIsBound(t *testing.T) {
 	}
 }
 
-func FuzzAdmission(f *testing.F) {
+func FuzzMembership(f *testing.F) {
 	now := time.Unix(1_800_000_000, 0)
 	ids, keys, passes := members(f, 3, now)
 	inv, err := NewInvite(keys[2], passes[2], ids[0], space, []string{"/ip4/127.0.0.1/tcp/1"}, now, time.Hour)

@@ -64,7 +64,7 @@ type Status struct {
 	ID                string   `json:"id"`
 	Swarm             string   `json:"swarm"`
 	Charter           string   `json:"charter"`             // digest
-	Admission         string   `json:"admission,omitempty"` // how the peer came into a private swarm
+	Membership        string   `json:"membership,omitempty"` // how the peer came into a private swarm
 	Version           string   `json:"version"`
 	Uptime            float64  `json:"uptime_s"`
 	Fetched           int64    `json:"fetched"` // fetches that ended in a record, ever
@@ -77,14 +77,14 @@ type Status struct {
 	Fetching          int      `json:"fetching"`
 	Progress          Progress `json:"progress"`
 	Outbox            int64    `json:"outbox"`
-	Quarantined       int64    `json:"quarantined"`     // Keys of the slices owned that are left alone, because processes died while they judged them
-	Slices            int      `json:"slices"`          // owned and acted in now
-	SlicesAwaited     int      `json:"slices_awaited"`  // owned, not acted in: no majority of their replicas leases them now
-	SlicesTotal       int      `json:"slices_total"`    // of the swarm: as many as are acted in by all peers together when it is whole
-	SlicesKept        int      `json:"slices_kept"`     // of which a copy is kept, the owned ones among them
-	SlicesMoving      int      `json:"slices_moving"`   // owned, and others should keep them
+	Quarantined       int64    `json:"quarantined"`        // Keys of the slices owned that are left alone, because processes died while they judged them
+	Slices            int      `json:"slices"`             // owned and acted in now
+	SlicesAwaited     int      `json:"slices_awaited"`     // owned, not acted in: no majority of their replicas leases them now
+	SlicesTotal       int      `json:"slices_total"`       // of the swarm: as many as are acted in by all peers together when it is whole
+	SlicesKept        int      `json:"slices_kept"`        // of which a copy is kept, the owned ones among them
+	SlicesMoving      int      `json:"slices_moving"`      // owned, and others should keep them
 	SlicesReplicating int      `json:"slices_replicating"` // owned, and a live replica's copy is behind
-	Peers             int      `json:"peers"`           // live members, this one included
+	Peers             int      `json:"peers"`              // live members, this one included
 	LinksOut          int64    `json:"links_out"`
 	LinksIn           int64    `json:"links_in"`
 	IndexLag          int64    `json:"index_lag"` // changes, and owned slices, not yet searchable
@@ -278,23 +278,23 @@ type Shown struct {
 	Placement json.RawMessage `json:"placement,omitempty"`
 	Record    *store.Record   `json:"record,omitempty"`
 	Site      *SiteState      `json:"site,omitempty"` // nil: never asked there
-	Held      *Held           `json:"held,omitempty"` // of an account, a list or a timeline
+	Held      *AccountSummary `json:"held,omitempty"` // of an account, a list or a timeline
 	// Overrides are what persons said of an account, in order.
 	Overrides []store.Override `json:"overrides,omitempty"`
 }
 
-// Held is what is kept of an account, a list or a timeline beside its record.
-type Held struct {
+// AccountSummary is what is kept of an account, a list or a timeline beside its record.
+type AccountSummary struct {
 	Posts   int            `json:"posts"`          // tombstones included
 	Deleted int            `json:"deleted"`        // tombstones
 	More    bool           `json:"more,omitempty"` // there are more than were counted
 	Latest  []store.Record `json:"latest"`         // the newest posts, without tombstones and the services' own objects
-	Lists   []HeldList     `json:"lists"`
+	Lists   []ListSummary  `json:"lists"`
 	Gaps    []store.Gap    `json:"gaps"` // the newest
 }
 
-// HeldList is what is kept of a list of accounts.
-type HeldList struct {
+// ListSummary is what is kept of a list of accounts.
+type ListSummary struct {
 	List     partition.Key `json:"list"`
 	Now      int           `json:"now"`  // in it, as far as is known
 	Ever     int           `json:"ever"` // met in it at some time

@@ -21,13 +21,13 @@ import (
 
 // The fields of what copies are found by.
 const (
-	fieldBucket = "bucket" // 16 hex digits, one for each
-	fieldBits   = "bits"   // 16 hex digits, as value
-	fieldPrint  = "print"  // "y" of each document that has buckets
+	fieldBucket      = "bucket" // 16 hex digits, one for each
+	fieldBits        = "bits"   // 16 hex digits, as value
+	fieldFingerprint = "print"  // "y" of each document that has buckets
 )
 
-// Print is by what a document meets its copies.
-type Print struct {
+// Fingerprint is by what a document meets its copies.
+type Fingerprint struct {
 	Bits    uint64   // what Meeting.Near judges by
 	Buckets []uint64 // at most MaxBuckets
 }
@@ -52,14 +52,14 @@ type Met struct {
 	Missing []partition.Slice // as in Stats
 }
 
-// addPrint adds the fields of p to a document.
-func addPrint(p Print, word, value func(field, term string)) {
+// addFingerprint adds the fields of p to a document.
+func addFingerprint(p Fingerprint, word, value func(field, term string)) {
 	for _, b := range p.Buckets[:min(len(p.Buckets), MaxBuckets)] {
 		word(fieldBucket, hex16(b))
 	}
 	if len(p.Buckets) > 0 {
 		value(fieldBits, hex16(p.Bits))
-		word(fieldPrint, "y")
+		word(fieldFingerprint, "y")
 	}
 }
 
@@ -69,11 +69,11 @@ func hex16(n uint64) string {
 	return "0000000000000000"[len(s):] + s
 }
 
-// Prints is how many documents of the index, whatever their slices, have a Print; 0
+// Fingerprints is how many documents of the index, whatever their slices, have a Print; 0
 // when it cannot be read.
-func (ix *Index) Prints() (n int64) {
+func (ix *Index) Fingerprints() (n int64) {
 	err := ix.read(func(r index.IndexReader) error {
-		c, err := openCursor(context.Background(), r, fieldPrint, "y", false)
+		c, err := openCursor(context.Background(), r, fieldFingerprint, "y", false)
 		if err != nil {
 			return err
 		}

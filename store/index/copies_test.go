@@ -16,7 +16,7 @@ import (
 
 // byWords has a record meet others in a bucket for each word of its title; its bits are
 // how many bytes of text it has.
-func byWords(r *store.Record) (p Print) {
+func byWords(r *store.Record) (p Fingerprint) {
 	p.Bits = uint64(len(r.Text))
 	for _, w := range strings.Fields(r.Title) {
 		p.Buckets = append(p.Buckets, uint64(len(w))<<56|uint64(w[0]))
@@ -39,7 +39,7 @@ func met(t *testing.T, ix *Index, sls []partition.Slice, at ...Meeting) (names [
 func TestMeet(t *testing.T) {
 	s, sls := sliced(t, 0)
 	dir := filepath.Join(t.TempDir(), "index")
-	ix, err := Open(dir, s, Options{Slices: sls, Print: byWords, PrintVersion: 7})
+	ix, err := Open(dir, s, Options{Slices: sls, Fingerprint: byWords, FingerprintVersion: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestMeet(t *testing.T) {
 	if got, _ := met(t, ix, []partition.Slice{s.SliceOf(b.Key)}, bucket("dois")); s.SliceOf(a.Key) != s.SliceOf(b.Key) && !cmp.Equal(got, name(b)) {
 		t.Errorf("of one slice: %v", got)
 	}
-	if n := ix.Prints(); n != 3 {
+	if n := ix.Fingerprints(); n != 3 {
 		t.Errorf("%d prints", n)
 	}
 	// What its site takes back is not found at once, and has no print once that is indexed.
@@ -84,8 +84,8 @@ func TestMeet(t *testing.T) {
 		t.Errorf("before the index has followed: %v", got)
 	}
 	flush(t, ix)
-	if got, _ := met(t, ix, sls, bucket("dois")); !cmp.Equal(got, name(a)) || ix.Prints() != 2 {
-		t.Errorf("after: %v, %d prints", got, ix.Prints())
+	if got, _ := met(t, ix, sls, bucket("dois")); !cmp.Equal(got, name(a)) || ix.Fingerprints() != 2 {
+		t.Errorf("after: %v, %d prints", got, ix.Fingerprints())
 	}
 	if _, err := ix.Meet(t.Context(), sls, make([]Meeting, MaxMeetings+1), nil); !errors.Is(err, ErrQuery) {
 		t.Errorf("too many buckets: %v", err)
@@ -101,10 +101,10 @@ func TestMeet(t *testing.T) {
 		version int
 		want    int64
 	}{{7, 2}, {8, 0}} {
-		if ix, err = Open(dir, s, Options{Slices: sls, Print: byWords, PrintVersion: x.version}); err != nil {
+		if ix, err = Open(dir, s, Options{Slices: sls, Fingerprint: byWords, FingerprintVersion: x.version}); err != nil {
 			t.Fatal(err)
 		}
-		if n := ix.Prints(); n != x.want {
+		if n := ix.Fingerprints(); n != x.want {
 			t.Errorf("opened as version %d: %d prints, want %d", x.version, n, x.want)
 		}
 		flush(t, ix)
@@ -137,7 +137,7 @@ func BenchmarkDocument(b *testing.B) {
 		rs = append(rs, page("a.example", i, "um dois tres quatro", strings.Repeat(fmt.Sprintf("palavra%d outra%d mais ", i, i%7), 300)))
 	}
 	commit(b, s, rs...)
-	for name, print := range map[string]func(*store.Record) Print{"without": nil, "with": func(r *store.Record) (p Print) {
+	for name, print := range map[string]func(*store.Record) Fingerprint{"without": nil, "with": func(r *store.Record) (p Fingerprint) {
 		for i := range uint64(12) {
 			p.Buckets = append(p.Buckets, i<<56|uint64(r.FetchedAt.UnixNano())*2654435761*(i+1)>>8)
 		}
@@ -145,7 +145,7 @@ func BenchmarkDocument(b *testing.B) {
 	}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				ix, err := Open("", s, Options{Print: print})
+				ix, err := Open("", s, Options{Fingerprint: print})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -38,7 +38,7 @@ func (exact) Analyze(text []byte) analysis.TokenStream {
 }
 
 // newDocument is r as the index sees it, with the Print p.
-func newDocument(a analyzers, r *store.Record, sl partition.Slice, p Print) *document.Document {
+func newDocument(a analyzers, r *store.Record, sl partition.Slice, p Fingerprint) *document.Document {
 	const (
 		full  = index.IndexField | index.IncludeTermVectors
 		word  = index.IndexField | index.SkipFreqNorm
@@ -67,7 +67,7 @@ func newDocument(a analyzers, r *store.Record, sl partition.Slice, p Print) *doc
 	}
 	words, values := func(field, term string) { keyword(field, term, word) }, func(field, term string) { keyword(field, term, value) }
 	addFacets(a.names, r, words, values)
-	addPrint(p, words, values)
+	addFingerprint(p, words, values)
 	return d
 }
 

@@ -39,9 +39,9 @@ func (ix *Index) add(b *batch, d doc, sl partition.Slice, r *store.Record) {
 	b.seen[d] = sl
 	b.docs++
 	b.bytes += len(r.Text) + len(r.Title)
-	var p Print
-	if ix.print != nil {
-		p = ix.print(r)
+	var p Fingerprint
+	if ix.fingerprint != nil {
+		p = ix.fingerprint(r)
 	}
 	out := newDocument(ix.words, r, sl, p)
 	out.AddIDField()

@@ -62,24 +62,24 @@ type Options struct {
 	// Linger is how long a slice stays that is not kept any more, or was only
 	// waited for (Await). Default 10 min; less than 0: not at all.
 	Linger time.Duration
-	// Print says by what a record meets its copies (Meet); no buckets: it has none. It
+	// Fingerprint says by what a record meets its copies (Meet); no buckets: it has none. It
 	// is a function of the record alone, and PrintVersion changes with it: an index of
 	// another version is made anew. Default: nobody meets.
-	Print        func(*store.Record) Print
-	PrintVersion int
+	Fingerprint        func(*store.Record) Fingerprint
+	FingerprintVersion int
 }
 
 // Index is the full text of one store. Safe for concurrent use.
 type Index struct {
-	dir    string
-	st     *store.Store
-	log    *slog.Logger
-	words  analyzers
-	queue  *index.AnalysisQueue
-	linger time.Duration
-	print  func(*store.Record) Print
-	prints int // Options.PrintVersion
-	wishes *wishes
+	dir          string
+	st           *store.Store
+	log          *slog.Logger
+	words        analyzers
+	queue        *index.AnalysisQueue
+	linger       time.Duration
+	fingerprint  func(*store.Record) Fingerprint
+	fingerprints int // Options.PrintVersion
+	wishes       *wishes
 
 	noted rootState // by Run, and by Close after it
 
@@ -107,15 +107,15 @@ type Index struct {
 
 // mark is how far the index has come. It is written in each batch.
 type mark struct {
-	V     int             `json:"v"`
-	Print int             `json:"print,omitempty"` // Options.PrintVersion
-	Store string          `json:"store"`           // store.ID
-	Seq   uint64          `json:"seq"`             // changes up to here are in
-	In    partition.Slice `json:"in,omitempty"`    // the slice that is being read, 0 = none
-	From  partition.Key   `json:"from"`            // its records up to here are in
-	Posts bool            `json:"posts,omitempty"` // all of its records are in, and
-	Post  string          `json:"post,omitempty"`  // its posts up to this one of From
-	Have  []byte          `json:"have"`            // the slices that are in whole, by pack
+	V           int             `json:"v"`
+	Fingerprint int             `json:"print,omitempty"` // Options.PrintVersion
+	Store       string          `json:"store"`           // store.ID
+	Seq         uint64          `json:"seq"`             // changes up to here are in
+	In          partition.Slice `json:"in,omitempty"`    // the slice that is being read, 0 = none
+	From        partition.Key   `json:"from"`            // its records up to here are in
+	Posts       bool            `json:"posts,omitempty"` // all of its records are in, and
+	Post        string          `json:"post,omitempty"`  // its posts up to this one of From
+	Have        []byte          `json:"have"`            // the slices that are in whole, by pack
 }
 
 const markKey = "mark"
@@ -137,7 +137,7 @@ func Open(dir string, st *store.Store, o Options) (*Index, error) {
 		o.Linger = 10 * time.Minute
 	}
 	ix := &Index{dir: dir, st: st, log: o.Logger, words: newAnalyzers(), queue: index.NewAnalysisQueue(o.Workers), linger: o.Linger,
-		print: o.Print, prints: o.PrintVersion,
+		fingerprint: o.Fingerprint, fingerprints: o.FingerprintVersion,
 		wishes: newWishes(o.Slices), progress: make(chan struct{}), done: make(chan struct{})}
 	reason := ix.load()
 	if reason != nil {
@@ -178,8 +178,8 @@ func (ix *Index) load() error {
 	if err := json.Unmarshal(v, &ix.mark); err != nil {
 		return fmt.Errorf("no watermark: %w", err)
 	}
-	if ix.mark.Print != ix.prints {
-		return fmt.Errorf("its copies are told by version %d, this is version %d", ix.mark.Print, ix.prints)
+	if ix.mark.Fingerprint != ix.fingerprints {
+		return fmt.Errorf("its copies are told by version %d, this is version %d", ix.mark.Fingerprint, ix.fingerprints)
 	}
 	if ix.mark.V != formatVersion || ix.mark.Store != ix.st.ID() || ix.mark.Seq > ix.st.LastSeq() {
 		return fmt.Errorf("of version %d of store %s at %d; this is version %d of store %s at %d",
@@ -198,7 +198,7 @@ func (ix *Index) load() error {
 
 // start is the mark of an empty index: changes are followed from now on.
 func (ix *Index) start() mark {
-	return mark{V: formatVersion, Print: ix.prints, Store: ix.st.ID(), Seq: ix.st.LastSeq()}
+	return mark{V: formatVersion, Fingerprint: ix.fingerprints, Store: ix.st.ID(), Seq: ix.st.LastSeq()}
 }
 
 // open opens or makes the scorch index. A panic of its decoders on a damaged

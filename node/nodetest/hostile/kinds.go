@@ -36,7 +36,7 @@ func KindOf(req *wire.Request) Kind {
 	return ""
 }
 
-// Standing is what a sender is to the peer that it asks, with respect to one slice.
+// Progress is what a sender is to the peer that it asks, with respect to one slice.
 type Progress uint8
 
 // The progress, from the least trusted on.
@@ -49,7 +49,7 @@ const (
 	Owner                     // owns the slice
 )
 
-// Standings lists them all.
+// AllProgress lists them all.
 func AllProgress() []Progress { return []Progress{Stranger, Member, Elsewhere, Former, Replica, Owner} }
 
 func (s Progress) String() string {

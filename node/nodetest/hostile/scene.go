@@ -33,7 +33,7 @@ type Scene struct {
 	ReplicaSets map[partition.Slice]*wire.Config
 }
 
-// config is a copy of the ReplicaSet of s.
+// replicaSet is a copy of the ReplicaSet of s.
 func (sc *Scene) replicaSet(s partition.Slice) *wire.Config {
 	c := sc.ReplicaSets[s]
 	if c == nil {
@@ -129,18 +129,18 @@ func (sc *Scene) theft(change func(c *wire.Config)) []*wire.Config {
 func (sc *Scene) Thefts() map[string][]*wire.Config {
 	keep := func(c *wire.Config) []string { return sc.replicaSet(partition.Slice(c.Slice)).Keepers }
 	return map[string][]*wire.Config{
-		"the next generation":                       sc.theft(func(c *wire.Config) { c.Gen++ }),
+		"the next generation":                        sc.theft(func(c *wire.Config) { c.Gen++ }),
 		"the next generation with the same replicas": sc.theft(func(c *wire.Config) { c.Gen++; c.Keepers = append(keep(c), sc.Me)[max(0, len(keep(c))-2):] }),
-		"generation 2^62":                           sc.theft(func(c *wire.Config) { c.Gen = 1 << 62 }),
-		"the next epoch":                            sc.theft(func(c *wire.Config) { c.Epoch++; c.Fork, c.Gen = sc.Me, 0 }),
-		"the next epoch, in another's name":         sc.theft(func(c *wire.Config) { c.Epoch++; c.Fork, c.Gen = sc.Target, 0 }),
-		"epoch 2^62":                                sc.theft(func(c *wire.Config) { c.Epoch, c.Fork, c.Gen = 1<<62, sc.Me, 0 }),
-		"epoch 2^64-1":                              sc.theft(func(c *wire.Config) { c.Epoch, c.Fork = math.MaxUint64, sc.Me }),
-		"a higher fork":                             sc.theft(func(c *wire.Config) { c.Fork = "~" + sc.Me }),
-		"the same with another owner":               sc.theft(func(*wire.Config) {}),
-		"an owner who keeps nothing":                sc.theft(func(c *wire.Config) { c.Gen++; c.Keepers = keep(c) }),
+		"generation 2^62":                            sc.theft(func(c *wire.Config) { c.Gen = 1 << 62 }),
+		"the next epoch":                             sc.theft(func(c *wire.Config) { c.Epoch++; c.Fork, c.Gen = sc.Me, 0 }),
+		"the next epoch, in another's name":          sc.theft(func(c *wire.Config) { c.Epoch++; c.Fork, c.Gen = sc.Target, 0 }),
+		"epoch 2^62":                                 sc.theft(func(c *wire.Config) { c.Epoch, c.Fork, c.Gen = 1<<62, sc.Me, 0 }),
+		"epoch 2^64-1":                               sc.theft(func(c *wire.Config) { c.Epoch, c.Fork = math.MaxUint64, sc.Me }),
+		"a higher fork":                              sc.theft(func(c *wire.Config) { c.Fork = "~" + sc.Me }),
+		"the same with another owner":                sc.theft(func(*wire.Config) {}),
+		"an owner who keeps nothing":                 sc.theft(func(c *wire.Config) { c.Gen++; c.Keepers = keep(c) }),
 		"the target as the only replica":             sc.theft(func(c *wire.Config) { c.Gen++; c.Owner, c.Keepers = sc.Target, []string{sc.Target} }),
-		"nobody":                                    sc.theft(func(c *wire.Config) { c.Gen++; c.Owner, c.Keepers = "nobody", []string{"nobody"} }),
+		"nobody":                                     sc.theft(func(c *wire.Config) { c.Gen++; c.Owner, c.Keepers = "nobody", []string{"nobody"} }),
 	}
 }
 

@@ -31,7 +31,7 @@ func world() crawltest.Options {
 // that it should be refused by.
 func patient() node.CreditLimits {
 	much := node.Rate{PerSecond: 1e9, Burst: 1e9}
-	return node.CreditLimits{Links: much, Bytes: much, Requests: much, Urgent: much, SlowAfter: 1 << 30, CutAfter: 1 << 30}
+	return node.CreditLimits{Links: much, Bytes: much, Requests: much, Priority: much, SlowAfter: 1 << 30, CutAfter: 1 << 30}
 }
 
 // newKey is an identity by number.

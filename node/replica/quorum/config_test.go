@@ -21,14 +21,14 @@ func TestConfigValidate(t *testing.T) {
 		want string
 	}{
 		"first":             {First("a"), ""},
-		"most replicas":      {ReplicaSet{Owner: "a", Replicas: strings.Split("abcdefg", "")}, ""},
+		"most replicas":     {ReplicaSet{Owner: "a", Replicas: strings.Split("abcdefg", "")}, ""},
 		"none":              {ReplicaSet{Owner: "a"}, "0 replicas"},
 		"too many":          {ReplicaSet{Owner: "a", Replicas: strings.Split("abcdefgh", "")}, "8 replicas"},
 		"owner apart":       {ReplicaSet{Owner: "x", Replicas: []string{"a"}}, "no replica"},
 		"no owner":          {ReplicaSet{Replicas: []string{"a"}}, "no replica"},
-		"replica twice":      {ReplicaSet{Owner: "a", Replicas: []string{"a", "b", "a"}}, "twice"},
-		"empty replica":      {ReplicaSet{Owner: "a", Replicas: []string{"a", ""}}, "no peer id"},
-		"long replica":       {ReplicaSet{Owner: "a", Replicas: []string{"a", long}}, "no peer id"},
+		"replica twice":     {ReplicaSet{Owner: "a", Replicas: []string{"a", "b", "a"}}, "twice"},
+		"empty replica":     {ReplicaSet{Owner: "a", Replicas: []string{"a", ""}}, "no peer id"},
+		"long replica":      {ReplicaSet{Owner: "a", Replicas: []string{"a", long}}, "no peer id"},
 		"long fork":         {ReplicaSet{Fork: long, Owner: "a", Replicas: []string{"a"}}, "fork"},
 		"generation":        {ReplicaSet{Gen: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},
 		"epoch":             {ReplicaSet{Epoch: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},

@@ -15,7 +15,7 @@ func saysOn(m *Machine, from string, c ReplicaSet) {
 	}
 }
 
-// TestCopyUnitedBefore: a copy of another fork is forgotten only for an answer about
+// TestCopyReconciledBefore: a copy of another fork is forgotten only for an answer about
 // that very copy. What is known may go from one fork to another and back while the
 // answer is under way, and the copy that is here then is not the one that was sent.
 func TestCopyReconciledBefore(t *testing.T) {
@@ -90,7 +90,7 @@ func TestDeserter(t *testing.T) {
 	}
 }
 
-// TestKeepersElsewhere: the replicas of what was left went to another fork together.
+// TestReplicasElsewhere: the replicas of what was left went to another fork together.
 // They are followed there, though it is the lower one, but not for hearsay.
 func TestReplicasElsewhere(t *testing.T) {
 	base := ReplicaSet{Gen: 2, Owner: "a", Replicas: []string{"c", "a"}, Starts: []Start{{2, 5}}}

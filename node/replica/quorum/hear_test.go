@@ -39,17 +39,17 @@ func TestWhoseWordCounts(t *testing.T) {
 		want bool
 	}{
 		"a replica of the next":                {"b", next, true},
-		"the owner of the next":               {"a", next, true},
+		"the owner of the next":                {"a", next, true},
 		"a replica of one far on":              {"c", far, true},
 		"a replica that is none in it":         {"a", far, true},
 		"a replica that adopted":               {"a", cur.Adopted("a", 5), true},
 		"a replica of another's adoption":      {"b", cur.Adopted("a", 5), true},
-		"who keeps only the next":             {"d", next, false},
-		"a stranger":                          {"x", next, false},
-		"a stranger that adopted":             {"x", cur.Adopted("x", 5), false},
+		"who keeps only the next":              {"d", next, false},
+		"a stranger":                           {"x", next, false},
+		"a stranger that adopted":              {"x", cur.Adopted("x", 5), false},
 		"a former replica, the founder":        {"f", next, false},
-		"nobody":                              {"", next, false},
-		"itself, over the wire":               {"r", next, false},
+		"nobody":                               {"", next, false},
+		"itself, over the wire":                {"r", next, false},
 		"a replica of an older one":            {"a", ReplicaSet{Gen: 2, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}}}, false},
 		"a replica of what it knows":           {"a", cur, false},
 		"a replica with an impossible log":     {"a", wrongStart, false},
@@ -59,7 +59,7 @@ func TestWhoseWordCounts(t *testing.T) {
 		"a replica, of hearsay":                {"b", heard(far), false},
 		"a replica, of hearsay that is known":  {"b", func() ReplicaSet { c := far; c.Heard = cur.Gen + 1; return c }(), true},
 		"a replica, of a fork from hearsay":    {"b", heard(cur.Adopted("x", 5)), false},
-		"a replica, adopted with two replicas":  {"a", ReplicaSet{Epoch: 1, Fork: "a", Owner: "a", Replicas: []string{"a", "b"}, Starts: []Start{{0, 5}}}, false},
+		"a replica, adopted with two replicas": {"a", ReplicaSet{Epoch: 1, Fork: "a", Owner: "a", Replicas: []string{"a", "b"}, Starts: []Start{{0, 5}}}, false},
 		"a replica, a fork of nobody's":        {"a", ReplicaSet{Epoch: 1, Gen: 1, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{1, 5}}}, false},
 		"a replica, beyond all generations":    {"a", ReplicaSet{Gen: 1 << 62, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{1 << 62, 5}}}, false},
 		"a replica, beyond all epochs":         {"a", ReplicaSet{Epoch: 1 << 62, Fork: "a", Owner: "a", Replicas: []string{"a"}, Starts: []Start{{0, 5}}}, false},
@@ -131,7 +131,7 @@ func TestHearsayUndoneByAMajority(t *testing.T) {
 	}
 }
 
-// TestSoleKeeperKnows: who alone is a majority of a ReplicaSet believes no hearsay.
+// TestSoleReplicaKnows: who alone is a majority of a ReplicaSet believes no hearsay.
 func TestSoleReplicaKnows(t *testing.T) {
 	m := knows("f", First("f"))
 	for _, c := range []ReplicaSet{First("f").Next("x", []string{"x"}, 0), First("f").Adopted("x", 0)} {
@@ -165,7 +165,7 @@ func TestForksMeet(t *testing.T) {
 	}
 }
 
-// TestReturnedKeeper: who gave up its copy for another fork and comes back may have
+// TestReturnedReplica: who gave up its copy for another fork and comes back may have
 // been counted on: a candidate does not take it for one that has nothing.
 func TestReturnedReplica(t *testing.T) {
 	base := abc()
@@ -201,7 +201,7 @@ func TestLoadPutsAside(t *testing.T) {
 	for name, x := range map[string]struct{ row, owner string }{
 		"epoch":          {`{"v":1,"c":{"e":4611686018427387904,"f":"x","n":0,"o":"x","k":["x"]},"r":{"h":true,"n":57}}`, "f"},
 		"generation":     {`{"v":1,"c":{"n":4611686018427387904,"o":"x","k":["x"]},"r":{"h":true,"n":57}}`, "f"},
-		"no replicas":     {`{"v":1,"c":{"n":1,"o":"x"},"r":{"h":true,"n":57}}`, "f"},
+		"no replicas":    {`{"v":1,"c":{"n":1,"o":"x"},"r":{"h":true,"n":57}}`, "f"},
 		"what was left":  {`{"v":1,"c":{"n":4611686018427387904,"o":"x","k":["x"]},"r":{"h":true,"n":57},"u":[` + good + `]}`, "b"},
 		"both are wrong": {`{"v":1,"c":{"n":1},"r":{"h":true,"n":57},"u":[{"n":1}]}`, "f"},
 	} {

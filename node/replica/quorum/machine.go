@@ -348,7 +348,7 @@ func (m *Machine) diverged(i int) bool {
 	return m.slots[i].diverged() || m.slots[i].copied.ahead(m.slots[i].set) && !m.slots[i].set.Has(m.self)
 }
 
-// strayFork names the fork of a copy that no ReplicaSet leads to; no peer has such an id.
+// restoredFork names the fork of a copy that no ReplicaSet leads to; no peer has such an id.
 const restoredFork = "restored"
 
 // Diverged notes that rows of s are here of which no ReplicaSet tells: those of a backup.
@@ -391,7 +391,7 @@ func (m *Machine) ForgetSurplus(s partition.Slice, base ReplicaSet, asked time.T
 	return true
 }
 
-// Settled says whether c is in force for s, by what is known here, and this
+// InForce says whether c is in force for s, by what is known here, and this
 // peer, its owner, has no successor under way.
 func (m *Machine) InForce(s partition.Slice, c ReplicaSet) bool {
 	m.mu.RLock()

@@ -86,7 +86,7 @@ func TestOwnerIsBound(t *testing.T) {
 	}
 }
 
-// TestLeaseOfAnEarlierConfig: a lease asked for before a ReplicaSet was known does
+// TestLeaseOfAnEarlierReplicaSet: a lease asked for before a ReplicaSet was known does
 // not cover it.
 func TestLeaseOfAnEarlierReplicaSet(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))

@@ -21,10 +21,10 @@ const (
 // edgesPiece is how many accounts of a list one line of an export has.
 const edgesPiece = 500
 
-func isLeaf(part string) bool { return part != "" && part[0] >= partEdges }
+func isItem(part string) bool { return part != "" && part[0] >= partEdges }
 
-// withLeaves says whether an export of kind has anything but records in it.
-func withLeaves(kind string) bool { return kind == "" || onlyOf(kind) != "" }
+// withItems says whether an export of kind has anything but records in it.
+func withItems(kind string) bool { return kind == "" || onlyOf(kind) != "" }
 
 // onlyOf is the kind that alone is asked for of the other peers.
 func onlyOf(kind string) string {
@@ -35,8 +35,8 @@ func onlyOf(kind string) string {
 	return ""
 }
 
-// readLeaf reads what another peer sends under a part.
-func readLeaf(r *store.Record, part string, b []byte) error {
+// readItem reads what another peer sends under a part.
+func readItem(r *store.Record, part string, b []byte) error {
 	if err := strictjson.Unmarshal(b, r); err != nil {
 		return err
 	}
@@ -56,8 +56,8 @@ func readLeaf(r *store.Record, part string, b []byte) error {
 	return nil
 }
 
-// serveLeaves fills a page with all that there is of Keys, or with one kind of it.
-func (n *Node) serveLeaves(r *wire.Records, p *recordPage, sl partition.Slice) error {
+// serveItems fills a page with all that there is of Keys, or with one kind of it.
+func (n *Node) serveItems(r *wire.Records, p *recordPage, sl partition.Slice) error {
 	after := partition.Key(r.After)
 	if len(r.AfterPart) > 0 { // in the middle of that Key
 		if more, err := n.addKey(r, p, sl, after, string(r.AfterPart)); err != nil || !more {
@@ -73,7 +73,7 @@ func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k part
 		return !ends, nil // its owner lists it
 	}
 	more = true
-	if r.Captures && r.Only == "" && !isLeaf(part) {
+	if r.Captures && r.Only == "" && !isItem(part) {
 		err = n.store.Captures(sl, k, []byte(part), func(part []byte, c store.Capture) (bool, error) {
 			var err error
 			more, err = p.add(sl, k, part, c)

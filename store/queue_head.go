@@ -13,12 +13,12 @@ const maxFronts = 1 << 14
 // thousands of them, and each reading would step over them all. Safe for concurrent use. The zero value is empty.
 type fronts struct {
 	mu     sync.Mutex
-	by     map[siteID]*front
+	by     map[siteID]*queueHead
 	serial uint64
 }
 
-// front says that no row of a queue is before key, but for rows of writes that are under way.
-type front struct {
+// queueHead says that no row of a queue is before key, but for rows of writes that are under way.
+type queueHead struct {
 	key    []byte
 	change uint64 // another after each row that came
 }
@@ -30,10 +30,10 @@ func (f *fronts) get(id siteID, lower []byte) (from []byte, change uint64) {
 	at := f.by[id]
 	if at == nil {
 		if f.by == nil || len(f.by) >= maxFronts {
-			f.by = map[siteID]*front{}
+			f.by = map[siteID]*queueHead{}
 		}
 		f.serial++
-		at = &front{key: lower, change: f.serial}
+		at = &queueHead{key: lower, change: f.serial}
 		f.by[id] = at
 	}
 	return at.key, at.change

@@ -36,7 +36,7 @@ func TestPartEnds(t *testing.T) {
 		if c.stop {
 			cancel()
 		}
-		err := n.part(ctx, "p", c.run)
+		err := n.supervise(ctx, "p", c.run)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}

@@ -17,14 +17,14 @@ const (
 	maxCounted = 50_000 // posts and accounts that are counted, each
 )
 
-// held is what is kept of an account, a list or a timeline beside its record;
+// accountSummary is what is kept of an account, a list or a timeline beside its record;
 // nil of Keys that have no such.
-func (n *Node) held(sl partition.Slice, k partition.Key) (*api.Held, error) {
+func (n *Node) accountSummary(sl partition.Slice, k partition.Key) (*api.AccountSummary, error) {
 	switch k.Kind() {
 	case partition.KindPage, partition.KindFeed, partition.KindMedia, partition.KindFile, partition.KindAddress, partition.KindInvalid:
 		return nil, nil
 	}
-	h := &api.Held{Latest: []store.Record{}, Lists: []api.HeldList{}, Gaps: []store.Gap{}}
+	h := &api.AccountSummary{Latest: []store.Record{}, Lists: []api.ListSummary{}, Gaps: []store.Gap{}}
 	err := n.store.Posts(sl, k, "", func(r store.Record) (bool, error) {
 		if h.Posts++; r.Deleted {
 			h.Deleted++
@@ -47,7 +47,7 @@ func (n *Node) held(sl partition.Slice, k partition.Key) (*api.Held, error) {
 		lists = []partition.Key{k + "/followers", k + "/following"}
 	}
 	for _, l := range lists {
-		if err := n.heldList(sl, l, h); err != nil {
+		if err := n.listSummary(sl, l, h); err != nil {
 			return nil, err
 		}
 	}
@@ -60,7 +60,7 @@ func (n *Node) held(sl partition.Slice, k partition.Key) (*api.Held, error) {
 	return h, err
 }
 
-func newest(h *api.Held) {
+func newest(h *api.AccountSummary) {
 	at := func(r store.Record) int64 {
 		if r.PublishedAt != nil {
 			return r.PublishedAt.UnixMicro()
@@ -71,8 +71,8 @@ func newest(h *api.Held) {
 	h.Latest = h.Latest[:min(len(h.Latest), shownPosts)]
 }
 
-func (n *Node) heldList(sl partition.Slice, list partition.Key, h *api.Held) error {
-	x := api.HeldList{List: list}
+func (n *Node) listSummary(sl partition.Slice, list partition.Key, h *api.AccountSummary) error {
+	x := api.ListSummary{List: list}
 	err := n.store.Walks(sl, list, func(w store.Walk) (bool, error) {
 		x.Walks++
 		if w.Complete {

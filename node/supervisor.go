@@ -25,8 +25,8 @@ const (
 	restartMost  = 5 * time.Minute
 )
 
-// part runs a part of the peer; its end without an error is one, too, while ctx is not done.
-func (n *Node) part(ctx context.Context, name string, run func(context.Context) error) error {
+// supervise runs a part of the peer; its end without an error is one, too, while ctx is not done.
+func (n *Node) supervise(ctx context.Context, name string, run func(context.Context) error) error {
 	err := run(ctx)
 	switch {
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)), n.closing.Load() && err == nil:

@@ -14,7 +14,7 @@ import (
 
 // An export goes on after any of its lines, in the middle of an account or a
 // list, too, and gives each once.
-func TestExportOfLeavesResumes(t *testing.T) {
+func TestExportOfItemsResumes(t *testing.T) {
 	n := openNode(t, Options{})
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for a := range 3 {
@@ -53,7 +53,7 @@ func TestExportOfLeavesResumes(t *testing.T) {
 	}
 }
 
-func TestLeavesOfAnotherPeerAreChecked(t *testing.T) {
+func TestItemsOfAnotherPeerAreChecked(t *testing.T) {
 	gap := &store.Gap{Key: "mastodon:a@b.example"}
 	for part, r := range map[string]store.Record{
 		"S" + "uri":  {Kind: store.KindPost, Post: "another"},
@@ -68,7 +68,7 @@ func TestLeavesOfAnotherPeerAreChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got store.Record
-		if err := readLeaf(&got, part, b); !errors.Is(err, errForeign) {
+		if err := readItem(&got, part, b); !errors.Is(err, errForeign) {
 			t.Errorf("%q: %v", part, err)
 		}
 	}

@@ -15,33 +15,33 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Streams. A stream tells of posts as they are made, changed and deleted. What it says of an account is a word
-// that waits in the memory of the peer that owns the account, has the account visited now (Ears.Hurry), and is taken
+// Streams. A stream tells of posts as they are made, changed and deleted. What it says of an account is an event
+// that waits in the memory of the peer that owns the account, has the account visited now (StreamOptions.Reschedule), and is taken
 // by that visit, which asks nobody and commits it as any visit does. So records are written by one, in one batch with the
-// Key (I3), at the slice's owner; no word goes from peer to peer, as each peer listens for its own accounts
+// Key (I3), at the slice's owner; no event goes from peer to peer, as each peer listens for its own accounts
 // only, and a stream adds no call but the one that connects.
 //
-// A crash loses the words that were not taken. A stream with a cursor is read again from before the first of them: what
+// A crash loses the events that were not taken. A stream with a cursor is read again from before the first of them: what
 // it says twice is older than what is kept, and left out. Of one without, what is made while there is no connection is had by
-// readings, which are then as frequent as without a stream (ears.broke).
+// readings, which are then as frequent as without a stream (subscriptions.broke).
 //
 // Nothing else rests on a stream. Accounts are read as ever, but four times more seldom those of which it told all that
 // the readings before found (state.Trust). One that keeps silent, drops or repeats is so found out by the next reading; one that makes
 // posts up is believed, as the server is whom the operator or the account chose.
 
-// Ears is what Listen is given by the peer.
-type Ears struct {
-	Slices   func() []partition.Slice                             // those it may fetch in now
-	Hurry    func(sl partition.Slice, keys []partition.Key) error // has Keys that are done visited now; an error ends Listen
-	Hold     func() time.Duration                                 // for how long nothing may be received, 0 = it may
-	Received func(bytes int64)
+// StreamOptions is what Listen is given by the peer.
+type StreamOptions struct {
+	Slices     func() []partition.Slice                             // those it may fetch in now
+	Reschedule func(sl partition.Slice, keys []partition.Key) error // has Keys that are done visited now; an error ends Listen
+	Hold       func() time.Duration                                 // for how long nothing may be received, 0 = it may
+	Received   func(bytes int64)
 }
 
 // errHeld ends a connection that would be silent for longer than one is kept.
 var errHeld = errors.New("social: the volunteer's limits let nothing be received")
 
 // ready waits for the volunteer's limits: no more is read meanwhile.
-func (o Ears) ready(ctx context.Context) error {
+func (o StreamOptions) ready(ctx context.Context) error {
 	waited := time.Duration(0)
 	for wait := o.Hold(); wait > 0; wait = o.Hold() {
 		if waited += wait; waited > streamIdle {
@@ -54,23 +54,23 @@ func (o Ears) ready(ctx context.Context) error {
 	return nil
 }
 
-// Of ears.
+// Bounds of subscriptions.
 const (
-	maxWordsOf   = 4 << 20          // bytes of words that wait, of all accounts of a site; its stream is read on when there is room
-	maxWords     = 128 << 20        // of all sites: more than those of the streams that there are by default
-	wordWeight   = 512              // of a word, beside its text
-	wordsOnce    = 200              // taken by one visit
-	wordsWait    = 10 * time.Minute // a word that no visit takes for so long is lost: its account cannot be visited
-	batch        = time.Second      // in which words that come are taken together
-	urgeAgain    = time.Minute      // an account that was not visited is hurried again
-	urgeLeast    = 5 * time.Second  // and not more often than that, whatever a stream says of it: each visit is a commit
-	tendEvery    = 10 * time.Second // how often it is looked which slices are here, and whose words wait
-	trustedAfter = 2                // readings in a row of which the stream had told all, and then
-	trustedLess  = 4                // so many times more seldom is an account read
+	maxEventsOf     = 4 << 20          // bytes of events that wait, of all accounts of a site; its stream is read on when there is room
+	maxEvents       = 128 << 20        // of all sites: more than those of the streams that there are by default
+	eventWeight     = 512              // of an event, beside its text
+	eventsOnce      = 200              // taken by one visit
+	eventsWait      = 10 * time.Minute // events older than this are dropped, because the account cannot be visited
+	batch           = time.Second      // in which events that come are taken together
+	rescheduleAgain = time.Minute      // an account that was not visited is rescheduled again
+	rescheduleLeast = 5 * time.Second  // and not more often than that, whatever a stream says of it: each visit is a commit
+	maintainEvery   = 10 * time.Second // how often it is looked which slices are here, and whose events wait
+	trustedAfter    = 2                // readings in a row of which the stream had told all, and then
+	trustedLess     = 4                // so many times more seldom is an account read
 )
 
-// word is what a stream said of an account.
-type word struct {
+// event is what a stream reports of an account.
+type event struct {
 	seq  uint64
 	at   time.Time // by the stream
 	came time.Time // by our clock
@@ -80,70 +80,70 @@ type word struct {
 	ends bool
 }
 
-// heard is an account that is listened for.
-type heard struct {
-	site   partition.Site
-	slice  partition.Slice
-	since  time.Time // its posts were read then
-	seldom bool      // they are read more seldom, as a stream without a cursor tells of them
-	plain  bool      // they are to be so no more, and no visit has said so
-	asked  bool      // the connection that there is, or was last, is about it
-	on     time.Time // since when all that the stream says of it comes here; zero = not now
-	lost   int       // how often some words were, and no visit has said so
-	words  []word
-	urged  time.Time
+// subscription is an account that is listened for.
+type subscription struct {
+	site        partition.Site
+	slice       partition.Slice
+	since       time.Time // its posts were read then
+	seldom      bool      // they are read more seldom, as a stream without a cursor tells of them
+	plain       bool      // they are to be so no more, and no visit has said so
+	asked       bool      // the connection that there is, or was last, is about it
+	on          time.Time // since when all that the stream says of it comes here; zero = not now
+	lost        int       // how often some events were, and no visit has said so
+	events      []event
+	rescheduled time.Time
 }
 
-// ears are whom this peer listens for, and the words that wait. Safe for concurrent use.
-type ears struct {
+// subscriptions are the accounts that this peer listens for, and the events that wait. Safe for concurrent use.
+type subscriptions struct {
 	mu     sync.Mutex
 	open   bool // some stream is read
-	sites  map[partition.Site]map[partition.Key]*heard
+	sites  map[partition.Site]map[partition.Key]*subscription
 	size   map[partition.Site]int
 	sum    int // of size
 	seq    uint64
 	lost   map[partition.Site]int64
-	room   chan struct{} // closed when some words were taken
-	spoken chan struct{} // a word came: a hint
+	room   chan struct{} // closed when some events were taken
+	spoken chan struct{} // an event came: a hint
 }
 
-func newEars(open bool) *ears {
-	return &ears{open: open, sites: map[partition.Site]map[partition.Key]*heard{}, size: map[partition.Site]int{}, lost: map[partition.Site]int64{}, room: make(chan struct{}), spoken: make(chan struct{}, 1)}
+func newSubscriptions(open bool) *subscriptions {
+	return &subscriptions{open: open, sites: map[partition.Site]map[partition.Key]*subscription{}, size: map[partition.Site]int{}, lost: map[partition.Site]int64{}, room: make(chan struct{}), spoken: make(chan struct{}, 1)}
 }
 
 // of is k as it is listened for, nil = it is not.
-func (e *ears) of(k partition.Key) *heard { return e.sites[k.Site()][k] }
+func (e *subscriptions) of(k partition.Key) *subscription { return e.sites[k.Site()][k] }
 
 // join listens for k, of which st is the state now.
-func (e *ears) join(k partition.Key, sl partition.Slice, st *state) {
+func (e *subscriptions) join(k partition.Key, sl partition.Slice, st *state) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.of(k)
 	if h == nil {
 		site := k.Site()
-		h = &heard{site: site}
+		h = &subscription{site: site}
 		if e.sites[site] == nil {
-			e.sites[site] = map[partition.Key]*heard{}
+			e.sites[site] = map[partition.Key]*subscription{}
 		}
 		e.sites[site][k] = h
 	}
 	h.slice, h.since = sl, st.Visited
 	h.plain = false
 	if h.seldom = !st.Plain.IsZero() && k.Service() == "mastodon"; h.on.IsZero() { // where there is a cursor, nothing is missed
-		e.unheard(h)
+		e.forgetSince(h)
 	}
 }
 
 // leave listens for k no more.
-func (e *ears) leave(k partition.Key) {
+func (e *subscriptions) leave(k partition.Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.drop(k)
 }
 
-func (e *ears) drop(k partition.Key) {
+func (e *subscriptions) drop(k partition.Key) {
 	if h := e.of(k); h != nil {
-		e.forget(h, len(h.words))
+		e.forget(h, len(h.events))
 		if delete(e.sites[h.site], k); len(e.sites[h.site]) == 0 {
 			delete(e.sites, h.site)
 			delete(e.size, h.site)
@@ -152,23 +152,23 @@ func (e *ears) drop(k partition.Key) {
 }
 
 // forget drops the first n words of h.
-func (e *ears) forget(h *heard, n int) {
-	for _, w := range h.words[:n] {
+func (e *subscriptions) forget(h *subscription, n int) {
+	for _, w := range h.events[:n] {
 		e.size[h.site] -= w.size
 		e.sum -= w.size
 	}
-	if h.words = h.words[n:]; n > 0 {
+	if h.events = h.events[n:]; n > 0 {
 		close(e.room)
 		e.room = make(chan struct{})
 	}
 }
 
-// hear takes a word about k, when there is room. Of who is not listened for it is dropped.
-func (e *ears) hear(ctx context.Context, k partition.Key, w word) error {
+// receive takes a word about k, when there is room. Of who is not listened for it is dropped.
+func (e *subscriptions) receive(ctx context.Context, k partition.Key, w event) error {
 	for {
 		e.mu.Lock()
 		h, room := e.of(k), e.room
-		fits := h != nil && (e.size[h.site] == 0 || e.size[h.site]+w.size <= maxWordsOf && e.sum+w.size <= maxWords)
+		fits := h != nil && (e.size[h.site] == 0 || e.size[h.site]+w.size <= maxEventsOf && e.sum+w.size <= maxEvents)
 		if fits {
 			e.add(h, w)
 		}
@@ -185,43 +185,43 @@ func (e *ears) hear(ctx context.Context, k partition.Key, w word) error {
 }
 
 // add has w wait.
-func (e *ears) add(h *heard, w word) {
+func (e *subscriptions) add(h *subscription, w event) {
 	e.seq++
 	w.seq = e.seq
-	h.words = append(h.words, w)
+	h.events = append(h.events, w)
 	e.size[h.site] += w.size
 	e.sum += w.size
 	e.hint()
 }
 
 // hint has it looked soon whom words are about.
-func (e *ears) hint() {
+func (e *subscriptions) hint() {
 	select {
 	case e.spoken <- struct{}{}:
 	default:
 	}
 }
 
-// words are those that wait for a visit of k, wordsOnce at most. plain: its readings are to be as without a stream; so many times
+// events are those that wait for a visit of k, eventsOnce at most. plain: its readings are to be as without a stream; so many times
 // some were lost.
-func (e *ears) words(k partition.Key) (some []word, more, plain bool, lost int) {
+func (e *subscriptions) events(k partition.Key) (some []event, more, plain bool, lost int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.of(k)
 	if h == nil {
 		return nil, false, false, 0
 	}
-	n := min(len(h.words), wordsOnce)
-	return slices.Clone(h.words[:n]), n < len(h.words), h.plain, h.lost
+	n := min(len(h.events), eventsOnce)
+	return slices.Clone(h.events[:n]), n < len(h.events), h.plain, h.lost
 }
 
 // kept forgets the words about k up to one, what words said beside them: what came of that is durable.
-func (e *ears) kept(k partition.Key, last uint64, plain bool, lost int) {
+func (e *subscriptions) kept(k partition.Key, last uint64, plain bool, lost int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if h := e.of(k); h != nil {
 		n := 0
-		for n < len(h.words) && h.words[n].seq <= last {
+		for n < len(h.events) && h.events[n].seq <= last {
 			n++
 		}
 		e.forget(h, n)
@@ -230,14 +230,14 @@ func (e *ears) kept(k partition.Key, last uint64, plain bool, lost int) {
 }
 
 // listens says whether k is listened for.
-func (e *ears) listens(k partition.Key) bool {
+func (e *subscriptions) listens(k partition.Key) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.of(k) != nil
 }
 
 // since is from when on a stream told all it knows of k, zero = it does not now.
-func (e *ears) since(k partition.Key) time.Time {
+func (e *subscriptions) since(k partition.Key) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if h := e.of(k); h != nil {
@@ -248,7 +248,7 @@ func (e *ears) since(k partition.Key) time.Time {
 
 // ask says whom of a site a new connection is to be about, most at most, and from when on it is to tell. Who was
 // asked for before is not in from: their words have been read up to the cursor.
-func (e *ears) ask(of partition.Site, most int) (keys []partition.Key, from time.Time) {
+func (e *subscriptions) ask(of partition.Site, most int) (keys []partition.Key, from time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all := e.sites[of]
@@ -280,31 +280,33 @@ func yesFirst(a, b bool) int {
 }
 
 // news says whether there is somebody of a site to be asked for who is not yet.
-func (e *ears) news(of partition.Site) (news bool) {
-	e.each(of, func(h *heard) { news = news || !h.asked })
+func (e *subscriptions) news(of partition.Site) (news bool) {
+	e.each(of, func(h *subscription) { news = news || !h.asked })
 	return news
 }
 
 // connected says that a stream tells of those that were asked for from now on; disconnected that for a
 // while it did not.
-func (e *ears) connected(of partition.Site, now time.Time) {
-	e.each(of, func(h *heard) {
+func (e *subscriptions) connected(of partition.Site, now time.Time) {
+	e.each(of, func(h *subscription) {
 		if h.asked && h.on.IsZero() {
 			h.on = now
 		}
 	})
 }
 
-func (e *ears) disconnected(of partition.Site) { e.each(of, func(h *heard) { h.on = time.Time{} }) }
+func (e *subscriptions) disconnected(of partition.Site) {
+	e.each(of, func(h *subscription) { h.on = time.Time{} })
+}
 
 // missed says that what a stream told for a while cannot be had.
-func (e *ears) missed(of partition.Site) {
-	e.each(of, func(h *heard) { h.on, h.lost = time.Time{}, h.lost+1 })
+func (e *subscriptions) missed(of partition.Site) {
+	e.each(of, func(h *subscription) { h.on, h.lost = time.Time{}, h.lost+1 })
 }
 
 // tells says that a stream, which need not be asked for anybody, tells of everybody of a site from now on.
-func (e *ears) tells(of partition.Site, now time.Time) {
-	e.each(of, func(h *heard) {
+func (e *subscriptions) tells(of partition.Site, now time.Time) {
+	e.each(of, func(h *subscription) {
 		if h.asked = true; h.on.IsZero() {
 			h.on = now
 		}
@@ -313,22 +315,22 @@ func (e *ears) tells(of partition.Site, now time.Time) {
 
 // broke says that a stream that has no cursor ended. What is made until the next connection is had by readings alone, so those that
 // are more seldom because of it are so no more.
-func (e *ears) broke(of partition.Site) {
-	e.each(of, func(h *heard) {
+func (e *subscriptions) broke(of partition.Site) {
+	e.each(of, func(h *subscription) {
 		h.asked, h.on = false, time.Time{}
-		e.unheard(h)
+		e.forgetSince(h)
 	})
 }
 
-// unheard has what may not have been told of an account read as if there were no stream.
-func (e *ears) unheard(h *heard) {
+// forgetSince has what may not have been told of an account read as if there were no stream.
+func (e *subscriptions) forgetSince(h *subscription) {
 	if h.seldom {
 		h.seldom, h.plain = false, true
 		e.hint()
 	}
 }
 
-func (e *ears) each(of partition.Site, do func(*heard)) {
+func (e *subscriptions) each(of partition.Site, do func(*subscription)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, h := range e.sites[of] {
@@ -337,7 +339,7 @@ func (e *ears) each(of partition.Site, do func(*heard)) {
 }
 
 // listened is how many accounts of each site of a service are listened for.
-func (e *ears) listened(service string) map[partition.Site]int {
+func (e *subscriptions) listened(service string) map[partition.Site]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	out := map[partition.Site]int{}
@@ -350,9 +352,9 @@ func (e *ears) listened(service string) map[partition.Site]int {
 }
 
 // oldest is the time of the first word about a site that waits, zero = none does.
-func (e *ears) oldest(of partition.Site) (at time.Time) {
-	e.each(of, func(h *heard) {
-		for _, w := range h.words {
+func (e *subscriptions) oldest(of partition.Site) (at time.Time) {
+	e.each(of, func(h *subscription) {
+		for _, w := range h.events {
 			if at.IsZero() || w.at.Before(at) {
 				at = w.at
 			}
@@ -362,8 +364,8 @@ func (e *ears) oldest(of partition.Site) (at time.Time) {
 }
 
 // counted is how many accounts of a site are asked for, and how many words about it were lost.
-func (e *ears) counted(of partition.Site) (asked int, lost int64) {
-	e.each(of, func(h *heard) {
+func (e *subscriptions) counted(of partition.Site) (asked int, lost int64) {
+	e.each(of, func(h *subscription) {
 		if h.asked {
 			asked++
 		}
@@ -373,15 +375,15 @@ func (e *ears) counted(of partition.Site) (asked int, lost int64) {
 	return asked, e.lost[of]
 }
 
-// urge gives the accounts that have words and are to be visited now, and loses what waited too long.
-func (e *ears) urge(now time.Time) map[partition.Slice][]partition.Key {
+// reschedule gives the accounts that have events and are to be visited now, and loses what waited too long.
+func (e *subscriptions) reschedule(now time.Time) map[partition.Slice][]partition.Key {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	out := map[partition.Slice][]partition.Key{}
 	for site, all := range e.sites {
 		for k, h := range all {
 			old := 0
-			for old < len(h.words) && now.Sub(h.words[old].came) >= wordsWait {
+			for old < len(h.events) && now.Sub(h.events[old].came) >= eventsWait {
 				old++
 			}
 			if old > 0 {
@@ -389,9 +391,9 @@ func (e *ears) urge(now time.Time) map[partition.Slice][]partition.Key {
 				h.lost, h.on = h.lost+1, time.Time{}
 				e.forget(h, old)
 			}
-			waits, last := len(h.words) > 0 || h.plain, now.Sub(h.urged)
-			if waits && last >= urgeAgain || len(h.words) > 0 && last >= urgeLeast && h.words[len(h.words)-1].came.After(h.urged) {
-				h.urged = now
+			waits, last := len(h.events) > 0 || h.plain, now.Sub(h.rescheduled)
+			if waits && last >= rescheduleAgain || len(h.events) > 0 && last >= rescheduleLeast && h.events[len(h.events)-1].came.After(h.rescheduled) {
+				h.rescheduled = now
 				out[h.slice] = append(out[h.slice], k)
 			}
 		}
@@ -400,7 +402,7 @@ func (e *ears) urge(now time.Time) map[partition.Slice][]partition.Key {
 }
 
 // keep leaves the accounts of slices that are not here any more.
-func (e *ears) keep(here map[partition.Slice]bool) {
+func (e *subscriptions) keep(here map[partition.Slice]bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, all := range e.sites {
@@ -412,19 +414,19 @@ func (e *ears) keep(here map[partition.Slice]bool) {
 	}
 }
 
-// tend has accounts that a stream told of visited, and listens for those of the slices that come, until ctx ends.
-func (s *Source) tend(ctx context.Context, o Ears) error {
+// maintain has accounts that a stream told of visited, and listens for those of the slices that come, until ctx ends.
+func (s *Source) maintain(ctx context.Context, o StreamOptions) error {
 	here := map[partition.Slice]bool{}
-	tick := time.NewTicker(tendEvery)
+	tick := time.NewTicker(maintainEvery)
 	defer tick.Stop()
 	for {
 		var err error
 		if here, err = came(o.Slices(), here, s.listenIn); err != nil {
 			return err
 		}
-		s.ears.keep(here)
-		for sl, keys := range s.ears.urge(s.o.Now()) {
-			if err := o.Hurry(sl, keys); err != nil {
+		s.subscriptions.keep(here)
+		for sl, keys := range s.subscriptions.reschedule(s.o.Now()) {
+			if err := o.Reschedule(sl, keys); err != nil {
 				return err
 			}
 		}
@@ -432,7 +434,7 @@ func (s *Source) tend(ctx context.Context, o Ears) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-		case <-s.ears.spoken:
+		case <-s.subscriptions.spoken:
 			if err := fetch.Sleep(ctx, batch); err != nil { // those that come together
 				return err
 			}
@@ -476,7 +478,7 @@ func (s *Source) listenIn(sl partition.Slice) error {
 				return err
 			}
 			if st, err := decodeState(b); err == nil && !st.Poll.IsZero() {
-				s.ears.join(k, sl, &st)
+				s.subscriptions.join(k, sl, &st)
 				s.posted.read(k, &st, nil)
 			}
 		}
@@ -485,7 +487,7 @@ func (s *Source) listenIn(sl partition.Slice) error {
 }
 
 // many is how many accounts of a site are listened for.
-func (e *ears) many(of partition.Site) int {
+func (e *subscriptions) many(of partition.Site) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.sites[of])

@@ -12,54 +12,54 @@ import (
 
 // A server whose words nobody takes fills its own room, and no other stream waits for that.
 func TestASiteFillsItsOwnRoom(t *testing.T) {
-	e := newEars(true)
+	e := newSubscriptions(true)
 	bad, good := keyOf("mastodon:a@bad.test"), keyOf("mastodon:a@good.test")
 	for _, k := range []partition.Key{bad, good} {
 		e.join(k, 0, &state{})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	w := word{came: time.Now(), size: wordWeight}
-	for range maxWordsOf / wordWeight {
-		if err := e.hear(ctx, bad, w); err != nil {
+	w := event{came: time.Now(), size: eventWeight}
+	for range maxEventsOf / eventWeight {
+		if err := e.receive(ctx, bad, w); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := e.hear(ctx, good, w); err != nil {
+	if err := e.receive(ctx, good, w); err != nil {
 		t.Fatal(err)
 	}
 	full := make(chan error, 1)
-	go func() { full <- e.hear(ctx, bad, w) }()
+	go func() { full <- e.receive(ctx, bad, w) }()
 	cancel()
 	if err := <-full; !errors.Is(err, context.Canceled) {
 		t.Errorf("a word for which there is no room: %v", err)
 	}
 	e.leave(bad)
-	if e.sum != wordWeight || e.size[good.Site()] != wordWeight || len(e.size) != 1 {
+	if e.sum != eventWeight || e.size[good.Site()] != eventWeight || len(e.size) != 1 {
 		t.Errorf("%d bytes wait, by site %v", e.sum, e.size)
 	}
 }
 
 // That an account is read as if there were no stream is said to a visit however long that takes, and is no word that is lost.
 func TestPlainReadingsAreNotForgotten(t *testing.T) {
-	e := newEars(true)
+	e := newSubscriptions(true)
 	k, now := keyOf("mastodon:a@m.test"), time.Now()
 	e.join(k, 0, &state{})
 	e.tells(k.Site(), now)
 	e.join(k, 0, &state{Plain: now.Add(time.Hour)})
-	if len(e.urge(now)) != 0 {
+	if len(e.reschedule(now)) != 0 {
 		t.Error("a visit is asked for while the stream tells")
 	}
 	e.broke(k.Site())
 	for range 3 {
-		if now = now.Add(wordsWait + time.Minute); len(e.urge(now)) != 1 {
+		if now = now.Add(eventsWait + time.Minute); len(e.reschedule(now)) != 1 {
 			t.Error("no visit is asked for")
 		}
 	}
-	if _, _, plain, lost := e.words(k); !plain || lost != 0 {
+	if _, _, plain, lost := e.events(k); !plain || lost != 0 {
 		t.Errorf("plain %t, %d lost", plain, lost)
 	}
 	e.kept(k, 0, true, 0)
-	if _, _, plain, _ := e.words(k); plain || len(e.urge(now.Add(time.Hour))) != 0 {
+	if _, _, plain, _ := e.events(k); plain || len(e.reschedule(now.Add(time.Hour))) != 0 {
 		t.Error("it is said again")
 	}
 }
@@ -70,7 +70,7 @@ func TestLimitsThatHoldEndAConnection(t *testing.T) {
 		for _, piece := range []time.Duration{time.Second, time.Minute} {
 			for held, want := range map[time.Duration]error{30 * time.Second: nil, time.Hour: errHeld} {
 				until := time.Now().Add(held)
-				o := Ears{Hold: func() time.Duration { return min(piece, max(0, time.Until(until))) }}
+				o := StreamOptions{Hold: func() time.Duration { return min(piece, max(0, time.Until(until))) }}
 				if err := o.ready(t.Context()); !errors.Is(err, want) {
 					t.Errorf("held for %s, in pieces of %s: %v", held, piece, err)
 				}
@@ -81,7 +81,7 @@ func TestLimitsThatHoldEndAConnection(t *testing.T) {
 
 // What came is held against a server once: a connection that fails a day later is not taken for one that sent too much.
 func TestTooMuchIsSaidOnce(t *testing.T) {
-	x := &local{stream: stream{s: &Source{o: Options{Now: time.Now}, ears: newEars(true)}, of: "mastodon:m.test"}}
+	x := &local{stream: stream{s: &Source{o: Options{Now: time.Now}, subscriptions: newSubscriptions(true)}, of: "mastodon:m.test"}}
 	x.came(maxHourly)
 	if err := x.tooMuch(time.Now()); err != nil {
 		t.Errorf("%d bytes: %v", maxHourly, err)

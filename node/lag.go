@@ -6,20 +6,20 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// freshFor is how long what is committed in a slice may be on its way to a
+// currentFor is how long what is committed in a slice may be on its way to a
 // majority before no further fetch begins there. An owner that is cut off counts
 // on its leases for seconds; what it fetches meanwhile is fetched again by its
 // successor, so it had better stop at the first sign: this one, or that nothing of
 // any slice has got through to a majority the last time that it was sent.
-const freshFor = 500 * time.Millisecond
+const currentFor = 500 * time.Millisecond
 
-// fresh says whether what was committed in s reaches a majority, and what is
+// current says whether what was committed in s reaches a majority, and what is
 // committed next may be expected to.
-func (r *replicator) fresh(s partition.Slice) bool {
+func (r *replicator) current(s partition.Slice) bool {
 	c := r.n.quorum.ReplicaSet(s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if sh := r.slices[s]; sh != nil && !sh.since.IsZero() && time.Since(sh.since) >= freshFor {
+	if sh := r.slices[s]; sh != nil && !sh.since.IsZero() && time.Since(sh.since) >= currentFor {
 		return false
 	}
 	reached := 1

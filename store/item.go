@@ -13,9 +13,9 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// A leaf is a row of a Key beside its record: a post, an account in a list, a
+// An item is a row of a Key beside its record: a post, an account in a list, a
 // walk of one, a gap, a person's word (Override), a checkpoint, attempts (Trial). All leaves are alike in what is done with
-// them: each has a state that joins with another of the same leaf to one, in any
+// them: each has a state that joins with another of the same item to one, in any
 // order and any number of times the same (joinLeaf). So what a commit writes,
 // what a log replicates, what is imported and what two replicas made apart goes one way.
 //
@@ -23,12 +23,12 @@ import (
 // names, so that every replica finds the same ones by itself, and nobody replicates
 // that one is gone.
 
-// leafTables are in the order in which they are sent.
-func leafTables() []table {
+// itemTables are in the order in which they are sent.
+func itemTables() []table {
 	return []table{tabPost, tabEdge, tabWalk, tabGap, tabOverride, tabCheckpoint, tabAttempt}
 }
 
-func isLeaf(t table) bool {
+func isItem(t table) bool {
 	switch t {
 	case tabPost, tabEdge, tabWalk, tabGap, tabOverride, tabCheckpoint, tabAttempt:
 		return true
@@ -36,26 +36,26 @@ func isLeaf(t table) bool {
 	return false
 }
 
-// isPacked says whether the leaves of t are packed, as rows with text are.
+// isPacked says whether the items of t are packed, as rows with text are.
 func isPacked(t table) bool { return t != tabEdge && t != tabWalk && t != tabAttempt }
 
-// leafID names a leaf among all.
-type leafID struct {
+// itemID names an item among all.
+type itemID struct {
 	siteID
 	table table
 	key   partition.Key
 	part  string // what follows the Key and a zero byte
 }
 
-func (id leafID) row() []byte { return append(leafKey(id.table, id.siteID, id.key), id.part...) }
+func (id itemID) row() []byte { return append(itemKey(id.table, id.siteID, id.key), id.part...) }
 
-// leafKey is what all leaves of k in t begin with.
-func leafKey(t table, id siteID, k partition.Key) []byte {
+// itemKey is what all items of k in t begin with.
+func itemKey(t table, id siteID, k partition.Key) []byte {
 	return append(keyRow(t, id, k), sepByte)
 }
 
-// cutLeaf takes what follows the site in a row's key apart.
-func cutLeaf(rest []byte) (k partition.Key, part string, err error) {
+// cutItem takes what follows the site in a row's key apart.
+func cutItem(rest []byte) (k partition.Key, part string, err error) {
 	i := bytes.IndexByte(rest, sepByte)
 	if i <= 0 {
 		return "", "", errBadRow
@@ -63,27 +63,27 @@ func cutLeaf(rest []byte) (k partition.Key, part string, err error) {
 	return partition.Key(rest[:i]), string(rest[i+1:]), nil
 }
 
-// splitLeaf takes a row's key apart.
-func splitLeaf(t table, key []byte) (id leafID, err error) {
+// splitItem takes a row's key apart.
+func splitItem(t table, key []byte) (id itemID, err error) {
 	site, rest, err := splitRow(key)
 	if err != nil {
 		return id, err
 	}
-	id = leafID{siteID: site, table: t}
-	id.key, id.part, err = cutLeaf(rest)
+	id = itemID{siteID: site, table: t}
+	id.key, id.part, err = cutItem(rest)
 	return id, err
 }
 
-// openLeaf is the value of a leaf without its packing.
-func (p *packer) openLeaf(t table, value []byte) ([]byte, error) {
+// openItem is the value of an item without its packing.
+func (p *packer) openItem(t table, value []byte) ([]byte, error) {
 	if !isPacked(t) {
 		return value, nil
 	}
-	return p.unpack(value, maxLeaf(t))
+	return p.unpack(value, maxItem(t))
 }
 
-// maxLeaf is the most that a packed leaf expands to.
-func maxLeaf(t table) int {
+// maxItem is the most that a packed item expands to.
+func maxItem(t table) int {
 	switch t {
 	case tabPost:
 		return maxPostRow
@@ -95,16 +95,16 @@ func maxLeaf(t table) int {
 	return maxGapRow
 }
 
-func (p *packer) closeLeaf(t table, state []byte) []byte {
+func (p *packer) closeItem(t table, state []byte) []byte {
 	if !isPacked(t) {
 		return state
 	}
 	return p.pack(state)
 }
 
-// checkLeaf is the state of a leaf as this program writes it, from one that
+// checkItem is the state of an item as this program writes it, from one that
 // another peer sent.
-func checkLeaf(id leafID, state []byte) (canonical []byte, at time.Time, err error) {
+func checkItem(id itemID, state []byte) (canonical []byte, at time.Time, err error) {
 	switch id.table {
 	case tabPost:
 		return checkPost(id, state)
@@ -122,8 +122,8 @@ func checkLeaf(id leafID, state []byte) (canonical []byte, at time.Time, err err
 	return checkCheckpoint(id, state)
 }
 
-// joinLeaf is the state that two states of one leaf make.
-func joinLeaf(id leafID, a, b []byte) ([]byte, error) {
+// joinItem is the state that two states of one item make.
+func joinItem(id itemID, a, b []byte) ([]byte, error) {
 	if bytes.Equal(a, b) {
 		return a, nil
 	}
@@ -162,27 +162,27 @@ func further[T any](a, b []byte, parse func([]byte) (T, error), by func(T, T) in
 	return b, nil
 }
 
-// state is that of a leaf as this batch leaves it so far; nil when there is none.
-func (t *txn) state(id leafID) ([]byte, error) {
+// state is that of an item as this batch leaves it so far; nil when there is none.
+func (t *txn) state(id itemID) ([]byte, error) {
 	row := id.row()
-	if now, ok := t.leaves[string(row)]; ok {
+	if now, ok := t.items[string(row)]; ok {
 		return now, nil
 	}
 	v, err := t.s.get(row)
 	if err != nil {
 		return nil, ignoreAbsent(err)
 	}
-	return t.s.packer.openLeaf(id.table, v)
+	return t.s.packer.openItem(id.table, v)
 }
 
-// leaf joins a state to what there is, and writes what that makes, if it is more.
-func (t *txn) leaf(id leafID, now []byte) error {
+// item joins a state to what there is, and writes what that makes, if it is more.
+func (t *txn) item(id itemID, now []byte) error {
 	old, err := t.state(id)
 	if err != nil {
 		return fmt.Errorf("row %q: %w", id.row(), err)
 	}
 	if old != nil {
-		if now, err = joinLeaf(id, old, now); err != nil {
+		if now, err = joinItem(id, old, now); err != nil {
 			return fmt.Errorf("row %q: %w", id.row(), err)
 		}
 		if bytes.Equal(old, now) {
@@ -190,12 +190,12 @@ func (t *txn) leaf(id leafID, now []byte) error {
 		}
 	}
 	row := id.row()
-	_, again := t.leaves[string(row)]
-	if t.leaves == nil {
-		t.leaves = map[string][]byte{}
+	_, again := t.items[string(row)]
+	if t.items == nil {
+		t.items = map[string][]byte{}
 	}
-	t.leaves[string(row)] = now
-	value := t.s.packer.closeLeaf(id.table, now)
+	t.items[string(row)] = now
+	value := t.s.packer.closeItem(id.table, now)
 	t.name(id.slice, byte(id.table), row[9:], len(value), time.Time{})
 	if err := t.b.Set(row, value, nil); err != nil || again {
 		return err
@@ -219,22 +219,22 @@ func (t *txn) leaf(id leafID, now []byte) error {
 	return nil
 }
 
-// trimLeaves leaves the keep greatest of the leaves of k.
-func (t *txn) trimLeaves(tab table, id siteID, k partition.Key, keep int) error {
-	prefix := leafKey(tab, id, k)
+// trimItems leaves the keep greatest of the items of k.
+func (t *txn) trimItems(tab table, id siteID, k partition.Key, keep int) error {
+	prefix := itemKey(tab, id, k)
 	var rows [][]byte
 	err := t.s.scan(prefix, after(prefix), func(key, _ []byte) (bool, error) {
 		rows = append(rows, bytes.Clone(key))
 		return true, nil
 	})
-	if err != nil || len(rows)+len(t.leaves) <= keep {
+	if err != nil || len(rows)+len(t.items) <= keep {
 		return err
 	}
 	there := make(map[string]bool, len(rows))
 	for _, r := range rows {
 		there[string(r)] = true
 	}
-	for row := range t.leaves {
+	for row := range t.items {
 		if bytes.HasPrefix([]byte(row), prefix) && !there[row] {
 			rows = append(rows, []byte(row))
 		}
@@ -248,9 +248,9 @@ func (t *txn) trimLeaves(tab table, id siteID, k partition.Key, keep int) error 
 	return nil
 }
 
-// dropLeaves forgets those of k and of its lists: k is placed in another slice
+// dropItems forgets those of k and of its lists: k is placed in another slice
 // and fetched there. A list that is a Key of its own here goes its own way.
-func (t *txn) dropLeaves(id siteID, k partition.Key) error {
+func (t *txn) dropItems(id siteID, k partition.Key) error {
 	keys := []partition.Key{k}
 	if k.Kind() == partition.KindAccount {
 		for _, l := range []partition.Key{k + "/followers", k + "/following"} {
@@ -263,7 +263,7 @@ func (t *txn) dropLeaves(id siteID, k partition.Key) error {
 		}
 	}
 	for _, k := range keys {
-		for _, tab := range leafTables() {
+		for _, tab := range itemTables() {
 			if err := t.dropTable(tab, id, k); err != nil {
 				return err
 			}
@@ -273,7 +273,7 @@ func (t *txn) dropLeaves(id siteID, k partition.Key) error {
 }
 
 func (t *txn) dropTable(tab table, id siteID, k partition.Key) error {
-	prefix := leafKey(tab, id, k)
+	prefix := itemKey(tab, id, k)
 	rows := map[string]bool{} // whether it is on disk
 	err := t.s.scan(prefix, after(prefix), func(key, _ []byte) (bool, error) {
 		rows[string(key)] = true
@@ -282,7 +282,7 @@ func (t *txn) dropTable(tab table, id siteID, k partition.Key) error {
 	if err != nil {
 		return err
 	}
-	for row := range t.leaves {
+	for row := range t.items {
 		if bytes.HasPrefix([]byte(row), prefix) {
 			rows[row] = rows[row] || false
 		}
@@ -295,7 +295,7 @@ func (t *txn) dropTable(tab table, id siteID, k partition.Key) error {
 		if err != nil {
 			return err
 		}
-		n.posts -= int64(len(rows)) // leaf counted those that are not on disk yet
+		n.posts -= int64(len(rows)) // item counted those that are not on disk yet
 		for row := range rows {
 			if err := t.logPost(k, row[len(prefix):]); err != nil {
 				return err
@@ -303,7 +303,7 @@ func (t *txn) dropTable(tab table, id siteID, k partition.Key) error {
 		}
 	}
 	for row := range rows {
-		delete(t.leaves, row)
+		delete(t.items, row)
 		if err := t.b.Delete([]byte(row), nil); err != nil {
 			return err
 		}
@@ -314,10 +314,10 @@ func (t *txn) dropTable(tab table, id siteID, k partition.Key) error {
 	return t.nowhere(id.slice, k)
 }
 
-// leaf validates a row of another peer.
-func (v *validator) leaf(i *incoming, t table, rest, value []byte) error {
+// item validates a row of another peer.
+func (v *validator) item(i *incoming, t table, rest, value []byte) error {
 	var part string
-	k, part, err := cutLeaf(rest)
+	k, part, err := cutItem(rest)
 	if err != nil {
 		return err
 	}
@@ -327,25 +327,25 @@ func (v *validator) leaf(i *incoming, t table, rest, value []byte) error {
 	if err := v.home(i); err != nil {
 		return err
 	}
-	i.leaf = &leafID{siteID: i.id, table: t, key: i.key, part: part}
+	i.item = &itemID{siteID: i.id, table: t, key: i.key, part: part}
 	if i.sent = t == tabAttempt && len(value) == 0; i.sent {
 		return nil
 	}
 	state := value
 	if isPacked(t) {
-		if state, err = v.unpack(value, maxLeaf(t)); err != nil {
+		if state, err = v.unpack(value, maxItem(t)); err != nil {
 			return err
 		}
 	}
 	var at time.Time
-	if i.body, at, err = checkLeaf(*i.leaf, state); err == nil {
+	if i.body, at, err = checkItem(*i.item, state); err == nil {
 		err = v.timely(at)
 	}
 	return err
 }
 
-// leaf joins a row of another peer.
-func (m *merger) leaf(i incoming) error {
+// item joins a row of another peer.
+func (m *merger) item(i incoming) error {
 	if m.t.s.charter.Mode == partition.ModeGeo {
 		if _, err := m.stateOf(i.id, i.key); err != nil { // end drops what is of a Key that was placed
 			return err
@@ -353,25 +353,25 @@ func (m *merger) leaf(i incoming) error {
 	}
 	switch {
 	case i.sent && m.log:
-		return m.t.trialGone(i.leaf.row()) // the slice's owner says so in its log
+		return m.t.trialGone(i.item.row()) // the slice's owner says so in its log
 	case i.sent:
 		return nil // a row that is no more; only a log takes rows away
 	}
-	if i.leaf.table == tabAttempt && !m.log {
+	if i.item.table == tabAttempt && !m.log {
 		if stale, err := m.staleTrial(i); stale || err != nil {
 			return err
 		}
 	}
-	if err := m.t.leaf(*i.leaf, i.body); err != nil {
+	if err := m.t.item(*i.item, i.body); err != nil {
 		return err
 	}
-	if t := i.leaf.table; t == tabGap || t == tabWalk || t == tabOverride {
-		m.capped[leafID{siteID: i.id, table: t, key: i.key}] = true
+	if t := i.item.table; t == tabGap || t == tabWalk || t == tabOverride {
+		m.capped[itemID{siteID: i.id, table: t, key: i.key}] = true
 	}
 	return nil
 }
 
-// keepOf is how many leaves of a Key are kept.
+// keepOf is how many items of a Key are kept.
 func keepOf(t table) int {
 	switch t {
 	case tabWalk:
@@ -382,14 +382,14 @@ func keepOf(t table) int {
 	return MaxKeyGaps
 }
 
-// leavesGone is told that all of sl goes: the index forgets its posts, and where
+// itemsGone is told that all of sl goes: the index forgets its posts, and where
 // the Keys are is not known any more.
-func (t *txn) leavesGone(sl partition.Slice) error {
+func (t *txn) itemsGone(sl partition.Slice) error {
 	for _, tab := range []table{tabPost, tabWalk} {
 		p := slicePrefix(tab, sl)
 		var of partition.Key
 		err := t.s.scan(p, after(p), func(key, _ []byte) (bool, error) {
-			id, err := splitLeaf(tab, key)
+			id, err := splitItem(tab, key)
 			if err == nil && id.key != of {
 				err = t.nowhere(sl, id.key)
 				of = id.key
@@ -474,8 +474,8 @@ func (k *keyIter) before(o *keyIter) bool {
 
 // behind is the least row after those of key.
 func (k *keyIter) behind(id siteID, key partition.Key) []byte {
-	if isLeaf(k.table) {
-		return after(leafKey(k.table, id, key))
+	if isItem(k.table) {
+		return after(itemKey(k.table, id, key))
 	}
 	return append(keyRow(k.table, id, key), 0)
 }
@@ -490,8 +490,8 @@ func (k *keyIter) seek(lower []byte) error {
 		return err
 	}
 	k.id, k.key = id, partition.Key(rest)
-	if isLeaf(k.table) {
-		k.key, _, err = cutLeaf(rest)
+	if isItem(k.table) {
+		k.key, _, err = cutItem(rest)
 	}
 	return err
 }

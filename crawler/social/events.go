@@ -10,14 +10,14 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// hear takes what streams said of the account. It says whether the visit ends with that, as it is not yet time
+// applyEvents takes what streams said of the account. It says whether the visit ends with that, as it is not yet time
 // to ask its server.
-func (v *visit) hear() (ends bool, err error) {
+func (v *visit) applyEvents() (ends bool, err error) {
 	k := v.t.Due.Key
-	if !v.s.ears.open || k.Kind() != partition.KindAccount || v.st.Poll.IsZero() {
+	if !v.s.subscriptions.open || k.Kind() != partition.KindAccount || v.st.Poll.IsZero() {
 		return false, nil
 	}
-	some, more, plain, lost := v.s.ears.words(k)
+	some, more, plain, lost := v.s.subscriptions.events(k)
 	look := false
 	for _, w := range some {
 		if v.told = w.at; v.told.After(v.now) {
@@ -37,7 +37,7 @@ func (v *visit) hear() (ends bool, err error) {
 		last = some[len(some)-1].seq
 	}
 	if last > 0 || plain || lost > 0 {
-		v.res.Kept = func() { v.s.ears.kept(k, last, plain, lost) }
+		v.res.Kept = func() { v.s.subscriptions.kept(k, last, plain, lost) }
 	}
 	if lost > 0 {
 		v.gap(store.GapIncomplete, "what a stream told for a while was not had: what was edited or deleted of older posts may not be known")
@@ -94,7 +94,7 @@ func (v *visit) unsaid(uri, id string) error {
 
 // proved holds the posts that a reading found new against what the stream had told.
 func (v *visit) proved() error {
-	on := v.s.ears.since(v.t.Due.Key)
+	on := v.s.subscriptions.since(v.t.Due.Key)
 	if on.IsZero() {
 		return nil
 	}
@@ -130,15 +130,15 @@ func (v *visit) trust() error {
 	return nil
 }
 
-// listen says to the ears how the account stands after this visit.
+// listen tells the subscriptions how the account stands after this visit.
 func (v *visit) listen() error {
 	k := v.t.Due.Key
-	if !v.s.ears.open || k.Kind() != partition.KindAccount || v.heardOnly {
+	if !v.s.subscriptions.open || k.Kind() != partition.KindAccount || v.heardOnly {
 		return nil
 	}
 	v.s.posted.read(k, &v.st, v.res.Posts)
 	if v.st.Poll.IsZero() {
-		v.s.ears.leave(k)
+		v.s.subscriptions.leave(k)
 		return nil
 	}
 	sl, err := v.s.o.Store.Where(k)
@@ -146,11 +146,11 @@ func (v *visit) listen() error {
 		return err
 	}
 	v.st.Poll = v.res.Next.At
-	v.s.ears.join(k, sl, &v.st)
+	v.s.subscriptions.join(k, sl, &v.st)
 	return nil
 }
 
 // trusted says whether the stream need be held against readings only now and then.
 func (v *visit) trusted() bool {
-	return v.st.Trust >= trustedAfter && !v.s.ears.since(v.t.Due.Key).IsZero()
+	return v.st.Trust >= trustedAfter && !v.s.subscriptions.since(v.t.Due.Key).IsZero()
 }

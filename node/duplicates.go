@@ -37,8 +37,8 @@ func (n *Node) newCopyHunt(until time.Time) *copyHunt {
 // found is one text of an answer; its print has a name, and none of that no words.
 type found struct {
 	*wire.Copy
-	key   partition.Key
-	print copies.Print
+	key         partition.Key
+	fingerprint copies.Print
 }
 
 // name is what tells a text from all others, and orders those of one time.
@@ -131,14 +131,14 @@ func (h *copyHunt) take(peer string, a *wire.CopiesAnswer, sls []partition.Slice
 			return nil, errors.New("its copy is of a slice that it does not answer for")
 		}
 		if len(c.Print) > 0 {
-			if f.print, err = copies.DecodePrint(c.Print); err != nil {
+			if f.fingerprint, err = copies.DecodePrint(c.Print); err != nil {
 				return nil, fmt.Errorf("its copy: %w", err)
 			}
-			f.print.ID = textName(f.key, c.Post)
-			if len(f.print.Units) == 0 {
-				f.print.Units = words[f.print.Content]
+			f.fingerprint.ID = textName(f.key, c.Post)
+			if len(f.fingerprint.Units) == 0 {
+				f.fingerprint.Units = words[f.fingerprint.Content]
 			} else {
-				words[f.print.Content] = f.print.Units
+				words[f.fingerprint.Content] = f.fingerprint.Units
 			}
 		}
 		out = append(out, f)
@@ -189,10 +189,10 @@ func (n *Node) Copies(ctx context.Context, k partition.Key, post string) (api.Co
 		return out, err
 	}
 	if out.Why = clipped(one.Why, wire.MaxText); len(one.Print) > 0 {
-		c := copies.NewCircle(copies.Options{}, one.print)
-		by := map[string]found{one.print.ID: one}
+		c := copies.NewCircle(copies.Options{}, one.fingerprint)
+		by := map[string]found{one.fingerprint.ID: one}
 		h.around(ctx, c, by)
-		out.Group, out.Members = groupOf(c.Groups(), one.print.ID, by)
+		out.Group, out.Members = groupOf(c.Groups(), one.fingerprint.ID, by)
 		out.More = h.more || c.Cut()
 	}
 	if out.More {
@@ -226,11 +226,11 @@ func (h *copyHunt) around(ctx context.Context, c *copies.Circle, by map[string]f
 			w.Prints = append(w.Prints, p.Append(nil))
 		}
 		for _, f := range h.ask(ctx, w) {
-			if _, known := by[f.print.ID]; known || len(f.print.Units) == 0 {
+			if _, known := by[f.fingerprint.ID]; known || len(f.fingerprint.Units) == 0 {
 				continue
 			}
-			c.Add(f.print)
-			by[f.print.ID] = f
+			c.Add(f.fingerprint)
+			by[f.fingerprint.ID] = f
 		}
 	}
 }
@@ -264,7 +264,7 @@ func (n *Node) serveZoneCopies(ctx context.Context, w *wire.Copies) (*wire.Copie
 	told := map[uint64]bool{}
 	size := 0
 	for _, f := range h.ask(ctx, w) {
-		if p := f.print; len(f.Print) > 0 { // those of equal texts may be of several peers
+		if p := f.fingerprint; len(f.Print) > 0 { // those of equal texts may be of several peers
 			if told[p.Content] {
 				p.Units = nil
 			}

@@ -39,7 +39,7 @@ func (o Options) join() []string {
 
 // hopeless says whether asking for a charter again cannot help.
 func hopeless(w dht.Ways, err error) bool {
-	return errors.Is(err, dht.ErrNotAdmitted) && w.Invite == nil && len(w.SwarmKey) == 0 || errors.Is(err, wire.ErrExpired)
+	return errors.Is(err, dht.ErrHandshake) && w.Invite == nil && len(w.SwarmKey) == 0 || errors.Is(err, wire.ErrExpired)
 }
 
 // contradicts is what o says of the swarm that its charter denies.
@@ -50,13 +50,13 @@ func (o Options) contradicts(c partition.Charter) error {
 	return nil
 }
 
-// Admission says in words how this peer came into its private swarm; "" in an
+// Membership says in words how this peer came into its private swarm; "" in an
 // open one.
-func (n *Node) Admission() string {
+func (n *Node) Membership() string {
 	if !n.charter.Private {
 		return ""
 	}
-	a, ok := n.dht.Admission()
+	a, ok := n.dht.Membership()
 	switch {
 	case !ok:
 		return "by the swarm's key, no pass yet"

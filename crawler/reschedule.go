@@ -11,11 +11,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Hurry has Keys in sl that are done, and are to be looked at again some time, due
+// RescheduleNow has Keys in sl that are done, and are to be looked at again some time, due
 // now: their Source has heard of something (social streams). What is due already, or has
 // failed and waits, is left as it is, and so is what is beyond store.MaxPlans. It is not an error when the slice is not here any more.
 // When the Key would have been looked at is the Source's to remember.
-func (c *Crawler) Hurry(sl partition.Slice, keys []partition.Key) error {
+func (c *Crawler) RescheduleNow(sl partition.Slice, keys []partition.Key) error {
 	now := time.Now()
 	var plans []store.Plan
 	sites := map[partition.Site]bool{}
@@ -25,7 +25,7 @@ func (c *Crawler) Hurry(sl partition.Slice, keys []partition.Key) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("crawler: hurry: %w", err)
+			return fmt.Errorf("crawler: reschedule: %w", err)
 		}
 		if d.State == store.StateDone && d.At.After(now) {
 			plans = append(plans, store.Plan{Was: d, At: now, History: d.History})
@@ -38,7 +38,7 @@ func (c *Crawler) Hurry(sl partition.Slice, keys []partition.Key) error {
 	if _, err := c.o.Store.Replan(sl, plans); errors.Is(err, store.ErrFenced) {
 		return nil // its new owner looks when it was planned
 	} else if err != nil {
-		return fmt.Errorf("crawler: hurry: %w", err)
+		return fmt.Errorf("crawler: reschedule: %w", err)
 	}
 	for s := range sites {
 		c.Wake(sl, s)

@@ -21,8 +21,8 @@ import (
 // passFile keeps the lasting pass of this peer.
 const passFile = "admission.pass"
 
-// Admission is how a peer came into a private swarm.
-type Admission = wire.Admission
+// Membership is how a peer came into a private swarm.
+type Membership = wire.Membership
 
 // Ways are what a peer may show to be let into a private swarm. The zero value
 // is none.
@@ -31,13 +31,13 @@ type Ways struct {
 	SwarmKey []byte       // wire.SwarmKeyLen bytes that the members share
 }
 
-// door is for a peer that does not know the charter yet: only charters are
+// handshaker is for a peer that does not know the charter yet: only charters are
 // asked for through it. Nil when there is no way in.
-func (w Ways) door(ctx context.Context, h host.Host, key crypto.PrivKey) (*door, error) {
+func (w Ways) handshaker(ctx context.Context, h host.Host, key crypto.PrivKey) (*handshaker, error) {
 	if w.Invite == nil && len(w.SwarmKey) == 0 {
 		return nil, nil
 	}
-	d := &door{Host: h, self: h.ID(), signer: key, key: w.SwarmKey, log: slog.New(slog.DiscardHandler), refused: &tally{},
+	d := &handshaker{Host: h, self: h.ID(), signer: key, key: w.SwarmKey, log: slog.New(slog.DiscardHandler), refused: &tally{},
 		begin: func() bool { return false }, end: func() {}, ctx: ctx}
 	if w.Invite != nil {
 		if err := w.Invite.Check(time.Now()); err != nil {
@@ -57,26 +57,26 @@ func (w Ways) door(ctx context.Context, h host.Host, key crypto.PrivKey) (*door,
 func (w Ways) open(sealed *wire.SealedCharter) (partition.Charter, error) {
 	c, err := sealed.Open()
 	if err == nil && w.Invite != nil && c.Digest() != w.Invite.Space {
-		return partition.Charter{}, fmt.Errorf("%w: the invite is for another swarm than %s", ErrNotAdmitted, c.Name)
+		return partition.Charter{}, fmt.Errorf("%w: the invite is for another swarm than %s", ErrHandshake, c.Name)
 	}
 	return c, err
 }
 
-// openDoor has everything else here speak through a door.
-func (d *DHT) openDoor() error {
+// openHandshaker has everything else here speak through a handshaker.
+func (d *DHT) openHandshaker() error {
 	o := d.opts
 	pass, err := d.loadPass()
 	if err != nil {
 		return err
 	}
-	d.door = &door{Host: d.host, self: d.self, signer: o.Key, prefix: string(d.prefix), space: d.space, founder: o.Charter.Founder,
-		key: o.SwarmKey, pass: pass, log: d.log, refused: &d.counters.notAdmitted, keep: d.savePass,
+	d.handshaker = &handshaker{Host: d.host, self: d.self, signer: o.Key, prefix: string(d.prefix), space: d.space, founder: o.Charter.Founder,
+		key: o.SwarmKey, pass: pass, log: d.log, refused: &d.counters.handshakeFailed, keep: d.savePass,
 		begin: d.begin, end: d.running.Done, ctx: d.ctx}
-	if _, ok := d.door.admission(); !ok && len(o.SwarmKey) == 0 {
-		return fmt.Errorf("the swarm %s is private: an invite or its key is needed: %w", o.Charter.Name, ErrNotAdmitted)
+	if _, ok := d.handshaker.membership(); !ok && len(o.SwarmKey) == 0 {
+		return fmt.Errorf("the swarm %s is private: an invite or its key is needed: %w", o.Charter.Name, ErrHandshake)
 	}
-	d.door.open()
-	d.host = d.door
+	d.handshaker.open()
+	d.host = d.handshaker
 	return nil
 }
 
@@ -105,10 +105,10 @@ func (d *DHT) loadPass() (*wire.Pass, error) {
 		return nil, nil
 	}
 	if inv.Space != d.space {
-		return nil, fmt.Errorf("invite: %w than %s: %w", wire.ErrSpace, d.opts.Charter.Name, ErrNotAdmitted)
+		return nil, fmt.Errorf("invite: %w than %s: %w", wire.ErrSpace, d.opts.Charter.Name, ErrHandshake)
 	}
 	if err := inv.Check(time.Now()); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotAdmitted, err)
+		return nil, fmt.Errorf("%w: %w", ErrHandshake, err)
 	}
 	return inv.Redeem(self, time.Now())
 }
@@ -128,22 +128,22 @@ func (d *DHT) savePass(p *wire.Pass) {
 	}
 }
 
-// Admission is how this peer came into its private swarm; false in an open
+// Membership is how this peer came into its private swarm; false in an open
 // swarm, and while it has only the swarm's key to show.
-func (d *DHT) Admission() (Admission, bool) {
-	if d.door == nil {
-		return Admission{}, false
+func (d *DHT) Membership() (Membership, bool) {
+	if d.handshaker == nil {
+		return Membership{}, false
 	}
-	return d.door.admission()
+	return d.handshaker.membership()
 }
 
 // NewInvite makes an invitation code that is good for life, with ways to this
 // peer in it. Only a member with a lasting pass can make one.
 func (d *DHT) NewInvite(life time.Duration) (string, error) {
-	if d.door == nil {
+	if d.handshaker == nil {
 		return "", errors.New("new invite: the swarm is open: nobody needs one")
 	}
-	return newInvite(d.opts.Key, d.door.ownPass(), d.opts.Charter.Founder, d.space, d.Addrs(), life)
+	return newInvite(d.opts.Key, d.handshaker.ownPass(), d.opts.Charter.Founder, d.space, d.Addrs(), life)
 }
 
 // InviteFrom is NewInvite for the peer whose directory dir is, running or not;

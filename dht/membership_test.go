@@ -64,10 +64,10 @@ func joinBy(t *testing.T, o Options) (*DHT, func()) {
 }
 
 // lasts waits until d has a pass for good.
-func lasts(t *testing.T, d *DHT) Admission {
+func lasts(t *testing.T, d *DHT) Membership {
 	t.Helper()
-	eventually(t, 10*time.Second, "a lasting pass", func() bool { a, ok := d.Admission(); return ok && a.Lasting })
-	a, _ := d.Admission()
+	eventually(t, 10*time.Second, "a lasting pass", func() bool { a, ok := d.Membership(); return ok && a.Lasting })
+	a, _ := d.Membership()
 	return a
 }
 
@@ -76,7 +76,7 @@ func lasts(t *testing.T, d *DHT) Admission {
 func TestInvitesOfInvites(t *testing.T) {
 	t.Parallel()
 	f := found(t, nil)
-	if a, ok := f.Admission(); !ok || !a.Lasting || a.Depth != 0 {
+	if a, ok := f.Membership(); !ok || !a.Lasting || a.Depth != 0 {
 		t.Fatalf("the founder: %+v, %v", a, ok)
 	}
 	inv := invite(t, f, time.Hour)
@@ -102,8 +102,8 @@ func TestInvitesOfInvites(t *testing.T) {
 	if code, err := InviteFrom(a.opts.Dir, a.Addrs(), time.Hour); err == nil {
 		t.Fatalf("a directory without an identity invites: %s", code)
 	}
-	if f.Stats().NotAdmitted["forged"]+b.Stats().NotAdmitted["no-member"] != 0 {
-		t.Fatalf("%v, %v", f.Stats().NotAdmitted, b.Stats().NotAdmitted)
+	if f.Stats().HandshakeFailed["forged"]+b.Stats().HandshakeFailed["no-member"] != 0 {
+		t.Fatalf("%v, %v", f.Stats().HandshakeFailed, b.Stats().HandshakeFailed)
 	}
 }
 
@@ -164,8 +164,8 @@ func TestSwarmKey(t *testing.T) {
 	converged(t, 10*time.Second, f, a, b)
 	lasts(t, b)
 	_, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{SwarmKey: bytes.Repeat([]byte{8}, wire.SwarmKeyLen)})
-	if !errors.Is(err, ErrNotAdmitted) || f.Stats().NotAdmitted["wrong-key"] == 0 {
-		t.Fatalf("another key: %v, %v", err, f.Stats().NotAdmitted)
+	if !errors.Is(err, ErrHandshake) || f.Stats().HandshakeFailed["wrong-key"] == 0 {
+		t.Fatalf("another key: %v, %v", err, f.Stats().HandshakeFailed)
 	}
 }
 
@@ -178,17 +178,17 @@ func TestStrangersAreRefusedEverywhere(t *testing.T) {
 	a, _ := joinBy(t, Options{Join: f.Addrs(), Ways: Ways{Invite: inv}})
 	converged(t, 10*time.Second, f, a)
 	lasts(t, a)
-	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{}); !errors.Is(err, ErrNotAdmitted) {
+	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{}); !errors.Is(err, ErrHandshake) {
 		t.Fatalf("the charter for a stranger: %v", err)
 	}
 	h := stranger(t, a)
 	guarded := 0
 	for _, id := range a.host.Mux().Protocols() {
-		if !a.door.guarded(id) || id == charterProtocol {
+		if !a.handshaker.guarded(id) || id == charterProtocol {
 			continue
 		}
 		guarded++
-		before := a.Stats().NotAdmitted["stranger"]
+		before := a.Stats().HandshakeFailed["stranger"]
 		s, err := h.NewStream(context.Background(), a.self, id)
 		if err == nil {
 			_, _ = s.Write([]byte{1, 0})
@@ -197,7 +197,7 @@ func TestStrangersAreRefusedEverywhere(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: served", id)
 		}
-		eventually(t, 5*time.Second, string(id)+" is counted", func() bool { return a.Stats().NotAdmitted["stranger"] > before })
+		eventually(t, 5*time.Second, string(id)+" is counted", func() bool { return a.Stats().HandshakeFailed["stranger"] > before })
 	}
 	if guarded < 4 {
 		t.Fatalf("only %d protocols are guarded: %v", guarded, a.host.Mux().Protocols())
@@ -225,7 +225,7 @@ func testBadPasses(t *testing.T, d *DHT, inv *wire.Invite) {
 			return d.space, made((*wire.Pass)(nil).Grant(other, d.space, &wire.GrantBody{Subject: self}))
 		},
 		"expired": func(self string) (string, *wire.Pass) {
-			return d.space, made(d.door.ownPass().Grant(d.opts.Key, d.space, &wire.GrantBody{Subject: self, ExpiresMs: 1}))
+			return d.space, made(d.handshaker.ownPass().Grant(d.opts.Key, d.space, &wire.GrantBody{Subject: self, ExpiresMs: 1}))
 		},
 		"forged": func(self string) (string, *wire.Pass) {
 			p := made(inv.Redeem(self, time.Now()))
@@ -234,16 +234,16 @@ func testBadPasses(t *testing.T, d *DHT, inv *wire.Invite) {
 		},
 	} {
 		h := stranger(t, d)
-		g := bareDoor(h, nil)
+		g := bareHandshaker(h, nil)
 		g.space, g.pass = show(h.ID().String())
 		g.founder = d.opts.Charter.Founder
 		g.open()
-		before := d.Stats().NotAdmitted[reason]
-		if err := g.enter(context.Background(), d.self); !errors.Is(err, ErrNotAdmitted) {
+		before := d.Stats().HandshakeFailed[reason]
+		if err := g.enter(context.Background(), d.self); !errors.Is(err, ErrHandshake) {
 			t.Errorf("%s: %v", reason, err)
 		}
-		if got := d.Stats().NotAdmitted[reason]; got != before+1 {
-			t.Errorf("%s: %v", reason, d.Stats().NotAdmitted)
+		if got := d.Stats().HandshakeFailed[reason]; got != before+1 {
+			t.Errorf("%s: %v", reason, d.Stats().HandshakeFailed)
 		}
 		g.close()
 	}
@@ -253,20 +253,20 @@ func testBadPasses(t *testing.T, d *DHT, inv *wire.Invite) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = evil.Close() })
-	evil.door.space = d.space
+	evil.handshaker.space = d.space
 	h := stranger(t, evil)
-	g := bareDoor(h, inv)
+	g := bareHandshaker(h, inv)
 	g.pass = made(g.pass, nil)
 	g.open()
 	defer g.close()
-	if err := g.enter(context.Background(), evil.self); !errors.Is(err, ErrNotAdmitted) {
+	if err := g.enter(context.Background(), evil.self); !errors.Is(err, ErrHandshake) {
 		t.Errorf("an impostor: %v", err)
 	}
 }
 
-// bareDoor is for a host that is nobody's.
-func bareDoor(h host.Host, inv *wire.Invite) *door {
-	d := &door{Host: h, self: h.ID(), log: slog.New(slog.DiscardHandler), refused: &tally{}, ctx: context.Background(),
+// bareHandshaker is for a host that is nobody's.
+func bareHandshaker(h host.Host, inv *wire.Invite) *handshaker {
+	d := &handshaker{Host: h, self: h.ID(), log: slog.New(slog.DiscardHandler), refused: &tally{}, ctx: context.Background(),
 		begin: func() bool { return false }, end: func() {}}
 	if inv != nil {
 		d.space, d.founder = inv.Space, inv.Founder
@@ -285,7 +285,7 @@ func TestInvitesThatAreNoGood(t *testing.T) {
 	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{Invite: short}); !errors.Is(err, wire.ErrExpired) {
 		t.Errorf("expired: %v", err)
 	}
-	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{Invite: invite(t, g, time.Hour)}); !errors.Is(err, ErrNotAdmitted) {
+	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{Invite: invite(t, g, time.Hour)}); !errors.Is(err, ErrHandshake) {
 		t.Errorf("another swarm's: %v", err)
 	}
 	for name, o := range map[string]Options{
@@ -294,7 +294,7 @@ func TestInvitesThatAreNoGood(t *testing.T) {
 		"other":   {Ways: Ways{Invite: invite(t, g, time.Hour)}},
 	} {
 		o.Key, o.Charter, o.Listen = newKey(t), f.opts.Charter, loopback()
-		if d, err := New(context.Background(), o); !errors.Is(err, ErrNotAdmitted) {
+		if d, err := New(context.Background(), o); !errors.Is(err, ErrHandshake) {
 			t.Errorf("%s: %v, %v", name, d, err)
 		}
 	}
@@ -325,9 +325,9 @@ func TestPrivateSwarmInFakeTime(t *testing.T) {
 		if err := h.Connect(t.Context(), peer.AddrInfo{ID: ds[1].self, Addrs: ds[1].host.Addrs()}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(admitWithin + time.Second)
-		if h.Network().Connectedness(ds[1].self) == network.Connected || ds[1].Stats().NotAdmitted["late"] != 1 {
-			t.Fatalf("a silent stranger is still connected: %v", ds[1].Stats().NotAdmitted)
+		time.Sleep(handshakeWithin + time.Second)
+		if h.Network().Connectedness(ds[1].self) == network.Connected || ds[1].Stats().HandshakeFailed["late"] != 1 {
+			t.Fatalf("a silent stranger is still connected: %v", ds[1].Stats().HandshakeFailed)
 		}
 		cutBetween(t, net, ds[:2], ds[2:])
 		converged(t, time.Minute, ds[:2]...)

@@ -21,19 +21,19 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 )
 
-// Timing of admission to a private swarm.
+// Timing of handshakes of a private swarm.
 const (
-	admitProtocol = "/echo-node/admit/1"
-	admitTimeout  = 10 * time.Second // of one handshake
-	admitWithin   = 30 * time.Second // a connection that is not admitted by then is closed
-	admitRetry    = 5 * time.Second  // between two handshakes on a connection where one failed
+	handshakeProtocol = "/echo-node/admit/1"
+	handshakeTimeout  = 10 * time.Second // of one handshake
+	handshakeWithin   = 30 * time.Second // a connection without a handshake by then is closed
+	handshakeRetry    = 5 * time.Second  // between two handshakes on a connection where one failed
 )
 
-// ErrNotAdmitted is wrapped by errors that say why one side did not let the
+// ErrHandshake is wrapped by errors that say why one side did not let the
 // other into a private swarm.
-var ErrNotAdmitted = errors.New("not admitted to the private swarm")
+var ErrHandshake = errors.New("not admitted to the private swarm")
 
-// door is the host as the protocols of a private swarm see it: none of them is
+// handshaker is the host as the protocols of a private swarm see it: none of them is
 // spoken with a peer that has not shown, on a connection that is open, that it
 // was let in. libp2p has proven the peer's id; what is shown is bound to it:
 //
@@ -46,7 +46,7 @@ var ErrNotAdmitted = errors.New("not admitted to the private swarm")
 // Whoever wants to open a stream is the asker, once for each connection. A peer
 // that came by an invite or by the key is given a lasting pass by the first
 // member it meets, so that it can be let in, and invite, without them later.
-type door struct {
+type handshaker struct {
 	host.Host
 	self    peer.ID
 	signer  crypto.PrivKey
@@ -65,11 +65,11 @@ type door struct {
 	mu     sync.Mutex
 	closed bool
 	pass   *wire.Pass
-	conns  map[network.Conn]*guest
+	conns  map[network.Conn]*incomingConn
 }
 
-// guest is one connection.
-type guest struct {
+// incomingConn is one connection.
+type incomingConn struct {
 	in     bool
 	asking chan struct{} // closed when our handshake on it ends; nil = none under way
 	err    error         // of our last handshake
@@ -78,19 +78,19 @@ type guest struct {
 }
 
 // open begins to guard. The caller has set every field above mu, and pass.
-func (d *door) open() {
-	d.conns = map[network.Conn]*guest{}
+func (d *handshaker) open() {
+	d.conns = map[network.Conn]*incomingConn{}
 	d.notify = &network.NotifyBundle{ConnectedF: d.connected, DisconnectedF: d.disconnected}
 	d.Network().Notify(d.notify)
 	for _, c := range d.Network().Conns() {
 		d.connected(nil, c)
 	}
-	d.Host.SetStreamHandler(admitProtocol, d.answer)
+	d.Host.SetStreamHandler(handshakeProtocol, d.answer)
 }
 
 // close stops guarding; the host stays.
-func (d *door) close() {
-	d.Host.RemoveStreamHandler(admitProtocol)
+func (d *handshaker) close() {
+	d.Host.RemoveStreamHandler(handshakeProtocol)
 	d.Network().StopNotify(d.notify)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,9 +100,9 @@ func (d *door) close() {
 	}
 }
 
-func (d *door) connected(_ network.Network, c network.Conn) { d.guestOf(c) }
+func (d *handshaker) connected(_ network.Network, c network.Conn) { d.connOf(c) }
 
-func (d *door) disconnected(_ network.Network, c network.Conn) {
+func (d *handshaker) disconnected(_ network.Network, c network.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if g := d.conns[c]; g != nil {
@@ -111,13 +111,13 @@ func (d *door) disconnected(_ network.Network, c network.Conn) {
 	}
 }
 
-// guestOf is the entry of c, made when c is new.
-func (d *door) guestOf(c network.Conn) *guest {
+// connOf is the entry of c, made when c is new.
+func (d *handshaker) connOf(c network.Conn) *incomingConn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	g := d.conns[c]
 	if g == nil {
-		g = &guest{late: time.AfterFunc(admitWithin, func() { d.showOut(c) })}
+		g = &incomingConn{late: time.AfterFunc(handshakeWithin, func() { d.showOut(c) })}
 		if c.IsClosed() || d.closed { // its end may have been told already
 			g.late.Stop()
 			return g
@@ -127,8 +127,8 @@ func (d *door) guestOf(c network.Conn) *guest {
 	return g
 }
 
-// showOut closes a connection that was not admitted in time.
-func (d *door) showOut(c network.Conn) {
+// showOut closes a connection without a handshake in time.
+func (d *handshaker) showOut(c network.Conn) {
 	d.mu.Lock()
 	g := d.conns[c]
 	stay := d.closed || g == nil || g.in
@@ -140,39 +140,39 @@ func (d *door) showOut(c network.Conn) {
 }
 
 // guarded says whether id is only for those who are admitted.
-func (d *door) guarded(id protocol.ID) bool {
+func (d *handshaker) guarded(id protocol.ID) bool {
 	return id == charterProtocol || d.prefix != "" && strings.HasPrefix(string(id), d.prefix+"/")
 }
 
 // SetStreamHandler is host.Host's; a guarded protocol is for admitted peers.
-func (d *door) SetStreamHandler(id protocol.ID, h network.StreamHandler) {
+func (d *handshaker) SetStreamHandler(id protocol.ID, h network.StreamHandler) {
 	d.Host.SetStreamHandler(id, d.checked(id, h))
 }
 
 // SetStreamHandlerMatch is host.Host's, as SetStreamHandler.
-func (d *door) SetStreamHandlerMatch(id protocol.ID, match func(protocol.ID) bool, h network.StreamHandler) {
+func (d *handshaker) SetStreamHandlerMatch(id protocol.ID, match func(protocol.ID) bool, h network.StreamHandler) {
 	d.Host.SetStreamHandlerMatch(id, match, d.checked(id, h))
 }
 
-func (d *door) checked(id protocol.ID, h network.StreamHandler) network.StreamHandler {
+func (d *handshaker) checked(id protocol.ID, h network.StreamHandler) network.StreamHandler {
 	if !d.guarded(id) || id == charterProtocol { // that one says that the swarm is private
 		return h
 	}
 	return func(s network.Stream) {
-		if d.admitted(s.Conn()) {
+		if d.passed(s.Conn()) {
 			h(s)
 			return
 		}
 		d.refused.add("stranger")
-		d.log.Debug("a peer that is not admitted is refused", "peer", s.Conn().RemotePeer().String(), "protocol", id)
+		d.log.Debug("a peer without a handshake is refused", "peer", s.Conn().RemotePeer().String(), "protocol", id)
 		_ = s.Reset()
 	}
 }
 
-// admitted says whether the peer at the other end has been let in, on this
+// passed says whether the peer at the other end has been let in, on this
 // connection or on another that is open. It waits for a handshake of ours that
 // is under way: the other side may be done with it already.
-func (d *door) admitted(c network.Conn) bool {
+func (d *handshaker) passed(c network.Conn) bool {
 	d.mu.Lock()
 	g := d.conns[c]
 	var asking chan struct{}
@@ -195,7 +195,7 @@ func (d *door) admitted(c network.Conn) bool {
 
 // NewStream is host.Host's. Before a guarded protocol is spoken, each side
 // shows the other that it was let in.
-func (d *door) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
+func (d *handshaker) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
 	if slices.ContainsFunc(ids, d.guarded) {
 		if err := d.enter(ctx, p); err != nil {
 			return nil, err
@@ -205,7 +205,7 @@ func (d *door) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (ne
 }
 
 // enter has both sides admitted on every connection to p, connecting if need be.
-func (d *door) enter(ctx context.Context, p peer.ID) error {
+func (d *handshaker) enter(ctx context.Context, p peer.ID) error {
 	conns := d.Network().ConnsToPeer(p)
 	if len(conns) == 0 {
 		if none, _ := network.GetNoDial(ctx); none {
@@ -232,11 +232,11 @@ func (d *door) enter(ctx context.Context, p peer.ID) error {
 }
 
 // ask makes one handshake on c, unless one was made or is under way.
-func (d *door) ask(ctx context.Context, c network.Conn) error {
-	g := d.guestOf(c)
+func (d *handshaker) ask(ctx context.Context, c network.Conn) error {
+	g := d.connOf(c)
 	for {
 		d.mu.Lock()
-		if g.in || g.err != nil && time.Since(g.at) < admitRetry {
+		if g.in || g.err != nil && time.Since(g.at) < handshakeRetry {
 			err := g.err
 			if g.in {
 				err = nil
@@ -272,21 +272,21 @@ func (d *door) ask(ctx context.Context, c network.Conn) error {
 }
 
 // shake is the asker's side of the handshake.
-func (d *door) shake(ctx context.Context, c network.Conn) error {
-	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "admission"), admitTimeout)
+func (d *handshaker) shake(ctx context.Context, c network.Conn) error {
+	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "admission"), handshakeTimeout)
 	defer cancel()
 	s, err := c.NewStream(ctx)
 	if err != nil {
-		return fmt.Errorf("admission: %w", err)
+		return fmt.Errorf("handshake: %w", err)
 	}
 	defer func() { _ = s.Reset() }() // nothing more is expected
 	defer context.AfterFunc(ctx, func() { _ = s.Reset() })()
 	defer context.AfterFunc(d.ctx, func() { _ = s.Reset() })()
-	if err := s.SetProtocol(admitProtocol); err != nil {
-		return fmt.Errorf("admission: %w", err)
+	if err := s.SetProtocol(handshakeProtocol); err != nil {
+		return fmt.Errorf("handshake: %w", err)
 	}
-	if err := multistream.SelectProtoOrFail(protocol.ID(admitProtocol), s); err != nil {
-		return fmt.Errorf("admission: %w", err)
+	if err := multistream.SelectProtoOrFail(protocol.ID(handshakeProtocol), s); err != nil {
+		return fmt.Errorf("handshake: %w", err)
 	}
 	other := c.RemotePeer()
 	hello := &wire.Admit{Version: wire.AdmitVersion, Space: d.space, Pass: d.ownPass()}
@@ -301,11 +301,11 @@ func (d *door) shake(ctx context.Context, c network.Conn) error {
 	if err != nil {
 		return err
 	}
-	a, err := d.judge(other, verdict, challenge.Nonce, hello.Nonce)
+	a, err := d.verify(other, verdict, challenge.Nonce, hello.Nonce)
 	if err != nil {
 		d.refused.add(reasonOf(err))
 		_ = c.Close()
-		return fmt.Errorf("%w: %s is no member: %w", ErrNotAdmitted, other, err)
+		return fmt.Errorf("%w: %s is no member: %w", ErrHandshake, other, err)
 	}
 	if verdict.Granted != nil {
 		d.take(verdict.Granted)
@@ -334,20 +334,20 @@ func turn(s network.Stream, m *wire.Admit) (*wire.Admit, error) {
 		return nil, err
 	}
 	if answer.Refused != "" {
-		return nil, fmt.Errorf("%w: %s refuses this peer: %s", ErrNotAdmitted, s.Conn().RemotePeer(), answer.Refused)
+		return nil, fmt.Errorf("%w: %s refuses this peer: %s", ErrHandshake, s.Conn().RemotePeer(), answer.Refused)
 	}
 	return answer, nil
 }
 
 // answer is the other side of shake.
-func (d *door) answer(s network.Stream) {
+func (d *handshaker) answer(s network.Stream) {
 	if !d.begin() {
 		_ = s.Reset()
 		return
 	}
 	defer d.end()
 	defer context.AfterFunc(d.ctx, func() { _ = s.Reset() })()
-	late := time.AfterFunc(admitTimeout, func() { _ = s.Reset() })
+	late := time.AfterFunc(handshakeTimeout, func() { _ = s.Reset() })
 	defer late.Stop()
 	err := d.receive(s)
 	if err == nil {
@@ -364,14 +364,14 @@ func (d *door) answer(s network.Stream) {
 	_ = s.Close()
 }
 
-func (d *door) receive(s network.Stream) error {
+func (d *handshaker) receive(s network.Stream) error {
 	hello, err := wire.ReadAdmit(s)
 	if err != nil {
 		return err
 	}
 	switch {
 	case hello.Version != wire.AdmitVersion:
-		return fmt.Errorf("admission version %d: %w", hello.Version, wire.ErrVersion)
+		return fmt.Errorf("handshake version %d: %w", hello.Version, wire.ErrVersion)
 	case len(hello.Nonce) == 0:
 		return fmt.Errorf("hello without a nonce: %w", wire.ErrMalformed)
 	case hello.Space != "" && hello.Space != d.space:
@@ -389,11 +389,11 @@ func (d *door) receive(s network.Stream) error {
 		return err
 	}
 	other := s.Conn().RemotePeer()
-	a, err := d.judge(other, &wire.Admit{Pass: hello.Pass, Proof: proof.Proof}, hello.Nonce, nonce)
+	a, err := d.verify(other, &wire.Admit{Pass: hello.Pass, Proof: proof.Proof}, hello.Nonce, nonce)
 	if err != nil {
 		return err
 	}
-	g := d.guestOf(s.Conn())
+	g := d.connOf(s.Conn())
 	d.mu.Lock()
 	g.in = true
 	d.mu.Unlock()
@@ -415,48 +415,48 @@ func (d *door) receive(s network.Stream) error {
 	return nil
 }
 
-// judge says by what the other is let in, or why not.
-func (d *door) judge(other peer.ID, shown *wire.Admit, theirs, ours []byte) (wire.Admission, error) {
+// verify says by what the other is let in, or why not.
+func (d *handshaker) verify(other peer.ID, shown *wire.Admit, theirs, ours []byte) (wire.Membership, error) {
 	err := wire.ErrNoPass
 	if d.founder != "" {
-		var a wire.Admission
+		var a wire.Membership
 		if a, err = shown.Pass.Check(d.founder, d.space, other.String(), time.Now()); err == nil {
 			return a, nil
 		}
 	}
 	if len(shown.Proof) == 0 {
-		return wire.Admission{}, err
+		return wire.Membership{}, err
 	}
 	if wire.ProofGood(d.key, shown.Proof, other.String(), d.self.String(), theirs, ours) {
-		return wire.Admission{}, nil
+		return wire.Membership{}, nil
 	}
-	return wire.Admission{}, errors.Join(errKey, err)
+	return wire.Membership{}, errors.Join(errKey, err)
 }
 
 var errKey = errors.New("another key than the swarm's, or no key here to check it with")
 
-func (d *door) proof(other peer.ID, ours, theirs []byte) []byte {
+func (d *handshaker) proof(other peer.ID, ours, theirs []byte) []byte {
 	if len(d.key) == 0 {
 		return nil
 	}
 	return wire.Proof(d.key, d.self.String(), other.String(), ours, theirs)
 }
 
-func (d *door) ownPass() *wire.Pass {
+func (d *handshaker) ownPass() *wire.Pass {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pass
 }
 
-// admission is what this peer's own pass says; false when it has none yet.
-func (d *door) admission() (wire.Admission, bool) {
+// membership is what this peer's own pass says; false when it has none yet.
+func (d *handshaker) membership() (wire.Membership, bool) {
 	a, err := d.ownPass().Check(d.founder, d.space, d.self.String(), time.Now())
 	return a, err == nil
 }
 
 // grant lets other in for good, if this peer's own pass is for good.
-func (d *door) grant(other peer.ID, a wire.Admission) *wire.Pass {
-	if own, ok := d.admission(); !ok || !own.Lasting || d.space == "" {
+func (d *handshaker) grant(other peer.ID, a wire.Membership) *wire.Pass {
+	if own, ok := d.membership(); !ok || !own.Lasting || d.space == "" {
 		return nil
 	}
 	p, err := d.ownPass().Grant(d.signer, d.space, &wire.GrantBody{Subject: other.String(), IssuedMs: time.Now().UnixMilli(), Inviter: a.Inviter})
@@ -469,8 +469,8 @@ func (d *door) grant(other peer.ID, a wire.Admission) *wire.Pass {
 }
 
 // take keeps a lasting pass, unless there is one.
-func (d *door) take(p *wire.Pass) {
-	if own, ok := d.admission(); ok && own.Lasting || d.founder == "" {
+func (d *handshaker) take(p *wire.Pass) {
+	if own, ok := d.membership(); ok && own.Lasting || d.founder == "" {
 		return
 	}
 	if a, err := p.Check(d.founder, d.space, d.self.String(), time.Now()); err != nil || !a.Lasting {
@@ -488,7 +488,7 @@ func (d *door) take(p *wire.Pass) {
 func newNonce() ([]byte, error) {
 	n := make([]byte, wire.NonceLen)
 	if _, err := rand.Read(n); err != nil {
-		return nil, fmt.Errorf("admission: %w", err)
+		return nil, fmt.Errorf("handshake: %w", err)
 	}
 	return n, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
@@ -15,6 +16,7 @@ type trainLangCmd struct {
 	Catalogues string `help:"GNU message catalogues, for the languages that count as other." default:"/usr/share/locale" placeholder:"DIR"`
 	Extra      string `help:"More texts in the form of --data, only to test on." placeholder:"DIR"`
 	Out        string `help:"File to write the weights to." placeholder:"FILE"`
+	OutPaper   string `help:"File to write the parameters of TwitterEcho's method to." placeholder:"FILE"`
 	Seed       uint64 `help:"Seed of everything drawn." default:"1"`
 	Bits       uint32 `help:"The table has 2^BITS slots of 8 bytes." default:"18"`
 	Epochs     int    `help:"How often the texts are gone through." default:"4"`
@@ -24,13 +26,19 @@ type trainLangCmd struct {
 
 // Help is shown by --help.
 func (c *trainLangCmd) Help() string {
-	return "Example: echo-lab train-lang --data lang --out crawler/focus/lang/weights.bin --evaluate\n\nSources are dealt into five folds; what is printed of a text was judged by a model that saw nothing of its source. About eight minutes on one core; two parts are trained beside each other."
+	return `Sources are dealt into five folds. Each text is judged by a model that saw nothing of its source.
+It takes about eight minutes on one core; two parts are trained beside each other.
+
+Example:
+  echo-lab train-lang --data lang --evaluate --out crawler/focus/lang/weights.bin \
+    --out-paper cmd/echo-lab/twitterecho/fitted.json`
 }
 
 // Run trains and measures.
 func (c *trainLangCmd) Run(ctx context.Context, o output) error {
-	if c.Bits < 10 || c.Bits > 19 || c.Epochs < 1 || c.Out == "" && !c.Evaluate {
-		return fmt.Errorf("train-lang: %w: --bits is 10 to 19, --epochs at least 1, and --out or --evaluate is needed", errUsage)
+	if c.Bits < 10 || c.Bits > 19 || c.Epochs < 1 || c.Out == "" && c.OutPaper == "" && !c.Evaluate {
+		return fmt.Errorf("train-lang: %w: --bits is 10 to 19, --epochs at least 1, and --out or --evaluate is needed"+
+			" (or --out-paper)", errUsage)
 	}
 	samples, err := langmodel.Load(c.Data)
 	if err != nil {
@@ -52,10 +60,8 @@ func (c *trainLangCmd) Run(ctx context.Context, o output) error {
 	if err != nil {
 		return fmt.Errorf("train-lang: %w", err)
 	}
-	if c.Out != "" {
-		if err := os.WriteFile(c.Out, res.Weights, 0o644); err != nil {
-			return fmt.Errorf("train-lang: %w", err)
-		}
+	if err := errors.Join(writeTo(c.Out, res.Weights), writeTo(c.OutPaper, res.Paper.Encode())); err != nil {
+		return fmt.Errorf("train-lang: %w", err)
 	}
 	switch {
 	case res.Report == nil:
@@ -66,4 +72,12 @@ func (c *trainLangCmd) Run(ctx context.Context, o output) error {
 		return e.Encode(res.Report)
 	}
 	return res.Report.Write(o.out)
+}
+
+// writeTo writes a file, or nothing if it has no name.
+func writeTo(file string, b []byte) error {
+	if file == "" {
+		return nil
+	}
+	return os.WriteFile(file, b, 0o644)
 }

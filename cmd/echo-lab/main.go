@@ -31,6 +31,8 @@ type commands struct {
 	Schedule scheduleCmd `cmd:"" help:"Contest of revisit policies on change histories."`
 	Replay   replayCmd   `cmd:"" help:"The crawler itself on a web that replays a history, beside the simulator."`
 
+	Community communityCmd `cmd:"" help:"Who belongs to a community: echo-node's judge beside TwitterEcho's method."`
+
 	TrainLang trainLangCmd `cmd:"" help:"Train and measure the weights that tell languages."`
 }
 

@@ -118,9 +118,6 @@ func TestACommunityIsJudged(t *testing.T) {
 			if in < 0.97 || out < 0.995 || y.missed > len(accts)/20 {
 				t.Errorf("seed %d: in %.4f (0.97), out %.4f (0.995), %d not found", seed, in, out, y.missed)
 			}
-			paper := whotest.Paper(j, nation)
-			pin, pout, pun := paper.Precision()
-			t.Logf("   the paper's method, of everybody: in %.4f of %d, out %.4f of %d, undecided %.4f", pin, paper.In, pout, paper.Out, pun)
 			p.onlyTheInLead(accts, &belonged)
 			p.end()
 		})

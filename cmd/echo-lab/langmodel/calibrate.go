@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/echo-node/echo-node/cmd/echo-lab/twitterecho"
 	"github.com/echo-node/echo-node/crawler/focus/lang"
 )
 
@@ -283,9 +284,9 @@ func platt(all []evidence) (slope, offset int32) {
 	return int32(math.Round(perUnit * 4096)), int32(math.Round(b / 10 / (a / 1000)))
 }
 
-// paper fits what the paper's method needs: the profile of letters of samples
+// paper fits what the method of package twitterecho needs: the profile of letters of samples
 // from Portugal, and the two thresholds with the best balanced accuracy on people.
-func paper(samples []Sample, people []person) lang.PaperParams {
+func paper(samples []Sample, people []person) twitterecho.Params {
 	var counts [26]int
 	for _, s := range samples {
 		if s.Lang != lang.PtPT {
@@ -297,13 +298,13 @@ func paper(samples []Sample, people []person) lang.PaperParams {
 			}
 		}
 	}
-	p := lang.PaperParams{Profile: lang.Rank(counts)}
+	p := twitterecho.Params{Profile: twitterecho.Rank(counts)}
 	var n [3]float64
-	var e [3][]lang.PaperEvidence // Portugal, Brazil, others
+	var e [3][]twitterecho.Evidence // Portugal, Brazil, others
 	for _, who := range people {
 		kind := min(int(who.lang), 2)
 		n[kind]++
-		e[kind] = append(e[kind], lang.MeasurePaper(p.Profile, who.texts...))
+		e[kind] = append(e[kind], twitterecho.Measure(p.Profile, who.texts...))
 	}
 	best := -1.0
 	for far := int32(20); far < 200; far += 4 {

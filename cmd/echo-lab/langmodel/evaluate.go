@@ -13,6 +13,7 @@ import (
 
 	"github.com/abadojack/whatlanggo"
 
+	"github.com/echo-node/echo-node/cmd/echo-lab/twitterecho"
 	"github.com/echo-node/echo-node/crawler/focus/lang"
 )
 
@@ -25,7 +26,8 @@ const atOnce = 2
 
 // Result of a training.
 type Result struct {
-	Weights []byte // what lang.Parse reads
+	Weights []byte             // what lang.Parse reads
+	Paper   twitterecho.Params // fitted on the same texts
 	Report  *Report
 }
 
@@ -39,6 +41,7 @@ type part struct {
 	people    [][]person // by setting
 	seen      []evidence
 	judge     *lang.Judge
+	paper     twitterecho.Params
 }
 
 // Train learns weights from samples and calibrates them on folds by source; all
@@ -84,7 +87,7 @@ func Train(ctx context.Context, samples, extra []Sample, o Options, evaluate boo
 		return Result{}, err
 	}
 	last := parts[Folds]
-	res := Result{Weights: lang.Encode(last.params, last.table, last.varieties)}
+	res := Result{Weights: lang.Encode(last.params, last.table, last.varieties), Paper: last.paper}
 	if evaluate {
 		res.Report = report(parts)
 	}
@@ -167,7 +170,7 @@ func calibrate(parts []*part, usable []Sample) error {
 				from = append(from, s)
 			}
 		}
-		p.params.Paper = paper(from, people)
+		p.paper = paper(from, people)
 		if err := p.open(); err != nil {
 			return err
 		}
@@ -295,7 +298,7 @@ func peopleRows(parts []*part, setting int, name string) []PersonRow {
 			}
 			v := of.Verdict()
 			pt, portuguese := who.lang == lang.PtPT, who.lang <= lang.PtBR
-			paper := p.judge.Paper(who.texts...)
+			paper := p.paper.Language(who.texts...)
 			what := whatlang(strings.Join(who.texts, "\n"))
 			for _, register := range []string{who.register, "all"} {
 				if rows[register] == nil {
@@ -363,7 +366,7 @@ func (r *Report) texts(parts []*part) {
 			x.Pt += one(v.Lang == lang.Pt && s.Lang <= lang.PtBR)
 			x.Unsure += one(v.Lang == lang.Und)
 			x.Stripped += one(p.judge.Text(stripAccents(s.Text)).Lang == s.Lang)
-			paper, what := p.judge.Paper(s.Text), whatlang(s.Text)
+			paper, what := p.paper.Language(s.Text), whatlang(s.Text)
 			x.Paper += one(paper == s.Lang || paper == lang.Other && s.Lang > lang.PtBR)
 			x.Whatlanggo += one(what == s.Lang || what == lang.Pt && s.Lang <= lang.PtBR || what == lang.Other && s.Lang == lang.Gl)
 		}

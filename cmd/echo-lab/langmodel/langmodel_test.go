@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/echo-node/echo-node/cmd/echo-lab/twitterecho"
 	"github.com/echo-node/echo-node/crawler/focus/lang"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
@@ -185,11 +186,14 @@ func TestTrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, err := Train(context.Background(), samples, nil, o, false, io.Discard)
-	if err != nil || !bytes.Equal(first.Weights, second.Weights) {
+	if err != nil || !bytes.Equal(first.Weights, second.Weights) || first.Paper != second.Paper {
 		t.Errorf("two trainings differ, or %v", err)
 	}
 	if _, err := lang.Parse(first.Weights); err != nil {
 		t.Error(err)
+	}
+	if p, err := twitterecho.ParseParams(first.Paper.Encode()); err != nil || p != first.Paper {
+		t.Errorf("fitted %+v, read %+v, %v", first.Paper, p, err)
 	}
 	for _, p := range first.Report.People {
 		if p.Register == "all" && !racetest.Enabled && (p.Ours.Precision < 0.99 || p.Ours.Recall < 0.95) {

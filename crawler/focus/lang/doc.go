@@ -32,7 +32,7 @@
 // over all texts, the main language is chosen with English set aside, and the
 // variety of Portuguese is decided once, by the sum of the evidence of the texts that are
 // Portuguese. A text that says next to nothing counts for nothing, and no text decides alone,
-// as it may be quoted. The paper's own method stands beside it as a baseline (Paper).
+// as it may be quoted.
 //
 // # The weights
 //

@@ -1,6 +1,7 @@
 package lang
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -8,9 +9,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// FeaturesVersion names what Features and VarietyFeatures make of a text. Weights trained under
-// another version do not open.
-const FeaturesVersion = 2
+// WeightsVersion names the form of a file of weights, and what Features and VarietyFeatures
+// make of a text. Weights of another version do not open.
+const WeightsVersion = 3
 
 // What is looked at, at most.
 const (
@@ -118,6 +119,17 @@ func Features(text string, dst []uint64) (features []uint64, words int, foreign 
 		dst = append(dst, buf[:n]...)
 		if !more {
 			return dst, s.words, s.foreign > s.latin
+		}
+	}
+}
+
+// Words are the words of text as Features reads them, without addresses, mentions and hashtags. Letters are folded
+// to a to z, laughter and drawn-out letters are shortened. A hyphen before a pronoun and an apostrophe stay.
+// So another method can be compared on the same words.
+func Words(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		s := newScanner(text)
+		for s.next() && yield(string(s.word[:s.n])) {
 		}
 	}
 }

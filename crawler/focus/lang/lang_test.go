@@ -1,7 +1,12 @@
 package lang
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -11,7 +16,7 @@ import (
 
 // weightsDigest pins the embedded weights: who trains new ones changes it, and
 // the figures in the documentation.
-const weightsDigest = "02894df1711a128c82ab26da8d0539eb70f23d5feb5a8026f61febd461b4e276"
+const weightsDigest = "1d2473400e859242c46d4dc0fce41b6c0645a1b4970cc08e163fbb174912abd6"
 
 func open(t testing.TB) *Judge {
 	t.Helper()
@@ -39,6 +44,9 @@ func TestEmbeddedWeights(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	good := []byte(embedded)
 	other := Encode(Params{Bits: 4, VarietyBits: 4}, NewTable(4), NewVarieties(4))
+	older := bytes.Clone(other[:len(other)-sha256.Size])
+	older[len(magic)] = WeightsVersion - 1
+	sum := sha256.Sum256(older)
 	for name, b := range map[string][]byte{
 		"nothing":       nil,
 		"another file":  []byte(strings.Repeat("x", 1000)),
@@ -47,6 +55,7 @@ func TestParseRefuses(t *testing.T) {
 		"wrong size":    Encode(Params{Bits: 5, VarietyBits: 4}, NewTable(4), NewVarieties(4)),
 		"too few":       Encode(Params{Bits: 4, VarietyBits: 5}, NewTable(4), NewVarieties(4)),
 		"no varieties":  Encode(Params{Bits: 4}, NewTable(4), NewVarieties(0)),
+		"older":         append(older, sum[:]...),
 		"no bits":       Encode(Params{VarietyBits: 4}, NewTable(0), NewVarieties(4)),
 	} {
 		if _, err := Parse(b); err == nil {
@@ -66,6 +75,44 @@ func TestPowersRoundTheSameEverywhere(t *testing.T) {
 		if _, frac := math.Modf(x); math.Abs(frac-0.5) < 1e-5 {
 			t.Errorf("2^(-%d/256): %.9f is too near a half", i, x)
 		}
+	}
+}
+
+// verdictsDigest pins what the embedded weights say of golden, so that another form
+// of their file changes no verdict. Like weightsDigest, it changes with new training.
+const verdictsDigest = "21f593598c043f166efd45c37bd001f5fb890abf28e6472ee396b2f3b92b2328"
+
+func TestVerdictsStay(t *testing.T) {
+	j, sum := open(t), sha256.New()
+	judge := func(text string) {
+		logits, bucket, ok := j.Logits(text)
+		odds, among := j.Odds(text)
+		v := j.Text(text)
+		fmt.Fprintf(sum, "%v %d %v %d %d ", logits, bucket, ok, odds, among)
+		fmt.Fprintf(sum, "%v %.6f %.6f\n", v.Lang, v.Confidence, v.Scores)
+	}
+	for i, g := range golden {
+		words := strings.SplitAfter(g.text, " ")
+		for n := range words {
+			judge(strings.Join(words[n:], ""))
+			judge(strings.Join(words[:n], ""))
+		}
+		person := j.Person()
+		for k, other := range golden {
+			judge(g.text + ". " + other.text)
+			if k%3 != i%3 {
+				person.Add(g.text)
+				person.Add(other.text)
+			}
+		}
+		v := person.Verdict()
+		fmt.Fprintf(sum, "%v %.6f %d %d\n", v.Lang, v.Confidence, v.Texts, v.Judged)
+		for _, share := range v.Shares {
+			fmt.Fprintf(sum, "%v %.6f\n", share.Lang, share.Share)
+		}
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != verdictsDigest {
+		t.Errorf("the verdicts have digest %s, want %s", got, verdictsDigest)
 	}
 }
 
@@ -335,31 +382,17 @@ func TestPerson(t *testing.T) {
 	}
 }
 
-func TestPaper(t *testing.T) {
-	var profile [26]byte
-	copy(profile[:], "aeosrindtmuclpvgqbfhjxzkyw")
-	if e := MeasurePaper(profile, "kkkk você tá falando do ônibus"); e.Brazil < 600 {
-		t.Errorf("evidence of Brazil %d, want 4 of 6 words or more", e.Brazil)
+func TestWords(t *testing.T) {
+	const text = "Não é,\tmuuuito boooom! kkkkkkkk hahahaha liga-me à Ana www.x.test/é @rui #tbt 12 para-choques"
+	want := strings.Fields("nao e muito bom kkk haha liga -me a ana para -choques")
+	if got := slices.Collect(Words(text)); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
-	if e := MeasurePaper(profile, "o segundo mundo quando"); e.Brazil != 0 {
-		t.Errorf("what only looks like a gerund counts: %d", e.Brazil)
-	}
-	// nothing but the two first letters, in their order: 24 are missing and cost 24 down to 1
-	if e := MeasurePaper(profile, "aa aae"); e.Distance != 24*25/2 {
-		t.Errorf("distance %d, want %d", e.Distance, 24*25/2)
-	}
-	j, err := Parse(Encode(Params{Bits: 1, VarietyBits: 1, Paper: PaperParams{Profile: profile, Far: 60, Brazil: 40}}, NewTable(1), NewVarieties(1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	texts := map[Lang][]string{}
-	for _, g := range golden {
-		texts[g.want] = append(texts[g.want], g.text)
-	}
-	for l, want := range map[Lang]Lang{PtBR: PtBR, PtPT: PtPT, En: Other} {
-		if got := j.Paper(texts[l]...); got != want {
-			t.Errorf("the paper's method says %v of texts in %v: %+v", got, l, MeasurePaper(profile, texts[l]...))
+	for w := range Words(text) { // the reader may stop
+		if w != "nao" {
+			t.Errorf("%q comes first", w)
 		}
+		break
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	free       = int(Classes) - 1 // Other has no weights: the rest are relative to it
 	maxBits    = 19               // slots of a table: 4 MiB
 	maxVariety = 22               // weights of Varieties: 4 MiB
-	headerSize = len(magic) + 4*(2+2*free+Buckets+1+Buckets+4) + 26
+	headerSize = len(magic) + 4*(2+2*free+Buckets+1+Buckets+2)
 )
 
 // Buckets is how many lengths of text have a sharpness of their own.
@@ -39,8 +39,6 @@ type Params struct {
 	// A person's variety: the log-odds in 1/256 bit are Slope/4096 times the sum
 	// of what the texts say, Offset added to each, over the root of their number.
 	Slope, Offset int32
-
-	Paper PaperParams
 }
 
 // Table holds the weights of the features that were chosen in training: a slot
@@ -100,7 +98,7 @@ func (j *Judge) Digest() string { return j.digest }
 
 // Encode writes weights as a file:
 //
-//	magic, FeaturesVersion, Params (little-endian words), slots, weights of the varieties, SHA-256 of all that
+//	magic, WeightsVersion, Params (little-endian words), slots, weights of the varieties, SHA-256 of all that
 func Encode(p Params, t *Table, v *Varieties) []byte {
 	b := append(make([]byte, 0, headerSize+8*len(t.slots)+len(v.weights)+sha256.Size), magic...)
 	put := func(v ...int32) {
@@ -108,14 +106,13 @@ func Encode(p Params, t *Table, v *Varieties) []byte {
 			b = binary.LittleEndian.AppendUint32(b, uint32(v))
 		}
 	}
-	put(FeaturesVersion, int32(p.Bits))
+	put(WeightsVersion, int32(p.Bits))
 	put(p.Unknown[:]...)
 	put(p.Bias[:]...)
 	put(p.Sharp[:]...)
 	put(int32(p.VarietyBits))
 	put(p.VarietySharp[:]...)
-	put(p.Slope, p.Offset, p.Paper.Far, p.Paper.Brazil)
-	b = append(b, p.Paper.Profile[:]...)
+	put(p.Slope, p.Offset)
 	for _, s := range t.slots {
 		b = binary.LittleEndian.AppendUint64(b, s)
 	}
@@ -126,8 +123,8 @@ func Encode(p Params, t *Table, v *Varieties) []byte {
 	return append(b, sum[:]...)
 }
 
-// Parse reads what Encode wrote. It fails on anything else, on weights for
-// another FeaturesVersion, and when the digest does not match.
+// Parse reads what Encode wrote. It fails on anything else, on weights of
+// another WeightsVersion, and when the digest does not match.
 func Parse(b []byte) (*Judge, error) {
 	if len(b) < headerSize+sha256.Size || string(b[:len(magic)]) != magic {
 		return nil, errors.New("lang: not a file of weights")
@@ -147,8 +144,8 @@ func Parse(b []byte) (*Judge, error) {
 			v[i] = get()
 		}
 	}
-	if v := get(); v != FeaturesVersion {
-		return nil, fmt.Errorf("lang: weights for features of version %d, want %d", v, FeaturesVersion)
+	if v := get(); v != WeightsVersion {
+		return nil, fmt.Errorf("lang: weights of version %d, want %d", v, WeightsVersion)
 	}
 	j := &Judge{digest: hex.EncodeToString(sum)}
 	p := &j.p
@@ -158,9 +155,7 @@ func Parse(b []byte) (*Judge, error) {
 	fill(p.Sharp[:])
 	p.VarietyBits = uint32(get())
 	fill(p.VarietySharp[:])
-	p.Slope, p.Offset, p.Paper.Far, p.Paper.Brazil = get(), get(), get(), get()
-	copy(p.Paper.Profile[:], rest)
-	rest = rest[26:]
+	p.Slope, p.Offset = get(), get()
 	if p.Bits < 1 || p.Bits > maxBits || p.VarietyBits < 1 || p.VarietyBits > maxVariety || len(rest) != 8<<p.Bits+1<<p.VarietyBits {
 		return nil, fmt.Errorf("lang: %d bytes of weights do not fit a table of 2^%d slots and 2^%d weights of varieties", len(rest), p.Bits, p.VarietyBits)
 	}

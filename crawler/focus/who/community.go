@@ -48,9 +48,6 @@ type Community struct {
 	Origin   []string `json:"origin,omitempty"` // names of declared fields that hold one
 	Hashtags []string `json:"hashtags,omitempty"`
 
-	Places    []string `json:"places,omitempty"` // for Paper only, which has no gazetteer
-	NotPlaces []string `json:"not_places,omitempty"`
-
 	Seeds      []string `json:"seeds,omitempty"`      // accounts that belong
 	Exclusions []string `json:"exclusions,omitempty"` // accounts that do not
 }
@@ -64,7 +61,13 @@ func Parse(b []byte) (Community, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
+	file := struct {
+		*Community
+		// Older files have these lists. The judge never used them.
+		Places    json.RawMessage `json:"places"`
+		NotPlaces json.RawMessage `json:"not_places"`
+	}{Community: &c}
+	if err := d.Decode(&file); err != nil {
 		return c, fmt.Errorf("%w: %w", ErrCommunity, err)
 	}
 	switch {

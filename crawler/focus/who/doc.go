@@ -10,13 +10,7 @@
 //
 // # The decision
 //
-// Paper is the method of Oliveira, "TwitterEcho" (MSc dissertation, FEUP, 2011): the
-// profile (time zone, location, name) is held against lists, two tests say "is" and
-// "is not", one alone decides, both or none leave the account undecided, and the
-// language of its posts decides those. Its errors are who lives in the country
-// without being of it.
-//
-// Judge weighs all evidence instead. Each piece adds its weight, in nats of
+// Judge weighs all evidence. Each piece adds its weight, in nats of
 // log-likelihood, for (above 0) or against (below 0): place and origin by the
 // gazetteer (partition/geo), what language the person writes (focus/lang), names,
 // words, declared fields, time zone, domain, the accounts that it follows, is

@@ -91,34 +91,6 @@ func weather() (out []string) {
 	return out
 }
 
-func TestPaper(t *testing.T) {
-	j := judge(t, community(t, "portugal"))
-	many := func(texts []string) (out []string) {
-		for range 4 {
-			out = append(out, texts...)
-		}
-		return out
-	}
-	for name, tt := range map[string]struct {
-		p     Profile
-		texts []string
-		want  string
-	}{
-		"nothing":                    {want: IsUndecided},
-		"place":                      {p: Profile{Location: "algures em Braga"}, want: IsIn},
-		"place, and a foreign name":  {p: Profile{Location: "Braga", Name: "Wellington"}, want: IsUndecided},
-		"elsewhere":                  {p: Profile{Location: "Curitiba"}, want: IsOut},
-		"zone":                       {p: Profile{TimeZone: "America/Bahia"}, want: IsOut},
-		"few texts":                  {texts: european(), want: IsUndecided},
-		"Brazilian texts":            {texts: many(brazilian()), want: IsOut},
-		"a Brazilian there is taken": {p: Profile{Location: "Lisboa"}, texts: many(brazilian()), want: IsIn}, // the errors that the dissertation names
-	} {
-		if got := j.Paper(tt.p, tt.texts); got != tt.want {
-			t.Errorf("%s: %s, want %s", name, got, tt.want)
-		}
-	}
-}
-
 // What is asked first is what more likely decides, and less the more is known.
 func TestAsk(t *testing.T) {
 	j := judge(t, community(t, "portugal"))
@@ -197,6 +169,11 @@ func TestParse(t *testing.T) {
 	}
 	if _, err := Embedded("../doc"); !errors.Is(err, ErrCommunity) {
 		t.Error(err)
+	}
+	const lists = `"places":["Lisboa"],"not_places":["Recife"],"seeds":["a"]`
+	older, err := Parse([]byte(`{"v":1,"name":"x","countries":["PT"],` + lists + `}`))
+	if err != nil || older.Name != "x" || len(older.Seeds) != 1 {
+		t.Errorf("an older file, with lists of places: %+v, %v", older, err)
 	}
 }
 

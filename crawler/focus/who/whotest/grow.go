@@ -8,7 +8,6 @@ import (
 
 // Result is how verdicts stand against the truth.
 type Result struct {
-	Method    string         `json:"method"`
 	People    int            `json:"people"`
 	In        int            `json:"in"` // said
 	InRight   int            `json:"in_right"`
@@ -48,12 +47,11 @@ func (r *Result) count(p Person, verdict string) {
 	}
 }
 
-// perCall is how many texts one call brings, maxRounds how often the undecided are
-// asked for more.
-const (
-	perCall   = 20
-	maxRounds = 8
-)
+// PerCall is how many texts one call brings.
+const PerCall = 20
+
+// maxRounds is how often the undecided are asked for more.
+const maxRounds = 8
 
 // known is what a crawl has fetched of a person.
 type known struct {
@@ -65,7 +63,7 @@ type known struct {
 // asked of the undecided, the best first, until nothing is left to ask. The
 // verdicts at the end are by person.
 func Grow(j *who.Judge, w *World) (Result, map[string]who.Verdict) {
-	r := Result{Method: "combined", Wrong: map[string]int{}, Missing: map[string]int{}}
+	r := Result{Wrong: map[string]int{}, Missing: map[string]int{}}
 	have := make([]known, len(w.People))
 	verdicts := make(map[string]who.Verdict, len(w.People))
 	index := make(map[string]int, len(w.People))
@@ -84,7 +82,7 @@ func Grow(j *who.Judge, w *World) (Result, map[string]who.Verdict) {
 			k, p := &have[i], &w.People[i]
 			switch {
 			case wish.What == who.AskTexts && k.texts < len(p.Texts):
-				k.texts = min(k.texts+perCall, len(p.Texts))
+				k.texts = min(k.texts+PerCall, len(p.Texts))
 				asked, r.Calls = asked+1, r.Calls+1
 			case wish.What == who.AskNeighbours && !k.edges:
 				k.edges = true
@@ -125,20 +123,6 @@ func (w *World) edges(i int, fetched bool, verdicts map[string]who.Verdict) who.
 	}
 	e.Follows, e.Followers, e.Mentions = count(w.People[i].Follows), count(w.People[i].Followers), count(w.People[i].Mentions)
 	return e
-}
-
-// Paper judges w as the paper does: the profile, then all texts of the undecided.
-func Paper(j *who.Judge, w *World) Result {
-	r := Result{Method: "paper", Wrong: map[string]int{}, Missing: map[string]int{}}
-	for _, p := range w.People {
-		v := j.Paper(p.Profile, nil)
-		if v == who.IsUndecided {
-			v = j.Paper(p.Profile, p.Texts)
-			r.Calls += (len(p.Texts) + perCall - 1) / perCall
-		}
-		r.count(p, v)
-	}
-	return r
 }
 
 // Calibration is the mean difference between the scores of verdicts and the parts

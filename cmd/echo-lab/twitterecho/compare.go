@@ -1,0 +1,199 @@
+package twitterecho
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/focus/who/whotest"
+)
+
+// The methods that are compared.
+const (
+	Ours   = "echo-node"
+	Theirs = "TwitterEcho"
+)
+
+// ErrOptions is wrapped by the errors of options that make no sense.
+var ErrOptions = errors.New("community: options")
+
+// Options of Compare.
+type Options struct {
+	Community string // portugal or brazil
+	People    int    // of one population
+	Seed      uint64 // of the first population; the next one has the next seed
+	Seeds     int    // how many populations
+}
+
+// Report is two methods on the same people.
+type Report struct {
+	Community string   `json:"community"`
+	People    int      `json:"people"` // of all populations
+	Members   int      `json:"members"`
+	Seeds     []uint64 `json:"seeds"`
+	Ours      Side     `json:"echo_node"`
+	Theirs    Side     `json:"twitterecho"`
+	// ByProfile is the part of the people that TwitterEcho's method decides without their posts.
+	ByProfile float64 `json:"twitterecho_by_profile"`
+	// Printed is what the dissertation reports. It judged the Portuguese alone, so of others it is nil.
+	Printed *Figures `json:"dissertation,omitempty"`
+}
+
+// Side is how the verdicts of one method stand against the truth.
+type Side struct {
+	Counts
+	PrecisionIn  float64 `json:"precision_in"`  // the part of "in" that is right
+	RecallIn     float64 `json:"recall_in"`     // the part of the members that are "in"
+	PrecisionOut float64 `json:"precision_out"` // the part of "out" that is right
+	RecallOut    float64 `json:"recall_out"`    // the part of the others that are "out"
+	// Calls are requests for posts and neighbours.
+	Calls int            `json:"calls"`
+	Wrong map[string]int `json:"wrong"` // by class of whotest
+	Open  map[string]int `json:"open"`  // the undecided, by class
+}
+
+// Counts are people by verdict.
+type Counts struct {
+	In               int `json:"in"`
+	InRight          int `json:"in_right"`
+	Out              int `json:"out"`
+	OutRight         int `json:"out_right"`
+	Undecided        int `json:"undecided"`
+	UndecidedMembers int `json:"undecided_members"`
+}
+
+// Figures are what the dissertation reports. It checked some people of each verdict by hand, so it has no recall.
+type Figures struct {
+	Counts
+	ByProfile float64 `json:"by_profile"` // the part of the users that the profile decided
+}
+
+// Printed are the dissertation's figures, as the project's notes on it have them (twitterecho.md): the counts
+// from the section "Figures", item "Nationality", ByProfile from the section "Parts", item "Profile analysis".
+func Printed() Figures {
+	return Figures{ByProfile: 0.80,
+		Counts: Counts{In: 500, InRight: 454, Out: 800, OutRight: 796, Undecided: 500, UndecidedMembers: 60}}
+}
+
+// Precision is the part of each verdict that is right, and the part of the undecided who are members.
+func (c Counts) Precision() (in, out, undecided float64) {
+	return part(c.InRight, c.In), part(c.OutRight, c.Out), part(c.UndecidedMembers, c.Undecided)
+}
+
+// Compare lets both methods judge people of whom the truth is known.
+func Compare(ctx context.Context, o Options) (*Report, error) {
+	if o.People < 10 || o.People > 1e6 || o.Seeds < 1 || o.Seeds > 1000 {
+		return nil, fmt.Errorf("%w: people %d (at least 10), seeds %d (at least 1): out of range", ErrOptions, o.People,
+			o.Seeds)
+	}
+	theirs, err := Open(o.Community)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	c, err := who.Embedded(o.Community)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := who.Open(c)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Community: c.Name, Ours: newSide(), Theirs: newSide()}
+	if r.Community == portugal {
+		printed := Printed()
+		r.Printed = &printed
+	}
+	profiles := 0
+	for i := range o.Seeds {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		seed := o.Seed + uint64(i)
+		w := whotest.New(whotest.Options{Seed: seed, People: o.People, Mirror: r.Community != portugal})
+		r.Seeds = append(r.Seeds, seed)
+		profiles += r.judge(w, ours, theirs)
+	}
+	r.ByProfile = part(profiles, r.People)
+	r.Ours.rates(r)
+	r.Theirs.rates(r)
+	return r, nil
+}
+
+// portugal is the community of whotest; its mirror image is Brazil.
+const portugal = "portugal"
+
+// judge adds the people of w. It gives how many of them TwitterEcho's method decides by the profile alone.
+func (r *Report) judge(w *whotest.World, ours *who.Judge, theirs *Judge) (byProfile int) {
+	grown, verdicts := whotest.Grow(ours, w)
+	r.Ours.Calls += grown.Calls
+	for _, p := range w.People {
+		r.People++
+		if p.Member {
+			r.Members++
+		}
+		r.Ours.count(p, verdicts[p.Profile.ID].Verdict)
+		v := theirs.Judge(p.Profile, nil)
+		if v != who.IsUndecided {
+			byProfile++
+		} else {
+			v = theirs.Judge(p.Profile, p.Texts)
+			r.Theirs.Calls += (len(p.Texts) + whotest.PerCall - 1) / whotest.PerCall
+		}
+		r.Theirs.count(p, v)
+	}
+	return byProfile
+}
+
+func newSide() Side { return Side{Wrong: map[string]int{}, Open: map[string]int{}} }
+
+func (s *Side) count(p whotest.Person, verdict string) {
+	switch {
+	case verdict == who.IsUndecided:
+		s.Undecided++
+		s.Open[p.Class]++
+		if p.Member {
+			s.UndecidedMembers++
+		}
+		return
+	case verdict == who.IsIn:
+		s.In++
+		if p.Member {
+			s.InRight++
+		}
+	case verdict == who.IsOut:
+		s.Out++
+		if !p.Member {
+			s.OutRight++
+		}
+	}
+	if p.Member != (verdict == who.IsIn) {
+		s.Wrong[p.Class]++
+	}
+}
+
+func (s *Side) rates(r *Report) {
+	s.PrecisionIn, s.PrecisionOut, _ = s.Precision()
+	s.RecallIn, s.RecallOut = part(s.InRight, r.Members), part(s.OutRight, r.People-r.Members)
+}
+
+func part(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
+
+// Faults say in what our judge is behind TwitterEcho's method.
+func (r *Report) Faults() (faults []error) {
+	for _, x := range []struct {
+		what         string
+		ours, theirs float64
+	}{
+		{"precision of in", r.Ours.PrecisionIn, r.Theirs.PrecisionIn},
+		{"recall of in", r.Ours.RecallIn, r.Theirs.RecallIn},
+		{"precision of out", r.Ours.PrecisionOut, r.Theirs.PrecisionOut},
+		{"recall of out", r.Ours.RecallOut, r.Theirs.RecallOut},
+	} {
+		if x.ours < x.theirs {
+			faults = append(faults, fmt.Errorf("%s: %s of %s is %.4f, of %s %.4f", r.Community, x.what, Ours, x.ours,
+				Theirs, x.theirs))
+		}
+	}
+	return faults
+}

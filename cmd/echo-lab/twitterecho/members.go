@@ -1,0 +1,115 @@
+package twitterecho
+
+import (
+	_ "embed" // the places
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/focus/who"
+)
+
+//go:embed places.json
+var places []byte
+
+// enoughTexts is how many posts the dissertation judges a language by.
+const enoughTexts = 30
+
+// Judge tells members of one community as the dissertation does. It is immutable, so safe for concurrent use.
+type Judge struct {
+	inside, outside []string // places, folded
+	foreign         []string // names, folded
+	zones           map[string]bool
+	languages       []string
+	params          Params
+}
+
+// Open is the judge of a community that comes with echo-node: portugal or brazil.
+func Open(community string) (*Judge, error) {
+	c, err := who.Embedded(community)
+	if err != nil {
+		return nil, err
+	}
+	var lists map[string]struct {
+		Places    []string `json:"places"`
+		NotPlaces []string `json:"not_places"`
+	}
+	if err := json.Unmarshal(places, &lists); err != nil {
+		return nil, fmt.Errorf("twitterecho: places: %w", err)
+	}
+	l, ok := lists[c.Name]
+	if !ok {
+		return nil, fmt.Errorf("twitterecho: no places of %q", c.Name)
+	}
+	params, err := Fitted()
+	if err != nil {
+		return nil, err
+	}
+	j := &Judge{inside: foldAll(l.Places), outside: foldAll(l.NotPlaces), foreign: foldAll(c.NotNames),
+		zones: map[string]bool{}, languages: c.Languages, params: params}
+	for _, z := range c.Zones {
+		j.zones[strings.ToLower(z)] = true
+	}
+	return j, nil
+}
+
+// Judge is the verdict of package who on a profile and posts: IsIn, IsOut or IsUndecided.
+func (j *Judge) Judge(p who.Profile, texts []string) string {
+	location := fold(p.Location)
+	is, not := hasOne(location, j.inside), hasOne(location, j.outside)
+	if zone := strings.ToLower(p.TimeZone); zone != "" && len(j.zones) > 0 {
+		is, not = is || j.zones[zone], not || !j.zones[zone]
+	}
+	not = not || hasOne(fold(p.Name), j.foreign)
+	switch {
+	case is && !not:
+		return who.IsIn
+	case not && !is:
+		return who.IsOut
+	case len(texts) < enoughTexts:
+		return who.IsUndecided
+	}
+	l := j.params.Language(texts...)
+	switch {
+	case slices.Contains(j.languages, l.String()):
+		return who.IsIn
+	case l == lang.Other && !slices.ContainsFunc(j.languages, known):
+		return who.IsUndecided // the method tells Portuguese from other languages, and no more
+	}
+	return who.IsOut
+}
+
+// known says whether the method can tell the language of a tag.
+func known(tag string) bool { return tag == lang.PtPT.String() || tag == lang.PtBR.String() }
+
+// hasOne says whether a folded text has one of folded phrases, as whole words.
+func hasOne(text string, phrases []string) bool {
+	return slices.ContainsFunc(phrases, func(p string) bool { return strings.Contains(text, p) })
+}
+
+func foldAll(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = fold(s)
+	}
+	return out
+}
+
+// fold is text in lower case without accents, each word between single blanks.
+func fold(text string) string {
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.Is(unicode.Mn, r):
+			return -1
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return ' '
+	}, norm.NFD.String(text))
+	return " " + strings.Join(strings.Fields(plain), " ") + " "
+}

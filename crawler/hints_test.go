@@ -97,7 +97,7 @@ func TestHintMovesTheNextVisit(t *testing.T) {
 				t.Errorf("%s: due at %s, before that at %s", name, after.At, before.At)
 			}
 			why, err := cr.Why(after)
-			if err != nil || strings.HasPrefix(why, "its sitemap says that it changed ") != c.sooner || !strings.Contains(why, "default: ") {
+			if err != nil || strings.HasPrefix(why, "its sitemap says that it changed ") != c.sooner || !strings.Contains(why, "changes every ") {
 				t.Errorf("%s: %q, %v", name, why, err)
 			}
 			if heard := cr.Stats().Hints[hintHeard]; (heard == 5) != (c.trust == nil || c.sooner || name == "garbage") || heard > 5 {

@@ -49,7 +49,7 @@ const (
 
 func newRevisits(interval time.Duration, speed float64, began time.Time, l *lessons) *revisits {
 	r := &revisits{interval: interval, began: began, speed: speed, lessons: l, sites: sitePrices{}, budget: schedule.Budget{Interval: interval, Model: l.model}, outcome: map[schedule.Outcome]int64{}, hints: map[string]int64{hintHeard: 0, hintFollowed: 0, hintRight: 0, hintWrong: 0}}
-	r.meter = schedule.NewMeter(r.budget.FairPrice(schedule.Default, 0))
+	r.meter = schedule.NewMeter(r.budget.FairPrice(0))
 	return r
 }
 
@@ -94,7 +94,7 @@ func (r *revisits) plan(due store.Due, next store.Next, f finding, site *store.S
 	if sp != nil {
 		item.Tells = r.tells(&p, &trust, sp.items)
 	}
-	d := schedule.Decide(schedule.Default, item, sp.budget(&r.budget, gap, r.meter.Price()), now)
+	d := schedule.Decide(item, sp.budget(&r.budget, gap, r.meter.Price()), now)
 	p.tau, p.age, p.even = float32(d.Tau), float32(d.Age), float32(d.EvenAge)
 	r.meter.Planned(before, p.decision())
 	late := time.Duration(0)

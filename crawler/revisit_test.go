@@ -176,7 +176,7 @@ func TestRevisitsOfWhatFails(t *testing.T) {
 				t.Errorf("%s: the record of before: %v", what, err)
 			}
 		}
-		for what, want := range map[string]string{"gone": "gone 1 times, again after ", "refused": "error ", "304": "default: changes every "} {
+		for what, want := range map[string]string{"gone": "gone 1 times, again after ", "refused": "error ", "304": "changes every "} {
 			d, err := s.DueOf(keys[what])
 			why, fault := c.Why(d)
 			if err != nil || fault != nil || !strings.HasPrefix(why, want) || !strings.Contains(why, "; looked at again ") {

@@ -34,10 +34,6 @@ type Budget struct {
 	Floor time.Duration
 	// Ceiling is the longest time an item is left alone; 0 = 20 years.
 	Ceiling time.Duration
-	// Sizes are how many items each class of Classes holds. Only Classes reads it.
-	Sizes [EchoClasses]int
-	// Static is the class a new item starts in under Barbosa, if Memo has none.
-	Static int
 }
 
 // Validate reports every fault.
@@ -65,11 +61,11 @@ func (b *Budget) Validate() error {
 }
 
 // price is what a visit must be worth; page as in Item.
-func (b *Budget) price(p Policy, page int) float64 {
+func (b *Budget) price(page int) float64 {
 	if b.Price > 0 {
 		return b.Price + b.SitePrice
 	}
-	return b.FairPrice(p, page) + b.SitePrice
+	return b.FairPrice(page) + b.SitePrice
 }
 
 // defaultAge makes what changes too fast worth a look: without it freshness is
@@ -87,17 +83,9 @@ func (b *Budget) ageCost() float64 {
 }
 
 // FairPrice is the price at which one who has only the prior is due after the
-// mean interval: where a peer starts.
-func (b *Budget) FairPrice(p Policy, page int) float64 {
+// mean interval: where a peer starts. page is as in Item.
+func (b *Budget) FairPrice(page int) float64 {
 	interval := b.Interval.Hours() / 24
-	switch p {
-	case Proportional:
-		return 0.5 // with pointRate's half change: the mean interval
-	case Barbosa, Classes, Uniform:
-		return 1 // a stretch of the class's own period
-	case Optimal:
-		return sharp(0.5 / interval).value(interval)
-	}
 	if page > 0 {
 		return Timeline{Page: page}.At(&b.Model.Prior, interval, 0)
 	}
@@ -183,7 +171,7 @@ func (m *Meter) Lived(share float64, items int) {
 func (m *Meter) Price() float64 { return math.Exp(m.base + meterLate*m.late) }
 
 // Guard sets b's price on age and share of even visits: the least at which the age
-// expected over all items stays under Uniform's. So the default policy is the
+// expected over all items stays under Uniform's. So the policy is the
 // freshest that is no older than visiting everything alike.
 func (m *Meter) Guard(b *Budget) {
 	b.Even = guardEven * m.guard

@@ -4,10 +4,10 @@
 // It is pure: no clock, disk or network; time is an argument. One item is one
 // [History], the dated outcomes of its visits. One function decides:
 //
-//	Next(history, now, budget) → when, and why
+//	Decide(item, budget, now) → when, and why
 //
 // and the same decision serves the crawl's frontier and the contest of
-// policies (package schedule/contest), so what is measured is what runs.
+// policies (cmd/echo-lab/contest), so what is measured is what runs.
 //
 // # The default policy
 //

@@ -25,7 +25,7 @@ func (it *Item) due(b *Belief, v Value, price, interval float64) float64 {
 	if !(it.Tells > 0) {
 		return v.due(b, k*price, interval) / k
 	}
-	return solve(price, func(tau float64) float64 { return v.At(b, k*tau, interval)/k + it.Tells*tau*tau/2 })
+	return Solve(price, func(tau float64) float64 { return v.At(b, k*tau, interval)/k + it.Tells*tau*tau/2 })
 }
 
 // Heard is when to look again at it, now that somebody says that it has changed
@@ -38,7 +38,7 @@ func (it *Item) due(b *Belief, v Value, price, interval float64) float64 {
 // visit, when nothing can have changed yet, a word says little.
 func Heard(it Item, b *Budget, ratio float64, now time.Time) Decision {
 	it.Told = 0 // it has been told of: what others do not tell of matters no more
-	d := Decide(Default, it, b, now)
+	d := Decide(it, b, now)
 	last, ok := it.History.Latest()
 	if !ok || !last.sees() || !(ratio > 1) {
 		return d
@@ -50,7 +50,7 @@ func Heard(it Item, b *Budget, ratio float64, now time.Time) Decision {
 	}
 	same := belief.Survive(days)
 	d.Chance = ratio * (1 - same) / (same + ratio*(1-same))
-	as := solve(d.Chance, func(tau float64) float64 { return 1 - belief.Survive(tau) })
+	as := Solve(d.Chance, func(tau float64) float64 { return 1 - belief.Survive(tau) })
 	if gained := math.Max(0, as-days); gained > 0 {
 		d.At = d.At.Add(-time.Duration(math.Min(gained, longest) * float64(day)))
 	}

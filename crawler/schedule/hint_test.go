@@ -11,7 +11,7 @@ import (
 func TestHeard(t *testing.T) {
 	b := &Budget{Interval: 10 * day, Model: NewModel()}
 	h := story("ucuuucu", 10)
-	plain := Decide(Default, Item{History: h}, b, h.Last())
+	plain := Decide(Item{History: h}, b, h.Last())
 	half := h.Last().Add(time.Duration(plain.Tau / 2 * float64(day)))
 	before, chance := plain.At, 0.0
 	for _, ratio := range []float64{0.1, 1, 1.5, 3, 10, 50} {
@@ -34,7 +34,7 @@ func TestHeard(t *testing.T) {
 	}
 	gone := story("ucu", 10)
 	gone.Add(Event{At: gone.Last().Add(day), Outcome: Gone})
-	if d := Heard(Item{History: gone}, b, 50, gone.Last().Add(time.Hour)); !d.At.Equal(Decide(Default, Item{History: gone}, b, gone.Last()).At) {
+	if d := Heard(Item{History: gone}, b, 50, gone.Last().Add(time.Hour)); !d.At.Equal(Decide(Item{History: gone}, b, gone.Last()).At) {
 		t.Error("a word brings back what is gone")
 	}
 }
@@ -58,7 +58,7 @@ func TestToldAndTells(t *testing.T) {
 	h := story("ucucucu", 10)
 	last := 0.0
 	for _, share := range []float64{-1, 0, 0.3, MaxTold, 5} {
-		d := Decide(Default, Item{History: h, Told: share}, b, h.Last())
+		d := Decide(Item{History: h, Told: share}, b, h.Last())
 		if !(d.Tau >= last) || d.Tau > 1000 {
 			t.Errorf("told of %g: every %.1f days, of less %.1f", share, d.Tau, last)
 		}

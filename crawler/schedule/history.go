@@ -200,16 +200,16 @@ func (h *History) Failures(o Outcome) int {
 // Totals are the visits remembered that could tell a change from none, and how
 // many found one. The first look is not among them.
 func (h *History) Totals() (visits, changes int) {
-	for g := range h.gaps {
+	for g := range h.Gaps {
 		visits += g.Visits
 		changes += g.Changes
 	}
 	return visits, changes
 }
 
-// gaps yields the informative runs with the whole time since the last look that
+// Gaps yields the informative runs with the whole time since the last look that
 // succeeded, leaving out the baseline.
-func (h *History) gaps(yield func(Run) bool) {
+func (h *History) Gaps(yield func(Run) bool) {
 	var carry time.Duration
 	seen := false
 	for _, r := range h.runs {
@@ -242,7 +242,7 @@ func unix(s int64) time.Time {
 // News is how many posts, or entries of a list, were new at the visits remembered,
 // the first look left out, and over how many days.
 func (h *History) News() (posts int, days float64) {
-	for g := range h.gaps {
+	for g := range h.Gaps {
 		posts += g.Posts
 		days += g.Span.Hours() / 24
 	}

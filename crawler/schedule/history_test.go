@@ -47,7 +47,7 @@ func TestHistoryTotals(t *testing.T) {
 func TestErrorsLendTheirTimeToTheNextLook(t *testing.T) {
 	h := story("ueeec", 1)
 	var got []Run
-	for g := range h.gaps {
+	for g := range h.Gaps {
 		got = append(got, g)
 	}
 	if len(got) != 1 || got[0].Span != 4*day || got[0].Changes != 1 {

@@ -102,7 +102,7 @@ func (m *Model) filter(h *History, looks int) (b Belief, logLik float64) {
 	if m.Epoch > 0 && h.first > m.Epoch {
 		b = m.Start
 	}
-	for g := range h.gaps {
+	for g := range h.Gaps {
 		if looks--; looks < 0 {
 			break
 		}
@@ -179,25 +179,6 @@ func (b *Belief) see(gap float64, n, x int) float64 {
 		b[j] = max(b[j]/sum, tinyMass)
 	}
 	return math.Log(sum)
-}
-
-// leanTrust is how far a static classifier is believed: about its accuracy, so its
-// word is worth odds of four to one at most and evidence soon outweighs it.
-const leanTrust = 0.75
-
-// Lean is b after a static classifier said that the item changes every so many days
-// (classify: the period of its class).
-func (b Belief) Lean(days float64) Belief {
-	sum := 0.0
-	for j := range b {
-		x := math.Log(rate(j) * days)
-		b[j] *= 1 - leanTrust + leanTrust*math.Exp(-x*x/2)
-		sum += b[j]
-	}
-	for j := range b {
-		b[j] /= sum
-	}
-	return b
 }
 
 // Mean is the expected number of changes per day.

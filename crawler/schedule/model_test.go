@@ -103,18 +103,6 @@ func TestDriftForgets(t *testing.T) {
 	t.Error("the jump was not believed in ten visits")
 }
 
-// A static classifier's word counts at first and is outweighed by evidence.
-func TestLean(t *testing.T) {
-	m := NewModel()
-	new, old := m.Believe(story("u", 1)), m.Believe(story("uccccccccccc", 1))
-	if daily, yearly := new.Lean(1), new.Lean(365); daily.Survive(3) > 0.8*yearly.Survive(3) {
-		t.Errorf("daily survives %.2f, yearly %.2f", daily.Survive(3), yearly.Survive(3))
-	}
-	if a, b := old.Lean(1), old.Lean(365); math.Abs(a.Survive(1)-b.Survive(1)) > 0.15 {
-		t.Errorf("after eleven changes the word still counts: %.2f, %.2f", a.Survive(1), b.Survive(1))
-	}
-}
-
 // Fit recovers the mix of a population it knows nothing of.
 func TestFit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))

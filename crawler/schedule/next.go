@@ -3,7 +3,7 @@ package schedule
 import "time"
 
 // Next is when to look again at an item with history h after its last visit, and
-// why, under the default policy: what the frontier asks after each fetch. It is
+// why: what the frontier asks after each fetch. It is
 // pure and safe for concurrent use.
 //
 // The crawl keeps the encoded history with the item, and for each peer one Budget
@@ -15,14 +15,14 @@ import "time"
 // anew from FairPrice and settle within two mean intervals. A site short of visits
 // has a Meter of its own whose Price is added as SitePrice.
 func Next(h *History, now time.Time, b *Budget) (at time.Time, why string) {
-	d := Decide(Default, Item{History: h}, b, now)
+	d := Decide(Item{History: h}, b, now)
 	return d.At, d.Why()
 }
 
 // Explain is the decision behind a time that was set before: at, for an item of
-// history h. What the policy goes by is today's; the time stays.
+// history h. What the rule goes by is today's; the time stays.
 func Explain(h *History, at time.Time, b *Budget) Decision {
-	d := Decide(Default, Item{History: h}, b, h.Last())
+	d := Decide(Item{History: h}, b, h.Last())
 	if d.Bound != "" {
 		return d
 	}
@@ -34,6 +34,6 @@ func Explain(h *History, at time.Time, b *Budget) Decision {
 
 // NextPosts is Next for a timeline whose page holds page posts.
 func NextPosts(h *History, page int, now time.Time, b *Budget) (at time.Time, why string) {
-	d := Decide(Default, Item{History: h, Page: max(1, page)}, b, now)
+	d := Decide(Item{History: h, Page: max(1, page)}, b, now)
 	return d.At, d.Why()
 }

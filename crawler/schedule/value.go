@@ -68,12 +68,12 @@ func (b *Belief) age(tau float64) float64 {
 // due is the first time in days since the last visit when the value reaches price.
 // The value never falls with time, so it is found by bisection, in the logarithm.
 func (v Value) due(b *Belief, price, interval float64) float64 {
-	return solve(price, func(tau float64) float64 { return v.At(b, tau, interval) })
+	return Solve(price, func(tau float64) float64 { return v.At(b, tau, interval) })
 }
 
-// solve finds the least tau at which the rising function reaches price, between
+// Solve finds the least tau at which the rising function reaches price, between
 // a tenth of a second and 20 years, to 1 %.
-func solve(price float64, value func(float64) float64) float64 {
+func Solve(price float64, value func(float64) float64) float64 {
 	lo, hi := math.Log(minGap), math.Log(longest)
 	if !(value(longest) >= price) {
 		return longest

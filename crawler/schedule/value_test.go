@@ -38,33 +38,6 @@ func TestValueIsTheIntegral(t *testing.T) {
 	}
 }
 
-// Cho and Garcia-Molina 2003, example of section 4: five pages that change 1 to 5
-// times a day, five visits a day. The optimum is 1.15, 1.36, 1.35, 1.14 and 0 visits:
-// the page that changes most gets none.
-func TestOptimumOfFivePages(t *testing.T) {
-	want := []float64{1.15, 1.36, 1.35, 1.14, 0}
-	lo, hi := 1e-6, 1.0
-	var visits [5]float64
-	for range 60 {
-		price := math.Sqrt(lo * hi)
-		total := 0.0
-		for i := range visits {
-			visits[i] = 1 / KnownRate(float64(i+1), price)
-			total += visits[i]
-		}
-		if total > 5 {
-			lo = price
-		} else {
-			hi = price
-		}
-	}
-	for i, w := range want {
-		if math.Abs(visits[i]-w) > 0.03 {
-			t.Errorf("page %d: %.3f visits a day, want %.2f", i+1, visits[i], w)
-		}
-	}
-}
-
 func TestValueRises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b Belief

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/echo-node/echo-node/crawler/schedule"
+	"github.com/echo-node/echo-node/cmd/echo-lab/policy"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
@@ -325,7 +325,7 @@ func TestOptions(t *testing.T) {
 	if _, err := Populate("z", 1, 1, rand.New(rand.NewPCG(1, 1))); err == nil {
 		t.Error("population z exists")
 	}
-	if string(schedule.Default) != Names()[0] {
+	if string(policy.Default) != Names()[0] {
 		t.Error("the default is not first")
 	}
 }
@@ -395,7 +395,7 @@ func TestLearningIsWorthIt(t *testing.T) {
 		t.Skip("a measurement, which the race detector makes ten times as long")
 	}
 	for _, name := range []string{"a", "b"} {
-		entries, err := Hold(Contest{World: Drawn(name, 300, 365), Policies: []string{string(schedule.Default), Unlearned}, Budget: 8, Seeds: 12, Warm: 0.2})
+		entries, err := Hold(Contest{World: Drawn(name, 300, 365), Policies: []string{string(policy.Default), Unlearned}, Budget: 8, Seeds: 12, Warm: 0.2})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/echo-node/echo-node/cmd/echo-lab/policy"
 	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
 // Options of Run.
 type Options struct {
-	Policy string  // a schedule.Policy, or oracle-rates, oracle-changes
+	Policy string  // a policy.Policy, or oracle-rates, oracle-changes
 	Budget float64 // visits per living item per 30 days, > 0
 	Warm   float64 // share of the run not measured, 0 = none, below 1
 	// AgePrice is schedule.Budget.AgePrice: 0 the default.
@@ -50,7 +51,7 @@ const Unlearned = "default-unlearned"
 // Names are all policies that can compete, the default first.
 func Names() []string {
 	var names []string
-	for _, p := range schedule.Policies() {
+	for _, p := range policy.All() {
 		names = append(names, string(p))
 	}
 	return append(names, OracleRates, OracleChanges)
@@ -68,9 +69,9 @@ type game struct {
 	rng             *rand.Rand
 	tally           *tally
 	due             queue
-	items           []schedule.Item
+	items           []policy.Item
 	plans           []plan // the part of each item's decision that the meter needs again
-	budget          schedule.Budget
+	budget          policy.Budget
 	meter           *schedule.Meter
 	alive           int
 	hours           [24]float64 // newest posts seen, by hour
@@ -97,9 +98,9 @@ func Run(w *World, o Options) (Result, error) {
 
 func newGame(w *World, o Options, since int64) *game {
 	g := &game{o: o, w: w, rng: rand.New(rand.NewPCG(o.Seed, 1)), tally: newTally(w, since),
-		items: make([]schedule.Item, len(w.Things)), plans: make([]plan, len(w.Things))}
+		items: make([]policy.Item, len(w.Things)), plans: make([]plan, len(w.Things))}
 	interval := time.Duration(30 / o.Budget * float64(24*time.Hour))
-	g.budget = schedule.Budget{Interval: interval, Model: schedule.NewModel(), AgePrice: o.AgePrice}
+	g.budget = policy.Budget{Budget: schedule.Budget{Interval: interval, Model: schedule.NewModel(), AgePrice: o.AgePrice}}
 	g.budget.Model.Counted, g.budget.Model.Epoch = w.Counted, w.From
 	g.born = make([]int32, len(w.Things))
 	for i := range g.born {
@@ -107,20 +108,20 @@ func newGame(w *World, o Options, since int64) *game {
 	}
 	g.rng.Shuffle(len(g.born), func(i, j int) { g.born[i], g.born[j] = g.born[j], g.born[i] })
 	slices.SortStableFunc(g.born, func(a, b int32) int { return int(w.Things[a].Born - w.Things[b].Born) })
-	rule := g.policy()
+	rule := g.rule()
 	if o.Policy == OracleRates {
-		rule = schedule.Optimal
+		rule = policy.Optimal
 	}
 	g.meter = schedule.NewMeter(g.budget.FairPrice(rule, g.page()))
 	g.budget.Price = g.meter.Price()
 	return g
 }
 
-func (g *game) policy() schedule.Policy {
+func (g *game) rule() policy.Policy {
 	if g.o.Policy == Unlearned {
-		return schedule.Default
+		return policy.Default
 	}
-	return schedule.Policy(g.o.Policy)
+	return policy.Policy(g.o.Policy)
 }
 
 func (g *game) page() int {
@@ -155,7 +156,7 @@ func (g *game) play() {
 		if slots++; slots%8 == 0 {
 			g.budget.Price = g.meter.Price()
 			if g.o.AgePrice == 0 {
-				g.meter.Guard(&g.budget)
+				g.meter.Guard(&g.budget.Budget)
 			}
 		}
 		g.slot(int64(at))
@@ -169,7 +170,8 @@ func (g *game) births(now int64) {
 		g.born = g.born[1:]
 		th := &g.w.Things[i]
 		g.alive++
-		g.items[i] = schedule.Item{History: new(schedule.History), Weight: th.Weight, Page: g.page(), Phase: 1 - g.rng.Float64()}
+		g.items[i] = policy.Item{Item: schedule.Item{
+			History: new(schedule.History), Weight: th.Weight, Page: g.page(), Phase: 1 - g.rng.Float64()}, Static: th.Static}
 		g.items[i].History.Add(schedule.Event{At: clock(th.Born)})
 		g.plan(i, th.Born)
 	}
@@ -213,7 +215,7 @@ func (g *game) learn(i int32, now int64, found int) {
 		for h := range counts {
 			counts[h] = g.hours[h%24] / 7 // a run is too short to tell days of the week apart
 		}
-		if r, err := schedule.NewRhythm(counts, 0); err == nil && g.posts > 0 && g.policy() == schedule.Default {
+		if r, err := schedule.NewRhythm(counts, 0); err == nil && g.posts > 0 && g.rule() == policy.Default {
 			g.budget.Rhythm = r
 		}
 	}
@@ -227,16 +229,15 @@ func (g *game) plan(i int32, now int64) {
 	}
 	it := &g.items[i]
 	old := it.Memo
-	g.budget.Static = g.w.Things[i].Static
-	d := schedule.Decide(g.policy(), *it, &g.budget, clock(now))
+	d := policy.Decide(g.rule(), *it, &g.budget, clock(now))
 	it.Memo = d.Memo
-	if g.policy() == schedule.Classes {
+	if g.rule() == policy.Classes {
 		if old.Priority > 0 {
-			g.budget.Sizes[schedule.EchoClass(old)]--
+			g.budget.Sizes[policy.EchoClass(old)]--
 		}
-		g.budget.Sizes[schedule.EchoClass(d.Memo)]++
+		g.budget.Sizes[policy.EchoClass(d.Memo)]++
 	}
-	g.push(i, now, d)
+	g.push(i, now, d.Decision)
 }
 
 func (g *game) push(i int32, now int64, d schedule.Decision) {
@@ -255,7 +256,7 @@ type plan struct{ tau, age, even, rate float64 }
 // fit learns the model from what was seen so far.
 func (g *game) fit(now int64) {
 	switch g.o.Policy {
-	case string(schedule.Default), string(schedule.Important):
+	case string(policy.Default), string(policy.Important):
 	default:
 		return
 	}
@@ -274,5 +275,5 @@ func (g *game) fit(now int64) {
 func (g *game) trueDue(i int32) float64 {
 	th := &g.w.Things[i]
 	rate := max(1e-5, float64(len(th.Changes))/(float64(g.w.To-th.Born)/secondsPerDay))
-	return schedule.KnownRate(rate, g.budget.Price)
+	return policy.KnownRate(rate, g.budget.Price)
 }

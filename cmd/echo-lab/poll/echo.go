@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/schedule"
+	"github.com/echo-node/echo-node/cmd/echo-lab/policy"
 )
 
 // EchoOptions of NewEcho. The zero value is TwitterEcho's look-ups.
@@ -40,7 +40,7 @@ type Echo struct {
 }
 
 type echoState struct {
-	memo    schedule.Memo
+	memo    policy.Memo
 	class   int
 	checked int64
 	post    int64
@@ -58,9 +58,9 @@ func NewEcho(o EchoOptions) (*Echo, error) {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
-	n := schedule.EchoClasses
+	n := policy.EchoClasses
 	if o.Links {
-		n = schedule.EchoLinks
+		n = policy.EchoLinks
 	}
 	return &Echo{o: o, classes: make([]heap, n+1), sizes: make([]int, n+1), credit: make([]float64, n+1), known: map[string]*echoState{}}, nil
 }
@@ -69,11 +69,11 @@ func NewEcho(o EchoOptions) (*Echo, error) {
 func (e *Echo) Len() int { return len(e.known) }
 
 // Put takes in an account: its memo, when it was checked last and posted last (zero: never).
-func (e *Echo) Put(account string, m schedule.Memo, checked, post time.Time, now time.Time) {
+func (e *Echo) Put(account string, m policy.Memo, checked, post time.Time, now time.Time) {
 	e.Drop(account)
 	s := &echoState{memo: m, checked: nanos(checked), post: nanos(post), taken: true}
 	if m.Priority == 0 {
-		s.memo = schedule.EchoRaise(m, false)
+		s.memo = policy.EchoRaise(m, false)
 	}
 	e.known[account] = s
 	e.place(account, s, now)
@@ -88,11 +88,11 @@ func (e *Echo) Drop(account string) {
 }
 
 func (e *Echo) place(account string, s *echoState, now time.Time) {
-	s.class = schedule.EchoClass(s.memo)
+	s.class = policy.EchoClass(s.memo)
 	if e.o.Links {
-		s.class = schedule.EchoLinkClass(s.memo)
+		s.class = policy.EchoLinkClass(s.memo)
 	}
-	if s.post != 0 && schedule.EchoFrozen(moment(s.post), now) {
+	if s.post != 0 && policy.EchoFrozen(moment(s.post), now) {
 		s.class = len(e.classes) - 1
 	}
 	s.taken = false
@@ -105,9 +105,9 @@ func (e *Echo) place(account string, s *echoState, now time.Time) {
 func (e *Echo) share(c int) float64 {
 	c = min(c, len(e.classes)-2)
 	if e.o.Links {
-		return schedule.EchoLinkShare(c)
+		return policy.EchoLinkShare(c)
 	}
-	return schedule.EchoShare(c)
+	return policy.EchoShare(c)
 }
 
 func (e *Echo) hour(now time.Time) int { return now.In(e.o.Zone).Hour() }
@@ -149,10 +149,10 @@ func (e *Echo) Next(n int, now time.Time) (accounts []string) {
 
 // Checked puts back who was taken: at now, changed says that there was a new post (or another
 // list), post when the latest was. It returns the memo to be kept.
-func (e *Echo) Checked(account string, now time.Time, changed bool, post time.Time) schedule.Memo {
+func (e *Echo) Checked(account string, now time.Time, changed bool, post time.Time) policy.Memo {
 	s := e.known[account]
 	if s == nil {
-		return schedule.Memo{}
+		return policy.Memo{}
 	}
 	if !s.taken {
 		e.sizes[s.class]--
@@ -161,11 +161,11 @@ func (e *Echo) Checked(account string, now time.Time, changed bool, post time.Ti
 	rested := s.post == 0 || post.Sub(moment(s.post)) >= e.o.Rest
 	switch {
 	case e.o.Links && !changed:
-		s.memo = schedule.EchoLower(s.memo)
+		s.memo = policy.EchoLower(s.memo)
 	case e.o.Links:
-		s.memo = schedule.EchoRaise(s.memo, true)
+		s.memo = policy.EchoRaise(s.memo, true)
 	case changed && rested && !(h >= nightFrom && h < nightRaised):
-		s.memo = schedule.EchoRaise(s.memo, true)
+		s.memo = policy.EchoRaise(s.memo, true)
 	}
 	s.checked, s.post = nanos(now), max(s.post, nanos(post))
 	e.place(account, s, now)

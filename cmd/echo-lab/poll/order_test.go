@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/echo-node/echo-node/crawler/schedule"
+	"github.com/echo-node/echo-node/cmd/echo-lab/policy"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
@@ -251,11 +251,11 @@ func TestEcho(t *testing.T) {
 	priorities := []uint8{100, 90, 70, 50, 30, 10}
 	for c, p := range priorities {
 		for i := range 1000 {
-			e.Put(fmt.Sprintf("%d-%03d", c, i), schedule.Memo{Priority: p}, start.Add(-time.Duration(i)*time.Minute), noon, noon)
+			e.Put(fmt.Sprintf("%d-%03d", c, i), policy.Memo{Priority: p}, start.Add(-time.Duration(i)*time.Minute), noon, noon)
 		}
 	}
 	for i := range 100 {
-		e.Put(fmt.Sprintf("f-%02d", i), schedule.Memo{Priority: 100}, start, noon.AddDate(0, -2, 0), noon)
+		e.Put(fmt.Sprintf("f-%02d", i), policy.Memo{Priority: 100}, start, noon.AddDate(0, -2, 0), noon)
 	}
 	drawn := map[byte][]string{}
 	for _, a := range e.Next(630, noon) {
@@ -297,7 +297,7 @@ func TestEchoLinks(t *testing.T) {
 	}
 	for c, p := range []uint8{80, 40, 10} {
 		for i := range 100 {
-			e.Put(fmt.Sprintf("%d-%02d", c, i), schedule.Memo{Priority: p}, time.Time{}, start, start)
+			e.Put(fmt.Sprintf("%d-%02d", c, i), policy.Memo{Priority: p}, time.Time{}, start, start)
 		}
 	}
 	drawn := map[byte]int{}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/echo-node/echo-node/cmd/echo-lab/policy"
 	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
@@ -77,13 +78,13 @@ type tallied struct{ posts, days float64 }
 
 // postsState is what is known of an account.
 type postsState struct {
-	rate, lost schedule.Gamma // posts, and posts that look-ups did not show, per busy day
-	looked     int64          // at the last call for it
-	latest     int64          // its last post then
-	total      int64          // its counter then; unknown = -1
-	debt       int            // posts that there are and that were not had
-	wait       float64        // days to the next look-up that were right the last time
-	due, worth int64          // its items in the two orders
+	rate, lost policy.Gamma // posts, and posts that look-ups did not show, per busy day
+	looked     int64        // at the last call for it
+	latest     int64        // its last post then
+	total      int64        // its counter then; unknown = -1
+	debt       int          // posts that there are and that were not had
+	wait       float64      // days to the next look-up that were right the last time
+	due, worth int64        // its items in the two orders
 	taken      bool
 }
 
@@ -297,8 +298,8 @@ func (p *Posts) learn(s *postsState, n, over int, latest, now time.Time) {
 }
 
 // prior is a belief about the rate of somebody unknown.
-func (p *Posts) prior(t *tallied) schedule.Gamma {
-	return schedule.Gamma{Shape: postsShape, Days: postsShape * t.days / t.posts}
+func (p *Posts) prior(t *tallied) policy.Gamma {
+	return policy.Gamma{Shape: postsShape, Days: postsShape * t.days / t.posts}
 }
 
 // date learns the hours of the week from a post that is new.

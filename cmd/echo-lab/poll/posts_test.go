@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/schedule"
+	"github.com/echo-node/echo-node/cmd/echo-lab/policy"
 )
 
 func newPosts(t *testing.T, o PostsOptions) *Posts {
@@ -103,7 +103,7 @@ func TestPostsReadWorthIsTheBestThreshold(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		rate, price := math.Exp(rng.Float64()*8-4), math.Exp(rng.Float64()*8-4)
-		s := &postsState{lost: schedule.Gamma{Shape: rate, Days: 1}}
+		s := &postsState{lost: policy.Gamma{Shape: rate, Days: 1}}
 		for s.debt = 1; p.readWorth(s) < price; s.debt++ {
 		}
 		cost := func(k float64) float64 { return (k*(k-1)/(2*rate) + price) / (k / rate) }

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/echo-node/echo-node/cmd/echo-lab/policy"
 	"github.com/echo-node/echo-node/cmd/echo-lab/poll"
-	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
 // Policies that can play.
@@ -159,7 +159,7 @@ func (s *server) echo(accounts []int32) (asker, error) {
 	latest := make([]time.Time, len(s.c.posts))
 	for _, i := range accounts {
 		latest[i] = s.c.known(i)
-		e.Put(s.c.names[i], schedule.Memo{}, time.Time{}, latest[i], clock(s.c.start))
+		e.Put(s.c.names[i], policy.Memo{}, time.Time{}, latest[i], clock(s.c.start))
 	}
 	return func(now time.Time) error {
 		names := e.Next(batch, now)

@@ -1,12 +1,13 @@
-package schedule
+package policy
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
 // Reference, F2 and 2.4: the printed cut points are counts of 100 daily visits.
@@ -38,14 +39,14 @@ func TestRate(t *testing.T) {
 func TestRatePerDayIsRateOnRegularVisits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		every := float64(rapid.IntRange(1, 2000).Draw(t, "hours")) / 24
-		h := new(History)
+		h := new(schedule.History)
 		n, x := 0, 0
 		for i := range rapid.IntRange(1, 31).Draw(t, "visits") + 1 {
-			e := Event{At: at(float64(i) * every)}
+			e := schedule.Event{At: at(float64(i) * every)}
 			if i > 0 {
 				n++
 				if rapid.Bool().Draw(t, "changed") {
-					e.Outcome = Changed
+					e.Outcome = schedule.Changed
 					x++
 				}
 			}
@@ -64,15 +65,15 @@ func TestRatePerDayOnIrregularVisits(t *testing.T) {
 		sum := 0.0
 		const pages = 300
 		for range pages {
-			h := new(History)
+			h := new(schedule.History)
 			now := 0.0
-			h.Add(Event{At: at(now)})
+			h.Add(schedule.Event{At: at(now)})
 			for range 30 {
 				gap := rng.ExpFloat64() / truth
 				now += gap
-				e := Event{At: at(now)}
+				e := schedule.Event{At: at(now)}
 				if rng.Float64() < -math.Expm1(-truth*gap) {
-					e.Outcome = Changed
+					e.Outcome = schedule.Changed
 				}
 				h.Add(e)
 			}
@@ -102,44 +103,5 @@ func TestGamma(t *testing.T) {
 	}
 	if f = g.Forget(prior, 10_000*day, day); math.Abs(f.Mean()-prior.Mean()) > 1e-9 {
 		t.Errorf("long after: %+v", f)
-	}
-}
-
-func TestRhythm(t *testing.T) {
-	var counts [weekHours]float64
-	for h := range counts {
-		if h%24 >= 8 && h < 120 { // weekdays from eight
-			counts[h] = 1000
-		}
-	}
-	r, err := NewRhythm(counts, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mondayNight := time.Date(2026, 11, 16, 3, 0, 0, 0, time.UTC)
-	if HourOfWeek(mondayNight) != 3 || HourOfWeek(mondayNight.Add(-4*time.Hour)) != 167 {
-		t.Fatal("hour of week")
-	}
-	night, noon := r.Busy(mondayNight, mondayNight.Add(time.Hour)), r.Busy(mondayNight.Add(9*time.Hour), mondayNight.Add(10*time.Hour))
-	if night > noon/10 || night <= 0 {
-		t.Errorf("an hour at night is worth %s, at noon %s", night, noon)
-	}
-	if all := r.Busy(mondayNight, mondayNight.Add(week)); (all - week).Abs() > time.Second {
-		t.Errorf("a week is worth %s", all)
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		a := t0.Add(time.Duration(rapid.Int64Range(-1e8, 1e8).Draw(t, "at")) * time.Second)
-		d := time.Duration(rapid.Int64Range(0, 3e6).Draw(t, "wait")) * time.Second
-		if back := r.Busy(a, r.After(a, d)); (back - d).Abs() > time.Millisecond {
-			t.Fatalf("after %s at %s: %s", d, a, back)
-		}
-	})
-	var none Rhythm
-	if none.After(t0, day) != t0.Add(day) || none.Busy(t0, at(2)) != 2*day {
-		t.Error("the zero rhythm is not flat")
-	}
-	counts[5] = -1
-	if _, err := NewRhythm(counts, 0); err == nil {
-		t.Error("a negative count")
 	}
 }

@@ -1,9 +1,10 @@
-package schedule
+package policy
 
 import (
 	"time"
 
 	"github.com/echo-node/echo-node/cmd/echo-lab/classify"
+	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
 // Memo is what a policy with classes remembers of an item between visits. The zero
@@ -42,7 +43,7 @@ func EchoShare(c int) float64 {
 // classes: an item of class c comes round every size(c) ÷ share(c) visits.
 func (d *Decision) classes(it Item, b *Budget) {
 	last, _ := it.History.Latest()
-	m := EchoRaise(it.Memo, last == Changed)
+	m := EchoRaise(it.Memo, last == schedule.Changed)
 	d.Class = echoClass(m.Priority)
 	d.Memo = m
 	total, open := 0, 0.0
@@ -63,11 +64,12 @@ func (d *Decision) classes(it Item, b *Budget) {
 // sharing: each class keeps its part size ÷ period, so none starves).
 func (d *Decision) barbosa(it Item, b *Budget) {
 	h := classify.ThesisHeuristic()
-	s := classify.Window{Class: b.Static}
+	s := classify.Window{Class: it.Static}
 	if it.Memo.Class > 0 {
 		s = classify.Window{Class: int(it.Memo.Class) - 1, Visits: int(it.Memo.Visits), Changes: int(it.Memo.Changes)}
-		if last, _ := it.History.Latest(); last.sees() && len(it.History.Runs()) > 1 {
-			s = h.Step(s, last == Changed)
+		last, _ := it.History.Latest()
+		if seen := last == schedule.Unchanged || last == schedule.Changed; seen && len(it.History.Runs()) > 1 {
+			s = h.Step(s, last == schedule.Changed)
 		}
 	}
 	d.Class = s.Class

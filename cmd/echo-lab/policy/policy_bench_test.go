@@ -1,4 +1,4 @@
-package schedule
+package policy
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
 // frontier is a million items as a peer keeps them: the stored history of each,
@@ -34,17 +36,17 @@ func (d *dues) Pop() any          { x := (*d)[len(*d)-1]; *d = (*d)[:len(*d)-1];
 func newFrontier(n int, rng *rand.Rand) *frontier {
 	f := &frontier{stored: make([][]byte, n), plans: make([]float64, n), due: make(dues, n)}
 	for i := range f.stored {
-		h := new(History)
+		h := new(schedule.History)
 		now := 0.0
 		rate := 1 / (1 + 200*rng.Float64())
 		for range 1 + rng.IntN(24) {
 			gap := 1 + rng.Float64()*30
 			now += gap
-			o := Unchanged
+			o := schedule.Unchanged
 			if rng.Float64() < rate*gap {
-				o = Changed
+				o = schedule.Changed
 			}
-			h.Add(Event{At: at(now), Outcome: o})
+			h.Add(schedule.Event{At: at(now), Outcome: o})
 		}
 		f.stored[i] = h.Append(nil)
 		f.due[i] = dueItem{h.Last().Unix() + int64(rng.Float64()*30*86400), int32(i)}
@@ -68,20 +70,20 @@ func (f *frontier) grown(n int) *frontier {
 }
 
 // visit takes the item due first, records what the visit found and plans the next.
-func (f *frontier) visit(p Policy, b *Budget, m *Meter, h *History, changed bool) error {
+func (f *frontier) visit(p Policy, b *Budget, m *schedule.Meter, h *schedule.History, changed bool) error {
 	top := f.due[0]
 	if err := h.Decode(f.stored[top.item]); err != nil {
 		return err
 	}
 	now := time.Unix(top.at, 0)
-	e := Event{At: now}
+	e := schedule.Event{At: now}
 	if changed {
-		e.Outcome = Changed
+		e.Outcome = schedule.Changed
 	}
 	h.Add(e)
 	f.stored[top.item] = h.Append(f.stored[top.item][:0])
-	d := Decide(p, Item{History: h}, b, now)
-	m.Planned(Decision{Tau: f.plans[top.item]}, d)
+	d := Decide(p, item(h), b, now).Decision
+	m.Planned(schedule.Decision{Tau: f.plans[top.item]}, d)
 	f.plans[top.item] = d.Tau
 	f.due[0].at = d.At.Unix()
 	heap.Fix(&f.due, 0)
@@ -101,12 +103,12 @@ func BenchmarkFrontier(b *testing.B) {
 				f := newFrontier(n, rng)
 				runtime.GC()
 				runtime.ReadMemStats(&after)
-				budget := &Budget{Interval: 15 * day, Model: NewModel()}
-				budget.Price = budget.FairPrice(p, 0)
-				m, h := NewMeter(budget.Price), new(History)
+				even := budget(15)
+				even.Price = even.FairPrice(p, 0)
+				m, h := schedule.NewMeter(even.Price), new(schedule.History)
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
-					if err := f.visit(p, budget, m, h, i%5 == 0); err != nil {
+					if err := f.visit(p, even, m, h, i%5 == 0); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -134,16 +136,16 @@ func BenchmarkFrontierRatio(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("items=%d", n), func(b *testing.B) {
 			policies := []Policy{Uniform, Default}
-			fs, budgets, meters := map[Policy]*frontier{}, map[Policy]*Budget{}, map[Policy]*Meter{}
+			fs, budgets, meters := map[Policy]*frontier{}, map[Policy]*Budget{}, map[Policy]*schedule.Meter{}
 			for _, p := range policies {
 				fs[p] = newFrontier(10_000, rand.New(rand.NewPCG(1, 1))).grown(n)
-				budgets[p] = &Budget{Interval: 15 * day, Model: NewModel()}
+				budgets[p] = budget(15)
 				budgets[p].Price = budgets[p].FairPrice(p, 0)
-				meters[p] = NewMeter(budgets[p].Price)
+				meters[p] = schedule.NewMeter(budgets[p].Price)
 			}
 			runtime.GC()
 			const part = 1000 // visits of one policy before it is the other's turn
-			took, made, h := map[Policy]time.Duration{}, 0, new(History)
+			took, made, h := map[Policy]time.Duration{}, 0, new(schedule.History)
 			for i := 0; b.Loop(); i++ {
 				if i%part != 0 {
 					continue
@@ -180,21 +182,23 @@ func BenchmarkFrontierRatio(b *testing.B) {
 
 // BenchmarkDecide is the bare decision on a history of 24 visits.
 func BenchmarkDecide(b *testing.B) {
-	h := new(History)
+	h := new(schedule.History)
 	for i := range 24 {
-		o := Unchanged
+		o := schedule.Unchanged
 		if i%5 == 0 {
-			o = Changed
+			o = schedule.Changed
 		}
-		h.Add(Event{At: at(float64(i * 9)), Outcome: o})
+		h.Add(schedule.Event{At: at(float64(i * 9)), Outcome: o})
 	}
-	budget := &Budget{Interval: 15 * day, Model: NewModel()}
-	for _, p := range Policies() {
-		budget.Price = budget.FairPrice(p, 0)
+	even := budget(15)
+	for _, p := range All() {
+		even.Price = even.FairPrice(p, 0)
 		b.Run(string(p), func(b *testing.B) {
+			it := item(h)
+			it.Weight = 1
 			b.ReportAllocs()
 			for b.Loop() {
-				Decide(p, Item{History: h, Weight: 1}, budget, h.Last())
+				Decide(p, it, even, h.Last())
 			}
 		})
 	}

@@ -1,8 +1,10 @@
-package schedule
+package policy
 
 import (
 	"math"
 	"time"
+
+	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
 // Rate is the estimator of Cho and Garcia-Molina ("Estimating frequency of
@@ -28,10 +30,10 @@ func Rate(n, x int) float64 {
 //
 // with half an unchanged visit of the mean gap added. With equal gaps that is
 // exactly Rate over the gap. Changes per day; 0 without a change.
-func RatePerDay(h *History) float64 {
+func RatePerDay(h *schedule.History) float64 {
 	var quiet, gap float64 // days over unchanged visits; days in all
 	visits := 0
-	for g := range h.gaps {
+	for g := range h.Gaps {
 		each := g.Span.Hours() / 24 / float64(g.Visits)
 		quiet += each * float64(g.Visits-g.Changes)
 		gap += each * float64(g.Visits)
@@ -46,7 +48,7 @@ func RatePerDay(h *History) float64 {
 
 // ascend finds where the score is zero. The score falls and is convex in λ, so
 // Newton's steps from the left never overshoot; λ₀ = changes ÷ time is to the left.
-func ascend(h *History, gap, quiet float64) float64 {
+func ascend(h *schedule.History, gap, quiet float64) float64 {
 	_, changes := h.Totals()
 	if changes == 0 {
 		return 0
@@ -64,9 +66,9 @@ func ascend(h *History, gap, quiet float64) float64 {
 }
 
 // score is the derivative of the log likelihood at lambda, and its own.
-func score(h *History, lambda, quiet float64) (s, slope float64) {
+func score(h *schedule.History, lambda, quiet float64) (s, slope float64) {
 	s = -quiet
-	for g := range h.gaps {
+	for g := range h.Gaps {
 		if g.Changes == 0 || g.Span == 0 {
 			continue
 		}

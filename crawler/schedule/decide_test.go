@@ -13,28 +13,22 @@ func budget(every float64) *Budget {
 }
 
 func TestNeverVisitedIsDueNow(t *testing.T) {
-	for _, p := range Policies() {
-		d := Decide(p, Item{History: new(History)}, budget(10), t0)
-		if !d.At.Equal(t0) || d.Why() != "never visited" {
-			t.Errorf("%s: %v %q", p, d.At, d.Why())
-		}
+	d := Decide(Item{History: new(History)}, budget(10), t0)
+	if !d.At.Equal(t0) || d.Why() != "never visited" {
+		t.Errorf("%v %q", d.At, d.Why())
 	}
 }
 
-// Decide is pure, in the future, and says why, for every policy and any history.
+// Decide is pure, in the future, and says why, for any history.
 func TestDecide(t *testing.T) {
-	for _, p := range Policies() {
-		for _, word := range []string{"u", "uc", "uuuu", "ucccc", "ucucu", "ug", "ue", "ur", "eee"} {
-			h := story(word, 5)
-			b := budget(10)
-			it := Item{History: h, Weight: 1}
-			d := Decide(p, it, b, h.Last())
-			if d.At.Before(h.Last()) || d.Why() == "" || !(d.Tau >= 0) {
-				t.Errorf("%s %q: %+v", p, word, d)
-			}
-			if again := Decide(p, it, b, h.Last()); again != d {
-				t.Errorf("%s %q: two answers", p, word)
-			}
+	for _, word := range []string{"u", "uc", "uuuu", "ucccc", "ucucu", "ug", "ue", "ur", "eee"} {
+		it, b := Item{History: story(word, 5), Weight: 1}, budget(10)
+		d := Decide(it, b, it.History.Last())
+		if d.At.Before(it.History.Last()) || d.Why() == "" || !(d.Tau >= 0) {
+			t.Errorf("%q: %+v", word, d)
+		}
+		if again := Decide(it, b, it.History.Last()); again != d {
+			t.Errorf("%q: two answers", word)
 		}
 	}
 }
@@ -42,7 +36,7 @@ func TestDecide(t *testing.T) {
 func TestDefaultFollowsChange(t *testing.T) {
 	b := budget(10)
 	quiet, busy, hectic := story("uuuuuuuuuuuuuuuu", 10), story("uucuuucuuuucuuuc", 10), story("uccccccccccccccc", 10)
-	tau := func(h *History) float64 { return Decide(Default, Item{History: h}, b, h.Last()).Tau }
+	tau := func(h *History) float64 { return Decide(Item{History: h}, b, h.Last()).Tau }
 	if !(tau(busy) < tau(quiet)/1.5) {
 		t.Errorf("busy every %g days, quiet every %g", tau(busy), tau(quiet))
 	}
@@ -62,9 +56,27 @@ func TestDefaultFollowsChange(t *testing.T) {
 func TestWeightBuysVisits(t *testing.T) {
 	h := story("uucuuucuuu", 10)
 	b := budget(10)
-	tau := func(w float64) float64 { return Decide(Important, Item{History: h, Weight: w}, b, h.Last()).Tau }
+	tau := func(w float64) float64 { return Decide(Item{History: h, Weight: w}, b, h.Last()).Tau }
 	if !(tau(4) < tau(1) && tau(1) < tau(0.25)) {
 		t.Errorf("weights 4, 1, 1/4: every %g, %g, %g days", tau(4), tau(1), tau(0.25))
+	}
+}
+
+func TestFloorAndCeiling(t *testing.T) {
+	b := budget(10)
+	b.Floor, b.Ceiling = 20*day, 21*day
+	h := story("ucccccccc", 1)
+	d := Decide(Item{History: h}, b, h.Last())
+	if d.Tau != 20 || !strings.Contains(d.Why(), "no sooner") {
+		t.Errorf("%g %s", d.Tau, d.Why())
+	}
+	b.Interval, h = 500*day, story("uuuuuuuuu", 100)
+	if d = Decide(Item{History: h}, b, h.Last()); d.Tau != 21 || !strings.Contains(d.Why(), "at least") {
+		t.Errorf("%g %s", d.Tau, d.Why())
+	}
+	early := h.Last().Add(-time.Hour) // the clock was set back
+	if d = Decide(Item{History: h}, b, early); d.At.After(early.Add(21 * day)) {
+		t.Errorf("due %v after a clock was set back to %v", d.At, early)
 	}
 }
 
@@ -72,10 +84,10 @@ func TestWeightBuysVisits(t *testing.T) {
 func TestPrices(t *testing.T) {
 	h := story("uucuuucuuu", 10)
 	b := budget(10)
-	b.Price = b.FairPrice(Default, 0)
-	base := Decide(Default, Item{History: h}, b, h.Last()).Tau
+	b.Price = b.FairPrice(0)
+	base := Decide(Item{History: h}, b, h.Last()).Tau
 	b.SitePrice = b.Price
-	if dear := Decide(Default, Item{History: h}, b, h.Last()).Tau; dear <= base {
+	if dear := Decide(Item{History: h}, b, h.Last()).Tau; dear <= base {
 		t.Errorf("site price moved %g to %g", base, dear)
 	}
 }
@@ -90,28 +102,10 @@ func TestDeathsAndErrorsBackOff(t *testing.T) {
 		{"ue", 1.0 / 24}, {"uee", 2.0 / 24}, {"ueee", 4.0 / 24},
 	} {
 		h := story(c.word, 1)
-		d := Decide(Default, Item{History: h}, b, h.Last())
+		d := Decide(Item{History: h}, b, h.Last())
 		if math.Abs(d.Tau-c.days) > 1e-9 || !strings.Contains(d.Why(), "again after") {
 			t.Errorf("%q: %g days (%s), want %g", c.word, d.Tau, d.Why(), c.days)
 		}
-	}
-}
-
-func TestFloorCeilingRhythm(t *testing.T) {
-	b := budget(10)
-	b.Floor, b.Ceiling = 20*day, 21*day
-	h := story("ucccccccc", 1)
-	d := Decide(Uniform, Item{History: h}, b, h.Last())
-	if d.Tau != 20 || !strings.Contains(d.Why(), "no sooner") {
-		t.Errorf("%g %s", d.Tau, d.Why())
-	}
-	b.Interval = 50 * day
-	if d = Decide(Uniform, Item{History: h}, b, h.Last()); d.Tau != 21 || !strings.Contains(d.Why(), "at least") {
-		t.Errorf("%g %s", d.Tau, d.Why())
-	}
-	early := h.Last().Add(-time.Hour) // the clock was set back
-	if d = Decide(Uniform, Item{History: h}, b, early); d.At.After(early.Add(21 * day)) {
-		t.Errorf("due %v after a clock was set back to %v", d.At, early)
 	}
 }
 
@@ -149,82 +143,13 @@ func TestMeterGuardsAge(t *testing.T) {
 	}
 }
 
-// TwitterEcho's classes: 100, 99-81, … 20-1; a post raises, nothing lowers.
-func TestEchoClasses(t *testing.T) {
-	for p, c := range map[uint8]int{100: 0, 99: 1, 81: 1, 80: 2, 61: 2, 60: 3, 41: 3, 40: 4, 21: 4, 20: 5, 1: 5} {
-		if got := echoClass(p); got != c {
-			t.Errorf("priority %d: class %d, want %d", p, got, c)
-		}
-	}
-	shares := 0.0
-	for c := range EchoClasses {
-		shares += EchoShare(c)
-	}
-	if math.Abs(shares-1) > 1e-12 {
-		t.Errorf("shares sum to %g", shares)
-	}
-	b := budget(10)
-	b.Sizes = [EchoClasses]int{10, 0, 10, 30, 0, 50}
-	it := Item{History: story("u", 1)}
-	d := Decide(Classes, it, b, t0)
-	if d.Class != 3 {
-		t.Fatalf("a new account is of class %d", d.Class)
-	}
-	for range 12 { // up to 100 and no further
-		it.History.Add(Event{At: it.History.Last().Add(day), Outcome: Changed})
-		it.Memo = d.Memo
-		d = Decide(Classes, it, b, t0)
-	}
-	high := d.Tau
-	it.History.Add(Event{At: it.History.Last().Add(day)})
-	it.Memo = d.Memo
-	if d = Decide(Classes, it, b, t0); d.Class != 0 || d.Memo.Priority != 100 || d.Tau != high {
-		t.Errorf("silence lowered %+v", d)
-	}
-	// What the classes draw together is the whole budget, and no class draws nothing.
-	total, visits := 0, 0.0
-	for c, n := range b.Sizes {
-		if n == 0 {
-			continue
-		}
-		it.Memo = Memo{Priority: []uint8{100, 90, 70, 50, 30, 10}[c]}
-		total += n
-		visits += float64(n) / Decide(Classes, it, b, t0).Tau
-	}
-	if math.Abs(visits-float64(total)/10) > 1e-9 {
-		t.Errorf("%g visits a day, budget %g", visits, float64(total)/10)
-	}
-}
-
-func TestBarbosaMoves(t *testing.T) {
-	b := budget(10)
-	b.Static = 1
-	h := story("u", 1)
-	d := Decide(Barbosa, Item{History: h}, b, t0)
-	if d.Class != 1 || d.Tau != 3 {
-		t.Fatalf("starts %+v, want the static class", d)
-	}
-	for i := range 2 {
-		h.Add(Event{At: at(float64(3 * (i + 1))), Outcome: Changed})
-		d = Decide(Barbosa, Item{History: h, Memo: d.Memo}, b, t0)
-	}
-	if d.Class != 0 || d.Tau != 1 || !strings.Contains(d.Why(), "class 0") {
-		t.Errorf("after two changes %+v %s", d, d.Why())
-	}
-	before := d.Memo
-	h.Add(Event{At: at(8), Outcome: Failed})
-	if d = Decide(Barbosa, Item{History: h, Memo: d.Memo}, b, t0); d.Memo != before {
-		t.Error("an error moved a page")
-	}
-}
-
 // The Meter finds a price at which demand is the budget, after demand has jumped
 // too, and does not swing.
 func TestMeterSettles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	const items = 400
 	b := budget(10)
-	m := NewMeter(20 * b.FairPrice(Default, 0)) // a bad guess
+	m := NewMeter(20 * b.FairPrice(0)) // a bad guess
 	var taus [items]float64
 	var beliefs [items]Belief
 	for i := range beliefs {
@@ -269,17 +194,15 @@ func TestPhaseOfFirstWait(t *testing.T) {
 		share float64
 	}{{"u", 0.25, 0.25}, {"u", 0, 1}, {"u", 1, 1}, {"uu", 0.25, 1}, {"uc", 0.25, 1}, {"ug", 0.25, 1}, {"ue", 0.25, 1}, {"eu", 0.5, 0.5}} {
 		h := story(tt.word, 10)
-		for _, p := range Policies() {
-			d, whole := Decide(p, Item{History: h, Phase: tt.phase}, b, h.Last()), Decide(p, Item{History: h}, b, h.Last())
-			got, want := d.At.Sub(h.Last()).Hours()/24, tt.share*whole.At.Sub(h.Last()).Hours()/24
-			if math.Abs(got-want) > 1e-6 || d.Tau != whole.Tau {
-				t.Errorf("%s of %q, phase %g: after %g days (every %g), want %g (every %g)", p, tt.word, tt.phase, got, d.Tau, want, whole.Tau)
-			}
+		d, whole := Decide(Item{History: h, Phase: tt.phase}, b, h.Last()), Decide(Item{History: h}, b, h.Last())
+		got, want := d.At.Sub(h.Last()).Hours()/24, tt.share*whole.At.Sub(h.Last()).Hours()/24
+		if math.Abs(got-want) > 1e-6 || d.Tau != whole.Tau {
+			t.Errorf("%q, phase %g: after %g days (every %g), want %g (every %g)", tt.word, tt.phase, got, d.Tau, want, whole.Tau)
 		}
 	}
 	b.Floor = 3 * day
 	h := story("u", 10)
-	if d := Decide(Uniform, Item{History: h, Phase: 0.1}, b, h.Last()); d.At.Sub(h.Last()) != 3*day {
+	if d := Decide(Item{History: h, Phase: 0.1}, b, h.Last()); d.At.Sub(h.Last()) != 3*day {
 		t.Errorf("after %s, the floor is 3 days", d.At.Sub(h.Last()))
 	}
 }

@@ -1,0 +1,149 @@
+package schedule
+
+import (
+	"fmt"
+	"time"
+)
+
+// Item is one thing to look at again.
+type Item struct {
+	History *History
+	Weight  float64 // importance, mean about 1; 0 means 1
+	Page    int     // posts in one answer of a timeline; 0 = a page, judged by freshness
+	Phase   float64 // share of its first wait after which it is looked at first, in (0, 1); 0 means all of it
+	Told    float64 // share of its changes that somebody tells of as they happen, 0 to MaxTold
+	Tells   float64 // changes of other items a day that a look at it tells of
+}
+
+// Decision is when an item is due and on what grounds.
+type Decision struct {
+	At      time.Time
+	Tau     float64 // days from the last visit to At
+	Rate    float64 // changes per day expected
+	Chance  float64 // that it will have changed At
+	Age     float64 // days: its mean age expected if visited every Tau
+	EvenAge float64 // and if visited every Budget.Interval, as under Uniform
+	Bound   string  // what set the time, if not the rule of Decide
+}
+
+// Why says in words why the item is due then, for `status`.
+func (d Decision) Why() string {
+	switch {
+	case d.Bound != "":
+		return d.Bound
+	case d.Rate > 0:
+		return fmt.Sprintf("changes every %s or so, %.0f%% changed by then", Span(1/d.Rate), 100*d.Chance)
+	}
+	return "every " + Span(d.Tau)
+}
+
+// Span is a time in days as people say it.
+func Span(days float64) string {
+	switch {
+	case days < 1.0/24:
+		return fmt.Sprintf("%.0f min", days*1440)
+	case days < 2:
+		return fmt.Sprintf("%.1f h", days*24)
+	case days < 730:
+		return fmt.Sprintf("%.1f days", days)
+	}
+	return fmt.Sprintf("%.1f years", days/365)
+}
+
+// doubt is how many visits' worth of evidence uniform visiting is given: with n
+// looks behind it, a belief decides n ÷ (n + doubt) of an item's visits. Beliefs
+// from a look or two are wrong often enough that this gains freshness and age.
+const doubt = 2.0
+
+// Decide is when to look again at it after its last visit: the default policy of
+// the package comment. It is pure and safe for concurrent use; its cost does not
+// depend on how many items there are. An item never visited is due now.
+func Decide(it Item, b *Budget, now time.Time) Decision {
+	d := Decision{At: now}
+	if _, ok := it.History.Latest(); !ok {
+		d.Bound = "never visited"
+		return d
+	}
+	interval := b.Interval.Hours() / 24
+	belief := b.Model.Believe(it.History)
+	it.Told = min(max(it.Told, 0), MaxTold)
+	d.Rate = belief.Mean()
+	if it.Page > 0 {
+		price := b.price(it.Page)
+		t := Timeline{Page: it.Page, Weight: it.Weight}
+		silence := it.History.Silence()
+		d.Tau = Solve(price, func(tau float64) float64 { return t.At(&belief, tau, b.Recency.Extra(silence, tau)) })
+	} else {
+		d.Tau = it.due(&belief, Value{Age: b.ageCost(), Weight: it.Weight}, b.price(it.Page), interval)
+	}
+	visits, _ := it.History.Totals()
+	even := doubt / (doubt + float64(visits))
+	if d.Tau > interval {
+		d.Tau = blend(d.Tau, interval, even)
+	}
+	if it.Page == 0 {
+		d.Tau = blend(d.Tau, interval, b.Even)
+		untold := 1 - it.Told
+		d.Age, d.EvenAge = belief.age(untold*d.Tau)/untold, belief.age(interval)
+	}
+	d.Chance = 1 - belief.Survive(d.Tau)
+	d.Schedule(it, b, now)
+	return d
+}
+
+// blend gives share of an item's visits to uniform visiting and the rest to tau.
+func blend(tau, interval, share float64) float64 {
+	return 1 / ((1-share)/tau + share/interval)
+}
+
+// Limits on revisits, whatever the rule says.
+const (
+	goneFirst = 1 * day       // a dead item is looked at again after a day,
+	goneLast  = 180 * day     // then after twice as long each time, up to this
+	failFirst = 1 * time.Hour // an error says nothing: soon again
+	failLast  = 7 * day
+)
+
+// Schedule turns Tau into At, and overrules Tau where the last visit
+// found no item to speak of: deaths and errors back off on their own.
+//
+// A first wait is cut to the item's Phase, Tau stays what it is. Items that are met together
+// would else all be due together, after an interval without a look at any; with phases
+// spread evenly, each has as many looks in any time as its Tau says, from the first on.
+func (d *Decision) Schedule(it Item, b *Budget, now time.Time) {
+	h, phase := it.History, 1.0
+	last, _ := h.Latest()
+	switch last {
+	case Gone, Redirect:
+		n := h.Failures(last)
+		d.Tau = backOff(goneFirst, goneLast, n)
+		d.Bound = fmt.Sprintf("%s %d times, again after %s", last, n, Span(d.Tau))
+	case Failed:
+		n := h.Failures(last)
+		d.Tau = min(d.Tau, backOff(failFirst, failLast, n))
+		d.Bound = fmt.Sprintf("error %d times, again after %s", n, Span(d.Tau))
+	}
+	if floor := b.Floor.Hours() / 24; d.Tau < floor {
+		d.Tau, d.Bound = floor, "no sooner than every "+Span(floor)
+	}
+	if ceil := b.Ceiling.Hours() / 24; ceil > 0 && d.Tau > ceil {
+		d.Tau, d.Bound = ceil, "at least every "+Span(ceil)
+	}
+	if visits, _ := h.Totals(); visits == 0 && last.sees() && it.Phase > 0 {
+		phase = min(it.Phase, 1)
+	}
+	at := h.Last()
+	if at.After(now) { // a clock was set back
+		at = now
+	}
+	wait := max(min(phase*max(d.Tau, 0), longest), b.Floor.Hours()/24)
+	d.At = b.Rhythm.After(at, time.Duration(wait*float64(day)))
+}
+
+func backOff(first, last time.Duration, n int) float64 {
+	d := first
+	for range min(n-1, 20) {
+		d = min(2*d, last)
+	}
+	return d.Hours() / 24
+}

@@ -13,8 +13,8 @@ import (
 // The temporal crawl: with Options.Scope links that promise pages which speak of
 // the wanted time are fetched first. It orders and leaves nothing out, so what is
 // crawled in the end is the same. A Key is admitted once, with the priority of
-// the first page that was seen to link to it (I1): unlike in package period's own
-// crawl, later evidence does not move it up.
+// the first page that was seen to link to it (I1): later evidence does not move it up.
+// "echo-lab temporal" measures what that costs.
 
 const (
 	maxScoped  = 32 << 10 // bytes of a text that are cut into segments
@@ -55,38 +55,14 @@ func scoped(scope period.Scope, rec *store.Record) (out map[partition.Key]int, e
 		written = *rec.PublishedAt
 	}
 	segments := period.Segments(blocksOf(rec), written, period.SegmentOptions{Sentences: true, Inherit: 2})
-	valid := 0
-	for _, g := range segments {
-		if scope.Valid(g.Dates, period.PaperShare) {
-			valid++
-		}
+	links := make([]period.Link, len(rec.Links))
+	for i, l := range rec.Links {
+		links[i] = period.Link{Key: string(l.Key), Anchor: l.Anchor}
 	}
-	parent, steps := float64(valid)/float64(max(len(segments), 1)), 0
-	if valid == 0 {
-		steps = 1
-	}
-	evidence := make(map[partition.Key]period.LinkEvidence, len(rec.Links))
-	note := func(g period.Segment, l period.Link) {
-		e := period.NewLinkEvidence(scope, g, l, parent, steps)
-		if had, ok := evidence[partition.Key(l.Key)]; ok {
-			e = had.Merge(e)
-		}
-		evidence[partition.Key(l.Key)] = e
-	}
-	for _, g := range segments {
-		for _, l := range g.Links {
-			note(g, l)
-		}
-	}
-	for _, l := range rec.Links {
-		if _, ok := evidence[l.Key]; !ok {
-			note(period.Segment{}, period.Link{Key: string(l.Key), Anchor: l.Anchor})
-		}
-	}
-	scorer := period.NewScorer(period.ScorerOptions{})
-	out = make(map[partition.Key]int, len(evidence))
-	for k, e := range evidence {
-		out[k] = int((1 - scorer.Score(e)) * scopedSpan)
+	promises := period.Promises(scope, segments, links)
+	out = make(map[partition.Key]int, len(promises))
+	for key, score := range promises {
+		out[partition.Key(key)] = int((1 - score) * scopedSpan)
 	}
 	return out, nil
 }

@@ -32,6 +32,7 @@ type commands struct {
 	Replay   replayCmd   `cmd:"" help:"The crawler itself on a web that replays a history, beside the simulator."`
 
 	Community communityCmd `cmd:"" help:"Who belongs to a community: echo-node's judge beside TwitterEcho's method."`
+	Temporal  temporalCmd  `cmd:"" help:"How a crawl finds the pages that speak of a wanted time."`
 
 	TrainLang trainLangCmd `cmd:"" help:"Train and measure the weights that tell languages."`
 }

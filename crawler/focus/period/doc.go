@@ -3,8 +3,7 @@
 //
 // It follows Pereira, "Descarga Temporal de Páginas Web" (Universidade do Minho,
 // 2013; ECIR 2014), a crawler that follows only the links in passages whose dates
-// lie in an interval. Which time a page talks about is another thing than when it
-// was published: DocDate finds the latter.
+// lie in an interval. The lab redoes its experiment (cmd/echo-lab/temporal).
 //
 // # Tag
 //
@@ -40,10 +39,8 @@
 // # Choosing links
 //
 // Segments cuts a page, Scope.Share says how much of a segment is in scope, and
-// Valid is the paper's rule. Priority is the paper's order by how often a link was
-// seen in valid segments; a frontier must ask again when the count rises. Scorer
-// is ours: it weighs more evidence, learns from the pages that came, and lets a
-// crawl through undated pages for a few steps.
+// Valid is the paper's rule. Scorer is ours: it weighs more evidence and leaves no link
+// out. Promises is what it says of all links of a page.
 //
-// All functions are pure and safe for concurrent use; a Scorer is neither.
+// All functions are pure and safe for concurrent use.
 package period

@@ -218,8 +218,3 @@ func (s Scope) Valid(dates []Span, share float64) bool {
 	got, ok := s.Share(dates)
 	return ok && got > share
 }
-
-// Relevant is the paper's judgement of a page: one of its segments is valid.
-func (s Scope) Relevant(segments []Segment, share float64) bool {
-	return slices.ContainsFunc(segments, func(g Segment) bool { return s.Valid(g.Dates, share) })
-}

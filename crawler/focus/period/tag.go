@@ -48,12 +48,6 @@ type Expression struct {
 	Own bool `json:"-"`
 }
 
-// Resolved says whether the expression was normalised: dates and times to days,
-// durations and frequencies to a value.
-func (e *Expression) Resolved() bool {
-	return e.Dated || e.Form == FormDuration || e.Form == FormFrequency || e.Form == FormTime
-}
-
 // Dated is the spans of the expressions that have a place in time, in order.
 func Dated(expressions []Expression) []Span {
 	var out []Span

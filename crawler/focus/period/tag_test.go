@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 )
 
+// written is a day of writing, a Monday.
+var written = time.Date(2013, 1, 21, 15, 0, 0, 0, time.UTC)
+
 func TestRules(t *testing.T) {
 	if _, err := parseRules(lexiconText, rulesText); err != nil {
 		t.Fatal(err)

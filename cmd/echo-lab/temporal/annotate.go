@@ -1,8 +1,10 @@
-package period
+package temporal
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
 // HAREM writes text with its expressions marked as in the Second HAREM, the
@@ -10,18 +12,18 @@ import (
 //
 //	<EM ID="1" CATEG="TIME" TYPE="CALENDAR_REF" SUBTYPE="DATE" VAL_NORM="2008-XX-XX">2008</EM>
 //
-// expressions are those that Tag found in text. The text is escaped for XML.
-func HAREM(text string, expressions []Expression) string {
-	return annotate(text, expressions, func(i int, e *Expression) (open, end string) {
+// expressions are those that period.Tag found in text. The text is escaped for XML.
+func HAREM(text string, expressions []period.Expression) string {
+	return annotate(text, expressions, func(i int, e *period.Expression) (open, end string) {
 		kind := `TYPE="CALENDAR_REF" SUBTYPE="DATE"`
 		switch e.Form {
-		case FormTime:
+		case period.FormTime:
 			kind = `TYPE="CALENDAR_REF" SUBTYPE="HOUR"`
-		case FormInterval:
+		case period.FormInterval:
 			kind = `TYPE="CALENDAR_REF" SUBTYPE="INTERVAL"`
-		case FormDuration:
+		case period.FormDuration:
 			kind = `TYPE="DURATION"`
-		case FormFrequency:
+		case period.FormFrequency:
 			kind = `TYPE="FREQUENCY"`
 		}
 		return fmt.Sprintf(`<EM ID="%d" CATEG="TIME" %s VAL_NORM="%s">`, i+1, kind, e.Value), "</EM>"
@@ -30,15 +32,15 @@ func HAREM(text string, expressions []Expression) string {
 
 // TIMEX3 writes text with its expressions marked as in TimeML, unknown parts at
 // the end of a value left out: 2000-06 for 2000-06-XX.
-func TIMEX3(text string, expressions []Expression) string {
-	return annotate(text, expressions, func(i int, e *Expression) (open, end string) {
+func TIMEX3(text string, expressions []period.Expression) string {
+	return annotate(text, expressions, func(i int, e *period.Expression) (open, end string) {
 		kind := "DATE"
 		switch e.Form {
-		case FormTime:
+		case period.FormTime:
 			kind = "TIME"
-		case FormDuration:
+		case period.FormDuration:
 			kind = "DURATION"
-		case FormFrequency:
+		case period.FormFrequency:
 			kind = "SET"
 		}
 		return fmt.Sprintf(`<TIMEX3 tid="t%d" type="%s" value="%s">`, i+1, kind, timexValue(e)), "</TIMEX3>"
@@ -46,8 +48,8 @@ func TIMEX3(text string, expressions []Expression) string {
 }
 
 // timexValue is e's value as TimeML writes it.
-func timexValue(e *Expression) string {
-	if e.Form == FormFrequency {
+func timexValue(e *period.Expression) string {
+	if e.Form == period.FormFrequency {
 		_, value, _ := strings.Cut(e.Value, "/")
 		return value
 	}
@@ -66,7 +68,10 @@ func timexValue(e *Expression) string {
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 
-func annotate(text string, expressions []Expression, mark func(int, *Expression) (open, end string)) string {
+// annotate puts what mark says around each expression.
+func annotate(
+	text string, expressions []period.Expression, mark func(int, *period.Expression) (open, end string),
+) string {
 	var b strings.Builder
 	at := 0
 	for i := range expressions {

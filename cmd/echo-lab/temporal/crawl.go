@@ -1,8 +1,9 @@
-package periodtest
+package temporal
 
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/echo-node/echo-node/crawler/focus/period"
 )
@@ -16,14 +17,21 @@ const (
 	Random       Order = "random"        // every link, any
 	Paper        Order = "paper"         // links in valid segments, by how often seen
 	PaperFrozen  Order = "paper-frozen"  // the same, at the count of first sight
-	Scored       Order = "scored"        // period.Scorer
+	EchoNode     Order = "echo-node"     // every link, as crawler.Options.Scope orders them
+	Learned      Order = "learned"       // the same evidence, asked again at each sight, with weights that learn
 	Oracle       Order = "oracle"        // every link, those that are relevant first
 )
 
-// Curve is what a crawl found: Hits[i] is how many of the first i+1 pages are relevant.
+// Orders are all orders.
+func Orders() []Order {
+	return []Order{BreadthFirst, Random, Paper, PaperFrozen, EchoNode, Learned, Oracle}
+}
+
+// Curve is what a crawl found.
 type Curve struct {
 	Order Order
-	Hits  []int
+	Hits  []int // Hits[i] is how many of the first i+1 pages are relevant
+	Found []int // the relevant pages, in the order of the crawl
 }
 
 // Precision is the share of relevant pages among the first n (of a crawl that
@@ -38,6 +46,15 @@ func (c *Curve) found(n int) int {
 		return 0
 	}
 	return c.Hits[n-1]
+}
+
+// Pooled is the paper's recall: the share of the relevant pages that this crawl or another found.
+func (c *Curve) Pooled(other *Curve) float64 {
+	pool := make(map[int]bool, len(c.Found)+len(other.Found))
+	for _, page := range slices.Concat(c.Found, other.Found) {
+		pool[page] = true
+	}
+	return float64(len(c.Found)) / float64(max(len(pool), 1))
 }
 
 // Area is the mean precision over all n up to budget.
@@ -64,48 +81,49 @@ func Relevant(w *World, scope period.Scope) int {
 func Crawl(w *World, scope period.Scope, seeds []string, budget int, order Order) Curve {
 	c := crawl{
 		w: w, scope: scope, order: order,
-		queue: period.NewQueue(), scorer: period.NewScorer(period.ScorerOptions{}),
-		known: make(map[string]period.LinkEvidence), done: make(map[string]bool),
-		rng: rand.New(rand.NewPCG(w.opts.Seed, 3)),
+		queue: NewQueue(), learner: newLearner(learnSteps),
+		known: make(map[string]period.LinkEvidence), depth: make(map[string]int), done: make(map[string]bool),
+		rng: rand.New(rand.NewPCG(w.seed, 3)),
 	}
 	for _, key := range seeds {
 		c.queue.Put(key, math.MaxFloat64)
+		c.depth[key] = 0
 	}
 	out := Curve{Order: order}
-	hits := 0
 	for len(out.Hits) < budget {
 		key, ok := c.next()
 		if !ok {
 			break
 		}
 		if c.visit(key) {
-			hits++
+			out.Found = append(out.Found, Index(key))
 		}
-		out.Hits = append(out.Hits, hits)
+		out.Hits = append(out.Hits, len(out.Found))
 	}
 	return out
 }
 
 type crawl struct {
-	w      *World
-	scope  period.Scope
-	order  Order
-	queue  *period.Queue
-	scorer *period.Scorer
-	known  map[string]period.LinkEvidence
-	done   map[string]bool
-	rng    *rand.Rand
+	w       *World
+	scope   period.Scope
+	order   Order
+	queue   *Queue
+	learner *learner
+	known   map[string]period.LinkEvidence
+	depth   map[string]int // links from a seed, of EchoNode
+	done    map[string]bool
+	rng     *rand.Rand
 }
 
 // next is the page to visit.
 func (c *crawl) next() (string, bool) {
-	if c.order != Scored {
+	if c.order != Learned {
 		key, _, ok := c.queue.Pop()
 		return key, ok
 	}
-	return period.Best(c.queue, func(key string) float64 {
+	return Best(c.queue, func(key string) float64 {
 		if e, linked := c.known[key]; linked {
-			return c.scorer.Score(e)
+			return c.learner.Score(e)
 		}
 		return math.MaxFloat64 // a seed
 	})
@@ -115,7 +133,11 @@ func (c *crawl) next() (string, bool) {
 func (c *crawl) visit(key string) bool {
 	c.done[key] = true
 	page := c.w.Page(Index(key))
-	segments := period.Segments(page.Blocks, Written, period.SegmentOptions{Inherit: c.inherit()})
+	segments := period.Segments(page.Blocks, Written, c.cut())
+	if c.order == EchoNode {
+		c.admit(key, segments)
+		return page.Relevant(c.scope)
+	}
 	valid := 0
 	for _, g := range segments {
 		if c.scope.Valid(g.Dates, period.PaperShare) {
@@ -127,8 +149,8 @@ func (c *crawl) visit(key string) bool {
 	if valid == 0 {
 		steps = e.Steps + 1
 	}
-	if linked && c.order == Scored {
-		c.scorer.Learn(e, valid > 0)
+	if linked && c.order == Learned {
+		c.learner.learn(e, valid > 0)
 	}
 	for _, g := range segments {
 		for _, l := range g.Links {
@@ -140,13 +162,37 @@ func (c *crawl) visit(key string) bool {
 	return page.Relevant(c.scope)
 }
 
-// inherit: the paper's segments go on until the next date; ours end, so that a
-// link in an undated block is known as such.
-func (c *crawl) inherit() int {
-	if c.order == Scored {
-		return 1
+// cut is how pages are cut into segments. The paper's go on until the next date; others
+// end, so that a link in an undated block is known as such. EchoNode cuts as the crawler does.
+func (c *crawl) cut() period.SegmentOptions {
+	switch c.order {
+	case Learned:
+		return period.SegmentOptions{Inherit: 1}
+	case EchoNode:
+		return period.SegmentOptions{Sentences: true, Inherit: 2}
 	}
-	return 0
+	return period.SegmentOptions{}
+}
+
+// The priorities of the crawler: see order and scopedSpan in package crawler.
+const (
+	promiseSpan  = 200
+	lastPriority = 255
+)
+
+// admit puts the links of a page with the priority that they have at first sight, which is for good.
+func (c *crawl) admit(from string, segments []period.Segment) {
+	depth := c.depth[from] + 1
+	promises := period.Promises(c.scope, segments, nil)
+	for _, g := range segments {
+		for _, l := range g.Links {
+			if _, seen := c.depth[l.Key]; seen || c.done[l.Key] {
+				continue
+			}
+			c.depth[l.Key] = depth
+			c.queue.Put(l.Key, -float64(min(depth+int((1-promises[l.Key])*promiseSpan), lastPriority)))
+		}
+	}
 }
 
 // put adds a link to the queue or moves it there.
@@ -175,15 +221,15 @@ func (c *crawl) put(l period.Link, g period.Segment, parent float64, steps int) 
 		}
 		before.Valid++
 		if c.order == Paper || !seen {
-			c.queue.Put(l.Key, -float64(period.Priority(before.Valid)))
+			c.queue.Put(l.Key, -float64(Priority(before.Valid)))
 		}
-	case Scored:
+	case Learned:
 		e := period.NewLinkEvidence(c.scope, g, l, parent, steps)
 		if seen {
 			e = before.Merge(e)
 		}
-		if c.scorer.Follow(e) {
-			c.queue.Put(l.Key, c.scorer.Score(e))
+		if c.learner.follow(e) {
+			c.queue.Put(l.Key, c.learner.Score(e))
 		}
 		before = e
 	}

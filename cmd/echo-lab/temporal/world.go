@@ -1,4 +1,4 @@
-package periodtest
+package temporal
 
 import (
 	"fmt"
@@ -12,15 +12,9 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
-// Options of a World.
-type Options struct {
-	Seed  uint64
-	Pages int // 0 means 100,000
-}
-
 // World is a web of pages, made when they are asked for, always the same.
 type World struct {
-	opts  Options
+	seed  uint64
 	years []int            // main year of each page; 0 for a page without dates
 	order []int            // pages with a year, by year
 	first [maxYear + 2]int // where each year begins in order
@@ -41,7 +35,7 @@ type Page struct {
 	facts  [][]period.Span // the true dates of each dated block
 }
 
-// Relevant is the truth: the page has a block all of whose dates are in scope.
+// Relevant is the truth: the page has a block with dates, all of which are in scope.
 func (p *Page) Relevant(scope period.Scope) bool {
 	return slices.ContainsFunc(p.facts, func(dates []period.Span) bool {
 		return !slices.ContainsFunc(dates, func(d period.Span) bool { return !scope.Contains(d) })
@@ -52,7 +46,7 @@ func (p *Page) Relevant(scope period.Scope) bool {
 // web of 2003; the years are rather those of an encyclopedia, as in the paper's
 // crawls: much about recent years, much about the world wars.
 const (
-	undatedPages  = 0.26 // pages without temporal information
+	undatedPages  = 0.26 // pages without temporal information: 26.34 % in table 6.6
 	recentPages   = 0.35 // of the dated: about the last 15 years or so
 	warPages      = 0.20 // of the other dated ones: 1914 to 1949
 	undatedBlocks = 0.25
@@ -65,13 +59,10 @@ const (
 	popular       = 400
 )
 
-// NewWorld makes a World.
-func NewWorld(opts Options) *World {
-	if opts.Pages == 0 {
-		opts.Pages = 100_000
-	}
-	w := &World{opts: opts, years: make([]int, opts.Pages)}
-	rng := rand.New(rand.NewPCG(opts.Seed, 1))
+// NewWorld makes a World of so many pages.
+func NewWorld(seed uint64, pages int) *World {
+	w := &World{seed: seed, years: make([]int, pages)}
+	rng := rand.New(rand.NewPCG(seed, 1))
 	for i := range w.years {
 		switch {
 		case rng.Float64() < undatedPages:
@@ -98,7 +89,7 @@ func NewWorld(opts Options) *World {
 }
 
 // Len is the number of pages.
-func (w *World) Len() int { return w.opts.Pages }
+func (w *World) Len() int { return len(w.years) }
 
 // Key is the address of page i.
 func Key(i int) string { return "http://mundo.test/p/" + strconv.Itoa(i) }
@@ -114,7 +105,7 @@ func Index(key string) int {
 
 // Seeds are n pages about a year of scope, as a search would find them.
 func (w *World) Seeds(scope period.Scope, n int) []string {
-	rng := rand.New(rand.NewPCG(w.opts.Seed, 2))
+	rng := rand.New(rand.NewPCG(w.seed, 2))
 	var out []string
 	for _, at := range rng.Perm(len(w.order)) {
 		page := w.order[at]
@@ -131,7 +122,7 @@ func yearSpan(y int) period.Span {
 
 // Page makes page i.
 func (w *World) Page(i int) *Page {
-	m := maker{w: w, rng: rand.New(rand.NewPCG(w.opts.Seed, uint64(i)+1000)), page: &Page{}, year: w.years[i]}
+	m := maker{w: w, rng: rand.New(rand.NewPCG(w.seed, uint64(i)+1000)), page: &Page{}, year: w.years[i]}
 	m.navigation()
 	for range 5 + m.rng.IntN(12) {
 		switch {
@@ -175,7 +166,10 @@ func (m *maker) filler() string { return fillers[m.rng.IntN(len(fillers))] }
 
 func (m *maker) trap() string { return traps[m.rng.IntN(len(traps))] }
 
-var months = [...]string{"janeiro", "fevereiro", "março", "abril", "maio", "junho", "julho", "agosto", "setembro", "outubro", "novembro", "dezembro"}
+var months = [...]string{
+	"janeiro", "fevereiro", "março", "abril", "maio", "junho",
+	"julho", "agosto", "setembro", "outubro", "novembro", "dezembro",
+}
 
 // fact writes a block about one or two dates.
 func (m *maker) fact() {
@@ -255,7 +249,7 @@ func (m *maker) target(year int) int {
 			return m.w.order[from+m.popular(to-from)]
 		}
 	}
-	return m.popular(m.w.opts.Pages)
+	return m.popular(m.w.Len())
 }
 
 // popular is 0..n-1, small ones more often.
@@ -267,7 +261,7 @@ func (m *maker) popular(n int) int {
 func (m *maker) navigation() {
 	block := period.Block{Text: "Início Notícias Arquivo Contactos"}
 	for range navigation {
-		block.Links = append(block.Links, period.Link{Key: Key(m.rng.IntN(min(popular, m.w.opts.Pages))), Anchor: "menu"})
+		block.Links = append(block.Links, period.Link{Key: Key(m.rng.IntN(min(popular, m.w.Len()))), Anchor: "menu"})
 	}
 	m.page.Blocks = append(m.page.Blocks, block)
 }

@@ -1,11 +1,16 @@
-package period
+package temporal
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/echo-node/echo-node/crawler/focus/period"
+)
 
 func TestAnnotate(t *testing.T) {
 	text := "Em junho de 2000 & todos os dias, nos anos 40, durante dois meses, às 14:30"
-	found := Tag(text, written)
-	want := `Em <EM ID="1" CATEG="TIME" TYPE="CALENDAR_REF" SUBTYPE="DATE" VAL_NORM="2000-06-XX">junho de 2000</EM> &amp; ` +
+	found := period.Tag(text, goldDay)
+	want := `Em <EM ID="1" CATEG="TIME" TYPE="CALENDAR_REF" SUBTYPE="DATE" VAL_NORM="2000-06-XX">junho de 2000</EM>` +
+		" &amp; " +
 		`<EM ID="2" CATEG="TIME" TYPE="FREQUENCY" VAL_NORM="R/P1D">todos os dias</EM>, ` +
 		`nos <EM ID="3" CATEG="TIME" TYPE="CALENDAR_REF" SUBTYPE="DATE" VAL_NORM="194X-XX-XX">anos 40</EM>, ` +
 		`<EM ID="4" CATEG="TIME" TYPE="DURATION" VAL_NORM="P2M">durante dois meses</EM>, ` +
@@ -21,7 +26,7 @@ func TestAnnotate(t *testing.T) {
 	if got := TIMEX3(text, found); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := TIMEX3("XXXX", Tag("em maio", written)[:0]); got != "XXXX" {
+	if got := TIMEX3("XXXX", period.Tag("em maio", goldDay)[:0]); got != "XXXX" {
 		t.Error(got)
 	}
 }

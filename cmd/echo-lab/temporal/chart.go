@@ -1,4 +1,4 @@
-package periodtest
+package temporal
 
 import (
 	"fmt"
@@ -32,19 +32,22 @@ const (
 	chartLeft, chartBottom  = 50, 30
 )
 
-var colors = [...]string{"#888888", "#c0c0c0", "#1f77b4", "#9ecae1", "#d62728", "#2ca02c"}
+var colors = [...]string{"#888888", "#c0c0c0", "#1f77b4", "#9ecae1", "#9467bd", "#d62728", "#2ca02c"}
 
-// SVG is the precision of the curves as a chart.
+// SVG is the precision of the curves as a chart; title is text without markup.
 func SVG(title string, curves []Curve, budget int) string {
 	var b strings.Builder
 	x := func(n int) float64 { return chartLeft + float64(n)/float64(budget)*(chartWidth-chartLeft-10) }
 	y := func(p float64) float64 { return (1-p)*(chartHeight-chartBottom-30) + 30 }
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`, chartWidth, chartHeight)
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/><text x="%d" y="18">%s</text>`, chartLeft, title)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" `, chartWidth, chartHeight)
+	fmt.Fprintf(&b, `font-family="sans-serif" font-size="12"><rect width="100%%" height="100%%" fill="white"/>`)
+	fmt.Fprintf(&b, `<text x="%d" y="18">%s</text>`, chartLeft, title)
 	for i := range 6 {
 		p := float64(i) / 5
-		fmt.Fprintf(&b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="10" y="%.1f">%.1f</text>`, chartLeft, y(p), chartWidth-10, y(p)+4, p)
-		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%d</text>`, x(budget*i/5), chartHeight-10, budget*i/5)
+		fmt.Fprintf(&b, `<path d="M%d %.1fH%d" stroke="#ddd"/>`, chartLeft, y(p), chartWidth-10)
+		fmt.Fprintf(&b, `<text x="10" y="%.1f">%.1f</text>`, y(p)+4, p)
+		n := budget * i / 5
+		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%d</text>`, x(n), chartHeight-10, n)
 	}
 	for i, c := range curves {
 		var line strings.Builder

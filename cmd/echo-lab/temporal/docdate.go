@@ -1,12 +1,14 @@
-package period
+package temporal
 
 import (
 	"strings"
 	"time"
+
+	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
-// DateEvidence is what a page says about when it was written. Empty where it
-// says nothing.
+// DateEvidence is what a page says about when it was written. It is empty where the
+// page says nothing.
 type DateEvidence struct {
 	JSONLD       []string // datePublished, dateCreated, dateModified, in this order
 	Meta         []string // article:published_time, dc.date, date ...
@@ -23,7 +25,7 @@ type DocDate struct {
 }
 
 // firstDocDay is the earliest day a page is believed to be from.
-var firstDocDay = NewDay(1990, 1, 1)
+var firstDocDay = period.NewDay(1990, 1, 1)
 
 // How far each source is believed; two that agree to a day more.
 const (
@@ -39,7 +41,7 @@ const (
 // date in the URL, Last-Modified; the first date that is not before 1990 and not
 // more than a day after now is the page's. ok is false if there is none.
 func FindDocDate(e DateEvidence, now time.Time) (found DocDate, ok bool) {
-	latest := DayOf(now.UTC()) + 1
+	latest := period.DayOf(now.UTC()) + 1
 	var chain []DocDate
 	add := func(source string, trust float64, texts ...string) {
 		for _, text := range texts {
@@ -72,18 +74,19 @@ const maxDateText = 500
 
 // docDay reads a day from one piece of evidence: a machine's format, else the
 // first whole date in words. Of a URL a month is enough.
-func docDay(text string, url bool) (Day, bool) {
+func docDay(text string, url bool) (period.Day, bool) {
 	text = strings.TrimSpace(text[:min(len(text), maxDateText)])
-	for _, layout := range [...]string{time.RFC3339, time.RFC1123, time.RFC1123Z, time.RFC850, time.ANSIC, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "20060102"} {
+	for _, layout := range [...]string{time.RFC3339, time.RFC1123, time.RFC1123Z, time.RFC850, time.ANSIC,
+		"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "20060102"} {
 		if t, err := time.Parse(layout, text); err == nil {
-			return DayOf(t), true
+			return period.DayOf(t), true
 		}
 	}
 	if url {
 		return urlDay(text)
 	}
-	for _, e := range Tag(text, time.Time{}) {
-		if e.Dated && e.Grain == GrainDay && e.Kind == Explicit && e.Form == FormDate {
+	for _, e := range period.Tag(text, time.Time{}) {
+		if e.Dated && e.Grain == period.GrainDay && e.Kind == period.Explicit && e.Form == period.FormDate {
 			return e.Span.Start, true
 		}
 	}
@@ -91,7 +94,7 @@ func docDay(text string, url bool) (Day, bool) {
 }
 
 // urlDay looks for /2010/05/01/, /2010-05-01, /20100501 and /2010/05/ in a path.
-func urlDay(url string) (Day, bool) {
+func urlDay(url string) (period.Day, bool) {
 	if _, path, ok := strings.Cut(url, "://"); ok {
 		url = path
 	}
@@ -109,7 +112,7 @@ func urlDay(url string) (Day, bool) {
 	}
 	for i, f := range fields {
 		if v := number(f, 8); v > 0 && validDate(v/10000, v/100%100, v%100) {
-			return NewDay(v/10000, v/100%100, v%100), true
+			return period.NewDay(v/10000, v/100%100, v%100), true
 		}
 		y := number(f, 4)
 		if y == 0 || i+1 >= len(fields) {
@@ -117,15 +120,19 @@ func urlDay(url string) (Day, bool) {
 		}
 		m := number(fields[i+1], 2)
 		if i+2 < len(fields) && validDate(y, m, number(fields[i+2], 2)) {
-			return NewDay(y, m, number(fields[i+2], 2)), true
+			return period.NewDay(y, m, number(fields[i+2], 2)), true
 		}
 		if validDate(y, m, 1) {
-			return NewDay(y, m, 1), true
+			return period.NewDay(y, m, 1), true
 		}
 	}
 	return 0, false
 }
 
 func validDate(y, m, d int) bool {
-	return y >= 1990 && y < 2200 && m >= 1 && m <= 12 && d >= 1 && d <= monthLen(y, m)
+	if y < 1990 || y >= 2200 || m < 1 || m > 12 || d < 1 {
+		return false
+	}
+	_, _, last := period.NewDay(y, m, d).Date() // of a day beyond the month's end, the last one
+	return d == last
 }

@@ -31,8 +31,9 @@ type commands struct {
 	Schedule scheduleCmd `cmd:"" help:"Contest of revisit policies on change histories."`
 	Replay   replayCmd   `cmd:"" help:"The crawler itself on a web that replays a history, beside the simulator."`
 
-	Community communityCmd `cmd:"" help:"Who belongs to a community: echo-node's judge beside TwitterEcho's method."`
-	Temporal  temporalCmd  `cmd:"" help:"How a crawl finds the pages that speak of a wanted time."`
+	Community  communityCmd  `cmd:"" help:"Who belongs to a community: echo-node's judge beside TwitterEcho's method."`
+	Temporal   temporalCmd   `cmd:"" help:"How a crawl finds the pages that speak of a wanted time."`
+	Duplicates duplicatesCmd `cmd:"" help:"How well copies of short texts are found, by kind of edit."`
 
 	TrainLang trainLangCmd `cmd:"" help:"Train and measure the weights that tell languages."`
 }

@@ -12,7 +12,8 @@
 //  5. Decision: a Hamming distance of at most 3 bits, by an exact index (Near).
 //
 // On short texts step 5 finds little more than equal word sets: of one-word
-// edits of a 15-word text 9 % are within 3 bits. So beyond the paper, unless
+// edits of a 15-word text 9 % are within 3 bits ("echo-lab duplicates" measures
+// it by kind of edit). So beyond the paper, unless
 // Options.Paper is set:
 //
 //   - Candidates also come from bands of a min-hash, which meet for nearly every

@@ -224,25 +224,3 @@ func GroupAll(texts iter.Seq[Text], opts Options) []Group {
 	wg.Wait()
 	return g.Groups()
 }
-
-// Rates sums up groups found among a number of texts.
-type Rates struct {
-	Texts     int            `json:"texts"`
-	Groups    int            `json:"groups"`
-	Grouped   int            `json:"grouped"`   // texts in a group of two or more
-	Removable int            `json:"removable"` // texts but the representatives: what folding saves
-	Reasons   map[Reason]int `json:"reasons"`   // removable ones by reason
-}
-
-// NewRates sums up groups found among texts texts.
-func NewRates(texts int, groups []Group) Rates {
-	r := Rates{Texts: texts, Groups: len(groups), Reasons: make(map[Reason]int)}
-	for _, g := range groups {
-		r.Grouped += len(g)
-		r.Removable += len(g) - 1
-		for _, m := range g[1:] {
-			r.Reasons[m.Reason]++
-		}
-	}
-	return r
-}

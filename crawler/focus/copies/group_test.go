@@ -10,61 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/echo-node/echo-node/partition/racetest"
+	"github.com/echo-node/echo-node/crawler/focus/copies/copiestest"
 )
-
-// vocabulary is a language of invented words, drawn as a Zipf law says.
-type vocabulary struct {
-	rng   *rand.Rand
-	zipf  *rand.Zipf
-	words []string
-}
-
-func newVocabulary(seed uint64, size int) *vocabulary {
-	rng := newRand(seed)
-	v := &vocabulary{rng: rng, zipf: rand.NewZipf(rng, 1.1, 8, uint64(size-1))}
-	const consonants, vowels = "bcdfglmnprstv", "aeiou"
-	for len(v.words) < size {
-		var b strings.Builder
-		for range 1 + rng.IntN(4) {
-			b.WriteByte(consonants[rng.IntN(len(consonants))])
-			b.WriteByte(vowels[rng.IntN(len(vowels))])
-		}
-		if w := b.String(); w != "no" && !negates(w) {
-			v.words = append(v.words, w)
-		}
-	}
-	return v
-}
-
-func (v *vocabulary) word() string { return v.words[v.zipf.Uint64()] }
-
-func (v *vocabulary) text(n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = v.word()
-	}
-	return out
-}
-
-// edit replaces, adds or leaves out n words at different places.
-func (v *vocabulary) edit(text []string, n int) []string {
-	out := slices.Clone(text)
-	places := v.rng.Perm(len(out))[:n]
-	slices.Sort(places)
-	slices.Reverse(places)
-	for _, at := range places {
-		switch v.rng.IntN(4) {
-		case 0:
-			out = slices.Delete(out, at, at+1)
-		case 1:
-			out = slices.Insert(out, at, v.word())
-		default:
-			out[at] = v.word()
-		}
-	}
-	return out
-}
 
 func groupOf(groups []Group, id string) string {
 	for _, g := range groups {
@@ -103,10 +50,6 @@ func TestGroups(t *testing.T) {
 	if diff := cmp.Diff(want, groups); diff != "" {
 		t.Error(diff)
 	}
-	rates := NewRates(8, groups)
-	if rates.Grouped != 6 || rates.Removable != 5 || rates.Groups != 1 || rates.Reasons[ByOfficial] != 2 {
-		t.Errorf("rates %+v", rates)
-	}
 }
 
 // A chain A-B-C in which A and C are not copies: C stays out of A's group.
@@ -123,10 +66,10 @@ func TestChain(t *testing.T) {
 
 // corpus is texts of every kind of copy, and of none.
 func corpus(rng *rand.Rand, n int) []Text {
-	v := newVocabulary(rng.Uint64(), 300)
+	v := copiestest.NewVocabulary(rng.Uint64(), 300)
 	var texts []Text
 	for len(texts) < n {
-		base := v.text(2 + rng.IntN(16))
+		base := v.Text(2 + rng.IntN(16))
 		for range 1 + rng.IntN(4) {
 			text := strings.Join(base, " ")
 			switch rng.IntN(7) {
@@ -135,7 +78,7 @@ func corpus(rng *rand.Rand, n int) []Text {
 			case 1:
 				text += " Retweeted by w"
 			case 2:
-				text = strings.Join(v.edit(base, 1), " ")
+				text = strings.Join(v.Edit(base, 1), " ")
 			case 3:
 				rng.Shuffle(len(base), func(i, j int) { base[i], base[j] = base[j], base[i] })
 				text = strings.Join(base, " ")
@@ -277,50 +220,4 @@ func TestShortTextsMatchOnlyExactly(t *testing.T) {
 	if len(groups) != 1 || len(groups[0]) != 2 || groups[0][1].ID != "2" || groups[0][1].Reason != ByExact {
 		t.Errorf("groups %v", groups)
 	}
-}
-
-// Planted copies that differ by marks only are recovered: 9 % and 7 %, within
-// 0.2 points, with no group beside them.
-func TestPlantedRates(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		rate    float64
-		chinese bool
-		opts    Options
-	}{{"en", 0.09, false, Options{}}, {"zh", 0.07, true, Options{}}, {"en paper", 0.09, false, Options{Paper: true}}, {"zh paper", 0.07, true, Options{Paper: true}}} {
-		rng := newRand(11)
-		v := newVocabulary(12, 20_000)
-		n := 10_000
-		if racetest.Small(t) {
-			n = 3000
-		}
-		var texts []Text
-		for i := range n {
-			text := strings.Join(v.text(6+rng.IntN(14)), " ")
-			if c.chinese {
-				text = chineseText(rng, 12+rng.IntN(40))
-			}
-			if planted := int(c.rate * float64(n)); i >= n-planted {
-				text = fmt.Sprintf([]string{"RT @u%d: %s", "RT@u%d %s", "via @u%d %s", "@u%d %s"}[i%4], i, texts[i-(n-planted)].Text)
-			}
-			texts = append(texts, Text{ID: fmt.Sprint(i), Time: int64(i), Text: text})
-		}
-		rates := NewRates(n, groupTexts(c.opts, texts...))
-		got := float64(rates.Removable) / float64(n)
-		t.Logf("%s: planted %.4f, recovered %.4f", c.name, c.rate, got)
-		if got < c.rate-0.002 || got > c.rate+0.002 {
-			t.Errorf("%s: planted %.4f, recovered %.4f", c.name, c.rate, got)
-		}
-	}
-}
-
-func chineseText(rng *rand.Rand, n int) string {
-	out := make([]rune, n)
-	for i := range out {
-		out[i] = rune(0x4e00 + rng.IntN(2500))
-		if isNegation(Unit(0)) || negates(string(out[i])) {
-			out[i] = '好'
-		}
-	}
-	return string(out)
 }

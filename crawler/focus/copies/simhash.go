@@ -22,16 +22,6 @@ func Simhash(features []string) uint64 {
 	return simhashSet(hashes)
 }
 
-// SimhashCounts is the fingerprint with repetitions as weights: the variant that
-// the paper argues against, kept to show why.
-func SimhashCounts(features []string) uint64 {
-	hashes := make([]uint64, 0, len(features))
-	for _, f := range features {
-		hashes = append(hashes, Hash(f))
-	}
-	return majority(hashes)
-}
-
 // simhashSet is the fingerprint of a set of hashes, which it makes a set in place
 // first.
 func simhashSet(hashes []uint64) uint64 { return majority(distinct(hashes)) }

@@ -2,113 +2,11 @@ package copies
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/echo-node/echo-node/crawler/focus/copies/copiestest"
 )
-
-// editClass is one way to make a copy of a text of 15 words.
-type editClass struct {
-	name string
-	make func(v *vocabulary, text []string) string
-}
-
-var editClasses = []editClass{
-	{"marks only", func(_ *vocabulary, t []string) string { return "RT @u: " + strings.Join(t, " ") }},
-	{"reordered", func(v *vocabulary, t []string) string {
-		at := 1 + v.rng.IntN(len(t)-1)
-		return strings.Join(append(slices.Clone(t[at:]), t[:at]...), " ")
-	}},
-	{"repeated word", func(v *vocabulary, t []string) string {
-		at := v.rng.IntN(len(t))
-		return strings.Join(slices.Insert(slices.Clone(t), at, t[at], t[at]), " ")
-	}},
-	{"new short URL", func(v *vocabulary, t []string) string {
-		return strings.Join(t, " ") + fmt.Sprintf(" https://t.co/%x", v.rng.Uint64())
-	}},
-	{"1 word edited", func(v *vocabulary, t []string) string { return strings.Join(v.edit(t, 1), " ") }},
-	{"2 words edited", func(v *vocabulary, t []string) string { return strings.Join(v.edit(t, 2), " ") }},
-	{"3 words edited", func(v *vocabulary, t []string) string { return strings.Join(v.edit(t, 3), " ") }},
-	{"comment of 1", func(v *vocabulary, t []string) string { return strings.Join(append(v.text(1), t...), " ") }},
-	{"comment of 2", func(v *vocabulary, t []string) string { return strings.Join(append(v.text(2), t...), " ") }},
-	{"comment of 3", func(v *vocabulary, t []string) string { return strings.Join(append(v.text(3), t...), " ") }},
-	{"negated", func(v *vocabulary, t []string) string {
-		return strings.Join(slices.Insert(slices.Clone(t), 1+v.rng.IntN(len(t)-1), "não"), " ")
-	}},
-	{"number swapped", func(_ *vocabulary, t []string) string { return strings.Replace(strings.Join(t, " "), "41", "42", 1) }},
-}
-
-// TestQuality measures recall by kind of edit, and precision among texts of the
-// same topics, 15 words long. The bars are those of the one-word edit.
-func TestQuality(t *testing.T) {
-	const perClass = 200
-	v := newVocabulary(21, 8000)
-	var texts []Text
-	add := func(id, text string) {
-		texts = append(texts, Text{ID: id, Time: int64(len(texts)), Text: text})
-	}
-	for i, class := range editClasses {
-		for n := range perClass {
-			text := v.text(15)
-			if class.name == "number swapped" {
-				text[7] = "41"
-			}
-			add(fmt.Sprintf("base/%d/%d", i, n), strings.Join(text, " "))
-			add(fmt.Sprintf("copy/%d/%d", i, n), class.make(v, text))
-			// The same topic: two thirds of the words, in the same places.
-			related := slices.Clone(text)
-			for _, at := range v.rng.Perm(15)[:5] {
-				related[at] = v.word()
-			}
-			add(fmt.Sprintf("related/%d/%d", i, n), strings.Join(related, " "))
-		}
-	}
-	recall, paper := make([]float64, len(editClasses)), make([]float64, len(editClasses))
-	truly, falsely := measure(groupTexts(Options{}, texts...), recall)
-	measure(groupTexts(Options{Paper: true}, texts...), paper)
-	t.Logf("precision %.4f (%d right, %d wrong)", float64(truly)/float64(truly+falsely), truly, falsely)
-	for i, class := range editClasses {
-		recall[i], paper[i] = recall[i]/perClass, paper[i]/perClass
-		t.Logf("%-16s found %.3f, simhash alone %.3f", class.name, recall[i], paper[i])
-		want, atMost := 0.0, 1.0
-		switch {
-		case i < 4:
-			want = 1
-		case class.name == "1 word edited":
-			want = 0.95
-		case class.name == "negated" || class.name == "number swapped":
-			atMost = 0
-		}
-		if recall[i] < want || recall[i] > atMost {
-			t.Errorf("%s: found %.3f, want %.2f to %.2f", class.name, recall[i], want, atMost)
-		}
-	}
-	if float64(truly) < 0.98*float64(truly+falsely) {
-		t.Errorf("precision %d of %d", truly, truly+falsely)
-	}
-}
-
-// measure counts the copies found into found, and right and wrong memberships.
-func measure(groups []Group, found []float64) (truly, falsely int) {
-	for _, g := range groups {
-		for _, m := range g[1:] {
-			var class, n, i, j int
-			_, err := fmt.Sscanf(strings.ReplaceAll(m.ID, "/", " "), "copy %d %d", &class, &n)
-			_, err2 := fmt.Sscanf(strings.ReplaceAll(m.Representative, "/", " "), "base %d %d", &i, &j)
-			if err != nil || err2 != nil || class != i || n != j {
-				falsely++
-				continue
-			}
-			found[class]++
-			if !slices.Contains([]string{"negated", "number swapped"}, editClasses[class].name) {
-				truly++
-			} else {
-				falsely++
-			}
-		}
-	}
-	return truly, falsely
-}
 
 func TestCompare(t *testing.T) {
 	const base = "o presidente da câmara disse ontem que a obra fica pronta antes do verão"
@@ -150,12 +48,12 @@ func TestCompare(t *testing.T) {
 
 // A bucket with more texts than can be compared pair by pair still finds edits.
 func TestCrowdedBucket(t *testing.T) {
-	v := newVocabulary(5, 5000)
+	v := copiestest.NewVocabulary(5, 5000)
 	head := "este modelo de mensagem começa sempre pelas mesmas doze palavras e depois diz "
 	var texts []Text
 	const n = 800
 	for i := range n {
-		body := v.text(4)
+		body := v.Text(4)
 		texts = append(texts, Text{ID: fmt.Sprint(i), Time: int64(i), Text: head + strings.Join(body, " ")})
 		if i%10 == 0 {
 			body[3] = "fim"

@@ -206,7 +206,8 @@ func sizeFaults(all []source) []string {
 				}
 			}
 			if n >= maxFunctionCode {
-				faults = append(faults, fmt.Sprintf("%s: %s has %d lines of code, want under %d", s.pos(f), f.Name.Name, n, maxFunctionCode))
+				faults = append(faults, fmt.Sprintf("%s: %s has %d lines of code, want under %d", s.pos(f), f.Name.Name,
+					n, maxFunctionCode))
 			}
 		}
 	}
@@ -360,8 +361,11 @@ func TestTheChecksCatch(t *testing.T) {
 		check func([]source) []string
 		want  []string
 	}{
-		{"arrows", arrowFaults, []string{"partition/a.go", "store/b.go", "crawler/a.go", "crawler/fetch/a.go", "node/api/a.go", "store/t.go", "newtree/a.go", "cmd/a/a.go"}},
-		{"comments", commentFaults, []string{"partition: 2", "store: 0", "store/index: 0", "crawler: 0", "crawler/fetch: 0", "node: 0", "node/api: 0", "node/nodetest: 0", "newtree: 0", "store/common: 0", "dht: 0"}},
+		{"arrows", arrowFaults, []string{"partition/a.go", "store/b.go", "crawler/a.go", "crawler/fetch/a.go",
+			"node/api/a.go", "store/t.go", "newtree/a.go", "cmd/a/a.go"}},
+		{"comments", commentFaults, []string{"partition: 2", "store: 0", "store/index: 0", "crawler: 0",
+			"crawler/fetch: 0", "node: 0", "node/api: 0", "node/nodetest: 0", "newtree: 0", "store/common: 0",
+			"dht: 0"}},
 		{"size", sizeFaults, []string{"node/long.go:3: long has 82", "node/pad.go: 501"}},
 		{"names", nameFaults, []string{"store/common/a.go"}},
 		{"state", stateFaults, []string{"dht/state.go:5: func init", "dht/state.go:5: package variable m"}},

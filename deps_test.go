@@ -11,8 +11,10 @@ import (
 // the frameworks of tests, and the laboratory.
 func forbidden() []string {
 	return []string{
-		"github.com/gocolly/colly", "github.com/nlnwa/gowarc", "github.com/PuerkitoBio/goquery", "github.com/temoto/robotstxt", "github.com/jimsmart/grobotstxt", "github.com/abadojack/whatlanggo",
-		"pgregory.net/rapid", "go.uber.org/goleak", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal/testscript",
+		"github.com/gocolly/colly", "github.com/nlnwa/gowarc", "github.com/PuerkitoBio/goquery",
+		"github.com/temoto/robotstxt", "github.com/jimsmart/grobotstxt", "github.com/abadojack/whatlanggo",
+		"pgregory.net/rapid", "go.uber.org/goleak", "github.com/google/go-cmp",
+		"github.com/rogpeppe/go-internal/testscript",
 		"net/http/httptest", "net/http/pprof",
 		module + "/cmd/echo-lab", // what redoes the papers' measurements
 	}

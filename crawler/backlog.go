@@ -41,7 +41,8 @@ func (c *Crawler) SetSlices(owned []partition.Slice) {
 		lost = lost || !kept
 	}
 	c.gained = keep
-	c.sites.drop(func(sl partition.Slice) bool { // gained ones too: a fetch that outlived the loss may have put its site back
+	// gained ones too: a fetch that outlived the loss may have put its site back
+	c.sites.drop(func(sl partition.Slice) bool {
 		_, had := before[sl]
 		_, has := keep[sl]
 		return had && has
@@ -212,7 +213,8 @@ func (c *Crawler) read(st frontier.Step, now time.Time) error {
 // admissions are the links of one fetch as the store is to admit them.
 // NoFollow links are left out, and those too deep or into a trap, unless they are to
 // files of accounts; stops counts the latter.
-func (c *Crawler) admissions(from store.Due, rec *store.Record, links []store.Link) (out []store.Admission, stops map[string]int64) {
+func (c *Crawler) admissions(from store.Due, rec *store.Record, links []store.Link) (out []store.Admission,
+	stops map[string]int64) {
 	stops = map[string]int64{}
 	if len(links) == 0 {
 		return nil, stops
@@ -228,7 +230,8 @@ func (c *Crawler) admissions(from store.Due, rec *store.Record, links []store.Li
 			continue
 		}
 		if l.Key.Kind() == partition.KindFile { // it belongs to who names it, and leads nowhere
-			out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: from.Depth, Priority: min(depth, 255)})
+			out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: from.Depth,
+				Priority: min(depth, 255)})
 			continue
 		}
 		if deep {
@@ -239,7 +242,8 @@ func (c *Crawler) admissions(from store.Due, rec *store.Record, links []store.Li
 			stops[why]++
 			continue
 		}
-		out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: depth, Priority: min(depth+first(l.Key), 255), Hint: c.hint(from, l, since, at)})
+		out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: depth,
+			Priority: min(depth+first(l.Key), 255), Hint: c.hint(from, l, since, at)})
 	}
 	return out, stops
 }

@@ -81,7 +81,8 @@ func datedValue(name, value string) (year int, ok bool) {
 	case "year", "yr", "y", "ano", "jahr", "annee", "anno":
 		n, ok := number(value, 4)
 		return n, ok && len(value) == 4
-	case "date", "day", "month", "week", "ym", "ymd", "cal", "calendar", "time", "timestamp", "ts", "data", "mes", "dia":
+	case "date", "day", "month", "week", "ym", "ymd", "cal", "calendar", "time", "timestamp", "ts", "data", "mes",
+		"dia":
 		n, ok := number(value, 10)
 		switch {
 		case !ok:

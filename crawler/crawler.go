@@ -180,10 +180,14 @@ func New(o Options) (*Crawler, error) {
 	}
 	o = o.withDefaults()
 	c := &Crawler{
-		o: o, limits: newLimiter(o.Limits, o.Store), sites: newSiteCache(o.Store), domains: newDomains(o.DomainSites, o.Delay), run: rand.Text(), memory: newMemory(o.JudgeMemory), suspects: semaphore.NewWeighted(1), counts: counts{stops: map[string]int64{}},
+		o: o, limits: newLimiter(o.Limits, o.Store), sites: newSiteCache(o.Store),
+		domains: newDomains(o.DomainSites, o.Delay), run: rand.Text(), memory: newMemory(o.JudgeMemory),
+		suspects: semaphore.NewWeighted(1), counts: counts{stops: map[string]int64{}},
 		hands: hands{most: 2 * o.Workers},
-		slots: make(chan struct{}, o.Workers), commits: make(chan struct{}, commitsEach*o.Workers), nudge: make(chan struct{}, 1), loader: make(chan struct{}, 1), broken: make(chan error, 1),
-		front: frontier.New(frontier.Options{MaxRows: o.MaxRows}), gained: map[partition.Slice]time.Time{}, flying: map[partition.Slice]int{},
+		slots: make(chan struct{}, o.Workers), commits: make(chan struct{}, commitsEach*o.Workers),
+		nudge: make(chan struct{}, 1), loader: make(chan struct{}, 1), broken: make(chan error, 1),
+		front: frontier.New(frontier.Options{MaxRows: o.MaxRows}), gained: map[partition.Slice]time.Time{},
+		flying: map[partition.Slice]int{},
 	}
 	if o.Revisit > 0 {
 		l, why, err := loadLessons(o.Store)

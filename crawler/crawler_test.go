@@ -71,7 +71,8 @@ func (f *fakeSource) link(k partition.Key, to ...partition.Key) {
 func (f *fakeSource) page(t Task) Result {
 	r := Result{Site: t.Site, Reqs: 1, Bytes: 1000, Next: store.Next{State: store.StateDone}}
 	r.Site.Fetched++
-	r.Record = &store.Record{V: store.RecordVersion, Key: t.Due.Key, Kind: "page", URL: t.Due.Key.URL(), FetchedAt: t.Now.UTC(), Source: "fake", Status: 200}
+	r.Record = &store.Record{V: store.RecordVersion, Key: t.Due.Key, Kind: "page", URL: t.Due.Key.URL(),
+		FetchedAt: t.Now.UTC(), Source: "fake", Status: 200}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, k := range f.links[t.Due.Key] {
@@ -197,7 +198,8 @@ func TestRestartHurriesNoSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
 		defer s.Close()
-		a, b, slow := key(t, "https://a.example.org/"), key(t, "https://b.example.org/"), key(t, "https://slow.example.org/")
+		a, b, slow := key(t, "https://a.example.org/"), key(t, "https://b.example.org/"),
+			key(t, "https://slow.example.org/")
 		var keys []partition.Key
 		for i := range 20 {
 			for _, k := range []partition.Key{a, b, slow} {
@@ -300,7 +302,8 @@ func TestGateAsksOwner(t *testing.T) {
 		defer s.Close()
 		admit(t, s, key(t, "https://example.org/"))
 		var asked atomic.Int64
-		c, end := begin(t, s, f, Options{Owns: func(partition.Slice) bool { return asked.Add(1) != 2 }}) // lost between pick and request
+		// lost between pick and request
+		c, end := begin(t, s, f, Options{Owns: func(partition.Slice) bool { return asked.Add(1) != 2 }})
 		defer end()
 		time.Sleep(10 * time.Second)
 		if got := c.Stats(); got.Fetched != 1 || asked.Load() < 4 || f.count(key(t, "https://example.org/")) != 1 {
@@ -313,13 +316,16 @@ func TestGateAsksOwner(t *testing.T) {
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
-		k, bad, none := key(t, "https://example.org/"), key(t, "https://example.org/panics"), partition.Key("feed:https://example.org/feed")
+		k, bad, none := key(t, "https://example.org/"), key(t, "https://example.org/panics"),
+			partition.Key("feed:https://example.org/feed")
 		f.reply = func(task Task, n int) (Result, error) {
 			switch {
 			case task.Due.Key == bad:
 				panic("bad page")
 			case n < 2:
-				return Result{Site: task.Site, Next: store.Next{State: store.StatePending, At: task.Now.Add(time.Minute), Attempts: n + 1, Reason: "reset"}, Stop: "unreachable"}, nil
+				return Result{Site: task.Site,
+					Next: store.Next{State: store.StatePending, At: task.Now.Add(time.Minute), Attempts: n + 1,
+						Reason: "reset"}, Stop: "unreachable"}, nil
 			}
 			return f.page(task), nil
 		}
@@ -330,10 +336,12 @@ func TestFailures(t *testing.T) {
 		go func() { done <- c.Run(context.Background()) }()
 		time.Sleep(10 * time.Minute)
 		got := c.Stats()
-		if f.count(k) != 3 || f.count(bad) != 5 || got.Fetched != 1 || got.Failed != 6 || got.Refused != 2 || got.Stops["panic"] != 5 || got.Stops["no-source"] != 1 {
+		if f.count(k) != 3 || f.count(bad) != 5 || got.Fetched != 1 || got.Failed != 6 || got.Refused != 2 ||
+			got.Stops["panic"] != 5 || got.Stops["no-source"] != 1 {
 			t.Errorf("%d and %d fetches, %+v", f.count(k), f.count(bad), got)
 		}
-		if d, _, err := c.Due(bad); err != nil || d.State != store.StateRefused || d.Reason != "unreachable: panic in the source" {
+		if d, _, err := c.Due(bad); err != nil || d.State != store.StateRefused ||
+			d.Reason != "unreachable: panic in the source" {
 			t.Errorf("%+v %v", d, err)
 		}
 		if err := s.Close(); err != nil {
@@ -359,7 +367,8 @@ func TestAgain(t *testing.T) {
 		f.reply = func(task Task, n int) (Result, error) {
 			if n == 0 {
 				r := Result{Site: task.Site, Again: true, Reqs: 1}
-				r.Site.Robots = map[string]store.Robots{"https://example.org": {Status: 404, Fetched: task.Now, Expires: task.Now.Add(time.Hour)}}
+				r.Site.Robots = map[string]store.Robots{"https://example.org": {Status: 404, Fetched: task.Now,
+					Expires: task.Now.Add(time.Hour)}}
 				return r, nil
 			}
 			if len(task.Site.Robots) != 1 {

@@ -160,7 +160,8 @@ func (r *revisits) tells(p *plan, t *trusts, items int) float64 {
 
 // applyHints is the plan of d after a hint at now; ok is false when it changes nothing.
 // gap is the delay of the Key's site, of which site knows what hints are worth.
-func (r *revisits) applyHints(d store.Due, h store.Hint, site store.Site, gap time.Duration, now time.Time) (out store.Plan, ok bool) {
+func (r *revisits) applyHints(d store.Due, h store.Hint, site store.Site, gap time.Duration,
+	now time.Time) (out store.Plan, ok bool) {
 	p, err := decodePlan(d.History)
 	if err != nil {
 		return out, false // said when it is fetched
@@ -347,7 +348,8 @@ func (r *revisits) heard() map[string]int64 {
 
 // says is what `show` says of a hint that made a visit sooner.
 func says(h store.Hint) string {
-	who := map[store.HintKind]string{store.HintSitemap: "its sitemap", store.HintFeed: "a feed of its site", store.HintElsewhere: "another site"}[h.Kind]
+	who := map[store.HintKind]string{store.HintSitemap: "its sitemap", store.HintFeed: "a feed of its site",
+		store.HintElsewhere: "another site"}[h.Kind]
 	return fmt.Sprintf("%s says that it changed %s; ", who, h.At.UTC().Format(time.RFC3339))
 }
 

@@ -23,7 +23,8 @@ func proven() []byte {
 
 // listing is a site with a sitemap, whose pages change when changed says; the
 // sitemap says what says does, zero = nothing.
-func listing(t *testing.T, f *fakeSource, pages int, changed func(page int, now time.Time) int64, says func(page int, now time.Time) time.Time) (list partition.Key, all []partition.Key) {
+func listing(t *testing.T, f *fakeSource, pages int, changed func(page int, now time.Time) int64,
+	says func(page int, now time.Time) time.Time) (list partition.Key, all []partition.Key) {
 	list = key(t, "https://news.example.org/sitemap.xml")
 	for i := range pages {
 		all = append(all, key(t, fmt.Sprintf("https://news.example.org/p%d", i)))
@@ -69,9 +70,11 @@ func TestHintMovesTheNextVisit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, f := memStore(t), newFake()
 			defer s.Close()
-			list, all := listing(t, f, 40, func(int, time.Time) int64 { return 0 }, func(_ int, now time.Time) time.Time { return c.says(now) })
+			list, all := listing(t, f, 40, func(int, time.Time) int64 { return 0 },
+				func(_ int, now time.Time) time.Time { return c.says(now) })
 			const interval = 10 * time.Hour
-			pages := slices.DeleteFunc(slices.Clone(all), func(k partition.Key) bool { return phase(k) < 0.6 })[:5] // due after the hint
+			// due after the hint
+			pages := slices.DeleteFunc(slices.Clone(all), func(k partition.Key) bool { return phase(k) < 0.6 })[:5]
 			admit(t, s, pages...)
 			crawl(t, s, f, Options{Revisit: interval, Delay: 2 * time.Second}, time.Minute)
 			before, err := s.DueOf(pages[0])
@@ -97,10 +100,12 @@ func TestHintMovesTheNextVisit(t *testing.T) {
 				t.Errorf("%s: due at %s, before that at %s", name, after.At, before.At)
 			}
 			why, err := cr.Why(after)
-			if err != nil || strings.HasPrefix(why, "its sitemap says that it changed ") != c.sooner || !strings.Contains(why, "changes every ") {
+			if err != nil || strings.HasPrefix(why, "its sitemap says that it changed ") != c.sooner ||
+				!strings.Contains(why, "changes every ") {
 				t.Errorf("%s: %q, %v", name, why, err)
 			}
-			if heard := cr.Stats().Hints[hintHeard]; (heard == 5) != (c.trust == nil || c.sooner || name == "garbage") || heard > 5 {
+			if heard := cr.Stats().Hints[hintHeard]; (heard == 5) != (c.trust == nil || c.sooner ||
+				name == "garbage") || heard > 5 {
 				t.Errorf("%s: %d heard", name, heard)
 			}
 			f.check(t, 2*time.Second)
@@ -201,7 +206,8 @@ func TestLastModifiedDatesAChange(t *testing.T) {
 	if n, x := plain.history.Totals(); n != 1 || x != 1 {
 		t.Errorf("untrusted: %d looks, %d changes", n, x)
 	}
-	if runs := dated.history.Runs(); len(runs) != 3 || runs[1].Span != time.Hour || runs[1].Changes != 1 || runs[2].Span != 9*time.Hour || runs[2].Changes != 0 {
+	if runs := dated.history.Runs(); len(runs) != 3 || runs[1].Span != time.Hour || runs[1].Changes != 1 ||
+		runs[2].Span != 9*time.Hour || runs[2].Changes != 0 {
 		t.Errorf("trusted: %+v", runs)
 	}
 }
@@ -212,7 +218,8 @@ func FuzzTrusts(f *testing.F) {
 	f.Add([]byte{trustsVersion})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tr := decodeTrusts(b)
-		if again := tr.encode(); tr != decodeTrusts(again) || len(again) > store.MaxHints || tr != (trusts{}) && !bytes.Equal(again, b) {
+		if again := tr.encode(); tr != decodeTrusts(again) || len(again) > store.MaxHints || tr != (trusts{}) &&
+			!bytes.Equal(again, b) {
 			t.Errorf("%x became %x", b, again)
 		}
 		if share := tr.told(sentKinds); !(share >= 0 && share < 1) {

@@ -10,11 +10,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A page that ends the process that judges it would end one peer after the other: its Key stays due, and the next owner of
-// its slice fetches it. So no page is judged before the attempt is durable at a majority of the slice's replicas (judge). An
-// attempt that is found open by another process was under way at the death of the first. With one such death the Key is a
-// suspect: from then on it is judged while nothing else is, and its attempt is open for as long only, so that the next
-// death proves which page it was. With two it is left alone (store.StateQuarantined).
+// A page that ends the process that judges it would end one peer after the other: its Key stays due, and the next owner
+// of its slice fetches it. So no page is judged before the attempt is durable at a majority of the slice's replicas
+// (judge). An attempt that is found open by another process was under way at the death of the first. With one such
+// death the Key is a suspect: from then on it is judged while nothing else is, and its attempt is open for as long
+// only, so that the next death proves which page it was. With two it is left alone (store.StateQuarantined).
 //
 // What a crash leaves:
 //   - before the attempt is durable: nothing, and nothing was judged;
@@ -38,8 +38,8 @@ func (t *task) judge(ctx context.Context, need int64) (done func(), err error) {
 	return done, nil
 }
 
-// reserve waits for the memory that a judgement may take. A page that is a suspect takes all of it and is so alone, until
-// its task ends. Who asks several times (need is 0) is alone among suspects, and only until done.
+// reserve waits for the memory that a judgement may take. A page that is a suspect takes all of it and is so alone,
+// until its task ends. Who asks several times (need is 0) is alone among suspects, and only until done.
 func (t *task) reserve(ctx context.Context, need int64) (done func(), err error) {
 	c, m := t.c, t.c.memory
 	if !t.suspect {
@@ -81,12 +81,13 @@ type trying struct {
 	err     error
 }
 
-// errEnding is of an attempt whose writing did not return: the disk failed, and whoever is told of that (store.Options.Fatal)
-// ended the goroutine.
+// errEnding is of an attempt whose writing did not return: the disk failed, and whoever is told of that
+// (store.Options.Fatal) ended the goroutine.
 var errEnding = errors.New("crawler: the store has failed for good")
 
-// begin has it written down that the Key is about to be judged, once a fetch. Gate calls it before the request, so that the
-// disk and the replicas learn of it while the site answers; of a suspect only attempt does, when the suspect is alone.
+// begin has it written down that the Key is about to be judged, once a fetch. Gate calls it before the request, so that
+// the disk and the replicas learn of it while the site answers; of a suspect only attempt does, when the suspect is
+// alone.
 func (t *task) begin() {
 	a := &trying{written: make(chan struct{}), err: errEnding}
 	if !t.trying.CompareAndSwap(nil, a) {
@@ -105,7 +106,8 @@ func (t *task) begin() {
 	})
 }
 
-// written waits until the attempt that has begun is on disk, and says whether there is one. It waits for this disk alone.
+// written waits until the attempt that has begun is on disk, and says whether there is one. It waits for this disk
+// alone.
 func (t *task) written() (open bool, err error) {
 	a := t.trying.Load()
 	if a == nil {
@@ -168,7 +170,8 @@ func (t *task) committed(ctx context.Context) error {
 
 // lived says that the attempt has ended, and the process lives.
 func (t *task) lived() {
-	open, _ := t.written() // one that could not be written is told to whoever waits for it: the judgement, or the Commit
+	// one that could not be written is told to whoever waits for it: the judgement, or the Commit
+	open, _ := t.written()
 	if !open {
 		return
 	}
@@ -199,7 +202,8 @@ func (t *task) mayTry(now time.Time) bool {
 	if trial = trial.Seen(c.run); !trial.Guilty() {
 		if t.suspect = trial.Suspect(); t.suspect {
 			c.counts.suspects.Add(1)
-			c.o.Logger.Info("key was under way when a process died: it is judged alone", "key", k, "death", trial.Deaths[0].At, "peer", trial.Deaths[0].Peer)
+			c.o.Logger.Info("key was under way when a process died: it is judged alone", "key", k, "death",
+				trial.Deaths[0].At, "peer", trial.Deaths[0].Peer)
 		}
 		return true
 	}

@@ -37,7 +37,8 @@ const (
 )
 
 func newLessons() *lessons {
-	return &lessons{model: schedule.NewModel(), salt: rand.Uint64(), limit: math.MaxUint64, sample: map[uint64]*schedule.History{}}
+	return &lessons{model: schedule.NewModel(), salt: rand.Uint64(), limit: math.MaxUint64,
+		sample: map[uint64]*schedule.History{}}
 }
 
 // see takes in the history of k after a visit; h is not changed any more.

@@ -73,7 +73,8 @@ func TestLessonsSampleKeysAndNotVisits(t *testing.T) {
 			t.Fatal("a history does not come back")
 		}
 	}
-	for _, bad := range [][]byte{nil, {2}, stored[:100], stored[:len(stored)-1], append([]byte{1}, make([]byte, 8*(2*schedule.Rates+1)+16)...)} {
+	for _, bad := range [][]byte{nil, {2}, stored[:100], stored[:len(stored)-1],
+		append([]byte{1}, make([]byte, 8*(2*schedule.Rates+1)+16)...)} {
 		if _, err := decodeLessons(bad); err == nil {
 			t.Errorf("%d bad bytes are taken", len(bad))
 		}
@@ -104,7 +105,8 @@ func TestCrawlLearnsHowPagesChange(t *testing.T) {
 			t.Fatal(why, err)
 		}
 		if naive := schedule.NewModel(); l.model.Prior.Mean() < 5*naive.Prior.Mean() || len(l.sample) != len(keys) {
-			t.Errorf("a page is thought to change %.2f times a day, %.2f before anything was seen; %d histories", l.model.Prior.Mean(), naive.Prior.Mean(), len(l.sample))
+			t.Errorf("a page is thought to change %.2f times a day, %.2f before anything was seen; %d histories",
+				l.model.Prior.Mean(), naive.Prior.Mean(), len(l.sample))
 		}
 		if err := s.SetMeta(metaLessons, []byte("?")); err != nil {
 			t.Fatal(err)

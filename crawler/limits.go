@@ -15,9 +15,10 @@ import (
 // Limits are the volunteer's own. At one the peer stops fetching; nothing is
 // dropped. 0 = no such limit.
 type Limits struct {
-	MaxRate      float64 // requests a second, of all sites together
-	MaxBandwidth int64   // bytes received a second, in the mean: what one fetch takes over is waited out before the next
-	MaxDisk      int64   // bytes of the data directory; of the outbox a tenth
+	MaxRate float64 // requests a second, of all sites together
+	// bytes received a second, in the mean: what one fetch takes over is waited out before the next
+	MaxBandwidth int64
+	MaxDisk      int64 // bytes of the data directory; of the outbox a tenth
 	// DiskFull says in words, which begin with "disk", that MaxDisk is reached; "" while it is not. Default:
 	// when the store has so many.
 	DiskFull func() string
@@ -39,7 +40,8 @@ const (
 func (l Limits) validate() error {
 	var errs []error
 	if l.MaxRate < 0 || l.MaxBandwidth < 0 || l.MaxDisk < 0 {
-		errs = append(errs, fmt.Errorf("crawler: negative limit: MaxRate %g, MaxBandwidth %d, MaxDisk %d", l.MaxRate, l.MaxBandwidth, l.MaxDisk))
+		errs = append(errs, fmt.Errorf("crawler: negative limit: MaxRate %g, MaxBandwidth %d, MaxDisk %d", l.MaxRate,
+			l.MaxBandwidth, l.MaxDisk))
 	}
 	if _, err := ParseHours(l.Hours); err != nil {
 		errs = append(errs, err)

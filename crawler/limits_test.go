@@ -52,7 +52,8 @@ func TestMaxRate(t *testing.T) {
 		c, end := begin(t, s, f, Options{Limits: Limits{MaxRate: 4}})
 		defer end()
 		time.Sleep(11 * time.Second) // the first second is every site's delay
-		if got := c.Stats(); got.Requests < 38 || got.Requests > 41 || !slices.Contains(got.Limits, "rate 4 requests/s") {
+		if got := c.Stats(); got.Requests < 38 || got.Requests > 41 ||
+			!slices.Contains(got.Limits, "rate 4 requests/s") {
 			t.Errorf("%d requests in 10 s at 4/s; limits %q", got.Requests, got.Limits)
 		}
 		var all []time.Time
@@ -80,7 +81,8 @@ func TestMaxBandwidth(t *testing.T) {
 		c, end := begin(t, s, f, Options{Workers: 4, Limits: Limits{MaxBandwidth: 2000}}) // a page is 1000 bytes
 		defer end()
 		time.Sleep(61 * time.Second)
-		if got := c.Stats(); got.Bytes < 110_000 || got.Bytes > 125_000 || !slices.Contains(got.Limits, "bandwidth 2000 B/s") {
+		if got := c.Stats(); got.Bytes < 110_000 || got.Bytes > 125_000 ||
+			!slices.Contains(got.Limits, "bandwidth 2000 B/s") {
 			t.Errorf("%d bytes in 60 s at 2000/s; limits %q", got.Bytes, got.Limits)
 		}
 	})
@@ -184,8 +186,10 @@ func TestParseHours(t *testing.T) {
 		hours, at string
 		until     time.Duration
 	}{
-		{"", "12:00", 0}, {"00-24", "23:59", 0}, {"22-07", "22:00", 0}, {"22-07", "23:59", 0}, {"22-07", "00:00", 0}, {"22-07", "06:59", 0},
-		{"22-07", "07:00", 15 * time.Hour}, {"22-07", "21:59", time.Minute}, {"9-17:30", "17:29", 0}, {"9-17:30", "17:30", 15*time.Hour + 30*time.Minute},
+		{"", "12:00", 0}, {"00-24", "23:59", 0}, {"22-07", "22:00", 0}, {"22-07", "23:59", 0}, {"22-07", "00:00", 0},
+		{"22-07", "06:59", 0},
+		{"22-07", "07:00", 15 * time.Hour}, {"22-07", "21:59", time.Minute}, {"9-17:30", "17:29", 0},
+		{"9-17:30", "17:30", 15*time.Hour + 30*time.Minute},
 		{"09-17", "08:00", time.Hour}, {"22-24", "23:00", 0}, {"22-24", "00:00", 22 * time.Hour},
 	} {
 		h, err := ParseHours(tt.hours)
@@ -196,13 +200,15 @@ func TestParseHours(t *testing.T) {
 			t.Errorf("%s at %s: %v, want %v", tt.hours, tt.at, got, tt.until)
 		}
 	}
-	for _, bad := range []string{"22", "22-22", "25-07", "22-07-08", "a-b", "-1-5", "22:60-07", "24-07", "22:-07", "22:5-07", "24:01-5", " "} {
+	for _, bad := range []string{"22", "22-22", "25-07", "22-07-08", "a-b", "-1-5", "22:60-07", "24-07", "22:-07",
+		"22:5-07", "24:01-5", " "} {
 		if h, err := ParseHours(bad); err == nil {
 			t.Errorf("%q is %+v", bad, h)
 		}
 	}
 	if _, err := New(Options{Limits: Limits{Hours: "x", MaxRate: -1}, Workers: -1}); err == nil ||
-		!strings.Contains(err.Error(), "hours") || !strings.Contains(err.Error(), "MaxRate") || !strings.Contains(err.Error(), "no store") || !strings.Contains(err.Error(), "Workers") {
+		!strings.Contains(err.Error(), "hours") || !strings.Contains(err.Error(), "MaxRate") ||
+		!strings.Contains(err.Error(), "no store") || !strings.Contains(err.Error(), "Workers") {
 		t.Error(err)
 	}
 }

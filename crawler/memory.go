@@ -15,9 +15,10 @@ const MinJudgeMemory = 64 << 20
 const defaultJudgeMemory = 512 << 20
 
 // memory is the budget of what pages take while they are read and judged. One half is for bodies that are being read or
-// wait to be judged, the other for judging. They are two, so that a slow server holds up no judgement. Who holds room for
-// a body may wait for room to judge it, never the other way round, and nobody waits for more of what he holds: so nobody
-// waits for good. Waiting is first come, first served: a page that needs much is not passed by small ones for ever.
+// wait to be judged, the other for judging. They are two, so that a slow server holds up no judgement. Who holds room
+// for a body may wait for room to judge it, never the other way round, and nobody waits for more of what he holds: so
+// nobody waits for good. Waiting is first come, first served: a page that needs much is not passed by small ones for
+// ever.
 type memory struct {
 	half            int64
 	bodies, judging *semaphore.Weighted

@@ -15,8 +15,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// TestAttackPagesThatNeedMuch: 64 workers with the worst page each stay under the budget, all come to their turn, and who
-// waits for much is not passed by those who need little.
+// TestAttackPagesThatNeedMuch: 64 workers with the worst page each stay under the budget, all come to their turn, and
+// who waits for much is not passed by those who need little.
 func TestAttackPagesThatNeedMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
@@ -49,7 +49,8 @@ func TestAttackPagesThatNeedMuch(t *testing.T) {
 			t.Errorf("%d judged, at most %d MiB of %d at once", done.Load(), most.Load()/mib, m.half/mib)
 		}
 		if m.held.Load() != 0 || m.most.Load() > m.half || m.over.Load() != 4 || m.waits.Load() == 0 {
-			t.Errorf("held %d, at most %d, over %d, waits %d", m.held.Load(), m.most.Load(), m.over.Load(), m.waits.Load())
+			t.Errorf("held %d, at most %d, over %d, waits %d", m.held.Load(), m.most.Load(), m.over.Load(),
+				m.waits.Load())
 		}
 
 		all, err := m.take(t.Context(), m.judging, m.half)
@@ -157,7 +158,8 @@ func TestAttackWorkersThatNeedMuch(t *testing.T) {
 		if src.judged.Load() != 64 || src.most.Load() != 4 {
 			t.Errorf("%d judged, at most %d at once, want 64 and 4", src.judged.Load(), src.most.Load())
 		}
-		if m := c.Stats().Memory; m.Held != 0 || m.Most > m.Limit || m.Most < m.Limit/2 || m.Waits == 0 || m.Limit != MinJudgeMemory {
+		if m := c.Stats().Memory; m.Held != 0 || m.Most > m.Limit || m.Most < m.Limit/2 || m.Waits == 0 ||
+			m.Limit != MinJudgeMemory {
 			t.Errorf("%+v", m)
 		}
 	})

@@ -33,7 +33,8 @@ func (t *task) others(take func(store.Due, partition.Slice) (bool, error)) error
 }
 
 // othersIn is Task.Others of one slice.
-func (t *task) othersIn(sl partition.Slice, now time.Time, take func(store.Due, partition.Slice) (bool, error)) (more bool, err error) {
+func (t *task) othersIn(sl partition.Slice, now time.Time,
+	take func(store.Due, partition.Slice) (bool, error)) (more bool, err error) {
 	var from []byte
 	for seen := 0; seen < mostOthers; {
 		page, next, err := t.c.o.Store.PendingOf(sl, t.step.Site, from, readPage)

@@ -26,11 +26,12 @@ func TestNoSecondPageBeforeTheFirstIsSettled(t *testing.T) {
 		}
 		var mu sync.Mutex
 		committed := make(chan struct{})
-		o := Options{Store: s, Sources: []Source{f}, Delay: time.Second, Workers: workers, AtQuorum: func(partition.Slice) <-chan struct{} {
-			mu.Lock()
-			defer mu.Unlock()
-			return committed
-		}}
+		o := Options{Store: s, Sources: []Source{f}, Delay: time.Second, Workers: workers,
+			AtQuorum: func(partition.Slice) <-chan struct{} {
+				mu.Lock()
+				defer mu.Unlock()
+				return committed
+			}}
 		c, err := New(o)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +76,8 @@ func TestRunEndsUnsettled(t *testing.T) {
 			admit(t, s, key(t, fmt.Sprintf("https://example%d.org/", i)))
 		}
 		never := make(chan struct{})
-		crawl(t, s, f, Options{Workers: 1, AtQuorum: func(partition.Slice) <-chan struct{} { return never }}, time.Minute)
+		crawl(t, s, f, Options{Workers: 1, AtQuorum: func(partition.Slice) <-chan struct{} { return never }},
+			time.Minute)
 	})
 }
 

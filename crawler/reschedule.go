@@ -13,8 +13,8 @@ import (
 
 // RescheduleNow has Keys in sl that are done, and are to be looked at again some time, due
 // now: their Source has heard of something (social streams). What is due already, or has
-// failed and waits, is left as it is, and so is what is beyond store.MaxPlans. It is not an error when the slice is not here any more.
-// When the Key would have been looked at is the Source's to remember.
+// failed and waits, is left as it is, and so is what is beyond store.MaxPlans. It is not an error when the slice is not
+// here any more. When the Key would have been looked at is the Source's to remember.
 func (c *Crawler) RescheduleNow(sl partition.Slice, keys []partition.Key) error {
 	now := time.Now()
 	var plans []store.Plan

@@ -48,7 +48,9 @@ const (
 )
 
 func newRevisits(interval time.Duration, speed float64, began time.Time, l *lessons) *revisits {
-	r := &revisits{interval: interval, began: began, speed: speed, lessons: l, sites: sitePrices{}, budget: schedule.Budget{Interval: interval, Model: l.model}, outcome: map[schedule.Outcome]int64{}, hints: map[string]int64{hintHeard: 0, hintFollowed: 0, hintRight: 0, hintWrong: 0}}
+	r := &revisits{interval: interval, began: began, speed: speed, lessons: l, sites: sitePrices{},
+		budget: schedule.Budget{Interval: interval, Model: l.model}, outcome: map[schedule.Outcome]int64{},
+		hints: map[string]int64{hintHeard: 0, hintFollowed: 0, hintRight: 0, hintWrong: 0}}
 	r.meter = schedule.NewMeter(r.budget.FairPrice(0))
 	return r
 }
@@ -64,7 +66,8 @@ func (r *revisits) scaled(t time.Time, by float64) time.Time {
 // plan is the Next of a visit at now that found f, with the time of the next one
 // and the history for it. gap is the delay of the Key's site, site its state, which
 // learns what its hints are worth.
-func (r *revisits) plan(due store.Due, next store.Next, f finding, site *store.Site, gap time.Duration, now time.Time) (store.Next, error) {
+func (r *revisits) plan(due store.Due, next store.Next, f finding, site *store.Site, gap time.Duration,
+	now time.Time) (store.Next, error) {
 	p, err := decodePlan(due.History)
 	if err != nil {
 		p = plan{}
@@ -141,7 +144,8 @@ func (r *revisits) why(d store.Due) (string, error) {
 	if p.moved {
 		hint = says(p.hint)
 	}
-	return hint + fmt.Sprintf("%s; looked at again %d times, changed %d", schedule.Explain(&p.history, r.scaled(d.At, r.speed), &budget).Why(), visits, changes), nil
+	return hint + fmt.Sprintf("%s; looked at again %d times, changed %d",
+		schedule.Explain(&p.history, r.scaled(d.At, r.speed), &budget).Why(), visits, changes), nil
 }
 
 // Why says in words why d is due again when it is: the policy's reason, by what it

@@ -63,7 +63,8 @@ func TestRevisitsKeepTheBudget(t *testing.T) {
 		}
 		each, other := float64(visits(busy))/float64(len(busy)), float64(visits(still))/float64(len(still))
 		if each < 2*other {
-			t.Errorf("a page that changes every eight minutes is seen %.0f times, one that never does %.0f times", each, other)
+			t.Errorf("a page that changes every eight minutes is seen %.0f times, one that never does %.0f times", each,
+				other)
 		}
 		seen := c.Stats().Revisits
 		if seen["changed"] == 0 || seen["unchanged"] == 0 || len(seen) != 2 {
@@ -119,7 +120,8 @@ func TestRevisitsOfASiteThatIsScarce(t *testing.T) {
 			t.Errorf("%d visits to the slow site, of %d that there could be", busy+still, most)
 		}
 		if each, other := float64(busy)/(pages/10), float64(still)/(pages*9/10); each < 1.5*other {
-			t.Errorf("a page of the slow site that changes is seen %.1f times, one that does not %.1f times", each, other)
+			t.Errorf("a page of the slow site that changes is seen %.1f times, one that does not %.1f times", each,
+				other)
 		}
 		seen := 0
 		for _, k := range others {
@@ -138,7 +140,8 @@ func TestRevisitsOfWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
 		defer s.Close()
-		next := map[string]store.Next{"gone": {State: store.StateGone, Reason: "status 404"}, "refused": {State: store.StateRefused, Reason: "status 403"}}
+		next := map[string]store.Next{"gone": {State: store.StateGone, Reason: "status 404"},
+			"refused": {State: store.StateRefused, Reason: "status 403"}}
 		keys := map[string]partition.Key{}
 		for _, what := range []string{"gone", "refused", "never", "304", "moved"} {
 			keys[what] = key(t, "https://"+what+".example.org/")
@@ -164,7 +167,8 @@ func TestRevisitsOfWhatFails(t *testing.T) {
 		if n := f.count(keys["never"]); n != 1 {
 			t.Errorf("what never was is asked for %d times", n)
 		}
-		for what, later := range map[string]time.Duration{"gone": 24 * time.Hour, "moved": 24 * time.Hour, "refused": time.Minute} {
+		for what, later := range map[string]time.Duration{"gone": 24 * time.Hour, "moved": 24 * time.Hour,
+			"refused": time.Minute} {
 			asked := f.askedAt(keys[what].Site())
 			d, err := s.DueOf(keys[what])
 			if err != nil || d.At.Before(asked[len(asked)-1].Add(later).Truncate(time.Second)) {
@@ -176,10 +180,12 @@ func TestRevisitsOfWhatFails(t *testing.T) {
 				t.Errorf("%s: the record of before: %v", what, err)
 			}
 		}
-		for what, want := range map[string]string{"gone": "gone 1 times, again after ", "refused": "error ", "304": "changes every "} {
+		for what, want := range map[string]string{"gone": "gone 1 times, again after ", "refused": "error ",
+			"304": "changes every "} {
 			d, err := s.DueOf(keys[what])
 			why, fault := c.Why(d)
-			if err != nil || fault != nil || !strings.HasPrefix(why, want) || !strings.Contains(why, "; looked at again ") {
+			if err != nil || fault != nil || !strings.HasPrefix(why, want) ||
+				!strings.Contains(why, "; looked at again ") {
 				t.Errorf("%s is due again because %q, want %q; %v, %v", what, why, want, err, fault)
 			}
 		}
@@ -203,7 +209,8 @@ func FuzzPlan(f *testing.F) {
 	p.history.Add(schedule.Event{At: time.Unix(1e9, 0), Outcome: schedule.Changed})
 	f.Add(p.encode())
 	f.Add([]byte{planVersion})
-	p.told, p.list, p.hint, p.moved = 1<<store.HintSitemap, store.HintFeed, store.Hint{Kind: store.HintSitemap, At: time.Unix(1e9+5, 0)}, true
+	p.told, p.list, p.hint, p.moved = 1<<store.HintSitemap, store.HintFeed,
+		store.Hint{Kind: store.HintSitemap, At: time.Unix(1e9+5, 0)}, true
 	f.Add(p.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := decodePlan(b)
@@ -214,7 +221,9 @@ func FuzzPlan(f *testing.F) {
 		if err != nil || !bytes.Equal(again.encode(), p.encode()) {
 			t.Errorf("%x: %v", b, err)
 		}
-		next, err := newRevisits(time.Hour, 1, time.Unix(0, 0), newLessons()).plan(store.Due{History: b}, store.Next{State: store.StateDone}, finding{outcome: schedule.Unchanged}, &store.Site{}, time.Second, time.Unix(2e9, 0))
+		next, err := newRevisits(time.Hour, 1, time.Unix(0, 0), newLessons()).plan(store.Due{History: b},
+			store.Next{State: store.StateDone}, finding{outcome: schedule.Unchanged}, &store.Site{}, time.Second,
+			time.Unix(2e9, 0))
 		if err != nil || next.At.IsZero() || len(next.History) > store.MaxHistory {
 			t.Errorf("%x: next %v with %d bytes, %v", b, next.At, len(next.History), err)
 		}

@@ -22,7 +22,8 @@ func chronicle() *store.Record {
 	}
 	return &store.Record{V: store.RecordVersion, Key: "web:http://h.example/", Kind: "page", Status: 200,
 		Text: "Crónica da vila\nEm 1880 veio a fábrica e com ela o bairro.\nEm 1943 o farol apagou-se e o porto fechou.\nNos nossos dias há muito para ver.\nO arquivo tem fotografias.",
-		Links: []store.Link{link("a-fabrica", "fábrica"), link("b-bairro", "bairro"), link("c-farol", "farol"), link("d-porto", "porto"), link("e-arquivo", "arquivo"),
+		Links: []store.Link{link("a-fabrica", "fábrica"), link("b-bairro", "bairro"), link("c-farol", "farol"),
+			link("d-porto", "porto"), link("e-arquivo", "arquivo"),
 			link("f", "a guerra de 1939 a 1945")}}
 }
 
@@ -52,7 +53,8 @@ func TestScopedLinks(t *testing.T) {
 	if of("f") >= of("a-fabrica") {
 		t.Errorf("an anchor in scope %d, a link among other times %d", of("f"), of("a-fabrica"))
 	}
-	if _, err := scoped(scope, &store.Record{Text: strings.Repeat("ã", maxScoped), Links: make([]store.Link, 2*maxAnchors)}); err != nil {
+	if _, err := scoped(scope, &store.Record{Text: strings.Repeat("ã", maxScoped),
+		Links: make([]store.Link, 2*maxAnchors)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -75,7 +77,8 @@ func (r *reader) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	r.seen = append(r.seen, strings.TrimPrefix(string(t.Due.Key), "web:http://h.example/"))
 	rec := chronicle()
 	rec.Key, rec.FetchedAt = t.Due.Key, t.Now
-	return fetch.Result{Site: t.Site, Next: store.Next{State: store.StateDone}, Reqs: 1, Record: rec, Links: rec.Links}, nil
+	return fetch.Result{Site: t.Site, Next: store.Next{State: store.StateDone}, Reqs: 1, Record: rec, Links: rec.Links},
+		nil
 }
 
 // The scope orders what is fetched, and leaves out nothing.
@@ -85,7 +88,8 @@ func TestScopeOrdersTheCrawl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := store.Create("d", store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "12D3KooWfounder")})
+		s, err := store.Create("d",
+			store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "12D3KooWfounder")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,8 @@ func TestSitemapsOfRobots(t *testing.T) {
 	s := memStore(t)
 	defer s.Close()
 	admit(t, s, key(t, srv.URL+"/"))
-	c := crawlWeb(t, s, 30*time.Second, fetch.Options{AllowNet: loopback()}, web.Options{}, Options{Delay: 5 * time.Millisecond})
+	c := crawlWeb(t, s, 30*time.Second, fetch.Options{AllowNet: loopback()}, web.Options{},
+		Options{Delay: 5 * time.Millisecond})
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	for _, path := range []string{"/robots.txt", "/", "/index.xml", "/part.xml.gz", "/hidden"} {

@@ -25,7 +25,8 @@ type Stats struct {
 	Ready     int   // sites that could be asked at once
 	Stuck     int64 // fetches that made no progress and were cancelled
 	Abandoned int   // of them, those that did not end and still run, with nobody waiting for them
-	// Suspects are fetches of Keys that were under way when a process died, Quarantined the Keys left alone for that, since New.
+	// Suspects are fetches of Keys that were under way when a process died, Quarantined the Keys left alone for that,
+	// since New.
 	Suspects, Quarantined int64
 	Memory                Memory
 	Loading               bool // backlogs of gained slices are still being read
@@ -142,7 +143,8 @@ func (c *Crawler) Stats() Stats {
 	s.Stuck, s.Abandoned = c.counts.stuck.Load(), int(max(0, c.counts.abandoned.Load()))
 	s.Suspects, s.Quarantined = c.counts.suspects.Load(), c.counts.quarantined.Load()
 	m := c.memory
-	s.Memory = Memory{Limit: 2 * m.half, Held: m.held.Load(), Most: m.most.Load(), Waits: m.waits.Load(), Over: m.over.Load()}
+	s.Memory = Memory{Limit: 2 * m.half, Held: m.held.Load(), Most: m.most.Load(), Waits: m.waits.Load(),
+		Over: m.over.Load()}
 	c.domains.mu.Lock()
 	s.Deferred = c.domains.deferred
 	c.domains.mu.Unlock()

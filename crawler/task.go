@@ -110,11 +110,15 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	}
 	src := c.source(t.due.Key)
 	if src == nil {
-		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: "no source for it"}, Stop: "no-source"}, time.Time{})
+		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: "no source for it"},
+			Stop: "no-source"}, time.Time{})
 	}
-	if c.o.MaxPages > 0 && !c.o.Budgeted(t.step.Site) && t.due.Key.Kind() != partition.KindFile && t.site.Fetched >= int64(c.o.MaxPages) && len(t.due.History) == 0 { // a page seen again is none more
+	// a page seen again is none more
+	if c.o.MaxPages > 0 && !c.o.Budgeted(t.step.Site) && t.due.Key.Kind() != partition.KindFile &&
+		t.site.Fetched >= int64(c.o.MaxPages) && len(t.due.History) == 0 {
 		reason := fmt.Sprintf("budget of %d pages of the site is used up", c.o.MaxPages)
-		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: reason}, Stop: "budget"}, time.Time{})
+		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: reason},
+			Stop: "budget"}, time.Time{})
 	}
 	res, err := t.ask(ctx, src, now)
 	ended := time.Now()
@@ -232,7 +236,8 @@ func (t *task) move(now time.Time) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	pace := store.Pace{Next: t.site.NextAllowed, Wait: max(t.delay(), t.site.Delay), BackOff: t.site.BackOff, Fetched: t.site.Fetched}
+	pace := store.Pace{Next: t.site.NextAllowed, Wait: max(t.delay(), t.site.Delay), BackOff: t.site.BackOff,
+		Fetched: t.site.Fetched}
 	n, err := c.o.Store.Move(t.step.Slice, t.due.Key, pace, now)
 	if n > 0 {
 		c.o.Committed()
@@ -282,7 +287,8 @@ func (t *task) gate(ctx context.Context) error {
 	defer t.pulse.leave()
 	if first {
 		defer c.counts.ungated.Add(-1)
-	} else if err := fetch.Sleep(ctx, max(t.delay(), t.site.Delay)); err != nil { // from now: the last request has been answered
+		// from now: the last request has been answered
+	} else if err := fetch.Sleep(ctx, max(t.delay(), t.site.Delay)); err != nil {
 		return err
 	}
 	if err := c.limits.request(ctx); err != nil {
@@ -343,14 +349,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		}
 		return allowed, time.Time{}, true
 	}
-	commit := store.Commit{Key: t.due.Key, Slice: t.step.Slice, Now: time.Now(), Record: res.Record, Capture: res.Capture, Next: res.Next, Links: links,
-		Posts: res.Posts, Lists: res.Lists, Gaps: res.Gaps, Checkpoint: res.Checkpoint, Run: c.run}
-	if changed {
-		commit.Site = &res.Site
-	}
-	if c.o.Place != nil && res.Record != nil {
-		commit.Place = t.place(res.Record)
-	}
+	commit := t.batch(res, links, changed)
 	_, err := t.written() // an attempt must not come after the commit that ends it
 	if err == nil {
 		err = c.o.Store.Commit(commit)
@@ -371,7 +370,8 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 			res.Kept()
 		}
 	}
-	if !res.Again && res.Next.State != store.StateDone && (res.Next.State != store.StatePending || res.Next.Reason != "") {
+	if !res.Again && res.Next.State != store.StateDone &&
+		(res.Next.State != store.StatePending || res.Next.Reason != "") {
 		c.counts.failure(Failure{Key: t.due.Key, State: res.Next.State, Reason: res.Next.Reason, At: commit.Now})
 	}
 	c.wakeLinked(t.step.Slice, commit.Links)
@@ -380,6 +380,21 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 	}
 	c.o.Committed()
 	return allowed, res.Next.At, res.Again
+}
+
+// batch is what is committed of res, with the site's state when it changed.
+func (t *task) batch(res Result, links []store.Admission, changed bool) store.Commit {
+	commit := store.Commit{Key: t.due.Key, Slice: t.step.Slice, Now: time.Now(), Record: res.Record,
+		Capture: res.Capture, Next: res.Next, Links: links,
+		Posts: res.Posts, Lists: res.Lists, Gaps: res.Gaps, Checkpoint: res.Checkpoint, Run: t.c.run}
+	if changed {
+		site := res.Site
+		commit.Site = &site
+	}
+	if t.c.o.Place != nil && res.Record != nil {
+		commit.Place = t.place(res.Record)
+	}
+	return commit
 }
 
 // place is Options.Place; a record that it panics over stays where it is.
@@ -424,7 +439,8 @@ func stopsChanged(a, b map[string]int64) bool {
 // siteChanged says whether what is to survive a restart differs.
 func siteChanged(a, b store.Site) bool {
 	if a.Delay != b.Delay || a.BackOff != b.BackOff || a.Failures != b.Failures || a.Stopped != b.Stopped ||
-		!a.NextAllowed.Equal(b.NextAllowed) || a.Fetched/fetchedEvery != b.Fetched/fetchedEvery || len(a.Robots) != len(b.Robots) ||
+		!a.NextAllowed.Equal(b.NextAllowed) || a.Fetched/fetchedEvery != b.Fetched/fetchedEvery ||
+		len(a.Robots) != len(b.Robots) ||
 		stopsChanged(a.Stops, b.Stops) || hintsChanged(a.Hints, b.Hints) {
 		return true
 	}

@@ -31,7 +31,8 @@ func trap(from, k partition.Key, now time.Time) string {
 	if repeats(path, "/", func(s string) string { return s }) {
 		return "repetition"
 	}
-	if repeats(query, "&", func(s string) string { name, _, _ := strings.Cut(s, "="); return name }) && len(query) > 200 {
+	if repeats(query, "&", func(s string) string { name, _, _ := strings.Cut(s, "="); return name }) &&
+		len(query) > 200 {
 		return "repetition" // a short query may well ask for several of a kind
 	}
 	if calendar(from.URL(), k.URL(), now.UTC().Year()) {

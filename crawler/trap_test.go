@@ -88,7 +88,8 @@ func TestEndlessSites(t *testing.T) {
 				f.mu.Lock()
 				n := len(f.times)
 				f.mu.Unlock()
-				f.link(task.Due.Key, key(t, fmt.Sprintf("https://endless.example.org/%da", n)), key(t, fmt.Sprintf("https://endless.example.org/%db", n)))
+				f.link(task.Due.Key, key(t, fmt.Sprintf("https://endless.example.org/%da", n)),
+					key(t, fmt.Sprintf("https://endless.example.org/%db", n)))
 			case "echo.example.org":
 				f.link(task.Due.Key, key(t, url+"again/"))
 			}
@@ -107,7 +108,8 @@ func TestEndlessSites(t *testing.T) {
 				t.Errorf("%s: %v in %+v", host, err, site)
 			}
 		}
-		if got.Fetched != 60+5+11 || got.Stops["repetition"] != 1 || got.Stops["budget"] == 0 || s.Stats().Pending != 0 {
+		if got.Fetched != 60+5+11 || got.Stops["repetition"] != 1 || got.Stops["budget"] == 0 ||
+			s.Stats().Pending != 0 {
 			t.Errorf("%+v, %+v", got, s.Stats())
 		}
 	})

@@ -48,7 +48,8 @@ func TestTrapWorld(t *testing.T) {
 	begun := time.Now()
 	c := crawlTraps(t, s, good.AllowNet(), netip.MustParsePrefix("127.78.0.0/16"))
 	took, mem := time.Since(begun), peak()
-	t.Logf("%d sites in %v, heap %d MiB above the start, stops %v", good.Sites()+len(bad.All), took.Round(time.Millisecond), mem>>20, c.Stats().Stops)
+	t.Logf("%d sites in %v, heap %d MiB above the start, stops %v", good.Sites()+len(bad.All),
+		took.Round(time.Millisecond), mem>>20, c.Stats().Stops)
 	if mem > trapMemory {
 		t.Errorf("heap of %d MiB, at most %d", mem>>20, trapMemory>>20)
 	}
@@ -75,7 +76,8 @@ func checkTrap(t *testing.T, c *Crawler, s *store.Store, b *crawltest.Trap) {
 	if b.Sent() > 64<<20 { // what was taken, and what was on its way
 		t.Errorf("%s: %d bytes taken", b.Name, b.Sent())
 	}
-	if len(b.Stops) == 0 && len(site.Stops) > 0 || len(b.Stops) > 0 && !slices.ContainsFunc(b.Stops, func(w string) bool { return site.Stops[w] > 0 }) {
+	if len(b.Stops) == 0 && len(site.Stops) > 0 || len(b.Stops) > 0 &&
+		!slices.ContainsFunc(b.Stops, func(w string) bool { return site.Stops[w] > 0 }) {
 		t.Errorf("%s: stopped by %v, want %v", b.Name, site.Stops, b.Stops)
 	}
 	rec, err := s.Record(home)
@@ -87,8 +89,10 @@ func checkTrap(t *testing.T, c *Crawler, s *store.Store, b *crawltest.Trap) {
 func crawlTraps(t *testing.T, s *store.Store, nets ...netip.Prefix) *Crawler {
 	t.Helper()
 	return crawlWeb(t, s, trapTime,
-		fetch.Options{AllowNet: nets, MaxBody: 4 << 20, Idle: 2 * time.Second, Connect: 2 * time.Second, Total: 6 * time.Second},
-		web.Options{MaxLinks: 2000, Retry: fetch.Retry{Attempts: 2, Base: 10 * time.Millisecond, Max: 50 * time.Millisecond}},
+		fetch.Options{AllowNet: nets, MaxBody: 4 << 20, Idle: 2 * time.Second, Connect: 2 * time.Second,
+			Total: 6 * time.Second},
+		web.Options{MaxLinks: 2000, Retry: fetch.Retry{Attempts: 2, Base: 10 * time.Millisecond,
+			Max: 50 * time.Millisecond}},
 		Options{Delay: -1, MaxPages: trapPages})
 }
 

@@ -130,7 +130,8 @@ func (t *task) ask(ctx context.Context, src Source, now time.Time) (Result, erro
 	answered := make(chan answer, 1)
 	t.c.hands.do(func() {
 		pprof.Do(inner, pprof.Labels("key", string(t.due.Key)), func(ctx context.Context) {
-			t.call(ctx, src, Task{Due: t.due, Site: t.site, Now: now, Checkpoint: checkpoint, Gate: t.gate, Judge: t.judge, Room: t.room, Others: t.others}, answered)
+			t.call(ctx, src, Task{Due: t.due, Site: t.site, Now: now, Checkpoint: checkpoint, Gate: t.gate,
+				Judge: t.judge, Room: t.room, Others: t.others}, answered)
 		})
 	})
 	if a, ok := t.await(ctx, answered); ok {
@@ -139,7 +140,8 @@ func (t *task) ask(ctx context.Context, src Source, now time.Time) (Result, erro
 	ending := ctx.Err() != nil
 	if !ending {
 		t.c.counts.stuck.Add(1)
-		t.c.o.Logger.Error("fetch is stuck", "source", src.Name(), "key", t.due.Key, "limit", t.c.o.Stuck, "stack", stackOf(string(t.due.Key)))
+		t.c.o.Logger.Error("fetch is stuck", "source", src.Name(), "key", t.due.Key, "limit", t.c.o.Stuck, "stack",
+			stackOf(string(t.due.Key)))
 		cancel(errStuck)
 	}
 	grace := time.NewTimer(stuckGrace)
@@ -165,7 +167,8 @@ func (t *task) call(ctx context.Context, src Source, job Task, answered chan<- a
 	returned := false
 	defer func() {
 		if r := recover(); r != nil || !returned {
-			t.c.o.Logger.Error("source panicked", "source", src.Name(), "key", t.due.Key, "panic", r, "stack", string(debug.Stack()))
+			t.c.o.Logger.Error("source panicked", "source", src.Name(), "key", t.due.Key, "panic", r, "stack",
+				string(debug.Stack()))
 			a = answer{res: t.fault("panic", "panic in the source")}
 		}
 		if t.pulse.end() {
@@ -209,7 +212,8 @@ func (t *task) given(ctx context.Context, src Source) (Result, error) {
 		return Result{Site: t.site}, ctx.Err()
 	}
 	if int(n) >= c.o.Workers {
-		c.fail(fmt.Errorf("crawler: %d fetches do not end, the last of %s by source %s: start again", n, t.due.Key, src.Name()))
+		c.fail(fmt.Errorf("crawler: %d fetches do not end, the last of %s by source %s: start again", n, t.due.Key,
+			src.Name()))
 	}
 	res := t.fault("stuck", "no progress for "+c.o.Stuck.String()+", and it does not end")
 	if rest := time.Now().Add(stuckRest); rest.After(res.Site.NextAllowed) {

@@ -42,12 +42,14 @@ func (s *stuckSource) Fetch(ctx context.Context, t Task) (Result, error) {
 
 // watched crawls a page that hangs, two of the same site and one of another that do not,
 // with two workers, for d.
-func watched(t *testing.T, d time.Duration, o Options, hang func(ctx context.Context, t Task) error) (*stuckSource, *Crawler, *store.Store, string) {
+func watched(t *testing.T, d time.Duration, o Options, hang func(ctx context.Context, t Task) error) (*stuckSource,
+	*Crawler, *store.Store, string) {
 	t.Helper()
 	s := memStore(t)
 	t.Cleanup(func() { s.Close() })
 	src := &stuckSource{fakeSource: newFake(), hang: hang}
-	admit(t, s, key(t, "https://a.org/hang"), key(t, "https://a.org/1"), key(t, "https://a.org/2"), key(t, "https://b.org/1"))
+	admit(t, s, key(t, "https://a.org/hang"), key(t, "https://a.org/1"), key(t, "https://a.org/2"),
+		key(t, "https://b.org/1"))
 	var log syncBuffer
 	o.Logger, o.Workers = slog.New(slog.NewTextHandler(&log, nil)), 2
 	c := crawl(t, s, src, o, d)
@@ -94,7 +96,8 @@ func TestStuckFetchIsCancelled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if due.State != store.StateRefused || due.Attempts != 5 || due.At.IsZero() || !strings.Contains(due.Reason, "no progress for 5m0s") {
+		if due.State != store.StateRefused || due.Attempts != 5 || due.At.IsZero() ||
+			!strings.Contains(due.Reason, "no progress for 5m0s") {
 			t.Errorf("due: %+v", due)
 		}
 		if len(src.tries) != 5 {
@@ -172,7 +175,8 @@ func TestFetchesThatDoNotEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.SetSlices(s.Charter().Slices())
-		if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "2 fetches do not end") || !strings.Contains(err.Error(), "start again") {
+		if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "2 fetches do not end") ||
+			!strings.Contains(err.Error(), "start again") {
 			t.Errorf("Run: %v", err)
 		}
 		close(release)
@@ -189,7 +193,8 @@ func TestRunEndsBesideStuckFetch(t *testing.T) {
 		if took := time.Since(begun); took != time.Minute+stuckGrace {
 			t.Errorf("Run took %s", took)
 		}
-		if due, err := s.DueOf(key(t, "https://a.org/hang")); err != nil || due.State != store.StatePending || due.Attempts != 0 {
+		if due, err := s.DueOf(key(t, "https://a.org/hang")); err != nil || due.State != store.StatePending ||
+			due.Attempts != 0 {
 			t.Errorf("due: %+v %v", due, err)
 		}
 		if st := c.Stats(); st.Stuck != 0 {
@@ -205,17 +210,18 @@ func TestRunEndsBesideStuckFetch(t *testing.T) {
 func TestSlowFetchIsNotStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		src, c, _, _ := watched(t, 6*time.Hour, Options{Delay: 20 * time.Minute, Limits: Limits{MaxRate: 0.001}}, func(ctx context.Context, task Task) error {
-			for ; calls < 4; calls++ {
-				if err := fetch.Sleep(ctx, defaultStuck-time.Second); err != nil {
-					return err
+		src, c, _, _ := watched(t, 6*time.Hour, Options{Delay: 20 * time.Minute, Limits: Limits{MaxRate: 0.001}},
+			func(ctx context.Context, task Task) error {
+				for ; calls < 4; calls++ {
+					if err := fetch.Sleep(ctx, defaultStuck-time.Second); err != nil {
+						return err
+					}
+					if err := task.Gate(ctx); err != nil {
+						return err
+					}
 				}
-				if err := task.Gate(ctx); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+				return nil
+			})
 		if st := c.Stats(); st.Stuck != 0 || calls != 4 || src.count(key(t, "https://a.org/hang")) != 1 {
 			t.Errorf("%d stuck, %d calls", st.Stuck, calls)
 		}

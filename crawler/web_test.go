@@ -102,7 +102,8 @@ func TestRealSites(t *testing.T) {
 		}
 	}
 	bad = map[string]*realSite{
-		"unreachable: over idle-time": serve(t, "127.0.0.11", func(_ *realSite, _ http.ResponseWriter, r *http.Request) { hang(r) }),
+		"unreachable: over idle-time": serve(t, "127.0.0.11",
+			func(_ *realSite, _ http.ResponseWriter, r *http.Request) { hang(r) }),
 		"over idle-time 100ms": serve(t, "127.0.0.12", func(_ *realSite, w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/robots.txt" {
 				http.NotFound(w, r)
@@ -112,22 +113,25 @@ func TestRealSites(t *testing.T) {
 			w.(http.Flusher).Flush()
 			hang(r)
 		}),
-		"unreachable: robots.txt: status 503": serve(t, "127.0.0.13", func(_ *realSite, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }),
+		"unreachable: robots.txt: status 503": serve(t, "127.0.0.13",
+			func(_ *realSite, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }),
 		"unreachable: status 500": serve(t, "127.0.0.14", func(_ *realSite, w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/robots.txt" {
 				w.WriteHeader(500)
 			}
 		}),
-		"crawl-delay 1h0m0s is over 30s": serve(t, "127.0.0.15", func(_ *realSite, w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, "User-agent: *\nCrawl-delay: 3600\n")
-		}),
+		"crawl-delay 1h0m0s is over 30s": serve(t, "127.0.0.15",
+			func(_ *realSite, w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(w, "User-agent: *\nCrawl-delay: 3600\n")
+			}),
 	}
 
 	s := memStore(t)
 	defer s.Close()
 	admit(t, s, key(t, good[0].URL+"/"))
 	c := crawlWeb(t, s, 60*time.Second,
-		fetch.Options{AllowNet: loopback(), Idle: 100 * time.Millisecond, Connect: 100 * time.Millisecond, Total: 2 * time.Second},
+		fetch.Options{AllowNet: loopback(), Idle: 100 * time.Millisecond, Connect: 100 * time.Millisecond,
+			Total: 2 * time.Second},
 		web.Options{Retry: fetch.Retry{Base: 10 * time.Millisecond, Max: 50 * time.Millisecond}},
 		Options{Peer: "me", Delay: delay, MaxDepth: 20})
 
@@ -142,7 +146,8 @@ func TestRealSites(t *testing.T) {
 				t.Errorf("good site %d: %s asked %d times", i, uri, n)
 			}
 		}
-		if len(g.asked) != 1+1+pages+1+20-i || g.asked["/private"] != 0 { // robots, start (at depth i), pages, gone, the chain to depth 20
+		// robots, start (at depth i), pages, gone, the chain to depth 20
+		if len(g.asked) != 1+1+pages+1+20-i || g.asked["/private"] != 0 {
 			t.Errorf("good site %d: %d addresses asked: %v", i, len(g.asked), g.asked)
 		}
 	}
@@ -155,7 +160,8 @@ func TestRealSites(t *testing.T) {
 		all = append(all, b)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if d, _, err := c.Due(key(t, b.URL+"/")); err != nil || d.State != store.StateRefused || !strings.Contains(d.Reason, reason) {
+		if d, _, err := c.Due(key(t, b.URL+"/")); err != nil || d.State != store.StateRefused ||
+			!strings.Contains(d.Reason, reason) {
 			t.Errorf("want %q: %+v %v", reason, d, err)
 		}
 	}
@@ -167,7 +173,8 @@ func TestRealSites(t *testing.T) {
 		}
 	}
 	st := c.Stats()
-	for _, stop := range []string{"robots", "depth", "crawl-delay", "idle-time", "status", "unreachable", "robots-unreachable"} {
+	for _, stop := range []string{"robots", "depth", "crawl-delay", "idle-time", "status", "unreachable",
+		"robots-unreachable"} {
 		if st.Stops[stop] == 0 {
 			t.Errorf("no stop %q in %v", stop, st.Stops)
 		}
@@ -256,7 +263,8 @@ func forwardUntilIdle(ctx context.Context, t *testing.T, c *Crawler, s *store.St
 // The arrows: a source is a Source without importing its parent.
 func TestWebIsASource(t *testing.T) {
 	var src Source = &web.Source{}
-	if src.Name() != "web" || !src.Handles(partition.Key("web:https://example.org/")) || src.Handles("feed:https://example.org/") {
+	if src.Name() != "web" || !src.Handles(partition.Key("web:https://example.org/")) ||
+		src.Handles("feed:https://example.org/") {
 		t.Error(errors.New("not the web source"))
 	}
 }
@@ -280,14 +288,16 @@ func TestManyHostsOneAddress(t *testing.T) {
 		names[name] = netip.MustParseAddr("127.0.0.21")
 		admit(t, s, key(t, "http://"+name+port+"/"))
 	}
-	crawlWeb(t, s, 30*time.Second, fetch.Options{AllowNet: loopback(), Hosts: names, AddrDelay: gap}, web.Options{}, Options{Delay: time.Millisecond})
+	crawlWeb(t, s, 30*time.Second, fetch.Options{AllowNet: loopback(), Hosts: names, AddrDelay: gap}, web.Options{},
+		Options{Delay: time.Millisecond})
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
 	if len(srv.at) != hosts*(each+1) {
 		t.Errorf("%d requests, want robots.txt and %d pages of %d hosts", len(srv.at), each, hosts)
 	}
 	for i := 1; i < len(srv.at); i++ {
-		if d := srv.at[i].Sub(srv.at[i-1]); d < gap/2 { // turns are kept by the asker; the way here may take a little longer or less
+		// turns are kept by the asker; the way here may take a little longer or less
+		if d := srv.at[i].Sub(srv.at[i-1]); d < gap/2 {
 			t.Errorf("request %d came %v after the one before", i, d)
 		}
 	}

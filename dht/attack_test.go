@@ -46,7 +46,8 @@ func swarmOf(t *testing.T, n int, change func(*Options)) []*DHT {
 // bare is a libp2p host without limits, connected to each of ds.
 func bare(t *testing.T, ds ...*DHT) host.Host {
 	t.Helper()
-	h, err := libp2p.New(libp2p.Identity(newKey(t)), libp2p.NoListenAddrs, libp2p.ResourceManager(&network.NullResourceManager{}),
+	h, err := libp2p.New(libp2p.Identity(newKey(t)), libp2p.NoListenAddrs,
+		libp2p.ResourceManager(&network.NullResourceManager{}),
 		libp2p.DisableMetrics())
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +242,8 @@ func newVictim(t *testing.T, ip string) *victim {
 func (v *victim) announce(t *testing.T, ds ...*DHT) (stop func()) {
 	t.Helper()
 	key := newKey(t)
-	h, err := libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableMetrics())
+	h, err := libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"),
+		libp2p.DisableMetrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +272,8 @@ func (v *victim) announce(t *testing.T, ds ...*DHT) (stop func()) {
 	return stop
 }
 
-var victimFor = flag.Duration("victim", 25*time.Second, "how long the victim of an announcement is watched; 1h = all of it")
+var victimFor = flag.Duration("victim", 25*time.Second,
+	"how long the victim of an announcement is watched; 1h = all of it")
 
 // Row "victim" of the attacks: identities that live for some seconds announce
 // the addresses of somebody who is no peer. A swarm of five dials it once a
@@ -308,7 +311,8 @@ func TestAttackVictimAddress(t *testing.T) {
 	}
 	sleep(t.Context(), *victimFor-time.Since(began))
 	tcp, udp := v.tcp.Load(), v.udp.Load()
-	t.Logf("in %s the victim received %d TCP connections and %d UDP packets", time.Since(began).Round(time.Second), tcp, udp)
+	t.Logf("in %s the victim received %d TCP connections and %d UDP packets", time.Since(began).Round(time.Second), tcp,
+		udp)
 	for i, d := range ds {
 		t.Logf("%d: %+v", i, d.Stats()) // what was not dialled is counted
 	}

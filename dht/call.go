@@ -87,7 +87,8 @@ func (d *DHT) Call(ctx context.Context, peerID string, req *wire.Request) (*wire
 	defer context.AfterFunc(d.ctx, func() { cancel(ErrClosed) })()
 	// The caller's request is not written to, and its body, which may be large,
 	// not copied.
-	req = &wire.Request{Version: cmp.Or(req.GetVersion(), partition.WireVersion), View: req.GetView(), Id: rand.Uint64(), Body: req.GetBody()}
+	req = &wire.Request{Version: cmp.Or(req.GetVersion(), partition.WireVersion), View: req.GetView(),
+		Id: rand.Uint64(), Body: req.GetBody()}
 	p, err := decodePeer(peerID)
 	if err != nil {
 		return nil, fmt.Errorf("call: %w", err)

@@ -46,7 +46,8 @@ func newCareful(h host.Host, d *DHT) *careful {
 		if d.opts.Charter.ZoneMax > 0 && kind == kademlia {
 			n *= 4
 		}
-		c.streams[kind] = d.newPool(kind, poolLimits{all: n, net: n * 3 / 4, addr: n / 2, peer: one.outsider, members: memberStreams, member: one.member})
+		c.streams[kind] = d.newPool(kind, poolLimits{all: n, net: n * 3 / 4, addr: n / 2, peer: one.outsider,
+			members: memberStreams, member: one.member})
 	}
 	return c
 }
@@ -109,7 +110,8 @@ func (c *careful) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) 
 
 // Connect is host.Host's.
 func (c *careful) Connect(ctx context.Context, info peer.AddrInfo) error {
-	if c.d.gate != nil && c.Network().Connectedness(info.ID) != network.Connected && !c.d.gate.dialable(info.ID, info.Addrs) {
+	if c.d.gate != nil && c.Network().Connectedness(info.ID) != network.Connected &&
+		!c.d.gate.dialable(info.ID, info.Addrs) {
 		c.d.approach(ctx, info.ID)
 	}
 	err := c.Host.Connect(ctx, info)

@@ -30,7 +30,8 @@ const (
 // founder, whose id is in it; a bad signature is refused. listen may be nil:
 // nothing needs to reach this peer. A private swarm tells its charter only to
 // one who has a way in; the error wraps ErrNotAdmitted when it is not good.
-func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string, ways Ways) (partition.Charter, error) {
+func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string, ways Ways) (partition.Charter,
+	error) {
 	if key == nil {
 		return partition.Charter{}, errors.New("fetch charter: no key")
 	}
@@ -48,7 +49,8 @@ func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string
 	return c, nil
 }
 
-func fetchCharter(ctx context.Context, h host.Host, key crypto.PrivKey, join []string, ways Ways) (partition.Charter, error) {
+func fetchCharter(ctx context.Context, h host.Host, key crypto.PrivKey, join []string, ways Ways) (partition.Charter,
+	error) {
 	handshaker, err := ways.handshaker(ctx, h, key)
 	if err != nil {
 		return partition.Charter{}, err

@@ -85,8 +85,11 @@ func New(ctx context.Context, o Options) (*DHT, error) {
 	if err := o.fill(); err != nil {
 		return nil, fmt.Errorf("new dht: %w", err)
 	}
-	d := &DHT{opts: o, log: o.Logger, host: o.Host, own: o.Host == nil, space: o.Charter.Digest(), prefix: prefix(o.Charter),
-		places: places{all: o.MaxServing, peer: o.MaxServingPeer, bulk: o.MaxServing - o.MaxServing/4}, found: make(chan peer.AddrInfo, 64), changed: make(chan struct{}, 1), recently: map[peer.ID]time.Time{}, meets: make(chan struct{}, 1), aside: make(chan struct{}, joinContacts),
+	d := &DHT{opts: o, log: o.Logger, host: o.Host, own: o.Host == nil, space: o.Charter.Digest(),
+		prefix: prefix(o.Charter),
+		places: places{all: o.MaxServing, peer: o.MaxServingPeer, bulk: o.MaxServing - o.MaxServing/4},
+		found:  make(chan peer.AddrInfo, 64), changed: make(chan struct{}, 1), recently: map[peer.ID]time.Time{},
+		meets: make(chan struct{}, 1), aside: make(chan struct{}, joinContacts),
 		gates: gates{limit: o.MaxCalls}, priorityGates: gates{limit: o.MaxCalls},
 		meta: partition.Member{Capacity: o.Capacity, LoadStep: o.LoadStep, Location: o.Location, Version: o.Version}}
 	if err := ctx.Err(); err != nil {
@@ -138,7 +141,8 @@ func (d *DHT) open() error {
 	}
 	options = append(options, kad.Datastore(records))
 	if d.gate != nil {
-		options = append(options, kad.AddressFilter(d.gate.sensible), kad.RoutingTableFilter(d.inReach), kad.QueryFilter(d.worthAsking))
+		options = append(options, kad.AddressFilter(d.gate.sensible), kad.RoutingTableFilter(d.inReach),
+			kad.QueryFilter(d.worthAsking))
 	}
 	if d.kad, err = kad.New(d.ctx, d.host, options...); err != nil {
 		return fmt.Errorf("kademlia: %w", err)

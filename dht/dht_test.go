@@ -116,7 +116,8 @@ func TestSwarmConvergesAndCalls(t *testing.T) {
 	t.Logf("5 peers converged %s after the first started", time.Since(began))
 	for i, from := range ds {
 		for _, to := range ds {
-			res, err := from.Call(context.Background(), to.ID(), &wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Key: "web:https://example.org/"}}})
+			res, err := from.Call(context.Background(), to.ID(),
+				&wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Key: "web:https://example.org/"}}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -93,7 +93,8 @@ const (
 )
 
 func newDials(lan, zones bool, member func(peer.ID) bool, drawn func(netip.Prefix, time.Time) bool) *dials {
-	return &dials{lan: lan, zones: zones, member: member, drawn: drawn, trials: map[claim]*trial{}, places: map[netip.Prefix]*landmark{},
+	return &dials{lan: lan, zones: zones, member: member, drawn: drawn, trials: map[claim]*trial{},
+		places: map[netip.Prefix]*landmark{},
 		banned: map[string]time.Time{}, seen: map[peer.ID]map[netip.Prefix]time.Time{}}
 }
 
@@ -103,7 +104,8 @@ func private(a ma.Multiaddr) bool {
 	if err != nil {
 		return false
 	}
-	return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || manet.IsPrivateAddr(a) ||
+	return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() ||
+		manet.IsPrivateAddr(a) ||
 		inPrefix(ip, "100.64.0.0/10") // shared by the customers of one provider
 }
 
@@ -177,7 +179,8 @@ func (d *dials) judge(id peer.ID, a ma.Multiaddr, now time.Time, dial bool) stri
 }
 
 // weigh says why a claim is not dialled now, or that it is by the draw.
-func (d *dials) weigh(t *trial, here *landmark, at netip.Prefix, a ma.Multiaddr, seen bool, now time.Time) (reason string, draw bool) {
+func (d *dials) weigh(t *trial, here *landmark, at netip.Prefix, a ma.Multiaddr, seen bool,
+	now time.Time) (reason string, draw bool) {
 	met := recent(here.met, dialMemory, now)
 	if here.tries > 0 && !recent(here.last, dialMemory, now) {
 		here.tries = 0

@@ -29,9 +29,10 @@ func newModel(t *testing.T, n int) *model {
 		members = append(members, partition.Member{ID: fmt.Sprint("peer", i)})
 	}
 	for i := range n {
-		m.peers = append(m.peers, newDials(true, false, func(peer.ID) bool { return true }, func(at netip.Prefix, now time.Time) bool {
-			return drawnOf("model", members, at, now) == members[i].ID
-		}))
+		m.peers = append(m.peers, newDials(true, false, func(peer.ID) bool { return true },
+			func(at netip.Prefix, now time.Time) bool {
+				return drawnOf("model", members, at, now) == members[i].ID
+			}))
 	}
 	return m
 }
@@ -196,26 +197,39 @@ func TestDialReasons(t *testing.T) {
 		addr   ma.Multiaddr
 		want   string
 	}{
-		"nobody vouches":                  {false, func(*dials) {}, public, dialUnproven},
-		"vouched for":                     {false, func(d *dials) { d.vouch(id, public, now) }, public, ""},
-		"another is vouched for":          {false, func(d *dials) { d.vouch(other, public, now) }, public, dialUnproven},
-		"it came from there":              {false, func(d *dials) { d.came(id, parseAddr(t, "/ip4/198.51.100.7/tcp/9"), now) }, quic, ""},
-		"another came from there":         {false, func(d *dials) { d.came(other, parseAddr(t, "/ip4/198.51.100.7/tcp/9"), now) }, quic, dialUnproven},
-		"reached by the other transport":  {false, func(d *dials) { d.reached(id, public, now) }, quic, ""},
-		"reached two days ago":            {false, func(d *dials) { d.reached(id, public, now.Add(-48*time.Hour)) }, public, dialUnproven},
-		"the user named it":               {false, func(d *dials) { d.trust(id, home, now) }, home, ""},
-		"the user named it an hour ago":   {false, func(d *dials) { d.trust(id, public, now.Add(-time.Hour)) }, public, dialUnproven},
-		"a private address":               {false, func(d *dials) { d.vouch(id, home, now) }, home, dialPrivate},
-		"a private address it came from":  {false, func(d *dials) { d.came(id, home, now) }, home, ""},
-		"a private address in a lan":      {true, func(d *dials) { d.vouch(id, home, now) }, home, ""},
-		"loopback":                        {false, func(d *dials) { d.vouch(id, parseAddr(t, "/ip6/::1/tcp/1"), now) }, parseAddr(t, "/ip6/::1/tcp/1"), dialPrivate},
-		"link-local":                      {false, func(d *dials) {}, parseAddr(t, "/ip4/169.254.169.254/tcp/80"), dialPrivate},
-		"private in disguise":             {false, func(d *dials) {}, parseAddr(t, "/ip6/::ffff:10.0.0.1/tcp/80"), dialPrivate},
-		"a name":                          {true, func(*dials) {}, parseAddr(t, "/dns4/example.org/tcp/80"), dialNoIP},
-		"somebody else was there":         {false, func(d *dials) { d.vouch(id, public, now); d.ban(public, now) }, public, dialBanned},
-		"somebody else, but it came":      {false, func(d *dials) { d.ban(public, now); d.came(id, public, now) }, public, ""},
-		"somebody else, two days ago":     {false, func(d *dials) { d.vouch(id, public, now); d.ban(public, now.Add(-48*time.Hour)) }, public, ""},
-		"vouched for, tried a moment ago": {false, func(d *dials) { d.vouch(id, public, now); d.may(id, public, now.Add(-10*time.Second)) }, public, dialPause},
+		"nobody vouches": {false, func(*dials) {}, public, dialUnproven},
+		"vouched for":    {false, func(d *dials) { d.vouch(id, public, now) }, public, ""},
+		"another is vouched for": {false, func(d *dials) { d.vouch(other, public, now) }, public,
+			dialUnproven},
+		"it came from there": {false,
+			func(d *dials) { d.came(id, parseAddr(t, "/ip4/198.51.100.7/tcp/9"), now) }, quic, ""},
+		"another came from there": {false,
+			func(d *dials) { d.came(other, parseAddr(t, "/ip4/198.51.100.7/tcp/9"), now) }, quic, dialUnproven},
+		"reached by the other transport": {false, func(d *dials) { d.reached(id, public, now) }, quic, ""},
+		"reached two days ago": {false, func(d *dials) { d.reached(id, public, now.Add(-48*time.Hour)) },
+			public, dialUnproven},
+		"the user named it": {false, func(d *dials) { d.trust(id, home, now) }, home, ""},
+		"the user named it an hour ago": {false, func(d *dials) { d.trust(id, public, now.Add(-time.Hour)) }, public,
+			dialUnproven},
+		"a private address":              {false, func(d *dials) { d.vouch(id, home, now) }, home, dialPrivate},
+		"a private address it came from": {false, func(d *dials) { d.came(id, home, now) }, home, ""},
+		"a private address in a lan":     {true, func(d *dials) { d.vouch(id, home, now) }, home, ""},
+		"loopback": {false, func(d *dials) { d.vouch(id, parseAddr(t, "/ip6/::1/tcp/1"), now) },
+			parseAddr(t, "/ip6/::1/tcp/1"), dialPrivate},
+		"link-local": {false, func(d *dials) {}, parseAddr(t, "/ip4/169.254.169.254/tcp/80"),
+			dialPrivate},
+		"private in disguise": {false, func(d *dials) {}, parseAddr(t, "/ip6/::ffff:10.0.0.1/tcp/80"),
+			dialPrivate},
+		"a name": {true, func(*dials) {}, parseAddr(t, "/dns4/example.org/tcp/80"), dialNoIP},
+		"somebody else was there": {false, func(d *dials) { d.vouch(id, public, now); d.ban(public, now) },
+			public, dialBanned},
+		"somebody else, but it came": {false, func(d *dials) { d.ban(public, now); d.came(id, public, now) },
+			public, ""},
+		"somebody else, two days ago": {false,
+			func(d *dials) { d.vouch(id, public, now); d.ban(public, now.Add(-48*time.Hour)) }, public, ""},
+		"vouched for, tried a moment ago": {false,
+			func(d *dials) { d.vouch(id, public, now); d.may(id, public, now.Add(-10*time.Second)) }, public,
+			dialPause},
 	} {
 		d := newDials(one.lan, false, func(peer.ID) bool { return true }, nil)
 		one.before(d)
@@ -245,7 +259,8 @@ func TestDialMemoryIsBounded(t *testing.T) {
 		d.may(id, a, now)
 		d.ban(a, now)
 	}
-	if len(d.trials) > MaxClaims || len(d.places) > MaxPlaces || len(d.banned) > MaxBanned || d.metHere > MaxSeen || len(d.seen) > MaxSeen {
+	if len(d.trials) > MaxClaims || len(d.places) > MaxPlaces || len(d.banned) > MaxBanned || d.metHere > MaxSeen ||
+		len(d.seen) > MaxSeen {
 		t.Errorf("%d claims, %d places, %d bans, %d seen", len(d.trials), len(d.places), len(d.banned), d.metHere)
 	}
 	if !d.holds(honest, good, now) {
@@ -253,6 +268,7 @@ func TestDialMemoryIsBounded(t *testing.T) {
 	}
 	d.forget(now.Add(2 * dialMemory))
 	if len(d.trials)+len(d.places)+len(d.banned)+len(d.seen)+d.metHere != 0 {
-		t.Errorf("after two days %d claims, %d places, %d bans, %d seen", len(d.trials), len(d.places), len(d.banned), d.metHere)
+		t.Errorf("after two days %d claims, %d places, %d bans, %d seen", len(d.trials), len(d.places), len(d.banned),
+			d.metHere)
 	}
 }

@@ -57,5 +57,6 @@
 // members last seen and where they were met, charter.sealed, the charter with its founder's
 // signature, and admission.pass, what lets this peer into a private swarm. All
 // are written whole and renamed; losing the first two costs
-// time, not data; for a lost pass a new invite is needed. Kademlia's records are soft state, published again after a start.
+// time, not data; for a lost pass a new invite is needed. Kademlia's records are soft state, published again after a
+// start.
 package dht

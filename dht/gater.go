@@ -54,7 +54,8 @@ func newGater(lan, zones bool, d *DHT) *gater {
 		limits.all *= 2
 	}
 	return &gater{outsiders: d.newPool("conn", limits), shunned: &d.shunned, noDial: &d.counters.noDial,
-		refused: &d.counters.noPlace, dials: newDials(lan, zones, d.isMember, d.drawn), conns: map[network.Conn]*place{},
+		refused: &d.counters.noPlace, dials: newDials(lan, zones, d.isMember, d.drawn),
+		conns:   map[network.Conn]*place{},
 		awaited: map[peer.ID]chan struct{}{}}
 }
 

@@ -459,7 +459,8 @@ func (d *handshaker) grant(other peer.ID, a wire.Membership) *wire.Pass {
 	if own, ok := d.membership(); !ok || !own.Lasting || d.space == "" {
 		return nil
 	}
-	p, err := d.ownPass().Grant(d.signer, d.space, &wire.GrantBody{Subject: other.String(), IssuedMs: time.Now().UnixMilli(), Inviter: a.Inviter})
+	p, err := d.ownPass().Grant(d.signer, d.space,
+		&wire.GrantBody{Subject: other.String(), IssuedMs: time.Now().UnixMilli(), Inviter: a.Inviter})
 	if err != nil {
 		d.log.Warn("a lasting pass cannot be given", "peer", other.String(), "err", err)
 		return nil
@@ -500,7 +501,8 @@ func reasonOf(err error) string {
 		name string
 	}{{errKey, "wrong-key"}, {wire.ErrNoPass, "stranger"}, {wire.ErrExpired, "expired"}, {wire.ErrSignature, "forged"},
 		{wire.ErrOtherPeer, "other-peer"}, {wire.ErrNoMember, "no-member"}, {wire.ErrSpace, "other-swarm"},
-		{wire.ErrTooLarge, "oversize"}, {wire.ErrVersion, "version"}, {wire.ErrMalformed, "malformed"}, {wire.ErrFrame, "malformed"}} {
+		{wire.ErrTooLarge, "oversize"}, {wire.ErrVersion, "version"}, {wire.ErrMalformed, "malformed"},
+		{wire.ErrFrame, "malformed"}} {
 		if errors.Is(err, r.err) {
 			return r.name
 		}

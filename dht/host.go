@@ -39,7 +39,8 @@ const (
 // newHost makes a libp2p host with QUIC and TCP. With no listen addresses it
 // only dials.
 func newHost(o Options, listen []string, gate *gater, limits network.ResourceManager) (host.Host, error) {
-	book, err := pstoremem.NewPeerstore(pstoremem.WithMaxAddresses(MaxAddresses), pstoremem.WithMaxAddressesPerPeer(2*wire.MaxAddrs),
+	book, err := pstoremem.NewPeerstore(pstoremem.WithMaxAddresses(MaxAddresses),
+		pstoremem.WithMaxAddressesPerPeer(2*wire.MaxAddrs),
 		pstoremem.WithMaxSignedPeerRecords(MaxPeerRecords))
 	if err != nil {
 		return nil, err

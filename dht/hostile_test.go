@@ -24,7 +24,8 @@ import (
 // stranger is a plain libp2p host, connected to d.
 func stranger(t *testing.T, d *DHT) host.Host {
 	t.Helper()
-	h, err := libp2p.New(libp2p.Identity(newKey(t)), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableMetrics())
+	h, err := libp2p.New(libp2p.Identity(newKey(t)), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"),
+		libp2p.DisableMetrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,12 +66,15 @@ func TestCharterWithWrongSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := wire.SealCharter(partition.DefaultCharter("good", PeerID(founder)), other); !errors.Is(err, wire.ErrSignature) {
+	if _, err := wire.SealCharter(partition.DefaultCharter("good", PeerID(founder)), other); !errors.Is(err,
+		wire.ErrSignature) {
 		t.Fatalf("sealed with a stranger's key: %v", err)
 	}
-	changed := &wire.SealedCharter{Charter: []byte(strings.Replace(string(good.Charter), `"good"`, `"evil"`, 1)), Signature: good.Signature}
+	changed := &wire.SealedCharter{Charter: []byte(strings.Replace(string(good.Charter), `"good"`, `"evil"`, 1)),
+		Signature: good.Signature}
 	honest := one(t, nil)
-	for name, bad := range map[string]*wire.SealedCharter{"changed": changed, "unsigned": {Charter: good.Charter}, "empty": {}} {
+	for name, bad := range map[string]*wire.SealedCharter{"changed": changed, "unsigned": {Charter: good.Charter},
+		"empty": {}} {
 		h := stranger(t, nil)
 		h.SetStreamHandler(charterProtocol, func(s network.Stream) {
 			_ = wire.WriteCharter(s, bad)
@@ -138,19 +142,24 @@ func TestForgedAndStaleDescriptors(t *testing.T) {
 	higher.Sequence, higher.Member.Capacity = honest.Sequence+1_000_000, 16
 	attack(higher, judge.space, ds[0], wire.MaxDescriptor) // signed by another member
 	attack(higher, "another swarm", victim, wire.MaxDescriptor)
-	eventually(t, 5*time.Second, "the judge saw two forgeries", func() bool { return judge.Stats().RejectedDescriptors["forged"] >= 2 })
+	eventually(t, 5*time.Second, "the judge saw two forgeries",
+		func() bool { return judge.Stats().RejectedDescriptors["forged"] >= 2 })
 	late := higher
 	late.Expires = time.Now().Add(-time.Minute)
 	attack(late, judge.space, victim, wire.MaxDescriptor)
-	eventually(t, 5*time.Second, "the judge saw an expired one", func() bool { return judge.Stats().RejectedDescriptors["expired"] >= 1 })
+	eventually(t, 5*time.Second, "the judge saw an expired one",
+		func() bool { return judge.Stats().RejectedDescriptors["expired"] >= 1 })
 	older := honest
 	older.Sequence, older.Member.Capacity = honest.Sequence-1, 16
 	attack(older, judge.space, victim, wire.MaxDescriptor)
-	eventually(t, 5*time.Second, "the judge saw an old one", func() bool { return judge.Stats().RejectedDescriptors["old"] >= 1 })
+	eventually(t, 5*time.Second, "the judge saw an old one",
+		func() bool { return judge.Stats().RejectedDescriptors["old"] >= 1 })
 	_ = evil.PutValue(ctx, peerKey+victim.ID(), make([]byte, wire.MaxDescriptor+1))
-	eventually(t, 5*time.Second, "the judge saw an oversize one", func() bool { return judge.Stats().RejectedDescriptors["oversize"] >= 1 })
+	eventually(t, 5*time.Second, "the judge saw an oversize one",
+		func() bool { return judge.Stats().RejectedDescriptors["oversize"] >= 1 })
 	_ = evil.PutValue(ctx, "/echo/other/x", []byte("x"))
-	eventually(t, 5*time.Second, "the judge saw a malformed one", func() bool { return judge.Stats().RejectedDescriptors["malformed"] >= 1 })
+	eventually(t, 5*time.Second, "the judge saw a malformed one",
+		func() bool { return judge.Stats().RejectedDescriptors["malformed"] >= 1 })
 
 	for _, d := range ds {
 		got, err := d.Descriptor(ctx, victim.ID())
@@ -244,7 +253,9 @@ func TestSlowCallersAreCut(t *testing.T) {
 		// Incompressible, and more than the windows of the transport hold.
 		return &wire.Response{Body: &wire.Response_Records{Records: &wire.RecordsAnswer{Records: [][]byte{static(3 << 20)}}}}
 	})
-	if _, err := wire.WriteRequest(deaf, &wire.Request{Version: partition.WireVersion, Body: &wire.Request_Records{Records: &wire.Records{}}}); err != nil {
+	if _, err := wire.WriteRequest(deaf,
+		&wire.Request{Version: partition.WireVersion,
+			Body: &wire.Request_Records{Records: &wire.Records{}}}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 5*time.Second, "the answer is under way", func() bool { return d.Stats().CallsIn == 3 })
@@ -285,7 +296,8 @@ func TestReplayedAnswers(t *testing.T) {
 		}
 	})
 	forward := func(url string) error {
-		_, err := d.Call(t.Context(), h.ID().String(), &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{Links: []*wire.Link{{Key: url}}}}})
+		_, err := d.Call(t.Context(), h.ID().String(),
+			&wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{Links: []*wire.Link{{Key: url}}}}})
 		return err
 	}
 	if err := forward("web:https://example.org/1"); err != nil {
@@ -322,7 +334,8 @@ func TestChartersDoNotMix(t *testing.T) {
 	b, _ := start(t, Options{Key: key, Charter: partition.DefaultCharter("other", PeerID(key)), Join: a.Addrs()})
 	friend, _ := start(t, Options{Key: newKey(t), Charter: a.opts.Charter, Join: a.Addrs()})
 	converged(t, 10*time.Second, a, friend)
-	eventually(t, 10*time.Second, "b has reached a", func() bool { return b.host.Network().Connectedness(a.self) == network.Connected })
+	eventually(t, 10*time.Second, "b has reached a",
+		func() bool { return b.host.Network().Connectedness(a.self) == network.Connected })
 	if _, err := b.Call(context.Background(), a.ID(), whoOwns("web:https://example.org/")); !errors.Is(err, ErrNoPeer) {
 		t.Fatalf("a call across charters: %v", err)
 	}
@@ -330,6 +343,7 @@ func TestChartersDoNotMix(t *testing.T) {
 		t.Fatal("joined across charters")
 	}
 	if len(a.View().Members()) != 2 || len(b.View().Members()) != 1 || b.Stats().RoutingTable != 0 {
-		t.Fatalf("a sees %d, b sees %d and has %d in Kademlia", len(a.View().Members()), len(b.View().Members()), b.Stats().RoutingTable)
+		t.Fatalf("a sees %d, b sees %d and has %d in Kademlia", len(a.View().Members()), len(b.View().Members()),
+			b.Stats().RoutingTable)
 	}
 }

@@ -81,7 +81,8 @@ func FuzzValidator(f *testing.F) {
 		if err := v.Validate(name, value); err == nil && name != peerKey+id {
 			t.Fatalf("%q passes with a value that is not its own", name)
 		}
-		if i, err := v.Select(name, [][]byte{value, sealed}); err == nil && name == peerKey+id && i != 0 && v.Validate(name, value) == nil {
+		if i, err := v.Select(name, [][]byte{value, sealed}); err == nil && name == peerKey+id && i != 0 &&
+			v.Validate(name, value) == nil {
 			d, _ := v.open(name, value, time.Now())
 			if d.Sequence >= desc.Sequence {
 				t.Fatalf("chose sequence %d over %d", desc.Sequence, d.Sequence)
@@ -97,7 +98,8 @@ func TestOneTransportEach(t *testing.T) {
 	charter := partition.DefaultCharter("test", PeerID(key))
 	tcp, _ := start(t, Options{Key: key, Charter: charter, Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
 	both, _ := start(t, Options{Key: newKey(t), Charter: charter, Join: tcp.Addrs()})
-	quic, _ := start(t, Options{Key: newKey(t), Charter: charter, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}, Join: tcp.Addrs()})
+	quic, _ := start(t, Options{Key: newKey(t), Charter: charter, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"},
+		Join: tcp.Addrs()})
 	all := []*DHT{tcp, both, quic}
 	converged(t, 20*time.Second, all...)
 	for _, from := range all {
@@ -126,7 +128,8 @@ func TestJoinPastTheSilent(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = silent.Close() })
-		at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1/p2p/%s", silent.LocalAddr().(*net.UDPAddr).Port, PeerID(newKey(t)))
+		at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1/p2p/%s", silent.LocalAddr().(*net.UDPAddr).Port,
+			PeerID(newKey(t)))
 		infos, err := resolveJoin(context.Background(), []string{at})
 		if err != nil {
 			t.Fatal(err)
@@ -188,7 +191,8 @@ func TestOptionsReportAllFaults(t *testing.T) {
 	for _, taken := range busy.Addrs() {
 		taken, _, _ := strings.Cut(taken, "/p2p/")
 		for _, listen := range [][]string{{taken}, {taken, "/ip4/127.0.0.1/tcp/0"}} {
-			_, err = New(context.Background(), Options{Key: key, Charter: partition.DefaultCharter("x", PeerID(key)), Listen: listen})
+			_, err = New(context.Background(), Options{Key: key, Charter: partition.DefaultCharter("x", PeerID(key)),
+				Listen: listen})
 			if err == nil || !strings.Contains(err.Error(), taken) {
 				t.Errorf("%v, of which one is used: %v", listen, err)
 			}
@@ -215,11 +219,13 @@ func TestCalls(t *testing.T) {
 		}
 		return &wire.Response{} // no body: not valid
 	})
-	if res, err := a.Call(ctx, b.ID(), whoOwns("k")); err != nil || res.GetRefusal().GetCode() != wire.Refusal_CODE_UNSUPPORTED {
+	if res, err := a.Call(ctx, b.ID(), whoOwns("k")); err != nil ||
+		res.GetRefusal().GetCode() != wire.Refusal_CODE_UNSUPPORTED {
 		t.Errorf("nothing to answer: %v, %v", res, err)
 	}
 	records := &wire.Request{Body: &wire.Request_Records{Records: &wire.Records{}}}
-	if res, err := a.Call(ctx, b.ID(), records); err != nil || res.GetRefusal().GetCode() != wire.Refusal_CODE_INTERNAL {
+	if res, err := a.Call(ctx, b.ID(), records); err != nil ||
+		res.GetRefusal().GetCode() != wire.Refusal_CODE_INTERNAL {
 		t.Errorf("an answer that is not valid: %v, %v", res, err)
 	}
 	status := &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}}

@@ -162,7 +162,8 @@ func TestSIGKILLAndReturn(t *testing.T) {
 	t.Logf("killed and back: %s until all could call it again", time.Since(back))
 
 	kill()
-	t.Logf("death by SIGKILL noticed by all after %s", eventually(t, 12*time.Second, "none sees the child", sees(false)))
+	t.Logf("death by SIGKILL noticed by all after %s", eventually(t, 12*time.Second, "none sees the child",
+		sees(false)))
 	for i, d := range ds {
 		if g, ok := d.Gone()[id]; !ok || g.Left || g.Member.ID != id || g.Since.IsZero() {
 			t.Fatalf("%d remembers the dead as %+v", i, g)

@@ -43,7 +43,8 @@ func (d *DHT) openLanes() {
 		return lane{reading: d.newPool(name, l), within: within}
 	}
 	brief := min(o.ReadTimeout, briefRead)
-	d.lanes.outside = newLane("rpc", brief, poolLimits{all: n, net: max(1, n*3/4), addr: max(1, n/2), peer: min(outsiderCalls, max(1, n/4)),
+	d.lanes.outside = newLane("rpc", brief, poolLimits{all: n, net: max(1, n*3/4), addr: max(1, n/2),
+		peer:    min(outsiderCalls, max(1, n/4)),
 		members: n, member: outsiderCalls}) // who becomes a member meanwhile
 	d.lanes.inside = newLane("rpc-members", o.ReadTimeout, poolLimits{members: readingInside, member: readingMember})
 	d.lanes.priority = newLane("urgent", brief, poolLimits{members: priorityAll, member: priorityMember})

@@ -34,7 +34,8 @@ func TestCloseWaitsForAll(t *testing.T) {
 	if err := a.Run(context.Background()); err != nil {
 		t.Errorf("run after close: %v", err)
 	}
-	if _, err := New(cancelled(), Options{Key: key, Charter: charter, Listen: loopback()}); !errors.Is(err, context.Canceled) {
+	if _, err := New(cancelled(), Options{Key: key, Charter: charter, Listen: loopback()}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("new with a context that ended: %v", err)
 	}
 }

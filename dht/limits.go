@@ -59,7 +59,8 @@ func (l limiter) GetPeerLimits(p peer.ID) rcmgr.Limit {
 
 func memberLimit() rcmgr.BaseLimit {
 	return rcmgr.BaseLimit{Streams: memberIn + memberOut, StreamsInbound: memberIn, StreamsOutbound: memberOut,
-		Conns: connsPerAddr, ConnsInbound: connsPerAddr, ConnsOutbound: connsPerAddr, FD: connsPerAddr, Memory: memberMemory}
+		Conns: connsPerAddr, ConnsInbound: connsPerAddr, ConnsOutbound: connsPerAddr, FD: connsPerAddr,
+		Memory: memberMemory}
 }
 
 func newLimits(member func(peer.ID) bool) (network.ResourceManager, error) {
@@ -72,15 +73,20 @@ func newLimits(member func(peer.ID) bool) (network.ResourceManager, error) {
 	all := rcmgr.ResourceLimits{Conns: conns, ConnsInbound: conns, ConnsOutbound: conns, FD: scaled.System.FD,
 		Streams: streams, StreamsInbound: streams, StreamsOutbound: streams, Memory: hostMemory}
 	config := rcmgr.PartialLimitConfig{System: all, Transient: all, Conn: scaled.Conn, Stream: scaled.Stream,
-		PeerDefault: rcmgr.ResourceLimits{Streams: outsiderIn + outsiderOut, StreamsInbound: outsiderIn, StreamsOutbound: outsiderOut,
-			Conns: 2 * outsiderConnsPeer, ConnsInbound: 2 * outsiderConnsPeer, ConnsOutbound: 2 * outsiderConnsPeer, FD: 2 * outsiderConnsPeer,
+		PeerDefault: rcmgr.ResourceLimits{Streams: outsiderIn + outsiderOut, StreamsInbound: outsiderIn,
+			StreamsOutbound: outsiderOut,
+			Conns:           2 * outsiderConnsPeer, ConnsInbound: 2 * outsiderConnsPeer, ConnsOutbound: 2 * outsiderConnsPeer,
+			FD:     2 * outsiderConnsPeer,
 			Memory: outsiderMemory}}
 	fixed := rcmgr.NewFixedLimiter(config.Build(rcmgr.InfiniteLimits))
 	limit := memberLimit()
-	return rcmgr.NewResourceManager(limiter{fixed, member, &limit}, rcmgr.WithMetricsDisabled(), rcmgr.WithConnRateLimiters(pace()),
+	return rcmgr.NewResourceManager(limiter{fixed, member, &limit}, rcmgr.WithMetricsDisabled(),
+		rcmgr.WithConnRateLimiters(pace()),
 		rcmgr.WithLimitPerSubnet(
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsPerAddr}, {PrefixLength: netBits4, ConnCount: connsPerNet}},
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsPerAddr}, {PrefixLength: netBits6, ConnCount: 2 * connsPerAddr}}))
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsPerAddr},
+				{PrefixLength: netBits4, ConnCount: connsPerNet}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsPerAddr},
+				{PrefixLength: netBits6, ConnCount: 2 * connsPerAddr}}))
 }
 
 // How often an address may connect: a handshake costs more than anything else
@@ -101,9 +107,11 @@ func pace() *rate.Limiter {
 		NetworkPrefixLimits: []rate.PrefixLimit{{Prefix: netip.MustParsePrefix("127.0.0.0/8"), Limit: local},
 			{Prefix: netip.MustParsePrefix("::1/128"), Limit: local}},
 		SubnetRateLimiter: rate.SubnetLimiter{
-			IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: netBits4, Limit: around}, {PrefixLength: 32, Limit: one}},
-			IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: netBits6, Limit: around}, {PrefixLength: 56, Limit: one}},
-			GracePeriod:      time.Minute,
+			IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: netBits4, Limit: around},
+				{PrefixLength: 32, Limit: one}},
+			IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: netBits6, Limit: around},
+				{PrefixLength: 56, Limit: one}},
+			GracePeriod: time.Minute,
 		},
 	}
 }
@@ -215,7 +223,8 @@ func (d *DHT) inReach(_ any, p peer.ID) bool {
 
 // worthAsking says whether a walk through Kademlia may go to a peer.
 func (d *DHT) worthAsking(_ any, info peer.AddrInfo) bool {
-	return d.host.Network().Connectedness(info.ID) == network.Connected || d.isMember(info.ID) || d.gate.dialable(info.ID, info.Addrs)
+	return d.host.Network().Connectedness(info.ID) == network.Connected || d.isMember(info.ID) ||
+		d.gate.dialable(info.ID, info.Addrs)
 }
 
 // lan says whether the swarm is one of a local network: see Options.LAN.
@@ -256,7 +265,8 @@ type records struct {
 }
 
 func newRecords(most int, refused *tally) *records {
-	return &records{Batching: dssync.MutexWrap(ds.NewMapDatastore()), most: most, refused: refused, keys: map[ds.Key]struct{}{}}
+	return &records{Batching: dssync.MutexWrap(ds.NewMapDatastore()), most: most, refused: refused,
+		keys: map[ds.Key]struct{}{}}
 }
 
 // Put is ds.Datastore's.

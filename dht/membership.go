@@ -37,8 +37,9 @@ func (w Ways) handshaker(ctx context.Context, h host.Host, key crypto.PrivKey) (
 	if w.Invite == nil && len(w.SwarmKey) == 0 {
 		return nil, nil
 	}
-	d := &handshaker{Host: h, self: h.ID(), signer: key, key: w.SwarmKey, log: slog.New(slog.DiscardHandler), refused: &tally{},
-		begin: func() bool { return false }, end: func() {}, ctx: ctx}
+	d := &handshaker{Host: h, self: h.ID(), signer: key, key: w.SwarmKey, log: slog.New(slog.DiscardHandler),
+		refused: &tally{},
+		begin:   func() bool { return false }, end: func() {}, ctx: ctx}
 	if w.Invite != nil {
 		if err := w.Invite.Check(time.Now()); err != nil {
 			return nil, err
@@ -69,8 +70,9 @@ func (d *DHT) openHandshaker() error {
 	if err != nil {
 		return err
 	}
-	d.handshaker = &handshaker{Host: d.host, self: d.self, signer: o.Key, prefix: string(d.prefix), space: d.space, founder: o.Charter.Founder,
-		key: o.SwarmKey, pass: pass, log: d.log, refused: &d.counters.handshakeFailed, keep: d.savePass,
+	d.handshaker = &handshaker{Host: d.host, self: d.self, signer: o.Key, prefix: string(d.prefix), space: d.space,
+		founder: o.Charter.Founder,
+		key:     o.SwarmKey, pass: pass, log: d.log, refused: &d.counters.handshakeFailed, keep: d.savePass,
 		begin: d.begin, end: d.running.Done, ctx: d.ctx}
 	if _, ok := d.handshaker.membership(); !ok && len(o.SwarmKey) == 0 {
 		return fmt.Errorf("the swarm %s is private: an invite or its key is needed: %w", o.Charter.Name, ErrHandshake)
@@ -180,7 +182,8 @@ func InviteFrom(dir string, addrs []string, life time.Duration) (string, error) 
 	return newInvite(key, pass, c.Founder, c.Digest(), addrs, life)
 }
 
-func newInvite(key crypto.PrivKey, pass *wire.Pass, founder, space string, addrs []string, life time.Duration) (string, error) {
+func newInvite(key crypto.PrivKey, pass *wire.Pass, founder, space string, addrs []string, life time.Duration) (string,
+	error) {
 	a, err := pass.Check(founder, space, PeerID(key), time.Now())
 	if err == nil && !a.Lasting {
 		err = errors.New("this peer has no lasting pass yet, let it join first")

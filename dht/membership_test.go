@@ -107,7 +107,8 @@ func TestInvitesOfInvites(t *testing.T) {
 	}
 }
 
-// What a peer keeps of its swarm is signed: a bit that changed on disk is an error that is said, and never another swarm.
+// What a peer keeps of its swarm is signed: a bit that changed on disk is an error that is said, and never another
+// swarm.
 func TestFlippedSwarm(t *testing.T) {
 	t.Parallel()
 	f := found(t, nil)
@@ -131,7 +132,8 @@ func TestFlippedSwarm(t *testing.T) {
 				return
 			}
 			good++ // the bit says nothing
-			if got, err := wire.ParseInvite(code); err != nil || got.Space != inv.Space || got.Founder != inv.Founder || got.Check(time.Now()) != nil {
+			if got, err := wire.ParseInvite(code); err != nil || got.Space != inv.Space || got.Founder != inv.Founder ||
+				got.Check(time.Now()) != nil {
 				t.Errorf("%s: %v, %v", where, got, err)
 			}
 		})
@@ -163,7 +165,8 @@ func TestSwarmKey(t *testing.T) {
 	b, _ := joinBy(t, Options{Join: a.Addrs(), Ways: Ways{Invite: invite(t, a, time.Hour)}})
 	converged(t, 10*time.Second, f, a, b)
 	lasts(t, b)
-	_, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{SwarmKey: bytes.Repeat([]byte{8}, wire.SwarmKeyLen)})
+	_, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(),
+		Ways{SwarmKey: bytes.Repeat([]byte{8}, wire.SwarmKeyLen)})
 	if !errors.Is(err, ErrHandshake) || f.Stats().HandshakeFailed["wrong-key"] == 0 {
 		t.Fatalf("another key: %v, %v", err, f.Stats().HandshakeFailed)
 	}
@@ -197,7 +200,8 @@ func TestStrangersAreRefusedEverywhere(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: served", id)
 		}
-		eventually(t, 5*time.Second, string(id)+" is counted", func() bool { return a.Stats().HandshakeFailed["stranger"] > before })
+		eventually(t, 5*time.Second, string(id)+" is counted",
+			func() bool { return a.Stats().HandshakeFailed["stranger"] > before })
 	}
 	if guarded < 4 {
 		t.Fatalf("only %d protocols are guarded: %v", guarded, a.host.Mux().Protocols())
@@ -218,14 +222,21 @@ func testBadPasses(t *testing.T, d *DHT, inv *wire.Invite) {
 		return p
 	}
 	for reason, show := range map[string]func(self string) (space string, pass *wire.Pass){
-		"stranger":    func(string) (string, *wire.Pass) { return d.space, nil },
-		"other-swarm": func(self string) (string, *wire.Pass) { return "elsewhere", made(inv.Redeem(self, time.Now())) },
-		"other-peer":  func(string) (string, *wire.Pass) { return d.space, made(inv.Redeem(PeerID(other), time.Now())) },
+		"stranger": func(string) (string, *wire.Pass) { return d.space, nil },
+		"other-swarm": func(self string) (string, *wire.Pass) {
+			return "elsewhere",
+				made(inv.Redeem(self, time.Now()))
+		},
+		"other-peer": func(string) (string, *wire.Pass) {
+			return d.space,
+				made(inv.Redeem(PeerID(other), time.Now()))
+		},
 		"no-member": func(self string) (string, *wire.Pass) {
 			return d.space, made((*wire.Pass)(nil).Grant(other, d.space, &wire.GrantBody{Subject: self}))
 		},
 		"expired": func(self string) (string, *wire.Pass) {
-			return d.space, made(d.handshaker.ownPass().Grant(d.opts.Key, d.space, &wire.GrantBody{Subject: self, ExpiresMs: 1}))
+			return d.space, made(d.handshaker.ownPass().Grant(d.opts.Key, d.space,
+				&wire.GrantBody{Subject: self, ExpiresMs: 1}))
 		},
 		"forged": func(self string) (string, *wire.Pass) {
 			p := made(inv.Redeem(self, time.Now()))
@@ -248,7 +259,8 @@ func testBadPasses(t *testing.T, d *DHT, inv *wire.Invite) {
 		g.close()
 	}
 	// Neither does a newcomer stay with somebody who is no member.
-	evil, err := New(context.Background(), Options{Key: other, Charter: privateCharter(PeerID(other)), Listen: loopback()})
+	evil, err := New(context.Background(), Options{Key: other, Charter: privateCharter(PeerID(other)),
+		Listen: loopback()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +278,8 @@ func testBadPasses(t *testing.T, d *DHT, inv *wire.Invite) {
 
 // bareHandshaker is for a host that is nobody's.
 func bareHandshaker(h host.Host, inv *wire.Invite) *handshaker {
-	d := &handshaker{Host: h, self: h.ID(), log: slog.New(slog.DiscardHandler), refused: &tally{}, ctx: context.Background(),
+	d := &handshaker{Host: h, self: h.ID(), log: slog.New(slog.DiscardHandler), refused: &tally{},
+		ctx:   context.Background(),
 		begin: func() bool { return false }, end: func() {}}
 	if inv != nil {
 		d.space, d.founder = inv.Space, inv.Founder
@@ -282,10 +295,12 @@ func TestInvitesThatAreNoGood(t *testing.T) {
 	f, g := found(t, nil), found(t, nil)
 	short := invite(t, f, 50*time.Millisecond)
 	time.Sleep(60 * time.Millisecond) // until it has expired
-	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{Invite: short}); !errors.Is(err, wire.ErrExpired) {
+	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{Invite: short}); !errors.Is(err,
+		wire.ErrExpired) {
 		t.Errorf("expired: %v", err)
 	}
-	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{Invite: invite(t, g, time.Hour)}); !errors.Is(err, ErrHandshake) {
+	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(),
+		Ways{Invite: invite(t, g, time.Hour)}); !errors.Is(err, ErrHandshake) {
 		t.Errorf("another swarm's: %v", err)
 	}
 	for name, o := range map[string]Options{

@@ -102,7 +102,8 @@ func TestCutAndHealInFakeTime(t *testing.T) {
 		converged(t, time.Minute, ds...)
 		left, right := ds[:2], ds[2:]
 		cutBetween(t, net, left, right)
-		t.Logf("cut noticed by the left after %s, by the right after %s", converged(t, time.Minute, left...), converged(t, time.Minute, right...))
+		t.Logf("cut noticed by the left after %s, by the right after %s", converged(t, time.Minute, left...),
+			converged(t, time.Minute, right...))
 		linkBetween(t, net, left, right)
 		t.Logf("healed after %s", converged(t, 2*time.Minute, ds...))
 		for _, d := range ds {

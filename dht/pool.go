@@ -44,7 +44,8 @@ const (
 // pool shares out places between members and outsiders. A member always gets
 // one place, even when other members hold all of theirs.
 type pool struct {
-	name    string // of the metric: refusals count as name-all, name-net, name-addr, name-peer, name-members, name-member
+	// of the metric: refusals count as name-all, name-net, name-addr, name-peer, name-members, name-member
+	name    string
 	limits  poolLimits
 	member  func(peer.ID) bool
 	refused *tally
@@ -81,7 +82,8 @@ func (o *pool) take(p peer.ID, addr ma.Multiaddr) *place {
 		return o.hold(p, poolKey{kind: countMembers}, poolKey{countMember, string(p)})
 	}
 	one, around := whereabouts(addr)
-	keys := []poolKey{{kind: countOutsiders}, {countNet, around.String()}, {countAddr, one.String()}, {countPeer, string(p)}}
+	keys := []poolKey{{kind: countOutsiders}, {countNet, around.String()}, {countAddr, one.String()},
+		{countPeer, string(p)}}
 	full := o.full(keys)
 	if full != "" {
 		o.sweep()

@@ -19,7 +19,8 @@ func TestPoolSharesOutPlaces(t *testing.T) {
 	members := map[peer.ID]bool{}
 	refused := &tally{}
 	p := &pool{name: "x", limits: poolLimits{all: 8, net: 6, addr: 4, peer: 2, members: 3, member: 2},
-		member: func(p peer.ID) bool { return members[p] }, refused: refused, held: map[*place]struct{}{}, count: map[poolKey]int{}}
+		member: func(p peer.ID) bool { return members[p] }, refused: refused, held: map[*place]struct{}{},
+		count: map[poolKey]int{}}
 	at := func(ip string) func(id string) *place {
 		return func(id string) *place { return p.take(peer.ID(id), parseAddr(t, "/ip4/"+ip+"/tcp/1")) }
 	}
@@ -149,7 +150,8 @@ func TestInsistingOutsidersAreShunned(t *testing.T) {
 func TestConnectedBeforeThereIsAView(t *testing.T) {
 	d := &DHT{}
 	d.gate = newGater(true, false, d)
-	if pl := d.gate.outsiders.take("early", parseAddr(t, "/ip4/127.0.0.1/tcp/1")); pl == nil || d.gate.outsiders.count[poolKey{kind: countOutsiders}] != 1 {
+	if pl := d.gate.outsiders.take("early", parseAddr(t, "/ip4/127.0.0.1/tcp/1")); pl == nil ||
+		d.gate.outsiders.count[poolKey{kind: countOutsiders}] != 1 {
 		t.Error("the first outsider has no place among them")
 	}
 }

@@ -56,7 +56,8 @@ func (d *DHT) Run(ctx context.Context) error {
 		return fmt.Errorf("run dht: %w", errors.Join(err, changes.Close()))
 	}
 	if d.opts.MDNS {
-		service := mdns.NewMdnsService(d.host, "_echo-"+strings.TrimPrefix(string(d.prefix), "/echo/")+"._udp", finder{d})
+		service := mdns.NewMdnsService(d.host, "_echo-"+strings.TrimPrefix(string(d.prefix), "/echo/")+"._udp",
+			finder{d})
 		if err := service.Start(); err != nil {
 			d.log.Warn("no discovery on the local network", "err", err)
 		} else {
@@ -64,7 +65,8 @@ func (d *DHT) Run(ctx context.Context) error {
 		}
 	}
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context){d.joinLoop, d.publishLoop, d.keepCharter, d.bookLoop, d.zoneLoop, d.meetLoop,
+	for _, loop := range []func(context.Context){d.joinLoop, d.publishLoop, d.keepCharter, d.bookLoop, d.zoneLoop,
+		d.meetLoop,
 		func(ctx context.Context) { d.addressLoop(ctx, changes.Out()) }} {
 		wg.Go(func() { loop(ctx) })
 	}

@@ -79,9 +79,11 @@ func (d *DHT) Stats() Stats {
 	c, v := &d.counters, d.check
 	return Stats{CallsOut: c.callsOut.Load(), CallsFailed: c.callsFailed.Load(), CallsIn: c.callsIn.Load(),
 		Busy: c.busy.Load(), Malformed: c.malformed.Load(), Replayed: c.replayed.Load(), Cut: c.cut.Load(),
-		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(), StaleConns: c.staleConns.Load(), Published: c.published.Load(),
+		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(), StaleConns: c.staleConns.Load(),
+		Published:       c.published.Load(),
 		HandshakeFailed: c.handshakeFailed.all(), NoPlace: c.noPlace.all(), NotDialled: c.noDial.all(),
 		RejectedDescriptors: map[string]uint64{"forged": v.forged.Load(), "expired": v.expired.Load(),
 			"malformed": v.malformed.Load(), "oversize": v.oversize.Load(), "old": v.old.Load()},
-		Peers: len(d.host.Network().Peers()), RoutingTable: d.kad.RoutingTable().Size(), Member: d.list.Stats(), Zone: d.owners.count.stats()}
+		Peers: len(d.host.Network().Peers()), RoutingTable: d.kad.RoutingTable().Size(), Member: d.list.Stats(),
+		Zone: d.owners.count.stats()}
 }

@@ -278,7 +278,8 @@ func (d *DHT) meetLoop(ctx context.Context) {
 		wait := meetAgain / 2
 		for _, m := range members {
 			p, err := peer.Decode(m.ID)
-			if err != nil || p == d.self || !tried[p].IsZero() || d.host.Network().Connectedness(p) == network.Connected {
+			if err != nil || p == d.self || !tried[p].IsZero() ||
+				d.host.Network().Connectedness(p) == network.Connected {
 				continue
 			}
 			if len(d.host.Network().Peers()) >= meetMost {

@@ -37,7 +37,8 @@ type lists struct {
 	parted map[string]Gone
 }
 
-func newLists(self partition.Member, open func(partition.Zone, partition.Member, func(peer.ID) bool) (*member.List, error),
+func newLists(self partition.Member, open func(partition.Zone, partition.Member, func(peer.ID) bool) (*member.List,
+	error),
 	changed func(partition.View)) (*lists, error) {
 	l := &lists{open: open, changed: changed, views: make(chan partition.View, 1), contacts: make(chan peer.ID, 64),
 		entering: make(chan struct{}, 1), zone: partition.HashZone}

@@ -89,7 +89,8 @@ type zoneCounters struct {
 }
 
 func (c *zoneCounters) stats() ZoneStats {
-	return ZoneStats{Asked: c.asked.Load(), Cached: c.cached.Load(), Walks: c.walks.Load(), Queries: c.queries.Load(), Hops: c.hops.Load(),
+	return ZoneStats{Asked: c.asked.Load(), Cached: c.cached.Load(), Walks: c.walks.Load(), Queries: c.queries.Load(),
+		Hops:  c.hops.Load(),
 		Calls: c.calls.Load(), Forged: c.forged.Load(), Foreign: c.foreign.Load(), Disputed: c.disputed.Load(),
 		NotFound: c.notFound.Load(), Forgotten: c.forgotten.Load()}
 }
@@ -113,7 +114,8 @@ type flight struct {
 }
 
 func newOwnerFinder() *ownerFinder {
-	return &ownerFinder{owners: map[partition.Slice]Owner{}, contacts: map[partition.Zone][]peer.ID{}, flights: map[partition.Slice]*flight{}}
+	return &ownerFinder{owners: map[partition.Slice]Owner{}, contacts: map[partition.Zone][]peer.ID{},
+		flights: map[partition.Slice]*flight{}}
 }
 
 // KnownOwner is the owner of s if the cache has it; it never waits.
@@ -351,7 +353,8 @@ func (v *votes) ask(ctx context.Context, p peer.ID) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	res, err := v.d.Call(ctx, p.String(), &wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Slice: uint64(v.slice)}}})
+	res, err := v.d.Call(ctx, p.String(),
+		&wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Slice: uint64(v.slice)}}})
 	if err != nil {
 		return err
 	}
@@ -420,7 +423,9 @@ func (d *DHT) judge(p peer.ID, s partition.Slice, res *wire.Response) (Owner, De
 		return Owner{}, Descriptor{}, err
 	}
 	if off := desc.Member.ZoneDepth - zone.Depth(); off < -1 || off > 1 || desc.Leaving {
-		return Owner{}, Descriptor{}, fmt.Errorf("the owner it names says that its own zone is %d halvings deep, not %d", desc.Member.ZoneDepth, zone.Depth())
+		return Owner{}, Descriptor{},
+			fmt.Errorf("the owner it names says that its own zone is %d halvings deep, not %d", desc.Member.ZoneDepth,
+				zone.Depth())
 	}
 	return o, desc, nil
 }

@@ -49,7 +49,8 @@ func (d *DHT) openList(zone partition.Zone, self partition.Member, elsewhere fun
 	if path := zonePath(zone); path != "" {
 		at += protocol.ID("/zone/" + strings.TrimPrefix(path, "hash/"))
 	}
-	return member.New(member.Options{Host: d.host, Key: d.opts.Key, Space: d.space, Prefix: at, Self: self, Logger: d.log, Elsewhere: elsewhere})
+	return member.New(member.Options{Host: d.host, Key: d.opts.Key, Space: d.space, Prefix: at, Self: self,
+		Logger: d.log, Elsewhere: elsewhere})
 }
 
 // Zone is the hash zone that this peer is in.
@@ -179,7 +180,8 @@ func (d *DHT) goThrough(ctx context.Context, wider *member.List) error {
 func (d *DHT) goneAhead(zone partition.Zone) []partition.Member {
 	var out []partition.Member
 	for _, g := range d.Gone() {
-		if g.Left && g.Member.ZoneDepth >= zone.Depth() && zone.HasPeer(g.Member.ID) && time.Since(g.Since) < time.Minute {
+		if g.Left && g.Member.ZoneDepth >= zone.Depth() && zone.HasPeer(g.Member.ID) &&
+			time.Since(g.Since) < time.Minute {
 			out = append(out, g.Member)
 		}
 	}
@@ -223,7 +225,8 @@ func (d *DHT) settleIn(zone partition.Zone) error {
 // askZone asks p which zone it is in.
 func (d *DHT) askZone(ctx context.Context, p peer.ID) (partition.Zone, error) {
 	place := partition.ZoneOfPeer(d.ID(), d.opts.Charter.SliceBits)
-	res, err := d.Call(ctx, p.String(), &wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Slice: uint64(place)}}})
+	res, err := d.Call(ctx, p.String(),
+		&wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Slice: uint64(place)}}})
 	if err != nil {
 		return 0, err
 	}

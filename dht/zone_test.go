@@ -142,7 +142,8 @@ func inZones(t *testing.T, limit time.Duration, ds []*DHT, zones []string) time.
 		for i, d := range ds {
 			_, wider := d.list.both()
 			if d.Zone().String() != zones[i] || wider != nil || d.View().Len() != size[zones[i]] {
-				last = fmt.Sprintf("peer %d of %s: in %s, wider %t, sees %d", i, zones[i], d.Zone(), wider != nil, d.View().Len())
+				last = fmt.Sprintf("peer %d of %s: in %s, wider %t, sees %d", i, zones[i], d.Zone(), wider != nil,
+					d.View().Len())
 				return false
 			}
 		}
@@ -211,7 +212,10 @@ func testZonesSplit(t *testing.T) {
 	late := add("hash/01", ds[1]) // who is of zone hash/1
 	t.Logf("a newcomer is in its zone after %s", inZones(t, 10*time.Minute, append(ds, late), append(zones, "hash/01")))
 	found, err := ds[0].FindZone(ctx, late.Zone())
-	if err != nil || !slices.ContainsFunc(found, func(x Descriptor) bool { return late.Zone().HasPeer(x.Member.ID) && x.Member.ZoneDepth == 2 }) {
+	if err != nil || !slices.ContainsFunc(found, func(x Descriptor) bool {
+		return late.Zone().HasPeer(x.Member.ID) &&
+			x.Member.ZoneDepth == 2
+	}) {
 		t.Errorf("providers of %s: %v, %v", late.Zone(), found, err)
 	}
 }
@@ -271,13 +275,22 @@ func testLies(t *testing.T) {
 		count func(ZoneStats) uint64
 		fails bool
 	}{
-		{"names itself", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{ds[1].ID()} }, func(s ZoneStats) uint64 { return s.Disputed }, false},
-		{"names another zone's", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{ds[0].ID()} }, func(s ZoneStats) uint64 { return s.Foreign }, false},
-		{"another slice", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Slice = uint64(ds[0].Zone()) }, func(s ZoneStats) uint64 { return s.Foreign }, false},
-		{"an identity that nobody is", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{PeerID(keyIn(t, "hash/1"))} }, func(s ZoneStats) uint64 { return s.Forged }, false},
-		{"not a peer", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{"x"} }, func(s ZoneStats) uint64 { return s.Foreign }, false},
-		{"nobody at all", []int{1, 3, 5, 6}, func(a *wire.WhoOwnsAnswer) { a.Keepers = nil }, func(s ZoneStats) uint64 { return s.NotFound }, true},
-		{"all forge", []int{1, 3, 5, 6}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{PeerID(keyIn(t, "hash/1"))} }, func(s ZoneStats) uint64 { return s.Forged }, true},
+		{"names itself", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{ds[1].ID()} },
+			func(s ZoneStats) uint64 { return s.Disputed }, false},
+		{"names another zone's", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{ds[0].ID()} },
+			func(s ZoneStats) uint64 { return s.Foreign }, false},
+		{"another slice", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Slice = uint64(ds[0].Zone()) },
+			func(s ZoneStats) uint64 { return s.Foreign }, false},
+		{"an identity that nobody is", []int{1},
+			func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{PeerID(keyIn(t, "hash/1"))} },
+			func(s ZoneStats) uint64 { return s.Forged }, false},
+		{"not a peer", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{"x"} },
+			func(s ZoneStats) uint64 { return s.Foreign }, false},
+		{"nobody at all", []int{1, 3, 5, 6}, func(a *wire.WhoOwnsAnswer) { a.Keepers = nil },
+			func(s ZoneStats) uint64 { return s.NotFound }, true},
+		{"all forge", []int{1, 3, 5, 6},
+			func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{PeerID(keyIn(t, "hash/1"))} },
+			func(s ZoneStats) uint64 { return s.Forged }, true},
 	} {
 		for _, l := range c.liars {
 			ds[l].Handle((&replica{d: ds[l], lie: c.lie}).answer)

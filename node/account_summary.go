@@ -21,7 +21,8 @@ const (
 // nil of Keys that have no such.
 func (n *Node) accountSummary(sl partition.Slice, k partition.Key) (*api.AccountSummary, error) {
 	switch k.Kind() {
-	case partition.KindPage, partition.KindFeed, partition.KindMedia, partition.KindFile, partition.KindAddress, partition.KindInvalid:
+	case partition.KindPage, partition.KindFeed, partition.KindMedia, partition.KindFile, partition.KindAddress,
+		partition.KindInvalid:
 		return nil, nil
 	}
 	h := &api.AccountSummary{Latest: []store.Record{}, Lists: []api.ListSummary{}, Gaps: []store.Gap{}}

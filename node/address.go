@@ -39,8 +39,10 @@ type addresses struct {
 }
 
 func newAddresses(n *Node) *addresses {
-	return &addresses{n: n, kick: make(chan struct{}, 1), busy: map[string]bool{}, since: map[partition.Slice]time.Time{},
-		taker: hostlease.NewTaker(hostlease.TakerOptions{Number: func() uint64 { return max(1, rand.Uint64()) }}), giver: hostlease.NewGiver(hostlease.GiverOptions{})}
+	return &addresses{n: n, kick: make(chan struct{}, 1), busy: map[string]bool{},
+		since: map[partition.Slice]time.Time{},
+		taker: hostlease.NewTaker(hostlease.TakerOptions{Number: func() uint64 { return max(1, rand.Uint64()) }}),
+		giver: hostlease.NewGiver(hostlease.GiverOptions{})}
 }
 
 // gained says that slices have come into this peer's hands.
@@ -212,7 +214,8 @@ func (k *addresses) askOwner(ctx context.Context, owner string, qs []hostlease.A
 			}
 			k.taker.Failed(q, k.words(owner, a), ms(a.WaitMs), received)
 		default:
-			k.taker.Answered(q, hostlease.Answer{Given: a.State == wire.TurnAnswer_STATE_GIVEN, Wait: ms(a.WaitMs), Term: ms(a.TermMs), Gap: ms(a.GapMs),
+			k.taker.Answered(q, hostlease.Answer{Given: a.State == wire.TurnAnswer_STATE_GIVEN, Wait: ms(a.WaitMs),
+				Term: ms(a.TermMs), Gap: ms(a.GapMs),
 				Shared: a.Shared, Over: a.Reason}, sent, received)
 		}
 	}
@@ -250,13 +253,16 @@ func (k *addresses) answer(from string, w *wire.TurnAsk) *wire.TurnAnswer {
 	if err != nil {
 		return refusedHostLease(err)
 	}
-	q := hostlease.Ask{Addr: a, Gap: ms(w.GapMs), Pace: ms(w.PaceMs), Want: w.Want, Turn: w.Turn, Back: w.Back, Unused: w.Unused, Quiet: ms(w.QuietMs)}
+	q := hostlease.Ask{Addr: a, Gap: ms(w.GapMs), Pace: ms(w.PaceMs), Want: w.Want, Turn: w.Turn, Back: w.Back,
+		Unused: w.Unused, Quiet: ms(w.QuietMs)}
 	ans, refusal := k.give(from, q)
 	if refusal != nil {
 		return refusal
 	}
-	out := &wire.TurnAnswer{State: wire.TurnAnswer_STATE_WAIT, WaitMs: uint64((ans.Wait + time.Millisecond - 1) / time.Millisecond), TermMs: uint64(max(0, ans.Term) / time.Millisecond),
-		GapMs: uint64((ans.Gap + time.Millisecond - 1) / time.Millisecond), Shared: ans.Shared, Reason: ans.Over}
+	out := &wire.TurnAnswer{State: wire.TurnAnswer_STATE_WAIT,
+		WaitMs: uint64((ans.Wait + time.Millisecond - 1) / time.Millisecond),
+		TermMs: uint64(max(0, ans.Term) / time.Millisecond),
+		GapMs:  uint64((ans.Gap + time.Millisecond - 1) / time.Millisecond), Shared: ans.Shared, Reason: ans.Over}
 	switch {
 	case !q.Want:
 		out.State = wire.TurnAnswer_STATE_NOTED
@@ -306,7 +312,8 @@ func wireAsk(q hostlease.Ask) *wire.TurnAsk {
 	up := func(d time.Duration) uint64 {
 		return min(uint64((max(0, d)+time.Millisecond-1)/time.Millisecond), wire.MaxTurnMs)
 	}
-	return &wire.TurnAsk{Address: addressKey(q.Addr).Host(), GapMs: up(q.Gap), PaceMs: up(q.Pace), Want: q.Want, Turn: q.Turn, Back: q.Back, Unused: q.Unused,
+	return &wire.TurnAsk{Address: addressKey(q.Addr).Host(), GapMs: up(q.Gap), PaceMs: up(q.Pace), Want: q.Want,
+		Turn: q.Turn, Back: q.Back, Unused: q.Unused,
 		QuietMs: uint64(max(0, q.Quiet) / time.Millisecond)}
 }
 
@@ -341,15 +348,20 @@ func (k *addresses) metrics(now time.Time) []api.Metric {
 	out := []api.Metric{
 		gauge("echo_addresses_held", "IP addresses whose host lease this peer has.", t.Held),
 		gauge("echo_addresses_waiting", "IP addresses whose host lease sites wait for here.", t.Waiting),
-		gauge("echo_addresses_blocked", "IP addresses whose owner gives no host leases to this peer now, or is not reached.", t.Blocked),
+		gauge("echo_addresses_blocked",
+			"IP addresses whose owner gives no host leases to this peer now, or is not reached.", t.Blocked),
 		gauge("echo_addresses_given", "IP addresses whose host leases this peer gives.", g.Addrs),
 		gauge("echo_addresses_queued", "Peers that wait for host leases of this peer, at each address.", g.Waiting),
 		counter("echo_host_leases_given_total", "Turns of IP addresses given since the start.", g.Given),
-		counter("echo_host_leases_asked_total", "Questions about host leases since the start, several to a message.", t.Asked),
-		counter("echo_host_leases_unanswered_total", "Questions about host leases that were not answered, or refused, since the start.", t.Failed),
+		counter("echo_host_leases_asked_total", "Questions about host leases since the start, several to a message.",
+			t.Asked),
+		counter("echo_host_leases_unanswered_total",
+			"Questions about host leases that were not answered, or refused, since the start.", t.Failed),
 	}
 	over := func(limit string, v int64) {
-		out = append(out, api.Metric{Name: "echo_host_leases_over_total", Help: "Turns that a limit kept back, by its name.", Kind: "counter", Value: float64(v), Labels: map[string]string{"limit": limit}})
+		out = append(out, api.Metric{Name: "echo_host_leases_over_total",
+			Help: "Turns that a limit kept back, by its name.", Kind: "counter", Value: float64(v),
+			Labels: map[string]string{"limit": limit}})
 	}
 	over("own-addresses", t.Full)
 	for limit, v := range g.Over {

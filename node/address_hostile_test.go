@@ -18,7 +18,8 @@ func hostLeaseOf(n *Node, from string, ask *wire.TurnAsk) *wire.TurnAnswer {
 	if !n.placement.alive(from) {
 		enter(n, from)
 	}
-	r := n.serve(context.Background(), from, &wire.Request{Body: &wire.Request_Turns{Turns: &wire.Turns{Asks: []*wire.TurnAsk{ask}}}})
+	r := n.serve(context.Background(), from,
+		&wire.Request{Body: &wire.Request_Turns{Turns: &wire.Turns{Asks: []*wire.TurnAsk{ask}}}})
 	return r.GetTurns().GetAnswers()[0]
 }
 
@@ -26,9 +27,12 @@ func hostLeaseOf(n *Node, from string, ask *wire.TurnAsk) *wire.TurnAnswer {
 // this peer owns, and of nothing else.
 func TestHostLeasesAreGuarded(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
-	for _, bad := range []string{"10.0.0.1", "127.0.0.1", "169.254.169.254", "192.168.1.1", "::1", "fd00::1", "0.0.0.0", "224.0.0.1", "100.64.0.1",
+	for _, bad := range []string{"10.0.0.1", "127.0.0.1", "169.254.169.254", "192.168.1.1", "::1", "fd00::1", "0.0.0.0",
+		"224.0.0.1", "100.64.0.1",
 		"::ffff:11.0.0.1", "11.00.0.1", "2001:DB8::1", "fe80::1%eth0", "example.org", "11.0.0.1:80", " 11.0.0.1", ""} {
-		if a := hostLeaseOf(n, "p", &wire.TurnAsk{Address: bad, Want: true, Turn: 1}); a.State != wire.TurnAnswer_STATE_REFUSED || a.Reason == "" || a.WaitMs == 0 {
+		if a := hostLeaseOf(n, "p",
+			&wire.TurnAsk{Address: bad, Want: true, Turn: 1}); a.State != wire.TurnAnswer_STATE_REFUSED ||
+			a.Reason == "" || a.WaitMs == 0 {
 			t.Errorf("%q: %v", bad, a)
 		}
 	}
@@ -36,14 +40,18 @@ func TestHostLeasesAreGuarded(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for i, good := range []string{"11.0.0.1", "2606:4700::1", "127.99.0.1"} {
-		a := hostLeaseOf(n, "p", &wire.TurnAsk{Address: good, Want: true, Turn: uint64(i + 1), GapMs: 1 << 40, PaceMs: 1 << 60})
-		if a.State != wire.TurnAnswer_STATE_GIVEN && a.State != wire.TurnAnswer_STATE_WAIT || time.Duration(a.GapMs)*time.Millisecond > hostlease.MaxGap {
+		a := hostLeaseOf(n, "p", &wire.TurnAsk{Address: good, Want: true, Turn: uint64(i + 1), GapMs: 1 << 40,
+			PaceMs: 1 << 60})
+		if a.State != wire.TurnAnswer_STATE_GIVEN && a.State != wire.TurnAnswer_STATE_WAIT ||
+			time.Duration(a.GapMs)*time.Millisecond > hostlease.MaxGap {
 			t.Errorf("%q: %v", good, a)
 		}
 	}
 	mine := netip.MustParseAddr("11.0.0.7")
 	give(t, n, n.store.SliceOf(addressKey(mine)), "other")
-	if a := hostLeaseOf(n, "p", &wire.TurnAsk{Address: "11.0.0.7", Want: true, Turn: 1}); a.State != wire.TurnAnswer_STATE_NOT_OWNER || a.Owner != "other" {
+	if a := hostLeaseOf(n, "p",
+		&wire.TurnAsk{Address: "11.0.0.7", Want: true, Turn: 1}); a.State != wire.TurnAnswer_STATE_NOT_OWNER ||
+		a.Owner != "other" {
 		t.Errorf("%v", a)
 	}
 }
@@ -90,7 +98,8 @@ func TestUnreachedOwnerOfAnAddress(t *testing.T) {
 		if l := n.addresses.ask(a, time.Second, time.Now()); l.From.IsZero() {
 			t.Fatalf("allowed: %+v", l)
 		}
-		if s := n.Status(); s.AddressesWaiting == 1 && len(s.AddressesBlocked) == 1 && strings.Contains(s.AddressesBlocked[0], "11.0.0.7") &&
+		if s := n.Status(); s.AddressesWaiting == 1 && len(s.AddressesBlocked) == 1 &&
+			strings.Contains(s.AddressesBlocked[0], "11.0.0.7") &&
 			strings.Contains(s.AddressesBlocked[0], "nobody was not reached") {
 			break
 		} else if time.Now().After(deadline) {
@@ -111,7 +120,8 @@ func TestGreedyAsker(t *testing.T) {
 	n := openNode(t, Options{})
 	var all []*wire.TurnAsk
 	for i := range wire.MaxTurns {
-		all = append(all, &wire.TurnAsk{Address: netip.AddrFrom4([4]byte{11, 1, byte(i / 250), byte(i % 250)}).String(), Want: true, Turn: uint64(i + 1)})
+		all = append(all, &wire.TurnAsk{Address: netip.AddrFrom4([4]byte{11, 1, byte(i / 250), byte(i % 250)}).String(),
+			Want: true, Turn: uint64(i + 1)})
 	}
 	time.Sleep(1100 * time.Millisecond) // no gap is owed to the peer's last life
 	enter(n, "greedy")
@@ -136,7 +146,8 @@ func TestGreedyAsker(t *testing.T) {
 // another peer's operator may allow is taken.
 func TestAttackMailPort(t *testing.T) {
 	n := openNode(t, Options{})
-	for text, ok := range map[string]bool{"web:http://h.example:25/": false, "web:http://h.example:6667/x": false, "web:http://h.example:81/": true, "web:http://h.example/": true} {
+	for text, ok := range map[string]bool{"web:http://h.example:25/": false, "web:http://h.example:6667/x": false,
+		"web:http://h.example:81/": true, "web:http://h.example/": true} {
 		k, err := partition.KeyFromWire(text)
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,8 @@ import (
 
 // sharedWorld is 50 domains on one public address.
 func sharedWorld(v *crawltest.Visits) crawltest.Options {
-	return crawltest.Options{Seed: 5, Sites: 50, Pages: 4, Words: 30, Seeds: 10, Names: true, Shared: 50, Prefix: "11.77", Plain: true, Think: 30 * time.Millisecond, Gap: time.Second, Seen: v.Add}
+	return crawltest.Options{Seed: 5, Sites: 50, Pages: 4, Words: 30, Seeds: 10, Names: true, Shared: 50,
+		Prefix: "11.77", Plain: true, Think: 30 * time.Millisecond, Gap: time.Second, Seen: v.Add}
 }
 
 // gaps are those between the requests to an address, and how long they took.
@@ -38,7 +39,8 @@ func TestSharedAddress(t *testing.T) {
 	if racetest.Small(t) {
 		w.Sites, w.Shared, w.Pages = 20, 20, 2
 	}
-	o := nodetest.SimOptions{World: w, Node: node.Options{Delay: time.Second, Contact: "test@example.org"}, SliceBits: 6}
+	o := nodetest.SimOptions{World: w, Node: node.Options{Delay: time.Second, Contact: "test@example.org"},
+		SliceBits: 6}
 	nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 		for range 5 {
 			s.Add()
@@ -72,7 +74,8 @@ func TestSharedAddressLosesItsOwner(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
 	var v crawltest.Visits
-	o := nodetest.SimOptions{World: sharedWorld(&v), Node: node.Options{Delay: time.Second, Contact: "test@example.org"}, SliceBits: 6}
+	o := nodetest.SimOptions{World: sharedWorld(&v),
+		Node: node.Options{Delay: time.Second, Contact: "test@example.org"}, SliceBits: 6}
 	nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 		for range 5 {
 			s.Add()
@@ -90,7 +93,8 @@ func TestSharedAddressLosesItsOwner(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			owner := s.Peers[slices.IndexFunc(s.Peers, func(p *nodetest.SimPeer) bool { return p.ID == own.Replicas[0] })]
+			owner := s.Peers[slices.IndexFunc(s.Peers,
+				func(p *nodetest.SimPeer) bool { return p.ID == own.Replicas[0] })]
 			if round < 2 {
 				s.Crash(owner)
 				time.Sleep(20 * time.Second)
@@ -113,7 +117,8 @@ func TestSharedAddressLosesItsOwner(t *testing.T) {
 
 // chaoticWorld is 40 domains on eight public addresses.
 func chaoticWorld(v *crawltest.Visits) crawltest.Options {
-	return crawltest.Options{Seed: 6, Sites: 40, Pages: 8, Words: 30, Names: true, Shared: 5, Prefix: "11.77", Think: 30 * time.Millisecond, Gap: time.Second, Seen: v.Add}
+	return crawltest.Options{Seed: 6, Sites: 40, Pages: 8, Words: 30, Names: true, Shared: 5, Prefix: "11.77",
+		Think: 30 * time.Millisecond, Gap: time.Second, Seen: v.Add}
 }
 
 // Crashes, pauses, cuts, slow and lost messages, and joins: what host leases promise
@@ -125,7 +130,8 @@ func TestSharedAddressesInChaos(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			var v crawltest.Visits
-			o := nodetest.SimOptions{Seed: seed, World: chaoticWorld(&v), Node: node.Options{Delay: time.Second, Contact: "test@example.org"}}
+			o := nodetest.SimOptions{Seed: seed, World: chaoticWorld(&v),
+				Node: node.Options{Delay: time.Second, Contact: "test@example.org"}}
 			nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 				for range 5 {
 					s.Add()
@@ -163,7 +169,8 @@ func TestAddressesOfTheirOwn(t *testing.T) {
 	var v crawltest.Visits
 	w := chaoticWorld(&v)
 	w.Shared, w.Sites, w.Pages, w.Plain = 1, 20, 24, true
-	o := nodetest.SimOptions{World: w, Node: node.Options{Delay: time.Second, Contact: "test@example.org"}, SliceBits: 6}
+	o := nodetest.SimOptions{World: w, Node: node.Options{Delay: time.Second, Contact: "test@example.org"},
+		SliceBits: 6}
 	nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 		for range 5 {
 			s.Add()
@@ -183,7 +190,8 @@ func TestAddressesOfTheirOwn(t *testing.T) {
 			}
 		}
 		t.Logf("%d requests in %s, %.0f questions", n, took, questions)
-		if fair := 32 * time.Second; took > fair || questions > float64(n)/3 { // 25 requests to a site, a second and the answer apart
+		// 25 requests to a site, a second and the answer apart
+		if fair := 32 * time.Second; took > fair || questions > float64(n)/3 {
 			t.Errorf("%d requests in %s, want %s; %.0f questions", n, took, fair, questions)
 		}
 	})
@@ -197,8 +205,10 @@ func TestSharedLoopbackAddress(t *testing.T) {
 		t.Skip("some seconds")
 	}
 	var v crawltest.Visits
-	w := crawltest.Options{Seed: 8, Sites: 20, Pages: 2, Words: 30, Seeds: 10, Names: true, Shared: 20, Plain: true, Seen: v.Add}
-	s := nodetest.New(t, nodetest.Options{World: w, Node: node.Options{Delay: 200 * time.Millisecond, Hosts: crawltest.NewWorld(w).Hosts()}})
+	w := crawltest.Options{Seed: 8, Sites: 20, Pages: 2, Words: 30, Seeds: 10, Names: true, Shared: 20, Plain: true,
+		Seen: v.Add}
+	s := nodetest.New(t, nodetest.Options{World: w,
+		Node: node.Options{Delay: 200 * time.Millisecond, Hosts: crawltest.NewWorld(w).Hosts()}})
 	for range 3 {
 		s.Add()
 	}

@@ -45,7 +45,8 @@ func (n *Node) ready() error {
 		return errors.New("the membership has not begun")
 	}
 	if s := n.Status(); s.SlicesAwaited > 0 {
-		return fmt.Errorf("%d slices are owned here and not acted in: their replicas do not lease them yet", s.SlicesAwaited)
+		return fmt.Errorf("%d slices are owned here and not acted in: their replicas do not lease them yet",
+			s.SlicesAwaited)
 	}
 	return nil
 }
@@ -56,7 +57,8 @@ func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
 	out := make([]api.PeerInfo, len(view.Members()))
 	var wg sync.WaitGroup
 	for i, m := range view.Members() {
-		out[i] = api.PeerInfo{Member: m, State: "alive", Slices: len(assign[m.ID]), Self: m.ID == n.id, Credit: n.credit.state(m.ID, time.Now())}
+		out[i] = api.PeerInfo{Member: m, State: "alive", Slices: len(assign[m.ID]), Self: m.ID == n.id,
+			Credit: n.credit.state(m.ID, time.Now())}
 		if _, ok := live.Find(m.ID); !ok {
 			out[i].State = "gone"
 			continue
@@ -135,7 +137,8 @@ func (n *Node) showAt(ctx context.Context, sl partition.Slice, k partition.Key) 
 	if owner == n.id || owner == "" {
 		return n.showHere(sl, k)
 	}
-	resp, err := n.call(ctx, owner, &wire.Request{Body: &wire.Request_Show{Show: &wire.Show{Key: string(k), Slice: sliceOn(sl)}}})
+	resp, err := n.call(ctx, owner,
+		&wire.Request{Body: &wire.Request_Show{Show: &wire.Show{Key: string(k), Slice: sliceOn(sl)}}})
 	if err != nil {
 		return api.Shown{}, 0, fmt.Errorf("%w: the owner %s: %s", api.ErrUnavailable, owner, n.reason(ctx, owner, err))
 	}

@@ -70,7 +70,8 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 		case !n.acts(s):
 			out[i] = n.notActing(s)
 		case it.Depth > n.o.MaxDepth:
-			out[i] = verdict{answer: wire.ForwardAck_ANSWER_REFUSED, reason: fmt.Sprintf("depth %d is over --max-depth %d", it.Depth, n.o.MaxDepth)}
+			out[i] = verdict{answer: wire.ForwardAck_ANSWER_REFUSED,
+				reason: fmt.Sprintf("depth %d is over --max-depth %d", it.Depth, n.o.MaxDepth)}
 		default:
 			if err := n.admissible(it.Key); err != nil {
 				out[i] = verdict{answer: wire.ForwardAck_ANSWER_REFUSED, reason: err.Error()}
@@ -153,7 +154,8 @@ func (n *Node) admissible(k partition.Key) error {
 // serveForward answers another peer's links. Keys are checked at this gate
 // exactly as seeds are.
 func (n *Node) serveForward(ctx context.Context, f *wire.Forward) (*wire.ForwardAck, error) {
-	ack := &wire.ForwardAck{Answers: make([]wire.ForwardAck_Answer, len(f.Links)), Reasons: make([]string, len(f.Links))}
+	ack := &wire.ForwardAck{Answers: make([]wire.ForwardAck_Answer, len(f.Links)),
+		Reasons: make([]string, len(f.Links))}
 	items := make([]store.Admission, 0, len(f.Links))
 	at := make([]int, 0, len(f.Links))
 	for i, l := range f.Links {
@@ -197,7 +199,8 @@ func (n *Node) admissionOf(l *wire.Link) (store.Admission, error) {
 			return store.Admission{}, fmt.Errorf("referrer: %w", err)
 		}
 	}
-	a := store.Admission{Key: k, Referrer: ref, Depth: int(min(l.Depth, 1<<16)), Priority: int(min(l.Priority, 255)), Seed: l.Seed, From: partition.Slice(l.From)}
+	a := store.Admission{Key: k, Referrer: ref, Depth: int(min(l.Depth, 1<<16)), Priority: int(min(l.Priority, 255)),
+		Seed: l.Seed, From: partition.Slice(l.From)}
 	if a.Hint = store.ParseHint(uint64(l.Hint), l.ChangedUnix); a.Hint.Kind != 0 && ref.Site() != k.Site() {
 		a.Hint.Kind = store.HintElsewhere // whatever it calls itself: a site's own word is its own
 	}
@@ -211,7 +214,8 @@ func (n *Node) admissionOf(l *wire.Link) (store.Admission, error) {
 }
 
 func linkOf(a store.Admission) *wire.Link {
-	l := &wire.Link{Key: string(a.Key), Referrer: string(a.Referrer), Depth: uint32(a.Depth), Priority: uint32(a.Priority), Seed: a.Seed,
+	l := &wire.Link{Key: string(a.Key), Referrer: string(a.Referrer), Depth: uint32(a.Depth),
+		Priority: uint32(a.Priority), Seed: a.Seed,
 		Slice: uint64(a.In), From: uint64(a.From), Pace: wirePace(a)}
 	if a.Hint.Kind != 0 {
 		l.Hint, l.ChangedUnix = uint32(a.Hint.Kind), a.Hint.At.Unix()

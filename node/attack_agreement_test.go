@@ -20,11 +20,13 @@ func TestAttackAnswerOfAnotherSlice(t *testing.T) {
 	p := quorum.Proposal{Slice: asked, Base: n.quorum.ReplicaSet(asked), Ballot: quorum.Ballot{N: 2, By: n.id}}
 	for _, c := range []*wire.Config{nil, wireReplicaSet(asked, p.Base), wireReplicaSet(other, p.Base)} {
 		want := c != nil && c.Slice == uint64(other)
-		for name, a := range map[string]*wire.Promise{"newer": {Newer: c}, "accepted": {Ok: true, Accepted: 1, AcceptedBy: evil, Proposal: c}} {
+		for name, a := range map[string]*wire.Promise{"newer": {Newer: c},
+			"accepted": {Ok: true, Accepted: 1, AcceptedBy: evil, Proposal: c}} {
 			answers[evil] = func(*wire.Request) *wire.Response {
 				return &wire.Response{Body: &wire.Response_Ballots{Ballots: &wire.BallotsAnswer{Promises: []*wire.Promise{a}}}}
 			}
-			if got, err := n.askBallots(t.Context(), evil, []quorum.Proposal{p}, false); errors.Is(err, errForeign) != want {
+			if got, err := n.askBallots(t.Context(), evil, []quorum.Proposal{p}, false); errors.Is(err,
+				errForeign) != want {
 				t.Errorf("%s, %v: %+v, %v", name, c, got, err)
 			}
 		}
@@ -32,7 +34,8 @@ func TestAttackAnswerOfAnotherSlice(t *testing.T) {
 			return &wire.Response{Body: &wire.Response_Ship{Ship: &wire.ShipAnswer{Stances: []*wire.Stance{{Newer: c}}}}}
 		}
 		l := &replicaLane{peer: evil, todo: map[partition.Slice]bool{}}
-		if _, err := n.replicator.send(t.Context(), l, []sentChunk{{slice: asked, chunk: &wire.Piece{}}}); err != nil || want != (l.failed > 0) {
+		if _, err := n.replicator.send(t.Context(), l, []sentChunk{{slice: asked, chunk: &wire.Piece{}}}); err != nil ||
+			want != (l.failed > 0) {
 			t.Errorf("ship, %v: %d failed, %v", c, l.failed, err)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // stolen are the ReplicaSets that give all slices to a liar, as a stranger sent them.
 func stolen(n *Node, liar string, change func(*wire.Config)) (out []*wire.Config) {
 	for _, s := range n.slices {
-		c := &wire.Config{Slice: uint64(s), Gen: 1, Owner: liar, Keepers: []string{liar}, Starts: []*wire.Start{{Gen: 1}}}
+		c := &wire.Config{Slice: uint64(s), Gen: 1, Owner: liar, Keepers: []string{liar},
+			Starts: []*wire.Start{{Gen: 1}}}
 		change(c)
 		out = append(out, c)
 	}
@@ -179,7 +180,8 @@ func TestAttackFormerReplica(t *testing.T) {
 	}
 	s := n.slices[0]
 	next := n.quorum.ReplicaSet(s).Next("former", []string{"former", "owner"}, 7)
-	req := &wire.Request{Body: &wire.Request_Configs{Configs: &wire.Configs{Decided: []*wire.Config{wireReplicaSet(s, next)}}}}
+	req := &wire.Request{Body: &wire.Request_Configs{Configs: &wire.Configs{Decided: []*wire.Config{wireReplicaSet(s,
+		next)}}}}
 	n.serve(t.Context(), "owner", req)
 	if c := n.quorum.ReplicaSet(s); c.Compare(next) != 0 {
 		t.Errorf("its replica is not believed: %+v", c)

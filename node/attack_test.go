@@ -41,7 +41,8 @@ func rowsSaid(t *testing.T, n *Node, k partition.Key, c store.Commit) (partition
 }
 
 func pageBy(k partition.Key, peer, text string, at time.Time) *store.Record {
-	return &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: at, Source: "web", Peer: peer, Status: 200, Text: text, Title: "Bank"}
+	return &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: at, Source: "web",
+		Peer: peer, Status: 200, Text: text, Title: "Bank"}
 }
 
 // have has n hold an honest page.
@@ -63,7 +64,8 @@ func TestAttackReconcilePoison(t *testing.T) {
 	enter(n, plainMember, fellow)
 	now := time.Now()
 	unite := func(from string, sl partition.Slice, rows []*wire.Row) *wire.Response {
-		return n.serve(t.Context(), from, &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(sl), Rows: rows}}})
+		return n.serve(t.Context(), from,
+			&wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(sl), Rows: rows}}})
 	}
 	for i, tt := range []struct {
 		name, from, peer string
@@ -72,7 +74,8 @@ func TestAttackReconcilePoison(t *testing.T) {
 		replaced         bool
 	}{
 		{name: "a day ahead, in the victim's name", from: plainMember, peer: n.id, at: now.Add(24 * time.Hour)},
-		{name: "in 9999, in the victim's name", from: plainMember, peer: n.id, at: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{name: "in 9999, in the victim's name", from: plainMember, peer: n.id,
+			at: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)},
 		{name: "a minute ago, in the victim's name", from: plainMember, peer: n.id, at: now.Add(-time.Minute)},
 		{name: "a minute ago, in a fellow's name", from: plainMember, peer: fellow, at: now.Add(-time.Minute)},
 		{name: "an hour ahead, in its own name", from: plainMember, peer: plainMember, at: now.Add(time.Hour)},
@@ -179,7 +182,8 @@ func has(t *testing.T, n *Node, s partition.Slice) bool {
 }
 
 // answering has the given peers answer in place of the network.
-func answering(answer map[string]func(*wire.Request) *wire.Response) func(context.Context, string, *wire.Request, dht.Caller) (*wire.Response, error) {
+func answering(answer map[string]func(*wire.Request) *wire.Response) func(context.Context, string, *wire.Request,
+	dht.Caller) (*wire.Response, error) {
 	return func(_ context.Context, to string, req *wire.Request, _ dht.Caller) (*wire.Response, error) {
 		if a := answer[to]; a != nil {
 			if r := a(req); r != nil {

@@ -81,7 +81,8 @@ func BackupOf(o Options, dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(backup(o.fileSystem(), s, dir, o.Dir, BackupInfo{Peer: dht.PeerID(key), Version: o.Version}), s.Close())
+	return errors.Join(backup(o.fileSystem(), s, dir, o.Dir, BackupInfo{Peer: dht.PeerID(key), Version: o.Version}),
+		s.Close())
 }
 
 func backup(disk vfs.FS, s *store.Store, dir, data string, info BackupInfo) error {
@@ -137,11 +138,13 @@ func room(disk vfs.FS, data, part string, size int64) error {
 // fill makes all of a backup in part.
 func fill(disk vfs.FS, s *store.Store, part, data string, info BackupInfo) error {
 	c := s.Charter()
-	info.V, info.Made, info.Swarm, info.Charter, info.Store, info.Records = backupVersion, time.Now().UTC().Truncate(time.Second), c.Name, c.Digest(), s.ID(), s.Stats().Records
+	info.V, info.Made, info.Swarm, info.Charter, info.Store, info.Records = backupVersion,
+		time.Now().UTC().Truncate(time.Second), c.Name, c.Digest(), s.ID(), s.Stats().Records
 	if err := s.Backup(filepath.Join(part, "store")); err != nil {
 		return err
 	}
-	if _, err := vfs.Clone(disk, disk, filepath.Join(data, sealedCharter), filepath.Join(part, sealedCharter), vfs.CloneSync); err != nil {
+	if _, err := vfs.Clone(disk, disk, filepath.Join(data, sealedCharter), filepath.Join(part, sealedCharter),
+		vfs.CloneSync); err != nil {
 		return err
 	}
 	b, err := json.MarshalIndent(info, "", "  ")
@@ -211,7 +214,8 @@ func ReadBackup(disk vfs.FS, dir string) (BackupInfo, error) {
 		return info, fmt.Errorf("%s: %w", filepath.Join(dir, backupName), err)
 	}
 	if info.V != backupVersion {
-		return info, fmt.Errorf("%w: the backup %s has format %d, this program knows %d", store.ErrVersion, dir, info.V, backupVersion)
+		return info, fmt.Errorf("%w: the backup %s has format %d, this program knows %d", store.ErrVersion, dir, info.V,
+			backupVersion)
 	}
 	return info, nil
 }

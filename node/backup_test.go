@@ -37,8 +37,10 @@ func backedUp(t *testing.T, disk vfs.FS, n int) (*store.Store, func(from, to int
 				t.Error(err)
 				return
 			}
-			rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: time.Now().UTC(), Source: "test", Status: 200, Text: fmt.Sprint("text ", i)}
-			if err := s.Commit(store.Commit{Key: k, Now: time.Now(), Record: rec, Next: store.Next{State: store.StateDone}}); err != nil {
+			rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(),
+				FetchedAt: time.Now().UTC(), Source: "test", Status: 200, Text: fmt.Sprint("text ", i)}
+			if err := s.Commit(store.Commit{Key: k, Now: time.Now(), Record: rec,
+				Next: store.Next{State: store.StateDone}}); err != nil {
 				t.Error(err)
 				return
 			}
@@ -64,7 +66,8 @@ func TestBackupAndRestore(t *testing.T) {
 	disk := vfs.NewMem()
 	s, write := backedUp(t, disk, 100)
 	defer s.Close()
-	if err := s.SetMetas(map[string][]byte{metaKeep + "x": []byte("a promise"), metaPlacement: []byte("who lives"), "budget": []byte("3")}); err != nil {
+	if err := s.SetMetas(map[string][]byte{metaKeep + "x": []byte("a promise"), metaPlacement: []byte("who lives"),
+		"budget": []byte("3")}); err != nil {
 		t.Fatal(err)
 	}
 	var writing sync.WaitGroup
@@ -98,13 +101,15 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("%s: %q", k, had[k])
 		}
 	}
-	for name, want := range map[string]string{metaKeep + "x": "", metaPlacement: "", "budget": "3", metaRestored: restoredNew} {
+	for name, want := range map[string]string{metaKeep + "x": "", metaPlacement: "", "budget": "3",
+		metaRestored: restoredNew} {
 		b, err := got.Meta(name)
 		if string(b) != want || (want == "") != isNotExist(err) {
 			t.Errorf("%s: %q %v", name, b, err)
 		}
 	}
-	if _, err := Restore(t.Context(), o, "backups/one", false); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if _, err := Restore(t.Context(), o, "backups/one", false); err == nil ||
+		!strings.Contains(err.Error(), "not empty") {
 		t.Errorf("over another: %v", err)
 	}
 }
@@ -116,8 +121,10 @@ func TestRestoreRefuses(t *testing.T) {
 		harm       func(disk vfs.FS) error
 	}{
 		{"cut short", "no backup, or was cut short", func(disk vfs.FS) error { return disk.Remove("b/backup.json") }},
-		{"format", "format 9", func(disk vfs.FS) error { return writeSynced(disk, "b/backup.json", []byte(`{"v":9}`)) }},
-		{"another store", "not what backup.json says", func(disk vfs.FS) error { return writeSynced(disk, "b/backup.json", []byte(`{"v":1}`)) }},
+		{"format", "format 9",
+			func(disk vfs.FS) error { return writeSynced(disk, "b/backup.json", []byte(`{"v":9}`)) }},
+		{"another store", "not what backup.json says",
+			func(disk vfs.FS) error { return writeSynced(disk, "b/backup.json", []byte(`{"v":1}`)) }},
 		{"no store", "no store", func(disk vfs.FS) error { return disk.RemoveAll("b/store") }},
 		{"damaged", "new.part", func(disk vfs.FS) error {
 			names, err := disk.List("b/store/pebble")
@@ -193,11 +200,13 @@ func TestBackupCutShort(t *testing.T) {
 			crashed = mem.CrashClone(vfs.CrashCloneCfg{})
 		}
 		for name, disk := range map[string]*vfs.MemFS{"as it is": mem, "crashed": crashed} {
-			if _, err := Restore(t.Context(), Options{Dir: "new", FS: disk, Key: testKey(t)}, "b/one", false); err != nil {
+			if _, err := Restore(t.Context(), Options{Dir: "new", FS: disk, Key: testKey(t)}, "b/one",
+				false); err != nil {
 				t.Errorf("%s after %d operations, the one before: %v", name, at, err)
 			}
 			if _, err := disk.Stat("b/two"); err == nil {
-				if info, err := Restore(t.Context(), Options{Dir: "new2", FS: disk, Key: testKey(t)}, "b/two", false); err != nil || info.Records != 10 {
+				if info, err := Restore(t.Context(), Options{Dir: "new2", FS: disk, Key: testKey(t)}, "b/two",
+					false); err != nil || info.Records != 10 {
 					t.Errorf("%s after %d operations, a half one: %+v %v", name, at, info, err)
 				}
 			} else if ok && name == "as it is" {
@@ -218,7 +227,8 @@ func TestPruneBackups(t *testing.T) {
 	disk := vfs.NewMem()
 	s, _ := backedUp(t, disk, 1)
 	defer s.Close()
-	for _, name := range []string{"echo-20260101T000000Z", "echo-20260102T000000Z", "echo-20260103T000000Z", "echo-20260104T000000Z", "mine"} {
+	for _, name := range []string{"echo-20260101T000000Z", "echo-20260102T000000Z", "echo-20260103T000000Z",
+		"echo-20260104T000000Z", "mine"} {
 		if err := backup(disk, s, "b/"+name, "data", BackupInfo{}); err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +246,8 @@ func TestPruneBackups(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(names)
-	if want := []string{"echo-20260103T000000Z", "echo-20260104T000000Z", "echo-20260106T000000Z", "echo-notes", "mine"}; !slices.Equal(names, want) {
+	if want := []string{"echo-20260103T000000Z", "echo-20260104T000000Z", "echo-20260106T000000Z", "echo-notes",
+		"mine"}; !slices.Equal(names, want) {
 		t.Errorf("%v, want %v", names, want)
 	}
 }
@@ -248,7 +259,8 @@ func TestBackupWantsRoom(t *testing.T) {
 	defer s.Close()
 	disk := smallDisk{mem, vfs.DiskUsage{TotalBytes: 1 << 30, AvailBytes: 100 << 20}}
 	err := backup(disk, s, "b", "data", BackupInfo{})
-	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "disk full") || !strings.Contains(err.Error(), "100 MiB are free") {
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "disk full") ||
+		!strings.Contains(err.Error(), "100 MiB are free") {
 		t.Errorf("%v", err)
 	}
 	if names, err := mem.List(""); err != nil || !slices.Equal(names, []string{"data"}) {

@@ -111,7 +111,8 @@ func (n *Node) tell(ctx context.Context, peer string, all []quorum.SliceReplicas
 // to take, one at a time. It waits for the live ones until all ballots have what
 // they need, as has says, and no longer than pollGrace once one of them has:
 // who does not answer keeps nobody waiting. Newer ReplicaSets that they tell are heard.
-func (n *Node) poll(ctx context.Context, all []quorum.Proposal, accept bool, take func(a quorum.Promise), has func(quorum.Proposal) bool) error {
+func (n *Node) poll(ctx context.Context, all []quorum.Proposal, accept bool, take func(a quorum.Promise),
+	has func(quorum.Proposal) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
 	defer cancel()
 	by := map[string][]quorum.Proposal{}
@@ -190,7 +191,8 @@ func (n *Node) poll(ctx context.Context, all []quorum.Proposal, accept bool, tak
 	return nil
 }
 
-func (n *Node) askBallots(ctx context.Context, replica string, ps []quorum.Proposal, accept bool) ([]quorum.Promise, error) {
+func (n *Node) askBallots(ctx context.Context, replica string, ps []quorum.Proposal, accept bool) ([]quorum.Promise,
+	error) {
 	req := &wire.Ballots{Accept: accept}
 	for _, p := range ps {
 		w := &wire.Proposal{Base: wireReplicaSet(p.Slice, p.Base), Ballot: p.Ballot.N, By: p.Ballot.By}
@@ -212,8 +214,10 @@ func (n *Node) askBallots(ctx context.Context, replica string, ps []quorum.Propo
 		if !ofSlice(a.Newer, ps[i].Slice) || !ofSlice(a.Proposal, ps[i].Slice) {
 			return nil, errForeign
 		}
-		out[i] = quorum.Promise{Slice: ps[i].Slice, By: replica, OK: a.Ok, Promised: quorum.Ballot{N: a.Promised, By: a.PromisedBy},
-			Leased: time.Duration(min(a.LeasedMs, 1<<20)) * time.Millisecond, Accepted: quorum.Ballot{N: a.Accepted, By: a.AcceptedBy},
+		out[i] = quorum.Promise{Slice: ps[i].Slice, By: replica, OK: a.Ok,
+			Promised: quorum.Ballot{N: a.Promised, By: a.PromisedBy},
+			Leased:   time.Duration(min(a.LeasedMs, 1<<20)) * time.Millisecond,
+			Accepted: quorum.Ballot{N: a.Accepted, By: a.AcceptedBy},
 			Proposal: replicaSetOf(a.Proposal).ReplicaSet, Copied: a.Copied, Head: a.Head}
 		if a.Newer != nil {
 			c := replicaSetOf(a.Newer).ReplicaSet
@@ -223,8 +227,8 @@ func (n *Node) askBallots(ctx context.Context, replica string, ps []quorum.Propo
 	return out, nil
 }
 
-// ofSlice says whether c, if there is one, is a ReplicaSet of s: an answer about one slice says nothing of another, which the
-// sender may not keep.
+// ofSlice says whether c, if there is one, is a ReplicaSet of s: an answer about one slice says nothing of another,
+// which the sender may not keep.
 func ofSlice(c *wire.Config, s partition.Slice) bool { return c == nil || c.Slice == uint64(s) }
 
 // serveBallots is a replica's side. Nobody speaks for another: a ballot is the
@@ -236,7 +240,8 @@ func (n *Node) serveBallots(from string, b *wire.Ballots) (*wire.BallotsAnswer, 
 		now := time.Now()
 		for _, w := range b.Proposals {
 			base := replicaSetOf(w.Base)
-			p := quorum.Proposal{Slice: base.Slice, Base: base.ReplicaSet, Ballot: quorum.Ballot{N: w.Ballot, By: w.By}, Next: replicaSetOf(w.Next).ReplicaSet}
+			p := quorum.Proposal{Slice: base.Slice, Base: base.ReplicaSet, Ballot: quorum.Ballot{N: w.Ballot, By: w.By},
+				Next: replicaSetOf(w.Next).ReplicaSet}
 			switch {
 			case w.By != from:
 				answers = append(answers, quorum.Promise{Slice: p.Slice})
@@ -251,7 +256,8 @@ func (n *Node) serveBallots(from string, b *wire.Ballots) (*wire.BallotsAnswer, 
 		return nil, err
 	}
 	for _, a := range answers {
-		w := &wire.Promise{Ok: a.OK, Promised: a.Promised.N, PromisedBy: a.Promised.By, LeasedMs: uint64(a.Leased / time.Millisecond),
+		w := &wire.Promise{Ok: a.OK, Promised: a.Promised.N, PromisedBy: a.Promised.By,
+			LeasedMs: uint64(a.Leased / time.Millisecond),
 			Accepted: a.Accepted.N, AcceptedBy: a.Accepted.By, Copied: a.Copied, Head: a.Head}
 		if a.Newer != nil {
 			w.Newer = wireReplicaSet(a.Slice, *a.Newer)

@@ -25,9 +25,12 @@ func (n *Node) budgets(now time.Time) (out []api.Budget) {
 			held[h.Credential] = fmt.Sprintf("%s until %s: %s", class, h.Until.Format(time.RFC3339), h.Reason)
 		}
 		for _, b := range s.Buckets {
-			x := api.Budget{Site: partition.Site(s.Site), Credential: b.Credential, Bucket: b.Name, Limit: b.Limit, Used: max(0, b.Limit-b.Free), Open: b.Open,
-				Window: b.Window.Seconds(), Calls: counts[b.Credential].Calls, Refused: counts[b.Credential].Refused, Held: held[b.Credential]}
-			if x.Paced = b.Kind == budget.Adaptive; x.Paced { // the next call has room or not; the window is not filled up
+			x := api.Budget{Site: partition.Site(s.Site), Credential: b.Credential, Bucket: b.Name, Limit: b.Limit,
+				Used: max(0, b.Limit-b.Free), Open: b.Open,
+				Window: b.Window.Seconds(), Calls: counts[b.Credential].Calls, Refused: counts[b.Credential].Refused,
+				Held: held[b.Credential]}
+			// the next call has room or not; the window is not filled up
+			if x.Paced = b.Kind == budget.Adaptive; x.Paced {
 				x.Used = b.Open
 			}
 			if b.Full.After(now) {
@@ -51,7 +54,8 @@ func (n *Node) rejected() (out []api.Rejected) {
 // rounds are how this peer looks again at kept posts.
 func (n *Node) rounds() (out []api.Round) {
 	for _, r := range n.social.Rounds() {
-		out = append(out, api.Round{Site: r.Site, Keys: r.Keys, Posts: r.Posts, Period: r.Period.Seconds(), Late: r.Late})
+		out = append(out, api.Round{Site: r.Site, Keys: r.Keys, Posts: r.Posts, Period: r.Period.Seconds(),
+			Late: r.Late})
 	}
 	return out
 }
@@ -60,11 +64,14 @@ func (n *Node) rounds() (out []api.Round) {
 func roundMetrics(all []api.Round) (out []api.Metric) {
 	for _, r := range all {
 		gauge := func(name, help string, v float64) {
-			out = append(out, api.Metric{Name: name, Help: help, Kind: "gauge", Value: v, Labels: map[string]string{"site": string(r.Site)}})
+			out = append(out, api.Metric{Name: name, Help: help, Kind: "gauge", Value: v,
+				Labels: map[string]string{"site": string(r.Site)}})
 		}
-		gauge("echo_round_posts", "Kept posts that are looked at again, of what was visited since the start.", float64(r.Posts))
+		gauge("echo_round_posts", "Kept posts that are looked at again, of what was visited since the start.",
+			float64(r.Posts))
 		gauge("echo_round_seconds", "Time in which each of them is looked at once.", r.Period)
-		gauge("echo_round_late", "Accounts and timelines whose round takes more than twice as long as it should.", float64(r.Late))
+		gauge("echo_round_late", "Accounts and timelines whose round takes more than twice as long as it should.",
+			float64(r.Late))
 	}
 	return out
 }
@@ -91,8 +98,10 @@ func budgetMetrics(all []api.Budget, now time.Time) (out []api.Metric) {
 		}
 		counted[who] = true
 		of := map[string]string{"site": string(b.Site), "credential": b.Credential}
-		out = append(out, api.Metric{Name: "echo_budget_calls_total", Help: "Calls made with a credential.", Kind: "counter", Value: float64(b.Calls), Labels: of},
-			api.Metric{Name: "echo_budget_refused_total", Help: "Calls that the server refused for its limits.", Kind: "counter", Value: float64(b.Refused), Labels: of})
+		out = append(out, api.Metric{Name: "echo_budget_calls_total", Help: "Calls made with a credential.",
+			Kind: "counter", Value: float64(b.Calls), Labels: of},
+			api.Metric{Name: "echo_budget_refused_total", Help: "Calls that the server refused for its limits.",
+				Kind: "counter", Value: float64(b.Refused), Labels: of})
 	}
 	return out
 }

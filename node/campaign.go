@@ -16,11 +16,12 @@ import (
 
 const (
 	campaignEvery   = 250 * time.Millisecond
-	campaignBackoff = 2 * time.Second  // the longest after one that failed, and up to as much again
-	campaignRank    = time.Second      // the replicas of a dead owner try one after the other; an owner lets who has a promise try as long
-	campaignAlive   = 10 * time.Second // patience with an owner that lives and does not renew
-	campaignEmpty   = 2 * time.Second  // more patience where nothing was ever written, so that no site waits
-	emptyAtOnce     = 256              // slices of that kind in one campaign
+	campaignBackoff = 2 * time.Second // the longest after one that failed, and up to as much again
+	// the replicas of a dead owner try one after the other; an owner lets who has a promise try as long
+	campaignRank  = time.Second
+	campaignAlive = 10 * time.Second // patience with an owner that lives and does not renew
+	campaignEmpty = 2 * time.Second  // more patience where nothing was ever written, so that no site waits
+	emptyAtOnce   = 256              // slices of that kind in one campaign
 )
 
 // runCampaigns finds new owners for slices whose owner is gone, and adopts
@@ -199,7 +200,8 @@ func (n *Node) patience(s partition.Slice, c quorum.ReplicaSet, spurned bool) ti
 // campaign tries to become the owner of slices. leased are those of them that
 // replicas refused because of a lease, and how much longer the longest lasts. The
 // error is the store's alone.
-func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[partition.Slice]time.Duration, err error) {
+func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[partition.Slice]time.Duration,
+	err error) {
 	if len(ss) == 0 {
 		return nil, nil
 	}
@@ -264,7 +266,8 @@ func (n *Node) logPromises(ballots []quorum.Proposal, promises map[partition.Sli
 		if head == 0 {
 			continue
 		}
-		n.log.Debug("promises", "slice", p.Slice, "owner", p.Base.Owner, "gen", p.Base.Gen, "replicas", len(p.Base.Replicas), "ballot", p.Ballot.N, "head", head, "got", fmt.Sprintf("%+v", promises[p.Slice]))
+		n.log.Debug("promises", "slice", p.Slice, "owner", p.Base.Owner, "gen", p.Base.Gen, "replicas",
+			len(p.Base.Replicas), "ballot", p.Ballot.N, "head", head, "got", fmt.Sprintf("%+v", promises[p.Slice]))
 	}
 }
 
@@ -355,11 +358,15 @@ func (n *Node) confirm(now time.Time, gone map[string]bool, founderGone bool) er
 	}
 	confirmed := 0
 	err := n.decide(func() {
-		confirmed = len(n.quorum.Confirm(now, func(replica string, first bool) bool { return gone[replica] || first && founderGone }))
+		confirmed = len(n.quorum.Confirm(now, func(replica string, first bool) bool {
+			return gone[replica] || first &&
+				founderGone
+		}))
 	})
 	if confirmed > 0 {
 		n.count.wordsConfirmed.Add(int64(confirmed))
-		n.log.Warn("who kept slices is gone; the word of a majority of those who say that they keep them is taken", "slices", confirmed)
+		n.log.Warn("who kept slices is gone; the word of a majority of those who say that they keep them is taken",
+			"slices", confirmed)
 	}
 	return err
 }

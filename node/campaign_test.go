@@ -32,7 +32,8 @@ func TestEmptySlicesCanWait(t *testing.T) {
 		t.Fatalf("%d used, %d empty of %d", len(used), len(empty), len(all)+1)
 	}
 	dead := quorum.ReplicaSet{Owner: "dead", Replicas: []string{"dead", "here", n.id}}
-	for what, c := range map[string]quorum.ReplicaSet{"a dead owner": dead, "its own": {Owner: n.id, Replicas: []string{n.id}}} {
+	for what, c := range map[string]quorum.ReplicaSet{"a dead owner": dead,
+		"its own": {Owner: n.id, Replicas: []string{n.id}}} {
 		if first, later := n.patience(holds, c, false), n.patience(all[0], c, false); later-first != campaignEmpty {
 			t.Errorf("%s: patience %s where something is, %s where nothing is", what, first, later)
 		}
@@ -46,7 +47,8 @@ func TestRetries(t *testing.T) {
 	const leased, rival = partition.Slice(1), partition.Slice(2)
 	longest := time.Duration(0)
 	for range 10 {
-		r.tried([]partition.Slice{leased, rival}, map[partition.Slice]time.Duration{leased: 700 * time.Millisecond}, now)
+		r.tried([]partition.Slice{leased, rival}, map[partition.Slice]time.Duration{leased: 700 * time.Millisecond},
+			now)
 		if got := r[leased].at.Sub(now); got != 700*time.Millisecond {
 			t.Fatalf("again in %s where a lease lasts 700ms", got)
 		}

@@ -36,7 +36,8 @@ func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogR
 	if !ok || !r.n.quorum.Has(s) {
 		return nil, 0, nil
 	}
-	p := &sentChunk{slice: s, set: c, about: about, chunk: &wire.Piece{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen}}
+	p := &sentChunk{slice: s, set: c, about: about, chunk: &wire.Piece{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork,
+		Gen: c.Gen}}
 	switch {
 	case st.copying:
 		n, err := r.pageOf(p, st, logs)
@@ -53,7 +54,8 @@ func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogR
 	case errors.Is(err, store.ErrGap):
 		// It says that it has more than its owner's log: that can be no part of this
 		// log. A copy anew begins its log where this one is; the rows merge.
-		r.n.log.Warn("a replica's log is longer than its owner's; copying anew", "peer", l.peer, "slice", s, "its head", st.head, "ours", r.n.store.LogHead(s))
+		r.n.log.Warn("a replica's log is longer than its owner's; copying anew", "peer", l.peer, "slice", s, "its head",
+			st.head, "ours", r.n.store.LogHead(s))
 		return nil, 0, r.copyAnew(l.peer, s)
 	case errors.Is(err, store.ErrTrimmed):
 		return nil, 0, r.copyAnew(l.peer, s)

@@ -218,7 +218,8 @@ func clipped(s string, most int) string { return strings.ToValidUTF8(s[:min(len(
 
 // wireCopy is what is said of a text beside its print.
 func wireCopy(r *store.Record, sl partition.Slice) *wire.Copy {
-	c := &wire.Copy{Key: string(r.Key), Post: r.Post, Slice: sliceOn(sl), Title: clipped(r.Title, wire.MaxText), Peer: r.Peer, FetchedMs: r.FetchedAt.UnixMilli()}
+	c := &wire.Copy{Key: string(r.Key), Post: r.Post, Slice: sliceOn(sl), Title: clipped(r.Title, wire.MaxText),
+		Peer: r.Peer, FetchedMs: r.FetchedAt.UnixMilli()}
 	if r.Merged() {
 		c.Canonical = string(r.Canonical)
 	}

@@ -55,7 +55,8 @@ func newPress(t *testing.T, papers, articles int) *press {
 			date := time.Date(2019, 1, day, 12, 0, 0, 0, time.UTC)
 			head, when = `<meta property="article:published_time" content="`+date.Format(time.RFC3339)+`">`, date.Unix()
 		}
-		p.pages[host+path] = "<!doctype html><html><head><title>Artigo " + fmt.Sprint(at) + "</title>" + head + "</head><body><p>" + body + "</p></body></html>"
+		p.pages[host+path] = "<!doctype html><html><head><title>Artigo " + fmt.Sprint(at) + "</title>" + head +
+			"</head><body><p>" + body + "</p></body></html>"
 		k, err := partition.ParseKey("http://" + host + path)
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +80,8 @@ func newPress(t *testing.T, papers, articles int) *press {
 			case 2:
 				now = append([]string{"não"}, now...)
 			}
-			put(paper((a*5+i*3)%papers), fmt.Sprintf("/artigo%d", a), strings.Join(now, " "), rng.IntN(4)*(1+rng.IntN(9)), a)
+			put(paper((a*5+i*3)%papers), fmt.Sprintf("/artigo%d", a), strings.Join(now, " "),
+				rng.IntN(4)*(1+rng.IntN(9)), a)
 		}
 	}
 	for i := range 4 { // no copies: too short, or nothing but the same few words around them
@@ -210,7 +212,8 @@ func read(t *testing.T, s *nodetest.Sim, p *press) {
 }
 
 func pressWorld(p *press) nodetest.SimOptions {
-	return nodetest.SimOptions{Seed: 11, World: crawltest.Options{Seed: 5, Sites: 1, Pages: 1}, SliceBits: 6, Beside: p.answer}
+	return nodetest.SimOptions{Seed: 11, World: crawltest.Options{Seed: 5, Sites: 1, Pages: 1}, SliceBits: 6,
+		Beside: p.answer}
 }
 
 // One peer, and five that share the papers out among themselves, name the same groups, and
@@ -303,7 +306,8 @@ func TestWithdrawnCopiesLeave(t *testing.T) {
 				for _, m := range g.Members {
 					fmt.Fprintf(&b, "%s %s %d\n", m.Key, m.Reason, m.Distance)
 				}
-				if got := g.Group + "\n" + b.String(); len(g.Members) > 0 && got != want[k] || len(g.Members) == 0 && want[k] != "" {
+				if got := g.Group + "\n" + b.String(); len(g.Members) > 0 && got != want[k] || len(g.Members) == 0 &&
+					want[k] != "" {
 					return fmt.Sprintf("of %s: %s, want %s", k, got, want[k])
 				}
 			}
@@ -333,7 +337,8 @@ func TestWhatHasNoCopies(t *testing.T) {
 		if err != nil || g.Why == "" || len(g.Members) > 0 {
 			t.Errorf("%+v, %v", g, err)
 		}
-		if _, err := n.Copies(context.Background(), "web:http://127.77.210.200/nada", ""); !errors.Is(err, api.ErrNotFound) {
+		if _, err := n.Copies(context.Background(), "web:http://127.77.210.200/nada", ""); !errors.Is(err,
+			api.ErrNotFound) {
 			t.Errorf("unknown: %v", err)
 		}
 		s.Until("the index has the texts", time.Minute, func() string {

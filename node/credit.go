@@ -16,9 +16,11 @@ import (
 // the default. They bound what a hostile peer costs; an honest one of this
 // program stays far below them.
 type CreditLimits struct {
-	Links    Rate // links forwarded; default 20,000 a second, 200,000 at once
-	Bytes    Rate // of requests; default 32 MiB a second, 256 MiB at once
-	Requests Rate // by their price: a look-up 1, turns of addresses 1 and 1 for each 100 of them, a query or a question for copies 4, a page of rows or records 8; default 400 a second, 4000 at once
+	Links Rate // links forwarded; default 20,000 a second, 200,000 at once
+	Bytes Rate // of requests; default 32 MiB a second, 256 MiB at once
+	// by their price: a look-up 1, turns of addresses 1 and 1 for each 100 of them, a query or a question for copies 4,
+	// a page of rows or records 8; default 400 a second, 4000 at once
+	Requests Rate
 	Priority Rate // requests that keep leases and agree on replicas; default 200 a second, 2000 at once
 
 	// Grace is how many requests may still come in after the peer was told to
@@ -241,7 +243,8 @@ func (c *credits) judge(peer string, p price, now time.Time) ruling {
 		n    float64
 		r    Rate
 		name string
-	}{{&a.links, p.links, c.limits.Links, "links"}, {&a.bytes, p.bytes, c.limits.Bytes, "bytes"}, {&a.requests, p.requests, c.limits.Requests, "requests"}} {
+	}{{&a.links, p.links, c.limits.Links, "links"}, {&a.bytes, p.bytes, c.limits.Bytes, "bytes"},
+		{&a.requests, p.requests, c.limits.Requests, "requests"}} {
 		r := Rate{one.r.PerSecond / share, one.r.Burst / share}
 		if wait := one.b.take(one.n, r, now); wait > 0 {
 			wait = min(wait, maxPause)
@@ -300,7 +303,8 @@ type creditGate struct {
 }
 
 func newCreditGate(l CreditLimits) *creditGate {
-	return &creditGate{credits: newCredits(l), refused: map[string]int64{}, named: map[string]int64{}, pauses: map[string]time.Time{}}
+	return &creditGate{credits: newCredits(l), refused: map[string]int64{}, named: map[string]int64{},
+		pauses: map[string]time.Time{}}
 }
 
 // note counts what happened and returns news for the log.

@@ -165,7 +165,8 @@ func TestCreditBetweenPeers(t *testing.T) {
 	for _, m := range n.metrics() {
 		seen[m.Name+m.Labels["reason"]+m.Labels["what"]] = m.Value
 	}
-	for _, name := range []string{"echo_credit_refused_totallinks", "echo_credit_refused_totalwaiting", "echo_credit_refused_totalcut",
+	for _, name := range []string{"echo_credit_refused_totallinks", "echo_credit_refused_totalwaiting",
+		"echo_credit_refused_totalcut",
 		"echo_credit_peers_totalslowed", "echo_credit_peers_totalcut off"} {
 		if seen[name] == 0 {
 			t.Errorf("%s is 0: %v", name, seen)

@@ -19,10 +19,11 @@ import (
 func held(t *testing.T, p *nodetest.SimPeer) map[partition.Key]string {
 	t.Helper()
 	out := map[partition.Key]string{}
-	missing, err := p.Node().Export(context.Background(), api.Export{Local: true}, func(r store.Record, _ string) error {
-		out[r.Key] = r.Text
-		return nil
-	})
+	missing, err := p.Node().Export(context.Background(), api.Export{Local: true},
+		func(r store.Record, _ string) error {
+			out[r.Key] = r.Text
+			return nil
+		})
 	if err != nil || len(missing) > 0 {
 		t.Fatalf("%s: export: %v, missing %v", p.Name, err, missing)
 	}
@@ -69,7 +70,8 @@ func TestDamagedTable(t *testing.T) {
 				got := s.OnDisk(p)
 				for k, text := range want {
 					if got[k] != text {
-						t.Errorf("%s has not the record of %s in %s, has %d of %d", p.Name, k, s.Charter().Slice(k), len(got), len(want))
+						t.Errorf("%s has not the record of %s in %s, has %d of %d", p.Name, k, s.Charter().Slice(k),
+							len(got), len(want))
 						break
 					}
 				}

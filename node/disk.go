@@ -13,16 +13,18 @@ import (
 
 // Options.MaxDisk is a cap on what du says of the data directory: the store and its log, the
 // index, the trash, all of it. The store and the index write anew what they have before they
-// delete it, both at once and all of it where there is little: as much as is used is kept free for that. No fetch begins where
-// what is used, that room and what may come all the same would be above the cap. The swarm learns of it as a stop (followLimits), so
-// that others take the slices. Copies of slices and links are taken for longer, and put off where what is used and that
-// room would be above the cap. Nothing is dropped but the trash, which gets a tenth of the cap at most.
+// delete it, both at once and all of it where there is little: as much as is used is kept free for that. No fetch
+// begins where what is used, that room and what may come all the same would be above the cap. The swarm learns of it as
+// a stop (followLimits), so that others take the slices. Copies of slices and links are taken for longer, and put off
+// where what is used and that room would be above the cap. Nothing is dropped but the trash, which gets a tenth of the
+// cap at most.
 const (
-	diskRoomMost  = 512<<20 + index.MaxMerge*diskRecord // of the room: the store and the index write no more than that at once
-	diskComes     = 5                                   // an n-th of the cap is for what comes all the same,
-	diskComesMost = 1 << 30                             // and no more than that
-	diskBack      = 10                                  // an n-th of the cap below, fetching begins again
-	diskTrash     = 10                                  // an n-th of the cap is the most that the trash may have
+	// of the room: the store and the index write no more than that at once
+	diskRoomMost  = 512<<20 + index.MaxMerge*diskRecord
+	diskComes     = 5       // an n-th of the cap is for what comes all the same,
+	diskComesMost = 1 << 30 // and no more than that
+	diskBack      = 10      // an n-th of the cap below, fetching begins again
+	diskTrash     = 10      // an n-th of the cap is the most that the trash may have
 	diskEvery     = 200 * time.Millisecond
 	diskRecord    = 16 << 10 // what a record takes in the index, about, before its segments are merged
 	diskCost      = 50       // the directory is looked at for at most an n-th of the time

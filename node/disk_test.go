@@ -42,7 +42,8 @@ func TestDiskCap(t *testing.T) {
 		used := int64(0)
 		g := &diskGauge{most: 300, other: func() int64 { return used }}
 		n := &Node{disk: g}
-		link, empty := &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{}}}, &wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{{}}}}}
+		link, empty := &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{}}},
+			&wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{{}}}}}
 		rows := &wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{{Rows: []*wire.Row{{Key: []byte("k")}}}}}}}
 		for _, c := range []struct {
 			used      int64
@@ -66,7 +67,8 @@ func TestDiskCap(t *testing.T) {
 			if no := n.putsOff(rows); (no != nil) != c.off || (n.putsOff(link) != nil) != c.off {
 				t.Errorf("%d of 300: put off: %v, although %s", c.used, no, c.why)
 			}
-			if n.putsOff(empty) != nil || n.putsOff(&wire.Request{Body: &wire.Request_Lease{Lease: &wire.Lease{}}}) != nil {
+			if n.putsOff(empty) != nil ||
+				n.putsOff(&wire.Request{Body: &wire.Request_Lease{Lease: &wire.Lease{}}}) != nil {
 				t.Errorf("%d of 300: what brings no rows is put off", c.used)
 			}
 		}

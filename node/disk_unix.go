@@ -17,7 +17,8 @@ func onDisk(info fs.FileInfo) (bytes int64, id fileID, shared bool) {
 	if !ok {
 		return info.Size(), id, false
 	}
-	return int64(s.Blocks) * 512, fileID{uint64(s.Dev), uint64(s.Ino)}, s.Nlink > 1 //nolint:unconvert // the types differ between systems
+	//nolint:unconvert // the types differ between systems
+	return int64(s.Blocks) * 512, fileID{uint64(s.Dev), uint64(s.Ino)}, s.Nlink > 1
 }
 
 // ignoreGone: files come and go while a directory is walked.

@@ -31,7 +31,8 @@ type copyHunt struct {
 }
 
 func (n *Node) newCopyHunt(until time.Time) *copyHunt {
-	return &copyHunt{n: n, assign: n.assignment(), until: until, failed: map[string]api.Missing{}, lost: map[string]map[partition.Slice]bool{}}
+	return &copyHunt{n: n, assign: n.assignment(), until: until, failed: map[string]api.Missing{},
+		lost: map[string]map[partition.Slice]bool{}}
 }
 
 // found is one text of an answer; its print has a name, and none of that no words.
@@ -84,7 +85,8 @@ func (h *copyHunt) ask(ctx context.Context, w *wire.Copies) []found {
 	}
 	wg.Wait()
 	slices.SortFunc(all, func(a, b found) int {
-		return cmp.Or(cmp.Compare(textName(a.key, a.Post), textName(b.key, b.Post)), cmp.Compare(b.FetchedMs, a.FetchedMs))
+		return cmp.Or(cmp.Compare(textName(a.key, a.Post), textName(b.key, b.Post)),
+			cmp.Compare(b.FetchedMs, a.FetchedMs))
 	})
 	return all
 }
@@ -211,7 +213,8 @@ func (h *copyHunt) named(ctx context.Context, k partition.Key, post string) (fou
 		return all[at], nil
 	}
 	if c := h.coverage(); c.SlicesAnswered < c.SlicesTotal {
-		return found{}, fmt.Errorf("%w: %s: %d of %d slices answered", api.ErrUnavailable, textName(k, post), c.SlicesAnswered, c.SlicesTotal)
+		return found{}, fmt.Errorf("%w: %s: %d of %d slices answered", api.ErrUnavailable, textName(k, post),
+			c.SlicesAnswered, c.SlicesTotal)
 	}
 	return found{}, fmt.Errorf("%w: no record of %s", api.ErrNotFound, textName(k, post))
 }
@@ -245,8 +248,9 @@ func groupOf(groups []copies.Group, id string, by map[string]found) (name string
 		for _, m := range g {
 			f := by[m.ID]
 			name = m.Group
-			out = append(out, api.GroupMember{Key: f.key, Post: f.Post, Title: f.Title, Peer: f.Peer, FetchedAt: time.UnixMilli(f.FetchedMs).UTC(),
-				Reason: string(m.Reason), Distance: m.Distance})
+			out = append(out, api.GroupMember{Key: f.key, Post: f.Post, Title: f.Title, Peer: f.Peer,
+				FetchedAt: time.UnixMilli(f.FetchedMs).UTC(),
+				Reason:    string(m.Reason), Distance: m.Distance})
 		}
 	}
 	return name, out

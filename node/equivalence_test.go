@@ -28,7 +28,8 @@ const worlds = 4
 // equivalenceWorld has about 1,500 Keys; the race detector, with which a page
 // costs twenty times as much, gets about 300.
 func equivalenceWorld(seed uint64) crawltest.Options {
-	o := crawltest.Options{Seed: seed % worlds, Sites: 60, Pages: 22, Words: 50, Think: 30 * time.Millisecond, Gap: time.Second}
+	o := crawltest.Options{Seed: seed % worlds, Sites: 60, Pages: 22, Words: 50, Think: 30 * time.Millisecond,
+		Gap: time.Second}
 	if racetest.Enabled {
 		o.Sites, o.Pages, o.Words = 24, 10, 30
 	}
@@ -37,7 +38,8 @@ func equivalenceWorld(seed uint64) crawltest.Options {
 
 // mostChaos is everything at once, for the better part of a crawl.
 func mostChaos() nodetest.Chaos {
-	c := nodetest.Chaos{For: time.Minute, Crashes: true, Disks: true, Pauses: true, Cuts: true, Lags: true, Joins: 2, Lost: 0.02, Failed: 0.02, Twice: 0.02}
+	c := nodetest.Chaos{For: time.Minute, Crashes: true, Disks: true, Pauses: true, Cuts: true, Lags: true, Joins: 2,
+		Lost: 0.02, Failed: 0.02, Twice: 0.02}
 	if racetest.Enabled {
 		c.For = 15 * time.Second
 	}
@@ -47,13 +49,16 @@ func mostChaos() nodetest.Chaos {
 // crawl has peers crawl the world of seed while c rages, and checks what the
 // world saw.
 func crawl(t *testing.T, seed uint64, peers int, c nodetest.Chaos) (out nodetest.Crawl) {
-	return crawlSim(t, nodetest.SimOptions{Seed: seed, World: equivalenceWorld(seed), Node: node.Options{Delay: time.Second, KeepBodies: true}}, peers, c)
+	return crawlSim(t, nodetest.SimOptions{Seed: seed, World: equivalenceWorld(seed),
+		Node: node.Options{Delay: time.Second, KeepBodies: true}}, peers, c)
 }
 
 // crawlGeo is crawl in a swarm in geo mode: the sites are in four cities, the peers in
 // three of them.
 func crawlGeo(t *testing.T, seed uint64, peers int, c nodetest.Chaos) nodetest.Crawl {
-	o := nodetest.SimOptions{Seed: seed, World: equivalenceWorld(seed), Node: node.Options{Delay: time.Second, KeepBodies: true, Partition: partition.ModeGeo, CellLevel: 4}, SliceBits: 6}
+	o := nodetest.SimOptions{Seed: seed, World: equivalenceWorld(seed),
+		Node:      node.Options{Delay: time.Second, KeepBodies: true, Partition: partition.ModeGeo, CellLevel: 4},
+		SliceBits: 6}
 	o.World.Places = geoWorld().Places
 	for _, p := range o.World.Places[1:] {
 		o.Homes = append(o.Homes, partition.Point{Lat: p.Lat, Lon: p.Lon})

@@ -23,7 +23,8 @@ import (
 // them, and a cursor is the place of the last: what was given stays given, and
 // what is still to come comes, when slices change hands between two exports or in
 // one. An error of fn ends it.
-func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Record, cursor string) error) ([]api.Missing, error) {
+func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Record, cursor string) error) ([]api.Missing,
+	error) {
 	after, err := n.spotOf(e.Cursor)
 	if err != nil {
 		return nil, fmt.Errorf("%w: cursor: %w", api.ErrInvalid, err)
@@ -319,7 +320,8 @@ func (n *Node) spotOf(cursor string) (s spot, err error) {
 
 // compare is the order of store.RecordsFrom.
 func (s spot) compare(o spot) int {
-	c := cmp.Or(cmp.Compare(s.in, o.in), strings.Compare(string(s.key.Site()), string(o.key.Site())), strings.Compare(string(s.key), string(o.key)))
+	c := cmp.Or(cmp.Compare(s.in, o.in), strings.Compare(string(s.key.Site()), string(o.key.Site())),
+		strings.Compare(string(s.key), string(o.key)))
 	if c == 0 && (s.part == "") != (o.part == "") {
 		return cmp.Compare(len(o.part), len(s.part))
 	}
@@ -353,7 +355,8 @@ func wanted(r store.Record, e api.Export) bool {
 	if r.PublishedAt != nil {
 		at = *r.PublishedAt
 	}
-	return (e.Kind == "" || r.Kind == e.Kind) && isLang(r.Lang, e.Lang) && (e.Site == "" || index.OfSite(r.Key, siteText(e.Site))) &&
+	return (e.Kind == "" || r.Kind == e.Kind) && isLang(r.Lang, e.Lang) &&
+		(e.Site == "" || index.OfSite(r.Key, siteText(e.Site))) &&
 		(e.Since.IsZero() || !at.Before(e.Since)) && (e.Until.IsZero() || at.Before(e.Until))
 }
 

@@ -35,7 +35,8 @@ func TestExportMergesShelves(t *testing.T) {
 			open[n.id].page = append(open[n.id].page, shelved{spot: at(k), record: store.Record{Key: k, Peer: n.id}})
 		}
 		if i%3 != 1 {
-			open["other"].page = append(open["other"].page, shelved{spot: at(k), record: store.Record{Key: k, Peer: "other"}})
+			open["other"].page = append(open["other"].page,
+				shelved{spot: at(k), record: store.Record{Key: k, Peer: "other"}})
 		}
 	}
 	for i, k := range keys {
@@ -72,7 +73,8 @@ func TestExportNamesOwnersThatAreGone(t *testing.T) {
 		give(t, n, s, gone)
 	}
 	missing, err = n.Export(t.Context(), api.Export{}, count)
-	if err != nil || len(missing) != 1 || missing[0].Peer != gone || missing[0].Slices != 3 || !strings.Contains(missing[0].Reason, "is not here") {
+	if err != nil || len(missing) != 1 || missing[0].Peer != gone || missing[0].Slices != 3 ||
+		!strings.Contains(missing[0].Reason, "is not here") {
 		t.Errorf("%+v missing, %v", missing, err)
 	}
 	if missing, err = n.Export(t.Context(), api.Export{Local: true}, count); err != nil || len(missing) != 0 {
@@ -201,7 +203,8 @@ func TestHostileRecords(t *testing.T) {
 		}
 		return out
 	}
-	for name, bad := range map[string]*wire.RecordsAnswer{"backwards": page(b, a), "twice": page(a, a), "no key": page("javascript:1"), "no JSON": {Records: [][]byte{[]byte("{")}}} {
+	for name, bad := range map[string]*wire.RecordsAnswer{"backwards": page(b, a), "twice": page(a, a),
+		"no key": page("javascript:1"), "no JSON": {Records: [][]byte{[]byte("{")}}} {
 		if err := (&shelf{n: n}).take(bad); err == nil {
 			t.Errorf("%s: taken", name)
 		}

@@ -87,7 +87,8 @@ func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
 		switch {
 		case at >= 0 && heads[at].out >= 0:
 			to := &out[heads[at].out]
-			to.Copies = append(to.Copies, api.Copy{Key: h.Key, Post: h.Post, Title: h.Title, Score: h.Score, Peer: h.Peer, FetchedAt: h.FetchedAt,
+			to.Copies = append(to.Copies, api.Copy{Key: h.Key, Post: h.Post, Title: h.Title, Score: h.Score,
+				Peer: h.Peer, FetchedAt: h.FetchedAt,
 				Reason: string(m.Reason), Distance: m.Distance})
 			continue
 		case at >= 0:

@@ -37,7 +37,8 @@ func TestFold(t *testing.T) {
 	b := "a biblioteca abriu as portas depois de um ano de obras e já tem leitores novos todos os dias"
 	edited := strings.Replace(a, "branco", "verde", 1)
 	denied := strings.Replace(a, "foi pintado", "não foi pintado", 1)
-	hits := []api.Hit{fingerprinted(0, a), fingerprinted(1, b), fingerprinted(2, a), {Key: "web:http://h3/", Score: 97}, fingerprinted(4, edited), fingerprinted(5, denied), fingerprinted(6, b)}
+	hits := []api.Hit{fingerprinted(0, a), fingerprinted(1, b), fingerprinted(2, a), {Key: "web:http://h3/", Score: 97},
+		fingerprinted(4, edited), fingerprinted(5, denied), fingerprinted(6, b)}
 	for _, tt := range []struct {
 		offset, limit int
 		want          string
@@ -50,7 +51,8 @@ func TestFold(t *testing.T) {
 	} {
 		got, next := fold(hits, tt.offset, tt.limit)
 		if shape(got) != tt.want || next != tt.next {
-			t.Errorf("from %d, %d hits: %q, next %d; want %q, %d", tt.offset, tt.limit, shape(got), next, tt.want, tt.next)
+			t.Errorf("from %d, %d hits: %q, next %d; want %q, %d", tt.offset, tt.limit, shape(got), next, tt.want,
+				tt.next)
 		}
 	}
 	broken := fingerprinted(7, a)
@@ -72,7 +74,8 @@ func TestFoldLongTexts(t *testing.T) {
 		fmt.Fprintf(&two, "aquela%d ", i)
 	}
 	x, y := begin.String()+one.String(), begin.String()+two.String()
-	if got, _ := fold([]api.Hit{fingerprinted(0, x), fingerprinted(1, y), fingerprinted(2, x+"fim")}, 0, 10); shape(got) != "0+2(simhash) 1" {
+	if got, _ := fold([]api.Hit{fingerprinted(0, x), fingerprinted(1, y), fingerprinted(2, x+"fim")}, 0,
+		10); shape(got) != "0+2(simhash) 1" {
 		t.Errorf("%q", shape(got))
 	}
 }

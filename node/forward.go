@@ -264,12 +264,14 @@ func (f *forwarder) send(ctx context.Context, owner string, batch []store.Outbox
 
 // final says whether an answer ends a link's way (I2).
 func final(a wire.ForwardAck_Answer) bool {
-	return a == wire.ForwardAck_ANSWER_ADMITTED || a == wire.ForwardAck_ANSWER_KNOWN || a == wire.ForwardAck_ANSWER_REFUSED
+	return a == wire.ForwardAck_ANSWER_ADMITTED || a == wire.ForwardAck_ANSWER_KNOWN ||
+		a == wire.ForwardAck_ANSWER_REFUSED
 }
 
 // ask gets the answers to batch: from this peer's own registrar or from another
 // peer. No answers means that none was had; the error is the store's alone.
-func (f *forwarder) ask(ctx context.Context, owner string, batch []store.OutboxRow) ([]wire.ForwardAck_Answer, time.Duration, error) {
+func (f *forwarder) ask(ctx context.Context, owner string, batch []store.OutboxRow) ([]wire.ForwardAck_Answer,
+	time.Duration, error) {
 	if owner == f.n.id {
 		items := make([]store.Admission, len(batch))
 		for i, r := range batch {
@@ -301,7 +303,8 @@ func (f *forwarder) ask(ctx context.Context, owner string, batch []store.OutboxR
 	}
 	ack := resp.GetForward()
 	if len(ack.GetAnswers()) != len(batch) {
-		f.n.log.Warn("forward: answers do not match links", "peer", owner, "links", len(batch), "answers", len(ack.GetAnswers()))
+		f.n.log.Warn("forward: answers do not match links", "peer", owner, "links", len(batch), "answers",
+			len(ack.GetAnswers()))
 		return nil, MaxCallBackoff, nil
 	}
 	for _, m := range ack.Moved {

@@ -17,7 +17,8 @@ func TestLaneReadsAllAgain(t *testing.T) {
 	n := &Node{id: "self", quorum: quorum.New(quorum.Options{Self: "self", Founder: "other", Slices: all})}
 	f := newForwarder(n)
 	row := func(seq uint64) store.OutboxRow {
-		return store.OutboxRow{Seq: seq, To: all[0], Admission: store.Admission{Key: partition.Key(fmt.Sprint("web:http://h.example/", seq))}}
+		return store.OutboxRow{Seq: seq, To: all[0],
+			Admission: store.Admission{Key: partition.Key(fmt.Sprint("web:http://h.example/", seq))}}
 	}
 	f.assign([]store.OutboxRow{row(500), row(501)})
 	l := f.lanes["other"]
@@ -55,10 +56,11 @@ func TestLaneReadsAllAgain(t *testing.T) {
 	}
 }
 
-// The outbox is read while this peer becomes the owner of a slice: the reading left the slice's rows out, and the call of
-// reread falls into it. They are read again, also when the reading had only begun: it stayed behind for good then.
+// The outbox is read while this peer becomes the owner of a slice: the reading left the slice's rows out, and the call
+// of reread falls into it. They are read again, also when the reading had only begun: it stayed behind for good then.
 func TestOwnersChangeWhileTheOutboxIsRead(t *testing.T) {
-	n := &Node{id: "self", quorum: quorum.New(quorum.Options{Self: "self", Founder: "other", Slices: testCharter().Slices()})}
+	n := &Node{id: "self",
+		quorum: quorum.New(quorum.Options{Self: "self", Founder: "other", Slices: testCharter().Slices()})}
 	for _, from := range []uint64{0, 7} {
 		f := newForwarder(n)
 		f.next = from

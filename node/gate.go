@@ -45,7 +45,8 @@ func (n *Node) faulty(from string) {
 
 func (n *Node) warn(from, news string) {
 	if news != "" {
-		n.log.Warn("a peer asks for more than its credit and does not wait", "from", from, "what", news, "state", n.credit.state(from, time.Now()))
+		n.log.Warn("a peer asks for more than its credit and does not wait", "from", from, "what", news, "state",
+			n.credit.state(from, time.Now()))
 	}
 }
 
@@ -74,17 +75,20 @@ func (n *Node) refusals() []api.Metric {
 	var out []api.Metric
 	by := func(name, help, label string, counts map[string]int64) {
 		for k, v := range counts {
-			out = append(out, api.Metric{Name: name, Help: help, Kind: "counter", Value: float64(v), Labels: map[string]string{label: k}})
+			out = append(out, api.Metric{Name: name, Help: help, Kind: "counter", Value: float64(v),
+				Labels: map[string]string{label: k}})
 		}
 	}
 	g := n.credit
 	g.mu.Lock()
 	refused, named := maps.Clone(g.refused), maps.Clone(g.named)
 	g.mu.Unlock()
-	by("echo_credit_refused_total", "Requests of other peers over their credit, by what they ran out of.", "reason", refused)
+	by("echo_credit_refused_total", "Requests of other peers over their credit, by what they ran out of.", "reason",
+		refused)
 	by("echo_credit_peers_total", "Times that a peer was slowed or cut off.", "what", named)
 	s := n.dht.Stats()
-	overlay := map[string]int64{"busy": int64(s.Busy), "malformed": int64(s.Malformed), "cut": int64(s.Cut), "replayed": int64(s.Replayed), "swim": int64(s.Member.Refused),
+	overlay := map[string]int64{"busy": int64(s.Busy), "malformed": int64(s.Malformed), "cut": int64(s.Cut),
+		"replayed": int64(s.Replayed), "swim": int64(s.Member.Refused),
 		"bad-descriptor": int64(s.Member.BadDescriptors), "stale-descriptor": int64(s.Member.StaleDescriptors)}
 	for k, v := range s.RejectedDescriptors {
 		overlay["record-"+k] = int64(v)
@@ -97,13 +101,15 @@ func (n *Node) refusals() []api.Metric {
 	for k, v := range s.NotDialled {
 		undialled[k] = int64(v)
 	}
-	by("echo_overlay_no_place_total", "Streams and connections of other peers without a place, by pool and limit.", "reason", unplaced)
+	by("echo_overlay_no_place_total", "Streams and connections of other peers without a place, by pool and limit.",
+		"reason", unplaced)
 	by("echo_overlay_not_dialled_total", "Announced addresses that were not dialled, by reason.", "reason", undialled)
 	claims := map[string]int64{}
 	for k, v := range s.Member.DeathClaims {
 		claims[k] = int64(v)
 	}
-	by("echo_death_claims_total", "Claims that a live member is dead, by the peer that sent them; honest peers pass some on.", "peer", claims)
+	by("echo_death_claims_total",
+		"Claims that a live member is dead, by the peer that sent them; honest peers pass some on.", "peer", claims)
 	admission := map[string]int64{}
 	for k, v := range s.HandshakeFailed {
 		admission[k] = int64(v)

@@ -92,7 +92,8 @@ func (n *Node) plan(now time.Time) []move {
 		if leaving {
 			want = append(slices.DeleteFunc(want, func(id string) bool { return id == n.id }), n.id)
 		}
-		n.replicator.setLearners(s, slices.DeleteFunc(slices.Clone(want), func(id string) bool { return c.Has(id) || !n.placement.alive(id) }))
+		n.replicator.setLearners(s,
+			slices.DeleteFunc(slices.Clone(want), func(id string) bool { return c.Has(id) || !n.placement.alive(id) }))
 		m, learning := n.wish(s, c, want)
 		stays := m.owner == c.Owner && sameSet(m.replicas, c.Replicas)
 		if !stays || learning {
@@ -388,7 +389,8 @@ func (n *Node) askAbout(ctx context.Context) error {
 		asking.Go(func() {
 			for page := range slices.Chunk(ss, askedAbout) {
 				ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
-				req := &wire.Configs{Want: true, Digest: n.quorum.Digest(), Decided: wireReplicaSets(n.quorum.Of(page...))}
+				req := &wire.Configs{Want: true, Digest: n.quorum.Digest(),
+					Decided: wireReplicaSets(n.quorum.Of(page...))}
 				resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Configs{Configs: req}})
 				cancel()
 				if err != nil {
@@ -488,7 +490,8 @@ func (n *Node) sendCopy(ctx context.Context, peer string, s partition.Slice) (bo
 }
 
 func (n *Node) sendRows(ctx context.Context, peer string, s partition.Slice, rows []*wire.Row) bool {
-	_, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(s), Rows: rows}}})
+	_, err := n.call(ctx, peer,
+		&wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(s), Rows: rows}}})
 	if err != nil {
 		n.log.Debug("reconciling", "peer", peer, "slice", s, "err", err)
 	}

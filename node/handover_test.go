@@ -112,7 +112,8 @@ func TestReconciledRowsAreCrawled(t *testing.T) {
 		t.Fatal(err)
 	}
 	unite := func(from string) *wire.Response {
-		return n.serve(t.Context(), from, &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(s), Rows: wireRows(rows)}}})
+		return n.serve(t.Context(), from,
+			&wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(s), Rows: wireRows(rows)}}})
 	}
 	if r := unite("stranger"); r.GetRefusal() == nil {
 		t.Errorf("a stranger's rows are taken: %v", r)
@@ -146,8 +147,10 @@ func TestImportOfWhatExpands(t *testing.T) {
 		if _, err := other.Admit([]store.Admission{{Key: k}}, now); err != nil {
 			t.Fatal(err)
 		}
-		r := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Source: "web", Status: 200, Text: text}
-		if err := other.Commit(store.Commit{Key: k, Now: now, Record: r, Next: store.Next{State: store.StateDone}}); err != nil {
+		r := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Source: "web",
+			Status: 200, Text: text}
+		if err := other.Commit(store.Commit{Key: k, Now: now, Record: r,
+			Next: store.Next{State: store.StateDone}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -217,10 +220,15 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	n.store.SetLogged(true, s)
 	c := n.quorum.ReplicaSet(s).Next(n.id, []string{n.id, other}, n.store.LogHead(s))
 	came := time.Now()
-	if err := n.decide(func() { n.quorum.Copied(s); n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
+	if err := n.decide(func() {
+		n.quorum.Copied(s)
+		n.quorum.Learn(quorum.SliceReplicas{Slice: s,
+			ReplicaSet: c})
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.store.Admit([]store.Admission{{Key: mustKey(t, "http://127.99.0.1:9009/more")}}, time.Now()); err != nil {
+	if _, err := n.store.Admit([]store.Admission{{Key: mustKey(t, "http://127.99.0.1:9009/more")}},
+		time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	ask := n.quorum.AskFor(other, true, time.Now())

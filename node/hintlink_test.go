@@ -20,14 +20,20 @@ func TestHintsOfLinks(t *testing.T) {
 		a    store.Admission
 		want store.Hint
 	}{
-		"own site":    {store.Admission{Key: here, Referrer: "web:https://a.example/sitemap.xml", Hint: store.Hint{Kind: store.HintSitemap, At: at}}, store.Hint{Kind: store.HintSitemap, At: at}},
-		"another's":   {store.Admission{Key: other, Referrer: here, Hint: store.Hint{Kind: store.HintFeed, At: at}}, store.Hint{Kind: store.HintElsewhere, At: at}},
-		"of nobody":   {store.Admission{Key: other, Hint: store.Hint{Kind: store.HintFeed, At: at}}, store.Hint{Kind: store.HintElsewhere, At: at}},
-		"no such":     {store.Admission{Key: here, Referrer: here, Hint: store.Hint{Kind: 77, At: at}}, store.Hint{}},
-		"never sent":  {store.Admission{Key: here, Referrer: here, Hint: store.Hint{Kind: store.HintHeader, At: at}}, store.Hint{}},
-		"no time":     {store.Admission{Key: here, Referrer: here, Hint: store.Hint{Kind: store.HintFeed, At: time.Unix(-5, 0)}}, store.Hint{}},
-		"end of time": {store.Admission{Key: here, Referrer: here, Hint: store.Hint{Kind: store.HintFeed, At: time.Unix(1<<62, 0)}}, store.Hint{}},
-		"none":        {store.Admission{Key: here, Referrer: here}, store.Hint{}},
+		"own site": {store.Admission{Key: here, Referrer: "web:https://a.example/sitemap.xml",
+			Hint: store.Hint{Kind: store.HintSitemap, At: at}}, store.Hint{Kind: store.HintSitemap, At: at}},
+		"another's": {store.Admission{Key: other, Referrer: here, Hint: store.Hint{Kind: store.HintFeed, At: at}},
+			store.Hint{Kind: store.HintElsewhere, At: at}},
+		"of nobody": {store.Admission{Key: other, Hint: store.Hint{Kind: store.HintFeed, At: at}},
+			store.Hint{Kind: store.HintElsewhere, At: at}},
+		"no such": {store.Admission{Key: here, Referrer: here, Hint: store.Hint{Kind: 77, At: at}}, store.Hint{}},
+		"never sent": {store.Admission{Key: here, Referrer: here, Hint: store.Hint{Kind: store.HintHeader, At: at}},
+			store.Hint{}},
+		"no time": {store.Admission{Key: here, Referrer: here,
+			Hint: store.Hint{Kind: store.HintFeed, At: time.Unix(-5, 0)}}, store.Hint{}},
+		"end of time": {store.Admission{Key: here, Referrer: here,
+			Hint: store.Hint{Kind: store.HintFeed, At: time.Unix(1<<62, 0)}}, store.Hint{}},
+		"none": {store.Admission{Key: here, Referrer: here}, store.Hint{}},
 	} {
 		b, err := proto.Marshal(linkOf(c.a))
 		if err != nil {

@@ -36,7 +36,8 @@ func TestHintsReachTheOwners(t *testing.T) {
 			w.Header().Set("Content-Type", "application/rss+xml")
 			fmt.Fprint(w, `<rss version="2.0"><channel><title>News</title>`)
 			for i := range pages {
-				fmt.Fprintf(w, "<item><title>Page %d</title><link>http://%s/</link><pubDate>%s</pubDate></item>", i, page(i), time.Unix(edition()*40, 0).UTC().Format(time.RFC1123Z))
+				fmt.Fprintf(w, "<item><title>Page %d</title><link>http://%s/</link><pubDate>%s</pubDate></item>", i,
+					page(i), time.Unix(edition()*40, 0).UTC().Format(time.RFC1123Z))
 			}
 			fmt.Fprint(w, "</channel></rss>")
 		default:
@@ -46,7 +47,8 @@ func TestHintsReachTheOwners(t *testing.T) {
 		resp.Request = r
 		return resp
 	}
-	o := nodetest.SimOptions{Seed: 5, World: crawltest.Options{Seed: 5, Sites: 1, Pages: 1}, Node: node.Options{Delay: time.Second, Revisit: time.Minute}, SliceBits: 6, Beside: beside}
+	o := nodetest.SimOptions{Seed: 5, World: crawltest.Options{Seed: 5, Sites: 1, Pages: 1},
+		Node: node.Options{Delay: time.Second, Revisit: time.Minute}, SliceBits: 6, Beside: beside}
 	nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 		a, b := s.Add(), s.Add()
 		s.Settle(5 * time.Minute)

@@ -52,7 +52,8 @@ func running(t testing.TB, n *Node) (stop func()) {
 			t.Error(err)
 		}
 	}
-	for deadline := time.Now().Add(30 * time.Second); n.ready() != nil || n.Status().Slices == 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); n.ready() != nil ||
+		n.Status().Slices == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			stop()
 			t.Fatalf("not ready: %v", n.ready())
@@ -111,8 +112,10 @@ func TestForwardedKeysAreCheckedLikeSeeds(t *testing.T) {
 	if got := n.count.refused.Load(); got < int64(len(bad))-2 { // depth is policy, not abuse
 		t.Errorf("%d refusals counted of %d", got, len(bad))
 	}
-	ok := forwardTo(t, n, &wire.Link{Key: "web:http://127.99.0.1/"}, &wire.Link{Key: "web:http://127.99.0.1/"}, &wire.Link{Key: "bad"})
-	want := []wire.ForwardAck_Answer{wire.ForwardAck_ANSWER_ADMITTED, wire.ForwardAck_ANSWER_KNOWN, wire.ForwardAck_ANSWER_REFUSED}
+	ok := forwardTo(t, n, &wire.Link{Key: "web:http://127.99.0.1/"}, &wire.Link{Key: "web:http://127.99.0.1/"},
+		&wire.Link{Key: "bad"})
+	want := []wire.ForwardAck_Answer{wire.ForwardAck_ANSWER_ADMITTED, wire.ForwardAck_ANSWER_KNOWN,
+		wire.ForwardAck_ANSWER_REFUSED}
 	for i, a := range ok.Answers {
 		if a != want[i] {
 			t.Errorf("answer %d is %v, want %v", i, a, want[i])
@@ -168,14 +171,19 @@ func TestOnlyTheOwnerReplicatesAndCompares(t *testing.T) {
 	if n.store.LogHead(ours) != 0 {
 		t.Error("a log moved")
 	}
-	if r := n.serve(t.Context(), "member", &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(theirs), Rows: true}}}); r.GetRefusal() == nil {
+	if r := n.serve(t.Context(), "member",
+		&wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(theirs),
+			Rows: true}}}); r.GetRefusal() == nil {
 		t.Errorf("a member reads rows: %v", r)
 	}
 	for _, accept := range []bool{false, true} {
 		next := n.quorum.ReplicaSet(ours).Next("member", []string{"member"}, 0)
-		p := &wire.Proposal{Base: wireReplicaSet(ours, n.quorum.ReplicaSet(ours)), Ballot: 9, By: "member", Next: wireReplicaSet(ours, next)}
+		p := &wire.Proposal{Base: wireReplicaSet(ours, n.quorum.ReplicaSet(ours)), Ballot: 9, By: "member",
+			Next: wireReplicaSet(ours, next)}
 		for _, from := range []string{"member", "stranger"} {
-			r := n.serve(t.Context(), from, &wire.Request{Body: &wire.Request_Ballots{Ballots: &wire.Ballots{Accept: accept, Proposals: []*wire.Proposal{p}}}})
+			r := n.serve(t.Context(), from,
+				&wire.Request{Body: &wire.Request_Ballots{Ballots: &wire.Ballots{Accept: accept,
+					Proposals: []*wire.Proposal{p}}}})
 			if r.GetBallots() != nil && r.GetBallots().Promises[0].Ok {
 				t.Errorf("%s takes a slice that is leased to this peer: %v", from, r)
 			}
@@ -199,8 +207,9 @@ func TestHostileAnswers(t *testing.T) {
 		}
 	}
 	for name, a := range map[string]*wire.QueryAnswer{
-		"a hit that is no key":            {Hits: []*wire.Hit{{Key: "javascript:alert(1)"}}},
-		"a hit of another slice":          {Hits: []*wire.Hit{{Key: string(mustKey(t, "http://xx.example/")), Score: 1e9}}},
+		"a hit that is no key": {Hits: []*wire.Hit{{Key: "javascript:alert(1)"}}},
+		"a hit of another slice": {Hits: []*wire.Hit{{Key: string(mustKey(t, "http://xx.example/")),
+			Score: 1e9}}},
 		"a missing slice nobody asked of": {Missing: []uint64{uint64(other[0])}},
 		"a hit of a slice it misses":      {Hits: []*wire.Hit{{Key: string(k)}}, Missing: []uint64{uint64(in[0])}},
 	} {
@@ -238,8 +247,10 @@ func TestQueryWithoutSomePeers(t *testing.T) {
 		give(t, n, s, fmt.Sprint("nobody", i))
 	}
 	forwardTo(t, n, &wire.Link{Key: string(k)})
-	rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: time.Now(), Source: "web", Status: 200, Text: "sardinha"}
-	if err := n.store.Commit(store.Commit{Key: k, Now: time.Now(), Record: rec, Next: store.Next{State: store.StateDone}}); err != nil {
+	rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: time.Now(),
+		Source: "web", Status: 200, Text: "sardinha"}
+	if err := n.store.Commit(store.Commit{Key: k, Now: time.Now(), Record: rec,
+		Next: store.Next{State: store.StateDone}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.FlushIndex(t.Context()); err != nil {
@@ -276,7 +287,8 @@ func TestUnknownMessageIsRefused(t *testing.T) {
 	if r.GetRefusal().GetCode() != wire.Refusal_CODE_MALFORMED {
 		t.Errorf("%v", r)
 	}
-	r = n.serve(t.Context(), "p", &wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Key: "web:http://example.org/"}}})
+	r = n.serve(t.Context(), "p",
+		&wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Key: "web:http://example.org/"}}})
 	if a := r.GetWhoOwns(); len(a.GetKeepers()) != 1 || a.GetKeepers()[0] != n.ID() {
 		t.Errorf("%v", r)
 	}
@@ -311,8 +323,10 @@ func TestExportResumes(t *testing.T) {
 		if _, err := n.store.Admit([]store.Admission{{Key: k}}, now); err != nil {
 			t.Fatal(err)
 		}
-		rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Source: "web", Peer: n.id, Status: 200, Lang: []string{"pt", "en"}[i%2]}
-		if err := n.store.Commit(store.Commit{Key: k, Now: now, Record: rec, Next: store.Next{State: store.StateDone}}); err != nil {
+		rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Source: "web",
+			Peer: n.id, Status: 200, Lang: []string{"pt", "en"}[i%2]}
+		if err := n.store.Commit(store.Commit{Key: k, Now: now, Record: rec,
+			Next: store.Next{State: store.StateDone}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -342,7 +356,8 @@ func TestExportOfCaptures(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	noise := make([]byte, store.MaxBodyBytes)
 	rng := rand.NewChaCha8([32]byte{})
-	keys := []partition.Key{mustKey(t, "http://a.example/1"), mustKey(t, "http://a.example/2"), mustKey(t, "http://b.example/1")}
+	keys := []partition.Key{mustKey(t, "http://a.example/1"), mustKey(t, "http://a.example/2"),
+		mustKey(t, "http://b.example/1")}
 	if _, err := n.store.Admit([]store.Admission{{Key: keys[0]}, {Key: keys[1]}, {Key: keys[2]}}, now); err != nil {
 		t.Fatal(err)
 	}
@@ -351,8 +366,10 @@ func TestExportOfCaptures(t *testing.T) {
 			now = now.Add(time.Minute)
 			_, _ = rng.Read(noise)
 			head := []byte("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: \x01\x02\r\n", 2000))
-			rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Status: 200, Digest: fmt.Sprint(i), Text: strings.Repeat("\x01", 1<<20)}
-			c := store.Commit{Key: k, Now: now, Record: rec, Next: store.Next{State: store.StateDone}, Capture: &store.Capture{Request: head, Response: head, Body: noise}}
+			rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now,
+				Status: 200, Digest: fmt.Sprint(i), Text: strings.Repeat("\x01", 1<<20)}
+			c := store.Commit{Key: k, Now: now, Record: rec, Next: store.Next{State: store.StateDone},
+				Capture: &store.Capture{Request: head, Response: head, Body: noise}}
 			if err := n.store.Commit(c); err != nil {
 				t.Fatal(err)
 			}
@@ -384,12 +401,14 @@ func TestExportOfCaptures(t *testing.T) {
 			parts = append(parts, fmt.Sprintf("%s %d %d", x.key, len(x.part), len(x.capture.Body)))
 		}
 	}
-	if len(parts) != 12 || parts[2] != parts[1] || !strings.HasSuffix(parts[2], fmt.Sprint(" 9 ", store.MaxBodyBytes)) || !strings.HasSuffix(parts[3], " 0 0") {
+	if len(parts) != 12 || parts[2] != parts[1] ||
+		!strings.HasSuffix(parts[2], fmt.Sprint(" 9 ", store.MaxBodyBytes)) || !strings.HasSuffix(parts[3], " 0 0") {
 		t.Errorf("%q", parts)
 	}
 	records := 0
 	_, err := n.Export(t.Context(), api.Export{Captures: true}, func(rec store.Record, cursor string) error {
-		if records++; len(rec.Captures) != 3 || rec.Captures[2].Digest != rec.Digest || len(rec.Captures[0].Body) != store.MaxBodyBytes || rec.Captures[1].Key != rec.Key {
+		if records++; len(rec.Captures) != 3 || rec.Captures[2].Digest != rec.Digest ||
+			len(rec.Captures[0].Body) != store.MaxBodyBytes || rec.Captures[1].Key != rec.Key {
 			t.Errorf("%s: %d captures", rec.Key, len(rec.Captures))
 		}
 		return nil
@@ -452,7 +471,8 @@ func TestMapCells(t *testing.T) {
 	}
 	for _, f := range fc.Features[1:] {
 		var rings [][][2]float64
-		if err := json.Unmarshal(f.Geometry.Coordinates, &rings); err != nil || f.Geometry.Type != "Polygon" || len(rings) != 1 || len(rings[0]) != 5 || rings[0][0] != rings[0][4] {
+		if err := json.Unmarshal(f.Geometry.Coordinates, &rings); err != nil || f.Geometry.Type != "Polygon" ||
+			len(rings) != 1 || len(rings[0]) != 5 || rings[0][0] != rings[0][4] {
 			t.Fatalf("%s: %s, %v", f.ID, f.Geometry.Coordinates, err)
 		}
 		area := 0.0
@@ -463,7 +483,8 @@ func TestMapCells(t *testing.T) {
 				t.Fatalf("%s: %v is in two pieces", f.ID, rings[0])
 			}
 		}
-		if sl, err := partition.ParseSlice(f.ID); err != nil || f.Properties["owner"] == nil || f.Properties["level"] != float64(sl.Level()) {
+		if sl, err := partition.ParseSlice(f.ID); err != nil || f.Properties["owner"] == nil ||
+			f.Properties["level"] != float64(sl.Level()) {
 			t.Fatalf("%s: %v, %v", f.ID, f.Properties, err)
 		}
 		if area <= 0 && math.Abs(rings[0][0][1]) < 60 {

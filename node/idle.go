@@ -161,5 +161,6 @@ func (n *Node) askReport(ctx context.Context, id string) (r report, done bool, e
 }
 
 func reportOf(s *wire.StatusAnswer) report {
-	return report{Idle: s.GetIdle(), Sent: s.GetSent(), Received: s.GetReceived(), Keys: s.GetSeeds(), Acting: s.GetActing()}
+	return report{Idle: s.GetIdle(), Sent: s.GetSent(), Received: s.GetReceived(), Keys: s.GetSeeds(),
+		Acting: s.GetActing()}
 }

@@ -49,12 +49,18 @@ func TestWhoVanishedIsIdleWhileNothingMoves(t *testing.T) {
 	}
 	b := []string{"b"}
 	for name, steps := range map[string][]step{
-		"it left when all was done":                          {{both(idle, idle), nil, false}, {both(idle, idle), nil, true}, {alone(idle), b, true}, {alone(idle), b, true}},
-		"and another is slow once":                           {{both(idle, idle), nil, false}, {both(idle, idle), nil, true}, {mute, b, false}, {alone(idle), b, false}, {alone(idle), b, true}},
-		"a link went to it then":                             {{both(idle, idle), nil, false}, {both(idle, idle), nil, true}, {alone(sent), b, false}, {alone(sent), b, false}, {alone(sent), b, false}},
-		"a link went to it after it spoke, in the same wave": {{both(idle, idle), nil, false}, {both(idle, idle), nil, true}, {both(sent, idle), nil, false}, {alone(sent), b, false}, {alone(sent), b, false}},
-		"it was idle once":                                   {{both(idle, idle), nil, false}, {alone(idle), b, false}, {alone(idle), b, false}},
-		"it was never seen":                                  {{alone(idle), b, false}, {alone(idle), b, false}},
+		"it left when all was done": {{both(idle, idle), nil, false},
+			{both(idle, idle), nil, true}, {alone(idle), b, true}, {alone(idle), b, true}},
+		"and another is slow once": {{both(idle, idle), nil, false},
+			{both(idle, idle), nil, true}, {mute, b, false}, {alone(idle), b, false}, {alone(idle), b, true}},
+		"a link went to it then": {{both(idle, idle), nil, false},
+			{both(idle, idle), nil, true}, {alone(sent), b, false}, {alone(sent), b, false}, {alone(sent), b, false}},
+		"a link went to it after it spoke, in the same wave": {{both(idle, idle), nil, false},
+			{both(idle, idle), nil, true}, {both(sent, idle), nil, false}, {alone(sent), b, false},
+			{alone(sent), b, false}},
+		"it was idle once": {{both(idle, idle), nil, false}, {alone(idle), b, false},
+			{alone(idle), b, false}},
+		"it was never seen": {{alone(idle), b, false}, {alone(idle), b, false}},
 	} {
 		var w watch
 		for i, s := range steps {

@@ -64,11 +64,13 @@ func (n *Node) serveItems(r *wire.Records, p *recordPage, sl partition.Slice) er
 			return err
 		}
 	}
-	return n.store.KeysFrom(sl, after, r.Only, func(sl partition.Slice, k partition.Key) (bool, error) { return n.addKey(r, p, sl, k, "") })
+	return n.store.KeysFrom(sl, after, r.Only,
+		func(sl partition.Slice, k partition.Key) (bool, error) { return n.addKey(r, p, sl, k, "") })
 }
 
 // addKey adds what there is of k after part; false when the page is full.
-func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k partition.Key, part string) (more bool, err error) {
+func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k partition.Key, part string) (more bool,
+	err error) {
 	if skip, ends := p.passes(sl); skip {
 		return !ends, nil // its owner lists it
 	}
@@ -84,7 +86,8 @@ func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k part
 		kind   string
 		letter byte
 		add    func(p *recordPage, sl partition.Slice, k partition.Key, from string) (bool, error)
-	}{{store.KindEdges, partEdges, n.addEdges}, {store.KindGap, partGap, n.addGaps}, {store.KindPost, partPost, n.addPosts}} {
+	}{{store.KindEdges, partEdges, n.addEdges}, {store.KindGap, partGap, n.addGaps},
+		{store.KindPost, partPost, n.addPosts}} {
 		if err != nil || !more || r.Only != "" && r.Only != add.kind || part != "" && part[0] > add.letter {
 			continue
 		}
@@ -158,7 +161,8 @@ func (n *Node) addGaps(p *recordPage, sl partition.Slice, k partition.Key, from 
 		}
 		var err error
 		more, err = p.add(sl, k, append([]byte{partGap}, g.Name()...),
-			store.Record{V: store.RecordVersion, Key: k, Kind: store.KindGap, FetchedAt: g.At, Source: g.Source, Peer: g.Peer, Gap: &g})
+			store.Record{V: store.RecordVersion, Key: k, Kind: store.KindGap, FetchedAt: g.At, Source: g.Source,
+				Peer: g.Peer, Gap: &g})
 		return more, err
 	})
 	return more && err == nil, err

@@ -27,7 +27,8 @@ func TestExportOfItemsResumes(t *testing.T) {
 			c.Record = &store.Record{V: store.RecordVersion, Key: k, Kind: store.KindProfile, FetchedAt: now}
 		}
 		for i := range MaxRecordPage {
-			c.Posts = append(c.Posts, store.Record{V: store.RecordVersion, Key: k, Kind: store.KindPost, Post: fmt.Sprint("https://social.example/", i)})
+			c.Posts = append(c.Posts, store.Record{V: store.RecordVersion, Key: k, Kind: store.KindPost,
+				Post: fmt.Sprint("https://social.example/", i)})
 		}
 		p := store.ListPage{List: k + "/followers", Walk: now, End: true, Complete: true}
 		for i := range 2*edgesPiece + 1 {
@@ -39,7 +40,8 @@ func TestExportOfItemsResumes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for kind, want := range map[string]int{"": 3*(MaxRecordPage+3+2) + 2, "post": 3 * MaxRecordPage, "edges": 9, "gap": 6, "profile": 2, "page": 0} {
+	for kind, want := range map[string]int{"": 3*(MaxRecordPage+3+2) + 2, "post": 3 * MaxRecordPage, "edges": 9,
+		"gap": 6, "profile": 2, "page": 0} {
 		whole := exportAll(t, n, api.Export{Kind: kind}, 10000)
 		if len(whole) != want {
 			t.Errorf("%q: %d lines, want %d", kind, len(whole), want)

@@ -68,9 +68,12 @@ func TestJudgedPagesAreFound(t *testing.T) {
 		s.Add()
 	}
 	s.Settle(3)
-	first := site(t, "127.77.201.1", map[string]string{"/": page(`<meta name="geo.placename" content="Aveiro, Portugal">`, told)})
-	second := site(t, "127.77.201.2", map[string]string{"/": page("", strings.Replace(told, "farol novo", "farol antigo", 1))})
-	third := site(t, "127.77.201.3", map[string]string{"/": page(`<meta name="geo.position" content="51.5;-0.12">`, english)})
+	first := site(t, "127.77.201.1",
+		map[string]string{"/": page(`<meta name="geo.placename" content="Aveiro, Portugal">`, told)})
+	second := site(t, "127.77.201.2",
+		map[string]string{"/": page("", strings.Replace(told, "farol novo", "farol antigo", 1))})
+	third := site(t, "127.77.201.3",
+		map[string]string{"/": page(`<meta name="geo.position" content="51.5;-0.12">`, english)})
 	for _, a := range seedAll(t, s.Peers[0], first, second, third) {
 		if a.Answer != "admitted" {
 			t.Fatalf("%+v", a)
@@ -114,18 +117,20 @@ func TestJudgedPagesAreFound(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			got := slices.DeleteFunc(keysOf(a.Hits), func(h string) bool { return !strings.HasPrefix(h, "127.77.201.") })
+			got := slices.DeleteFunc(keysOf(a.Hits),
+				func(h string) bool { return !strings.HasPrefix(h, "127.77.201.") })
 			if !slices.Equal(got, tt.want) || a.Coverage.SlicesAnswered != a.Coverage.SlicesTotal {
 				t.Errorf("%s: %s finds %v, want %v; %+v", name, p.Name, got, tt.want, a.Coverage)
 			}
 		}
 		var out []string
-		if _, err := s.Peers[1].Node.Export(t.Context(), api.Export{Lang: tt.q.Lang, Site: tt.q.Site, Facets: tt.q.Facets}, func(r store.Record, _ string) error {
-			if strings.HasPrefix(r.Key.Host(), "127.77.201.") {
-				out = append(out, r.Key.Host())
-			}
-			return nil
-		}); err != nil {
+		if _, err := s.Peers[1].Node.Export(t.Context(),
+			api.Export{Lang: tt.q.Lang, Site: tt.q.Site, Facets: tt.q.Facets}, func(r store.Record, _ string) error {
+				if strings.HasPrefix(r.Key.Host(), "127.77.201.") {
+					out = append(out, r.Key.Host())
+				}
+				return nil
+			}); err != nil {
 			t.Fatal(err)
 		}
 		if slices.Sort(out); !slices.Equal(out, tt.want) {
@@ -137,7 +142,8 @@ func TestJudgedPagesAreFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(a.Hits) != 1 || len(a.Hits[0].Copies) != 1 || a.Hits[0].Copies[0].Key == a.Hits[0].Key || a.Cursor != "" || a.Total != 2 {
+		if len(a.Hits) != 1 || len(a.Hits[0].Copies) != 1 || a.Hits[0].Copies[0].Key == a.Hits[0].Key ||
+			a.Cursor != "" || a.Total != 2 {
 			t.Errorf("%s: %+v", p.Name, a)
 		}
 	}

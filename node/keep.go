@@ -25,7 +25,8 @@ const (
 // all of them are elsewhere, and they are dropped. In a store restored from a
 // backup all rows are those of forks; see Restore.
 func (n *Node) openQuorum() (err error) {
-	n.quorum = quorum.New(quorum.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started, Head: n.store.LogHead})
+	n.quorum = quorum.New(quorum.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started,
+		Head: n.store.LogHead})
 	asides := map[string][]byte{}
 	err = n.store.Metas(metaKeep, func(name string, v []byte) error {
 		s, err := partition.ParseSlice(strings.TrimPrefix(name, metaKeep))
@@ -35,7 +36,8 @@ func (n *Node) openQuorum() (err error) {
 		err = n.quorum.Load(s, v)
 		var aside *quorum.AsideError
 		if errors.As(err, &aside) {
-			n.log.Warn("what was agreed about a slice is put aside", "slice", s, "why", aside.Why, "owner", aside.Now.Owner, "gen", aside.Now.Gen)
+			n.log.Warn("what was agreed about a slice is put aside", "slice", s, "why", aside.Why, "owner",
+				aside.Now.Owner, "gen", aside.Now.Gen)
 			n.count.replicaSetsAside.Add(1)
 			asides[metaAside+s.String()] = v
 			return nil
@@ -268,7 +270,8 @@ func (n *Node) awaitAdmissions() {
 }
 
 func replicaSetOf(c *wire.Config) quorum.SliceReplicas {
-	out := quorum.SliceReplicas{Slice: partition.Slice(c.GetSlice()), ReplicaSet: quorum.ReplicaSet{Epoch: c.GetEpoch(), Fork: c.GetFork(), Gen: c.GetGen(),
+	out := quorum.SliceReplicas{Slice: partition.Slice(c.GetSlice()), ReplicaSet: quorum.ReplicaSet{Epoch: c.GetEpoch(),
+		Fork: c.GetFork(), Gen: c.GetGen(),
 		Owner: c.GetOwner(), Replicas: c.GetKeepers(), Heard: c.GetHeard()}}
 	for _, s := range c.GetStarts() {
 		out.Starts = append(out.Starts, quorum.Start{Gen: s.Gen, Pos: s.Pos})
@@ -277,7 +280,8 @@ func replicaSetOf(c *wire.Config) quorum.SliceReplicas {
 }
 
 func wireReplicaSet(s partition.Slice, c quorum.ReplicaSet) *wire.Config {
-	out := &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas, Heard: c.Heard}
+	out := &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas,
+		Heard: c.Heard}
 	for _, x := range c.Starts {
 		out.Starts = append(out.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
 	}

@@ -70,7 +70,8 @@ func (n *Node) lease(ctx context.Context, replica string) error {
 	if ask.Count == 0 {
 		return nil
 	}
-	g, err := n.askLease(ctx, replica, &wire.Lease{Count: uint64(ask.Count), Digest: ask.Digest, Configs: wireReplicaSets(ask.News)})
+	g, err := n.askLease(ctx, replica, &wire.Lease{Count: uint64(ask.Count), Digest: ask.Digest,
+		Configs: wireReplicaSets(ask.News)})
 	if err != nil {
 		n.log.Debug("lease", "peer", replica, "err", err)
 		return nil
@@ -83,7 +84,8 @@ func (n *Node) lease(ctx context.Context, replica string) error {
 	for list := ask.List; len(list) > 0; {
 		page := list[:min(len(list), wire.MaxConfigs)]
 		list = list[len(page):]
-		g, err := n.askLease(ctx, replica, &wire.Lease{Count: uint64(ask.Count), List: true, Configs: wireReplicaSets(page)})
+		g, err := n.askLease(ctx, replica,
+			&wire.Lease{Count: uint64(ask.Count), List: true, Configs: wireReplicaSets(page)})
 		if err != nil {
 			n.log.Debug("lease", "peer", replica, "err", err)
 			return nil

@@ -61,7 +61,8 @@ func (n *Node) load() int {
 // ownLoad is this peer's Load but for its share of the swarm's.
 func (n *Node) ownLoad() partition.Load {
 	st := n.crawler.Stats()
-	return partition.Load{Share: math.NaN(), Behind: st.Ready > behindBy*max(st.Fetching, 1), Stopped: stopsFetching(st.Limits)}
+	return partition.Load{Share: math.NaN(), Behind: st.Ready > behindBy*max(st.Fetching, 1),
+		Stopped: stopsFetching(st.Limits)}
 }
 
 // meanLoad asks some members for their load and answers the mean of theirs and

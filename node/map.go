@@ -31,7 +31,9 @@ func (n *Node) geoJSON(context.Context) (json.RawMessage, error) {
 	fc := featureCollection{Type: "FeatureCollection", Features: []feature{}}
 	for _, m := range view.Members() {
 		_, alive := live.Find(m.ID)
-		f := feature{Type: "Feature", ID: m.ID, Properties: map[string]any{"kind": "member", "slices": len(assign[m.ID]), "capacity": m.Capacity, "alive": alive, "self": m.ID == n.id}}
+		f := feature{Type: "Feature", ID: m.ID,
+			Properties: map[string]any{"kind": "member", "slices": len(assign[m.ID]), "capacity": m.Capacity,
+				"alive": alive, "self": m.ID == n.id}}
 		if m.Location != nil {
 			f.Geometry = &geometry{Type: "Point", Coordinates: [2]float64{m.Location.Lon, m.Location.Lat}}
 		}

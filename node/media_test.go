@@ -47,11 +47,14 @@ func TestFilesOfAccountsInASwarm(t *testing.T) {
 	}
 	files := &storytest.Files{}
 	home := netip.MustParseAddr("127.0.0.1")
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16, Media: 1 << 20, KeepBodies: false}, Each: func(n int, o *node.Options) {
-		from := netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)})
-		o.Transport, o.Hosts = besideFiles{files, w.RoundTripper(from)}, map[string]netip.Addr{"m.test": home, "cdn.test": netip.MustParseAddr("127.77.9.1")}
-		o.Social = social.Options{Least: time.Second, Most: time.Second}
-	}})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(),
+		Node: node.Options{SliceBits: 6, Fanout: 16, Media: 1 << 20, KeepBodies: false},
+		Each: func(n int, o *node.Options) {
+			from := netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)})
+			o.Transport, o.Hosts = besideFiles{files, w.RoundTripper(from)},
+				map[string]netip.Addr{"m.test": home, "cdn.test": netip.MustParseAddr("127.77.9.1")}
+			o.Social = social.Options{Least: time.Second, Most: time.Second}
+		}})
 	var accounts []partition.Key
 	urls, ids, bodies := map[partition.Key]string{}, []string{}, map[string][]byte{}
 	for u, a := range w.Truth().Accounts {
@@ -63,7 +66,8 @@ func TestFilesOfAccountsInASwarm(t *testing.T) {
 		body := append([]byte("\x89PNG\x0D\x0A\x1A\x0A"), u...)
 		files.Put(at, "image/png", body)
 		id, err := w.Post(u, "look at this")
-		for _, do := range []func() error{func() error { return w.Describe(u, "about me") }, func() error { return w.Attach(id, at) }} {
+		for _, do := range []func() error{func() error { return w.Describe(u, "about me") },
+			func() error { return w.Attach(id, at) }} {
 			if err == nil {
 				err = do()
 			}
@@ -91,7 +95,8 @@ func TestFilesOfAccountsInASwarm(t *testing.T) {
 					t.Fatal(err)
 				}
 				shown, err := from.API().Show(ctx, f)
-				if err != nil || shown.State != state || shown.Why != why || (shown.Record != nil) != (state == "done") {
+				if err != nil || shown.State != state || shown.Why != why ||
+					(shown.Record != nil) != (state == "done") {
 					return false, fmt.Sprintf("%s: %s %s %v %v", f, shown.State, shown.Why, shown.Record, err)
 				}
 			}
@@ -106,14 +111,15 @@ func TestFilesOfAccountsInASwarm(t *testing.T) {
 	}
 	exported := func(from *nodetest.Peer) (posts, captured int, missing []api.Missing) {
 		t.Helper()
-		missing, err := from.Export(ctx, api.Export{Captures: true, Kind: store.KindMedia}, func(r store.Record, _ string) error {
-			for _, c := range r.Captures {
-				if bytes.Equal(c.Body, bodies[r.URL]) && len(c.Response) > 0 {
-					captured++
+		missing, err := from.Export(ctx, api.Export{Captures: true, Kind: store.KindMedia},
+			func(r store.Record, _ string) error {
+				for _, c := range r.Captures {
+					if bytes.Equal(c.Body, bodies[r.URL]) && len(c.Response) > 0 {
+						captured++
+					}
 				}
-			}
-			return nil
-		})
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,8 +136,10 @@ func TestFilesOfAccountsInASwarm(t *testing.T) {
 		}
 		return posts, captured, missing
 	}
-	if posts, captured, missing := exported(s.Peers[1]); posts != len(accounts) || captured != len(accounts) || len(missing) > 0 {
-		t.Errorf("exported: %d posts with the digest of their file and %d files, want %d; %v", posts, captured, len(accounts), missing)
+	if posts, captured, missing := exported(s.Peers[1]); posts != len(accounts) || captured != len(accounts) ||
+		len(missing) > 0 {
+		t.Errorf("exported: %d posts with the digest of their file and %d files, want %d; %v", posts, captured,
+			len(accounts), missing)
 	}
 	count := func() (n, size int64) {
 		for _, p := range s.Peers[:2] {
@@ -148,7 +156,8 @@ func TestFilesOfAccountsInASwarm(t *testing.T) {
 		n, _ := count()
 		posts, captured, _ := exported(s.Peers[0])
 		ok, why := all(s.Peers[0], "done", "")()
-		return ok && n == int64(len(accounts)) && posts == len(accounts) && captured == len(accounts), fmt.Sprint(n, " ", posts, " ", captured, " ", why)
+		return ok && n == int64(len(accounts)) && posts == len(accounts) && captured == len(accounts),
+			fmt.Sprint(n, " ", posts, " ", captured, " ", why)
 	})
 	for _, id := range ids {
 		if err := w.Delete(id); err != nil {

@@ -39,7 +39,8 @@ func (o Options) join() []string {
 
 // hopeless says whether asking for a charter again cannot help.
 func hopeless(w dht.Ways, err error) bool {
-	return errors.Is(err, dht.ErrHandshake) && w.Invite == nil && len(w.SwarmKey) == 0 || errors.Is(err, wire.ErrExpired)
+	return errors.Is(err, dht.ErrHandshake) && w.Invite == nil && len(w.SwarmKey) == 0 ||
+		errors.Is(err, wire.ErrExpired)
 }
 
 // contradicts is what o says of the swarm that its charter denies.

@@ -59,8 +59,9 @@ func mendStore(ctx context.Context, o Options, x *mending) (_ Repaired, err erro
 		return x.done, err
 	}
 	x.id = dht.PeerID(key)
-	m, err := store.Mend(ctx, o.storeDir(), store.MendOptions{Options: store.Options{FS: o.FS, Logger: o.Logger, Fatal: o.Fatal},
-		All: x.repair, Slices: x.allSlices, Allow: x.allow})
+	m, err := store.Mend(ctx, o.storeDir(),
+		store.MendOptions{Options: store.Options{FS: o.FS, Logger: o.Logger, Fatal: o.Fatal},
+			All: x.repair, Slices: x.allSlices, Allow: x.allow})
 	if err != nil {
 		return x.done, hopelessDamage(err)
 	}
@@ -135,7 +136,8 @@ func (x *mending) allow(m *store.Mending) error {
 	case m.Meta:
 		return fmt.Errorf("%w: what was agreed with other peers may be lost: %w", damaged, errAlone)
 	case sole > 0:
-		return fmt.Errorf("%w: no other peer keeps %d of the %d slices in it: %w", damaged, sole, len(m.Slices), errAlone)
+		return fmt.Errorf("%w: no other peer keeps %d of the %d slices in it: %w", damaged, sole, len(m.Slices),
+			errAlone)
 	}
 	return nil
 }
@@ -151,7 +153,8 @@ func (x *mending) seeTo(m *store.Mending) error {
 	for _, file := range m.Files {
 		x.o.Logger.Warn("a damaged file was put aside", "file", file)
 	}
-	t, err := store.OpenTrash(x.o.fileSystem(), TrashDir(x.o.Dir), store.TrashOptions{Keep: 100 * 365 * 24 * time.Hour, MaxBytes: math.MaxInt64})
+	t, err := store.OpenTrash(x.o.fileSystem(), TrashDir(x.o.Dir), store.TrashOptions{Keep: 100 * 365 * 24 * time.Hour,
+		MaxBytes: math.MaxInt64})
 	if err != nil {
 		return err
 	}
@@ -237,7 +240,8 @@ func (x *mending) renewIdentity() error {
 
 // openStore opens the store, and mends it before if it is damaged and others have what was lost.
 func (n *Node) openStore(ctx context.Context) (err error) {
-	o := store.Options{FS: n.o.FS, MaxBytes: n.o.MaxDisk, Logger: n.log, Fatal: n.o.Fatal, Logged: n.replicator.logged, Ahead: n.ahead.saw, Damaged: n.sawDamage}
+	o := store.Options{FS: n.o.FS, MaxBytes: n.o.MaxDisk, Logger: n.log, Fatal: n.o.Fatal, Logged: n.replicator.logged,
+		Ahead: n.ahead.saw, Damaged: n.sawDamage}
 	defer func() {
 		if n.o.FS != nil && n.store != nil {
 			n.disk.other = func() int64 { return n.store.Stats().DiskBytes }
@@ -285,5 +289,6 @@ func (n *Node) explain(err error) error {
 	if err == nil || damage == nil {
 		return err
 	}
-	return fmt.Errorf("%w: start again: what other peers keep they bring again, for the rest see echo-node repair", damage)
+	return fmt.Errorf("%w: start again: what other peers keep they bring again, for the rest see echo-node repair",
+		damage)
 }

@@ -24,7 +24,8 @@ func mergeHits(answers [][]api.Hit, offset, limit int) []api.Hit {
 		all = append(all, a...)
 	}
 	slices.SortFunc(all, func(a, b api.Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Post, b.Post), b.FetchedAt.Compare(a.FetchedAt), cmp.Compare(a.Peer, b.Peer))
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Post, b.Post),
+			b.FetchedAt.Compare(a.FetchedAt), cmp.Compare(a.Peer, b.Peer))
 	})
 	type name struct {
 		key  partition.Key

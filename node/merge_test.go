@@ -18,7 +18,8 @@ func TestI8MergeIsOrderIndependent(t *testing.T) {
 		n := rapid.IntRange(0, 60).Draw(t, "hits")
 		var all []api.Hit
 		for i := range n {
-			all = append(all, api.Hit{Key: partition.Key(fmt.Sprintf("web:http://a/%d", i)), Score: float64(rapid.IntRange(0, 5).Draw(t, "score"))})
+			all = append(all, api.Hit{Key: partition.Key(fmt.Sprintf("web:http://a/%d", i)),
+				Score: float64(rapid.IntRange(0, 5).Draw(t, "score"))})
 		}
 		offset, limit := rapid.IntRange(0, 30).Draw(t, "offset"), rapid.IntRange(0, 30).Draw(t, "limit")
 		whole := mergeHits([][]api.Hit{all}, offset, limit)
@@ -56,9 +57,10 @@ func TestCursor(t *testing.T) {
 	if got, err := parseCursor(far.String(), "água -fria"); err != nil || got.After == nil || *got.After != *far.After {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	for name, bad := range map[string]string{"another query's": cursor{Q: "x", Offset: 1}.String(), "beyond the cap": cursor{Q: "água -fria", Offset: MaxQueryHits}.String(),
-		"after no Key": cursor{Q: "água -fria", After: &afterward{Key: "nonsense"}}.String(),
-		"negative":     cursor{Q: "água -fria", Offset: -1}.String(), "no base64": "%%%", "no JSON": "AAAA"} {
+	for name, bad := range map[string]string{"another query's": cursor{Q: "x", Offset: 1}.String(),
+		"beyond the cap": cursor{Q: "água -fria", Offset: MaxQueryHits}.String(),
+		"after no Key":   cursor{Q: "água -fria", After: &afterward{Key: "nonsense"}}.String(),
+		"negative":       cursor{Q: "água -fria", Offset: -1}.String(), "no base64": "%%%", "no JSON": "AAAA"} {
 		if _, err := parseCursor(bad, "água -fria"); err == nil {
 			t.Errorf("a cursor that is %s was taken", name)
 		}

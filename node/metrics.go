@@ -20,11 +20,14 @@ func (n *Node) metrics() []api.Metric {
 		gauge("echo_fetching", "Fetches under way.", float64(s.Fetching)),
 		gauge("echo_outbox", "Links without a final answer.", float64(s.Outbox)),
 		gauge("echo_slices", "Slices this peer acts in.", float64(s.Slices)),
-		gauge("echo_slices_awaited", "Slices owned that no majority of their replicas leases to this peer.", float64(s.SlicesAwaited)),
+		gauge("echo_slices_awaited", "Slices owned that no majority of their replicas leases to this peer.",
+			float64(s.SlicesAwaited)),
 		gauge("echo_slices_kept", "Slices of which a copy is kept here.", float64(s.SlicesKept)),
 		gauge("echo_slices_moving", "Slices owned that others should keep.", float64(s.SlicesMoving)),
-		gauge("echo_slices_replicating", "Slices owned of which a live replica's copy is behind.", float64(s.SlicesReplicating)),
-		gauge("echo_newcomers_waiting", "Live members, never seen before, that do not count for ownership yet.", float64(n.placement.newcomersWaiting())),
+		gauge("echo_slices_replicating", "Slices owned of which a live replica's copy is behind.",
+			float64(s.SlicesReplicating)),
+		gauge("echo_newcomers_waiting", "Live members, never seen before, that do not count for ownership yet.",
+			float64(n.placement.newcomersWaiting())),
 		gauge("echo_peers", "Live members of the swarm.", float64(s.Peers)),
 		gauge("echo_index_lag", "Changes, and owned slices, not yet searchable.", float64(s.IndexLag)),
 		gauge("echo_prints", "Records and posts in this peer's index that can meet copies.", float64(s.Prints)),
@@ -34,28 +37,46 @@ func (n *Node) metrics() []api.Metric {
 		counter("echo_fetched_total", "Fetches that ended in a record.", s.Fetched),
 		counter("echo_requests_total", "HTTP requests made by the crawler since the start.", s.Requests),
 		counter("echo_fetch_failures_total", "Fetches that failed since the start.", s.Failed),
-		counter("echo_domain_deferred_total", "Requests that waited for the pace of their registrable domain since the start.", crawl.Deferred),
-		counter("echo_stuck_tasks_total", "Fetches that made no progress and were cancelled since the start.", crawl.Stuck),
+		counter("echo_domain_deferred_total",
+			"Requests that waited for the pace of their registrable domain since the start.", crawl.Deferred),
+		counter("echo_stuck_tasks_total", "Fetches that made no progress and were cancelled since the start.",
+			crawl.Stuck),
 		gauge("echo_abandoned_tasks", "Fetches that were cancelled and do not end.", float64(crawl.Abandoned)),
 		counter("echo_links_out_total", "Links handed out with a final answer since the start.", s.LinksOut),
 		counter("echo_links_in_total", "Links of other peers finally answered since the start.", s.LinksIn),
 		counter("echo_rows_refused_total", "Messages of rows refused since the start.", n.count.refusedRows.Load()),
-		counter("echo_rows_left_total", "Rows left that a member brought which does not keep their slice, since the start.", n.count.rowsLeft.Load()),
-		counter("echo_rows_ahead_total", "Rows left as they say that they were fetched in the future, since the start: a clock is wrong.", n.count.rowsAhead.Load()),
-		gauge("echo_trash_bytes", "Size of the dropped copies of slices that are kept a while.", float64(s.Trash.Bytes)),
+		counter("echo_rows_left_total",
+			"Rows left that a member brought which does not keep their slice, since the start.",
+			n.count.rowsLeft.Load()),
+		counter("echo_rows_ahead_total",
+			"Rows left as they say that they were fetched in the future, since the start: a clock is wrong.",
+			n.count.rowsAhead.Load()),
+		gauge("echo_trash_bytes", "Size of the dropped copies of slices that are kept a while.",
+			float64(s.Trash.Bytes)),
 		gauge("echo_trash_slices", "Dropped copies of slices that are kept a while.", float64(s.Trash.Slices)),
 		counter("echo_trash_full_total", "Copies of slices dropped without being kept a while, as they are larger than --undelete-max or --undelete is 0, since the start.", n.count.trashFull.Load()),
-		counter("echo_repaired_buckets_total", "Buckets of slices in which two copies differed since the start.", n.count.repaired.Load()),
-		counter("echo_agreement_strangers_total", "replica sets of slices that hosts which are no members told since the start: they are not heard.", n.count.wordsUnheard.Load()),
+		counter("echo_repaired_buckets_total", "Buckets of slices in which two copies differed since the start.",
+			n.count.repaired.Load()),
+		counter("echo_agreement_strangers_total",
+			"replica sets of slices that hosts which are no members told since the start: they are not heard.",
+			n.count.wordsUnheard.Load()),
 		counter("echo_agreement_hearsay_total", "replica sets of slices taken since the start from those that they name, as who kept the slice before is gone.", n.count.wordsConfirmed.Load()),
-		counter("echo_agreement_aside_total", "Stored replica sets of slices that were impossible and are put aside, at this start.", n.count.replicaSetsAside.Load()),
-		counter("echo_part_restarts_total", "Parts of this peer that panicked and were begun again since the start.", n.count.restarts.Load()),
-		counter("echo_copies_cut_total", "Questions for the copies of a text that met a limit since the start: there may be more.", n.count.copiesCut.Load()),
-		counter("echo_links_refused_total", "Links refused at this peer's gate since the start.", n.count.refused.Load()),
+		counter("echo_agreement_aside_total",
+			"Stored replica sets of slices that were impossible and are put aside, at this start.",
+			n.count.replicaSetsAside.Load()),
+		counter("echo_part_restarts_total", "Parts of this peer that panicked and were begun again since the start.",
+			n.count.restarts.Load()),
+		counter("echo_copies_cut_total",
+			"Questions for the copies of a text that met a limit since the start: there may be more.",
+			n.count.copiesCut.Load()),
+		counter("echo_links_refused_total", "Links refused at this peer's gate since the start.",
+			n.count.refused.Load()),
 	}
 	if n.o.BackupDir != "" {
-		out = append(out, gauge("echo_backup_timestamp_seconds", "When the newest backup was made, Unix time; 0 = there is none.", float64(n.backups.last.Load())),
-			counter("echo_backup_failures_total", "Scheduled backups that failed since the start.", n.backups.failed.Load()))
+		out = append(out, gauge("echo_backup_timestamp_seconds",
+			"When the newest backup was made, Unix time; 0 = there is none.", float64(n.backups.last.Load())),
+			counter("echo_backup_failures_total", "Scheduled backups that failed since the start.",
+				n.backups.failed.Load()))
 	}
 	out = append(out, judgeMetrics(s.Quarantined, crawl)...)
 	out = append(append(out, n.refusals()...), n.ruleMetrics()...)
@@ -63,24 +84,39 @@ func (n *Node) metrics() []api.Metric {
 	out = append(out, budgetMetrics(s.Budgets, time.Now())...)
 	out = append(out, streamMetrics(s.Streams)...)
 	out = append(out, roundMetrics(s.Rounds)...)
+	return append(out, labelledMetrics(s)...)
+}
+
+// labelledMetrics are samples of one name for each reason, outcome, verdict, language, hint or limit.
+func labelledMetrics(s api.Status) (out []api.Metric) {
 	for why, k := range s.Stops {
-		out = append(out, api.Metric{Name: "echo_stops_total", Help: "Keys that ended without a record, by reason.", Kind: "counter", Value: float64(k), Labels: map[string]string{"reason": why}})
+		out = append(out, api.Metric{Name: "echo_stops_total", Help: "Keys that ended without a record, by reason.",
+			Kind: "counter", Value: float64(k), Labels: map[string]string{"reason": why}})
 	}
-	out = append(out, api.Metric{Name: "echo_dead_share", Help: "Share of the records whose page was gone or did not answer when it was looked at last.", Kind: "gauge", Value: s.Dead})
+	out = append(out, api.Metric{Name: "echo_dead_share",
+		Help: "Share of the records whose page was gone or did not answer when it was looked at last.", Kind: "gauge",
+		Value: s.Dead})
 	for outcome, k := range s.Revisits {
-		out = append(out, api.Metric{Name: "echo_revisits_total", Help: "Visits of what had been fetched before, since the start, by what they found.", Kind: "counter", Value: float64(k), Labels: map[string]string{"outcome": outcome}})
+		out = append(out, api.Metric{Name: "echo_revisits_total",
+			Help: "Visits of what had been fetched before, since the start, by what they found.", Kind: "counter",
+			Value: float64(k), Labels: map[string]string{"outcome": outcome}})
 	}
 	for verdict, k := range s.Verdicts {
-		out = append(out, api.Metric{Name: "echo_verdicts", Help: "Accounts of the slices owned here by whether they belong to the community.", Kind: "gauge", Value: float64(k), Labels: map[string]string{"verdict": verdict}})
+		out = append(out, api.Metric{Name: "echo_verdicts",
+			Help: "Accounts of the slices owned here by whether they belong to the community.", Kind: "gauge",
+			Value: float64(k), Labels: map[string]string{"verdict": verdict}})
 	}
 	for _, l := range s.TopLanguages(api.ShownLanguages) {
-		out = append(out, api.Metric{Name: "echo_languages", Help: "Records and posts in this peer's index by language; the most frequent ones.", Kind: "gauge", Value: float64(s.Languages[l]), Labels: map[string]string{"lang": l}})
+		out = append(out, api.Metric{Name: "echo_languages",
+			Help: "Records and posts in this peer's index by language; the most frequent ones.", Kind: "gauge",
+			Value: float64(s.Languages[l]), Labels: map[string]string{"lang": l}})
 	}
 	for what, k := range s.Hints {
 		out = append(out, api.Metric{Name: "echo_hints_total", Help: "Hints of sitemaps and feeds that a page changed after it was fetched, since the start: heard, followed, and by the visit after them right or wrong.", Kind: "counter", Value: float64(k), Labels: map[string]string{"what": what}})
 	}
 	for _, l := range s.Limits {
-		out = append(out, api.Metric{Name: "echo_limit", Help: "1 while that limit of the volunteer holds.", Kind: "gauge", Value: 1, Labels: map[string]string{"limit": l}})
+		out = append(out, api.Metric{Name: "echo_limit", Help: "1 while that limit of the volunteer holds.",
+			Kind: "gauge", Value: 1, Labels: map[string]string{"limit": l}})
 	}
 	return out
 }
@@ -96,13 +132,19 @@ func counter(name, help string, v int64) api.Metric {
 // judgeMetrics are about pages that are judged: their memory, and those at which processes died.
 func judgeMetrics(quarantined int64, crawl crawler.Stats) []api.Metric {
 	return []api.Metric{
-		gauge("echo_keys_quarantined", "Keys of the slices owned that are left alone, because processes died while they judged them.", float64(quarantined)),
+		gauge("echo_keys_quarantined",
+			"Keys of the slices owned that are left alone, because processes died while they judged them.",
+			float64(quarantined)),
 		counter("echo_quarantined_total", "Keys put into quarantine by this peer since the start.", crawl.Quarantined),
-		counter("echo_suspects_total", "Fetches of Keys that were under way when a process died, since the start.", crawl.Suspects),
-		gauge("echo_judge_memory_limit_bytes", "Most memory that pages may take while they are read and judged.", float64(crawl.Memory.Limit)),
+		counter("echo_suspects_total", "Fetches of Keys that were under way when a process died, since the start.",
+			crawl.Suspects),
+		gauge("echo_judge_memory_limit_bytes", "Most memory that pages may take while they are read and judged.",
+			float64(crawl.Memory.Limit)),
 		gauge("echo_judge_memory_bytes", "Memory held for pages that are read and judged.", float64(crawl.Memory.Held)),
 		counter("echo_judge_memory_waits_total", "Pages that waited for memory since the start.", crawl.Memory.Waits),
-		counter("echo_judge_memory_over_total", "Pages that may take more memory than there is, and waited for all of it, since the start.", crawl.Memory.Over),
+		counter("echo_judge_memory_over_total",
+			"Pages that may take more memory than there is, and waited for all of it, since the start.",
+			crawl.Memory.Over),
 	}
 }
 
@@ -140,7 +182,8 @@ func (n *Node) changed(c store.Change) (store.Record, error) {
 }
 
 func hitOfRecord(r store.Record) api.Hit {
-	h := api.Hit{Key: r.Key, Post: r.Post, Kind: r.Kind, Title: r.Title, Lang: r.Lang, Peer: r.Peer, FetchedAt: r.FetchedAt, Time: r.PublishedAt, Period: periodText(r.Period),
+	h := api.Hit{Key: r.Key, Post: r.Post, Kind: r.Kind, Title: r.Title, Lang: r.Lang, Peer: r.Peer,
+		FetchedAt: r.FetchedAt, Time: r.PublishedAt, Period: periodText(r.Period),
 		Verdict: r.VerdictWord()}
 	if r.Place != nil {
 		h.Place = r.Place.Name

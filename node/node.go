@@ -161,7 +161,8 @@ func (o Options) makeCharter(ctx context.Context, key crypto.PrivKey) (partition
 		if o.Fanout > 0 {
 			c.Fanout["mastodon"] = o.Fanout
 		}
-		c.SliceBits, c.Mode, c.Replicas, c.Private, c.ZoneMax = o.SliceBits, o.Partition, o.Replicas, o.Private, o.ZoneMax
+		c.SliceBits, c.Mode, c.Replicas, c.Private, c.ZoneMax = o.SliceBits, o.Partition, o.Replicas, o.Private,
+			o.ZoneMax
 		c.Overrides = o.Overrides
 		if c, err = withGazetteer(c, o.CellLevel); err != nil {
 			return c, err
@@ -195,9 +196,13 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{o: o, log: o.Logger, gazetteer: sync.OnceValues(geo.Open), started: time.Now(), viewChanged: make(chan struct{}, 1), lookups: make(chan partition.Slice, lookupQueue), credit: newCreditGate(o.Credit),
-		leaseKick: make(chan struct{}, 1), damaged: make(chan error, 1), disk: o.newDiskGauge(), tidyKick: make(chan struct{}, 1), repairKick: make(chan struct{}, 1)}
-	n.replicator, n.addresses, n.neighbours, n.ahead = newReplicator(n), newAddresses(n), newNeighbours(n), newClockAhead(n)
+	n := &Node{o: o, log: o.Logger, gazetteer: sync.OnceValues(geo.Open), started: time.Now(),
+		viewChanged: make(chan struct{}, 1), lookups: make(chan partition.Slice, lookupQueue),
+		credit:    newCreditGate(o.Credit),
+		leaseKick: make(chan struct{}, 1), damaged: make(chan error, 1), disk: o.newDiskGauge(),
+		tidyKick: make(chan struct{}, 1), repairKick: make(chan struct{}, 1)}
+	n.replicator, n.addresses, n.neighbours, n.ahead = newReplicator(n), newAddresses(n), newNeighbours(n),
+		newClockAhead(n)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -222,7 +227,8 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	n.charter = n.store.Charter()
 	if o.Swarm != "" && o.Swarm != n.charter.Name {
-		return nil, fmt.Errorf("--swarm %s: %s belongs to the swarm %s; use another --data", o.Swarm, o.Dir, n.charter.Name)
+		return nil, fmt.Errorf("--swarm %s: %s belongs to the swarm %s; use another --data", o.Swarm, o.Dir,
+			n.charter.Name)
 	}
 	if err := n.charter.CheckLocal(); err != nil {
 		return nil, err
@@ -233,7 +239,9 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	// All slices, until openKeeping says which: those that were in the index when it
 	// was closed and are owned no more may come back soon.
 	n.fingerprints = newFingerprints()
-	if n.index, err = index.Open(o.indexDir(), n.store, index.Options{Logger: n.log, Slices: n.slices, Fingerprint: indexFingerprint, FingerprintVersion: fingerprintVersion}); err != nil {
+	if n.index, err = index.Open(o.indexDir(), n.store,
+		index.Options{Logger: n.log, Slices: n.slices, Fingerprint: indexFingerprint,
+			FingerprintVersion: fingerprintVersion}); err != nil {
 		return nil, err
 	}
 	if err := n.openPlacement(); err != nil {
@@ -249,23 +257,34 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	n.deciding.Lock()
 	n.recrawl(nil, n.ownedNow())
 	n.deciding.Unlock()
-	ways, err := o.ways()
-	if err != nil {
-		return nil, err
-	}
-	join, known := o.join(), n.placement.addrs()
-	n.joiner = len(join)+len(known) > 0
-	if err := n.mayRun(append(append([]string(nil), join...), known...)); err != nil {
-		return nil, err
-	}
-	if n.dht, err = dht.New(ctx, dht.Options{Key: key, Listen: o.Listen, Charter: n.charter, Join: join, Known: known, MDNS: o.MDNS, LAN: o.LAN, Dir: o.overlayDir(),
-		Capacity: o.Capacity, Location: o.Location, Version: o.Version, Logger: n.log, Host: o.Host, Around: o.Around, Ways: ways,
-		Priority: priority, Faulty: n.faulty}); err != nil {
+	if err := n.openOverlay(ctx, key); err != nil {
 		return nil, err
 	}
 	n.dht.SetHolds(n.holdsOutside)
 	n.dht.Handle(n.admitRequest)
 	return n, nil
+}
+
+// openOverlay begins to listen for other peers.
+func (n *Node) openOverlay(ctx context.Context, key crypto.PrivKey) error {
+	o := n.o
+	ways, err := o.ways()
+	if err != nil {
+		return err
+	}
+	join, known := o.join(), n.placement.addrs()
+	n.joiner = len(join)+len(known) > 0
+	if err := n.mayRun(append(append([]string(nil), join...), known...)); err != nil {
+		return err
+	}
+	if n.dht, err = dht.New(ctx, dht.Options{Key: key, Listen: o.Listen, Charter: n.charter, Join: join, Known: known,
+		MDNS: o.MDNS, LAN: o.LAN, Dir: o.overlayDir(),
+		Capacity: o.Capacity, Location: o.Location, Version: o.Version, Logger: n.log, Host: o.Host, Around: o.Around,
+		Ways:     ways,
+		Priority: priority, Faulty: n.faulty}); err != nil {
+		return err
+	}
+	return nil
 }
 
 // overlayDir is where the overlay keeps what it remembers; nowhere in tests
@@ -300,8 +319,10 @@ func (n *Node) openPlacement() error {
 func (n *Node) openCrawler() error {
 	o := n.o
 	var err error
-	n.client, err = fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, AllowPorts: o.AllowPorts,
-		Hosts: o.Hosts, FromAddr: o.FromAddr, AddrDelay: addrDelay(o.Delay), Share: n.addresses.share(), Transport: o.Transport})
+	n.client, err = fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet,
+		AllowPorts: o.AllowPorts,
+		Hosts:      o.Hosts, FromAddr: o.FromAddr, AddrDelay: addrDelay(o.Delay), Share: n.addresses.share(),
+		Transport: o.Transport})
 	if err != nil {
 		return err
 	}
@@ -325,9 +346,12 @@ func (n *Node) openCrawler() error {
 	if n.placer != nil {
 		place = n.placer.place
 	}
-	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.fetches, Delay: o.Delay, Workers: o.Workers, JudgeMemory: o.JudgeMemory,
-		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Scope: o.Scope, Logger: n.log, Committed: func() { n.forward.notify() }, Place: place, AtQuorum: n.committed, Budgeted: social.Budgeted,
-		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk, DiskFull: n.disk.full, Hours: o.Hours}})
+	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.fetches,
+		Delay: o.Delay, Workers: o.Workers, JudgeMemory: o.JudgeMemory,
+		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Scope: o.Scope, Logger: n.log,
+		Committed: func() { n.forward.notify() }, Place: place, AtQuorum: n.committed, Budgeted: social.Budgeted,
+		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk,
+			DiskFull: n.disk.full, Hours: o.Hours}})
 	return err
 }
 
@@ -337,8 +361,9 @@ func (n *Node) openCrawler() error {
 // name it is may be a stranger's. The guard of private addresses is the same.
 func (n *Node) openSocial() error {
 	o := n.o
-	client, err := fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet, AllowPorts: o.AllowPorts,
-		Hosts: o.Hosts, FromAddr: o.FromAddr, AddrDelay: -1, Share: n.addresses.share(), Transport: o.Transport})
+	client, err := fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet,
+		AllowPorts: o.AllowPorts,
+		Hosts:      o.Hosts, FromAddr: o.FromAddr, AddrDelay: -1, Share: n.addresses.share(), Transport: o.Transport})
 	if err != nil {
 		return err
 	}

@@ -69,9 +69,10 @@ type Options struct {
 	Delay    time.Duration // least gap between two requests to a site; default 1 s
 	Workers  int           // fetches at once; default 64
 	MaxDepth int           // links from a seed; default 100
-	Scope    period.Scope  // a time: links that promise pages which speak of it are fetched first; default nil: nearer to a seed first
-	Revisit  time.Duration // how often a page is looked at again, on average; default 0: never
-	Contact  string        // in the user agent; needed before anything but loopback is crawled
+	// a time: links that promise pages which speak of it are fetched first; default nil: nearer to a seed first
+	Scope   period.Scope
+	Revisit time.Duration // how often a page is looked at again, on average; default 0: never
+	Contact string        // in the user agent; needed before anything but loopback is crawled
 	// Social is how accounts of services are followed: credentials, whom, how far back. Store, Client,
 	// Now and Logger are the node's.
 	Social social.Options
@@ -137,8 +138,8 @@ type Options struct {
 	Source func(crawler.Source) crawler.Source
 	// Around stands around every call to another peer; see dht.Options.
 	Around func(ctx context.Context, to string, req *wire.Request, next dht.Caller) (*wire.Response, error)
-	// Fatal is called when the disk fails so that nothing can be promised, or the agreement about slices stands still; it must
-	// not return. Default: panics.
+	// Fatal is called when the disk fails so that nothing can be promised, or the agreement about slices stands still;
+	// it must not return. Default: panics.
 	Fatal func(error)
 }
 
@@ -215,17 +216,23 @@ func (o Options) validate() error {
 		}
 	}
 	fault(o.Dir == "", "no data directory: give --data DIR")
-	fault(o.Partition != partition.ModeHash && o.Partition != partition.ModeGeo, "partition %q: give hash or geo", o.Partition)
+	fault(o.Partition != partition.ModeHash && o.Partition != partition.ModeGeo, "partition %q: give hash or geo",
+		o.Partition)
 	fault(o.Overrides != "" && o.Overrides != partition.OverridesFounder && o.Overrides != partition.OverridesMembers,
 		"overrides %q: give %s or %s", o.Overrides, partition.OverridesFounder, partition.OverridesMembers)
 	fault(o.Replicas < 1 || o.Replicas > 7, "replicas %d: give 1 to 7", o.Replicas)
-	fault(o.CellLevel != 0 && (o.CellLevel < partition.ParentLevel || o.CellLevel > 12), "cell level %d: give 4 to 12", o.CellLevel)
-	fault(o.CellLevel != 0 && o.Partition == partition.ModeHash, "cell level %d: only a swarm in geo mode has cells", o.CellLevel)
+	fault(o.CellLevel != 0 && (o.CellLevel < partition.ParentLevel || o.CellLevel > 12), "cell level %d: give 4 to 12",
+		o.CellLevel)
+	fault(o.CellLevel != 0 && o.Partition == partition.ModeHash, "cell level %d: only a swarm in geo mode has cells",
+		o.CellLevel)
 	fault(o.Capacity < 1 || o.Capacity > 16, "capacity %d: give 1 to 16", o.Capacity)
-	fault(o.ZoneMax != 0 && o.Partition == partition.ModeGeo, "zone max %d: a swarm in geo mode has no zones yet", o.ZoneMax)
-	fault(o.ZoneMax < 0 || o.ZoneMax > partition.MaxZoneMembers, "zone max %d: give 0 to %d", o.ZoneMax, partition.MaxZoneMembers)
+	fault(o.ZoneMax != 0 && o.Partition == partition.ModeGeo, "zone max %d: a swarm in geo mode has no zones yet",
+		o.ZoneMax)
+	fault(o.ZoneMax < 0 || o.ZoneMax > partition.MaxZoneMembers, "zone max %d: give 0 to %d", o.ZoneMax,
+		partition.MaxZoneMembers)
 	fault(o.Fanout < 0 || o.Fanout > partition.MaxFanout, "fanout %d: give 1 to %d", o.Fanout, partition.MaxFanout)
-	fault(o.Media < 0 || o.Media > web.MaxFile, "media of up to %d bytes: give 1 to %d, or 0 for none", o.Media, web.MaxFile)
+	fault(o.Media < 0 || o.Media > web.MaxFile, "media of up to %d bytes: give 1 to %d, or 0 for none", o.Media,
+		web.MaxFile)
 	fault(o.Media > 0 && o.Partition == partition.ModeGeo, "media: a swarm in geo mode has no files of accounts yet")
 	if err := o.Social.Validate(); err != nil {
 		faults = append(faults, err)
@@ -242,7 +249,8 @@ func (o Options) validate() error {
 	fault(o.MaxBandwidth < 0, "max-bandwidth %d is negative", o.MaxBandwidth)
 	fault(o.MaxDisk < 0, "max-disk %d is negative", o.MaxDisk)
 	fault(o.Workers < 0 || o.Workers > 4096, "workers %d: give 1 to 4096", o.Workers)
-	fault(o.JudgeMemory < crawler.MinJudgeMemory, "judge-memory %d: give %d MiB and more", o.JudgeMemory, crawler.MinJudgeMemory>>20)
+	fault(o.JudgeMemory < crawler.MinJudgeMemory, "judge-memory %d: give %d MiB and more", o.JudgeMemory,
+		crawler.MinJudgeMemory>>20)
 	for _, l := range o.Listen {
 		_, err := ma.NewMultiaddr(l)
 		fault(err != nil, "listen: %q is not a multiaddr: %w", l, err)

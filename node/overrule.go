@@ -39,7 +39,8 @@ func (n *Node) overrule(ctx context.Context, o store.Override) error {
 		case admitted:
 			return fmt.Errorf("%w: %s", api.ErrNotFound, o.Key)
 		default:
-			answers, err := n.admitAt(ctx, n.laneOf(sl), []store.Admission{{Key: o.Key, Depth: 1}}) // no seed: those belong
+			// no seed: those belong
+			answers, err := n.admitAt(ctx, n.laneOf(sl), []store.Admission{{Key: o.Key, Depth: 1}})
 			if err != nil {
 				return err
 			}
@@ -55,7 +56,8 @@ func (n *Node) overrule(ctx context.Context, o store.Override) error {
 }
 
 // overruleAt gives o to the owner of sl.
-func (n *Node) overruleAt(ctx context.Context, sl partition.Slice, o store.Override) (known bool, placed partition.Slice, err error) {
+func (n *Node) overruleAt(ctx context.Context, sl partition.Slice, o store.Override) (known bool,
+	placed partition.Slice, err error) {
 	owner, _ := n.ownerAnywhere(ctx, sl)
 	if owner == n.id || owner == "" {
 		return n.overruleHere(ctx, sl, o)
@@ -64,7 +66,8 @@ func (n *Node) overruleAt(ctx context.Context, sl partition.Slice, o store.Overr
 	if err != nil {
 		return false, 0, err
 	}
-	resp, err := n.call(ctx, owner, &wire.Request{Body: &wire.Request_Overrule{Overrule: &wire.Overrule{Override: b, Slice: sliceOn(sl)}}})
+	resp, err := n.call(ctx, owner,
+		&wire.Request{Body: &wire.Request_Overrule{Overrule: &wire.Overrule{Override: b, Slice: sliceOn(sl)}}})
 	if err != nil {
 		return false, 0, fmt.Errorf("%w: the owner %s: %s", api.ErrUnavailable, owner, n.reason(ctx, owner, err))
 	}
@@ -72,7 +75,8 @@ func (n *Node) overruleAt(ctx context.Context, sl partition.Slice, o store.Overr
 }
 
 // overruleHere writes o into this peer's store, which acts in sl.
-func (n *Node) overruleHere(ctx context.Context, sl partition.Slice, o store.Override) (known bool, placed partition.Slice, err error) {
+func (n *Node) overruleHere(ctx context.Context, sl partition.Slice, o store.Override) (known bool,
+	placed partition.Slice, err error) {
 	head, under, err := n.overruleNow(sl, o)
 	if isNotExist(err) {
 		p, perr := n.store.PlacementOf(sl, o.Key)
@@ -89,7 +93,8 @@ func (n *Node) overruleHere(ctx context.Context, sl partition.Slice, o store.Ove
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	if n.replicator.await(ctx, map[partition.Slice]uint64{sl: head})[sl] || under.Compare(n.quorum.ReplicaSet(sl)) != 0 {
+	if n.replicator.await(ctx, map[partition.Slice]uint64{sl: head})[sl] ||
+		under.Compare(n.quorum.ReplicaSet(sl)) != 0 {
 		return false, 0, fmt.Errorf("%w: no majority of the replicas has it yet; say it again", api.ErrUnavailable)
 	}
 	return true, 0, nil
@@ -113,7 +118,8 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, quorum
 		err = n.store.Override(sl, o, time.Now(), social.Overrule)
 	}
 	if err != nil {
-		if errors.Is(err, store.ErrOverride) || errors.Is(err, store.ErrNotQuarantined) || errors.Is(err, store.ErrQuarantined) {
+		if errors.Is(err, store.ErrOverride) || errors.Is(err, store.ErrNotQuarantined) ||
+			errors.Is(err, store.ErrQuarantined) {
 			err = fmt.Errorf("%w: %w", api.ErrInvalid, err)
 		}
 		return 0, quorum.ReplicaSet{}, err
@@ -128,10 +134,12 @@ func (n *Node) overrules(peer string) bool {
 	return peer == n.charter.Founder || n.charter.MembersOverrule()
 }
 
-// mayOverrule is the rule of overrides beyond being a member. That a Key is looked at again any member may ask, as it may seed.
+// mayOverrule is the rule of overrides beyond being a member. That a Key is looked at again any member may ask, as it
+// may seed.
 func mayOverrule(n *Node, from string, r *wire.Request) (*refusalError, string) {
 	var o store.Override
-	if n.overrules(from) || strictjson.Unmarshal(r.GetOverrule().GetOverride(), &o) == nil && o.Verdict == verdictAgain {
+	if n.overrules(from) || strictjson.Unmarshal(r.GetOverrule().GetOverride(), &o) == nil &&
+		o.Verdict == verdictAgain {
 		return nil, ""
 	}
 	no := &refusalError{code: wire.Refusal_CODE_MALFORMED, reason: "overrides are the founder's alone in this swarm"}
@@ -164,7 +172,8 @@ func (n *Node) serveOverrule(ctx context.Context, from string, w *wire.Overrule)
 	case err != nil:
 		return nil, err
 	}
-	return &wire.Response{Body: &wire.Response_Overrule{Overrule: &wire.OverruleAnswer{Known: known, Placed: uint64(placed)}}}, nil
+	return &wire.Response{Body: &wire.Response_Overrule{Overrule: &wire.OverruleAnswer{Known: known,
+		Placed: uint64(placed)}}}, nil
 }
 
 // mostOverridden is how many accounts with a person's word a report takes in.
@@ -189,13 +198,15 @@ func (n *Node) mistakes(ctx context.Context) (api.Mistakes, error) {
 		err = nil
 	}
 	r := social.Mistakes(said)
-	out := api.Mistakes{Words: len(said), Judged: r.Overrides, Agreed: r.Agreed, Undecided: r.Undecided, Kinds: r.Kinds, Missing: missing}
+	out := api.Mistakes{Words: len(said), Judged: r.Overrides, Agreed: r.Agreed, Undecided: r.Undecided, Kinds: r.Kinds,
+		Missing: missing}
 	by := make(map[string]*store.Verdict, len(said))
 	for _, x := range said {
 		by[string(x.Key)] = x.Verdict
 	}
 	for _, m := range r.Mistakes {
-		x := api.Mistake{Override: *by[m.Override.ID].Override, Judged: store.Judged{Verdict: m.Judged.Verdict, Score: m.Judged.Score}}
+		x := api.Mistake{Override: *by[m.Override.ID].Override,
+			Judged: store.Judged{Verdict: m.Judged.Verdict, Score: m.Judged.Score}}
 		for _, e := range m.Judged.Evidence {
 			x.Evidence = append(x.Evidence, store.Evidence(e))
 		}

@@ -68,9 +68,11 @@ func (n *Node) openPlacer() ([]partition.Slice, error) {
 		return nil, err
 	}
 	if own := g.Digest(); own != n.charter.Gazetteer {
-		return nil, fmt.Errorf("the swarm %s uses gazetteer %s, this program %s", n.charter.Name, n.charter.Gazetteer, own)
+		return nil, fmt.Errorf("the swarm %s uses gazetteer %s, this program %s", n.charter.Name, n.charter.Gazetteer,
+			own)
 	}
-	n.placer = &placer{n: n, judge: geo.NewJudge(g, n.charter.CellLevel), pages: RehomePages, after: RehomeAfter, tallies: map[partition.Unit]*tally{}}
+	n.placer = &placer{n: n, judge: geo.NewJudge(g, n.charter.CellLevel), pages: RehomePages, after: RehomeAfter,
+		tallies: map[partition.Unit]*tally{}}
 	return n.charter.AllSlices(n.placer.judge.Slices())
 }
 
@@ -105,7 +107,8 @@ func (p *placer) place(sl partition.Slice, rec *store.Record) *store.Placement {
 	if !sl.IsHash() && time.Since(now.At) < p.after {
 		return nil // whatever it says, the unit stays for now
 	}
-	f := geo.Facts{Unit: unit, Host: rec.Key.Host(), Declared: rec.Declared, Language: rec.Lang, Title: rec.Title, Text: rec.Text}
+	f := geo.Facts{Unit: unit, Host: rec.Key.Host(), Declared: rec.Declared, Language: rec.Lang, Title: rec.Title,
+		Text: rec.Text}
 	if sl.IsHash() {
 		f.Linkers = p.linkers(unit)
 	}
@@ -249,7 +252,8 @@ func paceOf(p *wire.Pace) (pace store.Pace, gen uint64) {
 	ms := func(v uint64) time.Duration {
 		return time.Duration(min(v, uint64(24*time.Hour/time.Millisecond))) * time.Millisecond
 	}
-	pace = store.Pace{Wait: ms(p.GetWaitMs()), BackOff: ms(p.GetBackOffMs()), Fetched: int64(min(p.GetFetched(), 1<<40))}
+	pace = store.Pace{Wait: ms(p.GetWaitMs()), BackOff: ms(p.GetBackOffMs()),
+		Fetched: int64(min(p.GetFetched(), 1<<40))}
 	if p.GetNextMs() > 0 {
 		pace.Next = time.UnixMilli(p.GetNextMs()).UTC()
 	}
@@ -260,7 +264,8 @@ func wirePace(a store.Admission) *wire.Pace {
 	if a.In == 0 {
 		return nil
 	}
-	w := &wire.Pace{Gen: a.Gen, WaitMs: uint64(a.Pace.Wait / time.Millisecond), BackOffMs: uint64(a.Pace.BackOff / time.Millisecond), Fetched: uint64(max(a.Pace.Fetched, 0))}
+	w := &wire.Pace{Gen: a.Gen, WaitMs: uint64(a.Pace.Wait / time.Millisecond),
+		BackOffMs: uint64(a.Pace.BackOff / time.Millisecond), Fetched: uint64(max(a.Pace.Fetched, 0))}
 	if !a.Pace.Next.IsZero() {
 		w.NextMs = a.Pace.Next.UnixMilli()
 	}

@@ -18,7 +18,8 @@ import (
 
 func geoWorld() crawltest.Options {
 	o := smallWorld()
-	o.Places = []crawltest.Place{{Name: "Lisboa, Portugal", Lat: 38.72, Lon: -9.14}, {Name: "Porto, Portugal", Lat: 41.15, Lon: -8.61},
+	o.Places = []crawltest.Place{{Name: "Lisboa, Portugal", Lat: 38.72, Lon: -9.14},
+		{Name: "Porto, Portugal", Lat: 41.15, Lon: -8.61},
 		{Name: "São Paulo, Brasil", Lat: -23.55, Lon: -46.63}, {Name: "Tokyo, Japan", Lat: 35.68, Lon: 139.69}}
 	return o
 }
@@ -51,7 +52,9 @@ func TestGeoSwarm(t *testing.T) {
 	hash.WaitIdle()
 	want := withoutPort(ranked(t, hash, one))
 
-	swarm := nodetest.New(t, nodetest.Options{World: geoWorld(), Node: node.Options{Partition: partition.ModeGeo, SliceBits: 6, CellLevel: 4}})
+	swarm := nodetest.New(t,
+		nodetest.Options{World: geoWorld(), Node: node.Options{Partition: partition.ModeGeo, SliceBits: 6,
+			CellLevel: 4}})
 	homes := []partition.Point{{Lat: 38.7, Lon: -9.1}, {Lat: -23.5, Lon: -46.6}, {Lat: 35.7, Lon: 139.7}}
 	for i := range homes {
 		swarm.AddAt(&homes[i])
@@ -100,7 +103,8 @@ func TestGeoSwarm(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d records, %d of them in cells; %d fetched by the nearest peer, %d by another", len(keys), inCells, near, far)
+	t.Logf("%d records, %d of them in cells; %d fetched by the nearest peer, %d by another", len(keys), inCells, near,
+		far)
 	if inCells < len(keys)/2 || near < 9*far {
 		t.Errorf("%d of %d records are in cells; %d near, %d far", inCells, len(keys), near, far)
 	}
@@ -130,7 +134,9 @@ func equalRanks(a, b map[string][]string) bool {
 func TestGeoSwarmChurn(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
-	swarm := nodetest.New(t, nodetest.Options{World: geoWorld(), Node: node.Options{Partition: partition.ModeGeo, SliceBits: 6, CellLevel: 4, OrphanAfter: time.Minute, Delay: 20 * time.Millisecond}})
+	swarm := nodetest.New(t,
+		nodetest.Options{World: geoWorld(), Node: node.Options{Partition: partition.ModeGeo, SliceBits: 6, CellLevel: 4,
+			OrphanAfter: time.Minute, Delay: 20 * time.Millisecond}})
 	for range 3 {
 		swarm.Add()
 	}

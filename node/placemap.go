@@ -18,11 +18,13 @@ func (n *Node) cells() []feature {
 	all := n.placer.judge.Slices()
 	out := make([]feature, 0, len(all))
 	for _, sl := range all {
-		p := map[string]any{"kind": "cell", "level": sl.Level(), "owner": n.quorum.Owner(sl), "replicas": n.quorum.ReplicaSet(sl).Replicas}
+		p := map[string]any{"kind": "cell", "level": sl.Level(), "owner": n.quorum.Owner(sl),
+			"replicas": n.quorum.ReplicaSet(sl).Replicas}
 		if st := n.store.SliceStats(sl); st != (store.Stats{}) {
 			p["keys"], p["pending"], p["records"] = st.Keys, st.Pending, st.Records
 		}
-		out = append(out, feature{Type: "Feature", ID: sl.String(), Geometry: &geometry{Type: "Polygon", Coordinates: [][][2]float64{outline(sl)}}, Properties: p})
+		out = append(out, feature{Type: "Feature", ID: sl.String(),
+			Geometry: &geometry{Type: "Polygon", Coordinates: [][][2]float64{outline(sl)}}, Properties: p})
 	}
 	return out
 }

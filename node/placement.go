@@ -46,9 +46,12 @@ type goneMember struct {
 // newPlacement is that of a peer that knows nobody; a stranger in a swarm that
 // has others takes the whole first view for the swarm, as it cannot tell old
 // members from new.
-func newPlacement(slices []partition.Slice, replicas int, self string, orphanAfter time.Duration, stranger bool) *placement {
-	return &placement{self: self, orphanAfter: orphanAfter, table: partition.NewTableOf(slices, replicas), gone: map[string]goneMember{}, came: map[string]time.Time{},
-		newcomers: member.NewNewcomers(member.NewcomerLimits{Least: newcomersAtOnce}, self), stranger: stranger, zone: partition.HashZone}
+func newPlacement(slices []partition.Slice, replicas int, self string, orphanAfter time.Duration,
+	stranger bool) *placement {
+	return &placement{self: self, orphanAfter: orphanAfter, table: partition.NewTableOf(slices, replicas),
+		gone: map[string]goneMember{}, came: map[string]time.Time{},
+		newcomers: member.NewNewcomers(member.NewcomerLimits{Least: newcomersAtOnce}, self), stranger: stranger,
+		zone: partition.HashZone}
 }
 
 // newcomersAtOnce is how many identities never seen before come to count within

@@ -54,7 +54,8 @@ func TestVanishedMemberKeepsItsPlace(t *testing.T) {
 	if got := shares(tr); got["b"] != before["b"] || got["b"] == 0 {
 		t.Fatalf("b has %d slices, had %d", got["b"], before["b"])
 	}
-	if got := tr.absent(); len(got) != 1 || got[0].Member.ID != "b" || tr.alive("b") || !tr.vanished("b") || !tr.alive("c") {
+	if got := tr.absent(); len(got) != 1 || got[0].Member.ID != "b" || tr.alive("b") || !tr.vanished("b") ||
+		!tr.alive("c") {
 		t.Fatalf("absent: %v", got)
 	}
 	if tr.expire(t0.Add(time.Minute)) {
@@ -96,7 +97,8 @@ func TestPlacementSurvivesARestart(t *testing.T) {
 	if got := again.addrs(); len(got) != 2 || got[0] != "/ip4/127.0.0.1/tcp/1/p2p/b" {
 		t.Fatalf("addresses: %v", got)
 	}
-	for name, bad := range map[string]string{"no JSON": "{", "another version": `{"v":9}`, "the version before": `{"v":1,"held":"AA=="}`} {
+	for name, bad := range map[string]string{"no JSON": "{", "another version": `{"v":9}`,
+		"the version before": `{"v":1,"held":"AA=="}`} {
 		if err := newTestPlacement("a").recall([]byte(bad), t0); err == nil {
 			t.Errorf("%s was taken", name)
 		}

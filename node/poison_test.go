@@ -31,7 +31,8 @@ type poison struct {
 }
 
 func newPoison(at string, keys ...partition.Key) *poison {
-	p := &poison{keys: map[partition.Key]bool{}, at: at, most: 1 << 30, deaths: map[partition.Key][]string{}, tries: map[partition.Key]int{},
+	p := &poison{keys: map[partition.Key]bool{}, at: at, most: 1 << 30, deaths: map[partition.Key][]string{},
+		tries:  map[partition.Key]int{},
 		judges: map[*nodetest.SimPeer]int{}, crowd: map[partition.Key]int{}}
 	for _, k := range keys {
 		p.keys[k] = true
@@ -217,7 +218,8 @@ func TestAttackPoisonKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPoison("judging", somePages(t, poisonWorld(), 1)...)
-			o := nodetest.SimOptions{World: poisonWorld(), Node: node.Options{Delay: time.Second}, SliceBits: 6, Source: p.around}
+			o := nodetest.SimOptions{World: poisonWorld(), Node: node.Options{Delay: time.Second}, SliceBits: 6,
+				Source: p.around}
 			nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 				for range 5 {
 					s.Add()
@@ -264,7 +266,8 @@ func TestAttackPoisonKey(t *testing.T) {
 func TestAttackPoisonKeysTogether(t *testing.T) {
 	racetest.OneProcessor(t)
 	p := newPoison("judging", somePages(t, poisonWorld(), 3)...)
-	o := nodetest.SimOptions{World: poisonWorld(), Node: node.Options{Delay: time.Second}, SliceBits: 6, Source: p.around}
+	o := nodetest.SimOptions{World: poisonWorld(), Node: node.Options{Delay: time.Second}, SliceBits: 6,
+		Source: p.around}
 	nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 		for range 5 {
 			s.Add()
@@ -284,7 +287,8 @@ func TestAttackPoisonKeysTogether(t *testing.T) {
 func TestAttackPoisonKeyAlone(t *testing.T) {
 	racetest.OneProcessor(t)
 	p := newPoison("judging", somePages(t, poisonWorld(), 1)...)
-	o := nodetest.SimOptions{World: poisonWorld(), Node: node.Options{Delay: time.Second}, SliceBits: 6, Source: p.around}
+	o := nodetest.SimOptions{World: poisonWorld(), Node: node.Options{Delay: time.Second}, SliceBits: 6,
+		Source: p.around}
 	nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 		s.Add().SetKeeps(0)
 		s.Settle(time.Minute)
@@ -298,8 +302,8 @@ func TestAttackPoisonKeyAlone(t *testing.T) {
 	})
 }
 
-// TestPoisonFaultTable: the process dies at each point of the way from the attempt to the commit. Who dies before an attempt
-// is told of accuses nobody; who dies behind it accuses the Key; what was harmless is crawled in the end.
+// TestPoisonFaultTable: the process dies at each point of the way from the attempt to the commit. Who dies before an
+// attempt is told of accuses nobody; who dies behind it accuses the Key; what was harmless is crawled in the end.
 func TestPoisonFaultTable(t *testing.T) {
 	racetest.OneProcessor(t)
 	for _, c := range []struct {
@@ -313,7 +317,8 @@ func TestPoisonFaultTable(t *testing.T) {
 			t.Parallel()
 			p := newPoison(c.at, somePages(t, poisonWorld(), 1)...)
 			p.most = c.deaths
-			o := nodetest.SimOptions{World: poisonWorld(), Node: node.Options{Delay: time.Second}, SliceBits: 6, Source: p.around}
+			o := nodetest.SimOptions{World: poisonWorld(), Node: node.Options{Delay: time.Second}, SliceBits: 6,
+				Source: p.around}
 			nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 				for range 3 {
 					s.Add()

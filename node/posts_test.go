@@ -31,11 +31,15 @@ func fetched(t *testing.T, s *nodetest.Swarm, k partition.Key) *nodetest.Peer {
 			t.Fatal(err)
 		}
 		c := store.Commit{Key: k, Now: now, Next: store.Next{State: store.StateDone}, Checkpoint: []byte("after 9"),
-			Record: &store.Record{V: store.RecordVersion, Key: k, Kind: store.KindProfile, FetchedAt: now, Source: "test", Title: "pessoa", Text: "perfil de Lisboa"},
-			Lists:  []store.ListPage{{List: k + "/following", Walk: now, Accounts: []partition.Key{"mastodon:x@y.example"}, End: true, Complete: true, Claimed: 1}},
-			Gaps:   []store.Gap{{Source: "test", From: now.Add(-time.Hour), To: now, What: store.GapLimited, Reason: "429"}}}
+			Record: &store.Record{V: store.RecordVersion, Key: k, Kind: store.KindProfile, FetchedAt: now,
+				Source: "test", Title: "pessoa", Text: "perfil de Lisboa"},
+			Lists: []store.ListPage{{List: k + "/following", Walk: now,
+				Accounts: []partition.Key{"mastodon:x@y.example"}, End: true, Complete: true, Claimed: 1}},
+			Gaps: []store.Gap{{Source: "test", From: now.Add(-time.Hour), To: now, What: store.GapLimited,
+				Reason: "429"}}}
 		for i := range 10 {
-			c.Posts = append(c.Posts, store.Record{V: store.RecordVersion, Key: k, Kind: store.KindPost, Post: fmt.Sprintf("https://social.example/%s/%d", k, i),
+			c.Posts = append(c.Posts, store.Record{V: store.RecordVersion, Key: k, Kind: store.KindPost,
+				Post:      fmt.Sprintf("https://social.example/%s/%d", k, i),
 				FetchedAt: now, Source: "test", Lang: "pt", Text: fmt.Sprint("autocarro número ", i)})
 		}
 		gone := c.Posts[9]
@@ -86,8 +90,10 @@ func TestPostsSurviveTheirOwner(t *testing.T) {
 			}
 		}
 		for q, want := range map[api.Query]int{
-			{Q: "autocarro", Limit: 100}: 36, {Q: "autocarro", Kind: "post", Lang: "pt", Limit: 100}: 36, {Q: "autocarro", Kind: "page", Limit: 100}: 0,
-			{Q: "lisboa", Kind: "profile", Limit: 100}: 4, {Kind: "post", Site: "mastodon:social.example", Limit: 100}: 36,
+			{Q: "autocarro", Limit: 100}: 36, {Q: "autocarro", Kind: "post", Lang: "pt", Limit: 100}: 36,
+			{Q: "autocarro", Kind: "page", Limit: 100}:                  0,
+			{Q: "lisboa", Kind: "profile", Limit: 100}:                  4,
+			{Kind: "post", Site: "mastodon:social.example", Limit: 100}: 36,
 		} {
 			q.Unfold = true // the posts say the same
 			a, err := asked.Query(t.Context(), q)
@@ -100,12 +106,14 @@ func TestPostsSurviveTheirOwner(t *testing.T) {
 					t.Errorf("%s, %+v: %s twice", when, q, h.Post)
 				}
 				seen[string(h.Key)+h.Post] = true
-				if i > 0 && h.Score == a.Hits[i-1].Score && (h.Key < a.Hits[i-1].Key || h.Key == a.Hits[i-1].Key && h.Post < a.Hits[i-1].Post) {
+				if i > 0 && h.Score == a.Hits[i-1].Score && (h.Key < a.Hits[i-1].Key || h.Key == a.Hits[i-1].Key &&
+					h.Post < a.Hits[i-1].Post) {
 					t.Errorf("%s: ties are not in order of Key and Post", when)
 				}
 			}
 			if len(seen) != want || a.Total != uint64(want) || len(a.Coverage.Missing) != 0 {
-				t.Errorf("%s, %+v: %d hits of %d, want %d; missing %v", when, q, len(seen), a.Total, want, a.Coverage.Missing)
+				t.Errorf("%s, %+v: %d hits of %d, want %d; missing %v", when, q, len(seen), a.Total, want,
+					a.Coverage.Missing)
 			}
 		}
 		count := map[string]int{}
@@ -127,11 +135,14 @@ func TestPostsSurviveTheirOwner(t *testing.T) {
 		if err != nil || len(g.Gaps) != 3 || g.Cursor == "" {
 			t.Errorf("%s, gaps: %+v, %v", when, g, err)
 		}
-		if g, err = asked.API().Gaps(t.Context(), api.GapQuery{Limit: 3, Cursor: g.Cursor}); err != nil || len(g.Gaps) != 1 || g.Cursor != "" {
+		if g, err = asked.API().Gaps(t.Context(), api.GapQuery{Limit: 3, Cursor: g.Cursor}); err != nil ||
+			len(g.Gaps) != 1 || g.Cursor != "" {
 			t.Errorf("%s, the last gaps: %+v, %v", when, g, err)
 		}
 		shown, err := asked.API().Show(t.Context(), accounts[3])
-		if err != nil || shown.Held == nil || shown.Held.Posts != 10 || shown.Held.Deleted != 1 || len(shown.Held.Latest) != 9 || len(shown.Held.Lists) != 1 || len(shown.Held.Gaps) != 1 || shown.Record == nil {
+		if err != nil || shown.Held == nil || shown.Held.Posts != 10 || shown.Held.Deleted != 1 ||
+			len(shown.Held.Latest) != 9 || len(shown.Held.Lists) != 1 || len(shown.Held.Gaps) != 1 ||
+			shown.Record == nil {
 			t.Errorf("%s, shown: %+v, %v", when, shown, err)
 		}
 	}

@@ -84,9 +84,11 @@ func (c *closing) tree(dir string) error {
 
 func (c *closing) say(dir string, log *slog.Logger) {
 	if c.closed > 0 {
-		log.Warn("other users of this machine could read this directory: it is closed to them now", "dir", dir, "files", c.closed)
+		log.Warn("other users of this machine could read this directory: it is closed to them now", "dir", dir, "files",
+			c.closed)
 	}
 	if c.left != nil {
-		log.Warn("other users of this machine may read this directory, and it is not this user's to close", "dir", dir, "err", c.left)
+		log.Warn("other users of this machine may read this directory, and it is not this user's to close", "dir", dir,
+			"err", c.left)
 	}
 }

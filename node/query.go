@@ -34,7 +34,8 @@ func (n *Node) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 		return api.Answer{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
 	if q.Limit < 0 || q.Limit > MaxQueryHits {
-		return api.Answer{}, fmt.Errorf("%w: limit %d: an answer has at most %d hits; its cursor leads to the next", api.ErrInvalid, q.Limit, MaxQueryHits)
+		return api.Answer{}, fmt.Errorf("%w: limit %d: an answer has at most %d hits; its cursor leads to the next",
+			api.ErrInvalid, q.Limit, MaxQueryHits)
 	}
 	q.Limit = min(q.Limit, MaxQueryHits-at.Offset) // the page before the cap may be shorter
 	// A query that is over a cap is the asker's mistake, found here, not every
@@ -78,7 +79,8 @@ func (n *Node) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 }
 
 func wireQuery(q api.Query, facets *wire.Facets, limit int) *wire.Query {
-	w := &wire.Query{Q: q.Q, Kind: q.Kind, Lang: q.Lang, Site: siteText(q.Site), Limit: uint32(limit), Facets: facets, Prints: !q.Unfold}
+	w := &wire.Query{Q: q.Q, Kind: q.Kind, Lang: q.Lang, Site: siteText(q.Site), Limit: uint32(limit), Facets: facets,
+		Prints: !q.Unfold}
 	if !q.Since.IsZero() {
 		w.SinceMs = q.Since.UnixMilli()
 	}
@@ -134,7 +136,8 @@ type scatter struct {
 }
 
 func (n *Node) newScatter(q *wire.Query) *scatter {
-	return &scatter{n: n, q: q, assign: n.assignment(), failed: map[string]api.Missing{}, unscored: map[partition.Slice]bool{}}
+	return &scatter{n: n, q: q, assign: n.assignment(), failed: map[string]api.Missing{},
+		unscored: map[partition.Slice]bool{}}
 }
 
 // answerGrace is how long after its deadline a round goes on for those who just make
@@ -168,8 +171,10 @@ func (s *scatter) round(ctx context.Context, statsOnly bool, until time.Time) {
 		if out || len(slices) == 0 {
 			continue
 		}
-		q := &wire.Query{Q: s.q.Q, Kind: s.q.Kind, Lang: s.q.Lang, Site: s.q.Site, SinceMs: s.q.SinceMs, UntilMs: s.q.UntilMs,
-			Facets: s.q.Facets, Prints: s.q.Prints, Limit: s.q.Limit, After: s.q.After, StatsOnly: statsOnly, Stats: merged, Slices: make([]uint64, len(slices))}
+		q := &wire.Query{Q: s.q.Q, Kind: s.q.Kind, Lang: s.q.Lang, Site: s.q.Site, SinceMs: s.q.SinceMs,
+			UntilMs: s.q.UntilMs,
+			Facets:  s.q.Facets, Prints: s.q.Prints, Limit: s.q.Limit, After: s.q.After, StatsOnly: statsOnly,
+			Stats: merged, Slices: make([]uint64, len(slices))}
 		for i, sl := range slices {
 			q.Slices[i] = uint64(sl)
 		}
@@ -363,7 +368,8 @@ func (n *Node) whyMissing(peer string, missing []partition.Slice) []api.Missing 
 		case len(c.Replicas)-gone < c.Quorum():
 			count[fmt.Sprintf("%d of the %d peers that keep these slices are gone; they are waited for (--orphan-after %s)", gone, len(c.Replicas), n.o.OrphanAfter)]++
 		default:
-			count[fmt.Sprintf("%d of the %d peers that keep these slices are gone; another is taking over", gone, len(c.Replicas))]++
+			count[fmt.Sprintf("%d of the %d peers that keep these slices are gone; another is taking over", gone,
+				len(c.Replicas))]++
 		}
 	}
 	out := make([]api.Missing, 0, len(count))
@@ -380,12 +386,14 @@ func (n *Node) reason(ctx context.Context, peer string, err error) string {
 	}
 	for _, g := range n.placement.absent() {
 		if g.Member.ID == peer {
-			return fmt.Sprintf("vanished %s ago; its slices are kept for it for %s", time.Since(g.Since).Round(time.Second), n.o.OrphanAfter)
+			return fmt.Sprintf("vanished %s ago; its slices are kept for it for %s",
+				time.Since(g.Since).Round(time.Second), n.o.OrphanAfter)
 		}
 	}
 	// Of a time before this peer's start. Who is alive in other zones is not known here.
 	if !n.placement.alive(peer) && n.dht.Zone().HasPeer(peer) && slices.Contains(n.quorum.Replicas(), peer) {
-		return fmt.Sprintf("is not here; it is waited for (--orphan-after %s), then others take its slices", n.o.OrphanAfter)
+		return fmt.Sprintf("is not here; it is waited for (--orphan-after %s), then others take its slices",
+			n.o.OrphanAfter)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -407,7 +415,8 @@ func hitOf(h *wire.Hit) (api.Hit, error) {
 	if err != nil {
 		return api.Hit{}, fmt.Errorf("its hit: %w", err)
 	}
-	x := api.Hit{Key: k, Post: h.Post, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Score: h.Score, Place: h.Place, Lang: h.Lang, Peer: h.Peer,
+	x := api.Hit{Key: k, Post: h.Post, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Score: h.Score, Place: h.Place,
+		Lang: h.Lang, Peer: h.Peer,
 		FetchedAt: time.UnixMilli(h.FetchedMs).UTC(), Period: h.Period, Verdict: h.Verdict, Print: h.Print}
 	if h.TimeMs != 0 {
 		t := time.UnixMilli(h.TimeMs).UTC()
@@ -474,7 +483,8 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 	}
 	a.Missing = appendSlices(a.Missing, res.Missing)
 	// A replica that does not act may lack what its owner wrote last.
-	a.Total, a.Stale = res.Total, n.indexLag() > 0 || slices.ContainsFunc(iq.Slices, func(s partition.Slice) bool { return !n.acts(s) })
+	a.Total, a.Stale = res.Total, n.indexLag() > 0 ||
+		slices.ContainsFunc(iq.Slices, func(s partition.Slice) bool { return !n.acts(s) })
 	for _, h := range res.Hits {
 		w := &wire.Hit{
 			Key: string(h.Key), Post: h.Post, Slice: sliceOn(h.Slice), Score: h.Score, Kind: h.Kind, Lang: h.Lang,

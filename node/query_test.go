@@ -25,9 +25,11 @@ func keepPages(t *testing.T, n *Node, pages int, text string) {
 	for i := range pages {
 		k := mustKey(t, fmt.Sprintf("http://host%d.example:8080/%d", i%7, i))
 		forwardTo(t, n, &wire.Link{Key: string(k)})
-		rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: time.Now(), Source: "web", Status: 200,
+		rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: time.Now(),
+			Source: "web", Status: 200,
 			Text: fmt.Sprintf("%s %d", text+strings.Repeat(" mar", i%40), i)}
-		if err := n.store.Commit(store.Commit{Key: k, Now: time.Now(), Record: rec, Next: store.Next{State: store.StateDone}}); err != nil {
+		if err := n.store.Commit(store.Commit{Key: k, Now: time.Now(), Record: rec,
+			Next: store.Next{State: store.StateDone}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,7 +95,8 @@ func TestPageOfAPeerThatKnowsNone(t *testing.T) {
 	sl := n.store.SliceOf(k)
 	s := n.newScatter(&wire.Query{Q: "x", After: &wire.Place{Score: 1, Key: string(k)}})
 	hit := &wire.Hit{Key: string(k), Slice: sliceOn(sl), Score: 2}
-	if err := s.take("p", &wire.QueryAnswer{Hits: []*wire.Hit{hit}}, []partition.Slice{sl}, false); err == nil || !strings.Contains(err.Error(), "version") {
+	if err := s.take("p", &wire.QueryAnswer{Hits: []*wire.Hit{hit}}, []partition.Slice{sl}, false); err == nil ||
+		!strings.Contains(err.Error(), "version") {
 		t.Errorf("an earlier hit: %v", err)
 	}
 	hit.Score = 0.5
@@ -105,9 +108,12 @@ func TestPageOfAPeerThatKnowsNone(t *testing.T) {
 // A site is named by its host, its host and port, or a URL of it.
 func TestSitesOfAQuery(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "a.example": "web:a.example", "A.Example": "web:a.example", "web:a.example": "web:a.example", "a.example:8080": "web:a.example:8080",
-		"http://a.example:8080/x?y": "web:a.example:8080", "https://a.example/": "web:a.example", "a.example:443": "web:a.example", "a.example:80": "web:a.example",
-		"web:127.0.0.1:8080": "web:127.0.0.1:8080", "[::1]:90": "web:[::1]:90", "bücher.example": "web:xn--bcher-kva.example",
+		"": "", "a.example": "web:a.example", "A.Example": "web:a.example", "web:a.example": "web:a.example",
+		"a.example:8080":            "web:a.example:8080",
+		"http://a.example:8080/x?y": "web:a.example:8080", "https://a.example/": "web:a.example",
+		"a.example:443": "web:a.example", "a.example:80": "web:a.example",
+		"web:127.0.0.1:8080": "web:127.0.0.1:8080", "[::1]:90": "web:[::1]:90",
+		"bücher.example":     "web:xn--bcher-kva.example",
 		"mastodon:a.example": "mastodon:a.example", "twitter:": "twitter:", "no host": "web:no host",
 	} {
 		if got := siteText(text); got != want {
@@ -116,13 +122,15 @@ func TestSitesOfAQuery(t *testing.T) {
 	}
 	n := openNode(t, Options{Capacity: 16})
 	keepPages(t, n, 21, "sardinha")
-	for site, want := range map[string]int{"host1.example:8080": 3, "host1.example": 3, "http://host1.example:8080/1": 3, "host1.example:8081": 0, "host9.example": 0} {
+	for site, want := range map[string]int{"host1.example:8080": 3, "host1.example": 3,
+		"http://host1.example:8080/1": 3, "host1.example:8081": 0, "host9.example": 0} {
 		a, err := n.Query(t.Context(), api.Query{Q: "sardinha", Site: site, Limit: 50, Unfold: true})
 		if err != nil || len(a.Hits) != want {
 			t.Errorf("query of site %s: %d hits, want %d, %v", site, len(a.Hits), want, err)
 		}
 		var exported int
-		if _, err := n.Export(t.Context(), api.Export{Site: site}, func(store.Record, string) error { exported++; return nil }); err != nil || exported != want {
+		if _, err := n.Export(t.Context(), api.Export{Site: site},
+			func(store.Record, string) error { exported++; return nil }); err != nil || exported != want {
 			t.Errorf("export of site %s: %d records, want %d, %v", site, exported, want, err)
 		}
 	}
@@ -133,7 +141,8 @@ func TestQuerySaysWhatItDoesNotKnow(t *testing.T) {
 	n := openNode(t, Options{Capacity: 16})
 	keepPages(t, n, 1, "sardinha")
 	a, err := n.Query(t.Context(), api.Query{Q: "sardinh* site:host1.example"})
-	if err != nil || len(a.Notes) != 2 || !slices.ContainsFunc(a.Notes, func(s string) bool { return strings.Contains(s, "--site") }) {
+	if err != nil || len(a.Notes) != 2 ||
+		!slices.ContainsFunc(a.Notes, func(s string) bool { return strings.Contains(s, "--site") }) {
 		t.Errorf("%q, %v", a.Notes, err)
 	}
 	if a, err = n.Query(t.Context(), api.Query{Q: "sardinha"}); err != nil || a.Notes != nil || len(a.Hits) != 1 {
@@ -155,7 +164,8 @@ func strangeID(t *testing.T) string {
 func TestQueryKeepsItsDeadline(t *testing.T) {
 	const deadline = 100 * time.Millisecond
 	held, asked := make(chan struct{}), make(chan struct{})
-	n := openNode(t, Options{Capacity: 16, Around: func(context.Context, string, *wire.Request, dht.Caller) (*wire.Response, error) {
+	n := openNode(t, Options{Capacity: 16, Around: func(context.Context, string, *wire.Request,
+		dht.Caller) (*wire.Response, error) {
 		close(asked)
 		<-held // whatever the context says
 		return nil, errors.New("too late")
@@ -175,7 +185,8 @@ func TestQueryKeepsItsDeadline(t *testing.T) {
 		t.Error("a call that does not end is waited for")
 	}
 	<-asked
-	if c := s.coverage(); t.Failed() || len(c.Missing) != 1 || c.Missing[0] != (api.Missing{Peer: other, Reason: "did not answer in time", Slices: 1}) {
+	if c := s.coverage(); t.Failed() || len(c.Missing) != 1 ||
+		c.Missing[0] != (api.Missing{Peer: other, Reason: "did not answer in time", Slices: 1}) {
 		t.Errorf("missing: %+v", c.Missing)
 	}
 	close(held)
@@ -186,14 +197,16 @@ func TestWhoAsksSetsTheDeadline(t *testing.T) {
 	held := make(chan struct{})
 	defer close(held)
 	other := strangeID(t)
-	n := openNode(t, Options{Capacity: 16, QueryTimeout: time.Hour, Around: func(context.Context, string, *wire.Request, dht.Caller) (*wire.Response, error) {
+	n := openNode(t, Options{Capacity: 16, QueryTimeout: time.Hour, Around: func(context.Context, string, *wire.Request,
+		dht.Caller) (*wire.Response, error) {
 		<-held
 		return nil, errors.New("too late")
 	}})
 	enter(n, other)
 	give(t, n, n.slices[0], other)
 	a, err := n.Query(t.Context(), api.Query{Q: "x", Timeout: 200 * time.Millisecond})
-	if err != nil || len(a.Coverage.Missing) == 0 || a.Coverage.Missing[0] != (api.Missing{Peer: other, Reason: "did not answer in time", Slices: 1}) {
+	if err != nil || len(a.Coverage.Missing) == 0 ||
+		a.Coverage.Missing[0] != (api.Missing{Peer: other, Reason: "did not answer in time", Slices: 1}) {
 		t.Errorf("%+v %v", a.Coverage, err)
 	}
 	if a.TookMS < 100 { // half of it for the statistics
@@ -220,7 +233,8 @@ func TestQuerySaysWhatIsMissing(t *testing.T) {
 		t.Errorf("after the deadline: %q", got)
 	}
 	// What this peer has, it only has to read, whoever else is gone.
-	if got := n.whyMissing(n.id, n.slices[:2]); len(got) != 1 || got[0] != (api.Missing{Peer: n.id, Reason: "being read into its index", Slices: 2}) {
+	if got := n.whyMissing(n.id, n.slices[:2]); len(got) != 1 ||
+		got[0] != (api.Missing{Peer: n.id, Reason: "being read into its index", Slices: 2}) {
 		t.Errorf("its own: %+v", got)
 	}
 }

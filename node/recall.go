@@ -29,7 +29,8 @@ func (n *Node) runRecall(ctx context.Context) error {
 				continue
 			}
 			// The answer is a refusal; what follows is a copy.
-			_, err := n.call(ctx, owner, &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s)}}})
+			_, err := n.call(ctx, owner,
+				&wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s)}}})
 			n.log.Debug("the owner is told that rows were lost", "slice", s, "owner", owner, "err", err)
 		}
 	}

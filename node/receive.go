@@ -109,7 +109,8 @@ func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole
 		switch p.Kind {
 		case wire.Piece_KIND_TAIL:
 			if st.Whole && st.Head == p.From && p.To > p.From {
-				chunks, at = append(chunks, store.LogChunk{Slice: s, From: p.From, To: p.To, Rows: storeRows(p.Rows)}), append(at, i)
+				chunks, at = append(chunks, store.LogChunk{Slice: s, From: p.From, To: p.To, Rows: storeRows(p.Rows)}),
+					append(at, i)
 			}
 		case wire.Piece_KIND_COPY, wire.Piece_KIND_COPIED:
 			if err := n.importRows(s, storeRows(p.Rows)); err != nil {

@@ -57,7 +57,8 @@ func (n *Node) repair(ctx context.Context, s partition.Slice) (compared bool, er
 		if err != nil {
 			return compared, fmt.Errorf("repair: %w", err)
 		}
-		resp, err := n.call(ctx, k, &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s)}}})
+		resp, err := n.call(ctx, k,
+			&wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s)}}})
 		if err != nil {
 			n.log.Debug("repair", "peer", k, "slice", s, "err", err)
 			continue
@@ -85,7 +86,9 @@ func (n *Node) repairBucket(ctx context.Context, replica string, s partition.Sli
 	n.count.repaired.Add(1)
 	n.log.Info("copies differ", "peer", replica, "slice", s, "bucket", bucket)
 	for after := []byte(nil); ; {
-		resp, err := n.call(ctx, replica, &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s), Rows: true, Bucket: uint32(bucket), After: after}}})
+		resp, err := n.call(ctx, replica,
+			&wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s), Rows: true,
+				Bucket: uint32(bucket), After: after}}})
 		if err != nil {
 			n.log.Debug("repair", "peer", replica, "slice", s, "err", err)
 			return nil

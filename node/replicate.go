@@ -83,7 +83,8 @@ type replicaLane struct {
 }
 
 func newReplicator(n *Node) *replicator {
-	return &replicator{n: n, slices: map[partition.Slice]*replication{}, lanes: map[string]*replicaLane{}, progress: make(chan struct{}), fail: make(chan error, 1)}
+	return &replicator{n: n, slices: map[partition.Slice]*replication{}, lanes: map[string]*replicaLane{},
+		progress: make(chan struct{}), fail: make(chan error, 1)}
 }
 
 // run works until ctx ends or the store fails.

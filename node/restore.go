@@ -61,7 +61,8 @@ func Restore(ctx context.Context, o Options, from string, alone bool) (BackupInf
 		_, err = vfs.Clone(disk, disk, filepath.Join(from, "store"), filepath.Join(part, "store"), vfs.CloneSync)
 	}
 	if err == nil {
-		_, err = vfs.Clone(disk, disk, filepath.Join(from, sealedCharter), filepath.Join(part, sealedCharter), vfs.CloneSync)
+		_, err = vfs.Clone(disk, disk, filepath.Join(from, sealedCharter), filepath.Join(part, sealedCharter),
+			vfs.CloneSync)
 	}
 	if err == nil {
 		info.Records, err = renew(ctx, o, filepath.Join(part, "store"), info, alone)
@@ -92,7 +93,8 @@ func renew(ctx context.Context, o Options, dir string, info BackupInfo, alone bo
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if c := s.Charter(); c.Digest() != info.Charter || s.ID() != info.Store {
-		return 0, fmt.Errorf("the store is %s of the swarm %q, charter %s, and not what %s says", s.ID(), c.Name, c.Digest(), backupName)
+		return 0, fmt.Errorf("the store is %s of the swarm %q, charter %s, and not what %s says", s.ID(), c.Name,
+			c.Digest(), backupName)
 	}
 	err = s.Records("", func(store.Record) (bool, error) {
 		records++

@@ -112,7 +112,8 @@ func TestRestoreIntoLivingSwarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := s.Restore(dir, false)
-	if err := p.Start(); err == nil || !strings.Contains(err.Error(), "--join") || !strings.Contains(err.Error(), "--alone") {
+	if err := p.Start(); err == nil || !strings.Contains(err.Error(), "--join") ||
+		!strings.Contains(err.Error(), "--alone") {
 		t.Fatalf("it runs by itself: %v", err)
 	}
 	p.Joins(s.Peers[0].Addrs())

@@ -61,8 +61,9 @@ func TestRulesOfRequests(t *testing.T) {
 	partners := append([]string{absent}, members...)
 	want := map[protoreflect.Name][]string{
 		"who_owns": everybody,
-		"forward":  members, "query": members, "show": members, "status": members, "records": members, "turns": members, "copies": members,
-		"lease": partners, "ballots": partners, "configs": partners,
+		"forward":  members, "query": members, "show": members, "status": members, "records": members, "turns": members,
+		"copies": members,
+		"lease":  partners, "ballots": partners, "configs": partners,
 		"ship": members, "unite": members, // what of them is taken the handler judges row by row
 		"compare":  {owner},
 		"overrule": nil, // the founder's alone in an open swarm, and that is this peer
@@ -84,17 +85,20 @@ func TestRulesOfRequests(t *testing.T) {
 				t.Errorf("%s by %s: allowed %v, want %v (%v)", f.Name(), from, no == nil, allowed, no)
 			}
 			if no != nil && from != owner && f.Name() != "overrule" && no.code != wire.Refusal_CODE_BUSY {
-				t.Errorf("%s by %s: %v: it may be a newcomer, or this peer may have missed something", f.Name(), from, no)
+				t.Errorf("%s by %s: %v: it may be a newcomer, or this peer may have missed something", f.Name(), from,
+					no)
 			}
 		}
 		if no := s.n.obeys(t.Context(), s.n.id, s.request(t, f)); no != nil {
 			t.Errorf("%s by this peer itself: %v", f.Name(), no)
 		}
 	}
-	if no := s.n.obeys(t.Context(), plainMember, &wire.Request{}); no == nil || no.code != wire.Refusal_CODE_UNSUPPORTED {
+	if no := s.n.obeys(t.Context(), plainMember, &wire.Request{}); no == nil ||
+		no.code != wire.Refusal_CODE_UNSUPPORTED {
 		t.Errorf("a request that no rule knows: %v", no)
 	}
-	drop := &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s.slice), Drop: wireReplicaSet(s.slice, s.n.quorum.ReplicaSet(s.slice))}}}
+	drop := &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s.slice),
+		Drop: wireReplicaSet(s.slice, s.n.quorum.ReplicaSet(s.slice))}}}
 	if no := s.n.obeys(t.Context(), plainMember, drop); no != nil {
 		t.Errorf("a member asks whether it may drop a copy: %v", no)
 	}
@@ -118,7 +122,8 @@ func TestRefusalsByRuleAreCounted(t *testing.T) {
 	n := openNode(t, Options{})
 	status := &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}}
 	for range 10 * newCreditGate(CreditLimits{}).credits.limits.CutAfter {
-		if r := n.admitRequest(t.Context(), stranger, proto.Clone(status).(*wire.Request)); r.GetRefusal().GetCode() != wire.Refusal_CODE_BUSY {
+		if r := n.admitRequest(t.Context(), stranger,
+			proto.Clone(status).(*wire.Request)); r.GetRefusal().GetCode() != wire.Refusal_CODE_BUSY {
 			t.Fatalf("%v", r)
 		}
 	}

@@ -35,7 +35,8 @@ func (n *Node) serve(ctx context.Context, from string, req *wire.Request) *wire.
 }
 
 func refuse(code wire.Refusal_Code, reason string, after time.Duration) *wire.Response {
-	return &wire.Response{Refusal: &wire.Refusal{Code: code, Reason: reason, RetryAfterMs: uint64(after / time.Millisecond)}}
+	return &wire.Response{Refusal: &wire.Refusal{Code: code, Reason: reason,
+		RetryAfterMs: uint64(after / time.Millisecond)}}
 }
 
 func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wire.Response, error) {
@@ -184,6 +185,7 @@ func (n *Node) serveStatus() (*wire.StatusAnswer, error) {
 		return nil, err
 	}
 	_, view := n.placement.views()
-	return &wire.StatusAnswer{Acting: uint64(st.Slices), Json: b, Idle: st.Idle, Sent: uint64(n.count.linksOut.Load()), Received: uint64(n.count.linksIn.Load()),
-		Seeds: uint64(st.Keys), View: view.Digest(), Done: n.done.Load(), Load: uint64(n.load())}, nil
+	return &wire.StatusAnswer{Acting: uint64(st.Slices), Json: b, Idle: st.Idle, Sent: uint64(n.count.linksOut.Load()),
+		Received: uint64(n.count.linksIn.Load()),
+		Seeds:    uint64(st.Keys), View: view.Digest(), Done: n.done.Load(), Load: uint64(n.load())}, nil
 }

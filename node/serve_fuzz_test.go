@@ -16,7 +16,8 @@ import (
 // message, and messages that are drawn. It must not panic, what was agreed must not
 // change, and a stranger changes no row.
 func FuzzRequest(f *testing.F) {
-	sc := &hostile.Scene{Me: "member", Target: "you", Peers: []string{"you", "owner"}, Keys: []partition.Key{"web:http://127.99.0.1/"}}
+	sc := &hostile.Scene{Me: "member", Target: "you", Peers: []string{"you", "owner"},
+		Keys: []partition.Key{"web:http://127.99.0.1/"}}
 	kinds := hostile.Kinds()
 	for i, kind := range kinds {
 		b, err := proto.Marshal(sc.RightMessage(kind))
@@ -57,7 +58,8 @@ func FuzzRequest(f *testing.F) {
 			if n.quorum.Digest() != agreed {
 				t.Fatalf("a %s changes what was agreed: %v", from, req)
 			}
-			if after := n.store.Stats(); from == "stranger" && (after.Keys != before.Keys || after.Records != before.Records || after.Outbox != before.Outbox) {
+			if after := n.store.Stats(); from == "stranger" &&
+				(after.Keys != before.Keys || after.Records != before.Records || after.Outbox != before.Outbox) {
 				t.Fatalf("a stranger changes the store from %+v to %+v: %v", before, after, req)
 			}
 		}

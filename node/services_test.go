@@ -33,8 +33,8 @@ func (s simulated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Somebody names an account of Bluesky by its handle and one of X by its name, at any peer: whoever owns the name finds out whose it is, whoever
-// owns that account has its posts, and every peer finds them.
+// Somebody names an account of Bluesky by its handle and one of X by its name, at any peer: whoever owns the name finds
+// out whose it is, whoever owns that account has its posts, and every peer finds them.
 func TestSeedsByNameEndInPosts(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -42,7 +42,8 @@ func TestSeedsByNameEndInPosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := twittertest.New(twittertest.Options{Seed: 5, People: 20, Quiet: true, Limits: twittertest.XLimits(), Tokens: []string{"s3cret"}})
+	x, err := twittertest.New(twittertest.Options{Seed: 5, People: 20, Quiet: true, Limits: twittertest.XLimits(),
+		Tokens: []string{"s3cret"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +56,14 @@ func TestSeedsByNameEndInPosts(t *testing.T) {
 	for n := range 20 {
 		hosts[fmt.Sprintf("web%d.test", n)] = home
 	}
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6}, Each: func(n int, o *node.Options) {
-		from := netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)})
-		o.Transport, o.Hosts = simulated{sky.RoundTripper(from), x.RoundTripper(from)}, hosts
-		o.Social = social.Options{Lists: true, View: "https://view.test", Directory: "https://plc.test", X: "https://api.x.test",
-			Tokens: []social.Token{{Service: "twitter", Credential: token, Daily: 30_000_000}}}
-	}})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6},
+		Each: func(n int, o *node.Options) {
+			from := netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)})
+			o.Transport, o.Hosts = simulated{sky.RoundTripper(from), x.RoundTripper(from)}, hosts
+			o.Social = social.Options{Lists: true, View: "https://view.test", Directory: "https://plc.test",
+				X:      "https://api.x.test",
+				Tokens: []social.Token{{Service: "twitter", Credential: token, Daily: 30_000_000}}}
+		}})
 	for range 3 {
 		s.Add()
 	}
@@ -76,7 +79,8 @@ func TestSeedsByNameEndInPosts(t *testing.T) {
 		seeds, want[k] = append(seeds, seed), posts
 	}
 	for did, a := range sky.Truth().Accounts {
-		if n := len(a.Records) + len(a.Reposts); !a.NoUnauthenticated && !strings.Contains(strings.ToLower(a.Bio), "#nobot") && n > 0 {
+		if n := len(a.Records) + len(a.Reposts); !a.NoUnauthenticated &&
+			!strings.Contains(strings.ToLower(a.Bio), "#nobot") && n > 0 {
 			add("bluesky:@"+strings.ToUpper(a.Handle), partition.Key("bluesky:"+did), n)
 		}
 	}
@@ -85,7 +89,8 @@ func TestSeedsByNameEndInPosts(t *testing.T) {
 	for id, a := range truth.Accounts {
 		n := 0
 		for _, p := range a.Posts {
-			if boosted := truth.Posts[p].Boost; boosted == "" || !nobot(truth.Posts[boosted].By) { // a boost shows whom it boosts
+			// a boost shows whom it boosts
+			if boosted := truth.Posts[p].Boost; boosted == "" || !nobot(truth.Posts[boosted].By) {
 				n++
 			}
 		}
@@ -103,12 +108,14 @@ func TestSeedsByNameEndInPosts(t *testing.T) {
 		for k, n := range want {
 			for _, k := range []partition.Key{k, k + "/followers", k + "/following"} {
 				shown, err := asked.API().Show(ctx, k)
-				if err != nil || shown.Record == nil || shown.Record.Key == k && k.Kind() == partition.KindAccount && (shown.Held == nil || shown.Held.Posts < n) {
+				if err != nil || shown.Record == nil || shown.Record.Key == k && k.Kind() == partition.KindAccount &&
+					(shown.Held == nil || shown.Held.Posts < n) {
 					had := 0
 					if shown.Held != nil {
 						had = shown.Held.Posts
 					}
-					return false, fmt.Sprintf("%s: %d of %d posts, a record: %t, %v", k, had, n, shown.Record != nil, err)
+					return false, fmt.Sprintf("%s: %d of %d posts, a record: %t, %v", k, had, n, shown.Record != nil,
+						err)
 				}
 			}
 		}
@@ -137,5 +144,6 @@ func TestSeedsByNameEndInPosts(t *testing.T) {
 	if err != nil || !strings.Contains(name.Why, "is "+seeds[0].Service()+":") {
 		t.Errorf("%s: %q %v", seeds[0], name.Why, err)
 	}
-	t.Logf("%d accounts by name, requests by address %v, %v; bills %v", len(seeds), sky.Report().ByAddr, x.Report().ByAddr, x.Bill())
+	t.Logf("%d accounts by name, requests by address %v, %v; bills %v", len(seeds), sky.Report().ByAddr,
+		x.Report().ByAddr, x.Bill())
 }

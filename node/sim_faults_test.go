@@ -64,7 +64,8 @@ func isHandover(r *wire.Request) bool  { return r.GetBallots() != nil || r.GetCo
 
 // onLog has do decide on some of the operations of one kind on the log of a
 // peer's store; a crash leaves keeps in a hundred of what was not synced.
-func onLog(keeps int, kinds []errorfs.OpKind, do func(s *nodetest.Sim, p *nodetest.SimPeer) error) func(*nodetest.Sim, *strikes) {
+func onLog(keeps int, kinds []errorfs.OpKind, do func(s *nodetest.Sim, p *nodetest.SimPeer) error) func(*nodetest.Sim,
+	*strikes) {
 	return func(s *nodetest.Sim, k *strikes) {
 		k.most.Store(6)
 		for _, p := range s.Peers[1:] {
@@ -176,5 +177,6 @@ func checkSim(t *testing.T, s *nodetest.Sim) {
 	if r.Hurried > 0 || r.MaxAtOnce > 1 || r.RobotsViolations > 0 || r.BeforeRobots > 0 || r.Forbidden > 0 {
 		t.Errorf("the world was not asked politely: %+v", r)
 	}
-	t.Logf("%d pages, %d fetched again (%.2f %%), smallest gap %s", r.Pages, r.Duplicates, 100*float64(r.Duplicates)/float64(r.Pages), r.MinGap)
+	t.Logf("%d pages, %d fetched again (%.2f %%), smallest gap %s", r.Pages, r.Duplicates,
+		100*float64(r.Duplicates)/float64(r.Pages), r.MinGap)
 }

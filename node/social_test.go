@@ -22,10 +22,12 @@ import (
 // budget of its own there; one goes and comes back. Every profile is had, no limit is exceeded, and what a peer's
 // budgets are it tells its operator alone.
 func TestPeersShareAnInstance(t *testing.T) {
-	w := village(t, "127.77.0.1", mastodontest.Options{Seed: 2, People: 60, Remote: -1, Quiet: true, Limits: mastodontest.MastodonLimits()})
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16}, Each: func(n int, o *node.Options) {
-		o.FromAddr = netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)})
-	}})
+	w := village(t, "127.77.0.1", mastodontest.Options{Seed: 2, People: 60, Remote: -1, Quiet: true,
+		Limits: mastodontest.MastodonLimits()})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16},
+		Each: func(n int, o *node.Options) {
+			o.FromAddr = netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)})
+		}})
 	for range 3 {
 		s.Add()
 	}
@@ -60,7 +62,8 @@ func TestPeersShareAnInstance(t *testing.T) {
 			t.Errorf("%s: budgets %+v", p.Name, b)
 		}
 		metrics, err := json.Marshal(p.API().Metrics())
-		if err != nil || !strings.Contains(string(metrics), "echo_budget_used") || !strings.Contains(string(metrics), "echo_budget_refused_total") {
+		if err != nil || !strings.Contains(string(metrics), "echo_budget_used") ||
+			!strings.Contains(string(metrics), "echo_budget_refused_total") {
 			t.Errorf("%s: %s %v", p.Name, metrics, err)
 		}
 	}
@@ -87,13 +90,14 @@ func TestPeersShareAnInstance(t *testing.T) {
 	t.Logf("requests by address: %v", r.ByAddr)
 }
 
-// TestSeedAgainReachesTheOwner: whichever peer a person asks, the owner of a Key that is known has it looked at again now. What
-// nobody knows, nobody looks at.
+// TestSeedAgainReachesTheOwner: whichever peer a person asks, the owner of a Key that is known has it looked at again
+// now. What nobody knows, nobody looks at.
 func TestSeedAgainReachesTheOwner(t *testing.T) {
 	w := village(t, "127.77.0.9", mastodontest.Options{Seed: 2, People: 6, Remote: -1, Quiet: true})
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16}, Each: func(n int, o *node.Options) {
-		o.FromAddr = netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)})
-	}})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16},
+		Each: func(n int, o *node.Options) {
+			o.FromAddr = netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)})
+		}})
 	for range 3 {
 		s.Add()
 	}

@@ -30,10 +30,14 @@ func (n *Node) Status() api.Status {
 		ID:         n.id, Swarm: n.charter.Name, Charter: n.charter.Digest(), Version: n.o.Version,
 		Uptime:  time.Since(n.started).Seconds(),
 		Fetched: all.Fetches, Requests: c.Requests, Failed: c.Failed,
-		Records: st.Records, Keys: st.Keys, Pending: st.Pending, Due: int64(c.ReadyKeys), Fetching: c.Fetching, Outbox: st.Outbox,
-		Slices: acting, SlicesAwaited: len(owned) - acting, SlicesTotal: len(n.slices), SlicesKept: len(n.quorum.Kept()), SlicesMoving: int(n.moving.Load()), SlicesReplicating: shipping, Peers: len(live.Members()),
+		Records: st.Records, Keys: st.Keys, Pending: st.Pending, Due: int64(c.ReadyKeys), Fetching: c.Fetching,
+		Outbox: st.Outbox,
+		Slices: acting, SlicesAwaited: len(owned) - acting, SlicesTotal: len(n.slices),
+		SlicesKept: len(n.quorum.Kept()), SlicesMoving: int(n.moving.Load()), SlicesReplicating: shipping,
+		Peers:    len(live.Members()),
 		LinksOut: n.count.linksOut.Load(), LinksIn: n.count.linksIn.Load(),
-		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops, Revisits: c.Revisits, Hints: c.Hints, Media: st.Files, MediaBytes: st.FileBytes,
+		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops,
+		Revisits: c.Revisits, Hints: c.Hints, Media: st.Files, MediaBytes: st.FileBytes,
 	}
 	s.Budgets, s.Streams, s.Rejected, s.Rounds = n.budgets(now), n.streams(), n.rejected(), n.rounds()
 	s.AddressesWaiting, s.AddressesBlocked = n.addresses.status(now)
@@ -44,13 +48,15 @@ func (n *Node) Status() api.Status {
 	})
 	s.Prints, s.DiskBytes, s.Verdicts, s.Languages = slow.fingerprints, slow.disk, slow.verdicts, slow.languages
 	s.Clock, s.Trash = n.ahead.status(now), n.trashStatus()
-	s.Quarantined, s.Memory = st.Quarantined, api.Memory{Limit: c.Memory.Limit, Held: c.Memory.Held, Most: c.Memory.Most}
+	s.Quarantined, s.Memory = st.Quarantined, api.Memory{Limit: c.Memory.Limit, Held: c.Memory.Held,
+		Most: c.Memory.Most}
 	s.Dead = deadShare(st)
 	s.Progress = n.progress.of(now, st.Keys, st.Pending, all.Fetches)
 	if s.Limits == nil {
 		s.Limits = []string{}
 	}
-	s.Idle = s.Pending == 0 && s.Fetching == 0 && s.Outbox == 0 && s.SlicesAwaited == 0 && s.SlicesReplicating == 0 && len(n.quorum.Diverged()) == 0 && n.seeding.Load() == 0
+	s.Idle = s.Pending == 0 && s.Fetching == 0 && s.Outbox == 0 && s.SlicesAwaited == 0 && s.SlicesReplicating == 0 &&
+		len(n.quorum.Diverged()) == 0 && n.seeding.Load() == 0
 	return s
 }
 
@@ -194,7 +200,8 @@ func (n *Node) siteState(sl partition.Slice, k partition.Key) (*api.SiteState, e
 	if err != nil {
 		return nil, err
 	}
-	s := &api.SiteState{Site: k.Site(), Fetched: st.Fetched, Delay: st.Delay.Seconds(), BackOff: st.BackOff.Seconds(), Stopped: st.Stopped, Stops: st.Stops}
+	s := &api.SiteState{Site: k.Site(), Fetched: st.Fetched, Delay: st.Delay.Seconds(), BackOff: st.BackOff.Seconds(),
+		Stopped: st.Stopped, Stops: st.Stops}
 	s.Domain, s.DomainSites = n.crawler.Domain(k)
 	if s.Stops == nil {
 		s.Stops = map[string]int64{}

@@ -11,14 +11,16 @@ import (
 // listen reads the streams that tell of accounts whose slices are crawled here, and has
 // those accounts visited that they tell of.
 func (n *Node) listen(ctx context.Context) error {
-	return n.social.Listen(ctx, social.StreamOptions{Slices: n.crawler.Crawled, Reschedule: n.crawler.RescheduleNow, Hold: n.crawler.Hold, Received: n.crawler.Received})
+	return n.social.Listen(ctx, social.StreamOptions{Slices: n.crawler.Crawled, Reschedule: n.crawler.RescheduleNow,
+		Hold: n.crawler.Hold, Received: n.crawler.Received})
 }
 
 // streams are those that this peer reads, as status shows them.
 func (n *Node) streams() (out []api.Stream) {
 	for _, s := range n.social.Streams() {
-		out = append(out, api.Stream{Address: s.Address, ConnectedSince: instant(s.Since), Accounts: s.Accounts, Connects: s.Connects,
-			Events: s.Events, Bad: s.Bad, Lost: s.Lost, LastEvent: instant(s.Last), Why: s.Why})
+		out = append(out, api.Stream{Address: s.Address, ConnectedSince: instant(s.Since), Accounts: s.Accounts,
+			Connects: s.Connects,
+			Events:   s.Events, Bad: s.Bad, Lost: s.Lost, LastEvent: instant(s.Last), Why: s.Why})
 	}
 	return out
 }
@@ -44,10 +46,13 @@ func streamMetrics(all []api.Stream) (out []api.Metric) {
 		}
 		add("echo_stream_connected", "gauge", "1 while the stream is connected.", connected)
 		add("echo_stream_accounts", "gauge", "Accounts that the stream is asked to tell of.", float64(s.Accounts))
-		add("echo_stream_connects_total", "counter", "Connections to the stream that were tried, since the start.", float64(s.Connects))
+		add("echo_stream_connects_total", "counter", "Connections to the stream that were tried, since the start.",
+			float64(s.Connects))
 		add("echo_stream_events_total", "counter", "Events that the stream sent, since the start.", float64(s.Events))
-		add("echo_stream_bad_total", "counter", "What the stream sent that was no event, since the start.", float64(s.Bad))
-		add("echo_stream_lost_total", "counter", "Events that no visit of their account could take in time, since the start.", float64(s.Lost))
+		add("echo_stream_bad_total", "counter", "What the stream sent that was no event, since the start.",
+			float64(s.Bad))
+		add("echo_stream_lost_total", "counter",
+			"Events that no visit of their account could take in time, since the start.", float64(s.Lost))
 	}
 	return out
 }

@@ -19,13 +19,14 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Two peers follow the people of a network and each listens for its own of them: what is posted is found by both within seconds, what
-// is deleted is a tombstone in an export and in no answer, and no account is asked for again.
+// Two peers follow the people of a network and each listens for its own of them: what is posted is found by both within
+// seconds, what is deleted is a tombstone in an export and in no answer, and no account is asked for again.
 func TestEachPeerListensForItsOwnAccounts(t *testing.T) {
 	racetest.Skip(t)
 	begun := time.Now()
 	const inhabitants = 16 // so that hardly ever one peer owns them all: of eight accounts that is one run in a hundred
-	sky, err := blueskytest.New(blueskytest.Options{Seed: 5, People: inhabitants, Rate: -1, Quiet: true, Start: begun.Add(-24 * time.Hour), Clock: time.Now})
+	sky, err := blueskytest.New(blueskytest.Options{Seed: 5, People: inhabitants, Rate: -1, Quiet: true,
+		Start: begun.Add(-24 * time.Hour), Clock: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,11 +37,14 @@ func TestEachPeerListensForItsOwnAccounts(t *testing.T) {
 	for n := range inhabitants {
 		hosts[fmt.Sprintf("web%d.test", n)] = home
 	}
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6}, Each: func(n int, o *node.Options) {
-		o.Transport, o.Hosts = simulated{bluesky: sky.RoundTripper(netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)}))}, hosts
-		o.AllowNet = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-		o.Social = social.Options{View: "https://view.test", Directory: "https://plc.test", Jetstream: "ws" + strings.TrimPrefix(jet.URL, "http") + "/subscribe"}
-	}})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6},
+		Each: func(n int, o *node.Options) {
+			o.Transport, o.Hosts = simulated{bluesky: sky.RoundTripper(netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)}))},
+				hosts
+			o.AllowNet = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			o.Social = social.Options{View: "https://view.test", Directory: "https://plc.test",
+				Jetstream: "ws" + strings.TrimPrefix(jet.URL, "http") + "/subscribe"}
+		}})
 	s.Add()
 	s.Add()
 	s.Settle(2)
@@ -97,12 +101,13 @@ func TestEachPeerListensForItsOwnAccounts(t *testing.T) {
 	s.Until("all are tombstones", 30*time.Second, func() (bool, string) {
 		gone := 0
 		for _, p := range s.Peers {
-			if _, err := p.Export(ctx, api.Export{Kind: store.KindPost, Local: true}, func(r store.Record, _ string) error {
-				if ids[r.Post] != "" && r.Deleted && r.Text == "" {
-					gone++
-				}
-				return nil
-			}); err != nil {
+			if _, err := p.Export(ctx, api.Export{Kind: store.KindPost, Local: true},
+				func(r store.Record, _ string) error {
+					if ids[r.Post] != "" && r.Deleted && r.Text == "" {
+						gone++
+					}
+					return nil
+				}); err != nil {
 				return false, err.Error()
 			}
 		}
@@ -113,7 +118,8 @@ func TestEachPeerListensForItsOwnAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if a, err := s.Peers[0].Query(ctx, api.Query{Q: "comboio amanhã", Kind: "post", Limit: 50}); err != nil || len(a.Hits) != 0 {
+	if a, err := s.Peers[0].Query(ctx, api.Query{Q: "comboio amanhã", Kind: "post", Limit: 50}); err != nil ||
+		len(a.Hits) != 0 {
 		t.Errorf("%d hits that were deleted, %v", len(a.Hits), err)
 	}
 	if n := sky.Report().Requests - calls; n != 0 {

@@ -29,7 +29,8 @@ const (
 func (n *Node) supervise(ctx context.Context, name string, run func(context.Context) error) error {
 	err := run(ctx)
 	switch {
-	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)), n.closing.Load() && err == nil:
+	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded)), n.closing.Load() && err == nil:
 		return nil
 	case err == nil:
 		return fmt.Errorf("%s: ended by itself: start again", name)
@@ -101,8 +102,10 @@ func (n *Node) watchOver(ctx context.Context, pass func()) error {
 		}
 		if stalled {
 			b := make([]byte, maxStall)
-			n.log.Error("the agreement stands still", "since", time.Since(begun), "stacks", string(b[:runtime.Stack(b, true)]))
-			n.o.fatal(fmt.Errorf("the agreement has stood still for %s: start again; nothing acknowledged is lost", stallLimit+stallGrace))
+			n.log.Error("the agreement stands still", "since", time.Since(begun), "stacks",
+				string(b[:runtime.Stack(b, true)]))
+			n.o.fatal(fmt.Errorf("the agreement has stood still for %s: start again; nothing acknowledged is lost",
+				stallLimit+stallGrace))
 		}
 	}
 	return ctx.Err()

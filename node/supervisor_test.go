@@ -22,13 +22,16 @@ func TestPartEnds(t *testing.T) {
 		want         string // "" = no error
 	}{
 		{name: "error", run: func(context.Context) error { return broken }, want: "p: broken"},
-		{name: "error while stopping", run: func(context.Context) error { return broken }, stop: true, want: "p: broken"},
+		{name: "error while stopping", run: func(context.Context) error { return broken }, stop: true,
+			want: "p: broken"},
 		{name: "no error", run: func(context.Context) error { return nil }, want: "p: ended by itself"},
 		{name: "stopped", run: func(ctx context.Context) error { return ctx.Err() }, stop: true},
 		{name: "stopped quietly", run: func(context.Context) error { return nil }, stop: true},
-		{name: "another's deadline", run: func(context.Context) error { return context.DeadlineExceeded }, want: "p: context deadline"},
+		{name: "another's deadline", run: func(context.Context) error { return context.DeadlineExceeded },
+			want: "p: context deadline"},
 		{name: "closed", run: func(context.Context) error { return nil }, closes: true},
-		{name: "error while closed", run: func(context.Context) error { return broken }, closes: true, want: "p: broken"},
+		{name: "error while closed", run: func(context.Context) error { return broken }, closes: true,
+			want: "p: broken"},
 	} {
 		n := &Node{}
 		n.closing.Store(c.closes)
@@ -70,18 +73,21 @@ func TestRestartedPart(t *testing.T) {
 		for i := 1; i < len(at); i++ {
 			waits = append(waits, at[i]-at[i-1])
 		}
-		want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, restartMost + 2*time.Second, 2 * time.Second}
+		want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, restartMost + 2*time.Second,
+			2 * time.Second}
 		for i := range want {
 			if i >= len(waits) || waits[i] != want[i] {
 				t.Fatalf("waits %v, want %v", waits, want)
 			}
 		}
-		if n.count.restarts.Load() != 5 || strings.Count(log.String(), "panicked") != 5 || !strings.Contains(log.String(), "TestRestartedPart") {
+		if n.count.restarts.Load() != 5 || strings.Count(log.String(), "panicked") != 5 ||
+			!strings.Contains(log.String(), "TestRestartedPart") {
 			t.Errorf("%d restarts; %.500s", n.count.restarts.Load(), log.String())
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := n.restarted("p", func(context.Context) error { panic("oh") })(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if err := n.restarted("p", func(context.Context) error { panic("oh") })(ctx); !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Errorf("stopped: %v", err)
 		}
 	})

@@ -32,7 +32,8 @@ func checkWorld(t *testing.T, s *nodetest.Swarm, twiceAllowed int) {
 		t.Errorf("%d pages fetched twice (%d allowed): %v", len(d.Twice), twiceAllowed, head(d.Twice))
 	}
 	if r.RobotsViolations+r.Forbidden+r.BeforeRobots > 0 {
-		t.Errorf("robots violations %d, private addresses %d %v, pages before robots.txt %d", r.RobotsViolations, r.Forbidden, r.ForbiddenFirst, r.BeforeRobots)
+		t.Errorf("robots violations %d, private addresses %d %v, pages before robots.txt %d", r.RobotsViolations,
+			r.Forbidden, r.ForbiddenFirst, r.BeforeRobots)
 	}
 	if r.MaxAtOnce > 1 {
 		t.Errorf("%d requests at once to one site", r.MaxAtOnce)
@@ -174,7 +175,8 @@ func sliceBits(small bool) int {
 // slice is answered for at once, crawled again within the lease, and the crawl
 // ends without it. When it comes back it takes its place again.
 func TestDeadPeerIsReplaced(t *testing.T) {
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{Delay: 50 * time.Millisecond, SliceBits: sliceBits(racetest.Small(t))}})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(),
+		Node: node.Options{Delay: 50 * time.Millisecond, SliceBits: sliceBits(racetest.Small(t))}})
 	for range 3 {
 		s.Add()
 	}
@@ -220,7 +222,8 @@ func TestDeadPeerIsReplaced(t *testing.T) {
 // answers are whole and the same when the owner has just died, when another has
 // taken over, and when it is back.
 func TestI8QueriesFollowTheOwner(t *testing.T) {
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: sliceBits(racetest.Small(t))}})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(),
+		Node: node.Options{SliceBits: sliceBits(racetest.Small(t))}})
 	for range 3 {
 		s.Add()
 	}

@@ -26,9 +26,11 @@ func byPlace(p who.Profile, _ []string, _ who.Edges) who.Verdict {
 	for _, f := range p.Fields {
 		switch f.Value {
 		case "Braga", "Évora", "Coimbra", "Aveiro", "Faro", "Setúbal":
-			v = who.Verdict{Verdict: who.IsIn, Score: 0.97, Evidence: []who.Evidence{{Kind: "place", Text: f.Value, Weight: 3}}}
+			v = who.Verdict{Verdict: who.IsIn, Score: 0.97,
+				Evidence: []who.Evidence{{Kind: "place", Text: f.Value, Weight: 3}}}
 		case "Cádiz", "Zamora", "Jaén", "León", "Soria", "Gijón":
-			v = who.Verdict{Verdict: who.IsOut, Score: 0.01, Evidence: []who.Evidence{{Kind: "place", Text: f.Value, Weight: -4}}}
+			v = who.Verdict{Verdict: who.IsOut, Score: 0.01,
+				Evidence: []who.Evidence{{Kind: "place", Text: f.Value, Weight: -4}}}
 		}
 	}
 	return v
@@ -78,7 +80,9 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 	w := village(t, "127.77.202.1", mastodontest.Options{Seed: 21, People: 40, Remote: -1, Quiet: true})
 	first := liked(t, w)
 	rules := social.Rules{Follow: social.Community, Judge: byPlace, Community: "by-place@1"}
-	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16, Overrides: partition.OverridesMembers, Social: social.Options{Lists: true, Rules: rules}}})
+	s := nodetest.New(t, nodetest.Options{World: smallWorld(),
+		Node: node.Options{SliceBits: 6, Fanout: 16, Overrides: partition.OverridesMembers,
+			Social: social.Options{Lists: true, Rules: rules}}})
 	for range 3 {
 		s.Add()
 	}
@@ -111,14 +115,21 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 			return false, fmt.Sprint(err)
 		}
 		v := shown.Record.Verdict
-		return v.Verdict == verdict && len(shown.Overrides) > 0 && (verdict != who.IsOut || v.Override != nil && v.Override.By == "rui" && v.Judged != nil && v.Judged.Verdict == who.IsIn), v.Verdict
+		return v.Verdict == verdict && len(shown.Overrides) > 0 &&
+			(verdict != who.IsOut || v.Override != nil && v.Override.By == "rui" && v.Judged != nil &&
+				v.Judged.Verdict == who.IsIn), v.Verdict
 	}
-	i := slices.IndexFunc(s.Peers, func(p *nodetest.Peer) bool { o, err := p.API().Owner(ctx, k); return err == nil && o.Self })
+	i := slices.IndexFunc(s.Peers, func(p *nodetest.Peer) bool {
+		o, err := p.API().Owner(ctx, k)
+		return err == nil &&
+			o.Self
+	})
 	if i < 0 {
 		t.Fatal("nobody owns it")
 	}
 	owner, other := s.Peers[i], s.Peers[(i+1)%3]
-	if err := other.API().Overrule(ctx, store.Override{Key: k, Verdict: who.IsOut, By: "rui", Why: "a twin"}); err != nil {
+	if err := other.API().Overrule(ctx, store.Override{Key: k, Verdict: who.IsOut, By: "rui",
+		Why: "a twin"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range s.Peers {
@@ -126,7 +137,8 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 			t.Errorf("%s: %s", p.Name, what)
 		}
 	}
-	for name, bad := range map[string]store.Override{"no account": {Key: "web:https://a.test/", Verdict: who.IsIn, By: "rui"}, "nobody's": {Key: k, Verdict: who.IsIn}} {
+	for name, bad := range map[string]store.Override{"no account": {Key: "web:https://a.test/", Verdict: who.IsIn,
+		By: "rui"}, "nobody's": {Key: k, Verdict: who.IsIn}} {
 		for _, p := range s.Peers {
 			if err := p.API().Overrule(ctx, bad); err == nil {
 				t.Errorf("%s: taken", name)
@@ -141,16 +153,19 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 		t.Errorf("%+v, %v", shown, err)
 	}
 	s.Until("the word is found", time.Minute, func() (bool, string) {
-		a, err := other.API().Query(ctx, api.Query{Kind: store.KindProfile, Facets: api.Facets{Verdict: who.IsOut}, Limit: 100})
+		a, err := other.API().Query(ctx, api.Query{Kind: store.KindProfile, Facets: api.Facets{Verdict: who.IsOut},
+			Limit: 100})
 		sum := int64(0)
 		for _, p := range s.Peers {
 			sum += p.Status().Verdicts[who.IsOut]
 		}
 		at := slices.IndexFunc(a.Hits, func(h api.Hit) bool { return h.Key == k && h.Verdict == who.IsOut })
-		return err == nil && at >= 0 && sum == int64(len(a.Hits)), fmt.Sprintf("%d of %d hits, the status counts %d, err %v", at, len(a.Hits), sum, err)
+		return err == nil && at >= 0 && sum == int64(len(a.Hits)),
+			fmt.Sprintf("%d of %d hits, the status counts %d, err %v", at, len(a.Hits), sum, err)
 	})
 	m, err := s.Peers[2].API().Mistakes(ctx)
-	if err != nil || m.Words != 1 || m.Judged != 1 || len(m.Mistakes) != 1 || m.Mistakes[0].Override.Key != k || m.Kinds["place"] != 3 {
+	if err != nil || m.Words != 1 || m.Judged != 1 || len(m.Mistakes) != 1 || m.Mistakes[0].Override.Key != k ||
+		m.Kinds["place"] != 3 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if left := owner.HandOver(ctx); left > 0 {

@@ -173,7 +173,8 @@ func (n *Node) split(ctx context.Context, assign map[string][]partition.Slice) m
 }
 
 // splitUntil is split for as long as a query can wait for it.
-func (n *Node) splitUntil(ctx context.Context, assign map[string][]partition.Slice, until time.Time) map[string]partition.Zone {
+func (n *Node) splitUntil(ctx context.Context, assign map[string][]partition.Slice,
+	until time.Time) map[string]partition.Zone {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	return n.split(ctx, assign)
@@ -190,7 +191,8 @@ func wireStats(st index.Stats) (*wire.TermStats, error) {
 // serveZoneQuery answers for a whole zone by asking the members of it, for a
 // peer of another one. What is not of this peer's own zone is missing.
 func (n *Node) serveZoneQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer, error) {
-	sc := &scatter{n: n, q: q, assign: n.assignment(), failed: map[string]api.Missing{}, unscored: map[partition.Slice]bool{}, given: q.Stats}
+	sc := &scatter{n: n, q: q, assign: n.assignment(), failed: map[string]api.Missing{},
+		unscored: map[partition.Slice]bool{}, given: q.Stats}
 	sc.lost = n.withinZone(sc.assign, partition.Zone(q.Zone))
 	until := time.Now().Add(n.o.QueryTimeout / 2)
 	if at, ok := ctx.Deadline(); ok && at.Before(until) {
@@ -239,7 +241,8 @@ func (n *Node) withinZone(assign map[string][]partition.Slice, asked partition.Z
 
 // wireHit is a hit on its way on: the inverse of hitOf.
 func wireHit(h api.Hit) *wire.Hit {
-	w := &wire.Hit{Key: string(h.Key), Post: h.Post, Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet, Lang: h.Lang, Place: h.Place,
+	w := &wire.Hit{Key: string(h.Key), Post: h.Post, Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet,
+		Lang: h.Lang, Place: h.Place,
 		Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Period: h.Period, Verdict: h.Verdict, Print: h.Print}
 	if h.Time != nil {
 		w.TimeMs = h.Time.UnixMilli()

@@ -41,16 +41,17 @@ const MaxFanout = 1 << 20
 // Charter is what all peers of a swarm must agree on, made by its first peer
 // and fetched by those who join. Its Digest is part of the protocol prefix.
 type Charter struct {
-	V         int            `json:"v"`         // CharterVersion
-	Name      string         `json:"name"`      // of the swarm, 1 to 64 of [a-z0-9.-]
-	Founder   string         `json:"founder"`   // peer id of the first peer; its key signs changes
-	Profile   int            `json:"profile"`   // KeyProfile
-	Wire      int            `json:"wire"`      // WireVersion
-	Mode      Mode           `json:"mode"`      // hash or geo
-	SliceBits int            `json:"slicebits"` // 2^SliceBits hash slices, 1 to 20, default 12
-	CellLevel int            `json:"celllevel"` // S2 level of geo slices, default 7; 0 in hash mode
-	Replicas  int            `json:"replicas"`  // replicas per slice, 1 to 7, default 3
-	Fanout    map[string]int `json:"fanout"`    // service -> units an instance's accounts are spread over; 0 = every account alone
+	V         int    `json:"v"`         // CharterVersion
+	Name      string `json:"name"`      // of the swarm, 1 to 64 of [a-z0-9.-]
+	Founder   string `json:"founder"`   // peer id of the first peer; its key signs changes
+	Profile   int    `json:"profile"`   // KeyProfile
+	Wire      int    `json:"wire"`      // WireVersion
+	Mode      Mode   `json:"mode"`      // hash or geo
+	SliceBits int    `json:"slicebits"` // 2^SliceBits hash slices, 1 to 20, default 12
+	CellLevel int    `json:"celllevel"` // S2 level of geo slices, default 7; 0 in hash mode
+	Replicas  int    `json:"replicas"`  // replicas per slice, 1 to 7, default 3
+	// service -> units an instance's accounts are spread over; 0 = every account alone
+	Fanout    map[string]int `json:"fanout"`
 	Suffixes  string         `json:"suffixes"`  // SuffixDigest of the public suffix list
 	Gazetteer string         `json:"gazetteer"` // digest of the gazetteer; "" in hash mode
 	// ZoneMax is the number of members above which a zone splits, at most
@@ -132,7 +133,8 @@ func (c Charter) Validate() error {
 			break
 		}
 		f := c.Fanout[service]
-		check(service == "bluesky" || service == "mastodon" || service == "twitter", "fanout of unknown service %s", quote(service))
+		check(service == "bluesky" || service == "mastodon" || service == "twitter", "fanout of unknown service %s",
+			quote(service))
 		check(f >= 0 && f <= MaxFanout, "fanout %d of %s is not 0 to %d", f, quote(service), MaxFanout)
 	}
 	if len(faults) == 0 {

@@ -26,7 +26,8 @@ func TestDefaultCharter(t *testing.T) {
 			t.Fatal(err)
 		}
 		var back Charter
-		if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back, c) || back.Digest() != c.Digest() {
+		if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back, c) ||
+			back.Digest() != c.Digest() {
 			t.Errorf("%s comes back as %+v, %v", text, back, err)
 		}
 		if d := c.Digest(); len(d) != 32 || strings.Trim(d, "0123456789abcdef") != "" {
@@ -48,12 +49,14 @@ func TestDigestGolden(t *testing.T) {
 }
 
 func TestValidateReportsAllFaults(t *testing.T) {
-	c := Charter{V: 2, Name: "No Good", Founder: "a b", Mode: "round", SliceBits: 21, Replicas: 8, ZoneMax: -1, Fanout: map[string]int{"mastodon": -1, "myspace": 1}}
+	c := Charter{V: 2, Name: "No Good", Founder: "a b", Mode: "round", SliceBits: 21, Replicas: 8, ZoneMax: -1,
+		Fanout: map[string]int{"mastodon": -1, "myspace": 1}}
 	err := c.Validate()
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, word := range []string{"v is 2", "name", "founder", "profile", "wire", "mode", "slicebits 21", "replicas 8", "zonemax -1", "suffixes",
+	for _, word := range []string{"v is 2", "name", "founder", "profile", "wire", "mode", "slicebits 21", "replicas 8",
+		"zonemax -1", "suffixes",
 		"fanout of bluesky is missing", "fanout of twitter is missing", "fanout -1", "unknown service \"myspace\""} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("no %q in %q", word, err)
@@ -64,7 +67,8 @@ func TestValidateReportsAllFaults(t *testing.T) {
 	geo := geoCharter()
 	geo.CellLevel, geo.Gazetteer = 13, ""
 	for _, c := range []Charter{hash, geo} {
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "celllevel") || !strings.Contains(err.Error(), "gazetteer") {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "celllevel") ||
+			!strings.Contains(err.Error(), "gazetteer") {
 			t.Errorf("%v: %v", c.Mode, err)
 		}
 	}
@@ -140,7 +144,8 @@ func TestSlicesInOrder(t *testing.T) {
 // A charter comes from another peer before it is checked: nothing may panic.
 func TestCharterHostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := Charter{Name: rapid.String().Draw(t, "name"), Mode: Mode(rapid.String().Draw(t, "mode")), SliceBits: rapid.Int().Draw(t, "bits"),
+		c := Charter{Name: rapid.String().Draw(t, "name"), Mode: Mode(rapid.String().Draw(t, "mode")),
+			SliceBits: rapid.Int().Draw(t, "bits"),
 			CellLevel: rapid.Int().Draw(t, "level"), Replicas: rapid.Int().Draw(t, "replicas"),
 			Fanout: rapid.MapOf(rapid.String(), rapid.Int()).Draw(t, "fanout")}
 		if c.Validate() == nil || c.CheckLocal() == nil {

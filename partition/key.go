@@ -158,7 +158,8 @@ func (k Key) Kind() Kind {
 	}
 	head, tail, slash := strings.Cut(rest, "/")
 	switch {
-	case service == "bluesky" && !slash && !strings.HasPrefix(rest, "did:"), service == "twitter" && strings.HasPrefix(rest, "@"):
+	case service == "bluesky" && !slash && !strings.HasPrefix(rest, "did:"), service == "twitter" &&
+		strings.HasPrefix(rest, "@"):
 		return KindName
 	case !slash:
 		return KindAccount

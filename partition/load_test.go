@@ -69,7 +69,8 @@ func TestLoadStepsSettle(t *testing.T) {
 			}
 		}
 		share := full * math.Pow(2, -float64(last)/2)
-		if moves > MaxLoadStep || last < 0 || last > MaxLoadStep || share > LoadHigh && last < MaxLoadStep || share < LoadLow && last > 0 {
+		if moves > MaxLoadStep || last < 0 || last > MaxLoadStep || share > LoadHigh && last < MaxLoadStep ||
+			share < LoadLow && last > 0 {
 			t.Fatalf("share %.2f: from step %d to %d in %d moves, share %.2f", full, first, last, moves, share)
 		}
 	})

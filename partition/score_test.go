@@ -31,7 +31,8 @@ func TestNegLog2(t *testing.T) {
 			t.Fatalf("floorLog(%#x) = %d is above negLog2 = %d", h, floorLog(h), negLog2(h))
 		}
 	}
-	for _, h := range []uint64{0, 1, 2, 3, 1 << 31, 1<<63 - 1, 1 << 63, 1<<63 + 1, math.MaxUint64, math.MaxUint64 - 1, math.MaxUint64 - 1<<20} {
+	for _, h := range []uint64{0, 1, 2, 3, 1 << 31, 1<<63 - 1, 1 << 63, 1<<63 + 1, math.MaxUint64, math.MaxUint64 - 1,
+		math.MaxUint64 - 1<<20} {
 		check(h)
 	}
 	for i := range 64 {
@@ -63,7 +64,8 @@ func TestCellCentre(t *testing.T) {
 		leaf := s2.CellIDFromLatLng(s2.LatLngFromDegrees(r.Float64()*180-90, r.Float64()*360-180))
 		cell := leaf.Parent(r.IntN(31))
 		got, want := cellCentre(Slice(cell)), cell.Point()
-		for _, d := range []float64{float64(got.x)/unit - want.X, float64(got.y)/unit - want.Y, float64(got.z)/unit - want.Z} {
+		for _, d := range []float64{float64(got.x)/unit - want.X, float64(got.y)/unit - want.Y,
+			float64(got.z)/unit - want.Z} {
 			if math.Abs(d) > 1e-8 {
 				t.Fatalf("cellCentre(%v) = %v, want %v", cell, got, want)
 			}
@@ -76,7 +78,8 @@ func TestPointVector(t *testing.T) {
 	check := func(lat, lon float64) {
 		got := pointVector(Point{lat, lon})
 		want := s2.PointFromLatLng(s2.LatLngFromDegrees(math.Round(lat*1e4)/1e4, math.Round(lon*1e4)/1e4))
-		for _, d := range []float64{float64(got.x)/unit - want.X, float64(got.y)/unit - want.Y, float64(got.z)/unit - want.Z} {
+		for _, d := range []float64{float64(got.x)/unit - want.X, float64(got.y)/unit - want.Y,
+			float64(got.z)/unit - want.Z} {
 			if math.Abs(d) > 1e-8 {
 				t.Fatalf("pointVector(%v, %v) = %v, want %v", lat, lon, got, want)
 			}

@@ -30,13 +30,15 @@ func TestSliceText(t *testing.T) {
 			t.Errorf("ParseSlice(%q) = %v, %v", c.text, got, err)
 		}
 	}
-	for _, text := range []string{"", "h", "h/", "h/0a3:12", "h/fff:11", "h/0A3", "h/0a3:011", "h/0a3:", "h/000000", "h/-1", "g/", "g/0", "g/10",
+	for _, text := range []string{"", "h", "h/", "h/0a3:12", "h/fff:11", "h/0A3", "h/0a3:011", "h/0a3:", "h/000000",
+		"h/-1", "g/", "g/0", "g/10",
 		"g/c", "g/2", "g/00000000000000001", "x/0000000000000000", "0a3"} {
 		if got, err := ParseSlice(text); err == nil || !errors.Is(err, ErrSlice) {
 			t.Errorf("ParseSlice(%q) = %v, %v, want ErrSlice", text, got, err)
 		}
 	}
-	if Slice(0).Valid() || Slice(0).String() != "x/0000000000000000" || Slice(3<<62|1<<61).Valid() || Slice(math.MaxUint64).Valid() {
+	if Slice(0).Valid() || Slice(0).String() != "x/0000000000000000" || Slice(3<<62|1<<61).Valid() ||
+		Slice(math.MaxUint64).Valid() {
 		t.Error("invalid slices pass")
 	}
 }
@@ -106,14 +108,17 @@ func TestUnits(t *testing.T) {
 		unit    string
 		keys    []Key
 	}{
-		{c, "web example.co.uk", []Key{"web:http://example.co.uk/", "feed:https://a.b.example.co.uk:8080/x", "media:https://www.example.co.uk/y"}},
+		{c, "web example.co.uk", []Key{"web:http://example.co.uk/", "feed:https://a.b.example.co.uk:8080/x",
+			"media:https://www.example.co.uk/y"}},
 		{c, "web alice.github.io", []Key{"web:https://alice.github.io/", "web:https://x.alice.github.io/"}},
 		{c, "web github.io", []Key{"web:https://github.io/"}},
 		{c, "web localhost", []Key{"web:http://localhost/", "web:http://localhost:42280/x"}},
 		{c, "web org", []Key{"web:http://org/"}},
-		{c, "ip 192.0.2.1", []Key{"web:http://192.0.2.1/", "web:https://192.0.2.1:8443/", "ip:192.0.2.1", "web:http://[::ffff:c000:201]/"}},
+		{c, "ip 192.0.2.1", []Key{"web:http://192.0.2.1/", "web:https://192.0.2.1:8443/", "ip:192.0.2.1",
+			"web:http://[::ffff:c000:201]/"}},
 		{c, "ip 2001:db8::1", []Key{"web:http://[2001:db8::1]:81/", "ip:2001:db8::1"}},
-		{c, "site mastodon:h 0", []Key{"mastodon:a@h", "mastodon:b@h/followers", "mastodon:h/tag/x", "mastodon:h/public"}},
+		{c, "site mastodon:h 0", []Key{"mastodon:a@h", "mastodon:b@h/followers", "mastodon:h/tag/x",
+			"mastodon:h/public"}},
 		{c, "site mastodon: 0", []Key{"mastodon:search/x", "mastodon:search/y"}},
 		{c, "account twitter:1", []Key{"twitter:1", "twitter:1/followers", "twitter:1/following"}},
 		{f4, "site bluesky: 0", []Key{"bluesky:search/x", "bluesky:search/y"}},

@@ -64,7 +64,8 @@ func canonicalMastodon(text string) (string, error) {
 		tag, err := canonicalTag(tag)
 		return host + "/tag/" + tag, err
 	}
-	return "", fmt.Errorf("%w: mastodon:%s is no account (user@host), tag (host/tag/T) or timeline (host/public)", ErrKey, printable(text))
+	return "", fmt.Errorf("%w: mastodon:%s is no account (user@host), tag (host/tag/T) or timeline (host/public)",
+		ErrKey, printable(text))
 }
 
 // withList adds the name of an edge list, or the URL of a file, to an account, if
@@ -149,7 +150,8 @@ func canonicalBluesky(text string) (string, error) {
 	if handle := strings.ToLower(strings.TrimPrefix(text, "@")); validHandle(handle) {
 		return handle, nil
 	}
-	return "", fmt.Errorf("%w: bluesky:%s is no handle (alice.example), no DID (did:plc:…, did:web:host) and no search", ErrKey, printable(text))
+	return "", fmt.Errorf("%w: bluesky:%s is no handle (alice.example), no DID (did:plc:…, did:web:host) and no search",
+		ErrKey, printable(text))
 }
 
 // validHandle says whether s, in lower case, can be a handle (AT Protocol, handle syntax): a host name
@@ -157,7 +159,8 @@ func canonicalBluesky(text string) (string, error) {
 func validHandle(s string) bool {
 	labels := strings.Split(s, ".")
 	for _, l := range labels {
-		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' ||
+			strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 			return false
 		}
 	}
@@ -192,7 +195,8 @@ func canonicalTwitter(text string) (string, error) {
 // screenName is @ and the name that text is.
 func screenName(text string) (string, bool) {
 	name, at := strings.CutPrefix(strings.ToLower(text), "@")
-	if name == "" || len(name) > maxNameBytes || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || !at && strings.Trim(name, "0123456789") == "" {
+	if name == "" || len(name) > maxNameBytes || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" ||
+		!at && strings.Trim(name, "0123456789") == "" {
 		return "", false
 	}
 	return "@" + name, true

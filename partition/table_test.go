@@ -19,7 +19,8 @@ func drawMembers(t *rapid.T) []Member {
 		m := Member{ID: fmt.Sprint("peer", rapid.IntRange(0, 15).Draw(t, "id")),
 			Capacity: rapid.IntRange(-1, 18).Draw(t, "capacity"), LoadStep: rapid.IntRange(-1, 18).Draw(t, "step")}
 		if rapid.Bool().Draw(t, "located") {
-			m.Location = &Point{rapid.Float64Range(-91, 91).Draw(t, "lat"), rapid.Float64Range(-181, 181).Draw(t, "lon")}
+			m.Location = &Point{rapid.Float64Range(-91, 91).Draw(t, "lat"),
+				rapid.Float64Range(-181, 181).Draw(t, "lon")}
 		}
 		ms = append(ms, m)
 	}
@@ -62,7 +63,8 @@ func TestTableIncremental(t *testing.T) {
 					t.Fatalf("replicas of %v: %v, from scratch %v", s, got, want)
 				}
 				if slices.Contains(changed, s) == slices.Equal(before[s], table.Replicas(s)) {
-					t.Fatalf("%v: before %v, now %v, reported %v", s, before[s], table.Replicas(s), slices.Contains(changed, s))
+					t.Fatalf("%v: before %v, now %v, reported %v", s, before[s], table.Replicas(s),
+						slices.Contains(changed, s))
 				}
 			}
 		}
@@ -123,11 +125,13 @@ func TestTableOrder(t *testing.T) {
 			}
 			for i, id := range ids {
 				others := slices.Delete(slices.Clone(ids), i, i+1)
-				if got.Ranks(s, id, append(others, id)) != (i == 0) || got.Ranks(s, ids[0], others) || got.Ranks(s, ids[0], append(others, "nobody")) {
+				if got.Ranks(s, id, append(others, id)) != (i == 0) || got.Ranks(s, ids[0], others) ||
+					got.Ranks(s, ids[0], append(others, "nobody")) {
 					t.Fatalf("%v is ranked otherwise than %v", s, ids)
 				}
 			}
-			if len(ids) > 0 && !slices.Contains(got.Owned(ids[0]), s) || len(ids) > 1 && !slices.Contains(got.Kept(ids[1]), s) {
+			if len(ids) > 0 && !slices.Contains(got.Owned(ids[0]), s) || len(ids) > 1 &&
+				!slices.Contains(got.Kept(ids[1]), s) {
 				t.Fatalf("%v is not listed with its replicas %v", s, ids)
 			}
 		}
@@ -233,7 +237,8 @@ func TestTableGolden(t *testing.T) {
 	for _, s := range table.Slices() {
 		text = fmt.Appendln(text, s, table.Replicas(s))
 	}
-	if got, want := fmt.Sprintf("%x", sha256.Sum256(text)), "57be30a893877ae72cad9cc59a775a1443aa65a048d76f56022beaecae2b28fa"; got != want {
+	if got, want := fmt.Sprintf("%x", sha256.Sum256(text)),
+		"57be30a893877ae72cad9cc59a775a1443aa65a048d76f56022beaecae2b28fa"; got != want {
 		t.Errorf("table %s, want %s", got, want)
 	}
 }
@@ -286,7 +291,8 @@ func TestGeoWeight(t *testing.T) {
 		a := s2.LatLngFromDegrees(r.Float64()*180-90, r.Float64()*360-180)
 		cell := s2.CellIDFromLatLng(s2.LatLngFromDegrees(r.Float64()*180-90, r.Float64()*360-180)).Parent(7)
 		if r.IntN(2) == 0 {
-			cell = s2.CellIDFromLatLng(s2.LatLngFromDegrees(a.Lat.Degrees()*0.99, a.Lng.Degrees()+r.Float64())).Parent(7)
+			cell = s2.CellIDFromLatLng(s2.LatLngFromDegrees(a.Lat.Degrees()*0.99,
+				a.Lng.Degrees()+r.Float64())).Parent(7)
 		}
 		w := baseWeight(Member{Capacity: 1 + r.IntN(16), LoadStep: r.IntN(17)})
 		got := geoWeight(w, pointVector(Point{a.Lat.Degrees(), a.Lng.Degrees()}), cellCentre(Slice(cell)))
@@ -296,7 +302,8 @@ func TestGeoWeight(t *testing.T) {
 			t.Fatalf("weight %d at %.0f km is %d, want %.0f", w, chord, got, want)
 		}
 	}
-	if near, none := geoWeight(1<<16, vector{unit, 0, 0}, vector{unit, 0, 0}), geoWeight(1<<16, vector{}, vector{unit, 0, 0}); none >= near/1000 {
+	if near, none := geoWeight(1<<16, vector{unit, 0, 0}, vector{unit, 0, 0}),
+		geoWeight(1<<16, vector{}, vector{unit, 0, 0}); none >= near/1000 {
 		t.Errorf("no place weighs %d, the place itself %d", none, near)
 	}
 }

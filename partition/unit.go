@@ -81,7 +81,8 @@ func (c Charter) AllSlices(cells []Slice) ([]Slice, error) {
 	}
 	for _, s := range cells {
 		if l := s.Level(); l != c.CellLevel && l != ParentLevel {
-			return nil, fmt.Errorf("slices of the charter: %v is no cell of level %d or %d", s, c.CellLevel, ParentLevel)
+			return nil, fmt.Errorf("slices of the charter: %v is no cell of level %d or %d", s, c.CellLevel,
+				ParentLevel)
 		}
 	}
 	all := append(slices.Clone(cells), c.Slices()...)

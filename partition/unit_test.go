@@ -37,14 +37,18 @@ func TestUnit(t *testing.T) {
 
 // All Keys of a Unit have one Site and one hash slice, whatever the fan-outs.
 func TestUnitOneRegistrar(t *testing.T) {
-	keys := []Key{"web:https://a.example/", "web:http://a.example/x?y", "feed:https://a.example/rss", "media:https://a.example/i.png", "web:https://b.a.example/",
-		"mastodon:m.example/public", "mastodon:m.example/tag/x", "mastodon:search/x", "bluesky:" + plc, "bluesky:" + plc + "/followers", "bluesky:search/x", "bluesky:alice.example", "twitter:@alice",
-		"twitter:1", "twitter:2", "twitter:3", "twitter:1/followers", "twitter:3/following", "mastodon:a@m.example", "mastodon:b@m.example", "mastodon:c@m.example/following", "ip:192.0.2.1"}
+	keys := []Key{"web:https://a.example/", "web:http://a.example/x?y", "feed:https://a.example/rss",
+		"media:https://a.example/i.png", "web:https://b.a.example/",
+		"mastodon:m.example/public", "mastodon:m.example/tag/x", "mastodon:search/x", "bluesky:" + plc,
+		"bluesky:" + plc + "/followers", "bluesky:search/x", "bluesky:alice.example", "twitter:@alice",
+		"twitter:1", "twitter:2", "twitter:3", "twitter:1/followers", "twitter:3/following", "mastodon:a@m.example",
+		"mastodon:b@m.example", "mastodon:c@m.example/following", "ip:192.0.2.1"}
 	rapid.Check(t, func(t *rapid.T) {
 		c := geoCharter()
 		c.SliceBits = rapid.IntRange(1, MaxSliceBits).Draw(t, "bits")
 		fan := rapid.SampledFrom([]int{0, 1, 2, 3, 1000})
-		c.Fanout = map[string]int{"mastodon": fan.Draw(t, "m"), "bluesky": fan.Draw(t, "b"), "twitter": fan.Draw(t, "t")}
+		c.Fanout = map[string]int{"mastodon": fan.Draw(t, "m"), "bluesky": fan.Draw(t, "b"),
+			"twitter": fan.Draw(t, "t")}
 		site, slice := map[Unit]Site{}, map[Unit]Slice{}
 		for _, k := range keys {
 			u := c.Unit(k)
@@ -75,14 +79,17 @@ func TestMayHold(t *testing.T) {
 		k    Key
 		want bool
 	}{
-		{c, c.Slice(page), page, true}, {c, c.Slice(page) ^ 1<<60, page, false}, {c, cell, page, true}, {c, parent, page, true},
-		{c, other, page, false}, {c, 0, page, false}, {c, 3, page, false}, {hash, cell, page, false}, {c, cell, "ip:192.0.2.1", false},
+		{c, c.Slice(page), page, true}, {c, c.Slice(page) ^ 1<<60, page, false}, {c, cell, page, true},
+		{c, parent, page, true},
+		{c, other, page, false}, {c, 0, page, false}, {c, 3, page, false}, {hash, cell, page, false},
+		{c, cell, "ip:192.0.2.1", false},
 	} {
 		if got := x.c.MayHold(x.s, x.k); got != x.want {
 			t.Errorf("%s: may %v hold %s: %v", x.c.Mode, x.s, x.k, got)
 		}
 	}
-	if cell.Level() != 7 || parent.Level() != 4 || c.Slice(page).Level() != -1 || Slice(0).Level() != -1 || Slice(2).Level() != -1 {
+	if cell.Level() != 7 || parent.Level() != 4 || c.Slice(page).Level() != -1 || Slice(0).Level() != -1 ||
+		Slice(2).Level() != -1 {
 		t.Error("levels")
 	}
 }
@@ -106,7 +113,8 @@ func TestAllSlices(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"cells in hash mode": second(hash.AllSlices(cells)), "none in geo mode": second(c.AllSlices(nil)),
-		"hash slice as cell": second(c.AllSlices(hash.Slices())), "level": second(c.AllSlices([]Slice{Slice(lisbon.Parent(9))})),
+		"hash slice as cell": second(c.AllSlices(hash.Slices())),
+		"level":              second(c.AllSlices([]Slice{Slice(lisbon.Parent(9))})),
 	} {
 		if err == nil {
 			t.Errorf("%s passes", name)

@@ -124,7 +124,8 @@ func TestWHATWG(t *testing.T) {
 			t.Errorf("%q on %v: got %q, %v, want %q (href %q)", c.Input, base.URL(), got, err, want, c.Href)
 		}
 	}
-	t.Logf("same %d, failures that fail %d, of other schemes and refused %d, refused by the profile %d, wrong %d", same, failures, other, refused, wrong)
+	t.Logf("same %d, failures that fail %d, of other schemes and refused %d, refused by the profile %d, wrong %d", same,
+		failures, other, refused, wrong)
 	if same < 180 || failures < 200 {
 		t.Errorf("only %d and %d cases were compared", same, failures)
 	}
@@ -182,7 +183,8 @@ func TestProfileRules(t *testing.T) {
 		{"10", "http://a/#x?y", "http://a/"},
 		{"10", "http://a#\xff", "http://a/"},
 		{"11", "http://a/" + long, ""},
-		{"11", "http://a/" + long[:MaxKeyBytes-len("web:http://a/")], "http://a/" + long[:MaxKeyBytes-len("web:http://a/")]},
+		{"11", "http://a/" + long[:MaxKeyBytes-len("web:http://a/")],
+			"http://a/" + long[:MaxKeyBytes-len("web:http://a/")]},
 		{"11", "http://a/" + long[:MaxKeyBytes-len("web:http://a/")] + "a", ""},
 	} {
 		got, err := ParseKey(c.in)
@@ -251,7 +253,8 @@ func checkKey(t interface{ Fatalf(string, ...any) }, k Key) {
 		if err != nil {
 			t.Fatalf("net/url does not parse %q: %v", u, err)
 		}
-		if parsed.Host == "" || parsed.User != nil || "web:"+parsed.Host != string(k.Site()) || parsed.Hostname() != k.Host() {
+		if parsed.Host == "" || parsed.User != nil || "web:"+parsed.Host != string(k.Site()) ||
+			parsed.Hostname() != k.Host() {
 			t.Fatalf("net/url sees host %q in %q, Site is %q, Host %q", parsed.Host, u, k.Site(), k.Host())
 		}
 		if got := parsed.String(); got != u {
@@ -267,8 +270,10 @@ func checkKey(t interface{ Fatalf(string, ...any) }, k Key) {
 func refGenerator() *rapid.Generator[string] {
 	pieces := []string{"http:", "https:", "HTTP:", "ftp:", "//", "/", "\\", ".", "..", "%2e", "%2E", "%", "%4", "%41",
 		"%7e", "%2f", "%C3%A9", "é", "a", "B", "xn--", "xn--bcher-kva", "host", "example.com", "0x7f", "127.0.0.1", "1",
-		"[::1]", "[", "]", ":", ":80", ":443", ":8080", "@", "?", "#", "&", "=", "+", " ", "\t", "\n", "'", "\"", "{", "|",
-		"^", "`", "~", "_", "-", "\x00", "\x7f", "\u00ad", "\u3002", "\uff0e", "-5", "0x", "+", "İ", "ß", "\xff", ";", "web:", "feed:"}
+		"[::1]", "[", "]", ":", ":80", ":443", ":8080", "@", "?", "#", "&", "=", "+", " ", "\t", "\n", "'", "\"", "{",
+		"|",
+		"^", "`", "~", "_", "-", "\x00", "\x7f", "\u00ad", "\u3002", "\uff0e", "-5", "0x", "+", "İ", "ß", "\xff", ";",
+		"web:", "feed:"}
 	return rapid.Custom(func(t *rapid.T) string {
 		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 12).Draw(t, "pieces"), "")
 	})
@@ -318,8 +323,10 @@ func checkResolve(t interface{ Fatalf(string, ...any) }, baseText, ref string) {
 
 // An IPv4 address in its canonical form takes the fast path, no other form does.
 func TestPlainAddresses(t *testing.T) {
-	for host, plain := range map[string]bool{"127.0.0.1": true, "127.0.0.1:8080": true, "255.255.255.255": true, "1.2.3": false, "1.2.3.04": false,
-		"0x7f.1": false, "256.1.1.1": false, "1.2.3.4.": false, "a.1.2.3.4": false, "1.2.3.4:80": false, "example.3": false} {
+	for host, plain := range map[string]bool{"127.0.0.1": true, "127.0.0.1:8080": true, "255.255.255.255": true,
+		"1.2.3": false, "1.2.3.04": false,
+		"0x7f.1": false, "256.1.1.1": false, "1.2.3.4.": false, "a.1.2.3.4": false, "1.2.3.4:80": false,
+		"example.3": false} {
 		checkResolve(t, "http://example.com/", "http://"+host+"/x?y")
 		if _, ok := fastAbsolute("http://" + host + "/x"); ok != plain {
 			t.Errorf("%s: plain %v, want %v", host, ok, plain)
@@ -331,10 +338,12 @@ func FuzzResolve(f *testing.F) {
 	f.Add("https://example.com/a/b?c", "../d/./e%2fé?x#y")
 	f.Add("http://h:8080", "//other/..")
 	f.Add("http://[::1]/", "?%41")
-	for _, host := range []string{"127.0.0.1:8080", "1.2.3", "1.2.3.04", "0x7f.1", "256.1.1.1", "1.2.3.4.", "a.1.2.3.4", "0.0.0.0", "1.2.3.4a"} {
+	for _, host := range []string{"127.0.0.1:8080", "1.2.3", "1.2.3.04", "0x7f.1", "256.1.1.1", "1.2.3.4.", "a.1.2.3.4",
+		"0.0.0.0", "1.2.3.4a"} {
 		f.Add("http://"+host, "http://"+host+"/x")
 	}
-	for _, ref := range []string{"mailto:a@b.c", "javascript:void(0)", "tel:+351", "HTTP:x", "https:x", "ht.tp://a/", "a:", ":a", "file:///etc", "1a:b", "about:blank#http://a/"} {
+	for _, ref := range []string{"mailto:a@b.c", "javascript:void(0)", "tel:+351", "HTTP:x", "https:x", "ht.tp://a/",
+		"a:", ":a", "file:///etc", "1a:b", "about:blank#http://a/"} {
 		f.Add("http://h/a/b", ref)
 	}
 	f.Fuzz(func(t *testing.T, base, ref string) { checkResolve(t, base, ref) })
@@ -365,7 +374,8 @@ func TestResolveWorst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, piece := range []string{"@", "%", "/../", "\\", ":", "é", "[", "a@", "//", "?", ".", "xn--", "-.", "\t", "\u0301"} {
+	for _, piece := range []string{"@", "%", "/../", "\\", ":", "é", "[", "a@", "//", "?", ".", "xn--", "-.", "\t",
+		"\u0301"} {
 		for _, prefix := range []string{"", "http://", "http:", "//", "http://a/"} {
 			text := prefix + strings.Repeat(piece, (MaxInputBytes-len(prefix))/len(piece))
 			start := time.Now()

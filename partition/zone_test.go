@@ -33,7 +33,8 @@ func drawSlice(t *rapid.T) Slice {
 func TestZoneText(t *testing.T) {
 	for text, want := range map[string]Zone{
 		"hash": HashZone, "earth": EarthZone, "hash/0": 0xd000000000000000, "hash/1": 0xf000000000000000,
-		"hash/010": 0xd400000000000000, "earth/0": 0x4000000000000000, "earth/1": 0xa000000000000000, "earth/11": 0xb000000000000000,
+		"hash/010": 0xd400000000000000, "earth/0": 0x4000000000000000, "earth/1": 0xa000000000000000,
+		"earth/11": 0xb000000000000000,
 	} {
 		z, err := ParseZone(text)
 		if err != nil || z != want || z.String() != text {
@@ -61,9 +62,11 @@ func TestZoneTree(t *testing.T) {
 		switch {
 		case !z.Valid() || err != nil || back != z:
 			t.Fatalf("%s comes back as %s: %v", z, back, err)
-		case low.Depth() != z.Depth()+1 || low.Parent() != z || high.Parent() != z || low.Other() != high || high.Other() != low:
+		case low.Depth() != z.Depth()+1 || low.Parent() != z || high.Parent() != z || low.Other() != high ||
+			high.Other() != low:
 			t.Fatalf("%s has halves %s and %s", z, low, high)
-		case !low.Inside(z) || !high.Inside(z) || z.Inside(low) || low.Overlaps(high) || !z.Overlaps(low) || !z.Inside(root):
+		case !low.Inside(z) || !high.Inside(z) || z.Inside(low) || low.Overlaps(high) || !z.Overlaps(low) ||
+			!z.Inside(root):
 			t.Fatalf("%s, %s, %s are not inside each other as they should", z, low, high)
 		}
 	})

@@ -77,8 +77,9 @@ func (t *txn) admit(id siteID, a Admission, now time.Time, fresh map[partition.K
 	}
 	fresh[a.Key] = true
 	now = now.UTC()
-	return Admitted, t.put(id, a.Key, nil, keyState{state: StatePending, seed: a.Seed, at: now, priority: uint8(a.Priority),
-		depth: a.Depth, seq: seq, admitted: now, referrer: a.Referrer})
+	return Admitted, t.put(id, a.Key, nil, keyState{state: StatePending, seed: a.Seed, at: now,
+		priority: uint8(a.Priority),
+		depth:    a.Depth, seq: seq, admitted: now, referrer: a.Referrer})
 }
 
 // check is nil when a can be stored.

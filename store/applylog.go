@@ -39,7 +39,8 @@ func (s *Store) ApplyLog(now time.Time, ps ...LogChunk) error {
 	in := make([][]incoming, len(ps))
 	for i, p := range ps {
 		var err error
-		if sls[i] = p.Slice; p.From > p.To || p.To > MaxLogPosition || p.To-p.From > maxSpan || p.From == p.To && len(p.Rows) > 0 {
+		if sls[i] = p.Slice; p.From > p.To || p.To > MaxLogPosition || p.To-p.From > maxSpan || p.From == p.To &&
+			len(p.Rows) > 0 {
 			err = fmt.Errorf("%w: %d rows from %d to %d", ErrRow, len(p.Rows), p.From, p.To)
 		} else {
 			in[i], ps[i].Rows, err = v.rows(p.Slice, p.Rows)

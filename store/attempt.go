@@ -11,9 +11,9 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// An attempt says that a process is about to judge what it fetched of a Key. It is a row of the slice: durable before the
-// page is judged, replicated with the log, handed over, and removed by the Commit of the Key. So whoever owns the slice after
-// a death finds the attempts that were under way, and counts them (Trial). Attempts join as items do.
+// An attempt says that a process is about to judge what it fetched of a Key. It is a row of the slice: durable before
+// the page is judged, replicated with the log, handed over, and removed by the Commit of the Key. So whoever owns the
+// slice after a death finds the attempts that were under way, and counts them (Trial). Attempts join as items do.
 
 // MaxDeaths is how many deaths of a process a Key may have been under way at before it is left alone. After the first
 // it is judged alone for good: a server can send a harmless page to whoever looks for the second time.
@@ -66,7 +66,8 @@ func (t Trial) Reason() string {
 		return "quarantined"
 	}
 	d := t.Deaths[len(t.Deaths)-1]
-	return fmt.Sprintf("quarantined: under way at %d deaths of a process, last at %s, peer %s", len(t.Deaths), d.At.UTC().Format(time.RFC3339), d.Peer)
+	return fmt.Sprintf("quarantined: under way at %d deaths of a process, last at %s, peer %s", len(t.Deaths),
+		d.At.UTC().Format(time.RFC3339), d.Peer)
 }
 
 func (t Trial) empty() bool { return !t.underWay() && len(t.Deaths) == 0 }
@@ -241,7 +242,8 @@ func (s *Store) Quarantine(sl partition.Slice, k partition.Key, run string, now 
 	})
 }
 
-// Release has k looked at again, now: a person says so. The deaths before count no more. ErrNotQuarantined: it is not left alone.
+// Release has k looked at again, now: a person says so. The deaths before count no more. ErrNotQuarantined: it is not
+// left alone.
 func (s *Store) Release(sl partition.Slice, k partition.Key, now time.Time) error {
 	return s.onTrial("release", sl, k, func(t *txn, id siteID, was Trial) error {
 		old, err := t.keyState(id, k)
@@ -292,7 +294,8 @@ var ErrQuarantined = errors.New("store: the key is in quarantine: release it")
 var ErrNotQuarantined = errors.New("store: the key is not in quarantine")
 
 // onTrial is a write about the attempts at one Key.
-func (s *Store) onTrial(what string, sl partition.Slice, k partition.Key, do func(t *txn, id siteID, was Trial) error) error {
+func (s *Store) onTrial(what string, sl partition.Slice, k partition.Key,
+	do func(t *txn, id siteID, was Trial) error) error {
 	if err := s.enter(); err != nil {
 		return err
 	}

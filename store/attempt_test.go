@@ -44,11 +44,13 @@ func TestTrial(t *testing.T) {
 	}
 	twice := once
 	twice.Open = attemptAt(2, "b")
-	if twice = twice.Seen("c"); !twice.Guilty() || !strings.Contains(twice.Reason(), "2 deaths") || !strings.Contains(twice.Reason(), "peer-b") {
+	if twice = twice.Seen("c"); !twice.Guilty() || !strings.Contains(twice.Reason(), "2 deaths") ||
+		!strings.Contains(twice.Reason(), "peer-b") {
 		t.Errorf("after two deaths: %+v: %s", twice, twice.Reason())
 	}
 	// A server that is harmless whenever it is suspected: what ended well in between ends no suspicion.
-	if once.Open, once.Ended = attemptAt(3, "b"), attemptAt(3, "b").At; !once.Seen("c").Suspect() || once.Seen("c").Guilty() {
+	if once.Open, once.Ended = attemptAt(3, "b"), attemptAt(3, "b").At; !once.Seen("c").Suspect() ||
+		once.Seen("c").Guilty() {
 		t.Errorf("after an attempt that ended well: %+v", once.Seen("c"))
 	}
 }
@@ -117,7 +119,8 @@ func TestAttemptEndsWithTheCommit(t *testing.T) {
 			if err := own.Untry(sl, k, "run"); err != nil {
 				t.Fatal(err)
 			}
-		} else if err := own.Commit(Commit{Key: k, Slice: sl, Now: time.Now(), Next: Next{State: StatePending, At: time.Now()}, Run: "run"}); err != nil {
+		} else if err := own.Commit(Commit{Key: k, Slice: sl, Now: time.Now(),
+			Next: Next{State: StatePending, At: time.Now()}, Run: "run"}); err != nil {
 			t.Fatal(err)
 		}
 		ship()
@@ -175,14 +178,20 @@ func TestQuarantineTravels(t *testing.T) {
 	defer closeStore(t, again)
 	for name, s := range map[string]*Store{"log": logged, "copy": copied, "reopened": again} {
 		d, err := s.DueIn(sl, k)
-		if err != nil || d.State != StateQuarantined || !d.At.IsZero() || !strings.Contains(d.Reason, "2 deaths of a process") {
+		if err != nil || d.State != StateQuarantined || !d.At.IsZero() ||
+			!strings.Contains(d.Reason, "2 deaths of a process") {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 		if n := s.Stats().Quarantined; n != 1 {
 			t.Errorf("%s counts %d", name, n)
 		}
 		var listed []partition.Key
-		if err := s.Quarantined(sl, func(k partition.Key, _ string) (bool, error) { listed = append(listed, k); return true, nil }); err != nil || len(listed) != 1 {
+		if err := s.Quarantined(sl,
+			func(k partition.Key, _ string) (bool, error) {
+				listed = append(listed, k)
+				return true,
+					nil
+			}); err != nil || len(listed) != 1 {
 			t.Errorf("%s lists %v, %v", name, listed, err)
 		}
 		if _, err := s.Admit([]Admission{{Key: k, Seed: true}}, time.Now()); err != nil {
@@ -191,7 +200,8 @@ func TestQuarantineTravels(t *testing.T) {
 		if d, err = s.DueIn(sl, k); err != nil || d.State != StateQuarantined {
 			t.Errorf("%s: a link to it brought it back: %+v, %v", name, d, err)
 		}
-		if err := s.Commit(Commit{Key: k, Slice: sl, Now: time.Now(), Next: Next{State: StateDone}}); !errors.Is(err, ErrNotExist) {
+		if err := s.Commit(Commit{Key: k, Slice: sl, Now: time.Now(), Next: Next{State: StateDone}}); !errors.Is(err,
+			ErrNotExist) {
 			t.Errorf("%s: committed: %v", name, err)
 		}
 		if err := s.Release(sl, k, time.Now()); err != nil {
@@ -199,7 +209,8 @@ func TestQuarantineTravels(t *testing.T) {
 		}
 		d, err = s.DueIn(sl, k)
 		x, terr := s.Trial(sl, k)
-		if err != nil || terr != nil || d.State != StatePending || d.At.IsZero() || !reflect.DeepEqual(x, Trial{}) || s.Stats().Quarantined != 0 {
+		if err != nil || terr != nil || d.State != StatePending || d.At.IsZero() || !reflect.DeepEqual(x, Trial{}) ||
+			s.Stats().Quarantined != 0 {
 			t.Errorf("%s, released: %+v, %+v, %v, %v", name, d, x, err, terr)
 		}
 	}
@@ -285,8 +296,8 @@ func TestAttemptThatStayedBehind(t *testing.T) {
 	}
 }
 
-// TestAgain: a person has a Key looked at now, whatever was planned: one that is done, or was given up. One that is left alone
-// stays so, and one that is due stays as it is.
+// TestAgain: a person has a Key looked at now, whatever was planned: one that is done, or was given up. One that is
+// left alone stays so, and one that is due stays as it is.
 func TestAgain(t *testing.T) {
 	s := newStore(t)
 	k, sl := seeded(t, s)
@@ -306,7 +317,8 @@ func TestAgain(t *testing.T) {
 			}
 		}
 		d, err := s.DueIn(sl, k)
-		if want := next.State; err != nil || !d.At.Equal(now) || d.Attempts != 0 || d.State != StatePending && (d.State != want || want != StateDone) {
+		if want := next.State; err != nil || !d.At.Equal(now) || d.Attempts != 0 || d.State != StatePending &&
+			(d.State != want || want != StateDone) {
 			t.Errorf("after %+v: %+v, %v", next, d, err)
 		}
 	}

@@ -31,7 +31,8 @@ func BenchmarkAdmit(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					i := int(n.Add(1))
-					if _, err := s.Admit([]Admission{{Key: key(fmt.Sprintf("h%d.example", i%100), i)}}, epoch()); err != nil {
+					if _, err := s.Admit([]Admission{{Key: key(fmt.Sprintf("h%d.example", i%100), i)}},
+						epoch()); err != nil {
 						b.Error(err)
 					}
 				}

@@ -235,7 +235,8 @@ func (m *merger) capture(i incoming) error {
 		delete(m.captures, string(n.row()))
 		return m.t.dropCapture(n)
 	}
-	if m.t.s.charter.Mode == partition.ModeGeo || n.key.Kind() == partition.KindFile { // end asks whether it is placed, or withdrawn
+	// end asks whether it is placed, or withdrawn
+	if m.t.s.charter.Mode == partition.ModeGeo || n.key.Kind() == partition.KindFile {
 		if _, err := m.stateOf(n.siteID, n.key); err != nil {
 			return err
 		}
@@ -262,5 +263,6 @@ func (m *merger) capture(i incoming) error {
 }
 
 func sortCaptures(names []captureID) {
-	slices.SortFunc(names, func(a, b captureID) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.at, b.at)) })
+	slices.SortFunc(names,
+		func(a, b captureID) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.at, b.at)) })
 }

@@ -59,17 +59,28 @@ func TestBringRows(t *testing.T) {
 		}
 	}
 	for _, c := range []broughtCase{
-		{name: "its own newer page", ours: have(page(us, "ours", old)), said: have(page(them, "theirs", later)), text: "theirs", within: ProveReplaced, state: StateDone, visits: 2},
-		{name: "its own older page", ours: have(page(us, "ours", later)), said: have(page(them, "theirs", old)), text: "ours", state: StateDone, visits: 2},
-		{name: "a newer page in our name", ours: have(page(us, "ours", old)), said: have(page(us, "forged", later)), text: "ours", state: StateDone, visits: 1},
-		{name: "a newer page in a third name", ours: have(page(us, "ours", old)), said: have(page(third, "forged", later)), text: "ours", state: StateDone, visits: 1},
-		{name: "a page in a third name, where there is none", ours: have(nil), said: have(page(third, "theirs", later)), text: "theirs", via: them, state: StatePending, within: time.Second, visits: 1},
-		{name: "an unknown key's page", ours: nothing, said: have(page(third, "theirs", later)), text: "theirs", via: them, state: StateDone, within: ProveBrought, visits: 1},
-		{name: "an unknown key's own page", ours: nothing, said: have(page(them, "theirs", later)), text: "theirs", state: StateDone, within: ProveBrought, visits: 1},
-		{name: "gone, it says", ours: have(page(us, "ours", old)), said: have(ended(StateGone, later)), text: "ours", state: StateDone, visits: 1},
-		{name: "refused, it says, of what is unknown", ours: nothing, said: have(ended(StateRefused, later)), state: StatePending, within: time.Second},
-		{name: "a page of what is refused here", ours: have(ended(StateRefused, old)), said: have(page(them, "theirs", later)), state: StateRefused, visits: 1},
-		{name: "a page of what is gone here", ours: have(ended(StateGone, old)), said: have(page(them, "theirs", later)), text: "theirs", state: StateGone, within: ProveBrought, visits: 1},
+		{name: "its own newer page", ours: have(page(us, "ours", old)), said: have(page(them, "theirs", later)),
+			text: "theirs", within: ProveReplaced, state: StateDone, visits: 2},
+		{name: "its own older page", ours: have(page(us, "ours", later)), said: have(page(them, "theirs", old)),
+			text: "ours", state: StateDone, visits: 2},
+		{name: "a newer page in our name", ours: have(page(us, "ours", old)), said: have(page(us, "forged", later)),
+			text: "ours", state: StateDone, visits: 1},
+		{name: "a newer page in a third name", ours: have(page(us, "ours", old)),
+			said: have(page(third, "forged", later)), text: "ours", state: StateDone, visits: 1},
+		{name: "a page in a third name, where there is none", ours: have(nil), said: have(page(third, "theirs", later)),
+			text: "theirs", via: them, state: StatePending, within: time.Second, visits: 1},
+		{name: "an unknown key's page", ours: nothing, said: have(page(third, "theirs", later)), text: "theirs",
+			via: them, state: StateDone, within: ProveBrought, visits: 1},
+		{name: "an unknown key's own page", ours: nothing, said: have(page(them, "theirs", later)), text: "theirs",
+			state: StateDone, within: ProveBrought, visits: 1},
+		{name: "gone, it says", ours: have(page(us, "ours", old)), said: have(ended(StateGone, later)), text: "ours",
+			state: StateDone, visits: 1},
+		{name: "refused, it says, of what is unknown", ours: nothing, said: have(ended(StateRefused, later)),
+			state: StatePending, within: time.Second},
+		{name: "a page of what is refused here", ours: have(ended(StateRefused, old)),
+			said: have(page(them, "theirs", later)), state: StateRefused, visits: 1},
+		{name: "a page of what is gone here", ours: have(ended(StateGone, old)),
+			said: have(page(them, "theirs", later)), text: "theirs", state: StateGone, within: ProveBrought, visits: 1},
 		{name: "nothing but the key", ours: nothing, said: have(nil), state: StatePending, within: time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -91,7 +102,8 @@ func TestBringRows(t *testing.T) {
 			if err != nil || due.State != c.state {
 				t.Fatalf("%+v %v", due, err)
 			}
-			if c.within == 0 && !due.At.Equal(before.At) || c.within > 0 && (due.At.IsZero() || due.At.After(now.Add(c.within))) {
+			if c.within == 0 && !due.At.Equal(before.At) || c.within > 0 &&
+				(due.At.IsZero() || due.At.After(now.Add(c.within))) {
 				t.Errorf("due at %s, and was at %s", due.At, before.At)
 			}
 			r, err := s.Record(k)
@@ -119,7 +131,8 @@ func TestBringRowsItems(t *testing.T) {
 		return Override{V: OverrideVersion, Key: k, Verdict: "out", By: "ana", Peer: peer, At: now.Add(-time.Hour)}
 	}
 	post := func(deleted bool, at time.Time) Record {
-		r := Record{V: RecordVersion, Key: k, Kind: KindPost, Post: "https://m.example/1", FetchedAt: at, Peer: them, Deleted: deleted}
+		r := Record{V: RecordVersion, Key: k, Kind: KindPost, Post: "https://m.example/1", FetchedAt: at, Peer: them,
+			Deleted: deleted}
 		if !deleted {
 			r.Text = "what was said"
 		}
@@ -130,8 +143,10 @@ func TestBringRowsItems(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	commit(t, s, Commit{Key: k, Now: now.Add(-2 * time.Hour), Next: Next{State: StateDone}, Posts: []Record{post(true, now.Add(-2*time.Hour))}})
-	commit(t, from, Commit{Key: k, Now: now.Add(-time.Hour), Next: Next{State: StateDone}, Posts: []Record{post(false, now.Add(-time.Hour))}, Checkpoint: []byte("mark"),
+	commit(t, s, Commit{Key: k, Now: now.Add(-2 * time.Hour), Next: Next{State: StateDone},
+		Posts: []Record{post(true, now.Add(-2*time.Hour))}})
+	commit(t, from, Commit{Key: k, Now: now.Add(-time.Hour), Next: Next{State: StateDone},
+		Posts: []Record{post(false, now.Add(-time.Hour))}, Checkpoint: []byte("mark"),
 		Site: &Site{Site: k.Site(), NextAllowed: now.Add(1000 * time.Hour), BackOff: time.Hour, Stopped: "never"}})
 	if _, err := from.Admit([]Admission{{Key: bad}}, now); err != nil {
 		t.Fatal(err)
@@ -143,12 +158,13 @@ func TestBringRowsItems(t *testing.T) {
 	}
 	for _, overrules := range []bool{false, true} {
 		for _, of := range []partition.Slice{sl, s.SliceOf(bad)} {
-			b, err := s.BringRows(of, sliceRows(t, from, of, 1<<20), now, Bringer{Peer: them, Overrules: overrules, Allow: func(x partition.Key, _ int) error {
-				if x == bad {
-					return errors.New("not here")
-				}
-				return nil
-			}})
+			b, err := s.BringRows(of, sliceRows(t, from, of, 1<<20), now,
+				Bringer{Peer: them, Overrules: overrules, Allow: func(x partition.Key, _ int) error {
+					if x == bad {
+						return errors.New("not here")
+					}
+					return nil
+				}})
 			if err != nil || b.Left == 0 {
 				t.Fatal(b, err)
 			}
@@ -167,7 +183,8 @@ func TestBringRowsItems(t *testing.T) {
 			t.Errorf("a key that is not allowed: %v", err)
 		}
 		all, err := s.Overrides(0, k)
-		if want := map[bool]int{true: 1}[overrules]; err != nil || len(all) != want || len(all) == 1 && all[0].Peer != them {
+		if want := map[bool]int{true: 1}[overrules]; err != nil || len(all) != want || len(all) == 1 &&
+			all[0].Peer != them {
 			t.Errorf("overrides: %+v %v", all, err)
 		}
 	}

@@ -164,9 +164,11 @@ func (p *packer) decodeCapture(id captureID, v []byte) (c Capture, sum bodySum, 
 
 func parseCapture(id captureID, b []byte) (c Capture, sum bodySum, err error) {
 	d := newDecoder(b)
-	c = Capture{Key: id.key, At: id.time(), Revisit: d.text(maxHeader), Of: d.time(), Status: int(d.uint(math.MaxInt32)), Digest: d.text(maxHeader),
-		Redirect: partition.Key(d.text(MaxKeyBytes)), Peer: d.text(maxHeader), Addr: d.text(maxAddr), Protocol: d.text(maxAddr),
-		Request: []byte(d.text(MaxHeadBytes)), Response: []byte(d.text(MaxHeadBytes))}
+	c = Capture{Key: id.key, At: id.time(), Revisit: d.text(maxHeader), Of: d.time(),
+		Status: int(d.uint(math.MaxInt32)), Digest: d.text(maxHeader),
+		Redirect: partition.Key(d.text(MaxKeyBytes)), Peer: d.text(maxHeader), Addr: d.text(maxAddr),
+		Protocol: d.text(maxAddr),
+		Request:  []byte(d.text(MaxHeadBytes)), Response: []byte(d.text(MaxHeadBytes))}
 	sum, c.Cut = bodySum(d.text(sha256.Size)), d.byte() == 1
 	record := d.text(MaxRecordBytes)
 	if err := d.end("capture"); err != nil {
@@ -192,7 +194,8 @@ func parseCapture(id captureID, b []byte) (c Capture, sum bodySum, err error) {
 // slice), versions before revisits and each in order of time, until it answers
 // false. part is where to go on: captures up to and with it are left out; nil
 // begins. A body that is not there any more is left out.
-func (s *Store) Captures(sl partition.Slice, k partition.Key, part []byte, fn func(part []byte, c Capture) (bool, error)) error {
+func (s *Store) Captures(sl partition.Slice, k partition.Key, part []byte,
+	fn func(part []byte, c Capture) (bool, error)) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
@@ -266,7 +269,8 @@ func (t *txn) visit(id siteID, c Commit, body *keptBody) error {
 	case r != nil && !r.archived():
 		return v.forget()
 	case r != nil && old != nil && !old.shows(r) && old.archived() && (v.last == nil || !v.last.of(old)):
-		v.put(Capture{At: old.FetchedAt, Status: old.Status, Digest: old.Digest, Redirect: old.Redirect, Peer: old.Peer, Record: old}, nil)
+		v.put(Capture{At: old.FetchedAt, Status: old.Status, Digest: old.Digest, Redirect: old.Redirect, Peer: old.Peer,
+			Record: old}, nil)
 	}
 	var now Capture
 	if c.Capture != nil {
@@ -276,7 +280,8 @@ func (t *txn) visit(id siteID, c Commit, body *keptBody) error {
 		now.At = c.Now
 	}
 	if r != nil {
-		now.At, now.Peer, now.Status, now.Digest, now.Redirect, now.Revisit = r.FetchedAt, r.Peer, r.Status, r.Digest, r.Redirect, ""
+		now.At, now.Peer, now.Status, now.Digest, now.Redirect, now.Revisit = r.FetchedAt, r.Peer, r.Status, r.Digest,
+			r.Redirect, ""
 		if old != nil && old.shows(r) && (v.last != nil && v.last.of(r) || len(now.Response) == 0) {
 			now.Revisit = Identical
 		}

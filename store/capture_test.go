@@ -67,7 +67,8 @@ func auditCaptures(t tb, s *Store, each func(table, func(key, value []byte))) {
 
 // captured gives c an exchange whose body is text.
 func captured(c Commit, text string) Commit {
-	c.Capture = &Capture{Status: 200, Protocol: "HTTP/1.1", Request: []byte("GET / HTTP/1.1\r\n"), Response: []byte("HTTP/1.1 200 OK\r\n"), Body: []byte(text)}
+	c.Capture = &Capture{Status: 200, Protocol: "HTTP/1.1", Request: []byte("GET / HTTP/1.1\r\n"),
+		Response: []byte("HTTP/1.1 200 OK\r\n"), Body: []byte(text)}
 	return c
 }
 
@@ -93,7 +94,8 @@ func drawCapture(t *rapid.T, c *Commit) {
 func visits(t tb, s *Store, k partition.Key) (out []string) {
 	t.Helper()
 	err := s.Captures(0, k, nil, func(_ []byte, c Capture) (bool, error) {
-		line := fmt.Sprintf("%d %d %s %s", int(c.At.Sub(epoch())/time.Minute), c.Status, strings.TrimPrefix(c.Digest, "sha256:"), c.Body)
+		line := fmt.Sprintf("%d %d %s %s", int(c.At.Sub(epoch())/time.Minute), c.Status,
+			strings.TrimPrefix(c.Digest, "sha256:"), c.Body)
 		if c.Record != nil {
 			line += " record " + c.Record.Text
 		}
@@ -144,11 +146,16 @@ func TestVersionsOfAPage(t *testing.T) {
 		t.Errorf("%d bodies", n)
 	}
 	var parts [][]byte
-	if err := s.Captures(0, k, nil, func(part []byte, _ Capture) (bool, error) { parts = append(parts, part); return true, nil }); err != nil {
+	if err := s.Captures(0, k, nil,
+		func(part []byte, _ Capture) (bool, error) { parts = append(parts, part); return true, nil }); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	if err := s.Captures(0, k, parts[2], func(_ []byte, c Capture) (bool, error) { n++; return c.Revisit != "", nil }); err != nil || n != 4 {
+	if err := s.Captures(0, k, parts[2], func(_ []byte, c Capture) (bool, error) {
+		n++
+		return c.Revisit != "",
+			nil
+	}); err != nil || n != 4 {
 		t.Errorf("%d after the third: %v", n, err)
 	}
 }
@@ -162,7 +169,8 @@ func TestVersionsWithoutBodies(t *testing.T) {
 	}
 	commit(t, s, captured(done(k, "three", minute(4)), "three")) // from now on with bodies
 	commit(t, s, captured(done(k, "four", minute(5)), "four"))
-	want := []string{"1 200 one  record one", "2 200 two  record two", "4 200 three three", "5 200 four four", "1 200 one identical"}
+	want := []string{"1 200 one  record one", "2 200 two  record two", "4 200 three three", "5 200 four four",
+		"1 200 one identical"}
 	if d := cmp.Diff(want, visits(t, s, k)); d != "" {
 		t.Error(d)
 	}
@@ -181,7 +189,8 @@ func TestVersionsAreCapped(t *testing.T) {
 		}
 	}
 	got := visits(t, s, k)
-	if len(got) != MaxVersions+MaxRevisits || !strings.HasPrefix(got[0], "9 200 text 3 ") || !strings.HasPrefix(got[len(got)-1], fmt.Sprint(n-1, " ")) {
+	if len(got) != MaxVersions+MaxRevisits || !strings.HasPrefix(got[0], "9 200 text 3 ") ||
+		!strings.HasPrefix(got[len(got)-1], fmt.Sprint(n-1, " ")) {
 		t.Errorf("%d: %q", len(got), got)
 	}
 	audit(t, s)
@@ -239,7 +248,8 @@ func TestWhatIsTooLargeOfACaptureIsCut(t *testing.T) {
 	c.Capture.Response = append(c.Capture.Response, bytes.Repeat([]byte("X-Field: 0123456789\r\n"), 2000)...)
 	commit(t, s, c)
 	err := s.Captures(0, k, nil, func(_ []byte, c Capture) (bool, error) {
-		if !c.Cut || len(c.Body) != MaxBodyBytes || len(c.Response) > MaxHeadBytes || len(c.Response) < MaxHeadBytes-100 || !bytes.HasSuffix(c.Response, []byte("789\r\n")) {
+		if !c.Cut || len(c.Body) != MaxBodyBytes || len(c.Response) > MaxHeadBytes ||
+			len(c.Response) < MaxHeadBytes-100 || !bytes.HasSuffix(c.Response, []byte("789\r\n")) {
 			t.Errorf("cut %t, %d bytes, head of %d", c.Cut, len(c.Body), len(c.Response))
 		}
 		return true, nil
@@ -308,7 +318,8 @@ func TestLogOfCaptures(t *testing.T) {
 		follow(t, s, f, sl)
 		sameSlice(t, s, f, sl)
 		audit(t, f)
-		if d := cmp.Diff(visits(t, s, b), visits(t, f, b)); d != "" || len(visits(t, f, a)) != 0 || len(visits(t, f, b)) != MaxVersions {
+		if d := cmp.Diff(visits(t, s, b), visits(t, f, b)); d != "" || len(visits(t, f, a)) != 0 ||
+			len(visits(t, f, b)) != MaxVersions {
 			t.Errorf("%d of a\n%s", len(visits(t, f, a)), d)
 		}
 	}

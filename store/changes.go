@@ -53,7 +53,8 @@ func (s *Store) LastChange() uint64 { return s.changed.Load() }
 
 // loadChanged finds LastChange on disk.
 func (s *Store) loadChanged() error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(tabLog)}, UpperBound: after([]byte{byte(tabLog)})})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(tabLog)},
+		UpperBound: after([]byte{byte(tabLog)})})
 	if err != nil {
 		return err
 	}

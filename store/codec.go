@@ -225,7 +225,8 @@ func decodeCounts(b []byte) (counts, error) {
 	for i := StatePending; i < StatePlaced; i++ {
 		c.state[i] = int64(d.uint(math.MaxInt64))
 	}
-	c.due, c.records, c.fetches = int64(d.uint(math.MaxInt64)), int64(d.uint(math.MaxInt64)), int64(d.uint(math.MaxInt64))
+	c.due, c.records, c.fetches = int64(d.uint(math.MaxInt64)), int64(d.uint(math.MaxInt64)),
+		int64(d.uint(math.MaxInt64))
 	if len(d.b) > 0 {
 		c.state[StatePlaced] = int64(d.uint(math.MaxInt64))
 	}

@@ -14,8 +14,8 @@ import (
 // all of it or none, and then the Key is still due.
 //
 // ErrNotExist: the Key was never admitted here, or its slice was dropped during
-// the fetch, or it is a file that was withdrawn (file.go); ErrFenced: it was handed over. The new owner has it due. Links that cannot be
-// stored are left out (Admission.check); of too large a record links or text are
+// the fetch, or it is a file that was withdrawn (file.go); ErrFenced: it was handed over. The new owner has it due.
+// Links that cannot be stored are left out (Admission.check); of too large a record links or text are
 // left out (Record.Cut).
 //
 // A foreign link is left out when its Key is in the slice's outbox already, or

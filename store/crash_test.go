@@ -26,7 +26,8 @@ func crashes(t *testing.T, prepare, op func(s *Store)) (clones []*vfs.MemFS) {
 		mu.Lock()
 		defer mu.Unlock()
 		if on && o.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			clones = append(clones, mem.CrashClone(vfs.CrashCloneCfg{}), mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: newRNG()}))
+			clones = append(clones, mem.CrashClone(vfs.CrashCloneCfg{}),
+				mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: newRNG()}))
 		}
 		return nil
 	})
@@ -61,7 +62,8 @@ type dump struct {
 func dumpOf(t tb, s *Store) dump {
 	t.Helper()
 	audit(t, s)
-	d := dump{map[partition.Key]Due{}, map[partition.Key]string{}, map[string]int{}, map[partition.Key]int{}, map[partition.Site]time.Time{}, map[partition.Key][]string{}, itemsOf(t, s)}
+	d := dump{map[partition.Key]Due{}, map[partition.Key]string{}, map[string]int{}, map[partition.Key]int{},
+		map[partition.Site]time.Time{}, map[partition.Key][]string{}, itemsOf(t, s)}
 	err := s.scan([]byte{byte(tabKey)}, []byte{byte(tabKey) + 1}, func(k, v []byte) (bool, error) {
 		_, rest, err := splitRow(k)
 		st, err2 := decodeKeyState(v)

@@ -31,7 +31,8 @@ func onDisk(t testing.TB) (disk *vfs.MemFS, rows []Row) {
 			k := key(fmt.Sprintf("s%d.example", i%9), i)
 			admit(t, s, k)
 			if (i+round)%2 == 0 {
-				commit(t, s, done(k, fmt.Sprintf("text %d %d %s", i, round, strings.Repeat(strconv.Itoa(i*7919), 40)), epoch().Add(time.Duration(round)*time.Hour), key("far.example", i), key("near.example", i+round)))
+				commit(t, s, done(k, fmt.Sprintf("text %d %d %s", i, round, strings.Repeat(strconv.Itoa(i*7919), 40)),
+					epoch().Add(time.Duration(round)*time.Hour), key("far.example", i), key("near.example", i+round)))
 			}
 		}
 		if err := s.SetMeta(fmt.Sprint("value ", round), bytes.Repeat([]byte{byte(round)}, 100)); err != nil {
@@ -138,7 +139,10 @@ func kind(path string) string {
 }
 
 func mendOptions(fs vfs.FS, all bool) MendOptions {
-	return MendOptions{Options: testOptions(fs), All: all, Slices: func(c partition.Charter) ([]partition.Slice, error) { return c.AllSlices(nil) }}
+	return MendOptions{Options: testOptions(fs), All: all, Slices: func(c partition.Charter) ([]partition.Slice,
+		error) {
+		return c.AllSlices(nil)
+	}}
 }
 
 // mendAll mends the store and puts back what was saved, as a peer that is alone does.
@@ -285,7 +289,8 @@ func readsRight(t *testing.T, s *Store, truth []Row) string {
 		t.Errorf("%d of %d rows", n, len(truth))
 	case err == nil && s.Damaged() == nil:
 		for _, r := range truth { // by their filters
-			if v, err := s.get(r.Key); err != nil && !errors.Is(s.explain(err), ErrDamaged) || err == nil && !bytes.Equal(v, r.Value) {
+			if v, err := s.get(r.Key); err != nil && !errors.Is(s.explain(err), ErrDamaged) || err == nil &&
+				!bytes.Equal(v, r.Value) {
 				t.Errorf("get %q: %v", r.Key, err)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 // agree on: key states but for their order of admission, records, paces,
 // captures, items, and the Keys in the outbox. The sums do not depend on the order in which rows
 // came. Attempts are not in them: they come and go with the owner's log, and one that stays behind
-// where a log was cut is over by the state of its Key (Trial). A Key's bucket is the first byte of Hash128; a pace's, that of SHA-256
-// of its Site.
+// where a log was cut is over by the state of its Key (Trial). A Key's bucket is the first byte of Hash128; a pace's,
+// that of SHA-256 of its Site.
 //
 // Two stores whose logs of sl are at the same head, and that got all of it from
 // one owner, have the same sums; the head is LogHead when the slice is still,
@@ -114,7 +114,8 @@ func bucketOfRow(t table, rest []byte) (byte, error) {
 // for another replica's ImportRows: after both have imported the other's, they
 // agree in it. Cost: all row keys of the slice are read, once in all calls of a
 // bucket.
-func (s *Store) BucketRows(sl partition.Slice, bucket int, from []byte, maxBytes int) (rows []Row, next []byte, err error) {
+func (s *Store) BucketRows(sl partition.Slice, bucket int, from []byte, maxBytes int) (rows []Row, next []byte,
+	err error) {
 	return s.sliceRows(sl, from, maxBytes, func(t table, rest []byte) bool {
 		b, err := bucketOfRow(t, rest)
 		return err == nil && int(b) == bucket && t != tabAttempt

@@ -25,9 +25,11 @@ func TestI6RepairConverges(t *testing.T) {
 			defer closeStore(t, s)
 			ss[i] = s
 			for range rapid.IntRange(0, 8).Draw(t, "calls") {
-				k, now := key("a.example", rapid.IntRange(0, 5).Draw(t, "key")), epoch().Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "hour"))*time.Hour)
+				k, now := key("a.example", rapid.IntRange(0, 5).Draw(t, "key")),
+					epoch().Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "hour"))*time.Hour)
 				admit(t, s, k)
-				c := Commit{Key: k, Now: now, Next: Next{State: State(rapid.IntRange(1, 4).Draw(t, "state"))}, Site: drawSite(t, k.Site(), now)}
+				c := Commit{Key: k, Now: now, Next: Next{State: State(rapid.IntRange(1, 4).Draw(t, "state"))},
+					Site: drawSite(t, k.Site(), now)}
 				if rapid.Bool().Draw(t, "record") {
 					c.Record = record(k, rapid.StringN(0, 3, 9).Draw(t, "text"), now)
 					c.Record.Digest = "same"
@@ -122,7 +124,8 @@ func TestSliceStats(t *testing.T) {
 		if got := s.SliceStats(s.SliceOf(a)); got != want {
 			t.Errorf("%+v", got)
 		}
-		if got := s.StatsOf(func(sl partition.Slice) bool { return sl == s.SliceOf(b) }); got != (Stats{Keys: 1, Pending: 1}) {
+		if got := s.StatsOf(func(sl partition.Slice) bool { return sl == s.SliceOf(b) }); got != (Stats{Keys: 1,
+			Pending: 1}) {
 			t.Errorf("%+v", got)
 		}
 		checkSliceStats(t, s)
@@ -162,7 +165,8 @@ func TestOutboxOfSomeSlices(t *testing.T) {
 		}
 		from = reached
 	}
-	if want := []partition.Key{key("further.example", 0), key("further.example", 1), key("further.example", 2)}; !slices.Equal(got, want) {
+	if want := []partition.Key{key("further.example", 0), key("further.example", 1),
+		key("further.example", 2)}; !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
 }

@@ -83,8 +83,8 @@
 //	            protocol:text request:text response:text sum:text cut(1) record:text, then packed
 //
 // Records, paces, robots.txt, captures, bodies, posts, gaps, overrides and checkpoints are packed. A post is
-// the JSON of {"record", "edits", "gone"}, a gap that of Gap, an override that of Override. A record is the JSON of Record: the
-// line of an export as it is, readable with any tool in twenty years, and as
+// the JSON of {"record", "edits", "gone"}, a gap that of Gap, an override that of Override. A record is the JSON of
+// Record: the line of an export as it is, readable with any tool in twenty years, and as
 // small as a binary form once compressed, its bulk being text. Nothing expands
 // to more than its cap, whatever a value claims.
 //
@@ -130,8 +130,8 @@
 //
 // Before a process judges what it fetched of a Key it writes so down (Try), durably; the Commit removes the row, in
 // its batch. A row that another process than its own finds was under way when that one died. The row then keeps
-// the deaths, until the Key is left alone (state 6, StateQuarantined) or, judged alone, is cleared. A directory of before
-// opens as it is; one with a Key in state 6 is refused by a program of before.
+// the deaths, until the Key is left alone (state 6, StateQuarantined) or, judged alone, is cleared. A directory of
+// before opens as it is; one with a Key in state 6 is refused by a program of before.
 //
 // # Files of accounts
 //

@@ -82,8 +82,10 @@ func (s *Store) Backlogs(sl partition.Slice) (out []Backlog, err error) {
 // PendingOf are rows of one site's frontier in the order they are to be read:
 // by hour of At, in it by priority, in that by admission. So rows not yet due
 // may stand before due ones of the same hour: look at each At. next is where to
-// go on, nil at the end. Cost: O(rows returned), and for the first reading of a site those taken from its queue of late.
-func (s *Store) PendingOf(sl partition.Slice, site partition.Site, from []byte, limit int) (rows []Due, next []byte, err error) {
+// go on, nil at the end. Cost: O(rows returned), and for the first reading of a site those taken from its queue of
+// late.
+func (s *Store) PendingOf(sl partition.Slice, site partition.Site, from []byte, limit int) (rows []Due, next []byte,
+	err error) {
 	if err := s.enter(); err != nil {
 		return nil, nil, err
 	}
@@ -170,7 +172,8 @@ func (s *Store) Records(from partition.Key, fn func(Record) (bool, error)) error
 // RecordsFrom calls fn for the latest record of each Key above from, in sl (0:
 // its hash slice), in store order (slice, site, Key), until it answers false;
 // "" begins with sl, or with all. Records committed meanwhile may or may not be seen. fn may call the Store.
-func (s *Store) RecordsFrom(sl partition.Slice, from partition.Key, fn func(partition.Slice, Record) (bool, error)) error {
+func (s *Store) RecordsFrom(sl partition.Slice, from partition.Key,
+	fn func(partition.Slice, Record) (bool, error)) error {
 	if err := s.enter(); err != nil {
 		return err
 	}

@@ -45,7 +45,8 @@ func (s *Store) blame(err error) error {
 	if err == nil || !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrFull) {
 		return err
 	}
-	return fmt.Errorf("%w: %s: free space on its disk, then start again; all that was acknowledged is kept: %w", ErrFull, s.dir, err)
+	return fmt.Errorf("%w: %s: free space on its disk, then start again; all that was acknowledged is kept: %w",
+		ErrFull, s.dir, err)
 }
 
 // space keeps the last part of the disk free, so that Pebble can always finish

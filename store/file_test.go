@@ -116,10 +116,12 @@ func TestFilesAreWithdrawn(t *testing.T) {
 		t.Helper()
 		st := s.Stats()
 		if b, c := bodiesOf(t, s); st.Files != files || st.FileBytes != size || b != bodies || c != int(files) {
-			t.Errorf("%d files of %d bytes, %d bodies, %d captures; want %d of %d, %d", st.Files, st.FileBytes, b, c, files, size, bodies)
+			t.Errorf("%d files of %d bytes, %d bodies, %d captures; want %d of %d, %d", st.Files, st.FileBytes, b, c,
+				files, size, bodies)
 		}
 	}
-	step(Commit{Record: profile("face"), Posts: []Record{naming(postOf(k, 1, "one", at), "a", "b"), naming(postOf(k, 2, "two", at), "a")}})
+	step(Commit{Record: profile("face"), Posts: []Record{naming(postOf(k, 1, "one", at), "a", "b"),
+		naming(postOf(k, 2, "two", at), "a")}})
 	for name, body := range map[string]string{"a": "same", "b": "other", "face": "same"} {
 		commit(t, s, fetched(fileKey(t, k, name), body, at))
 	}
@@ -175,12 +177,14 @@ func TestFilesAreAdmittedByTheirAccount(t *testing.T) {
 	post := naming(postOf(k, 1, "one", epoch()), "b")
 	commit(t, s, Commit{Key: k, Now: epoch(), Next: Next{State: StateDone}, Links: link, Posts: []Record{post}})
 	other := naming(postOf(account(2), 1, "one", epoch()), "a")
-	commit(t, s, Commit{Key: account(2), Now: epoch(), Next: Next{State: StateDone}, Links: link, Posts: []Record{other}})
+	commit(t, s, Commit{Key: account(2), Now: epoch(), Next: Next{State: StateDone}, Links: link,
+		Posts: []Record{other}})
 	commit(t, s, Commit{Key: key("a.example", 1), Now: epoch(), Next: Next{State: StateDone}, Links: link})
 	if _, err := s.DueIn(0, f); !errors.Is(err, ErrNotExist) {
 		t.Errorf("a file was admitted that its account does not name: %v", err)
 	}
-	commit(t, s, wanting(Commit{Key: k, Now: epoch().Add(time.Hour), Next: Next{State: StateDone}, Posts: []Record{naming(postOf(k, 2, "two", epoch()), "a")}}))
+	commit(t, s, wanting(Commit{Key: k, Now: epoch().Add(time.Hour), Next: Next{State: StateDone},
+		Posts: []Record{naming(postOf(k, 2, "two", epoch()), "a")}}))
 	if d, err := s.DueIn(0, f); err != nil || d.State != StatePending {
 		t.Errorf("a file that a post names: %+v, %v", d, err)
 	}
@@ -195,7 +199,8 @@ func TestFilesOfRedirects(t *testing.T) {
 	s := newStore(t)
 	k := account(1)
 	admit(t, s, k)
-	commit(t, s, wanting(Commit{Key: k, Now: epoch(), Next: Next{State: StateDone}, Posts: []Record{naming(postOf(k, 1, "one", epoch()), "a")}}))
+	commit(t, s, wanting(Commit{Key: k, Now: epoch(), Next: Next{State: StateDone},
+		Posts: []Record{naming(postOf(k, 1, "one", epoch()), "a")}}))
 	a, b := fileKey(t, k, "a"), fileKey(t, k, "b")
 	c := fetched(a, "moved", epoch())
 	c.Record.Digest, c.Record.Redirect, c.Record.Status, c.Capture = "", b, 302, nil
@@ -229,7 +234,8 @@ func TestFilesOfLivingPosts(t *testing.T) {
 		for n := range rapid.IntRange(1, 12).Draw(t, "steps") {
 			at := epoch().Add(time.Duration(n) * time.Minute)
 			if name := rapid.SampledFrom(append(names, "")).Draw(t, "fetch"); name != "" {
-				err := owner.Commit(fetched(fileKey(t, k, name), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "body"), at))
+				err := owner.Commit(fetched(fileKey(t, k, name), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "body"),
+					at))
 				if err != nil && !errors.Is(err, ErrNotExist) {
 					t.Fatal(err)
 				}
@@ -247,7 +253,8 @@ func TestFilesOfLivingPosts(t *testing.T) {
 			onlyNamed(t, owner, k, names)
 		}
 		follow(t, owner, follower, sl)
-		if err := importer.ImportRows(sl, rapid.Permutation(sliceRows(t, owner, sl, 1<<20)).Draw(t, "order")); err != nil {
+		if err := importer.ImportRows(sl, rapid.Permutation(sliceRows(t, owner, sl, 1<<20)).Draw(t,
+			"order")); err != nil {
 			t.Fatal(err)
 		}
 		for name, s := range map[string]*Store{"owner": owner, "follower": follower, "importer": importer} {
@@ -257,7 +264,8 @@ func TestFilesOfLivingPosts(t *testing.T) {
 			onlyNamed(t, s, k, names)
 			audit(t, s)
 			if o, f := owner.Stats(), s.Stats(); o.Files != f.Files || o.FileBytes != f.FileBytes {
-				t.Fatalf("%s: %d files of %d bytes, the owner %d of %d", name, f.Files, f.FileBytes, o.Files, o.FileBytes)
+				t.Fatalf("%s: %d files of %d bytes, the owner %d of %d", name, f.Files, f.FileBytes, o.Files,
+					o.FileBytes)
 			}
 		}
 		if err := follower.DropSlice(sl); err != nil {
@@ -274,7 +282,8 @@ func drawNaming(t *rapid.T, k partition.Key, names []string, at time.Time) Commi
 	some := func() []string {
 		return rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 2, rapid.ID).Draw(t, "names")
 	}
-	c := Commit{Key: k, Now: at, Next: Next{State: rapid.SampledFrom([]State{StateDone, StateDone, StateDone, StateGone}).Draw(t, "state")}}
+	c := Commit{Key: k, Now: at,
+		Next: Next{State: rapid.SampledFrom([]State{StateDone, StateDone, StateDone, StateGone}).Draw(t, "state")}}
 	for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 2), 0, 2, rapid.ID).Draw(t, "posts") {
 		r := naming(postOf(k, n, "text", at), some()...)
 		switch rapid.IntRange(0, 5).Draw(t, "fate") {

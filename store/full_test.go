@@ -187,7 +187,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
-	if _, err := Open(dir, o); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "format 7") || !strings.Contains(err.Error(), "knows 1") {
+	if _, err := Open(dir, o); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "format 7") ||
+		!strings.Contains(err.Error(), "knows 1") {
 		t.Errorf("version: %v", err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "pebble", "MANIFEST*"))
@@ -199,7 +200,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Open(dir, o); err == nil || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), "restore a backup") {
+	if _, err := Open(dir, o); err == nil || !strings.Contains(err.Error(), "damaged") ||
+		!strings.Contains(err.Error(), "restore a backup") {
 		t.Errorf("corrupt: %v", err)
 	}
 }

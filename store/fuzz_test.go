@@ -11,7 +11,8 @@ import (
 )
 
 func FuzzKeyState(f *testing.F) {
-	f.Add(keyState{state: StatePending, at: epoch(), reason: "r", etag: "e", referrer: "web:https://a.example/"}.encode())
+	f.Add(keyState{state: StatePending, at: epoch(), reason: "r", etag: "e",
+		referrer: "web:https://a.example/"}.encode())
 	f.Add(keyState{state: StateDone, at: epoch(), digest: "sha256:0", history: "h"}.encode())
 	f.Add([]byte{1, 2})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -30,9 +31,12 @@ func FuzzKeyState(f *testing.F) {
 }
 
 func FuzzOutboxRow(f *testing.F) {
-	f.Add(OutboxRow{Slice: 5, To: 9, Admission: Admission{Key: "web:https://a.example/", Depth: 3, Priority: 7, Seed: true}}.encode())
-	f.Add(OutboxRow{Slice: 5, To: 9, Admission: Admission{Key: "web:https://a.example/", Hint: Hint{HintFeed, epoch()}}}.encode())
-	f.Add(OutboxRow{Slice: 5, To: 9, Admission: Admission{Key: "web:https://a.example/", In: 9, Gen: 2, Hint: Hint{HintElsewhere, epoch()}}}.encode())
+	f.Add(OutboxRow{Slice: 5, To: 9, Admission: Admission{Key: "web:https://a.example/", Depth: 3, Priority: 7,
+		Seed: true}}.encode())
+	f.Add(OutboxRow{Slice: 5, To: 9, Admission: Admission{Key: "web:https://a.example/",
+		Hint: Hint{HintFeed, epoch()}}}.encode())
+	f.Add(OutboxRow{Slice: 5, To: 9, Admission: Admission{Key: "web:https://a.example/", In: 9, Gen: 2,
+		Hint: Hint{HintElsewhere, epoch()}}}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := decodeOutboxRow(b)
 		if err != nil {
@@ -92,7 +96,8 @@ func FuzzImportRows(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, k, v []byte) {
 		rows := []Row{{Key: k, Value: v}, {Key: k, Value: v}}
-		if _, _, err := s.newValidator(time.Now(), false).rows(sl, rows); err != nil { // nothing is written before this passes
+		// nothing is written before this passes
+		if _, _, err := s.newValidator(time.Now(), false).rows(sl, rows); err != nil {
 			if !errors.Is(err, ErrRow) {
 				t.Fatal(err)
 			}
@@ -118,7 +123,8 @@ func FuzzImportRows(f *testing.F) {
 }
 
 func TestTimesKeepMicroseconds(t *testing.T) {
-	for _, at := range []time.Time{{}, epoch(), time.Unix(0, 1000).UTC(), time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)} {
+	for _, at := range []time.Time{{}, epoch(), time.Unix(0, 1000).UTC(), time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC),
+		time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)} {
 		var e encoder
 		e.byte(rowVersion)
 		e.time(at)
@@ -187,8 +193,10 @@ func FuzzApplyLog(f *testing.F) {
 
 // FuzzLogEntry: an entry that can be read is read back the same.
 func FuzzLogEntry(f *testing.F) {
-	e := logEntry{entryHead: entryHead{pos: 9, span: 2, ordinal: 7, before: 99}, rows: []logRow{{name: nameKey, rest: "s\x00k"},
-		{name: nameRecord, rest: "s\x00k"}, {name: nameKey, rest: "s\x00kk", fetched: epoch()}, {name: nameLink, rest: "k"}}}
+	e := logEntry{entryHead: entryHead{pos: 9, span: 2, ordinal: 7, before: 99},
+		rows: []logRow{{name: nameKey, rest: "s\x00k"},
+			{name: nameRecord, rest: "s\x00k"}, {name: nameKey, rest: "s\x00kk", fetched: epoch()},
+			{name: nameLink, rest: "k"}}}
 	f.Add(uint64(9), e.encode())
 	f.Fuzz(func(t *testing.T, pos uint64, v []byte) {
 		e, err := decodeEntry(logKey(5, pos), v)

@@ -30,7 +30,8 @@ func (s *Store) SliceRows(sl partition.Slice, from []byte, maxBytes int) (rows [
 }
 
 // sliceRows is SliceRows of the rows that are wanted.
-func (s *Store) sliceRows(sl partition.Slice, from []byte, maxBytes int, want func(t table, rest []byte) bool) (rows []Row, next []byte, err error) {
+func (s *Store) sliceRows(sl partition.Slice, from []byte, maxBytes int,
+	want func(t table, rest []byte) bool) (rows []Row, next []byte, err error) {
 	if err := s.enter(); err != nil {
 		return nil, nil, err
 	}
@@ -176,7 +177,8 @@ func (t *txn) drop(sl partition.Slice) error {
 	if err != nil {
 		return err
 	}
-	for _, tab := range append(itemTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabUnreplicated) {
+	for _, tab := range append(itemTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued,
+		tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabUnreplicated) {
 		p := slicePrefix(tab, sl)
 		if err := t.deleteRange(p, after(p)); err != nil {
 			return err

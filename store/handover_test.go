@@ -103,7 +103,8 @@ func TestCopyOfASiteThatIsAsked(t *testing.T) {
 	if err != nil || len(log.Rows) != 1 || log.Rows[0].Key[0] != namePace {
 		t.Fatalf("%+v, %v", log, err)
 	}
-	for _, rows := range [][]Row{pages, log.Rows, pages, append(log.Rows, pages...)} { // nothing takes the later time back
+	// nothing takes the later time back
+	for _, rows := range [][]Row{pages, log.Rows, pages, append(log.Rows, pages...)} {
 		if err := to.ImportRows(sl, rows); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +127,8 @@ func TestI6ImportsConverge(t *testing.T) {
 		for i := range given {
 			s := create(t, vfs.NewMem())
 			for n := range rapid.IntRange(1, 8).Draw(t, "calls") {
-				k, now := key("a.example", rapid.IntRange(0, 3).Draw(t, "key")), epoch().Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "hour"))*time.Hour)
+				k, now := key("a.example", rapid.IntRange(0, 3).Draw(t, "key")),
+					epoch().Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "hour"))*time.Hour)
 				admit(t, s, k)
 				c := Commit{Key: k, Now: now, Next: Next{State: State(rapid.IntRange(1, 4).Draw(t, "state"))}}
 				if rapid.Bool().Draw(t, "record") {
@@ -135,7 +137,8 @@ func TestI6ImportsConverge(t *testing.T) {
 				drawCapture(t, &c)
 				drawSocial(t, &c)
 				c.Links = []Admission{{Key: key("far.example", rapid.IntRange(0, 2).Draw(t, "link"))}}
-				c.Site = &Site{Site: k.Site(), NextAllowed: now, Fetched: int64(n), Robots: map[string]Robots{"https://a.example": {Body: []byte{byte(n)}, Fetched: now}}}
+				c.Site = &Site{Site: k.Site(), NextAllowed: now, Fetched: int64(n),
+					Robots: map[string]Robots{"https://a.example": {Body: []byte{byte(n)}, Fetched: now}}}
 				commit(t, s, c)
 			}
 			given[i] = sliceRows(t, s, sl, 1<<20)
@@ -196,30 +199,33 @@ func TestImportRefusesHostileRows(t *testing.T) {
 		return b
 	}
 	for name, r := range map[string]Row{
-		"empty":                  {},
-		"no table":               {Key: []byte("Z"), Value: []byte{1}},
-		"internal table":         {Key: append([]byte("C"), home[1:]...), Value: counts{}.encode()},
-		"meta":                   {Key: []byte("\x00format"), Value: []byte{9}},
-		"no site":                {Key: []byte("K" + k), Value: state.Value},
-		"not a key":              {Key: []byte("Kweb:a.example\x00hello"), Value: state.Value},
-		"not canonical":          {Key: []byte("Kweb:a.example\x00web:https://A.example/9"), Value: state.Value},
-		"another slice":          {Key: []byte("Kweb:far.example\x00web:https://far.example/"), Value: state.Value},
-		"another site":           {Key: []byte("Kweb:b.example\x00" + k), Value: state.Value},
-		"cut short":              {Key: home, Value: state.Value[:len(state.Value)-1]},
-		"too long":               {Key: home, Value: append(append([]byte(nil), state.Value...), 0)},
-		"no value":               {Key: home},
-		"no such state":          {Key: home, Value: keyState{state: 9}.encode()},
-		"never due":              {Key: home, Value: keyState{state: StatePending}.encode()},
-		"another version":        {Key: home, Value: append([]byte{2}, state.Value[1:]...)},
-		"record of another":      {Key: append([]byte("R"), home[1:]...), Value: rec.Value},
-		"record version":         {Key: append([]byte("R"), home[1:]...), Value: pack(Record{V: 7, Key: k})},
-		"not a record":           {Key: append([]byte("R"), home[1:]...), Value: pack("x")},
-		"bomb":                   {Key: append([]byte("R"), home[1:]...), Value: bomb(t, from, 64<<20)},
-		"site of another slice":  {Key: site.Key, Value: pack(Site{Site: "web:a.example", Slice: sl + 2})},
-		"site of another name":   {Key: site.Key, Value: pack(Site{Site: "web:b.example", Slice: sl})},
-		"site with a negative":   {Key: site.Key, Value: pack(Site{Site: "web:a.example", Slice: sl, Delay: -1})},
-		"link to another slice":  {Key: link.Key, Value: OutboxRow{Slice: sl, To: sl, Admission: Admission{Key: key("far.example", 1)}}.encode()},
-		"link of another slice":  {Key: link.Key, Value: OutboxRow{Slice: sl + 2, To: from.SliceOf(key("far.example", 1)), Admission: Admission{Key: key("far.example", 1)}}.encode()},
+		"empty":                 {},
+		"no table":              {Key: []byte("Z"), Value: []byte{1}},
+		"internal table":        {Key: append([]byte("C"), home[1:]...), Value: counts{}.encode()},
+		"meta":                  {Key: []byte("\x00format"), Value: []byte{9}},
+		"no site":               {Key: []byte("K" + k), Value: state.Value},
+		"not a key":             {Key: []byte("Kweb:a.example\x00hello"), Value: state.Value},
+		"not canonical":         {Key: []byte("Kweb:a.example\x00web:https://A.example/9"), Value: state.Value},
+		"another slice":         {Key: []byte("Kweb:far.example\x00web:https://far.example/"), Value: state.Value},
+		"another site":          {Key: []byte("Kweb:b.example\x00" + k), Value: state.Value},
+		"cut short":             {Key: home, Value: state.Value[:len(state.Value)-1]},
+		"too long":              {Key: home, Value: append(append([]byte(nil), state.Value...), 0)},
+		"no value":              {Key: home},
+		"no such state":         {Key: home, Value: keyState{state: 9}.encode()},
+		"never due":             {Key: home, Value: keyState{state: StatePending}.encode()},
+		"another version":       {Key: home, Value: append([]byte{2}, state.Value[1:]...)},
+		"record of another":     {Key: append([]byte("R"), home[1:]...), Value: rec.Value},
+		"record version":        {Key: append([]byte("R"), home[1:]...), Value: pack(Record{V: 7, Key: k})},
+		"not a record":          {Key: append([]byte("R"), home[1:]...), Value: pack("x")},
+		"bomb":                  {Key: append([]byte("R"), home[1:]...), Value: bomb(t, from, 64<<20)},
+		"site of another slice": {Key: site.Key, Value: pack(Site{Site: "web:a.example", Slice: sl + 2})},
+		"site of another name":  {Key: site.Key, Value: pack(Site{Site: "web:b.example", Slice: sl})},
+		"site with a negative":  {Key: site.Key, Value: pack(Site{Site: "web:a.example", Slice: sl, Delay: -1})},
+		"link to another slice": {Key: link.Key,
+			Value: OutboxRow{Slice: sl, To: sl, Admission: Admission{Key: key("far.example", 1)}}.encode()},
+		"link of another slice": {Key: link.Key,
+			Value: OutboxRow{Slice: sl + 2, To: from.SliceOf(key("far.example", 1)),
+				Admission: Admission{Key: key("far.example", 1)}}.encode()},
 		"link of another key":    {Key: append([]byte("X"), k...), Value: link.Value},
 		"link that is not a key": {Key: []byte("Xhello"), Value: link.Value},
 	} {
@@ -237,7 +243,8 @@ func TestImportRefusesHostileRows(t *testing.T) {
 	if err := newStore(t).ImportRows(sl, make([]Row, MaxImportRows+1)); !errors.Is(err, ErrRow) {
 		t.Errorf("too many rows: %v", err)
 	}
-	if err := newStore(t).ImportRows(sl, []Row{{Key: []byte("R"), Value: make([]byte, MaxImportBytes)}}); !errors.Is(err, ErrRow) {
+	if err := newStore(t).ImportRows(sl,
+		[]Row{{Key: []byte("R"), Value: make([]byte, MaxImportBytes)}}); !errors.Is(err, ErrRow) {
 		t.Errorf("too many bytes: %v", err)
 	}
 }

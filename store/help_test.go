@@ -82,7 +82,8 @@ func admit(t tb, s *Store, ks ...partition.Key) []Answer {
 }
 
 func record(k partition.Key, text string, at time.Time) *Record {
-	return &Record{V: RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: at, Text: text, Digest: "sha256:" + text, Status: 200}
+	return &Record{V: RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: at, Text: text,
+		Digest: "sha256:" + text, Status: 200}
 }
 
 func done(k partition.Key, text string, at time.Time, links ...partition.Key) Commit {
@@ -109,7 +110,8 @@ func audit(t tb, s *Store) {
 	var sum counts
 	each := func(tab table, fn func(key, value []byte)) {
 		t.Helper()
-		if err := s.scan([]byte{byte(tab)}, []byte{byte(tab) + 1}, func(k, v []byte) (bool, error) { fn(k, v); return true, nil }); err != nil {
+		if err := s.scan([]byte{byte(tab)}, []byte{byte(tab) + 1},
+			func(k, v []byte) (bool, error) { fn(k, v); return true, nil }); err != nil {
 			t.Fatalf("scan %q: %v", tab, err)
 		}
 	}
@@ -208,9 +210,13 @@ func audit(t tb, s *Store) {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	got := Stats{Keys: st.Keys, Pending: st.Pending, Done: st.Done, Gone: st.Gone, Refused: st.Refused, Placed: st.Placed, Records: st.Records, Posts: st.Posts, Files: st.Files, FileBytes: st.FileBytes, Outbox: st.Outbox, Fetches: st.Fetches}
+	got := Stats{Keys: st.Keys, Pending: st.Pending, Done: st.Done, Gone: st.Gone, Refused: st.Refused,
+		Placed: st.Placed, Records: st.Records, Posts: st.Posts, Files: st.Files, FileBytes: st.FileBytes,
+		Outbox: st.Outbox, Fetches: st.Fetches}
 	n := sum.state
-	if w := (Stats{Keys: n[1] + n[2] + n[3] + n[4], Pending: n[1], Done: n[2], Gone: n[3], Refused: n[4], Placed: n[5], Records: sum.records, Posts: sum.posts, Files: sum.files, FileBytes: sum.bytes, Outbox: int64(out), Fetches: sum.fetches + int64(dropped)}); got != w {
+	if w := (Stats{Keys: n[1] + n[2] + n[3] + n[4], Pending: n[1], Done: n[2], Gone: n[3], Refused: n[4], Placed: n[5],
+		Records: sum.records, Posts: sum.posts, Files: sum.files, FileBytes: sum.bytes, Outbox: int64(out),
+		Fetches: sum.fetches + int64(dropped)}); got != w {
 		t.Errorf("Stats %+v, counted %+v", got, w)
 	}
 }

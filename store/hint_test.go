@@ -33,7 +33,8 @@ func TestReplan(t *testing.T) {
 	c := done(b, "other", epoch().Add(time.Minute))
 	c.Next.At, c.Next.History = later, []byte("since")
 	commit(t, s, c)
-	plans := []Plan{{was[0], sooner, []byte("hint")}, {was[0], later, []byte("twice")}, {was[1], sooner, []byte("hint")}, {Due{Key: far}, sooner, nil}, {was[0], sooner, make([]byte, MaxHistory+1)}}
+	plans := []Plan{{was[0], sooner, []byte("hint")}, {was[0], later, []byte("twice")},
+		{was[1], sooner, []byte("hint")}, {Due{Key: far}, sooner, nil}, {was[0], sooner, make([]byte, MaxHistory+1)}}
 	if n, err := s.Replan(sl, plans); n != 1 || err != nil {
 		t.Errorf("%d plans taken, %v", n, err)
 	}
@@ -89,7 +90,9 @@ func TestHintsGoOut(t *testing.T) {
 		if err := s.Sent(got); err != nil {
 			t.Fatal(err)
 		}
-		if rows = append(rows, got...); len(got) == 1 && len(rows) == 1 && len(got[0].encode()) != len((OutboxRow{Slice: got[0].Slice, To: got[0].To, Admission: Admission{Key: far, Referrer: a}}).encode()) {
+		if rows = append(rows, got...); len(got) == 1 && len(rows) == 1 &&
+			len(got[0].encode()) != len((OutboxRow{Slice: got[0].Slice, To: got[0].To,
+				Admission: Admission{Key: far, Referrer: a}}).encode()) {
 			t.Error("a link without a hint has another row than before")
 		}
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // An item is a row of a Key beside its record: a post, an account in a list, a
-// walk of one, a gap, a person's word (Override), a checkpoint, attempts (Trial). All leaves are alike in what is done with
-// them: each has a state that joins with another of the same item to one, in any
+// walk of one, a gap, a person's word (Override), a checkpoint, attempts (Trial). All leaves are alike in what is done
+// with them: each has a state that joins with another of the same item to one, in any
 // order and any number of times the same (joinLeaf). So what a commit writes,
 // what a log replicates, what is imported and what two replicas made apart goes one way.
 //
@@ -134,7 +134,8 @@ func joinItem(id itemID, a, b []byte) ([]byte, error) {
 		return joinEdges(a, b)
 	case tabWalk:
 		parse := func(b []byte) (Walk, error) { return parseWalk(id, b) }
-		return further(a, b, parse, func(v, w Walk) int { return cmp.Or(v.At.Compare(w.At), cmp.Compare(v.Seen, w.Seen)) })
+		return further(a, b, parse,
+			func(v, w Walk) int { return cmp.Or(v.At.Compare(w.At), cmp.Compare(v.Seen, w.Seen)) })
 	case tabGap:
 		return further(a, b, parseGap, func(g, h Gap) int { return g.At.Compare(h.At) })
 	case tabOverride:
@@ -410,15 +411,18 @@ func (t *txn) itemsGone(sl partition.Slice) error {
 // posts, a list or gaps, in order of slice, site and Key after from in sl (0: its
 // hash slice), until it answers false; "" begins with sl, or with all. only is KindPost, KindEdges or
 // KindGap for those that have any, "" for all.
-func (s *Store) KeysFrom(sl partition.Slice, from partition.Key, only string, fn func(partition.Slice, partition.Key) (bool, error)) (err error) {
+func (s *Store) KeysFrom(sl partition.Slice, from partition.Key, only string,
+	fn func(partition.Slice, partition.Key) (bool, error)) (err error) {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.leave()
-	tabs := map[string][]table{"": {tabRecord, tabPost, tabWalk, tabGap}, KindPost: {tabPost}, KindEdges: {tabRecord, tabWalk}, KindGap: {tabGap}}[only]
+	tabs := map[string][]table{"": {tabRecord, tabPost, tabWalk, tabGap}, KindPost: {tabPost},
+		KindEdges: {tabRecord, tabWalk}, KindGap: {tabGap}}[only]
 	var its []*keyIter
 	for _, tab := range tabs {
-		it, ierr := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(tab)}, UpperBound: after([]byte{byte(tab)})})
+		it, ierr := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(tab)},
+			UpperBound: after([]byte{byte(tab)})})
 		if ierr != nil {
 			return ierr
 		}

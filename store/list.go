@@ -155,7 +155,10 @@ func (x edge) show(to partition.Key, ws walks, doubted time.Time) Edge {
 	switch met := spans[i]; {
 	case !doubted.IsZero() && !doubted.Before(met.Last):
 		e.Sure = SureDoubted
-	case slices.ContainsFunc(ws, func(w Walk) bool { return !met.Last.Before(w.Began) && !met.First.After(w.At) && w.At.After(doubted) }):
+	case slices.ContainsFunc(ws, func(w Walk) bool {
+		return !met.Last.Before(w.Began) && !met.First.After(w.At) &&
+			w.At.After(doubted)
+	}):
 		e.Sure = SureWhole
 	default:
 		e.Sure = SurePart
@@ -225,7 +228,8 @@ func parseWalk(id itemID, b []byte) (Walk, error) {
 	w := Walk{List: id.key, At: d.time(), Seen: int64(d.uint(math.MaxInt64)), Claimed: int64(d.uint(math.MaxInt64)) - 1}
 	w.Ended, w.Complete, w.Why = d.byte() == 1, d.byte() == 1, d.text(maxHeader)
 	var err error
-	if w.Began, err = partTime(id.part); err == nil && (len(id.part) != 8 || w.At.Before(w.Began) || w.Complete && !w.Ended) {
+	if w.Began, err = partTime(id.part); err == nil && (len(id.part) != 8 || w.At.Before(w.Began) || w.Complete &&
+		!w.Ended) {
 		err = errBadRow
 	}
 	if err := d.end("walk"); err != nil {

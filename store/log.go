@@ -231,7 +231,8 @@ func (t *txn) name(sl partition.Slice, name byte, rest []byte, size int, fetched
 		return // the log chunk's own entry names them
 	}
 	if p := t.part(sl); p.log.on {
-		p.names = append(p.names, logRow{name: name, rest: string(rest), size: rowBytes + len(rest) + size, fetched: fetched})
+		p.names = append(p.names, logRow{name: name, rest: string(rest), size: rowBytes + len(rest) + size,
+			fetched: fetched})
 	}
 }
 

@@ -107,7 +107,8 @@ const maxRest = MaxSiteBytes + 1 + MaxKeyBytes + 1 + max(MaxKeyBytes, MaxPostURI
 
 func decodeHead(key, value []byte) (entryHead, *decoder, error) {
 	d := newDecoder(value)
-	h := entryHead{span: d.uint(math.MaxUint64), ordinal: d.uint(math.MaxUint64), before: d.uint(math.MaxUint64), size: uint64(len(key) + len(value))}
+	h := entryHead{span: d.uint(math.MaxUint64), ordinal: d.uint(math.MaxUint64), before: d.uint(math.MaxUint64),
+		size: uint64(len(key) + len(value))}
 	if len(key) != 17 || d.bad {
 		return entryHead{}, nil, errBadRow
 	}

@@ -116,7 +116,8 @@ func (m *Mending) survey(all []partition.Slice, every bool) (bad []tableFile, er
 	if err != nil {
 		return nil, err
 	}
-	every = every || !m.h.Done && !slices.ContainsFunc(m.h.Files, func(f string) bool { return strings.HasSuffix(f, ".sst") })
+	every = every || !m.h.Done &&
+		!slices.ContainsFunc(m.h.Files, func(f string) bool { return strings.HasSuffix(f, ".sst") })
 	for _, t := range files {
 		if !every && !slices.Contains(m.h.Files, m.s.inside(t.name)) {
 			continue
@@ -138,7 +139,8 @@ func (m *Mending) survey(all []partition.Slice, every bool) (bad []tableFile, er
 	}
 	hit := slices.Clone(m.Slices)
 	for _, sl := range all {
-		if slices.ContainsFunc(sliceTables(), func(t table) bool { p := slicePrefix(t, sl); return m.met(span{p, after(p)}) }) {
+		if slices.ContainsFunc(sliceTables(),
+			func(t table) bool { p := slicePrefix(t, sl); return m.met(span{p, after(p)}) }) {
 			hit = append(hit, sl)
 		}
 	}
@@ -165,7 +167,8 @@ func joined(all []span) (out []span) {
 
 // sliceTables are those whose rows begin with their slice.
 func sliceTables() []table {
-	return append(itemTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture, tabBody, tabUse, tabSlice, tabUnreplicated)
+	return append(itemTables(), tabCount, tabDue, tabKey, tabSite, tabRobots, tabRecord, tabQueued, tabUnit, tabCapture,
+		tabBody, tabUse, tabSlice, tabUnreplicated)
 }
 
 // rowName is a row's key for a person.
@@ -173,7 +176,8 @@ func rowName(key []byte) string {
 	if len(key) == 0 {
 		return "the end"
 	}
-	if id, rest, err := splitRow(key); err == nil && slices.Contains(sliceTables(), table(key[0])) && table(key[0]) != tabSlice {
+	if id, rest, err := splitRow(key); err == nil && slices.Contains(sliceTables(), table(key[0])) &&
+		table(key[0]) != tabSlice {
 		return fmt.Sprintf("%c %s %s %q", key[0], id.slice, id.site, short(rest))
 	}
 	return fmt.Sprintf("%q", short(key))

@@ -47,7 +47,8 @@ type sliceUnit struct {
 
 func newMerger(t *txn, log bool) *merger {
 	return &merger{t: t, log: log, states: make(map[sliceKey]keyState), records: make(map[sliceKey]merged),
-		sites: make(map[siteID]Site), paces: make(map[siteID]incoming), links: make(map[sliceKey]incoming), places: make(map[sliceUnit]Placement),
+		sites: make(map[siteID]Site), paces: make(map[siteID]incoming), links: make(map[sliceKey]incoming),
+		places:   make(map[sliceUnit]Placement),
 		captures: make(map[string][]byte), visited: make(map[sliceKey]siteID), capped: make(map[itemID]bool)}
 }
 
@@ -311,10 +312,12 @@ func reconcileSites(a, b Site) Site {
 
 // later says that a is of whoever asked last.
 func later(a, b Site) bool {
-	return cmp.Or(a.NextAllowed.Compare(b.NextAllowed), cmp.Compare(a.Fetched, b.Fetched), cmp.Compare(a.Failures, b.Failures),
+	return cmp.Or(a.NextAllowed.Compare(b.NextAllowed), cmp.Compare(a.Fetched, b.Fetched),
+		cmp.Compare(a.Failures, b.Failures),
 		cmp.Compare(a.Stopped, b.Stopped), bytes.Compare(a.Hints, b.Hints)) > 0
 }
 
 func (r Robots) newer(old Robots) bool {
-	return cmp.Or(r.Fetched.Compare(old.Fetched), r.Expires.Compare(old.Expires), cmp.Compare(r.Status, old.Status), bytes.Compare(r.Body, old.Body)) > 0
+	return cmp.Or(r.Fetched.Compare(old.Fetched), r.Expires.Compare(old.Expires), cmp.Compare(r.Status, old.Status),
+		bytes.Compare(r.Body, old.Body)) > 0
 }

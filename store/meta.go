@@ -40,7 +40,8 @@ func (s *Store) SetMeta(name string, value []byte) error {
 
 func checkMeta(name string, value []byte) error {
 	if name == "" || len(name) > maxMetaName || len(value) > maxMetaValue {
-		return fmt.Errorf("store: value %.64q: name of %d bytes (1 to %d), value of %d (at most %d)", name, len(name), maxMetaName, len(value), maxMetaValue)
+		return fmt.Errorf("store: value %.64q: name of %d bytes (1 to %d), value of %d (at most %d)", name, len(name),
+			maxMetaName, len(value), maxMetaValue)
 	}
 	return nil
 }

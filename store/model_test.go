@@ -33,7 +33,8 @@ type model struct {
 func newModel(s *Store) *model {
 	return &model{slice: s.SliceOf, keys: map[partition.Key]Due{}, records: map[partition.Key]string{},
 		posts: map[partition.Key]map[string]string{}, points: map[partition.Key]string{},
-		outbox: map[partition.Slice]map[partition.Key]bool{}, answered: map[partition.Key]bool{}, meta: map[string]string{}}
+		outbox: map[partition.Slice]map[partition.Key]bool{}, answered: map[partition.Key]bool{},
+		meta: map[string]string{}}
 }
 
 func (m *model) admit(a Admission, now time.Time) Answer {
@@ -90,7 +91,8 @@ func (m *model) social(c Commit) {
 		case r.Deleted:
 			now = "deleted"
 		case ok && had != "deleted":
-			now = strings.Join(append([]string{r.Text}, slices.DeleteFunc(strings.Split(had, " < "), func(old string) bool { return old == r.Text })...), " < ")
+			now = strings.Join(append([]string{r.Text},
+				slices.DeleteFunc(strings.Split(had, " < "), func(old string) bool { return old == r.Text })...), " < ")
 		}
 		m.posts[c.Key][r.Post] = now
 		m.changes = append(m.changes, c.Key)
@@ -264,12 +266,14 @@ type machine struct {
 }
 
 func drawKey(t *rapid.T) partition.Key {
-	return key(rapid.SampledFrom([]string{"a.example", "b.example", "www.b.example", "c.example"}).Draw(t, "host"), rapid.IntRange(0, 4).Draw(t, "path"))
+	return key(rapid.SampledFrom([]string{"a.example", "b.example", "www.b.example", "c.example"}).Draw(t, "host"),
+		rapid.IntRange(0, 4).Draw(t, "path"))
 }
 
 func drawAdmissions(t *rapid.T) []Admission {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Admission {
-		return Admission{Key: drawKey(t), Priority: rapid.IntRange(0, 3).Draw(t, "priority"), Depth: rapid.IntRange(0, 9).Draw(t, "depth")}
+		return Admission{Key: drawKey(t), Priority: rapid.IntRange(0, 3).Draw(t, "priority"),
+			Depth: rapid.IntRange(0, 9).Draw(t, "depth")}
 	}), 0, 6).Draw(t, "admissions")
 }
 
@@ -295,7 +299,8 @@ func (c *machine) commit(t *rapid.T) {
 	now := c.now()
 	cm := Commit{Key: drawKey(t), Now: now, Links: drawAdmissions(t)}
 	cm.Links = slices.DeleteFunc(cm.Links, func(a Admission) bool { return a.Key == cm.Key })
-	cm.Next = Next{State: State(rapid.IntRange(1, 4).Draw(t, "state")), Attempts: rapid.IntRange(0, 3).Draw(t, "attempts"), Reason: "because"}
+	cm.Next = Next{State: State(rapid.IntRange(1, 4).Draw(t, "state")),
+		Attempts: rapid.IntRange(0, 3).Draw(t, "attempts"), Reason: "because"}
 	if rapid.Bool().Draw(t, "again") {
 		cm.Next.At = now.Add(time.Duration(rapid.IntRange(-90, 90).Draw(t, "minutes")) * time.Minute)
 	}
@@ -304,7 +309,8 @@ func (c *machine) commit(t *rapid.T) {
 	}
 	if rapid.Bool().Draw(t, "posts") {
 		n := rapid.IntRange(0, 1).Draw(t, "post")
-		if r := postOf(cm.Key, n, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "text"), now); rapid.IntRange(0, 3).Draw(t, "fate") > 0 {
+		if r := postOf(cm.Key, n, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "text"), now); rapid.IntRange(0,
+			3).Draw(t, "fate") > 0 {
 			cm.Posts = []Record{r}
 		} else {
 			cm.Posts = []Record{tombstone(cm.Key, n, now)}
@@ -351,7 +357,8 @@ func TestModelThroughCrashes(t *testing.T) {
 		c.m = newModel(c.s)
 		defer func() { closeStore(t, c.s) }()
 		t.Repeat(map[string]func(*rapid.T){
-			"admit": c.admit, "admit more": c.admit, "commit": c.commit, "commit more": c.commit, "sent": c.sent, "crash": c.crash,
+			"admit": c.admit, "admit more": c.admit, "commit": c.commit, "commit more": c.commit, "sent": c.sent,
+			"crash": c.crash,
 			"drop": func(t *rapid.T) {
 				sl := c.s.SliceOf(drawKey(t))
 				if err := c.s.DropSlice(sl); err != nil {

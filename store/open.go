@@ -163,7 +163,8 @@ func open(dir string, o Options, create bool) (*Store, error) {
 	// a crash.
 	cache := pebble.NewCache(int64(o.CacheMiB) << 20)
 	defer cache.Unref()
-	log := &logFS{FS: o.FS, dir: dbDir(o.FS, dir), failed: func() bool { return s.failed.Load() != nil }, refused: s.refused, nowhere: vfs.NewMem()}
+	log := &logFS{FS: o.FS, dir: dbDir(o.FS, dir), failed: func() bool { return s.failed.Load() != nil },
+		refused: s.refused, nowhere: vfs.NewMem()}
 	if err := dropSums(o.FS, dir); err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", dir, err)
 	}
@@ -238,7 +239,8 @@ func isLocked(err error) bool {
 	if errors.As(err, &path) {
 		return false
 	}
-	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) || strings.Contains(err.Error(), "lock held by current process")
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
+		strings.Contains(err.Error(), "lock held by current process")
 }
 
 // format writes what makes an empty Pebble a store, as one batch.

@@ -65,7 +65,8 @@ const MaxOutboxScan = 1 << 14
 // answers the number it reached: where to go on, with rows or without, past what
 // will never have a row again; from when nothing was added. A row stays until
 // Sent.
-func (s *Store) Outbox(from uint64, limit int, in func(partition.Slice) bool) (rows []OutboxRow, reached uint64, err error) {
+func (s *Store) Outbox(from uint64, limit int, in func(partition.Slice) bool) (rows []OutboxRow, reached uint64,
+	err error) {
 	if err := s.enter(); err != nil {
 		return nil, from, err
 	}
@@ -76,26 +77,27 @@ func (s *Store) Outbox(from uint64, limit int, in func(partition.Slice) bool) (r
 	}
 	empty := s.outboxEmpty.Load()
 	n, ended := 0, true
-	err = s.scan(seqKey(tabOutbox, max(from, empty)+1), seqKey(tabOutbox, horizon+1), func(key, value []byte) (bool, error) {
-		if n++; len(rows) >= limit || n > MaxOutboxScan {
-			ended = false
-			return false, nil
-		}
-		reached = binary.BigEndian.Uint64(key[1:])
-		if n == 1 && from <= empty {
-			s.outboxEmpty.CompareAndSwap(empty, reached-1)
-		}
-		if in != nil {
-			d := newDecoder(value)
-			if sl := partition.Slice(d.uint(math.MaxUint64)); !d.bad && !in(sl) {
-				return true, nil
+	err = s.scan(seqKey(tabOutbox, max(from, empty)+1), seqKey(tabOutbox, horizon+1),
+		func(key, value []byte) (bool, error) {
+			if n++; len(rows) >= limit || n > MaxOutboxScan {
+				ended = false
+				return false, nil
 			}
-		}
-		r, err := decodeOutboxRow(value)
-		r.Seq = reached
-		rows = append(rows, r)
-		return true, err
-	})
+			reached = binary.BigEndian.Uint64(key[1:])
+			if n == 1 && from <= empty {
+				s.outboxEmpty.CompareAndSwap(empty, reached-1)
+			}
+			if in != nil {
+				d := newDecoder(value)
+				if sl := partition.Slice(d.uint(math.MaxUint64)); !d.bad && !in(sl) {
+					return true, nil
+				}
+			}
+			r, err := decodeOutboxRow(value)
+			r.Seq = reached
+			rows = append(rows, r)
+			return true, err
+		})
 	if err != nil {
 		return nil, from, fmt.Errorf("store: outbox: %w", err)
 	}

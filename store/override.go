@@ -183,7 +183,8 @@ func (t *txn) markTold(id siteID, c *Commit) error {
 	}
 	last := all[len(all)-1]
 	v := c.Record.Verdict
-	if last.Verdict == "" && (v == nil || v.Override == nil) || v != nil && v.Override != nil && v.Override.At.Equal(last.At) {
+	if last.Verdict == "" && (v == nil || v.Override == nil) || v != nil && v.Override != nil &&
+		v.Override.At.Equal(last.At) {
 		return nil
 	}
 	if soon := c.Now.Add(overruleAgain); c.Next.State == StateDone && (c.Next.At.IsZero() || c.Next.At.After(soon)) {
@@ -219,6 +220,7 @@ func (s *Store) overridesOf(id siteID, k partition.Key) (all []Override, err err
 		all = append(all, o)
 		return true, nil
 	})
-	slices.SortStableFunc(all, func(a, b Override) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.part(), b.part())) })
+	slices.SortStableFunc(all,
+		func(a, b Override) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.part(), b.part())) })
 	return all, err
 }

@@ -32,7 +32,8 @@ func TestOverride(t *testing.T) {
 		t.Errorf("of nobody: %v", err)
 	}
 	admit(t, s, k)
-	for _, bad := range []Override{{}, {V: 1, Key: k, Verdict: "perhaps", By: "ana"}, {V: 1, Key: k, Verdict: "in"}, {V: 1, Key: mustKey("https://a.test/"), Verdict: "in", By: "ana"}, {V: 2, Key: k, Verdict: "in", By: "ana"}} {
+	for _, bad := range []Override{{}, {V: 1, Key: k, Verdict: "perhaps", By: "ana"}, {V: 1, Key: k, Verdict: "in"},
+		{V: 1, Key: mustKey("https://a.test/"), Verdict: "in", By: "ana"}, {V: 2, Key: k, Verdict: "in", By: "ana"}} {
 		if err := s.Override(0, bad, at, ruled); !errors.Is(err, ErrOverride) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -40,19 +41,22 @@ func TestOverride(t *testing.T) {
 	if err := s.Override(0, word("out", at.Add(time.Hour)), at, ruled); err != nil { // a clock ahead, and no record yet
 		t.Fatal(err)
 	}
-	commit(t, s, Commit{Key: k, Now: at, Record: record(k, "profile", at), Next: Next{State: StateDone, At: at.Add(1000 * time.Hour)}})
+	commit(t, s, Commit{Key: k, Now: at, Record: record(k, "profile", at),
+		Next: Next{State: StateDone, At: at.Add(1000 * time.Hour)}})
 	if err := s.Override(0, word("in", at), at.Add(time.Minute), ruled); err != nil { // not after the one before
 		t.Fatal(err)
 	}
 	closeStore(t, s)
 	s = reopen(t, fs.CrashClone(vfs.CrashCloneCfg{}))
 	all, err := s.Overrides(0, k)
-	if err != nil || len(all) != 2 || all[0].Verdict != "out" || !all[0].At.Equal(at) || all[1].Verdict != "in" || !all[1].At.After(at) {
+	if err != nil || len(all) != 2 || all[0].Verdict != "out" || !all[0].At.Equal(at) || all[1].Verdict != "in" ||
+		!all[1].At.After(at) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	r, err := s.Record(k)
 	d, derr := s.DueOf(k)
-	if err != nil || derr != nil || r.VerdictWord() != "in" || r.Text != "profile" || d.State != StateDone || !d.At.Equal(at.Add(time.Minute)) {
+	if err != nil || derr != nil || r.VerdictWord() != "in" || r.Text != "profile" || d.State != StateDone ||
+		!d.At.Equal(at.Add(time.Minute)) {
 		t.Errorf("%+v, %v, %+v, %v", r, err, d, derr)
 	}
 	audit(t, s)
@@ -78,7 +82,8 @@ func TestOverrideDuringAFetch(t *testing.T) {
 	now := epoch()
 	visit := func(rule []Override) time.Duration {
 		t.Helper()
-		c := Commit{Key: k, Now: now, Record: record(k, "profile", now), Next: Next{State: StateDone, At: now.Add(1000 * time.Hour)}}
+		c := Commit{Key: k, Now: now, Record: record(k, "profile", now),
+			Next: Next{State: StateDone, At: now.Add(1000 * time.Hour)}}
 		c.Record.Kind = KindProfile
 		if rule != nil {
 			ruled(c.Record, rule)
@@ -107,7 +112,8 @@ func TestOverrideDuringAFetch(t *testing.T) {
 	if got := visit(all); got != 1000*time.Hour {
 		t.Errorf("heard: again in %s", got)
 	}
-	if err := s.Override(0, Override{V: 1, Key: k, By: "ana"}, now, func(r *Record, _ []Override) { r.Verdict = nil }); err != nil {
+	if err := s.Override(0, Override{V: 1, Key: k, By: "ana"}, now,
+		func(r *Record, _ []Override) { r.Verdict = nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got := visit(nil); got != 1000*time.Hour {
@@ -122,7 +128,8 @@ func TestOverridesAreCapped(t *testing.T) {
 	var last time.Time
 	for n := range MaxOverrides + 5 {
 		last = epoch().Add(time.Duration(n) * time.Minute)
-		if err := s.Override(0, Override{V: 1, Key: k, Verdict: []string{"in", "out"}[n%2], By: "ana"}, last, ruled); err != nil {
+		if err := s.Override(0, Override{V: 1, Key: k, Verdict: []string{"in", "out"}[n%2], By: "ana"}, last,
+			ruled); err != nil {
 			t.Fatal(err)
 		}
 	}

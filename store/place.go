@@ -66,7 +66,8 @@ func (p Placement) encode() []byte {
 
 func decodePlacement(u partition.Unit, b []byte) (Placement, error) {
 	d := newDecoder(b)
-	p := Placement{Unit: u, To: partition.Slice(d.uint(math.MaxUint64)), Gen: d.uint(MaxGen), At: d.time(), Why: d.text(MaxWhy)}
+	p := Placement{Unit: u, To: partition.Slice(d.uint(math.MaxUint64)), Gen: d.uint(MaxGen), At: d.time(),
+		Why: d.text(MaxWhy)}
 	return p, d.end("placement")
 }
 
@@ -78,7 +79,8 @@ func (e *encoder) pace(p Pace) {
 }
 
 func (d *decoder) pace() Pace {
-	return Pace{Next: d.time(), Wait: time.Duration(d.uint(uint64(maxWait))), BackOff: time.Duration(d.uint(uint64(maxWait))), Fetched: int64(d.uint(math.MaxInt64))}
+	return Pace{Next: d.time(), Wait: time.Duration(d.uint(uint64(maxWait))),
+		BackOff: time.Duration(d.uint(uint64(maxWait))), Fetched: int64(d.uint(math.MaxInt64))}
 }
 
 // clamp bounds what another peer says: a wait of more than a day would be a way
@@ -260,7 +262,8 @@ func (t *txn) move(id siteID, p Placement, pace Pace, now time.Time) (moved int,
 			return false, err
 		}
 		if old.state == StatePending { // named after the Key, so replicated no later: see entries
-			a := Admission{Key: k, Referrer: old.referrer, Depth: old.depth, Priority: int(old.priority), Seed: old.seed, In: p.To, Gen: p.Gen, Pace: pace}
+			a := Admission{Key: k, Referrer: old.referrer, Depth: old.depth, Priority: int(old.priority),
+				Seed: old.seed, In: p.To, Gen: p.Gen, Pace: pace}
 			if err := t.queue(OutboxRow{Slice: id.slice, To: p.To, Admission: a}); err != nil {
 				return false, err
 			}
@@ -326,7 +329,8 @@ func (k keyState) moved(now time.Time) keyState {
 // known answers for a Key that has a row in id's slice. One that was placed
 // elsewhere is due again only when the placement that brought its unit back
 // sends it: an older message that comes late would have it fetched twice.
-func (t *txn) known(id siteID, a Admission, old *keyState, now time.Time, fresh map[partition.Key]bool) (Answer, error) {
+func (t *txn) known(id siteID, a Admission, old *keyState, now time.Time, fresh map[partition.Key]bool) (Answer,
+	error) {
 	if old.state != StatePlaced || id.slice.IsHash() {
 		return Known, nil
 	}

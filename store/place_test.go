@@ -71,7 +71,8 @@ func (p *placing) crawl(sl partition.Slice, to partition.Slice) (busy bool) {
 			p.t.Fatalf("placement: %v", err)
 		}
 		if err == nil && pl.To != sl {
-			if n, err := s.Move(sl, k, Pace{Next: p.asked[k.Site()].Add(p.wait), Wait: p.wait}, p.now); err != nil || n == 0 {
+			if n, err := s.Move(sl, k, Pace{Next: p.asked[k.Site()].Add(p.wait), Wait: p.wait}, p.now); err != nil ||
+				n == 0 {
 				p.t.Fatalf("move of %s: %d, %v", k, n, err)
 			}
 			return true
@@ -136,7 +137,8 @@ func (p *placing) deliver(s *Store, n int, lost bool) bool {
 // Key is fetched exactly once, no site early, and all comes to rest.
 func TestPlaceMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := &placing{t: t, now: epoch(), gens: map[partition.Unit]uint64{}, asked: map[partition.Site]time.Time{}, wait: 3 * time.Second}
+		p := &placing{t: t, now: epoch(), gens: map[partition.Unit]uint64{}, asked: map[partition.Site]time.Time{},
+			wait: 3 * time.Second}
 		for range rapid.IntRange(1, 3).Draw(t, "peers") {
 			p.stores = append(p.stores, geoStore(t, vfs.NewMem()))
 		}
@@ -174,7 +176,8 @@ func TestPlaceMoves(t *testing.T) {
 			case 1, 2:
 				p.crawl(rapid.SampledFrom(all).Draw(t, "slice"), rapid.SampledFrom(cells).Draw(t, "to"))
 			case 3:
-				p.deliver(rapid.SampledFrom(p.stores).Draw(t, "from"), rapid.IntRange(0, 99).Draw(t, "row"), rapid.Bool().Draw(t, "lost"))
+				p.deliver(rapid.SampledFrom(p.stores).Draw(t, "from"), rapid.IntRange(0, 99).Draw(t, "row"),
+					rapid.Bool().Draw(t, "lost"))
 			}
 		}
 		for _, k := range keys {
@@ -257,7 +260,8 @@ func (p *placing) check(keys []partition.Key) {
 func TestPlaceCrash(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := geoStore(t, fs)
-	p := &placing{t: t, now: epoch(), gens: map[partition.Unit]uint64{}, asked: map[partition.Site]time.Time{}, wait: time.Second}
+	p := &placing{t: t, now: epoch(), gens: map[partition.Unit]uint64{}, asked: map[partition.Site]time.Time{},
+		wait: time.Second}
 	var keys []partition.Key
 	for i := range 30 {
 		keys = append(keys, key("h.example", i))
@@ -311,11 +315,13 @@ func TestPlaceHandOver(t *testing.T) {
 	c := done(ks[0], "text", epoch())
 	c.Place = &Placement{Unit: "web:h.example", To: cellAt(5), Gen: 1, At: epoch()}
 	commit(t, a, c)
-	if n, err := a.Move(home, ks[0], Pace{Next: epoch().Add(time.Minute), Wait: time.Second}, epoch()); err != nil || n != 2 {
+	if n, err := a.Move(home, ks[0], Pace{Next: epoch().Add(time.Minute), Wait: time.Second}, epoch()); err != nil ||
+		n != 2 {
 		t.Fatal(n, err)
 	}
 	rows, _, err := a.Outbox(0, 10, nil)
-	if err != nil || len(rows) != 2 || rows[0].To != cellAt(5) || rows[0].In != cellAt(5) || rows[0].Gen != 1 || !rows[0].Pace.Next.Equal(epoch().Add(time.Minute)) {
+	if err != nil || len(rows) != 2 || rows[0].To != cellAt(5) || rows[0].In != cellAt(5) || rows[0].Gen != 1 ||
+		!rows[0].Pace.Next.Equal(epoch().Add(time.Minute)) {
 		t.Fatalf("outbox %+v, %v", rows, err)
 	}
 	if _, err := a.Admit([]Admission{rows[0].Admission}, epoch()); err != nil {
@@ -379,21 +385,23 @@ func TestPlaceHostile(t *testing.T) {
 	value := func(p Placement) []byte { return p.encode() }
 	good := Placement{Unit: "web:h.example", To: cell, Gen: 1, At: epoch()}
 	for name, row := range map[string]Row{
-		"no unit":         {[]byte("U"), value(good)},
-		"another's unit":  {[]byte("Uweb:other.example"), value(good)},
-		"not canonical":   {[]byte("Uweb:H.example"), value(good)},
-		"an address":      {[]byte("Uip:192.0.2.1"), value(good)},
-		"no cell":         {[]byte("Uweb:h.example"), value(Placement{To: parent, Gen: 1})},
-		"a hash slice":    {[]byte("Uweb:h.example"), value(Placement{To: home ^ 1<<60, Gen: 1})},
-		"no generation":   {[]byte("Uweb:h.example"), value(Placement{To: cell})},
-		"cut":             {[]byte("Uweb:h.example"), value(good)[:5]},
-		"endless reasons": {[]byte("Uweb:h.example"), value(Placement{To: cell, Gen: 1, Why: string(make([]byte, MaxWhy+1))})},
+		"no unit":        {[]byte("U"), value(good)},
+		"another's unit": {[]byte("Uweb:other.example"), value(good)},
+		"not canonical":  {[]byte("Uweb:H.example"), value(good)},
+		"an address":     {[]byte("Uip:192.0.2.1"), value(good)},
+		"no cell":        {[]byte("Uweb:h.example"), value(Placement{To: parent, Gen: 1})},
+		"a hash slice":   {[]byte("Uweb:h.example"), value(Placement{To: home ^ 1<<60, Gen: 1})},
+		"no generation":  {[]byte("Uweb:h.example"), value(Placement{To: cell})},
+		"cut":            {[]byte("Uweb:h.example"), value(good)[:5]},
+		"endless reasons": {[]byte("Uweb:h.example"),
+			value(Placement{To: cell, Gen: 1, Why: string(make([]byte, MaxWhy+1))})},
 	} {
 		if err := s.ImportRows(home, []Row{row}); !errors.Is(err, ErrRow) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for name, c := range map[string]Placement{"another unit": {Unit: "web:x.example", To: cell, Gen: 1}, "nowhere": {Unit: good.Unit, Gen: 1}, "no cell": {Unit: good.Unit, To: parent, Gen: 1}} {
+	for name, c := range map[string]Placement{"another unit": {Unit: "web:x.example", To: cell, Gen: 1},
+		"nowhere": {Unit: good.Unit, Gen: 1}, "no cell": {Unit: good.Unit, To: parent, Gen: 1}} {
 		com := done(k, "text", epoch())
 		com.Place = &c
 		if err := s.Commit(com); err == nil {
@@ -525,7 +533,11 @@ func TestRecordOfAPlacedKeyGoes(t *testing.T) {
 			t.Errorf("%s: record %v, %v", name, r, err)
 		}
 		visits := 0
-		if err := at.Captures(sl, k, nil, func([]byte, Capture) (bool, error) { visits++; return true, nil }); err != nil || visits > 0 {
+		if err := at.Captures(sl, k, nil, func([]byte, Capture) (bool, error) {
+			visits++
+			return true,
+				nil
+		}); err != nil || visits > 0 {
 			t.Errorf("%s: %d visits, %v", name, visits, err)
 		}
 		if n := at.SliceStats(sl).Records; n != 1 {
@@ -663,7 +675,8 @@ func TestChunksOfTwoSlicesOfOneKey(t *testing.T) {
 	}
 	for _, sl := range []partition.Slice{home, cell} {
 		sameSlice(t, owner, f, sl)
-		if a, b := owner.SliceStats(sl), f.SliceStats(sl); a.Keys != b.Keys || a.Placed != b.Placed || a.Done != b.Done || a.Outbox != b.Outbox {
+		if a, b := owner.SliceStats(sl), f.SliceStats(sl); a.Keys != b.Keys || a.Placed != b.Placed ||
+			a.Done != b.Done || a.Outbox != b.Outbox {
 			t.Errorf("%s: %+v and %+v", sl, a, b)
 		}
 	}

@@ -57,19 +57,22 @@ func checkPost(id itemID, b []byte) ([]byte, time.Time, error) {
 	switch {
 	case r.Key != id.key || r.Post != id.part || r.Kind != KindPost || len(r.Post) == 0 || len(r.Post) > MaxPostURI:
 		return nil, time.Time{}, fmt.Errorf("the post is %.80q of %.80q", r.Post, r.Key)
-	case !r.FetchedAt.Equal(r.FetchedAt.Truncate(tick)) || r.FetchedAt.Before(p.Gone) || !r.Deleted && !r.FetchedAt.After(p.Gone) || r.Deleted && !r.FetchedAt.Equal(p.Gone):
+	case !r.FetchedAt.Equal(r.FetchedAt.Truncate(tick)) || r.FetchedAt.Before(p.Gone) || !r.Deleted &&
+		!r.FetchedAt.After(p.Gone) || r.Deleted && !r.FetchedAt.Equal(p.Gone):
 		return nil, time.Time{}, fmt.Errorf("the post was fetched at %s, and is gone since %s", r.FetchedAt, p.Gone)
 	case r.Deleted && (len(p.Edits) > 0 || r.Text != "" || len(r.Media) > 0 || len(r.Raw) > 0):
 		return nil, time.Time{}, errors.New("a tombstone with text")
 	case len(p.Edits) > MaxPostEdits || len(r.Captures)+len(r.Edges)+len(r.Walks)+len(r.Edits) > 0 || r.Gap != nil:
-		return nil, time.Time{}, fmt.Errorf("a post with %d earlier versions, at most %d, or what no post has", len(p.Edits), MaxPostEdits)
+		return nil, time.Time{}, fmt.Errorf("a post with %d earlier versions, at most %d, or what no post has",
+			len(p.Edits), MaxPostEdits)
 	}
 	tidy, err := newPost(p.Record)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	for _, e := range p.Edits {
-		if len(e.Text) > MaxPostText || len(e.Warning) > maxPostWord || !e.SeenAt.After(p.Gone) || e.SeenAt.After(r.FetchedAt) {
+		if len(e.Text) > MaxPostText || len(e.Warning) > maxPostWord || !e.SeenAt.After(p.Gone) ||
+			e.SeenAt.After(r.FetchedAt) {
 			return nil, time.Time{}, fmt.Errorf("an earlier version of %d bytes, seen at %s", len(e.Text), e.SeenAt)
 		}
 	}
@@ -86,11 +89,14 @@ func newPost(r Record) (postRow, error) {
 	r.FetchedAt = r.FetchedAt.UTC().Truncate(tick)
 	if r.Deleted {
 		was := r
-		r = Record{V: was.V, Key: was.Key, Kind: was.Kind, Post: was.Post, URL: was.URL, FetchedAt: was.FetchedAt, Source: was.Source,
-			Peer: was.Peer, Status: was.Status, PublishedAt: was.PublishedAt, Deleted: true, Reason: was.Reason, Social: Social{By: was.By}}
+		r = Record{V: was.V, Key: was.Key, Kind: was.Kind, Post: was.Post, URL: was.URL, FetchedAt: was.FetchedAt,
+			Source: was.Source,
+			Peer:   was.Peer, Status: was.Status, PublishedAt: was.PublishedAt, Deleted: true, Reason: was.Reason,
+			Social: Social{By: was.By}}
 	}
 	r.Text = clip(r.Text, MaxPostText)
-	for _, s := range []*string{&r.URL, &r.Source, &r.Peer, &r.Digest, &r.Title, &r.Author, &r.Lang, &r.Reason, &r.ID, &r.URI, &r.Name, &r.Warning,
+	for _, s := range []*string{&r.URL, &r.Source, &r.Peer, &r.Digest, &r.Title, &r.Author, &r.Lang, &r.Reason, &r.ID,
+		&r.URI, &r.Name, &r.Warning,
 		&r.InReplyTo, &r.BoostOf, &r.QuoteOf, &r.Visibility} {
 		*s = clip(*s, maxPostWord)
 	}
@@ -142,7 +148,8 @@ func (e Edit) compare(o Edit) int {
 	if o.EditedAt != nil {
 		b = *o.EditedAt
 	}
-	return cmp.Or(e.SeenAt.Compare(o.SeenAt), cmp.Compare(e.Text, o.Text), cmp.Compare(e.Warning, o.Warning), a.Compare(b))
+	return cmp.Or(e.SeenAt.Compare(o.SeenAt), cmp.Compare(e.Text, o.Text), cmp.Compare(e.Warning, o.Warning),
+		a.Compare(b))
 }
 
 // join is both as one.
@@ -268,7 +275,8 @@ func (s *Store) Posts(sl partition.Slice, k partition.Key, from string, fn func(
 	return s.posts(k, lowerItem(p, from), after(p), fn)
 }
 
-// PostsOf counts the posts of k in sl (0: its hash slice), tombstones included, without reading them: most of them at most.
+// PostsOf counts the posts of k in sl (0: its hash slice), tombstones included, without reading them: most of them at
+// most.
 func (s *Store) PostsOf(sl partition.Slice, k partition.Key, most int) (n int, err error) {
 	if err := s.enter(); err != nil {
 		return 0, err

@@ -8,9 +8,10 @@ import (
 // maxFronts is how many queues' fronts are remembered; of others the next read finds it.
 const maxFronts = 1 << 14
 
-// fronts remember for the sites whose queues were read where their first row is, or was. Rows are taken from a queue's front
-// and come back behind it, so that before the first row lie those that were deleted since Pebble merged its tables last,
-// thousands of them, and each reading would step over them all. Safe for concurrent use. The zero value is empty.
+// fronts remember for the sites whose queues were read where their first row is, or was. Rows are taken from a queue's
+// front and come back behind it, so that before the first row lie those that were deleted since Pebble merged its
+// tables last, thousands of them, and each reading would step over them all. Safe for concurrent use. The zero value is
+// empty.
 type fronts struct {
 	mu     sync.Mutex
 	by     map[siteID]*queueHead
@@ -39,7 +40,8 @@ func (f *fronts) get(id siteID, lower []byte) (from []byte, change uint64) {
 	return at.key, at.change
 }
 
-// set notes the first row that was found from where get said, unless a row has come meanwhile: the reader need not have seen it.
+// set notes the first row that was found from where get said, unless a row has come meanwhile: the reader need not have
+// seen it.
 func (f *fronts) set(id siteID, first []byte, change uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

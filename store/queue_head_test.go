@@ -11,8 +11,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Whoever has been answered that a Key is due finds it in the queue, wherever the front of that was found meanwhile by others,
-// and in the order that a queue has from its very beginning.
+// Whoever has been answered that a Key is due finds it in the queue, wherever the front of that was found meanwhile by
+// others, and in the order that a queue has from its very beginning.
 func TestTheFrontOfAQueueHidesNothing(t *testing.T) {
 	s := newStore(t)
 	const writers, each = 4, 8

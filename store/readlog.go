@@ -241,7 +241,8 @@ func (b *chunking) read(row *chunkRow) (err error) {
 	}
 	key := append(slicePrefix(t, b.slice), row.rest...)
 	if row.value, err = get(b.snap, key); err != nil {
-		gone := row.name == nameLink || row.name == nameCapture || isItem(t) || row.name == nameRecord && (b.s.charter.Mode == partition.ModeGeo || ofFile([]byte(row.rest)))
+		gone := row.name == nameLink || row.name == nameCapture || isItem(t) || row.name == nameRecord &&
+			(b.s.charter.Mode == partition.ModeGeo || ofFile([]byte(row.rest)))
 		if gone && errors.Is(err, ErrNotExist) {
 			row.value, err = nil, nil
 		}
@@ -261,7 +262,8 @@ func (b *chunking) read(row *chunkRow) (err error) {
 // expandsTo is how many bytes a packed value says it has inside, as ApplyLog
 // counts them.
 func expandsTo(value []byte, name byte) int {
-	if name == nameKey || name == nameLink || name == nameUnit || isItem(table(name)) && !isPacked(table(name)) || len(value) < 2 {
+	if name == nameKey || name == nameLink || name == nameUnit || isItem(table(name)) && !isPacked(table(name)) ||
+		len(value) < 2 {
 		return 0
 	}
 	if name == nameCapture {

@@ -15,39 +15,43 @@ const RecordVersion = 1
 // Record is what one fetch produced, with provenance. Its JSON is the line of
 // an export (CLI.md, "Records"). Times are UTC.
 type Record struct {
-	V           int             `json:"v"`
-	Key         partition.Key   `json:"key"`
-	Kind        string          `json:"kind"`           // page, profile, post, edges: KindPage, …
-	Post        string          `json:"post,omitempty"` // of a post: its URI, unique in its Key, the same after an edit
-	URL         string          `json:"url"`
-	FetchedAt   time.Time       `json:"fetched_at"`
-	Source      string          `json:"source"`        // name of the crawler.Source
-	Peer        string          `json:"peer"`          // who fetched it
-	Via         string          `json:"via,omitempty"` // who brought it here, if that is neither its fetcher nor a replica
-	Status      int             `json:"status"`        // HTTP status
-	Digest      string          `json:"digest"`        // "sha256:hex" of the decoded body
-	Title       string          `json:"title"`
-	Text        string          `json:"text"`
-	Description string          `json:"description,omitempty"` // as declared
-	Author      string          `json:"author,omitempty"`      // as declared; several with commas
-	Canonical   partition.Key   `json:"canonical,omitempty"`   // the page that it declares to be a copy of
-	Lang        string          `json:"lang,omitempty"`        // BCP 47; "und" or "" unknown
-	Place       *Place          `json:"place,omitempty"`
-	Period      []Interval      `json:"period,omitempty"`   // the days that the text speaks of, at most MaxPeriod, in order
-	Copies      string          `json:"copies,omitempty"`   // fingerprint of the text, see Fingerprint
-	Verdict     *Verdict        `json:"verdict,omitempty"`  // whether it belongs to the collected community; accounts only
-	Declared    []string        `json:"declared,omitempty"` // where it says it is, as text: geo metadata, addresses
-	PublishedAt *time.Time      `json:"published_at,omitempty"`
-	Links       []Link          `json:"links,omitempty"`
-	ETag        string          `json:"etag,omitempty"`
-	Modified    string          `json:"last_modified,omitempty"` // header Last-Modified, verbatim
-	MediaType   string          `json:"media_type,omitempty"`
-	Size        int64           `json:"size,omitempty"`      // of kind media: bytes of the file
-	Redirect    partition.Key   `json:"redirect,omitempty"`  // where a 3xx points
-	NoIndex     bool            `json:"noindex,omitempty"`   // robots: Text is empty and the record is not indexed
-	NoArchive   bool            `json:"noarchive,omitempty"` // robots: neither its body nor its versions are kept
-	Cut         bool            `json:"cut,omitempty"`       // links or text are left out: it would be over MaxRecordBytes
-	Raw         json.RawMessage `json:"raw,omitempty"`       // the source's own object, for social sources
+	V         int           `json:"v"`
+	Key       partition.Key `json:"key"`
+	Kind      string        `json:"kind"`           // page, profile, post, edges: KindPage, …
+	Post      string        `json:"post,omitempty"` // of a post: its URI, unique in its Key, the same after an edit
+	URL       string        `json:"url"`
+	FetchedAt time.Time     `json:"fetched_at"`
+	Source    string        `json:"source"` // name of the crawler.Source
+	Peer      string        `json:"peer"`   // who fetched it
+	// who brought it here, if that is neither its fetcher nor a replica
+	Via         string        `json:"via,omitempty"`
+	Status      int           `json:"status"` // HTTP status
+	Digest      string        `json:"digest"` // "sha256:hex" of the decoded body
+	Title       string        `json:"title"`
+	Text        string        `json:"text"`
+	Description string        `json:"description,omitempty"` // as declared
+	Author      string        `json:"author,omitempty"`      // as declared; several with commas
+	Canonical   partition.Key `json:"canonical,omitempty"`   // the page that it declares to be a copy of
+	Lang        string        `json:"lang,omitempty"`        // BCP 47; "und" or "" unknown
+	Place       *Place        `json:"place,omitempty"`
+	// the days that the text speaks of, at most MaxPeriod, in order
+	Period []Interval `json:"period,omitempty"`
+	Copies string     `json:"copies,omitempty"` // fingerprint of the text, see Fingerprint
+	// whether it belongs to the collected community; accounts only
+	Verdict     *Verdict      `json:"verdict,omitempty"`
+	Declared    []string      `json:"declared,omitempty"` // where it says it is, as text: geo metadata, addresses
+	PublishedAt *time.Time    `json:"published_at,omitempty"`
+	Links       []Link        `json:"links,omitempty"`
+	ETag        string        `json:"etag,omitempty"`
+	Modified    string        `json:"last_modified,omitempty"` // header Last-Modified, verbatim
+	MediaType   string        `json:"media_type,omitempty"`
+	Size        int64         `json:"size,omitempty"`      // of kind media: bytes of the file
+	Redirect    partition.Key `json:"redirect,omitempty"`  // where a 3xx points
+	NoIndex     bool          `json:"noindex,omitempty"`   // robots: Text is empty and the record is not indexed
+	NoArchive   bool          `json:"noarchive,omitempty"` // robots: neither its body nor its versions are kept
+	// links or text are left out: it would be over MaxRecordBytes
+	Cut bool            `json:"cut,omitempty"`
+	Raw json.RawMessage `json:"raw,omitempty"` // the source's own object, for social sources
 
 	// Deleted: the post is gone at its service. Text, media and earlier versions are
 	// gone here too; what stays says that there was one: Key, Kind, Post, URL, By,
@@ -143,7 +147,8 @@ func plainJSON(v any) ([]byte, error) {
 // Merged says whether r is found under another Key: its page declares itself a
 // copy of one of the same domain. (Of another domain, only that page could say.)
 func (r *Record) Merged() bool {
-	return r.Canonical != "" && r.Canonical != r.Key && partition.Domain(r.Canonical.Host()) == partition.Domain(r.Key.Host())
+	return r.Canonical != "" && r.Canonical != r.Key &&
+		partition.Domain(r.Canonical.Host()) == partition.Domain(r.Key.Host())
 }
 
 // Place is where a record is from.
@@ -162,5 +167,6 @@ type Link struct {
 	Rel      string        `json:"rel,omitempty"`      // space-separated, lower case
 	NoFollow bool          `json:"nofollow,omitempty"` // kept, not admitted
 	Lang     string        `json:"hreflang,omitempty"` // of the other page, as declared
-	Modified *time.Time    `json:"lastmod,omitempty"`  // when the other page changed last, as a sitemap or a feed declares
+	// when the other page changed last, as a sitemap or a feed declares
+	Modified *time.Time `json:"lastmod,omitempty"`
 }

@@ -21,7 +21,8 @@ func benchPage(i int, text string) Commit {
 	c.Record.FetchedAt = epoch().Add(time.Duration(i) * time.Second)
 	c.Now = c.Record.FetchedAt
 	c.Site = &Site{Site: k.Site(), NextAllowed: c.Now.Add(time.Second), Fetched: int64(i),
-		Robots: map[string]Robots{"https://" + host: {Body: []byte("User-agent: *\nDisallow: /x\n"), Status: 200, Fetched: epoch()}}}
+		Robots: map[string]Robots{"https://" + host: {Body: []byte("User-agent: *\nDisallow: /x\n"), Status: 200,
+			Fetched: epoch()}}}
 	for l := range 40 {
 		to := host
 		if l >= 30 {

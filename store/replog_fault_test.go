@@ -100,9 +100,11 @@ func TestI3LogFaults(t *testing.T) {
 		call        func(s *Store) error
 		unsynced    bool
 	}{
-		{name: "apply", prepare: begin, call: func(s *Store) error { return s.ApplyLog(epoch().Add(2*time.Hour), rest) }},
-		{name: "reset to a snapshot", prepare: func(s *Store) { begin(s); _ = s.ImportRows(sl, sliceRows(t, owner, sl, 1<<20)) },
-			call: func(s *Store) error { return s.ResetLog(sl, owner.LogHead(sl)) }},
+		{name: "apply", prepare: begin,
+			call: func(s *Store) error { return s.ApplyLog(epoch().Add(2*time.Hour), rest) }},
+		{name: "reset to a snapshot",
+			prepare: func(s *Store) { begin(s); _ = s.ImportRows(sl, sliceRows(t, owner, sl, 1<<20)) },
+			call:    func(s *Store) error { return s.ResetLog(sl, owner.LogHead(sl)) }},
 		{name: "reset cuts", prepare: all, call: func(s *Store) error { return s.ResetLog(sl, 2) }},
 		{name: "reset to nothing", prepare: all, call: func(s *Store) error { return s.ResetLog(sl, 0) }},
 		{name: "trim", prepare: all, call: func(s *Store) error { return s.TrimLog(sl, 3) }, unsynced: true},
@@ -125,11 +127,12 @@ func TestI3LogFaults(t *testing.T) {
 				t.Fatal("nothing changed")
 			}
 			for i, fs := range clones {
-				checkAfterFault(t, fmt.Sprintf("crash %d of %d", i, len(clones)), fs, before, after, i == len(clones)-1, func(s *Store) {
-					if err := f.call(s); err != nil && !errors.Is(err, ErrGap) {
-						t.Error(err)
-					}
-				})
+				checkAfterFault(t, fmt.Sprintf("crash %d of %d", i, len(clones)), fs, before, after, i == len(clones)-1,
+					func(s *Store) {
+						if err := f.call(s); err != nil && !errors.Is(err, ErrGap) {
+							t.Error(err)
+						}
+					})
 			}
 			// The log's sync is refused: with what it wrote, and without.
 			for _, percent := range []int{0, 100} {
@@ -145,11 +148,13 @@ func TestI3LogFaults(t *testing.T) {
 					t.Errorf("barrier: %v", err)
 				}
 				closeStore(t, s)
-				checkAfterFault(t, fmt.Sprint("sync refused, written ", percent), mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: newRNG()}), before, after, percent == 100, func(s *Store) {
-					if err := f.call(s); err != nil && !errors.Is(err, ErrGap) {
-						t.Error(err)
-					}
-				})
+				checkAfterFault(t, fmt.Sprint("sync refused, written ", percent),
+					mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: newRNG()}), before, after,
+					percent == 100, func(s *Store) {
+						if err := f.call(s); err != nil && !errors.Is(err, ErrGap) {
+							t.Error(err)
+						}
+					})
 			}
 		})
 	}
@@ -180,7 +185,8 @@ func TestI2OnlyDurableIsReplicated(t *testing.T) {
 	var hold atomic.Bool
 	release := make(chan struct{})
 	s := create(t, errorfs.Wrap(mem, errorfs.InjectorFunc(func(o errorfs.Op) error {
-		if hold.Load() && strings.HasSuffix(o.Path, ".log") && (o.Kind == errorfs.OpFileSync || o.Kind == errorfs.OpFileSyncData || o.Kind == errorfs.OpFileSyncTo) {
+		if hold.Load() && strings.HasSuffix(o.Path, ".log") &&
+			(o.Kind == errorfs.OpFileSync || o.Kind == errorfs.OpFileSyncData || o.Kind == errorfs.OpFileSyncTo) {
 			<-release
 		}
 		return nil
@@ -342,7 +348,8 @@ func TestI3PartOfALog(t *testing.T) {
 	}
 	sameSlice(t, owner, f, sl)
 	st, err := f.Site("web:a.example")
-	if err != nil || string(st.Robots["https://a.example"].Body) != "Disallow: /x\n" || !st.NextAllowed.Equal(epoch().Add(time.Hour)) {
+	if err != nil || string(st.Robots["https://a.example"].Body) != "Disallow: /x\n" ||
+		!st.NextAllowed.Equal(epoch().Add(time.Hour)) {
 		t.Errorf("%+v %v", st, err)
 	}
 }
@@ -369,15 +376,16 @@ func TestApplyLogRefusesHostileChunks(t *testing.T) {
 		change func(p *LogChunk)
 		want   error
 	}{
-		"backwards":             {func(p *LogChunk) { p.From, p.To = 5, 4 }, ErrRow},
-		"too far":               {func(p *LogChunk) { p.To = maxSpan + 1 }, ErrRow},
-		"above all positions":   {func(p *LogChunk) { p.From, p.To = MaxLogPosition, MaxLogPosition+1 }, ErrRow},
-		"rows of no batch":      {func(p *LogChunk) { p.To = p.From }, ErrRow},
-		"a gap":                 {func(p *LogChunk) { p.From++; p.To++ }, ErrGap},
-		"another slice":         {func(p *LogChunk) { p.Slice += 2 }, ErrRow},
-		"too many rows":         {func(p *LogChunk) { p.Rows = make([]Row, MaxImportRows+1) }, ErrRow},
-		"too many bytes":        {with(Row{Key: []byte("R"), Value: make([]byte, MaxImportBytes)}), ErrRow},
-		"bomb":                  {with(Row{Key: append([]byte("Rweb:a.example\x00"), key("a.example", 9)...), Value: bomb(t, owner, 64<<20)}), ErrRow},
+		"backwards":           {func(p *LogChunk) { p.From, p.To = 5, 4 }, ErrRow},
+		"too far":             {func(p *LogChunk) { p.To = maxSpan + 1 }, ErrRow},
+		"above all positions": {func(p *LogChunk) { p.From, p.To = MaxLogPosition, MaxLogPosition+1 }, ErrRow},
+		"rows of no batch":    {func(p *LogChunk) { p.To = p.From }, ErrRow},
+		"a gap":               {func(p *LogChunk) { p.From++; p.To++ }, ErrGap},
+		"another slice":       {func(p *LogChunk) { p.Slice += 2 }, ErrRow},
+		"too many rows":       {func(p *LogChunk) { p.Rows = make([]Row, MaxImportRows+1) }, ErrRow},
+		"too many bytes":      {with(Row{Key: []byte("R"), Value: make([]byte, MaxImportBytes)}), ErrRow},
+		"bomb": {with(Row{Key: append([]byte("Rweb:a.example\x00"), key("a.example", 9)...),
+			Value: bomb(t, owner, 64<<20)}), ErrRow},
 		"no such name":          {with(Row{Key: []byte("Nweb:a.example\x00" + string(key("a.example", 9)))}), ErrRow},
 		"meta":                  {with(Row{Key: []byte("\x00format"), Value: []byte{9}}), ErrRow},
 		"sent, not a key":       {with(Row{Key: []byte("Xhello")}), ErrRow},
@@ -385,7 +393,8 @@ func TestApplyLogRefusesHostileChunks(t *testing.T) {
 		"pace of another":       {with(paceWith(func(p *siteRow) { p.Site.Site = "web:b.example" })), ErrRow},
 		"pace of another slice": {with(paceWith(func(p *siteRow) { p.Slice++ })), ErrRow},
 		"pace, negative":        {with(paceWith(func(p *siteRow) { p.Delay = -1 })), ErrRow},
-		"pace, sum too short":   {with(paceWith(func(p *siteRow) { p.Robots["x"] = robotsHead{Sum: []byte{1}} })), ErrRow},
+		"pace, sum too short": {with(paceWith(func(p *siteRow) { p.Robots["x"] = robotsHead{Sum: []byte{1}} })),
+			ErrRow},
 		"pace, origin too long": {with(paceWith(func(p *siteRow) {
 			p.Robots[strings.Repeat("x", MaxSiteBytes+1)] = robotsHead{Sum: make([]byte, 32)}
 		})), ErrRow},
@@ -422,7 +431,8 @@ func TestApplyLogRefusesHostileChunks(t *testing.T) {
 	}
 	future := *record(key("a.example", 1), "x", epoch().Add(48*time.Hour))
 	p := good
-	p.Rows = append(append([]Row(nil), good.Rows...), Row{Key: append([]byte("Rweb:a.example\x00"), future.Key...), Value: packed(future)})
+	p.Rows = append(append([]Row(nil), good.Rows...), Row{Key: append([]byte("Rweb:a.example\x00"), future.Key...),
+		Value: packed(future)})
 	early := newStore(t)
 	for _, x := range []struct {
 		s    *Store
@@ -470,7 +480,8 @@ func TestManyChunksOfOneSlice(t *testing.T) {
 	for n := range 4 {
 		cm := done(a, fmt.Sprint(n), epoch().Add(time.Duration(n)*time.Minute), far)
 		owner.answered = newAnswered(10)
-		cm.Site = &Site{Site: a.Site(), NextAllowed: cm.Now, Robots: map[string]Robots{"https://a.example": {Body: []byte{byte(n / 2)}, Fetched: cm.Now}}}
+		cm.Site = &Site{Site: a.Site(), NextAllowed: cm.Now,
+			Robots: map[string]Robots{"https://a.example": {Body: []byte{byte(n / 2)}, Fetched: cm.Now}}}
 		commit(t, owner, cm)
 		ship()
 		if n == 3 {

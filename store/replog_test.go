@@ -58,7 +58,8 @@ type acked struct {
 }
 
 func newReplicas(t *rapid.T) *replicas {
-	k := &replicas{owner: newPeer(t), followers: [2]*peer{newPeer(t), newPeer(t)}, links: map[partition.Key]map[int64][]partition.Key{}, sent: map[partition.Key]bool{}}
+	k := &replicas{owner: newPeer(t), followers: [2]*peer{newPeer(t), newPeer(t)},
+		links: map[partition.Key]map[int64][]partition.Key{}, sent: map[partition.Key]bool{}}
 	for _, host := range []string{"a.example", "b.example", "c.example"} {
 		k.slices = append(k.slices, k.owner.s.SliceOf(key(host, 0)))
 	}
@@ -97,7 +98,8 @@ func (k *replicas) admit(t *rapid.T) {
 
 func (k *replicas) commit(t *rapid.T) {
 	now := k.now(t)
-	c := Commit{Key: drawKey(t), Now: now, Links: drawAdmissions(t), Next: Next{State: State(rapid.IntRange(1, 4).Draw(t, "state")), Reason: "because"}}
+	c := Commit{Key: drawKey(t), Now: now, Links: drawAdmissions(t),
+		Next: Next{State: State(rapid.IntRange(1, 4).Draw(t, "state")), Reason: "because"}}
 	if rapid.Bool().Draw(t, "record") {
 		c.Record = record(c.Key, rapid.StringN(0, 3, 9).Draw(t, "text"), now)
 	}
@@ -126,7 +128,8 @@ func (k *replicas) commit(t *rapid.T) {
 }
 
 func drawSite(t *rapid.T, site partition.Site, now time.Time) *Site {
-	st := &Site{Site: site, NextAllowed: now.Add(time.Minute), Fetched: int64(rapid.IntRange(0, 3).Draw(t, "fetched")), BackOff: time.Duration(rapid.IntRange(0, 2).Draw(t, "backoff"))}
+	st := &Site{Site: site, NextAllowed: now.Add(time.Minute), Fetched: int64(rapid.IntRange(0, 3).Draw(t, "fetched")),
+		BackOff: time.Duration(rapid.IntRange(0, 2).Draw(t, "backoff"))}
 	for _, origin := range []string{"https://x.example", "https://y.example"} {
 		if n := rapid.IntRange(0, 2).Draw(t, "robots"); n > 0 {
 			if st.Robots == nil {
@@ -359,7 +362,8 @@ func TestI2I3FollowersThroughCrashes(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"admit": k.admit, "commit": k.commit, "commit more": k.commit, "commit still more": k.commit,
-			"send": k.send, "pace": k.putSite, "adopt": k.adopt, "ship": ship, "ship more": ship, "ship still more": ship,
+			"send": k.send, "pace": k.putSite, "adopt": k.adopt, "ship": ship, "ship more": ship,
+			"ship still more": ship,
 			"trim": func(t *rapid.T) {
 				p, sl := k.draw(t)
 				if rapid.Bool().Draw(t, "owner") {
@@ -398,7 +402,8 @@ func checkLogs(t tb, s *Store) {
 		if err := s.scan(p, after(p), func(key, value []byte) (bool, error) {
 			e, err := decodeEntry(key, value)
 			if n++; n > 1 && e.base() != last.pos {
-				return false, fmt.Errorf("entry at %d begins after %d, the one before is at %d", e.pos, e.base(), last.pos)
+				return false, fmt.Errorf("entry at %d begins after %d, the one before is at %d", e.pos, e.base(),
+					last.pos)
 			}
 			size += int64(e.size)
 			last = e.entryHead
@@ -408,7 +413,8 @@ func checkLogs(t tb, s *Store) {
 		}
 		entries, bytes := s.LogLen(sl)
 		if last != l.last || entries != n || bytes != size || s.LogHead(sl) != last.pos {
-			t.Errorf("log of %s: %d entries of %d bytes to %+v, memory says %d of %d to %+v", sl, n, size, last, entries, bytes, l.last)
+			t.Errorf("log of %s: %d entries of %d bytes to %+v, memory says %d of %d to %+v", sl, n, size, last,
+				entries, bytes, l.last)
 		}
 	}
 }

@@ -56,7 +56,8 @@ func (t *txn) site(id siteID, st Site) error {
 	row.Site.Robots = nil
 	for origin, r := range st.Robots {
 		sum := sha256.Sum256(r.Body)
-		row.Robots[origin] = robotsHead{Status: r.Status, Fetched: r.Fetched.UTC(), Expires: r.Expires.UTC(), Sum: sum[:]}
+		row.Robots[origin] = robotsHead{Status: r.Status, Fetched: r.Fetched.UTC(), Expires: r.Expires.UTC(),
+			Sum: sum[:]}
 		if had, ok := old.Robots[origin]; ok && bytes.Equal(had.Sum, sum[:]) {
 			continue
 		}
@@ -174,7 +175,8 @@ func (st Site) check() error {
 	}
 	for origin, r := range st.Robots {
 		if len(r.Body) > MaxRobotsBytes || len(origin) > MaxSiteBytes {
-			errs = append(errs, fmt.Errorf("robots of %.100q: %d bytes, at most %d", origin, len(r.Body), MaxRobotsBytes))
+			errs = append(errs, fmt.Errorf("robots of %.100q: %d bytes, at most %d", origin, len(r.Body),
+				MaxRobotsBytes))
 		}
 	}
 	if st.Delay < 0 || st.BackOff < 0 || st.Fetched < 0 || st.Failures < 0 {

@@ -44,31 +44,38 @@ const (
 // Social is what a Record has beside what pages have. Texts are without mark-up,
 // times UTC; a handle is as the service writes it, a Key as ParseKey would.
 type Social struct {
-	ID string `json:"id,omitempty"` // of the account or post at the server asked; it may differ elsewhere, and after an edit
+	// of the account or post at the server asked; it may differ elsewhere, and after an edit
+	ID string `json:"id,omitempty"`
 
 	// Of a profile.
-	URI       string           `json:"uri,omitempty"`    // its name in its protocol (ActivityPub id, DID)
-	Fields    []Field          `json:"fields,omitempty"` // what it declares, in order
-	CreatedAt *time.Time       `json:"created_at,omitempty"`
-	LastPost  *time.Time       `json:"last_post_at,omitempty"` // as the service says
-	MovedTo   partition.Key    `json:"moved_to,omitempty"`
-	Counts    map[string]int64 `json:"counts,omitempty"` // as claimed; none where nothing is. Of profiles followers, following, posts, listed; of posts replies, boosts, quotes, likes, views
-	Flags     []string         `json:"flags,omitempty"`  // bot, group, locked, protected, suspended, limited, memorial, verified, hides-lists, sensitive, …, and opt-outs in the words they were said with
+	URI       string        `json:"uri,omitempty"`    // its name in its protocol (ActivityPub id, DID)
+	Fields    []Field       `json:"fields,omitempty"` // what it declares, in order
+	CreatedAt *time.Time    `json:"created_at,omitempty"`
+	LastPost  *time.Time    `json:"last_post_at,omitempty"` // as the service says
+	MovedTo   partition.Key `json:"moved_to,omitempty"`
+	// as claimed; none where nothing is. Of profiles followers, following, posts, listed; of posts replies, boosts,
+	// quotes, likes, views
+	Counts map[string]int64 `json:"counts,omitempty"`
+	// bot, group, locked, protected, suspended, limited, memorial, verified, hides-lists, sensitive, …, and opt-outs in
+	// the words they were said with
+	Flags []string `json:"flags,omitempty"`
 
 	// Of a post.
-	By            partition.Key `json:"by,omitempty"`      // the account that wrote it, when that is not Key
-	Name          string        `json:"name,omitempty"`    // display name of its author
-	Warning       string        `json:"warning,omitempty"` // in front of the text
-	EditedAt      *time.Time    `json:"edited_at,omitempty"`
-	InReplyTo     string        `json:"in_reply_to,omitempty"` // URI of the post that it answers; else the server's id, as "id:…"
+	By       partition.Key `json:"by,omitempty"`      // the account that wrote it, when that is not Key
+	Name     string        `json:"name,omitempty"`    // display name of its author
+	Warning  string        `json:"warning,omitempty"` // in front of the text
+	EditedAt *time.Time    `json:"edited_at,omitempty"`
+	// URI of the post that it answers; else the server's id, as "id:…"
+	InReplyTo     string        `json:"in_reply_to,omitempty"`
 	InReplyToUser partition.Key `json:"in_reply_to_user,omitempty"`
-	BoostOf       string        `json:"boost_of,omitempty"` // URI of the post that it only passes on; Text is empty then
-	QuoteOf       string        `json:"quote_of,omitempty"`
-	Tags          []string      `json:"tags,omitempty"` // lower case, without #
-	Mentions      []Mention     `json:"mentions,omitempty"`
-	Media         []Media       `json:"media,omitempty"` // of a profile, its pictures
-	Choices       []string      `json:"choices,omitempty"`
-	Visibility    string        `json:"visibility,omitempty"` // public, unlisted; private and direct are not fetched
+	// URI of the post that it only passes on; Text is empty then
+	BoostOf    string    `json:"boost_of,omitempty"`
+	QuoteOf    string    `json:"quote_of,omitempty"`
+	Tags       []string  `json:"tags,omitempty"` // lower case, without #
+	Mentions   []Mention `json:"mentions,omitempty"`
+	Media      []Media   `json:"media,omitempty"` // of a profile, its pictures
+	Choices    []string  `json:"choices,omitempty"`
+	Visibility string    `json:"visibility,omitempty"` // public, unlisted; private and direct are not fetched
 }
 
 // Field is one line of the table that a profile has.
@@ -91,7 +98,8 @@ type Media struct {
 	URL    string `json:"url"`
 	Remote string `json:"remote,omitempty"` // at its home server, when that is another
 	Alt    string `json:"alt,omitempty"`    // its description
-	Digest string `json:"digest,omitempty"` // "sha256:hex" of the file where it was had; filled in by the store when it is read
+	// "sha256:hex" of the file where it was had; filled in by the store when it is read
+	Digest string `json:"digest,omitempty"`
 }
 
 // Edit is an earlier version of a post.
@@ -141,9 +149,10 @@ type Edge struct {
 
 // How sure an Edge is.
 const (
-	SureWhole   = "whole"   // it was met by a reading of all of its list, which was not doubted later
-	SurePart    = "part"    // only by readings that did not have all of it, or have not ended
-	SureDoubted = "doubted" // the newest reading since it was met found that the list is, or may be, that of another account
+	SureWhole = "whole" // it was met by a reading of all of its list, which was not doubted later
+	SurePart  = "part"  // only by readings that did not have all of it, or have not ended
+	// the newest reading since it was met found that the list is, or may be, that of another account
+	SureDoubted = "doubted"
 )
 
 // Words of Walk.Why of a list that is, or may be, that of another account.
@@ -183,8 +192,8 @@ type Gap struct {
 	Reason string        `json:"reason,omitempty"`
 	At     time.Time     `json:"at"`             // when it was found; zero = Commit.Now
 	Peer   string        `json:"peer,omitempty"` // who found it
-	// ReadAt is when all that was still there was read afterwards; zero = it was not. Of the period is missing only what was
-	// deleted or edited meanwhile.
+	// ReadAt is when all that was still there was read afterwards; zero = it was not. Of the period is missing only
+	// what was deleted or edited meanwhile.
 	ReadAt time.Time `json:"read_at,omitzero"`
 }
 
@@ -195,7 +204,8 @@ func (c Commit) checkSocial() error {
 	accounts := 0
 	for _, p := range c.Lists {
 		accounts += len(p.Accounts)
-		if k := p.List.Kind(); k != partition.KindFollowers && k != partition.KindFollowing || p.List.Account() != c.Key.Account() {
+		if k := p.List.Kind(); k != partition.KindFollowers && k != partition.KindFollowing ||
+			p.List.Account() != c.Key.Account() {
 			bad("%.100q is no list of %.100q", p.List, c.Key)
 		}
 		if p.Walk.IsZero() {
@@ -205,7 +215,8 @@ func (c Commit) checkSocial() error {
 	for _, n := range []struct {
 		what      string
 		have, may int
-	}{{"posts", len(c.Posts), MaxPosts}, {"list pages", len(c.Lists), MaxListPages}, {"listed accounts", accounts, MaxListAccounts},
+	}{{"posts", len(c.Posts), MaxPosts}, {"list pages", len(c.Lists), MaxListPages},
+		{"listed accounts", accounts, MaxListAccounts},
 		{"gaps", len(c.Gaps), MaxGaps}, {"bytes of checkpoint", len(c.Checkpoint), MaxCheckpointBytes}} {
 		if n.have > n.may {
 			bad("%d %s, at most %d", n.have, n.what, n.may)

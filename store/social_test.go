@@ -16,7 +16,8 @@ import (
 )
 
 func postOf(k partition.Key, n int, text string, at time.Time) Record {
-	return Record{V: RecordVersion, Key: k, Kind: KindPost, Post: fmt.Sprint("https://social.example/p/", n), FetchedAt: at, Text: text, PublishedAt: &at}
+	return Record{V: RecordVersion, Key: k, Kind: KindPost, Post: fmt.Sprint("https://social.example/p/", n),
+		FetchedAt: at, Text: text, PublishedAt: &at}
 }
 
 func tombstone(k partition.Key, n int, at time.Time) Record {
@@ -32,7 +33,8 @@ func account(n int) partition.Key {
 // withSocial gives c a post, a gap and a checkpoint.
 func withSocial(c Commit, text string) Commit {
 	c.Posts = append(c.Posts, postOf(c.Key, 1, text, c.Now), postOf(c.Key, 2, "two", c.Now))
-	c.Gaps = append(c.Gaps, Gap{Source: "test", From: c.Now.Add(-time.Hour), To: c.Now, What: GapSkipped, Reason: "budget"})
+	c.Gaps = append(c.Gaps, Gap{Source: "test", From: c.Now.Add(-time.Hour), To: c.Now, What: GapSkipped,
+		Reason: "budget"})
 	c.Checkpoint = []byte("after " + text)
 	return c
 }
@@ -52,14 +54,16 @@ func drawSocial(t *rapid.T, c *Commit) {
 		c.Posts = append(c.Posts, r)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "gap") == 0 {
-		c.Gaps = []Gap{{From: epoch().Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "from")) * time.Hour), What: rapid.SampledFrom(gapWords()).Draw(t, "what"), Reason: "because"}}
+		c.Gaps = []Gap{{From: epoch().Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "from")) * time.Hour),
+			What: rapid.SampledFrom(gapWords()).Draw(t, "what"), Reason: "because"}}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "checkpoint") == 0 {
 		c.Checkpoint = []byte(rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "to"))
 	}
 	if k := c.Key; k.Kind() == partition.KindAccount {
 		for range rapid.IntRange(0, 2).Draw(t, "pages") {
-			p := ListPage{List: k + "/followers", Walk: c.Now.Add(-time.Duration(rapid.IntRange(0, 2).Draw(t, "began")) * time.Hour), Claimed: -1}
+			p := ListPage{List: k + "/followers",
+				Walk: c.Now.Add(-time.Duration(rapid.IntRange(0, 2).Draw(t, "began")) * time.Hour), Claimed: -1}
 			for range rapid.IntRange(0, 3).Draw(t, "met") {
 				p.Accounts = append(p.Accounts, account(rapid.IntRange(0, 3).Draw(t, "who")))
 			}
@@ -127,7 +131,8 @@ func TestPostsEditsAndTombstones(t *testing.T) {
 	}
 	bring(t, s, k, at.Add(3*time.Hour), tombstone(k, 1, at.Add(3*time.Hour)))
 	bring(t, s, k, at.Add(4*time.Hour), postOf(k, 1, "an older copy", at.Add(time.Hour)))
-	if r = onePost(t, s, k, 1); !r.Deleted || r.Text != "" || len(r.Edits) != 0 || len(r.Media) != 0 || r.Reason != "404" || r.PublishedAt == nil {
+	if r = onePost(t, s, k, 1); !r.Deleted || r.Text != "" || len(r.Edits) != 0 || len(r.Media) != 0 ||
+		r.Reason != "404" || r.PublishedAt == nil {
 		t.Fatalf("after the delete: %+v", r)
 	}
 	bring(t, s, k, at.Add(5*time.Hour), postOf(k, 1, "is back", at.Add(5*time.Hour)))
@@ -203,11 +208,15 @@ func TestListsOverTime(t *testing.T) {
 	walk := func(n int, complete bool, who ...int) {
 		t.Helper()
 		for i, w := range who { // a page an account, a commit a page
-			p := ListPage{List: list, Walk: hour(n), At: hour(n).Add(time.Duration(i) * time.Minute), Accounts: []partition.Key{account(w)}, Claimed: 9}
-			commit(t, s, Commit{Key: k, Now: p.At, Next: Next{State: StateDone}, Lists: []ListPage{p}, Checkpoint: []byte(fmt.Sprint("page ", i))})
+			p := ListPage{List: list, Walk: hour(n), At: hour(n).Add(time.Duration(i) * time.Minute),
+				Accounts: []partition.Key{account(w)}, Claimed: 9}
+			commit(t, s, Commit{Key: k, Now: p.At, Next: Next{State: StateDone}, Lists: []ListPage{p},
+				Checkpoint: []byte(fmt.Sprint("page ", i))})
 		}
-		p := ListPage{List: list, Walk: hour(n), At: hour(n).Add(30 * time.Minute), End: true, Complete: complete, Why: "cut"}
-		commit(t, s, Commit{Key: k, Now: p.At, Next: Next{State: StateDone}, Lists: []ListPage{p}, Checkpoint: []byte{}})
+		p := ListPage{List: list, Walk: hour(n), At: hour(n).Add(30 * time.Minute), End: true, Complete: complete,
+			Why: "cut"}
+		commit(t, s, Commit{Key: k, Now: p.At, Next: Next{State: StateDone}, Lists: []ListPage{p},
+			Checkpoint: []byte{}})
 	}
 	walk(0, true, 1, 2)
 	walk(10, false, 1) // 2 was not met, and may be there
@@ -227,7 +236,8 @@ func TestListsOverTime(t *testing.T) {
 		return out
 	}
 	for n, want := range map[int][]partition.Key{
-		-1: nil, 1: {account(1), account(2)}, 11: {account(1), account(2)}, 21: {account(1), account(3)}, 31: {account(1), account(2)}, 1000: {account(1), account(2)},
+		-1: nil, 1: {account(1), account(2)}, 11: {account(1), account(2)}, 21: {account(1), account(3)},
+		31: {account(1), account(2)}, 1000: {account(1), account(2)},
 	} {
 		if d := cmp.Diff(want, at(n)); d != "" {
 			t.Errorf("the list at hour %d:\n%s", n, d)
@@ -238,14 +248,19 @@ func TestListsOverTime(t *testing.T) {
 		walks = append(walks, fmt.Sprint(w.Began.Sub(epoch()).Hours(), w.Seen, w.Ended, w.Complete, w.Why))
 		return true, nil
 	})
-	if d := cmp.Diff([]string{"0 2 true true", "10 1 true falsecut", "20 2 true true", "30 2 true true"}, trimmed(walks)); d != "" || err != nil {
+	if d := cmp.Diff([]string{"0 2 true true", "10 1 true falsecut", "20 2 true true", "30 2 true true"},
+		trimmed(walks)); d != "" || err != nil {
 		t.Errorf("walks: %v\n%s", err, d)
 	}
 	if b, err := s.Checkpoint(0, k); err != nil || b != nil {
 		t.Errorf("a checkpoint of a list that ended: %q, %v", b, err)
 	}
 	var lists []partition.Key
-	err = s.SliceLists(s.SliceOf(k), "", func(l partition.Key) (bool, error) { lists = append(lists, l); return true, nil })
+	err = s.SliceLists(s.SliceOf(k), "", func(l partition.Key) (bool, error) {
+		lists = append(lists, l)
+		return true,
+			nil
+	})
 	if d := cmp.Diff([]partition.Key{list}, lists); d != "" || err != nil {
 		t.Errorf("lists: %v\n%s", err, d)
 	}
@@ -261,7 +276,9 @@ func TestEdgesSayHowSure(t *testing.T) {
 	walk := func(end bool, why string, who ...int) {
 		t.Helper()
 		n++
-		p := ListPage{List: list, Walk: epoch().Add(time.Duration(n) * time.Hour), At: epoch().Add(time.Duration(n)*time.Hour + time.Minute), Claimed: 9, End: end, Complete: end && why == "", Why: why}
+		p := ListPage{List: list, Walk: epoch().Add(time.Duration(n) * time.Hour),
+			At: epoch().Add(time.Duration(n)*time.Hour + time.Minute), Claimed: 9, End: end, Complete: end && why == "",
+			Why: why}
 		for _, w := range who {
 			p.Accounts = append(p.Accounts, account(w))
 		}
@@ -312,7 +329,9 @@ func TestItemsJoin(t *testing.T) {
 			s := create(t, vfs.NewMem())
 			admit(t, s, account(0))
 			for range rapid.IntRange(0, 6).Draw(t, "commits") {
-				c := Commit{Key: account(0), Now: epoch().Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "hour")) * time.Hour), Next: Next{State: StateDone}}
+				c := Commit{Key: account(0),
+					Now:  epoch().Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "hour")) * time.Hour),
+					Next: Next{State: StateDone}}
 				drawSocial(t, &c)
 				commit(t, s, c)
 			}
@@ -348,7 +367,8 @@ func TestItemsJoin(t *testing.T) {
 		a, b, c := given[0], given[1], given[2]
 		want := join(join(a, b), c)
 		for name, got := range map[string]map[string]string{
-			"grouped otherwise": join(a, join(b, c)), "in another order": join(c, join(b, a)), "again": join(want, want), "an old one again": join(want, a), "old below": join(b, want),
+			"grouped otherwise": join(a, join(b, c)), "in another order": join(c, join(b, a)),
+			"again": join(want, want), "an old one again": join(want, a), "old below": join(b, want),
 		} {
 			if d := cmp.Diff(want, got); d != "" {
 				t.Fatalf("%s:\n%s", name, d)
@@ -369,7 +389,8 @@ func TestItemsAreReplicated(t *testing.T) {
 		owner.SetLogged(true, sl)
 		admit(t, owner, account(0))
 		for n := range rapid.IntRange(1, 8).Draw(t, "commits") {
-			c := Commit{Key: account(0), Now: epoch().Add(time.Duration(n) * 40 * time.Minute), Next: Next{State: StateDone}}
+			c := Commit{Key: account(0), Now: epoch().Add(time.Duration(n) * 40 * time.Minute),
+				Next: Next{State: StateDone}}
 			drawSocial(t, &c)
 			commit(t, owner, c)
 			if rapid.Bool().Draw(t, "ship") {
@@ -377,7 +398,8 @@ func TestItemsAreReplicated(t *testing.T) {
 			}
 		}
 		follow(t, owner, follower, sl)
-		if err := importer.ImportRows(sl, rapid.Permutation(sliceRows(t, owner, sl, 1<<20)).Draw(t, "order")); err != nil {
+		if err := importer.ImportRows(sl, rapid.Permutation(sliceRows(t, owner, sl, 1<<20)).Draw(t,
+			"order")); err != nil {
 			t.Fatal(err)
 		}
 		for name, s := range map[string]*Store{"follower": follower, "importer": importer} {
@@ -438,8 +460,10 @@ func TestKeysFrom(t *testing.T) {
 	admit(t, s, page)
 	commit(t, s, done(page, "text", epoch()))
 	bring(t, s, all[0], epoch(), postOf(all[0], 1, "x", epoch()))
-	commit(t, s, Commit{Key: all[1], Now: epoch(), Next: Next{State: StatePending}, Gaps: []Gap{{From: epoch(), What: GapUnreachable}}})
-	commit(t, s, Commit{Key: all[2], Now: epoch(), Next: Next{State: StateDone}, Lists: []ListPage{{List: all[2] + "/following", Walk: epoch(), Accounts: all}}})
+	commit(t, s, Commit{Key: all[1], Now: epoch(), Next: Next{State: StatePending},
+		Gaps: []Gap{{From: epoch(), What: GapUnreachable}}})
+	commit(t, s, Commit{Key: all[2], Now: epoch(), Next: Next{State: StateDone},
+		Lists: []ListPage{{List: all[2] + "/following", Walk: epoch(), Accounts: all}}})
 	keys := func(sl partition.Slice, from partition.Key, only string) map[partition.Key]bool {
 		t.Helper()
 		out := map[partition.Key]bool{}
@@ -455,7 +479,8 @@ func TestKeysFrom(t *testing.T) {
 		}
 		return out
 	}
-	for only, want := range map[string][]partition.Key{"": {page, all[0], all[1], all[2] + "/following"}, KindPost: {all[0]}, KindGap: {all[1]}, KindEdges: {page, all[2] + "/following"}} {
+	for only, want := range map[string][]partition.Key{"": {page, all[0], all[1], all[2] + "/following"},
+		KindPost: {all[0]}, KindGap: {all[1]}, KindEdges: {page, all[2] + "/following"}} {
 		got := keys(0, "", only)
 		for _, k := range want {
 			if !got[k] {
@@ -484,7 +509,8 @@ func FuzzItem(f *testing.F) {
 	}
 	f.Add(byte(tabPost), string(k), post.Record.Post, state)
 	f.Add(byte(tabEdge), string(k+"/followers"), string(account(1)), edge{{First: epoch(), Last: epoch()}}.encode())
-	f.Add(byte(tabWalk), string(k+"/followers"), string(timePart(epoch())), Walk{At: epoch(), Seen: 3, Claimed: -1, Ended: true}.encode())
+	f.Add(byte(tabWalk), string(k+"/followers"), string(timePart(epoch())),
+		Walk{At: epoch(), Seen: 3, Claimed: -1, Ended: true}.encode())
 	f.Add(byte(tabCheckpoint), string(k), "", checkpoint{epoch(), []byte("x")}.encode())
 	g := Gap{Key: k, From: epoch(), At: epoch(), What: GapCut}
 	if state, err = plainJSON(g); err != nil {
@@ -496,7 +522,8 @@ func FuzzItem(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(byte(tabOverride), string(k), o.part(), state)
-	f.Add(byte(tabAttempt), string(k), "", Trial{Open: attemptAt(2, "b"), Deaths: []Attempt{attemptAt(1, "a")}}.encode())
+	f.Add(byte(tabAttempt), string(k), "",
+		Trial{Open: attemptAt(2, "b"), Deaths: []Attempt{attemptAt(1, "a")}}.encode())
 	f.Fuzz(func(t *testing.T, tab byte, key, part string, b []byte) {
 		if !isItem(table(tab)) {
 			return
@@ -510,7 +537,8 @@ func FuzzItem(f *testing.F) {
 		if err != nil || !bytes.Equal(again, state) {
 			t.Fatalf("%q came back as %q, %v", state, again, err)
 		}
-		if both, err := joinItem(id, state, append(state[:len(state):len(state)], ' ')); err == nil && id.table != tabPost && id.table != tabGap && id.table != tabOverride && !bytes.Equal(both, state) {
+		if both, err := joinItem(id, state, append(state[:len(state):len(state)], ' ')); err == nil &&
+			id.table != tabPost && id.table != tabGap && id.table != tabOverride && !bytes.Equal(both, state) {
 			t.Fatalf("%q with itself is %q", state, both)
 		}
 	})
@@ -524,9 +552,11 @@ func TestI3SocialIsOneBatch(t *testing.T) {
 		admit(t, s, k)
 		commit(t, s, withSocial(Commit{Key: k, Now: epoch(), Next: Next{State: StateDone}}, "one"))
 	}, func(s *Store) {
-		c := withSocial(Commit{Key: k, Now: epoch().Add(time.Hour), Record: record(k, "profile", epoch().Add(time.Hour)), Next: Next{State: StateDone}}, "two")
+		c := withSocial(Commit{Key: k, Now: epoch().Add(time.Hour),
+			Record: record(k, "profile", epoch().Add(time.Hour)), Next: Next{State: StateDone}}, "two")
 		c.Posts = append(c.Posts, tombstone(k, 2, c.Now.Add(time.Minute)))
-		c.Lists = []ListPage{{List: k + "/following", Walk: epoch(), Accounts: []partition.Key{account(1), account(2)}, End: true, Complete: true}}
+		c.Lists = []ListPage{{List: k + "/following", Walk: epoch(), Accounts: []partition.Key{account(1), account(2)},
+			End: true, Complete: true}}
 		commit(t, s, c)
 	})
 }

@@ -171,8 +171,10 @@ type Site struct {
 	Fetched     int64             // pages fetched ever
 	Failures    int               // in a row
 	Stopped     string            // why nothing of the site is fetched, "" = it is
-	Stops       map[string]int64  `json:",omitempty"` // Keys and links of the site that were stopped, by the word for why; a figure to show
-	Hints       []byte            `json:",omitempty"` // how hints of its pages proved themselves: the crawler's, opaque here, at most MaxHints
+	// Keys and links of the site that were stopped, by the word for why; a figure to show
+	Stops map[string]int64 `json:",omitempty"`
+	// how hints of its pages proved themselves: the crawler's, opaque here, at most MaxHints
+	Hints []byte `json:",omitempty"`
 }
 
 // Robots is a stored robots.txt.
@@ -214,10 +216,11 @@ type Stats struct {
 	Quarantined                        int64 // Keys that are left alone (StateQuarantined)
 	Records                            int64
 	Posts                              int64 // tombstones included
-	Files, FileBytes                   int64 // of accounts that were had, by URL; a body that several have is once on disk in a slice
-	Outbox                             int64
-	Fetches                            int64 // commits with a record, ever
-	DiskBytes                          int64
+	// of accounts that were had, by URL; a body that several have is once on disk in a slice
+	Files, FileBytes int64
+	Outbox           int64
+	Fetches          int64 // commits with a record, ever
+	DiskBytes        int64
 }
 
 // Row is one raw row of a slice on its way to another peer: SliceRows, ReadLog.

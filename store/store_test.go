@@ -34,8 +34,10 @@ func TestCommitReportsAllFaults(t *testing.T) {
 	s := newStore(t)
 	a := key("a.example", 1)
 	admit(t, s, a)
-	err := s.Commit(Commit{Key: a, Record: &Record{Key: "web:https://b.example/"}, Next: Next{State: 9, Attempts: -1}, Site: &Site{Site: "web:b.example"}})
-	for _, want := range []string{"state 9", "attempts -1", "no time", "record is of", "record version", "site state is of"} {
+	err := s.Commit(Commit{Key: a, Record: &Record{Key: "web:https://b.example/"}, Next: Next{State: 9, Attempts: -1},
+		Site: &Site{Site: "web:b.example"}})
+	for _, want := range []string{"state 9", "attempts -1", "no time", "record is of", "record version",
+		"site state is of"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
@@ -70,7 +72,8 @@ func TestOutboxHoldsALinkOnce(t *testing.T) {
 		commit(t, s, done(k, "t", epoch(), far))
 	}
 	rows, _, err := s.Outbox(0, 10, nil)
-	if err != nil || len(rows) != 2 || rows[0].Slice == rows[1].Slice || rows[0].To != s.SliceOf(far) || rows[0].Referrer != a {
+	if err != nil || len(rows) != 2 || rows[0].Slice == rows[1].Slice || rows[0].To != s.SliceOf(far) ||
+		rows[0].Referrer != a {
 		t.Fatalf("want one row of each slice: %v %v", rows, err)
 	}
 	if err := s.Sent(rows); err != nil {
@@ -173,7 +176,11 @@ func TestRecordsResume(t *testing.T) {
 	}
 	for last := partition.Key(""); ; {
 		n := len(parts)
-		if err := s.Records(last, func(r Record) (bool, error) { parts = append(parts, r.Key); return len(parts)%3 != 0, nil }); err != nil {
+		if err := s.Records(last, func(r Record) (bool, error) {
+			parts = append(parts, r.Key)
+			return len(parts)%3 != 0,
+				nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if len(parts) == n {
@@ -240,7 +247,8 @@ func TestSiteKeepsRobotsApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := s.Site(a.Site())
-		if err != nil || len(got.Robots) != len(st.Robots) || string(got.Robots["https://a.example"].Body) != string(st.Robots["https://a.example"].Body) {
+		if err != nil || len(got.Robots) != len(st.Robots) ||
+			string(got.Robots["https://a.example"].Body) != string(st.Robots["https://a.example"].Body) {
 			t.Fatalf("%+v %v", got, err)
 		}
 	}
@@ -314,13 +322,15 @@ func TestTooLargeARecordIsCut(t *testing.T) {
 	}
 	robots := map[string]Robots{}
 	for i := range MaxOrigins {
-		robots[fmt.Sprintf("https://a.example:%d", i)] = Robots{Body: noise[:MaxRobotsBytes], Status: 200, Fetched: epoch().Add(time.Duration(i) * time.Hour)}
+		robots[fmt.Sprintf("https://a.example:%d", i)] = Robots{Body: noise[:MaxRobotsBytes], Status: 200,
+			Fetched: epoch().Add(time.Duration(i) * time.Hour)}
 	}
 	if err := s.PutSite(Site{Site: key("a.example", 0).Site(), Robots: robots}); err != nil {
 		t.Fatal(err)
 	}
 	st, err := s.Site(key("a.example", 0).Site())
-	if err != nil || len(st.Robots) == 0 || len(st.Robots) == MaxOrigins || len(st.Robots[fmt.Sprintf("https://a.example:%d", MaxOrigins-1)].Body) == 0 {
+	if err != nil || len(st.Robots) == 0 || len(st.Robots) == MaxOrigins ||
+		len(st.Robots[fmt.Sprintf("https://a.example:%d", MaxOrigins-1)].Body) == 0 {
 		t.Errorf("%d robots: %v", len(st.Robots), err)
 	}
 	sl := s.SliceOf(key("a.example", 0))

@@ -37,7 +37,8 @@ type fileSum struct {
 
 // summed are the files of Pebble that have no checksum of all they hold.
 func summed(name string) bool {
-	return strings.HasPrefix(name, "MANIFEST-") || strings.HasPrefix(name, "OPTIONS-") || strings.HasSuffix(name, ".log")
+	return strings.HasPrefix(name, "MANIFEST-") || strings.HasPrefix(name, "OPTIONS-") ||
+		strings.HasSuffix(name, ".log")
 }
 
 // sumUp reads the files of dir that have to be summed up.
@@ -116,8 +117,9 @@ func checkSums(disk vfs.FS, dir string) error {
 	}
 	for _, name := range names {
 		if is[name] != was[name] {
-			return &DamageError{Dir: dir, Final: true, File: "pebble/" + name, Why: fmt.Errorf("it was left with %d bytes of sum %016x, and has %d of sum %016x",
-				was[name].Size, was[name].Sum, is[name].Size, is[name].Sum)}
+			return &DamageError{Dir: dir, Final: true, File: "pebble/" + name,
+				Why: fmt.Errorf("it was left with %d bytes of sum %016x, and has %d of sum %016x",
+					was[name].Size, was[name].Sum, is[name].Size, is[name].Sum)}
 		}
 	}
 	return nil
@@ -158,7 +160,8 @@ func checkManifest(disk vfs.FS, dir string) error {
 			return fmt.Errorf("store: open %s: %w", dir, err)
 		}
 		if at, why := badRecord(b); why != nil {
-			return &DamageError{Dir: dir, Final: true, File: "pebble/" + manifest, Why: fmt.Errorf("at byte %d of %d: %w", at, len(b), why)}
+			return &DamageError{Dir: dir, Final: true, File: "pebble/" + manifest,
+				Why: fmt.Errorf("at byte %d of %d: %w", at, len(b), why)}
 		}
 	}
 	return nil

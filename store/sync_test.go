@@ -16,7 +16,8 @@ func TestI2NothingGetsAheadOfTheDisk(t *testing.T) {
 	var hold atomic.Bool
 	release := make(chan struct{})
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(o errorfs.Op) error {
-		if hold.Load() && strings.HasSuffix(o.Path, ".log") && (o.Kind == errorfs.OpFileSync || o.Kind == errorfs.OpFileSyncData || o.Kind == errorfs.OpFileSyncTo) {
+		if hold.Load() && strings.HasSuffix(o.Path, ".log") &&
+			(o.Kind == errorfs.OpFileSync || o.Kind == errorfs.OpFileSyncData || o.Kind == errorfs.OpFileSyncTo) {
 			<-release
 		}
 		return nil

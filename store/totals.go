@@ -53,9 +53,11 @@ func (c *totalChange) add(o totalChange) {
 
 func (c totalChange) stats() Stats {
 	n := c.state
-	return Stats{Pending: n[StatePending], Done: n[StateDone], Gone: n[StateGone], Refused: n[StateRefused], Placed: n[StatePlaced],
-		Keys: n[StatePending] + n[StateDone] + n[StateGone] + n[StateRefused] + n[StateQuarantined], Quarantined: n[StateQuarantined],
-		Records: c.records, Posts: c.posts, Files: c.files, FileBytes: c.bytes, Outbox: c.outbox, Fetches: c.fetches}
+	return Stats{Pending: n[StatePending], Done: n[StateDone], Gone: n[StateGone], Refused: n[StateRefused],
+		Placed:      n[StatePlaced],
+		Keys:        n[StatePending] + n[StateDone] + n[StateGone] + n[StateRefused] + n[StateQuarantined],
+		Quarantined: n[StateQuarantined],
+		Records:     c.records, Posts: c.posts, Files: c.files, FileBytes: c.bytes, Outbox: c.outbox, Fetches: c.fetches}
 }
 
 func (t *totals) add(c totalChange) {
@@ -108,7 +110,8 @@ func (t *sliceTotal) add(c totalChange) {
 }
 
 func (t *sliceTotal) now() totalChange {
-	c := totalChange{records: t.records.Load(), fetches: t.fetches.Load(), outbox: t.outbox.Load(), posts: t.posts.Load(),
+	c := totalChange{records: t.records.Load(), fetches: t.fetches.Load(), outbox: t.outbox.Load(),
+		posts: t.posts.Load(),
 		files: t.files.Load(), bytes: t.bytes.Load()}
 	for i := range t.state {
 		c.state[i] = t.state[i].Load()

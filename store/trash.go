@@ -306,7 +306,8 @@ func (t *Trash) read(x Trashed, give bool, fn func([]Row) error) (err error) {
 	var h trashHead
 	if line, lerr := r.line(); lerr != nil {
 		return t.damaged(x, lerr)
-	} else if err := json.Unmarshal(line, &h); err != nil || h.Magic != trashMagic || h.V != trashVersion || h.Slice != x.Slice {
+	} else if err := json.Unmarshal(line, &h); err != nil || h.Magic != trashMagic || h.V != trashVersion ||
+		h.Slice != x.Slice {
 		return t.damaged(x, fmt.Errorf("its first line is %.100q", line))
 	}
 	var page []Row

@@ -83,7 +83,8 @@ func TestTrashGivesBack(t *testing.T) {
 	if _, err := f.ReadAt(whole, 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range [][]byte{whole[:len(whole)-1], append(bytes.Clone(whole[:200]), whole[201:]...), whole[:5], {}} {
+	for _, bad := range [][]byte{whole[:len(whole)-1], append(bytes.Clone(whole[:200]), whole[201:]...), whole[:5],
+		{}} {
 		w, err := disk.Create(name, vfs.WriteCategoryUnspecified)
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +95,8 @@ func TestTrashGivesBack(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := tr.Rows(all[0], func([]Row) error { t.Error("rows of a damaged file"); return nil }); !errors.Is(err, ErrDamaged) {
+		if err := tr.Rows(all[0], func([]Row) error { t.Error("rows of a damaged file"); return nil }); !errors.Is(err,
+			ErrDamaged) {
 			t.Errorf("%d of %d bytes: %v", len(bad), len(whole), err)
 		}
 	}
@@ -113,7 +115,8 @@ func TestTrashIsBounded(t *testing.T) {
 	size := one.List()[0].Bytes
 	tr := openTrash(t, disk, TrashOptions{Keep: trashDays, MaxBytes: 2*size + size/2})
 	for i := range 4 {
-		if err := s.PutSite(Site{Site: "web:a.example", Slice: sl, Fetched: int64(i + 10)}); err != nil { // another copy, of about that size
+		// another copy, of about that size
+		if err := s.PutSite(Site{Site: "web:a.example", Slice: sl, Fetched: int64(i + 10)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := tr.Put(s, sl, "", epoch().Add(time.Duration(i)*time.Hour)); err != nil {
@@ -149,7 +152,8 @@ func TestTrashThroughCrashes(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if on && o.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			clones = append(clones, mem.CrashClone(vfs.CrashCloneCfg{}), mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: newRNG()}))
+			clones = append(clones, mem.CrashClone(vfs.CrashCloneCfg{}),
+				mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: newRNG()}))
 		}
 		return nil
 	}))
@@ -186,7 +190,8 @@ func TestTrashThroughCrashes(t *testing.T) {
 		kept := len(openTrash(t, fs, bounds).List())
 		in[fmt.Sprint(left > 0, kept)]++
 		if left == 0 && kept != 1 || left != 0 && left != len(want) {
-			t.Fatalf("crash %d of %d: %d of %d rows in the store, %d copies in the trash", i, len(clones), left, len(want), kept)
+			t.Fatalf("crash %d of %d: %d of %d rows in the store, %d copies in the trash", i, len(clones), left,
+				len(want), kept)
 		}
 		tr := discard(s, fs)
 		if err := tr.Tidy(epoch()); err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// One post may be kept under several Keys: that of its account, and those of the timelines, tags and searches that showed it, each of
-// which has a row of its own. What a fetch finds of a post, that it was deleted, edited, or is not to be kept, is brought in the
-// same batch to all rows of it that the slice has of the same Site: so nothing that was deleted is found by another way. Nothing
-// is brought to another Site: a server speaks of its own rows. Rows in other slices learn it from their own looks. See
-// docs/decisions/0081.
+// One post may be kept under several Keys: that of its account, and those of the timelines, tags and searches that
+// showed it, each of which has a row of its own. What a fetch finds of a post, that it was deleted, edited, or is not
+// to be kept, is brought in the same batch to all rows of it that the slice has of the same Site: so nothing that was
+// deleted is found by another way. Nothing is brought to another Site: a server speaks of its own rows. Rows in other
+// slices learn it from their own looks. See docs/decisions/0081.
 //
 // What the account shows goes before what timelines show: a page of a timeline may be older than it looks, and does not
 // bring back what the account is known to have deleted.
@@ -65,8 +65,8 @@ func (t *txn) posts(id siteID, c Commit) error {
 	return nil
 }
 
-// yields is r as it may be written: a tombstone, if r is what a timeline shows of a post that its account is known to have no more.
-// wanted is false when there is nothing to write.
+// yields is r as it may be written: a tombstone, if r is what a timeline shows of a post that its account is known to
+// have no more. wanted is false when there is nothing to write.
 func (t *txn) yields(id siteID, r Record) (_ Record, wanted bool, err error) {
 	by := r.author()
 	if r.Deleted || by == r.Key || by.Site() != id.site {
@@ -135,8 +135,8 @@ func (t *txn) bring(id siteID, r Record, now time.Time, to *reach) error {
 	return nil
 }
 
-// Says reports whether r, which is kept of a post, says what o, which was fetched later, says, as far as readers see: there is no need to keep
-// o. Neither is changed.
+// Says reports whether r, which is kept of a post, says what o, which was fetched later, says, as far as readers see:
+// there is no need to keep o. Neither is changed.
 func (r *Record) Says(o *Record) bool {
 	switch {
 	case r.Deleted || o.Deleted:
@@ -154,7 +154,8 @@ func (r *Record) Says(o *Record) bool {
 	if at.After(other) {
 		return true // o is of before the edit
 	}
-	return r.Text == o.Text && r.Warning == o.Warning && at.Equal(other) && slices.EqualFunc(r.Media, o.Media, func(a, b Media) bool { return a.URL == b.URL && a.Alt == b.Alt })
+	return r.Text == o.Text && r.Warning == o.Warning && at.Equal(other) &&
+		slices.EqualFunc(r.Media, o.Media, func(a, b Media) bool { return a.URL == b.URL && a.Alt == b.Alt })
 }
 
 // ways are the Keys of a Site in a slice that show posts of many people.

@@ -24,7 +24,8 @@ func shownBy(k partition.Key, n int, text string, at time.Time) Record {
 	return r
 }
 
-// TestWhatIsFoundOfAPostReachesAllItsRows: a deletion, an edit and a wish reach every row of the post, whichever way it was seen by.
+// TestWhatIsFoundOfAPostReachesAllItsRows: a deletion, an edit and a wish reach every row of the post, whichever way it
+// was seen by.
 func TestWhatIsFoundOfAPostReachesAllItsRows(t *testing.T) {
 	ways := []partition.Key{account(1), publicKey, tagKey}
 	for _, seen := range ways {
@@ -59,7 +60,10 @@ func TestWhatIsFoundOfAPostReachesAllItsRows(t *testing.T) {
 			}
 			at = at.Add(time.Hour)
 			bring(t, s, seen, at, show("second", at))
-			all("edited", func(r Record) bool { return r.Text == "second" && len(r.Edits) == 1 && r.Edits[0].Text == "first" })
+			all("edited", func(r Record) bool {
+				return r.Text == "second" && len(r.Edits) == 1 &&
+					r.Edits[0].Text == "first"
+			})
 			at = at.Add(time.Hour)
 			wish := show("", at)
 			wish.NoIndex = true
@@ -74,8 +78,8 @@ func TestWhatIsFoundOfAPostReachesAllItsRows(t *testing.T) {
 	}
 }
 
-// TestATimelineDoesNotBringBackWhatItsAccountDeleted: a page of a timeline may be older than the deletion, in a row of its own as in
-// a new one; only the account itself shows a post again.
+// TestATimelineDoesNotBringBackWhatItsAccountDeleted: a page of a timeline may be older than the deletion, in a row of
+// its own as in a new one; only the account itself shows a post again.
 func TestATimelineDoesNotBringBackWhatItsAccountDeleted(t *testing.T) {
 	s, at, k := newStore(t), epoch(), account(1)
 	admit(t, s, k, publicKey, tagKey)
@@ -103,8 +107,8 @@ func TestATimelineDoesNotBringBackWhatItsAccountDeleted(t *testing.T) {
 	}
 }
 
-// TestNoServerSpeaksOfTheRowsOfAnother: what one server says of a post, be it under its very name, changes no row of another site in the
-// same slice.
+// TestNoServerSpeaksOfTheRowsOfAnother: what one server says of a post, be it under its very name, changes no row of
+// another site in the same slice.
 func TestNoServerSpeaksOfTheRowsOfAnother(t *testing.T) {
 	s, at, k := newStore(t), epoch(), account(1)
 	evil := partition.Key("")
@@ -134,7 +138,8 @@ func TestNoServerSpeaksOfTheRowsOfAnother(t *testing.T) {
 func TestADeletionSeenInATimelineWithdrawsFiles(t *testing.T) {
 	s, at, k := newStore(t), epoch(), account(1)
 	admit(t, s, k, publicKey)
-	commit(t, s, wanting(Commit{Key: k, Now: at, Next: Next{State: StateDone}, Posts: []Record{naming(postOf(k, 1, "one", at), "a", "b"), naming(postOf(k, 2, "two", at), "b")}}))
+	commit(t, s, wanting(Commit{Key: k, Now: at, Next: Next{State: StateDone},
+		Posts: []Record{naming(postOf(k, 1, "one", at), "a", "b"), naming(postOf(k, 2, "two", at), "b")}}))
 	a, b := fileKey(t, k, "a"), fileKey(t, k, "b")
 	at = at.Add(time.Minute)
 	commit(t, s, fetched(a, "the file", at))
@@ -169,7 +174,8 @@ func TestRowsOfOnePostThroughCrashes(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			at := at.Add(time.Minute)
-			done <- s.Commit(Commit{Key: tagKey, Now: at, Next: Next{State: StateDone}, Posts: []Record{tombstone(tagKey, 1, at)}})
+			done <- s.Commit(Commit{Key: tagKey, Now: at, Next: Next{State: StateDone},
+				Posts: []Record{tombstone(tagKey, 1, at)}})
 		}()
 		left := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: newRNG()})
 		if err := <-done; err != nil {

@@ -30,7 +30,8 @@ type txn struct {
 	bodies   map[bodyID]*bodyUse
 	items    map[string][]byte // states of items written, by row
 	due      map[siteID][]byte // the first row that comes into each queue
-	// Of files: those that a post or a profile named before this batch, and those that one names in it; and what those written count as.
+	// Of files: those that a post or a profile named before this batch, and those that one names in it; and what those
+	// written count as.
 	left, named map[partition.Key]bool
 	sizes       map[partition.Key]fileSize
 }
@@ -297,7 +298,8 @@ func (t *txn) visible() {
 	for id, row := range t.due {
 		t.s.fronts.came(id, row)
 	}
-	for old := t.s.changed.Load(); t.logged > old && !t.s.changed.CompareAndSwap(old, t.logged); old = t.s.changed.Load() {
+	for old := t.s.changed.Load(); t.logged > old &&
+		!t.s.changed.CompareAndSwap(old, t.logged); old = t.s.changed.Load() {
 	}
 }
 

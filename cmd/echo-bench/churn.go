@@ -45,8 +45,10 @@ func (c *churnCmd) Run(ctx context.Context, o output) error {
 		}
 		return d
 	}
-	opts := churn.Options{Peers: c.Peers, Partition: c.Partition, Replicas: c.Replicas, KillEvery: none(c.KillEvery), Random: c.Random, Restart: c.Restart, Cut: none(c.Cut),
-		Joins: c.Join, Duration: c.Duration, Settle: c.Settle, Delay: c.Delay, Sites: c.Sites, Pages: c.Pages, Seed: c.Seed, Alone: c.Alone, Dir: c.Keep, Verbose: c.Verbose, Talk: o.talk}
+	opts := churn.Options{Peers: c.Peers, Partition: c.Partition, Replicas: c.Replicas, KillEvery: none(c.KillEvery),
+		Random: c.Random, Restart: c.Restart, Cut: none(c.Cut),
+		Joins: c.Join, Duration: c.Duration, Settle: c.Settle, Delay: c.Delay, Sites: c.Sites, Pages: c.Pages,
+		Seed: c.Seed, Alone: c.Alone, Dir: c.Keep, Verbose: c.Verbose, Talk: o.talk}
 	if c.Join == 0 {
 		opts.Joins = -1
 	}

@@ -52,7 +52,8 @@ func TestChurnOfProcesses(t *testing.T) {
 	}
 	t.Logf("%s\n%s", talk.String(), out.String())
 	if r.LinksLost+r.RecordsLost+r.RecordsTwice != 0 || r.Coverage != 1 || !r.Idle {
-		t.Errorf("links lost %d, records lost %d, twice %d, coverage %g, idle %v: %v", r.LinksLost, r.RecordsLost, r.RecordsTwice, r.Coverage, r.Idle, r.First)
+		t.Errorf("links lost %d, records lost %d, twice %d, coverage %g, idle %v: %v", r.LinksLost, r.RecordsLost,
+			r.RecordsTwice, r.Coverage, r.Idle, r.First)
 	}
 	if r.Violations != 0 || code != exitDone {
 		t.Errorf("violations %d, smallest gap %g ms, exit %d", r.Violations, r.MinGapMS, code)
@@ -67,7 +68,8 @@ func TestChurnOfProcesses(t *testing.T) {
 
 func TestChurnRefusesWrongUsage(t *testing.T) {
 	var out, talk bytes.Buffer
-	if code := run(t.Context(), strings.Fields("churn --peers 999 --delay 1us"), &out, &talk); code != exitUsage || !strings.Contains(talk.String(), "peers 999") {
+	if code := run(t.Context(), strings.Fields("churn --peers 999 --delay 1us"), &out, &talk); code != exitUsage ||
+		!strings.Contains(talk.String(), "peers 999") {
 		t.Errorf("exit %d: %s", code, talk.String())
 	}
 }

@@ -40,7 +40,8 @@ func (c *crawlCmd) Run(ctx context.Context, o output) error {
 	if err != nil {
 		return fmt.Errorf("crawl: %w", err)
 	}
-	opts := rivals.Options{Program: exe, Rivals: c.Rivals, Sites: c.Sites, Pages: c.Pages, Words: c.Words, For: c.For, Warm: c.Warm, Dir: c.Dir, Profiles: c.Profiles, Talk: o.talk}
+	opts := rivals.Options{Program: exe, Rivals: c.Rivals, Sites: c.Sites, Pages: c.Pages, Words: c.Words, For: c.For,
+		Warm: c.Warm, Dir: c.Dir, Profiles: c.Profiles, Talk: o.talk}
 	if len(c.Rivals) == 1 && c.Rivals[0] == "NONE" {
 		opts.Rivals = []string{}
 	}
@@ -64,7 +65,8 @@ func (c *crawlCmd) Run(ctx context.Context, o output) error {
 			fmt.Fprintf(w, "%s\t%s\tskipped: %s\n", r.Mode, r.Crawler, r.Skipped)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.3f\t%.1f\t%d\t%d\t%d\t%.1f\t%.0f\t%.1f\t%.1f\t%d\t\n", r.Mode, r.Crawler, r.PagesPerS, r.Ratio, r.RequestsPerS, r.Sites, r.Duplicates,
+		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.3f\t%.1f\t%d\t%d\t%d\t%.1f\t%.0f\t%.1f\t%.1f\t%d\t\n", r.Mode, r.Crawler,
+			r.PagesPerS, r.Ratio, r.RequestsPerS, r.Sites, r.Duplicates,
 			r.Hurried, r.MinGapMS, r.PeakMiB, r.CPU, r.Seconds, r.IndexLag)
 	}
 	return w.Flush()
@@ -81,8 +83,9 @@ type crawlPeerCmd struct {
 
 // Run crawls until it is told to stop.
 func (c *crawlPeerCmd) Run(ctx context.Context, o output) error {
-	return rivals.Peer(ctx, rivals.PeerOptions{Mode: rivals.Mode(c.Mode), Dir: c.Dir, Seeds: c.Seeds, Allow: c.Allow, Profiles: c.Profiles,
-		Log: slog.New(slog.NewTextHandler(o.talk, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+	return rivals.Peer(ctx, rivals.PeerOptions{Mode: rivals.Mode(c.Mode), Dir: c.Dir, Seeds: c.Seeds, Allow: c.Allow,
+		Profiles: c.Profiles,
+		Log:      slog.New(slog.NewTextHandler(o.talk, &slog.HandlerOptions{Level: slog.LevelInfo}))})
 }
 
 // crawlCollyCmd is Colly in a measurement.

@@ -30,7 +30,8 @@ func TestCrawlMeasures(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		for _, name := range []string{"cpu.pprof", "heap.pprof"} {
-			if found, err := filepath.Glob(filepath.Join(profiles, string(r.Mode), name)); err != nil || len(found) != 1 {
+			if found, err := filepath.Glob(filepath.Join(profiles, string(r.Mode), name)); err != nil ||
+				len(found) != 1 {
 				t.Errorf("%s: no %s: %v", r.Mode, name, err)
 			}
 		}
@@ -39,7 +40,8 @@ func TestCrawlMeasures(t *testing.T) {
 
 func TestCrawlRefusesWrongUsage(t *testing.T) {
 	var out, talk bytes.Buffer
-	if code := run(t.Context(), strings.Fields("crawl --mode fast --rivals curl"), &out, &talk); code != exitUsage || !strings.Contains(talk.String(), `mode "fast"`) || !strings.Contains(talk.String(), `rival "curl"`) {
+	if code := run(t.Context(), strings.Fields("crawl --mode fast --rivals curl"), &out, &talk); code != exitUsage ||
+		!strings.Contains(talk.String(), `mode "fast"`) || !strings.Contains(talk.String(), `rival "curl"`) {
 		t.Errorf("exit %d: %s", code, talk.String())
 	}
 }

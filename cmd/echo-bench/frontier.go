@@ -62,14 +62,16 @@ func (c *frontierCmd) Run(ctx context.Context, o output) error {
 	return nil
 }
 
-func (c *frontierCmd) measure(ctx context.Context, o output, exe string, opts scale.Options) (r scale.Result, err error) {
+func (c *frontierCmd) measure(ctx context.Context, o output, exe string, opts scale.Options) (r scale.Result,
+	err error) {
 	if opts.Dir, err = os.MkdirTemp(c.Dir, "echo-frontier"); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(opts.Dir)) }()
 	for _, phase := range []string{"fill", "crawl"} {
 		fmt.Fprintf(o.talk, "%d URLs on %d sites: %s\n", opts.URLs, opts.Sites, phase)
-		cmd := exec.CommandContext(ctx, exe, "frontier-phase", phase, "--dir", opts.Dir, "--urls", strconv.Itoa(opts.URLs),
+		cmd := exec.CommandContext(ctx, exe, "frontier-phase", phase, "--dir", opts.Dir, "--urls",
+			strconv.Itoa(opts.URLs),
 			"--sites", strconv.Itoa(opts.Sites), "--pops", strconv.Itoa(opts.Pops))
 		cmd.Stderr = o.talk
 		out, err := cmd.Output()
@@ -90,7 +92,8 @@ func (c *frontierCmd) print(o output, results []scale.Result) error {
 	w := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "sites\tURLs\tfilled URLs/s\tdisk MiB\topen s\tall sites s\tfirst pop s\tpops/s\tCPU us/pop\tpop us\tcrawl MiB\tfill MiB\t")
 	for _, r := range results {
-		fmt.Fprintf(w, "%d\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.0f\t%.1f\t%.2f\t%.0f\t%.0f\t\n", r.Sites, r.URLs, r.FillRate, r.DiskMiB, r.Open, r.Loaded,
+		fmt.Fprintf(w, "%d\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.0f\t%.1f\t%.2f\t%.0f\t%.0f\t\n", r.Sites, r.URLs,
+			r.FillRate, r.DiskMiB, r.Open, r.Loaded,
 			r.First, r.PopRate, r.PopCPU, r.PopAlone, r.CrawlMiB, r.FillMiB)
 	}
 	return w.Flush()

@@ -58,7 +58,8 @@ var executable = os.Executable
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
 	var cmds commands
 	exited := false
-	parser, err := kong.New(&cmds, kong.Name("echo-bench"), kong.Description("Measures echo-node."), kong.UsageOnError(),
+	parser, err := kong.New(&cmds, kong.Name("echo-bench"), kong.Description("Measures echo-node."),
+		kong.UsageOnError(),
 		kong.DefaultEnvars("ECHO"), kong.Writers(stdout, stderr), kong.Exit(func(c int) { exited, code = true, c }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(output{stdout, stderr}))
 	if err != nil {

@@ -67,7 +67,8 @@ func await(t *testing.T, args ...string) string {
 func TestWorldByNameTellsItsHostsAndSeeds(t *testing.T) {
 	dir, listen, adm := t.TempDir(), freeAddr(t), freeAddr(t)
 	hosts, seeds := filepath.Join(dir, "hosts"), filepath.Join(dir, "seeds")
-	start(t, "--listen", listen, "--admin", adm, "--sites", "5", "--hosts-out", hosts, "--seeds-out", seeds, "--advertise", "127.0.0.1")
+	start(t, "--listen", listen, "--admin", adm, "--sites", "5", "--hosts-out", hosts, "--seeds-out", seeds,
+		"--advertise", "127.0.0.1")
 	await(t, "--admin", adm)
 	text, err := os.ReadFile(hosts)
 	if err != nil || strings.Count(string(text), "127.0.0.1 ") != 5 {
@@ -120,7 +121,8 @@ func TestReportOfAWholeCrawlExitsZero(t *testing.T) {
 	srv := httptest.NewServer(admin(w))
 	defer srv.Close()
 	adm := strings.TrimPrefix(srv.URL, "http://")
-	client := &http.Client{Transport: w.RoundTripper(), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: w.RoundTripper(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for _, u := range w.Expected(w.Seeds()) {
 		resp, err := client.Get(u)
 		if err != nil {
@@ -165,7 +167,8 @@ func TestExitCodesOfWrongUsageAndFailure(t *testing.T) {
 		{"--help", exitDone, ""},
 	} {
 		var stderr bytes.Buffer
-		if code := run(t.Context(), strings.Fields(c.args), io.Discard, &stderr); code != c.want || !strings.Contains(stderr.String(), c.says) {
+		if code := run(t.Context(), strings.Fields(c.args), io.Discard, &stderr); code != c.want ||
+			!strings.Contains(stderr.String(), c.says) {
 			t.Errorf("%s: exit %d and %q, want %d and %q", c.args, code, stderr.String(), c.want, c.says)
 		}
 	}

@@ -40,9 +40,11 @@ limits of the real ones. Example:
 // Run serves until ctx is done.
 func (c *peopleCmd) Run(ctx context.Context, o output) (err error) {
 	if c.People < 1 || c.People > 10_000 || c.Past < 0 {
-		return fmt.Errorf("people: --people %d, --past %s: %w: give 1 to 10000 people, and a time that has passed", c.People, c.Past, errUsage)
+		return fmt.Errorf("people: --people %d, --past %s: %w: give 1 to 10000 people, and a time that has passed",
+			c.People, c.Past, errUsage)
 	}
-	mo := mastodontest.Options{Seed: c.Seed, People: c.People, Remote: -1, Start: time.Now().Add(-c.Past), Clock: time.Now, Rate: c.Rate, Limits: mastodontest.MastodonLimits(), StreamPoll: time.Second}
+	mo := mastodontest.Options{Seed: c.Seed, People: c.People, Remote: -1, Start: time.Now().Add(-c.Past),
+		Clock: time.Now, Rate: c.Rate, Limits: mastodontest.MastodonLimits(), StreamPoll: time.Second}
 	if c.TokensOut != "" {
 		mo.Tokens, mo.Lies = map[string]string{peopleToken: ""}, mastodontest.Lies{ClosedAPI: true}
 	}
@@ -51,7 +53,8 @@ func (c *peopleCmd) Run(ctx context.Context, o output) (err error) {
 		return fmt.Errorf("people: %w", err)
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	b, view, end, err := blueskytest.Serve(c.Bluesky, c.PDS, blueskytest.Options{Seed: c.Seed, People: c.People, Start: mo.Start, Clock: time.Now, Rate: c.Rate, Limits: blueskytest.PDSLimits()})
+	b, view, end, err := blueskytest.Serve(c.Bluesky, c.PDS, blueskytest.Options{Seed: c.Seed, People: c.People,
+		Start: mo.Start, Clock: time.Now, Rate: c.Rate, Limits: blueskytest.PDSLimits()})
 	if err != nil {
 		return fmt.Errorf("people: %w", err)
 	}
@@ -67,12 +70,14 @@ func (c *peopleCmd) Run(ctx context.Context, o output) (err error) {
 		err = replace(c.SeedsOut, strings.Join(seeds, "\n")+"\n", 0o644)
 	}
 	if c.TokensOut != "" && err == nil {
-		err = replace(c.TokensOut, fmt.Sprintf("mastodon:\n  - server: %s\n    name: ana\n    token: %s\n", m.Domain(), peopleToken), 0o600)
+		err = replace(c.TokensOut, fmt.Sprintf("mastodon:\n  - server: %s\n    name: ana\n    token: %s\n", m.Domain(),
+			peopleToken), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("people: %w", err)
 	}
-	fmt.Fprintf(o.talk, "people: %d at the Mastodon server %s, such as %s; as many at Bluesky, %s, such as %s\n", c.People, m.Domain(), seeds[0], view, seeds[c.People])
+	fmt.Fprintf(o.talk, "people: %d at the Mastodon server %s, such as %s; as many at Bluesky, %s, such as %s\n",
+		c.People, m.Domain(), seeds[0], view, seeds[c.People])
 	<-ctx.Done()
 	return nil
 }

@@ -21,7 +21,8 @@ func TestPeopleAreServed(t *testing.T) {
 	done := make(chan int, 1)
 	var stderr bytes.Buffer
 	go func() {
-		done <- run(ctx, []string{"people", "--people", "12", "--mastodon", mastodon, "--bluesky", bluesky, "--pds", pds, "--tokens-out", tokens, "--seeds-out", seeds}, io.Discard, &stderr)
+		done <- run(ctx, []string{"people", "--people", "12", "--mastodon", mastodon, "--bluesky", bluesky, "--pds",
+			pds, "--tokens-out", tokens, "--seeds-out", seeds}, io.Discard, &stderr)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -38,7 +39,8 @@ func TestPeopleAreServed(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(tokens)
-	if info, statErr := os.Stat(tokens); err != nil || statErr != nil || info.Mode().Perm() != 0o600 || !strings.Contains(string(text), mastodon) {
+	if info, statErr := os.Stat(tokens); err != nil || statErr != nil || info.Mode().Perm() != 0o600 ||
+		!strings.Contains(string(text), mastodon) {
 		t.Errorf("tokens %q, %v %v", text, err, statErr)
 	}
 	lines, err := os.ReadFile(seeds)
@@ -81,7 +83,8 @@ func TestPeopleAreServed(t *testing.T) {
 		if status != http.StatusOK || !strings.HasPrefix(did, "did:plc:") {
 			t.Fatalf("%s is %d %s", seed, status, body)
 		}
-		if status, body := get("http://"+bluesky+"/"+did, ""); status != http.StatusOK || !strings.Contains(body, "http://"+pds) {
+		if status, body := get("http://"+bluesky+"/"+did, ""); status != http.StatusOK ||
+			!strings.Contains(body, "http://"+pds) {
 			t.Errorf("%s: %d %s", did, status, body)
 		}
 		if status, body := get("http://"+pds+"/xrpc/com.atproto.repo.listRecords?collection=app.bsky.feed.post&repo="+did, ""); status != http.StatusOK || !strings.Contains(body, `"records"`) {

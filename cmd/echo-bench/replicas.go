@@ -31,7 +31,8 @@ func (c *replicasCmd) Run(ctx context.Context, o output) error {
 	if err != nil {
 		return fmt.Errorf("replicas: %w", err)
 	}
-	opts := churn.RatioOptions{Program: program, Peers: c.Peers, Replicas: c.Replicas, Rounds: c.Rounds, Sites: c.Sites, Pages: c.Pages, Limit: c.Limit, Seed: c.Seed, Talk: o.talk}
+	opts := churn.RatioOptions{Program: program, Peers: c.Peers, Replicas: c.Replicas, Rounds: c.Rounds, Sites: c.Sites,
+		Pages: c.Pages, Limit: c.Limit, Seed: c.Seed, Talk: o.talk}
 	if err := opts.Check(); err != nil {
 		return fmt.Errorf("replicas: %w: %w", errUsage, err)
 	}
@@ -42,7 +43,9 @@ func (c *replicasCmd) Run(ctx context.Context, o output) error {
 	if c.JSON {
 		err = json.NewEncoder(o.out).Encode(r)
 	} else {
-		_, err = fmt.Fprintf(o.out, "with %d replicas against 1: pages a second %.2f, pages for a second of processor time %.2f\n", c.Replicas, r.Ratio, r.RatioCPU)
+		_, err = fmt.Fprintf(o.out,
+			"with %d replicas against 1: pages a second %.2f, pages for a second of processor time %.2f\n", c.Replicas,
+			r.Ratio, r.RatioCPU)
 	}
 	if err == nil && r.Ratio < c.Least {
 		err = errIncomplete

@@ -44,7 +44,8 @@ func (c *reportCmd) Run(ctx context.Context, o output) error {
 		err = json.NewEncoder(o.out).Encode(a)
 	} else {
 		_, err = fmt.Fprintf(o.out, "expected %d  missing %d  extra %d  duplicates %d  robots_violations %d  forbidden %d  stray %d  maze %d  hurried %d  min_gap %v  requests %d\n",
-			a.Expected, a.Missing, a.Extra, a.Report.Duplicates, a.Report.RobotsViolations, a.Report.Forbidden, a.Report.Stray, a.Report.Maze, a.Report.Hurried,
+			a.Expected, a.Missing, a.Extra, a.Report.Duplicates, a.Report.RobotsViolations, a.Report.Forbidden,
+			a.Report.Stray, a.Report.Maze, a.Report.Hurried,
 			a.Report.MinGap.Round(time.Microsecond), a.Report.Requests)
 	}
 	if err == nil && !c.Since.IsZero() && !c.JSON {
@@ -82,7 +83,8 @@ func (a Answer) inFlight(killed time.Time, atMost time.Duration) int64 {
 	sites := map[string]bool{}
 	for _, r := range a.Report.Repeats {
 		u, err := url.Parse(r.URL)
-		if err == nil && r.Before.After(killed.Add(-atMost)) && r.Before.Before(killed.Add(late)) && r.Again.After(killed) {
+		if err == nil && r.Before.After(killed.Add(-atMost)) && r.Before.Before(killed.Add(late)) &&
+			r.Again.After(killed) {
 			sites[u.Host] = true
 		}
 	}

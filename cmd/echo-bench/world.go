@@ -81,7 +81,8 @@ func (c *worldCmd) Run(ctx context.Context, o output) error {
 
 // open makes the world; the handler is nil when it serves itself.
 func (c *worldCmd) open() (*crawltest.World, http.Handler, error) {
-	opts := crawltest.Options{Seed: c.Seed, Sites: c.Sites, Pages: c.Pages, Words: c.Words, Plain: c.Plain, Maze: c.Maze,
+	opts := crawltest.Options{Seed: c.Seed, Sites: c.Sites, Pages: c.Pages, Words: c.Words, Plain: c.Plain,
+		Maze:  c.Maze,
 		Think: c.Think, Gap: c.Gap, CrawlDelay: c.CrawlDelay, Prefix: c.Prefix, Port: c.Port, Names: c.Listen != ""}
 	if c.Listen != "" {
 		_, port, err := net.SplitHostPort(c.Listen)

@@ -21,7 +21,8 @@ type zonesCmd struct {
 
 // Run simulates the zones of a large swarm and prints what they cost.
 func (c *zonesCmd) Run(out output) error {
-	r, err := zonesim.Run(zonesim.Options{Peers: c.Peers, ZoneMax: c.ZoneMax, Replicas: c.Replicas, Dead: c.Dead, Lookups: c.Lookups,
+	r, err := zonesim.Run(zonesim.Options{Peers: c.Peers, ZoneMax: c.ZoneMax, Replicas: c.Replicas, Dead: c.Dead,
+		Lookups: c.Lookups,
 		Senders: c.Senders, Links: c.Links, Seed: c.Seed})
 	switch {
 	case err != nil:

@@ -38,7 +38,8 @@ func TestDuplicates(t *testing.T) {
 		got.Real != nil {
 		t.Fatalf("%+v", got)
 	}
-	if one := got.Classes[4]; one.Name != "1 word edited" || one.Ours.Found == nil || *one.Ours.Found <= *one.Paper.Found {
+	if one := got.Classes[4]; one.Name != "1 word edited" || one.Ours.Found == nil ||
+		*one.Ours.Found <= *one.Paper.Found {
 		t.Errorf("%+v", one)
 	}
 	run(t.Context(), args, &table, io.Discard)

@@ -18,7 +18,8 @@ func TestTrainLangSaysWhatIsWrong(t *testing.T) {
 		{"train-lang --data " + t.TempDir() + " --evaluate", exitFailed, "no files LANG.REGISTER.tsv.gz"},
 	} {
 		var out, talk bytes.Buffer
-		if code := run(t.Context(), strings.Fields(c.args), &out, &talk); code != c.code || !strings.Contains(talk.String(), c.want) {
+		if code := run(t.Context(), strings.Fields(c.args), &out, &talk); code != c.code ||
+			!strings.Contains(talk.String(), c.want) {
 			t.Errorf("%s: exit %d, %q, want %d and %q", c.args, code, talk.String(), c.code, c.want)
 		}
 	}

@@ -37,12 +37,14 @@ Example: echo-lab replay --history changes.tsv.gz --json`
 
 // Run crawls and compares.
 func (c *replayCmd) Run(ctx context.Context, o output) error {
-	s := scheduleCmd{History: c.History, Policy: "default", Budget: []float64{c.Budget}, Seeds: 1, Items: c.Items, Days: c.Days, Warm: c.Warm}
+	s := scheduleCmd{History: c.History, Policy: "default", Budget: []float64{c.Budget}, Seeds: 1, Items: c.Items,
+		Days: c.Days, Warm: c.Warm}
 	if err := s.validate(); err != nil {
 		return err
 	}
 	if !(c.Speed > 0 && c.Speed <= 1e6) || c.Plays < 2 || !(c.Within > 0) {
-		return fmt.Errorf("replay: %w: speed %g, plays %d, within %g: out of range", errUsage, c.Speed, c.Plays, c.Within)
+		return fmt.Errorf("replay: %w: speed %g, plays %d, within %g: out of range", errUsage, c.Speed, c.Plays,
+			c.Within)
 	}
 	draw, err := s.world()
 	if err != nil {
@@ -57,7 +59,8 @@ func (c *replayCmd) Run(ctx context.Context, o output) error {
 	if c.Hints == "none" {
 		hints = ""
 	}
-	r, err := replay.Run(ctx, replay.Options{World: w, Budget: c.Budget, Speed: c.Speed, Warm: c.Warm, Seeds: c.Plays, Dir: c.Dir, Talk: o.talk, Hints: hints})
+	r, err := replay.Run(ctx, replay.Options{World: w, Budget: c.Budget, Speed: c.Speed, Warm: c.Warm, Seeds: c.Plays,
+		Dir: c.Dir, Talk: o.talk, Hints: hints})
 	if err != nil {
 		return err
 	}
@@ -67,24 +70,30 @@ func (c *replayCmd) Run(ctx context.Context, o output) error {
 		err = c.table(o, r)
 	}
 	if err == nil && math.Abs(r.Points) > c.Within {
-		err = fmt.Errorf("replay: %w: the crawler's freshness is %+.2f points off the simulator's", errIncomplete, r.Points)
+		err = fmt.Errorf("replay: %w: the crawler's freshness is %+.2f points off the simulator's", errIncomplete,
+			r.Points)
 	}
 	return err
 }
 
 func (c *replayCmd) table(o output, r replay.Result) error {
-	_, err := fmt.Fprintf(o.out, "%s: %d items, %.0f days in %.0f s, %g visits per item per 30 days\n%-10s %10s %12s %8s %8s\n", r.World, r.Items, r.Days, r.Seconds, r.Budget,
+	_, err := fmt.Fprintf(o.out,
+		"%s: %d items, %.0f days in %.0f s, %g visits per item per 30 days\n%-10s %10s %12s %8s %8s\n", r.World,
+		r.Items, r.Days, r.Seconds, r.Budget,
 		"", "freshness", "age (days)", "visits", "changed")
 	for _, l := range []struct {
 		name string
 		replay.Side
 	}{{"crawler", r.Crawler}, {"simulator", r.Simulator}, {"uniform", r.Uniform}} {
 		if err == nil {
-			_, err = fmt.Fprintf(o.out, "%-10s %10.4f %12.3f %8.0f %7.1f%%\n", l.name, l.Freshness, l.AgeDays, l.Visits, 100*l.Changed)
+			_, err = fmt.Fprintf(o.out, "%-10s %10.4f %12.3f %8.0f %7.1f%%\n", l.name, l.Freshness, l.AgeDays, l.Visits,
+				100*l.Changed)
 		}
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(o.out, "difference %+.2f points; at the visits made %+.2f; %d items of which the store has another edition\n", r.Points, 100*(r.Crawler.Freshness-r.AtSpent), r.Stale)
+		_, err = fmt.Fprintf(o.out,
+			"difference %+.2f points; at the visits made %+.2f; %d items of which the store has another edition\n",
+			r.Points, 100*(r.Crawler.Freshness-r.AtSpent), r.Stale)
 	}
 	return err
 }

@@ -52,7 +52,8 @@ func (c *scheduleCmd) Run(ctx context.Context, o output) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		runs, err := contest.Hold(contest.Contest{World: world, Policies: c.policies(), Budget: budget, Seeds: c.Seeds, Warm: c.Warm})
+		runs, err := contest.Hold(contest.Contest{World: world, Policies: c.policies(), Budget: budget, Seeds: c.Seeds,
+			Warm: c.Warm})
 		if err != nil {
 			return err
 		}
@@ -96,7 +97,8 @@ func (c *scheduleCmd) validate() error {
 		}
 	}
 	if len(c.Budget) == 0 || c.Seeds < 1 || c.Items < 1 || c.Days < 2 || c.Page < 0 || !(c.Warm >= 0 && c.Warm < 1) {
-		faults = append(faults, fmt.Errorf("budgets %v, seeds %d, items %d, days %d, page %d, warm %g: out of range", c.Budget, c.Seeds, c.Items, c.Days, c.Page, c.Warm))
+		faults = append(faults, fmt.Errorf("budgets %v, seeds %d, items %d, days %d, page %d, warm %g: out of range",
+			c.Budget, c.Seeds, c.Items, c.Days, c.Page, c.Warm))
 	}
 	if len(faults) > 0 {
 		return fmt.Errorf("schedule: %w: %w", errUsage, errors.Join(faults...))
@@ -112,7 +114,8 @@ func (c *scheduleCmd) world() (func(uint64) (contest.World, error), error) {
 			name = "a"
 		}
 		if !slices.Contains(contest.Populations(), name) {
-			return nil, fmt.Errorf("schedule: %w: no population %q (there are %s)", errUsage, name, strings.Join(contest.Populations(), ", "))
+			return nil, fmt.Errorf("schedule: %w: no population %q (there are %s)", errUsage, name,
+				strings.Join(contest.Populations(), ", "))
 		}
 		return contest.Drawn(name, c.Items, c.Days), nil
 	}

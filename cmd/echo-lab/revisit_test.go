@@ -29,7 +29,8 @@ func TestScheduleJSONAndFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	c := scheduleCmd{History: history, Policy: "default,uniform,oracle-changes", Budget: []float64{2, 8}, Seeds: 3, Items: 10, Days: 200, JSON: true, Out: filepath.Join(dir, "out")}
+	c := scheduleCmd{History: history, Policy: "default,uniform,oracle-changes", Budget: []float64{2, 8}, Seeds: 3,
+		Items: 10, Days: 200, JSON: true, Out: filepath.Join(dir, "out")}
 	if err := c.Run(t.Context(), output{&out, io.Discard}); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,8 @@ func TestScheduleJSONAndFiles(t *testing.T) {
 		t.Fatalf("runs %+v", got.Runs)
 	}
 	for i, r := range got.Runs {
-		if r.Freshness <= 0 || r.Freshness > 1 || r.Age == nil || r.Rate == nil || r.Per == nil || r.Missed == nil || r.Visits != got.Runs[i/3*3].Visits {
+		if r.Freshness <= 0 || r.Freshness > 1 || r.Age == nil || r.Rate == nil || r.Per == nil || r.Missed == nil ||
+			r.Visits != got.Runs[i/3*3].Visits {
 			t.Errorf("run %+v: out of range, or not the visits of %s", r, got.Runs[0].Policy)
 		}
 	}
@@ -86,7 +88,8 @@ func TestScheduleRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	c := scheduleCmd{History: filepath.Join(t.TempDir(), "none"), Policy: "all", Budget: []float64{1}, Seeds: 1, Items: 1, Days: 9}
+	c := scheduleCmd{History: filepath.Join(t.TempDir(), "none"), Policy: "all", Budget: []float64{1}, Seeds: 1,
+		Items: 1, Days: 9}
 	if err := c.Run(t.Context(), output{io.Discard, io.Discard}); err == nil || errors.Is(err, errUsage) {
 		t.Errorf("no file: %v", err)
 	}

@@ -54,7 +54,8 @@ func (c *socialCmd) Run(ctx context.Context, o output) error {
 	if len(peers) == 1 && peers[0] == 0 {
 		peers = nil
 	}
-	r, err := social.Measure(ctx, social.Options{Accounts: c.Accounts, Seeds: c.Seeds, Aim: c.Aim, Within: c.Within, Budget: c.Budget, Times: c.Times,
+	r, err := social.Measure(ctx, social.Options{Accounts: c.Accounts, Seeds: c.Seeds, Aim: c.Aim, Within: c.Within,
+		Budget: c.Budget, Times: c.Times,
 		Peers: peers, Share: c.Share, Talk: o.talk})
 	switch {
 	case errors.Is(err, social.ErrOptions):
@@ -78,27 +79,34 @@ func (c *socialCmd) Run(ctx context.Context, o output) error {
 func socialTable(w io.Writer, r *social.Report) error {
 	t := &table{w: w}
 	t.line("%d accounts, %d seed(s); B is %.0f calls a day\n", r.Accounts, r.Seeds, r.Baseline.Budget)
-	t.line("%-11s %8s %11s | %8s %6s | %11s %6s | %8s %6s", "gap up to", "accounts", "posts each", "paper", "mean", "six classes", "mean", "default", "mean")
+	t.line("%-11s %8s %11s | %8s %6s | %11s %6s | %8s %6s", "gap up to", "accounts", "posts each", "paper", "mean",
+		"six classes", "mean", "default", "mean")
 	for i, p := range social.Paper() {
 		six, ours := r.Baseline.Rows[i], r.Rows[i]
-		t.line("%-11s %8.0f %5.1f/%5.1f | %7.1f%% %6.1f | %10.1f%% %6.1f | %7.1f%% %6.1f", p.Gap, six.Accounts, six.Posts/max(six.Accounts, 1),
-			float64(p.Posted)/float64(p.Users), p.Coverage, p.Mean, 100*six.Coverage, 100*six.Mean, 100*ours.Coverage, 100*ours.Mean)
+		t.line("%-11s %8.0f %5.1f/%5.1f | %7.1f%% %6.1f | %10.1f%% %6.1f | %7.1f%% %6.1f", p.Gap, six.Accounts,
+			six.Posts/max(six.Accounts, 1),
+			float64(p.Posted)/float64(p.Users), p.Coverage, p.Mean, 100*six.Coverage, 100*six.Mean, 100*ours.Coverage,
+			100*ours.Mean)
 	}
-	t.line("%-11s %8s %11s | %7.1f%% %6.1f | %10.1f%% %6.1f | %7.1f%% %6.1f   limit %.3f%%\n", "all", "", "here/paper", 75.2, 80.2, 100*r.Baseline.Coverage, 100*r.Baseline.Mean,
+	t.line("%-11s %8s %11s | %7.1f%% %6.1f | %10.1f%% %6.1f | %7.1f%% %6.1f   limit %.3f%%\n", "all", "", "here/paper",
+		75.2, 80.2, 100*r.Baseline.Coverage, 100*r.Baseline.Mean,
 		100*r.Coverage, 100*r.Mean, 100*r.Limit)
 	half := ""
 	if r.MissedHalf > 0 {
 		half = fmt.Sprintf(" ± %.4f", r.MissedHalf)
 	}
-	t.line("at B the default missed %.4f%s of the posts that the six classes missed (at most %g)\n", r.Missed, half, social.MostMissed)
-	t.line("%-12s %5s %7s %11s %9s %9s %9s %9s %8s %8s %5s %6s", "policy", "peers", "times B", "calls a day", "timelines", "posts", "mean", "limit", "delay h", "p90", "over", "used")
+	t.line("at B the default missed %.4f%s of the posts that the six classes missed (at most %g)\n", r.Missed, half,
+		social.MostMissed)
+	t.line("%-12s %5s %7s %11s %9s %9s %9s %9s %8s %8s %5s %6s", "policy", "peers", "times B", "calls a day",
+		"timelines", "posts", "mean", "limit", "delay h", "p90", "over", "used")
 	for _, group := range [][]social.Result{{r.Baseline}, r.Budgets, r.Shared} {
 		for _, x := range group {
 			half := ""
 			if x.Half > 0 {
 				half = fmt.Sprintf(" ±%.2f", 100*x.Half)
 			}
-			t.line("%-12s %5d %7.4g %11.0f %8.1f%% %8.2f%%%s %8.2f%% %8.3f%% %8s %8s %5d %5.1f%%", x.Policy, x.Peers, x.Times, x.Budget, 100*x.Timelines/max(x.Calls, 1), 100*x.Coverage, half,
+			t.line("%-12s %5d %7.4g %11.0f %8.1f%% %8.2f%%%s %8.2f%% %8.3f%% %8s %8s %5d %5.1f%%", x.Policy, x.Peers,
+				x.Times, x.Budget, 100*x.Timelines/max(x.Calls, 1), 100*x.Coverage, half,
 				100*x.Mean, 100*x.Limit, delay(x.Median), delay(x.P90), x.OverLimit, 100*x.Used)
 		}
 		t.line("")

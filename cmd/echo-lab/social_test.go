@@ -11,7 +11,8 @@ import (
 func TestSocial(t *testing.T) {
 	var out bytes.Buffer
 	args := []string{"social", "--accounts", "500", "--times", "0.5", "--peers", "0", "--json"}
-	if code := run(t.Context(), args, &out, io.Discard); code != exitDone && code != exitIncomplete { // 500 are few: a row of two accounts may fail
+	// 500 are few: a row of two accounts may fail
+	if code := run(t.Context(), args, &out, io.Discard); code != exitDone && code != exitIncomplete {
 		t.Fatalf("exit %d", code)
 	}
 	type side struct {
@@ -37,7 +38,8 @@ func TestSocial(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range append(got.Budgets, got.side, got.Baseline) {
-		if s.Calls == 0 || s.Coverage <= 0 || s.Limit == nil || s.Coverage > *s.Limit || s.Over == nil || s.Used < 0.9 || len(s.Classes) != 10 || s.Classes[0].Gap != "1h" || s.Classes[9].Mean == nil {
+		if s.Calls == 0 || s.Coverage <= 0 || s.Limit == nil || s.Coverage > *s.Limit || s.Over == nil ||
+			s.Used < 0.9 || len(s.Classes) != 10 || s.Classes[0].Gap != "1h" || s.Classes[9].Mean == nil {
 			t.Errorf("%+v", s)
 		}
 	}

@@ -108,7 +108,8 @@ func temporalTable(w io.Writer, r *temporal.Report) error {
 			for _, c := range s.Crawls {
 				fmt.Fprintf(&b, " %13s", cell(c))
 			}
-			t.line("%s", strings.TrimRight(fmt.Sprintf("%-15s %9s %9s |%s", name, general, temporalText, b.String()), " "))
+			t.line("%s", strings.TrimRight(fmt.Sprintf("%-15s %9s %9s |%s", name, general, temporalText, b.String()),
+				" "))
 		}
 		row("", "paper's", "paper's", func(temporal.Side) string { return "" })
 		row("precision at", "general", "temporal", func(c temporal.Side) string { return string(c.Order) })

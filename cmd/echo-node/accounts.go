@@ -43,7 +43,8 @@ type accountFlags struct {
 
 // options translates the flags; seeds are the community's.
 func (f *accountFlags) options() (o social.Options, seeds []partition.Key, err error) {
-	o = social.Options{Lists: f.Lists, Back: f.Back, View: f.View, Jetstream: f.Jetstream, Streams: f.Streams, Directory: f.Directory, X: f.X, Rules: social.Rules{Follow: social.Scope(f.Follow), Langs: f.Lang}}
+	o = social.Options{Lists: f.Lists, Back: f.Back, View: f.View, Jetstream: f.Jetstream, Streams: f.Streams,
+		Directory: f.Directory, X: f.X, Rules: social.Rules{Follow: social.Scope(f.Follow), Langs: f.Lang}}
 	var errs []error
 	if f.Community != "" {
 		if seeds, err = f.judge(&o.Rules); err != nil {
@@ -91,7 +92,8 @@ func (f *accountFlags) media() int64 {
 	return int64(f.MediaMax)
 }
 
-// judge has the community of --community judged. Its seeds are the accounts that its file names; what is no account of a service is left out.
+// judge has the community of --community judged. Its seeds are the accounts that its file names; what is no account of
+// a service is left out.
 func (f *accountFlags) judge(r *social.Rules) (seeds []partition.Key, err error) {
 	if len(f.Country)+len(f.Lang) > 0 {
 		return nil, usage("--community %s: not together with --community-country and --community-lang", f.Community)
@@ -205,7 +207,8 @@ func readTokens(file string) ([]social.Token, error) {
 			m.Name = fmt.Sprintf("token-%d", i+1)
 		}
 		if strings.Contains(m.Name, m.Token) || strings.Contains(m.Server, m.Token) {
-			return nil, fmt.Errorf("%s: entry %d: the token stands in the name or the server, or there is none", file, i+1)
+			return nil, fmt.Errorf("%s: entry %d: the token stands in the name or the server, or there is none", file,
+				i+1)
 		}
 		c, err := service.NewCredential(m.Name, m.Token)
 		if err != nil {

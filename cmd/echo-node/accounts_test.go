@@ -22,10 +22,12 @@ import (
 
 const secret = "s3cretT0kenOfAna"
 
-// serveAccounts is a simulated server on loopback that answers nobody without the token, and somebody there who may be followed.
+// serveAccounts is a simulated server on loopback that answers nobody without the token, and somebody there who may be
+// followed.
 func serveAccounts(t *testing.T) (w *mastodontest.World, who string) {
 	t.Helper()
-	w, stop, err := mastodontest.Serve("127.0.0.1:0", mastodontest.Options{Seed: 6, People: 12, Remote: -1, Quiet: true, Limits: mastodontest.MastodonLimits(),
+	w, stop, err := mastodontest.Serve("127.0.0.1:0", mastodontest.Options{Seed: 6, People: 12, Remote: -1, Quiet: true,
+		Limits: mastodontest.MastodonLimits(),
 		Tokens: map[string]string{secret: ""}, Lies: mastodontest.Lies{ClosedAPI: true}})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +49,8 @@ func serveAccounts(t *testing.T) (w *mastodontest.World, who string) {
 func writeTokens(t *testing.T, dir, server string, mode fs.FileMode) string {
 	t.Helper()
 	file := filepath.Join(dir, "tokens.yaml")
-	if err := os.WriteFile(file, []byte("mastodon:\n  - server: "+server+"\n    name: ana\n    token: "+secret+"\n"), mode); err != nil {
+	if err := os.WriteFile(file, []byte("mastodon:\n  - server: "+server+"\n    name: ana\n    token: "+secret+"\n"),
+		mode); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -58,7 +61,8 @@ func writeTokens(t *testing.T, dir, server string, mode fs.FileMode) string {
 func TestFollowWithAToken(t *testing.T) {
 	dir, begun := t.TempDir(), time.Now()
 	w, who := serveAccounts(t)
-	p := startProcess(t, dir, "a", "--token-file", writeTokens(t, dir, w.Domain(), 0o600), "--lists", "--allow-net", "127.0.0.0/8", "--leave", "1s")
+	p := startProcess(t, dir, "a", "--token-file", writeTokens(t, dir, w.Domain(), 0o600), "--lists", "--allow-net",
+		"127.0.0.0/8", "--leave", "1s")
 	until(t, "the account is followed", 60*time.Second, func() bool {
 		var seeded any
 		if p.echo(&seeded, "seed", who) != nil {
@@ -89,7 +93,8 @@ func TestFollowWithAToken(t *testing.T) {
 	}
 	var said bytes.Buffer
 	for _, at := range []string{p.api, b.api} {
-		for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/peers", "/api/v1/errors", "/api/v1/gaps", "/api/v1/export", "/api/v1/export?captures=true", "/api/v1/records?key=" + who} {
+		for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/peers", "/api/v1/errors", "/api/v1/gaps",
+			"/api/v1/export", "/api/v1/export?captures=true", "/api/v1/records?key=" + who} {
 			resp, err := http.Get("http://" + at + path)
 			if err != nil {
 				t.Fatal(err)
@@ -141,7 +146,8 @@ func TestFollowWithAToken(t *testing.T) {
 
 // A limit that the server tells is shown as what is used of it; one that it does not, by the pace that was found out.
 func TestBudgetText(t *testing.T) {
-	b := api.Budget{Site: "mastodon:m.example", Credential: "ana", Bucket: "user/5m", Limit: 300, Used: 7, Window: 300, Refused: 1}
+	b := api.Budget{Site: "mastodon:m.example", Credential: "ana", Bucket: "user/5m", Limit: 300, Used: 7, Window: 300,
+		Refused: 1}
 	if got := budgetText(b); got != "mastodon:m.example ana, user/5m: 7 of 300 used, 1 refused" {
 		t.Error(got)
 	}
@@ -164,14 +170,16 @@ func TestTokenFiles(t *testing.T) {
 	if err := os.WriteFile(both, []byte("twitter:\n  - token: "+secret+"\n    usd: 2.5\nmastodon:\n  - server: M.example\n    token: "+secret+"x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if all, err = readTokens(both); err != nil || len(all) != 2 || all[1].Service != "twitter" || all[1].Daily != 2_500_000 || all[1].Credential.Name() != "token-2" {
+	if all, err = readTokens(both); err != nil || len(all) != 2 || all[1].Service != "twitter" ||
+		all[1].Daily != 2_500_000 || all[1].Credential.Name() != "token-2" {
 		t.Fatalf("%v %v", all, err)
 	}
 	if err := (social.Options{Tokens: all}).Validate(); err != nil {
 		t.Error(err)
 	}
 	all[1].Daily = 0
-	if err := (social.Options{Tokens: all}).Validate(); err == nil || !strings.Contains(err.Error(), "how many dollars") || strings.Contains(err.Error(), secret) {
+	if err := (social.Options{Tokens: all}).Validate(); err == nil ||
+		!strings.Contains(err.Error(), "how many dollars") || strings.Contains(err.Error(), secret) {
 		t.Errorf("a token without money: %v", err)
 	}
 	if err := os.Chmod(file, 0o640); err != nil {
@@ -180,8 +188,10 @@ func TestTokenFiles(t *testing.T) {
 	if _, err := readTokens(file); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("a file for all: %v", err)
 	}
-	for _, text := range []string{secret, "mastodon: " + secret, "mastodon:\n  - server: x\n    token: " + secret + " x\n", "mastodon:\n  - " + secret + ": x\n", "mastodon:\n  - server: x\n",
-		"twitter:\n  - name: x\n    token: " + secret + "\n    usd: -1\n", "twitter:\n  - name: x\n    token: " + secret + "\n    usd: " + secret + "\n",
+	for _, text := range []string{secret, "mastodon: " + secret, "mastodon:\n  - server: x\n    token: " + secret +
+		" x\n", "mastodon:\n  - " + secret + ": x\n", "mastodon:\n  - server: x\n",
+		"twitter:\n  - name: x\n    token: " + secret + "\n    usd: -1\n",
+		"twitter:\n  - name: x\n    token: " + secret + "\n    usd: " + secret + "\n",
 		"mastodon:\n  - server: x\n    name: " + secret + "\n    token: " + secret + "\n"} {
 		bad := filepath.Join(dir, "bad")
 		if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
@@ -217,8 +227,10 @@ func TestFollowACommunity(t *testing.T) {
 		ended := make(chan int, 1)
 		var log bytes.Buffer
 		go func() {
-			ended <- (&program{stdout: &log, stderr: &log}).run(ctx, []string{"run", "--data", filepath.Join(dir, "a"), "--api", at, "--listen", "/ip4/127.0.0.1/tcp/0", "--leave", "0s",
-				"--token-file", writeTokens(t, dir, w.Domain(), 0o600), "--lists", "--community", "pt", "--allow-net", "127.0.0.0/8"})
+			ended <- (&program{stdout: &log, stderr: &log}).run(ctx, []string{"run", "--data", filepath.Join(dir, "a"),
+				"--api", at, "--listen", "/ip4/127.0.0.1/tcp/0", "--leave", "0s",
+				"--token-file", writeTokens(t, dir, w.Domain(), 0o600), "--lists", "--community", "pt", "--allow-net",
+				"127.0.0.0/8"})
 		}()
 		return func() {
 			cancel()
@@ -229,7 +241,8 @@ func TestFollowACommunity(t *testing.T) {
 	}
 	echo := func(v any, args ...string) error {
 		var out, errs bytes.Buffer
-		if code := (&program{stdout: &out, stderr: &errs}).run(t.Context(), append(args, "--api", at, "--json")); code != exitDone {
+		if code := (&program{stdout: &out, stderr: &errs}).run(t.Context(),
+			append(args, "--api", at, "--json")); code != exitDone {
 			return fmt.Errorf("%v: exit %d: %s", args, code, errs.String())
 		}
 		return json.Unmarshal(out.Bytes(), v)
@@ -238,15 +251,18 @@ func TestFollowACommunity(t *testing.T) {
 	until(t, "the seed is followed", 2*time.Minute, func() bool {
 		var seeded any
 		var shown api.Shown
-		return echo(&seeded, "seed", who) == nil && echo(&shown, "show", who) == nil && shown.Record != nil && shown.Record.VerdictWord() == "in" && strings.HasPrefix(shown.Record.Verdict.By, "portugal@")
+		return echo(&seeded, "seed", who) == nil && echo(&shown, "show", who) == nil && shown.Record != nil &&
+			shown.Record.VerdictWord() == "in" && strings.HasPrefix(shown.Record.Verdict.By, "portugal@")
 	})
 	var said api.Overruling
-	if err := echo(&said, "override", who, "out", "--by", "rui", "--why", "a machine"); err != nil || said.Verdict != "out" {
+	if err := echo(&said, "override", who, "out", "--by", "rui", "--why", "a machine"); err != nil ||
+		said.Verdict != "out" {
 		t.Fatalf("%+v, %v", said, err)
 	}
 	overruled := func() bool {
 		var shown api.Shown
-		return echo(&shown, "show", who) == nil && shown.Record.VerdictWord() == "out" && shown.Record.Verdict.Override.By == "rui" && len(shown.Overrides) == 1
+		return echo(&shown, "show", who) == nil && shown.Record.VerdictWord() == "out" &&
+			shown.Record.Verdict.Override.By == "rui" && len(shown.Overrides) == 1
 	}
 	if !overruled() {
 		t.Error("the word is not shown")
@@ -254,23 +270,28 @@ func TestFollowACommunity(t *testing.T) {
 	until(t, "it is found and counted", time.Minute, func() bool {
 		var a api.Answer
 		var st api.Status
-		return echo(&a, "query", "--verdict", "out", "") == nil && len(a.Hits) > 0 && echo(&st, "status") == nil && st.Verdicts["out"] > 0
+		return echo(&a, "query", "--verdict", "out", "") == nil && len(a.Hits) > 0 && echo(&st, "status") == nil &&
+			st.Verdicts["out"] > 0
 	})
 	var m api.Mistakes
-	if err := echo(&m, "mistakes"); err != nil || m.Words != 1 || len(m.Mistakes) != 1 || m.Mistakes[0].Judged.Verdict != "in" {
+	if err := echo(&m, "mistakes"); err != nil || m.Words != 1 || len(m.Mistakes) != 1 ||
+		m.Mistakes[0].Judged.Verdict != "in" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	var text bytes.Buffer
 	for _, args := range [][]string{{"export", "--verdict", "out"}, {"show", who}, {"status"}, {"mistakes"}} {
 		text.Reset()
-		if code := (&program{stdout: &text, stderr: &text}).run(t.Context(), append(args, "--api", at)); code != exitDone || !strings.Contains(text.String(), "a machine") && args[0] != "status" || args[0] == "status" && !strings.Contains(text.String(), "verdicts") {
+		if code := (&program{stdout: &text, stderr: &text}).run(t.Context(),
+			append(args, "--api", at)); code != exitDone || !strings.Contains(text.String(), "a machine") &&
+			args[0] != "status" || args[0] == "status" && !strings.Contains(text.String(), "verdicts") {
 			t.Errorf("%v: exit %d: %s", args, code, text.String())
 		}
 	}
 	stop()
 	stop = run()
 	until(t, "the word is there after a restart", 2*time.Minute, overruled)
-	until(t, "it is taken back", time.Minute, func() bool { return echo(&said, "override", who, "judge", "--by", "rui") == nil })
+	until(t, "it is taken back", time.Minute,
+		func() bool { return echo(&said, "override", who, "judge", "--by", "rui") == nil })
 	var shown api.Shown
 	if err := echo(&shown, "show", who); err != nil || shown.Record.VerdictWord() != "in" || len(shown.Overrides) != 2 {
 		t.Errorf("%+v, %v", shown, err)

@@ -24,12 +24,14 @@ func TestTheOperatorsTokenIsFound(t *testing.T) {
 	if err != nil || !found || len(one.text) < 32 {
 		t.Fatal(one, found, err)
 	}
-	for _, addr := range []string{"127.0.0.1:7702", "localhost:7702", "http://127.0.0.1:7702", "http://localhost:7702/"} {
+	for _, addr := range []string{"127.0.0.1:7702", "localhost:7702", "http://127.0.0.1:7702",
+		"http://localhost:7702/"} {
 		if got := findToken(addr); got != one.text {
 			t.Errorf("%s: %q", addr, got)
 		}
 	}
-	for _, addr := range []string{"127.0.0.1:7703", "127.0.0.2:7702", "192.0.2.1:7702", "evil.example:7702", "[::1]:7702", "7702", "../../x:7702", ""} {
+	for _, addr := range []string{"127.0.0.1:7703", "127.0.0.2:7702", "192.0.2.1:7702", "evil.example:7702",
+		"[::1]:7702", "7702", "../../x:7702", ""} {
 		if got := findToken(addr); got != "" {
 			t.Errorf("%s: %q", addr, got)
 		}
@@ -37,11 +39,13 @@ func TestTheOperatorsTokenIsFound(t *testing.T) {
 	for _, name := range one.files {
 		info, err := os.Stat(name)
 		dir, derr := os.Stat(filepath.Dir(name))
-		if err != nil || derr != nil || info.Mode().Perm() != 0o600 || filepath.Dir(name) != data && dir.Mode().Perm() != 0o700 {
+		if err != nil || derr != nil || info.Mode().Perm() != 0o600 || filepath.Dir(name) != data &&
+			dir.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v %v", name, info.Mode(), err)
 		}
 	}
-	if b, err := os.ReadFile(filepath.Join(data, tokenName)); err != nil || strings.TrimSpace(string(b)) != one.text || len(one.files) != 3 {
+	if b, err := os.ReadFile(filepath.Join(data, tokenName)); err != nil || strings.TrimSpace(string(b)) != one.text ||
+		len(one.files) != 3 {
 		t.Errorf("%q %v, files %q", b, err, one.files)
 	}
 	// Without the directory of a session, the other is found.
@@ -112,9 +116,10 @@ func TestSeedFindsTheToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := api.New(api.Options{Addr: ln.Addr().String(), Operator: operator.text, Peer: api.Peer{Seed: func(_ context.Context, keys []partition.Key) ([]api.SeedAnswer, error) {
-		return []api.SeedAnswer{{Key: string(keys[0]), Answer: "admitted"}}, nil
-	}}})
+	s, err := api.New(api.Options{Addr: ln.Addr().String(), Operator: operator.text,
+		Peer: api.Peer{Seed: func(_ context.Context, keys []partition.Key) ([]api.SeedAnswer, error) {
+			return []api.SeedAnswer{{Key: string(keys[0]), Answer: "admitted"}}, nil
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,14 +129,16 @@ func TestSeedFindsTheToken(t *testing.T) {
 	defer func() { cancel(); <-served }()
 	seed := func() (int, string) {
 		var out bytes.Buffer
-		return (&program{stdout: &out, stderr: &out}).run(t.Context(), []string{"seed", "https://example.org/", "--api", ln.Addr().String()}), out.String()
+		return (&program{stdout: &out, stderr: &out}).run(t.Context(),
+			[]string{"seed", "https://example.org/", "--api", ln.Addr().String()}), out.String()
 	}
 	if code, said := seed(); code != exitDone || !strings.Contains(said, "admitted") {
 		t.Errorf("exit %d: %s", code, said)
 	}
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	if code, said := seed(); code != exitFailed || !strings.Contains(said, "--api-token-file") || !strings.Contains(said, tokenName) {
+	if code, said := seed(); code != exitFailed || !strings.Contains(said, "--api-token-file") ||
+		!strings.Contains(said, tokenName) {
 		t.Errorf("another user: exit %d: %s", code, said)
 	}
 }

@@ -80,7 +80,8 @@ func (c *restoreCmd) Run(ctx context.Context, p *program, g *globals) error {
 		return err
 	}
 	return p.print(g, map[string]any{"data": c.Data, "backup": info}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s: %d records of the swarm %s, as peer %s had them at %s\n", c.Data, info.Records, info.Swarm, info.Peer, info.Made.Format("2006-01-02 15:04:05 MST"))
+		fmt.Fprintf(w, "%s: %d records of the swarm %s, as peer %s had them at %s\n", c.Data, info.Records, info.Swarm,
+			info.Peer, info.Made.Format("2006-01-02 15:04:05 MST"))
 	})
 }
 

@@ -61,7 +61,8 @@ func TestBackupCommands(t *testing.T) {
 		if err := os.RemoveAll(restored); err != nil {
 			t.Fatal(err)
 		}
-		if code, said = runOnce(t, "restore", b, "--data", restored, "--alone"); code != 0 || !strings.Contains(said, "0 records of the swarm echo") {
+		if code, said = runOnce(t, "restore", b, "--data", restored, "--alone"); code != 0 ||
+			!strings.Contains(said, "0 records of the swarm echo") {
 			t.Fatalf("restore: exit %d: %s", code, said)
 		}
 	}
@@ -114,7 +115,8 @@ func TestControl(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ said, want string }{
-		{"\n", "unexpected end"}, {"{}\n", "version 0"}, {`{"v":1,"backup":"here"}` + "\n", "no absolute path"}, {`{"v":1,"backup":"/full"}` + "\n", "disk full"},
+		{"\n", "unexpected end"}, {"{}\n", "version 0"}, {`{"v":1,"backup":"here"}` + "\n", "no absolute path"},
+		{`{"v":1,"backup":"/full"}` + "\n", "disk full"},
 		{strings.Repeat("a", maxControl), "at most"},
 	} {
 		conn, err := net.Dial("unix", at)
@@ -163,7 +165,8 @@ func TestRestoreTrash(t *testing.T) {
 	data := t.TempDir()
 	code, said := runOnce(t, "restore", "--trash", "--data", data)
 	wantFailure(t, code, said, 1, "nothing that was asked for is in the trash")
-	s, err := store.Create(filepath.Join(data, "store"), store.Options{Charter: partition.DefaultCharter("echo", "12D3KooWfounder")})
+	s, err := store.Create(filepath.Join(data, "store"),
+		store.Options{Charter: partition.DefaultCharter("echo", "12D3KooWfounder")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +178,8 @@ func TestRestoreTrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	sl := s.SliceOf(k)
-	trash, err := store.OpenTrash(vfs.Default, node.TrashDir(data), store.TrashOptions{Keep: time.Hour, MaxBytes: 1 << 20})
+	trash, err := store.OpenTrash(vfs.Default, node.TrashDir(data),
+		store.TrashOptions{Keep: time.Hour, MaxBytes: 1 << 20})
 	if err == nil {
 		err = trash.Put(s, sl, "surplus", time.Now())
 	}
@@ -188,7 +192,8 @@ func TestRestoreTrash(t *testing.T) {
 	code, said = runOnce(t, "restore", "--trash", "--alone", "--data", data)
 	wantFailure(t, code, said, 2, "--alone")
 	for range 2 {
-		if code, said = runOnce(t, "restore", "--trash", sl.String(), "--data", data); code != 0 || !strings.Contains(said, sl.String()) {
+		if code, said = runOnce(t, "restore", "--trash", sl.String(), "--data", data); code != 0 ||
+			!strings.Contains(said, sl.String()) {
 			t.Fatalf("exit %d: %s", code, said)
 		}
 	}

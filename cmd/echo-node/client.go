@@ -185,8 +185,10 @@ func printSite(w io.Writer, owner string, s api.SiteState) {
 
 func printStatus(w io.Writer, s api.Status, short bool) {
 	if short {
-		words := []string{fmt.Sprintf("%s  fetched %d  pending %d  fetching %d  outbox %d  slices %d  peers %d", time.Now().Format(time.TimeOnly),
-			s.Fetched, s.Pending, s.Fetching, s.Outbox, s.Slices, s.Peers), s.Progress.Text(), strings.Join(s.Limits, "; ")}
+		words := []string{fmt.Sprintf("%s  fetched %d  pending %d  fetching %d  outbox %d  slices %d  peers %d",
+			time.Now().Format(time.TimeOnly),
+			s.Fetched, s.Pending, s.Fetching, s.Outbox, s.Slices, s.Peers), s.Progress.Text(),
+			strings.Join(s.Limits, "; ")}
 		say(w, "%s\n", strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), "  "))
 		return
 	}
@@ -221,13 +223,21 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 	row("media", mediaText(s))
 	row("disk", fmt.Sprintf("%.1f MiB", float64(s.DiskBytes)/(1<<20)))
 	if s.Trash.Slices > 0 {
-		row("trash", fmt.Sprintf("%d dropped copies, %.1f MiB, %d about to be given back", s.Trash.Slices, float64(s.Trash.Bytes)/(1<<20), s.Trash.Wanted))
+		row("trash", fmt.Sprintf("%d dropped copies, %.1f MiB, %d about to be given back", s.Trash.Slices,
+			float64(s.Trash.Bytes)/(1<<20), s.Trash.Wanted))
 	}
 	for _, c := range s.Clock {
 		row("clock", clockText(c))
 	}
-	row("memory", fmt.Sprintf("%.1f MiB of %.0f MiB held for pages, %.1f MiB at most", float64(s.Memory.Held)/(1<<20), float64(s.Memory.Limit)/(1<<20), float64(s.Memory.Most)/(1<<20)))
+	row("memory", fmt.Sprintf("%.1f MiB of %.0f MiB held for pages, %.1f MiB at most", float64(s.Memory.Held)/(1<<20),
+		float64(s.Memory.Limit)/(1<<20), float64(s.Memory.Most)/(1<<20)))
 	row("limits", strings.Join(append([]string{}, s.Limits...), "; "))
+	statusOfSites(row, s)
+	_ = t.Flush() // to a terminal or a buffer; the next Encode or Fprintf would fail the same way
+}
+
+// statusOfSites gives rows about servers, addresses, and what was looked at again.
+func statusOfSites(row func(name string, v any), s api.Status) {
 	for _, b := range s.Budgets {
 		row("budget", budgetText(b))
 	}
@@ -256,9 +266,9 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 		row("seen again", fmt.Sprintf("%d: %s", s.Revisits[found], found))
 	}
 	if s.Hints["heard"] > 0 {
-		row("hints", fmt.Sprintf("%d heard, %d followed, %d right, %d wrong", s.Hints["heard"], s.Hints["followed"], s.Hints["right"], s.Hints["wrong"]))
+		row("hints", fmt.Sprintf("%d heard, %d followed, %d right, %d wrong", s.Hints["heard"], s.Hints["followed"],
+			s.Hints["right"], s.Hints["wrong"]))
 	}
-	_ = t.Flush() // to a terminal or a buffer; the next Encode or Fprintf would fail the same way
 }
 
 type peersCmd struct{ client }
@@ -319,7 +329,8 @@ func (c *ownerCmd) Run(ctx context.Context, p *program, g *globals) error {
 		return err
 	}
 	return p.print(g, o, func(w io.Writer) {
-		say(w, "key     %s\nsite    %s\nslice   %s\nkeepers %s\naddrs   %s\n", o.Key, o.Site, o.Slice, strings.Join(o.Replicas, " "), strings.Join(o.Addrs, " "))
+		say(w, "key     %s\nsite    %s\nslice   %s\nkeepers %s\naddrs   %s\n", o.Key, o.Site, o.Slice,
+			strings.Join(o.Replicas, " "), strings.Join(o.Addrs, " "))
 	})
 }
 
@@ -362,7 +373,8 @@ func printShown(w io.Writer, s shown) {
 		say(w, "due    %s %s\n", s.DueAt.Format(time.RFC3339), s.DueWhy)
 	}
 	if r := s.Record; r != nil {
-		say(w, "fetched %s by …%s, status %d, %s\ntitle  %s\nlang   %s\n", r.FetchedAt.Format(time.RFC3339), tail(r.Peer), r.Status, r.Digest,
+		say(w, "fetched %s by …%s, status %d, %s\ntitle  %s\nlang   %s\n", r.FetchedAt.Format(time.RFC3339),
+			tail(r.Peer), r.Status, r.Digest,
 			oneLine(r.Title), r.Lang)
 		printMedia(w, r)
 		printJudged(w, r)

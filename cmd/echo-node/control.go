@@ -17,8 +17,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 )
 
-// A running peer does what only the owner of its data directory may ask for, at a socket in that directory: the API's token,
-// or its being on loopback, lets others do less. One question a connection, a line of JSON each way.
+// A running peer does what only the owner of its data directory may ask for, at a socket in that directory: the API's
+// token, or its being on loopback, lets others do less. One question a connection, a line of JSON each way.
 const (
 	controlName    = "control.sock"
 	controlVersion = 1
@@ -93,7 +93,8 @@ func answerControl(ctx context.Context, conn net.Conn, backup func(dir string) e
 		return ctx.Err()
 	case err != nil:
 	case ask.V != controlVersion:
-		err = fmt.Errorf("the question has version %d, this peer knows %d: use the same version of the program", ask.V, controlVersion)
+		err = fmt.Errorf("the question has version %d, this peer knows %d: use the same version of the program", ask.V,
+			controlVersion)
 	case !filepath.IsAbs(ask.Backup):
 		err = fmt.Errorf("%q is no absolute path", ask.Backup)
 	default:
@@ -118,8 +119,8 @@ func readControl(r io.Reader, v any) error {
 	return json.Unmarshal(line, v)
 }
 
-// askBackup has the peer that runs on the data directory make a backup, and waits until it is whole. When ctx ends it waits no
-// longer; the peer makes it all the same. errNoControl when none listens.
+// askBackup has the peer that runs on the data directory make a backup, and waits until it is whole. When ctx ends it
+// waits no longer; the peer makes it all the same. errNoControl when none listens.
 func askBackup(ctx context.Context, data, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

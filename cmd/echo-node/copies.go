@@ -41,7 +41,8 @@ func (c *copiesOfCmd) Run(ctx context.Context, p *program, g *globals) error {
 		return err
 	}
 	if a.Coverage.SlicesAnswered < a.Coverage.SlicesTotal {
-		return &incompleteError{fmt.Errorf("%d of %d slices answered", a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal)}
+		return &incompleteError{fmt.Errorf("%d of %d slices answered", a.Coverage.SlicesAnswered,
+			a.Coverage.SlicesTotal)}
 	}
 	return nil
 }
@@ -59,7 +60,8 @@ func printCopies(w io.Writer, a api.CopyGroup) {
 		say(w, "group %s of %d\n", a.Group, len(a.Members))
 	}
 	for _, m := range a.Members {
-		say(w, "%-14s %3d  %s  %s\n    fetched %s by …%s\n", m.Reason, m.Distance, address(m.Key, m.Post), oneLine(m.Title), m.FetchedAt.Format(time.DateTime), tail(m.Peer))
+		say(w, "%-14s %3d  %s  %s\n    fetched %s by …%s\n", m.Reason, m.Distance, address(m.Key, m.Post),
+			oneLine(m.Title), m.FetchedAt.Format(time.DateTime), tail(m.Peer))
 	}
 	if a.More {
 		fmt.Fprintln(w, "a limit was met: there may be more")

@@ -27,7 +27,8 @@ func TestAPanicIsNotWrongUsage(t *testing.T) {
 	if !errors.As(err, &ended) {
 		t.Fatalf("it ended with %v", err)
 	}
-	if w, ok := ended.Sys().(syscall.WaitStatus); !ok || !w.Signaled() || w.Signal() != syscall.SIGABRT || w.CoreDump() {
+	if w, ok := ended.Sys().(syscall.WaitStatus); !ok || !w.Signaled() || w.Signal() != syscall.SIGABRT ||
+		w.CoreDump() {
 		t.Errorf("it ended with %v, core dump %v; want SIGABRT, none", err, ok && w.CoreDump())
 	}
 	if !strings.Contains(string(out), "on purpose") || !strings.Contains(string(out), "crash_test.go") {

@@ -174,7 +174,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 		<-running.Done()
 		return nil
 	}
-	if s.Keys.Missing+s.Keys.Duplicates+s.Keys.Extra > 0 || s.Links.Lost > 0 || s.Query.Answered < s.Query.Total || s.Query.Hits != s.Query.Expected || s.Judged.Unread > 0 {
+	if s.Keys.Missing+s.Keys.Duplicates+s.Keys.Extra > 0 || s.Links.Lost > 0 || s.Query.Answered < s.Query.Total ||
+		s.Query.Hits != s.Query.Expected || s.Judged.Unread > 0 {
 		return &incompleteError{errors.New("the crawl is not whole; see the summary")}
 	}
 	return nil
@@ -196,8 +197,10 @@ func (d *demo) open(ctx context.Context, g *errgroup.Group) error {
 	var join []string
 	for i := range d.cmd.Peers {
 		o := node.Options{
-			Dir: filepath.Join(d.dir, fmt.Sprintf("peer%d", i+1)), Join: join, Swarm: "demo", Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"},
-			Delay: d.cmd.Delay, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")}, Version: versionText(),
+			Dir: filepath.Join(d.dir, fmt.Sprintf("peer%d", i+1)), Join: join, Swarm: "demo",
+			Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"},
+			Delay:  d.cmd.Delay, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")},
+			Version:   versionText(),
 			Partition: partition.Mode(d.cmd.Partition), Location: demoLocation(d.cmd.Partition, i),
 		}
 		if d.village != nil {
@@ -237,7 +240,8 @@ func (d *demo) open(ctx context.Context, g *errgroup.Group) error {
 }
 
 // until polls cond, showing progress on a terminal, until it is true.
-func (d *demo) until(ctx context.Context, limit time.Duration, complaint string, cond func() (bool, string, error)) error {
+func (d *demo) until(ctx context.Context, limit time.Duration, complaint string,
+	cond func() (bool, string, error)) error {
 	screen, show := terminal(d.p.stderr)
 	deadline := time.Now().Add(limit)
 	for {
@@ -315,7 +319,8 @@ func (d *demo) summarise(ctx context.Context) (summary, error) {
 		if err != nil {
 			return s, err
 		}
-		s.Peers = append(s.Peers, demoPeer{ID: st.ID, Slices: st.Slices, Fetched: st.Fetched, Records: st.Records, LinksOut: st.LinksOut, LinksIn: st.LinksIn})
+		s.Peers = append(s.Peers, demoPeer{ID: st.ID, Slices: st.Slices, Fetched: st.Fetched, Records: st.Records,
+			LinksOut: st.LinksOut, LinksIn: st.LinksIn})
 		s.Links.Forwarded += st.LinksOut
 		s.Links.Acknowledged += st.LinksIn
 		s.Links.Lost += st.Outbox
@@ -327,15 +332,18 @@ func (d *demo) summarise(ctx context.Context) (summary, error) {
 	diff, rep := d.world.Compare(expected), d.world.Report()
 	s.Keys.Expected, s.Keys.Missing, s.Keys.Extra = len(expected), len(diff.Missing), len(diff.Extra)
 	s.Keys.Fetched, s.Keys.Duplicates = len(expected)-len(diff.Missing), int(rep.Duplicates)
-	s.Server.RobotsViolations, s.Server.Forbidden, s.Server.MinGapMS = rep.RobotsViolations, rep.Forbidden, float64(rep.MinGap.Microseconds())/1000
+	s.Server.RobotsViolations, s.Server.Forbidden, s.Server.MinGapMS = rep.RobotsViolations, rep.Forbidden,
+		float64(rep.MinGap.Microseconds())/1000
 
 	s.Query.Q = d.world.Words()[0]
 	s.Query.Expected = min(len(d.world.Matching(s.Query.Q, expected)), node.MaxQueryHits)
-	a, err := d.nodes[len(d.nodes)-1].Query(ctx, api.Query{Q: s.Query.Q, Kind: store.KindPage, Limit: node.MaxQueryHits, Unfold: true})
+	a, err := d.nodes[len(d.nodes)-1].Query(ctx, api.Query{Q: s.Query.Q, Kind: store.KindPage, Limit: node.MaxQueryHits,
+		Unfold: true})
 	if err != nil {
 		return s, err
 	}
-	s.Query.Hits, s.Query.Answered, s.Query.Total, s.Query.Missing = len(a.Hits), a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal, a.Coverage.Missing
+	s.Query.Hits, s.Query.Answered, s.Query.Total, s.Query.Missing = len(a.Hits), a.Coverage.SlicesAnswered,
+		a.Coverage.SlicesTotal, a.Coverage.Missing
 	if s.Judged, err = d.judged(ctx); err != nil {
 		return s, err
 	}
@@ -350,12 +358,17 @@ func (d *demo) summarise(ctx context.Context) (summary, error) {
 
 func (s summary) print(w io.Writer) {
 	for _, x := range s.Peers {
-		fmt.Fprintf(w, "peer …%s  slices %4d  fetched %4d  records %4d  links out %4d  in %4d\n", tail(x.ID), x.Slices, x.Fetched, x.Records, x.LinksOut, x.LinksIn)
+		fmt.Fprintf(w, "peer …%s  slices %4d  fetched %4d  records %4d  links out %4d  in %4d\n", tail(x.ID), x.Slices,
+			x.Fetched, x.Records, x.LinksOut, x.LinksIn)
 	}
-	fmt.Fprintf(w, "keys   expected %d  fetched %d  missing %d  duplicate_fetches %d\n", s.Keys.Expected, s.Keys.Fetched, s.Keys.Missing, s.Keys.Duplicates)
-	fmt.Fprintf(w, "links  forwarded %d  acknowledged %d  lost %d\n", s.Links.Forwarded, s.Links.Acknowledged, s.Links.Lost)
-	fmt.Fprintf(w, "query  %q: %d hits (%d expected), %d of %d slices answered, missing %d\n", s.Query.Q, s.Query.Hits, s.Query.Expected, s.Query.Answered, s.Query.Total, len(s.Query.Missing))
-	fmt.Fprintf(w, "sites  robots violations %d, private addresses asked %d, smallest gap %.1f ms\n", s.Server.RobotsViolations, s.Server.Forbidden, s.Server.MinGapMS)
+	fmt.Fprintf(w, "keys   expected %d  fetched %d  missing %d  duplicate_fetches %d\n", s.Keys.Expected,
+		s.Keys.Fetched, s.Keys.Missing, s.Keys.Duplicates)
+	fmt.Fprintf(w, "links  forwarded %d  acknowledged %d  lost %d\n", s.Links.Forwarded, s.Links.Acknowledged,
+		s.Links.Lost)
+	fmt.Fprintf(w, "query  %q: %d hits (%d expected), %d of %d slices answered, missing %d\n", s.Query.Q, s.Query.Hits,
+		s.Query.Expected, s.Query.Answered, s.Query.Total, len(s.Query.Missing))
+	fmt.Fprintf(w, "sites  robots violations %d, private addresses asked %d, smallest gap %.1f ms\n",
+		s.Server.RobotsViolations, s.Server.Forbidden, s.Server.MinGapMS)
 	s.Judged.print(w)
 	if s.Geo != nil {
 		s.Geo.print(w)

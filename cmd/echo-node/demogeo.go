@@ -18,9 +18,12 @@ import (
 // demoPlaces are where the sites of demo --partition geo say they are, and its
 // peers are.
 func demoPlaces() []crawltest.Place {
-	return []crawltest.Place{{Name: "Lisboa, Portugal", Lat: 38.72, Lon: -9.14}, {Name: "São Paulo, Brasil", Lat: -23.55, Lon: -46.63},
-		{Name: "Tokyo, Japan", Lat: 35.68, Lon: 139.69}, {Name: "Porto, Portugal", Lat: 41.15, Lon: -8.61}, {Name: "New York City", Lat: 40.71, Lon: -74.01},
-		{Name: "Nairobi, Kenya", Lat: -1.29, Lon: 36.82}, {Name: "Berlin, Germany", Lat: 52.52, Lon: 13.41}, {Name: "Sydney, Australia", Lat: -33.87, Lon: 151.21}}
+	return []crawltest.Place{{Name: "Lisboa, Portugal", Lat: 38.72, Lon: -9.14},
+		{Name: "São Paulo, Brasil", Lat: -23.55, Lon: -46.63},
+		{Name: "Tokyo, Japan", Lat: 35.68, Lon: 139.69}, {Name: "Porto, Portugal", Lat: 41.15, Lon: -8.61},
+		{Name: "New York City", Lat: 40.71, Lon: -74.01},
+		{Name: "Nairobi, Kenya", Lat: -1.29, Lon: 36.82}, {Name: "Berlin, Germany", Lat: 52.52, Lon: 13.41},
+		{Name: "Sydney, Australia", Lat: -33.87, Lon: 151.21}}
 }
 
 // geoSummary is what demo --partition geo adds to the summary.

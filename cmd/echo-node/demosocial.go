@@ -47,7 +47,8 @@ func newVillage(people int) (*village, error) {
 		return nil, err
 	}
 	nation := whotest.New(whotest.Options{Seed: 1, People: people})
-	w, stop, err := mastodontest.Serve(villageAddr, mastodontest.Options{Seed: 1, People: people, Remote: -1, Quiet: true, Rate: -1})
+	w, stop, err := mastodontest.Serve(villageAddr, mastodontest.Options{Seed: 1, People: people, Remote: -1,
+		Quiet: true, Rate: -1})
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,8 @@ func newVillage(people int) (*village, error) {
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	v := &village{nation: nation, rules: social.Rules{Follow: social.Community, Community: community.Name, Judge: judge.Judge}, stop: stop}
+	v := &village{nation: nation, rules: social.Rules{Follow: social.Community, Community: community.Name,
+		Judge: judge.Judge}, stop: stop}
 	for i, a := range accts {
 		v.keys = append(v.keys, partition.Key("mastodon:"+a))
 		if nation.People[i].Class == whotest.Home && len(v.seeds) < villageSeeds {
@@ -71,13 +73,14 @@ type judgedSummary struct {
 	Copies    int            `json:"copies"`    // pages with the text of another
 	People    int            `json:"people"`    // of the simulated server
 	Found     int            `json:"found"`
-	Unread    int            `json:"not_found"` // whom somebody who is in follows or is followed by, and who was not looked at
-	In        int            `json:"in"`
-	InRight   int            `json:"in_right"`
-	Out       int            `json:"out"`
-	OutRight  int            `json:"out_right"`
-	Undecided int            `json:"undecided"`
-	Posts     int            `json:"posts"`
+	// whom somebody who is in follows or is followed by, and who was not looked at
+	Unread    int `json:"not_found"`
+	In        int `json:"in"`
+	InRight   int `json:"in_right"`
+	Out       int `json:"out"`
+	OutRight  int `json:"out_right"`
+	Undecided int `json:"undecided"`
+	Posts     int `json:"posts"`
 }
 
 // judged reads all records of the swarm.
@@ -141,7 +144,8 @@ func (v *village) tally(s *judgedSummary, verdicts map[partition.Key]string) {
 
 func (s *judgedSummary) print(w io.Writer) {
 	var langs []string
-	for _, l := range slices.SortedFunc(maps.Keys(s.Languages), func(a, b string) int { return s.Languages[b] - s.Languages[a] }) {
+	for _, l := range slices.SortedFunc(maps.Keys(s.Languages),
+		func(a, b string) int { return s.Languages[b] - s.Languages[a] }) {
 		langs = append(langs, fmt.Sprintf("%s %d", l, s.Languages[l]))
 	}
 	fmt.Fprintf(w, "judged languages %s; copies %d\n", strings.Join(langs, ", "), s.Copies)

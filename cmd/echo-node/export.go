@@ -30,7 +30,8 @@ func (exportCmd) Help() string {
 
 // Run writes records in the format asked for.
 func (c *exportCmd) Run(ctx context.Context, p *program) error {
-	e := api.Export{Kind: c.Kind, Lang: c.Lang, Site: c.Site, Facets: c.facets(), Cursor: c.Cursor, Local: c.Local, Captures: c.Format == "warc"}
+	e := api.Export{Kind: c.Kind, Lang: c.Lang, Site: c.Site, Facets: c.facets(), Cursor: c.Cursor, Local: c.Local,
+		Captures: c.Format == "warc"}
 	var err error
 	if e.Since, e.Until, err = c.times(); err != nil {
 		return err
@@ -153,7 +154,8 @@ func openExport(name, query string) (*exportMarks, error) {
 		return nil, fmt.Errorf("export: %s: %w; remove it to start the export anew", m.note, err)
 	}
 	if err == nil && n.Query != query {
-		return nil, usage("%s is of an export with other filters or of another format (%s); remove it to start anew", m.note, n.Query)
+		return nil, usage("%s is of an export with other filters or of another format (%s); remove it to start anew",
+			m.note, n.Query)
 	}
 	if m.f, err = os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return nil, fmt.Errorf("export: %w", err)

@@ -27,7 +27,8 @@ import (
 // more after record number at.
 func exporting(t *testing.T, n, at int, stuck chan struct{}) (addr string) {
 	t.Helper()
-	s, err := api.New(api.Options{Peer: api.Peer{Export: func(ctx context.Context, e api.Export, fn func(store.Record, string) error) ([]api.Missing, error) {
+	s, err := api.New(api.Options{Peer: api.Peer{Export: func(ctx context.Context, e api.Export,
+		fn func(store.Record, string) error) ([]api.Missing, error) {
 		for i := range n {
 			cursor := fmt.Sprintf("%05d", i)
 			if cursor <= e.Cursor {
@@ -41,13 +42,18 @@ func exporting(t *testing.T, n, at int, stuck chan struct{}) (addr string) {
 				}
 			}
 			k := partition.Key("web:https://a.example/" + cursor)
-			r := store.Record{V: 1, Key: k, URL: string(k[4:]), Kind: "page", Status: 200, FetchedAt: time.Unix(int64(i), 0).UTC(),
-				Title: "=\"1\"", Digest: "sha256:x", Text: strings.Repeat("uma linha,\n\"outra\" ", 20), Links: []store.Link{{Key: k}, {Key: k}}}
+			r := store.Record{V: 1, Key: k, URL: string(k[4:]), Kind: "page", Status: 200,
+				FetchedAt: time.Unix(int64(i), 0).UTC(),
+				Title:     "=\"1\"", Digest: "sha256:x", Text: strings.Repeat("uma linha,\n\"outra\" ", 20),
+				Links: []store.Link{{Key: k}, {Key: k}}}
 			if e.Captures {
 				at := r.FetchedAt
 				r.Captures = []store.Capture{
-					{Key: k, At: at, Status: 200, Digest: r.Digest, Request: []byte("GET /" + cursor + " HTTP/1.1\r\nHost: a.example\r\n"), Response: []byte("HTTP/1.1 200 OK\r\n"), Body: []byte(fmt.Sprint("body ", i%700))},
-					{Key: k, At: at.Add(time.Second), Of: at, Revisit: store.NotModified, Status: 304, Response: []byte("HTTP/1.1 304 Not Modified\r\n")}}
+					{Key: k, At: at, Status: 200, Digest: r.Digest,
+						Request:  []byte("GET /" + cursor + " HTTP/1.1\r\nHost: a.example\r\n"),
+						Response: []byte("HTTP/1.1 200 OK\r\n"), Body: []byte(fmt.Sprint("body ", i%700))},
+					{Key: k, At: at.Add(time.Second), Of: at, Revisit: store.NotModified, Status: 304,
+						Response: []byte("HTTP/1.1 304 Not Modified\r\n")}}
 			}
 			if err := fn(r, cursor); err != nil {
 				return nil, err
@@ -107,7 +113,9 @@ func TestExportGoesOnAfterAKill(t *testing.T) {
 			if n := bytes.Count(whole, []byte("https://a.example/02499")); n == 0 {
 				t.Error("the last record is not there")
 			}
-			if n, first := bytes.Count(whole, []byte("\r\nbody ")), bytes.Count(whole, []byte("identical-payload-digest")); format == "warc" && (n != 700 || first != 1800) {
+			if n, first := bytes.Count(whole, []byte("\r\nbody ")),
+				bytes.Count(whole, []byte("identical-payload-digest")); format == "warc" &&
+				(n != 700 || first != 1800) {
 				t.Errorf("%d bodies, %d revisits", n, first)
 			}
 			if _, err := os.Stat(name + ".cursor"); err == nil {
@@ -171,9 +179,12 @@ func TestEdgesAsCSV(t *testing.T) {
 	at := func(h int) time.Time { return time.Unix(int64(h)*3600, 0).UTC() }
 	gone := at(3)
 	for _, r := range []store.Record{
-		{Key: "mastodon:a@x.example/followers", Kind: "edges", Edges: []store.Edge{{To: "mastodon:b@x.example", FirstSeen: at(1), LastSeen: at(2), GoneAt: &gone, Sure: store.SurePart}}},
-		{Key: "mastodon:a@x.example/following", Kind: "edges", Edges: []store.Edge{{To: "mastodon:c@x.example", FirstSeen: at(1), LastSeen: at(9), Sure: store.SureDoubted,
-			Spans: []store.Span{{First: at(1), Last: at(2), Gone: at(3)}, {First: at(8), Last: at(9)}}}}},
+		{Key: "mastodon:a@x.example/followers", Kind: "edges",
+			Edges: []store.Edge{{To: "mastodon:b@x.example", FirstSeen: at(1), LastSeen: at(2), GoneAt: &gone,
+				Sure: store.SurePart}}},
+		{Key: "mastodon:a@x.example/following", Kind: "edges",
+			Edges: []store.Edge{{To: "mastodon:c@x.example", FirstSeen: at(1), LastSeen: at(9), Sure: store.SureDoubted,
+				Spans: []store.Span{{First: at(1), Last: at(2), Gone: at(3)}, {First: at(8), Last: at(9)}}}}},
 		{Key: "mastodon:a@x.example/following", Kind: "edges"},
 	} {
 		if out.Len() == 0 {
@@ -197,10 +208,14 @@ func TestEdgesAsCSV(t *testing.T) {
 func TestPrintGapsAndHeld(t *testing.T) {
 	var out bytes.Buffer
 	at := time.Unix(0, 0).UTC()
-	printGaps(&out, api.GapAnswer{Gaps: []store.Gap{{Key: "mastodon:a@x.example", What: store.GapLimited, From: at, Reason: "429\x1b[2J"}}, Cursor: "c"})
-	printSummary(&out, api.AccountSummary{Posts: 2, Deleted: 1, Latest: []store.Record{{Post: "https://x.example/1", Text: "olá\x07", FetchedAt: at, Edits: []store.Edit{{}}}},
-		Lists: []api.ListSummary{{List: "mastodon:a@x.example/followers", Now: 3, Ever: 4, Walks: 2, Last: &store.Walk{Why: "cut"}}}, Gaps: []store.Gap{{What: store.GapCut, From: at, To: at}}})
-	for _, want := range []string{"limited", "open", "more: --cursor 'c'", "2, 1 of them deleted", "3 now, 4 ever, read 2 times; the last reading is not whole: cut", "edited 1 times", "olá"} {
+	printGaps(&out, api.GapAnswer{Gaps: []store.Gap{{Key: "mastodon:a@x.example", What: store.GapLimited, From: at,
+		Reason: "429\x1b[2J"}}, Cursor: "c"})
+	printSummary(&out, api.AccountSummary{Posts: 2, Deleted: 1,
+		Latest: []store.Record{{Post: "https://x.example/1", Text: "olá\x07", FetchedAt: at, Edits: []store.Edit{{}}}},
+		Lists: []api.ListSummary{{List: "mastodon:a@x.example/followers", Now: 3, Ever: 4, Walks: 2,
+			Last: &store.Walk{Why: "cut"}}}, Gaps: []store.Gap{{What: store.GapCut, From: at, To: at}}})
+	for _, want := range []string{"limited", "open", "more: --cursor 'c'", "2, 1 of them deleted",
+		"3 now, 4 ever, read 2 times; the last reading is not whole: cut", "edited 1 times", "olá"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}
@@ -213,15 +228,22 @@ func TestPrintGapsAndHeld(t *testing.T) {
 // A row of csv has the fields that the line of JSON has, by the same names.
 func TestCSVHasTheFieldsOfJSON(t *testing.T) {
 	at := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
-	r := store.Record{V: 1, Key: "mastodon:ana@m.example", Kind: "post", Post: "https://m.example/1", URL: "https://m.example/@ana/1", FetchedAt: at, Source: "mastodon", Peer: "p", Via: "q",
-		Status: 200, Digest: "sha256:00", Title: "a, b", Text: "two\nlines", Lang: "pt-PT", Place: &store.Place{Name: "Porto", Country: "PT"}, Period: []store.Interval{{}}, Copies: "c",
-		Verdict: &store.Verdict{}, Declared: []string{"Porto"}, PublishedAt: &at, Links: []store.Link{{Key: "web:https://a.example/"}, {Key: "web:https://b.example/"}}, ETag: "e", Modified: "m",
-		Size: 7, NoArchive: true, Cut: true, Raw: json.RawMessage(`{"x":1}`), Reason: "why",
-		Social: store.Social{ID: "1", By: "mastodon:rui@m.example", EditedAt: &at, InReplyTo: "https://m.example/0", Tags: []string{"porto"}, Counts: map[string]int64{"likes": 3}, Flags: []string{"bot"}, Visibility: "public"},
-		Edits:  []store.Edit{{}}, Gap: &store.Gap{}}
+	r := store.Record{V: 1, Key: "mastodon:ana@m.example", Kind: "post", Post: "https://m.example/1",
+		URL: "https://m.example/@ana/1", FetchedAt: at, Source: "mastodon", Peer: "p", Via: "q",
+		Status: 200, Digest: "sha256:00", Title: "a, b", Text: "two\nlines", Lang: "pt-PT",
+		Place: &store.Place{Name: "Porto", Country: "PT"}, Period: []store.Interval{{}}, Copies: "c",
+		Verdict: &store.Verdict{}, Declared: []string{"Porto"}, PublishedAt: &at,
+		Links: []store.Link{{Key: "web:https://a.example/"}, {Key: "web:https://b.example/"}}, ETag: "e",
+		Modified: "m",
+		Size:     7, NoArchive: true, Cut: true, Raw: json.RawMessage(`{"x":1}`), Reason: "why",
+		Social: store.Social{ID: "1", By: "mastodon:rui@m.example", EditedAt: &at, InReplyTo: "https://m.example/0",
+			Tags: []string{"porto"}, Counts: map[string]int64{"likes": 3}, Flags: []string{"bot"},
+			Visibility: "public"},
+		Edits: []store.Edit{{}}, Gap: &store.Gap{}}
 	var out bytes.Buffer
 	f := csvForm(&out)
-	if err := errors.Join(f.begin(), f.record(r), f.record(store.Record{V: 1, Key: "web:https://a.example/"})); err != nil {
+	if err := errors.Join(f.begin(), f.record(r),
+		f.record(store.Record{V: 1, Key: "web:https://a.example/"})); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()

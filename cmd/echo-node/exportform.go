@@ -77,7 +77,8 @@ func (c *exportCmd) form(w io.Writer, e api.Export) exportForm {
 // Cells are what the pages say, without control characters, and none is a formula
 // for a spreadsheet: see safetext.Cell. Only JSON lines and WARC are exact.
 func csvColumns() []string {
-	columns := []string{"key", "kind", "url", "fetched_at", "source", "peer", "status", "digest", "media_type", "lang", "title", "description", "author",
+	columns := []string{"key", "kind", "url", "fetched_at", "source", "peer", "status", "digest", "media_type", "lang",
+		"title", "description", "author",
 		"published_at", "canonical", "redirect", "noindex", "links", "text", "post", "deleted"}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.Record]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -142,13 +143,14 @@ func csvForm(w io.Writer) exportForm {
 		out.Flush()
 		return out.Error()
 	}
-	return exportForm{func() error { return row(slices.Clone(columns)) }, func(io.Reader) error { return nil }, func(r store.Record) error {
-		cells, err := csvRow(r, columns)
-		if err != nil {
-			return err
-		}
-		return row(cells)
-	}}
+	return exportForm{func() error { return row(slices.Clone(columns)) }, func(io.Reader) error { return nil },
+		func(r store.Record) error {
+			cells, err := csvRow(r, columns)
+			if err != nil {
+				return err
+			}
+			return row(cells)
+		}}
 }
 
 // edgeColumns are those of the edges of follower and following lists.
@@ -169,7 +171,8 @@ func edgesForm(w io.Writer) exportForm {
 		if !s.Gone.IsZero() {
 			gone = s.Gone.UTC().Format(time.RFC3339Nano)
 		}
-		return out.Write(safeCells([]string{string(from), string(to), "follows", s.First.UTC().Format(time.RFC3339Nano), s.Last.UTC().Format(time.RFC3339Nano), gone, e.Sure}))
+		return out.Write(safeCells([]string{string(from), string(to), "follows", s.First.UTC().Format(time.RFC3339Nano),
+			s.Last.UTC().Format(time.RFC3339Nano), gone, e.Sure}))
 	}
 	head := func() error { return csvLine(w, func(out *csv.Writer) error { return out.Write(edgeColumns()) }) }
 	return exportForm{head, f.resume, func(r store.Record) error {

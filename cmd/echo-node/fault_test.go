@@ -87,7 +87,8 @@ func TestDataDirectories(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), `"id"`) {
 		t.Errorf("id of a directory in use: %s %v %v", out, id, err)
 	}
-	code, said = runOnce(t, "run", "--data", filepath.Join(dir, "b"), "--api", "", "--join", filepath.Join(data, "addrs"), "--swarm", "other")
+	code, said = runOnce(t, "run", "--data", filepath.Join(dir, "b"), "--api", "", "--join",
+		filepath.Join(data, "addrs"), "--swarm", "other")
 	wantFailure(t, code, said, 1, "the swarm echo")
 
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -58,7 +58,8 @@ func printGaps(w io.Writer, a api.GapAnswer) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "KEY\tABOUT\tWHAT\tFROM\tTO\tREASON")
 	for _, x := range a.Gaps {
-		say(t, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Key, x.About, x.What, x.From.Format(time.RFC3339), gapEnd(x), oneLine(x.Reason))
+		say(t, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Key, x.About, x.What, x.From.Format(time.RFC3339), gapEnd(x),
+			oneLine(x.Reason))
 	}
 	_ = t.Flush() // as in printStatus
 	for _, m := range a.Missing {

@@ -32,7 +32,8 @@ func TestPrivateSwarmOfProcesses(t *testing.T) {
 	a := startProcess(t, dir, "a", "--private", "--swarm-key", key)
 	a.wait(1)
 	code := filepath.Join(dir, "code")
-	if err := os.WriteFile(code, []byte(output(t, "invite", "--data", filepath.Join(dir, "a"), "--expires", "1h")), 0o600); err != nil {
+	if err := os.WriteFile(code, []byte(output(t, "invite", "--data", filepath.Join(dir, "a"), "--expires", "1h")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	b := startProcess(t, dir, "b", "--invite", code) // the code names the way
@@ -50,7 +51,8 @@ func TestPrivateSwarmOfProcesses(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err, st)
 	}
-	if err := waits("b keeps the charter", func() error { _, err := os.Stat(filepath.Join(dir, "b", "charter.sealed")); return err }); err != nil {
+	if err := waits("b keeps the charter",
+		func() error { _, err := os.Stat(filepath.Join(dir, "b", "charter.sealed")); return err }); err != nil {
 		t.Fatal(err)
 	}
 	second := strings.TrimSpace(output(t, "invite", "--data", filepath.Join(dir, "b")))

@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 
 // The commands as a user runs them; each script is a transcript in testdata.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata", RequireExplicitExec: true, RequireUniqueNames: true, Cmds: map[string]func(*testscript.TestScript, bool, []string){
-		"exits": exits,
-	}})
+	testscript.Run(t, testscript.Params{Dir: "testdata", RequireExplicitExec: true, RequireUniqueNames: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+		}})
 }

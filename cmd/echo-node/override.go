@@ -84,7 +84,8 @@ func printMistakes(w io.Writer, m api.Mistakes) {
 	say(w, "%d words of persons, %d of them on judged accounts: the judge agrees in %d, could not tell %d, says the contrary in %d\n",
 		m.Words, m.Judged, m.Agreed, m.Undecided, len(m.Mistakes))
 	for _, x := range m.Mistakes {
-		say(w, "%s: %s by %s (%s), the judge: %s (%.2f)\n", oneLine(string(x.Override.Key)), x.Override.Verdict, oneLine(x.Override.By), oneLine(x.Override.Why), x.Judged.Verdict, x.Judged.Score)
+		say(w, "%s: %s by %s (%s), the judge: %s (%.2f)\n", oneLine(string(x.Override.Key)), x.Override.Verdict,
+			oneLine(x.Override.By), oneLine(x.Override.Why), x.Judged.Verdict, x.Judged.Score)
 		for _, e := range x.Evidence {
 			say(w, "  %s\n", oneLine(e.String()))
 		}

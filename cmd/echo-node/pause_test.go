@@ -22,7 +22,8 @@ func TestAStoppedPeerWakes(t *testing.T) {
 	t.Parallel()
 	const delay, tolerance = 250 * time.Millisecond, 15 * time.Millisecond
 	seen := &crawltest.Visits{}
-	world := crawltest.NewWorld(crawltest.Options{Seed: 5, Sites: 24, Pages: 80, Words: 40, Gap: delay - tolerance, Seen: seen.Add})
+	world := crawltest.NewWorld(crawltest.Options{Seed: 5, Sites: 24, Pages: 80, Words: 40, Gap: delay - tolerance,
+		Seen: seen.Add})
 	if err := world.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,8 @@ func TestAStoppedPeerWakes(t *testing.T) {
 	from := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 82, 0, byte(i)}) }
 	var ps []*process
 	for i, name := range []string{"a", "b", "c"} {
-		args := []string{"--until-idle", "5s", "--allow-net", "127.77.0.0/16", "--delay", delay.String(), "--from-addr", from(i + 1).String()}
+		args := []string{"--until-idle", "5s", "--allow-net", "127.77.0.0/16", "--delay", delay.String(), "--from-addr",
+			from(i + 1).String()}
 		if i > 0 {
 			args = append(args, "--join", filepath.Join(dir, "a", "addrs"))
 		}
@@ -89,7 +91,8 @@ func TestAStoppedPeerWakes(t *testing.T) {
 // judgeWaking says which sites were the sleeper's, with true for those that
 // others asked while it slept, and how many of those it asked again. Once awake,
 // a site may change hands once, back to the sleeper; more is two peers that both believe it theirs.
-func judgeWaking(t *testing.T, all []crawltest.Visit, sleeper netip.Addr, stopped, woke time.Time) (lost map[int]bool, back int) {
+func judgeWaking(t *testing.T, all []crawltest.Visit, sleeper netip.Addr, stopped, woke time.Time) (lost map[int]bool,
+	back int) {
 	last, changes := map[int]netip.Addr{}, map[int]int{}
 	lost = map[int]bool{}
 	for _, v := range all {

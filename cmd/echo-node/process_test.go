@@ -38,8 +38,9 @@ func startProcess(t *testing.T, dir, name string, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, name: name, api: addr, args: append([]string{"run", "-v", "--data", filepath.Join(dir, name), "--api", addr,
-		"--listen", "/ip4/127.0.0.1/udp/0/quic-v1"}, args...)}
+	p := &process{t: t, name: name, api: addr,
+		args: append([]string{"run", "-v", "--data", filepath.Join(dir, name), "--api", addr,
+			"--listen", "/ip4/127.0.0.1/udp/0/quic-v1"}, args...)}
 	p.start()
 	t.Cleanup(func() {
 		p.cmd.Process.Kill()
@@ -284,7 +285,8 @@ func TestThreeProcessesAndAKill(t *testing.T) {
 	if r.MinGap < 145*time.Millisecond { // the timers of client and server differ by less than that
 		t.Errorf("smallest gap %s on %s", r.MinGap, r.MinGapSite)
 	}
-	t.Logf("%d pages, fetched twice %d, in flight at the kill %d, smallest gap %s", len(expected), len(d.Twice), st.Fetching, r.MinGap)
+	t.Logf("%d pages, fetched twice %d, in flight at the kill %d, smallest gap %s", len(expected), len(d.Twice),
+		st.Fetching, r.MinGap)
 }
 
 // An export to a file that is cut off continues where it was whole.

@@ -27,7 +27,8 @@ func (queryCmd) Help() string {
 
 // Run queries the whole swarm through one peer.
 func (c *queryCmd) Run(ctx context.Context, p *program, g *globals) error {
-	q := api.Query{Q: strings.Join(c.Words, " "), Kind: c.Kind, Lang: c.Lang, Site: c.Site, Facets: c.facets(), Limit: c.Limit, Cursor: c.Cursor, Unfold: c.Unfold, Timeout: c.Timeout}
+	q := api.Query{Q: strings.Join(c.Words, " "), Kind: c.Kind, Lang: c.Lang, Site: c.Site, Facets: c.facets(),
+		Limit: c.Limit, Cursor: c.Cursor, Unfold: c.Unfold, Timeout: c.Timeout}
 	var err error
 	if q.Since, q.Until, err = c.times(); err != nil {
 		return err
@@ -44,7 +45,8 @@ func (c *queryCmd) Run(ctx context.Context, p *program, g *globals) error {
 		return err
 	}
 	if a.Coverage.SlicesAnswered < a.Coverage.SlicesTotal {
-		return &incompleteError{fmt.Errorf("%d of %d slices answered", a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal)}
+		return &incompleteError{fmt.Errorf("%d of %d slices answered", a.Coverage.SlicesAnswered,
+			a.Coverage.SlicesTotal)}
 	}
 	return nil
 }
@@ -63,7 +65,8 @@ func printAnswer(w io.Writer, a api.Answer) {
 			say(w, "    = %s (%s)\n", address(c.Key, c.Post), c.Reason)
 		}
 	}
-	say(w, "%d of about %d hits; %d of %d slices answered in %.0f ms\n", len(a.Hits), a.Total, a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal, a.TookMS)
+	say(w, "%d of about %d hits; %d of %d slices answered in %.0f ms\n", len(a.Hits), a.Total,
+		a.Coverage.SlicesAnswered, a.Coverage.SlicesTotal, a.TookMS)
 	for _, m := range a.Coverage.Missing {
 		say(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
 	}

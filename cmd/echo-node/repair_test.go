@@ -54,7 +54,8 @@ func TestRepairAlone(t *testing.T) {
 	defer world.Close()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "a")
-	args := []string{"run", "--data", data, "--api", "", "--listen", "/ip4/127.0.0.1/udp/0/quic-v1", "--allow-net", "127.77.0.0/16", "--delay", "20ms"}
+	args := []string{"run", "--data", data, "--api", "", "--listen", "/ip4/127.0.0.1/udp/0/quic-v1", "--allow-net",
+		"127.77.0.0/16", "--delay", "20ms"}
 	seeds := []string{"--until-idle", "1s"}
 	for _, s := range world.Seeds() {
 		seeds = append(seeds, "--seed", s)
@@ -68,7 +69,8 @@ func TestRepairAlone(t *testing.T) {
 	code, said := runOnce(t, append(args, "--scrub", "1ms")...)
 	wantFailure(t, code, said, 1, name, "is damaged", "echo-node repair")
 	code, said = runOnce(t, args...)
-	wantFailure(t, code, lastLines(said), 1, name, "is damaged", "no other peer keeps", "echo-node repair", "nothing was changed")
+	wantFailure(t, code, lastLines(said), 1, name, "is damaged", "no other peer keeps", "echo-node repair",
+		"nothing was changed")
 	if n := len(lines(lastLines(said))); n > 5 {
 		t.Errorf("%d lines", n)
 	}

@@ -139,7 +139,8 @@ func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
 }
 
 // serve runs the node, its API and its seeds until one ends.
-func (c *runCmd) serve(ctx context.Context, n *node.Node, ln net.Listener, token string, seeds []partition.Key, log *slog.Logger) error {
+func (c *runCmd) serve(ctx context.Context, n *node.Node, ln net.Listener, token string, seeds []partition.Key,
+	log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
@@ -172,12 +173,14 @@ func (c *runCmd) serve(ctx context.Context, n *node.Node, ln net.Listener, token
 
 // newServer is the API of n with the dashboard. Without a token that is asked of everybody
 // it makes the operator's, which the caller removes at the end.
-func newServer(n *node.Node, ln net.Listener, token, data string, log *slog.Logger) (*api.Server, *operatorToken, error) {
+func newServer(n *node.Node, ln net.Listener, token, data string, log *slog.Logger) (*api.Server, *operatorToken,
+	error) {
 	dash, err := ui.New(ui.Options{Peer: n.API(), Login: true, Log: log})
 	if err != nil {
 		return nil, nil, err
 	}
-	o := api.Options{Peer: n.API(), Token: token, Addr: ln.Addr().String(), Version: versionText(), Logger: log, UI: dash}
+	o := api.Options{Peer: n.API(), Token: token, Addr: ln.Addr().String(), Version: versionText(), Logger: log,
+		UI: dash}
 	operator, found := &operatorToken{}, true
 	if token == "" {
 		if operator, found, err = publishToken(data, o.Addr); err != nil {
@@ -193,10 +196,12 @@ func newServer(n *node.Node, ln net.Listener, token, data string, log *slog.Logg
 	url := "http://" + o.Addr
 	log.Info("API and dashboard", "url", url+"/")
 	if token == "" {
-		log.Info("to change something in the dashboard, log in: the link works once, for an hour", "url", url+srv.LoginPath())
+		log.Info("to change something in the dashboard, log in: the link works once, for an hour", "url",
+			url+srv.LoginPath())
 	}
 	if !found {
-		log.Warn("this user has no directory for the API's token: commands need --api-token-file", "file", filepath.Join(data, tokenName))
+		log.Warn("this user has no directory for the API's token: commands need --api-token-file", "file",
+			filepath.Join(data, tokenName))
 	}
 	return srv, operator, nil
 }
@@ -245,10 +250,14 @@ func (c *runCmd) options(log *slog.Logger) (o node.Options, seeds []partition.Ke
 		Social: accounts, Fanout: c.Fanout, Media: c.media(),
 		Scrub: time.Duration(c.Scrub), Undelete: c.Undelete.orNone(), UndeleteMax: int64(c.UndeleteMax),
 		Private: c.Private, Overrides: c.Overrides, Invite: invite, SwarmKey: key,
-		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, LAN: c.LAN, Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits, ZoneMax: c.ZoneMax,
-		Replicas: c.Replicas, Leave: c.Leave, Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan, Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth, Scope: scope, Revisit: c.Revisit,
-		Contact: c.Contact, AllowNet: c.AllowNet, AllowPorts: ports, Hosts: hosts, FromAddr: c.FromAddr, KeepBodies: c.Bodies,
-		JudgeMemory: int64(c.JudgeMemory), MaxRate: c.MaxRate, MaxBandwidth: int64(c.MaxBandwidth), MaxDisk: int64(c.MaxDisk), Hours: c.Hours,
+		Dir: c.Data, Swarm: c.Swarm, Join: c.Join, Listen: c.Listen, MDNS: c.MDNS, LAN: c.LAN,
+		Partition: partition.Mode(c.Partition), SliceBits: c.SliceBits, ZoneMax: c.ZoneMax,
+		Replicas: c.Replicas, Leave: c.Leave, Capacity: c.Capacity, Location: c.Location.Point, OrphanAfter: c.Orphan,
+		Delay: c.Delay, Workers: c.Workers, MaxDepth: c.MaxDepth, Scope: scope, Revisit: c.Revisit,
+		Contact: c.Contact, AllowNet: c.AllowNet, AllowPorts: ports, Hosts: hosts, FromAddr: c.FromAddr,
+		KeepBodies:  c.Bodies,
+		JudgeMemory: int64(c.JudgeMemory), MaxRate: c.MaxRate, MaxBandwidth: int64(c.MaxBandwidth),
+		MaxDisk: int64(c.MaxDisk), Hours: c.Hours,
 		BackupDir: c.BackupDir, BackupEvery: c.BackupEvery, BackupKeep: c.BackupKeep,
 		Version: versionText(), Logger: log,
 	}

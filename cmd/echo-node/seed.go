@@ -46,7 +46,8 @@ func (c *seedCmd) Run(ctx context.Context, p *program, g *globals) error {
 		return err
 	}
 	for _, b := range bad {
-		answers = append(answers, api.SeedAnswer{Key: b.text, Answer: "refused", Reason: fmt.Sprintf("line %d: %v", b.line, b.err)})
+		answers = append(answers,
+			api.SeedAnswer{Key: b.text, Answer: "refused", Reason: fmt.Sprintf("line %d: %v", b.line, b.err)})
 	}
 	if err := p.print(g, answers, func(w io.Writer) {
 		for _, a := range answers {
@@ -68,7 +69,8 @@ func (c *seedCmd) Run(ctx context.Context, p *program, g *globals) error {
 		return fmt.Errorf("%d of %d seeds refused", refused, len(answers))
 	}
 	if busy > 0 {
-		return &incompleteError{fmt.Errorf("%d of %d seeds have no owner that answers yet; seed them again", busy, len(answers))}
+		return &incompleteError{fmt.Errorf("%d of %d seeds have no owner that answers yet; seed them again", busy,
+			len(answers))}
 	}
 	return nil
 }

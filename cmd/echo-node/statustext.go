@@ -17,7 +17,8 @@ func streamText(s api.Stream) string {
 	if s.LastEvent != nil {
 		last = s.LastEvent.Format(time.RFC3339)
 	}
-	return fmt.Sprintf("%s: %s; %d accounts, %d events, %d bad, %d lost, the last %s; %d connections", s.Address, how, s.Accounts, s.Events, s.Bad, s.Lost, last, s.Connects)
+	return fmt.Sprintf("%s: %s; %d accounts, %d events, %d bad, %d lost, the last %s; %d connections", s.Address, how,
+		s.Accounts, s.Events, s.Bad, s.Lost, last, s.Connects)
 }
 
 // clockText says whose clock is ahead of the asked peer's.
@@ -32,7 +33,8 @@ func clockText(c api.ClockAhead) string {
 
 // roundText says how old posts of a server are looked at again.
 func roundText(r api.Round) string {
-	text := fmt.Sprintf("%s: %d of %d accounts and timelines, each looked at again in %s", r.Site, r.Posts, r.Keys, time.Duration(r.Period*float64(time.Second)).Round(time.Minute))
+	text := fmt.Sprintf("%s: %d of %d accounts and timelines, each looked at again in %s", r.Site, r.Posts, r.Keys,
+		time.Duration(r.Period*float64(time.Second)).Round(time.Minute))
 	if r.Late > 0 {
 		text += fmt.Sprintf("; %d late: see gaps", r.Late)
 	}
@@ -56,7 +58,8 @@ func budgetText(b api.Budget) string {
 	}
 	limit := fmt.Sprintf("%d of %d used", b.Used, b.Limit)
 	if b.Paced {
-		limit = fmt.Sprintf("says no limit; at even gaps, %d in %s at most", b.Limit, time.Duration(b.Window*float64(time.Second)).Round(time.Second))
+		limit = fmt.Sprintf("says no limit; at even gaps, %d in %s at most", b.Limit,
+			time.Duration(b.Window*float64(time.Second)).Round(time.Second))
 	}
 	text := fmt.Sprintf("%s %s, %s: %s, %d refused", b.Site, who, b.Bucket, limit, b.Refused)
 	if b.ResetsAt != nil && !b.Paced {

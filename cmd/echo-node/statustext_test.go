@@ -12,7 +12,8 @@ import (
 // Status, as a line and whole, says what is done, how fast it goes and how long the
 // rest takes, and what a person can do about what stopped.
 func TestStatusSaysHowFarItIs(t *testing.T) {
-	s := api.Status{Keys: 200, Pending: 50, Stops: map[string]int64{"contact": 3, "body-size": 1}, Progress: api.Progress{Done: 0.75, Rate: 2.5, Left: 3700}}
+	s := api.Status{Keys: 200, Pending: 50, Stops: map[string]int64{"contact": 3, "body-size": 1},
+		Progress: api.Progress{Done: 0.75, Rate: 2.5, Left: 3700}}
 	var line, whole bytes.Buffer
 	printStatus(&line, s, true)
 	printStatus(&whole, s, false)
@@ -31,7 +32,8 @@ func TestStatusSaysHowFarItIs(t *testing.T) {
 	}
 	line.Reset()
 	printStatus(&line, api.Status{}, true)
-	if out := line.String(); strings.Contains(out, "done") || strings.Contains(out, "left") || strings.HasSuffix(strings.TrimSuffix(out, "\n"), " ") {
+	if out := line.String(); strings.Contains(out, "done") || strings.Contains(out, "left") ||
+		strings.HasSuffix(strings.TrimSuffix(out, "\n"), " ") {
 		t.Errorf("of a peer that knows nothing: %q", out)
 	}
 }
@@ -40,14 +42,16 @@ func TestStatusSaysHowFarItIs(t *testing.T) {
 func TestSiteStateAsJSONNamesItsOwner(t *testing.T) {
 	var out bytes.Buffer
 	p := &program{stdout: &out}
-	if err := p.print(&globals{JSON: true}, siteStatus{"the owner", &api.SiteState{Site: "web:https://a.example", Fetched: 7}}, nil); err != nil {
+	if err := p.print(&globals{JSON: true},
+		siteStatus{"the owner", &api.SiteState{Site: "web:https://a.example", Fetched: 7}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
 		Owner, Site string
 		Fetched     int64
 	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Owner != "the owner" || got.Site != "web:https://a.example" || got.Fetched != 7 {
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Owner != "the owner" ||
+		got.Site != "web:https://a.example" || got.Fetched != 7 {
 		t.Errorf("%s: %v", out.String(), err)
 	}
 }

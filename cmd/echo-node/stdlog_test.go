@@ -15,7 +15,8 @@ func TestAttackLogFlood(t *testing.T) {
 	for range 10_000 {
 		l.Print("Unsolicited response \x1b[31m", strings.Repeat("more", 1000))
 	}
-	if n := strings.Count(out.String(), "\n"); n == 0 || n > stdLineBurst+1 || out.Len() > n*(maxStdLine+200) || strings.Contains(out.String(), "\x1b") {
+	if n := strings.Count(out.String(), "\n"); n == 0 || n > stdLineBurst+1 || out.Len() > n*(maxStdLine+200) ||
+		strings.Contains(out.String(), "\x1b") {
 		t.Errorf("%d lines of %d bytes", n, out.Len())
 	}
 }

@@ -19,7 +19,8 @@ type Options struct {
 	Now     func() time.Time // default time.Now
 	MaxBody int64            // bytes of one answer; default 4 MiB
 	MaxText int              // bytes of the text of one post or profile; default 64 KiB
-	MaxRaw  int              // bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	// bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	MaxRaw int
 }
 
 // Client asks one server. Safe for concurrent use when Options.Do is.
@@ -39,8 +40,10 @@ func New(o Options) (*Client, error) {
 }
 
 // query asks for a method of XRPC.
-func (c *Client) query(ctx context.Context, op string, class service.Class, method string, q url.Values) ([]byte, error) {
-	a, err := c.s.Get(ctx, service.Ask{Op: op, Class: class, Path: "/xrpc/" + method, Query: q, Paging: q.Has("cursor")})
+func (c *Client) query(ctx context.Context, op string, class service.Class, method string, q url.Values) ([]byte,
+	error) {
+	a, err := c.s.Get(ctx, service.Ask{Op: op, Class: class, Path: "/xrpc/" + method, Query: q,
+		Paging: q.Has("cursor")})
 	return a.Body, err
 }
 
@@ -83,7 +86,8 @@ func judge(resp *fetch.Response, f *service.Fault) {
 	case "RateLimitExceeded":
 		f.Word = service.Limited
 	case "InvalidRequest":
-		for _, words := range [...]string{"not found", "could not find", "could not locate", "unable to resolve", "has been suspended", "is deactivated"} {
+		for _, words := range [...]string{"not found", "could not find", "could not locate", "unable to resolve",
+			"has been suspended", "is deactivated"} {
 			if f.Status == http.StatusBadRequest && strings.Contains(said, words) {
 				f.Word = service.Gone
 			}

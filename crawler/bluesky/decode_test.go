@@ -16,9 +16,10 @@ const ana = "did:plc:abcdefghijklmnopqrstuvwx"
 // canned is a client of a server that always answers that.
 func canned(t testing.TB, body string) *Client {
 	t.Helper()
-	c, err := New(Options{Base: "https://view.test", MaxText: 4 << 10, MaxRaw: 8 << 10, Do: func(context.Context, service.Call) (*fetch.Response, error) {
-		return &fetch.Response{Status: 200, Header: http.Header{}, Body: []byte(body)}, nil
-	}})
+	c, err := New(Options{Base: "https://view.test", MaxText: 4 << 10, MaxRaw: 8 << 10,
+		Do: func(context.Context, service.Call) (*fetch.Response, error) {
+			return &fetch.Response{Status: 200, Header: http.Header{}, Body: []byte(body)}, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,29 +39,37 @@ func TestDecoding(t *testing.T) {
 		{`{"uri":"` + at + `",` + author + `,"record":null,"likeCount":"12","embed":[]}`, true},
 		{`{"uri":"` + at + `",` + author + `,"record":{"text":5,"langs":"pt","facets":{"x":1},"createdAt":"yesterday","reply":[]}}`, true},
 		{`{"uri":"` + at + `","author":{"did":"did:plc:bbbbbbbbbbbbbbbbbbbbbbbb"}}`, false}, // another's post
-		{`{"uri":"https://x.test/",` + author + `}`, false}, {`{"uri":"` + at + `"}`, false}, {`[]`, false}, {`null`, false},
+		{`{"uri":"https://x.test/",` + author + `}`, false}, {`{"uri":"` + at + `"}`, false}, {`[]`, false},
+		{`null`, false},
 	} {
 		p, ok := canned(t, "").post([]byte(c.json))
 		if ok != c.ok || ok && (p.Author.Acct != "ana.test" || !p.Author.NoUnauthenticated || p.Boosts != -1) {
 			t.Errorf("%s: %+v %v", c.json, p, ok)
 		}
 	}
-	big := `{"uri":"` + at + `",` + author + `,"record":{"text":"` + strings.Repeat("é ", 10_000) + `","langs":` + many(`"pt"`, 100) + `,"tags":` + many(`"x"`, 3000) +
-		`,"facets":[{"features":` + many(`{"$type":"app.bsky.richtext.facet#mention","did":"`+ana+`"}`, 3000) + `}]},"embed":{"images":` + many(`{"fullsize":"https://x.test/a"}`, 500) + `}}`
+	big := `{"uri":"` + at + `",` + author + `,"record":{"text":"` + strings.Repeat("é ",
+		10_000) + `","langs":` + many(`"pt"`, 100) + `,"tags":` + many(`"x"`, 3000) +
+		`,"facets":[{"features":` + many(`{"$type":"app.bsky.richtext.facet#mention","did":"`+ana+`"}`,
+		3000) + `}]},"embed":{"images":` + many(`{"fullsize":"https://x.test/a"}`, 500) + `}}`
 	p, ok := canned(t, "").post([]byte(big))
-	if !ok || len(p.Text) > 4<<10 || !utf8.ValidString(p.Text) || len(p.Langs) != maxLangs || len(p.Tags) != 1 || len(p.Mentions) != 1 || len(p.Media) != maxMedia || p.Raw != nil {
-		t.Errorf("%v: %d bytes, %d langs, %d tags, %d mentions, %d media", ok, len(p.Text), len(p.Langs), len(p.Tags), len(p.Mentions), len(p.Media))
+	if !ok || len(p.Text) > 4<<10 || !utf8.ValidString(p.Text) || len(p.Langs) != maxLangs || len(p.Tags) != 1 ||
+		len(p.Mentions) != 1 || len(p.Media) != maxMedia || p.Raw != nil {
+		t.Errorf("%v: %d bytes, %d langs, %d tags, %d mentions, %d media", ok, len(p.Text), len(p.Langs), len(p.Tags),
+			len(p.Mentions), len(p.Media))
 	}
 	for s, want := range map[string]string{
-		"https://pds.test": "https://pds.test", "https://PDS.test/": "https://pds.test", "http://127.0.0.1:2583": "http://127.0.0.1:2583",
-		"https://u:p@pds.test": "", "https://pds.test/x": "", "https://pds.test?x": "", "ftp://pds.test": "", "pds.test": "", "": "",
+		"https://pds.test": "https://pds.test", "https://PDS.test/": "https://pds.test",
+		"http://127.0.0.1:2583": "http://127.0.0.1:2583",
+		"https://u:p@pds.test":  "", "https://pds.test/x": "", "https://pds.test?x": "", "ftp://pds.test": "",
+		"pds.test": "", "": "",
 	} {
 		doc, err := canned(t, `{"id":"`+ana+`","alsoKnownAs":["at://ana.test","https://x","at://ana.test",3],"service":[{"id":"#x"},{"id":"#atproto_pds","type":"AtprotoPersonalDataServer","serviceEndpoint":"`+s+`"}]}`).Document(context.Background(), ana)
 		if err != nil || doc.PDS != want || len(doc.Handles) != 1 || doc.Handle() != "ana.test" {
 			t.Errorf("%q: %+v %v", s, doc, err)
 		}
 	}
-	if _, err := canned(t, `{"id":"did:plc:bbbbbbbbbbbbbbbbbbbbbbbb"}`).Document(context.Background(), ana); service.WordOf(err) != service.Misshapen {
+	if _, err := canned(t, `{"id":"did:plc:bbbbbbbbbbbbbbbbbbbbbbbb"}`).Document(context.Background(),
+		ana); service.WordOf(err) != service.Misshapen {
 		t.Errorf("another's document: %v", err)
 	}
 }
@@ -73,7 +82,8 @@ func FuzzAnswers(f *testing.F) {
 		`{"did":"` + ana + `","handle":"ana.test","followersCount":3,"description":"x https://y.test/z.","labels":[{"val":"x"}]}`,
 		`{"profiles":[{"did":"` + ana + `"}],"followers":[{"did":"` + ana + `"}],"cursor":"x","records":[{"uri":"` + at + `","cid":"b","value":{"text":"x","reply":{"parent":{"uri":"` + at + `"}}}}]}`,
 		`{"feed":[{"post":{"uri":"` + at + `","author":{"did":"` + ana + `"},"record":{"text":"x"}},"reason":{"$type":"app.bsky.feed.defs#reasonRepost","by":{"did":"` + ana + `"}}}],"cursor":"y"}`,
-		`{"posts":[null,1,"x",[],{}]}`, `{"error":"InvalidRequest","message":"x"}`, `{"did":"x","active":true}`, `<html>`, ``,
+		`{"posts":[null,1,"x",[],{}]}`, `{"error":"InvalidRequest","message":"x"}`, `{"did":"x","active":true}`,
+		`<html>`, ``,
 		`{"id":"` + ana + `","alsoKnownAs":["at://a.b"],"service":[{"id":"#atproto_pds","type":"AtprotoPersonalDataServer","serviceEndpoint":"https://x"}]}`,
 	} {
 		f.Add(s)
@@ -104,7 +114,8 @@ func FuzzAnswers(f *testing.F) {
 			}
 		}
 		for _, feed := range []Feed{PostsOf(ana), RecordsOf(ana, Posts), RecordsOf(ana, Reposts), Search("x")} {
-			for _, m := range []service.Mark{{}, {V: service.MarkVersion, Recent: []service.Seen{{ID: "9"}, {ID: at}}}} {
+			for _, m := range []service.Mark{{},
+				{V: service.MarkVersion, Recent: []service.Seen{{ID: "9"}, {ID: at}}}} {
 				tl, err := c.Timeline(feed, m, service.Reading{Limits: service.Limits{Pages: 30}})
 				if err != nil {
 					t.Fatal(err)
@@ -112,7 +123,8 @@ func FuzzAnswers(f *testing.F) {
 				for n := 0; !tl.Done(); n++ {
 					b, err := tl.Next(ctx)
 					for _, p := range b.Posts {
-						if p.ID == "" || p.Author.ID == "" || len(p.Text) > 4<<10 || !utf8.ValidString(p.Text) || len(p.Tags) > maxTags || len(p.Raw) > 8<<10 {
+						if p.ID == "" || p.Author.ID == "" || len(p.Text) > 4<<10 || !utf8.ValidString(p.Text) ||
+							len(p.Tags) > maxTags || len(p.Raw) > 8<<10 {
 							t.Errorf("%+v", p)
 						}
 					}
@@ -139,7 +151,9 @@ func FuzzEvent(f *testing.F) {
 		if !ok {
 			return
 		}
-		if did(e.DID) == "" || e.At <= 0 || (e.Kind == Created || e.Kind == Updated || e.Kind == Deleted) != (e.URI != "") || e.Post != nil && len(e.Post.Text) > 4<<10 {
+		if did(e.DID) == "" || e.At <= 0 ||
+			(e.Kind == Created || e.Kind == Updated || e.Kind == Deleted) != (e.URI != "") || e.Post != nil &&
+			len(e.Post.Text) > 4<<10 {
 			t.Errorf("%+v", e)
 		}
 	})

@@ -20,7 +20,8 @@ func (c *Client) Edges(p Profile, side service.Side, lists service.Word, lim ser
 	if side == service.Following {
 		claimed = p.Following
 	}
-	return distrust(lists)(service.NewEdges(name, service.EdgeList{ID: p.ID, Acct: p.Acct, Side: side, Claimed: claimed, Local: true}, lim, c.edges))
+	return distrust(lists)(service.NewEdges(name, service.EdgeList{ID: p.ID, Acct: p.Acct, Side: side, Claimed: claimed,
+		Local: true}, lim, c.edges))
 }
 
 // ResumeEdges goes on where a Checkpoint was taken.
@@ -88,7 +89,8 @@ type Follow struct {
 // PDS: the truth of it, which needs no AppView, without profiles. claimed is the count
 // that its profile says, -1 = not known.
 func (c *Client) FollowRecords(id string, claimed int64, lim service.Limits) (*service.Edges[Follow], error) {
-	return service.NewEdges(name, service.EdgeList{ID: did(id), Side: service.Following, Claimed: claimed, Local: true}, lim, c.follows)
+	return service.NewEdges(name, service.EdgeList{ID: did(id), Side: service.Following, Claimed: claimed, Local: true},
+		lim, c.follows)
 }
 
 // ResumeFollowRecords goes on where a Checkpoint of FollowRecords was taken.

@@ -23,7 +23,8 @@ type Feed struct {
 // PostsOf are the posts, replies and reposts of an account, as an AppView shows
 // them: the newest first, down to what was read.
 func PostsOf(id string) Feed {
-	return Feed{op: "feed", id: id, method: "app.bsky.feed.getAuthorFeed", fixed: url.Values{"actor": {id}, "filter": {"posts_with_replies"}}}
+	return Feed{op: "feed", id: id, method: "app.bsky.feed.getAuthorFeed",
+		fixed: url.Values{"actor": {id}, "filter": {"posts_with_replies"}}}
 }
 
 // RecordsOf are the records of an account in a collection, Posts or Reposts, from
@@ -41,7 +42,8 @@ func Search(q string) Feed {
 // Tagged are the posts with a hashtag, as Search finds them.
 func Tagged(tag string) Feed {
 	tag = strings.TrimPrefix(tag, "#")
-	return Feed{op: "tag", method: "app.bsky.feed.searchPosts", fixed: url.Values{"q": {"#" + tag}, "tag": {tag}, "sort": {"latest"}}}
+	return Feed{op: "tag", method: "app.bsky.feed.searchPosts", fixed: url.Values{"q": {"#" + tag}, "tag": {tag},
+		"sort": {"latest"}}}
 }
 
 // postPage is how many posts a page is asked for: AT Protocol's most.

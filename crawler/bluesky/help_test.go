@@ -52,24 +52,25 @@ func visit(t rapid.TB, o world) *place {
 func (p *place) client(base string, more ...func(*Options)) *Client {
 	p.t.Helper()
 	rt := p.w.RoundTripper(home)
-	opts := Options{Base: base, Now: p.clock.Now, MaxBody: 2 << 20, Do: func(ctx context.Context, call service.Call) (*fetch.Response, error) {
-		p.asked = append(p.asked, call)
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, call.Request.URL, nil)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := rt.RoundTrip(req)
-		if err != nil {
-			return nil, err
-		}
-		defer resp.Body.Close() //nolint:errcheck // in memory
-		body, err := io.ReadAll(io.LimitReader(resp.Body, call.Request.MaxBody))
-		cut := ""
-		if int64(len(body)) == call.Request.MaxBody {
-			cut = "body"
-		}
-		return &fetch.Response{Status: resp.StatusCode, Header: resp.Header, Body: body, Truncated: cut}, err
-	}}
+	opts := Options{Base: base, Now: p.clock.Now, MaxBody: 2 << 20,
+		Do: func(ctx context.Context, call service.Call) (*fetch.Response, error) {
+			p.asked = append(p.asked, call)
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, call.Request.URL, nil)
+			if err != nil {
+				return nil, err
+			}
+			resp, err := rt.RoundTrip(req)
+			if err != nil {
+				return nil, err
+			}
+			defer resp.Body.Close() //nolint:errcheck // in memory
+			body, err := io.ReadAll(io.LimitReader(resp.Body, call.Request.MaxBody))
+			cut := ""
+			if int64(len(body)) == call.Request.MaxBody {
+				cut = "body"
+			}
+			return &fetch.Response{Status: resp.StatusCode, Header: resp.Header, Body: body, Truncated: cut}, err
+		}}
 	for _, change := range more {
 		change(&opts)
 	}
@@ -90,7 +91,8 @@ func (p *place) profile(id string) Profile {
 }
 
 // read reads a feed to the end of one reading.
-func (p *place) read(c *Client, f Feed, m service.Mark, how service.Reading) (posts, again []Post, next service.Mark, tl *Timeline) {
+func (p *place) read(c *Client, f Feed, m service.Mark, how service.Reading) (posts, again []Post, next service.Mark,
+	tl *Timeline) {
 	p.t.Helper()
 	tl, err := c.Timeline(f, m, how)
 	if err != nil {
@@ -110,7 +112,8 @@ func (p *place) read(c *Client, f Feed, m service.Mark, how service.Reading) (po
 }
 
 // drain reads a list whole, or until a fault that stays.
-func drain[T any](t rapid.TB, next func(context.Context) ([]T, error), done func() bool, id func(T) string) (ids []string) {
+func drain[T any](t rapid.TB, next func(context.Context) ([]T, error), done func() bool,
+	id func(T) string) (ids []string) {
 	t.Helper()
 	for rounds, faults := 0, 0; !done(); rounds++ {
 		page, err := next(context.Background())

@@ -33,7 +33,8 @@ const maxHandles = 8
 // a port or not: that is all that AT Protocol has.
 func did(t string) string {
 	if rest, ok := strings.CutPrefix(t, "did:plc:"); ok {
-		if len(rest) == 24 && !strings.ContainsFunc(rest, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '2' || r > '7') }) {
+		if len(rest) == 24 &&
+			!strings.ContainsFunc(rest, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '2' || r > '7') }) {
 			return t
 		}
 		return ""
@@ -47,12 +48,14 @@ func did(t string) string {
 // webHost is the host of a did:web, "" when it has a path or is none.
 func webHost(rest string) string {
 	host, err := url.PathUnescape(rest)
-	if err != nil || rest == "" || len(rest) > 260 || strings.Contains(rest, ":") || strings.ContainsFunc(host, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-:", r))
-	}) {
+	if err != nil || rest == "" || len(rest) > 260 || strings.Contains(rest, ":") ||
+		strings.ContainsFunc(host, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-:", r))
+		}) {
 		return ""
 	}
-	if name, port, has := strings.Cut(host, ":"); name == "" || has && (port == "" || strings.Trim(port, "0123456789") != "") {
+	if name, port, has := strings.Cut(host, ":"); name == "" || has &&
+		(port == "" || strings.Trim(port, "0123456789") != "") {
 		return ""
 	}
 	return strings.ToLower(host)
@@ -61,8 +64,10 @@ func webHost(rest string) string {
 // handle is a handle in lower case, "" when t is none.
 func handle(t string) string {
 	s := strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(t, "at://"), "@"))
-	if len(s) > 253 || !strings.Contains(s, ".") || strings.HasPrefix(s, ".") || strings.HasSuffix(s, ".") || strings.Contains(s, "..") ||
-		strings.ContainsFunc(s, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-') }) {
+	if len(s) > 253 || !strings.Contains(s, ".") || strings.HasPrefix(s, ".") || strings.HasSuffix(s, ".") ||
+		strings.Contains(s, "..") ||
+		strings.ContainsFunc(s,
+			func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-') }) {
 		return ""
 	}
 	return s
@@ -77,7 +82,8 @@ func (c *Client) Resolve(ctx context.Context, of string) (string, error) {
 	var w struct {
 		DID text `json:"did"`
 	}
-	if err := c.read(ctx, "resolve", ClassIdentity, "com.atproto.identity.resolveHandle", url.Values{"handle": {h}}, &w); err != nil {
+	if err := c.read(ctx, "resolve", ClassIdentity, "com.atproto.identity.resolveHandle", url.Values{"handle": {h}},
+		&w); err != nil {
 		return "", err
 	}
 	if id := did(string(w.DID)); id != "" {
@@ -129,12 +135,14 @@ func (c *Client) Document(ctx context.Context, id string) (Identity, error) {
 	}
 	out := Identity{DID: id}
 	for _, also := range w.Also.All {
-		if h := handle(string(also)); strings.HasPrefix(string(also), "at://") && h != "" && len(out.Handles) < maxHandles && !slices.Contains(out.Handles, h) {
+		if h := handle(string(also)); strings.HasPrefix(string(also), "at://") && h != "" &&
+			len(out.Handles) < maxHandles && !slices.Contains(out.Handles, h) {
 			out.Handles = append(out.Handles, h)
 		}
 	}
 	for _, s := range w.Services.All {
-		if out.PDS == "" && (s.ID == "#atproto_pds" || string(s.ID) == id+"#atproto_pds") && s.Type == "AtprotoPersonalDataServer" {
+		if out.PDS == "" && (s.ID == "#atproto_pds" || string(s.ID) == id+"#atproto_pds") &&
+			s.Type == "AtprotoPersonalDataServer" {
 			out.PDS = origin(string(s.Endpoint))
 		}
 	}
@@ -145,7 +153,8 @@ func (c *Client) Document(ctx context.Context, id string) (Identity, error) {
 // may be asked is for Do to say.
 func origin(s string) string {
 	u, err := url.Parse(s)
-	if err != nil || len(s) > service.MaxAddress || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || len(s) > service.MaxAddress || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
+		u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
 		return ""
 	}
 	return u.Scheme + "://" + strings.ToLower(u.Host)

@@ -50,14 +50,19 @@ type Socket interface {
 
 // StreamOptions of NewStream.
 type StreamOptions struct {
-	Address     string                                                    // "wss://host/subscribe"; ws only where Dial allows it
-	Dial        func(ctx context.Context, address string) (Socket, error) // required; guards private addresses
-	Collections []string                                                  // at most 100; default Posts, Reposts, Follows
-	DIDs        []string                                                  // at most 10,000; default everybody
-	Idle        time.Duration                                             // silence after which a connection is given up; default 1 min
-	Rewind      time.Duration                                             // read again after a new connection; default 5 s, <0 = nothing
-	MaxLine     int64                                                     // bytes of one event; default 1 MiB
-	MaxText     int                                                       // bytes of the text of one post; default 64 KiB
+	// "wss://host/subscribe"; ws only where Dial allows it
+	Address string
+	Dial    func(ctx context.Context, address string) (Socket, error) // required; guards private addresses
+	// at most 100; default Posts, Reposts, Follows
+	Collections []string
+	DIDs        []string // at most 10,000; default everybody
+	// silence after which a connection is given up; default 1 min
+	Idle time.Duration
+	// read again after a new connection; default 5 s, <0 = nothing
+	Rewind  time.Duration
+	MaxLine int64 // bytes of one event; default 1 MiB
+	// bytes of the text of one post; default 64 KiB
+	MaxText int
 }
 
 // Stream reads a Jetstream (v1), each event once. Not safe for concurrent use.
@@ -84,8 +89,10 @@ var ErrIdle = errors.New("silent")
 // NewStream is a Stream that begins after cursor, in microseconds of 1970; 0 = now.
 func NewStream(o StreamOptions, cursor int64) (*Stream, error) {
 	u, err := url.Parse(o.Address)
-	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil || o.Dial == nil || cursor < 0 || len(o.Collections) > 100 || len(o.DIDs) > MaxDIDs || o.MaxLine < 0 {
-		return nil, fmt.Errorf("bluesky: stream: address %q, cursor %d, %d collections, %d DIDs, dial %t", o.Address, cursor, len(o.Collections), len(o.DIDs), o.Dial != nil)
+	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil || o.Dial == nil ||
+		cursor < 0 || len(o.Collections) > 100 || len(o.DIDs) > MaxDIDs || o.MaxLine < 0 {
+		return nil, fmt.Errorf("bluesky: stream: address %q, cursor %d, %d collections, %d DIDs, dial %t", o.Address,
+			cursor, len(o.Collections), len(o.DIDs), o.Dial != nil)
 	}
 	if len(o.Collections) == 0 {
 		o.Collections = []string{Posts, Reposts, Follows}
@@ -183,7 +190,8 @@ func (s *Stream) Run(ctx context.Context, take func(Event) error) (bad int, err 
 			bad++
 			continue
 		}
-		if id := strings.Join([]string{e.DID, string(e.Kind), e.URI, e.Rev, strconv.FormatInt(e.At, 10)}, " "); !s.known.Has(id) {
+		if id := strings.Join([]string{e.DID, string(e.Kind), e.URI, e.Rev, strconv.FormatInt(e.At, 10)},
+			" "); !s.known.Has(id) {
 			if err := take(e); err != nil {
 				return bad, err // it was not taken: it comes again
 			}
@@ -225,7 +233,8 @@ func (c *Client) event(b []byte) (e Event, ok bool) {
 	}
 	switch w.Kind {
 	case "account":
-		e.Kind, e.Active, e.Status = Account, w.Account.Active.Said == service.Yes, service.Line(string(w.Account.Status), 40)
+		e.Kind, e.Active, e.Status = Account, w.Account.Active.Said == service.Yes,
+			service.Line(string(w.Account.Status), 40)
 		return e, w.Account.Active.Said != service.Unsaid
 	case "identity":
 		e.Kind, e.Handle = Renaming, handle(string(w.Identity.Handle))

@@ -24,7 +24,8 @@ var errEnough = errors.New("enough")
 // All that happens is had once, over connections that break anywhere and a stream
 // that sends everything twice; what is live comes, and silence ends a connection.
 func TestJetstream(t *testing.T) {
-	p := visit(t, world{Seed: 11, People: 12, Rate: 3, Start: time.Date(2026, 1, 29, 0, 0, 0, 0, time.UTC), Lies: lies{StreamRepeats: true}})
+	p := visit(t, world{Seed: 11, People: 12, Rate: 3, Start: time.Date(2026, 1, 29, 0, 0, 0, 0, time.UTC),
+		Lies: lies{StreamRepeats: true}})
 	srv := httptest.NewServer(p.w.Handler())
 	defer srv.Close()
 	o := StreamOptions{Address: "ws" + strings.TrimPrefix(srv.URL, "http") + "/subscribe", Dial: dial}
@@ -120,7 +121,8 @@ func TestJetstream(t *testing.T) {
 	if err := <-over; !errors.Is(err, context.Canceled) {
 		t.Errorf("a stream that was left: %v", err)
 	}
-	for _, bad := range []StreamOptions{{}, {Address: "https://x", Dial: dial}, {Address: "ws://u@x", Dial: dial}, {Address: "wss://x"}} {
+	for _, bad := range []StreamOptions{{}, {Address: "https://x", Dial: dial}, {Address: "ws://u@x", Dial: dial},
+		{Address: "wss://x"}} {
 		if _, err := NewStream(bad, 0); err == nil {
 			t.Errorf("%+v: no error", bad)
 		}
@@ -134,7 +136,8 @@ func TestAStreamOfManyAccounts(t *testing.T) {
 	srv := httptest.NewServer(p.w.Handler())
 	defer srv.Close()
 	ids := p.w.IDs()
-	s, err := NewStream(StreamOptions{Address: "ws" + strings.TrimPrefix(srv.URL, "http") + "/subscribe", Dial: dial}, 0)
+	s, err := NewStream(StreamOptions{Address: "ws" + strings.TrimPrefix(srv.URL, "http") + "/subscribe", Dial: dial},
+		0)
 	if err != nil {
 		t.Fatal(err)
 	}

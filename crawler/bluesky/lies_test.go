@@ -31,8 +31,10 @@ func TestListsOfServersThatLie(t *testing.T) {
 		{name: "cursor repeats", lies: lies{MaxLimit: 10, RepeatsCursor: true}, why: service.CursorRepeats, most: 3},
 		{name: "cursors in a ring", lies: lies{MaxLimit: 10, Ring: 3}, why: service.CursorRepeats, most: 8},
 		{name: "no end, the same page", lies: lies{MaxLimit: 10, Endless: true}, whole: true, most: 7},
-		{name: "no end, and claims more", lies: lies{MaxLimit: 10, Endless: true, CountsTimes: 2}, why: service.CursorRepeats, whole: true, most: 8},
-		{name: "no end, empty pages", lies: lies{MaxLimit: 10, EmptyTail: true}, why: service.EmptyPages, whole: true, most: 14},
+		{name: "no end, and claims more", lies: lies{MaxLimit: 10, Endless: true, CountsTimes: 2},
+			why: service.CursorRepeats, whole: true, most: 8},
+		{name: "no end, empty pages", lies: lies{MaxLimit: 10, EmptyTail: true}, why: service.EmptyPages, whole: true,
+			most: 14},
 		{name: "no end, drawn by lot", lies: lies{Shuffles: true, CountsTimes: 2}, why: service.NothingNew, most: 200},
 		{name: "no cursor", lies: lies{MaxLimit: 10, NoCursor: true}, why: service.FewerThanClaim, most: 1},
 		{name: "empty, claims many", lies: lies{EmptyLists: true}, why: service.EmptyButClaims, most: 1},
@@ -61,7 +63,8 @@ func TestListsOfServersThatLie(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := drain(t, func(ctx context.Context) ([]Profile, error) {
-			if again, err := p.view.ResumeEdges(e.Checkpoint(), "", c.lim); err != nil || again.Listing() != e.Listing() {
+			if again, err := p.view.ResumeEdges(e.Checkpoint(), "", c.lim); err != nil ||
+				again.Listing() != e.Listing() {
 				t.Errorf("%s: %v", c.name, err)
 			}
 			return e.Next(ctx)
@@ -103,21 +106,25 @@ func TestFaults(t *testing.T) {
 		p.w.Lie(func(l *lies) { *l = c.lies })
 		_, err := p.view.Profile(ctx, id)
 		f, ok := err.(*service.Fault)
-		if !ok || f.Word != c.word || f.Status != c.status || f.Again() != c.again || f.Op != "profile" || c.lies.Down == 503 && f.Retry != 30*time.Second {
+		if !ok || f.Word != c.word || f.Status != c.status || f.Again() != c.again || f.Op != "profile" ||
+			c.lies.Down == 503 && f.Retry != 30*time.Second {
 			t.Errorf("%+v: %v", c.lies, err)
 		}
 	}
 	p := visit(t, world{Seed: 1, People: 20})
 	nobody := "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"
 	for name, err := range map[string]error{
-		"profile": second(p.view.Profile(ctx, nobody)), "repo": second(p.pds.Repo(ctx, nobody)), "document": second(p.view.Document(ctx, nobody)),
-		"handle": second(p.view.Resolve(ctx, "nobody.b.test")), "record": second(p.pds.Record(ctx, "at://"+p.w.IDs()[0]+"/"+Posts+"/nothing")),
+		"profile": second(p.view.Profile(ctx, nobody)), "repo": second(p.pds.Repo(ctx, nobody)),
+		"document": second(p.view.Document(ctx, nobody)),
+		"handle":   second(p.view.Resolve(ctx, "nobody.b.test")),
+		"record":   second(p.pds.Record(ctx, "at://"+p.w.IDs()[0]+"/"+Posts+"/nothing")),
 	} {
 		if service.WordOf(err) != service.Gone {
 			t.Errorf("%s of nobody: %v", name, err)
 		}
 	}
-	for _, bad := range []string{"", "ana", "did:plc:short", "did:key:z6Mk", "did:web:", "did:web:a/b", "did:web:u@h", "did:web:h%2Fx", "a b.c", "-", ".a.b", "a..b"} {
+	for _, bad := range []string{"", "ana", "did:plc:short", "did:key:z6Mk", "did:web:", "did:web:a/b", "did:web:u@h",
+		"did:web:h%2Fx", "a b.c", "-", ".a.b", "a..b"} {
 		if _, err := p.view.Profile(ctx, bad); err == nil || service.WordOf(err) != "" {
 			t.Errorf("profile %q: %v", bad, err)
 		}
@@ -129,7 +136,8 @@ func TestFaults(t *testing.T) {
 		t.Errorf("too many: %v", err)
 	}
 	p.w.Lie(func(l *lies) { l.NoRecords = true })
-	if _, _, _, tl := p.read(p.pds, RecordsOf(p.w.IDs()[0], Posts), service.Mark{}, service.Reading{}); tl.Listing().Why != service.Unsupported {
+	if _, _, _, tl := p.read(p.pds, RecordsOf(p.w.IDs()[0], Posts), service.Mark{},
+		service.Reading{}); tl.Listing().Why != service.Unsupported {
 		t.Errorf("no listRecords: %+v", tl.Listing())
 	}
 }
@@ -153,15 +161,18 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	p.w.Lie(func(l *lies) { l.SearchPaging = true })
-	if got, _, _, tl := p.read(p.view, Search("comboio"), service.Mark{}, service.Reading{}); len(got) != 100 || tl.Listing().Why != service.Closed {
+	if got, _, _, tl := p.read(p.view, Search("comboio"), service.Mark{}, service.Reading{}); len(got) != 100 ||
+		tl.Listing().Why != service.Closed {
 		t.Errorf("no second page: %d, %+v", len(got), tl.Listing())
 	}
 	p.w.Lie(func(l *lies) { l.SearchClosed = true })
-	if got, _, _, tl := p.read(p.view, Search("comboio"), service.Mark{}, service.Reading{}); len(got) != 0 || tl.Listing().Why != service.Closed {
+	if got, _, _, tl := p.read(p.view, Search("comboio"), service.Mark{}, service.Reading{}); len(got) != 0 ||
+		tl.Listing().Why != service.Closed {
 		t.Errorf("closed: %d, %+v", len(got), tl.Listing())
 	}
 	who := p.w.Handle(ana)
-	if found, err := p.view.SearchActors(context.Background(), who); err != nil || len(found) != 1 || found[0].ID != ana {
+	if found, err := p.view.SearchActors(context.Background(), who); err != nil || len(found) != 1 ||
+		found[0].ID != ana {
 		t.Errorf("%+v %v", found, err)
 	}
 }
@@ -170,7 +181,9 @@ func TestSearch(t *testing.T) {
 // reads what it tells, nothing is refused.
 func TestLimitsAreTold(t *testing.T) {
 	for _, budgeted := range []bool{false, true} {
-		p := visit(t, world{Seed: 3, People: 60, Quiet: true, Rate: -1, Limits: []blueskytest.Limit{{Name: "global", Max: 3, Window: 5 * time.Minute, All: true, Rolling: true}}, Lies: lies{MaxLimit: 2}})
+		p := visit(t, world{Seed: 3, People: 60, Quiet: true, Rate: -1,
+			Limits: []blueskytest.Limit{{Name: "global", Max: 3, Window: 5 * time.Minute, All: true, Rolling: true}},
+			Lies:   lies{MaxLimit: 2}})
 		ana := p.w.IDs()[0]
 		for id, a := range p.w.Truth().Accounts {
 			if len(a.Following) > len(p.w.Truth().Accounts[ana].Following) {
@@ -198,7 +211,8 @@ func TestLimitsAreTold(t *testing.T) {
 					if err != nil {
 						return nil, err
 					}
-					return resp, book.Settle(p.clock.Now(), ticket, budget.Answer{Status: resp.Status, Header: resp.Header})
+					return resp, book.Settle(p.clock.Now(), ticket,
+						budget.Answer{Status: resp.Status, Header: resp.Header})
 				}
 			})
 		}
@@ -217,7 +231,8 @@ func TestLimitsAreTold(t *testing.T) {
 				p.clock.Add(wait.At.Sub(p.clock.Now()))
 				waits++
 			case errors.As(err, &f):
-				if a := p.asked[len(p.asked)-1]; f.Word != service.Limited || f.Status != 429 || f.Retry <= 0 || f.Retry > 5*time.Minute+time.Second || a.Class != ClassRecords || a.Auth {
+				if a := p.asked[len(p.asked)-1]; f.Word != service.Limited || f.Status != 429 || f.Retry <= 0 ||
+					f.Retry > 5*time.Minute+time.Second || a.Class != ClassRecords || a.Auth {
 					t.Fatalf("%v: %+v %+v", err, f, a)
 				}
 				p.clock.Add(f.Retry)
@@ -232,12 +247,14 @@ func TestLimitsAreTold(t *testing.T) {
 		refused := waits
 		if budgeted {
 			refused = 0
-			if at := slices.IndexFunc(book.Status(p.clock.Now()).Buckets, func(b budget.BucketStatus) bool { return b.Limit == 3 && b.By == budget.ByHeaders }); at < 0 {
+			if at := slices.IndexFunc(book.Status(p.clock.Now()).Buckets,
+				func(b budget.BucketStatus) bool { return b.Limit == 3 && b.By == budget.ByHeaders }); at < 0 {
 				t.Errorf("the limit was not read: %+v", book.Status(p.clock.Now()))
 			}
 		}
 		if !same(got, p.w.Truth().Accounts[ana].Following) || waits == 0 || refused != p.w.Report().Refused {
-			t.Errorf("budget %v: %d of %d, %d waits, refused %d", budgeted, len(got), len(p.w.Truth().Accounts[ana].Following), waits, p.w.Report().Refused)
+			t.Errorf("budget %v: %d of %d, %d waits, refused %d", budgeted, len(got),
+				len(p.w.Truth().Accounts[ana].Following), waits, p.w.Report().Refused)
 		}
 	}
 }

@@ -61,7 +61,8 @@ func (c *Client) Profiles(ctx context.Context, of []string) (found []Profile, ab
 	var w struct {
 		Profiles list[wireProfile] `json:"profiles"`
 	}
-	if err := c.read(ctx, "profiles", ClassAccount, "app.bsky.actor.getProfiles", url.Values{"actors": asked}, &w); err != nil {
+	if err := c.read(ctx, "profiles", ClassAccount, "app.bsky.actor.getProfiles", url.Values{"actors": asked},
+		&w); err != nil {
 		return nil, nil, err
 	}
 	if !w.Profiles.Is {
@@ -121,7 +122,8 @@ func (c *Client) Record(ctx context.Context, at string) (Post, error) {
 		CID   text            `json:"cid"`
 		Value json.RawMessage `json:"value"`
 	}
-	if err := c.read(ctx, "record", ClassRecords, "com.atproto.repo.getRecord", url.Values{"repo": {u.DID}, "collection": {u.Collection}, "rkey": {u.Key}}, &w); err != nil {
+	if err := c.read(ctx, "record", ClassRecords, "com.atproto.repo.getRecord",
+		url.Values{"repo": {u.DID}, "collection": {u.Collection}, "rkey": {u.Key}}, &w); err != nil {
 		return Post{}, err
 	}
 	if string(w.URI) != at {
@@ -152,7 +154,8 @@ func (c *Client) Repo(ctx context.Context, id string) (Repo, error) {
 		Status text         `json:"status"`
 		Rev    text         `json:"rev"`
 	}
-	if err := c.read(ctx, "repo", ClassRepo, "com.atproto.sync.getRepoStatus", url.Values{"did": {id}}, &w); err != nil {
+	if err := c.read(ctx, "repo", ClassRepo, "com.atproto.sync.getRepoStatus", url.Values{"did": {id}},
+		&w); err != nil {
 		return Repo{}, err
 	}
 	if string(w.DID) != id || w.Active.Said == service.Unsaid {
@@ -166,7 +169,8 @@ func (c *Client) SearchActors(ctx context.Context, q string) ([]Profile, error) 
 	var w struct {
 		Actors list[wireProfile] `json:"actors"`
 	}
-	if err := c.read(ctx, "search", ClassSearch, "app.bsky.actor.searchActors", url.Values{"q": {q}, "limit": {"100"}}, &w); err != nil {
+	if err := c.read(ctx, "search", ClassSearch, "app.bsky.actor.searchActors", url.Values{"q": {q}, "limit": {"100"}},
+		&w); err != nil {
 		return nil, err
 	}
 	if !w.Actors.Is {

@@ -182,7 +182,8 @@ func (c *Client) post(b []byte) (p Post, ok bool) {
 		}
 	}
 	for _, i := range w.Embed.Images.All {
-		p.Media = addMedia(p.Media, Media{Type: "image", URL: service.Address(i.Full), Alt: service.Clip(string(i.Alt), 4<<10)})
+		p.Media = addMedia(p.Media, Media{Type: "image", URL: service.Address(i.Full),
+			Alt: service.Clip(string(i.Alt), 4<<10)})
 	}
 	if a := service.Address(w.Embed.Playlist); a != "" {
 		p.Media = addMedia(p.Media, Media{Type: "video", URL: a, Alt: service.Clip(string(w.Embed.Alt), 4<<10)})
@@ -197,12 +198,14 @@ func (c *Client) record(at URI, id text, b []byte) (p Post, ok bool) {
 	if !service.Object(b) || !service.Decoded(json.Unmarshal(b, &w)) {
 		return Post{}, false
 	}
-	p = Post{ID: at.String(), CID: cid(id), Author: Profile{ID: at.DID, Followers: -1, Following: -1, Posts: -1}, Replies: -1, Boosts: -1, Favourites: -1, Quotes: -1}
+	p = Post{ID: at.String(), CID: cid(id), Author: Profile{ID: at.DID, Followers: -1, Following: -1, Posts: -1},
+		Replies: -1, Boosts: -1, Favourites: -1, Quotes: -1}
 	if of := uri(w.Subject.URI); at.Collection == Reposts {
 		if of == "" {
 			return Post{}, false
 		}
-		p.Created, p.Boost = w.Created.Time, &Post{ID: of, CID: cid(w.Subject.CID), Replies: -1, Boosts: -1, Favourites: -1, Quotes: -1}
+		p.Created, p.Boost = w.Created.Time, &Post{ID: of, CID: cid(w.Subject.CID), Replies: -1, Boosts: -1,
+			Favourites: -1, Quotes: -1}
 	} else {
 		c.said(&p, w)
 		embed := w.Embed
@@ -210,7 +213,8 @@ func (c *Client) record(at URI, id text, b []byte) (p Post, ok bool) {
 			embed.Images, embed.Video, embed.External = embed.Media.Images, embed.Media.Video, embed.Media.External
 		}
 		for _, i := range embed.Images.All {
-			p.Media = addMedia(p.Media, Media{Type: "image", CID: cid(i.Image.Ref.Link), Alt: service.Clip(string(i.Alt), 4<<10)})
+			p.Media = addMedia(p.Media,
+				Media{Type: "image", CID: cid(i.Image.Ref.Link), Alt: service.Clip(string(i.Alt), 4<<10)})
 		}
 		if v := cid(embed.Video.Ref.Link); v != "" {
 			p.Media = addMedia(p.Media, Media{Type: "video", CID: v, Alt: service.Clip(string(embed.Alt), 4<<10)})
@@ -247,7 +251,8 @@ func (c *Client) said(p *Post, w wireRecord) {
 	}
 	link := func(addr, anchor text) {
 		l, ok := service.LinkTo(string(addr), string(anchor))
-		if ok && len(p.Links) < maxLinks && !slices.ContainsFunc(p.Links, func(had store.Link) bool { return had.Key == l.Key }) {
+		if ok && len(p.Links) < maxLinks &&
+			!slices.ContainsFunc(p.Links, func(had store.Link) bool { return had.Key == l.Key }) {
 			p.Links = append(p.Links, l)
 		}
 	}
@@ -255,7 +260,8 @@ func (c *Client) said(p *Post, w wireRecord) {
 		for _, part := range f.Features.All {
 			switch part.Type {
 			case "app.bsky.richtext.facet#mention":
-				if id := did(string(part.DID)); id != "" && len(p.Mentions) < maxMentions && !slices.Contains(p.Mentions, Mention{id}) {
+				if id := did(string(part.DID)); id != "" && len(p.Mentions) < maxMentions &&
+					!slices.Contains(p.Mentions, Mention{id}) {
 					p.Mentions = append(p.Mentions, Mention{id})
 				}
 			case "app.bsky.richtext.facet#link":
@@ -308,7 +314,8 @@ func (c *Client) item(w wireItem) (p Post, ok bool) {
 		return Post{}, false
 	}
 	of := p
-	out := Post{ID: uri(w.Reason.URI), CID: cid(w.Reason.CID), Author: by, Created: w.Reason.Indexed.Time, Indexed: w.Reason.Indexed.Time, Boost: &of, Replies: -1, Boosts: -1, Favourites: -1, Quotes: -1}
+	out := Post{ID: uri(w.Reason.URI), CID: cid(w.Reason.CID), Author: by, Created: w.Reason.Indexed.Time,
+		Indexed: w.Reason.Indexed.Time, Boost: &of, Replies: -1, Boosts: -1, Favourites: -1, Quotes: -1}
 	if out.ID == "" { // an AppView that does not say: who reposted what, which he can only once at a time
 		out.ID = of.ID + "#" + by.ID
 	}

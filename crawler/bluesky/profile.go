@@ -102,9 +102,12 @@ func labels(l list[wireLabel]) (out []Label) {
 // of no use. b is w's own JSON, nil = not to be kept.
 func (c *Client) profile(w wireProfile, b []byte) (p Profile, ok bool) {
 	p = Profile{
-		ID: did(string(w.DID)), Acct: handle(string(w.Handle)), Name: service.Line(string(w.Name), service.MaxName), Note: service.Clip(string(w.Note), c.o.MaxText),
-		Avatar: service.Address(w.Avatar), Header: service.Address(w.Banner), Website: service.Address(w.Website), Pronouns: service.Line(string(w.Pronouns), service.MaxName),
-		Created: w.Created.Time, Indexed: w.Indexed.Time, Followers: w.Followers.N(), Following: w.Following.N(), Posts: w.Posts.N(),
+		ID: did(string(w.DID)), Acct: handle(string(w.Handle)), Name: service.Line(string(w.Name), service.MaxName),
+		Note:   service.Clip(string(w.Note), c.o.MaxText),
+		Avatar: service.Address(w.Avatar), Header: service.Address(w.Banner), Website: service.Address(w.Website),
+		Pronouns: service.Line(string(w.Pronouns), service.MaxName),
+		Created:  w.Created.Time, Indexed: w.Indexed.Time, Followers: w.Followers.N(), Following: w.Following.N(),
+		Posts:  w.Posts.N(),
 		Pinned: uri(w.Pinned.URI), Labels: labels(w.Labels),
 	}
 	if p.ID == "" {

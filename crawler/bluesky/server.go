@@ -147,7 +147,8 @@ func (p *probe) view(ctx context.Context, sample string) {
 			return // the profile has an id
 		}
 		_, err = e.Next(ctx)
-		if p.note(string(side), &p.s.Edges, err) && (e.Listing().Why == service.EmptyButClaims || e.Listing().Why == service.NoCursor) {
+		if p.note(string(side), &p.s.Edges, err) &&
+			(e.Listing().Why == service.EmptyButClaims || e.Listing().Why == service.NoCursor) {
 			p.s.Lists = e.Listing().Why
 		}
 	}

@@ -22,15 +22,19 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 		atPDS := rapid.Bool().Draw(t, "at the PDS")
 		l := lies{
 			MaxLimit:       rapid.SampledFrom([]int{0, 0, 2, 3, 5, 20}).Draw(t, "most"),
-			IgnoresReverse: rapid.IntRange(0, 3).Draw(t, "ignores reverse") == 0, IgnoresCursor: rapid.IntRange(0, 5).Draw(t, "ignores cursor") == 0,
-			EndsWithCursor: rapid.Bool().Draw(t, "ends with a cursor"), PinsFirst: rapid.IntRange(0, 3).Draw(t, "pins") == 0,
-			NoCursor: rapid.IntRange(0, 5).Draw(t, "no cursor") == 0, Nulls: rapid.Bool().Draw(t, "nulls"), Garbage: rapid.IntRange(0, 3).Draw(t, "garbage") == 0,
+			IgnoresReverse: rapid.IntRange(0, 3).Draw(t, "ignores reverse") == 0,
+			IgnoresCursor:  rapid.IntRange(0, 5).Draw(t, "ignores cursor") == 0,
+			EndsWithCursor: rapid.Bool().Draw(t, "ends with a cursor"),
+			PinsFirst:      rapid.IntRange(0, 3).Draw(t, "pins") == 0,
+			NoCursor:       rapid.IntRange(0, 5).Draw(t, "no cursor") == 0, Nulls: rapid.Bool().Draw(t, "nulls"),
+			Garbage: rapid.IntRange(0, 3).Draw(t, "garbage") == 0,
 		}
 		how := service.Reading{Overlap: rapid.SampledFrom([]int{0, 0, -1, 1, 20}).Draw(t, "overlap")}
 		fail := func(format string, args ...any) {
 			t.Fatalf("at the PDS %t, %+v: %s", atPDS, l, fmt.Sprintf(format, args...))
 		}
-		p := visit(t, world{Seed: rapid.Uint64Range(1, 1000).Draw(t, "seed"), People: 4, Quiet: true, Rate: -1, Lies: l})
+		p := visit(t, world{Seed: rapid.Uint64Range(1, 1000).Draw(t, "seed"), People: 4, Quiet: true, Rate: -1,
+			Lies: l})
 		ana := p.w.IDs()[0]
 		c, feed := p.view, PostsOf(ana)
 		if atPDS {
@@ -82,7 +86,8 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 			}
 			if !last {
 				if rapid.IntRange(0, 2).Draw(t, "deletes") == 0 {
-					for _, id := range p.w.Truth().Accounts[ana].Records[:min(len(p.w.Truth().Accounts[ana].Records), rapid.IntRange(0, 70).Draw(t, "deleted"))] {
+					for _, id := range p.w.Truth().Accounts[ana].Records[:min(len(p.w.Truth().Accounts[ana].Records),
+						rapid.IntRange(0, 70).Draw(t, "deleted"))] {
 						deleted[id] = true
 						if err := p.w.Delete(id); err != nil {
 							fail("%v", err)
@@ -110,8 +115,8 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 	})
 }
 
-// A post that is pinned was read before and stands at the head of the page. It does not hide that the page, of a server that
-// names no cursor, ends above what was read before.
+// A post that is pinned was read before and stands at the head of the page. It does not hide that the page, of a server
+// that names no cursor, ends above what was read before.
 func TestAPinHidesNoGap(t *testing.T) {
 	p := visit(t, world{Seed: 1, People: 4, Quiet: true, Rate: -1, Lies: lies{PinsFirst: true, NoCursor: true}})
 	ana := p.w.IDs()[0]
@@ -135,7 +140,8 @@ func TestAPinHidesNoGap(t *testing.T) {
 // What an AppView shows late is found, as long as it is not more than a page late
 // and younger than what is remembered.
 func TestWhatIsShownLateIsFound(t *testing.T) {
-	p := visit(t, world{Seed: 9, People: 6, Quiet: true, Rate: 20, Start: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), Lies: lies{Late: 30 * time.Second}})
+	p := visit(t, world{Seed: 9, People: 6, Quiet: true, Rate: 20, Start: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
+		Lies: lies{Late: 30 * time.Second}})
 	for _, id := range p.w.IDs()[:3] {
 		seen := map[string]int{}
 		_, _, m, _ := p.read(p.view, PostsOf(id), service.Mark{}, service.Reading{})
@@ -189,7 +195,8 @@ func TestWhatReadingsCost(t *testing.T) {
 			t.Errorf("%s: nothing new: %d requests", c.op, n)
 		}
 		made := write(3)
-		if got, _, _, tl = p.read(c.Client, c.Feed, m, service.Reading{}); !same(ids(got), made) || !tl.Listing().Complete {
+		if got, _, _, tl = p.read(c.Client, c.Feed, m, service.Reading{}); !same(ids(got), made) ||
+			!tl.Listing().Complete {
 			t.Errorf("%s: three new: %v, %+v", c.op, ids(got), tl.Listing())
 		}
 	}
@@ -232,7 +239,8 @@ func TestShortPagesAreReadOn(t *testing.T) {
 	write(50)
 	_, _, m, _ := p.read(p.pds, RecordsOf(ana, Posts), service.Mark{}, service.Reading{Overlap: 30})
 	write(100)
-	if got, _, _, tl := p.read(p.pds, RecordsOf(ana, Posts), m, service.Reading{Overlap: 30}); len(got) != 100 || !tl.Listing().Complete {
+	if got, _, _, tl := p.read(p.pds, RecordsOf(ana, Posts), m, service.Reading{Overlap: 30}); len(got) != 100 ||
+		!tl.Listing().Complete {
 		t.Errorf("%d of 100, %+v", len(got), tl.Listing())
 	}
 }

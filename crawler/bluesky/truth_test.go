@@ -36,7 +36,8 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 			t.Fatal(err, len(found), len(absent))
 		}
 		for _, id := range absent {
-			if _, err := p.view.Profile(ctx, id); !truth.Accounts[id].Suspended || service.WordOf(err) != service.Gone || err.(*service.Fault).Code != "AccountTakedown" {
+			if _, err := p.view.Profile(ctx, id); !truth.Accounts[id].Suspended ||
+				service.WordOf(err) != service.Gone || err.(*service.Fault).Code != "AccountTakedown" {
 				t.Errorf("%s is absent: %v", id, err)
 			}
 			if _, err := p.pds.Record(ctx, "at://"+id+"/"+Posts+"/x"); service.WordOf(err) != service.Gone {
@@ -48,12 +49,14 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 			want := truth.Accounts[who.ID]
 			p.sameProfile(who, want)
 			p.sameIdentity(who, want)
-			for side, list1 := range map[service.Side][]string{service.Followers: want.Followers, service.Following: want.Following} {
+			for side, list1 := range map[service.Side][]string{service.Followers: want.Followers,
+				service.Following: want.Following} {
 				e, err := p.view.Edges(who, side, "", service.Limits{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := drain(t, e.Next, e.Done, func(q Profile) string { return q.ID }); !slices.Equal(got, list1) || !e.Listing().Complete {
+				if got := drain(t, e.Next, e.Done, func(q Profile) string { return q.ID }); !slices.Equal(got, list1) ||
+					!e.Listing().Complete {
 					t.Errorf("%s of %s: %d, want %d; %+v", side, who.ID, len(got), len(list1), e.Listing())
 				}
 				edges += len(list1)
@@ -62,7 +65,8 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := drain(t, f.Next, f.Done, func(q Follow) string { return q.ID }); !slices.Equal(got, want.Following) || !f.Listing().Complete {
+			if got := drain(t, f.Next, f.Done, func(q Follow) string { return q.ID }); !slices.Equal(got,
+				want.Following) || !f.Listing().Complete {
 				t.Errorf("follow records of %s: %d, want %d; %+v", who.ID, len(got), len(want.Following), f.Listing())
 			}
 			shown, _, mark, tl := p.read(p.view, PostsOf(who.ID), service.Mark{}, service.Reading{Claimed: who.Posts})
@@ -72,7 +76,8 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 			for _, q := range shown {
 				p.samePost(q, truth.Posts[q.ID], false)
 			}
-			if again, _, _, tl := p.read(p.view, PostsOf(who.ID), mark, service.Reading{}); len(again) != 0 || tl.Listing().Pages > 1 {
+			if again, _, _, tl := p.read(p.view, PostsOf(who.ID), mark, service.Reading{}); len(again) != 0 ||
+				tl.Listing().Pages > 1 {
 				t.Errorf("feed of %s, read again: %d posts in %d pages", who.ID, len(again), tl.Listing().Pages)
 			}
 			for collection, want := range map[string][]string{Posts: want.Records, Reposts: want.Reposts} {
@@ -87,8 +92,10 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 					}
 				}
 				before := p.w.Report().Requests
-				if again, _, _, _ := p.read(p.pds, RecordsOf(who.ID, collection), mark, service.Reading{}); len(again) != 0 || len(want) > 6 && p.w.Report().Requests-before != 1 {
-					t.Errorf("%s of %s, read again: %d in %d calls", collection, who.ID, len(again), p.w.Report().Requests-before)
+				if again, _, _, _ := p.read(p.pds, RecordsOf(who.ID, collection), mark,
+					service.Reading{}); len(again) != 0 || len(want) > 6 && p.w.Report().Requests-before != 1 {
+					t.Errorf("%s of %s, read again: %d in %d calls", collection, who.ID, len(again),
+						p.w.Report().Requests-before)
 				}
 			}
 			posts += len(shown)
@@ -102,8 +109,10 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 
 func (p *place) sameProfile(got Profile, want blueskytest.Account) {
 	p.t.Helper()
-	if got.Acct != want.Handle || got.Name != want.Name || got.Note != want.Bio || got.Followers != int64(len(want.Followers)) || got.Following != int64(len(want.Following)) ||
-		got.NoUnauthenticated != want.NoUnauthenticated || !got.Created.Equal(want.Created.Truncate(time.Millisecond)) || len(got.Raw) == 0 {
+	if got.Acct != want.Handle || got.Name != want.Name || got.Note != want.Bio ||
+		got.Followers != int64(len(want.Followers)) || got.Following != int64(len(want.Following)) ||
+		got.NoUnauthenticated != want.NoUnauthenticated ||
+		!got.Created.Equal(want.Created.Truncate(time.Millisecond)) || len(got.Raw) == 0 {
 		p.t.Errorf("profile %+v\nwant %+v", got, want)
 	}
 	if key, err := got.Key(); err != nil || string(key) != "bluesky:"+want.ID {
@@ -121,7 +130,8 @@ func (p *place) sameIdentity(who Profile, want blueskytest.Account) {
 	if err != nil || strings.HasPrefix(want.ID, "did:web:") == (base == "https://plc.b.test") {
 		p.t.Fatalf("%s: %s %v", want.ID, base, err)
 	}
-	if doc, err := p.client(base).Document(ctx, want.ID); err != nil || doc.Handle() != want.Handle || doc.PDS != "https://pds.b.test" {
+	if doc, err := p.client(base).Document(ctx, want.ID); err != nil || doc.Handle() != want.Handle ||
+		doc.PDS != "https://pds.b.test" {
 		p.t.Errorf("document of %s: %+v %v", want.ID, doc, err)
 	}
 	if repo, err := p.pds.Repo(ctx, want.ID); err != nil || !repo.Active {
@@ -145,8 +155,11 @@ func (p *place) samePost(got Post, want blueskytest.Post, record bool) {
 	for _, m := range got.Mentions {
 		mentions = append(mentions, m.ID)
 	}
-	if got.Author.ID != want.By || boost != want.Boost || !got.Created.Equal(want.Created.Truncate(time.Millisecond)) || record && got.CID != want.CID ||
-		want.Boost == "" && (got.Text != text || !slices.Equal(got.Langs, []string{want.Lang}) || got.ReplyTo != want.Reply || !slices.Equal(got.Tags, want.Tags) || !slices.Equal(mentions, want.Mentions) || !slices.Equal(links, want.Links) || len(got.Raw) == 0) {
+	if got.Author.ID != want.By || boost != want.Boost || !got.Created.Equal(want.Created.Truncate(time.Millisecond)) ||
+		record && got.CID != want.CID ||
+		want.Boost == "" && (got.Text != text || !slices.Equal(got.Langs, []string{want.Lang}) ||
+			got.ReplyTo != want.Reply || !slices.Equal(got.Tags, want.Tags) || !slices.Equal(mentions, want.Mentions) ||
+			!slices.Equal(links, want.Links) || len(got.Raw) == 0) {
 		p.t.Errorf("post %+v\nwant %+v", got, want)
 	}
 }
@@ -196,17 +209,20 @@ func TestWhatChangesIsSeen(t *testing.T) {
 		again = append(again, b.Again...)
 		changed += len(b.Changed)
 	}
-	if !same(ids(again), []string{made[1], made[3]}) && !same(ids(again), []string{made[0], made[1], made[3]}) || changed != 1 || !slices.Equal(tl.Absent(), []string{made[2][strings.LastIndexByte(made[2], '/')+1:]}) {
+	if !same(ids(again), []string{made[1], made[3]}) && !same(ids(again), []string{made[0], made[1], made[3]}) ||
+		changed != 1 || !slices.Equal(tl.Absent(), []string{made[2][strings.LastIndexByte(made[2], '/')+1:]}) {
 		t.Errorf("again %v, %d changed, absent %v", ids(again), changed, tl.Absent())
 	}
-	if _, err := p.pds.Record(ctx, made[2]); service.WordOf(err) != service.Gone || err.(*service.Fault).Code != "RecordNotFound" {
+	if _, err := p.pds.Record(ctx, made[2]); service.WordOf(err) != service.Gone ||
+		err.(*service.Fault).Code != "RecordNotFound" {
 		t.Errorf("a deleted record: %v", err)
 	}
 	if q, err := p.pds.Record(ctx, made[3]); err != nil || q.Text != "quatro, emendado" {
 		t.Errorf("a changed record: %+v %v", q, err)
 	}
 	found, absent, err := p.view.PostsByURI(ctx, made)
-	if err != nil || !slices.Equal(ids(found), []string{made[0], made[1], made[3]}) || !slices.Equal(absent, made[2:3]) || found[2].Text != "quatro" {
+	if err != nil || !slices.Equal(ids(found), []string{made[0], made[1], made[3]}) ||
+		!slices.Equal(absent, made[2:3]) || found[2].Text != "quatro" {
 		t.Errorf("by address: %v, absent %v, %v", ids(found), absent, err)
 	}
 	if err := p.w.Suspend(p.acct(ana)); err != nil {

@@ -57,13 +57,15 @@ func KeyTime(key string) time.Time {
 // recordKey says whether s can be the key of a record (AT Protocol, record key syntax).
 func recordKey(s string) bool {
 	return s != "" && s != "." && s != ".." && len(s) <= 512 && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:~-", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("._:~-", r))
 	})
 }
 
 // nsid says whether s can name a collection.
 func nsid(s string) bool {
-	return len(s) <= 317 && strings.Count(s, ".") >= 2 && !strings.Contains(s, "..") && !strings.HasPrefix(s, ".") && !strings.HasSuffix(s, ".") &&
+	return len(s) <= 317 && strings.Count(s, ".") >= 2 && !strings.Contains(s, "..") && !strings.HasPrefix(s, ".") &&
+		!strings.HasSuffix(s, ".") &&
 		!strings.ContainsFunc(s, func(r rune) bool {
 			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-')
 		})

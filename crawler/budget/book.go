@@ -153,8 +153,8 @@ type Book struct {
 	avoid   map[string]int64 // credentials that are not chosen until then, where another is
 }
 
-// Avoid has Reserve and Next choose other credentials than this one until that time, where there are others. The zero time ends
-// that. It is not part of a snapshot. It says whether there is a credential that is not avoided.
+// Avoid has Reserve and Next choose other credentials than this one until that time, where there are others. The zero
+// time ends that. It is not part of a snapshot. It says whether there is a credential that is not avoided.
 func (b *Book) Avoid(credential string, until time.Time) (others bool) {
 	if b.avoid == nil {
 		b.avoid = map[string]int64{}
@@ -191,10 +191,12 @@ func (b *Book) Add(credential string, t Table, now time.Time) error {
 		return err
 	}
 	if credential != "" && !goodName(credential) {
-		return fmt.Errorf("budget: credential %q: a name has letters, digits and -./_: only, at most %d", clip(credential), maxName)
+		return fmt.Errorf("budget: credential %q: a name has letters, digits and -./_: only, at most %d",
+			clip(credential), maxName)
 	}
 	if len(b.creds) >= MaxCredentials || len(b.address.buckets)+len(t.Buckets) > maxEntries {
-		return fmt.Errorf("budget: %d credentials and %d shared buckets at %s, at most %d (MaxCredentials) and %d", len(b.creds), len(b.address.buckets), b.site, MaxCredentials, maxEntries)
+		return fmt.Errorf("budget: %d credentials and %d shared buckets at %s, at most %d (MaxCredentials) and %d",
+			len(b.creds), len(b.address.buckets), b.site, MaxCredentials, maxEntries)
 	}
 	b.tick(now)
 	b.creds = slices.DeleteFunc(b.creds, func(l *ledger) bool { return l.name == credential })

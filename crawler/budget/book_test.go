@@ -27,7 +27,9 @@ func TestTables(t *testing.T) {
 	_, err := ParseTable([]byte(`{"service":"","buckets":[{"name":"a","kind":"odd","limit":-1},{"name":"a","kind":"told","window":"1s"},
 		{"name":"b","kind":"aligned","limit":1,"window":"1s"},{"name":"c d","kind":"sliding","limit":1,"window":"1m","unit":"bits"}],
 		"classes":[{"name":"x","buckets":["none"],"price":{"item":-1}},{"name":"x"}]}`))
-	for _, want := range []string{`service ""`, `kind "odd"`, "limit -1", "window 0s", `bucket "a" twice`, "only headers tell", "under a minute", "bad name", `unit "bits"`, `"none" is unknown`, "price 0 + -1", `class "x" is nameless or there twice`} {
+	for _, want := range []string{`service ""`, `kind "odd"`, "limit -1", "window 0s", `bucket "a" twice`,
+		"only headers tell", "under a minute", "bad name", `unit "bits"`, `"none" is unknown`, "price 0 + -1",
+		`class "x" is nameless or there twice`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %s in %v", want, err)
 		}
@@ -47,7 +49,8 @@ func FuzzParseTable(f *testing.F) {
 			for range 3 {
 				ticket, err := book.Reserve(now, c.Name, Ask{Items: 2})
 				if err == nil {
-					err = book.Settle(now, ticket, Answer{Status: 429, Header: http.Header{"X-Ratelimit-Remaining": {"0"}}})
+					err = book.Settle(now, ticket,
+						Answer{Status: 429, Header: http.Header{"X-Ratelimit-Remaining": {"0"}}})
 				}
 				var w *WaitError
 				if err != nil && !asWait(err, &w) {
@@ -80,14 +83,21 @@ func TestReadPolicies(t *testing.T) {
 		limit, left, window int64
 		reset               int64 // seconds from now, 0 = none
 	}{
-		{"mastodon", map[string]string{"X-RateLimit-Limit": "300", "X-RateLimit-Remaining": "299", "X-RateLimit-Reset": now.Add(77 * time.Second).Format("2006-01-02T15:04:05.000000Z")}, 300, 299, -1, 77},
-		{"x", map[string]string{"x-rate-limit-limit": "450", "x-rate-limit-remaining": "0", "x-rate-limit-reset": itoa(now.Unix() + 900)}, 450, 0, -1, 900},
-		{"pds", map[string]string{"RateLimit-Limit": "3000", "RateLimit-Remaining": "2999", "RateLimit-Reset": itoa(now.Unix() + 300), "RateLimit-Policy": "3000;w=300"}, 3000, 2999, 300, 300},
-		{"milliseconds", map[string]string{"X-RateLimit-Remaining": "5", "X-RateLimit-Reset": itoa(now.UnixMilli() + 4000)}, -1, 5, -1, 4},
-		{"draft 3", map[string]string{"RateLimit-Limit": "100, 100;w=60", "RateLimit-Remaining": "9", "RateLimit-Reset": "30"}, 100, 9, 60, 30},
+		{"mastodon", map[string]string{"X-RateLimit-Limit": "300", "X-RateLimit-Remaining": "299",
+			"X-RateLimit-Reset": now.Add(77 * time.Second).Format("2006-01-02T15:04:05.000000Z")}, 300, 299, -1, 77},
+		{"x", map[string]string{"x-rate-limit-limit": "450", "x-rate-limit-remaining": "0",
+			"x-rate-limit-reset": itoa(now.Unix() + 900)}, 450, 0, -1, 900},
+		{"pds", map[string]string{"RateLimit-Limit": "3000", "RateLimit-Remaining": "2999",
+			"RateLimit-Reset": itoa(now.Unix() + 300), "RateLimit-Policy": "3000;w=300"}, 3000, 2999, 300, 300},
+		{"milliseconds", map[string]string{"X-RateLimit-Remaining": "5",
+			"X-RateLimit-Reset": itoa(now.UnixMilli() + 4000)}, -1, 5, -1, 4},
+		{"draft 3", map[string]string{"RateLimit-Limit": "100, 100;w=60", "RateLimit-Remaining": "9",
+			"RateLimit-Reset": "30"}, 100, 9, 60, 30},
 		{"draft 7", map[string]string{"RateLimit": "limit=100, remaining=50, reset=5"}, 100, 50, -1, 5},
-		{"draft 8", map[string]string{"RateLimit": `"default";r=50;t=30`, "RateLimit-Policy": `"default";q=100;w=60`}, 100, 50, 60, 30},
-		{"nonsense", map[string]string{"X-RateLimit-Limit": "-1", "X-RateLimit-Remaining": "many", "X-RateLimit-Reset": "soon"}, 0, 0, 0, 0},
+		{"draft 8", map[string]string{"RateLimit": `"default";r=50;t=30`, "RateLimit-Policy": `"default";q=100;w=60`},
+			100, 50, 60, 30},
+		{"nonsense", map[string]string{"X-RateLimit-Limit": "-1", "X-RateLimit-Remaining": "many",
+			"X-RateLimit-Reset": "soon"}, 0, 0, 0, 0},
 		{"1970", map[string]string{"X-RateLimit-Remaining": "5", "X-RateLimit-Reset": "1000000000"}, -1, 5, -1, 0},
 	} {
 		h := http.Header{}
@@ -111,7 +121,8 @@ func TestReadPolicies(t *testing.T) {
 			window *= second
 		}
 		reset := now.UnixNano() + in(tt.reset)*second
-		if p.limit != tt.limit || p.left != tt.left || p.window != window || tt.reset > 0 && (p.lo > reset || p.hi < reset || p.hi-p.lo > 2*second) || tt.reset == 0 && p.hi != 0 {
+		if p.limit != tt.limit || p.left != tt.left || p.window != window || tt.reset > 0 &&
+			(p.lo > reset || p.hi < reset || p.hi-p.lo > 2*second) || tt.reset == 0 && p.hi != 0 {
 			t.Errorf("%s: %+v", tt.name, p)
 		}
 	}
@@ -130,14 +141,19 @@ func TestRetryAfterHolds(t *testing.T) {
 		wait   time.Duration
 		held   bool
 	}{
-		"seconds":           {429, func(time.Time) http.Header { return http.Header{"Retry-After": {"290"}} }, "read", 290 * time.Second, true},
-		"other classes not": {429, func(time.Time) http.Header { return http.Header{"Retry-After": {"290"}} }, "media", 0, false},
+		"seconds": {429, func(time.Time) http.Header { return http.Header{"Retry-After": {"290"}} }, "read",
+			290 * time.Second, true},
+		"other classes not": {429, func(time.Time) http.Header { return http.Header{"Retry-After": {"290"}} }, "media",
+			0, false},
 		"a date": {429, func(now time.Time) http.Header {
 			server := now.Add(ahead)
-			return http.Header{"Date": {server.Format(http.TimeFormat)}, "Retry-After": {server.Add(time.Minute).Format(http.TimeFormat)}}
+			return http.Header{"Date": {server.Format(http.TimeFormat)},
+				"Retry-After": {server.Add(time.Minute).Format(http.TimeFormat)}}
 		}, "read", 58 * time.Second, true},
-		"overload holds all": {503, func(time.Time) http.Header { return http.Header{"Retry-After": {"30"}} }, "media", 30 * time.Second, true},
-		"overload, no word":  {503, func(time.Time) http.Header { return http.Header{} }, "read", 10 * time.Second, true},
+		"overload holds all": {503, func(time.Time) http.Header { return http.Header{"Retry-After": {"30"}} }, "media",
+			30 * time.Second, true},
+		"overload, no word": {503, func(time.Time) http.Header { return http.Header{} }, "read", 10 * time.Second,
+			true},
 	} {
 		b := newBook(t, Options{}, mustDefault(t, "mastodon"), "one")
 		ticket, err := b.Reserve(epoch, "read", Ask{})
@@ -148,7 +164,8 @@ func TestRetryAfterHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		w, err := b.Next(epoch, tt.class, Ask{})
-		if err != nil || (w.Bucket == "hold") != tt.held || tt.held && (w.At.Sub(epoch) < tt.wait || w.At.Sub(epoch) > tt.wait+4*time.Second) {
+		if err != nil || (w.Bucket == "hold") != tt.held || tt.held &&
+			(w.At.Sub(epoch) < tt.wait || w.At.Sub(epoch) > tt.wait+4*time.Second) {
 			t.Errorf("%s: %+v %v", name, w, err)
 		}
 		if n := len(b.Status(epoch).Holds); n != 1 {
@@ -212,7 +229,8 @@ func TestErrors(t *testing.T) {
 	if _, err := b.Reserve(epoch, "read", Ask{}); err != nil {
 		t.Fatal(err)
 	}
-	if s := b.Status(epoch.Add(10 * time.Minute)); s.Buckets[1].Open != 0 || s.Buckets[1].Name != "user/5m" || s.Buckets[1].Free != 1500 {
+	if s := b.Status(epoch.Add(10 * time.Minute)); s.Buckets[1].Open != 0 || s.Buckets[1].Name != "user/5m" ||
+		s.Buckets[1].Free != 1500 {
 		t.Errorf("what was never settled is over: %+v", s.Buckets[1])
 	}
 }
@@ -227,7 +245,8 @@ func TestOnItsWayOverTheEdge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Settle(now, first, Answer{Status: 200, Header: http.Header{"Date": {now.Format(http.TimeFormat)}}}); err != nil {
+	if err := b.Settle(now, first,
+		Answer{Status: 200, Header: http.Header{"Date": {now.Format(http.TimeFormat)}}}); err != nil {
 		t.Fatal(err)
 	}
 	edge := time.Date(2026, 5, 1, 12, 5, 0, 0, time.UTC)

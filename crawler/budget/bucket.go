@@ -48,8 +48,9 @@ const resolution = 1024
 // told is what headers said last: left until the reset, which is from lo to hi.
 type told struct{ left, lo, hi int64 }
 
-// lowering is a limit found by refusals: limit while positive, tried again at retry. Where limit is 0, step is one that was
-// found, is not in force, and is forgotten at retry: should the server refuse at about that number again, it is the limit.
+// lowering is a limit found by refusals: limit while positive, tried again at retry. Where limit is 0, step is one that
+// was found, is not in force, and is forgotten at retry: should the server refuse at about that number again, it is the
+// limit.
 type lowering struct {
 	limit    int64
 	at       int64 // of the last refusal
@@ -60,8 +61,8 @@ type lowering struct {
 
 const (
 	maxPatience = 64
-	// believedPatience is of a limit that was found once: headers that say that more is left beat it. A server that refuses at
-	// the same number in spite of them is believed no more.
+	// believedPatience is of a limit that was found once: headers that say that more is left beat it. A server that
+	// refuses at the same number in spite of them is believed no more.
 	believedPatience = 2
 )
 
@@ -120,7 +121,8 @@ func (b *bucket) index(server int64) int64 {
 
 func (b *bucket) start(window int64) int64 {
 	if b.spec.Window == month {
-		return time.Date(int(floor(window, 12)), time.Month(window-12*floor(window, 12)+1), 1, 0, 0, 0, 0, time.UTC).UnixNano()
+		return time.Date(int(floor(window, 12)), time.Month(window-12*floor(window, 12)+1), 1, 0, 0, 0, 0,
+			time.UTC).UnixNano()
 	}
 	return window * int64(b.spec.Window)
 }
@@ -149,7 +151,8 @@ func (b *bucket) inWindow(k int64) (n int64) {
 
 func (b *bucket) addWindows(from, to, n int64) {
 	for k := from; k <= to; k++ {
-		i, found := slices.BinarySearchFunc(b.wins, k, func(w count, k int64) int { return int(min(max(w.window-k, -1), 1)) })
+		i, found := slices.BinarySearchFunc(b.wins, k,
+			func(w count, k int64) int { return int(min(max(w.window-k, -1), 1)) })
 		if !found {
 			b.wins = slices.Insert(b.wins, i, count{window: k})
 		}

@@ -48,10 +48,14 @@ type world struct {
 func worlds() []world {
 	all := []string{"none", "iso", "epoch", "policy", "draft7", "draft8"}
 	return []world{
-		{"aligned", Spec{Name: "b", Kind: Aligned, Spoken: true}, func(l, w, skew int64) limiter { return &windows{limit: l, window: w, skew: skew} }, all},
-		{"by first call", Spec{Name: "b", Kind: Sliding, Spoken: true}, func(l, w, _ int64) limiter { return &windows{limit: l, window: w, byFirst: true} }, all},
-		{"aligned, thought sliding", Spec{Name: "b", Kind: Sliding, Spoken: true}, func(l, w, skew int64) limiter { return &windows{limit: l, window: w, skew: skew} }, all},
-		{"sliding", Spec{Name: "b", Kind: Sliding, Spoken: true}, func(l, w, _ int64) limiter { return &slidingLog{limit: l, window: w} }, all},
+		{"aligned", Spec{Name: "b", Kind: Aligned, Spoken: true},
+			func(l, w, skew int64) limiter { return &windows{limit: l, window: w, skew: skew} }, all},
+		{"by first call", Spec{Name: "b", Kind: Sliding, Spoken: true},
+			func(l, w, _ int64) limiter { return &windows{limit: l, window: w, byFirst: true} }, all},
+		{"aligned, thought sliding", Spec{Name: "b", Kind: Sliding, Spoken: true},
+			func(l, w, skew int64) limiter { return &windows{limit: l, window: w, skew: skew} }, all},
+		{"sliding", Spec{Name: "b", Kind: Sliding, Spoken: true},
+			func(l, w, _ int64) limiter { return &slidingLog{limit: l, window: w} }, all},
 		{"tokens", Spec{Name: "b", Kind: Tokens, Spoken: true}, func(l, w, _ int64) limiter {
 			return &tokenBucket{capacity: l, window: w, level: float64(l), at: epoch.UnixNano()}
 		}, []string{"none", "draft7", "draft8"}},
@@ -65,13 +69,16 @@ type figures struct {
 }
 
 // play lets a backlog loose on a world; the figures begin after the first window.
-func play(t testing.TB, w world, seed uint64, form string, limit, window, skew int64, dated, spread bool, workers int, count int64) figures {
+func play(t testing.TB, w world, seed uint64, form string, limit, window, skew int64, dated, spread bool, workers int,
+	count int64) figures {
 	spec := w.spec
 	spec.Limit, spec.Window = limit, Span(window)
 	l := w.server(limit, window, skew)
-	s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: limit, window: window, form: form, skew: skew, dated: dated}
-	r := &run{t: t, book: newBook(t, Options{Spread: spread}, table(map[string][]string{"read": {"b"}}, spec), "one"), server: s,
-		class: func() string { return "read" }, workers: workers, rng: rand.New(rand.NewPCG(seed, 1)),
+	s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: limit, window: window, form: form,
+		skew: skew, dated: dated}
+	r := &run{t: t, book: newBook(t, Options{Spread: spread}, table(map[string][]string{"read": {"b"}}, spec), "one"),
+		server: s,
+		class:  func() string { return "read" }, workers: workers, rng: rand.New(rand.NewPCG(seed, 1)),
 		fast: 20 * time.Millisecond, slow: 200 * time.Millisecond}
 	r.end = time.Duration(window)
 	r.loop()
@@ -93,7 +100,8 @@ func TestWholeAllowanceAndNothingOver(t *testing.T) {
 		w := rapid.SampledFrom(worlds()).Draw(rt, "world")
 		form := rapid.SampledFrom(w.forms).Draw(rt, "form")
 		limit := rapid.Int64Range(5, 400).Draw(rt, "limit")
-		window := int64(rapid.SampledFrom([]time.Duration{5 * time.Minute, 10 * time.Minute, 15 * time.Minute}).Draw(rt, "window"))
+		window := int64(rapid.SampledFrom([]time.Duration{5 * time.Minute, 10 * time.Minute, 15 * time.Minute}).Draw(rt,
+			"window"))
 		skew := rapid.Int64Range(-30, 30).Draw(rt, "skew") * second
 		dated := rapid.Bool().Draw(rt, "dated")
 		spread := rapid.Bool().Draw(rt, "spread")
@@ -122,10 +130,14 @@ func TestSlowCallsNothingOver(t *testing.T) {
 		spec := w.spec
 		spec.Limit, spec.Window = limit, Span(window)
 		l := w.server(limit, window, skew)
-		s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: limit, window: window, form: rapid.SampledFrom(w.forms).Draw(rt, "form"), skew: skew, dated: rapid.Bool().Draw(rt, "dated")}
-		r := &run{t: t, book: newBook(t, Options{Spread: rapid.Bool().Draw(rt, "spread")}, table(map[string][]string{"read": {"b"}}, spec), "one"), server: s,
-			class: func() string { return "read" }, workers: rapid.IntRange(1, 12).Draw(rt, "workers"), rng: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
-			fast: time.Second, slow: time.Duration(rapid.IntRange(2, 100).Draw(rt, "slow")) * time.Second, end: 2 * time.Hour}
+		s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: limit, window: window,
+			form: rapid.SampledFrom(w.forms).Draw(rt, "form"), skew: skew, dated: rapid.Bool().Draw(rt, "dated")}
+		r := &run{t: t, book: newBook(t, Options{Spread: rapid.Bool().Draw(rt, "spread")},
+			table(map[string][]string{"read": {"b"}}, spec), "one"), server: s,
+			class: func() string { return "read" }, workers: rapid.IntRange(1, 12).Draw(rt, "workers"),
+			rng:  rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
+			fast: time.Second, slow: time.Duration(rapid.IntRange(2, 100).Draw(rt, "slow")) * time.Second,
+			end: 2 * time.Hour}
 		r.loop()
 		if s.refused > 0 {
 			rt.Fatalf("%d refused", s.refused)
@@ -143,12 +155,14 @@ func TestFirstAnswerTells(t *testing.T) {
 		spec := w.spec
 		spec.Limit, spec.Window = limit, Span(window)
 		l := w.server(limit, window, 0)
-		s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: limit, window: window, form: form, dated: true}
+		s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: limit, window: window, form: form,
+			dated: true}
 		for range rapid.Int64Range(0, limit-1).Draw(rt, "before") {
 			s.arrive("read", -second)
 		}
 		r := &run{t: t, book: newBook(t, Options{}, table(map[string][]string{"read": {"b"}}, spec), "one"), server: s,
-			class: func() string { return "read" }, workers: 8, rng: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
+			class: func() string { return "read" }, workers: 8,
+			rng:  rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
 			fast: 100 * time.Millisecond, slow: time.Second, end: time.Hour}
 		r.loop()
 		if s.refused > 0 {

@@ -384,7 +384,8 @@ func decode(b []byte) (*image, error) {
 	}
 	l.last, l.refused, l.calls = uint64(d.num(maxTime)), d.num(MaxLimit), d.num(MaxLimit)
 	for range d.num(maxEntries + 1) {
-		l.holds = append(l.holds, hold{class: d.text(maxName), until: d.num(maxTime), fails: d.num(30), reason: d.text(maxReason)})
+		l.holds = append(l.holds, hold{class: d.text(maxName), until: d.num(maxTime), fails: d.num(30),
+			reason: d.text(maxReason)})
 	}
 	for range d.num(maxEntries + maxLearned) {
 		if d.err != nil {
@@ -401,17 +402,20 @@ func decode(b []byte) (*image, error) {
 func (d *decoder) bucket() *bucket {
 	k := &bucket{}
 	s := &k.spec
-	s.Name, s.Kind, s.Unit, k.by, k.class = d.text(maxName), Kind(d.text(maxName)), Unit(d.text(maxName)), Origin(d.text(maxName)), d.text(maxName)
+	s.Name, s.Kind, s.Unit, k.by, k.class = d.text(maxName), Kind(d.text(maxName)), Unit(d.text(maxName)),
+		Origin(d.text(maxName)), d.text(maxName)
 	s.Window, s.Limit = Span(d.num(int64(MaxWindow)+1)-1), d.num(MaxLimit)
 	k.limit, k.last, k.settled = d.num(MaxLimit), d.num(maxTime), d.num(maxTime)
-	if err := s.validate(); err != nil && d.err == nil || s.Unit == "" || !slices.Contains([]Origin{ByTable, BySetting, ByHeaders}, k.by) {
+	if err := s.validate(); err != nil && d.err == nil || s.Unit == "" ||
+		!slices.Contains([]Origin{ByTable, BySetting, ByHeaders}, k.by) {
 		d.fail("bucket %q: %v", clip(s.Name), err)
 	}
 	for range d.num(MaxOpen) {
 		if d.err != nil {
 			break
 		}
-		k.opens = append(k.opens, open{id: uint64(d.num(maxTime)), n: d.num(MaxLimit), sent: d.num(maxTime), from: d.signed(maxTime), to: d.signed(maxTime), seen: d.num(maxTime)})
+		k.opens = append(k.opens, open{id: uint64(d.num(maxTime)), n: d.num(MaxLimit), sent: d.num(maxTime),
+			from: d.signed(maxTime), to: d.signed(maxTime), seen: d.num(maxTime)})
 	}
 	for range d.num(4 * maxCrossed) {
 		k.wins = append(k.wins, count{d.signed(maxTime), d.num(MaxLimit)})
@@ -425,7 +429,8 @@ func (d *decoder) bucket() *bucket {
 	}
 	k.tat, k.told = d.num(maxTime), told{d.num(MaxLimit), d.num(maxTime), d.num(maxTime)}
 	k.cut = lowering{d.num(MaxLimit), d.num(maxTime), d.num(maxTime), d.num(MaxLimit), d.num(maxPatience)}
-	k.pace = pace{rate: d.float(0, 1e15), guess: d.float(0, 1e12), window: d.float(0, 1e9), top: d.float(0, 1e15), slow: d.float(0, 1), cut: d.num(maxTime), down: d.num(1) == 1}
+	k.pace = pace{rate: d.float(0, 1e15), guess: d.float(0, 1e12), window: d.float(0, 1e9), top: d.float(0, 1e15),
+		slow: d.float(0, 1), cut: d.num(maxTime), down: d.num(1) == 1}
 	if d.err == nil {
 		d.check(k)
 	}

@@ -92,7 +92,8 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	other := append([]byte{}, text...)
 	other[0] = 9
-	for name, bad := range map[string][]byte{"another's": text, "another version": other, "cut": text[:len(text)-1], "longer": append(text[:len(text):len(text)], 0)} {
+	for name, bad := range map[string][]byte{"another's": text, "another version": other, "cut": text[:len(text)-1],
+		"longer": append(text[:len(text):len(text)], 0)} {
 		before := b.Status(now)
 		if err := b.Restore("x-app", bad, nil, now); !errors.Is(err, ErrSnapshot) {
 			t.Errorf("%s: %v", name, err)
@@ -196,8 +197,10 @@ func FuzzHeaders(f *testing.F) {
 		}
 		longest := 26 * time.Hour // MaxReset, and what the clocks may differ
 		for _, p := range ps {
-			longest = max(longest, time.Duration(p.window)+2*time.Hour) // a window that the server says is kept, however long
-			if p.limit < -1 || p.limit > MaxLimit || p.left < -1 || p.left > MaxLimit || p.window < -1 || p.window > int64(MaxWindow) ||
+			// a window that the server says is kept, however long
+			longest = max(longest, time.Duration(p.window)+2*time.Hour)
+			if p.limit < -1 || p.limit > MaxLimit || p.left < -1 || p.left > MaxLimit || p.window < -1 ||
+				p.window > int64(MaxWindow) ||
 				p.lo > p.hi || p.hi > epoch.Add(3*MaxWindow).UnixNano() {
 				t.Fatalf("%+v", p)
 			}
@@ -219,7 +222,10 @@ func FuzzHeaders(f *testing.F) {
 // A clock that is set back costs nothing and forgets nothing.
 func TestClockSetBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		b := newBook(t, Options{}, table(map[string][]string{"read": {"b"}}, Spec{Name: "b", Kind: rapid.SampledFrom([]Kind{Sliding, Tokens}).Draw(rt, "kind"), Limit: 3, Window: Span(time.Minute)}), "one")
+		b := newBook(t, Options{},
+			table(map[string][]string{"read": {"b"}},
+				Spec{Name: "b", Kind: rapid.SampledFrom([]Kind{Sliding, Tokens}).Draw(rt, "kind"), Limit: 3,
+					Window: Span(time.Minute)}), "one")
 		back := rapid.Int64Range(6, 1e6).Draw(rt, "back")
 		now := epoch
 		for range 3 {

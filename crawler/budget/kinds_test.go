@@ -31,10 +31,12 @@ func TestSeveralWindowsAtOnce(t *testing.T) {
 		token := &windows{limit: 300, window: 5 * minute, skew: skew}
 		paging := &windows{limit: 300, window: 15 * minute, skew: skew}
 		s := &server{limits: map[string][]limiter{"read": {user, token}, "paging": {user, token, paging}},
-			speaks: rapid.SampledFrom([]limiter{token, paging}).Draw(rt, "speaks"), limit: 300, form: "iso", skew: skew, dated: rapid.Bool().Draw(rt, "dated")}
+			speaks: rapid.SampledFrom([]limiter{token, paging}).Draw(rt, "speaks"), limit: 300, form: "iso", skew: skew,
+			dated: rapid.Bool().Draw(rt, "dated")}
 		paged := 0
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
-		r := &run{t: t, book: newBook(t, Options{Spread: rapid.Bool().Draw(rt, "spread")}, mustDefault(t, "mastodon"), "one"), server: s, workers: rapid.IntRange(1, 4).Draw(rt, "workers"),
+		r := &run{t: t, book: newBook(t, Options{Spread: rapid.Bool().Draw(rt, "spread")}, mustDefault(t, "mastodon"),
+			"one"), server: s, workers: rapid.IntRange(1, 4).Draw(rt, "workers"),
 			rng: rng, fast: 20 * time.Millisecond, slow: 200 * time.Millisecond}
 		turn := 0
 		r.class = func() string { // paging as long as it may, then the rest
@@ -70,10 +72,13 @@ func TestSeveralWindowsAtOnce(t *testing.T) {
 func TestLimitsAreReadAtRunTime(t *testing.T) {
 	for _, dated := range []bool{true, false} {
 		l := &windows{limit: 180, window: 900 * second, skew: 7 * second}
-		s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: 180, form: "epoch", skew: 7 * second, dated: dated}
+		s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: 180, form: "epoch", skew: 7 * second,
+			dated: dated}
 		spec := Spec{Name: "b", Kind: Aligned, Limit: 180, Window: Span(900 * second), Spoken: true}
-		r := &run{t: t, book: newBook(t, Options{Spread: true}, table(map[string][]string{"read": {"b"}}, spec), "one"), server: s,
-			class: func() string { return "read" }, workers: 1, rng: rand.New(rand.NewPCG(1, 1)), fast: 20 * time.Millisecond, slow: 200 * time.Millisecond}
+		r := &run{t: t, book: newBook(t, Options{Spread: true}, table(map[string][]string{"read": {"b"}}, spec), "one"),
+			server: s,
+			class:  func() string { return "read" }, workers: 1, rng: rand.New(rand.NewPCG(1, 1)),
+			fast: 20 * time.Millisecond, slow: 200 * time.Millisecond}
 		step := func(limit int64, form string, after time.Duration) {
 			l.limit, s.limit, s.form = limit, limit, form
 			r.end += after
@@ -111,7 +116,8 @@ func TestHiddenLimit(t *testing.T) {
 		"tokens 1/1s":    &tokenBucket{capacity: 1, window: second, level: 1, at: epoch.UnixNano()},
 	} {
 		s := &server{limits: map[string][]limiter{"read": {l}}}
-		r := &run{t: t, book: newBook(t, Options{}, mustDefault(t, "fediverse"), ""), server: s, class: func() string { return "read" }, workers: 2,
+		r := &run{t: t, book: newBook(t, Options{}, mustDefault(t, "fediverse"), ""), server: s,
+			class: func() string { return "read" }, workers: 2,
 			rng: rand.New(rand.NewPCG(1, 1)), fast: 20 * time.Millisecond, slow: 200 * time.Millisecond}
 		part := func(hours int) (use, refused float64) {
 			taken, no, from := s.taken, s.refused, r.now
@@ -128,7 +134,8 @@ func TestHiddenLimit(t *testing.T) {
 		}
 		use1, no1 := part(first)
 		use2, no2 := part(hours)
-		t.Logf("%-15s first %d h: %.3f used, %.5f refused; then %d h: %.3f used, %.5f refused", name, first, use1, no1, hours, use2, no2)
+		t.Logf("%-15s first %d h: %.3f used, %.5f refused; then %d h: %.3f used, %.5f refused", name, first, use1, no1,
+			hours, use2, no2)
 		if !racetest.Small(t) && (use2 < 0.85 || no2 > 0.01) {
 			t.Errorf("%s: %.3f used, %.5f refused", name, use2, no2)
 		}
@@ -166,9 +173,11 @@ func TestLyingHeaders(t *testing.T) {
 	for name, lie := range lies {
 		for _, kind := range []Kind{Aligned, Sliding} {
 			l := &windows{limit: 200, window: 5 * minute}
-			s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: 200, form: "iso", dated: true, lie: lie}
+			s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: 200, form: "iso", dated: true,
+				lie: lie}
 			spec := Spec{Name: "b", Kind: kind, Limit: 300, Window: Span(5 * minute), Spoken: true}
-			r := &run{t: t, book: newBook(t, Options{}, table(map[string][]string{"read": {"b"}}, spec), "one"), server: s, class: func() string { return "read" }, workers: 3,
+			r := &run{t: t, book: newBook(t, Options{}, table(map[string][]string{"read": {"b"}}, spec), "one"),
+				server: s, class: func() string { return "read" }, workers: 3,
 				rng: rand.New(rand.NewPCG(1, 1)), fast: 20 * time.Millisecond, slow: 200 * time.Millisecond, end: day}
 			r.loop()
 			use, no := float64(s.taken)/l.whole(int64(r.end)), float64(s.refused)/float64(s.taken)
@@ -187,10 +196,15 @@ func TestLearnedFromHeadersAlone(t *testing.T) {
 			if racetest.Enabled && (workers == 1 || form != "epoch") {
 				continue
 			}
-			for name, l := range map[string]limiter{"aligned": &windows{limit: 100, window: 300 * second}, "by first call": &windows{limit: 100, window: 300 * second, byFirst: true}, "sliding": &slidingLog{limit: 100, window: 300 * second}} {
-				s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: 100, window: 300 * second, form: form, dated: true}
-				r := &run{t: t, book: newBook(t, Options{}, table(map[string][]string{"read": {}}), "one"), server: s, class: func() string { return "read" }, workers: workers,
-					rng: rand.New(rand.NewPCG(1, 1)), fast: 20 * time.Millisecond, slow: 200 * time.Millisecond, end: 4 * time.Hour}
+			for name, l := range map[string]limiter{"aligned": &windows{limit: 100, window: 300 * second},
+				"by first call": &windows{limit: 100, window: 300 * second, byFirst: true},
+				"sliding":       &slidingLog{limit: 100, window: 300 * second}} {
+				s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: 100, window: 300 * second,
+					form: form, dated: true}
+				r := &run{t: t, book: newBook(t, Options{}, table(map[string][]string{"read": {}}), "one"), server: s,
+					class: func() string { return "read" }, workers: workers,
+					rng: rand.New(rand.NewPCG(1, 1)), fast: 20 * time.Millisecond, slow: 200 * time.Millisecond,
+					end: 4 * time.Hour}
 				r.loop()
 				use := float64(s.taken) / l.whole(int64(r.end))
 				if s.refused > 0 || use < 0.97 {
@@ -211,12 +225,15 @@ func TestKilledAnywhereNothingOver(t *testing.T) {
 		window := 300 * second
 		skew := rapid.Int64Range(-30, 30).Draw(rt, "skew") * second
 		l := w.server(limit, window, skew)
-		s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: limit, window: window, form: rapid.SampledFrom(w.forms).Draw(rt, "form"), skew: skew, dated: rapid.Bool().Draw(rt, "dated")}
+		s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: limit, window: window,
+			form: rapid.SampledFrom(w.forms).Draw(rt, "form"), skew: skew, dated: rapid.Bool().Draw(rt, "dated")}
 		spec := w.spec
 		spec.Limit, spec.Window, spec.Shared = limit, Span(window), rapid.Bool().Draw(rt, "shared")
 		tb := table(map[string][]string{"read": {"b"}}, spec)
-		r := &run{t: t, book: newBook(t, Options{}, tb, "one"), server: s, class: func() string { return "read" }, workers: rapid.IntRange(1, 4).Draw(rt, "workers"),
-			rng: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)), fast: 20 * time.Millisecond, slow: 2 * time.Second, end: 2 * time.Hour, lossy: 0.02}
+		r := &run{t: t, book: newBook(t, Options{}, tb, "one"), server: s, class: func() string { return "read" },
+			workers: rapid.IntRange(1, 4).Draw(rt, "workers"),
+			rng:     rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)), fast: 20 * time.Millisecond,
+			slow: 2 * time.Second, end: 2 * time.Hour, lossy: 0.02}
 		disk := map[string][]byte{} // what was written last
 		var intents [][]byte
 		keep := func() {
@@ -261,7 +278,8 @@ func TestCredentialsAddUp(t *testing.T) {
 	taken := map[int]int{}
 	for n := 1; n <= 2; n++ {
 		by := map[string]*windows{}
-		r := &run{t: t, class: func() string { return "read" }, workers: 2, rng: rand.New(rand.NewPCG(1, 1)), fast: 20 * time.Millisecond, slow: 200 * time.Millisecond, end: time.Hour}
+		r := &run{t: t, class: func() string { return "read" }, workers: 2, rng: rand.New(rand.NewPCG(1, 1)),
+			fast: 20 * time.Millisecond, slow: 200 * time.Millisecond, end: time.Hour}
 		r.book = newBook(t, Options{}, mustDefault(t, "mastodon"), []string{"one", "two"}[:n]...)
 		s := &perCredential{by: by, t: t}
 		r.server = &server{limits: map[string][]limiter{"read": {s}}}
@@ -307,7 +325,8 @@ func TestHundredThousandProfiles(t *testing.T) {
 			l.by[c] = &windows{limit: 180, window: 900 * second}
 		}
 		spec := Spec{Name: "profiles", Kind: Aligned, Limit: 180, Window: Span(900 * second)}
-		r := &run{t: t, book: newBook(t, Options{}, table(map[string][]string{"read": {"profiles"}}, spec), []string{"one", "two"}[:n]...), class: func() string { return "read" },
+		r := &run{t: t, book: newBook(t, Options{}, table(map[string][]string{"read": {"profiles"}}, spec),
+			[]string{"one", "two"}[:n]...), class: func() string { return "read" },
 			workers: 1, rng: rand.New(rand.NewPCG(1, 1)), fast: 100 * time.Millisecond, slow: 100 * time.Millisecond}
 		r.server = &server{limits: map[string][]limiter{"read": {l}}, dated: true}
 		r.sent = func(t Ticket, _ time.Time) { l.who = append(l.who, t.Credential) }

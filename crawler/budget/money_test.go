@@ -51,7 +51,8 @@ func TestMoneyOfADay(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		people := rapid.IntRange(50, 2000).Draw(rt, "people")
 		die := rapid.Float64Range(0, 0.05).Draw(rt, "die")
-		bill := &biller{skew: time.Duration(rapid.IntRange(-30, 30).Draw(rt, "skew")) * time.Second, paid: map[string]bool{}, days: map[int64]int64{}}
+		bill := &biller{skew: time.Duration(rapid.IntRange(-30, 30).Draw(rt, "skew")) * time.Second,
+			paid: map[string]bool{}, days: map[int64]int64{}}
 		book, paid := fresh(), &Paid{}
 		now := epoch
 		days := 3
@@ -88,7 +89,8 @@ func TestMoneyOfADay(t *testing.T) {
 				}
 				continue
 			}
-			if err := book.Settle(now, ticket, Answer{Status: 200, Header: http.Header{}, Items: ask.Items, Paid: ask.Paid}); err != nil {
+			if err := book.Settle(now, ticket, Answer{Status: 200, Header: http.Header{}, Items: ask.Items,
+				Paid: ask.Paid}); err != nil {
 				rt.Fatal(err)
 			}
 			for _, id := range ids {
@@ -100,7 +102,9 @@ func TestMoneyOfADay(t *testing.T) {
 			if spent > cents*10_000 {
 				rt.Fatalf("day %d: %d spent", day, spent)
 			}
-			if full := day > floor(epoch.UnixNano(), dayNanos) && day < floor(epoch.UnixNano(), dayNanos)+int64(days); full && die == 0 && people > 600 && spent < cents*9900 {
+			if full := day > floor(epoch.UnixNano(), dayNanos) &&
+				day < floor(epoch.UnixNano(), dayNanos)+int64(days); full && die == 0 && people > 600 &&
+				spent < cents*9900 {
 				rt.Fatalf("day %d: only %d spent", day, spent)
 			}
 		}
@@ -114,7 +118,8 @@ func TestNoMoneyNoCall(t *testing.T) {
 	if err != nil || !w.At.IsZero() || w.Bucket != "usd/day" || w.Reason != "asks for 10000000 of 0 microusd" {
 		t.Errorf("%+v %v", w, err)
 	}
-	if _, err := b.Reserve(epoch, "followers", Ask{Items: 1000}); err == nil || err.Error() != "budget: usd/day: never: asks for 10000000 of 0 microusd" {
+	if _, err := b.Reserve(epoch, "followers", Ask{Items: 1000}); err == nil ||
+		err.Error() != "budget: usd/day: never: asks for 10000000 of 0 microusd" {
 		t.Error(err)
 	}
 	if w, err = b.Next(epoch, "usage", Ask{}); err != nil || w.Bucket != "" {

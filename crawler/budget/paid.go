@@ -66,7 +66,8 @@ func (p *Paid) Add(reserved time.Time, kind, id string) {
 	if p.seen == nil || floor(reserved.UnixNano(), dayNanos) > p.day {
 		p.turn(reserved)
 	}
-	if floor(reserved.UnixNano(), dayNanos) < p.day || len(p.seen) >= max(p.Max, 0) && p.Max > 0 || len(p.seen) >= DefaultMaxPaid && p.Max <= 0 {
+	if floor(reserved.UnixNano(), dayNanos) < p.day || len(p.seen) >= max(p.Max, 0) && p.Max > 0 ||
+		len(p.seen) >= DefaultMaxPaid && p.Max <= 0 {
 		return
 	}
 	p.seen[resource(kind, id)] = struct{}{}

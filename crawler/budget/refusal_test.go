@@ -37,8 +37,8 @@ func (f *flaky) answers(h http.Header, refused bool) {
 	}
 }
 
-// A server that refuses the first calls for a while, and is well after that: what the headers of the calls that it takes
-// leave is used, and shown.
+// A server that refuses the first calls for a while, and is well after that: what the headers of the calls that it
+// takes leave is used, and shown.
 func TestRefusalIsForgottenWhenHeadersSaySo(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -57,13 +57,16 @@ func TestRefusalIsForgottenWhenHeadersSaySo(t *testing.T) {
 	} {
 		for _, kind := range []Kind{Aligned, Sliding} {
 			start := epoch.UnixNano() + int64(tt.from)
-			l := &flaky{limiter: &windows{limit: 300, window: 300 * second}, from: start, to: start + int64(tt.down), bare: tt.bare, after: tt.after}
+			l := &flaky{limiter: &windows{limit: 300, window: 300 * second}, from: start, to: start + int64(tt.down),
+				bare: tt.bare, after: tt.after}
 			for range 10 { // an earlier life of ours
 				l.limiter.ask(epoch.UnixNano() - second)
 			}
-			s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: 300, form: "iso", dated: true, lie: l.answers}
+			s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: 300, form: "iso", dated: true,
+				lie: l.answers}
 			spec := Spec{Name: "b", Kind: kind, Limit: 300, Window: Span(300 * second), Spoken: true}
-			r := &run{t: t, book: newBook(t, Options{Spread: true}, table(map[string][]string{"read": {"b"}}, spec), "one"), server: s, class: func() string { return "read" },
+			r := &run{t: t, book: newBook(t, Options{Spread: true}, table(map[string][]string{"read": {"b"}}, spec),
+				"one"), server: s, class: func() string { return "read" },
 				workers: 1, rng: rand.New(rand.NewPCG(1, 1)), fast: 10 * time.Millisecond, slow: 20 * time.Millisecond}
 			r.end = tt.from + tt.down + 7*time.Minute // the longest wait of the refusals
 			if tt.after == "" && tt.down > time.Minute {
@@ -103,7 +106,8 @@ func TestHeadersBeatWhatARefusalFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, refusal := range []http.Header{{"Retry-After": {"30"}}, {"Retry-After": {"30"}}, {}} { // the second after the wait of the first
+	// the second after the wait of the first
+	for _, refusal := range []http.Header{{"Retry-After": {"30"}}, {"Retry-After": {"30"}}, {}} {
 		call(429, refusal)
 		w, err := book.Next(now, "read", Ask{})
 		if err != nil || w.At.Sub(now) < 10*time.Second {
@@ -114,7 +118,8 @@ func TestHeadersBeatWhatARefusalFound(t *testing.T) {
 	for range 3 {
 		h := http.Header{}
 		left--
-		set(h, "X-RateLimit-", 300, int64(left), now.Truncate(300*time.Second).Add(300*time.Second).Format("2006-01-02T15:04:05.000000Z"))
+		set(h, "X-RateLimit-", 300, int64(left),
+			now.Truncate(300*time.Second).Add(300*time.Second).Format("2006-01-02T15:04:05.000000Z"))
 		call(200, h)
 		for _, s := range book.Status(now).Buckets {
 			if s.Name == "token/5m" && (s.Free != int64(left) || s.Limit != 300 || s.Found != 0 || s.By != ByHeaders) {
@@ -167,19 +172,23 @@ func TestRefusalAlwaysWaits(t *testing.T) {
 			if rapid.Bool().Draw(rt, "dated") {
 				h.Set("Date", server.Format(http.TimeFormat))
 			}
-			if form := rapid.SampledFrom([]string{"none", "iso", "epoch", "policy", "draft7", "draft8"}).Draw(rt, "form"); form != "none" {
+			if form := rapid.SampledFrom([]string{"none", "iso", "epoch", "policy", "draft7", "draft8"}).Draw(rt,
+				"form"); form != "none" {
 				reset := server.Add(time.Duration(rapid.Int64Range(-20, 320).Draw(rt, "reset") * second))
 				if rapid.Bool().Draw(rt, "honest") {
 					reset = server.Truncate(5 * time.Minute).Add(5 * time.Minute)
 				}
-				forms[form](h, 300, rapid.SampledFrom([]int64{0, 1, 290}).Draw(rt, "left"), 300*second, reset.UnixNano(), server.UnixNano())
+				forms[form](h, 300, rapid.SampledFrom([]int64{0, 1, 290}).Draw(rt, "left"), 300*second,
+					reset.UnixNano(), server.UnixNano())
 			}
-			if after := rapid.SampledFrom([]string{"", "0", "00", "-1", "1", "30", "soon", "past"}).Draw(rt, "after"); after == "past" {
+			if after := rapid.SampledFrom([]string{"", "0", "00", "-1", "1", "30", "soon", "past"}).Draw(rt,
+				"after"); after == "past" {
 				h.Set("Retry-After", server.Add(-time.Hour).Format(http.TimeFormat))
 			} else if after != "" {
 				h.Set("Retry-After", after)
 			}
-			if err := book.Settle(now, ticket, Answer{Status: rapid.SampledFrom([]int{429, 420}).Draw(rt, "status"), Header: h}); err != nil {
+			if err := book.Settle(now, ticket, Answer{Status: rapid.SampledFrom([]int{429, 420}).Draw(rt, "status"),
+				Header: h}); err != nil {
 				rt.Fatal(err)
 			}
 			w, err := book.Next(now, "read", Ask{})
@@ -191,8 +200,8 @@ func TestRefusalAlwaysWaits(t *testing.T) {
 	})
 }
 
-// A server with a limit below the table's, that says only when to come back, or says that there is room: it is learned, and
-// one that refuses all is not asked without end.
+// A server with a limit below the table's, that says only when to come back, or says that there is room: it is learned,
+// and one that refuses all is not asked without end.
 func TestRefusalsThatAreALimit(t *testing.T) {
 	reset := func(now int64) string {
 		return fmt.Sprint((floor(now, 300*second)+1)*300 - now/second)
@@ -205,19 +214,23 @@ func TestRefusalsThatAreALimit(t *testing.T) {
 				}
 			},
 			"Retry-After, and headers that say more": func(h http.Header, refused bool, now int64) {
-				if set(h, "X-RateLimit-", 300, 290, time.Unix(0, (floor(now, 300*second)+1)*300*second).UTC().Format(time.RFC3339)); refused {
+				if set(h, "X-RateLimit-", 300, 290,
+					time.Unix(0, (floor(now, 300*second)+1)*300*second).UTC().Format(time.RFC3339)); refused {
 					h.Set("Retry-After", reset(now))
 				}
 			},
 			"headers that say more": func(h http.Header, _ bool, now int64) {
-				set(h, "X-RateLimit-", 300, 290, time.Unix(0, (floor(now, 300*second)+1)*300*second).UTC().Format(time.RFC3339))
+				set(h, "X-RateLimit-", 300, 290,
+					time.Unix(0, (floor(now, 300*second)+1)*300*second).UTC().Format(time.RFC3339))
 			},
 		} {
 			l := &windows{limit: 200, window: 300 * second}
 			s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: 200, form: "iso", dated: true}
 			spec := Spec{Name: "b", Kind: kind, Limit: 300, Window: Span(300 * second), Spoken: true}
-			r := &run{t: t, book: newBook(t, Options{}, table(map[string][]string{"read": {"b"}}, spec), "one"), server: s, class: func() string { return "read" }, workers: 1,
-				rng: rand.New(rand.NewPCG(1, 1)), fast: 20 * time.Millisecond, slow: 200 * time.Millisecond, end: 12 * time.Hour}
+			r := &run{t: t, book: newBook(t, Options{}, table(map[string][]string{"read": {"b"}}, spec), "one"),
+				server: s, class: func() string { return "read" }, workers: 1,
+				rng: rand.New(rand.NewPCG(1, 1)), fast: 20 * time.Millisecond, slow: 200 * time.Millisecond,
+				end: 12 * time.Hour}
 			s.lie = func(h http.Header, refused bool) { lie(h, refused, epoch.UnixNano()+r.now) }
 			r.loop()
 			use := float64(s.taken) / l.whole(int64(r.end))
@@ -226,11 +239,14 @@ func TestRefusalsThatAreALimit(t *testing.T) {
 				t.Errorf("%s, %s: %.3f used, %d refused in 12 hours", name, kind, use, s.refused)
 			}
 		}
-		for _, after := range []string{"", "0", "1", "30"} { // an enemy: all is refused, and the headers say that there is room
+		// an enemy: all is refused, and the headers say that there is room
+		for _, after := range []string{"", "0", "1", "30"} {
 			s := &server{limits: map[string][]limiter{"read": {&windows{window: 300 * second}}}, dated: true}
 			spec := Spec{Name: "b", Kind: kind, Limit: 300, Window: Span(300 * second), Spoken: true}
-			r := &run{t: t, book: newBook(t, Options{}, table(map[string][]string{"read": {"b"}}, spec), "one"), server: s, class: func() string { return "read" }, workers: 3,
-				rng: rand.New(rand.NewPCG(1, 1)), fast: 20 * time.Millisecond, slow: 200 * time.Millisecond, end: 12 * time.Hour}
+			r := &run{t: t, book: newBook(t, Options{}, table(map[string][]string{"read": {"b"}}, spec), "one"),
+				server: s, class: func() string { return "read" }, workers: 3,
+				rng: rand.New(rand.NewPCG(1, 1)), fast: 20 * time.Millisecond, slow: 200 * time.Millisecond,
+				end: 12 * time.Hour}
 			s.lie = func(h http.Header, _ bool) {
 				set(h, "X-RateLimit-", 300, 290, "")
 				if after != "" {
@@ -272,7 +288,8 @@ func TestRefusalsOutliveARestart(t *testing.T) {
 	if err := again.Restore("one", snap, nil, now); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := again.ledger("one").find("token/5m").cut, book.ledger("one").find("token/5m").cut; got != want || got.found() != 19 || got.limit != 0 {
+	if got, want := again.ledger("one").find("token/5m").cut, book.ledger("one").find("token/5m").cut; got != want ||
+		got.found() != 19 || got.limit != 0 {
 		t.Errorf("%+v, was %+v", got, want)
 	}
 	if again, err := again.Snapshot("one"); err != nil || string(again) != string(snap) {

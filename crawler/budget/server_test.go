@@ -222,7 +222,8 @@ func (r *run) reserve() (wake int64) {
 			if !asWait(err, &w) {
 				r.t.Fatal(err)
 			}
-			if next, err := r.book.Next(at(r.now), class, Ask{}); err != nil || next != w.Wait || !w.At.After(at(r.now)) || w.Bucket == "" {
+			if next, err := r.book.Next(at(r.now), class, Ask{}); err != nil || next != w.Wait ||
+				!w.At.After(at(r.now)) || w.Bucket == "" {
 				r.t.Fatalf("%v at %s, but Next %+v %v", w, at(r.now), next, err)
 			}
 			return w.At.Sub(epoch).Nanoseconds()

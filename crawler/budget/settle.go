@@ -152,7 +152,8 @@ func (b *Book) match(l *ledger, t Ticket, all []need, ps []policy) []said {
 	var told []said
 	for _, p := range ps {
 		k := b.meant(all, told, p)
-		if k == nil && p.hi != 0 && slices.ContainsFunc(all, func(n need) bool { return p.limit > 0 && n.in.limit == p.limit }) {
+		if k == nil && p.hi != 0 &&
+			slices.ContainsFunc(all, func(n need) bool { return p.limit > 0 && n.in.limit == p.limit }) {
 			p.lo, p.hi = 0, 0 // a limit that we know, with a reset that cannot be
 			k = b.meant(all, told, p)
 		}
@@ -187,13 +188,15 @@ func (b *Book) meant(all []need, taken []said, p policy) *bucket {
 	score := int64(0)
 	for _, n := range all {
 		k := n.in
-		counts := k.spec.unit() == Calls && k.spec.Kind != Adaptive && !slices.ContainsFunc(taken, func(s said) bool { return s.in == k })
+		counts := k.spec.unit() == Calls && k.spec.Kind != Adaptive &&
+			!slices.ContainsFunc(taken, func(s said) bool { return s.in == k })
 		if !counts || !k.fits(p, b.now, &b.clock) || k.spec.Kind == Told && p.window > 0 {
 			continue
 		}
 		s := int64(0)
 		switch {
-		case p.limit >= 0 && (p.limit == k.limit || p.limit == k.spec.Limit) && (p.window < 0 || p.window == k.window()):
+		case p.limit >= 0 && (p.limit == k.limit || p.limit == k.spec.Limit) &&
+			(p.window < 0 || p.window == k.window()):
 			s = 1 << 40
 			if k.ends(p, b.now, &b.clock) {
 				s += 1 << 39
@@ -235,12 +238,14 @@ func (l *ledger) learn(class string, p policy) *bucket {
 	}
 	k := &bucket{spec: Spec{Name: "headers/" + class, Kind: Told}, class: class, by: ByHeaders}
 	if p.window > 0 && p.limit > 0 {
-		k.spec = Spec{Name: fmt.Sprintf("headers/%d;w=%d", p.limit, p.window/int64(time.Second)), Kind: Sliding, Limit: p.limit, Window: Span(p.window)}
+		k.spec = Spec{Name: fmt.Sprintf("headers/%d;w=%d", p.limit, p.window/int64(time.Second)), Kind: Sliding,
+			Limit: p.limit, Window: Span(p.window)}
 		k.limit = p.limit
 	} else if p.left < 0 {
 		return nil
 	}
-	if n >= maxLearned || slices.ContainsFunc(l.buckets, func(o *bucket) bool { return o.spec.Name == k.spec.Name && o.class == class }) {
+	if n >= maxLearned ||
+		slices.ContainsFunc(l.buckets, func(o *bucket) bool { return o.spec.Name == k.spec.Name && o.class == class }) {
 		return nil
 	}
 	l.buckets = append(l.buckets, k)
@@ -328,7 +333,8 @@ func (b *Book) waits(l *ledger, t Ticket, a Answer, date int64, dated bool, told
 	switch {
 	case ok && wait > 0:
 		why.explained = !why.again
-	case a.refused() && !slices.ContainsFunc(told, func(s said) bool { return s.holds(b.now, &b.clock) }), a.Status == 503:
+	case a.refused() && !slices.ContainsFunc(told, func(s said) bool { return s.holds(b.now, &b.clock) }),
+		a.Status == 503:
 		wait = min(holdFirst<<min(fails, 20), holdLast)
 		reason = fmt.Sprintf("the server said %d and not for how long", a.Status)
 	default:
@@ -368,7 +374,8 @@ func (b *Book) surprise(all []need, told []said, sent int64, why cause) {
 			return
 		}
 		limit := n.in.effective()
-		if part := float64(limit-n.in.free(b.now, &b.clock)) / float64(max(1, limit)); part > most && n.in.spec.Kind != Told {
+		if part := float64(limit-n.in.free(b.now, &b.clock)) / float64(max(1, limit)); part > most &&
+			n.in.spec.Kind != Told {
 			fullest, most = n.in, part
 		}
 	}

@@ -75,8 +75,10 @@ func (b *Book) Status(now time.Time) Status {
 }
 
 func (b *bucket) status(credential string, now int64, c *clock) BucketStatus {
-	s := BucketStatus{Credential: credential, Name: b.spec.Name, Kind: b.spec.Kind, Unit: b.spec.unit(), Limit: b.limit, By: b.by,
-		Found: b.cut.limit, Window: time.Duration(b.window()), Free: max(0, b.free(now, c)), Open: b.out(), Source: b.spec.Source}
+	s := BucketStatus{Credential: credential, Name: b.spec.Name, Kind: b.spec.Kind, Unit: b.spec.unit(), Limit: b.limit,
+		By:    b.by,
+		Found: b.cut.limit, Window: time.Duration(b.window()), Free: max(0, b.free(now, c)), Open: b.out(),
+		Source: b.spec.Source}
 	full := int64(0)
 	switch b.spec.Kind {
 	case Aligned:

@@ -84,9 +84,10 @@ type Spec struct {
 	// Limit is what a window holds; the capacity of a token bucket, refilled
 	// once a window; the first guess of an adaptive one. 0 is allowed for Micro alone: nothing may be
 	// spent before a person says how much (Options.Limits). Told has none.
-	Limit  int64 `json:"limit,omitempty"`
-	Window Span  `json:"window,omitempty"` // positive, at most MaxWindow; at least a minute for aligned ones; none for Told
-	Unit   Unit  `json:"unit,omitempty"`   // default Calls
+	Limit int64 `json:"limit,omitempty"`
+	// positive, at most MaxWindow; at least a minute for aligned ones; none for Told
+	Window Span `json:"window,omitempty"`
+	Unit   Unit `json:"unit,omitempty"` // default Calls
 	// Shared says that the server counts by the address the calls come from,
 	// whatever credential they carry.
 	Shared bool `json:"shared,omitempty"`

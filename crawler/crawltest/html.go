@@ -16,7 +16,8 @@ func (w *World) render(s int, p Page) []byte {
 	if w.latin1(s) {
 		charset = "iso-8859-1"
 	}
-	fmt.Fprintf(&b, "<!doctype html>\n<html lang=%q>\n<head>\n<meta charset=%q>\n<title>%s</title>\n", p.Lang, charset, html.EscapeString(p.Title))
+	fmt.Fprintf(&b, "<!doctype html>\n<html lang=%q>\n<head>\n<meta charset=%q>\n<title>%s</title>\n", p.Lang, charset,
+		html.EscapeString(p.Title))
 	if p.NoIndex && !w.headerRobots(s) {
 		b.WriteString("<meta name=\"robots\" content=\"noindex, follow\">\n")
 	}
@@ -40,7 +41,8 @@ func (w *World) render(s int, p Page) []byte {
 		if l.NoFollow {
 			rel = ` rel="sponsored NOFOLLOW"`
 		}
-		fmt.Fprintf(&b, "<li><a href=\"%s\"%s>%s</a></li>\n", html.EscapeString(l.Href), rel, html.EscapeString(l.Anchor))
+		fmt.Fprintf(&b, "<li><a href=\"%s\"%s>%s</a></li>\n", html.EscapeString(l.Href), rel,
+			html.EscapeString(l.Anchor))
 	}
 	b.WriteString("</ul>\n")
 	if located {

@@ -71,8 +71,10 @@ func (l *linker) random() {
 // nobody may reach.
 func (l *linker) specials() {
 	s := l.from.site
-	for _, r := range []ref{{s, areaCopy, l.w.special(s)}, {s, areaMoved, l.w.special(s)}, {s, areaChain, 1}, {s, areaRing, 1}, {s, areaGone, 1},
-		{s, areaDraft, 1}, {s, areaUnvoted, 1}, {s, areaEnd, 1}, {s, areaPrivate, 1}, {s, areaPrivate, 2}, {s, areaCalendar, 0}, {s, areaMaze, 0}} {
+	for _, r := range []ref{{s, areaCopy, l.w.special(s)}, {s, areaMoved, l.w.special(s)}, {s, areaChain, 1},
+		{s, areaRing, 1}, {s, areaGone, 1},
+		{s, areaDraft, 1}, {s, areaUnvoted, 1}, {s, areaEnd, 1}, {s, areaPrivate, 1}, {s, areaPrivate, 2},
+		{s, areaCalendar, 0}, {s, areaMaze, 0}} {
 		if l.w.has(s, r.area) {
 			l.add(r, r.area == areaUnvoted)
 		}
@@ -88,8 +90,10 @@ func (l *linker) specials() {
 // loopback ones carry the world's port: Start listens there, to see who comes.
 func forbidden(port int) []string {
 	p := ":" + strconv.Itoa(port) + "/"
-	return []string{"http://169.254.169.254/latest/meta-data/", "http://10.0.0.1/admin", "http://192.168.1.1/", "http://[::1]" + p,
-		"http://0x7f.1" + p, "http://127.0.0.1" + p, "http://2130706433" + p, "http://[::ffff:127.0.0.1]" + p, "http://localhost" + p}
+	return []string{"http://169.254.169.254/latest/meta-data/", "http://10.0.0.1/admin", "http://192.168.1.1/",
+		"http://[::1]" + p,
+		"http://0x7f.1" + p, "http://127.0.0.1" + p, "http://2130706433" + p, "http://[::ffff:127.0.0.1]" + p,
+		"http://localhost" + p}
 }
 
 // add appends a link, written in one of the forms that pages of the real web

@@ -130,7 +130,8 @@ func (w *World) path(r ref) string {
 
 // areaSegment are the first path segments of the areas that are numbered; the
 // others have none.
-var areaSegment = [...]string{areaCopy: "copia", areaMoved: "antigo", areaChain: "salto", areaRing: "anel", areaGone: "perdido",
+var areaSegment = [...]string{areaCopy: "copia", areaMoved: "antigo", areaChain: "salto", areaRing: "anel",
+	areaGone:  "perdido",
 	areaDraft: "rascunho", areaUnvoted: "patrocinado", areaEnd: "fim", areaBeyond: "apos", areaPrivate: "privado"}
 
 // parsePath is the inverse of path.
@@ -199,7 +200,8 @@ func (w *World) page(r ref) Page {
 	case areaChain:
 		p.Status, p.Redirect = http.StatusFound, w.url(ref{r.site, areaChain, r.n + 1})
 		if r.n == chainLength {
-			p.Status, p.Redirect = http.StatusMovedPermanently, w.url(ref{(r.site + 7) % w.opts.Sites, areaArticle, w.opts.Pages - 1})
+			p.Status, p.Redirect = http.StatusMovedPermanently,
+				w.url(ref{(r.site + 7) % w.opts.Sites, areaArticle, w.opts.Pages - 1})
 		}
 		return p
 	case areaRing:

@@ -52,22 +52,23 @@ func StartTraps(prefix string) (*Traps, error) {
 	if prefix == "" {
 		prefix = "127.78"
 	}
-	ts := &Traps{All: traps(), closed: make(chan struct{})}
+	ts := &Traps{All: append(traps(), brokenServers()...), closed: make(chan struct{})}
 	for i, t := range ts.All {
 		l, err := net.Listen("tcp4", fmt.Sprintf("%s.0.%d:0", prefix, i+1))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("crawltest: trap %s: %w", t.Name, err), ts.Close())
 		}
 		t.Home = "http://" + l.Addr().String() + "/"
-		srv := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			t.requests.Add(1)
-			if r.URL.Path == "/robots.txt" && t.Name != "silent" {
-				http.NotFound(rw, r)
-				return
-			}
-			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-			t.serve(t, hanger{rw, ts.closed}, r)
-		})}
+		srv := &http.Server{ReadHeaderTimeout: time.Minute,
+			Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				t.requests.Add(1)
+				if r.URL.Path == "/robots.txt" && t.Name != "silent" {
+					http.NotFound(rw, r)
+					return
+				}
+				rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+				t.serve(t, hanger{rw, ts.closed}, r)
+			})}
 		ts.servers = append(ts.servers, srv)
 		ts.serving.Go(func() { _ = srv.Serve(l) }) // always http.ErrServerClosed, or the listener's end
 	}
@@ -129,7 +130,7 @@ const (
 func few(int) int          { return tries }
 func budget(pages int) int { return pages + tries }
 
-// traps are all of them, not yet listening.
+// traps are those whose servers speak HTTP, not yet listening.
 func traps() []*Trap {
 	bomb := bombMember()
 	var b strings.Builder
@@ -140,60 +141,80 @@ func traps() []*Trap {
 	return []*Trap{
 		{Name: "calendar", Stops: []string{"calendar", "budget"}, Most: budget, serve: serveCalendar},
 		{Name: "sessions", Most: func(int) int { return sessionPages + 2 }, serve: serveSessions},
-		{Name: "session redirects", Stops: []string{"session"}, Most: few, serve: func(t *Trap, rw http.ResponseWriter, r *http.Request) {
-			http.Redirect(rw, r, "/?PHPSESSID="+t.lot(), http.StatusFound)
-		}},
-		{Name: "echo", Stops: []string{"repetition"}, Most: few, serve: func(_ *Trap, rw http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(rw, "<p>Nada aqui. <a href=ainda/>ainda</a>")
-		}},
-		{Name: "deep", Stops: []string{"deep-path"}, Most: func(int) int { return 50 }, serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) {
-			fmt.Fprintf(rw, "<p>Fundo. <a href=n%d/>mais fundo</a>", strings.Count(r.URL.Path, "/"))
-		}},
-		{Name: "maze", Stops: []string{"budget"}, Most: budget, serve: func(t *Trap, rw http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(rw, "<p>Porta. <a href=/%s>esta</a> <a href=/%s>outra</a>", t.lot(), t.lot())
-		}},
-		{Name: "stream", Stops: []string{"body-size"}, Most: few, serve: func(t *Trap, rw http.ResponseWriter, _ *http.Request) {
-			t.send(rw, []byte("<hr"+strings.Repeat(" ", 1<<16-4)+">"), streamBytes>>16)
-		}},
-		{Name: "bomb", Stops: []string{"expansion"}, Most: few, serve: func(t *Trap, rw http.ResponseWriter, _ *http.Request) {
-			rw.Header().Set("Content-Encoding", "gzip")
-			t.send(rw, bomb, bombMembers)
-		}},
-		{Name: "chain", Stops: []string{"depth"}, Most: func(int) int { return 200 }, serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) {
-			var n int
-			_, _ = fmt.Sscanf(r.URL.Path, "/salto/%d", &n)
-			if n < chainOfHops {
-				http.Redirect(rw, r, fmt.Sprintf("/salto/%d", n+1), http.StatusMovedPermanently)
-			}
-		}},
-		{Name: "silent", Stops: []string{"unreachable"}, Most: few, serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) { hang(rw, r, time.Hour) }},
-		{Name: "silent pages", Stops: []string{"idle-time"}, Most: few, serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) { hang(rw, r, time.Hour) }},
-		{Name: "trickle", Stops: []string{"total-time"}, Most: few, serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) {
-			for !hang(rw, r, 20*time.Millisecond) {
-				fmt.Fprint(rw, " ")
-				rw.(hanger).ResponseWriter.(http.Flusher).Flush()
-			}
-		}},
-		{Name: "reset", Stops: []string{"unreachable"}, Most: few, serve: func(_ *Trap, rw http.ResponseWriter, _ *http.Request) { hijacked(rw, "", true) }},
-		{Name: "too short", Stops: []string{"unreachable"}, Most: few, serve: func(_ *Trap, rw http.ResponseWriter, _ *http.Request) {
-			hijacked(rw, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100\r\n\r\nabc", false)
-		}},
-		{Name: "two lengths", Stops: []string{"unreachable"}, Most: few, serve: func(_ *Trap, rw http.ResponseWriter, _ *http.Request) {
-			hijacked(rw, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 100\r\n\r\nabc", false)
-		}},
+		{Name: "session redirects", Stops: []string{"session"}, Most: few,
+			serve: func(t *Trap, rw http.ResponseWriter, r *http.Request) {
+				http.Redirect(rw, r, "/?PHPSESSID="+t.lot(), http.StatusFound)
+			}},
+		{Name: "echo", Stops: []string{"repetition"}, Most: few,
+			serve: func(_ *Trap, rw http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(rw, "<p>Nada aqui. <a href=ainda/>ainda</a>")
+			}},
+		{Name: "deep", Stops: []string{"deep-path"}, Most: func(int) int { return 50 },
+			serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) {
+				fmt.Fprintf(rw, "<p>Fundo. <a href=n%d/>mais fundo</a>", strings.Count(r.URL.Path, "/"))
+			}},
+		{Name: "maze", Stops: []string{"budget"}, Most: budget,
+			serve: func(t *Trap, rw http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintf(rw, "<p>Porta. <a href=/%s>esta</a> <a href=/%s>outra</a>", t.lot(), t.lot())
+			}},
+		{Name: "stream", Stops: []string{"body-size"}, Most: few,
+			serve: func(t *Trap, rw http.ResponseWriter, _ *http.Request) {
+				t.send(rw, []byte("<hr"+strings.Repeat(" ", 1<<16-4)+">"), streamBytes>>16)
+			}},
+		{Name: "bomb", Stops: []string{"expansion"}, Most: few,
+			serve: func(t *Trap, rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Encoding", "gzip")
+				t.send(rw, bomb, bombMembers)
+			}},
+		{Name: "chain", Stops: []string{"depth"}, Most: func(int) int { return 200 },
+			serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) {
+				var n int
+				_, _ = fmt.Sscanf(r.URL.Path, "/salto/%d", &n)
+				if n < chainOfHops {
+					http.Redirect(rw, r, fmt.Sprintf("/salto/%d", n+1), http.StatusMovedPermanently)
+				}
+			}},
+		{Name: "links", Stops: []string{"links"}, Most: budget,
+			serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/" {
+					http.NotFound(rw, r)
+					return
+				}
+				io.WriteString(rw, links)
+			}},
+	}
+}
+
+// brokenServers are traps whose servers keep no promise of HTTP.
+func brokenServers() []*Trap {
+	return []*Trap{
+		{Name: "silent", Stops: []string{"unreachable"}, Most: few,
+			serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) { hang(rw, r, time.Hour) }},
+		{Name: "silent pages", Stops: []string{"idle-time"}, Most: few,
+			serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) { hang(rw, r, time.Hour) }},
+		{Name: "trickle", Stops: []string{"total-time"}, Most: few,
+			serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) {
+				for !hang(rw, r, 20*time.Millisecond) {
+					fmt.Fprint(rw, " ")
+					rw.(hanger).ResponseWriter.(http.Flusher).Flush()
+				}
+			}},
+		{Name: "reset", Stops: []string{"unreachable"}, Most: few,
+			serve: func(_ *Trap, rw http.ResponseWriter, _ *http.Request) { hijacked(rw, "", true) }},
+		{Name: "too short", Stops: []string{"unreachable"}, Most: few,
+			serve: func(_ *Trap, rw http.ResponseWriter, _ *http.Request) {
+				hijacked(rw, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100\r\n\r\nabc", false)
+			}},
+		{Name: "two lengths", Stops: []string{"unreachable"}, Most: few,
+			serve: func(_ *Trap, rw http.ResponseWriter, _ *http.Request) {
+				hijacked(rw, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 100\r\n\r\nabc", false)
+			}},
 		{Name: "too long", Most: few, serve: func(_ *Trap, rw http.ResponseWriter, _ *http.Request) {
 			hijacked(rw, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\nabcHTTP/1.1 200 OK\r\n\r\n<a href=/nunca>nunca</a>", false)
 		}},
 		{Name: "bad text", Most: few, serve: func(_ *Trap, rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("ETag", "\"\xff\xfe\"")
 			fmt.Fprint(rw, "<title>\xc3\x28 t\xedtulo</title><p lang=\xff>\xa0\xa1 texto \x00 \xf0\x28\x8c\x28 <a href='/\xe2\x28\xa1?\xff=\xfe'>\xfc</a>")
-		}},
-		{Name: "links", Stops: []string{"links"}, Most: budget, serve: func(_ *Trap, rw http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/" {
-				http.NotFound(rw, r)
-				return
-			}
-			io.WriteString(rw, links)
 		}},
 	}
 }

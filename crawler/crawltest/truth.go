@@ -113,7 +113,8 @@ func (w *World) Matching(word string, expected []string) []string {
 		if !ok || p.Status != http.StatusOK || p.NoIndex {
 			continue
 		}
-		words := strings.FieldsFunc(strings.ToLower(p.Title+" "+p.Text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		words := strings.FieldsFunc(strings.ToLower(p.Title+" "+p.Text),
+			func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 		if slices.Contains(words, word) {
 			urls = append(urls, url)
 		}

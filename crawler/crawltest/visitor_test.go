@@ -26,7 +26,8 @@ type visitor struct {
 
 func newVisitor(t *testing.T, rt http.RoundTripper, allow netip.Prefix) *visitor {
 	return &visitor{t: t, allow: allow, robots: map[string]string{}, titles: map[string]string{},
-		client: &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+		client: &http.Client{Transport: rt,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
 // crawl fetches everything from the seeds and returns the URLs in order.
@@ -75,7 +76,8 @@ func (v *visitor) allowed(at string) bool {
 	path := strings.TrimPrefix(at, origin)
 	_, text, _ = strings.Cut(text, "User-agent: *\n") // the world's last group, of plain prefixes
 	for line := range strings.Lines(text) {
-		if prefix, ok := strings.CutPrefix(strings.TrimSpace(line), "Disallow: "); ok && strings.HasPrefix(path, prefix) {
+		if prefix, ok := strings.CutPrefix(strings.TrimSpace(line), "Disallow: "); ok &&
+			strings.HasPrefix(path, prefix) {
 			return false
 		}
 	}

@@ -39,7 +39,8 @@ func NewWorld(o Options) *World {
 	if err := o.validate(); err != nil {
 		panic(err)
 	}
-	w := &World{opts: o, net: netip.MustParsePrefix(o.Prefix + ".0.0/16"), wanted: wanted, vocab: vocabularies(), names: make(map[string]int), counts: make([]siteCount, o.Sites)}
+	w := &World{opts: o, net: netip.MustParsePrefix(o.Prefix + ".0.0/16"), wanted: wanted, vocab: vocabularies(),
+		names: make(map[string]int), counts: make([]siteCount, o.Sites)}
 	if o.Names {
 		for s := range o.Sites {
 			w.names[w.name(s)] = s

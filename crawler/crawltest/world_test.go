@@ -71,7 +71,8 @@ func host(t *testing.T, text string) string {
 }
 
 func TestWorldIsAFunctionOfItsSeed(t *testing.T) {
-	a, b, c := crawltest.NewWorld(crawltest.Options{Seed: 5}), crawltest.NewWorld(crawltest.Options{Seed: 5}), crawltest.NewWorld(crawltest.Options{Seed: 6})
+	a, b, c := crawltest.NewWorld(crawltest.Options{Seed: 5}), crawltest.NewWorld(crawltest.Options{Seed: 5}),
+		crawltest.NewWorld(crawltest.Options{Seed: 6})
 	same, differ := 0, 0
 	for _, u := range a.Expected(a.Seeds()) {
 		body := get(t, a, u)
@@ -91,7 +92,8 @@ func TestWorldIsAFunctionOfItsSeed(t *testing.T) {
 
 func get(t *testing.T, w *crawltest.World, u string) string {
 	t.Helper()
-	resp, err := (&http.Client{Transport: w.RoundTripper(), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Get(u)
+	resp, err := (&http.Client{Transport: w.RoundTripper(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Get(u)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +127,8 @@ func TestExpectedIsWhatACorrectCrawlerFetches(t *testing.T) {
 				t.Fatalf("difference %+v", d)
 			}
 			r := w.Report()
-			if int(r.Pages) != len(expected) || r.Requests != r.Pages+r.Robots || r.Robots != int64(w.Sites()) || r.MaxRobots != 1 {
+			if int(r.Pages) != len(expected) || r.Requests != r.Pages+r.Robots || r.Robots != int64(w.Sites()) ||
+				r.MaxRobots != 1 {
 				t.Errorf("counts do not add up: %+v, expected %d", r, len(expected))
 			}
 			if r.Duplicates+r.Stray+r.RobotsViolations+r.BeforeRobots+r.Forbidden+r.Maze != 0 {
@@ -160,7 +163,8 @@ func TestReportCatchesARudeCrawler(t *testing.T) {
 	if r.Duplicates != 1 || r.Stray != 1 || r.Pages != 1 || r.Requests != 3 {
 		t.Errorf("after reset: %+v", r)
 	}
-	if len(r.Repeats) != 1 || !r.Repeats[0].Again.After(r.Repeats[0].Before) || !strings.HasPrefix(r.Repeats[0].URL, "http://") {
+	if len(r.Repeats) != 1 || !r.Repeats[0].Again.After(r.Repeats[0].Before) ||
+		!strings.HasPrefix(r.Repeats[0].URL, "http://") {
 		t.Errorf("repeats %+v", r.Repeats)
 	}
 	if d := w.Compare([]string{w.Home(0), w.Home(1)}); len(d.Missing) != 1 || len(d.Twice) != 1 || len(d.Extra) != 0 {
@@ -207,7 +211,8 @@ func TestStartServesEverySiteOnItsOwnAddress(t *testing.T) {
 // Under fake time an hour of politeness is free, and gaps are exact.
 func TestPipeIsMeasuredInFakeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := crawltest.NewWorld(crawltest.Options{Sites: 3, Names: true, Gap: time.Second, Think: 200 * time.Millisecond})
+		w := crawltest.NewWorld(crawltest.Options{Sites: 3, Names: true, Gap: time.Second,
+			Think: 200 * time.Millisecond})
 		defer w.Close()
 		tr := &http.Transport{DialContext: w.Pipe().DialContext}
 		defer tr.CloseIdleConnections()
@@ -228,7 +233,8 @@ func TestPipeIsMeasuredInFakeTime(t *testing.T) {
 		for _, p := range r.Pauses {
 			pauses = append(pauses, p.To.Sub(p.From))
 		}
-		if want := []time.Duration{time.Hour + 200*time.Millisecond, time.Second, 900 * time.Millisecond}; !slices.Equal(pauses, want) {
+		if want := []time.Duration{time.Hour + 200*time.Millisecond, time.Second,
+			900 * time.Millisecond}; !slices.Equal(pauses, want) {
 			t.Errorf("pauses of %v, want %v", pauses, want)
 		}
 	})
@@ -238,7 +244,8 @@ func TestPipeRefusesWhatIsNotInTheWorld(t *testing.T) {
 	for _, names := range []bool{false, true} {
 		w := crawltest.NewWorld(crawltest.Options{Sites: 3, Names: names})
 		p := w.Pipe()
-		for _, addr := range []string{"169.254.169.254:80", "[::1]:80", "10.0.0.1:80", w.Addr(0).String() + ":81", "127.77.200.1:80", "nosuch.test:80", "nonsense"} {
+		for _, addr := range []string{"169.254.169.254:80", "[::1]:80", "10.0.0.1:80", w.Addr(0).String() + ":81",
+			"127.77.200.1:80", "nosuch.test:80", "nonsense"} {
 			if c, err := p.DialContext(t.Context(), "tcp", addr); err == nil {
 				c.Close()
 				t.Errorf("dialled %s", addr)
@@ -322,7 +329,8 @@ func TestMatchingFindsAPageByItsToken(t *testing.T) {
 func TestPageKnowsOnlyCanonicalURLs(t *testing.T) {
 	w := crawltest.NewWorld(crawltest.Options{Names: true, Sites: 10})
 	home := w.Home(0)
-	for _, u := range []string{home + "?x=1", home + "artigos/nosuch-1", strings.ToUpper(home), home + "copia/99", "https" + home[4:], "%", home + "eco", home + "agenda/x/1", "http://nosuch.test/", "http://127.0.0.1/"} {
+	for _, u := range []string{home + "?x=1", home + "artigos/nosuch-1", strings.ToUpper(home), home + "copia/99",
+		"https" + home[4:], "%", home + "eco", home + "agenda/x/1", "http://nosuch.test/", "http://127.0.0.1/"} {
 		if p, ok := w.Page(u); ok {
 			t.Errorf("%q is page %+v", u, p)
 		}
@@ -330,11 +338,13 @@ func TestPageKnowsOnlyCanonicalURLs(t *testing.T) {
 }
 
 func TestOptionsNameEveryFault(t *testing.T) {
-	err := crawltest.Options{Sites: -1, Pages: -2, Words: -3, Degree: 5000, Cross: 3, Seeds: -4, Port: 99999, Prefix: "x", Think: -1}.Check()
+	err := crawltest.Options{Sites: -1, Pages: -2, Words: -3, Degree: 5000, Cross: 3, Seeds: -4, Port: 99999,
+		Prefix: "x", Think: -1}.Check()
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"sites -1", "pages -2", "words -3", "degree 5000", "cross 3", "seeds -4", "port 99999", `prefix "x"`, "negative duration"} {
+	for _, want := range []string{"sites -1", "pages -2", "words -3", "degree 5000", "cross 3", "seeds -4",
+		"port 99999", `prefix "x"`, "negative duration"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
@@ -379,7 +389,8 @@ func BenchmarkServe(b *testing.B) {
 // Not every client gives the port in Host.
 func TestHostWithoutPort(t *testing.T) {
 	w := crawltest.NewWorld(crawltest.Options{Sites: 2, Port: 8080})
-	for host, want := range map[string]int{"127.77.0.1:8080": http.StatusOK, "127.77.0.1": http.StatusOK, "127.77.0.1:80": http.StatusMisdirectedRequest, "127.77.9.1": http.StatusMisdirectedRequest} {
+	for host, want := range map[string]int{"127.77.0.1:8080": http.StatusOK, "127.77.0.1": http.StatusOK,
+		"127.77.0.1:80": http.StatusMisdirectedRequest, "127.77.9.1": http.StatusMisdirectedRequest} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Host = host
 		rec := httptest.NewRecorder()

@@ -37,21 +37,28 @@ func badShapes() []badShape {
 	gzipHead := string(emptyGzip()[:10])
 	return []badShape{
 		{"gzip members without content", ok200 + "Content-Encoding: gzip\r\n\r\n", emptyGzip(), LimitOverhead},
-		{"stored blocks without content", ok200 + "Content-Encoding: gzip\r\n\r\n" + gzipHead, []byte{0, 0, 0, 0xff, 0xff}, LimitOverhead},
-		{"brotli metadata", ok200 + "Content-Encoding: br\r\n\r\n\x0c", []byte{0x06}, LimitOverhead}, // RFC 7932 section 9.2: meta-blocks that skip 0 bytes
+		{"stored blocks without content", ok200 + "Content-Encoding: gzip\r\n\r\n" + gzipHead,
+			[]byte{0, 0, 0, 0xff, 0xff}, LimitOverhead},
+		// RFC 7932 section 9.2: meta-blocks that skip 0 bytes
+		{"brotli metadata", ok200 + "Content-Encoding: br\r\n\r\n\x0c", []byte{0x06}, LimitOverhead},
 		{"zstd frames to skip", ok200 + "Content-Encoding: zstd\r\n\r\n", skippable, LimitOverhead},
 		{"zstd frames without content", ok200 + "Content-Encoding: zstd\r\n\r\n", emptyFrame, LimitOverhead},
-		{"zstd blocks without content", ok200 + "Content-Encoding: zstd\r\n\r\n\x28\xb5\x2f\xfd\x00\x58", emptyBlocks, LimitOverhead},
+		{"zstd blocks without content", ok200 + "Content-Encoding: zstd\r\n\r\n\x28\xb5\x2f\xfd\x00\x58", emptyBlocks,
+			LimitOverhead},
 		{"gzip in zstd", ok200 + "Content-Encoding: gzip, zstd\r\n\r\n", skippable, LimitOverhead},
-		{"deflate", ok200 + "Content-Encoding: deflate\r\n\r\n", []byte{0, 0, 0, 0xff, 0xff}, "unknown content encoding"},
-		{"chunk extensions", ok200 + "Transfer-Encoding: chunked\r\n\r\n", []byte("1;" + strings.Repeat("e", 2000) + "\r\nx\r\n"), LimitChunks},
+		{"deflate", ok200 + "Content-Encoding: deflate\r\n\r\n", []byte{0, 0, 0, 0xff, 0xff},
+			"unknown content encoding"},
+		{"chunk extensions", ok200 + "Transfer-Encoding: chunked\r\n\r\n",
+			[]byte("1;" + strings.Repeat("e", 2000) + "\r\nx\r\n"), LimitChunks},
 		{"chunks of one byte", ok200 + "Transfer-Encoding: chunked\r\n\r\n", []byte("1\r\nx\r\n"), LimitWire},
-		{"chunks with short extensions", ok200 + "Transfer-Encoding: chunked\r\n\r\n", []byte("1;eeeeeeeeee\r\nx\r\n"), LimitWire},
+		{"chunks with short extensions", ok200 + "Transfer-Encoding: chunked\r\n\r\n", []byte("1;eeeeeeeeee\r\nx\r\n"),
+			LimitWire},
 		{"early hints", "", []byte("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), LimitHeader},
 		{"continue", "", []byte("HTTP/1.1 100 Continue\r\n\r\n"), LimitHeader},
 		{"header fields", ok200, []byte("X-Y: z\r\n"), LimitHeader},
 		{"one header field", ok200 + "X: ", []byte("y"), LimitHeader},
-		{"trailers", ok200 + "Transfer-Encoding: chunked\r\nTrailer: X\r\n\r\n1\r\nx\r\n0\r\n", []byte("X: y\r\n"), "trailer"},
+		{"trailers", ok200 + "Transfer-Encoding: chunked\r\nTrailer: X\r\n\r\n1\r\nx\r\n0\r\n", []byte("X: y\r\n"),
+			"trailer"},
 		{"after the end", ok200 + "Content-Length: 2\r\n\r\nok", []byte("more"), ""},
 		{"after the last chunk", ok200 + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", []byte("more"), ""},
 		{"body of 204", "HTTP/1.1 204 No Content\r\n\r\n", []byte("more"), ""},
@@ -136,10 +143,12 @@ func TestAttackHTTP2(t *testing.T) {
 				if !begun {
 					begun = true
 					var head strings.Builder
-					if err := hpack.NewEncoder(&head).WriteField(hpack.HeaderField{Name: ":status", Value: "200"}); err != nil {
+					if err := hpack.NewEncoder(&head).WriteField(hpack.HeaderField{Name: ":status",
+						Value: "200"}); err != nil {
 						return err
 					}
-					return f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: []byte(head.String()), EndHeaders: true})
+					return f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream,
+						BlockFragment: []byte(head.String()), EndHeaders: true})
 				}
 				return shape(f, stream)
 			})
@@ -184,7 +193,8 @@ func TestWireCountsAnswersByThemselves(t *testing.T) {
 func TestAttackHeaderFields(t *testing.T) {
 	url := raw(t, ok200+strings.Repeat("A: b\r\n", maxFields)+"Content-Length: 0\r\n\r\n", nil)
 	var limit *LimitError
-	if _, err := client(t, Options{}).Get(t.Context(), Request{URL: url}, nil); !errors.As(err, &limit) || limit.Name != LimitFields {
+	if _, err := client(t, Options{}).Get(t.Context(), Request{URL: url}, nil); !errors.As(err, &limit) ||
+		limit.Name != LimitFields {
 		t.Error(err)
 	}
 }
@@ -258,7 +268,8 @@ func TestDeadAddresses(t *testing.T) {
 	}
 }
 
-// What belongs to a mail server, a shell or a database of names is not asked where an operator allows all ports, either.
+// What belongs to a mail server, a shell or a database of names is not asked where an operator allows all ports,
+// either.
 func TestAttackMailPortAllowed(t *testing.T) {
 	c := client(t, Options{AllowPorts: []PortRange{{1, 65535}}})
 	for way, err := range askMailServer(t, c) {
@@ -281,8 +292,10 @@ func TestPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	none, open := client(t, Options{}), client(t, Options{AllowPorts: some})
-	for port, want := range map[uint16][2]bool{80: {true, true}, 443: {true, true}, 81: {false, true}, 82: {false, false}, 1001: {false, true},
-		1024: {true, true}, 8080: {true, true}, 6379: {true, true}, 6000: {false, false}, 0: {false, false}, 25: {false, false}} {
+	for port, want := range map[uint16][2]bool{80: {true, true}, 443: {true, true}, 81: {false, true},
+		82: {false, false}, 1001: {false, true},
+		1024: {true, true}, 8080: {true, true}, 6379: {true, true}, 6000: {false, false}, 0: {false, false},
+		25: {false, false}} {
 		if got := [2]bool{none.Port(port) == nil, open.Port(port) == nil}; got != want {
 			t.Errorf("port %d: %v, want %v", port, got, want)
 		}
@@ -292,7 +305,8 @@ func TestPorts(t *testing.T) {
 			t.Errorf("%q was taken", bad)
 		}
 	}
-	if _, err := New(Options{AllowPorts: []PortRange{{25, 25}}}); err == nil || !strings.Contains(err.Error(), "port 25") {
+	if _, err := New(Options{AllowPorts: []PortRange{{25, 25}}}); err == nil ||
+		!strings.Contains(err.Error(), "port 25") {
 		t.Error(err)
 	}
 }
@@ -337,13 +351,20 @@ func TestAttackRobotsPatterns(t *testing.T) {
 
 // Every special-purpose address of IANA's registries, and every way to write an IPv4 address in an IPv6 one.
 func TestAttackPrivateAddresses(t *testing.T) {
-	addrs := []string{"127.0.0.1", "127.1.2.3", "0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "100.127.255.255", "169.254.169.254", "172.16.0.1",
-		"172.31.255.255", "192.0.0.1", "192.0.0.8", "192.0.0.9", "192.0.0.10", "192.0.0.170", "192.0.0.192", "192.0.2.1", "192.31.196.1", "192.52.193.1",
-		"192.88.99.1", "192.168.1.1", "192.175.48.1", "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.255",
-		"240.0.0.1", "255.255.255.255", "::", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:0:127.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1",
-		"64:ff9b::a00:1", "64:ff9b:1::7f00:1", "100::1", "100:0:0:1::1", "2001::1", "2001:0:7f00:1::", "2001:1::1", "2001:1::2", "2001:1::3", "2001:2::1",
-		"2001:3::1", "2001:4:112::1", "2001:10::1", "2001:20::1", "2001:30::1", "2001:db8::1", "2002:7f00:1::1", "2002:a00:1::", "2002:808:808::1",
-		"2620:4f:8000::1", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fe80::1", "fe80::5efe:7f00:1", "fec0::1", "ff02::1", "4000::1",
+	addrs := []string{"127.0.0.1", "127.1.2.3", "0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "100.127.255.255",
+		"169.254.169.254", "172.16.0.1",
+		"172.31.255.255", "192.0.0.1", "192.0.0.8", "192.0.0.9", "192.0.0.10", "192.0.0.170", "192.0.0.192",
+		"192.0.2.1", "192.31.196.1", "192.52.193.1",
+		"192.88.99.1", "192.168.1.1", "192.175.48.1", "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1",
+		"224.0.0.1", "239.255.255.255",
+		"240.0.0.1", "255.255.255.255", "::", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:0:127.0.0.1",
+		"::127.0.0.1", "64:ff9b::7f00:1",
+		"64:ff9b::a00:1", "64:ff9b:1::7f00:1", "100::1", "100:0:0:1::1", "2001::1", "2001:0:7f00:1::", "2001:1::1",
+		"2001:1::2", "2001:1::3", "2001:2::1",
+		"2001:3::1", "2001:4:112::1", "2001:10::1", "2001:20::1", "2001:30::1", "2001:db8::1", "2002:7f00:1::1",
+		"2002:a00:1::", "2002:808:808::1",
+		"2620:4f:8000::1", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fe80::1", "fe80::5efe:7f00:1", "fec0::1",
+		"ff02::1", "4000::1",
 		"2400:cb00::5efe:7f00:1", "2400:cb00::200:5efe:a00:1", "2400:cb00::5efe:a9fe:a9fe"}
 	var asked atomic.Int64
 	l, err := net.Listen("tcp", "0.0.0.0:0")
@@ -356,7 +377,8 @@ func TestAttackPrivateAddresses(t *testing.T) {
 	defer s.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	for _, o := range []Options{{AddrDelay: -1}, {}} {
-		o.Contact, o.Connect, o.Total, o.AllowNet = "me@example.org", 300*time.Millisecond, time.Second, []netip.Prefix{}
+		o.Contact, o.Connect, o.Total, o.AllowNet = "me@example.org", 300*time.Millisecond, time.Second,
+			[]netip.Prefix{}
 		c := client(t, o)
 		for _, text := range addrs {
 			a := netip.MustParseAddr(text)
@@ -365,7 +387,8 @@ func TestAttackPrivateAddresses(t *testing.T) {
 			if a.Is6() {
 				host = "[" + text + "]"
 			}
-			for _, at := range []string{fmt.Sprintf("%s:%d", host, port), fmt.Sprintf("h%x.evil.example:%d", a.As16(), port)} {
+			for _, at := range []string{fmt.Sprintf("%s:%d", host, port),
+				fmt.Sprintf("h%x.evil.example:%d", a.As16(), port)} {
 				if _, err := c.Get(t.Context(), Request{URL: "http://" + at + "/"}, nil); !errors.Is(err, ErrPrivate) {
 					t.Errorf("%s by %s: %v", text, at, err)
 				}
@@ -387,7 +410,8 @@ func TestAttackRebinding(t *testing.T) {
 	var asked atomic.Int64
 	url := server(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
 	port := url[strings.LastIndex(url, ":"):]
-	c := client(t, Options{Contact: "me@example.org", AllowNet: []netip.Prefix{}, NameTTL: time.Nanosecond, Connect: 200 * time.Millisecond, AddrDelay: -1})
+	c := client(t, Options{Contact: "me@example.org", AllowNet: []netip.Prefix{}, NameTTL: time.Nanosecond,
+		Connect: 200 * time.Millisecond, AddrDelay: -1})
 	looked := 0
 	c.names.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 		if looked++; looked == 1 {
@@ -395,7 +419,8 @@ func TestAttackRebinding(t *testing.T) {
 		}
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 	}
-	if _, err := c.Get(t.Context(), Request{URL: "http://rebind.example" + port}, nil); !errors.Is(err, ErrPrivate) || asked.Load() != 0 {
+	if _, err := c.Get(t.Context(), Request{URL: "http://rebind.example" + port}, nil); !errors.Is(err, ErrPrivate) ||
+		asked.Load() != 0 {
 		t.Errorf("%v, asked %d", err, asked.Load())
 	}
 }

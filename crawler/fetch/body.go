@@ -22,8 +22,8 @@ type wireReader struct {
 	r    io.Reader
 	n    int64
 	most int64
-	// decoded is how much came of it; nil = it is not encoded. What costs more than it brings is no content: the members of
-	// gzip and frames of zstd that hold nothing also cost work.
+	// decoded is how much came of it; nil = it is not encoded. What costs more than it brings is no content: the
+	// members of gzip and frames of zstd that hold nothing also cost work.
 	decoded func() int
 	over    *LimitError // it was hit: decoders do not all say why they end
 	idle    *time.Timer
@@ -47,8 +47,8 @@ func (w *wireReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Memory of bodies. Up to smallBody they need no room: the workers bound those. Above that a body asks for all that it can
-// come to need, at once: asked for bit by bit, many would each hold a part and wait for the rest.
+// Memory of bodies. Up to smallBody they need no room: the workers bound those. Above that a body asks for all that it
+// can come to need, at once: asked for bit by bit, many would each hold a part and wait for the rest.
 const (
 	smallBody = 256 << 10
 	growth    = 2 // a buffer that grows is there twice for a moment
@@ -63,7 +63,8 @@ func (w *wireReader) waitFor(ctx context.Context, room Room, need int64) (keep f
 
 // body reads and decodes a body up to limit bytes. truncated is LimitBody when
 // there was more.
-func (c *Client) body(ctx context.Context, wire *wireReader, h http.Header, limit int64, room Room) (body []byte, truncated string, err error) {
+func (c *Client) body(ctx context.Context, wire *wireReader, h http.Header, limit int64, room Room) (body []byte,
+	truncated string, err error) {
 	defer func() {
 		if err != nil && wire.over != nil {
 			body, truncated, err = nil, "", wire.over
@@ -141,7 +142,8 @@ func decoded(r io.Reader, h http.Header) (io.Reader, func(), error) {
 		case "br":
 			r = brotli.NewReader(r)
 		case "zstd":
-			z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
+			z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow),
+				zstd.WithDecoderLowmem(true))
 			if err != nil {
 				done()
 				return nil, nil, fmt.Errorf("zstd: %w", err)

@@ -12,7 +12,8 @@ func TestCapturesHoldNoCredential(t *testing.T) {
 	url := server(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() })
 	c := client(t, Options{})
 	resp, err := c.Get(t.Context(), Request{URL: url, Header: map[string]string{
-		"Authorization": "Bearer s3cret", "Cookie": "session=s3cret", "Proxy-Authorization": "Basic s3cret", "X-Kept": "yes",
+		"Authorization": "Bearer s3cret", "Cookie": "session=s3cret", "Proxy-Authorization": "Basic s3cret",
+		"X-Kept": "yes",
 	}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +22,8 @@ func TestCapturesHoldNoCredential(t *testing.T) {
 		t.Errorf("not sent: %v", got)
 	}
 	kept := string(resp.Capture().Request)
-	if strings.Contains(kept, "s3cret") || strings.Contains(kept, "Authorization") || !strings.Contains(kept, "X-Kept: yes") {
+	if strings.Contains(kept, "s3cret") || strings.Contains(kept, "Authorization") ||
+		!strings.Contains(kept, "X-Kept: yes") {
 		t.Errorf("kept: %q", kept)
 	}
 	if again := string(resp.Capture().Request); again != kept || resp.request.Header.Get("Authorization") == "" {

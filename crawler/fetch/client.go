@@ -31,8 +31,9 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	c := &Client{o: o, agent: o.agent(), names: newNames(o), paces: &paces{share: o.Share, addrs: map[netip.Addr]*pace{}},
-		dead: &graves{until: map[netip.AddrPort]time.Time{}}, guard: newGuard(o)}
+	c := &Client{o: o, agent: o.agent(), names: newNames(o),
+		paces: &paces{share: o.Share, addrs: map[netip.Addr]*pace{}},
+		dead:  &graves{until: map[netip.AddrPort]time.Time{}}, guard: newGuard(o)}
 	var transport http.RoundTripper = &http.Transport{
 		Proxy:                  nil, // a proxy of the environment would skip the guard
 		DialContext:            c.dialCounted,
@@ -77,10 +78,11 @@ type Response struct {
 	Body      []byte // without Content-Encoding; at most MaxBody bytes
 	Truncated string // the limit at which Body was cut, "" = whole
 	Unread    bool   // Want did not want the body
-	Bytes     int64  // received: of HTTP/1 all that came, TLS and framing included; else header (estimated) and body as sent
-	Addr      netip.Addr
-	Asked     time.Time     // the first byte of the answer came
-	Elapsed   time.Duration // from the request to that byte
+	// received: of HTTP/1 all that came, TLS and framing included; else header (estimated) and body as sent
+	Bytes   int64
+	Addr    netip.Addr
+	Asked   time.Time     // the first byte of the answer came
+	Elapsed time.Duration // from the request to that byte
 
 	request *http.Request // as it was sent
 	proto   string
@@ -272,7 +274,8 @@ func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Reque
 
 // visit is what an answer says of the address that it comes from.
 func visit(resp *http.Response, took time.Duration) Visit {
-	v := Visit{Slow: took, Slowed: resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable}
+	v := Visit{Slow: took, Slowed: resp.StatusCode == http.StatusTooManyRequests ||
+		resp.StatusCode == http.StatusServiceUnavailable}
 	if v.Slowed {
 		v.After, _ = RetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	}

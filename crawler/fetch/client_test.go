@@ -114,7 +114,8 @@ func TestEncodings(t *testing.T) {
 			if err != nil || string(r.Body) != text || r.Truncated != "" {
 				t.Fatalf("%v, %d bytes", err, len(r.Body))
 			}
-			if r.Bytes < int64(len(body)) || r.Bytes > int64(len(body))+1000 || !r.Addr.IsLoopback() || r.Asked.IsZero() {
+			if r.Bytes < int64(len(body)) || r.Bytes > int64(len(body))+1000 || !r.Addr.IsLoopback() ||
+				r.Asked.IsZero() {
 				t.Errorf("%d bytes received of %d, from %v", r.Bytes, len(body), r.Addr)
 			}
 		})
@@ -126,10 +127,14 @@ func TestPrivate(t *testing.T) {
 	asked := atomic.Bool{}
 	url := server(t, func(http.ResponseWriter, *http.Request) { asked.Store(true) })
 	port := url[strings.LastIndex(url, ":"):]
-	hosts := map[string]netip.Addr{"rebind.example": netip.MustParseAddr("127.0.0.1"), "mapped.example": netip.MustParseAddr("::ffff:127.0.0.1"),
-		"meta.example": netip.MustParseAddr("169.254.169.254"), "lan.example": netip.MustParseAddr("10.0.0.1"), "six.example": netip.MustParseAddr("fd00::1")}
-	c := client(t, Options{Contact: "me@example.org", AllowNet: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Hosts: hosts, AddrDelay: -1})
-	for _, host := range []string{"rebind.example", "mapped.example", "meta.example", "lan.example", "six.example", "127.0.0.1", "localhost", "[::1]", "0.0.0.0"} {
+	hosts := map[string]netip.Addr{"rebind.example": netip.MustParseAddr("127.0.0.1"),
+		"mapped.example": netip.MustParseAddr("::ffff:127.0.0.1"),
+		"meta.example":   netip.MustParseAddr("169.254.169.254"), "lan.example": netip.MustParseAddr("10.0.0.1"),
+		"six.example": netip.MustParseAddr("fd00::1")}
+	c := client(t, Options{Contact: "me@example.org", AllowNet: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+		Hosts: hosts, AddrDelay: -1})
+	for _, host := range []string{"rebind.example", "mapped.example", "meta.example", "lan.example", "six.example",
+		"127.0.0.1", "localhost", "[::1]", "0.0.0.0"} {
 		_, err := c.Get(t.Context(), Request{URL: "http://" + host + port}, nil)
 		if !errors.Is(err, ErrPrivate) || !Final(err) || Stop(err) != "private" {
 			t.Errorf("%s: %v", host, err)
@@ -150,7 +155,8 @@ func TestNoProxy(t *testing.T) {
 	proxy := server(t, func(w http.ResponseWriter, _ *http.Request) { t.Error("the proxy was asked") })
 	t.Setenv("HTTP_PROXY", proxy)
 	t.Setenv("http_proxy", proxy)
-	c := client(t, Options{Contact: "me@example.org", Hosts: map[string]netip.Addr{"a.example": netip.MustParseAddr("10.0.0.1")}})
+	c := client(t, Options{Contact: "me@example.org",
+		Hosts: map[string]netip.Addr{"a.example": netip.MustParseAddr("10.0.0.1")}})
 	if _, err := c.Get(t.Context(), Request{URL: "http://a.example/"}, nil); !errors.Is(err, ErrPrivate) {
 		t.Error(err)
 	}
@@ -209,18 +215,26 @@ func TestTraps(t *testing.T) {
 		truncated              bool
 	}{
 		{name: "never answers", url: raw(t, "", hang), limit: LimitIdle},
-		{name: "stalled body", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", hang), limit: LimitIdle},
+		{name: "stalled body", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", hang),
+			limit: LimitIdle},
 		{name: "stalled header", url: raw(t, "HTTP/1.1 200 OK\r\nContent-", hang), limit: LimitIdle},
 		{name: "trickle", url: raw(t, "HTTP/1.1 200 OK\r\n\r\n", endless(50*time.Millisecond)), limit: LimitTotal},
 		{name: "infinite stream", url: raw(t, "HTTP/1.1 200 OK\r\n\r\n", endless(0)), truncated: true},
 		{name: "gzip bomb", url: server(t, bomb), limit: LimitExpansion},
-		{name: "huge header", url: raw(t, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("y", 1<<16)+"\r\n\r\n", nil), limit: LimitHeader},
-		{name: "too short", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", nil), text: "unexpected EOF"},
+		{name: "huge header", url: raw(t, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("y", 1<<16)+"\r\n\r\n", nil),
+			limit: LimitHeader},
+		{name: "too short", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", nil),
+			text: "unexpected EOF"},
 		{name: "reset", url: raw(t, "", func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }), text: ""},
 		{name: "no http", url: raw(t, "SSH-2.0-OpenSSH_9\r\n", nil), text: "malformed"},
-		{name: "bad gzip", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", nil), text: "gzip"},
-		{name: "unknown encoding", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Encoding: rot13\r\nContent-Length: 3\r\n\r\nabc", nil), text: "rot13"},
-		{name: "many encodings", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Encoding: br, br, br, br\r\nContent-Length: 3\r\n\r\nabc", nil), limit: LimitEncodings},
+		{name: "bad gzip", url: raw(t, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
+			nil), text: "gzip"},
+		{name: "unknown encoding",
+			url:  raw(t, "HTTP/1.1 200 OK\r\nContent-Encoding: rot13\r\nContent-Length: 3\r\n\r\nabc", nil),
+			text: "rot13"},
+		{name: "many encodings",
+			url:   raw(t, "HTTP/1.1 200 OK\r\nContent-Encoding: br, br, br, br\r\nContent-Length: 3\r\n\r\nabc", nil),
+			limit: LimitEncodings},
 		{name: "refused", url: "http://" + closed(t), text: "refused"},
 	}
 	patient, quick := client(t, o), client(t, hasty)
@@ -239,7 +253,8 @@ func TestTraps(t *testing.T) {
 			}
 			var limit *LimitError
 			errors.As(err, &limit)
-			if err == nil || tt.limit != "" && (limit == nil || limit.Name != tt.limit) || !strings.Contains(err.Error(), tt.text) {
+			if err == nil || tt.limit != "" && (limit == nil || limit.Name != tt.limit) ||
+				!strings.Contains(err.Error(), tt.text) {
 				t.Fatalf("error %v, want limit %q, text %q", err, tt.limit, tt.text)
 			}
 			if Reason(err) == "" || len(Reason(err)) > 200 || Stop(err) == "" {
@@ -260,7 +275,10 @@ func TestRedirectsAreAnswers(t *testing.T) {
 }
 
 func TestHTTP2AndTLS(t *testing.T) {
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto) }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		fmt.Fprint(w, r.Proto)
+	}))
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(s.Close)
@@ -277,7 +295,8 @@ func TestHTTP2AndTLS(t *testing.T) {
 func TestSourceAddress(t *testing.T) {
 	from := make(chan string, 1)
 	url := server(t, func(_ http.ResponseWriter, r *http.Request) { from <- r.RemoteAddr })
-	if _, err := client(t, Options{FromAddr: netip.MustParseAddr("127.0.0.77")}).Get(t.Context(), Request{URL: url}, nil); err != nil {
+	if _, err := client(t, Options{FromAddr: netip.MustParseAddr("127.0.0.77")}).Get(t.Context(), Request{URL: url},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-from; !strings.HasPrefix(got, "127.0.0.77:") {
@@ -319,7 +338,8 @@ func TestNameCache(t *testing.T) {
 }
 
 func TestOptionFaults(t *testing.T) {
-	_, err := New(Options{MaxBody: -1, Total: -1, Contact: "a\nb", AllowNet: []netip.Prefix{{}}, Hosts: map[string]netip.Addr{"x": {}}})
+	_, err := New(Options{MaxBody: -1, Total: -1, Contact: "a\nb", AllowNet: []netip.Prefix{{}},
+		Hosts: map[string]netip.Addr{"x": {}}})
 	for _, want := range []string{"MaxBody", "Total", "contact", "AllowNet", `"x"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
@@ -329,7 +349,8 @@ func TestOptionFaults(t *testing.T) {
 
 func TestParseHosts(t *testing.T) {
 	got, err := ParseHosts(strings.NewReader("# world\n127.0.0.2 a.example B.example # two\n\n::1\tsix.example\n"))
-	if err != nil || len(got) != 3 || got["b.example"] != netip.MustParseAddr("127.0.0.2") || got["six.example"] != netip.MustParseAddr("::1") {
+	if err != nil || len(got) != 3 || got["b.example"] != netip.MustParseAddr("127.0.0.2") ||
+		got["six.example"] != netip.MustParseAddr("::1") {
 		t.Error(got, err)
 	}
 	_, err = ParseHosts(strings.NewReader("a.example 127.0.0.1\n127.0.0.1\n127.0.0.1 ok\n"))

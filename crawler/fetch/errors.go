@@ -43,7 +43,8 @@ func Final(err error) bool {
 	var limit *LimitError
 	var host x509.HostnameError
 	switch {
-	case errors.Is(err, ErrPrivate), errors.Is(err, ErrContact), errors.Is(err, ErrPort), errors.As(err, &cert), errors.As(err, &host):
+	case errors.Is(err, ErrPrivate), errors.Is(err, ErrContact), errors.Is(err, ErrPort), errors.As(err, &cert),
+		errors.As(err, &host):
 		return true
 	case errors.As(err, &dns):
 		return dns.IsNotFound

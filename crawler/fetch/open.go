@@ -9,9 +9,10 @@ import (
 	"net/url"
 )
 
-// Open asks for what has no end: the answer comes with its body still to be read, not compressed, for the caller to cap, to
-// watch for silence and to close. Its header is capped, private addresses are guarded, redirects are answers, as of every
-// request; ctx ends it, and nothing else does. Its connection waits for the turn of its address; no gap is kept between requests.
+// Open asks for what has no end: the answer comes with its body still to be read, not compressed, for the caller to
+// cap, to watch for silence and to close. Its header is capped, private addresses are guarded, redirects are answers,
+// as of every request; ctx ends it, and nothing else does. Its connection waits for the turn of its address; no gap is
+// kept between requests.
 func (c *Client) Open(ctx context.Context, r Request) (*http.Response, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

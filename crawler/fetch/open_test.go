@@ -31,7 +31,8 @@ func TestOpen(t *testing.T) {
 	}
 	defer c.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	resp, err := c.Open(ctx, Request{URL: srv.URL, Accept: "text/event-stream", Header: map[string]string{"Authorization": "Bearer x"}})
+	resp, err := c.Open(ctx, Request{URL: srv.URL, Accept: "text/event-stream",
+		Header: map[string]string{"Authorization": "Bearer x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,8 @@ func TestOpen(t *testing.T) {
 	if line, err := in.ReadString('\n'); line != "one\n" || err != nil {
 		t.Errorf("%q %v", line, err)
 	}
-	if asked.Get("Accept") != "text/event-stream" || asked.Get("Accept-Encoding") != "identity" || asked.Get("Authorization") != "Bearer x" || asked.Get("User-Agent") == "" {
+	if asked.Get("Accept") != "text/event-stream" || asked.Get("Accept-Encoding") != "identity" ||
+		asked.Get("Authorization") != "Bearer x" || asked.Get("User-Agent") == "" {
 		t.Errorf("asked with %v", asked)
 	}
 	cancel()

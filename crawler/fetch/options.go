@@ -49,8 +49,9 @@ const (
 
 // Options of New. Every limit's zero value is its default.
 type Options struct {
-	Version  string                // in the user agent, default "dev"
-	Contact  string                // mail address or URL in the user agent; required before anything but loopback is asked
+	Version string // in the user agent, default "dev"
+	// mail address or URL in the user agent; required before anything but loopback is asked
+	Contact  string
 	AllowNet []netip.Prefix        // private networks that may be reached, default none
 	FromAddr netip.Addr            // source address of requests, default the system's choice
 	Hosts    map[string]netip.Addr // fixed addresses of names, asked before DNS (tests, demos)
@@ -63,7 +64,8 @@ type Options struct {
 	Connect      time.Duration // to connect, and for TLS; default 10 s
 	NameTTL      time.Duration // an address found by DNS is kept that long; default 5 min
 	AllowPorts   []PortRange   // ports below 1024 that may be asked beside 80 and 443; default none
-	AddrDelay    time.Duration // least gap between two requests to one IP address; default 1 s, none for loopback; <0 = none, >0 also for loopback
+	// least gap between two requests to one IP address; default 1 s, none for loopback; <0 = none, >0 also for loopback
+	AddrDelay time.Duration
 
 	// DialDelay is the least gap between two connections to one IP address where AddrDelay is negative: requests then
 	// have another pace, but no stranger's name has an address dialled without its turn. Default 1 s, none for

@@ -66,7 +66,8 @@ func TestRetry(t *testing.T) {
 	if waits[0] != 5*time.Second || waits[3] != 135*time.Second {
 		t.Errorf("waits %v", waits)
 	}
-	if n := r.Again(due, now, "reset"); n.State != store.StateRefused || n.Reason != "unreachable: reset" || !n.At.IsZero() {
+	if n := r.Again(due, now, "reset"); n.State != store.StateRefused || n.Reason != "unreachable: reset" ||
+		!n.At.IsZero() {
 		t.Errorf("the last attempt: %+v", n)
 	}
 }
@@ -154,13 +155,15 @@ func TestBusyAddress(t *testing.T) {
 	asked := 0
 	url := server(t, func(http.ResponseWriter, *http.Request) { asked++ })
 	port := url[strings.LastIndex(url, ":"):]
-	hosts := map[string]netip.Addr{"a.example": netip.MustParseAddr("127.0.0.1"), "b.example": netip.MustParseAddr("127.0.0.1")}
+	hosts := map[string]netip.Addr{"a.example": netip.MustParseAddr("127.0.0.1"),
+		"b.example": netip.MustParseAddr("127.0.0.1")}
 	c := client(t, Options{Hosts: hosts, AddrDelay: 30 * time.Millisecond})
 	gate := func(context.Context) error { return nil }
 	if _, err := c.Get(t.Context(), Request{URL: "http://a.example" + port}, gate); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.Get(t.Context(), Request{URL: "http://b.example" + port}, func(context.Context) error { t.Error("gate passed"); return nil })
+	_, err := c.Get(t.Context(), Request{URL: "http://b.example" + port},
+		func(context.Context) error { t.Error("gate passed"); return nil })
 	var busy *BusyError
 	if !errors.As(err, &busy) || asked != 1 {
 		t.Fatalf("%v, asked %d", err, asked)
@@ -183,15 +186,17 @@ func TestSharedAddress(t *testing.T) {
 	})
 	at := time.Now().Add(50 * time.Millisecond)
 	var visits []Visit
-	c := client(t, Options{AddrDelay: time.Nanosecond, Share: &Share{Ask: func(a netip.Addr, gap time.Duration, now time.Time) Leave {
-		if !a.IsLoopback() || gap != time.Nanosecond || now.IsZero() {
-			t.Error(a, now)
-		}
-		return Leave{From: at}
-	}, Done: func(_ netip.Addr, v Visit, _ time.Time) { visits = append(visits, v) }}})
+	c := client(t, Options{AddrDelay: time.Nanosecond,
+		Share: &Share{Ask: func(a netip.Addr, gap time.Duration, now time.Time) Leave {
+			if !a.IsLoopback() || gap != time.Nanosecond || now.IsZero() {
+				t.Error(a, now)
+			}
+			return Leave{From: at}
+		}, Done: func(_ netip.Addr, v Visit, _ time.Time) { visits = append(visits, v) }}})
 	gate := func(context.Context) error { asked.Add(100); return nil }
 	var busy *BusyError
-	if _, err := c.Get(t.Context(), Request{URL: url}, gate); !errors.As(err, &busy) || !busy.Until.Equal(at) || asked.Load() != 0 || len(visits) != 0 {
+	if _, err := c.Get(t.Context(), Request{URL: url}, gate); !errors.As(err, &busy) || !busy.Until.Equal(at) ||
+		asked.Load() != 0 || len(visits) != 0 {
 		t.Errorf("%v, asked %d", err, asked.Load())
 	}
 	time.Sleep(time.Until(at))
@@ -201,7 +206,8 @@ func TestSharedAddress(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if asked.Load() != 202 || len(visits) != 2 || visits[0].Slowed || visits[0].Slow <= 0 || !visits[1].Slowed || visits[1].After != 7*time.Second {
+	if asked.Load() != 202 || len(visits) != 2 || visits[0].Slowed || visits[0].Slow <= 0 || !visits[1].Slowed ||
+		visits[1].After != 7*time.Second {
 		t.Errorf("asked %d, %+v", asked.Load(), visits)
 	}
 }
@@ -213,7 +219,10 @@ func TestLeaveRunsOut(t *testing.T) {
 	url := server(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
 	done := 0
 	left := 30 * time.Millisecond
-	share := &Share{Ask: func(_ netip.Addr, _ time.Duration, now time.Time) Leave { return Leave{Until: now.Add(left)} },
+	share := &Share{Ask: func(_ netip.Addr, _ time.Duration,
+		now time.Time) Leave {
+		return Leave{Until: now.Add(left)}
+	},
 		Done: func(netip.Addr, Visit, time.Time) { done++ }}
 	c := client(t, Options{AddrDelay: time.Nanosecond, Share: share})
 	var busy *BusyError

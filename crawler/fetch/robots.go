@@ -20,18 +20,20 @@ import (
 // 429 or no answer disallows all until the site is asked again. used counts
 // the requests and bytes. The error is gate's, ctx's or a *BusyError; any other
 // failure is a Robots with Status 0, and why says what it was.
-func (c *Client) Robots(ctx context.Context, origin string, now time.Time, gate func(context.Context) error) (rob store.Robots, used Usage, why error, err error) {
+func (c *Client) Robots(ctx context.Context, origin string, now time.Time,
+	gate func(context.Context) error) (rob store.Robots, used Usage, why error, err error) {
 	rob = store.Robots{Fetched: now, Expires: now.Add(robotsFresh)}
 	at := origin + "/robots.txt"
 	for hop := 0; ; hop++ {
 		var gateErr error
-		resp, err := c.getSoon(ctx, hop > 0, Request{URL: at, Accept: "text/plain,*/*;q=0.5", MaxBody: maxRobotsBody}, func(ctx context.Context) error {
-			gateErr = gate(ctx)
-			if gateErr == nil {
-				used.Reqs++
-			}
-			return gateErr
-		})
+		resp, err := c.getSoon(ctx, hop > 0, Request{URL: at, Accept: "text/plain,*/*;q=0.5", MaxBody: maxRobotsBody},
+			func(ctx context.Context) error {
+				gateErr = gate(ctx)
+				if gateErr == nil {
+					used.Reqs++
+				}
+				return gateErr
+			})
 		var busy *BusyError
 		switch {
 		case gateErr != nil:
@@ -97,7 +99,8 @@ const maxHopWait = 30 * time.Second
 
 // getSoon is Get that waits for a busy address, if asked to: to come again from
 // the start would find it busy again.
-func (c *Client) getSoon(ctx context.Context, waits bool, r Request, gate func(context.Context) error) (*Response, error) {
+func (c *Client) getSoon(ctx context.Context, waits bool, r Request, gate func(context.Context) error) (*Response,
+	error) {
 	begun := time.Now()
 	for {
 		resp, err := c.Get(ctx, r, gate)

@@ -42,7 +42,8 @@ func robotsFixture(t *testing.T, name string, least int) {
 	}
 	for i, c := range cases {
 		if got, over := judge([]byte(c.Robots), c.Agent, c.URL); got != c.Allowed || over != nil {
-			t.Errorf("case %d: agent %q, %q: allowed %v, want %v (%v); robots\n%s", i, c.Agent, c.URL, got, c.Allowed, over, c.Robots)
+			t.Errorf("case %d: agent %q, %q: allowed %v, want %v (%v); robots\n%s", i, c.Agent, c.URL, got, c.Allowed,
+				over, c.Robots)
 		}
 	}
 }
@@ -75,14 +76,16 @@ func TestRobotsAnswers(t *testing.T) {
 			gates := 0
 			url := server(t, tt.handler)
 			now := time.Now()
-			rob, used, why, err := client(t, Options{}).Robots(t.Context(), url, now, func(context.Context) error { gates++; return nil })
+			rob, used, why, err := client(t, Options{}).Robots(t.Context(), url, now,
+				func(context.Context) error { gates++; return nil })
 			if err != nil || rob.Status != tt.status || (why != nil) != Unreachable(rob) {
 				t.Fatalf("status %d, why %v, err %v", rob.Status, why, err)
 			}
 			if got := Allowed(rob, url+tt.page); got != tt.allowed {
 				t.Errorf("%s allowed: %v", tt.page, got)
 			}
-			if gates != used.Reqs || gates == 0 || used.Bytes == 0 || len(rob.Body) > maxRobotsBody || rob.Expires.Sub(now) != 24*time.Hour {
+			if gates != used.Reqs || gates == 0 || used.Bytes == 0 || len(rob.Body) > maxRobotsBody ||
+				rob.Expires.Sub(now) != 24*time.Hour {
 				t.Errorf("%d gates, %+v, %d bytes kept till %v", gates, used, len(rob.Body), rob.Expires)
 			}
 		})
@@ -95,7 +98,8 @@ func TestRobotsAnswers(t *testing.T) {
 	})
 	t.Run("gate shut", func(t *testing.T) {
 		shut := errors.New("shut")
-		if _, used, _, err := client(t, Options{}).Robots(t.Context(), "http://"+closed(t), time.Now(), func(context.Context) error { return shut }); err != shut || used.Reqs != 0 {
+		if _, used, _, err := client(t, Options{}).Robots(t.Context(), "http://"+closed(t), time.Now(),
+			func(context.Context) error { return shut }); err != shut || used.Reqs != 0 {
 			t.Error(err, used)
 		}
 	})

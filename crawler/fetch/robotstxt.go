@@ -157,7 +157,8 @@ func (v *verdict) rule(allow bool, value []byte) {
 	case matches:
 		best.disallow = max(best.disallow, len(pattern))
 	case allow: // index.html of a folder is the folder
-		if i := strings.LastIndexByte(pattern, '/'); i >= 0 && strings.HasPrefix(pattern[i:], "/index.htm") && v.matches(pattern[:i+1]+"$") {
+		if i := strings.LastIndexByte(pattern, '/'); i >= 0 && strings.HasPrefix(pattern[i:], "/index.htm") &&
+			v.matches(pattern[:i+1]+"$") {
 			best.allow = max(best.allow, i+2)
 		}
 	}

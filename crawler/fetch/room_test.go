@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAttackBodiesTakeRoom: a body asks for room once, before it grows above smallBody, and says what it used; one that gets
-// none is not read on.
+// TestAttackBodiesTakeRoom: a body asks for room once, before it grows above smallBody, and says what it used; one that
+// gets none is not read on.
 func TestAttackBodiesTakeRoom(t *testing.T) {
 	size := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -20,7 +20,8 @@ func TestAttackBodiesTakeRoom(t *testing.T) {
 		_, _ = w.Write(make([]byte, size))
 	}))
 	defer srv.Close()
-	c, err := New(Options{MaxBody: 4 << 20, AddrDelay: -1, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	c, err := New(Options{MaxBody: 4 << 20, AddrDelay: -1,
+		AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,16 +29,18 @@ func TestAttackBodiesTakeRoom(t *testing.T) {
 	for _, k := range []struct {
 		size, body int
 		asks       int
-	}{{0, 0, 0}, {smallBody - 1, smallBody - 1, 0}, {smallBody + 1, smallBody + 1, 1}, {3 << 20, 3 << 20, 1}, {9 << 20, 4 << 20, 1}} {
+	}{{0, 0, 0}, {smallBody - 1, smallBody - 1, 0}, {smallBody + 1, smallBody + 1, 1}, {3 << 20, 3 << 20, 1},
+		{9 << 20, 4 << 20, 1}} {
 		size = k.size
 		var asks, kept int64
-		resp, err := c.Get(t.Context(), Request{URL: srv.URL, Room: func(_ context.Context, need int64) (func(int64), error) {
-			asks++
-			if need != growth*4<<20 {
-				t.Errorf("%d bytes: asks for %d", k.size, need)
-			}
-			return func(used int64) { kept = used }, nil
-		}}, nil)
+		resp, err := c.Get(t.Context(),
+			Request{URL: srv.URL, Room: func(_ context.Context, need int64) (func(int64), error) {
+				asks++
+				if need != growth*4<<20 {
+					t.Errorf("%d bytes: asks for %d", k.size, need)
+				}
+				return func(used int64) { kept = used }, nil
+			}}, nil)
 		if err != nil {
 			t.Fatalf("%d bytes: %v", k.size, err)
 		}
@@ -50,7 +53,9 @@ func TestAttackBodiesTakeRoom(t *testing.T) {
 	}
 	full := errors.New("full")
 	size = 3 << 20
-	if _, err := c.Get(t.Context(), Request{URL: srv.URL, Room: func(context.Context, int64) (func(int64), error) { return nil, full }}, nil); !errors.Is(err, full) {
+	if _, err := c.Get(t.Context(),
+		Request{URL: srv.URL, Room: func(context.Context, int64) (func(int64), error) { return nil, full }},
+		nil); !errors.Is(err, full) {
 		t.Errorf("%v", err)
 	}
 }
@@ -61,16 +66,18 @@ func TestWaitForRoomIsNotTheSites(t *testing.T) {
 		_, _ = w.Write(make([]byte, 2<<20))
 	}))
 	defer srv.Close()
-	c, err := New(Options{Idle: time.Second, Connect: time.Second, AddrDelay: -1, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	c, err := New(Options{Idle: time.Second, Connect: time.Second, AddrDelay: -1,
+		AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	var once sync.Once
-	resp, err := c.Get(t.Context(), Request{URL: srv.URL, Room: func(ctx context.Context, _ int64) (func(int64), error) {
-		once.Do(func() { _ = Sleep(ctx, 2500*time.Millisecond) })
-		return func(int64) {}, ctx.Err()
-	}}, nil)
+	resp, err := c.Get(t.Context(),
+		Request{URL: srv.URL, Room: func(ctx context.Context, _ int64) (func(int64), error) {
+			once.Do(func() { _ = Sleep(ctx, 2500*time.Millisecond) })
+			return func(int64) {}, ctx.Err()
+		}}, nil)
 	if err != nil || len(resp.Body) != 2<<20 {
 		t.Errorf("%v", err)
 	}

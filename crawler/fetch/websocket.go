@@ -14,8 +14,8 @@ import (
 
 // WebSocket connects to a WebSocket, by the same names and behind the same guard of private addresses as every
 // request. Without an error the connection is the caller's to close, and what it reads is the caller's to cap. With
-// one the answer may be there all the same, when the server refused: its status and header, without a body. The connection
-// waits for the turn of its address.
+// one the answer may be there all the same, when the server refused: its status and header, without a body. The
+// connection waits for the turn of its address.
 func (c *Client) WebSocket(ctx context.Context, address string) (*websocket.Conn, *http.Response, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil {
@@ -28,7 +28,8 @@ func (c *Client) WebSocket(ctx context.Context, address string) (*websocket.Conn
 		return nil, nil, fmt.Errorf("fetch: websocket: %w", err)
 	}
 	var shaking *capped
-	d := websocket.Dialer{HandshakeTimeout: c.o.Total, NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	d := websocket.Dialer{HandshakeTimeout: c.o.Total, NetDialContext: func(ctx context.Context, network,
+		addr string) (net.Conn, error) {
 		conn, err := c.dial(ctx, network, addr)
 		if err != nil {
 			return nil, err

@@ -46,7 +46,8 @@ func TestWebSocket(t *testing.T) {
 		t.Errorf("%d bytes, %v; agent %q", len(b), err, agent)
 	}
 	_ = conn.Close()
-	if _, resp, err := open.WebSocket(t.Context(), at+"/full"); err == nil || resp == nil || resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "7" {
+	if _, resp, err := open.WebSocket(t.Context(), at+"/full"); err == nil || resp == nil || resp.StatusCode != 429 ||
+		resp.Header.Get("Retry-After") != "7" {
 		t.Errorf("refused: %+v %v", resp, err)
 	}
 	if _, _, err := open.WebSocket(t.Context(), srv.URL); err == nil {
@@ -84,7 +85,8 @@ func TestWebSocket(t *testing.T) {
 		}
 	}()
 	var over *LimitError
-	if _, _, err := open.WebSocket(context.Background(), "ws://"+ln.Addr().String()); !errors.As(err, &over) || over.Name != LimitHeader {
+	if _, _, err := open.WebSocket(context.Background(), "ws://"+ln.Addr().String()); !errors.As(err, &over) ||
+		over.Name != LimitHeader {
 		t.Errorf("a header without an end: %v", err)
 	}
 }

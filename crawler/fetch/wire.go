@@ -103,7 +103,8 @@ func (c *wireConn) refuse(why error) {
 	_ = c.Close() // nothing was promised to the server
 }
 
-// begin counts an answer that may cost limit bytes; over is called when c received more. The first answer pays for the handshake.
+// begin counts an answer that may cost limit bytes; over is called when c received more. The first answer pays for the
+// handshake.
 func (c *wireConn) begin(limit int64, over func(error)) *receipt {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,7 +209,8 @@ func (x *exchange) failed(ctx context.Context, err error) error {
 	switch {
 	case x.stale: // and the transport did not dial another: who comes again will
 		return &BusyError{time.Now()}
-	case errors.As(context.Cause(ctx), &busy) && !x.reached && x.c.dead.has(netip.AddrPortFrom(x.leave.addr, x.leave.port), time.Now()):
+	case errors.As(context.Cause(ctx), &busy) && !x.reached &&
+		x.c.dead.has(netip.AddrPortFrom(x.leave.addr, x.leave.port), time.Now()):
 		return errNobody
 	}
 	return err

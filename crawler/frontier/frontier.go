@@ -91,7 +91,8 @@ func New(o Options) *Frontier {
 	if o.MaxRows <= 0 {
 		o.MaxRows = DefaultMaxRows
 	}
-	return &Frontier{window: o.Window, maxRows: o.MaxRows, sites: map[partition.Site]*site{}, waiting: newQueue(), ready: newQueue()}
+	return &Frontier{window: o.Window, maxRows: o.MaxRows, sites: map[partition.Site]*site{}, waiting: newQueue(),
+		ready: newQueue()}
 }
 
 // Wake says that the store may hold rows of s in slice sl, due at due (zero:

@@ -16,7 +16,8 @@ import (
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const maxRows, window = 20, 4
-		p := &play{f: New(Options{Window: window, MaxRows: maxRows}), now: epoch, inFlight: map[partition.Site]*storeRow{}, steps: map[partition.Site]Step{}}
+		p := &play{f: New(Options{Window: window, MaxRows: maxRows}), now: epoch,
+			inFlight: map[partition.Site]*storeRow{}, steps: map[partition.Site]Step{}}
 		allowed := map[partition.Site]time.Time{}
 		added, seen := 0, map[partition.Key]int{}
 		slow := rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, time.Hour})
@@ -62,7 +63,8 @@ func TestProperties(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				s := partition.Site(fmt.Sprint("s", rapid.IntRange(0, 9).Draw(t, "site")))
-				r := &storeRow{slice: partition.Slice(rapid.IntRange(0, 2).Draw(t, "slice")), site: s, key: partition.Key(fmt.Sprint("k", added)),
+				r := &storeRow{slice: partition.Slice(rapid.IntRange(0, 2).Draw(t, "slice")), site: s,
+					key:      partition.Key(fmt.Sprint("k", added)),
 					priority: rapid.IntRange(0, 255).Draw(t, "priority"), at: p.now.Add(slow.Draw(t, "in"))}
 				added++
 				p.rows = append(p.rows, r)

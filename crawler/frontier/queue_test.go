@@ -33,7 +33,8 @@ func TestQueueIsASortedList(t *testing.T) {
 				turns++
 				s.key, s.turn = key.Draw(t, "key"), turns
 				q.push(s)
-				i, _ := slices.BinarySearchFunc(want, s, func(a, b *site) int { return cmp.Or(cmp.Compare(a.key, b.key), -1) })
+				i, _ := slices.BinarySearchFunc(want, s,
+					func(a, b *site) int { return cmp.Or(cmp.Compare(a.key, b.key), -1) })
 				want = slices.Insert(want, i, s)
 			},
 			"take": func(t *rapid.T) { forget(some(t)) },

@@ -61,7 +61,8 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got bytes.Buffer
-			p := &play{f: New(Options{}), now: epoch, delay: time.Second, inFlight: map[partition.Site]*storeRow{}, steps: map[partition.Site]Step{}}
+			p := &play{f: New(Options{}), now: epoch, delay: time.Second, inFlight: map[partition.Site]*storeRow{},
+				steps: map[partition.Site]Step{}}
 			for in := bufio.NewScanner(bytes.NewReader(want)); in.Scan(); {
 				line := in.Text()
 				if strings.HasPrefix(line, "= ") {
@@ -110,7 +111,8 @@ func (p *play) do(t *testing.T, words []string) []string {
 			p.delay = dur(arg["delay"])
 		}
 	case "add":
-		r := &storeRow{slice: partition.Slice(num("slice")), site: partition.Site(plain[0]), key: partition.Key(plain[1]),
+		r := &storeRow{slice: partition.Slice(num("slice")), site: partition.Site(plain[0]),
+			key:      partition.Key(plain[1]),
 			priority: num("priority"), at: p.now.Add(dur(arg["in"]))}
 		p.rows = append(p.rows, r)
 		due := time.Time{}

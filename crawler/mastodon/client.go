@@ -14,14 +14,16 @@ import (
 
 // Options of New.
 type Options struct {
-	Base       string             // "https://host[:port]", required; http only on loopback when there is a credential
-	Domain     string             // what stands behind the @ of local accounts, default the host of Base (see Server.Domain)
+	Base string // "https://host[:port]", required; http only on loopback when there is a credential
+	// what stands behind the @ of local accounts, default the host of Base (see Server.Domain)
+	Domain     string
 	Do         service.Do         // required
 	Credential service.Credential // default none
 	Now        func() time.Time   // default time.Now
 	MaxBody    int64              // bytes of one answer; default 4 MiB
 	MaxText    int                // bytes of the text of one post or profile; default 64 KiB
-	MaxRaw     int                // bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	// bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	MaxRaw int
 }
 
 // Client asks one server. Safe for concurrent use when Options.Do is.

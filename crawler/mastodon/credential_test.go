@@ -21,15 +21,17 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sent []string
-	c, err := New(Options{Base: "https://m.test", Credential: cred, Do: func(_ context.Context, call service.Call) (*fetch.Response, error) {
-		sent = append(sent, call.Request.URL+" "+call.Request.Header["Authorization"])
-		return nil, errors.New("no network")
-	}})
+	c, err := New(Options{Base: "https://m.test", Credential: cred,
+		Do: func(_ context.Context, call service.Call) (*fetch.Response, error) {
+			sent = append(sent, call.Request.URL+" "+call.Request.Header["Authorization"])
+			return nil, errors.New("no network")
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, fault := c.Lookup(context.Background(), "rui")
-	if len(sent) != 1 || sent[0] != "https://m.test/api/v1/accounts/lookup?acct=rui Bearer s3cret" || service.WordOf(fault) != service.Unreachable || !strings.Contains(fault.Error(), "no network") {
+	if len(sent) != 1 || sent[0] != "https://m.test/api/v1/accounts/lookup?acct=rui Bearer s3cret" ||
+		service.WordOf(fault) != service.Unreachable || !strings.Contains(fault.Error(), "no network") {
 		t.Errorf("%q %v", sent, fault)
 	}
 	type holder struct{ hidden service.Credential }
@@ -37,7 +39,8 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "cred", cred, "client", fmt.Sprint(c), "options", c.o.Credential)
 	asJSON, _ := json.Marshal(struct{ C service.Credential }{cred})
 	for _, text := range []string{
-		fmt.Sprint(cred), fmt.Sprintf("%v %+v %#v %s %q %x %d", cred, cred, cred, cred, cred, cred, cred), fmt.Sprintf("%v %+v %#v", holder{cred}, holder{cred}, &holder{cred}),
+		fmt.Sprint(cred), fmt.Sprintf("%v %+v %#v %s %q %x %d", cred, cred, cred, cred, cred, cred, cred),
+		fmt.Sprintf("%v %+v %#v", holder{cred}, holder{cred}, &holder{cred}),
 		fmt.Sprintf("%+v %#v", c, *c), string(asJSON), log.String(), fault.Error(),
 	} {
 		if strings.Contains(text, "s3cret") || strings.Contains(text, "733363726574") {
@@ -49,10 +52,12 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 			t.Errorf("%.20q is a token", bad)
 		}
 	}
-	if _, err := New(Options{Base: "http://m.test", Credential: cred}); err == nil || !strings.Contains(err.Error(), "plain http") || !strings.Contains(err.Error(), "no Do") {
+	if _, err := New(Options{Base: "http://m.test", Credential: cred}); err == nil ||
+		!strings.Contains(err.Error(), "plain http") || !strings.Contains(err.Error(), "no Do") {
 		t.Errorf("%v", err)
 	}
-	for _, bad := range []string{"", "m.test", "ftp://m.test", "https://u:p@m.test", "https://m.test/x", "https://m.test?x"} {
+	for _, bad := range []string{"", "m.test", "ftp://m.test", "https://u:p@m.test", "https://m.test/x",
+		"https://m.test?x"} {
 		if _, err := New(Options{Base: bad, Do: c.o.Do}); err == nil {
 			t.Errorf("%q is a base", bad)
 		}

@@ -19,9 +19,10 @@ func canned(t testing.TB, body string, head http.Header) *Client {
 	if head == nil {
 		head = http.Header{}
 	}
-	c, err := New(Options{Base: "https://m.test", MaxText: 4 << 10, MaxRaw: 8 << 10, Do: func(context.Context, service.Call) (*fetch.Response, error) {
-		return &fetch.Response{Status: 200, Header: head, Body: []byte(body)}, nil
-	}})
+	c, err := New(Options{Base: "https://m.test", MaxText: 4 << 10, MaxRaw: 8 << 10,
+		Do: func(context.Context, service.Call) (*fetch.Response, error) {
+			return &fetch.Response{Status: 200, Header: head, Body: []byte(body)}, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,21 +40,31 @@ func TestDecodingIsTolerant(t *testing.T) {
 		{`{"id":"1","acct":"Ana@M.Test","username":"Ana"}`, Profile{Acct: "Ana@m.test", Local: true}},
 		{`{"id":"1","acct":"ana@far.test"}`, Profile{Acct: "ana@far.test"}},
 		{`{"id":"1","username":"ana"}`, Profile{Acct: "ana@m.test"}},
-		{`{"id":"1","acct":"ana","followers_count":"12","following_count":1e3,"statuses_count":null}`, Profile{ID: "1", Acct: "ana@m.test", Followers: 12, Following: 1000, Posts: -1}},
-		{`{"id":"1","acct":"ana","followers_count":-5,"following_count":{},"statuses_count":1e99}`, Profile{ID: "1", Acct: "ana@m.test", Followers: -1, Following: -1, Posts: -1}},
+		{`{"id":"1","acct":"ana","followers_count":"12","following_count":1e3,"statuses_count":null}`,
+			Profile{ID: "1", Acct: "ana@m.test", Followers: 12, Following: 1000, Posts: -1}},
+		{`{"id":"1","acct":"ana","followers_count":-5,"following_count":{},"statuses_count":1e99}`,
+			Profile{ID: "1", Acct: "ana@m.test", Followers: -1, Following: -1, Posts: -1}},
 		{`{"id":"1","acct":"ana","bot":"true","locked":1,"suspended":null,"discoverable":null,"indexable":false,"noindex":true}`,
-			Profile{ID: "1", Acct: "ana@m.test", Bot: true, Locked: true, Indexable: service.No, NoIndex: service.Yes, OptOuts: []OptOut{OptNoIndex, OptNotIndexable}}},
+			Profile{ID: "1", Acct: "ana@m.test", Bot: true, Locked: true, Indexable: service.No, NoIndex: service.Yes,
+				OptOuts: []OptOut{OptNoIndex, OptNotIndexable}}},
 		{`{"id":"1","acct":"ana","created_at":"2026-11-22T02:36:50Z","last_status_at":"2026-11-22"}`,
-			Profile{ID: "1", Acct: "ana@m.test", Created: time.Date(2026, 11, 22, 2, 36, 50, 0, time.UTC), LastPost: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)}},
+			Profile{ID: "1", Acct: "ana@m.test", Created: time.Date(2026, 11, 22, 2, 36, 50, 0, time.UTC),
+				LastPost: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)}},
 		{`{"id":"1","acct":"ana","created_at":"yesterday","last_status_at":12,"note":["x"],"fields":{"name":"x"},"moved":"nowhere"}`, Profile{ID: "1", Acct: "ana@m.test"}},
 		{`{"id":"1","acct":"ana","note":"<p>Um. <a href=\"https://m.test/tags/NoBot\">#<span>NoBot</span></a></p>","fields":[{"name":"x","value":"#noArchive!"}, null, 3]}`,
 			Profile{ID: "1", Acct: "ana@m.test", Note: "Um. #NoBot", OptOuts: []OptOut{OptNoBotTag, OptNoArchiveTag}}},
-		{`{"id":"1","acct":"ana","note":"#nobotany a#nobot_"}`, Profile{ID: "1", Acct: "ana@m.test", Note: "#nobotany a#nobot_"}},
-		{`{"id":"1","acct":"ana","moved":{"id":2,"acct":"rui@far.test","moved":{"id":"3"}}}`, Profile{ID: "1", Acct: "ana@m.test", Moved: &Move{"2", "rui@far.test", ""}}},
-		{`{"id":"1","acct":"ana","pleroma":{"hide_followers":true,"deactivated":true}}`, Profile{ID: "1", Acct: "ana@m.test", Suspended: true, HidesLists: service.Yes}},
-		{`{"id":"1","acct":"ana","url":"javascript:alert(1)","avatar":"data:x","display_name":"a\u0000b\nc"}`, Profile{ID: "1", Acct: "ana@m.test", Name: "a b c"}},
-		{`{"id":"","acct":"ana"}`, Profile{}}, {`{"id":null,"acct":"ana"}`, Profile{}}, {`{"id":"1"}`, Profile{}}, {`{"id":"1","acct":"a b"}`, Profile{}},
-		{`{"id":"1","acct":"@@"}`, Profile{}}, {`{}`, Profile{}}, {`[]`, Profile{}}, {`[{"id":"1","acct":"ana"}]`, Profile{}},
+		{`{"id":"1","acct":"ana","note":"#nobotany a#nobot_"}`,
+			Profile{ID: "1", Acct: "ana@m.test", Note: "#nobotany a#nobot_"}},
+		{`{"id":"1","acct":"ana","moved":{"id":2,"acct":"rui@far.test","moved":{"id":"3"}}}`,
+			Profile{ID: "1", Acct: "ana@m.test", Moved: &Move{"2", "rui@far.test", ""}}},
+		{`{"id":"1","acct":"ana","pleroma":{"hide_followers":true,"deactivated":true}}`,
+			Profile{ID: "1", Acct: "ana@m.test", Suspended: true, HidesLists: service.Yes}},
+		{`{"id":"1","acct":"ana","url":"javascript:alert(1)","avatar":"data:x","display_name":"a\u0000b\nc"}`,
+			Profile{ID: "1", Acct: "ana@m.test", Name: "a b c"}},
+		{`{"id":"","acct":"ana"}`, Profile{}}, {`{"id":null,"acct":"ana"}`, Profile{}}, {`{"id":"1"}`, Profile{}},
+		{`{"id":"1","acct":"a b"}`, Profile{}},
+		{`{"id":"1","acct":"@@"}`, Profile{}}, {`{}`, Profile{}}, {`[]`, Profile{}},
+		{`[{"id":"1","acct":"ana"}]`, Profile{}},
 	} {
 		p, err := canned(t, c.json, nil).oneProfile("x", answer{body: []byte(c.json)})
 		if c.want.Acct == "" {
@@ -78,12 +89,16 @@ func TestDecodingIsTolerant(t *testing.T) {
 func TestDecodingIsCapped(t *testing.T) {
 	account := `{"id":"1","acct":"ana"}`
 	many := func(s string, n int) string { return "[" + strings.TrimSuffix(strings.Repeat(s+",", n), ",") + "]" }
-	post := `{"id":"1","account":` + account + `,"content":"` + strings.Repeat("é ", 10_000) + `","tags":` + many(`{"name":"x"}`, 3000) + `,"mentions":` + many(`{"id":"1","acct":"a"}`, 3000) +
-		`,"media_attachments":` + many(`{"id":"1"}`, 3000) + `,"reblog":{"id":"2","account":` + account + `,"reblog":{"id":"3","account":` + account + `}}}`
+	post := `{"id":"1","account":` + account + `,"content":"` + strings.Repeat("é ",
+		10_000) + `","tags":` + many(`{"name":"x"}`, 3000) + `,"mentions":` + many(`{"id":"1","acct":"a"}`, 3000) +
+		`,"media_attachments":` + many(`{"id":"1"}`,
+		3000) + `,"reblog":{"id":"2","account":` + account + `,"reblog":{"id":"3","account":` + account + `}}}`
 	c := canned(t, "", nil)
 	p, ok := c.post([]byte(post), false, authors{})
-	if !ok || len(p.Text) > 4<<10 || !utf8.ValidString(p.Text) || len(p.Tags) != 1 || len(p.Mentions) != maxMentions || len(p.Media) != maxMedia || p.Raw != nil || p.Boost == nil || p.Boost.Boost != nil {
-		t.Errorf("%v: %d bytes, %d tags, %d mentions, %d media, %d raw", ok, len(p.Text), len(p.Tags), len(p.Mentions), len(p.Media), len(p.Raw))
+	if !ok || len(p.Text) > 4<<10 || !utf8.ValidString(p.Text) || len(p.Tags) != 1 || len(p.Mentions) != maxMentions ||
+		len(p.Media) != maxMedia || p.Raw != nil || p.Boost == nil || p.Boost.Boost != nil {
+		t.Errorf("%v: %d bytes, %d tags, %d mentions, %d media, %d raw", ok, len(p.Text), len(p.Tags), len(p.Mentions),
+			len(p.Media), len(p.Raw))
 	}
 	if all, _, ok := c.profiles([]byte(many(account, 5000))); !ok || len(all) != service.MaxList {
 		t.Errorf("%d profiles", len(all))
@@ -121,20 +136,23 @@ func FuzzAnswers(f *testing.F) {
 	for _, s := range []string{
 		`[{"id":"1","acct":"ana","note":"<p>x</p>","fields":[{"name":"a","value":"b"}],"moved":{"id":1}}]`,
 		`[{"id":1,"account":{"id":2,"acct":"a@b.c"},"content":"<p>x <a href='/y'>z</a></p>","created_at":"2026-01-01T00:00:00Z","tags":[{"name":"T"}],"mentions":[{"acct":"q"}],"reblog":{"id":"3"},"quote":{"quoted_status":{}},"poll":{"options":[{"title":"x"}]}}]`,
-		`{"accounts":[],"statuses":null,"hashtags":[{"name":"x"}]}`, `{"error":"x"}`, `[null,1,"x",[],{}]`, `{"version":"4.0.0 (not true; really snac/2.75)","uri":"https://m.test/"}`, `<html>`, ``,
+		`{"accounts":[],"statuses":null,"hashtags":[{"name":"x"}]}`, `{"error":"x"}`, `[null,1,"x",[],{}]`,
+		`{"version":"4.0.0 (not true; really snac/2.75)","uri":"https://m.test/"}`, `<html>`, ``,
 	} {
 		f.Add(s, `<https://m.test/x?max_id=7>; rel="next"`)
 	}
 	f.Fuzz(func(t *testing.T, body, link string) {
 		c, ctx := canned(t, body, http.Header{"Link": {link}, "X-Ratelimit-Reset": {link}}), context.Background()
 		whole := func(p Profile) {
-			if p.ID == "" || strings.Count(p.Acct, "@") != 1 || len(p.Note) > 4<<10 || len(p.Fields) > maxFields || len(p.Links) > maxLinks || len(p.Raw) > 8<<10 || p.Followers < -1 || len(p.Name) > service.MaxName {
+			if p.ID == "" || strings.Count(p.Acct, "@") != 1 || len(p.Note) > 4<<10 || len(p.Fields) > maxFields ||
+				len(p.Links) > maxLinks || len(p.Raw) > 8<<10 || p.Followers < -1 || len(p.Name) > service.MaxName {
 				t.Errorf("%+v", p)
 			}
 			_, _ = p.Key() // some names are no Key
 		}
 		for _, ask := range []func() (Profile, error){
-			func() (Profile, error) { return c.Lookup(ctx, "ana") }, func() (Profile, error) { return c.Account(ctx, "1") },
+			func() (Profile, error) { return c.Lookup(ctx, "ana") },
+			func() (Profile, error) { return c.Account(ctx, "1") },
 		} {
 			if p, err := ask(); err == nil {
 				whole(p)
@@ -179,7 +197,8 @@ func FuzzAnswers(f *testing.F) {
 			whole(p)
 		}
 		for _, p := range append(posts, got.Posts...) {
-			if whole(p.Author); p.ID == "" || len(p.Text) > 4<<10 || !utf8.ValidString(p.Text) || len(p.Tags) > maxTags {
+			if whole(p.Author); p.ID == "" || len(p.Text) > 4<<10 || !utf8.ValidString(p.Text) ||
+				len(p.Tags) > maxTags {
 				t.Errorf("%+v", p)
 			}
 		}
@@ -188,7 +207,9 @@ func FuzzAnswers(f *testing.F) {
 
 // Bytes that are no Mark and no Checkpoint are refused; those that are come back.
 func FuzzMark(f *testing.F) {
-	f.Add(service.Mark{Recent: []service.Seen{{ID: "1", At: noon}}, Base: []service.Seen{{ID: "2", At: noon}}, Walk: &service.Walk{Top: []service.Seen{{ID: "1", At: noon}}, Trail: trail{Cursor: "max_id=1", Power: 2}}}.Encode())
+	f.Add(service.Mark{Recent: []service.Seen{{ID: "1", At: noon}}, Base: []service.Seen{{ID: "2", At: noon}},
+		Walk: &service.Walk{Top: []service.Seen{{ID: "1", At: noon}},
+			Trail: trail{Cursor: "max_id=1", Power: 2}}}.Encode())
 	f.Add([]byte(`{"v":1,"recent":[{"id":""}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if m, err := service.DecodeMark(b); err == nil && len(b) > 0 {

@@ -4,8 +4,8 @@
 // search, deletes and edits. It is what a crawler.Source of mastodon: Keys is built on,
 // and decides neither when to ask nor what becomes of an answer.
 //
-// Client.Stream reads a public or hashtag stream of server-sent events, where a server has it (GoToSocial has WebSockets
-// only) and lets in who asks (Mastodon since 4.2 wants a token).
+// Client.Stream reads a public or hashtag stream of server-sent events, where a server has it (GoToSocial has
+// WebSockets only) and lets in who asks (Mastodon since 4.2 wants a token).
 //
 // # How a Source uses it
 //

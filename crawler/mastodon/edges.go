@@ -13,8 +13,8 @@ import (
 const edgePage = 80
 
 // Edges begins with the list of p, as its server showed it a moment ago: its count
-// is what the list is held against. lists is what is known of them: of one that is NotTheirs or Doubted (Whose) nothing is
-// asked for; "" = nothing.
+// is what the list is held against. lists is what is known of them: of one that is NotTheirs or Doubted (Whose) nothing
+// is asked for; "" = nothing.
 func (c *Client) Edges(p Profile, side service.Side, lists service.Word, lim service.Limits) (*Edges, error) {
 	claimed := p.Followers
 	if side == service.Following {
@@ -52,7 +52,8 @@ func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) 
 		return page, fmt.Errorf("mastodon: edges: cursor: %w", err)
 	}
 	query.Set("limit", strconv.Itoa(edgePage))
-	a, err := c.get(ctx, ask{string(of.Side), class, "/api/v1/accounts/" + url.PathEscape(of.ID) + "/" + string(of.Side), query})
+	a, err := c.get(ctx, ask{string(of.Side), class, "/api/v1/accounts/" + url.PathEscape(of.ID) +
+		"/" + string(of.Side), query})
 	if err != nil {
 		return page, err
 	}

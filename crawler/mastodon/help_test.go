@@ -59,7 +59,8 @@ func visit(t *testing.T, o mastodontest.Options, more ...func(*Options)) *place 
 	if p.w, err = mastodontest.New(o); err != nil {
 		t.Fatal(err)
 	}
-	f, err := fetch.New(fetch.Options{Transport: p.w.RoundTripper(home), AddrDelay: -1, Hosts: map[string]netip.Addr{"m.test": home},
+	f, err := fetch.New(fetch.Options{Transport: p.w.RoundTripper(home), AddrDelay: -1,
+		Hosts:    map[string]netip.Addr{"m.test": home},
 		AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil {
 		t.Fatal(err)
@@ -145,18 +146,19 @@ func direct(o mastodontest.Options, c *clock) (*mastodontest.World, *Client, err
 		return nil, nil, err
 	}
 	rt := w.RoundTripper(home)
-	client, err := New(Options{Base: "https://m.test", Now: c.Now, MaxRaw: -1, Do: func(ctx context.Context, call service.Call) (*fetch.Response, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, call.Request.URL, nil)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := rt.RoundTrip(req)
-		if err != nil {
-			return nil, err
-		}
-		defer resp.Body.Close() //nolint:errcheck // in memory
-		body, err := io.ReadAll(resp.Body)
-		return &fetch.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}, err
-	}})
+	client, err := New(Options{Base: "https://m.test", Now: c.Now, MaxRaw: -1,
+		Do: func(ctx context.Context, call service.Call) (*fetch.Response, error) {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, call.Request.URL, nil)
+			if err != nil {
+				return nil, err
+			}
+			resp, err := rt.RoundTrip(req)
+			if err != nil {
+				return nil, err
+			}
+			defer resp.Body.Close() //nolint:errcheck // in memory
+			body, err := io.ReadAll(resp.Body)
+			return &fetch.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}, err
+		}})
 	return w, client, err
 }

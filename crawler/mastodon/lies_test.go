@@ -43,8 +43,10 @@ func TestListsOfServersThatLie(t *testing.T) {
 		{name: "cursor repeats", lies: lies{MaxLimit: 10, RepeatsCursor: true}, why: service.CursorRepeats, most: 3},
 		{name: "cursors in a ring", lies: lies{MaxLimit: 10, Ring: 3}, why: service.CursorRepeats, most: 8},
 		{name: "no end, the same page", lies: lies{MaxLimit: 10, Endless: true}, whole: true, most: 6},
-		{name: "no end, and claims more", lies: lies{MaxLimit: 10, Endless: true, CountsTimes: 2}, why: service.CursorRepeats, whole: true, most: 7},
-		{name: "no end, empty pages", lies: lies{MaxLimit: 10, EmptyTail: true}, why: service.EmptyPages, whole: true, most: 14},
+		{name: "no end, and claims more", lies: lies{MaxLimit: 10, Endless: true, CountsTimes: 2},
+			why: service.CursorRepeats, whole: true, most: 7},
+		{name: "no end, empty pages", lies: lies{MaxLimit: 10, EmptyTail: true}, why: service.EmptyPages, whole: true,
+			most: 14},
 		{name: "no end, drawn by lot", lies: lies{Shuffles: true, CountsTimes: 2}, why: service.NothingNew, most: 200},
 		{name: "no link", lies: lies{MaxLimit: 10, NoLink: true}, why: service.FewerThanClaim, most: 1},
 		{name: "empty, claims many", lies: lies{EmptyLists: true}, why: service.EmptyButClaims, most: 1},
@@ -90,7 +92,8 @@ func TestListsOfServersThatLie(t *testing.T) {
 		if l.Why != c.why || l.Complete != (c.why == "") || c.most > 0 && asked > c.most || asked > 200 {
 			t.Errorf("%s: %+v after %d requests, want %q", c.name, l, asked, c.why)
 		}
-		if c.whole && !same(got, truth.Followers) || len(slices.Compact(slices.Sorted(slices.Values(got)))) != len(got) {
+		if c.whole && !same(got, truth.Followers) ||
+			len(slices.Compact(slices.Sorted(slices.Values(got)))) != len(got) {
 			t.Errorf("%s: %d of %d followers, or one twice", c.name, len(got), len(truth.Followers))
 		}
 		for _, acct := range got {
@@ -108,9 +111,11 @@ func TestAnothersListIsNotBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := visit(t, world{Seed: 3, People: 60, Quiet: true, Tokens: map[string]string{"s3cret": "reader"}}, func(o *Options) { o.Credential = token })
+	p := visit(t, world{Seed: 3, People: 60, Quiet: true, Tokens: map[string]string{"s3cret": "reader"}},
+		func(o *Options) { o.Credential = token })
 	reader, star := p.w.Users()[1], p.w.Users()[0]
-	p = visit(t, world{Seed: 3, People: 60, Quiet: true, Tokens: map[string]string{"s3cret": user(reader)}, Lies: lies{OwnLists: true, EmptyLists: true}}, func(o *Options) { o.Credential = token })
+	p = visit(t, world{Seed: 3, People: 60, Quiet: true, Tokens: map[string]string{"s3cret": user(reader)},
+		Lies: lies{OwnLists: true, EmptyLists: true}}, func(o *Options) { o.Credential = token })
 	s, err := p.c.Probe(context.Background(), star)
 	if err != nil || s.Lists != service.NotTheirs {
 		t.Fatalf("%+v %v", s, err)
@@ -131,7 +136,8 @@ func TestListsOfRemoteAccounts(t *testing.T) {
 		if truth.Local || len(truth.Followers) == 0 {
 			continue
 		}
-		if _, l := p.list(p.lookup(acct), service.Followers, service.Limits{}); l.Complete || l.Why != service.KnownPartOnly {
+		if _, l := p.list(p.lookup(acct), service.Followers, service.Limits{}); l.Complete ||
+			l.Why != service.KnownPartOnly {
 			t.Errorf("%s: %+v", acct, l)
 		}
 	}
@@ -149,7 +155,8 @@ func TestListsGoOnFromACheckpoint(t *testing.T) {
 	var got []string
 	for !e.Done() {
 		p.w.Lie(func(l *lies) { l.Down = http.StatusBadGateway })
-		if _, err := e.Next(context.Background()); service.WordOf(err) != service.Down || e.Done() || e.Listing().Why != service.Down {
+		if _, err := e.Next(context.Background()); service.WordOf(err) != service.Down || e.Done() ||
+			e.Listing().Why != service.Down {
 			t.Fatalf("while down: %v %+v", err, e.Listing())
 		}
 		p.w.Lie(func(l *lies) { l.Down = 0 })
@@ -167,7 +174,8 @@ func TestListsGoOnFromACheckpoint(t *testing.T) {
 	if !slices.Equal(got, truth.Followers) || !e.Listing().Complete {
 		t.Errorf("%d of %d: %+v", len(got), len(truth.Followers), e.Listing())
 	}
-	for _, bad := range []string{"", "{}", `{"v":2,"id":"1","side":"followers"}`, `{"v":1,"id":"","side":"followers"}`, `{"v":1,"id":"1","side":"x"}`, `{"v":1,"id":"1","side":"followers","trail":{"pages":-1}}`} {
+	for _, bad := range []string{"", "{}", `{"v":2,"id":"1","side":"followers"}`, `{"v":1,"id":"","side":"followers"}`,
+		`{"v":1,"id":"1","side":"x"}`, `{"v":1,"id":"1","side":"followers","trail":{"pages":-1}}`} {
 		if _, err := p.c.ResumeEdges(service.Checkpoint(bad), "", service.Limits{}); err == nil {
 			t.Errorf("%s: no error", bad)
 		}
@@ -197,7 +205,8 @@ func TestFaults(t *testing.T) {
 		p.w.Lie(func(l *lies) { *l = c.lies })
 		_, err := p.c.Lookup(context.Background(), acct)
 		f, ok := err.(*service.Fault)
-		if !ok || f.Word != c.word || f.Status != c.status || f.FromAPI != c.fromAPI || f.Again() != c.again || f.Op != "lookup" {
+		if !ok || f.Word != c.word || f.Status != c.status || f.FromAPI != c.fromAPI || f.Again() != c.again ||
+			f.Op != "lookup" {
 			t.Errorf("%+v: %v", c.lies, err)
 			continue
 		}
@@ -206,14 +215,16 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	p := visit(t, world{Seed: 1, People: 20})
-	if _, err := p.c.Lookup(context.Background(), "nobody@m.test"); service.WordOf(err) != service.Gone || !err.(*service.Fault).FromAPI {
+	if _, err := p.c.Lookup(context.Background(), "nobody@m.test"); service.WordOf(err) != service.Gone ||
+		!err.(*service.Fault).FromAPI {
 		t.Errorf("nobody: %v", err)
 	}
 	if _, err := p.c.Account(context.Background(), "12"); service.WordOf(err) != service.Gone {
 		t.Errorf("no such id: %v", err)
 	}
 	p.w.Lie(func(l *lies) { l.HTML404 = true })
-	if _, err := p.c.Post(context.Background(), "12"); service.WordOf(err) != service.Gone || err.(*service.Fault).FromAPI {
+	if _, err := p.c.Post(context.Background(), "12"); service.WordOf(err) != service.Gone ||
+		err.(*service.Fault).FromAPI {
 		t.Errorf("a page that says 404: %v", err)
 	}
 	for _, bad := range []string{"", "@", "a b", "a@b@c", "a/b"} {
@@ -250,7 +261,8 @@ func TestWhatChangesIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := tl.Next(ctx)
-	if err != nil || !tl.Done() || len(b.Posts) != 0 || len(b.Again) != 4 || b.Again[0].ID != ids[3] || b.Again[0].Text != "quatro, emendado" || b.Again[0].Edited.IsZero() {
+	if err != nil || !tl.Done() || len(b.Posts) != 0 || len(b.Again) != 4 || b.Again[0].ID != ids[3] ||
+		b.Again[0].Text != "quatro, emendado" || b.Again[0].Edited.IsZero() {
 		t.Errorf("read again: %+v %v", b, err)
 	}
 	if absent := tl.Absent(); !slices.Equal(absent, ids[2:3]) {
@@ -259,7 +271,8 @@ func TestWhatChangesIsSeen(t *testing.T) {
 	if _, err := p.c.Post(ctx, ids[2]); service.WordOf(err) != service.Gone {
 		t.Errorf("a deleted post: %v", err)
 	}
-	if h, err := p.c.History(ctx, ids[3]); err != nil || len(h) != 2 || h[0].Text != "quatro #tag1" || h[1].Text != "quatro, emendado" {
+	if h, err := p.c.History(ctx, ids[3]); err != nil || len(h) != 2 || h[0].Text != "quatro #tag1" ||
+		h[1].Text != "quatro, emendado" {
 		t.Errorf("history: %+v %v", h, err)
 	}
 	found, absent, err := p.c.PostsByID(ctx, ids)
@@ -273,7 +286,8 @@ func TestWhatChangesIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	people, absent, err := p.c.Accounts(ctx, []string{who.ID, "404", p.lookup(rui).ID})
-	if err != nil || len(people) != 2 || people[0].Moved == nil || people[0].Moved.Acct != rui || !people[1].Suspended || !slices.Equal(absent, []string{"404"}) {
+	if err != nil || len(people) != 2 || people[0].Moved == nil || people[0].Moved.Acct != rui ||
+		!people[1].Suspended || !slices.Equal(absent, []string{"404"}) {
 		t.Errorf("accounts: %+v, absent %v, %v", people, absent, err)
 	}
 	for _, status := range []int{404, 405} {
@@ -289,7 +303,8 @@ func TestWhatChangesIsSeen(t *testing.T) {
 
 // At snac an edit gives a post another id: it is read as new, and known by its URI.
 func TestEditsThatRename(t *testing.T) {
-	p := visit(t, world{Seed: 5, People: 20, Quiet: true, Rate: -1, Lies: lies{EditRenames: true, IgnoresMin: true, IgnoresMax: true}})
+	p := visit(t, world{Seed: 5, People: 20, Quiet: true, Rate: -1,
+		Lies: lies{EditRenames: true, IgnoresMin: true, IgnoresMax: true}})
 	ana := p.w.Users()[0]
 	who := p.lookup(ana)
 	id, err := p.w.Post(ana, "um")
@@ -308,7 +323,8 @@ func TestEditsThatRename(t *testing.T) {
 	if again, _, _ := p.read(PostsOf(who.ID), m, Reading{}); len(again) != 0 {
 		t.Errorf("and again: %+v", again)
 	}
-	if post, err := p.c.Post(context.Background(), id); err != nil || post.URI != before[0].URI || post.Text != "um, emendado" {
+	if post, err := p.c.Post(context.Background(), id); err != nil || post.URI != before[0].URI ||
+		post.Text != "um, emendado" {
 		t.Errorf("by its first id: %+v %v", post, err)
 	}
 }
@@ -320,7 +336,8 @@ func TestSearch(t *testing.T) {
 	if err != nil || !slices.ContainsFunc(f.Profiles, func(q Profile) bool { return q.Acct == who }) {
 		t.Errorf("%+v %v", f, err)
 	}
-	if f, err = p.c.Search(context.Background(), SearchTags, "port", 0); err != nil || !slices.Equal(f.Tags, []string{"portugal"}) {
+	if f, err = p.c.Search(context.Background(), SearchTags, "port", 0); err != nil ||
+		!slices.Equal(f.Tags, []string{"portugal"}) {
 		t.Errorf("%+v %v", f, err)
 	}
 	p.w.Lie(func(l *lies) { l.NoSearch = true })

@@ -37,7 +37,8 @@ func (c *Client) Lookup(ctx context.Context, acct string) (Profile, error) {
 		return Profile{}, err
 	}
 	if asked, _, _ := strings.Cut(want, "@"); !strings.EqualFold(asked, user(p.Acct)) {
-		return Profile{}, &service.Fault{Service: name, Op: "lookup", Word: service.Misshapen, FromAPI: true, Retry: -1, Said: "another account: " + p.Acct}
+		return Profile{}, &service.Fault{Service: name, Op: "lookup", Word: service.Misshapen, FromAPI: true, Retry: -1,
+			Said: "another account: " + p.Acct}
 	}
 	return p, nil
 }
@@ -55,7 +56,8 @@ func (c *Client) Account(ctx context.Context, id string) (Profile, error) {
 	}
 	p, err := c.oneProfile("account", a)
 	if err == nil && p.ID != id {
-		return Profile{}, &service.Fault{Service: name, Op: "account", Word: service.Misshapen, FromAPI: true, Retry: -1, Said: "another id: " + p.ID}
+		return Profile{}, &service.Fault{Service: name, Op: "account", Word: service.Misshapen, FromAPI: true,
+			Retry: -1, Said: "another id: " + p.ID}
 	}
 	return p, err
 }

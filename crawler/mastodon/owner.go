@@ -7,19 +7,21 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Some servers give the list of the token's owner, whoever is asked for. What a list must be to be taken for another one
-// than the owner's: more than one account, and more than a tenth of the longer, are in one of them only. People
+// Some servers give the list of the token's owner, whoever is asked for. What a list must be to be taken for another
+// one than the owner's: more than one account, and more than a tenth of the longer, are in one of them only. People
 // follow, and are followed, between two calls.
 const (
 	maxAlike  = 1
 	alikePart = 10
 )
 
-// Whose finds out whether the list of p on that side is that of p, or of whom the client's credential belongs to, as far as s does
-// not say it: in three calls, which must all carry the same credential. It gives s with what it learned; believe is what is to be
-// made of this list: service.NotTheirs, Doubted = nobody knows, "" = it is of p. sole says that there is no other credential,
-// so that a list of the owner is of the owner whatever the server does. An error is a Fault that may pass, or that of a list.
-func (c *Client) Whose(ctx context.Context, s Server, p Profile, side service.Side, sole bool) (now Server, believe service.Word, err error) {
+// Whose finds out whether the list of p on that side is that of p, or of whom the client's credential belongs to, as
+// far as s does not say it: in three calls, which must all carry the same credential. It gives s with what it learned;
+// believe is what is to be made of this list: service.NotTheirs, Doubted = nobody knows, "" = it is of p. sole says
+// that there is no other credential, so that a list of the owner is of the owner whatever the server does. An error is
+// a Fault that may pass, or that of a list.
+func (c *Client) Whose(ctx context.Context, s Server, p Profile, side service.Side, sole bool) (now Server,
+	believe service.Word, err error) {
 	known := s.whose(side)
 	switch {
 	case !c.o.Credential.Set() || *known == service.Obeyed:

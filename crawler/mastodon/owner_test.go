@@ -35,7 +35,8 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// Whose asks at most three calls, none where all is known or no credential is sent, and says what a list is to be taken for.
+// Whose asks at most three calls, none where all is known or no credential is sent, and says what a list is to be taken
+// for.
 func TestWhose(t *testing.T) {
 	ctx := context.Background()
 	token, err := service.NewCredential("ana", "s3cret")
@@ -52,8 +53,9 @@ func TestWhose(t *testing.T) {
 		learns  service.Obeys
 		calls   int
 	}{
-		"honest":                    {of: 1, learns: service.Obeyed, calls: 3},
-		"the owner's, of all":       {lies: lies{OwnLists: true}, of: -1, believe: service.NotTheirs, learns: service.Ignored, calls: 3},
+		"honest": {of: 1, learns: service.Obeyed, calls: 3},
+		"the owner's, of all": {lies: lies{OwnLists: true}, of: -1, believe: service.NotTheirs,
+			learns: service.Ignored, calls: 3},
 		"the owner itself":          {lies: lies{OwnLists: true}, sole: true, calls: 1},
 		"the owner, two tokens":     {lies: lies{OwnLists: true}, believe: service.Doubted, calls: 1},
 		"the token of an app":       {lies: lies{OwnLists: true}, of: 1, app: true, calls: 1},
@@ -88,21 +90,25 @@ func TestWhose(t *testing.T) {
 		who := p.lookup(acct)
 		before := p.w.Report().Requests
 		s, believe, err := p.c.Whose(ctx, Server{}, who, service.Following, tt.sole)
-		if calls := p.w.Report().Requests - before; err != nil || believe != tt.believe || s.OfFollowing != tt.learns || s.OfFollowers != "" || calls != tt.calls {
+		if calls := p.w.Report().Requests - before; err != nil || believe != tt.believe || s.OfFollowing != tt.learns ||
+			s.OfFollowers != "" || calls != tt.calls {
 			t.Errorf("%s: %q, %q learned, %d calls, %v", name, believe, s.OfFollowing, calls, err)
 		}
 		if tt.learns == "" {
 			continue
 		}
 		before = p.w.Report().Requests
-		if _, again, err := p.c.Whose(ctx, s, who, service.Following, tt.sole); again != believe || err != nil || p.w.Report().Requests != before || s.ListOf(service.Following) != believe {
+		if _, again, err := p.c.Whose(ctx, s, who, service.Following, tt.sole); again != believe || err != nil ||
+			p.w.Report().Requests != before || s.ListOf(service.Following) != believe {
 			t.Errorf("%s, known: %q %v", name, again, err)
 		}
-		if back, err := DecodeServer(Server{V: serverVersion, OfFollowing: s.OfFollowing}.Encode()); err != nil || back.OfFollowing != s.OfFollowing {
+		if back, err := DecodeServer(Server{V: serverVersion, OfFollowing: s.OfFollowing}.Encode()); err != nil ||
+			back.OfFollowing != s.OfFollowing {
 			t.Errorf("%s: %+v %v", name, back, err)
 		}
 	}
-	p := visit(t, world{Seed: 3, People: 5, Tokens: map[string]string{"s3cret": "x"}}, func(o *Options) { o.Credential = token })
+	p := visit(t, world{Seed: 3, People: 5, Tokens: map[string]string{"s3cret": "x"}},
+		func(o *Options) { o.Credential = token })
 	who := p.lookup(p.w.Users()[0])
 	p.w.Lie(func(l *lies) { l.Down = 503 })
 	if s, _, err := p.c.Whose(ctx, Server{}, who, service.Followers, true); !service.Again(err) || s.OfFollowers != "" {

@@ -44,8 +44,9 @@ type Post struct {
 	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
 }
 
-// ForAll says whether everybody may see p, and not only who the token of the client belongs to. A server that says nothing of
-// visibility has public posts alone; a word that is not known is that of some smaller circle ("local", "list").
+// ForAll says whether everybody may see p, and not only who the token of the client belongs to. A server that says
+// nothing of visibility has public posts alone; a word that is not known is that of some smaller circle ("local",
+// "list").
 func (p *Post) ForAll() bool {
 	switch p.Visibility {
 	case "", "public", "unlisted":
@@ -125,8 +126,10 @@ func (c *Client) post(b []byte, inner bool, by authors) (p Post, ok bool) {
 		return Post{}, false
 	}
 	p = Post{
-		ID: service.Ident(w.ID), URI: service.Address(w.URI), URL: service.Address(w.URL), Created: w.Created.Time, Edited: w.Edited.Time,
-		Lang: service.Line(string(w.Lang), 35), Visibility: service.Line(string(w.Visibility), 20), Sensitive: w.Sensitive.Said == service.Yes, LocalOnly: w.LocalOnly.Said == service.Yes,
+		ID: service.Ident(w.ID), URI: service.Address(w.URI), URL: service.Address(w.URL), Created: w.Created.Time,
+		Edited: w.Edited.Time,
+		Lang:   service.Line(string(w.Lang), 35), Visibility: service.Line(string(w.Visibility), 20),
+		Sensitive: w.Sensitive.Said == service.Yes, LocalOnly: w.LocalOnly.Said == service.Yes,
 		ReplyTo: service.Ident(w.ReplyTo), ReplyToAuthor: service.Ident(w.ReplyToAuthor),
 		Replies: w.Replies.N(), Boosts: w.Boosts.N(), Favourites: w.Favourites.N(),
 	}
@@ -203,7 +206,8 @@ func (c *Client) parts(p *Post, w wirePost) {
 		if len(p.Media) == maxMedia {
 			break
 		}
-		p.Media = append(p.Media, Media{service.Ident(m.ID), service.Line(string(m.Type), 20), service.Address(m.URL), service.Address(m.Remote), service.Clip(string(m.Alt), 4<<10)})
+		p.Media = append(p.Media, Media{service.Ident(m.ID), service.Line(string(m.Type), 20), service.Address(m.URL),
+			service.Address(m.Remote), service.Clip(string(m.Alt), 4<<10)})
 	}
 	if w.Poll != nil {
 		for _, o := range w.Poll.Options.All {

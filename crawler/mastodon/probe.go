@@ -20,12 +20,14 @@ func (c *Client) Probe(ctx context.Context, sample string) (Server, error) {
 }
 
 // Resume is a Probe that goes on where an earlier one, was, ended in doubts that may pass, as of a limit: only what
-// they are of is asked, so that five calls at a time are enough for all. One that is none of this server, or older than a Server
-// is fresh, is begun anew.
+// they are of is asked, so that five calls at a time are enough for all. One that is none of this server, or older than
+// a Server is fresh, is begun anew.
 func (c *Client) Resume(ctx context.Context, sample string, was Server) (Server, error) {
 	now := c.o.Now().UTC().Round(0)
-	p := &probe{c: c, s: Server{V: serverVersion, Base: c.base, WithAuth: c.o.Credential.Set(), People: -1, Posts: -1, Probed: now}, anew: true}
-	if was.V == serverVersion && was.Base == c.base && was.WithAuth == c.o.Credential.Set() && now.Before(was.Probed.Add(serverFresh)) && !now.Before(was.Probed) {
+	p := &probe{c: c, s: Server{V: serverVersion, Base: c.base, WithAuth: c.o.Credential.Set(), People: -1, Posts: -1,
+		Probed: now}, anew: true}
+	if was.V == serverVersion && was.Base == c.base && was.WithAuth == c.o.Credential.Set() &&
+		now.Before(was.Probed.Add(serverFresh)) && !now.Before(was.Probed) {
 		p.s, p.was, p.anew = was, was.Unsure, false
 		p.s.Unsure = slices.DeleteFunc(slices.Clone(was.Unsure), passes)
 	}
@@ -70,7 +72,8 @@ func passes(d service.Doubt) bool { return (&service.Fault{Word: d.Why}).Again()
 
 // ofSample are the doubts that an account is needed to settle.
 func ofSample() []string {
-	return []string{"sample account", "posts of an account", "min_id", "since_id", "max_id", "tag timeline", "batch", string(service.Followers), string(service.Following)}
+	return []string{"sample account", "posts of an account", "min_id", "since_id", "max_id", "tag timeline", "batch",
+		string(service.Followers), string(service.Following)}
 }
 
 // account tries things on an account.
@@ -105,7 +108,10 @@ type probe struct {
 
 // asks says whether one of these is to be found out.
 func (p *probe) asks(what ...string) bool {
-	return p.anew || slices.ContainsFunc(p.was, func(d service.Doubt) bool { return passes(d) && slices.Contains(what, d.What) })
+	return p.anew || slices.ContainsFunc(p.was, func(d service.Doubt) bool {
+		return passes(d) &&
+			slices.Contains(what, d.What)
+	})
 }
 
 func (p *probe) get(ctx context.Context, a ask) (answer, error) {
@@ -218,7 +224,8 @@ func host(t text) string {
 // 2.6.0)" or "4.0.0 (not true; really snac/2.75)".
 func software(version string) (name, number string) {
 	low := strings.ToLower(version)
-	for _, known := range [...]string{"snac", "gotosocial", "pleroma", "akkoma", "sharkey", "iceshrimp", "firefish", "pixelfed", "friendica", "hometown", "mitra", "takahe"} {
+	for _, known := range [...]string{"snac", "gotosocial", "pleroma", "akkoma", "sharkey", "iceshrimp", "firefish",
+		"pixelfed", "friendica", "hometown", "mitra", "takahe"} {
 		if i := strings.Index(low, known); i >= 0 {
 			number = strings.TrimLeft(version[min(i+len(known), len(version)):], " /")
 			number, _, _ = strings.Cut(number, ")")
@@ -245,7 +252,8 @@ func (p *probe) nodeinfo(ctx context.Context) {
 	if service.Object(a.body) && service.Decoded(json.Unmarshal(a.body, &w)) {
 		for _, l := range w.Links.All {
 			u, err := url.Parse(string(l.Href))
-			if err == nil && strings.HasPrefix(string(l.Rel), "http://nodeinfo.diaspora.software/ns/schema/2.") && strings.HasPrefix(u.Path, "/") && len(u.Path) <= service.MaxName {
+			if err == nil && strings.HasPrefix(string(l.Rel), "http://nodeinfo.diaspora.software/ns/schema/2.") &&
+				strings.HasPrefix(u.Path, "/") && len(u.Path) <= service.MaxName {
 				path = u.EscapedPath() // at this server, whatever host it names
 			}
 		}
@@ -274,7 +282,8 @@ func (p *probe) nodeinfo(ctx context.Context) {
 		p.doubt("nodeinfo", misshapen("nodeinfo"))
 		return
 	}
-	p.s.Software, p.s.Version = strings.ToLower(service.Line(string(n.Software.Name), service.MaxName)), service.Line(string(n.Software.Version), service.MaxName)
+	p.s.Software, p.s.Version = strings.ToLower(service.Line(string(n.Software.Name), service.MaxName)),
+		service.Line(string(n.Software.Version), service.MaxName)
 	if n.Usage.Posts.N() > 0 || p.s.Posts < 0 { // snac says 0 in the one and the truth in the other
 		p.s.Posts = n.Usage.Posts.N()
 	}

@@ -135,11 +135,14 @@ func (c *Client) profile(w wireAccount, b []byte) (p Profile, ok bool) {
 	acct, local := c.acct(w.Acct, w.Username)
 	p = Profile{
 		ID: service.Ident(w.ID), Acct: acct, Local: local, Name: service.Line(string(w.Name), service.MaxName),
-		URL: service.Address(w.URL), URI: service.Address(w.URI), Avatar: service.Address(w.Avatar), Header: service.Address(w.Header),
-		Created: w.Created.Time, LastPost: w.LastPost.Time, Followers: w.Followers.N(), Following: w.Following.N(), Posts: w.Posts.N(),
-		Bot: w.Bot.Said == service.Yes, Group: w.Group.Said == service.Yes, Locked: w.Locked.Said == service.Yes,
+		URL: service.Address(w.URL), URI: service.Address(w.URI), Avatar: service.Address(w.Avatar),
+		Header:  service.Address(w.Header),
+		Created: w.Created.Time, LastPost: w.LastPost.Time, Followers: w.Followers.N(), Following: w.Following.N(),
+		Posts: w.Posts.N(),
+		Bot:   w.Bot.Said == service.Yes, Group: w.Group.Said == service.Yes, Locked: w.Locked.Said == service.Yes,
 		Suspended: w.Suspended.Said == service.Yes || w.Pleroma.Deactivated.Said == service.Yes,
-		Limited:   w.Limited.Said == service.Yes, Memorial: w.Memorial.Said == service.Yes, HidesLists: max(w.HidesLists.Said, w.Pleroma.HidesFollowers.Said),
+		Limited:   w.Limited.Said == service.Yes, Memorial: w.Memorial.Said == service.Yes,
+		HidesLists:   max(w.HidesLists.Said, w.Pleroma.HidesFollowers.Said),
 		Discoverable: w.Discoverable.Said, Indexable: w.Indexable.Said, NoIndex: w.NoIndex.Said,
 	}
 	if p.ID == "" || p.Acct == "" {
@@ -156,7 +159,8 @@ func (c *Client) profile(w wireAccount, b []byte) (p Profile, ok bool) {
 		}
 		name, _ := c.plain(string(f.Name), at)
 		value, links := c.plain(string(f.Value), at)
-		p.Fields = append(p.Fields, Field{service.Line(name, service.MaxName), service.Clip(value, 4*service.MaxName), f.Verified.Time})
+		p.Fields = append(p.Fields, Field{service.Line(name, service.MaxName), service.Clip(value, 4*service.MaxName),
+			f.Verified.Time})
 		p.Links = append(p.Links, links[:min(len(links), maxLinks-min(maxLinks, len(p.Links)))]...)
 	}
 	if w.Moved != nil {
@@ -198,7 +202,8 @@ func (c *Client) acct(acct, username text) (full string, local bool) {
 	}
 	host = strings.ToLower(host)
 	bad := func(r rune) bool { return r <= ' ' || r == '@' || r == '/' || r == 0x7f || r == '\uFFFD' }
-	if user == "" || host == "" || len(user)+len(host) >= maxAcct || strings.ContainsFunc(user, bad) || strings.ContainsFunc(host, bad) {
+	if user == "" || host == "" || len(user)+len(host) >= maxAcct || strings.ContainsFunc(user, bad) ||
+		strings.ContainsFunc(host, bad) {
 		return "", false
 	}
 	return user + "@" + host, host == c.o.Domain || host == c.host

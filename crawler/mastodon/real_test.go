@@ -53,7 +53,8 @@ func TestSnac(t *testing.T) {
 	}
 	s, err := c.Probe(ctx, "bruno")
 	t.Logf("%s", s.Encode())
-	if err != nil || s.Software != "snac" || s.Lists != service.NotTheirs || s.Timeline.Max == service.Obeyed || s.Batch != service.Ignored || s.Search != service.Open || s.Posts < 25 {
+	if err != nil || s.Software != "snac" || s.Lists != service.NotTheirs || s.Timeline.Max == service.Obeyed ||
+		s.Batch != service.Ignored || s.Search != service.Open || s.Posts < 25 {
 		t.Errorf("probe: %+v %v", s, err)
 	}
 	o.Domain = s.Domain
@@ -62,7 +63,8 @@ func TestSnac(t *testing.T) {
 	}
 	for _, name := range []string{"ana", "bruno", "carla", "dinis", "eva"} {
 		who, err := c.Lookup(ctx, name)
-		if err != nil || !who.Local || who.Acct != name+"@"+s.Domain || who.Name != name+" Teste" || len(who.Fields) != 1 || who.Fields[0].Name != "Localização" {
+		if err != nil || !who.Local || who.Acct != name+"@"+s.Domain || who.Name != name+" Teste" ||
+			len(who.Fields) != 1 || who.Fields[0].Name != "Localização" {
 			t.Errorf("%+v %v", who, err)
 			continue
 		}
@@ -73,7 +75,8 @@ func TestSnac(t *testing.T) {
 			}
 			page, err := e.Next(ctx)
 			l := e.Listing()
-			if t.Logf("%s of %s: %d of %d claimed, %q %v", side, name, len(page), l.Claimed, l.Why, err); l.Complete && l.Claimed != 0 {
+			if t.Logf("%s of %s: %d of %d claimed, %q %v", side, name, len(page), l.Claimed, l.Why, err); l.Complete &&
+				l.Claimed != 0 {
 				t.Errorf("%s of %s is believed: %+v", side, name, l)
 			}
 		}
@@ -90,14 +93,17 @@ func TestSnac(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, p := range b.Posts {
-					if langs = append(langs, p.Lang); p.Author.Acct != who.Acct || !strings.Contains(p.Text, "o autocarro para o Porto está atrasado. #portugal") && !strings.HasPrefix(p.Text, "sonda") {
+					if langs = append(langs, p.Lang); p.Author.Acct != who.Acct ||
+						!strings.Contains(p.Text, "o autocarro para o Porto está atrasado. #portugal") &&
+							!strings.HasPrefix(p.Text, "sonda") {
 						t.Errorf("post %+v", p)
 					}
 				}
 				total += len(b.Posts)
 			}
 			m = tl.Mark()
-			t.Logf("posts of %s, poll %d: %d in all, languages %v, %+v", name, poll, total, slices.Compact(langs), tl.Listing())
+			t.Logf("posts of %s, poll %d: %d in all, languages %v, %+v", name, poll, total, slices.Compact(langs),
+				tl.Listing())
 		}
 		if total < 5 {
 			t.Errorf("%d posts of %s", total, name)

@@ -46,8 +46,8 @@ type Server struct {
 	// Lists is what is wrong with its follower and following lists: EmptyButClaims,
 	// FewerThanClaim, MoreThanClaim, NotTheirs; "" = nothing found.
 	Lists service.Word `json:"lists,omitempty"`
-	// OfFollowers and OfFollowing are what it does, asked with a credential, with whose list is asked for: Ignored = it gives that of
-	// the credential's owner. "" = not known. See Client.Whose.
+	// OfFollowers and OfFollowing are what it does, asked with a credential, with whose list is asked for: Ignored = it
+	// gives that of the credential's owner. "" = not known. See Client.Whose.
 	OfFollowers service.Obeys `json:"of_followers,omitempty"`
 	OfFollowing service.Obeys `json:"of_following,omitempty"`
 

@@ -21,9 +21,11 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := lies{
 			IgnoresSince: rapid.Bool().Draw(t, "ignores since"), IgnoresMin: rapid.Bool().Draw(t, "ignores min"),
-			IgnoresMax: rapid.IntRange(0, 5).Draw(t, "ignores max") == 0, IgnoresLimit: rapid.IntRange(0, 5).Draw(t, "ignores limit") == 0,
-			MinIsSince: rapid.Bool().Draw(t, "min is since"), Ascending: rapid.Bool().Draw(t, "ascending"),
-			PinsFirst: rapid.IntRange(0, 3).Draw(t, "pins") == 0, NoLink: rapid.Bool().Draw(t, "no link"), MaxLimit: rapid.SampledFrom([]int{0, 0, 20}).Draw(t, "most"),
+			IgnoresMax:   rapid.IntRange(0, 5).Draw(t, "ignores max") == 0,
+			IgnoresLimit: rapid.IntRange(0, 5).Draw(t, "ignores limit") == 0,
+			MinIsSince:   rapid.Bool().Draw(t, "min is since"), Ascending: rapid.Bool().Draw(t, "ascending"),
+			PinsFirst: rapid.IntRange(0, 3).Draw(t, "pins") == 0, NoLink: rapid.Bool().Draw(t, "no link"),
+			MaxLimit:  rapid.SampledFrom([]int{0, 0, 20}).Draw(t, "most"),
 			NumberIDs: rapid.Bool().Draw(t, "numbers"),
 		}
 		said := Paging{}
@@ -33,8 +35,12 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 			said = Paging{Min: service.Obeyed, Since: service.Obeyed, Max: service.Obeyed}
 		}
 		p := &place{}
-		fail := func(format string, args ...any) { t.Fatalf("%+v, said %+v: %s", l, said, fmt.Sprintf(format, args...)) }
-		p.onto(t, world{Seed: rapid.Uint64Range(1, 1000).Draw(t, "seed"), People: 4, Remote: -1, Quiet: true, Rate: -1, Lies: l})
+		fail := func(format string, args ...any) {
+			t.Fatalf("%+v, said %+v: %s", l, said,
+				fmt.Sprintf(format, args...))
+		}
+		p.onto(t, world{Seed: rapid.Uint64Range(1, 1000).Draw(t, "seed"), People: 4, Remote: -1, Quiet: true, Rate: -1,
+			Lies: l})
 		ana := p.w.Users()[0]
 		who, err := p.c.Lookup(context.Background(), ana)
 		if err != nil {
@@ -158,7 +164,8 @@ func truthOf(l lies) (p Paging) {
 // read, is found as long as it is not more than Overlap posts late.
 func TestWhatIsShownLateIsFound(t *testing.T) {
 	for _, overlap := range []int{-1, 5} {
-		p := visit(t, world{Seed: 9, People: 30, Quiet: true, Rate: 20, Start: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), Lies: lies{Late: 30 * time.Second}})
+		p := visit(t, world{Seed: 9, People: 30, Quiet: true, Rate: 20,
+			Start: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), Lies: lies{Late: 30 * time.Second}})
 		_, m, _ := p.read(Public(false), service.Mark{}, Reading{Back: 40})
 		seen := map[string]int{}
 		for range people(120) {
@@ -195,7 +202,8 @@ func TestWhatIsShownLateIsFound(t *testing.T) {
 // Fifty deletions, the newest posts read among them, hide nothing that is new.
 func TestTheLastSeenPostsAreDeleted(t *testing.T) {
 	for _, said := range []Paging{{}, {Min: service.Obeyed}, {Min: service.Ignored}} {
-		p := visit(t, world{Seed: 9, People: 3, Remote: -1, Quiet: true, Rate: -1, Lies: lies{IgnoresMin: said.Min == service.Ignored}})
+		p := visit(t, world{Seed: 9, People: 3, Remote: -1, Quiet: true, Rate: -1,
+			Lies: lies{IgnoresMin: said.Min == service.Ignored}})
 		ana := p.w.Users()[0]
 		who := p.lookup(ana)
 		write := func(n int) (ids []string) {
@@ -239,7 +247,8 @@ func TestWhatReadingsCost(t *testing.T) {
 	if l := tl.Listing(); len(got) != 80 || l.Why != service.FarEnough || l.Pages != 2 {
 		t.Errorf("back 60: %d posts, %+v", len(got), l)
 	}
-	for _, said := range []Paging{{}, {Min: service.Obeyed}, {Min: service.Ignored}, {Min: service.Newest, Since: service.Obeyed}} {
+	for _, said := range []Paging{{}, {Min: service.Obeyed}, {Min: service.Ignored},
+		{Min: service.Newest, Since: service.Obeyed}} {
 		before := p.w.Report().Requests
 		if got, _, tl := p.read(PostsOf(who.ID), m, Reading{Paging: said}); len(got) != 0 || !tl.Listing().Complete {
 			t.Errorf("%+v: %d posts, %+v", said, len(got), tl.Listing())
@@ -253,7 +262,8 @@ func TestWhatReadingsCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tl.Next(context.Background()); service.WordOf(err) != service.Down || tl.Done() || !slices.Equal(tl.Mark().Recent, m.Recent) {
+	if _, err := tl.Next(context.Background()); service.WordOf(err) != service.Down || tl.Done() ||
+		!slices.Equal(tl.Mark().Recent, m.Recent) {
 		t.Errorf("down: %v %+v", err, tl.Listing())
 	}
 }

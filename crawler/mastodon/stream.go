@@ -39,11 +39,12 @@ const (
 
 // StreamOptions of Client.Stream.
 type StreamOptions struct {
-	Open     service.Opener // required
-	Tag      string         // the stream of a hashtag, without #; "" = the public timeline of the server's own accounts
-	Idle     time.Duration  // without a byte, of which a living server sends some (":thump") each half minute; default 90 s
-	MaxLine  int            // bytes of a line; default 1 MiB
-	MaxEvent int            // bytes of the data of an event; default 1 MiB
+	Open service.Opener // required
+	Tag  string         // the stream of a hashtag, without #; "" = the public timeline of the server's own accounts
+	// without a byte, of which a living server sends some (":thump") each half minute; default 90 s
+	Idle     time.Duration
+	MaxLine  int // bytes of a line; default 1 MiB
+	MaxEvent int // bytes of the data of an event; default 1 MiB
 }
 
 // The ends of a connection that its caller may want to know.
@@ -55,12 +56,14 @@ var (
 
 // Stream reads one connection to a stream of server-sent events and gives take each event in the order
 // they come, repeated ones too: a server has no cursor, so what is sent while there is no connection is not had.
-// It returns why the connection ended: the error of take, of ctx, ErrIdle, ErrLine, ErrEvent, io.EOF, a *service.Fault when the
-// server refused, or another. What is no event is counted in bad; kinds that are about no post, and
-// posts that are not public, are passed over. The credential is sent to the server of Options.Base alone, which need not be that of the accounts.
+// It returns why the connection ended: the error of take, of ctx, ErrIdle, ErrLine, ErrEvent, io.EOF, a *service.Fault
+// when the server refused, or another. What is no event is counted in bad; kinds that are about no post, and
+// posts that are not public, are passed over. The credential is sent to the server of Options.Base alone, which need
+// not be that of the accounts.
 func (c *Client) Stream(ctx context.Context, o StreamOptions, take func(Event) error) (bad int, err error) {
 	if o.Open == nil || o.Idle < 0 || o.MaxLine < 0 || o.MaxEvent < 0 {
-		return 0, fmt.Errorf("mastodon: stream: open %t, idle %v, line %d, event %d", o.Open != nil, o.Idle, o.MaxLine, o.MaxEvent)
+		return 0, fmt.Errorf("mastodon: stream: open %t, idle %v, line %d, event %d", o.Open != nil, o.Idle, o.MaxLine,
+			o.MaxEvent)
 	}
 	if o.Idle == 0 {
 		o.Idle = 90 * time.Second

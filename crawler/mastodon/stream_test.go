@@ -43,7 +43,10 @@ func streamed(t *testing.T, o mastodontest.Options, token string) (*mastodontest
 	}
 	srv := httptest.NewServer(w.Handler())
 	t.Cleanup(srv.Close)
-	to := Options{Base: srv.URL, Domain: w.Domain(), Do: func(context.Context, service.Call) (*fetch.Response, error) { return nil, errEnough }}
+	to := Options{Base: srv.URL, Domain: w.Domain(), Do: func(context.Context, service.Call) (*fetch.Response,
+		error) {
+		return nil, errEnough
+	}}
 	if token != "" {
 		if to.Credential, err = service.NewCredential("ana", token); err != nil {
 			t.Fatal(err)
@@ -56,10 +59,11 @@ func streamed(t *testing.T, o mastodontest.Options, token string) (*mastodontest
 	return w, c
 }
 
-// What is posted, changed and deleted while somebody listens comes in that order, whatever comes between; one that posts
-// without the hashtag is not in its stream.
+// What is posted, changed and deleted while somebody listens comes in that order, whatever comes between; one that
+// posts without the hashtag is not in its stream.
 func TestStream(t *testing.T) {
-	for name, lies := range map[string]mastodontest.Lies{"plain": {}, "garbage": {StreamGarbage: true}, "repeats": {StreamRepeats: true}} {
+	for name, lies := range map[string]mastodontest.Lies{"plain": {}, "garbage": {StreamGarbage: true},
+		"repeats": {StreamRepeats: true}} {
 		for _, tag := range []string{"", "lisboa"} {
 			w, c := streamed(t, mastodontest.Options{Seed: 3, People: 4, Lies: lies}, "")
 			user := w.Users()[0]
@@ -101,7 +105,8 @@ func TestStream(t *testing.T) {
 				t.Fatalf("%s %q: %d events, want %d", name, tag, len(had), len(want))
 			}
 			for i, e := range had {
-				if e.Kind != want[i] || e.Kind != Deleted && (e.Post == nil || e.Post.ID != e.ID) || (tag != "" || i > 0) && e.ID != first {
+				if e.Kind != want[i] || e.Kind != Deleted && (e.Post == nil || e.Post.ID != e.ID) ||
+					(tag != "" || i > 0) && e.ID != first {
 					t.Errorf("%s %q: event %d: %+v", name, tag, i, e)
 				}
 			}
@@ -127,19 +132,24 @@ func TestStreamEnds(t *testing.T) {
 		_, err := c.Stream(t.Context(), o, func(Event) error { return errEnough })
 		return err
 	}
-	if err := run(mastodontest.Lies{StreamSilent: true}, "", nil, StreamOptions{Idle: 60 * time.Millisecond}); !errors.Is(err, ErrIdle) {
+	if err := run(mastodontest.Lies{StreamSilent: true}, "", nil,
+		StreamOptions{Idle: 60 * time.Millisecond}); !errors.Is(err, ErrIdle) {
 		t.Errorf("silent: %v", err)
 	}
-	if err := run(mastodontest.Lies{StreamHuge: 1 << 16}, "", nil, StreamOptions{MaxLine: 1 << 12}); !errors.Is(err, ErrLine) {
+	if err := run(mastodontest.Lies{StreamHuge: 1 << 16}, "", nil, StreamOptions{MaxLine: 1 << 12}); !errors.Is(err,
+		ErrLine) {
 		t.Errorf("a huge line: %v", err)
 	}
-	if err := run(mastodontest.Lies{StreamHuge: 1 << 16}, "", nil, StreamOptions{MaxEvent: 1 << 12}); !errors.Is(err, ErrEvent) {
+	if err := run(mastodontest.Lies{StreamHuge: 1 << 16}, "", nil, StreamOptions{MaxEvent: 1 << 12}); !errors.Is(err,
+		ErrEvent) {
 		t.Errorf("a huge event: %v", err)
 	}
-	if err := run(mastodontest.Lies{StreamBreaks: 1}, "", nil, StreamOptions{}); !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := run(mastodontest.Lies{StreamBreaks: 1}, "", nil, StreamOptions{}); !errors.Is(err, io.EOF) &&
+		!errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("broken: %v", err)
 	}
-	if err := run(mastodontest.Lies{}, "s3cret", map[string]string{"s3cret": "ana"}, StreamOptions{}); !errors.Is(err, errEnough) {
+	if err := run(mastodontest.Lies{}, "s3cret", map[string]string{"s3cret": "ana"}, StreamOptions{}); !errors.Is(err,
+		errEnough) {
 		t.Errorf("with a token: %v", err)
 	}
 	err := run(mastodontest.Lies{}, "wr0ng", map[string]string{"s3cret": "ana"}, StreamOptions{})
@@ -152,7 +162,8 @@ func TestStreamEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, c := streamed(t, mastodontest.Options{Seed: 3, People: 4}, "")
-	if _, err := c.Stream(ctx, StreamOptions{Open: opener(sent)}, func(Event) error { return nil }); !errors.Is(err, context.Canceled) {
+	if _, err := c.Stream(ctx, StreamOptions{Open: opener(sent)}, func(Event) error { return nil }); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("left: %v", err)
 	}
 	if _, err := c.Stream(t.Context(), StreamOptions{}, nil); err == nil {
@@ -174,13 +185,15 @@ func FuzzEvents(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		c := canned(t, "", nil)
-		_, err := c.events(strings.NewReader(body), StreamOptions{MaxLine: 4 << 10, MaxEvent: 8 << 10}, func(e Event) error {
-			switch {
-			case e.ID == "", e.Kind == Deleted != (e.Post == nil), e.Post != nil && e.Post.ID != e.ID, len(e.ID) > service.MaxID:
-				t.Errorf("%+v", e)
-			}
-			return nil
-		})
+		_, err := c.events(strings.NewReader(body), StreamOptions{MaxLine: 4 << 10, MaxEvent: 8 << 10},
+			func(e Event) error {
+				switch {
+				case e.ID == "", e.Kind == Deleted != (e.Post == nil), e.Post != nil && e.Post.ID != e.ID,
+					len(e.ID) > service.MaxID:
+					t.Errorf("%+v", e)
+				}
+				return nil
+			})
 		if err == nil {
 			t.Error("a stream that ended, and no error")
 		}

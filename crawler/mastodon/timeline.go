@@ -28,7 +28,8 @@ func PostsOf(id string) Feed {
 // Tagged are the public posts with a hashtag, those of the server's own people
 // only when local is set.
 func Tagged(tag string, local bool) Feed {
-	return Feed{"tag", ClassTag, "/api/v1/timelines/tag/" + url.PathEscape(strings.TrimPrefix(tag, "#")), localOnly(local)}
+	return Feed{"tag", ClassTag, "/api/v1/timelines/tag/" + url.PathEscape(strings.TrimPrefix(tag, "#")),
+		localOnly(local)}
 }
 
 // Public is the public timeline, of the server's own people only when local is set.
@@ -287,7 +288,8 @@ func (t *Timeline) query() (url.Values, error) {
 // newestFirst turns a page that came the other way round. Ids tell nothing of
 // their order, and pinned posts may stand out of it: the ends of the page decide.
 func newestFirst(posts []Post) {
-	if n := len(posts); n > 1 && posts[0].Created.Before(posts[n-1].Created) && !posts[0].Created.IsZero() && ascending(posts) {
+	if n := len(posts); n > 1 && posts[0].Created.Before(posts[n-1].Created) && !posts[0].Created.IsZero() &&
+		ascending(posts) {
 		slices.Reverse(posts)
 	}
 }
@@ -377,7 +379,8 @@ func (t *Timeline) forwardPage(posts []Post) Batch {
 	fresh, stop, _ := t.forward.Took(ids, next, t.how.Limits)
 	b := t.split(posts, fresh)
 	t.m.Recent = service.Foremost(t.order(posts), t.m.Recent)
-	if len(t.expect) > 0 && !slices.ContainsFunc(t.expect, func(s service.Seen) bool { return !slices.Contains(ids, s.ID) }) {
+	if len(t.expect) > 0 &&
+		!slices.ContainsFunc(t.expect, func(s service.Seen) bool { return !slices.Contains(ids, s.ID) }) {
 		t.whole() // it joins what was read, whatever min_id means
 	}
 	t.m.Base = t.start

@@ -36,13 +36,15 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 		if racetest.Enabled && ids != mastodontest.Hashes {
 			continue
 		}
-		p := visit(t, mastodontest.Options{Seed: 7, People: people(45), IDs: ids, Start: since(), Lies: mastodontest.Lies{MaxLimit: 7 + int(ids)*16}})
+		p := visit(t, mastodontest.Options{Seed: 7, People: people(45), IDs: ids, Start: since(),
+			Lies: mastodontest.Lies{MaxLimit: 7 + int(ids)*16}})
 		truth := p.w.Truth()
 		posts, edges, edited, tags := 0, 0, 0, map[string]bool{}
 		for acct, want := range truth.Accounts {
 			who := p.lookup(acct)
 			p.sameProfile(who, want)
-			for side, list := range map[service.Side][]string{service.Followers: want.Followers, service.Following: want.Following} {
+			for side, list := range map[service.Side][]string{service.Followers: want.Followers,
+				service.Following: want.Following} {
 				got, l := p.list(who, side, service.Limits{})
 				if !slices.Equal(got, list) || !l.Complete || l.Seen != int64(len(list)) {
 					t.Errorf("%s of %s: %d %v, want %d %v; %+v", side, acct, len(got), got, len(list), list, l)
@@ -64,7 +66,9 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 				}
 			}
 			posts += len(got)
-			if again, _, tl := p.read(PostsOf(who.ID), mark, Reading{Paging: Paging{Min: service.Obeyed}}); len(again) != 0 || tl.Listing().Pages != 1 && len(got) > 0 {
+			if again, _, tl := p.read(PostsOf(who.ID), mark,
+				Reading{Paging: Paging{Min: service.Obeyed}}); len(again) != 0 || tl.Listing().Pages != 1 &&
+				len(got) > 0 {
 				t.Errorf("posts of %s: read again: %d posts in %d pages", acct, len(again), tl.Listing().Pages)
 			}
 		}
@@ -73,14 +77,16 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 			t.Errorf("public: %d, want %d", len(public), len(truth.Public))
 		}
 		for tag := range tags {
-			if got, _, _ := p.read(Tagged(tag, false), service.Mark{}, Reading{}); !slices.Equal(idsOf(got), p.w.Tagged(tag)) {
+			if got, _, _ := p.read(Tagged(tag, false), service.Mark{}, Reading{}); !slices.Equal(idsOf(got),
+				p.w.Tagged(tag)) {
 				t.Errorf("tag %s: %d posts, want %d", tag, len(got), len(p.w.Tagged(tag)))
 			}
 		}
 		if posts < 10*people(45) || edges < 2*people(45) || edited < 1 || len(tags) < 10 {
 			t.Errorf("a poor world: %d posts, %d edges, %d edited, %d tags", posts, edges, edited, len(tags))
 		}
-		t.Logf("ids %d: %d accounts, %d posts, %d edges, %d edited, %d tags in %d requests", ids, len(truth.Accounts), posts, edges, edited, len(tags), p.w.Report().Requests)
+		t.Logf("ids %d: %d accounts, %d posts, %d edges, %d edited, %d tags in %d requests", ids, len(truth.Accounts),
+			posts, edges, edited, len(tags), p.w.Report().Requests)
 	}
 }
 
@@ -92,12 +98,17 @@ func (p *place) sameProfile(got Profile, want mastodontest.Account) {
 		moved = got.Moved.Acct
 	}
 	switch {
-	case got.ID != want.ID, got.Acct != want.Acct, got.Local != want.Local, got.Bot != want.Bot, got.Locked != want.Locked, got.Suspended != want.Suspended, moved != want.Moved,
-		got.Followers != int64(len(want.Followers)), got.Following != int64(len(want.Following)), got.Posts != int64(len(want.Posts)),
-		!want.Suspended && (got.Name != want.Name || got.Note != want.Bio || len(got.Fields) != 1 || got.Fields[0].Name != want.Fields[0][0] || got.Fields[0].Value != want.Fields[0][1]),
-		(got.NoIndex == service.Yes) != want.NoIndex, (got.Indexable == service.Yes) != want.Indexable, (got.Discoverable == service.Yes) != want.Discoverable,
+	case got.ID != want.ID, got.Acct != want.Acct, got.Local != want.Local, got.Bot != want.Bot,
+		got.Locked != want.Locked, got.Suspended != want.Suspended, moved != want.Moved,
+		got.Followers != int64(len(want.Followers)), got.Following != int64(len(want.Following)),
+		got.Posts != int64(len(want.Posts)),
+		!want.Suspended && (got.Name != want.Name || got.Note != want.Bio || len(got.Fields) != 1 ||
+			got.Fields[0].Name != want.Fields[0][0] || got.Fields[0].Value != want.Fields[0][1]),
+		(got.NoIndex == service.Yes) != want.NoIndex, (got.Indexable == service.Yes) != want.Indexable,
+		(got.Discoverable == service.Yes) != want.Discoverable,
 		got.Created.After(want.Created) || want.Created.Sub(got.Created) >= 24*time.Hour, len(got.Raw) == 0,
-		strings.Contains(outs, string(OptNoBotTag)) != (strings.Contains(want.Bio, "#NoBot") && !want.Suspended), strings.Contains(outs, string(OptNotIndexable)) == want.Indexable:
+		strings.Contains(outs, string(OptNoBotTag)) != (strings.Contains(want.Bio, "#NoBot") && !want.Suspended),
+		strings.Contains(outs, string(OptNotIndexable)) == want.Indexable:
 		p.t.Errorf("profile %+v\nwant %+v", got, want)
 	}
 	if key, err := got.Key(); err != nil || string(key) != "mastodon:"+strings.ToLower(want.Acct) {
@@ -115,8 +126,12 @@ func (p *place) samePost(got Post, want mastodontest.Post) {
 	for _, l := range got.Links {
 		links = append(links, l.Key.URL())
 	}
-	if got.Author.Acct != want.By || got.Text != want.Text || got.Lang != want.Lang || !got.Created.Equal(want.Created.Truncate(time.Millisecond)) || !got.Edited.Equal(want.Edited.Truncate(time.Millisecond)) ||
-		got.ReplyTo != want.Reply || boost != want.Boost || !slices.Equal(got.Tags, want.Tags) || !slices.Equal(mentioned(got), want.Mentions) || len(want.Versions) == 1 && !slices.Equal(links, want.Links) || len(got.Raw) == 0 {
+	if got.Author.Acct != want.By || got.Text != want.Text || got.Lang != want.Lang ||
+		!got.Created.Equal(want.Created.Truncate(time.Millisecond)) ||
+		!got.Edited.Equal(want.Edited.Truncate(time.Millisecond)) ||
+		got.ReplyTo != want.Reply || boost != want.Boost || !slices.Equal(got.Tags, want.Tags) ||
+		!slices.Equal(mentioned(got), want.Mentions) || len(want.Versions) == 1 &&
+		!slices.Equal(links, want.Links) || len(got.Raw) == 0 {
 		p.t.Errorf("post %+v\nwant %+v", got, want)
 	}
 }

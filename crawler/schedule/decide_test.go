@@ -192,12 +192,14 @@ func TestPhaseOfFirstWait(t *testing.T) {
 		word  string
 		phase float64
 		share float64
-	}{{"u", 0.25, 0.25}, {"u", 0, 1}, {"u", 1, 1}, {"uu", 0.25, 1}, {"uc", 0.25, 1}, {"ug", 0.25, 1}, {"ue", 0.25, 1}, {"eu", 0.5, 0.5}} {
+	}{{"u", 0.25, 0.25}, {"u", 0, 1}, {"u", 1, 1}, {"uu", 0.25, 1}, {"uc", 0.25, 1}, {"ug", 0.25, 1}, {"ue", 0.25, 1},
+		{"eu", 0.5, 0.5}} {
 		h := story(tt.word, 10)
 		d, whole := Decide(Item{History: h, Phase: tt.phase}, b, h.Last()), Decide(Item{History: h}, b, h.Last())
 		got, want := d.At.Sub(h.Last()).Hours()/24, tt.share*whole.At.Sub(h.Last()).Hours()/24
 		if math.Abs(got-want) > 1e-6 || d.Tau != whole.Tau {
-			t.Errorf("%q, phase %g: after %g days (every %g), want %g (every %g)", tt.word, tt.phase, got, d.Tau, want, whole.Tau)
+			t.Errorf("%q, phase %g: after %g days (every %g), want %g (every %g)", tt.word, tt.phase, got, d.Tau, want,
+				whole.Tau)
 		}
 	}
 	b.Floor = 3 * day

@@ -17,7 +17,8 @@ func TestHeard(t *testing.T) {
 	for _, ratio := range []float64{0.1, 1, 1.5, 3, 10, 50} {
 		d := Heard(Item{History: h, Told: 0.5}, b, ratio, half)
 		if d.At.After(before) || d.At.Before(half) || ratio > 1 && !(d.Chance > chance) {
-			t.Errorf("odds %g: due %s with chance %.2f, at lower odds %s with %.2f", ratio, d.At, d.Chance, before, chance)
+			t.Errorf("odds %g: due %s with chance %.2f, at lower odds %s with %.2f", ratio, d.At, d.Chance, before,
+				chance)
 		}
 		if ratio <= 1 && !d.At.Equal(plain.At) {
 			t.Errorf("odds %g move the visit to %s from %s", ratio, d.At, plain.At)
@@ -34,7 +35,8 @@ func TestHeard(t *testing.T) {
 	}
 	gone := story("ucu", 10)
 	gone.Add(Event{At: gone.Last().Add(day), Outcome: Gone})
-	if d := Heard(Item{History: gone}, b, 50, gone.Last().Add(time.Hour)); !d.At.Equal(Decide(Item{History: gone}, b, gone.Last()).At) {
+	if d := Heard(Item{History: gone}, b, 50, gone.Last().Add(time.Hour)); !d.At.Equal(Decide(Item{History: gone}, b,
+		gone.Last()).At) {
 		t.Error("a word brings back what is gone")
 	}
 }

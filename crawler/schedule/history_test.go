@@ -59,7 +59,8 @@ func TestErrorsLendTheirTimeToTheNextLook(t *testing.T) {
 }
 
 func TestDead(t *testing.T) {
-	for word, want := range map[string]bool{"": false, "u": false, "ug": true, "uge": true, "ugu": false, "ur": false, "e": false} {
+	for word, want := range map[string]bool{"": false, "u": false, "ug": true, "uge": true, "ugu": false, "ur": false,
+		"e": false} {
 		if got := story(word, 1).Dead(); got != want {
 			t.Errorf("%q: dead %v", word, got)
 		}
@@ -117,7 +118,8 @@ func TestHistoryRoundTrip(t *testing.T) {
 		now := t0
 		for range rapid.IntRange(0, 80).Draw(t, "visits") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, 4e7).Draw(t, "gap")) * time.Second)
-			h.Add(Event{At: now, Outcome: Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")), Posts: rapid.IntRange(0, 300).Draw(t, "posts")})
+			h.Add(Event{At: now, Outcome: Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")),
+				Posts: rapid.IntRange(0, 300).Draw(t, "posts")})
 		}
 		b, err := h.MarshalBinary()
 		if err != nil {

@@ -67,7 +67,8 @@ func TestBeliefNeverBreaks(t *testing.T) {
 		now := t0.Unix()
 		for range rapid.IntRange(0, 200).Draw(t, "visits") {
 			now += rapid.SampledFrom([]int64{-100, 0, 1, 3600, 86400, 1e8}).Draw(t, "gap")
-			h.Add(Event{At: unix(now), Outcome: Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")), Posts: rapid.IntRange(0, 1e6).Draw(t, "posts")})
+			h.Add(Event{At: unix(now), Outcome: Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")),
+				Posts: rapid.IntRange(0, 1e6).Draw(t, "posts")})
 		}
 		b := m.Believe(h)
 		for _, w := range b {
@@ -138,7 +139,8 @@ func TestFit(t *testing.T) {
 		return sum
 	}
 	if got, want := slow(m), (1-fitDoubt)*0.7+fitDoubt*slow(NewModel()); math.Abs(got-want) > 0.03 {
-		t.Errorf("%.2f of the prior is slow, want %.2f: 0.70 of the population, and what is left of the prior before", got, want)
+		t.Errorf("%.2f of the prior is slow, want %.2f: 0.70 of the population, and what is left of the prior before",
+			got, want)
 	}
 	if again := NewModel().Fit(sample).Fit(sample).Fit(sample); again != m {
 		t.Error("fitting twice gives two models")

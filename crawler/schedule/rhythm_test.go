@@ -22,7 +22,8 @@ func TestRhythm(t *testing.T) {
 	if HourOfWeek(mondayNight) != 3 || HourOfWeek(mondayNight.Add(-4*time.Hour)) != 167 {
 		t.Fatal("hour of week")
 	}
-	night, noon := r.Busy(mondayNight, mondayNight.Add(time.Hour)), r.Busy(mondayNight.Add(9*time.Hour), mondayNight.Add(10*time.Hour))
+	night, noon := r.Busy(mondayNight, mondayNight.Add(time.Hour)),
+		r.Busy(mondayNight.Add(9*time.Hour), mondayNight.Add(10*time.Hour))
 	if night > noon/10 || night <= 0 {
 		t.Errorf("an hour at night is worth %s, at noon %s", night, noon)
 	}

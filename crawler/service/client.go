@@ -46,7 +46,8 @@ type Options struct {
 	Now        func() time.Time // default time.Now
 	MaxBody    int64            // bytes of one answer; default 4 MiB
 	MaxText    int              // bytes of the text of one post or profile; default 64 KiB
-	MaxRaw     int              // bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	// bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	MaxRaw int
 	// Judge corrects the Fault that an answer without a good status is, by what the
 	// service means by it. default: as its status says.
 	Judge func(resp *fetch.Response, f *Fault)
@@ -64,7 +65,8 @@ func New(o Options) (*Client, error) {
 	var errs []error
 	u, err := url.Parse(o.Base)
 	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" || strings.Trim(u.Path, "/") != "":
 		errs = append(errs, fmt.Errorf("%s: base %q is not http[s]://host[:port]", o.Service, o.Base))
 	case u.Scheme == "http" && o.Credential.Set() && !loopback(u.Hostname()):
 		errs = append(errs, fmt.Errorf("%s: base %q: a credential is not sent over plain http", o.Service, o.Base))
@@ -127,7 +129,8 @@ type Answer struct {
 
 // Get asks and gives the JSON that came, or a *Fault.
 func (c *Client) Get(ctx context.Context, a Ask) (Answer, error) {
-	call := Call{Class: a.Class, Paging: a.Paging, Auth: c.o.Credential.Set(), Request: c.request(a, "application/json")}
+	call := Call{Class: a.Class, Paging: a.Paging, Auth: c.o.Credential.Set(),
+		Request: c.request(a, "application/json")}
 	call.Request.MaxBody = c.o.MaxBody
 	resp, err := c.o.Do(ctx, call)
 	if err != nil {
@@ -191,7 +194,8 @@ func (c *Client) judge(resp *fetch.Response, auth bool) *Fault {
 		return f
 	case s >= 300 && s < 400:
 		f.Word, f.To = Moved, Clip(resp.Header.Get("Location"), 1<<10)
-	case s == http.StatusUnauthorized, s == http.StatusUnprocessableEntity && !auth && strings.Contains(strings.ToLower(f.Said), "authent"):
+	case s == http.StatusUnauthorized, s == http.StatusUnprocessableEntity && !auth &&
+		strings.Contains(strings.ToLower(f.Said), "authent"):
 		f.Word = NeedsToken
 	case s == http.StatusForbidden, s == http.StatusUnavailableForLegalReasons:
 		f.Word = Closed

@@ -27,7 +27,8 @@ const maxToken = 4 << 10
 // NewCredential is the credential of that name (the operator's own, for budgets and logs).
 func NewCredential(name, token string) (Credential, error) {
 	token = strings.TrimSpace(token)
-	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if token == "" || len(token) > maxToken ||
+		strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return Credential{}, errors.New("service: credential: a token is 1 to 4096 visible ASCII characters")
 	}
 	return Credential{name, func() string { return token }}, nil

@@ -8,7 +8,7 @@
 //   - Edges reads a list (followers, following) and holds it against its count.
 //   - Timeline reads a feed from a Mark, upward where the service can, else downward.
 //
-// Nothing here connects, waits or keeps, and no header of limits is read but Retry-After: Options.Do asks, within a budget
-// that it settles with the answer (crawler/budget); a Checkpoint and a Mark are bytes
+// Nothing here connects, waits or keeps, and no header of limits is read but Retry-After: Options.Do asks, within a
+// budget that it settles with the answer (crawler/budget); a Checkpoint and a Mark are bytes
 // to be kept with the page that they came with (I3).
 package service

@@ -86,7 +86,8 @@ func NewEdges[T any](service string, of EdgeList, lim Limits, page PageOf[T]) (*
 		return nil, err
 	}
 	return &Edges[T]{service: service, page: page, lim: lim.WithDefaults(), st: edgeState{
-		V: checkpointVersion, ID: of.ID, Acct: of.Acct, Side: of.Side, Claimed: max(of.Claimed, -1), Local: of.Local, Hides: of.Hides,
+		V: checkpointVersion, ID: of.ID, Acct: of.Acct, Side: of.Side, Claimed: max(of.Claimed, -1), Local: of.Local,
+		Hides: of.Hides,
 	}}, nil
 }
 
@@ -140,7 +141,8 @@ func (e *Edges[T]) Done() bool { return e.st.Over }
 
 // Listing is how the list stands.
 func (e *Edges[T]) Listing() Listing {
-	return Listing{Complete: e.st.Over && e.st.Why == "", Why: e.st.Why, Claimed: e.st.Claimed, Seen: e.st.Trail.Seen, Pages: e.st.Trail.Pages, Strange: e.st.Trail.Strange}
+	return Listing{Complete: e.st.Over && e.st.Why == "", Why: e.st.Why, Claimed: e.st.Claimed, Seen: e.st.Trail.Seen,
+		Pages: e.st.Trail.Pages, Strange: e.st.Trail.Strange}
 }
 
 // Next is the next page: the items that are new in it, none after the end. After a Fault that

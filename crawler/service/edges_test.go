@@ -30,7 +30,8 @@ func FuzzCheckpoint(f *testing.F) {
 // Bytes that are no Mark are refused, and a reading from those that are ends, whatever comes.
 func FuzzMark(f *testing.F) {
 	f.Add(Mark{V: MarkVersion, Recent: []Seen{{ID: "5"}, {ID: "4"}}, From: "4", Wide: 3}.Encode(), []byte(`["6","7"]`))
-	f.Add(Mark{V: MarkVersion, Walk: &Walk{Base: []Seen{{ID: "2"}}, Top: []Seen{{ID: "9"}}, Last: Seen{ID: "8"}, Trail: Trail{Cursor: "x", Power: 2}}}.Encode(), []byte(`["8","7","3"]`))
+	f.Add(Mark{V: MarkVersion, Walk: &Walk{Base: []Seen{{ID: "2"}}, Top: []Seen{{ID: "9"}}, Last: Seen{ID: "8"},
+		Trail: Trail{Cursor: "x", Power: 2}}}.Encode(), []byte(`["8","7","3"]`))
 	f.Fuzz(func(t *testing.T, b, items []byte) {
 		m, err := DecodeMark(b)
 		if err != nil {

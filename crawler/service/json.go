@@ -186,7 +186,10 @@ func Clip(s string, max int) string {
 // Ident is an id, "" when it cannot be one.
 func Ident(t Text) string {
 	s := string(t)
-	if len(s) > MaxID || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == utf8.RuneError || unicode.IsControl(r) }) {
+	if len(s) > MaxID || strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r == utf8.RuneError ||
+			unicode.IsControl(r)
+	}) {
 		return ""
 	}
 	return s
@@ -195,7 +198,8 @@ func Ident(t Text) string {
 // Address is an http address, "" when it is none.
 func Address(t Text) string {
 	s := string(t)
-	if len(s) > MaxAddress || !strings.HasPrefix(s, "https://") && !strings.HasPrefix(s, "http://") || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+	if len(s) > MaxAddress || !strings.HasPrefix(s, "https://") && !strings.HasPrefix(s, "http://") ||
+		strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return ""
 	}
 	return s

@@ -73,7 +73,8 @@ func LinksIn(text string, max int) (found []store.Link) {
 // Wishes are the hashtags by which texts, of a profile, ask not to be collected: #nobot,
 // #noarchive, #noindex, #nosearch, #nocrawl, each once.
 func Wishes(texts ...string) (out []string) {
-	for _, tag := range [...][2]string{{"#nobot", "#nobots"}, {"#noarchive", "#noarchiving"}, {"#noindex", "#noindexing"}, {"#nosearch", "#nosearching"}, {"#nocrawl", "#nocrawling"}} {
+	for _, tag := range [...][2]string{{"#nobot", "#nobots"}, {"#noarchive", "#noarchiving"},
+		{"#noindex", "#noindexing"}, {"#nosearch", "#nosearching"}, {"#nocrawl", "#nocrawling"}} {
 		if slices.ContainsFunc(texts, func(t string) bool { return hasTag(t, tag[0]) || hasTag(t, tag[1]) }) {
 			out = append(out, tag[0])
 		}

@@ -15,7 +15,8 @@ const maxRefusal = 64 << 10
 // header, and follows no redirect, as a credential is for one server: fetch.Client.Open.
 type Opener func(ctx context.Context, r fetch.Request) (*http.Response, error)
 
-// Open asks for what has no end. The body of a good answer is the caller's to cap and to close; any other answer is a *Fault.
+// Open asks for what has no end. The body of a good answer is the caller's to cap and to close; any other answer is a
+// *Fault.
 func (c *Client) Open(ctx context.Context, a Ask, accept string, open Opener) (*http.Response, error) {
 	resp, err := open(ctx, c.request(a, accept))
 	if err != nil {

@@ -259,7 +259,8 @@ func (t *Timeline[T]) other() bool {
 	if cursor == "" || cursor == w.Trail.Cursor {
 		return false
 	}
-	trail := Trail{Cursor: cursor, Known: w.Trail.Known, Seen: w.Trail.Seen, Pages: w.Trail.Pages, Strange: w.Trail.Strange}
+	trail := Trail{Cursor: cursor, Known: w.Trail.Known, Seen: w.Trail.Seen, Pages: w.Trail.Pages,
+		Strange: w.Trail.Strange}
 	w.Trail, w.Other = trail, true
 	return true
 }
@@ -328,7 +329,8 @@ func (t *Timeline[T]) upPage(p Page[T]) Batch[T] {
 	slices.Reverse(p.Items)
 	slices.Reverse(p.IDs)
 	next := ""
-	if len(p.IDs) > 0 && (p.Next != "" || len(p.Items) >= p.Asked) { // a full page may say nothing and have one behind it
+	// a full page may say nothing and have one behind it
+	if len(p.IDs) > 0 && (p.Next != "" || len(p.Items) >= p.Asked) {
 		next = p.IDs[0]
 	}
 	seen := t.seen(p.Items)
@@ -414,7 +416,8 @@ func (t *Timeline[T]) reached(in []Seen) bool {
 		return false
 	}
 	last := in[len(in)-1]
-	return Has(t.start, last.ID) || !last.At.IsZero() && last.At.Before(t.newest) || t.feed.Up != nil && last.ID <= t.start[0].ID
+	return Has(t.start, last.ID) || !last.At.IsZero() && last.At.Before(t.newest) || t.feed.Up != nil &&
+		last.ID <= t.start[0].ID
 }
 
 // joined ends a reading that came down to what was read before, and notes what

@@ -154,7 +154,8 @@ func (t *Trail) Took(ids []string, next string, lim Limits) (fresh []bool, stop 
 
 // Valid says whether what was read from bytes can have been written by this.
 func (t *Trail) Valid() error {
-	if t.Power < 0 || t.Steps < 0 || t.Pages < 0 || t.Seen < 0 || t.Empty < 0 || t.Strange < 0 || len(t.Cursor) > MaxCursor || len(t.Mark) > MaxCursor {
+	if t.Power < 0 || t.Steps < 0 || t.Pages < 0 || t.Seen < 0 || t.Empty < 0 || t.Strange < 0 ||
+		len(t.Cursor) > MaxCursor || len(t.Mark) > MaxCursor {
 		return errors.New("out of range")
 	}
 	return nil

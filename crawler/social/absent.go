@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	mostAbsent = 5         // posts that are missing from their place, asked for in one visit
-	doubtFor   = time.Hour // a post that is missing and yet found is asked for again: some servers take their time over a deletion
+	mostAbsent = 5 // posts that are missing from their place, asked for in one visit
+	// a post that is missing and yet found is asked for again: some servers take their time over a deletion
+	doubtFor = time.Hour
 )
 
 // absent asks for posts that should have come again and did not. That one is not there is believed of

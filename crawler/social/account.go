@@ -46,7 +46,8 @@ func (v *visit) looks(k partition.Key, st *state) bool {
 	case partition.KindFollowers, partition.KindFollowing:
 		return st.List == nil || len(st.List.At) == 0
 	case partition.KindAccount:
-		if st.Outside == who.IsUndecided && st.ID != "" && v.now.Sub(st.Profiled) < outsiders { // judged again by what is kept
+		// judged again by what is kept
+		if st.Outside == who.IsUndecided && st.ID != "" && v.now.Sub(st.Profiled) < outsiders {
 			return false
 		}
 		return v.profileDue(st) || v.mayBeIdle(st)
@@ -59,9 +60,11 @@ func (v *visit) profileDue(st *state) bool {
 	return st.ID == "" || v.now.Sub(st.Profiled) >= v.s.o.Profile || st.Outside != ""
 }
 
-// mayBeIdle says whether a look-up can tell that an account has nothing new: all its posts were read, and its counter is believed.
+// mayBeIdle says whether a look-up can tell that an account has nothing new: all its posts were read, and its counter
+// is believed.
 func (v *visit) mayBeIdle(st *state) bool {
-	return !st.Told.At.IsZero() && st.Told.Lies == 0 && st.Mark.Walk == nil && st.Boosts.Walk == nil && v.api.counts(st.Claimed)
+	return !st.Told.At.IsZero() && st.Told.Lies == 0 && st.Mark.Walk == nil && st.Boosts.Walk == nil &&
+		v.api.counts(st.Claimed)
 }
 
 // account refreshes the profile when that is due, judges, and reads the posts since the mark, unless
@@ -121,7 +124,8 @@ func (v *visit) lookUp(ctx context.Context) (ends bool, err error) {
 	if ends, err := v.stays(p); ends || err != nil {
 		return ends, err
 	}
-	if first && had.crowd && v.st.Outside == "" { // whose profile was never seen goes before posts: rows of a later hour come later
+	// whose profile was never seen goes before posts: rows of a later hour come later
+	if first && had.crowd && v.st.Outside == "" {
 		v.res.Next = store.Next{State: store.StatePending, At: v.now.Truncate(time.Hour).Add(time.Hour)}
 		return true, nil
 	}
@@ -224,7 +228,8 @@ func (v *visit) lost(api bool, err error) error {
 		v.gap(store.GapExpired, err.Error())
 		return nil
 	}
-	v.res.Next = store.Next{State: store.StatePending, At: v.now.Add(time.Duration(v.st.Lost) * time.Hour), Reason: "not found: asked once more"}
+	v.res.Next = store.Next{State: store.StatePending, At: v.now.Add(time.Duration(v.st.Lost) * time.Hour),
+		Reason: "not found: asked once more"}
 	return nil
 }
 
@@ -272,8 +277,8 @@ func (v *visit) stays(p person) (bool, error) {
 	return false, nil
 }
 
-// leave is stop for somebody whose posts are not to be read as long as the profile says the same: whenever the account is
-// visited next, be it because a person asks for it, its profile goes first.
+// leave is stop for somebody whose posts are not to be read as long as the profile says the same: whenever the account
+// is visited next, be it because a person asks for it, its profile goes first.
 func (v *visit) leave(word, reason string, again time.Duration) {
 	v.stop(word, reason, again)
 	v.st.Profiled = time.Time{}
@@ -324,7 +329,8 @@ func (v *visit) read(ctx context.Context, f feed) (err error) {
 	*f.mark = f.Mark()
 	defer v.prune()
 	l := f.Listing()
-	if err != nil && !(f.Done() && l.Pages > 0 && l.Why == service.Closed) { // some let nobody past the first page of a search
+	// some let nobody past the first page of a search
+	if err != nil && !(f.Done() && l.Pages > 0 && l.Why == service.Closed) {
 		return err
 	}
 	if v.st.Outside != "" { // so many were read as to judge by

@@ -25,8 +25,9 @@ const (
 
 // found is what a look-up said of an account.
 type found struct {
-	at      time.Time
-	profile any  // of the service's client; nil = the look-up of several had nothing, which only one for it alone can explain
+	at time.Time
+	// of the service's client; nil = the look-up of several had nothing, which only one for it alone can explain
+	profile any
 	crowd   bool // more wait than one call looks up
 }
 
@@ -85,8 +86,8 @@ func subject(k partition.Key) partition.Key {
 	return k.Account()
 }
 
-// looked is what a look-up of several said of the subject of the Key: one that was made for somebody else, or one that is made
-// now, when there is anybody to bring along. ok is false when there is none: it may be asked for alone.
+// looked is what a look-up of several said of the subject of the Key: one that was made for somebody else, or one that
+// is made now, when there is anybody to bring along. ok is false when there is none: it may be asked for alone.
 func (v *visit) looked(ctx context.Context) (f found, ok bool, err error) {
 	k, site := subject(v.t.Due.Key), v.t.Due.Key.Site()
 	if f, ok = v.s.ahead.get(k, v.st.Looked, v.now); ok {
@@ -110,7 +111,8 @@ func (v *visit) looked(ctx context.Context) (f found, ok bool, err error) {
 	case err == nil:
 	case errors.As(err, &wait): // there may be room for one
 		return found{}, false, nil
-	case word == service.Unsupported, word == service.Refused, word == service.Misshapen, word == service.NotJSON, word == service.Gone, word == service.Closed:
+	case word == service.Unsupported, word == service.Refused, word == service.Misshapen, word == service.NotJSON,
+		word == service.Gone, word == service.Closed:
 		v.s.o.Logger.Info("looks up one account at a time", "site", site, "err", err)
 		v.s.ahead.refuses(site, v.now)
 		return found{}, false, nil

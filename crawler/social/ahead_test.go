@@ -17,18 +17,22 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// profiles is the size of TestProfilesOfAStorm; the is 100,000: go test ./crawler/social -run Storm -profiles 100000 -timeout 2h.
+// profiles is the size of TestProfilesOfAStorm; the is 100,000: go test ./crawler/social -run Storm -profiles
+// 100000 -timeout 2h.
 var profiles = flag.Int("profiles", 3000, "accounts of TestProfilesOfAStorm")
 
-// storm has a peer with so many credentials be told of n accounts of X at once, and counts the profiles that it has after each time of at.
-// The server allows a credential as many look-ups as TwitterEcho had for 100,000: 180 in a quarter of an hour.
+// storm has a peer with so many credentials be told of n accounts of X at once, and counts the profiles that it has
+// after each time of at. The server allows a credential as many look-ups as TwitterEcho had for 100,000: 180 in a
+// quarter of an hour.
 func storm(t *testing.T, n, credentials int, at ...time.Duration) (had []int) {
 	t.Helper()
 	limits := []storytest.Limit{
-		{Name: "users", Class: "users", Max: max(180*n/100_000, 1), Window: 15 * time.Minute, Auth: true, Rolling: true},
+		{Name: "users", Class: "users", Max: max(180*n/100_000, 1), Window: 15 * time.Minute, Auth: true,
+			Rolling: true},
 		{Name: "posts", Class: "posts", Max: max(n/10, 1), Window: 15 * time.Minute, Auth: true, Rolling: true},
 	}
-	w, p := birds(t, twittertest.Options{Seed: 3, People: n, Quiet: true, Rate: 0.01, Limits: limits}, social.Options{}, 0)
+	w, p := birds(t, twittertest.Options{Seed: 3, People: n, Quiet: true, Rate: 0.01, Limits: limits}, social.Options{},
+		0)
 	p.slow = 150 * time.Millisecond
 	for i := range credentials {
 		secret := fmt.Sprintf("s3cret%d", i)
@@ -57,7 +61,8 @@ func storm(t *testing.T, n, credentials int, at ...time.Duration) (had []int) {
 		had = append(had, n)
 	}
 	r := w.Report()
-	t.Logf("%d accounts, %d credentials: %v profiles after %v; %v, %d refused", n, credentials, had, at, r.ByPath, r.Refused)
+	t.Logf("%d accounts, %d credentials: %v profiles after %v; %v, %d refused", n, credentials, had, at, r.ByPath,
+		r.Refused)
 	if r.Refused != 0 {
 		t.Errorf("%d refused", r.Refused)
 	}
@@ -68,8 +73,8 @@ func storm(t *testing.T, n, credentials int, at ...time.Duration) (had []int) {
 	return had
 }
 
-// 100,000 profiles take a credential at most 90 minutes, with a call for each 100 of them, while the posts of whom is known are read;
-// two credentials have twice as many in the same time.
+// 100,000 profiles take a credential at most 90 minutes, with a call for each 100 of them, while the posts of whom is
+// known are read; two credentials have twice as many in the same time.
 func TestProfilesOfAStorm(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -87,7 +92,8 @@ func TestProfilesOfAStorm(t *testing.T) {
 // Who has posted nothing costs a part of a call; what is new, edited or deleted is had all the same.
 func TestWhoIsIdleCostsAPartOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 12, People: racetest.Fewer(t, 60), Remote: -1, Quiet: true, Rate: -1, Limits: mastodontest.MastodonLimits()})
+		w := world(t, mastodontest.Options{Seed: 12, People: racetest.Fewer(t, 60), Remote: -1, Quiet: true, Rate: -1,
+			Limits: mastodontest.MastodonLimits()})
 		users := w.Users()
 		for _, u := range users { // all posted an hour or more ago
 			for range 3 {
@@ -104,7 +110,8 @@ func TestWhoIsIdleCostsAPartOfACall(t *testing.T) {
 		before := w.Report()
 		time.Sleep(20 * time.Hour)
 		after := w.Report()
-		reads, looks := after.ByPath["/api/v1/accounts/:id/statuses"]-before.ByPath["/api/v1/accounts/:id/statuses"], after.ByPath["/api/v1/accounts"]-before.ByPath["/api/v1/accounts"]
+		reads, looks := after.ByPath["/api/v1/accounts/:id/statuses"]-before.ByPath["/api/v1/accounts/:id/statuses"],
+			after.ByPath["/api/v1/accounts"]-before.ByPath["/api/v1/accounts"]
 		if reads > 0 || looks < 15 || looks > 20*4 {
 			t.Errorf("%d readings and %d look-ups in 20 h of %d people who posted nothing", reads, looks, len(users))
 		}
@@ -119,7 +126,8 @@ func TestWhoIsIdleCostsAPartOfACall(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := w.Truth().Accounts[who].Posts
-		if err := w.Delete(old[1]); err != nil { // one more and one less: the counter says the same, the day of the last post need not
+		// one more and one less: the counter says the same, the day of the last post need not
+		if err := w.Delete(old[1]); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Edit(old[2], "bom dia"); err != nil {
@@ -138,7 +146,8 @@ func TestWhoIsIdleCostsAPartOfACall(t *testing.T) {
 // A counter that says nothing of what is posted is not gone by for long: everything is had a day later at most.
 func TestACounterThatLies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 5, People: racetest.Fewer(t, 30), Remote: -1, Quiet: true, Lies: mastodontest.Lies{Posted: 7}})
+		w := world(t, mastodontest.Options{Seed: 5, People: racetest.Fewer(t, 30), Remote: -1, Quiet: true,
+			Lies: mastodontest.Lies{Posted: 7}})
 		p := newPeer(t, w, social.Options{})
 		p.start()
 		p.seed(accountKeys(t, w.Users())...)
@@ -172,7 +181,8 @@ func TestWhoCannotBeReadCostsNoCalls(t *testing.T) {
 			t.Errorf("nobody: %+v, %v", d, err)
 		}
 		for _, k := range keys[1:] {
-			if d, err := p.store.DueOf(k); err != nil || d.Reason != "protected" || d.At.Before(time.Now().Add(28*24*time.Hour)) {
+			if d, err := p.store.DueOf(k); err != nil || d.Reason != "protected" ||
+				d.At.Before(time.Now().Add(28*24*time.Hour)) {
 				t.Errorf("protected: %+v, %v", d, err)
 			}
 		}

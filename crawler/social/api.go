@@ -24,13 +24,15 @@ type api interface {
 	most() int
 	// called is what look calls the subject of a Key with that state, "" = it cannot look it up.
 	called(k partition.Key, st *state) string
-	// look asks for accounts, most of them at most, in one call: what its client says of each that it had, by what it is called.
+	// look asks for accounts, most of them at most, in one call: what its client says of each that it had, by what it
+	// is called.
 	look(ctx context.Context, names []string) (map[string]any, error)
 	// counts says whether an account with so many posts, as claimed, has another claim when it has posted.
 	counts(posts int64) bool
 	// class is what the budget counts a look-up as.
 	class() string
-	// named is the account that the Key of the visit, a name, leads to now. had is what look said of it, nil = it is asked for.
+	// named is the account that the Key of the visit, a name, leads to now. had is what look said of it, nil = it is
+	// asked for.
 	named(ctx context.Context, had any) (partition.Key, error)
 	// profile is the account of the Key of the visit. had is what look said of it, nil = it is asked for.
 	profile(ctx context.Context, had any) (person, error)
@@ -38,8 +40,8 @@ type api interface {
 	feeds(ctx context.Context) ([]feed, error)
 	// batch is how many kept posts one call looks at again; roundCalls or less: each is asked for alone.
 	batch() int
-	// lookAgain looks at kept posts of the Key, batch of them at most, in one call: it takes in what changed, and names those that the
-	// answer does not have as they are kept.
+	// lookAgain looks at kept posts of the Key, batch of them at most, in one call: it takes in what changed, and names
+	// those that the answer does not have as they are kept.
 	lookAgain(ctx context.Context, posts []store.Record) (absent []store.Record, err error)
 	// lookAt looks at one, and takes it in if it changed. A Fault that is Gone says that it is not there.
 	lookAt(ctx context.Context, post store.Record) error
@@ -166,7 +168,8 @@ func (v *visit) within(p *rateBudget, creds map[string]service.Credential, of fu
 		cost.only = v.only
 		resp, err := v.patient(ctx, p, cost, send)
 		for range len(creds) - 1 { // of several tokens one is bad: the others have its share
-			if err != nil || resp.Status != http.StatusUnauthorized || cost.only != "" || cost.person || !p.reject(v.used) {
+			if err != nil || resp.Status != http.StatusUnauthorized || cost.only != "" || cost.person ||
+				!p.reject(v.used) {
 				break
 			}
 			v.reject(p.site, http.StatusText(resp.Status))
@@ -190,7 +193,8 @@ func (v *visit) within(p *rateBudget, creds map[string]service.Credential, of fu
 }
 
 // patient makes one call, and waits for it if that is not for long.
-func (v *visit) patient(ctx context.Context, p *rateBudget, cost charge, send func(string) (*fetch.Response, error)) (*fetch.Response, error) {
+func (v *visit) patient(ctx context.Context, p *rateBudget, cost charge,
+	send func(string) (*fetch.Response, error)) (*fetch.Response, error) {
 	resp, err := p.ask(ctx, cost, send)
 	for {
 		var wait *budget.WaitError

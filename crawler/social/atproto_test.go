@@ -25,7 +25,8 @@ const (
 func network(t *testing.T, limits []blueskytest.Limit) (*blueskytest.World, *peer) {
 	t.Helper()
 	for seed := uint64(1); seed < 500; seed++ {
-		w, p := skies(t, blueskytest.Options{Seed: seed, People: networkPeople, Quiet: true, Rate: -1, Limits: limits}, social.Options{Lists: true})
+		w, p := skies(t, blueskytest.Options{Seed: seed, People: networkPeople, Quiet: true, Rate: -1, Limits: limits},
+			social.Options{Lists: true})
 		follows, hidden := 0, false
 		for _, a := range w.Truth().Accounts {
 			follows, hidden = follows+len(a.Following), hidden || private(a)
@@ -58,9 +59,9 @@ func network(t *testing.T, limits []blueskytest.Limit) (*blueskytest.World, *pee
 	return nil, nil
 }
 
-// A network as small as one that can be served at home is had whole, to the last post and follow; while nothing is written no
-// record is read; of a post, an edit and a deletion just that is read and kept. The PDS refuses nothing, neither with
-// its real limit nor with one a hundred times smaller.
+// A network as small as one that can be served at home is had whole, to the last post and follow; while nothing is
+// written no record is read; of a post, an edit and a deletion just that is read and kept. The PDS refuses nothing,
+// neither with its real limit nor with one a hundred times smaller.
 func TestASmallNetworkIsHadWhole(t *testing.T) {
 	const list = "/xrpc/com.atproto.repo.listRecords"
 	for name, limits := range map[string][]blueskytest.Limit{
@@ -92,18 +93,22 @@ func TestASmallNetworkIsHadWhole(t *testing.T) {
 						}
 					}
 					follows += len(p.edges(blueskyKey(did) + "/following"))
-					if rec, err := p.store.Record(blueskyKey(did)); err != nil || rec.Kind != store.KindProfile || rec.Title != a.Name || rec.Author != a.Handle {
+					if rec, err := p.store.Record(blueskyKey(did)); err != nil || rec.Kind != store.KindProfile ||
+						rec.Title != a.Name || rec.Author != a.Handle {
 						t.Errorf("profile of %s: %+v %v", did, rec, err)
 					}
 				}
-				if len(truth.Accounts) != networkPeople || posts != networkPosts || follows != networkFollows || tombstones != 0 {
-					t.Errorf("%d accounts, %d posts, %d follows, %d tombstones", len(truth.Accounts), posts, follows, tombstones)
+				if len(truth.Accounts) != networkPeople || posts != networkPosts || follows != networkFollows ||
+					tombstones != 0 {
+					t.Errorf("%d accounts, %d posts, %d follows, %d tombstones", len(truth.Accounts), posts, follows,
+						tombstones)
 				}
 
 				before := w.Report()
 				time.Sleep(26 * time.Hour)
 				if after := w.Report(); after.ByPath[list] != before.ByPath[list] || after.Requests == before.Requests {
-					t.Errorf("nothing was written, and of %d requests %d read records", after.Requests-before.Requests, after.ByPath[list]-before.ByPath[list])
+					t.Errorf("nothing was written, and of %d requests %d read records", after.Requests-before.Requests,
+						after.ByPath[list]-before.ByPath[list])
 				}
 
 				who := blueskyKey(ids[0])
@@ -123,7 +128,8 @@ func TestASmallNetworkIsHadWhole(t *testing.T) {
 				}
 				before = w.Report()
 				time.Sleep(26 * time.Hour)
-				if n := w.Report().ByPath[list] - before.ByPath[list]; n != 3 { // its posts, that none is above them, and its reposts
+				// its posts, that none is above them, and its reposts
+				if n := w.Report().ByPath[list] - before.ByPath[list]; n != 3 {
 					t.Errorf("%d pages of records were read for one account that wrote", n)
 				}
 				now := p.written(who)
@@ -152,7 +158,8 @@ func TestASmallNetworkIsHadWhole(t *testing.T) {
 				if r.Refused != 0 {
 					t.Errorf("%d refused of %d", r.Refused, r.Requests)
 				}
-				t.Logf("%d accounts, %d posts, %d follows; %d requests, %d refused: %v", len(truth.Accounts), posts, follows, r.Requests, r.Refused, r.ByPath)
+				t.Logf("%d accounts, %d posts, %d follows; %d requests, %d refused: %v", len(truth.Accounts), posts,
+					follows, r.Requests, r.Refused, r.ByPath)
 				p.end()
 			})
 		})

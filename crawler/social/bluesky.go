@@ -107,7 +107,8 @@ func (v *blueskyAPI) profile(ctx context.Context, had any) (person, error) {
 		p, err = v.view.Profile(ctx, v.did())
 	}
 	var f *service.Fault
-	if errors.As(err, &f) && (strings.HasSuffix(f.Code, "Takedown") || strings.HasSuffix(f.Code, "Suspended") || strings.HasSuffix(f.Code, "Deactivated")) {
+	if errors.As(err, &f) && (strings.HasSuffix(f.Code, "Takedown") || strings.HasSuffix(f.Code, "Suspended") ||
+		strings.HasSuffix(f.Code, "Deactivated")) {
 		return person{id: v.did(), suspended: true}, nil
 	}
 	if err != nil {
@@ -128,9 +129,10 @@ func (v *blueskyAPI) profile(ctx context.Context, had any) (person, error) {
 		r.Text = ""
 	}
 	v.st.Acct, v.st.Name = p.Acct, p.Name
-	return person{as: p, id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex, edges: func(_ context.Context, side service.Side) (edges, error) {
-		return listOf(v.view.Edges(p, side, "", service.Limits{}))
-	}}, nil
+	return person{as: p, id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex,
+		edges: func(_ context.Context, side service.Side) (edges, error) {
+			return listOf(v.view.Edges(p, side, "", service.Limits{}))
+		}}, nil
 }
 
 // notLoggedIn is the label by which an account asks not to be shown to who is not logged in, as we are not.
@@ -196,8 +198,8 @@ func (v *blueskyAPI) search() (feed, error) {
 // batch is of api.
 func (*blueskyAPI) batch() int { return bluesky.BatchSize }
 
-// lookAgain is of api: the AppView says which posts there are, in the version that it has. It knows no reposts, and what it has
-// otherwise than it is kept the repository is asked for.
+// lookAgain is of api: the AppView says which posts there are, in the version that it has. It knows no reposts, and
+// what it has otherwise than it is kept the repository is asked for.
 func (v *blueskyAPI) lookAgain(ctx context.Context, posts []store.Record) (absent []store.Record, err error) {
 	var uris []string
 	for _, r := range posts {
@@ -273,7 +275,8 @@ func (v *blueskyAPI) found(ctx context.Context, uri string) error {
 }
 
 // reading is a feed; id is what its Mark calls a post.
-func (v *blueskyAPI) reading(tl *bluesky.Timeline, mark *service.Mark, one func(context.Context, string) error, uri func(string) string, id func(bluesky.Post) string) feed {
+func (v *blueskyAPI) reading(tl *bluesky.Timeline, mark *service.Mark, one func(context.Context, string) error,
+	uri func(string) string, id func(bluesky.Post) string) feed {
 	return feed{tl, mark, func(ctx context.Context) error {
 		b, err := tl.Next(ctx)
 		for _, p := range b.Posts {
@@ -304,12 +307,15 @@ func (v *blueskyAPI) repo(ctx context.Context) (*bluesky.Client, bluesky.Repo, e
 		return nil, bluesky.Repo{}, err
 	}
 	repo, err := pds.Repo(ctx, v.did())
-	if word := service.WordOf(err); err != nil && known && (word == service.Gone || word == service.Unsupported || word == service.NotJSON || word == service.Moved) {
+	if word := service.WordOf(err); err != nil && known && (word == service.Gone || word == service.Unsupported ||
+		word == service.NotJSON || word == service.Moved) {
 		v.st.PDS = ""
 		return v.repo(ctx)
 	}
 	var f *service.Fault
-	if errors.As(err, &f) && f.Word == service.Unreachable && f.Err != nil && !errors.Is(f.Err, errEnough) && !isWait(f.Err) { // it may have moved: the next visit looks
+	// it may have moved: the next visit looks
+	if errors.As(err, &f) && f.Word == service.Unreachable && f.Err != nil && !errors.Is(f.Err, errEnough) &&
+		!isWait(f.Err) {
 		v.st.PDS = ""
 	}
 	return pds, repo, err
@@ -334,7 +340,8 @@ func (v *blueskyAPI) locate(ctx context.Context) error {
 		return err
 	}
 	if !secure(who.PDS) {
-		return &service.Fault{Service: "bluesky", Op: "document", Word: service.Misshapen, FromAPI: true, Retry: -1, Said: fmt.Sprintf("its records are nowhere that is asked: %.100q", who.PDS)}
+		return &service.Fault{Service: "bluesky", Op: "document", Word: service.Misshapen, FromAPI: true, Retry: -1,
+			Said: fmt.Sprintf("its records are nowhere that is asked: %.100q", who.PDS)}
 	}
 	v.st.PDS = who.PDS
 	return nil
@@ -396,11 +403,13 @@ func (v *blueskyAPI) post(p bluesky.Post, id string) {
 	for _, m := range p.Media {
 		at := m.URL
 		if at == "" { // a blob of the repository
-			at = v.st.PDS + "/xrpc/com.atproto.sync.getBlob?" + url.Values{"did": {p.Author.ID}, "cid": {m.CID}}.Encode()
+			at = v.st.PDS + "/xrpc/com.atproto.sync.getBlob?" + url.Values{"did": {p.Author.ID},
+				"cid": {m.CID}}.Encode()
 		}
 		r.Media = append(r.Media, store.Media{Type: m.Type, URL: at, Alt: m.Alt})
 	}
-	r.Counts = counts(map[string]int64{"replies": p.Replies, "boosts": p.Boosts, "likes": p.Favourites, "quotes": p.Quotes})
+	r.Counts = counts(map[string]int64{"replies": p.Replies, "boosts": p.Boosts, "likes": p.Favourites,
+		"quotes": p.Quotes})
 	for _, l := range p.Labels {
 		r.Flags = append(r.Flags, l.Value)
 	}

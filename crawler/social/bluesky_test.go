@@ -53,7 +53,11 @@ func blueskyKey(did string) partition.Key { return partition.Key("bluesky:" + di
 func (p *peer) written(k partition.Key) map[string]store.Record {
 	p.t.Helper()
 	out := map[string]store.Record{}
-	if err := p.store.Posts(0, k, "", func(r store.Record) (bool, error) { out[r.Post] = r; return true, nil }); err != nil {
+	if err := p.store.Posts(0, k, "", func(r store.Record) (bool, error) {
+		out[r.Post] = r
+		return true,
+			nil
+	}); err != nil {
 		p.t.Fatal(err)
 	}
 	return out
@@ -98,11 +102,12 @@ func (p *peer) sameAsSkies(truth blueskytest.Truth, until time.Time) (posts, tom
 	return posts, tombstones
 }
 
-// A peer follows the people of a network whole, seeded by their handles: profiles, all that they write and repost, what they
-// change and delete of it, whom they follow and who follows them; within the limits of each server.
+// A peer follows the people of a network whole, seeded by their handles: profiles, all that they write and repost, what
+// they change and delete of it, whom they follow and who follows them; within the limits of each server.
 func TestBlueskyIsFollowedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, p := skies(t, blueskytest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true, Limits: blueskytest.PDSLimits()}, social.Options{Lists: true})
+		w, p := skies(t, blueskytest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true,
+			Limits: blueskytest.PDSLimits()}, social.Options{Lists: true})
 		p.start()
 		var seeds []partition.Key
 		for _, did := range w.IDs() {
@@ -126,7 +131,8 @@ func TestBlueskyIsFollowedWhole(t *testing.T) {
 				continue
 			}
 			rec, err := p.store.Record(k)
-			if err != nil || rec.Kind != store.KindProfile || rec.Title != want.Name || rec.Author != want.Handle || rec.Source != "bluesky" {
+			if err != nil || rec.Kind != store.KindProfile || rec.Title != want.Name || rec.Author != want.Handle ||
+				rec.Source != "bluesky" {
 				t.Errorf("profile of %s: %+v %v", did, rec, err)
 			}
 			for name, members := range map[string][]string{"/followers": want.Followers, "/following": want.Following} {
@@ -136,7 +142,8 @@ func TestBlueskyIsFollowedWhole(t *testing.T) {
 				}
 				slices.Sort(keys)
 				if got := p.edges(k + partition.Key(name)); !slices.Equal(got, keys) {
-					t.Errorf("%s%s: %d, want %d; gaps %+v", did, name, len(got), len(keys), p.gaps(k+partition.Key(name)))
+					t.Errorf("%s%s: %d, want %d; gaps %+v", did, name, len(got), len(keys),
+						p.gaps(k+partition.Key(name)))
 				}
 				lists++
 			}
@@ -157,8 +164,8 @@ func TestBlueskyIsFollowedWhole(t *testing.T) {
 	})
 }
 
-// What is changed is had anew although the AppView shows the old text, what is deleted becomes a tombstone, also in a search; who is suspended costs
-// no more calls.
+// What is changed is had anew although the AppView shows the old text, what is deleted becomes a tombstone, also in a
+// search; who is suspended costs no more calls.
 func TestBlueskyEditsDeletesAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := skies(t, blueskytest.Options{Seed: 9, People: 12, Quiet: true, Rate: -1}, social.Options{})
@@ -209,7 +216,8 @@ func TestBlueskyEditsDeletesAndEnds(t *testing.T) {
 		if found := p.written(tag); len(found) != 5 || found[ids[1]].By != who || !found[ids[2]].Deleted {
 			t.Errorf("search: %+v", found)
 		}
-		if d, err := p.store.DueOf(gone); err != nil || d.At.Before(time.Now().Add(60*24*time.Hour)) || d.Reason != "suspended" {
+		if d, err := p.store.DueOf(gone); err != nil || d.At.Before(time.Now().Add(60*24*time.Hour)) ||
+			d.Reason != "suspended" {
 			t.Errorf("%s costs a call at %s: %s %v", gone, d.At, d.Reason, err)
 		}
 		p.end()
@@ -220,7 +228,8 @@ func TestBlueskyEditsDeletesAndEnds(t *testing.T) {
 func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := []blueskytest.Limit{{Name: "global", Max: 60, Window: 5 * time.Minute, All: true, Rolling: true}}
-		w, p := skies(t, blueskytest.Options{Seed: 4, People: racetest.Fewer(t, 45), Limits: limits}, social.Options{Lists: true, Calls: 3})
+		w, p := skies(t, blueskytest.Options{Seed: 4, People: racetest.Fewer(t, 45), Limits: limits},
+			social.Options{Lists: true, Calls: 3})
 		p.slow = 150 * time.Millisecond // some crashes find a call on its way
 		rng := rand.New(rand.NewPCG(1, 2))
 		p.death = newDeath(p.fs, rng, 50)
@@ -250,7 +259,8 @@ func TestBlueskyGapsAreSaid(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, p := skies(t, blueskytest.Options{Seed: 3, People: 20, Quiet: true, Lies: blueskytest.Lies{EmptyLists: true, SearchPaging: true}}, social.Options{Lists: true})
+		w, p := skies(t, blueskytest.Options{Seed: 3, People: 20, Quiet: true,
+			Lies: blueskytest.Lies{EmptyLists: true, SearchPaging: true}}, social.Options{Lists: true})
 		p.start()
 		var who partition.Key
 		for did, a := range w.Truth().Accounts {
@@ -261,7 +271,8 @@ func TestBlueskyGapsAreSaid(t *testing.T) {
 		search := partition.Key("bluesky:search/e")
 		p.seed(who, search)
 		time.Sleep(time.Hour)
-		if gaps := p.gaps(who + "/followers"); len(gaps) != 1 || gaps[0].What != store.GapIncomplete || gaps[0].Source != "bluesky" || !strings.Contains(gaps[0].Reason, "empty-but-claimed") {
+		if gaps := p.gaps(who + "/followers"); len(gaps) != 1 || gaps[0].What != store.GapIncomplete ||
+			gaps[0].Source != "bluesky" || !strings.Contains(gaps[0].Reason, "empty-but-claimed") {
 			t.Errorf("a list that is empty: %+v", gaps)
 		}
 		if gaps := p.gaps(search); len(gaps) == 0 || gaps[0].What != store.GapCut || len(p.written(search)) < 60 {
@@ -287,8 +298,8 @@ func TestBlueskyGapsAreSaid(t *testing.T) {
 	})
 }
 
-// Where the records of an account are, a document says that anybody may write: it leads to no private address, and to nothing
-// without https.
+// Where the records of an account are, a document says that anybody may write: it leads to no private address, and to
+// nothing without https.
 func TestADocumentLeadsToNoPrivateAddress(t *testing.T) {
 	inside := 0
 	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside++ }))
@@ -299,23 +310,27 @@ func TestADocumentLeadsToNoPrivateAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := httptest.Server{Listener: ln, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if strings.HasPrefix(r.URL.Path, "/xrpc/") {
-			fmt.Fprintf(w, `{"did":%q,"handle":"alice.example","postsCount":1}`, did)
-			return
-		}
-		fmt.Fprintf(w, `{"id":%q,"service":[{"id":"#atproto_pds","type":"AtprotoPersonalDataServer","serviceEndpoint":%q}]}`, did, pds)
-	})}}
+	all := httptest.Server{Listener: ln,
+		Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if strings.HasPrefix(r.URL.Path, "/xrpc/") {
+				fmt.Fprintf(w, `{"did":%q,"handle":"alice.example","postsCount":1}`, did)
+				return
+			}
+			fmt.Fprintf(w, `{"id":%q,"service":[{"id":"#atproto_pds","type":"AtprotoPersonalDataServer","serviceEndpoint":%q}]}`, did, pds)
+		})}}
 	all.Start()
 	defer all.Close()
-	client, err := fetch.New(fetch.Options{Contact: "test@example.org", AddrDelay: -1, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")},
-		Hosts: map[string]netip.Addr{"pds.example": netip.MustParseAddr("127.0.0.1"), "plain.example": netip.MustParseAddr("127.77.0.9")}})
+	client, err := fetch.New(fetch.Options{Contact: "test@example.org", AddrDelay: -1,
+		AllowNet: []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")},
+		Hosts: map[string]netip.Addr{"pds.example": netip.MustParseAddr("127.0.0.1"),
+			"plain.example": netip.MustParseAddr("127.77.0.9")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := strings.Cut(strings.TrimPrefix(secret.URL, "http://"), ":")
-	for at, why := range map[string]string{secret.URL: "private", "https://pds.example:" + port: "private", "https://10.0.0.1": "private", "https://169.254.169.254": "private", "https://[::1]:" + port: "private",
+	for at, why := range map[string]string{secret.URL: "private", "https://pds.example:" + port: "private",
+		"https://10.0.0.1": "private", "https://169.254.169.254": "private", "https://[::1]:" + port: "private",
 		"http://plain.example:" + port: "nowhere", "http://169.254.169.254": "nowhere", "ftp://x": "nowhere"} {
 		pds = at
 		charter := partition.DefaultCharter("test", "founder")
@@ -328,7 +343,8 @@ func TestADocumentLeadsToNoPrivateAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := src.Fetch(t.Context(), fetch.Task{Due: store.Due{Key: blueskyKey(did)}, Now: time.Now(), Gate: func(context.Context) error { return nil }})
+		res, err := src.Fetch(t.Context(), fetch.Task{Due: store.Due{Key: blueskyKey(did)}, Now: time.Now(),
+			Gate: func(context.Context) error { return nil }})
 		if err != nil || res.Record == nil || len(res.Gaps) != 1 || !strings.Contains(res.Gaps[0].Reason, why) {
 			t.Errorf("%s: %+v %+v %v", at, res.Next, res.Gaps, err)
 		}

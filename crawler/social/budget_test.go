@@ -17,7 +17,8 @@ import (
 func TestAnAllowanceIsUsedAndNotExceeded(t *testing.T) {
 	for _, says := range []mastodontest.Headers{mastodontest.ISO, mastodontest.NoHeaders} {
 		synctest.Test(t, func(t *testing.T) {
-			w := world(t, mastodontest.Options{Seed: 8, People: 1500, Remote: -1, Quiet: true, Rate: -1, Says: says, Limits: mastodontest.MastodonLimits()})
+			w := world(t, mastodontest.Options{Seed: 8, People: 1500, Remote: -1, Quiet: true, Rate: -1, Says: says,
+				Limits: mastodontest.MastodonLimits()})
 			p := newPeer(t, w, social.Options{})
 			p.start()
 			begun := time.Now()
@@ -27,7 +28,8 @@ func TestAnAllowanceIsUsedAndNotExceeded(t *testing.T) {
 			r := w.Report()
 			const due = windows * 300 // fewer than a profile and a page of posts of each
 			if r.Refused != 0 || r.Requests < due*97/100 {
-				t.Errorf("%d requests in %s, %d refused; %d were allowed", r.Requests, time.Since(begun), r.Refused, due)
+				t.Errorf("%d requests in %s, %d refused; %d were allowed", r.Requests, time.Since(begun), r.Refused,
+					due)
 			}
 			if s := p.crawler.Stats(); s.Failed != 0 || len(p.crawler.Failures()) != 0 {
 				t.Errorf("%d failed: %+v", s.Failed, p.crawler.Failures())
@@ -47,7 +49,8 @@ func TestPeersAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := func(peers int) int {
 			time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute))) // a window begins
-			w := world(t, mastodontest.Options{Seed: 8, People: racetest.Fewer(t, 2400), Remote: -1, Quiet: true, Rate: -1, Limits: mastodontest.MastodonLimits()})
+			w := world(t, mastodontest.Options{Seed: 8, People: racetest.Fewer(t, 2400), Remote: -1, Quiet: true,
+				Rate: -1, Limits: mastodontest.MastodonLimits()})
 			users := w.Users()
 			var all []*peer
 			for i := range peers {
@@ -80,7 +83,8 @@ func TestPeersAddUp(t *testing.T) {
 func TestCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 4, People: racetest.Fewer(t, 70), Quiet: true,
-			Limits: []mastodontest.Limit{{Name: "anonymous", Max: 300, Window: 5 * time.Minute}, {Name: "paging", Max: 300, Window: 15 * time.Minute, Paging: true}}})
+			Limits: []mastodontest.Limit{{Name: "anonymous", Max: 300, Window: 5 * time.Minute},
+				{Name: "paging", Max: 300, Window: 15 * time.Minute, Paging: true}}})
 		p := newPeer(t, w, social.Options{Lists: true, Calls: 3})
 		p.slow = 150 * time.Millisecond // some crashes find a call on its way
 		p.start()
@@ -111,7 +115,8 @@ func TestCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 // several calls, such as the first page of a list behind the profile, gets through all the same.
 func TestAnEvenPaceGetsThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 6, People: 10, Remote: -1, Quiet: true, Rate: -1, Says: mastodontest.NoHeaders, Software: "pleroma", Version: "2.6.0"})
+		w := world(t, mastodontest.Options{Seed: 6, People: 10, Remote: -1, Quiet: true, Rate: -1,
+			Says: mastodontest.NoHeaders, Software: "pleroma", Version: "2.6.0"})
 		p := newPeer(t, w, social.Options{Lists: true})
 		p.start()
 		p.seed(accountKeys(t, w.Users())...)
@@ -128,8 +133,8 @@ func TestAnEvenPaceGetsThrough(t *testing.T) {
 	})
 }
 
-// A server that answers fifteen calls in six hours: what it was found to be is not asked for again and again, and people are
-// followed with what is left.
+// A server that answers fifteen calls in six hours: what it was found to be is not asked for again and again, and
+// people are followed with what is left.
 func TestATinyBudgetIsNotSpentOnProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 6, People: 4, Remote: -1, Quiet: true, Rate: -1,

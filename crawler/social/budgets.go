@@ -282,7 +282,8 @@ func (b *Budgets) room(site partition.Site, class string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w, err := p.book.Next(b.now(), class, budget.Ask{Items: 1})
-	if err != nil || w.Bucket == "" { // nothing holds it: its time is that of the Book, which may be later than the caller's
+	// nothing holds it: its time is that of the Book, which may be later than the caller's
+	if err != nil || w.Bucket == "" {
 		return time.Time{}
 	}
 	return w.At
@@ -347,7 +348,8 @@ func (p *rateBudget) accept(credential string) {
 }
 
 // ask makes one call with send, which is given the name of the credential.
-func (p *rateBudget) ask(ctx context.Context, c charge, send func(credential string) (*fetch.Response, error)) (*fetch.Response, error) {
+func (p *rateBudget) ask(ctx context.Context, c charge,
+	send func(credential string) (*fetch.Response, error)) (*fetch.Response, error) {
 	t, err := p.reserve(c)
 	if err != nil {
 		return nil, err
@@ -376,7 +378,8 @@ func (p *rateBudget) ask(ctx context.Context, c charge, send func(credential str
 func notSent(err error) bool {
 	var busy *fetch.BusyError
 	var gate *gateError
-	return errors.As(err, &busy) || errors.As(err, &gate) || errors.Is(err, fetch.ErrPrivate) || errors.Is(err, fetch.ErrContact) ||
+	return errors.As(err, &busy) || errors.As(err, &gate) || errors.Is(err, fetch.ErrPrivate) ||
+		errors.Is(err, fetch.ErrContact) ||
 		errors.Is(err, fetch.ErrPort) || fetch.Stop(err) == "dns"
 }
 

@@ -64,7 +64,8 @@ func (p *peer) tally(accts []string, nation *whotest.World) tally {
 }
 
 func (y tally) shares() (in, out, undecided float64) {
-	return float64(y.inRight) / float64(max(y.in, 1)), float64(y.outRight) / float64(max(y.out, 1)), float64(y.undecided) / float64(max(y.in+y.out+y.undecided, 1))
+	return float64(y.inRight) / float64(max(y.in, 1)), float64(y.outRight) / float64(max(y.out, 1)),
+		float64(y.undecided) / float64(max(y.in+y.out+y.undecided, 1))
 }
 
 // From a few members a community is followed, in a crawl: with a Brazilian for each two Portuguese, Portuguese
@@ -86,14 +87,15 @@ func TestACommunityIsJudged(t *testing.T) {
 			}
 			var judged atomic.Int64
 			var belonged sync.Map // whoever was in at some time
-			rules := social.Rules{Follow: social.Community, Community: "portugal", Judge: func(p who.Profile, texts []string, e who.Edges) who.Verdict {
-				judged.Add(1)
-				v := j.Judge(p, texts, e)
-				if v.Verdict == who.IsIn {
-					belonged.Store(partition.Key(p.ID), true)
-				}
-				return v
-			}}
+			rules := social.Rules{Follow: social.Community, Community: "portugal",
+				Judge: func(p who.Profile, texts []string, e who.Edges) who.Verdict {
+					judged.Add(1)
+					v := j.Judge(p, texts, e)
+					if v.Verdict == who.IsIn {
+						belonged.Store(partition.Key(p.ID), true)
+					}
+					return v
+				}}
 			p := newPeer(t, w, social.Options{Lists: true, Rules: rules, Least: 24 * time.Hour})
 			p.start()
 			var named []partition.Key
@@ -144,19 +146,22 @@ func (p *peer) onlyTheInLead(accts []string, belonged *sync.Map) {
 	}
 }
 
-// A server may say of every post that it is in English, as snac does: the language that is declared is a hint, and who writes
-// Portuguese is judged by that.
+// A server may say of every post that it is in English, as snac does: the language that is declared is a hint, and who
+// writes Portuguese is judged by that.
 func TestADeclaredLanguageIsNoVerdict(t *testing.T) {
 	racetest.Skip(t)
 	j := portuguese(t)
 	synctest.Test(t, func(t *testing.T) {
 		nation := whotest.New(whotest.Options{Seed: 1, People: 150})
-		w := world(t, mastodontest.Options{Seed: 1, People: 150, Remote: -1, Quiet: true, Rate: -1, Lies: mastodontest.Lies{Lang: "en"}})
+		w := world(t, mastodontest.Options{Seed: 1, People: 150, Remote: -1, Quiet: true, Rate: -1,
+			Lies: mastodontest.Lies{Lang: "en"}})
 		accts, err := w.Inhabit(nation)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newPeer(t, w, social.Options{Lists: true, Rules: social.Rules{Follow: social.Community, Community: "portugal", Judge: j.Judge}, Least: 24 * time.Hour})
+		p := newPeer(t, w, social.Options{Lists: true,
+			Rules: social.Rules{Follow: social.Community, Community: "portugal", Judge: j.Judge},
+			Least: 24 * time.Hour})
 		p.start()
 		seeds, members, in := 0, 0, 0
 		for i, acct := range accts { // who is named is in
@@ -177,7 +182,8 @@ func TestADeclaredLanguageIsNoVerdict(t *testing.T) {
 		}
 		y := p.tally(accts, nation)
 		inShare, outShare, undecided := y.shares()
-		t.Logf("of %d at home %d in; in %.4f right of %d, out %.4f of %d, undecided %.4f; wrong %v, undecided %v", members, in, inShare, y.in, outShare, y.out, undecided, y.wrong, y.open)
+		t.Logf("of %d at home %d in; in %.4f right of %d, out %.4f of %d, undecided %.4f; wrong %v, undecided %v",
+			members, in, inShare, y.in, outShare, y.out, undecided, y.wrong, y.open)
 		if members < 20 || in < members*9/10 || inShare < 0.97 || outShare < 0.97 {
 			t.Errorf("of %d at home %d in; in %.4f right, out %.4f", members, in, inShare, outShare)
 		}

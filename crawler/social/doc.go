@@ -17,23 +17,25 @@
 //	bluesky:HANDLE, twitter:@NAME      whose name it is: a link to that account, which is followed as if it had been named
 //
 // What differs between services stands behind api, one of which each visit has: mastodonAPI,
-// blueskyAPI, twitterAPI. All else, budgets, checkpoints, who is followed, gaps, tombstones, when to look again, is one for all.
+// blueskyAPI, twitterAPI. All else, budgets, checkpoints, who is followed, gaps, tombstones, when to look again, is one
+// for all.
 //
 // A visit to an account begins with a look-up of it, where that can be had for a part of a call: a service looks up
-// many with one, and whoever looks up brings the others along that are due (ahead.go). It tells how many posts there are: the
-// same number as before the last reading is no reason to read. Bluesky's repositories say so themselves.
+// many with one, and whoever looks up brings the others along that are due (ahead.go). It tells how many posts there
+// are: the same number as before the last reading is no reason to read. Bluesky's repositories say so themselves.
 //
 // # Old posts
 //
-// A reading shows the newest posts only. All others that are kept are looked at again in a slow round (round.go), many with one call
-// where the service can, within a share of the budget: what was edited, deleted, or is not to be kept any more is found by it, and posts that
-// appear below the newest by the number that the profile claims.
+// A reading shows the newest posts only. All others that are kept are looked at again in a slow round (round.go), many
+// with one call where the service can, within a share of the budget: what was edited, deleted, or is not to be kept any
+// more is found by it, and posts that appear below the newest by the number that the profile claims.
 //
 // # Streams
 //
-// A Jetstream (Options.Jetstream, Listen) tells of posts as they are made, changed and deleted. What it says of an account that is
-// followed here is taken by a visit of that account, which asks nobody; subscriptions.go says what that rests on. So do the public
-// streams of Mastodon-compatible servers (Options.Streams, locals.go), which have no cursor, and tell of some posts only.
+// A Jetstream (Options.Jetstream, Listen) tells of posts as they are made, changed and deleted. What it says of an
+// account that is followed here is taken by a visit of that account, which asks nobody; subscriptions.go says what that
+// rests on. So do the public streams of Mastodon-compatible servers (Options.Streams, locals.go), which have no cursor,
+// and tell of some posts only.
 //
 // # Pace and politeness
 //
@@ -45,8 +47,8 @@
 // follows links through pages, and is not asked for the API, which is made for programs; what people say about being
 // collected is obeyed (Rules.Opted).
 //
-// Where the calls do not do for all that is due, they go to whom they bring posts soonest from, and to what is new before
-// what may have been edited (prices).
+// Where the calls do not do for all that is due, they go to whom they bring posts soonest from, and to what is new
+// before what may have been edited (prices).
 //
 // A credential belongs to this peer: it is in no record, log line, or message to
 // another peer.
@@ -58,5 +60,6 @@
 // follows, is followed by and mentions; the verdict is kept in the record. Who is in is followed and leads to
 // others; who is out is looked at again in a month. Of who is undecided is asked what tells most for its calls (first
 // posts, or its lists), after a wait that is the shorter the likelier that decides, and without a call it is
-// judged again after hours, then days, as its neighbours may have been. What persons said (store.Override) goes before all that.
+// judged again after hours, then days, as its neighbours may have been. What persons said (store.Override) goes before
+// all that.
 package social

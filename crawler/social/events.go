@@ -40,7 +40,8 @@ func (v *visit) applyEvents() (ends bool, err error) {
 		v.res.Kept = func() { v.s.subscriptions.kept(k, last, plain, lost) }
 	}
 	if lost > 0 {
-		v.gap(store.GapIncomplete, "what a stream told for a while was not had: what was edited or deleted of older posts may not be known")
+		v.gap(store.GapIncomplete,
+			"what a stream told for a while was not had: what was edited or deleted of older posts may not be known")
 	}
 	if look && v.now.Sub(v.st.Looked) >= v.s.o.Least { // and so no stream has it asked for more often
 		v.st.Profiled = time.Time{}
@@ -85,7 +86,8 @@ func (v *visit) unsaid(uri, id string) error {
 	r.FetchedAt = v.told
 	v.res.Posts = append(v.res.Posts, r)
 	for _, m := range v.st.marks() {
-		if left := slices.DeleteFunc(slices.Clone(m.Recent), func(s service.Seen) bool { return s.ID == id }); len(left) > 0 {
+		if left := slices.DeleteFunc(slices.Clone(m.Recent),
+			func(s service.Seen) bool { return s.ID == id }); len(left) > 0 {
 			m.Recent = left
 		}
 	}

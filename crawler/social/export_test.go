@@ -40,7 +40,8 @@ func (s *Source) Sizes() map[string]int {
 // StreamBase is streamBase.
 func StreamBase(host, named string) string { return streamBase(host, named) }
 
-// Posted is how many of so many posts are known by their ids, when at most that many may be, and whether the last one is.
+// Posted is how many of so many posts are known by their ids, when at most that many may be, and whether the last one
+// is.
 func Posted(posts, most int) (n int, last bool) {
 	p := posted{most: most}
 	for i := range posts {

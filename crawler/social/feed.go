@@ -32,6 +32,7 @@ func (v *visit) feed(ctx context.Context) error {
 		wait = v.now.Sub(r[n-1].At) / time.Duration(n) * feedPage
 	}
 	wait = min(max(wait, feedLeast), feedMost)
-	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(wait), Reason: fmt.Sprintf("again after %s, when half a page of posts may have come", brief(wait))}
+	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(wait),
+		Reason: fmt.Sprintf("again after %s, when half a page of posts may have come", brief(wait))}
 	return nil
 }

@@ -57,7 +57,8 @@ func (p *peer) sameAsTruth(truth mastodontest.Truth, until time.Time) (posts, to
 		for id, r := range had {
 			if r.Deleted {
 				tombstones++
-				if post := truth.Posts[id]; post.Shown && (post.Boost == "" || !wishes(truth.Accounts[truth.Posts[post.Boost].By])) {
+				if post := truth.Posts[id]; post.Shown &&
+					(post.Boost == "" || !wishes(truth.Accounts[truth.Posts[post.Boost].By])) {
 					p.t.Errorf("%s: post %s is shown, and is taken for deleted", acct, id)
 				}
 			}
@@ -70,7 +71,8 @@ func (p *peer) sameAsTruth(truth mastodontest.Truth, until time.Time) (posts, to
 // post meanwhile, whom they follow and who follows them; within the limits of the server.
 func TestACommunityIsFollowedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true, Limits: mastodontest.MastodonLimits()})
+		w := world(t, mastodontest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true,
+			Limits: mastodontest.MastodonLimits()})
 		p := newPeer(t, w, social.Options{Lists: true})
 		p.start()
 		users := w.Users()
@@ -94,7 +96,8 @@ func TestACommunityIsFollowedWhole(t *testing.T) {
 				}
 				slices.Sort(keys)
 				if got := p.edges(accountKey(t, acct) + partition.Key(name)); !slices.Equal(got, keys) {
-					t.Errorf("%s%s: %d, want %d; gaps %+v", acct, name, len(got), len(keys), p.gaps(accountKey(t, acct)+partition.Key(name)))
+					t.Errorf("%s%s: %d, want %d; gaps %+v", acct, name, len(got), len(keys),
+						p.gaps(accountKey(t, acct)+partition.Key(name)))
 				}
 				lists++
 			}
@@ -115,7 +118,10 @@ func TestEditsDeletesAndEnds(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 9, People: 12, Quiet: true, Rate: -1})
 		p := newPeer(t, w, social.Options{})
 		p.start()
-		users := slices.DeleteFunc(w.Users(), func(u string) bool { return wishes(w.Truth().Accounts[u]) || w.Truth().Accounts[u].NoIndex })
+		users := slices.DeleteFunc(w.Users(), func(u string) bool {
+			return wishes(w.Truth().Accounts[u]) ||
+				w.Truth().Accounts[u].NoIndex
+		})
 		who, gone, mover := users[0], users[1], users[2]
 		id := func(id string, err error) string {
 			if err != nil {
@@ -152,7 +158,8 @@ func TestEditsDeletesAndEnds(t *testing.T) {
 		if r := had[ids[2]]; !r.Deleted || r.Text != "" {
 			t.Errorf("deleted: %+v", r)
 		}
-		if tagged := p.posts(tag); len(tagged) != 6 || tagged[ids[0]].By != accountKey(t, who) || !tagged[ids[2]].Deleted {
+		if tagged := p.posts(tag); len(tagged) != 6 || tagged[ids[0]].By != accountKey(t, who) ||
+			!tagged[ids[2]].Deleted {
 			t.Errorf("tag: %+v", tagged)
 		}
 		if r, err := p.store.Record(accountKey(t, mover)); err != nil || r.MovedTo != accountKey(t, users[3]) {
@@ -179,7 +186,10 @@ func TestSlowDeletions(t *testing.T) {
 			HTML404: true, EditRenames: true, IgnoresMin: true, IgnoresMax: true, IgnoresSince: true, NoPosts: true}})
 		p := newPeer(t, w, social.Options{Most: time.Hour})
 		p.start()
-		who := slices.DeleteFunc(w.Users(), func(u string) bool { return wishes(w.Truth().Accounts[u]) || w.Truth().Accounts[u].NoIndex })[0]
+		who := slices.DeleteFunc(w.Users(), func(u string) bool {
+			return wishes(w.Truth().Accounts[u]) ||
+				w.Truth().Accounts[u].NoIndex
+		})[0]
 		k := accountKey(t, who)
 		var ids []string
 		for range 20 {
@@ -243,7 +253,8 @@ func TestGapsAreSaid(t *testing.T) {
 		p.seed(k)
 		time.Sleep(time.Hour)
 		gaps := p.gaps(k + "/followers")
-		if len(gaps) != 1 || gaps[0].What != store.GapIncomplete || !strings.Contains(gaps[0].Reason, "empty-but-claimed") || gaps[0].Peer != "peer" {
+		if len(gaps) != 1 || gaps[0].What != store.GapIncomplete ||
+			!strings.Contains(gaps[0].Reason, "empty-but-claimed") || gaps[0].Peer != "peer" {
 			t.Errorf("a list that is empty: %+v", gaps)
 		}
 		w.Lie(func(l *mastodontest.Lies) { l.Down = 502 })
@@ -257,7 +268,8 @@ func TestGapsAreSaid(t *testing.T) {
 		a, truth := w.Truth().Accounts[who], w.Truth()
 		had := p.posts(k)
 		for _, id := range a.Posts {
-			if post := truth.Posts[id]; post.Created.Before(time.Now().Add(-25*time.Hour)) && had[id].Post == "" && !wishes(truth.Accounts[truth.Posts[post.Boost].By]) {
+			if post := truth.Posts[id]; post.Created.Before(time.Now().Add(-25*time.Hour)) && had[id].Post == "" &&
+				!wishes(truth.Accounts[truth.Posts[post.Boost].By]) {
 				t.Errorf("post %s of %s is missing after the outage", id, truth.Posts[id].Created)
 			}
 		}
@@ -265,10 +277,12 @@ func TestGapsAreSaid(t *testing.T) {
 	})
 }
 
-// An account that is named while its server is down for a day is had once that is back: what is given up is a try, and not the account.
+// An account that is named while its server is down for a day is had once that is back: what is given up is a try, and
+// not the account.
 func TestWhoIsNamedDuringAnOutageIsHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 3, People: 8, Remote: -1, Quiet: true, Lies: mastodontest.Lies{Down: 502}})
+		w := world(t, mastodontest.Options{Seed: 3, People: 8, Remote: -1, Quiet: true,
+			Lies: mastodontest.Lies{Down: 502}})
 		p := newPeer(t, w, social.Options{})
 		p.start()
 		p.seed(accountKeys(t, w.Users())...)
@@ -309,13 +323,15 @@ type forgets struct {
 
 func (f forgets) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path == "/api/v1/accounts/lookup" && f.first(r.URL.Query().Get("acct")) {
-		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		return &http.Response{StatusCode: http.StatusNotFound,
+			Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
 			Body: io.NopCloser(strings.NewReader(`{"error":"Record not found"}`))}, nil
 	}
 	return f.next.RoundTrip(r)
 }
 
-// Who is not found is gone only when a second look says so too: what a server leaves out of one answer is followed all the same.
+// Who is not found is gone only when a second look says so too: what a server leaves out of one answer is followed all
+// the same.
 func TestAbsenceWantsASecondLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 6, People: 12, Remote: -1, Quiet: true, Rate: -1})

@@ -28,8 +28,10 @@ func country(text string) string {
 func TestACommunityGrowsFromASeed(t *testing.T) {
 	for _, scope := range []social.Scope{social.Seeds, social.Community} {
 		synctest.Test(t, func(t *testing.T) {
-			w := world(t, mastodontest.Options{Seed: 21, People: racetest.Fewer(t, 60), Remote: -1, Quiet: true, Rate: 1})
-			p := newPeer(t, w, social.Options{Lists: true, Rules: social.Rules{Follow: scope, Countries: []string{"PT"}, Country: country}})
+			w := world(t, mastodontest.Options{Seed: 21, People: racetest.Fewer(t, 60), Remote: -1, Quiet: true,
+				Rate: 1})
+			p := newPeer(t, w, social.Options{Lists: true, Rules: social.Rules{Follow: scope, Countries: []string{"PT"},
+				Country: country}})
 			p.start()
 			truth := w.Truth()
 			var seed string
@@ -63,10 +65,12 @@ func TestACommunityGrowsFromASeed(t *testing.T) {
 					}
 				}
 			}
-			if scope == social.Seeds && in+out+open > 0 || scope == social.Community && !racetest.Small(t) && (in < 5 || out < 5 || open < 5) {
+			if scope == social.Seeds && in+out+open > 0 || scope == social.Community && !racetest.Small(t) &&
+				(in < 5 || out < 5 || open < 5) {
 				t.Errorf("%s: %d in, %d out, %d undecided, %d not found", scope, in, out, open, missed)
 			}
-			t.Logf("%s: %d in, %d out, %d undecided, %d not found; %d requests", scope, in, out, open, missed, w.Report().Requests)
+			t.Logf("%s: %d in, %d out, %d undecided, %d not found; %d requests", scope, in, out, open, missed,
+				w.Report().Requests)
 			p.end()
 		})
 	}
@@ -95,7 +99,8 @@ func TestTheVerdictSaysWhy(t *testing.T) {
 			}
 		}
 		banned, kept := accountKey(t, accts[0]), accountKey(t, accts[1])
-		rules := social.Rules{Follow: social.Community, Countries: []string{"PT"}, Exclude: map[partition.Key]bool{banned: true}, Include: map[partition.Key]bool{kept: true},
+		rules := social.Rules{Follow: social.Community, Countries: []string{"PT"},
+			Exclude: map[partition.Key]bool{banned: true}, Include: map[partition.Key]bool{kept: true},
 			Country: country}
 		p := newPeer(t, w, social.Options{Rules: rules})
 		p.start()

@@ -61,10 +61,12 @@ func (f far) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func newPeer(t *testing.T, w served, o social.Options, hosts ...string) *peer {
 	t.Helper()
-	p := &peer{t: t, fs: vfs.NewCrashableMem(), w: w, from: netip.MustParseAddr("127.0.0.1"), hosts: append(hosts, "m.test"), o: o}
+	p := &peer{t: t, fs: vfs.NewCrashableMem(), w: w, from: netip.MustParseAddr("127.0.0.1"),
+		hosts: append(hosts, "m.test"), o: o}
 	charter := partition.DefaultCharter("test", "founder")
 	charter.SliceBits = 4
-	charter.Fanout = map[string]int{"mastodon": 1, "bluesky": 1, "twitter": 1} // no link leaves its slice: nobody here forwards
+	// no link leaves its slice: nobody here forwards
+	charter.Fanout = map[string]int{"mastodon": 1, "bluesky": 1, "twitter": 1}
 	s, err := store.Create("data", store.Options{FS: p.fs, Charter: charter})
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +118,8 @@ func (p *peer) run() {
 	if p.wrap != nil {
 		src = p.wrap(src)
 	}
-	c, err := crawler.New(crawler.Options{Store: p.store, Sources: append([]crawler.Source{src}, p.more...), Peer: "peer", Budgeted: social.Budgeted, Workers: 4})
+	c, err := crawler.New(crawler.Options{Store: p.store, Sources: append([]crawler.Source{src}, p.more...),
+		Peer: "peer", Budgeted: social.Budgeted, Workers: 4})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -130,7 +133,8 @@ func (p *peer) run() {
 		hurry = func(partition.Slice, []partition.Key) error { return nil }
 	}
 	go func() {
-		err := p.src.Listen(ctx, social.StreamOptions{Slices: c.Crawled, Reschedule: hurry, Hold: c.Hold, Received: c.Received})
+		err := p.src.Listen(ctx, social.StreamOptions{Slices: c.Crawled, Reschedule: hurry, Hold: c.Hold,
+			Received: c.Received})
 		if ctx.Err() != nil {
 			err = nil
 		}
@@ -190,7 +194,8 @@ func (p *peer) release() (released int) {
 	p.t.Helper()
 	for _, sl := range p.crawler.Crawled() {
 		var keys []partition.Key
-		err := p.store.Quarantined(sl, func(k partition.Key, _ string) (bool, error) { keys = append(keys, k); return true, nil })
+		err := p.store.Quarantined(sl,
+			func(k partition.Key, _ string) (bool, error) { keys = append(keys, k); return true, nil })
 		for _, k := range keys {
 			if err == nil {
 				err = p.store.Release(sl, k, time.Now())
@@ -267,7 +272,11 @@ func accountKeys(t *testing.T, accts []string) (out []partition.Key) {
 func (p *peer) posts(k partition.Key) map[string]store.Record {
 	p.t.Helper()
 	out := map[string]store.Record{}
-	if err := p.store.Posts(0, k, "", func(r store.Record) (bool, error) { out[path.Base(r.Post)] = r; return true, nil }); err != nil {
+	if err := p.store.Posts(0, k, "", func(r store.Record) (bool, error) {
+		out[path.Base(r.Post)] = r
+		return true,
+			nil
+	}); err != nil {
 		p.t.Fatal(err)
 	}
 	return out
@@ -275,7 +284,11 @@ func (p *peer) posts(k partition.Key) map[string]store.Record {
 
 func (p *peer) gaps(k partition.Key) (out []store.Gap) {
 	p.t.Helper()
-	if err := p.store.Gaps(0, k, func(g store.Gap) (bool, error) { out = append(out, g); return true, nil }); err != nil {
+	if err := p.store.Gaps(0, k, func(g store.Gap) (bool, error) {
+		out = append(out, g)
+		return true,
+			nil
+	}); err != nil {
 		p.t.Fatal(err)
 	}
 	return out

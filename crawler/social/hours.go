@@ -27,8 +27,8 @@ const (
 // hoursRow is what the names of rows begin with that hold a curve.
 const hoursRow = "api.hours/"
 
-// curve is how many posts of a site were made in each hour of the day, UTC. It is this peer's own and kept in its store, as JSON;
-// what a crash loses is learned again.
+// curve is how many posts of a site were made in each hour of the day, UTC. It is this peer's own and kept in its
+// store, as JSON; what a crash loses is learned again.
 type curve struct {
 	V     int         `json:"v"`
 	Posts [24]float64 `json:"posts"`

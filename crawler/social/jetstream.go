@@ -20,22 +20,25 @@ import (
 
 // Of a Jetstream.
 const (
-	streamPing     = 20 * time.Second // an account that keeps silent is no dead connection
-	streamMore     = time.Minute      // so long a connection lasts before one that is about more accounts takes its place
+	streamPing = 20 * time.Second // an account that keeps silent is no dead connection
+	// so long a connection lasts before one that is about more accounts takes its place
+	streamMore     = time.Minute
 	streamCaught   = 5 * time.Minute  // without an event, on a connection that lives: all until then has come
 	jetstreamKeeps = 36 * time.Hour   // what it has of the past
 	jetstreamBack  = 15 * time.Minute // of which what happened to accounts that are new here is asked for, at most
 	cursorEvery    = 30 * time.Second // a crash has so much told again, and what had not been taken
 )
 
-// cursorRow is what the names of rows begin with that hold how far a stream was taken: 8 bytes, big-endian, microseconds of 1970.
+// cursorRow is what the names of rows begin with that hold how far a stream was taken: 8 bytes, big-endian,
+// microseconds of 1970.
 const cursorRow = "api.stream/"
 
 // errMore ends a connection that another is to take the place of, about more accounts.
 var errMore = errors.New("social: more accounts are to be listened for")
 
-// jetstream reads the Jetstream of Options. Its cursor is kept for this peer: it is that before which everything was taken, or
-// was about nobody here. Who comes here from another peer, or is new, is asked for from when it was read last.
+// jetstream reads the Jetstream of Options. Its cursor is kept for this peer: it is that before which everything was
+// taken, or was about nobody here. Who comes here from another peer, or is new, is asked for from when it was read
+// last.
 type jetstream struct {
 	stream
 	client *bluesky.Stream
@@ -57,7 +60,8 @@ func streamHost(at string) string {
 }
 
 func newJetstream(s *Source) (*jetstream, error) {
-	j := &jetstream{stream: stream{s: s, of: "bluesky:", stands: time.Minute, most: 5 * time.Minute, at: Stream{Address: s.o.Jetstream, Why: "nobody to listen for"}},
+	j := &jetstream{stream: stream{s: s, of: "bluesky:", stands: time.Minute, most: 5 * time.Minute,
+		at: Stream{Address: s.o.Jetstream, Why: "nobody to listen for"}},
 		row: streamRow(cursorRow, s.o.Jetstream)}
 	b, err := s.o.Store.Meta(j.row)
 	switch {
@@ -70,7 +74,8 @@ func newJetstream(s *Source) (*jetstream, error) {
 	default:
 		s.o.Logger.Warn("the cursor of a stream cannot be read: it begins now", "stream", s.o.Jetstream)
 	}
-	j.client, err = bluesky.NewStream(bluesky.StreamOptions{Address: s.o.Jetstream, Dial: j.dial, Collections: []string{bluesky.Posts, bluesky.Reposts}, Idle: streamIdle}, j.cursor)
+	j.client, err = bluesky.NewStream(bluesky.StreamOptions{Address: s.o.Jetstream, Dial: j.dial,
+		Collections: []string{bluesky.Posts, bluesky.Reposts}, Idle: streamIdle}, j.cursor)
 	return j, err
 }
 
@@ -103,7 +108,8 @@ func (j *jetstream) connect(ctx context.Context, o StreamOptions) error {
 	return err
 }
 
-// from is the cursor to begin at, when those that were not asked for before are to be told of from since on; 0 = where the stream stands.
+// from is the cursor to begin at, when those that were not asked for before are to be told of from since on; 0 = where
+// the stream stands.
 func (j *jetstream) from(now, since time.Time) int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -216,7 +222,8 @@ func (j *jetstream) save() error {
 	now := j.s.o.Now()
 	j.mu.Lock()
 	at := j.cursor
-	if quiet := now.Add(-streamCaught); !j.at.Since.IsZero() && j.at.Since.Before(quiet) && j.at.Last.Before(quiet) && j.alive.After(quiet) && at < quiet.Add(-streamCaught).UnixMicro() {
+	if quiet := now.Add(-streamCaught); !j.at.Since.IsZero() && j.at.Since.Before(quiet) && j.at.Last.Before(quiet) &&
+		j.alive.After(quiet) && at < quiet.Add(-streamCaught).UnixMicro() {
 		at = quiet.UnixMicro()
 	}
 	j.cursor = at
@@ -248,7 +255,8 @@ func newPinged(c *websocket.Conn, answered func()) *pinged {
 		return c.SetReadDeadline(time.Now().Add(streamIdle))
 	})
 	ended := meanwhile(ctx, streamPing, func() {
-		_ = c.WriteControl(websocket.PingMessage, nil, time.Now().Add(streamPing)) // when it fails, the reader finds out
+		// when it fails, the reader finds out
+		_ = c.WriteControl(websocket.PingMessage, nil, time.Now().Add(streamPing))
 	})
 	return &pinged{c, over, ended}
 }

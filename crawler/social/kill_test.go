@@ -72,7 +72,8 @@ func (d *death) die() {
 	close(d.came)
 }
 
-// wait waits until it has come, and brings it about after so long without enough writes. It gives the disk that is left.
+// wait waits until it has come, and brings it about after so long without enough writes. It gives the disk that is
+// left.
 func (d *death) wait(most time.Duration) *vfs.MemFS {
 	select {
 	case <-d.came:
@@ -192,7 +193,11 @@ func (p *peer) queues(now map[byte]map[string][]byte) {
 			continue
 		}
 		var walks []store.Walk
-		if err := p.store.Walks(0, k, func(w store.Walk) (bool, error) { walks = append(walks, w); return true, nil }); err != nil {
+		if err := p.store.Walks(0, k, func(w store.Walk) (bool, error) {
+			walks = append(walks, w)
+			return true,
+				nil
+		}); err != nil {
 			p.t.Error(err)
 		}
 		for i, w := range walks {
@@ -200,15 +205,17 @@ func (p *peer) queues(now map[byte]map[string][]byte) {
 				continue
 			}
 			at, err := p.store.Checkpoint(0, k)
-			if i < len(walks)-1 || d.State != store.StatePending || err != nil || !bytes.Contains(at, []byte(`"at":"`)) {
-				p.t.Errorf("%s: walk %d of %d stopped at %d of %d; due %+v; checkpoint %s %v", k, i+1, len(walks), w.Seen, w.Claimed, d, at, err)
+			if i < len(walks)-1 || d.State != store.StatePending || err != nil ||
+				!bytes.Contains(at, []byte(`"at":"`)) {
+				p.t.Errorf("%s: walk %d of %d stopped at %d of %d; due %+v; checkpoint %s %v", k, i+1, len(walks),
+					w.Seen, w.Claimed, d, at, err)
 			}
 		}
 	}
 }
 
-// killed lives and dies so many times, of four lives one at most of which so early that it may still be opening its store; the
-// others after about so many writes and syncs of its disk. The last life goes on.
+// killed lives and dies so many times, of four lives one at most of which so early that it may still be opening its
+// store; the others after about so many writes and syncs of its disk. The last life goes on.
 func (p *peer) killed(times, writes int, rng *rand.Rand) (opening int) {
 	p.t.Helper()
 	var last map[byte]map[string][]byte
@@ -248,7 +255,8 @@ func (p *peer) killed(times, writes int, rng *rand.Rand) (opening int) {
 func (p *peer) known() map[string]string {
 	p.t.Helper()
 	out := map[string]string{}
-	for row := range rows(p.t, p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))['K'] {
+	for row := range rows(p.t,
+		p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))['K'] {
 		k := keyOfRow(row)
 		d, err := p.store.DueOf(k)
 		if err != nil {
@@ -261,12 +269,14 @@ func (p *peer) known() map[string]string {
 		out["due "+string(k)] = fmt.Sprint(d.State, " ", why, " ", d.Attempts)
 		switch r, err := p.store.Record(k); {
 		case err == nil:
-			out["record "+string(k)] = fmt.Sprint(r.Kind, r.ID, r.Title, r.Text, r.VerdictWord(), r.MovedTo, r.Flags, r.Counts)
+			out["record "+string(k)] = fmt.Sprint(r.Kind, r.ID, r.Title, r.Text, r.VerdictWord(), r.MovedTo, r.Flags,
+				r.Counts)
 		case !errors.Is(err, store.ErrNotExist):
 			p.t.Fatal(err)
 		}
 		for uri, r := range p.written(k) {
-			out["post "+string(k)+" "+uri] = fmt.Sprintf("%q %t %d edits, boost of %q by %q, answers %q", r.Text, r.Deleted, len(r.Edits), r.BoostOf, r.By, r.InReplyTo)
+			out["post "+string(k)+" "+uri] = fmt.Sprintf("%q %t %d edits, boost of %q by %q, answers %q", r.Text,
+				r.Deleted, len(r.Edits), r.BoostOf, r.By, r.InReplyTo)
 		}
 		if kind := k.Kind(); kind == partition.KindFollowers || kind == partition.KindFollowing {
 			if err := p.store.Edges(0, k, "", func(e store.Edge) (bool, error) {
@@ -347,15 +357,17 @@ func story(t *testing.T, w *mastodontest.World, people []string, days int) {
 	}
 }
 
-// A peer is killed at 200 points of its disk's writes: while it finds a community and reads its posts and its lists, many times
-// in the middle of one, while it looks for news, and while it is opened. What it knows in the end is what another peer knows
-// that nothing happened to; what was on the disk once stays; every Key that is known is in its queue once; and the server refused nothing.
+// A peer is killed at 200 points of its disk's writes: while it finds a community and reads its posts and its lists,
+// many times in the middle of one, while it looks for news, and while it is opened. What it knows in the end is what
+// another peer knows that nothing happened to; what was on the disk once stays; every Key that is known is in its queue
+// once; and the server refused nothing.
 func TestKillsEqualAnOracle(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
 	const kills, citizens, days = 200, 150, 7
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 21, People: citizens, Remote: -1, Rate: -1, Quiet: true, Limits: mastodontest.MastodonLimits()})
+		w := world(t, mastodontest.Options{Seed: 21, People: citizens, Remote: -1, Rate: -1, Quiet: true,
+			Limits: mastodontest.MastodonLimits()})
 		var members []string
 		truth := w.Truth()
 		for _, u := range w.Users() {
@@ -369,7 +381,8 @@ func TestKillsEqualAnOracle(t *testing.T) {
 				_ = w.Follow(u, star) // some do already
 			}
 		}
-		o := social.Options{Lists: true, Calls: 3, Least: time.Hour, Most: 72 * time.Hour, Profile: 72 * time.Hour, Rules: social.Rules{Follow: social.Community, Countries: []string{"PT"}, Country: country}}
+		o := social.Options{Lists: true, Calls: 3, Least: time.Hour, Most: 72 * time.Hour, Profile: 72 * time.Hour,
+			Rules: social.Rules{Follow: social.Community, Countries: []string{"PT"}, Country: country}}
 		oracle, p := newPeer(t, w, o), newPeer(t, w, o)
 		oracle.from = netip.MustParseAddr("127.0.0.2")
 		p.slow = 150 * time.Millisecond // some are killed with a call on its way
@@ -402,7 +415,8 @@ func TestKillsEqualAnOracle(t *testing.T) {
 		want := oracle.known()
 		same(t, p.known(), want)
 		r := w.Report()
-		t.Logf("%d deaths, %d of them while it was opened, within %s; %d facts; %d requests, %d of the oracle", kills, opening, over, len(want), r.ByAddr[p.from], r.ByAddr[oracle.from])
+		t.Logf("%d deaths, %d of them while it was opened, within %s; %d facts; %d requests, %d of the oracle", kills,
+			opening, over, len(want), r.ByAddr[p.from], r.ByAddr[oracle.from])
 		p.end()
 		oracle.end()
 	})

@@ -66,13 +66,15 @@ func (v *visit) list(ctx context.Context) error {
 		v.st.Lost = 0
 		if p.suspended && p.edges == nil {
 			v.gap(store.GapExpired, "suspended")
-			v.res.Stop, v.res.Next = "suspended", store.Next{State: store.StateDone, At: v.now.Add(ended), Reason: "suspended"}
+			v.res.Stop, v.res.Next = "suspended", store.Next{State: store.StateDone, At: v.now.Add(ended),
+				Reason: "suspended"}
 			return nil
 		}
 		if e, err = p.edges(ctx, side); err != nil {
 			return err
 		}
-		l.Walk, l.Sum, l.At = v.now, 0, e.Checkpoint() // begun: should the budget end here, the profile is not asked for again
+		// begun: should the budget end here, the profile is not asked for again
+		l.Walk, l.Sum, l.At = v.now, 0, e.Checkpoint()
 	}
 	for !e.Done() {
 		page, err := e.accounts(ctx)
@@ -89,7 +91,8 @@ func (v *visit) list(ctx context.Context) error {
 // listPage is one page, for the store and for growth.
 func (v *visit) listPage(k partition.Key, side service.Side, page []partition.Key, e edges) {
 	at := e.Listing()
-	out := store.ListPage{List: k, Walk: v.st.List.Walk, At: v.now, Claimed: at.Claimed, End: e.Done(), Complete: e.Done() && at.Complete}
+	out := store.ListPage{List: k, Walk: v.st.List.Walk, At: v.now, Claimed: at.Claimed, End: e.Done(),
+		Complete: e.Done() && at.Complete}
 	if out.End && !out.Complete {
 		out.Why = string(at.Why)
 	}
@@ -137,5 +140,7 @@ func (v *visit) listed(at service.Listing) {
 	if at.Claimed >= 0 {
 		v.res.Record.Counts["claimed"] = at.Claimed
 	}
-	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(l.Every), Reason: fmt.Sprintf("again after %s, which is half as long when the list changed and twice as long when not", brief(l.Every))}
+	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(l.Every),
+		Reason: fmt.Sprintf("again after %s, which is half as long when the list changed and twice as long when not",
+			brief(l.Every))}
 }

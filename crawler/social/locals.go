@@ -31,8 +31,8 @@ const (
 	localStands = 10 * time.Minute // longer than it takes to find a server silent
 	localMost   = time.Hour        // what is missed meanwhile is had by readings
 	refusedFor  = 24 * time.Hour   // a server that has no stream for us is asked again after that
-	// What a stream may send in an hour, whether or not it is about who is followed, for all and for each account that it is
-	// listened for: a page of posts has 100 KiB or so. One of more is read no more for refusedFor.
+	// What a stream may send in an hour, whether or not it is about who is followed, for all and for each account that
+	// it is listened for: a page of posts has 100 KiB or so. One of more is read no more for refusedFor.
 	maxHourly, maxHourlyEach = 4 << 20, 1 << 20
 	maxPosted                = 100_000 // posts known by their ids, of all servers; about 20 MiB
 )
@@ -40,8 +40,8 @@ const (
 // refusalRow is what the names of rows begin with that hold a refusal of a server, as JSON.
 const refusalRow = "api.nostream/"
 
-// locals are the public streams of Mastodon-compatible servers, each of which tells of the posts of its own accounts. It has no
-// cursor, and needs not be asked for anybody. A server that refuses is remembered for refusedFor.
+// locals are the public streams of Mastodon-compatible servers, each of which tells of the posts of its own accounts.
+// It has no cursor, and needs not be asked for anybody. A server that refuses is remembered for refusedFor.
 type locals struct {
 	s  *Source
 	mu sync.Mutex
@@ -78,8 +78,8 @@ func (l *locals) run(ctx context.Context, o StreamOptions) error {
 	return g.Wait()
 }
 
-// choose begins to read the streams that are to be read, and leaves the others. One that is read stays, unless another is of
-// more than twice as many accounts.
+// choose begins to read the streams that are to be read, and leaves the others. One that is read stays, unless another
+// is of more than twice as many accounts.
 func (l *locals) choose(ctx context.Context, g *errgroup.Group, o StreamOptions) error {
 	accounts := l.s.subscriptions.listened("mastodon")
 	now := l.s.o.Now()
@@ -127,7 +127,8 @@ func (l *locals) choose(ctx context.Context, g *errgroup.Group, o StreamOptions)
 // open is the stream of a server, not read yet.
 func (l *locals) open(of partition.Site, now time.Time) (*local, error) {
 	host := string(of)[len("mastodon:"):]
-	x := &local{stream: stream{s: l.s, of: of, stands: localStands, most: localMost, at: Stream{Address: base(host) + mastodon.LocalStream}}, host: host}
+	x := &local{stream: stream{s: l.s, of: of, stands: localStands, most: localMost,
+		at: Stream{Address: base(host) + mastodon.LocalStream}}, host: host}
 	b, err := l.s.o.Store.Meta(x.row())
 	if errors.Is(err, store.ErrNotExist) {
 		return x, nil
@@ -209,7 +210,8 @@ func (x *local) connect(ctx context.Context, o StreamOptions) error {
 		return &storeError{err}
 	}
 	at := streamBase(x.host, info.Streaming)
-	c, err := mastodon.New(mastodon.Options{Base: at, Domain: info.Domain, Now: x.s.o.Now, Credential: x.s.tokens[x.of][p.names[0]], Do: service.Through(x.s.o.Client, nil)})
+	c, err := mastodon.New(mastodon.Options{Base: at, Domain: info.Domain, Now: x.s.o.Now,
+		Credential: x.s.tokens[x.of][p.names[0]], Do: service.Through(x.s.o.Client, nil)})
 	if err != nil {
 		return err
 	}
@@ -241,7 +243,8 @@ func (x *local) connect(ctx context.Context, o StreamOptions) error {
 		return no
 	}
 	switch service.WordOf(err) {
-	case service.NeedsToken, service.Closed, service.Gone, service.Unsupported, service.Refused, service.Moved, service.Misshapen:
+	case service.NeedsToken, service.Closed, service.Gone, service.Unsupported, service.Refused, service.Moved,
+		service.Misshapen:
 		return &refusal{Until: now.Add(refusedFor), Why: fetch.Reason(err)}
 	}
 	return err
@@ -267,11 +270,12 @@ func (x *local) tooMuch(now time.Time) error {
 		return nil
 	}
 	x.hour, x.bytes = time.Time{}, 0 // said once: the next connection is judged by what comes on it
-	return &refusal{Until: now.Add(refusedFor), Why: fmt.Sprintf("more than %d MiB in an hour, for %d accounts", most>>20, accounts)}
+	return &refusal{Until: now.Add(refusedFor), Why: fmt.Sprintf("more than %d MiB in an hour, for %d accounts",
+		most>>20, accounts)}
 }
 
-// streamBase is the server to ask for the stream: that which the instance names, when it is of the same registrable domain, as
-// the credential goes to it, and no instance is to have peers connect to whom it likes; else the instance.
+// streamBase is the server to ask for the stream: that which the instance names, when it is of the same registrable
+// domain, as the credential goes to it, and no instance is to have peers connect to whom it likes; else the instance.
 func streamBase(host, named string) string {
 	u, err := url.Parse(named)
 	if err != nil || strings.Contains(host, ":") || strings.Contains(u.Host, ":") {
@@ -297,7 +301,8 @@ func (x *local) opener(p *rateBudget, o StreamOptions) service.Opener {
 			got = resp
 			settled := &fetch.Response{Status: resp.StatusCode, Header: resp.Header}
 			if resp.StatusCode >= 500 && resp.Header.Get("Retry-After") == "" {
-				settled.Status = 0 // of a program beside the one that answers all else, which is held up by no fault of this
+				// of a program beside the one that answers all else, which is held up by no fault of this
+				settled.Status = 0
 			}
 			return settled, nil
 		})
@@ -360,9 +365,9 @@ func (x *local) take(ctx context.Context, o StreamOptions, k partition.Key, w ev
 	return x.s.subscriptions.receive(ctx, k, w)
 }
 
-// word is what an event says, and of whom. A server speaks of its own accounts only: who writes as somebody of another is
-// nobody, "". Of a deletion, which has the id of a post alone, that is whose post was read or told of under that id; one that
-// is not known is left to the readings.
+// word is what an event says, and of whom. A server speaks of its own accounts only: who writes as somebody of another
+// is nobody, "". Of a deletion, which has the id of a post alone, that is whose post was read or told of under that id;
+// one that is not known is left to the readings.
 func (x *local) word(e mastodon.Event, domain string) (partition.Key, event) {
 	if e.Post == nil {
 		at, ok := x.s.posted.find(postID{x.of, e.ID})
@@ -409,7 +414,8 @@ type postOf struct {
 	uri string
 }
 
-// posted are posts by what their servers call them: most of them at most, those that were read or told of last. Safe for concurrent use.
+// posted are posts by what their servers call them: most of them at most, those that were read or told of last. Safe
+// for concurrent use.
 type posted struct {
 	most     int // 0 = none is kept
 	mu       sync.Mutex

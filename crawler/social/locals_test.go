@@ -18,8 +18,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// wired are servers whose streams are read over connections in memory, which keep to the clock of a bubble; all else is asked of
-// the worlds directly.
+// wired are servers whose streams are read over connections in memory, which keep to the clock of a bubble; all else is
+// asked of the worlds directly.
 type wired struct {
 	worlds  map[string]*mastodontest.World
 	streams map[string]*http.Transport
@@ -47,7 +47,8 @@ func (w wired) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // tuned is a peer of those worlds that reads the streams of some.
-func tuned(t *testing.T, so social.Options, worlds ...mastodontest.Options) (all []*mastodontest.World, p *peer, end func()) {
+func tuned(t *testing.T, so social.Options, worlds ...mastodontest.Options) (all []*mastodontest.World, p *peer,
+	end func()) {
 	t.Helper()
 	return tunedSlowly(t, 0, so, worlds...)
 }
@@ -64,7 +65,8 @@ func tunedSlowly(
 		o.StreamPoll = 5 * time.Second
 		of := world(t, o)
 		pipe, end := piped(t, of.Handler())
-		w.worlds[of.Domain()], w.streams[of.Domain()] = of, &http.Transport{DialContext: pipe.dial, DisableKeepAlives: true}
+		w.worlds[of.Domain()], w.streams[of.Domain()] = of,
+			&http.Transport{DialContext: pipe.dial, DisableKeepAlives: true}
 		all, ends, hosts = append(all, of), append(ends, end), append(hosts, of.Domain())
 	}
 	return all, newPeer(t, w, so, hosts...), func() {
@@ -80,8 +82,8 @@ func residents(t *testing.T, w *mastodontest.World) []partition.Key {
 	return accountKeys(t, w.Users())
 }
 
-// untold is how many posts since then, and edits, of so long ago the peer does not have, and deleted ones that it still has, but
-// for boosts, of which no stream tells.
+// untold is how many posts since then, and edits, of so long ago the peer does not have, and deleted ones that it still
+// has, but for boosts, of which no stream tells.
 func (p *peer) untold(truth mastodontest.Truth, since time.Time, ago time.Duration) (posts, changes int) {
 	p.t.Helper()
 	before := time.Now().Add(-ago)
@@ -111,8 +113,8 @@ func (p *peer) untold(truth mastodontest.Truth, since time.Time, ago time.Durati
 // calls are all that a server was asked.
 func calls(w *mastodontest.World) int { return w.Report().Requests + w.Report().Streams }
 
-// What the people of a server write, change and delete is had within seconds, where readings alone take hours, and with fewer calls;
-// what there is in the end is the same. Of what the stream tells nothing, boosts, readings have all.
+// What the people of a server write, change and delete is had within seconds, where readings alone take hours, and with
+// fewer calls; what there is in the end is the same. Of what the stream tells nothing, boosts, readings have all.
 func TestAServersStreamTellsWithinSeconds(t *testing.T) {
 	racetest.Skip(t)
 	run := func(streams int) (n int) {
@@ -131,9 +133,11 @@ func TestAServersStreamTellsWithinSeconds(t *testing.T) {
 			posts, tombstones := p.sameAsTruth(w.Truth(), time.Now().Add(-25*time.Hour))
 			n = calls(w) - before
 			r := w.Report()
-			t.Logf("%d streams: %d late, %d posts, %d tombstones, %d calls in 28 hours, %+v", streams, late, posts, tombstones, n, p.src.Streams())
+			t.Logf("%d streams: %d late, %d posts, %d tombstones, %d calls in 28 hours, %+v", streams, late, posts,
+				tombstones, n, p.src.Streams())
 			if (streams > 0) != (late == 0) || posts < 100 || streams > 0 && (tombstones == 0 || r.Streams != 1) {
-				t.Errorf("%d streams: %d late, %d posts, %d tombstones, %d connections", streams, late, posts, tombstones, r.Streams)
+				t.Errorf("%d streams: %d late, %d posts, %d tombstones, %d connections", streams, late, posts,
+					tombstones, r.Streams)
 			}
 			p.end()
 			end()
@@ -145,7 +149,8 @@ func TestAServersStreamTellsWithinSeconds(t *testing.T) {
 	}
 }
 
-// Whatever a stream does, it costs no more than the connections that it is tried with, seldom, and the readings find everything.
+// Whatever a stream does, it costs no more than the connections that it is tried with, seldom, and the readings find
+// everything.
 func TestAServersStreamThatLies(t *testing.T) {
 	racetest.Skip(t)
 	server := mastodontest.Options{Seed: 5, People: 8, Remote: -1, Rate: 1}
@@ -189,8 +194,10 @@ func TestAServersStreamThatLies(t *testing.T) {
 				if late, changes := p.untold(w.Truth(), time.Time{}, 30*time.Second); c.tells && late+changes > 0 {
 					t.Errorf("%d posts and %d changes that were told are not there", late, changes)
 				}
-				t.Logf("%d calls, %d without a stream; %d posts, %d tombstones, %+v", n, plain, posts, tombstones, p.src.Streams())
-				if n > plain*11/10+r.Streams || c.lies.StreamRefuses > 0 && r.Requests < plain*9/10 || r.Streams > c.connections || r.Streams == 0 || p.src.Streams()[0].Connects != int64(r.Streams) {
+				t.Logf("%d calls, %d without a stream; %d posts, %d tombstones, %+v", n, plain, posts, tombstones,
+					p.src.Streams())
+				if n > plain*11/10+r.Streams || c.lies.StreamRefuses > 0 && r.Requests < plain*9/10 ||
+					r.Streams > c.connections || r.Streams == 0 || p.src.Streams()[0].Connects != int64(r.Streams) {
 					t.Errorf("%d calls, %d without a stream, %d connections", n, plain, r.Streams)
 				}
 				p.end()
@@ -203,9 +210,14 @@ func TestAServersStreamThatLies(t *testing.T) {
 // What a stream says again, as it was, takes back neither an edit nor a deletion.
 func TestAServersStreamThatReplays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ws, p, end := tuned(t, social.Options{Streams: 1, Least: 23 * time.Hour}, mastodontest.Options{Seed: 7, People: 4, Remote: -1, Quiet: true, Rate: -1, Lies: mastodontest.Lies{StreamReplays: true}})
+		ws, p, end := tuned(t, social.Options{Streams: 1, Least: 23 * time.Hour},
+			mastodontest.Options{Seed: 7, People: 4, Remote: -1, Quiet: true, Rate: -1,
+				Lies: mastodontest.Lies{StreamReplays: true}})
 		w := ws[0]
-		who := slices.DeleteFunc(w.Users(), func(u string) bool { return wishes(w.Truth().Accounts[u]) || w.Truth().Accounts[u].NoIndex })[0]
+		who := slices.DeleteFunc(w.Users(), func(u string) bool {
+			return wishes(w.Truth().Accounts[u]) ||
+				w.Truth().Accounts[u].NoIndex
+		})[0]
 		k := accountKey(t, who)
 		p.start()
 		p.seed(k)
@@ -235,15 +247,17 @@ func TestAServersStreamThatReplays(t *testing.T) {
 	})
 }
 
-// A server that has no stream for who comes without a token, or none at all, is asked once a day, whatever restarts meanwhile; and at once
-// by who has a token.
+// A server that has no stream for who comes without a token, or none at all, is asked once a day, whatever restarts
+// meanwhile; and at once by who has a token.
 func TestAServerThatRefusesItsStream(t *testing.T) {
 	for name, lies := range map[string]mastodontest.Lies{
-		"token": {StreamToken: true}, "closed": {StreamRefuses: 403}, "none": {StreamRefuses: 404}, "unacceptable": {StreamRefuses: 406}, "page": {StreamHTML: true},
+		"token": {StreamToken: true}, "closed": {StreamRefuses: 403}, "none": {StreamRefuses: 404},
+		"unacceptable": {StreamRefuses: 406}, "page": {StreamHTML: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ws, p, end := tuned(t, social.Options{Streams: 4}, mastodontest.Options{Seed: 5, People: 4, Remote: -1, Lies: lies, Tokens: map[string]string{"s3cret": "isla0"}})
+				ws, p, end := tuned(t, social.Options{Streams: 4}, mastodontest.Options{Seed: 5, People: 4, Remote: -1,
+					Lies: lies, Tokens: map[string]string{"s3cret": "isla0"}})
 				w := ws[0]
 				p.start()
 				p.seed(residents(t, w)...)
@@ -268,7 +282,8 @@ func TestAServerThatRefusesItsStream(t *testing.T) {
 				p.start()
 				time.Sleep(time.Minute)
 				is := p.src.Streams()
-				if w.Report().Streams != asked+1 || len(is) != 1 || (name == "token") != (!is[0].Since.IsZero() && w.Report().Readers == 1) {
+				if w.Report().Streams != asked+1 || len(is) != 1 ||
+					(name == "token") != (!is[0].Since.IsZero() && w.Report().Readers == 1) {
 					t.Errorf("with a token: %d connections, %+v", w.Report().Streams-asked, is)
 				}
 				p.end()
@@ -312,8 +327,9 @@ func TestStreamBesideAFirstCall(t *testing.T) {
 	})
 }
 
-// Of two servers the streams of both are read, or of that with more accounts. Neither is believed of accounts of the other, nor of
-// their posts, though both call some by the same ids. Who has the slices no more hears no more, and hears again when they come back.
+// Of two servers the streams of both are read, or of that with more accounts. Neither is believed of accounts of the
+// other, nor of their posts, though both call some by the same ids. Who has the slices no more hears no more, and hears
+// again when they come back.
 func TestStreamsOfTwoServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet := mastodontest.Options{Seed: 7, People: 6, Remote: -1, Quiet: true, Rate: -1}
@@ -380,7 +396,8 @@ func TestStreamsOfTwoServers(t *testing.T) {
 		p.o.Streams = 1
 		p.start()
 		time.Sleep(time.Minute)
-		if a, b, is := m.Report().Readers, n.Report().Readers, p.src.Streams(); a != 1 || b != 0 || len(is) != 2 || is[1].Why == "" {
+		if a, b, is := m.Report().Readers, n.Report().Readers, p.src.Streams(); a != 1 || b != 0 || len(is) != 2 ||
+			is[1].Why == "" {
 			t.Errorf("one stream: %d and %d connections; %+v", a, b, is)
 		}
 		p.end()
@@ -388,13 +405,14 @@ func TestStreamsOfTwoServers(t *testing.T) {
 	})
 }
 
-// What is posted while there is no connection, or no peer, is had as soon as without a stream, though who is told of is read four
-// times more seldom.
+// What is posted while there is no connection, or no peer, is had as soon as without a stream, though who is told of is
+// read four times more seldom.
 func TestAServersStreamThatIsMissed(t *testing.T) {
 	for _, how := range []string{"connection", "peer"} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ws, p, end := tuned(t, social.Options{Streams: 1, Least: time.Hour}, mastodontest.Options{Seed: 7, People: 4, Remote: -1, Quiet: true, Rate: -1})
+				ws, p, end := tuned(t, social.Options{Streams: 1, Least: time.Hour},
+					mastodontest.Options{Seed: 7, People: 4, Remote: -1, Quiet: true, Rate: -1})
 				w := ws[0]
 				who := slices.DeleteFunc(w.Users(), func(u string) bool { return wishes(w.Truth().Accounts[u]) })[0]
 				k := accountKey(t, who)

@@ -35,7 +35,8 @@ func (m *moving) now() time.Time {
 	return m.last
 }
 
-// progress is a Source each of whose fetches has to get somewhere: it asks, brings something, or names a time to wait for.
+// progress is a Source each of whose fetches has to get somewhere: it asks, brings something, or names a time to wait
+// for.
 type progress struct {
 	crawler.Source
 	clock  *moving
@@ -53,14 +54,16 @@ func (p *progress) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error
 		return res, err
 	}
 	now, k := p.clock.now(), t.Due.Key
-	waits := res.Hold.After(now) || res.Site.NextAllowed.After(now) || !res.Again && (res.Next.At.After(now) || res.Next.At.IsZero() && res.Next.State != store.StatePending)
+	waits := res.Hold.After(now) || res.Site.NextAllowed.After(now) || !res.Again &&
+		(res.Next.At.After(now) || res.Next.At.IsZero() && res.Next.State != store.StatePending)
 	p.mu.Lock()
 	if p.idle[k]++; waits || res.Reqs > 0 || len(res.Posts) > 0 {
 		delete(p.idle, k)
 	}
 	lost := p.idle[k] > idleMost
 	if lost && len(p.faults) < 10 {
-		p.faults = append(p.faults, fmt.Sprintf("%s: %d fetches in a row got nowhere: again %t, hold %s, next %+v", k, p.idle[k], res.Again, res.Hold.Sub(now), res.Next))
+		p.faults = append(p.faults, fmt.Sprintf("%s: %d fetches in a row got nowhere: again %t, hold %s, next %+v", k,
+			p.idle[k], res.Again, res.Hold.Sub(now), res.Next))
 	}
 	p.mu.Unlock()
 	if lost {
@@ -77,12 +80,13 @@ func (p *peer) watch() *progress {
 	return w
 }
 
-// A peer with less money, calls or pace than its work needs waits: it makes no fetch that neither asks nor waits, of whatever
-// service, and what can be paid for is fetched. The clock moves on while a fetch is made.
+// A peer with less money, calls or pace than its work needs waits: it makes no fetch that neither asks nor waits, of
+// whatever service, and what can be paid for is fetched. The clock moves on while a fetch is made.
 func TestNoFetchGetsNowhere(t *testing.T) {
 	x := func(cents int64, seed uint64, lists bool) func(*testing.T) (*peer, []partition.Key) {
 		return func(t *testing.T) (*peer, []partition.Key) {
-			w, p := birds(t, twittertest.Options{Seed: seed, People: 40, Quiet: true, Limits: twittertest.XLimits()}, social.Options{Lists: lists}, 1)
+			w, p := birds(t, twittertest.Options{Seed: seed, People: 40, Quiet: true, Limits: twittertest.XLimits()},
+				social.Options{Lists: lists}, 1)
 			p.o.Tokens[0].Daily = cents * dollar / 100
 			seeds := []partition.Key{"twitter:search/a"}
 			names := w.Users()
@@ -98,14 +102,18 @@ func TestNoFetchGetsNowhere(t *testing.T) {
 			return p, seeds
 		}
 	}
-	m := func(limits []mastodontest.Limit, says mastodontest.Headers, software string) func(*testing.T) (*peer, []partition.Key) {
+	m := func(limits []mastodontest.Limit, says mastodontest.Headers, software string) func(*testing.T) (*peer,
+		[]partition.Key) {
 		return func(t *testing.T) (*peer, []partition.Key) {
-			w := world(t, mastodontest.Options{Seed: 3, People: 12, Remote: -1, Quiet: true, Says: says, Limits: limits, Software: software})
-			return newPeer(t, w, social.Options{Lists: true}), append(accountKeys(t, w.Users()), "mastodon:m.test/public")
+			w := world(t, mastodontest.Options{Seed: 3, People: 12, Remote: -1, Quiet: true, Says: says, Limits: limits,
+				Software: software})
+			return newPeer(t, w, social.Options{Lists: true}),
+				append(accountKeys(t, w.Users()), "mastodon:m.test/public")
 		}
 	}
 	tiny := []mastodontest.Limit{{Name: "all", Max: 7, Window: time.Hour, All: true, Rolling: true}}
-	paging := []mastodontest.Limit{{Name: "anonymous", Max: 300, Window: 5 * time.Minute}, {Name: "paging", Max: 3, Window: 15 * time.Minute, Paging: true}}
+	paging := []mastodontest.Limit{{Name: "anonymous", Max: 300, Window: 5 * time.Minute},
+		{Name: "paging", Max: 3, Window: 15 * time.Minute, Paging: true}}
 	cases := map[string]func(*testing.T) (*peer, []partition.Key){
 		"mastodon tiny":    m(tiny, mastodontest.ISO, ""),
 		"mastodon silent":  m(tiny, mastodontest.NoHeaders, ""),

@@ -67,7 +67,8 @@ func (v *mastodonAPI) open(info mastodon.Server) error {
 		domain = v.host
 	}
 	creds := v.s.tokens[site]
-	v.c, err = mastodon.New(mastodon.Options{Base: base(v.host), Domain: domain, Now: v.s.o.Now, Credential: creds[p.names[0]],
+	v.c, err = mastodon.New(mastodon.Options{Base: base(v.host), Domain: domain, Now: v.s.o.Now,
+		Credential: creds[p.names[0]],
 		Do: v.within(p, creds, func(c service.Call) charge {
 			if c.Paging {
 				return charge{class: "paging"}
@@ -159,8 +160,8 @@ func (v *mastodonAPI) resume(from service.Checkpoint) (edges, error) {
 	return listOf(v.c.ResumeEdges(from, v.server.ListOf(side), service.Limits{}))
 }
 
-// whose finds out whether the server gives p's list, or that of the owner of this peer's token. What it learns is kept with the
-// server, so that few lists cost the calls.
+// whose finds out whether the server gives p's list, or that of the owner of this peer's token. What it learns is kept
+// with the server, so that few lists cost the calls.
 func (v *mastodonAPI) whose(ctx context.Context, p mastodon.Profile, side service.Side) (service.Word, error) {
 	creds := v.s.tokens[v.t.Due.Key.Site()]
 	if v.only = v.used; v.only == "" && len(creds) > 0 {
@@ -283,7 +284,8 @@ func (v *mastodonAPI) account(p mastodon.Profile) *store.Record {
 		r.MovedTo = keyOf("mastodon:" + p.Moved.Acct)
 	}
 	r.Media = pictures(p.Avatar, p.Header)
-	flagged(r, map[string]bool{"bot": p.Bot, "group": p.Group, "locked": p.Locked, "suspended": p.Suspended, "limited": p.Limited, "memorial": p.Memorial, "hides-lists": p.HidesLists == service.Yes})
+	flagged(r, map[string]bool{"bot": p.Bot, "group": p.Group, "locked": p.Locked, "suspended": p.Suspended,
+		"limited": p.Limited, "memorial": p.Memorial, "hides-lists": p.HidesLists == service.Yes})
 	if r.NoIndex {
 		r.Text = ""
 	}
@@ -293,7 +295,8 @@ func (v *mastodonAPI) account(p mastodon.Profile) *store.Record {
 // placeName says whether a line of a profile is named as the one with a place mostly is.
 func placeName(name string) bool {
 	name = strings.ToLower(name)
-	for _, word := range [...]string{"locali", "location", "ubicaci", "lugar", "place", "onde", "where", "cidade", "city", "país", "country", "📍", "ort", "lieu", "ville", "based"} {
+	for _, word := range [...]string{"locali", "location", "ubicaci", "lugar", "place", "onde", "where", "cidade",
+		"city", "país", "country", "📍", "ort", "lieu", "ville", "based"} {
 		if strings.Contains(name, word) {
 			return true
 		}
@@ -311,10 +314,11 @@ func uriOf(p mastodon.Post) string {
 	return "id:" + p.ID
 }
 
-// parentOf is the name of the post that p answers, where p's own shows it: both are of one author and were written at this
-// server, whose names end in its ids. Else it is the server's id of it.
+// parentOf is the name of the post that p answers, where p's own shows it: both are of one author and were written at
+// this server, whose names end in its ids. Else it is the server's id of it.
 func parentOf(p mastodon.Post) string {
-	if stem, ok := strings.CutSuffix(uriOf(p), "/"+p.ID); ok && p.ID != "" && p.Author.ID != "" && p.ReplyToAuthor == p.Author.ID {
+	if stem, ok := strings.CutSuffix(uriOf(p), "/"+p.ID); ok && p.ID != "" && p.Author.ID != "" &&
+		p.ReplyToAuthor == p.Author.ID {
 		if uri := stem + "/" + p.ReplyTo; len(uri) <= store.MaxPostURI {
 			return uri
 		}
@@ -333,7 +337,8 @@ func (v *mastodonAPI) post(p mastodon.Post) {
 	if p.URL != "" {
 		r.URL = p.URL
 	}
-	r.Author, r.Name, r.Text, r.Warning, r.Lang, r.Visibility = p.Author.Acct, p.Author.Name, p.Text, p.Warning, p.Lang, p.Visibility
+	r.Author, r.Name, r.Text, r.Warning, r.Lang, r.Visibility = p.Author.Acct, p.Author.Name, p.Text, p.Warning, p.Lang,
+		p.Visibility
 	r.Tags, r.Choices, r.Links, r.Raw, r.Digest = p.Tags, p.Choices, p.Links, p.Raw, digest(p.Raw)
 	who := func(acct string) partition.Key { return keyOf("mastodon:" + acct) }
 	v.wrote(r.Record, who(p.Author.Acct))

@@ -33,8 +33,12 @@ func sumOf(b []byte) string {
 // withFiles has p fetch files of at most max bytes from there.
 func withFiles(t *testing.T, p *peer, files *storytest.Files, max int64, hosts map[string]netip.Addr) {
 	t.Helper()
-	open := &fetch.Share{Ask: func(_ netip.Addr, gap time.Duration, _ time.Time) fetch.Leave { return fetch.Leave{Gap: gap} }, Done: func(netip.Addr, fetch.Visit, time.Time) {}}
-	client, err := fetch.New(fetch.Options{Transport: files, Hosts: hosts, Share: open, Contact: "test@echo.example", AllowNet: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
+	open := &fetch.Share{Ask: func(_ netip.Addr, gap time.Duration,
+		_ time.Time) fetch.Leave {
+		return fetch.Leave{Gap: gap}
+	}, Done: func(netip.Addr, fetch.Visit, time.Time) {}}
+	client, err := fetch.New(fetch.Options{Transport: files, Hosts: hosts, Share: open, Contact: "test@echo.example",
+		AllowNet: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +60,11 @@ func (p *peer) file(k partition.Key, url string) (state store.State, reason stri
 	if err != nil {
 		return 0, err.Error(), nil
 	}
-	if err := p.store.Captures(0, f, nil, func(_ []byte, c store.Capture) (bool, error) { body = c.Body; return true, nil }); err != nil {
+	if err := p.store.Captures(0, f, nil, func(_ []byte, c store.Capture) (bool, error) {
+		body = c.Body
+		return true,
+			nil
+	}); err != nil {
 		p.t.Fatal(err)
 	}
 	return d.State, d.Reason, body
@@ -80,14 +88,19 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 		files.Put("https://cdn.example/copy.png", "image/png", same)
 		files.Put("https://cdn.example/b.png", "application/octet-stream", other)
 		files.Put("https://cdn.example/large.png", "image/png", picture("large", 3000))
-		files.Answer("https://cdn.example/chunked.png", 200, http.Header{"Content-Type": {"image/png"}, "Content-Length": {"?"}}, picture("chunked", 3000))
+		files.Answer("https://cdn.example/chunked.png", 200,
+			http.Header{"Content-Type": {"image/png"}, "Content-Length": {"?"}}, picture("chunked", 3000))
 		files.Put("https://cdn.example/page", "text/html", []byte("<p>log in</p>"))
 		files.Put("https://cdn.example/lie.png", "application/octet-stream", []byte("<html>not a picture</html>"))
-		files.Answer("https://cdn.example/kept.png", 200, http.Header{"Content-Type": {"image/png"}, "X-Robots-Tag": {"noarchive"}}, same)
-		files.Answer("https://cdn.example/moved.png", 302, http.Header{"Location": {"https://far.example/moved.png"}}, nil)
+		files.Answer("https://cdn.example/kept.png", 200,
+			http.Header{"Content-Type": {"image/png"}, "X-Robots-Tag": {"noarchive"}}, same)
+		files.Answer("https://cdn.example/moved.png", 302, http.Header{"Location": {"https://far.example/moved.png"}},
+			nil)
 		files.Put("https://far.example/moved.png", "image/png", picture("moved", 50))
-		files.Answer("https://cdn.example/round.png", 302, http.Header{"Location": {"https://cdn.example/round2.png"}}, nil)
-		files.Answer("https://cdn.example/round2.png", 302, http.Header{"Location": {"https://cdn.example/round3.png"}}, nil)
+		files.Answer("https://cdn.example/round.png", 302, http.Header{"Location": {"https://cdn.example/round2.png"}},
+			nil)
+		files.Answer("https://cdn.example/round2.png", 302, http.Header{"Location": {"https://cdn.example/round3.png"}},
+			nil)
 		files.Put("https://shut.example/robots.txt", "text/plain", []byte("User-agent: *\nDisallow: /\n"))
 		files.Put("https://shut.example/x.png", "image/png", same)
 		files.Put("https://inside.example/x.png", "image/png", same)
@@ -102,15 +115,20 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 			}
 			return id
 		}
-		first := post(users[0], "first", "https://cdn.example/a.png", "https://cdn.example/copy.png", "https://cdn.example/b.png")
+		first := post(users[0], "first", "https://cdn.example/a.png", "https://cdn.example/copy.png",
+			"https://cdn.example/b.png")
 		again := post(users[0], "again", "https://cdn.example/b.png")
-		odd := post(users[0], "odd", "https://cdn.example/large.png", "https://cdn.example/chunked.png", "https://cdn.example/page", "https://cdn.example/lie.png", "https://cdn.example/none.png",
-			"https://cdn.example/kept.png", "https://shut.example/x.png", "https://inside.example/x.png", "https://cdn.example/moved.png", "https://cdn.example/round.png")
+		odd := post(users[0], "odd", "https://cdn.example/large.png", "https://cdn.example/chunked.png",
+			"https://cdn.example/page", "https://cdn.example/lie.png", "https://cdn.example/none.png",
+			"https://cdn.example/kept.png", "https://shut.example/x.png", "https://inside.example/x.png",
+			"https://cdn.example/moved.png", "https://cdn.example/round.png")
 		bobs := post(users[1], "bob's", "https://cdn.example/a.png")
 
 		p := newPeer(t, w, social.Options{})
-		withFiles(t, p, files, 2000, map[string]netip.Addr{"cdn.example": netip.MustParseAddr("198.51.100.1"), "far.example": netip.MustParseAddr("198.51.100.2"),
-			"shut.example": netip.MustParseAddr("198.51.100.3"), "inside.example": netip.MustParseAddr("10.0.0.1"), "m.test": netip.MustParseAddr("198.51.100.4")})
+		withFiles(t, p, files, 2000, map[string]netip.Addr{"cdn.example": netip.MustParseAddr("198.51.100.1"),
+			"far.example":  netip.MustParseAddr("198.51.100.2"),
+			"shut.example": netip.MustParseAddr("198.51.100.3"), "inside.example": netip.MustParseAddr("10.0.0.1"),
+			"m.test": netip.MustParseAddr("198.51.100.4")})
 		p.start()
 		p.seed(ana, bob)
 		time.Sleep(12 * time.Hour)
@@ -118,7 +136,8 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 		is := func(k partition.Key, url string, state store.State, reason string, body []byte) {
 			t.Helper()
 			if s, why, b := p.file(k, url); s != state || why != reason || !bytes.Equal(b, body) {
-				t.Errorf("%s of %s: state %d, %q, %d bytes; want %d, %q, %d", url, k, s, why, len(b), state, reason, len(body))
+				t.Errorf("%s of %s: state %d, %q, %d bytes; want %d, %q, %d", url, k, s, why, len(b), state, reason,
+					len(body))
 			}
 		}
 		cdn := func(name string) string { return "https://cdn.example/" + name }
@@ -133,7 +152,8 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 		is(ana, cdn("kept.png"), store.StateRefused, "its site asks that it is not kept", nil)
 		is(ana, cdn("none.png"), store.StateGone, "status 404", nil)
 		is(ana, "https://shut.example/x.png", store.StateRefused, "robots", nil)
-		for url, want := range map[string]string{"https://shut.example/x.png": "skipped a file: robots", cdn("none.png"): "expired a file: status 404",
+		for url, want := range map[string]string{"https://shut.example/x.png": "skipped a file: robots",
+			cdn("none.png"):  "expired a file: status 404",
 			cdn("large.png"): "skipped a file: a file of 3000 bytes, at most 2000", cdn("a.png"): ""} {
 			f, err := ana.File(url)
 			if err != nil {
@@ -151,7 +171,8 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 		}
 		is(ana, "https://far.example/moved.png", store.StateDone, "", picture("moved", 50))
 		is(ana, cdn("round2.png"), store.StateRefused, "status 302 to nowhere, or a second time", nil)
-		if s, why, _ := p.file(ana, "https://inside.example/x.png"); s != store.StateRefused || files.Asked("https://inside.example/x.png")+files.Asked("https://inside.example/robots.txt") != 0 {
+		if s, why, _ := p.file(ana, "https://inside.example/x.png"); s != store.StateRefused ||
+			files.Asked("https://inside.example/x.png")+files.Asked("https://inside.example/robots.txt") != 0 {
 			t.Errorf("a file at a private address: state %d, %q", s, why)
 		}
 		for _, name := range []string{"b.png", "large.png", "page", "moved.png"} {
@@ -163,7 +184,8 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := p.store.Record(f); err != nil || r.Kind != store.KindMedia || r.MediaType != "image/png" || r.Size != 200 || r.Digest != sumOf(other) || r.URL != cdn("b.png") || r.Status != 200 {
+		if r, err := p.store.Record(f); err != nil || r.Kind != store.KindMedia || r.MediaType != "image/png" ||
+			r.Size != 200 || r.Digest != sumOf(other) || r.URL != cdn("b.png") || r.Status != 200 {
 			t.Errorf("the record of a file: %+v, %v", r, err)
 		}
 		if gap, ok := files.LeastGap("cdn.example"); !ok || gap < time.Second {
@@ -183,7 +205,8 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 			}
 			return out
 		}
-		if got := names(ana, first); len(got) != 3 || got[0] != sumOf(same) || got[1] != sumOf(same) || got[2] != sumOf(other) {
+		if got := names(ana, first); len(got) != 3 || got[0] != sumOf(same) || got[1] != sumOf(same) ||
+			got[2] != sumOf(other) {
 			t.Errorf("the post names %v", got)
 		}
 		if got := names(ana, odd); len(got) != 10 || got[0] != "" || got[8] != sumOf(picture("moved", 50)) {
@@ -249,7 +272,8 @@ func TestNoFilesUnlessAskedFor(t *testing.T) {
 		}
 		look()
 		p := newPeer(t, w, social.Options{})
-		hosts := map[string]netip.Addr{"cdn.example": netip.MustParseAddr("198.51.100.1"), "m.test": netip.MustParseAddr("198.51.100.4")}
+		hosts := map[string]netip.Addr{"cdn.example": netip.MustParseAddr("198.51.100.1"),
+			"m.test": netip.MustParseAddr("198.51.100.4")}
 		withFiles(t, p, files, 0, hosts)
 		p.o.Media = false
 		p.start()
@@ -264,7 +288,8 @@ func TestNoFilesUnlessAskedFor(t *testing.T) {
 		look() // of posts read from now on
 		p.start()
 		time.Sleep(2 * 24 * time.Hour)
-		if s, why, _ := p.file(ana, "https://cdn.example/a.png"); s != store.StateDone || why != "this peer fetches no files of accounts" || files.Asked("https://cdn.example/a.png") != 0 {
+		if s, why, _ := p.file(ana, "https://cdn.example/a.png"); s != store.StateDone ||
+			why != "this peer fetches no files of accounts" || files.Asked("https://cdn.example/a.png") != 0 {
 			t.Errorf("at a peer that fetches none: state %d, %q", s, why)
 		}
 		p.stop()

@@ -41,7 +41,8 @@ func (v *visit) between() (gap time.Duration, ok bool) {
 	return v.now.Sub(recent[n-1]) / time.Duration(n), true
 }
 
-// together is a time about that long from now at which others of the site fall due, too, where they can be looked up in one call.
+// together is a time about that long from now at which others of the site fall due, too, where they can be looked up in
+// one call.
 func (v *visit) together(wait time.Duration) time.Time {
 	at := v.now.Add(wait)
 	if v.api.most() < 2 {
@@ -63,8 +64,8 @@ func (v *visit) again() (err error) {
 }
 
 // next is when an account is looked at again, and why then: after half of the mean gap between its last
-// posts, the time since the latest counted, so that a burst is met by a page; a quarter, where it is looked up with others.
-// Who has not posted for a month waits for the quiet hours of a day.
+// posts, the time since the latest counted, so that a burst is met by a page; a quarter, where it is looked up with
+// others. Who has not posted for a month waits for the quiet hours of a day.
 func (v *visit) next() (at time.Time, why string, err error) {
 	if gap, ok := v.between(); ok {
 		wait := gap / 2
@@ -85,7 +86,8 @@ func (v *visit) next() (at time.Time, why string, err error) {
 			v.st.Plain = v.together(wait)
 			wait, scarce = min(trustedLess*wait, max(most, wait)), scarce+", as a stream tells of what it posts"
 		}
-		return v.together(wait), fmt.Sprintf("posted every %s of late, again after %s%s", brief(gap), brief(wait), scarce), nil
+		return v.together(wait), fmt.Sprintf("posted every %s of late, again after %s%s", brief(gap), brief(wait),
+			scarce), nil
 	}
 	const quiet = "no post for a month"
 	if v.s.o.Most < 24*time.Hour {

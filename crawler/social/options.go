@@ -78,7 +78,8 @@ func (o Options) withDefaults() Options {
 	for _, d := range [...]struct {
 		p *time.Duration
 		v time.Duration
-	}{{&o.Least, 15 * time.Minute}, {&o.Most, 24 * time.Hour}, {&o.Profile, 24 * time.Hour}, {&o.Round, 7 * 24 * time.Hour}} {
+	}{{&o.Least, 15 * time.Minute}, {&o.Most, 24 * time.Hour}, {&o.Profile, 24 * time.Hour},
+		{&o.Round, 7 * 24 * time.Hour}} {
 		if *d.p == 0 {
 			*d.p = d.v
 		}
@@ -142,7 +143,8 @@ func (o Options) Validate() error {
 		name := t.Credential.Name()
 		switch at := t.site(); {
 		case strings.HasPrefix(string(at), "mastodon:"):
-			if k, err := partition.ParseKey(string(at) + "/public"); err != nil || string(k) != string(at)+"/public" || t.Daily != 0 {
+			if k, err := partition.ParseKey(string(at) + "/public"); err != nil || string(k) != string(at)+"/public" ||
+				t.Daily != 0 {
 				bad("token %q: %q is no server: give host or host:port", name, t.Server)
 			}
 		case at != "twitter:" || t.Server != "":
@@ -175,7 +177,8 @@ type Source struct {
 	posted        posted
 	rounds        rounds
 
-	dialect twitter.Dialect // of X; it is learned anew after a start, from a refused call for each thing that is refused
+	// of X; it is learned anew after a start, from a refused call for each thing that is refused
+	dialect twitter.Dialect
 
 	sites    []partition.Site // with tokens, now or once
 	salt     []byte           // of sums of tokens
@@ -198,7 +201,10 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{}, daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{}, hours: curves{store: o.Store}, prices: newPrices(o.Now()), subscriptions: newSubscriptions(o.Jetstream != "" || o.Streams > 0)}
+	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{},
+		daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{},
+		hours: curves{store: o.Store}, prices: newPrices(o.Now()), subscriptions: newSubscriptions(o.Jetstream != "" ||
+			o.Streams > 0)}
 	if o.Jetstream != "" {
 		if s.jet, err = newJetstream(s); err != nil {
 			return nil, err
@@ -227,7 +233,8 @@ func (*Source) Name() string { return "social" }
 // Handles is of crawler.Source. A search of mastodon: names no server, and is fetched by none.
 func (*Source) Handles(k partition.Key) bool {
 	switch k.Kind() {
-	case partition.KindAccount, partition.KindFollowers, partition.KindFollowing, partition.KindTag, partition.KindTimeline, partition.KindName:
+	case partition.KindAccount, partition.KindFollowers, partition.KindFollowing, partition.KindTag,
+		partition.KindTimeline, partition.KindName:
 		return true
 	case partition.KindSearch:
 		return k.Service() != "mastodon"
@@ -270,7 +277,8 @@ func (s *Source) rateBudget(site partition.Site, table string) (*rateBudget, err
 // host is that of an http address without a path, with the port where there is one; "" when it is none.
 func host(at string) string {
 	u, err := url.Parse(at)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return ""
 	}
 	return strings.ToLower(u.Host)

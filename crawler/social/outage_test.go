@@ -25,7 +25,8 @@ func TestOutagesAreCaughtUp(t *testing.T) {
 		{name: "1 h", down: time.Hour},
 		{name: "1 d", down: 24 * time.Hour},
 		{name: "3 d", down: 3 * 24 * time.Hour},
-		{name: "3 d, one page", down: 3 * 24 * time.Hour, lies: mastodontest.Lies{IgnoresSince: true, IgnoresMin: true, IgnoresMax: true}},
+		{name: "3 d, one page", down: 3 * 24 * time.Hour, lies: mastodontest.Lies{IgnoresSince: true, IgnoresMin: true,
+			IgnoresMax: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +36,8 @@ func TestOutagesAreCaughtUp(t *testing.T) {
 }
 
 func goesDown(t *testing.T, d time.Duration, lies mastodontest.Lies) {
-	w := world(t, mastodontest.Options{Seed: 11, People: 16, Rate: 4, Limits: mastodontest.MastodonLimits(), Lies: lies})
+	w := world(t, mastodontest.Options{Seed: 11, People: 16, Rate: 4, Limits: mastodontest.MastodonLimits(),
+		Lies: lies})
 	p := newPeer(t, w, social.Options{})
 	p.start()
 	var who []string
@@ -61,7 +63,8 @@ func goesDown(t *testing.T, d time.Duration, lies mastodontest.Lies) {
 		for _, g := range gaps {
 			if g.What == store.GapUnreachable {
 				rest = !g.ReadAt.IsZero()
-				if asked = true; rest && g.ReadAt.Before(ended) || g.To.Before(began) || g.To.After(ended.Add(time.Minute)) || g.From.Before(began.Add(-25*time.Hour)) {
+				if asked = true; rest && g.ReadAt.Before(ended) || g.To.Before(began) ||
+					g.To.After(ended.Add(time.Minute)) || g.From.Before(began.Add(-25*time.Hour)) {
 					t.Errorf("%s: unreachable from %s to %s, down from %s to %s", u, g.From, g.To, began, ended)
 				}
 			}
@@ -87,12 +90,14 @@ func goesDown(t *testing.T, d time.Duration, lies mastodontest.Lies) {
 				if lost++; inLedger(gaps, at) {
 					told++
 				} else {
-					t.Errorf("%s: post %s of %s was not had (shown: %t), and the ledger does not say so: %+v", u, id, at, shown, gaps)
+					t.Errorf("%s: post %s of %s was not had (shown: %t), and the ledger does not say so: %+v", u, id,
+						at, shown, gaps)
 				}
 			}
 		}
 	}
-	t.Logf("down for %s: %d people, %d posts meanwhile, %d had afterwards, %d not, %d of them in the ledger", d, len(who), posted, late, lost, told)
+	t.Logf("down for %s: %d people, %d posts meanwhile, %d had afterwards, %d not, %d of them in the ledger", d,
+		len(who), posted, late, lost, told)
 	if late == 0 || d > 24*time.Hour && told == 0 {
 		t.Error("nothing was tried")
 	}

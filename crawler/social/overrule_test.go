@@ -29,11 +29,14 @@ func TestAPersonsWordIsDone(t *testing.T) {
 			t.Fatal(err)
 		}
 		var judged, texts atomic.Int64
-		rules := social.Rules{Follow: social.Community, Community: "x@1", Judge: func(_ who.Profile, said []string, _ who.Edges) who.Verdict {
-			judged.Add(1)
-			texts.Store(int64(len(said)))
-			return who.Verdict{Verdict: who.IsUndecided, Score: 0.4, Evidence: []who.Evidence{{Kind: "name", Text: "x", Weight: 0.1}}, Ask: []who.Ask{{What: who.AskTexts, Value: 0.5}}}
-		}}
+		rules := social.Rules{Follow: social.Community, Community: "x@1",
+			Judge: func(_ who.Profile, said []string, _ who.Edges) who.Verdict {
+				judged.Add(1)
+				texts.Store(int64(len(said)))
+				return who.Verdict{Verdict: who.IsUndecided, Score: 0.4,
+					Evidence: []who.Evidence{{Kind: "name", Text: "x", Weight: 0.1}},
+					Ask:      []who.Ask{{What: who.AskTexts, Value: 0.5}}}
+			}}
 		p := newPeer(t, w, social.Options{Rules: rules})
 		p.start()
 		k := accountKey(t, acct)
@@ -50,18 +53,21 @@ func TestAPersonsWordIsDone(t *testing.T) {
 		}
 		say := func(verdict, want string) {
 			t.Helper()
-			if err := p.store.Override(0, store.Override{V: store.OverrideVersion, Key: k, Verdict: verdict, By: "rui"}, time.Now(), social.Overrule); err != nil {
+			if err := p.store.Override(0, store.Override{V: store.OverrideVersion, Key: k, Verdict: verdict, By: "rui"},
+				time.Now(), social.Overrule); err != nil {
 				t.Fatal(err)
 			}
 			p.crawler.Wake(p.store.SliceOf(k), k.Site())
 			r, err := p.store.Record(k)
-			if err != nil || verdict != "" && r.VerdictWord() != verdict || verdict == "" && r.VerdictWord() != who.IsUndecided {
+			if err != nil || verdict != "" && r.VerdictWord() != verdict || verdict == "" &&
+				r.VerdictWord() != who.IsUndecided {
 				t.Errorf("%q: the record says %q at once, %v", verdict, r.VerdictWord(), err)
 			}
 			time.Sleep(time.Hour)
 			r, err = p.store.Record(k)
 			d, derr := p.store.DueOf(k)
-			if err != nil || derr != nil || !strings.HasPrefix(d.Reason, want) && reasonState(d.Reason) != want || (verdict != "") != (r.Verdict.Override != nil) {
+			if err != nil || derr != nil || !strings.HasPrefix(d.Reason, want) && reasonState(d.Reason) != want ||
+				(verdict != "") != (r.Verdict.Override != nil) {
 				t.Errorf("%q: %+v, due %+v", verdict, r.Verdict, d)
 			}
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A server gives the list of the token's owner, whoever is asked for: wherever the visits begin, and whatever the profiles
-// count, no such list is taken for another's, nobody follows out of it, and no walk is called whole. The lists of an
-// honest server are read whole, also where people follow much the same.
+// A server gives the list of the token's owner, whoever is asked for: wherever the visits begin, and whatever the
+// profiles count, no such list is taken for another's, nobody follows out of it, and no walk is called whole. The lists
+// of an honest server are read whole, also where people follow much the same.
 func TestListsOfTheTokensOwner(t *testing.T) {
 	both := mastodontest.Lies{OwnLists: true, OwnFollowers: true}
 	counts := both
@@ -62,7 +62,8 @@ func TestListsOfTheTokensOwner(t *testing.T) {
 				if wishes(want) {
 					continue
 				}
-				for side, members := range map[partition.Key][]string{"/followers": want.Followers, "/following": want.Following} {
+				for side, members := range map[partition.Key][]string{"/followers": want.Followers,
+					"/following": want.Following} {
 					list := partition.Key("mastodon:"+acct) + side
 					lies := side == "/followers" && tt.lies.OwnFollowers || side == "/following" && tt.lies.OwnLists
 					got := p.edges(list)
@@ -72,15 +73,21 @@ func TestListsOfTheTokensOwner(t *testing.T) {
 						}
 					}
 					var last store.Walk
-					if err := p.store.Walks(0, list, func(w store.Walk) (bool, error) { last = w; return true, nil }); err != nil {
+					if err := p.store.Walks(0, list, func(w store.Walk) (bool, error) {
+						last = w
+						return true,
+							nil
+					}); err != nil {
 						t.Fatal(err)
 					}
 					switch is := partition.Key("mastodon:"+acct) == owner; {
 					case !lies && (len(got) != len(members) || !last.Complete):
-						t.Errorf("%s: %s has %d of %d, %+v; %+v", tt.name, list, len(got), len(members), last, p.gaps(list))
+						t.Errorf("%s: %s has %d of %d, %+v; %+v", tt.name, list, len(got), len(members), last,
+							p.gaps(list))
 					case lies && !is && len(members) > 0 && last.Complete:
 						t.Errorf("%s: %s is whole: %+v", tt.name, list, last)
-					case lies && !is && (len(got) > 0 || last.Why != store.WhyNotTheirs && last.Why != store.WhyDoubted || len(p.gaps(list)) == 0):
+					case lies && !is && (len(got) > 0 || last.Why != store.WhyNotTheirs &&
+						last.Why != store.WhyDoubted || len(p.gaps(list)) == 0):
 						t.Errorf("%s: %s has %d, %+v; %+v", tt.name, list, len(got), last, p.gaps(list))
 					case last.Complete:
 						whole++

@@ -56,20 +56,24 @@ func TestSnacIsFollowed(t *testing.T) {
 			bruno = snacUser{base, f[0], f[1], f[2]}
 		}
 	}
-	s, err := store.Create("data", store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "founder")})
+	s, err := store.Create("data",
+		store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "founder")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := fetch.New(fetch.Options{AddrDelay: -1, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+	client, err := fetch.New(fetch.Options{AddrDelay: -1, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"),
+		netip.MustParsePrefix("::1/128")},
 		Hosts: map[string]netip.Addr{"localhost": netip.MustParseAddr("127.0.0.1")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, err := social.New(social.Options{Store: s, Client: client, Tokens: tokens, Lists: true, Least: time.Second, Most: 3 * time.Second})
+	src, err := social.New(social.Options{Store: s, Client: client, Tokens: tokens, Lists: true, Least: time.Second,
+		Most: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := crawler.New(crawler.Options{Store: s, Sources: []crawler.Source{src}, Peer: "peer", Budgeted: social.Budgeted})
+	c, err := crawler.New(crawler.Options{Store: s, Sources: []crawler.Source{src}, Peer: "peer",
+		Budgeted: social.Budgeted})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +99,8 @@ func TestSnacIsFollowed(t *testing.T) {
 		return posts, gaps
 	}
 	until := func(what string, had func() bool) {
-		for deadline := time.Now().Add(time.Minute); !had() && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); !had() &&
+			time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		}
 		if !had() {
 			posts, gaps := whole()
@@ -178,7 +183,8 @@ func (u snacUser) post(t *testing.T, begin string) snacPost {
 		t.Fatal(err)
 	}
 	var posts []snacPost
-	if err := json.Unmarshal(u.ask(t, http.MethodGet, "/api/v1/accounts/"+who.ID+"/statuses", nil), &posts); err != nil {
+	if err := json.Unmarshal(u.ask(t, http.MethodGet, "/api/v1/accounts/"+who.ID+"/statuses", nil),
+		&posts); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range posts {

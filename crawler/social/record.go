@@ -14,7 +14,8 @@ import (
 
 // record is a Record of this Key and this fetch.
 func (v *visit) record(kind string) *store.Record {
-	return &store.Record{V: store.RecordVersion, Key: v.t.Due.Key, Kind: kind, FetchedAt: v.now, Source: v.t.Due.Key.Service(), Status: http.StatusOK, URL: v.url}
+	return &store.Record{V: store.RecordVersion, Key: v.t.Due.Key, Kind: kind, FetchedAt: v.now,
+		Source: v.t.Due.Key.Service(), Status: http.StatusOK, URL: v.url}
 }
 
 func moment(t time.Time) *time.Time {
@@ -153,7 +154,8 @@ func (v *visit) take(d *draft) {
 		if v.new++; r.PublishedAt != nil && r.PublishedAt.Before(v.st.Looked) {
 			v.older++
 		}
-		if at := r.PublishedAt; at != nil && v.t.Due.Key.Kind() == partition.KindAccount && v.now.Sub(*at) < quietOld && !at.After(v.now) {
+		if at := r.PublishedAt; at != nil && v.t.Due.Key.Kind() == partition.KindAccount && v.now.Sub(*at) < quietOld &&
+			!at.After(v.now) {
 			v.made = append(v.made, *at)
 		}
 	}

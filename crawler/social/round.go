@@ -13,10 +13,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A reading shows the newest posts of a feed, and no edit or deletion of an older one. So all kept posts of a Key are looked at again in
-// a slow round, in the order of their URIs, each once a round: whichever is next is the one that the round looked at longest ago.
-// Many are looked at with one call where the service can. What such calls may use is a share of the budget, whatever else there is
-// to do; where that is too little the round takes longer, which status shows and, from twice its time on, the ledger of gaps.
+// A reading shows the newest posts of a feed, and no edit or deletion of an older one. So all kept posts of a Key are
+// looked at again in a slow round, in the order of their URIs, each once a round: whichever is next is the one that the
+// round looked at longest ago. Many are looked at with one call where the service can. What such calls may use is a
+// share of the budget, whatever else there is to do; where that is too little the round takes longer, which status
+// shows and, from twice its time on, the ledger of gaps.
 const (
 	roundShare  = 0.1             // of each limit, that the rounds of a site may use
 	roundCalls  = 4               // of one visit
@@ -31,16 +32,18 @@ const (
 
 // round is how far the round of a Key is.
 type round struct {
-	Began   time.Time     `json:"began,omitzero"` // of the round under way; in the future: none is
-	From    string        `json:"from,omitempty"` // posts up to this one are done
-	Passed  int           `json:"passed,omitempty"`
-	Alive   int           `json:"alive,omitempty"`   // of these, no tombstones
-	Unfound int           `json:"unfound,omitempty"` // and of these, not found, of a server whose API has no words for it
-	Size    int           `json:"size,omitempty"`    // posts when the round began
-	Took    time.Duration `json:"took,omitempty"`    // by the last whole round
-	Had     int           `json:"had,omitempty"`     // posts of that
-	Next    time.Time     `json:"next,omitzero"`     // when the Key is visited for the sake of it alone; zero = with its visits
-	Late    time.Time     `json:"late,omitzero"`     // when the ledger was told last that this round is late
+	Began  time.Time `json:"began,omitzero"` // of the round under way; in the future: none is
+	From   string    `json:"from,omitempty"` // posts up to this one are done
+	Passed int       `json:"passed,omitempty"`
+	Alive  int       `json:"alive,omitempty"` // of these, no tombstones
+	// and of these, not found, of a server whose API has no words for it
+	Unfound int           `json:"unfound,omitempty"`
+	Size    int           `json:"size,omitempty"` // posts when the round began
+	Took    time.Duration `json:"took,omitempty"` // by the last whole round
+	Had     int           `json:"had,omitempty"`  // posts of that
+	// when the Key is visited for the sake of it alone; zero = with its visits
+	Next time.Time `json:"next,omitzero"`
+	Late time.Time `json:"late,omitzero"` // when the ledger was told last that this round is late
 
 	Counted bool  `json:"counted,omitempty"` // Missed is known
 	Missed  int64 `json:"missed,omitempty"`  // posts that the profile claimed more than were kept
@@ -87,7 +90,8 @@ func (v *visit) rounds() bool {
 // roundAlone says whether this visit was planned for the sake of the round alone.
 func (v *visit) roundAlone() bool {
 	r := &v.st.Round
-	return v.t.Due.Key.Kind() == partition.KindAccount && v.rounds() && !r.Next.IsZero() && r.Next.Equal(v.t.Due.At) && v.st.Poll.After(v.now)
+	return v.t.Due.Key.Kind() == partition.KindAccount && v.rounds() && !r.Next.IsZero() && r.Next.Equal(v.t.Due.At) &&
+		v.st.Poll.After(v.now)
 }
 
 // alone is such a visit. planned is what streams have asked for meanwhile.
@@ -184,8 +188,8 @@ type passed struct {
 	end           bool // there is no post behind
 }
 
-// oldest are the next posts of the round, most of them at most, and how far it is when each of them is done; the last mark is behind all
-// that was passed over.
+// oldest are the next posts of the round, most of them at most, and how far it is when each of them is done; the last
+// mark is behind all that was passed over.
 func (v *visit) oldest(most int) (posts []store.Record, marks []passed, err error) {
 	r := &v.st.Round
 	sl, err := v.s.o.Store.Where(v.t.Due.Key)
@@ -234,8 +238,8 @@ func keyPart(uri string) string {
 	return uri
 }
 
-// looksAgain looks at posts, and says how many of them, from the first on, are done. What is not in the answer to all is asked for
-// alone: only that can say that it is gone.
+// looksAgain looks at posts, and says how many of them, from the first on, are done. What is not in the answer to all
+// is asked for alone: only that can say that it is gone.
 func (v *visit) looksAgain(ctx context.Context, posts []store.Record) (done int, err error) {
 	v.looking = map[string]*store.Record{}
 	for i := range posts {
@@ -307,14 +311,15 @@ func (b *Budgets) spare(site partition.Site, class string, items int64) bool {
 	return p != nil && p.spare(class, items)
 }
 
-// spare takes a call out of the share of the rounds: each limit has its own, which grows as time goes by, up to the share of one
-// window, and a call that is larger than what is there is paid back by waiting.
+// spare takes a call out of the share of the rounds: each limit has its own, which grows as time goes by, up to the
+// share of one window, and a call that is larger than what is there is paid back by waiting.
 func (p *rateBudget) spare(class string, items int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.b.now()
 	of := p.classes[class]
-	buckets := slices.DeleteFunc(p.book.Status(now).Buckets, func(b budget.BucketStatus) bool { return !slices.Contains(of.Buckets, b.Name) })
+	buckets := slices.DeleteFunc(p.book.Status(now).Buckets,
+		func(b budget.BucketStatus) bool { return !slices.Contains(of.Buckets, b.Name) })
 	if p.share == nil {
 		p.share, p.wide = map[string]float64{}, map[string]time.Duration{}
 	}
@@ -323,7 +328,8 @@ func (p *rateBudget) spare(class string, items int64) bool {
 	room := len(buckets) > 0
 	for _, b := range buckets {
 		name := b.Credential + " " + b.Name
-		p.wide[name] = max(p.wide[name], b.Window, b.Full.Sub(now), roundWindow) // a server's may be longer than that of the table
+		// a server's may be longer than that of the table
+		p.wide[name] = max(p.wide[name], b.Window, b.Full.Sub(now), roundWindow)
 		had, known := p.share[name]
 		if had += roundShare * min(float64(elapsed)/float64(p.wide[name]), 1); !known || had > roundShare {
 			had = roundShare
@@ -355,7 +361,8 @@ func (v *visit) wholeRound() {
 	}
 	if r.Unfound > 0 {
 		reason := fmt.Sprintf("%d posts are not found any more; their server does not say whether they were deleted, and they are kept", r.Unfound)
-		v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.t.Due.Key.Service(), From: r.Began, To: v.now, What: store.GapExpired, Reason: reason, At: v.now})
+		v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.t.Due.Key.Service(), From: r.Began, To: v.now,
+			What: store.GapExpired, Reason: reason, At: v.now})
 	}
 	v.countAgain()
 	r.Took, r.Had, r.Size = v.now.Sub(r.Began), r.Passed, 0 // counted when the next one begins
@@ -365,8 +372,9 @@ func (v *visit) wholeRound() {
 	r.From, r.Passed, r.Alive, r.Unfound, r.Late = "", 0, 0, 0, time.Time{}
 }
 
-// countAgain holds the number of posts against what the profile claims. The claim may well be another: it has posts that are shown to
-// few. When it runs ahead of what is kept, posts came that stand below the newest, as imported ones do: all is read anew.
+// countAgain holds the number of posts against what the profile claims. The claim may well be another: it has posts
+// that are shown to few. When it runs ahead of what is kept, posts came that stand below the newest, as imported ones
+// do: all is read anew.
 func (v *visit) countAgain() {
 	r := &v.st.Round
 	if v.t.Due.Key.Kind() != partition.KindAccount || !v.api.counts(v.st.Claimed) {
@@ -385,7 +393,8 @@ func (v *visit) countAgain() {
 // lateRound notes how the round stands, in the ledger, too, if it is late: once a day.
 func (v *visit) lateRound() {
 	r := &v.st.Round
-	v.s.rounds.note(v.t.Due.Key, Round{Posts: max(r.Size, r.Had), Period: r.period(v.now)}, v.now.Sub(r.Began) > roundLate*v.s.o.Round)
+	v.s.rounds.note(v.t.Due.Key, Round{Posts: max(r.Size, r.Had), Period: r.period(v.now)},
+		v.now.Sub(r.Began) > roundLate*v.s.o.Round)
 	if v.now.Sub(r.Began) <= roundLate*v.s.o.Round || v.now.Sub(r.Late) < 24*time.Hour {
 		return
 	}
@@ -396,18 +405,21 @@ func (v *visit) lateRound() {
 // roundGap is the row of a round that is late in the ledger; to is when it ended, zero = it goes on.
 func (v *visit) roundGap(to time.Time, left int) {
 	r := &v.st.Round
-	reason := fmt.Sprintf("%d posts were not looked at since then: what of them was edited or deleted may not be known", left)
+	reason := fmt.Sprintf("%d posts were not looked at since then: what of them was edited or deleted may not be known",
+		left)
 	if !to.IsZero() {
 		reason = "posts were not looked at for so long; all are by now"
 	}
-	v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.t.Due.Key.Service(), From: r.Began, To: to, What: store.GapSkipped, Reason: reason, At: v.now})
+	v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.t.Due.Key.Service(), From: r.Began, To: to,
+		What: store.GapSkipped, Reason: reason, At: v.now})
 }
 
 // sooner has an account visited for the sake of its round, where that is before its next visit.
 func (v *visit) sooner() {
 	r := &v.st.Round
 	r.Next = time.Time{}
-	if v.t.Due.Key.Kind() != partition.KindAccount || !v.rounds() || v.st.Poll.IsZero() || v.res.Next.State != store.StateDone || v.res.Next.At.IsZero() {
+	if v.t.Due.Key.Kind() != partition.KindAccount || !v.rounds() || v.st.Poll.IsZero() ||
+		v.res.Next.State != store.StateDone || v.res.Next.At.IsZero() {
 		return
 	}
 	if r.Began.IsZero() || r.Size == 0 && !r.Began.After(v.now) { // nothing is kept yet

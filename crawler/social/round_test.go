@@ -30,14 +30,16 @@ func writes(t *testing.T, w interface {
 	return ids
 }
 
-// What is edited or deleted of posts that no reading shows any more is seen within a round: under an account as under a tag, at a server
-// that answers many ids at once and at one that does not, and through crashes.
+// What is edited or deleted of posts that no reading shows any more is seen within a round: under an account as under a
+// tag, at a server that answers many ids at once and at one that does not, and through crashes.
 func TestOldPostsAreLookedAtAgain(t *testing.T) {
 	racetest.Skip(t)
-	for name, lies := range map[string]mastodontest.Lies{"many ids": {}, "one by one": {NoBatch: 404}, "numbers": {NumberIDs: true, Nulls: true}} {
+	for name, lies := range map[string]mastodontest.Lies{"many ids": {}, "one by one": {NoBatch: 404},
+		"numbers": {NumberIDs: true, Nulls: true}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1, Lies: lies, Limits: mastodontest.MastodonLimits()})
+				w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1, Lies: lies,
+					Limits: mastodontest.MastodonLimits()})
 				ana := crowd(t, w)[0]
 				k, tag := accountKey(t, ana), partition.Key("mastodon:m.test/tag/lisboa")
 				ids := writes(t, w, ana, 200, "lisboa")
@@ -74,7 +76,8 @@ func TestOldPostsAreLookedAtAgain(t *testing.T) {
 					}
 				}
 				rounds := p.src.Rounds()
-				if len(rounds) != 1 || rounds[0].Keys != 2 || rounds[0].Posts != 400 || rounds[0].Period < day || rounds[0].Period > 3*day || rounds[0].Late != 0 {
+				if len(rounds) != 1 || rounds[0].Keys != 2 || rounds[0].Posts != 400 || rounds[0].Period < day ||
+					rounds[0].Period > 3*day || rounds[0].Late != 0 {
 					t.Errorf("shown: %+v", rounds)
 				}
 				r := w.Report()
@@ -88,12 +91,13 @@ func TestOldPostsAreLookedAtAgain(t *testing.T) {
 	}
 }
 
-// The round takes a share of the budget, and no more: with more posts than that does for, new posts come as ever, the round takes longer, and
-// the ledger and the status say so.
+// The round takes a share of the budget, and no more: with more posts than that does for, new posts come as ever, the
+// round takes longer, and the ledger and the status say so.
 func TestARoundStaysWithinItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const share = 0.1 * 20 * 12 * 24 // calls a day
-		w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1, Lies: mastodontest.Lies{NoBatch: 404},
+		w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1,
+			Lies:   mastodontest.Lies{NoBatch: 404},
 			Limits: []mastodontest.Limit{{Name: "anonymous", Max: 20, Window: 5 * time.Minute}}})
 		ana := crowd(t, w)[0]
 		k := accountKey(t, ana)
@@ -103,7 +107,8 @@ func TestARoundStaysWithinItsShare(t *testing.T) {
 		p.seed(k)
 		time.Sleep(20 * time.Hour)
 		gaps := p.gaps(k)
-		if len(gaps) != 1 || gaps[0].What != store.GapSkipped || !gaps[0].To.IsZero() || !strings.Contains(gaps[0].Reason, "were not looked at") {
+		if len(gaps) != 1 || gaps[0].What != store.GapSkipped || !gaps[0].To.IsZero() ||
+			!strings.Contains(gaps[0].Reason, "were not looked at") {
 			t.Errorf("the ledger: %+v", gaps)
 		}
 		if r := p.src.Rounds(); len(r) != 1 || r[0].Late != 1 || r[0].Posts < 100 || r[0].Period < 12*time.Hour {
@@ -191,7 +196,8 @@ func TestPostsOfAnEmptiedAccount(t *testing.T) {
 
 func emptied(t *testing.T, posted int) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1, Lies: mastodontest.Lies{NoBatch: 404, HTML404: true, NoPosts: true}})
+		w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1,
+			Lies: mastodontest.Lies{NoBatch: 404, HTML404: true, NoPosts: true}})
 		ana := crowd(t, w)[0]
 		k := accountKey(t, ana)
 		ids := writes(t, w, ana, 50)
@@ -239,7 +245,8 @@ func TestImportedPostsAreFound(t *testing.T) {
 		time.Sleep(4 * day)
 		var old []string
 		for n := range 20 {
-			old = append(old, ok(t)(w.Import(ana, fmt.Sprint("from another server ", n), time.Now().Add(-200*day+time.Duration(n)*time.Hour))))
+			old = append(old, ok(t)(w.Import(ana, fmt.Sprint("from another server ", n),
+				time.Now().Add(-200*day+time.Duration(n)*time.Hour))))
 		}
 		time.Sleep(8 * day)
 		had := p.posts(k)
@@ -280,7 +287,8 @@ func TestARoundOfNothingIsNotLate(t *testing.T) {
 func TestOldPostsOfOtherServicesAreLookedAtAgain(t *testing.T) {
 	racetest.Skip(t)
 	synctest.Test(t, func(t *testing.T) {
-		w, p := skies(t, blueskytest.Options{Seed: 9, People: 12, Quiet: true, Rate: -1}, social.Options{Round: 2 * day})
+		w, p := skies(t, blueskytest.Options{Seed: 9, People: 12, Quiet: true, Rate: -1},
+			social.Options{Round: 2 * day})
 		did := ""
 		for _, id := range w.IDs() {
 			if !private(w.Truth().Accounts[id]) {
@@ -319,7 +327,8 @@ func TestOldPostsOfOtherServicesAreLookedAtAgain(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		const dollars = 20
-		w, p := birds(t, twittertest.Options{Seed: 9, People: 12, Quiet: true, Rate: -1}, social.Options{Round: 2 * day}, dollars)
+		w, p := birds(t, twittertest.Options{Seed: 9, People: 12, Quiet: true, Rate: -1},
+			social.Options{Round: 2 * day}, dollars)
 		id := string(writer2(w))
 		user := w.Truth().Accounts[id].User
 		ids := writes(t, w, user, 150)

@@ -81,9 +81,11 @@ func (r *Rules) known() bool {
 func (r *Rules) verdict(p Person) who.Verdict {
 	switch {
 	case r.Exclude[p.Key]:
-		return who.Verdict{Verdict: who.IsOut, Evidence: []who.Evidence{{Kind: "exclusion", Text: "on the exclude list"}}}
+		return who.Verdict{Verdict: who.IsOut,
+			Evidence: []who.Evidence{{Kind: "exclusion", Text: "on the exclude list"}}}
 	case r.Include[p.Key]:
-		return who.Verdict{Verdict: who.IsIn, Score: 1, Evidence: []who.Evidence{{Kind: "seed", Text: "on the include list"}}}
+		return who.Verdict{Verdict: who.IsIn, Score: 1,
+			Evidence: []who.Evidence{{Kind: "seed", Text: "on the include list"}}}
 	case p.Seed:
 		return who.Verdict{Verdict: who.IsIn, Score: 1, Evidence: []who.Evidence{{Kind: "seed", Text: "a seed"}}}
 	case r.Judge != nil:

@@ -9,18 +9,20 @@ import (
 )
 
 // Where the calls of a site do not do for all visits that are due, each would come late by the same time, whoever
-// posts often and whoever seldom. With accounts that post r_i times a day and S visits a day for all, the mean time until a
-// post is had, the sum of r_i p_i / 2 over the sum of r_i, is least at p_i = k / sqrt(r_i), with k such that the sum of
-// 1/p_i is S (Lagrange). So a site has a price, the square of that k: nobody is looked at again before sqrt(gap x price), who
-// posts each gap, and the price follows from how late visits come.
+// posts often and whoever seldom. With accounts that post r_i times a day and S visits a day for all, the mean time
+// until a post is had, the sum of r_i p_i / 2 over the sum of r_i, is least at p_i = k / sqrt(r_i), with k such that
+// the sum of 1/p_i is S (Lagrange). So a site has a price, the square of that k: nobody is looked at again before
+// sqrt(gap x price), who posts each gap, and the price follows from how late visits come.
 const (
-	priceVisits = 64  // over which a price follows
-	priceSlack  = 0.1 // the part of a wait that visits come late by where calls are scarce; were it 0, no price would ever fall
-	priceLeast  = time.Second
-	editFactor  = 6 // waits between two readings for edits alone, where those are longer than Options.Profile
+	priceVisits = 64 // over which a price follows
+	// the part of a wait that visits come late by where calls are scarce; were it 0, no price would ever fall
+	priceSlack = 0.1
+	priceLeast = time.Second
+	editFactor = 6 // waits between two readings for edits alone, where those are longer than Options.Profile
 )
 
-// prices are those of all sites, in memory only: after a start the first visits come late until they are learned. Safe for concurrent use.
+// prices are those of all sites, in memory only: after a start the first visits come late until they are learned. Safe
+// for concurrent use.
 type prices struct {
 	began time.Time // what was due before was late for other reasons
 	mu    sync.Mutex
@@ -65,10 +67,10 @@ func (p *prices) failed(s partition.Site, now time.Time) {
 	p.of(s).trouble = now
 }
 
-// visited takes in that somebody of a site who posts each gap, and whom nothing but the price lets wait longer than plan, is
-// visited after waited, having been due then. What all visits would come to at the price as it is by now is held against
-// what they came to, so that the price settles within priceVisits of them, however long a round of all accounts is. It is most
-// hours at most.
+// visited takes in that somebody of a site who posts each gap, and whom nothing but the price lets wait longer than
+// plan, is visited after waited, having been due then. What all visits would come to at the price as it is by now is
+// held against what they came to, so that the price settles within priceVisits of them, however long a round of all
+// accounts is. It is most hours at most.
 func (p *prices) visited(s partition.Site, gap, plan, waited, most time.Duration, due time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Of a site that can be visited so often a day, the first due first, posts are had in seven tenths of the time that they take
-// without a price. It falls again once there are calls enough, and an outage does not raise it.
+// Of a site that can be visited so often a day, the first due first, posts are had in seven tenths of the time that
+// they take without a price. It falls again once there are calls enough, and an outage does not raise it.
 func TestPriceFollowsWhatThereIs(t *testing.T) {
 	const n, most = 300, 48 * time.Hour
 	r := rand.New(rand.NewPCG(1, 2))
@@ -38,7 +38,8 @@ func TestPriceFollowsWhatThereIs(t *testing.T) {
 				continue
 			}
 			if waited := now.Sub(last[i]); now.After(half) {
-				wait, posts = wait+waited.Hours()*waited.Hours()/48/gaps[i].Hours(), posts+waited.Hours()/gaps[i].Hours()
+				wait, posts = wait+waited.Hours()*waited.Hours()/48/gaps[i].Hours(),
+					posts+waited.Hours()/gaps[i].Hours()
 			}
 			p.visited("s", gaps[i], plan(gaps[i]), now.Sub(last[i]), most, due[i])
 			last[i], due[i] = now, now.Add(min(max(plan(gaps[i]), p.wait("s", gaps[i])), most))

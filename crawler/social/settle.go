@@ -70,7 +70,8 @@ func changed(a, b *store.Verdict) bool {
 	if a == nil || b == nil {
 		return a != b
 	}
-	return a.Verdict != b.Verdict || a.Score != b.Score || a.By != b.By || (a.Override == nil) != (b.Override == nil) || len(a.Evidence) != len(b.Evidence)
+	return a.Verdict != b.Verdict || a.Score != b.Score || a.By != b.By || (a.Override == nil) != (b.Override == nil) ||
+		len(a.Evidence) != len(b.Evidence)
 }
 
 // events says what speaks loudest.

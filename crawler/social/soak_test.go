@@ -21,7 +21,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// held is what is in use of the heap, by whose it is: the world's, the disk's (which is in memory here), Pebble's, and all else.
+// held is what is in use of the heap, by whose it is: the world's, the disk's (which is in memory here), Pebble's, and
+// all else.
 func held() map[string]int64 {
 	runtime.GC()
 	runtime.GC() // the first one ends what is counted as of before
@@ -96,7 +97,8 @@ func (p *peer) planned() {
 				most = 40 * time.Hour
 			case word == followed:
 				most = 82 * time.Hour // an eighth later
-			case word == "suspended" || strings.HasPrefix(d.Reason, "moved to") || strings.HasPrefix(d.Reason, "the profile says"):
+			case word == "suspended" || strings.HasPrefix(d.Reason, "moved to") ||
+				strings.HasPrefix(d.Reason, "the profile says"):
 				most = 90 * 24 * time.Hour
 			}
 			if d.At.Sub(now) > most {
@@ -181,19 +183,22 @@ func (y *year) bounded(n int, p *peer) {
 	truth := y.w.Truth()
 	people := len(truth.Accounts)
 	keys := 3 * people // each with two lists
-	for tab, most := range map[byte]int{'K': keys, 'D': keys, 'R': keys, 'Z': keys, 'S': len(truth.Posts), 'F': 2 * people * people, 'V': store.MaxCaptures * keys,
+	for tab, most := range map[byte]int{'K': keys, 'D': keys, 'R': keys, 'Z': keys, 'S': len(truth.Posts),
+		'F': 2 * people * people, 'V': store.MaxCaptures * keys,
 		'J': 4 * keys, 'Y': 2 * people * 31 * n, 'L': 10 * (len(truth.Posts) + 31*keys), 'O': 0, 'X': 0, 1: 2*64 + 8} {
 		if have := len(tables[tab]); have > most {
 			y.t.Errorf("month %d: %d rows of table %c, at most %d", n, have, tab, most)
 		}
 	}
 	sizes := p.src.Sizes()
-	for what, most := range map[string]int{"looked up": people, "hours": 1, "servers": 1, "rate budgets": 1, "intents": 64 + 4, "limits": 8, "bytes of a book": 2048} {
+	for what, most := range map[string]int{"looked up": people, "hours": 1, "servers": 1, "rate budgets": 1,
+		"intents": 64 + 4, "limits": 8, "bytes of a book": 2048} {
 		if sizes[what] > most {
 			y.t.Errorf("month %d: %d %s, at most %d", n, sizes[what], what, most)
 		}
 	}
-	if s := p.crawler.Stats(); s.Sites > 1 || s.ReadyKeys > keys || len(s.Stops) > 32 || len(p.crawler.Failures()) > 200 {
+	if s := p.crawler.Stats(); s.Sites > 1 || s.ReadyKeys > keys || len(s.Stops) > 32 ||
+		len(p.crawler.Failures()) > 200 {
 		y.t.Errorf("month %d: %+v, %d failures", n, s, len(p.crawler.Failures()))
 	}
 	if err := p.store.TrimChanges(p.store.LastChange()); err != nil { // as an index does that has read them
@@ -203,21 +208,26 @@ func (y *year) bounded(n int, p *peer) {
 	for _, tab := range "KDRZSFVJYL\x01" {
 		count = append(count, fmt.Sprintf("%q %d", tab, len(tables[byte(tab)])))
 	}
-	y.t.Logf("month %d: %d people, %d posts; rows %s; %v", n, people, len(truth.Posts), strings.Join(count, ", "), sizes)
+	y.t.Logf("month %d: %d people, %d posts; rows %s; %v", n, people, len(truth.Posts), strings.Join(count, ", "),
+		sizes)
 }
 
-// A peer follows a community for a year, with its days and nights, newcomers, edits, deletions and suspensions and a server that is down for
-// three days; another one does that is restarted each month, and whose token expires. Nobody is looked at later than planned, or
-// planned too far ahead; what is kept is bounded by what there is to know, on the disk and in memory; and nothing is missed.
+// A peer follows a community for a year, with its days and nights, newcomers, edits, deletions and suspensions and a
+// server that is down for three days; another one does that is restarted each month, and whose token expires. Nobody is
+// looked at later than planned, or planned too far ahead; what is kept is bounded by what there is to know, on the disk
+// and in memory; and nothing is missed.
 func TestAYearsSoak(t *testing.T) {
 	racetest.Skip(t)
 	rate := runtime.MemProfileRate
 	runtime.MemProfileRate = 32 << 10
 	defer func() { runtime.MemProfileRate = rate }()
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 31, People: 16, Remote: -1, Rate: 0.08, Limits: mastodontest.MastodonLimits(), Tokens: map[string]string{"old": "", "new": ""}})
-		o := social.Options{Lists: true, Least: 6 * time.Hour, Most: 72 * time.Hour, Profile: 72 * time.Hour, Rules: social.Rules{Follow: social.Everybody}}
-		y := &year{t: t, w: w, through: newPeer(t, w, o), monthly: newPeer(t, w, o), rng: rand.New(rand.NewPCG(1, 9)), calm: time.Now().Add(time.Hour)}
+		w := world(t, mastodontest.Options{Seed: 31, People: 16, Remote: -1, Rate: 0.08,
+			Limits: mastodontest.MastodonLimits(), Tokens: map[string]string{"old": "", "new": ""}})
+		o := social.Options{Lists: true, Least: 6 * time.Hour, Most: 72 * time.Hour, Profile: 72 * time.Hour,
+			Rules: social.Rules{Follow: social.Everybody}}
+		y := &year{t: t, w: w, through: newPeer(t, w, o), monthly: newPeer(t, w, o), rng: rand.New(rand.NewPCG(1, 9)),
+			calm: time.Now().Add(time.Hour)}
 		y.monthly.from = netip.MustParseAddr("127.0.0.2")
 		y.monthly.o.Tokens = y.token("old")
 		for _, p := range []*peer{y.through, y.monthly} {
@@ -232,12 +242,14 @@ func TestAYearsSoak(t *testing.T) {
 			y.bounded(n, y.through)
 			y.bounded(n, y.monthly)
 			h := held()
-			t.Logf("month %d: %d goroutines; of the heap %d kB own, %d kB Pebble's, %d kB the disk, %d kB the world", n, runtime.NumGoroutine(), h["own"]>>10, h["pebble"]>>10, h["disk"]>>10, h["world"]>>10)
+			t.Logf("month %d: %d goroutines; of the heap %d kB own, %d kB Pebble's, %d kB the disk, %d kB the world", n,
+				runtime.NumGoroutine(), h["own"]>>10, h["pebble"]>>10, h["disk"]>>10, h["world"]>>10)
 			if n == 2 {
 				early, running = h, runtime.NumGoroutine()
 			}
 			if n == 12 && (h["own"] > early["own"]*5/4+1<<20 || runtime.NumGoroutine() > running+2) {
-				t.Errorf("%d bytes and %d goroutines, %d and %d in month 2", h["own"], runtime.NumGoroutine(), early["own"], running)
+				t.Errorf("%d bytes and %d goroutines, %d and %d in month 2", h["own"], runtime.NumGoroutine(),
+					early["own"], running)
 			}
 			y.monthly.end()
 			y.monthly.start()

@@ -56,8 +56,8 @@ type refusal struct {
 // Error is why.
 func (r *refusal) Error() string { return r.Why }
 
-// Listen reads the streams there are, and has the accounts visited that they tell of, and those that waited for a token, until ctx ends. It returns the first
-// failure of the store.
+// Listen reads the streams there are, and has the accounts visited that they tell of, and those that waited for a
+// token, until ctx ends. It returns the first failure of the store.
 func (s *Source) Listen(ctx context.Context, o StreamOptions) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.wake(ctx, o) })

@@ -61,7 +61,8 @@ func piped(t *testing.T, h http.Handler) (p *pipes, end func()) {
 }
 
 // dialer is a Dial to what a handler serves.
-func dialer(t *testing.T, h http.Handler) (dial func(context.Context, string) (*websocket.Conn, *http.Response, error), end func()) {
+func dialer(t *testing.T, h http.Handler) (dial func(context.Context, string) (*websocket.Conn, *http.Response, error),
+	end func()) {
 	p, end := piped(t, h)
 	d := websocket.Dialer{NetDialContext: p.dial}
 	return func(ctx context.Context, address string) (*websocket.Conn, *http.Response, error) {
@@ -118,7 +119,8 @@ func TestAStreamTellsWithinSeconds(t *testing.T) {
 					}
 					had := p.written(blueskyKey(did))
 					for _, uri := range a.Records {
-						if r := had[uri]; truth.Posts[uri].Created.Before(time.Now().Add(-10*time.Second)) && (r.Post == "" || r.Text != truth.Posts[uri].Text) {
+						if r := had[uri]; truth.Posts[uri].Created.Before(time.Now().Add(-10*time.Second)) &&
+							(r.Post == "" || r.Text != truth.Posts[uri].Text) {
 							late++
 						}
 					}
@@ -129,7 +131,8 @@ func TestAStreamTellsWithinSeconds(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("streams %t: %d late, %d requests, %d subscriptions, %+v", with, late, w.Report().Requests, w.Subscriptions(), p.src.Streams())
+			t.Logf("streams %t: %d late, %d requests, %d subscriptions, %+v", with, late, w.Report().Requests,
+				w.Subscriptions(), p.src.Streams())
 			if with != (late == 0) {
 				t.Errorf("streams %t: %d posts are late", with, late)
 			}
@@ -154,7 +157,8 @@ func TestAStreamTellsWithinSeconds(t *testing.T) {
 // is read for days; what it is told a second time changes nothing.
 func TestAStreamGoesOnAfterADeath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, p, end := listening(t, blueskytest.Options{Seed: 8, People: 8, Rate: 2}, social.Options{Least: 20 * 24 * time.Hour, Most: 20 * 24 * time.Hour})
+		w, p, end := listening(t, blueskytest.Options{Seed: 8, People: 8, Rate: 2},
+			social.Options{Least: 20 * 24 * time.Hour, Most: 20 * 24 * time.Hour})
 		p.start()
 		p.seed(everybody(w)...)
 		time.Sleep(3 * time.Hour)
@@ -188,7 +192,8 @@ func TestAStreamGoesOnAfterADeath(t *testing.T) {
 					t.Errorf("%s was taken at %s and again at %s", uri, r.FetchedAt, is.FetchedAt)
 				}
 			}
-			if posts, tombstones := p.sameAsSkies(w.Truth(), time.Now().Add(-10*time.Second)); posts == 0 || t.Failed() {
+			if posts, tombstones := p.sameAsSkies(w.Truth(), time.Now().Add(-10*time.Second)); posts == 0 ||
+				t.Failed() {
 				t.Fatalf("%d posts, %d tombstones", posts, tombstones)
 			}
 			time.Sleep(time.Hour)
@@ -202,7 +207,8 @@ func TestAStreamGoesOnAfterADeath(t *testing.T) {
 	})
 }
 
-// Whatever a stream does, it costs no more than the connections that it is tried with, seldom, and the readings find everything.
+// Whatever a stream does, it costs no more than the connections that it is tried with, seldom, and the readings find
+// everything.
 func TestAStreamThatLies(t *testing.T) {
 	racetest.Skip(t)
 	network := blueskytest.Options{Seed: 5, People: 8, Rate: 4}
@@ -236,9 +242,11 @@ func TestAStreamThatLies(t *testing.T) {
 				p.seed(everybody(w)...)
 				time.Sleep(days * 24 * time.Hour)
 				p.sameAsSkies(w.Truth(), time.Now().Add(-25*time.Hour))
-				t.Logf("%d requests, %d without a stream, %d connections; %+v", w.Report().Requests, plain, w.Subscriptions(), p.src.Streams())
+				t.Logf("%d requests, %d without a stream, %d connections; %+v", w.Report().Requests, plain,
+					w.Subscriptions(), p.src.Streams())
 				if w.Report().Requests > plain*11/10 || w.Subscriptions() > c.connections {
-					t.Errorf("%d requests, %d without a stream, %d connections", w.Report().Requests, plain, w.Subscriptions())
+					t.Errorf("%d requests, %d without a stream, %d connections", w.Report().Requests, plain,
+						w.Subscriptions())
 				}
 				p.end()
 				end()

@@ -27,7 +27,8 @@ func (p *peer) unheard(w *blueskytest.World) (n int) {
 // of every account it then hears of that something may be missing.
 func TestAStreamForgetsWhatIsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, p, end := listening(t, blueskytest.Options{Seed: 8, People: 8, Rate: 4}, social.Options{Least: 20 * 24 * time.Hour, Most: 20 * 24 * time.Hour})
+		w, p, end := listening(t, blueskytest.Options{Seed: 8, People: 8, Rate: 4},
+			social.Options{Least: 20 * 24 * time.Hour, Most: 20 * 24 * time.Hour})
 		p.start()
 		p.seed(everybody(w)...)
 		time.Sleep(3 * time.Hour)
@@ -63,7 +64,8 @@ func TestAStreamForgetsWhatIsOld(t *testing.T) {
 			}
 		}
 		n := p.unheard(w)
-		if t.Logf("%d posts of %d accounts had, %d that it told no more; %d accounts with gaps", had, heard, lost, n); had == 0 || lost == 0 || n < heard || heard < 3 {
+		if t.Logf("%d posts of %d accounts had, %d that it told no more; %d accounts with gaps", had, heard, lost,
+			n); had == 0 || lost == 0 || n < heard || heard < 3 {
 			t.Errorf("%d posts of %d accounts, %d lost, %d accounts with gaps", had, heard, lost, n)
 		}
 		p.end()
@@ -75,7 +77,8 @@ func TestAStreamForgetsWhatIsOld(t *testing.T) {
 // ledger at the next visit, which has the posts.
 func TestWordsThatNobodyTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, p, end := listening(t, blueskytest.Options{Seed: 8, People: 8, Rate: 4}, social.Options{Least: 12 * time.Hour, Most: 12 * time.Hour})
+		w, p, end := listening(t, blueskytest.Options{Seed: 8, People: 8, Rate: 4},
+			social.Options{Least: 12 * time.Hour, Most: 12 * time.Hour})
 		p.idle = true
 		p.start()
 		p.seed(everybody(w)...)

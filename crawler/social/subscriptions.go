@@ -16,24 +16,25 @@ import (
 )
 
 // Streams. A stream tells of posts as they are made, changed and deleted. What it says of an account is an event
-// that waits in the memory of the peer that owns the account, has the account visited now (StreamOptions.Reschedule), and is taken
-// by that visit, which asks nobody and commits it as any visit does. So records are written by one, in one batch with the
-// Key (I3), at the slice's owner; no event goes from peer to peer, as each peer listens for its own accounts
-// only, and a stream adds no call but the one that connects.
+// that waits in the memory of the peer that owns the account, has the account visited now (StreamOptions.Reschedule),
+// and is taken by that visit, which asks nobody and commits it as any visit does. So records are written by one, in one
+// batch with the Key (I3), at the slice's owner; no event goes from peer to peer, as each peer listens for its own
+// accounts only, and a stream adds no call but the one that connects.
 //
-// A crash loses the events that were not taken. A stream with a cursor is read again from before the first of them: what
-// it says twice is older than what is kept, and left out. Of one without, what is made while there is no connection is had by
-// readings, which are then as frequent as without a stream (subscriptions.broke).
+// A crash loses the events that were not taken. A stream with a cursor is read again from before the first of them:
+// what it says twice is older than what is kept, and left out. Of one without, what is made while there is no
+// connection is had by readings, which are then as frequent as without a stream (subscriptions.broke).
 //
 // Nothing else rests on a stream. Accounts are read as ever, but four times more seldom those of which it told all that
-// the readings before found (state.Trust). One that keeps silent, drops or repeats is so found out by the next reading; one that makes
-// posts up is believed, as the server is whom the operator or the account chose.
+// the readings before found (state.Trust). One that keeps silent, drops or repeats is so found out by the next reading;
+// one that makes posts up is believed, as the server is whom the operator or the account chose.
 
 // StreamOptions is what Listen is given by the peer.
 type StreamOptions struct {
-	Slices     func() []partition.Slice                             // those it may fetch in now
-	Reschedule func(sl partition.Slice, keys []partition.Key) error // has Keys that are done visited now; an error ends Listen
-	Hold       func() time.Duration                                 // for how long nothing may be received, 0 = it may
+	Slices func() []partition.Slice // those it may fetch in now
+	// has Keys that are done visited now; an error ends Listen
+	Reschedule func(sl partition.Slice, keys []partition.Key) error
+	Hold       func() time.Duration // for how long nothing may be received, 0 = it may
 	Received   func(bytes int64)
 }
 
@@ -56,14 +57,16 @@ func (o StreamOptions) ready(ctx context.Context) error {
 
 // Bounds of subscriptions.
 const (
-	maxEventsOf     = 4 << 20          // bytes of events that wait, of all accounts of a site; its stream is read on when there is room
+	// bytes of events that wait, of all accounts of a site; its stream is read on when there is room
+	maxEventsOf     = 4 << 20
 	maxEvents       = 128 << 20        // of all sites: more than those of the streams that there are by default
 	eventWeight     = 512              // of an event, beside its text
 	eventsOnce      = 200              // taken by one visit
 	eventsWait      = 10 * time.Minute // events older than this are dropped, because the account cannot be visited
 	batch           = time.Second      // in which events that come are taken together
 	rescheduleAgain = time.Minute      // an account that was not visited is rescheduled again
-	rescheduleLeast = 5 * time.Second  // and not more often than that, whatever a stream says of it: each visit is a commit
+	// and not more often than that, whatever a stream says of it: each visit is a commit
+	rescheduleLeast = 5 * time.Second
 	maintainEvery   = 10 * time.Second // how often it is looked which slices are here, and whose events wait
 	trustedAfter    = 2                // readings in a row of which the stream had told all, and then
 	trustedLess     = 4                // so many times more seldom is an account read
@@ -108,7 +111,9 @@ type subscriptions struct {
 }
 
 func newSubscriptions(open bool) *subscriptions {
-	return &subscriptions{open: open, sites: map[partition.Site]map[partition.Key]*subscription{}, size: map[partition.Site]int{}, lost: map[partition.Site]int64{}, room: make(chan struct{}), spoken: make(chan struct{}, 1)}
+	return &subscriptions{open: open, sites: map[partition.Site]map[partition.Key]*subscription{},
+		size: map[partition.Site]int{}, lost: map[partition.Site]int64{}, room: make(chan struct{}),
+		spoken: make(chan struct{}, 1)}
 }
 
 // of is k as it is listened for, nil = it is not.
@@ -129,7 +134,8 @@ func (e *subscriptions) join(k partition.Key, sl partition.Slice, st *state) {
 	}
 	h.slice, h.since = sl, st.Visited
 	h.plain = false
-	if h.seldom = !st.Plain.IsZero() && k.Service() == "mastodon"; h.on.IsZero() { // where there is a cursor, nothing is missed
+	// where there is a cursor, nothing is missed
+	if h.seldom = !st.Plain.IsZero() && k.Service() == "mastodon"; h.on.IsZero() {
 		e.forgetSince(h)
 	}
 }
@@ -202,8 +208,8 @@ func (e *subscriptions) hint() {
 	}
 }
 
-// events are those that wait for a visit of k, eventsOnce at most. plain: its readings are to be as without a stream; so many times
-// some were lost.
+// events are those that wait for a visit of k, eventsOnce at most. plain: its readings are to be as without a stream;
+// so many times some were lost.
 func (e *subscriptions) events(k partition.Key) (some []event, more, plain bool, lost int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -252,7 +258,8 @@ func (e *subscriptions) ask(of partition.Site, most int) (keys []partition.Key, 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all := e.sites[of]
-	keys = slices.SortedFunc(maps.Keys(all), func(a, b partition.Key) int { // those first who were asked for, so that who is left out stays it
+	// those first who were asked for, so that who is left out stays it
+	keys = slices.SortedFunc(maps.Keys(all), func(a, b partition.Key) int {
 		return cmp.Or(yesFirst(all[a].asked, all[b].asked), cmp.Compare(a, b))
 	})
 	for _, k := range keys[min(most, len(keys)):] {
@@ -313,8 +320,8 @@ func (e *subscriptions) tells(of partition.Site, now time.Time) {
 	})
 }
 
-// broke says that a stream that has no cursor ended. What is made until the next connection is had by readings alone, so those that
-// are more seldom because of it are so no more.
+// broke says that a stream that has no cursor ended. What is made until the next connection is had by readings alone,
+// so those that are more seldom because of it are so no more.
 func (e *subscriptions) broke(of partition.Site) {
 	e.each(of, func(h *subscription) {
 		h.asked, h.on = false, time.Time{}
@@ -392,7 +399,8 @@ func (e *subscriptions) reschedule(now time.Time) map[partition.Slice][]partitio
 				e.forget(h, old)
 			}
 			waits, last := len(h.events) > 0 || h.plain, now.Sub(h.rescheduled)
-			if waits && last >= rescheduleAgain || len(h.events) > 0 && last >= rescheduleLeast && h.events[len(h.events)-1].came.After(h.rescheduled) {
+			if waits && last >= rescheduleAgain || len(h.events) > 0 && last >= rescheduleLeast &&
+				h.events[len(h.events)-1].came.After(h.rescheduled) {
 				h.rescheduled = now
 				out[h.slice] = append(out[h.slice], k)
 			}
@@ -443,7 +451,8 @@ func (s *Source) maintain(ctx context.Context, o StreamOptions) error {
 }
 
 // came calls do for each slice of now that is not in before, and gives those of now.
-func came(now []partition.Slice, before map[partition.Slice]bool, do func(partition.Slice) error) (map[partition.Slice]bool, error) {
+func came(now []partition.Slice, before map[partition.Slice]bool,
+	do func(partition.Slice) error) (map[partition.Slice]bool, error) {
 	is := map[partition.Slice]bool{}
 	for _, sl := range now {
 		if is[sl] = true; before[sl] {

@@ -39,7 +39,8 @@ func TestASiteFillsItsOwnRoom(t *testing.T) {
 	}
 }
 
-// That an account is read as if there were no stream is said to a visit however long that takes, and is no word that is lost.
+// That an account is read as if there were no stream is said to a visit however long that takes, and is no word that is
+// lost.
 func TestPlainReadingsAreNotForgotten(t *testing.T) {
 	e := newSubscriptions(true)
 	k, now := keyOf("mastodon:a@m.test"), time.Now()
@@ -81,7 +82,8 @@ func TestLimitsThatHoldEndAConnection(t *testing.T) {
 
 // What came is held against a server once: a connection that fails a day later is not taken for one that sent too much.
 func TestTooMuchIsSaidOnce(t *testing.T) {
-	x := &local{stream: stream{s: &Source{o: Options{Now: time.Now}, subscriptions: newSubscriptions(true)}, of: "mastodon:m.test"}}
+	x := &local{stream: stream{s: &Source{o: Options{Now: time.Now}, subscriptions: newSubscriptions(true)},
+		of: "mastodon:m.test"}}
 	x.came(maxHourly)
 	if err := x.tooMuch(time.Now()); err != nil {
 		t.Errorf("%d bytes: %v", maxHourly, err)

@@ -18,9 +18,9 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Tokens that a server rejects. A Key that is refused for want of a good token waits for a day, and its state says by which
-// tokens it was refused (state.Barred), as a sum with a salt that never leaves this peer. As soon as this peer has its slice and
-// other tokens for its site, it is asked again.
+// Tokens that a server rejects. A Key that is refused for want of a good token waits for a day, and its state says by
+// which tokens it was refused (state.Barred), as a sum with a salt that never leaves this peer. As soon as this peer
+// has its slice and other tokens for its site, it is asked again.
 
 // saltRow is the name of the row with that salt.
 const saltRow = "api.salt"
@@ -33,8 +33,8 @@ const sitesRow = "api.tokens"
 // maxTokenSites is how many of them are kept beside those that there are tokens for now.
 const maxTokenSites = 4096
 
-// tokenSites are the sites that there are tokens for, or were: what waited at one of these for another token is asked again also when
-// its only one was taken away.
+// tokenSites are the sites that there are tokens for, or were: what waited at one of these for another token is asked
+// again also when its only one was taken away.
 func (s *Source) tokenSites() error {
 	b, err := s.o.Store.Meta(sitesRow)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
@@ -91,7 +91,8 @@ type Rejected struct {
 	Said       string // by the server, in one line
 }
 
-// rejections are the tokens that were rejected and not accepted since. There are as many as tokens at most. Safe for concurrent use.
+// rejections are the tokens that were rejected and not accepted since. There are as many as tokens at most. Safe for
+// concurrent use.
 type rejections struct {
 	mu  sync.Mutex
 	all []Rejected
@@ -165,7 +166,8 @@ func (v *visit) reject(site partition.Site, said string) {
 // wakePage is how many rows of a site are looked at in one reading.
 const wakePage = 1000
 
-// wake has those Keys visited now that waited for another token than there is now, in each slice that comes, until ctx ends.
+// wake has those Keys visited now that waited for another token than there is now, in each slice that comes, until ctx
+// ends.
 func (s *Source) wake(ctx context.Context, o StreamOptions) error {
 	if len(s.sites) == 0 {
 		<-ctx.Done()

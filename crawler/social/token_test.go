@@ -45,8 +45,8 @@ func credential(t *testing.T, token string) service.Credential {
 	return c
 }
 
-// A token that X rejects is said in the log, in status and in the ledger, with the words of the server; what was not fetched
-// for its sake is fetched as soon as the peer has a good one, and not a day later.
+// A token that X rejects is said in the log, in status and in the ledger, with the words of the server; what was not
+// fetched for its sake is fetched as soon as the peer has a good one, and not a day later.
 func TestANewTokenWakesWhatWaitedForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 5, People: 40, Quiet: true}, social.Options{}, 40)
@@ -59,10 +59,12 @@ func TestANewTokenWakesWhatWaitedForIt(t *testing.T) {
 		name := partition.Key("twitter:@" + w.Truth().Accounts[nameOf(k)].User)
 		p.seed(k, name, "twitter:search/a")
 		time.Sleep(time.Hour)
-		if g := p.gaps(k); len(g) != 1 || !strings.Contains(g[0].Reason, "needs-token") || !strings.Contains(g[0].Reason, "Unauthorized") {
+		if g := p.gaps(k); len(g) != 1 || !strings.Contains(g[0].Reason, "needs-token") ||
+			!strings.Contains(g[0].Reason, "Unauthorized") {
 			t.Errorf("%+v", g)
 		}
-		if r := p.src.Rejected(); len(r) != 1 || r[0].Site != "twitter:" || r[0].Credential != "app" || r[0].Said != "Unauthorized" {
+		if r := p.src.Rejected(); len(r) != 1 || r[0].Site != "twitter:" || r[0].Credential != "app" ||
+			r[0].Said != "Unauthorized" {
 			t.Errorf("%+v", r)
 		}
 		if log.count("a token is rejected") != 1 || log.count("wr0ng") > 0 {
@@ -107,7 +109,8 @@ func total(keys []partition.Key, of func(partition.Key) map[string]store.Record)
 // A server that shows nothing without a token is asked as soon as there is one.
 func TestAFirstTokenWakesAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 3, People: 8, Remote: -1, Quiet: true, Tokens: map[string]string{"s3cret": ""}, Lies: mastodontest.Lies{ClosedAPI: true}})
+		w := world(t, mastodontest.Options{Seed: 3, People: 8, Remote: -1, Quiet: true,
+			Tokens: map[string]string{"s3cret": ""}, Lies: mastodontest.Lies{ClosedAPI: true}})
 		p := newPeer(t, w, social.Options{})
 		p.start()
 		keys := accountKeys(t, w.Users())
@@ -163,7 +166,8 @@ func TestWhoOptedOutIsNotReadWhenLookedAtAgain(t *testing.T) {
 // Of several tokens one is bad: the others have all of the work, no Key waits for it, and it is tried again seldom.
 func TestARejectedTokenHasNoShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 3, People: 12, Remote: -1, Quiet: true, Tokens: map[string]string{"g00d": ""}, Lies: mastodontest.Lies{ClosedAPI: true}})
+		w := world(t, mastodontest.Options{Seed: 3, People: 12, Remote: -1, Quiet: true,
+			Tokens: map[string]string{"g00d": ""}, Lies: mastodontest.Lies{ClosedAPI: true}})
 		p := newPeer(t, w, social.Options{})
 		for name, token := range map[string]string{"a": "wr0ng", "b": "g00d", "c": "wr0ng2"} {
 			c, err := service.NewCredential(name, token)
@@ -178,7 +182,8 @@ func TestARejectedTokenHasNoShare(t *testing.T) {
 		hours := 6
 		time.Sleep(time.Duration(hours) * time.Hour)
 		for _, k := range keys {
-			if g := p.gaps(k); slices.ContainsFunc(g, func(g store.Gap) bool { return strings.Contains(g.Reason, "needs-token") }) {
+			if g := p.gaps(k); slices.ContainsFunc(g,
+				func(g store.Gap) bool { return strings.Contains(g.Reason, "needs-token") }) {
 				t.Errorf("%s waits: %+v", k, g)
 			}
 		}
@@ -188,7 +193,8 @@ func TestARejectedTokenHasNoShare(t *testing.T) {
 				calls[c.Credential] += c.Calls
 			}
 		}
-		if r := p.src.Rejected(); len(r) != 2 || calls["a"]+calls["c"] > int64(2*(hours+1)) || calls["b"] < int64(len(keys)) {
+		if r := p.src.Rejected(); len(r) != 2 || calls["a"]+calls["c"] > int64(2*(hours+1)) ||
+			calls["b"] < int64(len(keys)) {
 			t.Errorf("%+v; calls %v", r, calls)
 		}
 		p.end()
@@ -198,7 +204,8 @@ func TestARejectedTokenHasNoShare(t *testing.T) {
 // A bad token, the only one, is taken away from where none is needed: what it kept from being had is asked at once.
 func TestRemovingABadTokenWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world(t, mastodontest.Options{Seed: 3, People: 8, Remote: -1, Quiet: true, Tokens: map[string]string{"g00d": ""}})
+		w := world(t, mastodontest.Options{Seed: 3, People: 8, Remote: -1, Quiet: true,
+			Tokens: map[string]string{"g00d": ""}})
 		p := newPeer(t, w, social.Options{})
 		p.o.Tokens = []social.Token{{Server: "m.test", Credential: credential(t, "wr0ng")}}
 		p.start()

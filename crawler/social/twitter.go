@@ -47,8 +47,10 @@ func (v *twitterAPI) enter(context.Context) error {
 	for _, daily := range v.s.daily[site] {
 		least = min(least, daily)
 	}
-	v.c, err = twitter.New(twitter.Options{Base: v.s.o.X, Credential: creds[p.names[0]], Dialect: &v.s.dialect, Now: v.s.o.Now, Do: v.within(p, creds, costs),
-		Posts: int(min(max(least/pricePost/pagesADay, 10), 100)), Users: int(min(max(least/priceUser/pagesADay, 10), 1000))})
+	v.c, err = twitter.New(twitter.Options{Base: v.s.o.X, Credential: creds[p.names[0]], Dialect: &v.s.dialect,
+		Now: v.s.o.Now, Do: v.within(p, creds, costs),
+		Posts: int(min(max(least/pricePost/pagesADay, 10), 100)),
+		Users: int(min(max(least/priceUser/pagesADay, 10), 1000))})
 	return err
 }
 
@@ -198,16 +200,18 @@ func (v *twitterAPI) profile(ctx context.Context, had any) (person, error) {
 	if p.Location != "" {
 		r.Declared = []string{p.Location}
 	}
-	r.Counts = counts(map[string]int64{"followers": p.Followers, "following": p.Following, "posts": p.Posts, "listed": p.Listed})
+	r.Counts = counts(map[string]int64{"followers": p.Followers, "following": p.Following, "posts": p.Posts,
+		"listed": p.Listed})
 	r.Media = pictures(p.Avatar, "")
 	wished(r, service.Wishes(p.Name, p.Note))
 	flagged(r, map[string]bool{"protected": p.Protected, "verified": p.Verified})
 	if r.NoIndex {
 		r.Text = ""
 	}
-	return person{as: p, id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex, protected: p.Protected, edges: func(_ context.Context, side service.Side) (edges, error) {
-		return listOf(v.c.Edges(p, side, service.Limits{}))
-	}}, nil
+	return person{as: p, id: p.ID, record: r, posts: p.Posts, noIndex: r.NoIndex, protected: p.Protected,
+		edges: func(_ context.Context, side service.Side) (edges, error) {
+			return listOf(v.c.Edges(p, side, service.Limits{}))
+		}}, nil
 }
 
 // resume is of api.
@@ -335,7 +339,8 @@ func (v *twitterAPI) post(p twitter.Post) {
 			r.Media = append(r.Media, store.Media{Type: m.Type, URL: m.URL, Alt: m.Alt})
 		}
 	}
-	r.Counts = counts(map[string]int64{"replies": p.Replies, "boosts": p.Boosts, "likes": p.Favourites, "quotes": p.Quotes})
+	r.Counts = counts(map[string]int64{"replies": p.Replies, "boosts": p.Boosts, "likes": p.Favourites,
+		"quotes": p.Quotes})
 	flagged(r.Record, map[string]bool{"sensitive": p.Sensitive})
 	v.take(r)
 }

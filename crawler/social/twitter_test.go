@@ -117,10 +117,12 @@ func (p *peer) withinMoney(w *twittertest.World, dollars int64) {
 	}
 }
 
-// A peer follows people of X whole, seeded by their names, within the limits of each kind of call and the money of each day.
+// A peer follows people of X whole, seeded by their names, within the limits of each kind of call and the money of each
+// day.
 func TestXIsFollowedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, p := birds(t, twittertest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true, Limits: twittertest.XLimits()}, social.Options{Lists: true}, 40)
+		w, p := birds(t, twittertest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true,
+			Limits: twittertest.XLimits()}, social.Options{Lists: true}, 40)
 		p.start()
 		var seeds []partition.Key
 		for _, u := range w.Users() {
@@ -141,7 +143,8 @@ func TestXIsFollowedWhole(t *testing.T) {
 				continue
 			}
 			rec, err := p.store.Record(xKey(id))
-			if err != nil || rec.Kind != store.KindProfile || rec.Title != want.Name || rec.Author != want.User || rec.Source != "twitter" || !slices.Contains(rec.Declared, want.Place) {
+			if err != nil || rec.Kind != store.KindProfile || rec.Title != want.Name || rec.Author != want.User ||
+				rec.Source != "twitter" || !slices.Contains(rec.Declared, want.Place) {
 				t.Errorf("profile of %s: %+v %v", id, rec, err)
 			}
 			if want.Protected {
@@ -157,7 +160,8 @@ func TestXIsFollowedWhole(t *testing.T) {
 				}
 				slices.Sort(keys)
 				if got := p.edges(xKey(id) + partition.Key(name)); !slices.Equal(got, keys) {
-					t.Errorf("%s%s: %d, want %d; gaps %+v", id, name, len(got), len(keys), p.gaps(xKey(id)+partition.Key(name)))
+					t.Errorf("%s%s: %d, want %d; gaps %+v", id, name, len(got), len(keys),
+						p.gaps(xKey(id)+partition.Key(name)))
 				}
 				lists++
 			}
@@ -166,7 +170,8 @@ func TestXIsFollowedWhole(t *testing.T) {
 		if r := w.Report(); r.Refused != 0 || posts < 100 || lists < racetest.Fewer(t, 20) {
 			t.Errorf("%d posts, %d lists; %+v", posts, lists, r)
 		}
-		t.Logf("%d people, %d posts, %d lists, %d requests: %v; bills %v", len(seeds), posts, lists, w.Report().Requests, w.Report().ByPath, w.Bill())
+		t.Logf("%d people, %d posts, %d lists, %d requests: %v; bills %v", len(seeds), posts, lists,
+			w.Report().Requests, w.Report().ByPath, w.Bill())
 		p.end()
 	})
 }
@@ -174,7 +179,8 @@ func TestXIsFollowedWhole(t *testing.T) {
 // With little money a backlog takes days: each day's is spent, and not more, also by a peer that dies again and again.
 func TestMoneyIsSpentAndNotExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, p := birds(t, twittertest.Options{Seed: 8, People: racetest.Fewer(t, 60), Limits: twittertest.XLimits()}, social.Options{}, 1)
+		w, p := birds(t, twittertest.Options{Seed: 8, People: racetest.Fewer(t, 60), Limits: twittertest.XLimits()},
+			social.Options{}, 1)
 		p.slow = 150 * time.Millisecond
 		rng := rand.New(rand.NewPCG(1, 2))
 		p.death = newDeath(p.fs, rng, 50)
@@ -201,7 +207,8 @@ func TestMoneyIsSpentAndNotExceeded(t *testing.T) {
 	})
 }
 
-// An edited post is another version of the one that it was, what is deleted becomes a tombstone, also in a search; who is suspended costs no more calls.
+// An edited post is another version of the one that it was, what is deleted becomes a tombstone, also in a search; who
+// is suspended costs no more calls.
 func TestXEditsDeletesAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 9, People: 12, Quiet: true, Rate: -1}, social.Options{}, 50)
@@ -240,16 +247,19 @@ func TestXEditsDeletesAndEnds(t *testing.T) {
 		must(w.Suspend(names[1]))
 		time.Sleep(52 * time.Hour)
 		had, uri := p.written(who), "https://x.com/i/status/"
-		if r := had[uri+posts[4]]; r.Text != "boa tarde a todos" || r.EditedAt == nil || len(r.Edits) != 1 || len(had) != 6 {
+		if r := had[uri+posts[4]]; r.Text != "boa tarde a todos" || r.EditedAt == nil || len(r.Edits) != 1 ||
+			len(had) != 6 {
 			t.Errorf("edited: %d, %+v", len(had), r)
 		}
 		if r := had[uri+posts[2]]; !r.Deleted || r.Text != "" {
 			t.Errorf("deleted: %+v", r)
 		}
-		if found := p.written(search); len(found) != 6 || found[uri+posts[0]].By != who || !found[uri+posts[2]].Deleted {
+		if found := p.written(search); len(found) != 6 || found[uri+posts[0]].By != who ||
+			!found[uri+posts[2]].Deleted {
 			t.Errorf("search: %+v", found)
 		}
-		if d, err := p.store.DueOf(gone); err != nil || d.At.Before(time.Now().Add(60*24*time.Hour)) || d.Reason != "suspended" {
+		if d, err := p.store.DueOf(gone); err != nil || d.At.Before(time.Now().Add(60*24*time.Hour)) ||
+			d.Reason != "suspended" {
 			t.Errorf("%s costs a call at %s: %s %v", gone, d.At, d.Reason, err)
 		}
 		p.end()
@@ -266,7 +276,8 @@ func TestXNeedsAToken(t *testing.T) {
 		time.Sleep(50 * time.Hour)
 		gaps := p.gaps(who)
 		d, err := p.store.DueOf(who)
-		if n := w.Report().Requests; n != 0 || len(gaps) == 0 || gaps[0].What != store.GapSkipped || !strings.Contains(gaps[0].Reason, "--token-file") || err != nil || !strings.Contains(d.Reason, "token") {
+		if n := w.Report().Requests; n != 0 || len(gaps) == 0 || gaps[0].What != store.GapSkipped ||
+			!strings.Contains(gaps[0].Reason, "--token-file") || err != nil || !strings.Contains(d.Reason, "token") {
 			t.Errorf("%d requests, gaps %+v, %q %v", n, gaps, d.Reason, err)
 		}
 		p.end()
@@ -289,7 +300,8 @@ func TestWhatIsTooDearIsSaid(t *testing.T) {
 		who := writer(w)
 		p.seed(who)
 		time.Sleep(4 * 24 * time.Hour)
-		if gaps := p.gaps(who + "/followers"); len(gaps) == 0 || gaps[0].What != store.GapSkipped || !strings.Contains(gaps[0].Reason, "never") {
+		if gaps := p.gaps(who + "/followers"); len(gaps) == 0 || gaps[0].What != store.GapSkipped ||
+			!strings.Contains(gaps[0].Reason, "never") {
 			t.Errorf("gaps %+v", gaps)
 		}
 		if n := len(p.written(who)); n < 4 {

@@ -26,7 +26,8 @@ const (
 const (
 	askMost   = 30 * time.Minute // before more is asked for: the likelier that it decides, the sooner
 	listsTime = time.Hour        // for lists to be read
-	openLeast = 6 * time.Hour    // with nothing left to ask for, its neighbours may be judged meanwhile; then twice as long, up to outsiders
+	// with nothing left to ask for, its neighbours may be judged meanwhile; then twice as long, up to outsiders
+	openLeast = 6 * time.Hour
 )
 
 // judged is what is kept of the last verdict, with a Key's state.
@@ -42,7 +43,8 @@ type judged struct {
 // said is what p says of itself, in the words of package who.
 func (p Person) said() who.Profile {
 	r := p.Profile
-	out := who.Profile{ID: string(p.Key), Name: r.Title, Handle: r.Author, Bio: r.Text, Lang: r.Lang, URL: r.URL, Bot: slices.Contains(r.Flags, "bot")}
+	out := who.Profile{ID: string(p.Key), Name: r.Title, Handle: r.Author, Bio: r.Text, Lang: r.Lang, URL: r.URL,
+		Bot: slices.Contains(r.Flags, "bot")}
 	if len(r.Declared) > 0 {
 		out.Location = r.Declared[0]
 	}
@@ -232,12 +234,14 @@ func (v *visit) weigh(rec *store.Record) (stands string, err error) {
 	}
 	var verdict who.Verdict
 	at := v.now
-	if had != nil && had.Verdict != nil && (had.Verdict.Override == nil || had.Verdict.Judged != nil) && v.st.Judged.Known == sum {
+	if had != nil && had.Verdict != nil && (had.Verdict.Override == nil || had.Verdict.Judged != nil) &&
+		v.st.Judged.Known == sum {
 		verdict, at = ofJudge(had.Verdict), had.Verdict.At
 		verdict.Ask = v.st.Judged.Ask
 	} else {
 		verdict = rules.verdict(p)
-		if verdict.Verdict == who.IsUndecided && verdict.Score >= who.Stay && had != nil && had.Verdict != nil && had.Verdict.By == rules.Community && ofJudge(had.Verdict).Verdict == who.IsIn {
+		if verdict.Verdict == who.IsUndecided && verdict.Score >= who.Stay && had != nil && had.Verdict != nil &&
+			had.Verdict.By == rules.Community && ofJudge(had.Verdict).Verdict == who.IsIn {
 			verdict.Verdict, verdict.Ask = who.IsIn, nil
 		}
 		v.st.Judged.Ask = verdict.Ask
@@ -319,7 +323,8 @@ func overruled(k partition.Key, v *store.Verdict, all []store.Override) *store.V
 	judge := who.Verdict{Verdict: who.IsUndecided, Score: 0.5}
 	out := &store.Verdict{At: last.At}
 	if v != nil {
-		judge, out = ofJudge(v), &store.Verdict{By: v.By, At: v.At, Judged: &store.Judged{Verdict: v.Verdict, Score: v.Score}}
+		judge, out = ofJudge(v),
+			&store.Verdict{By: v.By, At: v.At, Judged: &store.Judged{Verdict: v.Verdict, Score: v.Score}}
 	}
 	final := o.Apply(string(k), judge)
 	ruled := kept(final, out.By, out.At)
@@ -349,7 +354,8 @@ func Mistakes(records []store.Record) who.Report {
 			continue
 		}
 		x := r.Verdict.Override
-		if o.Add(who.Override{ID: string(r.Key), Verdict: x.Verdict, By: x.By, Why: x.Why, At: x.At}) == nil && r.Verdict.Judged != nil {
+		if o.Add(who.Override{ID: string(r.Key), Verdict: x.Verdict, By: x.By, Why: x.Why, At: x.At}) == nil &&
+			r.Verdict.Judged != nil {
 			judged[string(r.Key)] = ofJudge(r.Verdict)
 		}
 	}

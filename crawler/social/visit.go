@@ -72,15 +72,16 @@ type state struct {
 	Outside string    `json:"outside,omitempty"` // not followed, and why not: out or undecided
 	Barred  string    `json:"barred,omitempty"`  // by which tokens the last visit was refused (Source.sum)
 
-	Profiled time.Time         `json:"profiled,omitzero"` // when the profile was read, for its record
-	Looked   time.Time         `json:"looked,omitzero"`   // when it was looked up last, be it for what it claims only
-	Claimed  int64             `json:"claimed,omitempty"` // posts, by the profile
-	LastPost time.Time         `json:"last_post,omitzero"`
-	Told     told              `json:"told,omitzero"`
-	NoIndex  bool              `json:"noindex,omitempty"`
-	Mark     service.Mark      `json:"mark,omitzero"`
-	Names    map[string]string `json:"names,omitempty"` // URI of each post of Mark.Recent, by id: how a deleted one is named
-	Langs    map[string]int    `json:"langs,omitempty"`
+	Profiled time.Time    `json:"profiled,omitzero"` // when the profile was read, for its record
+	Looked   time.Time    `json:"looked,omitzero"`   // when it was looked up last, be it for what it claims only
+	Claimed  int64        `json:"claimed,omitempty"` // posts, by the profile
+	LastPost time.Time    `json:"last_post,omitzero"`
+	Told     told         `json:"told,omitzero"`
+	NoIndex  bool         `json:"noindex,omitempty"`
+	Mark     service.Mark `json:"mark,omitzero"`
+	// URI of each post of Mark.Recent, by id: how a deleted one is named
+	Names map[string]string `json:"names,omitempty"`
+	Langs map[string]int    `json:"langs,omitempty"`
 
 	// Doubt are posts that are missing from their place and yet found, by id, since when.
 	Doubt map[string]time.Time `json:"doubt,omitempty"`
@@ -113,7 +114,8 @@ const stateVersion = 1
 
 // Fetch is of crawler.Source.
 func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) {
-	v := &visit{s: s, t: t, now: s.o.Now().UTC(), left: s.o.Calls, linked: map[partition.Key]bool{}, toldOf: map[string]bool{}}
+	v := &visit{s: s, t: t, now: s.o.Now().UTC(), left: s.o.Calls, linked: map[partition.Key]bool{},
+		toldOf: map[string]bool{}}
 	v.res = fetch.Result{Site: t.Site, Planned: true}
 	s.serve(v)
 	if err := v.load(); err != nil {
@@ -266,8 +268,8 @@ func (v *visit) wait(w *budget.WaitError) {
 // records of some accounts, and is full or down, holds up no others.
 func (v *visit) ours() bool { return v.asked == "" || v.asked == v.t.Due.Key.Site() }
 
-// A Key whose server is down longer than a fetch.Retry tries is asked for again after unreached; one of which nothing was
-// ever had after twice as long each time, outsiders at most.
+// A Key whose server is down longer than a fetch.Retry tries is asked for again after unreached; one of which nothing
+// was ever had after twice as long each time, outsiders at most.
 const unreached = 6 * time.Hour
 
 // failed is for answers that were none. What had been fetched before is never given up.
@@ -286,13 +288,15 @@ func (v *visit) failed(err error) {
 		v.down(reason)
 		v.res.Next = v.s.retry.Again(v.t.Due, v.now, reason)
 		if v.res.Next.State == store.StateRefused { // never given up: it is the server that is down, and not the Key
-			v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(unreached), Attempts: v.t.Due.Attempts, Reason: reason}
+			v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(unreached), Attempts: v.t.Due.Attempts,
+				Reason: reason}
 			if !known { // and may be none at all
 				wait := unreached << min(v.s.retry.Beyond(v.t.Due), 10)
 				v.res.Next.At, v.res.Next.Attempts = v.now.Add(min(wait, outsiders)), v.t.Due.Attempts+1
 			}
 		}
-	case word != "": // closed, needs a token, no such thing: asked again in a day, or with another token, as a person may change that
+	// closed, needs a token, no such thing: asked again in a day, or with another token, as a person may change that
+	case word != "":
 		v.barred(f)
 		v.res.Stop = string(word)
 		v.gap(store.GapSkipped, reason)
@@ -315,7 +319,8 @@ func (v *visit) gap(what, reason string) {
 	if from.IsZero() {
 		from = v.now
 	}
-	v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.t.Due.Key.Service(), From: from, To: v.now, What: what, Reason: reason, At: v.now})
+	v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.t.Due.Key.Service(), From: from, To: v.now, What: what,
+		Reason: reason, At: v.now})
 }
 
 // outage is the time in which a server could not be reached, as the ledger has it.
@@ -339,20 +344,23 @@ func (v *visit) down(reason string) {
 // that left nothing out.
 func (v *visit) reached() {
 	o := v.st.Outage
-	if o.From.IsZero() || v.res.Next.State != store.StateDone || !v.st.Visited.Equal(v.now) && !v.st.Looked.Equal(v.now) {
+	if o.From.IsZero() || v.res.Next.State != store.StateDone || !v.st.Visited.Equal(v.now) &&
+		!v.st.Looked.Equal(v.now) {
 		return
 	}
 	v.st.Outage = outage{}
 	if len(v.res.Gaps) > 0 { // these tell why not all was read
 		return
 	}
-	v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.t.Due.Key.Service(), From: o.From, To: o.To, What: store.GapUnreachable,
+	v.res.Gaps = append(v.res.Gaps, store.Gap{Source: v.t.Due.Key.Service(), From: o.From, To: o.To,
+		What:   store.GapUnreachable,
 		Reason: o.Reason, At: v.now, ReadAt: v.now})
 }
 
 // candidate notes somebody that a post or a list leads to.
 func (v *visit) candidate(k partition.Key, rel string) {
-	if k == "" || k == v.t.Due.Key.Account() || !v.s.o.Rules.grows() || v.st.Outside != "" || v.apart || v.s.o.Rules.Exclude[k] || v.linked[k] ||
+	if k == "" || k == v.t.Due.Key.Account() || !v.s.o.Rules.grows() || v.st.Outside != "" || v.apart ||
+		v.s.o.Rules.Exclude[k] || v.linked[k] ||
 		k.Service() != v.t.Due.Key.Service() {
 		return
 	}

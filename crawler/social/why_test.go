@@ -37,11 +37,13 @@ func TestWhyAnAccountIsDue(t *testing.T) {
 		{recent(40*24*time.Hour, 1), time.Hour, time.Hour, "no post for a month, again after 1h0m"},
 		{nil, 24 * time.Hour, 0, "no post for a month, again in the quiet hours of a day"},
 	} {
-		v := &visit{s: &Source{o: Options{Least: time.Minute, Most: tt.most}, prices: newPrices(now)}, now: now, t: fetch.Task{Due: store.Due{Key: "mastodon:a@b.example"}}, api: oneByOne{}}
+		v := &visit{s: &Source{o: Options{Least: time.Minute, Most: tt.most}, prices: newPrices(now)}, now: now,
+			t: fetch.Task{Due: store.Due{Key: "mastodon:a@b.example"}}, api: oneByOne{}}
 		v.s.hours.by = map[partition.Site]*curve{v.t.Due.Key.Site(): {}}
 		v.st.Mark.Recent = tt.recent
 		at, why, err := v.next()
-		if err != nil || why != tt.why || tt.wait != 0 && at.Sub(now) != tt.wait || at.Before(now) || strings.ContainsAny(why, "\n\t") {
+		if err != nil || why != tt.why || tt.wait != 0 && at.Sub(now) != tt.wait || at.Before(now) ||
+			strings.ContainsAny(why, "\n\t") {
 			t.Errorf("%d posts: after %s because %q, want %q", len(tt.recent), at.Sub(now), why, tt.why)
 		}
 	}

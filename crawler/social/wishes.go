@@ -14,11 +14,12 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Every post is judged by the profile that came with it, in one place for all services (visit.draft): it does not matter
-// whether its author is followed, which timeline or stream brought it, and what the profile said a day ago. Of who does not want
-// to be collected no post is kept, and those that were kept before become tombstones.
+// Every post is judged by the profile that came with it, in one place for all services (visit.draft): it does not
+// matter whether its author is followed, which timeline or stream brought it, and what the profile said a day ago. Of
+// who does not want to be collected no post is kept, and those that were kept before become tombstones.
 
-// writer is somebody as an answer shows them beside what they wrote. The zero value is nobody, or somebody of whom the answer shows nothing.
+// writer is somebody as an answer shows them beside what they wrote. The zero value is nobody, or somebody of whom the
+// answer shows nothing.
 type writer struct {
 	key     partition.Key // "" = not known
 	wishes  []string      // in the words of opted
@@ -30,7 +31,8 @@ func (w writer) wish() string { return opted(w.wishes) }
 
 // said is a writer with those hashtags in its profile.
 func said(key partition.Key, tags []string) writer {
-	return writer{key: key, wishes: tags, noIndex: slices.Contains(tags, "#noindex") || slices.Contains(tags, "#nosearch")}
+	return writer{key: key, wishes: tags, noIndex: slices.Contains(tags, "#noindex") ||
+		slices.Contains(tags, "#nosearch")}
 }
 
 func writerAtMastodon(p mastodon.Profile) writer {
@@ -94,14 +96,16 @@ type people struct {
 	closed              bool // it is not for everybody: a credential may see more than is public
 }
 
-// draft is a post that may be kept, being filled in. Only visit.draft makes one, so that no post is taken in that was not judged.
+// draft is a post that may be kept, being filled in. Only visit.draft makes one, so that no post is taken in that was
+// not judged.
 type draft struct {
 	*store.Record
 	id   string // what its feed's Mark calls it
 	bare bool   // the source's own object has words of somebody who does not want them kept
 }
 
-// may says whether a post may be kept, by the profiles that came with it just now; one that is kept and may not be is taken back.
+// may says whether a post may be kept, by the profiles that came with it just now; one that is kept and may not be is
+// taken back.
 func (v *visit) may(uri, id string, of people) bool {
 	if of.closed {
 		v.unwilling = append(v.unwilling, unwanted{uri, id, "it is not for everybody"})
@@ -181,8 +185,8 @@ func (v *visit) shun(k partition.Key, wish string) {
 	v.st.Shunned = append(v.st.Shunned, shunned{Key: k, Wish: wish})
 }
 
-// withdraw takes back what is kept of posts that are not to be: those that were met, and those of shunned people. What does not
-// fit this visit is for the next one.
+// withdraw takes back what is kept of posts that are not to be: those that were met, and those of shunned people. What
+// does not fit this visit is for the next one.
 func (v *visit) withdraw() error {
 	for _, u := range v.unwilling {
 		if len(v.res.Posts) >= store.MaxPosts {
@@ -258,7 +262,8 @@ func (v *visit) takeBack(u unwanted) {
 	delete(v.st.Names, u.id)
 }
 
-// optOut ends the visit of an account that says wish: of what it said nothing stays. rec is its record, nil = there is none.
+// optOut ends the visit of an account that says wish: of what it said nothing stays. rec is its record, nil = there is
+// none.
 func (v *visit) optOut(rec *store.Record, wish string) {
 	v.gap(store.GapSkipped, "the profile says "+wish)
 	if rec != nil {

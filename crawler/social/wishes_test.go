@@ -50,11 +50,12 @@ func (p *peer) again(k partition.Key) {
 
 // blank says whether nothing of a post is kept but that it was not to be.
 func blank(r store.Record) bool {
-	return r.Deleted && r.Text == "" && len(r.Raw) == 0 && len(r.Edits) == 0 && len(r.Media) == 0 && strings.Contains(r.Reason, "#nobot")
+	return r.Deleted && r.Text == "" && len(r.Raw) == 0 && len(r.Edits) == 0 && len(r.Media) == 0 &&
+		strings.Contains(r.Reason, "#nobot")
 }
 
-// Posts come with their author's profile in every timeline, whoever is followed. No post of people who do not want to be
-// collected is kept; when somebody says so later, the posts kept before are taken back.
+// Posts come with their author's profile in every timeline, whoever is followed. No post of people who do not want to
+// be collected is kept; when somebody says so later, the posts kept before are taken back.
 func TestTimelinesObeyTheProfileBesideEachPost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1})
@@ -78,7 +79,8 @@ func TestTimelinesObeyTheProfileBesideEachPost(t *testing.T) {
 		for _, k := range []partition.Key{public, tag} {
 			had := p.posts(k)
 			if _, kept := had[anas]; kept || len(had) != len(bobs)+1 {
-				t.Errorf("%s: %d posts, want %d; that of the person who asks not to be collected: %t", k, len(had), len(bobs)+1, kept)
+				t.Errorf("%s: %d posts, want %d; that of the person who asks not to be collected: %t", k, len(had),
+					len(bobs)+1, kept)
 			}
 		}
 		if err := w.Describe(bob, "I have changed my mind. #nobot"); err != nil {
@@ -102,12 +104,14 @@ func TestTimelinesObeyTheProfileBesideEachPost(t *testing.T) {
 	})
 }
 
-// Who adds the wish between two looks at the profile is left with the next post that shows it; who takes it back is read anew.
+// Who adds the wish between two looks at the profile is left with the next post that shows it; who takes it back is
+// read anew.
 func TestWhoOptsOutInMidCrawlIsLeft(t *testing.T) {
 	for name, streams := range map[string]int{"read": 0, "streamed": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1, StreamPoll: time.Second})
+				w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1,
+					StreamPoll: time.Second})
 				users, id := crowd(t, w), ok(t)
 				ana, bob := users[0], users[1]
 				k, b := accountKey(t, ana), accountKey(t, bob)
@@ -139,7 +143,8 @@ func TestWhoOptsOutInMidCrawlIsLeft(t *testing.T) {
 					t.Error("what was posted with the wish is kept")
 				}
 				r, err := p.store.Record(k)
-				if d, derr := p.store.DueOf(k); err != nil || derr != nil || r.Text != "" || len(r.Raw) > 0 || d.At.Before(time.Now().Add(60*24*time.Hour)) || d.Reason != "the profile says #nobot" {
+				if d, derr := p.store.DueOf(k); err != nil || derr != nil || r.Text != "" || len(r.Raw) > 0 ||
+					d.At.Before(time.Now().Add(60*24*time.Hour)) || d.Reason != "the profile says #nobot" {
 					t.Errorf("%+v %v %+v %v", r, err, d, derr)
 				}
 				time.Sleep(50 * time.Hour)
@@ -186,7 +191,8 @@ func TestSearchesObeyTheProfileBesideEachPost(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		theirs, first, other := id(w.Post(acct(hidden), "not for you", "lisboa")), id(w.Post(acct(open[0]), "hello", "lisboa")), id(w.Post(acct(open[1]), "hello", "lisboa"))
+		theirs, first, other := id(w.Post(acct(hidden), "not for you", "lisboa")),
+			id(w.Post(acct(open[0]), "hello", "lisboa")), id(w.Post(acct(open[1]), "hello", "lisboa"))
 		p.start()
 		search := partition.Key("bluesky:search/%23lisboa")
 		p.seed(search)
@@ -221,7 +227,8 @@ func TestSearchesObeyTheProfileBesideEachPost(t *testing.T) {
 			}
 		}
 		uri := func(id string) string { return "https://x.com/i/status/" + id }
-		theirs, first, other := id(w.Post(user(open[0]), "not for you", "lisboa")), id(w.Post(user(open[1]), "hello", "lisboa")), id(w.Post(user(open[2]), "hello", "lisboa"))
+		theirs, first, other := id(w.Post(user(open[0]), "not for you", "lisboa")),
+			id(w.Post(user(open[1]), "hello", "lisboa")), id(w.Post(user(open[2]), "hello", "lisboa"))
 		p.start()
 		search := partition.Key("twitter:search/%23lisboa")
 		p.seed(search)
@@ -246,7 +253,8 @@ func TestSearchesObeyTheProfileBesideEachPost(t *testing.T) {
 func TestWhatIsNotForEverybodyIsNotKept(t *testing.T) {
 	for _, word := range []string{"local", "list", "private", "direct", "mutuals_only"} {
 		synctest.Test(t, func(t *testing.T) {
-			w := world(t, mastodontest.Options{Seed: 9, People: 6, Remote: -1, Quiet: true, Rate: -1, Lies: mastodontest.Lies{Visibility: word}})
+			w := world(t, mastodontest.Options{Seed: 9, People: 6, Remote: -1, Quiet: true, Rate: -1,
+				Lies: mastodontest.Lies{Visibility: word}})
 			ana := crowd(t, w)[0]
 			k, id := accountKey(t, ana), ok(t)(w.Post(ana, "for some"))
 			p := newPeer(t, w, social.Options{})
@@ -265,7 +273,8 @@ func TestWhatIsNotForEverybodyIsNotKept(t *testing.T) {
 			w.Lie(func(l *mastodontest.Lies) { l.Visibility = word })
 			ok(t)(w.Post(ana, "for some again"))
 			time.Sleep(2 * time.Hour)
-			if had := p.posts(k); len(had) != 2 || !had[id].Deleted || had[id].Text != "" || had[id].Reason != "it is not for everybody" {
+			if had := p.posts(k); len(had) != 2 || !had[id].Deleted || had[id].Text != "" ||
+				had[id].Reason != "it is not for everybody" {
 				t.Errorf("%s: %+v", word, had)
 			}
 			p.end()

@@ -26,7 +26,8 @@ type Options struct {
 	Now        func() time.Time // default time.Now
 	MaxBody    int64            // bytes of one answer; default 4 MiB
 	MaxText    int              // bytes of the text of one post or profile; default 64 KiB
-	MaxRaw     int              // bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	// bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	MaxRaw int
 }
 
 // Spelling is which of the API's two words for a post parameters have.
@@ -67,7 +68,8 @@ func New(o Options) (*Client, error) {
 	if o.Users == 0 {
 		o.Users = edgePage
 	}
-	return &Client{s, s.Options(), o.Spelling, o.Dialect, min(max(o.Posts, 10), postPage), min(max(o.Users, 1), edgePage)}, nil
+	return &Client{s, s.Options(), o.Spelling, o.Dialect, min(max(o.Posts, 10), postPage),
+		min(max(o.Users, 1), edgePage)}, nil
 }
 
 // Absence is why one of those asked for is not in an answer.
@@ -113,7 +115,8 @@ func (w wireProblem) absence() Absence {
 	if w.Value != "" {
 		id = w.Value
 	}
-	a := Absence{ID: service.Ident(id), Word: service.Gone, Said: w.said(), Suspended: strings.Contains(strings.ToLower(string(w.Detail)), "suspended")}
+	a := Absence{ID: service.Ident(id), Word: service.Gone, Said: w.said(),
+		Suspended: strings.Contains(strings.ToLower(string(w.Detail)), "suspended")}
 	if w.code() == "not-authorized-for-resource" {
 		a.Word = service.Closed
 	}
@@ -136,10 +139,11 @@ type envelope struct {
 	} `json:"meta"`
 }
 
-// get asks for a path with q, and for all that is read of users, or of posts. An answer without data in which all is refused is
-// the Fault that its first problem is, where one thing was asked for. An endpoint that refuses a parameter is asked again
-// without it at once, maxTries times at most; each is a request of its own for Options.Do.
-func (c *Client) get(ctx context.Context, op string, class service.Class, path string, q url.Values, posts bool) (e envelope, err error) {
+// get asks for a path with q, and for all that is read of users, or of posts. An answer without data in which all is
+// refused is the Fault that its first problem is, where one thing was asked for. An endpoint that refuses a parameter
+// is asked again without it at once, maxTries times at most; each is a request of its own for Options.Do.
+func (c *Client) get(ctx context.Context, op string, class service.Class, path string, q url.Values,
+	posts bool) (e envelope, err error) {
 	at := string(class) + " " + op
 	var a service.Answer
 	for try := 1; ; try++ {
@@ -151,7 +155,8 @@ func (c *Client) get(ctx context.Context, op string, class service.Class, path s
 		for param, values := range fields {
 			full.Set(param, strings.Join(values, ","))
 		}
-		a, err = c.s.Get(ctx, service.Ask{Op: op, Class: class, Path: path, Query: full, Paging: q.Has("pagination_token") || q.Has("next_token") || q.Has("until_id")})
+		a, err = c.s.Get(ctx, service.Ask{Op: op, Class: class, Path: path, Query: full,
+			Paging: q.Has("pagination_token") || q.Has("next_token") || q.Has("until_id")})
 		if err == nil {
 			c.d.took(at, word)
 			break
@@ -162,7 +167,8 @@ func (c *Client) get(ctx context.Context, op string, class service.Class, path s
 			return e, err
 		}
 	}
-	if !service.Object(a.Body) || !service.Decoded(json.Unmarshal(a.Body, &e)) || len(e.Data) == 0 && !e.Errors.Is && e.Meta.Count.N() < 0 {
+	if !service.Object(a.Body) || !service.Decoded(json.Unmarshal(a.Body, &e)) || len(e.Data) == 0 && !e.Errors.Is &&
+		e.Meta.Count.N() < 0 {
 		return e, c.s.Misshapen(op, "")
 	}
 	return e, nil
@@ -174,7 +180,8 @@ func (c *Client) one(op string, e envelope) (envelope, error) {
 		return e, nil
 	}
 	w := e.Errors.All[0]
-	return e, &service.Fault{Service: name, Op: op, Word: w.absence().Word, Status: http.StatusOK, Code: w.code(), Said: w.said(), FromAPI: true, Retry: -1}
+	return e, &service.Fault{Service: name, Op: op, Word: w.absence().Word, Status: http.StatusOK, Code: w.code(),
+		Said: w.said(), FromAPI: true, Retry: -1}
 }
 
 // judge says what a refused request means.
@@ -188,7 +195,8 @@ func judge(resp *fetch.Response, f *service.Fault) {
 	}
 	f.Names = blamed(resp, w.wireProblem, w.Errors)
 	p := w.wireProblem
-	if len(w.Errors.All) > 0 && w.Errors.All[0].said() != "" && (p.said() == "" || len(f.Names) > 0) { // says which of the parameters
+	// says which of the parameters
+	if len(w.Errors.All) > 0 && w.Errors.All[0].said() != "" && (p.said() == "" || len(f.Names) > 0) {
 		p = w.Errors.All[0]
 	}
 	if f.Said = p.said(); w.code() != "" {

@@ -21,10 +21,10 @@ const (
 	maxNames   = 64             // words of a refusal that are looked at
 )
 
-// Dialect is what the API's endpoints were found to take: which spelling, and which fields not. An endpoint that refuses a
-// request because of a parameter is asked once more without that; what it refused is not asked for again for a day. The
-// zero value knows nothing. It holds at most one entry for each endpoint of this package, and in that at most the
-// fields that are asked for. Safe for concurrent use; to be shared by the Clients of one API.
+// Dialect is what the API's endpoints were found to take: which spelling, and which fields not. An endpoint that
+// refuses a request because of a parameter is asked once more without that; what it refused is not asked for again for
+// a day. The zero value knows nothing. It holds at most one entry for each endpoint of this package, and in that at
+// most the fields that are asked for. Safe for concurrent use; to be shared by the Clients of one API.
 type Dialect struct {
 	mu   sync.Mutex
 	word Spelling // that an endpoint took which had refused the other; "" = none did
@@ -33,12 +33,13 @@ type Dialect struct {
 
 // endpoint is what one endpoint was found to take.
 type endpoint struct {
-	word   Spelling
-	since  time.Time         // when it refused something first
-	tried  map[Spelling]bool // spellings besides word that it was asked in
-	lacks  map[Spelling]bool // it has no parameter of that spelling
-	less   map[string]bool   // values of parameters ("user.fields withheld"), or whole ones, that are not asked for
-	doubts int               // refusals that named nothing: 1 = the other spelling is tried, 2 = that was refused as well
+	word  Spelling
+	since time.Time         // when it refused something first
+	tried map[Spelling]bool // spellings besides word that it was asked in
+	lacks map[Spelling]bool // it has no parameter of that spelling
+	less  map[string]bool   // values of parameters ("user.fields withheld"), or whole ones, that are not asked for
+	// refusals that named nothing: 1 = the other spelling is tried, 2 = that was refused as well
+	doubts int
 }
 
 func other(w Spelling) Spelling {
@@ -51,12 +52,15 @@ func other(w Spelling) Spelling {
 // wanted is all that is asked for, by parameter: of users, or of posts.
 func wanted(w Spelling, posts bool) map[string][]string {
 	s := string(w)
-	out := map[string][]string{"user.fields": {"id", "username", "name", "description", "location", "url", "profile_image_url", "created_at", "public_metrics", "protected",
+	out := map[string][]string{"user.fields": {"id", "username", "name", "description", "location", "url",
+		"profile_image_url", "created_at", "public_metrics", "protected",
 		"verified", "withheld", "entities", "pinned_" + s + "_id", "most_recent_" + s + "_id"}}
 	if posts {
-		out[s+".fields"] = []string{"id", "text", "author_id", "created_at", "lang", "conversation_id", "in_reply_to_user_id", "referenced_" + s + "s", "edit_history_" + s + "_ids",
+		out[s+".fields"] = []string{"id", "text", "author_id", "created_at", "lang", "conversation_id",
+			"in_reply_to_user_id", "referenced_" + s + "s", "edit_history_" + s + "_ids",
 			"entities", "attachments", "geo", "public_metrics", "possibly_sensitive", "withheld", "note_" + s}
-		out["expansions"] = []string{"author_id", "attachments.media_keys", "referenced_" + s + "s.id", "referenced_" + s + "s.id.author_id"}
+		out["expansions"] = []string{"author_id", "attachments.media_keys", "referenced_" + s + "s.id",
+			"referenced_" + s + "s.id.author_id"}
 		out["media.fields"] = []string{"media_key", "type", "url", "preview_image_url", "alt_text"}
 	}
 	return out
@@ -109,9 +113,10 @@ func (d *Dialect) took(at string, w Spelling) {
 	}
 }
 
-// refused learns from what a refusal names, of a request in that spelling for fields, with the parameters q beside them. It says
-// whether the question is worth another request.
-func (d *Dialect) refused(at string, w Spelling, fields map[string][]string, q url.Values, names []string, now time.Time) (again bool) {
+// refused learns from what a refusal names, of a request in that spelling for fields, with the parameters q beside
+// them. It says whether the question is worth another request.
+func (d *Dialect) refused(at string, w Spelling, fields map[string][]string, q url.Values, names []string,
+	now time.Time) (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e := d.by[at]
@@ -158,7 +163,8 @@ func (d *Dialect) refused(at string, w Spelling, fields map[string][]string, q u
 	return again
 }
 
-// echoed says that a name stands in what was asked for: a server may say that again, and whoever wrote a query chose it.
+// echoed says that a name stands in what was asked for: a server may say that again, and whoever wrote a query chose
+// it.
 func echoed(q url.Values, name string) bool {
 	for _, values := range q {
 		for _, v := range values {
@@ -191,8 +197,8 @@ func (e *endpoint) doubt(w Spelling, now time.Time) (again bool) {
 	return false
 }
 
-// named are the parameters, and the values of parameters, of what was asked for that a refusal names: a parameter is refused
-// itself where none of its values is. Where no parameter is named, a value is only what no prose has in it.
+// named are the parameters, and the values of parameters, of what was asked for that a refusal names: a parameter is
+// refused itself where none of its values is. Where no parameter is named, a value is only what no prose has in it.
 func named(fields map[string][]string, names []string) (params, values []string) {
 	is := map[string]bool{}
 	open := true // no parameter is named
@@ -215,11 +221,12 @@ func named(fields map[string][]string, names []string) (params, values []string)
 	return params, values
 }
 
-// namesIn are the names of parameters and values in the text of a refusal: what stands in quotes or brackets, or has a dot or an
-// underscore in it. What is listed as good is left out.
+// namesIn are the names of parameters and values in the text of a refusal: what stands in quotes or brackets, or has a
+// dot or an underscore in it. What is listed as good is left out.
 func namesIn(text string) (names []string) {
 	text = service.Clip(text, 2<<10)
-	for _, end := range [...]string{" is not one of", " must be one of", " allowed values", " valid values", " expected one of"} {
+	for _, end := range [...]string{" is not one of", " must be one of", " allowed values", " valid values",
+		" expected one of"} {
 		if i := strings.Index(strings.ToLower(text), end); i >= 0 {
 			text = text[:i]
 		}
@@ -236,7 +243,8 @@ func namesIn(text string) (names []string) {
 			continue
 		}
 		before := strings.TrimSuffix(text[:i], " ")
-		quoted := before != "" && strings.IndexByte("[`'\",", before[len(before)-1]) >= 0 && end < len(text) && strings.IndexByte("]`'\",", text[end]) >= 0
+		quoted := before != "" && strings.IndexByte("[`'\",", before[len(before)-1]) >= 0 && end < len(text) &&
+			strings.IndexByte("]`'\",", text[end]) >= 0
 		word := strings.Trim(text[i:end], ".")
 		if (quoted || strings.ContainsAny(word, "._")) && word != "" && len(names) < maxNames {
 			names = append(names, word)

@@ -66,10 +66,11 @@ func has(c service.Call, param, value string) bool {
 	return err == nil && slices.Contains(strings.Split(u.Query().Get(param), ","), value)
 }
 
-// An API that takes the newer spelling only, whose refusals read in any way, is asked in it after one refused call; one that has
-// forgotten all (a restart) finds out for the same price.
+// An API that takes the newer spelling only, whose refusals read in any way, is asked in it after one refused call; one
+// that has forgotten all (a restart) finds out for the same price.
 func TestSpellingIsLearned(t *testing.T) {
-	for _, form := range []string{"", "Unknown query parameter: PARAM.", "PARAM VALUE is not allowed here", `"PARAM" is not a parameter, and 'VALUE' is not a value`, "Bad request"} {
+	for _, form := range []string{"", "Unknown query parameter: PARAM.", "PARAM VALUE is not allowed here",
+		`"PARAM" is not a parameter, and 'VALUE' is not a value`, "Bad request"} {
 		p := visit(t, world{Seed: 3, People: 10, Lies: lies{OnlyPosts: true, Posts: true, Refusal: form}})
 		for i := range 2 {
 			if err := p.all(); err != nil {
@@ -93,7 +94,9 @@ func TestSpellingIsLearned(t *testing.T) {
 
 // A field that is refused is not asked for, for a day; all else is.
 func TestLessIsAskedFor(t *testing.T) {
-	p := visit(t, world{Seed: 3, People: 10, Lies: lies{Refuses: []string{"most_recent_tweet_id", "most_recent_post_id", "note_tweet", "media.fields", "user.fields withheld"}}})
+	p := visit(t, world{Seed: 3, People: 10,
+		Lies: lies{Refuses: []string{"most_recent_tweet_id", "most_recent_post_id", "note_tweet", "media.fields",
+			"user.fields withheld"}}})
 	for range 2 {
 		if err := p.all(); err != nil {
 			t.Fatal(err)
@@ -104,10 +107,12 @@ func TestLessIsAskedFor(t *testing.T) {
 		t.Errorf("%d refused calls", n)
 	}
 	for _, c := range learned {
-		if !has(c, "user.fields", "protected") || !has(c, "user.fields", "public_metrics") || has(c, "user.fields", "withheld") || strings.Contains(c.Request.URL, "most_recent") {
+		if !has(c, "user.fields", "protected") || !has(c, "user.fields", "public_metrics") ||
+			has(c, "user.fields", "withheld") || strings.Contains(c.Request.URL, "most_recent") {
 			t.Error(c.Request.URL)
 		}
-		if c.Class == ClassPosts && (!has(c, "tweet.fields", "withheld") && !has(c, "post.fields", "withheld") || strings.Contains(c.Request.URL, "media.fields")) {
+		if c.Class == ClassPosts && (!has(c, "tweet.fields", "withheld") && !has(c, "post.fields", "withheld") ||
+			strings.Contains(c.Request.URL, "media.fields")) {
 			t.Error(c.Request.URL)
 		}
 	}
@@ -119,15 +124,19 @@ func TestLessIsAskedFor(t *testing.T) {
 	}
 }
 
-// Whatever an API refuses, a question ends after few calls; without what says whose a post is, and that it is protected,
-// nothing is read; and what cannot be learned is not paid for again and again.
+// Whatever an API refuses, a question ends after few calls; without what says whose a post is, and that it is
+// protected, nothing is read; and what cannot be learned is not paid for again and again.
 func TestRefusalsEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var l lies
 		switch rapid.IntRange(0, 2).Draw(rt, "kind") {
 		case 0:
-			l.Refused = rapid.SampledFrom([]string{"x", "", "One is wrong: [id]", "The `user.fields` query parameter value [protected] is bad", "[tweet.fields] [post.fields] [user.fields] [expansions]",
-				"The 'ids' query parameter value [99] is not valid", "tweet.fields post.fields media.fields note_tweet note_post referenced_tweets referenced_posts", strings.Repeat("[a_b] ", 5000)}).Draw(rt, "says")
+			l.Refused = rapid.SampledFrom([]string{"x", "", "One is wrong: [id]",
+				"The `user.fields` query parameter value [protected] is bad",
+				"[tweet.fields] [post.fields] [user.fields] [expansions]",
+				"The 'ids' query parameter value [99] is not valid",
+				"tweet.fields post.fields media.fields note_tweet note_post referenced_tweets referenced_posts",
+				strings.Repeat("[a_b] ", 5000)}).Draw(rt, "says")
 		case 1:
 			l.OnlyPosts = rapid.Bool().Draw(rt, "only posts")
 			fallthrough
@@ -166,11 +175,12 @@ func TestRefusalsEnd(t *testing.T) {
 	})
 }
 
-// A refusal that repeats what a person searched for teaches nothing of the API, and one that is about what was asked, and not how, is
-// not answered by another call.
+// A refusal that repeats what a person searched for teaches nothing of the API, and one that is about what was asked,
+// and not how, is not answered by another call.
 func TestQueriesDoNotTeach(t *testing.T) {
 	query := "[withheld] 'lang' tweet.fields note_tweet"
-	for _, says := range []string{"Reference to an invalid operator: " + query, "The `query` query parameter value [" + query + "] is wrong near [tweet.fields]"} {
+	for _, says := range []string{"Reference to an invalid operator: " + query,
+		"The `query` query parameter value [" + query + "] is wrong near [tweet.fields]"} {
 		p := visit(t, world{Seed: 3, People: 5, Lies: lies{Refused: says}})
 		tl, err := p.c.Timeline(Search(query), service.Mark{}, service.Reading{})
 		if err != nil {
@@ -184,7 +194,8 @@ func TestQueriesDoNotTeach(t *testing.T) {
 		if tl, err = p.c.Timeline(Search("comboio"), service.Mark{}, service.Reading{}); err == nil {
 			_, err = tl.Next(context.Background())
 		}
-		if err != nil || len(p.asked) != 1 || !has(p.asked[0], "tweet.fields", "lang") || !has(p.asked[0], "tweet.fields", "note_tweet") || !has(p.asked[0], "tweet.fields", "withheld") {
+		if err != nil || len(p.asked) != 1 || !has(p.asked[0], "tweet.fields", "lang") ||
+			!has(p.asked[0], "tweet.fields", "note_tweet") || !has(p.asked[0], "tweet.fields", "withheld") {
 			t.Errorf("%q: %v, %v", says, err, p.asked)
 		}
 	}
@@ -199,15 +210,18 @@ func TestQueriesDoNotTeach(t *testing.T) {
 func TestDialectIsShared(t *testing.T) {
 	p := visit(t, world{Seed: 3, People: 10, Rate: -1, Lies: lies{OnlyPosts: true, Refuses: []string{"withheld"}}})
 	var mu sync.Mutex
-	o := Options{Base: "https://api.x.test", Dialect: &Dialect{}, Now: p.clock.Now, Do: func(ctx context.Context, call service.Call) (*fetch.Response, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if u, err := url.Parse(call.Request.URL); err != nil || strings.Contains(u.RawQuery, "tweet") || strings.Contains(u.RawQuery, "withheld") {
-			body := `{"errors":[{"parameters":{"user.fields":["x"]},"message":"The user.fields query parameter value [pinned_tweet_id] is not one of []"},{"message":"The user.fields query parameter value [withheld] is not one of []"}]}`
-			return &fetch.Response{Status: http.StatusBadRequest, Header: http.Header{}, Body: []byte(body)}, err
-		}
-		return &fetch.Response{Status: http.StatusOK, Header: http.Header{}, Body: []byte(`{"data":[{"id":"1","username":"a"}]}`)}, nil
-	}}
+	o := Options{Base: "https://api.x.test", Dialect: &Dialect{}, Now: p.clock.Now,
+		Do: func(ctx context.Context, call service.Call) (*fetch.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if u, err := url.Parse(call.Request.URL); err != nil || strings.Contains(u.RawQuery, "tweet") ||
+				strings.Contains(u.RawQuery, "withheld") {
+				body := `{"errors":[{"parameters":{"user.fields":["x"]},"message":"The user.fields query parameter value [pinned_tweet_id] is not one of []"},{"message":"The user.fields query parameter value [withheld] is not one of []"}]}`
+				return &fetch.Response{Status: http.StatusBadRequest, Header: http.Header{}, Body: []byte(body)}, err
+			}
+			return &fetch.Response{Status: http.StatusOK, Header: http.Header{},
+				Body: []byte(`{"data":[{"id":"1","username":"a"}]}`)}, nil
+		}}
 	var all sync.WaitGroup
 	for range 8 {
 		c, err := New(o)

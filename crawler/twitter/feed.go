@@ -43,8 +43,10 @@ const (
 // Timeline begins a reading of f from m, or goes on with the one that m is in
 // the middle of.
 func (c *Client) Timeline(f Feed, m service.Mark, how service.Reading) (*Timeline, error) {
-	if f.path == "" || f.class == ClassPosts && number(text(f.id)) == "" || f.class == ClassSearch && (f.query == "" || len(f.query) > maxQuery) {
-		return nil, fmt.Errorf("twitter: timeline: no feed of %q%q", service.Clip(f.id, 100), service.Clip(f.query, 100))
+	if f.path == "" || f.class == ClassPosts && number(text(f.id)) == "" || f.class == ClassSearch &&
+		(f.query == "" || len(f.query) > maxQuery) {
+		return nil, fmt.Errorf("twitter: timeline: no feed of %q%q", service.Clip(f.id, 100),
+			service.Clip(f.query, 100))
 	}
 	if f.class == ClassPosts {
 		how.Most = mostOf
@@ -126,7 +128,8 @@ func (c *Client) Edges(p Profile, side service.Side, lim service.Limits) (*Edges
 	if side == service.Following {
 		claimed = p.Following
 	}
-	return service.NewEdges(name, service.EdgeList{ID: number(text(p.ID)), Acct: p.Acct, Side: side, Claimed: claimed, Local: true, Hides: p.Protected}, lim, c.edges)
+	return service.NewEdges(name, service.EdgeList{ID: number(text(p.ID)), Acct: p.Acct, Side: side, Claimed: claimed,
+		Local: true, Hides: p.Protected}, lim, c.edges)
 }
 
 // ResumeEdges goes on where a Checkpoint was taken.

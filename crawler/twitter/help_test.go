@@ -49,27 +49,28 @@ func visit(t rapid.TB, o world, more ...func(*Options)) *place {
 		t.Fatal(err)
 	}
 	rt := p.w.RoundTripper(netip.MustParseAddr("127.0.0.1"))
-	opts := Options{Base: "https://api.x.test", Credential: token, Now: p.clock.Now, Do: func(ctx context.Context, call service.Call) (*fetch.Response, error) {
-		p.asked = append(p.asked, call)
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, call.Request.URL, nil)
-		if err != nil {
-			return nil, err
-		}
-		for k, v := range call.Request.Header {
-			req.Header.Set(k, v)
-		}
-		resp, err := rt.RoundTrip(req)
-		if err != nil {
-			return nil, err
-		}
-		defer resp.Body.Close() //nolint:errcheck // in memory
-		body, err := io.ReadAll(resp.Body)
-		cut := ""
-		if int64(len(body)) > call.Request.MaxBody {
-			body, cut = body[:call.Request.MaxBody], "body"
-		}
-		return &fetch.Response{Status: resp.StatusCode, Header: resp.Header, Body: body, Truncated: cut}, err
-	}}
+	opts := Options{Base: "https://api.x.test", Credential: token, Now: p.clock.Now,
+		Do: func(ctx context.Context, call service.Call) (*fetch.Response, error) {
+			p.asked = append(p.asked, call)
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, call.Request.URL, nil)
+			if err != nil {
+				return nil, err
+			}
+			for k, v := range call.Request.Header {
+				req.Header.Set(k, v)
+			}
+			resp, err := rt.RoundTrip(req)
+			if err != nil {
+				return nil, err
+			}
+			defer resp.Body.Close() //nolint:errcheck // in memory
+			body, err := io.ReadAll(resp.Body)
+			cut := ""
+			if int64(len(body)) > call.Request.MaxBody {
+				body, cut = body[:call.Request.MaxBody], "body"
+			}
+			return &fetch.Response{Status: resp.StatusCode, Header: resp.Header, Body: body, Truncated: cut}, err
+		}}
 	for _, change := range more {
 		change(&opts)
 	}
@@ -130,8 +131,8 @@ func same(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// The whole truth is read exactly, in both spellings, and where the API takes only the one that is not asked in first: users, posts,
-// edges, and why some are not shown.
+// The whole truth is read exactly, in both spellings, and where the API takes only the one that is not asked in first:
+// users, posts, edges, and why some are not shown.
 func TestTheWholeTruthIsRead(t *testing.T) {
 	ctx := context.Background()
 	for i, spelling := range []Spelling{Tweet, PostS, Tweet} {
@@ -154,7 +155,8 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 			if a.Word != service.Gone || a.Suspended != truth.Accounts[a.ID].Suspended || a.Said == "" {
 				t.Errorf("%+v", a)
 			}
-			if _, err := p.c.User(ctx, a.ID); service.WordOf(err) != service.Gone || (a.ID != "99") != strings.Contains(err.Error(), "suspended") {
+			if _, err := p.c.User(ctx, a.ID); service.WordOf(err) != service.Gone ||
+				(a.ID != "99") != strings.Contains(err.Error(), "suspended") {
 				t.Errorf("%s: %v", a.ID, err)
 			}
 			if a.Suspended {
@@ -164,8 +166,10 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 		posts, edges, edited, protected := 0, 0, 0, 0
 		for _, who := range found {
 			want := truth.Accounts[who.ID]
-			if who.Acct != want.User || who.Name != want.Name || who.Note != want.Bio || who.Location != want.Place || who.Protected != want.Protected ||
-				who.Followers != int64(len(want.Followers)) || who.Following != int64(len(want.Following)) || who.Posts != int64(len(want.Posts)) || len(who.Raw) == 0 {
+			if who.Acct != want.User || who.Name != want.Name || who.Note != want.Bio || who.Location != want.Place ||
+				who.Protected != want.Protected ||
+				who.Followers != int64(len(want.Followers)) || who.Following != int64(len(want.Following)) ||
+				who.Posts != int64(len(want.Posts)) || len(who.Raw) == 0 {
 				t.Errorf("profile %+v\nwant %+v", who, want)
 			}
 			if key, err := who.Key(); err != nil || string(key) != "twitter:"+who.ID {
@@ -173,13 +177,15 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 			}
 			if want.Protected {
 				_, _, tl := p.read(PostsOf(who.ID), service.Mark{}, service.Reading{})
-				if _, l := p.list(who, service.Followers, service.Limits{}); l.Why != service.Closed || tl.Listing().Why != service.Closed {
+				if _, l := p.list(who, service.Followers, service.Limits{}); l.Why != service.Closed ||
+					tl.Listing().Why != service.Closed {
 					t.Errorf("protected: %+v, %+v", l, tl.Listing())
 				}
 				protected++
 				continue
 			}
-			for side, list := range map[service.Side][]string{service.Followers: want.Followers, service.Following: want.Following} {
+			for side, list := range map[service.Side][]string{service.Followers: want.Followers,
+				service.Following: want.Following} {
 				if got, l := p.list(who, side, service.Limits{}); !slices.Equal(got, list) || !l.Complete {
 					t.Errorf("%s of %s: %d, want %d; %+v", side, who.ID, len(got), len(list), l)
 				}
@@ -195,16 +201,19 @@ func TestTheWholeTruthIsRead(t *testing.T) {
 					edited++
 				}
 			}
-			if again, _, tl := p.read(PostsOf(who.ID), mark, service.Reading{}); len(again) != 0 || tl.Listing().Pages != 1 {
+			if again, _, tl := p.read(PostsOf(who.ID), mark, service.Reading{}); len(again) != 0 ||
+				tl.Listing().Pages != 1 {
 				t.Errorf("posts of %s, read again: %d in %d pages", who.ID, len(again), tl.Listing().Pages)
 			}
 			posts += len(got)
 		}
 		if posts < 100 || edges < 50 || edited == 0 || suspended == 0 || protected == 0 {
-			t.Errorf("a poor world: %d posts, %d edges, %d edited, %d suspended, %d protected", posts, edges, edited, suspended, protected)
+			t.Errorf("a poor world: %d posts, %d edges, %d edited, %d suspended, %d protected", posts, edges, edited,
+				suspended, protected)
 		}
 		names, gone, err := p.c.UsersByName(ctx, []string{"@" + found[0].Acct, "Nobody"})
-		if err != nil || len(names) != 1 || names[0].ID != found[0].ID || len(gone) != 1 || gone[0].ID != "nobody" || gone[0].Word != service.Gone {
+		if err != nil || len(names) != 1 || names[0].ID != found[0].ID || len(gone) != 1 || gone[0].ID != "nobody" ||
+			gone[0].Word != service.Gone {
 			t.Errorf("by name: %+v %+v %v", names, gone, err)
 		}
 	}
@@ -223,8 +232,11 @@ func (p *place) samePost(got Post, want twittertest.Post) {
 	for _, l := range got.Links {
 		links = append(links, l.Key.URL())
 	}
-	if got.Author.ID != want.By || got.Author.Acct == "" || got.Lang != want.Lang || boost != want.Boost || got.ReplyTo != want.Reply || !slices.Equal(got.Versions, want.Versions) || want.Boost == "" && got.Text != want.Text ||
-		!slices.Equal(got.Tags, want.Tags) || !slices.Equal(mentions, want.Mentions) || !slices.Equal(links, want.Links) || len(got.Raw) == 0 || got.Boost != nil && got.Boost.Text == "" {
+	if got.Author.ID != want.By || got.Author.Acct == "" || got.Lang != want.Lang || boost != want.Boost ||
+		got.ReplyTo != want.Reply || !slices.Equal(got.Versions, want.Versions) || want.Boost == "" &&
+		got.Text != want.Text ||
+		!slices.Equal(got.Tags, want.Tags) || !slices.Equal(mentions, want.Mentions) ||
+		!slices.Equal(links, want.Links) || len(got.Raw) == 0 || got.Boost != nil && got.Boost.Text == "" {
 		p.t.Errorf("post %+v\nwant %+v", got, want)
 	}
 }

@@ -33,10 +33,12 @@ func (c *Client) UsersByName(ctx context.Context, names []string) (found []Profi
 			return nil, nil, fmt.Errorf("twitter: users by name: %q is no name", service.Clip(n, 100))
 		}
 	}
-	return c.users(ctx, "users by name", "/2/users/by", "usernames", asked, func(p Profile) string { return strings.ToLower(p.Acct) })
+	return c.users(ctx, "users by name", "/2/users/by", "usernames", asked,
+		func(p Profile) string { return strings.ToLower(p.Acct) })
 }
 
-func (c *Client) users(ctx context.Context, op, path, param string, ids []string, id func(Profile) string) (found []Profile, absent []Absence, err error) {
+func (c *Client) users(ctx context.Context, op, path, param string, ids []string,
+	id func(Profile) string) (found []Profile, absent []Absence, err error) {
 	if len(ids) == 0 || len(ids) > BatchSize {
 		return nil, nil, fmt.Errorf("twitter: %s: %d, want 1 to %d", op, len(ids), BatchSize)
 	}

@@ -153,9 +153,12 @@ func (c *Client) post(b []byte, by around, inner bool) (p Post, ok bool) {
 		return Post{}, false
 	}
 	p = Post{
-		ID: number(w.ID), Created: w.Created.Time, Text: service.Clip(string(w.Text), c.o.MaxText), Lang: service.Line(string(w.Lang), 35), Thread: number(w.Thread),
-		ReplyToAuthor: number(w.ReplyTo), Place: service.Line(string(w.Geo.Place), service.MaxName), Sensitive: w.Sensitive.Said == service.Yes,
-		Replies: w.Metrics.Replies.N(), Boosts: max(w.Metrics.Retweets.N(), w.Metrics.Reposts.N()), Favourites: w.Metrics.Likes.N(), Quotes: w.Metrics.Quotes.N(),
+		ID: number(w.ID), Created: w.Created.Time, Text: service.Clip(string(w.Text), c.o.MaxText),
+		Lang: service.Line(string(w.Lang), 35), Thread: number(w.Thread),
+		ReplyToAuthor: number(w.ReplyTo), Place: service.Line(string(w.Geo.Place), service.MaxName),
+		Sensitive: w.Sensitive.Said == service.Yes,
+		Replies:   w.Metrics.Replies.N(), Boosts: max(w.Metrics.Retweets.N(), w.Metrics.Reposts.N()),
+		Favourites: w.Metrics.Likes.N(), Quotes: w.Metrics.Quotes.N(),
 	}
 	if author := number(w.Author); author != "" {
 		if p.Author, ok = by.users[author]; !ok {
@@ -171,7 +174,8 @@ func (c *Client) post(b []byte, by around, inner bool) (p Post, ok bool) {
 	p.said(entities)
 	for _, k := range w.Attached.Media.All {
 		if m, ok := by.media[string(k)]; ok && len(p.Media) < maxMedia {
-			p.Media = append(p.Media, Media{service.Ident(m.Key), service.Line(string(m.Type), 20), service.Address(either(m.URL, m.Preview)), service.Clip(string(m.Alt), 4<<10)})
+			p.Media = append(p.Media, Media{service.Ident(m.Key), service.Line(string(m.Type), 20),
+				service.Address(either(m.URL, m.Preview)), service.Clip(string(m.Alt), 4<<10)})
 		}
 	}
 	for _, t := range append(w.WasTweets.All, w.WasPosts.All...) {

@@ -120,10 +120,13 @@ func userName(s string) string {
 func (c *Client) profile(w wireUser, b []byte) (p Profile, ok bool) {
 	m := w.Metrics
 	p = Profile{
-		ID: number(w.ID), Acct: userName(string(w.User)), Name: service.Line(string(w.Name), service.MaxName), Note: service.Clip(string(w.Note), c.o.MaxText),
-		Location: service.Line(string(w.Location), service.MaxName), Avatar: service.Address(w.Avatar), Created: w.Created.Time,
-		Followers: m.Followers.N(), Following: m.Following.N(), Posts: max(m.Tweets.N(), m.Posts.N()), Listed: m.Listed.N(),
-		Last: number(either(w.LastTweet, w.LastPost)), Pinned: number(either(w.PinnedTweet, w.PinnedPost)),
+		ID: number(w.ID), Acct: userName(string(w.User)), Name: service.Line(string(w.Name), service.MaxName),
+		Note:     service.Clip(string(w.Note), c.o.MaxText),
+		Location: service.Line(string(w.Location), service.MaxName), Avatar: service.Address(w.Avatar),
+		Created:   w.Created.Time,
+		Followers: m.Followers.N(), Following: m.Following.N(), Posts: max(m.Tweets.N(), m.Posts.N()),
+		Listed: m.Listed.N(),
+		Last:   number(either(w.LastTweet, w.LastPost)), Pinned: number(either(w.PinnedTweet, w.PinnedPost)),
 		Protected: w.Protected.Said == service.Yes, Verified: w.Verified.Said == service.Yes,
 	}
 	if p.ID == "" || p.Acct == "" {

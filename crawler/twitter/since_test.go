@@ -23,13 +23,16 @@ import (
 func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := func(n int, what string) bool { return rapid.IntRange(0, n).Draw(t, what) == 0 }
-		l := lies{MaxLimit: rapid.SampledFrom([]int{0, 0, 1, 7, 20}).Draw(t, "most"), IgnoresSince: one(2, "ignores since"), NoToken: one(5, "no token"), EmptyFirst: one(3, "empty first"),
-			RepeatsToken: one(3, "repeats"), RefusesToken: one(3, "refuses"), Posts: one(1, "spelling"), Garbage: one(3, "garbage")}
+		l := lies{MaxLimit: rapid.SampledFrom([]int{0, 0, 1, 7, 20}).Draw(t, "most"),
+			IgnoresSince: one(2, "ignores since"), NoToken: one(5, "no token"), EmptyFirst: one(3, "empty first"),
+			RepeatsToken: one(3, "repeats"), RefusesToken: one(3, "refuses"), Posts: one(1, "spelling"),
+			Garbage: one(3, "garbage")}
 		if l.RefusesToken {
 			l.EmptyFirst = false // then nothing is had at all
 		}
 		fail := func(format string, args ...any) { t.Fatalf("%+v: %s", l, fmt.Sprintf(format, args...)) }
-		p := visit(t, world{Seed: rapid.Uint64Range(1, 1000).Draw(t, "seed"), People: 4, Quiet: true, Rate: -1, Lies: l})
+		p := visit(t, world{Seed: rapid.Uint64Range(1, 1000).Draw(t, "seed"), People: 4, Quiet: true, Rate: -1,
+			Lies: l})
 		truth := p.w.Truth()
 		ana := p.w.IDs()[slices.IndexFunc(p.w.IDs(), func(id string) bool { return !truth.Accounts[id].Protected })]
 		write := func(n int) {
@@ -129,7 +132,8 @@ func TestWhatIsShown(t *testing.T) {
 			mark = sm
 		}
 		got, _, tl = p.read(f, mark, service.Reading{})
-		if len(got) != 1 || got[0].Text != "o comboio das nove" || !slices.Equal(got[0].Versions, []string{made[3299], got[0].ID}) || !got[0].Edited() {
+		if len(got) != 1 || got[0].Text != "o comboio das nove" ||
+			!slices.Equal(got[0].Versions, []string{made[3299], got[0].ID}) || !got[0].Edited() {
 			t.Errorf("%s: %+v, %+v", f.op, got, tl.Listing())
 		}
 		if absent := tl.Absent(); !same(absent, made[3298:]) {
@@ -141,11 +145,13 @@ func TestWhatIsShown(t *testing.T) {
 		t.Errorf("a search that is old: %d, %+v", len(got), tl.Listing())
 	}
 	posts, absent, err := p.c.PostsByID(context.Background(), []string{made[0], made[3298], "99"})
-	if err != nil || !slices.Equal(idsOf(posts), made[:1]) || len(absent) != 2 || absent[0].ID != made[3298] || absent[0].Word != service.Gone {
+	if err != nil || !slices.Equal(idsOf(posts), made[:1]) || len(absent) != 2 || absent[0].ID != made[3298] ||
+		absent[0].Word != service.Gone {
 		t.Errorf("by id: %v %+v %v", idsOf(posts), absent, err)
 	}
 	p.w.Lie(func(l *lies) { l.SaysNothing = true })
-	if _, absent, err = p.c.PostsByID(context.Background(), []string{made[0], made[3298]}); err != nil || len(absent) != 1 || absent[0].Said != "" {
+	if _, absent, err = p.c.PostsByID(context.Background(), []string{made[0], made[3298]}); err != nil ||
+		len(absent) != 1 || absent[0].Said != "" {
 		t.Errorf("without a word: %+v %v", absent, err)
 	}
 }
@@ -190,7 +196,8 @@ func TestListsOfAPIsThatLie(t *testing.T) {
 		if l.Why != c.why || l.Complete != (c.why == "") || p.w.Report().Requests > 200 {
 			t.Errorf("%+v: %+v, want %q", c.lies, l, c.why)
 		}
-		if c.whole && !same(got, truth.Accounts[id].Followers) || len(slices.Compact(slices.Sorted(slices.Values(got)))) != len(got) {
+		if c.whole && !same(got, truth.Accounts[id].Followers) ||
+			len(slices.Compact(slices.Sorted(slices.Values(got)))) != len(got) {
 			t.Errorf("%+v: %d of %d followers, or one twice", c.lies, len(got), len(truth.Accounts[id].Followers))
 		}
 	}
@@ -203,7 +210,8 @@ func TestLimitsOfClasses(t *testing.T) {
 	id := p.w.IDs()[:1]
 	for n := range 301 {
 		_, _, err := p.c.Users(ctx, id)
-		if a := p.asked[len(p.asked)-1]; (n == 300) != (service.WordOf(err) == service.Limited) || (n < 300) != (err == nil) || a.Class != ClassUsers || !a.Auth || a.Paging {
+		if a := p.asked[len(p.asked)-1]; (n == 300) != (service.WordOf(err) == service.Limited) ||
+			(n < 300) != (err == nil) || a.Class != ClassUsers || !a.Auth || a.Paging {
 			t.Fatalf("%d: %v", n, err)
 		}
 	}
@@ -240,7 +248,9 @@ func TestLimitsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p *place
-	p = visit(t, world{Seed: 3, People: 10, Limits: []storytest.Limit{{Name: "users", Max: 7, Window: 15 * time.Minute, Auth: true, Class: "users", Rolling: true}}}, func(o *Options) {
+	p = visit(t, world{Seed: 3, People: 10,
+		Limits: []storytest.Limit{{Name: "users", Max: 7, Window: 15 * time.Minute, Auth: true, Class: "users",
+			Rolling: true}}}, func(o *Options) {
 		send := o.Do
 		o.Do = func(ctx context.Context, call service.Call) (*fetch.Response, error) {
 			ticket, err := book.Reserve(p.clock.Now(), string(call.Class), budget.Ask{Items: 1})
@@ -251,7 +261,8 @@ func TestLimitsAreTold(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return resp, book.Settle(p.clock.Now(), ticket, budget.Answer{Status: resp.Status, Header: resp.Header, Items: 1})
+			return resp, book.Settle(p.clock.Now(), ticket, budget.Answer{Status: resp.Status, Header: resp.Header,
+				Items: 1})
 		}
 	})
 	table, ok := budget.Default("x-app")

@@ -21,8 +21,10 @@ func TestAbout(t *testing.T) {
 "geo":{"latitude":41.15,"longitude":-8.61}}</script><script type="application/ld+json">{broken</script><script>var x="<title>no</title>"</script>
 <meta property="og:description" content="from og"><link rel="alternate" hreflang="es" href="/es"><link rel=canonical href="/dir/page?PHPSESSID=1"><link rel=canonical href=/late>
 <body>text`))
-	if p.title != "Head é" || p.description != "from og" || p.author != "Ana, Rui" || p.canonical != "" || p.text != "text" ||
-		p.published == nil || p.published.Format(time.RFC3339) != "2024-05-06T07:08:09Z" || !slices.Equal(p.declared, []string{"Porto, PT", "41.15,-8.61"}) {
+	if p.title != "Head é" || p.description != "from og" || p.author != "Ana, Rui" || p.canonical != "" ||
+		p.text != "text" ||
+		p.published == nil || p.published.Format(time.RFC3339) != "2024-05-06T07:08:09Z" ||
+		!slices.Equal(p.declared, []string{"Porto, PT", "41.15,-8.61"}) {
 		t.Errorf("%+v, published %v", p, p.published)
 	}
 	if len(p.links) != 2 || p.links[0].Lang != "es" || p.links[1].Key != "web:https://example.org/late" {
@@ -33,7 +35,8 @@ func TestAbout(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	deep := `<script type=application/ld+json>` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `</script>` +
-		`<script type=application/ld+json>[` + strings.Repeat(`{"headline":"h"},`, 10_000) + `{"headline":"h"}]</script>after`
+		`<script type=application/ld+json>[` + strings.Repeat(`{"headline":"h"},`,
+		10_000) + `{"headline":"h"}]</script>after`
 	if p := mustExtract(t, read(deep)); p.title != "h" || p.text != "after" {
 		t.Errorf("%+v", p)
 	}
@@ -73,7 +76,8 @@ func TestCanonicalIsMerged(t *testing.T) {
 	})
 	for path, merged := range map[string]bool{"/copy": true, "/header": true, "/far": false} {
 		r, _ := get(t, s, srv.URL+path, store.Due{}, store.Site{})
-		if r.Record == nil || r.Record.Merged() != merged || (r.Stop == "canonical") != merged || r.Record.Text != "words" || r.Record.Canonical == "" {
+		if r.Record == nil || r.Record.Merged() != merged || (r.Stop == "canonical") != merged ||
+			r.Record.Text != "words" || r.Record.Canonical == "" {
 			t.Errorf("%s: %+v, stop %q", path, r.Record, r.Stop)
 		}
 	}

@@ -22,17 +22,22 @@ func TestAttackMailPort(t *testing.T) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte(`<a href="http://127.0.0.1:6667/irc">a</a> <a href="http://127.0.0.1:81/low">b</a> <a href="//127.0.0.1:110/">c</a>`))
 	})
-	for _, text := range []string{"web:http://127.0.0.1:25/", "web:http://127.0.0.1:6667/x", "web:http://127.0.0.1:81/"} {
+	for _, text := range []string{"web:http://127.0.0.1:25/", "web:http://127.0.0.1:6667/x",
+		"web:http://127.0.0.1:81/"} {
 		k, err := partition.KeyFromWire(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := s.Fetch(context.Background(), fetch.Task{Due: store.Due{Key: k}, Now: now, Gate: func(context.Context) error { t.Error("asked"); return nil }})
-		if err != nil || res.Next.State != store.StateRefused || res.Stop != "port" || !strings.Contains(res.Next.Reason, "port") || !res.Next.At.After(now) {
+		res, err := s.Fetch(context.Background(),
+			fetch.Task{Due: store.Due{Key: k}, Now: now,
+				Gate: func(context.Context) error { t.Error("asked"); return nil }})
+		if err != nil || res.Next.State != store.StateRefused || res.Stop != "port" ||
+			!strings.Contains(res.Next.Reason, "port") || !res.Next.At.After(now) {
 			t.Errorf("%s: %+v %v", k, res.Next, err)
 		}
 	}
-	if res, _ := get(t, s, srv.URL+"/moved", store.Due{}, store.Site{}); res.Next.State != store.StateRefused || len(res.Links) != 0 {
+	if res, _ := get(t, s, srv.URL+"/moved", store.Due{}, store.Site{}); res.Next.State != store.StateRefused ||
+		len(res.Links) != 0 {
 		t.Errorf("a redirect: %+v %v", res.Next, res.Links)
 	}
 	res, _ := get(t, s, srv.URL+"/", store.Due{}, store.Site{})
@@ -68,7 +73,8 @@ func TestAttackRobotsPatterns(t *testing.T) {
 		_, _ = w.Write([]byte("User-agent: *\n" + strings.Repeat("allow:*aaab\n", 40_000)))
 	})
 	res, _ := get(t, s, srv.URL+"/"+strings.Repeat("a", 1900), store.Due{}, store.Site{})
-	if res.Next.State != store.StateRefused || res.Stop != fetch.LimitSteps || !strings.Contains(res.Next.Reason, fetch.LimitSteps) {
+	if res.Next.State != store.StateRefused || res.Stop != fetch.LimitSteps ||
+		!strings.Contains(res.Next.Reason, fetch.LimitSteps) {
 		t.Errorf("%+v %s", res.Next, res.Stop)
 	}
 }

@@ -27,7 +27,8 @@ import (
 var (
 	pages    = flag.Int("pages", 2000, "generated pages of TestBadPages; one in a thousand is of 16 MiB")
 	pageSeed = flag.Uint64("pageseed", 1, "seed of the pages of TestBadPages")
-	scale    = flag.Int("scale", 64<<10, "bytes of the smaller pages of TestWorkGrowsWithThePage; the larger are of 16 times as many")
+	scale    = flag.Int("scale", 64<<10,
+		"bytes of the smaller pages of TestWorkGrowsWithThePage; the larger are of 16 times as many")
 )
 
 // What judging one page may cost.
@@ -43,7 +44,8 @@ func newJudge(t testing.TB) *Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judged(t, src, webtest.Page{URL: "https://example.org/", Type: "text/html", Body: []byte("<meta name=geo.placename content=Lisboa>" + somePage())})
+	judged(t, src, webtest.Page{URL: "https://example.org/", Type: "text/html",
+		Body: []byte("<meta name=geo.placename content=Lisboa>" + somePage())})
 	return src
 }
 
@@ -105,13 +107,16 @@ func peak(f func()) uint64 {
 // golang.org/x/net, and one of ours.
 func corpus(t *testing.T) (out []webtest.Page) {
 	t.Helper()
-	out = append(out, webtest.Page{Shape: "page", URL: "https://example.org/", Type: "text/html", Body: []byte(somePage())})
+	out = append(out, webtest.Page{Shape: "page", URL: "https://example.org/", Type: "text/html",
+		Body: []byte(somePage())})
 	feeds := filepath.Join(module(t, "github.com/mmcdole/gofeed"), "testdata", "parser")
 	html := filepath.Join(module(t, "golang.org/x/net"), "html")
 	for _, from := range []struct{ name, glob, kind string }{
-		{"RSS", filepath.Join(feeds, "rss", "*.xml"), "application/xml"}, {"Atom", filepath.Join(feeds, "atom", "*.xml"), "application/xml"},
+		{"RSS", filepath.Join(feeds, "rss", "*.xml"), "application/xml"},
+		{"Atom", filepath.Join(feeds, "atom", "*.xml"), "application/xml"},
 		{"JSON feed", filepath.Join(feeds, "json", "*", "*.json"), "application/feed+json"},
-		{"HTML", filepath.Join(html, "testdata", "*", "*.dat"), "text/html"}, {"charset", filepath.Join(html, "charset", "testdata", "*.html"), "text/html"},
+		{"HTML", filepath.Join(html, "testdata", "*", "*.dat"), "text/html"},
+		{"charset", filepath.Join(html, "charset", "testdata", "*.html"), "text/html"},
 	} {
 		files, err := filepath.Glob(from.glob)
 		if err != nil {
@@ -122,7 +127,8 @@ func corpus(t *testing.T) (out []webtest.Page) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out = append(out, webtest.Page{Shape: from.name, URL: "https://example.org/x", Type: from.kind, Body: body[:min(len(body), 8<<10)]})
+			out = append(out, webtest.Page{Shape: from.name, URL: "https://example.org/x", Type: from.kind,
+				Body: body[:min(len(body), 8<<10)]})
 		}
 	}
 	return out
@@ -166,10 +172,12 @@ func TestBadPages(t *testing.T) {
 			size = min(size, peak(func() { judged(t, src, page) }))
 		}
 		if took > mostCPU || size > mostMemory {
-			t.Errorf("page %d, %s of %d bytes: %v, %d KiB, stop %q", i, page.Shape, len(page.Body), took, size>>10, res.Stop)
+			t.Errorf("page %d, %s of %d bytes: %v, %d KiB, stop %q", i, page.Shape, len(page.Body), took, size>>10,
+				res.Stop)
 		}
 		if size > most {
-			t.Errorf("page %d, %s of %d bytes: %d KiB, MaxMemory says %d", i, page.Shape, len(page.Body), size>>10, most>>10)
+			t.Errorf("page %d, %s of %d bytes: %d KiB, MaxMemory says %d", i, page.Shape, len(page.Body), size>>10,
+				most>>10)
 		}
 		if took > slow.cpu {
 			slow.p, slow.cpu = page, took
@@ -210,9 +218,10 @@ func TestMaxMemory(t *testing.T) {
 	}
 }
 
-// Twice the page is at most 2.2 times the work, for each shape, over four doublings: what the processor has in its caches
-// makes more than that of a single one, and work that grows with the square is 256 times as much after four. It is processor
-// time of this thread alone, the least of several tries, without a collector. A bound that is hit makes it less.
+// Twice the page is at most 2.2 times the work, for each shape, over four doublings: what the processor has in its
+// caches makes more than that of a single one, and work that grows with the square is 256 times as much after four. It
+// is processor time of this thread alone, the least of several tries, without a collector. A bound that is hit makes it
+// less.
 func TestWorkGrowsWithThePage(t *testing.T) {
 	racetest.Skip(t)
 	runtime.LockOSThread()
@@ -235,7 +244,8 @@ func TestWorkGrowsWithThePage(t *testing.T) {
 			a, b = min(a, took(small)), min(b, took(large))
 		}
 		if ratio() > most {
-			t.Errorf("%s: %d bytes take %v, %d take %v: %.1f times as long", shape, len(small.Body), a, len(large.Body), b, ratio())
+			t.Errorf("%s: %d bytes take %v, %d take %v: %.1f times as long", shape, len(small.Body), a, len(large.Body),
+				b, ratio())
 		}
 		if ratio() > ratioOfWorst {
 			worst, ratioOfWorst = shape, ratio()

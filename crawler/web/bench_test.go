@@ -54,7 +54,8 @@ func BenchmarkPage(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		var res fetch.Result
 		p := pages[i%len(pages)]
-		if src.page(p.task, &res, p.resp); res.Stop != "" || len(res.Record.Period) == 0 || res.Record.Copies == "" || len(res.Links) == 0 {
+		if src.page(p.task, &res, p.resp); res.Stop != "" || len(res.Record.Period) == 0 || res.Record.Copies == "" ||
+			len(res.Links) == 0 {
 			b.Fatalf("%s: stopped by %q, %+v", p.task.Due.Key, res.Stop, res.Record)
 		}
 	}
@@ -102,7 +103,8 @@ func BenchmarkJudge(b *testing.B) {
 		rec  store.Record
 	}{
 		{"page", store.Record{Title: p.title, Text: p.text, Lang: p.lang}},
-		{"dated", store.Record{Title: p.title, Text: p.text, Lang: p.lang, PublishedAt: &published, Declared: []string{"Aveiro, Portugal"}}},
+		{"dated", store.Record{Title: p.title, Text: p.text, Lang: p.lang, PublishedAt: &published,
+			Declared: []string{"Aveiro, Portugal"}}},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			b.SetBytes(int64(len(p.text)))

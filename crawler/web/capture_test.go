@@ -47,7 +47,8 @@ func archive(w http.ResponseWriter, r *http.Request) {
 func TestExchangesAreGiven(t *testing.T) {
 	s, srv := site(t, fetch.Options{}, archive)
 	s.o.Keep = true
-	for path, archived := range map[string]bool{"/packed": true, "/meta": false, "/header": false, "/noindex": false, "/image": false, "/other": true} {
+	for path, archived := range map[string]bool{"/packed": true, "/meta": false, "/header": false, "/noindex": false,
+		"/image": false, "/other": true} {
 		r, _ := get(t, s, srv.URL+path, store.Due{}, store.Site{})
 		if r.Capture == nil || r.Record == nil || r.Record.NoArchive == archived {
 			t.Errorf("%s: %+v", path, r.Record)
@@ -59,14 +60,19 @@ func TestExchangesAreGiven(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	host := strings.TrimPrefix(srv.URL, "http://")
-	if text := string(c.Request); !strings.HasPrefix(text, "GET /packed HTTP/1.1\r\nHost: "+host+"\r\nAccept: text/html") || !strings.Contains(text, "\r\nUser-Agent: echo-node/") || !strings.HasSuffix(text, "\r\n") {
+	if text := string(c.Request); !strings.HasPrefix(text,
+		"GET /packed HTTP/1.1\r\nHost: "+host+"\r\nAccept: text/html") ||
+		!strings.Contains(text, "\r\nUser-Agent: echo-node/") || !strings.HasSuffix(text, "\r\n") {
 		t.Errorf("%q", text)
 	}
-	if text := string(c.Response); !strings.HasPrefix(text, "HTTP/1.1 200 OK\r\n") || !strings.Contains(text, "\r\nContent-Encoding: gzip\r\n") || strings.Contains(text, "\r\n\r\n") {
+	if text := string(c.Response); !strings.HasPrefix(text, "HTTP/1.1 200 OK\r\n") ||
+		!strings.Contains(text, "\r\nContent-Encoding: gzip\r\n") || strings.Contains(text, "\r\n\r\n") {
 		t.Errorf("%q", text)
 	}
 	r, _ = get(t, s, srv.URL+"/same", store.Due{ETag: `"v1"`}, store.Site{})
-	if c := r.Capture; c == nil || c.Revisit != store.NotModified || c.At.Before(now) || !strings.HasPrefix(string(c.Response), "HTTP/1.1 304 Not Modified\r\n") || !strings.Contains(string(c.Request), "If-None-Match: \"v1\"\r\n") {
+	if c := r.Capture; c == nil || c.Revisit != store.NotModified || c.At.Before(now) ||
+		!strings.HasPrefix(string(c.Response), "HTTP/1.1 304 Not Modified\r\n") ||
+		!strings.Contains(string(c.Request), "If-None-Match: \"v1\"\r\n") {
 		t.Errorf("%+v", c)
 	}
 	r, _ = get(t, s, srv.URL+"/image", store.Due{}, store.Site{})

@@ -19,7 +19,8 @@ func (r *reader) declares(name, content string) {
 	switch name {
 	case "geo.position", "icbm":
 		r.declare(strings.ReplaceAll(content, ";", ","))
-	case "geo.placename", "og:locality", "business:contact_data:locality", "og:country-name", "business:contact_data:country_name":
+	case "geo.placename", "og:locality", "business:contact_data:locality", "og:country-name",
+		"business:contact_data:country_name":
 		r.declare(content)
 	}
 }

@@ -153,7 +153,8 @@ func skipped(a atom.Atom) int {
 // newReader is a reader of one page.
 func newReader(in input) reader {
 	return reader{
-		in: in, main: prose{max: in.maxText}, aside: prose{max: in.maxText}, title: prose{max: maxTitle}, heading: prose{max: maxTitle},
+		in: in, main: prose{max: in.maxText}, aside: prose{max: in.maxText}, title: prose{max: maxTitle},
+		heading:  prose{max: maxTitle},
 		dateRank: len(dateNames),
 	}
 }
@@ -423,9 +424,12 @@ func (r *reader) page() page {
 // breaks says whether a starts or ends a line of text.
 func breaks(a atom.Atom) bool {
 	switch a {
-	case atom.P, atom.Div, atom.Br, atom.Hr, atom.Li, atom.Ul, atom.Ol, atom.Dl, atom.Dt, atom.Dd, atom.Table, atom.Tr, atom.Td, atom.Th,
-		atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Pre, atom.Blockquote, atom.Section, atom.Article, atom.Header, atom.Footer,
-		atom.Nav, atom.Aside, atom.Main, atom.Figure, atom.Figcaption, atom.Form, atom.Fieldset, atom.Address, atom.Body, atom.Option, atom.Caption,
+	case atom.P, atom.Div, atom.Br, atom.Hr, atom.Li, atom.Ul, atom.Ol, atom.Dl, atom.Dt, atom.Dd, atom.Table, atom.Tr,
+		atom.Td, atom.Th,
+		atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Pre, atom.Blockquote, atom.Section, atom.Article,
+		atom.Header, atom.Footer,
+		atom.Nav, atom.Aside, atom.Main, atom.Figure, atom.Figcaption, atom.Form, atom.Fieldset, atom.Address,
+		atom.Body, atom.Option, atom.Caption,
 		atom.Details, atom.Summary, atom.Center, atom.Title:
 		return true
 	}

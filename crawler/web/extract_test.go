@@ -26,7 +26,8 @@ var langs = func() *tongues {
 
 // read is a page as it was fetched. Its time has no bound: a busy machine is no reason to stop elsewhere.
 func read(body string) input {
-	return input{body: []byte(body), contentType: "text/html", mediaType: "text/html", url: "https://example.org/dir/page",
+	return input{body: []byte(body), contentType: "text/html", mediaType: "text/html",
+		url:     "https://example.org/dir/page",
 		maxText: 1 << 20, maxLinks: 1000, maxEntries: 3000, maxTime: time.Hour, langs: langs}
 }
 
@@ -61,14 +62,21 @@ func TestCharsets(t *testing.T) {
 		{"utf-8 by meta", "text/html", page("<meta charset=utf-8>", text), text},
 		{"utf-8 by mark", "text/html; charset=iso-8859-1", "\xef\xbb\xbf" + page("", text), text},
 		{"utf-8 unsaid", "text/html", page(strings.Repeat("<!-- a long comment -->", 60), text), text},
-		{"windows-1252 by header", "text/html; charset=windows-1252", encode(page("", text), charmap.Windows1252.NewEncoder()), text},
-		{"windows-1252 by meta", "text/html", encode(page(`<meta http-equiv=Content-Type content="text/html; charset=windows-1252">`, text), charmap.Windows1252.NewEncoder()), text},
+		{"windows-1252 by header", "text/html; charset=windows-1252",
+			encode(page("", text), charmap.Windows1252.NewEncoder()), text},
+		{"windows-1252 by meta", "text/html",
+			encode(page(`<meta http-equiv=Content-Type content="text/html; charset=windows-1252">`, text),
+				charmap.Windows1252.NewEncoder()), text},
 		{"windows-1252 unsaid", "text/html", encode(page("", text), charmap.Windows1252.NewEncoder()), text},
-		{"iso-8859-1 by header", "text/html; charset=ISO-8859-1", encode(page("", plain), charmap.ISO8859_1.NewEncoder()), plain},
-		{"iso-8859-15 by meta", "text/html", encode(page("<meta charset=iso-8859-15>", plain+" 5 €"), charmap.ISO8859_15.NewEncoder()), plain + " 5 €"},
+		{"iso-8859-1 by header", "text/html; charset=ISO-8859-1",
+			encode(page("", plain), charmap.ISO8859_1.NewEncoder()), plain},
+		{"iso-8859-15 by meta", "text/html", encode(page("<meta charset=iso-8859-15>", plain+" 5 €"),
+			charmap.ISO8859_15.NewEncoder()), plain + " 5 €"},
 		{"utf-16le by mark", "text/html", encode(page("", text), utf16(unicode.LittleEndian, unicode.UseBOM)), text},
-		{"utf-16be by mark", "text/html; charset=utf-8", encode(page("", text), utf16(unicode.BigEndian, unicode.UseBOM)), text},
-		{"utf-16le by header", "text/html; charset=utf-16le", encode(page("", text), utf16(unicode.LittleEndian, unicode.IgnoreBOM)), text},
+		{"utf-16be by mark", "text/html; charset=utf-8",
+			encode(page("", text), utf16(unicode.BigEndian, unicode.UseBOM)), text},
+		{"utf-16le by header", "text/html; charset=utf-16le",
+			encode(page("", text), utf16(unicode.LittleEndian, unicode.IgnoreBOM)), text},
 	}
 	for _, tt := range tests {
 		in := read(tt.body)
@@ -118,17 +126,25 @@ func TestLinks(t *testing.T) {
 		want       []store.Link
 	}{
 		{"relative", `<a href="b">B</a><a href=../c#x>C</a><a href="//other.example/d?">D</a>`, []store.Link{
-			l("https://example.org/dir/b", "B", "", false), l("https://example.org/c", "C", "", false), l("https://other.example/d", "D", "", false)}},
+			l("https://example.org/dir/b", "B", "", false), l("https://example.org/c", "C", "", false),
+			l("https://other.example/d", "D", "", false)}},
 		{"base", `<link rel=canonical href=x><base href="/other/"><base href="/no/"><a href=b>B</a>`, []store.Link{
-			l("https://example.org/other/x", "", "canonical", false), l("https://example.org/other/b", "B", "", false)}},
+			l("https://example.org/other/x", "", "canonical", false),
+			l("https://example.org/other/b", "B", "", false)}},
 		{"not links", `<a href="#a">A</a><a href="mailto:a@b">m</a><a href="javascript:x()">j</a><a>n</a><a href="">e</a><a href="page">self</a><link rel=stylesheet href=s.css><link rel="alternate stylesheet" href=t.css><link href=t>`, nil},
 		{"kinds", `<area href=a><iframe src=b></iframe><frame src=c><link rel="Alternate" hreflang=pt href=d><meta http-equiv=refresh content="5; URL='e'">`, []store.Link{
-			l("https://example.org/dir/a", "", "", false), l("https://example.org/dir/b", "", "", false), l("https://example.org/dir/c", "", "", false),
-			in("pt", l("https://example.org/dir/d", "", "alternate", false)), l("https://example.org/dir/e", "", "refresh", false)}},
+			l("https://example.org/dir/a", "", "", false), l("https://example.org/dir/b", "", "", false),
+			l("https://example.org/dir/c", "", "", false),
+			in("pt", l("https://example.org/dir/d", "", "alternate", false)),
+			l("https://example.org/dir/e", "", "refresh", false)}},
 		{"rel", `<a rel="ugc NOOPENER" href=a>A</a><a rel=sponsored href=b>B</a><a rel=nofollow href=c>C</a><a rel=noopener href=c>again</a>`, []store.Link{
-			l("https://example.org/dir/a", "A", "ugc noopener", true), l("https://example.org/dir/b", "B", "sponsored", true), l("https://example.org/dir/c", "C", "noopener", false)}},
-		{"anchors", `<a href=a>one <b>two</b><p>three<a href=b>next</a> after <a href=c><img alt=" pic "></a>`, []store.Link{
-			l("https://example.org/dir/a", "one two three", "", false), l("https://example.org/dir/b", "next", "", false), l("https://example.org/dir/c", "pic", "", false)}},
+			l("https://example.org/dir/a", "A", "ugc noopener", true),
+			l("https://example.org/dir/b", "B", "sponsored", true),
+			l("https://example.org/dir/c", "C", "noopener", false)}},
+		{"anchors", `<a href=a>one <b>two</b><p>three<a href=b>next</a> after <a href=c><img alt=" pic "></a>`,
+			[]store.Link{
+				l("https://example.org/dir/a", "one two three", "", false),
+				l("https://example.org/dir/b", "next", "", false), l("https://example.org/dir/c", "pic", "", false)}},
 	}
 	for _, tt := range tests {
 		if p := mustExtract(t, read(tt.body)); !reflect.DeepEqual(p.links, tt.want) {
@@ -140,14 +156,18 @@ func TestLinks(t *testing.T) {
 func TestMeta(t *testing.T) {
 	p := mustExtract(t, read(`<html lang="PT_br"><meta name="date" content="2020-01-02"><meta property="article:published_time" content="2021-03-04T05:06:07+01:00">
 <meta name=echo-node content="none"><meta name=googlebot content=noindex>`))
-	if p.published == nil || p.published.Format(time.RFC3339) != "2021-03-04T04:06:07Z" || p.robots != (directives{noIndex: true, noFollow: true}) || p.lang != "pt-BR" {
+	if p.published == nil || p.published.Format(time.RFC3339) != "2021-03-04T04:06:07Z" ||
+		p.robots != (directives{noIndex: true, noFollow: true}) || p.lang != "pt-BR" {
 		t.Errorf("%+v %v", p, p.published)
 	}
 	for value, want := range map[string]directives{
-		"noindex": {noIndex: true}, "NoFollow , archive": {noFollow: true}, "none": {noIndex: true, noFollow: true}, "googlebot: noindex, nofollow": {},
-		"echo-node: noindex": {noIndex: true}, "otherbot: noindex, echo-node: nofollow": {noFollow: true}, "unavailable_after: 25 Jun 2030 15:00:00 PST, noindex": {noIndex: true},
-		"noarchive": {noArchive: true}, "none, NoCache": {noIndex: true, noFollow: true, noArchive: true}, "googlebot: noarchive": {},
-		"max-snippet: 5": {}, "": {},
+		"noindex": {noIndex: true}, "NoFollow , archive": {noFollow: true}, "none": {noIndex: true, noFollow: true},
+		"googlebot: noindex, nofollow": {},
+		"echo-node: noindex":           {noIndex: true}, "otherbot: noindex, echo-node: nofollow": {noFollow: true},
+		"unavailable_after: 25 Jun 2030 15:00:00 PST, noindex": {noIndex: true},
+		"noarchive": {noArchive: true}, "none, NoCache": {noIndex: true, noFollow: true, noArchive: true},
+		"googlebot: noarchive": {},
+		"max-snippet: 5":       {}, "": {},
 	} {
 		if got := headerDirectives([]string{value}); got != want {
 			t.Errorf("%q: %+v, want %+v", value, got, want)
@@ -159,7 +179,8 @@ func TestLanguage(t *testing.T) {
 	pt := strings.Repeat("A câmara municipal aprovou ontem o novo orçamento da cidade, que prevê obras em todas as freguesias. ", 3)
 	es := strings.Repeat("El ayuntamiento aprobó ayer el nuevo presupuesto de la ciudad, que prevé obras en todos los barrios. ", 3)
 	for _, tt := range []struct{ text, claim, want string }{
-		{pt, "", "pt-PT"}, {pt, "pt-PT", "pt-PT"}, {pt, "en", "pt-PT"}, {pt, "pt-BR", "pt-PT"}, {es, "en-US", "es"}, {"short", "fr", "fr"}, {"short", "", "und"}, {"", "no such language!", "und"},
+		{pt, "", "pt-PT"}, {pt, "pt-PT", "pt-PT"}, {pt, "en", "pt-PT"}, {pt, "pt-BR", "pt-PT"}, {es, "en-US", "es"},
+		{"short", "fr", "fr"}, {"short", "", "und"}, {"", "no such language!", "und"},
 		{"short", "zh-hant-tw", "zh-Hant-TW"},
 		{"Le conseil municipal a adopté hier le nouveau budget de la ville, qui prévoit des travaux dans tous les quartiers, et les habitants sont contents.", "en", "fr"},
 		{"The city council has approved the new budget of the city yesterday, which plans works in all of the districts, and the people are happy.", "pt", "en"},
@@ -216,7 +237,8 @@ func TestExtractionLimits(t *testing.T) {
 func FuzzExtract(f *testing.F) {
 	f.Add([]byte(`<html lang=pt><base href=/x/><title>T</title><a href=b rel=nofollow>x</a><meta name=robots content=noindex><nav>`), "text/html; charset=utf-8")
 	f.Add([]byte("\xff\xfe<\x00a\x00>\x00"), "text/html")
-	f.Add([]byte("<svg><title></svg><iframe src=a><frameset><frame src=b><plaintext><select><template>"), "text/html; charset=iso-2022-jp")
+	f.Add([]byte("<svg><title></svg><iframe src=a><frameset><frame src=b><plaintext><select><template>"),
+		"text/html; charset=iso-2022-jp")
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
 		in := read(string(body))
 		in.contentType, in.maxText, in.maxLinks = contentType, 1000, 10
@@ -224,11 +246,13 @@ func FuzzExtract(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(p.text) > 1000 || len(p.title) > maxTitle || len(p.links) > 10 || !utf8.ValidString(p.text) || !utf8.ValidString(p.title) || strings.ContainsAny(p.text, "\x00\r\t") {
+		if len(p.text) > 1000 || len(p.title) > maxTitle || len(p.links) > 10 || !utf8.ValidString(p.text) ||
+			!utf8.ValidString(p.title) || strings.ContainsAny(p.text, "\x00\r\t") {
 			t.Fatalf("%+v", p)
 		}
 		for _, l := range p.links {
-			if k, err := partition.ParseKey(string(l.Key)); err != nil || k != l.Key || !utf8.ValidString(l.Anchor+l.Rel) {
+			if k, err := partition.ParseKey(string(l.Key)); err != nil || k != l.Key ||
+				!utf8.ValidString(l.Anchor+l.Rel) {
 				t.Fatalf("link %+v: %v", l, err)
 			}
 		}
@@ -255,7 +279,8 @@ func TestDeclared(t *testing.T) {
 		body string
 		want []string
 	}{
-		{`<meta name="geo.position" content="38.72;-9.14"><meta name="ICBM" content="38.72, -9.14">`, []string{"38.72,-9.14", "38.72, -9.14"}},
+		{`<meta name="geo.position" content="38.72;-9.14"><meta name="ICBM" content="38.72, -9.14">`,
+			[]string{"38.72,-9.14", "38.72, -9.14"}},
 		{`<meta name="Geo.PlaceName" content=" Lisboa,  Portugal "><meta property="og:locality" content="Lisboa, Portugal">`, []string{"Lisboa, Portugal"}},
 		{`<p>x</p><footer><address>Rua A, 1<br>1000 Lisboa</address></footer>`, []string{"Rua A, 1 1000 Lisboa"}},
 		{`<address>one<address>two</address> three</address><p>four</p>`, []string{"one", "two"}},

@@ -85,7 +85,8 @@ func (r *feedReader) start(e xml.StartElement) error {
 		}
 		r.atom = name == "feed"
 		return r.open()
-	case !r.atom && depth == 1 && name == "channel", !r.atom && depth <= 2 && name == "item" && r.inFeed(), r.atom && depth == 1 && name == "entry":
+	case !r.atom && depth == 1 && name == "channel", !r.atom && depth <= 2 && name == "item" && r.inFeed(), r.atom &&
+		depth == 1 && name == "entry":
 		if name != "channel" {
 			if r.entries++; r.entries > r.most {
 				return r.x.hit(stopEntries)

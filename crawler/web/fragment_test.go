@@ -32,7 +32,8 @@ func TestFragment(t *testing.T) {
 			}
 		}
 	}
-	if text, _, cut, _ := Fragment(strings.Repeat("é ", 100), at, 11, 0); !cut || len(text) > 11 || !utf8.ValidString(text) {
+	if text, _, cut, _ := Fragment(strings.Repeat("é ", 100), at, 11, 0); !cut || len(text) > 11 ||
+		!utf8.ValidString(text) {
 		t.Errorf("over its cap: %q, cut %v", text, cut)
 	}
 }

@@ -88,14 +88,15 @@ func FuzzProse(f *testing.F) {
 		if err := lines.read(&validReader{from: strings.NewReader(text)}); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := strings.Join(strings.Fields(lines.text()), " "), strings.Join(strings.Fields(whole.text()), " "); got != want {
+		if got, want := strings.Join(strings.Fields(lines.text()), " "),
+			strings.Join(strings.Fields(whole.text()), " "); got != want {
 			t.Fatalf("%q, want %q", got, want)
 		}
 	})
 }
 
-// A well-formed feed that gofeed reads is read as it does: what is taken out is all that counts. Of tags that do not match,
-// ours names the end after the beginning, gofeed keeps what was written.
+// A well-formed feed that gofeed reads is read as it does: what is taken out is all that counts. Of tags that do not
+// match, ours names the end after the beginning, gofeed keeps what was written.
 func FuzzFeed(f *testing.F) {
 	for _, shape := range webtest.Shapes() {
 		if strings.Contains(shape, "feed of") {
@@ -154,7 +155,8 @@ func FuzzJSONCursor(f *testing.F) {
 func FuzzBadPage(f *testing.F) {
 	f.Add(uint64(1), []byte("<p>x"))
 	f.Fuzz(func(t *testing.T, seed uint64, body []byte) {
-		p := webtest.NewGenerator(seed, []webtest.Page{{Shape: "given", URL: "https://example.org/", Type: "text/html", Body: body}}).Next()
+		p := webtest.NewGenerator(seed,
+			[]webtest.Page{{Shape: "given", URL: "https://example.org/", Type: "text/html", Body: body}}).Next()
 		in := read(string(p.Body))
 		in.contentType, in.mediaType, in.url = p.Type, strings.TrimSpace(strings.Split(p.Type, ";")[0]), p.URL
 		in.maxText, in.maxLinks, in.maxEntries = 1000, 10, 20
@@ -165,7 +167,8 @@ func FuzzBadPage(f *testing.F) {
 			}
 			return
 		}
-		if len(got.text) > 1000 || len(got.title) > maxTitle || len(got.links) > 10 || !utf8.ValidString(got.text+got.title+got.description+got.author) {
+		if len(got.text) > 1000 || len(got.title) > maxTitle || len(got.links) > 10 ||
+			!utf8.ValidString(got.text+got.title+got.description+got.author) {
 			t.Fatalf("%+v", got)
 		}
 	})

@@ -35,13 +35,16 @@ func TestJudge(t *testing.T) {
 		"title alone, noindex": {rec: store.Record{Title: "1905"}},
 		"without a date of writing": {rec: store.Record{Title: "Ontem", Text: "Foi ontem, e em 1905 também."},
 			period: []store.Interval{day("1905-01-01", "1905-12-31")}},
-		"with one":                 {rec: store.Record{Title: "Ontem", Text: "Foi ontem.", PublishedAt: &published}, period: []store.Interval{day("2010-05-05", "2010-05-05")}},
-		"long":                     {rec: store.Record{Text: strings.Repeat("o farol da vila foi pintado de branco. ", 10)}, copies: true},
-		"beyond what is looked at": {rec: store.Record{Text: strings.Repeat("à noite. ", maxDated/9) + "Em 1905."}, copies: true},
-		"town and country":         {rec: store.Record{Declared: []string{"Portugal", "Viseu"}}, place: "Viseu PT"},
-		"coordinates first":        {rec: store.Record{Declared: []string{"Viseu", "41.15,-8.61"}}, place: "Porto PT"},
-		"no such place":            {rec: store.Record{Declared: []string{"xyzzyplugh"}}},
-		"the domain tells which":   {rec: store.Record{Declared: []string{"Lagos"}}, place: "Lagos PT"},
+		"with one": {rec: store.Record{Title: "Ontem", Text: "Foi ontem.", PublishedAt: &published},
+			period: []store.Interval{day("2010-05-05", "2010-05-05")}},
+		"long": {rec: store.Record{Text: strings.Repeat("o farol da vila foi pintado de branco. ",
+			10)}, copies: true},
+		"beyond what is looked at": {rec: store.Record{Text: strings.Repeat("à noite. ", maxDated/9) + "Em 1905."},
+			copies: true},
+		"town and country":       {rec: store.Record{Declared: []string{"Portugal", "Viseu"}}, place: "Viseu PT"},
+		"coordinates first":      {rec: store.Record{Declared: []string{"Viseu", "41.15,-8.61"}}, place: "Porto PT"},
+		"no such place":          {rec: store.Record{Declared: []string{"xyzzyplugh"}}},
+		"the domain tells which": {rec: store.Record{Declared: []string{"Lagos"}}, place: "Lagos PT"},
 	} {
 		rec := tt.rec
 		rec.Key = k
@@ -56,8 +59,10 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: place %q, copies %q, period %s", name, place, rec.Copies, d)
 		}
 	}
-	a, b := store.Record{Text: strings.Repeat("o farol da vila. ", 20)}, store.Record{Text: strings.Repeat("O farol da vila! ", 20)}
-	if err := errors.Join(src.judge(&a, a.Text), src.judge(&b, b.Text)); err != nil || a.Copies[:18] != b.Copies[:18] || a.Copies == b.Copies {
+	a, b := store.Record{Text: strings.Repeat("o farol da vila. ", 20)},
+		store.Record{Text: strings.Repeat("O farol da vila! ", 20)}
+	if err := errors.Join(src.judge(&a, a.Text), src.judge(&b, b.Text)); err != nil || a.Copies[:18] != b.Copies[:18] ||
+		a.Copies == b.Copies {
 		t.Errorf("the same words: %q and %q, %v", a.Copies, b.Copies, err)
 	}
 }
@@ -87,7 +92,8 @@ func FuzzJudge(f *testing.F) {
 	f.Add("Em 1905", "14 de agosto de 1899, ontem, -0043", "Viseu")
 	f.Add("", strings.Repeat("1905-1906 ", 400), "999,999")
 	f.Fuzz(func(t *testing.T, title, text, declared string) {
-		rec := store.Record{Title: strings.ToValidUTF8(title, ""), Text: strings.ToValidUTF8(text, ""), Declared: []string{declared}}
+		rec := store.Record{Title: strings.ToValidUTF8(title, ""), Text: strings.ToValidUTF8(text, ""),
+			Declared: []string{declared}}
 		if err := src.judge(&rec, rec.Text); err != nil {
 			t.Fatal(err)
 		}

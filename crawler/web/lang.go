@@ -56,9 +56,12 @@ var letters = [...]struct {
 	letter rune
 	langs  string
 }{
-	{'ã', "pt"}, {'õ', "pt"}, {'ç', "pt fr ca tr"}, {'â', "pt fr ro"}, {'ê', "pt fr"}, {'ñ', "es gl eu"}, {'ß', "de"}, {'ő', "hu"}, {'ű', "hu"},
-	{'ř', "cs"}, {'ě', "cs"}, {'ı', "tr"}, {'ğ', "tr"}, {'ș', "ro"}, {'ț', "ro"}, {'ă', "ro"}, {'å', "sv da no"}, {'ø', "da no"}, {'æ', "da no"},
-	{'ä', "de fi sv"}, {'đ', "hr"}, {'ł', "pl"}, {'ą', "pl"}, {'ę', "pl"}, {'ś', "pl"}, {'ż', "pl"}, {'ź', "pl"}, {'è', "fr it ca"}, {'ò', "it ca"},
+	{'ã', "pt"}, {'õ', "pt"}, {'ç', "pt fr ca tr"}, {'â', "pt fr ro"}, {'ê', "pt fr"}, {'ñ', "es gl eu"}, {'ß', "de"},
+	{'ő', "hu"}, {'ű', "hu"},
+	{'ř', "cs"}, {'ě', "cs"}, {'ı', "tr"}, {'ğ', "tr"}, {'ș', "ro"}, {'ț', "ro"}, {'ă', "ro"}, {'å', "sv da no"},
+	{'ø', "da no"}, {'æ', "da no"},
+	{'ä', "de fi sv"}, {'đ', "hr"}, {'ł', "pl"}, {'ą', "pl"}, {'ę', "pl"}, {'ś', "pl"}, {'ż', "pl"}, {'ź', "pl"},
+	{'è', "fr it ca"}, {'ò', "it ca"},
 }
 
 // polish is the small words of Polish: bleve has them in a package that brings a stemmer along.
@@ -81,9 +84,10 @@ wiele więc wszystkie wszystko właśnie z za zawsze ze żadna żadne że`
 // other languages are the words' alone: to the judge they are one.
 // Immutable after newTongues.
 type tongues struct {
-	names   []string
-	words   map[string][]vote
-	maybe   [1 << 16 / 64]uint64  // a bit for each of words, see place: most words of a text are in no list, and looking there costs most
+	names []string
+	words map[string][]vote
+	// a bit for each of words, see place: most words of a text are in no list, and looking there costs most
+	maybe   [1 << 16 / 64]uint64
 	longest int                   // of words, in bytes
 	letters [maxLetter + 1][]vote // of those above ASCII
 	judge   *lang.Judge
@@ -103,11 +107,16 @@ func newTongues() (*tongues, error) {
 		name string
 		list []byte
 	}{
-		{"ar", ar.ArabicStopWords}, {"bg", bg.BulgarianStopWords}, {"ca", ca.CatalanStopWords}, {"cs", cs.CzechStopWords}, {"da", da.DanishStopWords},
-		{"de", de.GermanStopWords}, {"el", el.GreekStopWords}, {"en", en.EnglishStopWords}, {"es", es.SpanishStopWords}, {"eu", eu.BasqueStopWords},
-		{"fa", fa.PersianStopWords}, {"fi", fi.FinnishStopWords}, {"fr", fr.FrenchStopWords}, {"ga", ga.IrishStopWords}, {"gl", gl.GalicianStopWords}, {"hi", hi.HindiStopWords},
-		{"hr", hr.CroatianStopWords}, {"hu", hu.HungarianStopWords}, {"id", id.IndonesianStopWords}, {"it", it.ItalianStopWords}, {"nl", nl.DutchStopWords},
-		{"no", no.NorwegianStopWords}, {"pl", []byte(polish)}, {"pt", pt.PortugueseStopWords}, {"ro", ro.RomanianStopWords}, {"ru", ru.RussianStopWords},
+		{"ar", ar.ArabicStopWords}, {"bg", bg.BulgarianStopWords}, {"ca", ca.CatalanStopWords},
+		{"cs", cs.CzechStopWords}, {"da", da.DanishStopWords},
+		{"de", de.GermanStopWords}, {"el", el.GreekStopWords}, {"en", en.EnglishStopWords}, {"es", es.SpanishStopWords},
+		{"eu", eu.BasqueStopWords},
+		{"fa", fa.PersianStopWords}, {"fi", fi.FinnishStopWords}, {"fr", fr.FrenchStopWords}, {"ga", ga.IrishStopWords},
+		{"gl", gl.GalicianStopWords}, {"hi", hi.HindiStopWords},
+		{"hr", hr.CroatianStopWords}, {"hu", hu.HungarianStopWords}, {"id", id.IndonesianStopWords},
+		{"it", it.ItalianStopWords}, {"nl", nl.DutchStopWords},
+		{"no", no.NorwegianStopWords}, {"pl", []byte(polish)}, {"pt", pt.PortugueseStopWords},
+		{"ro", ro.RomanianStopWords}, {"ru", ru.RussianStopWords},
 		{"sv", sv.SwedishStopWords}, {"tr", tr.TurkishStopWords},
 	}
 	judge, err := lang.Open()
@@ -219,7 +228,8 @@ func agreed(langs, claim string) string {
 	for found := range strings.FieldsSeq(langs) {
 		first = cmp.Or(first, found)
 		switch {
-		case base == found, found == "no" && (base == "nb" || base == "nn"), found == "da" && (base == "nb" || base == "no"),
+		case base == found, found == "no" && (base == "nb" || base == "nn"), found == "da" &&
+			(base == "nb" || base == "no"),
 			found == "hr" && (base == "sr" || base == "bs"), found == "cs" && base == "sk":
 			return claim
 		}
@@ -265,7 +275,10 @@ func (t *tongues) mixed(e *evidence, langs, claim string) bool {
 
 // apart is how many words of e are small words of language a and not of b.
 func (t *tongues) apart(e *evidence, a, b int) (n int) {
-	for word := range strings.FieldsFuncSeq(e.text.String(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
+	for word := range strings.FieldsFuncSeq(e.text.String(), func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsMark(r)
+	}) {
 		votes := t.words[strings.ToLower(word)]
 		is := func(lang int) bool { return slices.ContainsFunc(votes, func(v vote) bool { return v.lang == lang }) }
 		if utf8.RuneCountInString(word) > 1 && is(a) && !is(b) {
@@ -309,7 +322,8 @@ func (t *tongues) smallWords(text string) counted {
 		if len(word) == 0 {
 			return
 		}
-		if len(word) > 1 && len(word) <= t.longest && (plain || len(word) > utf8.UTFMax || utf8.RuneCount(word) > 1) && t.has(word) {
+		if len(word) > 1 && len(word) <= t.longest && (plain || len(word) > utf8.UTFMax || utf8.RuneCount(word) > 1) &&
+			t.has(word) {
 			for _, v := range t.words[string(word)] { // in the order of the lists: sums are the same everywhere
 				c.score[v.lang] += v.weight
 				c.hits[v.lang]++

@@ -153,8 +153,10 @@ var byScripts = [scripts]struct {
 	langs   string
 	letters int
 }{
-	han: {"zh yue wuu lzh", 2}, kana: {"ja", 2}, hangul: {"ko", 3}, thai: {"th", 4}, lao: {"lo", 4}, hebrew: {"he yi", 4}, georgian: {"ka", 5},
-	armenian: {"hy", 5}, bengali: {"bn as", 5}, gurmukhi: {"pa", 5}, gujarati: {"gu", 5}, tamil: {"ta", 5}, telugu: {"te", 5}, kannada: {"kn", 5},
+	han: {"zh yue wuu lzh", 2}, kana: {"ja", 2}, hangul: {"ko", 3}, thai: {"th", 4}, lao: {"lo", 4},
+	hebrew: {"he yi", 4}, georgian: {"ka", 5},
+	armenian: {"hy", 5}, bengali: {"bn as", 5}, gurmukhi: {"pa", 5}, gujarati: {"gu", 5}, tamil: {"ta", 5},
+	telugu: {"te", 5}, kannada: {"kn", 5},
 	malayalam: {"ml", 5}, sinhala: {"si", 5}, burmese: {"my", 5}, khmer: {"km", 5}, ethiopic: {"am ti", 4},
 }
 
@@ -163,11 +165,16 @@ var blocks = [...]struct {
 	first, last rune
 	script      int
 }{
-	{0x530, 0x58F, armenian}, {0x590, 0x5FF, hebrew}, {0x980, 0x9FF, bengali}, {0xA00, 0xA7F, gurmukhi}, {0xA80, 0xAFF, gujarati},
-	{0xB80, 0xBFF, tamil}, {0xC00, 0xC7F, telugu}, {0xC80, 0xCFF, kannada}, {0xD00, 0xD7F, malayalam}, {0xD80, 0xDFF, sinhala},
-	{0xE00, 0xE7F, thai}, {0xE80, 0xEFF, lao}, {0x1000, 0x109F, burmese}, {0x10A0, 0x10FF, georgian}, {0x1100, 0x11FF, hangul},
-	{0x1200, 0x139F, ethiopic}, {0x1780, 0x17FF, khmer}, {0x1C90, 0x1CBF, georgian}, {0x3041, 0x30FF, kana}, {0x3130, 0x318F, hangul},
-	{0x31F0, 0x31FF, kana}, {0x3400, 0x9FFF, han}, {0xAC00, 0xD7A3, hangul}, {0xF900, 0xFAFF, han}, {0xFF66, 0xFF9F, kana},
+	{0x530, 0x58F, armenian}, {0x590, 0x5FF, hebrew}, {0x980, 0x9FF, bengali}, {0xA00, 0xA7F, gurmukhi},
+	{0xA80, 0xAFF, gujarati},
+	{0xB80, 0xBFF, tamil}, {0xC00, 0xC7F, telugu}, {0xC80, 0xCFF, kannada}, {0xD00, 0xD7F, malayalam},
+	{0xD80, 0xDFF, sinhala},
+	{0xE00, 0xE7F, thai}, {0xE80, 0xEFF, lao}, {0x1000, 0x109F, burmese}, {0x10A0, 0x10FF, georgian},
+	{0x1100, 0x11FF, hangul},
+	{0x1200, 0x139F, ethiopic}, {0x1780, 0x17FF, khmer}, {0x1C90, 0x1CBF, georgian}, {0x3041, 0x30FF, kana},
+	{0x3130, 0x318F, hangul},
+	{0x31F0, 0x31FF, kana}, {0x3400, 0x9FFF, han}, {0xAC00, 0xD7A3, hangul}, {0xF900, 0xFAFF, han},
+	{0xFF66, 0xFF9F, kana},
 	{0x20000, 0x3FFFF, han},
 }
 

@@ -72,16 +72,17 @@ func TestLanguageOfManuals(t *testing.T) {
 		"Japanese that its template says is not": {"<html lang=en>" + code + paragraph("ja") + code, "ja"},
 		"Japanese below a menu of English":       {menu + paragraph("ja"), "ja"},
 		"Japanese full of names":                 {"<p>" + strings.Repeat("<code>frob_knob</code> は PostgreSQL の Server Side Include と Perl Compatible Regular Expression を使います。", 9), "ja"},
-		"English that quotes Japanese":           {paragraph("en") + "<p>The word 設定 is read as せってい and means a configuration, as every reader of that book knows.", "en"},
-		"Korean with code":                       {code + paragraph("ko"), "ko"},
-		"Chinese with code":                      {code + paragraph("zh"), "zh"},
-		"a table of names":                       {"<table>" + names + "</table>", "und"},
-		"a table of names, and a line of prose":  {"<table>" + names + "</table>" + paragraph("en"), "en"},
-		"inline code without an end":             {"<p>See <code>frob for more.<p>" + proseOf["en"], "en"},
-		"a listing without an end":               {"<pre>" + listing + "<h2>Next</h2><p>" + proseOf["en"], "en"},
-		"Czech":                                  {code + paragraph("cs"), "cs"},
-		"Polish":                                 {code + paragraph("pl"), "pl"},
-		"Danish":                                 {code + paragraph("da"), "da"},
+		"English that quotes Japanese": {paragraph("en") +
+			"<p>The word 設定 is read as せってい and means a configuration, as every reader of that book knows.", "en"},
+		"Korean with code":                      {code + paragraph("ko"), "ko"},
+		"Chinese with code":                     {code + paragraph("zh"), "zh"},
+		"a table of names":                      {"<table>" + names + "</table>", "und"},
+		"a table of names, and a line of prose": {"<table>" + names + "</table>" + paragraph("en"), "en"},
+		"inline code without an end":            {"<p>See <code>frob for more.<p>" + proseOf["en"], "en"},
+		"a listing without an end":              {"<pre>" + listing + "<h2>Next</h2><p>" + proseOf["en"], "en"},
+		"Czech":                                 {code + paragraph("cs"), "cs"},
+		"Polish":                                {code + paragraph("pl"), "pl"},
+		"Danish":                                {code + paragraph("da"), "da"},
 	} {
 		if p := mustExtract(t, read(tt.body)); p.lang != tt.want {
 			t.Errorf("%s: %q, want %q", name, p.lang, tt.want)
@@ -129,7 +130,8 @@ func TestContentLanguage(t *testing.T) {
 	for _, kind := range []string{"text/html", "text/plain"} {
 		var res fetch.Result
 		src.page(fetch.Task{Due: store.Due{Key: k}, Now: time.Unix(1.7e9, 0)}, &res, &fetch.Response{
-			Status: http.StatusOK, Header: http.Header{"Content-Type": {kind}, "Content-Language": {"ja"}}, Body: []byte("frob(1)"),
+			Status: http.StatusOK, Header: http.Header{"Content-Type": {kind}, "Content-Language": {"ja"}},
+			Body: []byte("frob(1)"),
 		})
 		if res.Record.Lang != "ja" {
 			t.Errorf("%s: %q", kind, res.Record.Lang)

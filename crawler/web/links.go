@@ -18,8 +18,10 @@ func followedLink(rel string) (follow bool) {
 		switch word {
 		case "stylesheet", "icon", "preload": // also "alternate stylesheet"
 			return false
-		case "canonical", "alternate", "next", "prev", "previous", "first", "last", "start", "up", "top", "home", "contents", "toc", "index",
-			"chapter", "section", "subsection", "appendix", "glossary", "help", "copyright", "author", "license", "bookmark":
+		case "canonical", "alternate", "next", "prev", "previous", "first", "last", "start", "up", "top", "home",
+			"contents", "toc", "index",
+			"chapter", "section", "subsection", "appendix", "glossary", "help", "copyright", "author", "license",
+			"bookmark":
 			follow = true
 		}
 	}
@@ -73,7 +75,8 @@ func links(addr, base string, refs []ref, limit, bytes int) (out []store.Link, o
 			continue
 		}
 		rel := strings.ToLower(strings.Join(strings.Fields(r.rel), " "))
-		l := store.Link{Key: k, Anchor: r.anchor, Rel: cutRel(rel), NoFollow: nofollow(rel), Lang: r.lang, Modified: r.modified}
+		l := store.Link{Key: k, Anchor: r.anchor, Rel: cutRel(rel), NoFollow: nofollow(rel), Lang: r.lang,
+			Modified: r.modified}
 		if i, ok := at[k]; ok {
 			unite(&out[i], l)
 			continue

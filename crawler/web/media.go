@@ -28,10 +28,11 @@ const fileAgain = 24 * time.Hour
 
 // askFile is the request for a file.
 func (s *Source) askFile(addr string) fetch.Request {
-	return fetch.Request{URL: addr, Accept: "image/*,video/*,audio/*", MaxBody: s.o.MaxFile, Want: func(status int, h http.Header) bool {
-		size, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
-		return status == http.StatusOK && (err != nil || size <= s.o.MaxFile) && mayBeFile(contentType(h))
-	}}
+	return fetch.Request{URL: addr, Accept: "image/*,video/*,audio/*", MaxBody: s.o.MaxFile,
+		Want: func(status int, h http.Header) bool {
+			size, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
+			return status == http.StatusOK && (err != nil || size <= s.o.MaxFile) && mayBeFile(contentType(h))
+		}}
 }
 
 // mayBeFile says whether an answer of that type may be a file; where it does not
@@ -78,8 +79,8 @@ func (s *Source) file(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	res.Next = store.Next{State: store.StateDone}
 }
 
-// missedFile adds to the ledger of its account a file that will not be fetched, and why: robots.txt, a limit, what it is, or that
-// it is no more.
+// missedFile adds to the ledger of its account a file that will not be fetched, and why: robots.txt, a limit, what it
+// is, or that it is no more.
 func missedFile(t fetch.Task, res *fetch.Result) {
 	what := store.GapSkipped
 	switch {
@@ -89,7 +90,8 @@ func missedFile(t fetch.Task, res *fetch.Result) {
 		return
 	}
 	k := t.Due.Key
-	res.Gaps = append(res.Gaps, store.Gap{Source: k.Service(), About: k.Account(), From: t.Now, To: t.Now, What: what, Reason: "a file: " + res.Next.Reason, At: t.Now})
+	res.Gaps = append(res.Gaps, store.Gap{Source: k.Service(), About: k.Account(), From: t.Now, To: t.Now, What: what,
+		Reason: "a file: " + res.Next.Reason, At: t.Now})
 }
 
 // movedFile has a file asked for where it is now. One that has moved twice is not followed:

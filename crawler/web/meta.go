@@ -55,7 +55,8 @@ func headerDirectives(values []string) (d directives) {
 
 // dateNames are the meta names and properties, lower case, that hold when a
 // page was published, the first one that parses wins.
-var dateNames = [...]string{"article:published_time", "og:published_time", "datepublished", "date.issued", "dc.date.issued",
+var dateNames = [...]string{"article:published_time", "og:published_time", "datepublished", "date.issued",
+	"dc.date.issued",
 	"dcterms.issued", "dcterms.created", "dc.date", "citation_publication_date", "publication_date", "pubdate", "date"}
 
 func dateRank(name string) int {
@@ -67,8 +68,10 @@ func dateRank(name string) int {
 	return -1
 }
 
-var dateLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05-0700", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05",
-	"2006-01-02T15:04", "2006-01-02 15:04:05-07:00", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", "2006-01", "2006/01/02", "20060102",
+var dateLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05-0700", "2006-01-02T15:04Z07:00",
+	"2006-01-02T15:04:05",
+	"2006-01-02T15:04", "2006-01-02 15:04:05-07:00", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", "2006-01",
+	"2006/01/02", "20060102",
 	time.RFC1123Z, time.RFC1123}
 
 // plausible says whether t is a time of this web.

@@ -91,7 +91,8 @@ func TestOutcomes(t *testing.T) {
 	}
 	tests := []want{
 		{path: "/moved", state: store.StateDone, record: true, check: func(t *testing.T, r fetch.Result) {
-			if r.Record.Redirect != base+"/to?b=1" || r.Record.Status != 301 || len(r.Links) != 1 || r.Links[0].Key != base+"/to?b=1" {
+			if r.Record.Redirect != base+"/to?b=1" || r.Record.Status != 301 || len(r.Links) != 1 ||
+				r.Links[0].Key != base+"/to?b=1" {
 				t.Errorf("%+v", r.Record)
 			}
 		}},
@@ -101,7 +102,8 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%+v", r.Links)
 			}
 		}},
-		{path: "/session?PHPSESSID=abc", state: store.StateRefused, reason: "redirects to itself with another session", stop: "session"},
+		{path: "/session?PHPSESSID=abc", state: store.StateRefused, reason: "redirects to itself with another session",
+			stop: "session"},
 		{path: "/login", state: store.StateDone, record: true, check: func(t *testing.T, r fetch.Result) {
 			if len(r.Links) != 1 || r.Links[0].Key != base+"/a?x=1" {
 				t.Errorf("%+v", r.Links)
@@ -114,11 +116,13 @@ func TestOutcomes(t *testing.T) {
 		{path: "/none", state: store.StateGone, reason: "status 404"},
 		{path: "/forbidden", state: store.StateRefused, reason: "status 403", stop: "status"},
 		{path: "/private/a", state: store.StateRefused, reason: "robots", stop: "robots"},
-		{path: "/slow", state: store.StatePending, reason: "status 429", stop: "slowed", check: func(t *testing.T, r fetch.Result) {
-			if wait := r.Next.At.Sub(now); wait < 90*time.Second || r.Site.NextAllowed.Before(now.Add(90*time.Second)) || r.Site.BackOff == 0 {
-				t.Errorf("wait %v, site %+v", wait, r.Site)
-			}
-		}},
+		{path: "/slow", state: store.StatePending, reason: "status 429", stop: "slowed",
+			check: func(t *testing.T, r fetch.Result) {
+				if wait := r.Next.At.Sub(now); wait < 90*time.Second ||
+					r.Site.NextAllowed.Before(now.Add(90*time.Second)) || r.Site.BackOff == 0 {
+					t.Errorf("wait %v, site %+v", wait, r.Site)
+				}
+			}},
 		{path: "/broken", state: store.StatePending, reason: "status 500", stop: "status"},
 		{path: "/short", state: store.StatePending, reason: "body: unexpected EOF", stop: "unreachable"},
 		{path: "/image", state: store.StateDone, record: true, check: func(t *testing.T, r fetch.Result) {
@@ -127,7 +131,8 @@ func TestOutcomes(t *testing.T) {
 			}
 		}},
 		{path: "/untyped", state: store.StateDone, record: true, check: func(t *testing.T, r fetch.Result) {
-			if r.Record.MediaType != "text/html" || r.Record.Title != "Found" || !strings.HasPrefix(r.Record.Digest, "sha256:") {
+			if r.Record.MediaType != "text/html" || r.Record.Title != "Found" ||
+				!strings.HasPrefix(r.Record.Digest, "sha256:") {
 				t.Errorf("%+v", r.Record)
 			}
 		}},
@@ -136,26 +141,30 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%q", r.Record.Text)
 			}
 		}},
-		{path: "/noindex", state: store.StateDone, record: true, stop: "noindex", check: func(t *testing.T, r fetch.Result) {
-			if !r.Record.NoIndex || r.Record.Text != "" || r.Record.Title != "" || len(r.Links) != 1 || r.Links[0].NoFollow {
-				t.Errorf("%+v", r.Record)
-			}
-		}},
+		{path: "/noindex", state: store.StateDone, record: true, stop: "noindex",
+			check: func(t *testing.T, r fetch.Result) {
+				if !r.Record.NoIndex || r.Record.Text != "" || r.Record.Title != "" || len(r.Links) != 1 ||
+					r.Links[0].NoFollow {
+					t.Errorf("%+v", r.Record)
+				}
+			}},
 		{path: "/nofollow", state: store.StateDone, record: true, check: func(t *testing.T, r fetch.Result) {
 			if r.Record.NoIndex || r.Record.Text != "words a" || len(r.Links) != 1 || !r.Links[0].NoFollow {
 				t.Errorf("%+v", r.Record)
 			}
 		}},
-		{path: "/huge", state: store.StateDone, record: true, reason: "cut off at body-size, text-size", stop: "body-size", check: func(t *testing.T, r fetch.Result) {
-			if len(r.Record.Text) > 1<<20 || len(r.Record.Text) < 1<<20-10 {
-				t.Errorf("%d bytes of text", len(r.Record.Text))
-			}
-		}},
+		{path: "/huge", state: store.StateDone, record: true, reason: "cut off at body-size, text-size",
+			stop: "body-size", check: func(t *testing.T, r fetch.Result) {
+				if len(r.Record.Text) > 1<<20 || len(r.Record.Text) < 1<<20-10 {
+					t.Errorf("%d bytes of text", len(r.Record.Text))
+				}
+			}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.path, func(t *testing.T) {
 			r, _ := get(t, s, srv.URL+tt.path, store.Due{ETag: `"v1"`, Modified: "then"}, store.Site{})
-			if r.Next.State != tt.state || r.Next.Reason != tt.reason || r.Stop != tt.stop || (r.Record != nil) != tt.record {
+			if r.Next.State != tt.state || r.Next.Reason != tt.reason || r.Stop != tt.stop ||
+				(r.Record != nil) != tt.record {
 				t.Fatalf("next %+v, stop %q, record %v", r.Next, r.Stop, r.Record)
 			}
 			if r.Site.Delay != 2*time.Second {
@@ -185,7 +194,8 @@ func TestCrawlDelayTooLong(t *testing.T) {
 		fmt.Fprint(w, "User-agent: *\nCrawl-delay: 3600\n")
 	})
 	r, reqs := get(t, s, srv.URL+"/", store.Due{}, store.Site{})
-	if r.Next.State != store.StateRefused || r.Stop != "crawl-delay" || r.Site.Stopped != "crawl-delay 1h0m0s is over 30s" || reqs != 1 || pages.Load() != 0 {
+	if r.Next.State != store.StateRefused || r.Stop != "crawl-delay" ||
+		r.Site.Stopped != "crawl-delay 1h0m0s is over 30s" || reqs != 1 || pages.Load() != 0 {
 		t.Errorf("%+v, %d requests", r, reqs)
 	}
 }
@@ -201,7 +211,8 @@ func TestSiteDown(t *testing.T) {
 	s, _ := site(t, fetch.Options{Contact: "me@example.org"}, outcomes)
 	down := "http://" + l.Addr().String()
 	r, reqs := get(t, s, down+"/a", store.Due{}, store.Site{})
-	if reqs != 5 || r.Next.State != store.StateRefused || !strings.HasPrefix(r.Next.Reason, "unreachable: ") || !strings.Contains(r.Next.Reason, "refused") {
+	if reqs != 5 || r.Next.State != store.StateRefused || !strings.HasPrefix(r.Next.Reason, "unreachable: ") ||
+		!strings.Contains(r.Next.Reason, "refused") {
 		t.Fatalf("%d requests, %+v", reqs, r.Next)
 	}
 	later := r.Site
@@ -234,7 +245,8 @@ func TestSiteRecovers(t *testing.T) {
 func TestNoContact(t *testing.T) {
 	s, _ := site(t, fetch.Options{}, outcomes)
 	r, reqs := get(t, s, "https://example.org/", store.Due{}, store.Site{})
-	if reqs != 0 || r.Next.State != store.StateRefused || r.Next.At != now.Add(time.Hour) || !strings.Contains(r.Next.Reason, "--contact") {
+	if reqs != 0 || r.Next.State != store.StateRefused || r.Next.At != now.Add(time.Hour) ||
+		!strings.Contains(r.Next.Reason, "--contact") {
 		t.Errorf("%d requests, %+v", reqs, r.Next)
 	}
 }
@@ -243,9 +255,11 @@ func TestGateShut(t *testing.T) {
 	shut := errors.New("shut")
 	s, srv := site(t, fetch.Options{}, func(http.ResponseWriter, *http.Request) { t.Error("asked") })
 	k, _ := partition.ParseKey(srv.URL + "/")
-	fresh := store.Site{Robots: map[string]store.Robots{srv.URL: {Status: 404, Fetched: now, Expires: now.Add(time.Hour)}}}
+	fresh := store.Site{Robots: map[string]store.Robots{srv.URL: {Status: 404, Fetched: now,
+		Expires: now.Add(time.Hour)}}}
 	for _, st := range []store.Site{{}, fresh} {
-		_, err := s.Fetch(context.Background(), fetch.Task{Due: store.Due{Key: k}, Site: st, Now: now, Gate: func(context.Context) error { return shut }})
+		_, err := s.Fetch(context.Background(), fetch.Task{Due: store.Due{Key: k}, Site: st, Now: now,
+			Gate: func(context.Context) error { return shut }})
 		if !errors.Is(err, shut) {
 			t.Error(err)
 		}

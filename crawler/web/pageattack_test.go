@@ -37,7 +37,8 @@ func attack(t *testing.T, p webtest.Page, most uint64, stops ...string) page {
 			}
 		case <-look.C:
 			if got := metric(allocated) - before; got > most+256<<20 {
-				t.Fatalf("%s of %d bytes: %d MiB allocated and no end, at most %d", p.Shape, len(p.Body), got>>20, most>>20)
+				t.Fatalf("%s of %d bytes: %d MiB allocated and no end, at most %d", p.Shape, len(p.Body), got>>20,
+					most>>20)
 			}
 		case <-end:
 			t.Fatalf("%s of %d bytes: no end after 20 s", p.Shape, len(p.Body))
@@ -62,7 +63,8 @@ func TestAttackFeedNamespaces(t *testing.T) {
 		fmt.Fprintf(&feed, " xmlns:n%x='u'", i)
 	}
 	feed.WriteString(">" + strings.Repeat("<a>", 2000))
-	p := webtest.Page{Shape: "feed", URL: "https://example.org/f", Type: "application/rss+xml", Body: []byte(feed.String())}
+	p := webtest.Page{Shape: "feed", URL: "https://example.org/f", Type: "application/rss+xml",
+		Body: []byte(feed.String())}
 	attack(t, p, 8<<20, "xml-attributes")
 	attack(t, webtest.OfShape("feed of namespaces", 500_000), 16<<20, "xml-tag")
 	attack(t, webtest.OfShape("feed of 30 namespaces", 16<<20), 512<<20)
@@ -108,7 +110,8 @@ func TestAttackHeadings(t *testing.T) {
 // Over 40 s, and both cores of a peer: each word of a text longer than MaxText had the
 // rest of it read again.
 func TestAttackSingleLineText(t *testing.T) {
-	for _, shape := range []string{"text in one line", "plain text", "dates in one line", "one word", "one-letter words"} {
+	for _, shape := range []string{"text in one line", "plain text", "dates in one line", "one word",
+		"one-letter words"} {
 		if p := attack(t, webtest.OfShape(shape, 4<<20), 64<<20, "text-size"); len(p.text) < 1<<20-64 {
 			t.Errorf("%s: %d bytes of text", shape, len(p.text))
 		}

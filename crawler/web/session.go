@@ -98,7 +98,8 @@ func unsessioned(list, sep string) string {
 // that can only have been drawn by lot.
 func sessionParam(name, value string) bool {
 	switch name {
-	case "phpsessid", "jsessionid", "cfid", "cftoken", "jsessionidsso", "oscsid", "zenid", "xtcsid", "bvsessionid", "wosid", "sessionid", "session_id", "session-id", "phpsession":
+	case "phpsessid", "jsessionid", "cfid", "cftoken", "jsessionidsso", "oscsid", "zenid", "xtcsid", "bvsessionid",
+		"wosid", "sessionid", "session_id", "session-id", "phpsession":
 		return value != ""
 	case "sid", "s", "session", "sess", "sessid", "sess_id", "ses", "ssid", "csid", "sessionkey", "auth_sess":
 		return drawn(value)

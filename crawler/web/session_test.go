@@ -45,7 +45,8 @@ func FuzzWithoutSession(f *testing.F) {
 			return
 		}
 		clean, ok := withoutSession(k)
-		if again, twice := withoutSession(clean); ok && (twice || again != clean) || clean.Host() != k.Host() || clean.Kind() != k.Kind() {
+		if again, twice := withoutSession(clean); ok && (twice || again != clean) || clean.Host() != k.Host() ||
+			clean.Kind() != k.Kind() {
 			t.Errorf("%s: %s, then %s", k, clean, again)
 		}
 	})

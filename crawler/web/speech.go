@@ -126,7 +126,8 @@ func only(text string, most int, p *parts) string {
 
 // speech is what of the page tells its language.
 func (r *reader) speech(p *page) speech {
-	s := speech{prose: spread(less(p.text, maxDated, &r.codes, &r.anchors)), links: p.title + "\n" + only(p.text, langSample, &r.anchors)}
+	s := speech{prose: spread(less(p.text, maxDated, &r.codes, &r.anchors)), links: p.title +
+		"\n" + only(p.text, langSample, &r.anchors)}
 	if len(r.codes.list) > 0 {
 		s.rest = p.text
 	}

@@ -27,7 +27,8 @@ func TestWhatIsTooLongIsPassedOver(t *testing.T) {
 		"style":      {`x<style>` + long + `</styl<p></style>y`, "xy", ""},
 		"script tag": {`x<script data="` + long + `"><p>z</p></script>y`, "xy", stopTag},
 		"title":      {`<title>t ` + long + `</title>y`, "y", ""},
-		"tags":       {"x" + strings.Repeat(`<b title="`+long[:maxToken/2]+`">`, 2*maxTags/maxToken) + "y", "x", stopTags},
+		"tags": {"x" + strings.Repeat(`<b title="`+long[:maxToken/2]+`">`, 2*maxTags/maxToken) + "y", "x",
+			stopTags},
 		"fewer tags": {"x" + strings.Repeat(`<b title="`+long[:maxToken/2]+`">`, 2*maxTags/maxToken-1) + "y", "xy", ""},
 		"many":       {`<script ` + strings.Repeat("a b ", 300) + `><p></script>y`, "y", ""},
 	} {

@@ -111,7 +111,8 @@ func (s *Source) ask(ctx context.Context, t fetch.Task) (fetch.Result, error) {
 	file := t.Due.Key.Kind() == partition.KindFile
 	res := fetch.Result{Site: t.Site, Planned: file}
 	if file && s.o.MaxFile == 0 { // it was admitted by a peer that does
-		res.Next = store.Next{State: store.StateDone, At: t.Now.Add(fileAgain), Reason: "this peer fetches no files of accounts"}
+		res.Next = store.Next{State: store.StateDone, At: t.Now.Add(fileAgain),
+			Reason: "this peer fetches no files of accounts"}
 		return res, nil
 	}
 	addr := t.Due.Key.URL()
@@ -192,7 +193,8 @@ func refuse(res fetch.Result, stop, reason string) fetch.Result {
 }
 
 // failed is the result of a request without a whole answer.
-func (s *Source) failed(ctx context.Context, t fetch.Task, origin string, res fetch.Result, resp *fetch.Response, err error) (fetch.Result, error) {
+func (s *Source) failed(ctx context.Context, t fetch.Task, origin string, res fetch.Result, resp *fetch.Response,
+	err error) (fetch.Result, error) {
 	if ctx.Err() != nil {
 		return res, ctx.Err()
 	}
@@ -307,7 +309,8 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 		rec.MediaType, _, _ = mime.ParseMediaType(http.DetectContentType(resp.Body)) // its own answers parse
 	}
 	in := input{
-		body: resp.Body, contentType: contentType(resp.Header), mediaType: rec.MediaType, url: t.Due.Key.URL(), claim: resp.Header.Get("Content-Language"),
+		body: resp.Body, contentType: contentType(resp.Header), mediaType: rec.MediaType, url: t.Due.Key.URL(),
+		claim:   resp.Header.Get("Content-Language"),
 		maxText: s.o.MaxText, maxLinks: s.o.MaxLinks, maxEntries: s.o.MaxEntries, maxTime: s.o.MaxTime, langs: s.langs,
 	}
 	p, err := readAs(in)
@@ -385,8 +388,10 @@ func (s *Source) record(t fetch.Task, resp *fetch.Response) *store.Record {
 	}
 	return &store.Record{
 		NoArchive: said.noArchive || said.noIndex, // until the page itself is read
-		V:         store.RecordVersion, Key: t.Due.Key, Kind: what, URL: t.Due.Key.URL(), FetchedAt: t.Now.UTC(), Source: s.Name(),
-		Status: resp.Status, ETag: headerText(resp.Header, "ETag"), Modified: headerText(resp.Header, "Last-Modified"), MediaType: kind,
+		V:         store.RecordVersion, Key: t.Due.Key, Kind: what, URL: t.Due.Key.URL(), FetchedAt: t.Now.UTC(),
+		Source: s.Name(),
+		Status: resp.Status, ETag: headerText(resp.Header, "ETag"), Modified: headerText(resp.Header, "Last-Modified"),
+		MediaType: kind,
 	}
 }
 

@@ -45,7 +45,8 @@ func get(t *testing.T, s *Source, url string, due store.Due, st store.Site) (fet
 	due.Key = k
 	at, reqs := now, 0
 	for range 20 {
-		res, err := s.Fetch(context.Background(), fetch.Task{Due: due, Site: st, Now: at, Gate: func(context.Context) error { return nil }})
+		res, err := s.Fetch(context.Background(),
+			fetch.Task{Due: due, Site: st, Now: at, Gate: func(context.Context) error { return nil }})
 		if err != nil {
 			t.Fatalf("fetch %s: %v", url, err)
 		}
@@ -83,14 +84,16 @@ func TestPage(t *testing.T) {
 		t.Fatalf("%d requests, %+v", reqs, res)
 	}
 	r := res.Record
-	if r.Title != "A página" || r.Text != "Olá\nUm texto.\nOutro bê m" || r.Lang != "pt-BR" || r.ETag != `"v1"` || r.MediaType != "text/html" {
+	if r.Title != "A página" || r.Text != "Olá\nUm texto.\nOutro bê m" || r.Lang != "pt-BR" || r.ETag != `"v1"` ||
+		r.MediaType != "text/html" {
 		t.Errorf("title %q, text %q, lang %q, etag %q, type %q", r.Title, r.Text, r.Lang, r.ETag, r.MediaType)
 	}
 	if r.PublishedAt == nil || r.PublishedAt.Format("2006-01-02") != "2024-03-02" {
 		t.Errorf("published %v", r.PublishedAt)
 	}
 	base := partition.Key("web:" + srv.URL)
-	want := []store.Link{{Key: base + "/menu", Anchor: "Menu"}, {Key: base + "/b?x=1", Anchor: "bê", Rel: "nofollow", NoFollow: true}, {Key: base + "/c", Anchor: "cê"}}
+	want := []store.Link{{Key: base + "/menu", Anchor: "Menu"}, {Key: base + "/b?x=1", Anchor: "bê", Rel: "nofollow",
+		NoFollow: true}, {Key: base + "/c", Anchor: "cê"}}
 	if len(r.Links) != len(want) {
 		t.Fatalf("links %+v", r.Links)
 	}

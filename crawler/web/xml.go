@@ -17,7 +17,8 @@ import (
 // isXML says whether a media type may be a feed's or a sitemap's.
 func isXML(kind string) bool {
 	switch kind {
-	case "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json":
+	case "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml",
+		"application/feed+json":
 		return true
 	}
 	return false
@@ -78,7 +79,8 @@ func feed(in input, f *gofeed.Feed) page {
 		text.newline()
 		refs = append(refs, ref{href: it.Link, rel: "item", anchor: anchor.text(), modified: dated(it)})
 	}
-	p := page{title: title.text(), text: text.text(), spoken: text.text(), lang: in.langs.language(text.text(), cmp.Or(f.Language, in.claim))}
+	p := page{title: title.text(), text: text.text(), spoken: text.text(),
+		lang: in.langs.language(text.text(), cmp.Or(f.Language, in.claim))}
 	for _, at := range [...]*time.Time{f.PublishedParsed, f.UpdatedParsed} {
 		if at != nil && p.published == nil {
 			utc := at.UTC()

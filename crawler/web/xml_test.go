@@ -45,7 +45,8 @@ func TestSitemaps(t *testing.T) {
 	body := `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc> https://example.org/a?x=1&amp;y=2 </loc><lastmod>2026-01-01</lastmod></url>
 <url><loc><![CDATA[https://example.org/b]]></loc></url><url><loc></loc></url></urlset>`
 	p, err := extractXML(read(body))
-	if err != nil || len(p.links) != 2 || p.links[0].Key != "web:https://example.org/a?x=1&y=2" || p.links[1].Key != "web:https://example.org/b" || p.links[0].Rel != "sitemap" {
+	if err != nil || len(p.links) != 2 || p.links[0].Key != "web:https://example.org/a?x=1&y=2" ||
+		p.links[1].Key != "web:https://example.org/b" || p.links[0].Rel != "sitemap" {
 		t.Errorf("%+v %v", p, err)
 	}
 	if p, err := extractXML(read(body[:len(body)-30] + "<broken")); err != nil || len(p.links) != 2 {
@@ -56,10 +57,12 @@ func TestSitemaps(t *testing.T) {
 	for i := range 60_000 {
 		fmt.Fprintf(&many, "<sitemap><loc>https://example.org/s%d.xml</loc></sitemap>", i)
 	}
-	if p, err := extractXML(read(many.String())); err != nil || len(p.links) != 1000 || len(p.more) != 2000 || p.stop != stopLinks {
+	if p, err := extractXML(read(many.String())); err != nil || len(p.links) != 1000 || len(p.more) != 2000 ||
+		p.stop != stopLinks {
 		t.Errorf("%d links, stop %q, %v", len(p.links), p.stop, err)
 	}
-	if p, err := extractXML(read("<urlset><url><loc>https://example.org/a</loc></url>" + strings.Repeat("<a>", 1000))); err != nil || len(p.links) != 1 || p.stop != stopXMLDepth {
+	if p, err := extractXML(read("<urlset><url><loc>https://example.org/a</loc></url>" + strings.Repeat("<a>",
+		1000))); err != nil || len(p.links) != 1 || p.stop != stopXMLDepth {
 		t.Errorf("any depth: %d links, stop %q, %v", len(p.links), p.stop, err)
 	}
 	if p, err := extractXML(read("<other><loc>https://example.org/</loc></other>")); err != nil || len(p.links) != 0 {
@@ -83,7 +86,8 @@ func TestSitemapEntries(t *testing.T) {
 		}
 		got = append(got, strings.TrimPrefix(string(l.Key), "web:https://example.org")+" "+l.Rel+" "+l.Lang+" "+date)
 	}
-	want := []string{"/a sitemap  2026-01-02T02:04:05Z", "/pt/a alternate pt-PT 2026-01-02T02:04:05Z", "/caf%C3%A9 sitemap  2026-05-01T00:00:00Z", "/c sitemap  "}
+	want := []string{"/a sitemap  2026-01-02T02:04:05Z", "/pt/a alternate pt-PT 2026-01-02T02:04:05Z",
+		"/caf%C3%A9 sitemap  2026-05-01T00:00:00Z", "/c sitemap  "}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v\n got %q\nwant %q", err, got, want)
 	}
@@ -100,7 +104,8 @@ func TestPackedSitemaps(t *testing.T) {
 	}
 	lines := "\uFEFFhttps://example.org/1\r\n\n  https://example.org/2 \nno address\n"
 	xml := "<urlset><url><loc>https://example.org/1</loc></url><url><loc>https://example.org/2</loc></url>"
-	long := xml + strings.Repeat("<url><loc>"+strings.Repeat(" ", 40)+"</loc></url>", 1<<18+1<<17) + "<url><loc>https://example.org/3</loc></url>"
+	long := xml + strings.Repeat("<url><loc>"+strings.Repeat(" ", 40)+"</loc></url>", 1<<18+1<<17) +
+		"<url><loc>https://example.org/3</loc></url>"
 	for name, c := range map[string]struct {
 		url, kind, body, stop string
 		links                 int
@@ -136,7 +141,8 @@ func FuzzXML(f *testing.F) {
 		if _, err := packedSitemap(in); err == nil {
 			listed(in, bufio.NewReaderSize(bytes.NewReader(body), 2*maxRef))
 		}
-		if p, err := extractXML(in); err == nil && (len(p.links) > 10 || len(p.links)+len(p.more) > 20 || len(p.text) > 1000 || len(p.title) > maxTitle) {
+		if p, err := extractXML(in); err == nil && (len(p.links) > 10 || len(p.links)+len(p.more) > 20 ||
+			len(p.text) > 1000 || len(p.title) > maxTitle) {
 			t.Fatalf("%+v", p)
 		}
 	})
@@ -154,7 +160,8 @@ func TestFeedDates(t *testing.T) {
 	for _, l := range p.links {
 		got[strings.TrimPrefix(string(l.Key), "web:https://example.org/")] = fmt.Sprint(l.Modified)
 	}
-	want := map[string]string{"a": "2026-06-01 00:00:00 +0000 UTC", "b": "2026-01-01 00:00:00 +0000 UTC", "c": "<nil>", "d": "<nil>"}
+	want := map[string]string{"a": "2026-06-01 00:00:00 +0000 UTC", "b": "2026-01-01 00:00:00 +0000 UTC", "c": "<nil>",
+		"d": "<nil>"}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v\n got %v\nwant %v", err, got, want)
 	}
@@ -163,7 +170,8 @@ func TestFeedDates(t *testing.T) {
 // Whatever a date looks like, it is a time of this web or none, and reads the same
 // again; a feed's are no others.
 func FuzzDates(f *testing.F) {
-	for _, s := range []string{"2026-05-01T12:00:00Z", "2026-05", " 20260501 ", "Fri, 01 May 2026 12:00:00 GMT", "9999-12-31", "-1", "2026-05-01T12:00:00.999999999+14:00"} {
+	for _, s := range []string{"2026-05-01T12:00:00Z", "2026-05", " 20260501 ", "Fri, 01 May 2026 12:00:00 GMT",
+		"9999-12-31", "-1", "2026-05-01T12:00:00.999999999+14:00"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

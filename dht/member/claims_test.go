@@ -62,7 +62,8 @@ func TestFalseDeathOfEveryMember(t *testing.T) {
 				lowest = min(lowest, l.View().Len())
 			}
 		}
-		t.Logf("under attack the lowest View was of %d of 6; healed after %s", lowest, nb.wait(t, 10*time.Second, nb.lists...))
+		t.Logf("under attack the lowest View was of %d of 6; healed after %s", lowest,
+			nb.wait(t, 10*time.Second, nb.lists...))
 		if lowest < 5 {
 			t.Errorf("a View of %d", lowest)
 		}
@@ -95,8 +96,9 @@ func pushLeft(t *testing.T, evil, to *List, victims []*List) {
 	}
 	b := say(t, kindPushPull, pushHeader{Nodes: len(victims)})
 	for _, v := range victims {
-		state := pushState{Name: v.self.String(), Addr: fakeIP(v.self), Port: fakePort, Incarnation: 1000, State: memberlist.StateLeft,
-			Vsn: []uint8{1, 5, 2, 0, 0, 0}}
+		state := pushState{Name: v.self.String(), Addr: fakeIP(v.self), Port: fakePort, Incarnation: 1000,
+			State: memberlist.StateLeft,
+			Vsn:   []uint8{1, 5, 2, 0, 0, 0}}
 		b = append(b, say(t, 0, state)[1:]...)
 	}
 	if _, err := s.Write(b); err != nil {

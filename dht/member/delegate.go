@@ -69,7 +69,8 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 		return l.refuse(fmt.Errorf("name %.64q and address %s do not match", n.Name, n.Addr))
 	}
 	// Other versions would make every later exchange of state fail (verifyProtocol).
-	if n.PMin != memberlist.ProtocolVersionMin || n.PMax != memberlist.ProtocolVersionMax || n.PCur != memberlist.ProtocolVersion2Compatible ||
+	if n.PMin != memberlist.ProtocolVersionMin || n.PMax != memberlist.ProtocolVersionMax ||
+		n.PCur != memberlist.ProtocolVersion2Compatible ||
 		n.DMin != 0 || n.DMax != 0 || n.DCur != 0 {
 		return l.refuse(fmt.Errorf("%.64q speaks another version", n.Name))
 	}

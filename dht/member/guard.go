@@ -120,7 +120,8 @@ func (g *guard) vet() error {
 		return fmt.Errorf("%w: %v", errRefused, err)
 	}
 	if h.Nodes < 0 || h.Nodes > MaxStates || h.UserStateLen != 0 {
-		return fmt.Errorf("%w: %d states and %d bytes, the limits are %d and 0", errRefused, h.Nodes, h.UserStateLen, MaxStates)
+		return fmt.Errorf("%w: %d states and %d bytes, the limits are %d and 0", errRefused, h.Nodes, h.UserStateLen,
+			MaxStates)
 	}
 	if g.soften == nil {
 		return nil

@@ -103,7 +103,8 @@ func (b *blocking) Reset() error               { return b.far.Close() }
 func TestVetPacket(t *testing.T) {
 	crc := func(b ...byte) []byte { return append([]byte{kindCRC, 0, 0, 0, 0}, b...) }
 	for name, b := range map[string][]byte{
-		"ping": {kindPing}, "with a checksum": crc(kindAlive, 1), "two": {kindCompound, 2, 0, 1, 0, 2, kindAck, kindDead, 9},
+		"ping": {kindPing}, "with a checksum": crc(kindAlive, 1),
+		"two":  {kindCompound, 2, 0, 1, 0, 2, kindAck, kindDead, 9},
 		"none": {kindCompound, 0},
 	} {
 		if err := vetPacket(b); err != nil {
@@ -111,13 +112,15 @@ func TestVetPacket(t *testing.T) {
 		}
 	}
 	for name, b := range map[string][]byte{
-		"empty": {}, "user": {8}, "compressed": {9, 1}, "encrypted": {10}, "push": {kindPushPull}, "labelled": {244, 1, 65},
+		"empty": {}, "user": {8}, "compressed": {9, 1}, "encrypted": {10}, "push": {kindPushPull},
+		"labelled":                     {244, 1, 65},
 		"compressed behind a checksum": crc(9, 1),
 		"compressed in a compound":     {kindCompound, 2, 0, 1, 0, 1, kindAck, 9},
 		"nested":                       {kindCompound, 1, 0, 2, kindCompound, 0},
 		"a checksum in a checksum":     crc(kindCRC, 0, 0, 0, 0, kindPing),
-		"truncated":                    {kindCompound}, "truncated lengths": {kindCompound, 2, 0, 1}, "truncated part": {kindCompound, 1, 0, 9, kindAck},
-		"an empty part": {kindCompound, 1, 0, 0},
+		"truncated":                    {kindCompound}, "truncated lengths": {kindCompound, 2, 0, 1},
+		"truncated part": {kindCompound, 1, 0, 9, kindAck},
+		"an empty part":  {kindCompound, 1, 0, 0},
 	} {
 		if err := vetPacket(b); !errors.Is(err, errRefused) {
 			t.Errorf("%s: %v", name, err)

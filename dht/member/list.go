@@ -57,7 +57,8 @@ func New(o Options) (*List, error) {
 	}
 	l := &List{opts: o, log: o.Logger, self: o.Host.ID(),
 		views: make(chan partition.View, 1), contacts: make(chan peer.ID, 64),
-		wake: make(chan struct{}, 1), gossip: make(chan struct{}, 1), differ: make(chan peer.ID, 1), stop: make(chan struct{}), leaving: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), gossip: make(chan struct{}, 1), differ: make(chan peer.ID, 1),
+		stop: make(chan struct{}), leaving: make(chan struct{}, 1),
 		members: map[string]wire.Descriptor{}, checked: map[string]checked{}, gone: map[string]Gone{}}
 	l.own.Member = o.Self
 	if err := l.seal(); err != nil {
@@ -242,7 +243,8 @@ func (l *List) Stats() Stats {
 	defer l.mu.Unlock()
 	return Stats{PacketsIn: t.packetsIn.Load(), PacketsOut: t.packetsOut.Load(), BytesIn: t.bytesIn.Load(),
 		BytesOut: t.bytesOut.Load(), Dropped: t.dropped.Load(), Refused: t.refused.Load(),
-		DeathClaims: l.transport.accusers.all(), BadDescriptors: l.bad, StaleDescriptors: l.old, Health: l.ml.GetHealthScore()}
+		DeathClaims: l.transport.accusers.all(), BadDescriptors: l.bad, StaleDescriptors: l.old,
+		Health: l.ml.GetHealthScore()}
 }
 
 // Leave says good-bye: the others drop this peer from their Views at once. The

@@ -182,7 +182,8 @@ func TestDeathLeaveAndReturn(t *testing.T) {
 		t.Logf("death known after %s", took)
 		for _, l := range rest {
 			g := l.Gone()
-			if len(g) != 2 || !g[leaver.self.String()].Left || g[dead.self.String()].Left || g[dead.self.String()].Member.Capacity != 6 {
+			if len(g) != 2 || !g[leaver.self.String()].Left || g[dead.self.String()].Left ||
+				g[dead.self.String()].Member.Capacity != 6 {
 				t.Errorf("remembers %+v", g)
 			}
 		}
@@ -245,7 +246,8 @@ func TestNotifyAliveRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		seal := func(sequence uint64, space string, by crypto.PrivKey) []byte {
-			b, err := wire.Descriptor{Sequence: sequence, Member: partition.Member{Capacity: 2}}.Seal(by, space, memberlist.MetaMaxSize)
+			b, err := wire.Descriptor{Sequence: sequence, Member: partition.Member{Capacity: 2}}.Seal(by, space,
+				memberlist.MetaMaxSize)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -253,7 +255,8 @@ func TestNotifyAliveRefuses(t *testing.T) {
 		}
 		node := func(change func(*memberlist.Node)) *memberlist.Node {
 			n := &memberlist.Node{Name: id.String(), Addr: fakeIP(id), Port: fakePort, Meta: seal(10, "space", key),
-				PMin: memberlist.ProtocolVersionMin, PMax: memberlist.ProtocolVersionMax, PCur: memberlist.ProtocolVersion2Compatible}
+				PMin: memberlist.ProtocolVersionMin, PMax: memberlist.ProtocolVersionMax,
+				PCur: memberlist.ProtocolVersion2Compatible}
 			change(n)
 			return n
 		}
@@ -307,8 +310,10 @@ func TestMadeUpPeersDoNotFillTheMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return delegate{l}.NotifyAlive(&memberlist.Node{Name: id.String(), Addr: fakeIP(id), Port: fakePort, Meta: meta,
-				PMin: memberlist.ProtocolVersionMin, PMax: memberlist.ProtocolVersionMax, PCur: memberlist.ProtocolVersion2Compatible})
+			return delegate{l}.NotifyAlive(&memberlist.Node{Name: id.String(), Addr: fakeIP(id), Port: fakePort,
+				Meta: meta,
+				PMin: memberlist.ProtocolVersionMin, PMax: memberlist.ProtocolVersionMax,
+				PCur: memberlist.ProtocolVersion2Compatible})
 		}
 		refused := 0
 		for range 50 {

@@ -120,7 +120,8 @@ func (p *Pass) open(founder, space string, now time.Time) ([]*GrantBody, error) 
 			return nil, fmt.Errorf("an invite good for longer than %s: %w", MaxInviteLife, ErrMalformed)
 		}
 		if b.ExpiresMs != 0 && now.UnixMilli() >= b.ExpiresMs {
-			return nil, fmt.Errorf("grant: %w at %s", ErrExpired, time.UnixMilli(b.ExpiresMs).UTC().Format(time.RFC3339))
+			return nil, fmt.Errorf("grant: %w at %s", ErrExpired,
+				time.UnixMilli(b.ExpiresMs).UTC().Format(time.RFC3339))
 		}
 		issuer = b.Subject
 		bodies = append(bodies, &b)
@@ -153,7 +154,8 @@ func (p *Pass) Grant(key crypto.PrivKey, space string, body *GrantBody) (*Pass, 
 }
 
 // NewInvite makes an invitation that is good for life, from the holder of pass.
-func NewInvite(key crypto.PrivKey, pass *Pass, founder, space string, addrs []string, now time.Time, life time.Duration) (*Invite, error) {
+func NewInvite(key crypto.PrivKey, pass *Pass, founder, space string, addrs []string, now time.Time,
+	life time.Duration) (*Invite, error) {
 	if life <= 0 || life > MaxInviteLife {
 		return nil, fmt.Errorf("new invite: good for %s: give up to %s", life, MaxInviteLife)
 	}
@@ -165,11 +167,13 @@ func NewInvite(key crypto.PrivKey, pass *Pass, founder, space string, addrs []st
 	if err != nil {
 		return nil, fmt.Errorf("new invite: %w", err)
 	}
-	own, err := pass.Grant(key, space, &GrantBody{Subject: id, IssuedMs: now.UnixMilli(), ExpiresMs: now.Add(life).UnixMilli(), Invite: true})
+	own, err := pass.Grant(key, space, &GrantBody{Subject: id, IssuedMs: now.UnixMilli(),
+		ExpiresMs: now.Add(life).UnixMilli(), Invite: true})
 	if err != nil {
 		return nil, fmt.Errorf("new invite: %w", err)
 	}
-	inv := &Invite{Version: InviteVersion, Space: space, Founder: founder, Pass: own, Seed: seed, Addrs: addrs[:min(len(addrs), MaxAddrs)]}
+	inv := &Invite{Version: InviteVersion, Space: space, Founder: founder, Pass: own, Seed: seed,
+		Addrs: addrs[:min(len(addrs), MaxAddrs)]}
 	if err := inv.Check(now); err != nil {
 		return nil, fmt.Errorf("new invite: %w", err)
 	}

@@ -21,7 +21,8 @@ func members(t testing.TB, n int, now time.Time) (ids []string, keys []crypto.Pr
 		pass := &Pass{}
 		if last := len(ids) - 1; last >= 0 {
 			var err error
-			if pass, err = passes[last].Grant(keys[last], space, &GrantBody{Subject: id, IssuedMs: now.UnixMilli()}); err != nil {
+			if pass, err = passes[last].Grant(keys[last], space,
+				&GrantBody{Subject: id, IssuedMs: now.UnixMilli()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -96,22 +97,31 @@ func TestBadPasses(t *testing.T) {
 		at   time.Time
 		want error
 	}{
-		"none":                          {nil, stranger, now, ErrNoPass},
-		"empty":                         {&Pass{}, stranger, now, ErrNoPass},
-		"another peer's":                {passes[2], stranger, now, ErrOtherPeer},
-		"another's redeemed invite":     {redeemed, ids[1], now, ErrOtherPeer},
-		"changed":                       {forged, stranger, now, ErrSignature},
-		"by somebody who is no member":  {grant(nil, strangerKey, space, &GrantBody{Subject: stranger}), stranger, now, ErrNoMember},
-		"chained to somebody's pass":    {grant(passes[1], strangerKey, space, &GrantBody{Subject: stranger}), stranger, now, ErrNoMember},
-		"of another swarm":              {grant(nil, keys[0], "another", &GrantBody{Subject: stranger}), stranger, now, ErrSignature},
-		"expired":                       {grant(nil, keys[0], space, &GrantBody{Subject: stranger, ExpiresMs: now.UnixMilli()}), stranger, now, ErrExpired},
-		"an invite that has expired":    {redeemed, stranger, now.Add(time.Hour), ErrExpired},
-		"the invite itself":             {invite.Pass, stranger, now, ErrNoMember},
-		"an invite by who came by one":  {grant(redeemed, strangerKey, space, &GrantBody{Subject: ids[1]}), ids[1], now, ErrNoMember},
-		"an invite made by an invite":   {grant(invite.Pass, inviteSigner, space, &GrantBody{Subject: stranger, Invite: true, ExpiresMs: now.Add(time.Minute).UnixMilli()}), stranger, now, ErrNoMember},
-		"an invite that does not end":   {grant(grant(nil, keys[0], space, &GrantBody{Subject: ids[1], Invite: true}), keys[1], space, &GrantBody{Subject: stranger}), stranger, now, ErrMalformed},
-		"a chain that is too long":      {&Pass{Grants: make([]*Grant, MaxGrants+1)}, stranger, now, ErrTooLarge},
-		"a grant that is too long":      {&Pass{Grants: []*Grant{{Body: make([]byte, MaxGrant+1)}}}, stranger, now, ErrTooLarge},
+		"none":                      {nil, stranger, now, ErrNoPass},
+		"empty":                     {&Pass{}, stranger, now, ErrNoPass},
+		"another peer's":            {passes[2], stranger, now, ErrOtherPeer},
+		"another's redeemed invite": {redeemed, ids[1], now, ErrOtherPeer},
+		"changed":                   {forged, stranger, now, ErrSignature},
+		"by somebody who is no member": {grant(nil, strangerKey, space, &GrantBody{Subject: stranger}), stranger, now,
+			ErrNoMember},
+		"chained to somebody's pass": {grant(passes[1], strangerKey, space, &GrantBody{Subject: stranger}), stranger,
+			now, ErrNoMember},
+		"of another swarm": {grant(nil, keys[0], "another", &GrantBody{Subject: stranger}), stranger, now,
+			ErrSignature},
+		"expired": {grant(nil, keys[0], space,
+			&GrantBody{Subject: stranger, ExpiresMs: now.UnixMilli()}), stranger, now, ErrExpired},
+		"an invite that has expired": {redeemed, stranger, now.Add(time.Hour), ErrExpired},
+		"the invite itself":          {invite.Pass, stranger, now, ErrNoMember},
+		"an invite by who came by one": {grant(redeemed, strangerKey, space, &GrantBody{Subject: ids[1]}), ids[1], now,
+			ErrNoMember},
+		"an invite made by an invite": {grant(invite.Pass, inviteSigner, space,
+			&GrantBody{Subject: stranger, Invite: true, ExpiresMs: now.Add(time.Minute).UnixMilli()}), stranger, now,
+			ErrNoMember},
+		"an invite that does not end": {grant(grant(nil, keys[0], space, &GrantBody{Subject: ids[1], Invite: true}),
+			keys[1], space, &GrantBody{Subject: stranger}), stranger, now, ErrMalformed},
+		"a chain that is too long": {&Pass{Grants: make([]*Grant, MaxGrants+1)}, stranger, now, ErrTooLarge},
+		"a grant that is too long": {&Pass{Grants: []*Grant{{Body: make([]byte, MaxGrant+1)}}}, stranger, now,
+			ErrTooLarge},
 		"a grant that is no protobuf":   {&Pass{Grants: []*Grant{{Body: []byte{0xff}}}}, stranger, now, ErrMalformed},
 		"a nil grant":                   {&Pass{Grants: []*Grant{nil}}, stranger, now, ErrNoMember},
 		"the founder's, shown by other": {passes[0], ids[1], now, ErrNoPass},
@@ -131,7 +141,9 @@ func TestBadPasses(t *testing.T) {
 			t.Errorf("an invite for %s", life)
 		}
 	}
-	for name, code := range map[string]string{"nothing": "", "another version": "echo-invite-2-AAAA", "no base64": invitePrefix + "!", "rubbish": invitePrefix + "_____", "too long": invitePrefix + strings.Repeat("A", MaxInvite)} {
+	for name, code := range map[string]string{"nothing": "", "another version": "echo-invite-2-AAAA",
+		"no base64": invitePrefix + "!", "rubbish": invitePrefix + "_____",
+		"too long": invitePrefix + strings.Repeat("A", MaxInvite)} {
 		if inv, err := ParseInvite(code); err == nil {
 			t.Errorf("%s: %v", name, inv)
 		}
@@ -141,7 +153,8 @@ func TestBadPasses(t *testing.T) {
 // The proof of the swarm's key is for one prover, one verifier, one pair of
 // nonces, and no good the other way round.
 func TestProofIsBound(t *testing.T) {
-	key, n1, n2 := bytes.Repeat([]byte{1}, SwarmKeyLen), bytes.Repeat([]byte{2}, NonceLen), bytes.Repeat([]byte{3}, NonceLen)
+	key, n1, n2 := bytes.Repeat([]byte{1}, SwarmKeyLen), bytes.Repeat([]byte{2}, NonceLen),
+		bytes.Repeat([]byte{3}, NonceLen)
 	p := Proof(key, "a", "b", n1, n2)
 	if !ProofGood(key, p, "a", "b", n1, n2) {
 		t.Fatal("a good proof is refused")
@@ -173,7 +186,8 @@ func FuzzMembership(f *testing.F) {
 		f.Fatal(err)
 	}
 	var hello bytes.Buffer
-	if err := WriteAdmit(&hello, &Admit{Version: AdmitVersion, Nonce: make([]byte, NonceLen), Space: space, Pass: passes[2]}); err != nil {
+	if err := WriteAdmit(&hello, &Admit{Version: AdmitVersion, Nonce: make([]byte, NonceLen), Space: space,
+		Pass: passes[2]}); err != nil {
 		f.Fatal(err)
 	}
 	pass, err := proto.Marshal(passes[2])

@@ -30,17 +30,21 @@ func TestClaimsOfAPeerAreClamped(t *testing.T) {
 		return append(sig, body...)
 	}
 	for _, claim := range []uint32{0, 17, 1e9, math.MaxUint32} {
-		d, err := OpenDescriptor(id, space, seal(&PeerDescriptor{Sequence: 1, Capacity: claim, LoadStep: claim}), time.Time{})
+		d, err := OpenDescriptor(id, space, seal(&PeerDescriptor{Sequence: 1, Capacity: claim, LoadStep: claim}),
+			time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, l := d.Member.Capacity, d.Member.LoadStep; c < MinCapacity || c > MaxCapacity || l < 0 || l > MaxLoadStep {
+		if c, l := d.Member.Capacity, d.Member.LoadStep; c < MinCapacity || c > MaxCapacity || l < 0 ||
+			l > MaxLoadStep {
 			t.Errorf("claimed %d: capacity %d, load step %d", claim, c, l)
 		}
 	}
-	for name, p := range map[string]*GeoPoint{"north of the pole": {LatE7: 90*e7 + 1}, "beyond the date line": {LonE7: -180*e7 - 1},
+	for name, p := range map[string]*GeoPoint{"north of the pole": {LatE7: 90*e7 + 1},
+		"beyond the date line":    {LonE7: -180*e7 - 1},
 		"the ends of the numbers": {LatE7: math.MinInt32, LonE7: math.MaxInt32}} {
-		if _, err := OpenDescriptor(id, space, seal(&PeerDescriptor{Sequence: 1, Location: p}), time.Time{}); !errors.Is(err, ErrMalformed) {
+		if _, err := OpenDescriptor(id, space, seal(&PeerDescriptor{Sequence: 1, Location: p}),
+			time.Time{}); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -79,7 +79,8 @@ func OpenDescriptor(id, space string, sealed []byte, now time.Time) (Descriptor,
 		return Descriptor{}, fmt.Errorf("descriptor of %.64q: %w", id, err)
 	}
 	if !now.IsZero() && !d.Expires.IsZero() && now.After(d.Expires) {
-		return Descriptor{}, fmt.Errorf("descriptor of %.64q: %w at %s", id, ErrExpired, d.Expires.UTC().Format(time.RFC3339))
+		return Descriptor{}, fmt.Errorf("descriptor of %.64q: %w at %s", id, ErrExpired,
+			d.Expires.UTC().Format(time.RFC3339))
 	}
 	return d, nil
 }

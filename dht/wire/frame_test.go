@@ -18,7 +18,8 @@ import (
 func forward(n int) *Request {
 	f := &Forward{}
 	for range n {
-		f.Links = append(f.Links, &Link{Key: "web:https://example.org/a/page", Referrer: "web:https://example.org/", Depth: 1})
+		f.Links = append(f.Links, &Link{Key: "web:https://example.org/a/page", Referrer: "web:https://example.org/",
+			Depth: 1})
 	}
 	return &Request{Version: partition.WireVersion, Body: &Request_Forward{Forward: f}}
 }
@@ -169,7 +170,8 @@ func TestWriteRefusesWhatReadWould(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes written", name, err, b.Len())
 		}
 	}
-	huge := &Response{Version: partition.WireVersion, Body: &Response_Records{Records: &RecordsAnswer{Records: [][]byte{make([]byte, MaxFrame)}}}}
+	huge := &Response{Version: partition.WireVersion,
+		Body: &Response_Records{Records: &RecordsAnswer{Records: [][]byte{make([]byte, MaxFrame)}}}}
 	var b bytes.Buffer
 	if _, err := WriteResponse(&b, huge); !errors.Is(err, ErrTooLarge) || b.Len() > 0 {
 		t.Errorf("over the frame: %v, %d bytes written", err, b.Len())
@@ -179,7 +181,9 @@ func TestWriteRefusesWhatReadWould(t *testing.T) {
 func FuzzReadRequest(f *testing.F) {
 	f.Add(frameOf(f, forward(2)))
 	f.Add(frameOf(f, forward(200)))
-	f.Add(frameOf(f, &Request{Version: partition.WireVersion, Body: &Request_Turns{&Turns{Asks: []*TurnAsk{{Address: "192.0.2.1", GapMs: 1000, Want: true, Turn: 7, Back: 6, QuietMs: 900}}}}}))
+	f.Add(frameOf(f, &Request{Version: partition.WireVersion,
+		Body: &Request_Turns{&Turns{Asks: []*TurnAsk{{Address: "192.0.2.1", GapMs: 1000, Want: true, Turn: 7, Back: 6,
+			QuietMs: 900}}}}}))
 	f.Add([]byte{2, 1, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, n, err := ReadRequest(bytes.NewReader(b))
@@ -201,8 +205,12 @@ func FuzzReadRequest(f *testing.F) {
 }
 
 func FuzzReadResponse(f *testing.F) {
-	f.Add(frameOf(f, &Response{Version: partition.WireVersion, Body: &Response_Forward{Forward: &ForwardAck{Answers: []ForwardAck_Answer{1, 2, 3}, Reasons: []string{"", "", "no"}}}}))
-	f.Add(frameOf(f, &Response{Version: partition.WireVersion, Body: &Response_Query{Query: &QueryAnswer{Hits: []*Hit{{Key: "web:http://a/", Score: 1}}, Missing: []uint64{1 << 62}}}}))
+	f.Add(frameOf(f, &Response{Version: partition.WireVersion,
+		Body: &Response_Forward{Forward: &ForwardAck{Answers: []ForwardAck_Answer{1, 2, 3},
+			Reasons: []string{"", "", "no"}}}}))
+	f.Add(frameOf(f, &Response{Version: partition.WireVersion,
+		Body: &Response_Query{Query: &QueryAnswer{Hits: []*Hit{{Key: "web:http://a/", Score: 1}},
+			Missing: []uint64{1 << 62}}}}))
 	f.Add(frameOf(f, &Response{Version: partition.WireVersion, Refusal: &Refusal{Code: 1}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, _, err := ReadResponse(bytes.NewReader(b))

@@ -14,7 +14,8 @@ func fieldLimit(name protoreflect.FullName) int {
 		"echonode.wire.v1.ForwardAck.moved":
 		return MaxLinks
 	case "echonode.wire.v1.Query.slices", "echonode.wire.v1.QueryAnswer.missing",
-		"echonode.wire.v1.Records.slices", "echonode.wire.v1.RecordsAnswer.whole", "echonode.wire.v1.LeaseAnswer.refused",
+		"echonode.wire.v1.Records.slices", "echonode.wire.v1.RecordsAnswer.whole",
+		"echonode.wire.v1.LeaseAnswer.refused",
 		"echonode.wire.v1.Copies.slices", "echonode.wire.v1.CopiesAnswer.missing":
 		return MaxSlices
 	case "echonode.wire.v1.TermStats.df":
@@ -26,13 +27,15 @@ func fieldLimit(name protoreflect.FullName) int {
 	case "echonode.wire.v1.Ship.pieces", "echonode.wire.v1.ShipAnswer.stances":
 		return MaxPieces
 	case "echonode.wire.v1.Lease.configs", "echonode.wire.v1.LeaseAnswer.newer", "echonode.wire.v1.Ballots.proposals",
-		"echonode.wire.v1.BallotsAnswer.promises", "echonode.wire.v1.Configs.decided", "echonode.wire.v1.ConfigsAnswer.known":
+		"echonode.wire.v1.BallotsAnswer.promises", "echonode.wire.v1.Configs.decided",
+		"echonode.wire.v1.ConfigsAnswer.known":
 		return MaxConfigs
 	case "echonode.wire.v1.Config.keepers":
 		return MaxConfigKeepers
 	case "echonode.wire.v1.Config.starts":
 		return MaxConfigStarts
-	case "echonode.wire.v1.RecordsAnswer.records", "echonode.wire.v1.RecordsAnswer.slices", "echonode.wire.v1.RecordsAnswer.parts":
+	case "echonode.wire.v1.RecordsAnswer.records", "echonode.wire.v1.RecordsAnswer.slices",
+		"echonode.wire.v1.RecordsAnswer.parts":
 		return MaxRecords
 	case "echonode.wire.v1.WhoOwnsAnswer.keepers", "echonode.wire.v1.WhoOwnsAnswer.addrs":
 		return MaxPeers

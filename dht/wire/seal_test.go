@@ -29,8 +29,10 @@ func newKey(t testing.TB) (crypto.PrivKey, string) {
 }
 
 func described(id string) Descriptor {
-	return Descriptor{Sequence: 7, Expires: time.UnixMilli(1_800_000_000_000), Member: partition.Member{ID: id, Capacity: 3, LoadStep: 2,
-		Location: &partition.Point{Lat: 38.72, Lon: -9.14}, Version: "v1", Addrs: []string{"/ip4/192.0.2.1/tcp/4001", "/ip4/192.0.2.1/udp/4001/quic-v1"}}}
+	return Descriptor{Sequence: 7, Expires: time.UnixMilli(1_800_000_000_000),
+		Member: partition.Member{ID: id, Capacity: 3, LoadStep: 2,
+			Location: &partition.Point{Lat: 38.72, Lon: -9.14}, Version: "v1",
+			Addrs: []string{"/ip4/192.0.2.1/tcp/4001", "/ip4/192.0.2.1/udp/4001/quic-v1"}}}
 }
 
 func TestDescriptorRoundTrip(t *testing.T) {
@@ -101,7 +103,8 @@ func TestDescriptorBounds(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(sealed), err)
 	}
 	got, err := OpenDescriptor(id, "", sealed, time.Time{})
-	if err != nil || got.Member.Capacity != MaxCapacity || got.Member.LoadStep != MaxLoadStep || got.Member.ZoneDepth != partition.MaxZoneDepth {
+	if err != nil || got.Member.Capacity != MaxCapacity || got.Member.LoadStep != MaxLoadStep ||
+		got.Member.ZoneDepth != partition.MaxZoneDepth {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if n := len(got.Member.Addrs); n < 8 || n > MaxAddrs || got.Member.Addrs[0] != d.Member.Addrs[0] {
@@ -145,7 +148,8 @@ func FuzzOpenDescriptor(f *testing.F) {
 			return
 		}
 		m := d.Member
-		if m.Capacity < MinCapacity || m.Capacity > MaxCapacity || m.LoadStep < 0 || m.LoadStep > MaxLoadStep || m.ZoneDepth < 0 || m.ZoneDepth > partition.MaxZoneDepth || len(m.Addrs) > MaxAddrs {
+		if m.Capacity < MinCapacity || m.Capacity > MaxCapacity || m.LoadStep < 0 || m.LoadStep > MaxLoadStep ||
+			m.ZoneDepth < 0 || m.ZoneDepth > partition.MaxZoneDepth || len(m.Addrs) > MaxAddrs {
 			t.Fatalf("out of bounds: %+v", m)
 		}
 		if l := m.Location; l != nil && !(math.Abs(l.Lat) <= 90 && math.Abs(l.Lon) <= 180) {

@@ -76,7 +76,8 @@ func (m *Ballots) validate() error {
 			return err
 		}
 		if p.Next != nil && p.Next.Slice != p.GetBase().GetSlice() {
-			return fmt.Errorf("a successor in slice %d of a replica set of slice %d: %w", p.Next.Slice, p.GetBase().GetSlice(), ErrMalformed)
+			return fmt.Errorf("a successor in slice %d of a replica set of slice %d: %w", p.Next.Slice,
+				p.GetBase().GetSlice(), ErrMalformed)
 		}
 		if err := checkText("ballot", p.By, MaxPeerID); err != nil {
 			return err

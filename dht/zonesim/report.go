@@ -36,7 +36,8 @@ func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		v  *int
 		to int
-	}{{&o.Peers, 100_000}, {&o.ZoneMax, 400}, {&o.Replicas, 3}, {&o.Lookups, 2000}, {&o.Senders, 20}, {&o.Links, 50_000}, {&o.Rate, 30}, {&o.Window, 300}} {
+	}{{&o.Peers, 100_000}, {&o.ZoneMax, 400}, {&o.Replicas, 3}, {&o.Lookups, 2000}, {&o.Senders, 20},
+		{&o.Links, 50_000}, {&o.Rate, 30}, {&o.Window, 300}} {
 		if *d.v == 0 {
 			*d.v = d.to
 		}
@@ -165,7 +166,8 @@ func (s *swarm) lookups(o Options, r *Report) {
 			r.Found++
 		}
 	}
-	r.Lookups, r.Hops, r.Queries, r.WhoOwns, r.SearchMS = o.Lookups, spread(hops), spread(queries), spread(calls), spread(ms)
+	r.Lookups, r.Hops, r.Queries, r.WhoOwns, r.SearchMS = o.Lookups, spread(hops), spread(queries), spread(calls),
+		spread(ms)
 }
 
 // ask asks those found until two members of the zone have answered; it returns
@@ -237,7 +239,8 @@ func (s *swarm) forwards(o Options, r *Report) {
 		zones += len(me.contacts)
 	}
 	per := func(n int) float64 { return float64(n) / float64(foreign) }
-	r.Links, r.QueriesPerLink, r.WhoOwnsPerLink, r.ForwardsPerLink, r.CacheHits = foreign, per(queries), per(calls), per(forwards), per(hits)
+	r.Links, r.QueriesPerLink, r.WhoOwnsPerLink, r.ForwardsPerLink, r.CacheHits = foreign, per(queries), per(calls),
+		per(forwards), per(hits)
 	r.KnownZones = float64(zones) / float64(o.Senders)
 }
 
@@ -273,13 +276,15 @@ func memberBytes() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	d := wire.Descriptor{Sequence: 1_800_000_000_000, Member: partition.Member{ID: id.String(), Capacity: 1, Version: "1.0.0", ZoneDepth: 8, ZoneFree: true,
+	d := wire.Descriptor{Sequence: 1_800_000_000_000, Member: partition.Member{ID: id.String(), Capacity: 1,
+		Version: "1.0.0", ZoneDepth: 8, ZoneFree: true,
 		Addrs: []string{"/ip4/203.0.113.7/udp/4001/quic-v1", "/ip4/203.0.113.7/tcp/4001"}}}
 	sealed, err := d.Seal(key, "00000000000000000000000000000000", wire.MaxDescriptor)
 	if err != nil {
 		return 0, err
 	}
-	const beside = 16 + 2 + 4 + 6 + 1 + len("AddrIncarnationMetaNamePortStateVsn") + 12 // address, port, incarnation, versions, state, field names, type bytes
+	// address, port, incarnation, versions, state, field names, type bytes
+	const beside = 16 + 2 + 4 + 6 + 1 + len("AddrIncarnationMetaNamePortStateVsn") + 12
 	return len(sealed) + len(id.String()) + beside, nil
 }
 
@@ -289,7 +294,8 @@ func (r Report) Text(to io.Writer) error {
 	row := func(what string, s Spread) {
 		fmt.Fprintf(w, "%s\t%.1f\t%d\t%d\t%d\n", what, s.Mean, s.P50, s.P99, s.Max)
 	}
-	fmt.Fprintf(w, "%d peers, %.0f %% of the tables dead, %d zones, seed %d\tmean\tp50\tp99\tmax\n", r.Peers, 100*r.Dead, r.Zones, r.Seed)
+	fmt.Fprintf(w, "%d peers, %.0f %% of the tables dead, %d zones, seed %d\tmean\tp50\tp99\tmax\n", r.Peers,
+		100*r.Dead, r.Zones, r.Seed)
 	row("members of a peer's zone", r.ZoneSize)
 	row("entries of its routing table", r.RoutingTable)
 	row("hops to another zone (log2 n = "+fmt.Sprintf("%.1f", r.Log2)+")", r.Hops)

@@ -15,13 +15,15 @@ func TestCostsGrowAsTheLogarithm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d peers: %d zones of %.0f, hops %.1f at most %d, messages %.1f, a link %.3f + %.3f + %.3f", peers, r.Zones, r.ZoneSize.Mean,
+		t.Logf("%d peers: %d zones of %.0f, hops %.1f at most %d, messages %.1f, a link %.3f + %.3f + %.3f", peers,
+			r.Zones, r.ZoneSize.Mean,
 			r.Hops.Mean, r.Hops.Max, r.Queries.Mean, r.QueriesPerLink, r.WhoOwnsPerLink, r.ForwardsPerLink)
 		if r.Found != r.Lookups || float64(r.Hops.Max) > math.Log2(float64(peers)) || r.ZoneSize.Max > 100 {
 			t.Errorf("%d peers: %+v", peers, r)
 		}
 		if before.Peers > 0 && (r.Hops.Mean > before.Hops.Mean+2 || r.MembershipBytes > 2*before.MembershipBytes) {
-			t.Errorf("%d peers: hops %.1f after %.1f, membership %.0f after %.0f", peers, r.Hops.Mean, before.Hops.Mean, r.MembershipBytes, before.MembershipBytes)
+			t.Errorf("%d peers: hops %.1f after %.1f, membership %.0f after %.0f", peers, r.Hops.Mean, before.Hops.Mean,
+				r.MembershipBytes, before.MembershipBytes)
 		}
 		before = r
 	}

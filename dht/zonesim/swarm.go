@@ -31,7 +31,8 @@ type swarm struct {
 
 func newSwarm(o Options) *swarm {
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
-	s := &swarm{seed: o.Seed, places: make([]uint64, o.Peers), depth: make([]uint8, o.Peers), dead: make([]bool, o.Peers), tables: map[peerNo][]peerNo{}}
+	s := &swarm{seed: o.Seed, places: make([]uint64, o.Peers), depth: make([]uint8, o.Peers),
+		dead: make([]bool, o.Peers), tables: map[peerNo][]peerNo{}}
 	for i := range s.places {
 		s.places[i] = rng.Uint64()
 		s.dead[i] = rng.Float64() < o.Dead

@@ -59,7 +59,8 @@ func (s *swarm) walk(rng *rand.Rand, from peerNo, place uint64) *walk {
 		asked: map[peerNo]bool{from: true}, done: map[peerNo]bool{}, dead: map[peerNo]bool{}}
 	w.hear(s.nearest(from, place), 0)
 	w.run()
-	slices.SortStableFunc(w.found, func(a, b peerNo) int { return common(s.places[b], place) - common(s.places[a], place) })
+	slices.SortStableFunc(w.found,
+		func(a, b peerNo) int { return common(s.places[b], place) - common(s.places[a], place) })
 	w.MS = w.now
 	return w
 }

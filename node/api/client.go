@@ -94,7 +94,8 @@ func NewClient(addr, token string) (*Client, error) {
 		base = "http://" + addr
 	}
 	u, err := url.Parse(base)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" || u.User != nil {
 		return nil, fmt.Errorf("api address %q is neither HOST:PORT nor a URL as http://127.0.0.1:7700", addr)
 	}
 	return &Client{

@@ -19,7 +19,8 @@ var ErrBroken = errors.New("the export broke off")
 // Export calls fn for each record that matches e, with the cursor to go on
 // after it, and returns what did not answer. An error of fn ends it and is
 // returned.
-func (c *Client) Export(ctx context.Context, e Export, fn func(rec store.Record, cursor string) error) ([]Missing, error) {
+func (c *Client) Export(ctx context.Context, e Export, fn func(rec store.Record, cursor string) error) ([]Missing,
+	error) {
 	res, err := c.send(ctx, http.MethodGet, "/api/v1/export?"+e.Values().Encode(), nil)
 	if err != nil {
 		return nil, err

@@ -59,7 +59,8 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, e Export) {
 		defer func() { <-s.exports }()
 	default:
 		w.Header().Set("Retry-After", "5")
-		writeProblem(w, r, http.StatusServiceUnavailable, fmt.Sprintf("%d exports are running; try again later", maxExports))
+		writeProblem(w, r, http.StatusServiceUnavailable, fmt.Sprintf("%d exports are running; try again later",
+			maxExports))
 		return
 	}
 	x := &exporter{w: w, control: http.NewResponseController(w), stall: s.stall, last: e.Cursor}

@@ -34,7 +34,8 @@ func collect(t *testing.T, c *Client, e Export) ([]string, []Missing, error) {
 	t.Helper()
 	var cursors []string
 	missing, err := c.Export(t.Context(), e, func(rec store.Record, cursor string) error {
-		if want := partition.Key("web:https://example.org/" + cursor); rec.Key != want || rec.Title != "Título <b>" || rec.Kind != e.Kind {
+		if want := partition.Key("web:https://example.org/" + cursor); rec.Key != want || rec.Title != "Título <b>" ||
+			rec.Kind != e.Kind {
 			t.Errorf("cursor %s with %+v", cursor, rec)
 		}
 		cursors = append(cursors, cursor)
@@ -60,7 +61,8 @@ func TestAnExportGoesOnAfterACursor(t *testing.T) {
 	if err != nil || strings.Join(cursors, "") != "45" {
 		t.Fatalf("%v, %v", cursors, err)
 	}
-	if cursors, missing, err := collect(t, c, Export{Cursor: "5"}); err != nil || len(cursors) != 0 || len(missing) != 1 {
+	if cursors, missing, err := collect(t, c, Export{Cursor: "5"}); err != nil || len(cursors) != 0 ||
+		len(missing) != 1 {
 		t.Errorf("nothing left: %v, %v, %v", cursors, missing, err)
 	}
 	// By hand, as a script does it: cut after the last line feed, read the cursor of the last line.
@@ -170,7 +172,8 @@ func TestAnExportOutlivesTheServersDeadlines(t *testing.T) {
 	}
 	defer c.Close()
 	n := 0
-	if missing, err := c.Export(t.Context(), Export{}, func(store.Record, string) error { n++; return nil }); err != nil || n != 3 || len(missing) != 0 {
+	if missing, err := c.Export(t.Context(), Export{},
+		func(store.Record, string) error { n++; return nil }); err != nil || n != 3 || len(missing) != 0 {
 		t.Errorf("%d records, %v, %v", n, missing, err)
 	}
 }

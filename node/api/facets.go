@@ -55,7 +55,8 @@ func (p FacetParams) check(f *faults) Facets {
 	}
 	if out.Scope != "" {
 		if _, err := period.ParseScope(out.Scope); err != nil {
-			f.add("query.scope", p.Scope, "must be years, months, days or FROM..TO with commas between them, as 1939..1945: %v", err)
+			f.add("query.scope", p.Scope,
+				"must be years, months, days or FROM..TO with commas between them, as 1939..1945: %v", err)
 		}
 	}
 	if kinds := []string{"", "in", "out", "undecided"}; !slices.Contains(kinds, out.Verdict) {
@@ -76,5 +77,6 @@ func (c Facets) put(v url.Values) {
 
 // facetParams are the parameters of Facets in v.
 func facetParams(v url.Values) FacetParams {
-	return FacetParams{Place: v.Get("place"), Near: v.Get("near"), Radius: v.Get("radius"), Scope: v.Get("scope"), Verdict: v.Get("verdict")}
+	return FacetParams{Place: v.Get("place"), Near: v.Get("near"), Radius: v.Get("radius"), Scope: v.Get("scope"),
+		Verdict: v.Get("verdict")}
 }

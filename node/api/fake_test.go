@@ -30,19 +30,23 @@ var testTime = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 func fake() Peer {
 	return Peer{
 		Status: func(context.Context) (Status, error) {
-			return Status{ID: "peer1", Swarm: "s", Records: 7, Limits: []string{"hours"}, Stops: map[string]int64{"robots": 2}}, nil
+			return Status{ID: "peer1", Swarm: "s", Records: 7, Limits: []string{"hours"},
+				Stops: map[string]int64{"robots": 2}}, nil
 		},
 		Peers: func(context.Context) ([]PeerInfo, error) {
 			return []PeerInfo{
-				{Member: partition.Member{ID: "peer1", Capacity: 4, Location: &partition.Point{Lat: 1, Lon: 2}}, State: "alive", Slices: 3, Self: true, Status: &Status{ID: "peer1"}},
+				{Member: partition.Member{ID: "peer1", Capacity: 4, Location: &partition.Point{Lat: 1, Lon: 2}},
+					State: "alive", Slices: 3, Self: true, Status: &Status{ID: "peer1"}},
 				{Member: partition.Member{ID: "peer2"}, State: "gone"},
 			}, nil
 		},
 		Owner: func(_ context.Context, k partition.Key) (Owner, error) {
-			return Owner{Key: k, Slice: "h/001", Replicas: []string{"peer2"}, Addrs: []string{"/ip4/127.0.0.1/tcp/1"}}, nil
+			return Owner{Key: k, Slice: "h/001", Replicas: []string{"peer2"}, Addrs: []string{"/ip4/127.0.0.1/tcp/1"}},
+				nil
 		},
 		Show: func(_ context.Context, k partition.Key) (Shown, error) {
-			return Shown{Key: k, Owner: "peer2", Known: true, State: "done", Record: &store.Record{V: 1, Key: k, Title: "t"}}, nil
+			return Shown{Key: k, Owner: "peer2", Known: true, State: "done",
+				Record: &store.Record{V: 1, Key: k, Title: "t"}}, nil
 		},
 		Seed: func(_ context.Context, keys []partition.Key) ([]SeedAnswer, error) {
 			answers := make([]SeedAnswer, len(keys))
@@ -53,8 +57,10 @@ func fake() Peer {
 		},
 		Query: func(_ context.Context, q Query) (Answer, error) {
 			return Answer{
-				Hits: []Hit{{Key: testKey, Title: q.Q, Kind: q.Kind, Lang: q.Lang, Snippet: q.Site, Score: float64(q.Limit), FetchedAt: q.Since}}, Total: 9,
-				Coverage: Coverage{SlicesAnswered: 1, SlicesTotal: 2, Missing: []Missing{{Peer: "peer2", Reason: "late", Slices: 1}}}, Cursor: q.Cursor + "+",
+				Hits: []Hit{{Key: testKey, Title: q.Q, Kind: q.Kind, Lang: q.Lang, Snippet: q.Site,
+					Score: float64(q.Limit), FetchedAt: q.Since}}, Total: 9,
+				Coverage: Coverage{SlicesAnswered: 1, SlicesTotal: 2,
+					Missing: []Missing{{Peer: "peer2", Reason: "late", Slices: 1}}}, Cursor: q.Cursor + "+",
 			}, nil
 		},
 		Recent: func(_ context.Context, n int) ([]Hit, error) {
@@ -65,13 +71,15 @@ func fake() Peer {
 			return []Failure{{Key: testKey, State: "pending", Reason: "timeout", At: testTime}}, nil
 		},
 		Gaps: func(_ context.Context, q GapQuery) (GapAnswer, error) {
-			return GapAnswer{Gaps: []store.Gap{{Key: testKey, What: store.GapCut, From: q.Since, Reason: fmt.Sprint(q.Site, q.Limit, q.Local)}}, Cursor: q.Cursor}, nil
+			return GapAnswer{Gaps: []store.Gap{{Key: testKey, What: store.GapCut, From: q.Since,
+				Reason: fmt.Sprint(q.Site, q.Limit, q.Local)}}, Cursor: q.Cursor}, nil
 		},
 		Map: func(context.Context) (json.RawMessage, error) {
 			return json.RawMessage(`{"type":"FeatureCollection","features":[]}`), nil
 		},
 		Metrics: func() []Metric {
-			return []Metric{{Name: "echo_fetched_total", Help: "Fetches.", Kind: "counter", Value: 5, Labels: map[string]string{"site": "a", "kind": "page"}}}
+			return []Metric{{Name: "echo_fetched_total", Help: "Fetches.", Kind: "counter", Value: 5,
+				Labels: map[string]string{"site": "a", "kind": "page"}}}
 		},
 		Ready: func() error { return nil },
 	}
@@ -87,7 +95,8 @@ func exportOf(n int, err error) func(context.Context, Export, func(store.Record,
 			}
 		}
 		for i := after + 1; i <= n; i++ {
-			rec := store.Record{V: 1, Key: partition.Key(fmt.Sprint("web:https://example.org/", i)), Kind: e.Kind, Title: "Título <b>"}
+			rec := store.Record{V: 1, Key: partition.Key(fmt.Sprint("web:https://example.org/", i)), Kind: e.Kind,
+				Title: "Título <b>"}
 			if err := fn(rec, fmt.Sprint(i)); err != nil {
 				return nil, err
 			}
@@ -143,7 +152,8 @@ func problem(t testing.TB, res *http.Response, status int) *Problem {
 	if err := json.NewDecoder(res.Body).Decode(p); err != nil {
 		t.Fatal(err)
 	}
-	if p.Type != "about:blank" || p.Title != http.StatusText(status) || p.Status != status || p.Detail == "" || p.Instance == "" {
+	if p.Type != "about:blank" || p.Title != http.StatusText(status) || p.Status != status || p.Detail == "" ||
+		p.Instance == "" {
 		t.Fatalf("incomplete problem %+v", p)
 	}
 	return p

@@ -95,7 +95,8 @@ func secure(h http.Header) {
 // refuse gives the status to refuse r with, or 0.
 func (s *Server) refuse(r *http.Request, origin *http.CrossOriginProtection) (int, string) {
 	if s.loopback && !s.knownHost(r.Host) {
-		return http.StatusMisdirectedRequest, fmt.Sprintf("this peer's API is on a loopback address and does not answer to the name %q", r.Host)
+		return http.StatusMisdirectedRequest,
+			fmt.Sprintf("this peer's API is on a loopback address and does not answer to the name %q", r.Host)
 	}
 	if err := origin.Check(r); err != nil {
 		return http.StatusForbidden, "a page of another origin may not do this: " + err.Error()
@@ -116,7 +117,8 @@ func (s *Server) refuse(r *http.Request, origin *http.CrossOriginProtection) (in
 // form of such a page could start a query or an export. It may do no more than lead a
 // person to the first page, which asks the swarm nothing.
 func (s *Server) otherSite(r *http.Request) string {
-	leads := (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/" || r.URL.Path == "/login") && r.URL.RawQuery == ""
+	leads := (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		(r.URL.Path == "/" || r.URL.Path == "/login") && r.URL.RawQuery == ""
 	switch site := r.Header.Get(fetchSite); site {
 	case "same-origin", "none": // of our own pages, or typed by a person
 		return ""
@@ -130,7 +132,8 @@ func (s *Server) otherSite(r *http.Request) string {
 	// With a token asked of everybody, a browser adds its cookie to no request of another site.
 	for _, name := range []string{"Origin", "Referer"} {
 		from := r.Header.Get(name)
-		if u, err := url.Parse(from); from != "" && s.auth.open && !leads && (err != nil || !strings.EqualFold(u.Host, r.Host)) {
+		if u, err := url.Parse(from); from != "" && s.auth.open && !leads &&
+			(err != nil || !strings.EqualFold(u.Host, r.Host)) {
 			return name + " is " + from
 		}
 	}
@@ -175,7 +178,8 @@ func (s *Server) finish(a *answer, r *http.Request, start time.Time, crash any) 
 		s.log.Error("api handler panicked", "request", requestID(r.Context()), "path", r.URL.Path,
 			"panic", fmt.Sprint(crash), "stack", string(debug.Stack()))
 		if a.status == 0 {
-			writeProblem(a, r, http.StatusInternalServerError, "internal error; the peer's log has it under the ID of this request")
+			writeProblem(a, r, http.StatusInternalServerError,
+				"internal error; the peer's log has it under the ID of this request")
 		} else {
 			crash = http.ErrAbortHandler // half an answer must not look whole
 		}
@@ -189,7 +193,8 @@ func (s *Server) finish(a *answer, r *http.Request, start time.Time, crash any) 
 	if status >= 500 && status != http.StatusNotImplemented && r.URL.Path != "/readyz" {
 		log = s.log.Warn
 	}
-	log("api request", "request", requestID(r.Context()), "method", r.Method, "path", r.URL.Path, "status", status, "elapsed", elapsed)
+	log("api request", "request", requestID(r.Context()), "method", r.Method, "path", r.URL.Path, "status", status,
+		"elapsed", elapsed)
 	if crash == http.ErrAbortHandler {
 		panic(crash) // net/http closes the connection and is silent
 	}

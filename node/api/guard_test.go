@@ -15,18 +15,21 @@ import (
 
 func TestOptionsAreCheckedAllAtOnce(t *testing.T) {
 	_, err := New(Options{Addr: "0.0.0.0:7700", Timeout: -1})
-	if !errors.Is(err, ErrToken) || !strings.Contains(err.Error(), "negative") || !strings.Contains(err.Error(), "--api-token-file") {
+	if !errors.Is(err, ErrToken) || !strings.Contains(err.Error(), "negative") ||
+		!strings.Contains(err.Error(), "--api-token-file") {
 		t.Errorf("%v", err)
 	}
 	for _, o := range []Options{
 		{Addr: ":7700"}, {Addr: "192.0.2.1:1"}, {Addr: "peer.example:1"}, {Addr: "[::]:1"}, {Addr: "nonsense"},
-		{Token: "short"}, {Token: strings.Repeat("x", 513)}, {Token: "0123456789 0123456789"}, {Token: "0123456789é123456789"},
+		{Token: "short"}, {Token: strings.Repeat("x", 513)}, {Token: "0123456789 0123456789"},
+		{Token: "0123456789é123456789"},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v was taken", o)
 		}
 	}
-	for _, o := range []Options{{}, {Addr: "127.0.0.1:0"}, {Addr: "[::1]:7700"}, {Addr: "localhost:1"}, {Addr: "127.9.9.9:1"}, {Addr: ":7700", Token: testToken}} {
+	for _, o := range []Options{{}, {Addr: "127.0.0.1:0"}, {Addr: "[::1]:7700"}, {Addr: "localhost:1"},
+		{Addr: "127.9.9.9:1"}, {Addr: ":7700", Token: testToken}} {
 		if _, err := New(o); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -134,7 +137,8 @@ func TestALoginGivesACookieThatIsNotTheToken(t *testing.T) {
 		t.Fatalf("%s %v", res.Status, res.Header)
 	}
 	c := res.Cookies()[0]
-	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.MaxAge <= 0 || strings.Contains(c.Value, testToken) {
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.MaxAge <= 0 ||
+		strings.Contains(c.Value, testToken) {
 		t.Errorf("cookie %+v", c)
 	}
 	ask := func(c *http.Cookie) int {
@@ -149,7 +153,8 @@ func TestALoginGivesACookieThatIsNotTheToken(t *testing.T) {
 		t.Errorf("with the cookie: %d", got)
 	}
 	until, sum, _ := strings.Cut(c.Value, ".")
-	for _, forged := range []string{"", ".", until, until + ".", "9" + until + "." + sum, until + "." + strings.ToUpper(sum) + "0", testToken} {
+	for _, forged := range []string{"", ".", until, until + ".", "9" + until + "." + sum, until +
+		"." + strings.ToUpper(sum) + "0", testToken} {
 		if got := ask(&http.Cookie{Name: c.Name, Value: forged}); got != 401 {
 			t.Errorf("with %q: %d", forged, got)
 		}
@@ -167,7 +172,8 @@ func TestASessionEnds(t *testing.T) {
 		a    *auth
 		at   time.Time
 		want bool
-	}{{a, testTime, true}, {a, testTime.Add(sessionLife - time.Second), true}, {a, testTime.Add(sessionLife), false}, {other, testTime, false}} {
+	}{{a, testTime, true}, {a, testTime.Add(sessionLife - time.Second), true}, {a, testTime.Add(sessionLife), false},
+		{other, testTime, false}} {
 		if got := c.a.live(s, c.at); got != c.want {
 			t.Errorf("at %s: %v", c.at, got)
 		}
@@ -210,14 +216,16 @@ func TestALoginWithoutATokenLeadsHome(t *testing.T) {
 	hs := httptest.NewServer(s)
 	defer hs.Close()
 	base := hs.URL
-	if res := post(t, base+"/login", url.Values{"token": {"x"}}, nil); res.Header.Get("Location") != "/" || len(res.Cookies()) != 0 {
+	if res := post(t, base+"/login", url.Values{"token": {"x"}}, nil); res.Header.Get("Location") != "/" ||
+		len(res.Cookies()) != 0 {
 		t.Errorf("%s %v", res.Status, res.Header)
 	}
 }
 
 func TestAPageOfAnotherOriginMayNotChangeAnything(t *testing.T) {
 	seeded := 0
-	_, base := serve(t, Options{Peer: fake(), UI: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seeded++ })})
+	_, base := serve(t, Options{Peer: fake(),
+		UI: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seeded++ })})
 	for _, c := range []struct {
 		path, header, value string
 		refused             bool
@@ -263,7 +271,8 @@ func TestALoopbackPeerAnswersToLoopbackNamesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]int{
-		"127.0.0.1:7700": 200, "127.0.0.1": 200, "localhost:7700": 200, "LOCALHOST": 200, "[::1]:7700": 200, "[::1]": 200,
+		"127.0.0.1:7700": 200, "127.0.0.1": 200, "localhost:7700": 200, "LOCALHOST": 200, "[::1]:7700": 200,
+		"[::1]":               200,
 		"peer.localhost:7700": 200, "127.0.0.2:1": 200,
 		"evil.example": 421, "evil.example:7700": 421, "127.0.0.1.evil.example": 421, "localhost.evil.example:80": 421,
 		"192.0.2.7:7700": 421, "": 421, "[::2]:1": 421, "notlocalhost": 421,
@@ -286,7 +295,8 @@ func TestBodiesAndHeadersAreCapped(t *testing.T) {
 			t.Error("a form of any size is read")
 		}
 	})})
-	req, err := http.NewRequest("POST", base+"/seed", strings.NewReader(url.Values{"seeds": {strings.Repeat("x", maxFormBytes)}}.Encode()))
+	req, err := http.NewRequest("POST", base+"/seed",
+		strings.NewReader(url.Values{"seeds": {strings.Repeat("x", maxFormBytes)}}.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,20 +53,23 @@ func TestOnLoopbackOnlyTheOperatorChangesAnything(t *testing.T) {
 			{"POST", "/seed", "seeds=x", 303, 200},
 			{"POST", "/override", "key=x", 303, 200},
 		} {
-			for auth, want := range map[string]int{"": c.free, "Bearer " + testToken + "x": c.free, "Bearer " + testToken: c.status} {
+			for auth, want := range map[string]int{"": c.free, "Bearer " + testToken + "x": c.free,
+				"Bearer " + testToken: c.status} {
 				if o.Operator == "" {
 					want = c.free // nobody has a token that there is not
 				}
 				req := request(t, c.method, hs.URL+c.path, c.body)
 				if c.method != "GET" {
-					req.Header.Set("Content-Type", map[bool]string{true: "application/json", false: "text/plain"}[c.method == "PUT"])
+					req.Header.Set("Content-Type",
+						map[bool]string{true: "application/json", false: "text/plain"}[c.method == "PUT"])
 				}
 				if auth != "" {
 					req.Header.Set("Authorization", auth)
 				}
 				res := do(t, req)
 				if res.StatusCode != want {
-					t.Errorf("%s %s with %q, operator %q: %d, want %d", c.method, c.path, auth, o.Operator, res.StatusCode, want)
+					t.Errorf("%s %s with %q, operator %q: %d, want %d", c.method, c.path, auth, o.Operator,
+						res.StatusCode, want)
 				}
 				if res.StatusCode == 303 && res.Header.Get("Location") != "/login" {
 					t.Errorf("%s leads to %s", c.path, res.Header.Get("Location"))
@@ -92,11 +95,13 @@ func TestAttackCrossSiteQuery(t *testing.T) {
 		}
 	})})
 	const mozilla = "Mozilla/5.0 (X11; Linux x86_64)"
-	costly := []string{"/api/v1/query?q=x", "/api/v1/export", "/api/v1/export?local=true", "/?q=x", "/api/v1/gaps", "/api/v1/copies?key=web:https://example.org/", "/metrics", "/ui/live", "/login?code=x"}
+	costly := []string{"/api/v1/query?q=x", "/api/v1/export", "/api/v1/export?local=true", "/?q=x", "/api/v1/gaps",
+		"/api/v1/copies?key=web:https://example.org/", "/metrics", "/ui/live", "/login?code=x"}
 	for name, headers := range map[string][]string{
-		"image":             {fetchSite, "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"},
-		"script":            {fetchSite, "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "script"},
-		"fetch":             {fetchSite, "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Origin", "https://evil.example"},
+		"image":  {fetchSite, "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"},
+		"script": {fetchSite, "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "script"},
+		"fetch": {fetchSite, "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Origin",
+			"https://evil.example"},
 		"navigation":        {fetchSite, "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"},
 		"frame":             {fetchSite, "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"},
 		"another port here": {fetchSite, "same-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"},
@@ -108,7 +113,9 @@ func TestAttackCrossSiteQuery(t *testing.T) {
 	} {
 		for _, path := range costly {
 			res := do(t, request(t, "GET", base+path, "", headers...))
-			if want := map[bool]int{true: 401, false: 403}[name == "a silent one"]; res.StatusCode != want && !(name == "a silent one" && (path == "/?q=x" || strings.HasPrefix(path, "/login")) && res.StatusCode == 303) {
+			if want := map[bool]int{true: 401, false: 403}[name == "a silent one"]; res.StatusCode != want &&
+				!(name == "a silent one" && (path == "/?q=x" || strings.HasPrefix(path, "/login")) &&
+					res.StatusCode == 303) {
 				t.Errorf("%s, %s: %s, want %d", name, path, res.Status, want)
 			}
 			if got := res.Header.Get("Access-Control-Allow-Origin"); got != "" {
@@ -128,7 +135,8 @@ func TestAttackCrossSiteQuery(t *testing.T) {
 		{"/login", []string{fetchSite, "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}},
 		{"/?q=x", []string{fetchSite, "same-origin", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}},
 		{"/?q=x", []string{fetchSite, "none", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}},
-		{"/ui/live", []string{fetchSite, "same-origin", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "User-Agent", mozilla}},
+		{"/ui/live", []string{fetchSite, "same-origin", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty",
+			"User-Agent", mozilla}},
 		{"/api/v1/query?q=x", []string{"User-Agent", "curl/8"}},
 		{"/api/v1/query?q=x", []string{"User-Agent", mozilla, "Authorization", "Bearer " + testToken}},
 		{"/api/v1/query?q=x", []string{"Referer", base + "/", "Origin", base}},
@@ -173,7 +181,8 @@ func TestALoginLinkWorksOnce(t *testing.T) {
 	}
 	seed := func() int {
 		t.Helper()
-		res, err := browser.Do(request(t, "POST", hs.URL+"/seed", "seeds=x", "Content-Type", "application/x-www-form-urlencoded", fetchSite, "same-origin"))
+		res, err := browser.Do(request(t, "POST", hs.URL+"/seed", "seeds=x", "Content-Type",
+			"application/x-www-form-urlencoded", fetchSite, "same-origin"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +218,8 @@ func TestALoginLinkWorksOnce(t *testing.T) {
 		t.Errorf("wrong links are not limited: %s", end)
 	}
 	old := newAuth(testToken, true)
-	if code := old.newCode(testTime); old.redeem(code, testTime.Add(loginCodeLife)) || !old.redeem(code, testTime.Add(loginCodeLife-time.Second)) {
+	if code := old.newCode(testTime); old.redeem(code, testTime.Add(loginCodeLife)) ||
+		!old.redeem(code, testTime.Add(loginCodeLife-time.Second)) {
 		t.Error("a link does not end")
 	}
 	if old.redeem("", testTime) {
@@ -218,7 +228,8 @@ func TestALoginLinkWorksOnce(t *testing.T) {
 }
 
 func TestTheDashboardKnowsWhoMayOnlyLook(t *testing.T) {
-	_, base := serve(t, Options{Peer: fake(), UI: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, ReadOnly(r.Context())) })})
+	_, base := serve(t, Options{Peer: fake(),
+		UI: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, ReadOnly(r.Context())) })})
 	for auth, want := range map[string]string{"": "true", "Bearer " + testToken: "false"} {
 		res := do(t, request(t, "GET", base+"/", "", "Authorization", auth))
 		if b, err := io.ReadAll(res.Body); err != nil || string(b) != want {
@@ -235,6 +246,7 @@ func counted2[I, T any](n *atomic.Int64, fn func(context.Context, I) (T, error))
 	return func(ctx context.Context, in I) (T, error) { n.Add(1); return fn(ctx, in) }
 }
 
-func counted3[I, F, T any](n *atomic.Int64, fn func(context.Context, I, F) (T, error)) func(context.Context, I, F) (T, error) {
+func counted3[I, F, T any](n *atomic.Int64, fn func(context.Context, I, F) (T, error)) func(context.Context, I, F) (T,
+	error) {
 	return func(ctx context.Context, in I, f F) (T, error) { n.Add(1); return fn(ctx, in, f) }
 }

@@ -215,7 +215,8 @@ func (p exportParams) export() (Export, error) {
 	case "", "jsonl":
 		return e, nil
 	case "warc", "csv":
-		return Export{}, huma.Error400BadRequest("format " + p.Format + " is made by the command echo-node export, from jsonl")
+		return Export{}, huma.Error400BadRequest("format " + p.Format +
+			" is made by the command echo-node export, from jsonl")
 	}
 	return Export{}, huma.Error400BadRequest("format must be jsonl")
 }
@@ -224,7 +225,8 @@ func (p exportParams) export() (Export, error) {
 // parameters are left to the caller. Limit is 10 when absent.
 func ParseQuery(v url.Values) (Query, error) {
 	return queryParams{
-		Q: v.Get("q"), FacetParams: facetParams(v), Limit: v.Get("limit"), Cursor: v.Get("cursor"), Unfold: v.Get("unfold"), Timeout: v.Get("timeout"),
+		Q: v.Get("q"), FacetParams: facetParams(v), Limit: v.Get("limit"), Cursor: v.Get("cursor"),
+		Unfold: v.Get("unfold"), Timeout: v.Get("timeout"),
 		FilterParams: FilterParams{
 			Kind: v.Get("kind"), Lang: v.Get("lang"), Site: v.Get("site"), Since: v.Get("since"), Until: v.Get("until"),
 		},
@@ -233,7 +235,8 @@ func ParseQuery(v url.Values) (Query, error) {
 
 // Values is q as the parameters of GET /api/v1/query; ParseQuery reads them back.
 func (q Query) Values() url.Values {
-	v := filterValues(Export{Kind: q.Kind, Lang: q.Lang, Site: q.Site, Since: q.Since, Until: q.Until, Facets: q.Facets, Cursor: q.Cursor})
+	v := filterValues(Export{Kind: q.Kind, Lang: q.Lang, Site: q.Site, Since: q.Since, Until: q.Until, Facets: q.Facets,
+		Cursor: q.Cursor})
 	put(v, "q", q.Q)
 	if q.Unfold {
 		v.Set("unfold", "true")

@@ -25,13 +25,17 @@ func genQuery(t *rapid.T) Query {
 		return time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "s"), rapid.Int64Range(0, 999999999).Draw(t, "ns")).UTC()
 	})
 	q := Query{
-		Q: strings.TrimSpace(text.Draw(t, "q")), Kind: rapid.SampledFrom([]string{"", "page", "profile", "post", "edges"}).Draw(t, "kind"),
+		Q:    strings.TrimSpace(text.Draw(t, "q")),
+		Kind: rapid.SampledFrom([]string{"", "page", "profile", "post", "edges"}).Draw(t, "kind"),
 		Lang: rapid.SampledFrom([]string{"", "pt", "pt-BR", "zh-Hant-TW", "sl-rozaj-1994"}).Draw(t, "lang"),
-		Site: strings.TrimSpace(text.Draw(t, "site")), Limit: rapid.IntRange(1, maxLimit).Draw(t, "limit"), Cursor: strings.TrimSpace(text.Draw(t, "cursor")),
-		Since: instant.Draw(t, "since"), Unfold: rapid.Bool().Draw(t, "unfold"),
-		Timeout: time.Duration(rapid.SampledFrom([]int64{0, int64(minWait), 1500e6, rapid.Int64Range(int64(minWait), int64(maxWait)).Draw(t, "ns")}).Draw(t, "timeout")),
+		Site: strings.TrimSpace(text.Draw(t, "site")), Limit: rapid.IntRange(1, maxLimit).Draw(t, "limit"),
+		Cursor: strings.TrimSpace(text.Draw(t, "cursor")),
+		Since:  instant.Draw(t, "since"), Unfold: rapid.Bool().Draw(t, "unfold"),
+		Timeout: time.Duration(rapid.SampledFrom([]int64{0, int64(minWait), 1500e6,
+			rapid.Int64Range(int64(minWait), int64(maxWait)).Draw(t, "ns")}).Draw(t, "timeout")),
 		Facets: Facets{Place: strings.TrimSpace(text.Draw(t, "place")), Near: strings.TrimSpace(text.Draw(t, "near")),
-			Scope: rapid.SampledFrom([]string{"", "1905", "1939..1945,1974-04-25", "..-0043"}).Draw(t, "scope"), Verdict: rapid.SampledFrom([]string{"", "in", "undecided"}).Draw(t, "verdict")},
+			Scope:   rapid.SampledFrom([]string{"", "1905", "1939..1945,1974-04-25", "..-0043"}).Draw(t, "scope"),
+			Verdict: rapid.SampledFrom([]string{"", "in", "undecided"}).Draw(t, "verdict")},
 	}
 	if q.Near != "" {
 		q.Radius = rapid.Float64Range(0.001, maxRadius).Draw(t, "radius")
@@ -87,8 +91,10 @@ func FuzzParseQuery(f *testing.F) {
 func FuzzExportParams(f *testing.F) {
 	f.Add("page", "pt", "s", "2026-01-31", "", "jsonl", "c", "true", "", "PT", "Lisboa", "3", "1939..1945", "in")
 	f.Add("", "", "", "", "x", "warc", "", "T", "1", "", "", "NaN", "1945..1939", "?")
-	f.Fuzz(func(t *testing.T, kind, lang, site, since, until, format, cursor, local, captures, place, near, radius, scope, verdict string) {
-		e, err := exportParams{FilterParams{kind, lang, site, since, until}, FacetParams{place, near, radius, scope, verdict}, format, cursor, local, captures}.export()
+	f.Fuzz(func(t *testing.T, kind, lang, site, since, until, format, cursor, local, captures, place, near, radius,
+		scope, verdict string) {
+		e, err := exportParams{FilterParams{kind, lang, site, since, until},
+			FacetParams{place, near, radius, scope, verdict}, format, cursor, local, captures}.export()
 		if err != nil {
 			if status, _ := Explain(err); status != 422 && status != 400 {
 				t.Fatalf("%d %v", status, err)
@@ -197,7 +203,8 @@ func TestManySeedsGoInParts(t *testing.T) {
 	for _, x := range []struct{ n, size int }{{maxSeedKeys + 3, 0}, {400, maxKeyText - 40}} {
 		seeds := make([]string, x.n)
 		for i := range seeds {
-			seeds[i] = fmt.Sprintf("https://example.org/%d#%s", i, strings.Repeat("<", x.size)) // six bytes each in JSON
+			// six bytes each in JSON
+			seeds[i] = fmt.Sprintf("https://example.org/%d#%s", i, strings.Repeat("<", x.size))
 		}
 		got, err := c.Seed(t.Context(), seeds)
 		if err != nil || len(got) != len(seeds) {

@@ -49,7 +49,8 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", said.header.Get("Allow"))
 		writeProblem(w, r, said.status, r.Method+" is not possible here; possible: "+said.header.Get("Allow"))
 	default:
-		writeProblem(w, r, http.StatusNotFound, "there is nothing at "+r.URL.Path+"; GET /openapi.json lists what there is")
+		writeProblem(w, r, http.StatusNotFound,
+			"there is nothing at "+r.URL.Path+"; GET /openapi.json lists what there is")
 	}
 }
 

@@ -32,7 +32,8 @@ type Releasing struct {
 func (s *Server) releaseRoute() {
 	op := operation(http.MethodPut, "quarantine", "Have a Key that is left alone looked at again")
 	op.OperationID = "release"
-	op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
+	op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity,
+		http.StatusServiceUnavailable)
 	huma.Register(s.api, op, func(ctx context.Context, in *struct{ Body Releasing }) (*reply[Releasing], error) {
 		ctx, cancel := context.WithTimeout(ctx, s.timeout)
 		defer cancel()

@@ -32,14 +32,16 @@ func TestRelease(t *testing.T) {
 	if err != nil || got.Key != "web:https://a.test/" || len(said) != 1 || said[0] != "web:https://a.test/ rui" {
 		t.Errorf("release: %+v, %v, %v", got, err, said)
 	}
-	for _, bad := range []Releasing{{Key: "https://a.test"}, {Key: "nothing:at all", By: "rui"}, {Key: "https://a.test", By: "late"}} {
+	for _, bad := range []Releasing{{Key: "https://a.test"}, {Key: "nothing:at all", By: "rui"},
+		{Key: "https://a.test", By: "late"}} {
 		if _, err := c.Release(t.Context(), bad); !errors.Is(err, ErrInvalid) || len(said) != 1 {
 			t.Errorf("%+v: %v, %v", bad, err, said)
 		}
 	}
 }
 
-// TestSeedAgain: with again, a seed that is known is looked at now, and its answer says so; one that is new is admitted as ever.
+// TestSeedAgain: with again, a seed that is known is looked at now, and its answer says so; one that is new is admitted
+// as ever.
 func TestSeedAgain(t *testing.T) {
 	p := fake()
 	p.Seed = func(_ context.Context, keys []partition.Key) (out []SeedAnswer, err error) {

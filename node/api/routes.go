@@ -51,49 +51,56 @@ func (s *Server) routes(version string) {
 
 	p := s.peer
 	get(s, "status", "State of this peer", func(ctx context.Context, _ *none) (Status, error) { return p.Status(ctx) })
-	get(s, "peers", "Members of the swarm as this peer sees them", func(ctx context.Context, _ *none) (peerList, error) {
-		v, err := p.Peers(ctx)
-		return peerList{list(v)}, err
-	})
-	get(s, "errors", "Keys that ended without a record or are being retried", func(ctx context.Context, _ *none) (failureList, error) {
-		v, err := p.Errors(ctx)
-		return failureList{list(v)}, err
-	})
+	get(s, "peers", "Members of the swarm as this peer sees them",
+		func(ctx context.Context, _ *none) (peerList, error) {
+			v, err := p.Peers(ctx)
+			return peerList{list(v)}, err
+		})
+	get(s, "errors", "Keys that ended without a record or are being retried",
+		func(ctx context.Context, _ *none) (failureList, error) {
+			v, err := p.Errors(ctx)
+			return failureList{list(v)}, err
+		})
 	get(s, "recent", "What this peer fetched last", func(ctx context.Context, in *struct {
 		N int `query:"n" minimum:"1" maximum:"100" default:"20" doc:"records to return"`
 	}) (recentList, error) {
 		v, err := p.Recent(ctx, in.N)
 		return recentList{list(v)}, err
 	})
-	get(s, "owner", "Who crawls a Key", func(ctx context.Context, in *keyParam) (Owner, error) { return withKey(ctx, in, p.Owner) })
-	get(s, "records", "What the swarm knows of a Key", func(ctx context.Context, in *keyParam) (Shown, error) { return withKey(ctx, in, p.Show) })
-	get(s, "copies", "The texts of the whole swarm that say what one says", func(ctx context.Context, in *copiesParams) (CopyGroup, error) {
-		k, err := keyParam{in.Key}.parse()
-		if err != nil {
-			return CopyGroup{}, err
-		}
-		g, err := p.Copies(ctx, k, in.Post)
-		g.Members, g.Coverage.Missing = list(g.Members), list(g.Coverage.Missing)
-		return g, err
-	})
+	get(s, "owner", "Who crawls a Key",
+		func(ctx context.Context, in *keyParam) (Owner, error) { return withKey(ctx, in, p.Owner) })
+	get(s, "records", "What the swarm knows of a Key",
+		func(ctx context.Context, in *keyParam) (Shown, error) { return withKey(ctx, in, p.Show) })
+	get(s, "copies", "The texts of the whole swarm that say what one says",
+		func(ctx context.Context, in *copiesParams) (CopyGroup, error) {
+			k, err := keyParam{in.Key}.parse()
+			if err != nil {
+				return CopyGroup{}, err
+			}
+			g, err := p.Copies(ctx, k, in.Post)
+			g.Members, g.Coverage.Missing = list(g.Members), list(g.Coverage.Missing)
+			return g, err
+		})
 	get(s, "query", "Search the whole swarm", s.query)
-	get(s, "gaps", "Parts of the record that are known to be missing", func(ctx context.Context, in *gapParams) (GapAnswer, error) {
-		q, err := in.query()
-		if err != nil {
-			return GapAnswer{}, err
-		}
-		a, err := p.Gaps(ctx, q)
-		a.Gaps, a.Missing = list(a.Gaps), list(a.Missing)
-		return a, err
-	})
-	get(s, "overrides", "How the judge of the community stands against what persons said", func(ctx context.Context, _ *none) (Mistakes, error) {
-		m, err := p.Mistakes(ctx)
-		m.Mistakes, m.Missing = list(m.Mistakes), list(m.Missing)
-		for i := range m.Mistakes {
-			m.Mistakes[i].Evidence = list(m.Mistakes[i].Evidence)
-		}
-		return m, err
-	})
+	get(s, "gaps", "Parts of the record that are known to be missing",
+		func(ctx context.Context, in *gapParams) (GapAnswer, error) {
+			q, err := in.query()
+			if err != nil {
+				return GapAnswer{}, err
+			}
+			a, err := p.Gaps(ctx, q)
+			a.Gaps, a.Missing = list(a.Gaps), list(a.Missing)
+			return a, err
+		})
+	get(s, "overrides", "How the judge of the community stands against what persons said",
+		func(ctx context.Context, _ *none) (Mistakes, error) {
+			m, err := p.Mistakes(ctx)
+			m.Mistakes, m.Missing = list(m.Mistakes), list(m.Missing)
+			for i := range m.Mistakes {
+				m.Mistakes[i].Evidence = list(m.Mistakes[i].Evidence)
+			}
+			return m, err
+		})
 	get(s, "quarantine", "Keys of this peer's slices that are left alone, because processes died while they judged them", func(ctx context.Context, _ *none) (Quarantine, error) {
 		q, err := p.Quarantine(ctx)
 		q.Keys = list(q.Keys)
@@ -122,7 +129,8 @@ func get[I, T any](s *Server, name, summary string, fn func(context.Context, *I)
 func operation(method, name, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: name, Method: method, Path: "/api/v1/" + name, Summary: summary,
-		Errors: []int{http.StatusUnauthorized, http.StatusInternalServerError, http.StatusNotImplemented, http.StatusGatewayTimeout},
+		Errors: []int{http.StatusUnauthorized, http.StatusInternalServerError, http.StatusNotImplemented,
+			http.StatusGatewayTimeout},
 	}
 }
 
@@ -171,11 +179,13 @@ func (s *Server) seedRoute() {
 	op := operation(http.MethodPost, "seeds", "Give the swarm Keys to crawl")
 	op.MaxBodyBytes = maxSeedBytes
 	op.BodyReadTimeout = readTimeout
-	op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType)
 	schema := s.api.OpenAPI().Components.Schemas.Schema(typeOf[seedBody](), true, "")
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		"application/json": {Schema: schema},
-		"text/plain":       {Schema: &huma.Schema{Type: huma.TypeString, Description: "one Key or URL a line; # begins a comment"}},
+		"text/plain": {Schema: &huma.Schema{Type: huma.TypeString,
+			Description: "one Key or URL a line; # begins a comment"}},
 	}}
 	op.SkipValidateBody = true // parseSeeds does, for both forms
 	huma.Register(s.api, op, func(ctx context.Context, in *seedInput) (*reply[seedList], error) {

@@ -90,9 +90,12 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		peer: o.Peer.Complete(), addr: o.Addr, loopback: o.Addr == "" || isLoopback(o.Addr), ui: o.UI != nil, timeout: o.Timeout,
-		stall: stallTimeout, grace: shutdownGrace, log: o.Logger, auth: newAuth(cmp.Or(o.Token, o.Operator), o.Token == ""), mux: http.NewServeMux(), exports: make(chan struct{}, maxExports),
-		boot: fmt.Sprintf("%08x", uint32(time.Now().UnixMilli()/1000)),
+		peer: o.Peer.Complete(), addr: o.Addr, loopback: o.Addr == "" || isLoopback(o.Addr), ui: o.UI != nil,
+		timeout: o.Timeout,
+		stall:   stallTimeout, grace: shutdownGrace, log: o.Logger,
+		auth: newAuth(cmp.Or(o.Token, o.Operator), o.Token == ""), mux: http.NewServeMux(),
+		exports: make(chan struct{}, maxExports),
+		boot:    fmt.Sprintf("%08x", uint32(time.Now().UnixMilli()/1000)),
 	}
 	if s.timeout == 0 {
 		s.timeout = defaultTimeout

@@ -30,7 +30,8 @@ func TestEveryEndpointAnswersWhatThePeerSays(t *testing.T) {
 			t.Errorf("%s: %s", name, d)
 		}
 	}
-	q := Query{Q: "pão & água", Kind: "page", Lang: "pt-BR", Site: "web:example.org", Since: testTime, Until: testTime.Add(time.Hour), Limit: 7, Cursor: "x="}
+	q := Query{Q: "pão & água", Kind: "page", Lang: "pt-BR", Site: "web:example.org", Since: testTime,
+		Until: testTime.Add(time.Hour), Limit: 7, Cursor: "x="}
 	wantStatus, e1 := p.Status(ctx)
 	status, err := c.Status(ctx)
 	same("status", status, wantStatus, err, e1)
@@ -181,7 +182,8 @@ func TestEveryFaultIsReportedAtOnce(t *testing.T) {
 
 func TestAPeerWithoutAFunctionAnswers501(t *testing.T) {
 	c, base := serve(t, Options{})
-	for _, path := range []string{"status", "peers", "errors", "recent", "query", "map", "export", "owner?key=" + string(testKey), "records?key=" + string(testKey)} {
+	for _, path := range []string{"status", "peers", "errors", "recent", "query", "map", "export",
+		"owner?key=" + string(testKey), "records?key=" + string(testKey)} {
 		req, _ := http.NewRequest("GET", base+"/api/v1/"+path, nil)
 		problem(t, do(t, req), http.StatusNotImplemented)
 	}
@@ -223,14 +225,16 @@ func TestAPeersErrorChoosesTheStatus(t *testing.T) {
 	} {
 		err := fmt.Errorf("the peer says: %w", c.err)
 		client, base := serve(t, Options{Peer: failing(err)})
-		for _, path := range []string{"status", "peers", "errors", "recent", "query", "map", "export", "owner?key=" + string(testKey), "records?key=" + string(testKey)} {
+		for _, path := range []string{"status", "peers", "errors", "recent", "query", "map", "export",
+			"owner?key=" + string(testKey), "records?key=" + string(testKey)} {
 			req, _ := http.NewRequest("GET", base+"/api/v1/"+path, nil)
 			if p := problem(t, do(t, req), c.status); !strings.Contains(p.Detail, "the peer says") {
 				t.Errorf("%s: %q", path, p.Detail)
 			}
 		}
 		var p *Problem
-		if _, err := client.Seed(t.Context(), []string{"https://example.org/"}); !errors.As(err, &p) || p.Status != c.status {
+		if _, err := client.Seed(t.Context(), []string{"https://example.org/"}); !errors.As(err, &p) ||
+			p.Status != c.status {
 			t.Errorf("seed: %v", err)
 		}
 		if err := client.Ready(t.Context()); !errors.Is(err, ErrUnavailable) {
@@ -282,7 +286,8 @@ func TestOpenAPINamesEveryEndpoint(t *testing.T) {
 	if !strings.HasPrefix(doc.OpenAPI, "3.1") || doc.Info.Version != "9.9" {
 		t.Errorf("%s %s", doc.OpenAPI, doc.Info.Version)
 	}
-	for _, name := range []string{"query", "status", "peers", "owner", "records", "export", "errors", "gaps", "map", "recent"} {
+	for _, name := range []string{"query", "status", "peers", "owner", "records", "export", "errors", "gaps", "map",
+		"recent"} {
 		if doc.Paths["/api/v1/"+name]["get"] == nil {
 			t.Errorf("no GET %s", name)
 		}
@@ -297,7 +302,8 @@ func TestEveryAnswerHasTheSecurityHeaders(t *testing.T) {
 	for _, path := range []string{"/healthz", "/api/v1/status", "/nothing", "/metrics"} {
 		req, _ := http.NewRequest("GET", base+path, nil)
 		h := do(t, req).Header
-		if !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'") || h.Get("X-Content-Type-Options") != "nosniff" ||
+		if !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'") ||
+			h.Get("X-Content-Type-Options") != "nosniff" ||
 			h.Get("X-Frame-Options") != "DENY" || h.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %v", path, h)
 		}
@@ -308,7 +314,8 @@ func TestMetricsAreTheServersOwn(t *testing.T) {
 	p := fake()
 	good := p.Metrics()
 	p.Metrics = func() []Metric {
-		return append(good, Metric{Name: "echo bad name", Kind: "gauge"}, Metric{Name: "echo_gauge", Help: "G.", Value: 1.5})
+		return append(good, Metric{Name: "echo bad name", Kind: "gauge"},
+			Metric{Name: "echo_gauge", Help: "G.", Value: 1.5})
 	}
 	c, base := serve(t, Options{Peer: p})
 	_, other := serve(t, Options{Peer: fake()})
@@ -322,7 +329,8 @@ func TestMetricsAreTheServersOwn(t *testing.T) {
 	_, text := get200(t, base+"/metrics")
 	for _, want := range []string{
 		`echo_fetched_total{kind="page",site="a"} 5`, "# TYPE echo_fetched_total counter", "echo_gauge 1.5",
-		`echo_http_requests_total{route="GET /api/v1/status",status="200"} 1`, `echo_http_requests_total{route="none",status="404"} 3`,
+		`echo_http_requests_total{route="GET /api/v1/status",status="200"} 1`,
+		`echo_http_requests_total{route="none",status="404"} 3`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q", want)

@@ -61,26 +61,29 @@ type Peer struct {
 
 // Status is one peer's state: GET /api/v1/status.
 type Status struct {
-	ID                string   `json:"id"`
-	Swarm             string   `json:"swarm"`
-	Charter           string   `json:"charter"`             // digest
-	Membership        string   `json:"membership,omitempty"` // how the peer came into a private swarm
-	Version           string   `json:"version"`
-	Uptime            float64  `json:"uptime_s"`
-	Fetched           int64    `json:"fetched"` // fetches that ended in a record, ever
-	Requests          int64    `json:"requests"`
-	Failed            int64    `json:"failed"`
-	Records           int64    `json:"records"` // of the slices owned
-	Keys              int64    `json:"keys"`
-	Due               int64    `json:"due"`     // pending and due now
-	Pending           int64    `json:"pending"` // admitted, never fetched
-	Fetching          int      `json:"fetching"`
-	Progress          Progress `json:"progress"`
-	Outbox            int64    `json:"outbox"`
-	Quarantined       int64    `json:"quarantined"`        // Keys of the slices owned that are left alone, because processes died while they judged them
-	Slices            int      `json:"slices"`             // owned and acted in now
-	SlicesAwaited     int      `json:"slices_awaited"`     // owned, not acted in: no majority of their replicas leases them now
-	SlicesTotal       int      `json:"slices_total"`       // of the swarm: as many as are acted in by all peers together when it is whole
+	ID         string   `json:"id"`
+	Swarm      string   `json:"swarm"`
+	Charter    string   `json:"charter"`              // digest
+	Membership string   `json:"membership,omitempty"` // how the peer came into a private swarm
+	Version    string   `json:"version"`
+	Uptime     float64  `json:"uptime_s"`
+	Fetched    int64    `json:"fetched"` // fetches that ended in a record, ever
+	Requests   int64    `json:"requests"`
+	Failed     int64    `json:"failed"`
+	Records    int64    `json:"records"` // of the slices owned
+	Keys       int64    `json:"keys"`
+	Due        int64    `json:"due"`     // pending and due now
+	Pending    int64    `json:"pending"` // admitted, never fetched
+	Fetching   int      `json:"fetching"`
+	Progress   Progress `json:"progress"`
+	Outbox     int64    `json:"outbox"`
+	// Keys of the slices owned that are left alone, because processes died while they judged them
+	Quarantined int64 `json:"quarantined"`
+	Slices      int   `json:"slices"` // owned and acted in now
+	// owned, not acted in: no majority of their replicas leases them now
+	SlicesAwaited int `json:"slices_awaited"`
+	// of the swarm: as many as are acted in by all peers together when it is whole
+	SlicesTotal       int      `json:"slices_total"`
 	SlicesKept        int      `json:"slices_kept"`        // of which a copy is kept, the owned ones among them
 	SlicesMoving      int      `json:"slices_moving"`      // owned, and others should keep them
 	SlicesReplicating int      `json:"slices_replicating"` // owned, and a live replica's copy is behind
@@ -93,8 +96,9 @@ type Status struct {
 	// because, in words, their owner gives no turns now; a few of those are named.
 	AddressesWaiting int              `json:"addresses_waiting"`
 	AddressesBlocked []string         `json:"addresses_blocked"`
-	Stops            map[string]int64 `json:"stops"`              // Keys that ended without a record, by reason
-	Revisits         map[string]int64 `json:"revisits,omitempty"` // visits of what had been fetched before, since the start, by outcome: unchanged, changed, error, gone, redirect
+	Stops            map[string]int64 `json:"stops"` // Keys that ended without a record, by reason
+	// visits of what had been fetched before, since the start, by outcome: unchanged, changed, error, gone, redirect
+	Revisits map[string]int64 `json:"revisits,omitempty"`
 	// Hints of sitemaps and feeds that a page changed after it was fetched, since the start:
 	// heard, followed (it is looked at sooner), and by the visit after them right or wrong.
 	Hints map[string]int64 `json:"hints,omitempty"`
@@ -104,12 +108,14 @@ type Status struct {
 	Budgets []Budget `json:"budgets,omitempty"`
 	// Rejected are this peer's tokens that their servers rejected when they were used last.
 	Rejected []Rejected `json:"rejected_tokens,omitempty"`
-	// Rounds are how this peer looks again at the posts that it keeps and no reading shows any more, a line for each server.
+	// Rounds are how this peer looks again at the posts that it keeps and no reading shows any more, a line for each
+	// server.
 	Rounds []Round `json:"rounds,omitempty"`
 	// Streams are those that tell this peer of posts as they are made.
-	Streams   []Stream `json:"streams,omitempty"`
-	Dead      float64  `json:"dead_share"` // of the records: their page was gone or did not answer when it was looked at last
-	DiskBytes int64    `json:"disk_bytes"`
+	Streams []Stream `json:"streams,omitempty"`
+	// of the records: their page was gone or did not answer when it was looked at last
+	Dead      float64 `json:"dead_share"`
+	DiskBytes int64   `json:"disk_bytes"`
 	// Media are the files of accounts that were had, and MediaBytes how large they are, each URL counted.
 	Media      int64 `json:"media_files,omitempty"`
 	MediaBytes int64 `json:"media_bytes,omitempty"`
@@ -122,15 +128,18 @@ type Status struct {
 	Clock []ClockAhead `json:"clock,omitempty"`
 	// Verdicts counts the accounts of the slices owned here by their verdict: in, out, undecided.
 	Verdicts map[string]int64 `json:"verdicts,omitempty"`
-	// Languages counts the records and posts in this peer's index by language: pt-pt, pt-br, pt where the variety is not known.
+	// Languages counts the records and posts in this peer's index by language: pt-pt, pt-br, pt where the variety is
+	// not known.
 	Languages map[string]int64 `json:"languages,omitempty"`
 }
 
 // Progress is how far a peer is with the Keys that it knows of. More may be found.
 type Progress struct {
-	Done float64 `json:"done_share"`       // of the Keys of the slices owned, those that do not wait for their first fetch; 0 to 1
-	Rate float64 `json:"fetched_per_s"`    // mean of the last minute
-	Left float64 `json:"left_s,omitempty"` // seconds, at that rate, until all known Keys are fetched; 0 where nothing is fetched now
+	// of the Keys of the slices owned, those that do not wait for their first fetch; 0 to 1
+	Done float64 `json:"done_share"`
+	Rate float64 `json:"fetched_per_s"` // mean of the last minute
+	// seconds, at that rate, until all known Keys are fetched; 0 where nothing is fetched now
+	Left float64 `json:"left_s,omitempty"`
 }
 
 // Text is the progress in a few words; "" where no Key is known.
@@ -163,13 +172,16 @@ func StopText(reason string) string {
 	return reason
 }
 
-// Round is how kept posts of a server are looked at again, of the accounts and timelines that were visited since the start.
+// Round is how kept posts of a server are looked at again, of the accounts and timelines that were visited since the
+// start.
 type Round struct {
-	Site   partition.Site `json:"site"`
-	Keys   int            `json:"keys"`
-	Posts  int            `json:"posts"`          // of these
-	Period float64        `json:"period"`         // seconds in which each of them is looked at once: the longest of all keys
-	Late   int            `json:"late,omitempty"` // keys whose round takes more than twice as long as it should; the ledger of gaps has them
+	Site  partition.Site `json:"site"`
+	Keys  int            `json:"keys"`
+	Posts int            `json:"posts"` // of these
+	// seconds in which each of them is looked at once: the longest of all keys
+	Period float64 `json:"period"`
+	// keys whose round takes more than twice as long as it should; the ledger of gaps has them
+	Late int `json:"late,omitempty"`
 }
 
 // Rejected is a token that its server does not accept.
@@ -213,13 +225,14 @@ type Memory struct {
 
 // Budget is one limit of a server, as it stands for one credential of this peer.
 type Budget struct {
-	Site       partition.Site `json:"site"`
-	Credential string         `json:"credential"` // its name; "" = none, "@address" = for the address, whatever the credential
-	Bucket     string         `json:"bucket"`
-	Limit      int64          `json:"limit"`    // in a window
-	Used       int64          `json:"used"`     // of it, what is on its way among that
-	Open       int64          `json:"open"`     // on its way
-	Window     float64        `json:"window_s"` // 0 = the server tells when it ends
+	Site partition.Site `json:"site"`
+	// its name; "" = none, "@address" = for the address, whatever the credential
+	Credential string  `json:"credential"`
+	Bucket     string  `json:"bucket"`
+	Limit      int64   `json:"limit"`    // in a window
+	Used       int64   `json:"used"`     // of it, what is on its way among that
+	Open       int64   `json:"open"`     // on its way
+	Window     float64 `json:"window_s"` // 0 = the server tells when it ends
 	// Paced: the server says nothing of its limits; Limit is what this peer has found out by asking at even gaps, and
 	// Used what is on its way.
 	Paced    bool       `json:"paced,omitempty"`
@@ -342,15 +355,17 @@ type GapAnswer struct {
 
 // SiteState is how the crawl of one site stands, as its owner knows it.
 type SiteState struct {
-	Site        partition.Site   `json:"site"`
-	Domain      string           `json:"domain"`                 // registrable, of the site
-	DomainSites int              `json:"domain_sites"`           // of how many sites together it has the pace, 0 = no limit
-	Fetched     int64            `json:"fetched"`                // pages, ever
-	NextAllowed *time.Time       `json:"next_allowed,omitempty"` // no request before
-	Delay       float64          `json:"delay_seconds"`          // the gap that it asks for, 0 = ours
-	BackOff     float64          `json:"back_off_seconds"`       // after 429 or 503
-	Stopped     string           `json:"stopped,omitempty"`      // why nothing of it is fetched
-	Stops       map[string]int64 `json:"stops"`                  // its Keys, and links on its pages, that were stopped, by reason
+	Site   partition.Site `json:"site"`
+	Domain string         `json:"domain"` // registrable, of the site
+	// of how many sites together it has the pace, 0 = no limit
+	DomainSites int        `json:"domain_sites"`
+	Fetched     int64      `json:"fetched"`                // pages, ever
+	NextAllowed *time.Time `json:"next_allowed,omitempty"` // no request before
+	Delay       float64    `json:"delay_seconds"`          // the gap that it asks for, 0 = ours
+	BackOff     float64    `json:"back_off_seconds"`       // after 429 or 503
+	Stopped     string     `json:"stopped,omitempty"`      // why nothing of it is fetched
+	// its Keys, and links on its pages, that were stopped, by reason
+	Stops map[string]int64 `json:"stops"`
 }
 
 // SeedAnswer is the fate of one seed.
@@ -413,11 +428,13 @@ type Copy struct {
 
 // CopyGroup is GET /api/v1/copies: the texts of the whole swarm that say what one says.
 type CopyGroup struct {
-	Key       partition.Key `json:"key"`
-	Post      string        `json:"post,omitempty"`
-	Canonical partition.Key `json:"canonical,omitempty"` // the page that it declares to be a copy of, whose group this is
-	Why       string        `json:"why,omitempty"`       // why it is not compared with others
-	Group     string        `json:"group,omitempty"`     // name of the group, the same whoever is asked for whichever member
+	Key  partition.Key `json:"key"`
+	Post string        `json:"post,omitempty"`
+	// the page that it declares to be a copy of, whose group this is
+	Canonical partition.Key `json:"canonical,omitempty"`
+	Why       string        `json:"why,omitempty"` // why it is not compared with others
+	// name of the group, the same whoever is asked for whichever member
+	Group string `json:"group,omitempty"`
 	// Members are all of it, the representative first: the text that was published
 	// first; of those that do not say when, the one with the shorter address. Empty
 	// when there is no other like it.

@@ -28,7 +28,8 @@ func (a *asks) ask(peer string, q Ask) Answer {
 // want checks an answer, times in seconds.
 func (a *asks) want(what string, got Answer, given bool, wait, term float64, shared bool) {
 	a.t.Helper()
-	if got.Given != given || got.Wait.Seconds() != wait || given && got.Term.Seconds() != term || given && got.Shared != shared {
+	if got.Given != given || got.Wait.Seconds() != wait || given && got.Term.Seconds() != term || given &&
+		got.Shared != shared {
 		a.t.Errorf("%s: %+v", what, got)
 	}
 }
@@ -49,8 +50,10 @@ func TestGiver(t *testing.T) {
 	a.s = 16.5
 	a.want("the third comes again", a.ask("z", Ask{Want: true, Turn: 3}), false, 0.2, 0, false)
 	a.s = 17
-	a.want("that turn has run out, a request may still be on its way", a.ask("y", Ask{Want: true, Turn: 4}), false, 1, 0, false)
-	a.want("but not when who had it says so", a.ask("y", Ask{Want: true, Turn: 4, Back: 2, Quiet: 2 * time.Second}), false, 1, 0, false)
+	a.want("that turn has run out, a request may still be on its way", a.ask("y", Ask{Want: true, Turn: 4}), false, 1,
+		0, false)
+	a.want("but not when who had it says so", a.ask("y", Ask{Want: true, Turn: 4, Back: 2, Quiet: 2 * time.Second}),
+		false, 1, 0, false)
 	a.want("and the third has waited", a.ask("z", Ask{Want: true, Turn: 3}), true, 0, 4, true)
 	a.ask("z", Ask{Back: 3, Unused: true})
 	a.want("a turn that was not used costs nobody a gap", a.ask("y", Ask{Want: true, Turn: 4}), true, 0, 4, false)
@@ -119,7 +122,8 @@ func TestGiverCaps(t *testing.T) {
 	if a := ask("late", 40); !a.Given {
 		t.Errorf("%+v", a)
 	}
-	if s := g.Stats(); s.Addrs != 1 || s.Waiting != 0 || len(g.peers) != 1 || s.Over[OverPeer] != 10 || s.Over[OverWaiting] != 3 || s.Over[OverAddrs] != 10 {
+	if s := g.Stats(); s.Addrs != 1 || s.Waiting != 0 || len(g.peers) != 1 || s.Over[OverPeer] != 10 ||
+		s.Over[OverWaiting] != 3 || s.Over[OverAddrs] != 10 {
 		t.Errorf("%+v, %v", s, g.peers)
 	}
 }
@@ -195,14 +199,16 @@ func TestBlocked(t *testing.T) {
 		t.Errorf("asked %d times in a minute", asked)
 	}
 	b, s := k.Blocked(8, now), k.Stats(now)
-	if len(b) != 1 || b[0].Why != "nobody there" || now.Sub(b[0].Since) < 59*time.Second || s.Waiting != 1 || s.Blocked != 1 {
+	if len(b) != 1 || b[0].Why != "nobody there" || now.Sub(b[0].Since) < 59*time.Second || s.Waiting != 1 ||
+		s.Blocked != 1 {
 		t.Errorf("%+v, %+v", b, s)
 	}
 	if l := k.Ask(netip.MustParseAddr("192.0.2.9"), time.Second, now); !l.From.After(now) || k.Stats(now).Full != 1 {
 		t.Errorf("over the cap: %+v", l)
 	}
 	now = now.Add(time.Minute)
-	if q, again := k.Due(now, func(netip.Addr) bool { return true }); len(q) != 0 || !again.IsZero() || len(k.Blocked(8, now)) != 0 {
+	if q, again := k.Due(now, func(netip.Addr) bool { return true }); len(q) != 0 || !again.IsZero() ||
+		len(k.Blocked(8, now)) != 0 {
 		t.Errorf("%v, %s", q, again)
 	}
 	now = now.Add(time.Minute)

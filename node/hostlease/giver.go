@@ -72,7 +72,8 @@ func NewGiver(o GiverOptions) *Giver {
 	def(&o.MaxAddrs, MaxAddrs)
 	def(&o.MaxPeerAddrs, MaxPeerAddrs)
 	def(&o.MaxWaiting, MaxWaiting)
-	return &Giver{o: o, addrs: map[netip.Addr]*address{}, peers: map[string]int{}, stats: GiverStats{Over: map[string]int64{}}}
+	return &Giver{o: o, addrs: map[netip.Addr]*address{}, peers: map[string]int{},
+		stats: GiverStats{Over: map[string]int64{}}}
 }
 
 // Stats is a snapshot.
@@ -111,7 +112,8 @@ func (g *Giver) Ask(peer string, ask Ask, base time.Duration, floor, now time.Ti
 		if !shared {
 			at.until = later(at.until, now.Add(t.longest))
 		}
-		return Answer{Given: true, Wait: max(0, at.begun.Sub(now)), Term: at.until.Sub(now), Gap: at.gap, Shared: shared}
+		return Answer{Given: true, Wait: max(0, at.begun.Sub(now)), Term: at.until.Sub(now), Gap: at.gap,
+			Shared: shared}
 	}
 	begin := later(now, at.used.Add(at.gap))
 	if !at.lasts && begin.Sub(now) <= ahead && at.first(peer) {
@@ -123,7 +125,8 @@ func (g *Giver) Ask(peer string, ask Ask, base time.Duration, floor, now time.Ti
 		g.stats.Given++
 		at.holder, at.id, at.lasts, at.begun, at.usedBefore = peer, ask.Turn, true, begin, at.used
 		at.until = begin.Add(min(t.short, t.longest-begin.Sub(now)))
-		return Answer{Given: true, Wait: begin.Sub(now), Term: at.until.Sub(now), Gap: at.gap, Shared: len(at.queue) > 0}
+		return Answer{Given: true, Wait: begin.Sub(now), Term: at.until.Sub(now), Gap: at.gap,
+			Shared: len(at.queue) > 0}
 	}
 	return g.enqueue(peer, at, ask, t, begin, now)
 }

@@ -203,7 +203,8 @@ func (w *want) due(a netip.Addr, now time.Time, number func() uint64) (*Ask, tim
 		return nil, time.Time{}
 	}
 	w.roll(now)
-	idle := later(w.from, w.last).Add(w.gap + max(w.gap/4, leastIdle)) // a site that waits for the gap comes just after it
+	// a site that waits for the gap comes just after it
+	idle := later(w.from, w.last).Add(w.gap + max(w.gap/4, leastIdle))
 	if w.held && w.shared && w.open == 0 && !now.Before(idle) {
 		w.end() // nobody has come for it
 	}

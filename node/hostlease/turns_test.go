@@ -135,10 +135,13 @@ func (s *swarm) advance(d time.Duration) {
 // each other; and T5: everybody gets on.
 func TestGapHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &swarm{t: t, now: at, gap: time.Second, owners: []*Giver{NewGiver(GiverOptions{})}, floor: at, peers: map[string]*visitor{}, served: map[string]int{}}
+		s := &swarm{t: t, now: at, gap: time.Second, owners: []*Giver{NewGiver(GiverOptions{})}, floor: at,
+			peers: map[string]*visitor{}, served: map[string]int{}}
 		var all []*visitor
 		for i := range rapid.IntRange(1, 5).Draw(t, "peers") {
-			v := &visitor{name: fmt.Sprint("p", i), skew: time.Duration(rapid.IntRange(-1000, 1000).Draw(t, "skew")) * time.Hour, taker: NewTaker(TakerOptions{Number: numbers(uint64(i) * 1e6)})}
+			v := &visitor{name: fmt.Sprint("p", i),
+				skew:  time.Duration(rapid.IntRange(-1000, 1000).Draw(t, "skew")) * time.Hour,
+				taker: NewTaker(TakerOptions{Number: numbers(uint64(i) * 1e6)})}
 			s.peers[v.name] = v
 			all = append(all, v)
 		}

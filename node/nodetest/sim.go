@@ -132,7 +132,8 @@ func RunSim(t *testing.T, o SimOptions, f func(s *Sim)) {
 	// The codecs of wire outlive the bubble, so their channels must not be made
 	// in one.
 	var frame bytes.Buffer
-	long := &wire.Request{Version: partition.WireVersion, Body: &wire.Request_Query{Query: &wire.Query{Q: strings.Repeat("long ", 200)}}}
+	long := &wire.Request{Version: partition.WireVersion,
+		Body: &wire.Request_Query{Query: &wire.Query{Q: strings.Repeat("long ", 200)}}}
 	if _, err := wire.WriteRequest(&frame, long); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,8 @@ func newSim(t testing.TB, o SimOptions) *Sim {
 	if o.Node.Delay == 0 {
 		o.Node.Delay = time.Second
 	}
-	s := &Sim{t: t, o: o, World: crawltest.NewWorld(o.World), net: mocknet.New(), side: map[*SimPeer]int{}, lag: map[*SimPeer]time.Duration{}, last: map[string]visit{}, begun: time.Now(),
+	s := &Sim{t: t, o: o, World: crawltest.NewWorld(o.World), net: mocknet.New(), side: map[*SimPeer]int{},
+		lag: map[*SimPeer]time.Duration{}, last: map[string]visit{}, begun: time.Now(),
 		Rand: rand.New(rand.NewPCG(o.Seed, 1))}
 	if o.World.Names {
 		s.hosts = s.World.Hosts()
@@ -194,7 +196,8 @@ func (s *Sim) Add() *SimPeer {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p := &SimPeer{Name: fmt.Sprintf("peer%d", n), ID: dht.PeerID(key), s: s, key: key, disk: newDisk(vfs.NewCrashableMem())}
+	p := &SimPeer{Name: fmt.Sprintf("peer%d", n), ID: dht.PeerID(key), s: s, key: key,
+		disk: newDisk(vfs.NewCrashableMem())}
 	p.keeps.Store(50)
 	if p.id, err = peer.IDFromPrivateKey(key); err != nil {
 		s.t.Fatal(err)
@@ -213,7 +216,8 @@ func (s *Sim) Add() *SimPeer {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			s.charter.Mode, s.charter.CellLevel, s.charter.Gazetteer = partition.ModeGeo, cmp.Or(s.o.Node.CellLevel, geo.CellLevel), g.Digest()
+			s.charter.Mode, s.charter.CellLevel, s.charter.Gazetteer = partition.ModeGeo,
+				cmp.Or(s.o.Node.CellLevel, geo.CellLevel), g.Digest()
 		}
 	}
 	st, err := store.Create(p.Name+"/store", store.Options{FS: p.disk, Charter: s.charter})
@@ -307,7 +311,8 @@ func (s *Sim) options(l *life) node.Options {
 		}
 	}
 	if os.Getenv("ECHO_TEST_LOG") != "" {
-		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("name", p.Name)
+		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("name",
+			p.Name)
 	}
 	return o
 }
@@ -322,7 +327,8 @@ func (s *Sim) answer(r *http.Request) (*http.Response, error) {
 }
 
 // Crash ends a peer as kill -9 and a loss of power at once would: nobody is
-// told, and of what its disk had not synced some is lost (SetKeeps). It may be called from any goroutine, the peer's own included, and does not wait.
+// told, and of what its disk had not synced some is lost (SetKeeps). It may be called from any goroutine, the peer's
+// own included, and does not wait.
 func (s *Sim) Crash(p *SimPeer) {
 	l := p.life.Load()
 	if l == nil || l.dead.Swap(true) {
@@ -417,7 +423,8 @@ func (s *Sim) asked(host string, p *SimPeer) {
 	last := s.last[host]
 	if gap := now.Sub(last.at); last.by != nil && gap < s.o.World.Gap {
 		if s.hurries++; s.hurries <= few {
-			s.t.Logf("%7.2fs %s is asked by %s %s after %s asked it", now.Sub(s.begun).Seconds(), host, p.Name, gap, last.by.Name)
+			s.t.Logf("%7.2fs %s is asked by %s %s after %s asked it", now.Sub(s.begun).Seconds(), host, p.Name, gap,
+				last.by.Name)
 		}
 	}
 	s.last[host] = visit{now, p}

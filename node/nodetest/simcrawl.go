@@ -41,7 +41,8 @@ func (s *Sim) Settle(limit time.Duration) {
 		up := s.alive()
 		for _, p := range up {
 			if st := p.Node().Status(); st.Peers != len(up) || st.SlicesAwaited > 0 || st.Slices == 0 {
-				return fmt.Sprintf("%s sees %d peers of %d, acts in %d slices, awaits %d", p.Name, st.Peers, len(up), st.Slices, st.SlicesAwaited)
+				return fmt.Sprintf("%s sees %d peers of %d, acts in %d slices, awaits %d", p.Name, st.Peers, len(up),
+					st.Slices, st.SlicesAwaited)
 			}
 		}
 		return ""
@@ -131,8 +132,10 @@ func (s *Sim) Queries() []api.Query {
 	for _, w := range s.World.Words() {
 		all = append(all, api.Query{Q: w})
 	}
-	all = append(all, api.Query{Q: "farol Braga"}, api.Query{Q: "the lighthouse in Whitby"}, api.Query{Q: "molino vecinos barrio", Lang: "es"},
-		api.Query{Q: "library neighbours signatures", Kind: "page", Lang: "en"}, api.Query{Q: "fotografias", Site: s.World.Host(0)},
+	all = append(all, api.Query{Q: "farol Braga"}, api.Query{Q: "the lighthouse in Whitby"},
+		api.Query{Q: "molino vecinos barrio", Lang: "es"},
+		api.Query{Q: "library neighbours signatures", Kind: "page", Lang: "en"},
+		api.Query{Q: "fotografias", Site: s.World.Host(0)},
 		api.Query{Q: "nowhere-to-be-found"})
 	return all
 }
@@ -146,16 +149,17 @@ func (s *Sim) Outcome() Crawl {
 	up := s.alive()
 	c := Crawl{Records: map[partition.Key]string{}, Answers: map[string][]partition.Key{}}
 	bodies := 0
-	missing, err := up[s.Rand.IntN(len(up))].Node().Export(ctx, api.Export{Captures: true}, func(rec store.Record, _ string) error {
-		if _, twice := c.Records[rec.Key]; twice {
-			s.t.Errorf("%s is exported twice", rec.Key)
-		}
-		c.Records[rec.Key] = essence(rec)
-		if kept(rec) {
-			bodies++
-		}
-		return nil
-	})
+	missing, err := up[s.Rand.IntN(len(up))].Node().Export(ctx, api.Export{Captures: true},
+		func(rec store.Record, _ string) error {
+			if _, twice := c.Records[rec.Key]; twice {
+				s.t.Errorf("%s is exported twice", rec.Key)
+			}
+			c.Records[rec.Key] = essence(rec)
+			if kept(rec) {
+				bodies++
+			}
+			return nil
+		})
 	if s.o.Node.KeepBodies && bodies < len(c.Records)/2 { // few pages say noindex
 		s.t.Errorf("%d of %d records have their body", bodies, len(c.Records))
 	}
@@ -182,7 +186,8 @@ func (s *Sim) Outcome() Crawl {
 			if i == 0 {
 				c.Answers[name] = keys
 			} else if !slices.Equal(keys, c.Answers[name]) {
-				s.t.Errorf("%q: %s answers %d Keys, %s %d: %s", name, p.Name, len(keys), up[0].Name, len(c.Answers[name]), firstDifference(keys, c.Answers[name]))
+				s.t.Errorf("%q: %s answers %d Keys, %s %d: %s", name, p.Name, len(keys), up[0].Name,
+					len(c.Answers[name]), firstDifference(keys, c.Answers[name]))
 			}
 		}
 	}
@@ -196,7 +201,8 @@ func (s *Sim) ask(ctx context.Context, p *SimPeer, q api.Query) (a api.Answer) {
 	s.t.Helper()
 	s.Until(fmt.Sprintf("%s answers %q whole", p.Name, q.Q), time.Minute, func() string {
 		var err error
-		if a, err = p.Node().Query(ctx, q); err != nil || a.Coverage.SlicesAnswered != a.Coverage.SlicesTotal || a.Coverage.Stale {
+		if a, err = p.Node().Query(ctx, q); err != nil || a.Coverage.SlicesAnswered != a.Coverage.SlicesTotal ||
+			a.Coverage.Stale {
 			return fmt.Sprintf("%v, coverage %+v", err, a.Coverage)
 		}
 		return ""
@@ -210,14 +216,16 @@ func essence(r store.Record) string {
 	for _, l := range r.Links {
 		fmt.Fprintf(&links, " %s|%s|%s|%t", l.Key, l.Anchor, l.Rel, l.NoFollow)
 	}
-	return fmt.Sprintf("%d %s redirect=%s noindex=%t kept=%t lang=%s title=%q text=%q links:%s", r.Status, r.Digest, r.Redirect, r.NoIndex, kept(r), r.Lang, r.Title, r.Text, links.String())
+	return fmt.Sprintf("%d %s redirect=%s noindex=%t kept=%t lang=%s title=%q text=%q links:%s", r.Status, r.Digest,
+		r.Redirect, r.NoIndex, kept(r), r.Lang, r.Title, r.Text, links.String())
 }
 
 // kept says whether a version that shows what r does came with it, and its body
 // whole.
 func kept(r store.Record) bool {
 	for _, c := range r.Captures {
-		if c.Revisit != "" || c.Status != r.Status || c.Digest != r.Digest || c.Redirect != r.Redirect || len(c.Response) == 0 {
+		if c.Revisit != "" || c.Status != r.Status || c.Digest != r.Digest || c.Redirect != r.Redirect ||
+			len(c.Response) == 0 {
 			continue
 		}
 		if sum := sha256.Sum256(c.Body); r.Digest == "" || r.Digest == "sha256:"+hex.EncodeToString(sum[:]) {
@@ -247,7 +255,8 @@ func (a Crawl) Differences(b Crawl) []string {
 	}
 	for _, q := range slices.Sorted(maps.Keys(a.Answers)) {
 		if !slices.Equal(a.Answers[q], b.Answers[q]) {
-			out = append(out, fmt.Sprintf("query %q: %d hits, want %d: %s", q, len(b.Answers[q]), len(a.Answers[q]), firstDifference(b.Answers[q], a.Answers[q])))
+			out = append(out, fmt.Sprintf("query %q: %d hits, want %d: %s", q, len(b.Answers[q]), len(a.Answers[q]),
+				firstDifference(b.Answers[q], a.Answers[q])))
 		}
 	}
 	return out
@@ -256,7 +265,8 @@ func (a Crawl) Differences(b Crawl) []string {
 func firstDifference(got, want []partition.Key) string {
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			return fmt.Sprintf("at %d: %v, not %v", i, got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))])
+			return fmt.Sprintf("at %d: %v, not %v", i, got[min(i, len(got)):min(i+1, len(got))],
+				want[min(i, len(want)):min(i+1, len(want))])
 		}
 	}
 	return "none"

@@ -59,7 +59,8 @@ func (s *Sim) Rage(c Chaos) {
 	for _, k := range []struct {
 		on bool
 		do func()
-	}{{c.Crashes, r.crash}, {c.Disks, r.disk}, {c.Pauses, r.pause}, {c.Cuts, r.cutOff}, {c.Lags, r.lag}, {c.Joins > 0, r.join}} {
+	}{{c.Crashes, r.crash}, {c.Disks, r.disk}, {c.Pauses, r.pause}, {c.Cuts, r.cutOff}, {c.Lags, r.lag},
+		{c.Joins > 0, r.join}} {
 		if k.on {
 			kinds = append(kinds, k.do)
 		}
@@ -242,7 +243,8 @@ func (s *Sim) Damage(p *SimPeer, fraction float64) error {
 	var table string
 	var size int64
 	for _, name := range names {
-		if info, err := p.disk.Stat(dir + "/pebble/" + name); err == nil && strings.HasSuffix(name, ".sst") && info.Size() > size {
+		if info, err := p.disk.Stat(dir + "/pebble/" + name); err == nil && strings.HasSuffix(name, ".sst") &&
+			info.Size() > size {
 			table, size = dir+"/pebble/"+name, info.Size()
 		}
 	}

@@ -105,7 +105,8 @@ func (s *Swarm) add(at *partition.Point, key crypto.PrivKey) *Peer {
 		s.o.Each(len(s.Peers), &p.o)
 	}
 	if os.Getenv("ECHO_TEST_LOG") != "" {
-		p.o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("name", p.Name)
+		p.o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("name",
+			p.Name)
 	}
 	if len(s.Peers) > 0 {
 		p.o.Join = s.Peers[0].Addrs()
@@ -169,8 +170,10 @@ func (s *Swarm) Settle(want int) {
 				continue
 			}
 			st := p.Status()
-			if st.Peers != want || st.SlicesAwaited > 0 || st.Slices == 0 || st.SlicesMoving > 0 || st.SlicesReplicating > 0 {
-				return false, fmt.Sprintf("%s sees %d peers, acts in %d slices, awaits %d, moves %d, replicates %d", p.Name, st.Peers, st.Slices, st.SlicesAwaited, st.SlicesMoving, st.SlicesReplicating)
+			if st.Peers != want || st.SlicesAwaited > 0 || st.Slices == 0 || st.SlicesMoving > 0 ||
+				st.SlicesReplicating > 0 {
+				return false, fmt.Sprintf("%s sees %d peers, acts in %d slices, awaits %d, moves %d, replicates %d",
+					p.Name, st.Peers, st.Slices, st.SlicesAwaited, st.SlicesMoving, st.SlicesReplicating)
 			}
 		}
 		return true, ""

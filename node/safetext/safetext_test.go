@@ -31,7 +31,8 @@ func TestTextAndLine(t *testing.T) {
 	for _, c := range [][3]string{
 		{"", "", ""},
 		{"Olá,  mundo", "Olá,  mundo", "Olá, mundo"},
-		{"later \x1b]0;PWNED\x07\x1b[31mred", "later \ufffd]0;PWNED\ufffd\ufffd[31mred", "later \ufffd]0;PWNED\ufffd\ufffd[31mred"},
+		{"later \x1b]0;PWNED\x07\x1b[31mred", "later \ufffd]0;PWNED\ufffd\ufffd[31mred",
+			"later \ufffd]0;PWNED\ufffd\ufffd[31mred"},
 		{"a\nb\tc\r\nd", "a\nb\tc \nd", "a b c d"},
 		{"a\u2028b\u2029c\u0085d", "a\nb\nc\nd", "a b c d"},
 		{"\x9b2J\u009b2J\x7f", "\ufffd2J\ufffd2J\ufffd", "\ufffd2J\ufffd2J\ufffd"},
@@ -74,9 +75,11 @@ func TestEveryCharacter(t *testing.T) {
 
 func TestCell(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "plain": "plain", "a=b": "a=b", " ": " ", "5": "5", "-5": "-5", "+5.25": "+5.25", "-": "'-", "-5-5": "'-5-5", "+": "'+", "--5": "'--5", "-5.": "'-5.", "-.5": "'-.5",
+		"": "", "plain": "plain", "a=b": "a=b", " ": " ", "5": "5", "-5": "-5", "+5.25": "+5.25", "-": "'-",
+		"-5-5": "'-5-5", "+": "'+", "--5": "'--5", "-5.": "'-5.", "-.5": "'-.5",
 		"=1+1": "'=1+1", "+cmd|' /C calc'!A0": "'+cmd|' /C calc'!A0", "-2+3": "'-2+3", "@SUM(A1)": "'@SUM(A1)",
-		"\t=1+1": "'\t=1+1", "\tx": "'\tx", "\r=1+1": "' =1+1", "  =1+1": "'  =1+1", "\u00a0=1": "'\u00a0=1", "\n@x": "'\n@x", "\u200e=1+1": "'=1+1", "\ufeff=1": "'=1",
+		"\t=1+1": "'\t=1+1", "\tx": "'\tx", "\r=1+1": "' =1+1", "  =1+1": "'  =1+1", "\u00a0=1": "'\u00a0=1",
+		"\n@x": "'\n@x", "\u200e=1+1": "'=1+1", "\ufeff=1": "'=1",
 		"＝1+1": "'＝1+1", "＠x": "'＠x", "\x1b[31m": "\ufffd[31m", "\x00=1": "\ufffd=1",
 	} {
 		if got := Cell(text); got != want {
@@ -87,8 +90,10 @@ func TestCell(t *testing.T) {
 
 func anyText() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
-		return strings.Join(rapid.SliceOf(rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
-			rapid.SampledFrom([]string{"\x1b[2J", "\u009b", "\x9b", "\u202e", "\u2028", "=", "-1", "\t", "\r", "\n", "\ufeff", "\u200d", "\xe2\x80", "\xf3\xa0"}))).Draw(t, "parts"), "")
+		return strings.Join(rapid.SliceOf(rapid.OneOf(rapid.String(),
+			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
+			rapid.SampledFrom([]string{"\x1b[2J", "\u009b", "\x9b", "\u202e", "\u2028", "=", "-1", "\t", "\r", "\n",
+				"\ufeff", "\u200d", "\xe2\x80", "\xf3\xa0"}))).Draw(t, "parts"), "")
 	})
 }
 

@@ -16,7 +16,8 @@ import (
 func helpers() template.FuncMap {
 	return template.FuncMap{
 		"count": count, "size": size, "ago": ago, "span": span, "short": short, "link": link, "share": share,
-		"add": func(a, b int) int { return a + b }, "whole": whole, "reasons": reasons, "kinds": func() []string { return []string{"page", "profile", "post", "edges"} },
+		"add": func(a, b int) int { return a + b }, "whole": whole, "reasons": reasons,
+		"kinds":    func() []string { return []string{"page", "profile", "post", "edges"} },
 		"verdicts": func() []string { return []string{"in", "out", "undecided"} },
 		"at":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}

@@ -202,7 +202,8 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request) {
 }
 
 func (u *UI) loginPage(w http.ResponseWriter, r *http.Request) {
-	u.write(w, http.StatusOK, "login", page{Wrong: r.URL.Query().Has("wrong"), Wait: r.URL.Query().Has("wait"), Used: r.URL.Query().Has("used")})
+	u.write(w, http.StatusOK, "login", page{Wrong: r.URL.Query().Has("wrong"), Wait: r.URL.Query().Has("wait"),
+		Used: r.URL.Query().Has("used")})
 }
 
 // posted answers a form with the page: what act made of the form, or why that failed.
@@ -236,7 +237,8 @@ func (u *UI) seed(ctx context.Context, form url.Values, p *page) error {
 }
 
 func (u *UI) overrule(ctx context.Context, form url.Values, p *page) (err error) {
-	p.Word = api.Overruling{Key: form.Get("key"), Verdict: form.Get("verdict"), By: form.Get("by"), Why: form.Get("why")}
+	p.Word = api.Overruling{Key: form.Get("key"), Verdict: form.Get("verdict"), By: form.Get("by"),
+		Why: form.Get("why")}
 	p.Word, err = api.Overrule(ctx, u.peer, p.Word)
 	p.Taken = err == nil
 	return err

@@ -31,23 +31,27 @@ const (
 func hostile() api.Peer {
 	key := partition.Key("web:https://evil.example/\"><script>alert(4)</script>")
 	hits := []api.Hit{
-		{Key: key, Kind: evil, Title: evil, Snippet: evil, Score: 1.5, Place: evil, Lang: evil, Peer: evil, FetchedAt: time.Now()},
+		{Key: key, Kind: evil, Title: evil, Snippet: evil, Score: 1.5, Place: evil, Lang: evil, Peer: evil,
+			FetchedAt: time.Now()},
 		{Key: "web:javascript:alert(5)", Title: "script link"}, {Key: "mastodon:ana@social.example", Title: ""},
 		{Key: "web:https://good.example/page?a=1&b=2", Title: "Bom dia & \"tchau\"", FetchedAt: time.Now()},
 	}
-	status := api.Status{ID: evil, Swarm: evil, Charter: evil, Version: evil, Records: 1234567, Limits: []string{evil}, Stops: map[string]int64{evil: 3, "robots": 9}}
+	status := api.Status{ID: evil, Swarm: evil, Charter: evil, Version: evil, Records: 1234567, Limits: []string{evil},
+		Stops: map[string]int64{evil: 3, "robots": 9}}
 	return api.Peer{
 		Status: func(context.Context) (api.Status, error) { return status, nil },
 		Peers: func(context.Context) ([]api.PeerInfo, error) {
 			return []api.PeerInfo{
-				{Member: partition.Member{ID: evil, Location: &partition.Point{Lat: 38.7, Lon: -9.1}}, State: evil, Slices: 4096, Self: true, Status: &status},
+				{Member: partition.Member{ID: evil, Location: &partition.Point{Lat: 38.7, Lon: -9.1}}, State: evil,
+					Slices: 4096, Self: true, Status: &status},
 				{Member: partition.Member{ID: "peer2"}, State: "gone"},
 			}, nil
 		},
 		Recent: func(context.Context, int) ([]api.Hit, error) { return hits, nil },
 		Query: func(_ context.Context, q api.Query) (api.Answer, error) {
 			return api.Answer{Hits: hits, Total: 12345, TookMS: 3, Cursor: evil + q.Cursor, Coverage: api.Coverage{
-				SlicesAnswered: 4000, SlicesTotal: 4096, Missing: []api.Missing{{Peer: "12D3KooWmissing", Reason: evil, Slices: 96}},
+				SlicesAnswered: 4000, SlicesTotal: 4096,
+				Missing: []api.Missing{{Peer: "12D3KooWmissing", Reason: evil, Slices: 96}},
 			}}, nil
 		},
 		Seed: func(_ context.Context, keys []partition.Key) ([]api.SeedAnswer, error) {
@@ -105,12 +109,14 @@ func inspect(t *testing.T, page string) {
 			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "srcdoc" {
 				t.Errorf("<%s %s=%q>", n.Data, a.Key, a.Val)
 			}
-			if (a.Key == "src" || a.Key == "action" || a.Key == "href" && n.Data != "a") && !strings.HasPrefix(a.Val, "/") {
+			if (a.Key == "src" || a.Key == "action" || a.Key == "href" && n.Data != "a") &&
+				!strings.HasPrefix(a.Val, "/") {
 				t.Errorf("<%s %s=%q> comes from elsewhere", n.Data, a.Key, a.Val)
 			}
 		}
 		switch {
-		case n.Data == "script" && (attrs["src"] != "/ui/static/live.js" || n.FirstChild != nil), n.Data == "style", n.Data == "iframe", n.Data == "object":
+		case n.Data == "script" && (attrs["src"] != "/ui/static/live.js" || n.FirstChild != nil), n.Data == "style",
+			n.Data == "iframe", n.Data == "object":
 			t.Errorf("<%s> %v", n.Data, attrs)
 		case n.Data == "img" && attrs["src"] != "/ui/static/icon.svg":
 			t.Errorf("<img> %v", attrs)
@@ -128,7 +134,8 @@ func inspect(t *testing.T, page string) {
 
 func TestWhatWasCrawledCannotRun(t *testing.T) {
 	u := newUI(t, Options{Peer: hostile(), Login: true})
-	for _, target := range []string{"/", "/?q=" + url.QueryEscape(evil), "/?q=a&lang=" + url.QueryEscape(evil) + "&site=" + url.QueryEscape(evil), "/ui/live", "/login?wrong=1&wait=1"} {
+	for _, target := range []string{"/", "/?q=" + url.QueryEscape(evil), "/?q=a&lang=" + url.QueryEscape(evil) +
+		"&site=" + url.QueryEscape(evil), "/ui/live", "/login?wrong=1&wait=1"} {
 		status, page := ask(t, u, "GET", target, nil)
 		if status != 200 && status != 422 {
 			t.Errorf("%s: %d", target, status)
@@ -155,17 +162,20 @@ func FuzzTheQueryPageIsSafe(f *testing.F) {
 func TestThePageShowsThePeer(t *testing.T) {
 	status, page := ask(t, newUI(t, Options{Peer: hostile()}), "GET", "/", nil)
 	for _, want := range []string{
-		"1\u202f234\u202f567", "this one", "did not answer", "38.70, -9.10", `value="100"`, "Bom dia &amp; &#34;tchau&#34;",
+		"1\u202f234\u202f567", "this one", "did not answer", "38.70, -9.10", `value="100"`,
+		"Bom dia &amp; &#34;tchau&#34;",
 		`href="https://good.example/page?a=1&amp;b=2"`, "and 7 more", "mastodon:ana@social.example", "robots 9",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if status != 200 || strings.Contains(page, "log out") || strings.Index(page, "robots 9") > strings.Index(page, " 3</p>") {
+	if status != 200 || strings.Contains(page, "log out") || strings.Index(page, "robots 9") > strings.Index(page,
+		" 3</p>") {
 		t.Errorf("%d, or a log out without a login, or reasons out of order", status)
 	}
-	if _, page := ask(t, newUI(t, Options{Peer: hostile(), Login: true}), "GET", "/", nil); !strings.Contains(page, `action="/logout"`) {
+	if _, page := ask(t, newUI(t, Options{Peer: hostile(), Login: true}), "GET", "/", nil); !strings.Contains(page,
+		`action="/logout"`) {
 		t.Error("no way out")
 	}
 }
@@ -174,7 +184,8 @@ func TestAQueryShowsItsHitsAndWhatIsMissing(t *testing.T) {
 	u := newUI(t, Options{Peer: hostile()})
 	status, page := ask(t, u, "GET", "/?q=ol%C3%A1&kind=page&lang=pt", nil)
 	for _, want := range []string{
-		"answered by 4\u202f000 of 4\u202f096 slices", "…Wmissing</code> (96 slices,", "12\u202f345 hits", "score 1.500",
+		"answered by 4\u202f000 of 4\u202f096 slices", "…Wmissing</code> (96 slices,", "12\u202f345 hits",
+		"score 1.500",
 		`value="olá"`, `<option selected>page`, "<details open", "kind=page&amp;lang=pt", `rel="next"`,
 	} {
 		if !strings.Contains(page, want) {
@@ -232,7 +243,8 @@ func TestTroubleIsShown(t *testing.T) {
 		Seed:   func(context.Context, []partition.Key) ([]api.SeedAnswer, error) { return nil, api.ErrUnavailable },
 	}
 	u := newUI(t, Options{Peer: p})
-	if status, page := ask(t, u, "GET", "/", nil); status != 200 || !strings.Contains(page, "status: the store: closed &lt;b&gt;") {
+	if status, page := ask(t, u, "GET", "/", nil); status != 200 ||
+		!strings.Contains(page, "status: the store: closed &lt;b&gt;") {
 		t.Errorf("%d %s", status, page)
 	}
 	if status, page := ask(t, u, "GET", "/?q=x", nil); status != 500 || !strings.Contains(page, "the store: closed") {
@@ -241,7 +253,8 @@ func TestTroubleIsShown(t *testing.T) {
 	if status, page := ask(t, u, "GET", "/?q=x&near=here", nil); status != 501 && status != 500 || page == "" {
 		t.Errorf("near: %d", status)
 	}
-	if status, page := ask(t, u, "GET", "/?q=x&since=yesterday", nil); status != 422 || !strings.Contains(page, "yesterday") {
+	if status, page := ask(t, u, "GET", "/?q=x&since=yesterday", nil); status != 422 ||
+		!strings.Contains(page, "yesterday") {
 		t.Errorf("since: %d", status)
 	}
 	if status, _ := ask(t, u, "POST", "/seed", url.Values{"seeds": {"https://example.org/"}}); status != 503 {
@@ -255,12 +268,18 @@ func TestTroubleIsShown(t *testing.T) {
 // A person's word goes to the peer as the API's would; what is none is refused, and shown as typed to be mended.
 func TestAPersonOverrulesTheJudge(t *testing.T) {
 	var taken []store.Override
-	u := newUI(t, Options{Peer: api.Peer{Overrule: func(_ context.Context, o store.Override) error { taken = append(taken, o); return nil }}})
+	u := newUI(t, Options{Peer: api.Peer{Overrule: func(_ context.Context,
+		o store.Override) error {
+		taken = append(taken, o)
+		return nil
+	}}})
 	for _, verdict := range []string{"out", ""} {
-		status, page := ask(t, u, "POST", "/override", url.Values{"key": {"mastodon:Ana@M.example"}, "verdict": {verdict}, "by": {evil}, "why": {evil}})
+		status, page := ask(t, u, "POST", "/override",
+			url.Values{"key": {"mastodon:Ana@M.example"}, "verdict": {verdict}, "by": {evil}, "why": {evil}})
 		inspect(t, page)
 		last := taken[len(taken)-1]
-		if status != 200 || last.Key != "mastodon:ana@m.example" || last.Verdict != verdict || last.By != evil || last.Why != evil || !strings.Contains(page, ">taken<") {
+		if status != 200 || last.Key != "mastodon:ana@m.example" || last.Verdict != verdict || last.By != evil ||
+			last.Why != evil || !strings.Contains(page, ">taken<") {
 			t.Errorf("%d, %+v", status, last)
 		}
 	}
@@ -268,12 +287,15 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 		t.Errorf("%d words", len(taken))
 	}
 	for name, bad := range map[string]url.Values{
-		"no account": {"key": {"https://example.org/" + evil}, "verdict": {"in"}, "by": {"rui"}}, "no key": {"verdict": {"in"}, "by": {"rui"}},
-		"no verdict": {"key": {"mastodon:ana@m.example"}, "verdict": {evil}, "by": {"rui"}}, "nobody's": {"key": {"mastodon:ana@m.example"}, "verdict": {"in"}, "why": {evil}},
+		"no account": {"key": {"https://example.org/" + evil}, "verdict": {"in"}, "by": {"rui"}},
+		"no key":     {"verdict": {"in"}, "by": {"rui"}},
+		"no verdict": {"key": {"mastodon:ana@m.example"}, "verdict": {evil}, "by": {"rui"}},
+		"nobody's":   {"key": {"mastodon:ana@m.example"}, "verdict": {"in"}, "why": {evil}},
 	} {
 		status, page := ask(t, u, "POST", "/override", bad)
 		inspect(t, page)
-		if status != 422 || len(taken) != 2 || !strings.Contains(page, `role="alert"`) || !strings.Contains(page, html.EscapeString(bad.Get("key"))) {
+		if status != 422 || len(taken) != 2 || !strings.Contains(page, `role="alert"`) ||
+			!strings.Contains(page, html.EscapeString(bad.Get("key"))) {
 			t.Errorf("%s: %d, %d words", name, status, len(taken))
 		}
 	}
@@ -332,16 +354,21 @@ func TestLoggingInBehindTheServer(t *testing.T) {
 		}
 		return res.Request.URL.Path, string(b)
 	}
-	if path, text := page(browser.Get(hs.URL + "/?q=x")); path != "/login" || !strings.Contains(text, `type="password"`) || strings.Contains(text, "Bom dia") {
+	if path, text := page(browser.Get(hs.URL + "/?q=x")); path != "/login" ||
+		!strings.Contains(text, `type="password"`) || strings.Contains(text, "Bom dia") {
 		t.Errorf("at first: %s", path)
 	}
-	if path, text := page(browser.PostForm(hs.URL+"/login", url.Values{"token": {"wrong"}})); path != "/login" || !strings.Contains(text, "not this peer") {
+	if path, text := page(browser.PostForm(hs.URL+"/login", url.Values{"token": {"wrong"}})); path != "/login" ||
+		!strings.Contains(text, "not this peer") {
 		t.Errorf("a wrong token: %s", path)
 	}
-	if path, text := page(browser.PostForm(hs.URL+"/login", url.Values{"token": {token}})); path != "/" || !strings.Contains(text, "Bom dia") {
+	if path, text := page(browser.PostForm(hs.URL+"/login", url.Values{"token": {token}})); path != "/" ||
+		!strings.Contains(text, "Bom dia") {
 		t.Errorf("the token: %s", path)
 	}
-	if path, text := page(browser.PostForm(hs.URL+"/seed", url.Values{"seeds": {"https://example.org/"}})); path != "/seed" || !strings.Contains(text, "web:https://example.org/") {
+	if path, text := page(browser.PostForm(hs.URL+"/seed",
+		url.Values{"seeds": {"https://example.org/"}})); path != "/seed" ||
+		!strings.Contains(text, "web:https://example.org/") {
 		t.Errorf("seed: %s", path)
 	}
 	if path, _ := page(browser.PostForm(hs.URL+"/logout", nil)); path != "/login" {
@@ -353,8 +380,10 @@ func TestLoggingInBehindTheServer(t *testing.T) {
 func TestAttackBidiOnTheDashboard(t *testing.T) {
 	p := hostile()
 	p.Query = func(context.Context, api.Query) (api.Answer, error) {
-		return api.Answer{Hits: []api.Hit{{Key: testPage, Title: "pay\u202eelgoog\u2066\u200f", Snippet: "a\x1b]0;PWNED\x07b\u009b2J\U000e0041"}},
-			Coverage: api.Coverage{Missing: []api.Missing{{Peer: "x", Reason: "later \x1b]0;PWNED\x07", Slices: 1}}}}, nil
+		return api.Answer{Hits: []api.Hit{{Key: testPage, Title: "pay\u202eelgoog\u2066\u200f",
+				Snippet: "a\x1b]0;PWNED\x07b\u009b2J\U000e0041"}},
+				Coverage: api.Coverage{Missing: []api.Missing{{Peer: "x", Reason: "later \x1b]0;PWNED\x07", Slices: 1}}}},
+			nil
 	}
 	p.Status = func(context.Context) (api.Status, error) { return api.Status{}, errors.New("\u202e\x1b[31m") }
 	_, page := ask(t, newUI(t, Options{Peer: p}), "GET", "/?q="+url.QueryEscape("\u202ex\u2029"), nil)
@@ -370,7 +399,8 @@ const testPage = partition.Key("web:https://example.org/")
 
 // On loopback anybody of this machine reads; forms are for who logged in, by the link of the log.
 func TestTheOperatorLogsInByALink(t *testing.T) {
-	s, err := api.New(api.Options{Peer: hostile(), Operator: token, UI: newUI(t, Options{Peer: hostile(), Login: true})})
+	s, err := api.New(api.Options{Peer: hostile(), Operator: token,
+		UI: newUI(t, Options{Peer: hostile(), Login: true})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -407,18 +437,23 @@ func TestTheOperatorLogsInByALink(t *testing.T) {
 		return res.Request.URL.Path, string(b)
 	}
 	form := url.Values{"seeds": {"https://example.org/"}}
-	if path, text := page("GET", "/?q=x", "none", nil); path != "/" || !strings.Contains(text, "Bom dia") || strings.Contains(text, `action="/seed"`) ||
-		strings.Contains(text, `action="/override"`) || strings.Contains(text, "/logout") || !strings.Contains(text, `href="/login"`) {
+	if path, text := page("GET", "/?q=x", "none", nil); path != "/" || !strings.Contains(text, "Bom dia") ||
+		strings.Contains(text, `action="/seed"`) ||
+		strings.Contains(text, `action="/override"`) || strings.Contains(text, "/logout") ||
+		!strings.Contains(text, `href="/login"`) {
 		t.Errorf("at first: %s %s", path, text)
 	}
-	if path, text := page("POST", "/seed", "same-origin", form); path != "/login" || strings.Contains(text, "web:https://example.org/") {
+	if path, text := page("POST", "/seed", "same-origin", form); path != "/login" ||
+		strings.Contains(text, "web:https://example.org/") {
 		t.Errorf("seed without a login: %s", path)
 	}
 	link := s.LoginPath()
-	if path, text := page("GET", link, "none", nil); path != "/" || !strings.Contains(text, `action="/seed"`) || !strings.Contains(text, "/logout") {
+	if path, text := page("GET", link, "none", nil); path != "/" || !strings.Contains(text, `action="/seed"`) ||
+		!strings.Contains(text, "/logout") {
 		t.Errorf("the link: %s", path)
 	}
-	if path, text := page("POST", "/seed", "same-origin", form); path != "/seed" || !strings.Contains(text, "web:https://example.org/") {
+	if path, text := page("POST", "/seed", "same-origin", form); path != "/seed" ||
+		!strings.Contains(text, "web:https://example.org/") {
 		t.Errorf("seed: %s", path)
 	}
 	if path, _ := page("POST", "/seed", "cross-site", form); path != "/seed" {
@@ -426,7 +461,8 @@ func TestTheOperatorLogsInByALink(t *testing.T) {
 	} else if _, text := page("POST", "/seed", "cross-site", form); strings.Contains(text, "web:https://example.org/") {
 		t.Error("a page of another origin seeds with the cookie")
 	}
-	if path, text := page("POST", "/logout", "same-origin", nil); path != "/" || strings.Contains(text, `action="/seed"`) {
+	if path, text := page("POST", "/logout", "same-origin", nil); path != "/" ||
+		strings.Contains(text, `action="/seed"`) {
 		t.Errorf("log out: %s", path)
 	}
 	if path, text := page("GET", link, "none", nil); path != "/login" || !strings.Contains(text, "used before") {

@@ -46,7 +46,8 @@ func accountsOf(w *world, towns []atlas.Place, service string, n, instances int)
 			}
 			k = fmt.Sprintf("mastodon:user%d@instance%d.example", i, host)
 		case "bluesky":
-			k = "bluesky:did:plc:" + strings.NewReplacer("0", "a", "1", "b", "8", "c", "9", "d").Replace(fmt.Sprintf("%024d", i))
+			k = "bluesky:did:plc:" + strings.NewReplacer("0", "a", "1", "b", "8", "c", "9",
+				"d").Replace(fmt.Sprintf("%024d", i))
 		default:
 			k = fmt.Sprintf("twitter:%d", 1000+i)
 		}
@@ -54,7 +55,8 @@ func accountsOf(w *world, towns []atlas.Place, service string, n, instances int)
 		if err != nil {
 			panic(err)
 		}
-		text := [...]string{at.Name + ", " + countries[at.Country], at.Name + ", " + countries[at.Country], at.Name + ", " + countries[at.Country], countries[at.Country], "in your head"}[i%5]
+		text := [...]string{at.Name + ", " + countries[at.Country], at.Name + ", " + countries[at.Country], at.Name +
+			", " + countries[at.Country], countries[at.Country], "in your head"}[i%5]
 		out[i] = account{key, partition.Point{Lat: at.Lat, Lon: at.Lon}, text}
 	}
 	return out
@@ -128,7 +130,8 @@ func TestAccounts(t *testing.T) {
 				continue
 			}
 			units[c.Unit(a.key)] = true
-			owned, hashed = append(owned, km(a.home, at[table.Owner(slice[i])])), append(hashed, km(a.home, at[table.Owner(c.Slice(a.key))]))
+			owned, hashed = append(owned, km(a.home, at[table.Owner(slice[i])])),
+				append(hashed, km(a.home, at[table.Owner(c.Slice(a.key))]))
 			if !slice[i].IsHash() {
 				n++
 				if apart(slice[i], j.At(a.home)) < 100 {

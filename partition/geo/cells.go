@@ -59,7 +59,8 @@ func SliceAt(all []partition.Slice, p partition.Point, level int) partition.Slic
 }
 
 func (g *Gazetteer) placeOf(p atlas.Place) Place {
-	out := Place{Name: p.Name, Country: p.Country, Admin1: p.Admin1, Admin2: p.Admin2, Lat: p.Lat, Lon: p.Lon, Population: p.Population}
+	out := Place{Name: p.Name, Country: p.Country, Admin1: p.Admin1, Admin2: p.Admin2, Lat: p.Lat, Lon: p.Lon,
+		Population: p.Population}
 	if p.Located {
 		out.Cell = s2.CellID(Cell(partition.Point{Lat: p.Lat, Lon: p.Lon}, CellLevel)).ToToken()
 	}
@@ -88,7 +89,8 @@ func (g *Gazetteer) nearest(lat, lon float64) Resolution {
 	p.Lat, p.Lon = lat, lon
 	p.Cell = s2.CellID(Cell(partition.Point{Lat: lat, Lon: lon}, CellLevel)).ToToken()
 	const confidence = 0.95
-	return Resolution{Place: &p, Confidence: confidence, Candidates: []Candidate{{p, confidence}}, Evidence: "coordinates"}
+	return Resolution{Place: &p, Confidence: confidence, Candidates: []Candidate{{p, confidence}},
+		Evidence: "coordinates"}
 }
 
 // zoneCountry is the country of a time zone, or the islands that have one of
@@ -107,7 +109,8 @@ func (g *Gazetteer) zoneCountry(name, city string) Resolution {
 	}
 	place := g.placeOf(p)
 	const confidence = 0.6
-	return Resolution{Place: &place, Confidence: confidence, Candidates: []Candidate{{place, confidence}}, Evidence: "zone"}
+	return Resolution{Place: &place, Confidence: confidence, Candidates: []Candidate{{place, confidence}},
+		Evidence: "zone"}
 }
 
 // zoneCity is the place that a time zone is named after.

@@ -53,7 +53,8 @@ func findCoordinates(s string) (lat, lon float64, ok bool) {
 // onCompass is a place by its angles and the letters of its directions. An angle
 // of whole degrees says too little to be a place.
 func onCompass(north []string, ns string, east []string, ew string) (lat, lon float64, ok bool) {
-	if fine := func(a []string) bool { return strings.ContainsAny(a[0], ".,") || a[1] != "" }; !fine(north) || !fine(east) {
+	if fine := func(a []string) bool { return strings.ContainsAny(a[0], ".,") || a[1] != "" }; !fine(north) ||
+		!fine(east) {
 		return 0, 0, false
 	}
 	lat, lon = sum(north), sum(east)

@@ -50,7 +50,8 @@ func (j *Judge) resolved(kind, text string, hints Hints, weight float64) (vote, 
 	if r.Evidence == "coordinates" && kind == "declared" {
 		weight = weightCoordinates
 	}
-	v := vote{Evidence: Evidence{Kind: kind, Text: shown(text), Place: r.Place.Name, Country: r.Place.Country, Weight: round(weight * r.Confidence)}}
+	v := vote{Evidence: Evidence{Kind: kind, Text: shown(text), Place: r.Place.Name, Country: r.Place.Country,
+		Weight: round(weight * r.Confidence)}}
 	if r.Place.Admin1 != "" && r.Place.Cell != "" { // else it is a country
 		v.cell = j.At(partition.Point{Lat: r.Place.Lat, Lon: r.Place.Lon})
 		v.Cell = strings.TrimPrefix(v.cell.String(), "g/")
@@ -118,7 +119,8 @@ func (j *Judge) links(linkers map[partition.Slice]int) []vote {
 			continue
 		}
 		w := mostLinks * float64(n) / float64(total) * min(1, float64(total)/enoughLinks)
-		out = append(out, vote{cell: c, Evidence: Evidence{Kind: "links", Text: c.String(), Place: j.countries[country].name, Country: country,
+		out = append(out, vote{cell: c, Evidence: Evidence{Kind: "links", Text: c.String(),
+			Place: j.countries[country].name, Country: country,
 			Cell: strings.TrimPrefix(c.String(), "g/"), Weight: round(w)}})
 	}
 	return out
@@ -162,21 +164,28 @@ const genericDomains = " ac ag ai am as bz cc cd cf cm co cx dj fm ga gd gg gl g
 
 // cityDomains are the domains of cities, by what the gazetteer calls those.
 func cityDomains() map[string]string {
-	return map[string]string{"amsterdam": "Amsterdam, Netherlands", "barcelona": "Barcelona, Spain", "berlin": "Berlin, Germany", "brussels": "Brussels, Belgium",
-		"hamburg": "Hamburg, Germany", "istanbul": "Istanbul, Turkey", "koeln": "Köln, Germany", "london": "London, United Kingdom", "madrid": "Madrid, Spain",
-		"melbourne": "Melbourne, Australia", "moscow": "Moscow, Russia", "nyc": "New York City", "osaka": "Osaka, Japan", "paris": "Paris, France",
-		"rio": "Rio de Janeiro, Brazil", "stockholm": "Stockholm, Sweden", "sydney": "Sydney, Australia", "tokyo": "Tokyo, Japan", "wien": "Wien, Austria"}
+	return map[string]string{"amsterdam": "Amsterdam, Netherlands", "barcelona": "Barcelona, Spain",
+		"berlin": "Berlin, Germany", "brussels": "Brussels, Belgium",
+		"hamburg": "Hamburg, Germany", "istanbul": "Istanbul, Turkey", "koeln": "Köln, Germany",
+		"london": "London, United Kingdom", "madrid": "Madrid, Spain",
+		"melbourne": "Melbourne, Australia", "moscow": "Moscow, Russia", "nyc": "New York City",
+		"osaka": "Osaka, Japan", "paris": "Paris, France",
+		"rio": "Rio de Janeiro, Brazil", "stockholm": "Stockholm, Sweden", "sydney": "Sydney, Australia",
+		"tokyo": "Tokyo, Japan", "wien": "Wien, Austria"}
 }
 
 // language is the vote of a language tag: its region when it has one, or the
 // country when nearly all who write it live in one.
 func (j *Judge) language(tag string) (vote, bool) {
 	base, region, _ := strings.Cut(tag, "-")
-	v := vote{Evidence: Evidence{Kind: "language", Text: shown(tag), Weight: weightRegional, Country: strings.ToUpper(region)}}
+	v := vote{Evidence: Evidence{Kind: "language", Text: shown(tag), Weight: weightRegional,
+		Country: strings.ToUpper(region)}}
 	if len(region) != 2 {
 		v.Weight = weightLanguage
-		v.Country = map[string]string{"bg": "BG", "cs": "CZ", "da": "DK", "et": "EE", "fi": "FI", "he": "IL", "hu": "HU", "is": "IS", "ja": "JP", "ka": "GE",
-			"ko": "KR", "lt": "LT", "lv": "LV", "mk": "MK", "nb": "NO", "no": "NO", "pl": "PL", "sk": "SK", "sl": "SI", "th": "TH", "uk": "UA", "vi": "VN"}[strings.ToLower(base)]
+		v.Country = map[string]string{"bg": "BG", "cs": "CZ", "da": "DK", "et": "EE", "fi": "FI", "he": "IL",
+			"hu": "HU", "is": "IS", "ja": "JP", "ka": "GE",
+			"ko": "KR", "lt": "LT", "lv": "LV", "mk": "MK", "nb": "NO", "no": "NO", "pl": "PL", "sk": "SK", "sl": "SI",
+			"th": "TH", "uk": "UA", "vi": "VN"}[strings.ToLower(base)]
 	}
 	h := j.countries[v.Country]
 	if h == nil {

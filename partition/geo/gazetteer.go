@@ -131,7 +131,8 @@ func regionsOf(table *atlas.Table) map[string][]sense {
 		p := table.Place(all[n].largest - 1)
 		p.Name, p.Admin2, p.Rank, p.Population = name, "", atlas.Region, all[n].total
 		folded := atlas.Fold(name)
-		out[folded] = append(out[folded], sense{place: p, kind: senseRegion, admins: []string{name}, weight: people(p.Population) + homeBonus(country)})
+		out[folded] = append(out[folded], sense{place: p, kind: senseRegion, admins: []string{name},
+			weight: people(p.Population) + homeBonus(country)})
 	}
 	return out
 }
@@ -139,7 +140,8 @@ func regionsOf(table *atlas.Table) map[string][]sense {
 func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
 func (g *Gazetteer) readWords(text string) error {
-	kinds := map[string]wordKind{"small": wordSmall, "near": wordNear, "live": wordLive, "from": wordFrom, "never": wordNever, "common": wordCommon}
+	kinds := map[string]wordKind{"small": wordSmall, "near": wordNear, "live": wordLive, "from": wordFrom,
+		"never": wordNever, "common": wordCommon}
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -157,7 +159,8 @@ func (g *Gazetteer) readWords(text string) error {
 }
 
 func (g *Gazetteer) readHand(text string) error {
-	kinds := map[string]senseKind{"nick": senseCity, "part": sensePart, "area": senseArea, "weak": senseWeak, "code": senseCode, "folk": senseFolk, "none": senseNone, "fiction": senseFiction}
+	kinds := map[string]senseKind{"nick": senseCity, "part": sensePart, "area": senseArea, "weak": senseWeak,
+		"code": senseCode, "folk": senseFolk, "none": senseNone, "fiction": senseFiction}
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -175,7 +178,8 @@ func (g *Gazetteer) readHand(text string) error {
 		if !ok {
 			return fmt.Errorf("names by hand: no place %q in %s, %s", cols[1], cols[3], cols[2])
 		}
-		s := sense{place: target, kind: kind, admins: admins, weight: handWeight(kind, target), code: kind == senseCode, hand: true}
+		s := sense{place: target, kind: kind, admins: admins, weight: handWeight(kind, target), code: kind == senseCode,
+			hand: true}
 		switch {
 		case target.Rank == atlas.Country && (kind == senseCity || kind == senseCode):
 			s.kind, s.admins = senseCountry, nil
@@ -258,7 +262,8 @@ func (g *Gazetteer) senses(name string) []sense {
 	accents := atlas.Spell(name) != folded
 	for _, m := range g.table.Find(name) {
 		p := g.table.Place(m.Number)
-		s := sense{place: p, kind: senseCity, admins: []string{p.Admin1}, weight: people(p.Population) + homeBonus(p.Country), alias: m.Alias}
+		s := sense{place: p, kind: senseCity, admins: []string{p.Admin1},
+			weight: people(p.Population) + homeBonus(p.Country), alias: m.Alias}
 		switch p.Rank {
 		case atlas.Country:
 			s.kind, s.admins, s.weight = senseCountry, nil, max(s.weight, 5.5)+0.5
@@ -310,7 +315,8 @@ func describe(hand []sense, s sense) bool {
 	}
 	for i := range hand {
 		o := &hand[i]
-		if o.kind == sensePart && o.place.Country == s.place.Country && o.place.Admin1 == s.place.Admin1 && (o.place.Admin2 == "" || o.place.Admin2 == s.place.Admin2) {
+		if o.kind == sensePart && o.place.Country == s.place.Country && o.place.Admin1 == s.place.Admin1 &&
+			(o.place.Admin2 == "" || o.place.Admin2 == s.place.Admin2) {
 			// Not so well known that it counts in small letters in the middle of a sentence.
 			o.place, o.kind, o.weight = s.place, s.kind, max(o.weight-0.1, s.weight)
 			return true

@@ -16,9 +16,10 @@ import (
 // Facts are what is known of a site, an instance or an account when it is to be
 // placed. Every field may be empty; what is over a cap is not looked at.
 type Facts struct {
-	Unit     partition.Unit          `json:"unit"`
-	Host     string                  `json:"host,omitempty"`     // of a site or an instance
-	Declared []string                `json:"declared,omitempty"` // geo metadata, addresses, the location field of a profile
+	Unit partition.Unit `json:"unit"`
+	Host string         `json:"host,omitempty"` // of a site or an instance
+	// geo metadata, addresses, the location field of a profile
+	Declared []string                `json:"declared,omitempty"`
 	Language string                  `json:"language,omitempty"` // BCP 47
 	TimeZone string                  `json:"time_zone,omitempty"`
 	Title    string                  `json:"title,omitempty"`
@@ -39,12 +40,13 @@ type Evidence struct {
 
 // Judgement is where Facts put a unit, and why.
 type Judgement struct {
-	Slice      partition.Slice `json:"slice"`   // 0: unknown, it stays in its hash slice
-	Place      string          `json:"place"`   // name of the place or the country
-	Country    string          `json:"country"` // ISO code
-	Spread     bool            `json:"spread"`  // only the country is known: one of its cells was drawn by the unit's name, as people live
-	Confidence float64         `json:"confidence"`
-	Evidence   []Evidence      `json:"evidence"` // strongest first
+	Slice   partition.Slice `json:"slice"`   // 0: unknown, it stays in its hash slice
+	Place   string          `json:"place"`   // name of the place or the country
+	Country string          `json:"country"` // ISO code
+	// only the country is known: one of its cells was drawn by the unit's name, as people live
+	Spread     bool       `json:"spread"`
+	Confidence float64    `json:"confidence"`
+	Evidence   []Evidence `json:"evidence"` // strongest first
 }
 
 // The caps of Facts, by name.
@@ -104,7 +106,8 @@ type homeland struct {
 // NewJudge judges for a swarm whose geo slices have that level, at most
 // atlas.FinestCell.
 func NewJudge(g *Gazetteer, level int) *Judge {
-	j := &Judge{g: g, level: level, slices: g.Slices(level), countries: map[string]*homeland{}, cellOf: make(map[partition.Slice]string, 1<<14)}
+	j := &Judge{g: g, level: level, slices: g.Slices(level), countries: map[string]*homeland{},
+		cellOf: make(map[partition.Slice]string, 1<<14)}
 	most := make(map[partition.Slice]int, 1<<14)
 	var all []peopled // of the country that the places at hand are in
 	country := ""
@@ -193,7 +196,8 @@ func (j *Judge) Place(f Facts) Judgement {
 	if country == "" || weight < leastCountry || weight < leastLead*second {
 		return j.stay(out, f.Now)
 	}
-	if home := j.cellOf[f.Now]; f.Now != 0 && home != country && weight < stayFactor*countryWeight(votes, home)+stayBonus {
+	if home := j.cellOf[f.Now]; f.Now != 0 && home != country &&
+		weight < stayFactor*countryWeight(votes, home)+stayBonus {
 		return j.stay(out, f.Now)
 	}
 	h := j.countries[country]

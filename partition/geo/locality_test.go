@@ -92,7 +92,8 @@ func TestLocality(t *testing.T) {
 		o, h, n := median(owned), median(hashed), median(nearest)
 		t.Logf("seed %d: peak load %.2f of the mean after %d rounds; median %.0f km to the owner, %.0f km by hash, %.0f km to the nearest peer", seed, peak, rounds, o, h, n)
 		if peak >= 2 || o > h/10 || o > 3*n {
-			t.Errorf("seed %d: peak load %.2f, %.0f km to the owner, %.0f by hash, %.0f to the nearest", seed, peak, o, h, n)
+			t.Errorf("seed %d: peak load %.2f, %.0f km to the owner, %.0f by hash, %.0f to the nearest", seed, peak, o,
+				h, n)
 		}
 		for _, leaver := range []int{5, 40} {
 			leaveMoves(t, table, members, leaver)
@@ -155,7 +156,8 @@ func leaveMoves(t *testing.T, table *partition.Table, members []partition.Member
 // is in slice, all of them busy, until none moves any more; it returns the
 // largest load as a multiple of the mean and how many rounds of LoadPatience
 // that took.
-func settle(t *testing.T, table *partition.Table, members []partition.Member, slice []partition.Slice) (peak float64, rounds int) {
+func settle(t *testing.T, table *partition.Table, members []partition.Member, slice []partition.Slice) (peak float64,
+	rounds int) {
 	t.Helper()
 	mean := float64(len(slice)) / float64(len(members))
 	steps := make([]partition.LoadSteps, len(members))

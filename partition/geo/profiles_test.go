@@ -84,7 +84,8 @@ func judgeProfile(t *testing.T, g *Gazetteer, p profile) (n tally) {
 		t.Logf("unknown %q: want %s %s, candidates %v", p.text, p.country, p.admin1, r.Candidates)
 	default:
 		n.wrong++
-		t.Logf("wrong %q: got %s %s (%s, %.2f), want %s %s", p.text, country, admin1, r.Place.Name, r.Confidence, p.country, p.admin1)
+		t.Logf("wrong %q: got %s %s (%s, %.2f), want %s %s", p.text, country, admin1, r.Place.Name, r.Confidence,
+			p.country, p.admin1)
 	}
 	return n
 }
@@ -92,15 +93,19 @@ func judgeProfile(t *testing.T, g *Gazetteer, p profile) (n tally) {
 // plain is idempotent on anything, and gives valid UTF-8.
 func TestPlain(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "", "Lisboa": "Lisboa", "𝓛𝓲𝓼𝓫𝓸𝓪": "Lisboa", "ʟɪꜱʙᴏᴀ": "lisboa", "ⓛⓘⓢⓑⓞⓐ": "lisboa", "🅻🅸🆂🅱🅾🅰": "LISBOA", "ＰＯＲＴＯ": "PORTO", "ᴸᶦˢᵇᵒᵃ": "Lisboa",
-		"E\u0301vora": "Évora", "Lis\u200bboa\ufe0f": "Lisboa", "Porto\xff": "Porto ", "d´Arcos d’Arcos": "d'Arcos d'Arcos", "🇵🇹": "🇵🇹", "Porto™": "Porto ",
+		"": "", "Lisboa": "Lisboa", "𝓛𝓲𝓼𝓫𝓸𝓪": "Lisboa", "ʟɪꜱʙᴏᴀ": "lisboa", "ⓛⓘⓢⓑⓞⓐ": "lisboa", "🅻🅸🆂🅱🅾🅰": "LISBOA",
+		"ＰＯＲＴＯ": "PORTO", "ᴸᶦˢᵇᵒᵃ": "Lisboa",
+		"E\u0301vora": "Évora", "Lis\u200bboa\ufe0f": "Lisboa", "Porto\xff": "Porto ",
+		"d´Arcos d’Arcos": "d'Arcos d'Arcos", "🇵🇹": "🇵🇹", "Porto™": "Porto ",
 	} {
 		if got := plain(in); got != want {
 			t.Errorf("plain(%q) = %q, want %q", in, got, want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("aé\u0301\u0327´ᴀʟᶦ🅰Ａ𝓐ﬁ™ª\u200d\ufe0f\U000E0062🇵")))).Draw(t, "text")
+		s := rapid.OneOf(rapid.String(),
+			rapid.StringOf(rapid.SampledFrom([]rune("aé\u0301\u0327´ᴀʟᶦ🅰Ａ𝓐ﬁ™ª\u200d\ufe0f\U000E0062🇵")))).Draw(t,
+			"text")
 		if once := plain(s); plain(once) != once || !utf8.ValidString(once) {
 			t.Fatalf("plain(%q) = %q, again %q", s, once, plain(once))
 		}
@@ -121,16 +126,20 @@ func FuzzPlain(f *testing.F) {
 // Coordinates as people and programs write them, and numbers that are none.
 func TestFindCoordinates(t *testing.T) {
 	for in, want := range map[string][2]float64{
-		"iPhone: 38.7369,-9.1427": {38.7369, -9.1427}, "ÜT: 41.15, -8.61": {41.15, -8.61}, "38.72 N, 9.14 W": {38.72, -9.14}, "38.72° N 9.14° O": {38.72, -9.14},
-		"38°43'N 9°08'W": {38.71667, -9.13333}, "38º43'12\"N, 9º8'24\"W": {38.72, -9.14}, "38,7223 -9,1393": {38.7223, -9.1393}, "Lat: 38.7 Lon: -9.1": {38.7, -9.1},
-		"N 38° 43' W 9° 08'": {38.71667, -9.13333}, "23.55S 46.63W": {-23.55, -46.63}, "38.72;−9.14": {38.72, -9.14}, "geo:38.75,-9.23": {38.75, -9.23}, "52.52 N 13.40 E": {52.52, 13.40},
+		"iPhone: 38.7369,-9.1427": {38.7369, -9.1427}, "ÜT: 41.15, -8.61": {41.15, -8.61},
+		"38.72 N, 9.14 W": {38.72, -9.14}, "38.72° N 9.14° O": {38.72, -9.14},
+		"38°43'N 9°08'W": {38.71667, -9.13333}, "38º43'12\"N, 9º8'24\"W": {38.72, -9.14},
+		"38,7223 -9,1393": {38.7223, -9.1393}, "Lat: 38.7 Lon: -9.1": {38.7, -9.1},
+		"N 38° 43' W 9° 08'": {38.71667, -9.13333}, "23.55S 46.63W": {-23.55, -46.63}, "38.72;−9.14": {38.72, -9.14},
+		"geo:38.75,-9.23": {38.75, -9.23}, "52.52 N 13.40 E": {52.52, 13.40},
 	} {
 		lat, lon, ok := findCoordinates(in)
 		if !ok || math.Abs(lat-want[0]) > 1e-4 || math.Abs(lon-want[1]) > 1e-4 {
 			t.Errorf("%q is %v, %v, %v, want %v", in, lat, lon, ok, want)
 		}
 	}
-	for _, in := range []string{"", "1.5,2", "127.0.0.1", "91.5, 10.0", "10.5, 181.5", "38 N 9 W", "1,5 2,5", "1.2.3,4.5", "12,50 € 3,40", "24.12.2020,10.30", "S 23.5"} {
+	for _, in := range []string{"", "1.5,2", "127.0.0.1", "91.5, 10.0", "10.5, 181.5", "38 N 9 W", "1,5 2,5",
+		"1.2.3,4.5", "12,50 € 3,40", "24.12.2020,10.30", "S 23.5"} {
 		if lat, lon, ok := findCoordinates(in); ok {
 			t.Errorf("%q is %v, %v", in, lat, lon)
 		}
@@ -141,10 +150,12 @@ func TestFindCoordinates(t *testing.T) {
 // of.
 func TestLongTexts(t *testing.T) {
 	g := open(t)
-	for _, piece := range []string{"a ", "Santa ", "Lisboa, ", "S. ", "\ufdfa", "e\u0301", "🇵🇹", "ʟ", "1.5,", "🏴", "v. n. ", "de ", "\xff", "#A", "38°", "Leon,", "Santa Cruz "} {
+	for _, piece := range []string{"a ", "Santa ", "Lisboa, ", "S. ", "\ufdfa", "e\u0301", "🇵🇹", "ʟ", "1.5,", "🏴",
+		"v. n. ", "de ", "\xff", "#A", "38°", "Leon,", "Santa Cruz "} {
 		long := strings.Repeat(piece, 1<<20/len(piece))
 		r := g.Resolve(long, Hints{})
-		if cut := g.Resolve(long[:MaxText], Hints{}); cut.Confidence != r.Confidence || len(r.Candidates) > MaxCandidates {
+		if cut := g.Resolve(long[:MaxText], Hints{}); cut.Confidence != r.Confidence ||
+			len(r.Candidates) > MaxCandidates {
 			t.Errorf("a megabyte of %q: %+v, its beginning %+v", piece, r, cut)
 		}
 		if spans, _ := g.spans(split(long)); len(spans) > 2*MaxNames {
@@ -161,7 +172,8 @@ func TestLongTexts(t *testing.T) {
 func TestZoneHints(t *testing.T) {
 	g := open(t)
 	for _, c := range []struct{ text, zone, country string }{
-		{"Lagos", "Europe/Lisbon", ""}, {"Lagos", "Africa/Lagos", "NG"}, {"Valencia", "Europe/Madrid", "ES"}, {"Lisboa", "America/Sao_Paulo", "PT"},
+		{"Lagos", "Europe/Lisbon", ""}, {"Lagos", "Africa/Lagos", "NG"}, {"Valencia", "Europe/Madrid", "ES"},
+		{"Lisboa", "America/Sao_Paulo", "PT"},
 		{"Londres", "Europe/Lisbon", "GB"}, {"na lua", "Europe/Lisbon", ""}, {"Porto", "no/such zone", "PT"},
 	} {
 		country := ""

@@ -101,7 +101,8 @@ func (g *Gazetteer) spans(t text) (out []span, unread int) {
 		return out, unread
 	}
 	for i := range out {
-		out[i].senses = slices.DeleteFunc(slices.Clone(out[i].senses), func(a sense) bool { return unreal[a.place.Country] })
+		out[i].senses = slices.DeleteFunc(slices.Clone(out[i].senses),
+			func(a sense) bool { return unreal[a.place.Country] })
 	}
 	return slices.DeleteFunc(out, func(s span) bool { return len(s.senses) == 0 }), unread
 }
@@ -162,7 +163,8 @@ func (g *Gazetteer) segmentSpans(seg segment, number int, unreal map[string]bool
 		if h.to < len(words) {
 			role += trailing(words[h.to].folded)
 		}
-		c := context{words: words[h.from:h.to], whole: h.to-h.from == len(words), unread: unread, noise: noise, lives: role >= 3, from: role <= -3, linked: linked(words[h.to:])}
+		c := context{words: words[h.from:h.to], whole: h.to-h.from == len(words), unread: unread, noise: noise,
+			lives: role >= 3, from: role <= -3, linked: linked(words[h.to:])}
 		c.common = len(c.words) == 1 && g.words[c.words[0].folded]&wordCommon != 0
 		senses := slices.DeleteFunc(h.senses, func(s sense) bool { return !c.plausible(s) })
 		if len(senses) == 0 {
@@ -201,7 +203,10 @@ func (g *Gazetteer) longest(words []word, all bool) (int, []sense) {
 			senses = g.otherwise(words[:n], all && n == len(words))
 		}
 		if n == 1 && g.words[words[0].folded]&wordNever != 0 {
-			senses = slices.DeleteFunc(senses, func(s sense) bool { return s.kind != senseWeak && s.kind != senseNone && s.kind != senseFiction })
+			senses = slices.DeleteFunc(senses, func(s sense) bool {
+				return s.kind != senseWeak && s.kind != senseNone &&
+					s.kind != senseFiction
+			})
 		}
 		if len(senses) > 0 {
 			return n, senses
@@ -241,7 +246,8 @@ func join(words []word, form func(word) string) string {
 func variants(words []word) []string {
 	var out []string
 	for _, long := range []map[string]string{
-		{"s": "sao", "sto": "santo", "sta": "santa", "st": "santo", "n": "nova", "v": "vila", "vn": "vila nova", "vnova": "vila nova", "p": "ponta", "sra": "senhora", "q": "quinta", "qta": "quinta"},
+		{"s": "sao", "sto": "santo", "sta": "santa", "st": "santo", "n": "nova", "v": "vila", "vn": "vila nova",
+			"vnova": "vila nova", "p": "ponta", "sra": "senhora", "q": "quinta", "qta": "quinta"},
 		{"s": "santa"}, {"s": "santo"},
 	} {
 		parts := make([]string, len(words))
@@ -259,7 +265,8 @@ func variants(words []word) []string {
 	if len(words) == 1 {
 		return append(out, respelled(words[0].folded)...)
 	}
-	if calm := join(words, func(w word) string { return shorten(w.folded, 1) }); calm != join(words, func(w word) string { return w.folded }) {
+	if calm := join(words, func(w word) string { return shorten(w.folded, 1) }); calm != join(words,
+		func(w word) string { return w.folded }) {
 		out = append(out, calm) // Margem Suuul
 	}
 	return out

@@ -143,7 +143,8 @@ func TestResolutionFields(t *testing.T) {
 			continue
 		}
 		p := *r.Place
-		if p.Name != c.name || p.Country != c.country || p.Admin1 != c.admin1 || p.Admin2 != c.admin2 || r.Evidence != c.evidence {
+		if p.Name != c.name || p.Country != c.country || p.Admin1 != c.admin1 || p.Admin2 != c.admin2 ||
+			r.Evidence != c.evidence {
 			t.Errorf("%q: %+v by %s, want %+v", c.text, p, r.Evidence, c)
 		}
 	}
@@ -152,7 +153,8 @@ func TestResolutionFields(t *testing.T) {
 func TestCoordinates(t *testing.T) {
 	g := open(t)
 	r := g.Resolve("ÜT: 41.1579,-8.6291", Hints{})
-	if r.Place == nil || r.Place.Admin1 != "Porto" || r.Evidence != "coordinates" || r.Place.Lat != 41.1579 || r.Place.Cell != "0d244" {
+	if r.Place == nil || r.Place.Admin1 != "Porto" || r.Evidence != "coordinates" || r.Place.Lat != 41.1579 ||
+		r.Place.Cell != "0d244" {
 		t.Errorf("%+v, %+v", r, r.Place)
 	}
 	for _, text := range []string{"-40.0, -30.0", "91.5, 10.0", "10.5, 181.5", "127.0.0.1", "1.5,2"} {
@@ -224,10 +226,12 @@ func checkResolution(t interface{ Fatalf(string, ...any) }, g *Gazetteer, text s
 			t.Fatalf("%q: candidate %d is %+v", text, i, c)
 		}
 	}
-	if sum > 1.01 || len(r.Candidates) > MaxCandidates || r.Confidence < 0 || r.Confidence > 1 || (r.Place == nil) != (r.Confidence == 0) {
+	if sum > 1.01 || len(r.Candidates) > MaxCandidates || r.Confidence < 0 || r.Confidence > 1 ||
+		(r.Place == nil) != (r.Confidence == 0) {
 		t.Fatalf("%q: %+v", text, r)
 	}
-	if p := r.Place; p != nil && (!utf8.ValidString(p.Name) || p.Lat < -90 || p.Lat > 90 || p.Lon < -180 || p.Lon > 180) {
+	if p := r.Place; p != nil && (!utf8.ValidString(p.Name) || p.Lat < -90 || p.Lat > 90 || p.Lon < -180 ||
+		p.Lon > 180) {
 		t.Fatalf("%q: %+v", text, p)
 	}
 	if _, err := json.Marshal(r); err != nil {
@@ -240,16 +244,21 @@ func checkResolution(t interface{ Fatalf(string, ...any) }, g *Gazetteer, text s
 
 func TestResolveProperties(t *testing.T) {
 	g := open(t)
-	pieces := []string{"Lisboa", "Porto", "Santa Cruz", "em", "de", "natural", "vivo", ",", "/", " ", "-", "→", "🇵🇹", "🇧", "🏴", "S.", "PT", "RJ", "lua",
-		"38.7,-9.1", "Europe/Lisbon", "é", "e\u0301", "\xff", "#", "\n", "Cuba", "Alentejo", "L I S B O A", "Portooooo", "Paris", "London", "tuga", "Gaia", "(", ")"}
+	pieces := []string{"Lisboa", "Porto", "Santa Cruz", "em", "de", "natural", "vivo", ",", "/", " ", "-", "→", "🇵🇹",
+		"🇧", "🏴", "S.", "PT", "RJ", "lua",
+		"38.7,-9.1", "Europe/Lisbon", "é", "e\u0301", "\xff", "#", "\n", "Cuba", "Alentejo", "L I S B O A", "Portooooo",
+		"Paris", "London", "tuga", "Gaia", "(", ")"}
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 12).Draw(t, "pieces"), rapid.SampledFrom([]string{"", " "}).Draw(t, "between"))
-		checkResolution(t, g, text, Hints{Country: rapid.SampledFrom([]string{"", "PT", "BR", "xx"}).Draw(t, "country")})
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 12).Draw(t, "pieces"),
+			rapid.SampledFrom([]string{"", " "}).Draw(t, "between"))
+		checkResolution(t, g, text,
+			Hints{Country: rapid.SampledFrom([]string{"", "PT", "BR", "xx"}).Draw(t, "country")})
 	})
 }
 
 func FuzzResolve(f *testing.F) {
-	for _, s := range []string{"Lisboa, Portugal", "natural de Viseu, vivo em Lx", "🇵🇹🇧🇷", "38.7,-9.1", "Europe/Lisbon", strings.Repeat("a ", 400), "Atlantic/_"} {
+	for _, s := range []string{"Lisboa, Portugal", "natural de Viseu, vivo em Lx", "🇵🇹🇧🇷", "38.7,-9.1", "Europe/Lisbon",
+		strings.Repeat("a ", 400), "Atlantic/_"} {
 		f.Add(s)
 	}
 	g := open(f)
@@ -276,7 +285,8 @@ func TestSlices(t *testing.T) {
 		t.Errorf("the ocean is in %v", s)
 	}
 	table := partition.NewTableOf(all, 3)
-	table.Update(partition.NewView([]partition.Member{{ID: "lisbon", Location: &lisbon}, {ID: "ocean", Location: &ocean}}))
+	table.Update(partition.NewView([]partition.Member{{ID: "lisbon", Location: &lisbon},
+		{ID: "ocean", Location: &ocean}}))
 	if table.Owner(SliceAt(all, lisbon, CellLevel)) != "lisbon" || table.Owner(s) != "ocean" {
 		t.Error("the near do not own")
 	}

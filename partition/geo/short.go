@@ -53,7 +53,8 @@ func newShortForms(g *Gazetteer) *shortForms {
 		}
 	}
 	for name, senses := range g.hand {
-		if s := senses[0]; s.place.Country == "PT" && (s.kind == senseCity || s.kind == sensePart || s.kind == senseArea) {
+		if s := senses[0]; s.place.Country == "PT" &&
+			(s.kind == senseCity || s.kind == sensePart || s.kind == senseArea) {
 			n := s.place.Population
 			if s.kind == sensePart {
 				n = 0
@@ -117,7 +118,8 @@ func slip(s, name string) bool {
 	case i == len(s):
 		return false
 	}
-	return long && s[i+1:] == name[i+1:] && strings.Contains(" bv vb sz zs cs sc ie ei ou uo mn nm jg gj ", " "+s[i:i+1]+name[i:i+1]+" ")
+	return long && s[i+1:] == name[i+1:] && strings.Contains(" bv vb sz zs cs sc ie ei ou uo mn nm jg gj ",
+		" "+s[i:i+1]+name[i:i+1]+" ")
 }
 
 func (f *shortForms) add(name, admin1 string, people int) {

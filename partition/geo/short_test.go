@@ -11,10 +11,14 @@ import (
 func TestShortForms(t *testing.T) {
 	g := open(t)
 	for in, want := range map[string]string{
-		"T. Vedras": "torres vedras", "t vedras": "torres vedras", "Ponte Lima": "ponte de lima", "Marinha Gde": "marinha grande", "Macedo de Cav.": "macedo de cavaleiros",
-		"C. Branco": "castelo branco", "S. J. Madeira": "sao joao da madeira", "St. Maria da Feira": "santa maria da feira", "caldasdarainha": "caldas da rainha",
-		"Lisbao": "lisboa", "Lisvoa": "lisboa", "Guimaraens": "guimaraes", "Coimba": "coimbra", "Setubla": "setubal", "Matozinhos": "matosinhos",
-		"amada": "", "panela": "", "faros": "", "S. Pedro": "", "Macedo": "", "x": "", "M. G.": "", "norte": "", "Norte de Portugal": "",
+		"T. Vedras": "torres vedras", "t vedras": "torres vedras", "Ponte Lima": "ponte de lima",
+		"Marinha Gde": "marinha grande", "Macedo de Cav.": "macedo de cavaleiros",
+		"C. Branco": "castelo branco", "S. J. Madeira": "sao joao da madeira",
+		"St. Maria da Feira": "santa maria da feira", "caldasdarainha": "caldas da rainha",
+		"Lisbao": "lisboa", "Lisvoa": "lisboa", "Guimaraens": "guimaraes", "Coimba": "coimbra", "Setubla": "setubal",
+		"Matozinhos": "matosinhos",
+		"amada":      "", "panela": "", "faros": "", "S. Pedro": "", "Macedo": "", "x": "", "M. G.": "", "norte": "",
+		"Norte de Portugal": "",
 	} {
 		if got := g.short().find(wordsOf(in)); got != want {
 			t.Errorf("%q is short for %q, want %q", in, got, want)
@@ -42,7 +46,8 @@ func TestSlip(t *testing.T) {
 func TestDenied(t *testing.T) {
 	g := open(t)
 	for text, want := range map[string]string{
-		"Espinho não, Gaia": "Porto", "Lisboa não existe": "", "Braga, não a dos EUA": "Braga", "Lisboa não é só isto": "Lisbon", "não sou de Lisboa": "", "não em Faro, Tavira": "Faro",
+		"Espinho não, Gaia": "Porto", "Lisboa não existe": "", "Braga, não a dos EUA": "Braga",
+		"Lisboa não é só isto": "Lisbon", "não sou de Lisboa": "", "não em Faro, Tavira": "Faro",
 		"Porto e não só": "Porto",
 	} {
 		got := ""

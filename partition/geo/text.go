@@ -55,7 +55,8 @@ func split(s string) text {
 		s = s[:MaxText]
 	}
 	s = plain(s)
-	s = strings.NewReplacer("<->", "↔", "<=>", "↔", "->", "→", "=>", "→", ">", "→", "➡", "→", "➔", "→", "➜", "→", "➝", "→", "➞", "→", "⟶", "→", "⇒", "→", "⮕", "→").Replace(s[:min(len(s), 2*MaxText)])
+	s = strings.NewReplacer("<->", "↔", "<=>", "↔", "->", "→", "=>", "→", ">", "→", "➡", "→", "➔", "→", "➜", "→", "➝",
+		"→", "➞", "→", "⟶", "→", "⇒", "→", "⮕", "→").Replace(s[:min(len(s), 2*MaxText)])
 	runes := []rune(strings.ToValidUTF8(s, " "))
 	var t splitter
 	for i, r := range runes {
@@ -126,7 +127,8 @@ func (t *splitter) flush() {
 }
 
 func inName(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r) || unicode.IsSpace(r) && r != '\n' || strings.ContainsRune("-.'`#@_", r)
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r) || unicode.IsSpace(r) && r != '\n' ||
+		strings.ContainsRune("-.'`#@_", r)
 }
 
 func wordsOf(part string) []word {

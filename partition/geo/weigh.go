@@ -43,7 +43,8 @@ func (g *Gazetteer) score(spans []span, hints Hints) {
 // lonely says that a sense needs another name beside it to count: a small
 // foreign place, or a common word.
 func lonely(a sense) bool {
-	return !a.hand && a.kind != senseCountry && homeBonus(a.place.Country) == 0 && a.kind == senseCity && people(a.place.Population) < 4.85
+	return !a.hand && a.kind != senseCountry && homeBonus(a.place.Country) == 0 && a.kind == senseCity &&
+		people(a.place.Population) < 4.85
 }
 
 // unmistakable says that nothing else is called like s: Esch-sur-Alzette.
@@ -150,7 +151,8 @@ func overshadows(o, s span) bool {
 	if a.kind != senseCountry && b.kind == senseCountry && a.place.Country != b.place.Country {
 		return !o.flag && o.segment >= s.segment && o.role >= s.role // Santiago, Cabo Verde
 	}
-	if a.kind == senseCountry || b.kind == senseCountry || b.kind == senseFolk || b.kind == senseWeak || s.role > o.role {
+	if a.kind == senseCountry || b.kind == senseCountry || b.kind == senseFolk || b.kind == senseWeak ||
+		s.role > o.role {
 		return false
 	}
 	if a.place.Admin1 == b.place.Admin1 && a.place.Country == b.place.Country || contains(b, a) || contains(a, b) {
@@ -188,7 +190,8 @@ func (s *span) ambiguous() bool {
 // municipality to the Portuguese (Lagos): unless a hint points to the former that
 // is unknown.
 func (g *Gazetteer) twoFaced(s span, hints Hints, alone bool) bool {
-	if !alone || hintBonus(s.sense().place.Country, g.zoneOf(hints.TimeZone), hints) > 0 || homeBonus(s.sense().place.Country) > 0 || s.sense().kind == senseCountry {
+	if !alone || hintBonus(s.sense().place.Country, g.zoneOf(hints.TimeZone), hints) > 0 ||
+		homeBonus(s.sense().place.Country) > 0 || s.sense().kind == senseCountry {
 		return false
 	}
 	return slices.ContainsFunc(s.senses, func(a sense) bool { return a.home })
@@ -208,7 +211,8 @@ func (g *Gazetteer) choose(spans []span, unread int, hints Hints) Resolution {
 		if outer {
 			continue
 		}
-		if main >= 0 && spans[i].sense().place.Admin1 != spans[main].sense().place.Admin1 && spans[i].role == spans[main].role {
+		if main >= 0 && spans[i].sense().place.Admin1 != spans[main].sense().place.Admin1 &&
+			spans[i].role == spans[main].role {
 			rivals++
 		}
 		if main < 0 || prefer(spans[i], spans[main]) {
@@ -249,7 +253,8 @@ func hollow(s span, spans []span) bool {
 	}
 	return !slices.ContainsFunc(spans, func(o span) bool {
 		b := o.sense()
-		return b.kind != senseWeak && b.place.Country == a.place.Country && (b.kind == senseCountry || slices.Contains(b.admins, a.place.Admin1))
+		return b.kind != senseWeak && b.place.Country == a.place.Country &&
+			(b.kind == senseCountry || slices.Contains(b.admins, a.place.Admin1))
 	})
 }
 
@@ -272,7 +277,8 @@ func (g *Gazetteer) resolution(s span, factor float64, evidence string) Resoluti
 			same += p
 		}
 		if n < MaxCandidates && p > 0.001 {
-			r.Candidates = append(r.Candidates, Candidate{Place: g.placeOf(s.senses[i].place), Confidence: round(p * factor)})
+			r.Candidates = append(r.Candidates,
+				Candidate{Place: g.placeOf(s.senses[i].place), Confidence: round(p * factor)})
 		}
 	}
 	r.Confidence = round(same * factor)

@@ -1,8 +1,8 @@
 // Package strictjson reads JSON that other machines wrote and that this one writes again.
 //
-// The times that encoding/json takes are more than those that it gives: "T3:04:05Z", a zone of "-24:59", the year 9999 in a
-// zone where it is 10000 in UTC (go.dev/issue/54580). A row with one of these would be read, kept and merged, and make each
-// answer and each export that it is part of an error.
+// The times that encoding/json takes are more than those that it gives: "T3:04:05Z", a zone of "-24:59", the year 9999
+// in a zone where it is 10000 in UTC (go.dev/issue/54580). A row with one of these would be read, kept and merged, and
+// make each answer and each export that it is part of an error.
 package strictjson
 
 import (
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Unmarshal is json.Unmarshal, and an error for a time that cannot be written again as it is and in UTC. It may be called by
-// many goroutines at once.
+// Unmarshal is json.Unmarshal, and an error for a time that cannot be written again as it is and in UTC. It may be
+// called by many goroutines at once.
 func Unmarshal(b []byte, v any) error {
 	if err := json.Unmarshal(b, v); err != nil {
 		return err //nolint:wrapcheck // it is that of encoding/json
@@ -84,7 +84,8 @@ func check(v reflect.Value) error {
 
 var known sync.Map // reflect.Type to whether values of it may hold a time
 
-// holds says whether a value of type t may hold a time. A type within itself is taken to hold none beside what it holds.
+// holds says whether a value of type t may hold a time. A type within itself is taken to hold none beside what it
+// holds.
 func holds(t reflect.Type) bool {
 	if is, ok := known.Load(t); ok {
 		return is.(bool)

@@ -171,7 +171,8 @@ func (s *search) prepare(r index.IndexReader, q Query, p plan, st Stats) (err er
 		s.words = append(s.words, sc)
 		s.must = append(s.must, sc.text)
 	}
-	for _, f := range []struct{ field, term string }{{fieldKind, q.Kind}, {fieldLang, langTerm(q.Lang)}, {fieldSite, q.Site}, {fieldPlace, q.Place}, {fieldVerdict, q.Verdict}} {
+	for _, f := range []struct{ field, term string }{{fieldKind, q.Kind}, {fieldLang, langTerm(q.Lang)},
+		{fieldSite, q.Site}, {fieldPlace, q.Place}, {fieldVerdict, q.Verdict}} {
 		if f.term == "" {
 			continue
 		}
@@ -181,7 +182,8 @@ func (s *search) prepare(r index.IndexReader, q Query, p plan, st Stats) (err er
 		}
 		s.must = append(s.must, c)
 	}
-	slices.SortStableFunc(s.must, func(a, b *cursor) int { return int(min(a.r.Count(), 1<<31)) - int(min(b.r.Count(), 1<<31)) })
+	slices.SortStableFunc(s.must,
+		func(a, b *cursor) int { return int(min(a.r.Count(), 1<<31)) - int(min(b.r.Count(), 1<<31)) })
 	if s.exact, err = s.phrases(r, p.must, 2); err != nil {
 		return err
 	}

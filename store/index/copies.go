@@ -91,7 +91,8 @@ func (ix *Index) Fingerprints() (n int64) {
 // now, in order of Key, then Post; of more than MaxMet for the first of them. An error
 // of each ends it. ErrQuery: more than MaxMeetings. Cost: the documents of the
 // buckets, and a record of the store for each that is found.
-func (ix *Index) Meet(ctx context.Context, sls []partition.Slice, at []Meeting, each func(store.Record, partition.Slice) error) (met Met, err error) {
+func (ix *Index) Meet(ctx context.Context, sls []partition.Slice, at []Meeting,
+	each func(store.Record, partition.Slice) error) (met Met, err error) {
 	if len(at) > MaxMeetings {
 		return met, fmt.Errorf("%w: %d buckets, at most %d", ErrQuery, len(at), MaxMeetings)
 	}
@@ -135,7 +136,8 @@ func (ix *Index) Meet(ctx context.Context, sls []partition.Slice, at []Meeting, 
 }
 
 // meet puts the names of those of one bucket into found.
-func meet(ctx context.Context, r index.IndexReader, values index.DocValueReader, wanted map[partition.Slice]bool, m Meeting, found *least) (err error) {
+func meet(ctx context.Context, r index.IndexReader, values index.DocValueReader, wanted map[partition.Slice]bool,
+	m Meeting, found *least) (err error) {
 	c, err := openCursor(ctx, r, fieldBucket, hex16(m.Bucket), false)
 	if err != nil {
 		return err

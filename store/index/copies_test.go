@@ -43,7 +43,8 @@ func TestMeet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, b, c := page("a.example", 1, "um dois", "x"), page("b.example", 1, "dois tres", "xx"), page("c.example", 1, "tres", "xxxx")
+	a, b, c := page("a.example", 1, "um dois", "x"), page("b.example", 1, "dois tres", "xx"),
+		page("c.example", 1, "tres", "xxxx")
 	commit(t, s, a, b, c)
 	flush(t, ix)
 	bucket := func(w string) Meeting { return Meeting{Bucket: uint64(len(w))<<56 | uint64(w[0])} }
@@ -70,7 +71,8 @@ func TestMeet(t *testing.T) {
 			t.Errorf("%s: %+v\n%s", what, m, d)
 		}
 	}
-	if got, _ := met(t, ix, []partition.Slice{s.SliceOf(b.Key)}, bucket("dois")); s.SliceOf(a.Key) != s.SliceOf(b.Key) && !cmp.Equal(got, name(b)) {
+	if got, _ := met(t, ix, []partition.Slice{s.SliceOf(b.Key)},
+		bucket("dois")); s.SliceOf(a.Key) != s.SliceOf(b.Key) && !cmp.Equal(got, name(b)) {
 		t.Errorf("of one slice: %v", got)
 	}
 	if n := ix.Fingerprints(); n != 3 {
@@ -91,7 +93,8 @@ func TestMeet(t *testing.T) {
 		t.Errorf("too many buckets: %v", err)
 	}
 	stop := errors.New("stop")
-	if _, err := ix.Meet(t.Context(), sls, []Meeting{bucket("dois")}, func(store.Record, partition.Slice) error { return stop }); !errors.Is(err, stop) {
+	if _, err := ix.Meet(t.Context(), sls, []Meeting{bucket("dois")},
+		func(store.Record, partition.Slice) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("an error of the caller: %v", err)
 	}
 	closeIndex(t, ix)
@@ -101,7 +104,8 @@ func TestMeet(t *testing.T) {
 		version int
 		want    int64
 	}{{7, 2}, {8, 0}} {
-		if ix, err = Open(dir, s, Options{Slices: sls, Fingerprint: byWords, FingerprintVersion: x.version}); err != nil {
+		if ix, err = Open(dir, s,
+			Options{Slices: sls, Fingerprint: byWords, FingerprintVersion: x.version}); err != nil {
 			t.Fatal(err)
 		}
 		if n := ix.Fingerprints(); n != x.want {
@@ -134,15 +138,17 @@ func BenchmarkDocument(b *testing.B) {
 	s := newStore(b)
 	var rs []store.Record
 	for i := range 512 {
-		rs = append(rs, page("a.example", i, "um dois tres quatro", strings.Repeat(fmt.Sprintf("palavra%d outra%d mais ", i, i%7), 300)))
+		rs = append(rs, page("a.example", i, "um dois tres quatro",
+			strings.Repeat(fmt.Sprintf("palavra%d outra%d mais ", i, i%7), 300)))
 	}
 	commit(b, s, rs...)
-	for name, print := range map[string]func(*store.Record) Fingerprint{"without": nil, "with": func(r *store.Record) (p Fingerprint) {
-		for i := range uint64(12) {
-			p.Buckets = append(p.Buckets, i<<56|uint64(r.FetchedAt.UnixNano())*2654435761*(i+1)>>8)
-		}
-		return p
-	}} {
+	for name, print := range map[string]func(*store.Record) Fingerprint{"without": nil,
+		"with": func(r *store.Record) (p Fingerprint) {
+			for i := range uint64(12) {
+				p.Buckets = append(p.Buckets, i<<56|uint64(r.FetchedAt.UnixNano())*2654435761*(i+1)>>8)
+			}
+			return p
+		}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				ix, err := Open("", s, Options{Fingerprint: print})

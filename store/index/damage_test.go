@@ -24,7 +24,8 @@ func TestFlippedBytes(t *testing.T) {
 	ix := openIndex(t, dir, s)
 	words := []string{"sardinha", "azulejo", "vindima", "comboio", "mercado"}
 	for n := range 400 {
-		commit(t, s, page(fmt.Sprintf("h%d.example", n%7), n%300, words[n%5], fmt.Sprintf("%s and %s of part%d", words[n%5], words[n/5%5], n%40)))
+		commit(t, s, page(fmt.Sprintf("h%d.example", n%7), n%300, words[n%5],
+			fmt.Sprintf("%s and %s of part%d", words[n%5], words[n/5%5], n%40)))
 		if n%100 == 50 {
 			flush(t, ix)
 		}

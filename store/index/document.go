@@ -46,9 +46,11 @@ func newDocument(a analyzers, r *store.Record, sl partition.Slice, p Fingerprint
 	)
 	d := document.NewDocument(string(docOf(r)))
 	text := clip(r.Text, MaxTextBytes)
-	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{partTitle}, []byte(clip(r.Title, MaxTextBytes)), full, a.texts))
+	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{partTitle}, []byte(clip(r.Title, MaxTextBytes)), full,
+		a.texts))
 	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{partText}, []byte(text), full, a.texts))
-	d.AddField(document.NewTextFieldCustom(fieldTitle, nil, []byte(clip(r.Title, MaxTextBytes)), index.IndexField, a.texts))
+	d.AddField(document.NewTextFieldCustom(fieldTitle, nil, []byte(clip(r.Title, MaxTextBytes)), index.IndexField,
+		a.texts))
 	keyword := func(name, v string, o index.FieldIndexingOptions) {
 		if v != "" {
 			d.AddField(document.NewTextFieldCustom(name, nil, []byte(v), o, exact{}))
@@ -65,7 +67,8 @@ func newDocument(a analyzers, r *store.Record, sl partition.Slice, p Fingerprint
 		i := strings.LastIndexByte(lang, '-')
 		lang = lang[:max(i, 0)]
 	}
-	words, values := func(field, term string) { keyword(field, term, word) }, func(field, term string) { keyword(field, term, value) }
+	words, values := func(field, term string) { keyword(field, term, word) },
+		func(field, term string) { keyword(field, term, value) }
 	addFacets(a.names, r, words, values)
 	addFingerprint(p, words, values)
 	return d
@@ -74,7 +77,8 @@ func newDocument(a analyzers, r *store.Record, sl partition.Slice, p Fingerprint
 // sites are the sites by which k is found: its own, and the host's whatever the port.
 func sites(k partition.Key) []string {
 	site := string(k.Site())
-	if host, _, ok := strings.Cut(strings.TrimPrefix(site, "web:"), ":"); ok && strings.HasPrefix(site, "web:") && k.Host() == host {
+	if host, _, ok := strings.Cut(strings.TrimPrefix(site, "web:"), ":"); ok && strings.HasPrefix(site, "web:") &&
+		k.Host() == host {
 		return []string{site, "web:" + host}
 	}
 	return []string{site}

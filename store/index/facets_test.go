@@ -24,7 +24,8 @@ func TestFacets(t *testing.T) {
 	war.Period = []store.Interval{day("1914-07-28", "1918-11-11"), day("1939-09-01", "1945-09-02")}
 	war.Place = &store.Place{Name: "Évora", Country: "PT", Lat: 38.57, Lon: -7.91}
 	old := page("b.test", 1, "farol", "farol")
-	old.Period = []store.Interval{day("-0044-03-15", "-0044-03-15"), day("made up", "1999-01-01"), day("1999-01-02", "1999-01-01")}
+	old.Period = []store.Interval{day("-0044-03-15", "-0044-03-15"), day("made up", "1999-01-01"),
+		day("1999-01-02", "1999-01-01")}
 	old.Place = &store.Place{Name: "São Paulo", Country: "BR", Lat: -23.55, Lon: -46.63}
 	old.Verdict = &store.Verdict{Verdict: "out"}
 	bare := page("c.test", 1, "farol", "farol")
@@ -38,11 +39,14 @@ func TestFacets(t *testing.T) {
 		q    Facets
 		want []string
 	}{
-		"nothing asked":           {Facets{}, []string{"a.test", "b.test", "c.test"}},
-		"last day":                {Facets{Scope: []store.Interval{day("1918-11-11", "1918-11-30")}}, []string{"a.test"}},
-		"between":                 {Facets{Scope: []store.Interval{day("1918-11-12", "1939-08-31")}}, nil},
-		"one of two scopes":       {Facets{Scope: []store.Interval{day("1800-01-01", "1800-12-31"), day("1944-01-01", "1944-01-01")}}, []string{"a.test"}},
-		"before year 0":           {Facets{Scope: []store.Interval{day("-0100-01-01", "-0001-12-31")}}, []string{"b.test"}},
+		"nothing asked": {Facets{}, []string{"a.test", "b.test", "c.test"}},
+		"last day": {Facets{Scope: []store.Interval{day("1918-11-11", "1918-11-30")}},
+			[]string{"a.test"}},
+		"between": {Facets{Scope: []store.Interval{day("1918-11-12", "1939-08-31")}}, nil},
+		"one of two scopes": {Facets{Scope: []store.Interval{day("1800-01-01", "1800-12-31"),
+			day("1944-01-01", "1944-01-01")}}, []string{"a.test"}},
+		"before year 0": {Facets{Scope: []store.Interval{day("-0100-01-01", "-0001-12-31")}},
+			[]string{"b.test"}},
 		"made up is not indexed":  {Facets{Scope: []store.Interval{day("1998-01-01", "1999-12-31")}}, nil},
 		"country":                 {Facets{Place: "PT"}, []string{"a.test"}},
 		"town without its accent": {Facets{Place: "evora"}, []string{"a.test"}},
@@ -71,7 +75,8 @@ func TestFacets(t *testing.T) {
 			t.Errorf("%s: one by one %v, want %v", name, alone, want)
 		}
 	}
-	if _, err := ix.Search(t.Context(), Query{Facets: Facets{Scope: []store.Interval{day("x", "y")}}}, nil); !errors.Is(err, ErrQuery) {
+	if _, err := ix.Search(t.Context(), Query{Facets: Facets{Scope: []store.Interval{day("x", "y")}}},
+		nil); !errors.Is(err, ErrQuery) {
 		t.Errorf("a scope that is none: %v", err)
 	}
 }

@@ -150,7 +150,8 @@ func (ix *Index) write(b *batch, next mark, whole ...partition.Slice) error {
 	if err != nil {
 		return err
 	}
-	idle := ix.marked && next.In == ix.mark.In && next.From == ix.mark.From && next.Posts == ix.mark.Posts && next.Post == ix.mark.Post
+	idle := ix.marked && next.In == ix.mark.In && next.From == ix.mark.From && next.Posts == ix.mark.Posts &&
+		next.Post == ix.mark.Post
 	for k, now := range b.seen {
 		if old, ok := before[k]; ok && now == 0 {
 			b.b.Delete(string(k))

@@ -41,12 +41,13 @@ const (
 	sumEvery    = 10 * time.Second
 )
 
-// mergePlan is how scorch merges segments (mergeplan.MergePlanOptions; it is not changed). A floor of scorch's 2,000 documents
-// takes all smaller segments for equal: an index of some thousand pages was written anew with every batch. What is
-// merged is MaxMerge documents at most, so that the disk need not have room for the whole index twice.
+// mergePlan is how scorch merges segments (mergeplan.MergePlanOptions; it is not changed). A floor of scorch's 2,000
+// documents takes all smaller segments for equal: an index of some thousand pages was written anew with every batch.
+// What is merged is MaxMerge documents at most, so that the disk need not have room for the whole index twice.
 var mergePlan = map[string]any{"FloorSegmentSize": batchDocs / 2, "MaxSegmentSize": MaxMerge}
 
-// MaxMerge is how many documents a segment has at most that is made of others. A merge writes it before the others are deleted.
+// MaxMerge is how many documents a segment has at most that is made of others. A merge writes it before the others are
+// deleted.
 const MaxMerge = 100_000
 
 // ErrClosed is the answer of an Index after Close.
@@ -90,12 +91,13 @@ type Index struct {
 	packed         []byte            // have as it was written last; nil when it has changed
 	todo, gone     []partition.Slice // to be read, to be evicted
 
-	mu       sync.RWMutex               // guards what follows; held for reading by searches
-	scorch   index.Index                // nil when closed
-	docs     map[partition.Slice]uint64 // of each slice that may have one
-	have     map[partition.Slice]bool   // searched: each of their records up to mark.Seq is in; changes with step held too
-	progress chan struct{}              // closed when have grew
-	done     chan struct{}              // closed by Close
+	mu     sync.RWMutex               // guards what follows; held for reading by searches
+	scorch index.Index                // nil when closed
+	docs   map[partition.Slice]uint64 // of each slice that may have one
+	// searched: each of their records up to mark.Seq is in; changes with step held too
+	have     map[partition.Slice]bool
+	progress chan struct{} // closed when have grew
+	done     chan struct{} // closed by Close
 	runs     sync.WaitGroup
 
 	// mark.Seq and have for those who ask how far the index is: neither a batch nor a
@@ -136,7 +138,8 @@ func Open(dir string, st *store.Store, o Options) (*Index, error) {
 	if o.Linger == 0 {
 		o.Linger = 10 * time.Minute
 	}
-	ix := &Index{dir: dir, st: st, log: o.Logger, words: newAnalyzers(), queue: index.NewAnalysisQueue(o.Workers), linger: o.Linger,
+	ix := &Index{dir: dir, st: st, log: o.Logger, words: newAnalyzers(), queue: index.NewAnalysisQueue(o.Workers),
+		linger:      o.Linger,
 		fingerprint: o.Fingerprint, fingerprints: o.FingerprintVersion,
 		wishes: newWishes(o.Slices), progress: make(chan struct{}), done: make(chan struct{})}
 	reason := ix.load()
@@ -209,7 +212,8 @@ func (ix *Index) open() (err error) {
 			err = fmt.Errorf("damaged: %v", r)
 		}
 	}()
-	s, err := scorch.NewScorch(scorch.Name, map[string]any{"path": ix.dir, "bolt_timeout": "2s", "scorchMergePlanOptions": mergePlan}, ix.queue)
+	s, err := scorch.NewScorch(scorch.Name, map[string]any{"path": ix.dir, "bolt_timeout": "2s",
+		"scorchMergePlanOptions": mergePlan}, ix.queue)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 func newStore(t testing.TB) *store.Store {
 	t.Helper()
-	s, err := store.Create("store", store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "12D3KooWfounder")})
+	s, err := store.Create("store",
+		store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "12D3KooWfounder")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +58,9 @@ func page(host string, n int, title, text string) store.Record {
 	if err != nil {
 		panic(err)
 	}
-	return store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: epoch().Add(time.Duration(n) * time.Hour),
-		Title: title, Text: text, Lang: "pt", Peer: "p"}
+	return store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(),
+		FetchedAt: epoch().Add(time.Duration(n) * time.Hour),
+		Title:     title, Text: text, Lang: "pt", Peer: "p"}
 }
 
 func commit(t testing.TB, s *store.Store, rs ...store.Record) {
@@ -68,7 +70,8 @@ func commit(t testing.TB, s *store.Store, rs ...store.Record) {
 		if _, err := s.Admit([]store.Admission{{Key: r.Key}}, epoch()); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Commit(store.Commit{Key: r.Key, Now: r.FetchedAt, Record: &r, Next: store.Next{State: store.StateDone}}); err != nil {
+		if err := s.Commit(store.Commit{Key: r.Key, Now: r.FetchedAt, Record: &r,
+			Next: store.Next{State: store.StateDone}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +190,8 @@ func TestFollowsTheStore(t *testing.T) {
 		t.Errorf("found after noindex and drop: %v", got)
 	}
 	all := []partition.Slice{s.SliceOf(r.Key), s.SliceOf("web:https://b.example/p1")}
-	if st, err = ix.Statistics(context.Background(), Query{Text: "words", Slices: all}); err != nil || st.Docs != 0 || st.DF["words"] != 0 {
+	if st, err = ix.Statistics(context.Background(), Query{Text: "words", Slices: all}); err != nil || st.Docs != 0 ||
+		st.DF["words"] != 0 {
 		t.Errorf("%+v %v", st, err)
 	}
 }
@@ -301,7 +305,8 @@ func TestI8ScoresWhereverDocumentsAre(t *testing.T) {
 	}
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
-		words := rapid.SliceOfN(rapid.SampledFrom(append(vocabulary, "-rio", `"mar rio"`, "nada")), 1, 4).Draw(t, "words")
+		words := rapid.SliceOfN(rapid.SampledFrom(append(vocabulary, "-rio", `"mar rio"`, "nada")), 1, 4).Draw(t,
+			"words")
 		q := Query{Text: strings.Join(words, " "), Limit: 400}
 		want, err := whole.Search(ctx, q, nil)
 		if err != nil {

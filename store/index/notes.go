@@ -64,9 +64,12 @@ func noteOf(part string, quoted, none bool) string {
 
 // fields are what other search engines know, with the flag that does the same here.
 var fields = map[string]string{
-	"site": "--site", "host": "--site", "domain": "--site", "inurl": "--site", "lang": "--lang", "language": "--lang", "kind": "--kind", "type": "--kind",
-	"since": "--since", "after": "--since", "until": "--until", "before": "--until", "near": "--near", "place": "--place",
-	"title": "", "intitle": "", "allintitle": "", "text": "", "intext": "", "body": "", "url": "", "author": "", "from": "", "filetype": "", "tag": "",
+	"site": "--site", "host": "--site", "domain": "--site", "inurl": "--site", "lang": "--lang", "language": "--lang",
+	"kind": "--kind", "type": "--kind",
+	"since": "--since", "after": "--since", "until": "--until", "before": "--until", "near": "--near",
+	"place": "--place",
+	"title": "", "intitle": "", "allintitle": "", "text": "", "intext": "", "body": "", "url": "", "author": "",
+	"from": "", "filetype": "", "tag": "",
 }
 
 // isWildcard says whether part has a star, or a question mark before its end, beside letters.

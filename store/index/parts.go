@@ -118,14 +118,16 @@ func plain(w []byte) bool {
 	for i := 0; i < len(w); {
 		c := w[i]
 		if c < utf8.RuneSelf {
-			if letter := c|0x20 >= 'a' && c|0x20 <= 'z'; !letter && (c < '0' || c > '9') || i > 0 && c >= 'A' && c <= 'Z' {
+			if letter := c|0x20 >= 'a' && c|0x20 <= 'z'; !letter && (c < '0' || c > '9') || i > 0 && c >= 'A' &&
+				c <= 'Z' {
 				return false
 			}
 			i++
 			continue
 		}
 		r, size := utf8.DecodeRune(w[i:])
-		if r < 'À' || r > 'ɏ' || r == '×' || r == '÷' || i > 0 && !unicode.IsLower(r) { // of the blocks from Latin-1 to Latin Extended-B
+		// of the blocks from Latin-1 to Latin Extended-B
+		if r < 'À' || r > 'ɏ' || r == '×' || r == '÷' || i > 0 && !unicode.IsLower(r) {
 			return false
 		}
 		i += size
@@ -139,7 +141,8 @@ func invisible(r rune) bool { return r >= 0x80 && unicode.Is(unicode.Cf, r) }
 // unbroken says whether r is of a writing system that puts no blank between words, or
 // joins particles to them as Korean does.
 func unbroken(r rune) bool {
-	return r >= 0x2E80 && (r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo))
+	return r >= 0x2E80 &&
+		(r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo))
 }
 
 // flush puts out the run.

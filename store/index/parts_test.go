@@ -43,7 +43,9 @@ func TestPartsOfWords(t *testing.T) {
 		{"Boost. Org", "boost org", "boost.org"},
 		{"os.getcwd() std::vector a/b-c", "os.getcwd getcwd os std vector std::vector a/b-c b", "getcwd.os"},
 		{"version 10.2.3 of 1,000", "10.2.3 10.2 2.3 10 1,000 000", "10.3 1.000 1000"},
-		{"XMLHttpRequest getElementById URLs iPhone JSON", "XMLHttpRequest xmlhttprequest http request Element getelementbyid by URLs urls phone json", "httprequest ls"},
+		{"XMLHttpRequest getElementById URLs iPhone JSON",
+			"XMLHttpRequest xmlhttprequest http request Element getelementbyid by URLs urls phone json",
+			"httprequest ls"},
 		{"l'eau d’Artagnan", "eau l'eau artagnan", "leau"},
 		{"サブネットマスクを設定する", "マスク サブネット サブネットマスク 設定 設定する を マ", "スマ クマ 定設"},
 		{"ﾏｽｸ と 東京都庁", "マスク 東京 都庁 京都 東", "東庁"},
@@ -69,7 +71,8 @@ func TestPartsOfWords(t *testing.T) {
 		}
 	}
 	// Phrases go over the ends of words.
-	for text, phrase := range map[string]string{"edit pg_hba.conf now": "edit pg_hba.conf now", "use 東京都庁 now": "use 東京都庁 now", "new XMLHttpRequest object": "new xmlhttprequest object"} {
+	for text, phrase := range map[string]string{"edit pg_hba.conf now": "edit pg_hba.conf now",
+		"use 東京都庁 now": "use 東京都庁 now", "new XMLHttpRequest object": "new xmlhttprequest object"} {
 		p, err := parse(a.queries, `"`+phrase+`"`)
 		if err != nil || len(p.must) != 1 || !found(a.texts.Analyze([]byte(text)), p.must[0]) {
 			t.Errorf("%q is not found by %q: %v %v", text, phrase, p.must, err)
@@ -80,7 +83,8 @@ func TestPartsOfWords(t *testing.T) {
 // Any word of a text, any part of one between signs, and any two characters of a writing
 // system without blanks find the text.
 func FuzzPartsAreFound(f *testing.F) {
-	for _, s := range []string{"pg_hba.conf os.getcwd", "XMLHttpRequest a.B.cD", "サブネットマスクを設定", "IT기술을 3월", "1,000.5 ﾏｽｸ ＡＢＣ.ｄ", "e.g. a‿b c·d", "a\u00adb\u200dc", "ก.ข", "㍎ ﷺ", "Ŕ.͔A"} {
+	for _, s := range []string{"pg_hba.conf os.getcwd", "XMLHttpRequest a.B.cD", "サブネットマスクを設定", "IT기술을 3월",
+		"1,000.5 ﾏｽｸ ＡＢＣ.ｄ", "e.g. a‿b c·d", "a\u00adb\u200dc", "ก.ข", "㍎ ﷺ", "Ŕ.͔A"} {
 		f.Add(s)
 	}
 	a := newAnalyzers()
@@ -92,7 +96,8 @@ func FuzzPartsAreFound(f *testing.F) {
 		last := 0
 		for _, tok := range stream {
 			if tok.Position < last || tok.Start < 0 || tok.End > len(text) || tok.Start > tok.End {
-				t.Fatalf("%q: %q at place %d after %d, bytes %d to %d", text, tok.Term, tok.Position, last, tok.Start, tok.End)
+				t.Fatalf("%q: %q at place %d after %d, bytes %d to %d", text, tok.Term, tok.Position, last, tok.Start,
+					tok.End)
 			}
 			last = tok.Position
 		}
@@ -100,9 +105,14 @@ func FuzzPartsAreFound(f *testing.F) {
 			t.Fatalf("%d words of %q, at most %d", len(stream), text, most)
 		}
 		words := strings.Fields(text)
-		words = append(words, strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !unicode.IsLetter(r) && !unicode.IsDigit(r) })...)
+		words = append(words,
+			strings.FieldsFunc(text, func(r rune) bool {
+				return r < 0x80 && !unicode.IsLetter(r) &&
+					!unicode.IsDigit(r)
+			})...)
 		for i, r := range text {
-			if next, size := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):]); unicode.Is(unicode.Han, r) && unicode.Is(unicode.Han, next) {
+			if next, size := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):]); unicode.Is(unicode.Han, r) &&
+				unicode.Is(unicode.Han, next) {
 				words = append(words, text[i:i+utf8.RuneLen(r)+size])
 			}
 		}
@@ -118,11 +128,13 @@ func FuzzPartsAreFound(f *testing.F) {
 func TestSearchByParts(t *testing.T) {
 	s := newStore(t)
 	ix := openIndex(t, filepath.Join(t.TempDir(), "index"), s)
-	for n, text := range []string{"see www.boost.org", "Boost. Org charts", "call os.getcwd now", "the os getcwd", "サブネットマスク", "マスクメロン", "new XMLHttpRequest()"} {
+	for n, text := range []string{"see www.boost.org", "Boost. Org charts", "call os.getcwd now", "the os getcwd",
+		"サブネットマスク", "マスクメロン", "new XMLHttpRequest()"} {
 		commit(t, s, page("a.example", n, "t", text))
 	}
 	flush(t, ix)
-	for query, want := range map[string]int{"boost.org": 1, "org": 2, "os.getcwd": 1, `"os getcwd"`: 2, "getcwd": 2, "マスク": 2, "ネットマスク": 1, "ク": 2,
+	for query, want := range map[string]int{"boost.org": 1, "org": 2, "os.getcwd": 1, `"os getcwd"`: 2, "getcwd": 2,
+		"マスク": 2, "ネットマスク": 1, "ク": 2,
 		"request": 1, "xmlhttprequest": 1, "org -boost.org": 1, "マスク -メロン": 1, `"call os.getcwd now"`: 1} {
 		res, err := ix.Search(context.Background(), Query{Text: query}, nil)
 		if err != nil || int(res.Total) != want || len(res.Hits) != want {
@@ -159,7 +171,8 @@ func TestPlainWordsAreOnePart(t *testing.T) {
 			}
 			c := cutter{}
 			c.word([]byte(w), func(from, to int) span { return span{from, to} }, analysis.AlphaNumeric)
-			if len(c.out) != 1 || string(c.out[0].Term) != w || c.out[0].Position != 1 || c.out[0].Start != 0 || c.out[0].End != len(w) {
+			if len(c.out) != 1 || string(c.out[0].Term) != w || c.out[0].Position != 1 || c.out[0].Start != 0 ||
+				c.out[0].End != len(w) {
 				t.Errorf("%q is plain, and is cut into %d words", w, len(c.out))
 			}
 		}

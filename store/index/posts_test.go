@@ -15,7 +15,8 @@ import (
 
 func postsOf(k partition.Key, from, n int, text string, at time.Time) (out []store.Record) {
 	for i := range n {
-		out = append(out, store.Record{V: store.RecordVersion, Key: k, Kind: store.KindPost, Post: fmt.Sprintf("https://s.example/%05d", from+i),
+		out = append(out, store.Record{V: store.RecordVersion, Key: k, Kind: store.KindPost,
+			Post:      fmt.Sprintf("https://s.example/%05d", from+i),
 			FetchedAt: at, Lang: "pt", Text: text})
 	}
 	return out
@@ -26,8 +27,10 @@ func bring(t testing.TB, s *store.Store, k partition.Key, at time.Time, posts ..
 	if _, err := s.Admit([]store.Admission{{Key: k}}, epoch()); err != nil {
 		t.Fatal(err)
 	}
-	profile := &store.Record{V: store.RecordVersion, Key: k, Kind: store.KindProfile, FetchedAt: at, Title: "pessoa", Text: "autocarro perfil"}
-	if err := s.Commit(store.Commit{Key: k, Now: at, Record: profile, Posts: posts, Next: store.Next{State: store.StateDone}}); err != nil {
+	profile := &store.Record{V: store.RecordVersion, Key: k, Kind: store.KindProfile, FetchedAt: at, Title: "pessoa",
+		Text: "autocarro perfil"}
+	if err := s.Commit(store.Commit{Key: k, Now: at, Record: profile, Posts: posts,
+		Next: store.Next{State: store.StateDone}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -80,7 +83,8 @@ func TestPostsAreDocuments(t *testing.T) {
 	gone[0].Deleted = true
 	edited := postsOf(b, 0, 1, "metro", epoch().Add(2*time.Hour))
 	bring(t, s, a, epoch().Add(2*time.Hour), gone...)
-	if d := cmp.Diff([]string{p(a, 0), p(b, 0), p(b, 1)}, hits(t, ix, Query{Text: "autocarro", Kind: "post"})); d != "" {
+	if d := cmp.Diff([]string{p(a, 0), p(b, 0), p(b, 1)},
+		hits(t, ix, Query{Text: "autocarro", Kind: "post"})); d != "" {
 		t.Errorf("before the index has followed:\n%s", d)
 	}
 	bring(t, s, b, epoch().Add(2*time.Hour), edited...)

@@ -14,7 +14,8 @@ import (
 
 func FuzzParse(f *testing.F) {
 	a := newAnalyzers().queries
-	for _, s := range []string{"", `"`, `-"`, "--", `a"b"c`, "-a -b", "l’eau", "東京", "\xff\xfe", `"" -"" ''`, strings.Repeat("a ", 100)} {
+	for _, s := range []string{"", `"`, `-"`, "--", `a"b"c`, "-a -b", "l’eau", "東京", "\xff\xfe", `"" -"" ''`,
+		strings.Repeat("a ", 100)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -82,7 +83,8 @@ func TestSnippetShowsThePhrase(t *testing.T) {
 func TestQueryCaps(t *testing.T) {
 	s := newStore(t)
 	ix := openIndex(t, filepath.Join(t.TempDir(), "index"), s)
-	for _, q := range []Query{{Text: strings.Repeat("x", MaxQueryBytes+1)}, {Text: strings.Repeat("x ", MaxQueryTerms+1)}, {Limit: MaxHits + 1}, {Offset: MaxHits, Limit: 1}} {
+	for _, q := range []Query{{Text: strings.Repeat("x", MaxQueryBytes+1)},
+		{Text: strings.Repeat("x ", MaxQueryTerms+1)}, {Limit: MaxHits + 1}, {Offset: MaxHits, Limit: 1}} {
 		if _, err := ix.Search(context.Background(), q, nil); !errors.Is(err, ErrQuery) {
 			t.Errorf("%.20v: %v", q, err)
 		}
@@ -120,7 +122,8 @@ func TestPagesOfAnAnswer(t *testing.T) {
 }
 
 func TestMergeIsCommutative(t *testing.T) {
-	a, b := Stats{Docs: 3, DF: map[string]uint64{"x": 1, "y": 2}}, Stats{Docs: 1<<64 - 1, DF: map[string]uint64{"y": 1<<64 - 1}}
+	a, b := Stats{Docs: 3, DF: map[string]uint64{"x": 1, "y": 2}},
+		Stats{Docs: 1<<64 - 1, DF: map[string]uint64{"y": 1<<64 - 1}}
 	if x, y := fmt.Sprint(a.Merge(b)), fmt.Sprint(b.Merge(a)); x != y || a.DF["y"] != 2 {
 		t.Errorf("%s, %s", x, y)
 	}
@@ -148,7 +151,8 @@ func TestClosedIndex(t *testing.T) {
 func BenchmarkSearch(b *testing.B) {
 	s := newStore(b)
 	for n := range 5000 {
-		commit(b, s, page(fmt.Sprintf("h%d.example", n%1500), n, fmt.Sprint("title ", n%50), strings.Repeat(fmt.Sprintf("common w%d w%d ", n%10, n%100), 50)))
+		commit(b, s, page(fmt.Sprintf("h%d.example", n%1500), n, fmt.Sprint("title ", n%50),
+			strings.Repeat(fmt.Sprintf("common w%d w%d ", n%10, n%100), 50)))
 	}
 	ix := openIndex(b, filepath.Join(b.TempDir(), "index"), s)
 	flush(b, ix)

@@ -102,8 +102,8 @@ func (ix *Index) whole(q Query) (Query, []partition.Slice) {
 	return q, missing
 }
 
-// narrow is sls, or nil when the index has no documents of other slices. That is the rule, since a peer is asked for the
-// slices that it owns. Then the slice of a document need not be looked up. mu is held as for whole.
+// narrow is sls, or nil when the index has no documents of other slices. That is the rule, since a peer is asked for
+// the slices that it owns. Then the slice of a document need not be looked up. mu is held as for whole.
 func (ix *Index) narrow(sls []partition.Slice) []partition.Slice {
 	if len(sls) < len(ix.docs) {
 		return sls
@@ -305,7 +305,8 @@ func (f *filter) pass(id index.IndexInternalID) (bool, error) {
 			said = f.facets.sees(field, term, said)
 		}
 	})
-	ok := f.facets.pass(said) && (f.slices == nil || f.slices[sl]) && (f.since == "" || at >= f.since) && (f.until == "" || at < f.until)
+	ok := f.facets.pass(said) && (f.slices == nil || f.slices[sl]) && (f.since == "" || at >= f.since) &&
+		(f.until == "" || at < f.until)
 	return ok, err
 }
 

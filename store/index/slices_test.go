@@ -52,7 +52,8 @@ func countIn(t testing.TB, ix *Index, sl partition.Slice) (n int, missing bool) 
 		t.Fatal(err)
 	}
 	// What was dropped from the store since is no hit.
-	if uint64(len(res.Hits)) > st.Docs || res.Total != uint64(len(res.Hits)) || st.DF["all"] != st.Docs || !slices.Equal(res.Missing, st.Missing) {
+	if uint64(len(res.Hits)) > st.Docs || res.Total != uint64(len(res.Hits)) || st.DF["all"] != st.Docs ||
+		!slices.Equal(res.Missing, st.Missing) {
 		t.Errorf("%s: %d hits of %d, missing %v; statistics %+v", sl, len(res.Hits), res.Total, res.Missing, st)
 	}
 	return int(st.Docs), len(res.Missing) > 0
@@ -100,7 +101,8 @@ func TestI8WhatIsNotKeptIsMissing(t *testing.T) {
 					for _, sl := range slices.Compact(slices.Sorted(slices.Values(some))) {
 						sum += len(find(t, ix, Query{Text: "all", Slices: []partition.Slice{sl}, Limit: 1000}))
 					}
-					if got := len(find(t, ix, Query{Text: "all", Slices: append([]partition.Slice{}, some...), Limit: 1000})); got != sum {
+					if got := len(find(t, ix, Query{Text: "all", Slices: append([]partition.Slice{}, some...),
+						Limit: 1000})); got != sum {
 						t.Fatalf("%d found in %v, %d in each of them", got, some, sum)
 					}
 				}

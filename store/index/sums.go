@@ -102,8 +102,8 @@ func intactSegment(name string) error {
 	return nil
 }
 
-// noteSum writes down the sum of the list of segments, whether the index is open or not. A list that changes meanwhile is left
-// for the next time. Done is what was noted last; the answer is what is noted now.
+// noteSum writes down the sum of the list of segments, whether the index is open or not. A list that changes meanwhile
+// is left for the next time. Done is what was noted last; the answer is what is noted now.
 func noteSum(dir string, done rootState) (rootState, error) {
 	root := filepath.Join(dir, rootName)
 	tx, err := latestTx(root)

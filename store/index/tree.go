@@ -12,8 +12,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// The list of segments is a file of bolt (go.etcd.io/bbolt, internal/common). Bolt trusts what the pages of a file say. When they
-// lead in a circle it never ends, and when they lead out of the file the process panics. So Open checks them first.
+// The list of segments is a file of bolt (go.etcd.io/bbolt, internal/common). Bolt trusts what the pages of a file say.
+// When they lead in a circle it never ends, and when they lead out of the file the process panics. So Open checks them
+// first.
 
 // How the pages of such a file are laid out, in bytes.
 const (
@@ -49,14 +50,15 @@ type rootState struct {
 	Sum uint64 `json:"xxh64"` // of the pages in use
 }
 
-// walkTree reads the file b of bolt as its latest transaction left it. It takes time and memory as the file is long, whatever is
-// in it. The error wraps errTree.
+// walkTree reads the file b of bolt as its latest transaction left it. It takes time and memory as the file is long,
+// whatever is in it. The error wraps errTree.
 func walkTree(b []byte) (rootState, error) {
 	page, m := metaOf(b)
 	if m == nil {
 		return rootState{}, fmt.Errorf("no page says where it begins: %w", errTree)
 	}
-	t := &tree{b: b, page: page, end: binary.LittleEndian.Uint64(m[40:]), seen: map[uint64]bool{0: true, 1: true}, sum: xxhash.New()}
+	t := &tree{b: b, page: page, end: binary.LittleEndian.Uint64(m[40:]), seen: map[uint64]bool{0: true, 1: true},
+		sum: xxhash.New()}
 	if t.end > uint64(len(b))/page {
 		return rootState{}, fmt.Errorf("%d bytes for %d pages: %w", len(b), t.end, errTree)
 	}
@@ -116,7 +118,8 @@ func metasOf(b []byte) (page uint64, metas [][]byte) {
 		metas = append(metas, m)
 	}
 	for size := uint64(leastPage); size <= mostPage; size *= 2 {
-		if m := valid(size); m != nil && uint64(binary.LittleEndian.Uint32(m[8:])) == size && (page == 0 || page == size) {
+		if m := valid(size); m != nil && uint64(binary.LittleEndian.Uint32(m[8:])) == size &&
+			(page == 0 || page == size) {
 			return size, append(metas, m)
 		}
 	}

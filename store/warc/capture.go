@@ -32,7 +32,8 @@ func (w *Writer) captures(r store.Record) (newest string, err error) {
 			err = w.revisit(r, c, versions)
 		case len(c.Response) > 0:
 			var id string
-			if id, err = w.exchange(r, c, versions); c.Status == r.Status && c.Digest == r.Digest && c.Redirect == r.Redirect {
+			if id, err = w.exchange(r, c, versions); c.Status == r.Status && c.Digest == r.Digest &&
+				c.Redirect == r.Redirect {
 				newest = id
 			}
 		case c.Record != nil:
@@ -76,7 +77,8 @@ func (w *Writer) exchange(r store.Record, c store.Capture, versions map[string]p
 	if err != nil || len(c.Request) == 0 {
 		return h.id, err
 	}
-	q := header{kind: "request", id: recordID("request", string(r.Key), c.At, c.Request), date: c.At, media: mediaRequest}
+	q := header{kind: "request", id: recordID("request", string(r.Key), c.At, c.Request), date: c.At,
+		media: mediaRequest}
 	q.add("WARC-Target-URI", r.URL)
 	q.add("WARC-IP-Address", c.Addr)
 	q.add("WARC-Protocol", protocol(c.Protocol))

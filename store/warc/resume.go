@@ -46,8 +46,10 @@ func (w *Writer) note(z io.Reader) error {
 		name, value, _ := strings.Cut(line, ": ")
 		fields[name] = value
 	}
-	if fields["WARC-Type"] == "response" && fields["WARC-Truncated"] == "" && fields["WARC-Payload-Digest"] != emptyDigest {
-		w.learn(payload{strings.Trim(fields["WARC-Record-ID"], "<>"), fields["WARC-Target-URI"], fields["WARC-Date"], fields["WARC-Payload-Digest"]})
+	if fields["WARC-Type"] == "response" && fields["WARC-Truncated"] == "" &&
+		fields["WARC-Payload-Digest"] != emptyDigest {
+		w.learn(payload{strings.Trim(fields["WARC-Record-ID"], "<>"), fields["WARC-Target-URI"], fields["WARC-Date"],
+			fields["WARC-Payload-Digest"]})
 	}
 	_, err := io.Copy(io.Discard, head)
 	return err

@@ -50,7 +50,8 @@ func (w *Writer) Info(i Info) error {
 	line("conformsTo", "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/")
 	line("robots", "RFC 9309")
 	line("description", strings.TrimSpace("export of records "+i.Query))
-	h := header{kind: "warcinfo", id: recordID("warcinfo", i.Filename, i.Made, b.Bytes()), date: i.Made, media: "application/warc-fields"}
+	h := header{kind: "warcinfo", id: recordID("warcinfo", i.Filename, i.Made, b.Bytes()), date: i.Made,
+		media: "application/warc-fields"}
 	h.add("WARC-Filename", i.Filename)
 	return w.write(h, b.Bytes())
 }
@@ -78,7 +79,8 @@ func (w *Writer) metadata(r store.Record, about string) error {
 		return fmt.Errorf("warc: %s: %w", r.Key, err)
 	}
 	body := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	h := header{kind: "metadata", id: recordID("metadata", string(r.Key), r.FetchedAt, body), date: r.FetchedAt, media: "application/json"}
+	h := header{kind: "metadata", id: recordID("metadata", string(r.Key), r.FetchedAt, body), date: r.FetchedAt,
+		media: "application/json"}
 	h.add("WARC-Target-URI", r.URL)
 	if about != "" {
 		h.add("WARC-Refers-To", "<"+about+">")
@@ -109,11 +111,13 @@ func (w *Writer) write(h header, block ...[]byte) error {
 		_, _ = sum.Write(part) // a hash takes all
 	}
 	var head bytes.Buffer
-	fmt.Fprintf(&head, "WARC/1.1\r\nWARC-Type: %s\r\nWARC-Record-ID: <%s>\r\nWARC-Date: %s\r\n", h.kind, h.id, date(h.date))
+	fmt.Fprintf(&head, "WARC/1.1\r\nWARC-Type: %s\r\nWARC-Record-ID: <%s>\r\nWARC-Date: %s\r\n", h.kind, h.id,
+		date(h.date))
 	for i := 0; i < len(h.more); i += 2 {
 		fmt.Fprintf(&head, "%s: %s\r\n", h.more[i], h.more[i+1])
 	}
-	fmt.Fprintf(&head, "WARC-Block-Digest: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", digest(sum.Sum(nil)), h.media, size)
+	fmt.Fprintf(&head, "WARC-Block-Digest: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", digest(sum.Sum(nil)),
+		h.media, size)
 	for _, part := range append([][]byte{head.Bytes()}, append(block, []byte("\r\n\r\n"))...) {
 		if _, err := w.gz.Write(part); err != nil {
 			return fmt.Errorf("warc: %w", err)

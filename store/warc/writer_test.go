@@ -91,11 +91,13 @@ func readElsewhere(t *testing.T, file []byte) {
 func TestRecordsAreReadByOthers(t *testing.T) {
 	var file bytes.Buffer
 	w := NewWriter(&file)
-	if err := w.Info(Info{Software: "echo-node/test", Filename: "x.warc.gz", Made: epoch(), Query: "kind=page"}); err != nil {
+	if err := w.Info(Info{Software: "echo-node/test", Filename: "x.warc.gz", Made: epoch(),
+		Query: "kind=page"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"", "um texto\r\n\r\ncom <linhas>\x00", strings.Repeat("x", 1<<20)} {
-		if err := w.Record(store.Record{V: 1, Key: "web:https://a.example/", URL: "https://a.example/\r\nWARC-Type: response", FetchedAt: epoch(), Text: text}); err != nil {
+		if err := w.Record(store.Record{V: 1, Key: "web:https://a.example/",
+			URL: "https://a.example/\r\nWARC-Type: response", FetchedAt: epoch(), Text: text}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,7 +108,8 @@ func TestRecordsAreReadByOthers(t *testing.T) {
 	ids := map[string]bool{}
 	for _, r := range got[1:] {
 		ids[r.fields.Get("WARC-Record-ID")] = true
-		if r.kind != "metadata" || r.fields.Get("WARC-Date") != "2026-01-02T03:04:05.678Z" || !strings.HasPrefix(r.block, `{"v":1,"key":"web:https://a.example/"`) {
+		if r.kind != "metadata" || r.fields.Get("WARC-Date") != "2026-01-02T03:04:05.678Z" ||
+			!strings.HasPrefix(r.block, `{"v":1,"key":"web:https://a.example/"`) {
 			t.Errorf("%s %v", r.kind, r.fields)
 		}
 	}
@@ -114,7 +117,9 @@ func TestRecordsAreReadByOthers(t *testing.T) {
 		t.Errorf("%d ids of 3 records", len(ids))
 	}
 	var again bytes.Buffer
-	if err := NewWriter(&again).Record(store.Record{V: 1, Key: "web:https://a.example/", URL: "https://a.example/\r\nWARC-Type: response", FetchedAt: epoch(), Text: strings.Repeat("x", 1<<20)}); err != nil {
+	if err := NewWriter(&again).Record(store.Record{V: 1, Key: "web:https://a.example/",
+		URL: "https://a.example/\r\nWARC-Type: response", FetchedAt: epoch(),
+		Text: strings.Repeat("x", 1<<20)}); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.HasSuffix(file.Bytes(), again.Bytes()) {
@@ -123,7 +128,8 @@ func TestRecordsAreReadByOthers(t *testing.T) {
 }
 
 func version(k string, at time.Time, body string) store.Capture {
-	return store.Capture{Key: partition.Key("web:" + k), At: at, Status: 200, Digest: "sha256:" + body, Addr: "192.0.2.1", Protocol: "HTTP/2.0",
+	return store.Capture{Key: partition.Key("web:" + k), At: at, Status: 200, Digest: "sha256:" + body,
+		Addr: "192.0.2.1", Protocol: "HTTP/2.0",
 		Request:  []byte("GET /x HTTP/1.1\r\nHost: a.example\r\nUser-Agent: test\r\n"),
 		Response: []byte("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 17\r\nContent-Type: text/html\r\n"), Body: []byte(body)}
 }
@@ -134,19 +140,25 @@ func TestCapturesAreReadByOthers(t *testing.T) {
 	a, b := "https://a.example/", "https://b.example/"
 	at := func(n int) time.Time { return epoch().Add(time.Duration(n) * time.Hour) }
 	record := func(url, body string, captures ...store.Capture) store.Record {
-		return store.Record{V: 1, Key: partition.Key("web:" + url), URL: url, Status: 200, Digest: "sha256:" + body, FetchedAt: at(9), Captures: captures}
+		return store.Record{V: 1, Key: partition.Key("web:" + url), URL: url, Status: 200, Digest: "sha256:" + body,
+			FetchedAt: at(9), Captures: captures}
 	}
-	page, next, cut := version(a, at(0), "<p>uma página"), version(a, at(3), "another"), version(a, at(4), "half of a lo")
+	page, next, cut := version(a, at(0), "<p>uma página"), version(a, at(3), "another"),
+		version(a, at(4), "half of a lo")
 	cut.Cut = true
 	moved := version(a, at(5), "")
-	moved.Status, moved.Response, moved.Body, moved.Cut = 301, []byte("HTTP/1.1 301 Moved Permanently\r\nLocation: /y\r\nContent-Length: 5\r\n"), nil, true
+	moved.Status, moved.Response, moved.Body, moved.Cut = 301,
+		[]byte("HTTP/1.1 301 Moved Permanently\r\nLocation: /y\r\nContent-Length: 5\r\n"), nil, true
 	old := record(b, "old")
-	same := store.Capture{Key: page.Key, At: at(1), Status: 200, Digest: page.Digest, Revisit: store.Identical, Of: page.At, Response: page.Response}
-	unmodified := store.Capture{Key: page.Key, At: at(2), Status: 304, Revisit: store.NotModified, Of: page.At, Addr: "2001:db8::1", Response: []byte("HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n")}
+	same := store.Capture{Key: page.Key, At: at(1), Status: 200, Digest: page.Digest, Revisit: store.Identical,
+		Of: page.At, Response: page.Response}
+	unmodified := store.Capture{Key: page.Key, At: at(2), Status: 304, Revisit: store.NotModified, Of: page.At,
+		Addr: "2001:db8::1", Response: []byte("HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n")}
 	orphan := store.Capture{Key: page.Key, At: at(2), Status: 304, Revisit: store.NotModified}
 	records := []store.Record{
 		record(a, "another", page, next, cut, moved, same, unmodified, orphan),
-		record(b, "<p>uma página", store.Capture{Key: old.Key, At: at(0), Record: &old}, version(b, at(7), "<p>uma página")),
+		record(b, "<p>uma página", store.Capture{Key: old.Key, At: at(0), Record: &old},
+			version(b, at(7), "<p>uma página")),
 	}
 	var whole bytes.Buffer
 	w := NewWriter(&whole)
@@ -170,20 +182,25 @@ func TestCapturesAreReadByOthers(t *testing.T) {
 	if want := "HTTP/1.1 200 OK\r\nX-Archive-Orig-Content-Encoding: gzip\r\nX-Archive-Orig-Content-Length: 17\r\nContent-Type: text/html\r\nContent-Length: 14\r\n\r\n<p>uma página"; first.block != want {
 		t.Errorf("%q", first.block)
 	}
-	if got[1].block != string(page.Request)+"\r\n" || got[1].fields.Get("WARC-Concurrent-To") != first.fields.Get("WARC-Record-ID") {
+	if got[1].block != string(page.Request)+"\r\n" ||
+		got[1].fields.Get("WARC-Concurrent-To") != first.fields.Get("WARC-Record-ID") {
 		t.Errorf("%q %v", got[1].block, got[1].fields)
 	}
-	if got[4].fields.Get("WARC-Truncated") != "length" || first.fields.Get("WARC-Truncated") != "" || first.fields.Get("WARC-Protocol") != "h2" {
+	if got[4].fields.Get("WARC-Truncated") != "length" || first.fields.Get("WARC-Truncated") != "" ||
+		first.fields.Get("WARC-Protocol") != "h2" {
 		t.Errorf("%v", got[4].fields)
 	}
 	for i, profile := range map[int]string{8: identicalDigest, 9: notModified, 12: identicalDigest} {
 		f := got[i].fields
-		if f.Get("WARC-Profile") != profile || f.Get("WARC-Refers-To") != first.fields.Get("WARC-Record-ID") || f.Get("WARC-Refers-To-Target-URI") != a ||
-			f.Get("WARC-Refers-To-Date") != first.fields.Get("WARC-Date") || strings.Contains(got[i].block, "uma") || !strings.HasSuffix(got[i].block, "\r\n\r\n") {
+		if f.Get("WARC-Profile") != profile || f.Get("WARC-Refers-To") != first.fields.Get("WARC-Record-ID") ||
+			f.Get("WARC-Refers-To-Target-URI") != a ||
+			f.Get("WARC-Refers-To-Date") != first.fields.Get("WARC-Date") || strings.Contains(got[i].block, "uma") ||
+			!strings.HasSuffix(got[i].block, "\r\n\r\n") {
 			t.Errorf("revisit %d: %v\n%q", i, f, got[i].block)
 		}
 	}
-	if got[10].fields.Get("WARC-Refers-To") != got[2].fields.Get("WARC-Record-ID") || strings.Contains(got[10].block, "captures") {
+	if got[10].fields.Get("WARC-Refers-To") != got[2].fields.Get("WARC-Record-ID") ||
+		strings.Contains(got[10].block, "captures") {
 		t.Errorf("%v", got[10].fields)
 	}
 	// Cut between the two and gone on with by another Writer, it is the same file.
@@ -217,8 +234,10 @@ func TestFilesOfAccounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := store.Record{V: store.RecordVersion, Key: k, Kind: store.KindMedia, URL: k.URL(), FetchedAt: epoch(), Status: 200, Digest: "sha256:x", MediaType: "image/png", Size: int64(len(body))}
-		r.Captures = []store.Capture{{Key: k, At: epoch().Add(time.Duration(i) * time.Second), Status: 200, Digest: "sha256:x", Request: []byte("GET / HTTP/1.1\r\nHost: cdn.example\r\n"),
+		r := store.Record{V: store.RecordVersion, Key: k, Kind: store.KindMedia, URL: k.URL(), FetchedAt: epoch(),
+			Status: 200, Digest: "sha256:x", MediaType: "image/png", Size: int64(len(body))}
+		r.Captures = []store.Capture{{Key: k, At: epoch().Add(time.Duration(i) * time.Second), Status: 200,
+			Digest: "sha256:x", Request: []byte("GET / HTTP/1.1\r\nHost: cdn.example\r\n"),
 			Response: []byte("HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n"), Body: body}}
 		if err := w.Record(r); err != nil {
 			t.Fatal(err)
@@ -226,7 +245,8 @@ func TestFilesOfAccounts(t *testing.T) {
 	}
 	var got []string
 	for _, k := range readBack(t, out.Bytes()) {
-		if got = append(got, k.kind+" "+k.fields.Get("WARC-Target-URI")); k.kind == "response" && !strings.HasSuffix(k.block, "\r\n\r\n"+string(body)) {
+		if got = append(got, k.kind+" "+k.fields.Get("WARC-Target-URI")); k.kind == "response" &&
+			!strings.HasSuffix(k.block, "\r\n\r\n"+string(body)) {
 			t.Errorf("the file is %q", k.block)
 		}
 	}

@@ -71,7 +71,8 @@ func (f *fleet) account(records map[partition.Key][]store.Record) Figures {
 	expected := f.world.Expected(f.world.Seeds())
 	diff, rep, all := f.world.Compare(expected), f.world.Report(), f.visits.Sorted()
 	t := &told{f.world, map[string][]string{}}
-	g := Figures{Expected: len(expected), Pages: len(expected) - len(diff.Missing), Kills: len(f.kills), Cuts: f.cuts, Joins: f.joins,
+	g := Figures{Expected: len(expected), Pages: len(expected) - len(diff.Missing), Kills: len(f.kills), Cuts: f.cuts,
+		Joins:      f.joins,
 		Violations: rep.Hurried + rep.RobotsViolations, MinGapMS: float64(rep.MinGap.Microseconds()) / 1000}
 	g.Coverage = float64(g.Pages) / float64(g.Expected)
 	if g.Pages > 0 {
@@ -127,7 +128,8 @@ func (g *Figures) name(what string) {
 }
 
 // loseRecords holds the records against what the world answered.
-func (g *Figures) loseRecords(w *crawltest.World, expected, missing []string, records map[partition.Key][]store.Record) {
+func (g *Figures) loseRecords(w *crawltest.World, expected, missing []string,
+	records map[partition.Key][]store.Record) {
 	for _, u := range expected {
 		p, ok := w.Page(u)
 		if _, gone := slices.BinarySearch(missing, u); gone || !ok || p.Status != http.StatusOK {

@@ -29,7 +29,8 @@ func TestThePlanOfTheDefaults(t *testing.T) {
 			t.Errorf("a half of 8 peers is %v", e.side)
 		}
 	}
-	if n := len(got[actKill]); n != 11 || got[actKill][0] != 10*time.Second || got[actKill][10] != 110*time.Second || len(got[actRestart]) != 11 {
+	if n := len(got[actKill]); n != 11 || got[actKill][0] != 10*time.Second || got[actKill][10] != 110*time.Second ||
+		len(got[actRestart]) != 11 {
 		t.Errorf("kills at %v, restarts at %v", got[actKill], got[actRestart])
 	}
 	if c, h := got[actCut], got[actHeal]; len(c) != 1 || len(h) != 1 || h[0]-c[0] != 20*time.Second {
@@ -75,7 +76,8 @@ func TestWhoIsStartingHearsOfTheCut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []string{`{"do":"cut","ids":["swarm2","swarm3"]}` + "\n" + `{"do":"cut"}` + "\n", `{"do":"cut","ids":["swarm1"]}` + "\n" + `{"do":"cut"}` + "\n"}
+	want := []string{`{"do":"cut","ids":["swarm2","swarm3"]}` + "\n" + `{"do":"cut"}` + "\n",
+		`{"do":"cut","ids":["swarm1"]}` + "\n" + `{"do":"cut"}` + "\n"}
 	for i := range heard {
 		if got := heard[i].String(); got != want[i] {
 			t.Errorf("%s heard %q, want %q", f.members[i].spec.Name, got, want[i])
@@ -132,7 +134,8 @@ func crawled(t *testing.T, skip func(url string) bool) (*fleet, map[partition.Ke
 func TestACrawlWithoutFaultHasNoLoss(t *testing.T) {
 	f, records := crawled(t, func(string) bool { return false })
 	g := f.account(records)
-	if g.Coverage != 1 || g.Overlap != 0 || g.LinksLost+g.RecordsLost+g.RecordsTwice != 0 || g.Pages != g.Expected || g.Pages < 40 {
+	if g.Coverage != 1 || g.Overlap != 0 || g.LinksLost+g.RecordsLost+g.RecordsTwice != 0 || g.Pages != g.Expected ||
+		g.Pages < 40 {
 		t.Errorf("%+v", g)
 	}
 }
@@ -160,7 +163,8 @@ func TestEveryLossShows(t *testing.T) {
 
 	again := httptest.NewRequest(http.MethodGet, home, nil)
 	f.world.Handler().ServeHTTP(httptest.NewRecorder(), again)
-	if g := f.account(records); g.Overlap <= 0 || !slices.ContainsFunc(g.Offences, func(o string) bool { return strings.HasPrefix(o, "twice "+home) }) {
+	if g := f.account(records); g.Overlap <= 0 ||
+		!slices.ContainsFunc(g.Offences, func(o string) bool { return strings.HasPrefix(o, "twice "+home) }) {
 		t.Errorf("a page fetched twice: %+v", g)
 	}
 }
@@ -206,10 +210,12 @@ func TestTakeovers(t *testing.T) {
 	}
 	all = append(all, visit(14.5, 0, 1, other), visit(15, 0, 2, other), visit(16, 2, 1, other))
 	told := &told{w, map[string][]string{}}
-	if got := takeovers(all, told, site, expected, at(10), dead, at(60)); !slices.Equal(got, []takeover{{after: 4500 * time.Millisecond, by: other}}) {
+	if got := takeovers(all, told, site, expected, at(10), dead, at(60)); !slices.Equal(got,
+		[]takeover{{after: 4500 * time.Millisecond, by: other}}) {
 		t.Errorf("site 0 is asked again after 4.5 s, site 1 was done, site 2 is another's: %v", got)
 	}
-	if got := takeovers(all[:len(all)-3], told, site, expected, at(10), dead, at(60)); !slices.Equal(got, []takeover{{after: 50 * time.Second}}) {
+	if got := takeovers(all[:len(all)-3], told, site, expected, at(10), dead, at(60)); !slices.Equal(got,
+		[]takeover{{after: 50 * time.Second}}) {
 		t.Errorf("a site that is never asked again counts to the end: %v", got)
 	}
 }

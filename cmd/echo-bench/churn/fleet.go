@@ -52,7 +52,8 @@ func newFleet(o Options, naive bool, dir string) (*fleet, error) {
 	if naive {
 		f.label, net4, source = "baseline", "127.78", 81
 	}
-	w := crawltest.Options{Seed: o.Seed, Sites: o.Sites, Pages: o.Pages, Prefix: net4, Gap: max(0, o.Delay-o.Tolerance()), Seen: f.visits.Add}
+	w := crawltest.Options{Seed: o.Seed, Sites: o.Sites, Pages: o.Pages, Prefix: net4,
+		Gap: max(0, o.Delay-o.Tolerance()), Seen: f.visits.Add}
 	if o.Partition == "geo" {
 		w.Places = places()
 	}
@@ -66,8 +67,10 @@ func newFleet(o Options, naive bool, dir string) (*fleet, error) {
 	for i := range o.Peers + max(o.Joins, 0) {
 		name := fmt.Sprintf("%s%d", f.label, i+1)
 		from := netip.AddrFrom4([4]byte{127, source, byte(i / 250), byte(i%250 + 1)})
-		m := &member{fleet: f, from: from, spec: Spec{Naive: naive, Name: name, Dir: filepath.Join(dir, name), From: from.String(),
-			Allow: f.world.AllowNet().String(), Delay: o.Delay, Partition: o.Partition, Replicas: o.Replicas, Verbose: o.Verbose}}
+		m := &member{fleet: f, from: from, spec: Spec{Naive: naive, Name: name, Dir: filepath.Join(dir, name),
+			From:  from.String(),
+			Allow: f.world.AllowNet().String(), Delay: o.Delay, Partition: o.Partition, Replicas: o.Replicas,
+			Verbose: o.Verbose}}
 		if o.Partition == "geo" {
 			m.spec.Location = placeOfPeer(i)
 		}

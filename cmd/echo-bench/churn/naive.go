@@ -71,8 +71,10 @@ const (
 )
 
 func runNaive(ctx context.Context, s Spec, m *mouth, orders <-chan order) (err error) {
-	n := &naive{spec: s, mouth: m, client: &http.Client{Timeout: naiveTimeout}, off: map[string]bool{}, heard: map[string]time.Time{},
-		seen: map[partition.Key]bool{}, queue: map[string][]partition.Key{}, hosts: map[string]*naiveHost{}, work: make(chan struct{}, 1)}
+	n := &naive{spec: s, mouth: m, client: &http.Client{Timeout: naiveTimeout}, off: map[string]bool{},
+		heard: map[string]time.Time{},
+		seen:  map[partition.Key]bool{}, queue: map[string][]partition.Key{}, hosts: map[string]*naiveHost{},
+		work: make(chan struct{}, 1)}
 	for name := range s.Roster {
 		n.names = append(n.names, name)
 	}
@@ -158,7 +160,8 @@ func (n *naive) status() status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	live := n.live(time.Now())
-	s := status{Peers: len(live), Fetching: int(n.busy.Load()), Fetched: n.done.Load(), LinksOut: n.sent.Load(), LinksIn: n.got.Load(), BytesOut: n.bytes.Load()}
+	s := status{Peers: len(live), Fetching: int(n.busy.Load()), Fetched: n.done.Load(), LinksOut: n.sent.Load(),
+		LinksIn: n.got.Load(), BytesOut: n.bytes.Load()}
 	for _, q := range n.queue {
 		s.Pending += int64(len(q))
 	}
@@ -280,7 +283,8 @@ func (n *naive) fetch(ctx context.Context, k partition.Key, h *naiveHost) error 
 		}
 	}
 	h.site.Site = k.Site()
-	r, err := n.web.Fetch(ctx, fetch.Task{Due: store.Due{Key: k, State: store.StatePending}, Site: h.site, Now: time.Now(), Gate: gate})
+	r, err := n.web.Fetch(ctx, fetch.Task{Due: store.Due{Key: k, State: store.StatePending}, Site: h.site,
+		Now: time.Now(), Gate: gate})
 	if err != nil {
 		return err
 	}
@@ -292,7 +296,8 @@ func (n *naive) fetch(ctx context.Context, k partition.Key, h *naiveHost) error 
 	}
 	n.mu.Lock()
 	h.busy, h.site, h.next = false, r.Site, time.Now().Add(n.spec.Delay)
-	if r.Again && r.Site.NextAllowed.Before(h.next) { // its robots.txt came; where none is to be had, the Key is given up
+	// its robots.txt came; where none is to be had, the Key is given up
+	if r.Again && r.Site.NextAllowed.Before(h.next) {
 		host := hostOf(k)
 		n.queue[host] = append([]partition.Key{k}, n.queue[host]...)
 		n.mu.Unlock()

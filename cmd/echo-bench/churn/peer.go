@@ -114,12 +114,14 @@ func (p *swarmPeer) open(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	p.host, err = libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/udp/0/quic-v1"), libp2p.ConnectionGater(p.gate),
+	p.host, err = libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/udp/0/quic-v1"),
+		libp2p.ConnectionGater(p.gate),
 		libp2p.BandwidthReporter(p.bytes), libp2p.DisableMetrics(), libp2p.DisableRelay())
 	if err != nil {
 		return err
 	}
-	o := node.Options{Dir: s.Dir, Swarm: "churn", Join: s.Join, Partition: partition.Mode(s.Partition), Replicas: s.Replicas, Location: s.Location, Delay: s.Delay,
+	o := node.Options{Dir: s.Dir, Swarm: "churn", Join: s.Join, Partition: partition.Mode(s.Partition),
+		Replicas: s.Replicas, Location: s.Location, Delay: s.Delay,
 		FromAddr: from, AllowNet: []netip.Prefix{allow}, Logger: log, Key: key, Host: p.host, Version: "churn"}
 	if !node.Exists(s.Dir) {
 		if err := node.Create(ctx, o); err != nil {
@@ -135,8 +137,10 @@ func (p *swarmPeer) open(ctx context.Context, log *slog.Logger) error {
 
 func (p *swarmPeer) status() status {
 	s := p.node.Status()
-	return status{Peers: s.Peers, Slices: s.Slices, Total: s.SlicesTotal, Awaited: s.SlicesAwaited, Pending: s.Pending, Outbox: s.Outbox, Fetching: s.Fetching,
-		Fetched: s.Fetched, LinksOut: s.LinksOut, LinksIn: s.LinksIn, BytesOut: p.bytes.GetBandwidthTotals().TotalOut, Idle: s.Idle}
+	return status{Peers: s.Peers, Slices: s.Slices, Total: s.SlicesTotal, Awaited: s.SlicesAwaited, Pending: s.Pending,
+		Outbox: s.Outbox, Fetching: s.Fetching,
+		Fetched: s.Fetched, LinksOut: s.LinksOut, LinksIn: s.LinksIn, BytesOut: p.bytes.GetBandwidthTotals().TotalOut,
+		Idle: s.Idle}
 }
 
 func (p *swarmPeer) obey(ctx context.Context, g *errgroup.Group, o order) error {
@@ -198,7 +202,8 @@ func (p *swarmPeer) export(ctx context.Context, name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	w := bufio.NewWriter(f)
-	missing, err := p.api.Export(ctx, api.Export{}, func(r store.Record, _ string) error { return json.NewEncoder(w).Encode(r) })
+	missing, err := p.api.Export(ctx, api.Export{},
+		func(r store.Record, _ string) error { return json.NewEncoder(w).Encode(r) })
 	if err != nil {
 		return err
 	}

@@ -52,8 +52,10 @@ func (m *member) start() error {
 		return err
 	}
 	args := append(append([]string(nil), m.fleet.o.Program[1:]...), "--spec", string(text))
-	l := &life{cmd: exec.Command(m.fleet.o.Program[0], args...), answers: make(chan answer, 4), done: make(chan struct{})}
-	if l.log, err = os.OpenFile(filepath.Join(m.fleet.dir, spec.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+	l := &life{cmd: exec.Command(m.fleet.o.Program[0], args...), answers: make(chan answer, 4),
+		done: make(chan struct{})}
+	if l.log, err = os.OpenFile(filepath.Join(m.fleet.dir, spec.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
+		0o600); err != nil {
 		return err
 	}
 	l.cmd.Stderr = l.log

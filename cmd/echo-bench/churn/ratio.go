@@ -69,14 +69,16 @@ func (o RatioOptions) Check() error {
 	o = o.filled()
 	err := o.run(1, "").Check()
 	if o.Rounds < 1 || o.Limit < 0 || o.Replicas < 2 {
-		err = errors.Join(err, fmt.Errorf("rounds %d, limit %v, replicas %d: want at least 1, 0 and 2", o.Rounds, o.Limit, o.Replicas))
+		err = errors.Join(err, fmt.Errorf("rounds %d, limit %v, replicas %d: want at least 1, 0 and 2", o.Rounds,
+			o.Limit, o.Replicas))
 	}
 	return err
 }
 
 // run is one crawl without churn.
 func (o RatioOptions) run(replicas int, dir string) Options {
-	return Options{Program: o.Program, Peers: o.Peers, Replicas: replicas, KillEvery: -1, Cut: -1, Joins: -1, Delay: ratioDelay, Sites: o.Sites,
+	return Options{Program: o.Program, Peers: o.Peers, Replicas: replicas, KillEvery: -1, Cut: -1, Joins: -1,
+		Delay: ratioDelay, Sites: o.Sites,
 		Pages: o.Pages, Seed: o.Seed, Settle: o.Limit, Alone: true, Dir: dir}
 }
 
@@ -104,7 +106,8 @@ func Ratio(ctx context.Context, o RatioOptions) (r RatioResult, err error) {
 		if err != nil {
 			return r, err
 		}
-		fmt.Fprintf(o.Talk, "replicas %d: %d pages in %.1f s, %.0f a second, %.1f s of processor time\n", replicas, run.Pages, run.Seconds, run.PerS, run.CPU)
+		fmt.Fprintf(o.Talk, "replicas %d: %d pages in %.1f s, %.0f a second, %.1f s of processor time\n", replicas,
+			run.Pages, run.Seconds, run.PerS, run.CPU)
 		r.Runs = append(r.Runs, run)
 		perS[replicas] = append(perS[replicas], run.PerS)
 		perCPU[replicas] = append(perCPU[replicas], float64(run.Pages)/run.CPU)
@@ -137,11 +140,13 @@ func once(ctx context.Context, o Options) (run RatioRun, err error) {
 	}
 	rep, all := f.world.Report(), f.visits.Sorted()
 	if !idle || len(all) < 2 {
-		return run, fmt.Errorf("a crawl with %d replicas does not end in %v (%d pages)", o.Replicas, o.Settle, rep.Pages)
+		return run, fmt.Errorf("a crawl with %d replicas does not end in %v (%d pages)", o.Replicas, o.Settle,
+			rep.Pages)
 	}
 	expected := f.world.Expected(f.world.Seeds())
 	d := f.world.Compare(expected)
-	run = RatioRun{Replicas: o.Replicas, Pages: int(rep.Pages), Coverage: 1 - float64(len(d.Missing))/float64(len(expected)), Twice: rep.Duplicates,
+	run = RatioRun{Replicas: o.Replicas, Pages: int(rep.Pages),
+		Coverage: 1 - float64(len(d.Missing))/float64(len(expected)), Twice: rep.Duplicates,
 		Seconds: all[len(all)-1].At.Sub(all[0].At).Seconds()}
 	run.PerS = float64(run.Pages) / run.Seconds
 	return run, nil

@@ -43,7 +43,8 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 			}
 		}()
 	}
-	r = Result{Partition: o.Partition, Peers: o.Peers, Replicas: o.Replicas, DelayMS: float64(o.Delay.Microseconds()) / 1000, Sites: o.Sites,
+	r = Result{Partition: o.Partition, Peers: o.Peers, Replicas: o.Replicas,
+		DelayMS: float64(o.Delay.Microseconds()) / 1000, Sites: o.Sites,
 		ToleredMS: float64(o.Tolerance().Microseconds()) / 1000}
 	fleets := make([]*fleet, 0, 2)
 	defer func() {
@@ -101,7 +102,8 @@ func conduct(ctx context.Context, o Options, fleets []*fleet) error {
 	if err := both(func(f *fleet) error { return f.open(ctx) }); err != nil {
 		return err
 	}
-	say("%d peers each are up; a world of %d sites, %d pages", o.Peers, o.Sites, len(fleets[0].world.Expected(fleets[0].world.Seeds())))
+	say("%d peers each are up; a world of %d sites, %d pages", o.Peers, o.Sites,
+		len(fleets[0].world.Expected(fleets[0].world.Seeds())))
 	began = time.Now()
 	if err := both((*fleet).seed); err != nil {
 		return err
@@ -166,6 +168,7 @@ func (f *fleet) figures(ctx context.Context) (Figures, error) {
 		return Figures{}, err
 	}
 	g := f.account(records)
-	g.Idle, g.Note = idle, strings.Join(slices.DeleteFunc([]string{note, busy}, func(s string) bool { return s == "" }), "; ")
+	g.Idle, g.Note = idle, strings.Join(slices.DeleteFunc([]string{note, busy}, func(s string) bool { return s == "" }),
+		"; ")
 	return g, nil
 }

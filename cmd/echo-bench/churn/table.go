@@ -54,7 +54,8 @@ func (r Result) Table(out io.Writer) error {
 	row("balance (pages)", number("%.2f", func(f Figures) any { return f.BalancePages }))
 	row("contravariance", known("%.2f", func(f Figures) *float64 { return f.Contra }))
 	row("median km to owner", known("%.0f", func(f Figures) *float64 { return f.MedianKM }))
-	row("kills, cuts, joins", number("%s", func(f Figures) any { return fmt.Sprint(f.Kills, ", ", f.Cuts, ", ", f.Joins) }))
+	row("kills, cuts, joins",
+		number("%s", func(f Figures) any { return fmt.Sprint(f.Kills, ", ", f.Cuts, ", ", f.Joins) }))
 	row("seconds", number("%.1f", func(f Figures) any { return f.Seconds }))
 	row("ended by being done", number("%v", func(f Figures) any { return f.Idle }))
 	if err := w.Flush(); err != nil {

@@ -51,7 +51,8 @@ type takeover struct {
 // takeovers are, for a kill at a time, those of the sites that from was the last
 // to ask and of which a page was known and not fetched, the quickest first. all is in
 // order of time; expected are the pages that count.
-func takeovers(all []crawltest.Visit, t *told, site func(url string) int, expected map[string]bool, at time.Time, from netip.Addr, end time.Time) []takeover {
+func takeovers(all []crawltest.Visit, t *told, site func(url string) int, expected map[string]bool, at time.Time,
+	from netip.Addr, end time.Time) []takeover {
 	last, known, fetched := map[int]netip.Addr{}, map[string]bool{}, map[string]bool{}
 	i := 0
 	for ; i < len(all) && all[i].At.Before(at); i++ {
@@ -85,7 +86,8 @@ func takeovers(all []crawltest.Visit, t *told, site func(url string) int, expect
 
 // offences describes the first few requests that came sooner than least after
 // the one before, and fetches of a page that had been fetched: who, when, which.
-func offences(all []crawltest.Visit, least time.Duration, name func(netip.Addr) string, began time.Time) (out []string) {
+func offences(all []crawltest.Visit, least time.Duration, name func(netip.Addr) string,
+	began time.Time) (out []string) {
 	last, fetched := map[int]crawltest.Visit{}, map[string]crawltest.Visit{}
 	hurried, twice := 0, 0
 	when := func(v crawltest.Visit) string {

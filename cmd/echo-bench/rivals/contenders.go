@@ -31,7 +31,8 @@ type contender struct {
 // makes an index.
 func contenders(o Options, m Mode) []contender {
 	own := contender{name: "echo-node", args: func(w *server) ([]string, error) {
-		args := []string{o.Program, "crawl-peer", "--mode", string(m), "--dir", filepath.Join(o.Dir, string(m)), "--seeds", w.seeds, "--allow", prefix + ".0.0/16"}
+		args := []string{o.Program, "crawl-peer", "--mode", string(m), "--dir", filepath.Join(o.Dir, string(m)),
+			"--seeds", w.seeds, "--allow", prefix + ".0.0/16"}
 		if o.Profiles != "" {
 			args = append(args, "--profiles", filepath.Join(o.Profiles, string(m)))
 		}
@@ -55,7 +56,8 @@ func contenders(o Options, m Mode) []contender {
 		case "wget2":
 			c.missing = absent("wget2")
 			c.args = func(w *server) ([]string, error) {
-				args := []string{"wget2", "-q", "-r", "-l", "50", "--span-hosts", "--http2=off", "--delete-after", "--max-threads=" + strconv.Itoa(parallel), "-i", w.seeds}
+				args := []string{"wget2", "-q", "-r", "-l", "50", "--span-hosts", "--http2=off", "--delete-after",
+					"--max-threads=" + strconv.Itoa(parallel), "-i", w.seeds}
 				if m == Polite {
 					args = append(args, "--wait=1")
 				}
@@ -72,7 +74,8 @@ func contenders(o Options, m Mode) []contender {
 				if m == Polite {
 					delay = "1"
 				}
-				return []string{python, name, w.seeds, strconv.Itoa(parallel), delay}, os.WriteFile(name, []byte(scrapyScript), 0o600)
+				return []string{python, name, w.seeds, strconv.Itoa(parallel), delay},
+					os.WriteFile(name, []byte(scrapyScript), 0o600)
 			}
 		}
 		all = append(all, c)

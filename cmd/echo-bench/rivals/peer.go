@@ -55,7 +55,8 @@ func Peer(ctx context.Context, o PeerOptions) (err error) {
 	if o.Mode == Polite {
 		delay = time.Second
 	}
-	no := node.Options{Dir: o.Dir, Swarm: "rivals", Replicas: 1, Delay: delay, Workers: workers(o.Mode), AllowNet: []netip.Prefix{o.Allow}, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"},
+	no := node.Options{Dir: o.Dir, Swarm: "rivals", Replicas: 1, Delay: delay, Workers: workers(o.Mode),
+		AllowNet: []netip.Prefix{o.Allow}, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"},
 		Logger: o.Log}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
@@ -82,7 +83,8 @@ func Peer(ctx context.Context, o PeerOptions) (err error) {
 	if seedErr := <-seeded; ctx.Err() == nil {
 		err = errors.Join(err, seedErr)
 	}
-	return errors.Join(err, os.WriteFile(filepath.Join(o.Dir, lagFile), strconv.AppendInt(nil, n.Status().IndexLag, 10), 0o600))
+	return errors.Join(err, os.WriteFile(filepath.Join(o.Dir, lagFile), strconv.AppendInt(nil, n.Status().IndexLag, 10),
+		0o600))
 }
 
 // lagFile is where a peer leaves how much it fetched that its index did not have when it ended.
@@ -98,7 +100,8 @@ func workers(m Mode) int {
 
 // raw is a crawl without a swarm around it.
 func raw(ctx context.Context, o PeerOptions, keys []partition.Key) (err error) {
-	s, err := store.Create(filepath.Join(o.Dir, "store"), store.Options{Charter: partition.DefaultCharter("rivals", "nobody"), Logger: o.Log})
+	s, err := store.Create(filepath.Join(o.Dir, "store"),
+		store.Options{Charter: partition.DefaultCharter("rivals", "nobody"), Logger: o.Log})
 	if err != nil {
 		return err
 	}
@@ -113,12 +116,13 @@ func raw(ctx context.Context, o PeerOptions, keys []partition.Key) (err error) {
 	}
 	var c *crawler.Crawler
 	committed := make(chan struct{}, 1)
-	if c, err = crawler.New(crawler.Options{Store: s, Sources: []crawler.Source{src}, Delay: -1, Workers: parallel, Logger: o.Log, Committed: func() {
-		select {
-		case committed <- struct{}{}:
-		default:
-		}
-	}}); err != nil {
+	if c, err = crawler.New(crawler.Options{Store: s, Sources: []crawler.Source{src}, Delay: -1, Workers: parallel,
+		Logger: o.Log, Committed: func() {
+			select {
+			case committed <- struct{}{}:
+			default:
+			}
+		}}); err != nil {
 		return err
 	}
 	items := make([]store.Admission, len(keys))

@@ -32,13 +32,14 @@ const (
 
 // Options of Run. The zero value of every field but Program is usable.
 type Options struct {
-	Program  string        // echo-bench itself, which is the web and some of the crawlers
-	Modes    []Mode        // default all
-	Rivals   []string      // of Names, besides echo-node; default all
-	Sites    int           // default 200
-	Pages    int           // of a site, default 2000
-	Words    int           // on a page, default 1500: about 14 KB
-	Warm     time.Duration // of a run, not measured; default 5 s. In Polite: until every site is in flight, at most a minute
+	Program string   // echo-bench itself, which is the web and some of the crawlers
+	Modes   []Mode   // default all
+	Rivals  []string // of Names, besides echo-node; default all
+	Sites   int      // default 200
+	Pages   int      // of a site, default 2000
+	Words   int      // on a page, default 1500: about 14 KB
+	// of a run, not measured; default 5 s. In Polite: until every site is in flight, at most a minute
+	Warm     time.Duration
 	For      time.Duration // measured; default 40 s, 120 s in Polite
 	Dir      string        // for stores, default a temporary one
 	Profiles string        // where profiles of echo-node are left; default nowhere
@@ -62,8 +63,8 @@ type Result struct {
 	PeakMiB float64 `json:"peak_rss_mib"`
 	CPU     float64 `json:"cpu_s"` // of the crawler, whole run
 	Seconds float64 `json:"seconds"`
-	// IndexLag is how many changes were not searchable when the crawler ended, in Indexed: the index has what time the crawl
-	// leaves, so that pages a second without it say little.
+	// IndexLag is how many changes were not searchable when the crawler ended, in Indexed: the index has what time the
+	// crawl leaves, so that pages a second without it say little.
 	IndexLag int64 `json:"index_lag"`
 	// Ratio is PagesPerS for that of Colly in mode raw, 0 when it was not run.
 	Ratio float64 `json:"ratio_to_colly"`
@@ -197,7 +198,8 @@ func startServer(ctx context.Context, o Options) (*server, error) {
 		return nil, err
 	}
 	w := &server{admin: "127.0.0.1:" + strconv.Itoa(port), seeds: filepath.Join(o.Dir, "seeds")}
-	w.cmd = exec.Command(o.Program, "world", "--plain", "--gap", "1s", "--prefix", prefix, "--sites", strconv.Itoa(o.Sites), "--pages", strconv.Itoa(o.Pages),
+	w.cmd = exec.Command(o.Program, "world", "--plain", "--gap", "1s", "--prefix", prefix, "--sites",
+		strconv.Itoa(o.Sites), "--pages", strconv.Itoa(o.Pages),
 		"--words", strconv.Itoa(o.Words), "--admin", w.admin, "--seeds-out", w.seeds)
 	w.cmd.Stderr = o.Talk
 	if err := w.cmd.Start(); err != nil {
@@ -308,7 +310,8 @@ func (w *server) measure(ctx context.Context, o Options, m Mode, c contender) (r
 	}
 	u := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	r.PeakMiB, r.CPU = float64(u.Maxrss)/1024, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-	r.PagesPerS, r.RequestsPerS = float64(to.Pages-from.Pages)/span.Seconds(), float64(to.Requests-from.Requests)/span.Seconds()
+	r.PagesPerS, r.RequestsPerS = float64(to.Pages-from.Pages)/span.Seconds(),
+		float64(to.Requests-from.Requests)/span.Seconds()
 	r.Sites, r.Duplicates, r.Hurried, r.MinGapMS = to.Sites, to.Duplicates, to.Hurried, float64(to.MinGap)/1e6
 	return r, nil
 }
@@ -317,7 +320,8 @@ func (w *server) measure(ctx context.Context, o Options, m Mode, c contender) (r
 var errEnded = errors.New("the crawler ended by itself: the web is too small for it, or it failed")
 
 // watch waits until the crawler is at work, and then for the time measured.
-func (w *server) watch(ctx context.Context, o Options, m Mode, ended <-chan struct{}) (from, to crawltest.Report, span time.Duration, err error) {
+func (w *server) watch(ctx context.Context, o Options, m Mode, ended <-chan struct{}) (from, to crawltest.Report,
+	span time.Duration, err error) {
 	wait := func(d time.Duration) error {
 		select {
 		case <-time.After(d):
@@ -334,7 +338,8 @@ func (w *server) watch(ctx context.Context, o Options, m Mode, ended <-chan stru
 			return
 		}
 		waited := time.Since(began)
-		if m == Polite && (from.Sites == o.Sites || waited > time.Minute) || m != Polite && from.Pages > 0 && waited > o.Warm {
+		if m == Polite && (from.Sites == o.Sites || waited > time.Minute) || m != Polite && from.Pages > 0 &&
+			waited > o.Warm {
 			break
 		}
 		if waited > 2*time.Minute {

@@ -53,13 +53,14 @@ type Result struct {
 	FillMiB  float64 `json:"fill_rss_mib,omitempty"`    // peak resident memory of the process
 	DiskMiB  float64 `json:"disk_mib,omitempty"`
 
-	Open     float64 `json:"open_s,omitempty"`          // until the store is open
-	First    float64 `json:"first_pop_s,omitempty"`     // from the process's begin until the first URL is taken
-	Loaded   float64 `json:"loaded_s,omitempty"`        // and until every site with URLs is in the frontier
-	PopRate  float64 `json:"pops_per_s,omitempty"`      // taken and committed durably, once all sites are loaded
-	PopCPU   float64 `json:"pop_cpu_us,omitempty"`      // processor time of one of those
-	PopAlone float64 `json:"pop_frontier_us,omitempty"` // of the frontier's part of it, with that many sites, nothing stored
-	CrawlMiB float64 `json:"crawl_rss_mib,omitempty"`   // peak resident memory of the process
+	Open    float64 `json:"open_s,omitempty"`      // until the store is open
+	First   float64 `json:"first_pop_s,omitempty"` // from the process's begin until the first URL is taken
+	Loaded  float64 `json:"loaded_s,omitempty"`    // and until every site with URLs is in the frontier
+	PopRate float64 `json:"pops_per_s,omitempty"`  // taken and committed durably, once all sites are loaded
+	PopCPU  float64 `json:"pop_cpu_us,omitempty"`  // processor time of one of those
+	// of the frontier's part of it, with that many sites, nothing stored
+	PopAlone float64 `json:"pop_frontier_us,omitempty"`
+	CrawlMiB float64 `json:"crawl_rss_mib,omitempty"` // peak resident memory of the process
 }
 
 // batch is how many URLs Fill admits at once: what a forwarded message holds.
@@ -68,7 +69,8 @@ const batch = 1000
 // url is the i-th URL: consecutive ones are of different sites.
 func (o Options) url(i int) partition.Key {
 	site, page := i%o.Sites, i/o.Sites
-	return partition.Key("web:https://www.site-" + strconv.Itoa(100_000+site) + ".example/articles/" + strconv.Itoa(2000+page%27) + "/page-" + strconv.Itoa(page))
+	return partition.Key("web:https://www.site-" + strconv.Itoa(100_000+site) +
+		".example/articles/" + strconv.Itoa(2000+page%27) + "/page-" + strconv.Itoa(page))
 }
 
 // Fill makes the store.
@@ -155,7 +157,8 @@ func Crawl(ctx context.Context, o Options) (Result, error) {
 
 func (o Options) crawl(ctx context.Context, s *store.Store, begun time.Time, r *Result) error {
 	src := &instant{}
-	c, err := crawler.New(crawler.Options{Store: s, Sources: []crawler.Source{src}, Delay: -1, Workers: 64, MaxPages: -1})
+	c, err := crawler.New(crawler.Options{Store: s, Sources: []crawler.Source{src}, Delay: -1, Workers: 64,
+		MaxPages: -1})
 	if err != nil {
 		return err
 	}
@@ -179,7 +182,10 @@ func (o Options) crawl(ctx context.Context, s *store.Store, begun time.Time, r *
 	}
 	r.Loaded = time.Since(begun).Seconds()
 	from, at, used := src.pops.Load(), time.Now(), processorTime()
-	if err := until(func() bool { return src.pops.Load() >= from+int64(o.Pops) || src.pops.Load() >= int64(o.URLs) }); err != nil {
+	if err := until(func() bool {
+		return src.pops.Load() >= from+int64(o.Pops) ||
+			src.pops.Load() >= int64(o.URLs)
+	}); err != nil {
 		return err
 	}
 	n := src.pops.Load() - from

@@ -33,7 +33,8 @@ func ThesisHeuristic() Heuristic {
 // Validate reports a classifier that cannot run.
 func (h Heuristic) Validate() error {
 	if len(h.Period) == 0 || len(h.Period) != len(h.Window) || !(h.Lower <= h.Upper) {
-		return fmt.Errorf("classify: heuristic: %d periods, %d windows, thresholds %g to %g", len(h.Period), len(h.Window), h.Lower, h.Upper)
+		return fmt.Errorf("classify: heuristic: %d periods, %d windows, thresholds %g to %g", len(h.Period),
+			len(h.Window), h.Lower, h.Upper)
 	}
 	for i, p := range h.Period {
 		if !(p > 0) || h.Window[i] < 1 || i > 0 && p <= h.Period[i-1] {

@@ -172,7 +172,8 @@ func TestTrainingProtocol(t *testing.T) {
 		natural := NewConfusion(4)
 		natural.Test(m.train(balanced, AllFeatures(), 1), all[1800:])
 		t.Logf("%-14s balanced CV %.3f ±%.3f, by site %.3f; natural mix %.3f (majority %.3f), macro F1 %.3f, balanced %.3f",
-			m.name, random.Accuracy(), random.Interval(), site.Accuracy(), natural.Accuracy(), natural.Majority(), natural.MacroF1(), natural.Balanced())
+			m.name, random.Accuracy(), random.Interval(), site.Accuracy(), natural.Accuracy(), natural.Majority(),
+			natural.MacroF1(), natural.Balanced())
 		if random.Accuracy() < m.least {
 			t.Errorf("%s: accuracy %.3f, want %.3f", m.name, random.Accuracy(), m.least)
 		}
@@ -218,7 +219,8 @@ func TestWrapperDropsTheUseless(t *testing.T) {
 
 func TestTrainersAreReproducible(t *testing.T) {
 	train, test := pages(800, 3), pages(400, 4)
-	for name, m := range map[string]Trainer{"c45": C45, "forest": Forest, "svm": LinearSVM, "network": Network, "knn": KNN(3)} {
+	for name, m := range map[string]Trainer{"c45": C45, "forest": Forest, "svm": LinearSVM, "network": Network,
+		"knn": KNN(3)} {
 		a, b := m(train, AllFeatures(), 5), m(train, AllFeatures(), 5)
 		for _, e := range test {
 			if a(e.Vector) != b(e.Vector) {
@@ -231,7 +233,8 @@ func TestTrainersAreReproducible(t *testing.T) {
 
 func TestDegenerate(t *testing.T) {
 	one := []Example{{Class: 2}}
-	for name, m := range map[string]Trainer{"c45": C45, "bayes": NaiveBayes, "majority": Majority, "knn": KNN(2), "svm": LinearSVM, "network": Network, "forest": Forest} {
+	for name, m := range map[string]Trainer{"c45": C45, "bayes": NaiveBayes, "majority": Majority, "knn": KNN(2),
+		"svm": LinearSVM, "network": Network, "forest": Forest} {
 		if got := m(one, AllFeatures(), 1)(Vector{}); got != 2 {
 			t.Errorf("%s: one example of class 2 teaches %d", name, got)
 		}

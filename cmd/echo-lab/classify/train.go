@@ -88,7 +88,8 @@ func Balance(examples []Example, seed uint64) []Example {
 // CrossValidate trains on all folds but one and tests on it, for each in turn.
 // bySite keeps a site's pages in one fold, so that no page is judged by its
 // siblings; else pages are dealt at random.
-func CrossValidate(examples []Example, train Trainer, use [Features]bool, folds int, bySite bool, seed uint64) (Confusion, error) {
+func CrossValidate(examples []Example, train Trainer, use [Features]bool, folds int, bySite bool,
+	seed uint64) (Confusion, error) {
 	fold := make([]int, len(examples))
 	rng := rand.New(rand.NewPCG(seed, 13))
 	sites := map[string]int{}

@@ -46,7 +46,8 @@ func (t *Tree) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("classify: read tree: %w", err)
 	}
 	n := len(s.Feature)
-	if s.Version != treeVersion || n == 0 || n > maxNodes || len(s.Cut) != n || len(s.Left) != n || len(s.Right) != n || len(s.Class) != n {
+	if s.Version != treeVersion || n == 0 || n > maxNodes || len(s.Cut) != n || len(s.Left) != n || len(s.Right) != n ||
+		len(s.Class) != n {
 		return errors.New("classify: read tree: unknown version or uneven lists")
 	}
 	nodes := make([]node, n)

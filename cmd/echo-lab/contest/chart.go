@@ -94,7 +94,8 @@ func draw(w io.Writer, title, xName, yName string, curves []curve, points bool) 
 		(x.from+x.to)/2, chartHeight-10, html.EscapeString(xName), (y.from+y.to)/2, html.EscapeString(yName))
 	for i, c := range curves {
 		c.draw(&b, x, y, colours()[i%len(colours())], points)
-		fmt.Fprintf(&b, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n", chartWidth-chartRight+10, chartTop+16*i, colours()[i%len(colours())], html.EscapeString(c.name))
+		fmt.Fprintf(&b, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n", chartWidth-chartRight+10, chartTop+16*i,
+			colours()[i%len(colours())], html.EscapeString(c.name))
 	}
 	b.WriteString("</svg>\n")
 	if _, err := io.WriteString(w, b.String()); err != nil {

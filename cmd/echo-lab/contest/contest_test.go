@@ -23,7 +23,8 @@ const d = secondsPerDay
 
 // small is a world with known truth: one item, changes at the days given.
 func small(days int64, at ...float64) World {
-	w := World{Name: "small", From: start, To: start + days*d, Page: 1, Things: []Thing{{Name: "x", Born: start, Weight: 1}}}
+	w := World{Name: "small", From: start, To: start + days*d, Page: 1,
+		Things: []Thing{{Name: "x", Born: start, Weight: 1}}}
 	for _, t := range at {
 		w.Things[0].Changes = append(w.Things[0].Changes, start+int64(t*d))
 	}
@@ -42,7 +43,8 @@ func TestTallyByHand(t *testing.T) {
 	if math.Abs(r.Freshness-0.6) > 1e-9 || math.Abs(r.AgeDays-0.4) > 1e-9 {
 		t.Errorf("freshness %g, age %g; want 0.6 and (2²/2 + 2²/2)/10 = 0.4", r.Freshness, r.AgeDays)
 	}
-	if r.Visits != 3 || r.Hits != 2 || r.Changes != 3 || r.Missed != 1 || math.Abs(r.ChangeRate()-2.0/3) > 1e-9 || r.VisitsPerChange() != 1.5 {
+	if r.Visits != 3 || r.Hits != 2 || r.Changes != 3 || r.Missed != 1 || math.Abs(r.ChangeRate()-2.0/3) > 1e-9 ||
+		r.VisitsPerChange() != 1.5 {
 		t.Errorf("%+v", r)
 	}
 	for day, want := range []float64{1, 1, 0, 0, 1, 1, 0, 0, 1, 1} {
@@ -51,7 +53,8 @@ func TestTallyByHand(t *testing.T) {
 			t.Errorf("day %d: %+v, want freshness %g, age %g", day, got, want, age)
 		}
 	}
-	if four, five := r.Days[4], r.Days[5]; four.Visits != 1 || four.Hits != 1 || five.Visits != 1 || five.Hits != 0 || r.Days[6].Visits != 0 {
+	if four, five := r.Days[4], r.Days[5]; four.Visits != 1 || four.Hits != 1 || five.Visits != 1 || five.Hits != 0 ||
+		r.Days[6].Visits != 0 {
 		t.Errorf("visits on days 4 and 5: %+v, %+v", four, five)
 	}
 	if Traffic(3, 2) != 3*askBytes+2*bodyBytes {
@@ -169,7 +172,8 @@ func TestDefaultLeads(t *testing.T) {
 func leads(t *testing.T, world string, budget float64, es []Entry) {
 	t.Helper()
 	for _, e := range es {
-		t.Logf("%s at %g: %-14s freshness %v (lead %v), age %v, change rate %v, lost %v", world, budget, e.Policy, e.Freshness, e.Lead, e.AgeDays, e.ChangeRate, e.Lost)
+		t.Logf("%s at %g: %-14s freshness %v (lead %v), age %v, change rate %v, lost %v", world, budget, e.Policy,
+			e.Freshness, e.Lead, e.AgeDays, e.ChangeRate, e.Lost)
 		if !strings.HasPrefix(e.Policy, "oracle-") && e.Lead.Mean > e.Lead.Half {
 			t.Errorf("%s at %g: %s is fresher than the default by %v", world, budget, e.Policy, e.Lead)
 		}
@@ -204,7 +208,8 @@ func TestRealHistories(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		es, err := Hold(Contest{World: Sampled(base, 250), Budget: 2, Seeds: 4, Warm: 0.2, Policies: []string{"default", "uniform", "optimal", "barbosa"}})
+		es, err := Hold(Contest{World: Sampled(base, 250), Budget: 2, Seeds: 4, Warm: 0.2,
+			Policies: []string{"default", "uniform", "optimal", "barbosa"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +219,8 @@ func TestRealHistories(t *testing.T) {
 
 // U4: importance raises the freshness that counts by importance.
 func TestImportanceBuysWeightedFreshness(t *testing.T) {
-	es, err := Hold(Contest{World: Drawn("a", 150, 300), Budget: 2, Seeds: 4, Warm: 0.2, Policies: []string{"default", "important"}})
+	es, err := Hold(Contest{World: Drawn("a", 150, 300), Budget: 2, Seeds: 4, Warm: 0.2,
+		Policies: []string{"default", "important"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,12 +231,14 @@ func TestImportanceBuysWeightedFreshness(t *testing.T) {
 
 // TwitterEcho's community: what the six classes miss and what the default does.
 func TestEchoCommunity(t *testing.T) {
-	es, err := Hold(Contest{World: Drawn("echo", 60, 10), Budget: 500, Seeds: 2, Warm: 0.4, Policies: []string{"default", "classes"}})
+	es, err := Hold(Contest{World: Drawn("echo", 60, 10), Budget: 500, Seeds: 2, Warm: 0.4,
+		Policies: []string{"default", "classes"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ratio := es[0].Lost.Mean / es[1].Lost.Mean
-	t.Logf("missed: default %.3f, six classes %.3f, ratio %.2f (the aim is 0.5)", es[0].Lost.Mean, es[1].Lost.Mean, ratio)
+	t.Logf("missed: default %.3f, six classes %.3f, ratio %.2f (the aim is 0.5)", es[0].Lost.Mean, es[1].Lost.Mean,
+		ratio)
 	if ratio > 0.8 {
 		t.Errorf("ratio %.2f", ratio)
 	}
@@ -254,7 +262,8 @@ func TestOracleOfTimelines(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Missed != tt.missed || r.Changes != 6 {
-			t.Errorf("%g visits of an account, %d posts a page: missed %d of %d, want %d", tt.budget, tt.page, r.Missed, r.Changes, tt.missed)
+			t.Errorf("%g visits of an account, %d posts a page: missed %d of %d, want %d", tt.budget, tt.page, r.Missed,
+				r.Changes, tt.missed)
 		}
 	}
 	echo, err := Populate("echo", 60, 10, rand.New(rand.NewPCG(4, 3)))
@@ -302,7 +311,8 @@ func FuzzReadHistory(f *testing.F) {
 			return
 		}
 		for _, x := range things {
-			if x.Name == "" || x.Born <= 0 || !slices.IsSorted(x.Changes) || len(x.Changes) > 0 && x.Changes[0] <= x.Born {
+			if x.Name == "" || x.Born <= 0 || !slices.IsSorted(x.Changes) || len(x.Changes) > 0 &&
+				x.Changes[0] <= x.Born {
 				t.Fatalf("%+v", x)
 			}
 		}
@@ -311,7 +321,8 @@ func FuzzReadHistory(f *testing.F) {
 
 func TestOptions(t *testing.T) {
 	w := small(10, 1)
-	for _, o := range []Options{{Policy: "best", Budget: 1}, {Policy: "default"}, {Policy: "default", Budget: 1, Warm: 1}} {
+	for _, o := range []Options{{Policy: "best", Budget: 1}, {Policy: "default"},
+		{Policy: "default", Budget: 1, Warm: 1}} {
 		if _, err := Run(&w, o); err == nil {
 			t.Errorf("%+v ran", o)
 		}
@@ -352,7 +363,8 @@ func TestReports(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &back); err != nil || len(back.Runs) != 2 {
 		t.Fatalf("%v %s", err, b.String())
 	}
-	for _, key := range []string{"policy", "freshness", "age_days", "change_rate", "visits_per_change", "missed", "visits", "bytes"} {
+	for _, key := range []string{"policy", "freshness", "age_days", "change_rate", "visits_per_change", "missed",
+		"visits", "bytes"} {
 		if back.Runs[0][key] == nil {
 			t.Errorf("no %q in %v", key, back.Runs[0])
 		}
@@ -382,7 +394,8 @@ func TestReports(t *testing.T) {
 		if err := chart(&b); err != nil {
 			t.Fatal(err)
 		}
-		if err := xml.Unmarshal(b.Bytes(), new(struct{ XMLName xml.Name })); err != nil || strings.Contains(b.String(), "NaN") {
+		if err := xml.Unmarshal(b.Bytes(), new(struct{ XMLName xml.Name })); err != nil ||
+			strings.Contains(b.String(), "NaN") {
 			t.Errorf("%v: %s", err, b.String())
 		}
 	}
@@ -395,7 +408,8 @@ func TestLearningIsWorthIt(t *testing.T) {
 		t.Skip("a measurement, which the race detector makes ten times as long")
 	}
 	for _, name := range []string{"a", "b"} {
-		entries, err := Hold(Contest{World: Drawn(name, 300, 365), Policies: []string{string(policy.Default), Unlearned}, Budget: 8, Seeds: 12, Warm: 0.2})
+		entries, err := Hold(Contest{World: Drawn(name, 300, 365),
+			Policies: []string{string(policy.Default), Unlearned}, Budget: 8, Seeds: 12, Warm: 0.2})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,7 +70,8 @@ func newTally(w *World, since int64) *tally {
 	days := int((w.To-w.From)/secondsPerDay) + 1
 	t := &tally{w: w, since: since, next: make([]int, n), last: make([]int64, n),
 		fresh: make([]float64, n), age: make([]float64, n), visits: make([]int32, n), hits: make([]int32, n),
-		days: make([]float64, days), alive: make([]float64, days), ages: make([]float64, days), looks: [2][]int{make([]int, days), make([]int, days)}}
+		days: make([]float64, days), alive: make([]float64, days), ages: make([]float64, days),
+		looks: [2][]int{make([]int, days), make([]int, days)}}
 	for i := range w.Things {
 		t.last[i] = w.Things[i].Born
 	}
@@ -91,7 +92,8 @@ func (t *tally) visit(i int, now int64, count bool) int {
 	t.fresh[i] += float64(max(0, stale-max(from, t.since)))
 	t.spread(t.days, from, stale, func(a, b int64) float64 { return float64(b - a) })
 	t.spread(t.alive, from, now, func(a, b int64) float64 { return float64(b - a) })
-	t.spread(t.ages, stale, now, func(a, b int64) float64 { return float64(b-a) * (float64(a-stale) + float64(b-stale)) / 2 })
+	t.spread(t.ages, stale, now,
+		func(a, b int64) float64 { return float64(b-a) * (float64(a-stale) + float64(b-stale)) / 2 })
 	if a := max(stale, t.since); now > a {
 		x, y := float64(now-stale), float64(a-stale)
 		t.age[i] += (x*x - y*y) / 2
@@ -162,7 +164,8 @@ func (t *tally) result() Result {
 		r.Groups[c].AgeDays = ratio(r.Groups[c].AgeDays, lives[c]) / secondsPerDay
 	}
 	for d := range t.days {
-		r.Days = append(r.Days, Day{ratio(t.days[d], t.alive[d]), ratio(t.ages[d], t.alive[d]) / secondsPerDay, float64(t.looks[0][d]), float64(t.looks[1][d])})
+		r.Days = append(r.Days, Day{ratio(t.days[d], t.alive[d]), ratio(t.ages[d], t.alive[d]) / secondsPerDay,
+			float64(t.looks[0][d]), float64(t.looks[1][d])})
 	}
 	return r
 }

@@ -221,7 +221,8 @@ func sittings(rng *rand.Rand, session, gap float64, from, to int64) []int64 {
 	between := session*gap - (session-1)*inside
 	var out []int64
 	for at := float64(from) + rng.ExpFloat64()*between; at < float64(to); {
-		if hour := int64(at) % secondsPerDay / 3600; hour < nightBegins || hour >= nightEnds || rng.Float64() < nightShare {
+		if hour := int64(at) % secondsPerDay / 3600; hour < nightBegins || hour >= nightEnds ||
+			rng.Float64() < nightShare {
 			out = append(out, int64(at))
 		}
 		if rng.Float64() < 1/session {

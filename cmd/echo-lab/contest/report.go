@@ -49,7 +49,8 @@ func (r Report) rows() []row {
 	rows := make([]row, 0, len(r.Runs))
 	for _, e := range r.Runs {
 		x := row{Policy: e.Policy, Budget: r.Budget, Freshness: e.Freshness.Mean, FreshnessCI: finite(e.Freshness.Half),
-			Weighted: e.Weighted.Mean, AgeDays: e.AgeDays.Mean, AgeCI: finite(e.AgeDays.Half), ChangeRate: e.ChangeRate.Mean,
+			Weighted: e.Weighted.Mean, AgeDays: e.AgeDays.Mean, AgeCI: finite(e.AgeDays.Half),
+			ChangeRate:   e.ChangeRate.Mean,
 			ChangeRateCI: finite(e.ChangeRate.Half), VisitsPerChange: e.PerChange.Mean, Missed: e.Missed.Mean,
 			MissedShare: e.Lost.Mean, Visits: e.Visits.Mean, Bytes: e.Bytes.Mean}
 		if has["default"] {
@@ -96,8 +97,10 @@ func WriteCSV(w io.Writer, reports []Report) error {
 		"age_days_ci95", "change_rate", "visits_per_change", "missed", "missed_share", "visits", "bytes"}}
 	for _, r := range reports {
 		for _, x := range r.rows() {
-			records = append(records, []string{r.World, num(r.Budget), x.Policy, num(x.Freshness), num(x.FreshnessCI), num(x.Weighted),
-				num(x.AgeDays), num(x.AgeCI), num(x.ChangeRate), num(x.VisitsPerChange), num(x.Missed), num(x.MissedShare), num(x.Visits), num(x.Bytes)})
+			records = append(records, []string{r.World, num(r.Budget), x.Policy, num(x.Freshness), num(x.FreshnessCI),
+				num(x.Weighted),
+				num(x.AgeDays), num(x.AgeCI), num(x.ChangeRate), num(x.VisitsPerChange), num(x.Missed),
+				num(x.MissedShare), num(x.Visits), num(x.Bytes)})
 		}
 	}
 	if err := c.WriteAll(records); err != nil {
@@ -110,17 +113,21 @@ func WriteCSV(w io.Writer, reports []Report) error {
 // together, as CSV.
 func WriteDays(w io.Writer, reports []Report) error {
 	c := csv.NewWriter(w)
-	records := [][]string{{"world", "budget", "policy", "what", "index", "freshness", "age_days", "change_rate", "visits", "hits", "bytes", "items"}}
+	records := [][]string{{"world", "budget", "policy", "what", "index", "freshness", "age_days", "change_rate",
+		"visits", "hits", "bytes", "items"}}
 	for _, r := range reports {
 		for _, e := range r.Runs {
 			for d, x := range e.Days {
-				records = append(records, []string{r.World, num(r.Budget), e.Policy, "day", fmt.Sprint(d), num(x.Freshness), num(x.AgeDays),
+				records = append(records, []string{r.World, num(r.Budget), e.Policy, "day", fmt.Sprint(d),
+					num(x.Freshness), num(x.AgeDays),
 					num(ratio(x.Hits, x.Visits)), num(x.Visits), num(x.Hits), num(Traffic(x.Visits, x.Hits)), ""})
 			}
 			for g, x := range e.Groups {
 				visits, hits := float64(x.Visits), float64(x.Hits)
-				records = append(records, []string{r.World, num(r.Budget), e.Policy, "group", fmt.Sprint(g), num(x.Freshness), num(x.AgeDays),
-					num(ratio(hits, visits)), fmt.Sprint(x.Visits), fmt.Sprint(x.Hits), num(Traffic(visits, hits)), fmt.Sprint(x.Items)})
+				records = append(records, []string{r.World, num(r.Budget), e.Policy, "group", fmt.Sprint(g),
+					num(x.Freshness), num(x.AgeDays),
+					num(ratio(hits, visits)), fmt.Sprint(x.Visits), fmt.Sprint(x.Hits), num(Traffic(visits, hits)),
+					fmt.Sprint(x.Items)})
 			}
 		}
 	}
@@ -141,7 +148,8 @@ func WriteTable(w io.Writer, r Report) error {
 		if err != nil {
 			break
 		}
-		_, err = fmt.Fprintf(w, "%-15s  %.4f ± %.4f %9.3f ± %.3f %8.1f%% %8.2f %7.1f%%\n", e.Policy, e.Freshness.Mean, finite(e.Freshness.Half),
+		_, err = fmt.Fprintf(w, "%-15s  %.4f ± %.4f %9.3f ± %.3f %8.1f%% %8.2f %7.1f%%\n", e.Policy, e.Freshness.Mean,
+			finite(e.Freshness.Half),
 			e.AgeDays.Mean, finite(e.AgeDays.Half), 100*e.ChangeRate.Mean, e.PerChange.Mean, 100*e.Lost.Mean)
 	}
 	if err != nil {

@@ -85,7 +85,8 @@ func Run(w *World, o Options) (Result, error) {
 		return Result{}, err
 	}
 	if w.To <= w.From || len(w.Things) == 0 || w.Page < 1 {
-		return Result{}, fmt.Errorf("contest: run: world %q: %d items, %d to %d, page %d", w.Name, len(w.Things), w.From, w.To, w.Page)
+		return Result{}, fmt.Errorf("contest: run: world %q: %d items, %d to %d, page %d", w.Name, len(w.Things),
+			w.From, w.To, w.Page)
 	}
 	since := w.From + int64(o.Warm*float64(w.To-w.From))
 	if o.Policy == OracleChanges {
@@ -100,7 +101,8 @@ func newGame(w *World, o Options, since int64) *game {
 	g := &game{o: o, w: w, rng: rand.New(rand.NewPCG(o.Seed, 1)), tally: newTally(w, since),
 		items: make([]policy.Item, len(w.Things)), plans: make([]plan, len(w.Things))}
 	interval := time.Duration(30 / o.Budget * float64(24*time.Hour))
-	g.budget = policy.Budget{Budget: schedule.Budget{Interval: interval, Model: schedule.NewModel(), AgePrice: o.AgePrice}}
+	g.budget = policy.Budget{Budget: schedule.Budget{Interval: interval, Model: schedule.NewModel(),
+		AgePrice: o.AgePrice}}
 	g.budget.Model.Counted, g.budget.Model.Epoch = w.Counted, w.From
 	g.born = make([]int32, len(w.Things))
 	for i := range g.born {
@@ -171,7 +173,8 @@ func (g *game) births(now int64) {
 		th := &g.w.Things[i]
 		g.alive++
 		g.items[i] = policy.Item{Item: schedule.Item{
-			History: new(schedule.History), Weight: th.Weight, Page: g.page(), Phase: 1 - g.rng.Float64()}, Static: th.Static}
+			History: new(schedule.History), Weight: th.Weight, Page: g.page(), Phase: 1 - g.rng.Float64()},
+			Static: th.Static}
 		g.items[i].History.Add(schedule.Event{At: clock(th.Born)})
 		g.plan(i, th.Born)
 	}

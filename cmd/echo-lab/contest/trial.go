@@ -133,7 +133,8 @@ func Combinations(w *World, days int, seed uint64) []Combination {
 		name   string
 		with   classify.Composite
 		random bool
-	}{{"random+bayes", bayes, true}, {"random+heuristic", heuristic, true}, {"tree+bayes", bayes, false}, {"tree+heuristic", heuristic, false}} {
+	}{{"random+bayes", bayes, true}, {"random+heuristic", heuristic, true}, {"tree+bayes", bayes, false},
+		{"tree+heuristic", heuristic, false}} {
 		out = append(out, Combination{c.name, combine(w, c.with, c.random, days, seed)})
 	}
 	return out

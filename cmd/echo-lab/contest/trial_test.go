@@ -53,7 +53,8 @@ func TestCombinations(t *testing.T) {
 		t.Fatal(err)
 	}
 	trueClasses(&w, 1)
-	printed := map[string]float64{"random+bayes": 0.6527, "random+heuristic": 0.7167, "tree+bayes": 0.6213, "tree+heuristic": 0.8505}
+	printed := map[string]float64{"random+bayes": 0.6527, "random+heuristic": 0.7167, "tree+bayes": 0.6213,
+		"tree+heuristic": 0.8505}
 	t.Logf("always class 3: %.3f", MajorityShare(&w))
 	got := map[string][]float64{}
 	for _, c := range Combinations(&w, 100, 1) {

@@ -82,8 +82,10 @@ func sharpness(all []judged) (languages, varieties [lang.Buckets]int32) {
 		}
 	}
 	for b := range languages {
-		languages[b] = int32(math.Round(plainSharp / temperature(all, language, func(x *judged) bool { return x.bucket == b })))
-		varieties[b] = int32(math.Round(4096 * math.Log2E / varietyUnit / temperature(portuguese, variety, func(x *judged) bool { return x.among == b })))
+		languages[b] = int32(math.Round(plainSharp / temperature(all, language,
+			func(x *judged) bool { return x.bucket == b })))
+		varieties[b] = int32(math.Round(4096 * math.Log2E / varietyUnit / temperature(portuguese, variety,
+			func(x *judged) bool { return x.among == b })))
 	}
 	return languages, varieties
 }

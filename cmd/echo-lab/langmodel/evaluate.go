@@ -209,15 +209,16 @@ type PersonRow struct {
 
 // TextRow is the texts of a language and register; parts of all.
 type TextRow struct {
-	Lang       string  `json:"lang"`
-	Register   string  `json:"register"`
-	Texts      int     `json:"texts"`
-	Right      float64 `json:"right"`  // the language; for Portuguese its variety
-	Pt         float64 `json:"pt"`     // "pt" said of Portuguese
-	Unsure     float64 `json:"unsure"` // und
-	Stripped   float64 `json:"stripped"`
-	Paper      float64 `json:"paper"`      // right; other is right for all but Portuguese
-	Whatlanggo float64 `json:"whatlanggo"` // right; pt is right for both varieties, other for Galician, which it has not
+	Lang     string  `json:"lang"`
+	Register string  `json:"register"`
+	Texts    int     `json:"texts"`
+	Right    float64 `json:"right"`  // the language; for Portuguese its variety
+	Pt       float64 `json:"pt"`     // "pt" said of Portuguese
+	Unsure   float64 `json:"unsure"` // und
+	Stripped float64 `json:"stripped"`
+	Paper    float64 `json:"paper"` // right; other is right for all but Portuguese
+	// right; pt is right for both varieties, other for Galician, which it has not
+	Whatlanggo float64 `json:"whatlanggo"`
 }
 
 // CountOf is how often something was said.
@@ -319,7 +320,8 @@ func peopleRows(parts []*part, setting int, name string) []PersonRow {
 	var out []PersonRow
 	for register, x := range rows {
 		if x.ours.are > 0 {
-			out = append(out, PersonRow{name, register, x.ours.are, x.people - x.ours.are, x.ours.rates(), x.unsure, x.language.rates(), x.paper.rates(), x.other.rates()})
+			out = append(out, PersonRow{name, register, x.ours.are, x.people - x.ours.are, x.ours.rates(), x.unsure,
+				x.language.rates(), x.paper.rates(), x.other.rates()})
 		}
 	}
 	slices.SortFunc(out, func(a, b PersonRow) int { return cmp.Compare(a.Register, b.Register) })
@@ -368,7 +370,8 @@ func (r *Report) texts(parts []*part) {
 			x.Stripped += one(p.judge.Text(stripAccents(s.Text)).Lang == s.Lang)
 			paper, what := p.paper.Language(s.Text), whatlang(s.Text)
 			x.Paper += one(paper == s.Lang || paper == lang.Other && s.Lang > lang.PtBR)
-			x.Whatlanggo += one(what == s.Lang || what == lang.Pt && s.Lang <= lang.PtBR || what == lang.Other && s.Lang == lang.Gl)
+			x.Whatlanggo += one(what == s.Lang || what == lang.Pt && s.Lang <= lang.PtBR || what == lang.Other &&
+				s.Lang == lang.Gl)
 		}
 	}
 	for _, x := range rows {
@@ -407,11 +410,13 @@ func (r *Report) Write(w io.Writer) error {
 	fmt.Fprintf(t, "weights %s\n\npeople: precision and recall of pt-PT, on sources never trained on\nsetting\tregister\tPortugal\tothers\tours\tunsure\tPortuguese\tpaper\twhatlanggo\n", r.Digest[:16])
 	f := func(x Rates) string { return fmt.Sprintf("%.3f %.3f", x.Precision, x.Recall) }
 	for _, p := range r.People {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\n", p.Setting, p.Register, p.Portugal, p.Others, f(p.Ours), p.Unsure, f(p.Language), f(p.Paper), f(p.Whatlanggo))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\n", p.Setting, p.Register, p.Portugal, p.Others, f(p.Ours),
+			p.Unsure, f(p.Language), f(p.Paper), f(p.Whatlanggo))
 	}
 	fmt.Fprintf(t, "\ntexts of %d words or more: part right (the paper's thresholds are fitted for people, not for one text)\nlang\tregister\ttexts\tright\tsaid pt\tund\tno accents\tpaper\twhatlanggo\n", minWords)
 	for _, x := range r.Texts {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\n", x.Lang, x.Register, x.Texts, x.Right, x.Pt, x.Unsure, x.Stripped, x.Paper, x.Whatlanggo)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\n", x.Lang, x.Register, x.Texts, x.Right, x.Pt,
+			x.Unsure, x.Stripped, x.Paper, x.Whatlanggo)
 	}
 	fmt.Fprint(t, "\nconfusion: is (down), said (across)\n")
 	for c := range lang.Und + 1 {

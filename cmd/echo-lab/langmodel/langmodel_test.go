@@ -39,11 +39,13 @@ func gz(t *testing.T, file string, lines ...string) {
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	gz(t, filepath.Join(dir, "train/pt-PT.ui.tsv.gz"), "pt-PT\tguardar o ficheiro", "pt-PT\tSave a brush", "pt-PT\tdesligar o ecrã")
+	gz(t, filepath.Join(dir, "train/pt-PT.ui.tsv.gz"), "pt-PT\tguardar o ficheiro", "pt-PT\tSave a brush",
+		"pt-PT\tdesligar o ecrã")
 	gz(t, filepath.Join(dir, "train/pt-PT.ui.src.gz"), "a", "gimp-help", "b")
 	gz(t, filepath.Join(dir, "ambiguous_pt.tsv.gz"), "pt\to mar")
 	got, err := Load(dir)
-	want := []Sample{{lang.PtPT, "ui", "a", "guardar o ficheiro"}, {lang.PtPT, "ui", "b", "desligar o ecrã"}, {lang.Pt, "ui", "ambiguous", "o mar"}}
+	want := []Sample{{lang.PtPT, "ui", "a", "guardar o ficheiro"}, {lang.PtPT, "ui", "b", "desligar o ecrã"},
+		{lang.Pt, "ui", "ambiguous", "o mar"}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Fatalf("%v, %v, want %v", got, err, want)
 	}
@@ -86,7 +88,8 @@ func catalogue(t *testing.T, file string, texts [][2]string) {
 func TestCatalogues(t *testing.T) {
 	dir := t.TempDir()
 	catalogue(t, filepath.Join(dir, "de/LC_MESSAGES/tool.mo"), [][2]string{
-		{"", "Content-Type: text/plain"}, {"cannot open %s", "%s kann nicht geöffnet werden"}, {"same here too", "same here too"}, {"short", "kurz"},
+		{"", "Content-Type: text/plain"}, {"cannot open %s", "%s kann nicht geöffnet werden"},
+		{"same here too", "same here too"}, {"short", "kurz"},
 	})
 	got, err := Catalogues(dir)
 	want := []Sample{{lang.Other, "ui-de", "tool", "kann nicht geöffnet werden"}}
@@ -96,7 +99,8 @@ func TestCatalogues(t *testing.T) {
 	if _, err := Catalogues(t.TempDir()); err == nil {
 		t.Error("no catalogues, no error")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "de/LC_MESSAGES/tool.mo"), bytes.Repeat([]byte{7}, 40), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "de/LC_MESSAGES/tool.mo"), bytes.Repeat([]byte{7}, 40),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Catalogues(dir); err == nil {
@@ -106,7 +110,8 @@ func TestCatalogues(t *testing.T) {
 
 // What a variety has alone of a source is left out, and so is what has no licence to train on.
 func TestPairedAndHeldOut(t *testing.T) {
-	got := paired([]Sample{{lang.PtPT, "ui", "a", "1"}, {lang.PtPT, "ui", "a", "2"}, {lang.PtBR, "ui", "a", "3"}, {lang.PtBR, "ui", "b", "4"}, {lang.Es, "ui", "c", "5"}, {lang.PtPT, "docs", "b", "6"}})
+	got := paired([]Sample{{lang.PtPT, "ui", "a", "1"}, {lang.PtPT, "ui", "a", "2"}, {lang.PtBR, "ui", "a", "3"},
+		{lang.PtBR, "ui", "b", "4"}, {lang.Es, "ui", "c", "5"}, {lang.PtPT, "docs", "b", "6"}})
 	var kept string
 	for _, s := range got {
 		kept += s.Text
@@ -128,7 +133,8 @@ func TestWritten(t *testing.T) {
 	seen := map[string]bool{}
 	for i := 0; i < len(all); i += 2 {
 		p, b := all[i], all[i+1]
-		if p.Lang != lang.PtPT || b.Lang != lang.PtBR || p.Register != b.Register || p.Source != b.Source || p.Text == b.Text || p.Text == "" || b.Text == "" || strings.Contains(b.Text, "\t") {
+		if p.Lang != lang.PtPT || b.Lang != lang.PtBR || p.Register != b.Register || p.Source != b.Source ||
+			p.Text == b.Text || p.Text == "" || b.Text == "" || strings.Contains(b.Text, "\t") {
 			t.Errorf("%+v beside %+v", p, b)
 		}
 		if seen[p.Text+"\t"+b.Text] {
@@ -146,13 +152,16 @@ func TestWritten(t *testing.T) {
 
 func TestGrammarIsWrittenOut(t *testing.T) {
 	g := newGrammar()
-	if len(g.phrases[0]) < 200 || len(g.phrases[1]) < 200 || len(g.public[0]) < 100 || len(g.public[1]) < 100 || len(g.verbs) < 40 || len(g.short[0]) < 20 {
+	if len(g.phrases[0]) < 200 || len(g.phrases[1]) < 200 || len(g.public[0]) < 100 || len(g.public[1]) < 100 ||
+		len(g.verbs) < 40 || len(g.short[0]) < 20 {
 		t.Fatalf("the list is not read whole")
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 5000 {
 		text := g.sentence(i%2, r)
-		if words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,.!?-", r) }); len(words) == 0 || slices.ContainsFunc(words, func(w string) bool { return len(w) == 1 && strings.Contains("VNSXYO", w) }) {
+		if words := strings.FieldsFunc(text,
+			func(r rune) bool { return strings.ContainsRune(" ,.!?-", r) }); len(words) == 0 ||
+			slices.ContainsFunc(words, func(w string) bool { return len(w) == 1 && strings.Contains("VNSXYO", w) }) {
 			t.Fatalf("%q", text)
 		}
 	}
@@ -172,10 +181,12 @@ func TestTrain(t *testing.T) {
 	for i := range texts {
 		source, register := fmt.Sprint("s", i%20), []string{"ui", "docs"}[i/20%2]
 		v := lang.Lang(i % 3)
-		if text := "el perro come la carne del vecino y la niña corre por la calle " + fmt.Sprint(strings.Repeat("muy ", i%4)); v == lang.Es {
+		if text := "el perro come la carne del vecino y la niña corre por la calle " + fmt.Sprint(strings.Repeat("muy ",
+			i%4)); v == lang.Es {
 			samples = append(samples, Sample{v, register, source, text})
 		} else {
-			samples = append(samples, Sample{v, register, fmt.Sprint("s", i/3%20), g.sentence(int(v), r) + ", " + g.sentence(int(v), r)})
+			samples = append(samples, Sample{v, register, fmt.Sprint("s", i/3%20), g.sentence(int(v), r) +
+				", " + g.sentence(int(v), r)})
 		}
 	}
 	o := Default()

@@ -28,7 +28,8 @@ type Options struct {
 
 // Default is what the shipped weights are trained with.
 func Default() Options {
-	return Options{Seed: 1, Bits: 18, Epochs: 4, Rate: 0.5, Drop: 0.3, Made: 16000, People: 200, VarietyBits: 21, VarietyEpochs: 8, Written: true}
+	return Options{Seed: 1, Bits: 18, Epochs: 4, Rate: 0.5, Drop: 0.3, Made: 16000, People: 200, VarietyBits: 21,
+		VarietyEpochs: 8, Written: true}
 }
 
 const (
@@ -141,7 +142,8 @@ func train(ctx context.Context, samples []Sample, o Options) (*model, error) {
 
 // walk draws the texts of the groups, each group's quota an epoch, in an order of their
 // own each time, for step to learn from; slow falls from 1 to a tenth.
-func walk(ctx context.Context, gs []group, g *grammar, epochs int, r *rand.Rand, step func(l lang.Lang, text string, slow float64)) error {
+func walk(ctx context.Context, gs []group, g *grammar, epochs int, r *rand.Rand,
+	step func(l lang.Lang, text string, slow float64)) error {
 	var order []int32
 	for i, gr := range gs {
 		for range gr.quota {

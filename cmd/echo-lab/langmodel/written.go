@@ -50,7 +50,8 @@ func written(samples []Sample) []Sample {
 			}
 			source := fmt.Sprint(register, " ", n/writtenSource)
 			n++
-			out = append(out, Sample{lang.PtPT, register, source, portugal}, Sample{lang.PtBR, register, source, brazil})
+			out = append(out, Sample{lang.PtPT, register, source, portugal},
+				Sample{lang.PtBR, register, source, brazil})
 		}
 	}
 	return out

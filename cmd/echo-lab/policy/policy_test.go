@@ -25,7 +25,8 @@ func item(h *schedule.History) Item { return Item{Item: schedule.Item{History: h
 func story(word string, every float64) *schedule.History {
 	h := new(schedule.History)
 	for i, c := range word {
-		o := map[rune]schedule.Outcome{'u': schedule.Unchanged, 'c': schedule.Changed, 'e': schedule.Failed, 'g': schedule.Gone, 'r': schedule.Redirect}[c]
+		o := map[rune]schedule.Outcome{'u': schedule.Unchanged, 'c': schedule.Changed, 'e': schedule.Failed,
+			'g': schedule.Gone, 'r': schedule.Redirect}[c]
 		h.Add(schedule.Event{At: at(float64(i) * every), Outcome: o})
 	}
 	return h
@@ -166,13 +167,16 @@ func TestPhaseOfFirstWait(t *testing.T) {
 		word  string
 		phase float64
 		share float64
-	}{{"u", 0.25, 0.25}, {"u", 0, 1}, {"u", 1, 1}, {"uu", 0.25, 1}, {"uc", 0.25, 1}, {"ug", 0.25, 1}, {"ue", 0.25, 1}, {"eu", 0.5, 0.5}} {
+	}{{"u", 0.25, 0.25}, {"u", 0, 1}, {"u", 1, 1}, {"uu", 0.25, 1}, {"uc", 0.25, 1}, {"ug", 0.25, 1}, {"ue", 0.25, 1},
+		{"eu", 0.5, 0.5}} {
 		h := story(tt.word, 10)
 		for _, p := range All() {
-			d, whole := Decide(p, Item{Item: schedule.Item{History: h, Phase: tt.phase}}, b, h.Last()), Decide(p, item(h), b, h.Last())
+			d, whole := Decide(p, Item{Item: schedule.Item{History: h, Phase: tt.phase}}, b, h.Last()),
+				Decide(p, item(h), b, h.Last())
 			got, want := d.At.Sub(h.Last()).Hours()/24, tt.share*whole.At.Sub(h.Last()).Hours()/24
 			if math.Abs(got-want) > 1e-6 || d.Tau != whole.Tau {
-				t.Errorf("%s of %q, phase %g: after %g days (every %g), want %g (every %g)", p, tt.word, tt.phase, got, d.Tau, want, whole.Tau)
+				t.Errorf("%s of %q, phase %g: after %g days (every %g), want %g (every %g)", p, tt.word, tt.phase, got,
+					d.Tau, want, whole.Tau)
 			}
 		}
 	}

@@ -62,7 +62,8 @@ func NewEcho(o EchoOptions) (*Echo, error) {
 	if o.Links {
 		n = policy.EchoLinks
 	}
-	return &Echo{o: o, classes: make([]heap, n+1), sizes: make([]int, n+1), credit: make([]float64, n+1), known: map[string]*echoState{}}, nil
+	return &Echo{o: o, classes: make([]heap, n+1), sizes: make([]int, n+1), credit: make([]float64, n+1),
+		known: map[string]*echoState{}}, nil
 }
 
 // Len is how many accounts are known.

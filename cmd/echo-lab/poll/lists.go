@@ -257,7 +257,8 @@ func (l *Lists) head(h *heap, there func(item) bool) *Entry {
 }
 
 func (l *Lists) entry(name string, s *state) Entry {
-	return Entry{Account: name, Repeat: s.repeat, Polled: moment(s.polled), Seen: moment(s.seen), Since: moment(s.since)}
+	return Entry{Account: name, Repeat: s.repeat, Polled: moment(s.polled), Seen: moment(s.seen),
+		Since: moment(s.since)}
 }
 
 func moment(n int64) time.Time {

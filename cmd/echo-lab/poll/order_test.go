@@ -54,7 +54,8 @@ func (o *oracle) next(now time.Time) *Entry {
 // keys of rows in a store are in its order.
 func TestListsKeepTheRule(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		o := Options{Paper: rapid.Bool().Draw(rt, "paper"), Fresh: time.Minute, Bound: 30 * time.Minute, Share: rapid.SampledFrom([]float64{0.1, 0.5, 1}).Draw(rt, "share")}
+		o := Options{Paper: rapid.Bool().Draw(rt, "paper"), Fresh: time.Minute, Bound: 30 * time.Minute,
+			Share: rapid.SampledFrom([]float64{0.1, 0.5, 1}).Draw(rt, "share")}
 		l := lists(t, o)
 		turn, err := NewTurn(o)
 		if err != nil {
@@ -150,7 +151,8 @@ func TestNobodyStarves(t *testing.T) {
 			}
 		}
 		t.Logf("paper %t: %d of %d served, the last after %s", paper, served, buried, worst)
-		if bound := 24*time.Hour + time.Duration(buried)*16*time.Minute; !paper && (served < buried || worst > bound) || paper && served > 1 {
+		if bound := 24*time.Hour + time.Duration(buried)*16*time.Minute; !paper && (served < buried || worst > bound) ||
+			paper && served > 1 {
 			t.Errorf("paper %t: %d served, the last after %s, bound %s", paper, served, worst, bound)
 		}
 	}
@@ -169,14 +171,16 @@ func TestKeys(t *testing.T) {
 			}
 			all = append(all, e)
 			back, err := ParseKey(e.Key(), start)
-			if err != nil || !back.Seen.Equal(e.Seen) || !back.Polled.Equal(e.Polled) || back.Account != e.Account || back.Repeat != e.Repeat {
+			if err != nil || !back.Seen.Equal(e.Seen) || !back.Polled.Equal(e.Polled) || back.Account != e.Account ||
+				back.Repeat != e.Repeat {
 				rt.Fatalf("%+v becomes %+v: %v", e, back, err)
 			}
 		}
 		slices.SortFunc(all, func(a, b Entry) int { return bytes.Compare(a.Key(), b.Key()) })
 		for i := 1; i < len(all); i++ {
 			a, b := all[i-1], all[i]
-			if !a.Repeat && b.Repeat || a.Repeat && b.Repeat && a.Polled.After(b.Polled) || !a.Repeat && !b.Repeat && a.Seen.After(b.Seen) {
+			if !a.Repeat && b.Repeat || a.Repeat && b.Repeat && a.Polled.After(b.Polled) || !a.Repeat && !b.Repeat &&
+				a.Seen.After(b.Seen) {
 				rt.Fatalf("%+v before %+v", a, b)
 			}
 		}
@@ -228,7 +232,8 @@ func TestProfiles(t *testing.T) {
 			want = append(want, id)
 		}
 		slices.SortFunc(want, func(a, b string) int {
-			return cmp.Or(at[a].Compare(at[b]), cmp.Compare(a, b), bytes.Compare(ProfileKey(at[a], a), ProfileKey(at[b], b)))
+			return cmp.Or(at[a].Compare(at[b]), cmp.Compare(a, b),
+				bytes.Compare(ProfileKey(at[a], a), ProfileKey(at[b], b)))
 		})
 		var got []string
 		for p.Len() > 0 {
@@ -251,7 +256,8 @@ func TestEcho(t *testing.T) {
 	priorities := []uint8{100, 90, 70, 50, 30, 10}
 	for c, p := range priorities {
 		for i := range 1000 {
-			e.Put(fmt.Sprintf("%d-%03d", c, i), policy.Memo{Priority: p}, start.Add(-time.Duration(i)*time.Minute), noon, noon)
+			e.Put(fmt.Sprintf("%d-%03d", c, i), policy.Memo{Priority: p}, start.Add(-time.Duration(i)*time.Minute),
+				noon, noon)
 		}
 	}
 	for i := range 100 {

@@ -110,7 +110,8 @@ func TestPostsReadWorthIsTheBestThreshold(t *testing.T) {
 		best := cost(float64(s.debt))
 		for k := 1; k < 2*s.debt+10; k++ {
 			if cost(float64(k)) < best*(1-1e-9) {
-				t.Fatalf("rate %g, price %g: %d costs %g a day, %d costs %g", rate, price, s.debt, best, k, cost(float64(k)))
+				t.Fatalf("rate %g, price %g: %d costs %g a day, %d costs %g", rate, price, s.debt, best, k,
+					cost(float64(k)))
 			}
 		}
 	}

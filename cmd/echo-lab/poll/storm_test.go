@@ -185,16 +185,19 @@ func TestStorm(t *testing.T) {
 			ours := play(lists(t, Options{}), all, tt.gap)
 			for name, o := range map[string]outcome{"fifo ": old, "paper": paper, "ours ": ours} {
 				t.Logf("every %s, seed %d, %s: repeat users wait %.4f / %.4f / %.2f h; %d of %d polled within the hour; %d left, empty on day %.1f; longest of later newcomers %s",
-					tt.gap, seed, name, o.p50, o.p95, o.max, o.quick, o.once, o.left, o.empty, o.later.Round(time.Minute))
+					tt.gap, seed, name, o.p50, o.p95, o.max, o.quick, o.once, o.left, o.empty,
+					o.later.Round(time.Minute))
 			}
 			if ours.p95 > tt.p95 {
 				t.Errorf("seed %d: p95 %.4f h", seed, ours.p95)
 			}
 			if ours.quick < max(paper.quick, tt.quick) {
-				t.Errorf("seed %d: %d within the hour, the paper's scheme %d, and %d as published", seed, ours.quick, paper.quick, tt.quick)
+				t.Errorf("seed %d: %d within the hour, the paper's scheme %d, and %d as published", seed, ours.quick,
+					paper.quick, tt.quick)
 			}
 			if ours.left > paper.left || tt.left == 0 && ours.old > 0 {
-				t.Errorf("seed %d: %d left, %d of them for more than an hour; of the paper's scheme %d", seed, ours.left, ours.old, paper.left)
+				t.Errorf("seed %d: %d left, %d of them for more than an hour; of the paper's scheme %d", seed,
+					ours.left, ours.old, paper.left)
 			}
 			if ours.later > 7*24*time.Hour {
 				t.Errorf("seed %d: a later newcomer waits %s", seed, ours.later)

@@ -41,7 +41,8 @@ func TestHintsMakeFresher(t *testing.T) {
 	results := map[Hints]Result{}
 	for _, h := range []Hints{Undated, Truthful, Lying, Betrayal} {
 		r := play(t, "a", h, 3)
-		t.Logf("%-9s freshness %.4f, age %.3f days, %.0f visits and %d sitemaps; hints %v, revisits %v", h, r.Crawler.Freshness, r.Crawler.AgeDays, r.Crawler.Visits, r.Lists, r.Hints, r.Found)
+		t.Logf("%-9s freshness %.4f, age %.3f days, %.0f visits and %d sitemaps; hints %v, revisits %v", h,
+			r.Crawler.Freshness, r.Crawler.AgeDays, r.Crawler.Visits, r.Lists, r.Hints, r.Found)
 		results[h] = r
 	}
 	without := results[Undated]

@@ -48,7 +48,8 @@ func (o Options) validate() error {
 		faults = append(faults, errors.New("no world of pages"))
 	}
 	if !(o.Budget > 0) || !(o.Speed > 0) || !(o.Warm >= 0 && o.Warm < 1) || o.Seeds < 0 {
-		faults = append(faults, fmt.Errorf("budget %g, speed %g, warm-up %g, seeds %d", o.Budget, o.Speed, o.Warm, o.Seeds))
+		faults = append(faults, fmt.Errorf("budget %g, speed %g, warm-up %g, seeds %d", o.Budget, o.Speed, o.Warm,
+			o.Seeds))
 	}
 	if len(faults) > 0 {
 		return fmt.Errorf("replay: %w", errors.Join(faults...))
@@ -110,7 +111,9 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 		return r, fmt.Errorf("replay: %w", err)
 	}
 	w := &o.World
-	r = Result{World: w.Name, Items: len(w.Things), Days: float64(w.To-w.From) / 86400, Speed: o.Speed, Budget: o.Budget, Seconds: time.Since(begun).Seconds(), Found: c.crawler.Stats().Revisits, Hints: c.crawler.Stats().Hints, Lists: c.web.listed()}
+	r = Result{World: w.Name, Items: len(w.Things), Days: float64(w.To-w.From) / 86400, Speed: o.Speed,
+		Budget: o.Budget, Seconds: time.Since(begun).Seconds(), Found: c.crawler.Stats().Revisits,
+		Hints: c.crawler.Stats().Hints, Lists: c.web.listed()}
 	visits, editions, same := c.web.took()
 	r.Same = same
 	if r.Stale, err = c.stale(editions); err != nil {
@@ -126,7 +129,8 @@ func (r *Result) compare(w *contest.World, visits []contest.Visit, o Options) er
 		return err
 	}
 	hold := func(budget float64, policies ...string) ([]contest.Entry, error) {
-		return contest.Hold(contest.Contest{World: func(uint64) (contest.World, error) { return *w, nil }, Policies: policies, Budget: budget, Seeds: o.Seeds, Warm: o.Warm})
+		return contest.Hold(contest.Contest{World: func(uint64) (contest.World, error) { return *w, nil },
+			Policies: policies, Budget: budget, Seeds: o.Seeds, Warm: o.Warm})
 	}
 	plays, err := hold(o.Budget, "default", "uniform")
 	if err != nil {
@@ -200,7 +204,8 @@ func open(o Options) (c *crawl, err error) {
 		return c, err
 	}
 	loop := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	fo := fetch.Options{AllowNet: []netip.Prefix{netip.PrefixFrom(loop, 8)}, AddrDelay: -1, Hosts: map[string]netip.Addr{}}
+	fo := fetch.Options{AllowNet: []netip.Prefix{netip.PrefixFrom(loop, 8)}, AddrDelay: -1,
+		Hosts: map[string]netip.Addr{}}
 	for i := 0; i < len(o.World.Things); i += perSite {
 		fo.Hosts[host(i)] = loop
 	}
@@ -218,7 +223,8 @@ func open(o Options) (c *crawl, err error) {
 	}
 	interval := time.Duration(30 / o.Budget * float64(24*time.Hour))
 	c.web.epoch = time.Now()
-	c.crawler, err = crawler.New(crawler.Options{Store: c.store, Sources: []crawler.Source{src}, Delay: -1, Workers: workers, Revisit: interval, Speed: o.Speed, Logger: o.Log})
+	c.crawler, err = crawler.New(crawler.Options{Store: c.store, Sources: []crawler.Source{src}, Delay: -1,
+		Workers: workers, Revisit: interval, Speed: o.Speed, Logger: o.Log})
 	return c, err
 }
 
@@ -344,7 +350,8 @@ func (c *crawl) tell(ctx context.Context) error {
 		return nil
 	case <-c.web.started:
 	}
-	fmt.Fprintf(c.o.Talk, "replay: %d items are known; the end in %.0f s\n", len(known), time.Until(c.web.real(w.To)).Seconds())
+	fmt.Fprintf(c.o.Talk, "replay: %d items are known; the end in %.0f s\n", len(known),
+		time.Until(c.web.real(w.To)).Seconds())
 	for _, at := range slices.Sorted(maps.Keys(born)) {
 		if !wait(ctx, c.web.real(at+1)) { // the web counts whole seconds
 			return nil

@@ -129,7 +129,8 @@ func (s *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tagged := i%2 == 0
-	edition, same, err := s.look(i, func(edition int) bool { return tagged && r.Header.Get("If-None-Match") == tag(i, edition) })
+	edition, same, err := s.look(i,
+		func(edition int) bool { return tagged && r.Header.Get("If-None-Match") == tag(i, edition) })
 	if err != nil {
 		http.NotFound(rw, r)
 		return
@@ -170,7 +171,8 @@ func (s *web) took() (visits []contest.Visit, editions []int, same int) {
 func (s *web) sitemap(rw http.ResponseWriter, hostport string) {
 	var first int
 	name := (&url.URL{Host: hostport}).Hostname()
-	if _, err := fmt.Sscanf(name, "s%d.", &first); err != nil || first < 0 || first*perSite >= len(s.w.Things) || host(first*perSite) != name {
+	if _, err := fmt.Sscanf(name, "s%d.", &first); err != nil || first < 0 || first*perSite >= len(s.w.Things) ||
+		host(first*perSite) != name {
 		rw.WriteHeader(http.StatusNotFound)
 		return
 	}

@@ -40,7 +40,8 @@ func (p *Play) Judge() Result {
 	r := Result{Policy: p.Policy, Peers: p.Peers, Budget: p.Budget * float64(p.Peers), Limit: p.Limit()}
 	allowed := 0.0
 	for _, s := range p.servers {
-		r.Calls, r.Timelines, r.OverLimit = r.Calls+float64(s.calls), r.Timelines+float64(s.timelines), r.OverLimit+s.overLimit
+		r.Calls, r.Timelines, r.OverLimit = r.Calls+float64(s.calls), r.Timelines+float64(s.timelines),
+			r.OverLimit+s.overLimit
 		allowed += p.Budget * float64(p.world.end-p.world.start) / perDay
 	}
 	r.Used = r.Calls / allowed
@@ -62,7 +63,8 @@ func (p *Play) Judge() Result {
 	for row := range had {
 		all[0], all[1], all[2], all[3] = all[0]+had[row], all[1]+posted[row], all[2]+mean[row], all[3]+people[row]
 		if row < contest.EchoRows {
-			r.Rows = append(r.Rows, Row{Gap: Paper()[row].Gap, Accounts: people[row] / checks, Posts: posted[row] / checks,
+			r.Rows = append(r.Rows, Row{Gap: Paper()[row].Gap, Accounts: people[row] / checks,
+				Posts:    posted[row] / checks,
 				Coverage: share(had[row], posted[row]), Mean: share(mean[row], people[row])})
 		}
 	}

@@ -38,7 +38,8 @@ const (
 func (o *Options) Validate() error {
 	var faults []error
 	if o.Accounts < leastAccounts || o.Accounts > mostAccounts || o.Seeds < 1 {
-		faults = append(faults, fmt.Errorf("accounts %d (%d to %d), seeds %d", o.Accounts, leastAccounts, mostAccounts, o.Seeds))
+		faults = append(faults, fmt.Errorf("accounts %d (%d to %d), seeds %d", o.Accounts, leastAccounts, mostAccounts,
+			o.Seeds))
 	}
 	if !(o.Budget >= 0 && o.Budget <= 1e9) {
 		faults = append(faults, fmt.Errorf("budget %g", o.Budget))
@@ -53,7 +54,8 @@ func (o *Options) Validate() error {
 	}
 	for _, n := range o.Peers {
 		if n < 1 || n > mostPeers || !(o.Share >= 1.0/64 && o.Share <= 1) {
-			faults = append(faults, fmt.Errorf("%d peers (1 to %d) with %g of B each (1/64 to 1)", n, mostPeers, o.Share))
+			faults = append(faults, fmt.Errorf("%d peers (1 to %d) with %g of B each (1/64 to 1)", n, mostPeers,
+				o.Share))
 		}
 	}
 	if len(faults) > 0 {
@@ -92,7 +94,9 @@ const MostMissed = 0.5
 // call over the limit, more than the limit allows.
 func (r *Report) Faults() (faults []error) {
 	if !(r.Missed+r.MissedHalf <= MostMissed) {
-		faults = append(faults, fmt.Errorf("at B the default missed %.3f ± %.3f of what the six classes missed, more than %g", r.Missed, r.MissedHalf, MostMissed))
+		faults = append(faults,
+			fmt.Errorf("at B the default missed %.3f ± %.3f of what the six classes missed, more than %g", r.Missed,
+				r.MissedHalf, MostMissed))
 	}
 	for i, p := range Paper() {
 		if got := 100 * r.Rows[i].Coverage; got <= p.Coverage {
@@ -107,7 +111,8 @@ func (r *Report) Faults() (faults []error) {
 			faults = append(faults, fmt.Errorf("%s at %g B: %d calls over the limit", x.Policy, x.Times, x.OverLimit))
 		}
 		if x.Coverage > x.Limit {
-			faults = append(faults, fmt.Errorf("%s at %g B: %.4f of the posts, the limit is %.4f", x.Policy, x.Times, x.Coverage, x.Limit))
+			faults = append(faults, fmt.Errorf("%s at %g B: %.4f of the posts, the limit is %.4f", x.Policy, x.Times,
+				x.Coverage, x.Limit))
 		}
 	}
 	return faults
@@ -172,7 +177,8 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 		}
 		found = nil
 	}
-	r := &Report{Accounts: o.Accounts, Seeds: o.Seeds, aim: o.Aim, within: o.Within, Baseline: mean(results[0]), Result: mean(results[1])}
+	r := &Report{Accounts: o.Accounts, Seeds: o.Seeds, aim: o.Aim, within: o.Within, Baseline: mean(results[0]),
+		Result: mean(results[1])}
 	r.missed(results[0], results[1])
 	for i := range jobs[2:] {
 		if m := mean(results[2+i]); i < len(o.Times) {
@@ -186,7 +192,8 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 
 // playAll plays the jobs in one world, as many at a time as there are processors; equal jobs once, what
 // was found before not at all.
-func playAll(ctx context.Context, world *Community, budget float64, jobs []job, found map[job]Result, results [][]Result, talk io.Writer) error {
+func playAll(ctx context.Context, world *Community, budget float64, jobs []job, found map[job]Result,
+	results [][]Result, talk io.Writer) error {
 	once := map[job]int{}
 	for i, j := range jobs {
 		if _, there := once[j]; !there {
@@ -217,7 +224,8 @@ func playAll(ctx context.Context, world *Community, budget float64, jobs []job, 
 			done[i].Times = j.times * float64(j.peers)
 			talking.Lock()
 			defer talking.Unlock()
-			fmt.Fprintf(talk, "%s, %g B by %d: %.4f of the posts, limit %.4f\n", j.policy, done[i].Times, j.peers, done[i].Coverage, done[i].Limit)
+			fmt.Fprintf(talk, "%s, %g B by %d: %.4f of the posts, limit %.4f\n", j.policy, done[i].Times, j.peers,
+				done[i].Coverage, done[i].Limit)
 		})
 	}
 	wg.Wait()
@@ -262,7 +270,8 @@ func find(ctx context.Context, world *Community, o Options) (budget float64, six
 			}
 			six = p.Judge()
 			got := six.Coverage
-			fmt.Fprintf(o.Talk, "%.0f accounts, %.0f calls a day: the six classes have %.4f of the posts\n", n, budget, got)
+			fmt.Fprintf(o.Talk, "%.0f accounts, %.0f calls a day: the six classes have %.4f of the posts\n", n, budget,
+				got)
 			if met = math.Abs(got-o.Aim) <= stage.near; !met {
 				f.next(got)
 			}
@@ -305,14 +314,18 @@ func mean(all []Result) Result {
 	}
 	r := all[0]
 	r.Rows = slices.Clone(r.Rows)
-	r.Calls, r.Timelines = of(func(r *Result) float64 { return r.Calls }), of(func(r *Result) float64 { return r.Timelines })
-	r.Coverage, r.Mean = of(func(r *Result) float64 { return r.Coverage }), of(func(r *Result) float64 { return r.Mean })
+	r.Calls, r.Timelines = of(func(r *Result) float64 { return r.Calls }),
+		of(func(r *Result) float64 { return r.Timelines })
+	r.Coverage, r.Mean = of(func(r *Result) float64 { return r.Coverage }),
+		of(func(r *Result) float64 { return r.Mean })
 	r.Limit, r.Used = of(func(r *Result) float64 { return r.Limit }), of(func(r *Result) float64 { return r.Used })
 	r.Median, r.P90 = of(func(r *Result) float64 { return r.Median }), of(func(r *Result) float64 { return r.P90 })
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		row.Accounts, row.Posts = of(func(r *Result) float64 { return r.Rows[i].Accounts }), of(func(r *Result) float64 { return r.Rows[i].Posts })
-		row.Coverage, row.Mean = of(func(r *Result) float64 { return r.Rows[i].Coverage }), of(func(r *Result) float64 { return r.Rows[i].Mean })
+		row.Accounts, row.Posts = of(func(r *Result) float64 { return r.Rows[i].Accounts }),
+			of(func(r *Result) float64 { return r.Rows[i].Posts })
+		row.Coverage, row.Mean = of(func(r *Result) float64 { return r.Rows[i].Coverage }),
+			of(func(r *Result) float64 { return r.Rows[i].Mean })
 	}
 	r.OverLimit = 0
 	var values []float64

@@ -15,7 +15,8 @@ import (
 // more than the limit, and no call is over the allowance, which is used.
 func TestContest(t *testing.T) {
 	racetest.Skip(t)
-	r, err := Measure(t.Context(), Options{Accounts: 1000, Seeds: 1, Aim: 0.752, Within: 0.01, Times: []float64{0.25, 1, 2}, Peers: []int{1, 4}, Share: 0.25})
+	r, err := Measure(t.Context(), Options{Accounts: 1000, Seeds: 1, Aim: 0.752, Within: 0.01,
+		Times: []float64{0.25, 1, 2}, Peers: []int{1, 4}, Share: 0.25})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,14 +27,16 @@ func TestContest(t *testing.T) {
 		t.Error(fault)
 	}
 	for i, row := range r.Rows {
-		if six := r.Baseline.Rows[i]; row.Coverage < six.Coverage || row.Mean < six.Mean || row.Accounts != six.Accounts {
+		if six := r.Baseline.Rows[i]; row.Coverage < six.Coverage || row.Mean < six.Mean ||
+			row.Accounts != six.Accounts {
 			t.Errorf("row %s: %+v, six classes %+v", row.Gap, row, six)
 		}
 	}
 	if r.Coverage < 0.99 {
 		t.Errorf("default at B: %g", r.Coverage)
 	}
-	if want := (1 - r.Coverage) / (1 - r.Baseline.Coverage); math.Abs(r.Missed-want) > 1e-9 || r.Missed > MostMissed || r.MissedHalf != 0 {
+	if want := (1 - r.Coverage) / (1 - r.Baseline.Coverage); math.Abs(r.Missed-want) > 1e-9 || r.Missed > MostMissed ||
+		r.MissedHalf != 0 {
 		t.Errorf("missed %g ± %g of what the six classes missed, want %g", r.Missed, r.MissedHalf, want)
 	}
 	for i, x := range r.Budgets[1:] {
@@ -87,7 +90,8 @@ func TestWorldIsTheTable(t *testing.T) {
 
 // byHand is two accounts: 150 and 50 posts on the tenth counted day.
 func byHand() *Community {
-	c := &Community{start: 0, end: (warm + counted) * perDay, names: []string{"a", "b"}, index: map[string]int32{"a": 0, "b": 1}, rows: []int{1, 4}}
+	c := &Community{start: 0, end: (warm + counted) * perDay, names: []string{"a", "b"},
+		index: map[string]int32{"a": 0, "b": 1}, rows: []int{1, 4}}
 	for _, n := range []int{150, 50} {
 		var posts []int64
 		for k := range n {
@@ -118,7 +122,8 @@ func TestServer(t *testing.T) {
 	for k := range 100 {
 		c.posts[0][150+k] = 14*perDay + int64(k)
 	}
-	s := &server{c: c, had: [][]int32{make([]int32, 250), make([]int32, 50)}, next: make([]int32, 2), read: make([]int32, 2), allowed: 2}
+	s := &server{c: c, had: [][]int32{make([]int32, 250), make([]int32, 50)}, next: make([]int32, 2),
+		read: make([]int32, 2), allowed: 2}
 	had := func() (n int) {
 		for _, h := range s.had[0] {
 			if h != 0 {
@@ -184,7 +189,8 @@ func TestMissed(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	for _, o := range []Options{{}, {Accounts: 1000, Seeds: 1, Aim: 2, Within: 0.01}, {Accounts: 1000, Seeds: 1, Aim: 0.7, Within: 0.01, Times: []float64{0}},
+	for _, o := range []Options{{}, {Accounts: 1000, Seeds: 1, Aim: 2, Within: 0.01},
+		{Accounts: 1000, Seeds: 1, Aim: 0.7, Within: 0.01, Times: []float64{0}},
 		{Accounts: 1000, Seeds: 1, Aim: 0.7, Within: 0.01, Peers: []int{0}, Share: 0.5}} {
 		if _, err := Measure(t.Context(), o); !errors.Is(err, ErrOptions) {
 			t.Errorf("%+v: %v", o, err)

@@ -28,7 +28,8 @@ func TestCurves(t *testing.T) {
 			c := &s.Curves[i]
 			curves[c.Order] = c
 			t.Logf("%-14s P@100 %.3f P@500 %.3f P@%d %.3f R %.3f area %.3f (%d pages)", c.Order, c.Precision(100),
-				c.Precision(500), budget, c.Precision(budget), c.Recall(budget, s.Relevant), c.Area(budget), len(c.Hits))
+				c.Precision(500), budget, c.Precision(budget), c.Recall(budget, s.Relevant), c.Area(budget),
+				len(c.Hits))
 		}
 		breadth, paper, learned, node := curves[BreadthFirst], curves[Paper], curves[Learned], curves[EchoNode]
 		for n := 500; n <= budget; n += 100 {
@@ -98,7 +99,8 @@ func TestChart(t *testing.T) {
 	if got := CSV(curves, 200, 6); got != want {
 		t.Errorf("CSV %q", got)
 	}
-	if got := SVG("1939..1945", curves, 200); strings.Count(got, "<polyline") != 2 || !strings.HasSuffix(got, "</svg>\n") {
+	if got := SVG("1939..1945", curves, 200); strings.Count(got, "<polyline") != 2 ||
+		!strings.HasSuffix(got, "</svg>\n") {
 		t.Errorf("SVG %s", got)
 	}
 	if got := curves[0].Pooled(&Curve{Found: []int{3, 4, 5}}); got != 0.6 {

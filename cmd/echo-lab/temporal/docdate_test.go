@@ -26,7 +26,8 @@ func TestFindDocDate(t *testing.T) {
 		{"last modified", DateEvidence{LastModified: "Mon, 02 Jan 2006 15:04:05 GMT"}, "2006-01-02 last-modified"},
 		{"the future is passed over", DateEvidence{Meta: []string{"2031-01-01"}, URL: "http://x/2010/05/03"},
 			"2010-05-03 url"},
-		{"before 1990 too", DateEvidence{JSONLD: []string{"1974-04-25"}, Meta: []string{"1999-04-25"}}, "1999-04-25 meta"},
+		{"before 1990 too", DateEvidence{JSONLD: []string{"1974-04-25"}, Meta: []string{"1999-04-25"}},
+			"1999-04-25 meta"},
 		{"tomorrow is a time zone", DateEvidence{Meta: []string{"2026-11-22"}}, "2026-11-22 meta"},
 	} {
 		found, ok := FindDocDate(c.evidence, now)

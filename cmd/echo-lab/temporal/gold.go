@@ -96,7 +96,8 @@ func (t *Tagger) read(line string) {
 		got = e.Start + ".." + e.End
 	}
 	if got != want || e.Text != text {
-		t.Wrong = append(t.Wrong, fmt.Sprintf("%q: %q is %s (%s), want %q %s", phrase, e.Text, got, e.Value, text, want))
+		t.Wrong = append(t.Wrong, fmt.Sprintf("%q: %q is %s (%s), want %q %s", phrase, e.Text, got, e.Value, text,
+			want))
 		return
 	}
 	t.Right++

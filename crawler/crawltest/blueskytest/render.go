@@ -27,10 +27,12 @@ func (v *visit) basic(p *person) map[string]any {
 	}
 	labels := []any{}
 	if p.NoIndex {
-		labels = append(labels, map[string]any{"src": p.ID, "uri": "at://" + p.ID + "/app.bsky.actor.profile/self", "val": "!no-unauthenticated", "cts": stamp(p.Created)})
+		labels = append(labels, map[string]any{"src": p.ID, "uri": "at://" + p.ID + "/app.bsky.actor.profile/self",
+			"val": "!no-unauthenticated", "cts": stamp(p.Created)})
 	}
 	return map[string]any{
-		"did": p.ID, "handle": handle, "displayName": v.or(p.Name, p.Name == ""), "description": v.or(p.Bio, p.Bio == ""), "createdAt": stamp(p.Created), "indexedAt": stamp(p.Created),
+		"did": p.ID, "handle": handle, "displayName": v.or(p.Name, p.Name == ""),
+		"description": v.or(p.Bio, p.Bio == ""), "createdAt": stamp(p.Created), "indexedAt": stamp(p.Created),
 		"avatar": "https://cdn.test/" + p.ID, "labels": v.or(labels, len(labels) == 0), "viewer": map[string]any{},
 	}
 }
@@ -43,7 +45,8 @@ func (v *visit) profile(p *person) map[string]any {
 			shown++
 		}
 	}
-	out["followersCount"], out["followsCount"], out["postsCount"] = v.claimed(len(p.Followers)), v.claimed(len(p.Following)), shown
+	out["followersCount"], out["followsCount"], out["postsCount"] = v.claimed(len(p.Followers)),
+		v.claimed(len(p.Following)), shown
 	return out
 }
 
@@ -52,10 +55,12 @@ func (v *visit) record(p *post, n int) map[string]any {
 	if p.Boost != nil {
 		return map[string]any{"$type": reposts, "createdAt": stamp(p.Created), "subject": ref(p.Boost)}
 	}
-	out := map[string]any{"$type": posts, "text": p.Versions[n].Text, "createdAt": stamp(p.Created), "langs": []any{p.Lang}}
+	out := map[string]any{"$type": posts, "text": p.Versions[n].Text, "createdAt": stamp(p.Created),
+		"langs": []any{p.Lang}}
 	facets := []any{}
 	facet := func(kind, name, value string) {
-		facets = append(facets, map[string]any{"index": map[string]any{"byteStart": 0, "byteEnd": 1}, "features": []any{map[string]any{"$type": "app.bsky.richtext.facet#" + kind, name: value}}})
+		facets = append(facets, map[string]any{"index": map[string]any{"byteStart": 0, "byteEnd": 1},
+			"features": []any{map[string]any{"$type": "app.bsky.richtext.facet#" + kind, name: value}}})
 	}
 	for _, m := range p.Mentions {
 		facet("mention", "did", m.ID)
@@ -82,7 +87,8 @@ func ref(p *post) map[string]any { return map[string]any{"uri": p.ID, "cid": ver
 // view is a post as the AppView shows it: as it was first.
 func (v *visit) view(p *post) map[string]any {
 	return map[string]any{
-		"uri": p.ID, "cid": version(p, 0), "author": v.basic(p.By), "record": v.record(p, 0), "indexedAt": stamp(p.Created),
+		"uri": p.ID, "cid": version(p, 0), "author": v.basic(p.By), "record": v.record(p, 0),
+		"indexedAt":  stamp(p.Created),
 		"replyCount": 0, "repostCount": 0, "likeCount": 0, "quoteCount": 0, "labels": v.or([]any{}, true),
 	}
 }
@@ -92,7 +98,8 @@ func (v *visit) item(p *post) map[string]any {
 	if p.Boost == nil {
 		return map[string]any{"post": v.view(p)}
 	}
-	reason := map[string]any{"$type": "app.bsky.feed.defs#reasonRepost", "by": v.basic(p.By), "indexedAt": stamp(p.Created)}
+	reason := map[string]any{"$type": "app.bsky.feed.defs#reasonRepost", "by": v.basic(p.By),
+		"indexedAt": stamp(p.Created)}
 	if !v.l.AnonReposts {
 		reason["uri"], reason["cid"] = p.ID, version(p, 0)
 	}

@@ -20,8 +20,8 @@ import (
 // Handler serves the world.
 func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
 
-// Serve is a World that listens at two addresses of this machine: its AppView and directory at one, its PDS at the other.
-// Both are plain HTTP. stop ends it.
+// Serve is a World that listens at two addresses of this machine: its AppView and directory at one, its PDS at the
+// other. Both are plain HTTP. stop ends it.
 func Serve(view, pds string, o Options) (w *World, at string, stop func() error, err error) {
 	front, err := net.Listen("tcp", view)
 	if err != nil {
@@ -69,7 +69,8 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.report.Saw(from, shape)
 	rw.Header().Set("Date", v.now.UTC().Format(http.TimeFormat))
-	if (strings.HasPrefix(r.Host, "pds") || strings.HasSuffix(w.o.PDS, "://"+r.Host)) && !w.meter.Allow(rw.Header(), storytest.Visitor{From: from, Paging: v.q.Has("cursor")}, v.now) {
+	if (strings.HasPrefix(r.Host, "pds") || strings.HasSuffix(w.o.PDS, "://"+r.Host)) &&
+		!w.meter.Allow(rw.Header(), storytest.Visitor{From: from, Paging: v.q.Has("cursor")}, v.now) {
 		w.report.Refused++
 		v.fail(http.StatusTooManyRequests, "RateLimitExceeded", "Rate Limit Exceeded")
 		return
@@ -83,10 +84,14 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, ok := map[string]func(){
-		"app.bsky.actor.getProfile": v.getProfile, "app.bsky.actor.getProfiles": v.getProfiles, "app.bsky.actor.searchActors": v.searchActors,
-		"app.bsky.feed.getAuthorFeed": v.getAuthorFeed, "app.bsky.feed.getPosts": v.getPosts, "app.bsky.feed.searchPosts": v.searchPosts,
-		"app.bsky.graph.getFollowers": func() { v.edges("followers") }, "app.bsky.graph.getFollows": func() { v.edges("follows") },
-		"com.atproto.identity.resolveHandle": v.resolveHandle, "com.atproto.repo.listRecords": v.listRecords, "com.atproto.repo.getRecord": v.getRecord,
+		"app.bsky.actor.getProfile": v.getProfile, "app.bsky.actor.getProfiles": v.getProfiles,
+		"app.bsky.actor.searchActors": v.searchActors,
+		"app.bsky.feed.getAuthorFeed": v.getAuthorFeed, "app.bsky.feed.getPosts": v.getPosts,
+		"app.bsky.feed.searchPosts":          v.searchPosts,
+		"app.bsky.graph.getFollowers":        func() { v.edges("followers") },
+		"app.bsky.graph.getFollows":          func() { v.edges("follows") },
+		"com.atproto.identity.resolveHandle": v.resolveHandle, "com.atproto.repo.listRecords": v.listRecords,
+		"com.atproto.repo.getRecord":     v.getRecord,
 		"com.atproto.sync.getRepoStatus": v.getRepoStatus,
 	}[method]
 	if !ok {
@@ -185,7 +190,8 @@ func (v *visit) getProfiles() {
 func (v *visit) searchActors() {
 	out := []any{}
 	for _, p := range v.w.People {
-		if strings.Contains(strings.ToLower(v.w.handle(p)+" "+p.Name), strings.ToLower(v.q.Get("q"))) && len(out) < 100 {
+		if strings.Contains(strings.ToLower(v.w.handle(p)+" "+p.Name), strings.ToLower(v.q.Get("q"))) &&
+			len(out) < 100 {
 			out = append(out, v.basic(p))
 		}
 	}
@@ -332,7 +338,8 @@ func (v *visit) edges(name string) {
 // cut is the page of a list at the cursor, and the cursor that goes on.
 func (v *visit) cut(all []follow, limit int) (in []follow, next string) {
 	l := v.l
-	return storytest.Ways{Repeats: l.RepeatsCursor, Ring: l.Ring, Endless: l.Endless, Shuffles: l.Shuffles, EmptyTail: l.EmptyTail}.
+	return storytest.Ways{Repeats: l.RepeatsCursor, Ring: l.Ring, Endless: l.Endless, Shuffles: l.Shuffles,
+		EmptyTail: l.EmptyTail}.
 		Cut(all, limit, v.q.Get("cursor"), v.w.report.Requests)
 }
 
@@ -366,13 +373,15 @@ func (v *visit) getRepoStatus() {
 func (v *visit) lying(p *person, collection string) (out []map[string]any) {
 	for _, q := range p.Posts {
 		if kept(q) && (q.Boost != nil) == (collection == reposts) && collection != follows {
-			out = append(out, map[string]any{"uri": q.ID, "cid": version(q, len(q.Versions)-1), "value": v.record(q, len(q.Versions)-1)})
+			out = append(out, map[string]any{"uri": q.ID, "cid": version(q, len(q.Versions)-1),
+				"value": v.record(q, len(q.Versions)-1)})
 		}
 	}
 	if collection == follows {
 		for _, f := range p.Following {
 			at := followURI(p, f)
-			out = append(out, map[string]any{"uri": at, "cid": cid(at), "value": map[string]any{"$type": follows, "subject": f.Who.ID, "createdAt": stamp(f.At)}})
+			out = append(out, map[string]any{"uri": at, "cid": cid(at),
+				"value": map[string]any{"$type": follows, "subject": f.Who.ID, "createdAt": stamp(f.At)}})
 		}
 	}
 	slices.SortFunc(out, func(a, b map[string]any) int { return strings.Compare(a["uri"].(string), b["uri"].(string)) })
@@ -388,7 +397,8 @@ func (v *visit) listRecords() {
 		v.fail(http.StatusNotImplemented, "MethodNotImplemented", "Method Not Implemented")
 		return
 	}
-	all, cursor, up := v.lying(p, v.q.Get("collection")), v.q.Get("cursor"), v.q.Get("reverse") == "true" && !v.l.IgnoresReverse
+	all, cursor, up := v.lying(p, v.q.Get("collection")), v.q.Get("cursor"), v.q.Get("reverse") == "true" &&
+		!v.l.IgnoresReverse
 	if v.l.IgnoresCursor {
 		cursor = ""
 	}
@@ -452,9 +462,11 @@ func (v *visit) line(e event) []byte {
 		}
 		commit(h.Post.ID, version(h.Post, n), v.record(h.Post, n))
 	case h.Edge.Who != nil:
-		commit(followURI(h.Who, h.Edge), cid(h.Edge.Row), map[string]any{"$type": follows, "subject": h.Edge.Who.ID, "createdAt": stamp(h.At)})
+		commit(followURI(h.Who, h.Edge), cid(h.Edge.Row), map[string]any{"$type": follows, "subject": h.Edge.Who.ID,
+			"createdAt": stamp(h.At)})
 	default:
-		out["kind"], out["account"] = "account", map[string]any{"active": false, "did": h.Who.ID, "seq": e.rev, "status": "takendown", "time": stamp(h.At)}
+		out["kind"], out["account"] = "account", map[string]any{"active": false, "did": h.Who.ID, "seq": e.rev,
+			"status": "takendown", "time": stamp(h.At)}
 	}
 	b, err := json.Marshal(out)
 	if err != nil {

@@ -128,7 +128,9 @@ func (w *World) since(cursor int64, collections, dids []string, live bool) (line
 			lines = append(lines, []byte(`{"did":[],"time_us":"soon","kind":7}`), b[:len(b)/2])
 		}
 		if e.h.Post != nil || e.h.Edge.Who != nil {
-			if len(collections) > 0 && !slices.ContainsFunc(collections, func(c string) bool { return strings.Contains(string(b), `"collection":"`+c+`"`) }) {
+			if len(collections) > 0 &&
+				!slices.ContainsFunc(collections,
+					func(c string) bool { return strings.Contains(string(b), `"collection":"`+c+`"`) }) {
 				continue
 			}
 		}

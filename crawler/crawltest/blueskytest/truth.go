@@ -44,7 +44,8 @@ func (w *World) Truth() Truth {
 	defer w.Unlock()
 	t := Truth{At: w.Advance(), Accounts: map[string]Account{}, Posts: map[string]Post{}}
 	for _, p := range w.People {
-		a := Account{ID: p.ID, Handle: w.handle(p), Name: p.Name, Bio: p.Bio, Created: p.Created, Suspended: p.Suspended, NoUnauthenticated: p.NoIndex}
+		a := Account{ID: p.ID, Handle: w.handle(p), Name: p.Name, Bio: p.Bio, Created: p.Created,
+			Suspended: p.Suspended, NoUnauthenticated: p.NoIndex}
 		for _, f := range slices.Backward(p.Followers) {
 			a.Followers = append(a.Followers, f.Who.ID)
 		}
@@ -64,7 +65,8 @@ func (w *World) Truth() Truth {
 		t.Accounts[p.ID] = a
 	}
 	for id, p := range w.Posts {
-		out := Post{ID: id, By: p.By.ID, Lang: p.Lang, Created: p.Created, Tags: slices.Clone(p.Tags), Links: slices.Clone(p.Links), Kept: kept(p), Shown: p.Shown(), CID: version(p, len(p.Versions)-1)}
+		out := Post{ID: id, By: p.By.ID, Lang: p.Lang, Created: p.Created, Tags: slices.Clone(p.Tags),
+			Links: slices.Clone(p.Links), Kept: kept(p), Shown: p.Shown(), CID: version(p, len(p.Versions)-1)}
 		for _, m := range p.Mentions {
 			out.Mentions = append(out.Mentions, m.ID)
 		}

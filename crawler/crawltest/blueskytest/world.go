@@ -63,7 +63,8 @@ func New(o Options) (*World, error) {
 	var worst, err error
 	w.meter, worst = storytest.NewMeter(o.Limits, o.Says, storytest.AfterSeconds)
 	w.Story, err = storytest.New(storytest.Options{
-		Seed: o.Seed, People: o.People, Remote: -1, Start: o.Start, Clock: o.Clock, Rate: o.Rate, Quiet: o.Quiet, Domain: o.Domain,
+		Seed: o.Seed, People: o.People, Remote: -1, Start: o.Start, Clock: o.Clock, Rate: o.Rate, Quiet: o.Quiet,
+		Domain:   o.Domain,
 		PersonID: func(p *person, _ uint64) string { return didOf(o.Seed, p.N, web) },
 		PostID: func(p *post) string {
 			collection := posts

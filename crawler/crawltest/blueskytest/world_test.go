@@ -42,7 +42,8 @@ func TestLimitsAreExact(t *testing.T) {
 	}
 	pass := func(from, host string) (n int, last *http.Response) {
 		for ; n < 3100; n++ {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/xrpc/com.atproto.sync.getRepoStatus?did=x", nil)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+				"https://"+host+"/xrpc/com.atproto.sync.getRepoStatus?did=x", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,10 +60,12 @@ func TestLimitsAreExact(t *testing.T) {
 		after      time.Duration
 		from, host string
 		want       int
-	}{{0, "127.0.0.1", "pds.b.test", 3000}, {0, "127.0.0.2", "pds.b.test", 3000}, {0, "127.0.0.1", "view.b.test", 3100}, {299 * time.Second, "127.0.0.1", "pds.b.test", 0}, {time.Second, "127.0.0.1", "pds.b.test", 3000}} {
+	}{{0, "127.0.0.1", "pds.b.test", 3000}, {0, "127.0.0.2", "pds.b.test", 3000}, {0, "127.0.0.1", "view.b.test", 3100},
+		{299 * time.Second, "127.0.0.1", "pds.b.test", 0}, {time.Second, "127.0.0.1", "pds.b.test", 3000}} {
 		clock.Add(c.after)
 		n, last := pass(c.from, c.host)
-		if n != c.want || n < 3100 && (last.Header.Get("RateLimit-Remaining") != "0" || last.Header.Get("Retry-After") == "") {
+		if n != c.want || n < 3100 &&
+			(last.Header.Get("RateLimit-Remaining") != "0" || last.Header.Get("Retry-After") == "") {
 			t.Errorf("%+v: %d pass, %v", c, n, last.Header)
 		}
 	}
@@ -84,7 +87,8 @@ func TestServedOverSockets(t *testing.T) {
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("%v", resp.Status)
 	}
-	if _, err := New(Options{People: -1, Rate: 1e9, Limits: []Limit{{}}}); err == nil || strings.Count(err.Error(), "storytest:") != 3 {
+	if _, err := New(Options{People: -1, Rate: 1e9, Limits: []Limit{{}}}); err == nil ||
+		strings.Count(err.Error(), "storytest:") != 3 {
 		t.Errorf("%v", err)
 	}
 }

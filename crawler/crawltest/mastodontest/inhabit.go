@@ -43,7 +43,8 @@ func (w *World) settle(nation *whotest.World) (accts []string, err error) {
 	w.Lock()
 	defer w.Unlock()
 	if len(w.People) < len(nation.People) {
-		return nil, fmt.Errorf("mastodontest: %d people of a nation in a world of %d", len(nation.People), len(w.People))
+		return nil, fmt.Errorf("mastodontest: %d people of a nation in a world of %d", len(nation.People),
+			len(w.People))
 	}
 	for i, n := range nation.People {
 		p, of := w.People[i], n.Profile

@@ -59,7 +59,8 @@ func (v *visit) timeline(all []*post, most int, path string) {
 	if hasMin && v.l.Ascending {
 		slices.Reverse(in)
 	}
-	if v.l.PinsFirst && len(all) > 0 && !hasMax && !hasMin && !hasSince && strings.HasPrefix(path, "/api/v1/accounts/") && all[0].Shown() {
+	if v.l.PinsFirst && len(all) > 0 && !hasMax && !hasMin && !hasSince &&
+		strings.HasPrefix(path, "/api/v1/accounts/") && all[0].Shown() {
 		in = append([]*post{all[0]}, slices.DeleteFunc(in, func(p *post) bool { return p == all[0] })...)
 	}
 	out := []any{}

@@ -9,12 +9,14 @@ import (
 // Options of New. The zero value of a field is its default.
 type Options struct {
 	Seed   uint64
-	Domain string            // of its people; default "m.test"
-	People int               // default 40, at most 1,000,000
-	Remote float64           // share of people that live on other servers; default 0.15, negative = none
-	Start  time.Time         // when the story begins; default 2026-01-01
-	Clock  func() time.Time  // default: Start and thirty days, for ever
-	Rate   float64           // posts a day of the least active; the mean is about four times that; default 0.3, negative = nobody posts of himself
+	Domain string           // of its people; default "m.test"
+	People int              // default 40, at most 1,000,000
+	Remote float64          // share of people that live on other servers; default 0.15, negative = none
+	Start  time.Time        // when the story begins; default 2026-01-01
+	Clock  func() time.Time // default: Start and thirty days, for ever
+	// posts a day of the least active; the mean is about four times that; default 0.3, negative = nobody posts of
+	// himself
+	Rate   float64
 	Quiet  bool              // nothing is edited, deleted, suspended, moved or unfollowed by itself
 	IDs    IDs               // default Snowflakes
 	Limits []Limit           // default none; see MastodonLimits
@@ -22,7 +24,8 @@ type Options struct {
 	After  After             // Retry-After of a 429; default NoAfter, as Mastodon
 	Tokens map[string]string // credentials that are accepted, and the local user each belongs to; default none
 	Lies   Lies
-	// StreamPoll is how often a stream looks whether something has happened; default 2 ms. Every ten times of it says that it lives.
+	// StreamPoll is how often a stream looks whether something has happened; default 2 ms. Every ten times of it says
+	// that it lives.
 	StreamPoll time.Duration
 	// Software and Version are for nodeinfo and the instance; default mastodon 4.5.0.
 	Software, Version string
@@ -81,11 +84,15 @@ func GoToSocialLimits() []Limit {
 // Lies are the ways in which a server does otherwise than Mastodon's documents say.
 type Lies struct {
 	IgnoresSince, IgnoresMin, IgnoresMax, IgnoresLimit bool
-	MinIsSince                                         bool          // min_id gives the newest page after the post, as since_id does
-	Ascending                                          bool          // pages asked for with min_id come oldest first
-	MaxLimit                                           int           // the most that a page has, whatever is asked for; default Mastodon's
-	Late                                               time.Duration // a post is shown that long after its id was drawn: every third one
-	PinsFirst                                          bool          // the first post of an account stands at the head of each of its pages that no id was asked with
+	// min_id gives the newest page after the post, as since_id does
+	MinIsSince bool
+	Ascending  bool // pages asked for with min_id come oldest first
+	// the most that a page has, whatever is asked for; default Mastodon's
+	MaxLimit int
+	// a post is shown that long after its id was drawn: every third one
+	Late time.Duration
+	// the first post of an account stands at the head of each of its pages that no id was asked with
+	PinsFirst bool
 
 	RepeatsCursor bool    // the Link of a list leads to the same page for ever
 	Ring          int     // cursors of a list go round in a ring of that many pages; 0 = no

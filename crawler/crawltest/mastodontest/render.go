@@ -59,12 +59,17 @@ func (v *visit) account(p *person) map[string]any {
 		last = at.UTC().Format(time.DateOnly)
 	}
 	out := map[string]any{
-		"id": v.id(p.ID), "username": p.User, "acct": acct, "display_name": v.or(p.Name, p.Name == ""), "note": v.or(note(p), note(p) == ""),
-		"url": w.personURL(p), "uri": w.personURL(p) + "#me", "avatar": w.personURL(p) + "/a.png", "header": v.or("", true),
+		"id": v.id(p.ID), "username": p.User, "acct": acct, "display_name": v.or(p.Name, p.Name == ""),
+		"note": v.or(note(p), note(p) == ""),
+		"url":  w.personURL(p), "uri": w.personURL(p) + "#me", "avatar": w.personURL(p) + "/a.png",
+		"header":     v.or("", true),
 		"created_at": stamp(p.Created.Truncate(24 * time.Hour)), "last_status_at": last,
-		"followers_count": v.claimed(len(lists.Followers)), "following_count": v.claimed(len(lists.Following)), "statuses_count": shown,
-		"bot": p.Bot, "locked": p.Locked, "group": v.or(false, true), "discoverable": !p.Hidden, "indexable": p.Indexable, "noindex": p.NoIndex,
-		"hide_collections": v.l.HidesLists, "fields": v.or(fields, len(fields) == 0), "emojis": v.or([]any{}, true), "roles": []any{},
+		"followers_count": v.claimed(len(lists.Followers)), "following_count": v.claimed(len(lists.Following)),
+		"statuses_count": shown,
+		"bot":            p.Bot, "locked": p.Locked, "group": v.or(false, true), "discoverable": !p.Hidden,
+		"indexable": p.Indexable, "noindex": p.NoIndex,
+		"hide_collections": v.l.HidesLists, "fields": v.or(fields, len(fields) == 0), "emojis": v.or([]any{}, true),
+		"roles": []any{},
 	}
 	if p.Suspended { // as Mastodon: the account stays, what it said goes
 		out["suspended"] = true
@@ -73,7 +78,8 @@ func (v *visit) account(p *person) map[string]any {
 	if p.Moved != nil {
 		moved := *p.Moved
 		moved.Moved = nil
-		out["moved"] = map[string]any{"id": v.id(moved.ID), "username": moved.User, "acct": moved.Acct(), "url": w.personURL(&moved)}
+		out["moved"] = map[string]any{"id": v.id(moved.ID), "username": moved.User, "acct": moved.Acct(),
+			"url": w.personURL(&moved)}
 	}
 	return out
 }
@@ -96,9 +102,11 @@ func (v *visit) status(p *post) map[string]any {
 	out := map[string]any{
 		"id": v.id(p.ID), "uri": at, "url": at, "account": v.account(p.By),
 		"created_at": stamp(created), "edited_at": nil,
-		"content": "", "spoiler_text": v.or("", true), "language": v.or(lang, lang == ""), "visibility": visibility, "sensitive": v.or(false, true),
-		"in_reply_to_id": nil, "in_reply_to_account_id": nil, "reblog": nil, "poll": nil, "card": nil, "media_attachments": v.or([]any{}, true),
-		"replies_count": 0, "reblogs_count": 0, "favourites_count": 0,
+		"content": "", "spoiler_text": v.or("", true), "language": v.or(lang, lang == ""), "visibility": visibility,
+		"sensitive":      v.or(false, true),
+		"in_reply_to_id": nil, "in_reply_to_account_id": nil, "reblog": nil, "poll": nil, "card": nil,
+		"media_attachments": v.or([]any{}, true),
+		"replies_count":     0, "reblogs_count": 0, "favourites_count": 0,
 	}
 	if !p.Edited.IsZero() {
 		out["edited_at"] = stamp(p.Edited)
@@ -106,13 +114,15 @@ func (v *visit) status(p *post) map[string]any {
 	if len(p.Files) > 0 {
 		files := []any{}
 		for i, at := range p.Files {
-			files = append(files, map[string]any{"id": fmt.Sprint(p.First, i), "type": "image", "url": at, "preview_url": at, "remote_url": nil, "description": "a picture"})
+			files = append(files, map[string]any{"id": fmt.Sprint(p.First, i), "type": "image", "url": at,
+				"preview_url": at, "remote_url": nil, "description": "a picture"})
 		}
 		out["media_attachments"] = files
 	}
 	mentions, tags := []any{}, []any{}
 	for _, m := range p.Mentions {
-		mentions = append(mentions, map[string]any{"id": v.id(m.ID), "username": m.User, "acct": m.Acct(), "url": w.personURL(m)})
+		mentions = append(mentions, map[string]any{"id": v.id(m.ID), "username": m.User, "acct": m.Acct(),
+			"url": w.personURL(m)})
 	}
 	for _, t := range p.Tags {
 		tags = append(tags, map[string]any{"name": t, "url": "https://" + w.o.Domain + "/tags/" + t})

@@ -85,10 +85,12 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.URL.Path == "/.well-known/nodeinfo" && !v.l.NoNodeinfo:
-		v.send(map[string]any{"links": []any{map[string]any{"rel": "http://nodeinfo.diaspora.software/ns/schema/2.0", "href": "https://" + w.o.Domain + "/nodeinfo/2.0"}}})
+		v.send(map[string]any{"links": []any{map[string]any{"rel": "http://nodeinfo.diaspora.software/ns/schema/2.0",
+			"href": "https://" + w.o.Domain + "/nodeinfo/2.0"}}})
 	case r.URL.Path == "/nodeinfo/2.0" && !v.l.NoNodeinfo:
-		v.send(map[string]any{"version": "2.0", "software": map[string]any{"name": w.o.Software, "version": w.o.Version},
-			"usage": map[string]any{"users": map[string]any{"total": len(w.Local)}, "localPosts": len(w.Public)}})
+		v.send(map[string]any{"version": "2.0",
+			"software": map[string]any{"name": w.o.Software, "version": w.o.Version},
+			"usage":    map[string]any{"users": map[string]any{"total": len(w.Local)}, "localPosts": len(w.Public)}})
 	case r.URL.Path == "/api/v2/instance" && !v.l.NoV2:
 		v.instance(2)
 	case r.URL.Path == "/api/v2/search":
@@ -105,7 +107,8 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 func (v *visit) shape(path string) string {
 	parts := strings.Split(path, "/")
 	for i := 4; i < len(parts); i++ {
-		if parts[i-1] == "accounts" && parts[i] != "lookup" && parts[i] != "verify_credentials" || parts[i-1] == "statuses" || parts[i-1] == "tag" {
+		if parts[i-1] == "accounts" && parts[i] != "lookup" && parts[i] != "verify_credentials" ||
+			parts[i-1] == "statuses" || parts[i-1] == "tag" {
 			parts[i] = ":id"
 		}
 	}
@@ -296,7 +299,8 @@ func (v *visit) statuses() {
 	case v.path[2] == "history":
 		out := []any{}
 		for i, version := range p.Versions {
-			out = append(out, map[string]any{"content": w.html(p, i), "spoiler_text": "", "created_at": stamp(version.At), "account": v.account(p.By), "media_attachments": []any{}})
+			out = append(out, map[string]any{"content": w.html(p, i), "spoiler_text": "",
+				"created_at": stamp(version.At), "account": v.account(p.By), "media_attachments": []any{}})
 		}
 		v.send(out)
 	default:
@@ -328,7 +332,8 @@ func (v *visit) search() {
 	q, kind := strings.ToLower(v.q.Get("q")), v.q.Get("type")
 	accounts, tags := []any{}, []any{}
 	for _, p := range v.w.People {
-		if (kind == "" || kind == "accounts") && len(accounts) < v.limit(40) && strings.Contains(strings.ToLower(p.Acct()+" "+p.Name), q) {
+		if (kind == "" || kind == "accounts") && len(accounts) < v.limit(40) &&
+			strings.Contains(strings.ToLower(p.Acct()+" "+p.Name), q) {
 			accounts = append(accounts, v.account(p))
 		}
 	}

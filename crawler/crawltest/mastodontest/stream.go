@@ -13,8 +13,8 @@ import (
 
 const streamPath = "/api/v1/streaming/"
 
-// stream sends what happens to the posts of the server's own people, or to those with a hashtag, as server-sent events, from
-// now on, until who listens goes away.
+// stream sends what happens to the posts of the server's own people, or to those with a hashtag, as server-sent events,
+// from now on, until who listens goes away.
 func (w *World) stream(rw http.ResponseWriter, r *http.Request) {
 	v, at := w.listen(rw, r)
 	if v == nil {
@@ -48,7 +48,8 @@ func (w *World) stream(rw http.ResponseWriter, r *http.Request) {
 		if lies.StreamSilent {
 			continue
 		}
-		if lies.StreamChatter > 0 && !send(":"+strings.Repeat("x", lies.StreamChatter)+"\n") || n%10 == 9 && !send(":thump\n") {
+		if lies.StreamChatter > 0 && !send(":"+strings.Repeat("x", lies.StreamChatter)+"\n") || n%10 == 9 &&
+			!send(":thump\n") {
 			return
 		}
 		for _, e := range events {

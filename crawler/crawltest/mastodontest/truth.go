@@ -48,8 +48,10 @@ func (w *World) Truth() Truth {
 	t := Truth{At: w.Advance(), Accounts: map[string]Account{}, Posts: map[string]Post{}}
 	for _, p := range w.People {
 		a := Account{
-			ID: p.ID, Acct: w.Full(p), Name: p.Name, Bio: p.Bio, Fields: slices.Clone(p.Fields), Created: p.Created, Local: p.Host == "",
-			Bot: p.Bot, Locked: p.Locked, NoIndex: p.NoIndex, Indexable: p.Indexable, Discoverable: !p.Hidden, Suspended: p.Suspended,
+			ID: p.ID, Acct: w.Full(p), Name: p.Name, Bio: p.Bio, Fields: slices.Clone(p.Fields), Created: p.Created,
+			Local: p.Host == "",
+			Bot:   p.Bot, Locked: p.Locked, NoIndex: p.NoIndex, Indexable: p.Indexable, Discoverable: !p.Hidden,
+			Suspended: p.Suspended,
 		}
 		if p.Moved != nil {
 			a.Moved = w.Full(p.Moved)
@@ -71,7 +73,8 @@ func (w *World) Truth() Truth {
 }
 
 func (w *World) truthOf(p *post) Post {
-	out := Post{ID: p.ID, By: w.Full(p.By), Lang: p.Lang, Created: p.Created, Edited: p.Edited, Tags: slices.Clone(p.Tags), Links: slices.Clone(p.Links), Shown: p.Shown()}
+	out := Post{ID: p.ID, By: w.Full(p.By), Lang: p.Lang, Created: p.Created, Edited: p.Edited,
+		Tags: slices.Clone(p.Tags), Links: slices.Clone(p.Links), Shown: p.Shown()}
 	for _, m := range p.Mentions {
 		out.Mentions = append(out.Mentions, w.Full(m))
 	}

@@ -38,7 +38,8 @@ func New(o Options) (*World, error) {
 	var worst, err error
 	w.meter, worst = storytest.NewMeter(o.Limits, o.Says, o.After)
 	w.Story, err = storytest.New(storytest.Options{
-		Seed: o.Seed, People: o.People, Remote: o.Remote, Start: o.Start, Clock: o.Clock, Rate: o.Rate, Quiet: o.Quiet, Domain: o.Domain,
+		Seed: o.Seed, People: o.People, Remote: o.Remote, Start: o.Start, Clock: o.Clock, Rate: o.Rate, Quiet: o.Quiet,
+		Domain:   o.Domain,
 		PersonID: func(p *person, serial uint64) string { return w.ident(serial, fmt.Sprint("person", p.N)) },
 		PostID:   func(p *post) string { return w.ident(p.Serial, p.By.ID) },
 		Late: func(p *post) time.Duration {

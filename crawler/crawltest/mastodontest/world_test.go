@@ -103,7 +103,8 @@ func TestOneStory(t *testing.T) {
 func TestLimitsAreExact(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 2, 0, 0, time.UTC) // two minutes into a window
 	now := start
-	w, err := New(Options{People: 10, Clock: func() time.Time { return now }, Limits: MastodonLimits(), Tokens: map[string]string{"t": "x"}})
+	w, err := New(Options{People: 10, Clock: func() time.Time { return now }, Limits: MastodonLimits(),
+		Tokens: map[string]string{"t": "x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,8 @@ func TestLimitsAreExact(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		want  int
-	}{{30 * time.Minute, 200}, {34 * time.Minute, 429}, {34*time.Minute + 59*time.Second, 429}, {35 * time.Minute, 200}} {
+	}{{30 * time.Minute, 200}, {34 * time.Minute, 429}, {34*time.Minute + 59*time.Second, 429},
+		{35 * time.Minute, 200}} {
 		now = start.Add(c.after)
 		last := 0
 		for range 301 {
@@ -182,13 +184,15 @@ func TestServedOverSockets(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	var posts []map[string]any
-	if err := json.NewDecoder(resp.Body).Decode(&posts); err != nil || len(posts) != 3 || !strings.Contains(resp.Header.Get("Link"), `rel="next"`) {
+	if err := json.NewDecoder(resp.Body).Decode(&posts); err != nil || len(posts) != 3 ||
+		!strings.Contains(resp.Header.Get("Link"), `rel="next"`) {
 		t.Errorf("%v %v %v", posts, err, resp.Header)
 	}
 	if resp, _ := get(t, w, "127.0.0.1", "/api/v1/instance", "wrong"); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a wrong token: %s", resp.Status)
 	}
-	if _, err := New(Options{People: -1, Rate: 1e9, Limits: []Limit{{}}}); err == nil || strings.Count(err.Error(), "storytest:") != 3 {
+	if _, err := New(Options{People: -1, Rate: 1e9, Limits: []Limit{{}}}); err == nil ||
+		strings.Count(err.Error(), "storytest:") != 3 {
 		t.Errorf("%v", err)
 	}
 }

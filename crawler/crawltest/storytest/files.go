@@ -35,7 +35,8 @@ func (f *Files) Answer(url string, status int, h http.Header, body []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.files == nil {
-		f.files, f.asked, f.last, f.least = map[string]file{}, map[string]int{}, map[string]time.Time{}, map[string]time.Duration{}
+		f.files, f.asked, f.last, f.least = map[string]file{}, map[string]int{}, map[string]time.Time{},
+			map[string]time.Duration{}
 	}
 	f.files[url] = file{status, h, body}
 }
@@ -63,7 +64,8 @@ func (f *Files) RoundTrip(r *http.Request) (*http.Response, error) {
 	url, host, now := r.URL.String(), r.URL.Host, time.Now()
 	x, ok := f.files[url]
 	if !ok {
-		x = file{status: http.StatusNotFound, header: http.Header{"Content-Type": {"text/plain"}}, body: []byte("nothing\n")}
+		x = file{status: http.StatusNotFound, header: http.Header{"Content-Type": {"text/plain"}},
+			body: []byte("nothing\n")}
 	}
 	if before, again := f.last[host]; again {
 		if gap, had := f.least[host]; !had || now.Sub(before) < gap {
@@ -76,6 +78,7 @@ func (f *Files) RoundTrip(r *http.Request) (*http.Response, error) {
 	if h.Get("Content-Length") == "" {
 		h.Set("Content-Length", strconv.Itoa(len(x.body)))
 	}
-	return &http.Response{StatusCode: x.status, Status: strconv.Itoa(x.status) + " " + http.StatusText(x.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	return &http.Response{StatusCode: x.status, Status: strconv.Itoa(x.status) + " " + http.StatusText(x.status),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: io.NopCloser(bytes.NewReader(x.body)), ContentLength: int64(len(x.body)), Request: r}, nil
 }

@@ -13,8 +13,8 @@ import (
 type Headers int
 
 // The forms of limit headers: X-RateLimit-* with a time in ISO 8601 (Mastodon),
-// the same with epoch seconds, RateLimit-* with epoch seconds (AT Protocol's PDS), RateLimit-* with seconds from now (the IETF's
-// draft), its one-line form, and none.
+// the same with epoch seconds, RateLimit-* with epoch seconds (AT Protocol's PDS), RateLimit-* with seconds from now
+// (the IETF's draft), its one-line form, and none.
 const (
 	ISO Headers = iota
 	Epoch

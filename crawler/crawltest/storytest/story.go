@@ -19,9 +19,11 @@ type Options struct {
 	Remote float64          // share of people that live on other servers; default 0.15, negative = none
 	Start  time.Time        // when the story begins; default 2026-01-01
 	Clock  func() time.Time // default: Start and thirty days, for ever
-	Rate   float64          // posts a day of the least active; the mean is about four times that; default 0.3, negative = nobody posts of himself
-	Quiet  bool             // nothing is edited, deleted, suspended, moved or unfollowed by itself
-	Domain string           // behind the @ of the people of this server, for Full
+	// posts a day of the least active; the mean is about four times that; default 0.3, negative = nobody posts of
+	// himself
+	Rate   float64
+	Quiet  bool   // nothing is edited, deleted, suspended, moved or unfollowed by itself
+	Domain string // behind the @ of the people of this server, for Full
 
 	// How the service names things; required. A serial is in order of time.
 	PersonID func(p *Person, serial uint64) string
@@ -196,7 +198,8 @@ func New(o Options) (*Story, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	w := &Story{O: o, now: o.Start, ByID: map[string]*Person{}, ByName: map[string]*Person{}, Posts: map[string]*Post{}, Tags: map[string][]*Post{}}
+	w := &Story{O: o, now: o.Start, ByID: map[string]*Person{}, ByName: map[string]*Person{}, Posts: map[string]*Post{},
+		Tags: map[string][]*Post{}}
 	for n := range o.People {
 		w.born(n)
 	}
@@ -273,7 +276,8 @@ func (w *Story) born(n int) *Person {
 	v := tongues()[rng.IntN(3)]
 	given := v.names[rng.IntN(len(v.names))]
 	place := v.places[rng.IntN(len(v.places))]
-	p := &Person{N: n, rng: rng, User: fmt.Sprintf("%s%d", ascii(given), n), Lang: v.lang, Name: given + " " + v.names[rng.IntN(len(v.names))]}
+	p := &Person{N: n, rng: rng, User: fmt.Sprintf("%s%d", ascii(given), n), Lang: v.lang, Name: given +
+		" " + v.names[rng.IntN(len(v.names))]}
 	p.Created = w.O.Start.Add(-time.Duration(rng.IntN(2000*24)) * time.Hour)
 	p.rate = min(w.O.Rate*math.Pow(1-rng.Float64(), -1/1.2), 200*w.O.Rate)
 	if newcomer := n >= w.O.People; newcomer {
@@ -281,7 +285,8 @@ func (w *Story) born(n int) *Person {
 	} else if float64(n) >= float64(w.O.People)*(1-w.O.Remote) {
 		p.Host = fmt.Sprintf("far%d.test", n%5)
 	}
-	p.Bot, p.Locked, p.NoIndex, p.Indexable, p.Hidden = rng.IntN(10) == 0, rng.IntN(10) == 0, rng.IntN(8) == 0, rng.IntN(3) == 0, rng.IntN(8) == 0
+	p.Bot, p.Locked, p.NoIndex, p.Indexable, p.Hidden = rng.IntN(10) == 0, rng.IntN(10) == 0, rng.IntN(8) == 0,
+		rng.IntN(3) == 0, rng.IntN(8) == 0
 	p.Bio = v.bio + " " + place + " & " + v.places[rng.IntN(len(v.places))] + "."
 	switch rng.IntN(10) {
 	case 0:
@@ -393,7 +398,8 @@ func (w *Story) speaks(at time.Time, e event) {
 		}, of: of})
 	}
 	if p.rng.IntN(15) == 0 {
-		w.plan(at.Add(time.Duration(p.rng.IntN(72*3600))*time.Second), event{do: func(_ time.Time, e event) { w.remove(e.of) }, of: of})
+		w.plan(at.Add(time.Duration(p.rng.IntN(72*3600))*time.Second),
+			event{do: func(_ time.Time, e event) { w.remove(e.of) }, of: of})
 	}
 }
 

@@ -15,11 +15,17 @@ type tongue struct {
 func tongues() []tongue {
 	f := strings.Fields
 	return []tongue{
-		{"pt", "Gosto de comboios e de café. Vivo entre", "Localização", f("Inês João Conceição Tomás Graça Simão Luísa Gonçalo Rui Fátima"), f("Braga Évora Coimbra Aveiro Faro Setúbal"),
+		{"pt", "Gosto de comboios e de café. Vivo entre", "Localização",
+			f("Inês João Conceição Tomás Graça Simão Luísa Gonçalo Rui Fátima"),
+			f("Braga Évora Coimbra Aveiro Faro Setúbal"),
 			f("hoje o comboio para a cidade chegou tarde mas ninguém se queixou porque havia café e bolos na estação antiga"), f("portugal comboios café lisboa fotografia")},
-		{"es", "Leo mucho y escribo poco. Vivo entre", "Ubicación", f("Lucía Álvaro Pilar Íñigo Rocío Andrés Nuria Joaquín Begoña Martín"), f("Cádiz Zamora Jaén León Soria Gijón"),
+		{"es", "Leo mucho y escribo poco. Vivo entre", "Ubicación",
+			f("Lucía Álvaro Pilar Íñigo Rocío Andrés Nuria Joaquín Begoña Martín"),
+			f("Cádiz Zamora Jaén León Soria Gijón"),
 			f("esta mañana la feria abrió pronto y los vecinos compraron queso aunque llovía mucho sobre la plaza vieja"), f("españa feria libros cine fotografía")},
-		{"en", "I mend old radios. Living between", "Location", f("Harriet Owen Maeve Edmund Isla Walter Nora Callum Beatrice Ralph"), f("Whitby Ludlow Hexham Oban Tenby Rye"),
+		{"en", "I mend old radios. Living between", "Location",
+			f("Harriet Owen Maeve Edmund Isla Walter Nora Callum Beatrice Ralph"),
+			f("Whitby Ludlow Hexham Oban Tenby Rye"),
 			f("this morning the ferry left early and nobody minded because the bakery by the harbour had fresh bread again"), f("ferry radio books photography news")},
 	}
 }

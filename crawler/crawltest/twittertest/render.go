@@ -14,9 +14,11 @@ func (v *visit) claimed(n int) int {
 func (v *visit) profile(p *person) map[string]any {
 	shown, _ := v.w.Count(p)
 	return map[string]any{
-		"id": p.ID, "username": p.User, "name": p.Name, "description": p.Bio, "location": p.Fields[0][1], "created_at": stamp(p.Created), "protected": p.Locked, "verified": false,
+		"id": p.ID, "username": p.User, "name": p.Name, "description": p.Bio, "location": p.Fields[0][1],
+		"created_at": stamp(p.Created), "protected": p.Locked, "verified": false,
 		"profile_image_url": "https://pbs.test/" + p.ID,
-		"public_metrics":    map[string]any{"followers_count": v.claimed(len(p.Followers)), "following_count": v.claimed(len(p.Following)), v.word + "_count": shown, "listed_count": 0},
+		"public_metrics": map[string]any{"followers_count": v.claimed(len(p.Followers)),
+			"following_count": v.claimed(len(p.Following)), v.word + "_count": shown, "listed_count": 0},
 	}
 }
 
@@ -30,8 +32,9 @@ func (v *visit) post(p *post) map[string]any {
 		history = append(history, id)
 	}
 	out := map[string]any{
-		"id": p.ID, "author_id": p.By.ID, "created_at": stamp(at), "lang": p.Lang, "conversation_id": p.First, "edit_history_" + v.word + "_ids": append(history, p.ID),
-		"public_metrics": map[string]any{"retweet_count": 0, "reply_count": 0, "like_count": 0, "quote_count": 0},
+		"id": p.ID, "author_id": p.By.ID, "created_at": stamp(at), "lang": p.Lang, "conversation_id": p.First,
+		"edit_history_" + v.word + "_ids": append(history, p.ID),
+		"public_metrics":                  map[string]any{"retweet_count": 0, "reply_count": 0, "like_count": 0, "quote_count": 0},
 	}
 	tags, mentions, urls, refs := []any{}, []any{}, []any{}, []any{}
 	for _, t := range p.Tags {
@@ -41,7 +44,8 @@ func (v *visit) post(p *post) map[string]any {
 		mentions = append(mentions, map[string]any{"start": 0, "end": 1, "username": m.User, "id": m.ID})
 	}
 	for _, l := range p.Links {
-		urls = append(urls, map[string]any{"start": 0, "end": 1, "url": "https://t.co/x", "expanded_url": l, "display_url": l})
+		urls = append(urls, map[string]any{"start": 0, "end": 1, "url": "https://t.co/x", "expanded_url": l,
+			"display_url": l})
 	}
 	out["entities"] = map[string]any{"hashtags": tags, "mentions": mentions, "urls": urls}
 	switch {

@@ -49,18 +49,22 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Date", v.now.UTC().Format(http.TimeFormat))
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if len(w.o.Tokens) > 0 && !slices.Contains(w.o.Tokens, token) {
-		v.JSON(http.StatusUnauthorized, map[string]any{"title": "Unauthorized", "type": "about:blank", "status": 401, "detail": "Unauthorized"})
+		v.JSON(http.StatusUnauthorized, map[string]any{"title": "Unauthorized", "type": "about:blank", "status": 401,
+			"detail": "Unauthorized"})
 		return
 	}
 	if !w.meter.Allow(rw.Header(), storytest.Visitor{From: from, Token: token, Class: class}, v.now) {
 		w.report.Refused++
-		v.JSON(http.StatusTooManyRequests, map[string]any{"title": "Too Many Requests", "detail": "Too Many Requests", "type": "about:blank", "status": 429})
+		v.JSON(http.StatusTooManyRequests, map[string]any{"title": "Too Many Requests", "detail": "Too Many Requests",
+			"type": "about:blank", "status": 429})
 		return
 	}
 	switch {
 	case v.Broken(v.l.Down, v.l.Redirect, v.l.HTML200):
 	case w.o.Money > 0 && w.spent >= w.o.Money:
-		v.JSON(http.StatusTooManyRequests, map[string]any{"title": "UsageCapExceeded", "detail": "Usage cap exceeded: Monthly product cap", "type": problems + "usage-capped", "period": "Monthly"})
+		v.JSON(http.StatusTooManyRequests,
+			map[string]any{"title": "UsageCapExceeded", "detail": "Usage cap exceeded: Monthly product cap",
+				"type": problems + "usage-capped", "period": "Monthly"})
 	case answer == nil:
 		v.JSON(http.StatusNotFound, map[string]any{"title": "Not Found", "type": "about:blank", "status": 404})
 	case v.l.Refused != "":
@@ -141,17 +145,22 @@ func (v *visit) refuses() bool {
 
 func (v *visit) invalid(detail string) {
 	v.w.report.Invalid++
-	v.JSON(http.StatusBadRequest, map[string]any{"title": "Invalid Request", "detail": "One or more parameters to your request was invalid.", "type": problems + "invalid-request", "errors": []any{map[string]any{"message": detail}}})
+	v.JSON(http.StatusBadRequest,
+		map[string]any{"title": "Invalid Request", "detail": "One or more parameters to your request was invalid.",
+			"type": problems + "invalid-request", "errors": []any{map[string]any{"message": detail}}})
 }
 
 // missing is what errors[] says of one that is not shown.
 func missing(kind, id string, suspended, protected bool) map[string]any {
-	out := map[string]any{"value": id, "resource_id": id, "parameter": "id", "resource_type": kind, "title": "Not Found Error", "type": problems + "resource-not-found", "detail": fmt.Sprintf("Could not find %s with id: [%s].", kind, id)}
+	out := map[string]any{"value": id, "resource_id": id, "parameter": "id", "resource_type": kind,
+		"title": "Not Found Error", "type": problems + "resource-not-found",
+		"detail": fmt.Sprintf("Could not find %s with id: [%s].", kind, id)}
 	switch {
 	case suspended:
 		out["title"], out["detail"] = "Forbidden", "User has been suspended: ["+id+"]."
 	case protected:
-		out["title"], out["type"], out["detail"] = "Authorization Error", problems+"not-authorized-for-resource", "Sorry, you are not authorized to see the "+kind+" with id: ["+id+"]."
+		out["title"], out["type"], out["detail"] = "Authorization Error", problems+"not-authorized-for-resource",
+			"Sorry, you are not authorized to see the "+kind+" with id: ["+id+"]."
 	}
 	return out
 }
@@ -211,7 +220,8 @@ func (v *visit) user(id string) {
 func (v *visit) who(id string) *person {
 	p := v.w.ByID[id]
 	if p == nil || p.Suspended || p.Locked {
-		v.JSON(http.StatusOK, map[string]any{"errors": []any{missing("user", id, p != nil && p.Suspended, p != nil && p.Locked)}})
+		v.JSON(http.StatusOK,
+			map[string]any{"errors": []any{missing("user", id, p != nil && p.Suspended, p != nil && p.Locked)}})
 		return nil
 	}
 	return p
@@ -221,7 +231,8 @@ func (v *visit) who(id string) *person {
 func (v *visit) limit(least, most int) int {
 	n, err := strconv.Atoi(v.q.Get("max_results"))
 	if err != nil || n < least || n > most {
-		v.invalid(fmt.Sprintf("The max_results query parameter value [%s] is not between %d and %d", v.q.Get("max_results"), least, most))
+		v.invalid(fmt.Sprintf("The max_results query parameter value [%s] is not between %d and %d",
+			v.q.Get("max_results"), least, most))
 		return 0
 	}
 	if v.l.MaxLimit > 0 {
@@ -237,7 +248,8 @@ func (v *visit) byID() {
 	for _, id := range ids {
 		switch p := v.w.Posts[id]; {
 		case p == nil || !p.Shown() || p.By.Locked:
-			faults = append(faults, missing(v.word, id, p != nil && p.By.Suspended, p != nil && !p.Deleted && p.By.Locked))
+			faults = append(faults, missing(v.word, id, p != nil && p.By.Suspended, p != nil && !p.Deleted &&
+				p.By.Locked))
 		default:
 			data = append(data, v.post(p))
 			in.of(p)
@@ -253,7 +265,8 @@ func (v *visit) search() {
 	}
 	var found []*post
 	for _, p := range v.w.Public {
-		if q := strings.ToLower(strings.TrimPrefix(v.q.Get("query"), "#")); v.now.Sub(p.Created) <= 7*24*time.Hour && !p.By.Locked && p.Boost == nil && strings.Contains(strings.ToLower(p.Last().Text), q) {
+		if q := strings.ToLower(strings.TrimPrefix(v.q.Get("query"), "#")); v.now.Sub(p.Created) <= 7*24*time.Hour &&
+			!p.By.Locked && p.Boost == nil && strings.Contains(strings.ToLower(p.Last().Text), q) {
 			found = append(found, p)
 		}
 	}
@@ -273,13 +286,15 @@ func (v *visit) timeline(all []*post, param string, least int) {
 		return
 	}
 	if v.l.EmptyFirst && token == "" && len(all) > 0 && !v.q.Has("until_id") {
-		v.send(nil, nil, map[string]any{"meta": map[string]any{"result_count": 0, "next_token": "b26v9999999999999999999"}})
+		v.send(nil, nil, map[string]any{"meta": map[string]any{"result_count": 0,
+			"next_token": "b26v9999999999999999999"}})
 		return
 	}
 	var in []*post
 	more := false
 	for _, p := range all {
-		if token != "" && !above(at, p.ID) || v.q.Has("until_id") && !above(v.q.Get("until_id"), p.ID) || v.q.Has("since_id") && !v.l.IgnoresSince && !above(p.ID, v.q.Get("since_id")) {
+		if token != "" && !above(at, p.ID) || v.q.Has("until_id") && !above(v.q.Get("until_id"), p.ID) ||
+			v.q.Has("since_id") && !v.l.IgnoresSince && !above(p.ID, v.q.Get("since_id")) {
 			continue
 		}
 		if len(in) == limit {
@@ -321,7 +336,8 @@ func (v *visit) edges(id, side string) {
 		all = nil
 	}
 	l := v.l
-	in, next := storytest.Ways{Repeats: l.RepeatsToken, Ring: l.Ring, Endless: l.Endless, Shuffles: l.Shuffles, EmptyTail: l.EmptyTail}.
+	in, next := storytest.Ways{Repeats: l.RepeatsToken, Ring: l.Ring, Endless: l.Endless, Shuffles: l.Shuffles,
+		EmptyTail: l.EmptyTail}.
 		Cut(all, limit, v.q.Get("pagination_token"), v.w.report.Requests)
 	data, meta := []any{}, map[string]any{"result_count": len(in)}
 	for _, f := range in {

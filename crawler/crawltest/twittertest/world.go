@@ -34,8 +34,10 @@ type Options struct {
 // XLimits are those of an application, in fifteen minutes.
 func XLimits() []storytest.Limit {
 	var out []storytest.Limit
-	for class, most := range map[string]int{"users": 300, "posts": 10_000, "post": 3500, "followers": 300, "following": 300, "search": 450} {
-		out = append(out, storytest.Limit{Name: class, Max: most, Window: 15 * time.Minute, Auth: true, Class: class, Rolling: true})
+	for class, most := range map[string]int{"users": 300, "posts": 10_000, "post": 3500, "followers": 300,
+		"following": 300, "search": 450} {
+		out = append(out, storytest.Limit{Name: class, Max: most, Window: 15 * time.Minute, Auth: true, Class: class,
+			Rolling: true})
 	}
 	return out
 }
@@ -44,9 +46,11 @@ func XLimits() []storytest.Limit {
 type Lies struct {
 	Posts     bool // answers have the spelling of 2026: referenced_posts, includes.posts, ...
 	OnlyPosts bool // and parameters too: tweet.fields is refused, and each value with the older word in it
-	// Refuses are parameters, or values of those that list fields, of which the first that a request has is refused by its name.
+	// Refuses are parameters, or values of those that list fields, of which the first that a request has is refused by
+	// its name.
 	Refuses []string
-	// Refusal is how a refusal reads, with PARAM for the parameter and VALUE for the value, which may be none; default: as the API says it.
+	// Refusal is how a refusal reads, with PARAM for the parameter and VALUE for the value, which may be none; default:
+	// as the API says it.
 	Refusal      string
 	Refused      string  // everything is a 400 that says so
 	SaysNothing  bool    // what is not there is left out without a word
@@ -90,7 +94,8 @@ func New(o Options) (*World, error) {
 	var worst, err error
 	w.meter, worst = storytest.NewMeter(o.Limits, storytest.EpochX, storytest.NoAfter)
 	w.Story, err = storytest.New(storytest.Options{
-		Seed: o.Seed, People: o.People, Remote: -1, Start: o.Start, Clock: o.Clock, Rate: o.Rate, Quiet: o.Quiet, Domain: "x.test",
+		Seed: o.Seed, People: o.People, Remote: -1, Start: o.Start, Clock: o.Clock, Rate: o.Rate, Quiet: o.Quiet,
+		Domain:   "x.test",
 		PersonID: func(p *person, serial uint64) string { return strconv.FormatUint(serial, 10) },
 		PostID:   func(p *post) string { return strconv.FormatUint(p.Serial, 10) },
 		Edited: func(p *post) { // an edit is a post of its own, in place of the one before
@@ -127,7 +132,10 @@ func newest(list []*post) (out []*post) {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(a, b *post) int { return -cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(out, func(a, b *post) int {
+		return -cmp.Or(cmp.Compare(len(a.ID), len(b.ID)),
+			cmp.Compare(a.ID, b.ID))
+	})
 	return out
 }
 
@@ -164,7 +172,8 @@ func (w *World) Truth() Truth {
 	w.Advance()
 	t := Truth{map[string]Account{}, map[string]Post{}}
 	for _, p := range w.People {
-		a := Account{ID: p.ID, User: p.User, Name: p.Name, Bio: p.Bio, Place: p.Fields[0][1], Created: p.Created, Protected: p.Locked, Suspended: p.Suspended}
+		a := Account{ID: p.ID, User: p.User, Name: p.Name, Bio: p.Bio, Place: p.Fields[0][1], Created: p.Created,
+			Protected: p.Locked, Suspended: p.Suspended}
 		for _, f := range slices.Backward(p.Followers) {
 			a.Followers = append(a.Followers, f.Who.ID)
 		}
@@ -177,7 +186,8 @@ func (w *World) Truth() Truth {
 		t.Accounts[p.ID] = a
 	}
 	for id, p := range w.Posts {
-		out := Post{ID: id, By: p.By.ID, Lang: p.Lang, Versions: append(slices.Clone(w.was[p]), id), Tags: slices.Clone(p.Tags), Links: slices.Clone(p.Links), Shown: p.Shown()}
+		out := Post{ID: id, By: p.By.ID, Lang: p.Lang, Versions: append(slices.Clone(w.was[p]), id),
+			Tags: slices.Clone(p.Tags), Links: slices.Clone(p.Links), Shown: p.Shown()}
 		for _, m := range p.Mentions {
 			out.Mentions = append(out.Mentions, m.ID)
 		}

@@ -55,7 +55,8 @@ func BenchmarkGroupEqual(b *testing.B) {
 	for b.Loop() {
 		GroupAll(func(yield func(Text) bool) {
 			for i := range 100_000 {
-				if !yield(Text{ID: fmt.Sprint(i), Text: fmt.Sprintf("RT @user%d: sempre o mesmo texto de oito palavras distintas", i)}) {
+				if !yield(Text{ID: fmt.Sprint(i),
+					Text: fmt.Sprintf("RT @user%d: sempre o mesmo texto de oito palavras distintas", i)}) {
 					return
 				}
 			}

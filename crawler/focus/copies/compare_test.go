@@ -22,16 +22,23 @@ func TestCompare(t *testing.T) {
 		{"negation", base, strings.Replace(base, "fica", "não fica", 1), "", 0},
 		{"negation without accent", base, strings.Replace(base, "fica", "nao fica", 1), "", 0},
 		{"negating comment", base, "não concordo: " + base, "", 0},
-		{"english negation", "the new bridge will open to traffic before the end of summer", "the new bridge will not open to traffic before the end of summer", "", 0},
-		{"contraction", "they do think that the bridge opens to traffic this summer", "they don't think that the bridge opens to traffic this summer", "", 0},
-		{"english no", "there is a good reason to close the bridge this year", "there is no good reason to close the bridge this year", "", 0},
-		{"portuguese no", "o jogo decorreu no estádio da cidade com muito público", "o jogo decorreu num estádio da cidade com muito público", ByEdit, 1},
-		{"number", "a temperatura sobe para 31 graus na região de lisboa amanhã", "a temperatura sobe para 32 graus na região de lisboa amanhã", "", 0},
-		{"name", "o tribunal de Lisboa condenou o antigo autarca a pena suspensa", "o tribunal de Braga condenou o antigo autarca a pena suspensa", "", 0},
+		{"english negation", "the new bridge will open to traffic before the end of summer",
+			"the new bridge will not open to traffic before the end of summer", "", 0},
+		{"contraction", "they do think that the bridge opens to traffic this summer",
+			"they don't think that the bridge opens to traffic this summer", "", 0},
+		{"english no", "there is a good reason to close the bridge this year",
+			"there is no good reason to close the bridge this year", "", 0},
+		{"portuguese no", "o jogo decorreu no estádio da cidade com muito público",
+			"o jogo decorreu num estádio da cidade com muito público", ByEdit, 1},
+		{"number", "a temperatura sobe para 31 graus na região de lisboa amanhã",
+			"a temperatura sobe para 32 graus na região de lisboa amanhã", "", 0},
+		{"name", "o tribunal de Lisboa condenou o antigo autarca a pena suspensa",
+			"o tribunal de Braga condenou o antigo autarca a pena suspensa", "", 0},
 		{"case", base, strings.ToUpper(base), BySimhash, 0},
 		{"chinese word", "今天北京的天气非常好我们一起去公园玩吧", "今天上海的天气非常好我们一起去公园玩吧", ByEdit, 1},
 		{"chinese negation", "今天北京的天气很好我们一起去公园玩吧", "今天北京的天气不好我们一起去公园玩吧", "", 0},
-		{"moved negation", "não gosto de peixe mas gosto de carne com batatas fritas", "gosto de peixe mas não gosto de carne com batatas fritas", "", 0},
+		{"moved negation", "não gosto de peixe mas gosto de carne com batatas fritas",
+			"gosto de peixe mas não gosto de carne com batatas fritas", "", 0},
 		{"unlike", base, "um texto que fala de outra coisa e só por acaso tem palavras em comum", "", 0},
 		{"seven words", "hoje há mais sol em toda faro", "hoje há mais chuva em toda faro", "", 0},
 	} {
@@ -57,7 +64,8 @@ func TestCrowdedBucket(t *testing.T) {
 		texts = append(texts, Text{ID: fmt.Sprint(i), Time: int64(i), Text: head + strings.Join(body, " ")})
 		if i%10 == 0 {
 			body[3] = "fim"
-			texts = append(texts, Text{ID: fmt.Sprintf("%d'", i), Time: int64(n + i), Text: head + strings.Join(body, " ")})
+			texts = append(texts, Text{ID: fmt.Sprintf("%d'", i), Time: int64(n + i),
+				Text: head + strings.Join(body, " ")})
 		}
 	}
 	groups := groupTexts(Options{}, texts...)

@@ -84,7 +84,8 @@ func join(n int, links []link, ref func(int32) Ref) []Group {
 
 // better orders links of one text by how close the earlier one is.
 func (l link) better(k link) int {
-	return cmp.Or(cmp.Compare(l.Reason.rank(), k.Reason.rank()), cmp.Compare(l.Distance, k.Distance), cmp.Compare(l.a, k.a))
+	return cmp.Or(cmp.Compare(l.Reason.rank(), k.Reason.rank()), cmp.Compare(l.Distance, k.Distance),
+		cmp.Compare(l.a, k.a))
 }
 
 func sortLinks(links []link) {

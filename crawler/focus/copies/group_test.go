@@ -205,7 +205,8 @@ func TestMarksOnlyTextsMatchNothing(t *testing.T) {
 	g := NewGrouper(Options{})
 	p := NewGrouper(Options{Paper: true})
 	for i := range 1000 {
-		text := Text{ID: fmt.Sprint(i), Text: []string{fmt.Sprintf("RT @user%d:", i), "@a @b", "转发微博", "🎉 RT", "Retweeted by x"}[i%5]}
+		text := Text{ID: fmt.Sprint(i), Text: []string{fmt.Sprintf("RT @user%d:", i), "@a @b", "转发微博", "🎉 RT",
+			"Retweeted by x"}[i%5]}
 		g.Add(text)
 		p.Add(text)
 	}

@@ -245,7 +245,8 @@ func (f *finder) crowd(run []keyed) {
 		for i, e := range sorted {
 			sorted[i].key = order(&f.prints[e.at])
 		}
-		slices.SortFunc(sorted, func(x, y keyed) int { return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.at, y.at)) })
+		slices.SortFunc(sorted,
+			func(x, y keyed) int { return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.at, y.at)) })
 		for i, x := range sorted {
 			for _, y := range sorted[i+1 : min(len(sorted), i+1+neighbours)] {
 				f.compare(x.at, y.at)

@@ -219,7 +219,8 @@ func negates(word string) bool {
 // englishWord: short words that are frequent in English and rare elsewhere.
 func englishWord(word string) bool {
 	switch word {
-	case "the", "is", "are", "and", "of", "to", "it", "this", "that", "have", "has", "there", "you", "with", "was", "we", "they":
+	case "the", "is", "are", "and", "of", "to", "it", "this", "that", "have", "has", "there", "you", "with", "was",
+		"we", "they":
 		return true
 	}
 	return false

@@ -87,7 +87,8 @@ func TestStrip(t *testing.T) {
 
 func TestStripHits(t *testing.T) {
 	_, hits := Strip("RT @a: x (via @b) //@c: \"@d y @e RT z Retweeted by f")
-	for rule, want := range map[Rule]int{RuleOfficial: 1, RuleRepost: 0, RuleVia: 1, RuleSlashes: 1, RuleQuoted: 1, RuleBare: 2} {
+	for rule, want := range map[Rule]int{RuleOfficial: 1, RuleRepost: 0, RuleVia: 1, RuleSlashes: 1, RuleQuoted: 1,
+		RuleBare: 2} {
 		if hits[rule] != want {
 			t.Errorf("%v: %d hits, want %d (%v)", rule, hits[rule], want, hits)
 		}
@@ -99,7 +100,8 @@ func TestStripHits(t *testing.T) {
 
 // alphabet is pieces of which marks are made, so that random texts hit the rules.
 var alphabet = []string{"RT", "MT", "rt", "via", "@", "＠", ":", "：", "//", "/", "(", ")", " ", "  ", "\n",
-	"转", "轉發", "转发微博", "张三", "a", "user", ".", ".pt", "-", "_", "'", "\"", "“", "”", "#", "&", "Retweeted by ", ", ", "and ",
+	"转", "轉發", "转发微博", "张三", "a", "user", ".", ".pt", "-", "_", "'", "\"", "“", "”", "#", "&", "Retweeted by ", ", ",
+	"and ",
 	"http://", "www.", "ç", "\u00a0", "\xff", "não", "1"}
 
 func drawMarks(t *rapid.T) string {

@@ -34,7 +34,8 @@ func TestPaperExample(t *testing.T) {
 		t.Errorf("with sets %016x and %016x", a, b)
 	}
 	texts := []Text{{ID: "1", Text: "毛主席伟大，伟大，伟大"}, {ID: "2", Text: "毛主席伟大"}}
-	if m, ok := (Options{}).Compare(NewPrint(texts[0]), NewPrint(texts[1])); !ok || m.Distance != 0 || m.Reason != BySimhash {
+	if m, ok := (Options{}).Compare(NewPrint(texts[0]), NewPrint(texts[1])); !ok || m.Distance != 0 ||
+		m.Reason != BySimhash {
 		t.Errorf("as texts: %+v %v", m, ok)
 	}
 }
@@ -114,7 +115,8 @@ func FuzzTokens(f *testing.F) {
 		if err != nil || !slices.Equal(p.Units, q.Units) || p.Bits != q.Bits {
 			t.Fatalf("round trip: %v", err)
 		}
-		if m, ok := (Options{}).Compare(p, q); ok != (p.Features > 0) || ok && m.Reason != ByExact && m.Reason != ByOfficial {
+		if m, ok := (Options{}).Compare(p, q); ok != (p.Features > 0) || ok && m.Reason != ByExact &&
+			m.Reason != ByOfficial {
 			t.Fatalf("not a copy of itself: %+v %v", m, ok)
 		}
 	})

@@ -208,7 +208,8 @@ func isWordRune(r rune) bool {
 
 // isIdeograph says whether r belongs to a script written without blanks.
 func isIdeograph(r rune) bool {
-	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) && !unicode.IsDigit(r) ||
+	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) &&
+		!unicode.IsDigit(r) ||
 		r >= 0x0E00 && r < 0x0E80 && unicode.Is(unicode.Thai, r)
 }
 

@@ -12,7 +12,8 @@ import (
 // The short cuts for common letters say what the tables of Unicode say.
 func TestRunes(t *testing.T) {
 	for r := range unicode.MaxRune + 1 {
-		if want := unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r) || r == '_'; isWordRune(r) != want {
+		if want := unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r) ||
+			r == '_'; isWordRune(r) != want {
 			t.Errorf("isWordRune(%U) is %v", r, !want)
 		}
 		if got := toLower(r); got != unicode.ToLower(r) {

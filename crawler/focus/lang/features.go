@@ -54,7 +54,8 @@ var latin = makeLatin()
 
 func makeLatin() *letters {
 	l := &letters{}
-	odd := map[rune]byte{'ß': 's', 'æ': 'a', 'ø': 'o', 'ð': 'd', 'þ': 't', 'đ': 'd', 'ħ': 'h', 'ı': 'i', 'ĸ': 'k', 'ł': 'l', 'ŋ': 'n', 'œ': 'o', 'ŧ': 't', 'ƒ': 'f', 'ǝ': 'e', 'ə': 'e', 'ª': 'a', 'º': 'o'}
+	odd := map[rune]byte{'ß': 's', 'æ': 'a', 'ø': 'o', 'ð': 'd', 'þ': 't', 'đ': 'd', 'ħ': 'h', 'ı': 'i', 'ĸ': 'k',
+		'ł': 'l', 'ŋ': 'n', 'œ': 'o', 'ŧ': 't', 'ƒ': 'f', 'ǝ': 'e', 'ə': 'e', 'ª': 'a', 'º': 'o'}
 	fold := func(r rune) byte {
 		r = unicode.ToLower(r)
 		if r < utf8.RuneSelf {
@@ -277,7 +278,8 @@ func (s *scanner) next() bool {
 func (s *scanner) skipName() {
 	for s.pos < len(s.text) {
 		c := s.text[s.pos]
-		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '@' || c == '-' || c >= utf8.RuneSelf ||
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '@' || c == '-' ||
+			c >= utf8.RuneSelf ||
 			c == '.' && s.pos+1 < len(s.text) && s.text[s.pos+1] > ' ' {
 			s.pos++
 			continue
@@ -299,7 +301,8 @@ func (s *scanner) skipAddress() bool {
 		case '/':
 			address = address || dot
 		case '.':
-			dot = dot || end > s.pos && end+1 < len(s.text) && s.text[end+1] > ' ' && s.text[end+1] != '.' && s.text[end-1] != '.'
+			dot = dot || end > s.pos && end+1 < len(s.text) && s.text[end+1] > ' ' && s.text[end+1] != '.' &&
+				s.text[end-1] != '.'
 		}
 		if !address && end-s.pos > maxAddress {
 			break

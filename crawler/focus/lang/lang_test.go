@@ -202,7 +202,8 @@ func TestFoldsAccentsAndElongation(t *testing.T) {
 
 // A text without its accents has no features that the whole text lacks.
 func TestStrippedIsASubset(t *testing.T) {
-	const accents, none = "Então não há ninguém à espera do avô? Às três já lá estão", "Entao nao ha ninguem a espera do avo? As tres ja la estao"
+	const accents, none = "Então não há ninguém à espera do avô? Às três já lá estão",
+		"Entao nao ha ninguem a espera do avo? As tres ja la estao"
 	for name, features := range map[string]func(string) []uint64{
 		"languages": func(text string) []uint64 { f, _, _ := Features(text, nil); return f },
 		"varieties": func(text string) []uint64 { return VarietyFeatures(text, nil) },
@@ -239,7 +240,8 @@ func TestFrames(t *testing.T) {
 		return n
 	}
 	const said = "A rainha está a escrever uma carta ao seu irmão."
-	like, unlike := shared(said, "A empresa está a resolver uma queixa ao seu cliente."), shared(said, "A empresa está resolvendo uma queixa de seu cliente.")
+	like, unlike := shared(said, "A empresa está a resolver uma queixa ao seu cliente."),
+		shared(said, "A empresa está resolvendo uma queixa de seu cliente.")
 	if like < unlike+15 {
 		t.Errorf("%d features in common with what is said alike, %d with what is not", like, unlike)
 	}
@@ -287,7 +289,8 @@ func TestProperties(t *testing.T) {
 		runes := []rune(text)
 		for i, r := range runes {
 			long.WriteRune(r)
-			alone := unicode.IsLetter(r) && r < 0x250 && unicode.ToLower(r) != 'k' && letterOf(r) != letterOf(prev) && (i+1 == len(runes) || letterOf(runes[i+1]) != letterOf(r))
+			alone := unicode.IsLetter(r) && r < 0x250 && unicode.ToLower(r) != 'k' && letterOf(r) != letterOf(prev) &&
+				(i+1 == len(runes) || letterOf(runes[i+1]) != letterOf(r))
 			if alone && !strings.ContainsAny(text, "@#/:.") && rapid.IntRange(0, 9).Draw(t, "draw out") == 0 {
 				long.WriteString(strings.Repeat(string(r), rapid.IntRange(2, 5).Draw(t, "by")))
 			}
@@ -407,7 +410,8 @@ func TestNoAllocation(t *testing.T) {
 // A text is read once, however it is made: no run of bytes costs more than a few
 // times its length.
 func TestLongTextsAreCut(t *testing.T) {
-	for _, text := range []string{strings.Repeat("a,b.c/", 1<<18), strings.Repeat("é", 1<<20), strings.Repeat("@#", 1<<20), strings.Repeat("-a", 1<<20)} {
+	for _, text := range []string{strings.Repeat("a,b.c/", 1<<18), strings.Repeat("é", 1<<20),
+		strings.Repeat("@#", 1<<20), strings.Repeat("-a", 1<<20)} {
 		f, _, _ := Features(text, nil)
 		if len(f) > 12*MaxText {
 			t.Errorf("%d features", len(f))
@@ -435,7 +439,8 @@ func remembered(t interface{ Fatalf(string, ...any) }, j *Judge, text string) {
 		sum += j.v.sum([]uint64{h})
 	}
 	if odds, n := j.odds(text); n != len(features) || odds != j.oddsOf(sum, int64(n)) {
-		t.Fatalf("%q: %d features come to odds of %d, one by one %d to %d", text, n, odds, len(features), j.oddsOf(sum, int64(len(features))))
+		t.Fatalf("%q: %d features come to odds of %d, one by one %d to %d", text, n, odds, len(features),
+			j.oddsOf(sum, int64(len(features))))
 	}
 }
 

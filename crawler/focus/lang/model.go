@@ -156,7 +156,8 @@ func Parse(b []byte) (*Judge, error) {
 	p.VarietyBits = uint32(get())
 	fill(p.VarietySharp[:])
 	p.Slope, p.Offset = get(), get()
-	if p.Bits < 1 || p.Bits > maxBits || p.VarietyBits < 1 || p.VarietyBits > maxVariety || len(rest) != 8<<p.Bits+1<<p.VarietyBits {
+	if p.Bits < 1 || p.Bits > maxBits || p.VarietyBits < 1 || p.VarietyBits > maxVariety ||
+		len(rest) != 8<<p.Bits+1<<p.VarietyBits {
 		return nil, fmt.Errorf("lang: %d bytes of weights do not fit a table of 2^%d slots and 2^%d weights of varieties", len(rest), p.Bits, p.VarietyBits)
 	}
 	j.t = NewTable(p.Bits)
@@ -167,7 +168,8 @@ func Parse(b []byte) (*Judge, error) {
 	for i, b := range rest[8<<p.Bits:] {
 		j.v.weights[i] = int8(b)
 	}
-	for i := range j.exp2 { // math.Exp2 may differ in its last bit between machines, the rounded value does not: see the test
+	// math.Exp2 may differ in its last bit between machines, the rounded value does not: see the test
+	for i := range j.exp2 {
 		j.exp2[i] = uint32(math.Round(math.Exp2(-float64(i)/256) * (1 << 30)))
 	}
 	return j, nil

@@ -69,7 +69,8 @@ func (d Day) String() string {
 		return fmt.Sprintf("%s-%02d-%02d", yearText(y), m, day)
 	}
 	digits := func(n int) byte { return '0' + byte(n%10) }
-	return string([]byte{digits(y / 1000), digits(y / 100), digits(y / 10), digits(y), '-', digits(m / 10), digits(m), '-', digits(day / 10), digits(day)})
+	return string([]byte{digits(y / 1000), digits(y / 100), digits(y / 10), digits(y), '-', digits(m / 10), digits(m),
+		'-', digits(day / 10), digits(day)})
 }
 
 func yearText(y int) string {

@@ -63,7 +63,8 @@ func (m *matcher) shortDecade(x *mention) bool {
 		return true
 	}
 	prev := m.before(x.from)
-	return prev != nil && (prev.word() == "the" || prev.word() == "early" || prev.word() == "late" || prev.word() == "mid" || prev.word() == "'")
+	return prev != nil && (prev.word() == "the" || prev.word() == "early" || prev.word() == "late" ||
+		prev.word() == "mid" || prev.word() == "'")
 }
 
 // goesOn says whether the words at at tell more of which year, month ... is meant:
@@ -145,7 +146,8 @@ func (m *matcher) named(x *mention) bool {
 	}
 	at := x.from - 1
 	ofs := 0
-	for at >= 0 && !m.tokens[at+1].is(breaks) && (m.tokens[at].has("ofs") || m.tokens[at].word() == "a" || m.tokens[at].word() == "the") && ofs < 3 {
+	for at >= 0 && !m.tokens[at+1].is(breaks) && (m.tokens[at].has("ofs") || m.tokens[at].word() == "a" ||
+		m.tokens[at].word() == "the") && ofs < 3 {
 		at, ofs = at-1, ofs+1
 	}
 	if at < 0 || ofs == 0 || m.tokens[at+1].is(breaks) {
@@ -181,7 +183,8 @@ func (m *matcher) glueBefore(at int) bool {
 	case "(", "[", "{", "«", "\"", "“", "'", "–", ";", "|", ">", "*", "„", "…", "!", "?":
 		return true
 	case "-":
-		return at > 1 && (m.tokens[at-2].word() == "mid" || m.tokens[at-2].word() == "pre" || m.tokens[at-2].word() == "pos")
+		return at > 1 && (m.tokens[at-2].word() == "mid" || m.tokens[at-2].word() == "pre" ||
+			m.tokens[at-2].word() == "pos")
 	case ",", ".", ":":
 		if t.word() == ":" && at > 1 && m.tokens[at-2].is(upper) {
 			return false // SQL:2003
@@ -244,7 +247,8 @@ func (m *matcher) yearAlone(x *mention) bool {
 		return strong && m.directCue(x.from)
 	}
 	prev, next := m.before(x.from), m.after(x.to)
-	if prev != nil && prev.has("ofs") && x.from >= 2 && m.tokens[x.from-2].has("more") || prev != nil && prev.has("more") {
+	if prev != nil && prev.has("ofs") && x.from >= 2 && m.tokens[x.from-2].has("more") || prev != nil &&
+		prev.has("more") {
 		return false
 	}
 	if strong || next == nil || !next.is(letters) || next.is(capital) || !next.is(pluralS) || next.word() != "" {
@@ -335,7 +339,8 @@ func (m *matcher) cued(x *mention) bool {
 			return false
 		}
 		switch prev.word() {
-		case "in", "of", "during", "since", "until", "till", "last", "next", "this", "early", "late", "mid", "by", "from", "between", "every", "em", "de":
+		case "in", "of", "during", "since", "until", "till", "last", "next", "this", "early", "late", "mid", "by",
+			"from", "between", "every", "em", "de":
 			return true
 		}
 		return false
@@ -355,7 +360,8 @@ func (m *matcher) verb(x *mention) bool {
 		return false
 	}
 	prev := m.before(x.from)
-	return prev != nil && (prev.word() == "as" || prev.word() == "os" || prev.word() == "a" || prev.word() == "e" || prev.word() == "que")
+	return prev != nil && (prev.word() == "as" || prev.word() == "os" || prev.word() == "a" || prev.word() == "e" ||
+		prev.word() == "que")
 }
 
 // bareWeekday: "na segunda" is Monday where no noun follows.
@@ -371,7 +377,8 @@ func (m *matcher) bareWeekday(x *mention, prev *token) bool {
 		}
 	}
 	next := m.after(x.to)
-	return next == nil || !next.is(letters) && next.number < 0 || next.word() == "e" || next.word() == "as" || next.word() == "a"
+	return next == nil || !next.is(letters) && next.number < 0 || next.word() == "e" || next.word() == "as" ||
+		next.word() == "a"
 }
 
 // clock refuses what looks like a verse or a score.

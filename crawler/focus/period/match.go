@@ -210,7 +210,8 @@ func (m *matcher) takeYear(x *mention) {
 			}
 			return
 		}
-		if v, ok := numYear2.value(m.text, t); ok && of && !m.counted(i) && m.yearGlue(i) && (x.day+x.month > 0 || x.act.name == "season") {
+		if v, ok := numYear2.value(m.text, t); ok && of && !m.counted(i) && m.yearGlue(i) &&
+			(x.day+x.month > 0 || x.act.name == "season") {
 			x.year, x.hasYear, x.to = fullYear(v), true, i+1
 			return
 		}
@@ -237,14 +238,16 @@ func (m *matcher) merge(list []mention) []mention {
 		}
 		next := &list[i+1]
 		switch {
-		case x.act.name == "weekday" && !x.hasDir && (next.act.name == "date" || next.act.name == "numeric") && next.day > 0 && m.only(x.to, next.from, ",", "dia", "the"):
+		case x.act.name == "weekday" && !x.hasDir && (next.act.name == "date" || next.act.name == "numeric") &&
+			next.day > 0 && m.only(x.to, next.from, ",", "dia", "the"):
 			next.from, x.skip = x.from, true
 		case x.act.name == "decade" && next.act.name == "century" && m.only(x.to, next.from, "de", "do", "of", "the"):
 			if n, ok := next.cap(0, "rom", "o", "ordw", "n"); ok {
 				x.year, x.hasYear = (n-1)*100, true
 			} // else "do século passado", which a decade of two digits is anyway
 			x.to, next.skip = next.to, true
-		case x.lacksYear() && (x.month > 0 || x.act.name == "season") && next.isUnit(unitYear) && m.only(x.to, next.from, "de", "do", "of", "em", "in"):
+		case x.lacksYear() && (x.month > 0 || x.act.name == "season") && next.isUnit(unitYear) &&
+			m.only(x.to, next.from, "de", "do", "of", "em", "in"):
 			of := *next // next moves when the list is compacted
 			x.yearOf, x.to, next.skip = &of, next.to, true
 		}
@@ -296,7 +299,8 @@ func (m *matcher) intervals(list []mention) []mention {
 // boundary says whether x can be one end of an interval.
 func (x *mention) boundary() bool {
 	switch x.act.name {
-	case "date", "numeric", "year", "yearbc", "yearad", "century", "decade", "season", "quarter", "half", "holiday", "weekday", "offset":
+	case "date", "numeric", "year", "yearbc", "yearad", "century", "decade", "season", "quarter", "half", "holiday",
+		"weekday", "offset":
 		return x.other == nil
 	}
 	return false
@@ -315,15 +319,18 @@ func (m *matcher) connected(x, next *mention) bool {
 			return false
 		case t.word() == "e" || t.word() == "and":
 			both = true
-		case t.word() == "a" || t.word() == "ao" || t.word() == "ate" || t.word() == "to" || t.word() == "until" || t.word() == "till" || t.word() == "through" || t.has("dash"):
+		case t.word() == "a" || t.word() == "ao" || t.word() == "ate" || t.word() == "to" || t.word() == "until" ||
+			t.word() == "till" || t.word() == "through" || t.has("dash"):
 			until = true
-		case i > x.to && (t.word() == "o" || t.word() == "os" || t.word() == "as" || t.word() == "the" || t.word() == "dia"):
+		case i > x.to && (t.word() == "o" || t.word() == "os" || t.word() == "as" || t.word() == "the" ||
+			t.word() == "dia"):
 		default:
 			return false
 		}
 	}
 	at := x.from - 1
-	for at > 0 && m.tokens[at].has("cue") && (m.tokens[at].word() == "o" || m.tokens[at].word() == "os" || m.tokens[at].word() == "a" || m.tokens[at].word() == "as" || m.tokens[at].word() == "the") {
+	for at > 0 && m.tokens[at].has("cue") && (m.tokens[at].word() == "o" || m.tokens[at].word() == "os" ||
+		m.tokens[at].word() == "a" || m.tokens[at].word() == "as" || m.tokens[at].word() == "the") {
 		at--
 	}
 	word := ""

@@ -32,8 +32,9 @@ func actions(name string) bool { return resolvers[name] != nil }
 
 // resolvers are what rules can do; the table never changes.
 var resolvers = map[string]func(*resolver, *mention) resolved{
-	"date": (*resolver).date, "datetime": (*resolver).datetime, "numeric": (*resolver).date, "days": (*resolver).days, "days3": (*resolver).days,
-	"year": (*resolver).years, "years": (*resolver).years, "yearbc": (*resolver).era, "yearad": (*resolver).era,
+	"date": (*resolver).date, "datetime": (*resolver).datetime, "numeric": (*resolver).date, "days": (*resolver).days,
+	"days3": (*resolver).days,
+	"year":  (*resolver).years, "years": (*resolver).years, "yearbc": (*resolver).era, "yearad": (*resolver).era,
 	"century": (*resolver).century, "centuries": (*resolver).century, "millennium": (*resolver).century,
 	"decade": (*resolver).decade, "decades": (*resolver).decade,
 	"season": (*resolver).season, "quarter": (*resolver).months, "half": (*resolver).months,
@@ -214,7 +215,8 @@ func (r *resolver) era(x *mention) resolved {
 		year = 1 - year
 	}
 	s := yearSpan(year)
-	return resolved{span: s, known: true, value: formatValue(s, GrainYear), grain: GrainYear, kind: Explicit, form: FormDate}
+	return resolved{span: s, known: true, value: formatValue(s, GrainYear), grain: GrainYear, kind: Explicit,
+		form: FormDate}
 }
 
 func (r *resolver) century(x *mention) resolved {
@@ -273,7 +275,8 @@ func (r *resolver) decade(x *mention) resolved {
 	if last < 100 && first >= 100 {
 		b = a - mod(a, 100) + last
 	}
-	out := resolved{span: yearsSpan(min(a, b), max(a, b)+9), known: true, grain: GrainDecade, kind: Explicit, form: FormDate}
+	out := resolved{span: yearsSpan(min(a, b), max(a, b)+9), known: true, grain: GrainDecade, kind: Explicit,
+		form: FormDate}
 	out.value = formatValue(yearSpan(a), GrainDecade)
 	if a != b {
 		out.value += "/" + formatValue(yearSpan(b), GrainDecade)
@@ -343,7 +346,8 @@ func (d resolved) monthsFrom(year, month, n int) resolved {
 		return d
 	}
 	d.span = Span{NewDay(year, month, 1), NewDay(lastYear, lastMonth, 31)}
-	d.value = formatValue(monthSpan(year, month), GrainMonth) + "/" + formatValue(monthSpan(lastYear, lastMonth), GrainMonth)
+	d.value = formatValue(monthSpan(year, month), GrainMonth) + "/" + formatValue(monthSpan(lastYear, lastMonth),
+		GrainMonth)
 	return d
 }
 
@@ -379,7 +383,8 @@ func (r *resolver) holiday(x *mention) resolved {
 func (r *resolver) event(x *mention) resolved {
 	from, to, _ := strings.Cut(x.act.args["span"], "/")
 	s := Span{parseDay(from), parseDay(to)}
-	return resolved{span: s, known: true, value: x.act.args["span"], grain: GrainInterval, kind: Implicit, form: FormDate}
+	return resolved{span: s, known: true, value: x.act.args["span"], grain: GrainInterval, kind: Implicit,
+		form: FormDate}
 }
 
 // parseDay reads YYYY-MM-DD of the rules.

@@ -45,8 +45,10 @@ func TestParseScope(t *testing.T) {
 			t.Errorf("%s read again is %v %v", want, again, err)
 		}
 	}
-	for _, text := range []string{"", "..", "1945..1939", "19", "19450", "1945-13", "1945-00", "1945-1", "2011-02-29", "1945-02-30", "1945-1-1", "abc",
-		"1945...1946", "1939..,", ",", "19X5", "XXXX", "194X-05", "-194X", "1945-01-01-01", "1945 1946", "+939", "0000..,..194X"} {
+	for _, text := range []string{"", "..", "1945..1939", "19", "19450", "1945-13", "1945-00", "1945-1", "2011-02-29",
+		"1945-02-30", "1945-1-1", "abc",
+		"1945...1946", "1939..,", ",", "19X5", "XXXX", "194X-05", "-194X", "1945-01-01-01", "1945 1946", "+939",
+		"0000..,..194X"} {
 		if scope, err := ParseScope(text); !errors.Is(err, ErrScope) {
 			t.Errorf("ParseScope(%q) = %v %v", text, scope, err)
 		}
@@ -99,7 +101,8 @@ func TestValid(t *testing.T) {
 			t.Errorf("Valid(%v, %v) = %v", c.dates, c.bound, got)
 		}
 	}
-	if !war.Overlaps(decade) || war.Overlaps(out) || war.Distance(out) != int(NewDay(1950, 1, 1)-NewDay(1945, 12, 31)) || war.Distance(in) != 0 {
+	if !war.Overlaps(decade) || war.Overlaps(out) ||
+		war.Distance(out) != int(NewDay(1950, 1, 1)-NewDay(1945, 12, 31)) || war.Distance(in) != 0 {
 		t.Error("overlap or distance")
 	}
 }
@@ -131,7 +134,8 @@ func TestContent(t *testing.T) {
 			t.Errorf("in %d spans: %s, want %s", limit, got, want)
 		}
 	}
-	for query, want := range map[string]bool{"1900..1910": true, "1905-06": true, "1906..1920": false, "2013": false, "1922": true} {
+	for query, want := range map[string]bool{"1900..1910": true, "1905-06": true, "1906..1920": false, "2013": false,
+		"1922": true} {
 		hit := false
 		for _, s := range mustScope(t, query) {
 			hit = hit || Content(found, 9).Overlaps(s)

@@ -44,7 +44,8 @@ func TestPromises(t *testing.T) {
 		{Dates: []Span{yearSpan(1940)}, Links: []Link{link("both", "a batalha"), link("in", "o cerco")}},
 		{Dates: []Span{yearSpan(1800)}, Links: []Link{link("both", "a batalha"), link("out", "a feira")}},
 	}
-	got := Promises(war, segments, []Link{link("in", "o cerco"), link("alone", "o mapa"), link("named", "o mapa de 1941")})
+	got := Promises(war, segments, []Link{link("in", "o cerco"), link("alone", "o mapa"),
+		link("named", "o mapa de 1941")})
 	s := NewScorer()
 	in := NewLinkEvidence(war, segments[0], link("in", "o cerco"), 0.5, 0)
 	both := NewLinkEvidence(war, segments[0], link("both", "a batalha"), 0.5, 0).
@@ -52,7 +53,8 @@ func TestPromises(t *testing.T) {
 	if len(got) != 5 || got["in"] != s.Score(in) || got["both"] != s.Score(both) {
 		t.Errorf("promises %v", got)
 	}
-	if !(got["in"] > got["both"] && got["both"] > got["out"] && got["out"] > got["alone"] && got["named"] > got["alone"]) {
+	if !(got["in"] > got["both"] && got["both"] > got["out"] && got["out"] > got["alone"] &&
+		got["named"] > got["alone"]) {
 		t.Errorf("promises %v are in another order", got)
 	}
 	if lost := Promises(war, segments[1:], nil); lost["out"] >= got["out"]/2 {

@@ -276,7 +276,8 @@ func endsSentence(text string, from, at int, mark rune) bool {
 	switch strings.ToLower(word) {
 	case "sr", "sra", "dr", "dra", "prof", "eng", "av", "art", "séc", "sec", "pág", "pag", "vol", "cap", "fig",
 		"a.c", "d.c", "p.ex", "etc", "mr", "mrs", "ms", "st", "jr", "no", "nº", "n.º", "ca", "d", "s", "sto", "sta",
-		"jan", "fev", "mar", "abr", "jun", "jul", "ago", "set", "out", "nov", "dez", "feb", "apr", "aug", "sept", "oct", "dec":
+		"jan", "fev", "mar", "abr", "jun", "jul", "ago", "set", "out", "nov", "dez", "feb", "apr", "aug", "sept", "oct",
+		"dec":
 		return false
 	}
 	return true

@@ -52,7 +52,8 @@ func TestSegmentsParagraphs(t *testing.T) {
 }
 
 func TestSegmentsInherit(t *testing.T) {
-	blocks := []Block{{Text: "Em 1940."}, {Text: "x", Links: []Link{{Key: "a"}}}, {Text: "y", Links: []Link{{Key: "b"}}}}
+	blocks := []Block{{Text: "Em 1940."}, {Text: "x", Links: []Link{{Key: "a"}}},
+		{Text: "y", Links: []Link{{Key: "b"}}}}
 	got := datesOf(Segments(blocks, time.Time{}, SegmentOptions{Inherit: 1}))
 	if diff := cmp.Diff([]string{"1940-01-01|a", "|b"}, got); diff != "" {
 		t.Error(diff)
@@ -115,7 +116,8 @@ func FuzzSegments(f *testing.F) {
 		}
 		for _, opts := range []SegmentOptions{{}, {Sentences: true}} {
 			links := 0
-			for _, g := range Segments([]Block{{Text: text, Links: []Link{{Key: "a", At: at & 0xffff}}}}, time.Time{}, opts) {
+			for _, g := range Segments([]Block{{Text: text, Links: []Link{{Key: "a", At: at & 0xffff}}}}, time.Time{},
+				opts) {
 				links += len(g.Links)
 			}
 			if at&0xffff < len(text) && links != 1 {

@@ -102,7 +102,8 @@ func (r *resolver) tag(text string) []Expression {
 		}
 		d := r.resolve(x)
 		from := tokens[partOf(tokens, x.from)].from
-		e := Expression{From: int(from), To: int(tokens[x.to-1].to), Value: d.value, Grain: d.grain, Kind: d.kind, Form: d.form}
+		e := Expression{From: int(from), To: int(tokens[x.to-1].to), Value: d.value, Grain: d.grain, Kind: d.kind,
+			Form: d.form}
 		e.Text, e.Own = text[e.From:e.To], own(tokens, x.from)
 		if e.Own { // nothing points from it
 			r.fresh, r.hasLast = false, false
@@ -142,7 +143,8 @@ func partOf(tokens []token, from int) int {
 		}
 	}
 	switch tokens[at].word() {
-	case "inicio", "inicios", "principio", "principios", "comeco", "comecos", "meados", "fim", "fins", "final", "finais",
+	case "inicio", "inicios", "principio", "principios", "comeco", "comecos", "meados", "fim", "fins", "final",
+		"finais",
 		"beginning", "end", "middle", "start":
 		return at
 	case "metade", "half":

@@ -16,7 +16,8 @@ func TestRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ lexicon, rules string }{
-		{"", "a b"}, {"", "a => nothing"}, {"", "%x => date"}, {"", "a => date x"}, {"month: a", ""}, {"month a: b", ""}, {"", "a ? => date"},
+		{"", "a b"}, {"", "a => nothing"}, {"", "%x => date"}, {"", "a => date x"}, {"month: a", ""},
+		{"month a: b", ""}, {"", "a ? => date"},
 	} {
 		if _, err := parseRules(c.lexicon, c.rules); err == nil {
 			t.Errorf("%q %q is accepted", c.lexicon, c.rules)
@@ -70,8 +71,10 @@ func TestValues(t *testing.T) {
 func TestWithoutReference(t *testing.T) {
 	for phrase, want := range map[string]string{
 		"em maio": "XXXX-05-XX", "25 de abril": "XXXX-04-25", "ontem": "XXXX-XX-XX", "no próximo ano": "XXXX-XX-XX",
-		"há duas semanas": "XXXX-XX-XX", "na segunda-feira": "XXXX-WXX-1", "no Natal": "XXXX-12-25", "no verão": "XXXX-06-XX/XXXX-09-XX",
-		"dois dias depois": "XXXX-XX-XX", "recentemente": "PAST_REF", "às 14h30": "T14:30", "século passado": "XXXX-XX-XX",
+		"há duas semanas": "XXXX-XX-XX", "na segunda-feira": "XXXX-WXX-1", "no Natal": "XXXX-12-25",
+		"no verão":         "XXXX-06-XX/XXXX-09-XX",
+		"dois dias depois": "XXXX-XX-XX", "recentemente": "PAST_REF", "às 14h30": "T14:30",
+		"século passado":  "XXXX-XX-XX",
 		"29 de fevereiro": "XXXX-02-29", "este fim de semana": "XXXX-WXX-WE", "nos últimos dois anos": "XXXX-XX-XX",
 	} {
 		found := Tag(phrase, time.Time{})
@@ -99,7 +102,9 @@ func TestParagraphs(t *testing.T) {
 }
 
 func FuzzTag(f *testing.F) {
-	for _, line := range []string{"de 1 de Abril a 2 de Maio de 2009", "séc. V a.C. e 1939-45", "há 9999 milénios", "daqui a 9999 séculos", "31/02/2010", "29 de fevereiro de 2011", "às 14h30 \n\n dois dias depois", "9999 a.C.", "millennium 40º"} {
+	for _, line := range []string{"de 1 de Abril a 2 de Maio de 2009", "séc. V a.C. e 1939-45", "há 9999 milénios",
+		"daqui a 9999 séculos", "31/02/2010", "29 de fevereiro de 2011", "às 14h30 \n\n dois dias depois", "9999 a.C.",
+		"millennium 40º"} {
 		f.Add(line, int64(0))
 	}
 	f.Fuzz(func(t *testing.T, text string, unix int64) {
@@ -138,7 +143,8 @@ func TestDays(t *testing.T) {
 		}
 		d += 13
 	}
-	for year, want := range map[int]string{1818: "1818-03-22", 1943: "1943-04-25", 2000: "2000-04-23", 2008: "2008-03-23", 2025: "2025-04-20", 2038: "2038-04-25"} {
+	for year, want := range map[int]string{1818: "1818-03-22", 1943: "1943-04-25", 2000: "2000-04-23",
+		2008: "2008-03-23", 2025: "2025-04-20", 2038: "2038-04-25"} {
 		if got := easter(year).String(); got != want {
 			t.Errorf("Easter %d is %s, want %s", year, got, want)
 		}
@@ -183,7 +189,8 @@ func BenchmarkPage(b *testing.B) {
 
 // Long runs of what begins many patterns must not blow up.
 func TestTagLinear(t *testing.T) {
-	for _, piece := range []string{"de 1 a ", "1, 2 e ", "2010-", "dia 1 de maio de ", "X ", "anos 40 e ", "Rua de ", "' ", "1º ", "segunda-"} {
+	for _, piece := range []string{"de 1 a ", "1, 2 e ", "2010-", "dia 1 de maio de ", "X ", "anos 40 e ", "Rua de ",
+		"' ", "1º ", "segunda-"} {
 		text := strings.Repeat(piece, 60_000/len(piece))
 		start := time.Now()
 		Tag(text, written)

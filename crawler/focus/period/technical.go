@@ -74,7 +74,8 @@ func (m *matcher) listed(x *mention, last int) bool {
 		return false
 	}
 	switch t := &m.tokens[at]; {
-	case t.word() == ",", t.word() == "and", t.word() == "or", t.word() == "e", t.word() == "ou", t.word() == "/", t.word() == "to", t.word() == "a", t.has("dash"):
+	case t.word() == ",", t.word() == "and", t.word() == "or", t.word() == "e", t.word() == "ou", t.word() == "/",
+		t.word() == "to", t.word() == "a", t.has("dash"):
 		return at-1 == last
 	}
 	return at == last // cells of a table
@@ -151,7 +152,8 @@ func (m *matcher) inAddress(x *mention) bool {
 		return false
 	}
 	after := m.after(x.to + 1)
-	return next.word() == "_" || next.word() == "@" || next.word() == "." && after != nil && after.is(glued) && after.is(letters)
+	return next.word() == "_" || next.word() == "@" || next.word() == "." && after != nil && after.is(glued) &&
+		after.is(letters)
 }
 
 // sample says whether x shows how a date is written: "2003-02-10", e.g. 2003-02-10, the style 10 May 2003.
@@ -183,7 +185,8 @@ func (m *matcher) sample(x *mention) bool {
 func own(tokens []token, from int) bool {
 	const before, between = 6, 3 // tokens
 	at, n := from-1, 0
-	for ; at > 0 && n < between && !tokens[at+1].is(breaks) && (tokens[at].has("cue") || tokens[at].word() == ":" || tokens[at].has("ofs")); at-- {
+	for ; at > 0 && n < between && !tokens[at+1].is(breaks) && (tokens[at].has("cue") || tokens[at].word() == ":" ||
+		tokens[at].has("ofs")); at-- {
 		n++
 	}
 	if at < 0 || !tokens[at].has("changed") {

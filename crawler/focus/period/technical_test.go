@@ -110,8 +110,10 @@ func TestNotTechnical(t *testing.T) {
 // A sentence with a date says the same in a text about programs, wherever it stands, and numbers that
 // are no years add nothing.
 func TestTechnicalKeepsDates(t *testing.T) {
-	dated := []string{"It was changed on 14 October 2001.", "It was changed in 1998.", "It is there since May 2003.", "Release date: 2022-10-13"}
-	plain := []string{"A limit of 1000 is set.", "See RFC 1034 and 1035.", "Copyright 2001 Frob Inc.", "Use 2048 as the default."}
+	dated := []string{"It was changed on 14 October 2001.", "It was changed in 1998.", "It is there since May 2003.",
+		"Release date: 2022-10-13"}
+	plain := []string{"A limit of 1000 is set.", "See RFC 1034 and 1035.", "Copyright 2001 Frob Inc.",
+		"Use 2048 as the default."}
 	rapid.Check(t, func(t *rapid.T) {
 		said := rapid.SampledFrom(dated).Draw(t, "dated")
 		var lines []string

@@ -319,7 +319,8 @@ func joinNumbers(tokens []token) []token {
 				at++
 			}
 			if at < len(tokens) {
-				if ones := tokens[at].value("num"); ones >= 1 && ones < 10 && tokens[at].word() != "a" && tokens[at].word() != "an" {
+				if ones := tokens[at].value("num"); ones >= 1 && ones < 10 && tokens[at].word() != "a" &&
+					tokens[at].word() != "an" {
 					t.to, t.number, t.digits, t.term = tokens[at].to, int32(tens+ones), 2, nil
 					i = at
 				}

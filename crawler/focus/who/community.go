@@ -104,12 +104,14 @@ func EmbeddedFile(name string) ([]byte, error) {
 			break
 		}
 		of, oerr := embedded.ReadFile("communities/" + other + ".json")
-		if c, perr := Parse(of); oerr == nil && perr == nil && len(c.Countries) > 0 && strings.EqualFold(c.Countries[0], name) {
+		if c, perr := Parse(of); oerr == nil && perr == nil && len(c.Countries) > 0 &&
+			strings.EqualFold(c.Countries[0], name) {
 			b, err = of, nil
 		}
 	}
 	if err != nil { // it is in the program: only its name can be wrong
-		return nil, fmt.Errorf("%w: none is called %q; there are %s", ErrCommunity, name, strings.Join(EmbeddedNames(), ", "))
+		return nil, fmt.Errorf("%w: none is called %q; there are %s", ErrCommunity, name,
+			strings.Join(EmbeddedNames(), ", "))
 	}
 	return b, nil
 }

@@ -68,7 +68,8 @@ func (j *Judge) at(text string, hints geo.Hints) (float64, bool) {
 	if r.Place == nil {
 		return 0, false
 	}
-	if slices.Contains(j.c.Countries, r.Place.Country) && (len(j.c.Regions) == 0 || slices.Contains(j.c.Regions, r.Place.Admin1)) {
+	if slices.Contains(j.c.Countries, r.Place.Country) &&
+		(len(j.c.Regions) == 0 || slices.Contains(j.c.Regions, r.Place.Admin1)) {
 		return r.Confidence, true
 	}
 	return -r.Confidence, true
@@ -239,7 +240,8 @@ func (j *Judge) neighbours(e Edges, add adder) {
 	for _, x := range []struct {
 		c Counts
 		w float64
-	}{{e.Follows, weightFollows}, {e.Followers, weightFollowers}, {e.Mentions, weightMentions}, {e.MentionedBy, weightMentions}} {
+	}{{e.Follows, weightFollows}, {e.Followers, weightFollowers}, {e.Mentions, weightMentions},
+		{e.MentionedBy, weightMentions}} {
 		yes, no := float64(max(x.c.In, 0)), float64(max(x.c.Out, 0))
 		in, out = in+yes, out+no
 		n := yes + no

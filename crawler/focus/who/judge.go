@@ -68,7 +68,8 @@ type Edges struct {
 // Evidence is one thing that speaks for belonging (weight above 0, in nats) or
 // against it.
 type Evidence struct {
-	Kind   string  `json:"kind"` // seed, exclusion, override, place, origin, language, name, word, zone, tag, domain, hashtag, neighbours, machine
+	// seed, exclusion, override, place, origin, language, name, word, zone, tag, domain, hashtag, neighbours, machine
+	Kind   string  `json:"kind"`
 	Text   string  `json:"text"` // what was found
 	Weight float64 `json:"weight"`
 }
@@ -105,7 +106,8 @@ func New(c Community, places *geo.Gazetteer, langs *lang.Judge) (*Judge, error) 
 	if places == nil || langs == nil {
 		return nil, errors.New("who: no gazetteer, or no judge of languages")
 	}
-	j := &Judge{c: c, places: places, langs: langs, names: newWords(c.Names), aliens: newWords(c.NotNames), words: newWords(c.Words),
+	j := &Judge{c: c, places: places, langs: langs, names: newWords(c.Names), aliens: newWords(c.NotNames),
+		words:   newWords(c.Words),
 		against: newWords(c.NotWords), born: newWords(c.Born), hashtags: newWords(c.Hashtags), zones: map[string]bool{}}
 	for _, z := range c.Zones {
 		j.zones[strings.ToLower(z)] = true

@@ -105,7 +105,8 @@ func advertises(z *html.Tokenizer) bool {
 		if k := string(key); k == "class" || k == "id" {
 			for word := range strings.FieldsFuncSeq(strings.ToLower(string(value)), notLetter) {
 				switch word {
-				case "ad", "ads", "advert", "advertisement", "adsense", "adsbygoogle", "sponsored", "publicidade", "publicidad", "anuncio":
+				case "ad", "ads", "advert", "advertisement", "adsense", "adsbygoogle", "sponsored", "publicidade",
+					"publicidad", "anuncio":
 					return true
 				}
 			}

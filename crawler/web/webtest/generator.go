@@ -40,7 +40,8 @@ func (g *Generator) written() Page {
 	}
 	pieces := map[string][]string{typeHTML: htmlPieces, typeXML: xmlPieces, typeJSON: jsonPieces, typeText: words}[kind]
 	var b strings.Builder
-	if heads := map[string][]string{typeXML: xmlHeads, typeJSON: {`{"items":[`, `{"title":`}, typeHTML: {"<!doctype html><html>", ""}}[kind]; heads != nil {
+	if heads := map[string][]string{typeXML: xmlHeads, typeJSON: {`{"items":[`, `{"title":`},
+		typeHTML: {"<!doctype html><html>", ""}}[kind]; heads != nil {
 		b.WriteString(heads[g.rand.IntN(len(heads))])
 	}
 	for range 1 + g.rand.IntN(60) {
@@ -112,26 +113,46 @@ func (g *Generator) mutate(body []byte) []byte {
 
 // The grammar: what pages of each kind are put together of.
 var (
-	charsets = []string{"utf-8", "utf-16", "utf-16le", "iso-8859-1", "windows-1252", "shift_jis", "iso-2022-jp", "gb18030", "big5", "euc-kr",
+	charsets = []string{"utf-8", "utf-16", "utf-16le", "iso-8859-1", "windows-1252", "shift_jis", "iso-2022-jp",
+		"gb18030", "big5", "euc-kr",
 		"replacement", "iso-2022-kr", "x-user-defined", "hz-gb-2312", "utf-7", "nonsense"}
-	words = []string{"a ", sentence, "A câmara aprovou ontem. ", "1999 ", "25 de Abril ", "&amp;lt;b&amp;gt; ", "&#x0; ", "&#xD800;", "\x00", "\u200b", "\ufeff",
-		"\xff\xfe", "市议会昨天", "RT @a: ", "\u202e", "\r\n", "\n\n", "…", "&nbsp;", "&notanentity;", "no séc. XX ", "12/13/14 ", "\u0301\u0301\u0301"}
-	htmlPieces = []string{"<p>", "</p>", "<div>", "</div>", "<h1>", "</h1>", "<title>", "</title>", "<nav>", "</nav>", "<main>", "<svg>", "</svg>", "<math>",
-		"<script>", "</script>", `<script type="application/ld+json">`, `{"@type":"Article","headline":"x","author":[{"name":"y"}],"datePublished":"2020-01-02"}`,
-		"<style>", "</style>", "<textarea>", "</textarea>", "<select>", "<option>", "<template>", "<noscript>", "<plaintext>", "<xmp>", "<iframe src=a>",
-		`<a href="/a">`, `<a href=" //é.com/x?y#z ">`, `<a href="javascript:x">`, `<a href='../../../x;sid=1234567890abcdef'>`, "</a>", `<base href="/b/">`,
-		`<base href="//`, `<link rel=canonical href=c>`, `<link rel=alternate hreflang=pt href=d>`, `<meta charset=utf-16>`, `<meta charset=shift_jis>`,
-		`<meta name=robots content=noindex>`, `<meta name=date content=2020-02-30>`, `<meta property=og:title content="&amp;quot;">`,
-		`<meta name=geo.position content="38.7;-9.1">`, `<meta http-equiv=refresh content="0;url=x">`, `<html lang=pt_PT>`, "<address>", "</address>",
-		"<!--", "-->", "<!", "<![CDATA[", "]]>", "<?", "</", "<", ">", `"`, "'", "=", "<a", "<p a=b a=c", `<img alt="x">`, "<br/>", "<body>", "<frameset><frame src=x>"}
-	xmlHeads = []string{"", "<rss><channel>", `<feed xmlns="http://www.w3.org/2005/Atom">`, `<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">`,
-		"<urlset>", "<sitemapindex>", `<?xml version="1.0" encoding="iso-8859-1"?><rss><channel>`, `<?xml version="1.0" encoding="utf-16"?>`,
+	words = []string{"a ", sentence, "A câmara aprovou ontem. ", "1999 ", "25 de Abril ", "&amp;lt;b&amp;gt; ",
+		"&#x0; ", "&#xD800;", "\x00", "\u200b", "\ufeff",
+		"\xff\xfe", "市议会昨天", "RT @a: ", "\u202e", "\r\n", "\n\n", "…", "&nbsp;", "&notanentity;", "no séc. XX ",
+		"12/13/14 ", "\u0301\u0301\u0301"}
+	htmlPieces = []string{"<p>", "</p>", "<div>", "</div>", "<h1>", "</h1>", "<title>", "</title>", "<nav>", "</nav>",
+		"<main>", "<svg>", "</svg>", "<math>",
+		"<script>", "</script>", `<script type="application/ld+json">`,
+		`{"@type":"Article","headline":"x","author":[{"name":"y"}],"datePublished":"2020-01-02"}`,
+		"<style>", "</style>", "<textarea>", "</textarea>", "<select>", "<option>", "<template>", "<noscript>",
+		"<plaintext>", "<xmp>", "<iframe src=a>",
+		`<a href="/a">`, `<a href=" //é.com/x?y#z ">`, `<a href="javascript:x">`,
+		`<a href='../../../x;sid=1234567890abcdef'>`, "</a>", `<base href="/b/">`,
+		`<base href="//`, `<link rel=canonical href=c>`, `<link rel=alternate hreflang=pt href=d>`,
+		`<meta charset=utf-16>`, `<meta charset=shift_jis>`,
+		`<meta name=robots content=noindex>`, `<meta name=date content=2020-02-30>`,
+		`<meta property=og:title content="&amp;quot;">`,
+		`<meta name=geo.position content="38.7;-9.1">`, `<meta http-equiv=refresh content="0;url=x">`,
+		`<html lang=pt_PT>`, "<address>", "</address>",
+		"<!--", "-->", "<!", "<![CDATA[", "]]>", "<?", "</", "<", ">", `"`, "'", "=", "<a", "<p a=b a=c",
+		`<img alt="x">`, "<br/>", "<body>", "<frameset><frame src=x>"}
+	xmlHeads = []string{"", "<rss><channel>", `<feed xmlns="http://www.w3.org/2005/Atom">`,
+		`<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">`,
+		"<urlset>", "<sitemapindex>", `<?xml version="1.0" encoding="iso-8859-1"?><rss><channel>`,
+		`<?xml version="1.0" encoding="utf-16"?>`,
 		`<?xml version="1.1"?>`, `<feed xml:base="http://a/b/" xml:lang="pt">`}
-	xmlPieces = []string{"<item>", "</item>", "<entry>", "</entry>", "<title>", "</title>", "<title type='html'>", "<title type='xhtml'>", "<link>", "</link>",
-		"<link href='/x'/>", "<link rel='alternate' href='é'/>", "<pubDate>Fri, 01 May 2026 12:00:00 GMT</pubDate>", "<updated>2026-05-01T12:00:00Z</updated>",
-		"<dc:date xmlns:dc='http://purl.org/dc/elements/1.1/'>2026</dc:date>", "<div>", "</div>", "<b>", "</b>", "<![CDATA[", "]]>", "<!--", "-->", "<?x", "?>",
-		"<!DOCTYPE x [<!ENTITY a 'b'>]>", "&a;", "&lt;", "&#10;", "<a:b>", "</a:b>", "<a:b:c>", "<x xmlns:a='u'>", "</x>", "<x xmlns=''>", "<url><loc>",
-		"</loc></url>", "<lastmod>2026-01-01</lastmod>", "<", ">", "/>", "'", `"`, "</channel>", "</rss>", "</feed>", "<image><title>", "<x/>"}
-	jsonPieces = []string{"{", "}", "[", "]", ",", ":", `"title":`, `"url":`, `"items":[`, `"date_published":"2026-01-01T00:00:00Z"`, `"a"`, `"\ud800"`, `"\"`,
-		"1", "-", "1e999", "true", "nul", "null", `{"title":"x","url":"/y"}`, `"language":"pt"`, `"home_page_url":"/"`, "\\", `"`}
+	xmlPieces = []string{"<item>", "</item>", "<entry>", "</entry>", "<title>", "</title>", "<title type='html'>",
+		"<title type='xhtml'>", "<link>", "</link>",
+		"<link href='/x'/>", "<link rel='alternate' href='é'/>", "<pubDate>Fri, 01 May 2026 12:00:00 GMT</pubDate>",
+		"<updated>2026-05-01T12:00:00Z</updated>",
+		"<dc:date xmlns:dc='http://purl.org/dc/elements/1.1/'>2026</dc:date>", "<div>", "</div>", "<b>", "</b>",
+		"<![CDATA[", "]]>", "<!--", "-->", "<?x", "?>",
+		"<!DOCTYPE x [<!ENTITY a 'b'>]>", "&a;", "&lt;", "&#10;", "<a:b>", "</a:b>", "<a:b:c>", "<x xmlns:a='u'>",
+		"</x>", "<x xmlns=''>", "<url><loc>",
+		"</loc></url>", "<lastmod>2026-01-01</lastmod>", "<", ">", "/>", "'", `"`, "</channel>", "</rss>", "</feed>",
+		"<image><title>", "<x/>"}
+	jsonPieces = []string{"{", "}", "[", "]", ",", ":", `"title":`, `"url":`, `"items":[`,
+		`"date_published":"2026-01-01T00:00:00Z"`, `"a"`, `"\ud800"`, `"\"`,
+		"1", "-", "1e999", "true", "nul", "null", `{"title":"x","url":"/y"}`, `"language":"pt"`, `"home_page_url":"/"`,
+		"\\", `"`}
 )

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -94,7 +95,7 @@ func once(first string, then string) func(int) string {
 	}
 }
 
-func shapes() []shape { return append(htmlShapes(), xmlShapes()...) }
+func shapes() []shape { return slices.Concat(htmlShapes(), xmlShapes(), jsonShapes(), sitemapShapes()) }
 
 const sentence = "o comboio de Lisboa em 1999 foi a 3 de maio. "
 
@@ -125,12 +126,15 @@ func htmlShapes() []shape {
 		{name: "links to punycode", kind: typeHTML, part: `<a href="//xn--` + strings.Repeat("a", 8000) + `.com/">`},
 		{name: "short links to punycode", kind: typeHTML, parts: numbered(`<a href="//xn--n3h%d.com/%%zz">`)},
 		{name: "links with dots", kind: typeHTML, part: `<a href="/` + strings.Repeat("a/../", 1600) + `é">`},
-		{name: "short links with dots", kind: typeHTML, parts: numbered(`<a href="/` + strings.Repeat("a/../", 80) + `é%d">`)},
+		{name: "short links with dots", kind: typeHTML,
+			parts: numbered(`<a href="/` + strings.Repeat("a/../", 80) + `é%d">`)},
 		{name: "links of letters", kind: typeHTML, part: `<a href="//` + strings.Repeat("é", 3900) + `.com/">`},
 		{name: "short links of letters", kind: typeHTML, parts: numbered(`<a href="//éé%d.com/">`)},
-		{name: "links with many at signs", kind: typeHTML, part: `<a href="http://` + strings.Repeat("@:", 3900) + `/">`},
+		{name: "links with many at signs", kind: typeHTML,
+			part: `<a href="http://` + strings.Repeat("@:", 3900) + `/">`},
 		{name: "links with blanks", kind: typeHTML, parts: numbered(`<a href="` + strings.Repeat(" ", 4000) + `/%d">`)},
-		{name: "links with sessions", kind: typeHTML, parts: numbered(`<a href="/;sid=a;c=d/(S(x))/%d?a=b&phpsessid=d">`)},
+		{name: "links with sessions", kind: typeHTML,
+			parts: numbered(`<a href="/;sid=a;c=d/(S(x))/%d?a=b&phpsessid=d">`)},
 		{name: "links", kind: typeHTML, parts: numbered(`<a href="/%d" rel="a b c d">some words here</a>`)},
 		{name: "one link", kind: typeHTML, part: `<a href=x></a>`},
 		{name: "rels", kind: typeHTML, part: `<link href=x rel="next ` + strings.Repeat("a ", 4000) + `">`},
@@ -142,7 +146,8 @@ func htmlShapes() []shape {
 		{name: "addresses", kind: typeHTML, part: "<address>a"},
 		{name: "ranges of years", kind: typeHTML, head: "<p>", part: "1990-1991 "},
 		{name: "text in one line", kind: typeHTML, head: "<p>", part: sentence},
-		{name: "dates in one line", kind: typeHTML, head: "<p>", part: "de 3 de maio de 1999 a 4 de maio de 2000, segunda e "},
+		{name: "dates in one line", kind: typeHTML, head: "<p>",
+			part: "de 3 de maio de 1999 a 4 de maio de 2000, segunda e "},
 		{name: "one-letter words", kind: typeHTML, head: "<p>", part: "a "},
 		{name: "one word", kind: typeHTML, head: "<p>", part: "a"},
 		{name: "full stops", kind: typeHTML, head: "<p>", part: ". A"},
@@ -154,9 +159,12 @@ func htmlShapes() []shape {
 		{name: "marks of reposts", kind: typeHTML, head: "<p>", part: "RT @a: Retweeted by a "},
 		{name: "broken UTF-8", kind: typeHTML, part: "\xffa"},
 		{name: "linked data, deep", kind: typeHTML, part: data + strings.Repeat("[", 9000) + "</script>"},
-		{name: "linked data, objects", kind: typeHTML, part: data + "[" + strings.Repeat("{},", 60_000) + "{}]</script>"},
-		{name: "linked data, large", kind: typeHTML, part: data + `{"author":"` + strings.Repeat("a", 300_000) + `"}</script>`},
-		{name: "linked data, graphs", kind: typeHTML, part: data + `{"@graph":[{"@graph":[{"geo":{"latitude":1,"longitude":2}}]}]}</script>`},
+		{name: "linked data, objects", kind: typeHTML, part: data + "[" + strings.Repeat("{},", 60_000) +
+			"{}]</script>"},
+		{name: "linked data, large", kind: typeHTML,
+			part: data + `{"author":"` + strings.Repeat("a", 300_000) + `"}</script>`},
+		{name: "linked data, graphs", kind: typeHTML,
+			part: data + `{"@graph":[{"@graph":[{"geo":{"latitude":1,"longitude":2}}]}]}</script>`},
 		{name: "plain text", kind: typeText, part: sentence},
 		{name: "plain text in lines", kind: typeText, part: "a\n"},
 		{name: "plain sitemap", kind: typeText, parts: numbered("https://example.org/%d\n")},
@@ -166,7 +174,8 @@ func htmlShapes() []shape {
 func xmlShapes() []shape {
 	rss := "<rss version='2.0'><channel>"
 	dc := "<rss xmlns:dc='http://purl.org/dc/elements/1.1/'><channel>"
-	div := "<div><b><i><u><s><tt><b a=''><i a=''><u a=''>" + strings.Repeat("<p>x</p>", 8) + "</u></i></b></tt></s></u></i></b></div>"
+	div := "<div><b><i><u><s><tt><b a=''><i a=''><u a=''>" + strings.Repeat("<p>x</p>", 8) +
+		"</u></i></b></tt></s></u></i></b></div>"
 	space := func(n int) string {
 		var b strings.Builder
 		for i := range n {
@@ -175,8 +184,10 @@ func xmlShapes() []shape {
 		return b.String()
 	}
 	return []shape{
-		{name: "feed of namespaces", kind: typeXML, head: "<rss version='2.0'><channel" + space(20_000) + ">", part: "<a>"},
-		{name: "feed of namespaces in one tag", kind: typeXML, head: "<rss version='2.0'><channel", parts: numbered(" xmlns:n%x='u'")},
+		{name: "feed of namespaces", kind: typeXML, head: "<rss version='2.0'><channel" + space(20_000) + ">",
+			part: "<a>"},
+		{name: "feed of namespaces in one tag", kind: typeXML, head: "<rss version='2.0'><channel",
+			parts: numbered(" xmlns:n%x='u'")},
 		{name: "feed of 30 namespaces", kind: typeXML, head: "<rss version='2.0'><channel" + space(30) + ">",
 			part: "<item><title>a</title><link>/x</link><n1:date>1</n1:date><n2:title>x</n2:title><pubDate>2000x</pubDate></item>", tail: "</channel></rss>"},
 		{name: "feed of 60 namespaces", kind: typeXML, head: "<rss version='2.0'><channel" + space(60) + ">",
@@ -184,30 +195,57 @@ func xmlShapes() []shape {
 		{name: "feed of depth", kind: typeXML, head: rss, part: "<a>"},
 		{name: "feed of empty entries", kind: typeXML, head: rss, part: "<item/>", tail: "</channel></rss>"},
 		{name: "feed of titles", kind: typeXML, head: rss, part: "<title/>", tail: "</channel></rss>"},
-		{name: "feed of titles with elements", kind: typeXML, head: rss + "<item>", part: "<title>a<a/><a/></title>", tail: "</item></channel></rss>"},
-		{name: "feed of strange elements", kind: typeXML, head: rss + "<item>", part: "<x/>", tail: "</item></channel></rss>"},
-		{name: "feed of extensions", kind: typeXML, head: dc, part: "<item><dc:title>x</dc:title><dc:date>2000-x</dc:date><link>y</link></item>", tail: "</channel></rss>"},
-		{name: "feed of extensions with elements", kind: typeXML, head: dc, part: "<item><dc:title>" + strings.Repeat("a<a/>", 3000) + "</dc:title></item>", tail: "</channel></rss>"},
-		{name: "feed of dates", kind: typeXML, head: rss, part: "<item><pubDate>Mon, 02 January 2006 15:04:05 XX XX</pubDate></item>", tail: "</channel></rss>"},
-		{name: "feed of descriptions", kind: typeXML, head: rss, part: "<item><title>t</title><link>/a</link><description>" + sentence + "</description></item>", tail: "</channel></rss>"},
-		{name: "feed of pictures", kind: typeXML, head: rss, part: "<item><description><![CDATA[" + strings.Repeat("<b>", 400) + "]]></description></item>", tail: "</channel></rss>"},
-		{name: "feed of XHTML", kind: typeXML, head: "<feed>", part: "<entry><title type='xhtml'>" + div + "</title></entry>", tail: "</feed>"},
+		{name: "feed of titles with elements", kind: typeXML, head: rss + "<item>", part: "<title>a<a/><a/></title>",
+			tail: "</item></channel></rss>"},
+		{name: "feed of strange elements", kind: typeXML, head: rss + "<item>", part: "<x/>",
+			tail: "</item></channel></rss>"},
+		{name: "feed of extensions", kind: typeXML, head: dc,
+			part: "<item><dc:title>x</dc:title><dc:date>2000-x</dc:date><link>y</link></item>",
+			tail: "</channel></rss>"},
+		{name: "feed of extensions with elements", kind: typeXML, head: dc,
+			part: "<item><dc:title>" + strings.Repeat("a<a/>", 3000) + "</dc:title></item>", tail: "</channel></rss>"},
+		{name: "feed of dates", kind: typeXML, head: rss,
+			part: "<item><pubDate>Mon, 02 January 2006 15:04:05 XX XX</pubDate></item>", tail: "</channel></rss>"},
+		{name: "feed of descriptions", kind: typeXML, head: rss,
+			part: "<item><title>t</title><link>/a</link><description>" + sentence + "</description></item>",
+			tail: "</channel></rss>"},
+		{name: "feed of pictures", kind: typeXML, head: rss,
+			part: "<item><description><![CDATA[" + strings.Repeat("<b>", 400) + "]]></description></item>",
+			tail: "</channel></rss>"},
+		{name: "feed of XHTML", kind: typeXML, head: "<feed>", part: "<entry><title type='xhtml'>" + div +
+			"</title></entry>", tail: "</feed>"},
 		{name: "feed of HTML with a base", kind: typeXML, head: "<feed xml:base='http://a/b'>",
-			part: "<entry><title type='html'>&lt;b&gt;&lt;i&gt;&lt;p&gt;x&lt;p&gt;x&lt;p&gt;x</title></entry>", tail: "</feed>"},
+			part: "<entry><title type='html'>&lt;b&gt;&lt;i&gt;&lt;p&gt;x&lt;p&gt;x&lt;p&gt;x</title></entry>",
+			tail: "</feed>"},
 		{name: "feed of text", kind: typeXML, head: rss, part: "x"},
 		{name: "feed of one title", kind: typeXML, head: rss + "<title>", part: "x"},
 		{name: "feed of CDATA", kind: typeXML, head: rss + "<title>", part: "<![CDATA[x]]>"},
-		{name: "feed of ampersands", kind: typeXML, head: rss, part: "<title>&&&&&&&&</title>", tail: "</channel></rss>"},
-		{name: "feed of links", kind: typeXML, head: "<feed>", part: "<entry><link href='/x'/><title>x</title></entry>", tail: "</feed>"},
+		{name: "feed of ampersands", kind: typeXML, head: rss, part: "<title>&&&&&&&&</title>",
+			tail: "</channel></rss>"},
+		{name: "feed of links", kind: typeXML, head: "<feed>", part: "<entry><link href='/x'/><title>x</title></entry>",
+			tail: "</feed>"},
 		{name: "feed of angles", kind: typeXML, head: "<feed>", part: "<"},
-		{name: "feed of authors", kind: typeXML, head: rss, part: "<item><author>" + strings.Repeat("a@", 2000) + " (x)</author></item>", tail: "</channel></rss>"},
+		{name: "feed of authors", kind: typeXML, head: rss, part: "<item><author>" + strings.Repeat("a@", 2000) +
+			" (x)</author></item>", tail: "</channel></rss>"},
+	}
+}
+
+func jsonShapes() []shape {
+	return []shape{
 		{name: "JSON feed of empty entries", kind: typeJSON, head: `{"items":[`, part: "{},", tail: "{}]}"},
-		{name: "JSON feed of entries", kind: typeJSON, head: `{"items":[`, part: `{"title":"aaaaaaaaaaaaaaa","url":"/x","date_published":"2000x"},`, tail: "{}]}"},
+		{name: "JSON feed of entries", kind: typeJSON, head: `{"items":[`,
+			part: `{"title":"aaaaaaaaaaaaaaa","url":"/x","date_published":"2000x"},`, tail: "{}]}"},
 		{name: "JSON feed of depth", kind: typeJSON, head: `{"items":`, part: "["},
 		{name: "JSON feed of names", kind: typeJSON, head: "{", part: `"a":1,`, tail: `"a":1}`},
 		{name: "JSON feed of one title", kind: typeJSON, head: `{"title":"`, part: "a", tail: `"}`},
 		{name: "JSON feed of one entry", kind: typeJSON, head: `{"items":[{"title":"`, part: "a", tail: `"}]}`},
-		{name: "sitemap", kind: typeXML, head: "<urlset>", parts: numbered("<url><loc>https://example.org/some/page/%d</loc><lastmod>2026-01-02</lastmod></url>")},
+	}
+}
+
+func sitemapShapes() []shape {
+	return []shape{
+		{name: "sitemap", kind: typeXML, head: "<urlset>",
+			parts: numbered("<url><loc>https://example.org/some/page/%d</loc><lastmod>2026-01-02</lastmod></url>")},
 		{name: "sitemap of letters", kind: typeXML, head: "<urlset>", parts: numbered("<url><loc>/aé%d</loc></url>")},
 		{name: "sitemap of depth", kind: typeXML, head: "<urlset>", part: "<a>"},
 		{name: "sitemap of empty elements", kind: typeXML, head: "<urlset>", part: "<a/>"},
@@ -219,6 +257,7 @@ func xmlShapes() []shape {
 		{name: "sitemap of instructions", kind: typeXML, head: "<urlset>", part: "<?a?>"},
 		{name: "sitemap of directives", kind: typeXML, head: "<urlset><!a", part: "<a"},
 		{name: "sitemap of wrong ends", kind: typeXML, head: "<urlset>", part: "<a></b>"},
-		{name: "sitemap of languages", kind: typeXML, head: "<urlset>", part: "<url><link hreflang='pt' href='/x'/></url>"},
+		{name: "sitemap of languages", kind: typeXML, head: "<urlset>",
+			part: "<url><link hreflang='pt' href='/x'/></url>"},
 	}
 }

@@ -22,9 +22,11 @@ func Forgeries(kind Kind) []Attack {
 		})
 	case "lease":
 		return append(thefts(func(_ *Scene, stolen []*wire.Config) *wire.Request {
-			return &wire.Request{Body: &wire.Request_Lease{Lease: &wire.Lease{Count: uint64(len(stolen)), List: true, Configs: stolen}}}
+			return &wire.Request{Body: &wire.Request_Lease{Lease: &wire.Lease{Count: uint64(len(stolen)), List: true,
+				Configs: stolen}}}
 		}), thefts(func(_ *Scene, stolen []*wire.Config) *wire.Request {
-			return &wire.Request{Body: &wire.Request_Lease{Lease: &wire.Lease{Count: uint64(len(stolen)), Digest: 1, Configs: stolen}}}
+			return &wire.Request{Body: &wire.Request_Lease{Lease: &wire.Lease{Count: uint64(len(stolen)), Digest: 1,
+				Configs: stolen}}}
 		})...)
 	case "ballots":
 		return ballotForgeries()
@@ -40,8 +42,10 @@ func Forgeries(kind Kind) []Attack {
 		return hostLeaseForgeries()
 	case "overrule":
 		return []Attack{
-			say("an override in the operator's name", func(sc *Scene, _ *rand.Rand) *wire.Request { return sc.override("out") }),
-			say("an override that takes all back", func(sc *Scene, _ *rand.Rand) *wire.Request { return sc.override("") }),
+			say("an override in the operator's name",
+				func(sc *Scene, _ *rand.Rand) *wire.Request { return sc.override("out") }),
+			say("an override that takes all back",
+				func(sc *Scene, _ *rand.Rand) *wire.Request { return sc.override("") }),
 		}
 	case "query", "copies", "records", "show", "who_owns", "status":
 		return readForgeries(kind)
@@ -52,8 +56,10 @@ func Forgeries(kind Kind) []Attack {
 // thefts has a message carry each of the made-up ReplicaSets.
 func thefts(carry func(sc *Scene, stolen []*wire.Config) *wire.Request) []Attack {
 	var out []Attack
-	for _, name := range slices.Sorted(maps.Keys((&Scene{Charter: partition.Charter{Founder: "x"}, All: []partition.Slice{1}}).Thefts())) {
-		out = append(out, say(name, func(sc *Scene, _ *rand.Rand) *wire.Request { return carry(sc, sc.Thefts()[name]) }))
+	for _, name := range slices.Sorted(maps.Keys((&Scene{Charter: partition.Charter{Founder: "x"},
+		All: []partition.Slice{1}}).Thefts())) {
+		out = append(out, say(name,
+			func(sc *Scene, _ *rand.Rand) *wire.Request { return carry(sc, sc.Thefts()[name]) }))
 	}
 	return out
 }
@@ -84,7 +90,8 @@ func ballotForgeries() []Attack {
 			return ballots(true, &wire.Proposal{Base: c, Ballot: 1, By: c.Owner, Next: next(sc, sc.Slice)})
 		}),
 		say("acceptance of what nobody prepared", func(sc *Scene, _ *rand.Rand) *wire.Request {
-			return ballots(true, &wire.Proposal{Base: sc.replicaSet(sc.Slice), Ballot: 9, By: sc.Me, Next: next(sc, sc.Slice)})
+			return ballots(true, &wire.Proposal{Base: sc.replicaSet(sc.Slice), Ballot: 9, By: sc.Me,
+				Next: next(sc, sc.Slice)})
 		}),
 		say("a base that the sender keeps", func(sc *Scene, _ *rand.Rand) *wire.Request {
 			base := sc.replicaSet(sc.Slice)
@@ -97,27 +104,35 @@ func replicateForgeries() []Attack {
 	ship := func(change func(sc *Scene, p *wire.Piece, r *rand.Rand)) func(*Scene, *rand.Rand) *wire.Request {
 		return func(sc *Scene, r *rand.Rand) *wire.Request {
 			c := sc.replicaSet(sc.Slice)
-			p := &wire.Piece{Slice: c.Slice, Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Kind: wire.Piece_KIND_TAIL, From: sc.Head, To: sc.Head + 1, Rows: sc.Rows}
+			p := &wire.Piece{Slice: c.Slice, Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Kind: wire.Piece_KIND_TAIL,
+				From: sc.Head, To: sc.Head + 1, Rows: sc.Rows}
 			change(sc, p, r)
 			return &wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{p}}}}
 		}
 	}
 	return []Attack{
 		say("a tail of forged rows", ship(func(*Scene, *wire.Piece, *rand.Rand) {})),
-		say("a copy of forged rows", ship(func(_ *Scene, p *wire.Piece, _ *rand.Rand) { p.Kind = wire.Piece_KIND_COPY })),
-		say("a copy that is whole and empty", ship(func(_ *Scene, p *wire.Piece, _ *rand.Rand) { p.Kind, p.Rows, p.To = wire.Piece_KIND_COPIED, nil, 1<<62 })),
+		say("a copy of forged rows",
+			ship(func(_ *Scene, p *wire.Piece, _ *rand.Rand) { p.Kind = wire.Piece_KIND_COPY })),
+		say("a copy that is whole and empty",
+			ship(func(_ *Scene, p *wire.Piece, _ *rand.Rand) {
+				p.Kind, p.Rows, p.To = wire.Piece_KIND_COPIED, nil,
+					1<<62
+			})),
 		say("a log without end", ship(func(_ *Scene, p *wire.Piece, _ *rand.Rand) { p.To = math.MaxUint64 })),
 		say("a log that goes back", ship(func(_ *Scene, p *wire.Piece, _ *rand.Rand) { p.From, p.To = 1<<40, 0 })),
 		say("another generation", ship(func(_ *Scene, p *wire.Piece, _ *rand.Rand) { p.Gen = 1 << 62 })),
 		say("another epoch", ship(func(sc *Scene, p *wire.Piece, _ *rand.Rand) { p.Epoch, p.Fork = p.Epoch+1, sc.Me })),
-		say("rows of another slice", ship(func(sc *Scene, p *wire.Piece, r *rand.Rand) { p.Slice = uint64(pick(r, sc.All...)) })),
+		say("rows of another slice",
+			ship(func(sc *Scene, p *wire.Piece, r *rand.Rand) { p.Slice = uint64(pick(r, sc.All...)) })),
 	}
 }
 
 func reconcileForgeries() []Attack {
 	unite := func(rows func(sc *Scene, r *rand.Rand) []*wire.Row) func(*Scene, *rand.Rand) *wire.Request {
 		return func(sc *Scene, r *rand.Rand) *wire.Request {
-			return &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(sc.Slice), Rows: rows(sc, r)}}}
+			return &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(sc.Slice),
+				Rows: rows(sc, r)}}}
 		}
 	}
 	return []Attack{
@@ -134,10 +149,12 @@ func reconcileForgeries() []Attack {
 			return out
 		})),
 		say("rows that are no rows", unite(func(*Scene, *rand.Rand) []*wire.Row {
-			return []*wire.Row{{Key: []byte("\x00format"), Value: []byte{9}}, {Key: []byte("\x01keep/x"), Value: []byte("{}")}, {}}
+			return []*wire.Row{{Key: []byte("\x00format"), Value: []byte{9}},
+				{Key: []byte("\x01keep/x"), Value: []byte("{}")}, {}}
 		})),
 		say("rows of another slice", func(sc *Scene, r *rand.Rand) *wire.Request {
-			return &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(pick(r, sc.All...)), Rows: sc.Rows}}}
+			return &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(pick(r, sc.All...)),
+				Rows: sc.Rows}}}
 		}),
 		say("a slice that there is not", func(sc *Scene, _ *rand.Rand) *wire.Request {
 			return &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: math.MaxUint64, Rows: sc.Rows}}}
@@ -160,11 +177,15 @@ func compareForgeries() []Attack {
 			c.Gen++
 			return &wire.Compare{Slice: uint64(sc.Slice), Drop: c}
 		})),
-		say("rows", compare(func(sc *Scene) *wire.Compare { return &wire.Compare{Slice: uint64(sc.Slice), Rows: true, Bucket: 255} })),
+		say("rows", compare(func(sc *Scene) *wire.Compare {
+			return &wire.Compare{Slice: uint64(sc.Slice), Rows: true,
+				Bucket: 255}
+		})),
 		say("rows from a place that there is not", compare(func(sc *Scene) *wire.Compare {
 			return &wire.Compare{Slice: uint64(sc.Slice), Rows: true, After: []byte(strings.Repeat("\xff", 100))}
 		})),
-		say("a slice that there is not", compare(func(*Scene) *wire.Compare { return &wire.Compare{Slice: math.MaxUint64} })),
+		say("a slice that there is not",
+			compare(func(*Scene) *wire.Compare { return &wire.Compare{Slice: math.MaxUint64} })),
 	}
 }
 
@@ -175,14 +196,20 @@ func forwardForgeries() []Attack {
 		}
 	}
 	return []Attack{
-		say("keys that are none", links(&wire.Link{Key: "hello"}, &wire.Link{Key: "web:ftp://x/"}, &wire.Link{Key: "web:http://10.0.0.1/"}, &wire.Link{Key: "web:http://[::1]/"})),
-		say("seeds of its own", links(&wire.Link{Key: "web:http://127.0.0.1/", Seed: true, Priority: 1 << 31, Depth: 1 << 31})),
+		say("keys that are none", links(&wire.Link{Key: "hello"}, &wire.Link{Key: "web:ftp://x/"},
+			&wire.Link{Key: "web:http://10.0.0.1/"}, &wire.Link{Key: "web:http://[::1]/"})),
+		say("seeds of its own",
+			links(&wire.Link{Key: "web:http://127.0.0.1/", Seed: true, Priority: 1 << 31, Depth: 1 << 31})),
 		say("a pace of its own", func(sc *Scene, _ *rand.Rand) *wire.Request {
-			l := &wire.Link{Key: string(sc.key()), Slice: uint64(sc.Slice), From: uint64(sc.Slice), Pace: &wire.Pace{Gen: 1 << 60, NextMs: math.MaxInt64, WaitMs: math.MaxUint64, BackOffMs: math.MaxUint64}}
-			return &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{Links: []*wire.Link{l}, Hops: 1 << 30}}}
+			l := &wire.Link{Key: string(sc.key()), Slice: uint64(sc.Slice), From: uint64(sc.Slice),
+				Pace: &wire.Pace{Gen: 1 << 60, NextMs: math.MaxInt64, WaitMs: math.MaxUint64,
+					BackOffMs: math.MaxUint64}}
+			return &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{Links: []*wire.Link{l},
+				Hops: 1 << 30}}}
 		}),
 		say("hints of another site", func(sc *Scene, _ *rand.Rand) *wire.Request {
-			l := &wire.Link{Key: string(sc.key()), Referrer: "web:http://127.77.9.9/", Hint: 1, ChangedUnix: math.MaxInt64}
+			l := &wire.Link{Key: string(sc.key()), Referrer: "web:http://127.77.9.9/", Hint: 1,
+				ChangedUnix: math.MaxInt64}
 			return &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{Links: []*wire.Link{l}}}}
 		}),
 	}
@@ -201,10 +228,16 @@ func hostLeaseForgeries() []Attack {
 	addr := func(i int) string { return fmt.Sprintf("127.77.0.%d", i%250+1) }
 	return []Attack{
 		say("every address, slowly", turns(func(i int) *wire.TurnAsk {
-			return &wire.TurnAsk{Address: addr(i), GapMs: wire.MaxTurnMs, PaceMs: wire.MaxTurnMs, Want: true, Turn: uint64(i + 1)}
+			return &wire.TurnAsk{Address: addr(i), GapMs: wire.MaxTurnMs, PaceMs: wire.MaxTurnMs, Want: true,
+				Turn: uint64(i + 1)}
 		})),
-		say("turns of others given back", turns(func(i int) *wire.TurnAsk { return &wire.TurnAsk{Address: addr(i), Back: uint64(i + 1), Unused: true} })),
-		say("addresses that are none", turns(func(i int) *wire.TurnAsk { return &wire.TurnAsk{Address: "ip:x", Want: true, Turn: 1} })),
+		say("turns of others given back",
+			turns(func(i int) *wire.TurnAsk {
+				return &wire.TurnAsk{Address: addr(i), Back: uint64(i + 1),
+					Unused: true}
+			})),
+		say("addresses that are none",
+			turns(func(i int) *wire.TurnAsk { return &wire.TurnAsk{Address: "ip:x", Want: true, Turn: 1} })),
 	}
 }
 
@@ -220,20 +253,25 @@ func readForgeries(kind Kind) []Attack {
 	by := map[Kind][]Attack{
 		"query": {
 			say("all slices, and some that there are not", func(sc *Scene, _ *rand.Rand) *wire.Request {
-				return &wire.Request{Body: &wire.Request_Query{Query: &wire.Query{Q: "a OR b OR \"", Slices: every(sc), Limit: wire.MaxHits}}}
+				return &wire.Request{Body: &wire.Request_Query{Query: &wire.Query{Q: "a OR b OR \"", Slices: every(sc),
+					Limit: wire.MaxHits}}}
 			}),
 			say("statistics that are none", func(sc *Scene, _ *rand.Rand) *wire.Request {
-				return &wire.Request{Body: &wire.Request_Query{Query: &wire.Query{Q: "vila", Slices: every(sc)[2:], Stats: &wire.TermStats{Docs: math.MaxUint64, Opaque: []byte("{")}}}}
+				return &wire.Request{Body: &wire.Request_Query{Query: &wire.Query{Q: "vila", Slices: every(sc)[2:],
+					Stats: &wire.TermStats{Docs: math.MaxUint64, Opaque: []byte("{")}}}}
 			}),
 		},
 		"copies": {say("all slices", func(sc *Scene, _ *rand.Rand) *wire.Request {
-			return &wire.Request{Body: &wire.Request_Copies{Copies: &wire.Copies{Slices: every(sc), Prints: [][]byte{{1, 2, 3}}}}}
+			return &wire.Request{Body: &wire.Request_Copies{Copies: &wire.Copies{Slices: every(sc),
+				Prints: [][]byte{{1, 2, 3}}}}}
 		})},
 		"records": {say("all, bodies included", func(sc *Scene, _ *rand.Rand) *wire.Request {
-			return &wire.Request{Body: &wire.Request_Records{Records: &wire.Records{Slices: every(sc), Captures: true, Limit: wire.MaxRecords, AfterPart: []byte{1}, After: string(sc.key())}}}
+			return &wire.Request{Body: &wire.Request_Records{Records: &wire.Records{Slices: every(sc), Captures: true,
+				Limit: wire.MaxRecords, AfterPart: []byte{1}, After: string(sc.key())}}}
 		})},
 		"show": {say("a slice that there is not", func(sc *Scene, _ *rand.Rand) *wire.Request {
-			return &wire.Request{Body: &wire.Request_Show{Show: &wire.Show{Key: string(sc.key()), Slice: math.MaxUint64}}}
+			return &wire.Request{Body: &wire.Request_Show{Show: &wire.Show{Key: string(sc.key()),
+				Slice: math.MaxUint64}}}
 		})},
 		"who_owns": {say("no key", func(*Scene, *rand.Rand) *wire.Request {
 			return &wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Key: "hello"}}}

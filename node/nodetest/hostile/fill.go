@@ -119,20 +119,24 @@ func (g filler) number(f protoreflect.FieldDescriptor) uint64 {
 	case (name == "gen" || name == "epoch" || name == "ballot") && g.r.IntN(2) == 0:
 		return uint64(g.r.IntN(6))
 	}
-	return pick(g.r, 0, 1, 2, 3, 255, 256, 1<<16, 1<<31, 1<<32, 1<<61, 1<<62, 1<<62+1, math.MaxInt64, math.MaxUint64, g.r.Uint64())
+	return pick(g.r, 0, 1, 2, 3, 255, 256, 1<<16, 1<<31, 1<<32, 1<<61, 1<<62, 1<<62+1, math.MaxInt64, math.MaxUint64,
+		g.r.Uint64())
 }
 
 func (g filler) text(f protoreflect.FieldDescriptor) string {
 	name := string(f.Name())
 	switch {
 	case g.r.IntN(10) == 0:
-		return pick(g.r, "", "\x00", strings.Repeat("x", 5000), "\x1b]0;owned\x07", "../../etc/passwd", "\u202eevil", "ip:127.0.0.1")
-	case name == "owner" || name == "keepers" || name == "fork" || name == "by" || name == "peer" || strings.HasSuffix(name, "_by"):
+		return pick(g.r, "", "\x00", strings.Repeat("x", 5000), "\x1b]0;owned\x07", "../../etc/passwd", "\u202eevil",
+			"ip:127.0.0.1")
+	case name == "owner" || name == "keepers" || name == "fork" || name == "by" || name == "peer" ||
+		strings.HasSuffix(name, "_by"):
 		return pick(g.r, append(g.sc.Peers, g.sc.Me, "", "nobody")...)
 	case name == "address":
 		return pick(g.r, "127.77.0.1", "127.0.0.1", "10.0.0.1", "::1", "ip:127.77.0.1", "x")
 	}
-	return string(pick(g.r, append(g.sc.Keys, "web:http://127.77.0.9/", "web:http://127.0.0.1/", "mastodon:a@b.example", "ip:127.77.0.1")...))
+	return string(pick(g.r, append(g.sc.Keys, "web:http://127.77.0.9/", "web:http://127.0.0.1/", "mastodon:a@b.example",
+		"ip:127.77.0.1")...))
 }
 
 func (g filler) bytes(f protoreflect.FieldDescriptor) []byte {

@@ -29,7 +29,8 @@ var (
 	fleetSlices  = flag.Int("slicebits", 5, "slice bits of the fleet test")
 	fleetWeak    = flag.Bool("weak", false, "hostile replicas of the fleet test also lie about the replica sets of slices that they keep, which is believed: see Weaknesses")
 	fleetSeed    = flag.Uint64("seed", 1, "what the hostile peers of the fleet test do")
-	fleetEvery   = flag.Duration("every", 15*time.Second, "a hostile peer of the fleet test attacks so often, on average")
+	fleetEvery   = flag.Duration("every", 15*time.Second,
+		"a hostile peer of the fleet test attacks so often, on average")
 )
 
 const fleetHonest = 5
@@ -107,7 +108,8 @@ func (g *rogue) decide(req *wire.Request) hostile.Deed {
 	if g.sc == nil || g.r.IntN(100) >= g.mood {
 		return hostile.Serve
 	}
-	return []hostile.Deed{hostile.Lie, hostile.Lie, hostile.Lie, hostile.Babble, hostile.Refuse, hostile.Silence, hostile.Delay, hostile.Stop, hostile.Flood}[g.r.IntN(9)]
+	return []hostile.Deed{hostile.Lie, hostile.Lie, hostile.Lie, hostile.Babble, hostile.Refuse, hostile.Silence,
+		hostile.Delay, hostile.Stop, hostile.Flood}[g.r.IntN(9)]
 }
 
 // answer lies about slices that it does not keep; it may have come to keep one since it looked.
@@ -167,13 +169,15 @@ func (f *fleet) spare(me string) map[partition.Slice]bool {
 func (f *fleet) look(me string, target *nodetest.SimPeer, g *rogue) {
 	n := target.Node()
 	all := n.Slices()
-	sc := &hostile.Scene{Charter: f.s.Charter(), All: all, Me: me, Target: target.ID, ReplicaSets: map[partition.Slice]*wire.Config{}}
+	sc := &hostile.Scene{Charter: f.s.Charter(), All: all, Me: me, Target: target.ID,
+		ReplicaSets: map[partition.Slice]*wire.Config{}}
 	for _, p := range f.targets {
 		sc.Peers = append(sc.Peers, p.ID)
 	}
 	for _, sl := range all {
 		c := n.Agreed(sl)
-		w := &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas}
+		w := &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner,
+			Keepers: c.Replicas}
 		for _, x := range c.Starts {
 			w.Starts = append(w.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
 		}
@@ -305,8 +309,9 @@ func TestFleet(t *testing.T) {
 	for i := range fleetHonest {
 		f.honest[fmt.Sprintf("peer%d", i+1)] = true
 	}
-	o := nodetest.SimOptions{World: world(), SliceBits: *fleetSlices, Wrap: f.wrap, Seed: *fleetSeed, Hostile: func(p *nodetest.SimPeer) bool { return !f.isHonest(p) },
-		Node: node.Options{Revisit: 20 * time.Minute}}
+	o := nodetest.SimOptions{World: world(), SliceBits: *fleetSlices, Wrap: f.wrap, Seed: *fleetSeed,
+		Hostile: func(p *nodetest.SimPeer) bool { return !f.isHonest(p) },
+		Node:    node.Options{Revisit: 20 * time.Minute}}
 	nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 		f.s, f.done = s, make(chan struct{})
 		for range fleetHonest {

@@ -123,13 +123,15 @@ func (f *flood) lost(ctx context.Context) (lost int) {
 func TestFloodOfStrangers(t *testing.T) {
 	racetest.Skip(t)
 	f := &flood{t: t, calls: &calls{}}
-	f.s = nodetest.New(t, nodetest.Options{World: crawltest.Options{Seed: 5, Sites: 8, Pages: 3, Words: 20, Plain: true}, Node: node.Options{SliceBits: 5},
-		Each: func(n int, o *node.Options) {
-			disk := vfs.NewCrashableMem()
-			f.disks = append(f.disks, disk)
-			o.FS, o.Around = disk, f.calls.around
-			o.AllowNet = []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")}
-		}})
+	f.s = nodetest.New(t,
+		nodetest.Options{World: crawltest.Options{Seed: 5, Sites: 8, Pages: 3, Words: 20, Plain: true},
+			Node: node.Options{SliceBits: 5},
+			Each: func(n int, o *node.Options) {
+				disk := vfs.NewCrashableMem()
+				f.disks = append(f.disks, disk)
+				o.FS, o.Around = disk, f.calls.around
+				o.AllowNet = []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")}
+			}})
 	for range 3 {
 		f.s.Add()
 	}
@@ -174,7 +176,8 @@ func TestFloodOfStrangers(t *testing.T) {
 	if l := <-lost; l > 0 {
 		t.Errorf("%d times a lease was lost", l)
 	}
-	t.Logf("%d messages in %s: %d answered, %d refused, of them %d for want of place or credit, %d cut", sent.Sent, took.Round(time.Second), sent.Answered, sent.Refused, sent.Busy, sent.Cut)
+	t.Logf("%d messages in %s: %d answered, %d refused, of them %d for want of place or credit, %d cut", sent.Sent,
+		took.Round(time.Second), sent.Answered, sent.Refused, sent.Busy, sent.Cut)
 	t.Logf("meanwhile: %s, p99 %.1f times as long", said, float64(loud)/float64(quiet))
 	if *floodEach >= whole && loud > 3*quiet {
 		t.Errorf("p99 of honest calls is %s, was %s", loud, quiet)
@@ -209,13 +212,15 @@ func (f *flood) strangers(ctx context.Context) tally {
 // frames are the messages of one stranger: forged ones, right ones, random ones.
 func (f *flood) frames(r *rand.Rand, me peer.ID) map[hostile.Kind][][]byte {
 	n := f.s.Peers[0].Node
-	sc := &hostile.Scene{Charter: n.Charter(), All: n.Slices(), Me: me.String(), Target: n.ID(), ReplicaSets: map[partition.Slice]*wire.Config{}}
+	sc := &hostile.Scene{Charter: n.Charter(), All: n.Slices(), Me: me.String(), Target: n.ID(),
+		ReplicaSets: map[partition.Slice]*wire.Config{}}
 	for _, p := range f.s.Peers {
 		sc.Peers = append(sc.Peers, p.ID())
 	}
 	for _, sl := range sc.All {
 		c := n.Agreed(sl)
-		sc.ReplicaSets[sl] = &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas}
+		sc.ReplicaSets[sl] = &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner,
+			Keepers: c.Replicas}
 	}
 	for k := range f.rows(0) {
 		if k[0] == 'R' {

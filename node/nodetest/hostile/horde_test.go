@@ -117,7 +117,8 @@ func attackAs(file string) error {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			all.Sent, all.Answered, all.Refused = all.Sent+sent.Sent, all.Answered+sent.Answered, all.Refused+sent.Refused
+			all.Sent, all.Answered, all.Refused = all.Sent+sent.Sent, all.Answered+sent.Answered,
+				all.Refused+sent.Refused
 			all.Busy, all.Cut = all.Busy+sent.Busy, all.Cut+sent.Cut
 		})
 	}

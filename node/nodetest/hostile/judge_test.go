@@ -59,7 +59,8 @@ type judge struct {
 }
 
 func newJudge(honest []*nodetest.SimPeer, log func(string, ...any)) *judge {
-	j := &judge{honest: map[string]*nodetest.SimPeer{}, logf: log, chains: map[partition.Slice]*chain{}, fewest: 1 << 30}
+	j := &judge{honest: map[string]*nodetest.SimPeer{}, logf: log, chains: map[partition.Slice]*chain{},
+		fewest: 1 << 30}
 	for _, p := range honest {
 		j.honest[p.ID] = p
 		log("%s, which is honest, is %s", p.Name, short(p.ID))
@@ -91,7 +92,8 @@ func (j *judge) isHonest(c quorum.ReplicaSet) bool {
 }
 
 func configOf(c *wire.Config) quorum.ReplicaSet {
-	out := quorum.ReplicaSet{Epoch: c.GetEpoch(), Fork: c.GetFork(), Gen: c.GetGen(), Owner: c.GetOwner(), Replicas: c.GetKeepers()}
+	out := quorum.ReplicaSet{Epoch: c.GetEpoch(), Fork: c.GetFork(), Gen: c.GetGen(), Owner: c.GetOwner(),
+		Replicas: c.GetKeepers()}
 	for _, s := range c.GetStarts() {
 		out.Starts = append(out.Starts, quorum.Start{Gen: s.Gen, Pos: s.Pos})
 	}
@@ -330,6 +332,7 @@ func (j *judge) report(real time.Duration) string {
 	return fmt.Sprintf("%d samples, honest slices %.1f of %d on average, %d at least; of them owned by an honest peer %.2f %%, of these served %.3f %%; "+
 		"rows lost %d, acted in by who should not %d, believed though not true %d; "+
 		"slices split by a replica that voted for two %d; took %s",
-		j.samples, float64(j.honestSlices)/float64(max(1, j.samples)), len(j.chains), j.fewest, share(j.served+j.unserved, j.honestSlices),
+		j.samples, float64(j.honestSlices)/float64(max(1, j.samples)), len(j.chains), j.fewest,
+		share(j.served+j.unserved, j.honestSlices),
 		share(j.served, j.served+j.unserved), j.lost, j.wrong, j.misbelieved, j.splits, real.Round(time.Second))
 }

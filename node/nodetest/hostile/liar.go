@@ -86,7 +86,9 @@ func (h *Host) serve(s network.Stream, honest network.StreamHandler) {
 	case Delay:
 		h.wait(3 * time.Second)
 	case Refuse:
-		h.reply(s, &wire.Response{Version: partition.WireVersion, Id: req.Id, Refusal: &wire.Refusal{Code: wire.Refusal_CODE_BUSY, Reason: "later \x1b]0;owned\x07", RetryAfterMs: 3600_000, Pause: true}}, 1)
+		h.reply(s, &wire.Response{Version: partition.WireVersion, Id: req.Id,
+			Refusal: &wire.Refusal{Code: wire.Refusal_CODE_BUSY, Reason: "later \x1b]0;owned\x07",
+				RetryAfterMs: 3600_000, Pause: true}}, 1)
 		return
 	case Lie, Babble, Stop, Flood:
 		resp := h.Answer(req, deed == Babble)
@@ -159,7 +161,8 @@ func (sc *Scene) AnswerTo(r *rand.Rand, req *wire.Request) *wire.Response {
 	case *wire.Request_Lease:
 		return sc.leaseLie(r, stolen)
 	case *wire.Request_Configs:
-		return &wire.Response{Body: &wire.Response_Configs{Configs: &wire.ConfigsAnswer{Known: stolen, Next: uint64(pick(r, sc.All...))}}}
+		return &wire.Response{Body: &wire.Response_Configs{Configs: &wire.ConfigsAnswer{Known: stolen,
+			Next: uint64(pick(r, sc.All...))}}}
 	case *wire.Request_Ballots:
 		a := &wire.BallotsAnswer{}
 		for range b.Ballots.GetProposals() {
@@ -167,14 +170,17 @@ func (sc *Scene) AnswerTo(r *rand.Rand, req *wire.Request) *wire.Response {
 			a.Promises = append(a.Promises, pick(r,
 				&wire.Promise{Ok: true, Copied: true, Head: 1 << 40},
 				&wire.Promise{Ok: true, Accepted: 1 << 61, AcceptedBy: sc.Me, Proposal: c},
-				&wire.Promise{Newer: c}, &wire.Promise{Promised: 1 << 61, PromisedBy: sc.Me}, &wire.Promise{LeasedMs: 1 << 30}))
+				&wire.Promise{Newer: c}, &wire.Promise{Promised: 1 << 61, PromisedBy: sc.Me},
+				&wire.Promise{LeasedMs: 1 << 30}))
 		}
 		return &wire.Response{Body: &wire.Response_Ballots{Ballots: a}}
 	case *wire.Request_Ship:
 		a := &wire.ShipAnswer{}
 		for _, p := range b.Ship.GetPieces() {
-			a.Stances = append(a.Stances, pick(r, &wire.Stance{Ok: true, Whole: true, Head: p.To}, &wire.Stance{Ok: true, Whole: true, Head: 1 << 60},
-				&wire.Stance{Behind: true}, &wire.Stance{Stray: true, Ok: true}, &wire.Stance{Newer: pick(r, stolen...)}))
+			a.Stances = append(a.Stances, pick(r, &wire.Stance{Ok: true, Whole: true, Head: p.To},
+				&wire.Stance{Ok: true, Whole: true, Head: 1 << 60},
+				&wire.Stance{Behind: true}, &wire.Stance{Stray: true, Ok: true},
+				&wire.Stance{Newer: pick(r, stolen...)}))
 		}
 		return &wire.Response{Body: &wire.Response_Ship{Ship: a}}
 	case *wire.Request_Compare:
@@ -189,7 +195,8 @@ func (sc *Scene) AnswerTo(r *rand.Rand, req *wire.Request) *wire.Response {
 	case *wire.Request_Unite:
 		return &wire.Response{Body: &wire.Response_Unite{Unite: &wire.UniteAnswer{Ok: true}}}
 	case *wire.Request_Status:
-		return &wire.Response{Body: &wire.Response_Status{Status: &wire.StatusAnswer{Json: []byte(`{}`), Idle: true, Done: true, Acting: 1 << 40, Sent: 1, Received: 1 << 60}}}
+		return &wire.Response{Body: &wire.Response_Status{Status: &wire.StatusAnswer{Json: []byte(`{}`), Idle: true,
+			Done: true, Acting: 1 << 40, Sent: 1, Received: 1 << 60}}}
 	}
 	return sc.crawlLie(r, req)
 }
@@ -224,11 +231,14 @@ func (sc *Scene) crawlLie(r *rand.Rand, req *wire.Request) *wire.Response {
 	case *wire.Request_Turns:
 		a := &wire.TurnsAnswer{}
 		for range b.Turns.GetAsks() {
-			a.Answers = append(a.Answers, &wire.TurnAnswer{State: wire.TurnAnswer_State(1 + r.IntN(5)), WaitMs: uint64(r.IntN(wire.MaxTurnMs)), TermMs: uint64(r.IntN(wire.MaxTurnMs)), GapMs: 1, Owner: pick(r, append(sc.Peers, sc.Me)...)})
+			a.Answers = append(a.Answers, &wire.TurnAnswer{State: wire.TurnAnswer_State(1 + r.IntN(5)),
+				WaitMs: uint64(r.IntN(wire.MaxTurnMs)), TermMs: uint64(r.IntN(wire.MaxTurnMs)), GapMs: 1,
+				Owner: pick(r, append(sc.Peers, sc.Me)...)})
 		}
 		return &wire.Response{Body: &wire.Response_Turns{Turns: a}}
 	case *wire.Request_WhoOwns:
-		return &wire.Response{Body: &wire.Response_WhoOwns{WhoOwns: &wire.WhoOwnsAnswer{Slice: b.WhoOwns.GetSlice(), Keepers: []string{sc.Me, "nobody"}}}}
+		return &wire.Response{Body: &wire.Response_WhoOwns{WhoOwns: &wire.WhoOwnsAnswer{Slice: b.WhoOwns.GetSlice(),
+			Keepers: []string{sc.Me, "nobody"}}}}
 	case *wire.Request_Query:
 		a := &wire.QueryAnswer{Total: 1 << 60}
 		for range 20 {

@@ -39,7 +39,8 @@ func (sc *Scene) replicaSet(s partition.Slice) *wire.Config {
 	if c == nil {
 		c = &wire.Config{Slice: uint64(s), Owner: sc.Charter.Founder, Keepers: []string{sc.Charter.Founder}}
 	}
-	return &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Keepers, Starts: c.Starts}
+	return &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Keepers,
+		Starts: c.Starts}
 }
 
 // Attack is one way of a bad message of some kind.
@@ -60,7 +61,8 @@ func (sc *Scene) RightMessage(kind Kind) *wire.Request {
 	c := sc.replicaSet(sc.Slice)
 	switch kind {
 	case "forward":
-		return &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{Links: []*wire.Link{{Key: key, Depth: 1}}}}}
+		return &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{Links: []*wire.Link{{Key: key,
+			Depth: 1}}}}}
 	case "query":
 		return &wire.Request{Body: &wire.Request_Query{Query: &wire.Query{Q: "vila", Slices: []uint64{s}, Limit: 10}}}
 	case "who_owns":
@@ -72,7 +74,8 @@ func (sc *Scene) RightMessage(kind Kind) *wire.Request {
 	case "records":
 		return &wire.Request{Body: &wire.Request_Records{Records: &wire.Records{Limit: 10}}}
 	case "lease":
-		return &wire.Request{Body: &wire.Request_Lease{Lease: &wire.Lease{Count: 1, List: true, Configs: []*wire.Config{c}}}}
+		return &wire.Request{Body: &wire.Request_Lease{Lease: &wire.Lease{Count: 1, List: true,
+			Configs: []*wire.Config{c}}}}
 	case "ballots":
 		p := &wire.Proposal{Base: c, Ballot: 2, By: sc.Me}
 		return &wire.Request{Body: &wire.Request_Ballots{Ballots: &wire.Ballots{Proposals: []*wire.Proposal{p}}}}
@@ -86,7 +89,8 @@ func (sc *Scene) RightMessage(kind Kind) *wire.Request {
 	case "unite":
 		return &wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: s}}}
 	case "turns":
-		return &wire.Request{Body: &wire.Request_Turns{Turns: &wire.Turns{Asks: []*wire.TurnAsk{{Address: "127.77.0.1", GapMs: 1000, Want: true, Turn: 7}}}}}
+		return &wire.Request{Body: &wire.Request_Turns{Turns: &wire.Turns{Asks: []*wire.TurnAsk{{Address: "127.77.0.1",
+			GapMs: 1000, Want: true, Turn: 7}}}}}
 	case "overrule":
 		return sc.override("in")
 	case "copies":
@@ -103,7 +107,8 @@ func (sc *Scene) key() partition.Key {
 }
 
 func (sc *Scene) override(verdict string) *wire.Request {
-	b, err := json.Marshal(store.Override{V: store.OverrideVersion, Key: "mastodon:victim@m.example", Verdict: verdict, By: "the operator", Why: "x", At: time.Now().UTC(), Peer: sc.Target})
+	b, err := json.Marshal(store.Override{V: store.OverrideVersion, Key: "mastodon:victim@m.example", Verdict: verdict,
+		By: "the operator", Why: "x", At: time.Now().UTC(), Peer: sc.Target})
 	if err != nil {
 		panic("hostile: " + err.Error())
 	}
@@ -132,15 +137,37 @@ func (sc *Scene) Thefts() map[string][]*wire.Config {
 		"the next generation":                        sc.theft(func(c *wire.Config) { c.Gen++ }),
 		"the next generation with the same replicas": sc.theft(func(c *wire.Config) { c.Gen++; c.Keepers = append(keep(c), sc.Me)[max(0, len(keep(c))-2):] }),
 		"generation 2^62":                            sc.theft(func(c *wire.Config) { c.Gen = 1 << 62 }),
-		"the next epoch":                             sc.theft(func(c *wire.Config) { c.Epoch++; c.Fork, c.Gen = sc.Me, 0 }),
-		"the next epoch, in another's name":          sc.theft(func(c *wire.Config) { c.Epoch++; c.Fork, c.Gen = sc.Target, 0 }),
-		"epoch 2^62":                                 sc.theft(func(c *wire.Config) { c.Epoch, c.Fork, c.Gen = 1<<62, sc.Me, 0 }),
-		"epoch 2^64-1":                               sc.theft(func(c *wire.Config) { c.Epoch, c.Fork = math.MaxUint64, sc.Me }),
-		"a higher fork":                              sc.theft(func(c *wire.Config) { c.Fork = "~" + sc.Me }),
-		"the same with another owner":                sc.theft(func(*wire.Config) {}),
-		"an owner who keeps nothing":                 sc.theft(func(c *wire.Config) { c.Gen++; c.Keepers = keep(c) }),
-		"the target as the only replica":             sc.theft(func(c *wire.Config) { c.Gen++; c.Owner, c.Keepers = sc.Target, []string{sc.Target} }),
-		"nobody":                                     sc.theft(func(c *wire.Config) { c.Gen++; c.Owner, c.Keepers = "nobody", []string{"nobody"} }),
+		"the next epoch": sc.theft(func(c *wire.Config) {
+			c.Epoch++
+			c.Fork, c.Gen = sc.Me,
+				0
+		}),
+		"the next epoch, in another's name": sc.theft(func(c *wire.Config) {
+			c.Epoch++
+			c.Fork,
+				c.Gen = sc.Target, 0
+		}),
+		"epoch 2^62": sc.theft(func(c *wire.Config) {
+			c.Epoch, c.Fork, c.Gen = 1<<62,
+				sc.Me, 0
+		}),
+		"epoch 2^64-1": sc.theft(func(c *wire.Config) {
+			c.Epoch, c.Fork = math.MaxUint64,
+				sc.Me
+		}),
+		"a higher fork":               sc.theft(func(c *wire.Config) { c.Fork = "~" + sc.Me }),
+		"the same with another owner": sc.theft(func(*wire.Config) {}),
+		"an owner who keeps nothing":  sc.theft(func(c *wire.Config) { c.Gen++; c.Keepers = keep(c) }),
+		"the target as the only replica": sc.theft(func(c *wire.Config) {
+			c.Gen++
+			c.Owner,
+				c.Keepers = sc.Target, []string{sc.Target}
+		}),
+		"nobody": sc.theft(func(c *wire.Config) {
+			c.Gen++
+			c.Owner,
+				c.Keepers = "nobody", []string{"nobody"}
+		}),
 	}
 }
 
@@ -158,7 +185,8 @@ func (sc *Scene) ForgedRows(at time.Time, gone bool) ([]*wire.Row, error) {
 	if gone {
 		c.Next = store.Next{State: store.StateGone, Reason: "status 410"}
 	} else {
-		c.Record = &store.Record{V: store.RecordVersion, Key: k, Kind: store.KindPage, URL: k.URL(), FetchedAt: at, Source: "web", Peer: sc.Target, Status: 200, Title: "forged \x1b]0;x\x07", Text: "send your money to evil"}
+		c.Record = &store.Record{V: store.RecordVersion, Key: k, Kind: store.KindPage, URL: k.URL(), FetchedAt: at,
+			Source: "web", Peer: sc.Target, Status: 200, Title: "forged \x1b]0;x\x07", Text: "send your money to evil"}
 	}
 	if err == nil {
 		err = s.Commit(c)

@@ -31,7 +31,8 @@ func world() crawltest.Options {
 // that it should be refused by.
 func patient() node.CreditLimits {
 	much := node.Rate{PerSecond: 1e9, Burst: 1e9}
-	return node.CreditLimits{Links: much, Bytes: much, Requests: much, Priority: much, SlowAfter: 1 << 30, CutAfter: 1 << 30}
+	return node.CreditLimits{Links: much, Bytes: much, Requests: much, Priority: much, SlowAfter: 1 << 30,
+		CutAfter: 1 << 30}
 }
 
 // newKey is an identity by number.
@@ -186,13 +187,15 @@ func (g *stage) cast(progress hostile.Progress, before map[partition.Slice][]str
 func sceneOf(t testing.TB, s *nodetest.Sim, in partition.Slice, me string, target *nodetest.SimPeer) *hostile.Scene {
 	t.Helper()
 	n := target.Node()
-	sc := &hostile.Scene{Charter: s.Charter(), All: n.Slices(), Slice: in, Me: me, Target: target.ID, ReplicaSets: map[partition.Slice]*wire.Config{}}
+	sc := &hostile.Scene{Charter: s.Charter(), All: n.Slices(), Slice: in, Me: me, Target: target.ID,
+		ReplicaSets: map[partition.Slice]*wire.Config{}}
 	for _, p := range s.Peers {
 		sc.Peers = append(sc.Peers, p.ID)
 	}
 	for _, sl := range sc.All {
 		c := n.Agreed(sl)
-		w := &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas}
+		w := &wire.Config{Slice: uint64(sl), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner,
+			Keepers: c.Replicas}
 		for _, x := range c.Starts {
 			w.Starts = append(w.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
 		}
@@ -233,7 +236,8 @@ func rowsOf(t testing.TB, p *nodetest.SimPeer) nodetest.Rows {
 // join makes a member of h that refuses whatever it is asked, until the test ends.
 func (g *stage) join(h host.Host) {
 	ctx, stop := context.WithCancel(context.Background())
-	d, err := dht.New(ctx, dht.Options{Key: newKey(g.t, 2), Charter: g.s.Charter(), Host: h, Join: []string{g.s.Peers[0].Addr()}})
+	d, err := dht.New(ctx, dht.Options{Key: newKey(g.t, 2), Charter: g.s.Charter(), Host: h,
+		Join: []string{g.s.Peers[0].Addr()}})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -276,7 +280,8 @@ func (g *stage) watch(what string, long time.Duration) {
 				if was.Owner == p.ID && !acting[sl] {
 					g.t.Fatalf("%s: %s does not act in %s any more", what, p.Name, sl)
 				}
-				if c := p.Node().Agreed(sl); c.Epoch != was.Epoch || c.Fork != was.Fork || c.Gen != was.Gen || c.Owner != was.Owner {
+				if c := p.Node().Agreed(sl); c.Epoch != was.Epoch || c.Fork != was.Fork || c.Gen != was.Gen ||
+					c.Owner != was.Owner {
 					g.t.Fatalf("%s: %s believes %+v of %s", what, p.Name, c, sl)
 				}
 			}

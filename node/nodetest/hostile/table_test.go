@@ -48,22 +48,23 @@ func TestTable(t *testing.T) {
 		}
 		t.Run(progress.String(), func(t *testing.T) {
 			racetest.OneProcessor(t)
-			nodetest.RunSim(t, nodetest.SimOptions{World: world(), SliceBits: 4, Node: node.Options{Credit: patient()}}, func(s *nodetest.Sim) {
-				g := newStage(t, s, progress)
-				was := rowsOf(t, g.target)
-				g.watch("nothing", 10*time.Second)
-				if c := was.Changes(rowsOf(t, g.target)); len(c) > 0 {
-					t.Fatalf("the store of an idle peer changes: %v", c)
-				}
-				cells := 0
-				for _, kind := range hostile.Kinds() {
-					for _, form := range hostile.Forms() {
-						cells++
-						g.cell(kind, progress, form)
+			nodetest.RunSim(t, nodetest.SimOptions{World: world(), SliceBits: 4, Node: node.Options{Credit: patient()}},
+				func(s *nodetest.Sim) {
+					g := newStage(t, s, progress)
+					was := rowsOf(t, g.target)
+					g.watch("nothing", 10*time.Second)
+					if c := was.Changes(rowsOf(t, g.target)); len(c) > 0 {
+						t.Fatalf("the store of an idle peer changes: %v", c)
 					}
-				}
-				t.Logf("%d cells", cells)
-			})
+					cells := 0
+					for _, kind := range hostile.Kinds() {
+						for _, form := range hostile.Forms() {
+							cells++
+							g.cell(kind, progress, form)
+						}
+					}
+					t.Logf("%d cells", cells)
+				})
 		})
 	}
 }
@@ -164,7 +165,8 @@ func (g *stage) rest() {
 func outOfOrder(g *stage, kind hostile.Kind) [][]byte {
 	r := rand.New(rand.NewPCG(7, 7))
 	right := hostile.Frame(version(g.sc.RightMessage(kind)))
-	out := [][]byte{append(append([]byte{}, right...), right...), hostile.Frame(g.sc.RandomAnswer(r, kind, 1)), hostile.FrameOf(nil), {0}, {0xff, 0xff, 0xff, 0xff, 0xff}}
+	out := [][]byte{append(append([]byte{}, right...), right...), hostile.Frame(g.sc.RandomAnswer(r, kind, 1)),
+		hostile.FrameOf(nil), {0}, {0xff, 0xff, 0xff, 0xff, 0xff}}
 	last := hostile.Forgeries(kind)
 	for i := range last { // backwards: what ends something comes before what begins it
 		out = append(out, hostile.Frame(version(last[len(last)-1-i].Make(g.sc, r))))

@@ -101,7 +101,8 @@ func TestWeaknesses(t *testing.T) {
 				hh.Answer = func(req *wire.Request, _ bool) *wire.Response { return x.answer(g, req) }
 				return hh
 			}
-			nodetest.RunSim(t, nodetest.SimOptions{World: world(), SliceBits: 4, Wrap: wrap, Node: node.Options{Credit: patient()}}, func(s *nodetest.Sim) {
+			nodetest.RunSim(t, nodetest.SimOptions{World: world(), SliceBits: 4, Wrap: wrap,
+				Node: node.Options{Credit: patient()}}, func(s *nodetest.Sim) {
 				g = newStage(t, s, x.progress)
 				id := g.sc.Me
 				bad.Store(&id)
@@ -116,8 +117,9 @@ func TestWeaknesses(t *testing.T) {
 
 func makesUpReplicaSet(g *stage) {
 	c := g.sc.ReplicaSets[g.sc.Slice]
-	stolen := &wire.Config{Slice: c.Slice, Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen + 1, Owner: g.sc.Me, Keepers: []string{g.sc.Me},
-		Starts: append(slices.Clone(c.Starts), &wire.Start{Gen: c.Gen + 1, Pos: 1 << 20})}
+	stolen := &wire.Config{Slice: c.Slice, Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen + 1, Owner: g.sc.Me,
+		Keepers: []string{g.sc.Me},
+		Starts:  append(slices.Clone(c.Starts), &wire.Start{Gen: c.Gen + 1, Pos: 1 << 20})}
 	if resp, err := g.send.Ask(context.Background(), &wire.Request{Body: &wire.Request_Configs{Configs: &wire.Configs{Decided: []*wire.Config{stolen}}}}); err != nil || resp.GetRefusal() != nil {
 		g.t.Fatalf("%v, %v", resp.GetRefusal(), err)
 	}
@@ -189,7 +191,8 @@ func forgetsLinks(g *stage) {
 func replacesRecords(g *stage) {
 	var head uint64
 	probe := func(p *wire.Piece) *wire.Stance {
-		resp, err := g.send.Ask(context.Background(), &wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{p}}}})
+		resp, err := g.send.Ask(context.Background(),
+			&wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{p}}}})
 		if err != nil || len(resp.GetShip().GetStances()) != 1 {
 			g.t.Fatalf("%v, %v", resp.GetRefusal(), err)
 		}

@@ -71,7 +71,8 @@ func (m *Machine) Accept(p Proposal, now time.Time) Promise {
 	}
 	sl := &m.slots[i]
 	if p.Ballot.N < 1 || p.Ballot.Compare(sl.promised) < 0 || p.Ballot.N == 1 && p.Ballot.By != p.Base.Owner ||
-		p.Next.Validate() != nil || p.Next.Compare(p.Base) <= 0 || !p.Next.SameFork(p.Base) || p.Next.Gen != p.Base.Gen+1 {
+		p.Next.Validate() != nil || p.Next.Compare(p.Base) <= 0 || !p.Next.SameFork(p.Base) ||
+		p.Next.Gen != p.Base.Gen+1 {
 		return Promise{Slice: p.Slice, By: m.self, Promised: sl.promised}
 	}
 	p.Next.Heard = 0

@@ -83,7 +83,8 @@ func (c ReplicaSet) Next(owner string, replicas []string, head uint64) ReplicaSe
 	if len(starts) > MaxStarts {
 		starts = starts[len(starts)-MaxStarts:]
 	}
-	return ReplicaSet{Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen + 1, Owner: owner, Replicas: slices.Clone(replicas), Starts: starts}
+	return ReplicaSet{Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen + 1, Owner: owner, Replicas: slices.Clone(replicas),
+		Starts: starts}
 }
 
 // Adopted is the ReplicaSet by which id adopts the orphan c alone. Of an Epoch of
@@ -141,7 +142,8 @@ func (c ReplicaSet) Validate() error {
 	case len(c.Fork) > maxID:
 		return errors.New("fork is no peer id")
 	case c.Gen > MaxGen || c.Epoch > MaxEpoch:
-		return fmt.Errorf("generation %d or epoch %d out of range, at most %d and %d", c.Gen, c.Epoch, uint64(MaxGen), uint64(MaxEpoch))
+		return fmt.Errorf("generation %d or epoch %d out of range, at most %d and %d", c.Gen, c.Epoch, uint64(MaxGen),
+			uint64(MaxEpoch))
 	case (c.Epoch == 0) != (c.Fork == ""):
 		return errors.New("an epoch without the peer that began it, or the other way round")
 	case c.Epoch > 0 && c.Gen == 0 && (len(c.Replicas) != 1 || c.Owner != c.Fork):
@@ -184,7 +186,8 @@ func (c ReplicaSet) follows(d ReplicaSet) error {
 	if len(d.Starts) == 0 || d.Starts[len(d.Starts)-1].Gen != d.Gen {
 		return errors.New("it does not say where its log begins")
 	}
-	if d.SameFork(c) && d.Gen == c.Gen+1 && !slices.Equal(c.Next(d.Owner, d.Replicas, d.Starts[len(d.Starts)-1].Pos).Starts, d.Starts) {
+	if d.SameFork(c) && d.Gen == c.Gen+1 &&
+		!slices.Equal(c.Next(d.Owner, d.Replicas, d.Starts[len(d.Starts)-1].Pos).Starts, d.Starts) {
 		return errors.New("its log does not go on from the one before")
 	}
 	return nil

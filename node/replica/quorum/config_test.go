@@ -20,24 +20,30 @@ func TestConfigValidate(t *testing.T) {
 		c    ReplicaSet
 		want string
 	}{
-		"first":             {First("a"), ""},
-		"most replicas":     {ReplicaSet{Owner: "a", Replicas: strings.Split("abcdefg", "")}, ""},
-		"none":              {ReplicaSet{Owner: "a"}, "0 replicas"},
-		"too many":          {ReplicaSet{Owner: "a", Replicas: strings.Split("abcdefgh", "")}, "8 replicas"},
-		"owner apart":       {ReplicaSet{Owner: "x", Replicas: []string{"a"}}, "no replica"},
-		"no owner":          {ReplicaSet{Replicas: []string{"a"}}, "no replica"},
-		"replica twice":     {ReplicaSet{Owner: "a", Replicas: []string{"a", "b", "a"}}, "twice"},
-		"empty replica":     {ReplicaSet{Owner: "a", Replicas: []string{"a", ""}}, "no peer id"},
-		"long replica":      {ReplicaSet{Owner: "a", Replicas: []string{"a", long}}, "no peer id"},
-		"long fork":         {ReplicaSet{Fork: long, Owner: "a", Replicas: []string{"a"}}, "fork"},
-		"generation":        {ReplicaSet{Gen: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},
-		"epoch":             {ReplicaSet{Epoch: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},
-		"starts":            {ReplicaSet{Gen: 99, Owner: "a", Replicas: []string{"a"}, Starts: starts}, "33 generations"},
-		"start of later":    {ReplicaSet{Gen: 1, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}}}, "order"},
-		"starts backwards":  {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}, {1, 5}}}, "order"},
-		"a start twice":     {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}, {2, 5}}}, "order"},
-		"positions go down": {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{1, 5}, {2, 4}}}, "order"},
-		"positions stay":    {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{1, 5}, {3, 5}}}, ""},
+		"first":         {First("a"), ""},
+		"most replicas": {ReplicaSet{Owner: "a", Replicas: strings.Split("abcdefg", "")}, ""},
+		"none":          {ReplicaSet{Owner: "a"}, "0 replicas"},
+		"too many":      {ReplicaSet{Owner: "a", Replicas: strings.Split("abcdefgh", "")}, "8 replicas"},
+		"owner apart":   {ReplicaSet{Owner: "x", Replicas: []string{"a"}}, "no replica"},
+		"no owner":      {ReplicaSet{Replicas: []string{"a"}}, "no replica"},
+		"replica twice": {ReplicaSet{Owner: "a", Replicas: []string{"a", "b", "a"}}, "twice"},
+		"empty replica": {ReplicaSet{Owner: "a", Replicas: []string{"a", ""}}, "no peer id"},
+		"long replica":  {ReplicaSet{Owner: "a", Replicas: []string{"a", long}}, "no peer id"},
+		"long fork":     {ReplicaSet{Fork: long, Owner: "a", Replicas: []string{"a"}}, "fork"},
+		"generation":    {ReplicaSet{Gen: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},
+		"epoch":         {ReplicaSet{Epoch: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},
+		"starts": {ReplicaSet{Gen: 99, Owner: "a", Replicas: []string{"a"}, Starts: starts},
+			"33 generations"},
+		"start of later": {ReplicaSet{Gen: 1, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}}},
+			"order"},
+		"starts backwards": {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}, {1, 5}}},
+			"order"},
+		"a start twice": {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}, {2, 5}}},
+			"order"},
+		"positions go down": {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{1, 5}, {2, 4}}},
+			"order"},
+		"positions stay": {ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{1, 5}, {3, 5}}},
+			""},
 	} {
 		err := c.c.Validate()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -47,7 +53,8 @@ func TestConfigValidate(t *testing.T) {
 }
 
 func TestConfigCompare(t *testing.T) {
-	ascending := []ReplicaSet{{}, {Gen: 1}, {Gen: 9}, {Epoch: 1, Fork: "a"}, {Epoch: 1, Fork: "a", Gen: 7}, {Epoch: 1, Fork: "b"}, {Epoch: 2, Fork: "a"}}
+	ascending := []ReplicaSet{{}, {Gen: 1}, {Gen: 9}, {Epoch: 1, Fork: "a"}, {Epoch: 1, Fork: "a", Gen: 7},
+		{Epoch: 1, Fork: "b"}, {Epoch: 2, Fork: "a"}}
 	for i, c := range ascending {
 		for j, d := range ascending {
 			if got, want := c.Compare(d), min(1, max(-1, i-j)); got != want {
@@ -126,7 +133,8 @@ func TestCommon(t *testing.T) {
 }
 
 func model3() *Machine {
-	return New(Options{Self: "a", Founder: "a", Slices: []partition.Slice{1, 2, 3}, Head: func(partition.Slice) uint64 { return 0 }})
+	return New(Options{Self: "a", Founder: "a", Slices: []partition.Slice{1, 2, 3},
+		Head: func(partition.Slice) uint64 { return 0 }})
 }
 
 // FuzzLoad: whatever a row says, it is refused or comes back as it was.

@@ -101,11 +101,12 @@ func TestReplicasElsewhere(t *testing.T) {
 		c    ReplicaSet
 		want bool
 	}{
-		"all of them":         {[]string{"a", "c"}, theirs, true},
-		"one of two":          {[]string{"a"}, theirs, false},
-		"one and a stranger":  {[]string{"a", "x"}, theirs, false},
-		"all, of hearsay":     {[]string{"a", "c"}, heard(theirs), false},
-		"all, too far on":     {[]string{"a", "c"}, ReplicaSet{Epoch: MaxEpochStep + 1, Fork: "a", Owner: "a", Replicas: []string{"a"}, Starts: []Start{{0, 5}}}, false},
+		"all of them":        {[]string{"a", "c"}, theirs, true},
+		"one of two":         {[]string{"a"}, theirs, false},
+		"one and a stranger": {[]string{"a", "x"}, theirs, false},
+		"all, of hearsay":    {[]string{"a", "c"}, heard(theirs), false},
+		"all, too far on": {[]string{"a", "c"}, ReplicaSet{Epoch: MaxEpochStep + 1, Fork: "a", Owner: "a",
+			Replicas: []string{"a"}, Starts: []Start{{0, 5}}}, false},
 		"strangers, together": {[]string{"x", "y"}, theirs, false},
 	} {
 		m := knows("b", base)

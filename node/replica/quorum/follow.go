@@ -95,7 +95,8 @@ func (m *Machine) Uncut() map[partition.Slice]uint64 {
 // and could not act in for that long, or that a replica does not follow, is
 // listed too: it campaigns for itself, as others may have made promises that
 // they do not fulfil. Of such a one wait is told that it is spurned.
-func (m *Machine) Lost(now time.Time, wait func(s partition.Slice, c ReplicaSet, spurned bool) time.Duration) []partition.Slice {
+func (m *Machine) Lost(now time.Time,
+	wait func(s partition.Slice, c ReplicaSet, spurned bool) time.Duration) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	over := newBits(len(m.slots))

@@ -59,7 +59,8 @@ func (m *Machine) hear(i int, c ReplicaSet, from string, now time.Time) bool {
 	if from == m.self || from == "" || c.Validate() != nil {
 		return false
 	}
-	if n := len(m.slots[i].under); n > 0 && before.Epoch > 0 && before.Gen == 0 && from == before.Fork && !c.SameFork(before) {
+	if n := len(m.slots[i].under); n > 0 && before.Epoch > 0 && before.Gen == 0 && from == before.Fork &&
+		!c.SameFork(before) {
 		// Who had that fork alone has left it, so there is none.
 		m.take(i, m.slots[i].under[n-1], slices.Clone(m.slots[i].under[:n-1]))
 		sl := &m.slots[i]
@@ -69,7 +70,8 @@ func (m *Machine) hear(i int, c ReplicaSet, from string, now time.Time) bool {
 		m.hear(i, c, from, now)
 		return true
 	}
-	if c.Gen == 0 && from != c.Fork && (c.Fork == m.self && !c.SameFork(before) || slices.Contains(m.slots[i].dead, c.fork())) {
+	if c.Gen == 0 && from != c.Fork &&
+		(c.Fork == m.self && !c.SameFork(before) || slices.Contains(m.slots[i].dead, c.fork())) {
 		return false // it is left, which not all may know
 	}
 	if c.Gen == 0 && from == c.Fork { // it is in force again, or an older word of its left it
@@ -168,7 +170,8 @@ func under(all []ReplicaSet, c ReplicaSet) []ReplicaSet {
 // is newer than what is known, or of one who keeps what is known or was left.
 func (sl *slot) differs(from string, c ReplicaSet) bool {
 	return c.Compare(sl.set) > 0 || sl.set.Has(from) && !c.SameFork(sl.set) ||
-		!c.SameFork(sl.set) && slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Has(from) && u.Compare(c) <= 0 })
+		!c.SameFork(sl.set) &&
+			slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Has(from) && u.Compare(c) <= 0 })
 }
 
 // note remembers the word of from about slot i if it may come to count.
@@ -268,7 +271,8 @@ func (m *Machine) deserted(sl *slot, j int) bool {
 func (sl *slot) elsewhere(u ReplicaSet, now time.Time) (best ReplicaSet, ok bool) {
 	for _, k := range u.Replicas {
 		c := sl.words[k].set
-		if len(c.Replicas) == 0 || c.SameFork(u) || c.SameFork(sl.set) || c.Compare(u) <= 0 || !u.counts(c) || u.follows(c) != nil {
+		if len(c.Replicas) == 0 || c.SameFork(u) || c.SameFork(sl.set) || c.Compare(u) <= 0 || !u.counts(c) ||
+			u.follows(c) != nil {
 			continue
 		}
 		if ok && c.Compare(best) <= 0 {

@@ -12,7 +12,8 @@ import (
 
 // knows is a Machine of self that knows c of slice 1 for certain.
 func knows(self string, c ReplicaSet) *Machine {
-	m := New(Options{Self: self, Founder: "f", Slices: []partition.Slice{1}, Started: began, Head: func(partition.Slice) uint64 { return 0 }})
+	m := New(Options{Self: self, Founder: "f", Slices: []partition.Slice{1}, Started: began,
+		Head: func(partition.Slice) uint64 { return 0 }})
 	m.take(0, c, nil)
 	return m
 }
@@ -32,42 +33,50 @@ func TestWhoseWordCounts(t *testing.T) {
 	tooFar := far
 	tooFar.Gen = cur.Gen + MaxGenStep + 1
 	tooFar.Starts = []Start{{tooFar.Gen, 9}}
-	epochs := ReplicaSet{Epoch: MaxEpochStep + 1, Fork: "a", Owner: "a", Replicas: []string{"a"}, Starts: []Start{{0, 5}}}
+	epochs := ReplicaSet{Epoch: MaxEpochStep + 1, Fork: "a", Owner: "a", Replicas: []string{"a"},
+		Starts: []Start{{0, 5}}}
 	for name, x := range map[string]struct {
 		from string
 		c    ReplicaSet
 		want bool
 	}{
-		"a replica of the next":                {"b", next, true},
-		"the owner of the next":                {"a", next, true},
-		"a replica of one far on":              {"c", far, true},
-		"a replica that is none in it":         {"a", far, true},
-		"a replica that adopted":               {"a", cur.Adopted("a", 5), true},
-		"a replica of another's adoption":      {"b", cur.Adopted("a", 5), true},
-		"who keeps only the next":              {"d", next, false},
-		"a stranger":                           {"x", next, false},
-		"a stranger that adopted":              {"x", cur.Adopted("x", 5), false},
-		"a former replica, the founder":        {"f", next, false},
-		"nobody":                               {"", next, false},
-		"itself, over the wire":                {"r", next, false},
-		"a replica of an older one":            {"a", ReplicaSet{Gen: 2, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}}}, false},
-		"a replica of what it knows":           {"a", cur, false},
-		"a replica with an impossible log":     {"a", wrongStart, false},
-		"a replica too many generations on":    {"a", tooFar, false},
-		"a replica too many epochs on":         {"a", epochs, false},
-		"a replica without a beginning":        {"a", ReplicaSet{Gen: 9, Owner: "a", Replicas: []string{"a"}}, false},
-		"a replica, of hearsay":                {"b", heard(far), false},
-		"a replica, of hearsay that is known":  {"b", func() ReplicaSet { c := far; c.Heard = cur.Gen + 1; return c }(), true},
-		"a replica, of a fork from hearsay":    {"b", heard(cur.Adopted("x", 5)), false},
-		"a replica, adopted with two replicas": {"a", ReplicaSet{Epoch: 1, Fork: "a", Owner: "a", Replicas: []string{"a", "b"}, Starts: []Start{{0, 5}}}, false},
-		"a replica, a fork of nobody's":        {"a", ReplicaSet{Epoch: 1, Gen: 1, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{1, 5}}}, false},
-		"a replica, beyond all generations":    {"a", ReplicaSet{Gen: 1 << 62, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{1 << 62, 5}}}, false},
-		"a replica, beyond all epochs":         {"a", ReplicaSet{Epoch: 1 << 62, Fork: "a", Owner: "a", Replicas: []string{"a"}, Starts: []Start{{0, 5}}}, false},
+		"a replica of the next":           {"b", next, true},
+		"the owner of the next":           {"a", next, true},
+		"a replica of one far on":         {"c", far, true},
+		"a replica that is none in it":    {"a", far, true},
+		"a replica that adopted":          {"a", cur.Adopted("a", 5), true},
+		"a replica of another's adoption": {"b", cur.Adopted("a", 5), true},
+		"who keeps only the next":         {"d", next, false},
+		"a stranger":                      {"x", next, false},
+		"a stranger that adopted":         {"x", cur.Adopted("x", 5), false},
+		"a former replica, the founder":   {"f", next, false},
+		"nobody":                          {"", next, false},
+		"itself, over the wire":           {"r", next, false},
+		"a replica of an older one": {"a", ReplicaSet{Gen: 2, Owner: "a", Replicas: []string{"a"},
+			Starts: []Start{{2, 0}}}, false},
+		"a replica of what it knows":        {"a", cur, false},
+		"a replica with an impossible log":  {"a", wrongStart, false},
+		"a replica too many generations on": {"a", tooFar, false},
+		"a replica too many epochs on":      {"a", epochs, false},
+		"a replica without a beginning":     {"a", ReplicaSet{Gen: 9, Owner: "a", Replicas: []string{"a"}}, false},
+		"a replica, of hearsay":             {"b", heard(far), false},
+		"a replica, of hearsay that is known": {"b", func() ReplicaSet { c := far; c.Heard = cur.Gen + 1; return c }(),
+			true},
+		"a replica, of a fork from hearsay": {"b", heard(cur.Adopted("x", 5)), false},
+		"a replica, adopted with two replicas": {"a",
+			ReplicaSet{Epoch: 1, Fork: "a", Owner: "a", Replicas: []string{"a", "b"}, Starts: []Start{{0, 5}}}, false},
+		"a replica, a fork of nobody's": {"a", ReplicaSet{Epoch: 1, Gen: 1, Owner: "a", Replicas: []string{"a"},
+			Starts: []Start{{1, 5}}}, false},
+		"a replica, beyond all generations": {"a", ReplicaSet{Gen: 1 << 62, Owner: "a", Replicas: []string{"a"},
+			Starts: []Start{{1 << 62, 5}}}, false},
+		"a replica, beyond all epochs": {"a", ReplicaSet{Epoch: 1 << 62, Fork: "a", Owner: "a",
+			Replicas: []string{"a"}, Starts: []Start{{0, 5}}}, false},
 		"a replica that gives the slice to us": {"a", cur.Next("r", []string{"r"}, 6), true},
 	} {
 		m := knows("r", cur)
 		got := m.Hear(x.from, began, SliceReplicas{1, x.c})
-		if believed := len(got) == 1 && m.ReplicaSet(1).same(x.c); believed != x.want || !believed && !m.ReplicaSet(1).same(cur) {
+		if believed := len(got) == 1 && m.ReplicaSet(1).same(x.c); believed != x.want || !believed &&
+			!m.ReplicaSet(1).same(cur) {
 			t.Errorf("%s: believed %v, knows %+v", name, believed, m.ReplicaSet(1))
 		}
 	}
@@ -136,7 +145,8 @@ func TestSoleReplicaKnows(t *testing.T) {
 	m := knows("f", First("f"))
 	for _, c := range []ReplicaSet{First("f").Next("x", []string{"x"}, 0), First("f").Adopted("x", 0)} {
 		m.Hear("x", began, SliceReplicas{1, c})
-		if got := m.Confirm(began, func(string, bool) bool { return true }); len(got) > 0 || m.ReplicaSet(1).Owner != "f" {
+		if got := m.Confirm(began, func(string, bool) bool { return true }); len(got) > 0 ||
+			m.ReplicaSet(1).Owner != "f" {
 			t.Errorf("believed %+v", c)
 		}
 	}
@@ -181,7 +191,8 @@ func TestReturnedReplica(t *testing.T) {
 		t.Fatalf("knows %+v", m.ReplicaSet(1))
 	}
 	for range 2 {
-		if r := m.Prepare(Proposal{Slice: 1, Base: next, Ballot: m.ballotAbove("a")}, afterStart); !r.OK || !r.Copied || r.Head != UnknownHead {
+		if r := m.Prepare(Proposal{Slice: 1, Base: next, Ballot: m.ballotAbove("a")}, afterStart); !r.OK || !r.Copied ||
+			r.Head != UnknownHead {
 			t.Fatalf("%+v", r)
 		}
 		again := knows("b", base) // over a restart
@@ -207,7 +218,8 @@ func TestLoadPutsAside(t *testing.T) {
 	} {
 		m := knows("r", abc())
 		var aside *AsideError
-		if err := m.Load(1, []byte(x.row)); !errors.As(err, &aside) || aside.Now.Owner != x.owner || m.Owner(1) != x.owner {
+		if err := m.Load(1, []byte(x.row)); !errors.As(err, &aside) || aside.Now.Owner != x.owner ||
+			m.Owner(1) != x.owner {
 			t.Errorf("%s: %v, owner %s", name, err, m.Owner(1))
 			continue
 		}
@@ -220,7 +232,8 @@ func TestLoadPutsAside(t *testing.T) {
 	}
 	m := knows("f", abc()) // the first owner goes on with what it has
 	var aside *AsideError
-	if err := m.Load(1, []byte(`{"v":1,"c":{"n":1},"r":{"h":true,"n":57}}`)); !errors.As(err, &aside) || !m.Acts(1, afterStart) {
+	if err := m.Load(1, []byte(`{"v":1,"c":{"n":1},"r":{"h":true,"n":57}}`)); !errors.As(err, &aside) ||
+		!m.Acts(1, afterStart) {
 		t.Errorf("%v, acts %v", err, m.Acts(1, afterStart))
 	}
 	if err := m.Load(1, []byte(`{"v":9}`)); err == nil || errors.As(err, &aside) && aside.Why == nil {

@@ -68,8 +68,11 @@ type Options struct {
 // New is a Machine that knows the first ReplicaSets only. Load gives it what an
 // earlier run made durable.
 func New(o Options) *Machine {
-	m := &Machine{self: o.Self, founder: o.Founder, started: o.Started, head: o.Head, slices: o.Slices, index: make(map[partition.Slice]int, len(o.Slices)),
-		slots: make([]slot, len(o.Slices)), owned: map[string]bits{}, kept: newBits(len(o.Slices)), every: newBits(len(o.Slices)), granted: map[string]time.Time{}, held: map[string]held{}, dirty: map[int]bool{}, doubted: map[int]bool{},
+	m := &Machine{self: o.Self, founder: o.Founder, started: o.Started, head: o.Head, slices: o.Slices,
+		index: make(map[partition.Slice]int, len(o.Slices)),
+		slots: make([]slot, len(o.Slices)), owned: map[string]bits{}, kept: newBits(len(o.Slices)),
+		every: newBits(len(o.Slices)), granted: map[string]time.Time{}, held: map[string]held{},
+		dirty: map[int]bool{}, doubted: map[int]bool{},
 		names: map[string]string{}}
 	first := m.named(First(o.Founder))
 	for i, s := range o.Slices {
@@ -152,7 +155,8 @@ func (m *Machine) Load(s partition.Slice, b []byte) error {
 	}
 	m.clock++
 	r.Config = m.named(r.Config)
-	sl := slot{set: r.Config, under: good, hash: r.Config.hash(s), since: m.clock, copied: r.Copied, past: r.Past[max(0, len(r.Past)-maxPast):], gone: r.Gone[max(0, len(r.Gone)-maxPast):], adopted: r.Adopted}
+	sl := slot{set: r.Config, under: good, hash: r.Config.hash(s), since: m.clock, copied: r.Copied,
+		past: r.Past[max(0, len(r.Past)-maxPast):], gone: r.Gone[max(0, len(r.Gone)-maxPast):], adopted: r.Adopted}
 	if r.Promised != nil {
 		sl.promised = *r.Promised
 	}
@@ -177,7 +181,8 @@ func (m *Machine) Dirty() map[partition.Slice][]byte {
 	out := make(map[partition.Slice][]byte, len(m.dirty))
 	for i := range m.dirty {
 		sl := &m.slots[i]
-		r := row{V: rowVersion, Config: sl.set, Copied: sl.copied, Under: sl.under, Past: sl.past, Adopted: sl.adopted, Gone: sl.gone}
+		r := row{V: rowVersion, Config: sl.set, Copied: sl.copied, Under: sl.under, Past: sl.past, Adopted: sl.adopted,
+			Gone: sl.gone}
 		if sl.promised.N > 0 {
 			r.Promised = &sl.promised
 		}
@@ -240,7 +245,8 @@ func (m *Machine) Fetches(s partition.Slice, now time.Time) bool {
 
 func (m *Machine) acts(i int, now time.Time) bool {
 	sl := &m.slots[i]
-	return sl.set.Owner == m.self && sl.copied == copyOf(sl.set) && sl.accepted.N == 0 && sl.promised.N <= 1 && !sl.sealed && m.leased(i, now)
+	return sl.set.Owner == m.self && sl.copied == copyOf(sl.set) && sl.accepted.N == 0 && sl.promised.N <= 1 &&
+		!sl.sealed && m.leased(i, now)
 }
 
 // leased says whether a majority of the replicas leases slice i to this peer.
@@ -370,7 +376,8 @@ func (m *Machine) Surplus(now time.Time) []partition.Slice {
 	defer m.mu.RUnlock()
 	return m.where(m.every, func(i int) bool {
 		sl := &m.slots[i]
-		return sl.copied.of(sl.set) && !sl.copied.ahead(sl.set) && !sl.set.Has(m.self) && now.Sub(sl.fed) > surplusAfter &&
+		return sl.copied.of(sl.set) && !sl.copied.ahead(sl.set) && !sl.set.Has(m.self) &&
+			now.Sub(sl.fed) > surplusAfter &&
 			(sl.set.Heard == 0 || !slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Has(m.self) }))
 	})
 }
@@ -383,7 +390,8 @@ func (m *Machine) ForgetSurplus(s partition.Slice, base ReplicaSet, asked time.T
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, ok := m.index[s]
-	if !ok || m.slots[i].set.Compare(base) != 0 || m.slots[i].set.Has(m.self) || !m.slots[i].fed.Before(asked) || m.slots[i].accepted.N > 0 {
+	if !ok || m.slots[i].set.Compare(base) != 0 || m.slots[i].set.Has(m.self) || !m.slots[i].fed.Before(asked) ||
+		m.slots[i].accepted.N > 0 {
 		return false
 	}
 	m.slots[i].copied = copied{}
@@ -397,7 +405,8 @@ func (m *Machine) InForce(s partition.Slice, c ReplicaSet) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	i, ok := m.index[s]
-	return ok && m.slots[i].set.Owner == m.self && m.slots[i].set.Compare(c) == 0 && m.slots[i].accepted.N == 0 && m.slots[i].promised.N <= 1
+	return ok && m.slots[i].set.Owner == m.self && m.slots[i].set.Compare(c) == 0 && m.slots[i].accepted.N == 0 &&
+		m.slots[i].promised.N <= 1
 }
 
 // Forget notes that the copy of s was dropped here, or reconciled with the winner.

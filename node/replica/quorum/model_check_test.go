@@ -148,7 +148,8 @@ func (w *world) checkActing(s partition.Slice) {
 		}
 		acting, fork = n.id, c
 		if !holds(n.mem[n.slot(s)].log, w.checks.acked[s][forkOf(c)]) {
-			w.broken("%s acts in %s with %v and lacks what was acknowledged: %v", n.id, s, n.mem[n.slot(s)].log, w.checks.acked[s][forkOf(c)])
+			w.broken("%s acts in %s with %v and lacks what was acknowledged: %v", n.id, s, n.mem[n.slot(s)].log,
+				w.checks.acked[s][forkOf(c)])
 		}
 	}
 }
@@ -246,6 +247,7 @@ func (w *world) checkHealed() {
 func (w *world) logKnown(s partition.Slice) {
 	for _, n := range w.nodes {
 		sl := &n.m.slots[n.slot(s)]
-		w.log("%s (up %v) knows %v on %v, promised %v accepted %v, copied %v lost %v, heard %v", n.id, n.up, sl.set, sl.under, sl.promised, sl.accepted, sl.copied, sl.gone, sl.words)
+		w.log("%s (up %v) knows %v on %v, promised %v accepted %v, copied %v lost %v, heard %v", n.id, n.up, sl.set,
+			sl.under, sl.promised, sl.accepted, sl.copied, sl.gone, sl.words)
 	}
 }

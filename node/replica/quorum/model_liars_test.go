@@ -34,7 +34,8 @@ func (w *world) lies() {
 	n.step(0, fmt.Sprintf("%s%s lies to %s", from, former, n.id), func() {
 		// Who keeps it no more, by what n knows.
 		sl := &n.m.slots[n.slot(s)]
-		if former != "" && former != n.id && !sl.set.Has(former) && !slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Has(former) }) {
+		if former != "" && former != n.id && !sl.set.Has(former) &&
+			!slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Has(former) }) {
 			from = former
 		}
 		n.hearLie(s, from, w.lie(n, s, from))
@@ -68,7 +69,8 @@ func (w *world) lie(n *node, s partition.Slice, from string) ReplicaSet {
 		c = cur.Next(from, replicas, 0)
 		c.Gen, c.Starts = cur.Gen+1<<w.rng.IntN(63), nil
 	case 4:
-		c = ReplicaSet{Epoch: cur.Epoch + 1<<w.rng.IntN(63), Fork: from, Owner: from, Replicas: []string{from}, Starts: []Start{{}}}
+		c = ReplicaSet{Epoch: cur.Epoch + 1<<w.rng.IntN(63), Fork: from, Owner: from, Replicas: []string{from},
+			Starts: []Start{{}}}
 	}
 	return c
 }
@@ -86,7 +88,8 @@ func (n *node) hearLie(s partition.Slice, from string, c ReplicaSet) {
 	case 3:
 		n.prepare(Proposal{Slice: s, Base: c, Ballot: Ballot{1 << n.w.rng.IntN(62), from}})
 	case 4:
-		n.accept(Proposal{Slice: s, Base: c, Ballot: Ballot{1 << n.w.rng.IntN(62), from}, Next: c.Next(from, c.Replicas, 0)})
+		n.accept(Proposal{Slice: s, Base: c, Ballot: Ballot{1 << n.w.rng.IntN(62), from},
+			Next: c.Next(from, c.Replicas, 0)})
 	}
 	if st := n.m.Follows(s, from, c); st.OK && isLiar(from) && !isLie(n.m.ReplicaSet(s)) {
 		n.w.broken("%s would follow %s in %s", n.id, from, s)
@@ -126,7 +129,8 @@ func (w *world) checkLies() {
 		deceived := 0
 		for _, id := range newest.Replicas {
 			sl := &w.byID(id).m.slots[w.byID(id).slot(s)]
-			if isLie(sl.set) && slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Compare(newest) == 0 }) {
+			if isLie(sl.set) && slices.ContainsFunc(sl.under,
+				func(u ReplicaSet) bool { return u.Compare(newest) == 0 }) {
 				deceived++ // it held it; a newcomer that has lost its founder never did
 			}
 		}
@@ -149,7 +153,8 @@ func TestModelLiars(t *testing.T) {
 			continue
 		}
 		w = runModel(seed, false, keepRules, true, liarsToo)
-		t.Fatalf("seed %d (ECHO_MODEL=%d,1): %s\n%s", seed, seed, w.fault, strings.Join(w.trace[max(0, len(w.trace)-400):], "\n"))
+		t.Fatalf("seed %d (ECHO_MODEL=%d,1): %s\n%s", seed, seed, w.fault,
+			strings.Join(w.trace[max(0, len(w.trace)-400):], "\n"))
 	}
 	t.Logf("%d checks at which somebody who had lost all replicas was deceived", deceived)
 }

@@ -27,7 +27,8 @@ func (n *node) replicating(s partition.Slice) *shipping {
 	}
 	sh := n.ships[s]
 	if sh == nil || sh.set.Compare(c) != 0 {
-		sh = &shipping{set: c, durable: map[string]uint64{}, next: map[string]uint64{}, refused: map[string]time.Duration{}, session: map[string]int{}}
+		sh = &shipping{set: c, durable: map[string]uint64{}, next: map[string]uint64{},
+			refused: map[string]time.Duration{}, session: map[string]int{}}
 		n.ships[s] = sh
 	}
 	return sh

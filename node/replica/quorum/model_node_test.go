@@ -90,7 +90,8 @@ func (n *node) start() {
 	for i := range n.mem {
 		n.mem[i].log, n.mem[i].rows = slices.Clip(n.mem[i].log), slices.Clip(n.mem[i].rows)
 	}
-	n.campaigns, n.tallies, n.moves = map[partition.Slice]*campaign{}, map[partition.Slice]*tally{}, map[partition.Slice]*move{}
+	n.campaigns, n.tallies, n.moves = map[partition.Slice]*campaign{}, map[partition.Slice]*tally{},
+		map[partition.Slice]*move{}
 	n.ships, n.waits, n.fed = map[partition.Slice]*shipping{}, nil, map[partition.Slice]int{}
 	delete(n.w.checks.clocks, n.id)
 	n.asked = -time.Hour

@@ -180,7 +180,8 @@ func newWorld(seed uint64, adopt bool, rule naiveRule) *world {
 		w.after(w.between(0, time.Second), n.ticks)
 	}
 	w.after(w.between(0, 3*time.Second), w.mishap)
-	w.void = &node{w: w, i: 7, id: "void", disk: make([]copyState, len(w.slices)), mem: make([]copyState, len(w.slices))}
+	w.void = &node{w: w, i: 7, id: "void", disk: make([]copyState, len(w.slices)),
+		mem: make([]copyState, len(w.slices))}
 	w.void.start()
 	w.void.crash()
 	return w
@@ -339,7 +340,8 @@ func testModel(t *testing.T, adopt bool, n int) {
 			continue
 		}
 		w = runModel(seed, adopt, keepRules, true)
-		t.Fatalf("seed %d (ECHO_MODEL=%d,1): %s\n%s", seed, seed, w.fault, strings.Join(w.trace[max(0, len(w.trace)-400):], "\n"))
+		t.Fatalf("seed %d (ECHO_MODEL=%d,1): %s\n%s", seed, seed, w.fault,
+			strings.Join(w.trace[max(0, len(w.trace)-400):], "\n"))
 	}
 	keys := make([]string, 0, len(total))
 	for k := range total {

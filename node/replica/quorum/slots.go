@@ -66,7 +66,10 @@ func (sl *slot) lost() bool {
 // is known here that is given up for it was perhaps counted on there.
 func (sl *slot) setCopied(now copied) {
 	old, here := sl.copied.fork(), now.fork()
-	sl.gone = slices.DeleteFunc(slices.Clone(sl.gone), func(f fork) bool { return now.Has && f == here || sl.copied.Has && f == old })
+	sl.gone = slices.DeleteFunc(slices.Clone(sl.gone), func(f fork) bool {
+		return now.Has && f == here ||
+			sl.copied.Has && f == old
+	})
 	if sl.copied.Has && (now.Has && old != here || !now.Has && sl.diverged()) {
 		sl.gone = append(sl.gone, old)
 	}
@@ -198,7 +201,8 @@ func (m *Machine) take(i int, c ReplicaSet, under []ReplicaSet) {
 	m.clock++
 	c = m.named(c)
 	old := m.slots[i]
-	now := slot{set: c, under: under, hash: c.hash(m.slices[i]), since: m.clock, copied: old.copied, gone: old.gone, dead: old.dead, adopted: old.adopted, fed: old.fed}
+	now := slot{set: c, under: under, hash: c.hash(m.slices[i]), since: m.clock, copied: old.copied, gone: old.gone,
+		dead: old.dead, adopted: old.adopted, fed: old.fed}
 	if c.SameFork(old.set) {
 		now.words = old.words
 		maps.DeleteFunc(now.words, func(_ string, w word) bool {
@@ -207,7 +211,8 @@ func (m *Machine) take(i int, c ReplicaSet, under []ReplicaSet) {
 	}
 	now.past = old.past
 	if !(c.SameFork(old.set) && c.Gen > old.set.Gen) {
-		now.past = append(slices.Clone(old.past), vote{old.set.Epoch, old.set.Fork, old.set.Gen, old.promised, old.accepted, old.proposal})
+		now.past = append(slices.Clone(old.past), vote{old.set.Epoch, old.set.Fork, old.set.Gen, old.promised,
+			old.accepted, old.proposal})
 		now.past = now.past[max(0, len(now.past)-maxPast):]
 	}
 	for _, v := range now.past {
@@ -225,7 +230,8 @@ func (m *Machine) take(i int, c ReplicaSet, under []ReplicaSet) {
 	// when that ends where the generation begins; else it has to be cut first
 	// (Follow, Copied), and acts then.
 	if c.Owner == m.self && old.copied.of(c) {
-		stays := old.copied == copyOf(old.set) && old.set.Owner == m.self && old.set.Gen+1 == c.Gen && old.set.SameFork(c)
+		stays := old.copied == copyOf(old.set) && old.set.Owner == m.self && old.set.Gen+1 == c.Gen &&
+			old.set.SameFork(c)
 		head, ok := m.aligned(i)
 		if stays || ok && head == m.head(m.slices[i]) {
 			m.slots[i].copied = copyOf(c)

@@ -98,7 +98,8 @@ func encode(entries []Entry) ([]byte, error) {
 		w.u16(d.secondAt[e.Admin2])
 	}
 	for _, number := range []func(Place) int{
-		func(p Place) int { return roundPopulation(p.Population) }, latitude, longitude, func(p Place) int { return int(cellOf(rounded(p))) },
+		func(p Place) int { return roundPopulation(p.Population) }, latitude, longitude,
+		func(p Place) int { return int(cellOf(rounded(p))) },
 	} {
 		for _, e := range entries {
 			w.u32(number(e.Place))
@@ -151,9 +152,13 @@ func namesOf(entries []Entry) []named {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b named) int {
-		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.place&^aliasBit, b.place&^aliasBit), cmp.Compare(a.place, b.place))
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.place&^aliasBit, b.place&^aliasBit),
+			cmp.Compare(a.place, b.place))
 	})
-	return slices.CompactFunc(out, func(a, b named) bool { return a.hash == b.hash && a.place&^aliasBit == b.place&^aliasBit })
+	return slices.CompactFunc(out, func(a, b named) bool {
+		return a.hash == b.hash &&
+			a.place&^aliasBit == b.place&^aliasBit
+	})
 }
 
 func latitude(p Place) int {

@@ -185,7 +185,8 @@ func (t *Table) check() error {
 	if sum := sha256.Sum256([]byte(t.data[len(magic)+sha256.Size:])); string(sum[:]) != t.Sum() {
 		return fmt.Errorf("%w: digest", ErrTable)
 	}
-	for _, c := range []struct{ column, count int }{{t.regionEnd, t.regions}, {t.secondEnd, t.seconds}, {t.nameEnd, t.places}} {
+	for _, c := range []struct{ column, count int }{{t.regionEnd, t.regions}, {t.secondEnd, t.seconds},
+		{t.nameEnd, t.places}} {
 		before := uint32(0)
 		for i := range c.count {
 			end := u32(t.data, c.column+4*i)
@@ -266,7 +267,9 @@ func (t *Table) Point(i int) (lat, lon float64, ok bool) {
 // table, not copies.
 func (t *Table) Place(i int) Place {
 	r := t.Row(i)
-	p := Place{Name: t.cut(t.nameText, t.nameEnd, i), Admin2: t.cut(t.secondText, t.secondEnd, int(u16(t.data, t.second+2*i))), Rank: r.Rank, Population: r.Population}
+	p := Place{Name: t.cut(t.nameText, t.nameEnd, i),
+		Admin2: t.cut(t.secondText, t.secondEnd, int(u16(t.data, t.second+2*i))), Rank: r.Rank,
+		Population: r.Population}
 	p.Country, p.Admin1 = t.Region(r.Region)
 	p.Lat, p.Lon, p.Located = t.Point(i)
 	return p
@@ -301,7 +304,8 @@ func (t *Table) Find(name string) []Match {
 	var out []Match
 	for ; i < t.names && u64(t.data, t.hash+8*i) == h; i++ {
 		p := u32(t.data, t.place+4*i)
-		out = append(out, Match{Number: int(p &^ aliasBit), Alias: p&aliasBit != 0, Spelled: u16(t.data, t.spelling+2*i) == spelled})
+		out = append(out, Match{Number: int(p &^ aliasBit), Alias: p&aliasBit != 0,
+			Spelled: u16(t.data, t.spelling+2*i) == spelled})
 	}
 	return out
 }

@@ -13,8 +13,10 @@ import (
 
 func TestFold(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "", "Évora": "evora", " Trás-os-Montes ": "tras os montes", "Paço d'Arcos": "paco d arcos", "S. João": "s joao",
-		"Straße": "strasse", "Łódź": "lodz", "Ærø": "aero", "E\u0301vora": "evora", "ＬＩＳＢＯＡ": "lisboa", "Lisboa 🇵🇹": "lisboa", "İzmir": "izmir",
+		"": "", "Évora": "evora", " Trás-os-Montes ": "tras os montes", "Paço d'Arcos": "paco d arcos",
+		"S. João": "s joao",
+		"Straße":  "strasse", "Łódź": "lodz", "Ærø": "aero", "E\u0301vora": "evora", "ＬＩＳＢＯＡ": "lisboa",
+		"Lisboa 🇵🇹": "lisboa", "İzmir": "izmir",
 	} {
 		if got := Fold(in); got != want {
 			t.Errorf("Fold(%q) = %q, want %q", in, got, want)
@@ -41,7 +43,8 @@ func drawEntries(t *rapid.T) []Entry {
 			Rank:    Rank(rapid.IntRange(1, 8).Draw(t, "rank")),
 			Located: rapid.Bool().Draw(t, "located"),
 			// Two digits, as the table keeps them.
-			Population: rapid.IntRange(0, 99).Draw(t, "digits") * int(math.Pow10(rapid.IntRange(0, 6).Draw(t, "zeros"))),
+			Population: rapid.IntRange(0, 99).Draw(t,
+				"digits") * int(math.Pow10(rapid.IntRange(0, 6).Draw(t, "zeros"))),
 		}}
 		if e.Located {
 			e.Lat = float64(rapid.IntRange(-90000, 90000).Draw(t, "lat")) / 1000
@@ -79,7 +82,8 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestEncodeRefuses(t *testing.T) {
-	for _, e := range []Entry{{Place: Place{Name: "x", Country: "PRT"}}, {Place: Place{Name: string(make([]byte, maxText+1)), Country: "PT"}}} {
+	for _, e := range []Entry{{Place: Place{Name: "x", Country: "PRT"}},
+		{Place: Place{Name: string(make([]byte, maxText+1)), Country: "PT"}}} {
 		if err := Encode(&bytes.Buffer{}, []Entry{e}); err == nil {
 			t.Errorf("%.20q in %q passes", e.Name, e.Country)
 		}
@@ -87,7 +91,8 @@ func TestEncodeRefuses(t *testing.T) {
 }
 
 func TestPopulation(t *testing.T) {
-	for in, want := range map[int]int{0: 0, 7: 7, 99: 99, 100: 100, 104: 100, 105: 110, 2253932: 2300000, 1400000000: 1400000000} {
+	for in, want := range map[int]int{0: 0, 7: 7, 99: 99, 100: 100, 104: 100, 105: 110, 2253932: 2300000,
+		1400000000: 1400000000} {
 		if got := roundPopulation(in); got != want {
 			t.Errorf("%d becomes %d, want %d", in, got, want)
 		}
@@ -109,7 +114,8 @@ func TestEmbedded(t *testing.T) {
 	for i := range table.Len() {
 		p, r := table.Place(i), table.Row(i)
 		country, region := table.Region(r.Region)
-		if at := [2]string{p.Country, p.Admin1}; at[0] < order[0] || (at[0] == order[0] && at[1] < order[1]) || country != p.Country || region != p.Admin1 {
+		if at := [2]string{p.Country, p.Admin1}; at[0] < order[0] || (at[0] == order[0] && at[1] < order[1]) ||
+			country != p.Country || region != p.Admin1 {
 			t.Fatalf("place %d in %v after %v, region %s %s", i, at, order, country, region)
 		} else {
 			order = at
@@ -139,7 +145,8 @@ func TestEmbedded(t *testing.T) {
 // A damaged table is an error, never a panic and never a large allocation.
 func TestDamaged(t *testing.T) {
 	whole := []byte(embedded)
-	for _, b := range [][]byte{nil, []byte("x"), whole[:headerSize-1], whole[:headerSize], whole[:1000], whole[:len(whole)-1]} {
+	for _, b := range [][]byte{nil, []byte("x"), whole[:headerSize-1], whole[:headerSize], whole[:1000],
+		whole[:len(whole)-1]} {
 		if _, err := Decode(b); err == nil || !errors.Is(err, ErrTable) {
 			t.Errorf("%d bytes: %v", len(b), err)
 		}
@@ -157,7 +164,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-var evora = Entry{Place: Place{Name: "Évora", Country: "PT", Rank: Seat, Located: true, Lat: 38.567, Lon: -7.9}, Names: []string{"Evora", "Ebora"}}
+var evora = Entry{Place: Place{Name: "Évora", Country: "PT", Rank: Seat, Located: true, Lat: 38.567, Lon: -7.9},
+	Names: []string{"Evora", "Ebora"}}
 
 // The digest would hide the format from a fuzzer, so the input is what follows it.
 func FuzzDecode(f *testing.F) {

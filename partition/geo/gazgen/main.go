@@ -77,7 +77,8 @@ func read(r io.Reader) ([]atlas.Entry, error) {
 	}
 	// Places of one division together: their columns then compress well.
 	slices.SortStableFunc(entries, func(a, b atlas.Entry) int {
-		return cmp.Or(cmp.Compare(a.Country, b.Country), cmp.Compare(a.Admin1, b.Admin1), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Lat, b.Lat))
+		return cmp.Or(cmp.Compare(a.Country, b.Country), cmp.Compare(a.Admin1, b.Admin1), cmp.Compare(a.Rank, b.Rank),
+			cmp.Compare(a.Lat, b.Lat))
 	})
 	return entries, nil
 }

@@ -47,11 +47,15 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%d places, %v", table.Len(), err)
 	}
 	for name, want := range map[string]atlas.Place{
-		"lisboa":     {Name: "Lisbon", Country: "PT", Admin1: "Lisbon", Admin2: "Lisbon", Lat: 38.717, Lon: -9.133, Located: true, Population: 520000, Rank: atlas.Capital},
-		"LIS":        {Name: "Lisbon", Country: "PT", Admin1: "Lisbon", Admin2: "Lisbon", Lat: 38.717, Lon: -9.133, Located: true, Population: 520000, Rank: atlas.Capital},
-		"bragance":   {Name: "Bragança", Country: "PT", Admin1: "Bragança", Admin2: "Bragança", Lat: 41.8, Lon: -6.7, Located: true, Population: 34000, Rank: atlas.Seat},
-		"almeida":    {Name: "Almeida", Country: "PT", Admin1: "Guarda", Admin2: "Almeida", Rank: atlas.Municipality},
-		"portogallo": {Name: "Portugal", Country: "PT", Lat: 38.7, Lon: -9.1, Located: true, Population: 10000000, Rank: atlas.Country},
+		"lisboa": {Name: "Lisbon", Country: "PT", Admin1: "Lisbon", Admin2: "Lisbon", Lat: 38.717, Lon: -9.133,
+			Located: true, Population: 520000, Rank: atlas.Capital},
+		"LIS": {Name: "Lisbon", Country: "PT", Admin1: "Lisbon", Admin2: "Lisbon", Lat: 38.717, Lon: -9.133,
+			Located: true, Population: 520000, Rank: atlas.Capital},
+		"bragance": {Name: "Bragança", Country: "PT", Admin1: "Bragança", Admin2: "Bragança", Lat: 41.8, Lon: -6.7,
+			Located: true, Population: 34000, Rank: atlas.Seat},
+		"almeida": {Name: "Almeida", Country: "PT", Admin1: "Guarda", Admin2: "Almeida", Rank: atlas.Municipality},
+		"portogallo": {Name: "Portugal", Country: "PT", Lat: 38.7, Lon: -9.1, Located: true, Population: 10000000,
+			Rank: atlas.Country},
 	} {
 		found := table.Find(name)
 		if len(found) != 1 || table.Place(found[0].Number) != want {

@@ -21,7 +21,8 @@ type Result struct {
 
 // Precision is the part of each verdict that is right, and the part undecided.
 func (r Result) Precision() (in, out, undecided float64) {
-	return float64(r.InRight) / float64(max(r.In, 1)), float64(r.OutRight) / float64(max(r.Out, 1)), float64(r.Undecided) / float64(max(r.People, 1))
+	return float64(r.InRight) / float64(max(r.In, 1)), float64(r.OutRight) / float64(max(r.Out, 1)),
+		float64(r.Undecided) / float64(max(r.People, 1))
 }
 
 func (r *Result) count(p Person, verdict string) {
@@ -121,7 +122,8 @@ func (w *World) edges(i int, fetched bool, verdicts map[string]who.Verdict) who.
 		}
 		return c
 	}
-	e.Follows, e.Followers, e.Mentions = count(w.People[i].Follows), count(w.People[i].Followers), count(w.People[i].Mentions)
+	e.Follows, e.Followers, e.Mentions = count(w.People[i].Follows), count(w.People[i].Followers),
+		count(w.People[i].Mentions)
 	return e
 }
 

@@ -41,7 +41,8 @@ func TestTwoCommunities(t *testing.T) {
 			t.Logf("%s seed %d: in %.4f right of %d, out %.4f of %d, undecided %.4f; %d calls, wrong %v, undecided %v, off by %.3f %.2f", tt.name, seed, in, r.In, out, r.Out, undecided, r.Calls,
 				r.Wrong, r.Missing, off, classes)
 			if in < 0.97 || out < 0.995 || undecided > 0.05 {
-				t.Errorf("%s seed %d: in %.4f (0.97), out %.4f (0.995), undecided %.4f (0.05)", tt.name, seed, in, out, undecided)
+				t.Errorf("%s seed %d: in %.4f (0.97), out %.4f (0.995), undecided %.4f (0.05)", tt.name, seed, in, out,
+					undecided)
 			}
 		}
 	}

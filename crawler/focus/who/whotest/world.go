@@ -57,7 +57,8 @@ func New(o Options) *World {
 	if o.People <= 0 {
 		o.People = 4000
 	}
-	m := &maker{Rand: rand.New(rand.NewPCG(o.Seed, 11)), home: portugal(), rival: brazil(), others: strangers(), slots: slots()}
+	m := &maker{Rand: rand.New(rand.NewPCG(o.Seed, 11)), home: portugal(), rival: brazil(), others: strangers(),
+		slots: slots()}
 	if o.Mirror {
 		m.home, m.rival = m.rival, m.home
 	}
@@ -122,7 +123,8 @@ func (m *maker) describe(p *Person, from, lives nation) {
 	switch y := m.Float64(); {
 	case y < 0.28:
 	case y < 0.36:
-		x.Location = pick(m, []string{"na lua", "por aí", "algures", "everywhere", "internet", "home", "planeta Terra", "🌍"})
+		x.Location = pick(m, []string{"na lua", "por aí", "algures", "everywhere", "internet", "home", "planeta Terra",
+			"🌍"})
 	case y < 0.39:
 		x.Location = pick(m, pick(m, append(m.others, m.home, m.rival)).towns)
 	case y < 0.46 && from.code != lives.code:
@@ -132,7 +134,8 @@ func (m *maker) describe(p *Person, from, lives nation) {
 	}
 	if m.chance(0.6) {
 		x.Bio = strings.ReplaceAll(pick(m, from.bio), "{town}", pick(m, from.towns))
-		if strings.HasPrefix(x.Bio, "vivo em") || strings.HasPrefix(x.Bio, "moro em") || strings.HasPrefix(x.Bio, "Living") {
+		if strings.HasPrefix(x.Bio, "vivo em") || strings.HasPrefix(x.Bio, "moro em") ||
+			strings.HasPrefix(x.Bio, "Living") {
 			x.Bio = strings.ReplaceAll(x.Bio[:strings.LastIndexByte(x.Bio, ' ')+1], "{town}", "") + pick(m, lives.towns)
 		}
 	}
@@ -197,7 +200,8 @@ func (m *maker) write(p *Person, from, lives nation) {
 // program makes the texts of a machine: most say so, the others repeat themselves.
 func (m *maker) program(p *Person, from nation) {
 	p.Profile.Bot = m.chance(0.5)
-	line := pick(m, []string{"Temperatura em {town}: {n} graus, vento {n} km/h", "Ganhe dinheiro em casa, saiba como em https://exemplo.test/{n}",
+	line := pick(m, []string{"Temperatura em {town}: {n} graus, vento {n} km/h",
+		"Ganhe dinheiro em casa, saiba como em https://exemplo.test/{n}",
 		"Now playing on radio {town}: track {n}", "Últimas notícias de {town}: leia mais em https://exemplo.test/{n}"})
 	line = strings.ReplaceAll(line, "{town}", pick(m, from.towns))
 	for range 15 + m.IntN(40) {

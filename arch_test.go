@@ -1,6 +1,6 @@
 // Package echonode holds only the tests that keep the architecture: the arrows
 // between packages, one package comment for each, the size budget. None of
-// them has an exceptions list.
+// them has an exceptions list, but tooLarge, which may only shrink.
 package echonode
 
 import (
@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"unicode/utf8"
 )
 
 const module = "github.com/echo-node/echo-node"
@@ -25,6 +26,32 @@ const (
 	maxFileCode     = 500
 	maxFunctionCode = 80
 )
+
+// A line has at most maxColumns columns, a tab being four. A text that is longer than
+// longText is not broken: neither a message nor a tag of a field can be searched for then.
+const (
+	maxColumns = 120
+	longText   = 50
+)
+
+// The most methods of a type and lines of a package, tests and what is generated not counted.
+const (
+	maxMethods = 40
+	maxPackage = 3000
+)
+
+// tooLarge are the types and packages that are still above these bounds, with what they
+// may have at most: less each time, and none that is new (docs/decisions/0100-house.md).
+func tooLarge() map[string]int {
+	return map[string]int{
+		"cmd/echo-node": 4420, "crawler": 3950, "crawler/focus/period": 3600, "crawler/social": 7290,
+		"crawler/web": 4500, "dht": 6080, "node": 12150, "node/api": 3050, "store": 12180, "store/index": 3520,
+
+		"crawler/crawltest.World": 54, "crawler/focus/period.matcher": 41, "crawler/social.visit": 99, "dht.DHT": 104,
+		"node.Node": 226, "node/replica/quorum.Machine": 82, "store.Store": 146, "store.txn": 86,
+		"store/index.Index": 47,
+	}
+}
 
 // source is one Go file that people wrote.
 type source struct {
@@ -214,6 +241,94 @@ func sizeFaults(all []source) []string {
 	return faults
 }
 
+// texts are the lines of a file that carry a long text, or a part of one.
+func texts(s source) map[int]bool {
+	lines := map[int]bool{}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		lit, ok := n.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING || len(lit.Value) < longText {
+			return true
+		}
+		first := s.fset.Position(lit.Pos()).Line
+		for l := first; l <= first+strings.Count(lit.Value, "\n"); l++ {
+			lines[l] = true
+		}
+		return true
+	})
+	return lines
+}
+
+func columnFaults(all []source) []string {
+	var faults []string
+	for _, s := range all {
+		free := texts(s)
+		for i, line := range strings.Split(string(s.text), "\n") {
+			columns := utf8.RuneCountInString(line) + 3*strings.Count(line, "\t")
+			if columns > maxColumns && !free[i+1] {
+				faults = append(faults, fmt.Sprintf("%s:%d: %d columns, want at most %d", s.name, i+1, columns,
+					maxColumns))
+			}
+		}
+	}
+	return faults
+}
+
+// sizes are the methods of each type and the lines of each package.
+func sizes(all []source) (methods, lines map[string]int) {
+	methods, lines = map[string]int{}, map[string]int{}
+	for _, s := range all {
+		if s.test {
+			continue
+		}
+		lines[s.dir()] += strings.Count(string(s.text), "\n")
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil {
+				if id := receiver(f.Recv.List[0].Type); id != nil {
+					methods[s.dir()+"."+id.Name]++
+				}
+			}
+		}
+	}
+	return methods, lines
+}
+
+// receiver is the type whose method a receiver makes.
+func receiver(e ast.Expr) *ast.Ident {
+	switch e := e.(type) {
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	}
+	return root(e)
+}
+
+// roomFaults finds types and packages that hold too much. large are those that may.
+func roomFaults(all []source, large map[string]int) []string {
+	var faults []string
+	check := func(name string, n, most int, what string) {
+		if may, ok := large[name]; ok {
+			switch {
+			case n <= most:
+				faults = append(faults, fmt.Sprintf("%s has %d %s: take it off the list", name, n, what))
+			case n > may:
+				faults = append(faults, fmt.Sprintf("%s has %d %s, and may have %d at most", name, n, what, may))
+			}
+		} else if n > most {
+			faults = append(faults, fmt.Sprintf("%s has %d %s, want at most %d", name, n, what, most))
+		}
+	}
+	methods, lines := sizes(all)
+	for name, n := range methods {
+		check(name, n, maxMethods, "methods")
+	}
+	for name, n := range lines {
+		check(name, n, maxPackage, "lines")
+	}
+	slices.Sort(faults)
+	return faults
+}
+
 func nameFaults(all []source) []string {
 	var faults []string
 	for _, s := range all {
@@ -317,6 +432,11 @@ func TestEveryPackageHasOneComment(t *testing.T) { report(t, commentFaults) }
 func TestSizeBudget(t *testing.T)                { report(t, sizeFaults) }
 func TestPackageNamesSaySomething(t *testing.T)  { report(t, nameFaults) }
 func TestNoPackageStateAndNoInit(t *testing.T)   { report(t, stateFaults) }
+func TestLinesAreNotTooLong(t *testing.T)        { report(t, columnFaults) }
+
+func TestRoomsHoldNotTooMuch(t *testing.T) {
+	report(t, func(all []source) []string { return roomFaults(all, tooLarge()) })
+}
 
 func report(t *testing.T, check func([]source) []string) {
 	t.Helper()
@@ -327,6 +447,16 @@ func report(t *testing.T, check func([]source) []string) {
 	for _, fault := range check(all) {
 		t.Error(fault)
 	}
+}
+
+// methods are n methods of the type name.
+func methods(name string, n int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\ntype %s int\n", name)
+	for i := range n {
+		fmt.Fprintf(&b, "\nfunc (x *%s) m%d() {}\n", name, i)
+	}
+	return b.String()
 }
 
 // The checks are held against a tree that breaks every rule once.
@@ -344,6 +474,9 @@ func TestTheChecksCatch(t *testing.T) {
 		"node/api/a.go":      {Data: []byte(imports("node"))},
 		"store/t.go":         {Data: []byte(imports("crawler/crawltest"))},
 		"newtree/a.go":       {Data: []byte(imports("partition"))},
+		"store/wide.go": {Data: []byte("package p\n\nvar _ = 1" + strings.Repeat(" + 1", 30) + "\n\nvar _ = `" +
+			strings.Repeat("text ", 30) + "`\n")},
+		"store/room.go":      {Data: []byte("package p\n" + methods("a", 41) + methods("b", 50) + methods("c", 2))},
 		"cmd/a/a.go":         {Data: []byte("// Package p is one.\n" + imports("cmd/echo-lab/poll"))},
 		"cmd/echo-lab/a.go":  {Data: []byte("// Package p is one.\n" + imports("cmd/echo-lab/poll"))}, // allowed
 		"node/nodetest/a.go": {Data: []byte(imports("node"))},                                         // allowed
@@ -367,6 +500,10 @@ func TestTheChecksCatch(t *testing.T) {
 			"crawler/fetch: 0", "node: 0", "node/api: 0", "node/nodetest: 0", "newtree: 0", "store/common: 0",
 			"dht: 0"}},
 		{"size", sizeFaults, []string{"node/long.go:3: long has 82", "node/pad.go: 501"}},
+		{"columns", columnFaults, []string{"store/wide.go:3: 129 columns"}},
+		{"rooms", func(all []source) []string {
+			return roomFaults(all, map[string]int{"store.b": 49, "store.c": 60})
+		}, []string{"store.a has 41 methods", "store.b has 50 methods, and may", "store.c has 2 methods: take it off"}},
 		{"names", nameFaults, []string{"store/common/a.go"}},
 		{"state", stateFaults, []string{"dht/state.go:5: func init", "dht/state.go:5: package variable m"}},
 	} {

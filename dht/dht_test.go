@@ -42,7 +42,8 @@ func eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 
 // echo answers who-owns with the asked key and the asker as replica.
 func echo(_ context.Context, from string, req *wire.Request) *wire.Response {
-	return &wire.Response{Body: &wire.Response_WhoOwns{WhoOwns: &wire.WhoOwnsAnswer{Slice: uint64(len(req.GetWhoOwns().GetKey())), Keepers: []string{from}}}}
+	a := &wire.WhoOwnsAnswer{Slice: uint64(len(req.GetWhoOwns().GetKey())), Keepers: []string{from}}
+	return &wire.Response{Body: &wire.Response_WhoOwns{WhoOwns: a}}
 }
 
 // start runs a DHT until the test ends or stop is called.

@@ -251,7 +251,8 @@ func TestSlowCallersAreCut(t *testing.T) {
 	deaf := rpcStream(t, h, d)
 	d.Handle(func(context.Context, string, *wire.Request) *wire.Response {
 		// Incompressible, and more than the windows of the transport hold.
-		return &wire.Response{Body: &wire.Response_Records{Records: &wire.RecordsAnswer{Records: [][]byte{static(3 << 20)}}}}
+		a := &wire.RecordsAnswer{Records: [][]byte{static(3 << 20)}}
+		return &wire.Response{Body: &wire.Response_Records{Records: a}}
 	})
 	if _, err := wire.WriteRequest(deaf,
 		&wire.Request{Version: partition.WireVersion,
@@ -289,7 +290,9 @@ func TestReplayedAnswers(t *testing.T) {
 			return
 		}
 		once.Do(func() {
-			old = &wire.Response{Version: partition.WireVersion, Id: req.GetId(), Body: &wire.Response_Forward{Forward: &wire.ForwardAck{Answers: []wire.ForwardAck_Answer{wire.ForwardAck_ANSWER_ADMITTED}}}}
+			ack := &wire.ForwardAck{Answers: []wire.ForwardAck_Answer{wire.ForwardAck_ANSWER_ADMITTED}}
+			old = &wire.Response{Version: partition.WireVersion, Id: req.GetId(),
+				Body: &wire.Response_Forward{Forward: ack}}
 		})
 		if _, err := wire.WriteResponse(s, old); err != nil {
 			t.Error(err)

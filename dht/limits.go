@@ -75,9 +75,10 @@ func newLimits(member func(peer.ID) bool) (network.ResourceManager, error) {
 	config := rcmgr.PartialLimitConfig{System: all, Transient: all, Conn: scaled.Conn, Stream: scaled.Stream,
 		PeerDefault: rcmgr.ResourceLimits{Streams: outsiderIn + outsiderOut, StreamsInbound: outsiderIn,
 			StreamsOutbound: outsiderOut,
-			Conns:           2 * outsiderConnsPeer, ConnsInbound: 2 * outsiderConnsPeer, ConnsOutbound: 2 * outsiderConnsPeer,
-			FD:     2 * outsiderConnsPeer,
-			Memory: outsiderMemory}}
+			Conns:           2 * outsiderConnsPeer, ConnsInbound: 2 * outsiderConnsPeer,
+			ConnsOutbound: 2 * outsiderConnsPeer,
+			FD:            2 * outsiderConnsPeer,
+			Memory:        outsiderMemory}}
 	fixed := rcmgr.NewFixedLimiter(config.Build(rcmgr.InfiniteLimits))
 	limit := memberLimit()
 	return rcmgr.NewResourceManager(limiter{fixed, member, &limit}, rcmgr.WithMetricsDisabled(),

@@ -23,7 +23,8 @@ func TestAttackAnswerOfAnotherSlice(t *testing.T) {
 		for name, a := range map[string]*wire.Promise{"newer": {Newer: c},
 			"accepted": {Ok: true, Accepted: 1, AcceptedBy: evil, Proposal: c}} {
 			answers[evil] = func(*wire.Request) *wire.Response {
-				return &wire.Response{Body: &wire.Response_Ballots{Ballots: &wire.BallotsAnswer{Promises: []*wire.Promise{a}}}}
+				promises := &wire.BallotsAnswer{Promises: []*wire.Promise{a}}
+				return &wire.Response{Body: &wire.Response_Ballots{Ballots: promises}}
 			}
 			if got, err := n.askBallots(t.Context(), evil, []quorum.Proposal{p}, false); errors.Is(err,
 				errForeign) != want {
@@ -31,7 +32,8 @@ func TestAttackAnswerOfAnotherSlice(t *testing.T) {
 			}
 		}
 		answers[evil] = func(*wire.Request) *wire.Response {
-			return &wire.Response{Body: &wire.Response_Ship{Ship: &wire.ShipAnswer{Stances: []*wire.Stance{{Newer: c}}}}}
+			a := &wire.ShipAnswer{Stances: []*wire.Stance{{Newer: c}}}
+			return &wire.Response{Body: &wire.Response_Ship{Ship: a}}
 		}
 		l := &replicaLane{peer: evil, todo: map[partition.Slice]bool{}}
 		if _, err := n.replicator.send(t.Context(), l, []sentChunk{{slice: asked, chunk: &wire.Piece{}}}); err != nil ||

@@ -44,7 +44,8 @@ func TestDiskCap(t *testing.T) {
 		n := &Node{disk: g}
 		link, empty := &wire.Request{Body: &wire.Request_Forward{Forward: &wire.Forward{}}},
 			&wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{{}}}}}
-		rows := &wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{{Rows: []*wire.Row{{Key: []byte("k")}}}}}}}
+		chunk := &wire.Piece{Rows: []*wire.Row{{Key: []byte("k")}}}
+		rows := &wire.Request{Body: &wire.Request_Ship{Ship: &wire.Ship{Pieces: []*wire.Piece{chunk}}}}
 		for _, c := range []struct {
 			used      int64
 			full, off bool

@@ -122,7 +122,8 @@ func TestReconciledRowsAreCrawled(t *testing.T) {
 	if r := unite("member"); !r.GetUnite().GetOk() {
 		t.Fatal(r)
 	}
-	for deadline := time.Now().Add(20 * time.Second); n.crawler.Stats().Requests == 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); n.crawler.Stats().Requests == 0; time.Sleep(
+		10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("its site is never asked: %+v", n.crawler.Stats())
 		}

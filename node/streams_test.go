@@ -39,7 +39,8 @@ func TestEachPeerListensForItsOwnAccounts(t *testing.T) {
 	}
 	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6},
 		Each: func(n int, o *node.Options) {
-			o.Transport, o.Hosts = simulated{bluesky: sky.RoundTripper(netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)}))},
+			o.Transport,
+				o.Hosts = simulated{bluesky: sky.RoundTripper(netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + n)}))},
 				hosts
 			o.AllowNet = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 			o.Social = social.Options{View: "https://view.test", Directory: "https://plc.test",

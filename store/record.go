@@ -122,7 +122,8 @@ func (r *Record) unload() { r.Captures, r.Edges, r.Walks, r.Gap = nil, nil, nil,
 // halve shortens the lists of what is said beside the text; false when there is
 // nothing left of them.
 func (s *Social) halve() bool {
-	left := len(s.Mentions) + len(s.Media) + len(s.Tags) + len(s.Fields) + len(s.Choices) + len(s.Flags) + max(len(s.Counts)-maxCounts, 0)
+	left := len(s.Mentions) + len(s.Media) + len(s.Tags) + len(s.Fields) + len(s.Choices) + len(s.Flags) + max(
+		len(s.Counts)-maxCounts, 0)
 	s.Mentions, s.Media, s.Tags = s.Mentions[:len(s.Mentions)/2], s.Media[:len(s.Media)/2], s.Tags[:len(s.Tags)/2]
 	s.Fields, s.Choices, s.Flags = s.Fields[:len(s.Fields)/2], s.Choices[:len(s.Choices)/2], s.Flags[:len(s.Flags)/2]
 	if len(s.Counts) > maxCounts {

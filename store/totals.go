@@ -57,7 +57,8 @@ func (c totalChange) stats() Stats {
 		Placed:      n[StatePlaced],
 		Keys:        n[StatePending] + n[StateDone] + n[StateGone] + n[StateRefused] + n[StateQuarantined],
 		Quarantined: n[StateQuarantined],
-		Records:     c.records, Posts: c.posts, Files: c.files, FileBytes: c.bytes, Outbox: c.outbox, Fetches: c.fetches}
+		Records:     c.records, Posts: c.posts, Files: c.files, FileBytes: c.bytes, Outbox: c.outbox,
+		Fetches: c.fetches}
 }
 
 func (t *totals) add(c totalChange) {

@@ -50,7 +50,8 @@ func webHost(rest string) string {
 	host, err := url.PathUnescape(rest)
 	if err != nil || rest == "" || len(rest) > 260 || strings.Contains(rest, ":") ||
 		strings.ContainsFunc(host, func(r rune) bool {
-			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(".-:", r))
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+				strings.ContainsRune(".-:", r))
 		}) {
 		return ""
 	}

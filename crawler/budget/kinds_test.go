@@ -167,7 +167,8 @@ func TestLyingHeaders(t *testing.T) {
 			h.Set("Date", "yesterday")
 		},
 		"another Date each time": func(h http.Header, _ bool) {
-			h.Set("Date", epoch.Add(time.Duration(len(h.Get("X-RateLimit-Remaining")))*7*time.Minute).Format(http.TimeFormat))
+			h.Set("Date", epoch.Add(time.Duration(len(h.Get("X-RateLimit-Remaining")))*7*time.Minute).Format(
+				http.TimeFormat))
 		},
 	}
 	for name, lie := range lies {

@@ -286,7 +286,8 @@ func TestHTTP2AndTLS(t *testing.T) {
 	if _, err := c.Get(t.Context(), Request{URL: s.URL}, nil); err == nil || !Final(err) || Stop(err) != "tls" {
 		t.Errorf("a certificate nobody signed: %v", err)
 	}
-	c.http.Transport.(*http.Transport).TLSClientConfig.RootCAs = s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	signed := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	c.http.Transport.(*http.Transport).TLSClientConfig.RootCAs = signed
 	if r, err := c.Get(t.Context(), Request{URL: s.URL}, nil); err != nil || string(r.Body) != "HTTP/2.0" {
 		t.Errorf("%v %v", r, err)
 	}

@@ -48,7 +48,8 @@ type Listing struct {
 // when it ends. It is pure, and its memory does not grow with the list:
 //
 //   - that a cursor or a page came before is found by Brent's method (R. P. Brent, "An improved Monte Carlo
-//     factorization algorithm", BIT 20, 1980, section 3): each is compared with the one before and with a landmark, which is put at every
+//     factorization algorithm", BIT 20, 1980, section 3): each is compared with the one before and with a landmark,
+//     which is put at every
 //     power of two. A ring of λ pages that begins after μ of them is found at latest 2 max(μ, λ) + λ pages on.
 //   - an item is new when it is not among the last maxKnown, which a ring of fewer
 //     items, however shuffled, does not get past.

@@ -14,7 +14,8 @@
 //	mastodon:host/tag/T, host/public   the posts since the last one read
 //	bluesky:DID, twitter:ID            as mastodon:user@host, and their lists
 //	bluesky:search/Q, twitter:search/Q the posts since the last one read
-//	bluesky:HANDLE, twitter:@NAME      whose name it is: a link to that account, which is followed as if it had been named
+//	bluesky:HANDLE, twitter:@NAME      whose name it is: a link to that account, which is followed as if it had been
+//	named
 //
 // What differs between services stands behind api, one of which each visit has: mastodonAPI,
 // blueskyAPI, twitterAPI. All else, budgets, checkpoints, who is followed, gaps, tombstones, when to look again, is one

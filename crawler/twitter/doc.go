@@ -12,7 +12,8 @@
 //   - One answer has users and says of others why not, in errors[]: not there, suspended, not to be seen by who
 //     asks. The error of a whole request may have the status 200.
 //   - Two spellings are in use, tweet and post (tweet.fields, includes.posts, referenced_posts, ...). Which of them
-//     an endpoint takes, and which fields it refuses, is learned from its answers (Dialect); what comes is read in both.
+//     an endpoint takes, and which fields it refuses, is learned from its answers (Dialect); what comes is read in
+//     both.
 //   - The newest 3200 posts of a user are shown, and no more.
 //   - A page may have nothing and lead on; a token may be refused, or lead to the same page. A reading then
 //     goes on below the lowest post that it has (until_id).

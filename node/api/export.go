@@ -34,9 +34,10 @@ type exportLine struct {
 func (s *Server) exportRoute() {
 	op := operation(http.MethodGet, "export", "Stream records as JSON lines")
 	op.Description = "Each line is a record with its cursor; trailers Echo-Cursor and Echo-Missing end a whole export."
+	schema := s.api.OpenAPI().Components.Schemas.Schema(typeOf[exportLine](), true, "")
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "JSON lines",
-		Content:     map[string]*huma.MediaType{mediaJSONL: {Schema: s.api.OpenAPI().Components.Schemas.Schema(typeOf[exportLine](), true, "")}},
+		Content:     map[string]*huma.MediaType{mediaJSONL: {Schema: schema}},
 	}}
 	huma.Register(s.api, op, func(_ context.Context, in *exportParams) (*huma.StreamResponse, error) {
 		e, err := in.export()

@@ -16,7 +16,8 @@ func TestNumbersForPeople(t *testing.T) {
 		count(-123456):                "-123\u202f456",
 		size(0):                       "0 B", size(1023): "1023 B", size(1536): "1.5 KiB", size(1 << 40): "1.0 TiB",
 		size(1 << 55): "32768.0 TiB",
-		span(59):      "59 s", span(61): "1 min 1 s", span(3 * 3600): "3 h 0 min", span(90000): "1 d 1 h", span(-1): "?",
+		span(59):      "59 s", span(61): "1 min 1 s", span(3 * 3600): "3 h 0 min", span(90000): "1 d 1 h",
+		span(-1):         "?",
 		span(math.NaN()): "?", span(math.Inf(1)): "?",
 		short("short"): "short", short("12D3KooWabcdefgh"): "…abcdefgh",
 	} {

@@ -382,7 +382,8 @@ func TestAttackBidiOnTheDashboard(t *testing.T) {
 	p.Query = func(context.Context, api.Query) (api.Answer, error) {
 		return api.Answer{Hits: []api.Hit{{Key: testPage, Title: "pay\u202eelgoog\u2066\u200f",
 				Snippet: "a\x1b]0;PWNED\x07b\u009b2J\U000e0041"}},
-				Coverage: api.Coverage{Missing: []api.Missing{{Peer: "x", Reason: "later \x1b]0;PWNED\x07", Slices: 1}}}},
+				Coverage: api.Coverage{Missing: []api.Missing{{Peer: "x", Reason: "later \x1b]0;PWNED\x07",
+					Slices: 1}}}},
 			nil
 	}
 	p.Status = func(context.Context) (api.Status, error) { return api.Status{}, errors.New("\u202e\x1b[31m") }

@@ -30,7 +30,8 @@ func (g *Gazetteer) Slices(level int) []partition.Slice {
 	}
 	for face := range 6 {
 		cell := s2.CellIDFromFace(face)
-		for c := cell.ChildBeginAtLevel(partition.ParentLevel); c != cell.ChildEndAtLevel(partition.ParentLevel); c = c.Next() {
+		end := cell.ChildEndAtLevel(partition.ParentLevel)
+		for c := cell.ChildBeginAtLevel(partition.ParentLevel); c != end; c = c.Next() {
 			out = append(out, partition.Slice(c))
 		}
 	}

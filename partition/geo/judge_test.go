@@ -137,7 +137,8 @@ func TestPlaceProperties(t *testing.T) {
 		j.At(partition.Point{Lat: 38.7, Lon: -9.1}), j.At(partition.Point{Lat: -40, Lon: -120})})
 	rapid.Check(t, func(t *rapid.T) {
 		f := Facts{Unit: partition.Unit(texts.Draw(t, "unit")),
-			Host:     rapid.SampledFrom([]string{"", ".", "a.", "a.pt", "pt", "a.io", "a.berlin", "a.zz"}).Draw(t, "host"),
+			Host: rapid.SampledFrom([]string{"", ".", "a.", "a.pt", "pt", "a.io", "a.berlin", "a.zz"}).Draw(t,
+				"host"),
 			Declared: rapid.SliceOfN(texts, 0, 20).Draw(t, "declared"),
 			Language: rapid.SampledFrom([]string{"", "pt", "pt-PT", "da", "-", "x-"}).Draw(t, "language"),
 			TimeZone: texts.Draw(t, "zone"), Title: texts.Draw(t, "title"), Text: texts.Draw(t, "text"),

@@ -14,10 +14,12 @@ func (w *World) html(p *post, version int) string {
 		return "<p>" + page[0] + "</p>"
 	}
 	for _, m := range p.Mentions {
-		page = append(page, `<span class="h-card" translate="no"><a href="`+w.personURL(m)+`" class="u-url mention">@<span>`+m.User+`</span></a></span>`)
+		page = append(page, `<span class="h-card" translate="no"><a href="`+w.personURL(m)+
+			`" class="u-url mention">@<span>`+m.User+`</span></a></span>`)
 	}
 	for _, t := range p.Tags {
-		page = append(page, `<a href="https://`+w.o.Domain+`/tags/`+t+`" class="mention hashtag" rel="tag">#<span>`+t+`</span></a>`)
+		page = append(page, `<a href="https://`+w.o.Domain+`/tags/`+t+`" class="mention hashtag" rel="tag">#<span>`+
+			t+`</span></a>`)
 	}
 	for _, l := range p.Links {
 		page = append(page, `<a href="`+escape(l)+`" rel="nofollow noopener" translate="no"><span class="invisible">https://</span><span class="ellipsis">`+escape(strings.TrimPrefix(l, "https://"))+`</span></a>`)

@@ -34,7 +34,8 @@ func (v *visit) post(p *post) map[string]any {
 	out := map[string]any{
 		"id": p.ID, "author_id": p.By.ID, "created_at": stamp(at), "lang": p.Lang, "conversation_id": p.First,
 		"edit_history_" + v.word + "_ids": append(history, p.ID),
-		"public_metrics":                  map[string]any{"retweet_count": 0, "reply_count": 0, "like_count": 0, "quote_count": 0},
+		"public_metrics": map[string]any{"retweet_count": 0, "reply_count": 0, "like_count": 0,
+			"quote_count": 0},
 	}
 	tags, mentions, urls, refs := []any{}, []any{}, []any{}, []any{}
 	for _, t := range p.Tags {

@@ -134,9 +134,12 @@ func (sc *Scene) theft(change func(c *wire.Config)) []*wire.Config {
 func (sc *Scene) Thefts() map[string][]*wire.Config {
 	keep := func(c *wire.Config) []string { return sc.replicaSet(partition.Slice(c.Slice)).Keepers }
 	return map[string][]*wire.Config{
-		"the next generation":                        sc.theft(func(c *wire.Config) { c.Gen++ }),
-		"the next generation with the same replicas": sc.theft(func(c *wire.Config) { c.Gen++; c.Keepers = append(keep(c), sc.Me)[max(0, len(keep(c))-2):] }),
-		"generation 2^62":                            sc.theft(func(c *wire.Config) { c.Gen = 1 << 62 }),
+		"the next generation": sc.theft(func(c *wire.Config) { c.Gen++ }),
+		"the next generation with the same replicas": sc.theft(func(c *wire.Config) {
+			c.Gen++
+			c.Keepers = append(keep(c), sc.Me)[max(0, len(keep(c))-2):]
+		}),
+		"generation 2^62": sc.theft(func(c *wire.Config) { c.Gen = 1 << 62 }),
 		"the next epoch": sc.theft(func(c *wire.Config) {
 			c.Epoch++
 			c.Fork, c.Gen = sc.Me,

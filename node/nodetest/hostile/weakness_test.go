@@ -120,7 +120,9 @@ func makesUpReplicaSet(g *stage) {
 	stolen := &wire.Config{Slice: c.Slice, Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen + 1, Owner: g.sc.Me,
 		Keepers: []string{g.sc.Me},
 		Starts:  append(slices.Clone(c.Starts), &wire.Start{Gen: c.Gen + 1, Pos: 1 << 20})}
-	if resp, err := g.send.Ask(context.Background(), &wire.Request{Body: &wire.Request_Configs{Configs: &wire.Configs{Decided: []*wire.Config{stolen}}}}); err != nil || resp.GetRefusal() != nil {
+	told := &wire.Configs{Decided: []*wire.Config{stolen}}
+	resp, err := g.send.Ask(context.Background(), &wire.Request{Body: &wire.Request_Configs{Configs: told}})
+	if err != nil || resp.GetRefusal() != nil {
 		g.t.Fatalf("%v, %v", resp.GetRefusal(), err)
 	}
 	time.Sleep(time.Second)

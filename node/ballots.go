@@ -17,7 +17,8 @@ const (
 	pollGrace     = 500 * time.Millisecond // for the slower ones, once one slice has its majority
 )
 
-// runProposals finishes what was proposed and not decided.
+// runProposals finishes what was proposed and not decided, also when the swarm is
+// done: until then nobody acts in those slices.
 func (n *Node) runProposals(ctx context.Context) error {
 	tick := time.NewTicker(campaignEvery)
 	defer tick.Stop()
@@ -26,9 +27,6 @@ func (n *Node) runProposals(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-		}
-		if n.placement.isFrozen() {
-			continue
 		}
 		if err := n.accept(ctx, n.quorum.Unfinished()); err != nil {
 			return err

@@ -62,9 +62,6 @@ func (n *Node) runHandover(ctx context.Context) error {
 				return err
 			}
 		}
-		if n.placement.isFrozen() {
-			continue
-		}
 		if err := n.handOver(ctx, n.plan(time.Now())); err != nil {
 			return err
 		}
@@ -74,8 +71,13 @@ func (n *Node) runHandover(ctx context.Context) error {
 // plan compares who keeps each owned slice with who should. It has those taught
 // who are about to keep, and answers what can be moved now. It runs four times a
 // second over thousands of slices, nearly all of which are kept as they should:
-// they cost one comparison.
+// they cost one comparison. Once the swarm is done nothing is to move any more,
+// whatever was about to.
 func (n *Node) plan(now time.Time) []move {
+	if n.placement.isFrozen() {
+		n.moving.Store(0)
+		return nil
+	}
 	var out []move
 	moving := 0
 	leaving := n.leaving.Load()

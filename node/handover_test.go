@@ -1,11 +1,13 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,4 +276,110 @@ func TestFetchesOnlyWhatArrives(t *testing.T) {
 	want("none is reached", false)
 	n.replicator.rested(b)
 	want("there is nothing to send", true)
+}
+
+// opened is a node that does not run, with another member in its view.
+func opened(t *testing.T, other string) *Node {
+	t.Helper()
+	o := Options{Dir: t.TempDir(), SliceBits: 4, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}}
+	if err := Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	enter(n, n.id, other)
+	return n
+}
+
+// during runs one part of a node until is says that it has done what it should.
+func during(t *testing.T, n *Node, part func(context.Context) error, what string, is func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- part(ctx) }()
+	waitFor(t, what, is)
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	n.telling.Wait()
+}
+
+// When the swarm is found idle nothing is to move any more, though a slice was about
+// to: nobody waits for that, and what rested for it goes on.
+func TestNothingMovesWhenDone(t *testing.T) {
+	n := opened(t, "other")
+	s := n.slices[0]
+	n.plan(time.Now())
+	n.rest([]move{{slice: s, owner: "other"}})
+	if n.Status().SlicesMoving == 0 || n.fetches(s) {
+		t.Fatalf("%d slices move, s rests: %v", n.Status().SlicesMoving, !n.fetches(s))
+	}
+	n.placement.freeze()
+	during(t, n, n.runHandover, "nothing moves", func() bool { return n.Status().SlicesMoving == 0 && n.fetches(s) })
+}
+
+// What was proposed just before the swarm was found idle is still decided: nobody
+// acts in that slice until it is.
+func TestProposalIsFinishedWhenDone(t *testing.T) {
+	n := opened(t, "other")
+	s := n.slices[0]
+	n.quorum.Seal(s)
+	err := n.decide(func() {
+		if _, ok := n.quorum.Propose(s, n.id, []string{n.id, "other"}); !ok {
+			t.Error("nothing can be proposed")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.placement.freeze()
+	during(t, n, n.runProposals, "the proposal is decided", func() bool { return n.quorum.ReplicaSet(s).Has("other") })
+}
+
+// A peer that is about to keep slices says that it knows better of them, which does
+// not count. When it has learned what does, its copies are made: it is asked again.
+func TestLearnerComesToKnowBetter(t *testing.T) {
+	learner := peerIDs(t, 1)[0]
+	var mu sync.Mutex
+	learned, asked := false, map[partition.Slice]bool{}
+	fork := quorum.First(learner).Adopted(learner, 0)
+	answer := func(req *wire.Request) *wire.Response {
+		if req.GetShip() == nil {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		a := &wire.ShipAnswer{}
+		for _, p := range req.GetShip().Pieces {
+			s := partition.Slice(p.Slice)
+			st := &wire.Stance{Ok: true, Whole: true, Head: p.To}
+			if asked[s] = true; !learned {
+				st = &wire.Stance{Newer: wireReplicaSet(s, fork)}
+			}
+			a.Stances = append(a.Stances, st)
+		}
+		return &wire.Response{Body: &wire.Response_Ship{Ship: a}}
+	}
+	n := openNode(t, Options{Around: answering(map[string]func(*wire.Request) *wire.Response{learner: answer})})
+	enter(n, n.id, learner)
+	waitFor(t, "all slices are asked about", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(asked) == len(n.slices)
+	})
+	mu.Lock()
+	learned = true
+	mu.Unlock()
+	waitFor(t, "it keeps all of them", func() bool {
+		return !slices.ContainsFunc(n.slices,
+			func(s partition.Slice) bool { return !n.quorum.ReplicaSet(s).Has(learner) })
+	})
 }

@@ -485,6 +485,7 @@ func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 	}
 	var behind []quorum.SliceReplicas
 	var newer []quorum.SliceReplicas
+	var outdone []sentChunk    // by the newer ones
 	var bare []partition.Slice // of which the replica has no whole copy
 	later, moved := 0, false
 	r.mu.Lock()
@@ -493,7 +494,7 @@ func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 		st := got[i]
 		switch {
 		case st.Newer != nil:
-			newer = append(newer, replicaSetOf(st.Newer))
+			newer, outdone = append(newer, replicaSetOf(st.Newer)), append(outdone, p)
 		case st.Behind:
 			behind = append(behind, r.n.quorum.Of(p.slice)...)
 			l.todo[p.slice] = true
@@ -520,11 +521,27 @@ func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 		if err := r.n.hear(l.peer, newer); err != nil {
 			return 0, err
 		}
+		later += r.again(l, outdone)
 	}
 	if later == len(ps) {
 		return replicateLater, nil
 	}
 	return 0, nil
+}
+
+// again puts back into the lane what its peer knows a newer replica set of, where its
+// word does not count, and answers how many slices those are. It may yet come to know
+// what counts, and nothing else would have it asked then.
+func (r *replicator) again(l *replicaLane, ps []sentChunk) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range ps {
+		if r.n.quorum.ReplicaSet(p.slice).Compare(p.set) == 0 {
+			l.todo[p.slice] = true
+			n++
+		}
+	}
+	return n
 }
 
 // took notes a replica's answer to one chunk and whether its copy has moved; bare

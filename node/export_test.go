@@ -178,7 +178,7 @@ func TestExportTakesOwnersRecords(t *testing.T) {
 			t.Errorf("%s: %d taken, covered %v, %v", name, len(s.page), covered, err)
 		}
 		var err error
-		for range maxDivergedPages { // page after page
+		for range maxForeignPages { // page after page
 			if s.page, s.after = nil, (spot{}); err == nil {
 				err = s.take(answer)
 			}

@@ -445,7 +445,7 @@ func exportAll(t *testing.T, n *Node, e api.Export, limit int) [][2]string {
 }
 
 // In geo mode the map has every cell, as a ring that RFC 7946 takes: closed,
-// counterclockwise, in one chunk.
+// counterclockwise, in one piece.
 func TestMapCells(t *testing.T) {
 	o := Options{Partition: partition.ModeGeo, Location: &partition.Point{Lat: 38.72, Lon: -9.14}}
 	if racetest.Small(t) {

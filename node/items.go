@@ -13,7 +13,7 @@ import (
 // order, each a letter and where it is among those of its kind. The letters are
 // above the classes of captures (store.Captures), which come first.
 const (
-	partEdges = 'F' // then the last account of the chunk
+	partEdges = 'F' // then the last account of the piece
 	partGap   = 'J' // then store.Gap.Name
 	partPost  = 'S' // then store.Record.Post
 )
@@ -110,16 +110,16 @@ func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k part
 	return p.add(sl, k, nil, rec)
 }
 
-// addEdges adds a list in chunks, the first with its walks. The chunk that is
+// addEdges adds a list in pieces, the first with its walks. The piece that is
 // not full yet is written with the next account, or at the end.
 func (n *Node) addEdges(p *recordPage, sl partition.Slice, list partition.Key, from string) (more bool, err error) {
 	if k := list.Kind(); k != partition.KindFollowers && k != partition.KindFollowing {
 		return true, nil
 	}
-	chunk := store.Record{V: store.RecordVersion, Key: list, Kind: store.KindEdges, Source: list.Service(), Peer: n.id}
+	piece := store.Record{V: store.RecordVersion, Key: list, Kind: store.KindEdges, Source: list.Service(), Peer: n.id}
 	err = n.store.Walks(sl, list, func(w store.Walk) (bool, error) {
-		if chunk.FetchedAt = w.At; from == "" {
-			chunk.Walks = append(chunk.Walks, w)
+		if piece.FetchedAt = w.At; from == "" {
+			piece.Walks = append(piece.Walks, w)
 		}
 		return true, nil
 	})
@@ -127,20 +127,20 @@ func (n *Node) addEdges(p *recordPage, sl partition.Slice, list partition.Key, f
 		return false, err
 	}
 	flush := func() (bool, error) {
-		if len(chunk.Edges)+len(chunk.Walks) == 0 {
+		if len(piece.Edges)+len(piece.Walks) == 0 {
 			return true, nil
 		}
 		part := []byte{partEdges}
-		if m := len(chunk.Edges); m > 0 {
-			part = append(part, chunk.Edges[m-1].To...)
+		if m := len(piece.Edges); m > 0 {
+			part = append(part, piece.Edges[m-1].To...)
 		}
-		more, err := p.add(sl, list, part, chunk)
-		chunk.Edges, chunk.Walks = nil, nil
+		more, err := p.add(sl, list, part, piece)
+		piece.Edges, piece.Walks = nil, nil
 		return more, err
 	}
 	more = true
 	err = n.store.Edges(sl, list, partition.Key(from), func(e store.Edge) (bool, error) {
-		if chunk.Edges = append(chunk.Edges, e); len(chunk.Edges) < edgesPiece {
+		if piece.Edges = append(piece.Edges, e); len(piece.Edges) < edgesPiece {
 			return true, nil
 		}
 		var err error

@@ -30,7 +30,7 @@ func (n *Node) cells() []feature {
 }
 
 // outline is a cell's corners, counterclockwise, the first again at the end. A
-// cell over the antimeridian goes on beyond 180 degrees, so that it is one chunk.
+// cell over the antimeridian goes on beyond 180 degrees, so that it is one piece.
 func outline(sl partition.Slice) [][2]float64 {
 	cell := s2.CellFromCellID(s2.CellID(sl))
 	ring := make([][2]float64, 5)

@@ -13,18 +13,18 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// maxDivergedPages is how many pages in a row a peer may send with nothing in them that it owns:
+// maxForeignPages is how many pages in a row a peer may send with nothing in them that it owns:
 // here one may not have heard yet that it does.
-const maxDivergedPages = 16
+const maxForeignPages = 16
 
 // shelf is one peer's records, read page by page.
 type shelf struct {
-	n        *Node
-	peer     string
-	after    spot // the last read
-	page     []shelved
-	ended    bool
-	diverged int // pages in a row with nothing that the peer owns
+	n       *Node
+	peer    string
+	after   spot // the last read
+	page    []shelved
+	ended   bool
+	foreign int // pages in a row with nothing that the peer owns
 
 	slice  partition.Slice // what it is of alone; 0 = of all
 	covers func(from, to spot, ended bool, whole map[partition.Slice]bool)
@@ -108,10 +108,10 @@ func (s *shelf) take(a *wire.RecordsAnswer) error {
 		}
 	}
 	s.ended = len(a.GetRecords()) == 0
-	if s.diverged++; s.ended || len(s.page) > 0 {
-		s.diverged = 0
-	} else if s.diverged > maxDivergedPages {
-		return fmt.Errorf("%d pages of %s in a row with nothing that it owns: %w", s.diverged, s.peer, errForeign)
+	if s.foreign++; s.ended || len(s.page) > 0 {
+		s.foreign = 0
+	} else if s.foreign > maxForeignPages {
+		return fmt.Errorf("%d pages of %s in a row with nothing that it owns: %w", s.foreign, s.peer, errForeign)
 	}
 	if s.covers != nil {
 		s.covers(from, s.after, s.ended, whole)

@@ -325,7 +325,7 @@ func describe(hand []sense, s sense) bool {
 	return false
 }
 
-// merge reconciles the rows of one name in one division (a town, the municipality
+// merge joins the rows of one name in one division (a town, the municipality
 // and the district called like it): they are no ambiguity.
 func merge(out []sense, s sense) bool {
 	if s.kind == senseCountry {

@@ -2,29 +2,27 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/alecthomas/kong"
+	"github.com/echo-node/echo-node/cmd/tool"
 )
 
 // Exit codes, as in echo-node.
 const (
-	exitDone       = 0
-	exitFailed     = 1
-	exitUsage      = 2
-	exitIncomplete = 3
+	exitDone       = tool.Done
+	exitFailed     = tool.Failed
+	exitUsage      = tool.Usage
+	exitIncomplete = tool.Incomplete
 )
 
-// errIncomplete is wrapped by what was done but is not whole.
-var errIncomplete = errors.New("incomplete")
-
-// errUsage is wrapped by what the caller should have said otherwise.
-var errUsage = errors.New("usage")
+// What errors of commands wrap.
+var (
+	errIncomplete = tool.ErrIncomplete
+	errUsage      = tool.ErrUsage
+)
 
 type commands struct {
 	World  worldCmd  `cmd:"" help:"Serve a synthetic web with known truth."`
@@ -55,38 +53,8 @@ func main() {
 var executable = os.Executable
 
 // run is main without the process: what a test calls.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
-	var cmds commands
-	exited := false
-	parser, err := kong.New(&cmds, kong.Name("echo-bench"), kong.Description("Measures echo-node."),
-		kong.UsageOnError(),
-		kong.DefaultEnvars("ECHO"), kong.Writers(stdout, stderr), kong.Exit(func(c int) { exited, code = true, c }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(output{stdout, stderr}))
-	if err != nil {
-		fmt.Fprintln(stderr, "echo-bench:", err)
-		return exitFailed
-	}
-	parsed, err := parser.Parse(args)
-	switch {
-	case exited: // --help
-		return code
-	case err != nil:
-		fmt.Fprintln(stderr, "echo-bench:", err)
-		return exitUsage
-	}
-	err = parsed.Run()
-	if err != nil {
-		fmt.Fprintln(stderr, "echo-bench:", err)
-	}
-	switch {
-	case err == nil:
-		return exitDone
-	case errors.Is(err, errUsage):
-		return exitUsage
-	case errors.Is(err, errIncomplete):
-		return exitIncomplete
-	}
-	return exitFailed
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return tool.Run(ctx, "echo-bench", "Measures echo-node.", new(commands), output{stdout, stderr}, args, stdout, stderr)
 }
 
 // output is where a command writes: results and talk.

@@ -134,7 +134,7 @@ func arrowFault(from, to string) string {
 	case strings.HasSuffix(to, "test") && tree != "cmd" && tree != "node" && !forTests:
 		return "only the demo and the benches run on a world for tests"
 	case above(tree) == nil && tree != "partition":
-		return "a tree that ARCHITECTURE.md does not know"
+		return "a tree that docs/architecture.md does not know"
 	case tree != other && !slices.Contains(above(tree), other):
 		return tree + " may import only " + strings.Join(above(tree), ", ")
 	case lab(to) && !lab(from):

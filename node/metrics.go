@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// metrics are this peer's samples for Prometheus; README lists them.
+// metrics are this peer's samples for Prometheus; docs/operate.md lists them.
 func (n *Node) metrics() []api.Metric {
 	s, crawl := n.Status(), n.crawler.Stats()
 	out := []api.Metric{

@@ -16,7 +16,7 @@ import (
 // Mode is how the crawl space is cut.
 type Mode string
 
-// The two modes of ARCHITECTURE.md.
+// The two modes: docs/architecture.md and docs/geo.md.
 const (
 	ModeHash Mode = "hash"
 	ModeGeo  Mode = "geo"

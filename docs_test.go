@@ -25,7 +25,7 @@ type flagSets map[string]map[string]bool
 
 var (
 	helpCommand = regexp.MustCompile(`^  ([a-z]+(?: [a-z]+)?)  `)
-	helpFlag    = regexp.MustCompile(`^ {2,6}(?:-[a-z], )? *--(\[no-\])?([a-z][a-z-]*)`)
+	helpFlag    = regexp.MustCompile(`^(?:  -[a-z], | {2}| {6})--(\[no-\])?([a-z][a-z-]*)`)
 	tableFlag   = regexp.MustCompile("`--([a-z][a-z-]*)")
 	heading     = regexp.MustCompile("^### (?:`echo-node ([a-z]+(?: [a-z]+)?)[^`]*`|(All commands)|(Commands that ask a running peer))$")
 	metricName  = regexp.MustCompile(`^echo_[a-z0-9]+(?:_[a-z0-9]+)*$`)
@@ -48,15 +48,23 @@ func helpOf(t *testing.T, program string, command string) []string {
 	return strings.Split(string(out), "\n")
 }
 
+// builtProgram is the echo-node that .ci/run has built, or one built here.
+func builtProgram(t *testing.T) string {
+	t.Helper()
+	if built := os.Getenv("ECHO_NODE"); built != "" {
+		return built
+	}
+	program := filepath.Join(t.TempDir(), "echo-node")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/echo-node").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
+}
+
 // programFlags asks the program for its commands and their flags.
 func programFlags(t *testing.T) flagSets {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "echo-node")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/echo-node")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as .ci/run builds it, so it is built once
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	program := builtProgram(t)
 	commands := func(of string) (names []string) {
 		for _, line := range helpOf(t, program, of) {
 			if m := helpCommand.FindStringSubmatch(line); m != nil {

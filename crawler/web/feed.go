@@ -17,7 +17,7 @@ import (
 // feedReader takes out of an RSS or Atom feed what we read of it, in one pass and
 // within bounds: the elements around its entries, and of those and of the feed the
 // titles, links, languages and dates, as they stand. Gofeed, which builds a tree and
-// has no bounds, sees only that (docs/decisions/0010-feeds.md).
+// has no bounds, sees only that (docs/decisions/0010-bounds-of-a-page.md).
 type feedReader struct {
 	x       *xmlReader
 	out     bytes.Buffer

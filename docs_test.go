@@ -27,11 +27,11 @@ var (
 	helpCommand = regexp.MustCompile(`^  ([a-z]+(?: [a-z]+)?)  `)
 	helpFlag    = regexp.MustCompile(`^(?:  -[a-z], | {2}| {6})--(\[no-\])?([a-z][a-z-]*)`)
 	tableFlag   = regexp.MustCompile("`--([a-z][a-z-]*)")
-	heading     = regexp.MustCompile("^### (?:`echo-node ([a-z]+(?: [a-z]+)?)[^`]*`|(All commands)|(Commands that ask a running peer))$")
+	heading     = regexp.MustCompile("^### (?:`echo-node ([a-z]+(?: [a-z]+)?)[^`]*`|All commands|Commands that ask .*)$")
 	metricName  = regexp.MustCompile(`^echo_[a-z0-9]+(?:_[a-z0-9]+)*$`)
 	metricRow   = regexp.MustCompile("^\\| `(echo_[a-z0-9_]+)` \\|")
 	metricWord  = regexp.MustCompile("`(echo_[a-z0-9_]+)`")
-	commandLine = regexp.MustCompile(`^    (?:echo .*\| |printf .*\| |docker compose exec \S+ )?(?:\./)?echo-node ((?:focus )?[a-z]+)`)
+	commandLine = regexp.MustCompile(`^    (?:echo .*\| |docker compose exec \S+ )?(?:\./)?echo-node ((?:focus )?[a-z]+)`)
 	lineFlag    = regexp.MustCompile(`(?:^|\s)--([a-z][a-z-]*)`)
 	mdLink      = regexp.MustCompile(`\]\(([^)#]*)(#[^)]*)?\)`)
 )
@@ -55,7 +55,8 @@ func builtProgram(t *testing.T) string {
 		return built
 	}
 	program := filepath.Join(t.TempDir(), "echo-node")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/echo-node").CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/echo-node")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return program
@@ -306,18 +307,21 @@ func TestDocumentsHaveForm(t *testing.T) {
 // The checks are held against a document and a program that differ in every way.
 func TestTheChecksOfDocumentsCatch(t *testing.T) {
 	text := "### All commands\n| `-h`, `--help` | | |\n| `--gone` | | |\n" +
-		"### `echo-node run [A]`\n| `--data DIR` | | see `--other` |\n| `--old` | | |\n### `echo-node nothing`\n## Metrics\n" +
+		"### `echo-node run [A]`\n| `--data DIR` | | see `--other` |\n| `--old` | | |\n" +
+		"### `echo-node nothing`\n## Metrics\n" +
 		"| `echo_known` | |\n| `echo_known` | |\n| `echo_old_total` | |\n`echo_rumour`\n"
 	sets, shared := operateFlags(text)
 	program := flagSets{"run": {"help": true, "data": true, "new": true}, "seed": {}}
 	got := flagFaults(program, sets, shared)
 	got = append(got, metricFaults(map[string]bool{"echo_known": true, "echo_new": true}, text)...)
-	got = append(got, commandFaults(program, "x.md", "    ./echo-node run --data a --far 1  # --free\n    echo-node fly\n")...)
+	samples := "    ./echo-node run --data a --far 1  # --free\n    echo-node fly\n"
+	got = append(got, commandFaults(program, "x.md", samples)...)
 	got = append(got, formFaults("x.md", strings.Repeat("é", 101)+"\n[x](gone.md#y) [y](#z)\n")...)
 	want := []string{
 		"echo-node run: --new is not described", "echo-node run has no --old", "no section about echo-node seed",
 		"there is no command echo-node nothing", "no command has --gone",
-		"echo_known stands in two tables", "echo_new is not described", "there is no metric echo_old_total", "there is no metric echo_rumour",
+		"echo_known stands in two tables", "echo_new is not described",
+		"there is no metric echo_old_total", "there is no metric echo_rumour",
 		"x.md: echo-node run has no --far", "x.md: there is no command echo-node fly",
 		"x.md:1: over 100 columns", "x.md:2: stat gone.md: no such file or directory",
 	}

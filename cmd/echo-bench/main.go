@@ -54,7 +54,8 @@ var executable = os.Executable
 
 // run is main without the process: what a test calls.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return tool.Run(ctx, "echo-bench", "Measures echo-node.", new(commands), output{stdout, stderr}, args, stdout, stderr)
+	bound := output{stdout, stderr}
+	return tool.Run(ctx, "echo-bench", "Measures echo-node.", new(commands), bound, args, stdout, stderr)
 }
 
 // output is where a command writes: results and talk.

@@ -44,7 +44,8 @@ func main() {
 
 // run is main without the process: what a test calls.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return tool.Run(ctx, "echo-lab", "Redoes the measurements of papers.", new(commands), output{stdout, stderr}, args, stdout, stderr)
+	bound := output{stdout, stderr}
+	return tool.Run(ctx, "echo-lab", "Redoes the measurements of papers.", new(commands), bound, args, stdout, stderr)
 }
 
 // output is where a command writes: results and talk.

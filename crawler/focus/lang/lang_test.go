@@ -290,8 +290,8 @@ func TestProperties(t *testing.T) {
 		for i, r := range runes {
 			long.WriteRune(r)
 			// One that stands for none of a to z, as Ⱥ, counts each time, like a letter of another script.
-			alone := unicode.IsLetter(r) && letterOf(r) != 0 && unicode.ToLower(r) != 'k' && letterOf(r) != letterOf(prev) &&
-				(i+1 == len(runes) || letterOf(runes[i+1]) != letterOf(r))
+			alone := unicode.IsLetter(r) && letterOf(r) != 0 && unicode.ToLower(r) != 'k' &&
+				letterOf(r) != letterOf(prev) && (i+1 == len(runes) || letterOf(runes[i+1]) != letterOf(r))
 			if alone && !strings.ContainsAny(text, "@#/:.") && rapid.IntRange(0, 9).Draw(t, "draw out") == 0 {
 				long.WriteString(strings.Repeat(string(r), rapid.IntRange(2, 5).Draw(t, "by")))
 			}

@@ -27,13 +27,15 @@ var (
 	helpCommand = regexp.MustCompile(`^  ([a-z]+(?: [a-z]+)?)  `)
 	helpFlag    = regexp.MustCompile(`^(?:  -[a-z], | {2}| {6})--(\[no-\])?([a-z][a-z-]*)`)
 	tableFlag   = regexp.MustCompile("`--([a-z][a-z-]*)")
-	heading     = regexp.MustCompile("^### (?:`echo-node ([a-z]+(?: [a-z]+)?)[^`]*`|All commands|Commands that ask .*)$")
+	heading     = regexp.MustCompile("^### (?:`echo-node ([a-z]+(?: [a-z]+)?)[^`]*`|" +
+		"All commands|Commands that ask .*)$")
 	metricName  = regexp.MustCompile(`^echo_[a-z0-9]+(?:_[a-z0-9]+)*$`)
 	metricRow   = regexp.MustCompile("^\\| `(echo_[a-z0-9_]+)` \\|")
 	metricWord  = regexp.MustCompile("`(echo_[a-z0-9_]+)`")
-	commandLine = regexp.MustCompile(`^    (?:echo .*\| |docker compose exec \S+ )?(?:\./)?echo-node ((?:focus )?[a-z]+)`)
-	lineFlag    = regexp.MustCompile(`(?:^|\s)--([a-z][a-z-]*)`)
-	mdLink      = regexp.MustCompile(`\]\(([^)#]*)(#[^)]*)?\)`)
+	commandLine = regexp.MustCompile(`^    (?:echo .*\| |docker compose exec \S+ )?` +
+		`(?:\./)?echo-node ((?:focus )?[a-z]+)`)
+	lineFlag = regexp.MustCompile(`(?:^|\s)--([a-z][a-z-]*)`)
+	mdLink   = regexp.MustCompile(`\]\(([^)#]*)(#[^)]*)?\)`)
 )
 
 // helpOf is what a command prints with --help.

@@ -366,7 +366,9 @@ func (n *Node) whyMissing(peer string, missing []partition.Slice) []api.Missing 
 		case gone == 0:
 			count["still being copied to it, or read into its index"]++
 		case len(c.Replicas)-gone < c.Quorum():
-			count[fmt.Sprintf("%d of the %d peers that keep these slices are gone; they are waited for (--orphan-after %s)", gone, len(c.Replicas), n.o.OrphanAfter)]++
+			why := fmt.Sprintf("%d of the %d peers that keep these slices are gone; they are waited for (--orphan-after %s)",
+				gone, len(c.Replicas), n.o.OrphanAfter)
+			count[why]++
 		default:
 			count[fmt.Sprintf("%d of the %d peers that keep these slices are gone; another is taking over", gone,
 				len(c.Replicas))]++

@@ -33,7 +33,8 @@ type scheduleCmd struct {
 // Help is shown by --help.
 func (c *scheduleCmd) Help() string {
 	return `Every policy has the same visits at the same times; oracle-* are told the truth and show the limit. In the populations echo and table a visit is a look-up,
-which shows an account's last post and its counter alone; what TwitterEcho's call rates bring with timeline calls as well, "echo-lab social" measures.
+which shows an account's last post and its counter alone. "echo-lab social" measures what TwitterEcho's call rates
+bring with timeline calls as well.
 
 Example: echo-lab schedule --history changes.tsv.gz --policy default,uniform --budget 2 --json`
 }

@@ -31,7 +31,7 @@ community, shaped as the table of the dissertation on TwitterEcho: 33 days, call
 last post and the counter of posts) or the newest 200 posts of one account.
 
   six-classes  TwitterEcho's: look-ups only
-  default      echo-node's (cmd/echo-lab/poll): a look-up where another post is to be expected, a timeline call for who has posts that
+  default      echo-node's (cmd/echo-lab/poll): a look-up where another post is expected, a timeline call for who has posts that
                look-ups did not show, whichever is worth more
 
 First B is found, the calls a day with which the six classes have 75.2 % of the posts, as TwitterEcho had; then the default plays with

@@ -73,7 +73,7 @@ type judgedSummary struct {
 	Copies    int            `json:"copies"`    // pages with the text of another
 	People    int            `json:"people"`    // of the simulated server
 	Found     int            `json:"found"`
-	// whom somebody who is in follows or is followed by, and who was not looked at
+	// People who follow a member, or whom a member follows, and whose profile was not read.
 	Unread    int `json:"not_found"`
 	In        int `json:"in"`
 	InRight   int `json:"in_right"`

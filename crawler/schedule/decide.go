@@ -11,8 +11,8 @@ type Item struct {
 	Weight  float64 // importance, mean about 1; 0 means 1
 	Page    int     // posts in one answer of a timeline; 0 = a page, judged by freshness
 	Phase   float64 // share of its first wait after which it is looked at first, in (0, 1); 0 means all of it
-	Told    float64 // share of its changes that somebody tells of as they happen, 0 to MaxTold
-	Tells   float64 // changes of other items a day that a look at it tells of
+	Told    float64 // share of its changes that hints report as they happen, 0 to MaxTold
+	Tells   float64 // changes of other items that a visit to it reports, a day
 }
 
 // Decision is when an item is due and on what grounds.
@@ -22,7 +22,7 @@ type Decision struct {
 	Rate    float64 // changes per day expected
 	Chance  float64 // that it will have changed At
 	Age     float64 // days: its mean age expected if visited every Tau
-	EvenAge float64 // and if visited every Budget.Interval, as under Uniform
+	EvenAge float64 // and if visited every Budget.Interval, as all items alike
 	Bound   string  // what set the time, if not the rule of Decide
 }
 

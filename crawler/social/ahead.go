@@ -86,8 +86,9 @@ func subject(k partition.Key) partition.Key {
 	return k.Account()
 }
 
-// looked is what a look-up of several said of the subject of the Key: one that was made for somebody else, or one that
-// is made now, when there is anybody to bring along. ok is false when there is none: it may be asked for alone.
+// looked returns what a look-up of several accounts found about the account of this visit. The look-up was made
+// earlier for another account, or it is made now, if other accounts are due. ok is false if there is no such look-up:
+// the account may be asked for alone.
 func (v *visit) looked(ctx context.Context) (f found, ok bool, err error) {
 	k, site := subject(v.t.Due.Key), v.t.Due.Key.Site()
 	if f, ok = v.s.ahead.get(k, v.st.Looked, v.now); ok {

@@ -31,10 +31,11 @@ type api interface {
 	counts(posts int64) bool
 	// class is what the budget counts a look-up as.
 	class() string
-	// named is the account that the Key of the visit, a name, leads to now. had is what look said of it, nil = it is
-	// asked for.
+	// named returns the account that a name, the Key of the visit, leads to now. had is the answer of look about it.
+	// If had is nil, named asks the service.
 	named(ctx context.Context, had any) (partition.Key, error)
-	// profile is the account of the Key of the visit. had is what look said of it, nil = it is asked for.
+	// profile returns the account of the Key of the visit. had is the answer of look about it. If had is nil, profile
+	// asks the service.
 	profile(ctx context.Context, had any) (person, error)
 	// feeds are those of the Key of the visit, to be read one after the other.
 	feeds(ctx context.Context) ([]feed, error)

@@ -296,7 +296,7 @@ func (n *naive) fetch(ctx context.Context, k partition.Key, h *naiveHost) error 
 	}
 	n.mu.Lock()
 	h.busy, h.site, h.next = false, r.Site, time.Now().Add(n.spec.Delay)
-	// its robots.txt came; where none is to be had, the Key is given up
+	// The robots.txt arrived, and the Key is next. If there is no robots.txt to fetch, the Key is given up.
 	if r.Again && r.Site.NextAllowed.Before(h.next) {
 		host := hostOf(k)
 		n.queue[host] = append([]partition.Key{k}, n.queue[host]...)

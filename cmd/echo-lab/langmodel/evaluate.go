@@ -213,7 +213,7 @@ type TextRow struct {
 	Register string  `json:"register"`
 	Texts    int     `json:"texts"`
 	Right    float64 `json:"right"`  // the language; for Portuguese its variety
-	Pt       float64 `json:"pt"`     // "pt" said of Portuguese
+	Pt       float64 `json:"pt"`     // Portuguese texts judged to be "pt"
 	Unsure   float64 `json:"unsure"` // und
 	Stripped float64 `json:"stripped"`
 	Paper    float64 `json:"paper"` // right; other is right for all but Portuguese

@@ -27,9 +27,10 @@ var (
 	fleetHours   = flag.Float64("hours", 0.5, "virtual hours of the fleet test")
 	fleetHostile = flag.Int("hostile", 2, "hostile peers beside the five honest ones of the fleet test")
 	fleetSlices  = flag.Int("slicebits", 5, "slice bits of the fleet test")
-	fleetWeak    = flag.Bool("weak", false, "hostile replicas of the fleet test also lie about the replica sets of slices that they keep, which is believed: see Weaknesses")
-	fleetSeed    = flag.Uint64("seed", 1, "what the hostile peers of the fleet test do")
-	fleetEvery   = flag.Duration("every", 15*time.Second,
+	fleetWeak    = flag.Bool("weak", false,
+		"hostile replicas of the fleet test also lie about the replica sets of their slices, which is believed: see Weaknesses")
+	fleetSeed  = flag.Uint64("seed", 1, "what the hostile peers of the fleet test do")
+	fleetEvery = flag.Duration("every", 15*time.Second,
 		"a hostile peer of the fleet test attacks so often, on average")
 )
 

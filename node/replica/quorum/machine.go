@@ -112,7 +112,8 @@ type AsideError struct {
 }
 
 func (e *AsideError) Error() string {
-	return fmt.Sprintf("quorum: slice %s: what was stored is impossible: %v; generation %d of epoch %d of owner %s is used",
+	return fmt.Sprintf("quorum: slice %s: what was stored is impossible: %v; "+
+		"generation %d of epoch %d of owner %s is used",
 		e.Slice, e.Why, e.Now.Gen, e.Now.Epoch, e.Now.Owner)
 }
 

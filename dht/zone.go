@@ -152,7 +152,7 @@ func (d *DHT) publish(ctx context.Context) error {
 }
 
 // FindZone asks Kademlia for the members of a zone, as a stranger would, and
-// returns those whose descriptor could be had and is good, in no order. It is
+// returns those whose descriptor could be fetched and is good, in no order. It is
 // not the View: it may name peers that died within the last hours.
 func (d *DHT) FindZone(ctx context.Context, zone partition.Zone) ([]Descriptor, error) {
 	key, err := d.zoneKey(zone)

@@ -320,7 +320,7 @@ func wireAsk(q hostlease.Ask) *wire.TurnAsk {
 // maxBlockedNamed is how many blocked addresses a status names.
 const maxBlockedNamed = 8
 
-// status are the addresses that wait and those that cannot be had, in words.
+// status are the addresses that wait, and those without a host lease, in words.
 func (k *addresses) status(now time.Time) (waiting int, blocked []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -269,7 +269,7 @@ func final(a wire.ForwardAck_Answer) bool {
 }
 
 // ask gets the answers to batch: from this peer's own registrar or from another
-// peer. No answers means that none was had; the error is the store's alone.
+// peer. No answers means that none was received; the error is the store's alone.
 func (f *forwarder) ask(ctx context.Context, owner string, batch []store.OutboxRow) ([]wire.ForwardAck_Answer,
 	time.Duration, error) {
 	if owner == f.n.id {

@@ -19,7 +19,7 @@ import (
 )
 
 // Three peers share the accounts of one server, each with an address and so a
-// budget of its own there; one goes and comes back. Every profile is had, no limit is exceeded, and what a peer's
+// budget of its own there; one goes and comes back. Every profile is fetched, no limit is exceeded, and what a peer's
 // budgets are it tells its operator alone.
 func TestPeersShareAnInstance(t *testing.T) {
 	w := village(t, "127.77.0.1", mastodontest.Options{Seed: 2, People: 60, Remote: -1, Quiet: true,

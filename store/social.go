@@ -92,13 +92,13 @@ type Mention struct {
 }
 
 // Media is a file of a post or a profile. The file is not part of the record; it
-// may be had under a Key of its own (Media.File).
+// may be fetched under a Key of its own (Media.File).
 type Media struct {
 	Type   string `json:"type"` // image, video, gifv, audio, link (a card), avatar, header, unknown
 	URL    string `json:"url"`
 	Remote string `json:"remote,omitempty"` // at its home server, when that is another
 	Alt    string `json:"alt,omitempty"`    // its description
-	// "sha256:hex" of the file where it was had; filled in by the store when it is read
+	// "sha256:hex" of the file where it was fetched; filled in by the store when it is read
 	Digest string `json:"digest,omitempty"`
 }
 
@@ -172,7 +172,7 @@ type Span struct {
 const (
 	GapAsked       = "asked"       // all of the period was asked for and had
 	GapSkipped     = "skipped"     // not asked for: the budget, the policy or the opt-out said so
-	GapCut         = "cut"         // more was there than could be had: a cap of the service or of ours
+	GapCut         = "cut"         // more was there than could be fetched: a cap of the service or of ours
 	GapLimited     = "limited"     // refused by a rate limit
 	GapUnreachable = "unreachable" // the server did not answer
 	GapExpired     = "expired"     // the server has it no more

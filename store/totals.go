@@ -67,7 +67,7 @@ func (t *totals) add(c totalChange) {
 	t.totalChange.add(c)
 }
 
-// noFiles says that no file of an account was had.
+// noFiles says that no file of an account is stored.
 func (t *totals) noFiles() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -21,7 +21,7 @@ func dial(ctx context.Context, address string) (Socket, error) {
 
 var errEnough = errors.New("enough")
 
-// All that happens is had once, over connections that break anywhere and a stream
+// All that happens is fetched once, over connections that break anywhere and a stream
 // that sends everything twice; what is live comes, and silence ends a connection.
 func TestJetstream(t *testing.T) {
 	p := visit(t, world{Seed: 11, People: 12, Rate: 3, Start: time.Date(2026, 1, 29, 0, 0, 0, 0, time.UTC),

@@ -15,7 +15,7 @@ import (
 
 // Over many polls while people post, edit and delete, nothing is missed and nothing read twice, by the
 // AppView or by the PDS, whatever the servers do with cursors, limits and order, and
-// whenever the reader is killed; where it cannot be had whole, the reading says so. This is the
+// whenever the reader is killed; where it cannot be fetched whole, the reading says so. This is the
 // whole of the contract of a Mark.
 func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -246,7 +246,7 @@ func TestLeaveRunsOut(t *testing.T) {
 	}
 }
 
-// A robots.txt that is redirected is had although its second request has to wait
+// A robots.txt that is redirected is fetched although its second request has to wait
 // for the address.
 func TestRobotsRedirectedOnOneAddress(t *testing.T) {
 	url := server(t, func(w http.ResponseWriter, r *http.Request) {

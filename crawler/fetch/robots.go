@@ -125,7 +125,7 @@ func wholeLines(body []byte, cut bool) []byte {
 	return bytes.Clone(body)
 }
 
-// Unreachable says whether rob stands for a robots.txt that could not be had,
+// Unreachable says whether rob stands for a robots.txt that could not be fetched,
 // so that all is disallowed for now (RFC 9309 section 2.3.1.4; 429 asks for
 // less, which a crawl of the site would not be).
 func Unreachable(rob store.Robots) bool {

@@ -453,7 +453,7 @@ func (p *probe) tags(ctx context.Context, posts []Post) {
 	}
 }
 
-// batch tries whether several profiles can be had at once.
+// batch tries whether several profiles can be fetched at once.
 func (p *probe) batch(ctx context.Context, who Profile) {
 	p.s.Calls++
 	found, _, err := p.c.Accounts(ctx, []string{who.ID})

@@ -15,7 +15,7 @@ import (
 
 // Over many polls while people post, nothing is missed and nothing read twice,
 // whatever the server does with since_id, min_id, max_id and limit, and whatever
-// it was said to do; where it cannot be had whole, the reading says so. This is
+// it was said to do; where it cannot be fetched whole, the reading says so. This is
 // the whole of the contract of a Mark.
 func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -30,7 +30,7 @@ const (
 // How a list or a reading may end without being whole.
 const (
 	CursorRepeats  Word = "cursor-repeats"    // a cursor or a page came a second time
-	NothingNew     Word = "nothing-new"       // pages of what was had already: the server ignores its parameters
+	NothingNew     Word = "nothing-new"       // pages of what was fetched already: the server ignores its parameters
 	NoCursor       Word = "no-cursor"         // a full page, and no word of how to go on
 	EmptyPages     Word = "empty-pages"       // more empty pages in a row than Limits.Empty
 	MaxPages       Word = "max-pages"         // Limits.Pages

@@ -121,7 +121,7 @@ func Foremost(posts, had []Seen) []Seen {
 	return out
 }
 
-// Renewed is had after a reading found posts in its place, the newest first: what it did not find
+// Renewed returns the posts to remember after a reading that found posts, the newest first. What it did not find
 // stays in front of the post that it stood in front of, so that it is missed at its place the next time, too.
 func Renewed(posts, had []Seen) []Seen {
 	out := Foremost(posts, nil)

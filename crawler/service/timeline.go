@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Feed says how the pages of a timeline are had, of a service whose pages have
+// Feed says how the pages of a timeline are fetched, of a service whose pages have
 // cursors of their own.
 type Feed[T any] struct {
 	Service, Op string

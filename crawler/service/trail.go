@@ -55,7 +55,7 @@ type Listing struct {
 //     items, however shuffled, does not get past.
 //
 // The fields are for what keeps it as bytes; Known is not kept, so that after a
-// resumption an item may be called new that was had long ago: who keeps them keeps
+// resumption an item may be called new that was fetched long ago: who keeps them keeps
 // them by Key.
 type Trail struct {
 	Cursor   string `json:"cursor,omitempty"` // of the next request, "" = the first

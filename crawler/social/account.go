@@ -55,7 +55,7 @@ func (v *visit) looks(k partition.Key, st *state) bool {
 	return false
 }
 
-// profileDue says whether the profile of an account is to be had anew.
+// profileDue says whether the profile of an account is to be fetched anew.
 func (v *visit) profileDue(st *state) bool {
 	return st.ID == "" || v.now.Sub(st.Profiled) >= v.s.o.Profile || st.Outside != ""
 }
@@ -340,7 +340,7 @@ func (v *visit) read(ctx context.Context, f feed) (err error) {
 	case "":
 	case service.FarEnough, service.MaxPages, service.MaxItems, service.ShowsNoMore, service.Closed:
 		v.gap(store.GapCut, fmt.Sprintf("%s: %d posts read", l.Why, l.Seen))
-	case service.NothingNew: // the server has one page only: what lies below it cannot be had
+	case service.NothingNew: // the server has one page only: what lies below it cannot be fetched
 		of := "how many there are is not said"
 		if v.st.Claimed > 0 {
 			of = fmt.Sprintf("of %d", v.st.Claimed)

@@ -89,7 +89,7 @@ func TestProfilesOfAStorm(t *testing.T) {
 	}
 }
 
-// Who has posted nothing costs a part of a call; what is new, edited or deleted is had all the same.
+// Who has posted nothing costs a part of a call; what is new, edited or deleted is fetched all the same.
 func TestWhoIsIdleCostsAPartOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 12, People: racetest.Fewer(t, 60), Remote: -1, Quiet: true, Rate: -1,
@@ -143,7 +143,7 @@ func TestWhoIsIdleCostsAPartOfACall(t *testing.T) {
 	})
 }
 
-// A counter that says nothing of what is posted is not gone by for long: everything is had a day later at most.
+// A counter that says nothing of what is posted is not gone by for long: everything is fetched a day later at most.
 func TestACounterThatLies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 5, People: racetest.Fewer(t, 30), Remote: -1, Quiet: true,

@@ -59,7 +59,7 @@ func network(t *testing.T, limits []blueskytest.Limit) (*blueskytest.World, *pee
 	return nil, nil
 }
 
-// A network as small as one that can be served at home is had whole, to the last post and follow; while nothing is
+// A network as small as one that can be served at home is fetched whole, to the last post and follow; while nothing is
 // written no record is read; of a post, an edit and a deletion just that is read and kept. The PDS refuses nothing,
 // neither with its real limit nor with one a hundred times smaller.
 func TestASmallNetworkIsHadWhole(t *testing.T) {

@@ -164,8 +164,8 @@ func TestBlueskyIsFollowedWhole(t *testing.T) {
 	})
 }
 
-// What is changed is had anew although the AppView shows the old text, what is deleted becomes a tombstone, also in a
-// search; who is suspended costs no more calls.
+// What is changed is fetched anew although the AppView shows the old text, what is deleted becomes a tombstone, also in
+// a search; who is suspended costs no more calls.
 func TestBlueskyEditsDeletesAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := skies(t, blueskytest.Options{Seed: 9, People: 12, Quiet: true, Rate: -1}, social.Options{})
@@ -224,7 +224,7 @@ func TestBlueskyEditsDeletesAndEnds(t *testing.T) {
 	})
 }
 
-// Whatever dies when: no limit of the PDS is exceeded, and in the end everything is had.
+// Whatever dies when: no limit of the PDS is exceeded, and in the end everything is fetched.
 func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := []blueskytest.Limit{{Name: "global", Max: 60, Window: 5 * time.Minute, All: true, Rolling: true}}

@@ -79,7 +79,7 @@ func TestPeersAddUp(t *testing.T) {
 }
 
 // Peers and their machines die at any moment: whatever was on its way counts as made, so no limit
-// is exceeded, and in the end everything is had.
+// is exceeded, and in the end everything is fetched.
 func TestCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 4, People: racetest.Fewer(t, 70), Quiet: true,

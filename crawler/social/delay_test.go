@@ -11,8 +11,8 @@ import (
 )
 
 // delays follows a server of n people for so many days after some that do not count, within a limit, and answers
-// which part of what was posted was had within an hour and within six, the mean delay in hours (what was not had counts
-// till now), and the calls a day.
+// which part of what was posted was fetched within an hour and within six, the mean delay in hours (what was not had
+// counts till now), and the calls a day.
 func delays(t *testing.T, n int, limit mastodontest.Limit, before, days int) (hour, six, mean, perDay float64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -63,8 +63,8 @@ func delays(t *testing.T, n int, limit mastodontest.Limit, before, days int) (ho
 	return hour, six, mean, perDay
 }
 
-// What is posted is had soon, and what is not posted costs little: before several were looked up in one call, and each
-// in half of the mean gap between its posts, these people cost 817 calls a day and their posts were had 3.73 hours
+// What is posted is fetched soon, and what is not posted costs little: before several were looked up in one call, and
+// each in half of the mean gap between its posts, these people cost 817 calls a day and their posts were had 3.73 hours
 // after they were made.
 func TestDelays(t *testing.T) {
 	racetest.Skip(t)
@@ -75,8 +75,8 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// With two fifths of these calls, each visit would come late by the same time, and posts be had 4.21 hours after they
-// were made, at 288 calls a day: so it was before a site had a price.
+// With two fifths of these calls, each visit would come late by the same time, and posts be fetched 4.21 hours after
+// they were made, at 288 calls a day: so it was before a site had a price.
 func TestScarceCallsAreShared(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()

@@ -21,7 +21,7 @@
 // blueskyAPI, twitterAPI. All else, budgets, checkpoints, who is followed, gaps, tombstones, when to look again, is one
 // for all.
 //
-// A visit to an account begins with a look-up of it, where that can be had for a part of a call: a service looks up
+// A visit to an account begins with a look-up of it, where that costs a part of a call: a service looks up
 // many with one, and whoever looks up brings the others along that are due (ahead.go). It tells how many posts there
 // are: the same number as before the last reading is no reason to read. Bluesky's repositories say so themselves.
 //

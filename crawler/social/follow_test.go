@@ -111,7 +111,7 @@ func TestACommunityIsFollowedWhole(t *testing.T) {
 	})
 }
 
-// What is edited is had anew, what is deleted becomes a tombstone, who is suspended or
+// What is edited is fetched anew, what is deleted becomes a tombstone, who is suspended or
 // moves costs no more calls.
 func TestEditsDeletesAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -277,8 +277,8 @@ func TestGapsAreSaid(t *testing.T) {
 	})
 }
 
-// An account that is named while its server is down for a day is had once that is back: what is given up is a try, and
-// not the account.
+// An account that is named while its server is down for a day is fetched once that is back: what is given up is a try,
+// and not the account.
 func TestWhoIsNamedDuringAnOutageIsHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 3, People: 8, Remote: -1, Quiet: true,

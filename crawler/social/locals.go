@@ -29,7 +29,7 @@ import (
 const (
 	maxStreams  = 1024             // servers
 	localStands = 10 * time.Minute // longer than it takes to find a server silent
-	localMost   = time.Hour        // what is missed meanwhile is had by readings
+	localMost   = time.Hour        // what is missed meanwhile comes with readings
 	refusedFor  = 24 * time.Hour   // a server that has no stream for us is asked again after that
 	// What a stream may send in an hour, whether or not it is about who is followed, for all and for each account that
 	// it is listened for: a page of posts has 100 KiB or so. One of more is read no more for refusedFor.

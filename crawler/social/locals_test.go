@@ -113,8 +113,8 @@ func (p *peer) untold(truth mastodontest.Truth, since time.Time, ago time.Durati
 // calls are all that a server was asked.
 func calls(w *mastodontest.World) int { return w.Report().Requests + w.Report().Streams }
 
-// What the people of a server write, change and delete is had within seconds, where readings alone take hours, and with
-// fewer calls; what there is in the end is the same. Of what the stream tells nothing, boosts, readings have all.
+// What the people of a server write, change and delete is fetched within seconds, where readings alone take hours, and
+// with fewer calls; what there is in the end is the same. Of what the stream tells nothing, boosts, readings have all.
 func TestAServersStreamTellsWithinSeconds(t *testing.T) {
 	racetest.Skip(t)
 	run := func(streams int) (n int) {
@@ -405,8 +405,8 @@ func TestStreamsOfTwoServers(t *testing.T) {
 	})
 }
 
-// What is posted while there is no connection, or no peer, is had as soon as without a stream, though who is told of is
-// read four times more seldom.
+// What is posted while there is no connection, or no peer, is fetched as soon as without a stream, though who is told
+// of is read four times more seldom.
 func TestAServersStreamThatIsMissed(t *testing.T) {
 	for _, how := range []string{"connection", "peer"} {
 		t.Run(how, func(t *testing.T) {

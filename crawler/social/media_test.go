@@ -70,7 +70,7 @@ func (p *peer) file(k partition.Key, url string) (state store.State, reason stri
 	return d.State, d.Reason, body
 }
 
-// The files of who is followed are had once, politely, with every limit named, and go when
+// The files of who is followed are fetched once, politely, with every limit named, and go when
 // what names them is deleted or who named them wants it.
 func TestFilesOfAccountsAreHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

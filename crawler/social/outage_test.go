@@ -12,7 +12,7 @@ import (
 )
 
 // A server that is down for an hour, a day or three is caught up with: each post that it
-// still has is had, the others the ledger tells of: those that were deleted meanwhile, and
+// still has is fetched, the others the ledger tells of: those that were deleted meanwhile, and
 // those that a server which shows one page only shows no more.
 func TestOutagesAreCaughtUp(t *testing.T) {
 	racetest.Skip(t)

@@ -24,7 +24,7 @@ import (
 )
 
 // TestSnacIsFollowed follows the people of a real snac, seeded as mastodon.TestSnac says: all
-// profiles and posts are had, its lists, which are not what they claim, are in the ledger, and
+// profiles and posts are fetched, its lists, which are not what they claim, are in the ledger, and
 // then what bruno changes and deletes. A post that is touched has another id at snac, and the URI
 // that it had.
 func TestSnacIsFollowed(t *testing.T) {

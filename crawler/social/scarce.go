@@ -10,8 +10,8 @@ import (
 
 // Where the calls of a site do not do for all visits that are due, each would come late by the same time, whoever
 // posts often and whoever seldom. With accounts that post r_i times a day and S visits a day for all, the mean time
-// until a post is had, the sum of r_i p_i / 2 over the sum of r_i, is least at p_i = k / sqrt(r_i), with k such that
-// the sum of 1/p_i is S (Lagrange). So a site has a price, the square of that k: nobody is looked at again before
+// until a post is fetched, the sum of r_i p_i / 2 over the sum of r_i, is least at p_i = k / sqrt(r_i), with k such
+// that the sum of 1/p_i is S (Lagrange). So a site has a price, the square of that k: nobody is looked at again before
 // sqrt(gap x price), who posts each gap, and the price follows from how late visits come.
 const (
 	priceVisits = 64 // over which a price follows

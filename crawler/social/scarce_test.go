@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Of a site that can be visited so often a day, the first due first, posts are had in seven tenths of the time that
+// Of a site that can be visited so often a day, the first due first, posts are fetched in seven tenths of the time that
 // they take without a price. It falls again once there are calls enough, and an outage does not raise it.
 func TestPriceFollowsWhatThereIs(t *testing.T) {
 	const n, most = 300, 48 * time.Hour
@@ -23,7 +23,7 @@ func TestPriceFollowsWhatThereIs(t *testing.T) {
 	}
 	p := newPrices(start.Add(-time.Hour))
 	plan := func(gap time.Duration) time.Duration { return min(max(gap/4, time.Minute), most) }
-	// run visits each so often for so long, and is the mean time, in days, until a post is had.
+	// run visits each so often for so long, and is the mean time, in days, until a post is fetched.
 	now := start
 	run := func(each, long time.Duration) float64 {
 		wait, posts := 0.0, 0.0

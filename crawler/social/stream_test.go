@@ -91,8 +91,8 @@ func everybody(w *blueskytest.World) (keys []partition.Key) {
 	return keys
 }
 
-// What the people of a network write, change and delete is had within seconds, where readings alone take hours, and at
-// no more calls; what there is in the end is the same.
+// What the people of a network write, change and delete is fetched within seconds, where readings alone take hours, and
+// at no more calls; what there is in the end is the same.
 func TestAStreamTellsWithinSeconds(t *testing.T) {
 	racetest.Skip(t)
 	run := func(with bool) (requests, subscriptions int) {

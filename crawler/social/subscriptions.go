@@ -15,19 +15,19 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Streams. A stream tells of posts as they are made, changed and deleted. What it says of an account is an event
-// that waits in the memory of the peer that owns the account, has the account visited now (StreamOptions.Reschedule),
-// and is taken by that visit, which asks nobody and commits it as any visit does. So records are written by one, in one
-// batch with the Key (I3), at the slice's owner; no event goes from peer to peer, as each peer listens for its own
-// accounts only, and a stream adds no call but the one that connects.
+// Streams. A stream reports posts as they are made, changed and deleted. An event is one report about one account. It
+// waits in the memory of the peer that owns the account. The peer visits the account now (StreamOptions.Reschedule).
+// That visit applies the event without a call, and commits it as every visit does: at the slice's owner, in one batch
+// with the Key (I3). Each peer subscribes to its own accounts only, so no event goes from peer to peer. A stream costs
+// one call, which connects.
 //
-// A crash loses the events that were not taken. A stream with a cursor is read again from before the first of them:
-// what it says twice is older than what is kept, and left out. Of one without, what is made while there is no
-// connection is had by readings, which are then as frequent as without a stream (subscriptions.broke).
+// A crash loses the events that no visit has applied. A stream with a cursor is read again from before the first of
+// them. What it repeats is older than what is kept, and is left out. A stream without a cursor misses posts while there
+// is no connection. Readings find them, and are then as frequent as without a stream (subscriptions.broke).
 //
-// Nothing else rests on a stream. Accounts are read as ever, but four times more seldom those of which it told all that
-// the readings before found (state.Trust). One that keeps silent, drops or repeats is so found out by the next reading;
-// one that makes posts up is believed, as the server is whom the operator or the account chose.
+// Nothing else depends on a stream. Accounts are still read. If the stream reported all that the last readings found,
+// they are read a quarter as often (state.Trust). So the next reading shows that a stream is silent, drops or repeats
+// posts. A stream that makes posts up is believed: the operator or the account chose that server.
 
 // StreamOptions is what Listen is given by the peer.
 type StreamOptions struct {
@@ -306,7 +306,7 @@ func (e *subscriptions) disconnected(of partition.Site) {
 	e.each(of, func(h *subscription) { h.on = time.Time{} })
 }
 
-// missed says that what a stream told for a while cannot be had.
+// missed says that what a stream reported for a while is lost.
 func (e *subscriptions) missed(of partition.Site) {
 	e.each(of, func(h *subscription) { h.on, h.lost = time.Time{}, h.lost+1 })
 }
@@ -320,7 +320,7 @@ func (e *subscriptions) tells(of partition.Site, now time.Time) {
 	})
 }
 
-// broke says that a stream that has no cursor ended. What is made until the next connection is had by readings alone,
+// broke says that a stream that has no cursor ended. Only readings find what is made until the next connection,
 // so those that are more seldom because of it are so no more.
 func (e *subscriptions) broke(of partition.Site) {
 	e.each(of, func(h *subscription) {

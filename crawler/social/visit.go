@@ -230,7 +230,7 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 	if err == nil && len(v.res.Checkpoint) > store.MaxCheckpointBytes {
 		err = fmt.Errorf("a state of %d bytes", len(v.res.Checkpoint))
 	}
-	if err != nil { // names and languages can be had again
+	if err != nil { // names and languages can be fetched again
 		v.s.o.Logger.Warn("state", "key", v.t.Due.Key, "err", err)
 		v.st.Names, v.st.Langs = nil, nil
 		if v.res.Checkpoint, err = json.Marshal(v.st); err != nil || len(v.res.Checkpoint) > store.MaxCheckpointBytes {
@@ -240,7 +240,7 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 	return v.res, nil
 }
 
-// wait is for when the budget is used up: nothing has failed. A Key of which nothing was had
+// wait is for when the budget is used up: nothing has failed. A Key of which nothing was fetched
 // stays as it is, and nothing is asked of the site before there is room; one that got
 // further keeps that.
 func (v *visit) wait(w *budget.WaitError) {

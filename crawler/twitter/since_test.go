@@ -19,7 +19,7 @@ import (
 
 // Over many polls while people post, nothing is missed and nothing read twice, whatever the
 // API does with since_id and its tokens, and whenever the reader is killed; where it cannot
-// be had whole, the reading says so.
+// be fetched whole, the reading says so.
 func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := func(n int, what string) bool { return rapid.IntRange(0, n).Draw(t, what) == 0 }
@@ -28,7 +28,7 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 			RepeatsToken: one(3, "repeats"), RefusesToken: one(3, "refuses"), Posts: one(1, "spelling"),
 			Garbage: one(3, "garbage")}
 		if l.RefusesToken {
-			l.EmptyFirst = false // then nothing is had at all
+			l.EmptyFirst = false // then nothing is fetched at all
 		}
 		fail := func(format string, args ...any) { t.Fatalf("%+v: %s", l, fmt.Sprintf(format, args...)) }
 		p := visit(t, world{Seed: rapid.Uint64Range(1, 1000).Draw(t, "seed"), People: 4, Quiet: true, Rate: -1,

@@ -16,7 +16,7 @@
 //	429, 503                     later, the site is asked less (Retry-After obeyed); refused after Retry.Attempts
 //	5xx, no or a broken answer   later, refused after Retry.Attempts
 //	disallowed by robots.txt     refused
-//	robots.txt cannot be had     the site is asked again Retry.Attempts times, then its Keys are refused
+//	robots.txt unreachable       the site is asked again Retry.Attempts times, then its Keys are refused
 //	Crawl-delay over MaxLag      refused, the site is stopped
 //
 // A file of an account (media.go) differs: done only with all of its bytes, where they

@@ -17,7 +17,7 @@ import (
 
 // Files of accounts (partition.KindFile; store/file.go) are asked for as pages are:
 // by robots.txt, at the pace of their host and its address, from no private one. What
-// differs: a file is had whole or not at all, it leads nowhere, and it is asked for
+// differs: a file is fetched whole or not at all, it leads nowhere, and it is asked for
 // once. What is no picture, sound or film is not kept.
 
 // MaxFile is the most that Options.MaxFile may be: a file travels between peers in one row.

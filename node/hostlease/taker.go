@@ -67,7 +67,7 @@ type want struct {
 	next   time.Time // no question before
 	demand time.Time // until then some site is expected to come
 	fails  int       // in a row
-	why    string    // it cannot be had, "" = it is being waited for
+	why    string    // there is no host lease, "" = it is being waited for
 	whyAt  time.Time // since when
 }
 
@@ -296,7 +296,7 @@ func overWords(limit string) string {
 	return "its owner is over a limit: " + limit
 }
 
-// Blocked is an address that sites wait for and that cannot be had for a reason
+// Blocked is an address that sites wait for and whose host lease is refused for a reason
 // that is not the host lease of others.
 type Blocked struct {
 	Addr  netip.Addr

@@ -85,7 +85,7 @@ func fresh(next http.Handler) http.Handler {
 	})
 }
 
-// live is the part of the page that is refreshed. What could not be had is nil
+// live is the part of the page that is refreshed. What could not be read is nil
 // and named in Troubles.
 type live struct {
 	Status   *api.Status

@@ -156,7 +156,7 @@ func (s *web) views() int {
 	return len(s.visits)
 }
 
-// took is what was looked at, and the edition of each item that was had last, -1 if none.
+// took is what was looked at, and the edition of each item that was fetched last, -1 if none.
 func (s *web) took() (visits []contest.Visit, editions []int, same int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -104,7 +104,7 @@ func (c *Community) known(i int32) time.Time {
 	return clock(c.start - (past+15)*perDay)
 }
 
-// moments are when it is counted what is had.
+// moments are when it is counted what is fetched.
 func (c *Community) moments() []int64 {
 	var out []int64
 	for k := range checks {

@@ -1,4 +1,4 @@
-// Package social measures how much of what a community posts is had within a budget of
+// Package social measures how much of what a community posts is fetched within a budget of
 // API calls, as the dissertation on TwitterEcho did: per row of its table, by the mean gap
 // between an account's posts.
 //
@@ -16,13 +16,13 @@
 // # What is counted
 //
 // As in the table: of the posts of the last 30 days, of each account the newest 168 (as many as
-// the table has for each of its fastest accounts), how many are had; at eight moments, every three hours of the
-// last day, so that no policy can prepare for one. A post that will be had later is missing.
+// the table has for each of its fastest accounts), how many are fetched; at eight moments, every three hours of the
+// last day, so that no policy can prepare for one. A post that will be fetched later is missing.
 //
 // # The limit
 //
 // No policy, not one that knows the future either, has more than [Play.Limit]: at any moment it cannot
 // have a post made after its last call; and a call gives at most one post of each of 100
-// accounts, or what is counted of one account. So if all is had in the cheapest way, calls that bring
-// most first, what the calls made until then can bring bounds what is had.
+// accounts, or what is counted of one account. So if all is fetched in the cheapest way, calls that bring
+// most first, what the calls made until then can bring bounds what is fetched.
 package social

@@ -12,7 +12,7 @@ type Row struct {
 	Gap      string  `json:"gap_up_to"`
 	Accounts float64 `json:"accounts"` // with a post that counts
 	Posts    float64 `json:"posts"`    // that count
-	Coverage float64 `json:"coverage"` // share of them that is had
+	Coverage float64 `json:"coverage"` // share of them that is fetched
 	Mean     float64 `json:"mean"`     // mean of an account's share
 }
 
@@ -28,14 +28,14 @@ type Result struct {
 	Half      float64 `json:"coverage_posts_half,omitempty"` // of the interval of 95 %, with several seeds
 	Mean      float64 `json:"coverage_mean_account"`
 	Limit     float64 `json:"limit"`          // coverage that no policy could exceed
-	Median    float64 `json:"delay_median_h"` // from a post to when it was had; -1 = never
+	Median    float64 `json:"delay_median_h"` // from a post to when it was fetched; -1 = never
 	P90       float64 `json:"delay_p90_h"`
 	OverLimit int     `json:"over_limit_calls"`
 	Used      float64 `json:"allowance_used"`
 	Rows      []Row   `json:"classes"`
 }
 
-// Judge counts what was had.
+// Judge counts what was fetched.
 func (p *Play) Judge() Result {
 	r := Result{Policy: p.Policy, Peers: p.Peers, Budget: p.Budget * float64(p.Peers), Limit: p.Limit()}
 	allowed := 0.0
@@ -84,7 +84,7 @@ func (p *Play) count(i, from, to int, at int64) (n float64) {
 	return n
 }
 
-// delays are the median and the 90th percentile of the hours till a post was had; one never had
+// delays are the median and the 90th percentile of the hours till a post was fetched; one never had
 // waits for ever.
 func (p *Play) delays() (median, p90 float64) {
 	var all []int32

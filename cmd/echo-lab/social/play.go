@@ -23,7 +23,7 @@ type Play struct {
 	Budget  float64 // calls a day and peer
 	Peers   int
 	world   *Community
-	had     [][]int32 // by account and post: seconds from the start till it was had, 0 = never
+	had     [][]int32 // by account and post: seconds from the start till it was fetched, 0 = never
 	servers []*server
 }
 
@@ -66,7 +66,7 @@ func (s *server) upTo(i int32, at int64) int {
 	return n
 }
 
-// have notes that post k of i was had.
+// have notes that post k of i was fetched.
 func (s *server) have(i int32, k int, at int64) {
 	if s.had[i][k] == 0 {
 		s.had[i][k] = int32(at - s.c.start + 1)

@@ -177,7 +177,7 @@ func (m *Machine) Campaign(s partition.Slice) (Proposal, bool) {
 	return Proposal{Slice: s, Base: sl.set, Ballot: Ballot{max(sl.promised.N, sl.seen, 1) + 1, m.self}}, true
 }
 
-// Free says whether this replica's own promise to p is to be had: no lease that
+// Free says whether this replica's own promise to p can be given: no lease that
 // it granted or holds stands against it.
 func (m *Machine) Free(p Proposal, now time.Time) bool {
 	m.mu.Lock()

@@ -134,7 +134,7 @@ func decodeLessons(b []byte) (*lessons, error) {
 	l := newLessons()
 	numbers := l.numbers()
 	if len(b) == 0 || b[0] != lessonsVersion {
-		return nil, errors.New("what was learned is of another version")
+		return nil, errors.New("the learned rates are of another version")
 	}
 	if b = b[1:]; len(b) < 8*len(numbers)+16 {
 		return nil, errors.New("what was learned is cut short")
@@ -176,7 +176,7 @@ func loadLessons(s *store.Store) (l *lessons, why, err error) {
 		return nil, nil, fmt.Errorf("crawler: %w", err)
 	}
 	if l, why = decodeLessons(b); why != nil {
-		return newLessons(), fmt.Errorf("crawler: how pages change is learned anew: %w", why), nil
+		return newLessons(), fmt.Errorf("crawler: the learned rates of change start again: %w", why), nil
 	}
 	return l, nil, nil
 }

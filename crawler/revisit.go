@@ -71,7 +71,7 @@ func (r *revisits) plan(due store.Due, next store.Next, f finding, site *store.S
 	p, err := decodePlan(due.History)
 	if err != nil {
 		p = plan{}
-		err = fmt.Errorf("crawler: history of %s is begun anew: %w", due.Key, err)
+		err = fmt.Errorf("crawler: the history of %s starts again: %w", due.Key, err)
 	}
 	now = r.scaled(now, r.speed)
 	_, again := p.history.Latest()

@@ -18,7 +18,7 @@ import (
 
 // ErrNotOwned is what Task.Gate fails with when this peer may not fetch in the
 // Key's slice any more. A Source returns it as it is; the Key stays due.
-var ErrNotOwned = errors.New("crawler: the slice is not ours any more")
+var ErrNotOwned = errors.New("crawler: this peer does not own the slice any more")
 
 // maxSlow is the longest gap that a slow answer alone earns a site.
 const maxSlow = 30 * time.Second

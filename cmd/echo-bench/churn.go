@@ -22,7 +22,7 @@ type churnCmd struct {
 	Join      int           `help:"Peers that join during the churn." default:"1"`
 	Duration  time.Duration `help:"Of the churn; then all is healed and the crawl may end." default:"120s"`
 	Settle    time.Duration `help:"Most time for that end; default: --duration and a minute."`
-	Delay     time.Duration `help:"Least gap between two requests to a site." default:"1s"`
+	Delay     time.Duration `help:"Least time between two requests to a site." default:"1s"`
 	Sites     int           `help:"Sites of the world; default 5 for each peer."`
 	Pages     int           `help:"Articles a site; default as many as the crawl needs to last about --duration."`
 	Seed      uint64        `help:"Of the world, the victims and the halves." default:"1"`

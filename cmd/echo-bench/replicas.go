@@ -15,7 +15,7 @@ type replicasCmd struct {
 	Replicas int           `help:"Replicas of a slice, held against 1." default:"3"`
 	Rounds   int           `help:"Crawls of each kind, in turn." default:"3"`
 	Sites    int           `help:"Sites of the world." default:"400"`
-	Pages    int           `help:"Articles a site." default:"10"`
+	Pages    int           `help:"Number of articles on each site." default:"10"`
 	Limit    time.Duration `help:"Most time for one crawl." default:"5m"`
 	Seed     uint64        `help:"Of the world." default:"1"`
 	Least    float64       `help:"Exit 3 when the ratio is below this." default:"0"`

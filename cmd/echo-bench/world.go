@@ -24,7 +24,7 @@ type worldCmd struct {
 	Port       int           `help:"Port of the loopback addresses; 0 picks a free one." default:"0"`
 	Prefix     string        `help:"First two bytes of the loopback addresses." default:"127.77"`
 	Sites      int           `help:"Number of sites." default:"80"`
-	Pages      int           `help:"Articles a site." default:"8"`
+	Pages      int           `help:"Number of articles on each site." default:"8"`
 	Words      int           `help:"Least words on a page." default:"120"`
 	Seed       uint64        `help:"Of everything generated." default:"1"`
 	Plain      bool          `help:"Articles only: no redirects, robots rules, copies, traps."`

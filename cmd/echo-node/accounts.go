@@ -22,23 +22,23 @@ import (
 
 // accountFlags are how accounts of services are followed.
 type accountFlags struct {
-	TokenFile string   `name:"token-file" placeholder:"FILE" help:"Credentials for Mastodon-compatible servers and for X (Bluesky needs none); nobody else may read the file (mode 0600)." group:"Accounts:"`
-	Follow    string   `default:"" enum:",seeds,community,all" placeholder:"seeds|community|all" help:"Whom to follow: seeds, who belongs to the community, or everybody (default: seeds, or community where --community is given)." group:"Accounts:"`
-	Community string   `placeholder:"NAME|FILE" help:"Judge who belongs by that community: pt or br, which come with the program, or a file (echo-node focus who --show prints one). Its seeds are followed." group:"Accounts:"`
-	Lists     bool     `help:"Read the followers and followings of who is followed, too." group:"Accounts:"`
-	Media     bool     `help:"Have the files of the posts and profiles of who is followed, too: pictures, sound, film. They go when what names them is deleted." group:"Accounts:"`
-	MediaMax  size     `name:"media-max" default:"2MiB" placeholder:"SIZE" help:"Of these, only files of at most this size; no more than 2MiB." group:"Accounts:"`
-	Back      int      `default:"0" placeholder:"N" help:"Read the newest N posts of an account at first; 0 = all." group:"Accounts:"`
-	Country   []string `name:"community-country" sep:"," placeholder:"PT" help:"Instead of --community: a country (ISO code) that profiles name. Repeatable." group:"Accounts:"`
-	Lang      []string `name:"community-lang" sep:"," placeholder:"pt" help:"Instead of --community: a language that posts declare. Repeatable." group:"Accounts:"`
-	Include   string   `placeholder:"FILE" help:"Accounts that belong in any case: one key a line." group:"Accounts:"`
-	Exclude   string   `placeholder:"FILE" help:"Accounts that are never followed: one key a line." group:"Accounts:"`
+	TokenFile string   `name:"token-file" placeholder:"FILE" help:"File with access tokens for Mastodon-compatible servers and for X. Bluesky needs none. Only you may be able to read the file (mode 0600)." group:"Accounts:"`
+	Follow    string   `default:"" enum:",seeds,community,all" placeholder:"seeds|community|all" help:"Which accounts to follow: only seeds, the community's members, or all (default: seeds; with --community: community)." group:"Accounts:"`
+	Community string   `placeholder:"NAME|FILE" help:"The community that accounts are judged by: pt or br, which are part of the program, or a file (echo-node focus who --show prints one). Its seeds are followed." group:"Accounts:"`
+	Lists     bool     `help:"Also read the lists of followers and followings of each followed account." group:"Accounts:"`
+	Media     bool     `help:"Also fetch the pictures, sound and video of followed accounts. A file is deleted with the post or profile that names it." group:"Accounts:"`
+	MediaMax  size     `name:"media-max" default:"2MiB" placeholder:"SIZE" help:"With --media: skip files above this size; at most 2MiB." group:"Accounts:"`
+	Back      int      `default:"0" placeholder:"N" help:"On the first visit of an account, read its newest N posts; 0 = all." group:"Accounts:"`
+	Country   []string `name:"community-country" sep:"," placeholder:"PT" help:"Instead of --community: accounts whose profile names this country (ISO code) belong. Repeatable." group:"Accounts:"`
+	Lang      []string `name:"community-lang" sep:"," placeholder:"pt" help:"Instead of --community: accounts whose posts declare this language belong. Repeatable." group:"Accounts:"`
+	Include   string   `placeholder:"FILE" help:"File of accounts that always belong, one key a line." group:"Accounts:"`
+	Exclude   string   `placeholder:"FILE" help:"File of accounts that are never followed, one key a line." group:"Accounts:"`
 	View      string   `name:"bluesky-view" placeholder:"URL" help:"The AppView that shows Bluesky's profiles, lists and searches (default https://public.api.bsky.app)." group:"Accounts:"`
 	Directory string   `name:"bluesky-directory" placeholder:"URL" help:"The directory of Bluesky's DIDs (default https://plc.directory)." group:"Accounts:"`
-	X         string   `name:"x-api" placeholder:"URL" help:"The API of X (default https://api.x.com); it is asked with a token only." group:"Accounts:"`
-	Jetstream string   `placeholder:"wss://HOST/subscribe" help:"A Jetstream that tells of Bluesky's posts as they are made, changed and deleted. This peer asks it for the followed accounts of its slices." group:"Accounts:"`
-	Streams   int      `name:"mastodon-streams" default:"16" placeholder:"N" help:"Read the public streams of N Mastodon-compatible servers at most, those with the most accounts followed here: posts are had as they are made, with fewer calls. One that sends more than 4 MiB an hour and 1 MiB for each such account is left for a day. 0 = none." group:"Accounts:"`
-	Fanout    int      `default:"1" placeholder:"N" help:"A new swarm spreads the accounts of one server over N units, so that as many peers share them." group:"Swarm:"`
+	X         string   `name:"x-api" placeholder:"URL" help:"The API of X (default https://api.x.com). It is used only with a token." group:"Accounts:"`
+	Jetstream string   `placeholder:"wss://HOST/subscribe" help:"A Jetstream server. It reports new, edited and deleted Bluesky posts within seconds and saves API calls. This peer subscribes to the followed accounts of its slices." group:"Accounts:"`
+	Streams   int      `name:"mastodon-streams" default:"16" placeholder:"N" help:"Read the public streams of at most N Mastodon-compatible servers, those with the most accounts followed here. New posts arrive within seconds and need fewer API calls. A stream above 4 MiB an hour plus 1 MiB for each such account is closed for a day. 0 = none." group:"Accounts:"`
+	Fanout    int      `default:"1" placeholder:"N" help:"A new swarm divides the accounts of one server into N parts, so that up to N peers share them." group:"Swarm:"`
 }
 
 // options translates the flags; seeds are the community's.
@@ -207,7 +207,7 @@ func readTokens(file string) ([]social.Token, error) {
 			m.Name = fmt.Sprintf("token-%d", i+1)
 		}
 		if strings.Contains(m.Name, m.Token) || strings.Contains(m.Server, m.Token) {
-			return nil, fmt.Errorf("%s: entry %d: the token stands in the name or the server, or there is none", file,
+			return nil, fmt.Errorf("%s: entry %d: give the token in the field token, not in the name or the server", file,
 				i+1)
 		}
 		c, err := service.NewCredential(m.Name, m.Token)

@@ -14,7 +14,7 @@ import (
 
 type backupCmd struct {
 	Dir  string `arg:"" help:"The backup: a directory that does not exist yet."`
-	Data string `default:"echo-data" placeholder:"DIR" help:"Data directory of the peer, which may run."`
+	Data string `default:"echo-data" placeholder:"DIR" help:"Data directory of the peer. The peer may be running."`
 }
 
 // Help is shown under the usage.
@@ -22,9 +22,9 @@ func (backupCmd) Help() string {
 	return `Example:
   echo-node backup /mnt/other/echo-1 --data a
 
-A peer that runs makes it itself, while it works on, and writes where it runs: ask on
-the same machine (docker compose exec). On a schedule: echo-node run --backup-dir DIR.
-Tokens and the peer's identity are not in a backup.`
+A running peer makes the backup itself and goes on working. It writes on its own machine,
+so run this command there (docker compose exec). For backups on a schedule use
+echo-node run --backup-dir DIR. A backup has no tokens and not the peer's identity.`
 }
 
 // Run makes a backup of a data directory, or has the peer that runs on it make one.
@@ -44,10 +44,10 @@ func (c *backupCmd) Run(ctx context.Context, p *program, g *globals) error {
 }
 
 type restoreCmd struct {
-	From  []string `arg:"" optional:"" help:"The backup; with --trash, the slices to bring back (default: all)."`
-	Data  string   `required:"" placeholder:"DIR" help:"The data directory to make; it must be empty or not exist. With --trash, that of the peer, which may run."`
-	Trash bool     `help:"Bring back copies of slices that the peer dropped (run --undelete)."`
-	Alone bool     `help:"No other peer of the swarm is left: the restored one may take all slices. Without it, echo-node run wants --join."`
+	From  []string `arg:"" optional:"" help:"The backup. With --trash: the slices to bring back (default: all)."`
+	Data  string   `required:"" placeholder:"DIR" help:"The data directory to create. It must be empty or not exist. With --trash: the peer's data directory; the peer may be running."`
+	Trash bool     `help:"Bring back slices that the peer dropped and still has in its trash (run --undelete)."`
+	Alone bool     `help:"No other peer of the swarm is left, so the restored peer may take all slices. Without this flag, echo-node run needs --join."`
 }
 
 // Help is shown under the usage.
@@ -58,12 +58,12 @@ func (restoreCmd) Help() string {
   echo-node restore backups/echo-20260102T030405Z --data new --alone
   echo-node restore --trash --data echo-data
 
-The restored peer has a new identity: what the old one promised since the backup
-is not known any more. It gives its rows to the owners of their slices, where the
-newer fetch of each key wins. Do not use --alone while another peer lives.
+The restored peer has a new identity, because nobody knows what the old one promised
+after the backup. It sends its rows to the owners of their slices; the newer fetch of
+each key wins. Do not use --alone while another peer of the swarm lives.
 
-With --trash, the running peer, or the peer when it runs next, gives the copies that it
-dropped to the present owners of their slices. They take what they lack.`
+With --trash, the peer sends the slices in its trash to their present owners, now or
+when it runs next. The owners take the rows that they do not have.`
 }
 
 // Run makes a data directory of a backup.

@@ -23,7 +23,7 @@ import (
 // client is the flags of every command that talks to a running peer.
 type client struct {
 	API      string `name:"api" default:"127.0.0.1:7700" placeholder:"HOST:PORT" help:"The running peer to ask."`
-	APIToken string `name:"api-token-file" placeholder:"FILE" help:"File with the peer's API token; that of a peer of the same user on this machine is found without it."`
+	APIToken string `name:"api-token-file" placeholder:"FILE" help:"File with the peer's API token. Not needed for a peer that you run on this machine."`
 }
 
 func (c *client) dial() (*api.Client, error) {
@@ -54,17 +54,17 @@ func parseKey(text string) (partition.Key, error) {
 
 // filter is the flags that choose records, of a query or an export.
 type filter struct {
-	Kind  string `help:"Only page, profile, post or edges; of an export also gap or media."`
-	Lang  string `help:"Only this language, as in pt."`
+	Kind  string `help:"Only this kind of record: page, profile, post or edges. An export also knows gap and media."`
+	Lang  string `help:"Only this language, for example pt."`
 	Site  string `help:"Only this site."`
 	Since string `placeholder:"TIME" help:"Published or fetched since (RFC 3339, or 2026-01-31)."`
 	Until string `placeholder:"TIME" help:"Published or fetched before."`
 
-	Place   string  `help:"Only from this place or country, as in Porto or PT."`
-	Near    string  `help:"Only from around this place, or LATITUDE,LONGITUDE."`
-	Radius  float64 `placeholder:"KM" help:"How far around --near, 50 when not given."`
-	Scope   string  `placeholder:"1939..1945" help:"Only what speaks of this time, whenever it was published: years, months, days, FROM..TO, commas between them."`
-	Verdict string  `enum:",in,out,undecided" default:"" placeholder:"in" help:"Only accounts judged in, out or undecided."`
+	Place   string  `help:"Only from this place or country, for example Porto or PT."`
+	Near    string  `help:"Only from near this place or LATITUDE,LONGITUDE."`
+	Radius  float64 `placeholder:"KM" help:"With --near: the distance (default 50)."`
+	Scope   string  `placeholder:"1939..1945" help:"Only texts about this time, whenever they were published: years, months, days or FROM..TO, separated by commas."`
+	Verdict string  `enum:",in,out,undecided" default:"" placeholder:"in" help:"Only accounts with this verdict: in, out or undecided."`
 }
 
 func (f *filter) facets() api.Facets {
@@ -95,9 +95,9 @@ func parseTime(flag, s string) (time.Time, error) {
 
 type statusCmd struct {
 	client
-	Watch bool          `help:"Print a line again and again: what is done, how fast, and how long the rest takes."`
-	Every time.Duration `default:"1s" help:"How often, with --watch."`
-	Site  string        `placeholder:"HOST" help:"How the crawl of that site stands, and what stopped there, as its owner knows it."`
+	Watch bool          `help:"Keep printing one line: share done, rate, and time left."`
+	Every time.Duration `default:"1s" help:"With --watch: time between two lines."`
+	Site  string        `placeholder:"HOST" help:"Show the state of this site's crawl, and why it stopped, if it did. The answer comes from the site's owner."`
 }
 
 // Help is shown under the usage.
@@ -266,7 +266,7 @@ func statusOfSites(row func(name string, v any), s api.Status) {
 		row("seen again", fmt.Sprintf("%d: %s", s.Revisits[found], found))
 	}
 	if s.Hints["heard"] > 0 {
-		row("hints", fmt.Sprintf("%d heard, %d followed, %d right, %d wrong", s.Hints["heard"], s.Hints["followed"],
+		row("hints", fmt.Sprintf("%d received, %d followed, %d right, %d wrong", s.Hints["heard"], s.Hints["followed"],
 			s.Hints["right"], s.Hints["wrong"]))
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 type copiesOfCmd struct {
 	keyed
-	Post string `placeholder:"URI" help:"Of a post of that key."`
+	Post string `placeholder:"URI" help:"The address of one post of this account."`
 }
 
 // Help is shown under the usage.
@@ -21,10 +21,11 @@ func (copiesOfCmd) Help() string {
   echo-node copies https://example.org/news/42
   echo-node copies mastodon:ana@m.example --post https://m.example/users/ana/statuses/7 --json
 
-The texts of the whole swarm that say the same, or nearly, whoever crawled them: the representative first (published first; of
-those that do not say when, the one with the shorter address), then each with the reason (exact, official, simhash, edit) and its
-distance from the representative, in bits (simhash) or words (edit).
-Exit 3: answered, but part of the swarm is missing (named in the answer).`
+The list has texts that are the same or nearly the same, from all peers. The first is the
+representative: the one published first, or the one with the shortest address when no time is known.
+Each other text has the reason (exact, official, simhash, edit) and its distance from the
+representative, in bits (simhash) or words (edit).
+Exit 3: answered, but part of the swarm is missing; the answer names it.`
 }
 
 // Run lists the group of a text.
@@ -99,6 +100,6 @@ func printGroup(w io.Writer, s shown) {
 		fmt.Fprintln(w, "group  none says the same")
 	default:
 		m := s.Group.Members[0]
-		say(w, "group  %s of %d, for which stands %s\n", s.Group.Group, len(s.Group.Members), address(m.Key, m.Post))
+		say(w, "group  %s: %d texts, the representative is %s\n", s.Group.Group, len(s.Group.Members), address(m.Key, m.Post))
 	}
 }

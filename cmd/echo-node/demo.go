@@ -25,19 +25,23 @@ import (
 
 type demoCmd struct {
 	Peers     int           `default:"3" help:"How many peers, 1 to 32."`
-	Once      bool          `help:"End when all is crawled, with exit 0 only if nothing is missing, fetched twice or lost, and nobody not found whom a member of the community leads to."`
-	API       string        `name:"api" placeholder:"HOST:PORT" help:"Keep the first peer's API and dashboard up here."`
-	Sites     int           `default:"80" help:"Sites of the embedded world."`
-	Pages     int           `default:"8" help:"Articles a site."`
-	People    int           `default:"40" help:"People of a simulated Mastodon server, of whom the Portuguese are followed; 0 = none. In geo mode nobody is."`
-	Delay     time.Duration `default:"100ms" help:"Least gap between two requests to a site; shortened for the demo, a real crawl waits 1s."`
-	Partition string        `default:"hash" enum:"hash,geo" help:"How the crawl space is cut: ${enum}. In geo mode sites and peers are spread over some towns."`
-	Data      string        `placeholder:"DIR" help:"Keep the peers' data here. Default: a temporary directory, removed afterwards."`
+	Once      bool          `help:"End when everything is crawled. Exit 0 only if nothing is missing, lost or fetched twice, and every reachable member of the community is found."`
+	API       string        `name:"api" placeholder:"HOST:PORT" help:"Serve the first peer's API and dashboard at this address."`
+	Sites     int           `default:"80" help:"Number of sites in the embedded world."`
+	Pages     int           `default:"8" help:"Number of articles on each site."`
+	People    int           `default:"40" help:"Number of people on a simulated Mastodon server. The Portuguese ones are followed. 0 = no server; none in geo mode."`
+	Delay     time.Duration `default:"100ms" help:"Least time between two requests to a site. It is short for the demo; a real crawl waits 1s."`
+	Partition string        `default:"hash" enum:"hash,geo" help:"How the crawl space is divided into slices: ${enum}. In geo mode, sites and peers are placed in several towns."`
+	Data      string        `placeholder:"DIR" help:"Keep the peers' data here. Default: a temporary directory, which is removed at the end."`
 }
 
 // Help is shown under the usage.
 func (demoCmd) Help() string {
-	return "Examples:\n  echo-node demo --once\n  echo-node demo --peers 7 --api 127.0.0.1:7700\n\nEverything happens on loopback addresses of this machine."
+	return `Examples:
+  echo-node demo --once
+  echo-node demo --peers 7 --api 127.0.0.1:7700
+
+Everything happens on loopback addresses of this machine.`
 }
 
 // summary is the JSON of CLI.md, "demo --once --json".

@@ -17,15 +17,20 @@ import (
 type exportCmd struct {
 	client
 	filter
-	Format string `default:"jsonl" enum:"jsonl,csv,warc" help:"Format: ${enum}. csv has one row a record or post, and with --kind edges one an account in a list; warc (1.1) a gzip member a record."`
-	Out    string `short:"o" placeholder:"FILE" help:"Write to this file and, if it is there from an export that was cut off, continue it. Default: standard output."`
-	Local  bool   `help:"Only the records of the asked peer."`
-	Cursor string `help:"Continue after this cursor (printed on standard error when an export to standard output is cut off)."`
+	Format string `default:"jsonl" enum:"jsonl,csv,warc" help:"Format: ${enum}. csv has a row for each record or post; with --kind edges, a row for each account in a list. warc is version 1.1, one gzip member for each record."`
+	Out    string `short:"o" placeholder:"FILE" help:"Write to this file. If it holds an export that was interrupted, continue that one. Default: standard output."`
+	Local  bool   `help:"Only the records of the peer that is asked."`
+	Cursor string `help:"Continue after this cursor. An export to standard output that is interrupted prints it on standard error."`
 }
 
 // Help is shown under the usage.
 func (exportCmd) Help() string {
-	return "Example:\n  echo-node export -o pages.jsonl --kind page\n  echo-node export -o pages.warc.gz --format warc\n\nRun the same command again to continue an export to a file that was cut off.\nExit 3: written, but a part of the swarm did not answer (named on standard error)."
+	return `Examples:
+  echo-node export -o pages.jsonl --kind page
+  echo-node export -o pages.warc.gz --format warc
+
+Run the same command again to continue an interrupted export to a file.
+Exit 3: written, but part of the swarm did not answer; standard error names it.`
 }
 
 // Run writes records in the format asked for.
@@ -151,10 +156,10 @@ func openExport(name, query string) (*exportMarks, error) {
 		err = json.Unmarshal(b, &n)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("export: %s: %w; remove it to start the export anew", m.note, err)
+		return nil, fmt.Errorf("export: %s: %w; remove it to start the export again", m.note, err)
 	}
 	if err == nil && n.Query != query {
-		return nil, usage("%s is of an export with other filters or of another format (%s); remove it to start anew",
+		return nil, usage("%s belongs to an export with other filters or another format (%s); remove it to start again",
 			m.note, n.Query)
 	}
 	if m.f, err = os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
@@ -162,7 +167,7 @@ func openExport(name, query string) (*exportMarks, error) {
 	}
 	st, err := m.f.Stat()
 	if err == nil && st.Size() < n.Length {
-		err = fmt.Errorf("%s is shorter than %s says; remove both to start anew", name, m.note)
+		err = fmt.Errorf("%s is shorter than %s says; remove both to start again", name, m.note)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("export: %w", err), m.f.Close())

@@ -15,11 +15,11 @@ import (
 // focusCmd is the judges of crawler/focus on one's own data: one input a line
 // on standard input, one JSON object a line on standard output, in order.
 type focusCmd struct {
-	Lang   langCmd   `cmd:"" help:"Which language a short text, or a person, writes in; Portugal and Brazil told apart."`
-	Place  placeCmd  `cmd:"" help:"Where a free-text profile location is."`
-	Who    whoCmd    `cmd:"" help:"Whether an account belongs to a community."`
-	Period periodCmd `cmd:"" help:"Which times a text speaks of."`
-	Copies copiesCmd `cmd:"" help:"Which short texts are copies of which."`
+	Lang   langCmd   `cmd:"" help:"Find the language of a short text or of a person. Portugal and Brazil are told apart."`
+	Place  placeCmd  `cmd:"" help:"Find the place that the location field of a profile means."`
+	Who    whoCmd    `cmd:"" help:"Judge whether an account belongs to a community."`
+	Period periodCmd `cmd:"" help:"Find the times that a text is about."`
+	Copies copiesCmd `cmd:"" help:"Find copies among short texts."`
 }
 
 // maxLine caps one line of input.
@@ -51,12 +51,16 @@ func jsonLines(w io.Writer) (*bufio.Writer, *json.Encoder) {
 }
 
 type periodCmd struct {
-	Ref string `placeholder:"2026-01-31" help:"When the texts were written; without it what points from there (yesterday, last year) stays unresolved."`
+	Ref string `placeholder:"2026-01-31" help:"When the texts were written. Without it, words such as yesterday or last year stay unresolved."`
 }
 
 // Help is shown under the usage.
 func (periodCmd) Help() string {
-	return "Example:\n  echo 'No verão de 2003 houve incêndios; ontem choveu.' | echo-node focus period --ref 2026-01-31\n\nA line of input gives {expressions:[{text, start, end, value, grain, kind}]}; dates are inclusive, values ISO 8601. Portuguese and English."
+	return `Example:
+  echo 'No verão de 2003 houve incêndios; ontem choveu.' | echo-node focus period --ref 2026-01-31
+
+For each line of input, the output is {expressions:[{text, start, end, value, grain, kind}]}.
+Both dates are inclusive, values are ISO 8601. Portuguese and English are read.`
 }
 
 // periodLine is the output for one text (CLI.md).
@@ -84,7 +88,7 @@ func (c *periodCmd) Run(p *program) error {
 }
 
 type copiesCmd struct {
-	Paper bool `help:"Only the rules of the paper: simhash within 3 bits, nothing verified."`
+	Paper bool `help:"Use only the paper's rule: a simhash within 3 bits, without verification."`
 }
 
 // Help is shown under the usage.

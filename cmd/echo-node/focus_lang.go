@@ -8,16 +8,24 @@ import (
 )
 
 type langCmd struct {
-	Person bool `help:"Judge people: the input is id TAB text, the output one verdict for each id, in the order in which they first occur."`
+	Person bool `help:"Judge people: a line of input is id TAB text. The output has one verdict for each id, in the order of their first lines."`
 }
 
 // Help is shown under the usage.
 func (langCmd) Help() string {
-	return "Examples:\n  echo 'Malta, o comboio está atrasado outra vez' | echo-node focus lang\n  echo-node focus lang --person < posts.tsv\n\n" +
-		"A line of input gives {lang, confidence, scores}. lang is pt-PT, pt-BR, es, gl, en, fr, it or other; pt when it is Portuguese of either variety; und when there is too little to tell. " +
-		"confidence is how likely that is right, scores are the probabilities of the eight languages.\n\n" +
-		"With --person: {id, lang, confidence, shares}; shares are the parts of the texts in each language. lang is the main one, English set aside while another has a fifth. " +
-		"Give 10 texts of a person or more: one short text often does not tell Portugal and Brazil apart."
+	return `Examples:
+  echo 'Malta, o comboio está atrasado outra vez' | echo-node focus lang
+  echo-node focus lang --person < posts.tsv
+
+For each line of input, the output is {lang, confidence, scores}.
+lang        pt-PT, pt-BR, es, gl, en, fr, it or other; pt for Portuguese of either variety; und
+            when the text is too short to tell
+confidence  the probability that lang is right
+scores      the probabilities of the eight languages
+
+With --person, the output is {id, lang, confidence, shares}. shares has the part of the texts in
+each language. lang is the main one; English is set aside when another has at least a fifth.
+Give at least 10 texts of a person: one short text often does not tell Portugal and Brazil apart.`
 }
 
 // langLine is the output for one text (CLI.md).

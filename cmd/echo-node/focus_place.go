@@ -9,8 +9,8 @@ import (
 
 type placeCmd struct {
 	Country string `placeholder:"PT" help:"A likely country (ISO code), for ambiguous names."`
-	Lang    string `placeholder:"pt-PT" help:"Language of whoever wrote the texts (BCP 47): weak evidence."`
-	Zone    string `placeholder:"Europe/Lisbon" help:"Time zone of whoever wrote the texts: weak evidence."`
+	Lang    string `placeholder:"pt-PT" help:"Language of the author (BCP 47): weak evidence."`
+	Zone    string `placeholder:"Europe/Lisbon" help:"Time zone of the author: weak evidence."`
 }
 
 // Help is shown under the usage.
@@ -20,15 +20,17 @@ func (placeCmd) Help() string {
   printf 'natural de Viseu, a viver em Londres\nLagos\nna lua\n' | echo-node focus place --zone Europe/Lisbon
   cut -f2 profiles.tsv | echo-node focus place | jq -r '[.country, .admin1, .confidence] | @tsv'
 
-A line of input is what somebody wrote into the location field of a profile: a town, a nickname, a flag, a time zone, coordinates
-(ÜT: 38.7,-9.1), several places, a joke. A line of output, in the same order, is
+A line of input is the location field of a profile: a town, a nickname, a flag, a time zone, coordinates
+(ÜT: 38.7,-9.1), several places, a joke. The output has a line for each, in the same order:
   {"place","country","admin1","lat","lon","cell","confidence","candidates"}
-place      its name as GeoNames has it; null when unknown, and then all else is null but the candidates
-country    ISO 3166-1 code;   admin1   first division: a district of Portugal, a state; null for a country
-lat, lon   degrees;   cell   token of the S2 cell of level 7 around it
-confidence 0 to 1; under 0.5 a place is not given out
-candidates what it may mean, likeliest first, at most 5: also when place is null (Lagos is in Nigeria and in the Algarve)
-Of two places with only / or & between them the first counts; after an arrow, "vivo em" or "based" stands where they are.
+place      the name in GeoNames; null when unknown, and then only candidates may have a value
+country    ISO 3166-1 code
+admin1     first division: a district of Portugal, a state; null for a country
+lat, lon   degrees
+cell       token of the S2 cell of level 7 around the place
+confidence 0 to 1; below 0.5 no place is given
+candidates what the text may mean, most likely first, at most 5; also when place is null (Lagos is in Nigeria and Portugal)
+Of two places with only / or & between them, the first counts. After an arrow, "vivo em" or "based" comes the place that counts.
 It works offline. Place names: GeoNames (https://www.geonames.org), CC BY 4.0.`
 }
 

@@ -11,10 +11,10 @@ import (
 )
 
 type whoCmd struct {
-	Community string `default:"portugal" placeholder:"NAME|FILE" help:"Which community: portugal or brazil, which come with the program, or a file like theirs."`
-	Overrides string `placeholder:"FILE" help:"Verdicts by hand, which win: a line each, {\"id\",\"verdict\",\"by\",\"why\",\"at\"}; later ones replace earlier ones of the same id."`
-	Mistakes  bool   `help:"Instead of verdicts, report where the judge contradicts --overrides, and by which evidence."`
-	Show      bool   `help:"Print the community's file and end: the start of one's own."`
+	Community string `default:"portugal" placeholder:"NAME|FILE" help:"The community: portugal or brazil, which are part of the program, or a file like theirs."`
+	Overrides string `placeholder:"FILE" help:"Verdicts by people, which win over the judge. Each line is {\"id\",\"verdict\",\"by\",\"why\",\"at\"}; later ones replace earlier ones of the same id."`
+	Mistakes  bool   `help:"Report where the judge contradicts --overrides, and the evidence for it, instead of verdicts."`
+	Show      bool   `help:"Print the community's file and end. Use it to write your own."`
 }
 
 // Help is shown under the usage.
@@ -27,10 +27,11 @@ func (whoCmd) Help() string {
 
 A line of input is a profile as JSON; every field may be missing:
   id, name, handle, bio, location, time_zone, lang, url, bot, fields [{name, value}]
-  texts      what the account wrote, 10 and more tell its language
-  follows, followers, mentions, mentioned_by   {in, out}: how many of those neighbours were judged so
-A line of output: {verdict, score, evidence} and the id. verdict is in, out or undecided; score is how likely the account belongs;
-evidence is what speaks for it (weight above 0) and against it; ask is what would decide an undecided one, the best first.`
+  texts      what the account wrote; at least 10 are needed to know its language
+  follows, followers, mentions, mentioned_by   {in, out}: how many of these accounts have that verdict
+For each line, the output is {verdict, score, evidence} and the id. verdict is in, out or
+undecided. score is the probability that the account belongs. evidence lists what speaks for it
+(weight above 0) and against it. For an undecided account, ask lists what would decide it, best first.`
 }
 
 // whoInput is one line of input.

@@ -14,17 +14,21 @@ import (
 
 type gapsCmd struct {
 	client
-	Site   string `help:"Only this site, as mastodon:HOST or bluesky:."`
+	Site   string `help:"Only this site, for example mastodon:HOST or bluesky:."`
 	Since  string `placeholder:"TIME" help:"Found since (RFC 3339, or 2026-01-31)."`
 	Until  string `placeholder:"TIME" help:"Found before."`
-	Limit  int    `default:"100" help:"How many, at most 1000."`
+	Limit  int    `default:"100" help:"Number of gaps, at most 1000."`
 	Cursor string `help:"Continue after the last answer."`
-	Local  bool   `help:"Only of the slices of the asked peer."`
+	Local  bool   `help:"Only gaps in the slices of the peer that is asked."`
 }
 
 // Help is shown under the usage.
 func (gapsCmd) Help() string {
-	return "Example:\n  echo-node gaps --site mastodon:mastodon.example --since 2026-01-31\n\nThe whole ledger: echo-node export --kind gap\nExit 3: answered, but part of the swarm is missing (named in the answer)."
+	return `Example:
+  echo-node gaps --site mastodon:mastodon.example --since 2026-01-31
+
+For all gaps use echo-node export --kind gap.
+Exit 3: answered, but part of the swarm is missing; the answer names it.`
 }
 
 // Run prints the ledger of the whole swarm.

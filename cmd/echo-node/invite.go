@@ -17,8 +17,8 @@ import (
 )
 
 type inviteCmd struct {
-	Data    string `default:"echo-data" placeholder:"DIR" help:"Data directory of the peer that invites; it may be running or not."`
-	Expires days   `default:"7d" placeholder:"7d" help:"How long the invite is good: 12h, 7d, at most 366d. Who came by it stays."`
+	Data    string `default:"echo-data" placeholder:"DIR" help:"Data directory of the peer that invites. It may be running or not."`
+	Expires days   `default:"7d" placeholder:"7d" help:"How long the invite is valid: 12h, 7d, at most 366d. Peers that joined with it stay members."`
 }
 
 // Help is shown under the usage.
@@ -28,7 +28,7 @@ func (inviteCmd) Help() string {
   echo-node invite --data a > code
   echo-node run --data b --api 127.0.0.1:7701 --invite code
 
-The code is a secret: whoever has it can let peers in until it expires.`
+The code is a secret: everybody who has it can add peers until it expires.`
 }
 
 // Run prints an invitation code.

@@ -48,8 +48,8 @@ type program struct {
 // globals are the flags that every command has.
 type globals struct {
 	JSON    bool            `help:"Print JSON for machines instead of text."`
-	Verbose bool            `short:"v" help:"Log more."`
-	Config  kong.ConfigFlag `placeholder:"FILE" help:"Read flags from a YAML file; keys are the long flag names. A flag or its environment variable ECHO_<FLAG> wins over the file." env:"-"`
+	Verbose bool            `short:"v" help:"Write more to the log."`
+	Config  kong.ConfigFlag `placeholder:"FILE" help:"Read flags from a YAML file, whose keys are the long flag names. A flag or its environment variable ECHO_<FLAG> wins over the file." env:"-"`
 }
 
 type cli struct {
@@ -63,21 +63,21 @@ type cli struct {
 	Peers    peersCmd    `cmd:"" help:"List the members of the swarm as a running peer sees them."`
 	Owner    ownerCmd    `cmd:"" help:"Say which peer crawls a key."`
 	Show     showCmd     `cmd:"" help:"Show what the swarm knows of a key."`
-	Copies   copiesOfCmd `cmd:"" help:"List the texts of the whole swarm that say what a key's says."`
-	Override overrideCmd `cmd:"" help:"Say whether an account belongs to the community; that goes before every judge."`
-	Mistakes mistakesCmd `cmd:"" help:"Report where the judge of the community contradicts what persons said, and by which evidence."`
-	Gaps     gapsCmd     `cmd:"" help:"List what is known to be missing: periods of accounts and lists that were skipped, cut, limited, unreachable or expired."`
+	Copies   copiesOfCmd `cmd:"" help:"List the copies of a text in the whole swarm."`
+	Override overrideCmd `cmd:"" help:"Decide by hand whether an account belongs to the community."`
+	Mistakes mistakesCmd `cmd:"" help:"Report where the community's judge contradicts a decision by hand, and the evidence for it."`
+	Gaps     gapsCmd     `cmd:"" help:"List what is known to be missing: parts of accounts and lists that were skipped, cut, limited, unreachable or expired."`
 	Export   exportCmd   `cmd:"" help:"Write the swarm's records as JSON lines, CSV or WARC; resumable."`
-	Backup   backupCmd   `cmd:"" help:"Make a backup of a peer, which may run."`
-	Restore  restoreCmd  `cmd:"" help:"Make a data directory of a backup, for a new peer that has its records."`
-	Repair   repairCmd   `cmd:"" help:"Take damaged files out of the store of a peer that does not run, and save what can be read."`
-	Focus    focusCmd    `cmd:"" help:"Judge your own texts: which language they are in, where a location is, which times are spoken of, which texts are copies."`
+	Backup   backupCmd   `cmd:"" help:"Make a backup of a peer, running or not."`
+	Restore  restoreCmd  `cmd:"" help:"Make a data directory from a backup, for a new peer with its records."`
+	Repair   repairCmd   `cmd:"" help:"Remove damaged files from the store of a stopped peer, and save what can be read."`
+	Focus    focusCmd    `cmd:"" help:"Judge your own texts: their language, places, times, copies, and whether an account belongs to a community."`
 	Invite   inviteCmd   `cmd:"" help:"Print an invitation into a private swarm that a peer is a member of."`
 	ID       idCmd       `cmd:"" name:"id" help:"Print the identity of a data directory."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 
-	Quarantine quarantineCmd `cmd:"" help:"List the keys of a peer's slices that are left alone, because processes died while they judged them."`
-	Release    releaseCmd    `cmd:"" help:"Have a key that is left alone looked at again."`
+	Quarantine quarantineCmd `cmd:"" help:"List the quarantined keys of a peer: two processes died while they judged such a key."`
+	Release    releaseCmd    `cmd:"" help:"Take a key out of quarantine, so that it is fetched again."`
 }
 
 // cleaned is p whose standard error drives no terminal.

@@ -14,9 +14,9 @@ import (
 type overrideCmd struct {
 	client
 	Key     string `arg:"" help:"An account: mastodon:user@host, or a URL of one."`
-	Verdict string `arg:"" enum:"in,out,undecided,judge" help:"Whether it belongs: in, out, undecided; judge takes back what was said."`
-	By      string `placeholder:"NAME" help:"Who says so (default: your user name); it is kept and shown."`
-	Why     string `placeholder:"TEXT" help:"For people."`
+	Verdict string `arg:"" enum:"in,out,undecided,judge" help:"in, out or undecided; judge takes an earlier decision back."`
+	By      string `placeholder:"NAME" help:"Who decides (default: your user name). The name is stored and shown."`
+	Why     string `placeholder:"TEXT" help:"The reason, for people to read."`
 }
 
 // Help is shown under the usage.
@@ -25,8 +25,9 @@ func (overrideCmd) Help() string {
   echo-node override mastodon:ana@m.pt in --by rui --why "born in Viseu"
   echo-node override mastodon:ana@m.pt judge --by rui
 
-What a person says goes before every judge. It is kept in order, at all keepers of the account, and shown by
-echo-node show. Who is not known to the swarm yet is admitted. The account is looked at again at once.`
+A decision by hand wins over every judge. All replicas of the account's slice keep the
+decisions in order, and echo-node show prints them. An account that the swarm does not
+know yet is added. The account is visited again at once.`
 }
 
 // Run says it.

@@ -13,16 +13,25 @@ import (
 type queryCmd struct {
 	client
 	filter
-	Words   []string      `arg:"" name:"words" help:"What to search for. All words must be there; \"a phrase\" is taken whole, and -word leaves out what has the word: put -- before it."`
-	Limit   int           `default:"10" help:"How many hits, at most 1000."`
+	Words   []string      `arg:"" name:"words" help:"What to search for. A hit has all the words. \"a phrase\" is found as a whole. -word excludes hits with the word; write -- before it."`
+	Limit   int           `default:"10" help:"Number of hits, at most 1000."`
 	Cursor  string        `help:"Continue after the last answer."`
-	Unfold  bool          `help:"Show copies of a hit as hits, not listed under it."`
-	Timeout time.Duration `placeholder:"TIME" help:"How long other peers are waited for, as 500ms; at most 25s. Who has not answered then is named as missing. Without it: what the peer has set, 5s."`
+	Unfold  bool          `help:"Show each copy as a hit of its own, instead of below the best one."`
+	Timeout time.Duration `placeholder:"TIME" help:"How long to wait for other peers, for example 500ms; at most 25s (default: the peer's own setting, 5s). The answer names peers that were too late as missing."`
 }
 
 // Help is shown under the usage.
 func (queryCmd) Help() string {
-	return "Examples:\n  echo-node query autocarro porto --lang pt --json\n  echo-node query guerra --scope 1939..1945 --near Lisboa --radius 100\n  echo-node query vector '\"shared memory\"' -- -boost\n\nWords are found whole and by the parts that signs and capitals make: org finds www.boost.org. What of a query is not understood\nis said below the hits. More hits than --limit (at most 1000) are reached by --cursor, to the last.\nOf hits with the same text, or nearly, the best is shown with the others under it.\nExit 3: answered, but part of the swarm is missing (named in the answer)."
+	return `Examples:
+  echo-node query autocarro porto --lang pt --json
+  echo-node query guerra --scope 1939..1945 --near Lisboa --radius 100
+  echo-node query vector '"shared memory"' -- -boost
+
+A word is found as a whole and by the parts that signs and capitals make: org finds
+www.boost.org. The answer ends with notes on what of the query was not understood.
+To see more than --limit hits (at most 1000), continue with --cursor, as often as needed.
+Hits with the same or nearly the same text are one hit: the best, with the others below it.
+Exit 3: answered, but part of the swarm is missing; the answer names it.`
 }
 
 // Run queries the whole swarm through one peer.

@@ -11,7 +11,7 @@ import (
 
 type releaseCmd struct {
 	keyed
-	By string `placeholder:"NAME" help:"Who says so (default: your user name)."`
+	By string `placeholder:"NAME" help:"Who decides (default: your user name)."`
 }
 
 // Help is shown under the usage.
@@ -20,8 +20,9 @@ func (releaseCmd) Help() string {
   echo-node quarantine
   echo-node release https://example.org/feed.xml
 
-A key is left alone when two processes died while they judged it, at whichever peers. Release it after
-the fault was found: it is fetched again at once, and if it kills two processes again it is left alone again.`
+A key is quarantined when two processes died while they judged it, at any peers.
+Release it after the fault is mended. It is fetched again at once. If two more
+processes die, it is quarantined again.`
 }
 
 // Run says it.

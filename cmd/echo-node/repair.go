@@ -10,8 +10,8 @@ import (
 )
 
 type repairCmd struct {
-	Data  string `default:"echo-data" placeholder:"DIR" help:"Data directory of a peer that does not run."`
-	Alone bool   `help:"No other peer of the swarm is left. Only asked for when what was agreed with other peers is lost."`
+	Data  string `default:"echo-data" placeholder:"DIR" help:"Data directory of a peer that is not running."`
+	Alone bool   `help:"No other peer of the swarm is left. repair asks for this flag when the agreements with other peers are lost."`
 }
 
 // Help is shown under the usage.
@@ -19,10 +19,9 @@ func (repairCmd) Help() string {
 	return `Example:
   echo-node repair --data a
 
-It reads every table of the peer's store. A file that does not hold what was written to it is
-put aside (store/aside in the data directory), what can be read of it is kept, and what is lost is
-said. What other peers keep too they bring again when this one runs. Run it with a copy of
-the directory at hand if you can.
+It reads every file of the peer's store. A damaged file moves to store/aside in the data
+directory. What can be read of it is saved; what is lost is reported. When the peer runs
+again, other peers send what they still have. Copy the directory first if you can.
 
 Exit code 0: nothing was lost for good. 3: something was.`
 }

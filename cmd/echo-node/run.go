@@ -24,59 +24,59 @@ import (
 )
 
 type runCmd struct {
-	Data     string   `default:"echo-data" placeholder:"DIR" help:"Data directory, made on first use." group:"Peer:"`
+	Data     string   `default:"echo-data" placeholder:"DIR" help:"Data directory. It is created when it does not exist." group:"Peer:"`
 	API      string   `name:"api" default:"127.0.0.1:7700" placeholder:"HOST:PORT" help:"Where the HTTP API and the dashboard listen; empty for none." group:"Peer:"`
-	APIToken string   `name:"api-token-file" placeholder:"FILE" help:"File with the token that API callers must show; needed when --api is not a loopback address." group:"Peer:"`
-	Listen   []string `sep:"," placeholder:"MULTIADDR" help:"Where other peers reach this one (default: QUIC and TCP, any free port)." group:"Peer:"`
-	Capacity int      `default:"1" placeholder:"1..16" help:"This peer's share of the swarm, relative to the others'." group:"Peer:"`
-	Location location `placeholder:"LAT,LON" help:"Where this peer is." group:"Peer:"`
+	APIToken string   `name:"api-token-file" placeholder:"FILE" help:"File with the token that API callers must send. Needed when --api is not a loopback address." group:"Peer:"`
+	Listen   []string `sep:"," placeholder:"MULTIADDR" help:"Addresses where other peers reach this one (default: QUIC and TCP, any free port)." group:"Peer:"`
+	Capacity int      `default:"1" placeholder:"1..16" help:"This peer's share of the work, relative to other peers." group:"Peer:"`
+	Location location `placeholder:"LAT,LON" help:"Where this peer is on the map." group:"Peer:"`
 
-	BackupDir   string        `placeholder:"DIR" help:"Make backups here, while the peer runs; best on another disk." group:"Peer:"`
-	BackupEvery time.Duration `default:"24h" help:"How often." group:"Peer:"`
-	BackupKeep  int           `default:"3" placeholder:"N" help:"How many of them stay." group:"Peer:"`
+	BackupDir   string        `placeholder:"DIR" help:"Make backups here while the peer runs. Use another disk if you can." group:"Peer:"`
+	BackupEvery time.Duration `default:"24h" help:"Time between two backups." group:"Peer:"`
+	BackupKeep  int           `default:"3" placeholder:"N" help:"Number of backups to keep." group:"Peer:"`
 
-	Scrub span `default:"30d" help:"Read every table of the store this often, to find damage while other peers still have what is lost. 0 = do not." group:"Peer:"`
+	Scrub span `default:"30d" help:"Read every file of the store this often, to find damage while other peers still have a good copy. 0 = never." group:"Peer:"`
 
-	Undelete    span `default:"7d" help:"Keep copies of slices that this peer drops this long, in the data directory: restore --trash brings them back. 0 = do not." group:"Peer:"`
-	UndeleteMax size `name:"undelete-max" default:"1GiB" help:"Keep at most this much of them; the oldest go first." group:"Peer:"`
+	Undelete    span `default:"7d" help:"Keep slices that this peer drops in its trash for this long. restore --trash brings them back. 0 = keep nothing." group:"Peer:"`
+	UndeleteMax size `name:"undelete-max" default:"1GiB" help:"Largest size of the trash. The oldest slices leave first." group:"Peer:"`
 
-	Swarm     string        `placeholder:"NAME" help:"Name of the swarm: to found one (default echo), or to be sure of the one joined." group:"Swarm:"`
-	Join      []string      `sep:"," placeholder:"ADDR" help:"A peer to join: multiaddr with /p2p/ID, a file of them, or a DNS name. Repeatable. Without it, and with a new data directory, this peer founds a swarm." group:"Swarm:"`
-	Private   bool          `help:"Found a swarm that nobody joins without an invite or its key." group:"Swarm:"`
-	Overrides string        `default:"" enum:",founder,members" placeholder:"founder|members" help:"Whose overrides of accounts the peers of a new swarm accept (default: members in a private swarm, founder in an open one)." group:"Swarm:"`
-	Invite    string        `placeholder:"CODE" help:"Invitation into a private swarm: the code that echo-node invite prints, or a file with it. Needed once." group:"Swarm:"`
-	SwarmKey  string        `placeholder:"FILE" help:"File with the key that the members of a private swarm share (64 hex digits); made when the swarm is founded and it is not there." group:"Swarm:"`
+	Swarm     string        `placeholder:"NAME" help:"Name of the swarm to found (default echo), or the name that the joined swarm must have." group:"Swarm:"`
+	Join      []string      `sep:"," placeholder:"ADDR" help:"A peer of the swarm to join: a multiaddr with /p2p/ID, a file of such addresses, or a DNS name. Repeatable. Without it, a new data directory founds a new swarm." group:"Swarm:"`
+	Private   bool          `help:"Found a private swarm: joining needs an invite or the swarm's key." group:"Swarm:"`
+	Overrides string        `default:"" enum:",founder,members" placeholder:"founder|members" help:"Who may decide about accounts by hand (echo-node override) in a new swarm (default: members in a private swarm, the founder in an open one)." group:"Swarm:"`
+	Invite    string        `placeholder:"CODE" help:"Invitation into a private swarm: the code that echo-node invite prints, or a file with the code. Needed once." group:"Swarm:"`
+	SwarmKey  string        `placeholder:"FILE" help:"File with the key that the members of a private swarm share (64 hex digits). The founder creates it when it does not exist." group:"Swarm:"`
 	MDNS      bool          `name:"mdns" help:"Find peers of the swarm on the local network." group:"Swarm:"`
-	LAN       bool          `name:"lan" help:"The swarm is of a local network: dial members at private addresses. Found out by itself when --listen or --join names private addresses only." group:"Swarm:"`
-	Partition string        `default:"hash" enum:"hash,geo" help:"How a new swarm cuts the crawl space: ${enum}." group:"Swarm:"`
+	LAN       bool          `name:"lan" help:"This swarm is on a local network: connect to members at private addresses. Set by itself when --listen or --join has only private addresses." group:"Swarm:"`
+	Partition string        `default:"hash" enum:"hash,geo" help:"How a new swarm divides the crawl space into slices: ${enum}." group:"Swarm:"`
 	SliceBits int           `default:"12" help:"A new swarm has 2^N slices." group:"Swarm:"`
-	ZoneMax   int           `default:"0" help:"A new swarm splits into zones of at most N members each; 0 = one zone for ever. Idle detection and export do not cross zones yet." group:"Swarm:"`
-	Replicas  int           `default:"3" placeholder:"1..7" help:"How many peers of a new swarm keep each slice." group:"Swarm:"`
-	Orphan    time.Duration `name:"orphan-after" default:"60s" help:"How long a vanished peer keeps its place, and slices that lost most of their replicas wait for them." group:"Swarm:"`
-	Leave     time.Duration `default:"10s" help:"When interrupted, take at most this long to hand this peer's slices over." group:"Swarm:"`
+	ZoneMax   int           `default:"0" help:"A new swarm splits into zones of at most N members each. 0 = always one zone. --until-idle and export do not cross zones yet." group:"Swarm:"`
+	Replicas  int           `default:"3" placeholder:"1..7" help:"Number of peers that keep each slice of a new swarm." group:"Swarm:"`
+	Orphan    time.Duration `name:"orphan-after" default:"60s" help:"How long a peer that is gone keeps its place. Slices that lost most of their replicas wait this long for them." group:"Swarm:"`
+	Leave     time.Duration `default:"10s" help:"When interrupted, hand over this peer's slices to others for at most this long." group:"Swarm:"`
 
-	Seed      []string       `sep:"none" placeholder:"KEY" help:"Crawl this: a key or a URL. Repeatable." group:"Crawl:"`
-	Seeds     string         `placeholder:"FILE" help:"Crawl these: one key or URL a line." group:"Crawl:"`
-	Strict    bool           `help:"Do not start when a line of --seeds is no key; without it, such lines are named and left out." group:"Crawl:"`
-	Delay     time.Duration  `default:"1s" help:"Least gap between two requests to a site." group:"Crawl:"`
-	Contact   string         `placeholder:"MAIL-OR-URL" help:"How site owners reach you; part of the user agent, needed before anything but loopback is crawled." group:"Crawl:"`
+	Seed      []string       `sep:"none" placeholder:"KEY" help:"A key or URL to crawl first. Repeatable." group:"Crawl:"`
+	Seeds     string         `placeholder:"FILE" help:"File of keys or URLs to crawl first, one a line." group:"Crawl:"`
+	Strict    bool           `help:"Do not start when a line of --seeds is not a key. Without this flag, such lines are reported and skipped." group:"Crawl:"`
+	Delay     time.Duration  `default:"1s" help:"Least time between two requests to a site." group:"Crawl:"`
+	Contact   string         `placeholder:"MAIL-OR-URL" help:"How site owners can reach you. It is part of the user agent. Only loopback addresses are crawled without it." group:"Crawl:"`
 	MaxDepth  int            `default:"100" help:"Follow links at most this far from a seed." group:"Crawl:"`
-	Scope     string         `placeholder:"1939..1945" help:"Fetch first what promises to speak of this time: years, months, days, FROM..TO, commas between them." group:"Crawl:"`
-	Revisit   time.Duration  `default:"0" placeholder:"24h" help:"Look at each page again this often, on average, and at those that change more often than at others; 0 = never." group:"Crawl:"`
-	Workers   int            `default:"64" help:"Fetches at once." group:"Crawl:"`
-	AllowNet  []netip.Prefix `sep:"," placeholder:"CIDR" help:"Let the crawler reach this private network. Repeatable." group:"Crawl:"`
-	AllowPort []string       `sep:"," placeholder:"PORT" help:"Let the crawler ask this port below 1024, or a range of them (81,8000-8010); 80, 443 and those from 1024 on need no flag, and ports that browsers refuse are never asked. Repeatable." group:"Crawl:"`
-	Hosts     string         `placeholder:"FILE" help:"Fixed resolver, lines of ADDRESS NAME as in /etc/hosts." group:"Crawl:"`
+	Scope     string         `placeholder:"1939..1945" help:"Fetch pages first that are probably about this time: years, months, days or FROM..TO, separated by commas." group:"Crawl:"`
+	Revisit   time.Duration  `default:"0" placeholder:"24h" help:"Fetch each page again this often on average. Pages that change often are fetched more often than others. 0 = never." group:"Crawl:"`
+	Workers   int            `default:"64" help:"Largest number of fetches at the same time." group:"Crawl:"`
+	AllowNet  []netip.Prefix `sep:"," placeholder:"CIDR" help:"Allow the crawler to reach this private network. Repeatable." group:"Crawl:"`
+	AllowPort []string       `sep:"," placeholder:"PORT" help:"Allow the crawler to use this port below 1024, or a range (81,8000-8010). Ports 80, 443 and those above 1023 need no flag. Ports that browsers refuse are never used. Repeatable." group:"Crawl:"`
+	Hosts     string         `placeholder:"FILE" help:"Resolve names from this file only: lines of ADDRESS NAME, as in /etc/hosts." group:"Crawl:"`
 	FromAddr  netip.Addr     `placeholder:"ADDR" help:"Source address of requests." group:"Crawl:"`
-	Bodies    bool           `default:"true" negatable:"" help:"Keep the headers and bodies of pages, for export as WARC." group:"Crawl:"`
-	UntilIdle time.Duration  `placeholder:"10s" help:"End, with exit 0, when the whole swarm has had nothing to do for this long after its first seed." group:"Crawl:"`
+	Bodies    bool           `default:"true" negatable:"" help:"Store the headers and bodies of pages, for export as WARC." group:"Crawl:"`
+	UntilIdle time.Duration  `placeholder:"10s" help:"End with exit 0 once the whole swarm has had nothing to do for this long. A first seed must have come." group:"Crawl:"`
 
 	accountFlags `embed:""`
 
-	JudgeMemory  size    `default:"512MiB" placeholder:"SIZE" help:"Let pages take at most SIZE of memory while they are read and judged." group:"Your own limits:"`
-	MaxRate      float64 `placeholder:"N" help:"At most N requests a second." group:"Your own limits:"`
+	JudgeMemory  size    `default:"512MiB" placeholder:"SIZE" help:"Largest memory for all pages that are being read and judged." group:"Your own limits:"`
+	MaxRate      float64 `placeholder:"N" help:"Send at most N requests a second." group:"Your own limits:"`
 	MaxBandwidth size    `placeholder:"SIZE" help:"Receive at most SIZE bytes a second (64KB, 2MB)." group:"Your own limits:"`
-	MaxDisk      size    `placeholder:"SIZE" help:"Let the data directory take at most this much of the disk: fetching stops before, and other peers take over." group:"Your own limits:"`
+	MaxDisk      size    `placeholder:"SIZE" help:"Largest size of the data directory. Near it, this peer stops fetching, and other peers take its slices over." group:"Your own limits:"`
 	Hours        string  `placeholder:"22-07" help:"Fetch only between these hours, local time." group:"Your own limits:"`
 }
 

@@ -13,10 +13,10 @@ import (
 type seedCmd struct {
 	client
 	Keys   []string      `arg:"" optional:"" name:"key" help:"Keys or URLs."`
-	Seeds  string        `placeholder:"FILE" help:"More of them, one a line. A line that is no key is refused, and named by its number; the others are taken."`
-	Strict bool          `help:"Take nothing when a line of --seeds is no key."`
-	Again  bool          `help:"Look now at those that are known, too, whatever was planned."`
-	Wait   time.Duration `default:"30s" help:"Go on asking for those whose owner does not answer yet, so long."`
+	Seeds  string        `placeholder:"FILE" help:"File with more keys or URLs, one a line. A line that is not a key is reported with its number; the others are taken."`
+	Strict bool          `help:"Take nothing when a line of --seeds is not a key."`
+	Again  bool          `help:"Fetch keys now that are already known, whatever was planned."`
+	Wait   time.Duration `default:"30s" help:"Keep trying for this long when a key's owner does not answer yet."`
 }
 
 // Help is shown under the usage.

@@ -401,7 +401,7 @@ func (b *Book) weigh(c *choice, class string) {
 		switch n := len(of.flying); {
 		case n > 0 && !of.heard:
 			by := of.flying[0].sent + int64(b.o.Flight)
-			later(by, "first answer", "nothing was heard yet, and a call is on its way", true)
+			later(by, "first answer", "the first call to this server is still under way", true)
 		case n >= MaxOpen:
 			later(of.flying[0].sent+int64(b.o.Flight), "MaxOpen", "too many calls on their way", true)
 		}

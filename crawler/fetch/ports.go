@@ -45,7 +45,7 @@ func portFaults(ranges []PortRange) (errs []error) {
 	for _, r := range ranges {
 		for p := int(r.First); p <= int(r.Last); p++ {
 			if r.First == r.Last && partition.BadPort(uint16(p)) {
-				errs = append(errs, fmt.Errorf("fetch: port %d is of another service than the web and is never asked",
+				errs = append(errs, fmt.Errorf("fetch: port %d belongs to another service than the web and is never used",
 					p))
 			}
 		}

@@ -201,7 +201,7 @@ func (x *exchange) got(conn net.Conn) {
 }
 
 // errStale ends a connection to an address whose turn was not taken; the transport then dials the one that was.
-var errStale = errors.New("connected to another address than the one whose turn it is")
+var errStale = errors.New("connected to another address than the one with the host lease")
 
 // failed is what ended a request without an answer.
 func (x *exchange) failed(ctx context.Context, err error) error {
@@ -217,4 +217,4 @@ func (x *exchange) failed(ctx context.Context, err error) error {
 }
 
 // errNobody is of an address where a dial that was given all its time found nobody, and none in its turn.
-var errNobody = errors.New("nobody answers at its address")
+var errNobody = errors.New("no peer answers at its address")

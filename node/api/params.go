@@ -36,7 +36,7 @@ type queryParams struct {
 	Limit   string `query:"limit" doc:"hits to return, 1 to 1000, 10 when absent"`
 	Cursor  string `query:"cursor" doc:"cursor of the last answer: go on after it"`
 	Unfold  string `query:"unfold" doc:"true: copies of a hit are hits themselves, not listed under it"`
-	Timeout string `query:"timeout" doc:"how long other peers are waited for, as 500ms or 2s, at most 25s; who has not answered then is named as missing"`
+	Timeout string `query:"timeout" doc:"how long to wait for other peers, for example 500ms or 2s; at most 25s. The answer names peers that were too late as missing"`
 }
 
 type exportParams struct {

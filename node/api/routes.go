@@ -92,7 +92,7 @@ func (s *Server) routes(version string) {
 			a.Gaps, a.Missing = list(a.Gaps), list(a.Missing)
 			return a, err
 		})
-	get(s, "overrides", "How the judge of the community stands against what persons said",
+	get(s, "overrides", "Where the judge of the community agrees with decisions by hand, and where not",
 		func(ctx context.Context, _ *none) (Mistakes, error) {
 			m, err := p.Mistakes(ctx)
 			m.Mistakes, m.Missing = list(m.Mistakes), list(m.Missing)

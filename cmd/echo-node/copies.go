@@ -97,9 +97,10 @@ func printGroup(w io.Writer, s shown) {
 		say(w, "group  not known: %s\n", oneLine(s.NoGroup))
 	case s.Group == nil || s.Group.Why != "":
 	case len(s.Group.Members) == 0:
-		fmt.Fprintln(w, "group  none says the same")
+		fmt.Fprintln(w, "group  no other text says the same")
 	default:
 		m := s.Group.Members[0]
-		say(w, "group  %s: %d texts, the representative is %s\n", s.Group.Group, len(s.Group.Members), address(m.Key, m.Post))
+		say(w, "group  %s: %d texts, the representative is %s\n", s.Group.Group, len(s.Group.Members),
+			address(m.Key, m.Post))
 	}
 }

@@ -18,10 +18,10 @@ func (langCmd) Help() string {
   echo-node focus lang --person < posts.tsv
 
 For each line of input, the output is {lang, confidence, scores}.
-lang        pt-PT, pt-BR, es, gl, en, fr, it or other; pt for Portuguese of either variety; und
-            when the text is too short to tell
-confidence  the probability that lang is right
-scores      the probabilities of the eight languages
+  lang        pt-PT, pt-BR, es, gl, en, fr, it or other; pt for Portuguese of either
+              variety; und when the text is too short to tell
+  confidence  the probability that lang is right
+  scores      the probabilities of the eight languages
 
 With --person, the output is {id, lang, confidence, shares}. shares has the part of the texts in
 each language. lang is the main one; English is set aside when another has at least a fifth.

@@ -23,13 +23,15 @@ func (placeCmd) Help() string {
 A line of input is the location field of a profile: a town, a nickname, a flag, a time zone, coordinates
 (ÜT: 38.7,-9.1), several places, a joke. The output has a line for each, in the same order:
   {"place","country","admin1","lat","lon","cell","confidence","candidates"}
-place      the name in GeoNames; null when unknown, and then only candidates may have a value
-country    ISO 3166-1 code
-admin1     first division: a district of Portugal, a state; null for a country
-lat, lon   degrees
-cell       token of the S2 cell of level 7 around the place
-confidence 0 to 1; below 0.5 no place is given
-candidates what the text may mean, most likely first, at most 5; also when place is null (Lagos is in Nigeria and Portugal)
+  place      the name in GeoNames; null when unknown, and then only candidates
+             may have a value
+  country    ISO 3166-1 code
+  admin1     first division: a district of Portugal, a state; null for a country
+  lat, lon   degrees
+  cell       token of the S2 cell of level 7 around the place
+  confidence 0 to 1; below 0.5 no place is given
+  candidates what the text may mean, most likely first, at most 5; also when
+             place is null (Lagos is in Nigeria and Portugal)
 Of two places with only / or & between them, the first counts. After an arrow, "vivo em" or "based" comes the place that counts.
 It works offline. Place names: GeoNames (https://www.geonames.org), CC BY 4.0.`
 }

@@ -123,7 +123,8 @@ func judgeWaking(all []crawltest.Visit, sleeper netip.Addr, stopped, woke time.T
 			}
 			asked[v.Site] = append(asked[v.Site], before)
 			if slices.Contains(asked[v.Site], v.From) || lost[v.Site] && before == sleeper {
-				faults = append(faults, fmt.Sprintf("site %d is asked by %s after %s: two owners", v.Site, v.From, before))
+				faults = append(faults, fmt.Sprintf("site %d is asked by %s after %s: two owners", v.Site, v.From,
+					before))
 			}
 		}
 	}
@@ -157,7 +158,8 @@ func TestJudgeWaking(t *testing.T) {
 		var all []crawltest.Visit
 		add := func(at time.Time, peers []int) {
 			for i, p := range peers {
-				all = append(all, crawltest.Visit{Site: 7, From: from(p), At: at.Add(time.Duration(i+1) * time.Second)})
+				all = append(all,
+					crawltest.Visit{Site: 7, From: from(p), At: at.Add(time.Duration(i+1) * time.Second)})
 			}
 		}
 		add(start, test.first)

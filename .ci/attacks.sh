@@ -21,7 +21,7 @@ what was learned is believed after a restart|node|TestAttackPoisonedDirectory
 a member has every row dropped|node|TestAttackMemberDrops
 an announced address is dialled for hours|dht|TestAttackVictimAddress
 streams of strangers stop every lease|dht|TestAttackSlowStreams
-a member replaces a record by unite|node|TestAttackUnitePoison
+a member replaces a record by reconcile|node|TestAttackReconcilePoison
 a stranger overrides in the operator's name|node|TestAttackStrangerOverrules
 a stranger reads every record|node|TestAttackStrangerReads
 the second address is asked without a turn|crawler/fetch|TestAttackSecondAddress

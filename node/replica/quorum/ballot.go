@@ -7,8 +7,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Proposal asks a replica of Base to accept Next as its successor under Ballot;
-// as a Prepare, Next is unset.
+// Proposal asks a replica of Base to accept Next as the successor of Base under Ballot. In a
+// Prepare request, Next is unset.
 type Proposal struct {
 	Slice  partition.Slice
 	Base   ReplicaSet
@@ -16,30 +16,31 @@ type Proposal struct {
 	Next   ReplicaSet
 }
 
-// Promise answers a Prepare or an Accept.
+// Promise is the response to a Prepare or an Accept request.
 type Promise struct {
 	Slice    partition.Slice
-	By       string // the replica that answers
+	By       string // the replica that responds
 	OK       bool
-	Promised Ballot        // when not OK: to somebody else
-	Leased   time.Duration // when not OK: how much longer to the owner; > 0
-	Newer    *ReplicaSet   // when not OK: Base has a successor already
-	// To a Prepare that is OK: what was accepted before, and this replica's copy.
+	Promised Ballot        // when not OK: the ballot already promised to another peer
+	Leased   time.Duration // when not OK: how long the owner's lease still lasts; > 0
+	Newer    *ReplicaSet   // when not OK: the known successor of Base
+	// In the response to a Prepare that is OK: what this replica accepted before, and the state
+	// of its copy.
 	Accepted Ballot
 	Proposal ReplicaSet
 	Copied   bool
-	Head     uint64 // of its log, as far as it is also Base's; or UnknownHead
+	Head     uint64 // of its log, as far as Base shares it; or UnknownHead
 }
 
-// UnknownHead is the Head of a copy so old that Base does not say how much of it
-// is also Base's: it may have all that was acknowledged.
+// UnknownHead is the Head of a copy that is too old for Base to say how much of it they share.
+// The copy may contain everything that was acknowledged.
 const UnknownHead = 1<<64 - 1
 
-// maxBallot is the highest that counts: there is always one above.
+// maxBallot is the highest ballot number that counts, so a higher number always exists.
 const maxBallot = 1 << 62
 
-// Prepare answers a candidate. From an OK on, this replica takes nothing from
-// the owner of Base any more (Follows).
+// Prepare answers a candidate. After a response that is OK, this replica takes nothing more
+// from the owner of Base (see Follows).
 func (m *Machine) Prepare(p Proposal, now time.Time) Promise {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +62,7 @@ func (m *Machine) Prepare(p Proposal, now time.Time) Promise {
 	return out
 }
 
-// Accept answers a proposal.
+// Accept responds to a proposal.
 func (m *Machine) Accept(p Proposal, now time.Time) Promise {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +82,7 @@ func (m *Machine) Accept(p Proposal, now time.Time) Promise {
 	return out
 }
 
-// consider is what Prepare and Accept have in common.
+// consider does the checks that Prepare and Accept share.
 func (m *Machine) consider(p Proposal, now time.Time) (int, Promise) {
 	out := Promise{Slice: p.Slice, By: m.self}
 	i, ok := m.index[p.Slice]
@@ -108,7 +109,8 @@ func (m *Machine) consider(p Proposal, now time.Time) (int, Promise) {
 	return i, out
 }
 
-// aligned is up to where this peer's copy of slice i is that of its ReplicaSet.
+// aligned returns the position up to which this peer's copy of slice i agrees with the log of
+// the slice's ReplicaSet. ok is false when there is no such copy.
 func (m *Machine) aligned(i int) (uint64, bool) {
 	sl := &m.slots[i]
 	if !sl.copied.of(sl.set) {
@@ -117,10 +119,11 @@ func (m *Machine) aligned(i int) (uint64, bool) {
 	return sl.set.common(sl.copied.Gen, m.head(m.slices[i]))
 }
 
-// Propose begins, as the owner, the change of s to the given owner and replicas.
-// The slice must be sealed and all that was acknowledged be at its new replicas.
-// The proposal is this peer's own acceptance, to be made durable and then sent;
-// nothing is acted on in s until it is decided. false when it cannot be.
+// Propose starts, at the owner, the change of s to the given owner and replicas. The slice must
+// be sealed, and its new replicas must have everything that was acknowledged. The returned
+// Proposal is also this peer's own acceptance: the caller makes it durable and then sends it.
+// This peer does not act in s until the proposal is decided. Propose returns false when the
+// change cannot be proposed.
 func (m *Machine) Propose(s partition.Slice, owner string, replicas []string) (Proposal, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,8 +149,8 @@ func (m *Machine) Propose(s partition.Slice, owner string, replicas []string) (P
 	return Proposal{s, sl.set, b, next}, true
 }
 
-// Unfinished are the proposals that this peer made as owner and that are not
-// decided: they are sent again, as they are, until they are.
+// Unfinished returns the proposals that this peer made as owner and that are not decided. The
+// caller sends them again, unchanged, until they are decided.
 func (m *Machine) Unfinished() []Proposal {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -161,8 +164,8 @@ func (m *Machine) Unfinished() []Proposal {
 	return out
 }
 
-// Campaign is a Prepare with a higher ballot than this peer has seen, of itself
-// for s. false when it keeps no whole copy, which no owner can do without.
+// Campaign returns a Prepare of this peer for s, with a higher ballot than any it has seen. It
+// returns false when this peer has no whole copy, which an owner needs.
 func (m *Machine) Campaign(s partition.Slice) (Proposal, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -177,8 +180,8 @@ func (m *Machine) Campaign(s partition.Slice) (Proposal, bool) {
 	return Proposal{Slice: s, Base: sl.set, Ballot: Ballot{max(sl.promised.N, sl.seen, 1) + 1, m.self}}, true
 }
 
-// Free says whether this replica's own promise to p can be given: no lease that
-// it granted or holds stands against it.
+// Free reports whether this replica may give its own promise for p: no lease that it granted or
+// holds prevents that.
 func (m *Machine) Free(p Proposal, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,19 +189,20 @@ func (m *Machine) Free(p Proposal, now time.Time) bool {
 	return out.OK
 }
 
-// Refused notes the ballot that a replica of s has promised to instead of this
-// peer's: the next Campaign goes above it.
+// Refused records the ballot that a replica of s promised to another peer. The next Campaign
+// uses a higher ballot.
 func (m *Machine) Refused(s partition.Slice, b Ballot) {
 	if b.N >= maxBallot {
-		return // nobody promises that
+		return // no honest replica promises such a ballot
 	}
 	m.flag(s, func(sl *slot) { sl.seen = max(sl.seen, b.N) })
 }
 
-// Choose takes the promises that a Prepare got, this peer's own among them, one
-// of each replica, and says what may be proposed. The owner is to be who has the longest log of those
-// that promised: this peer, or another, which then need not campaign against it.
-// false: no majority, or none of those whose copies can be compared.
+// Choose takes the promises that a Prepare received, one per replica and with this peer's own,
+// and returns what may be proposed. The new owner is the replica with the longest log among
+// those that promised. That is this peer, or another one, which then need not campaign against
+// this one. Choose returns false when there is no majority, or no majority of copies that can
+// be compared.
 func (m *Machine) Choose(p Proposal, promises []Promise) (Proposal, bool) {
 	head, whole, ok := m.headOf(p)
 	if !ok {
@@ -225,7 +229,7 @@ func (m *Machine) Choose(p Proposal, promises []Promise) (Proposal, bool) {
 	if n < p.Base.Quorum() {
 		return p, false
 	}
-	if best.Accepted.N > 0 { // may have been decided
+	if best.Accepted.N > 0 { // this proposal may have been decided
 		p.Next = best.Proposal
 		return p, true
 	}
@@ -236,8 +240,9 @@ func (m *Machine) Choose(p Proposal, promises []Promise) (Proposal, bool) {
 	return p, true
 }
 
-// headOf is up to where this peer's copy is that of p.Base. whole says that all
-// that was ever acknowledged is in it, as in its owner's who has written nothing else.
+// headOf returns the position up to which this peer's copy agrees with the log of p.Base. whole
+// reports that the copy contains everything that was ever acknowledged, as at an owner of
+// p.Base that has written under no other ReplicaSet.
 func (m *Machine) headOf(p Proposal) (head uint64, whole, ok bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -249,8 +254,8 @@ func (m *Machine) headOf(p Proposal) (head uint64, whole, ok bool) {
 	return head, p.Base.Owner == m.self && m.slots[i].copied == copyOf(p.Base), ok
 }
 
-// Decided says whether a majority of the replicas of p.Base accepted p; by are
-// those that did.
+// Decided reports whether a majority of the replicas of p.Base accepted p. by lists the
+// replicas that accepted it.
 func (p Proposal) Decided(by []string) bool {
 	n := 0
 	for _, k := range p.Base.Replicas {

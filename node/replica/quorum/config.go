@@ -14,40 +14,39 @@ import (
 
 // Limits of a ReplicaSet.
 const (
-	MaxReplicas = 7  // as partition.Charter.Replicas
-	MaxStarts   = 32 // generations back that a replica can follow on from without a snapshot
+	MaxReplicas = 7  // like partition.Charter.Replicas
+	MaxStarts   = 32 // how many generations old a copy may be and still follow without a snapshot
 	maxID       = 128
 	MaxGen      = 1 << 40 // generations of a fork
 	MaxEpoch    = 1 << 32 // adoptions of a slice
-	// MaxGenStep and MaxEpochStep are the most that a word of another peer moves
-	// what is known here: who was away for longer than that many changes of a slice
-	// needs a new data directory.
+	// MaxGenStep and MaxEpochStep limit how far a statement of another peer moves what is known
+	// here. A peer that was away for more changes of a slice needs a new data directory.
 	MaxGenStep   = 1 << 20
 	MaxEpochStep = 1 << 10
 )
 
-// Start is where the log of a generation begins: after Pos.
+// Start says where the log of a generation begins: after Pos.
 type Start struct {
 	Gen uint64 `json:"g"`
 	Pos uint64 `json:"p"`
 }
 
-// ReplicaSet says who keeps a slice. ReplicaSets of one slice are totally ordered by
-// (Epoch, Fork, Gen); two with the same three are the same ReplicaSet.
+// ReplicaSet names the replicas and the owner of a slice. ReplicaSets of one slice are totally
+// ordered by (Epoch, Fork, Gen). Two with the same three values are the same.
 type ReplicaSet struct {
 	Epoch    uint64   `json:"e,omitempty"` // counts adoptions of an orphan
-	Fork     string   `json:"f,omitempty"` // who adopted it
+	Fork     string   `json:"f,omitempty"` // the peer that adopted it
 	Gen      uint64   `json:"n"`           // counts agreed changes since
 	Owner    string   `json:"o"`           // one of Replicas
 	Replicas []string `json:"k"`
-	Starts   []Start  `json:"s,omitempty"` // ascending by Gen, this generation's last
-	// Heard is not agreed. It is one more than the generation at which the peer that
-	// knows this ReplicaSet entered its fork by hearsay, 0 if it never did: the word of
-	// that peer counts only with those who know that generation. See hear.go.
+	Starts   []Start  `json:"s,omitempty"` // ascending by Gen; this generation is the last
+	// Heard is not agreed. It is one more than the generation at which the peer that knows this
+	// ReplicaSet entered its fork by hearsay. It is 0 if the peer never did. The peer's
+	// statement counts only with peers that know that generation. See hear.go.
 	Heard uint64 `json:"h,omitempty"`
 }
 
-// First is the ReplicaSet that every slice begins with.
+// First returns the ReplicaSet that every slice begins with.
 func First(founder string) ReplicaSet {
 	return ReplicaSet{Owner: founder, Replicas: []string{founder}}
 }
@@ -63,18 +62,18 @@ func (c ReplicaSet) Compare(d ReplicaSet) int {
 	return cmp.Compare(c.Gen, d.Gen)
 }
 
-// SameFork says whether two ReplicaSets are of one chain.
+// SameFork reports whether two ReplicaSets belong to the same chain.
 func (c ReplicaSet) SameFork(d ReplicaSet) bool { return c.Epoch == d.Epoch && c.Fork == d.Fork }
 
-// Has says whether id keeps.
+// Has reports whether id is a replica.
 func (c ReplicaSet) Has(id string) bool { return slices.Contains(c.Replicas, id) }
 
-// Quorum is the size of a majority of the replicas.
+// Quorum returns the size of a majority of the replicas.
 func (c ReplicaSet) Quorum() int { return len(c.Replicas)/2 + 1 }
 
-// Next is the successor of c with the given owner and replicas, whose log begins
-// after head. That may be below where c's own began, when its owner died with
-// what nobody else had: then no earlier log is the successor's above head either.
+// Next returns the successor of c with the given owner and replicas. Its log begins after head.
+// head may be below the start of c's own log: c's owner may have died with entries that no
+// other replica had. Then no earlier log is shared above head either.
 func (c ReplicaSet) Next(owner string, replicas []string, head uint64) ReplicaSet {
 	starts := append(slices.Clone(c.Starts), Start{c.Gen + 1, head})
 	for i := range starts {
@@ -87,14 +86,14 @@ func (c ReplicaSet) Next(owner string, replicas []string, head uint64) ReplicaSe
 		Starts: starts}
 }
 
-// Adopted is the ReplicaSet by which id adopts the orphan c alone. Of an Epoch of
-// MaxEpoch it is one that Validate refuses: Machine.Adopt then leaves the slice.
+// Adopted returns the ReplicaSet with which id alone adopts the orphan c. If c has Epoch
+// MaxEpoch, Validate refuses the result, and Machine.Adopt leaves the slice as it is.
 func (c ReplicaSet) Adopted(id string, head uint64) ReplicaSet {
 	return ReplicaSet{Epoch: c.Epoch + 1, Fork: id, Owner: id, Replicas: []string{id}, Starts: []Start{{0, head}}}
 }
 
-// common is up to where the log of generation gen, of the same fork, is also
-// the log of c: pos or less. false when c no longer knows.
+// common returns the position, at most pos, up to which the log of generation gen of the same
+// fork is also the log of c. It returns false when c no longer knows that.
 func (c ReplicaSet) common(gen, pos uint64) (uint64, bool) {
 	if gen > c.Gen {
 		return 0, false
@@ -110,14 +109,14 @@ func (c ReplicaSet) common(gen, pos uint64) (uint64, bool) {
 	return 0, false
 }
 
-// same says whether c and d are one ReplicaSet. Of those that were agreed it is enough
-// that Compare says so; who lies can give a name to another.
+// same reports whether c and d are one ReplicaSet. For agreed ReplicaSets Compare is enough,
+// but a lying peer can reuse the (Epoch, Fork, Gen) of another ReplicaSet.
 func (c ReplicaSet) same(d ReplicaSet) bool {
 	return c.Compare(d) == 0 && c.Owner == d.Owner && slices.Equal(c.Replicas, d.Replicas)
 }
 
-// hash is of what makes c this ReplicaSet of that slice, and of what it says: a lie
-// does not pass for the ReplicaSet whose name it has.
+// hash covers the slice, the order of c (Epoch, Fork, Gen) and its content. So a false
+// ReplicaSet does not pass for the real one with the same (Epoch, Fork, Gen).
 func (c ReplicaSet) hash(s partition.Slice) uint64 {
 	b := make([]byte, 0, 24+len(c.Fork))
 	b = binary.BigEndian.AppendUint64(b, uint64(s))
@@ -130,7 +129,7 @@ func (c ReplicaSet) hash(s partition.Slice) uint64 {
 	return xxhash.Sum64(b)
 }
 
-// Validate refuses what no peer makes.
+// Validate returns an error for a ReplicaSet that no correct peer can produce.
 func (c ReplicaSet) Validate() error {
 	switch {
 	case len(c.Replicas) == 0 || len(c.Replicas) > MaxReplicas:
@@ -165,8 +164,8 @@ func (c ReplicaSet) Validate() error {
 	return nil
 }
 
-// follows says why d cannot be what c became: a later generation of its fork,
-// or what came of the slice after it was adopted. Both are valid.
+// follows returns an error when d cannot be what c became. Allowed are a later generation of
+// c's fork, and a ReplicaSet after an adoption. Both arguments are valid.
 func (c ReplicaSet) follows(d ReplicaSet) error {
 	switch {
 	case d.Epoch < c.Epoch || d.SameFork(c) && d.Gen < c.Gen:
@@ -193,15 +192,15 @@ func (c ReplicaSet) follows(d ReplicaSet) error {
 	return nil
 }
 
-// counts says whether the word of a replica of c that d is in force counts with
-// one who knows c: it does not if that replica has d itself from hearsay.
+// counts reports whether a replica's statement that d is in force counts for a peer that knows
+// c. It does not count if that replica itself has d from hearsay.
 func (c ReplicaSet) counts(d ReplicaSet) bool {
 	return d.Heard == 0 || d.SameFork(c) && d.Heard <= c.Gen+1
 }
 
-// Ballot orders the proposals for one successor. The zero Ballot is none.
+// Ballot orders the proposals for one successor. The zero Ballot means none.
 type Ballot struct {
-	N  uint64 `json:"n"` // 1 is the present owner's alone
+	N  uint64 `json:"n"` // 1 is reserved for the present owner
 	By string `json:"b"`
 }
 

@@ -70,8 +70,8 @@ func TestConfigCompare(t *testing.T) {
 	}
 }
 
-// history is a chain of generations as they can happen: who had which part of
-// which log is followed letter by letter.
+// history is a chain of generations that can really happen. It records every log entry that
+// each generation had.
 type history struct {
 	chain []ReplicaSet
 	logs  [][]int // of each generation, at its end
@@ -88,8 +88,8 @@ func histories() *rapid.Generator[history] {
 				log = append(slices.Clip(log), id)
 			}
 			h.logs = append(h.logs, log)
-			// The successor has what was acknowledged, and that may be less than
-			// where this generation began: its owner may have died at once.
+			// The successor has everything that was acknowledged. That may be less than where
+			// this generation began: its owner may have died at once.
 			head := rapid.IntRange(0, len(log)).Draw(t, "head")
 			log = log[:head:head]
 			h.chain = append(h.chain, h.chain[len(h.chain)-1].Next("a", []string{"a"}, uint64(head)))
@@ -99,8 +99,8 @@ func histories() *rapid.Generator[history] {
 	})
 }
 
-// TestCommon: what a copy of an earlier generation has in common with a later
-// one is never overstated, and is known for MaxStarts generations back.
+// TestCommon checks that common never overstates what a copy of an earlier generation shares
+// with a later one, and knows the answer for MaxStarts generations back.
 func TestCommon(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := histories().Draw(t, "history")
@@ -137,7 +137,7 @@ func model3() *Machine {
 		Head: func(partition.Slice) uint64 { return 0 }})
 }
 
-// FuzzLoad: whatever a row says, it is refused or comes back as it was.
+// FuzzLoad checks that any row is either refused or comes back unchanged.
 func FuzzLoad(f *testing.F) {
 	f.Add([]byte(`{"v":1,"c":{"n":0,"o":"a","k":["a"]},"r":{"h":true}}`))
 	f.Add([]byte(`{"v":1,"c":{"e":1,"f":"b","n":7,"o":"b","k":["b","a"],"s":[{"g":6,"p":3},{"g":7,"p":9}]},"p":{"n":3,"b":"a"},"a":{"n":3,"b":"a"},"x":{"e":1,"f":"b","n":8,"o":"a","k":["a"]},"r":{}}`))

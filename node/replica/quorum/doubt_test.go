@@ -8,16 +8,16 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// saysOn repeats the word of from that c is in force for longer than denyFor.
+// saysOn repeats the statement of from that c is in force for longer than denyFor.
 func saysOn(m *Machine, from string, c ReplicaSet) {
 	for at := began; at.Before(began.Add(denyFor + 2*time.Second)); at = at.Add(time.Second) {
 		m.Hear(from, at, SliceReplicas{1, c})
 	}
 }
 
-// TestCopyReconciledBefore: a copy of another fork is forgotten only for an answer about
-// that very copy. What is known may go from one fork to another and back while the
-// answer is under way, and the copy that is here then is not the one that was sent.
+// TestCopyReconciledBefore checks that a copy of another fork is forgotten only after a
+// response about that very copy. While the response is under way, the known ReplicaSet may go
+// to another fork and back. The copy that is here then is not the copy that was sent.
 func TestCopyReconciledBefore(t *testing.T) {
 	base := abc()
 	winner := base.Adopted("c", 5)
@@ -28,8 +28,9 @@ func TestCopyReconciledBefore(t *testing.T) {
 	if !m.Adopt(1, winner) { // something new is written to its copy
 		t.Fatal("did not adopt")
 	}
-	m.Hear("a", began, SliceReplicas{1, base.Next("a", base.Replicas[:2], 6)}) // what was agreed wins,
-	m.take(0, winner, []ReplicaSet{base})                                      // and is left again
+	// the agreed ReplicaSet wins,
+	m.Hear("a", began, SliceReplicas{1, base.Next("a", base.Replicas[:2], 6)})
+	m.take(0, winner, []ReplicaSet{base}) // and is left again
 	if !slices.Equal(m.Diverged(), []partition.Slice{1}) {
 		t.Fatal("no diverged copy")
 	}
@@ -44,14 +45,14 @@ func TestCopyReconciledBefore(t *testing.T) {
 	}
 }
 
-// TestForkInForceAgain: an old word that comes late tells that a fork was left. Once
-// who had it alone says otherwise, the word of others about it counts again.
+// TestForkInForceAgain checks what happens when a late, old statement says that a fork was
+// left. Once the fork's only replica says otherwise, others' statements about it count again.
 func TestForkInForceAgain(t *testing.T) {
 	base := abc()
 	adopted := base.Adopted("a", 5)
 	m := knows("r", base)
 	m.Hear("a", began, SliceReplicas{1, adopted})
-	m.Hear("a", began, SliceReplicas{1, base}) // said before it adopted
+	m.Hear("a", began, SliceReplicas{1, base}) // sent before a adopted the slice
 	if !m.ReplicaSet(1).same(base) {
 		t.Fatalf("knows %+v", m.ReplicaSet(1))
 	}
@@ -59,7 +60,7 @@ func TestForkInForceAgain(t *testing.T) {
 	if !m.ReplicaSet(1).same(base) {
 		t.Fatal("a fork that was left is believed from another")
 	}
-	next := base.Next("b", []string{"b", "c"}, 6) // which a keeps no more
+	next := base.Next("b", []string{"b", "c"}, 6) // a is no replica of it
 	m.Hear("b", began, SliceReplicas{1, next})
 	m.Hear("a", began, SliceReplicas{1, adopted})
 	if m.Hear("b", began, SliceReplicas{1, adopted}); !m.ReplicaSet(1).same(adopted) {
@@ -67,8 +68,8 @@ func TestForkInForceAgain(t *testing.T) {
 	}
 }
 
-// TestDeserter: of two replicas one believed hearsay when the other seemed gone. When
-// that is back and says that nothing was left, it counts on the one that left.
+// TestDeserter has two replicas; one believed hearsay when the other seemed gone. When the
+// other is back and says that nothing was left, it counts on the one that left.
 func TestDeserter(t *testing.T) {
 	base := ReplicaSet{Gen: 3, Owner: "a", Replicas: []string{"a", "b"}, Starts: []Start{{3, 5}}}
 	fork := base.Adopted("c", 5)
@@ -83,15 +84,15 @@ func TestDeserter(t *testing.T) {
 	if saysOn(m, "b", base); !m.ReplicaSet(1).same(base) {
 		t.Errorf("knows %+v", m.ReplicaSet(1))
 	}
-	m = knows("a", base) // who adopted the slice itself keeps the fork
+	m = knows("a", base) // the peer that adopted the slice keeps the fork
 	m.Adopt(1, base)
 	if saysOn(m, "b", base); m.ReplicaSet(1).Fork != "a" {
 		t.Errorf("gave up what it adopted: %+v", m.ReplicaSet(1))
 	}
 }
 
-// TestReplicasElsewhere: the replicas of what was left went to another fork together.
-// They are followed there, though it is the lower one, but not for hearsay.
+// TestReplicasElsewhere checks that a peer follows the replicas of a ReplicaSet that was left
+// to another fork, though that fork is lower. It does not do so for hearsay.
 func TestReplicasElsewhere(t *testing.T) {
 	base := ReplicaSet{Gen: 2, Owner: "a", Replicas: []string{"c", "a"}, Starts: []Start{{2, 5}}}
 	mine := ReplicaSet{Epoch: 1, Fork: "c", Gen: 2, Owner: "b", Replicas: []string{"b"}, Starts: []Start{{2, 5}}}

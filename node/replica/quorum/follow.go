@@ -7,20 +7,21 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Progress is how a replica stands to a chunk of log that a peer replicates.
+// Progress says whether a replica can take a log chunk that a peer replicates.
 type Progress struct {
 	OK       bool
 	Newer    *ReplicaSet // the replicator's ReplicaSet is old
-	Behind   bool        // the replicator's ReplicaSet is newer than what is known here
-	Diverged bool        // a copy of another fork is here, to be reconciled first
-	Whole    bool        // a whole copy is here; else a snapshot is needed
-	Cut      bool        // first cut the log above Head, which a dead generation wrote, and note it (Machine.Copied)
-	Head     uint64      // where the copy stands in the replicator's log
+	Behind   bool        // the replicator's ReplicaSet is newer than the one known here
+	Diverged bool        // this peer has a copy of another fork, which must be reconciled first
+	Whole    bool        // this peer has a whole copy; otherwise it needs a snapshot
+	// first cut what a dead generation wrote above Head, then call Machine.Copied
+	Cut  bool
+	Head uint64 // the copy's position in the replicator's log
 }
 
-// Follows says whether this peer may take what from replicates of s under the ReplicaSet
-// that is called (epoch, fork, gen) of c. A peer that is no replica takes it as
-// well: it is about to be one.
+// Follows reports whether this peer may take what the peer from replicates of s under the
+// ReplicaSet with the (Epoch, Fork, Gen) of c. A peer that is not a replica may take it as
+// well, because it is about to become one.
 func (m *Machine) Follows(s partition.Slice, from string, c ReplicaSet) Progress {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -45,15 +46,15 @@ func (m *Machine) Follows(s partition.Slice, from string, c ReplicaSet) Progress
 	}
 	if head, whole := m.aligned(i); whole {
 		out.Whole, out.Head = true, head
-		// The copy is of an earlier generation until that is noted: what is written
-		// above Head before would be taken for that generation's.
+		// Until Copied is called, the copy belongs to an earlier generation. Entries written
+		// above Head before that would count as that generation's.
 		out.Cut = head < m.head(s) || sl.copied.Gen != sl.set.Gen
 	}
 	return out
 }
 
-// Copied notes that this peer's copy of s is, from its log's head on, that of
-// the newest ReplicaSet: after a snapshot, a cut, or as a new owner.
+// Copied records that this peer's copy of s belongs to the newest ReplicaSet from its log's
+// head on. The caller calls it after a snapshot, after a cut, or as a new owner.
 func (m *Machine) Copied(s partition.Slice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,11 +68,11 @@ func (m *Machine) Copied(s partition.Slice) {
 	}
 }
 
-// Fed notes that s was replicated to this peer at now.
+// Fed records that the owner replicated s to this peer at now.
 func (m *Machine) Fed(s partition.Slice, now time.Time) { m.flag(s, func(sl *slot) { sl.fed = now }) }
 
-// Uncut lists the owned slices whose log has to be cut here before they are
-// acted in, with the position to cut at: it is what an earlier generation wrote.
+// Uncut returns the owned slices whose log must be cut here before this peer acts in them, with
+// the position to cut at. An earlier generation wrote what is above it.
 func (m *Machine) Uncut() map[partition.Slice]uint64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -90,11 +91,11 @@ func (m *Machine) Uncut() map[partition.Slice]uint64 {
 	return out
 }
 
-// Lost lists the slices kept here that need a new owner, whose lease has run out
-// at this replica at least wait(slice, ReplicaSet) ago. A slice that this peer owns
-// and could not act in for that long, or that a replica does not follow, is
-// listed too: it campaigns for itself, as others may have made promises that
-// they do not fulfil. Of such a one wait is told that it is spurned.
+// Lost lists the slices kept here that need a new owner. The owner's lease from this replica
+// ran out at least wait(slice, ReplicaSet) ago. The list also contains slices that this peer
+// owns and could not act in for that long, or that a replica refuses to follow. This peer then
+// campaigns for itself, because others may have made promises that they do not fulfil. For a
+// slice that a replica refuses, wait gets spurned = true.
 func (m *Machine) Lost(now time.Time,
 	wait func(s partition.Slice, c ReplicaSet, spurned bool) time.Duration) []partition.Slice {
 	m.mu.Lock()
@@ -114,8 +115,8 @@ func (m *Machine) Lost(now time.Time,
 		spurned := false
 		if sl.set.Owner == m.self {
 			spurned = m.spurned(i, now)
-			// A hand-over that waits for who does not follow is no excuse: it is
-			// begun again and again, and nothing is acknowledged meanwhile.
+			// A hand-over that waits for a replica that does not follow is no excuse: it starts
+			// again and again, and nothing is acknowledged meanwhile.
 			if !spurned && (m.acts(i, now) || sl.sealed && sl.accepted.N == 0) {
 				sl.idle = time.Time{}
 				return false
@@ -129,7 +130,7 @@ func (m *Machine) Lost(now time.Time,
 	})
 }
 
-// spurned says whether a replica that leases slices to this peer refuses slice i.
+// spurned reports whether a replica that leases slices to this peer refuses slice i.
 func (m *Machine) spurned(i int, now time.Time) bool {
 	for _, k := range m.slots[i].set.Replicas {
 		if h, ok := m.held[k]; ok && before(now, h.until) && h.refused[m.slices[i]] {
@@ -139,9 +140,9 @@ func (m *Machine) spurned(i int, now time.Time) bool {
 	return false
 }
 
-// Bereft lists the slices that this peer has owned for wait without a copy, as it
-// gave its copy up for another fork and came back. It holds up everybody else, so
-// it is to adopt them: whoever has a copy reconciles it with what is here.
+// Bereft lists the slices that this peer has owned for at least wait without a copy. It gave
+// its copy up for another fork and came back. Meanwhile no other peer can act, so this peer
+// must adopt them. Peers that have a copy reconcile it with what is here.
 func (m *Machine) Bereft(now time.Time, wait time.Duration) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,9 +159,9 @@ func (m *Machine) Bereft(now time.Time, wait time.Duration) []partition.Slice {
 	})
 }
 
-// Adopt makes this peer the only replica of an orphan, in a new fork, with what
-// it has of the slice. The caller knows that its replicas are gone. false when
-// the ReplicaSet is not base any more.
+// Adopt makes this peer the only replica of an orphan, in a new fork, with the rows it has. The
+// caller knows that the slice's replicas are gone. Adopt returns false when base is not the
+// present ReplicaSet any more.
 func (m *Machine) Adopt(s partition.Slice, base ReplicaSet) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,10 +169,10 @@ func (m *Machine) Adopt(s partition.Slice, base ReplicaSet) bool {
 	if !ok || m.slots[i].set.Compare(base) != 0 {
 		return false
 	}
-	// A fork that it began and left is another than the one that it begins now.
+	// The new fork must differ from every fork that this peer began before and left.
 	base.Epoch = max(base.Epoch, m.slots[i].adopted)
-	// What is here is reconciled by being here: whatever log it came from, the new
-	// fork's begins above it.
+	// The rows here need no reconciling: the log of the new fork begins above them, whichever
+	// log they came from.
 	if !m.learn(i, base.Adopted(m.self, m.head(s))) {
 		return false
 	}
@@ -180,17 +181,17 @@ func (m *Machine) Adopt(s partition.Slice, base ReplicaSet) bool {
 	return true
 }
 
-// Robbed lists the slices that this peer keeps for another owner and has no whole copy of,
-// as it lost or gave up the one that it may be counted on for.
+// Robbed lists the slices of other owners that this peer keeps without a whole copy. It lost or
+// gave up its copy, which others may still count on.
 func (m *Machine) Robbed() []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.where(m.kept, func(i int) bool { return m.slots[i].set.Owner != m.self && m.slots[i].lost() })
 }
 
-// Lose notes that rows of this peer's copy of s were lost. It may be counted on for what
-// it has no more: a candidate is told that it may have had all of it (slot.lost), and it owns
-// nothing, until the copy is whole again.
+// Lose records that rows of this peer's copy of s were lost. Others may count on those rows. So
+// this peer tells a candidate that it may have had everything (slot.lost). It owns nothing
+// until the copy is whole again.
 func (m *Machine) Lose(s partition.Slice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

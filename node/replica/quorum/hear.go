@@ -8,38 +8,38 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Whose word counts. A ReplicaSet carries no proof, so what this peer knows itself
-// decides who is believed:
+// Which statements count. A ReplicaSet carries no proof, so this peer's own knowledge decides
+// which peers it believes:
 //
 //   - A replica of the ReplicaSet known here is believed about what came after it.
-//   - Of a fork that began without a majority, that is by an adoption or by
-//     hearsay, the ReplicaSet that was left is remembered (slot.under). Its replicas
-//     are believed about how that went on: what they agreed on wins over the fork,
-//     unless the fork was begun by one of those who agreed.
-//   - A majority of the replicas of what is known, or of what was left, is believed
-//     when it says something else for denyFor. Who left for hearsay what it kept
-//     counts itself for what was left.
-//   - Everybody else's word is hearsay. It changes nothing, but Doubts then lists
-//     whom to ask; only when all replicas of what is known here are gone, as the
-//     caller says, does Confirm take a ReplicaSet that a majority of its own replicas
-//     says is in force.
+//   - A fork may begin without a majority, by an adoption or by hearsay. Then slot.under keeps
+//     the ReplicaSet that was left. Its replicas are believed about how its chain continued.
+//     What they agreed on wins over the fork, unless one of those who agreed began the fork.
+//   - A majority of the replicas of the known ReplicaSet, or of one that was left, is believed
+//     when it says something else for denyFor. If this peer left a ReplicaSet that it kept
+//     because of hearsay, it counts itself for the one it left.
+//   - A statement from any other peer is hearsay. It changes nothing, but Doubts then lists the
+//     peers to ask. Confirm accepts hearsay only when the caller says that all replicas of the
+//     known ReplicaSet are gone. Then a majority of the reported ReplicaSet's own replicas must
+//     say that it is in force.
 //
-// Who has something from hearsay says so with it (ReplicaSet.Heard).
+// A peer that knows something from hearsay says so with it (ReplicaSet.Heard).
 const (
-	denyFor     = 10 * time.Second // a majority says something else, so that nobody answers from yesterday
-	wordLasts   = 30 * time.Second // a word that is not repeated counts no longer
-	maxSpeakers = 16               // peers whose words about one slice are remembered
-	maxUnder    = 8                // ReplicaSets that were left, of one slice
+	// how long a majority must say so; excludes answers from old knowledge
+	denyFor     = 10 * time.Second
+	wordLasts   = 30 * time.Second // a statement that is not repeated expires after this time
+	maxSpeakers = 16               // peers whose statements about one slice are remembered
+	maxUnder    = 8                // ReplicaSets of one slice that were left and are remembered
 )
 
-// word is what a peer says of a slice, other than what is known here.
+// word is a statement of a peer about a slice that differs from what is known here.
 type word struct {
 	set         ReplicaSet
-	since, last time.Time // it has said so, or something of the same fork
+	since, last time.Time // when it first and last stated this, or something of the same fork
 }
 
-// Hear takes the words of from, at now, and answers the slices of which it
-// changed what is known here.
+// Hear processes the statements of the peer from, received at now. It returns the slices whose
+// known ReplicaSet changed.
 func (m *Machine) Hear(from string, now time.Time, all ...SliceReplicas) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,8 +52,8 @@ func (m *Machine) Hear(from string, now time.Time, all ...SliceReplicas) []parti
 	return out
 }
 
-// hear takes the word of from that c is in force in slot i, and says whether
-// that changed the ReplicaSet known here.
+// hear processes the statement of from that c is in force in slot i. It reports whether the
+// ReplicaSet known here changed.
 func (m *Machine) hear(i int, c ReplicaSet, from string, now time.Time) bool {
 	before := m.slots[i].set
 	if from == m.self || from == "" || c.Validate() != nil {
@@ -61,7 +61,7 @@ func (m *Machine) hear(i int, c ReplicaSet, from string, now time.Time) bool {
 	}
 	if n := len(m.slots[i].under); n > 0 && before.Epoch > 0 && before.Gen == 0 && from == before.Fork &&
 		!c.SameFork(before) {
-		// Who had that fork alone has left it, so there is none.
+		// The only peer that had this fork has left it, so the fork is gone.
 		m.take(i, m.slots[i].under[n-1], slices.Clone(m.slots[i].under[:n-1]))
 		sl := &m.slots[i]
 		if sl.dead = append(sl.dead, before.fork()); len(sl.dead) > maxPast {
@@ -72,9 +72,9 @@ func (m *Machine) hear(i int, c ReplicaSet, from string, now time.Time) bool {
 	}
 	if c.Gen == 0 && from != c.Fork &&
 		(c.Fork == m.self && !c.SameFork(before) || slices.Contains(m.slots[i].dead, c.fork())) {
-		return false // it is left, which not all may know
+		return false // the fork was left; not all peers may know that yet
 	}
-	if c.Gen == 0 && from == c.Fork { // it is in force again, or an older word of its left it
+	if c.Gen == 0 && from == c.Fork { // it is in force again, or an older statement had left it
 		sl := &m.slots[i]
 		sl.dead = slices.DeleteFunc(slices.Clone(sl.dead), func(f fork) bool { return f == c.fork() })
 	}
@@ -84,7 +84,7 @@ func (m *Machine) hear(i int, c ReplicaSet, from string, now time.Time) bool {
 		}
 	}
 	if c.Compare(before) > 0 && before.Has(from) && before.counts(c) && before.follows(c) == nil {
-		if c.Heard = 0; before.Heard > 0 { // what follows from hearsay is hearsay
+		if c.Heard = 0; before.Heard > 0 { // a successor of hearsay is hearsay
 			c.Heard = c.Gen + 1
 		}
 		m.take(i, c, m.left(i, c))
@@ -94,8 +94,8 @@ func (m *Machine) hear(i int, c ReplicaSet, from string, now time.Time) bool {
 	return m.outvoted(i, now)
 }
 
-// returned hears from about what came of the jth ReplicaSet that was left, and says
-// whether from is believed.
+// returned processes the statement of from about what followed the jth ReplicaSet that was
+// left. It reports whether from is believed.
 func (m *Machine) returned(i, j int, c ReplicaSet, from string) bool {
 	sl := &m.slots[i]
 	u := sl.under[j]
@@ -111,8 +111,8 @@ func (m *Machine) returned(i, j int, c ReplicaSet, from string) bool {
 		if j+1 < len(sl.under) {
 			next = sl.under[j+1]
 		}
-		// Of two forks the higher wins, but none that was begun beside the replicas
-		// wins over theirs.
+		// Of two forks the higher wins. But a fork that began without these replicas does not
+		// win over a fork of theirs.
 		theirs := next.SameFork(u) || u.Has(next.Fork)
 		if c.SameFork(sl.set) || theirs {
 			if c.Compare(sl.set) <= 0 {
@@ -124,7 +124,7 @@ func (m *Machine) returned(i, j int, c ReplicaSet, from string) bool {
 		return true
 	}
 	c.Heard = heard
-	// What of the same fork is known beyond u is hearsay.
+	// Everything known of the same fork beyond u is hearsay.
 	last := j
 	for last+1 < len(sl.under) && sl.under[last+1].SameFork(u) {
 		last++
@@ -134,13 +134,13 @@ func (m *Machine) returned(i, j int, c ReplicaSet, from string) bool {
 		next = sl.under[last+1]
 	}
 	switch {
-	case next.SameFork(u) && c.same(next): // as was heard
+	case next.SameFork(u) && c.same(next): // the hearsay was right
 		sl.set.Heard = heard
 		sl.under = slices.Clone(sl.under[:j])
 		m.dirty[i] = true
 	case next.SameFork(u) && c.Gen >= next.Gen, !next.SameFork(u) && !c.Has(next.Fork) && c.Gen >= sl.under[last].Gen:
 		m.take(i, c, slices.Clone(sl.under[:j]))
-	default: // what was heard goes further, or the fork is one of c's own replicas'
+	default: // the hearsay goes further, or one of c's own replicas began the fork
 		sl.under = slices.Clone(sl.under)
 		if c.Gen >= sl.under[last].Gen {
 			sl.under = slices.Delete(sl.under, j+1, last+1)
@@ -151,7 +151,7 @@ func (m *Machine) returned(i, j int, c ReplicaSet, from string) bool {
 	return true
 }
 
-// left is what c stands on when it takes the place of slot i's ReplicaSet.
+// left returns the ReplicaSets that were left once c replaces slot i's ReplicaSet.
 func (m *Machine) left(i int, c ReplicaSet) []ReplicaSet {
 	sl := &m.slots[i]
 	if c.SameFork(sl.set) {
@@ -160,21 +160,23 @@ func (m *Machine) left(i int, c ReplicaSet) []ReplicaSet {
 	return under(append(slices.Clone(sl.under), sl.set), c)
 }
 
-// under are those of all that c, of another fork, can have come from.
+// under returns those of all from which c, of another fork, can have come. It returns at most
+// the newest maxUnder.
 func under(all []ReplicaSet, c ReplicaSet) []ReplicaSet {
 	all = slices.DeleteFunc(all, func(u ReplicaSet) bool { return u.Epoch >= c.Epoch })
 	return all[max(0, len(all)-maxUnder):]
 }
 
-// differs says whether the word of from that c is in force may come to count: it
-// is newer than what is known, or of one who keeps what is known or was left.
+// differs reports whether the statement of from that c is in force may count later. It may if c
+// is newer than what is known, or if from is a replica of the known ReplicaSet or of one that
+// was left.
 func (sl *slot) differs(from string, c ReplicaSet) bool {
 	return c.Compare(sl.set) > 0 || sl.set.Has(from) && !c.SameFork(sl.set) ||
 		!c.SameFork(sl.set) &&
 			slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Has(from) && u.Compare(c) <= 0 })
 }
 
-// note remembers the word of from about slot i if it may come to count.
+// note remembers the statement of from about slot i if it may count later.
 func (m *Machine) note(i int, c ReplicaSet, from string, now time.Time) {
 	sl := &m.slots[i]
 	if !sl.differs(from, c) {
@@ -189,7 +191,8 @@ func (m *Machine) note(i int, c ReplicaSet, from string, now time.Time) {
 		sl.words = map[string]word{}
 	}
 	if _, ok := sl.words[from]; !ok && len(sl.words) >= maxSpeakers {
-		for id := range sl.words { // some other: who speaks often does not drive out all others
+		// drop a random one, so that a frequent speaker does not drive out all others
+		for id := range sl.words {
 			delete(sl.words, id)
 			break
 		}
@@ -198,8 +201,9 @@ func (m *Machine) note(i int, c ReplicaSet, from string, now time.Time) {
 	m.doubted[i] = true
 }
 
-// outvoted follows a majority of the replicas of slot i's ReplicaSet to another fork,
-// or one of the replicas of what was left, back to that or on to another fork.
+// outvoted follows a majority of the replicas of slot i's ReplicaSet to another fork. It also
+// follows a majority of the replicas of a ReplicaSet that was left, back to that one or on to
+// another fork.
 func (m *Machine) outvoted(i int, now time.Time) bool {
 	sl := &m.slots[i]
 	if len(sl.words) == 0 {
@@ -231,7 +235,7 @@ func (m *Machine) outvoted(i int, now time.Time) bool {
 		c.Heard = c.Gen + 1
 		for j, u := range sl.under {
 			if u.SameFork(c) {
-				if on = slices.Clone(sl.under[:j]); u.Compare(c) >= 0 { // they lag behind
+				if on = slices.Clone(sl.under[:j]); u.Compare(c) >= 0 { // these replicas lag behind
 					c = u
 				}
 				break
@@ -243,8 +247,8 @@ func (m *Machine) outvoted(i int, now time.Time) bool {
 	return false
 }
 
-// say is how many replicas of a ReplicaSet have said for denyFor, and say now, that one
-// is in force that is is true of.
+// say counts the replicas of the ReplicaSet "of" that state a ReplicaSet for which is returns
+// true. They must have stated it for denyFor, and again within denyFor/2.
 func (sl *slot) say(of ReplicaSet, now time.Time, is func(ReplicaSet) bool) int {
 	n := 0
 	for _, k := range of.Replicas {
@@ -255,9 +259,9 @@ func (sl *slot) say(of ReplicaSet, now time.Time, is func(ReplicaSet) bool) int 
 	return n
 }
 
-// deserted says whether this peer keeps the jth ReplicaSet that was left and left it for
-// hearsay, as all others who keep it seemed gone. One that is back and never left it
-// may then count on this peer: else the two would wait for each other.
+// deserted reports whether this peer keeps the jth ReplicaSet that was left, and left it for
+// hearsay because all its other replicas seemed gone. A replica that is back and never left it
+// may then count on this peer. Otherwise the two would wait for each other.
 func (m *Machine) deserted(sl *slot, j int) bool {
 	u, next := sl.under[j], sl.set
 	if j+1 < len(sl.under) {
@@ -266,8 +270,8 @@ func (m *Machine) deserted(sl *slot, j int) bool {
 	return next.Heard > 0 && !next.SameFork(u) && u.Has(m.self) && !u.Has(next.Fork)
 }
 
-// elsewhere is the fork, neither that of u nor the one known here, to which a
-// majority of the replicas of u went by their own knowledge.
+// elsewhere returns the fork to which a majority of the replicas of u moved by their own
+// knowledge. It is neither the fork of u nor the one known here.
 func (sl *slot) elsewhere(u ReplicaSet, now time.Time) (best ReplicaSet, ok bool) {
 	for _, k := range u.Replicas {
 		c := sl.words[k].set
@@ -285,11 +289,11 @@ func (sl *slot) elsewhere(u ReplicaSet, now time.Time) (best ReplicaSet, ok bool
 	return best, ok
 }
 
-// Confirm takes what was only heard where nobody is left to ask: all replicas of
-// the ReplicaSet known here are gone, as gone says, or have left it themselves, and
-// of the ReplicaSet that was heard a majority says that it is in force. first tells
-// gone that nothing but the first ReplicaSet is known here. What alone is a majority
-// of a ReplicaSet knows better than anybody what became of it.
+// Confirm accepts hearsay when no replica is left to ask. All replicas of the known ReplicaSet
+// must be gone, according to gone, or must have left it themselves. And a majority of the
+// reported ReplicaSet must say that it is in force. first tells gone that only the first
+// ReplicaSet is known here. A peer that alone is a majority of the known ReplicaSet accepts
+// nothing: it knows best what became of it.
 func (m *Machine) Confirm(now time.Time, gone func(replica string, first bool) bool) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -308,7 +312,7 @@ func (m *Machine) Confirm(now time.Time, gone func(replica string, first bool) b
 		first := cur.Epoch == 0 && cur.Gen == 0
 		if slices.ContainsFunc(cur.Replicas, func(k string) bool {
 			w, spoke := sl.words[k]
-			// A replica takes nobody's word that the others left: they might be deceived.
+			// A replica ignores statements that the others left: they might be deceived.
 			left := spoke && w.set.Compare(cur) > 0 && !cur.Has(m.self)
 			return k != m.self && !left && !gone(k, first)
 		}) {
@@ -327,8 +331,8 @@ func (m *Machine) Confirm(now time.Time, gone func(replica string, first bool) b
 	return out
 }
 
-// confirmed is the newest ReplicaSet heard of slot i that a majority of its own
-// replicas says is in force, or an earlier one of its fork.
+// confirmed returns the newest ReplicaSet reported for slot i that a majority of its own
+// replicas says is in force. Their statements must name it or a later one of its fork.
 func (m *Machine) confirmed(i int) (best ReplicaSet, ok bool) {
 	sl := &m.slots[i]
 	for _, w := range sl.words {
@@ -338,7 +342,7 @@ func (m *Machine) confirmed(i int) (best ReplicaSet, ok bool) {
 		}
 		n := 0
 		for _, k := range c.Replicas {
-			// This peer may have been made a replica without having heard of it.
+			// This peer may have become a replica without knowing it.
 			if v, spoke := sl.words[k]; k == m.self || spoke && v.set.SameFork(c) && v.set.Gen >= c.Gen {
 				n++
 			}
@@ -350,14 +354,14 @@ func (m *Machine) confirmed(i int) (best ReplicaSet, ok bool) {
 	return best, ok
 }
 
-// InDoubt says whether something was heard that does not count, and is not known.
+// InDoubt reports whether a statement was received that does not count and is not known.
 func (m *Machine) InDoubt() bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return len(m.doubted) > 0
 }
 
-// Doubted says whether something was heard of s that does not count, and is not known.
+// Doubted reports whether a statement about s was received that does not count.
 func (m *Machine) Doubted(s partition.Slice) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -365,8 +369,8 @@ func (m *Machine) Doubted(s partition.Slice) bool {
 	return ok && m.doubted[i] && len(m.slots[i].words) > 0
 }
 
-// Doubts says whom to ask about which slices: about those of which something was
-// heard, who keeps them by what is known here and by what was heard.
+// Doubts returns the peers to ask, each with the slices to ask about. For every slice in doubt
+// it lists the replicas of the known, the left and the reported ReplicaSets.
 func (m *Machine) Doubts() map[string][]partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -393,8 +397,8 @@ func (m *Machine) Doubts() map[string][]partition.Slice {
 	return out
 }
 
-// Left says of which slices a ReplicaSet was left without its replicas' word, and who
-// they are: one that is back may know how it went on.
+// Left returns, for each replica of a ReplicaSet that was left without its replicas' consent,
+// the slices concerned. A replica that is back may know how the chain continued.
 func (m *Machine) Left() map[string][]partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

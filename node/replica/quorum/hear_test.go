@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// knows is a Machine of self that knows c of slice 1 for certain.
+// knows returns a Machine of self that knows c of slice 1 for certain.
 func knows(self string, c ReplicaSet) *Machine {
 	m := New(Options{Self: self, Founder: "f", Slices: []partition.Slice{1}, Started: began,
 		Head: func(partition.Slice) uint64 { return 0 }})
@@ -20,7 +20,7 @@ func knows(self string, c ReplicaSet) *Machine {
 
 func heard(c ReplicaSet) ReplicaSet { c.Heard = c.Gen + 1; return c }
 
-// TestWhoseWordCounts: each rule of hear.go. All hear it as r, who keeps nothing.
+// TestWhoseWordCounts tests each rule of hear.go, always at r, which is no replica.
 func TestWhoseWordCounts(t *testing.T) {
 	cur := abc()
 	next := cur.Next("b", []string{"b", "c", "d"}, 6)
@@ -82,8 +82,9 @@ func TestWhoseWordCounts(t *testing.T) {
 	}
 }
 
-// TestHearsay: what no replica says is taken only when all replicas are gone, and
-// then only of a majority of those that it names. A replica that is back undoes it.
+// TestHearsay checks that a statement of a peer that is no replica is accepted only when all
+// replicas are gone. Then a majority of the named replicas must confirm it. A replica that is
+// back undoes it.
 func TestHearsay(t *testing.T) {
 	cur := abc()
 	c := cur.Next("x", []string{"x", "y", "z"}, 9)
@@ -107,7 +108,7 @@ func TestHearsay(t *testing.T) {
 	if got := m.Of(1)[0]; got.Heard != c.Gen+1 || len(m.Left()["b"]) != 1 {
 		t.Fatalf("it is passed on as certain: %+v", got)
 	}
-	other := knows("s", cur) // who is told by one who has it from hearsay
+	other := knows("s", cur) // s learns it from a peer that has it from hearsay
 	if other.Hear("b", began, m.Of(1)...); !other.ReplicaSet(1).same(cur) {
 		t.Fatal("hearsay counts at third hand")
 	}
@@ -117,8 +118,8 @@ func TestHearsay(t *testing.T) {
 	}
 }
 
-// TestHearsayUndoneByAMajority: the replicas of what was left say for a while that
-// it is in force as it was.
+// TestHearsayUndoneByAMajority: the replicas of the ReplicaSet that was left say for a while
+// that it is in force unchanged.
 func TestHearsayUndoneByAMajority(t *testing.T) {
 	cur, m := abc(), knows("r", abc())
 	lie := cur.Adopted("x", 0)
@@ -140,7 +141,8 @@ func TestHearsayUndoneByAMajority(t *testing.T) {
 	}
 }
 
-// TestSoleReplicaKnows: who alone is a majority of a ReplicaSet believes no hearsay.
+// TestSoleReplicaKnows checks that a peer that alone is a majority of a ReplicaSet believes no
+// hearsay.
 func TestSoleReplicaKnows(t *testing.T) {
 	m := knows("f", First("f"))
 	for _, c := range []ReplicaSet{First("f").Next("x", []string{"x"}, 0), First("f").Adopted("x", 0)} {
@@ -152,8 +154,8 @@ func TestSoleReplicaKnows(t *testing.T) {
 	}
 }
 
-// TestForksMeet: after a cut, what a majority went on with wins over what was
-// adopted beside it; of two adoptions by replicas the higher wins.
+// TestForksMeet checks what happens after a network cut. The majority's chain wins over an
+// adoption made beside it. Of two adoptions by replicas the higher wins.
 func TestForksMeet(t *testing.T) {
 	base := abc()
 	agreed := base.Next("b", []string{"b", "c", "d"}, 6) // without a, which was cut off
@@ -175,8 +177,8 @@ func TestForksMeet(t *testing.T) {
 	}
 }
 
-// TestReturnedReplica: who gave up its copy for another fork and comes back may have
-// been counted on: a candidate does not take it for one that has nothing.
+// TestReturnedReplica checks a replica that gave up its copy for another fork and comes back.
+// Others may have counted on the copy, so a candidate does not treat it as having nothing.
 func TestReturnedReplica(t *testing.T) {
 	base := abc()
 	m := knows("b", base)
@@ -195,7 +197,7 @@ func TestReturnedReplica(t *testing.T) {
 			r.Head != UnknownHead {
 			t.Fatalf("%+v", r)
 		}
-		again := knows("b", base) // over a restart
+		again := knows("b", base) // after a restart
 		if err := again.Load(1, m.Dirty()[1]); err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +207,7 @@ func TestReturnedReplica(t *testing.T) {
 
 func (m *Machine) ballotAbove(by string) Ballot { return Ballot{m.slots[0].promised.N + 2, by} }
 
-// TestLoadPutsAside: an impossible row is put aside for the last good ReplicaSet, and
+// TestLoadPutsAside checks that the last good ReplicaSet replaces an impossible row, and that
 // its copy is neither forgotten nor dropped.
 func TestLoadPutsAside(t *testing.T) {
 	const good = `{"n":3,"o":"b","k":["b","c"],"s":[{"g":3,"p":5}]}`
@@ -230,7 +232,7 @@ func TestLoadPutsAside(t *testing.T) {
 			t.Errorf("%s: put aside again: %v", name, err)
 		}
 	}
-	m := knows("f", abc()) // the first owner goes on with what it has
+	m := knows("f", abc()) // the first owner continues with what it has
 	var aside *AsideError
 	if err := m.Load(1, []byte(`{"v":1,"c":{"n":1},"r":{"h":true,"n":57}}`)); !errors.As(err, &aside) ||
 		!m.Acts(1, afterStart) {
@@ -241,7 +243,8 @@ func TestLoadPutsAside(t *testing.T) {
 	}
 }
 
-// TestWordsAreBounded: however many speak, of one slice so many words are kept.
+// TestWordsAreBounded checks that the number of remembered statements about one slice is
+// limited, however many peers send them.
 func TestWordsAreBounded(t *testing.T) {
 	m := knows("r", abc())
 	for i := range 100 {

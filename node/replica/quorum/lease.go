@@ -6,55 +6,54 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Ask is an owner's request for a lease, to one replica. Count and Digest are of
-// the slices that the owner believes it owns and the other keeps; List are
-// their ReplicaSets, or some of them, when the other had answered that it believes
-// something else.
+// Ask is an owner's request to one replica for a lease. Count and Digest cover the slices that
+// the owner believes it owns and the other peer keeps. List has their ReplicaSets, or some of
+// them. The owner sends it after the other peer said that its knowledge differs.
 type Ask struct {
 	Count  int
 	Digest uint64
 	List   []SliceReplicas
-	// News, without a List, are those of the ReplicaSets that the replica's last lease
-	// does not cover: when it has heard of no other, it need not be told them all.
+	// News is sent only without a List. It has the ReplicaSets that the replica's last lease
+	// does not cover. If the replica lacks only these, it does not need the List.
 	News []SliceReplicas
 
 	clock uint64
 	sent  time.Time
 }
 
-// Grant answers an Ask. When Differs is set nothing is leased yet: ask again
-// with the list. Refused are slices of the list that are not leased, Newer the
-// ReplicaSets of those of them that have a newer one, and, when the list was whole,
-// of slices that are the asker's by what is known here and not in it: it has not
-// heard that it owns them, and nobody else will act there.
+// Grant is the response to an Ask. If Differs is set, nothing is leased yet, and the owner asks
+// again with the list. Refused has the slices of the list that are not leased. Newer has the
+// newer ReplicaSets of slices in the list. If the list was complete, Newer also has the
+// ReplicaSets of slices that the asking peer owns but did not list. That peer does not know yet
+// that it owns them, and no other peer acts there.
 type Grant struct {
 	Differs bool
 	Refused []partition.Slice
 	Newer   []SliceReplicas
 }
 
-// maxNews is how many ReplicaSets an Ask has at most before it is known that the
+// maxNews is the largest number of ReplicaSets that an Ask has before the owner knows that the
 // replica needs them.
 const maxNews = 256
 
-// maxUnlisted is how many ReplicaSets a Grant has at most when it adds those that
-// were not asked for.
+// maxUnlisted is the number of ReplicaSets in a Grant from which on it gets no more of those
+// that were not asked for.
 const maxUnlisted = 1024
 
-// leasable says whether slice i, by its ReplicaSet, may be leased to owner by this
-// replica: it has promised nobody else anything.
+// leasable reports whether this replica may lease slice i to owner, according to the slice's
+// ReplicaSet: it has promised nothing to another peer.
 func (m *Machine) leasable(i int, owner string) bool {
 	sl := &m.slots[i]
 	return sl.set.Owner == owner && sl.set.Has(m.self) && sl.accepted.N == 0 && sl.promised.N <= 1
 }
 
-// Lessors are the peers that this one needs leases from.
+// Lessors returns the peers from which this peer needs leases.
 func (m *Machine) Lessors() []string {
 	return m.lessors(func(int, string) bool { return true })
 }
 
-// Lacking are those of the Lessors whose lease at now covers less than it could:
-// it has run out, or an owned slice changed since.
+// Lacking returns those Lessors whose lease at now covers less than it could: it has run out,
+// or an owned slice changed since.
 func (m *Machine) Lacking(now time.Time) []string {
 	return m.lessors(func(i int, replica string) bool {
 		h := m.held[replica]
@@ -62,7 +61,7 @@ func (m *Machine) Lacking(now time.Time) []string {
 	})
 }
 
-// lessors are the other replicas of the owned slices for which need is true.
+// lessors returns the other replicas of the owned slices for which need returns true.
 func (m *Machine) lessors(need func(i int, replica string) bool) []string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -79,7 +78,7 @@ func (m *Machine) lessors(need func(i int, replica string) bool) []string {
 	return out
 }
 
-// AskFor makes a request for a lease from replica, sent at now.
+// AskFor returns a request for a lease from replica, sent at now.
 func (m *Machine) AskFor(replica string, list bool, now time.Time) Ask {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -103,7 +102,7 @@ func (m *Machine) AskFor(replica string, list bool, now time.Time) Ask {
 	return a
 }
 
-// Grant answers an owner's request at now.
+// Grant responds to an owner's request at now.
 func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,7 +139,7 @@ func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 			g.Refused = append(g.Refused, c.Slice)
 		}
 	}
-	if a.List != nil && a.Count == len(a.List) { // all of it
+	if a.List != nil && a.Count == len(a.List) { // the list is complete
 		for i := range m.owned[owner].all() {
 			if len(g.Newer) >= maxUnlisted {
 				break
@@ -154,7 +153,7 @@ func (m *Machine) Grant(owner string, a Ask, now time.Time) Grant {
 	return g
 }
 
-// Granted takes a replica's answer to a. It says whether the list has to be sent.
+// Granted processes a replica's response to a. It reports whether the list must be sent.
 func (m *Machine) Granted(replica string, a Ask, g Grant) (list bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,14 +170,14 @@ func (m *Machine) Granted(replica string, a Ask, g Grant) (list bool) {
 		refused[s] = true
 	}
 	if old, ok := m.held[replica]; ok && old.clock > a.clock {
-		return false // an answer that was overtaken
+		return false // a newer response came before this one
 	}
 	m.held[replica] = held{until: a.sent.Add(LeaseHold), clock: a.clock, refused: refused}
 	return false
 }
 
-// bound says until when this replica may promise nobody but the owner anything
-// about slice i; the zero time when it may.
+// bound returns the time until which this replica may promise slice i to no peer except the
+// owner. It returns the zero time when it may promise.
 func (m *Machine) bound(i int, now time.Time) time.Time {
 	owner := m.slots[i].set.Owner
 	if owner == m.self {
@@ -188,7 +187,7 @@ func (m *Machine) bound(i int, now time.Time) time.Time {
 		return time.Time{}
 	}
 	if b := m.slots[i].promised; b.N > 1 && b.By != owner {
-		return time.Time{} // its lease had run out then, and there was none since: see leasable
+		return time.Time{} // its lease had run out then, and no new one was granted: see leasable
 	}
 	if until := m.granting(owner); now.Before(until) {
 		return until
@@ -196,8 +195,8 @@ func (m *Machine) bound(i int, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// granting is until when owner may believe to have a lease from this replica,
-// which does not know what it granted before it started.
+// granting returns the time until which owner may believe it has a lease from this replica.
+// This replica does not know what it granted before it started.
 func (m *Machine) granting(owner string) time.Time {
 	until := m.started.Add(LeaseGrant)
 	if g := m.granted[owner]; g.After(until) {

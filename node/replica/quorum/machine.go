@@ -12,61 +12,62 @@ import (
 	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
-// The times of leases. See the package comment.
+// The durations of leases. See the package comment.
 const (
-	LeaseGrant = 5 * time.Second // a replica grants
-	LeaseHold  = 4 * time.Second // the owner counts, from its asking
+	LeaseGrant = 5 * time.Second // what a replica grants
+	LeaseHold  = 4 * time.Second // what the owner counts, from its request on
 	LeaseRenew = time.Second     // how often the owner asks
 )
 
-// Machine is one peer's part in the agreement about all slices. Safe for
-// concurrent use; but what it returns in Dirty must be durable before an answer
-// that follows from it leaves, so the caller makes each step and its write one.
+// Machine is one peer's part in the agreement about all slices. It is safe for concurrent use.
+// But what Dirty returns must be durable before a response that depends on it is sent, so the
+// caller makes each step and its write atomic.
 type Machine struct {
 	self    string
 	founder string
 	started time.Time
 	head    func(partition.Slice) uint64 // position of this peer's log
 
-	mu      sync.RWMutex
-	slices  []partition.Slice
-	index   map[partition.Slice]int
-	slots   []slot
-	owned   map[string]bits      // slots by owner
-	kept    bits                 // slots kept here
-	every   bits                 // all
-	digest  uint64               // of all ReplicaSets
-	clock   uint64               // counts changes of ReplicaSets, for what a lease covers
-	granted map[string]time.Time // to whom slices are leased here, until when
-	held    map[string]held      // from whom, until when
+	mu     sync.RWMutex
+	slices []partition.Slice
+	index  map[partition.Slice]int
+	slots  []slot
+	owned  map[string]bits // slots by owner
+	kept   bits            // slots kept here
+	every  bits            // all slots
+	digest uint64          // of all ReplicaSets
+	// counts changes of ReplicaSets, so that leases know what they cover
+	clock   uint64
+	granted map[string]time.Time // peers to which this one leases slices, and until when
+	held    map[string]held      // leases that this peer has, by lessor
 	dirty   map[int]bool
 	doubted map[int]bool // slots with words
 
 	everybody   []string // see Replicas
-	everybodyAt uint64   // clock
+	everybodyAt uint64   // the clock value of everybody
 	names       map[string]string
 }
 
 // held is a lease from one replica.
 type held struct {
 	until   time.Time
-	clock   uint64 // covers slices whose ReplicaSet is not younger
+	clock   uint64 // the lease covers slices whose ReplicaSet is not newer than this
 	refused map[partition.Slice]bool
 }
 
-// Options of New.
+// Options are the arguments of New.
 type Options struct {
 	Self    string
 	Founder string
 	Slices  []partition.Slice
 	Started time.Time
-	// Head is the position of this peer's own log of a slice. It is called with
-	// locks held and must not call back.
+	// Head returns the position of this peer's own log of a slice. It is called with locks held
+	// and must not call back.
 	Head func(partition.Slice) uint64
 }
 
-// New is a Machine that knows the first ReplicaSets only. Load gives it what an
-// earlier run made durable.
+// New returns a Machine that knows only the first ReplicaSets. Load restores what an earlier
+// run made durable.
 func New(o Options) *Machine {
 	m := &Machine{self: o.Self, founder: o.Founder, started: o.Started, head: o.Head, slices: o.Slices,
 		index: make(map[partition.Slice]int, len(o.Slices)),
@@ -87,24 +88,25 @@ func New(o Options) *Machine {
 	return m
 }
 
-// row is a slot as it is stored.
+// row is the stored form of a slot.
 type row struct {
-	V        int          `json:"v"`
-	Config   ReplicaSet   `json:"c"`
-	Promised *Ballot      `json:"p,omitempty"`
-	Accepted *Ballot      `json:"a,omitempty"`
-	Proposal *ReplicaSet  `json:"x,omitempty"`
-	Copied   copied       `json:"r"`
-	Under    []ReplicaSet `json:"u,omitempty"` // version 1 was without this and the next three
-	Past     []vote       `json:"y,omitempty"`
-	Adopted  uint64       `json:"d,omitempty"`
-	Gone     []fork       `json:"g,omitempty"`
+	V        int         `json:"v"`
+	Config   ReplicaSet  `json:"c"`
+	Promised *Ballot     `json:"p,omitempty"`
+	Accepted *Ballot     `json:"a,omitempty"`
+	Proposal *ReplicaSet `json:"x,omitempty"`
+	Copied   copied      `json:"r"`
+	// version 1 was first without this field and the next three
+	Under   []ReplicaSet `json:"u,omitempty"`
+	Past    []vote       `json:"y,omitempty"`
+	Adopted uint64       `json:"d,omitempty"`
+	Gone    []fork       `json:"g,omitempty"`
 }
 
 const rowVersion = 1
 
-// AsideError says that a row was not believed: Load has put the last good ReplicaSet
-// of that slice in its place.
+// AsideError reports that a row was not accepted. Load has put the last good ReplicaSet of that
+// slice in its place.
 type AsideError struct {
 	Slice partition.Slice
 	Why   error
@@ -119,9 +121,10 @@ func (e *AsideError) Error() string {
 
 func (e *AsideError) Unwrap() error { return e.Why }
 
-// Load restores one slice's row. A ReplicaSet that no peer makes is put aside, with
-// an AsideError, for the last good one: what it stood on, or the first. The copy
-// stays, to be reconciled with the owner's. Other errors restore nothing.
+// Load restores one slice's row. It replaces a ReplicaSet that no peer can produce, and returns
+// an AsideError. The replacement is the last good ReplicaSet: the newest one that was left, or
+// the first. The copy stays, and is reconciled with the owner's. Any other error restores
+// nothing.
 func (m *Machine) Load(s partition.Slice, b []byte) error {
 	var r row
 	if err := strictjson.Unmarshal(b, &r); err != nil {
@@ -144,7 +147,7 @@ func (m *Machine) Load(s partition.Slice, b []byte) error {
 		if n := len(good); n > 0 {
 			r.Config, good = good[n-1], good[:n-1]
 		}
-		if r.Copied.Has && r.Config.Owner == m.self { // reconciled by being here, as in Adopt
+		if r.Copied.Has && r.Config.Owner == m.self { // the rows need no reconciling, as in Adopt
 			r.Copied = copyOf(r.Config)
 		}
 	}
@@ -172,7 +175,7 @@ func (m *Machine) Load(s partition.Slice, b []byte) error {
 	return &AsideError{s, why, r.Config}
 }
 
-// Dirty are the rows that changed since the last call, by slice.
+// Dirty returns the rows that changed since the last call, by slice.
 func (m *Machine) Dirty() map[partition.Slice][]byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,7 +195,8 @@ func (m *Machine) Dirty() map[partition.Slice][]byte {
 		}
 		b, err := json.Marshal(r)
 		if err != nil {
-			panic("quorum: a row does not marshal: " + err.Error()) // strings and numbers always do
+			// strings and numbers always marshal
+			panic("quorum: a row does not marshal: " + err.Error())
 		}
 		out[m.slices[i]] = b
 	}
@@ -200,7 +204,7 @@ func (m *Machine) Dirty() map[partition.Slice][]byte {
 	return out
 }
 
-// ReplicaSet is the newest ReplicaSet known here.
+// ReplicaSet returns the newest ReplicaSet of s known here.
 func (m *Machine) ReplicaSet(s partition.Slice) ReplicaSet {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -212,14 +216,14 @@ func (m *Machine) ReplicaSet(s partition.Slice) ReplicaSet {
 	return ReplicaSet{}
 }
 
-// Owner is the owner by the newest ReplicaSet known here; "" of a slice that the
-// swarm does not have.
+// Owner returns the owner of s in the newest ReplicaSet known here. It returns "" for a slice
+// that the swarm does not have.
 func (m *Machine) Owner(s partition.Slice) string { return m.ReplicaSet(s).Owner }
 
-// Slices lists all slices of the swarm, in order. It must not be changed.
+// Slices returns all slices of the swarm, in order. The caller must not change it.
 func (m *Machine) Slices() []partition.Slice { return m.slices }
 
-// Has says whether a whole copy of s is here, of the newest fork known.
+// Has reports whether this peer has a whole copy of s, of the newest fork it knows.
 func (m *Machine) Has(s partition.Slice) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -227,8 +231,7 @@ func (m *Machine) Has(s partition.Slice) bool {
 	return ok && m.slots[i].copied.of(m.slots[i].set)
 }
 
-// Acts says whether this peer may acknowledge links of s now; Fetches, whether
-// it may begin a fetch there.
+// Acts reports whether this peer may acknowledge links of s now.
 func (m *Machine) Acts(s partition.Slice, now time.Time) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -236,7 +239,7 @@ func (m *Machine) Acts(s partition.Slice, now time.Time) bool {
 	return ok && m.acts(i, now)
 }
 
-// Fetches says whether this peer may begin a fetch in s now.
+// Fetches reports whether this peer may begin a fetch in s now.
 func (m *Machine) Fetches(s partition.Slice, now time.Time) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -250,7 +253,7 @@ func (m *Machine) acts(i int, now time.Time) bool {
 		!sl.sealed && m.leased(i, now)
 }
 
-// leased says whether a majority of the replicas leases slice i to this peer.
+// leased reports whether a majority of the replicas leases slice i to this peer.
 func (m *Machine) leased(i int, now time.Time) bool {
 	sl := &m.slots[i]
 	n := 0
@@ -267,12 +270,13 @@ func (m *Machine) leased(i int, now time.Time) bool {
 	return n >= sl.set.Quorum()
 }
 
-// before is by both clocks: one of them runs while a machine is suspended.
+// before compares both the monotonic and the wall clock, because only one of them runs while a
+// machine is suspended.
 func before(now, until time.Time) bool {
 	return now.Before(until) && now.Round(0).Before(until.Round(0))
 }
 
-// where lists the slices of in that cond is true of.
+// where lists the slices of in for which cond returns true.
 func (m *Machine) where(in bits, cond func(i int) bool) []partition.Slice {
 	var out []partition.Slice
 	for i := range in.all() {
@@ -283,14 +287,14 @@ func (m *Machine) where(in bits, cond func(i int) bool) []partition.Slice {
 	return out
 }
 
-// Acting lists the slices of which Fetches is true.
+// Acting lists the slices for which Fetches returns true.
 func (m *Machine) Acting(now time.Time) []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.where(m.owned[m.self], func(i int) bool { return !m.slots[i].resting && m.acts(i, now) })
 }
 
-// Active counts the slices of ss of which Acts is true.
+// Active returns the number of slices of ss for which Acts returns true.
 func (m *Machine) Active(ss []partition.Slice, now time.Time) (n int) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -302,24 +306,24 @@ func (m *Machine) Active(ss []partition.Slice, now time.Time) (n int) {
 	return n
 }
 
-// Owned lists the slices that this peer owns, acting or not; Kept those that it
-// keeps, owned ones among them.
+// Owned lists the slices that this peer owns, whether it acts in them or not. Kept also lists
+// those that it keeps for other owners.
 func (m *Machine) Owned() []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.where(m.owned[m.self], func(int) bool { return true })
 }
 
-// OwnedBut lists the owned slices that right is not true of. right is called
-// with locks held and must not call back.
+// OwnedBut lists the owned slices for which right returns false. right is called with locks
+// held and must not call back.
 func (m *Machine) OwnedBut(right func(s partition.Slice, c ReplicaSet) bool) []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.where(m.owned[m.self], func(i int) bool { return !right(m.slices[i], m.slots[i].set) })
 }
 
-// Replicas lists everybody who keeps a slice, in no order. It must not be
-// changed.
+// Replicas lists all peers that keep a slice, in no order. The caller must not change the
+// result.
 func (m *Machine) Replicas() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -343,8 +347,8 @@ func (m *Machine) Kept() []partition.Slice {
 	return m.where(m.kept, func(int) bool { return true })
 }
 
-// Diverged lists the slices of which a copy of another fork than the newest is
-// here: its rows have to be reconciled with the winner's before they are forgotten.
+// Diverged lists the slices whose copy here belongs to another fork than the newest, or is
+// ahead of it. Its rows must be reconciled with the winner's before it is forgotten.
 func (m *Machine) Diverged() []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -355,10 +359,11 @@ func (m *Machine) diverged(i int) bool {
 	return m.slots[i].diverged() || m.slots[i].copied.ahead(m.slots[i].set) && !m.slots[i].set.Has(m.self)
 }
 
-// restoredFork names the fork of a copy that no ReplicaSet leads to; no peer has such an id.
+// restoredFork is the fork of a copy that no ReplicaSet leads to. No peer has this id.
 const restoredFork = "restored"
 
-// Diverged notes that rows of s are here of which no ReplicaSet tells: those of a backup.
+// MarkDiverged records that this peer has rows of s that belong to no known ReplicaSet, because
+// they come from a backup.
 func (m *Machine) MarkDiverged(s partition.Slice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -368,10 +373,10 @@ func (m *Machine) MarkDiverged(s partition.Slice) {
 	}
 }
 
-// Surplus lists the slices of which a copy is here that is nobody's need: of the
-// newest fork, not kept here, and nothing was replicated to it for a while, as is
-// to those who are about to keep. All of it that was acknowledged is at the
-// replicas.
+// Surplus lists the slices whose copy here is not needed. The copy is of the newest fork, this
+// peer is no replica, and nothing was replicated to it for surplusAfter. (The owner replicates
+// to a peer that is about to become a replica.) The replicas have everything of such a copy
+// that was acknowledged.
 func (m *Machine) Surplus(now time.Time) []partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -385,8 +390,9 @@ func (m *Machine) Surplus(now time.Time) []partition.Slice {
 
 const surplusAfter = 30 * time.Second
 
-// ForgetSurplus is Forget, unless base is not in force any more or something of
-// s was replicated here after asked: then the copy may be counted on.
+// ForgetSurplus forgets the copy of s like Forget. It returns false when base is not in force
+// any more, or when something of s was replicated here after asked. Then others may count on
+// the copy.
 func (m *Machine) ForgetSurplus(s partition.Slice, base ReplicaSet, asked time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -400,8 +406,8 @@ func (m *Machine) ForgetSurplus(s partition.Slice, base ReplicaSet, asked time.T
 	return true
 }
 
-// InForce says whether c is in force for s, by what is known here, and this
-// peer, its owner, has no successor under way.
+// InForce reports whether c is in force for s, as far as is known here. This peer must be the
+// owner and must have no successor under way.
 func (m *Machine) InForce(s partition.Slice, c ReplicaSet) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -410,7 +416,7 @@ func (m *Machine) InForce(s partition.Slice, c ReplicaSet) bool {
 		m.slots[i].promised.N <= 1
 }
 
-// Forget notes that the copy of s was dropped here, or reconciled with the winner.
+// Forget records that the copy of s was dropped here, or reconciled with the winner.
 func (m *Machine) Forget(s partition.Slice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -420,8 +426,8 @@ func (m *Machine) Forget(s partition.Slice) {
 	}
 }
 
-// Stands names the time for which nothing else than now is known here of s. A copy
-// of another fork does not change in it.
+// Stands returns a number that changes whenever the known ReplicaSet of s changes. While it
+// stays the same, a copy of another fork does not change.
 func (m *Machine) Stands(s partition.Slice) uint64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -431,9 +437,9 @@ func (m *Machine) Stands(s partition.Slice) uint64 {
 	return 0
 }
 
-// ForgetDiverged notes that the copy of s, of another fork, was reconciled with the
-// winner since stands was asked for. It does nothing, and says so, when something
-// else was known here in between: the copy may have changed, or may be counted on.
+// ForgetDiverged records that the copy of s, of another fork, was reconciled with the winner
+// after the caller got stands from Stands. It returns false and changes nothing when the
+// ReplicaSet changed in between: the copy may have changed, or may be counted on.
 func (m *Machine) ForgetDiverged(s partition.Slice, stands uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -446,7 +452,7 @@ func (m *Machine) ForgetDiverged(s partition.Slice, stands uint64) bool {
 	return true
 }
 
-// Assignment is every slice's owner as known here, for a scatter.
+// Assignment returns every slice by its owner as known here, for a scatter.
 func (m *Machine) Assignment() map[string][]partition.Slice {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -457,8 +463,8 @@ func (m *Machine) Assignment() map[string][]partition.Slice {
 	return out
 }
 
-// Rest and Seal prepare the hand-over of s; Wake ends both, unless a proposal
-// was made in the meantime, which nothing ends but a decision.
+// Rest and Seal prepare the hand-over of s. Wake ends both. But if a proposal was made in the
+// meantime, only a decision ends that.
 func (m *Machine) Rest(s partition.Slice) { m.flag(s, func(sl *slot) { sl.resting = true }) }
 
 // Seal stops acknowledging in s.
@@ -477,9 +483,9 @@ func (m *Machine) flag(s partition.Slice, set func(*slot)) {
 	}
 }
 
-// Learn takes ReplicaSets that this peer itself saw decided, and answers which of
-// them were new. Only what is newer than what is known counts. For what others
-// say see Hear.
+// Learn takes ReplicaSets that this peer itself saw decided, and returns the slices where they
+// were new. Only a ReplicaSet newer than the known one counts. For statements of other peers
+// see Hear.
 func (m *Machine) Learn(all ...SliceReplicas) []partition.Slice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -498,15 +504,15 @@ type SliceReplicas struct {
 	ReplicaSet
 }
 
-// Digest is of all ReplicaSets known here: equal digests, equal knowledge.
+// Digest returns a digest of all ReplicaSets known here. Equal digests mean equal knowledge.
 func (m *Machine) Digest() uint64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.digest
 }
 
-// Known are up to limit ReplicaSets beyond the first ones, of slices after the
-// given one, in order, for a peer that knows less.
+// Known returns up to limit ReplicaSets of slices after the given one, in order, for a peer
+// that knows less. It skips the first ReplicaSets.
 func (m *Machine) Known(after partition.Slice, limit int) []SliceReplicas {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -522,7 +528,7 @@ func (m *Machine) Known(after partition.Slice, limit int) []SliceReplicas {
 	return out
 }
 
-// Of are this peer's words about the given slices, the first ReplicaSets among them.
+// Of returns the ReplicaSets known here of the given slices, also the first ones.
 func (m *Machine) Of(ss ...partition.Slice) []SliceReplicas {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

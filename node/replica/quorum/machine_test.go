@@ -7,12 +7,12 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// trio are three Machines that know each other as replicas of slice 1, a's.
+// trio has three Machines that know each other as replicas of slice 1. Its owner is a.
 type trio map[string]*Machine
 
 var began = time.Unix(1e9, 0)
 
-// afterStart is when a Machine may promise what it likes.
+// afterStart is a time when a restarted Machine may promise again.
 var afterStart = began.Add(LeaseGrant)
 
 func newTrio(c ReplicaSet, heads map[string]uint64, copies map[string]uint64) trio {
@@ -35,8 +35,8 @@ func abc() ReplicaSet {
 
 func allOf(gen uint64) map[string]uint64 { return map[string]uint64{"a": gen, "b": gen, "c": gen} }
 
-// TestPromiseOutlivesLeases: who promised its slice to a candidate, after the
-// owner's lease ran out, is not bound again by what it leases of other slices.
+// TestPromiseOutlivesLeases checks a replica that promised its slice to a candidate after the
+// owner's lease ran out. Leases for other slices do not bind it to that owner again.
 func TestPromiseOutlivesLeases(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
 	p := Proposal{Slice: 1, Base: abc(), Ballot: Ballot{2, "c"}}
@@ -55,8 +55,7 @@ func TestPromiseOutlivesLeases(t *testing.T) {
 	}
 }
 
-// TestStartedPromisesNothing: a replica may have leased the slice before it
-// stopped.
+// TestStartedPromisesNothing: a replica may have leased the slice before it stopped.
 func TestStartedPromisesNothing(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
 	p := Proposal{Slice: 1, Base: abc(), Ballot: Ballot{2, "c"}}
@@ -68,8 +67,8 @@ func TestStartedPromisesNothing(t *testing.T) {
 	}
 }
 
-// TestOwnerIsBound: an owner that acts promises nothing; once its leases have
-// run out it does.
+// TestOwnerIsBound checks that an owner that acts promises nothing, and that it does promise
+// once its leases have run out.
 func TestOwnerIsBound(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
 	ask := k["a"].AskFor("b", true, afterStart)
@@ -86,8 +85,8 @@ func TestOwnerIsBound(t *testing.T) {
 	}
 }
 
-// TestLeaseOfAnEarlierReplicaSet: a lease asked for before a ReplicaSet was known does
-// not cover it.
+// TestLeaseOfAnEarlierReplicaSet checks that a lease does not cover a ReplicaSet that became
+// known after the request for the lease.
 func TestLeaseOfAnEarlierReplicaSet(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
 	ask := k["a"].AskFor("b", true, afterStart)
@@ -105,8 +104,8 @@ func TestLeaseOfAnEarlierReplicaSet(t *testing.T) {
 	}
 }
 
-// TestStrangersBallots: only a replica may be a candidate, and no ballot is so
-// high that none is above it.
+// TestStrangersBallots checks that only a replica may be a candidate, and that there is always
+// a ballot above the highest accepted one.
 func TestStrangersBallots(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
 	for _, b := range []Ballot{{2, "x"}, {2, ""}, {^uint64(0), "c"}} {
@@ -124,9 +123,9 @@ func TestStrangersBallots(t *testing.T) {
 	}
 }
 
-// TestChooseKnowsNotAnOldCopy: b was away for so many generations that its copy
-// cannot be compared. It may have what was acknowledged while c was far behind,
-// so the two of them may not choose; with a they may.
+// TestChooseKnowsNotAnOldCopy: b was away for so many generations that its copy cannot be
+// compared. It may have entries that were acknowledged while c was far behind. So b and c may
+// not choose alone; with a they may.
 func TestChooseKnowsNotAnOldCopy(t *testing.T) {
 	c := ReplicaSet{Gen: 0, Owner: "a", Replicas: []string{"a", "b", "c"}}
 	for range MaxStarts + 5 {
@@ -154,9 +153,9 @@ func TestChooseKnowsNotAnOldCopy(t *testing.T) {
 	}
 }
 
-// TestLongestLogIsElected: a candidate whose log is shorter than another's of its
-// majority makes that one the owner, which acts at once. It does not campaign in vain
-// until the other does, which then is held up by its ballots.
+// TestLongestLogIsElected: the candidate's log is shorter than another one of its majority, so
+// it makes that replica the owner, which acts at once. The candidate does not keep campaigning
+// in vain, with ballots that would delay the other's campaign.
 func TestLongestLogIsElected(t *testing.T) {
 	heads := map[string]uint64{"a": 9, "b": 7, "c": 6}
 	k := newTrio(abc(), heads, allOf(3))
@@ -188,9 +187,9 @@ func TestLongestLogIsElected(t *testing.T) {
 	}
 }
 
-// TestElectedHearsOfIt: who was made the owner of a slice and did not hear of it
-// hears it from a replica that it asks for a lease of another; else its lease there
-// would keep everybody from acting in that slice.
+// TestElectedHearsOfIt: a peer became the owner of a slice without knowing it. It learns that
+// from a replica when it asks for a lease of another slice. Otherwise its lease there would
+// keep every peer from acting in that slice.
 func TestElectedHearsOfIt(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
 	other := ReplicaSet{Gen: 1, Owner: "b", Replicas: []string{"a", "b", "c"}}
@@ -211,8 +210,8 @@ func TestElectedHearsOfIt(t *testing.T) {
 	}
 }
 
-// TestNewsInsteadOfTheList: after a change only what changed goes to a replica that
-// leased before, which may not have heard of it.
+// TestNewsInsteadOfTheList checks that after a change the owner sends only the change to a
+// replica that leased before and may not know it.
 func TestNewsInsteadOfTheList(t *testing.T) {
 	k := newTrio(abc(), nil, allOf(3))
 	other := ReplicaSet{Gen: 1, Owner: "a", Replicas: []string{"a", "b", "c"}}

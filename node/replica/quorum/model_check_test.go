@@ -8,9 +8,9 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// checks remembers what happened, to judge what happens.
+// checks records what happened, to check later events against it.
 type checks struct {
-	total    int // entries written
+	total    int // number of entries written
 	configs  map[configKey]ReplicaSet
 	newest   map[partition.Slice]map[string]ReplicaSet // by fork
 	acked    map[partition.Slice]map[string][]entry    // by fork, at its position
@@ -45,10 +45,11 @@ func (w *world) broken(format string, args ...any) {
 	}
 }
 
-// prepared: a replica's promises only rise, over restarts too, and it tells what
-// it accepted.
+// prepared checks that a replica's promises only rise, also across restarts, and that it
+// reports what it accepted.
 func (x *checks) prepared(w *world, n *node, p Proposal, r Promise) {
-	if !r.OK || w.liars && isLie(p.Base) { // who was deceived about a name may hear the truth of it later
+	// a peer that was deceived about a name may learn the truth later
+	if !r.OK || w.liars && isLie(p.Base) {
 		return
 	}
 	k := promiseKey{n.id, keyOf(p.Slice, p.Base)}
@@ -62,9 +63,10 @@ func (x *checks) prepared(w *world, n *node, p Proposal, r Promise) {
 	x.promises[k] = promised{p.Ballot, old.accepted}
 }
 
-// accepted: no replica accepts below what it promised.
+// accepted checks that no replica accepts a ballot below its promise.
 func (x *checks) accepted(w *world, n *node, p Proposal, r Promise) {
-	if !r.OK || w.liars && isLie(p.Base) { // who was deceived about a name may hear the truth of it later
+	// a peer that was deceived about a name may learn the truth later
+	if !r.OK || w.liars && isLie(p.Base) {
 		return
 	}
 	k := promiseKey{n.id, keyOf(p.Slice, p.Base)}
@@ -74,7 +76,8 @@ func (x *checks) accepted(w *world, n *node, p Proposal, r Promise) {
 	x.promises[k] = promised{p.Ballot, p.Ballot}
 }
 
-// ack: e at pos (from 0) of the log of s was acknowledged under c.
+// ack checks and records that entry e at position pos (from 0) of the log of s was acknowledged
+// under c.
 func (x *checks) ack(w *world, n *node, s partition.Slice, c ReplicaSet, pos uint64, e entry) {
 	if x.acked[s] == nil {
 		x.acked[s] = map[string][]entry{}
@@ -94,7 +97,7 @@ func (x *checks) ack(w *world, n *node, s partition.Slice, c ReplicaSet, pos uin
 	}
 }
 
-// check is made after every step.
+// check runs after every step.
 func (w *world) check() {
 	x := &w.checks
 	for _, n := range w.nodes {
@@ -112,7 +115,7 @@ func (w *world) check() {
 	}
 }
 
-// known: two that know a ReplicaSet by the same name know the same.
+// known checks that two peers that know a ReplicaSet by the same name know the same one.
 func (x *checks) known(w *world, n *node, s partition.Slice, c ReplicaSet) {
 	if w.liars && isLie(c) {
 		return // a lie; see checkLies
@@ -133,8 +136,8 @@ func (x *checks) known(w *world, n *node, s partition.Slice, c ReplicaSet) {
 	}
 }
 
-// checkActing: at most one acts in a slice and fork, and has all that was ever
-// acknowledged there.
+// checkActing checks that at most one peer acts in a slice and fork, and that it has everything
+// that was ever acknowledged there.
 func (w *world) checkActing(s partition.Slice) {
 	acting := ""
 	var fork ReplicaSet
@@ -158,9 +161,9 @@ func holds(log, acked []entry) bool {
 	return len(log) >= len(acked) && slices.Equal(log[:len(acked)], acked)
 }
 
-// checkKept: what was acknowledged in a fork is durable at a majority of the
-// replicas of its newest ReplicaSet, but for those that left the fork for another: they
-// took their rows along (checkHealed), and promise nothing more in it.
+// checkKept checks that everything acknowledged in a fork is durable at a majority of the
+// replicas of its newest ReplicaSet. Replicas that left the fork for another one do not count:
+// they took their rows along (checkHealed), and promise nothing more in it.
 func (w *world) checkKept(s partition.Slice) {
 	for fork, c := range w.checks.newest[s] {
 		acked := w.checks.acked[s][fork]
@@ -185,8 +188,8 @@ func (w *world) checkKept(s partition.Slice) {
 	}
 }
 
-// newestUp is the newest ReplicaSet that anybody knows who is up, and how many of
-// its replicas are.
+// newestUp returns the newest ReplicaSet that any running peer knows, and how many of its
+// replicas are running.
 func (w *world) newestUp(s partition.Slice) (c ReplicaSet, up int) {
 	for _, n := range w.nodes {
 		if d := n.m.ReplicaSet(s); n.up && (len(c.Replicas) == 0 || d.Compare(c) > 0) {
@@ -201,7 +204,7 @@ func (w *world) newestUp(s partition.Slice) (c ReplicaSet, up int) {
 	return c, up
 }
 
-// checkHealed: the faults ended a while ago.
+// checkHealed checks the state some time after the faults ended.
 func (w *world) checkHealed() {
 	for _, s := range w.slices {
 		c, up := w.newestUp(s)

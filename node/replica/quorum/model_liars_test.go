@@ -10,18 +10,19 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Liars of the model keep nothing that they speak of: members that never kept it,
-// and former replicas, by what those know who hear them. They say that slices are
-// theirs, in words that are told, asked for, in leases, ballots and answers, of the
-// present fork and of new ones, and vouch for each other.
+// liars are peers of the model that keep none of the slices they talk about. They are members
+// that were never replicas, and former replicas, as far as the receiver knows. They claim
+// slices in gossip, responses, lease requests and ballots, for the present fork and for new
+// ones. They also vouch for each other.
 var liars = []string{"X", "Y", "Z"}
 
 func isLiar(id string) bool { return slices.Contains(liars, id) }
 
-// isLie: in the worlds of liars nobody adopts, and every other lie has one of them.
+// isLie reports whether c is a lie. In worlds with liars no peer adopts, and every other lie
+// names a liar as a replica.
 func isLie(c ReplicaSet) bool { return c.Epoch > 0 || slices.ContainsFunc(c.Replicas, isLiar) }
 
-// lies goes on for the whole life of a world, also when all else is well.
+// lies runs for the whole life of a world, also after the faults end.
 func (w *world) lies() {
 	w.after(w.between(20*time.Millisecond, 400*time.Millisecond), w.lies)
 	n := w.nodes[w.rng.IntN(len(w.nodes))]
@@ -32,7 +33,7 @@ func (w *world) lies() {
 		former = w.nodes[w.rng.IntN(len(w.nodes))].id
 	}
 	n.step(0, fmt.Sprintf("%s%s lies to %s", from, former, n.id), func() {
-		// Who keeps it no more, by what n knows.
+		// A former replica, as far as n knows.
 		sl := &n.m.slots[n.slot(s)]
 		if former != "" && former != n.id && !sl.set.Has(former) &&
 			!slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Has(former) }) {
@@ -42,7 +43,7 @@ func (w *world) lies() {
 	})
 }
 
-// lie is a ReplicaSet that gives s to liars.
+// lie returns a ReplicaSet that gives s to liars.
 func (w *world) lie(n *node, s partition.Slice, from string) ReplicaSet {
 	cur := n.m.ReplicaSet(s)
 	replicas := []string{from}
@@ -75,7 +76,7 @@ func (w *world) lie(n *node, s partition.Slice, from string) ReplicaSet {
 	return c
 }
 
-// hearLie brings a lie by one of the ways in.
+// hearLie delivers a lie in one of the possible messages.
 func (n *node) hearLie(s partition.Slice, from string, c ReplicaSet) {
 	now := n.clock()
 	switch n.w.rng.IntN(5) {
@@ -96,8 +97,8 @@ func (n *node) hearLie(s partition.Slice, from string, c ReplicaSet) {
 	}
 }
 
-// checkLies: who is no replica of a slice takes it from nobody who knows one that
-// is there, and never from a majority.
+// checkLies checks that a peer that is no replica of a slice takes it from no peer that knows a
+// running replica, and never from a majority.
 func (w *world) checkLies() {
 	if !w.liars {
 		return
@@ -109,7 +110,7 @@ func (w *world) checkLies() {
 				continue
 			}
 			w.stats["deceived"]++
-			// Only where all who kept what it knew were gone for long.
+			// Allowed only where all known replicas were gone for a long time.
 			sl := &n.m.slots[n.slot(s)]
 			if len(sl.under) == 0 || sl.set.Heard == 0 {
 				w.broken("%s believes a liar: %v on %v", n.id, c, sl.under)
@@ -131,7 +132,7 @@ func (w *world) checkLies() {
 			sl := &w.byID(id).m.slots[w.byID(id).slot(s)]
 			if isLie(sl.set) && slices.ContainsFunc(sl.under,
 				func(u ReplicaSet) bool { return u.Compare(newest) == 0 }) {
-				deceived++ // it held it; a newcomer that has lost its founder never did
+				deceived++ // it was a replica; a newcomer that has lost its founder never was
 			}
 		}
 		if deceived >= newest.Quorum() {
@@ -141,8 +142,8 @@ func (w *world) checkLies() {
 	}
 }
 
-// TestModelLiars: liars that keep nothing change no ReplicaSet that a majority holds,
-// make nobody act, and hold nothing up.
+// TestModelLiars checks that liars that are no replicas change no ReplicaSet that a majority
+// knows, make no peer act, and delay nothing.
 func TestModelLiars(t *testing.T) {
 	first, count := runs(t, 200)
 	deceived := 0
@@ -159,7 +160,7 @@ func TestModelLiars(t *testing.T) {
 	t.Logf("%d checks at which somebody who had lost all replicas was deceived", deceived)
 }
 
-// liarsToo has liars speak in a world.
+// liarsToo starts the liars of a world.
 func liarsToo(w *world) {
 	w.liars = true
 	w.after(w.between(0, time.Second), w.lies)

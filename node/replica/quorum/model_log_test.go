@@ -7,18 +7,18 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// replicating is what an owner knows of those that follow it, under one ReplicaSet.
+// shipping is what an owner knows of its followers under one ReplicaSet.
 type shipping struct {
 	set     ReplicaSet
-	durable map[string]uint64        // what they have said to have
+	durable map[string]uint64        // what followers reported as durable
 	next    map[string]uint64        // where to replicate from
-	refused map[string]time.Duration // since when they neither follow nor say why
-	session map[string]int           // answers to what was sent before a drop count no more
+	refused map[string]time.Duration // since when followers neither follow nor give a reason
+	session map[string]int           // after a drop, responses to earlier messages do not count
 	acked   uint64
 }
 
-// replicates is the replicating of s, afresh for each ReplicaSet; nil when this peer may
-// not replicate: it is not the owner, or its own log has to be cut first.
+// replicating returns the replication state of s, a new one for each ReplicaSet. It returns nil
+// when this peer may not replicate: it is not the owner, or its own log must be cut first.
 func (n *node) replicating(s partition.Slice) *shipping {
 	i := n.m.index[s]
 	c := n.m.slots[i].set
@@ -34,7 +34,7 @@ func (n *node) replicating(s partition.Slice) *shipping {
 	return sh
 }
 
-// write is one link that arrives: checked and written in one step.
+// write adds arriving links; each is checked and written in one step.
 func (n *node) write(s partition.Slice) {
 	for n.w.chance(n.w.writes) && n.w.checks.total < 150 && n.w.now < n.w.quiet && n.m.Acts(s, n.clock()) {
 		n.w.checks.total++
@@ -48,7 +48,7 @@ func (n *node) append(s partition.Slice, es ...entry) {
 	c.add(es...)
 }
 
-// replicate sends those who should have it what they lack of the log of s.
+// replicate sends the followers the part of the log of s that they lack.
 func (n *node) replicate(s partition.Slice) {
 	sh := n.replicating(s)
 	if sh == nil || n.w.chance(n.w.idle) {
@@ -70,7 +70,7 @@ func (n *node) replicate(s partition.Slice) {
 	n.ack(s, sh)
 }
 
-// replicated is a follower's answer.
+// shipped is a follower's response.
 type shipped struct {
 	Progress
 	durable uint64
@@ -107,7 +107,7 @@ func (n *node) replicateTo(s partition.Slice, sh *shipping, k *node) {
 	})
 }
 
-// follow takes a chunk of log that begins after from.
+// follow receives a log chunk that begins after from.
 func (n *node) follow(s partition.Slice, owner string, c ReplicaSet, from uint64, es []entry) shipped {
 	st := n.m.Follows(s, owner, c)
 	if !st.OK || st.Diverged || !st.Whole {
@@ -130,8 +130,7 @@ func (n *node) follow(s partition.Slice, owner string, c ReplicaSet, from uint64
 	return shipped{st, n.durable(s)}
 }
 
-// snapshot gives k a whole copy. It takes a while, and much may have changed
-// when it arrives.
+// snapshot gives k a whole copy. That takes a while, and much may have changed when it arrives.
 func (n *node) snapshot(s partition.Slice, sh *shipping, k *node) {
 	mine := n.disk[n.slot(s)]
 	session := sh.session[k.id]
@@ -157,8 +156,8 @@ func (n *node) snapshot(s partition.Slice, sh *shipping, k *node) {
 	})
 }
 
-// has is how much of the log id has, durably, as far as is known here; false
-// when it is not known to have a copy, of which an empty one is not the least.
+// has returns how much of the log id has durably, as far as is known here. It returns false
+// when id is not known to have a copy. An empty copy is a copy too.
 func (n *node) has(s partition.Slice, sh *shipping, id string) (uint64, bool) {
 	if id == n.id {
 		return n.durable(s), true
@@ -167,7 +166,7 @@ func (n *node) has(s partition.Slice, sh *shipping, id string) (uint64, bool) {
 	return min(d, n.durable(s)), ok
 }
 
-// ack makes final what a majority has.
+// ack marks as acknowledged what a majority has.
 func (n *node) ack(s partition.Slice, sh *shipping) {
 	var have []uint64
 	for _, k := range sh.set.Replicas {
@@ -189,7 +188,7 @@ func (n *node) ack(s partition.Slice, sh *shipping) {
 	}
 }
 
-// move is a change of owner or replicas under way at the owner.
+// move is a change of owner or replicas that the owner has started.
 type move struct {
 	base     ReplicaSet
 	owner    string
@@ -198,7 +197,7 @@ type move struct {
 	sealed   bool
 }
 
-// move begins, goes on with, or gives up a change.
+// move starts, continues or gives up a change.
 func (n *node) move(s partition.Slice) {
 	sh := n.replicating(s)
 	mv := n.moves[s]
@@ -237,8 +236,8 @@ func (n *node) planMove(s partition.Slice, sh *shipping) {
 	mv := &move{base: sh.set, began: w.now}
 	for _, k := range sh.set.Replicas {
 		if since := sh.refused[k]; since > 0 && w.now-since > 3*time.Second {
-			// It promised somebody who never came back. Only a new generation
-			// lets it follow again.
+			// It promised a peer that never came back. Only a new generation lets it follow
+			// again.
 			mv.owner, mv.replicas = n.id, sh.set.Replicas
 		}
 	}
@@ -256,10 +255,9 @@ func (n *node) planMove(s partition.Slice, sh *shipping) {
 	n.moves[s] = mv
 }
 
-// reached says whether the new owner and a majority of the new replicas lack at
-// most slack of the log. Replicas that stay have what was acknowledged anyway, and
-// must not be waited for: those of them that promised somebody else follow only
-// in the next generation.
+// reached reports whether the new owner and a majority of the new replicas lack at most slack
+// of the log. Replicas that stay have everything acknowledged anyway, and the owner must not
+// wait for them: those that promised another peer follow only in the next generation.
 func (n *node) reached(s partition.Slice, sh *shipping, mv *move, slack uint64) bool {
 	if mv.owner == n.id && slices.Equal(mv.replicas, sh.set.Replicas) {
 		return true
@@ -276,7 +274,7 @@ func (n *node) reached(s partition.Slice, sh *shipping, mv *move, slack uint64) 
 	return have >= len(mv.replicas)/2+1
 }
 
-// drop forgets a copy that nobody needs, if its owner agrees.
+// drop forgets a surplus copy if its owner agrees.
 func (n *node) drop(s partition.Slice) {
 	if n.w.rule == dropSurplus {
 		n.forget(s)
@@ -291,8 +289,8 @@ func (n *node) drop(s partition.Slice) {
 	})
 }
 
-// mayDrop: this owner of s does not count on the copy of id, and will not
-// before it has replicated to it anew.
+// mayDrop reports whether this owner of s does not count on the copy of id, and will not do so
+// before it has replicated to id again.
 func (n *node) mayDrop(s partition.Slice, id string, c ReplicaSet) bool {
 	sh := n.replicating(s)
 	mv := n.moves[s]
@@ -322,7 +320,7 @@ func (n *node) forgot(s partition.Slice, keeps bool) {
 	n.persist()
 }
 
-// reconciling is somebody's rows of another fork that were taken in here.
+// uniting records that the rows of another peer's fork were merged here.
 type uniting struct {
 	s     partition.Slice
 	fork  string
@@ -333,8 +331,8 @@ type uniting struct {
 
 func forkOf(c ReplicaSet) string { return string(rune('0'+c.Epoch)) + c.Fork }
 
-// reconcile gives a diverged copy's rows to the winner's owner, and forgets the copy
-// when the answer to that is final.
+// reconcile sends the rows of a diverged copy to the winner's owner. It forgets the copy when
+// those rows are acknowledged.
 func (n *node) reconcile(s partition.Slice) {
 	c := n.m.ReplicaSet(s)
 	k := n.w.byID(c.Owner)
@@ -362,7 +360,8 @@ func (n *node) reconcile(s partition.Slice) {
 				}
 			})
 		}}
-		if c.Has(n.id) { // it keeps the rows, so that two have them; without it there may be no majority
+		// it keeps the rows, so that two peers have them; else there may be no majority
+		if c.Has(n.id) {
 			k.sync()
 			u.sent = true
 			u.final()

@@ -8,11 +8,11 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// entry is one write of a log: unique in the world.
+// entry is one write of a log; it is unique in the world.
 type entry int
 
-// copyState is a peer's copy of one slice. Slices of entries are shared and
-// never written to below their length.
+// copyState is a peer's copy of one slice. Its Go slices of entries are shared, and nothing
+// writes to them below their length.
 type copyState struct {
 	log  []entry
 	rows []entry
@@ -26,7 +26,7 @@ func (c *copyState) add(es ...entry) {
 	}
 }
 
-// node is one peer: its store, its Machine, and what it is in the middle of.
+// node is one peer: its store, its Machine, and its unfinished procedures.
 type node struct {
 	w            *world
 	i            int
@@ -36,7 +36,7 @@ type node struct {
 	inc          int
 	backlog      []func()
 
-	rows      map[partition.Slice][]byte // durable, as disk
+	rows      map[partition.Slice][]byte // durable, like disk
 	disk, mem []copyState
 
 	m         *Machine
@@ -47,17 +47,17 @@ type node struct {
 	waits     []*uniting
 	fed       map[partition.Slice]int
 	asked     time.Duration        // when it last asked for leases
-	met       map[string]time.Time // when it last heard from each, by its clock
+	met       map[string]time.Time // when it last got a message from each peer, by its own clock
 }
 
-// Times of the model after which a silent replica is taken to be gone, and the
-// founder by who knows nothing yet.
+// After goneAfter the model treats a silent replica as gone. A peer that knows nothing but the
+// founder treats a silent founder as gone after goneAtOnce.
 const (
 	goneAfter  = 25 * time.Second
 	goneAtOnce = 3 * time.Second
 )
 
-// gone is as the node tells Confirm.
+// gone is the function that the node passes to Confirm.
 func (n *node) gone(id string, first bool) bool {
 	last, ok := n.met[id]
 	if !ok {
@@ -67,13 +67,14 @@ func (n *node) gone(id string, first bool) bool {
 	if first {
 		return n.clock().Sub(last) > goneAtOnce
 	}
-	if n.w.liars { // longer than any cut: who is cut off from all replicas for longer is not safe from liars
+	// longer than any cut: a peer cut off from all replicas for longer is not safe from liars
+	if n.w.liars {
 		return n.clock().Sub(last) > 4*goneAfter
 	}
 	return n.clock().Sub(last) > goneAfter
 }
 
-// clock is what the peer's clock says.
+// clock returns the time of the peer's clock.
 func (n *node) clock() time.Time {
 	return time.Unix(1e9, 0).Add(n.offset + n.w.now + n.w.now/1000*n.rate)
 }
@@ -115,7 +116,7 @@ func (n *node) resume() {
 	n.backlog = nil
 }
 
-// step does something at n, as one.
+// step runs one atomic step at n.
 func (n *node) step(inc int, name string, run func()) {
 	switch {
 	case !n.up || inc != 0 && inc != n.inc:
@@ -130,8 +131,8 @@ func (n *node) step(inc int, name string, run func()) {
 	}
 }
 
-// persist makes what the Machine wants to be durable so, and with it all that
-// was written before: they share one log of writes.
+// persist makes durable what the Machine returns in Dirty, and everything written before it:
+// both share one write-ahead log.
 func (n *node) persist() {
 	dirty := n.m.Dirty()
 	if len(dirty) == 0 {
@@ -160,7 +161,7 @@ func (n *node) truncate(s partition.Slice, to uint64) {
 	}
 }
 
-// ticks is what a peer does by itself, again and again.
+// ticks runs the peer's periodic work.
 func (n *node) ticks() {
 	n.w.after(n.w.between(150*time.Millisecond, 300*time.Millisecond), n.ticks)
 	n.step(0, n.id+" tick", n.tick)
@@ -217,7 +218,7 @@ func (n *node) tick() {
 	}
 }
 
-// wait is by rank among the replicas.
+// wait depends on the peer's rank among the replicas.
 func (n *node) wait(_ partition.Slice, c ReplicaSet, _ bool) time.Duration {
 	return time.Duration(slices.Index(c.Replicas, n.id)) * 300 * time.Millisecond
 }
@@ -232,7 +233,7 @@ func (n *node) ask(k *node, list bool) {
 	})
 }
 
-// gossip is an exchange of what is known with somebody.
+// gossip exchanges knowledge with a random peer.
 func (n *node) gossip() {
 	k := n.w.nodes[n.w.rng.IntN(len(n.w.nodes))]
 	if k == n {
@@ -256,7 +257,7 @@ func (n *node) gossip() {
 	}
 }
 
-// confirm tells k what is known here of some slices and asks what it knows.
+// confirm tells k what is known here about some slices and asks what k knows.
 func (n *node) confirm(k *node, ss []partition.Slice) {
 	mine := n.m.Of(ss...)
 	call(n, k, "confirm", func() []SliceReplicas {
@@ -269,7 +270,7 @@ func (n *node) tell(k *node, cs ...SliceReplicas) {
 	n.w.send(n, k, 0, "tell", func() { k.m.Hear(n.id, k.clock(), cs...) })
 }
 
-// campaign is a take-over under way.
+// campaign is a running take-over.
 type campaign struct {
 	p        Proposal
 	promises map[string]Promise
@@ -312,7 +313,7 @@ func (n *node) accept(p Proposal) Promise {
 	return r
 }
 
-// promised takes a promise to c from k.
+// promised processes k's promise for c.
 func (n *node) promised(c *campaign, k string, r Promise) {
 	s := c.p.Slice
 	if n.campaigns[s] != c || c.proposed || n.refused(s, k, r) {
@@ -320,7 +321,7 @@ func (n *node) promised(c *campaign, k string, r Promise) {
 	}
 	c.promises[k] = r
 	var all []Promise
-	for _, id := range c.p.Base.Replicas { // in order, so that a seed says it all
+	for _, id := range c.p.Base.Replicas { // in order, so that the seed determines everything
 		if p, ok := c.promises[id]; ok {
 			all = append(all, p)
 		}
@@ -334,7 +335,7 @@ func (n *node) promised(c *campaign, k string, r Promise) {
 	n.propose(p)
 }
 
-// refused learns from an answer that is not OK.
+// refused learns from a response that is not OK.
 func (n *node) refused(s partition.Slice, k string, r Promise) bool {
 	if r.OK {
 		return false
@@ -348,13 +349,13 @@ func (n *node) refused(s partition.Slice, k string, r Promise) bool {
 	return true
 }
 
-// tally counts who accepted.
+// tally records which replicas accepted.
 type tally struct {
 	p  Proposal
 	by []string
 }
 
-// propose sends a proposal to every replica, itself first.
+// propose sends a proposal to every replica, first to this peer itself.
 func (n *node) propose(p Proposal) {
 	t := n.tallies[p.Slice]
 	if t == nil || t.p.Base.Compare(p.Base) != 0 || t.p.Ballot != p.Ballot {

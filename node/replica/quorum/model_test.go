@@ -15,37 +15,37 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// The model: a few machines with clocks that run at different speeds, stores
-// that keep only what was synced, a network that loses, delays, doubles and
-// reorders, and the node's procedures cut into steps so that everything
-// interleaves. What must be true is checked after every step (model_check_test.go).
+// The model has a few machines. Their clocks run at different speeds, and their stores keep
+// only what was synced. The network loses, delays, duplicates and reorders messages. The node's
+// procedures are cut into steps so that everything interleaves. The invariants are checked
+// after every step (model_check_test.go).
 //
-// A step is atomic, as the node must make it: what a Machine answers, what it
-// has Dirty, and the change of the log that goes with them.
+// A step is atomic, as the node must make it. It covers a Machine's response, its Dirty rows,
+// and the change of the log that belongs to them.
 
-// world is one run.
+// world is one run of the model.
 type world struct {
 	rng    *rand.Rand
-	now    time.Duration // real time, which nobody knows
+	now    time.Duration // real time, which no peer knows
 	queue  events
 	seq    int
 	nodes  []*node
-	void   *node // what liars are to those whom they deceived: it answers nothing
+	void   *node // the sender of liars' messages for deceived peers; it never responds
 	slices []partition.Slice
-	cut    [8]uint8 // bit j of [i]: i hears nothing from j
+	cut    [8]uint8 // bit j of cut[i]: i receives nothing from j
 	cuts   int
 	faulty bool
-	adopt  bool          // peers adopt slices, rightly or not
-	liars  bool          // liars speak, see model_liars_test.go
+	adopt  bool          // peers adopt slices, rightly or wrongly
+	liars  bool          // liars send messages, see model_liars_test.go
 	quiet  time.Duration // nothing is written from then on
 	rule   naiveRule
-	lossy  int           // of 100 messages lost while faulty
+	lossy  int           // of 100 messages, the number lost while faulty
 	slow   time.Duration // delay of a slow message
 	writes int           // of 100 ticks of an owner
-	idle   int           // of 100 ticks at which nothing is replicated
+	idle   int           // of 100 ticks, those that replicate nothing
 	synced int           // of 100 ticks
-	calm   time.Duration // between two mishaps, at most
-	dead   int           // who stays down when all else is well; -1: nobody
+	calm   time.Duration // longest time between two mishaps
+	dead   int           // the peer that stays down after the faults end; -1: none
 	checks checks
 	fault  string // the invariant that broke
 	trace  []string
@@ -53,8 +53,8 @@ type world struct {
 	stats  map[string]int
 }
 
-// naiveRule is a rule that a node must keep; a world in which nodes do not
-// keep it has to be found out.
+// naiveRule is a rule that nodes can be made to break. The model must then find a broken
+// invariant.
 type naiveRule int
 
 const (
@@ -100,7 +100,7 @@ func (w *world) log(format string, args ...any) {
 	}
 }
 
-// run takes events until the given time or the first broken invariant.
+// run processes events until the given time or the first broken invariant.
 func (w *world) run(until time.Duration) {
 	for w.fault == "" && len(w.queue) > 0 && w.queue[0].at <= until {
 		e := heap.Pop(&w.queue).(event)
@@ -111,7 +111,7 @@ func (w *world) run(until time.Duration) {
 	w.now = until
 }
 
-// delay of one message; false when it is lost.
+// delay returns the delay of one message. It returns false when the message is lost.
 func (w *world) delay() (time.Duration, bool) {
 	if !w.faulty {
 		return w.between(time.Millisecond, 20*time.Millisecond), true
@@ -125,8 +125,8 @@ func (w *world) delay() (time.Duration, bool) {
 	return w.between(time.Millisecond, 100*time.Millisecond), true
 }
 
-// send carries one message from a to b, perhaps more than once. To the
-// incarnation inc only, when that is not 0: answers die with the asker.
+// send carries one message from a to b, perhaps more than once. If inc is not 0, only that
+// incarnation of b receives it: a response is lost when the asking node restarts.
 func (w *world) send(a, b *node, inc int, name string, run func()) {
 	for {
 		d, ok := w.delay()
@@ -149,7 +149,7 @@ func (w *world) send(a, b *node, inc int, name string, run func()) {
 	}
 }
 
-// call asks b and takes its answer to the asker.
+// call sends a request to b and carries the response back to a.
 func call[A any](a, b *node, name string, serve func() A, done func(A)) {
 	inc := a.inc
 	a.w.send(a, b, 0, name, func() {
@@ -158,7 +158,7 @@ func call[A any](a, b *node, name string, serve func() A, done func(A)) {
 	})
 }
 
-// newWorld is drawn from seed.
+// newWorld returns a world that seed determines.
 func newWorld(seed uint64, adopt bool, rule naiveRule) *world {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	w := &world{rng: rng, faulty: true, adopt: adopt, rule: rule, stats: map[string]int{},
@@ -194,7 +194,7 @@ func (w *world) byID(id string) *node {
 	return w.nodes[id[0]-'a']
 }
 
-// mishap does something bad, for a while.
+// mishap causes a random fault for a while.
 func (w *world) mishap() {
 	if !w.faulty {
 		return
@@ -232,7 +232,7 @@ func (w *world) mishap() {
 	}
 }
 
-// partition lets nobody of one side hear the other, for a while.
+// partition cuts the network into two sides for a while.
 func (w *world) partition(side int, longest time.Duration) {
 	for i := range w.cut {
 		w.cut[i] = uint8(side)
@@ -249,7 +249,7 @@ func (w *world) partition(side int, longest time.Duration) {
 	})
 }
 
-// cutOwner cuts off an owner that n knows. It writes on while it may.
+// cutOwner cuts off an owner that n knows. The owner writes on as long as it may.
 func (w *world) cutOwner(n *node) {
 	s := w.slices[w.rng.IntN(len(w.slices))]
 	n = w.byID(n.m.ReplicaSet(s).Owner)
@@ -264,7 +264,7 @@ func (w *world) cutOwner(n *node) {
 	})
 }
 
-// heal ends all faults and what is under way of the tests' own choosing.
+// heal ends all faults and everything that the test itself started.
 func (w *world) heal() {
 	w.log("healed")
 	w.faulty, w.cut, w.idle = false, [8]uint8{}, 0
@@ -283,7 +283,7 @@ func (w *world) heal() {
 	}
 }
 
-// live runs a world through its faults and after.
+// live runs a world through its faults and the time after them.
 func (w *world) live() {
 	faults := w.between(15*time.Second, 60*time.Second)
 	w.quiet = faults + 15*time.Second
@@ -292,8 +292,8 @@ func (w *world) live() {
 		return
 	}
 	w.heal()
-	// Long enough for the longest wait: a lease, a campaign that failed, a
-	// hand-over given up, and a surplus copy's age.
+	// Long enough for the longest wait: a lease, a failed campaign, an abandoned hand-over, and
+	// the age of a surplus copy.
 	w.run(w.now + 60*time.Second)
 	if w.fault == "" {
 		w.checkHealed()
@@ -310,7 +310,7 @@ func runModel(seed uint64, adopt bool, rule naiveRule, traced bool, more ...func
 	return w
 }
 
-// runs is how many worlds a test lives through; ECHO_MODEL makes it more.
+// runs returns how many worlds a test runs; the variable ECHO_MODEL changes it.
 func runs(t *testing.T, n int) (first, count uint64) {
 	t.Helper()
 	if s := os.Getenv("ECHO_MODEL"); s != "" { // first,count
@@ -322,7 +322,7 @@ func runs(t *testing.T, n int) (first, count uint64) {
 		}
 		return f, c
 	}
-	if testing.Short() || racetest.Enabled { // all of them are lived through without the race detector
+	if testing.Short() || racetest.Enabled { // the run without the race detector covers all of them
 		n /= 10
 	}
 	return 1, uint64(n)
@@ -352,22 +352,22 @@ func testModel(t *testing.T, adopt bool, n int) {
 		t.Logf("%s: %d", k, total[k])
 	}
 	for _, k := range []string{"acked", "taken over", "handed over", "restarted", "cut a log", "snapshots"} {
-		if total[k] == 0 && count >= 200 { // fewer may live without
+		if total[k] == 0 && count >= 200 { // a smaller number of worlds may miss some
 			t.Errorf("in %d worlds nothing was ever %q: the model tests too little", count, k)
 		}
 	}
 }
 
-// TestModel: nothing acknowledged is lost, nobody acts beside another, and
-// everything runs again once the faults end.
+// TestModel checks that nothing acknowledged is lost, that no two peers act in one slice, and
+// that everything works again once the faults end.
 func TestModel(t *testing.T) { testModel(t, false, 400) }
 
-// TestModelAdoption: the same while slices are adopted, mostly wrongly: within
-// a fork all holds, and in the end one fork has everything.
+// TestModelAdoption is the same with adoptions, mostly wrong ones. Within a fork all invariants
+// hold, and in the end one fork has everything.
 func TestModelAdoption(t *testing.T) { testModel(t, true, 200) }
 
-// TestModelFindsBrokenRules: each rule that the node has to keep is needed, and
-// the model would see it broken.
+// TestModelFindsBrokenRules checks that each rule for nodes is needed, and that the model
+// notices when it is broken.
 func TestModelFindsBrokenRules(t *testing.T) {
 	for rule, name := range map[naiveRule]string{
 		shipVolatile: "only what is durable is replicated",

@@ -8,22 +8,24 @@ import (
 	"time"
 )
 
-// slot is what is known of one slice.
+// slot is what this peer knows of one slice.
 type slot struct {
-	set      ReplicaSet
-	under    []ReplicaSet // left without the word of a majority of their replicas, oldest first; see hear.go
+	set ReplicaSet
+	// ReplicaSets left without a majority of their replicas, oldest first; see hear.go
+	under    []ReplicaSet
 	promised Ballot
 	accepted Ballot
-	proposal ReplicaSet // what accepted is of
+	proposal ReplicaSet // the ReplicaSet that accepted is about
 	copied   copied
-	gone     []fork // of which a copy was here and was given up for another fork's
+	gone     []fork // forks whose copy was here and was given up for another fork's
 
 	adopted uint64 // the last epoch that this peer began
-	past    []vote // of ReplicaSets that this peer kept by and left, but for their successors
+	// votes about successors of ReplicaSets that this peer kept and left for another fork
+	past []vote
 
-	// Volatile.
-	hash    uint64    // of config
-	since   uint64    // clock when config was learned
+	// The following fields are lost in a crash.
+	hash    uint64    // of set
+	since   uint64    // clock when set was learned
 	resting bool      // the owner starts no fetch: a hand-over is near
 	sealed  bool      // the owner acknowledges nothing: a hand-over is under way
 	seen    uint64    // the highest ballot that refused one of this peer's
@@ -31,12 +33,12 @@ type slot struct {
 	fed     time.Time // when its owner last replicated something here
 	bereft  time.Time // owned without a copy since then; see Bereft
 	words   map[string]word
-	dead    []fork // left by who had them alone
+	dead    []fork // forks that their only replica has left
 }
 
-// vote is what this peer promised and accepted, as a replica, about the successor of
-// a ReplicaSet that it left for another fork. Should it come back, it still holds, and
-// about those before it promises nothing.
+// vote is what this peer promised and accepted, as a replica, about the successor of a
+// ReplicaSet. The peer then left that ReplicaSet for another fork. If the ReplicaSet comes
+// back, the vote still holds. About earlier ReplicaSets of the fork it promises nothing.
 type vote struct {
 	Epoch    uint64     `json:"e,omitempty"`
 	Fork     string     `json:"f,omitempty"`
@@ -46,7 +48,7 @@ type vote struct {
 	Proposal ReplicaSet `json:"x"`
 }
 
-// fork names one.
+// fork identifies a fork.
 type fork struct {
 	Epoch uint64 `json:"e,omitempty"`
 	Fork  string `json:"f,omitempty"`
@@ -56,14 +58,14 @@ func (c ReplicaSet) fork() fork { return fork{c.Epoch, c.Fork} }
 
 const maxPast = 8 // votes, and forks given up, of one slice
 
-// lost says whether this peer keeps the slice and gave up the copy that it may be
-// counted on for: it left the fork and came back.
+// lost reports whether this peer gave up the copy that others may count on: it left the fork
+// and came back.
 func (sl *slot) lost() bool {
 	return !sl.copied.of(sl.set) && slices.Contains(sl.gone, sl.set.fork())
 }
 
-// setCopied notes whose log the copy follows now. A copy of another fork than what
-// is known here that is given up for it was perhaps counted on there.
+// setCopied records which log the copy follows now. If it gives up a copy of a fork other than
+// the one known here, others may have counted on that copy.
 func (sl *slot) setCopied(now copied) {
 	old, here := sl.copied.fork(), now.fork()
 	sl.gone = slices.DeleteFunc(slices.Clone(sl.gone), func(f fork) bool {
@@ -77,8 +79,8 @@ func (sl *slot) setCopied(now copied) {
 	sl.copied = now
 }
 
-// copied says whose log this peer's copy of a slice follows: its rows are those
-// of generation Gen of that fork up to the log's head.
+// copied says which log this peer's copy of a slice follows. The rows are those of generation
+// Gen of the fork, up to the log's head.
 type copied struct {
 	Has   bool   `json:"h,omitempty"`
 	Epoch uint64 `json:"e,omitempty"`
@@ -90,17 +92,17 @@ func (c copied) fork() fork { return fork{c.Epoch, c.Fork} }
 
 func (c copied) of(d ReplicaSet) bool { return c.Has && c.Epoch == d.Epoch && c.Fork == d.Fork }
 
-// ahead says whether the copy is of a later generation than c, of its fork: what is
-// known here went back.
+// ahead reports whether the copy is of a later generation of d's fork than d. Then the
+// knowledge of this peer went back.
 func (c copied) ahead(d ReplicaSet) bool { return c.of(d) && c.Gen > d.Gen }
 
-// diverged says whether a copy of another fork than the one known is here.
+// diverged reports whether this peer has a copy of a fork other than the one it knows.
 func (sl *slot) diverged() bool { return sl.copied.Has && !sl.copied.of(sl.set) }
 
 func copyOf(c ReplicaSet) copied { return copied{true, c.Epoch, c.Fork, c.Gen} }
 
-// put makes sl the state of slot i. m.mu is held for writing, and of m.slots
-// nothing else sets a ReplicaSet.
+// put makes sl the state of slot i. The caller holds m.mu for writing. Nothing else replaces a
+// ReplicaSet in m.slots.
 func (m *Machine) put(i int, sl slot) {
 	old := m.slots[i]
 	m.slots[i] = sl
@@ -119,8 +121,8 @@ func (m *Machine) put(i int, sl slot) {
 	m.kept.set(i, sl.set.Has(m.self))
 }
 
-// bits is a set of slots. A geo swarm has many thousand slices, of which most
-// questions are about one peer's share.
+// bits is a set of slots. A geo swarm has many thousand slices, and most questions are about
+// one peer's share.
 type bits []uint64
 
 func newBits(n int) bits { return make(bits, (n+63)/64) }
@@ -137,14 +139,14 @@ func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
 
 func (b bits) empty() bool { return !slices.ContainsFunc(b, func(w uint64) bool { return w != 0 }) }
 
-// and adds to b what is in both x and y.
+// and adds to b the slots that are in both x and y.
 func (b bits) and(x, y bits) {
 	for j := range b {
 		b[j] |= x[j] & y[j]
 	}
 }
 
-// all are the members, in order.
+// all iterates over the members in order.
 func (b bits) all() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for j, w := range b {
@@ -157,9 +159,8 @@ func (b bits) all() iter.Seq[int] {
 	}
 }
 
-// named is c with each id the same string wherever it stands: there are many
-// slices and few peers, and ids that are one string are compared at once.
-// m.mu is held for writing.
+// named returns c with one shared string for each id. There are many slices and few peers, and
+// comparing a string with itself is fast. The caller holds m.mu for writing.
 func (m *Machine) named(c ReplicaSet) ReplicaSet {
 	if len(m.names) > maxNames {
 		clear(m.names)
@@ -179,9 +180,9 @@ func (m *Machine) named(c ReplicaSet) ReplicaSet {
 	return c
 }
 
-const maxNames = 10_000 // then they are gathered anew
+const maxNames = 10_000 // above this number the map is emptied and filled again
 
-// learn makes c the ReplicaSet of slot i if it is newer, by this peer's own decision.
+// learn makes c the ReplicaSet of slot i if it is newer. This peer itself saw c decided.
 func (m *Machine) learn(i int, c ReplicaSet) bool {
 	cur := m.slots[i].set
 	if c.Compare(cur) <= 0 || c.Validate() != nil {
@@ -195,8 +196,8 @@ func (m *Machine) learn(i int, c ReplicaSet) bool {
 	return true
 }
 
-// take makes c the ReplicaSet of slot i, which stands on under. All promises were
-// about the successor of the old one.
+// take makes c the ReplicaSet of slot i, with under as the ReplicaSets that were left. The
+// promises of the slot were about the successor of the old ReplicaSet.
 func (m *Machine) take(i int, c ReplicaSet, under []ReplicaSet) {
 	m.clock++
 	c = m.named(c)
@@ -226,9 +227,9 @@ func (m *Machine) take(i int, c ReplicaSet, under []ReplicaSet) {
 	}
 	m.put(i, now)
 	m.dirty[i] = true
-	// An owner that stays goes on with its log. A new one goes on with its copy
-	// when that ends where the generation begins; else it has to be cut first
-	// (Follow, Copied), and acts then.
+	// An owner that stays continues its log. A new owner continues its copy if the copy ends
+	// where the generation begins. Otherwise the copy is cut first (Follow, Copied), and the
+	// owner acts after that.
 	if c.Owner == m.self && old.copied.of(c) {
 		stays := old.copied == copyOf(old.set) && old.set.Owner == m.self && old.set.Gen+1 == c.Gen &&
 			old.set.SameFork(c)

@@ -9,7 +9,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 )
 
-// asks is a giver whose clock is s.
+// asks is a giver whose clock shows s seconds.
 type asks struct {
 	t *testing.T
 	g *Giver
@@ -25,7 +25,7 @@ func (a *asks) ask(peer string, q Ask) Answer {
 	return a.g.Ask(peer, q, time.Second, at, a.now())
 }
 
-// want checks an answer, times in seconds.
+// want checks an answer, with times in seconds.
 func (a *asks) want(what string, got Answer, given bool, wait, term float64, shared bool) {
 	a.t.Helper()
 	if got.Given != given || got.Wait.Seconds() != wait || given && got.Term.Seconds() != term || given &&
@@ -34,8 +34,8 @@ func (a *asks) want(what string, got Answer, given bool, wait, term float64, sha
 	}
 }
 
-// One address, three peers: who comes first has it, alone for longer, shared for
-// a short while; what is given back goes to who waits longest.
+// TestGiver has one address and three peers. The first peer gets the lease: a long one when
+// alone, a short one when others wait. A lease given back goes to the peer that waits longest.
 func TestGiver(t *testing.T) {
 	a := &asks{t: t, g: NewGiver(GiverOptions{}), s: 10}
 	a.want("the first", a.ask("x", Ask{Want: true, Turn: 1}), true, 0, 4, false)
@@ -59,7 +59,7 @@ func TestGiver(t *testing.T) {
 	a.want("a turn that was not used costs nobody a gap", a.ask("y", Ask{Want: true, Turn: 4}), true, 0, 4, false)
 }
 
-// A waiting peer that does not come again loses its place, and keeps nobody.
+// A waiting peer that does not ask again loses its place and delays no other peer.
 func TestGiverForgetsWhoDoesNotCome(t *testing.T) {
 	a := &asks{t: t, g: NewGiver(GiverOptions{}), s: 10}
 	a.ask("x", Ask{Want: true, Turn: 1})
@@ -74,7 +74,7 @@ func TestGiverForgetsWhoDoesNotCome(t *testing.T) {
 	}
 }
 
-// Before the floor nothing is given, whatever was given before it moved.
+// Before the floor no lease is given, whatever was given before it moved.
 func TestGiverFloor(t *testing.T) {
 	g := NewGiver(GiverOptions{})
 	q := Ask{Addr: addr, Want: true, Turn: 1}
@@ -89,7 +89,7 @@ func TestGiverFloor(t *testing.T) {
 	}
 }
 
-// What one peer, and what all may take, is bounded; others are served.
+// TestGiverCaps checks the limits for one peer and for all. Other peers are still served.
 func TestGiverCaps(t *testing.T) {
 	g := NewGiver(GiverOptions{MaxAddrs: 20, MaxPeerAddrs: 5, MaxWaiting: 3})
 	now := at.Add(time.Minute)
@@ -118,7 +118,7 @@ func TestGiverCaps(t *testing.T) {
 			t.Errorf("address %d: %+v", i, a)
 		}
 	}
-	now = now.Add(2 * time.Minute) // all is over, and forgotten when the room is needed
+	now = now.Add(2 * time.Minute) // all leases are over, and forgotten when the room is needed
 	if a := ask("late", 40); !a.Given {
 		t.Errorf("%+v", a)
 	}
@@ -128,8 +128,8 @@ func TestGiverCaps(t *testing.T) {
 	}
 }
 
-// Trouble at an address raises its gap for all: it is told with the next
-// question, and good answers lower it.
+// Trouble at an address raises its gap for all. The peer reports it with its next request, and
+// good responses lower it.
 func TestPaceAdapts(t *testing.T) {
 	g := NewGiver(GiverOptions{})
 	x, y := NewTaker(TakerOptions{Number: numbers(0)}), NewTaker(TakerOptions{Number: numbers(100)})
@@ -167,7 +167,7 @@ func TestPaceAdapts(t *testing.T) {
 	} else {
 		x.Answered(*q, g.Ask("x", *q, time.Second, at, now), now, now)
 	}
-	now = now.Add(3 * time.Second) // x does not come again
+	now = now.Add(3 * time.Second) // x does not ask again
 	if l := turn(y, "y"); now.Sub(slowed) < MaxGap || l.Gap != MaxGap {
 		t.Errorf("y after %s, %+v", now.Sub(slowed), l)
 	}
@@ -182,8 +182,8 @@ func TestPaceAdapts(t *testing.T) {
 	}
 }
 
-// Who cannot have a host lease says why, asks less and less often, and stops when no
-// site wants it.
+// A peer that cannot have a host lease reports the reason, and asks less and less often. It
+// stops when no site wants the lease.
 func TestBlocked(t *testing.T) {
 	k := NewTaker(TakerOptions{Number: numbers(0), MaxAddrs: 1})
 	now, asked := at, 0
@@ -217,7 +217,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// A taker believes in no host lease for longer than it may last, by either clock.
+// A taker uses no host lease for longer than it may last, by either clock.
 func TestTakerClocks(t *testing.T) {
 	k := NewTaker(TakerOptions{Number: numbers(0)})
 	now := time.Now() // both clocks
@@ -231,7 +231,7 @@ func TestTakerClocks(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	k.Done(addr, fetch.Visit{}, now.Add(2*time.Second))
-	slept := now.Round(0).Add(time.Minute) // the wall clock alone went on
+	slept := now.Round(0).Add(time.Minute) // only the wall clock continued
 	if l := k.Ask(addr, time.Second, slept); l.From.IsZero() {
 		t.Errorf("after a sleep: %+v", l)
 	}

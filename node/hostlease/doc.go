@@ -1,48 +1,46 @@
-// Package hostlease decides which peer may ask an IP address now, so that an
-// address that hosts of many peers live on has one pace in the swarm. It is
-// pure: time is an argument, nothing is sent or stored here. Package node
-// carries its messages.
+// Package hostlease decides which peer may send requests to an IP address now. So an address
+// that serves hosts of many peers has one pace in the swarm. The package is pure: time is an
+// argument, and it sends and stores nothing. Package node carries its messages.
 //
-// A host lease is the right of one peer to ask one address for a while. The owner of
-// the Key ip:ADDR gives it (Giver); who crawls a host there takes it (Taker),
-// and asks in it at the address's gap. A host lease is much longer than a gap, so
-// that it costs no message a request: while nobody else wants the address it
-// is made longer whenever half of it is over; when others wait it is short, and
-// given back as soon as it is of no use.
+// A host lease is the right of one peer to send requests to one address for a while. The owner
+// of the Key ip:ADDR gives it (Giver). The peer that crawls a host there takes it (Taker), and
+// sends requests at the address's gap. A host lease is much longer than a gap, so a request
+// needs no extra message. While no other peer wants the address, the Taker extends the lease
+// whenever half of it is over. When others wait, the lease is short, and the Taker gives it
+// back as soon as it has no use for it.
 //
-// What it promises:
+// The package guarantees:
 //
 //   - T1 one at a time: two host leases of an address never overlap.
-//   - T2 the gap: a host lease begins no sooner than the gap after the last request
-//     that can have been made in another one. Of a host lease that was given back that
-//     is when the answer to its last request began; of any other the end of the
-//     host lease and Hold, for a request still on its way.
-//   - T3 own clocks: a peer starts requests only while its host lease lasts by both of
-//     its own clocks, the monotonic and the wall's. Only durations are sent: the
-//     giver counts from when a question came, the taker a beginning from when the
-//     answer came and an end from when it asked. So the host lease that the taker
-//     believes in lies within the one that the giver gave.
-//   - T4 bounded: a host lease ends Longest after it was given at the latest. Who comes
-//     to own the Key, or starts again, gives none before that and Hold have
-//     passed: the floor of Giver.Ask.
-//   - T5 fair: those who wait are served in the order in which they came, as
-//     long as they come again when they were told to.
+//   - T2 the gap: a host lease begins at least one gap after the last request that an earlier
+//     lease can have allowed. If that lease was given back, this is when the response to its
+//     last request began. Otherwise it is the end of the lease plus Hold, for a request still
+//     on its way.
+//   - T3 own clocks: a peer starts requests only while its host lease lasts by both of its own
+//     clocks, the monotonic and the wall clock. Messages carry only durations. The giver counts
+//     from when the request for a lease arrived. The taker counts the beginning from when the
+//     response arrived, and the end from when it sent the request. So the lease that the taker
+//     believes in lies within the one given.
+//   - T4 bounded: a host lease ends at the latest Longest after it was given. A peer that
+//     becomes owner of the Key, or restarts, gives no lease before Longest and Hold have
+//     passed: see floor at Giver.Ask.
+//   - T5 fair: waiting peers are served in the order in which they came, as long as they ask
+//     again when they were told to.
 //
-// Progress gives way to these: while the owner is not reached, the sites of the
-// address wait, and Taker.Blocked says why.
+// These guarantees come before progress. While the owner cannot be reached, the sites of the
+// address wait, and Taker.Blocked gives the reason.
 //
-// Every address that has a pace at all is treated so, also one with a single
-// host: only the giver can know that it is one. Loopback addresses have no pace
-// unless the operator asks for one; then all peers that ask them run on the same
-// machine, for a test or a demo, with the same gap, and host leases are as short as
-// that gap allows.
+// Every address that has a pace is treated like this, also one with a single host: only the
+// giver can know that it has one. Loopback addresses have no pace unless the operator sets one.
+// Then all peers that use them run on the same machine, for a test or a demo, with the same
+// gap, and host leases are as short as that gap allows.
 //
-// An address's gap is what its visitors want at least, raised by what they meet
-// there: an answer that takes longer raises it to that time, 429 and 503 double
-// it, at least to Retry-After, up to MaxGap; a good answer halves the rise. The
-// peer that had the host lease tells it when it asks next.
+// An address's gap is at least what its visitors ask for, and their experience raises it. A
+// response that takes longer raises the gap to that time. Status 429 and 503 double it, at
+// least to Retry-After, up to MaxGap. A good response halves the increase. The peer that had
+// the host lease reports the gap with its next request.
 //
-// After a crash nothing of this is there any more, which costs time only.
+// After a crash this state is lost, which costs only time.
 package hostlease
 
 import (
@@ -50,26 +48,26 @@ import (
 	"time"
 )
 
-// The bounds of host leases.
+// The limits of host leases.
 const (
-	Longest = 10 * time.Second // a host lease ends that long after it was given, at the latest
-	Hold    = time.Second      // after its end a request may still be on its way
-	MaxGap  = 30 * time.Second // the gap to which an address's trouble raises it at most
+	Longest = 10 * time.Second // a host lease ends at the latest this long after it was given
+	Hold    = time.Second      // after the end of a lease a request may still be on its way
+	MaxGap  = 30 * time.Second // the largest gap to which an address's trouble raises it
 )
 
-// Default caps of a Giver and a Taker.
+// Default limits of a Giver and a Taker.
 const (
-	MaxAddrs     = 100_000 // addresses that one remembers
+	MaxAddrs     = 100_000 // addresses that a Giver or a Taker remembers
 	MaxPeerAddrs = 20_000  // addresses at which one peer has a host lease or waits for one
 	MaxWaiting   = 256     // peers that wait for one address
 )
 
-// times are how long host leases of an address are.
+// times are the durations that limit the host leases of an address.
 type times struct{ short, longest, hold time.Duration }
 
-// timesOf depends on the gap: a host lease of a few requests when others wait. What
-// must outlast a giver, longest and hold, does not but on loopback, where all
-// peers have the gap that the operator asked for.
+// timesOf returns the durations for a gap. When others wait, a lease lasts a few requests.
+// longest and hold must outlast a giver, so they do not depend on the gap. The exception is
+// loopback, where all peers have the gap that the operator set.
 func timesOf(a netip.Addr, base, gap time.Duration) times {
 	t := times{longest: Longest, hold: Hold}
 	if a.IsLoopback() {
@@ -80,35 +78,37 @@ func timesOf(a netip.Addr, base, gap time.Duration) times {
 	return t
 }
 
-// Grace is how long after the host leases of another giver may have been given one of
-// them may still be in use, so that a floor is that time and Grace.
+// Grace returns how long a host lease of another giver may still be in use after the last
+// moment when that giver may have given it. So a floor is that moment plus Grace.
 func Grace(a netip.Addr, base time.Duration) time.Duration {
 	t := timesOf(a, base, base)
 	return t.longest + t.hold
 }
 
-// Ask is what a peer wants of the giver of an address, and what it met there.
+// Ask is a peer's request to the giver of an address, with what the peer met there.
 type Ask struct {
 	Addr netip.Addr
-	Gap  time.Duration // the least gap that it keeps
-	Pace time.Duration // the gap that the address needs, as far as it knows
-	Want bool          // a host lease, or that the one that it has goes on
-	Turn uint64        // its number, drawn by the asker: asking twice for one host lease gives one
-	// Back is a host lease that it uses no more, 0 = none. The answer to its last request
-	// there began Quiet ago; Unused: it made none.
+	Gap  time.Duration // the smallest gap that the peer keeps
+	Pace time.Duration // the gap that the address needs, as far as the peer knows
+	Want bool          // the peer wants a host lease, or wants to extend the one it has
+	// the lease's number, drawn by the taker; repeating a request gives the same lease
+	Turn uint64
+	// Back is a host lease that the peer uses no more, 0 = none. The response to its last
+	// request there began Quiet ago. Unused says that it made no request.
 	Back   uint64
 	Unused bool
 	Quiet  time.Duration
 }
 
-// Answer is what a giver says to an Ask that wants a host lease.
+// Answer is a giver's response to an Ask that wants a host lease.
 type Answer struct {
-	Given  bool
-	Wait   time.Duration // from the question to the beginning of the host lease; not given: ask again then
-	Term   time.Duration // from the question to its end
-	Gap    time.Duration // the address's
-	Shared bool          // others wait: it is to be given back when it is of no use
-	Over   string        // the cap that kept it from being given, "" = none
+	Given bool
+	// from the request to the beginning of the lease; if not given: ask again then
+	Wait   time.Duration
+	Term   time.Duration // from the request to its end
+	Gap    time.Duration // the gap of the address
+	Shared bool          // others wait: the taker gives the lease back when it has no use for it
+	Over   string        // the limit that prevented the lease, "" = none
 }
 
 func later(a, b time.Time) time.Time {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The names of the caps, as Answer.Over and GiverStats.Over give them.
+// The names of the limits in Answer.Over and GiverStats.Over.
 const (
 	OverAddrs   = "addresses"           // MaxAddrs
 	OverPeer    = "addresses-of-a-peer" // MaxPeerAddrs
@@ -14,55 +14,55 @@ const (
 )
 
 const (
-	leastPoll = 20 * time.Millisecond // no waiting peer is told to come sooner
-	ahead     = time.Second           // a host lease is given at most so long before it begins
-	fullWait  = 5 * time.Second       // what a peer is told that a cap keeps out
-	keepIdle  = time.Minute           // what is known of an address that nobody asks
+	leastPoll = 20 * time.Millisecond // no waiting peer is told to ask again sooner
+	ahead     = time.Second           // a host lease is given at most this long before it begins
+	fullWait  = 5 * time.Second       // the wait for a peer that a limit keeps out
+	keepIdle  = time.Minute           // how long an unused address is remembered
 )
 
-// GiverOptions of NewGiver; zero fields take the defaults of the same name.
+// GiverOptions are the options of NewGiver. Zero fields take the default of the same name.
 type GiverOptions struct{ MaxAddrs, MaxPeerAddrs, MaxWaiting int }
 
-// Giver gives the host leases of the addresses whose Keys a peer owns. Not safe for
+// Giver gives the host leases of the addresses whose Keys a peer owns. It is not safe for
 // concurrent use.
 type Giver struct {
 	o     GiverOptions
 	addrs map[netip.Addr]*address
-	peers map[string]int // at how many addresses it has a host lease or a place
+	peers map[string]int // at how many addresses each peer has a host lease or a place
 	swept time.Time
 	stats GiverStats
 }
 
-// GiverStats are a Giver's. Counts are since NewGiver.
+// GiverStats are the statistics of a Giver. Counts are since NewGiver.
 type GiverStats struct {
-	Addrs, Waiting int              // known now; places of waiting peers
+	Addrs, Waiting int              // addresses known now; places of waiting peers
 	Given          int64            // host leases
-	Over           map[string]int64 // asks that a cap kept out, by its name
+	Over           map[string]int64 // requests that a limit refused, by the limit's name
 }
 
-// address is one address's host leases.
+// address is the state of one address and its host leases.
 type address struct {
-	floor     time.Time // nobody else has given a host lease that lasts longer
+	floor     time.Time // no other giver has given a host lease that lasts longer
 	base, gap time.Duration
-	// used is up to when a request may have been made in a host lease that is over.
+	// used is the latest time when a request may have been made in a past host lease.
 	used time.Time
-	// The host lease that lasts, or was the last one and not given back.
+	// The present host lease, or the last one if it was not given back.
 	holder       string
 	id           uint64
 	lasts        bool
 	begun, until time.Time
-	usedBefore   time.Time // used, without this host lease
+	usedBefore   time.Time // the value of used without this host lease
 	queue        []place
 	seen         time.Time
 }
 
-// place is a peer's in the queue of an address.
+// place is a peer's place in the queue of an address.
 type place struct {
 	peer string
-	told time.Time // to come again then
+	told time.Time // when the peer was told to ask again
 }
 
-// NewGiver is a Giver that has given nothing.
+// NewGiver returns a Giver that has given nothing.
 func NewGiver(o GiverOptions) *Giver {
 	def := func(n *int, to int) {
 		if *n == 0 {
@@ -76,7 +76,7 @@ func NewGiver(o GiverOptions) *Giver {
 		stats: GiverStats{Over: map[string]int64{}}}
 }
 
-// Stats is a snapshot.
+// Stats returns a snapshot.
 func (g *Giver) Stats() GiverStats {
 	s := g.stats
 	s.Addrs, s.Over = len(g.addrs), map[string]int64{}
@@ -89,9 +89,9 @@ func (g *Giver) Stats() GiverStats {
 	return s
 }
 
-// Ask answers peer at now. base is the least gap of the giver itself. floor is
-// up to when a request may be made at the address in a host lease that this Giver has
-// not given; when it moves, what was given before it is forgotten.
+// Ask responds to peer at now. base is the smallest gap of the giver itself. floor is the
+// latest time when a request may be made at the address in a host lease of another Giver. When
+// floor moves, Ask forgets what this Giver gave before.
 func (g *Giver) Ask(peer string, ask Ask, base time.Duration, floor, now time.Time) Answer {
 	at := g.address(ask, base, floor, now)
 	if at == nil {
@@ -106,7 +106,7 @@ func (g *Giver) Ask(peer string, ask Ask, base time.Duration, floor, now time.Ti
 		return Answer{Gap: at.gap}
 	}
 	t := timesOf(ask.Addr, at.base, at.gap)
-	if at.lasts && at.holder == peer && at.id == ask.Turn { // it goes on
+	if at.lasts && at.holder == peer && at.id == ask.Turn { // the peer extends its lease
 		at.pace(ask)
 		shared := len(at.queue) > 0
 		if !shared {
@@ -131,7 +131,7 @@ func (g *Giver) Ask(peer string, ask Ask, base time.Duration, floor, now time.Ti
 	return g.enqueue(peer, at, ask, t, begin, now)
 }
 
-// address is that of ask, nil when there are too many.
+// address returns the address of ask, or nil when there are too many addresses.
 func (g *Giver) address(ask Ask, base time.Duration, floor, now time.Time) *address {
 	at := g.addrs[ask.Addr]
 	switch {
@@ -149,13 +149,13 @@ func (g *Giver) address(ask Ask, base time.Duration, floor, now time.Time) *addr
 		at.base = want
 		at.gap = max(at.gap, want)
 	}
-	if at.holder == "" { // what an asker remembers of it is all there is
+	if at.holder == "" { // the askers' memory is the only knowledge of its gap
 		at.gap = max(at.gap, min(ask.Pace, MaxGap))
 	}
 	return at
 }
 
-// pace takes over what who was at the address says of it.
+// pace takes over the gap that a visitor of the address reports.
 func (at *address) pace(ask Ask) { at.gap = min(max(at.base, ask.Pace), MaxGap) }
 
 // expire ends a host lease whose time is over.
@@ -171,8 +171,8 @@ func (g *Giver) end(at *address) {
 	g.less(at.holder)
 }
 
-// back takes back a host lease; what is said of one that has run out counts until the
-// next one is given.
+// back takes back a host lease. What a peer reports about a lease that has run out counts until
+// the next lease is given.
 func (g *Giver) back(peer string, at *address, ask Ask, now time.Time) {
 	if ask.Back == 0 || at.holder != peer || at.id != ask.Back {
 		return
@@ -188,10 +188,10 @@ func (g *Giver) back(peer string, at *address, ask Ask, now time.Time) {
 	at.id = 0
 }
 
-// first says whether nobody has a place before peer.
+// first reports whether no other peer has a place before peer.
 func (at *address) first(peer string) bool { return len(at.queue) == 0 || at.queue[0].peer == peer }
 
-// drop takes the places of those away that did not come when they were told to.
+// drop removes the places of peers that did not ask again when they were told to.
 func (g *Giver) drop(at *address, but string, now time.Time) {
 	at.queue = slices.DeleteFunc(at.queue, func(p place) bool {
 		gone := p.peer != but && !now.Before(p.told.Add(at.patience()))
@@ -202,14 +202,14 @@ func (g *Giver) drop(at *address, but string, now time.Time) {
 	})
 }
 
-// patience is how long a place is kept for a peer that does not come when it
-// was told to.
+// patience returns how long a place is kept for a peer that does not ask again when it was told
+// to.
 func (at *address) patience() time.Duration {
 	return min(max(at.gap, 250*time.Millisecond), 2*time.Second)
 }
 
-// enqueue gives peer a place, or keeps the one that it has, and tells it when to
-// come again: the first ones often, as a host lease may be given back at any time.
+// enqueue gives peer a place, or keeps its place, and tells it when to ask again. The first
+// peers ask often, because a host lease may be given back at any time.
 func (g *Giver) enqueue(peer string, at *address, ask Ask, t times, begin, now time.Time) Answer {
 	i := slices.IndexFunc(at.queue, func(p place) bool { return p.peer == peer })
 	if i < 0 {
@@ -233,7 +233,7 @@ func (g *Giver) enqueue(peer string, at *address, ask Ask, t times, begin, now t
 	return Answer{Wait: wait, Gap: at.gap}
 }
 
-// leave takes peer's place away.
+// leave removes peer's place.
 func (g *Giver) leave(peer string, at *address) {
 	if i := slices.IndexFunc(at.queue, func(p place) bool { return p.peer == peer }); i >= 0 {
 		at.queue = slices.Delete(at.queue, i, i+1)
@@ -241,7 +241,7 @@ func (g *Giver) leave(peer string, at *address) {
 	}
 }
 
-// full says whether peer has all the host leases and places that it may have.
+// full reports whether peer has as many host leases and places as it may have.
 func (g *Giver) full(peer string, now time.Time) bool {
 	return g.peers[peer] >= g.o.MaxPeerAddrs && (!g.sweep(now) || g.peers[peer] >= g.o.MaxPeerAddrs)
 }
@@ -252,7 +252,7 @@ func (g *Giver) less(peer string) {
 	}
 }
 
-// forget takes an address's host lease and places out of the peers' counts.
+// forget removes an address's host lease and places from the peers' counts.
 func (g *Giver) forget(at *address) {
 	if at.lasts {
 		g.less(at.holder)
@@ -267,8 +267,8 @@ func (g *Giver) over(limit string, ask Ask, gap time.Duration) Answer {
 	return Answer{Wait: fullWait, Gap: max(gap, ask.Gap), Over: limit}
 }
 
-// sweep ends what has run out and forgets addresses that nobody wants, once a
-// second at most; it says whether it was done.
+// sweep ends leases and places that have run out, and forgets addresses that no peer wants. It
+// works at most once a second, and reports whether it did.
 func (g *Giver) sweep(now time.Time) bool {
 	if now.Sub(g.swept) < time.Second {
 		return false

@@ -10,68 +10,70 @@ import (
 )
 
 const (
-	retryLeast = 200 * time.Millisecond // after the giver was not reached, doubled
+	// the first wait after the giver was not reached; it doubles each time
+	retryLeast = 200 * time.Millisecond
 	retryMost  = 5 * time.Second
-	lateness   = 5 * time.Second // a site that was told to come and does not is waited for so long
+	lateness   = 5 * time.Second // how long the taker waits for a site that was told to come
 	leastTurn  = time.Millisecond
 	leastIdle  = 50 * time.Millisecond
-	leastTrip  = 10 * time.Millisecond // a question takes, as far as sites are told
-	mostTrip   = 500 * time.Millisecond
+	// bounds of the round trip time that the taker assumes for sites
+	leastTrip = 10 * time.Millisecond
+	mostTrip  = 500 * time.Millisecond
 )
 
-// TakerOptions of NewTaker. Number draws the numbers of host leases, never 0.
+// TakerOptions are the options of NewTaker. Number draws the numbers of host leases, never 0.
 type TakerOptions struct {
 	MaxAddrs int // default MaxAddrs
 	Number   func() uint64
 }
 
-// Taker takes the host leases that a peer needs. It asks nobody itself: Due says what
-// is to be asked, Answered or Failed tells what came of it, one question about an
-// address at a time. Not safe for concurrent use.
+// Taker takes the host leases that a peer needs. It sends no requests itself: Due returns the
+// requests to send, and Answered or Failed reports the result. There is one request about an
+// address at a time. A Taker is not safe for concurrent use.
 type Taker struct {
 	o     TakerOptions
 	addrs map[netip.Addr]*want
-	todo  map[netip.Addr]*want // those that may have something to ask
-	trip  time.Duration        // what a question takes
+	todo  map[netip.Addr]*want // addresses that may need a request
+	trip  time.Duration        // the round trip time of a request
 	swept time.Time
 	stats TakerStats
 }
 
-// TakerStats are a Taker's. Counts are since NewTaker.
+// TakerStats are the statistics of a Taker. Counts are since NewTaker.
 type TakerStats struct {
-	Held, Waiting int   // addresses with a host lease; addresses that are wanted and may not be asked
-	Blocked       int   // of those waiting, for another reason than the host leases of others
-	Asked         int64 // questions
-	Full          int64 // addresses that there was no room for: MaxAddrs
-	Failed        int64 // questions without an answer
+	Held, Waiting int   // addresses with a host lease; wanted addresses without one
+	Blocked       int   // waiting addresses with another reason than other peers' host leases
+	Asked         int64 // requests
+	Full          int64 // addresses that were refused because of MaxAddrs
+	Failed        int64 // requests without a response
 }
 
 // want is one address as its visitor sees it.
 type want struct {
 	base, gap time.Duration
-	// The host lease: held from asking on, to be used between from and until.
-	id          uint64 // also of one that is being asked for; 0 = none
+	// The host lease: held once the giver gave it, usable between from and until.
+	id          uint64 // also the id of a lease that is requested; 0 = none
 	held        bool
 	from, until time.Time
-	term        time.Duration // from its beginning, or since it was made longer
+	term        time.Duration // from the lease's beginning, or since it was extended
 	shared      bool
-	renew       bool      // it is used, and half of it is over
-	begun       int       // requests in it
-	open        int       // requests, of this host lease or not, that are not answered
-	last        time.Time // a request began, or its answer
-	// The host lease before it, which the giver is to be told of.
+	renew       bool      // the lease is used, and half of it is over
+	begun       int       // requests in this lease
+	open        int       // requests without a response, in this lease or not
+	last        time.Time // when a request began, or its response
+	// The previous host lease, which the taker must report to the giver.
 	back   uint64
 	unused bool
 
-	flying bool      // a question is under way
-	next   time.Time // no question before
+	flying bool      // a request to the giver is under way
+	next   time.Time // no request before this time
 	demand time.Time // until then some site is expected to come
-	fails  int       // in a row
-	why    string    // there is no host lease, "" = it is being waited for
+	fails  int       // failures in a row
+	why    string    // why there is no host lease, "" = the taker is waiting for it
 	whyAt  time.Time // since when
 }
 
-// NewTaker is a Taker of nothing.
+// NewTaker returns a Taker that knows no address.
 func NewTaker(o TakerOptions) *Taker {
 	if o.MaxAddrs == 0 {
 		o.MaxAddrs = MaxAddrs
@@ -79,8 +81,8 @@ func NewTaker(o TakerOptions) *Taker {
 	return &Taker{o: o, addrs: map[netip.Addr]*want{}, todo: map[netip.Addr]*want{}, trip: 20 * time.Millisecond}
 }
 
-// Ask says whether a, whose least gap is base, may be asked at now; if so it
-// counts as asked until Done.
+// Ask reports whether the peer may send a request to a at now. The smallest gap of a is base. A
+// request that is allowed counts as open until Done.
 func (t *Taker) Ask(a netip.Addr, base time.Duration, now time.Time) fetch.Leave {
 	w := t.addrs[a]
 	if w == nil {
@@ -117,7 +119,7 @@ func (t *Taker) Ask(a netip.Addr, base time.Duration, now time.Time) fetch.Leave
 	return fetch.Leave{From: from, Gap: w.gap}
 }
 
-// Done ends what an Ask allowed.
+// Done ends a request that Ask allowed.
 func (t *Taker) Done(a netip.Addr, v fetch.Visit, now time.Time) {
 	w := t.addrs[a]
 	if w == nil || w.open == 0 {
@@ -154,9 +156,9 @@ func (w *want) end() {
 	w.id, w.held, w.renew, w.begun = 0, false, false, 0
 }
 
-// Due takes the questions that are to be asked at now and that may lets be asked,
-// and says when to look again, zero: when something has changed. Each is to be
-// followed by Answered or Failed.
+// Due returns the requests to send at now for which may returns true. again is when to call Due
+// next; zero means after the next change. The caller follows each request by Answered or
+// Failed.
 func (t *Taker) Due(now time.Time, may func(netip.Addr) bool) (asks []Ask, again time.Time) {
 	for a, w := range t.todo {
 		if !may(a) {
@@ -179,10 +181,10 @@ func (t *Taker) Due(now time.Time, may func(netip.Addr) bool) (asks []Ask, again
 	return asks, again
 }
 
-// Pending says whether there may be a question about a.
+// Pending reports whether there may be a request about a.
 func (t *Taker) Pending(a netip.Addr) bool { return t.todo[a] != nil }
 
-// DueAt is Due for one address, nil = no question.
+// DueAt is Due for one address. It returns nil when there is no request.
 func (t *Taker) DueAt(a netip.Addr, now time.Time) *Ask {
 	w := t.todo[a]
 	if w == nil {
@@ -196,17 +198,17 @@ func (t *Taker) DueAt(a netip.Addr, now time.Time) *Ask {
 	return ask
 }
 
-// due is what there is to be asked about w at now, or when there may be, zero:
-// not before something has changed.
+// due returns the request about w to send at now, or when there may be one. A zero time means
+// not before the next change.
 func (w *want) due(a netip.Addr, now time.Time, number func() uint64) (*Ask, time.Time) {
 	if w.flying {
 		return nil, time.Time{}
 	}
 	w.roll(now)
-	// a site that waits for the gap comes just after it
+	// A site that waits for the gap comes just after it.
 	idle := later(w.from, w.last).Add(w.gap + max(w.gap/4, leastIdle))
 	if w.held && w.shared && w.open == 0 && !now.Before(idle) {
-		w.end() // nobody has come for it
+		w.end() // no site has come for the lease
 	}
 	wants := !w.held && now.Before(w.demand) || w.held && w.renew
 	returns := w.back != 0 && w.open == 0 && w.shared
@@ -230,7 +232,7 @@ func (w *want) due(a netip.Addr, now time.Time, number func() uint64) (*Ask, tim
 	return ask, time.Time{}
 }
 
-// Answered takes the answer to ask, which was sent and received then.
+// Answered processes the response to ask, with the times of sending and receiving.
 func (t *Taker) Answered(ask Ask, ans Answer, sent, received time.Time) {
 	w := t.addrs[ask.Addr]
 	if w == nil {
@@ -260,14 +262,14 @@ func (t *Taker) Answered(ask Ask, ans Answer, sent, received time.Time) {
 	}
 	w.until = sent.Add(min(ans.Term, Longest))
 	w.held, w.renew, w.term = true, false, w.until.Sub(later(w.from, received))
-	if w.until.Sub(w.from) < leastTurn { // the answer took too long
+	if w.until.Sub(w.from) < leastTurn { // the response took too long
 		w.end()
-		w.shared = true // to be given back
+		w.shared = true // the lease must be given back
 	}
 }
 
-// Failed says that ask was not answered, and why; it is asked again after a
-// while, after at least.
+// Failed records that ask got no response, and why. The Taker asks again after a delay of at
+// least after, but not more than retryMost.
 func (t *Taker) Failed(ask Ask, why string, after time.Duration, now time.Time) {
 	w := t.addrs[ask.Addr]
 	if w == nil {
@@ -296,15 +298,15 @@ func overWords(limit string) string {
 	return "its owner is over a limit: " + limit
 }
 
-// Blocked is an address that sites wait for and whose host lease is refused for a reason
-// that is not the host lease of others.
+// Blocked is an address that sites wait for. Its host lease is refused for another reason than
+// the host lease of another peer.
 type Blocked struct {
 	Addr  netip.Addr
 	Why   string
 	Since time.Time
 }
 
-// Blocked are at most n such addresses, in the order of their text.
+// Blocked returns at most n such addresses, in the order of their text.
 func (t *Taker) Blocked(n int, now time.Time) []Blocked {
 	var out []Blocked
 	for a, w := range t.todo {
@@ -316,7 +318,7 @@ func (t *Taker) Blocked(n int, now time.Time) []Blocked {
 	return out[:min(n, len(out))]
 }
 
-// Stats is a snapshot.
+// Stats returns a snapshot.
 func (t *Taker) Stats(now time.Time) TakerStats {
 	s := t.stats
 	for _, w := range t.addrs {
@@ -332,8 +334,7 @@ func (t *Taker) Stats(now time.Time) TakerStats {
 	return s
 }
 
-// sweep forgets addresses that nobody has wanted for a while, once a second at
-// most.
+// sweep forgets addresses that no site has wanted for a while. It works at most once a second.
 func (t *Taker) sweep(now time.Time) {
 	if now.Sub(t.swept) < time.Second {
 		return

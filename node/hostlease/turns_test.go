@@ -22,20 +22,19 @@ func numbers(from uint64) func() uint64 {
 	return func() uint64 { from++; return from }
 }
 
-// swarm is some peers that want one address, and the two that may own it, one
-// after the other. Peers have clocks of their own, messages take their time and
-// get lost, requests reach the server late.
+// swarm has some peers that want one address, and its owners, one after the other. Peers have
+// their own clocks, messages take time and can be lost, and requests reach the server late.
 type swarm struct {
 	t      *rapid.T
 	now    time.Time
 	gap    time.Duration
-	owners []*Giver // the last one is in power
+	owners []*Giver // the last one is the present owner
 	floor  time.Time
 	peers  map[string]*visitor
 	events []event
 	seen   []time.Time // requests as the server sees them
 	served map[string]int
-	calm   bool // nothing is lost, all answer
+	calm   bool // nothing is lost, and every server responds
 }
 
 type event struct {
@@ -59,7 +58,7 @@ func (s *swarm) ms(name string, least, most int) time.Duration {
 	return time.Duration(rapid.IntRange(least, most).Draw(s.t, name)) * time.Millisecond
 }
 
-// visit is one site of v that comes now.
+// visit lets one site of v come now.
 func (s *swarm) visit(v *visitor, others bool) {
 	if v.open {
 		return
@@ -84,7 +83,7 @@ func (s *swarm) visit(v *visitor, others bool) {
 	s.talk(v)
 }
 
-// talk sends what v has to ask.
+// talk sends the requests of v to the giver.
 func (s *swarm) talk(v *visitor) {
 	asks, _ := v.taker.Due(s.now.Add(v.skew), func(netip.Addr) bool { return true })
 	for _, ask := range asks {
@@ -109,7 +108,7 @@ func (s *swarm) give(peer string, ask Ask) Answer {
 	return s.owners[len(s.owners)-1].Ask(peer, ask, s.gap, s.floor, s.now)
 }
 
-// advance lets time go on and does what falls due.
+// advance moves the time and runs the events that are due.
 func (s *swarm) advance(d time.Duration) {
 	until := s.now.Add(d)
 	for {
@@ -130,9 +129,9 @@ func (s *swarm) advance(d time.Duration) {
 	s.now = until
 }
 
-// T1 to T4: whatever the order of questions, answers, losses, deaths and changes
-// of the owner, two requests never reach the server sooner than the gap after
-// each other; and T5: everybody gets on.
+// TestGapHolds checks T1 to T4 for any order of requests, responses, losses, deaths and changes
+// of the owner. Two requests never reach the server with less than the gap between them. For T5
+// it checks that every peer makes progress.
 func TestGapHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &swarm{t: t, now: at, gap: time.Second, owners: []*Giver{NewGiver(GiverOptions{})}, floor: at,
@@ -152,9 +151,9 @@ func TestGapHolds(t *testing.T) {
 			case what == 0: // another owner, which knows nothing
 				s.owners = append(s.owners, NewGiver(GiverOptions{}))
 				s.floor = s.now.Add(Grace(addr, s.gap))
-			case what == 1: // the owner loses the Key and has it again
+			case what == 1: // the owner loses the Key and gets it back
 				s.floor = s.now.Add(Grace(addr, s.gap))
-			case what == 2 && !v.open: // a peer starts again
+			case what == 2 && !v.open: // a peer restarts
 				v.taker = NewTaker(TakerOptions{Number: numbers(uint64(s.now.UnixNano()))})
 			case what < 40: // time passes
 				s.talk(v)
@@ -162,11 +161,11 @@ func TestGapHolds(t *testing.T) {
 				s.visit(v, rapid.Bool().Draw(t, "others"))
 			}
 		}
-		s.advance(MaxGap + Longest) // and what is on its way
+		s.advance(MaxGap + Longest) // and messages on their way
 		calm := map[string]int{}
 		maps.Copy(calm, s.served)
 		s.calm = true
-		for range 800 { // everybody comes
+		for range 800 { // every peer comes
 			s.advance(100 * time.Millisecond)
 			for _, v := range all {
 				s.visit(v, true)

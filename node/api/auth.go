@@ -19,24 +19,25 @@ import (
 const (
 	sessionLife   = 12 * time.Hour
 	loginBurst    = 5               // wrong tokens at once from one address
-	loginEvery    = 2 * time.Second // then one in this time
+	loginEvery    = 2 * time.Second // after that, one in this time
 	maxLoginHosts = 1024            // addresses remembered
 	loginCodeLife = time.Hour       // of a link that logs in once
 )
 
-// auth knows the token and the cookie that stands for it in a browser. The
-// cookie is an expiry and its MAC under a key derived from the token: it never
-// holds the token, survives a restart, and ends when the token changes.
+// auth checks the token and the session cookie of a browser. The cookie is an expiry time and
+// its MAC under a key derived from the token. So it never contains the token, stays valid over
+// a restart, and ends when the token changes.
 type auth struct {
-	token  string // "" lets nobody in
-	open   bool   // to read needs no token: the server is on loopback and its token only the operator's
+	token string // "" accepts no client
+	// reading needs no token: the server is on loopback and has at most the operator's token
+	open   bool
 	key    []byte
-	cookie string // name; cookies are shared by all ports of a host, so it is one per token
+	cookie string // cookie name; all ports of a host share cookies, so each token has its own name
 
 	mu    sync.Mutex
 	tries map[string]*rate.Limiter // by address; wrong tokens only
 	code  string                   // logs in once; "" = there is none
-	until time.Time                // end of code
+	until time.Time                // expiry of code
 }
 
 func newAuth(token string, open bool) *auth {
@@ -52,13 +53,13 @@ func mac(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// check compares in constant time, whatever the length of the guess.
+// check compares in constant time for any length of the guess.
 func (a *auth) check(guess string) bool {
 	g, t := sha256.Sum256([]byte(guess)), sha256.Sum256([]byte(a.token))
 	return subtle.ConstantTimeCompare(g[:], t[:]) == 1
 }
 
-// allowed tells whether r carries the token or a live session.
+// allowed reports whether r carries the token or a live session.
 func (a *auth) allowed(r *http.Request, now time.Time) bool {
 	if a.token == "" {
 		return false
@@ -70,8 +71,8 @@ func (a *auth) allowed(r *http.Request, now time.Time) bool {
 	return err == nil && a.live(c.Value, now)
 }
 
-// needed tells whether r needs the token: to read where reading is not open, to change
-// anything, and from a browser that does not say which page a request is from.
+// needed reports whether r needs the token. It does to read where reading is not open, to
+// change anything, and from a browser that does not say which page a request is from.
 func (a *auth) needed(r *http.Request) bool {
 	switch {
 	case free(r):
@@ -84,7 +85,8 @@ func (a *auth) needed(r *http.Request) bool {
 	return r.Header.Get(fetchSite) == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
-// newCode is a code that logs in once within loginCodeLife; the one before is void.
+// newCode returns a code that logs in once within loginCodeLife. It makes the previous code
+// invalid.
 func (a *auth) newCode(now time.Time) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +94,7 @@ func (a *auth) newCode(now time.Time) string {
 	return a.code
 }
 
-// redeem tells whether code logs in, and voids it.
+// redeem reports whether code logs in, and makes it invalid.
 func (a *auth) redeem(code string, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,7 +119,7 @@ func (a *auth) live(session string, now time.Time) bool {
 	return err == nil && now.Unix() < t
 }
 
-// limiter is the budget of wrong tokens of r's address.
+// limiter returns the limiter of wrong tokens for r's address.
 func (a *auth) limiter(r *http.Request) *rate.Limiter {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -128,7 +130,7 @@ func (a *auth) limiter(r *http.Request) *rate.Limiter {
 	l := a.tries[host]
 	if l == nil {
 		if len(a.tries) >= maxLoginHosts {
-			clear(a.tries) // forgetting is cheap: the token has 16 characters or more
+			clear(a.tries) // forgetting is safe: the token has 16 characters or more
 		}
 		l = rate.NewLimiter(rate.Every(loginEvery), loginBurst)
 		a.tries[host] = l
@@ -143,7 +145,7 @@ func (a *auth) setCookie(w http.ResponseWriter, r *http.Request, value string, l
 	})
 }
 
-// login is POST /login: the form's token becomes a cookie.
+// login is POST /login: it exchanges the form's token for a cookie.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	a, now := s.auth, time.Now()
 	if a.token == "" {
@@ -169,13 +171,13 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// LoginPath is the path of a link that logs a browser in once, within an hour; the one
-// given before is void. Whoever opens it first may do what the token allows.
+// LoginPath returns the path of a link that logs a browser in once, within an hour. The
+// previous link becomes invalid. The first person to open it may do what the token allows.
 func (s *Server) LoginPath() string {
 	return "/login?code=" + s.auth.newCode(time.Now())
 }
 
-// loginPage is GET /login: the page that asks for the token, or a link with a code.
+// loginPage is GET /login: the page with the form for the token, or a link with a code.
 func (s *Server) loginPage(ui http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		code := r.URL.Query().Get("code")

@@ -20,7 +20,7 @@ import (
 // ErrNoPeer is wrapped when nothing listens at the address.
 var ErrNoPeer = errors.New("no peer answers")
 
-// Problem is an error that a peer answered (RFC 9457).
+// Problem is an error response of a peer (RFC 9457).
 type Problem struct {
 	Type     string  `json:"type"`
 	Title    string  `json:"title"`
@@ -30,14 +30,14 @@ type Problem struct {
 	Faults   []Fault `json:"errors"`
 }
 
-// Fault is one thing that was wrong with a request.
+// Fault is one error in a request.
 type Fault struct {
 	Message  string `json:"message"`
 	Location string `json:"location"` // query.limit, body
 	Value    any    `json:"value"`
 }
 
-// Error is one readable line.
+// Error returns the problem as one readable line.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	b.WriteString(p.Detail)
@@ -76,15 +76,15 @@ func (p *Problem) Is(target error) bool {
 	return false
 }
 
-// Client asks one peer's API. It is safe for concurrent use.
+// Client sends requests to one peer's API. It is safe for concurrent use.
 type Client struct {
 	base  string // http://HOST:PORT, no slash at the end
 	token string
 	http  *http.Client
 }
 
-// NewClient is a Client of the peer at addr, HOST:PORT or a URL; token is ""
-// when the peer has none. Nothing is sent yet.
+// NewClient returns a Client of the peer at addr, which is HOST:PORT or a URL. token is "" when
+// the peer has none. NewClient sends nothing.
 func NewClient(addr, token string) (*Client, error) {
 	base := addr
 	if !strings.Contains(addr, "://") {
@@ -101,38 +101,38 @@ func NewClient(addr, token string) (*Client, error) {
 	return &Client{
 		base: u.Scheme + "://" + u.Host, token: token,
 		http: &http.Client{
-			// No proxy: this talks to one's own peer.
+			// No proxy, because the Client talks to the user's own peer.
 			Transport: &http.Transport{
 				DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 				TLSHandshakeTimeout: 10 * time.Second,
 				IdleConnTimeout:     30 * time.Second,
 			},
-			// The token goes to the address that was named and nowhere else.
+			// The token is sent only to the address that the user named.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Status asks for the peer's state.
+// Status returns the peer's state.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return fetch[Status](ctx, c, "status", nil)
 }
 
-// Peers asks for the members of the swarm.
+// Peers returns the members of the swarm.
 func (c *Client) Peers(ctx context.Context) ([]PeerInfo, error) {
 	v, err := fetch[peerList](ctx, c, "peers", nil)
 	return v.Peers, err
 }
 
-// Owner asks who crawls k.
+// Owner returns the peers that crawl k.
 func (c *Client) Owner(ctx context.Context, k partition.Key) (Owner, error) {
 	return fetch[Owner](ctx, c, "owner", url.Values{"key": {string(k)}})
 }
 
-// Show asks what the swarm knows of k.
+// Show returns what the swarm knows of k.
 func (c *Client) Show(ctx context.Context, k partition.Key) (Shown, error) {
 	return fetch[Shown](ctx, c, "records", url.Values{"key": {string(k)}})
 }
@@ -142,31 +142,31 @@ func (c *Client) Query(ctx context.Context, q Query) (Answer, error) {
 	return fetch[Answer](ctx, c, "query", q.Values())
 }
 
-// Copies asks for the texts that say what the record of k, or that post of it, says.
+// Copies returns the texts that say the same as the record of k, or as that post of k.
 func (c *Client) Copies(ctx context.Context, k partition.Key, post string) (CopyGroup, error) {
 	v := url.Values{"key": {string(k)}}
 	put(v, "post", post)
 	return fetch[CopyGroup](ctx, c, "copies", v)
 }
 
-// Recent asks for at most n records, 1 to 100, that the peer fetched last.
+// Recent returns at most n records, 1 to 100, that the peer fetched last.
 func (c *Client) Recent(ctx context.Context, n int) ([]Hit, error) {
 	v, err := fetch[recentList](ctx, c, "recent", url.Values{"n": {fmt.Sprint(n)}})
 	return v.Records, err
 }
 
-// Errors asks for the Keys that ended without a record or are being retried.
+// Errors returns the Keys that ended without a record or are being retried.
 func (c *Client) Errors(ctx context.Context) ([]Failure, error) {
 	v, err := fetch[failureList](ctx, c, "errors", nil)
 	return v.Errors, err
 }
 
-// Map asks for the GeoJSON of members and what they own.
+// Map returns the GeoJSON of the members and what they own.
 func (c *Client) Map(ctx context.Context) (json.RawMessage, error) {
 	return fetch[json.RawMessage](ctx, c, "map", nil)
 }
 
-// Gaps asks what is known to be missing in the whole swarm.
+// Gaps returns what is known to be missing in the whole swarm.
 func (c *Client) Gaps(ctx context.Context, q GapQuery) (GapAnswer, error) {
 	v := filterValues(Export{Site: q.Site, Since: q.Since, Until: q.Until, Cursor: q.Cursor})
 	if q.Limit > 0 {
@@ -178,14 +178,13 @@ func (c *Client) Gaps(ctx context.Context, q GapQuery) (GapAnswer, error) {
 	return fetch[GapAnswer](ctx, c, "gaps", v)
 }
 
-// Seed gives the swarm seeds, Keys or plain URLs, in requests of at most
-// 10,000. There is one answer for each, in order; after an error those that
-// were answered.
+// Seed gives the swarm seeds, Keys or plain URLs, in requests of at most 10,000. It returns one
+// answer for each seed, in order. After an error it returns the answers received so far.
 func (c *Client) Seed(ctx context.Context, seeds []string) ([]SeedAnswer, error) {
 	return c.seed(ctx, seeds, false)
 }
 
-// SeedAgain is Seed, and has those that are known looked at now.
+// SeedAgain is like Seed, and the swarm also looks now at seeds that it knows.
 func (c *Client) SeedAgain(ctx context.Context, seeds []string) ([]SeedAnswer, error) {
 	return c.seed(ctx, seeds, true)
 }
@@ -211,7 +210,7 @@ func (c *Client) seed(ctx context.Context, seeds []string, again bool) ([]SeedAn
 	return answers, nil
 }
 
-// Ready is nil when the peer can serve.
+// Ready returns nil when the peer can serve.
 func (c *Client) Ready(ctx context.Context) error {
 	res, err := c.send(ctx, http.MethodGet, "/readyz", nil)
 	if err != nil {
@@ -250,7 +249,7 @@ func ask[T any](ctx context.Context, c *Client, method, path string, body []byte
 	return v, nil
 }
 
-// send returns an answer of 200, whose body the caller closes, or an error.
+// send returns a response with status 200, whose body the caller closes, or an error.
 func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
@@ -283,7 +282,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("ask %s: %w", c.base, err)
 }
 
-// problem reads an answer that is not 200.
+// problem reads a response with another status than 200.
 func (c *Client) problem(res *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxProblem))
 	if err != nil {

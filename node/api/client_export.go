@@ -12,12 +12,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// ErrBroken is wrapped when an export ended before its end: call Export again
-// with the last cursor.
+// ErrBroken is wrapped when an export was interrupted. Call Export again with the last cursor.
 var ErrBroken = errors.New("the export broke off")
 
-// Export calls fn for each record that matches e, with the cursor to go on
-// after it, and returns what did not answer. An error of fn ends it and is
+// Export calls fn for each record that matches e, with the cursor to continue after it. It
+// returns the parts of the swarm that did not respond. An error of fn ends the export and is
 // returned.
 func (c *Client) Export(ctx context.Context, e Export, fn func(rec store.Record, cursor string) error) ([]Missing,
 	error) {
@@ -43,7 +42,7 @@ func (c *Client) Export(ctx context.Context, e Export, fn func(rec store.Record,
 			return nil, err
 		}
 	}
-	// Trailers are there once the body has been read to its end.
+	// Trailers are set once the body has been read to its end.
 	var missing []Missing
 	if err := json.Unmarshal([]byte(res.Trailer.Get(trailerMissing)), &missing); err != nil {
 		return nil, fmt.Errorf("%w: no word at the end of what is missing: %w", ErrBroken, err)
@@ -51,7 +50,7 @@ func (c *Client) Export(ctx context.Context, e Export, fn func(rec store.Record,
 	return missing, nil
 }
 
-// readLine is the next line without its line feed; io.EOF only after a whole
+// readLine returns the next line without its line feed. It returns io.EOF only after a complete
 // line.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte

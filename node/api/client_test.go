@@ -148,7 +148,7 @@ func TestProblemsReadAsOneLine(t *testing.T) {
 	}
 }
 
-// The key and the post that are asked for arrive, and what says the same comes back.
+// The server receives the key and the post, and the client gets the group of copies.
 func TestCopiesAreAsked(t *testing.T) {
 	p := fake()
 	p.Copies = func(_ context.Context, k partition.Key, post string) (CopyGroup, error) {
@@ -183,7 +183,7 @@ func TestGapsAreAsked(t *testing.T) {
 	}
 }
 
-// What a person says of an account arrives, and what cannot be one is refused before any peer is asked.
+// The server receives a person's verdict. The API refuses an invalid one without asking a peer.
 func TestOverridesAreSaid(t *testing.T) {
 	var said []store.Override
 	p := fake()

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// unusedConns are the connections on which nothing was asked yet, as browsers open
-// ahead of need. http.Server.Shutdown takes each for a request under way until it is
-// 5 seconds old, so a peer with a dashboard open somewhere would take that long to stop.
+// unusedConns holds the connections without a request, as browsers open them in advance.
+// http.Server.Shutdown treats each as a running request until it is 5 seconds old. So a peer
+// with an open dashboard somewhere would need that long to stop.
 type unusedConns struct {
 	mu     sync.Mutex
 	open   map[net.Conn]bool
@@ -17,7 +17,7 @@ type unusedConns struct {
 
 func newUnusedConns() *unusedConns { return &unusedConns{open: map[net.Conn]bool{}} }
 
-// changed is http.Server.ConnState: a connection is used from its first byte on.
+// changed is http.Server.ConnState. A connection is in use from its first byte on.
 func (u *unusedConns) changed(c net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -31,7 +31,7 @@ func (u *unusedConns) changed(c net.Conn, state http.ConnState) {
 	}
 }
 
-// close closes them, and those that are still accepted.
+// close closes them, and those that are accepted later.
 func (u *unusedConns) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -25,7 +25,7 @@ const (
 	mediaJSONL     = "application/jsonl"
 )
 
-// exportLine is one line of an export: the record, then where to go on.
+// exportLine is one line of an export: the record, and the cursor to continue after it.
 type exportLine struct {
 	store.Record
 	Cursor string `json:"cursor"`
@@ -51,9 +51,8 @@ func (s *Server) exportRoute() {
 	})
 }
 
-// export streams. Nothing is sent before the first record, so an error until
-// then is a proper problem; after it what was written is sent and the
-// connection cut.
+// export streams records. It sends nothing before the first record, so an earlier error becomes
+// a proper problem. After a later error it sends what is buffered and cuts the connection.
 func (s *Server) export(w http.ResponseWriter, r *http.Request, e Export) {
 	select {
 	case s.exports <- struct{}{}:
@@ -66,7 +65,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, e Export) {
 	}
 	x := &exporter{w: w, control: http.NewResponseController(w), stall: s.stall, last: e.Cursor}
 	x.buffer = bufio.NewWriterSize(stallWriter{x}, 64<<10)
-	// net/http ends the request's context when the deadline to read it passes.
+	// net/http ends the request's context when the read deadline passes.
 	err := x.control.SetReadDeadline(time.Time{})
 	if errors.Is(err, http.ErrNotSupported) {
 		err = nil
@@ -86,13 +85,14 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, e Export) {
 	default:
 		if r.Context().Err() == nil && !errors.Is(err, errReader) {
 			s.log.Error("api export broke off", "request", requestID(r.Context()), "err", err)
-			_ = x.flush() // whoever reads goes on after what it got; the cut follows anyway
+			_ = x.flush() // the reader continues after what it got; the connection is cut anyway
 		}
-		panic(http.ErrAbortHandler) // no trailers, no last chunk: the reader sees that it is not whole
+		// no trailers, no last chunk: the reader sees that the export is incomplete
+		panic(http.ErrAbortHandler)
 	}
 }
 
-// errReader: who asked takes no more.
+// errReader means that the client reads no more.
 var errReader = errors.New("the reader is gone or too slow")
 
 type exporter struct {
@@ -117,9 +117,9 @@ func (x *exporter) begin() {
 	x.flushed = time.Now()
 }
 
-// line sends one record. The buffer goes out when full or a second old.
+// line writes one record. The buffer is sent when it is full or a second old.
 func (x *exporter) line(rec store.Record, cursor string) error {
-	var b bytes.Buffer // plain: escapes as HTML needs them could make the line longer than a reader takes
+	var b bytes.Buffer // no HTML escapes: they could make the line longer than a reader accepts
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(exportLine{rec, cursor}); err != nil {
@@ -161,8 +161,8 @@ func (x *exporter) end(missing []Missing) error {
 	return nil
 }
 
-// missingText is missing as a JSON list fit for a header; when it is too long,
-// peers become one entry that counts them.
+// missingText returns missing as a JSON list for a header. If it is too long, one entry that
+// counts the peers replaces them.
 func missingText(missing []Missing) (string, error) {
 	b, err := json.Marshal(list(missing))
 	if err != nil {
@@ -180,12 +180,12 @@ func missingText(missing []Missing) (string, error) {
 	return ascii(string(b)), nil
 }
 
-// ascii is JSON text with what is not ASCII escaped, as a header needs it.
+// ascii returns JSON text in which everything that is not ASCII is escaped, for a header.
 func ascii(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
-		case r < ' ' || r == 0x7f: // cannot be in JSON text
+		case r < ' ' || r == 0x7f: // cannot occur in JSON text
 		case r < 0x80:
 			b.WriteRune(r)
 		default:
@@ -197,8 +197,8 @@ func ascii(text string) string {
 	return b.String()
 }
 
-// stallWriter gives each write its own deadline: an export may take hours, a
-// reader that stands still may not.
+// stallWriter sets a deadline for each write. An export may take hours, but a reader that stops
+// reading is cut off.
 type stallWriter struct{ x *exporter }
 
 func (s stallWriter) Write(b []byte) (int, error) {

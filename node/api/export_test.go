@@ -65,7 +65,8 @@ func TestAnExportGoesOnAfterACursor(t *testing.T) {
 		len(missing) != 1 {
 		t.Errorf("nothing left: %v, %v, %v", cursors, missing, err)
 	}
-	// By hand, as a script does it: cut after the last line feed, read the cursor of the last line.
+	// By hand, as a script does it: cut after the last line feed, read the cursor of the last
+	// line.
 	h, text := get200(t, base+"/api/v1/export")
 	if h.Get("Content-Type") != mediaJSONL {
 		t.Errorf("%v", h)
@@ -95,7 +96,7 @@ func TestAnExportThatBreaksNeverLooksWhole(t *testing.T) {
 		}
 		res, err := http.Get(base + "/api/v1/export")
 		if err != nil {
-			continue // cut before its headers: not whole either
+			continue // cut before its headers: not complete either
 		}
 		_, err = io.Copy(io.Discard, res.Body)
 		if err = errors.Join(err, res.Body.Close()); err == nil {
@@ -142,7 +143,7 @@ func TestTheReaderOfAnExportCanStop(t *testing.T) {
 	}
 }
 
-// An export may take longer than net/http's deadlines, which are for one answer.
+// An export may take longer than net/http's deadlines, which are for one response.
 func TestAnExportOutlivesTheServersDeadlines(t *testing.T) {
 	p := fake()
 	p.Export = func(ctx context.Context, _ Export, fn func(store.Record, string) error) ([]Missing, error) {

@@ -10,16 +10,17 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
-// Facets choose records by what the judges found in them; of Query and Export.
+// Facets select records by what the judges found in them. Query and Export have them.
 type Facets struct {
-	Place   string  // name of the place as the gazetteer has it, or the code of its country
+	Place   string  // the gazetteer's name of the place, or the code of its country
 	Near    string  // a place, or "LATITUDE,LONGITUDE"
 	Radius  float64 // kilometres around Near, default 50
-	Scope   string  // the time that it speaks of, as in 1939..1945,1974-04-25
+	Scope   string  // the time that the text is about, as in 1939..1945,1974-04-25
 	Verdict string  // in, out, undecided
 }
 
-// defaultRadius is Facets.Radius in km where Near is given alone; on earth nothing is further than maxRadius.
+// defaultRadius is the default of Facets.Radius in km when Near is set. No two points on earth
+// are further apart than maxRadius.
 const (
 	defaultRadius = 50
 	maxRadius     = 20_038
@@ -75,7 +76,7 @@ func (c Facets) put(v url.Values) {
 	put(v, "verdict", c.Verdict)
 }
 
-// facetParams are the parameters of Facets in v.
+// facetParams returns the parameters of Facets in v.
 func facetParams(v url.Values) FacetParams {
 	return FacetParams{Place: v.Get("place"), Near: v.Get("near"), Radius: v.Get("radius"), Scope: v.Get("scope"),
 		Verdict: v.Get("verdict")}

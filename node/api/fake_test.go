@@ -26,7 +26,7 @@ const (
 
 var testTime = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// fake is a Peer that answers fixed things and echoes what it was asked.
+// fake is a Peer that returns fixed values and echoes the request.
 func fake() Peer {
 	return Peer{
 		Status: func(context.Context) (Status, error) {
@@ -85,7 +85,7 @@ func fake() Peer {
 	}
 }
 
-// exportOf exports n records whose cursors are 1 to n, then ends with err.
+// exportOf exports n records with the cursors 1 to n, then returns err.
 func exportOf(n int, err error) func(context.Context, Export, func(store.Record, string) error) ([]Missing, error) {
 	return func(ctx context.Context, e Export, fn func(store.Record, string) error) ([]Missing, error) {
 		after := 0
@@ -127,7 +127,7 @@ func serve(t testing.TB, o Options) (*Client, string) {
 	return c, hs.URL
 }
 
-// do asks one thing without following redirects or using a cookie jar.
+// do sends one request without following redirects or using a cookie jar.
 func do(t testing.TB, req *http.Request) *http.Response {
 	t.Helper()
 	tr := &http.Transport{DisableKeepAlives: true}
@@ -139,7 +139,7 @@ func do(t testing.TB, req *http.Request) *http.Response {
 	return res
 }
 
-// problem reads res as a problem and checks the members that all must have.
+// problem reads res as a problem and checks the members that all problems must have.
 func problem(t testing.TB, res *http.Response, status int) *Problem {
 	t.Helper()
 	if res.StatusCode != status {

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-const fetchSite = "Sec-Fetch-Site" // a browser's word on which page a request is from
+const fetchSite = "Sec-Fetch-Site" // a browser header that says which page a request comes from
 
 type (
 	requestKey  struct{}
 	readOnlyKey struct{}
 )
 
-// ReadOnly tells whether the request of ctx may look and change nothing: the dashboard
-// then shows the way to log in instead of its forms.
+// ReadOnly reports whether the request of ctx may read but not change anything. Then the
+// dashboard shows how to log in instead of its forms.
 func ReadOnly(ctx context.Context) bool {
 	readOnly, _ := ctx.Value(readOnlyKey{}).(bool)
 	return readOnly
@@ -31,7 +31,7 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
-// answer notes what was sent.
+// answer records the status that was sent.
 type answer struct {
 	http.ResponseWriter
 	status int
@@ -54,8 +54,8 @@ func (a *answer) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// guard is what every request passes: headers, log, panics, Host, origin, caps
-// and the token, in this order.
+// guard checks every request: headers, log, panics, Host, origin, limits and the token, in this
+// order.
 func (s *Server) guard(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,27 +72,29 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), readOnlyKey{}, !s.auth.allowed(r, start)))
 		limit := int64(maxFormBytes)
 		if r.URL.Path == "/api/v1/seeds" {
-			limit = maxSeedBytes + 1 // so that the handler sees that it is too much
+			// one more, so that the handler sees that the body is too large
+			limit = maxSeedBytes + 1
 		}
 		r.Body = http.MaxBytesReader(a, r.Body, limit)
 		next.ServeHTTP(a, r)
 	})
 }
 
-// secure sets the headers that keep a browser from mixing this API with others.
+// secure sets the headers that keep a browser from mixing this API with other sites.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "+
 		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
-	// Not no-referrer: with that a browser posts the dashboard's own forms with "Origin: null".
+	// Not no-referrer: with that, a browser sends the dashboard's own forms with "Origin:
+	// null".
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 }
 
-// refuse gives the status to refuse r with, or 0.
+// refuse returns the status with which to refuse r, or 0.
 func (s *Server) refuse(r *http.Request, origin *http.CrossOriginProtection) (int, string) {
 	if s.loopback && !s.knownHost(r.Host) {
 		return http.StatusMisdirectedRequest,
@@ -113,23 +115,24 @@ func (s *Server) refuse(r *http.Request, origin *http.CrossOriginProtection) (in
 	return 0, ""
 }
 
-// otherSite says which page of another origin r is from, or "". An image, a script or a
-// form of such a page could start a query or an export. It may do no more than lead a
-// person to the first page, which asks the swarm nothing.
+// otherSite returns the page of another origin that r comes from, or "". An image, a script or
+// a form of such a page could start a query or an export. Such a page may only lead a person to
+// the first page, which sends no request to the swarm.
 func (s *Server) otherSite(r *http.Request) string {
 	leads := (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		(r.URL.Path == "/" || r.URL.Path == "/login") && r.URL.RawQuery == ""
 	switch site := r.Header.Get(fetchSite); site {
-	case "same-origin", "none": // of our own pages, or typed by a person
+	case "same-origin", "none": // from our own pages, or typed by a person
 		return ""
-	case "": // no browser, or one that does not say so
+	case "": // no browser, or one without this header
 	default:
 		if leads && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
 			return ""
 		}
 		return fetchSite + " is " + site
 	}
-	// With a token asked of everybody, a browser adds its cookie to no request of another site.
+	// If every request needs a token, a browser adds its cookie to no request from another
+	// site.
 	for _, name := range []string{"Origin", "Referer"} {
 		from := r.Header.Get(name)
 		if u, err := url.Parse(from); from != "" && s.auth.open && !leads &&
@@ -152,7 +155,7 @@ func (s *Server) writeRefusal(w http.ResponseWriter, r *http.Request, status int
 	writeProblem(w, r, status, detail)
 }
 
-// free tells whether r needs no token. None of these says anything of the crawl.
+// free reports whether r needs no token. The free paths reveal nothing about the crawl.
 func free(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/healthz", "/readyz", "/openapi.json", "/login", "/logout", "/favicon.ico":
@@ -161,7 +164,7 @@ func free(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/ui/static/")
 }
 
-// knownHost tells whether the Host header names this machine itself.
+// knownHost reports whether the Host header names this machine itself.
 func (s *Server) knownHost(hostport string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -171,7 +174,7 @@ func (s *Server) knownHost(hostport string) bool {
 	return isLoopbackHost(host) || strings.HasSuffix(strings.ToLower(host), ".localhost")
 }
 
-// finish turns a panic into an answer, then counts and logs the request.
+// finish turns a panic into a response, then counts and logs the request.
 func (s *Server) finish(a *answer, r *http.Request, start time.Time, crash any) {
 	elapsed := time.Since(start)
 	if crash != nil && crash != http.ErrAbortHandler {
@@ -181,7 +184,7 @@ func (s *Server) finish(a *answer, r *http.Request, start time.Time, crash any) 
 			writeProblem(a, r, http.StatusInternalServerError,
 				"internal error; the peer's log has it under the ID of this request")
 		} else {
-			crash = http.ErrAbortHandler // half an answer must not look whole
+			crash = http.ErrAbortHandler // an incomplete response must not look complete
 		}
 	}
 	status := a.status
@@ -196,6 +199,6 @@ func (s *Server) finish(a *answer, r *http.Request, start time.Time, crash any) 
 	log("api request", "request", requestID(r.Context()), "method", r.Method, "path", r.URL.Path, "status", status,
 		"elapsed", elapsed)
 	if crash == http.ErrAbortHandler {
-		panic(crash) // net/http closes the connection and is silent
+		panic(crash) // net/http closes the connection and logs nothing
 	}
 }

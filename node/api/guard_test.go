@@ -36,7 +36,7 @@ func TestOptionsAreCheckedAllAtOnce(t *testing.T) {
 	}
 }
 
-// addrListener says it is bound elsewhere.
+// addrListener reports an address to which it is not bound.
 type addrListener struct {
 	net.Listener
 	closed bool
@@ -112,7 +112,7 @@ func TestTheTokenIsAsked(t *testing.T) {
 	}
 }
 
-// ui stands for the dashboard.
+// ui replaces the dashboard.
 func ui() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "ui "+r.URL.Path) })
 }

@@ -15,7 +15,7 @@ const (
 	defaultLimit   = 10
 	maxLimit       = 1000
 	minWait        = 10 * time.Millisecond // of a query's timeout
-	maxWait        = 25 * time.Second      // within defaultTimeout
+	maxWait        = 25 * time.Second      // less than defaultTimeout
 	maxConns       = 256
 	maxExports     = 4 // at a time
 	maxMissingText = 8 << 10
@@ -23,16 +23,18 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
 	idleTimeout       = 2 * time.Minute
-	defaultTimeout    = 30 * time.Second // of one answer, other than an export
-	stallTimeout      = 30 * time.Second // a reader of an export that takes nothing for so long is cut off
-	shutdownGrace     = 5 * time.Second
-	saidAfter         = time.Second // of that grace: a person who waits is told what for
+	defaultTimeout    = 30 * time.Second // for one response, except an export
+	// an export's reader that reads nothing for this long is cut off
+	stallTimeout  = 30 * time.Second
+	shutdownGrace = 5 * time.Second
+	// after this part of the grace, a waiting person is told the reason
+	saidAfter = time.Second
 )
 
 // Limits of what a Client reads.
 const (
-	maxAnswer     = 64 << 20 // bytes of one JSON answer
+	maxAnswer     = 64 << 20 // bytes of one JSON response
 	maxProblem    = 1 << 20
 	maxExportLine = 64 << 20
-	askTimeout    = 2 * time.Minute // of one answer, other than an export
+	askTimeout    = 2 * time.Minute // for one response, except an export
 )

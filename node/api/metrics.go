@@ -14,8 +14,8 @@ import (
 	"github.com/echo-node/echo-node/node/safetext"
 )
 
-// metrics is one server's own registry: what the Peer counts, what the server
-// counts, and the Go runtime.
+// metrics is one server's own registry. It has the metrics of the Peer, of the server, and of
+// the Go runtime.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -38,8 +38,8 @@ func newMetrics(read func() []Metric) *metrics {
 	return m
 }
 
-// observe counts one answer. The route is the pattern that matched, so that
-// what is asked cannot make new series.
+// observe counts one response. The route label is the pattern that matched, so requests cannot
+// create new series.
 func (m *metrics) observe(r *http.Request, status int, elapsed time.Duration) {
 	route := r.Pattern
 	if route == "" {
@@ -58,10 +58,10 @@ func (m *metrics) handler() http.Handler {
 // peerCollector reads the Peer's samples at each scrape.
 type peerCollector func() []Metric
 
-// Describe describes nothing: the samples are known only when they are read.
+// Describe describes nothing, because the samples are known only when they are read.
 func (peerCollector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the samples; one that is not valid spoils only itself.
+// Collect sends the samples. An invalid sample does not affect the others.
 func (c peerCollector) Collect(out chan<- prometheus.Metric) {
 	for _, m := range c() {
 		names := slices.Sorted(maps.Keys(m.Labels))

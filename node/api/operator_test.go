@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// request is one thing that a browser, or a program, asks.
+// request returns one request as a browser or a program sends it.
 func request(t testing.TB, method, target, body string, headers ...string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequest(method, target, strings.NewReader(body))
@@ -27,7 +27,7 @@ func request(t testing.TB, method, target, body string, headers ...string) *http
 	return req
 }
 
-// Another user of the machine may look, and change nothing.
+// Another user of the machine may read, but may not change anything.
 func TestOnLoopbackOnlyTheOperatorChangesAnything(t *testing.T) {
 	for _, o := range []Options{{Peer: fake(), UI: ui(), Operator: testToken}, {Peer: fake(), UI: ui()}} {
 		s, err := New(o)
@@ -39,7 +39,7 @@ func TestOnLoopbackOnlyTheOperatorChangesAnything(t *testing.T) {
 		for _, c := range []struct {
 			method, path, body string
 			free               int // without the token
-			status             int // with it
+			status             int // with the token
 		}{
 			{"GET", "/api/v1/status", "", 200, 200},
 			{"GET", "/api/v1/export", "", 200, 200},
@@ -56,7 +56,7 @@ func TestOnLoopbackOnlyTheOperatorChangesAnything(t *testing.T) {
 			for auth, want := range map[string]int{"": c.free, "Bearer " + testToken + "x": c.free,
 				"Bearer " + testToken: c.status} {
 				if o.Operator == "" {
-					want = c.free // nobody has a token that there is not
+					want = c.free // no client can have a token that does not exist
 				}
 				req := request(t, c.method, hs.URL+c.path, c.body)
 				if c.method != "GET" {
@@ -82,7 +82,8 @@ func TestOnLoopbackOnlyTheOperatorChangesAnything(t *testing.T) {
 	}
 }
 
-// A page on the web, or of another server of this machine, has a browser ask this peer.
+// A page on the web, or of another server on this machine, makes a browser send requests to
+// this peer.
 func TestAttackCrossSiteQuery(t *testing.T) {
 	var asked atomic.Int64
 	p := fake()
@@ -91,7 +92,7 @@ func TestAttackCrossSiteQuery(t *testing.T) {
 	p.Export = counted3(&asked, export)
 	_, base := serve(t, Options{Peer: p, UI: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.RawQuery != "" {
-			asked.Add(1) // the dashboard asks what is in ?q=
+			asked.Add(1) // the dashboard runs the query in ?q=
 		}
 	})})
 	const mozilla = "Mozilla/5.0 (X11; Linux x86_64)"
@@ -126,7 +127,8 @@ func TestAttackCrossSiteQuery(t *testing.T) {
 	if n := asked.Load(); n != 0 {
 		t.Errorf("%d queries and exports were started", n)
 	}
-	// What must go on working: a link to the dashboard, its own requests, a typed address, a program.
+	// What must still work: a link to the dashboard, its own requests, a typed address, a
+	// program.
 	for _, c := range []struct {
 		path    string
 		headers []string
@@ -148,7 +150,7 @@ func TestAttackCrossSiteQuery(t *testing.T) {
 	if asked.Load() == 0 {
 		t.Error("the queries are not counted")
 	}
-	// A name that leads here (DNS rebinding) makes the page's origin ours.
+	// A name that leads here (DNS rebinding) makes the page's origin the same as ours.
 	req := request(t, "GET", base+"/api/v1/query?q=x", "", fetchSite, "same-origin")
 	req.Host = "evil.example"
 	if res := do(t, req); res.StatusCode != http.StatusMisdirectedRequest {

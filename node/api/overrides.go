@@ -54,7 +54,7 @@ func (s *Server) overrideRoute() {
 	})
 }
 
-// Overrule gives p a person's word as typed, and returns it as it was taken.
+// Overrule gives p a person's verdict as typed, and returns it as it was stored.
 func Overrule(ctx context.Context, p Peer, b Overruling) (Overruling, error) {
 	o, err := b.override()
 	if err != nil {
@@ -64,7 +64,7 @@ func Overrule(ctx context.Context, p Peer, b Overruling) (Overruling, error) {
 	return b, p.Complete().Overrule(ctx, o)
 }
 
-// Overrule says whether an account belongs.
+// Overrule sends a person's verdict on whether an account belongs.
 func (c *Client) Overrule(ctx context.Context, o Overruling) (Overruling, error) {
 	b, err := json.Marshal(o)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Client) Overrule(ctx context.Context, o Overruling) (Overruling, error)
 	return ask[Overruling](ctx, c, http.MethodPut, "/api/v1/overrides", b)
 }
 
-// Mistakes asks how the judge stands against what persons said.
+// Mistakes returns how the judge's verdicts compare with persons' verdicts.
 func (c *Client) Mistakes(ctx context.Context) (Mistakes, error) {
 	return fetch[Mistakes](ctx, c, "overrides", nil)
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// FilterParams are the parameters that query and export share; exported only
-// because huma looks into no other embedded struct. They are text
-// here and checked by our own code, which the dashboard's form uses too.
+// FilterParams are the parameters that query and export share. The type is exported only
+// because huma looks into no unexported embedded struct. The fields are text, and the code here
+// checks them, because the dashboard's form uses the same code.
 type FilterParams struct {
 	Kind  string `query:"kind" doc:"page, profile, post, edges or media"`
 	Lang  string `query:"lang" doc:"language of the record, BCP 47"`
@@ -45,7 +45,7 @@ type exportParams struct {
 	Format string `query:"format" doc:"jsonl, the default"`
 	Cursor string `query:"cursor" doc:"cursor of the last complete line: go on after it"`
 	Local  string `query:"local" doc:"true: records of this peer only"`
-	// Captures is text as the others are.
+	// Captures is text like the other parameters.
 	Captures string `query:"captures" doc:"true: each record has its captures, the versions and revisits that are kept, with bodies in base64"`
 }
 
@@ -66,7 +66,7 @@ func (p gapParams) query() (GapQuery, error) {
 	return q, f.err()
 }
 
-// count is a whole number from 1 to most; normal when there is none.
+// count parses a whole number from 1 to most. It returns normal when text is empty.
 func (f *faults) count(name, text string, normal, most int) int {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -79,7 +79,7 @@ func (f *faults) count(name, text string, normal, most int) int {
 	return n
 }
 
-// wait is a duration from minWait to maxWait; 0 when there is none.
+// wait parses a duration from minWait to maxWait. It returns 0 when text is empty.
 func (f *faults) wait(name, text string) time.Duration {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -92,7 +92,7 @@ func (f *faults) wait(name, text string) time.Duration {
 	return d
 }
 
-// faults collects what is wrong with one request's parameters.
+// faults collects the errors in one request's parameters.
 type faults []error
 
 func (f *faults) add(location, value, format string, args ...any) {
@@ -102,7 +102,7 @@ func (f *faults) add(location, value, format string, args ...any) {
 	*f = append(*f, &huma.ErrorDetail{Location: location, Value: value, Message: fmt.Sprintf(format, args...)})
 }
 
-// err is nil, or a problem of all faults.
+// err returns nil, or one problem with all faults.
 func (f faults) err() error {
 	if len(f) == 0 {
 		return nil
@@ -137,7 +137,7 @@ func (f *faults) instant(name, value string) time.Time {
 		return time.Time{}
 	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		// In UTC a year may leave what RFC 3339 can write.
+		// In UTC the year may be outside what RFC 3339 can write.
 		if t, err := time.Parse(layout, value); err == nil && t.UTC().Year() >= 1 && t.UTC().Year() <= 9999 {
 			return t.UTC()
 		}
@@ -164,7 +164,7 @@ func (p FilterParams) check(f *faults) Export {
 	return e
 }
 
-// isLang tells whether s has the shape of a BCP 47 tag, or is empty.
+// isLang reports whether s has the form of a BCP 47 tag, or is empty.
 func isLang(s string) bool {
 	if s == "" {
 		return true
@@ -197,7 +197,7 @@ func (p queryParams) query() (Query, error) {
 
 func (p exportParams) export() (Export, error) {
 	var f faults
-	gaps := p.Kind == "gap" // only an export has them
+	gaps := p.Kind == "gap" // only an export has gaps
 	if gaps {
 		p.Kind = ""
 	}
@@ -221,8 +221,8 @@ func (p exportParams) export() (Export, error) {
 	return Export{}, huma.Error400BadRequest("format must be jsonl")
 }
 
-// ParseQuery reads the parameters of GET /api/v1/query from v. Unknown
-// parameters are left to the caller. Limit is 10 when absent.
+// ParseQuery reads the parameters of GET /api/v1/query from v. It ignores unknown parameters;
+// the caller handles them. Limit is 10 when absent.
 func ParseQuery(v url.Values) (Query, error) {
 	return queryParams{
 		Q: v.Get("q"), FacetParams: facetParams(v), Limit: v.Get("limit"), Cursor: v.Get("cursor"),
@@ -233,7 +233,7 @@ func ParseQuery(v url.Values) (Query, error) {
 	}.query()
 }
 
-// Values is q as the parameters of GET /api/v1/query; ParseQuery reads them back.
+// Values returns q as the parameters of GET /api/v1/query. ParseQuery reads them back.
 func (q Query) Values() url.Values {
 	v := filterValues(Export{Kind: q.Kind, Lang: q.Lang, Site: q.Site, Since: q.Since, Until: q.Until, Facets: q.Facets,
 		Cursor: q.Cursor})
@@ -250,7 +250,7 @@ func (q Query) Values() url.Values {
 	return v
 }
 
-// Values is e as the parameters of GET /api/v1/export.
+// Values returns e as the parameters of GET /api/v1/export.
 func (e Export) Values() url.Values {
 	v := filterValues(e)
 	if e.Local {
@@ -284,12 +284,12 @@ func put(v url.Values, name, value string) {
 	}
 }
 
-// keyParam is the one parameter of owner and records.
+// keyParam is the only parameter of owner and records.
 type keyParam struct {
 	Key string `query:"key" required:"true" doc:"a Key, or a plain http or https URL"`
 }
 
-// copiesParams are those of copies.
+// copiesParams are the parameters of copies.
 type copiesParams struct {
 	Key  string `query:"key" required:"true" doc:"a Key, or a plain http or https URL"`
 	Post string `query:"post" maxLength:"2048" doc:"of a post of that Key, its URI"`
@@ -317,8 +317,8 @@ func parseKey(text string) (partition.Key, error) {
 
 var errSeedCount = fmt.Errorf("more than %d seeds in one request: send them in parts", maxSeedKeys)
 
-// ReadSeeds reads seeds as typed: one Key or URL a line; empty lines and lines
-// that begin with # are skipped. At most 10,000.
+// ReadSeeds reads seeds as typed, one Key or URL per line. It skips empty lines and lines that
+// begin with #. It reads at most 10,000 seeds.
 func ReadSeeds(r io.Reader) ([]string, error) {
 	var seeds []string
 	sc := bufio.NewScanner(r)
@@ -339,13 +339,13 @@ func ReadSeeds(r io.Reader) ([]string, error) {
 	return seeds, nil
 }
 
-// seedBody is the JSON form of POST /api/v1/seeds.
+// seedBody is the JSON form of the body of POST /api/v1/seeds.
 type seedBody struct {
 	Keys  []string `json:"keys" doc:"Keys, or plain http or https URLs"`
 	Again bool     `json:"again,omitempty" doc:"look now at those that are known, too"`
 }
 
-// parseSeeds reads the body; again is seedBody's.
+// parseSeeds reads the body; again is seedBody.Again.
 func parseSeeds(contentType string, body []byte) (seeds []string, again bool, err error) {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil && contentType != "" {

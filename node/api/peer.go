@@ -11,8 +11,8 @@ import (
 
 func notBuilt(what string) error { return fmt.Errorf("%s: %w peer", what, ErrNotBuilt) }
 
-// Complete is p with every nil function replaced by one that answers
-// ErrNotBuilt (Metrics: none; Ready: always), so that callers need no nil checks.
+// Complete returns p with every nil function replaced by one that returns ErrNotBuilt. A nil
+// Metrics then returns no samples, and a nil Ready returns nil. So callers need no nil checks.
 func (p Peer) Complete() Peer {
 	if p.Status == nil {
 		p.Status = func(context.Context) (Status, error) { return Status{}, notBuilt("status") }

@@ -32,10 +32,10 @@ func (s *Server) plainRoutes(ui http.Handler) {
 
 func writeText(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, text) // a reader that is gone is all that can fail
+	_, _ = io.WriteString(w, text) // the only possible error is a reader that is gone
 }
 
-// dispatch is the mux, whose own plain 404 and 405 become problems.
+// dispatch calls the mux, and turns its plain 404 and 405 responses into problems.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	h, pattern := s.mux.Handler(r)
 	if pattern != "" {
@@ -54,7 +54,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// silent keeps an answer's status and headers and drops its body.
+// silent keeps a response's status and headers and drops its body.
 type silent struct {
 	header http.Header
 	status int

@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/node/safetext"
 )
 
-// problemOf makes the problem that err becomes; a problem stays what it is.
+// problemOf converts err into a problem. An error that is a problem already stays as it is.
 func problemOf(err error) huma.StatusError {
 	var known huma.StatusError
 	if errors.As(err, &known) {
@@ -31,14 +31,14 @@ func problemOf(err error) huma.StatusError {
 		status = http.StatusNotImplemented
 	case errors.Is(err, context.DeadlineExceeded):
 		status = http.StatusGatewayTimeout
-	case errors.Is(err, context.Canceled): // the asker left, or the peer is closing
+	case errors.Is(err, context.Canceled): // the client left, or the peer is closing
 		status = http.StatusServiceUnavailable
 	}
 	return huma.NewError(status, err.Error())
 }
 
-// Explain is the status and the text that err becomes for a person; "" and 200
-// for nil.
+// Explain returns the HTTP status and the text of err for a person. For nil it returns 200 and
+// "".
 func Explain(err error) (int, string) {
 	if err == nil {
 		return http.StatusOK, ""
@@ -54,7 +54,7 @@ func Explain(err error) (int, string) {
 	return m.Status, m.Error()
 }
 
-// writeProblem answers r outside huma's handlers in the same form as inside.
+// writeProblem responds to r outside huma's handlers, in the same form as inside them.
 func writeProblem(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
@@ -63,11 +63,11 @@ func writeProblem(w http.ResponseWriter, r *http.Request, status int, detail str
 	w.WriteHeader(status)
 	m := &huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail}
 	complete(m, r.URL.Path, requestID(r.Context()))
-	// The status is sent: a reader that is gone is all that can fail here.
+	// The status is already sent. The only possible error is a reader that is gone.
 	_ = marshal(w, m)
 }
 
-// complete fills the members of RFC 9457 that huma leaves open.
+// complete fills the members of RFC 9457 that huma leaves empty.
 func complete(m *huma.ErrorModel, path, id string) {
 	if m.Type == "" {
 		m.Type = "about:blank" // section 4.2.1: the title is that of the status
@@ -75,7 +75,7 @@ func complete(m *huma.ErrorModel, path, id string) {
 	if m.Instance == "" {
 		m.Instance = path + "#" + id
 	}
-	// What strangers wrote is in here: reasons of peers, errors of servers, what was asked.
+	// Strangers wrote parts of this: reasons of peers, errors of servers, the request.
 	m.Title, m.Detail, m.Instance = safetext.Line(m.Title), safetext.Line(m.Detail), safetext.Line(m.Instance)
 	for _, d := range m.Errors {
 		d.Message, d.Location = safetext.Line(d.Message), safetext.Line(d.Location)
@@ -85,8 +85,8 @@ func complete(m *huma.ErrorModel, path, id string) {
 	}
 }
 
-// marshal writes v as JSON in which nothing drives a terminal: what peers and pages wrote
-// is escaped, not changed.
+// marshal writes v as JSON that cannot control a terminal. What peers and pages wrote is
+// escaped, not changed.
 func marshal(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -98,7 +98,7 @@ func marshal(w io.Writer, v any) error {
 	return err
 }
 
-// problemTransformer is complete as huma's hook.
+// problemTransformer calls complete as a hook of huma.
 func problemTransformer(ctx huma.Context, _ string, v any) (any, error) {
 	if m, ok := v.(*huma.ErrorModel); ok {
 		u := ctx.URL()

@@ -10,14 +10,14 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Quarantine is GET /api/v1/quarantine: the Keys of this peer's slices that are left alone, because
-// processes died while they judged them.
+// Quarantine is GET /api/v1/quarantine: the Keys of this peer's slices that it leaves alone,
+// because processes died while they judged them.
 type Quarantine struct {
 	Keys []Quarantined `json:"keys"`
-	More bool          `json:"more,omitempty"` // there are more than the list has
+	More bool          `json:"more,omitempty"` // there are more Keys than the list has
 }
 
-// Quarantined is one of them.
+// Quarantined is one such Key.
 type Quarantined struct {
 	Key    partition.Key `json:"key"`
 	Reason string        `json:"reason"`
@@ -55,7 +55,7 @@ func (s *Server) releaseRoute() {
 	})
 }
 
-// Release has a Key in quarantine looked at again.
+// Release makes the swarm look again at a Key in quarantine.
 func (c *Client) Release(ctx context.Context, r Releasing) (Releasing, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Client) Release(ctx context.Context, r Releasing) (Releasing, error) {
 	return ask[Releasing](ctx, c, http.MethodPut, "/api/v1/quarantine", b)
 }
 
-// Quarantine lists the Keys of the peer's slices that are left alone.
+// Quarantine lists the Keys of the peer's slices that are in quarantine.
 func (c *Client) Quarantine(ctx context.Context) (Quarantine, error) {
 	return fetch[Quarantine](ctx, c, "quarantine", nil)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// TestRelease: what is left alone is listed with its reason, and released by a person who says who he is.
+// TestRelease checks that a Key in quarantine is listed with its reason. A person who gives a
+// name can release it.
 func TestRelease(t *testing.T) {
 	p := fake()
 	var said []string
@@ -40,8 +41,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestSeedAgain: with again, a seed that is known is looked at now, and its answer says so; one that is new is admitted
-// as ever.
+// TestSeedAgain checks that with again the peer looks now at a known seed, and that the answer
+// says so. A new seed is admitted as usual.
 func TestSeedAgain(t *testing.T) {
 	p := fake()
 	p.Seed = func(_ context.Context, keys []partition.Key) (out []SeedAnswer, err error) {

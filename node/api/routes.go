@@ -19,7 +19,7 @@ type none struct{}
 
 type reply[T any] struct{ Body T }
 
-// Lists are objects with one field, so that fields can be added.
+// Lists are objects with one field, so that fields can be added later.
 type (
 	peerList struct {
 		Peers []PeerInfo `json:"peers"`
@@ -35,12 +35,12 @@ type (
 	}
 )
 
-// routes makes the typed part of the API and its OpenAPI description.
+// routes registers the typed part of the API and its OpenAPI description.
 func (s *Server) routes(version string) {
 	c := huma.DefaultConfig("echo-node", version)
 	c.Info.Description = "One peer of a swarm that crawls together. Any peer answers for all."
 	c.DocsPath, c.SchemasPath = "", ""
-	c.CreateHooks = nil // they would add a "$schema" field to every answer
+	c.CreateHooks = nil // they would add a "$schema" field to every response
 	c.RejectUnknownQueryParameters = true
 	c.Transformers = []huma.Transformer{problemTransformer}
 	format := huma.Format{Marshal: marshal, Unmarshal: json.Unmarshal}
@@ -113,7 +113,7 @@ func (s *Server) routes(version string) {
 	s.mapRoute()
 }
 
-// get registers GET /api/v1/NAME. The time of one answer is bounded here.
+// get registers GET /api/v1/NAME and limits the time of one response.
 func get[I, T any](s *Server, name, summary string, fn func(context.Context, *I) (T, error)) {
 	huma.Register(s.api, operation(http.MethodGet, name, summary), func(ctx context.Context, in *I) (*reply[T], error) {
 		ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -134,7 +134,7 @@ func operation(method, name, summary string) huma.Operation {
 	}
 }
 
-// problem is err as a problem; what is nobody's fault but ours is logged in full.
+// problem returns err as a problem. An internal error is logged in full.
 func (s *Server) problem(ctx context.Context, name string, err error) error {
 	p := problemOf(err)
 	if p.GetStatus() == http.StatusInternalServerError {
@@ -143,7 +143,7 @@ func (s *Server) problem(ctx context.Context, name string, err error) error {
 	return p
 }
 
-// list is v, never nil: an empty list is [] in JSON.
+// list returns v, but never nil: an empty list is [] in JSON.
 func list[T any](v []T) []T {
 	if v == nil {
 		return []T{}
@@ -187,7 +187,7 @@ func (s *Server) seedRoute() {
 		"text/plain": {Schema: &huma.Schema{Type: huma.TypeString,
 			Description: "one Key or URL a line; # begins a comment"}},
 	}}
-	op.SkipValidateBody = true // parseSeeds does, for both forms
+	op.SkipValidateBody = true // parseSeeds validates both forms
 	huma.Register(s.api, op, func(ctx context.Context, in *seedInput) (*reply[seedList], error) {
 		ctx, cancel := context.WithTimeout(ctx, s.timeout)
 		defer cancel()
@@ -206,7 +206,8 @@ func (s *Server) seedRoute() {
 	})
 }
 
-// lookAgain has those that are known looked at now, and says in their answers what came of that.
+// lookAgain makes the swarm look now at the seeds that it knows, and puts the result into their
+// answers.
 func (s *Server) lookAgain(ctx context.Context, answers []SeedAnswer) {
 	for i := range answers {
 		a := &answers[i]
@@ -228,8 +229,8 @@ func (s *Server) lookAgain(ctx context.Context, answers []SeedAnswer) {
 	}
 }
 
-// Seed gives p the seeds as typed and returns one answer for each, in order;
-// what is not a Key is refused, without keeping the others back.
+// Seed gives p the seeds as typed and returns one answer for each, in order. A text that is no
+// Key is refused and does not affect the others.
 func Seed(ctx context.Context, p Peer, texts []string) ([]SeedAnswer, error) {
 	answers := make([]SeedAnswer, len(texts))
 	keys, places := make([]partition.Key, 0, len(texts)), make([]int, 0, len(texts))

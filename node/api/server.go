@@ -17,23 +17,25 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// ErrToken is returned by New and Serve for an address that others can reach
-// when no token is set.
+// ErrToken is returned by New and Serve for an address that other machines can reach, when no
+// token is set.
 var ErrToken = errors.New("an API that is not on a loopback address needs a token: " +
 	"give --api-token-file FILE (made by: head -c 32 /dev/urandom | base64 > FILE), or bind it to 127.0.0.1")
 
-// Options of a Server.
+// Options are the arguments of New.
 type Options struct {
-	Peer  Peer
-	Addr  string // HOST:PORT that the listener is bound to; "" is a loopback address
-	Token string // asked of everybody; 16 to 512 visible ASCII characters; "" none, on loopback only
-	// Operator is asked, on loopback and without a Token, of what changes something; reading needs none.
-	// Without both nothing can be changed.
+	Peer Peer
+	Addr string // HOST:PORT that the listener is bound to; "" is a loopback address
+	// needed by every request; 16 to 512 visible ASCII characters; "" none, on loopback only
+	Token string
+	// Operator is the token for changes, on loopback and without a Token; reading needs none.
+	// Without both tokens nothing can be changed.
 	Operator string
 	Version  string        // of the program, shown in /openapi.json
-	Timeout  time.Duration // of one answer, other than an export; 0 is 30 s
+	Timeout  time.Duration // for one response, except an export; 0 is 30 s
 	Logger   *slog.Logger  // nil discards
-	UI       http.Handler  // the dashboard: GET /, /login, /ui/ and POST /seed, /override; nil leaves them out
+	// the dashboard: GET /, /login, /ui/ and POST /seed, /override; nil leaves them out
+	UI http.Handler
 }
 
 func (o Options) validate() error {
@@ -62,8 +64,7 @@ func (o Options) validate() error {
 	return nil
 }
 
-// Server answers the HTTP API of one peer. It is an http.Handler and safe for
-// concurrent use.
+// Server serves the HTTP API of one peer. It is an http.Handler and safe for concurrent use.
 type Server struct {
 	peer     Peer
 	addr     string
@@ -83,7 +84,7 @@ type Server struct {
 	boot     string // makes request IDs differ between runs
 }
 
-// New makes a Server; ErrToken when o.Addr can be reached by others and no token
+// New returns a Server. It returns ErrToken when other machines can reach o.Addr and no token
 // is set.
 func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
@@ -110,12 +111,11 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP responds to one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Serve answers on ln until ctx ends, then takes no more requests, gives those
-// under way 5 seconds, and returns nil. A connection on which nothing was asked yet
-// is none of them. It closes ln.
+// Serve serves on ln until ctx ends. Then it accepts no more requests, gives running requests 5
+// seconds, and returns nil. A connection without a request is not waited for. Serve closes ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if addr := ln.Addr(); strings.HasPrefix(addr.Network(), "tcp") && !isLoopback(addr.String()) {
 		var err error
@@ -129,7 +129,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			return errors.Join(err, ln.Close())
 		}
 	}
-	// Requests under way must outlive ctx by the grace, so they do not inherit its end.
+	// Running requests must live until the end of the grace, so they do not end with ctx.
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	unused := newUnusedConns()
@@ -165,7 +165,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// isLoopback tells whether addr, HOST:PORT, can be reached from this machine only.
+// isLoopback reports whether addr, HOST:PORT, can be reached only from this machine.
 func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	return err == nil && isLoopbackHost(host)

@@ -83,7 +83,7 @@ func TestEmptyListsAreListsInJSON(t *testing.T) {
 	}
 }
 
-// get200 reads the answer to a GET that must succeed.
+// get200 returns the response to a GET that must succeed.
 func get200(t testing.TB, url string) (http.Header, string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, url, nil)
@@ -341,7 +341,7 @@ func TestMetricsAreTheServersOwn(t *testing.T) {
 	}
 }
 
-// served has s answer until stop is called; then Serve's error comes from ended.
+// served runs s until stop is called. Then ended receives Serve's error.
 func served(t *testing.T, s *Server) (addr string, c *Client, stop func(), ended <-chan error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -393,7 +393,7 @@ func TestServeEndsGracefully(t *testing.T) {
 	}
 }
 
-// Browsers open connections ahead of need: nothing is under way there.
+// Browsers open connections in advance. Serve does not wait for connections without a request.
 func TestServeDoesNotWaitForUnusedConnections(t *testing.T) {
 	s, err := New(Options{Peer: fake()})
 	if err != nil {
@@ -405,7 +405,7 @@ func TestServeDoesNotWaitForUnusedConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unused.Close()
-	if _, err := c.Peers(t.Context()); err != nil { // so the one before it was accepted, too
+	if _, err := c.Peers(t.Context()); err != nil { // so the connection before it was accepted, too
 		t.Fatal(err)
 	}
 	begun := time.Now()

@@ -20,7 +20,7 @@ var (
 	ErrInvalid     = errors.New("not valid")           // 422: the request makes no sense
 	ErrNotFound    = errors.New("not found")           // 404
 	ErrUnavailable = errors.New("not available now")   // 503: try again later
-	ErrNotBuilt    = errors.New("not built into this") // 501: this version of the program cannot do it
+	ErrNotBuilt    = errors.New("not built into this") // 501: this version cannot do it
 )
 
 // Peer has the functions that the API serves. Every function may be called concurrently and

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// JSON is the JSON text b in which every character that is hostile to a terminal is
-// escaped. What it decodes to is the same. b is returned itself when nothing is.
+// JSON returns the JSON text b in which every character that is hostile to a terminal is
+// escaped. The decoded value stays the same. If nothing is hostile, JSON returns b itself.
 func JSON(b []byte) []byte {
 	i := hostileJSON(b)
 	if i == len(b) {
@@ -28,16 +28,16 @@ func JSON(b []byte) []byte {
 	}
 }
 
-// writeEscaped writes r as JSON escapes it; what is no UTF-8 becomes U+FFFD, as a
-// decoder makes of it.
+// writeEscaped writes r as a JSON escape. Bytes that are not UTF-8 become U+FFFD, as in a
+// decoder.
 func writeEscaped(b *bytes.Buffer, r rune) {
 	for _, u := range utf16.Encode([]rune{r}) {
 		fmt.Fprintf(b, `\u%04x`, u)
 	}
 }
 
-// hostileJSON is where the first character of b is that JSON escapes, or len(b). Most
-// text passes with one look a byte.
+// hostileJSON returns the index of the first character of b that JSON escapes, or len(b). Most
+// text needs only one check per byte.
 func hostileJSON(b []byte) int {
 	for i := 0; i < len(b); {
 		c := b[i]

@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// class is what a rune means to who looks at it.
+// class is what a rune means for display.
 type class int
 
 const (
 	plain   class = iota
 	newline       // ends a line in some programs
 	space         // white space that moves a cursor
-	control       // drives a terminal
-	hidden        // has no shape, or changes the order of others
+	control       // can control a terminal
+	hidden        // is invisible, or changes the order of others
 )
 
-// classOf tells what r is. An invalid byte is given as utf8.RuneError with size 1
-// and is control; U+FFFD itself is plain.
+// classOf returns the class of r. The caller passes an invalid byte as utf8.RuneError with size
+// 1; it is control. U+FFFD itself is plain.
 func classOf(r rune, size int) class {
 	switch {
 	case r == '\n', r == '\u0085', r == '\u2028', r == '\u2029':
@@ -38,8 +38,8 @@ func classOf(r rune, size int) class {
 	return plain
 }
 
-// Text is s as it may be shown over several lines: of all control characters, only
-// tabs and line feeds are left.
+// Text returns s for display over several lines. Of all control characters, only tabs and line
+// feeds remain.
 func Text(s string) string {
 	for i := 0; i < len(s); {
 		r, size := rune(s[i]), 1
@@ -54,12 +54,12 @@ func Text(s string) string {
 	return s
 }
 
-// shown tells whether r stays as it is in Text.
+// shown reports whether r stays unchanged in Text.
 func shown(r rune, size int) bool {
 	return r == '\n' || r == '\t' || classOf(r, size) == plain
 }
 
-// textBytes is Text of bytes, and b itself when nothing is to be cleaned.
+// textBytes is Text for bytes. It returns b itself when nothing has to be cleaned.
 func textBytes(b []byte) []byte {
 	var out bytes.Buffer
 	from := 0
@@ -89,19 +89,19 @@ func textBytes(b []byte) []byte {
 	return out.Bytes()
 }
 
-// Line is s in one line: every run of white space becomes one space, none stays at
-// the ends.
+// Line returns s in one line. Every run of white space becomes one space, and both ends are
+// trimmed.
 func Line(s string) string {
 	return strings.Join(strings.FieldsFunc(Text(s), unicode.IsSpace), " ")
 }
 
-// formula begins what a spreadsheet takes for something to compute. The wide forms
-// are read as the narrow ones by programs for East Asian text.
+// formula has the characters that begin a formula in a spreadsheet. Programs for East Asian
+// text treat the wide forms like the narrow ones.
 const formula = "=+-@＝＋－＠"
 
-// Cell is s as a cell of a CSV file: Text, and with an apostrophe before it if a
-// spreadsheet would compute it, white space at its begin or not. A decimal number
-// stays as it is.
+// Cell returns s as a cell of a CSV file: Text, with an apostrophe before it if a spreadsheet
+// would compute it. White space at the beginning does not matter. A decimal number stays as it
+// is.
 func Cell(s string) string {
 	s = Text(s)
 	begin := strings.TrimLeftFunc(s, unicode.IsSpace)
@@ -112,8 +112,8 @@ func Cell(s string) string {
 	return "'" + s
 }
 
-// number tells whether s is a decimal number and nothing else: a sign, digits, at
-// most one point with digits after it.
+// number reports whether s is only a decimal number: a sign, digits, and at most one point with
+// digits after it.
 func number(s string) bool {
 	s = strings.TrimLeft(s[:min(1, len(s))], "+-") + s[min(1, len(s)):]
 	whole, part, point := strings.Cut(s, ".")

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hostile tells whether a terminal, or a reader, can be fooled by s. It is written
-// from Unicode's own tables, not from ours.
+// hostile reports whether s can fool a terminal or a reader. It uses Unicode's own tables, not
+// ours.
 func hostile(s string, allowed string) bool {
 	for i, r := range s {
 		_, size := utf8.DecodeRuneInString(s[i:])
@@ -51,7 +51,7 @@ func TestTextAndLine(t *testing.T) {
 	}
 }
 
-// TestEveryCharacter holds our classes against Unicode's tables.
+// TestEveryCharacter compares our classes with Unicode's tables.
 func TestEveryCharacter(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		s := "a" + string(r) + "b"
@@ -112,7 +112,7 @@ type fails interface {
 	Fatalf(format string, args ...any)
 }
 
-// check holds everything that is promised of any text.
+// check checks every guarantee for any text.
 func check(t fails, s string, piece int) {
 	text, line, cell := Text(s), Line(s), Cell(s)
 	switch {
@@ -143,7 +143,7 @@ func check(t fails, s string, piece int) {
 	if hostile(string(JSON(b)), "") || hostile(string(JSON([]byte(s))), "\n\t\r") {
 		t.Fatalf("%+q: JSON leaves it", s)
 	}
-	// Pieces that cut characters apart give the same.
+	// Pieces that split characters give the same result.
 	if got := inPieces(t, NewWriter, s, piece); got != text {
 		t.Fatalf("%+q in pieces of %d: %+q, want %+q", s, piece, got, text)
 	}
@@ -152,7 +152,7 @@ func check(t fails, s string, piece int) {
 	}
 }
 
-// computes is what a spreadsheet does, as its makers describe it.
+// computes reports whether a spreadsheet computes cell, as its makers describe it.
 func computes(cell string) bool {
 	cell = strings.TrimLeftFunc(cell, unicode.IsSpace)
 	return cell != "" && strings.ContainsAny(cell[:1], "=+-@") && strings.Trim(cell[1:], "0123456789.") != "" ||

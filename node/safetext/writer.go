@@ -6,24 +6,23 @@ import (
 	"unicode/utf8"
 )
 
-// Writer passes on what is written to it, cleaned. It is safe for concurrent use:
-// one Write of the caller is one Write of what is below, so that lines of a log stay
-// whole.
+// Writer cleans what is written to it and passes it on. It is safe for concurrent use. Each
+// Write of the caller becomes one Write of the underlying writer, so lines of a log stay whole.
 type Writer struct {
 	mu   sync.Mutex
 	to   io.Writer
-	rest []byte // the begin of a character whose other bytes come with the next Write
+	rest []byte // the beginning of a character whose other bytes come with the next Write
 	json bool
 }
 
-// NewWriter cleans as Text does.
+// NewWriter returns a Writer that cleans like Text.
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
-// NewJSONWriter escapes as JSON does; only JSON text may be written to it.
+// NewJSONWriter returns a Writer that escapes like JSON. The caller may write only JSON text.
 func NewJSONWriter(w io.Writer) *Writer { return &Writer{to: w, json: true} }
 
-// Write answers len(b) when all of it was passed on or is kept for the next Write, and
-// 0 with an error.
+// Write returns len(b) when all of b was passed on or is kept for the next Write. With an error
+// it returns 0.
 func (w *Writer) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,8 +46,8 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close writes what was never finished: bytes that are no character. It does not close
-// what is below.
+// Close writes an unfinished character: bytes that are no character. It does not close the
+// underlying writer.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,10 +63,10 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// Unwrap is what is below: it knows whether it is a terminal.
+// Unwrap returns the underlying writer, which knows whether it is a terminal.
 func (w *Writer) Unwrap() io.Writer { return w.to }
 
-// unfinished is how many bytes at the end of b begin a character that is not whole.
+// unfinished returns how many bytes at the end of b begin an incomplete character.
 func unfinished(b []byte) int {
 	for n := 1; n <= min(utf8.UTFMax-1, len(b)); n++ {
 		if at := b[len(b)-n:]; utf8.RuneStart(at[0]) {

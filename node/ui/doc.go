@@ -1,11 +1,11 @@
-// Package ui is one peer's dashboard: pages made on the server with
-// html/template, a style sheet and a small script, all embedded, nothing from
-// elsewhere. It shows the peer, the swarm, what was fetched last and the errors,
-// searches the whole swarm, and takes seeds, and a person's word on who belongs to
-// the community. Everything works without the script, which only keeps the figures fresh.
+// Package ui is one peer's dashboard. The server renders its pages with html/template. They use
+// a style sheet and a small script; everything is embedded, and nothing is loaded from
+// elsewhere. The dashboard shows the peer, the swarm, the latest records and the errors, and
+// searches the whole swarm. It takes seeds, and persons' verdicts on which accounts belong to
+// the community. Everything works without the script, which only updates the figures.
 //
-// What it shows comes from pages that anybody on the web wrote. The templates
-// escape it, a link is made only of an http or https address and tells the
-// other side nothing of us, and the Content-Security-Policy of package api lets
-// no inline script run. It decides nothing about who may ask: api's Server does.
+// The dashboard shows text from pages that anyone on the web wrote. The templates escape it. A
+// link is made only for an http or https address, and following it reveals nothing about the
+// dashboard. The Content-Security-Policy of package api blocks inline scripts. The dashboard
+// does not decide which clients get access; api's Server does.
 package ui

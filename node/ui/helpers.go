@@ -23,7 +23,7 @@ func helpers() template.FuncMap {
 	}
 }
 
-// count is the whole number n with thin spaces between thousands.
+// count formats the whole number n with thin spaces between thousands.
 func count(n any) string {
 	s := fmt.Sprint(n)
 	sign := ""
@@ -36,7 +36,7 @@ func count(n any) string {
 	return sign + s
 }
 
-// size is bytes for people.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	f, unit := float64(n), 0
 	for f >= 1024 && unit < 4 {
@@ -48,7 +48,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", f, "KMGT"[unit-1])
 }
 
-// span is seconds for people, in its two largest units.
+// span formats seconds for people, in the two largest units.
 func span(seconds float64) string {
 	if seconds < 0 || seconds != seconds || seconds > 1e10 {
 		return "?"
@@ -65,7 +65,7 @@ func span(seconds float64) string {
 	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// ago is how long t was before now.
+// ago says how long t was before now.
 func ago(now, t time.Time) string {
 	d := now.Sub(t)
 	switch {
@@ -77,7 +77,7 @@ func ago(now, t time.Time) string {
 	return span(d.Seconds()) + " ago"
 }
 
-// short is the end of a peer id, where ids differ.
+// short returns the end of a peer id, where ids differ.
 func short(id string) string {
 	if len(id) <= 10 {
 		return id
@@ -85,7 +85,7 @@ func short(id string) string {
 	return "…" + strings.ToValidUTF8(id[len(id)-8:], "")
 }
 
-// link is the address a Key names, "" unless it is http or https.
+// link returns the address that a Key names, or "" unless it is http or https.
 func link(k partition.Key) string {
 	address := k.URL()
 	u, err := url.Parse(address)
@@ -95,7 +95,7 @@ func link(k partition.Key) string {
 	return address
 }
 
-// share is the part of the swarm's slices in percent, for a bar; 0 to 100.
+// share returns part of all slices in percent, for a bar; 0 to 100.
 func share(part, all int) int {
 	if all <= 0 || part <= 0 {
 		return 0
@@ -103,19 +103,19 @@ func share(part, all int) int {
 	return min(100, int(100*int64(part)/int64(all)))
 }
 
-// whole tells whether every slice answered.
+// whole reports whether every slice answered.
 func whole(c api.Coverage) bool {
 	return len(c.Missing) == 0 && c.SlicesAnswered >= c.SlicesTotal
 }
 
-// reason is one line of the stops table.
+// reason is one line of the table of stops.
 type reason struct {
 	Name  string
 	Count int64
-	Why   string // what a person can do about it, if there is more to say
+	Why   string // what a person can do about it, if there is anything to add
 }
 
-// reasons are stops, the most frequent first.
+// reasons returns stops as lines, the most frequent first.
 func reasons(stops map[string]int64) []reason {
 	rs := make([]reason, 0, len(stops))
 	for name, n := range stops {

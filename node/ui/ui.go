@@ -32,15 +32,15 @@ const (
 	pageTimeout   = 20 * time.Second
 )
 
-// Options of the dashboard.
+// Options are the arguments of New.
 type Options struct {
 	Peer  api.Peer
-	Login bool         // there is a token: show who is logged in the way out
+	Login bool         // the API has a token: show a way to log out
 	Log   *slog.Logger // nil discards
 }
 
-// UI answers GET /, /login, /favicon.ico, /ui/live, /ui/static/ and POST /seed, /override.
-// It is safe for concurrent use. Give it to api.Options.UI.
+// UI serves GET /, /login, /favicon.ico, /ui/live, /ui/static/ and POST /seed, /override. It is
+// safe for concurrent use. Set it as api.Options.UI.
 type UI struct {
 	peer  api.Peer
 	login bool
@@ -49,7 +49,7 @@ type UI struct {
 	mux   *http.ServeMux
 }
 
-// New makes the dashboard.
+// New returns the dashboard.
 func New(o Options) (*UI, error) {
 	t, err := template.New("").Funcs(helpers()).ParseFS(pages, "page/*.html")
 	if err != nil {
@@ -74,10 +74,10 @@ func New(o Options) (*UI, error) {
 	return u, nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP responds to one request.
 func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.mux.ServeHTTP(w, r) }
 
-// fresh lets a browser keep the static files a while.
+// fresh lets a browser cache the static files for a while.
 func fresh(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=300")
@@ -85,8 +85,8 @@ func fresh(next http.Handler) http.Handler {
 	})
 }
 
-// live is the part of the page that is refreshed. What could not be read is nil
-// and named in Troubles.
+// live is the part of the page that is refreshed. A part that could not be read is nil and
+// named in Troubles.
 type live struct {
 	Status   *api.Status
 	Peers    []api.PeerInfo
@@ -97,30 +97,30 @@ type live struct {
 	Now      time.Time
 }
 
-// page is everything a page may show.
+// page is everything that a page may show.
 type page struct {
 	live
 	Login   bool
-	Asked   bool // a query was asked
+	Asked   bool // the request has a query
 	Form    form
 	Answer  *api.Answer
 	Next    string // address of the next hits, "" when there are none
-	Problem string // why the query, the seeds or the word failed
+	Problem string // why the query, the seeds or the verdict failed
 	Seeds   []api.SeedAnswer
-	Seeded  string         // what was typed
-	Word    api.Overruling // as typed
-	Taken   bool           // Word was
-	Wrong   bool           // the token at the login was
-	Wait    bool           // too many were
+	Seeded  string         // what the person typed
+	Word    api.Overruling // a person's verdict as typed
+	Taken   bool           // Word was stored
+	Wrong   bool           // the token at the login was wrong
+	Wait    bool           // there were too many wrong tokens
 	Used    bool           // a login link was used before, or is too old
-	Look    bool           // this browser may look and change nothing: show the way in
+	Look    bool           // this browser may read but not change anything: show how to log in
 }
 
 // form is the query as typed, to show it again.
 type form struct{ Q, Kind, Lang, Site, Since, Until string }
 
-// look asks the peer everything the live part shows, at once. A function this
-// peer does not have leaves its part out.
+// look reads everything that the live part shows from the peer, concurrently. It leaves out the
+// parts for which this peer has no function.
 func (u *UI) look(ctx context.Context) live {
 	l := live{Now: time.Now().UTC()}
 	var mu sync.Mutex
@@ -154,7 +154,8 @@ func (u *UI) look(ctx context.Context) live {
 	return l
 }
 
-// page is a page for who asks: who may change nothing is shown the way in.
+// page returns a page for r. If the browser may not change anything, the page shows how to log
+// in.
 func (u *UI) page(r *http.Request) page {
 	look := api.ReadOnly(r.Context())
 	return page{Login: u.login && !look, Look: look}
@@ -175,7 +176,7 @@ func (u *UI) home(w http.ResponseWriter, r *http.Request) {
 	u.write(w, status, "home", p)
 }
 
-// query fills in p's answer, or its problem, and gives the page's status.
+// query sets p's answer, or its problem, and returns the page's status.
 func (u *UI) query(ctx context.Context, r *http.Request, p *page) int {
 	q, err := api.ParseQuery(r.URL.Query())
 	if err == nil {
@@ -184,7 +185,7 @@ func (u *UI) query(ctx context.Context, r *http.Request, p *page) int {
 			p.Answer = &a
 			if q.Cursor = a.Cursor; a.Cursor != "" && len(a.Hits) > 0 {
 				next := q.Values()
-				next.Set("q", q.Q) // the page asks only when it is there
+				next.Set("q", q.Q) // the page runs a query only if q is present
 				p.Next = "/?" + next.Encode()
 			}
 			return http.StatusOK
@@ -206,7 +207,7 @@ func (u *UI) loginPage(w http.ResponseWriter, r *http.Request) {
 		Used: r.URL.Query().Has("used")})
 }
 
-// posted answers a form with the page: what act made of the form, or why that failed.
+// posted responds to a form with the page: the result of act, or why act failed.
 func (u *UI) posted(act func(ctx context.Context, form url.Values, p *page) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
@@ -244,9 +245,9 @@ func (u *UI) overrule(ctx context.Context, form url.Values, p *page) (err error)
 	return err
 }
 
-// write sends a page made whole first, so that a fault in it is never half a page. What
-// strangers wrote is escaped by the template and here, in one place, cleaned of what
-// would change the order of the words beside it.
+// write renders the complete page before it sends it, so an error never leaves half a page. The
+// template escapes what strangers wrote. Here, in one place, write also removes characters that
+// would change the order of the text next to it.
 func (u *UI) write(w http.ResponseWriter, status int, name string, p page) {
 	var b bytes.Buffer
 	if err := u.pages.ExecuteTemplate(&b, name, p); err != nil {
@@ -256,5 +257,6 @@ func (u *UI) write(w http.ResponseWriter, status int, name string, p page) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, safetext.Text(b.String())) // a reader that is gone is all that can fail
+	// the only possible error is a reader that is gone
+	_, _ = io.WriteString(w, safetext.Text(b.String()))
 }

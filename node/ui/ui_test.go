@@ -27,7 +27,7 @@ const (
 	token = "0123456789abcdef-token"
 )
 
-// hostile is a Peer in which every text that can come from outside is evil.
+// hostile is a Peer in which every text that can come from outside is an attack.
 func hostile() api.Peer {
 	key := partition.Key("web:https://evil.example/\"><script>alert(4)</script>")
 	hits := []api.Hit{
@@ -91,8 +91,8 @@ func ask(t testing.TB, u http.Handler, method, target string, form url.Values) (
 	return w.Code, w.Body.String()
 }
 
-// inspect parses page as a browser does and reports everything that could run
-// or that comes from elsewhere.
+// inspect parses page like a browser. It reports everything that could run or that is loaded
+// from elsewhere.
 func inspect(t *testing.T, page string) {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(page))
@@ -207,7 +207,7 @@ func TestACompleteAnswerSaysSo(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
-	// Slices that nobody holds have no peer to name, but are not hidden.
+	// Slices that no peer holds have no peer to name, but the page must show them.
 	p.Query = func(context.Context, api.Query) (api.Answer, error) {
 		return api.Answer{Coverage: api.Coverage{SlicesAnswered: 3, SlicesTotal: 4}}, nil
 	}
@@ -265,7 +265,8 @@ func TestTroubleIsShown(t *testing.T) {
 	}
 }
 
-// A person's word goes to the peer as the API's would; what is none is refused, and shown as typed to be mended.
+// A person's verdict goes to the peer as with the API. An invalid one is refused and shown as
+// typed, for correction.
 func TestAPersonOverrulesTheJudge(t *testing.T) {
 	var taken []store.Override
 	u := newUI(t, Options{Peer: api.Peer{Overrule: func(_ context.Context,
@@ -330,7 +331,7 @@ func TestStaticFilesAreServedAndPointNowhereElse(t *testing.T) {
 	}
 }
 
-// The dashboard behind the real server, with a token, as a browser meets it.
+// The dashboard behind the real server, with a token, as a browser uses it.
 func TestLoggingInBehindTheServer(t *testing.T) {
 	s, err := api.New(api.Options{Peer: hostile(), Token: token, UI: newUI(t, Options{Peer: hostile(), Login: true})})
 	if err != nil {
@@ -376,7 +377,7 @@ func TestLoggingInBehindTheServer(t *testing.T) {
 	}
 }
 
-// Words in another order than they are stored in, and what drives whoever reads the page as text.
+// Text that shows words in another order than stored, and text that controls a terminal.
 func TestAttackBidiOnTheDashboard(t *testing.T) {
 	p := hostile()
 	p.Query = func(context.Context, api.Query) (api.Answer, error) {
@@ -398,7 +399,8 @@ func TestAttackBidiOnTheDashboard(t *testing.T) {
 
 const testPage = partition.Key("web:https://example.org/")
 
-// On loopback anybody of this machine reads; forms are for who logged in, by the link of the log.
+// On loopback every user of this machine may read. Only a person who logged in by the link in
+// the log gets forms.
 func TestTheOperatorLogsInByALink(t *testing.T) {
 	s, err := api.New(api.Options{Peer: hostile(), Operator: token,
 		UI: newUI(t, Options{Peer: hostile(), Login: true})})
@@ -412,7 +414,7 @@ func TestTheOperatorLogsInByALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	browser := &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}
-	// page asks as a browser does, which says whether a page of ours sent it.
+	// page sends a request like a browser, which says whether one of our pages sent it.
 	page := func(method, path, from string, form url.Values) (string, string) {
 		t.Helper()
 		req, err := http.NewRequest(method, hs.URL+path, strings.NewReader(form.Encode()))

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// Mode is how the crawl space is cut.
+// Mode says how the crawl space is divided.
 type Mode string
 
 // The two modes: docs/architecture.md and docs/geo.md.
@@ -25,21 +25,21 @@ const (
 // CharterVersion is the version of the Charter's own format.
 const CharterVersion = 1
 
-// KeyProfile is the version of the canonicalisation profile that this program
-// implements; peers that differ in it would disagree about Keys.
+// KeyProfile is the version of the canonicalisation profile that this program implements. Peers
+// with different versions would disagree about Keys.
 const KeyProfile = 1
 
 // WireVersion is the version of the messages between peers.
 const WireVersion = 2
 
-// MaxZoneMembers is the largest ZoneMax: one membership list holds no more.
+// MaxZoneMembers is the largest ZoneMax. One membership list holds no more members.
 const MaxZoneMembers = 800
 
 // MaxFanout is the largest fan-out of a service.
 const MaxFanout = 1 << 20
 
-// Charter is what all peers of a swarm must agree on, made by its first peer
-// and fetched by those who join. Its Digest is part of the protocol prefix.
+// Charter is what all peers of a swarm must agree on. The first peer makes it, and joining
+// peers fetch it. Its Digest is part of the protocol prefix.
 type Charter struct {
 	V         int    `json:"v"`         // CharterVersion
 	Name      string `json:"name"`      // of the swarm, 1 to 64 of [a-z0-9.-]
@@ -50,28 +50,28 @@ type Charter struct {
 	SliceBits int    `json:"slicebits"` // 2^SliceBits hash slices, 1 to 20, default 12
 	CellLevel int    `json:"celllevel"` // S2 level of geo slices, default 7; 0 in hash mode
 	Replicas  int    `json:"replicas"`  // replicas per slice, 1 to 7, default 3
-	// service -> units an instance's accounts are spread over; 0 = every account alone
+	// service -> units over which an instance's accounts are spread; 0 = each account is a unit
 	Fanout    map[string]int `json:"fanout"`
 	Suffixes  string         `json:"suffixes"`  // SuffixDigest of the public suffix list
 	Gazetteer string         `json:"gazetteer"` // digest of the gazetteer; "" in hash mode
-	// ZoneMax is the number of members above which a zone splits, at most
-	// MaxZoneMembers; 0: one zone for ever.
+	// ZoneMax is the number of members above which a zone splits, at most MaxZoneMembers. 0:
+	// there is always one zone.
 	ZoneMax int `json:"zonemax,omitempty"`
-	// Private: only who shows an invite or the swarm's key comes in.
+	// Private: only a peer that shows an invite or the swarm's key may join.
 	Private bool `json:"private,omitempty"`
-	// Overrides is whose overrides of accounts peers accept: OverridesFounder or
-	// OverridesMembers. "" is members in a private swarm and founder in an open one.
+	// Overrides says whose overrides of accounts peers accept: OverridesFounder or
+	// OverridesMembers. "" means the members in a private swarm and the founder in an open one.
 	Overrides string `json:"overrides,omitempty"`
 }
 
 // Values of Charter.Overrides.
 const (
-	OverridesFounder = "founder" // the founder's alone
+	OverridesFounder = "founder" // only the founder's
 	OverridesMembers = "members" // every member's
 )
 
-// MembersOverrule says whether every member may overrule the judge of accounts;
-// else only the founder may.
+// MembersOverrule reports whether every member may overrule the judge of accounts. Otherwise
+// only the founder may.
 func (c Charter) MembersOverrule() bool {
 	if c.Overrides == "" {
 		return c.Private
@@ -79,21 +79,21 @@ func (c Charter) MembersOverrule() bool {
 	return c.Overrides == OverridesMembers
 }
 
-// DefaultCharter is the charter a first peer makes when nothing else is asked.
+// DefaultCharter returns the charter that a first peer makes without other settings.
 func DefaultCharter(name, founder string) Charter {
 	return Charter{V: CharterVersion, Name: name, Founder: founder, Profile: KeyProfile, Wire: WireVersion,
 		Mode: ModeHash, SliceBits: 12, Replicas: 3, Suffixes: SuffixDigest(),
 		Fanout: map[string]int{"mastodon": 1, "bluesky": 0, "twitter": 0}}
 }
 
-// SuffixDigest names the public suffix list that this program was built with;
-// peers with another list would put some domains into other slices.
+// SuffixDigest identifies the public suffix list that this program was built with. Peers with
+// another list would put some domains into other slices.
 func SuffixDigest() string {
 	sum := sha256.Sum256([]byte(publicsuffix.List.String()))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Validate reports every fault of c at once, or nil.
+// Validate returns all errors in c at once, or nil.
 func (c Charter) Validate() error {
 	var faults []error
 	check := func(ok bool, format string, args ...any) {
@@ -126,7 +126,7 @@ func (c Charter) Validate() error {
 		_, ok := c.Fanout[service]
 		check(ok, "fanout of %s is missing", service)
 	}
-	const most = 16 // faults named, of a map that may come from anyone
+	const most = 16 // errors reported for a map that may come from anyone
 	check(len(c.Fanout) <= most, "fanout has %d services", len(c.Fanout))
 	for i, service := range slices.Sorted(maps.Keys(c.Fanout)) {
 		if i == most {
@@ -161,9 +161,9 @@ func printableASCII(s string, most int) bool {
 	return 1 <= len(s) && len(s) <= most
 }
 
-// CheckLocal reports why this program cannot take part in the swarm of c: an
-// invalid charter, or one made by a program with another profile, wire version
-// or public suffix list. The gazetteer is checked by who opens it.
+// CheckLocal returns why this program cannot take part in the swarm of c: the charter is
+// invalid, or a program with another profile, wire version or public suffix list made it. The
+// caller that opens the gazetteer checks it.
 func (c Charter) CheckLocal() error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -184,8 +184,8 @@ func (c Charter) CheckLocal() error {
 	return fmt.Errorf("charter of another program: %w", errors.Join(faults...))
 }
 
-// Digest is a hash over c's canonical encoding, which is its JSON (fields in
-// the order of the struct, fan-outs by name); 32 hex digits.
+// Digest returns a hash over c's canonical encoding, which is its JSON (fields in the order of
+// the struct, fan-outs by name), as 32 hex digits.
 func (c Charter) Digest() string {
 	if c.Fanout == nil {
 		c.Fanout = map[string]int{}
@@ -199,7 +199,7 @@ func (c Charter) Digest() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Contradicts says in words where other differs from c, one difference each;
+// Contradicts describes in words where other differs from c, one difference each. It returns
 // nil when they are the same charter.
 func (c Charter) Contradicts(other Charter) []string {
 	var out []string
@@ -234,11 +234,11 @@ func fanoutText(f map[string]int) string {
 	return "{" + strings.Join(parts, " ") + "}"
 }
 
-// ZoneRule is when the zones of c's swarm split.
+// ZoneRule returns the rule for splitting the zones of c's swarm.
 func (c Charter) ZoneRule() ZoneRule { return ZoneRule{Max: c.ZoneMax, Replicas: c.Replicas} }
 
-// Slices lists all hash slices of the swarm in order: in both modes every Key
-// has a registrar. Geo slices come from the gazetteer, see NewTableOf.
+// Slices lists all hash slices of the swarm in order. In both modes every Key has a registrar.
+// Geo slices come from the gazetteer, see NewTableOf.
 func (c Charter) Slices() []Slice {
 	out := make([]Slice, 1<<c.SliceBits)
 	for i := range out {

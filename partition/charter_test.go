@@ -92,7 +92,7 @@ func TestCheckLocal(t *testing.T) {
 	}
 }
 
-// Every field counts: a change of any one changes the digest and is named.
+// Every field counts: changing any field changes the digest, and Contradicts names it.
 func TestContradicts(t *testing.T) {
 	base := geoCharter()
 	seen := map[string]bool{base.Digest(): true}
@@ -141,7 +141,7 @@ func TestSlicesInOrder(t *testing.T) {
 	})
 }
 
-// A charter comes from another peer before it is checked: nothing may panic.
+// A charter comes from another peer before it is checked, so nothing may panic.
 func TestCharterHostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Charter{Name: rapid.String().Draw(t, "name"), Mode: Mode(rapid.String().Draw(t, "mode")),

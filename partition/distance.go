@@ -5,28 +5,28 @@ import (
 	"math/bits"
 )
 
-// Distances between cells and members, in integers for the same reason as in
-// score.go. A place is a unit vector with components in 2^-30; its error is
-// some 10^-8 of the earth's radius, far below the 10 m that coordinates are
-// rounded to first.
+// Distances between cells and members are in integers for the same reason as in score.go. A
+// place is a unit vector with components in 2^-30. Its error is about 10^-8 of the earth's
+// radius, far below the 10 m to which coordinates are rounded first.
 
-// vector is a point on the unit sphere in 2^-30; the zero vector is no place.
+// vector is a point on the unit sphere in 2^-30. The zero vector is no place.
 type vector struct{ x, y, z int64 }
 
 const unit = 1 << 30
 
-// pointVector is p, its degrees rounded to 10^-4. An invalid p is no place.
+// pointVector returns the vector of p, with its degrees rounded to 10^-4. An invalid p is no
+// place.
 func pointVector(p Point) vector {
 	if !p.Valid() {
 		return vector{}
 	}
-	// One multiplication and a rounding: nothing here can be fused.
+	// One multiplication and a rounding: the compiler can fuse nothing here.
 	sinLat, cosLat := sincos(int64(math.Round(p.Lat * 1e4)))
 	sinLon, cosLon := sincos(int64(math.Round(p.Lon * 1e4)))
 	return vector{cosLat * cosLon >> 30, cosLat * sinLon >> 30, sinLat}
 }
 
-// placeOf is where m says it is.
+// placeOf returns the place that m claims.
 func placeOf(m *Member) vector {
 	if m.Location == nil {
 		return vector{}
@@ -34,7 +34,7 @@ func placeOf(m *Member) vector {
 	return pointVector(*m.Location)
 }
 
-// sincos takes 10^-4 degrees in [-180°, 180°] and gives sine and cosine in 2^-30.
+// sincos takes 10^-4 degrees in [-180°, 180°] and returns sine and cosine in 2^-30.
 func sincos(a int64) (sin, cos int64) {
 	const right = 90_0000
 	negative := a < 0
@@ -55,7 +55,7 @@ func sincos(a int64) (sin, cos int64) {
 	return sin, cos
 }
 
-// taylorSin is the sine of 0° to 90° by its series, in 2^-30.
+// taylorSin returns the sine of 0° to 90° by its series, in 2^-30.
 func taylorSin(a int64) int64 {
 	// pi in 2^-60; a/1800000 of it is the angle in radians.
 	const pi = 0x3243f6a8885a308d
@@ -79,9 +79,9 @@ func taylorSin(a int64) int64 {
 	return (sum + 1<<29) >> 30
 }
 
-// cellCentre is the centre of an S2 cell: the Hilbert curve undone, then S2's
-// quadratic projection, as in the S2 library (github.com/google/s2geometry,
-// s2coords.h), which works in floating point.
+// cellCentre returns the centre of an S2 cell. It reverses the Hilbert curve, then applies S2's
+// quadratic projection, as the S2 library does in floating point (github.com/google/s2geometry,
+// s2coords.h).
 func cellCentre(s Slice) vector {
 	face, i, j := cellFaceIJ(s)
 	u, v := stToUV(i), stToUV(j)
@@ -104,8 +104,8 @@ func cellCentre(s Slice) vector {
 	return vector{x * unit / length, y * unit / length, z * unit / length}
 }
 
-// stToUV takes the centre of a cell's edge in 2^-31, 0 to 2^31, and projects it
-// to [-1, 1] in 2^-30.
+// stToUV takes the centre of a cell's edge in 2^-31, 0 to 2^31, and projects it to [-1, 1] in
+// 2^-30.
 func stToUV(t int64) int64 {
 	// u = (4s²-1)/3 for s >= 1/2, else (1-4(1-s)²)/3; 4s² is t² / 2^60.
 	const half = 1 << 30
@@ -116,12 +116,12 @@ func stToUV(t int64) int64 {
 	return (unit - t*t/half) / 3
 }
 
-// cellFaceIJ undoes the Hilbert curve: the face and the centre of the cell
-// along both axes in 2^-31.
+// cellFaceIJ reverses the Hilbert curve. It returns the face, and the centre of the cell along
+// both axes in 2^-31.
 func cellFaceIJ(s Slice) (face int, i, j int64) {
 	const swap, invert = 1, 2
-	// Place in a quadrant by orientation and position on the curve, and how the
-	// orientation changes there.
+	// The quadrant by orientation and position on the curve, and how the orientation changes
+	// there.
 	posToIJ := [4][4]int64{{0, 1, 3, 2}, {0, 2, 3, 1}, {3, 2, 0, 1}, {3, 1, 0, 2}}
 	posToOrientation := [4]int{swap, 0, 0, invert + swap}
 
@@ -138,7 +138,7 @@ func cellFaceIJ(s Slice) (face int, i, j int64) {
 	return face, i<<shift + 1<<shift>>1, j<<shift + 1<<shift>>1
 }
 
-// squareRoot rounds down (Newton's method).
+// squareRoot returns the root, rounded down (Newton's method).
 func squareRoot(n uint64) int64 {
 	if n == 0 {
 		return 0
@@ -157,7 +157,7 @@ func squareRoot(n uint64) int64 {
 // times 1 minus the cosine of the angle, since d² = 2R²(1 - cos).
 const decay = 21280720 // 324.7180… * 65536, rounded; see TestDecay
 
-// geoWeight is w / (1 + (d / 500 km)²)² in 2^-27 (hash slices: in 1).
+// geoWeight returns w / (1 + (d / 500 km)²)² in 2^-27 (for hash slices in 1).
 func geoWeight(w uint64, member, cell vector) uint64 {
 	cosine := int64(0) // no place: a quarter of the way round
 	if member != (vector{}) {

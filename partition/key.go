@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Kind is what a Key names.
+// Kind is the kind of thing that a Key names.
 type Kind uint8
 
 // The kinds of Key. The numbers are stored; never renumber.
@@ -24,11 +24,11 @@ const (
 	KindSearch         // SERVICE:search/Q
 	KindFollowers      // SERVICE:ACCOUNT/followers
 	KindFollowing      // SERVICE:ACCOUNT/following
-	KindName           // bluesky:HANDLE, twitter:@NAME: who is called that, to be found out
-	KindFile           // SERVICE:ACCOUNT/media/URL: a file of a post or the profile of that account
+	KindName           // bluesky:HANDLE, twitter:@NAME: an account name that must still be resolved
+	KindFile           // SERVICE:ACCOUNT/media/URL: a file of a post or the profile of the account
 )
 
-// String is the kind's name, one word.
+// String returns the kind's name, one word.
 func (k Kind) String() string {
 	names := [...]string{"invalid", "page", "feed", "media", "address", "account",
 		"tag", "timeline", "search", "followers", "following", "name", "file"}
@@ -38,7 +38,7 @@ func (k Kind) String() string {
 	return names[KindInvalid]
 }
 
-// Key is the canonical name of one crawlable thing, as text:
+// Key is the canonical name of one thing to crawl, as text:
 //
 //	web:https://host/path   feed:URL   media:URL   ip:ADDR
 //	mastodon:user@host   mastodon:host/tag/T   mastodon:host/public
@@ -46,24 +46,23 @@ func (k Kind) String() string {
 //	SERVICE:search/Q   SERVICE:ACCOUNT/followers   SERVICE:ACCOUNT/following
 //	SERVICE:ACCOUNT/media/URL
 //
-// A Key is printable ASCII without spaces, at most MaxKeyBytes long. It is made
-// only at a gate (ParseKey, Base.Resolve, KeyFromWire) and is trusted
-// everywhere else. Invariant: KeyFromWire(string(k)) == k, and ParseKey(string(k)) == k
-// unless k is of an older version and has a BadPort.
+// A Key is printable ASCII without spaces, at most MaxKeyBytes long. Only ParseKey,
+// Base.Resolve and KeyFromWire make Keys; all other code trusts them. Invariant:
+// KeyFromWire(string(k)) == k. Also ParseKey(string(k)) == k, unless k is from an older version
+// and has a BadPort.
 type Key string
 
-// Site is what politeness is owed to: "web:host[:port]" (http and https of one
-// host are one Site; a default port is left out), "ip:ADDR", an instance
-// ("mastodon:host[:port]") or a service ("bluesky:", "twitter:"; "mastodon:"
-// for mastodon:search/Q, which names no instance).
+// Site is the unit of politeness: "web:host[:port]" (http and https of one host are one Site,
+// without a default port), "ip:ADDR", an instance ("mastodon:host[:port]") or a service
+// ("bluesky:", "twitter:"; "mastodon:" for mastodon:search/Q, which names no instance).
 type Site string
 
 // ErrKey is wrapped by every error of ParseKey, Resolve and KeyFromWire.
 var ErrKey = errors.New("not a key")
 
-// ParseKey is the gate for what people type: the text of a Key, or a plain
-// http or https URL, which becomes a web Key. The fragment is dropped. White
-// space at the ends is ignored. A URL with a BadPort is refused.
+// ParseKey parses what people type: the text of a Key, or a plain http or https URL, which
+// becomes a web Key. It drops the fragment and ignores white space at the ends. It refuses a
+// URL with a BadPort.
 func ParseKey(text string) (Key, error) {
 	k, err := parseKey(strings.TrimSpace(text))
 	if err == nil {
@@ -124,8 +123,7 @@ func canonicalAddress(text string) (string, error) {
 	return a.Unmap().String(), nil
 }
 
-// KeyFromWire is the gate for what another peer sends: only the exact
-// canonical text passes.
+// KeyFromWire parses what another peer sends. It accepts only the exact canonical text.
 func KeyFromWire(text string) (Key, error) {
 	if len(text) > MaxKeyBytes {
 		return "", fmt.Errorf("key from wire: %w: longer than %d bytes", ErrKey, MaxKeyBytes)
@@ -140,7 +138,7 @@ func KeyFromWire(text string) (Key, error) {
 	return k, nil
 }
 
-// Kind says what k names.
+// Kind returns the kind of thing that k names.
 func (k Key) Kind() Kind {
 	service, rest, _ := strings.Cut(string(k), ":")
 	switch service {
@@ -177,12 +175,12 @@ func (k Key) Kind() Kind {
 	return KindTag
 }
 
-// Service is the part before the first colon: web, feed, media, ip, mastodon,
-// bluesky, twitter.
+// Service returns the part before the first colon: web, feed, media, ip, mastodon, bluesky,
+// twitter.
 func (k Key) Service() string { s, _, _ := strings.Cut(string(k), ":"); return s }
 
-// URL is the address to fetch of a web, feed or media Key or of a file of an
-// account, else "".
+// URL returns the address to fetch for a web, feed or media Key or for a file of an account.
+// For other Keys it returns "".
 func (k Key) URL() string {
 	service, rest, _ := strings.Cut(string(k), ":")
 	switch service {
@@ -192,10 +190,10 @@ func (k Key) URL() string {
 	return fileURL(rest)
 }
 
-// mediaWord stands between an account and the URL of a file of it.
+// mediaWord is the separator between an account and the URL of one of its files.
 const mediaWord = "media/"
 
-// fileURL is the URL in the rest of a file's Key, "" of another social Key. No
+// fileURL returns the URL in the rest of a file's Key, and "" for another social Key. No
 // account, tag or query has a slash in it.
 func fileURL(rest string) string {
 	if i := strings.IndexByte(rest, '/'); i > 0 && strings.HasPrefix(rest[i+1:], mediaWord) {
@@ -204,8 +202,7 @@ func fileURL(rest string) string {
 	return ""
 }
 
-// File is the gate for the files of an account: the Key under which the file at
-// that URL is kept beside the account k.
+// File returns the Key under which the file at that URL is kept for the account k.
 func (k Key) File(url string) (Key, error) {
 	if k.Kind() != KindAccount {
 		return "", fmt.Errorf("file of %s: %w: no account", quote(string(k)), ErrKey)
@@ -213,8 +210,8 @@ func (k Key) File(url string) (Key, error) {
 	return ParseKey(string(k) + "/" + mediaWord + url)
 }
 
-// Host is the host of a web, feed or media Key, of a file's URL or of an instance's
-// Key, without the port and without brackets; the address of an ip Key; else "".
+// Host returns the host, without port and brackets, of a web, feed or media Key, of a file's
+// URL or of an instance's Key. It returns the address of an ip Key, and otherwise "".
 func (k Key) Host() string {
 	service, rest, _ := strings.Cut(string(k), ":")
 	if href := fileURL(rest); href != "" && service != "web" && service != "feed" && service != "media" {
@@ -231,8 +228,8 @@ func (k Key) Host() string {
 	return ""
 }
 
-// Account is the Key of the account whose followers, followings or file k is, or
-// k itself when k is an account; else "".
+// Account returns the Key of the account whose followers, followings or file k is. It returns k
+// itself when k is an account, and otherwise "".
 func (k Key) Account() Key {
 	switch k.Kind() {
 	case KindAccount:
@@ -245,8 +242,8 @@ func (k Key) Account() Key {
 	return ""
 }
 
-// Site is what politeness is owed to when k is fetched: of an account's file the
-// web host that has it.
+// Site returns the Site whose politeness limits apply when k is fetched. For an account's file
+// that is the web host of the file.
 func (k Key) Site() Site {
 	service, rest, _ := strings.Cut(string(k), ":")
 	switch service {
@@ -267,21 +264,21 @@ func (k Key) Site() Site {
 	return ""
 }
 
-// Hash128 is the 128-bit hash by which seen-filters know k: the first half of
-// SHA-256, so that nobody can make a page whose links hide other links.
+// Hash128 returns the 128-bit hash of k for seen-filters. It is the first half of SHA-256, so
+// that no page can be made whose links hide other links.
 func (k Key) Hash128() [16]byte {
 	sum := sha256.Sum256([]byte(k))
 	return [16]byte(sum[:16])
 }
 
-// authority is the host and port of a canonical URL.
+// authority returns the host and port of a canonical URL.
 func authority(href string) string {
 	_, rest, _ := strings.Cut(href, "://")
 	a, _, _ := strings.Cut(rest, "/")
 	return a
 }
 
-// hostname is an authority without its port and brackets.
+// hostname returns an authority without its port and brackets.
 func hostname(a string) string {
 	if strings.HasPrefix(a, "[") {
 		h, _, _ := strings.Cut(a[1:], "]")

@@ -11,7 +11,7 @@ import (
 
 const plc = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
 
-// Every form of the grammar, as typed and as canonical, with what the methods say.
+// Every form of the grammar, as typed and as canonical, with the results of the methods.
 func TestGrammar(t *testing.T) {
 	for _, c := range []struct {
 		in, key string
@@ -146,7 +146,8 @@ func TestInvalidKey(t *testing.T) {
 
 func TestHash128(t *testing.T) {
 	got := Key("web:https://example.com/").Hash128()
-	if want := "0b4658ec78bb02162586f5ddae678097"; hex.EncodeToString(got[:]) != want { // sha256sum's
+	// from sha256sum
+	if want := "0b4658ec78bb02162586f5ddae678097"; hex.EncodeToString(got[:]) != want {
 		t.Errorf("Hash128 = %x, want %s", got, want)
 	}
 }

@@ -2,41 +2,40 @@ package partition
 
 import "time"
 
-// The load step. Weighted hashing shares slices out by capacity, not by what is
-// in them; a region with few peers gives each of them too much. A peer that
-// falls behind lowers its own weight by half a power of two at a time, gossips
-// that as Member.LoadStep, and takes it back when it has little to do.
+// The load step. Weighted hashing distributes slices by capacity, not by what is in them. In a
+// region with few peers, each of them gets too much. A peer that falls behind lowers its own
+// weight by half a power of two at a time and gossips that as Member.LoadStep. It raises the
+// weight again when it has little to do.
 //
-// A step moves slices, which costs copies, so it is taken only when its reason
-// has held for LoadPatience without a break, and the two bounds are apart by
-// more than the change that one step makes: sharing at LoadHigh, a peer is at
-// some 1.13 of the mean after the step, and sharing at LoadLow at some 0.71
-// after taking one back.
+// A step moves slices, which costs copies. So a peer takes a step only when its reason has
+// lasted for LoadPatience without a break. And the two bounds are further apart than the change
+// of one step. A peer that shares at LoadHigh is at about 1.13 of the mean after the step. A
+// peer that takes a step back at LoadLow is at about 0.71 after it.
 const (
 	LoadHigh     = 1.6 // of the mean share: above it, and behind, the step grows
 	LoadLow      = 0.5 // of the mean share: below it the step shrinks
 	LoadPatience = 30 * time.Second
 )
 
-// Load is how a peer does at one moment.
+// Load is the state of a peer at one moment.
 type Load struct {
-	// Share is its crawl load over the mean of the members, each divided by its
-	// capacity; 1 is the mean. NaN or below zero: not known.
+	// Share is its crawl load divided by the mean of the members, each load divided by the
+	// member's capacity; 1 is the mean. NaN or below zero: not known.
 	Share float64
 	// Behind: work that politeness allows has to wait for this peer.
 	Behind bool
-	// Stopped: it fetches nothing, by its volunteer's own limits.
+	// Stopped: it fetches nothing, because of its volunteer's own limits.
 	Stopped bool
 }
 
-// LoadSteps decides a peer's load step. The zero LoadSteps is at step 0. It has
-// no clock: Next is told the time.
+// LoadSteps decides a peer's load step. The zero LoadSteps is at step 0. It has no clock: the
+// caller passes the time to Next.
 type LoadSteps struct {
 	step    int
 	before  int // the step to go back to after a stop
 	stopped bool
 	wants   loadWish
-	since   time.Time // that wish, without a break
+	since   time.Time // start of that wish, without a break
 }
 
 type loadWish uint8
@@ -49,9 +48,9 @@ const (
 	loadGo
 )
 
-// Next takes the Load of now and answers the step to gossip, 0 to MaxLoadStep.
-// A stop that lasts gives nearly all weight away at once, and its end takes it
-// back; else it is one step at a time.
+// Next takes the present Load and returns the step to gossip, 0 to MaxLoadStep. A stop that
+// lasts gives nearly all weight away at once, and its end restores it. Otherwise the step
+// changes by one at a time.
 func (l *LoadSteps) Next(now time.Time, x Load) int {
 	wish := l.wish(x)
 	if wish != l.wants {
@@ -60,7 +59,7 @@ func (l *LoadSteps) Next(now time.Time, x Load) int {
 	if wish == loadStay || now.Sub(l.since) < LoadPatience {
 		return l.step
 	}
-	l.wants = loadStay // the next step needs its own patience
+	l.wants = loadStay // the next step has to wait for LoadPatience again
 	switch wish {
 	case loadMore:
 		l.step++

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// after feeds l one Load a second for d and returns the step.
+// after gives l one Load per second for d and returns the step.
 func after(l *LoadSteps, now *time.Time, d time.Duration, x Load) (step int) {
 	for end := now.Add(d); now.Before(end); *now = now.Add(time.Second) {
 		step = l.Next(*now, x)
@@ -25,8 +25,8 @@ func TestLoadSteps(t *testing.T) {
 		want int
 	}{
 		{10 * time.Minute, Load{Share: 1}, 0},
-		{10 * time.Minute, Load{Share: 5}, 0},                 // much, but it keeps up
-		{10 * time.Minute, Load{Share: 1.5, Behind: true}, 0}, // behind, as all are
+		{10 * time.Minute, Load{Share: 5}, 0},                 // much, but the peer keeps up
+		{10 * time.Minute, Load{Share: 1.5, Behind: true}, 0}, // behind, like all peers
 		{20 * time.Second, Load{Share: 2, Behind: true}, 0},
 		{time.Second, Load{Share: 1}, 0}, // a break
 		{20 * time.Second, Load{Share: 2, Behind: true}, 0},
@@ -51,7 +51,7 @@ func TestLoadSteps(t *testing.T) {
 	}
 }
 
-// A peer whose share follows its weight comes to rest, wherever it begins.
+// A peer whose share follows its weight reaches a stable step from any start.
 func TestLoadStepsSettle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l LoadSteps

@@ -6,10 +6,12 @@ import (
 	"strings"
 )
 
-// BadPort says whether browsers refuse to ask a web server at that port, as it belongs to another service: the list
-// of the Fetch Standard (https://fetch.spec.whatwg.org/#port-blocking), as of 2026. No Key is made of a URL with such
-// a port, so a page cannot have a mail server asked. The canonical text of a URL is the same with them and
-// without: KeyFromWire takes them, as the rows of older data directories have them; they are not fetched.
+// BadPort reports whether browsers refuse to send requests to a web server at that port,
+// because it belongs to another service. The list is that of the Fetch Standard
+// (https://fetch.spec.whatwg.org/#port-blocking), as of 2026. No Key is made from a URL with
+// such a port, so a page cannot cause a request to a mail server. The list does not change the
+// canonical text of a URL. KeyFromWire accepts such Keys, because rows of older data
+// directories have them; they are not fetched.
 func BadPort(port uint16) bool {
 	switch port {
 	case 0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104,
@@ -22,7 +24,8 @@ func BadPort(port uint16) bool {
 	return false
 }
 
-// Port is the port that k names, false when it names none: the usual one of its scheme is never named.
+// Port returns the port in k, and false when k has none. The default port of a scheme is never
+// in a Key.
 func (k Key) Port() (uint16, bool) {
 	service, rest, _ := strings.Cut(string(k), ":")
 	a := ""
@@ -40,7 +43,7 @@ func (k Key) Port() (uint16, bool) {
 	return portIn(a)
 }
 
-// portIn is the port of a canonical authority, if it has one.
+// portIn returns the port of a canonical authority, if it has one.
 func portIn(authority string) (uint16, bool) {
 	i := strings.LastIndexByte(authority, ':')
 	if i < 0 || strings.HasSuffix(authority, "]") {
@@ -50,7 +53,7 @@ func portIn(authority string) (uint16, bool) {
 	return uint16(n), err == nil
 }
 
-// refusePort is the error of a port of which no Key is made.
+// refusePort returns an error for a port that no Key may have.
 func refusePort(port uint16, named bool) error {
 	if named && BadPort(port) {
 		return fmt.Errorf("%w: port %d belongs to another service than the web", ErrKey, port)

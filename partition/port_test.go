@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// No text and no link becomes a Key on the port of another service; what older versions have stays readable.
+// No text and no link with the port of another service becomes a Key. Keys of older versions
+// stay readable.
 func TestBadPorts(t *testing.T) {
 	base, err := NewBase("https://h/dir/")
 	if err != nil {

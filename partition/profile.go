@@ -10,54 +10,54 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The canonicalisation profile, version 1 (KeyProfile). It is frozen: a peer
-// that differed in one byte would file a Key in another slice. A change of any
-// rule is a new profile, and a new profile is a new swarm.
+// The canonicalisation profile, version 1 (KeyProfile). It is frozen: a peer that differs in
+// one byte would put a Key into another slice. A change of any rule is a new profile, and a new
+// profile is a new swarm.
 //
 //	 1. The text must be valid UTF-8 of at most MaxInputBytes.
 //	 2. It is parsed by the WHATWG URL Standard (https://url.spec.whatwg.org)
-//	    with UTF-8 as the encoding: white space at the ends, tabs and newlines go,
-//	    \ is /, dot segments (also as %2e) are removed, the host goes through IDNA
-//	    (UTS 46, non-transitional), 0x7f.1 is 127.0.0.1.
+//	    with UTF-8 as the encoding. White space at the ends, tabs and newlines are
+//	    removed, \ becomes /, dot segments (also as %2e) are removed, the host goes
+//	    through IDNA (UTS 46, non-transitional), and 0x7f.1 becomes 127.0.0.1.
 //	 3. The scheme is http or https. Anything else is refused.
-//	 4. User names and passwords are refused, not dropped: what lies behind them
-//	    is not public.
-//	 5. One dot at the end of the host goes. A host is then an IPv4 address, an
-//	    IPv6 address in brackets, or at most 253 bytes of labels of 1 to 63 of
+//	 4. User names and passwords are refused, not dropped: what they protect is
+//	    not public.
+//	 5. One dot at the end of the host is removed. A host is then an IPv4 address,
+//	    an IPv6 address in brackets, or at most 253 bytes of labels of 1 to 63 of
 //	    [a-z0-9_-]. Anything else is refused, and so is a host whose last label
-//	    begins with a digit or a hyphen while any begins with - or 0x-.
-//	 6. The default port goes; port 0 is refused.
+//	    begins with a digit or a hyphen while any label begins with - or 0x-.
+//	 6. The default port is removed; port 0 is refused.
 //	 7. In path and query, an escape %XX of an unreserved byte (letters, digits,
 //	    - . _ ~) is decoded, every other escape gets upper case digits, a % that
 //	    begins no escape becomes %25, and a byte outside the set below becomes an
 //	    escape. The set is: unreserved bytes and ! $ & ( ) * + , ; = : @ / [ ] and,
-//	    in a path, ' and, in a query, ?. Rule 2 has seen to it that decoding makes
-//	    no dot segment; %25 sees to it that it makes no new escape.
-//	 8. An empty path is /. Empty segments stay: a//b is not a/b.
+//	    in a path, ' and, in a query, ?. Because of rule 2, decoding makes no dot
+//	    segment. Because of %25, it makes no new escape.
+//	 8. An empty path becomes /. Empty segments stay: a//b is not a/b.
 //	 9. An empty query is dropped with its ?. The order of parameters, repeated
 //	    parameters and empty ones stay as they are.
-//	10. The fragment goes.
+//	10. The fragment is removed.
 //	11. The Key, with its prefix, is at most MaxKeyBytes long.
 //
-// So a Key is printable ASCII without spaces, and applying the profile to a
-// canonical text gives the same text.
+// So a Key is printable ASCII without spaces, and the profile leaves a canonical text
+// unchanged.
 
-// MaxKeyBytes is the length of the longest Key, prefix included.
+// MaxKeyBytes is the length of the longest Key, including its prefix.
 const MaxKeyBytes = 2048
 
-// MaxInputBytes is the length of the longest text that a gate looks at; longer
-// is refused unread, so that a page cannot buy work with one huge attribute.
+// MaxInputBytes is the length of the longest text that the parsers read. They refuse a longer
+// one unread, so that a page cannot cause much work with one huge attribute.
 const MaxInputBytes = 4 * MaxKeyBytes
 
 // Byte classes.
 const (
-	classPath       = 1 << iota // stands for itself in a path
-	classQuery                  // stands for itself in a query
+	classPath       = 1 << iota // needs no escape in a path
+	classQuery                  // needs no escape in a query
 	classUnreserved             // RFC 3986 section 2.3
 	classHost                   // may be in a label, or is the dot
 )
 
-// classes is the class set of every byte; a function of constants, never changed.
+// classes is the class set of every byte. It is computed from constants and never changes.
 var classes = makeClasses()
 
 func makeClasses() (t [256]uint8) {
@@ -78,9 +78,9 @@ func makeClasses() (t [256]uint8) {
 // whatwg is the parser of rule 2. It has no state of its own.
 var whatwg = url.NewParser(url.WithPreParseHostFunc(refuseSigned))
 
-// refuseSigned hides the hosts that the parser would take for IPv4 addresses
-// because it reads -1 and +1 as numbers. The standard has some of them as
-// names, some as failures; we have them all as failures.
+// refuseSigned makes the parser fail for hosts that it would treat as IPv4 addresses, because
+// it reads -1 and +1 as numbers. The standard treats some of them as names and some as
+// failures. This profile treats all of them as failures.
 func refuseSigned(_ *url.Url, host string) string {
 	text := strings.ToLower(norm.NFKC.String(decode(host)))
 	labels := strings.Split(strings.TrimRight(strings.ReplaceAll(text, "\u3002", "."), "."), ".")
@@ -90,14 +90,14 @@ func refuseSigned(_ *url.Url, host string) string {
 	for _, label := range labels {
 		label = strings.TrimPrefix(label, "0x")
 		if strings.HasPrefix(label, "-") || strings.HasPrefix(label, "+") {
-			return "<" // no host has one
+			return "<" // no host has this character
 		}
 	}
 	return host
 }
 
-// canonicalURL applies the profile to text, resolved against base unless that
-// is nil. It is the slow path: the whole standard.
+// canonicalURL applies the profile to text, resolved against base unless base is nil. It is the
+// slow path: it applies the whole standard.
 func canonicalURL(text string, base *url.Url) (string, error) {
 	if i := strings.IndexByte(text, '#'); i >= 0 {
 		text = text[:i+1] // rule 10; the # stays, so that a space before it is not at the end
@@ -118,8 +118,8 @@ func canonicalURL(text string, base *url.Url) (string, error) {
 	if fast, ok := fastAbsolute(out); ok && fast == out {
 		return out, nil
 	}
-	// The invariant of Key rests on this being a fixed point. Where the parser
-	// is not one (a host that IDNA maps twice), there is no Key.
+	// The invariant of Key needs the result to be a fixed point. The parser is not always one
+	// (a host that IDNA maps twice). Then there is no Key.
 	again, err := applyProfile(out, nil)
 	if err != nil {
 		return "", err
@@ -130,9 +130,8 @@ func canonicalURL(text string, base *url.Url) (string, error) {
 	return out, nil
 }
 
-// manyAts says whether text has several @ where credentials stand. It would be
-// refused anyway (rule 4), but the parser takes time quadratic in their number
-// to find out.
+// manyAts reports whether text has several @ in the place of credentials. Rule 4 would refuse
+// it anyway, but the parser needs time quadratic in their number to find that out.
 func manyAts(text string) bool {
 	const few = 8
 	if strings.Count(text, "@") <= few {
@@ -192,7 +191,7 @@ func applyProfile(text string, base *url.Url) (string, error) {
 	return string(out), nil
 }
 
-// canonicalHost is rule 5, on a host that rule 2 has seen.
+// canonicalHost applies rule 5 to a host after rule 2.
 func canonicalHost(host string) (string, error) {
 	if strings.HasPrefix(host, "[") {
 		if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil {
@@ -207,8 +206,7 @@ func canonicalHost(host string) (string, error) {
 	return host, nil
 }
 
-// validHost says whether host is made of labels as rule 5 wants them. An IPv4
-// address is.
+// validHost reports whether host consists of labels as in rule 5. An IPv4 address does.
 func validHost(host string) bool {
 	if host == "" || len(host) > 253 {
 		return false
@@ -230,7 +228,7 @@ func validHost(host string) bool {
 	return label > 0
 }
 
-// appendEscaped is rule 7.
+// appendEscaped applies rule 7.
 func appendEscaped(dst []byte, s string, class uint8) []byte {
 	const hex = "0123456789ABCDEF"
 	for i := 0; i < len(s); i++ {
@@ -257,7 +255,7 @@ func appendEscaped(dst []byte, s string, class uint8) []byte {
 	return dst
 }
 
-// escape is the byte that the escape at s[i] stands for.
+// escape returns the byte that the escape at s[i] encodes.
 func escape(s string, i int) (byte, bool) {
 	if i+2 >= len(s) {
 		return 0, false
@@ -279,7 +277,7 @@ func unhex(c byte) (byte, bool) {
 	return 0, false
 }
 
-// quote shows at most the beginning of a text from outside, printably.
+// quote returns at most the beginning of a text from outside, in printable form.
 func quote(s string) string {
 	const most = 80
 	if len(s) > most {

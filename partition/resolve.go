@@ -8,19 +8,18 @@ import (
 	"github.com/nlnwa/whatwg-url/url"
 )
 
-// Base resolves the links of one page. It is immutable and safe for concurrent
-// use. The zero Base resolves absolute references only.
+// Base resolves the links of one page. It is immutable and safe for concurrent use. The zero
+// Base resolves only absolute references.
 type Base struct {
 	href   string   // canonical
 	origin string   // prefix of href: "https://host:port"
-	dir    string   // prefix of href: up to and with the last / of the path
+	dir    string   // prefix of href: up to and including the last / of the path
 	page   string   // prefix of href: without the query
 	parsed *url.Url // href, for the slow path
 }
 
-// NewBase prepares the base URL of a page: its final URL, or its <base href>.
-// The URL is made canonical first, so a link's Key does not depend on how the
-// page's own URL was spelled.
+// NewBase prepares the base URL of a page: its final URL, or its <base href>. It makes the URL
+// canonical first, so a link's Key does not depend on the spelling of the page's own URL.
 func NewBase(text string) (Base, error) {
 	href, err := canonicalAbsolute(text)
 	if err != nil {
@@ -30,8 +29,8 @@ func NewBase(text string) (Base, error) {
 	if err != nil {
 		return Base{}, fmt.Errorf("base URL: %w: %v", ErrKey, err)
 	}
-	// The library fills this field on first use, and fills it when it clones a
-	// base: filled here, Resolve only reads.
+	// The library sets this field on first use, and sets it when it clones a base. Setting it
+	// here means that Resolve only reads.
 	parsed.SearchParams()
 	b := Base{href: href, page: href, parsed: parsed}
 	if i := strings.IndexByte(href, '?'); i >= 0 {
@@ -43,12 +42,12 @@ func NewBase(text string) (Base, error) {
 	return b, nil
 }
 
-// URL is the canonical base URL, "" for the zero Base.
+// URL returns the canonical base URL, or "" for the zero Base.
 func (b Base) URL() string { return b.href }
 
-// Resolve turns the reference ref, as found in a page, into a web Key. A
-// reference that is no http or https URL gives an error that wraps ErrKey;
-// pages are full of them (mailto:, javascript:).
+// Resolve turns the reference ref, as found in a page, into a web Key. A reference that is no
+// http or https URL gives an error that wraps ErrKey. Pages have many such references (mailto:,
+// javascript:).
 func (b Base) Resolve(ref string) (Key, error) {
 	href, ok := b.fastResolve(ref)
 	if !ok {
@@ -66,8 +65,8 @@ func (b Base) Resolve(ref string) (Key, error) {
 	return Key("web:" + href), nil
 }
 
-// foreign says whether ref plainly has another scheme than http and https, as
-// mailto: and javascript: on many a page: canonicalURL would read it all to refuse it.
+// foreign reports whether ref clearly has another scheme than http and https, such as mailto:
+// or javascript:. Otherwise canonicalURL would read all of ref before it refuses it.
 func foreign(ref string) bool {
 	for i := range len(ref) {
 		switch c := ref[i]; {
@@ -89,9 +88,9 @@ func canonicalAbsolute(text string) (string, error) {
 	return canonicalURL(text, nil)
 }
 
-// fastResolve resolves the references that are plain: ASCII, escapes already
-// canonical, and a host (if any) that IDNA would leave alone. It gives the same
-// answer as canonicalURL or none (FuzzResolve).
+// fastResolve resolves plain references: ASCII, escapes already canonical, and a host (if any)
+// that IDNA would not change. It returns the same result as canonicalURL, or false
+// (FuzzResolve).
 func (b Base) fastResolve(ref string) (string, bool) {
 	if i := strings.IndexByte(ref, '#'); i >= 0 {
 		ref = ref[:i]
@@ -117,7 +116,7 @@ func (b Base) fastResolve(ref string) (string, bool) {
 	return fastJoin(b.origin+"/", ref[1:], "", len(b.origin)+1)
 }
 
-// fastAbsolute canonicalises a plain absolute URL.
+// fastAbsolute makes a plain absolute URL canonical.
 func fastAbsolute(text string) (string, bool) {
 	if i := strings.IndexByte(text, '#'); i >= 0 {
 		text = text[:i]
@@ -146,8 +145,8 @@ func fastAbsolute(text string) (string, bool) {
 	return fastJoin(text[:root], text[root:], "", root)
 }
 
-// plainAuthority says whether a is a host, and perhaps a port, that the profile
-// leaves as it is.
+// plainAuthority reports whether a is a host, with or without a port, that the profile leaves
+// unchanged.
 func plainAuthority(a string, secure bool) bool {
 	host, port, has := strings.Cut(a, ":")
 	if has && !plainPort(port, secure) {
@@ -157,7 +156,8 @@ func plainAuthority(a string, secure bool) bool {
 		return false // punycode must be checked
 	}
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	if '0' <= last[0] && last[0] <= '9' { // an IPv4 address in some form: this is the canonical one
+	// an IPv4 address in some form: only the canonical form is plain
+	if '0' <= last[0] && last[0] <= '9' {
 		a, err := netip.ParseAddr(host)
 		return err == nil && a.Is4()
 	}
@@ -178,9 +178,9 @@ func plainPort(port string, secure bool) bool {
 	return n <= 65535 && !(secure && n == 443) && !(!secure && n == 80)
 }
 
-// fastJoin appends the relative path rel, which may end in a query, and the
-// query to prefix, which is canonical; dot segments climb no further than root
-// bytes. It reports false when anything is not plain.
+// fastJoin appends the relative path rel, which may end in a query, and the query to prefix,
+// which is canonical. Dot segments remove nothing from the first root bytes. fastJoin returns
+// false when anything is not plain.
 func fastJoin(prefix, rel, query string, root int) (string, bool) {
 	if rel != "" {
 		if i := strings.IndexByte(rel, '?'); i >= 0 {
@@ -225,9 +225,9 @@ func fastJoin(prefix, rel, query string, root int) (string, bool) {
 	return string(append(out, query...)), true
 }
 
-// plainPath says whether every byte of a relative path stands for itself, and
-// whether it has dot segments. A colon in the first segment is not plain: it
-// may end a scheme.
+// plainPath reports whether the profile leaves every byte of a relative path unchanged, and
+// whether the path has dot segments. A colon in the first segment is not plain: it may end a
+// scheme.
 func plainPath(p string) (dots, ok bool) {
 	first := true
 	start := true // at the start of a segment
@@ -238,7 +238,7 @@ func plainPath(p string) (dots, ok bool) {
 			first, start = false, true
 			continue
 		case c == '.' && start:
-			dots = true // or a name that begins with a dot: the loop copes
+			dots = true // or a name that begins with a dot: the loop handles it
 		case c == '%':
 			if !plainEscape(p, i) {
 				return false, false
@@ -266,7 +266,7 @@ func plainQuery(q string) bool {
 	return true
 }
 
-// plainEscape says whether the escape at s[i] is canonical.
+// plainEscape reports whether the escape at s[i] is canonical.
 func plainEscape(s string, i int) bool {
 	v, ok := escape(s, i)
 	return ok && classes[v]&classUnreserved == 0 && upperHex(s[i+1]) && upperHex(s[i+2])

@@ -4,25 +4,24 @@ import (
 	"math/bits"
 )
 
-// score(member, slice) = -log2(u) / w, lowest wins, u a uniform hash in (0, 1]
-// of member and slice. The winner of a slice is then a draw in which a member's
-// chance is its share of the weight, and a change of one member changes one
-// score per slice (weighted rendezvous hashing: Schindelhauer and Schomaker,
-// "Weighted distributed hash tables", SPAA 2005).
+// score(member, slice) = -log2(u) / w, lowest wins, u a uniform hash in (0, 1] of member and
+// slice. So the winner of a slice is random, and a member's chance is its share of the weight.
+// A change of one member changes one score per slice (weighted rendezvous hashing:
+// Schindelhauer and Schomaker, "Weighted distributed hash tables", SPAA 2005).
 //
-// Peers on different architectures must agree bit for bit, and Go may fuse
-// floating point operations, so all of it is integers: -log2(u) in 7.57 fixed
-// point, compared as a1*w2 < a2*w1 in 128 bits, without a division.
+// Peers on different architectures must agree on every bit, and Go may fuse floating point
+// operations. So everything is computed in integers: -log2(u) in 7.57 fixed point, compared as
+// a1*w2 < a2*w1 in 128 bits, without a division.
 
-// memberDomain begins the text whose hash is a member's seed; profile 1.
+// memberDomain begins the text whose hash is a member's seed; part of profile 1.
 const memberDomain = "echo-node member 1\n"
 
-// memberSeed stands for a member in every draw.
+// memberSeed returns the number that identifies a member in every draw.
 func memberSeed(id string) uint64 { return hashText(memberDomain, id) }
 
-// draw is the uniform 64-bit hash of a member (by its seed) and a slice (by its
-// mix): two rounds of the finaliser of splitmix64 (Steele, Lea, Flood, "Fast
-// splittable pseudorandom number generators", OOPSLA 2014).
+// draw returns the uniform 64-bit hash of a member (by its seed) and a slice (by its mix). It
+// applies two rounds of the finaliser of splitmix64 (Steele, Lea, Flood, "Fast splittable
+// pseudorandom number generators", OOPSLA 2014).
 func draw(seed, mixed uint64) uint64 { return mix(seed ^ mixed) }
 
 func mix(x uint64) uint64 {
@@ -32,13 +31,13 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// weights in 1/2^16 of one unit of capacity: round(2^(16-step/2)).
+// stepWeights are weights in 1/2^16 of one unit of capacity: round(2^(16-step/2)).
 var stepWeights = [MaxLoadStep + 1]uint64{
 	65536, 46341, 32768, 23170, 16384, 11585, 8192, 5793, 4096,
 	2896, 2048, 1448, 1024, 724, 512, 362, 256,
 }
 
-// baseWeight is w of a member where distance does not count: 2^8 to 2^20.
+// baseWeight returns w of a member where distance does not count: 2^8 to 2^20.
 func baseWeight(m Member) uint64 {
 	capacity := min(max(m.Capacity, 1), MaxCapacity)
 	step := min(max(m.LoadStep, 0), MaxLoadStep)
@@ -48,7 +47,7 @@ func baseWeight(m Member) uint64 {
 // logFraction is the number of bits after the point of a logarithm.
 const logFraction = 57
 
-// negLog2 is -log2((h+1) / 2^64) in units of 2^-57, within 8 units.
+// negLog2 returns -log2((h+1) / 2^64) in units of 2^-57, with an error of at most 8 units.
 func negLog2(h uint64) uint64 {
 	x := h + 1
 	if x == 0 {
@@ -79,7 +78,7 @@ const (
 	log2e = 0xb8aa3b295c17f0bb // log2(e) in 2^-63, rounded down
 )
 
-// mul63 is a*b for numbers in 2^-63, rounded down.
+// mul63 returns a*b for numbers in 2^-63, rounded down.
 func mul63(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return hi<<1 | lo>>63
@@ -90,7 +89,7 @@ type logEntry struct {
 	log     uint64 // log2(c) in 2^-57, rounded
 }
 
-// logTable holds c = 1 + i/256; a function of constants, never changed.
+// logTable has the entries for c = 1 + i/256. It is computed from constants and never changes.
 var logTable = makeLogTable()
 
 func makeLogTable() (t [256]logEntry) {
@@ -103,7 +102,7 @@ func makeLogTable() (t [256]logEntry) {
 	return t
 }
 
-// log2Digits is log2(y/2^63) for y/2^63 in [1, 2), in 2^-62, one binary digit
+// log2Digits returns log2(y/2^63) for y/2^63 in [1, 2), in 2^-62. It computes one binary digit
 // at a time: squaring doubles the logarithm.
 func log2Digits(y uint64) uint64 {
 	var out uint64
@@ -119,12 +118,11 @@ func log2Digits(y uint64) uint64 {
 	return out
 }
 
-// floorLog is a lower bound of negLog2, at the cost of one multiplication:
-// -ln(u) >= 1-u. Most of the members that score for a slice are far from the
-// best, and this is enough to tell.
+// floorLog returns a lower bound of negLog2 with one multiplication: -ln(u) >= 1-u. Most
+// members that score for a slice are far from the best, and this bound is enough to see that.
 func floorLog(h uint64) uint64 {
-	// (1-u) * log2(e), with 1-u = (2^64-1-h)/2^64 and log2(e) rounded down in
-	// 2^-57, less the error of negLog2.
+	// (1-u) * log2(e), with 1-u = (2^64-1-h)/2^64 and log2(e) rounded down in 2^-57, minus the
+	// error of negLog2.
 	hi, _ := bits.Mul64(^h, log2e>>6)
 	if hi < 16 {
 		return 0
@@ -132,7 +130,7 @@ func floorLog(h uint64) uint64 {
 	return hi - 16
 }
 
-// lessScore says whether the score a1/w1 is below a2/w2.
+// lessScore reports whether the score a1/w1 is below a2/w2.
 func lessScore(a1, w1, a2, w2 uint64) bool {
 	hi1, lo1 := bits.Mul64(a1, w2)
 	hi2, lo2 := bits.Mul64(a2, w1)

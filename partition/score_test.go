@@ -13,7 +13,7 @@ func TestNegLog2(t *testing.T) {
 	worst := 0.0
 	check := func(h uint64) {
 		u := new(big.Float).SetInt(new(big.Int).Add(new(big.Int).SetUint64(h), big.NewInt(1)))
-		// log2 through log1p near 1, where the small result needs its digits.
+		// log2 through log1p near 1, where a small result needs the digits.
 		var want float64
 		if h >= 1<<63 {
 			rest := float64(^h) / (1 << 63) / 2

@@ -21,19 +21,18 @@ var ErrSlice = errors.New("not a slice")
 // MaxSliceBits is the length of the longest hash prefix.
 const MaxSliceBits = 20
 
-// hashFaces are the two top bits of a hash slice: the faces 6 and 7, which S2
-// does not use.
+// hashFaces are the two top bits of a hash slice: the faces 6 and 7, which S2 does not use.
 const hashFaces = 3 << 62
 
-// hashSlice is the slice of the bits top bits of h.
+// hashSlice returns the slice of the top n bits of h.
 func hashSlice(h uint64, n int) Slice {
 	return Slice(hashFaces | h>>(64-n)<<(62-n) | 1<<(61-n))
 }
 
-// IsHash says whether s is a hash slice, else it is a geo slice or invalid.
+// IsHash reports whether s is a hash slice. Otherwise s is a geo slice or invalid.
 func (s Slice) IsHash() bool { return s.Valid() && s>>62 == 3 }
 
-// Bits is the length of a hash slice's prefix, 0 for other slices.
+// Bits returns the length of a hash slice's prefix, and 0 for other slices.
 func (s Slice) Bits() int {
 	if s>>62 != 3 {
 		return 0
@@ -41,25 +40,25 @@ func (s Slice) Bits() int {
 	return 61 - bits.TrailingZeros64(uint64(s))
 }
 
-// Valid says whether s is a hash slice of 1 to MaxSliceBits bits or an S2 cell.
+// Valid reports whether s is a hash slice of 1 to MaxSliceBits bits or an S2 cell.
 func (s Slice) Valid() bool {
 	if s>>62 == 3 {
 		n := s.Bits()
 		return 1 <= n && n <= MaxSliceBits
 	}
-	// The marker of a cell stands at an even place: two bits for each level.
+	// The marker of a cell is at an even position: two bits for each level.
 	return s != 0 && bits.TrailingZeros64(uint64(s))%2 == 0 && bits.TrailingZeros64(uint64(s)) <= 60
 }
 
-// Prefix is the number that a hash slice's prefix spells, from 0 to 2^Bits - 1.
+// Prefix returns a hash slice's prefix as a number, from 0 to 2^Bits - 1.
 func (s Slice) Prefix() uint64 {
 	n := s.Bits()
 	return uint64(s) &^ hashFaces >> (62 - n)
 }
 
-// String is "h/0a3" (a hash slice: the prefix as a number in hex; with the
-// number of bits when that is not a multiple of four, as "h/0a3:11") or
-// "g/TOKEN" (an S2 cell token). An invalid slice gives "x/" and 16 digits.
+// String returns "h/0a3" for a hash slice: the prefix as a number in hex. It adds the number of
+// bits when that is not a multiple of four, as in "h/0a3:11". For a geo slice it returns
+// "g/TOKEN" (an S2 cell token), and for an invalid slice "x/" and 16 digits.
 func (s Slice) String() string {
 	switch {
 	case !s.Valid():
@@ -72,7 +71,7 @@ func (s Slice) String() string {
 	return fmt.Sprintf("h/%0*x:%d", (s.Bits()+3)/4, s.Prefix(), s.Bits())
 }
 
-// ParseSlice reads what String writes, and nothing else.
+// ParseSlice reads only what String writes.
 func ParseSlice(text string) (Slice, error) {
 	s, ok := parseSlice(text)
 	if !ok || s.String() != text {
@@ -110,13 +109,13 @@ func parseSlice(text string) (Slice, bool) {
 	return 0, false
 }
 
-// How a Key falls into a hash slice, part of profile 1. The unit of a Key is a
-// text; the slice is the prefix of xxhash64("echo-node slice 1\n" + unit).
+// How a Key is assigned to a hash slice, part of profile 1. The unit of a Key is a text; the
+// slice is the prefix of xxhash64("echo-node slice 1\n" + unit).
 //
 //	web, feed, media   "web REGISTRABLE-DOMAIN" (public suffix list with its
-//	                   private section; a host that is itself a suffix, or of
-//	                   one label, stands for itself)
-//	of an IP host, ip  "ip ADDR" (an IPv4 address in IPv6 clothes is IPv4); no port
+//	                   private section; a host that is itself a suffix, or has
+//	                   one label, is its own domain)
+//	of an IP host, ip  "ip ADDR" (an IPv4-mapped IPv6 address is IPv4); no port
 //	account, its lists fan-out 0: "account KEY" of the account
 //	and files          fan-out f: "site SITE N", N = xxhash64("echo-node account 1\n"
 //	                   + account Key) mod f
@@ -127,7 +126,7 @@ const (
 	accountDomain = "echo-node account 1\n"
 )
 
-// Slice is the slice that k falls into by hash (k's registrar's slice).
+// Slice returns the slice of k by hash (the slice of k's registrar).
 func (c Charter) Slice(k Key) Slice {
 	var buf [256]byte // most units fit
 	unit := c.appendUnit(append(buf[:0], sliceDomain...), k)
@@ -166,9 +165,9 @@ func appendHostUnit(b []byte, host string) []byte {
 	return append(append(b, "web "...), Domain(host)...)
 }
 
-// Domain is the registrable domain of host: one label more than its public
-// suffix, private suffixes counted; host itself when it is a suffix, has one
-// label, or is an address.
+// Domain returns the registrable domain of host: one label more than its public suffix,
+// including private suffixes. It returns host itself when that is a suffix, has one label, or
+// is an address.
 func Domain(host string) string {
 	if maybeAddress(host) {
 		if _, err := netip.ParseAddr(host); err == nil {
@@ -182,7 +181,7 @@ func Domain(host string) string {
 	return domain
 }
 
-// maybeAddress is false for most hosts that are no IP address, cheaply.
+// maybeAddress is a cheap test: it returns false for most hosts that are no IP address.
 func maybeAddress(host string) bool {
 	if host == "" {
 		return false
@@ -191,7 +190,7 @@ func maybeAddress(host string) bool {
 	return '0' <= last && last <= '9' || strings.Contains(host, ":")
 }
 
-// hashText is the 64-bit hash of domain and text together.
+// hashText returns the 64-bit hash of domain and text together.
 func hashText(domain, text string) uint64 {
 	var buf [256]byte
 	return xxhash.Sum64(append(append(buf[:0], domain...), text...))

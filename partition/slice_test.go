@@ -78,7 +78,7 @@ func FuzzParseSlice(f *testing.F) {
 	})
 }
 
-// Where Keys fall is part of the profile: these numbers never change.
+// The slice of a Key is part of the profile: these numbers never change.
 func TestSliceGolden(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	for _, g := range []struct {
@@ -98,7 +98,7 @@ func TestSliceGolden(t *testing.T) {
 	}
 }
 
-// Keys that must share a slice share a unit; others do not.
+// Keys that must be in one slice have one unit; others do not.
 func TestUnits(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	f4 := c
@@ -144,8 +144,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// Hash slices are even: registrable domains over 2^6 slices, chi-square with 63
-// degrees of freedom (the 99.9 % point is 103).
+// Hash slices are even. The test checks registrable domains over 2^6 slices by chi-square with
+// 63 degrees of freedom (the 99.9 % point is 103).
 func TestSlicesEven(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	c.SliceBits = 6

@@ -12,24 +12,23 @@ import (
 
 // The profile of social Keys, version 1 like that of URLs in profile.go:
 //
-//   - An instance is host[:port] as in an https URL: rules 2, 5 and 6, port 443
-//     dropped. The host "search" without a port is no instance.
-//   - A Mastodon account is user@instance; one @ before the user is dropped; the
-//     user is 1 to 64 of [a-z0-9_.-] after lower-casing, since names differ by
-//     more than case on no server we know.
-//   - A tag is written without #: NFKC, lower case, letters, marks, numbers, _
-//     and · only.
-//   - A Bluesky account is a DID: did:plc: and 24 of [a-z2-7], or did:web: and a
-//     host with, if need be, %3A and a port. A handle is a Key of its own, a name: handles change hands,
-//     so what is followed is the DID that it leads to when it is looked up. It is lower case and a host name of two
-//     labels or more; one @ before it is dropped.
-//   - An X account is its number, 1 to 2^63-1, without leading zeros. Screen names
-//     change hands too: a name is @ and 1 to 50 of [a-z0-9_] after lower-casing. The @ may be left out where
-//     the name is not all digits.
+//   - An instance is host[:port] as in an https URL: rules 2, 5 and 6, without port 443. The
+//     host "search" without a port is no instance.
+//   - A Mastodon account is user@instance, without one @ before the user. The user is 1 to 64
+//     of [a-z0-9_.-] after lower-casing, because on no known server do names differ only by
+//     case.
+//   - A tag is written without #: NFKC, lower case, letters, marks, numbers, _ and · only.
+//   - A Bluesky account is a DID: did:plc: and 24 of [a-z2-7], or did:web: and a host, with %3A
+//     and a port if needed. A handle is a Key of its own, a name. Handles change hands, so the
+//     crawl follows the DID that a lookup of the handle returns. A handle is lower case and a
+//     host name of two labels or more, without one @ before it.
+//   - An X account is its number, 1 to 2^63-1, without leading zeros. Screen names change hands
+//     too: a name is @ and 1 to 50 of [a-z0-9_] after lower-casing. The @ is optional if the
+//     name is not all digits.
 //   - A file of an account is the account, /media/ and a URL by the profile of URLs.
-//   - A search is its query text: escapes decoded once, NFC, runs of white space
-//     as one space, none at the ends; case stays (OR is an operator).
-//   - Tags and queries are then escaped: every byte that is not unreserved is %XX.
+//   - A search is its query text: escapes decoded once, NFC, runs of white space as one space,
+//     none at the ends; case stays (OR is an operator).
+//   - Tags and queries are then escaped: every byte that is not unreserved becomes %XX.
 const (
 	searchWord   = "search"
 	maxUserBytes = 64
@@ -68,8 +67,8 @@ func canonicalMastodon(text string) (string, error) {
 		ErrKey, printable(text))
 }
 
-// withList adds the name of an edge list, or the URL of a file, to an account, if
-// there is one.
+// withList appends the name of an edge list, or the URL of a file, to an account, if there is
+// one.
 func withList(account, tail string, slash bool) (string, error) {
 	switch {
 	case !slash:
@@ -110,8 +109,8 @@ func canonicalInstance(text string) (string, error) {
 	return host, nil
 }
 
-// instance is the host[:port] of the canonical rest of a mastodon Key, "" for
-// a search.
+// instance returns the host[:port] in the canonical rest of a mastodon Key, and "" for a
+// search.
 func instance(rest string) string {
 	head, _, _ := strings.Cut(rest, "/")
 	if _, host, ok := strings.Cut(head, "@"); ok {
@@ -154,8 +153,8 @@ func canonicalBluesky(text string) (string, error) {
 		ErrKey, printable(text))
 }
 
-// validHandle says whether s, in lower case, can be a handle (AT Protocol, handle syntax): a host name
-// whose last label begins with a letter.
+// validHandle reports whether s, in lower case, can be a handle (AT Protocol, handle syntax): a
+// host name whose last label begins with a letter.
 func validHandle(s string) bool {
 	labels := strings.Split(s, ".")
 	for _, l := range labels {
@@ -192,7 +191,7 @@ func canonicalTwitter(text string) (string, error) {
 	return withList(head, tail, slash)
 }
 
-// screenName is @ and the name that text is.
+// screenName returns text as a screen name with @, and whether it is one.
 func screenName(text string) (string, bool) {
 	name, at := strings.CutPrefix(strings.ToLower(text), "@")
 	if name == "" || len(name) > maxNameBytes || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" ||
@@ -245,7 +244,7 @@ func decode(s string) string {
 	return string(out)
 }
 
-// encode escapes every byte of s that is not unreserved, so that decode gives s.
+// encode escapes every byte of s that is not unreserved, so that decode returns s.
 func encode(s string) []byte {
 	const hex = "0123456789ABCDEF"
 	out := make([]byte, 0, len(s)+16)
@@ -259,5 +258,5 @@ func encode(s string) []byte {
 	return out
 }
 
-// printable is quote without the quotes.
+// printable returns quote without the quotes.
 func printable(s string) string { return strings.Trim(quote(s), `"`) }

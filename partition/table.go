@@ -5,49 +5,47 @@ import (
 	"strings"
 )
 
-// Table is the replicas of every slice under a View, by capacity-weighted
-// rendezvous hashing. Updates are incremental: a join compares one new score
-// per slice, a leave re-ranks only the slices the leaver kept. The result
-// depends on the last View only, not on the path to it. Not safe for concurrent
-// use.
+// Table holds the replicas of every slice under a View, by capacity-weighted rendezvous
+// hashing. Updates are incremental: a join compares one new score per slice, and a leave ranks
+// only the slices of the leaving member again. The result depends only on the last View, not on
+// the path to it. A Table is not safe for concurrent use.
 type Table struct {
 	slices   []Slice  // ascending
 	mixed    []uint64 // mix(slice), see draw
 	centres  []vector // of geo slices; nil when there are none
 	replicas int
-	depth    int // of the zones that replicas are confined to, see SetDepth
+	depth    int // of the zones to which replicas are restricted, see SetDepth
 
 	rivals []rival          // by slot; a free slot has no weight
 	slots  map[string]int32 // member id -> slot
 	free   []int32
-	chosen []replica // replicas for each slice, ranked
-	kept   []uint8   // how many of them there are
+	chosen []replica // the replicas of each slice, ranked
+	kept   []uint8   // the number of replicas of each slice
 	view   View
 }
 
-// rival is a Member as the scores see it.
+// rival is a Member with the fields that scores need.
 type rival struct {
 	id     string
 	seed   uint64
 	weight uint64 // 0: free slot
 	place  vector // zero when unknown
-	spot   uint64 // PlaceOf the id
+	spot   uint64 // PlaceOf of the id
 }
 
-// replica is one place in the ranking of one slice.
+// replica is one position in the ranking of one slice.
 type replica struct {
 	log  uint64 // negLog2 of the draw
 	slot int32
 }
 
-// NewTable is a Table of c's hash slices with no members.
+// NewTable returns a Table of c's hash slices without members.
 func NewTable(c Charter) *Table { return NewTableOf(c.Slices(), c.Replicas) }
 
-// NewTableOf is a Table of any valid slices, each with up to replicas replicas (at least one),
-// with no members. In geo slices a member's weight is divided by
-// (1 + (d / 500 km)²)², d being the distance through the earth from its
-// location to the centre of the cell; a member without a location counts as a
-// quarter of the way round the earth, wherever the cell is.
+// NewTableOf returns a Table without members of any valid slices, each with up to replicas
+// replicas (at least one). In geo slices a member's weight is divided by (1 + (d / 500 km)²)².
+// d is the distance through the earth from the member's location to the centre of the cell. A
+// member without a location counts as a quarter of the way round the earth from every cell.
 func NewTableOf(all []Slice, replicas int) *Table {
 	t := &Table{slices: slices.Clone(all), replicas: max(replicas, 1), slots: map[string]int32{}}
 	slices.Sort(t.slices)
@@ -67,15 +65,15 @@ func NewTableOf(all []Slice, replicas int) *Table {
 	return t
 }
 
-// View is the View of the last Update.
+// View returns the View of the last Update.
 func (t *Table) View() View { return t.view }
 
-// Slices are the slices of the Table, in order. Do not modify.
+// Slices returns the slices of the Table, in order. Do not modify.
 func (t *Table) Slices() []Slice { return t.slices }
 
-// Update moves the Table to v and returns the slices whose replicas changed, in
-// order. A member whose weight changed counts as one that left and one that
-// joined; other fields of a Member change nothing.
+// Update changes the Table to v and returns the slices whose replicas changed, in order. A
+// member whose weight changed counts as a leave and a join. Other fields of a Member change
+// nothing.
 func (t *Table) Update(v View) []Slice {
 	gone, came := t.replace(v)
 	if len(gone)+len(came) == 0 {
@@ -102,12 +100,12 @@ func (t *Table) Update(v View) []Slice {
 			t.free = append(t.free, slot)
 		}
 	}
-	slices.Sort(t.free) // map order must not show, even where it would not matter
+	slices.Sort(t.free) // map order must not be visible, even where it would not matter
 	return changed
 }
 
-// replace makes the rivals those of v. It returns the slots whose scores are
-// void and those that have new ones; a changed member is in both.
+// replace makes the rivals those of v. It returns the slots whose scores are void and those
+// with new scores. A changed member is in both.
 func (t *Table) replace(v View) (gone map[int32]bool, came []int32) {
 	gone = map[int32]bool{}
 	old, now := t.view.members, v.members // both in order of ID
@@ -147,7 +145,7 @@ func (t *Table) replace(v View) (gone map[int32]bool, came []int32) {
 	return gone, came
 }
 
-// equalWeight says whether a and b, of one ID, have the same scores everywhere.
+// equalWeight reports whether a and b, with the same ID, have the same scores everywhere.
 func (t *Table) equalWeight(a, b *Member) bool {
 	if baseWeight(*a) != baseWeight(*b) {
 		return false
@@ -163,8 +161,8 @@ func (t *Table) rivalOf(m Member) rival {
 	return r
 }
 
-// allocate gives a slot that nobody had before this update: what Update frees
-// it frees at its end, so within an update a slot means one member.
+// allocate returns a slot that no member had before this update. Update frees slots only at its
+// end, so within an update a slot belongs to one member.
 func (t *Table) allocate() int32 {
 	if n := len(t.free); n > 0 {
 		slot := t.free[n-1]
@@ -175,7 +173,7 @@ func (t *Table) allocate() int32 {
 	return int32(len(t.rivals) - 1)
 }
 
-// ranking is the replicas of slice i as they stand.
+// ranking returns the present replicas of slice i.
 func (t *Table) ranking(i int) []replica {
 	return t.chosen[i*t.replicas:][:t.kept[i]]
 }
@@ -226,8 +224,7 @@ func (t *Table) compete(i int, slot int32) {
 	ranking[at] = k
 }
 
-// before says whether k, of weight w, ranks before other in slice i: by score,
-// then by ID.
+// before reports whether k, with weight w, ranks before other in slice i: by score, then by ID.
 func (t *Table) before(i int, k replica, w uint64, other replica) bool {
 	rival := &t.rivals[other.slot]
 	v := t.weight(rival, i)
@@ -237,7 +234,7 @@ func (t *Table) before(i int, k replica, w uint64, other replica) bool {
 	return !lessScore(other.log, v, k.log, w) && strings.Compare(t.rivals[k.slot].id, rival.id) < 0
 }
 
-// weight is w of r in slice i. Only weights of one slice are compared.
+// weight returns w of r in slice i. Only weights of one slice are compared.
 func (t *Table) weight(r *rival, i int) uint64 {
 	if t.centres == nil || t.slices[i].IsHash() {
 		return r.weight
@@ -245,11 +242,11 @@ func (t *Table) weight(r *rival, i int) uint64 {
 	return geoWeight(r.weight, r.place, t.centres[i])
 }
 
-// index is the place of s in t.slices.
+// index returns the index of s in t.slices.
 func (t *Table) index(s Slice) (int, bool) { return slices.BinarySearch(t.slices, s) }
 
-// Replicas are the IDs of the members that keep s, ranked; the first is the
-// owner. Empty when the View is, or when s is no slice of the Table.
+// Replicas returns the IDs of the members that keep s, ranked; the first is the owner. The
+// result is empty when the View is, or when s is no slice of the Table.
 func (t *Table) Replicas(s Slice) []string {
 	i, ok := t.index(s)
 	if !ok {
@@ -266,8 +263,8 @@ func (t *Table) Replicas(s Slice) []string {
 	return ids
 }
 
-// Ranks says whether Replicas(s) are the given ones, in any order, and owner is
-// the first of them. It allocates nothing.
+// Ranks reports whether Replicas(s) are the given ones, in any order, with owner first. It
+// allocates nothing.
 func (t *Table) Ranks(s Slice, owner string, replicas []string) bool {
 	i, ok := t.index(s)
 	if !ok {
@@ -286,7 +283,7 @@ func (t *Table) Ranks(s Slice, owner string, replicas []string) bool {
 	return true
 }
 
-// Owner is the first replica of s, "" when there is none.
+// Owner returns the first replica of s, or "" when there is none.
 func (t *Table) Owner(s Slice) string {
 	i, ok := t.index(s)
 	if !ok || t.kept[i] == 0 {

@@ -27,7 +27,7 @@ func drawMembers(t *rapid.T) []Member {
 	return ms
 }
 
-// mixedSlices are some slices of both kinds.
+// mixedSlices returns some slices of both kinds.
 func mixedSlices() []Slice {
 	all := Charter{SliceBits: 6}.Slices()
 	for f := range uint64(6) {
@@ -46,8 +46,8 @@ func replicasOf(t *Table) map[Slice][]string {
 	return out
 }
 
-// Whatever the path of updates, a Table is the one made from scratch, and what
-// Update reports as changed is what changed.
+// After any path of updates, a Table equals the one made from scratch, and Update reports
+// exactly the slices that changed.
 func TestTableIncremental(t *testing.T) {
 	all := mixedSlices()
 	rapid.Check(t, func(t *rapid.T) {
@@ -106,8 +106,7 @@ func TestTableEmpty(t *testing.T) {
 	}
 }
 
-// The order in which members are known does not matter, nor what they say of
-// their addresses and program.
+// The order of the members does not matter, nor do their addresses and program versions.
 func TestTableOrder(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	c.SliceBits = 6
@@ -138,8 +137,8 @@ func TestTableOrder(t *testing.T) {
 	})
 }
 
-// One member leaving moves only its own slices, and moves them up: the others
-// keep their order. A join takes, and reorders nothing else.
+// When one member leaves, only its own slices change: the other replicas move up and keep their
+// order. A join inserts the new member and does not reorder the others.
 func TestTableLeave(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	ms := someMembers(40)
@@ -164,7 +163,7 @@ func TestTableLeave(t *testing.T) {
 	}
 }
 
-// chi is chi-square of the owners against shares by weight.
+// chi returns chi-square of the owners against shares by weight.
 func chi(c Charter, table *Table, ms []Member) float64 {
 	total := 0.0
 	for _, m := range ms {
@@ -179,8 +178,8 @@ func chi(c Charter, table *Table, ms []Member) float64 {
 	return x
 }
 
-// Shares follow capacity and load step. With 31 degrees of freedom chi-square
-// is above 61.1 once in a thousand.
+// Shares follow capacity and load step. With 31 degrees of freedom chi-square is above 61.1
+// once in a thousand.
 func TestTableShares(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	c.SliceBits = 14
@@ -202,7 +201,7 @@ func TestTableShares(t *testing.T) {
 	}
 }
 
-// Two load steps halve a member's share, and what it gives up is all that moves.
+// Two load steps halve a member's share, and only the slices that it gives up move.
 func TestTableLoadStep(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	c.SliceBits = 14
@@ -222,7 +221,7 @@ func TestTableLoadStep(t *testing.T) {
 	}
 }
 
-// Who keeps what is part of the profile: these never change.
+// The replicas of a slice are part of the profile: these values never change.
 func TestTableGolden(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	ms := someMembers(7)
@@ -243,7 +242,7 @@ func TestTableGolden(t *testing.T) {
 	}
 }
 
-// In geo slices the near own the cells; elsewhere location does not count.
+// In geo slices near members own the cells; elsewhere location does not count.
 func TestTableGeo(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	place := func() s2.LatLng {
@@ -284,7 +283,7 @@ func TestTableGeo(t *testing.T) {
 	}
 }
 
-// The integer weight is the formula of the design.
+// The integer weight equals the formula of the design.
 func TestGeoWeight(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for range 10_000 {

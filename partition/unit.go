@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// Unit is what is placed as a whole in geo mode: a web host, an instance whose
-// accounts stay together, an account that stands alone. All Keys of a Unit have
-// one Site and one hash slice, so one registrar places it. "" is no Unit: what
-// is never placed and stays in its hash slice.
+// Unit is what is placed as a whole in geo mode: a web host, an instance whose accounts stay
+// together, or an account that stands alone. All Keys of a Unit have one Site and one hash
+// slice, so one registrar places it. A Key with Unit "" is never placed and stays in its hash
+// slice.
 //
 //	web, feed, media   the Site
 //	ip                 ""; the pace of an address belongs to no place
-//	account and lists  fan-out 0: the account's Key; 1: the Site; more: "", as
-//	                   accounts that a hash has thrown together have no place
-//	file               ""; its site is another than its account's
+//	account and lists  fan-out 0: the account's Key; 1: the Site; more: "", because
+//	                   accounts that a hash groups together have no common place
+//	file               ""; its site differs from its account's
 //	tag, timeline,     fan-out 1: the Site, but "" for mastodon:search/Q, which
 //	search             names no instance; else ""
 type Unit string
 
-// Unit is the Unit of k.
+// Unit returns the Unit of k.
 func (c Charter) Unit(k Key) Unit {
 	alone := Unit("")
 	switch k.Kind() {
@@ -47,7 +47,7 @@ func (c Charter) Unit(k Key) Unit {
 // ParentLevel is the level of the geo slices of cells without places.
 const ParentLevel = 4
 
-// Level is the S2 level of a geo slice, -1 of other slices.
+// Level returns the S2 level of a geo slice, and -1 for other slices.
 func (s Slice) Level() int {
 	if !s.Valid() || s.IsHash() {
 		return -1
@@ -55,9 +55,9 @@ func (s Slice) Level() int {
 	return (60 - bits.TrailingZeros64(uint64(s))) / 2
 }
 
-// MayHold says whether rows of k can be in s: in its hash slice those of any
-// Key, in a cell of geo mode those of what is placed. Whether the gazetteer has
-// that cell is for who opened it to say.
+// MayHold reports whether rows of k can be in s. A hash slice holds the rows of its Keys. A
+// cell of geo mode holds rows of placed Keys. The caller that opened the gazetteer must check
+// whether it has that cell.
 func (c Charter) MayHold(s Slice, k Key) bool {
 	if s.IsHash() {
 		return s == c.Slice(k)
@@ -66,9 +66,9 @@ func (c Charter) MayHold(s Slice, k Key) bool {
 	return c.Mode == ModeGeo && (level == c.CellLevel || level == ParentLevel) && c.Unit(k) != ""
 }
 
-// AllSlices lists every slice of the swarm in order: the hash slices, and in geo
-// mode the cells, which are given by who opened the gazetteer of the Charter
-// (package partition/geo: its Slices of CellLevel).
+// AllSlices lists every slice of the swarm in order: the hash slices, and in geo mode the
+// cells. The caller passes the cells from the gazetteer of the Charter (package partition/geo:
+// its Slices of CellLevel).
 func (c Charter) AllSlices(cells []Slice) ([]Slice, error) {
 	if c.Mode != ModeGeo {
 		if len(cells) > 0 {
@@ -90,8 +90,8 @@ func (c Charter) AllSlices(cells []Slice) ([]Slice, error) {
 	return slices.Compact(all), nil
 }
 
-// UnitKey is a Key of u, and whether u is a Unit under c at all: what another
-// peer calls a Unit is checked with it.
+// UnitKey returns a Key of u, and whether u is a Unit under c at all. It checks a Unit that
+// another peer sent.
 func (c Charter) UnitKey(u Unit) (Key, bool) {
 	text := string(u)
 	if host, ok := strings.CutPrefix(text, "web:"); ok {

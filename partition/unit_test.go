@@ -35,7 +35,7 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// All Keys of a Unit have one Site and one hash slice, whatever the fan-outs.
+// All Keys of a Unit have one Site and one hash slice, for all fan-outs.
 func TestUnitOneRegistrar(t *testing.T) {
 	keys := []Key{"web:https://a.example/", "web:http://a.example/x?y", "feed:https://a.example/rss",
 		"media:https://a.example/i.png", "web:https://b.a.example/",

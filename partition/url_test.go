@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// testdata opens a file of the test vectors that come with the WHATWG parser's
-// module (from web-platform-tests), or skips.
+// whatwgTestdata opens a file of test vectors from the module of the WHATWG parser (from
+// web-platform-tests), or skips the test.
 func whatwgTestdata(t *testing.T, name string) []byte {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/nlnwa/whatwg-url").Output()
@@ -38,9 +38,9 @@ var (
 	unreserved = regexp.MustCompile(`^[A-Za-z0-9._~-]$`)
 )
 
-// profileOf applies what our profile adds to the standard to the href that the
-// standard gives; written apart from the code it checks, with regular
-// expressions. It reports false where the profile refuses.
+// profileOf applies what our profile adds to the standard to the standard's href. It is written
+// independently of the code under test, with regular expressions. It returns false where the
+// profile refuses.
 func profileOf(href string) (string, bool) {
 	href, _, _ = strings.Cut(href, "#")
 	scheme, rest, ok := strings.Cut(href, "://")
@@ -232,7 +232,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// checkKey is what holds for every Key, whatever gate it came through.
+// checkKey checks what holds for every Key, whichever function made it.
 func checkKey(t interface{ Fatalf(string, ...any) }, k Key) {
 	again, err := ParseKey(string(k))
 	if err != nil || again != k {
@@ -248,7 +248,7 @@ func checkKey(t interface{ Fatalf(string, ...any) }, k Key) {
 		t.Fatalf("%q: kind %v, site %q", k, k.Kind(), k.Site())
 	}
 	if u := k.URL(); u != "" {
-		// What net/http will make of it when it fetches.
+		// What net/http will parse when it fetches.
 		parsed, err := neturl.Parse(u)
 		if err != nil {
 			t.Fatalf("net/url does not parse %q: %v", u, err)
@@ -285,8 +285,7 @@ func TestResolveProperties(t *testing.T) {
 	})
 }
 
-// checkResolve resolves ref against the base and compares the fast path with
-// the slow one.
+// checkResolve resolves ref against the base and compares the fast path with the slow one.
 func checkResolve(t interface{ Fatalf(string, ...any) }, baseText, ref string) {
 	base, err := NewBase(baseText)
 	if err != nil {
@@ -321,7 +320,7 @@ func checkResolve(t interface{ Fatalf(string, ...any) }, baseText, ref string) {
 	}
 }
 
-// An IPv4 address in its canonical form takes the fast path, no other form does.
+// An IPv4 address in its canonical form takes the fast path; no other form does.
 func TestPlainAddresses(t *testing.T) {
 	for host, plain := range map[string]bool{"127.0.0.1": true, "127.0.0.1:8080": true, "255.255.255.255": true,
 		"1.2.3": false, "1.2.3.04": false,
@@ -368,7 +367,7 @@ func BenchmarkResolve(b *testing.B) {
 	run("slow", "capítulo-2.html", "//cdn.example.com/x", "a b.html", "https://Example.com/")
 }
 
-// What a page can make a gate do is bounded: the worst inputs we know.
+// The work that a page can cause in a parser is limited: the worst known inputs.
 func TestResolveWorst(t *testing.T) {
 	base, err := NewBase("http://example.com/a/b")
 	if err != nil {
@@ -391,7 +390,7 @@ func TestResolveWorst(t *testing.T) {
 	}
 }
 
-// One Base serves many goroutines; the race detector is the judge.
+// Many goroutines use one Base; the race detector checks this.
 func TestResolveConcurrent(t *testing.T) {
 	base, err := NewBase("http://example.com/a/b?x=1")
 	if err != nil {

@@ -15,13 +15,13 @@ type Point struct {
 	Lon float64 `json:"lon"`
 }
 
-// Valid says whether p is on the sphere: latitude -90 to 90, longitude -180 to
-// 180, neither NaN.
+// Valid reports whether p is on the sphere: latitude -90 to 90, longitude -180 to 180, neither
+// NaN.
 func (p Point) Valid() bool {
 	return p.Lat >= -90 && p.Lat <= 90 && p.Lon >= -180 && p.Lon <= 180
 }
 
-// The bounds of what a Member may claim; what is outside is clamped.
+// The bounds of what a Member may claim. Values outside are clamped.
 const (
 	MaxCapacity = 16
 	MaxLoadStep = 16
@@ -33,25 +33,26 @@ type Member struct {
 	Addrs    []string `json:"addrs"`              // multiaddrs, without /p2p/ID
 	Location *Point   `json:"location,omitempty"` // an invalid Point counts as none
 	Capacity int      `json:"capacity"`           // 1 to 16; anything else is clamped
-	LoadStep int      `json:"loadstep"`           // 0 to 16: weight is multiplied by 2^(-LoadStep/2)
-	Version  string   `json:"version"`            // of the program
-	// ZoneDepth is how often the hash space was halved until this peer's zone;
-	// 0 = it knows no zones but the whole.
+	// 0 to 16: the weight is multiplied by 2^(-LoadStep/2)
+	LoadStep int    `json:"loadstep"`
+	Version  string `json:"version"` // of the program
+	// ZoneDepth is how often the hash space was halved to get this peer's zone; 0 = the peer
+	// knows only the whole zone.
 	ZoneDepth int `json:"zonedepth,omitempty"`
-	// ZoneFree: it holds nothing of the zone that was split; where nothing was,
-	// it is true, too.
+	// ZoneFree: the peer holds nothing of the zone that was split. It is also true when no zone
+	// was split.
 	ZoneFree bool `json:"zonefree,omitempty"`
 }
 
-// View is this peer's own list of live members, sorted by ID, and its digest.
-// It is local, never a truth that two peers share. The zero View is empty. A
-// View is immutable and safe for concurrent use.
+// View is this peer's own list of live members, sorted by ID, and its digest. It is local: two
+// peers never share one true View. The zero View is empty. A View is immutable and safe for
+// concurrent use.
 type View struct {
 	members []Member
 	digest  uint64
 }
 
-// NewView sorts and copies ms; a later duplicate of an ID wins.
+// NewView sorts and copies ms. Of members with the same ID the last one wins.
 func NewView(ms []Member) View {
 	members := make([]Member, 0, len(ms))
 	last := make(map[string]int, len(ms))
@@ -75,7 +76,7 @@ func NewView(ms []Member) View {
 	return View{members: members, digest: digestMembers(members)}
 }
 
-// digestMembers hashes every field of every member, each text with its length.
+// digestMembers hashes every field of every member, and each text with its length.
 func digestMembers(members []Member) uint64 {
 	var b []byte
 	text := func(s string) {
@@ -108,13 +109,13 @@ func digestMembers(members []Member) uint64 {
 	return xxhash.Sum64(b)
 }
 
-// Members are the members in order of ID. Do not modify.
+// Members returns the members in order of ID. Do not modify.
 func (v View) Members() []Member { return v.members }
 
-// Len is the number of members.
+// Len returns the number of members.
 func (v View) Len() int { return len(v.members) }
 
-// Find is the member with that id.
+// Find returns the member with that id.
 func (v View) Find(id string) (Member, bool) {
 	i, ok := slices.BinarySearchFunc(v.members, id, func(m Member, id string) int { return strings.Compare(m.ID, id) })
 	if !ok {

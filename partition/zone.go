@@ -11,45 +11,43 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// Zone is the scope of one membership list: a prefix of the 64-bit space,
-// written as a Slice is (the prefix's bits, a single 1 bit, then zeros), but as
-// short as none. A zone is the members whose place begins with the prefix, and
-// the slices that do: those members keep those slices.
+// Zone is the scope of one membership list: a prefix of the 64-bit space. It is written like a
+// Slice (the prefix's bits, a single 1 bit, then zeros), but the prefix may be empty. A zone
+// has the members whose place begins with the prefix, and the slices that begin with it. Those
+// members keep those slices.
 //
-// HashZone is all hash slices, EarthZone all geo slices. Halving them again and
-// again gives every other zone, so any set of zones of which none is inside
-// another and nothing can be added cuts the slices of a kind into parts: each
-// slice is in exactly one.
+// HashZone has all hash slices, EarthZone all geo slices. Repeated halving gives every other
+// zone. Take a set of zones in which none is inside another and to which none can be added. It
+// divides the slices of a kind: each slice is in exactly one of the zones.
 //
-// A peer's place among the hash zones is the SHA-256 of its peer id, which is
-// its place in Kademlia, too. So whoever walks through Kademlia to the place of
-// a slice arrives at members of its zone, however deep that zone was split, and
-// whether a peer belongs to a zone can be seen from its id.
+// A peer's place among the hash zones is the SHA-256 of its peer id. This is also its place in
+// Kademlia. So a Kademlia lookup of a slice's place ends at members of its zone, however deep
+// that zone was split. And the peer id shows whether a peer belongs to a zone.
 type Zone uint64
 
-// The zones that are in no other.
+// The zones that are in no other zone.
 const (
 	HashZone  Zone = 7 << 61 // the prefix 11
-	EarthZone Zone = 1 << 63 // the prefix of no bits; hash slices are not in it
+	EarthZone Zone = 1 << 63 // the empty prefix; hash slices are not in it
 )
 
 // ErrZone is wrapped by every error of ParseZone.
 var ErrZone = errors.New("not a zone")
 
-// MaxZoneDepth is how often HashZone can be halved: as often as a slice has
-// bits. The smallest zone of the earth is a cell of level 12, as is a slice.
+// MaxZoneDepth is how often HashZone can be halved: the largest number of bits of a slice. The
+// smallest zone of the earth is a cell of level 12, like the smallest slice.
 const (
 	MaxZoneDepth   = MaxSliceBits
 	maxEarthLength = 3 + 2*12
 )
 
-// length is the number of bits of the prefix.
+// length returns the number of bits of the prefix.
 func (z Zone) length() int { return 63 - bits.TrailingZeros64(uint64(z)) }
 
-// IsHash says whether z is HashZone or inside it.
+// IsHash reports whether z is HashZone or inside it.
 func (z Zone) IsHash() bool { return z>>62 == 3 && z.length() >= 2 }
 
-// Depth is how many halvings z is away from HashZone or EarthZone.
+// Depth returns how many halvings z is away from HashZone or EarthZone.
 func (z Zone) Depth() int {
 	switch n := z.length(); {
 	case z.IsHash():
@@ -61,7 +59,7 @@ func (z Zone) Depth() int {
 	}
 }
 
-// Valid says whether z is a zone.
+// Valid reports whether z is a zone.
 func (z Zone) Valid() bool {
 	switch {
 	case z == 0:
@@ -72,7 +70,7 @@ func (z Zone) Valid() bool {
 	return z == EarthZone || z>>62 != 3 && z.length() <= maxEarthLength
 }
 
-// Halves are the two zones that z splits into.
+// Halves returns the two zones into which z splits.
 func (z Zone) Halves() (low, high Zone) {
 	if z == EarthZone {
 		return 1 << 62, 5 << 61 // faces 0 to 3, faces 4 and 5
@@ -81,7 +79,7 @@ func (z Zone) Halves() (low, high Zone) {
 	return z&^(half<<1) | half, z | half
 }
 
-// Parent is the zone that z is a half of; HashZone and EarthZone are their own.
+// Parent returns the zone of which z is a half. HashZone and EarthZone are their own parents.
 func (z Zone) Parent() Zone {
 	switch {
 	case z == HashZone || z == EarthZone:
@@ -93,7 +91,7 @@ func (z Zone) Parent() Zone {
 	return z&^(marker|marker<<1) | marker<<1
 }
 
-// Other is the other half of z's parent.
+// Other returns the other half of z's parent.
 func (z Zone) Other() Zone {
 	low, high := z.Parent().Halves()
 	if z == low {
@@ -102,25 +100,25 @@ func (z Zone) Other() Zone {
 	return low
 }
 
-// within says whether the prefix x, in the form of a Slice, begins with z's.
+// within reports whether the prefix x, in the form of a Slice, begins with z's prefix.
 func (z Zone) within(x uint64) bool {
 	return x != 0 && bits.TrailingZeros64(x) <= bits.TrailingZeros64(uint64(z)) && (x^uint64(z))>>(64-z.length()) == 0
 }
 
-// Has says whether s is in z.
+// Has reports whether s is in z.
 func (z Zone) Has(s Slice) bool {
 	return z.IsHash() == (s>>62 == 3) && z.within(uint64(s))
 }
 
-// Inside says whether z is outer or a part of it.
+// Inside reports whether z is outer or a part of it.
 func (z Zone) Inside(outer Zone) bool {
 	return z.IsHash() == outer.IsHash() && outer.within(uint64(z))
 }
 
-// Overlaps says whether there are slices in both.
+// Overlaps reports whether some slices are in both.
 func (z Zone) Overlaps(other Zone) bool { return z.Inside(other) || other.Inside(z) }
 
-// Slices are those of all, which are in order, that are in z.
+// Slices returns the slices of all that are in z. all must be in order.
 func (z Zone) Slices(all []Slice) []Slice {
 	var out []Slice
 	for _, s := range all {
@@ -131,8 +129,8 @@ func (z Zone) Slices(all []Slice) []Slice {
 	return out
 }
 
-// String is "hash" or "earth", and when z is a part of it a slash and the
-// halvings: "hash/010" is the first half of the second half of the first half.
+// String returns "hash" or "earth", and for a part of it also a slash and the halvings.
+// "hash/010" is the first half of the second half of the first half.
 func (z Zone) String() string {
 	if !z.Valid() {
 		return fmt.Sprintf("no zone %016x", uint64(z))
@@ -150,7 +148,7 @@ func (z Zone) String() string {
 	return root + "/" + path
 }
 
-// ParseZone reads what String writes, and nothing else.
+// ParseZone reads only what String writes.
 func ParseZone(text string) (Zone, error) {
 	root, path, _ := strings.Cut(text, "/")
 	z := HashZone
@@ -169,8 +167,8 @@ func ParseZone(text string) (Zone, error) {
 	return z, nil
 }
 
-// PlaceOf is the place of the peer id among the hash zones: the first 64 bits
-// of what Kademlia takes the peer for. What is no peer id has one, too.
+// PlaceOf returns the place of the peer id among the hash zones: the first 64 bits of the
+// peer's Kademlia key. A text that is no peer id also has a place.
 func PlaceOf(id string) uint64 {
 	raw, err := base58.Decode(id)
 	if err != nil || len(raw) == 0 {
@@ -180,16 +178,16 @@ func PlaceOf(id string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// HashZoneAt is the zone of that depth which a place is in.
+// HashZoneAt returns the zone of that depth that contains place.
 func HashZoneAt(place uint64, depth int) Zone {
 	return Zone(hashSlice(place, min(max(depth, 0), MaxZoneDepth)))
 }
 
-// ZoneOfPeer is the hash zone of that depth which the peer id belongs to.
+// ZoneOfPeer returns the hash zone of that depth to which the peer id belongs.
 func ZoneOfPeer(id string, depth int) Zone { return HashZoneAt(PlaceOf(id), depth) }
 
-// ZoneOfSlice is the zone of that depth which s is in: of the hash, or of the
-// earth. A zone is never deeper than its slice is long.
+// ZoneOfSlice returns the zone of that depth that contains s: a hash zone or a zone of the
+// earth. A zone is never deeper than the slice's prefix is long.
 func ZoneOfSlice(s Slice, depth int) Zone {
 	z := EarthZone
 	if s>>62 == 3 {
@@ -209,5 +207,5 @@ func ZoneOfSlice(s Slice, depth int) Zone {
 	return z
 }
 
-// HasPeer says whether the peer id belongs to z, a hash zone.
+// HasPeer reports whether the peer id belongs to z, a hash zone.
 func (z Zone) HasPeer(id string) bool { return z.IsHash() && ZoneOfPeer(id, z.Depth()) == z }

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawZone halves one of the whole zones a few times.
+// drawZone halves root a few times.
 func drawZone(t *rapid.T, root Zone, most int) Zone {
 	z := root
 	for range rapid.IntRange(0, most).Draw(t, "depth") {
@@ -72,7 +72,7 @@ func TestZoneTree(t *testing.T) {
 	})
 }
 
-// However the zones were halved, every slice is in exactly one of them.
+// After any halvings, every slice is in exactly one of the zones.
 func TestEverySliceIsInOneZone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zones := []Zone{HashZone, EarthZone}
@@ -111,9 +111,9 @@ func zoneMembers(n int, seed uint64) []Member {
 	return out
 }
 
-// A split moves a slice to nobody outside the zone that it came from, keeps the
-// owner that is in the right half, and those who have split agree whether they
-// still see the whole zone or only their half.
+// A split moves a slice to no member outside the parent zone, and keeps an owner that is in the
+// right half. Members that have split agree, whether they still see the whole zone or only
+// their half.
 func TestSplitMovesInsideTheParent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := DefaultCharter("x", "y")
@@ -151,7 +151,7 @@ func TestSplitMovesInsideTheParent(t *testing.T) {
 	})
 }
 
-// SetDepth before, after or between Updates comes to the same.
+// SetDepth gives the same result before, after or between Updates.
 func TestDepthDoesNotDependOnThePath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := DefaultCharter("x", "y")
@@ -174,9 +174,9 @@ func TestDepthDoesNotDependOnThePath(t *testing.T) {
 	})
 }
 
-// Members whose Views miss up to a tenth of the others decide one after the
-// other. When any has split, in the end all have, and nobody splits twice; when
-// the zone is small for everybody, nobody does.
+// Members whose Views lack up to a tenth of the others decide one after the other. If any has
+// split, in the end all have, and none splits twice. If the zone is small for all members, none
+// splits.
 func TestMembersAgreeOnASplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule := ZoneRule{Max: 100, Replicas: 3}
@@ -194,10 +194,10 @@ func TestMembersAgreeOnASplit(t *testing.T) {
 		}
 		least := len(ms)
 		split := 0
-		for range 6 { // rounds: gossip tells everybody of all but those it misses
+		for range 6 { // rounds: gossip tells every member about all members except those it misses
 			for _, i := range rng.Perm(len(ms)) {
 				if ms[i].ZoneDepth == 1 {
-					continue // its zone is another now; it waits for the others
+					continue // its zone is another one now; it waits for the others
 				}
 				var seen []Member
 				for j, m := range ms {
@@ -236,8 +236,8 @@ func TestZoneRuleHysteresis(t *testing.T) {
 	if r.Merges(6) || !r.Merges(5) || (ZoneRule{Replicas: 3}).Merges(1) || (ZoneRule{}).Splits(1e6, 1e6, 1e6) {
 		t.Error("merging")
 	}
-	// Giving up never brings about what splits again: a half below 2R members is
-	// below 3R after it was joined to any other half.
+	// A merge never causes a new split: a half below 2R members is below 3R after it is joined
+	// to any other half.
 	for n := range 2 * r.Replicas {
 		if r.Splits(n, 10_000, 0) {
 			t.Errorf("a half of %d splits off again", n)

@@ -1,5 +1,5 @@
-// Package racetest is what tests do otherwise under the race detector, where
-// everything costs some twenty times as much.
+// Package racetest has the differences of tests under the race detector, where everything takes
+// about twenty times as long.
 package racetest
 
 import (
@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 )
 
-// Main is a TestMain of a package whose property tests (pgregory.net/rapid) are
-// dear: with the race detector they try that many cases, unless -rapid.checks
-// says how many. All of them are tried without it.
+// Main is a TestMain for a package with expensive property tests (pgregory.net/rapid). With the
+// race detector they try checks cases, unless the flag -rapid.checks gives a number. Without it
+// they try all.
 func Main(m *testing.M, checks string) {
 	flag.Parse()
 	given := !Enabled
@@ -26,8 +26,8 @@ func Main(m *testing.M, checks string) {
 	os.Exit(m.Run())
 }
 
-// Skip ends a test that takes minutes under the race detector and has nothing of
-// its own for it to see. .ci/run runs every test that calls it without the detector.
+// Skip ends a test that takes minutes under the race detector and gives it nothing new to
+// check. .ci/run runs every test that calls Skip without the detector.
 func Skip(t testing.TB) {
 	t.Helper()
 	if Enabled {
@@ -35,14 +35,14 @@ func Skip(t testing.TB) {
 	}
 }
 
-// Small says whether a test is to try a smaller case, as it does under the race
-// detector. .ci/run runs every test that calls it without the detector, too.
+// Small reports whether a test must try a smaller case, which is so under the race detector.
+// .ci/run runs every test that calls Small without the detector, too.
 func Small(t testing.TB) bool {
 	t.Helper()
 	return Enabled
 }
 
-// Fewer is n of something, a third of it under the race detector: see Small.
+// Fewer returns n, or a third of n under the race detector: see Small.
 func Fewer(t testing.TB, n int) int {
 	if Small(t) {
 		return n / 3
@@ -50,8 +50,8 @@ func Fewer(t testing.TB, n int) int {
 	return n
 }
 
-// Flips is how many bytes a test of damage changes: n, or small under the race detector (see Small). ECHO_FLIPS
-// says it instead.
+// Flips returns how many bytes a test of damage changes: n, or small under the race detector
+// (see Small). The variable ECHO_FLIPS overrides both.
 func Flips(t testing.TB, n, small int) int {
 	t.Helper()
 	if Small(t) {
@@ -63,17 +63,15 @@ func Flips(t testing.TB, n, small int) int {
 	return n
 }
 
-// InFakeTime is synctest.Test on OneProcessor. A test that calls it is not
-// parallel.
+// InFakeTime is synctest.Test on OneProcessor. A test that calls it must not be parallel.
 func InFakeTime(t *testing.T, f func(*testing.T)) {
 	OneProcessor(t)
 	synctest.Test(t, f)
 }
 
-// OneProcessor has the race detector see the rest of a test run on one
-// processor: the timers of a bubble of synctest share one context of the
-// detector, which two threads that each find a timer due use at once (Go 1.26,
-// runtime.(*timer).maybeRunChan), and the detector dies of it.
+// OneProcessor runs the rest of a test on one processor under the race detector. The timers of
+// a synctest bubble share one context of the detector. Two threads that each find a due timer
+// use it at the same time (Go 1.26, runtime.(*timer).maybeRunChan), and the detector crashes.
 func OneProcessor(t testing.TB) {
 	if Enabled {
 		had := runtime.GOMAXPROCS(1)

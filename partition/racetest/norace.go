@@ -2,5 +2,5 @@
 
 package racetest
 
-// Enabled says that the race detector is on.
+// Enabled reports that the race detector is off.
 const Enabled = false

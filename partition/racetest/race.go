@@ -2,5 +2,5 @@
 
 package racetest
 
-// Enabled says that the race detector is on.
+// Enabled reports that the race detector is on.
 const Enabled = true

@@ -1,8 +1,9 @@
-// Package strictjson reads JSON that other machines wrote and that this one writes again.
+// Package strictjson reads JSON that other machines wrote and that this machine writes again.
 //
-// The times that encoding/json takes are more than those that it gives: "T3:04:05Z", a zone of "-24:59", the year 9999
-// in a zone where it is 10000 in UTC (go.dev/issue/54580). A row with one of these would be read, kept and merged, and
-// make each answer and each export that it is part of an error.
+// encoding/json accepts more times than it can write: "T3:04:05Z", a zone of "-24:59", or the
+// year 9999 in a zone where it is 10000 in UTC (go.dev/issue/54580). Without a check, a row
+// with such a time would be read, kept and merged. Every response and export that contains the
+// row would then fail.
 package strictjson
 
 import (
@@ -13,11 +14,11 @@ import (
 	"time"
 )
 
-// Unmarshal is json.Unmarshal, and an error for a time that cannot be written again as it is and in UTC. It may be
-// called by many goroutines at once.
+// Unmarshal is json.Unmarshal, but returns an error for a time that cannot be written again,
+// unchanged or in UTC. It is safe for concurrent use.
 func Unmarshal(b []byte, v any) error {
 	if err := json.Unmarshal(b, v); err != nil {
-		return err //nolint:wrapcheck // it is that of encoding/json
+		return err //nolint:wrapcheck // the error of encoding/json itself
 	}
 	if !zoned(b) {
 		return nil
@@ -25,8 +26,9 @@ func Unmarshal(b []byte, v any) error {
 	return check(reflect.ValueOf(v))
 }
 
-// zoned says whether b may hold a time in a zone of its own: in UTC, which our own rows are in, all that is read can be
-// written. It looks for the end of a string that is like -24:59.
+// zoned reports whether b may hold a time in a zone other than UTC. Every time in UTC that can
+// be read can be written, and our own rows are in UTC. zoned looks for a string that ends like
+// -24:59.
 func zoned(b []byte) bool {
 	for i := 6; i < len(b); i++ {
 		if b[i] == '"' && b[i-3] == ':' && (b[i-6] == '+' || b[i-6] == '-') {
@@ -82,10 +84,10 @@ func check(v reflect.Value) error {
 	return nil
 }
 
-var known sync.Map // reflect.Type to whether values of it may hold a time
+var known sync.Map // reflect.Type to whether its values may hold a time
 
-// holds says whether a value of type t may hold a time. A type within itself is taken to hold none beside what it
-// holds.
+// holds reports whether a value of type t may hold a time. When a type contains itself, the
+// inner occurrence is ignored.
 func holds(t reflect.Type) bool {
 	if is, ok := known.Load(t); ok {
 		return is.(bool)

@@ -41,7 +41,7 @@ func TestTimesThatCannotBeWrittenAreErrors(t *testing.T) {
 	}
 }
 
-// What is read can be written again, times in UTC, too.
+// A time that was read can be written again, also in UTC.
 func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte(`{"at":"2026-01-02T3:04:05,5Z","maybe":"9999-12-31T03:59:59-24:59","named":{"a":"0000-01-01T00:00:00+00:01"}}`))
 	f.Add([]byte(`{"rows":[{"at":"2026-01-02T03:04:05+23:59","next":{"text":"-24:59"}}]}`))

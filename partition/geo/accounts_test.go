@@ -10,18 +10,16 @@ import (
 	"github.com/echo-node/echo-node/partition/geo/atlas"
 )
 
-// account is one of the simulated: where its owner lives, and what its profile
-// says of that.
+// account is a simulated account: where its owner lives, and what its profile says.
 type account struct {
 	key      partition.Key
 	home     partition.Point
 	declared string
 }
 
-// accountsOf draws n accounts of Bluesky or X, each at its own place, or of
-// instances, whose people mostly live around one town. Of the profiles, three in
-// five name the town and the country, one the country alone, one nothing that
-// tells. Towns are drawn as people live.
+// accountsOf draws n accounts. Accounts of Bluesky or X have their own place. People of an
+// instance mostly live around one town. Of five profiles, three name the town and the country,
+// one only the country, and one has no information. Towns are drawn by population.
 func accountsOf(w *world, towns []atlas.Place, service string, n, instances int) []account {
 	countries := map[string]string{}
 	for i := range w.g.table.Len() {
@@ -62,9 +60,9 @@ func accountsOf(w *world, towns []atlas.Place, service string, n, instances int)
 	return out
 }
 
-// Placement works on units: 10,000 accounts, of instances that stay together
-// (f = 1), and of services where every account stands alone (f = 0). Accounts
-// that a hash throws together (f = 64) are no unit and stay in their hash slices.
+// Placement works on units. The test has 10,000 accounts: of instances that stay together (f =
+// 1), and of services where every account is a unit (f = 0). Accounts that a hash groups
+// together (f = 64) are no unit and stay in their hash slices.
 func TestAccounts(t *testing.T) {
 	j := judge(t)
 	c := partition.DefaultCharter("geo", "founder")
@@ -81,8 +79,8 @@ func TestAccounts(t *testing.T) {
 	accounts = append(accounts, accountsOf(w, towns, "bluesky", 5_000, 1)...)
 	accounts = append(accounts, accountsOf(w, towns, "twitter", 1_000, 1)...)
 
-	// What the registrar knows of a unit when it places it: the accounts of it
-	// that it has seen first.
+	// What the registrar knows of a unit when it places it: the first accounts of the unit that
+	// it has seen.
 	facts := map[partition.Unit]*Facts{}
 	for _, a := range accounts {
 		u := c.Unit(a.key)
@@ -155,8 +153,8 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// together checks that the accounts of a unit are in one slice, and that those
-// of a service spread without end are not.
+// together checks that the accounts of a unit are in one slice, and that those of a service
+// with fan-out 0 are not.
 func together(t *testing.T, c partition.Charter, accounts []account, slice []partition.Slice) {
 	t.Helper()
 	of := map[partition.Unit]partition.Slice{}

@@ -10,17 +10,16 @@ import (
 	"github.com/echo-node/echo-node/partition/geo/atlas"
 )
 
-// CellLevel is the level of the cell of a Place: some 80 km across.
+// CellLevel is the level of the cell of a Place: about 80 km across.
 const CellLevel = 7
 
-// Cell is the S2 cell of that level at a point.
+// Cell returns the S2 cell of that level at a point.
 func Cell(p partition.Point, level int) partition.Slice {
 	return partition.Slice(s2.CellIDFromLatLng(s2.LatLngFromDegrees(p.Lat, p.Lon)).Parent(level))
 }
 
-// Slices are the geo slices of a swarm in order: the cells of that level which
-// hold a place of the gazetteer, and all cells of level 4 for what lies
-// elsewhere.
+// Slices returns the geo slices of a swarm in order. They are the cells of that level that hold
+// a place of the gazetteer, and all cells of level 4 for points elsewhere.
 func (g *Gazetteer) Slices(level int) []partition.Slice {
 	var out []partition.Slice
 	for i := range g.table.Len() {
@@ -39,9 +38,9 @@ func (g *Gazetteer) Slices(level int) []partition.Slice {
 	return slices.Compact(out)
 }
 
-// cellOf is the cell of a place in the table, 0 when that is not located. The
-// table has them to level FinestCell, so that all peers have the same ones,
-// whatever their processors make of a sine.
+// cellOf returns the cell of a place in the table, or 0 when the place has no location. The
+// table stores cells down to level FinestCell. So all peers have the same cells, even if their
+// processors compute a sine differently.
 func cellOf(r atlas.Row, level int) partition.Slice {
 	if r.Cell == 0 {
 		return 0
@@ -49,8 +48,8 @@ func cellOf(r atlas.Row, level int) partition.Slice {
 	return partition.Slice(s2.CellID(r.Cell).Parent(level))
 }
 
-// SliceAt is the slice of a point among slices as Slices gives them: its cell
-// of that level, or the cell of level 4 around it.
+// SliceAt returns the slice of a point among the result of Slices: its cell of that level, or
+// the cell of level 4 around it.
 func SliceAt(all []partition.Slice, p partition.Point, level int) partition.Slice {
 	cell := Cell(p, level)
 	if _, ok := slices.BinarySearch(all, cell); ok {
@@ -68,7 +67,7 @@ func (g *Gazetteer) placeOf(p atlas.Place) Place {
 	return out
 }
 
-// nearest is the populated place next to a point, if there is one within 50 km.
+// nearest returns the populated place nearest to a point, if there is one within 50 km.
 func (g *Gazetteer) nearest(lat, lon float64) Resolution {
 	const most = 50.0 / 6371
 	at := s2.PointFromLatLng(s2.LatLngFromDegrees(lat, lon))
@@ -94,8 +93,8 @@ func (g *Gazetteer) nearest(lat, lon float64) Resolution {
 		Evidence: "coordinates"}
 }
 
-// zoneCountry is the country of a time zone, or the islands that have one of
-// their own: a zone is set by software and says no more.
+// zoneCountry returns the country of a time zone, or the islands that have their own zone.
+// Software sets a zone, so it says nothing more precise.
 func (g *Gazetteer) zoneCountry(name, city string) Resolution {
 	p, ok := g.zoneCity(city)
 	if !ok {
@@ -114,7 +113,7 @@ func (g *Gazetteer) zoneCountry(name, city string) Resolution {
 		Evidence: "zone"}
 }
 
-// zoneCity is the place that a time zone is named after.
+// zoneCity returns the place that a time zone is named after.
 func (g *Gazetteer) zoneCity(city string) (p atlas.Place, ok bool) {
 	best := math.Inf(-1)
 	for _, s := range g.senses(city) {
@@ -128,8 +127,8 @@ func (g *Gazetteer) zoneCity(city string) (p atlas.Place, ok bool) {
 // maxZone is longer than any name of a time zone, in bytes.
 const maxZone = 64
 
-// zoneOf is the country of a time zone as a hint: a name of the time zone
-// database, or one of those that services had of their own (Lisbon, Brasilia).
+// zoneOf returns the country of a time zone as a hint. name is a name of the time zone
+// database, or a name that some services use (Lisbon, Brasilia).
 func (g *Gazetteer) zoneOf(name string) string {
 	if name == "" || len(name) > maxZone {
 		return ""

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// The forms in which coordinates are written out, in the order they are tried.
-// Nothing but whole numbers is no coordinate: a text has many of those.
+// The forms of written coordinates, in the order in which they are tried. Two whole numbers are
+// no coordinates, because a text has many of them.
 var (
 	// 38.72, -9.14, as old clients wrote it after iPhone: or ÜT:
 	decimals = regexp.MustCompile(`(?:^|[^0-9.])([-+]?[0-9]{1,2}\.[0-9]{1,15})°?\s*[,;/]\s*([-+]?[0-9]{1,3}\.[0-9]{1,15})(?:[^0-9.]|$)`)
 	// Lat: 38.72 Lon: -9.14
 	labelled = regexp.MustCompile(`(?i)\blat(?:itude)?[\s:=]{1,3}([-+]?[0-9]{1,2}\.[0-9]{1,15})°?[\s,;/]{1,3}lon(?:g|gitude)?[\s:=]{1,3}([-+]?[0-9]{1,3}\.[0-9]{1,15})`)
-	// 38,7223 -9,1393, with the comma that Portuguese has
+	// 38,7223 -9,1393, with the Portuguese decimal comma
 	commas = regexp.MustCompile(`(?:^|[^0-9.,])([-+]?[0-9]{1,2},[0-9]{2,15})°?\s*[;/\s]\s*([-+]?[0-9]{1,3},[0-9]{2,15})(?:[^0-9.,]|$)`)
 	// 38.72° N, 9.14° W; 38°43'12" N 9°08' O (oeste)
 	compass = regexp.MustCompile(`(?i)(?:^|[^0-9.,])` + angle + `([NS])[\s,;/]{0,3}` + angle + `([EWOL])(?:[^\pL]|$)`)
@@ -22,10 +22,10 @@ var (
 	compassFirst = regexp.MustCompile(`(?i)(?:^|[^\pL])([NS])\s?` + angle + `[\s,;/]{0,3}([EWOL])\s?` + angle)
 )
 
-// angle is degrees, and minutes and seconds where they are.
+// angle matches degrees, with optional minutes and seconds.
 const angle = `([0-9]{1,3}(?:[.,][0-9]{1,15})?)\s?(?:[°º˚d]\s?(?:([0-9]{1,2}(?:[.,][0-9]{1,9})?)\s?['’′]\s?(?:([0-9]{1,2}(?:[.,][0-9]{1,9})?)\s?(?:["”″]|'')\s?)?)?)?`
 
-// findCoordinates finds a place that is written in degrees.
+// findCoordinates finds a place written in degrees.
 func findCoordinates(s string) (lat, lon float64, ok bool) {
 	s = strings.ToValidUTF8(s[:min(len(s), MaxText)], " ")
 	if !strings.ContainsAny(s, "0123456789") {
@@ -50,8 +50,8 @@ func findCoordinates(s string) (lat, lon float64, ok bool) {
 	return 0, 0, false
 }
 
-// onCompass is a place by its angles and the letters of its directions. An angle
-// of whole degrees says too little to be a place.
+// onCompass returns a place from its angles and the letters of its directions. An angle in
+// whole degrees is too imprecise for a place.
 func onCompass(north []string, ns string, east []string, ew string) (lat, lon float64, ok bool) {
 	if fine := func(a []string) bool { return strings.ContainsAny(a[0], ".,") || a[1] != "" }; !fine(north) ||
 		!fine(east) {
@@ -67,7 +67,7 @@ func onCompass(north []string, ns string, east []string, ew string) (lat, lon fl
 	return valid(lat, lon)
 }
 
-// sum is degrees, minutes and seconds as degrees.
+// sum converts degrees, minutes and seconds into degrees.
 func sum(a []string) float64 {
 	total := 0.0
 	for i, unit := range []float64{1, 60, 3600} {
@@ -78,7 +78,7 @@ func sum(a []string) float64 {
 	return total
 }
 
-// degrees reads a number with a point or a comma; what is none is NaN.
+// degrees parses a number with a point or a comma. It returns NaN for anything else.
 func degrees(s string) float64 {
 	v, err := strconv.ParseFloat(strings.Replace(s, ",", ".", 1), 64)
 	if err != nil {

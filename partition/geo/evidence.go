@@ -10,8 +10,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// votes reads f: one vote for each thing that speaks for a place, strongest
-// first.
+// votes reads f and returns one vote for each fact that supports a place, strongest first.
 func (j *Judge) votes(f Facts) []vote {
 	domain, known := j.domain(f.Host)
 	hints := Hints{Language: f.Language, TimeZone: f.TimeZone}
@@ -41,7 +40,7 @@ func (j *Judge) votes(f Facts) []vote {
 	return out
 }
 
-// resolved is the vote of a text that may name a place.
+// resolved returns the vote of a text that may name a place.
 func (j *Judge) resolved(kind, text string, hints Hints, weight float64) (vote, bool) {
 	r := j.g.Resolve(text, hints)
 	if r.Place == nil {
@@ -59,7 +58,7 @@ func (j *Judge) resolved(kind, text string, hints Hints, weight float64) (vote, 
 	return v, true
 }
 
-// shown is the beginning of s, at most maxShown bytes of UTF-8.
+// shown returns the beginning of s, at most maxShown bytes of UTF-8.
 func shown(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), maxShown+utf8.UTFMax)], "�") // which may make it longer
 	if len(s) <= maxShown {
@@ -72,8 +71,8 @@ func shown(s string) string {
 	return s[:n]
 }
 
-// text counts the names of places in the lines of a text. All that it says of
-// one cell together weighs at most mostText.
+// text counts the names of places in the lines of a text. All names for one cell together weigh
+// at most mostText.
 func (j *Judge) text(s string, hints Hints) []vote {
 	byPlace := map[string]*vote{}
 	s = s[:min(len(s), MaxTextBytes)]
@@ -104,8 +103,8 @@ func (j *Judge) text(s string, hints Hints) []vote {
 	return out
 }
 
-// links lets the cells of those who link here vote: the more the surer, the
-// more of one cell the heavier.
+// links turns the cells of units that link here into votes. More linkers give more weight in
+// total, and a cell with a larger part of them gets more of it.
 func (j *Judge) links(linkers map[partition.Slice]int) []vote {
 	total, cells := 0, slices.Sorted(maps.Keys(linkers))
 	cells = cells[:min(len(cells), MaxLinkers)]
@@ -126,7 +125,7 @@ func (j *Judge) links(linkers map[partition.Slice]int) []vote {
 	return out
 }
 
-// domain is what the last label of a host tells.
+// domain returns the vote of the last label of a host.
 func (j *Judge) domain(host string) (vote, bool) {
 	i := strings.LastIndexByte(host, '.')
 	if i < 0 {
@@ -159,10 +158,10 @@ func (j *Judge) domain(host string) (vote, bool) {
 	return v, true
 }
 
-// genericDomains are country domains that the world uses for anything.
+// genericDomains are country domains that are used for anything worldwide.
 const genericDomains = " ac ag ai am as bz cc cd cf cm co cx dj fm ga gd gg gl gq gs io la lc li ly me ml ms nf nr nu pn pw sc sh st sx tc tf tk to tv vc vg ws "
 
-// cityDomains are the domains of cities, by what the gazetteer calls those.
+// cityDomains maps the domains of cities to the gazetteer's names for them.
 func cityDomains() map[string]string {
 	return map[string]string{"amsterdam": "Amsterdam, Netherlands", "barcelona": "Barcelona, Spain",
 		"berlin": "Berlin, Germany", "brussels": "Brussels, Belgium",
@@ -174,8 +173,8 @@ func cityDomains() map[string]string {
 		"tokyo": "Tokyo, Japan", "wien": "Wien, Austria"}
 }
 
-// language is the vote of a language tag: its region when it has one, or the
-// country when nearly all who write it live in one.
+// language returns the vote of a language tag. It votes for the tag's region, or for the
+// country where nearly all writers of the language live.
 func (j *Judge) language(tag string) (vote, bool) {
 	base, region, _ := strings.Cut(tag, "-")
 	v := vote{Evidence: Evidence{Kind: "language", Text: shown(tag), Weight: weightRegional,

@@ -12,7 +12,7 @@ import (
 	"github.com/echo-node/echo-node/partition/geo/atlas"
 )
 
-// Version is the version of the rules of this package, part of the Digest.
+// Version is the version of the rules of this package. It is part of the Digest.
 const Version = 2
 
 //go:embed hand.tsv
@@ -21,18 +21,18 @@ var handTable string
 //go:embed words.txt
 var wordTable string
 
-// Gazetteer resolves names of places. It is immutable and safe for concurrent
-// use; one takes some 3 MB beside the table of the program.
+// Gazetteer resolves names of places. It is immutable and safe for concurrent use. One takes
+// about 3 MB in addition to the embedded table.
 type Gazetteer struct {
 	table     *atlas.Table
-	hand      map[string][]sense  // folded name -> what hand.tsv says
-	words     map[string]wordKind // folded word -> what words.txt says
-	regions   map[string][]sense  // folded name of a first division -> those called so
+	hand      map[string][]sense  // folded name -> the senses in hand.tsv
+	words     map[string]wordKind // folded word -> the kind in words.txt
+	regions   map[string][]sense  // folded name of a first division -> the divisions with that name
 	countries map[string]int      // ISO code -> its row
-	short     func() *shortForms  // made when it is first needed
+	short     func() *shortForms  // made at first use
 }
 
-// sense is one thing that a name may mean.
+// sense is one meaning of a name.
 type sense struct {
 	place  atlas.Place
 	kind   senseKind
@@ -41,7 +41,7 @@ type sense struct {
 	code   bool     // letters of a country, a state or an airport
 	home   bool     // a municipality of Portugal
 	alias  bool     // not its main name
-	hand   bool     // hand.tsv has it
+	hand   bool     // it is in hand.tsv
 }
 
 type senseKind uint8
@@ -70,7 +70,7 @@ const (
 	wordCommon
 )
 
-// Open reads the embedded tables, in some 10 ms.
+// Open reads the embedded tables, in about 10 ms.
 func Open() (*Gazetteer, error) {
 	table, err := atlas.Open()
 	if err != nil {
@@ -94,7 +94,7 @@ func Open() (*Gazetteer, error) {
 	return g, nil
 }
 
-// Digest names the tables and rules; 32 hex digits.
+// Digest identifies the tables and rules; 32 hex digits.
 func (g *Gazetteer) Digest() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "echo-node geo %d\n%d\n%s\n%d\n%s\n", Version, len(handTable), handTable, len(wordTable), wordTable)
@@ -102,12 +102,12 @@ func (g *Gazetteer) Digest() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// regionsOf makes senses of the first divisions that have no row of their own,
-// from their places: as many people as those, where the largest is.
+// regionsOf makes senses for the first divisions without a row of their own, from their places.
+// A division has the sum of their population and lies where the largest is.
 func regionsOf(table *atlas.Table) map[string][]sense {
 	type division struct{ total, largest, most int }
 	all := make([]division, table.Regions())
-	var order []int // the divisions as their first places come
+	var order []int // the divisions in the order of their first places
 	for i := range table.Len() {
 		r := table.Row(i)
 		if r.Rank < atlas.Capital || r.Cell == 0 {
@@ -215,7 +215,7 @@ func handWeight(kind senseKind, p atlas.Place) float64 {
 	return w + 0.7 + people(p.Population)
 }
 
-// target is the most populous place of that name there; admin "" is a country.
+// target returns the most populous place with that name there; admin "" is a country.
 func (g *Gazetteer) target(name, country, admin string) (atlas.Place, bool) {
 	var best atlas.Place
 	found := false
@@ -231,8 +231,8 @@ func (g *Gazetteer) target(name, country, admin string) (atlas.Place, bool) {
 	return best, found
 }
 
-// better prefers the row of a place to show, of several rows of one name in one
-// division: a town to the municipality around it, then the bigger one.
+// better reports whether to show row a rather than row b for one name in one division. A town
+// is better than the municipality around it; otherwise the bigger one is better.
 func better(a, b atlas.Place) bool {
 	if a.Located != b.Located {
 		return a.Located
@@ -245,8 +245,8 @@ func better(a, b atlas.Place) bool {
 
 func people(n int) float64 { return math.Log10(float64(max(n, 300))) }
 
-// homeBonus makes Portugal likelier than its size, since this crawl began
-// there: many of its towns have a larger namesake in Brazil or Spain.
+// homeBonus makes Portugal more likely than its size, because this crawl began there. Many of
+// its towns share their name with a larger one in Brazil or Spain.
 func homeBonus(country string) float64 {
 	if country == "PT" {
 		return 1.2
@@ -254,7 +254,7 @@ func homeBonus(country string) float64 {
 	return 0
 }
 
-// senses lists what a name, as it was typed, may mean.
+// senses lists the possible meanings of a name as typed.
 func (g *Gazetteer) senses(name string) []sense {
 	folded := atlas.Fold(name)
 	out := append([]sense(nil), g.hand[folded]...)
@@ -300,15 +300,15 @@ func (g *Gazetteer) senses(name string) []sense {
 	return out
 }
 
-// A name in another language is ten times less likely to be meant; one without
-// the accents that were typed, a hundred times.
+// A name in another language is ten times less likely to be meant. A name without the accents
+// that were typed is a hundred times less likely.
 const (
 	aliasMalus  = 1.0
 	accentMalus = 2.0
 )
 
-// describe gives a part of a town in hand.tsv the row that the table has for it:
-// that knows how it is written and where it lies.
+// describe gives a part of a town in hand.tsv the table's row for it. The row has the spelling
+// and the location.
 func describe(hand []sense, s sense) bool {
 	if s.place.Rank < atlas.Capital || !s.place.Located || s.alias {
 		return false
@@ -317,7 +317,8 @@ func describe(hand []sense, s sense) bool {
 		o := &hand[i]
 		if o.kind == sensePart && o.place.Country == s.place.Country && o.place.Admin1 == s.place.Admin1 &&
 			(o.place.Admin2 == "" || o.place.Admin2 == s.place.Admin2) {
-			// Not so well known that it counts in small letters in the middle of a sentence.
+			// The weight stays lower, so that it does not count in small letters within a
+			// sentence.
 			o.place, o.kind, o.weight = s.place, s.kind, max(o.weight-0.1, s.weight)
 			return true
 		}
@@ -325,8 +326,8 @@ func describe(hand []sense, s sense) bool {
 	return false
 }
 
-// merge joins the rows of one name in one division (a town, the municipality
-// and the district called like it): they are no ambiguity.
+// merge joins the rows of one name in one division (a town, and the municipality and the
+// district with its name). They are not ambiguous.
 func merge(out []sense, s sense) bool {
 	if s.kind == senseCountry {
 		return false

@@ -13,43 +13,46 @@ import (
 	"github.com/echo-node/echo-node/partition/geo/atlas"
 )
 
-// Facts are what is known of a site, an instance or an account when it is to be
-// placed. Every field may be empty; what is over a cap is not looked at.
+// Facts are what is known of a site, an instance or an account that must be placed. Every field
+// may be empty. What exceeds a limit is ignored.
 type Facts struct {
 	Unit partition.Unit `json:"unit"`
 	Host string         `json:"host,omitempty"` // of a site or an instance
 	// geo metadata, addresses, the location field of a profile
-	Declared []string                `json:"declared,omitempty"`
-	Language string                  `json:"language,omitempty"` // BCP 47
-	TimeZone string                  `json:"time_zone,omitempty"`
-	Title    string                  `json:"title,omitempty"`
-	Text     string                  `json:"text,omitempty"`
-	Linkers  map[partition.Slice]int `json:"linkers,omitempty"` // geo slices of placed units that link to it
-	Now      partition.Slice         `json:"now,omitempty"`     // where it is placed, 0 = nowhere yet
+	Declared []string `json:"declared,omitempty"`
+	Language string   `json:"language,omitempty"` // BCP 47
+	TimeZone string   `json:"time_zone,omitempty"`
+	Title    string   `json:"title,omitempty"`
+	Text     string   `json:"text,omitempty"`
+	// geo slices of placed units that link to it
+	Linkers map[partition.Slice]int `json:"linkers,omitempty"`
+	// where it is placed, 0 = nowhere yet
+	Now partition.Slice `json:"now,omitempty"`
 }
 
-// Evidence is one thing that speaks for a place.
+// Evidence is one fact that supports a place.
 type Evidence struct {
 	Kind    string  `json:"kind"`           // tld, declared, zone, language, title, text or links
-	Text    string  `json:"text"`           // as it was found, at most maxShown bytes
-	Place   string  `json:"place"`          // what it points to
+	Text    string  `json:"text"`           // the original text, at most maxShown bytes
+	Place   string  `json:"place"`          // the place that it indicates
 	Country string  `json:"country"`        // ISO code
-	Cell    string  `json:"cell,omitempty"` // token; "" when it tells a country only
+	Cell    string  `json:"cell,omitempty"` // token; "" when it indicates only a country
 	Weight  float64 `json:"weight"`
 }
 
-// Judgement is where Facts put a unit, and why.
+// Judgement says where Facts put a unit, and why.
 type Judgement struct {
 	Slice   partition.Slice `json:"slice"`   // 0: unknown, it stays in its hash slice
 	Place   string          `json:"place"`   // name of the place or the country
 	Country string          `json:"country"` // ISO code
-	// only the country is known: one of its cells was drawn by the unit's name, as people live
+	// only the country is known; one of its cells was drawn by the unit's name, weighted by
+	// population
 	Spread     bool       `json:"spread"`
 	Confidence float64    `json:"confidence"`
 	Evidence   []Evidence `json:"evidence"` // strongest first
 }
 
-// The caps of Facts, by name.
+// The limits of Facts, by name.
 const (
 	MaxDeclared  = 16       // of Facts.Declared
 	MaxLinkers   = 4096     // of Facts.Linkers
@@ -58,9 +61,9 @@ const (
 	maxShown     = 120      // bytes of Evidence.Text
 )
 
-// The weights. A unit needs leastCountry for a country and leastPlace for a
-// place in it; so a country's domain is enough for the country, a language alone
-// is not, and one name in a text is not enough for a place while a declared one is.
+// The weights. A unit needs leastCountry for a country and leastPlace for a place in it. So a
+// country's domain is enough for the country, and a language alone is not. One name in a text
+// is not enough for a place, but a declared one is.
 const (
 	weightCoordinates = 4.0 // declared, times confidence
 	weightDeclared    = 3.0 // declared, times confidence
@@ -70,7 +73,7 @@ const (
 	weightTitle       = 0.8 // times confidence
 	weightText        = 0.4 // each name, times confidence
 	mostText          = 1.5 // of all names in a text for one cell
-	mostLinks         = 2.0 // of all that link
+	mostLinks         = 2.0 // of all links
 	enoughLinks       = 8   // linkers for mostLinks
 	weightRegional    = 0.8 // a language with its region, pt-PT
 	weightLanguage    = 0.7 // a language of one country, da
@@ -78,38 +81,35 @@ const (
 	leastCountry = 1.0
 	leastPlace   = 1.0
 	leastLead    = 1.5  // of the first over the second
-	neighbours   = 60.0 // km: evidence for cells so near adds up
-	// Moving costs a hand-over: a placed unit stays until the new place has that
-	// many times the weight of the old one, and stayBonus more.
+	neighbours   = 60.0 // km: evidence for cells this near is added up
+	// Moving costs a hand-over. A placed unit moves only when the new place has more than
+	// stayFactor times the weight of the old one plus stayBonus.
 	stayFactor = 1.5
 	stayBonus  = 1.0
 )
 
-// Judge places units by evidence. It is pure, immutable and safe for concurrent
-// use.
+// Judge places units by evidence. It is pure, immutable and safe for concurrent use.
 type Judge struct {
 	g         *Gazetteer
 	level     int
 	slices    []partition.Slice
 	countries map[string]*homeland
-	cellOf    map[partition.Slice]string // the country that most of its people live in
+	cellOf    map[partition.Slice]string // the country in which most of the cell's people live
 }
 
-// homeland is the cells of one country, with how many people live up to and
-// with each.
+// homeland has the cells of one country, with the population up to and including each cell.
 type homeland struct {
 	name  string
 	cells []partition.Slice
 	sums  []int
 }
 
-// NewJudge judges for a swarm whose geo slices have that level, at most
-// atlas.FinestCell.
+// NewJudge returns a Judge for a swarm with geo slices of that level, at most atlas.FinestCell.
 func NewJudge(g *Gazetteer, level int) *Judge {
 	j := &Judge{g: g, level: level, slices: g.Slices(level), countries: map[string]*homeland{},
 		cellOf: make(map[partition.Slice]string, 1<<14)}
 	most := make(map[partition.Slice]int, 1<<14)
-	var all []peopled // of the country that the places at hand are in
+	var all []peopled // of the country of the rows being read
 	country := ""
 	for i := range g.table.Len() {
 		r := g.table.Row(i)
@@ -131,8 +131,8 @@ type peopled struct {
 	people int
 }
 
-// settle makes the homeland of a country of its places, and its cells those of
-// the country if nobody has more people there; most has how many each has.
+// settle makes the homeland of a country from its places. A cell belongs to the country if no
+// other country has more people in it; most has the largest number so far.
 func (j *Judge) settle(country string, places []peopled, most map[partition.Slice]int) {
 	if len(places) == 0 {
 		return
@@ -157,35 +157,35 @@ func (j *Judge) settle(country string, places []peopled, most map[partition.Slic
 	j.countries[country] = h
 }
 
-// Slices are the geo slices of the swarm, in order. Do not modify.
+// Slices returns the geo slices of the swarm, in order. Do not modify.
 func (j *Judge) Slices() []partition.Slice { return j.slices }
 
-// At is the geo slice of a point.
+// At returns the geo slice of a point.
 func (j *Judge) At(p partition.Point) partition.Slice { return SliceAt(j.slices, p, j.level) }
 
-// Has says whether s is one of the geo slices.
+// Has reports whether s is one of the geo slices.
 func (j *Judge) Has(s partition.Slice) bool {
 	_, ok := slices.BinarySearch(j.slices, s)
 	return ok
 }
 
-// draw is a cell of the country by the unit's name: where many people live,
-// many units without a better place go.
+// draw returns a cell of the country, chosen by the unit's name. The more people live in a
+// cell, the more units without a better place go there.
 func (h *homeland) draw(u partition.Unit) partition.Slice {
 	n := int(xxhash.Sum64String("echo-node spread 1\n"+string(u)) % uint64(h.sums[len(h.sums)-1]))
 	i, _ := slices.BinarySearch(h.sums, n+1)
 	return h.cells[i]
 }
 
-// vote is Evidence as it is counted.
+// vote is Evidence with its cell, for counting.
 type vote struct {
 	Evidence
 	cell partition.Slice // 0: the country only
 }
 
-// Place weighs what is known of a unit. It never fails: what it cannot tell is
-// unknown. A unit that is placed already stays where it is unless another place
-// is clearly better, and is never un-placed.
+// Place weighs what is known of a unit. It never fails: if it cannot decide, the place is
+// unknown. A unit that is placed already stays where it is unless another place is clearly
+// better. It never becomes unplaced.
 func (j *Judge) Place(f Facts) Judgement {
 	votes := j.votes(f)
 	out := Judgement{Evidence: make([]Evidence, len(votes))}
@@ -220,7 +220,7 @@ func (j *Judge) Place(f Facts) Judgement {
 	return out
 }
 
-// stay is a judgement that nothing can be told: what is placed stays.
+// stay returns a judgement without a decision: what is placed stays.
 func (j *Judge) stay(out Judgement, now partition.Slice) Judgement {
 	out.Slice, out.Country = now, j.cellOf[now]
 	if h := j.countries[out.Country]; now != 0 && h != nil {
@@ -238,7 +238,7 @@ func countryWeight(votes []vote, country string) (sum float64) {
 	return sum
 }
 
-// country is the one that most speaks for, and how much speaks for the next.
+// country returns the country with the most weight, its weight, and the weight of the next.
 func (j *Judge) country(votes []vote) (best string, first, second float64) {
 	sums := map[string]float64{}
 	for _, v := range votes {
@@ -257,7 +257,7 @@ func (j *Judge) country(votes []vote) (best string, first, second float64) {
 	return best, first, second
 }
 
-// near is how much speaks for a cell, its neighbourhood counted.
+// near returns the weight for a cell, including its neighbourhood.
 func (j *Judge) near(votes []vote, cell partition.Slice) (sum float64) {
 	if cell == 0 {
 		return 0
@@ -270,8 +270,8 @@ func (j *Judge) near(votes []vote, cell partition.Slice) (sum float64) {
 	return sum
 }
 
-// cell is the cell of country that most speaks for, and how much speaks for
-// the next that is not its neighbour.
+// cell returns the cell of country with the most weight, its weight, and the weight of the next
+// cell that is not its neighbour.
 func (j *Judge) cell(votes []vote, country string) (best partition.Slice, name string, first, second float64) {
 	type candidate struct {
 		cell   partition.Slice
@@ -305,7 +305,7 @@ func (j *Judge) cell(votes []vote, country string) (best partition.Slice, name s
 	return all[0].cell, all[0].name, all[0].weight, second
 }
 
-// apart is the distance of two cells' centres in km.
+// apart returns the distance of two cells' centres in km.
 func apart(a, b partition.Slice) float64 {
 	return 6371 * s2.CellID(a).LatLng().Distance(s2.CellID(b).LatLng()).Radians()
 }

@@ -85,7 +85,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// What is drawn within a country follows where its people live.
+// The cells drawn within a country follow its population.
 func TestSpread(t *testing.T) {
 	j := judge(t)
 	n := map[partition.Slice]int{}
@@ -127,8 +127,8 @@ func checkJudgement(t interface{ Fatalf(string, ...any) }, j *Judge, f Facts) {
 	}
 }
 
-// Whatever the facts: a slice of the swarm or none, shown evidence, and the
-// same facts do not move what they have placed.
+// For any facts the result is a slice of the swarm or none, with shown evidence. The same facts
+// do not move a unit that they have placed.
 func TestPlaceProperties(t *testing.T) {
 	j := judge(t)
 	texts := rapid.SampledFrom([]string{"", "Lisboa", "Porto, Portugal", "Paris", "Lagos", "38.7,-9.1", "-40.1,-120.2",

@@ -15,11 +15,11 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// world draws points where people live.
+// world draws points by population.
 type world struct {
 	g      *Gazetteer
 	places []atlas.Place
-	sums   []int // of the populations up to and with the place
+	sums   []int // of the populations up to and including the place
 	rand   *rand.Rand
 }
 
@@ -55,10 +55,10 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// 64 peers and 6,000 sites both placed by population: once the load steps have
-// settled, no peer has twice the mean; in the same run a site is ten times
-// nearer to its owner than to its owner by plain hash, and within three times
-// the distance to the nearest peer; and a leave moves only the leaver's slices.
+// 64 peers and 6,000 sites, both placed by population. Once the load steps have settled, no
+// peer has twice the mean. In the same run a site is ten times nearer to its owner than to its
+// owner by plain hash, and within three times the distance to the nearest peer. When a member
+// leaves, only its slices move.
 func TestLocality(t *testing.T) {
 	g := open(t)
 	seeds := uint64(3)
@@ -101,7 +101,7 @@ func TestLocality(t *testing.T) {
 	}
 }
 
-// peers are members where people live, and where they are.
+// peers returns members placed by population, and their places.
 func (w *world) peers(n int) ([]partition.Member, map[string]partition.Point) {
 	members, at := make([]partition.Member, n), map[string]partition.Point{}
 	for i := range members {
@@ -120,9 +120,9 @@ func (w *world) nearest(p partition.Point, at map[string]partition.Point) float6
 	return least
 }
 
-// leaveMoves checks that a leave changes the leaver's slices and no other, and
-// that in those the others keep their order: nobody but the leaver gives up a
-// slice. The member comes back.
+// leaveMoves checks that a leave changes only the leaving member's slices, and that the other
+// replicas keep their order there: only the leaving member gives up slices. Then the member
+// comes back.
 func leaveMoves(t *testing.T, table *partition.Table, members []partition.Member, leaver int) {
 	t.Helper()
 	id := members[leaver].ID
@@ -152,10 +152,9 @@ func leaveMoves(t *testing.T, table *partition.Table, members []partition.Member
 	table.Update(partition.NewView(members))
 }
 
-// settle lets every peer run its own load step controller on its share of what
-// is in slice, all of them busy, until none moves any more; it returns the
-// largest load as a multiple of the mean and how many rounds of LoadPatience
-// that took.
+// settle runs each peer's own load step controller until none changes any more. The load of a
+// peer is its share of the entries in slice, and all peers are busy. settle returns the largest
+// load as a multiple of the mean, and how many rounds of LoadPatience it took.
 func settle(t *testing.T, table *partition.Table, members []partition.Member, slice []partition.Slice) (peak float64,
 	rounds int) {
 	t.Helper()

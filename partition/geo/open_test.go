@@ -2,8 +2,8 @@ package geo
 
 import "testing"
 
-// BenchmarkRestart is what a restarted peer of a geographic swarm does before it
-// can place anything.
+// BenchmarkRestart does what a restarted peer of a geographic swarm does before it can place
+// anything.
 func BenchmarkRestart(b *testing.B) {
 	b.ReportAllocs()
 	for range b.N {

@@ -8,11 +8,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// plain is a text in the letters that names are written with: full-width,
-// circled, mathematical, superscript and small capital letters become plain ones
-// (NFKC, Unicode Standard Annex 15, and what that leaves out), what cannot be
-// seen goes, invalid UTF-8 becomes a space. It keeps accents and case, and
-// plain(plain(s)) is plain(s).
+// plain returns a text in the letters in which names are written. Full-width, circled,
+// mathematical, superscript and small capital letters become plain ones (NFKC, Unicode Standard
+// Annex 15, and letters that NFKC keeps). Invisible characters are removed, and invalid UTF-8
+// becomes a space. plain keeps accents and case, and plain(plain(s)) is plain(s).
 func plain(s string) string {
 	if asciiOnly(s) {
 		return s
@@ -30,14 +29,14 @@ func asciiOnly(s string) bool {
 	return true
 }
 
-// smallCapitals are the letters that look like capitals and that NFKC keeps, in
-// the order of the letters they stand for, which plainLetters has.
+// smallCapitals are the letters that look like capitals and that NFKC keeps. plainLetters has
+// the plain letters in the same order.
 const (
 	smallCapitals = "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢ"
 	plainLetters  = "abcdefghijklmnopqrstuvwyz"
 )
 
-// plainLetter is one letter of plain; below 0: none.
+// plainLetter returns one letter of plain; below 0: none.
 func plainLetter(r rune) rune {
 	switch {
 	case r < 0x80:
@@ -52,7 +51,7 @@ func plainLetter(r rune) rune {
 		return 'A' + r - 0x1F150
 	case r >= 0x1F170 && r <= 0x1F189: // negative squared
 		return 'A' + r - 0x1F170
-	case r >= 0xE0020 && r <= 0xE007F: // tags, which flags of countries in a country are made of
+	case r >= 0xE0020 && r <= 0xE007F: // tags, used in flags of countries within a country
 		return r
 	case unicode.Is(unicode.Cf, r), r >= 0xFE00 && r <= 0xFE0F: // joiners and variation selectors
 		return -1

@@ -35,9 +35,9 @@ func readProfiles(t *testing.T, name string) (out []profile) {
 	return out
 }
 
-// The lists of profile locations: at least 95 % in the right first division, at
-// most 2 % in a wrong one or country rather than unknown, in each list. The
-// hold-out was written after the rules and names were finished.
+// The lists of profile locations. In each list at least 95 % must be in the right first
+// division. At most 2 % may be in a wrong division or country rather than unknown. The hold-out
+// list was written after the rules and names were finished.
 func TestProfiles(t *testing.T) {
 	g := open(t)
 	for _, list := range []struct {
@@ -56,8 +56,8 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// judgeProfile counts one line. A country alone for a text that names a place in
-// it is unknown, not wrong; a country for a text that names none is wrong.
+// judgeProfile counts one line. If the result is only a country, and the text names a place in
+// it, that counts as unknown, not as wrong. If the text names none, the country is wrong.
 func judgeProfile(t *testing.T, g *Gazetteer, p profile) (n tally) {
 	country, admin1 := "-", "-"
 	r := g.Resolve(p.text, Hints{})
@@ -90,7 +90,7 @@ func judgeProfile(t *testing.T, g *Gazetteer, p profile) (n tally) {
 	return n
 }
 
-// plain is idempotent on anything, and gives valid UTF-8.
+// plain is idempotent on any input, and returns valid UTF-8.
 func TestPlain(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "Lisboa": "Lisboa", "𝓛𝓲𝓼𝓫𝓸𝓪": "Lisboa", "ʟɪꜱʙᴏᴀ": "lisboa", "ⓛⓘⓢⓑⓞⓐ": "lisboa", "🅻🅸🆂🅱🅾🅰": "LISBOA",
@@ -123,7 +123,7 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// Coordinates as people and programs write them, and numbers that are none.
+// Coordinates as people and programs write them, and numbers that are no coordinates.
 func TestFindCoordinates(t *testing.T) {
 	for in, want := range map[string][2]float64{
 		"iPhone: 38.7369,-9.1427": {38.7369, -9.1427}, "ÜT: 41.15, -8.61": {41.15, -8.61},
@@ -146,8 +146,7 @@ func TestFindCoordinates(t *testing.T) {
 	}
 }
 
-// What is longer than MaxText costs no more than what is not, whatever it is made
-// of.
+// A text longer than MaxText costs no more than a text of that length, whatever its content.
 func TestLongTexts(t *testing.T) {
 	g := open(t)
 	for _, piece := range []string{"a ", "Santa ", "Lisboa, ", "S. ", "\ufdfa", "e\u0301", "🇵🇹", "ʟ", "1.5,", "🏴",
@@ -167,8 +166,8 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// A time zone is weak evidence: it decides between namesakes, and nothing that the
-// text says itself.
+// A time zone is weak evidence: it decides between places with one name, but does not override
+// the text.
 func TestZoneHints(t *testing.T) {
 	g := open(t)
 	for _, c := range []struct{ text, zone, country string }{
@@ -186,7 +185,7 @@ func TestZoneHints(t *testing.T) {
 	}
 }
 
-// BenchmarkResolveWorst is a text that is nothing but names of many towns each.
+// BenchmarkResolveWorst resolves a text of names that each belong to many towns.
 func BenchmarkResolveWorst(b *testing.B) {
 	g := open(b)
 	text := strings.Repeat("Leon,", 1<<20)

@@ -6,8 +6,7 @@ import (
 	"unicode"
 )
 
-// Hints are what else is known of who wrote the text. The zero Hints know
-// nothing.
+// Hints are what else is known of the text's author. The zero Hints know nothing.
 type Hints struct {
 	Country  string // ISO code of a likely country, "" unknown
 	Language string // BCP 47, "" unknown
@@ -26,29 +25,30 @@ type Place struct {
 	Population int     `json:"population,omitempty"`
 }
 
-// Candidate is one reading of a text.
+// Candidate is one interpretation of a text.
 type Candidate struct {
 	Place      Place   `json:"place"`
-	Confidence float64 `json:"confidence"` // 0 to 1; those of one text add up to at most 1
+	Confidence float64 `json:"confidence"` // 0 to 1; the sum for one text is at most 1
 }
 
-// Resolution is what a text points to.
+// Resolution is the place that a text indicates.
 type Resolution struct {
-	Place      *Place      `json:"place"` // nil: unknown
-	Confidence float64     `json:"confidence"`
-	Candidates []Candidate `json:"candidates"` // likeliest first, at most MaxCandidates; also when unknown
-	Evidence   string      `json:"evidence"`   // name, coordinates, flag, zone or ""
+	Place      *Place  `json:"place"` // nil: unknown
+	Confidence float64 `json:"confidence"`
+	// likeliest first, at most MaxCandidates; also when unknown
+	Candidates []Candidate `json:"candidates"`
+	Evidence   string      `json:"evidence"` // name, coordinates, flag, zone or ""
 }
 
 // MaxCandidates is the length of the longest list of candidates.
 const MaxCandidates = 5
 
-// MaxNames is how many names of a text are weighed against each other, and how
-// many flags: each sense of one with each of the others. The first ones count.
+// MaxNames is how many names of a text, and how many flags, are weighed against each other. The
+// cost is each sense of one with each sense of the others. The first ones count.
 const MaxNames = 12
 
-// leastConfidence is what a reading needs to be given out as the place: it is
-// likelier than all others together.
+// leastConfidence is the confidence at which an interpretation becomes the place: it is more
+// likely than all others together.
 const leastConfidence = 0.5
 
 // span is a name in the text.
@@ -59,13 +59,13 @@ type span struct {
 	segment int
 	role    int  // above 0: lives there; below: comes from there
 	words   int  // of the name
-	whole   bool // nothing else stands in its segment
+	whole   bool // nothing else is in its segment
 	flag    bool
 }
 
 func (s *span) sense() sense { return s.senses[s.best] }
 
-// Resolve reads text. It never fails: what it cannot read is unknown.
+// Resolve interprets s. It never fails: what it cannot interpret is unknown.
 func (g *Gazetteer) Resolve(s string, hints Hints) Resolution {
 	if lat, lon, ok := findCoordinates(s); ok {
 		return g.nearest(lat, lon)
@@ -82,10 +82,9 @@ func (g *Gazetteer) Resolve(s string, hints Hints) Resolution {
 	return g.choose(spans, unread, hints)
 }
 
-// spans finds the names in a text, longest first, and counts the words that
-// tell nothing.
+// spans finds the names in a text, longest first, and counts the words without information.
 func (g *Gazetteer) spans(t text) (out []span, unread int) {
-	unreal := map[string]bool{} // countries that a place of fiction in the text lies in
+	unreal := map[string]bool{} // countries with a fictional place in the text
 	for i, seg := range t.segments {
 		found, rest := g.segmentSpans(seg, i, unreal)
 		out = append(out, found...)
@@ -107,8 +106,8 @@ func (g *Gazetteer) spans(t text) (out []span, unread int) {
 	return slices.DeleteFunc(out, func(s span) bool { return len(s.senses) == 0 }), unread
 }
 
-// flagSpan is what a flag says: where they are, when a word before it or an
-// arrow says so.
+// flagSpan returns the meaning of a flag. A word or an arrow before it can say that the person
+// is there.
 func (g *Gazetteer) flagSpan(f flag) (span, bool) {
 	s := span{segment: -1, flag: true}
 	if area := map[string]string{"gbeng": "england", "gbsct": "scotland", "gbwls": "wales"}[f.code]; area != "" {
@@ -125,14 +124,14 @@ func (g *Gazetteer) flagSpan(f flag) (span, bool) {
 	return s, len(s.senses) > 0
 }
 
-// hit is a name found in a segment, from its word from up to the word before to.
+// hit is a name found in a segment, from word from up to, not including, word to.
 type hit struct {
 	from, to int
 	senses   []sense
 }
 
-// hits finds the names in a segment. It counts the words that tell nothing, and
-// those of them that are known never to be a name.
+// hits finds the names in a segment. It counts the words without information, and among them
+// those that are never a name.
 func (g *Gazetteer) hits(words []word) (out []hit, unread, noise int) {
 	for i := 0; i < len(words); {
 		n, senses := g.longest(words[i:], i == 0)
@@ -190,8 +189,8 @@ func (g *Gazetteer) segmentSpans(seg segment, number int, unreal map[string]bool
 	return out, unread
 }
 
-// longest is the longest name that begins at the first word; all says that the
-// words are a whole segment.
+// longest returns the longest name that begins at the first word. all says that the words are a
+// whole segment.
 func (g *Gazetteer) longest(words []word, all bool) (int, []sense) {
 	const most = 7
 	for n := min(most, len(words)); n > 0; n-- {
@@ -215,9 +214,8 @@ func (g *Gazetteer) longest(words []word, all bool) (int, []sense) {
 	return 0, nil
 }
 
-// otherwise reads a name that is not known as it stands. Only what is alone
-// between separators is read as a short form: in a sentence P. Ferreira is a
-// person.
+// otherwise interprets a name that is not known in its given form. It treats only a name alone
+// between separators as a short form: in a sentence P. Ferreira is a person.
 func (g *Gazetteer) otherwise(words []word, whole bool) []sense {
 	for _, other := range variants(words) {
 		if senses := g.senses(other); len(senses) > 0 {
@@ -241,8 +239,8 @@ func join(words []word, form func(word) string) string {
 	return strings.Join(parts, " ")
 }
 
-// variants are other spellings of a name that is not known: Sto. and S. written
-// out, emphasis undone, digits that stand for letters.
+// variants returns other spellings of an unknown name: Sto. and S. written out, emphasis
+// removed, digits replaced by the letters they look like.
 func variants(words []word) []string {
 	var out []string
 	for _, long := range []map[string]string{
@@ -272,7 +270,7 @@ func variants(words []word) []string {
 	return out
 }
 
-// respelled are other spellings of one word: Portooo, barrrreiro, Lisb0a.
+// respelled returns other spellings of one word: Portooo, barrrreiro, Lisb0a.
 func respelled(folded string) (out []string) {
 	for _, s := range []string{shorten(folded, 1), shorten(folded, 2), letters(folded)} {
 		if s != folded && !slices.Contains(out, s) {
@@ -285,7 +283,7 @@ func respelled(folded string) (out []string) {
 	return out
 }
 
-// letters undoes digits that stand for letters, in a word that has more letters.
+// letters replaces digits that look like letters, in a word that has more letters than digits.
 func letters(s string) string {
 	count := 0
 	for _, r := range s {
@@ -299,19 +297,19 @@ func letters(s string) string {
 	return strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t").Replace(s)
 }
 
-// context is what stands around the words of a name in its segment.
+// context is what surrounds the words of a name in its segment.
 type context struct {
 	words         []word
-	whole         bool // nothing does
-	unread, noise int  // words that tell nothing, words that are never a name
-	lives, from   bool // the words before say that somebody lives there, comes from there
-	linked        bool // it goes on with "de" and another word: Rio de Moinhos is not Rio
+	whole         bool // nothing surrounds them
+	unread, noise int  // words without information, words that are never a name
+	lives, from   bool // the words before say that the person lives there, comes from there
+	linked        bool // it continues with "de" and another word: Rio de Moinhos is not Rio
 	common        bool // it is also an everyday word
 }
 
-// plausible says whether people who write these words may mean s. Small places
-// with everyday names are the trap: alone they count, inside a sentence only
-// when they look like a name.
+// plausible reports whether people who write these words may mean s. Small places with everyday
+// names are the difficulty. Alone they count; inside a sentence they count only when they look
+// like a name.
 func (c context) plausible(s sense) bool {
 	capital := unicode.IsUpper([]rune(c.words[0].raw)[0])
 	everyday := (c.common && s.kind != senseCountry || s.kind == sensePart) && !c.whole
@@ -339,13 +337,13 @@ func (c context) plausible(s sense) bool {
 	return true
 }
 
-// linked says that words go on with a name that began before them.
+// linked reports whether the words after a name continue it.
 func linked(after []word) bool {
 	return len(after) > 1 && strings.Contains(" de da do das dos ", " "+after[0].folded+" ")
 }
 
-// denied says that the words before or after a name say that it is not meant:
-// "Trafaria não", "não a dos EUA".
+// denied reports whether the words before or after a name say that it is not meant: "Trafaria
+// não", "não a dos EUA".
 func (g *Gazetteer) denied(before, after []word) bool {
 	not := func(w word) bool { return w.folded == "nao" || w.folded == "not" }
 	if len(after) > 0 && not(after[0]) && (len(after) == 1 || after[1].folded == "existe") {
@@ -362,7 +360,7 @@ func (g *Gazetteer) denied(before, after []word) bool {
 	return false
 }
 
-// role reads the words before a name.
+// role interprets the words before a name.
 func (g *Gazetteer) role(before []word) int {
 	role := 0
 	for i := len(before) - 1; i >= 0 && i >= len(before)-4; i-- {
@@ -382,7 +380,7 @@ func (g *Gazetteer) role(before []word) int {
 	return max(min(role, 3), -3)
 }
 
-// trailing reads the word after a name.
+// trailing interprets the word after a name.
 func trailing(after string) int {
 	switch after {
 	case "based", "resident", "atualmente", "actualmente", "currently":

@@ -29,7 +29,7 @@ func open(t testing.TB) *Gazetteer {
 	return g
 }
 
-// tally counts what came out right over a list.
+// tally counts the results over a list.
 type tally struct{ right, wrong, unknown, named, rightNone, none int }
 
 func (n *tally) add(o tally) {
@@ -47,8 +47,8 @@ func (n tally) report(t *testing.T, name string) {
 	}
 }
 
-// The lists of testdata: at least 95 % in the right first division, at most 2 %
-// in a wrong one, in each list.
+// The lists of testdata. In each list at least 95 % must be in the right first division, and at
+// most 2 % in a wrong one.
 func TestLocations(t *testing.T) {
 	g := open(t)
 	lists, err := filepath.Glob("testdata/locations*.txt")
@@ -164,8 +164,7 @@ func TestCoordinates(t *testing.T) {
 	}
 }
 
-// A hint can decide what is unknown without it, and evidence in the text
-// outweighs a hint.
+// A hint can decide what is unknown without it. Evidence in the text outweighs a hint.
 func TestHints(t *testing.T) {
 	g := open(t)
 	if r := g.Resolve("Lagos", Hints{}); r.Place != nil || len(r.Candidates) < 2 {
@@ -182,7 +181,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// An unknown shows its candidates, and none of it is certain.
+// An unknown result has candidates, and none of them is certain.
 func TestAmbiguous(t *testing.T) {
 	r := open(t).Resolve("Salamanca", Hints{})
 	if r.Place != nil || r.Confidence != 0 || len(r.Candidates) < 2 {
@@ -212,7 +211,7 @@ func TestTablesByHand(t *testing.T) {
 	}
 }
 
-// orEmpty is a Gazetteer with o's places and no names by hand.
+// orEmpty returns a Gazetteer with o's places and without hand.tsv.
 func (*Gazetteer) orEmpty(o *Gazetteer) *Gazetteer {
 	return &Gazetteer{table: o.table, hand: map[string][]sense{}, words: map[string]wordKind{}, countries: o.countries}
 }
@@ -292,7 +291,7 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// The bounds on memory that the package promises.
+// The memory limits that the package documents.
 func TestHeap(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -8,14 +8,14 @@ import (
 	"github.com/echo-node/echo-node/partition/geo/atlas"
 )
 
-// shortForms finds Portuguese names of several words by how people shorten
-// them: the small words left out (Ponte Lima), words cut to their first letter or
-// up to a dot (T. Vedras, Macedo de Cav.) or to the letters that one hears
-// (Marinha Gde), and all of it written as one word (#CaldasDaRainha). Names of
-// one word it finds by how people mistype them (Lisbao, Lisvoa).
+// shortForms finds Portuguese names of several words by the ways in which people shorten them.
+// People leave the small words out (Ponte Lima). They cut words to the first letter or end them
+// with a dot (T. Vedras, Macedo de Cav.), or keep only the letters that one hears (Marinha
+// Gde). They also write all as one word (#CaldasDaRainha). shortForms finds names of one word
+// by common typing errors (Lisbao, Lisvoa).
 type shortForms struct {
 	byWord map[string][]longName // a word of the name that is written out -> names
-	joined map[string]string     // without its spaces -> name
+	joined map[string]string     // name without its spaces -> name
 	single []string              // municipalities of one word, sorted
 }
 
@@ -27,11 +27,10 @@ type longName struct {
 	people int // who live there, or would mean it
 }
 
-// leastWritten is the length of a word that must be written out in a short form.
+// leastWritten is the smallest length of a word that must be written out in a short form.
 const leastWritten = 4
 
-// mostCut is the length of a word that is taken for the letters one hears of a
-// longer one.
+// mostCut is the largest length of a word that may be the audible letters of a longer one.
 const mostCut = 4
 
 func newShortForms(g *Gazetteer) *shortForms {
@@ -43,7 +42,7 @@ func newShortForms(g *Gazetteer) *shortForms {
 		if p := g.table.Place(i); p.Rank != atlas.Country {
 			n := p.Population
 			if p.Rank <= atlas.Municipality {
-				n = max(n, 10_000) // some have none in the table
+				n = max(n, 10_000) // some have no population in the table
 			}
 			name := atlas.Fold(p.Name)
 			f.add(name, p.Admin1, n)
@@ -62,7 +61,7 @@ func newShortForms(g *Gazetteer) *shortForms {
 			f.add(name, s.place.Admin1, n)
 		}
 	}
-	f.addSingle("lisboa") // which GeoNames calls Lisbon
+	f.addSingle("lisboa") // GeoNames calls it Lisbon
 	f.addSingle("algarve")
 	f.addSingle("alentejo")
 	f.addSingle("madeira")
@@ -72,8 +71,8 @@ func newShortForms(g *Gazetteer) *shortForms {
 	return f
 }
 
-// leastMistyped is the length of the names that are looked for under mistakes:
-// shorter ones are a letter from too many words.
+// leastMistyped is the smallest length of names that are matched with typing errors. Shorter
+// names are one letter away from too many words.
 const leastMistyped = 5
 
 func (f *shortForms) addSingle(name string) {
@@ -82,9 +81,8 @@ func (f *shortForms) addSingle(name string) {
 	}
 }
 
-// mistyped is the one name that s is with two letters exchanged; in a name of six
-// and more also with one left out, one too many, or one for another that sounds
-// like it.
+// mistyped returns the only name that equals s with two letters exchanged. In a name of six or
+// more letters, one letter may also be missing, extra, or replaced by one that sounds like it.
 func (f *shortForms) mistyped(s string) string {
 	found := ""
 	for _, name := range f.single {
@@ -98,7 +96,7 @@ func (f *shortForms) mistyped(s string) string {
 	return found
 }
 
-// slip says whether s is name with one mistake.
+// slip reports whether s is name with one mistake.
 func slip(s, name string) bool {
 	if len(s) < leastMistyped || len(s) > len(name)+1 || len(s)+1 < len(name) {
 		return false
@@ -139,15 +137,15 @@ func (f *shortForms) add(name, admin1 string, people int) {
 	}
 }
 
-// longWords are the words of a name without the small ones.
+// longWords returns the words of a name without the small ones.
 func longWords(words []string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(w string) bool {
 		return strings.Contains(" de da do das dos d e o a os as ao aos l el ", " "+w+" ")
 	})
 }
 
-// find is the name that words are short for, "" when there is none or when
-// another one in another first division is about as well known.
+// find returns the name for which words are short. It returns "" when there is none, or when
+// another name in another first division is about as well known.
 func (f *shortForms) find(words []word) string {
 	if len(words) == 1 {
 		if name := f.joined[words[0].folded]; name != "" {
@@ -194,8 +192,8 @@ func (n longName) shortenedTo(words []word) bool {
 	return true
 }
 
-// shortFor says whether w is a word, its first letter, some of its letters up to a
-// dot (Cav., St.), or some with the first and the last (Gde, Vzm).
+// shortFor reports whether w is a word, its first letter, some of its letters up to a dot
+// (Cav., St.), or some with the first and the last (Gde, Vzm).
 func shortFor(w word, full string) bool {
 	s := w.folded
 	switch {

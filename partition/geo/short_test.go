@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Short forms and mistakes, and everyday words that are near to a name.
+// Short forms and mistakes, and everyday words that are similar to a name.
 func TestShortForms(t *testing.T) {
 	g := open(t)
 	for in, want := range map[string]string{
@@ -26,7 +26,7 @@ func TestShortForms(t *testing.T) {
 	}
 }
 
-// What is found under a mistake is one mistake away.
+// A name found for a mistyped word is one mistake away.
 func TestSlip(t *testing.T) {
 	names := open(t).short().single
 	rapid.Check(t, func(t *rapid.T) {
@@ -42,7 +42,7 @@ func TestSlip(t *testing.T) {
 	})
 }
 
-// What the text denies is not where they are; what it says of something else is.
+// A place that the text denies is not where the person is. Words about something else count.
 func TestDenied(t *testing.T) {
 	g := open(t)
 	for text, want := range map[string]string{

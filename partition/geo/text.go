@@ -8,37 +8,36 @@ import (
 	"github.com/echo-node/echo-node/partition/geo/atlas"
 )
 
-// MaxText is the length in bytes of the longest text that is looked at; what
-// follows is ignored.
+// MaxText is the length in bytes of the longest text that is read. The rest is ignored.
 const MaxText = 512
 
-// text is a location field taken apart.
+// text is a location field split into its parts.
 type text struct {
 	segments []segment
 	flags    []flag
 }
 
-// segment is what stands between two separators.
+// segment is the text between two separators.
 type segment struct {
 	words []word
-	moved bool // an arrow stands before it
+	moved bool // an arrow is before it
 }
 
 type word struct {
 	raw    string
 	folded string
-	dot    bool // a dot stands after it
+	dot    bool // a dot follows it
 }
 
-// flag is one flag: of a country, by its ISO code, or of a part of one, by the
-// letters that its tags spell ("gbeng").
+// flag is one flag: of a country, by its ISO code, or of a part of a country, by the letters of
+// its tags ("gbeng").
 type flag struct {
 	code   string
-	before []word // the words that stand right before it
-	moved  bool   // an arrow stands before it
+	before []word // the words directly before it
+	moved  bool   // an arrow is before it
 }
 
-// splitter takes a text apart, one rune after the other.
+// splitter splits a text, one rune after the other.
 type splitter struct {
 	text
 	part   strings.Builder
@@ -48,8 +47,8 @@ type splitter struct {
 	tags   string // of a flag made of tags, "" none
 }
 
-// split takes a text apart. Emoji and punctuation that nobody puts into a name
-// separate; a dot, an apostrophe and a hyphen between letters do not.
+// split splits a text. Emoji, and punctuation that occurs in no name, separate. A dot, an
+// apostrophe and a hyphen between letters do not.
 func split(s string) text {
 	if len(s) > MaxText {
 		s = s[:MaxText]
@@ -85,7 +84,7 @@ func (t *splitter) next(r rune) {
 	}
 }
 
-// flagged takes r when it is a part of a flag.
+// flagged processes r if it is a part of a flag.
 func (t *splitter) flagged(r rune) bool {
 	const blackFlag, tagA, tagZ, tagEnd = 0x1F3F4, 0xE0061, 0xE007A, 0xE007F
 	switch {
@@ -173,7 +172,7 @@ func inWord(r rune) bool {
 // zone matches a name of the time zone database.
 var zone = regexp.MustCompile(`^(Europe|America|Africa|Asia|Atlantic|Australia|Indian|Pacific)/(?:[A-Za-z_]+/)?([A-Za-z_]+)$`)
 
-// findZone is the city that a time zone is named after.
+// findZone returns the city that a time zone is named after.
 func findZone(s string) (city string, ok bool) {
 	m := zone.FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil {
@@ -182,7 +181,7 @@ func findZone(s string) (city string, ok bool) {
 	return strings.ReplaceAll(m[2], "_", " "), true
 }
 
-// shorten undoes emphasis: three or more equal letters become keep.
+// shorten removes emphasis: three or more equal letters become keep letters.
 func shorten(s string, keep int) string {
 	runes := []rune(s)
 	var out []rune

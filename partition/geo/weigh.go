@@ -9,8 +9,7 @@ import (
 	"github.com/echo-node/echo-node/partition/geo/atlas"
 )
 
-// score weighs every sense of every span: people, hints, and what the other
-// spans say about where it lies.
+// score weighs every sense of every span by population, hints, and the other spans.
 func (g *Gazetteer) score(spans []span, hints Hints) {
 	zone := g.zoneOf(hints.TimeZone)
 	for i := range spans {
@@ -40,14 +39,13 @@ func (g *Gazetteer) score(spans []span, hints Hints) {
 	}
 }
 
-// lonely says that a sense needs another name beside it to count: a small
-// foreign place, or a common word.
+// lonely reports whether a sense counts only next to another name: a small foreign place.
 func lonely(a sense) bool {
 	return !a.hand && a.kind != senseCountry && homeBonus(a.place.Country) == 0 && a.kind == senseCity &&
 		people(a.place.Population) < 4.85
 }
 
-// unmistakable says that nothing else is called like s: Esch-sur-Alzette.
+// unmistakable reports that no other place has this name: Esch-sur-Alzette.
 func (s *span) unmistakable() bool {
 	const enough = 5_000
 	return s.words >= 3 && len(s.senses) == 1 && s.senses[0].place.Population >= enough
@@ -75,7 +73,7 @@ func hintBonus(country, zone string, hints Hints) float64 {
 	return bonus
 }
 
-// support is how much the best reading of another span says for (or against) a.
+// support returns how much the best interpretation of another span speaks for (or against) a.
 func support(a sense, others []sense) float64 {
 	best, country, same := 0.0, false, false
 	for _, o := range others {
@@ -109,7 +107,7 @@ func support(a sense, others []sense) float64 {
 	return best
 }
 
-// contains says whether a lies in o.
+// contains reports whether a lies in o.
 func contains(o, a sense) bool {
 	if o.place.Country != a.place.Country || a.kind == senseCountry {
 		return false
@@ -128,10 +126,10 @@ func contains(o, a sense) bool {
 	return name == atlas.Fold(a.place.Admin2) || name == atlas.Fold(a.place.Admin1)
 }
 
-// tidy drops what the rest of the text shows to be no place: a name that stands
-// for nothing, and a small or ambiguous one beside a clear one that it does not
-// lie near. Where people put "Santa Cruz, Torres Vedras" or "Vila Chã, Vila do
-// Conde" they mean a quarter of the latter that the gazetteer has not.
+// tidy drops spans that the rest of the text shows to be no place. This is a name with no
+// meaning, or a small or ambiguous name next to a clear one that it is not near. When people
+// write "Santa Cruz, Torres Vedras" or "Vila Chã, Vila do Conde", they mean a quarter of the
+// latter, which the gazetteer lacks.
 func tidy(spans []span) []span {
 	spans = slices.DeleteFunc(spans, func(s span) bool { return math.IsInf(s.scores[s.best], -1) || hollow(s, spans) })
 	var out []span
@@ -143,7 +141,7 @@ func tidy(spans []span) []span {
 	return out
 }
 
-// wellKnown is how many people live in a foreign town that everybody knows.
+// wellKnown is the population from which on everybody knows a foreign town.
 const wellKnown = 100_000
 
 func overshadows(o, s span) bool {
@@ -169,13 +167,13 @@ func overshadows(o, s span) bool {
 	return small || (s.ambiguous() && !o.ambiguous())
 }
 
-// shared says that a place of that name is in another country as well.
+// shared reports whether another country has a place with that name, too.
 func (s *span) shared() bool {
 	country := s.sense().place.Country
 	return slices.ContainsFunc(s.senses, func(a sense) bool { return a.place.Country != country })
 }
 
-// ambiguous says that another sense elsewhere is nearly as likely as the best.
+// ambiguous reports whether another sense elsewhere is nearly as likely as the best.
 func (s *span) ambiguous() bool {
 	best := s.sense().place
 	for i, a := range s.senses {
@@ -186,9 +184,8 @@ func (s *span) ambiguous() bool {
 	return false
 }
 
-// twoFaced says that a name alone is a foreign place to the world and a
-// municipality to the Portuguese (Lagos): unless a hint points to the former that
-// is unknown.
+// twoFaced reports whether a name alone means a foreign place to the world and a municipality
+// to the Portuguese (Lagos). Unless a hint supports the former, it is unknown.
 func (g *Gazetteer) twoFaced(s span, hints Hints, alone bool) bool {
 	if !alone || hintBonus(s.sense().place.Country, g.zoneOf(hints.TimeZone), hints) > 0 ||
 		homeBonus(s.sense().place.Country) > 0 || s.sense().kind == senseCountry {
@@ -197,8 +194,8 @@ func (g *Gazetteer) twoFaced(s span, hints Hints, alone bool) bool {
 	return slices.ContainsFunc(s.senses, func(a sense) bool { return a.home })
 }
 
-// choose takes the span that says most narrowly where the person lives, and
-// turns its scores into confidences.
+// choose selects the span that says most precisely where the person lives, and turns its scores
+// into confidences.
 func (g *Gazetteer) choose(spans []span, unread int, hints Hints) Resolution {
 	spans = tidy(spans)
 	if len(spans) == 0 {
@@ -236,8 +233,7 @@ func (g *Gazetteer) choose(spans []span, unread int, hints Hints) Resolution {
 	return g.resolution(spans[main], factor, evidence)
 }
 
-// prefer says whether a tells better than b, which stands before it, where the
-// person lives.
+// prefer reports whether a says better where the person lives than b, which comes before it.
 func prefer(a, b span) bool {
 	if country := a.sense().kind == senseCountry; country != (b.sense().kind == senseCountry) {
 		return !country
@@ -245,7 +241,7 @@ func prefer(a, b span) bool {
 	return a.role > b.role
 }
 
-// hollow says that a span is a common word that nothing supports.
+// hollow reports whether a span is a common word without support from another span.
 func hollow(s span, spans []span) bool {
 	a := s.sense()
 	if a.kind != senseWeak {
@@ -258,8 +254,8 @@ func hollow(s span, spans []span) bool {
 	})
 }
 
-// resolution makes confidences of the scores of a span: each sense as likely as
-// the number of people who would mean it.
+// resolution turns the scores of a span into confidences. Each sense is as likely as the number
+// of people who would mean it.
 func (g *Gazetteer) resolution(s span, factor float64, evidence string) Resolution {
 	order := make([]int, len(s.senses))
 	total := 0.0

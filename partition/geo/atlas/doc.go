@@ -1,12 +1,11 @@
-// Package atlas holds the table of places that partition/geo resolves names
-// with: its format, its reader and writer, and the table itself.
+// Package atlas has the table of places that partition/geo uses to resolve names: its format,
+// its reader and writer, and the table itself.
 //
-// The table lies in the program as it is read, so that opening it takes no time
-// and no memory: a peer that restarts has it at once, and the pages of it that
-// nobody asks for stay on the disk.
+// The table is embedded in the program in the form in which it is read. So opening it takes no
+// time and no memory. A peer that restarts has it at once, and its unused pages stay on disk.
 //
-// The table is derived from GeoNames (https://www.geonames.org), licensed under
-// CC BY 4.0; ATTRIBUTION.md beside it must stay with it. gazgen makes it.
+// The table is derived from GeoNames (https://www.geonames.org), licensed under CC BY 4.0;
+// ATTRIBUTION.md next to it must stay with it. gazgen makes the table.
 //
-// It does not interpret text; it only says which places bear a name.
+// The package does not interpret text. It only says which places have a name.
 package atlas

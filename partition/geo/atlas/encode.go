@@ -26,7 +26,7 @@ func Encode(w io.Writer, entries []Entry) error {
 // region is a first division.
 type region struct{ country, name string }
 
-// divisions numbers the first and second divisions in the order they come.
+// divisions numbers the first and second divisions in the order in which they occur.
 type divisions struct {
 	regions  []region
 	regionAt map[region]int
@@ -119,7 +119,7 @@ func encode(entries []Entry) ([]byte, error) {
 	return withHeader(w.Bytes(), len(d.regions), len(d.seconds), len(entries), len(names), blob.Len()), nil
 }
 
-// withHeader is columns with the header before them.
+// withHeader returns columns with the header before them.
 func withHeader(columns []byte, counts ...int) []byte {
 	var w writer
 	for _, n := range counts {
@@ -130,15 +130,15 @@ func withHeader(columns []byte, counts ...int) []byte {
 	return slices.Concat([]byte(magic), sum[:], w.Bytes())
 }
 
-// named says that a place bears a name with this hash.
+// named says that a place has a name with this hash.
 type named struct {
 	hash     uint64
 	place    uint32 // and aliasBit
 	spelling uint16
 }
 
-// namesOf is the names of all places in the order of the table, none twice for one
-// place; its main name counts before the same as another name.
+// namesOf returns the names of all places in the order of the table, without duplicates for one
+// place. The main name comes before an equal other name.
 func namesOf(entries []Entry) []named {
 	var out []named
 	add := func(s string, place uint32) {
@@ -175,14 +175,14 @@ func longitude(p Place) int {
 	return int(math.Round(p.Lon * 1000))
 }
 
-// rounded is a place with the coordinates that the table keeps.
+// rounded returns a place with the coordinates that the table stores.
 func rounded(p Place) Place {
 	p.Lat, p.Lon = float64(latitude(p))/1000, float64(longitude(p))/1000
 	return p
 }
 
-// cellOf is the upper half of the cell of a place: that of level FinestCell has
-// nothing below.
+// cellOf returns the upper half of the cell of a place. The lower half of a cell of level
+// FinestCell is zero.
 func cellOf(p Place) uint32 {
 	if !p.Located {
 		return 0

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Fold is the form in which names are compared: lower case, without accents,
-// letters and digits only, one space between words.
+// Fold returns the form in which names are compared: lower case, without accents, letters and
+// digits only, one space between words.
 func Fold(s string) string { return fold(s, false) }
 
-// Spell is Fold that keeps the accents: it tells Mação from Macao.
+// Spell is Fold but keeps the accents: it distinguishes Mação from Macao.
 func Spell(s string) string { return norm.NFC.String(fold(s, true)) }
 
 func fold(s string, accents bool) string {

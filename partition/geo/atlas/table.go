@@ -10,7 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Rank is what a place is in its country.
+// Rank is the administrative rank of a place in its country.
 type Rank uint8
 
 // The ranks. The numbers are in the table; never renumber.
@@ -46,9 +46,8 @@ type Entry struct {
 // ErrTable is wrapped by the errors of a table that cannot be read.
 var ErrTable = errors.New("not a table of places")
 
-// The format is made to be read where it lies: columns of numbers of one width,
-// little endian, and one text that names are cut out of. Opening it costs
-// nothing, and what nobody asks for is never brought into memory.
+// The format can be read in place: columns of numbers of one width, little endian, and one text
+// with all names. Opening a table costs nothing, and unused parts are never loaded into memory.
 //
 //	magic    "echo-node gazetteer 2\n"
 //	digest   SHA-256 of all that follows it (32 bytes)
@@ -56,8 +55,8 @@ var ErrTable = errors.New("not a table of places")
 //	columns  in the order of type layout, without gaps
 //	text     names of regions, of second divisions, of places
 //
-// Where a name ends is a column; it begins where the one before ends. The columns
-// of names are sorted by hash, then place.
+// A column has the end of each name; a name begins where the previous one ends. The columns of
+// names are sorted by hash, then place.
 const (
 	magic      = "echo-node gazetteer 2\n"
 	headerSize = len(magic) + sha256.Size + 5*4
@@ -65,13 +64,13 @@ const (
 	maxText    = 512
 	maxBlob    = 64 << 20
 	nowhere    = 99999   // latitude of a place without coordinates
-	aliasBit   = 1 << 31 // of a name's place: it is not the main name
+	aliasBit   = 1 << 31 // in a name's place: it is not the main name
 )
 
 // FinestCell is the level of the S2 cells that the table has.
 const FinestCell = 14
 
-// layout is where the columns of a table begin.
+// layout says where the columns of a table begin.
 type layout struct {
 	regions, seconds, places, names, blob int // counts
 
@@ -86,7 +85,7 @@ type layout struct {
 	cell          int // 4: the upper half of the cell of level FinestCell, 0 when not located
 	nameEnd       int // 4
 	hash          int // 8: of a folded name
-	place         int // 4: that bears it, and aliasBit
+	place         int // 4: the place with this name, and aliasBit
 	spelling      int // 2: of the hash of the name with its accents
 	text          int
 	size          int
@@ -129,8 +128,8 @@ type Table struct {
 //go:embed places.gaz
 var embedded string
 
-// Open is the embedded table. It reads nothing but the header: the tests have
-// checked the rest.
+// Open returns the embedded table. It reads only the header, because the tests have checked the
+// rest.
 func Open() (*Table, error) { return open(embedded) }
 
 // Decode reads what Encode writes, and checks all of it.
@@ -171,7 +170,7 @@ func open(data string) (*Table, error) {
 	return t, nil
 }
 
-// last is the last number of a column of ends, 0 when it is empty.
+// last returns the last number of a column of ends, or 0 when the column is empty.
 func (t *Table) last(column, count int) int {
 	if count == 0 {
 		return 0
@@ -179,7 +178,8 @@ func (t *Table) last(column, count int) int {
 	return int(u32(t.data, column+4*(count-1)))
 }
 
-// check reads all of a table for what would make an accessor panic or lie.
+// check reads a whole table. It looks for what would make a method panic or return a wrong
+// result.
 func (t *Table) check() error {
 	fault := func(what string, i int) error { return fmt.Errorf("%w: %s %d", ErrTable, what, i) }
 	if sum := sha256.Sum256([]byte(t.data[len(magic)+sha256.Size:])); string(sum[:]) != t.Sum() {
@@ -220,23 +220,23 @@ func (t *Table) check() error {
 	return nil
 }
 
-// Sum is the digest that stands in the table: 32 bytes.
+// Sum returns the digest in the table: 32 bytes.
 func (t *Table) Sum() string { return t.data[len(magic) : len(magic)+sha256.Size] }
 
-// Len is the number of places. Those of one country stand together, and in it
+// Len returns the number of places. Places of one country are adjacent, and within a country
 // those of one region.
 func (t *Table) Len() int { return t.places }
 
-// Regions is the number of first divisions. The places that are in none have one
-// without a name in each country.
+// Regions returns the number of first divisions. In each country, the places without one have a
+// division without a name.
 func (t *Table) Regions() int { return t.regions }
 
-// Region is the country and the name of a first division, 0 to Regions()-1.
+// Region returns the country and the name of a first division, 0 to Regions()-1.
 func (t *Table) Region(i int) (country, name string) {
 	return t.data[t.regionCountry+2*i : t.regionCountry+2*i+2], t.cut(t.regionText, t.regionEnd, i)
 }
 
-// Row is what counting over many places needs of one; it costs less than a Place.
+// Row has the fields for counting over many places. It costs less than a Place.
 type Row struct {
 	Rank       Rank
 	Region     int
@@ -244,7 +244,7 @@ type Row struct {
 	Cell       uint64 // the S2 cell of level FinestCell, 0 when not located
 }
 
-// Row is the place with number i, 0 to Len()-1.
+// Row returns the place with number i, 0 to Len()-1.
 func (t *Table) Row(i int) Row {
 	return Row{
 		Rank:       Rank(t.data[t.rank+i]),
@@ -254,7 +254,7 @@ func (t *Table) Row(i int) Row {
 	}
 }
 
-// Point is where the place with number i is; false when that is not known.
+// Point returns the location of the place with number i, and false when it is not known.
 func (t *Table) Point(i int) (lat, lon float64, ok bool) {
 	v := int32(u32(t.data, t.lat+4*i))
 	if v == nowhere {
@@ -263,8 +263,8 @@ func (t *Table) Point(i int) (lat, lon float64, ok bool) {
 	return float64(v) / 1000, float64(int32(u32(t.data, t.lon+4*i))) / 1000, true
 }
 
-// Place is the place with number i, 0 to Len()-1. Its texts are parts of the
-// table, not copies.
+// Place returns the place with number i, 0 to Len()-1. Its texts are parts of the table, not
+// copies.
 func (t *Table) Place(i int) Place {
 	r := t.Row(i)
 	p := Place{Name: t.cut(t.nameText, t.nameEnd, i),
@@ -275,7 +275,7 @@ func (t *Table) Place(i int) Place {
 	return p
 }
 
-// cut is text i of those that begin at from and whose ends are in a column.
+// cut returns text i of those that begin at from and whose ends are in a column.
 func (t *Table) cut(from, ends, i int) string {
 	begin := 0
 	if i > 0 {
@@ -284,16 +284,16 @@ func (t *Table) cut(from, ends, i int) string {
 	return t.data[from+begin : from+int(u32(t.data, ends+4*i))]
 }
 
-// Match is a place that bears a name.
+// Match is a place with a given name.
 type Match struct {
 	Number  int
 	Alias   bool // the name is not its main one
 	Spelled bool // with the accents that were asked for
 }
 
-// Find lists the places that bear a name, whatever its accents. The table has no
-// names but hashes of them: 64 bits do not collide by chance among so few, and
-// who makes them collide has mistaken one village for another.
+// Find lists the places with a name, with any accents. The table stores hashes of names, not
+// names. 64 bits do not collide by chance among so few names. A deliberate collision only
+// mistakes one village for another.
 func (t *Table) Find(name string) []Match {
 	h := hash(Fold(name))
 	i := sort.Search(t.names, func(i int) bool { return u64(t.data, t.hash+8*i) >= h })
@@ -312,7 +312,7 @@ func (t *Table) Find(name string) []Match {
 
 func hash(folded string) uint64 { return xxhash.Sum64String(folded) }
 
-// spellingOf is the spelling of a name whose folded form has that hash.
+// spellingOf returns the spelling of a name whose folded form has that hash.
 func spellingOf(name string, folded uint64) uint16 {
 	if ascii(name) {
 		return uint16(folded)

@@ -42,7 +42,7 @@ func drawEntries(t *rapid.T) []Entry {
 			Admin2:  rapid.SampledFrom([]string{"", "Sintra"}).Draw(t, "admin2"),
 			Rank:    Rank(rapid.IntRange(1, 8).Draw(t, "rank")),
 			Located: rapid.Bool().Draw(t, "located"),
-			// Two digits, as the table keeps them.
+			// Two digits, as the table stores them.
 			Population: rapid.IntRange(0, 99).Draw(t,
 				"digits") * int(math.Pow10(rapid.IntRange(0, 6).Draw(t, "zeros"))),
 		}}
@@ -107,7 +107,7 @@ func TestEmbedded(t *testing.T) {
 	if table.Len() < 90_000 || len(embedded) > 8<<20 {
 		t.Errorf("%d places in %d bytes", table.Len(), len(embedded))
 	}
-	if err := table.check(); err != nil { // what Open leaves out
+	if err := table.check(); err != nil { // Open omits this check
 		t.Fatal(err)
 	}
 	order := [2]string{}
@@ -142,7 +142,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// A damaged table is an error, never a panic and never a large allocation.
+// A damaged table gives an error, never a panic and never a large allocation.
 func TestDamaged(t *testing.T) {
 	whole := []byte(embedded)
 	for _, b := range [][]byte{nil, []byte("x"), whole[:headerSize-1], whole[:headerSize], whole[:1000],
@@ -167,7 +167,7 @@ func TestDamaged(t *testing.T) {
 var evora = Entry{Place: Place{Name: "Évora", Country: "PT", Rank: Seat, Located: true, Lat: 38.567, Lon: -7.9},
 	Names: []string{"Evora", "Ebora"}}
 
-// The digest would hide the format from a fuzzer, so the input is what follows it.
+// The digest would hide the format from a fuzzer, so the input begins after it.
 func FuzzDecode(f *testing.F) {
 	raw, err := encode([]Entry{evora})
 	if err != nil {

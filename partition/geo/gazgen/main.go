@@ -2,10 +2,9 @@
 //
 //	go run ./partition/geo/gazgen places.tsv.gz partition/geo/atlas/places.gaz
 //
-// The input has a place a line: name, other names separated by |, country,
-// first division, latitude, longitude, population, kind (GeoNames feature
-// code), second division, GeoNames id; tabs between. Equal input gives equal
-// output.
+// The input has one place per line, with tabs between the columns: name, other names separated
+// by |, country, first division, latitude, longitude, population, kind (GeoNames feature code),
+// second division, GeoNames id. The same input gives the same output.
 package main
 
 import (
@@ -40,7 +39,7 @@ func run(in, out string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() // only read
+	defer f.Close() // the file is only read
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", in, err)
@@ -75,7 +74,7 @@ func read(r io.Reader) ([]atlas.Entry, error) {
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
-	// Places of one division together: their columns then compress well.
+	// Places of one division are adjacent, because their columns then compress well.
 	slices.SortStableFunc(entries, func(a, b atlas.Entry) int {
 		return cmp.Or(cmp.Compare(a.Country, b.Country), cmp.Compare(a.Admin1, b.Admin1), cmp.Compare(a.Rank, b.Rank),
 			cmp.Compare(a.Lat, b.Lat))
@@ -129,9 +128,8 @@ func rank(kind string) atlas.Rank {
 	return atlas.Locality
 }
 
-// names selects other names. The first ones are exonyms in the languages
-// around; further ones are transliterations that nobody types, worth their
-// bytes for large places only.
+// names selects other names. The first ones are exonyms in neighbouring languages. Further ones
+// are transliterations that nobody types; only large places get them.
 func names(p atlas.Place, all []string) []string {
 	most := 0
 	switch home := p.Country == "PT" || p.Country == "BR"; {
@@ -160,7 +158,7 @@ func names(p atlas.Place, all []string) []string {
 	return out
 }
 
-// code says whether a name looks like an airport's or a country's letters.
+// code reports whether a name looks like the letters of an airport or a country.
 func code(name string) bool {
 	return len(name) <= 3 && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsUpper(r) })
 }

@@ -21,13 +21,13 @@ import (
 const (
 	InviteVersion = 1
 	AdmitVersion  = 1
-	// MaxGrants is the longest chain from the founder to a peer.
+	// MaxGrants is the largest number of grants from the founder to a peer.
 	MaxGrants = 32
-	// MaxGrant is the longest body of a grant in bytes.
+	// MaxGrant is the largest body of a grant in bytes.
 	MaxGrant = 512
 	// MaxInvite is the longest invitation code in bytes.
 	MaxInvite = 32 << 10
-	// MaxInviteLife is the longest that an invite may be good for.
+	// MaxInviteLife is the longest time for which an invite may be valid.
 	MaxInviteLife = 366 * 24 * time.Hour
 	// NonceLen and SwarmKeyLen are in bytes.
 	NonceLen    = 32
@@ -40,7 +40,7 @@ const (
 	invitePrefix = "echo-invite-1-"
 )
 
-// What is wrong with a pass, beside ErrSignature, ErrExpired and ErrTooLarge.
+// The errors of a pass, in addition to ErrSignature, ErrExpired and ErrTooLarge.
 var (
 	ErrNoPass    = errors.New("no pass")
 	ErrOtherPeer = errors.New("the pass is another peer's")
@@ -48,20 +48,20 @@ var (
 	ErrSpace     = errors.New("another swarm")
 )
 
-// Membership is what a good pass says, for show.
+// Membership is the content of a valid pass, for display.
 type Membership struct {
-	By      string    // who let the peer in; "" for the founder
+	By      string    // who admitted the peer; "" for the founder
 	Inviter string    // who made the invite, if there was one
 	Since   time.Time // zero for the founder
-	Depth   int       // grants from the founder
-	Lasting bool      // false: an invite that a member still has to turn into a lasting pass
+	Depth   int       // number of grants from the founder
+	Lasting bool      // false: an invite that a member must still replace by a lasting pass
 }
 
-// Check says whether the pass lets subject into the swarm with that founder and
-// name space (its charter's digest) at the time now. A chain is good when the
-// founder signed its first grant, each next one is signed by whom the one
-// before lets in, none has expired, and the last is for subject. An invite may
-// only stand last but one: what its key signs lets a peer in, and nobody else.
+// Check reports whether the pass admits subject, at the time now, to the swarm with that
+// founder and name space (the digest of its charter). A chain is valid when the founder signed
+// its first grant, the subject of each grant signed the next one, none has expired, and the
+// last is for subject. An invite may only be the last but one grant: its key may admit one
+// peer, and that peer may not admit others through it.
 func (p *Pass) Check(founder, space, subject string, now time.Time) (Membership, error) {
 	bodies, err := p.open(founder, space, now)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *Pass) Check(founder, space, subject string, now time.Time) (Membership,
 	return a, nil
 }
 
-// open checks each grant and the chain they make, but not to whom it leads.
+// open checks each grant and the chain, but not the subject of the last grant.
 func (p *Pass) open(founder, space string, now time.Time) ([]*GrantBody, error) {
 	grants := p.GetGrants()
 	if len(grants) > MaxGrants {
@@ -129,7 +129,7 @@ func (p *Pass) open(founder, space string, now time.Time) ([]*GrantBody, error) 
 	return bodies, nil
 }
 
-// Grant adds a grant by the holder of p, whose key it is.
+// Grant appends a grant by the holder of p. key must be the holder's key.
 func (p *Pass) Grant(key crypto.PrivKey, space string, body *GrantBody) (*Pass, error) {
 	issuer, err := peer.IDFromPrivateKey(key)
 	if err != nil {
@@ -153,7 +153,7 @@ func (p *Pass) Grant(key crypto.PrivKey, space string, body *GrantBody) (*Pass, 
 	return &Pass{Grants: append(append([]*Grant(nil), p.GetGrants()...), &Grant{Body: b, Signature: sig})}, nil
 }
 
-// NewInvite makes an invitation that is good for life, from the holder of pass.
+// NewInvite returns an invitation from the holder of pass. It is valid for the duration life.
 func NewInvite(key crypto.PrivKey, pass *Pass, founder, space string, addrs []string, now time.Time,
 	life time.Duration) (*Invite, error) {
 	if life <= 0 || life > MaxInviteLife {
@@ -192,7 +192,7 @@ func inviteKey(seed []byte) (crypto.PrivKey, string, error) {
 	return key, id.String(), err
 }
 
-// Check says whether the invite is whole and good at the time now.
+// Check reports whether the invite is complete and valid at the time now.
 func (m *Invite) Check(now time.Time) error {
 	if m.GetVersion() != InviteVersion {
 		return fmt.Errorf("invite version %d, this program knows %d: %w", m.GetVersion(), InviteVersion, ErrVersion)
@@ -219,8 +219,8 @@ func (m *Invite) Check(now time.Time) error {
 	return nil
 }
 
-// Redeem is a pass for the peer by that invite. It is good until the invite
-// expires; a member who sees it gives a lasting one.
+// Redeem returns a pass for the peer with that id. The pass is valid until the invite expires.
+// A member that sees it issues a lasting one.
 func (m *Invite) Redeem(id string, now time.Time) (*Pass, error) {
 	key, _, err := inviteKey(m.Seed)
 	if err != nil {
@@ -233,7 +233,7 @@ func (m *Invite) Redeem(id string, now time.Time) (*Pass, error) {
 	return p, nil
 }
 
-// Expires is when the invite ends; zero when it is not a good one.
+// Expires returns when the invite ends. It returns the zero time for an invalid invite.
 func (m *Invite) Expires() time.Time {
 	grants := m.GetPass().GetGrants()
 	if len(grants) == 0 {
@@ -246,7 +246,7 @@ func (m *Invite) Expires() time.Time {
 	return time.UnixMilli(b.ExpiresMs)
 }
 
-// Code is the invite as one word to hand on. It is a secret until it expires.
+// Code returns the invite as one word for the invited person. It is a secret until it expires.
 func (m *Invite) Code() (string, error) {
 	b, err := proto.Marshal(m)
 	if err != nil {
@@ -255,7 +255,7 @@ func (m *Invite) Code() (string, error) {
 	return invitePrefix + base64.RawURLEncoding.EncodeToString(b), nil
 }
 
-// ParseInvite reads a code. Whether it is still good, Check says.
+// ParseInvite parses a code. It does not check whether the invite is still valid; see Check.
 func ParseInvite(code string) (*Invite, error) {
 	code = strings.TrimSpace(code)
 	if len(code) > MaxInvite {
@@ -276,7 +276,7 @@ func ParseInvite(code string) (*Invite, error) {
 	return &m, nil
 }
 
-// ParsePass reads what Marshal of a Pass wrote.
+// ParsePass parses the result of proto.Marshal of a Pass.
 func ParsePass(b []byte) (*Pass, error) {
 	var p Pass
 	if err := decode(b, &p); err != nil {
@@ -285,7 +285,7 @@ func ParsePass(b []byte) (*Pass, error) {
 	return &p, nil
 }
 
-// decode is Unmarshal under the caps.
+// decode is proto.Unmarshal with the limits checked first.
 func decode(b []byte, m proto.Message) error {
 	if len(b) > MaxInvite {
 		return over("bytes", len(b), MaxInvite)
@@ -299,8 +299,8 @@ func decode(b []byte, m proto.Message) error {
 	return nil
 }
 
-// Proof shows that prover has the swarm's key, to verifier alone and in answer
-// to its nonce alone; both ids are those that the connection has proven.
+// Proof proves that prover has the swarm's key. It is valid only for verifier and only in
+// response to its nonce. Both ids are those that the connection has proven.
 func Proof(key []byte, prover, verifier string, proverNonce, verifierNonce []byte) []byte {
 	h := hmac.New(sha256.New, key)
 	for _, part := range [][]byte{[]byte(proofDomain), []byte(prover), []byte(verifier), proverNonce, verifierNonce} {
@@ -310,7 +310,7 @@ func Proof(key []byte, prover, verifier string, proverNonce, verifierNonce []byt
 	return h.Sum(nil)
 }
 
-// ProofGood checks a Proof in constant time. An empty key proves nothing.
+// ProofGood checks a Proof in constant time. It returns false for an empty key.
 func ProofGood(key, proof []byte, prover, verifier string, proverNonce, verifierNonce []byte) bool {
 	return len(key) == SwarmKeyLen && hmac.Equal(proof, Proof(key, prover, verifier, proverNonce, verifierNonce))
 }

@@ -13,7 +13,7 @@ import (
 
 const space = "0123456789abcdef"
 
-// members are a founder and others, each let in by the one before.
+// members returns a founder and other members, each admitted by the previous one.
 func members(t testing.TB, n int, now time.Time) (ids []string, keys []crypto.PrivKey, passes []*Pass) {
 	t.Helper()
 	for range n {
@@ -63,7 +63,7 @@ func TestPassLeadsFromTheFounder(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a pass or an invite is told by name.
+// Every error of a pass or an invite has its own name.
 func TestBadPasses(t *testing.T) {
 	now := time.Now()
 	ids, keys, passes := members(t, 3, now)
@@ -150,8 +150,8 @@ func TestBadPasses(t *testing.T) {
 	}
 }
 
-// The proof of the swarm's key is for one prover, one verifier, one pair of
-// nonces, and no good the other way round.
+// The proof of the swarm's key is valid for one prover, one verifier and one pair of nonces,
+// and not with the roles exchanged.
 func TestProofIsBound(t *testing.T) {
 	key, n1, n2 := bytes.Repeat([]byte{1}, SwarmKeyLen), bytes.Repeat([]byte{2}, NonceLen),
 		bytes.Repeat([]byte{3}, NonceLen)

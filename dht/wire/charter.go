@@ -30,9 +30,8 @@ func SealCharter(c partition.Charter, key crypto.PrivKey) (*SealedCharter, error
 	return s, nil
 }
 
-// Open checks the signature by the founder that the charter names, and the
-// charter's own rules. Whether that founder is to be trusted is the caller's
-// question.
+// Open checks the signature of the founder named in the charter, and the charter's own rules.
+// The caller decides whether to trust that founder.
 func (m *SealedCharter) Open() (partition.Charter, error) {
 	var c partition.Charter
 	if len(m.Charter) > MaxCharter {
@@ -58,7 +57,7 @@ func WriteCharter(w io.Writer, m *SealedCharter) error {
 	return nil
 }
 
-// ReadCharter reads one frame. The charter in it is not checked yet: Open it.
+// ReadCharter reads one frame. It does not check the charter in it: call Open for that.
 func ReadCharter(r io.Reader) (*SealedCharter, error) {
 	var m SealedCharter
 	if _, err := readMessage(r, &m); err != nil {

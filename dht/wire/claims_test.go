@@ -11,9 +11,9 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Whatever a peer signs about itself, capacity and load step are clamped, and a
-// place that is none is refused: NaN cannot even be written down, since degrees
-// travel as whole numbers. What another signed about it counts for nothing.
+// Whatever a peer signs about itself, capacity and load step are clamped, and an invalid
+// location is refused. NaN cannot even be encoded, because degrees are sent as whole numbers. A
+// descriptor that another peer signed counts for nothing.
 func TestClaimsOfAPeerAreClamped(t *testing.T) {
 	key, id := newKey(t)
 	other, _ := newKey(t)

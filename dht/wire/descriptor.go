@@ -14,7 +14,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Bounds of what a descriptor may declare; Open clamps to them.
+// Bounds of the values in a descriptor. Opening a descriptor clamps to them.
 const (
 	MinCapacity = 1
 	MaxCapacity = 16
@@ -26,23 +26,23 @@ const (
 	descriptorDomain = "echo-node/descriptor/1\n"
 )
 
-// Descriptor is what a peer says of itself. Sealed it is, byte by byte:
+// Descriptor is what a peer declares about itself. A sealed descriptor is, byte by byte:
 //
 //	64 bytes  Ed25519 signature by the peer's key over
 //	          "echo-node/descriptor/1\n", the swarm's name space, "\n", and the rest
 //	n bytes   protobuf PeerDescriptor
 //
-// The peer's id is not in it: it is the name under which the descriptor is
-// found, and an Ed25519 id holds the key that the signature is checked with.
+// It does not contain the peer's id, which is the name under which the descriptor is found. An
+// Ed25519 id contains the key that checks the signature.
 type Descriptor struct {
 	Member   partition.Member
 	Sequence uint64    // the highest wins
-	Expires  time.Time // zero = never; such a descriptor is not good in the DHT
-	Leaving  bool      // the peer says good-bye: it is no member any more
+	Expires  time.Time // zero = never; the DHT does not accept such a descriptor
+	Leaving  bool      // the peer says goodbye: it is no longer a member
 }
 
-// Seal signs d for the swarm whose name space is given (its charter's digest).
-// Addresses that do not fit into limit bytes are left out, the last first.
+// Seal signs d for the swarm with the given name space (the digest of its charter). If the
+// addresses do not fit into limit bytes, it leaves out the last ones.
 func (d Descriptor) Seal(key crypto.PrivKey, space string, limit int) ([]byte, error) {
 	pb, err := d.toProto()
 	if err != nil {
@@ -71,8 +71,8 @@ func (d Descriptor) Seal(key crypto.PrivKey, space string, limit int) ([]byte, e
 	}
 }
 
-// OpenDescriptor checks and decodes a sealed descriptor of the peer id. The
-// clock is the caller's: the zero now does not check the expiry.
+// OpenDescriptor checks and decodes a sealed descriptor of the peer id. The caller passes the
+// time; with a zero now the expiry is not checked.
 func OpenDescriptor(id, space string, sealed []byte, now time.Time) (Descriptor, error) {
 	d, err := openDescriptor(id, space, sealed)
 	if err != nil {
@@ -106,14 +106,15 @@ func openDescriptor(id, space string, sealed []byte) (Descriptor, error) {
 	return fromProto(id, &pb)
 }
 
-// verify checks sig by the key that is inside the peer id.
+// verify checks sig with the key in the peer id.
 func verify(id string, sig, data []byte) error {
 	pid, err := peer.Decode(id)
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrMalformed, err)
 	}
 	if pid.String() != id {
-		return fmt.Errorf("%w: a peer id in another form", ErrMalformed) // one peer, one name
+		// each peer has only one name
+		return fmt.Errorf("%w: a peer id in another form", ErrMalformed)
 	}
 	pub, err := pid.ExtractPublicKey()
 	if err != nil {
@@ -201,7 +202,7 @@ func fromProto(id string, pb *PeerDescriptor) (Descriptor, error) {
 const e7 = 1e7
 
 func pointToProto(p partition.Point) (*GeoPoint, error) {
-	if !(p.Lat >= -90 && p.Lat <= 90 && p.Lon >= -180 && p.Lon <= 180) { // NaN fails too
+	if !(p.Lat >= -90 && p.Lat <= 90 && p.Lon >= -180 && p.Lon <= 180) { // false for NaN too
 		return nil, fmt.Errorf("location %v, %v is not on the globe", p.Lat, p.Lon)
 	}
 	return &GeoPoint{LatE7: int32(math.Round(p.Lat * e7)), LonE7: int32(math.Round(p.Lon * e7))}, nil

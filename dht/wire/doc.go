@@ -1,9 +1,9 @@
-// Package wire is the messages between peers and their framing.
+// Package wire defines the messages between peers and their framing.
 //
 // # Framing
 //
-// A stream carries frames, one Request one way and one Response the other.
-// A frame is, byte by byte:
+// A stream carries frames: one Request in one direction and one Response in the other. A frame
+// is, byte by byte:
 //
 //	1 to 4 bytes  length of what follows, unsigned varint, shortest form,
 //	              2 to MaxFrame+2
@@ -13,28 +13,26 @@
 //	n bytes       body: one protobuf message of wire.proto, or one zstd frame
 //	              that decodes to one
 //
-// A body longer than 512 bytes is compressed when that makes it shorter.
-// Neither the body as sent nor the body as decoded may exceed MaxFrame.
+// A body longer than 512 bytes is compressed when that makes it shorter. Neither the body as
+// sent nor the decoded body may exceed MaxFrame.
 //
-// # Caps
+// # Limits
 //
-// Whoever is at the other end may be hostile, so before protobuf allocates
-// anything a scan of the body counts the elements of every repeated field and
-// the total of nested messages against the named limits of limits.go; after
-// decoding, Validate checks lengths, enumerations and that there is exactly
-// one body. An error of either says which limit it was. Unknown fields are
-// skipped, so that a newer peer may add some; an unknown body reads as
-// ErrNoBody, which a server answers with CODE_UNSUPPORTED.
+// The other peer may be hostile. So before protobuf allocates anything, a scan of the body
+// counts the elements of every repeated field and the total of nested messages. It compares
+// them with the named limits in limits.go. After decoding, Validate checks lengths,
+// enumerations and that there is exactly one body. An error of either names the limit. Unknown
+// fields are skipped, so that a newer peer may add some. An unknown body gives ErrNoBody, and a
+// server responds to it with CODE_UNSUPPORTED.
 //
 // # Descriptors
 //
-// What a peer says of itself (addresses, location, capacity, version) travels
-// in the metadata of the membership and in the DHT in one form, sealed by the
-// peer's own key; see Seal. The charter of a swarm travels sealed by the key
-// of its founder; see SealCharter. Who may come into a private swarm shows a
-// Pass, a chain of signatures that begins with the founder's.
+// A peer declares its addresses, location, capacity and version. The metadata of the membership
+// and the DHT carry this in one form, sealed with the peer's own key; see Seal. The charter of
+// a swarm is sealed with its founder's key; see SealCharter. A peer that joins a private swarm
+// shows a Pass, a chain of signatures that begins with the founder's.
 //
-// The package knows no streams, clocks or peers: deadlines are the caller's.
+// The package does not know streams, clocks or peers: the caller sets deadlines.
 package wire
 
 //go:generate protoc --go_out=. --go_opt=paths=source_relative wire.proto descriptor.proto admission.proto

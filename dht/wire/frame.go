@@ -17,12 +17,12 @@ const FrameVersion = 1
 
 const (
 	flagZstd     = 1 << 0
-	compressOver = 512 // bytes; below that zstd's own frame eats the gain
+	compressOver = 512 // bytes; for less, zstd's own frame is as large as the gain
 	headLen      = 2   // version and flags
 )
 
-// codecs makes the coders once, when they are first needed: they are safe for
-// concurrent use by EncodeAll and DecodeAll, and dear to make.
+// codecs holds the coders. They are made once, at first use, because making them is expensive.
+// EncodeAll and DecodeAll are safe for concurrent use.
 type codecs struct {
 	enc *zstd.Encoder
 	dec *zstd.Decoder
@@ -39,8 +39,8 @@ var zcodecs = sync.OnceValues(func() (codecs, error) {
 	return codecs{enc, dec}, err
 })
 
-// WriteRequest sends m as one frame and returns the bytes written. m is
-// checked as the reader will check it, so that a fault shows where it is made.
+// WriteRequest sends m as one frame and returns the bytes written. It checks m like the reader,
+// so that an error shows at its origin.
 func WriteRequest(w io.Writer, m *Request) (int, error) {
 	if err := m.Validate(); err != nil {
 		return 0, fmt.Errorf("write request: %w", err)
@@ -64,9 +64,8 @@ func WriteResponse(w io.Writer, m *Response) (int, error) {
 	return n, nil
 }
 
-// ReadRequest reads one frame, checks it against every limit, and returns the
-// bytes read. It reads nothing beyond the frame. The error is io.EOF, bare,
-// when r ends before the first byte.
+// ReadRequest reads one frame, checks it against every limit, and returns the bytes read. It
+// reads nothing beyond the frame. The error is io.EOF itself when r ends before the first byte.
 func ReadRequest(r io.Reader) (*Request, int, error) {
 	var m Request
 	n, err := readMessage(r, &m)
@@ -82,7 +81,7 @@ func ReadRequest(r io.Reader) (*Request, int, error) {
 	return &m, n, nil
 }
 
-// ReadResponse is ReadRequest for the answer.
+// ReadResponse is ReadRequest for the response.
 func ReadResponse(r io.Reader) (*Response, int, error) {
 	var m Response
 	n, err := readMessage(r, &m)
@@ -145,9 +144,9 @@ func appendFrame(dst, body []byte) ([]byte, error) {
 	return append(dst, body...), nil
 }
 
-// readFrame reads one frame and returns its body, decompressed, and the bytes
-// read. Memory grows with the bytes that arrive, not with the length claimed,
-// but for the first 16 KiB, in which most frames fit.
+// readFrame reads one frame and returns its decompressed body and the bytes read. Memory grows
+// with the bytes that arrive, not with the claimed length. Only the first 16 KiB, in which most
+// frames fit, are allocated at once.
 func readFrame(r io.Reader) (body []byte, n int, err error) {
 	size, n, err := readLength(r)
 	if err != nil {
@@ -178,8 +177,7 @@ func readFrame(r io.Reader) (body []byte, n int, err error) {
 	return nil, n, fmt.Errorf("flags %#x: %w", b[1], ErrFrame)
 }
 
-// readLength reads the varint byte by byte, so that nothing beyond the frame
-// is consumed.
+// readLength reads the varint byte by byte, so that it reads nothing beyond the frame.
 func readLength(r io.Reader) (size, n int, err error) {
 	var b [1]byte
 	for shift := 0; ; shift += 7 {

@@ -47,7 +47,7 @@ func TestFrameRoundTrip(t *testing.T) {
 			t.Fatalf("wrote %d of %d: %v", wrote, b.Len(), err)
 		}
 		b.WriteString("next")
-		// One byte at a time: nothing may depend on how the bytes come.
+		// One byte at a time: the result must not depend on how the bytes arrive.
 		got, read, err := ReadRequest(iotest.OneByteReader(&b))
 		if err != nil || read != wrote {
 			t.Fatalf("read %d of %d: %v", read, wrote, err)
@@ -118,7 +118,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// A small frame that unpacks to gigabytes is refused without unpacking them.
+// A small frame that decompresses to gigabytes is refused without decompressing it all.
 func TestZstdBomb(t *testing.T) {
 	z, err := zcodecs()
 	if err != nil {
@@ -140,7 +140,7 @@ func TestZstdBomb(t *testing.T) {
 	}
 }
 
-// A length that is claimed and not sent costs no memory.
+// A claimed length without its bytes costs no memory.
 func TestClaimedLengthIsNotAllocated(t *testing.T) {
 	claim := []byte{0x82, 0x80, 0x80, 2, 1, 0} // MaxFrame+2
 	var before, after runtime.MemStats

@@ -13,8 +13,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Every repeated field of the schema must have its limit in fieldLimit, and
-// every packed one must be of a kind that elements can count.
+// Every repeated field of the schema must have its limit in fieldLimit, and every packed one
+// must be of a kind that elements can count.
 func TestEveryRepeatedFieldHasALimit(t *testing.T) {
 	seen := 0
 	var walk func(ms protoreflect.MessageDescriptors)
@@ -45,9 +45,10 @@ func TestEveryRepeatedFieldHasALimit(t *testing.T) {
 	}
 }
 
-// The scan counts what Unmarshal would allocate, before it does.
+// The scan counts what Unmarshal would allocate, before Unmarshal runs.
 func TestScanRefusesAmplification(t *testing.T) {
-	empties := func(num protowire.Number, n int) []byte { // n empty messages, two or three bytes each
+	// n empty messages, two or three bytes each
+	empties := func(num protowire.Number, n int) []byte {
 		var b []byte
 		for range n {
 			b = protowire.AppendTag(b, num, protowire.BytesType)

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// fieldLimit is the most elements of a repeated field in one message.
+// fieldLimit returns the largest number of elements of a repeated field in one message.
 func fieldLimit(name protoreflect.FullName) int {
 	switch name {
 	case "echonode.wire.v1.Forward.links", "echonode.wire.v1.ForwardAck.answers", "echonode.wire.v1.ForwardAck.reasons",
@@ -50,12 +50,12 @@ func fieldLimit(name protoreflect.FullName) int {
 	case "echonode.wire.v1.Pass.grants":
 		return MaxGrants
 	}
-	return 0 // a field that is not listed here may not be repeated; a test lists them all
+	return 0 // a field not listed here may not be repeated; a test checks that all are listed
 }
 
-// scan walks the encoding b of a message of type md without allocating per
-// element, and refuses it when a repeated field or the total passes its limit:
-// two bytes on the wire can be a hundred in memory.
+// scan reads the encoding b of a message of type md without allocating per element. It refuses
+// the message when a repeated field or the total exceeds its limit: two bytes on the wire can
+// become a hundred in memory.
 func scan(b []byte, md protoreflect.MessageDescriptor) error {
 	left := MaxElements
 	return scanMessage(b, md, &left)
@@ -102,14 +102,14 @@ func scanMessage(b []byte, md protoreflect.MessageDescriptor, left *int) error {
 	return nil
 }
 
-// elements is how many items one occurrence of fd holds.
+// elements returns how many items one occurrence of fd holds.
 func elements(fd protoreflect.FieldDescriptor, typ protowire.Type, value []byte) int {
 	if typ != protowire.BytesType || !fd.IsList() || !packable(fd.Kind()) {
 		return 1
 	}
 	inner, _ := protowire.ConsumeBytes(value)
 	items := 0
-	for _, c := range inner { // packed: each item is a varint, ended by a byte below 0x80
+	for _, c := range inner { // packed: each item is a varint that ends with a byte below 0x80
 		if c < 0x80 {
 			items++
 		}
@@ -117,8 +117,7 @@ func elements(fd protoreflect.FieldDescriptor, typ protowire.Type, value []byte)
 	return items
 }
 
-// packable is true for the kinds of which the schema has packed fields; they
-// are all varints.
+// packable reports whether the schema has packed fields of kind k. All of them are varints.
 func packable(k protoreflect.Kind) bool {
 	return k == protoreflect.Uint64Kind || k == protoreflect.EnumKind
 }

@@ -88,8 +88,8 @@ func TestDescriptorForgeries(t *testing.T) {
 	}
 }
 
-// What a peer declares beyond the bounds is clamped, what is nonsense refused,
-// and addresses give way to the limit.
+// Declared values beyond the bounds are clamped, invalid ones are refused, and addresses are
+// left out to stay within the limit.
 func TestDescriptorBounds(t *testing.T) {
 	key, id := newKey(t)
 	d := described(id)
@@ -138,7 +138,7 @@ func FuzzOpenDescriptor(f *testing.F) {
 	}
 	f.Add(sealed[sigLen:])
 	f.Fuzz(func(t *testing.T, body []byte) {
-		// Signed anew, so that the fuzzer gets behind the signature.
+		// Sign it again, so that the fuzzer passes the signature check.
 		sig, err := key.Sign(signed(descriptorDomain, "", body))
 		if err != nil {
 			t.Fatal(err)

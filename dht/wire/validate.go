@@ -7,9 +7,9 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Validate checks everything about m that can be known without the receiver's
-// state. A nil error means that m has exactly one body, that each text, list
-// and number is within its limit, and that enumerations are known.
+// Validate checks everything about m that does not need the receiver's state. A nil error means
+// that m has exactly one body, that each text, list and number is within its limit, and that
+// enumerations are known.
 func (m *Request) Validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -55,7 +55,7 @@ func (m *Request) Validate() error {
 	return ErrNoBody
 }
 
-// Validate is Request.Validate for a Response: a refusal, or exactly one body.
+// Validate is Request.Validate for a Response: it must have a refusal or exactly one body.
 func (m *Response) Validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -197,7 +197,7 @@ func (m *Query) validate() error {
 	return m.Stats.validate()
 }
 
-// validate of a place allows none.
+// validate accepts a missing place.
 func (m *Place) validate() error {
 	if m == nil {
 		return nil
@@ -211,7 +211,7 @@ func (m *Place) validate() error {
 	return checkText("post of a place", m.Post, MaxText)
 }
 
-// validate of facets allows none.
+// validate accepts missing facets.
 func (m *Facets) validate() error {
 	if m == nil {
 		return nil
@@ -227,7 +227,7 @@ func (m *Facets) validate() error {
 	return nil
 }
 
-// validate of statistics allows none.
+// validate accepts missing statistics.
 func (m *TermStats) validate() error {
 	if m == nil {
 		return nil
@@ -305,7 +305,7 @@ func checkSlice(s uint64) error {
 	return nil
 }
 
-// checkZone lets 0 pass: no zone is named.
+// checkZone accepts 0, which names no zone.
 func checkZone(z uint64) error {
 	if z != 0 && !partition.Zone(z).Valid() {
 		return fmt.Errorf("%016x is no zone: %w", z, ErrMalformed)
@@ -385,7 +385,7 @@ func (m *RecordsAnswer) validate() error {
 	return checkText("export cursor", m.Next, MaxKey)
 }
 
-// checkKey checks the length only: what a Key is, partition.KeyFromWire says.
+// checkKey checks only the length; partition.KeyFromWire checks whether it is a Key.
 func checkKey(what, s string) error {
 	if s == "" {
 		return fmt.Errorf("%s is empty: %w", what, ErrMalformed)

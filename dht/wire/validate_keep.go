@@ -2,8 +2,8 @@ package wire
 
 import "fmt"
 
-// The messages of replication: lengths and shapes only. What a ReplicaSet may say
-// is package quorum's to judge, what a row may hold the store's.
+// The messages of replication. The checks here cover only lengths and forms. Package quorum
+// judges the content of a ReplicaSet, and the store judges that of a row.
 
 func checkConfig(c *Config) error {
 	if c == nil {

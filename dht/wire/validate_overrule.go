@@ -1,6 +1,6 @@
 package wire
 
-// maxOverride is the longest word of a person, as JSON.
+// maxOverride is the longest override, as JSON, in bytes.
 const maxOverride = 64 << 10
 
 func (m *Overrule) validate() error {

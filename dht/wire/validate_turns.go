@@ -2,7 +2,7 @@ package wire
 
 import "fmt"
 
-// checkMs checks a duration of the turns of addresses.
+// checkMs checks durations of host leases.
 func checkMs(what string, ms ...uint64) error {
 	for _, n := range ms {
 		if n > MaxTurnMs {

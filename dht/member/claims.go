@@ -13,25 +13,24 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// What one peer says of another is a claim. SWIM believes two kinds of it at
-// once: that somebody is dead, and that somebody left. One hostile member could
-// so empty every View. So a claim of death is taken for a suspicion: the accused
-// has the time to refute it, and each peer finds a death by itself. That a
-// member leaves it says in its own sealed descriptor; here, too, the claim is
-// but a suspicion.
+// What one peer says of another is a claim. SWIM accepts two kinds of claims at once: that a
+// member is dead, and that a member left. So one hostile member could empty every View. Here a
+// claim of death becomes a suspicion: the accused member has time to refute it, and each peer
+// detects a death itself. A member that leaves says so in its own sealed descriptor, so a claim
+// that it left is also only a suspicion.
 //
-// A claim is ranked by the incarnation, which the descriptor does not hold. Who
-// claims a very high one would leave the accused no room to go beyond it: so
-// others may claim up to maxClaim, and only a peer itself may go on from there.
+// The incarnation, which is not in the descriptor, orders claims. A claim with a very high one
+// would leave the accused member no higher number to refute it. So other peers may claim up to
+// maxClaim, and only a peer itself may use higher ones.
 const (
 	maxClaim = 1 << 30
 	maxOwn   = 1 << 31
-	// maxAccusers is how many peers are counted by name.
+	// maxAccusers is the largest number of peers that are counted by name.
 	maxAccusers = 256
 )
 
-// claim has the fields that suspect and dead messages share, and the first two
-// of an alive message.
+// claim has the fields that suspect and dead messages share, and the first two of an alive
+// message.
 type claim struct {
 	Incarnation uint32
 	Node        string
@@ -49,9 +48,9 @@ type pushState struct {
 	Vsn         []uint8
 }
 
-// accusers counts, by the peer that sent it to us, claims of death about
-// members that are in our View. Whoever passes on what others say is counted,
-// too; a peer that makes it up stands out by the number.
+// accusers counts claims of death about members in our View, by the peer that sent them to us.
+// A peer that passes on others' claims is counted, too. A peer that invents claims has a much
+// higher count.
 type accusers struct {
 	mu sync.Mutex
 	by map[string]uint64
@@ -70,7 +69,7 @@ func (a *accusers) add(from peer.ID) {
 	a.by[name]++
 }
 
-// all is what was counted so far.
+// all returns the counts so far.
 func (a *accusers) all() map[string]uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,8 +80,8 @@ func (a *accusers) all() map[string]uint64 {
 	return out
 }
 
-// soften makes the claims of death in one message of a packet suspicions, in
-// place. The message was vetted.
+// soften turns the claims of death in one message of a packet into suspicions, in place. The
+// message was checked before.
 func (t *transport) soften(from peer.ID, b []byte) error {
 	switch b[0] {
 	case kindDead, kindSuspect, kindAlive:
@@ -114,15 +113,15 @@ func checkIncarnation(from peer.ID, node string, n uint32) error {
 	return nil
 }
 
-// accused notes that from says that node is dead.
+// accused records that from claims that node is dead.
 func (t *transport) accused(from peer.ID, node string) {
 	if node != from.String() && t.live(node) {
 		t.accusers.add(from)
 	}
 }
 
-// softenPacket is soften for each message of a packet that vetPacket passed. The
-// checksum in front of it is taken off: the stream it came on has its own.
+// softenPacket is soften for each message of a packet that vetPacket accepted. It removes the
+// checksum before the packet, because the stream has its own.
 func (t *transport) softenPacket(from peer.ID, b []byte) ([]byte, error) {
 	if len(b) > 5 && b[0] == kindCRC {
 		b = b[5:]
@@ -142,7 +141,7 @@ func (t *transport) softenPacket(from peer.ID, b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// softenPush reads the states of an exchange and gives them again, softened.
+// softenPush reads the states of an exchange and returns them softened.
 func (t *transport) softenPush(from peer.ID, r io.Reader, nodes int) ([]byte, error) {
 	dec := codec.NewDecoder(r, &codec.MsgpackHandle{})
 	var out bytes.Buffer

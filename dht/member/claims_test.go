@@ -27,12 +27,11 @@ func say(t testing.TB, kind byte, m any) []byte {
 	return b.Bytes()
 }
 
-// One hostile member claims the death and the leaving of every member, to every
-// member, again and again, by packets and by exchanges of state. The accused
-// refute it: at most a refutation that missed a peer costs its View one member
-// for seconds, where believing the claims would empty all of them. The hostile
-// one is named, nothing is left over when it stops, and a real death is found
-// as before.
+// One hostile member claims again and again, to every member, that every member is dead or has
+// left. It uses packets and exchanges of state. The accused members refute it. A refutation
+// that misses a peer removes at most one member from its View for seconds; with accepted
+// claims, all Views would be empty. The counters name the hostile member, no effect remains
+// when it stops, and a real death is detected as before.
 func TestFalseDeathOfEveryMember(t *testing.T) {
 	racetest.InFakeTime(t, func(t *testing.T) {
 		nb := newNearby(t, 6)
@@ -87,7 +86,7 @@ func TestFalseDeathOfEveryMember(t *testing.T) {
 	})
 }
 
-// pushLeft sends to an exchange of state in which everybody has left.
+// pushLeft sends to an exchange of state in which every member has left.
 func pushLeft(t *testing.T, evil, to *List, victims []*List) {
 	t.Helper()
 	s, err := evil.opts.Host.NewStream(context.Background(), to.self, testPrefix+"/swim-stream/1")
@@ -109,7 +108,7 @@ func pushLeft(t *testing.T, evil, to *List, victims []*List) {
 	_ = s.Close()
 }
 
-// An incarnation that leaves the accused no room to refute is refused.
+// An incarnation that leaves the accused member no way to refute is refused.
 func TestClaimsLeaveRoomToRefute(t *testing.T) {
 	a, b := peer.ID("a"), peer.ID("b")
 	tr := &transport{live: func(string) bool { return true }}
@@ -134,7 +133,7 @@ func TestClaimsLeaveRoomToRefute(t *testing.T) {
 		if err == nil && got[0] == kindDead {
 			t.Errorf("%s: still a death", name)
 		}
-		// The same within a packet of two, with a checksum in front.
+		// The same in a packet with two messages and a checksum before them.
 		both := []byte{kindCRC, 0, 0, 0, 0, kindCompound, 2}
 		both = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(both, uint16(len(m))), uint16(len(m)))
 		both = append(append(both, m...), m...)

@@ -18,23 +18,23 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 )
 
-// delegate is what memberlist calls. Its methods run under memberlist's own
-// lock: they must not block and must not call memberlist.
+// delegate has the methods that memberlist calls. They run under memberlist's own lock: they
+// must not block and must not call memberlist.
 type delegate struct{ l *List }
 
-// checked is the last descriptor of a peer that passed; its bytes spare the
-// signature check when they come again, and its sequence bars older ones.
+// checked is the last descriptor of a peer that passed the checks. If the same bytes come
+// again, the signature check is skipped. A descriptor with a lower sequence is refused.
 type checked struct {
 	raw  []byte
 	desc wire.Descriptor
 	at   time.Time
 }
 
-// forgetSequence is how long the sequence of a peer bars older ones when the
-// peer is no member: a clock that was set back locks it out no longer.
+// forgetSequence is how long the sequence of a peer that is no member excludes lower ones.
+// After that, a peer whose clock was set back can join again.
 const forgetSequence = time.Minute
 
-// NodeMeta is memberlist.Delegate's: our own sealed descriptor.
+// NodeMeta implements memberlist.Delegate. It returns our own sealed descriptor.
 func (d delegate) NodeMeta(limit int) []byte {
 	d.l.mu.Lock()
 	defer d.l.mu.Unlock()
@@ -44,21 +44,21 @@ func (d delegate) NodeMeta(limit int) []byte {
 	return d.l.sealed
 }
 
-// The rest of memberlist.Delegate is for user messages, of which there are none.
+// The rest of memberlist.Delegate is for user messages, which are not used here.
 
-// NotifyMsg is memberlist.Delegate's.
+// NotifyMsg implements memberlist.Delegate.
 func (delegate) NotifyMsg([]byte) {}
 
-// GetBroadcasts is memberlist.Delegate's.
+// GetBroadcasts implements memberlist.Delegate.
 func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
 
-// LocalState is memberlist.Delegate's.
+// LocalState implements memberlist.Delegate.
 func (delegate) LocalState(bool) []byte { return nil }
 
-// MergeRemoteState is memberlist.Delegate's.
+// MergeRemoteState implements memberlist.Delegate.
 func (delegate) MergeRemoteState([]byte, bool) {}
 
-// NotifyAlive vets every alive message before memberlist believes it.
+// NotifyAlive checks every alive message before memberlist accepts it.
 func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	l := d.l
 	p, err := peer.Decode(n.Name)
@@ -92,8 +92,7 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	return l.allow(n.Name, p, n.Meta, desc)
 }
 
-// hasRoom makes room for one more peer by forgetting those that are gone. The
-// caller holds mu.
+// hasRoom makes room for one more peer by forgetting those that are gone. The caller holds mu.
 func (l *List) hasRoom() bool {
 	if len(l.checked) < l.opts.MaxMembers {
 		return true
@@ -113,18 +112,18 @@ func (l *List) refuse(err error) error {
 	return err
 }
 
-// allow remembers a descriptor that passed, unless it is older than another.
+// allow remembers a descriptor that passed the checks, unless it is older than a known one.
 func (l *List) allow(name string, p peer.ID, raw []byte, desc wire.Descriptor) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p == l.self {
-		// Ours, from before a restart or a change: go beyond it.
+		// Our own descriptor from before a restart or a change: use a higher sequence.
 		if desc.Sequence > l.floor {
 			l.floor = desc.Sequence
 			notify(l.gossip)
 		}
 		if !bytes.Equal(raw, l.sealed) {
-			return nil // memberlist refutes it with what NodeMeta says
+			return nil // memberlist refutes it with the result of NodeMeta
 		}
 	}
 	if known, ok := l.checked[name]; ok && desc.Sequence < known.desc.Sequence {
@@ -138,13 +137,13 @@ func (l *List) allow(name string, p peer.ID, raw []byte, desc wire.Descriptor) e
 	return nil
 }
 
-// NotifyJoin is memberlist.EventDelegate's.
+// NotifyJoin implements memberlist.EventDelegate.
 func (d delegate) NotifyJoin(n *memberlist.Node) { d.l.alive(n) }
 
-// NotifyUpdate is memberlist.EventDelegate's.
+// NotifyUpdate implements memberlist.EventDelegate.
 func (d delegate) NotifyUpdate(n *memberlist.Node) { d.l.alive(n) }
 
-// NotifyLeave is memberlist.EventDelegate's: left, or found dead.
+// NotifyLeave implements memberlist.EventDelegate. The member left or was found dead.
 func (d delegate) NotifyLeave(n *memberlist.Node) {
 	l := d.l
 	l.mu.Lock()
@@ -156,14 +155,14 @@ func (d delegate) NotifyLeave(n *memberlist.Node) {
 	notify(l.wake)
 }
 
-// alive takes a member, or what it newly says of itself, into the map.
+// alive stores a member, or its changed descriptor, in the map.
 func (l *List) alive(n *memberlist.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c, ok := l.checked[n.Name]
 	if !ok || !bytes.Equal(c.raw, n.Meta) {
-		// Our own first entry comes without NotifyAlive; anything else that
-		// NotifyAlive did not pass is no member.
+		// Our own first entry comes without NotifyAlive. Any other node that NotifyAlive did
+		// not accept is no member.
 		desc, err := wire.OpenDescriptor(n.Name, l.opts.Space, n.Meta, time.Time{})
 		if err != nil {
 			l.log.Debug("member without a good descriptor", "peer", n.Name, "err", err)
@@ -208,14 +207,14 @@ func (l *List) drop(name string, left bool) {
 	l.gone[name] = Gone{Member: desc.Member, Since: now, Left: left}
 }
 
-// AckPayload is memberlist.PingDelegate's: the digest of our View.
+// AckPayload implements memberlist.PingDelegate. It returns the digest of our View.
 func (d delegate) AckPayload() []byte {
 	d.l.mu.Lock()
 	defer d.l.mu.Unlock()
 	return binary.BigEndian.AppendUint64(nil, d.l.view.Digest())
 }
 
-// NotifyPingComplete is memberlist.PingDelegate's: compares Views.
+// NotifyPingComplete implements memberlist.PingDelegate. It compares Views.
 func (d delegate) NotifyPingComplete(n *memberlist.Node, _ time.Duration, payload []byte) {
 	l := d.l
 	p, err := peer.Decode(n.Name)
@@ -244,13 +243,13 @@ func parseAddrs(texts []string) []ma.Multiaddr {
 	return out
 }
 
-// newLogger sends memberlist's lines to slog at debug level: what matters to
-// a volunteer shows as a View.
+// newLogger writes memberlist's lines to slog at debug level. What matters to a volunteer is
+// visible in the View.
 func newLogger(to *slog.Logger) *log.Logger { return log.New(lineWriter{to}, "", 0) }
 
 type lineWriter struct{ to *slog.Logger }
 
-// Write is io.Writer's; log calls it once per line.
+// Write implements io.Writer. log calls it once per line.
 func (w lineWriter) Write(b []byte) (int, error) {
 	ctx := context.Background()
 	if w.to.Enabled(ctx, slog.LevelDebug) {

@@ -13,9 +13,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// The kinds of message that memberlist numbers on the wire; only those that a
-// List sends. The others (7 compound aside) are refused before they are parsed:
-// 8 user, 9 compressed, 10 encrypted, and 244 labelled.
+// The message kinds, as memberlist numbers them, that a List sends. Other kinds are refused
+// before they are parsed: 8 user, 9 compressed, 10 encrypted, and 244 labelled.
 const (
 	kindPing         = 0
 	kindIndirectPing = 1
@@ -32,8 +31,8 @@ const (
 
 var errRefused = errors.New("swim: refused message")
 
-// vetPacket refuses a packet that has any message in it that a List would not
-// send, above all compressed ones, which unpack to megabytes and may nest.
+// vetPacket refuses a packet with any message that a List would not send. The main reason is
+// compressed messages, which decompress to megabytes and may nest.
 func vetPacket(b []byte) error {
 	if len(b) > 5 && b[0] == kindCRC {
 		b = b[5:]
@@ -74,17 +73,17 @@ func vetKind(kind byte) error {
 	return fmt.Errorf("%w: kind %d", errRefused, kind)
 }
 
-// guard makes a stream a net.Conn, and vets what is read from it: the kind of
-// the message, the number of states it announces, and its length.
+// guard turns a stream into a net.Conn. It checks what is read from the stream: the kind of the
+// message, the number of states that it announces, and its length.
 type guard struct {
 	network.Stream
 	traffic *traffic
 	vetted  bool
-	head    bytes.Buffer // read while vetting, not yet handed out
+	head    bytes.Buffer // read during the check, not yet returned to the reader
 	left    int
 	timer   *time.Timer
 	closed  func() // called by Close; nil = nothing to do
-	// soften reads the states of an exchange and gives them again; nil = as they are.
+	// soften reads the states of an exchange and returns them changed; nil = unchanged.
 	soften func(r io.Reader, nodes int) ([]byte, error)
 }
 
@@ -92,7 +91,7 @@ func newGuard(s network.Stream, t *traffic) *guard {
 	return &guard{Stream: s, traffic: t, left: MaxState}
 }
 
-// pushHeader is what memberlist sends in front of its states.
+// pushHeader is what memberlist sends before its states.
 type pushHeader struct {
 	Nodes        int
 	UserStateLen int
@@ -114,7 +113,7 @@ func (g *guard) vet() error {
 		return fmt.Errorf("%w: kind %d", errRefused, kind[0])
 	}
 	var h pushHeader
-	const longest = 128 // bytes; three fields with their names are some forty
+	const longest = 128 // bytes; three fields with their names take about forty
 	tee := io.TeeReader(io.LimitReader(g.Stream, longest), &g.head)
 	if err := codec.NewDecoder(tee, &codec.MsgpackHandle{}).Decode(&h); err != nil {
 		return fmt.Errorf("%w: %v", errRefused, err)
@@ -135,7 +134,7 @@ func (g *guard) vet() error {
 	return err
 }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (g *guard) Read(p []byte) (int, error) {
 	if !g.vetted {
 		if err := g.vet(); err != nil {
@@ -158,8 +157,8 @@ func (g *guard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// SetDeadline is net.Conn's. It resets the stream when it passes, so that it
-// holds with transports that know no deadlines, too.
+// SetDeadline implements net.Conn. When the deadline passes, it resets the stream, so that it
+// also works with transports that have no deadlines.
 func (g *guard) SetDeadline(at time.Time) error {
 	if g.timer == nil {
 		g.timer = time.AfterFunc(time.Until(at), func() { _ = g.Stream.Reset() })
@@ -169,7 +168,7 @@ func (g *guard) SetDeadline(at time.Time) error {
 	return nil
 }
 
-// Close is net.Conn's.
+// Close implements net.Conn.
 func (g *guard) Close() error {
 	if g.timer != nil {
 		g.timer.Stop()
@@ -180,8 +179,8 @@ func (g *guard) Close() error {
 	return g.Stream.Close()
 }
 
-// LocalAddr is net.Conn's.
+// LocalAddr implements net.Conn.
 func (g *guard) LocalAddr() net.Addr { return fakeAddr(g.Conn().LocalPeer()) }
 
-// RemoteAddr is net.Conn's.
+// RemoteAddr implements net.Conn.
 func (g *guard) RemoteAddr() net.Addr { return fakeAddr(g.Conn().RemotePeer()) }

@@ -12,7 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// pipe is a network.Stream as far as a guard needs one.
+// pipe is a network.Stream with the methods that a guard needs.
 type pipe struct {
 	network.Stream
 	io.Reader
@@ -77,7 +77,7 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// A deadline resets the stream even where streams know none.
+// A deadline resets the stream even if streams have no deadlines.
 func TestGuardDeadline(t *testing.T) {
 	r, w := net.Pipe()
 	defer func() { _ = w.Close() }()

@@ -17,8 +17,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// List is the live membership of one zone as this peer sees it. All methods
-// are safe for concurrent use.
+// List is the live membership of one zone as this peer sees it. All methods are safe for
+// concurrent use.
 type List struct {
 	opts      Options
 	log       *slog.Logger
@@ -34,23 +34,24 @@ type List struct {
 	stop     chan struct{}
 	wg       sync.WaitGroup
 	once     sync.Once
-	leaving  chan struct{} // cap 1, full while memberlist says good-bye: it panics when it is shut down meanwhile
+	// cap 1, full while memberlist says goodbye: a shutdown at the same time would panic
+	leaving chan struct{}
 
 	mu       sync.Mutex // never held while calling memberlist or libp2p
 	sealed   []byte
 	own      wire.Descriptor
-	floor    uint64 // highest sequence of our own ever seen
+	floor    uint64 // highest sequence of our own that was ever seen
 	members  map[string]wire.Descriptor
 	checked  map[string]checked
 	gone     map[string]Gone
-	lost     []peer.ID         // gone since the last look, connections to be closed
-	news     []wire.Descriptor // joined or changed since the last look
+	lost     []peer.ID         // gone since the last publish; their connections must be closed
+	news     []wire.Descriptor // joined or changed since the last publish
 	view     partition.View
 	viewAt   time.Time // when it last changed
 	bad, old uint64
 }
 
-// New starts the membership; alone at first, see Join.
+// New starts the membership. At first this peer is alone; see Join.
 func New(o Options) (*List, error) {
 	if err := o.fill(); err != nil {
 		return nil, fmt.Errorf("new member list: %w", err)
@@ -84,13 +85,13 @@ func (l *List) config() *memberlist.Config {
 	c.RequireNodeNames = true
 	c.Transport = l.transport
 	c.UDPBufferSize = MaxPacket / 2 // no datagrams, so no MTU: several descriptors in one packet
-	c.EnableCompression = false     // and vetPacket refuses it
+	c.EnableCompression = false     // vetPacket refuses compressed packets
 	c.ProbeInterval = l.opts.ProbeInterval
 	c.ProbeTimeout = l.opts.ProbeTimeout
 	c.SuspicionMult = l.opts.SuspicionMult
 	c.SuspicionMaxTimeoutMult = 2
-	c.RetransmitMult = 8         // a refutation that misses a peer costs a false death
-	c.AwarenessMaxMultiplier = 3 // several deaths at once are not this peer's own slowness
+	c.RetransmitMult = 8         // a refutation that misses a peer causes a false death
+	c.AwarenessMaxMultiplier = 3 // several deaths at once do not mean that this peer is slow
 	c.PushPullInterval = l.opts.PushPull
 	c.GossipToTheDeadTime = 30 * time.Second
 	c.Delegate, c.Events, c.Alive, c.Ping = delegate{l}, delegate{l}, delegate{l}, delegate{l}
@@ -98,8 +99,8 @@ func (l *List) config() *memberlist.Config {
 	return c
 }
 
-// contact notes that p spoke to us though it is no member: after a restart
-// the others may know this peer while it knows nobody.
+// contact records that p sent something though it is no member. After a restart the others may
+// know this peer while it knows none of them.
 func (l *List) contact(p peer.ID) {
 	l.mu.Lock()
 	_, known := l.members[p.String()]
@@ -120,12 +121,13 @@ func (l *List) isMember(id string) bool {
 	return ok
 }
 
-// Contacts gives peers that spoke to this one and are no members; Join them.
+// Contacts returns peers that sent something to this one and are no members. The caller passes
+// them to Join.
 func (l *List) Contacts() <-chan peer.ID { return l.contacts }
 
-// Join exchanges the membership with each of the peers, whose addresses the
-// host must know or be connected to, and returns how many answered. The error
-// is nil when one did. It returns early when ctx ends.
+// Join exchanges the membership with each of the peers and returns how many responded. The host
+// must know their addresses or be connected to them. The error is nil if one peer responded.
+// Join returns early when ctx ends.
 func (l *List) Join(ctx context.Context, peers ...peer.ID) (int, error) {
 	type result struct {
 		n   int
@@ -158,7 +160,7 @@ func (l *List) Join(ctx context.Context, peers ...peer.ID) (int, error) {
 	}
 }
 
-// start runs f in a goroutine that Close waits for.
+// start runs f in a goroutine that Close waits for. It returns false after Close.
 func (l *List) start(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,8 +177,8 @@ func (l *List) start(f func()) bool {
 	return true
 }
 
-// Update changes what this peer says of itself and gossips it, when it is
-// something new. m must not be changed afterwards; its ID is ignored.
+// Update changes what this peer declares about itself and gossips it, if it is new. The caller
+// must not change m afterwards. The ID of m is ignored.
 func (l *List) Update(m partition.Member) error {
 	l.mu.Lock()
 	same := reflect.DeepEqual(l.own.Member, m)
@@ -192,15 +194,15 @@ func (l *List) Update(m partition.Member) error {
 	return nil
 }
 
-// Self is this peer's own entry, as the others read it.
+// Self returns this peer's own entry, as the others read it.
 func (l *List) Self() partition.Member {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.members[l.self.String()].Member
 }
 
-// seal signs the current descriptor with a new sequence: the clock in
-// milliseconds, or one more than the highest ever seen.
+// seal signs the current descriptor with a new sequence: the clock in milliseconds, or one more
+// than the highest sequence ever seen.
 func (l *List) seal() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,18 +216,18 @@ func (l *List) seal() error {
 	return nil
 }
 
-// View is the newest View, this peer included.
+// View returns the newest View, which includes this peer.
 func (l *List) View() partition.View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.view
 }
 
-// Views delivers Views in order. A slow reader misses some, never the newest.
-// It is closed by Close.
+// Views delivers Views in order. A slow reader misses some Views, but never the newest. Close
+// closes the channel.
 func (l *List) Views() <-chan partition.View { return l.views }
 
-// Gone are the members that were in a View of the last day and are in none now.
+// Gone returns the members that were in a View of the last day and are in none now.
 func (l *List) Gone() map[string]Gone {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +238,7 @@ func (l *List) Gone() map[string]Gone {
 	return out
 }
 
-// Stats are the counters so far.
+// Stats returns the counters so far.
 func (l *List) Stats() Stats {
 	t := &l.transport.traffic
 	l.mu.Lock()
@@ -247,8 +249,8 @@ func (l *List) Stats() Stats {
 		Health: l.ml.GetHealthScore()}
 }
 
-// Leave says good-bye: the others drop this peer from their Views at once. The
-// List still has to be closed.
+// Leave says goodbye: the others remove this peer from their Views at once. The caller must
+// still close the List.
 func (l *List) Leave(ctx context.Context) error {
 	l.mu.Lock()
 	l.own.Leaving = true
@@ -288,7 +290,7 @@ func (l *List) sayGoodBye(timeout time.Duration) error {
 	}
 }
 
-// Close stops without a good-bye and waits for every goroutine.
+// Close stops without a goodbye and waits for every goroutine.
 func (l *List) Close() error {
 	var err error
 	l.once.Do(func() {
@@ -313,7 +315,7 @@ func (l *List) announce() {
 			return
 		case <-l.gossip:
 			l.mu.Lock()
-			behind := l.floor > l.own.Sequence // an older run of ours had a later clock
+			behind := l.floor > l.own.Sequence // an earlier run of this peer had a later clock
 			l.mu.Unlock()
 			if behind {
 				if err := l.seal(); err != nil {
@@ -327,9 +329,8 @@ func (l *List) announce() {
 	}
 }
 
-// settle exchanges the membership with a member whose View differs from ours
-// for longer than gossip takes: a message of the gossip may be lost for good,
-// and memberlist's own exchange comes by only every so often.
+// settle exchanges the membership with a member whose View differs from ours for longer than
+// gossip takes. A gossip message may be lost for good, and memberlist's own exchange is rare.
 func (l *List) settle() {
 	defer l.wg.Done()
 	for {
@@ -342,7 +343,7 @@ func (l *List) settle() {
 		if _, err := l.ml.Join([]string{joinName(p)}); err != nil {
 			l.log.Debug("exchange with a member of another view", "peer", p.String(), "err", err)
 		}
-		// In a large zone the exchange is long and the views differ often.
+		// In a large zone the exchange takes long and the views often differ.
 		pause := settlePause * time.Duration(max(1, len(l.View().Members())/settleSmall))
 		select {
 		case <-l.stop:
@@ -365,10 +366,10 @@ func (l *List) watch() {
 	}
 }
 
-// publish makes the View that others see of the members. Before it is seen the
-// host has the addresses of those who came, and no connection to those who went:
-// who sees in a View that a peer is gone has no call swallowed by it, unless
-// closing took longer than hangUpLimit.
+// publish makes the View of the members that others see. Before that, the host gets the
+// addresses of new members, and the connections to members that are gone are closed. So no call
+// is lost on a connection to a peer that a View shows as gone. The exception is when closing
+// took longer than hangUpLimit.
 func (l *List) publish() {
 	l.mu.Lock()
 	ms := make([]partition.Member, 0, len(l.members))
@@ -395,14 +396,14 @@ func (l *List) publish() {
 		return
 	}
 	select {
-	case <-l.views: // the reader is slow: replace what it has not taken
+	case <-l.views: // the reader is slow: replace the View that it has not read
 	default:
 	}
-	l.views <- v // cannot block: this goroutine is the only sender
+	l.views <- v // does not block: this goroutine is the only sender
 }
 
-// hangUp closes the connections to peers that are gone. One to a dead peer looks
-// healthy for half a minute and would swallow what is sent to its successor.
+// hangUp closes the connections to peers that are gone. A connection to a dead peer looks
+// healthy for half a minute, and requests to the peer's next run would be lost on it.
 func (l *List) hangUp(gone []peer.ID) {
 	if len(gone) == 0 {
 		return
@@ -415,7 +416,7 @@ func (l *List) hangUp(gone []peer.ID) {
 		l.opts.Host.Peerstore().UpdateAddrs(p, peerstore.PermanentAddrTTL, peerstore.RecentlyConnectedAddrTTL)
 		closing.Add(1)
 		if !l.start(func() { defer closing.Done(); _ = l.opts.Host.Network().ClosePeer(p) }) {
-			closing.Done() // this peer stops and closes them all
+			closing.Done() // this peer is stopping and closes all connections
 		}
 	}
 	done := make(chan struct{})
@@ -436,7 +437,8 @@ func (l *List) learn(m partition.Member) {
 		return
 	}
 	book := l.opts.Host.Peerstore()
-	book.UpdateAddrs(p, peerstore.PermanentAddrTTL, peerstore.RecentlyConnectedAddrTTL) // those it had before
+	// the addresses that it had before
+	book.UpdateAddrs(p, peerstore.PermanentAddrTTL, peerstore.RecentlyConnectedAddrTTL)
 	book.AddAddrs(p, parseAddrs(m.Addrs), peerstore.PermanentAddrTTL)
 }
 

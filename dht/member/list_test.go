@@ -23,7 +23,7 @@ import (
 
 const testPrefix = "/echo/0123456789abcdef"
 
-// nearby is some Lists over a mocknet, all linked, in a synctest bubble.
+// nearby has some Lists over a mocknet, all linked, in a synctest bubble.
 type nearby struct {
 	net   mocknet.Mocknet
 	lists []*List
@@ -150,7 +150,7 @@ func TestViewsComeInOrder(t *testing.T) {
 	})
 }
 
-// Whoever does not read misses Views, but not the newest, and blocks nobody.
+// A slow reader misses Views, but not the newest one, and blocks no other code.
 func TestSlowReaderGetsTheNewest(t *testing.T) {
 	racetest.InFakeTime(t, func(t *testing.T) {
 		nb := newNearby(t, 5)
@@ -187,7 +187,7 @@ func TestDeathLeaveAndReturn(t *testing.T) {
 				t.Errorf("remembers %+v", g)
 			}
 		}
-		// Both come back; the one that left, too.
+		// Both come back, also the one that left.
 		nb.lists[4], nb.lists[5] = nb.open(t, 4), nb.open(t, 5)
 		for _, l := range nb.lists[4:] {
 			if _, err := l.Join(context.Background(), rest[0].self); err != nil {
@@ -204,8 +204,8 @@ func TestDeathLeaveAndReturn(t *testing.T) {
 	})
 }
 
-// A peer whose clock was set back an hour over a restart is let in: it learns
-// the sequence of its former self from the others.
+// A peer whose clock was set back an hour over a restart can join: it learns the sequence of
+// its earlier run from the others.
 func TestReturnWithAnOlderClock(t *testing.T) {
 	racetest.InFakeTime(t, func(t *testing.T) {
 		nb := newNearby(t, 3)
@@ -232,7 +232,7 @@ func TestReturnWithAnOlderClock(t *testing.T) {
 	})
 }
 
-// Nobody can be introduced, or described, by another.
+// No peer can introduce or describe another one.
 func TestNotifyAliveRefuses(t *testing.T) {
 	racetest.InFakeTime(t, func(t *testing.T) {
 		nb := newNearby(t, 2)

@@ -8,19 +8,17 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// NewcomerLimits bound how fast identities never seen before come to count.
-// The zero value is the default.
+// NewcomerLimits limit how fast new identities start to count. The zero value is the default.
 type NewcomerLimits struct {
-	// Least new identities enter within any Window, or as many as there are
-	// established members when these are more. Default 4.
+	// Least is the number of new identities that may enter within a Window. If there are more
+	// established members than that, their number is the limit. Default 4.
 	Least int
 	// Window is the time over which entries are counted. Default 30 s.
 	Window time.Duration
-	// Keep is how long an identity that is gone is still no newcomer. Default
-	// one hour.
+	// Keep is how long an identity that is gone is still no newcomer. Default one hour.
 	Keep time.Duration
-	// MaxKnown is the most identities remembered; the longest gone are
-	// forgotten first. Default 8192.
+	// MaxKnown is the largest number of identities remembered. Those gone for the longest time
+	// are forgotten first. Default 8192.
 	MaxKnown int
 }
 
@@ -31,21 +29,20 @@ func (l *NewcomerLimits) fill() {
 	setDefault(&l.MaxKnown, 8192)
 }
 
-// Newcomers stands between the live members and those that count for
-// ownership. An identity costs nothing to make, so a hundred that appear at
-// once must not take over anything at once: they enter a few at a time, in the
-// order in which they were first seen, and the rest wait. It doubles a swarm
-// in one Window at most, which leaves its members time to copy what moves.
+// Newcomers decides which live members count for ownership. An identity costs nothing, so a
+// hundred identities that appear at once must not take anything over at once. They enter a few
+// at a time, in the order in which they were first seen, and the rest wait. A swarm at most
+// doubles in one Window, so its members have time to copy what moves.
 //
-// It is pure: time is an argument and comes in order. It is not safe for
-// concurrent use.
+// Newcomers is pure: time is an argument and must not go back. It is not safe for concurrent
+// use.
 type Newcomers struct {
 	limits  NewcomerLimits
 	self    string
 	entered map[string]entry
-	waiting map[string]time.Time // since when
-	recent  []time.Time          // entries within the last Window, in order
-	last    partition.View       // of the last Admit: its members were live until now
+	waiting map[string]time.Time // since when each one waits
+	recent  []time.Time          // times of the entries within the last Window, in order
+	last    partition.View       // of the last Allow: its members were live until now
 }
 
 type entry struct {
@@ -53,10 +50,10 @@ type entry struct {
 	seen time.Time // when it was last live
 }
 
-// NewNewcomers knows this peer itself and the identities of trusted, who enter
-// whenever they show up: the members this peer knew when it last ran, or the
-// whole first View of a peer that comes new into a swarm and cannot tell old
-// members from new.
+// NewNewcomers returns a Newcomers that knows this peer itself and the identities in trusted,
+// which enter at once when they appear. trusted has the members that this peer knew in its last
+// run. For a peer new in a swarm it has the whole first View, because the peer cannot
+// distinguish old members from new ones.
 func NewNewcomers(l NewcomerLimits, self string, trusted ...string) *Newcomers {
 	l.fill()
 	n := &Newcomers{limits: l, self: self, entered: map[string]entry{}, waiting: map[string]time.Time{}}
@@ -64,7 +61,7 @@ func NewNewcomers(l NewcomerLimits, self string, trusted ...string) *Newcomers {
 	return n
 }
 
-// Trust lets identities in without waiting, now and when they come.
+// Trust lets identities enter without waiting, now and when they appear later.
 func (n *Newcomers) Trust(now time.Time, ids ...string) {
 	for _, id := range ids {
 		if _, ok := n.entered[id]; !ok {
@@ -74,8 +71,8 @@ func (n *Newcomers) Trust(now time.Time, ids ...string) {
 	}
 }
 
-// Allow gives the members of live that count, and how many wait. Call it for
-// each View, and again at the time that Next gives.
+// Allow returns the members of live that count, and how many wait. Call it for each View, and
+// again at the time that Next returns.
 func (n *Newcomers) Allow(live partition.View, now time.Time) (partition.View, int) {
 	n.forget(live, now)
 	n.last = live
@@ -115,7 +112,8 @@ func (n *Newcomers) Allow(live partition.View, now time.Time) (partition.View, i
 	return partition.NewView(in), len(n.waiting)
 }
 
-// Next is when one of those that wait may enter; zero when nobody waits.
+// Next returns when one of the waiting identities may enter. It returns the zero time when none
+// waits.
 func (n *Newcomers) Next() time.Time {
 	if len(n.waiting) == 0 || len(n.recent) == 0 {
 		return time.Time{}
@@ -123,7 +121,8 @@ func (n *Newcomers) Next() time.Time {
 	return n.recent[0].Add(n.limits.Window)
 }
 
-// forget drops old entries, who no longer waits, and identities gone for long.
+// forget drops old entries, identities that no longer wait, and identities gone for a long
+// time.
 func (n *Newcomers) forget(live partition.View, now time.Time) {
 	old := 0
 	for old < len(n.recent) && now.Sub(n.recent[old]) >= n.limits.Window {

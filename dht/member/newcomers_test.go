@@ -18,8 +18,8 @@ func viewOf(ids ...string) partition.View {
 	return partition.NewView(ms)
 }
 
-// A hundred identities that appear at once change nothing at once: an
-// established swarm of eight at most doubles within 30 seconds.
+// A hundred identities that appear at once change nothing at once: an established swarm of
+// eight at most doubles within 30 seconds.
 func TestHundredNewIdentitiesAtOnce(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var old []string
@@ -42,7 +42,7 @@ func TestHundredNewIdentitiesAtOnce(t *testing.T) {
 				t.Fatalf("%s is no member any more", id)
 			}
 		}
-		// Within the window nothing more happens, however often it is asked.
+		// Within the window nothing more happens, however often Allow is called.
 		for range 3 {
 			now = now.Add(9 * time.Second)
 			if v, _ := n.Allow(viewOf(all...), now); v.Len() != members {
@@ -59,7 +59,7 @@ func TestHundredNewIdentitiesAtOnce(t *testing.T) {
 	}
 }
 
-// Who left and comes back is no newcomer; who comes back after an hour is.
+// A member that left and comes back is no newcomer. After an hour it is one.
 func TestReturningMembersDoNotWait(t *testing.T) {
 	now := time.Unix(1000, 0)
 	n := NewNewcomers(NewcomerLimits{Least: 1}, "self")
@@ -78,12 +78,12 @@ func TestReturningMembersDoNotWait(t *testing.T) {
 	step(2*time.Hour, 2, "self", "a", "b")
 	step(time.Second, 2, "self", "a", "b", "c")
 	n.Trust(now, "c")
-	step(time.Second, 4, "self", "a", "b", "c") // and with c established there is room for b
+	step(time.Second, 4, "self", "a", "b", "c") // with c established there is room for b
 	step(3*time.Hour, 4, "self", "a", "b", "c") // live all the time, though nothing changed
 }
 
-// Property: whatever comes and goes, nobody enters who is not live, within any
-// window at most the limit enters, and memory is bounded.
+// Property: for any sequence of Views, no member enters that is not live, the limit holds in
+// every window, and memory is bounded.
 func TestNewcomersKeepTheirLimit(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		limits := NewcomerLimits{Least: 2, Window: 30 * time.Second, Keep: 5 * time.Minute, MaxKnown: 40}

@@ -13,29 +13,28 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Options of a List.
+// Options are the arguments of New.
 type Options struct {
 	Host   host.Host        // required; the List does not close it
 	Key    crypto.PrivKey   // required; the host's own, Ed25519
 	Space  string           // digest of the charter: descriptors of another swarm are refused
 	Prefix protocol.ID      // of the protocols, required; "/echo/0123456789abcdef"
-	Self   partition.Member // what this peer says of itself; ID and Addrs are filled in
+	Self   partition.Member // what this peer declares about itself; New sets ID and Addrs
 	Logger *slog.Logger     // nil = discard
-	// Elsewhere says whether a peer that is no more in this List is a member of
-	// another List of the host, whose connection is kept; nil = there is no other.
+	// Elsewhere reports whether a peer that is no longer in this List is a member of another
+	// List of the host. Its connection is then kept. nil = there is no other List.
 	Elsewhere func(peer.ID) bool
 
-	// ProbeInterval is how often one member is probed; default 700 ms. With
-	// ProbeTimeout (default 400 ms) and SuspicionMult (default 3) a death is
-	// noticed after three to five seconds.
+	// ProbeInterval is how often one member is probed; default 700 ms. With ProbeTimeout
+	// (default 400 ms) and SuspicionMult (default 3) a death is noticed after three to five
+	// seconds.
 	ProbeInterval time.Duration
 	ProbeTimeout  time.Duration
 	SuspicionMult int
-	// PushPull is how often the whole state is exchanged with one member;
-	// default 15 s.
+	// PushPull is how often the whole state is exchanged with one member; default 15 s.
 	PushPull time.Duration
-	// MaxMembers is the most members believed in; default 1024. More are
-	// refused, so that made-up peers cannot fill the memory.
+	// MaxMembers is the largest number of members that the List accepts; default 1024. It
+	// refuses more, so that invented peers cannot fill the memory.
 	MaxMembers int
 }
 
@@ -68,24 +67,24 @@ func setDefault[T comparable](v *T, to T) {
 	}
 }
 
-// How Views are compared, by the digest that every answer to a probe carries.
+// How Views are compared, by the digest in every response to a probe.
 const (
-	settleAfter = time.Second     // a View must be that old to be compared
-	settlePause = 2 * time.Second // between two exchanges, times the members over settleSmall
+	settleAfter = time.Second     // only a View at least this old is compared
+	settlePause = 2 * time.Second // between two exchanges, multiplied by members/settleSmall
 	settleSmall = 32
 )
 
 // hangUpLimit is how long a View waits for connections to be closed.
 const hangUpLimit = 2 * time.Second
 
-// Gone is what is remembered of a member that is no more in the View.
+// Gone is what is remembered of a member that is no longer in the View.
 type Gone struct {
-	Member partition.Member // as it last described itself
+	Member partition.Member // its last descriptor
 	Since  time.Time        // when this peer noticed
-	Left   bool             // it said good-bye; else it was found dead
+	Left   bool             // it said goodbye; else it was found dead
 }
 
-// Limits of the memory of members that are gone.
+// Limits of what is remembered of members that are gone.
 const (
 	MaxGone  = 4096
 	keepGone = 24 * time.Hour
@@ -94,13 +93,15 @@ const (
 // Stats are counters since New.
 type Stats struct {
 	PacketsIn, PacketsOut, BytesIn, BytesOut uint64
-	Dropped                                  uint64 // packets, in either direction, for want of room or connection
-	Refused                                  uint64 // packets and streams with something a List never sends
-	// DeathClaims counts, by the peer that sent them, claims that a member of our
-	// View is dead. They are but suspicions, and honest peers pass them on: a peer
-	// that makes them up stands out.
+	// packets in either direction that were dropped for lack of room or connection
+	Dropped uint64
+	// packets and streams with something that a List never sends
+	Refused uint64
+	// DeathClaims counts claims that a member of our View is dead, by the peer that sent them.
+	// They are only suspicions. Honest peers pass claims on, but a peer that invents them has a
+	// much higher count.
 	DeathClaims      map[string]uint64
-	BadDescriptors   uint64 // members refused for their descriptor
-	StaleDescriptors uint64 // descriptors older than one seen
-	Health           int    // 0 is healthy; memberlist's own estimate of how late this peer is
+	BadDescriptors   uint64 // members refused because of their descriptor
+	StaleDescriptors uint64 // descriptors older than one already seen
+	Health           int    // 0 is healthy; memberlist's own estimate of how slow this peer is
 }

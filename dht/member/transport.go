@@ -24,36 +24,38 @@ import (
 const (
 	// MaxPacket is the longest SWIM packet in bytes.
 	MaxPacket = 8 << 10
-	// MaxState is the most bytes read from one SWIM stream.
+	// MaxState is the largest number of bytes read from one SWIM stream.
 	MaxState = 4 << 20
-	// MaxStates is the most members, dead ones included, in one push.
+	// MaxStates is the largest number of members, including dead ones, in one push.
 	MaxStates = 4096
 
-	packetQueue  = 256              // packets received and not yet handled; more are dropped, as UDP would
+	// packets received and not yet handled; more are dropped, like in UDP
+	packetQueue  = 256
 	sendQueue    = 64               // packets waiting for one peer; more are dropped
 	dialTimeout  = 5 * time.Second  // for the stream of packets
 	writeTimeout = 2 * time.Second  // of one packet
-	idleWriter   = time.Minute      // without a packet, the sending stream is closed
-	idleReader   = 3 * time.Minute  // without a packet, the receiving stream is reset
-	bodyTimeout  = 10 * time.Second // for the rest of a packet once its length is there
+	idleWriter   = time.Minute      // without a packet for this time, the sending stream is closed
+	idleReader   = 3 * time.Minute  // without a packet for this time, the receiving stream is reset
+	bodyTimeout  = 10 * time.Second // for the rest of a packet once its length has arrived
 	fakePort     = 1
 )
 
-// traffic counts what the transport did.
+// traffic counts the transport's packets and bytes.
 type traffic struct {
 	packetsIn, packetsOut, bytesIn, bytesOut, dropped, refused atomic.Uint64
 }
 
-// transport is memberlist's view of a libp2p host.
+// transport is a libp2p host as memberlist uses it.
 type transport struct {
 	host           host.Host
 	packets        chan *memberlist.Packet
 	streams        chan net.Conn
-	contact        func(peer.ID) // somebody spoke to us; must not block
+	contact        func(peer.ID) // a peer sent something; must not block
 	packetID, stID protocol.ID
 	traffic        traffic
 	accusers       accusers
-	live           func(id string) bool // is that a member in our View? must not block
+	// reports whether id is a member in our View; must not block
+	live func(id string) bool
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -78,7 +80,7 @@ func newTransport(h host.Host, prefix protocol.ID, contact func(peer.ID), live f
 	return t
 }
 
-// fakeIP is the unique local address that stands for a peer.
+// fakeIP returns the unique local address that represents a peer.
 func fakeIP(p peer.ID) net.IP {
 	sum := sha256.Sum256([]byte(p))
 	ip := make(net.IP, net.IPv6len)
@@ -89,13 +91,13 @@ func fakeIP(p peer.ID) net.IP {
 
 func fakeAddr(p peer.ID) net.Addr { return &net.UDPAddr{IP: fakeIP(p), Port: fakePort} }
 
-// joinName is how memberlist is told to join p.
+// joinName returns the name with which memberlist joins p.
 func joinName(p peer.ID) string {
 	return fmt.Sprintf("%s/[%s]:%d", p, fakeIP(p), fakePort)
 }
 
-// begin registers a stream, so that Shutdown can reset it and wait for its
-// goroutine; false when the transport is closed.
+// begin registers a stream, so that Shutdown can reset it and wait for its goroutine. It
+// returns false when the transport is closed.
 func (t *transport) begin(s network.Stream) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +116,7 @@ func (t *transport) end(s network.Stream) {
 	t.wg.Done()
 }
 
-// accept hands a stream to memberlist, which serves it in its own goroutine.
+// accept passes a stream to memberlist, which serves it in its own goroutine.
 func (t *transport) accept(s network.Stream) {
 	t.contact(s.Conn().RemotePeer())
 	c := t.guard(s)
@@ -183,8 +185,8 @@ func peerOf(a memberlist.Address) (peer.ID, error) {
 	return peer.Decode(a.Name)
 }
 
-// WriteToAddress queues b for the peer; it never blocks, and a packet may be
-// lost, as memberlist expects of packets.
+// WriteToAddress queues b for the peer. It never blocks, and a packet may be lost, as
+// memberlist expects.
 func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	p, err := peerOf(a)
 	if err != nil {
@@ -207,14 +209,14 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	}
 	frame := append(binary.AppendUvarint(make([]byte, 0, len(b)+2), uint64(len(b))), b...)
 	select {
-	case q <- frame: // under mu, so that a writer that gives up sees it: see retire
+	case q <- frame: // under mu, so that a writer that wants to stop sees it: see retire
 	default:
 		t.traffic.dropped.Add(1)
 	}
 	return time.Now(), nil
 }
 
-// write owns the sending stream of one peer and goes away when idle.
+// write owns the sending stream of one peer and ends when it is idle.
 func (t *transport) write(p peer.ID, q chan []byte) {
 	defer t.wg.Done()
 	var s network.Stream
@@ -242,7 +244,7 @@ func (t *transport) write(p peer.ID, q chan []byte) {
 	}
 }
 
-// retire removes the queue of an idle writer unless a packet came meanwhile.
+// retire removes the queue of an idle writer unless a packet arrived in the meantime.
 func (t *transport) retire(p peer.ID, q chan []byte) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -253,9 +255,9 @@ func (t *transport) retire(p peer.ID, q chan []byte) bool {
 	return true
 }
 
-// send writes one frame on s, and returns the stream to go on with, nil after
-// a failure. A stream that was there before may lead to the peer's former self:
-// when it fails, a new one is tried, since gossip is not repeated often.
+// send writes one frame on s. It returns the stream to use next, or nil after a failure. An
+// existing stream may lead to an earlier run of the peer. If it fails, send tries a new one,
+// because gossip is not repeated often.
 func (t *transport) send(p peer.ID, s network.Stream, frame []byte) network.Stream {
 	if s != nil {
 		if t.writeFrame(s, frame) {
@@ -291,7 +293,7 @@ func (t *transport) writeFrame(s network.Stream, frame []byte) bool {
 	return true
 }
 
-// DialAddressTimeout opens a stream for a push and pull or a fallback ping.
+// DialAddressTimeout opens a stream for an exchange of state or a fallback ping.
 func (t *transport) DialAddressTimeout(a memberlist.Address, d time.Duration) (net.Conn, error) {
 	p, err := peerOf(a)
 	if err != nil {
@@ -306,7 +308,7 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, d time.Duration) (n
 	return t.guard(s), nil
 }
 
-// guard makes s a net.Conn that Shutdown resets, so that nobody waits for it.
+// guard turns s into a net.Conn that Shutdown resets, so that no reader waits for it.
 func (t *transport) guard(s network.Stream) net.Conn {
 	g := newGuard(s, &t.traffic)
 	g.soften = func(r io.Reader, nodes int) ([]byte, error) { return t.softenPush(s.Conn().RemotePeer(), r, nodes) }
@@ -324,25 +326,26 @@ func (t *transport) guard(s network.Stream) net.Conn {
 	return g
 }
 
-// FinalAdvertiseAddr is memberlist.Transport's.
+// FinalAdvertiseAddr implements memberlist.Transport.
 func (t *transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
 	return fakeIP(t.host.ID()), fakePort, nil
 }
 
-// WriteTo is memberlist.Transport's; without a name there is nobody to send to.
+// WriteTo implements memberlist.Transport. It fails, because without a name there is no
+// receiver.
 func (t *transport) WriteTo([]byte, string) (time.Time, error) {
 	return time.Time{}, errors.New("swim: an address without a node name")
 }
 
-// DialTimeout is memberlist.Transport's, as WriteTo.
+// DialTimeout implements memberlist.Transport. It fails like WriteTo.
 func (t *transport) DialTimeout(string, time.Duration) (net.Conn, error) {
 	return nil, errors.New("swim: an address without a node name")
 }
 
-// PacketCh is memberlist.Transport's.
+// PacketCh implements memberlist.Transport.
 func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 
-// StreamCh is memberlist.Transport's.
+// StreamCh implements memberlist.Transport.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
 // Shutdown stops everything and waits for every goroutine of the transport.

@@ -1,7 +1,7 @@
 package member
 
-// Sealed is the descriptor of a live member as it sealed it; nil when id is no
-// member. Do not modify.
+// Sealed returns the descriptor of a live member as the member sealed it. It returns nil when
+// id is no member. Do not modify.
 func (l *List) Sealed(id string) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()

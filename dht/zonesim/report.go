@@ -18,18 +18,20 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Options of a simulation.
+// Options are the parameters of a simulation.
 type Options struct {
 	Peers    int     // 2 to 1,000,000; default 100,000
 	ZoneMax  int     // members above which a zone splits; default 400
 	Replicas int     // default 3
-	Seed     uint64  // of everything
+	Seed     uint64  // of all random numbers
 	Dead     float64 // share of peers in the tables that are dead, 0 to 0.5
 	Lookups  int     // searches for an owner with nothing remembered; default 2,000
-	Senders  int     // peers whose forwarding is followed; default 20
+	Senders  int     // peers whose forwarding is simulated; default 20
 	Links    int     // foreign links that each of them forwards; default 50,000
-	Rate     int     // links a second of one peer, which dates what is remembered; default 30
-	Window   int     // links that wait for each other to share a message; default 300, ten seconds
+	// links per second of one peer, which gives the age of what is remembered; default 30
+	Rate int
+	// links that wait for each other to share a message; default 300, which is ten seconds
+	Window int
 }
 
 func (o Options) withDefaults() Options {
@@ -60,7 +62,7 @@ func (o Options) validate() error {
 	return errors.Join(faults...)
 }
 
-// Spread is how a figure is distributed.
+// Spread is the distribution of a value.
 type Spread struct {
 	Mean float64 `json:"mean"`
 	P50  int     `json:"p50"`
@@ -80,7 +82,7 @@ func spread(xs []int) Spread {
 	return Spread{Mean: sum / float64(len(xs)), P50: xs[len(xs)/2], P99: xs[len(xs)*99/100], Max: xs[len(xs)-1]}
 }
 
-// Report is what was found.
+// Report is the result of a simulation.
 type Report struct {
 	Peers int     `json:"peers"`
 	Dead  float64 `json:"dead"`
@@ -91,7 +93,7 @@ type Report struct {
 	ZoneSize     Spread `json:"members_of_a_peers_zone"`
 	RoutingTable Spread `json:"routing_table_entries"`
 
-	// One search for an owner in another zone, nothing remembered.
+	// One search for an owner in another zone, with nothing remembered.
 	Found    int    `json:"owners_found"`
 	Lookups  int    `json:"owners_searched"`
 	Hops     Spread `json:"hops"`
@@ -107,13 +109,13 @@ type Report struct {
 	CacheHits       float64 `json:"owner_cache_hits"` // share of the links
 	KnownZones      float64 `json:"zones_known_to_a_sender"`
 
-	// Membership a peer keeps, and exchanges whole when it joins.
+	// The membership that a peer keeps, and exchanges completely when it joins.
 	BytesPerMember  int     `json:"bytes_per_member"`
 	MembershipBytes float64 `json:"membership_bytes_per_peer"`
 	FlatBytes       float64 `json:"membership_bytes_in_one_flat_list"`
 }
 
-// Run simulates.
+// Run simulates a swarm.
 func Run(o Options) (Report, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -143,7 +145,7 @@ func Run(o Options) (Report, error) {
 	return r, nil
 }
 
-// stranger is a living peer and a place outside its zone.
+// stranger returns a living peer and a place outside its zone.
 func (s *swarm) stranger(rng *mrand.Rand) (peerNo, uint64) {
 	for {
 		p, place := peerNo(rng.IntN(len(s.places))), rng.Uint64()
@@ -170,8 +172,8 @@ func (s *swarm) lookups(o Options, r *Report) {
 		spread(ms)
 }
 
-// ask asks those found until two members of the zone have answered; it returns
-// how many were asked, and the members.
+// ask asks the peers found until two members of the zone have responded. It returns how many
+// were asked, and the members.
 func (s *swarm) ask(found []peerNo, place uint64) (calls int, members []peerNo) {
 	lo, hi := s.zone(place)
 	for _, p := range found {
@@ -213,7 +215,7 @@ func (s *swarm) forwards(o Options, r *Report) {
 			slice := mrand.New(mrand.NewPCG(uint64(rank), 7)).Uint64() >> (64 - sliceBits)
 			place := slice << (64 - sliceBits)
 			if common(s.places[from], place) >= int(s.depth[from]) {
-				continue // of the own zone: its View knows
+				continue // in the peer's own zone: its View has the owner
 			}
 			i++
 			foreign++
@@ -244,7 +246,7 @@ func (s *swarm) forwards(o Options, r *Report) {
 	r.KnownZones = float64(zones) / float64(o.Senders)
 }
 
-// search is dht's: known members of the zone first, then a walk.
+// search works like that of package dht: known members of the zone first, then a walk.
 func (s *swarm) search(rng *mrand.Rand, from peerNo, me *sender, place uint64) (queries, calls int) {
 	zone, _ := s.zone(place)
 	known := me.contacts[zone]
@@ -264,9 +266,9 @@ func (s *swarm) search(rng *mrand.Rand, from peerNo, me *sender, place uint64) (
 	return queries, calls
 }
 
-// memberBytes is what the membership has of one member, as it travels: its
-// sealed descriptor with two addresses, its name, and what memberlist says
-// beside them, the names of its fields above all.
+// memberBytes returns the size of one member in the membership, as it is sent. This is its
+// sealed descriptor with two addresses, its name, and memberlist's own fields, above all their
+// names.
 func memberBytes() (int, error) {
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
 	if err != nil {

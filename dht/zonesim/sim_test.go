@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The way to another zone grows as the logarithm of the swarm, membership does
-// not grow with it at all, and with a tenth of the tables dead owners are found.
+// The number of hops to another zone grows with the logarithm of the swarm. The membership does
+// not grow with it. Owners are found even if a tenth of the table entries is dead.
 func TestCostsGrowAsTheLogarithm(t *testing.T) {
 	var before Report
 	for _, peers := range []int{1000, 4000, 16000} {

@@ -9,17 +9,17 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Kademlia's numbers, as kad-dht has them by default.
+// The parameters of Kademlia, with the defaults of kad-dht.
 const (
 	bucketSize = 20
 	alpha      = 10
 	beta       = 3
 )
 
-// peerNo is a peer by its rank among the places.
+// peerNo is the index of a peer in the order of the places.
 type peerNo int32
 
-// swarm is peers in order of their places, and the zones they split into.
+// swarm has the peers in order of their places, and the zones into which they split.
 type swarm struct {
 	seed   uint64
 	places []uint64
@@ -42,7 +42,7 @@ func newSwarm(o Options) *swarm {
 	return s
 }
 
-// split halves the zone of the peers from lo to hi for as long as the rule says.
+// split halves the zone of the peers from lo to hi as long as the rule says so.
 func (s *swarm) split(rule partition.ZoneRule, lo, hi, depth int) {
 	mid := lo + sort.Search(hi-lo, func(i int) bool { return s.places[lo+i]<<depth>>63 == 1 })
 	if depth < partition.MaxZoneDepth && rule.Splits(mid-lo, hi-mid, 0) {
@@ -56,7 +56,7 @@ func (s *swarm) split(rule partition.ZoneRule, lo, hi, depth int) {
 	}
 }
 
-// within is the range of peers whose places share n bits with place.
+// within returns the range of peers whose places share n bits with place.
 func (s *swarm) within(place uint64, n int) (lo, hi int) {
 	if n == 0 {
 		return 0, len(s.places)
@@ -68,10 +68,10 @@ func (s *swarm) within(place uint64, n int) (lo, hi int) {
 	return lo, hi
 }
 
-// zone is the range of peers in the zone that has place.
+// zone returns the range of peers in the zone that contains place.
 func (s *swarm) zone(place uint64) (lo, hi int) {
 	at := min(sort.Search(len(s.places), func(i int) bool { return s.places[i] >= place }), len(s.places)-1)
-	// A neighbour of place is in its zone: zones are not empty.
+	// A neighbour of place is in its zone, because zones are not empty.
 	for _, i := range []int{at, max(at-1, 0)} {
 		if common(s.places[i], place) >= int(s.depth[i]) {
 			return s.within(place, int(s.depth[i]))
@@ -82,8 +82,8 @@ func (s *swarm) zone(place uint64) (lo, hi int) {
 
 func common(a, b uint64) int { return bits.LeadingZeros64(a ^ b) }
 
-// table is the routing table of p: up to twenty of those that share 0, 1, 2, …
-// bits with it and not the next, drawn by p's own dice.
+// table returns the routing table of p: up to twenty peers for each number of shared bits 0, 1,
+// 2, …, drawn by p's own random generator.
 func (s *swarm) table(p peerNo) []peerNo {
 	if t, ok := s.tables[p]; ok {
 		return t
@@ -107,7 +107,7 @@ func (s *swarm) table(p peerNo) []peerNo {
 	return t
 }
 
-// pick is up to k different numbers below n.
+// pick returns up to k different numbers below n.
 func pick(rng *rand.Rand, n, k int) []int {
 	if n <= k {
 		out := make([]int, n)
@@ -125,7 +125,7 @@ func pick(rng *rand.Rand, n, k int) []int {
 	return out
 }
 
-// nearest are the twenty peers of p's table that are nearest to place.
+// nearest returns the twenty peers in p's table that are nearest to place.
 func (s *swarm) nearest(p peerNo, place uint64) []peerNo {
 	t := slices.Clone(s.table(p))
 	slices.SortFunc(t, func(a, b peerNo) int { return s.compare(a, b, place) })

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The numbers of package dht.
+// The parameters of package dht.
 const (
 	witnesses = 2
 	maxAsked  = 6
@@ -14,7 +14,7 @@ const (
 	zoneSkew  = 2
 )
 
-// answer is a message's answer on its way.
+// answer is a message's response that is on its way.
 type answer struct {
 	at   int // ms
 	from peerNo
@@ -39,10 +39,10 @@ type walk struct {
 	place    uint64
 	depth    int
 	now      int
-	hops     map[peerNo]int // until it was heard of; 0: from the own table
+	hops     map[peerNo]int // number of hops to each known peer; 0: from the own table
 	heard    []peerNo       // nearest first
 	asked    map[peerNo]bool
-	done     map[peerNo]bool // answered, or given up
+	done     map[peerNo]bool // responded, or given up
 	dead     map[peerNo]bool
 	inFlight answers
 
@@ -120,7 +120,7 @@ func (w *walk) run() {
 	}
 }
 
-// take is the next answer.
+// take processes the next response.
 func (w *walk) take() {
 	a := heap.Pop(&w.inFlight).(answer)
 	w.now = a.at
@@ -132,7 +132,7 @@ func (w *walk) take() {
 	w.hear(w.s.nearest(a.from, w.place), w.hops[a.from]+1)
 }
 
-// alive are the n nearest that are not known to be dead.
+// alive returns the n nearest peers that are not known to be dead.
 func (w *walk) alive(n int) []peerNo {
 	var out []peerNo
 	for _, p := range w.heard {
@@ -145,7 +145,7 @@ func (w *walk) alive(n int) []peerNo {
 	return out
 }
 
-// converged is Kademlia's own end of a walk.
+// converged is Kademlia's own condition for the end of a walk.
 func (w *walk) converged() bool {
 	for _, p := range w.alive(beta) {
 		if !w.done[p] {

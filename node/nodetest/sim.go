@@ -39,57 +39,57 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// SimOptions of a Sim.
+// SimOptions are the options of a Sim.
 type SimOptions struct {
-	Seed  uint64 // of the peers' identities and of what Rand gives
+	Seed  uint64 // of the peers' identities and of Rand
 	World crawltest.Options
-	// Node is the start of every peer's options; identity, disk, network, index
-	// and fetcher are the Sim's.
+	// Node has the default options of every peer. The Sim sets identity, disk, network, index
+	// and fetcher.
 	Node      node.Options
 	Latency   time.Duration // of a link, one way; default 5 ms
 	SliceBits int           // default 8
-	Replicas  int           // default the charter's
-	// Homes are where the peers are, in turn: peer n is at Homes[n % len(Homes)];
-	// default none, and no peer says where it is.
+	Replicas  int           // default: the charter's
+	// Homes are the locations of the peers, in turn: peer n is at Homes[n % len(Homes)].
+	// Without Homes, no peer declares a location.
 	Homes []partition.Point
-	// Source stands around each source of a peer's crawler.
+	// Source wraps each source of a peer's crawler.
 	Source func(s *Sim, p *SimPeer, src crawler.Source) crawler.Source
-	// Beside answers a request for a host that is not the world's, nil when it is;
-	// default: all are the world's.
+	// Beside returns the response for a host outside the test web, and nil for the test web's
+	// hosts. Default: all hosts belong to the test web.
 	Beside func(r *http.Request) *http.Response
-	// Wrap is put around the host of each life of a peer, as a hostile one does that
-	// lies in its answers; nil leaves all as they are.
+	// Wrap wraps the host of each life of a peer, for example of a hostile peer that lies in
+	// its responses. nil changes nothing.
 	Wrap func(p *SimPeer, h host.Host) host.Host
-	// Hostile says whose own failures are no fault; nil = nobody's.
+	// Hostile reports whose own failures are no error of the test; nil = of no peer.
 	Hostile func(p *SimPeer) bool
 }
 
-// Sim is a whole swarm in fake time: real nodes whose network, disks and web
-// are in memory, so that each of them can fail by plan. It lives in one bubble
-// of testing/synctest and is driven by one goroutine; what fails, fails by Rand,
-// so a seed repeats the plan, though not the order in which goroutines run.
+// Sim is a whole swarm in fake time: real nodes whose network, disks and web are in memory, so
+// that each of them can fail by plan. It lives in one bubble of testing/synctest, and one
+// goroutine drives it. Failures depend on Rand, so a seed repeats the plan, but not the order
+// in which goroutines run.
 type Sim struct {
 	adding  sync.RWMutex // Peers grows
 	t       testing.TB
 	o       SimOptions
 	charter partition.Charter
 	World   *crawltest.World
-	hosts   map[string]netip.Addr // with names
+	hosts   map[string]netip.Addr // hosts with names
 	Rand    *rand.Rand
 	Peers   []*SimPeer
 	Calls   CallFaults
 
-	mu     sync.Mutex // guards the links, side and lag, the disks, and who asked what
+	mu     sync.Mutex // guards the links, side and lag, the disks, and last
 	net    mocknet.Mocknet
-	side   map[*SimPeer]int           // of a cut: peers of different sides do not reach each other
-	lag    map[*SimPeer]time.Duration // of all links of a peer, above the usual
+	side   map[*SimPeer]int           // of a cut: peers of different sides cannot reach each other
+	lag    map[*SimPeer]time.Duration // of all links of a peer, in addition to the usual latency
 	last   map[string]visit           // by host
 	buried sync.WaitGroup
 
-	strangers []host.Host // see Stranger; under mu
+	strangers []host.Host // see Stranger; guarded by mu
 	draws     atomic.Uint64
 	ends      []func()          // see AtEnd
-	retired   map[*SimPeer]bool // see Retire; under mu
+	retired   map[*SimPeer]bool // see Retire; guarded by mu
 
 	hurries int
 	begun   time.Time
@@ -103,41 +103,40 @@ type SimPeer struct {
 	key  crypto.PrivKey
 	id   peer.ID
 	addr ma.Multiaddr
-	disk *disk // what the next life starts with
+	disk *disk // the next life starts with this disk
 	life atomic.Pointer[life]
 	// disks, when not nil, judges every operation of the store's file system.
 	disks atomic.Pointer[func(op errorfs.Op) error]
-	// keeps is how many in a hundred of the blocks that were written and not
-	// synced a crash leaves on the disk.
+	// keeps is the percentage of blocks, written but not synced, that stay on the disk in a
+	// crash.
 	keeps atomic.Int64
 }
 
-// life is one run of a peer, from its start to its crash. When it is dead,
-// nothing it does reaches anybody: its links are gone, its requests are not
-// sent, and its disk was copied in the moment of its death.
+// life is one run of a peer, from its start to its crash. When it is dead, nothing that it does
+// has an effect. Its links are gone, its requests are not sent, and its disk was copied at the
+// moment of its death.
 type life struct {
 	p    *SimPeer
 	node *node.Node
 	host host.Host
 	stop context.CancelFunc
-	done chan error // Run's
+	done chan error // result of Run
 	gone chan struct{}
 	dead atomic.Bool
-	held atomic.Pointer[chan struct{}] // while paused; closed when it goes on
+	held atomic.Pointer[chan struct{}] // set while paused; closed when the pause ends
 }
 
 // RunSim runs f on a Sim in a bubble, and ends what f left running.
 func RunSim(t *testing.T, o SimOptions, f func(s *Sim)) {
 	t.Helper()
-	// The codecs of wire outlive the bubble, so their channels must not be made
-	// in one.
+	// The codecs of wire outlive the bubble, so their channels must not be made in one.
 	var frame bytes.Buffer
 	long := &wire.Request{Version: partition.WireVersion,
 		Body: &wire.Request_Query{Query: &wire.Query{Q: strings.Repeat("long ", 200)}}}
 	if _, err := wire.WriteRequest(&frame, long); err != nil {
 		t.Fatal(err)
 	}
-	_, _, _ = wire.ReadRequest(&frame) // that it is no valid query is not the point
+	_, _, _ = wire.ReadRequest(&frame) // it does not matter that it is no valid query
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(t, o)
 		defer s.close()
@@ -166,8 +165,8 @@ func newSim(t testing.TB, o SimOptions) *Sim {
 	return s
 }
 
-// close ends every peer. memberlist does not wait for its probes, so their
-// timers run out before the bubble ends.
+// close ends every peer. memberlist does not wait for its probes, so close waits until their
+// timers have run out before the bubble ends.
 func (s *Sim) close() {
 	for _, end := range slices.Backward(s.ends) {
 		end()
@@ -227,14 +226,14 @@ func (s *Sim) Add() *SimPeer {
 	if err != nil {
 		s.t.Fatalf("%s: create: %v", p.Name, err)
 	}
-	s.adding.Lock() // calls under way look peers up
+	s.adding.Lock() // running calls look up peers
 	s.Peers = append(s.Peers, p)
 	s.adding.Unlock()
 	s.Start(p)
 	return p
 }
 
-// Node is the running node of p, nil while p is down.
+// Node returns the running node of p, or nil while p is down.
 func (p *SimPeer) Node() *node.Node {
 	if l := p.life.Load(); l != nil && !l.dead.Load() {
 		return l.node
@@ -242,8 +241,8 @@ func (p *SimPeer) Node() *node.Node {
 	return nil
 }
 
-// SetDisk has judge asked before every operation of the store's file system once
-// the peer is open: it may crash the peer or answer an error. nil = no judge.
+// SetDisk makes the Sim call judge before every operation of the store's file system, once the
+// peer is open. judge may crash the peer or return an error. nil = no judge.
 func (p *SimPeer) SetDisk(judge func(op errorfs.Op) error) {
 	if judge == nil {
 		p.disks.Store(nil)
@@ -252,11 +251,11 @@ func (p *SimPeer) SetDisk(judge func(op errorfs.Op) error) {
 	p.disks.Store(&judge)
 }
 
-// SetKeeps sets how many in a hundred of the blocks that were written and not
-// synced a crash of p leaves on the disk; half of them unless set.
+// SetKeeps sets the percentage of blocks, written but not synced, that a crash of p leaves on
+// the disk. The default is 50.
 func (p *SimPeer) SetKeeps(percent int) { p.keeps.Store(int64(percent)) }
 
-// Start gives a peer that is down a new life on the disk that it has left.
+// Start gives a peer that is down a new life, on the disk that it left.
 func (s *Sim) Start(p *SimPeer) {
 	s.t.Helper()
 	if old := p.life.Load(); old != nil {
@@ -286,7 +285,7 @@ func (s *Sim) Start(p *SimPeer) {
 	}()
 }
 
-// options are what a life is opened with.
+// options returns the options with which a life is opened.
 func (s *Sim) options(l *life) node.Options {
 	p, o := l.p, s.o.Node
 	o.Dir, o.IndexDir, o.Key, o.Host = p.Name, "memory", p.key, l.host
@@ -326,9 +325,9 @@ func (s *Sim) answer(r *http.Request) (*http.Response, error) {
 	return s.World.RoundTripper().RoundTrip(r)
 }
 
-// Crash ends a peer as kill -9 and a loss of power at once would: nobody is
-// told, and of what its disk had not synced some is lost (SetKeeps). It may be called from any goroutine, the peer's
-// own included, and does not wait.
+// Crash ends a peer like kill -9 together with a power failure. No other peer gets a message,
+// and the disk loses some of what was not synced (SetKeeps). Any goroutine may call it, also
+// the peer's own. Crash does not wait.
 func (s *Sim) Crash(p *SimPeer) {
 	l := p.life.Load()
 	if l == nil || l.dead.Swap(true) {
@@ -346,12 +345,12 @@ func (s *Sim) Crash(p *SimPeer) {
 	s.buried.Go(func() { s.bury(l) })
 }
 
-// dice are for one use, by any goroutine.
+// dice returns a random generator for one use, by any goroutine.
 func (s *Sim) dice() *rand.Rand {
 	return rand.New(rand.NewPCG(s.o.Seed+s.draws.Add(1), uint64(time.Now().UnixNano())))
 }
 
-// complain is an error, of an honest peer.
+// complain reports an error of an honest peer.
 func (s *Sim) complain(p *SimPeer, format string, args ...any) {
 	if s.o.Hostile != nil && s.o.Hostile(p) {
 		s.t.Logf(format, args...)
@@ -372,8 +371,8 @@ func (s *Sim) bury(l *life) {
 	close(l.gone)
 }
 
-// fatal is node.Options.Fatal: a disk that failed so that nothing can be
-// promised ends the process, which is here the peer.
+// fatal is node.Options.Fatal. After a disk error with which no promise is possible the process
+// ends, which here means the peer.
 func (l *life) fatal(err error) {
 	l.p.s.t.Logf("%s: disk: %v", l.p.Name, err)
 	l.p.s.Crash(l.p)
@@ -382,8 +381,8 @@ func (l *life) fatal(err error) {
 
 var errDead = errors.New("sim: the process is gone")
 
-// RoundTrip asks the world. A paused peer neither sends nor hears; what it would
-// have sent is not sent, as if it had been stopped a moment earlier.
+// RoundTrip sends a request to the test web. A paused peer neither sends nor receives. Its
+// request is not sent, as if the peer had been stopped a moment earlier.
 func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	if l.dead.Load() {
 		return nil, errDead
@@ -393,7 +392,7 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 		a, _ = netip.ParseAddr(r.URL.Hostname()) // the zero Addr is in no network
 	}
 	if !l.p.s.World.AllowNet().Contains(a) {
-		return nil, fetch.ErrPrivate // the guard of dials would say so
+		return nil, fetch.ErrPrivate // the guard of dials would return this error
 	}
 	if held := l.held.Load(); held != nil {
 		select {
@@ -414,7 +413,7 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// asked notes who asks a host, and names those that hurry it.
+// asked records which peer sent a request to a host, and reports peers that ask it too soon.
 func (s *Sim) asked(host string, p *SimPeer) {
 	const few = 6
 	now := time.Now()
@@ -436,7 +435,7 @@ type visit struct {
 	by *SimPeer
 }
 
-// resume lets a paused life go on.
+// resume ends the pause of a life.
 func (l *life) resume() {
 	if held := l.held.Swap(nil); held != nil {
 		close(*held)

@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Seed gives the world's seeds to the first living peer.
+// Seed gives the test web's seeds to the first living peer.
 func (s *Sim) Seed() {
 	s.t.Helper()
 	seed(s.t, s.alive()[0].Node(), s.World)
@@ -49,7 +49,7 @@ func (s *Sim) Settle(limit time.Duration) {
 	})
 }
 
-// Until waits until pending is "", at most limit of fake time.
+// Until waits until pending returns "", at most limit of fake time.
 func (s *Sim) Until(what string, limit time.Duration, pending func() string) {
 	s.t.Helper()
 	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
@@ -64,7 +64,7 @@ func (s *Sim) Until(what string, limit time.Duration, pending func() string) {
 	}
 }
 
-// report logs what every peer says of itself.
+// report logs the status of every peer.
 func (s *Sim) report() {
 	for _, p := range s.Peers {
 		if n := p.Node(); n != nil {
@@ -75,7 +75,7 @@ func (s *Sim) report() {
 	}
 }
 
-// WaitIdle has p wait until the swarm is done, as --until-idle does.
+// WaitIdle waits, at p, until the swarm is idle, like --until-idle.
 func (s *Sim) WaitIdle(p *SimPeer, limit time.Duration) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -86,8 +86,8 @@ func (s *Sim) WaitIdle(p *SimPeer, limit time.Duration) {
 	}
 }
 
-// Release has all Keys in quarantine looked at again, as a person would who knows that the processes died
-// of something else, and answers how many there were.
+// Release makes the swarm look again at all Keys in quarantine, like a person who knows that
+// the processes died for another reason. It returns the number of Keys.
 func (s *Sim) Release() int {
 	s.t.Helper()
 	released := map[partition.Key]bool{} // a replica may not know yet
@@ -106,8 +106,8 @@ func (s *Sim) Release() int {
 	return len(released)
 }
 
-// ReleaseKey has k looked at again. In an open swarm the founder may say so to all, and every peer of the slices that
-// it owns.
+// ReleaseKey makes the swarm look again at k. In an open swarm the founder may do this for all
+// slices, and every peer for the slices that it owns.
 func (s *Sim) ReleaseKey(k partition.Key) {
 	s.t.Helper()
 	var last error
@@ -119,14 +119,14 @@ func (s *Sim) ReleaseKey(k partition.Key) {
 	s.t.Fatalf("release %s: %v", k, last)
 }
 
-// Crawl is what a crawl came to: of each Key what its record says that does not
-// depend on when or by whom it was fetched, and of each query the Keys in order.
+// Crawl is the result of a crawl. It has for each Key the part of its record that does not
+// depend on time and fetching peer, and for each query the Keys in order.
 type Crawl struct {
 	Records map[partition.Key]string
 	Answers map[string][]partition.Key
 }
 
-// Queries are asked of every crawl: single words, several, facets.
+// Queries returns the queries for every crawl: single words, several words, facets.
 func (s *Sim) Queries() []api.Query {
 	var all []api.Query
 	for _, w := range s.World.Words() {
@@ -140,8 +140,8 @@ func (s *Sim) Queries() []api.Query {
 	return all
 }
 
-// Outcome reads what the swarm came to: the records as one peer exports them,
-// the answers as every living peer gives them, which must be the same.
+// Outcome returns the swarm's result: the records as one peer exports them, and the answers of
+// every living peer, which must be the same.
 func (s *Sim) Outcome() Crawl {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -194,9 +194,9 @@ func (s *Sim) Outcome() Crawl {
 	return c
 }
 
-// ask is the answer of p to q. An answer may say that it is stale, or what it
-// misses, while slices change hands or are repaired, which goes on when the crawl
-// is done: who wants it whole asks again, as here; a minute is enough.
+// ask returns p's answer to q. While slices change hands or are repaired, an answer may say
+// that it is stale, or what is missing. That continues after the crawl ends. A caller that
+// needs a complete answer asks again, as here; a minute is enough.
 func (s *Sim) ask(ctx context.Context, p *SimPeer, q api.Query) (a api.Answer) {
 	s.t.Helper()
 	s.Until(fmt.Sprintf("%s answers %q whole", p.Name, q.Q), time.Minute, func() string {
@@ -210,7 +210,7 @@ func (s *Sim) ask(ctx context.Context, p *SimPeer, q api.Query) (a api.Answer) {
 	return a
 }
 
-// essence is what must be the same of a record whoever fetched it, whenever.
+// essence returns the part of a record that must not depend on the fetching peer or the time.
 func essence(r store.Record) string {
 	var links strings.Builder
 	for _, l := range r.Links {
@@ -220,8 +220,8 @@ func essence(r store.Record) string {
 		r.Redirect, r.NoIndex, kept(r), r.Lang, r.Title, r.Text, links.String())
 }
 
-// kept says whether a version that shows what r does came with it, and its body
-// whole.
+// kept reports whether r comes with a version that has the same content, and with its complete
+// body.
 func kept(r store.Record) bool {
 	for _, c := range r.Captures {
 		if c.Revisit != "" || c.Status != r.Status || c.Digest != r.Digest || c.Redirect != r.Redirect ||
@@ -235,7 +235,7 @@ func kept(r store.Record) bool {
 	return false
 }
 
-// Differences names how b differs from a, at most a few of each sort.
+// Differences describes how b differs from a, with a few entries of each kind at most.
 func (a Crawl) Differences(b Crawl) []string {
 	const few = 8
 	var out []string

@@ -7,19 +7,18 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is a vfs.MemFS that can crash. A sync of one of its files copies the
-// whole of it, so that a log of some megabytes is copied for each commit: those
-// of a log are put off until the log is closed or the disk crashes, and what is
-// not synced then is kept apart until it is.
+// disk is a vfs.MemFS that can crash. In a MemFS, the sync of a file copies the whole file, so
+// a log of some megabytes would be copied for each commit. disk postpones the syncs of a log
+// until the log is closed or the disk crashes. Until then it keeps apart what is not synced.
 type disk struct {
 	*vfs.MemFS
-	mu   sync.Mutex // guards the logs and what is in them
+	mu   sync.Mutex // guards the logs and their content
 	logs map[*logFile]bool
 }
 
 func newDisk(fs *vfs.MemFS) *disk { return &disk{MemFS: fs, logs: map[*logFile]bool{}} }
 
-// CrashClone is vfs.MemFS's.
+// CrashClone is like that of vfs.MemFS.
 func (d *disk) CrashClone(cfg vfs.CrashCloneCfg) (*disk, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -31,7 +30,7 @@ func (d *disk) CrashClone(cfg vfs.CrashCloneCfg) (*disk, error) {
 	return newDisk(d.MemFS.CrashClone(cfg)), nil
 }
 
-// Create is vfs.FS's.
+// Create implements vfs.FS.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := d.MemFS.Create(name, category)
 	if err != nil || !strings.HasSuffix(name, ".log") {
@@ -44,15 +43,15 @@ func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, er
 	return l, nil
 }
 
-// logFile is a log being written, and by nobody read.
+// logFile is a log that is being written and that no code reads.
 type logFile struct {
 	vfs.File
 	disk   *disk
-	synced bool   // all of File is to be as if it were
-	tail   []byte // written since
+	synced bool   // everything in File must look synced
+	tail   []byte // written since then
 }
 
-// Write is vfs.File's.
+// Write implements vfs.File.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.disk.mu.Lock()
 	defer l.disk.mu.Unlock()
@@ -60,7 +59,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Sync is vfs.File's.
+// Sync implements vfs.File.
 func (l *logFile) Sync() error {
 	l.disk.mu.Lock()
 	defer l.disk.mu.Unlock()
@@ -68,10 +67,10 @@ func (l *logFile) Sync() error {
 	return l.flush()
 }
 
-// SyncData is vfs.File's.
+// SyncData implements vfs.File.
 func (l *logFile) SyncData() error { return l.Sync() }
 
-// Close is vfs.File's.
+// Close implements vfs.File.
 func (l *logFile) Close() error {
 	l.disk.mu.Lock()
 	defer l.disk.mu.Unlock()
@@ -82,7 +81,7 @@ func (l *logFile) Close() error {
 	return l.File.Close()
 }
 
-// settle makes File what it should be, synced as far as it should be.
+// settle writes and syncs File as far as it must be.
 func (l *logFile) settle() error {
 	if l.synced {
 		if err := l.File.Sync(); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// TestDisk: a crash leaves of a log what was synced, and of the rest as much as
-// it is told, whether the log was closed or not.
+// TestDisk checks that a crash leaves what was synced of a log, and the given part of the rest,
+// whether the log was closed or not.
 func TestDisk(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		for percent, want := range map[int]string{0: "onetwo", 100: "onetwothree"} {

@@ -19,36 +19,36 @@ import (
 
 // Chaos says what may go wrong during a crawl.
 type Chaos struct {
-	For     time.Duration // how long things go wrong; then all is mended
+	For     time.Duration // how long faults last; then all are repaired
 	Crashes bool          // a peer crashes and comes back within Away
-	Disks   bool          // as Crashes, in the middle of a write to the disk
+	Disks   bool          // like Crashes, in the middle of a write to the disk
 	Pauses  bool          // see Pause, up to Away
 	Cuts    bool          // into two sides, up to Away
 	Lags    bool          // one peer's messages take up to 3 s
-	Joins   int           // at most so many new peers
+	Joins   int           // largest number of new peers
 	Away    time.Duration // default 20 s
 	// Shares of the calls between peers.
 	Lost, Failed, Twice float64
 }
 
-// due is what is still to be done, at a time.
+// due is an action that is planned for a time.
 type due struct {
 	at time.Time
 	do func()
 }
 
-// rage is one time of troubles: its driver alone touches it.
+// rage is one period of faults. Only its driver uses it.
 type rage struct {
 	s        *Sim
 	c        Chaos
 	begun    time.Time
-	later    []due // the ends of troubles
+	later    []due // the ends of faults
 	troubled map[*SimPeer]bool
 	cut      bool
 }
 
-// Rage does what c says, drawn from Rand, and mends everything at the end. It
-// logs what it does.
+// Rage causes the faults in c, drawn from Rand, and repairs everything at the end. It logs what
+// it does.
 func (s *Sim) Rage(c Chaos) {
 	s.t.Helper()
 	if c.Away == 0 {
@@ -87,7 +87,7 @@ func (s *Sim) Rage(c Chaos) {
 	}
 }
 
-// next is when something else goes wrong.
+// next returns the time of the next fault.
 func (r *rage) next() time.Time {
 	return time.Now().Add(between(r.s.Rand, 200*time.Millisecond, 5*time.Second))
 }
@@ -96,7 +96,7 @@ func (r *rage) log(format string, args ...any) {
 	r.s.t.Logf("%7.2fs %s", time.Since(r.s.begun).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// some is a peer that is up, not in trouble and not the last one.
+// some returns a peer that is up, has no fault and is not the last one.
 func (r *rage) some() *SimPeer {
 	up := slices.DeleteFunc(r.s.alive(), func(p *SimPeer) bool { return r.troubled[p] })
 	if len(up) < 2 {
@@ -105,7 +105,7 @@ func (r *rage) some() *SimPeer {
 	return up[r.s.Rand.IntN(len(up))]
 }
 
-// during has p in trouble for a while, and then do.
+// during marks p as faulty for a while, and then calls end.
 func (r *rage) during(p *SimPeer, end func()) time.Duration {
 	d := between(r.s.Rand, 300*time.Millisecond, r.c.Away)
 	r.troubled[p] = true
@@ -183,7 +183,7 @@ func (r *rage) join() {
 	}
 }
 
-// Nurse starts every peer that goes down again, after away, for so long.
+// Nurse restarts every peer that goes down, after away. It does so for the duration long.
 func (s *Sim) Nurse(long, away time.Duration) {
 	s.t.Helper()
 	down := map[*SimPeer]time.Time{}
@@ -220,16 +220,17 @@ func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least)+1))
 }
 
-// Damage changes a byte in a table of the store of a peer that is down, a fraction of the way
-// into it, and has that noted, as the peer itself does when it reads that table. It
-// answers what the note says.
+// Damage changes a byte in a table of the store of a peer that is down. fraction says where in
+// the table. Damage then records the damage, as the peer itself does when it reads that table.
+// It returns an error with the recorded text.
 func (s *Sim) Damage(p *SimPeer, fraction float64) error {
 	s.t.Helper()
 	if old := p.life.Load(); old != nil {
 		<-old.gone
 	}
 	dir := p.Name + "/store"
-	st, err := store.Open(dir, store.Options{FS: p.disk}) // what is in its log comes into a table
+	// so that the content of its log gets into a table
+	st, err := store.Open(dir, store.Options{FS: p.disk})
 	if err != nil {
 		s.t.Fatalf("%s: %v", p.Name, err)
 	}
@@ -270,7 +271,8 @@ func (s *Sim) Damage(p *SimPeer, fraction float64) error {
 	return err
 }
 
-// OnDisk is the text of every record in the store of a peer that is down, those of copies too.
+// OnDisk returns the text of every record in the store of a peer that is down, including those
+// in copies of other peers' slices.
 func (s *Sim) OnDisk(p *SimPeer) map[partition.Key]string {
 	s.t.Helper()
 	if old := p.life.Load(); old != nil {

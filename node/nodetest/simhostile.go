@@ -19,8 +19,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Stranger makes a bare host that is linked with every peer that lives, in all
-// its lives. It is no member; the network closes it.
+// Stranger returns a bare host that is linked with every living peer, also after restarts. It
+// is no member. The network closes it.
 func (s *Sim) Stranger(key crypto.PrivKey) host.Host {
 	s.t.Helper()
 	s.mu.Lock()
@@ -41,8 +41,8 @@ func (s *Sim) Stranger(key crypto.PrivKey) host.Host {
 	return h
 }
 
-// linkStrangers links every stranger with each living peer, and with each other.
-// s.mu is held.
+// linkStrangers links every stranger with each living peer, and with each other. The caller
+// holds s.mu.
 func (s *Sim) linkStrangers() {
 	for i, h := range s.strangers {
 		var others []peer.ID
@@ -68,11 +68,11 @@ func (s *Sim) linkStrangers() {
 	}
 }
 
-// Charter is the swarm's; before the first Add it is none.
+// Charter returns the swarm's charter. Before the first Add it is empty.
 func (s *Sim) Charter() partition.Charter { return s.charter }
 
-// Host is the host of p's present life, nil while p is down. What is sent from it
-// comes from p.
+// Host returns the host of p's present life, or nil while p is down. Messages sent from it come
+// from p.
 func (p *SimPeer) Host() host.Host {
 	if l := p.life.Load(); l != nil && !l.dead.Load() {
 		return l.host
@@ -80,17 +80,17 @@ func (p *SimPeer) Host() host.Host {
 	return nil
 }
 
-// PeerID is p's id as libp2p has it, Addr where it listens.
+// PeerID returns p's id as a libp2p type.
 func (p *SimPeer) PeerID() peer.ID { return p.id }
 
-// Addr is p's address with its id, fit for Options.Join.
+// Addr returns p's address with its id, for Options.Join.
 func (p *SimPeer) Addr() string { return p.addr.String() + "/p2p/" + p.ID }
 
 // Rows are all rows of a store, by their keys.
 type Rows map[string]string
 
-// Rows reads what would be on p's disk if it stopped now, all that was written
-// included: every row of its store.
+// Rows returns every row of p's store that would be on p's disk if p stopped now, including
+// rows that are not synced.
 func (p *SimPeer) Rows() (Rows, error) {
 	p.s.mu.Lock()
 	d := p.disk
@@ -102,8 +102,8 @@ func (p *SimPeer) Rows() (Rows, error) {
 	return ReadRows(left.MemFS, p.Name+"/store/pebble")
 }
 
-// ReadRows reads every row of the store of which dir is Pebble's directory. Nobody
-// else may have it open.
+// ReadRows reads every row of the store whose Pebble directory is dir. No other code may have
+// it open.
 func ReadRows(fs vfs.FS, dir string) (Rows, error) {
 	db, err := pebble.Open(dir, &pebble.Options{FS: fs, ReadOnly: true, Logger: silent{}})
 	if err != nil {
@@ -135,8 +135,8 @@ func (silent) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf(format, args...))
 }
 
-// Tables of a store's rows that have no slice, and the prefixes of the two tables
-// of names; see the store's layout.
+// Tables whose rows have no slice, and the prefixes of the two tables of names; see the store's
+// layout.
 const (
 	tableMeta  = 0x00
 	tableValue = 0x01
@@ -147,17 +147,17 @@ const (
 // Change is one row that differs between two readings of a store.
 type Change struct {
 	Key   string
-	Slice partition.Slice // 0: the row is of no slice
-	Was   string          // "" = it was not there
-	Is    string          // "" = it is gone
+	Slice partition.Slice // 0: the row belongs to no slice
+	Was   string          // "" = the row did not exist
+	Is    string          // "" = the row does not exist any more
 }
 
 func (c Change) String() string {
 	return fmt.Sprintf("%.80q of slice %s: was %.200q, is %.200q", c.Key, c.Slice, c.Was, c.Is)
 }
 
-// Changes are the rows in which two readings differ, in order, without those that
-// an idle peer writes of its own accord.
+// Changes returns the rows in which two readings differ, in order, without those that an idle
+// peer writes by itself.
 func (r Rows) Changes(later Rows) []Change {
 	all := maps.Clone(r)
 	maps.Copy(all, later)
@@ -170,13 +170,13 @@ func (r Rows) Changes(later Rows) []Change {
 	return out
 }
 
-// Restless says whether a row changes at a peer that nobody asks anything: who the
-// members are, and how far sequence numbers are reserved.
+// Restless reports whether a row changes at a peer that gets no requests: the list of members,
+// and how far sequence numbers are reserved.
 func Restless(key string) bool {
 	return key == string([]byte{tableValue})+"territory" || key == string([]byte{tableMeta})+"seq"
 }
 
-// SliceOfRow is the slice that a row is of; 0: it is of none.
+// SliceOfRow returns the slice of a row; 0: it belongs to none.
 func SliceOfRow(key string) partition.Slice {
 	switch {
 	case strings.HasPrefix(key, keepPrefix):
@@ -191,17 +191,18 @@ func SliceOfRow(key string) partition.Slice {
 	return partition.Slice(binary.BigEndian.Uint64([]byte(key[1:9])))
 }
 
-// Agreement says whether the row says who keeps a slice.
+// Agreement reports whether the row says which peers keep a slice.
 func (c Change) Agreement() bool { return strings.HasPrefix(c.Key, keepPrefix) }
 
-// Transient says whether the row is of a table whose rows come and go with the crawl: what
-// is due, the outbox, the change log.
+// Transient reports whether the row's table has rows that come and go with the crawl: what is
+// due, the outbox, the change log.
 func (c Change) Transient() bool { return strings.IndexByte("DOLXGH", c.Key[0]) >= 0 }
 
-// AtEnd has f called before the Sim's own parts end, the last one first.
+// AtEnd registers f to run before the Sim's own parts end. The last one registered runs first.
 func (s *Sim) AtEnd(f func()) { s.ends = append(s.ends, f) }
 
-// Retire has nobody join by the address of p, which is down and will not start again.
+// Retire makes sure that no peer joins by the address of p, which is down and will not start
+// again.
 func (s *Sim) Retire(p *SimPeer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

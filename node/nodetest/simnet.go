@@ -14,8 +14,7 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 )
 
-// relink makes the links what they should be: between living peers of one side,
-// as slow as the slower of the two.
+// relink sets the links: between living peers of one side, with the higher latency of the two.
 func (s *Sim) relink() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,21 +61,21 @@ func (p *SimPeer) alive() bool {
 	return l != nil && !l.dead.Load()
 }
 
-// Cut parts the swarm: peers of different sides do not reach each other. A peer
-// that is not in side is on side 0.
+// Cut divides the swarm: peers of different sides cannot reach each other. A peer that is not
+// in side is on side 0.
 func (s *Sim) Cut(side map[*SimPeer]int) {
 	s.mu.Lock()
 	s.side = side
 	s.mu.Unlock()
 	s.relink()
 	time.Sleep(time.Millisecond)
-	s.relink() // what was being dialled meanwhile
+	s.relink() // connections that were being dialled in the meantime
 }
 
 // Heal ends a cut.
 func (s *Sim) Heal() { s.Cut(map[*SimPeer]int{}) }
 
-// Lag makes all links of p slow, both ways; 0 = as the others.
+// Lag makes all links of p slow in both directions; 0 = like the others.
 func (s *Sim) Lag(p *SimPeer, latency time.Duration) {
 	s.mu.Lock()
 	s.lag[p] = latency
@@ -84,10 +83,10 @@ func (s *Sim) Lag(p *SimPeer, latency time.Duration) {
 	s.relink()
 }
 
-// Pause stops p, as far as a bubble allows: what it sends or is sent arrives lag
-// later, it asks no site, and the answers of those that it has asked reach it
-// after Resume. Its timers and its disk go on, which a stopped process's do not:
-// SIGSTOP is for a test of real processes.
+// Pause stops p, as far as a bubble allows. What it sends or receives arrives lag later, and it
+// sends no requests to sites. Responses to earlier requests reach it after Resume. Its timers
+// and its disk continue, unlike those of a stopped process. Tests of real processes use
+// SIGSTOP.
 func (s *Sim) Pause(p *SimPeer, lag time.Duration) {
 	if l := p.life.Load(); l != nil {
 		held := make(chan struct{})
@@ -104,11 +103,11 @@ func (s *Sim) Resume(p *SimPeer) {
 	}
 }
 
-// Effect is what becomes of one call between two peers.
+// Effect is what happens to one call between two peers.
 type Effect int
 
-// The effects. Lost calls were not seen by the callee; Failed ones were served,
-// and the caller hears nothing.
+// The effects. The called peer does not see a Lost call. It serves a Failed call, but the
+// calling peer gets no response.
 const (
 	Pass Effect = iota
 	Lost
@@ -120,12 +119,12 @@ const (
 	CallerCrashesAfter
 )
 
-// CallFaults says what becomes of the calls between peers.
+// CallFaults decides what happens to the calls between peers.
 type CallFaults struct {
 	mu sync.Mutex
 	// judge, when set, decides on each call.
 	judge func(from, to *SimPeer, req *wire.Request) Effect
-	// the shares of the calls that are lost, answered in vain and served twice.
+	// the shares of calls that are lost, fail after being served, and are served twice
 	lost, failed, twice float64
 	rand                *rand.Rand
 }
@@ -137,8 +136,8 @@ func (c *CallFaults) SetRates(lost, failed, twice float64) {
 	c.lost, c.failed, c.twice = lost, failed, twice
 }
 
-// SetJudge has f decide on every call; nil leaves it to the rates. f is called
-// by one goroutine at a time.
+// SetJudge makes f decide on every call; with nil the rates decide. Only one goroutine at a
+// time calls f.
 func (c *CallFaults) SetJudge(f func(from, to *SimPeer, req *wire.Request) Effect) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

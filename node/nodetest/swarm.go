@@ -1,5 +1,5 @@
-// Package nodetest runs many nodes in one test: real parts on loopback, stores
-// on memory file systems that can crash, and a world with known truth to crawl.
+// Package nodetest runs many nodes in one test: real nodes on loopback, stores on memory file
+// systems that can crash, and a test web with known content to crawl.
 package nodetest
 
 import (
@@ -20,18 +20,18 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Options of a Swarm.
+// Options are the arguments of New.
 type Options struct {
 	World crawltest.Options
-	// Node is the start of every peer's options; Dir, Join, Listen and AllowNet
-	// are the Swarm's. Delay 0 is 5 ms here, SliceBits 0 is 8: the charter's 12 are
-	// 4,096 slices, of which each peer agrees with the others one by one.
+	// Node has the default options of every peer. The Swarm sets Dir, Join, Listen and
+	// AllowNet. Delay 0 means 5 ms here, and SliceBits 0 means 8. The charter's 12 would give
+	// 4,096 slices, and each peer must agree with the others on each of its slices.
 	Node node.Options
-	// Each changes the options of the n-th peer, from 0 on. nil = they are all alike.
+	// Each changes the options of the n-th peer, from 0 on. nil = all peers are alike.
 	Each func(n int, o *node.Options)
 }
 
-// Swarm is some peers and the world they crawl. It is for one test goroutine.
+// Swarm has some peers and the test web that they crawl. Only one test goroutine may use it.
 type Swarm struct {
 	t     testing.TB
 	o     Options
@@ -49,7 +49,7 @@ type Peer struct {
 	done       chan error
 }
 
-// New starts a world and no peers; everything ends with the test.
+// New starts a test web without peers. Everything ends with the test.
 func New(t testing.TB, o Options) *Swarm {
 	t.Helper()
 	if o.Node.Delay == 0 {
@@ -61,8 +61,8 @@ func New(t testing.TB, o Options) *Swarm {
 	if o.Node.QueryTimeout == 0 {
 		o.Node.QueryTimeout = time.Minute
 	}
-	// The directory is asked for before the cleanup is set up, which then comes
-	// before the directory's: no peer runs on files that are gone.
+	// TempDir is called before the cleanup is registered, so the cleanup runs before the
+	// directory is removed. So no peer runs without its files.
 	s := &Swarm{t: t, o: o, dir: t.TempDir(), World: crawltest.NewWorld(o.World)}
 	if err := s.World.Start(); err != nil {
 		t.Fatal(err)
@@ -82,16 +82,16 @@ func New(t testing.TB, o Options) *Swarm {
 	return s
 }
 
-// Dir is the directory of the peers' directories, each by its name.
+// Dir returns the directory that contains the peers' directories, each named after its peer.
 func (s *Swarm) Dir() string { return s.dir }
 
 // Add makes a peer, joined to the first one, and starts it.
 func (s *Swarm) Add() *Peer { s.t.Helper(); return s.add(nil, nil) }
 
-// AddAt is Add of a peer that says it is at that place.
+// AddAt is Add with a peer that declares that location.
 func (s *Swarm) AddAt(at *partition.Point) *Peer { s.t.Helper(); return s.add(at, nil) }
 
-// AddKey is Add of a peer whose identity is given.
+// AddKey is Add with a peer that has the given identity.
 func (s *Swarm) AddKey(key crypto.PrivKey) *Peer { s.t.Helper(); return s.add(nil, key) }
 
 func (s *Swarm) add(at *partition.Point, key crypto.PrivKey) *Peer {
@@ -123,7 +123,7 @@ func (s *Swarm) add(at *partition.Point, key crypto.PrivKey) *Peer {
 	return p
 }
 
-// Restore makes a peer of a backup. It is down, and joins nobody unless told to.
+// Restore makes a peer from a backup. It is down, and joins no peer unless told to.
 func (s *Swarm) Restore(from string, alone bool) *Peer {
 	s.t.Helper()
 	p := &Peer{Name: fmt.Sprintf("peer%d", len(s.Peers)+1), o: s.o.Node}
@@ -137,7 +137,7 @@ func (s *Swarm) Restore(from string, alone bool) *Peer {
 	return p
 }
 
-// Joins has a peer that is down join addrs when it starts.
+// Joins sets the addresses that a peer that is down joins when it starts.
 func (p *Peer) Joins(addrs []string) { p.o.Join = addrs }
 
 // Start opens and runs a peer that is down.
@@ -160,8 +160,7 @@ func (p *Peer) Stop() error {
 	return err
 }
 
-// Settle waits until every running peer sees want members and holds what it
-// owns.
+// Settle waits until every running peer sees want members and acts in all slices that it owns.
 func (s *Swarm) Settle(want int) {
 	s.t.Helper()
 	s.Until("the swarm settles", 3*time.Minute, func() (bool, string) {
@@ -180,13 +179,13 @@ func (s *Swarm) Settle(want int) {
 	})
 }
 
-// Seed gives the world's seeds to the first running peer.
+// Seed gives the test web's seeds to the first running peer.
 func (s *Swarm) Seed() {
 	s.t.Helper()
 	seed(s.t, s.running().Node, s.World)
 }
 
-// seed gives a world's seeds to a peer.
+// seed gives the test web's seeds to a peer.
 func seed(t testing.TB, n *node.Node, w *crawltest.World) {
 	t.Helper()
 	var keys []partition.Key
@@ -214,7 +213,7 @@ func (s *Swarm) running() *Peer {
 	return nil
 }
 
-// WaitIdle waits until the swarm is done, as --until-idle does.
+// WaitIdle waits until the swarm is idle, like --until-idle.
 func (s *Swarm) WaitIdle() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -229,7 +228,7 @@ func (s *Swarm) WaitIdle() {
 	}
 }
 
-// Until polls cond until it is true; the string says what it still waits for.
+// Until polls cond until it returns true. The string says what it still waits for.
 func (s *Swarm) Until(what string, limit time.Duration, cond func() (bool, string)) {
 	s.t.Helper()
 	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {

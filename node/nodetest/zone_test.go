@@ -16,7 +16,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// keyIn is a new identity that belongs to that zone.
+// keyIn returns a new identity that belongs to that zone.
 func keyIn(t *testing.T, zone string) crypto.PrivKey {
 	t.Helper()
 	z, err := partition.ParseZone(zone)
@@ -38,9 +38,9 @@ func keyIn(t *testing.T, zone string) crypto.PrivKey {
 	}
 }
 
-// Nine peers become three zones; the world is crawled whole with links going
-// from zone to zone, no page twice, and each peer, asked for any word, answers
-// for all slices of all zones with exactly the true pages.
+// Nine peers become three zones. They crawl the whole test web, with links from zone to zone
+// and no page twice. Each peer answers a query for any word for all slices of all zones, with
+// exactly the right pages.
 func TestCrawlAndQueryAcrossZones(t *testing.T) {
 	s := nodetest.New(t, nodetest.Options{World: crawltest.Options{Seed: 7, Sites: 24, Pages: 6, Words: 40},
 		Node: node.Options{SliceBits: 6, Replicas: 1, ZoneMax: 4}})
@@ -80,13 +80,13 @@ func TestCrawlAndQueryAcrossZones(t *testing.T) {
 			worked++
 		}
 	}
-	if out == 0 || worked <= 3 { // a zone has three
+	if out == 0 || worked <= 3 { // a zone has three peers
 		t.Errorf("%d links handed out, %d peers fetched pages", out, worked)
 	}
 	for _, p := range s.Peers[:3] { // one of each zone
 		for _, w := range s.World.Words() {
 			var a api.Answer
-			// A machine with too much to do may take a member for lost for a moment; an answer says so.
+			// On a busy machine a member may seem lost for a moment; an answer says so.
 			s.Until("an answer for all slices", 3*time.Minute, func() (bool, string) {
 				var err error
 				if a, err = p.Query(t.Context(), api.Query{Q: w, Limit: node.MaxQueryHits, Unfold: true}); err != nil {
@@ -100,7 +100,7 @@ func TestCrawlAndQueryAcrossZones(t *testing.T) {
 			}
 		}
 	}
-	// Who has no time to answer is not called gone, in whichever zone.
+	// A peer that has no time to respond is not reported as gone, in any zone.
 	a, err := s.Peers[0].Query(t.Context(), api.Query{Q: "x", Timeout: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Forgeries are the attacks by a message of that kind. A kind without any is one that
-// this package forgot: a test says so.
+// Forgeries returns the attacks with a message of that kind. A test fails for a kind without
+// attacks, which this package forgot.
 func Forgeries(kind Kind) []Attack {
 	switch kind {
 	case "configs":
@@ -53,7 +53,7 @@ func Forgeries(kind Kind) []Attack {
 	return nil
 }
 
-// thefts has a message carry each of the made-up ReplicaSets.
+// thefts returns one attack for each forged set of ReplicaSets.
 func thefts(carry func(sc *Scene, stolen []*wire.Config) *wire.Request) []Attack {
 	var out []Attack
 	for _, name := range slices.Sorted(maps.Keys((&Scene{Charter: partition.Charter{Founder: "x"},
@@ -241,7 +241,8 @@ func hostLeaseForgeries() []Attack {
 	}
 }
 
-// readForgeries ask for much, or for what there is not: what only reads can do no more.
+// readForgeries ask for much, or for what does not exist. A request that only reads can do no
+// more harm.
 func readForgeries(kind Kind) []Attack {
 	every := func(sc *Scene) []uint64 {
 		out := []uint64{0, math.MaxUint64}

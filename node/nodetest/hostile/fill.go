@@ -12,28 +12,28 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// filler makes messages of any type, by their descriptors, out of words that a peer
-// knows and of words that nobody would send.
+// filler fills messages of any type, using their descriptors. It uses values that a peer knows
+// and values that no correct peer sends.
 type filler struct {
 	r  *rand.Rand
 	sc *Scene
 }
 
-// Random is a request of that kind whose fields are drawn at random.
+// Random returns a request of that kind with random fields.
 func (sc *Scene) Random(r *rand.Rand, kind Kind) *wire.Request {
 	req := &wire.Request{Version: partition.WireVersion, Id: r.Uint64()}
 	body(req.ProtoReflect(), kind, func(m protoreflect.Message) { filler{r, sc}.fill(m, 0) })
 	return req
 }
 
-// RandomAnswer is an answer of that kind, filled in the same way.
+// RandomAnswer returns a response of that kind with random fields.
 func (sc *Scene) RandomAnswer(r *rand.Rand, kind Kind, id uint64) *wire.Response {
 	resp := &wire.Response{Version: partition.WireVersion, Id: id}
 	body(resp.ProtoReflect(), kind, func(m protoreflect.Message) { filler{r, sc}.fill(m, 0) })
 	return resp
 }
 
-// body sets the field kind of m's body and has fill fill it.
+// body sets the field kind of m's body and calls fill to fill it.
 func body(m protoreflect.Message, kind Kind, fill func(protoreflect.Message)) {
 	f := m.Descriptor().Fields().ByName(kind)
 	inner := m.NewField(f)
@@ -108,7 +108,7 @@ func (g filler) scalar(f protoreflect.FieldDescriptor) protoreflect.Value {
 	return protoreflect.ValueOfString(utf8(g.text(f)))
 }
 
-// number is a number that fits the field's name, or one at the edge of something.
+// number returns a number that fits the field's name, or one at a limit.
 func (g filler) number(f protoreflect.FieldDescriptor) uint64 {
 	name := string(f.Name())
 	switch {
@@ -162,7 +162,7 @@ func (g filler) bytes(f protoreflect.FieldDescriptor) []byte {
 
 func pick[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
-// HugeFrames are those of Huge, which are dear to make.
+// HugeFrames returns the frames of Huge, which are expensive to make.
 func (sc *Scene) HugeFrames(kind Kind) [][]byte {
 	var out [][]byte
 	for _, req := range sc.Huge(kind) {
@@ -171,8 +171,8 @@ func (sc *Scene) HugeFrames(kind Kind) [][]byte {
 	return out
 }
 
-// Huge are requests of that kind that are over a limit: each list of the body, and the
-// whole frame.
+// Huge returns requests of that kind that exceed a limit: in each list of the body, and in the
+// size of the frame.
 func (sc *Scene) Huge(kind Kind) []*wire.Request {
 	var out []*wire.Request
 	fields := (&wire.Request{}).ProtoReflect().Descriptor().Fields().ByName(kind).Message().Fields()

@@ -36,12 +36,12 @@ var (
 
 const fleetHonest = 5
 
-// fleet is five honest peers and some hostile ones, each a real peer that keeps slices by
-// its rank, lies in its answers when it is in the mood, and attacks besides.
+// fleet is five honest peers and some hostile ones. Each hostile peer is a real peer that keeps
+// slices by its rank. It lies in some of its responses, and it also attacks.
 type fleet struct {
 	t       *testing.T
 	s       *nodetest.Sim
-	targets []*nodetest.SimPeer // the honest ones; s.Peers grows while hostile ones attack
+	targets []*nodetest.SimPeer // the honest peers; s.Peers grows while hostile ones attack
 	j       *judge
 	judging atomic.Pointer[judge]
 	honest  map[string]bool // by name
@@ -58,9 +58,9 @@ type fleet struct {
 type rogue struct {
 	mu   sync.Mutex
 	r    *rand.Rand
-	mood int // share of requests that it does not serve honestly, in a hundred
+	mood int // percentage of requests that it does not serve honestly
 	sc   *hostile.Scene
-	last []*wire.Request // what others asked of it, to be said again
+	last []*wire.Request // requests of others, to be sent again
 }
 
 func (f *fleet) wrap(p *nodetest.SimPeer, h host.Host) host.Host {
@@ -86,7 +86,7 @@ func (f *fleet) wrap(p *nodetest.SimPeer, h host.Host) host.Host {
 				return g.decide(req)
 			}
 		}
-		return hostile.Serve // they do not deceive each other
+		return hostile.Serve // hostile peers do not deceive each other
 	}
 	w.Answer = func(req *wire.Request, babble bool) *wire.Response { return g.answer(req, babble, f.spare(p.ID)) }
 	return w
@@ -113,7 +113,8 @@ func (g *rogue) decide(req *wire.Request) hostile.Deed {
 		hostile.Delay, hostile.Stop, hostile.Flood}[g.r.IntN(9)]
 }
 
-// answer lies about slices that it does not keep; it may have come to keep one since it looked.
+// answer lies about slices that the peer does not keep. It may have become a replica of one
+// since it last looked.
 func (g *rogue) answer(req *wire.Request, babble bool, spare map[partition.Slice]bool) *wire.Response {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,7 +125,7 @@ func (g *rogue) answer(req *wire.Request, babble bool, spare map[partition.Slice
 	return g.sc.AnswerTo(g.r, req)
 }
 
-// rage has p attack until the test ends.
+// rage makes p attack until the test ends.
 func (f *fleet) rage(p *nodetest.SimPeer, g *rogue) {
 	targets := f.targets
 	for {
@@ -149,7 +150,7 @@ func (f *fleet) rage(p *nodetest.SimPeer, g *rogue) {
 	}
 }
 
-// spare are the slices that me keeps, as any honest peer has it by now.
+// spare returns the slices that me keeps, according to any honest peer by now.
 func (f *fleet) spare(me string) map[partition.Slice]bool {
 	out := map[partition.Slice]bool{}
 	for _, p := range f.targets {
@@ -166,7 +167,7 @@ func (f *fleet) spare(me string) map[partition.Slice]bool {
 	return out
 }
 
-// look has a hostile peer know what the swarm has agreed on by now.
+// look updates what a hostile peer knows of the swarm's agreements.
 func (f *fleet) look(me string, target *nodetest.SimPeer, g *rogue) {
 	n := target.Node()
 	all := n.Slices()
@@ -189,7 +190,8 @@ func (f *fleet) look(me string, target *nodetest.SimPeer, g *rogue) {
 	defer g.mu.Unlock()
 	sc.Slice = all[g.r.IntN(len(all))]
 	sc.Head = uint64(g.r.IntN(200))
-	if old := g.sc; old != nil && g.r.IntN(10) > 0 { // rows cost a store
+	// making rows needs a store, which is expensive
+	if old := g.sc; old != nil && g.r.IntN(10) > 0 {
 		sc.Keys, sc.Rows = old.Keys, old.Rows
 		if g.r.IntN(3) > 0 {
 			sc.Slice = old.Slice
@@ -248,7 +250,7 @@ func (f *fleet) attack(send hostile.Sender, g *rogue) {
 			_, _ = send.Send(ctx, big)
 		}
 	default:
-		_, _ = send.Ask(ctx, req) // what comes back is of no interest
+		_, _ = send.Ask(ctx, req) // the response does not matter
 	}
 }
 
@@ -264,7 +266,7 @@ func (f *fleet) huge(sc *hostile.Scene, kind hostile.Kind) [][]byte {
 	return f.large[kind]
 }
 
-// add makes a new hostile peer and lets it loose.
+// add makes a new hostile peer and starts its attacks.
 func (f *fleet) add() {
 	p := f.s.Add()
 	f.mu.Lock()
@@ -276,8 +278,8 @@ func (f *fleet) add() {
 	f.wg.Go(func() { f.rage(p, g) })
 }
 
-// churn ends one hostile peer, and some time later starts it again or has a new identity
-// take its place.
+// churn stops one hostile peer. Some time later it restarts it, or replaces it by a peer with a
+// new identity.
 func (f *fleet) churn(r *rand.Rand) {
 	ps := f.s.Peers[fleetHonest:]
 	p := ps[r.IntN(len(ps))]
@@ -296,9 +298,9 @@ func (f *fleet) churn(r *rand.Rand) {
 	}
 }
 
-// TestFleet has hostile peers attack five honest ones for some hours of fake time. What
-// was crawled is not lost, nobody acts in a slice of others, and slices whose replicas are
-// honest for the most part are served.
+// TestFleet has hostile peers attack five honest ones for some hours of fake time. Crawled data
+// is not lost, and no peer acts in a slice of others. Slices whose replicas are mostly honest
+// are served.
 func TestFleet(t *testing.T) {
 	racetest.OneProcessor(t)
 	hours, n := *fleetHours, *fleetHostile
@@ -366,7 +368,7 @@ func (f *fleet) strangers(n int) {
 	}
 }
 
-// watch samples for so long, and counts rows four times an hour.
+// watch takes samples for the duration long, and counts rows four times an hour.
 func (f *fleet) watch(long time.Duration) {
 	f.wg.Go(func() {
 		for r := rand.New(rand.NewPCG(*fleetSeed, 3)); ; {
@@ -409,7 +411,7 @@ func (f *fleet) verdict(real time.Duration) {
 	}
 }
 
-// wall is the real time, which a bubble hides.
+// wall returns the real time, which a bubble hides.
 func wall() time.Duration {
 	var now syscall.Timeval
 	if err := syscall.Gettimeofday(&now); err != nil {

@@ -33,7 +33,7 @@ var (
 	floodRate = flag.Float64("rate", 1500, "messages a second of the flood test")
 )
 
-// calls are how long the calls of honest peers took.
+// calls records how long the calls of honest peers took.
 type calls struct {
 	mu   sync.Mutex
 	took []time.Duration
@@ -52,7 +52,7 @@ func (c *calls) around(ctx context.Context, _ string, req *wire.Request, next dh
 	return resp, err
 }
 
-// p99 is of the calls since the last one; said has that and more in words.
+// p99 returns that percentile of the calls since the last time; said describes it in words.
 func (c *calls) p99() (d time.Duration, said string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *calls) p99() (d time.Duration, said string) {
 	return d, said
 }
 
-// flood is a swarm on real sockets, and what strangers send it.
+// flood is a swarm on real sockets, and the messages that strangers send to it.
 type flood struct {
 	t     *testing.T
 	s     *nodetest.Swarm
@@ -85,7 +85,7 @@ func (f *flood) rows(n int) nodetest.Rows {
 	return rows
 }
 
-// query keeps honest peers calling each other until ctx ends.
+// query makes honest peers call each other until ctx ends.
 func (f *flood) query(ctx context.Context) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -104,7 +104,7 @@ func (f *flood) query(ctx context.Context) {
 	}
 }
 
-// lost counts how often an owner did not act in what it owns, until ctx ends.
+// lost counts, until ctx ends, how often an owner did not act in a slice that it owns.
 func (f *flood) lost(ctx context.Context) (lost int) {
 	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		for _, p := range f.s.Peers {
@@ -117,9 +117,9 @@ func (f *flood) lost(ctx context.Context) (lost int) {
 	return lost
 }
 
-// TestFloodOfStrangers: strangers send messages of every kind, over real connections.
-// No row changes, no lease is lost, and, when there are many, the p99 of honest peers'
-// calls is at most three times what it was in peace.
+// TestFloodOfStrangers sends messages of every kind from strangers, over real connections. No
+// row changes, and no lease is lost. With many messages, the p99 of honest peers' calls is at
+// most three times that without strangers.
 func TestFloodOfStrangers(t *testing.T) {
 	racetest.Skip(t)
 	f := &flood{t: t, calls: &calls{}}
@@ -148,12 +148,12 @@ func TestFloodOfStrangers(t *testing.T) {
 	var honest sync.WaitGroup
 	honest.Go(func() { f.query(ctx) })
 	f.calls.p99()
-	const whole = 10_000 // fewer messages are over before there is a p99 to speak of
+	const whole = 10_000 // fewer messages end before there is a meaningful p99
 	peace := 5 * time.Second
 	if *floodEach >= whole {
 		peace = time.Minute
 	}
-	time.Sleep(peace) // calls to compare with
+	time.Sleep(peace) // calls for comparison
 	quiet, said := f.calls.p99()
 	t.Logf("in peace: %s", said)
 	var was []nodetest.Rows
@@ -184,7 +184,7 @@ func TestFloodOfStrangers(t *testing.T) {
 	}
 }
 
-// strangers has others send the messages, and counts them.
+// strangers lets strangers send the messages, and counts them.
 func (f *flood) strangers(ctx context.Context) tally {
 	h := horde{Proto: hostile.RPC(f.s.Peers[0].Charter()), Rate: *floodRate, Each: *floodEach}
 	for _, p := range f.s.Peers {
@@ -209,7 +209,7 @@ func (f *flood) strangers(ctx context.Context) tally {
 	return h.send(ctx, f.t)
 }
 
-// frames are the messages of one stranger: forged ones, right ones, random ones.
+// frames returns the messages of one stranger: forged, right and random ones.
 func (f *flood) frames(r *rand.Rand, me peer.ID) map[hostile.Kind][][]byte {
 	n := f.s.Peers[0].Node
 	sc := &hostile.Scene{Charter: n.Charter(), All: n.Slices(), Me: me.String(), Target: n.ID(),

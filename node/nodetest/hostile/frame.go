@@ -19,22 +19,23 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// RPC is the protocol of requests in the swarm of c.
+// RPC returns the protocol of requests in the swarm of c.
 func RPC(c partition.Charter) protocol.ID {
 	d := c.Digest()
 	return protocol.ID("/echo/" + d[:min(len(d), 16)] + "/rpc/1")
 }
 
-// Frame is the frame of a message that need not be valid: no limit is applied.
+// Frame returns the frame of a message that need not be valid: no limit is applied.
 func Frame(m proto.Message) []byte {
 	body, err := proto.MarshalOptions{AllowPartial: true}.Marshal(m)
 	if err != nil {
-		panic("hostile: a message does not marshal: " + err.Error()) // text that is not UTF-8: see utf8
+		// text that is not UTF-8: see utf8
+		panic("hostile: a message does not marshal: " + err.Error())
 	}
 	return FrameOf(body)
 }
 
-// FrameOf is the frame of any bytes.
+// FrameOf returns the frame of any bytes.
 func FrameOf(body []byte) []byte {
 	out := binary.AppendUvarint(nil, uint64(len(body)+2))
 	return append(append(out, wire.FrameVersion, 0), body...)
@@ -47,7 +48,8 @@ type Sender struct {
 	Proto protocol.ID
 }
 
-// Send writes one frame and reads the answer; nil when there is none, with the reason.
+// Send writes one frame and reads the response. Without a response it returns nil and the
+// reason.
 func (s Sender) Send(ctx context.Context, frame []byte) (*wire.Response, error) {
 	st, err := s.Host.NewStream(ctx, s.To, s.Proto)
 	if err != nil {
@@ -55,7 +57,7 @@ func (s Sender) Send(ctx context.Context, frame []byte) (*wire.Response, error) 
 	}
 	defer func() { _ = st.Reset() }()
 	defer context.AfterFunc(ctx, func() { _ = st.Reset() })()
-	// A peer that refuses before it has read all may end the stream: the answer counts.
+	// A peer that refuses before it has read all may end the stream; its response still counts.
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
@@ -77,8 +79,8 @@ func (s Sender) Ask(ctx context.Context, req *wire.Request) (*wire.Response, err
 	return s.Send(ctx, Frame(req))
 }
 
-// Hold opens up to n streams, writes the beginning of a frame on each and then nothing.
-// It answers how many streams the peer let it hold; end gives them up.
+// Hold opens up to n streams, writes the beginning of a frame on each and then nothing more. It
+// returns how many streams the peer accepted; end closes them.
 func (s Sender) Hold(ctx context.Context, n int, frame []byte) (held int, end func()) {
 	var open []network.Stream
 	for range n {
@@ -99,7 +101,7 @@ func (s Sender) Hold(ctx context.Context, n int, frame []byte) (held int, end fu
 	}
 }
 
-// Cut sends the frame up to each of some places and ends the stream there.
+// Cut sends the frame up to several positions, each on a new stream, and ends the stream there.
 func (s Sender) Cut(ctx context.Context, frame []byte) error {
 	for _, n := range []int{0, 1, 2, 3, len(frame) / 4, len(frame) / 2, len(frame) - 1} {
 		n = min(n, len(frame))
@@ -113,5 +115,5 @@ func (s Sender) Cut(ctx context.Context, frame []byte) error {
 	return nil
 }
 
-// Text of a bad message is UTF-8, or it could not be marshalled.
+// utf8 makes text valid UTF-8. Otherwise the bad message could not be marshalled.
 func utf8(s string) string { return strings.ToValidUTF8(s, "?") }

@@ -17,13 +17,13 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// FuzzServe sends messages to a peer of a swarm in fake time, by a sender of each
-// standing: the bytes of the fuzzer as they are, as the body of a frame, and as choices
-// among messages that are nearly right. After each the invariants of TestTable hold.
+// FuzzServe sends messages to a peer of a swarm in fake time, from a sender in each role. It
+// sends the fuzzer's bytes unchanged, as the body of a frame, and as choices among messages
+// that are almost right. After each message the invariants of TestTable must hold.
 //
-// A swarm serves as many messages as there are in one input, since making it is dear.
+// One swarm serves all messages of one input, because making a swarm is expensive.
 func FuzzServe(f *testing.F) {
-	var plan []byte // a swarm is dear: a seed has a message of every kind
+	var plan []byte // A swarm is expensive: a seed has a message of every kind.
 	for i := range hostile.Kinds() {
 		plan = append(plan, steps(byte(i), byte(i%4), uint64(i))...)
 	}
@@ -51,12 +51,12 @@ func FuzzServe(f *testing.F) {
 
 const stepLen = 10
 
-// steps is one step of a plan: a kind, a form of it, and what it is drawn with.
+// steps encodes one step of a plan: a kind, a form of it, and its random seed.
 func steps(kind, form byte, seed uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kind, form}, seed)
 }
 
-// step sends one message and says what it may change.
+// step sends one message and returns what it may change.
 func (g *stage) step(who hostile.Progress, b, raw []byte) hostile.Scope {
 	kinds := hostile.Kinds()
 	kind := kinds[int(b[0])%len(kinds)]
@@ -78,14 +78,14 @@ func (g *stage) step(who hostile.Progress, b, raw []byte) hostile.Scope {
 	req.Version = partition.WireVersion
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_, _ = g.send.Ask(ctx, req) // any answer will do, and none
+	_, _ = g.send.Ask(ctx, req) // any response is allowed, and none
 	if rule, ok := hostile.RuleOf(hostile.KindOf(req)); ok {
 		return rule.May(who)
 	}
 	return hostile.Nothing
 }
 
-// bytes sends what the fuzzer made, as it is and as a frame.
+// bytes sends the fuzzer's bytes unchanged and as a frame.
 func (g *stage) bytes(raw []byte) {
 	for _, frame := range [][]byte{raw, hostile.FrameOf(raw)} {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -94,8 +94,8 @@ func (g *stage) bytes(raw []byte) {
 	}
 }
 
-// FuzzMessages has the decoding of requests and answers read any bytes, and what it takes
-// written and read again be the same.
+// FuzzMessages decodes any bytes as requests and responses. What it accepts must stay the same
+// when it is written and read again.
 func FuzzMessages(f *testing.F) {
 	sc := &hostile.Scene{All: []partition.Slice{1, 2}, Me: "me", Target: "you", Peers: []string{"you", "him"}}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -127,7 +127,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// canonical is the same for messages that say the same, NaN included.
+// canonical is equal for messages with the same content, including NaN.
 func canonical(m proto.Message) []byte {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {

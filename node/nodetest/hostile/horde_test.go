@@ -27,14 +27,14 @@ import (
 
 var hordeFile = flag.String("horde", "", "be the strangers of the flood test that this file describes")
 
-// horde is the strangers of the flood test. They run in a process of their own, as low in
-// priority as may be: strangers have machines of their own, and what is measured is the
-// work that they make for others.
+// horde is the strangers of the flood test. They run in a separate process with the lowest
+// priority. Real strangers have their own machines, and the test measures only the work that
+// they cause for others.
 type horde struct {
 	Proto     protocol.ID
 	Targets   []peer.AddrInfo
-	Rate      float64 // messages a second, of all
-	Each      int     // messages of each kind, of all
+	Rate      float64 // messages per second, in total
+	Each      int     // messages of each kind, in total
 	Strangers []stranger
 }
 
@@ -43,7 +43,8 @@ type stranger struct {
 	Frames map[hostile.Kind][][]byte
 }
 
-// tally is what came of the messages. Busy are those refused for want of a place or of credit.
+// tally counts the results of the messages. Busy counts refusals for lack of a slot or of
+// credit.
 type tally struct{ Sent, Answered, Refused, Busy, Cut int64 }
 
 func TestMain(m *testing.M) {
@@ -80,7 +81,7 @@ func (h *horde) send(ctx context.Context, t *testing.T) (sent tally) {
 	return sent
 }
 
-// attackAs is the process of the strangers. It says on its output what came of it.
+// attackAs is the process of the strangers. It writes the result to its output.
 func attackAs(file string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -103,7 +104,8 @@ func attackAs(file string) error {
 		defer func() { _ = from.Close() }()
 		each.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(i), 10))
-			time.Sleep(pace * time.Duration(i) / time.Duration(n)) // they do not send in step
+			// they do not send at the same time
+			time.Sleep(pace * time.Duration(i) / time.Duration(n))
 			tick := time.NewTicker(pace)
 			defer tick.Stop()
 			var sent tally
@@ -144,7 +146,7 @@ func (h *horde) connect(s stranger) (host.Host, error) {
 	return from, nil
 }
 
-// count sends one message and counts what came of it.
+// count sends one message and counts the result.
 func (t *tally) count(by hostile.Sender, frame []byte) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -14,21 +14,21 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// chain is what is true of one slice: the ReplicaSets that were agreed, as far as honest peers
-// took part. It is honest as long as a majority of the replicas of its last ReplicaSet is.
+// chain is the truth about one slice: the ReplicaSets that were agreed, as far as honest peers
+// took part. It is honest while most replicas of its last ReplicaSet are honest.
 type chain struct {
 	last   quorum.ReplicaSet
 	known  map[string]bool   // names of all of them
 	votes  map[string]*votes // of successors of the last, by name
-	before map[string]*votes // of successors of the last but one, the last among them
-	former string            // the name of the last but one
-	split  bool              // they did: see weakness "a replica votes for two"
+	before map[string]*votes // of successors of the one before the last, which include the last
+	former string            // the name of the one before the last
+	split  bool              // two were decided: see weakness "a replica votes for two"
 	rows   map[string]bool   // rows that honest replicas had at the last count, while honest
-	doubt  map[string]int    // samples in a row that a peer believed what is not true
-	story  []string          // how it came to the last few of its ReplicaSets, for who reads of a fault
+	doubt  map[string]int    // samples in a row in which a peer believed something false
+	story  []string          // the history of the last few ReplicaSets, for the reader of a fault
 }
 
-// votes are honest peers that accepted a successor.
+// votes has the honest peers that accepted a successor.
 type votes struct {
 	base, next quorum.ReplicaSet
 	by         map[string]bool
@@ -44,7 +44,7 @@ func nameOf(c quorum.ReplicaSet) string {
 	return out
 }
 
-// judge sees what honest peers say to each other and holds what they believe against it.
+// judge observes what honest peers send each other and checks what they believe against it.
 type judge struct {
 	honest map[string]*nodetest.SimPeer
 	logf   func(format string, args ...any)
@@ -66,7 +66,7 @@ func newJudge(honest []*nodetest.SimPeer, log func(string, ...any)) *judge {
 		log("%s, which is honest, is %s", p.Name, short(p.ID))
 	}
 	n := honest[0].Node()
-	for _, s := range n.Slices() { // honest peers alone have agreed on this
+	for _, s := range n.Slices() { // only honest peers have agreed on this
 		c := n.Agreed(s)
 		j.chains[s] = &chain{last: c, known: map[string]bool{nameOf(c): true}, votes: map[string]*votes{},
 			rows: map[string]bool{}, doubt: map[string]int{}}
@@ -74,7 +74,7 @@ func newJudge(honest []*nodetest.SimPeer, log func(string, ...any)) *judge {
 	return j
 }
 
-// log tells the first few faults.
+// log logs the first few faults.
 func (j *judge) log(format string, args ...any) {
 	if j.logged++; j.logged <= 12 {
 		j.logf("sample %d, %s: "+format, append([]any{j.samples, time.Now().Format(time.TimeOnly)}, args...)...)
@@ -100,12 +100,13 @@ func configOf(c *wire.Config) quorum.ReplicaSet {
 	return out
 }
 
-// sent is told of each request of an honest peer: what it tells others was decided, it
-// decided, with the votes of a majority.
+// sent is called with each request of an honest peer. What the peer reports as decided, it
+// decided itself, with the votes of a majority.
 func (j *judge) sent(from string, req *wire.Request) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if b := req.GetBallots(); b != nil && b.Accept { // it has accepted what it asks others to accept
+	// it has accepted what it asks others to accept
+	if b := req.GetBallots(); b != nil && b.Accept {
 		for _, p := range b.Proposals {
 			j.vote(from, partition.Slice(p.Base.GetSlice()), configOf(p.Base), configOf(p.Next))
 		}
@@ -118,7 +119,7 @@ func (j *judge) sent(from string, req *wire.Request) {
 	}
 }
 
-// served is told of each answer of an honest peer.
+// answered is called with each response of an honest peer.
 func (j *judge) answered(by string, req *wire.Request, resp *wire.Response) {
 	b, a := req.GetBallots(), resp.GetBallots()
 	if b == nil || a == nil || !b.Accept {
@@ -133,7 +134,7 @@ func (j *judge) answered(by string, req *wire.Request, resp *wire.Response) {
 	}
 }
 
-// vote counts an honest peer's acceptance of a successor of what it believes.
+// vote counts an honest peer's acceptance of a successor of the ReplicaSet that it believes.
 func (j *judge) vote(by string, s partition.Slice, base, next quorum.ReplicaSet) {
 	ch := j.chains[s]
 	if ch == nil || !base.Has(by) || !next.SameFork(base) || next.Gen != base.Gen+1 {
@@ -158,8 +159,8 @@ func (j *judge) vote(by string, s partition.Slice, base, next quorum.ReplicaSet)
 	}
 }
 
-// possible says whether a successor of the last ReplicaSet was decided if all hostile replicas
-// accepted it. They may have accepted another as well.
+// possible reports whether a successor of the last ReplicaSet was decided if all hostile
+// replicas accepted it. They may have accepted another one as well.
 func (j *judge) possible(v *votes) bool {
 	n := len(v.by)
 	for _, k := range v.base.Replicas {
@@ -170,8 +171,8 @@ func (j *judge) possible(v *votes) bool {
 	return n >= v.base.Quorum()
 }
 
-// believed is told of what an honest peer takes for decided: of what hostile replicas may or
-// may not have accepted, that was.
+// believed is called with what an honest peer believes is decided. If hostile replicas may have
+// accepted it, it counts as decided.
 func (j *judge) believed(ch *chain, by string, c quorum.ReplicaSet) {
 	if v := ch.votes[nameOf(c)]; v != nil && j.possible(v) {
 		j.advance(ch, c, "accepted by "+j.nicks(v)+" and hostile replicas, as "+j.nick(by)+" believes")
@@ -194,7 +195,7 @@ func (j *judge) nick(id string) string {
 	return short(id)
 }
 
-// told is how many ReplicaSets of a slice a fault is told with.
+// told is how many ReplicaSets of a slice the report of a fault shows.
 const told = 8
 
 func (j *judge) advance(ch *chain, c quorum.ReplicaSet, why string) {
@@ -207,17 +208,18 @@ func (j *judge) advance(ch *chain, c quorum.ReplicaSet, why string) {
 	ch.last, ch.known[nameOf(c)] = c, true
 }
 
-// rivals says whether hostile replicas may have made c of the last ReplicaSet but one, beside the last.
+// rivals reports whether hostile replicas may have made c a successor of the one before the
+// last, next to the last.
 func (j *judge) rivals(ch *chain, c quorum.ReplicaSet) bool {
 	v := ch.before[nameOf(c)]
 	return v != nil && nameOf(c) != nameOf(ch.last) && j.possible(v)
 }
 
-// patience is how many samples in a row a peer may believe what the judge has not heard
-// of yet: the word is on its way.
+// patience is how many samples in a row a peer may believe what the judge does not know yet.
+// The message may be on its way.
 const patience = 3
 
-// sample compares what honest peers believe and do with what is true.
+// sample compares what honest peers believe and do with the truth.
 func (j *judge) sample() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -274,9 +276,9 @@ func (j *judge) sample() {
 	j.fewest = min(j.fewest, honest)
 }
 
-// follow takes for true of a slice that hostile peers have the majority of, or split, whatever the
-// newest is that an honest peer believes. It is honest again once all honest peers
-// believe the same and have the majority by it.
+// follow handles a slice in which hostile peers have the majority, or that they split. It takes
+// as true the newest ReplicaSet that an honest peer believes. The chain is honest again once
+// all honest peers believe the same and are the majority in it.
 func (j *judge) follow(s partition.Slice, ch *chain) {
 	newest, all := ch.last, map[string]quorum.ReplicaSet{}
 	for _, p := range j.honest {
@@ -285,7 +287,7 @@ func (j *judge) follow(s partition.Slice, ch *chain) {
 			newest = c
 		}
 	}
-	if ch.split && len(all) == 1 { // they have settled on one of the two, or on what came of it
+	if ch.split && len(all) == 1 { // they have agreed on one of the two, or on a successor of it
 		newest = slices.Collect(maps.Values(all))[0]
 	}
 	if (newest.Compare(ch.last) > 0 || ch.split) && (len(all) == 1 || !j.isHonest(newest)) {
@@ -294,8 +296,8 @@ func (j *judge) follow(s partition.Slice, ch *chain) {
 	}
 }
 
-// count looks for rows that were at honest replicas of a slice, and are at none any more.
-// What the crawl deletes of its own accord is not among those tables.
+// count looks for rows that honest replicas of a slice had and that none of them has any more.
+// The tables do not include what the crawl deletes by itself.
 func (j *judge) count(rows map[string]nodetest.Rows) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 // Kind is one kind of request: the name of a field of the body of wire.Request.
 type Kind = protoreflect.Name
 
-// Kinds lists every kind of request that the protocol has, by its descriptor: one that
-// is added later is in every test of this package.
+// Kinds lists every kind of request of the protocol, from its descriptor. So a kind that is
+// added later is in every test of this package.
 func Kinds() []Kind { return bodies((&wire.Request{}).ProtoReflect().Descriptor()) }
 
-// Answers lists every kind of answer, in the same way.
+// Answers lists every kind of response in the same way.
 func Answers() []Kind { return bodies((&wire.Response{}).ProtoReflect().Descriptor()) }
 
 func bodies(d protoreflect.MessageDescriptor) []Kind {
@@ -27,7 +27,7 @@ func bodies(d protoreflect.MessageDescriptor) []Kind {
 	return out
 }
 
-// KindOf is the kind of a request, "" of one without a body.
+// KindOf returns the kind of a request, or "" for one without a body.
 func KindOf(req *wire.Request) Kind {
 	m := req.ProtoReflect()
 	if f := m.WhichOneof(m.Descriptor().Oneofs().ByName("body")); f != nil {
@@ -36,10 +36,11 @@ func KindOf(req *wire.Request) Kind {
 	return ""
 }
 
-// Progress is what a sender is to the peer that it asks, with respect to one slice.
+// Progress is the role of a sender for the peer that receives its request, with respect to one
+// slice.
 type Progress uint8
 
-// The progress, from the least trusted on.
+// The roles, from the least trusted to the most trusted.
 const (
 	Stranger  Progress = iota // no member
 	Member                    // a member that keeps nothing
@@ -49,7 +50,7 @@ const (
 	Owner                     // owns the slice
 )
 
-// AllProgress lists them all.
+// AllProgress lists all roles.
 func AllProgress() []Progress { return []Progress{Stranger, Member, Elsewhere, Former, Replica, Owner} }
 
 func (s Progress) String() string {
@@ -60,7 +61,7 @@ func (s Progress) String() string {
 	return fmt.Sprintf("standing %d", s)
 }
 
-// Form is how a message is bad, or not.
+// Form is the way in which a message is bad, or WellFormed.
 type Form uint8
 
 // The forms.
@@ -91,26 +92,26 @@ type Scope uint8
 // The scopes.
 const (
 	Nothing  Scope = iota
-	Links          // Keys that were not there come to be, as links do; nothing that was there is lost
-	OneSlice       // rows and the agreement of the slices that the sender keeps
+	Links          // new Keys appear, as links do; nothing that existed is lost
+	OneSlice       // rows and the ReplicaSets of the slices that the sender keeps
 )
 
 func (s Scope) String() string {
 	return []string{"nothing", "new links", "slices that the sender keeps"}[s]
 }
 
-// Rule is what one kind of request may do, by who sends it.
+// Rule says what one kind of request may do, depending on its sender.
 type Rule struct {
-	// Answered is the least standing that gets an answer rather than a refusal;
-	// of some kinds, only for the slices that are the sender's.
+	// Answered is the least trusted role that gets an answer rather than a refusal. For some
+	// kinds that holds only for the sender's slices.
 	Answered Progress
-	// Changes is what a sender of at least From may change on disk.
+	// Changes is what a sender with at least the role From may change on disk.
 	Changes Scope
 	From    Progress
 }
 
-// RuleOf is the table of rules that the tests hold every peer to; false: the kind has
-// none, and must be refused.
+// RuleOf is the table of rules that the tests check for every peer. It returns false for a kind
+// without a rule, which must be refused.
 func RuleOf(kind Kind) (Rule, bool) {
 	switch kind {
 	case "who_owns":
@@ -119,7 +120,8 @@ func RuleOf(kind Kind) (Rule, bool) {
 		return Rule{Answered: Member}, true
 	case "forward":
 		return Rule{Answered: Member, Changes: Links, From: Member}, true
-	case "overrule": // of the founder alone, unless the charter says otherwise; no sender here is the founder
+	// only for the founder, unless the charter says otherwise; no sender here is the founder
+	case "overrule":
 		return Rule{Answered: Member}, true
 	case "lease", "configs", "ballots":
 		return Rule{Answered: Member, Changes: OneSlice, From: Replica}, true
@@ -133,7 +135,8 @@ func RuleOf(kind Kind) (Rule, bool) {
 	return Rule{}, false
 }
 
-// May is the most that a message of that kind may change when such a sender sends it.
+// May returns the most that a message of that kind may change when a sender in that role sends
+// it.
 func (r Rule) May(s Progress) Scope {
 	if s < r.From {
 		return Nothing

@@ -16,39 +16,39 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Deed is what a peer does with one request that it is sent.
+// Deed is what a peer does with one request that it receives.
 type Deed uint8
 
 // The deeds.
 const (
-	Serve   Deed = iota // as an honest peer
-	Lie                 // an answer of that kind that is not true
-	Babble              // an answer of that kind, filled at random
+	Serve   Deed = iota // like an honest peer
+	Lie                 // a false response of that kind
+	Babble              // a response of that kind, filled at random
 	Refuse              // busy, for an hour
-	Silence             // no answer
-	Delay               // an honest answer, late
-	Stop                // half of an answer
-	Flood               // an answer over every limit
+	Silence             // no response
+	Delay               // an honest response, late
+	Stop                // half of a response
+	Flood               // a response over every limit
 )
 
-// Host is a peer's host whose answers to requests can be watched and replaced.
+// Host is a peer's host whose responses to requests can be observed and replaced.
 type Host struct {
 	host.Host
-	// Decide says what becomes of a request; nil = all are served.
+	// Decide says what happens to a request; nil = all are served.
 	Decide func(from string, req *wire.Request) Deed
-	// Answer makes the answer of a lie.
+	// Answer makes a false response.
 	Answer func(req *wire.Request, babble bool) *wire.Response
-	// Seen is told of each request that was served and of its answer; nil = nobody is.
+	// Seen is called with each request that was served and its response; nil = not called.
 	Seen func(from string, req *wire.Request, resp *wire.Response)
 
 	mu   sync.Mutex
 	ends chan struct{}
 }
 
-// NewHost stands around h.
+// NewHost wraps h.
 func NewHost(h host.Host) *Host { return &Host{Host: h, ends: make(chan struct{})} }
 
-// Close is host.Host's.
+// Close implements host.Host.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	select {
@@ -60,7 +60,7 @@ func (h *Host) Close() error {
 	return h.Host.Close()
 }
 
-// SetStreamHandler is host.Host's; handlers of requests are stood around.
+// SetStreamHandler implements host.Host. It wraps handlers of requests.
 func (h *Host) SetStreamHandler(id protocol.ID, serve network.StreamHandler) {
 	if strings.HasSuffix(string(id), "/rpc/1") || strings.HasSuffix(string(id), "/urgent/1") {
 		honest := serve
@@ -122,7 +122,7 @@ func (h *Host) wait(long time.Duration) {
 	}
 }
 
-// reply writes a share of an answer, valid or not.
+// reply writes a share of a response, valid or not.
 func (h *Host) reply(s network.Stream, resp *wire.Response, share float64) {
 	frame := Frame(resp)
 	if _, err := s.Write(frame[:int(share*float64(len(frame)))]); err != nil || share < 1 {
@@ -132,7 +132,7 @@ func (h *Host) reply(s network.Stream, resp *wire.Response, share float64) {
 	_ = s.Close()
 }
 
-// tapped is a stream of which a part was read, and whose answer is watched.
+// tapped is a stream of which a part was already read, and whose response is observed.
 type tapped struct {
 	network.Stream
 	in  io.Reader
@@ -146,7 +146,7 @@ func (t *tapped) Write(p []byte) (int, error) {
 	return t.Stream.Write(p)
 }
 
-// AnswerTo is a lie in answer to req, of the sort that has the asker believe something.
+// AnswerTo returns a false response to req that tries to deceive the peer that sent it.
 func (sc *Scene) AnswerTo(r *rand.Rand, req *wire.Request) *wire.Response {
 	all := sc.Thefts()
 	names := make([]string, 0, len(all))
@@ -216,7 +216,7 @@ func (sc *Scene) leaseLie(r *rand.Rand, stolen []*wire.Config) *wire.Response {
 	return &wire.Response{Body: &wire.Response_Lease{Lease: a}}
 }
 
-// crawlLie answers what the crawl and queries ask.
+// crawlLie responds falsely to requests of the crawl and of queries.
 func (sc *Scene) crawlLie(r *rand.Rand, req *wire.Request) *wire.Response {
 	switch b := req.Body.(type) {
 	case *wire.Request_Forward:

@@ -14,26 +14,26 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Scene is what a hostile sender knows of the swarm: enough for messages that are right
-// in all but one thing.
+// Scene is what a hostile sender knows of the swarm. It is enough for messages that are correct
+// except for one thing.
 type Scene struct {
 	Charter partition.Charter
 	All     []partition.Slice
-	Slice   partition.Slice // that the messages are about
+	Slice   partition.Slice // the slice that the messages are about
 	Me      string          // the sender
-	Target  string          // whom it asks
-	Peers   []string        // honest ones
-	Keys    []partition.Key // of Slice, that have records
-	Rows    []*wire.Row     // rows of Slice, as a replica has them; of forged records if need be
+	Target  string          // the peer that receives the requests
+	Peers   []string        // honest peers
+	Keys    []partition.Key // of Slice, with records
+	Rows    []*wire.Row     // rows of Slice, as a replica has them; if necessary of forged records
 	Head    uint64          // of the log of Slice
-	// Spare are slices that the sender does not attack: its own, of which it may say
-	// more than others.
+	// Spare has the slices that the sender does not attack. They are its own, and it may say
+	// more about them than other peers may.
 	Spare map[partition.Slice]bool
-	// ReplicaSets are those in force, as anybody may learn them.
+	// ReplicaSets has the ones in force, which any peer can learn.
 	ReplicaSets map[partition.Slice]*wire.Config
 }
 
-// replicaSet is a copy of the ReplicaSet of s.
+// replicaSet returns a copy of the ReplicaSet of s.
 func (sc *Scene) replicaSet(s partition.Slice) *wire.Config {
 	c := sc.ReplicaSets[s]
 	if c == nil {
@@ -43,7 +43,7 @@ func (sc *Scene) replicaSet(s partition.Slice) *wire.Config {
 		Starts: c.Starts}
 }
 
-// Attack is one way of a bad message of some kind.
+// Attack is one kind of bad message.
 type Attack struct {
 	Name string
 	Make func(sc *Scene, r *rand.Rand) *wire.Request
@@ -53,8 +53,8 @@ func say(name string, make func(sc *Scene, r *rand.Rand) *wire.Request) Attack {
 	return Attack{name, make}
 }
 
-// RightMessage is what an honest peer of that standing sends, as far as it can be known from
-// outside; nil: the kind has none here.
+// RightMessage returns what an honest peer in this role sends, as far as it can be known from
+// outside. It returns nil when there is no such message of the kind here.
 func (sc *Scene) RightMessage(kind Kind) *wire.Request {
 	s := uint64(sc.Slice)
 	key := string(sc.key())
@@ -115,7 +115,7 @@ func (sc *Scene) override(verdict string) *wire.Request {
 	return &wire.Request{Body: &wire.Request_Overrule{Overrule: &wire.Overrule{Override: b}}}
 }
 
-// theft is a ReplicaSet of every slice, in favour of the sender.
+// theft returns a ReplicaSet for every slice, changed in favour of the sender.
 func (sc *Scene) theft(change func(c *wire.Config)) []*wire.Config {
 	var out []*wire.Config
 	for _, s := range sc.All {
@@ -130,7 +130,7 @@ func (sc *Scene) theft(change func(c *wire.Config)) []*wire.Config {
 	return out
 }
 
-// Thefts are the ways to make a ReplicaSet up.
+// Thefts returns the ways to forge a ReplicaSet.
 func (sc *Scene) Thefts() map[string][]*wire.Config {
 	keep := func(c *wire.Config) []string { return sc.replicaSet(partition.Slice(c.Slice)).Keepers }
 	return map[string][]*wire.Config{
@@ -174,8 +174,9 @@ func (sc *Scene) Thefts() map[string][]*wire.Config {
 	}
 }
 
-// ForgedRows are rows of the scene's slice that say what nobody fetched: a record in the
-// name of the target, dated at at, and, with gone, that the page is gone.
+// ForgedRows returns rows of the scene's slice about a fetch that never happened. One is a
+// record with target as the fetching peer and at as the time. With gone, the rows also say that
+// the page is gone.
 func (sc *Scene) ForgedRows(at time.Time, gone bool) ([]*wire.Row, error) {
 	s, err := store.Create("forge", store.Options{FS: vfs.NewMem(), Charter: sc.Charter, CacheMiB: 1})
 	if err != nil {

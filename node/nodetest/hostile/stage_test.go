@@ -22,20 +22,20 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// world is a small web, crawled whole within a minute.
+// world returns a small test web that is crawled completely within a minute.
 func world() crawltest.Options {
 	return crawltest.Options{Seed: 5, Sites: 8, Pages: 3, Words: 20, Plain: true}
 }
 
-// patient are limits that no test of this package meets: each message gets to the rule
-// that it should be refused by.
+// patient returns limits that no test of this package reaches. So each message reaches the rule
+// that should refuse it.
 func patient() node.CreditLimits {
 	much := node.Rate{PerSecond: 1e9, Burst: 1e9}
 	return node.CreditLimits{Links: much, Bytes: much, Requests: much, Priority: much, SlowAfter: 1 << 30,
 		CutAfter: 1 << 30}
 }
 
-// newKey is an identity by number.
+// newKey returns the identity with number n.
 func newKey(t testing.TB, n uint64) crypto.PrivKey {
 	t.Helper()
 	var seed [32]byte
@@ -50,20 +50,20 @@ func newKey(t testing.TB, n uint64) crypto.PrivKey {
 	return key
 }
 
-// stage is a swarm that has crawled its world, and one sender of some standing.
+// stage is a swarm that has crawled its test web, and one sender in some role.
 type stage struct {
 	t      *testing.T
 	s      *nodetest.Sim
 	sc     *hostile.Scene
 	target *nodetest.SimPeer
 	send   hostile.Sender
-	mine   map[partition.Slice]bool // that the sender keeps
+	mine   map[partition.Slice]bool // slices that the sender keeps
 
 	mu   sync.Mutex
-	said map[hostile.Kind][]*wire.Request // what honest peers sent, the latest few
+	said map[hostile.Kind][]*wire.Request // the latest few messages that honest peers sent
 }
 
-// replicas are who keeps each slice, by the peer that owns it.
+// replicas returns the replicas of each slice, according to its owner.
 func replicas(s *nodetest.Sim) map[partition.Slice][]string {
 	out := map[partition.Slice][]string{}
 	n := s.Peers[0].Node()
@@ -73,7 +73,8 @@ func replicas(s *nodetest.Sim) map[partition.Slice][]string {
 	return out
 }
 
-// unsettled says why peers do not all know the same and act in all they own; "" = they do.
+// unsettled says why the peers do not all know the same ReplicaSets and act in all slices that
+// they own. It returns "" when they do.
 func unsettled(ps []*nodetest.SimPeer, moving bool) string {
 	acting := 0
 	all := ps[0].Node().Slices()
@@ -116,11 +117,11 @@ func newStage(t *testing.T, s *nodetest.Sim, progress hostile.Progress) *stage {
 	s.Add()
 	s.Until("five peers agree", 5*time.Minute, func() string { return unsettled(s.Peers, true) })
 	g.cast(progress, before)
-	time.Sleep(2 * time.Minute) // until copies that nobody needs any more are dropped
+	time.Sleep(2 * time.Minute) // until copies that are not needed any more are dropped
 	return g
 }
 
-// cast chooses who is what.
+// cast chooses the role of each peer.
 func (g *stage) cast(progress hostile.Progress, before map[partition.Slice][]string) {
 	s, n := g.s, g.s.Peers[0].Node()
 	byID := map[string]*nodetest.SimPeer{}
@@ -183,7 +184,7 @@ func (g *stage) cast(progress hostile.Progress, before map[partition.Slice][]str
 	}
 }
 
-// sceneOf is what somebody knows who has looked around.
+// sceneOf returns what a peer knows after it has explored the swarm.
 func sceneOf(t testing.TB, s *nodetest.Sim, in partition.Slice, me string, target *nodetest.SimPeer) *hostile.Scene {
 	t.Helper()
 	n := target.Node()
@@ -210,7 +211,7 @@ func sceneOf(t testing.TB, s *nodetest.Sim, in partition.Slice, me string, targe
 	return sc
 }
 
-// keysOf are the Keys of a slice that p has records of.
+// keysOf returns the Keys of a slice for which p has records.
 func keysOf(t testing.TB, p *nodetest.SimPeer, sl partition.Slice) []partition.Key {
 	t.Helper()
 	var out []partition.Key
@@ -233,7 +234,7 @@ func rowsOf(t testing.TB, p *nodetest.SimPeer) nodetest.Rows {
 	return rows
 }
 
-// join makes a member of h that refuses whatever it is asked, until the test ends.
+// join makes h a member that refuses every request until the test ends.
 func (g *stage) join(h host.Host) {
 	ctx, stop := context.WithCancel(context.Background())
 	d, err := dht.New(ctx, dht.Options{Key: newKey(g.t, 2), Charter: g.s.Charter(), Host: h,
@@ -263,8 +264,8 @@ func (g *stage) join(h host.Host) {
 	})
 }
 
-// watch lets fake time pass and checks all the while that no lease is lost: whoever
-// owns a slice that the sender does not keep acts in it.
+// watch lets fake time pass and checks meanwhile that no lease is lost: the owner of every
+// slice that the sender does not keep acts in it.
 func (g *stage) watch(what string, long time.Duration) {
 	g.t.Helper()
 	for end := time.Now().Add(long); ; time.Sleep(250 * time.Millisecond) {

@@ -15,8 +15,8 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// Every kind of request has a rule, a right message and attacks: one that is added to the
-// protocol is in the table, or this fails.
+// Every kind of request has a rule, a right message and attacks. The test fails when a kind is
+// added to the protocol but not to the table.
 func TestNoKindIsForgotten(t *testing.T) {
 	sc := &hostile.Scene{}
 	for _, kind := range hostile.Kinds() {
@@ -38,9 +38,9 @@ func TestNoKindIsForgotten(t *testing.T) {
 	}
 }
 
-// TestTable sends each kind of request in each form, by a sender of each standing, to a
-// peer of a swarm that has crawled its world. Nothing on the peer's disk changes but what
-// the rule of the kind allows, no lease is lost, and who may not ask is refused.
+// TestTable sends each kind of request in each form, from a sender in each role, to a peer of a
+// swarm that has crawled its test web. Only what the kind's rule allows may change on the
+// peer's disk. No lease is lost, and senders without permission are refused.
 func TestTable(t *testing.T) {
 	for _, progress := range hostile.AllProgress() {
 		if racetest.Small(t) && progress != hostile.Stranger && progress != hostile.Replica {
@@ -69,7 +69,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// cell tries one cell of the table.
+// cell tests one cell of the table.
 func (g *stage) cell(kind hostile.Kind, progress hostile.Progress, form hostile.Form) {
 	g.t.Helper()
 	rule, _ := hostile.RuleOf(kind)
@@ -81,7 +81,7 @@ func (g *stage) cell(kind hostile.Kind, progress hostile.Progress, form hostile.
 	faults := 0
 	answered := func(what string, resp *wire.Response, err error) {
 		if err == nil && resp.GetRefusal() == nil && progress < rule.Answered {
-			if faults++; faults == 1 { // one of a cell is enough
+			if faults++; faults == 1 { // one fault per cell is enough
 				g.t.Errorf("%s, %s: answered: %.300s", name, what, resp)
 			}
 		}
@@ -141,7 +141,7 @@ func (g *stage) cell(kind hostile.Kind, progress hostile.Progress, form hostile.
 	may := rule.May(progress)
 	g.judge(name, may, was.Changes(rowsOf(g.t, g.target)))
 	if may != hostile.Nothing {
-		g.rest() // what it led to is over before the next cell
+		g.rest() // its effects end before the next cell
 	}
 }
 
@@ -160,15 +160,15 @@ func (g *stage) rest() {
 	}
 }
 
-// outOfOrder are messages at a time when nobody sends them: an answer as a request, the
-// end of an exchange before its beginning, two frames at once.
+// outOfOrder returns messages at the wrong time: a response as a request, the end of an
+// exchange before its beginning, two frames at once.
 func outOfOrder(g *stage, kind hostile.Kind) [][]byte {
 	r := rand.New(rand.NewPCG(7, 7))
 	right := hostile.Frame(version(g.sc.RightMessage(kind)))
 	out := [][]byte{append(append([]byte{}, right...), right...), hostile.Frame(g.sc.RandomAnswer(r, kind, 1)),
 		hostile.FrameOf(nil), {0}, {0xff, 0xff, 0xff, 0xff, 0xff}}
 	last := hostile.Forgeries(kind)
-	for i := range last { // backwards: what ends something comes before what begins it
+	for i := range last { // backwards: the end comes before the beginning
 		out = append(out, hostile.Frame(version(last[len(last)-1-i].Make(g.sc, r))))
 	}
 	return out
@@ -179,7 +179,7 @@ func version(req *wire.Request) *wire.Request {
 	return req
 }
 
-// judge holds what changed on disk against what may.
+// judge compares what changed on disk with what may change.
 func (g *stage) judge(name string, may hostile.Scope, changes []nodetest.Change) {
 	g.t.Helper()
 	few := 3
@@ -187,12 +187,12 @@ func (g *stage) judge(name string, may hostile.Scope, changes []nodetest.Change)
 		ok := false
 		switch may {
 		case hostile.Links:
-			// what was known stays; nothing that was agreed changes
+			// known rows stay; nothing that was agreed changes
 			ok = !c.Agreement() && (c.Is != "" || c.Transient())
 		case hostile.OneSlice:
 			ok = c.Slice == 0
 		}
-		ok = ok || g.mine[c.Slice] // what a replica may do in its own slices is another table
+		ok = ok || g.mine[c.Slice] // another table covers what a replica may do in its own slices
 		if !ok {
 			if few--; few >= 0 {
 				g.t.Errorf("%s: the disk changes: %s", name, c)

@@ -1,14 +1,14 @@
 package hostile
 
-// Weakness is something that a hostile replica of a slice can still do in that slice. Proof
-// of what was agreed, signed by a majority of the replicas, would end most of them.
+// Weakness is something that a hostile replica of a slice can still do in that slice. A proof
+// of decisions, signed by a majority of the replicas, would end most of them.
 type Weakness struct {
 	Name string
-	What string // what it comes to
+	What string // its consequence
 }
 
-// Weaknesses are those known. TestWeaknesses shows each of them, and fails when one is
-// mended, so that it is taken off this list.
+// Weaknesses returns the known ones. TestWeaknesses shows each of them. It fails when one is
+// fixed, so that it gets removed from this list.
 func Weaknesses() []Weakness {
 	return []Weakness{
 		{"a replica makes up the next replica set", "Whoever keeps a slice is believed about the successor of its " +

@@ -25,7 +25,7 @@ type weak struct {
 	// decide is what the sender's peer does with requests, once bad is set.
 	decide func(g *stage, from string, req *wire.Request) hostile.Deed
 	answer func(g *stage, req *wire.Request) *wire.Response
-	show   func(g *stage) // fails when the weakness is not there any more
+	show   func(g *stage) // fails when the weakness no longer exists
 }
 
 func weaknesses() map[string]weak {
@@ -36,7 +36,7 @@ func weaknesses() map[string]weak {
 				switch third := g.third(); {
 				case from == third && (req.GetLease() != nil || req.GetBallots() != nil):
 					return hostile.Lie
-				case from == third && req.GetConfigs() != nil: // it does not want to know
+				case from == third && req.GetConfigs() != nil: // it ignores the news
 					return hostile.Refuse
 				}
 				return hostile.Serve
@@ -89,7 +89,7 @@ func TestWeaknesses(t *testing.T) {
 		}
 		t.Run(strings.ReplaceAll(w.Name, " ", "-"), func(t *testing.T) {
 			var g *stage
-			var bad atomic.Pointer[string] // the id of the hostile peer, from when it is one
+			var bad atomic.Pointer[string] // the id of the hostile peer, once it is hostile
 			wrap := func(p *nodetest.SimPeer, h host.Host) host.Host {
 				hh := hostile.NewHost(h)
 				hh.Decide = func(from string, req *wire.Request) hostile.Deed {
@@ -131,7 +131,7 @@ func makesUpReplicaSet(g *stage) {
 	}
 }
 
-// third is who keeps the slice beside its owner and the hostile peer.
+// third returns the replica of the slice that is neither its owner nor the hostile peer.
 func (g *stage) third() string {
 	c := g.sc.ReplicaSets[g.sc.Slice]
 	for _, k := range c.Keepers {
@@ -166,7 +166,7 @@ func votesForTwo(g *stage) {
 
 func forgetsLinks(g *stage) {
 	s := g.s
-	// A page that nobody has heard of, in the hostile owner's slice.
+	// A new page that no peer knows, in the hostile owner's slice.
 	var k partition.Key
 	for i := 0; k == "" || s.Charter().Slice(k) != g.sc.Slice; i++ {
 		k = partition.Key(fmt.Sprintf("web:http://%s/new-%d", g.s.World.Host(i%s.World.Sites()), i))

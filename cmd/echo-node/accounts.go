@@ -20,7 +20,7 @@ import (
 	"github.com/echo-node/echo-node/partition/geo"
 )
 
-// accountFlags are how accounts of services are followed.
+// accountFlags say how accounts of services are followed.
 type accountFlags struct {
 	TokenFile string   `name:"token-file" placeholder:"FILE" help:"File with access tokens for Mastodon-compatible servers and for X. Bluesky needs none. Only you may be able to read the file (mode 0600)." group:"Accounts:"`
 	Follow    string   `default:"" enum:",seeds,community,all" placeholder:"seeds|community|all" help:"Which accounts to follow: only seeds, the community's members, or all (default: seeds; with --community: community)." group:"Accounts:"`
@@ -81,19 +81,19 @@ func (f *accountFlags) options() (o social.Options, seeds []partition.Key, err e
 	return o, seeds, errors.Join(errs...)
 }
 
-// media is node.Options.Media.
+// media returns the value for node.Options.Media.
 func (f *accountFlags) media() int64 {
 	switch {
 	case !f.Media:
 		return 0
 	case f.MediaMax == 0:
-		return -1 // refused by name
+		return -1 // node refuses it and names the option
 	}
 	return int64(f.MediaMax)
 }
 
-// judge has the community of --community judged. Its seeds are the accounts that its file names; what is no account of
-// a service is left out.
+// judge sets up the judging for --community. The returned seeds are the accounts in its file;
+// entries that are no account of a service are left out.
 func (f *accountFlags) judge(r *social.Rules) (seeds []partition.Key, err error) {
 	if len(f.Country)+len(f.Lang) > 0 {
 		return nil, usage("--community %s: not together with --community-country and --community-lang", f.Community)
@@ -123,14 +123,14 @@ func (f *accountFlags) judge(r *social.Rules) (seeds []partition.Key, err error)
 	return seeds, nil
 }
 
-// readAccounts reads accounts, one Key a line.
+// readAccounts reads accounts, one Key per line.
 func readAccounts(flag, file string) (map[partition.Key]bool, error) {
 	if file == "" {
 		return nil, nil
 	}
 	keys, bad, err := readKeys(file)
 	if err == nil {
-		err = joinLines(bad) // who is left out of such a file is not safe
+		err = joinLines(bad) // a file with left-out entries would not be safe here
 	}
 	if err != nil {
 		return nil, usage("--%s %s: %w", flag, file, err)
@@ -145,7 +145,7 @@ func readAccounts(flag, file string) (map[partition.Key]bool, error) {
 	return out, nil
 }
 
-// tokenFile is the form of --token-file.
+// tokenFile is the form of the file for --token-file.
 type tokenFile struct {
 	Mastodon []tokenLine `yaml:"mastodon"`
 	Twitter  []tokenLine `yaml:"twitter"`
@@ -159,7 +159,7 @@ type tokenLine struct {
 	USD    float64 `yaml:"usd"` // of X: dollars that it may spend in a UTC day
 }
 
-// tokenForm is what a file of tokens looks like.
+// tokenForm shows the form of a file of tokens.
 const tokenForm = `
   mastodon:
     - server: HOST
@@ -173,10 +173,11 @@ const tokenForm = `
 // maxDollars is the most that a token may spend in a day.
 const maxDollars = 100_000
 
-// maxTokenFile bounds what is read of a file of credentials.
+// maxTokenFile is the largest size of a file of credentials that is read.
 const maxTokenFile = 1 << 20
 
-// readTokens reads credentials. No error has anything of the file in it but the place of the fault.
+// readTokens reads credentials. Its errors contain nothing of the file except the position of
+// the fault.
 func readTokens(file string) ([]social.Token, error) {
 	if file == "" {
 		return nil, nil
@@ -199,7 +200,8 @@ func readTokens(file string) ([]social.Token, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	dec.KnownFields(true)
 	if err := dec.Decode(&t); len(b) > maxTokenFile || err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s is not of the form%s", file, tokenForm) // what YAML says quotes the file
+		// the YAML error quotes the file
+		return nil, fmt.Errorf("%s is not of the form%s", file, tokenForm)
 	}
 	var out []social.Token
 	for i, m := range slices.Concat(t.Mastodon, t.Twitter) {

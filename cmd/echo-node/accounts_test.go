@@ -22,8 +22,8 @@ import (
 
 const secret = "s3cretT0kenOfAna"
 
-// serveAccounts is a simulated server on loopback that answers nobody without the token, and somebody there who may be
-// followed.
+// serveAccounts runs a simulated server on loopback that refuses every request without the
+// token. who is an account there that may be followed.
 func serveAccounts(t *testing.T) (w *mastodontest.World, who string) {
 	t.Helper()
 	w, stop, err := mastodontest.Serve("127.0.0.1:0", mastodontest.Options{Seed: 6, People: 12, Remote: -1, Quiet: true,
@@ -56,8 +56,8 @@ func writeTokens(t *testing.T, dir, server string, mode fs.FileMode) string {
 	return file
 }
 
-// What a person does to follow people: a file with a token, run, seed. The token then
-// stands nowhere: not in what is logged, answered, exported or kept, by this peer or by another of the swarm.
+// What a person does to follow people: a file with a token, run, seed. The token then appears
+// nowhere: not in logs, responses, exports or stores, of this peer or of another peer.
 func TestFollowWithAToken(t *testing.T) {
 	dir, begun := t.TempDir(), time.Now()
 	w, who := serveAccounts(t)
@@ -144,7 +144,8 @@ func TestFollowWithAToken(t *testing.T) {
 	}
 }
 
-// A limit that the server tells is shown as what is used of it; one that it does not, by the pace that was found out.
+// If the server reports a limit, the text shows how much of it is used. Otherwise it shows the
+// pace that the peer found out.
 func TestBudgetText(t *testing.T) {
 	b := api.Budget{Site: "mastodon:m.example", Credential: "ana", Bucket: "user/5m", Limit: 300, Used: 7, Window: 300,
 		Refused: 1}
@@ -157,8 +158,8 @@ func TestBudgetText(t *testing.T) {
 	}
 }
 
-// A file of tokens that others can read, or that cannot be read, is refused without a word of
-// what is in it.
+// A file of tokens that other users can read, or that cannot be read, is refused. The error
+// contains nothing of its content.
 func TestTokenFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := writeTokens(t, dir, "m.example", 0o600)
@@ -203,7 +204,7 @@ func TestTokenFiles(t *testing.T) {
 	}
 }
 
-// until waits for cond, and gives up long after it should have come.
+// until waits for cond, and fails long after it should have become true.
 func until(t *testing.T, what string, limit time.Duration, cond func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); !cond(); time.Sleep(200 * time.Millisecond) {
@@ -213,8 +214,8 @@ func until(t *testing.T, what string, limit time.Duration, cond func() bool) {
 	}
 }
 
-// What a person does to follow a community: run with one that comes with the program, see who belongs and why,
-// say otherwise, and see where the judge was wrong.
+// What a person does to follow a community: run with an embedded one, see which accounts belong
+// and why, overrule a verdict, and see where the judge was wrong.
 func TestFollowACommunity(t *testing.T) {
 	dir := t.TempDir()
 	w, who := serveAccounts(t)

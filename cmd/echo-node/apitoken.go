@@ -16,25 +16,25 @@ import (
 	"strings"
 )
 
-// On loopback every user of the machine reaches the API. Who may change something shows
-// the operator's token. A peer makes a new one at each start, so that the token of a peer
-// that has ended, sent to a stranger who took its port, is worth nothing. It is in two
-// kinds of files, mode 0600: api.token in the data directory, and one named for the API's
-// address in the user's own directories, where the commands find it without a flag.
+// On loopback every user of the machine can reach the API. Changes need the operator's token. A
+// peer makes a new token at each start. So the token of an ended peer is worthless, even if a
+// command sends it to a stranger that took the peer's port. The token is in two kinds of files,
+// mode 0600. One is api.token in the data directory. The other is named after the API's address
+// and is in the user's own directories, where the commands find it without a flag.
 const (
 	tokenName     = "api.token"
 	tokenDir      = "echo-node"
-	maxTokenBytes = 4096 // read of a file with a token
+	maxTokenBytes = 4096 // read from a file with a token
 )
 
-// operatorToken is a peer's token and where it is written.
+// operatorToken is a peer's token with the files that contain it.
 type operatorToken struct {
 	text  string
 	files []string
 }
 
-// publishToken makes a token for the API at addr. Without a directory of the user's own
-// the commands need --api-token-file: found says so.
+// publishToken makes a token for the API at addr. found is false if the user has no own
+// directory; then the commands need --api-token-file.
 func publishToken(data, addr string) (t *operatorToken, found bool, err error) {
 	t = &operatorToken{text: rand.Text() + rand.Text()}
 	if err := t.write(filepath.Join(data, tokenName)); err != nil {
@@ -51,7 +51,7 @@ func publishToken(data, addr string) (t *operatorToken, found bool, err error) {
 	return t, found, nil
 }
 
-// write writes the token whole or not at all.
+// write writes a file with the token, complete or not at all.
 func (t *operatorToken) write(name string) error {
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".token-*") // mode 0600
 	if err != nil {
@@ -68,8 +68,8 @@ func (t *operatorToken) write(name string) error {
 	return nil
 }
 
-// remove takes the files away but for those that a later peer wrote. A file that stays is
-// of a token that is worth nothing.
+// remove removes the files, except those that a later peer wrote. A file that stays contains a
+// worthless token.
 func (t *operatorToken) remove(log *slog.Logger) {
 	for _, name := range t.files {
 		text, err := readToken(name)
@@ -82,8 +82,8 @@ func (t *operatorToken) remove(log *slog.Logger) {
 	}
 }
 
-// tokenPlaces are the directories of this user alone, the one that ends with the session
-// first. A peer and a command may be of different sessions, so both are used.
+// tokenPlaces returns the directories that belong only to this user, first the one that ends
+// with the session. A peer and a command may be in different sessions, so both are used.
 func tokenPlaces() []string {
 	var dirs []string
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
@@ -95,7 +95,7 @@ func tokenPlaces() []string {
 	return slices.Compact(dirs)
 }
 
-// private makes dir, or checks that it is a directory of this user alone.
+// private makes dir, or checks that it is a directory that belongs only to this user.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -112,8 +112,8 @@ func private(dir string) error {
 	return nil
 }
 
-// tokenFiles are the names of the files for the API at addr, HOST:PORT or a URL: none when
-// that is not on loopback, and of a name both addresses that it may stand for.
+// tokenFiles returns the names of the files for the API at addr, HOST:PORT or a URL. There are
+// none when addr is not on loopback. For a host name there is one for each possible address.
 func tokenFiles(addr string) []string {
 	if _, rest, ok := strings.Cut(addr, "://"); ok {
 		addr = strings.TrimSuffix(rest, "/")
@@ -135,7 +135,7 @@ func tokenFiles(addr string) []string {
 	return names
 }
 
-// findToken is the token of the peer of this user whose API is at addr, or "".
+// findToken returns the token of this user's peer whose API is at addr, or "".
 func findToken(addr string) string {
 	for _, dir := range tokenPlaces() {
 		for _, name := range tokenFiles(addr) {

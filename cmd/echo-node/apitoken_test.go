@@ -48,13 +48,13 @@ func TestTheOperatorsTokenIsFound(t *testing.T) {
 		len(one.files) != 3 {
 		t.Errorf("%q %v, files %q", b, err, one.files)
 	}
-	// Without the directory of a session, the other is found.
+	// Without the session's directory, the other one is used.
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	if got := findToken("127.0.0.1:7702"); got != one.text {
 		t.Errorf("of another session: %q", got)
 	}
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
-	// A file that others may have written, or a link, is not believed.
+	// A file that other users may have written, or a link, is not accepted.
 	name := filepath.Join(runtime, tokenDir, "127.0.0.1-7702.token")
 	other := filepath.Join(cache, tokenDir, "127.0.0.1-7702.token")
 	if err := os.Remove(other); err != nil {
@@ -75,7 +75,7 @@ func TestTheOperatorsTokenIsFound(t *testing.T) {
 	if got := findToken("127.0.0.1:7702"); got != "" {
 		t.Error("a link was followed")
 	}
-	// A later peer's token stays when the one before goes.
+	// A later peer's token stays when the earlier one is removed.
 	two, _, err := publishToken(t.TempDir(), "127.0.0.1:7702")
 	if err != nil || two.text == one.text {
 		t.Fatal(two, err)
@@ -91,7 +91,7 @@ func TestTheOperatorsTokenIsFound(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(data, tokenName)); err == nil {
 		t.Error("the token of a peer that has ended is there")
 	}
-	// The directory may have been open.
+	// Other users may have had access to the directory.
 	if err := os.Chmod(filepath.Join(runtime, tokenDir), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,8 @@ func TestTheOperatorsTokenIsFound(t *testing.T) {
 	}
 }
 
-// `seed --api ADDRESS` goes on without a flag for the user whose peer it is, and for nobody else.
+// `seed --api ADDRESS` still works without a flag for the user whose peer it is, and for no
+// other user.
 func TestSeedFindsTheToken(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())

@@ -17,7 +17,7 @@ type backupCmd struct {
 	Data string `default:"echo-data" placeholder:"DIR" help:"Data directory of the peer. The peer may be running."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (backupCmd) Help() string {
 	return `Example:
   echo-node backup /mnt/other/echo-1 --data a
@@ -27,7 +27,7 @@ so run this command there (docker compose exec). For backups on a schedule use
 echo-node run --backup-dir DIR. A backup has no tokens and not the peer's identity.`
 }
 
-// Run makes a backup of a data directory, or has the peer that runs on it make one.
+// Run makes a backup of a data directory, or asks the peer that runs on it to make one.
 func (c *backupCmd) Run(ctx context.Context, p *program, g *globals) error {
 	closeFiles()
 	err := node.BackupOf(node.Options{Dir: c.Data, Logger: p.logger(g), Version: versionText()}, c.Dir)
@@ -50,7 +50,7 @@ type restoreCmd struct {
 	Alone bool     `help:"No other peer of the swarm is left, so the restored peer may take all slices. Without this flag, echo-node run needs --join."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (restoreCmd) Help() string {
 	return `Examples:
   echo-node restore backups/echo-20260102T030405Z --data new
@@ -66,7 +66,7 @@ With --trash, the peer sends the slices in its trash to their present owners, no
 when it runs next. The owners take the rows that they do not have.`
 }
 
-// Run makes a data directory of a backup.
+// Run makes a data directory from a backup.
 func (c *restoreCmd) Run(ctx context.Context, p *program, g *globals) error {
 	closeFiles()
 	if c.Trash {
@@ -85,7 +85,7 @@ func (c *restoreCmd) Run(ctx context.Context, p *program, g *globals) error {
 	})
 }
 
-// trash asks for what the peer dropped to be given back.
+// trash requests that the peer restores slices that it dropped.
 func (c *restoreCmd) trash(p *program, g *globals) error {
 	if c.Alone {
 		return usage("--alone is for a backup, not for --trash")

@@ -21,8 +21,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A running peer makes its first backup when it starts, of which restore makes a data
-// directory with another identity, whose peer runs.
+// A running peer makes its first backup when it starts. restore makes a data directory with
+// another identity from it, on which a peer can run.
 func TestBackupCommands(t *testing.T) {
 	dir := t.TempDir()
 	backups, data, restored := filepath.Join(dir, "backups"), filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -77,8 +77,8 @@ func TestBackupCommands(t *testing.T) {
 	startProcess(t, dir, "b", "--orphan-after", "2s").wait(1)
 }
 
-// What is no question is answered with why, and the next is answered all the same; a socket that a killed
-// process left is no hindrance.
+// An invalid request gets an error as response, and the next request still works. A socket that
+// a killed process left does not matter.
 func TestControl(t *testing.T) {
 	dir, err := os.MkdirTemp("", "control") // t.TempDir may be longer than a socket's path
 	if err != nil {
@@ -160,7 +160,8 @@ func id(t *testing.T, data string) string {
 	return v.ID
 }
 
-// What a peer dropped is asked for by slice or all at once, and nothing else of the directory changes.
+// Dropped slices are requested by slice or all at once, and nothing else of the directory
+// changes.
 func TestRestoreTrash(t *testing.T) {
 	data := t.TempDir()
 	code, said := runOnce(t, "restore", "--trash", "--data", data)

@@ -20,7 +20,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// client is the flags of every command that talks to a running peer.
+// client has the flags of every command that uses a running peer.
 type client struct {
 	API      string `name:"api" default:"127.0.0.1:7700" placeholder:"HOST:PORT" help:"The running peer to ask."`
 	APIToken string `name:"api-token-file" placeholder:"FILE" help:"File with the peer's API token. Not needed for a peer that you run on this machine."`
@@ -52,7 +52,7 @@ func parseKey(text string) (partition.Key, error) {
 	return k, nil
 }
 
-// filter is the flags that choose records, of a query or an export.
+// filter has the flags that select records for a query or an export.
 type filter struct {
 	Kind  string `help:"Only this kind of record: page, profile, post or edges. An export also knows gap and media."`
 	Lang  string `help:"Only this language, for example pt."`
@@ -71,7 +71,7 @@ func (f *filter) facets() api.Facets {
 	return api.Facets{Place: f.Place, Near: f.Near, Radius: f.Radius, Scope: f.Scope, Verdict: f.Verdict}
 }
 
-// times are Since and Until; zero where not given.
+// times returns Since and Until; zero where not given.
 func (f *filter) times() (since, until time.Time, err error) {
 	if since, err = parseTime("--since", f.Since); err == nil {
 		until, err = parseTime("--until", f.Until)
@@ -100,7 +100,7 @@ type statusCmd struct {
 	Site  string        `placeholder:"HOST" help:"Show the state of this site's crawl, and why it stopped, if it did. The answer comes from the site's owner."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (statusCmd) Help() string {
 	return "Examples:\n  echo-node status --watch\n  echo-node status --site www.example.org"
 }
@@ -136,7 +136,7 @@ type siteStatus struct {
 	*api.SiteState
 }
 
-// site prints the state of one site, asked of its owner.
+// site prints the state of one site, as its owner reports it.
 func (c *statusCmd) site(ctx context.Context, cl *api.Client, p *program, g *globals) error {
 	at := c.Site
 	if !strings.Contains(at, "://") {
@@ -180,7 +180,7 @@ func printSite(w io.Writer, owner string, s api.SiteState) {
 	for _, why := range slices.Sorted(maps.Keys(s.Stops)) {
 		row("stopped", fmt.Sprintf("%d: %s", s.Stops[why], api.StopText(why)))
 	}
-	_ = t.Flush() // as in printStatus
+	_ = t.Flush() // see printStatus
 }
 
 func printStatus(w io.Writer, s api.Status, short bool) {
@@ -233,10 +233,10 @@ func printStatus(w io.Writer, s api.Status, short bool) {
 		float64(s.Memory.Limit)/(1<<20), float64(s.Memory.Most)/(1<<20)))
 	row("limits", strings.Join(append([]string{}, s.Limits...), "; "))
 	statusOfSites(row, s)
-	_ = t.Flush() // to a terminal or a buffer; the next Encode or Fprintf would fail the same way
+	_ = t.Flush() // the next Encode or Fprintf would fail in the same way
 }
 
-// statusOfSites gives rows about servers, addresses, and what was looked at again.
+// statusOfSites adds rows about servers, addresses, and repeated visits.
 func statusOfSites(row func(name string, v any), s api.Status) {
 	for _, b := range s.Budgets {
 		row("budget", budgetText(b))
@@ -301,7 +301,7 @@ func (c *peersCmd) Run(ctx context.Context, p *program, g *globals) error {
 	})
 }
 
-// keyed is the flags of a command about one key.
+// keyed has the flags of a command about one key.
 type keyed struct {
 	client
 	Key string `arg:"" help:"A key or a URL."`
@@ -318,7 +318,7 @@ func (c *keyed) dialKey() (*api.Client, partition.Key, error) {
 
 type ownerCmd struct{ keyed }
 
-// Run says who crawls a key.
+// Run prints which peers crawl a key.
 func (c *ownerCmd) Run(ctx context.Context, p *program, g *globals) error {
 	cl, k, err := c.dialKey()
 	if err != nil {
@@ -336,7 +336,7 @@ func (c *ownerCmd) Run(ctx context.Context, p *program, g *globals) error {
 
 type showCmd struct{ keyed }
 
-// Run shows what the owner of a key knows of it; exit 1 when it is unknown.
+// Run prints what the owner of a key knows of it. The exit code is 1 when the key is unknown.
 func (c *showCmd) Run(ctx context.Context, p *program, g *globals) error {
 	cl, k, err := c.dialKey()
 	if err != nil {
@@ -365,7 +365,7 @@ func (c *showCmd) Run(ctx context.Context, p *program, g *globals) error {
 
 func printShown(w io.Writer, s shown) {
 	why := s.Why
-	if s.DueAt != nil && s.DueWhy == why { // the source's own plan: said once
+	if s.DueAt != nil && s.DueWhy == why { // the source's own plan: printed once
 		why = ""
 	}
 	say(w, "key    %s\nowner  %s\nstate  %s %s\n", s.Key, s.Owner, s.State, why)
@@ -390,7 +390,7 @@ func printShown(w io.Writer, s shown) {
 	}
 }
 
-// printJudged shows what the judges found in a record.
+// printJudged prints what the judges found in a record.
 func printJudged(w io.Writer, r *store.Record) {
 	if p := r.Place; p != nil {
 		say(w, "place  %s, %s (%.2f)\n", oneLine(p.Name), oneLine(p.Country), p.Confidence)
@@ -413,8 +413,7 @@ type idCmd struct {
 	Data string `default:"echo-data" placeholder:"DIR" help:"Data directory."`
 }
 
-// Run prints the identity of a data directory; it works while a peer has it
-// open.
+// Run prints the identity of a data directory. It works while a peer has the directory open.
 func (c *idCmd) Run(p *program, g *globals) error {
 	key, err := dht.LoadIdentity(filepath.Join(c.Data, "identity.key"), false)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// configFile answers kong's questions for flags from a YAML file. The order is
-// config file < environment < flag; kong asks only for flags not given.
+// configFile gives kong the values of flags from a YAML file. The order is config file <
+// environment < flag; kong asks only for flags that are not given.
 type configFile struct{ values map[string]any }
 
 func loadConfig(r io.Reader) (kong.Resolver, error) {
@@ -31,8 +31,8 @@ func loadConfig(r io.Reader) (kong.Resolver, error) {
 	return c, nil
 }
 
-// Validate refuses a key that is no flag of any command: a misspelt limit must
-// not be silently no limit.
+// Validate refuses a key that is no flag of any command. A misspelt limit must not silently
+// mean no limit.
 func (c configFile) Validate(app *kong.Application) error {
 	known := map[string]bool{}
 	_ = kong.Visit(app, func(n kong.Visitable, next kong.Next) error {
@@ -54,8 +54,8 @@ func (c configFile) Validate(app *kong.Application) error {
 	return nil
 }
 
-// Resolve gives the value of one flag, nil when the file or the environment's
-// precedence says nothing.
+// Resolve returns the value of one flag. It returns nil when the file does not have the flag or
+// the environment takes precedence.
 func (c configFile) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 	v, ok := c.values[f.Name]
 	if !ok {
@@ -65,7 +65,7 @@ func (c configFile) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, e
 		return nil, nil
 	}
 	if list, ok := v.([]any); ok {
-		if f.Tag.Sep == -1 { // its values may have commas
+		if f.Tag.Sep == -1 { // its values may contain commas
 			return list, nil
 		}
 		parts := make([]string, len(list))
@@ -103,7 +103,7 @@ func (s *size) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// span is a duration as of days, or 0 for none.
+// span is a duration like days, or 0 for none.
 type span time.Duration
 
 // UnmarshalText parses a span.
@@ -115,7 +115,8 @@ func (s *span) UnmarshalText(b []byte) error {
 	return (*days)(s).UnmarshalText(b)
 }
 
-// orNone is for options of which zero is their default, and less than zero is none.
+// orNone is for options whose zero value means their default and whose negative value means
+// none.
 func (s span) orNone() time.Duration {
 	if s == 0 {
 		return -1
@@ -140,7 +141,7 @@ func (l *location) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// readHosts reads a fixed resolver, lines of "ADDRESS NAME..." as in hosts(5).
+// readHosts reads a fixed resolver: lines of "ADDRESS NAME..." as in hosts(5).
 func readHosts(file string) (map[string]netip.Addr, error) {
 	if file == "" {
 		return nil, nil
@@ -157,8 +158,7 @@ func readHosts(file string) (map[string]netip.Addr, error) {
 	return hosts, nil
 }
 
-// parseKeys parses keys given on the command line. All malformed ones are
-// reported at once.
+// parseKeys parses keys given on the command line. It reports all malformed ones at once.
 func parseKeys(texts []string) ([]partition.Key, error) {
 	out := make([]partition.Key, 0, len(texts))
 	var faults []error
@@ -176,7 +176,7 @@ func parseKeys(texts []string) ([]partition.Key, error) {
 	return out, nil
 }
 
-// badLine is a line of a file of keys that is no key.
+// badLine is a line that is no key, in a file of keys.
 type badLine struct {
 	file string
 	line int // from 1
@@ -188,8 +188,8 @@ func (b badLine) Error() string {
 	return fmt.Sprintf("%s, line %d: %.200q: %v", b.file, b.line, b.text, b.err)
 }
 
-// readKeys reads a file of keys, one a line; empty lines and those that begin
-// with # are skipped. What is no key is in bad; the others are taken. No file: none.
+// readKeys reads a file of keys, one per line. It skips empty lines and lines that begin with
+// #. Lines that are no keys are in bad. An empty file name gives no keys.
 func readKeys(file string) (keys []partition.Key, bad []badLine, err error) {
 	if file == "" {
 		return nil, nil, nil
@@ -214,9 +214,8 @@ func readKeys(file string) (keys []partition.Key, bad []badLine, err error) {
 	return keys, bad, nil
 }
 
-// readSeeds are the keys of the command line and of a file. The lines of the file
-// that are no keys are in bad; with strict, they are an error, as they are when the
-// file has no key at all.
+// readSeeds returns the keys of the command line and of a file. Lines of the file that are no
+// keys are in bad. They are an error with strict, or when the file has no key at all.
 func readSeeds(texts []string, file string, strict bool) (keys []partition.Key, bad []badLine, err error) {
 	if keys, err = parseKeys(texts); err != nil {
 		return nil, nil, err
@@ -233,10 +232,10 @@ func readSeeds(texts []string, file string, strict bool) (keys []partition.Key, 
 	return append(keys, more...), bad, nil
 }
 
-// maxBadLines is how many bad lines are named; the others are counted.
+// maxBadLines is how many bad lines are printed; the others are only counted.
 const maxBadLines = 20
 
-// joinLines is one error of bad lines, nil of none.
+// joinLines returns bad lines as one error, or nil when there are none.
 func joinLines(bad []badLine) error {
 	var faults []error
 	for _, b := range bad[:min(len(bad), maxBadLines)] {

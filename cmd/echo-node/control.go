@@ -17,18 +17,19 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 )
 
-// A running peer does what only the owner of its data directory may ask for, at a socket in that directory: the API's
-// token, or its being on loopback, lets others do less. One question a connection, a line of JSON each way.
+// At a socket in its data directory, a running peer does what only the owner of that directory
+// may request. The API's token, or access on loopback, permits less. Each connection carries
+// one request, as one line of JSON in each direction.
 const (
 	controlName    = "control.sock"
 	controlVersion = 1
-	controlWait    = 10 * time.Second // for a question to come, and to be taken for answered
-	maxControl     = 16 << 10         // bytes of a question or an answer
+	controlWait    = 10 * time.Second // for a request to arrive, and for its response to be read
+	maxControl     = 16 << 10         // bytes of a request or a response
 )
 
 type controlAsk struct {
 	V      int    `json:"v"`
-	Backup string `json:"backup"` // an absolute path, of what does not exist yet
+	Backup string `json:"backup"` // an absolute path that does not exist yet
 }
 
 type controlAnswer struct {
@@ -36,13 +37,15 @@ type controlAnswer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// serveControl answers until ctx ends, one question after the other; one that is being answered then is waited for. The
-// directory is this process's: a socket that is there was left by one that was killed. backup makes a backup.
+// serveControl serves requests until ctx ends, one after the other, and finishes the one that
+// is running then. The directory belongs to this process, so a socket in it was left by a
+// killed process. backup makes a backup.
 func serveControl(ctx context.Context, dir string, backup func(dir string) error, log *slog.Logger) error {
 	at := filepath.Join(dir, controlName)
 	ln, err := listenControl(at)
 	if err != nil {
-		// Its path may be too long, or the file system have no sockets: the peer can do without.
+		// The path may be too long, or the file system may not support sockets. The peer works
+		// without it.
 		log.Warn("no backups by command while this peer runs", "err", err)
 		return nil
 	}
@@ -53,7 +56,7 @@ func serveControl(ctx context.Context, dir string, backup func(dir string) error
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil { // of file descriptors there may be none for a while
+		if err != nil { // file descriptors may be used up for a while
 			log.Warn("a question at "+controlName, "err", err)
 			if fetch.Sleep(ctx, time.Second) != nil {
 				return nil
@@ -82,7 +85,8 @@ func listenControl(at string) (net.Listener, error) {
 
 func answerControl(ctx context.Context, conn net.Conn, backup func(dir string) error, log *slog.Logger) error {
 	defer conn.Close()
-	heard := context.AfterFunc(ctx, func() { _ = conn.Close() }) // who asks nothing is not waited for at the end
+	// at the end, do not wait for a client without a request
+	heard := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(controlWait)); err != nil {
 		return err
 	}
@@ -119,8 +123,9 @@ func readControl(r io.Reader, v any) error {
 	return json.Unmarshal(line, v)
 }
 
-// askBackup has the peer that runs on the data directory make a backup, and waits until it is whole. When ctx ends it
-// waits no longer; the peer makes it all the same. errNoControl when none listens.
+// askBackup makes the peer that runs on the data directory make a backup, and waits until it is
+// complete. When ctx ends it stops waiting, but the peer continues. It returns errNoControl
+// when no peer listens.
 func askBackup(ctx context.Context, data, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -15,7 +15,7 @@ type copiesOfCmd struct {
 	Post string `placeholder:"URI" help:"The address of one post of this account."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (copiesOfCmd) Help() string {
 	return `Examples:
   echo-node copies https://example.org/news/42
@@ -72,7 +72,7 @@ func printCopies(w io.Writer, a api.CopyGroup) {
 	}
 }
 
-// address is where a person finds a record, or a post of it.
+// address returns the place where a person finds a record, or a post of it.
 func address(k partition.Key, post string) string {
 	switch {
 	case post != "":
@@ -83,14 +83,15 @@ func address(k partition.Key, post string) string {
 	return string(k)
 }
 
-// shown is what the swarm knows of a key, and who says the same.
+// shown is what the swarm knows of a key, and which texts say the same.
 type shown struct {
 	api.Shown
-	Group   *api.CopyGroup `json:"group,omitempty"`    // nil: it is compared with nothing, or see NoGroup
-	NoGroup string         `json:"no_group,omitempty"` // why it is not known
+	// nil: the text is not compared with others, or see NoGroup
+	Group   *api.CopyGroup `json:"group,omitempty"`
+	NoGroup string         `json:"no_group,omitempty"` // why the group is not known
 }
 
-// printGroup shows in a line how many say the same, and who stands for them.
+// printGroup prints in one line how many texts say the same, and which one represents them.
 func printGroup(w io.Writer, s shown) {
 	switch {
 	case s.NoGroup != "":

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A panic, in whichever goroutine, ends the process by a signal, not with the code
-// of wrong usage, and says where it was.
+// A panic in any goroutine ends the process by a signal, not with the code for wrong usage, and
+// prints where it was.
 func TestAPanicIsNotWrongUsage(t *testing.T) {
 	if os.Getenv("ECHO_TEST_PANIC") != "" {
 		abortOnPanic()

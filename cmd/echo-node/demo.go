@@ -35,7 +35,7 @@ type demoCmd struct {
 	Data      string        `placeholder:"DIR" help:"Keep the peers' data here. Default: a temporary directory, which is removed at the end."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (demoCmd) Help() string {
 	return `Examples:
   echo-node demo --once
@@ -67,7 +67,7 @@ type summary struct {
 		Total    int           `json:"slices_total"`
 		Missing  []api.Missing `json:"missing"`
 	} `json:"query"`
-	Server struct { // what the world saw
+	Server struct { // what the test web's server saw
 		RobotsViolations int64   `json:"robots_violations"`
 		Forbidden        int64   `json:"forbidden"`
 		MinGapMS         float64 `json:"min_gap_ms"`
@@ -185,7 +185,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// blame prefers the failure of a peer over the cancelled context it causes.
+// blame prefers the failure of a peer to the cancelled context that it causes.
 func (d *demo) blame(ctx context.Context, g *errgroup.Group, err error) error {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		if cause := g.Wait(); cause != nil {
@@ -195,8 +195,8 @@ func (d *demo) blame(ctx context.Context, g *errgroup.Group, err error) error {
 	return err
 }
 
-// open founds the swarm with one peer, joins the others, and waits until each
-// sees all and holds what it owns.
+// open founds the swarm with one peer and joins the others. It waits until each peer sees all
+// and acts in all slices that it owns.
 func (d *demo) open(ctx context.Context, g *errgroup.Group) error {
 	var join []string
 	for i := range d.cmd.Peers {
@@ -243,7 +243,7 @@ func (d *demo) open(ctx context.Context, g *errgroup.Group) error {
 	})
 }
 
-// until polls cond, showing progress on a terminal, until it is true.
+// until polls cond until it returns true, and shows progress on a terminal.
 func (d *demo) until(ctx context.Context, limit time.Duration, complaint string,
 	cond func() (bool, string, error)) error {
 	screen, show := terminal(d.p.stderr)
@@ -329,7 +329,7 @@ func (d *demo) summarise(ctx context.Context) (summary, error) {
 		s.Links.Acknowledged += st.LinksIn
 		s.Links.Lost += st.Outbox
 	}
-	// A link that got a final answer at its sender and none at a receiver is lost.
+	// A link with a final answer at its sender and none at a receiver is lost.
 	s.Links.Lost += max(0, s.Links.Forwarded-s.Links.Acknowledged)
 
 	expected := d.world.Expected(d.world.Seeds())
@@ -380,8 +380,8 @@ func (s summary) print(w io.Writer) {
 	fmt.Fprintf(w, "done in %.1f s\n", s.Elapsed)
 }
 
-// terminal is what is below w, if that is a terminal: only there may our own escape
-// sequences go, past what cleans the texts of strangers.
+// terminal returns the writer below w, if that is a terminal. Our own escape sequences may go
+// only there, past the code that cleans strangers' texts.
 func terminal(w io.Writer) (io.Writer, bool) {
 	if below, ok := w.(interface{ Unwrap() io.Writer }); ok {
 		w = below.Unwrap()

@@ -15,8 +15,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// demoPlaces are where the sites of demo --partition geo say they are, and its
-// peers are.
+// demoPlaces are the locations that the sites and peers of demo --partition geo declare.
 func demoPlaces() []crawltest.Place {
 	return []crawltest.Place{{Name: "Lisboa, Portugal", Lat: 38.72, Lon: -9.14},
 		{Name: "São Paulo, Brasil", Lat: -23.55, Lon: -46.63},
@@ -28,14 +27,15 @@ func demoPlaces() []crawltest.Place {
 
 // geoSummary is what demo --partition geo adds to the summary.
 type geoSummary struct {
-	Cells    int     `json:"records_in_cells"`
-	Near     float64 `json:"median_km_in_cells"`
-	Hash     int     `json:"records_in_hash_slices"` // the first of each site, fetched to find out where it is
+	Cells int     `json:"records_in_cells"`
+	Near  float64 `json:"median_km_in_cells"`
+	// the first of each site, fetched to find its location
+	Hash     int     `json:"records_in_hash_slices"`
 	Far      float64 `json:"median_km_in_hash_slices"`
 	NearPeer int     `json:"by_nearest_peer"` // of those in cells
 }
 
-// geo measures how far the pages were from who fetched them.
+// geo measures how far the pages were from the peers that fetched them.
 func (d *demo) geo(ctx context.Context) (*geoSummary, error) {
 	at := map[string]s2.LatLng{}
 	for i, n := range d.nodes {
@@ -85,7 +85,7 @@ func (g *geoSummary) print(w io.Writer) {
 	fmt.Fprintf(w, "geo    %d records in cells, %d of them by the nearest peer, median %.0f km away; %d in hash slices, median %.0f km away\n", g.Cells, g.NearPeer, g.Near, g.Hash, g.Far)
 }
 
-// demoLocation is where peer i of a demo in that mode says it is.
+// demoLocation returns the location that peer i of a demo in that mode declares.
 func demoLocation(mode string, i int) *partition.Point {
 	if partition.Mode(mode) != partition.ModeGeo {
 		return nil

@@ -18,17 +18,17 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// villageAddr is where the demo's server of accounts listens, beside the sites of the world.
+// villageAddr is the address of the demo's account server, next to the sites of the test web.
 const villageAddr = "127.77.255.1:0"
 
-// villageSeeds is how many members of the community the demo begins with.
+// villageSeeds is the number of community members with which the demo begins.
 const villageSeeds = 5
 
 // villageFanout spreads the server's accounts over the demo's peers.
 const villageFanout = 16
 
-// village is a simulated Mastodon server whose people are of several countries, and of whom the demo
-// follows the Portuguese.
+// village is a simulated Mastodon server with people of several countries. The demo follows the
+// Portuguese ones.
 type village struct {
 	nation *whotest.World
 	keys   []partition.Key // of the nation's people, in its order
@@ -67,10 +67,10 @@ func newVillage(people int) (*village, error) {
 	return v, nil
 }
 
-// judgedSummary is what the judges said of what was crawled, and how that stands against the truth.
+// judgedSummary says what the judges found in the crawled data, compared with the truth.
 type judgedSummary struct {
 	Languages map[string]int `json:"languages"` // of pages
-	Copies    int            `json:"copies"`    // pages with the text of another
+	Copies    int            `json:"copies"`    // pages with the text of another page
 	People    int            `json:"people"`    // of the simulated server
 	Found     int            `json:"found"`
 	// People who follow a member, or whom a member follows, and whose profile was not read.
@@ -110,7 +110,7 @@ func (d *demo) judged(ctx context.Context) (*judgedSummary, error) {
 	return s, err
 }
 
-// tally holds verdicts against the truth.
+// tally compares verdicts with the truth.
 func (v *village) tally(s *judgedSummary, verdicts map[partition.Key]string) {
 	s.People = len(v.keys)
 	unread := map[partition.Key]bool{}

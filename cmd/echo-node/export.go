@@ -23,7 +23,7 @@ type exportCmd struct {
 	Cursor string `help:"Continue after this cursor. An export to standard output that is interrupted prints it on standard error."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (exportCmd) Help() string {
 	return `Examples:
   echo-node export -o pages.jsonl --kind page
@@ -33,7 +33,7 @@ Run the same command again to continue an interrupted export to a file.
 Exit 3: written, but part of the swarm did not answer; standard error names it.`
 }
 
-// Run writes records in the format asked for.
+// Run writes records in the requested format.
 func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	e := api.Export{Kind: c.Kind, Lang: c.Lang, Site: c.Site, Facets: c.facets(), Cursor: c.Cursor, Local: c.Local,
 		Captures: c.Format == "warc"}
@@ -84,7 +84,7 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	if err == nil {
 		err = begin()
 	}
-	if ferr := w.Flush(); ferr != nil { // what was written is not known: the last mark stands
+	if ferr := w.Flush(); ferr != nil { // it is not known what was written: the last mark counts
 		return fmt.Errorf("export: %w", errors.Join(err, ferr))
 	}
 	if marks != nil && (err == nil || count > 0) {
@@ -95,7 +95,8 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return fmt.Errorf("export: stopped after %d records: %w; %s", count, err, c.hint(cursor))
 	}
-	if marks != nil { // what is missing lies before the end: the next export starts anew
+	// what is missing lies before the end: the next export starts from the beginning
+	if marks != nil {
 		if err := marks.done(); err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
@@ -109,7 +110,7 @@ func (c *exportCmd) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// hint says how an export that stopped at cursor is continued.
+// hint says how to continue an export that stopped at cursor.
 func (c *exportCmd) hint(cursor string) string {
 	switch {
 	case c.Out != "":
@@ -120,7 +121,7 @@ func (c *exportCmd) hint(cursor string) string {
 	return fmt.Sprintf("to continue, add --cursor '%s' to the same command and append what it prints", cursor)
 }
 
-// query is what an export is of, for the note beside its file.
+// query identifies the export, for the note next to its file.
 func (c *exportCmd) query(e api.Export) string {
 	v := e.Values()
 	if c.Format != "jsonl" {
@@ -129,17 +130,17 @@ func (c *exportCmd) query(e api.Export) string {
 	return v.Encode()
 }
 
-// exportMarks is an output file with a note beside it (FILE.cursor: cursor and
-// length) of how far it is whole. After a crash the file is cut back to the
-// noted length and the export continues after the noted cursor; a finished
-// export leaves no note and starts anew.
+// exportMarks is an output file with a note next to it (FILE.cursor: cursor and length), which
+// says how far the file is complete. After a crash the file is cut to the noted length, and the
+// export continues after the noted cursor. A finished export removes its note, so the next one
+// starts from the beginning.
 type exportMarks struct {
 	f      *os.File
 	note   string
 	query  string
 	cursor string
-	from   int64 // what is before it is whole
-	ready  bool  // what is after it is gone
+	from   int64 // the file is complete up to here
+	ready  bool  // what was after from is removed
 }
 
 type exportNote struct {
@@ -176,8 +177,8 @@ func openExport(name, query string) (*exportMarks, error) {
 	return m, nil
 }
 
-// cut cuts the file back to where it was whole, once there is something to go
-// on with: an export that cannot begin leaves the one before.
+// cut cuts the file back to its complete part, once there is something to write. So an export
+// that cannot begin leaves the previous one unchanged.
 func (m *exportMarks) cut() error {
 	if m.ready {
 		return nil
@@ -197,8 +198,8 @@ func (m *exportMarks) Write(b []byte) (int, error) {
 	return m.f.Write(b)
 }
 
-// mark notes that the file is whole up to here. Data before note: a crash
-// between them only repeats work.
+// mark notes that the file is complete up to here. It syncs the data before the note, so a
+// crash between them only repeats work.
 func (m *exportMarks) mark(cursor string) error {
 	if err := m.cut(); err != nil {
 		return err

@@ -23,8 +23,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// exporting serves n records of a peer that, while stuck is open, says nothing
-// more after record number at.
+// exporting serves n records of a peer. While stuck is open, it sends nothing after record
+// number at.
 func exporting(t *testing.T, n, at int, stuck chan struct{}) (addr string) {
 	t.Helper()
 	s, err := api.New(api.Options{Peer: api.Peer{Export: func(ctx context.Context, e api.Export,
@@ -69,8 +69,8 @@ func exporting(t *testing.T, n, at int, stuck chan struct{}) (addr string) {
 	return hs.URL
 }
 
-// The command is killed in the middle, with more in its file than it has noted,
-// and run again.
+// The command is killed in the middle, with more data in its file than it has noted, and run
+// again.
 func TestExportGoesOnAfterAKill(t *testing.T) {
 	for _, format := range []string{"jsonl", "csv", "warc"} {
 		t.Run(format, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestExportGoesOnAfterAKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := waits("the first mark", func() error { _, err := os.Stat(name + ".cursor"); return err })
-			_ = cmd.Process.Kill() // it may have ended by itself, which is no mark either
+			_ = cmd.Process.Kill() // it may have ended by itself, which leaves no mark either
 			_ = cmd.Wait()
 			if err != nil {
 				t.Fatal(err)
@@ -125,7 +125,7 @@ func TestExportGoesOnAfterAKill(t *testing.T) {
 	}
 }
 
-// exported is the text of an export without what tells when it was made.
+// exported returns the text of an export without what depends on the time of the export.
 func exported(t *testing.T, format, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(name)
@@ -152,7 +152,7 @@ func exported(t *testing.T, format, name string) []byte {
 	return rest
 }
 
-// An export of another format does not go on with a file.
+// An export in another format does not continue a file.
 func TestExportOfAnotherFormat(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x")
 	e := api.Export{Kind: "page"}
@@ -171,8 +171,8 @@ func TestExportOfAnotherFormat(t *testing.T) {
 	}
 }
 
-// TestEdgesAsCSV: who follows is from, in either list, and each time in a list is
-// a row.
+// TestEdgesAsCSV checks that the follower is in the column from, for either list, and that each
+// period in a list is a row.
 func TestEdgesAsCSV(t *testing.T) {
 	var out bytes.Buffer
 	f := edgesForm(&out)
@@ -225,7 +225,7 @@ func TestPrintGapsAndHeld(t *testing.T) {
 	}
 }
 
-// A row of csv has the fields that the line of JSON has, by the same names.
+// A row of csv has the same fields with the same names as the line of JSON.
 func TestCSVHasTheFieldsOfJSON(t *testing.T) {
 	at := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	r := store.Record{V: 1, Key: "mastodon:ana@m.example", Kind: "post", Post: "https://m.example/1",
@@ -290,7 +290,7 @@ func TestCSVHasTheFieldsOfJSON(t *testing.T) {
 	}
 }
 
-// What an export that stopped says of going on fits how it was called.
+// The hint of a stopped export matches how the command was called.
 func TestHintOfAnExportThatStopped(t *testing.T) {
 	for _, c := range []struct {
 		cmd    exportCmd

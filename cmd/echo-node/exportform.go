@@ -19,17 +19,16 @@ import (
 	"github.com/echo-node/echo-node/store/warc"
 )
 
-// exportForm writes records in one format. After each call all that it has is
-// with its writer, so that a file may be cut between any two calls.
+// exportForm writes records in one format. After each call all its data is with its writer, so
+// a file may be cut between any two calls.
 type exportForm struct {
-	begin  func() error          // once, at the head of a file
-	resume func(io.Reader) error // else: what the file has up to here
+	begin  func() error          // once, at the beginning of a file
+	resume func(io.Reader) error // otherwise: reads the file's content so far
 	record func(store.Record) error
 }
 
-// start looks at what the file has, and answers what is to be called before
-// something is written: not sooner, as an export that cannot begin leaves the
-// file as it is.
+// start reads the file's content and returns the function to call before the first write. It is
+// not called earlier, so an export that cannot begin leaves the file unchanged.
 func (f exportForm) start(cursor string, marks *exportMarks) (begin func() error, err error) {
 	if marks != nil && marks.from > 0 {
 		return func() error { return nil }, f.resume(io.NewSectionReader(marks.f, 0, marks.from))
@@ -53,7 +52,7 @@ func (c *exportCmd) form(w io.Writer, e api.Export) exportForm {
 		return csvForm(w)
 	case "warc":
 		out := warc.NewWriter(w)
-		e.Captures = false // all have them
+		e.Captures = false // all records have them
 		info := warc.Info{Software: "echo-node/" + versionText(), Made: time.Now(), Query: e.Values().Encode()}
 		if c.Out != "" {
 			info.Filename = filepath.Base(c.Out)
@@ -72,10 +71,10 @@ func (c *exportCmd) form(w io.Writer, e api.Export) exportForm {
 	}}
 }
 
-// csvColumns are those of a csv export, in order: the fields of a record in JSON, by
-// the same names. They only grow at the end, so those of the first version come first.
-// Cells are what the pages say, without control characters, and none is a formula
-// for a spreadsheet: see safetext.Cell. Only JSON lines and WARC are exact.
+// csvColumns returns the columns of a csv export in order. They are the fields of a record in
+// JSON, with the same names. New columns are added only at the end, so those of the first
+// version come first. Cells are the pages' text without control characters, and none is a
+// formula for a spreadsheet: see safetext.Cell. Only JSON lines and WARC are exact.
 func csvColumns() []string {
 	columns := []string{"key", "kind", "url", "fetched_at", "source", "peer", "status", "digest", "media_type", "lang",
 		"title", "description", "author",
@@ -89,8 +88,8 @@ func csvColumns() []string {
 	return columns
 }
 
-// csvRow is r in columns. A text, a number and a truth are plain; links are the Keys
-// that it links to, a space between them; what has parts is JSON.
+// csvRow returns the columns of r. Texts, numbers and booleans are plain. Links are the Keys of
+// the linked pages, separated by spaces. Structured values are JSON.
 func csvRow(r store.Record, columns []string) ([]string, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -105,7 +104,7 @@ func csvRow(r store.Record, columns []string) ([]string, error) {
 		if row[i], err = csvCell(fields[name]); err != nil {
 			return nil, err
 		}
-		switch name { // what JSON leaves out when it is false
+		switch name { // fields that JSON omits when they are false
 		case "noindex":
 			row[i] = strconv.FormatBool(r.NoIndex)
 		case "deleted":
@@ -121,7 +120,7 @@ func csvRow(r store.Record, columns []string) ([]string, error) {
 	return row, nil
 }
 
-// csvCell is a field of a record without the quotes of JSON.
+// csvCell returns a field of a record without the quotes of JSON.
 func csvCell(raw json.RawMessage) (text string, err error) {
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
@@ -133,7 +132,7 @@ func csvCell(raw json.RawMessage) (text string, err error) {
 	return string(raw), nil
 }
 
-// csvForm is RFC 4180 but for line feeds: those of a text stay as they are.
+// csvForm writes RFC 4180, except that line feeds in texts stay as they are.
 func csvForm(w io.Writer) exportForm {
 	out, columns := csv.NewWriter(w), csvColumns()
 	row := func(cells []string) error {
@@ -153,13 +152,13 @@ func csvForm(w io.Writer) exportForm {
 		}}
 }
 
-// edgeColumns are those of the edges of follower and following lists.
+// edgeColumns returns the columns for the edges of follower and following lists.
 func edgeColumns() []string {
 	return []string{"from", "to", "kind", "first_seen", "last_seen", "gone_at", "sure"}
 }
 
-// edgesForm is one row an account in a list and time that it was in it. The one
-// who follows is from, whichever list says so.
+// edgesForm writes one row for each account in a list and each period in which it was there.
+// The follower is always in the column from, whichever list has the edge.
 func edgesForm(w io.Writer) exportForm {
 	f := csvForm(w)
 	row := func(out *csv.Writer, r store.Record, e store.Edge, s store.Span) error {
@@ -189,7 +188,8 @@ func edgesForm(w io.Writer) exportForm {
 	}}
 }
 
-// safeCells are cells that no spreadsheet computes and no terminal obeys, in place.
+// safeCells changes cells in place, so that no spreadsheet computes them and none controls a
+// terminal.
 func safeCells(cells []string) []string {
 	for i, c := range cells {
 		cells[i] = safetext.Cell(c)

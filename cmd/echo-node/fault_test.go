@@ -18,7 +18,7 @@ import (
 	"github.com/echo-node/echo-node/node/api"
 )
 
-// runOnce runs echo-node to its end and gives its exit code and what it said.
+// runOnce runs echo-node to its end and returns its exit code and its output.
 func runOnce(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -72,8 +72,8 @@ func TestUsedPorts(t *testing.T) {
 	wantFailure(t, code, said, 1, "/ip4/127.0.0.1/tcp/"+port)
 }
 
-// A running peer's directory is refused, a damaged one says what is wrong, and
-// neither is changed.
+// A running peer's directory is refused, and a damaged one gives an error that names the
+// problem. Neither is changed.
 func TestDataDirectories(t *testing.T) {
 	dir := t.TempDir()
 	p := startProcess(t, dir, "a")
@@ -137,8 +137,8 @@ func damageStore(t *testing.T, dir string) {
 	}
 }
 
-// On a full disk a peer says so and stops; what it acknowledged is there when
-// it starts again with room.
+// On a full disk a peer reports that and stops. What it acknowledged is there when it starts
+// again with free space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	mount := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/echo-node/echo-node/node/safetext"
 )
 
-// focusCmd is the judges of crawler/focus on one's own data: one input a line
-// on standard input, one JSON object a line on standard output, in order.
+// focusCmd applies the judges of crawler/focus to the user's own data: one input per line on
+// standard input, one JSON object per line on standard output, in order.
 type focusCmd struct {
 	Lang   langCmd   `cmd:"" help:"Find the language of a short text or of a person. Portugal and Brazil are told apart."`
 	Place  placeCmd  `cmd:"" help:"Find the place that the location field of a profile means."`
@@ -22,7 +22,7 @@ type focusCmd struct {
 	Copies copiesCmd `cmd:"" help:"Find copies among short texts."`
 }
 
-// maxLine caps one line of input.
+// maxLine is the largest size of one line of input, in bytes.
 const maxLine = 1 << 20
 
 // eachLine calls fn with every line of r and its number from 1.
@@ -42,7 +42,7 @@ func eachLine(r io.Reader, fn func(n int, line string) error) error {
 	return nil
 }
 
-// jsonLines writes objects a line each; the caller flushes.
+// jsonLines writes one object per line; the caller flushes.
 func jsonLines(w io.Writer) (*bufio.Writer, *json.Encoder) {
 	b := bufio.NewWriterSize(safetext.NewJSONWriter(w), 64<<10)
 	e := json.NewEncoder(b)
@@ -54,7 +54,7 @@ type periodCmd struct {
 	Ref string `placeholder:"2026-01-31" help:"When the texts were written. Without it, words such as yesterday or last year stay unresolved."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (periodCmd) Help() string {
 	return `Example:
   echo 'No verão de 2003 houve incêndios; ontem choveu.' | echo-node focus period --ref 2026-01-31
@@ -91,7 +91,7 @@ type copiesCmd struct {
 	Paper bool `help:"Use only the paper's rule: a simhash within 3 bits, without verification."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (copiesCmd) Help() string {
 	return "Example:\n  printf '1\\tBom dia a todos os amigos\\n2\\tbom dia a todos os amigos!\\n' | echo-node focus copies\n\nInput: id TAB text, a line each, earlier texts first. Output: {group, id, representative, distance, reason} for each member of a group of two or more."
 }

@@ -11,7 +11,7 @@ type langCmd struct {
 	Person bool `help:"Judge people: a line of input is id TAB text. The output has one verdict for each id, in the order of their first lines."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (langCmd) Help() string {
 	return `Examples:
   echo 'Malta, o comboio está atrasado outra vez' | echo-node focus lang
@@ -97,5 +97,5 @@ func (c *langCmd) people(p *program, j *lang.Judge) error {
 	return w.Flush()
 }
 
-// micro rounds to six digits: more would be noise.
+// micro rounds to six digits, because more digits are noise.
 func micro(x float64) float64 { return math.Round(x*1e6) / 1e6 }

@@ -13,7 +13,7 @@ type placeCmd struct {
 	Zone    string `placeholder:"Europe/Lisbon" help:"Time zone of the author: weak evidence."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (placeCmd) Help() string {
 	return `Examples:
   echo 'Margem Sul 🇵🇹' | echo-node focus place
@@ -36,7 +36,7 @@ Of two places with only / or & between them, the first counts. After an arrow, "
 It works offline. Place names: GeoNames (https://www.geonames.org), CC BY 4.0.`
 }
 
-// placeLine is the output for one location (CLI.md). Its keys are always there.
+// placeLine is the output for one location (CLI.md). All its keys are always present.
 type placeLine struct {
 	Place      *string         `json:"place"`
 	Country    *string         `json:"country"`
@@ -61,7 +61,7 @@ func placeLineOf(r geo.Resolution) placeLine {
 	if p.Admin1 != "" {
 		out.Admin1 = &p.Admin1
 	}
-	if p.Cell != "" { // else the gazetteer does not know where it lies
+	if p.Cell != "" { // otherwise the gazetteer does not know its location
 		out.Lat, out.Lon, out.Cell = &p.Lat, &p.Lon, &p.Cell
 	}
 	return out

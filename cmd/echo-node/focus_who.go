@@ -17,7 +17,7 @@ type whoCmd struct {
 	Show      bool   `help:"Print the community's file and end. Use it to write your own."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (whoCmd) Help() string {
 	return `Examples:
   echo '{"id":"mastodon:ana@m.pt","bio":"natural de Viseu","location":"Londres","texts":["Bora lá, malta, que isto está fixe"]}' | echo-node focus who
@@ -91,7 +91,7 @@ func (c *whoCmd) Run(p *program) error {
 		}
 		return enc.Encode(whoLine{in.ID, said.Apply(in.ID, v)})
 	}); err != nil {
-		return errors.Join(err, w.Flush()) // what was judged is given
+		return errors.Join(err, w.Flush()) // output the verdicts so far
 	}
 	if c.Mistakes {
 		if err := enc.Encode(said.Mistakes(judged)); err != nil {
@@ -101,7 +101,7 @@ func (c *whoCmd) Run(p *program) error {
 	return w.Flush()
 }
 
-// communityText is the text of a community's file, embedded or not.
+// communityText returns the text of a community's file, embedded or not.
 func communityText(name string) ([]byte, error) {
 	if b, err := who.EmbeddedFile(name); err == nil {
 		return b, nil

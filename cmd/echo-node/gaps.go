@@ -22,7 +22,7 @@ type gapsCmd struct {
 	Local  bool   `help:"Only gaps in the slices of the peer that is asked."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (gapsCmd) Help() string {
 	return `Example:
   echo-node gaps --site mastodon:mastodon.example --since 2026-01-31
@@ -65,7 +65,7 @@ func printGaps(w io.Writer, a api.GapAnswer) {
 		say(t, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Key, x.About, x.What, x.From.Format(time.RFC3339), gapEnd(x),
 			oneLine(x.Reason))
 	}
-	_ = t.Flush() // as in printStatus
+	_ = t.Flush() // see printStatus
 	for _, m := range a.Missing {
 		say(w, "missing: %d slices of …%s: %s\n", m.Slices, tail(m.Peer), m.Reason)
 	}
@@ -84,13 +84,13 @@ func gapEnd(g store.Gap) string {
 	return g.To.Format(time.RFC3339)
 }
 
-// mediaText is how many files of accounts a peer has.
+// mediaText says how many files of accounts a peer has.
 func mediaText(s api.Status) string {
 	return fmt.Sprintf("%d files, %.1f MiB", s.Media, float64(s.MediaBytes)/(1<<20))
 }
 
-// printMedia says which files were had of those that a post or a profile names, and of
-// a file what it is.
+// printMedia prints which of the files named in a post or a profile were fetched. For a file it
+// prints what the file is.
 func printMedia(w io.Writer, r *store.Record) {
 	if r.Kind == store.KindMedia {
 		say(w, "file   %s, %d bytes\n", oneLine(r.MediaType), r.Size)
@@ -100,7 +100,7 @@ func printMedia(w io.Writer, r *store.Record) {
 	}
 }
 
-// printSummary is the part of `show` for accounts, lists and timelines.
+// printSummary prints the part of `show` for accounts, lists and timelines.
 func printSummary(w io.Writer, h api.AccountSummary) {
 	more := map[bool]string{true: " at least"}
 	say(w, "posts %s %d, %d of them deleted\n", more[h.More], h.Posts, h.Deleted)

@@ -21,7 +21,7 @@ type inviteCmd struct {
 	Expires days   `default:"7d" placeholder:"7d" help:"How long the invite is valid: 12h, 7d, at most 366d. Peers that joined with it stay members."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (inviteCmd) Help() string {
 	return `Examples:
   echo-node run --data a --private
@@ -65,7 +65,7 @@ func (d *days) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// readInvite takes a code, or a file that holds one.
+// readInvite takes a code, or the name of a file that contains one.
 func readInvite(code string) (string, error) {
 	if code == "" {
 		return "", nil
@@ -88,7 +88,7 @@ func readInvite(code string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// readSwarmKey reads the key of a private swarm, and makes it for a founder.
+// readSwarmKey reads the key of a private swarm. For a founder it makes the key.
 func readSwarmKey(file string, founds bool) ([]byte, error) {
 	if file == "" {
 		return nil, nil

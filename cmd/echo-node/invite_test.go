@@ -22,9 +22,9 @@ func output(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// A private swarm as three people would use it: one founds it and invites, one
-// joins by the code and invites in turn, one by the key; a stranger is told why
-// not, and an open swarm needs no invite.
+// A private swarm as three people use it. One founds it and invites, one joins by the code and
+// also invites, and one joins by the key. A stranger is told the reason for the refusal. An
+// open swarm needs no invite.
 func TestPrivateSwarmOfProcesses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func TestPrivateSwarmOfProcesses(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	b := startProcess(t, dir, "b", "--invite", code) // the code names the way
+	b := startProcess(t, dir, "b", "--invite", code) // the code contains the address
 	a.wait(2)
 	b.wait(2)
 	var st struct {

@@ -33,19 +33,19 @@ var version = "" // -ldflags "-X main.version=..."
 func main() {
 	abortOnPanic()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process as it always does
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	code := (&program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}).run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-// program is what main runs, with its rims as fields so that tests call it.
+// program is what main runs. Its inputs and outputs are fields, so that tests can set them.
 type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
-// globals are the flags that every command has.
+// globals are the flags of every command.
 type globals struct {
 	JSON    bool            `help:"Print JSON for machines instead of text."`
 	Verbose bool            `short:"v" help:"Write more to the log."`
@@ -80,13 +80,13 @@ type cli struct {
 	Release    releaseCmd    `cmd:"" help:"Take a key out of quarantine, so that it is fetched again."`
 }
 
-// cleaned is p whose standard error drives no terminal.
+// cleaned returns p with a standard error that cannot control a terminal.
 func (p *program) cleaned() *program {
 	return &program{stdin: p.stdin, stdout: p.stdout, stderr: safetext.NewWriter(p.stderr)}
 }
 
-// run parses args, runs the command and returns the exit code. What it says on
-// standard error, logs included, is cleaned here, in one place; what it prints, in print.
+// run parses args, runs the command and returns the exit code. It cleans standard error,
+// including logs, here in one place. The method print cleans what is printed.
 func (p *program) run(ctx context.Context, args []string) (code int) {
 	p = p.cleaned()
 	var c cli
@@ -108,7 +108,7 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 		fmt.Fprintln(p.stderr, "echo-node:", err)
 		return exitFailed
 	}
-	defer func() { // kong's --help ends the process; here it ends the parse
+	defer func() { // kong's --help ends the process; here it ends only the parsing
 		if r := recover(); r != nil {
 			if _, ok := r.(exitNow); !ok {
 				panic(r)
@@ -131,17 +131,17 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 
 type exitNow struct{}
 
-// usageError is the caller's mistake: exit 2.
+// usageError is a mistake of the user: exit 2.
 type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
 
 func usage(format string, a ...any) error { return &usageError{fmt.Errorf(format, a...)} }
 
-// incompleteError is work that was done but not whole: exit 3.
+// incompleteError is for work that was done but is not complete: exit 3.
 type incompleteError struct{ error }
 
-// fail prints err where people or machines look for it and picks the exit code.
+// fail prints err in the form for people or for machines, and returns the exit code.
 func (p *program) fail(err error, asJSON bool) int {
 	code := exitFailed
 	var u *usageError
@@ -166,7 +166,7 @@ func (p *program) fail(err error, asJSON bool) int {
 	return code
 }
 
-// logger writes to stderr: text for people, JSON with --json.
+// logger returns a logger to stderr: text for people, JSON with --json.
 func (p *program) logger(g *globals) *slog.Logger {
 	level := slog.LevelInfo
 	if g.Verbose {
@@ -179,7 +179,7 @@ func (p *program) logger(g *globals) *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.stderr, o))
 }
 
-// libraryLog is where libp2p's own words go: only its errors, unless -v.
+// libraryLog returns the log handler for libp2p: only errors, unless -v is set.
 func (p *program) libraryLog(g *globals) slog.Handler {
 	if g.Verbose {
 		return p.logger(g).Handler()
@@ -191,8 +191,8 @@ func (p *program) libraryLog(g *globals) slog.Handler {
 	return slog.NewTextHandler(p.stderr, o)
 }
 
-// print writes v as JSON when asked to, else text. What strangers wrote can drive no
-// terminal in either: text is cleaned, JSON escaped.
+// print writes v as JSON with --json, otherwise as text. Text from strangers cannot control a
+// terminal in either form: text is cleaned, JSON is escaped.
 func (p *program) print(g *globals, v any, text func(w io.Writer)) error {
 	if g.JSON {
 		e := json.NewEncoder(safetext.NewJSONWriter(p.stdout))

@@ -19,7 +19,7 @@ type overrideCmd struct {
 	Why     string `placeholder:"TEXT" help:"The reason, for people to read."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (overrideCmd) Help() string {
 	return `Examples:
   echo-node override mastodon:ana@m.pt in --by rui --why "born in Viseu"
@@ -30,7 +30,7 @@ decisions in order, and echo-node show prints them. An account that the swarm do
 know yet is added. The account is visited again at once.`
 }
 
-// Run says it.
+// Run sends the verdict.
 func (c *overrideCmd) Run(ctx context.Context, p *program, g *globals) error {
 	if c.By == "" {
 		u, err := user.Current()

@@ -9,17 +9,19 @@ import (
 	"syscall"
 )
 
-// closeFiles has all files that this process makes be its user's alone.
+// closeFiles makes all files that this process creates accessible only to its user.
 func closeFiles() { syscall.Umask(0o077) }
 
-// abortOnPanic has a panic end the process by SIGABRT, which a shell calls 134: Go's own
-// exit code for it, 2, means wrong usage here. There is no core file: it would hold tokens.
+// abortOnPanic makes a panic end the process by SIGABRT, which a shell reports as 134. Go's own
+// exit code for a panic, 2, means wrong usage here. There is no core file, because it would
+// contain tokens.
 func abortOnPanic() {
 	debug.SetTraceback("crash")
-	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // if it fails, the system's limit stays
+	// if it fails, the system's limit stays
+	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 }
 
-// ownedByUs tells whether a file is of this process's user.
+// ownedByUs reports whether a file belongs to this process's user.
 func ownedByUs(info fs.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(s.Uid) == os.Geteuid()

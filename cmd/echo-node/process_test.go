@@ -99,7 +99,7 @@ func (p *process) wait(want int) {
 	}
 }
 
-// owners is the peer that owns each host of the world's sites, as p sees it.
+// owners returns the peer that owns each host of the test web's sites, as p sees it.
 func (p *process) owners(w *crawltest.World) map[string]string {
 	p.t.Helper()
 	hosts := map[string]string{}
@@ -123,8 +123,8 @@ func (p *process) owners(w *crawltest.World) map[string]string {
 	return hosts
 }
 
-// stoodInFor is the peers whose slices others campaigned for, by their logs:
-// who was killed, and who had no processor for as long as a lease lasts.
+// stoodInFor returns, from the peers' logs, the peers for whose slices others campaigned. These
+// are the killed peer and peers that got no processor time for the length of a lease.
 func stoodInFor(ps []*process) map[string]bool {
 	owners := map[string]bool{}
 	for _, p := range ps {
@@ -135,8 +135,8 @@ func stoodInFor(ps []*process) map[string]bool {
 	return owners
 }
 
-// findsPagesOf waits until p's answer names n peers that fetched pages. It asks for
-// all pages: a word of the world is on a few, which one peer may have none of.
+// findsPagesOf waits until p's answer names n peers that fetched pages. It searches all pages,
+// because a word of the test web is on only a few, and a peer may have none of them.
 func (p *process) findsPagesOf(n int) error {
 	return waits("peer "+p.name+" finds pages of all", func() error {
 		a, err := p.client().Query(context.Background(), api.Query{Kind: "page", Limit: 1000, Unfold: true})
@@ -175,10 +175,9 @@ func (p *process) waitFetched(n int64) {
 	}
 }
 
-// Three processes crawl a world; one is killed with kill -9 in the middle and
-// started again: nothing is lost, nothing is fetched twice but what was in
-// flight, any peer answers for all, and all end by --until-idle when the crawl
-// is done and not before.
+// Three processes crawl a test web. One is killed with kill -9 in the middle and started again.
+// Nothing is lost, and only pages in flight are fetched twice. Each peer answers for the whole
+// swarm. All end by --until-idle when the crawl is done, and not before.
 func TestThreeProcessesAndAKill(t *testing.T) {
 	t.Parallel()
 	world := crawltest.NewWorld(crawltest.Options{Seed: 3, Sites: 30, Pages: 10, Words: 40})
@@ -233,7 +232,7 @@ func TestThreeProcessesAndAKill(t *testing.T) {
 	if st.Pending == 0 {
 		t.Fatal("the victim had nothing left to do: the kill proves nothing")
 	}
-	time.Sleep(6 * time.Second) // others take its slices over meanwhile
+	time.Sleep(6 * time.Second) // others take its slices over in the meantime
 	for _, p := range []*process{ps[0], ps[2]} {
 		if p.ended() {
 			t.Fatalf("%s ended while a member with work was away", p.name)
@@ -260,9 +259,9 @@ func TestThreeProcessesAndAKill(t *testing.T) {
 	if len(d.Missing)+len(d.Extra) > 0 {
 		t.Errorf("missing %v, extra %v", d.Missing, d.Extra)
 	}
-	// What was in flight at the kill is fetched again: of the sites that the victim
-	// owned, at most one page each; and of those of a peer that stood still for as
-	// long as a lease, on a machine with too much to do.
+	// Pages in flight at the kill are fetched again: of the sites that the killed peer owned,
+	// at most one page each. The same holds for a peer that stood still for the length of a
+	// lease on a busy machine.
 	if second := d.SecondOfASite(); len(second) > 0 {
 		t.Errorf("a second page of a site was fetched twice: %v", second)
 	}
@@ -289,7 +288,7 @@ func TestThreeProcessesAndAKill(t *testing.T) {
 		st.Fetching, r.MinGap)
 }
 
-// An export to a file that is cut off continues where it was whole.
+// An interrupted export to a file continues where the file was complete.
 func TestExportMarks(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.jsonl")
 	m, err := openExport(name, "kind=page")

@@ -10,11 +10,10 @@ import (
 	"testing"
 )
 
-// echoNode is the path of echo-node as users run it, for tests of whole
-// processes: $ECHO_NODE, or built here, once. It has no race detector: several
-// peers with it on two cores are so slow that leases lapse and time-outs
-// strike, and the test would be one of the machine. Races are looked for where
-// the same peers run in one process, in package node.
+// echoNode returns the path of echo-node as users run it, for tests of whole processes:
+// $ECHO_NODE, or built here, once. It has no race detector: several peers with it on two cores
+// are so slow that leases expire and timeouts occur. The test would then test the machine. The
+// tests of package node run the same peers in one process with the detector.
 func echoNode(t *testing.T) string {
 	t.Helper()
 	path, err := builtProgram()
@@ -44,8 +43,8 @@ var builtProgram = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// tests removes after a run what it built, and keeps what peers write for their user out
-// of the user's own directories.
+// tests removes after a run what it built. It also keeps peers from writing into the user's own
+// directories.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {

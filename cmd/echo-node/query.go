@@ -20,7 +20,7 @@ type queryCmd struct {
 	Timeout time.Duration `placeholder:"TIME" help:"How long to wait for other peers, for example 500ms; at most 25s (default: the peer's own setting, 5s). The answer names peers that were too late as missing."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (queryCmd) Help() string {
 	return `Examples:
   echo-node query autocarro porto --lang pt --json

@@ -14,7 +14,7 @@ type releaseCmd struct {
 	By string `placeholder:"NAME" help:"Who decides (default: your user name)."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (releaseCmd) Help() string {
 	return `Example:
   echo-node quarantine
@@ -25,7 +25,7 @@ Release it after the fault is mended. It is fetched again at once. If two more
 processes die, it is quarantined again.`
 }
 
-// Run says it.
+// Run releases the key.
 func (c *releaseCmd) Run(ctx context.Context, p *program, g *globals) error {
 	if c.By == "" {
 		u, err := user.Current()
@@ -47,7 +47,7 @@ func (c *releaseCmd) Run(ctx context.Context, p *program, g *globals) error {
 
 type quarantineCmd struct{ client }
 
-// Run lists the keys of a peer's slices that are left alone.
+// Run lists the keys of a peer's slices that are in quarantine.
 func (c *quarantineCmd) Run(ctx context.Context, p *program, g *globals) error {
 	cl, err := c.dial()
 	if err != nil {

@@ -14,7 +14,7 @@ type repairCmd struct {
 	Alone bool   `help:"No other peer of the swarm is left. repair asks for this flag when the agreements with other peers are lost."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (repairCmd) Help() string {
 	return `Example:
   echo-node repair --data a

@@ -11,10 +11,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// largestTable is the largest file with rows of a data directory whose peer does not run.
+// largestTable returns the largest file with rows in a data directory whose peer does not run.
 func largestTable(t *testing.T, data string) string {
 	t.Helper()
-	s, err := store.Open(filepath.Join(data, "store"), store.Options{}) // what is in its log comes into a table
+	// so that the content of its log gets into a table
+	s, err := store.Open(filepath.Join(data, "store"), store.Options{})
 	if err == nil {
 		err = s.Close()
 	}
@@ -44,8 +45,8 @@ func flipByte(t *testing.T, name string, fraction float64) {
 	}
 }
 
-// A peer that is alone and of which a table is damaged says so in a line and ends with 1,
-// at each start, until repair has saved what can be read; then it runs on.
+// A peer that is alone and has a damaged table prints a line about it and exits with 1, at each
+// start. After repair has saved what can be read, the peer runs again.
 func TestRepairAlone(t *testing.T) {
 	world := crawltest.NewWorld(crawltest.Options{Seed: 5, Sites: 12, Pages: 12, Words: 200})
 	if err := world.Start(); err != nil {

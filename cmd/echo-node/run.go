@@ -80,7 +80,7 @@ type runCmd struct {
 	Hours        string  `placeholder:"22-07" help:"Fetch only between these hours, local time." group:"Your own limits:"`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (runCmd) Help() string {
 	return `Examples:
   echo-node run --data a --seed https://example.org/ --contact me@example.org
@@ -90,8 +90,8 @@ Every flag is also an environment variable (--max-rate is ECHO_MAX_RATE) and a
 key of the --config file. Interrupt once to stop cleanly.`
 }
 
-// Run runs one peer until the context ends, the swarm is idle (--until-idle), or
-// something fails that it cannot go on without.
+// Run runs one peer until the context ends, the swarm is idle (--until-idle), or an error
+// occurs that prevents it from continuing.
 func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
 	closeFiles()
 	log := p.logger(g)
@@ -171,8 +171,8 @@ func (c *runCmd) serve(ctx context.Context, n *node.Node, ln net.Listener, token
 	return ignoreDone(ctx, g.Wait())
 }
 
-// newServer is the API of n with the dashboard. Without a token that is asked of everybody
-// it makes the operator's, which the caller removes at the end.
+// newServer returns the API of n with the dashboard. If there is no token for all requests, it
+// makes the operator's token, which the caller removes at the end.
 func newServer(n *node.Node, ln net.Listener, token, data string, log *slog.Logger) (*api.Server, *operatorToken,
 	error) {
 	dash, err := ui.New(ui.Options{Peer: n.API(), Login: true, Log: log})
@@ -214,7 +214,8 @@ func ignoreDone(ctx context.Context, err error) error {
 	return err
 }
 
-// options translates the flags; every fault is reported at once by node. The seeds are those of --community.
+// options translates the flags; node reports all errors at once. seeds are those of
+// --community.
 func (c *runCmd) options(log *slog.Logger) (o node.Options, seeds []partition.Key, err error) {
 	hosts, err := readHosts(c.Hosts)
 	if err != nil {
@@ -267,8 +268,8 @@ func (c *runCmd) options(log *slog.Logger) (o node.Options, seeds []partition.Ke
 	return o, seeds, nil
 }
 
-// listenAPI opens the API's port before anything else is touched, so that a
-// second peer on the same port fails at once and changes nothing.
+// listenAPI opens the API's port before anything else, so that a second peer on the same port
+// fails at once and changes nothing.
 func (c *runCmd) listenAPI(log *slog.Logger) (net.Listener, string, error) {
 	if c.API == "" {
 		return nil, "", nil
@@ -284,7 +285,7 @@ func (c *runCmd) listenAPI(log *slog.Logger) (net.Listener, string, error) {
 		}
 	}
 	if _, err := api.New(api.Options{Addr: c.API, Token: token}); err != nil {
-		return nil, "", &usageError{err} // found before the port is opened
+		return nil, "", &usageError{err} // this error is found before the port is opened
 	}
 	ln, err := net.Listen("tcp", c.API)
 	if err != nil {
@@ -293,8 +294,8 @@ func (c *runCmd) listenAPI(log *slog.Logger) (net.Listener, string, error) {
 	return ln, token, nil
 }
 
-// writeAddrs leaves the peer's addresses in the data directory, a line each: a
-// file that --join of another peer on the machine can name.
+// writeAddrs writes the peer's addresses into the data directory, one per line. The --join flag
+// of another peer on the machine can name that file.
 func writeAddrs(dir string, addrs []string) error {
 	name := filepath.Join(dir, "addrs")
 	tmp := name + ".tmp"

@@ -8,11 +8,11 @@ import (
 	"github.com/echo-node/echo-node/node/safetext"
 )
 
-// oneLine is a stranger's text in one line that drives no terminal.
+// oneLine returns a stranger's text in one line that cannot control a terminal.
 func oneLine(s string) string { return safetext.Line(s) }
 
-// say prints a line for people. Each text among args is shown in one line, so that no
-// stranger's text can look like a line of ours.
+// say prints a line for people. Each text in args is reduced to one line, so no stranger's text
+// can look like a separate line of ours.
 func say(w io.Writer, format string, args ...any) {
 	for i, a := range args {
 		switch v := a.(type) {

@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// exits CODE PROGRAM ARGS...: runs a program and wants that exit code; what it
-// prints goes to the script's stdout and stderr like exec's.
+// exits CODE PROGRAM ARGS... runs a program and checks its exit code. Its output goes to the
+// script's stdout and stderr, as with exec.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM ARGS...")
@@ -33,7 +33,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// freeAddr is a loopback address that nobody listens on now.
+// freeAddr returns a loopback address on which no process listens now.
 func freeAddr() (string, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -19,12 +19,13 @@ type seedCmd struct {
 	Wait   time.Duration `default:"30s" help:"Keep trying for this long when a key's owner does not answer yet."`
 }
 
-// Help is shown under the usage.
+// Help returns the text below the usage.
 func (seedCmd) Help() string {
 	return "Example:\n  echo-node seed https://example.org/ --api 127.0.0.1:7700\n  echo-node seed --again mastodon:alice@example.social"
 }
 
-// Run seeds; exit 3 when some key has no final answer, 1 when one was refused.
+// Run seeds keys. The exit code is 3 when a key has no final answer, and 1 when one was
+// refused.
 func (c *seedCmd) Run(ctx context.Context, p *program, g *globals) error {
 	keys, bad, err := readSeeds(c.Keys, c.Seeds, c.Strict)
 	if err != nil {
@@ -75,7 +76,7 @@ func (c *seedCmd) Run(ctx context.Context, p *program, g *globals) error {
 	return nil
 }
 
-// seed seeds keys, those without a final answer again until Wait is over.
+// seed sends keys as seeds. Until Wait is over, it repeats those without a final answer.
 func (c *seedCmd) seed(ctx context.Context, cl *api.Client, keys []string) ([]api.SeedAnswer, error) {
 	answers := make([]api.SeedAnswer, len(keys))
 	open := make([]int, len(keys))

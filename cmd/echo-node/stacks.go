@@ -15,15 +15,15 @@ import (
 
 // Limits of what SIGQUIT writes.
 const (
-	maxStacks     = 16 << 20 // bytes of one dump; the rest is cut, and said so
-	maxStackFiles = 5        // dumps kept in a data directory, the newest
+	maxStacks     = 16 << 20 // bytes of one dump; the rest is cut, with a note
+	maxStackFiles = 5        // dumps kept in a data directory, the newest ones
 )
 
-// dumpOnQuit has SIGQUIT write the stacks of all goroutines to w and, unless dir
-// is "", to a file in dir, and the process go on; stop ends that. Other
-// commands end on SIGQUIT, as Go programs do. Windows has no such signal.
+// dumpOnQuit makes SIGQUIT write the stacks of all goroutines to w and, unless dir is "", to a
+// file in dir. The process continues. stop ends this. Other commands end on SIGQUIT, like all
+// Go programs. Windows has no such signal.
 func dumpOnQuit(w io.Writer, dir string, log *slog.Logger) (stop func()) {
-	quit := make(chan os.Signal, 1) // more that come during a dump are one
+	quit := make(chan os.Signal, 1) // several signals during a dump count as one
 	ended := make(chan struct{})
 	signal.Notify(quit, syscall.SIGQUIT)
 	go func() {
@@ -39,7 +39,7 @@ func dumpOnQuit(w io.Writer, dir string, log *slog.Logger) (stop func()) {
 	}
 }
 
-// dumpStacks writes the file first: w may be a terminal that is stopped.
+// dumpStacks writes the file first, because w may be a terminal that is stopped.
 func dumpStacks(w io.Writer, dir string, now time.Time, log *slog.Logger) {
 	all := stacks(maxStacks)
 	if dir != "" {
@@ -55,10 +55,10 @@ func dumpStacks(w io.Writer, dir string, now time.Time, log *slog.Logger) {
 	}
 }
 
-// stacks are those of all goroutines, at most limit bytes. The process stands
-// still while they are taken.
+// stacks returns those of all goroutines, at most limit bytes. The process stands still while
+// they are collected.
 func stacks(limit int) []byte {
-	for size := 1 << 20; ; size *= 2 { // most processes fit the first time
+	for size := 1 << 20; ; size *= 2 { // for most processes the first size is enough
 		size = min(size, limit)
 		b := make([]byte, size)
 		n := runtime.Stack(b, true)
@@ -71,8 +71,8 @@ func stacks(limit int) []byte {
 	}
 }
 
-// writeStacks makes a file named for now, whole or not at all under that name,
-// and removes the oldest of more than maxStackFiles.
+// writeStacks makes a file named after now. Under that name the file is complete or does not
+// exist. It removes the oldest of more than maxStackFiles.
 func writeStacks(dir string, now time.Time, all []byte) (string, error) {
 	name := filepath.Join(dir, "stacks-"+now.UTC().Format("20060102T150405.000Z")+".txt")
 	tmp := name + ".tmp"

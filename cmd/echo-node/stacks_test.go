@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// On SIGQUIT a peer writes all stacks, to its data directory and to stderr, and goes on.
+// On SIGQUIT a peer writes all stacks to its data directory and to stderr, and continues.
 func TestQuitDumpsAndGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	p := startProcess(t, dir, "a")
@@ -45,7 +45,7 @@ func TestQuitDumpsAndGoesOn(t *testing.T) {
 	if st, err := os.Stat(dumps()[0]); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("mode: %v %v", st.Mode(), err)
 	}
-	p.wait(1) // it answers
+	p.wait(1) // it responds
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +57,8 @@ func TestQuitDumpsAndGoesOn(t *testing.T) {
 	}
 }
 
-// A dump is capped and says so, the newest few are kept, and a directory that
-// takes no file leaves what goes to stderr.
+// A dump is limited and says so, only the newest few are kept, and if the directory accepts no
+// file, stderr still gets the stacks.
 func TestDumps(t *testing.T) {
 	all := stacks(512)
 	if len(all) < 512 || len(all) > 700 || !bytes.Contains(all, []byte("cut after 512 bytes")) {

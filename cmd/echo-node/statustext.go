@@ -7,7 +7,7 @@ import (
 	"github.com/echo-node/echo-node/node/api"
 )
 
-// streamText is a stream in words.
+// streamText describes a stream.
 func streamText(s api.Stream) string {
 	how := "not connected: " + s.Why
 	if s.ConnectedSince != nil {
@@ -21,7 +21,7 @@ func streamText(s api.Stream) string {
 		s.Accounts, s.Events, s.Bad, s.Lost, last, s.Connects)
 }
 
-// clockText says whose clock is ahead of the asked peer's.
+// clockText says which peer's clock is ahead of that of the responding peer.
 func clockText(c api.ClockAhead) string {
 	who := "a peer"
 	if c.Peer != "" {
@@ -31,7 +31,7 @@ func clockText(c api.ClockAhead) string {
 	return fmt.Sprintf("%s is %s ahead of this peer: one of the two clocks is wrong", who, by)
 }
 
-// roundText says how old posts of a server are looked at again.
+// roundText says how a server's old posts are visited again.
 func roundText(r api.Round) string {
 	text := fmt.Sprintf("%s: %d of %d accounts and timelines, each looked at again in %s", r.Site, r.Posts, r.Keys,
 		time.Duration(r.Period*float64(time.Second)).Round(time.Minute))
@@ -41,7 +41,7 @@ func roundText(r api.Round) string {
 	return text
 }
 
-// rejectedText is a token that its server rejects.
+// rejectedText describes a token that its server rejects.
 func rejectedText(r api.Rejected) string {
 	text := fmt.Sprintf("%s is rejected by %s since %s", r.Credential, r.Site, r.Since.Local().Format(time.DateTime))
 	if r.Said != "" {
@@ -50,7 +50,7 @@ func rejectedText(r api.Rejected) string {
 	return text
 }
 
-// budgetText is a budget in one line.
+// budgetText describes a budget in one line.
 func budgetText(b api.Budget) string {
 	who := b.Credential
 	if who == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/echo-node/echo-node/node/api"
 )
 
-// Status, as a line and whole, says what is done, how fast it goes and how long the
-// rest takes, and what a person can do about what stopped.
+// Status, as a line and in full, says what is done, the speed, and how long the rest takes. It
+// also says what a person can do about stopped Keys.
 func TestStatusSaysHowFarItIs(t *testing.T) {
 	s := api.Status{Keys: 200, Pending: 50, Stops: map[string]int64{"contact": 3, "body-size": 1},
 		Progress: api.Progress{Done: 0.75, Rate: 2.5, Left: 3700}}
@@ -38,7 +38,7 @@ func TestStatusSaysHowFarItIs(t *testing.T) {
 	}
 }
 
-// The JSON of a site's state has what the text has.
+// The JSON of a site's state has the same content as the text.
 func TestSiteStateAsJSONNamesItsOwner(t *testing.T) {
 	var out bytes.Buffer
 	p := &program{stdout: &out}

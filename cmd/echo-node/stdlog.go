@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	maxStdLine   = 200 // bytes of a line of the standard logger that are kept
+	maxStdLine   = 200 // bytes that are kept of a line of the standard logger
 	stdLineEvery = 10 * time.Second
 	stdLineBurst = 10
 )
 
-// stdLog is where the standard logger writes. net/http says there what servers do wrong, in their words and as often as
-// they do it: a line for every frame of HTTP/2 that it does not know.
+// stdLog is the output of the standard logger. net/http logs there the errors of servers, in
+// the servers' words and for each occurrence: one line for every unknown HTTP/2 frame.
 type stdLog struct {
 	to    *slog.Logger
 	limit *rate.Limiter
 }
 
-// bindStdLog gives the lines of the standard logger to l, short and few.
+// bindStdLog sends the lines of the standard logger to l, shortened and limited in number.
 func bindStdLog(l *slog.Logger) {
 	log.SetFlags(0)
 	log.SetOutput(newStdLog(l))
@@ -32,7 +32,7 @@ func newStdLog(l *slog.Logger) *stdLog {
 	return &stdLog{l, rate.NewLimiter(rate.Every(stdLineEvery), stdLineBurst)}
 }
 
-// Write is of io.Writer. What is over the limit is dropped.
+// Write implements io.Writer. It drops lines above the limit.
 func (s *stdLog) Write(p []byte) (int, error) {
 	if s.limit.Allow() {
 		line := p[:min(len(p), maxStdLine)]

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A server that has net/http log a line for every frame it sends fills no disk.
+// A server that makes net/http log a line for every frame does not fill the disk.
 func TestAttackLogFlood(t *testing.T) {
 	var out bytes.Buffer
 	l := log.New(newStdLog(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))), "", 0)

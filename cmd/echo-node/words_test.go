@@ -20,16 +20,17 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// evil is what a page, a server or a peer says to drive a terminal, forge a line, or show
-// words in another order.
+// evil is text that a page, a server or a peer sends to control a terminal, forge a line, or
+// show words in another order.
 const evil = "later \x1b]0;PWNED\x07\x1b[31mred\u009b2J\x7f\u202egnp.exe\u2066\u200f\ufeff\U000e0041\nmissing: 0\u2028x"
 
-// drives finds what no terminal may be given; line feeds and tabs are the program's own.
+// drives finds text that no terminal may receive. The program itself prints line feeds and
+// tabs.
 func drives(text string) string {
 	return regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{61c}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}\x{feff}\x{e0000}-\x{e0fff}]`).FindString(text)
 }
 
-// evilPeer answers evil wherever text can be.
+// evilPeer responds with evil in every text field.
 func evilPeer(t *testing.T) (addr string) {
 	t.Helper()
 	k := partition.Key("web:https://evil.example/")
@@ -84,7 +85,7 @@ func evilPeer(t *testing.T) (addr string) {
 	return hs.URL
 }
 
-// What a page, a server or a peer says reaches no terminal as it was written, whatever is asked.
+// Text of a page, a server or a peer never reaches a terminal unchanged, for any command.
 func TestAttackTerminalEscapes(t *testing.T) {
 	addr := evilPeer(t)
 	token := filepath.Join(t.TempDir(), "token")
@@ -120,7 +121,7 @@ func TestAttackTerminalEscapes(t *testing.T) {
 			}
 		}
 	}
-	// JSON says what was said, exactly.
+	// JSON has the exact text.
 	var out bytes.Buffer
 	if code := (&program{stdout: &out, stderr: &out}).run(t.Context(),
 		[]string{"query", "x", "--api", addr, "--json"}); code != exitDone {
@@ -130,7 +131,7 @@ func TestAttackTerminalEscapes(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &a); err != nil || a.Hits[0].Title != evil {
 		t.Errorf("%v %v", a, err)
 	}
-	// What is logged, by us and by libraries.
+	// Logs, from our code and from libraries.
 	for _, g := range []*globals{{}, {JSON: true}, {Verbose: true}, {Verbose: true, JSON: true}} {
 		var errs bytes.Buffer
 		p := (&program{stdout: &errs, stderr: &errs}).cleaned()

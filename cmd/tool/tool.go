@@ -1,4 +1,4 @@
-// Package tool is what the measuring programs echo-bench and echo-lab share: a
+// Package tool is shared by the measuring programs echo-bench and echo-lab. It provides a
 // command line with sub-commands, and the exit codes of echo-node.
 package tool
 
@@ -19,15 +19,15 @@ const (
 	Incomplete = 3
 )
 
-// ErrIncomplete is wrapped by what was done but is not whole.
+// ErrIncomplete is wrapped by an error for work that was done but is not complete.
 var ErrIncomplete = errors.New("incomplete")
 
-// ErrUsage is wrapped by what the caller should have said otherwise.
+// ErrUsage is wrapped by an error for wrong usage.
 var ErrUsage = errors.New("usage")
 
-// Run parses args with kong into commands, a pointer to a struct of sub-commands,
-// and runs the chosen one, whose Run method may take a context.Context and bound.
-// It returns the exit code; what went wrong is said on stderr.
+// Run parses args with kong into commands, a pointer to a struct of sub-commands, and runs the
+// chosen one. Its Run method may take a context.Context and bound. Run returns the exit code
+// and writes errors to stderr.
 func Run(ctx context.Context, name, description string, commands, bound any, args []string,
 	stdout, stderr io.Writer) (code int) {
 	exited := false

@@ -32,12 +32,12 @@ type churnCmd struct {
 	JSON      bool          `help:"Print JSON."`
 }
 
-// Help is the example under --help.
+// Help returns the example for --help.
 func (churnCmd) Help() string {
 	return "Example: echo-bench churn --peers 8 --partition geo --json\nOne peer, killed a hundred times: echo-bench churn --peers 1 --replicas 1 --kill-every 2500ms --random --restart-after 200ms --cut 0 --join 0 --duration 251s --delay 200ms --alone\n\nExit 3 when links, records or pages were lost or a site was hurried by the swarm."
 }
 
-// Run runs the churn; what happens is told as it happens.
+// Run runs the churn and prints events as they happen.
 func (c *churnCmd) Run(ctx context.Context, o output) error {
 	none := func(d time.Duration) time.Duration {
 		if d == 0 {
@@ -83,12 +83,12 @@ type churnPeerCmd struct {
 	Spec string `required:"" help:"What it is, in JSON."`
 }
 
-// Run is a peer until its input ends.
+// Run runs a peer until its input ends.
 func (c *churnPeerCmd) Run(ctx context.Context, o output) error {
 	return churn.RunPeer(ctx, c.Spec, os.Stdin, o.out, o.talk)
 }
 
-// peerProgram is the command line of churnPeerCmd in this program.
+// peerProgram returns the command line of churnPeerCmd in this program.
 func peerProgram() ([]string, error) {
 	exe, err := executable()
 	if err != nil {

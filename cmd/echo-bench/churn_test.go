@@ -14,9 +14,9 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-bench/churn"
 )
 
-// The processes of a measurement are echo-bench as users run it: $ECHO_BENCH, or
-// built here. With the race detector a swarm on two cores measures the detector;
-// races are looked for where the same peers run in one process, in package node.
+// The processes of a measurement are echo-bench as users run it: $ECHO_BENCH, or built here.
+// With the race detector, a swarm on two cores would measure the detector. The tests of package
+// node run the same peers in one process with the detector.
 func TestMain(m *testing.M) { os.Exit(mainWith(m)) }
 
 func mainWith(m *testing.M) int {
@@ -41,8 +41,8 @@ func mainWith(m *testing.M) int {
 	return m.Run()
 }
 
-// Three processes of each kind under two kills, a cut and a join: the swarm
-// loses nothing, and the baseline shows that the instrument can tell.
+// Three processes of each kind under two kills, a cut and a join. The swarm loses nothing, and
+// the baseline shows that the measurement can detect losses.
 func TestChurnOfProcesses(t *testing.T) {
 	var out, talk bytes.Buffer
 	code := run(t.Context(), strings.Fields("churn --peers 3 --duration 12s --kill-every 5s --restart-after 2s --cut 4s --delay 200ms --sites 12 --json"), &out, &talk)

@@ -12,7 +12,7 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-bench/rivals"
 )
 
-// crawlCmd measures echo-node beside other crawlers.
+// crawlCmd compares echo-node with other crawlers.
 type crawlCmd struct {
 	Modes    []string      `name:"mode" help:"Of raw (fetch, links, store), indexed (a whole peer with its full-text index), polite (a whole peer, one request a second and site)." default:"raw,indexed,polite"`
 	Rivals   []string      `help:"Of colly, wget2, scrapy; one that is not installed is skipped. NONE: echo-node alone." default:"colly,wget2,scrapy"`
@@ -26,7 +26,7 @@ type crawlCmd struct {
 	JSON     bool          `help:"Print JSON."`
 }
 
-// Help is the text under --help.
+// Help returns the text for --help.
 func (crawlCmd) Help() string {
 	return `One crawler after the other crawls the same synthetic web on this machine, whose server counts: pages a second, repeated pages,
 smallest gap. Memory is the most that the operating system saw. wget2 and Scrapy come from Debian's wget2 and python3-scrapy.

@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-bench/rivals"
 )
 
-// Every mode for a second: that the figures are there and echo-node is polite.
+// Every mode runs for a second: the figures must be present and echo-node must be polite.
 func TestCrawlMeasures(t *testing.T) {
 	var out, talk bytes.Buffer
 	profiles := filepath.Join(t.TempDir(), "profiles")

@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-bench/scale"
 )
 
-// frontierCmd measures what a large frontier costs.
+// frontierCmd measures the cost of a large frontier.
 type frontierCmd struct {
 	URLs   int    `name:"urls" help:"Known URLs." default:"10000000"`
 	Sites  []int  `help:"Sites that they are spread over: one measurement each." default:"1000,10000,200000"`
@@ -23,7 +23,7 @@ type frontierCmd struct {
 	JSON   bool   `help:"Print JSON."`
 }
 
-// Help is the text under --help.
+// Help returns the text for --help.
 func (frontierCmd) Help() string {
 	return `Fills a store with URLs in one process, then opens it in another and crawls it with a source that answers at once:
 how long until every site is in the frontier, URLs a second, processor time a URL, and resident memory as the system saw it.

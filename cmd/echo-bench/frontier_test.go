@@ -9,7 +9,7 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-bench/scale"
 )
 
-// Small: that every figure is there. What they are is for the command to say.
+// A small run that checks that every figure is present. The command judges the values.
 func TestFrontierMeasures(t *testing.T) {
 	var out, talk bytes.Buffer
 	code := run(t.Context(),

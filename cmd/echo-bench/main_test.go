@@ -28,8 +28,8 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// start runs a world in the background; the test's end stops it and checks
-// that it ended well.
+// start runs a test web in the background. The test's end stops it and checks that it ended
+// without error.
 func start(t *testing.T, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -51,7 +51,7 @@ func ask(t *testing.T, args ...string) (string, int) {
 	return out.String(), code
 }
 
-// await asks until the world answers.
+// await repeats the request until the test web responds.
 func await(t *testing.T, args ...string) string {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {

@@ -11,7 +11,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
 )
 
-// peopleCmd serves people to follow until interrupted.
+// peopleCmd serves simulated people to follow until interrupted.
 type peopleCmd struct {
 	Mastodon  string        `help:"Where the Mastodon server listens." default:"127.77.255.1:7791" placeholder:"ADDR"`
 	Bluesky   string        `help:"Where Bluesky's AppView and directory listen." default:"127.77.255.2:7792" placeholder:"ADDR"`
@@ -24,10 +24,10 @@ type peopleCmd struct {
 	SeedsOut  string        `help:"Write the accounts here, one a line." placeholder:"FILE"`
 }
 
-// peopleToken is the credential that the Mastodon server takes. It opens nothing else.
+// peopleToken is the token that the Mastodon server accepts. It gives access to nothing else.
 const peopleToken = "a-token-of-a-world"
 
-// Help is the example under --help.
+// Help returns the example for --help.
 func (peopleCmd) Help() string {
 	return `A simulated Mastodon server and a simulated Bluesky, with people who post, edit, delete and follow by the clock of this machine, and the rate
 limits of the real ones. Example:

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// What is served is what the files lead to: the Mastodon server to who has the token alone, and Bluesky's AppView, its
-// directory, and the PDS that it names.
+// The files lead to what is served. The Mastodon server responds only with the token. Bluesky
+// has an AppView, a directory, and the PDS that the directory names.
 func TestPeopleAreServed(t *testing.T) {
 	dir, mastodon, bluesky, pds := t.TempDir(), freeAddr(t), freeAddr(t), freeAddr(t)
 	tokens, seeds := filepath.Join(dir, "tokens.yaml"), filepath.Join(dir, "people.txt")

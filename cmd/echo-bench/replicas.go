@@ -9,7 +9,7 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-bench/churn"
 )
 
-// replicasCmd measures what replicas cost.
+// replicasCmd measures the cost of replicas.
 type replicasCmd struct {
 	Peers    int           `help:"Peers, each a process." default:"3"`
 	Replicas int           `help:"Replicas of a slice, held against 1." default:"3"`
@@ -22,10 +22,10 @@ type replicasCmd struct {
 	JSON     bool          `help:"Print JSON."`
 }
 
-// Help is the example under --help.
+// Help returns the example for --help.
 func (replicasCmd) Help() string { return "Example: echo-bench replicas --least 0.6 --json" }
 
-// Run crawls a world without politeness, with one replica and with many in turn.
+// Run crawls a test web without politeness, alternating between one replica and many.
 func (c *replicasCmd) Run(ctx context.Context, o output) error {
 	program, err := peerProgram()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// reportCmd asks a running world.
+// reportCmd reads the report of a running test web.
 type reportCmd struct {
 	Admin    string        `help:"The world's --admin address." default:"127.0.0.1:7790" placeholder:"ADDR"`
 	JSON     bool          `help:"Print JSON."`
@@ -20,10 +20,10 @@ type reportCmd struct {
 	InFlight time.Duration `help:"How long before --killed a page may have been fetched first." default:"3s"`
 }
 
-// Help is the example under --help.
+// Help returns the example for --help.
 func (reportCmd) Help() string { return "Example: echo-bench report --whole --json" }
 
-// Run prints what the world's server saw.
+// Run prints what the test web's server saw.
 func (c *reportCmd) Run(ctx context.Context, o output) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -60,12 +60,12 @@ func (c *reportCmd) Run(ctx context.Context, o output) error {
 	return nil
 }
 
-// wrong is true when the crawl is not exactly what was expected.
+// wrong reports whether the crawl differs from what was expected.
 func (a Answer) wrong(twice bool) bool {
 	return twice || a.Missing+a.Extra != 0 || a.Report.RobotsViolations+a.Report.Forbidden+a.Report.Hurried != 0
 }
 
-// pause is the longest time after since in which no site was asked.
+// pause returns the longest time after since in which no site got a request.
 func (a Answer) pause(since time.Time) (longest time.Duration) {
 	for _, p := range a.Report.Pauses {
 		if p.From.Before(since) {
@@ -76,9 +76,9 @@ func (a Answer) pause(since time.Time) (longest time.Duration) {
 	return longest
 }
 
-// inFlight counts the repeated fetches that a kill explains: a peer fetched the
-// page just before it was killed, and could not tell the others. A peer has one
-// page of a site in flight, so that it is one of each site.
+// inFlight counts the repeated fetches that a kill explains. A peer fetched the page just
+// before it was killed, and could not tell the others. A peer has one page of a site in flight,
+// so one page of each site counts.
 func (a Answer) inFlight(killed time.Time, atMost time.Duration) int64 {
 	sites := map[string]bool{}
 	for _, r := range a.Report.Repeats {
@@ -91,6 +91,6 @@ func (a Answer) inFlight(killed time.Time, atMost time.Duration) int64 {
 	return int64(len(sites))
 }
 
-// late is how long after a kill the world may see a request that the killed
-// peer had sent.
+// late is how long after a kill the test web may still receive a request that the killed peer
+// had sent.
 const late = 500 * time.Millisecond

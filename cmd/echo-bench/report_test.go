@@ -7,8 +7,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest"
 )
 
-// A kill explains one repeated fetch of each site, of a page fetched just
-// before it, and nothing else.
+// A kill explains one repeated fetch per site, of a page fetched just before it, and nothing
+// else.
 func TestAKillExplainsWhatWasInFlight(t *testing.T) {
 	killed := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	fetched := func(url string, before, again time.Duration) crawltest.Repeat {
@@ -43,7 +43,8 @@ func TestAKillExplainsWhatWasInFlight(t *testing.T) {
 	}
 }
 
-// The longest pause is one that ends after the time asked for, and of it only what is after that time.
+// The longest pause is one that ends after the given time, and only its part after that time
+// counts.
 func TestThePauseSinceATime(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Date(2026, 3, 2, 8, 0, seconds, 0, time.UTC) }
 	a := Answer{Report: crawltest.Report{Pauses: []crawltest.Pause{{From: at(0), To: at(9)}, {From: at(10), To: at(17)},

@@ -18,7 +18,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest"
 )
 
-// worldCmd serves a world until interrupted.
+// worldCmd serves a synthetic web until interrupted.
 type worldCmd struct {
 	Listen     string        `help:"Serve all sites by host name on this one ADDR:PORT. Default: every site on a loopback address of its own." placeholder:"ADDR"`
 	Port       int           `help:"Port of the loopback addresses; 0 picks a free one." default:"0"`
@@ -38,7 +38,7 @@ type worldCmd struct {
 	SeedsOut   string        `help:"Write the URLs to begin with here, one a line." placeholder:"FILE"`
 }
 
-// Help is the example under --help.
+// Help returns the example for --help.
 func (worldCmd) Help() string {
 	return "Example: echo-bench world --listen :8080 --hosts-out /tmp/hosts --seeds-out /tmp/seeds"
 }
@@ -79,7 +79,7 @@ func (c *worldCmd) Run(ctx context.Context, o output) error {
 	return err
 }
 
-// open makes the world; the handler is nil when it serves itself.
+// open makes the synthetic web. The handler is nil when the web serves itself.
 func (c *worldCmd) open() (*crawltest.World, http.Handler, error) {
 	opts := crawltest.Options{Seed: c.Seed, Sites: c.Sites, Pages: c.Pages, Words: c.Words, Plain: c.Plain,
 		Maze:  c.Maze,
@@ -128,7 +128,7 @@ func (c *worldCmd) tell(w *crawltest.World) error {
 	return nil
 }
 
-// replace writes a file that others may read at any moment.
+// replace writes a file that other processes may read at any moment.
 func replace(name, text string, mode fs.FileMode) error {
 	tmp := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".new")
 	if err := os.WriteFile(tmp, []byte(text), mode); err != nil {
@@ -140,7 +140,7 @@ func replace(name, text string, mode fs.FileMode) error {
 	return nil
 }
 
-// address is what stands behind the names.
+// address returns the address to which the host names lead.
 func (c *worldCmd) address(w *crawltest.World) (netip.Addr, error) {
 	if c.Advertise != "" {
 		a, err := netip.ParseAddr(c.Advertise)
@@ -164,7 +164,7 @@ func (c *worldCmd) address(w *crawltest.World) (netip.Addr, error) {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 }
 
-// Answer is what /report says.
+// Answer is the response of /report.
 type Answer struct {
 	Expected int              `json:"expected"`
 	Missing  int              `json:"missing"`
@@ -173,8 +173,8 @@ type Answer struct {
 	Report   crawltest.Report `json:"report"`
 }
 
-// admin serves reports beside the world, on an address of its own so that no
-// crawler finds it.
+// admin serves reports next to the synthetic web, on a separate address so that no crawler
+// finds it.
 func admin(w *crawltest.World) http.Handler {
 	expected := w.Expected(w.Seeds())
 	mux := http.NewServeMux()
@@ -184,11 +184,12 @@ func admin(w *crawltest.World) http.Handler {
 		a.First = append(a.First, d.Missing[:min(10, len(d.Missing))]...)
 		a.First = append(a.First, d.Extra[:min(10, len(d.Extra))]...)
 		rw.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(rw).Encode(a) // the asker went away
+		_ = json.NewEncoder(rw).Encode(a) // an error means that the client left
 	})
-	mux.HandleFunc("GET /seen", func(rw http.ResponseWriter, _ *http.Request) { // the report alone, often
+	// only the report, which is read often
+	mux.HandleFunc("GET /seen", func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(rw).Encode(w.Report()) // the asker went away
+		_ = json.NewEncoder(rw).Encode(w.Report()) // an error means that the client left
 	})
 	mux.HandleFunc("POST /reset", func(rw http.ResponseWriter, _ *http.Request) {
 		w.Reset()

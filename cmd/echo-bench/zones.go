@@ -19,7 +19,7 @@ type zonesCmd struct {
 	JSON     bool    `help:"Print JSON."`
 }
 
-// Run simulates the zones of a large swarm and prints what they cost.
+// Run simulates the zones of a large swarm and prints their cost.
 func (c *zonesCmd) Run(out output) error {
 	r, err := zonesim.Run(zonesim.Options{Peers: c.Peers, ZoneMax: c.ZoneMax, Replicas: c.Replicas, Dead: c.Dead,
 		Lookups: c.Lookups,

@@ -19,10 +19,10 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Figures are what a run came to; the package comment says what each means. A
-// figure that could not be measured is nil.
+// Figures are the results of a run; the package comment explains each. A figure that could not
+// be measured is nil.
 type Figures struct {
-	Pages        int      `json:"pages"` // different ones fetched
+	Pages        int      `json:"pages"` // different pages fetched
 	Expected     int      `json:"expected"`
 	Coverage     float64  `json:"coverage"`
 	Overlap      float64  `json:"overlap"`
@@ -35,30 +35,32 @@ type Figures struct {
 	MinGapMS     float64  `json:"min_gap_ms"`
 	LinksLost    int      `json:"links_lost"`
 	RecordsLost  int      `json:"records_lost"`
-	RecordsTwice int      `json:"records_twice"` // in the export more than once
+	RecordsTwice int      `json:"records_twice"` // more than once in the export
 	Takeover     *float64 `json:"takeover_s"`
 	TakeoverMid  *float64 `json:"takeover_median_s"`
-	ByOthers     *float64 `json:"takeover_by_others"` // share of them by another peer than the killed one
-	MedianKM     *float64 `json:"median_km"`
-	Kills        int      `json:"kills"`
-	Cuts         int      `json:"cuts"`
-	Joins        int      `json:"joins"`
-	Seconds      float64  `json:"seconds"` // from the seeds to the last page
-	Idle         bool     `json:"idle"`    // it ended by being done, not by the limit
-	Note         string   `json:"note,omitempty"`
-	First        []string `json:"first,omitempty"` // the first few links and records lost
-	Each         []Kill   `json:"each_kill,omitempty"`
-	Offences     []string `json:"offences,omitempty"` // the first few hurried requests and pages fetched twice
+	// share of takeovers by another peer than the killed one
+	ByOthers *float64 `json:"takeover_by_others"`
+	MedianKM *float64 `json:"median_km"`
+	Kills    int      `json:"kills"`
+	Cuts     int      `json:"cuts"`
+	Joins    int      `json:"joins"`
+	Seconds  float64  `json:"seconds"` // from the seeds to the last page
+	Idle     bool     `json:"idle"`    // it ended because it was done, not by the limit
+	Note     string   `json:"note,omitempty"`
+	First    []string `json:"first,omitempty"` // the first few links and records lost
+	Each     []Kill   `json:"each_kill,omitempty"`
+	// the first few requests made too soon and pages fetched twice
+	Offences []string `json:"offences,omitempty"`
 }
 
-// Kill is what followed one kill.
+// Kill says what followed one kill.
 type Kill struct {
 	At       float64 `json:"at_s"`
 	Peer     string  `json:"peer"`
 	Cut      bool    `json:"cut"`   // while the swarm was cut
 	Sites    int     `json:"sites"` // that the peer was crawling and had not finished
 	ByOthers int     `json:"by_others"`
-	Longest  float64 `json:"takeover_s"` // of these
+	Longest  float64 `json:"takeover_s"` // of these sites
 	Median   float64 `json:"takeover_median_s"`
 	Slowest  string  `json:"slowest,omitempty"` // the site that waited longest
 }
@@ -66,7 +68,7 @@ type Kill struct {
 // firstLost is how many lost pages and records are named.
 const firstLost = 10
 
-// account adds everything up after the end; records are the exported ones by Key.
+// account computes all figures after the end. records are the exported ones by Key.
 func (f *fleet) account(records map[partition.Key][]store.Record) Figures {
 	expected := f.world.Expected(f.world.Seeds())
 	diff, rep, all := f.world.Compare(expected), f.world.Report(), f.visits.Sorted()
@@ -98,7 +100,7 @@ func (f *fleet) account(records map[partition.Key][]store.Record) Figures {
 	return g
 }
 
-// loseLinks counts the missing pages of which a fetched page or the seeds told.
+// loseLinks counts the missing pages to which a fetched page or the seeds linked.
 func (g *Figures) loseLinks(w *crawltest.World, missing []string, t *told) {
 	lost := map[string]bool{}
 	for _, u := range missing {
@@ -127,7 +129,7 @@ func (g *Figures) name(what string) {
 	}
 }
 
-// loseRecords holds the records against what the world answered.
+// loseRecords compares the records with the test web's responses.
 func (g *Figures) loseRecords(w *crawltest.World, expected, missing []string,
 	records map[partition.Key][]store.Record) {
 	for _, u := range expected {
@@ -160,8 +162,7 @@ func (f *fleet) exchanged(g *Figures) {
 	}
 }
 
-// balances holds the most loaded peer against the mean; every peer here has
-// capacity 1.
+// balances compares the most loaded peer with the mean. Every peer here has capacity 1.
 func (f *fleet) balances(g *Figures, all []crawltest.Visit) {
 	most, sum, n := 0, 0, 0
 	for _, m := range f.members {
@@ -230,7 +231,7 @@ func (f *fleet) takeovers(g *Figures, all []crawltest.Visit, expected []string, 
 	}
 }
 
-// shaken is how long a kill keeps a peer's Keys out of the count of a join.
+// shaken is how long a kill excludes a peer's Keys from the count of a join.
 const shaken = 20 * time.Second
 
 // contravariance compares the owners before and after the first join.
@@ -261,7 +262,7 @@ func (f *fleet) contravariance() *float64 {
 	return &c
 }
 
-// nameOf is the peer that asks from an address.
+// nameOf returns the peer that sends requests from an address.
 func (f *fleet) nameOf(a netip.Addr) string {
 	for _, m := range f.members {
 		if m.from == a {
@@ -284,8 +285,8 @@ func (f *fleet) medianKM(all []crawltest.Visit) float64 {
 	return median(far)
 }
 
-// records are all records at the end: one peer's export of the whole swarm; of
-// the baseline, what stands in everybody's files.
+// records returns all records at the end. For the swarm this is one peer's export. For the
+// baseline it is the content of all peers' files.
 func (f *fleet) records() (map[partition.Key][]store.Record, error) {
 	all := map[partition.Key][]store.Record{}
 	keep := func(r store.Record) { all[r.Key] = append(all[r.Key], r) }
@@ -309,8 +310,8 @@ func (f *fleet) records() (map[partition.Key][]store.Record, error) {
 	return all, nil
 }
 
-// writeVisits leaves what the server saw beside the peers' logs, a line of JSON
-// each, for who keeps the directory.
+// writeVisits writes what the server saw next to the peers' logs, one line of JSON each, for a
+// user who keeps the directory.
 func (f *fleet) writeVisits() error {
 	file, err := os.Create(filepath.Join(f.dir, f.label+".visits.jsonl"))
 	if err != nil {
@@ -324,7 +325,7 @@ func (f *fleet) writeVisits() error {
 	return errors.Join(err, w.Flush(), file.Close())
 }
 
-// readRecords reads lines of records; a last line that a kill cut short is left out.
+// readRecords reads lines of records. It skips a last line that a kill cut short.
 func readRecords(name string, each func(store.Record)) error {
 	file, err := os.Open(name)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestThePlanOfTheDefaults(t *testing.T) {
 	}
 }
 
-// A peer that is still starting when the swarm is cut, or healed, hears of it.
+// A peer that is still starting when the swarm is cut or healed gets the order.
 func TestWhoIsStartingHearsOfTheCut(t *testing.T) {
 	f, err := newFleet(Options{Program: []string{"x"}, Peers: 3, Joins: -1}.filled(), false, t.TempDir())
 	if err != nil {
@@ -64,7 +64,7 @@ func TestWhoIsStartingHearsOfTheCut(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	heard := make([]stdin, 2) // of those that live; the first has said nothing yet
+	heard := make([]stdin, 2) // of the running members; the first has sent nothing yet
 	for i, m := range f.members {
 		m.id = m.spec.Name
 		if i < len(heard) {
@@ -107,8 +107,8 @@ func TestWrongOptionsAreNamedAllAtOnce(t *testing.T) {
 	}
 }
 
-// crawled is a fleet whose world was asked for these pages, and the records
-// that a crawler without fault makes of them.
+// crawled returns a fleet whose test web got requests for these pages, and the records that a
+// correct crawler makes of them.
 func crawled(t *testing.T, skip func(url string) bool) (*fleet, map[partition.Key][]store.Record) {
 	t.Helper()
 	f := &fleet{o: Options{Program: []string{"x"}, Sites: 12, Pages: 4}.filled(), visits: &crawltest.Visits{}}
@@ -140,7 +140,7 @@ func TestACrawlWithoutFaultHasNoLoss(t *testing.T) {
 	}
 }
 
-// The instrument can fail: each loss shows in its figure.
+// The measurement can fail: each loss shows in its figure.
 func TestEveryLossShows(t *testing.T) {
 	home := ""
 	f, _ := crawled(t, func(string) bool { return true })

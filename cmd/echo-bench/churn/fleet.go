@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest"
 )
 
-// fleet is one swarm, or the baseline, its world, and what was done to it.
+// fleet is one swarm, or the baseline, with its test web and what was done to it.
 type fleet struct {
 	o       Options
 	naive   bool
@@ -33,8 +33,8 @@ type fleet struct {
 	joins  int
 	before []string // owners of the sampled Keys
 	after  []string
-	began  time.Time // the seeds
-	joined time.Time // the first join
+	began  time.Time // when the seeds were given
+	joined time.Time // when the first peer joined
 	ended  time.Time
 }
 
@@ -45,7 +45,7 @@ type kill struct {
 	cut    bool // the swarm was cut then
 }
 
-// newFleet makes a world and members, none of which runs yet.
+// newFleet makes a test web and members, none of which runs yet.
 func newFleet(o Options, naive bool, dir string) (*fleet, error) {
 	f := &fleet{o: o, naive: naive, label: "swarm", dir: dir, visits: &crawltest.Visits{}, roster: map[string]string{}}
 	net4, source := "127.77", byte(80)
@@ -87,8 +87,8 @@ func newFleet(o Options, naive bool, dir string) (*fleet, error) {
 	return f, nil
 }
 
-// freeAddr is a port that nobody listens on now. Nobody but the member asks for one of
-// its address, so it is still free when the member begins.
+// freeAddr returns a port of the address on which no process listens now. Only the member uses
+// ports of its address, so the port is still free when the member starts.
 func freeAddr(of netip.Addr) (string, error) {
 	l, err := net.Listen("tcp", netip.AddrPortFrom(of, 0).String())
 	if err != nil {
@@ -98,8 +98,7 @@ func freeAddr(of netip.Addr) (string, error) {
 	return l.Addr().String(), nil
 }
 
-// joinOf are the files in which m finds the others; none for the founder when
-// it begins.
+// joinOf returns the files in which m finds the others. The founder has none when it starts.
 func (f *fleet) joinOf(m *member) []string {
 	if f.naive || m == f.members[0] && m.name() == "" {
 		return nil
@@ -113,7 +112,7 @@ func (f *fleet) joinOf(m *member) []string {
 	return files
 }
 
-// cutOf are the ids on the other side of m.
+// cutOf returns the ids on the other side of m.
 func (f *fleet) cutOf(m *member) []string {
 	f.mu.Lock()
 	side := f.side
@@ -130,13 +129,13 @@ func (f *fleet) cutOf(m *member) []string {
 	return ids
 }
 
-// open starts the first peers and waits until all see all and hold what they own.
+// open starts the first peers and waits until all see all and act in what they own.
 func (f *fleet) open(ctx context.Context) error {
 	for i, m := range f.members[:f.o.Peers] {
 		if err := m.start(); err != nil {
 			return err
 		}
-		if i == 0 && !f.naive { // the others ask it for the charter
+		if i == 0 && !f.naive { // the others fetch the charter from it
 			if err := f.await(ctx, time.Minute, "the founder is up", m.up); err != nil {
 				return err
 			}
@@ -145,7 +144,7 @@ func (f *fleet) open(ctx context.Context) error {
 	return f.await(ctx, 2*time.Minute, "all peers see each other", func() bool { return f.settled(f.o.Peers) })
 }
 
-// settled says whether peers that many are up, see each other and await no slice.
+// settled reports whether that many peers are up, see each other and await no slice.
 func (f *fleet) settled(peers int) bool {
 	up := 0
 	for _, m := range f.members {
@@ -161,7 +160,7 @@ func (f *fleet) settled(peers int) bool {
 	return up == peers
 }
 
-// await polls until cond holds; a peer that died by itself ends it.
+// await polls cond until it holds. A peer that died by itself ends it.
 func (f *fleet) await(ctx context.Context, limit time.Duration, what string, cond func() bool) error {
 	deadline := time.Now().Add(limit)
 	for !cond() {
@@ -193,7 +192,7 @@ func (f *fleet) seed() error {
 func (f *fleet) do(e event) error {
 	switch e.act {
 	case actKill:
-		for i := range f.members { // the next one that is up; a random moment may be one of its start
+		for i := range f.members { // the next one that is up; a random moment may be in its start
 			if m := f.members[(e.peer+i)%len(f.members)]; m.up() || f.o.Random && m.lives() {
 				at := time.Now()
 				m.kill()
@@ -201,7 +200,7 @@ func (f *fleet) do(e event) error {
 				return nil
 			}
 		}
-	case actRestart: // whoever is down and has lived
+	case actRestart: // each member that is down and was started before
 		return f.restart()
 	case actJoin:
 		f.joins++
@@ -219,7 +218,7 @@ func (f *fleet) do(e event) error {
 	return nil
 }
 
-// restart starts every member that is down and has lived.
+// restart starts every member that is down and was started before.
 func (f *fleet) restart() error {
 	for _, m := range f.members {
 		m.mu.Lock()
@@ -234,9 +233,9 @@ func (f *fleet) restart() error {
 	return nil
 }
 
-// split cuts those of side off from the others; no side heals. One that is still
-// starting reads its order when it is up: it must not stay cut off by what was
-// so when it began.
+// split cuts the members of side off from the others; a nil side heals. A member that is still
+// starting reads its order when it is up. Otherwise it would stay cut off by the state at its
+// start.
 func (f *fleet) split(side []int) error {
 	cut := map[*member]bool{}
 	for _, i := range side {
@@ -260,11 +259,11 @@ func (f *fleet) split(side []int) error {
 	return nil
 }
 
-// sampleKeys is how many made-up Keys are asked after at a join.
+// sampleKeys is how many invented Keys are sampled at a join.
 const sampleKeys = 1000
 
-// owners are the owners of the sampled Keys as the first peer that answers
-// believes; nil when none does.
+// owners returns the owners of the sampled Keys as the first responding peer believes, or nil
+// when none responds.
 func (f *fleet) owners() []string {
 	var urls []string
 	for i := range sampleKeys {
@@ -278,11 +277,11 @@ func (f *fleet) owners() []string {
 	return nil
 }
 
-// quietFor is how long all must have been idle, with nothing sent, to be done.
+// quietFor is how long all must have been idle, without sending anything, to be done.
 const quietFor = 3 * time.Second
 
-// finish heals, starts who is down, and waits until nothing is left to do. It
-// says whether that came before the limit.
+// finish heals the cut, starts members that are down, and waits until nothing is left to do. It
+// reports whether that happened before the limit.
 func (f *fleet) finish(ctx context.Context, limit time.Duration) (idle bool, err error) {
 	if err := errors.Join(f.split(nil), f.restart()); err != nil {
 		return false, err
@@ -298,7 +297,7 @@ func (f *fleet) finish(ctx context.Context, limit time.Duration) (idle bool, err
 		return idle
 	})
 	if err != nil && ctx.Err() == nil && f.failure() == nil {
-		err = nil // the limit: what is missing is counted
+		err = nil // the limit was reached: what is missing is counted
 	}
 	f.ended = time.Now()
 	if idle {
@@ -316,8 +315,8 @@ func (f *fleet) failure() error {
 	return nil
 }
 
-// idle says whether nobody has anything to do, and every slice is somebody's: of
-// one whose new owner has not heard of it yet nobody says what is pending.
+// idle reports whether no member has anything to do, and every slice has an acting owner. While
+// a new owner does not know its slice yet, no member reports what is pending there.
 func (f *fleet) idle() bool {
 	acting, total := 0, 0
 	busy := slices.ContainsFunc(f.members, func(m *member) bool {
@@ -346,7 +345,7 @@ func (f *fleet) unfinished() string {
 	return strings.Join(out, "; ")
 }
 
-// lived is how many members there have been.
+// lived returns how many members were ever started.
 func (f *fleet) lived() int {
 	n := 0
 	for _, m := range f.members {
@@ -357,19 +356,19 @@ func (f *fleet) lived() int {
 	return n
 }
 
-// sum is what all have sent, received and fetched.
+// sum returns what all members have sent, received and fetched.
 func (f *fleet) sum() status {
 	var all status
 	for _, m := range f.members {
 		s, _, _ := m.present()
 		all = all.plus(m.total())
-		all.BytesOut = 0 // pings go on
+		all.BytesOut = 0 // pings continue
 		all.Fetched += s.Fetched
 	}
 	return all
 }
 
-// close ends every process and the world.
+// close ends every process and the test web.
 func (f *fleet) close() error {
 	var wg sync.WaitGroup
 	for _, m := range f.members {

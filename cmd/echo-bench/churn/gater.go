@@ -10,15 +10,15 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// gater refuses connections, in both directions, with the peers that it is cut
-// off from. Safe for concurrent use.
+// gater refuses connections, in both directions, with the peers from which it is cut off. It is
+// safe for concurrent use.
 type gater struct {
 	mu  sync.Mutex
 	off map[peer.ID]bool
 }
 
-// set says from whom this peer is cut off now; names that are no ids are
-// reported and change nothing.
+// set replaces the peers from which this peer is cut off. If a name is no id, set returns an
+// error and changes nothing.
 func (g *gater) set(ids []string) error {
 	off := map[peer.ID]bool{}
 	for _, id := range ids {
@@ -40,7 +40,7 @@ func (g *gater) open(p peer.ID) bool {
 	return !g.off[p]
 }
 
-// hangUp closes the connections that are not open to h any more.
+// hangUp closes the connections of h that are no longer allowed.
 func (g *gater) hangUp(h host.Host) {
 	for _, c := range h.Network().Conns() {
 		if !g.open(c.RemotePeer()) {
@@ -53,7 +53,9 @@ func (g *gater) hangUp(h host.Host) {
 
 func (g *gater) InterceptPeerDial(p peer.ID) bool                 { return g.open(p) }
 func (g *gater) InterceptAddrDial(p peer.ID, _ ma.Multiaddr) bool { return g.open(p) }
-func (g *gater) InterceptAccept(network.ConnMultiaddrs) bool      { return true } // who it is is not known yet
+
+// the peer is not known yet
+func (g *gater) InterceptAccept(network.ConnMultiaddrs) bool { return true }
 func (g *gater) InterceptSecured(_ network.Direction, p peer.ID, _ network.ConnMultiaddrs) bool {
 	return g.open(p)
 }

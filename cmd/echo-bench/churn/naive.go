@@ -25,12 +25,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// naive is a peer of the baseline: what one writes first. A page belongs to
-// hash(host) mod N over the peers that answer its pings, links go to their owners in
-// one request that is not repeated, what is to be done and when a site was last
-// asked stands in memory. Records are appended to a file, which a restart reads
-// so as not to fetch them again. It fetches and extracts with the same code as
-// the swarm, robots.txt included.
+// naive is a peer of the baseline: the first design that comes to mind. A page belongs to
+// hash(host) mod N over the peers that respond to its pings. Links go to their owners in one
+// request that is not repeated. The queue, and when a site was last asked, are in memory.
+// Records are appended to a file, which a restart reads so as not to fetch them again. It
+// fetches and extracts with the same code as the swarm, including robots.txt.
 type naive struct {
 	spec   Spec
 	mouth  *mouth
@@ -44,7 +43,7 @@ type naive struct {
 	busy   atomic.Int64
 
 	mu    sync.Mutex
-	off   map[string]bool // cut off from
+	off   map[string]bool // peers from which it is cut off
 	heard map[string]time.Time
 	seen  map[partition.Key]bool
 	queue map[string][]partition.Key // by host
@@ -56,15 +55,15 @@ type naive struct {
 // naiveHost is what is remembered of a host.
 type naiveHost struct {
 	busy bool
-	next time.Time // not before
+	next time.Time // no request before this time
 	site store.Site
 }
 
 const (
 	naivePing    = time.Second
-	naiveDead    = 3 * time.Second        // without an answer
+	naiveDead    = 3 * time.Second        // without a response
 	naiveTimeout = time.Second            // of one request to another peer
-	naiveBounce  = 200 * time.Millisecond // peers that disagree send each other a host so often
+	naiveBounce  = 200 * time.Millisecond // peers that disagree send each other a host this often
 	naiveWorkers = 64
 	naiveBatch   = 1000 // links in one request
 	maxNaiveBody = 8 << 20
@@ -134,8 +133,8 @@ func (n *naive) open() error {
 	return err
 }
 
-// live are the peers that this one believes to be alive, itself included,
-// sorted. Called with n.mu held.
+// live returns the peers that this one believes to be alive, including itself, sorted. The
+// caller holds n.mu.
 func (n *naive) live(now time.Time) []string {
 	var out []string
 	for _, name := range n.names {
@@ -146,14 +145,14 @@ func (n *naive) live(now time.Time) []string {
 	return out
 }
 
-// naiveOwner is who crawls a host.
+// naiveOwner returns the peer that crawls a host.
 func naiveOwner(live []string, host string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(host)) // never fails
 	return live[h.Sum64()%uint64(len(live))]
 }
 
-// naiveSlices is how much of the space counts for balance.
+// naiveSlices is the size of the space in the balance.
 const naiveSlices = 4096
 
 func (n *naive) status() status {
@@ -188,7 +187,7 @@ func (n *naive) obey(o order) error {
 		if err != nil {
 			return err
 		}
-		go n.hand(keys) // as any links; it ends by its time limits
+		go n.hand(keys) // like any links; it ends by its timeouts
 	case doOwners:
 		live := n.live(time.Now())
 		a := answer{To: o.Do}
@@ -235,8 +234,8 @@ func (n *naive) crawl(ctx context.Context) error {
 	return g.Wait()
 }
 
-// due is a Key whose host may be asked now, or Keys that are another's by the
-// present list and go to it.
+// due returns a Key whose host may be asked now. stray are Keys that belong to another peer
+// according to the present list; they go to that peer.
 func (n *naive) due(now time.Time) (k partition.Key, h *naiveHost, stray []partition.Key) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -267,11 +266,11 @@ func (n *naive) due(now time.Time) (k partition.Key, h *naiveHost, stray []parti
 	return "", nil, nil
 }
 
-// fetch fetches k and hands its links out.
+// fetch fetches k and distributes its links.
 func (n *naive) fetch(ctx context.Context, k partition.Key, h *naiveHost) error {
 	first := true
 	gate := func(ctx context.Context) error {
-		if first { // due has seen to it
+		if first { // due has checked this
 			first = false
 			return nil
 		}
@@ -296,7 +295,8 @@ func (n *naive) fetch(ctx context.Context, k partition.Key, h *naiveHost) error 
 	}
 	n.mu.Lock()
 	h.busy, h.site, h.next = false, r.Site, time.Now().Add(n.spec.Delay)
-	// The robots.txt arrived, and the Key is next. If there is no robots.txt to fetch, the Key is given up.
+	// The robots.txt arrived, and the Key is next. If there is no robots.txt to fetch, the peer
+	// gives the Key up.
 	if r.Again && r.Site.NextAllowed.Before(h.next) {
 		host := hostOf(k)
 		n.queue[host] = append([]partition.Key{k}, n.queue[host]...)
@@ -312,7 +312,7 @@ func (n *naive) fetch(ctx context.Context, k partition.Key, h *naiveHost) error 
 	return err
 }
 
-// keep appends a record. Called with n.mu held.
+// keep appends a record. The caller holds n.mu.
 func (n *naive) keep(r store.Record) error {
 	b, err := json.Marshal(r)
 	if err != nil {

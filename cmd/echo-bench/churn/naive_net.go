@@ -17,8 +17,8 @@ type naiveLinks struct {
 	URLs []string `json:"urls"`
 }
 
-// hand queues what is this peer's and sends the rest to its owners, once: what
-// does not arrive is forgotten.
+// hand queues the Keys of this peer and sends the rest to their owners, once. What does not
+// arrive is lost.
 func (n *naive) hand(keys []partition.Key) {
 	n.mu.Lock()
 	live := n.live(time.Now())
@@ -45,13 +45,13 @@ func (n *naive) hand(keys []partition.Key) {
 func (n *naive) post(owner string, urls []string) {
 	body, err := json.Marshal(naiveLinks{n.spec.Name, urls})
 	if err != nil || n.cutOff(owner) {
-		return // forgotten
+		return // lost
 	}
 	n.sent.Add(int64(len(urls)))
 	n.bytes.Add(int64(len(body)))
 	resp, err := n.client.Post("http://"+n.spec.Roster[owner]+"/links", "application/json", bytes.NewReader(body))
 	if err != nil {
-		return // forgotten
+		return // lost
 	}
 	_ = resp.Body.Close()
 }
@@ -66,7 +66,7 @@ func (n *naive) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ping", func(rw http.ResponseWriter, r *http.Request) {
 		if n.cutOff(r.FormValue("from")) {
-			panic(http.ErrAbortHandler) // the connection closes without an answer
+			panic(http.ErrAbortHandler) // the connection closes without a response
 		}
 		rw.WriteHeader(http.StatusNoContent)
 	})
@@ -91,8 +91,7 @@ func (n *naive) handler() http.Handler {
 	return mux
 }
 
-// take queues what another peer believes to be this one's; if it is not, due
-// finds out.
+// take queues what another peer believes to be this peer's. If it is not, due notices that.
 func (n *naive) take(keys []partition.Key) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -105,14 +104,14 @@ func (n *naive) take(keys []partition.Key) {
 	}
 }
 
-// pings asks every peer of the roster every second.
+// pings sends a ping to every peer of the roster every second.
 func (n *naive) pings(ctx context.Context) error {
 	tick := time.NewTicker(naivePing)
 	defer tick.Stop()
 	for {
 		for _, name := range n.names {
 			if name != n.spec.Name && !n.cutOff(name) {
-				go n.ping(ctx, name) // ends by the client's time limit
+				go n.ping(ctx, name) // ends by the client's timeout
 			}
 		}
 		select {
@@ -132,7 +131,7 @@ func (n *naive) ping(ctx context.Context, name string) {
 	n.bytes.Add(int64(len(address)))
 	resp, err := n.client.Do(req)
 	if err != nil {
-		return // not heard
+		return // no response
 	}
 	_ = resp.Body.Close()
 	n.mu.Lock()

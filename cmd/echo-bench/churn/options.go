@@ -7,30 +7,34 @@ import (
 	"time"
 )
 
-// Options of Run. The zero value of every field but Program is usable.
+// Options are the arguments of Run. The zero value of every field except Program is usable.
 type Options struct {
-	Program   []string      // the command line that becomes a peer when a Spec is added (RunPeer); required
+	// the command line that runs a peer when a Spec is appended (RunPeer); required
+	Program   []string
 	Peers     int           // at the start; default 8
 	Partition string        // hash or geo; default hash
 	Replicas  int           // replicas of a slice; default 3
 	KillEvery time.Duration // default 10 s, negative = no kills
-	Random    bool          // a kill comes at any moment of its KillEvery, by Seed, and not at the end of it
-	Restart   time.Duration // after a kill; default 5 s
-	Cut       time.Duration // length of the one cut into two halves; default 20 s, negative = none
-	Joins     int           // peers that come later; default 1, negative = none
-	Duration  time.Duration // of the churn; default 120 s
-	Settle    time.Duration // most time to the end of the crawl after it; default Duration + 60 s
-	Delay     time.Duration // least gap between two requests to a site; default 1 s
-	Sites     int           // default 5 for each peer
-	Pages     int           // articles a site; default as many as take 0.85 of Duration at Delay
-	Seed      uint64        // of the world, the victims and the halves
-	Alone     bool          // without the baseline
-	Verbose   bool          // the peers log more
-	Dir       string        // for the data; default a temporary directory, removed afterwards
-	Talk      io.Writer     // what happens, as it happens; default nowhere
+	// a kill comes at any moment of its KillEvery, by Seed, and not at its end
+	Random  bool
+	Restart time.Duration // after a kill; default 5 s
+	// length of the only cut, into two halves; default 20 s, negative = none
+	Cut      time.Duration
+	Joins    int           // peers that join later; default 1, negative = none
+	Duration time.Duration // of the churn; default 120 s
+	// longest time from its end to the end of the crawl; default Duration + 60 s
+	Settle  time.Duration
+	Delay   time.Duration // smallest gap between two requests to a site; default 1 s
+	Sites   int           // default 5 for each peer
+	Pages   int           // articles per site; default as many as take 0.85 of Duration at Delay
+	Seed    uint64        // of the test web, the killed peers and the halves
+	Alone   bool          // without the baseline
+	Verbose bool          // the peers log more
+	Dir     string        // for the data; default a temporary directory, removed afterwards
+	Talk    io.Writer     // gets events as they happen; default none
 }
 
-// Limits of what may be asked for.
+// Limits of the options.
 const (
 	maxPeers    = 64
 	maxDuration = 24 * time.Hour
@@ -86,11 +90,11 @@ func (o Options) validate() error {
 	return errors.Join(faults...)
 }
 
-// Check says what is wrong with o: nil when Run takes it.
+// Check returns the errors in o, or nil when Run accepts it.
 func (o Options) Check() error { return o.filled().validate() }
 
-// Tolerance is how much shorter than the delay a gap may be before it counts as
-// a violation: the server notes a request when the kernel has woken it, later
-// than it came by what other processes take of the machine, and this time is not
-// the same for two requests. A twentieth of the delay, and at least 5 ms.
+// Tolerance is how much shorter than the delay a gap may be before it counts as a violation.
+// The server records a request only when the kernel wakes it. That delay depends on the load of
+// the machine and differs between two requests. The tolerance is a twentieth of the delay, and
+// at least 5 ms.
 func (o Options) Tolerance() time.Duration { return max(o.Delay/20, 5*time.Millisecond) }

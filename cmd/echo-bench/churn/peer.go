@@ -26,8 +26,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// RunPeer is one process of the swarm, or of the baseline: it obeys the orders
-// of in and says its words to out until in ends or ctx does.
+// RunPeer is one process of the swarm, or of the baseline. It obeys the orders of in and writes
+// its words to out until in or ctx ends.
 func RunPeer(ctx context.Context, spec string, in io.Reader, out, talk io.Writer) error {
 	var s Spec
 	if err := json.Unmarshal([]byte(spec), &s); err != nil {
@@ -54,7 +54,7 @@ func RunPeer(ctx context.Context, spec string, in io.Reader, out, talk io.Writer
 	return runSwarmPeer(ctx, s, m, orders, talk)
 }
 
-// swarmPeer is a node and its host, which can be cut off.
+// swarmPeer is a node with its host, which can be cut off.
 type swarmPeer struct {
 	spec  Spec
 	mouth *mouth
@@ -92,8 +92,7 @@ func runSwarmPeer(ctx context.Context, s Spec, m *mouth, orders <-chan order, ta
 	return ended(ctx, g.Wait())
 }
 
-// open makes the host and the node, as echo-node run does but for the gater and
-// the count of bytes.
+// open makes the host and the node, like echo-node run, plus the gater and the count of bytes.
 func (p *swarmPeer) open(ctx context.Context, log *slog.Logger) error {
 	s := p.spec
 	if err := p.gate.set(s.Cut); err != nil {
@@ -194,7 +193,7 @@ func (p *swarmPeer) owners(ctx context.Context, urls []string) ([]string, error)
 	return out, nil
 }
 
-// export writes the records of the whole swarm, a line of JSON each.
+// export writes the records of the whole swarm, one line of JSON each.
 func (p *swarmPeer) export(ctx context.Context, name string) (err error) {
 	f, err := os.Create(name)
 	if err != nil {
@@ -227,7 +226,7 @@ func follow(ctx context.Context, orders <-chan order, obey func(order) error) er
 	}
 }
 
-// tell says how the peer is until ctx ends.
+// tell sends the peer's status until ctx ends.
 func tell(ctx context.Context, m *mouth, now func() status) error {
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()
@@ -244,7 +243,7 @@ func tell(ctx context.Context, m *mouth, now func() status) error {
 	}
 }
 
-// ended is nil when err is only the end of ctx.
+// ended returns nil when err is only the end of ctx.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
@@ -264,7 +263,7 @@ func parseKeys(urls []string) ([]partition.Key, error) {
 	return keys, nil
 }
 
-// writeAddrs leaves the addresses where other processes look for them, whole.
+// writeAddrs writes the addresses, as a complete file, where other processes look for them.
 func writeAddrs(dir string, addrs []string) error {
 	name := filepath.Join(dir, "addrs")
 	if err := os.WriteFile(name+".new", []byte(strings.Join(addrs, "\n")+"\n"), 0o600); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// places are where sites and peers are, peers at the first ones: an order in
-// which the first eight are far apart.
+// places returns the locations of sites and peers, peers at the first ones. The first eight are
+// far apart.
 func places() []crawltest.Place {
 	return []crawltest.Place{
 		{Name: "Lisboa, Portugal", Lat: 38.72, Lon: -9.14}, {Name: "São Paulo, Brasil", Lat: -23.55, Lon: -46.63},
@@ -31,13 +31,13 @@ func places() []crawltest.Place {
 	}
 }
 
-// placeOfPeer is where the i-th peer is.
+// placeOfPeer returns the location of the i-th peer.
 func placeOfPeer(i int) *partition.Point {
 	p := places()[i%len(places())]
 	return &partition.Point{Lat: p.Lat, Lon: p.Lon}
 }
 
-// km is the length of the great circle.
+// km returns the length of the great circle.
 func km(lat1, lon1, lat2, lon2 float64) float64 {
 	const earth, degree = 6371, math.Pi / 180
 	dLat, dLon := (lat2-lat1)*degree, (lon2-lon1)*degree

@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// Acts of an event.
+// The acts of an event.
 const (
 	actKill    = "kill"
 	actRestart = "restart"
 	actCut     = "cut"
 	actHeal    = "heal"
 	actJoin    = "join"
-	actBefore  = "before" // owners are noted just before the first join
-	actAfter   = "after"  // and when it has settled
+	actBefore  = "before" // record owners just before the first join
+	actAfter   = "after"  // record owners when it has settled
 )
 
 // event is one thing that is done to the swarm.
 type event struct {
-	at  time.Duration // from the seeds on
+	at  time.Duration // since the seeds
 	act string
-	// peer is who is killed, restarted or joins. A peer that is not up when it is to be
-	// killed is passed over for the next one that is; with Random, one that is starting is not.
+	// peer is the peer that is killed, restarted or joins. If the peer to kill is not up, the
+	// next one that is up is killed. With Random, a peer that is starting can be killed, too.
 	peer int
-	// side is one half of a cut; the others are the other.
+	// side is one half of a cut; the other peers are the other half.
 	side []int
 }
 
-// settleJoin is how long a join has to settle before its owners are noted.
+// settleJoin is how long a join has to settle before its owners are recorded.
 const settleJoin = 15 * time.Second
 
-// plan is everything that will be done, in order: a pure function of o. Kills
-// come every KillEvery, or with Random at some moment of each, never the same peer twice in a row; the joins are
-// spread over the first half, the cut begins after two fifths.
+// plan returns all events in order: it is a pure function of o. Kills come every KillEvery, or
+// with Random at some moment of each, never the same peer twice in a row. The joins are spread
+// over the first half, and the cut begins after two fifths.
 func plan(o Options) []event {
 	rng := rand.New(rand.NewPCG(o.Seed, 0xc4))
 	var all []event

@@ -20,13 +20,13 @@ type member struct {
 	from  netip.Addr
 
 	mu    sync.Mutex
-	id    string // of its first hello; the same in every life
+	id    string // from its first hello; the same in every life
 	life  *life  // nil while it is down
-	sum   status // counts of lives that are over
+	sum   status // counts of ended lives
 	last  status // of the present life, or the last one
 	heard time.Time
-	cpu   time.Duration // that its ended lives took of the machine
-	err   error         // why a life ended that was not ended by us
+	cpu   time.Duration // processor time of its ended lives
+	err   error         // why a life ended by itself
 }
 
 // life is one process.
@@ -39,7 +39,7 @@ type life struct {
 	wanted  bool          // we ended it; guarded by member.mu
 }
 
-// start begins a new life; the process has not said hello yet.
+// start begins a new life. The process has not sent hello yet when start returns.
 func (m *member) start() error {
 	spec := m.spec
 	spec.Cut = m.fleet.cutOf(m)
@@ -77,7 +77,7 @@ func (m *member) start() error {
 	return nil
 }
 
-// listen hears a life to its end and buries it.
+// listen reads the words of a life until its end, and then cleans up.
 func (m *member) listen(l *life, out io.Reader) {
 	heardErr := lines(out, func(w word) error {
 		m.mu.Lock()
@@ -90,7 +90,7 @@ func (m *member) listen(l *life, out io.Reader) {
 		case w.Answer != nil:
 			select {
 			case l.answers <- *w.Answer:
-			default: // nobody waits for it any more
+			default: // no caller waits for it any more
 			}
 		}
 		return nil
@@ -108,34 +108,34 @@ func (m *member) listen(l *life, out io.Reader) {
 	close(l.done)
 }
 
-// plus adds the counts that begin anew with each process.
+// plus adds the counts that start at zero in each process.
 func (s status) plus(o status) status {
 	s.LinksOut, s.LinksIn, s.BytesOut = s.LinksOut+o.LinksOut, s.LinksIn+o.LinksIn, s.BytesOut+o.BytesOut
 	return s
 }
 
-// lives says whether it runs, heard or not.
+// lives reports whether it runs, even if it has sent no status yet.
 func (m *member) lives() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.life != nil
 }
 
-// up says whether it runs and has been heard in this life.
+// up reports whether it runs and has sent a status in this life.
 func (m *member) up() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.life != nil && m.last.Peers > 0
 }
 
-// present is its last status, and how long ago that was.
+// present returns its last status, and how long ago that was.
 func (m *member) present() (status, time.Duration, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last, time.Since(m.heard), m.life != nil && m.last.Peers > 0
 }
 
-// total is what it sent and received in all its lives.
+// total returns what it sent and received in all its lives.
 func (m *member) total() status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,7 +154,7 @@ func (m *member) name() string {
 	return m.id
 }
 
-// take is the present life, marked as ended by us; nil when there is none.
+// take returns the present life, marked as ended by us, or nil when there is none.
 func (m *member) take() *life {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,7 +164,7 @@ func (m *member) take() *life {
 	return m.life
 }
 
-// kill is kill -9; it returns when the process is gone.
+// kill is kill -9. It returns when the process is gone.
 func (m *member) kill() {
 	if l := m.take(); l != nil {
 		_ = l.cmd.Process.Kill() // it may have ended just now
@@ -172,10 +172,10 @@ func (m *member) kill() {
 	}
 }
 
-// stopTime is how long a peer may take to end when it is asked to.
+// stopTime is how long a peer may take to end after a stop.
 const stopTime = 20 * time.Second
 
-// stop ends its input, which it obeys, and does not wait for ever.
+// stop ends the member's input, which makes it end, and waits a limited time.
 func (m *member) stop() {
 	l := m.take()
 	if l == nil {

@@ -10,27 +10,28 @@ import (
 	"time"
 )
 
-// RatioOptions of Ratio. The zero value of every field but Program is usable.
+// RatioOptions are the arguments of Ratio. The zero value of every field except Program is
+// usable.
 type RatioOptions struct {
 	Program  []string      // as in Options
 	Peers    int           // default 3
-	Replicas int           // held against 1; default 3
+	Replicas int           // compared with 1; default 3
 	Rounds   int           // runs of each; default 3
 	Sites    int           // default 400
-	Pages    int           // articles a site; default 10
+	Pages    int           // articles per site; default 10
 	Limit    time.Duration // of one run; default 5 min
 	Seed     uint64
 	Talk     io.Writer
 }
 
-// RatioResult is the throughput of one swarm with many replicas of a slice
-// against the same with one, in the same run.
+// RatioResult is the throughput of one swarm with many replicas of a slice, compared with the
+// same swarm with one, in the same run.
 type RatioResult struct {
 	Peers int        `json:"peers"`
 	Runs  []RatioRun `json:"runs"`
-	// Ratio is the median of pages a second with Replicas, for that with 1. It
-	// means something on a machine that does nothing else. RatioCPU is the same of pages for
-	// a second of the peers' processor time, which other work disturbs less.
+	// Ratio is the median of pages per second with Replicas, divided by that with 1. It is
+	// meaningful only on a machine that does nothing else. RatioCPU uses pages per second of
+	// the peers' processor time, which other work affects less.
 	Ratio    float64 `json:"ratio"`
 	RatioCPU float64 `json:"ratio_cpu"`
 }
@@ -41,12 +42,12 @@ type RatioRun struct {
 	Pages    int     `json:"pages"`
 	Coverage float64 `json:"coverage"`
 	Twice    int64   `json:"twice"`
-	Seconds  float64 `json:"seconds"` // from the first page to the last, as the world saw it
+	Seconds  float64 `json:"seconds"` // from the first page to the last, as the test web saw it
 	PerS     float64 `json:"pages_per_s"`
 	CPU      float64 `json:"cpu_s"` // of all peers, from their start to their end
 }
 
-// ratioDelay leaves politeness out of it.
+// ratioDelay is so short that politeness does not limit the crawl.
 const ratioDelay = time.Millisecond
 
 func (o RatioOptions) filled() RatioOptions {
@@ -64,7 +65,7 @@ func (o RatioOptions) filled() RatioOptions {
 	return o
 }
 
-// Check says what is wrong with o: nil when Ratio takes it.
+// Check returns the errors in o, or nil when Ratio accepts it.
 func (o RatioOptions) Check() error {
 	o = o.filled()
 	err := o.run(1, "").Check()
@@ -75,16 +76,15 @@ func (o RatioOptions) Check() error {
 	return err
 }
 
-// run is one crawl without churn.
+// run returns the options of one crawl without churn.
 func (o RatioOptions) run(replicas int, dir string) Options {
 	return Options{Program: o.Program, Peers: o.Peers, Replicas: replicas, KillEvery: -1, Cut: -1, Joins: -1,
 		Delay: ratioDelay, Sites: o.Sites,
 		Pages: o.Pages, Seed: o.Seed, Settle: o.Limit, Alone: true, Dir: dir}
 }
 
-// Ratio crawls the same world again and again, with one replica and with many in
-// turn (1, 3, 3, 1, …: so that what changes on the machine meanwhile touches both), and
-// compares pages a second.
+// Ratio crawls the same test web repeatedly, alternating between one replica and many (1, 3, 3,
+// 1, …, so that changes on the machine affect both). It compares pages per second.
 func Ratio(ctx context.Context, o RatioOptions) (r RatioResult, err error) {
 	if err := o.Check(); err != nil {
 		return r, err

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Result is what Run found: the figures of the swarm, and beside them those of
-// the baseline.
+// Result has the figures of the swarm and those of the baseline.
 type Result struct {
 	Partition string  `json:"partition"`
 	Peers     int     `json:"peers"`
@@ -24,8 +23,8 @@ type Result struct {
 	Baseline *Figures `json:"baseline,omitempty"`
 }
 
-// Run runs the churn and accounts for it. An error means that there are no
-// figures; figures that miss a target are no error.
+// Run runs the churn and computes its figures. An error means that there are no figures.
+// Figures that miss a target are no error.
 func Run(ctx context.Context, o Options) (r Result, err error) {
 	o = o.filled()
 	if err := o.validate(); err != nil {
@@ -83,8 +82,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// conduct starts the fleets, seeds them, and does the events of the plan to all
-// at the same moments.
+// conduct starts the fleets, gives them seeds, and does the events of the plan to all fleets at
+// the same moments.
 func conduct(ctx context.Context, o Options, fleets []*fleet) error {
 	both := func(do func(*fleet) error) error {
 		var wg sync.WaitGroup
@@ -147,7 +146,7 @@ func progress(fleets []*fleet) string {
 	return text
 }
 
-// figures waits for the end and accounts for it.
+// figures waits for the end and computes the figures.
 func (f *fleet) figures(ctx context.Context) (Figures, error) {
 	idle, err := f.finish(ctx, f.o.Settle)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// Table writes r for people, the swarm beside the baseline.
+// Table writes r for people, the swarm next to the baseline.
 func (r Result) Table(out io.Writer) error {
 	fmt.Fprintf(out, "%d peers, partition %s, replicas %d, delay %.0f ms (a gap under %.0f ms is a violation), %d sites\n",
 		r.Peers, r.Partition, r.Replicas, r.DelayMS, r.DelayMS-r.ToleredMS, r.Sites)

@@ -11,7 +11,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest"
 )
 
-// told is where a page of the world leads for one who obeys.
+// told returns the links of a page of the test web for a crawler that obeys robots.txt.
 type told struct {
 	world *crawltest.World
 	out   map[string][]string
@@ -36,21 +36,21 @@ func (t *told) by(url string) []string {
 	return out
 }
 
-// knownSince is how long before a kill a page must have been told of to count
-// as known work: its link has reached its owner.
+// knownSince is how long before a kill a page with a link must have been fetched, so that the
+// link counts as known work: it has reached its owner.
 const knownSince = 2 * time.Second
 
-// takeover is how a site went on after a kill: when, and who asked it. By is
-// not valid when nobody did, and after is then the time to the end.
+// takeover says how a site continued after a kill: when, and which peer asked it. If no peer
+// did, by is not valid, and after is the time to the end.
 type takeover struct {
 	site  int
 	after time.Duration
 	by    netip.Addr
 }
 
-// takeovers are, for a kill at a time, those of the sites that from was the last
-// to ask and of which a page was known and not fetched, the quickest first. all is in
-// order of time; expected are the pages that count.
+// takeovers returns the takeovers after a kill, the quickest first. They cover the sites that
+// from was the last to ask and that had a known page not yet fetched. all is in order of time;
+// expected has the pages that count.
 func takeovers(all []crawltest.Visit, t *told, site func(url string) int, expected map[string]bool, at time.Time,
 	from netip.Addr, end time.Time) []takeover {
 	last, known, fetched := map[int]netip.Addr{}, map[string]bool{}, map[string]bool{}
@@ -84,8 +84,8 @@ func takeovers(all []crawltest.Visit, t *told, site func(url string) int, expect
 	return out
 }
 
-// offences describes the first few requests that came sooner than least after
-// the one before, and fetches of a page that had been fetched: who, when, which.
+// offences describes the first few requests that came sooner than least after the previous one,
+// and fetches of an already fetched page: the peer, the time and the URL.
 func offences(all []crawltest.Visit, least time.Duration, name func(netip.Addr) string,
 	began time.Time) (out []string) {
 	last, fetched := map[int]crawltest.Visit{}, map[string]crawltest.Visit{}
@@ -110,7 +110,7 @@ func offences(all []crawltest.Visit, least time.Duration, name func(netip.Addr) 
 	return out
 }
 
-// busiest is who asked each site most, by site.
+// busiest returns, for each site, the peer that asked it most.
 func busiest(all []crawltest.Visit) map[int]netip.Addr {
 	counts := map[int]map[netip.Addr]int{}
 	for _, v := range all {
@@ -131,7 +131,7 @@ func busiest(all []crawltest.Visit) map[int]netip.Addr {
 	return out
 }
 
-// median of the sorted copy; 0 of nothing.
+// median returns the median of the sorted copy, or 0 for no values.
 func median[T cmp.Ordered](v []T) (m T) {
 	if len(v) == 0 {
 		return m

@@ -11,21 +11,23 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Spec is everything that a process is told at its start.
+// Spec has everything that a process gets at its start.
 type Spec struct {
-	Naive     bool              `json:"naive,omitempty"` // a peer of the baseline
-	Name      string            `json:"name"`
-	Dir       string            `json:"dir"`
-	From      string            `json:"from"` // source address of its requests
-	Allow     string            `json:"allow"`
-	Delay     time.Duration     `json:"delay"`
-	Partition string            `json:"partition,omitempty"`
-	Replicas  int               `json:"replicas,omitempty"`
-	Location  *partition.Point  `json:"location,omitempty"`
-	Join      []string          `json:"join,omitempty"`    // files with addresses
-	Roster    map[string]string `json:"roster,omitempty"`  // of the baseline: name -> HOST:PORT of everybody
-	Cut       []string          `json:"cut,omitempty"`     // ids it cannot reach when it starts
-	Verbose   bool              `json:"verbose,omitempty"` // log more
+	Naive     bool             `json:"naive,omitempty"` // a peer of the baseline
+	Name      string           `json:"name"`
+	Dir       string           `json:"dir"`
+	From      string           `json:"from"` // source address of its requests
+	Allow     string           `json:"allow"`
+	Delay     time.Duration    `json:"delay"`
+	Partition string           `json:"partition,omitempty"`
+	Replicas  int              `json:"replicas,omitempty"`
+	Location  *partition.Point `json:"location,omitempty"`
+	Join      []string         `json:"join,omitempty"` // files with addresses
+	// for the baseline: name -> HOST:PORT of all peers
+	Roster map[string]string `json:"roster,omitempty"`
+	// ids that it cannot reach when it starts
+	Cut     []string `json:"cut,omitempty"`
+	Verbose bool     `json:"verbose,omitempty"` // log more
 }
 
 // order is one line on a process's standard input.
@@ -38,11 +40,11 @@ type order struct {
 
 // Orders.
 const (
-	doCut    = "cut"    // have no connections with IDs any more
-	doHeal   = "heal"   // with everybody again
-	doSeed   = "seed"   // crawl Keys; no answer
-	doOwners = "owners" // answered with the owner of each of Keys
-	doExport = "export" // write the records of the whole swarm to File; answered with Done
+	doCut    = "cut"    // close connections with IDs and allow no new ones
+	doHeal   = "heal"   // allow connections with all peers again
+	doSeed   = "seed"   // crawl Keys; no response
+	doOwners = "owners" // the response has the owner of each of Keys
+	doExport = "export" // write the records of the whole swarm to File, then respond
 )
 
 // word is one line on its standard output; one field is set.
@@ -57,11 +59,12 @@ type hello struct {
 	ID string `json:"id"`
 }
 
-// status is how a peer is, said every statusEvery.
+// status is the state of a peer, sent every statusEvery.
 type status struct {
-	Peers    int   `json:"peers"` // it believes to be alive
-	Slices   int   `json:"slices"`
-	Total    int   `json:"total"` // slices of the swarm; 0 of a peer without slices that somebody acts in
+	Peers  int `json:"peers"` // that it believes to be alive
+	Slices int `json:"slices"`
+	// slices of the swarm; 0 for a peer that knows of no slice with an acting owner
+	Total    int   `json:"total"`
 	Awaited  int   `json:"awaited"`
 	Pending  int64 `json:"pending"`
 	Outbox   int64 `json:"outbox"`
@@ -75,17 +78,17 @@ type status struct {
 
 const statusEvery = time.Second
 
-// answer is what an order came to.
+// answer is the result of an order.
 type answer struct {
 	To     string   `json:"to"` // the order's Do
 	Owners []string `json:"owners,omitempty"`
 	Error  string   `json:"error,omitempty"`
 }
 
-// maxLine is the longest order or word: thousands of Keys in one.
+// maxLine is the largest size of an order or word: one may have thousands of Keys.
 const maxLine = 16 << 20
 
-// mouth writes words, whole lines from any goroutine.
+// mouth writes words as whole lines, from any goroutine.
 type mouth struct {
 	mu  sync.Mutex
 	out io.Writer

@@ -8,8 +8,8 @@ import (
 	"github.com/gocolly/colly/v2"
 )
 
-// Colly crawls with Colly as its documentation does: every link is followed, each
-// page once, robots.txt obeyed, nothing stored. It ends with ctx.
+// Colly crawls with Colly as its documentation does: it follows every link, fetches each page
+// once, obeys robots.txt and stores nothing. It ends with ctx.
 func Colly(ctx context.Context, seeds string, parallel int, delay time.Duration) error {
 	urls, err := readSeeds(seeds)
 	if err != nil {
@@ -24,7 +24,7 @@ func Colly(ctx context.Context, seeds string, parallel int, delay time.Duration)
 		_ = e.Request.Visit(e.Attr("href")) // seen before, forbidden, or over
 	})
 	for _, u := range urls {
-		// A page that was fetched meanwhile may link to a URL that is still to be given.
+		// A page fetched in the meantime may link to a URL that still has to be added.
 		var seen *colly.AlreadyVisitedError
 		if e := c.Visit(u); !errors.As(e, &seen) {
 			err = errors.Join(err, e)
@@ -36,7 +36,7 @@ func Colly(ctx context.Context, seeds string, parallel int, delay time.Duration)
 	done := make(chan struct{})
 	go func() { c.Wait(); close(done) }()
 	select {
-	case <-ctx.Done(): // the process ends: what is under way with it
+	case <-ctx.Done(): // the process ends, and running requests with it
 	case <-done:
 	}
 	return nil

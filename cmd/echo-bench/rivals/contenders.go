@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Names of the rivals.
+// Names has the names of the rivals.
 var Names = []string{"colly", "wget2", "scrapy"}
 
 // parallel is how many requests each crawler may have under way.
@@ -27,8 +27,8 @@ type contender struct {
 	args    func(w *server) ([]string, error)
 }
 
-// contenders are those that the mode has a meaning for: of the rivals, none
-// makes an index.
+// contenders returns the crawlers that take part in the mode. None of the rivals makes an
+// index.
 func contenders(o Options, m Mode) []contender {
 	own := contender{name: "echo-node", args: func(w *server) ([]string, error) {
 		args := []string{o.Program, "crawl-peer", "--mode", string(m), "--dir", filepath.Join(o.Dir, string(m)),
@@ -90,7 +90,7 @@ func absent(program string) string {
 	return ""
 }
 
-// pythonWith is a Python that has the module: the first of the path, or the system's.
+// pythonWith returns a Python that has the module: the first of the path, or the system's.
 func pythonWith(module string) string {
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(python, "-c", "import "+module).Run() == nil {
@@ -100,7 +100,7 @@ func pythonWith(module string) string {
 	return ""
 }
 
-// readSeeds reads a file of URLs, one a line.
+// readSeeds reads a file of URLs, one per line.
 func readSeeds(name string) ([]string, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {

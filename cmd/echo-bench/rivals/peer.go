@@ -20,18 +20,18 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// PeerOptions of Peer.
+// PeerOptions are the arguments of Peer.
 type PeerOptions struct {
 	Mode     Mode
-	Dir      string // of the store; made
+	Dir      string // of the store; Peer creates it
 	Seeds    string // a file
 	Allow    netip.Prefix
-	Profiles string // where cpu.pprof and heap.pprof are left; "" = nowhere
+	Profiles string // where cpu.pprof and heap.pprof are written; "" = nowhere
 	Log      *slog.Logger
 }
 
-// Peer crawls as echo-node until ctx ends. In Raw it is the crawl loop, the web
-// source and the store alone; else a whole peer that is its own swarm.
+// Peer crawls as echo-node until ctx ends. In mode Raw it is only the crawl loop, the web
+// source and the store. Otherwise it is a whole peer that is its own swarm.
 func Peer(ctx context.Context, o PeerOptions) (err error) {
 	urls, err := readSeeds(o.Seeds)
 	if err != nil {
@@ -51,7 +51,7 @@ func Peer(ctx context.Context, o PeerOptions) (err error) {
 	if o.Mode == Raw {
 		return raw(ctx, o, keys)
 	}
-	delay := time.Millisecond // a peer is never without one
+	delay := time.Millisecond // a peer always has a delay
 	if o.Mode == Polite {
 		delay = time.Second
 	}
@@ -87,10 +87,12 @@ func Peer(ctx context.Context, o PeerOptions) (err error) {
 		0o600))
 }
 
-// lagFile is where a peer leaves how much it fetched that its index did not have when it ended.
+// lagFile is the file in which a peer writes how much it fetched that its index lacked at its
+// end.
 const lagFile = "index-lag"
 
-// workers are more when each site is asked once a second and the web thinks.
+// workers returns more workers when each site is asked once a second and the web responds
+// slowly.
 func workers(m Mode) int {
 	if m == Polite {
 		return 4 * parallel
@@ -98,7 +100,7 @@ func workers(m Mode) int {
 	return parallel
 }
 
-// raw is a crawl without a swarm around it.
+// raw crawls without a swarm.
 func raw(ctx context.Context, o PeerOptions, keys []partition.Key) (err error) {
 	s, err := store.Create(filepath.Join(o.Dir, "store"),
 		store.Options{Charter: partition.DefaultCharter("rivals", "nobody"), Logger: o.Log})
@@ -145,7 +147,7 @@ func raw(ctx context.Context, o PeerOptions, keys []partition.Key) (err error) {
 	return errors.Join(err, <-moved)
 }
 
-// move brings links to other slices where they belong: all are this store's.
+// move delivers links for other slices: all slices are in this store.
 func move(ctx context.Context, s *store.Store, c *crawler.Crawler, committed <-chan struct{}) error {
 	var from uint64
 	for {
@@ -178,7 +180,7 @@ func move(ctx context.Context, s *store.Store, c *crawler.Crawler, committed <-c
 	}
 }
 
-// profile begins profiles in dir; the answer ends them.
+// profile starts profiles in dir. The returned function ends them.
 func profile(dir string) (stop func() error, err error) {
 	if dir == "" {
 		return func() error { return nil }, nil

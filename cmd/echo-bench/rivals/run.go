@@ -20,29 +20,30 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest"
 )
 
-// Mode is what is asked of the crawlers.
+// Mode says what the crawlers must do.
 type Mode string
 
 // The modes.
 const (
 	Raw     Mode = "raw"     // fetch, robots.txt, links, each page once, durable store; no delay
-	Indexed Mode = "indexed" // raw, and a full-text index of everything
-	Polite  Mode = "polite"  // a whole peer, one request a second and site
+	Indexed Mode = "indexed" // raw, plus a full-text index of everything
+	Polite  Mode = "polite"  // a whole peer, one request per second and site
 )
 
-// Options of Run. The zero value of every field but Program is usable.
+// Options are the arguments of Run. The zero value of every field except Program is usable.
 type Options struct {
-	Program string   // echo-bench itself, which is the web and some of the crawlers
+	Program string   // echo-bench itself, which runs the web and some of the crawlers
 	Modes   []Mode   // default all
-	Rivals  []string // of Names, besides echo-node; default all
+	Rivals  []string // of Names, in addition to echo-node; default all
 	Sites   int      // default 200
-	Pages   int      // of a site, default 2000
+	Pages   int      // per site, default 2000
 	Words   int      // on a page, default 1500: about 14 KB
-	// of a run, not measured; default 5 s. In Polite: until every site is in flight, at most a minute
+	// start of a run, not measured; default 5 s. In Polite: until every site is in flight, at
+	// most a minute
 	Warm     time.Duration
 	For      time.Duration // measured; default 40 s, 120 s in Polite
 	Dir      string        // for stores, default a temporary one
-	Profiles string        // where profiles of echo-node are left; default nowhere
+	Profiles string        // where profiles of echo-node are written; default nowhere
 	Talk     io.Writer
 }
 
@@ -51,8 +52,8 @@ type Result struct {
 	Mode    Mode   `json:"mode"`
 	Crawler string `json:"crawler"`
 	Skipped string `json:"skipped,omitempty"` // why it was not run
-	// From the web's server: different pages, and all requests, a second of the time
-	// measured; then over the whole run.
+	// From the web's server: different pages, and all requests, per second of the measured
+	// time. The values below cover the whole run.
 	PagesPerS    float64 `json:"pages_per_s"`
 	RequestsPerS float64 `json:"requests_per_s"`
 	Sites        int     `json:"sites"` // asked at least once
@@ -63,14 +64,15 @@ type Result struct {
 	PeakMiB float64 `json:"peak_rss_mib"`
 	CPU     float64 `json:"cpu_s"` // of the crawler, whole run
 	Seconds float64 `json:"seconds"`
-	// IndexLag is how many changes were not searchable when the crawler ended, in Indexed: the index has what time the
-	// crawl leaves, so that pages a second without it say little.
+	// IndexLag is how many changes were not searchable when the crawler ended, in mode Indexed.
+	// The index gets the time that the crawl leaves it, so pages per second mean little without
+	// this value.
 	IndexLag int64 `json:"index_lag"`
-	// Ratio is PagesPerS for that of Colly in mode raw, 0 when it was not run.
+	// Ratio is PagesPerS divided by that of Colly in mode raw, or 0 when Colly was not run.
 	Ratio float64 `json:"ratio_to_colly"`
 }
 
-// Check reports what is wrong with o.
+// Check returns the errors in o.
 func (o Options) Check() error {
 	var errs []error
 	for _, m := range o.Modes {
@@ -114,7 +116,7 @@ func (o Options) filled() Options {
 	return o
 }
 
-// shared is a Writer for this process and what its children say.
+// shared is a Writer for this process and the output of its children.
 type shared struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -130,7 +132,7 @@ func (o Options) world() crawltest.Options {
 	return crawltest.Options{Sites: o.Sites, Pages: o.Pages, Words: o.Words, Plain: true}
 }
 
-// length is how long is measured.
+// length returns how long is measured.
 func (o Options) length(m Mode) time.Duration {
 	switch {
 	case o.For > 0:
@@ -174,7 +176,7 @@ func Run(ctx context.Context, o Options) (rs []Result, err error) {
 	return rs, nil
 }
 
-// relate fills in the ratios.
+// relate sets the ratios.
 func relate(rs []Result) {
 	for _, c := range rs {
 		if c.Mode == Raw && c.Crawler == "colly" && c.PagesPerS > 0 {
@@ -185,7 +187,7 @@ func relate(rs []Result) {
 	}
 }
 
-// server is the process that is the web.
+// server is the process that serves the web.
 type server struct {
 	cmd   *exec.Cmd
 	admin string
@@ -217,7 +219,7 @@ func startServer(ctx context.Context, o Options) (*server, error) {
 	}
 }
 
-// prefix is of the addresses of the web's sites.
+// prefix is the prefix of the addresses of the web's sites.
 const prefix = "127.78"
 
 func freePort() (int, error) {
@@ -255,7 +257,7 @@ func (w *server) call(ctx context.Context, method, path string, into any) error 
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// report is what the server saw since the last reset.
+// report returns what the server saw since the last reset.
 func (w *server) report(ctx context.Context) (r crawltest.Report, err error) {
 	return r, w.call(ctx, http.MethodGet, "/seen", &r)
 }
@@ -288,7 +290,7 @@ func (w *server) measure(ctx context.Context, o Options, m Mode, c contender) (r
 	go func() { exit = cmd.Wait(); close(ended) }()
 	begun := time.Now()
 	from, to, span, err := w.watch(ctx, o, m, ended)
-	_ = cmd.Process.Signal(syscall.SIGTERM) // it may be gone: then watch said so
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it may be gone: then watch returned that
 	select {
 	case <-ended:
 	case <-time.After(30 * time.Second):
@@ -316,10 +318,10 @@ func (w *server) measure(ctx context.Context, o Options, m Mode, c contender) (r
 	return r, nil
 }
 
-// errEnded is of a crawler that did not go on for as long as it was measured.
+// errEnded means that a crawler ended before the end of its measurement.
 var errEnded = errors.New("the crawler ended by itself: the web is too small for it, or it failed")
 
-// watch waits until the crawler is at work, and then for the time measured.
+// watch waits until the crawler is at work, and then for the measured time.
 func (w *server) watch(ctx context.Context, o Options, m Mode, ended <-chan struct{}) (from, to crawltest.Report,
 	span time.Duration, err error) {
 	wait := func(d time.Duration) error {
@@ -358,7 +360,7 @@ func (w *server) watch(ctx context.Context, o Options, m Mode, ended <-chan stru
 	return from, to, time.Since(at), err
 }
 
-// tail is the end of a log.
+// tail returns the end of a log.
 func tail(name string) string {
 	b, err := os.ReadFile(name)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/echo-node/echo-node/crawler/frontier"
 )
 
-// alone is what a pop costs the frontier itself: o.Sites sites of which each may
-// be asked once a second, windows filled from memory, the clock running as the
-// pops do.
+// alone measures the cost of a pop in the frontier itself. It has o.Sites sites, each of which
+// may be asked once a second. Windows are filled from memory, and the clock advances with the
+// pops.
 func (o Options) alone() time.Duration {
 	now := time.Unix(1_700_000_000, 0)
 	f := frontier.New(frontier.Options{})

@@ -1,6 +1,6 @@
-// Package scale measures a store and a crawl loop with many URLs and sites, and
-// nothing else of a peer: no network, no pages, no index. Fill and Crawl are
-// meant for a process each, because what they measure includes its memory.
+// Package scale measures a store and a crawl loop with many URLs and sites, and no other part
+// of a peer: no network, no pages, no index. Fill and Crawl should each run in a separate
+// process, because they measure its memory.
 package scale
 
 import (
@@ -21,15 +21,15 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Options of Fill and Crawl.
+// Options are the parameters of Fill and Crawl.
 type Options struct {
 	Dir   string // of the store
-	URLs  int    // known, 1 to 100 million, spread evenly over the sites
+	URLs  int    // known, 1 to 100 million, evenly spread over the sites
 	Sites int    // 1 to URLs
 	Pops  int    // URLs to take and commit, at most URLs
 }
 
-// Check reports every fault of o but Dir's.
+// Check returns all errors in o, except those of Dir.
 func (o Options) Check() error {
 	var errs []error
 	if o.URLs < 1 || o.URLs > 100_000_000 {
@@ -44,7 +44,7 @@ func (o Options) Check() error {
 	return errors.Join(errs...)
 }
 
-// Result is what was measured; Fill and Crawl each fill in their part.
+// Result has the measured values. Fill and Crawl each set their part.
 type Result struct {
 	URLs  int `json:"urls"`
 	Sites int `json:"sites"`
@@ -53,20 +53,23 @@ type Result struct {
 	FillMiB  float64 `json:"fill_rss_mib,omitempty"`    // peak resident memory of the process
 	DiskMiB  float64 `json:"disk_mib,omitempty"`
 
-	Open    float64 `json:"open_s,omitempty"`      // until the store is open
-	First   float64 `json:"first_pop_s,omitempty"` // from the process's begin until the first URL is taken
-	Loaded  float64 `json:"loaded_s,omitempty"`    // and until every site with URLs is in the frontier
-	PopRate float64 `json:"pops_per_s,omitempty"`  // taken and committed durably, once all sites are loaded
-	PopCPU  float64 `json:"pop_cpu_us,omitempty"`  // processor time of one of those
-	// of the frontier's part of it, with that many sites, nothing stored
+	Open float64 `json:"open_s,omitempty"` // until the store is open
+	// from the start of the process until the first URL is taken
+	First float64 `json:"first_pop_s,omitempty"`
+	// from then until every site with URLs is in the frontier
+	Loaded float64 `json:"loaded_s,omitempty"`
+	// taken and committed durably, once all sites are loaded
+	PopRate float64 `json:"pops_per_s,omitempty"`
+	PopCPU  float64 `json:"pop_cpu_us,omitempty"` // processor time of one such pop
+	// the frontier's part of it, with that many sites and nothing stored
 	PopAlone float64 `json:"pop_frontier_us,omitempty"`
 	CrawlMiB float64 `json:"crawl_rss_mib,omitempty"` // peak resident memory of the process
 }
 
-// batch is how many URLs Fill admits at once: what a forwarded message holds.
+// batch is how many URLs Fill admits at once: as many as in a forwarded message.
 const batch = 1000
 
-// url is the i-th URL: consecutive ones are of different sites.
+// url returns the i-th URL. Consecutive URLs belong to different sites.
 func (o Options) url(i int) partition.Key {
 	site, page := i%o.Sites, i/o.Sites
 	return partition.Key("web:https://www.site-" + strconv.Itoa(100_000+site) +
@@ -117,7 +120,7 @@ func (o Options) fill(ctx context.Context, s *store.Store, now time.Time) error 
 	return nil
 }
 
-// instant is a Source that has every page at once, and nothing in it.
+// instant is a Source that returns every page at once, with nothing in it.
 type instant struct {
 	pops  atomic.Int64
 	first atomic.Int64 // Unix nanoseconds
@@ -204,7 +207,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// peakMiB is the most memory that this process had resident, by Linux.
+// peakMiB returns the peak resident memory of this process according to Linux.
 func peakMiB() (float64, error) {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {

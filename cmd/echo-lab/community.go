@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-lab/twitterecho"
 )
 
-// communityCmd compares two methods of telling who belongs to a community.
+// communityCmd compares two methods to decide which accounts belong to a community.
 type communityCmd struct {
 	Community []string `help:"Which communities: portugal, brazil." default:"portugal,brazil" enum:"portugal,brazil"`
 	People    int      `help:"People of one population." default:"2000"`
@@ -22,7 +22,7 @@ type communityCmd struct {
 	JSON      bool     `help:"Print JSON." name:"json"`
 }
 
-// Help is shown by --help.
+// Help returns the text for --help.
 func (communityCmd) Help() string {
 	return `Two methods judge the same simulated people. It is known who belongs to the community: 40 % are members at
 home, 8 % are members abroad. The others are people from the rival country, strangers and machines.
@@ -86,7 +86,8 @@ func (c *communityCmd) print(w io.Writer, reports []*twitterecho.Report) error {
 	return t.err
 }
 
-// communityTable prints a report: a row for each method, then whom it judged wrongly.
+// communityTable prints a report: a row for each method, then the people that it judged
+// wrongly.
 func communityTable(t *table, r *twitterecho.Report) {
 	t.line("%s: %d people, %d of them members (seeds %s)", r.Community, r.People, r.Members, seedsText(r.Seeds))
 	t.line("%-12s %12s %9s %13s %10s %9s %15s %6s", "", "precision in", "recall in", "precision out", "recall out",
@@ -122,7 +123,7 @@ func seedsText(seeds []uint64) string {
 	return fmt.Sprintf("%d to %d", seeds[0], seeds[len(seeds)-1])
 }
 
-// classesText is counts by class, in the order of the classes' names.
+// classesText lists counts by class, in the order of the classes' names.
 func classesText(counts map[string]int) string {
 	var out []string
 	for _, class := range slices.Sorted(maps.Keys(counts)) {

@@ -21,7 +21,7 @@ type duplicatesCmd struct {
 	JSON     bool     `help:"Print JSON." name:"json"`
 }
 
-// Help is shown by --help.
+// Help returns the text for --help.
 func (duplicatesCmd) Help() string {
 	return `Which short texts are copies of which? Copies of known kinds are planted among texts of invented words, each
 beside a text of the same topic that has a third of its words replaced. The paper is Xu, Sha, Li, Shan and Wang,
@@ -74,7 +74,7 @@ func (c *duplicatesCmd) Run(ctx context.Context, o output) error {
 	return err
 }
 
-// duplicatesTable prints a table of kinds, of distances, of shares and of real sentences.
+// duplicatesTable prints tables of kinds, of distances, of shares and of real sentences.
 func duplicatesTable(w io.Writer, r *duplicates.Report) error {
 	t := &table{w: w}
 	t.line("%d texts of %d words of each kind, seed %d; in percent\n", r.PerClass, r.Words, r.Seed)

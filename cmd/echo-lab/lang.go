@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-lab/langmodel"
 )
 
-// trainLangCmd makes the weights of crawler/focus/lang.
+// trainLangCmd trains the weights of crawler/focus/lang.
 type trainLangCmd struct {
 	Data       string `help:"Texts: train/LANG.REGISTER.tsv.gz (lang TAB text), their sources in .src.gz beside, ambiguous_pt.tsv.gz." required:"" placeholder:"DIR"`
 	Catalogues string `help:"GNU message catalogues, for the languages that count as other." default:"/usr/share/locale" placeholder:"DIR"`
@@ -24,7 +24,7 @@ type trainLangCmd struct {
 	JSON       bool   `help:"Print the evaluation as JSON." name:"json"`
 }
 
-// Help is shown by --help.
+// Help returns the text for --help.
 func (c *trainLangCmd) Help() string {
 	return `Sources are dealt into five folds. Each text is judged by a model that saw nothing of its source.
 It takes about eight minutes on one core; two parts are trained beside each other.
@@ -74,7 +74,7 @@ func (c *trainLangCmd) Run(ctx context.Context, o output) error {
 	return res.Report.Write(o.out)
 }
 
-// writeTo writes a file, or nothing if it has no name.
+// writeTo writes a file. It does nothing if the file has no name.
 func writeTo(file string, b []byte) error {
 	if file == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest"
 )
 
-// told returns the links of a page of the test web for a crawler that obeys robots.txt.
+// told caches the links of each page of the test web that a polite crawler may follow.
 type told struct {
 	world *crawltest.World
 	out   map[string][]string

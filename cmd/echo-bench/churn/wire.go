@@ -63,7 +63,7 @@ type hello struct {
 type status struct {
 	Peers  int `json:"peers"` // that it believes to be alive
 	Slices int `json:"slices"`
-	// slices of the swarm; 0 for a peer that knows of no slice with an acting owner
+	// slices of the swarm; 0 in the baseline, whose slices have no acting owner
 	Total    int   `json:"total"`
 	Awaited  int   `json:"awaited"`
 	Pending  int64 `json:"pending"`

@@ -56,7 +56,7 @@ type Result struct {
 	Open float64 `json:"open_s,omitempty"` // until the store is open
 	// from the start of the process until the first URL is taken
 	First float64 `json:"first_pop_s,omitempty"`
-	// from then until every site with URLs is in the frontier
+	// from the start of the process until every site with URLs is in the frontier
 	Loaded float64 `json:"loaded_s,omitempty"`
 	// taken and committed durably, once all sites are loaded
 	PopRate float64 `json:"pops_per_s,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Size of a chart, in pixels.
+// The size of a chart, in pixels.
 const (
 	chartWidth  = 760
 	chartHeight = 420
@@ -18,7 +18,7 @@ const (
 	chartBottom = 50
 )
 
-// colours are told apart by those who see no red, too (Okabe and Ito).
+// colours returns colours that people who see no red can also distinguish (Okabe and Ito).
 func colours() []string {
 	return []string{"#0072B2", "#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#999999", "#C0B000"}
 }
@@ -43,8 +43,8 @@ func ChartDays(w io.Writer, r Report) error {
 	return draw(w, title, "day", "freshness", curves, false)
 }
 
-// ChartPareto draws each policy's change rate against its freshness: what each
-// pays of one for the other.
+// ChartPareto draws each policy's change rate and freshness, which shows the trade between
+// them.
 func ChartPareto(w io.Writer, r Report) error {
 	var curves []curve
 	for _, e := range r.Runs {

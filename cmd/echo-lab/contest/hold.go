@@ -9,32 +9,32 @@ import (
 	"sync"
 )
 
-// Contest is what to hold.
+// Contest describes a contest.
 type Contest struct {
-	// World makes the world of one seed. Required; called from several goroutines.
+	// World makes the world of one seed. It is required, and several goroutines call it.
 	World    func(seed uint64) (World, error)
 	Policies []string // default: all
 	Budget   float64  // visits per item per 30 days, > 0
 	Seeds    int      // default 20
 	Warm     float64  // as in Options
 	AgePrice float64  // as in Options
-	Workers  int      // default: the processors
+	Workers  int      // default: the number of processors
 }
 
-// Entry is one policy's figures over the seeds.
+// Entry has one policy's figures over the seeds.
 type Entry struct {
 	Policy     string
 	Freshness  Figure
 	Weighted   Figure
 	AgeDays    Figure
 	ChangeRate Figure
-	PerChange  Figure // visits per found change
+	PerChange  Figure // visits per change found
 	Missed     Figure
-	Lost       Figure // share of all changes missed
+	Lost       Figure // share of all changes that were missed
 	Visits     Figure
 	Bytes      Figure // see Traffic
-	// Lead is this policy's freshness minus the default's on the same seed, and
-	// Older its age minus uniform's: paired, so the worlds' differences cancel.
+	// Lead is this policy's freshness minus the default's on the same seed. Older is its age
+	// minus uniform's. They are paired, so the differences between worlds cancel.
 	Lead, Older Figure
 	Days        []Day    // means
 	Groups      [4]Group // of all seeds together
@@ -43,7 +43,7 @@ type Entry struct {
 // Figure is a mean with the half width of its 95 % interval.
 type Figure struct{ Mean, Half float64 }
 
-// String is the figure with its interval.
+// String returns the figure with its interval.
 func (f Figure) String() string { return fmt.Sprintf("%.4f ±%.4f", f.Mean, f.Half) }
 
 // Hold plays every policy through the same worlds, one per seed.
@@ -153,8 +153,8 @@ func (e *Entry) sum(rs []Result) {
 	}
 }
 
-// figure is the mean over seeds of f, or of its difference to the same seed of
-// other, with Student's interval.
+// figure returns the mean over seeds of f, or of its difference to the same seed of other, with
+// Student's interval.
 func figure(rs, other []Result, f func(*Result) float64) Figure {
 	values := make([]float64, len(rs))
 	for i := range rs {
@@ -166,7 +166,7 @@ func figure(rs, other []Result, f func(*Result) float64) Figure {
 	return Mean(values)
 }
 
-// Mean is the mean of what seeds gave, with Student's interval of 95 %: +Inf for one.
+// Mean returns the mean of the seeds' values, with Student's 95 % interval: +Inf for one value.
 func Mean(values []float64) Figure {
 	n, mean := float64(len(values)), 0.0
 	for _, v := range values {
@@ -182,8 +182,8 @@ func Mean(values []float64) Figure {
 	return Figure{mean, student(len(values)-1) * math.Sqrt(square/(n-1)/n)}
 }
 
-// student is the 97.5 % point of Student's t for df degrees of freedom, by the
-// expansion of Abramowitz and Stegun 26.7.5; within 0.5 % from 4 degrees on.
+// student returns the 97.5 % point of Student's t for df degrees of freedom. It uses the
+// expansion of Abramowitz and Stegun 26.7.5, which is within 0.5 % from 4 degrees on.
 func student(df int) float64 {
 	const z = 1.959964
 	v := float64(df)
@@ -191,7 +191,7 @@ func student(df int) float64 {
 	return z + (z3+z)/(4*v) + (5*z5+16*z3+3*z)/(96*v*v) + (3*z7+19*z5+17*z3-15*z)/(384*v*v*v)
 }
 
-// Sampled is a World function that draws at most n items of base for each seed.
+// Sampled returns a World function that draws at most n items of base for each seed.
 func Sampled(base World, n int) func(uint64) (World, error) {
 	return func(seed uint64) (World, error) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -200,7 +200,7 @@ func Sampled(base World, n int) func(uint64) (World, error) {
 	}
 }
 
-// Drawn is a World function that draws a new population for each seed.
+// Drawn returns a World function that draws a new population for each seed.
 func Drawn(name string, n, days int) func(uint64) (World, error) {
 	return func(seed uint64) (World, error) {
 		return Populate(name, n, days, rand.New(rand.NewPCG(seed, 3)))

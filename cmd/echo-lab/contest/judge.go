@@ -7,14 +7,13 @@ import (
 
 // Visit is one look at an item.
 type Visit struct {
-	Thing int   // in World.Things
-	At    int64 // unix seconds
+	Thing int   // index in World.Things
+	At    int64 // Unix seconds
 }
 
-// Judge is what visits that a real crawler made came to in w, measured as those of
-// Run are, after the share warm of the world's time. The visits may come in any
-// order; those outside the world's time, or before their item's birth, are not
-// counted. visits is not changed.
+// Judge returns the result of a real crawler's visits in w, measured like those of Run, after
+// the share warm of the world's time. The visits may be in any order. Visits outside the
+// world's time, or before their item's birth, are not counted. visits is not changed.
 func Judge(w *World, visits []Visit, warm float64) (Result, error) {
 	if !(warm >= 0 && warm < 1) || w.To <= w.From {
 		return Result{}, fmt.Errorf("contest: judge: warm-up %g, %d to %d", warm, w.From, w.To)

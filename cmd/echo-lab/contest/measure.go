@@ -9,38 +9,38 @@ type Result struct {
 	AgeDays   float64 // mean age, days since the first change not yet seen (0 = good)
 	Visits    int
 	Hits      int      // visits that found a change
-	Changes   int      // that happened
-	Missed    int      // states or posts nobody will ever have seen
-	Days      []Day    // of the whole run, what is not measured included
+	Changes   int      // changes that happened
+	Missed    int      // states or posts that no visit can see any more
+	Days      []Day    // of the whole run, including what is not measured
 	Groups    [4]Group // by true class
 }
 
-// Day is one day of a run, of all items.
+// Day is one day of a run, over all items.
 type Day struct {
 	Freshness, AgeDays float64
 	Visits, Hits       float64
 }
 
-// Group is the share of one class.
+// Group is the part of one class.
 type Group struct {
 	Items, Visits, Hits int
 	Freshness, AgeDays  float64
 }
 
-// ChangeRate is the share of visits that found a change.
+// ChangeRate returns the share of visits that found a change.
 func (r *Result) ChangeRate() float64 { return ratio(float64(r.Hits), float64(r.Visits)) }
 
-// What a visit costs in bytes: the request and an answer without a body (304), and what changed, 12 KB
-// as the mean page of Brewington and Cybenko (WWW9, 2000).
+// The cost of a visit in bytes: the request and a response without a body (304). A change adds
+// 12 KB, the mean page of Brewington and Cybenko (WWW9, 2000).
 const (
 	askBytes  = 500
 	bodyBytes = 12_000
 )
 
-// Traffic is the bytes of so many visits, by conditional requests, of which so many found a change.
+// Traffic returns the bytes of visits with conditional requests, of which hits found a change.
 func Traffic(visits, hits float64) float64 { return askBytes*visits + bodyBytes*hits }
 
-// VisitsPerChange is what one found change cost.
+// VisitsPerChange returns the cost of one change that was found.
 func (r *Result) VisitsPerChange() float64 { return ratio(float64(r.Visits), float64(r.Hits)) }
 
 func ratio(a, b float64) float64 {
@@ -78,8 +78,8 @@ func newTally(w *World, since int64) *tally {
 	return t
 }
 
-// visit accounts for item i up to now and reports how many changes it finds.
-// count is false at the end of the world, when nobody looks.
+// visit accounts for item i up to now and returns how many changes it finds. count is false at
+// the end of the world, when there is no visit.
 func (t *tally) visit(i int, now int64, count bool) int {
 	th := &t.w.Things[i]
 	from := t.last[i]
@@ -121,7 +121,7 @@ func (t *tally) visit(i int, now int64, count bool) int {
 	return k
 }
 
-// spread adds to each day what its part of [from, to) amounts to, the sum of the parts being the whole.
+// spread adds to each day its part of the amount in [from, to). The parts add up to the whole.
 func (t *tally) spread(days []float64, from, to int64, amount func(from, to int64) float64) {
 	for from < to {
 		d := (from - t.w.From) / secondsPerDay
@@ -133,7 +133,7 @@ func (t *tally) spread(days []float64, from, to int64, amount func(from, to int6
 	}
 }
 
-// result closes the books at the end of the world.
+// result computes the result at the end of the world.
 func (t *tally) result() Result {
 	r := Result{Missed: t.missed}
 	var fresh, age, life, weighted, weights float64

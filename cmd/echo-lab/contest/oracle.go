@@ -2,16 +2,16 @@ package contest
 
 import "math"
 
-// seer is the policy that knows every change: each slot goes to the bad copy that
-// will stay good longest once it is renewed. No crawler can do better by much; it
-// is greedy, so it shows the limit without being proved to be it.
+// seer is the policy that knows every change. Each slot goes to the bad copy that will stay
+// good longest once it is renewed. No crawler can do much better. It is greedy, so it shows the
+// limit without a proof that it is the limit.
 //
-// In a timeline the loss is posts missed: each slot goes to the one that will lose a post soonest,
-// the first not seen yet, when as many others as a page holds have come after it. With a page of
-// one post that is the earliest deadline first, which loses the fewest that can be lost.
+// In a timeline the loss is missed posts. Each slot goes to the timeline that will lose a post
+// first: its oldest unseen post, when as many newer posts as a page holds have come. With a
+// page of one post that is earliest deadline first, which loses the fewest possible posts.
 func seer(w *World, o Options, since int64) Result {
 	t := newTally(w, since)
-	var events, bad queue // changes to come; bad copies by urgency
+	var events, bad queue // future changes; bad copies by urgency
 	alive := func(now int64) (n int) {
 		for i := range w.Things {
 			if w.Things[i].Born <= now {
@@ -46,14 +46,14 @@ func seer(w *World, o Options, since int64) Result {
 		}
 		if i, ok := choose(w, t, &bad, at); ok {
 			t.visit(int(i), int64(now), true)
-		} else if int64(now) >= since { // all good: the slot is spent anyway, on anything
+		} else if int64(now) >= since { // all good: the slot is still used, for any item
 			t.visits[0]++
 			t.looks[0][min(int((int64(now)-w.From)/secondsPerDay), len(t.days)-1)]++
 		}
 	}
 }
 
-// choose drops what was said of states that have passed or were renewed.
+// choose drops entries about states that have passed or were renewed.
 func choose(w *World, t *tally, bad *queue, at []int) (int32, bool) {
 	for bad.len() > 0 {
 		key, i := bad.pop()
@@ -64,8 +64,9 @@ func choose(w *World, t *tally, bad *queue, at []int) (int32, bool) {
 	return 0, false
 }
 
-// urgency orders the bad copies, the least first: item i has changed so many times. Of a page it is minus
-// the time of its next change, of a timeline the time when the next post is lost.
+// urgency orders the bad copies, the least first. Item i has changed happened times. For a page
+// the urgency is minus the time of its next change. For a timeline it is the time when the next
+// post is lost.
 func urgency(w *World, t *tally, i int32, happened int) int64 {
 	c, sign, k := w.Things[i].Changes, int64(-1), happened
 	if w.Timeline {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Populations are the synthetic worlds by name.
+// Populations returns the names of the synthetic worlds.
 //
 //	a      marginals of the dissertation: about 30 % never change, 40 % at least weekly
 //	b      true intervals of 1, 3, 30 and 96 days in the dissertation's shares
 //	drift  as a, but each page's rate is drawn anew about once in four months
 //	burst  changes come in flurries, with long silences between
-//	echo   a community of accounts as TwitterEcho's: gaps between posts by its table,
+//	echo   a community of accounts like TwitterEcho's: gaps between posts by its table,
 //	       60 % silent, sessions, quiet nights; a visit shows the last post only
-//	table  as echo, but with the row of its table that each account is of (Thing.Drawn), and
-//	       as many posts in a sitting as the coverage printed in that row asks for
+//	table  as echo, but each account knows its row of the table (Thing.Drawn), and has
+//	       as many posts per sitting as the coverage printed in that row requires
 //	paper  as b, but group 0 as the dissertation found it: changed at each of 100 daily
 //	       visits, which is 4.5 changes a day, not one
 func Populations() []string { return []string{"a", "b", "drift", "burst", "echo", "table", "paper"} }
@@ -69,7 +69,7 @@ func Populate(name string, n, days int, rng *rand.Rand) (World, error) {
 	return w, nil
 }
 
-// Judge gives each thing what a static classifier of that accuracy says: its true
+// Judge gives each thing the class that a static classifier of that accuracy says: its true
 // class, or any other.
 func (w *World) Judge(accuracy float64, rng *rand.Rand) {
 	for i := range w.Things {
@@ -93,7 +93,7 @@ func rateA(rng *rand.Rand) float64 {
 	}
 }
 
-// rateB: the groups 0 to 3 of the dissertation with the intervals it meant.
+// rateB: the groups 0 to 3 of the dissertation with the intervals that it meant.
 func rateB(rng *rand.Rand) (rate float64, class int) {
 	switch u := rng.Float64(); {
 	case u < 0.108:
@@ -124,7 +124,7 @@ func poisson(out []int64, rng *rand.Rand, rate float64, from, to int64) []int64 
 	}
 }
 
-// bursts: flurries of a day or two, weeks or months apart.
+// bursts returns flurries of a day or two, weeks or months apart.
 func bursts(rng *rand.Rand, from, to int64) []int64 {
 	var out []int64
 	quiet := logUniform(rng, 10, 400)
@@ -141,15 +141,15 @@ func bursts(rng *rand.Rand, from, to int64) []int64 {
 
 func sqrt(x float64) float64 { return math.Sqrt(x) }
 
-// echoGaps are the rows of TwitterEcho's table of coverage: users whose mean gap
-// between posts is up to so many hours.
+// echoGaps returns the rows of TwitterEcho's table of coverage: users with a mean gap between
+// posts of up to that many hours.
 func echoGaps() [10]struct{ users, hours float64 } {
 	return [10]struct{ users, hours float64 }{
 		{127, 1}, {217, 3}, {216, 6}, {277, 12}, {378, 24}, {725, 72}, {358, 144}, {228, 288}, {82, 576}, {57, 8760}}
 }
 
-// account draws one account's posts: its mean gap from the table, silent ones
-// included; sessions of a few posts minutes apart; from 3 to 8 o'clock a tenth.
+// account draws one account's posts: its mean gap from the table, including silent accounts;
+// sessions of a few posts minutes apart; a tenth from 3 to 8 o'clock.
 func account(rng *rand.Rand, from, to int64) []int64 {
 	row := echoRow(rng)
 	if row == EchoRows {
@@ -158,23 +158,23 @@ func account(rng *rand.Rand, from, to int64) []int64 {
 	return sittings(rng, 3, echoGap(row, 0.3, rng), from, to)
 }
 
-// EchoRows are the rows of TwitterEcho's table; an account of population table whose
+// EchoRows is the number of rows of TwitterEcho's table. An account of population table whose
 // Thing.Drawn is EchoRows is in none of them: it has not posted for a month.
 const EchoRows = 10
 
-// tableAccount is account with the row it is of. Posts of the night that are left out
-// would make its gap longer than its row says: it is drawn shorter by as much.
+// tableAccount is account with its row. Omitted posts of the night would make its gap longer
+// than the row says, so the drawn gap is shorter by that amount.
 func tableAccount(rng *rand.Rand, from, to int64) (posts []int64, row int) {
 	if row = echoRow(rng); row == EchoRows {
 		return lapsed(rng, from, to), row
 	}
 	awake := 1 - (nightEnds-nightBegins)/24.0*(1-nightShare)
-	// So many posts in a sitting that the six classes reach what the table says they did.
+	// Posts per sitting at which the six classes reach the coverage in the table.
 	posted := [EchoRows]float64{1, 2.8, 4, 3.1, 2.6, 1.7, 1.5, 1.3, 1, 1}
 	return sittings(rng, posted[row], awake*echoGap(row, 0.5, rng), from, to), row
 }
 
-// echoRow draws a row, or EchoRows for who had not posted for a month.
+// echoRow draws a row, or EchoRows for an account that had not posted for a month.
 func echoRow(rng *rand.Rand) int {
 	if rng.Float64() < 0.6 {
 		return EchoRows
@@ -190,7 +190,7 @@ func echoRow(rng *rand.Rand) int {
 	return EchoRows - 1
 }
 
-// lapsed: almost none returns.
+// lapsed returns the posts of a silent account: almost none returns.
 func lapsed(rng *rand.Rand, from, to int64) []int64 {
 	if rng.Float64() < 0.99 {
 		return nil
@@ -198,8 +198,8 @@ func lapsed(rng *rand.Rand, from, to int64) []int64 {
 	return poisson(nil, rng, 0.05, from, to)
 }
 
-// echoGap draws a mean gap of a row, in seconds; the table does not say what the shortest is,
-// least hours.
+// echoGap draws a mean gap of a row, in seconds. The table does not say what the shortest gap
+// is; it is least hours.
 func echoGap(row int, least float64, rng *rand.Rand) float64 {
 	rows, lo := echoGaps(), least
 	if row > 0 {
@@ -208,14 +208,15 @@ func echoGap(row int, least float64, rng *rand.Rand) float64 {
 	return logUniform(rng, lo, rows[row].hours) * 3600
 }
 
-// The hours of little sleep, and what is posted in them.
+// The hours of little activity, and the share of posts in them.
 const (
 	nightBegins = 3
 	nightEnds   = 8
 	nightShare  = 0.1
 )
 
-// sittings are posts whose mean gap in seconds is gap, night aside, so many in a sitting.
+// sittings returns posts with a mean gap of gap seconds, not counting the night, and session
+// posts per sitting.
 func sittings(rng *rand.Rand, session, gap float64, from, to int64) []int64 {
 	inside := min(1200, gap/4)
 	between := session*gap - (session-1)*inside

@@ -1,6 +1,6 @@
 package contest
 
-// queue is a binary heap of items by the time they are due. Plain slices, so that
+// queue is a binary heap of items by the time when they are due. It uses plain slices, so that
 // a million items cost 12 bytes each.
 type queue struct {
 	at   []int64

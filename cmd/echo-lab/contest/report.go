@@ -17,7 +17,7 @@ type Report struct {
 	Runs   []Entry
 }
 
-// row is one line of the JSON, as CLI.md names it, with the intervals beside.
+// row is one line of the JSON, with the names of CLI.md, and the intervals.
 type row struct {
 	Policy          string  `json:"policy"`
 	Budget          float64 `json:"budget"`
@@ -33,8 +33,8 @@ type row struct {
 	MissedShare     float64 `json:"missed_share"`
 	Visits          float64 `json:"visits"`
 	Bytes           float64 `json:"bytes"`
-	// Lead is the freshness less the default's, Older the age less uniform's, on the
-	// same seeds; null when that policy did not run.
+	// Lead is the freshness minus the default's, Older the age minus uniform's, on the same
+	// seeds. They are null when that policy did not run.
 	Lead    *float64 `json:"lead_on_default"`
 	LeadCI  *float64 `json:"lead_on_default_ci95"`
 	Older   *float64 `json:"older_than_uniform"`
@@ -66,7 +66,7 @@ func (r Report) rows() []row {
 	return rows
 }
 
-// finite is v, or -1 where one seed gives no interval: JSON has no infinity.
+// finite returns v, or -1 where one seed gives no interval: JSON has no infinity.
 func finite(v float64) float64 {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return -1
@@ -89,8 +89,7 @@ func WriteJSON(w io.Writer, reports []Report) error {
 	return nil
 }
 
-// WriteCSV writes a line for each policy and budget, then is done; the days are in
-// WriteDays.
+// WriteCSV writes a line for each policy and budget. WriteDays writes the days.
 func WriteCSV(w io.Writer, reports []Report) error {
 	c := csv.NewWriter(w)
 	records := [][]string{{"world", "budget", "policy", "freshness", "freshness_ci95", "weighted_freshness", "age_days",
@@ -109,8 +108,8 @@ func WriteCSV(w io.Writer, reports []Report) error {
 	return nil
 }
 
-// WriteDays writes the figures of each day, means over the seeds, and of each group, of all seeds
-// together, as CSV.
+// WriteDays writes as CSV the figures of each day, as means over the seeds, and of each group,
+// for all seeds together.
 func WriteDays(w io.Writer, reports []Report) error {
 	c := csv.NewWriter(w)
 	records := [][]string{{"world", "budget", "policy", "what", "index", "freshness", "age_days", "change_rate",
@@ -139,8 +138,8 @@ func WriteDays(w io.Writer, reports []Report) error {
 
 func num(v float64) string { return fmt.Sprintf("%.6g", v) }
 
-// WriteTable writes the report for people, the default first and the truth-tellers
-// last, each figure with the half width of its 95 % interval.
+// WriteTable writes the report for people, the default first and the oracles last, each figure
+// with the half width of its 95 % interval.
 func WriteTable(w io.Writer, r Report) error {
 	_, err := fmt.Fprintf(w, "%s: %g visits per item per 30 days, %d seeds\n%-15s %18s %18s %9s %8s %8s\n",
 		r.World, r.Budget, r.Seeds, "policy", "freshness", "age (days)", "changed", "visits/c", "missed")

@@ -11,12 +11,12 @@ import (
 	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
-// Options of Run.
+// Options are the options of Run.
 type Options struct {
 	Policy string  // a policy.Policy, or oracle-rates, oracle-changes
 	Budget float64 // visits per living item per 30 days, > 0
-	Warm   float64 // share of the run not measured, 0 = none, below 1
-	// AgePrice is schedule.Budget.AgePrice: 0 the default.
+	Warm   float64 // share of the run that is not measured, 0 = none, below 1
+	// AgePrice is schedule.Budget.AgePrice; 0 = the default.
 	AgePrice float64
 	Seed     uint64
 }
@@ -38,17 +38,18 @@ func (o Options) validate() error {
 	return nil
 }
 
-// The policies that are told the truth.
+// The policies that know the truth.
 const (
-	OracleRates   = "oracle-rates"   // each item's true mean rate, then Cho and Garcia-Molina's optimum
+	// each item's true mean rate, then Cho and Garcia-Molina's optimum
+	OracleRates   = "oracle-rates"
 	OracleChanges = "oracle-changes" // every change as it happens and the one after it
 )
 
-// Unlearned is the default policy with the prior that knows nothing to the end: what
-// learning a model is worth. It is not among Names.
+// Unlearned is the default policy that always keeps the prior without knowledge. It shows the
+// value of learning a model. It is not among Names.
 const Unlearned = "default-unlearned"
 
-// Names are all policies that can compete, the default first.
+// Names returns all policies that can compete, the default first.
 func Names() []string {
 	var names []string
 	for _, p := range policy.All() {
@@ -58,11 +59,11 @@ func Names() []string {
 }
 
 const (
-	fitSample = 1000 // histories a model is learned from
-	fitFirst  = 0.5  // mean intervals before the first fit; each later one waits half as long again
+	fitSample = 1000 // histories from which a model is learned
+	fitFirst  = 0.5  // mean intervals before the first fit; each later fit waits half as long again
 )
 
-// game is one policy at work in one world.
+// game is one running policy in one world.
 type game struct {
 	o               Options
 	w               *World
@@ -79,7 +80,7 @@ type game struct {
 	born            []int32 // things by birth
 }
 
-// Run plays one policy through w. It is pure: equal arguments, equal result.
+// Run plays one policy through w. It is pure: equal arguments give equal results.
 func Run(w *World, o Options) (Result, error) {
 	if err := o.validate(); err != nil {
 		return Result{}, err
@@ -133,7 +134,7 @@ func (g *game) page() int {
 	return 0
 }
 
-// play gives each slot to the item due earliest.
+// play gives each slot to the item that is due first.
 func (g *game) play() {
 	period := 30 * secondsPerDay / g.o.Budget // between two visits of one item
 	at := float64(g.w.From) + g.rng.Float64()
@@ -165,7 +166,7 @@ func (g *game) play() {
 	}
 }
 
-// births meets the things born by now: a first look, free for every policy.
+// births adds the things born by now: a first look, free for every policy.
 func (g *game) births(now int64) {
 	for len(g.born) > 0 && g.w.Things[g.born[0]].Born <= now {
 		i := g.born[0]
@@ -202,8 +203,8 @@ func (g *game) slot(now int64) {
 	g.plan(i, now)
 }
 
-// learn takes in what a timeline's posts say of sittings and hours, each by the
-// date of the newest post seen.
+// learn learns from a timeline's posts about sittings and hours. It uses the date of the newest
+// post seen.
 func (g *game) learn(i int32, now int64, found int) {
 	h := g.items[i].History
 	g.budget.Recency.Learn(h.Silence(), clock(now).Sub(h.Last()).Hours()/24, g.plans[i].rate, found)
@@ -216,7 +217,7 @@ func (g *game) learn(i int32, now int64, found int) {
 		g.rhythmAt = 2*g.posts + 200
 		var counts [168]float64
 		for h := range counts {
-			counts[h] = g.hours[h%24] / 7 // a run is too short to tell days of the week apart
+			counts[h] = g.hours[h%24] / 7 // a run is too short to distinguish the days of the week
 		}
 		if r, err := schedule.NewRhythm(counts, 0); err == nil && g.posts > 0 && g.rule() == policy.Default {
 			g.budget.Rhythm = r
@@ -274,7 +275,7 @@ func (g *game) fit(now int64) {
 	g.budget.Model = g.budget.Model.Fit(sample)
 }
 
-// trueDue is Cho and Garcia-Molina's optimum with the true rate, in days.
+// trueDue returns Cho and Garcia-Molina's optimum with the true rate, in days.
 func (g *game) trueDue(i int32) float64 {
 	th := &g.w.Things[i]
 	rate := max(1e-5, float64(len(th.Changes))/(float64(g.w.To-th.Born)/secondsPerDay))

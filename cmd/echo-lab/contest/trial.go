@@ -7,15 +7,14 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-lab/classify"
 )
 
-// Trial is the dissertation's live trial replayed: what each side's visits found
-// by day.
+// Trial is a replay of the dissertation's live trial: what each side's visits found, by day.
 type Trial struct {
 	Visits, Hits []int // by day
 	// Accuracy is the share of items in their true class at the end.
 	Accuracy float64
 }
 
-// ChangeRate is the share of all visits that found a change.
+// ChangeRate returns the share of all visits that found a change.
 func (t Trial) ChangeRate() float64 {
 	visits, hits := 0, 0
 	for d := range t.Visits {
@@ -24,26 +23,26 @@ func (t Trial) ChangeRate() float64 {
 	return ratio(float64(hits), float64(visits))
 }
 
-// Day is the change rate of one day.
+// Day returns the change rate of one day.
 func (t Trial) Day(d int) float64 { return ratio(float64(t.Hits[d]), float64(t.Visits[d])) }
 
-// The dissertation's volumes and lengths: 300,000 pages and 90,000 visits a day
-// under the uniform policy, for 15 days; the proposal for 12 days with the visits
-// its own periods ask for, and group 3 not at all.
+// The dissertation's volumes and lengths: 300,000 pages and 90,000 visits a day under the
+// uniform policy, for 15 days. The proposal runs for 12 days with the visits that its own
+// periods require, and does not visit group 3.
 const (
 	trialShare    = 0.3
 	trialUniform  = 15
 	trialProposal = 12
 )
 
-// PaperTrial replays the live trial on w, whose items carry what the static
-// classifier says of them. It is the dissertation's own set-up, not a fair one: the
-// sides differ in visits, days, and in what they leave out.
+// PaperTrial replays the live trial on w, whose items have the static classifier's classes. It
+// is the dissertation's own set-up, not a fair one: the sides differ in visits, in days, and in
+// what they omit.
 func PaperTrial(w *World, seed uint64) (uniform, proposal Trial) {
 	return uniformTrial(w, seed), proposalTrial(w, seed)
 }
 
-// look is whether item i changed after its last visit, which now becomes day.
+// look reports whether item i changed after its last visit, and records a visit at now.
 func look(w *World, last []int64, i int, now int64) bool {
 	from := last[i]
 	last[i] = now
@@ -116,15 +115,15 @@ func proposalTrial(w *World, seed uint64) Trial {
 	return t
 }
 
-// Combination is one initial classifier followed by one history classifier (table
-// 4.4 of the dissertation), and the share of items in their true class by day.
+// Combination is one initial classifier followed by one history classifier (table 4.4 of the
+// dissertation), with the share of items in their true class by day.
 type Combination struct {
 	Name     string
-	Accuracy []float64 // by day, from day 0: what the initial classifier alone says
+	Accuracy []float64 // by day, from day 0, which has only the initial classifier
 }
 
-// Combinations replays the dissertation's simulation on w: each item is visited by
-// the period of its present class; random and static starts, Bayes and the heuristic.
+// Combinations replays the dissertation's simulation on w: each item is visited by the period
+// of its present class, with random and static starts, Bayes and the heuristic.
 func Combinations(w *World, days int, seed uint64) []Combination {
 	bayes := classify.Composite{Bayes: classify.Bayes{Period: classify.ThesisHeuristic().Period}}
 	heuristic := classify.Composite{Heuristic: classify.ThesisHeuristic()}
@@ -172,7 +171,7 @@ func combine(w *World, with classify.Composite, random bool, days int, seed uint
 	return accuracy
 }
 
-// MajorityShare is the accuracy of always answering the commonest class.
+// MajorityShare returns the accuracy of always answering the most common class.
 func MajorityShare(w *World) float64 {
 	var counts [4]int
 	most := 0
@@ -183,7 +182,7 @@ func MajorityShare(w *World) float64 {
 	return ratio(float64(most), float64(len(w.Things)))
 }
 
-// String is the curve at every tenth day.
+// String returns the curve at every tenth day.
 func (c Combination) String() string {
 	s := c.Name + ":"
 	for d := 0; d < len(c.Accuracy); d += 10 {

@@ -15,21 +15,21 @@ import (
 // Thing is one item of a World.
 type Thing struct {
 	Name    string
-	Born    int64   // unix seconds; the first state
-	Changes []int64 // ascending unix seconds, after Born
-	Weight  float64 // importance, mean about 1 over a world
+	Born    int64   // Unix seconds; the first state
+	Changes []int64 // ascending Unix seconds, after Born
+	Weight  float64 // importance, with a mean of about 1 over a world
 	Class   int     // true class by the thesis's periods, 0 the fastest, from its changes
-	Drawn   int     // the class it was drawn from, of populations b and paper; else 0
+	Drawn   int     // the class from which it was drawn, in populations b and paper; else 0
 	Static  int     // what the static classifier says of it at first sight
 }
 
-// World is what truly happens between From and To, unix seconds.
+// World is what really happens between From and To, in Unix seconds.
 type World struct {
 	Name     string
 	From, To int64
-	Page     int  // posts one visit sees; 1 = a page, of which one state is seen
-	Timeline bool // judged by posts missed
-	Counted  bool // a visit tells how many posts there were, though it shows Page of them
+	Page     int  // posts that one visit sees; 1 = a page, of which one state is seen
+	Timeline bool // measured by posts missed
+	Counted  bool // a visit shows Page posts and also how many there were
 	Things   []Thing
 }
 
@@ -39,9 +39,9 @@ const (
 	maxItems = 1 << 20
 )
 
-// ReadHistory reads a file of histories: one item a line, its name and the unix
-// times of its changes parted by tabs, in any order. The first time is its birth.
-// Every fault is reported with its line; more than a million items are refused.
+// ReadHistory reads a file of histories. Each line has one item: its name and the Unix times of
+// its changes, separated by tabs, in any order. The first time is its birth. Every error is
+// reported with its line. More than a million items are refused.
 func ReadHistory(r io.Reader) ([]Thing, error) {
 	scan := bufio.NewScanner(r)
 	scan.Buffer(make([]byte, 0, 1<<16), maxLine)
@@ -88,13 +88,13 @@ func parseThing(line string) (Thing, error) {
 
 const (
 	secondsPerDay = 86400
-	// settledShare of all changes lie before the end of a replay: the newest
-	// part of a record is often still incomplete.
+	// settledShare of all changes lie before the end of a replay, because the newest part of a
+	// record is often incomplete.
 	settledShare = 0.98
 )
 
-// Replay is the world of the last days of histories: items not born by its end are
-// left out, changes after it too.
+// Replay returns the world of the last days of histories, without items not born by its end and
+// without later changes.
 func Replay(name string, things []Thing, days int) (World, error) {
 	var all []int64
 	for _, t := range things {
@@ -115,16 +115,16 @@ func Replay(name string, things []Thing, days int) (World, error) {
 		return World{}, errors.New("contest: replay: no item lives in the window")
 	}
 	w.weigh()
-	// No features of the items are at hand: the static classifier is as good as the
-	// dissertation's tree was at the natural mix.
+	// No features of the items are known here. So the static classifier is as good as the
+	// dissertation's tree at the natural mix.
 	w.Judge(treeAccuracy, rand.New(rand.NewPCG(11, 11)))
 	return w, nil
 }
 
-// treeAccuracy is what the dissertation's tree reached on pages held out.
+// treeAccuracy is the accuracy of the dissertation's tree on held-out pages.
 const treeAccuracy = 0.7436
 
-// cut leaves of t what happens in the window.
+// cut reduces t to what happens in the window.
 func (w *World) cut(t Thing) Thing {
 	lo, _ := slices.BinarySearch(t.Changes, max(w.From, t.Born)+1)
 	hi, _ := slices.BinarySearch(t.Changes, w.To)
@@ -134,7 +134,7 @@ func (w *World) cut(t Thing) Thing {
 	return t
 }
 
-// Sample is a world of at most n of w's things, drawn without replacement.
+// Sample returns a world of at most n of w's things, drawn without replacement.
 func (w World) Sample(n int, rng *rand.Rand) World {
 	if len(w.Things) <= n {
 		return w
@@ -147,8 +147,8 @@ func (w World) Sample(n int, rng *rand.Rand) World {
 	return w
 }
 
-// weigh gives importance by rank, 1/√rank in a fixed shuffle, mean 1: a few items
-// that many look for, and no relation to how often they change.
+// weigh sets the importance by rank, 1/√rank in a fixed shuffle, mean 1. A few items are wanted
+// by many, independent of how often they change.
 func (w *World) weigh() {
 	rng := rand.New(rand.NewPCG(7, 7))
 	sum := 0.0
@@ -161,8 +161,8 @@ func (w *World) weigh() {
 	}
 }
 
-// thesisClass is the class whose period is nearest, in the logarithm, to the mean
-// interval between changes.
+// thesisClass returns the class whose period is nearest, in the logarithm, to the mean interval
+// between changes.
 func thesisClass(t Thing, to int64) int {
 	days := float64(to-t.Born) / secondsPerDay
 	interval := days / max(0.5, float64(len(t.Changes)))

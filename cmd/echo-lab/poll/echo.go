@@ -7,33 +7,33 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-lab/policy"
 )
 
-// EchoOptions of NewEcho. The zero value is TwitterEcho's look-ups.
+// EchoOptions are the options of NewEcho. The zero value gives TwitterEcho's look-ups.
 type EchoOptions struct {
-	Links bool // three classes, lowered by what does not change; else six, only raised
-	// Zone is where the community's night is; nil = UTC. From 3 to 8 nothing is raised, from
-	// 3 to 7 alone the frozen are looked at.
+	Links bool // three classes, lowered by what does not change; else six, which are only raised
+	// Zone is the time zone of the community's night; nil = UTC. From 3 to 8 nothing is raised.
+	// Only from 3 to 7 frozen accounts are looked up.
 	Zone *time.Location
-	// Rest is how old the last post must be for a new one to raise its account: who posts all
-	// the time would else be at the top for good. Default 10 min: the dissertation sets "a
-	// minimum" and does not print it.
+	// Rest is how old the last post must be for a new one to raise its account. Otherwise an
+	// account that posts all the time would always be at the top. Default 10 min: the
+	// dissertation sets "a minimum" and does not give its value.
 	Rest time.Duration
 }
 
 // The hours of a night in TwitterEcho.
 const (
 	nightFrom   = 3
-	nightRaised = 8 // nothing is raised before
-	nightFrozen = 7 // the frozen are looked at before
+	nightRaised = 8 // nothing is raised before this hour
+	nightFrozen = 7 // frozen accounts are looked up before this hour
 )
 
-// Echo is TwitterEcho's policy of who is looked up next (Oliveira, FEUP 2011, chapter 4),
-// kept as the reference that others are measured against. Who is frozen, without a post for 30 days,
-// is a class of its own, with the lowest one's share, at night only. What a lookup of an account
-// that answers nothing leads to is its caller's: Checked with no news puts it behind the
-// rest of its class. It is not safe for concurrent use.
+// Echo is TwitterEcho's policy for the next look-ups (Oliveira, FEUP 2011, chapter 4). It is
+// the reference for other policies. Frozen accounts, without a post for 30 days, are a class of
+// their own. It has the share of the lowest class, and only at night. The caller handles
+// look-ups without a response: Checked without news puts the account behind the rest of its
+// class. It is not safe for concurrent use.
 type Echo struct {
 	o       EchoOptions
-	classes []heap // by when checked; the last is of the frozen
+	classes []heap // by the time of the last check; the last class has the frozen accounts
 	sizes   []int
 	credit  []float64
 	known   map[string]*echoState
@@ -47,7 +47,7 @@ type echoState struct {
 	taken   bool
 }
 
-// NewEcho is an empty queue.
+// NewEcho returns an empty queue.
 func NewEcho(o EchoOptions) (*Echo, error) {
 	if o.Rest < 0 {
 		return nil, fmt.Errorf("poll: rest %s", o.Rest)
@@ -66,10 +66,11 @@ func NewEcho(o EchoOptions) (*Echo, error) {
 		known: map[string]*echoState{}}, nil
 }
 
-// Len is how many accounts are known.
+// Len returns how many accounts are known.
 func (e *Echo) Len() int { return len(e.known) }
 
-// Put takes in an account: its memo, when it was checked last and posted last (zero: never).
+// Put adds an account with its memo and the times of its last check and last post (zero:
+// never).
 func (e *Echo) Put(account string, m policy.Memo, checked, post time.Time, now time.Time) {
 	e.Drop(account)
 	s := &echoState{memo: m, checked: nanos(checked), post: nanos(post), taken: true}
@@ -80,7 +81,7 @@ func (e *Echo) Put(account string, m policy.Memo, checked, post time.Time, now t
 	e.place(account, s, now)
 }
 
-// Drop forgets an account.
+// Drop removes an account.
 func (e *Echo) Drop(account string) {
 	if s := e.known[account]; s != nil && !s.taken {
 		e.sizes[s.class]--
@@ -101,8 +102,8 @@ func (e *Echo) place(account string, s *echoState, now time.Time) {
 	e.classes[s.class].push(item{s.checked, account})
 }
 
-// share is the part of the calls that a class gets while none is empty; the frozen
-// have as much as the lowest.
+// share returns the part of the calls that a class gets while none is empty. The frozen class
+// has as much as the lowest.
 func (e *Echo) share(c int) float64 {
 	c = min(c, len(e.classes)-2)
 	if e.o.Links {
@@ -113,7 +114,7 @@ func (e *Echo) share(c int) float64 {
 
 func (e *Echo) hour(now time.Time) int { return now.In(e.o.Zone).Hour() }
 
-// Next takes out the n next at most. They come back by Checked.
+// Next takes out at most the n next accounts. Checked puts them back.
 func (e *Echo) Next(n int, now time.Time) (accounts []string) {
 	h := e.hour(now)
 	for len(accounts) < n {
@@ -137,7 +138,7 @@ func (e *Echo) Next(n int, now time.Time) (accounts []string) {
 			return s != nil && !s.taken && s.class == best && s.checked == v.at
 		}
 		v, ok := e.classes[best].first(there)
-		if !ok { // sizes and classes tell of the same accounts
+		if !ok { // sizes and classes have the same accounts
 			break
 		}
 		e.classes[best].pop()
@@ -148,8 +149,8 @@ func (e *Echo) Next(n int, now time.Time) (accounts []string) {
 	return accounts
 }
 
-// Checked puts back who was taken: at now, changed says that there was a new post (or another
-// list), post when the latest was. It returns the memo to be kept.
+// Checked puts back an account after a check at now. changed says that there was a new post (or
+// another list), and post is the time of the latest. Checked returns the memo to keep.
 func (e *Echo) Checked(account string, now time.Time, changed bool, post time.Time) policy.Memo {
 	s := e.known[account]
 	if s == nil {

@@ -2,15 +2,15 @@ package poll
 
 import "strings"
 
-// item is a place in an order: by at, then by name.
+// item is an element of an order: by at, then by name.
 type item struct {
 	at   int64
 	name string
 }
 
-// heap is a binary heap of items, the least first, or with down the greatest at
-// first; ties by name either way. What is taken out of the middle stays until it comes
-// up and is then skipped, by the caller's word for what is still there.
+// heap is a binary heap of items, the least first, or with down the greatest at first; ties by
+// name in both cases. An item removed from the middle stays until it reaches the top. It is
+// skipped then, because the caller says whether an item is still valid.
 type heap struct {
 	all  []item
 	down bool
@@ -55,7 +55,7 @@ func (h *heap) pop() {
 	}
 }
 
-// first is the first item that is still there; ok is false if there is none.
+// first returns the first item that is still valid; ok is false if there is none.
 func (h *heap) first(there func(item) bool) (v item, ok bool) {
 	for len(h.all) > 0 {
 		if there(h.all[0]) {
@@ -66,7 +66,7 @@ func (h *heap) first(there func(item) bool) (v item, ok bool) {
 	return item{}, false
 }
 
-// rebuild keeps only what is still there, when most of it is not.
+// rebuild keeps only the valid items, when most of them are not.
 func (h *heap) rebuild(live int, there func(item) bool) {
 	if len(h.all) < 64 || len(h.all) < 4*live {
 		return

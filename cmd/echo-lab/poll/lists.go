@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Options of Lists and Turn. The zero value is the default.
+// Options are the options of Lists and Turn. The zero value is the default.
 type Options struct {
-	Fresh time.Duration // how long who was seen once is fresh; default 1 h
-	Bound time.Duration // the wait after which the oldest have a share; default 7 days
-	Share float64       // of all calls, for who has waited for Bound; default 1/16, at most 1
-	Paper bool          // the scheme of the thesis; the others are not looked at
+	Fresh time.Duration // how long a user seen once is fresh; default 1 h
+	Bound time.Duration // the wait after which the oldest get a share; default 7 days
+	Share float64       // of all calls, for users that waited for Bound; default 1/16, at most 1
+	Paper bool          // the scheme of the thesis; the other options are then ignored
 }
 
-// Validate reports every fault.
+// Validate returns all errors at once.
 func (o *Options) Validate() error {
 	var faults []error
 	if o.Fresh < 0 || o.Bound < 0 {
@@ -47,12 +47,12 @@ func (o Options) withDefaults() Options {
 type Entry struct {
 	Account string
 	Repeat  bool      // seen at least twice
-	Polled  time.Time // last; zero = never
+	Polled  time.Time // last poll; zero = never
 	Seen    time.Time // the latest sighting
-	Since   time.Time // it waits
+	Since   time.Time // since when it waits
 }
 
-// Tiers of a Key.
+// The tiers in a Key.
 const (
 	tierRepeat = 1
 	tierOnce   = 2
@@ -62,7 +62,7 @@ const (
 // ErrKey is wrapped by the errors of ParseKey.
 var ErrKey = errors.New("not a key of a queue")
 
-// Key is the order of e in its tier, to be put behind the name of its queue.
+// Key returns the order of e in its tier. It is appended to the name of its queue.
 func (e *Entry) Key() []byte {
 	tier, at := byte(tierRepeat), e.Polled
 	if !e.Repeat {
@@ -72,7 +72,7 @@ func (e *Entry) Key() []byte {
 	return append(binary.BigEndian.AppendUint64(b, uint64(nanos(at))), e.Account...)
 }
 
-// ParseKey is the reverse of Key; since is the row's value.
+// ParseKey is the inverse of Key; since is the row's value.
 func ParseKey(key []byte, since time.Time) (Entry, error) {
 	if len(key) <= keyHead || key[0] != tierRepeat && key[0] != tierOnce || key[1] > 0x7f {
 		return Entry{}, fmt.Errorf("poll: %w: %d bytes", ErrKey, len(key))
@@ -88,7 +88,7 @@ func ParseKey(key []byte, since time.Time) (Entry, error) {
 	return e, nil
 }
 
-// nanos is 0 for the zero time, and at least 1 for any other.
+// nanos returns 0 for the zero time, and at least 1 for any other.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -96,15 +96,15 @@ func nanos(t time.Time) int64 {
 	return max(t.UnixNano(), 1)
 }
 
-// Turn remembers what share the longest waiting have had. It is 9 bytes to be kept; a
-// lost one costs nobody more than a few calls. Not safe for concurrent use.
+// Turn remembers the share of calls that the longest waiting users got. Its state is 9 bytes.
+// Losing it costs only a few calls. It is not safe for concurrent use.
 type Turn struct {
 	o      Options
 	credit float64 // calls owed to the oldest
-	oldest bool    // the next call in turns goes to it
+	oldest bool    // the next call that alternates goes to it
 }
 
-// NewTurn starts with nothing owed.
+// NewTurn returns a Turn with nothing owed.
 func NewTurn(o Options) (*Turn, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -112,12 +112,13 @@ func NewTurn(o Options) (*Turn, error) {
 	return &Turn{o: o.withDefaults()}, nil
 }
 
-// maxCredit bounds what is owed: who had no share for long does not get all calls
-// afterwards.
+// maxCredit limits what is owed, so that users who had no share for a long time do not get all
+// calls afterwards.
 const maxCredit = 4
 
-// Next chooses who gets a call at now: the first of the repeat tier, or the newest or
-// the oldest of those seen once (the same one, if there is but one); nil where a tier is empty.
+// Next chooses who gets a call at now: the first of the repeat tier, or the newest or the
+// oldest of those seen once (they are the same if there is only one). An argument is nil when
+// its tier is empty.
 func (t *Turn) Next(now time.Time, repeat, newest, oldest *Entry) *Entry {
 	if t.o.Paper {
 		if repeat != nil {
@@ -148,8 +149,8 @@ func (t *Turn) Next(now time.Time, repeat, newest, oldest *Entry) *Entry {
 	return oldest
 }
 
-// Lists is the queue of accounts whose follower or following lists are to be asked
-// for, held in memory. It is not safe for concurrent use.
+// Lists is the queue, in memory, of accounts whose follower or following lists must be fetched.
+// It is not safe for concurrent use.
 type Lists struct {
 	turn    *Turn
 	known   map[string]*state
@@ -163,10 +164,10 @@ type Lists struct {
 type state struct {
 	polled, seen, since int64
 	repeat              bool
-	tier                byte // in which it waits, 0 = it does not
+	tier                byte // in which it waits, 0 = it does not wait
 }
 
-// NewLists is an empty queue.
+// NewLists returns an empty queue.
 func NewLists(o Options) (*Lists, error) {
 	t, err := NewTurn(o)
 	if err != nil {
@@ -175,10 +176,10 @@ func NewLists(o Options) (*Lists, error) {
 	return &Lists{turn: t, known: map[string]*state{}, newest: heap{down: true}}, nil
 }
 
-// Len is how many wait.
+// Len returns how many wait.
 func (l *Lists) Len() int { return l.waiting }
 
-// Put takes in an account as a store had it: known and, if e.Since is set, waiting.
+// Put adds an account as a store had it: known and, if e.Since is set, waiting.
 func (l *Lists) Put(e Entry) {
 	l.Drop(e.Account)
 	s := &state{polled: nanos(e.Polled), seen: nanos(e.Seen), since: nanos(e.Since), repeat: e.Repeat}
@@ -188,7 +189,7 @@ func (l *Lists) Put(e Entry) {
 	}
 }
 
-// Drop forgets an account: it is dead, protected, or moved.
+// Drop removes an account that is dead, protected, or moved.
 func (l *Lists) Drop(account string) {
 	if s := l.known[account]; s != nil && s.tier != 0 {
 		l.waiting--
@@ -196,8 +197,8 @@ func (l *Lists) Drop(account string) {
 	delete(l.known, account)
 }
 
-// Seen notes a post of account at the time at: it waits to be polled, unless it does
-// already. A second sighting puts it into the first tier.
+// Seen records a post of account at the time at. The account then waits to be polled, unless it
+// waits already. A second sighting puts it into the first tier.
 func (l *Lists) Seen(account string, at time.Time) {
 	s := l.known[account]
 	if s == nil {
@@ -229,8 +230,9 @@ func (l *Lists) wait(account string, s *state) {
 	}
 }
 
-// Next is who is polled with a call at now, which takes it out of the queue until it is seen
-// again; ok is false if nobody waits. Who could not be polled after all is Put back.
+// Next returns the account to poll with a call at now, and takes it out of the queue until it
+// is seen again. ok is false if none waits. If the poll fails, the caller uses Put to return
+// it.
 func (l *Lists) Next(now time.Time) (e Entry, ok bool) {
 	one := func(v item) bool { s := l.known[v.name]; return s != nil && s.tier == tierOnce && s.seen == v.at }
 	again := func(v item) bool { s := l.known[v.name]; return s != nil && s.tier == tierRepeat && s.polled == v.at }
@@ -268,7 +270,7 @@ func moment(n int64) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
-// Waiting calls f for everybody who waits, in no order.
+// Waiting calls f for every waiting account, in no order.
 func (l *Lists) Waiting(f func(Entry)) {
 	for name, s := range l.known {
 		if s.tier != 0 {

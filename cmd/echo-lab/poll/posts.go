@@ -10,17 +10,17 @@ import (
 	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
-// PostsOptions of NewPosts. The zero value is the default.
+// PostsOptions are the options of NewPosts. The zero value is the default.
 type PostsOptions struct {
 	Batch int           // accounts of one look-up; default 100
-	Page  int           // posts that one timeline call gives at most; default 200
-	Floor time.Duration // the least time between two calls for one account; default 1 min
-	// Keep is for how long a post that was not had counts as missing: what one beyond the page
-	// costs. Default 30 days.
+	Page  int           // largest number of posts from one timeline call; default 200
+	Floor time.Duration // the shortest time between two calls for one account; default 1 min
+	// Keep is for how long a post that was not fetched counts as missing: the cost of a post
+	// beyond the page. Default 30 days.
 	Keep time.Duration
 }
 
-// Validate reports every fault.
+// Validate returns all errors at once.
 func (o *PostsOptions) Validate() error {
 	var faults []error
 	if o.Batch < 0 || o.Page < 0 {
@@ -51,29 +51,28 @@ func (o PostsOptions) withDefaults() PostsOptions {
 	return o
 }
 
-// Posts decides for which accounts the next call is made, and of which kind, so that as few
-// posts as can be are missing at any time. See the package comment. It is not safe for
-// concurrent use.
+// Posts decides the accounts and the kind of the next call, so that as few posts as possible
+// are missing at any time. See the package comment. It is not safe for concurrent use.
 type Posts struct {
 	o     PostsOptions
 	known map[string]*postsState
 	looks heap // by when a look-up is due
-	reads heap // by what a timeline call is worth
+	reads heap // by the value of a timeline call
 	batch []item
-	price float64 // log of what a call is worth, in days of a missing post
-	last  int64   // the call before
+	price float64 // log of the value of a call, in days of a missing post
+	last  int64   // time of the previous call
 	began int64
 
 	recency  schedule.Recency
 	rhythm   schedule.Rhythm
 	hours    [168]float64
 	dated    float64 // posts in hours
-	dateNext float64 // at which the rhythm is learned anew
+	dateNext float64 // value of dated at which the rhythm is learned again
 	news     tallied // posts of the population
-	over     tallied // of these, overwritten before a look-up saw them
+	over     tallied // of these, the posts overwritten before a look-up saw them
 }
 
-// tallied is so many posts in so many days of accounts.
+// tallied is a number of posts in a number of days of accounts.
 type tallied struct{ posts, days float64 }
 
 // postsState is what is known of an account.
@@ -82,26 +81,26 @@ type postsState struct {
 	looked     int64        // at the last call for it
 	latest     int64        // its last post then
 	total      int64        // its counter then; unknown = -1
-	debt       int          // posts that there are and that were not had
-	wait       float64      // days to the next look-up that were right the last time
+	debt       int          // existing posts that were not fetched
+	wait       float64      // the right number of days to the next look-up the last time
 	due, worth int64        // its items in the two orders
 	taken      bool
 }
 
 const (
 	unknown = -1
-	// postsShape is how sure the prior of an account's rate is: most post next to nothing and a few
-	// all the time.
+	// postsShape is how certain the prior of an account's rate is: most accounts post almost
+	// nothing and a few post all the time.
 	postsShape = 0.3
 	halfLife   = 30 * 24 * time.Hour // of what was learned of a rate
-	priceDays  = 0.25                // over which the price follows what calls are worth
-	pageSafe   = 0.6                 // of a page, above which posts are about to be lost
-	mostNews   = 10                  // pages: what a counter may have grown between two calls
-	lookSteps  = 5                   // of the search for when
-	lookMost   = 30.0                // days between two looks at anybody
+	priceDays  = 0.25                // the period over which the price follows the value of calls
+	pageSafe   = 0.6                 // of a page; above it posts may soon be lost
+	mostNews   = 10                  // pages: the largest growth of a counter between two calls
+	lookSteps  = 5                   // of the search for the time
+	lookMost   = 30.0                // days between two looks at any account
 )
 
-// NewPosts is an empty queue.
+// NewPosts returns an empty queue.
 func NewPosts(o PostsOptions) (*Posts, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -110,14 +109,14 @@ func NewPosts(o PostsOptions) (*Posts, error) {
 		news: tallied{1, 1}, over: tallied{0.5, 1}}, nil
 }
 
-// Len is how many accounts are known.
+// Len returns how many accounts are known.
 func (p *Posts) Len() int { return len(p.known) }
 
-// Price is what the calls of late were worth, in days of a missing post.
+// Price returns the value of recent calls, in days of a missing post.
 func (p *Posts) Price() float64 { return math.Exp(p.price) }
 
-// Put takes in an account, whose last post was at latest (zero: none is known). The time
-// since then counts as seen.
+// Put adds an account whose last post was at latest (zero: none is known). The time since then
+// counts as seen.
 func (p *Posts) Put(account string, latest, now time.Time) {
 	s := &postsState{latest: min(nanos(latest), nanos(now)), total: unknown, looked: nanos(now.Add(-p.o.Floor))}
 	s.rate, s.lost = p.prior(&p.news), p.prior(&p.over)
@@ -126,16 +125,16 @@ func (p *Posts) Put(account string, latest, now time.Time) {
 		s.rate, s.lost = s.rate.Observe(0, days), s.lost.Observe(0, days)
 	}
 	p.known[account] = s
-	s.due = s.looked // an account that is new is looked at next
+	s.due = s.looked // a new account is looked up next
 	p.looks.push(item{s.due, account})
 }
 
-// Drop forgets an account: it is dead, protected, or moved.
+// Drop removes an account that is dead, protected, or moved.
 func (p *Posts) Drop(account string) { delete(p.known, account) }
 
-// Next is the call to be made now: one account of which the timeline is read, or up to Batch
-// of which a look-up tells the last post and the counter. Their answers come back by Looked
-// or Read; of a call that failed, by Put or Failed. None: nobody may be asked again so soon.
+// Next returns the call to make now: a timeline call for one account, or a look-up of the last
+// post and the counter of up to Batch accounts. Looked and Read take the responses; Put or
+// Failed take a failed call. Next returns no account if none may be asked again yet.
 func (p *Posts) Next(now time.Time) (accounts []string, timeline bool) {
 	at := nanos(now)
 	look, read := p.batchWorth(at), 0.0
@@ -153,7 +152,7 @@ func (p *Posts) Next(now time.Time) (accounts []string, timeline bool) {
 	kept := p.batch[:0]
 	for _, v := range p.batch {
 		switch s := p.known[v.name]; {
-		case s.taken: // put in twice
+		case s.taken: // it was put in twice
 		case at-s.looked >= int64(p.o.Floor):
 			s.taken = true
 			accounts = append(accounts, v.name)
@@ -168,7 +167,7 @@ func (p *Posts) Next(now time.Time) (accounts []string, timeline bool) {
 	return accounts, false
 }
 
-// batchWorth is what the next look-up is worth, from the one in its middle.
+// batchWorth returns the value of the next look-up, from the account in its middle.
 func (p *Posts) batchWorth(at int64) float64 {
 	n := len(p.batch)
 	if n == 0 || !p.waits(p.batch[n/2]) {
@@ -180,7 +179,7 @@ func (p *Posts) batchWorth(at int64) float64 {
 	return float64(n) * p.lookWorth(p.known[p.batch[n/2].name], at)
 }
 
-// gather fills the batch of the next look-up with who is due first.
+// gather fills the batch of the next look-up with the accounts that are due first.
 func (p *Posts) gather() {
 	kept := p.batch[:0]
 	for _, v := range p.batch {
@@ -209,7 +208,7 @@ func (p *Posts) owed(v item) bool {
 	return s != nil && !s.taken && s.debt > 0 && s.worth == v.at
 }
 
-// follow moves the price to what this call is worth.
+// follow moves the price to the value of this call.
 func (p *Posts) follow(worth float64, at int64) {
 	if p.last == 0 {
 		p.last, p.began = at, at
@@ -223,8 +222,9 @@ func (p *Posts) follow(worth float64, at int64) {
 
 const nanosPerDay = 24 * float64(time.Hour)
 
-// Looked is the answer of a look-up: the account's counter of posts and its last post,
-// which the look-up brought. A counter that jumps by more than mostNews pages is believed so far.
+// Looked takes the response of a look-up: the account's counter of posts and its last post,
+// which is fetched with it. If a counter jumps by more than mostNews pages, only that much
+// counts.
 func (p *Posts) Looked(account string, total int64, latest, now time.Time) {
 	s := p.known[account]
 	if s == nil {
@@ -245,8 +245,8 @@ func (p *Posts) Looked(account string, total int64, latest, now time.Time) {
 	p.place(account, s, now)
 }
 
-// Read is the answer of a timeline call: when the posts that it brought were posted, newest
-// first; those not had before may be all.
+// Read takes the response of a timeline call: the times of the posts, newest first. All of them
+// may be new.
 func (p *Posts) Read(account string, posts []time.Time, now time.Time) {
 	s := p.known[account]
 	if s == nil {
@@ -261,7 +261,7 @@ func (p *Posts) Read(account string, posts []time.Time, now time.Time) {
 		s.total += int64(n)
 	}
 	if n > 0 && n == len(posts) && n >= p.o.Page {
-		s.total = unknown // there may be more, which nobody can have any more
+		s.total = unknown // there may be more posts, which cannot be fetched any more
 	}
 	s.debt = 0
 	latest := time.Time{}
@@ -272,7 +272,7 @@ func (p *Posts) Read(account string, posts []time.Time, now time.Time) {
 	p.place(account, s, now)
 }
 
-// Failed puts back who was taken, as it was.
+// Failed puts back an account unchanged.
 func (p *Posts) Failed(account string, now time.Time) {
 	if s := p.known[account]; s != nil {
 		s.looked = nanos(now)
@@ -280,7 +280,7 @@ func (p *Posts) Failed(account string, now time.Time) {
 	}
 }
 
-// learn takes in n posts since the last call, of which over were overwritten.
+// learn takes n posts since the last call, of which over were overwritten.
 func (p *Posts) learn(s *postsState, n, over int, latest, now time.Time) {
 	then := moment(s.looked)
 	wait := now.Sub(then)
@@ -294,15 +294,16 @@ func (p *Posts) learn(s *postsState, n, over int, latest, now time.Time) {
 		p.news.posts, p.news.days = p.news.posts+float64(n), p.news.days+days
 		p.over.posts, p.over.days = p.over.posts+float64(over), p.over.days+days
 	}
-	s.looked, s.latest = nanos(now), max(s.latest, min(nanos(latest), nanos(now))) // clocks go wrong
+	// clocks can be wrong
+	s.looked, s.latest = nanos(now), max(s.latest, min(nanos(latest), nanos(now)))
 }
 
-// prior is a belief about the rate of somebody unknown.
+// prior returns a belief about the rate of an unknown account.
 func (p *Posts) prior(t *tallied) policy.Gamma {
 	return policy.Gamma{Shape: postsShape, Days: postsShape * t.days / t.posts}
 }
 
-// date learns the hours of the week from a post that is new.
+// date learns the hours of the week from a new post.
 func (p *Posts) date(at time.Time, known int64) {
 	if nanos(at) <= known {
 		return
@@ -321,8 +322,7 @@ func (p *Posts) date(at time.Time, known int64) {
 	}
 }
 
-// place sets when the next look-up of the account is due and what a call for its
-// timeline is worth.
+// place sets when the account's next look-up is due, and the value of a call for its timeline.
 func (p *Posts) place(account string, s *postsState, now time.Time) {
 	s.taken = false
 	s.due = p.lookDue(s)
@@ -335,7 +335,7 @@ func (p *Posts) place(account string, s *postsState, now time.Time) {
 	}
 }
 
-// readWorth is what it is worth to read a timeline with s.debt posts not had, in days of a
+// readWorth returns the value of reading a timeline with s.debt missing posts, in days of a
 // missing post.
 func (p *Posts) readWorth(s *postsState) float64 {
 	k := float64(s.debt)
@@ -346,7 +346,7 @@ func (p *Posts) readWorth(s *postsState) float64 {
 	return worth
 }
 
-// lookWorth is what a look-up of the account at the time at is worth.
+// lookWorth returns the value of a look-up of the account at the time at.
 func (p *Posts) lookWorth(s *postsState, at int64) float64 {
 	tau := float64(at-s.looked) / nanosPerDay
 	if tau <= 0 {
@@ -363,14 +363,14 @@ func (p *Posts) lookWorth(s *postsState, at int64) float64 {
 	return max(0, two) * (tau/x + p.debtCost(s))
 }
 
-// debtCost is what one post more that look-ups do not show will cost.
+// debtCost returns the cost of one more post that look-ups do not show.
 func (p *Posts) debtCost(s *postsState) float64 {
 	price := p.Price()
 	return min(price, math.Sqrt(price/(2*s.lost.Mean())))
 }
 
-// lookDue is when a look-up is worth its part of a call. What it is worth grows with a power of
-// the time between the first and the second: from the last answer a few steps do.
+// lookDue returns when a look-up is worth its part of a call. The value grows with a power of
+// the time between the first and the second. So a few steps from the last result are enough.
 func (p *Posts) lookDue(s *postsState) int64 {
 	part := p.Price() / float64(p.o.Batch)
 	least := p.o.Floor.Hours() / 24

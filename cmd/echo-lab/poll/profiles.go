@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ProfileKey is the order of a profile that was stored at stored (zero: never), to
-// be put behind the name of its queue.
+// ProfileKey returns the order of a profile that was stored at stored (zero: never). It is
+// appended to the name of its queue.
 func ProfileKey(stored time.Time, id string) []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(id)), uint64(nanos(stored)))
 	return append(b, id...)
@@ -19,11 +19,11 @@ type Profiles struct {
 	order  heap
 }
 
-// Len is how many wait.
+// Len returns how many wait.
 func (p *Profiles) Len() int { return len(p.stored) }
 
-// Put has a profile wait: stored last at stored, zero if never. Who waits already
-// is not put in twice: the time is replaced.
+// Put makes a profile wait. It was last stored at stored, zero if never. A profile that waits
+// already is not added twice: its time is replaced.
 func (p *Profiles) Put(id string, stored time.Time) {
 	if p.stored == nil {
 		p.stored = map[string]int64{}
@@ -37,7 +37,7 @@ func (p *Profiles) Put(id string, stored time.Time) {
 	p.order.rebuild(len(p.stored), p.there)
 }
 
-// Drop takes a profile out.
+// Drop removes a profile.
 func (p *Profiles) Drop(id string) { delete(p.stored, id) }
 
 func (p *Profiles) there(v item) bool {
@@ -45,8 +45,8 @@ func (p *Profiles) there(v item) bool {
 	return ok && at == v.at
 }
 
-// Next takes out the n next at most, for one call; fewer if fewer wait. Put them
-// back with the time they were stored, or as they were if the call failed.
+// Next takes out at most n profiles for one call, fewer if fewer wait. The caller puts them
+// back with the time at which they were stored, or unchanged if the call failed.
 func (p *Profiles) Next(n int) (ids []string) {
 	for len(ids) < n {
 		v, ok := p.order.first(p.there)

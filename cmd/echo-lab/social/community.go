@@ -10,20 +10,20 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// The days of a world. Warm days are played and not counted.
+// The days of a world. Warm days are played but not counted.
 const (
-	past    = 30 // before the first call: whose last post is older is silent
+	past    = 30 // before the first call: an account whose last post is older is silent
 	warm    = 3
 	counted = 30
 	checks  = 8
 	perDay  = 86400
 )
 
-// mostCounted is how many posts of an account the table counts: the 200 that a timeline gave without what
-// was only shared, 21,400 of 127 accounts.
+// mostCounted is how many posts of an account the table counts. A timeline gave 200 posts,
+// minus those that were only shared: 21,400 posts of 127 accounts.
 const mostCounted = 168
 
-// Batch and page of the API.
+// The batch and the page of the API.
 const (
 	batch = 100
 	page  = 200
@@ -37,8 +37,8 @@ type PaperRow struct {
 	Coverage, Mean    float64 // %
 }
 
-// Paper is the table. In the row of 6 days it prints as many posts as were collected, which its
-// share contradicts: Posted is what the share asks for.
+// Paper returns the table. In the row of 6 days it prints the same number of posts and
+// collected posts, which contradicts its share. Here Posted follows from the share.
 func Paper() [contest.EchoRows]PaperRow {
 	return [contest.EchoRows]PaperRow{
 		{"1h", 127, 16073, 21400, 75.1, 74.0}, {"3h", 217, 26592, 36463, 72.9, 72.8},
@@ -54,13 +54,13 @@ type Community struct {
 	names []string
 	index map[string]int32
 	keys  []partition.Key
-	posts [][]int64 // unix seconds, ascending
+	posts [][]int64 // Unix seconds, ascending
 	rows  []int
 	start int64 // of the first call
 	end   int64
 }
 
-// Draw is the community of n accounts of a seed.
+// Draw returns the community of n accounts for a seed.
 func Draw(n int, seed uint64) (*Community, error) {
 	w, err := contest.Populate("table", n, past+warm+counted, rand.New(rand.NewPCG(seed, 71)))
 	if err != nil {
@@ -79,7 +79,7 @@ func Draw(n int, seed uint64) (*Community, error) {
 	return c, nil
 }
 
-// share are the accounts of one of peers.
+// share returns the accounts of one of the peers.
 func (c *Community) share(peer, peers int) []int32 {
 	var out []int32
 	for i, k := range c.keys {
@@ -90,13 +90,13 @@ func (c *Community) share(peer, peers int) []int32 {
 	return out
 }
 
-// until is how many posts of account i there are at the time at.
+// until returns how many posts of account i exist at the time at.
 func (c *Community) until(i int32, at int64) int {
 	return sort.Search(len(c.posts[i]), func(k int) bool { return c.posts[i][k] > at })
 }
 
-// known is an account's last post as its profile has it before the first call: a month old and
-// more, if it has none in the world.
+// known returns the time of an account's last post, according to its profile before the first
+// call. It is more than a month ago if the account has no earlier post in the world.
 func (c *Community) known(i int32) time.Time {
 	if n := c.until(i, c.start); n > 0 {
 		return clock(c.posts[i][n-1])
@@ -104,7 +104,7 @@ func (c *Community) known(i int32) time.Time {
 	return clock(c.start - (past+15)*perDay)
 }
 
-// moments are when it is counted what is fetched.
+// moments returns the times at which fetched posts are counted.
 func (c *Community) moments() []int64 {
 	var out []int64
 	for k := range checks {
@@ -113,7 +113,7 @@ func (c *Community) moments() []int64 {
 	return out
 }
 
-// judged are the posts of account i that count at the moment at: from, to of its posts.
+// judged returns the range of posts of account i that count at the moment at.
 func (c *Community) judged(i int32, at int64) (from, to int) {
 	to = c.until(i, at)
 	return max(c.until(i, at-counted*perDay), to-mostCounted), to

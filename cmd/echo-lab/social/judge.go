@@ -11,24 +11,26 @@ import (
 type Row struct {
 	Gap      string  `json:"gap_up_to"`
 	Accounts float64 `json:"accounts"` // with a post that counts
-	Posts    float64 `json:"posts"`    // that count
+	Posts    float64 `json:"posts"`    // posts that count
 	Coverage float64 `json:"coverage"` // share of them that is fetched
-	Mean     float64 `json:"mean"`     // mean of an account's share
+	Mean     float64 `json:"mean"`     // mean of the accounts' shares
 }
 
-// Result is a play, judged; of several seeds, the mean.
+// Result is the result of a play; for several seeds, the mean.
 type Result struct {
-	Policy    string  `json:"policy"`
-	Times     float64 `json:"times_b"`        // of the budget B
-	Peers     int     `json:"peers"`          // that share the budget and the accounts
-	Budget    float64 `json:"budget_calls"`   // a day, of all peers together
-	Calls     float64 `json:"calls"`          // made
-	Timelines float64 `json:"timeline_calls"` // of these
+	Policy string  `json:"policy"`
+	Times  float64 `json:"times_b"` // of the budget B
+	// number of peers that share the budget and the accounts
+	Peers     int     `json:"peers"`
+	Budget    float64 `json:"budget_calls"`   // per day, of all peers together
+	Calls     float64 `json:"calls"`          // calls made
+	Timelines float64 `json:"timeline_calls"` // of these calls
 	Coverage  float64 `json:"coverage_posts"`
-	Half      float64 `json:"coverage_posts_half,omitempty"` // of the interval of 95 %, with several seeds
+	// half width of the 95 % interval, with several seeds
+	Half      float64 `json:"coverage_posts_half,omitempty"`
 	Mean      float64 `json:"coverage_mean_account"`
-	Limit     float64 `json:"limit"`          // coverage that no policy could exceed
-	Median    float64 `json:"delay_median_h"` // from a post to when it was fetched; -1 = never
+	Limit     float64 `json:"limit"`          // coverage that no policy can exceed
+	Median    float64 `json:"delay_median_h"` // from a post to its fetch; -1 = never
 	P90       float64 `json:"delay_p90_h"`
 	OverLimit int     `json:"over_limit_calls"`
 	Used      float64 `json:"allowance_used"`
@@ -73,7 +75,8 @@ func (p *Play) Judge() Result {
 	return r
 }
 
-// count is how many of the posts from to to of account i were had at the moment at.
+// count returns how many of the posts from to to of account i had been fetched at the moment
+// at.
 func (p *Play) count(i, from, to int, at int64) (n float64) {
 	by := int32(at - p.world.start + 1)
 	for _, h := range p.had[i][from:to] {
@@ -84,8 +87,8 @@ func (p *Play) count(i, from, to int, at int64) (n float64) {
 	return n
 }
 
-// delays are the median and the 90th percentile of the hours till a post was fetched; one never had
-// waits for ever.
+// delays returns the median and the 90th percentile of the hours until a post was fetched. A
+// post never fetched waits for ever.
 func (p *Play) delays() (median, p90 float64) {
 	var all []int32
 	at := p.world.moments()[checks-1]
@@ -112,8 +115,8 @@ func (p *Play) delays() (median, p90 float64) {
 	return hours(0.5), hours(0.9)
 }
 
-// Limit is what no policy could reach with the calls of the play, whatever it knows of the
-// future: see the package comment.
+// Limit returns the coverage that no policy can exceed with the calls of the play, even if it
+// knows the future: see the package comment.
 func (p *Play) Limit() float64 {
 	bound, total := 0.0, 0.0
 	for _, at := range p.world.moments() {

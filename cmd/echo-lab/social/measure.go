@@ -13,14 +13,14 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-lab/contest"
 )
 
-// Options of Measure.
+// Options are the options of Measure.
 type Options struct {
 	Accounts int       // of the community, at least 500
 	Seeds    int       // communities, from seed 1 on
 	Aim      float64   // coverage of the six classes that defines B
-	Within   float64   // how near
-	Budget   float64   // B, calls a day, where it is known; 0 = it is found
-	Times    []float64 // of B: budgets at which the default policy plays; 1 always does
+	Within   float64   // required precision of that coverage
+	Budget   float64   // B, calls per day, if it is known; 0 = it is searched
+	Times    []float64 // of B: budgets with which the default policy plays; 1 is always included
 	Peers    []int     // numbers of peers, each with Share of B, for both policies
 	Share    float64
 	Talk     io.Writer // progress; nil = none
@@ -34,7 +34,7 @@ const (
 	mostPeers     = 64
 )
 
-// Validate reports every fault.
+// Validate returns all errors at once.
 func (o *Options) Validate() error {
 	var faults []error
 	if o.Accounts < leastAccounts || o.Accounts > mostAccounts || o.Seeds < 1 {
@@ -64,14 +64,14 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// ErrOptions is wrapped by what Options.Validate finds, ErrNoBudget when no budget brings the six
-// classes to the aim.
+// ErrOptions is wrapped by the errors of Options.Validate. ErrNoBudget is returned when no
+// budget brings the six classes to the aim.
 var (
 	ErrOptions  = errors.New("options")
 	ErrNoBudget = errors.New("no budget found")
 )
 
-// Report is all that was measured: the default policy at B, beside it the six classes.
+// Report has all results: the default policy at B, and the six classes.
 type Report struct {
 	Accounts int `json:"accounts"`
 	Seeds    int `json:"seeds"`
@@ -79,19 +79,20 @@ type Report struct {
 	Baseline Result   `json:"baseline"`
 	Budgets  []Result `json:"budgets"` // the default policy at Options.Times
 	Shared   []Result `json:"shared"`  // both policies, by peers
-	// Missed is what the default missed at B for each post that the six classes missed in the same
-	// community; MissedHalf is half of its interval of 95 %, with several seeds.
+	// Missed is how much the default missed at B for each post that the six classes missed in
+	// the same community. MissedHalf is half of its 95 % interval, with several seeds.
 	Missed     float64 `json:"missed_of_six_classes"`
 	MissedHalf float64 `json:"missed_of_six_classes_half,omitempty"`
 
 	aim, within float64
 }
 
-// MostMissed is what the default may miss at B for each post that the six classes miss.
+// MostMissed is the most that the default may miss at B for each post that the six classes
+// miss.
 const MostMissed = 0.5
 
-// Faults are what must not be: a row at B that is not above the paper's, more missed than MostMissed, a
-// call over the limit, more than the limit allows.
+// Faults returns what must not happen: a row at B that is not above the paper's, more missed
+// than MostMissed, a call over the limit, or more than the limit allows.
 func (r *Report) Faults() (faults []error) {
 	if !(r.Missed+r.MissedHalf <= MostMissed) {
 		faults = append(faults,
@@ -118,7 +119,7 @@ func (r *Report) Faults() (faults []error) {
 	return faults
 }
 
-// missed compares what both policies missed, seed by seed.
+// missed compares what both policies missed, for each seed.
 func (r *Report) missed(six, ours []Result) {
 	ratios := make([]float64, len(six))
 	for i := range six {
@@ -133,11 +134,11 @@ func (r *Report) missed(six, ours []Result) {
 // job is one play to be made for every seed.
 type job struct {
 	policy string
-	times  float64 // of B, each peer
+	times  float64 // of B, for each peer
 	peers  int
 }
 
-// Measure finds B and plays all the rest.
+// Measure finds B and plays everything.
 func Measure(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -190,8 +191,8 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// playAll plays the jobs in one world, as many at a time as there are processors; equal jobs once, what
-// was found before not at all.
+// playAll plays the jobs in one world, as many at a time as there are processors. It plays
+// equal jobs once, and jobs with known results not at all.
 func playAll(ctx context.Context, world *Community, budget float64, jobs []job, found map[job]Result,
 	results [][]Result, talk io.Writer) error {
 	once := map[job]int{}
@@ -235,18 +236,18 @@ func playAll(ctx context.Context, world *Community, budget float64, jobs []job, 
 	return errors.Join(faults...)
 }
 
-// The search for B.
+// The parameters of the search for B.
 const (
-	smallWorld = 6000  // accounts: coverage is of calls per account
-	firstGuess = 0.29  // calls a day and account
+	smallWorld = 6000  // accounts: coverage depends on calls per account
+	firstGuess = 0.29  // calls per day and account
 	firstSlope = 0.17  // of coverage by the logarithm of the budget
 	smallTries = 8     // in the small world
 	wholeTries = 3     // in the whole one
-	smallNear  = 0.004 // good enough there
+	smallNear  = 0.004 // accurate enough there
 )
 
-// find is B, in calls a day, and what the six classes have with it: by secants in a small world,
-// then corrected in the whole one.
+// find returns B, in calls per day, and the result of the six classes with it. It uses secants
+// in a small world, then corrects in the whole one.
 func find(ctx context.Context, world *Community, o Options) (budget float64, six Result, err error) {
 	small := world
 	if o.Accounts > smallWorld {
@@ -287,14 +288,14 @@ func find(ctx context.Context, world *Community, o Options) (budget float64, six
 	return budget, six, nil
 }
 
-// finder walks along the logarithm of a budget.
+// finder searches along the logarithm of a budget.
 type finder struct {
 	aim, slope, x  float64
 	lastX, lastGot float64
 	seen           bool
 }
 
-// next moves x by what was got there.
+// next moves x according to the result there.
 func (f *finder) next(got float64) {
 	if f.seen && f.x != f.lastX {
 		f.slope = min(max((got-f.lastGot)/(f.x-f.lastX), 0.03), 0.5)
@@ -303,7 +304,7 @@ func (f *finder) next(got float64) {
 	f.x += min(max((f.aim-got)/f.slope, -1.5), 1.5)
 }
 
-// mean is the mean of one job over seeds.
+// mean returns the mean of one job over seeds.
 func mean(all []Result) Result {
 	of := func(f func(*Result) float64) float64 {
 		sum := 0.0

@@ -11,27 +11,27 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-lab/poll"
 )
 
-// Policies that can play.
+// The policies that can play.
 const (
 	SixClasses = "six-classes" // poll.Echo: look-ups only
 	Ours       = "default"     // poll.Posts
 )
 
-// Play is what one policy did with a budget.
+// Play is the result of one policy with one budget.
 type Play struct {
 	Policy  string
-	Budget  float64 // calls a day and peer
+	Budget  float64 // calls per day and peer
 	Peers   int
 	world   *Community
-	had     [][]int32 // by account and post: seconds from the start till it was fetched, 0 = never
+	had     [][]int32 // by account and post: seconds from the start until it was fetched, 0 = never
 	servers []*server
 }
 
-// server answers one peer and counts.
+// server responds to one peer and counts.
 type server struct {
 	c         *Community
 	had       [][]int32
-	next      []int32 // posts of an account that there are, as far as was asked
+	next      []int32 // number of posts of an account up to the last request
 	read      []int32 // posts before this are settled: a timeline was read there
 	allowed   int     // calls in each window
 	window    int64
@@ -39,7 +39,7 @@ type server struct {
 	calls     int
 	timelines int
 	overLimit int
-	last      int64 // call
+	last      int64 // time of the last call
 }
 
 // windowSeconds is the API's window, 15 minutes.
@@ -56,7 +56,7 @@ func (s *server) call(at int64) {
 	}
 }
 
-// upTo is how many posts of i there are at the time at; times do not go back.
+// upTo returns how many posts of i exist at the time at. Times do not go back.
 func (s *server) upTo(i int32, at int64) int {
 	n, posts := int(s.next[i]), s.c.posts[i]
 	for n < len(posts) && posts[n] <= at {
@@ -66,14 +66,14 @@ func (s *server) upTo(i int32, at int64) int {
 	return n
 }
 
-// have notes that post k of i was fetched.
+// have records that post k of i was fetched.
 func (s *server) have(i int32, k int, at int64) {
 	if s.had[i][k] == 0 {
 		s.had[i][k] = int32(at - s.c.start + 1)
 	}
 }
 
-// lookup tells the counter and the last post of an account.
+// lookup returns the counter and the last post of an account.
 func (s *server) lookup(i int32, at int64) (total int64, latest time.Time) {
 	n := s.upTo(i, at)
 	if n == 0 {
@@ -83,7 +83,7 @@ func (s *server) lookup(i int32, at int64) (total int64, latest time.Time) {
 	return int64(n), clock(s.c.posts[i][n-1])
 }
 
-// timeline gives the newest page of posts of an account, newest first.
+// timeline returns the newest page of posts of an account, newest first.
 func (s *server) timeline(i int32, at int64) []time.Time {
 	n := s.upTo(i, at)
 	for k := max(int(s.read[i]), n-page); k < n; k++ {
@@ -97,7 +97,7 @@ func (s *server) timeline(i int32, at int64) []time.Time {
 	return out
 }
 
-// Run plays a policy: each of the peers has so many calls a day.
+// Run plays a policy with that many calls a day for each peer.
 func Run(ctx context.Context, c *Community, policy string, budget float64, peers int) (*Play, error) {
 	p := &Play{Policy: policy, Budget: budget, Peers: peers, world: c, had: make([][]int32, len(c.posts))}
 	for i := range p.had {
@@ -123,7 +123,7 @@ func Run(ctx context.Context, c *Community, policy string, budget float64, peers
 	return p, nil
 }
 
-// asker is a policy at work: it makes one call.
+// asker is a running policy: it makes one call.
 type asker func(now time.Time) error
 
 // play makes a peer's calls, at even gaps.
@@ -150,7 +150,7 @@ func (s *server) play(ctx context.Context, policy string, budget float64, accoun
 	}
 }
 
-// echo asks as TwitterEcho does.
+// echo makes calls like TwitterEcho.
 func (s *server) echo(accounts []int32) (asker, error) {
 	e, err := poll.NewEcho(poll.EchoOptions{})
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *server) echo(accounts []int32) (asker, error) {
 	}, nil
 }
 
-// ours asks as poll.Posts says.
+// ours makes the calls that poll.Posts chooses.
 func (s *server) ours(accounts []int32) (asker, error) {
 	p, err := poll.NewPosts(poll.PostsOptions{Batch: batch, Page: page})
 	if err != nil {

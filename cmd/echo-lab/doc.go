@@ -1,7 +1,7 @@
-// Command echo-lab redoes the measurements of the papers that echo-node follows,
-// and prints their figures beside ours. Nothing of it is in echo-node.
+// Command echo-lab repeats the measurements of the papers that echo-node follows, and prints
+// their figures next to ours. echo-node contains nothing of it.
 //
-// The commands are listed in README.md beside this file.
+// README.md in this directory lists the commands.
 //
 // Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but incomplete.
 package main

@@ -18,7 +18,7 @@ const (
 	exitIncomplete = tool.Incomplete
 )
 
-// What errors of commands wrap.
+// Errors that the errors of commands wrap.
 var (
 	errIncomplete = tool.ErrIncomplete
 	errUsage      = tool.ErrUsage
@@ -42,11 +42,11 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is main without the process: what a test calls.
+// run is main without the process, for tests.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	bound := output{stdout, stderr}
 	return tool.Run(ctx, "echo-lab", "Redoes the measurements of papers.", new(commands), bound, args, stdout, stderr)
 }
 
-// output is where a command writes: results and talk.
+// output says where a command writes: results to out, progress to talk.
 type output struct{ out, talk io.Writer }

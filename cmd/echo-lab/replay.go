@@ -26,7 +26,7 @@ type replayCmd struct {
 	JSON    bool    `help:"Print JSON." name:"json"`
 }
 
-// Help is shown by --help.
+// Help returns the text for --help.
 func (replayCmd) Help() string {
 	return `The crawler itself crawls a web on loopback whose pages change as the histories say, 30 days in 130 s, and its freshness, by what the web
 gave to it, is compared with the simulator's of the same world at the same budget. Exit 3 when they differ by more than --within.

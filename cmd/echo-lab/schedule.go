@@ -30,7 +30,7 @@ type scheduleCmd struct {
 	Out     string    `help:"Directory for results.csv, days.csv and the charts (SVG)." placeholder:"DIR"`
 }
 
-// Help is shown by --help.
+// Help returns the text for --help.
 func (c *scheduleCmd) Help() string {
 	return `Every policy has the same visits at the same times; oracle-* are told the truth and show the limit. In the populations echo and table a visit is a look-up,
 which shows an account's last post and its counter alone. "echo-lab social" measures what TwitterEcho's call rates
@@ -84,7 +84,7 @@ func (c *scheduleCmd) policies() []string {
 	return strings.Split(c.Policy, ",")
 }
 
-// validate reports every fault at once.
+// validate returns all errors at once.
 func (c *scheduleCmd) validate() error {
 	var faults []error
 	for _, p := range c.policies() {
@@ -107,7 +107,7 @@ func (c *scheduleCmd) validate() error {
 	return nil
 }
 
-// world is what makes the world of each seed.
+// world returns the function that makes the world of each seed.
 func (c *scheduleCmd) world() (func(uint64) (contest.World, error), error) {
 	if name, ok := strings.CutPrefix(c.History, "synthetic"); ok {
 		name = strings.TrimPrefix(name, ":")

@@ -11,7 +11,7 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-lab/social"
 )
 
-// socialCmd measures what of a community's posts request budgets allow to have.
+// socialCmd measures how many of a community's posts request budgets can fetch.
 type socialCmd struct {
 	Accounts int       `help:"Accounts of the community; 60 % of them do not post any more." default:"60000"`
 	Seeds    int       `help:"Communities to average over; from two on with intervals of 95 %." default:"1"`
@@ -24,7 +24,7 @@ type socialCmd struct {
 	JSON     bool      `help:"Print JSON." name:"json"`
 }
 
-// Help is shown by --help.
+// Help returns the text for --help.
 func (socialCmd) Help() string {
 	return `How much of what a community posts can be had with so many API calls? Two policies of who is asked next play in one simulated
 community, shaped as the table of the dissertation on TwitterEcho: 33 days, calls at even gaps. A call is either a look-up of 100 accounts (of each the
@@ -114,7 +114,7 @@ func socialTable(w io.Writer, r *social.Report) error {
 	return t.err
 }
 
-// delay is a time in hours as text.
+// delay formats a time in hours.
 func delay(hours float64) string {
 	if hours < 0 {
 		return "never"

@@ -16,7 +16,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
-// temporalCmd crawls a synthetic web for what speaks of a time.
+// temporalCmd crawls a synthetic web for pages about a time.
 type temporalCmd struct {
 	Scope  []string `help:"Wanted times, parted by commas; the paper has figures for these two." default:"1939..1945,2001"`
 	Pages  int      `help:"Pages of the web." default:"100000"`
@@ -31,7 +31,7 @@ type temporalCmd struct {
 	Written string `help:"For --mark, when they were written: a date, a byline or a URL." placeholder:"TEXT"`
 }
 
-// Help is shown by --help.
+// Help returns the text for --help.
 func (temporalCmd) Help() string {
 	return `How many of the pages that a crawl fetches speak of a wanted time? Each order of crawling begins
 with the same pages of the same synthetic Portuguese web, in which the truth about every page is known. The
@@ -62,7 +62,7 @@ Examples:
   echo-lab temporal --mark timex3 --texts news.txt --written 2013-01-21`
 }
 
-// Run measures and prints, or marks.
+// Run measures and prints, or marks texts.
 func (c *temporalCmd) Run(ctx context.Context, o output) error {
 	if c.Mark != "" {
 		return c.mark(o.out)

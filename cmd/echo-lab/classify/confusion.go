@@ -5,7 +5,7 @@ import "math"
 // Confusion counts answers: rows are true classes, columns answers.
 type Confusion struct{ Counts [][]int }
 
-// NewConfusion is an empty table of classes.
+// NewConfusion returns an empty table of classes.
 func NewConfusion(classes int) Confusion {
 	c := Confusion{make([][]int, classes)}
 	for i := range c.Counts {
@@ -35,13 +35,14 @@ func (c Confusion) total() (total, right int) {
 	return total, right
 }
 
-// Accuracy is the share of right answers.
+// Accuracy returns the share of right answers.
 func (c Confusion) Accuracy() float64 {
 	total, right := c.total()
 	return div(float64(right), float64(total))
 }
 
-// Interval is the half width of the accuracy's 95 % interval (Wilson's, at its wider side).
+// Interval returns the half width of the accuracy's 95 % interval (Wilson's, at its wider
+// side).
 func (c Confusion) Interval() float64 {
 	total, _ := c.total()
 	n, p, z := float64(total), c.Accuracy(), 1.96
@@ -53,7 +54,7 @@ func (c Confusion) Interval() float64 {
 	return half + math.Abs(centre-p)
 }
 
-// Majority is the accuracy of always answering the commonest class.
+// Majority returns the accuracy of always answering the most common class.
 func (c Confusion) Majority() float64 {
 	total, _ := c.total()
 	most := 0
@@ -67,7 +68,7 @@ func (c Confusion) Majority() float64 {
 	return div(float64(most), float64(total))
 }
 
-// MacroF1 is the mean over classes of the harmonic mean of precision and recall.
+// MacroF1 returns the mean over classes of the harmonic mean of precision and recall.
 func (c Confusion) MacroF1() float64 {
 	sum := 0.0
 	for k := range c.Counts {
@@ -76,7 +77,7 @@ func (c Confusion) MacroF1() float64 {
 	return div(sum, float64(len(c.Counts)))
 }
 
-// Balanced is the mean recall over classes that occur.
+// Balanced returns the mean recall over classes that occur.
 func (c Confusion) Balanced() float64 {
 	sum, n := 0.0, 0.0
 	for k := range c.Counts {
@@ -87,7 +88,7 @@ func (c Confusion) Balanced() float64 {
 	return div(sum, n)
 }
 
-// Versus is class k against all others.
+// Versus returns class k against all others.
 func (c Confusion) Versus(k int) Binary {
 	var b Binary
 	for i, row := range c.Counts {
@@ -110,33 +111,33 @@ func (c Confusion) Versus(k int) Binary {
 // Binary is a table of two classes.
 type Binary struct{ TP, FN, FP, TN int }
 
-// The dissertation's six measures, and two it lacks: Balanced and MCC do not
-// flatter one who always answers the commoner class.
+// The dissertation's six measures, and two that it lacks. Balanced and MCC do not favour a
+// classifier that always answers the more common class.
 
-// Accuracy is the share of right answers.
+// Accuracy returns the share of right answers.
 func (b Binary) Accuracy() float64 {
 	return div(float64(b.TP+b.TN), float64(b.TP+b.TN+b.FP+b.FN))
 }
 
-// Recall is the share of positives found.
+// Recall returns the share of positives found.
 func (b Binary) Recall() float64 { return div(float64(b.TP), float64(b.TP+b.FN)) }
 
-// Specificity is the share of negatives left alone.
+// Specificity returns the share of negatives that were not reported.
 func (b Binary) Specificity() float64 { return div(float64(b.TN), float64(b.TN+b.FP)) }
 
-// Precision is the share of positive answers that are right.
+// Precision returns the share of positive answers that are right.
 func (b Binary) Precision() float64 { return div(float64(b.TP), float64(b.TP+b.FP)) }
 
-// NPV is the share of negative answers that are right.
+// NPV returns the share of negative answers that are right.
 func (b Binary) NPV() float64 { return div(float64(b.TN), float64(b.TN+b.FN)) }
 
-// F is the harmonic mean of precision and recall.
+// F returns the harmonic mean of precision and recall.
 func (b Binary) F() float64 { return div(2*float64(b.TP), float64(2*b.TP+b.FP+b.FN)) }
 
-// Balanced is the mean of recall and specificity.
+// Balanced returns the mean of recall and specificity.
 func (b Binary) Balanced() float64 { return (b.Recall() + b.Specificity()) / 2 }
 
-// MCC is Matthews's correlation coefficient.
+// MCC returns Matthews's correlation coefficient.
 func (b Binary) MCC() float64 {
 	tp, fn, fp, tn := float64(b.TP), float64(b.FN), float64(b.FP), float64(b.TN)
 	return div(tp*tn-fp*fn, math.Sqrt((tp+fp)*(tp+fn)*(tn+fp)*(tn+fn)))

@@ -13,23 +13,23 @@ const (
 	Emails          // links to e-mail addresses
 	Modified        // 1 if there is a Last-Modified header, else 0
 	Size            // bytes without markup
-	Depth           // links from the root of the domain, the root being 1
+	Depth           // links from the root of the domain, which has depth 1
 	Images          // images referenced
-	Level           // directory level on the server, the host's root being 1
-	Features        // how many there are
+	Level           // directory level on the server; the host's root has level 1
+	Features        // the number of features
 )
 
 // Vector is one page's features.
 type Vector [Features]float64
 
-// FeatureNames are the features' words, in order.
+// FeatureNames returns the features' names, in order.
 func FeatureNames() []string {
 	return []string{"links", "emails", "modified", "size", "depth", "images", "level"}
 }
 
-// Extract reads the features of a page from its HTML, its address, the presence
-// of a Last-Modified header, and its depth as the crawl knows it. It never fails:
-// what is missing counts nothing.
+// Extract returns the features of a page from its HTML, its address, the presence of a
+// Last-Modified header, and its depth in the crawl. It never fails: missing parts count as
+// zero.
 func Extract(document string, address *url.URL, modified bool, depth int) Vector {
 	var v Vector
 	v[Depth] = float64(depth)
@@ -79,8 +79,8 @@ func (v *Vector) tag(t html.Token) {
 	}
 }
 
-// URLLevel is the directory level: 1 for the host's root and what lies in it,
-// 2 for /~lab, and so on. A last segment with a dot is a file, not a directory.
+// URLLevel returns the directory level: 1 for the host's root and what is in it, 2 for /~lab,
+// and so on. A last segment with a dot is a file, not a directory.
 func URLLevel(u *url.URL) int {
 	if u == nil {
 		return 1

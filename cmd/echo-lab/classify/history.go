@@ -12,25 +12,25 @@ type Window struct {
 	Changes int
 }
 
-// Heuristic is the dissertation's history classifier (figure 11): a page is visited
-// each Period of its class; after Window visits it moves one class up if more than
-// Upper of them found a change, one down if fewer than Lower did.
+// Heuristic is the dissertation's history classifier (figure 11). A page is visited each Period
+// of its class. After Window visits it moves one class up if more than Upper of them found a
+// change, and one down if fewer than Lower did.
 type Heuristic struct {
 	Period []float64 // days, fastest class first
 	Window []int     // visits
-	Upper  float64   // share of changed visits above which a page is faster
-	Lower  float64   // below which it is slower
-	// Settle is how many windows in a row must point the same way before a page
-	// moves. 0 and 1 are the dissertation's rule, which has no hysteresis.
+	Upper  float64   // share of changed visits above which a page moves to a faster class
+	Lower  float64   // share below which it moves to a slower class
+	// Settle is how many windows in a row must agree before a page moves. 0 and 1 are the
+	// dissertation's rule, which has no hysteresis.
 	Settle int
 }
 
-// ThesisHeuristic is the classifier with the dissertation's printed numbers.
+// ThesisHeuristic returns the classifier with the dissertation's printed numbers.
 func ThesisHeuristic() Heuristic {
 	return Heuristic{Period: []float64{1, 3, 30, 96}, Window: []int{3, 2, 2, 1}, Upper: 0.8, Lower: 0.2}
 }
 
-// Validate reports a classifier that cannot run.
+// Validate returns an error for a classifier that cannot run.
 func (h Heuristic) Validate() error {
 	if len(h.Period) == 0 || len(h.Period) != len(h.Window) || !(h.Lower <= h.Upper) {
 		return fmt.Errorf("classify: heuristic: %d periods, %d windows, thresholds %g to %g", len(h.Period),
@@ -44,7 +44,7 @@ func (h Heuristic) Validate() error {
 	return nil
 }
 
-// Step is the memory after one visit. A move begins a new window.
+// Step returns the memory after one visit. A move begins a new window.
 func (h Heuristic) Step(w Window, changed bool) Window {
 	w.Class = min(max(w.Class, 0), len(h.Period)-1)
 	w.Visits++
@@ -63,9 +63,8 @@ func (h Heuristic) Step(w Window, changed bool) Window {
 	return Window{Class: w.Class}
 }
 
-// Bayes is Cho and Garcia-Molina's estimator with classes: the chance of each
-// class given what the visits found. It is exact and in logarithms, so no number
-// of visits makes it underflow.
+// Bayes is Cho and Garcia-Molina's estimator with classes: the chance of each class given what
+// the visits found. It is exact and uses logarithms, so no number of visits makes it underflow.
 type Bayes struct {
 	Period []float64 // days, fastest class first
 }
@@ -73,8 +72,8 @@ type Bayes struct {
 // Chances are the log chances of the classes; nil is even odds.
 type Chances []float64
 
-// Step is the chances after a visit days after the last one. A page of period j
-// has changed by then with chance 1 − e^(−days/j).
+// Step returns the chances after a visit days after the last one. A page of period j has
+// changed by then with chance 1 − e^(−days/j).
 func (b Bayes) Step(c Chances, days float64, changed bool) Chances {
 	out := make(Chances, len(b.Period))
 	copy(out, c)
@@ -92,14 +91,14 @@ func (b Bayes) Step(c Chances, days float64, changed bool) Chances {
 	for _, v := range out {
 		sum += math.Exp(v - top)
 	}
-	// What is surely wrong may yet prove right: a page may change its ways.
+	// A very unlikely class must stay possible, because a page may change its behaviour.
 	for j := range out {
 		out[j] = max(out[j]-top-math.Log(sum), -30)
 	}
 	return out
 }
 
-// Class is the likeliest class, the faster of equals.
+// Class returns the most likely class, and the faster of equally likely ones.
 func (b Bayes) Class(c Chances) int {
 	best := 0
 	for j := range c {

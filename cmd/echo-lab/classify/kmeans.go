@@ -9,17 +9,17 @@ import (
 // Group is one group of pages by change rate.
 type Group struct {
 	Pages  int
-	Mean   float64 // of the value grouped by (r, per visit interval)
-	Lo, Hi float64 // the values that belong to it: [Lo, Hi)
-	// Period is the mean interval between changes in days: visitDays ÷ Mean. The
-	// dissertation reads its groups otherwise; see the package comment.
+	Mean   float64 // of the grouped value (r, per visit interval)
+	Lo, Hi float64 // the values in the group: [Lo, Hi)
+	// Period is the mean interval between changes in days: visitDays ÷ Mean. The dissertation
+	// reads its groups in another way; see the package comment.
 	Period float64
 }
 
-// KMeans parts values into k groups, fastest first. In one dimension the best
-// groups are intervals, so the optimum is found exactly, by dynamic programming
-// over the distinct values (at most maxDistinct; more are binned), and no start is
-// drawn at random. visitDays is the interval between visits that the values refer to.
+// KMeans divides values into k groups, fastest first. In one dimension the best groups are
+// intervals. So it finds the optimum exactly, by dynamic programming over the distinct values
+// (at most maxDistinct; more are binned), without a random start. visitDays is the interval
+// between visits to which the values refer.
 func KMeans(values []float64, k int, visitDays float64) ([]Group, error) {
 	xs, counts := distinct(values)
 	if k < 1 || len(xs) < k || !(visitDays > 0) {
@@ -48,7 +48,7 @@ func KMeans(values []float64, k int, visitDays float64) ([]Group, error) {
 	return groups, nil
 }
 
-// GroupOf is the group a value belongs to.
+// GroupOf returns the group of a value.
 func GroupOf(groups []Group, value float64) int {
 	for g := range groups {
 		if value >= groups[g].Lo {
@@ -60,7 +60,7 @@ func GroupOf(groups []Group, value float64) int {
 
 const maxDistinct = 500
 
-// distinct are the sorted values with their counts, thinned to maxDistinct means.
+// distinct returns the sorted values with their counts, reduced to maxDistinct means.
 func distinct(values []float64) ([]float64, []int) {
 	sorted := slices.Sorted(slices.Values(values))
 	var xs []float64
@@ -88,7 +88,7 @@ func distinct(values []float64) ([]float64, []int) {
 	return xs, counts
 }
 
-// bestCuts are the k+1 borders of the groups with the least sum of squares.
+// bestCuts returns the k+1 borders of the groups with the smallest sum of squares.
 func bestCuts(xs []float64, counts []int, k int) []int {
 	n := len(xs)
 	w, s, q := make([]float64, n+1), make([]float64, n+1), make([]float64, n+1)

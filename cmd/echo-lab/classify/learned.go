@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// LinearSVM is a support vector machine, one class against the rest, trained by
-// stochastic subgradients (Shalev-Shwartz and others, Pegasos, 2007): what the
-// dissertation had to abort. Features enter as logarithms, scaled.
+// LinearSVM is a support vector machine, one class against the rest, trained by stochastic
+// subgradients (Shalev-Shwartz and others, Pegasos, 2007). The dissertation had to abort its
+// own. Features enter as logarithms, scaled.
 func LinearSVM(examples []Example, use [Features]bool, seed uint64) Classifier {
 	const lambda, rounds = 1e-4, 20
 	logs := make([]Example, len(examples))
@@ -74,8 +74,8 @@ type network struct {
 	out [][hidden + 1]float64
 }
 
-// Network is a neural net, the other classifier the dissertation had to abort:
-// one hidden layer trained by stochastic gradient descent on the cross entropy.
+// Network is a neural net, the other classifier that the dissertation had to abort. It has one
+// hidden layer, trained by stochastic gradient descent on the cross entropy.
 func Network(examples []Example, use [Features]bool, seed uint64) Classifier {
 	const rounds, rate = 40, 0.05
 	rng := rand.New(rand.NewPCG(seed, 23))

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// NaiveBayes takes the features for independent and normal within a class:
-// argmax P(C) ∏ P(x|C), in logarithms.
+// NaiveBayes treats the features as independent and normal within a class: argmax P(C) ∏
+// P(x|C), in logarithms.
 func NaiveBayes(examples []Example, use [Features]bool, _ uint64) Classifier {
 	counts := classCounts(examples)
 	mean, square := make([]Vector, len(counts)), make([]Vector, len(counts))
@@ -42,8 +42,8 @@ func NaiveBayes(examples []Example, use [Features]bool, _ uint64) Classifier {
 	}
 }
 
-// KNN is the majority among the k nearest examples, by Euclid's distance with
-// every feature scaled to its range. It looks at all examples each time.
+// KNN returns the majority among the k nearest examples, by Euclidean distance with every
+// feature scaled to its range. It looks at all examples each time.
 func KNN(k int) Trainer {
 	return func(examples []Example, use [Features]bool, _ uint64) Classifier {
 		lo, scale := ranges(examples, use)
@@ -97,7 +97,7 @@ func distance(a, b *Vector) float64 {
 	return d
 }
 
-// ranges are the least value and 1 ÷ range of each feature; 0 for one not used.
+// ranges returns the smallest value and 1 ÷ range of each feature, and 0 for an unused one.
 func ranges(examples []Example, use [Features]bool) (lo, scale Vector) {
 	if len(examples) == 0 {
 		return lo, scale

@@ -13,19 +13,19 @@ type Example struct {
 	Site   string // for cross-validation by site
 }
 
-// Classifier says the class of a page. It is safe for concurrent use.
+// Classifier returns the class of a page. It is safe for concurrent use.
 type Classifier func(Vector) int
 
-// Trainer makes a classifier from examples that use the features in use (true =
-// used). Equal examples and seed make equal classifiers.
+// Trainer makes a classifier from examples. It uses the features that are true in use. Equal
+// examples and seed make equal classifiers.
 type Trainer func(examples []Example, use [Features]bool, seed uint64) Classifier
 
-// AllFeatures uses every feature.
+// AllFeatures returns a set with every feature.
 func AllFeatures() [Features]bool {
 	return [Features]bool{true, true, true, true, true, true, true}
 }
 
-// Random is the dissertation's random start: any of classes with equal chance, the
+// Random is the dissertation's random start: any of the classes with equal chance, always the
 // same for the same page.
 func Random(classes int, seed uint64) Classifier {
 	return func(v Vector) int {
@@ -38,8 +38,8 @@ func Random(classes int, seed uint64) Classifier {
 	}
 }
 
-// Majority always answers the commonest class: the baseline every accuracy must
-// be read beside.
+// Majority always answers the most common class. Every accuracy must be compared with this
+// baseline.
 func Majority(examples []Example, _ [Features]bool, _ uint64) Classifier {
 	counts := classCounts(examples)
 	best := 0
@@ -62,7 +62,7 @@ func classCounts(examples []Example) []int {
 	return counts
 }
 
-// Balance draws from each class as many examples as the smallest has.
+// Balance draws from each class as many examples as the smallest class has.
 func Balance(examples []Example, seed uint64) []Example {
 	counts := classCounts(examples)
 	least := len(examples)
@@ -85,9 +85,9 @@ func Balance(examples []Example, seed uint64) []Example {
 	return out
 }
 
-// CrossValidate trains on all folds but one and tests on it, for each in turn.
-// bySite keeps a site's pages in one fold, so that no page is judged by its
-// siblings; else pages are dealt at random.
+// CrossValidate trains on all folds but one and tests on that one, for each fold in turn.
+// bySite keeps a site's pages in one fold, so that no page is judged by pages of its own site.
+// Otherwise pages are distributed at random.
 func CrossValidate(examples []Example, train Trainer, use [Features]bool, folds int, bySite bool,
 	seed uint64) (Confusion, error) {
 	fold := make([]int, len(examples))
@@ -122,8 +122,8 @@ func CrossValidate(examples []Example, train Trainer, use [Features]bool, folds 
 	return out, nil
 }
 
-// Wrapper is feature selection by backward elimination: while leaving a feature
-// out makes the cross-validated accuracy no worse, the most useless is left out.
+// Wrapper selects features by backward elimination. It removes the least useful feature as long
+// as that does not reduce the cross-validated accuracy.
 func Wrapper(examples []Example, train Trainer, folds int, seed uint64) ([Features]bool, error) {
 	use := AllFeatures()
 	c, err := CrossValidate(examples, train, use, folds, false, seed)

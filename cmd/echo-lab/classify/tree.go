@@ -14,10 +14,10 @@ type Tree struct {
 // node is a test, or a leaf when feature is negative.
 type node struct {
 	feature     int
-	cut         float64 // at most: left
+	cut         float64 // at most this value: left
 	left, right int32
 	class       int
-	total, miss float64 // training examples that reach it, those of another class
+	total, miss float64 // training examples that reach it, and those of another class
 }
 
 const (
@@ -26,9 +26,9 @@ const (
 	maxDepth = 40
 )
 
-// C45 trains a tree like C4.5: the best gain ratio among tests of at least mean
-// gain, then post-pruning by pessimistic error (Quinlan, "C4.5: programs for
-// machine learning", 1993; the dissertation's J48).
+// C45 trains a tree like C4.5. It takes the best gain ratio among tests of at least mean gain,
+// then prunes by pessimistic error (Quinlan, "C4.5: programs for machine learning", 1993; the
+// dissertation's J48).
 func C45(examples []Example, use [Features]bool, _ uint64) Classifier {
 	t := Grow(examples, use)
 	t.Prune()
@@ -41,8 +41,8 @@ func C45Unpruned(examples []Example, use [Features]bool, _ uint64) Classifier {
 	return t.Classify
 }
 
-// Forest is the modern ensemble: 40 trees, each grown on a random draw of the
-// examples and a random three in four of the features, vote.
+// Forest is the modern ensemble: 40 trees vote. Each is grown on a random draw of the examples
+// and of three quarters of the features.
 func Forest(examples []Example, use [Features]bool, seed uint64) Classifier {
 	rng := rand.New(rand.NewPCG(seed, 17))
 	classes := len(classCounts(examples))
@@ -78,7 +78,7 @@ func Grow(examples []Example, use [Features]bool) *Tree {
 	return t
 }
 
-// Classify walks down the tree.
+// Classify follows the tree from the root to a leaf.
 func (t *Tree) Classify(v Vector) int {
 	i := int32(0)
 	for t.nodes[i].feature >= 0 {
@@ -154,8 +154,8 @@ type split struct {
 	cut, gain, ratio float64
 }
 
-// bestSplit is, of each feature's best cut by gain, the one of best gain ratio
-// among those whose gain is at least the mean.
+// bestSplit takes each feature's best cut by gain. Among those with at least the mean gain it
+// returns the one with the best gain ratio.
 func bestSplit(examples []Example, use [Features]bool, counts []float64) (feature int, cut float64, ok bool) {
 	var splits []split
 	mean := 0.0
@@ -178,8 +178,8 @@ func bestSplit(examples []Example, use [Features]bool, counts []float64) (featur
 	return best.feature, best.cut, best.ratio > 0
 }
 
-// cutOf is the cut of feature f with the greatest gain of information, less
-// C4.5's price for choosing among many cuts.
+// cutOf returns the cut of feature f with the greatest information gain, minus C4.5's penalty
+// for choosing among many cuts.
 func cutOf(examples []Example, f int, counts []float64) (split, bool) {
 	slices.SortFunc(examples, func(a, b Example) int {
 		switch {
@@ -226,8 +226,8 @@ func entropy(counts []float64, total float64) float64 {
 	return h
 }
 
-// Prune makes leaves of the branches whose pessimistic error is no less than that
-// of one leaf in their place, from the bottom up.
+// Prune replaces branches by leaves, from the bottom up, where the pessimistic error of the
+// branch is no less than that of one leaf.
 func (t *Tree) Prune() { t.prune(0) }
 
 func (t *Tree) prune(i int32) float64 {
@@ -244,7 +244,7 @@ func (t *Tree) prune(i int32) float64 {
 	return branch
 }
 
-// pessimistic is the upper bound of the errors to expect of a leaf.
+// pessimistic returns the upper bound of the expected errors of a leaf.
 func pessimistic(n, miss float64) float64 {
 	if n == 0 {
 		return 0

@@ -10,11 +10,11 @@ import (
 // treeVersion is the version of a stored tree.
 const treeVersion = 1
 
-// maxNodes caps a stored tree: the dissertation's had 1395 before pruning.
+// maxNodes limits a stored tree: the dissertation's had 1395 before pruning.
 const maxNodes = 1 << 20
 
-// stored is a tree as JSON: parallel lists, a node each, the root first. A leaf's
-// feature is -1 and its cut and children are 0. Feature numbers follow FeatureNames.
+// stored is a tree as JSON: parallel lists with one entry per node, the root first. A leaf's
+// feature is -1, and its cut and children are 0. Feature numbers follow FeatureNames.
 type stored struct {
 	Version int       `json:"version"`
 	Feature []int     `json:"feature"`
@@ -24,8 +24,8 @@ type stored struct {
 	Class   []int     `json:"class"`
 }
 
-// MarshalJSON is the model file: equal trees give equal bytes. What only pruning
-// needs is left out.
+// MarshalJSON returns the model file. Equal trees give equal bytes. It leaves out what only
+// pruning needs.
 func (t *Tree) MarshalJSON() ([]byte, error) {
 	s := stored{Version: treeVersion}
 	for _, n := range t.nodes {
@@ -38,8 +38,8 @@ func (t *Tree) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// UnmarshalJSON reads a model file. Children come after their parents, so walking
-// down a tree that was read always ends; anything else is an error.
+// UnmarshalJSON reads a model file. Children must come after their parents, so walking down a
+// tree always ends. Anything else is an error.
 func (t *Tree) UnmarshalJSON(b []byte) error {
 	var s stored
 	if err := json.Unmarshal(b, &s); err != nil {

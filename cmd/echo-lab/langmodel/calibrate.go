@@ -11,20 +11,20 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/lang"
 )
 
-// judged is a text with what an uncalibrated judge that never saw its source says.
+// judged is a text with the result of an uncalibrated judge that never saw its source.
 type judged struct {
 	Sample
 	logits [lang.Classes]int32
 	bucket int
-	odds   int32 // of Portuguese, and the bucket of these
+	odds   int32 // of Portuguese, and the bucket of these odds
 	among  int
 	weight float64 // so that registers count alike
 }
 
-// maxCalibrate is about how many texts of a fold the temperatures are fitted on.
+// maxCalibrate is about how many texts of a fold are used to fit the temperatures.
 const maxCalibrate = 15000
 
-// judgeRaw judges texts of the samples evenly, accents as they are and stripped.
+// judgeRaw judges an even selection of the samples, with and without accents.
 func judgeRaw(j *lang.Judge, samples []Sample) []judged {
 	type key struct {
 		l lang.Lang
@@ -53,9 +53,9 @@ func judgeRaw(j *lang.Judge, samples []Sample) []judged {
 	return out
 }
 
-// sharpness fits a temperature for each length of text, by the least
-// cross-entropy, of the languages and of the varieties of Portuguese; lengths with
-// few texts get that of all.
+// sharpness fits a temperature for each length of text, by the smallest cross-entropy. It does
+// so for the languages and for the varieties of Portuguese. Lengths with few texts get the
+// temperature of all texts.
 func sharpness(all []judged) (languages, varieties [lang.Buckets]int32) {
 	language := func(x *judged, t float64) float64 {
 		var z [classes]float64
@@ -90,8 +90,8 @@ func sharpness(all []judged) (languages, varieties [lang.Buckets]int32) {
 	return languages, varieties
 }
 
-// temperature is the one at which the chance of what is right has the least
-// cross-entropy over the texts of a length, or over all when these are few.
+// temperature returns the temperature with the smallest cross-entropy of the right answer. It
+// uses the texts of one length, or all texts when these are few.
 func temperature(texts []judged, right func(x *judged, t float64) float64, of func(x *judged) bool) float64 {
 	var own []judged
 	for i := range texts {
@@ -115,14 +115,14 @@ func temperature(texts []judged, right func(x *judged, t float64) float64, of fu
 	return best
 }
 
-// person is one made of texts of one language and register, with English in between for some.
+// person has texts of one language and register. Some persons also have English texts.
 type person struct {
 	lang     lang.Lang
 	register string
 	texts    []string
 }
 
-// setting is how persons are made.
+// setting says how persons are made.
 type setting struct {
 	Name     string
 	min, max int
@@ -131,7 +131,8 @@ type setting struct {
 	each     int // persons of each variety of Portuguese and register
 }
 
-// settings are those of the report, with each persons of each variety of Portuguese and register.
+// settings returns the settings of the report; each is the number of persons of each variety of
+// Portuguese and register.
 func settings(each int) []setting {
 	return []setting{
 		{"30-100 texts", 30, 100, true, false, each},
@@ -140,11 +141,11 @@ func settings(each int) []setting {
 	}
 }
 
-// maxShort is how long a person's text is at most, in characters.
+// maxShort is the largest length of a person's text, in characters.
 const maxShort = 140
 
-// persons draws people from samples. Each is of one source when a source has
-// texts enough, else of all of a register.
+// persons makes people from samples. Each person's texts are from one source if a source has
+// enough texts, otherwise from all sources of a register.
 func persons(samples []Sample, st setting, seed uint64) []person {
 	r := rand.New(rand.NewPCG(seed, 99))
 	type pool struct {
@@ -188,7 +189,7 @@ func persons(samples []Sample, st setting, seed uint64) []person {
 		if k.source != "" {
 			continue
 		}
-		var own []pool // those of one source that suffice
+		var own []pool // those of one source that are enough
 		for _, o := range kinds[at+1:] {
 			if o.l == k.l && o.r == k.r && len(pools[o]) >= st.max {
 				own = append(own, o)
@@ -223,7 +224,7 @@ func persons(samples []Sample, st setting, seed uint64) []person {
 	return out
 }
 
-// evidence is what a person's Portuguese says to a judge.
+// evidence is the result of a judge for a person's Portuguese.
 type evidence struct {
 	sum, weight float64
 	portugal    bool
@@ -246,8 +247,8 @@ func measure(j *lang.Judge, people []person) []evidence {
 	return out
 }
 
-// platt fits slope and offset of a person's log-odds (after Platt 1999), by
-// Newton's method with a little ridge; registers count alike.
+// platt fits slope and offset of a person's log-odds (after Platt 1999), by Newton's method
+// with a small ridge. Registers count alike.
 func platt(all []evidence) (slope, offset int32) {
 	n := map[string]float64{}
 	for _, e := range all {
@@ -279,7 +280,7 @@ func platt(all []evidence) (slope, offset int32) {
 		a -= (hbb*ga - hab*gb) / det
 		b -= (haa*gb - hab*ga) / det
 	}
-	if !(a > 0) { // no evidence at all: nothing to trust
+	if !(a > 0) { // no evidence at all: no value can be trusted
 		return 0, 0
 	}
 	perUnit := a / 1000 * 256 / math.Ln2 // natural log-odds to 1/256 bit

@@ -21,30 +21,30 @@ import (
 type Sample struct {
 	Lang     lang.Lang // PtPT to Other; Pt: the same in both varieties
 	Register string
-	Source   string // the package or repository it is from
+	Source   string // the package or repository of the text
 	Text     string
 }
 
-// heldOut are sources that are never trained on: non-commercial licences, or none.
+// heldOut are sources that are never used for training: non-commercial licences, or none.
 const heldOut = " git:UD_Italian-PoSTWITA git:UD_Galician-CTG git:osu-resources git:abapinho git:VdA-Hackathon git:dslcc "
 
 func (s Sample) heldOut() bool { return strings.Contains(heldOut, " "+s.Source+" ") }
 
-// mistaken says whether what is labelled so is something else: the European Portuguese of
-// GIMP's manual is the English text, not translated.
+// mistaken reports whether a sample's label is wrong: the European Portuguese of GIMP's manual
+// is the English text, not translated.
 func (s Sample) mistaken() bool { return s.Lang == lang.PtPT && s.Source == "gimp-help" }
 
-// fold deals sources into n folds.
+// fold distributes sources over n folds.
 func (s Sample) fold(n int) int {
 	h := fnv.New32a()
 	h.Write([]byte(s.Source))
 	return int(h.Sum32()>>8) % n
 }
 
-// Load reads DIR/train/LANG.REGISTER.tsv.gz (lang TAB text) with the sources in
-// the .src.gz beside, and DIR/ambiguous_pt.tsv.gz when it is there. Without a
-// folder train, DIR itself has the files. What is labelled wrongly as a whole is left
-// out (mistaken). The order is that of names and lines.
+// Load reads DIR/train/LANG.REGISTER.tsv.gz (lang TAB text) with the sources in the .src.gz
+// files next to them, and DIR/ambiguous_pt.tsv.gz if it exists. Without a directory train, DIR
+// itself has the files. Files with a wrong label are left out (mistaken). The order is that of
+// names and lines.
 func Load(dir string) ([]Sample, error) {
 	root := filepath.Join(dir, "train")
 	if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +116,8 @@ func readLines(file string) ([]string, error) {
 	return lines, nil
 }
 
-// others are the languages in Latin script that count as Other, by the names of their catalogues.
+// others are the languages in Latin script that count as Other, by the names of their
+// catalogues.
 const others = "af ast bs ca cs cy da de eo et eu fi fur ga hr hu id is lt lv ms nb nl nn oc pl ro sk sl sq sv tr vi"
 
 const (
@@ -125,7 +126,7 @@ const (
 )
 
 // Catalogues reads texts in other languages from GNU message catalogues,
-// DIR/LANG/LC_MESSAGES/*.mo; the source is the catalogue's name.
+// DIR/LANG/LC_MESSAGES/*.mo. The source is the catalogue's name.
 func Catalogues(dir string) ([]Sample, error) {
 	var all []Sample
 	for _, l := range strings.Fields(others) {
@@ -154,8 +155,8 @@ func Catalogues(dir string) ([]Sample, error) {
 	return all, nil
 }
 
-// readCatalogue is the translated texts of three words or more of one .mo file
-// (GNU gettext manual, "The Format of GNU MO Files").
+// readCatalogue returns the translated texts of three words or more in one .mo file (GNU
+// gettext manual, "The Format of GNU MO Files").
 func readCatalogue(file string) ([]string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/lang"
 )
 
-// counter counts features by class, and in how many sources each occurs.
+// counter counts features by class, and the sources of each.
 type counter struct {
 	keys  []uint64
 	rows  []counted
@@ -26,7 +26,7 @@ func newCounter(bits uint) *counter {
 	return &counter{keys: make([]uint64, 1<<bits), rows: make([]counted, 1<<bits), shift: 64 - bits}
 }
 
-// add counts a text's features; texts of a source come in a row.
+// add counts a text's features. The texts of a source must come one after the other.
 func (c *counter) add(features []uint64, l lang.Lang, source int32, sources int32) {
 	c.texts[l]++
 	for _, h := range features {
@@ -35,7 +35,7 @@ func (c *counter) add(features []uint64, l lang.Lang, source int32, sources int3
 			at = (at + 1) & uint64(len(c.keys)-1)
 		}
 		if c.keys[at] == 0 {
-			if c.used > len(c.keys)*3/4 { // full: what is new now is rare
+			if c.used > len(c.keys)*3/4 { // full: features that are new now are rare
 				continue
 			}
 			c.used++
@@ -51,8 +51,8 @@ func (c *counter) add(features []uint64, l lang.Lang, source int32, sources int3
 	}
 }
 
-// gain is how much a feature says: the G statistic of its counts against the
-// classes, the two varieties of Portuguese counted once more by themselves.
+// gain returns how informative a feature is: the G statistic of its counts against the classes,
+// plus that of the two varieties of Portuguese alone.
 func (c *counter) gain(n *[lang.Classes]uint32) float64 {
 	g := func(from, to lang.Lang) float64 {
 		var sum, texts, out float64
@@ -70,8 +70,8 @@ func (c *counter) gain(n *[lang.Classes]uint32) float64 {
 	return g(0, lang.Classes) + 3*g(lang.PtPT, lang.Es)
 }
 
-// best are the features that say most, best first: those of at least two
-// sources and minCount occurrences.
+// best returns the most informative features, best first, among those with at least two sources
+// and minCount occurrences.
 func (c *counter) best(limit int, minCount uint32) []uint64 {
 	type scored struct {
 		h uint64

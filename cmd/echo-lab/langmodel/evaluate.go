@@ -17,16 +17,16 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/lang"
 )
 
-// Folds is how many parts the sources are dealt into.
+// Folds is the number of parts over which the sources are distributed.
 const Folds = 5
 
-// atOnce is how many parts are trained beside each other; two take about 2 GB. What
-// is learnt does not depend on it.
+// atOnce is how many parts are trained in parallel; two take about 2 GB. The result does not
+// depend on it.
 const atOnce = 2
 
-// Result of a training.
+// Result is the result of a training.
 type Result struct {
-	Weights []byte             // what lang.Parse reads
+	Weights []byte             // lang.Parse reads them
 	Paper   twitterecho.Params // fitted on the same texts
 	Report  *Report
 }
@@ -44,10 +44,10 @@ type part struct {
 	paper     twitterecho.Params
 }
 
-// Train learns weights from samples and calibrates them on folds by source; all
-// but the held-out sources go into the weights. With evaluate the report says
-// how good the judges of the folds are on what they never saw, and the weights
-// on the held-out sources and extra. talk is told of progress.
+// Train learns weights from samples and calibrates them on folds by source. All sources except
+// the held-out ones are used for the weights. With evaluate, the report says how good the
+// judges of the folds are on texts that they never saw. It also says how good the weights are
+// on the held-out sources and extra. Train writes progress to talk.
 func Train(ctx context.Context, samples, extra []Sample, o Options, evaluate bool, talk io.Writer) (Result, error) {
 	var usable, held []Sample
 	for _, s := range samples {
@@ -94,8 +94,8 @@ func Train(ctx context.Context, samples, extra []Sample, o Options, evaluate boo
 	return res, nil
 }
 
-// trainPart is fold k of usable with a judge that saw none of it, but pairs; after the last
-// fold, the judge that saw all, to be tested on unseen.
+// trainPart returns fold k of usable with a judge that saw nothing of it, except pairs. With k
+// after the last fold, the judge saw everything and is tested on unseen.
 func trainPart(ctx context.Context, k int, usable, unseen, pairs []Sample, o Options) (*part, error) {
 	p := &part{}
 	var from []Sample
@@ -134,8 +134,7 @@ func (p *part) open() (err error) {
 	return err
 }
 
-// calibrate sets the sharpness and the person's parameters of each part, from
-// the folds that are not its own.
+// calibrate sets the sharpness and the person's parameters of each part, using the other folds.
 func calibrate(parts []*part, usable []Sample) error {
 	for k, p := range parts {
 		var raw []judged
@@ -178,7 +177,7 @@ func calibrate(parts []*part, usable []Sample) error {
 	return nil
 }
 
-// Report is what a training measured, on sources that the judging model never saw.
+// Report has the results of a training, on sources that the judging model never saw.
 type Report struct {
 	Digest      string               `json:"digest"`
 	People      []PersonRow          `json:"people"`
@@ -193,54 +192,54 @@ type Rates struct {
 	Recall    float64 `json:"recall"`
 }
 
-// PersonRow is pt-PT people of one register against all others of it.
+// PersonRow compares pt-PT people of one register with all others of it.
 type PersonRow struct {
 	Setting  string `json:"setting"`
 	Register string `json:"register"`
-	Portugal int    `json:"portugal"` // people
+	Portugal int    `json:"portugal"` // number of people
 	Others   int    `json:"others"`
 	Ours     Rates  `json:"ours"`
 	Unsure   int    `json:"unsure"`   // of those from Portugal: pt or und
 	Language Rates  `json:"language"` // of Portuguese, either variety
 	Paper    Rates  `json:"paper"`
-	// Whatlanggo has no varieties: all Portuguese is counted as from Portugal.
+	// Whatlanggo has no varieties: all Portuguese counts as from Portugal.
 	Whatlanggo Rates `json:"whatlanggo"`
 }
 
-// TextRow is the texts of a language and register; parts of all.
+// TextRow has the texts of a language and register; values are shares.
 type TextRow struct {
 	Lang     string  `json:"lang"`
 	Register string  `json:"register"`
 	Texts    int     `json:"texts"`
-	Right    float64 `json:"right"`  // the language; for Portuguese its variety
+	Right    float64 `json:"right"`  // right language; for Portuguese right variety
 	Pt       float64 `json:"pt"`     // Portuguese texts judged to be "pt"
 	Unsure   float64 `json:"unsure"` // und
 	Stripped float64 `json:"stripped"`
-	Paper    float64 `json:"paper"` // right; other is right for all but Portuguese
-	// right; pt is right for both varieties, other for Galician, which it has not
+	Paper    float64 `json:"paper"` // right; other is right for everything except Portuguese
+	// right; pt is right for both varieties, and other for Galician, which it does not know
 	Whatlanggo float64 `json:"whatlanggo"`
 }
 
-// CountOf is how often something was said.
+// CountOf is how often a language was the answer.
 type CountOf struct {
 	Said  string `json:"said"`
 	Count int    `json:"count"`
 }
 
-// Bin is the verdicts of a confidence: how many, and which part was right.
+// Bin has the verdicts in a range of confidence: how many, and the share of right ones.
 type Bin struct {
 	From, To float64
 	N        int
 	Right    float64
 }
 
-// maxTabled is about how many single texts of a fold are judged for the report, evenly chosen.
+// maxTabled is about how many single texts of a fold the report judges, evenly chosen.
 const maxTabled = 30000
 
-// minWords is how many words a text of the confusion matrix has.
+// minWords is the smallest number of words of a text in the confusion matrix.
 const minWords = 8
 
-// whatlang is whatlanggo's language in our terms.
+// whatlang returns whatlanggo's language as a Lang.
 func whatlang(text string) lang.Lang {
 	switch whatlanggo.DetectLang(text) {
 	case whatlanggo.Por:

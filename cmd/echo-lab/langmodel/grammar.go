@@ -11,9 +11,8 @@ import (
 //go:embed informal.txt
 var informal string
 
-// grammar makes informal sentences of either variety with the same verbs and
-// nouns, so that only how they are said tells them apart, and makes written
-// sentences informal.
+// grammar makes informal sentences of either variety with the same verbs and nouns, so that
+// only the form distinguishes them. It also makes written sentences informal.
 type grammar struct {
 	phrases [2][]string // said to each other
 	public  [2][]string // written in public, or told
@@ -56,8 +55,8 @@ func newGrammar() *grammar {
 	return g
 }
 
-// The patterns: V is the stem of a verb in -ar, N a noun phrase, S a subject, O
-// an object, X and Y what somebody has.
+// The patterns: V is the stem of a verb in -ar, N a noun phrase, S a subject, O an object, X
+// and Y what somebody has.
 const (
 	patternsPT = "estou a Var N|tou a Var N|estás a Var N?|tás a Var N?|ando a Var N|tava a Var N|estava a Var|ele tá a Var N|ela está a Var N|estão a Var N|anda a Var N|vais Var N?|Vas N?|tu Vas N|já Vaste N?|Vaste N?|não Vaste N|porque é que Vaste N?|diz-me se Vas N|tens de Var N|tenho de Var N|temos de Var N|tem de Var|apetece-me Var N|não me apetece Var N|queres Var N?|queres vir Var N?|podes Var N?|podias Var N|sabes Var N?|deixa-me Var N|deixaste-me Var|Vou-me N|Vei-te N|Vou-lhe N|Vei-o N|Vam-me N|Va-me N|Va-te N|não Ves N|não te Ves|nunca me Vaste|acho que me Vei|se eu Vasse N|gostava de Var N|vou Var N contigo|vais-te Var|hás de Var N|hei de Var N|havia de Var N|era para Var N|ao Var N|foste Var N?|foste tu que Vaste?|o meu pai Vou N|a minha mãe Vou-me N|o teu irmão Va N|quero-te Var|vou-te Var N|isto é para Var N|e se Vássemos N?|já me Vaste N|então Vas N ou não?|depois Vo-te N|logo Vo-te N|Vas comigo N?"
 	patternsBR = "estou Vando N|tô Vando N|to Vando N|cê tá Vando N?|vc tá Vando N?|você está Vando N?|vivo Vando N|tava Vando N|estava Vando|ele tá Vando N|ela está Vando N|estão Vando N|fica Vando N|você vai Var N?|vc Va N?|você Va N|já Vou N?|você Vou N?|você não Vou N|por que você Vou N?|me diz se você Va N|tem que Var N|tenho que Var N|temos que Var N|tem que Var|tô com vontade de Var N|não tô afim de Var N|quer Var N?|quer vir Var N?|pode Var N?|podia Var N|sabe Var N?|me deixa Var N|me deixou Var|me Vou N|te Vei N|Vou ele N|Vei ele N|me Vam N|me Va N|te Va N|não Va N|não se Va|nunca me Vou|acho que me Vei|se eu Vasse N|queria Var N|vou Var N com você|você vai se Var|vai Var N|vou Var N|devia Var N|era pra Var N|Vando N|foi Var N?|foi você que Vou?|meu pai Vou N|minha mãe me Vou N|seu irmão Va N|quero te Var|vou te Var N|isso é pra Var N|e se a gente Vasse N?|você já me Vou N|então vc Va N ou não?|depois te Vo N|já te Vo N|a gente Va N|a gente tá Vando N|bora Var N|Va comigo N?|vamo Var N"
@@ -65,7 +64,8 @@ const (
 	toldBR     = "S está Vando O|S estava Vando O|S continua Vando O|S vem Vando O|S se Vou O|S lhe Vou O|S o Vou O|S se Va|S se Vava O|S acabou Vando O|S anda Vando O|S tem que Var O|S terá que Var O|S ficou Vando O|S se vê obrigado a Var O|Vando O, S se Vou|pode se Var O|seu X Vou O|sua Y Va O|S Vou seu X|S Vava sua Y|S falou de seu X e de sua Y|S disse para ele Var O|S nos pediu para Var|é preciso Var O|é preciso que você Ve O|você vai Var O|me Ve O|não Ve O|quando você Var O|se você Var O|para você Var O|Vem O|Vamos O|se Vara O|estão nos Vando|S está te Vando"
 )
 
-// sentence is one sentence, half of them as people talk, half as they tell.
+// sentence returns one sentence, half of the time as people talk, half of the time as they
+// tell.
 func (g *grammar) sentence(variety int, r *rand.Rand) string {
 	pick := func(list []string) string { return list[r.IntN(len(list))] }
 	phrases, patterns := g.phrases[variety], []string{patternsPT, patternsBR}[variety]
@@ -92,7 +92,7 @@ func (g *grammar) sentence(variety int, r *rand.Rand) string {
 	return strings.Join(parts, []string{" ", ", ", "! ", ". ", "... "}[r.IntN(5)])
 }
 
-// soft is a stem before e: fiquei, liguei, comecei.
+// soft returns a stem before e: fiquei, liguei, comecei.
 func soft(stem string) string {
 	switch {
 	case strings.HasSuffix(stem, "ç"):
@@ -105,7 +105,8 @@ func soft(stem string) string {
 	return stem
 }
 
-// casual writes a sentence as in a message: abbreviations, a phrase before or behind.
+// casual rewrites a sentence like a message: with abbreviations, and a phrase before or after
+// it.
 func (g *grammar) casual(variety int, text string, r *rand.Rand) string {
 	text = " " + strings.ToLower(text) + " "
 	for _, s := range g.short[variety] {
@@ -123,7 +124,7 @@ func (g *grammar) casual(variety int, text string, r *rand.Rand) string {
 	return text
 }
 
-// stripAccents leaves the letters without their marks.
+// stripAccents returns the letters without their marks.
 func stripAccents(text string) string {
 	return strings.NewReplacer("á", "a", "à", "a", "â", "a", "ã", "a", "ä", "a", "é", "e", "è", "e", "ê", "e", "ë", "e",
 		"í", "i", "ì", "i", "î", "i", "ï", "i",
@@ -135,7 +136,7 @@ func stripAccents(text string) string {
 		"y").Replace(text)
 }
 
-// window is a few words in a row.
+// window returns a few words in a row.
 func window(text string, r *rand.Rand) string {
 	words := strings.Fields(text)
 	n := 3 + r.IntN(9)
@@ -146,7 +147,7 @@ func window(text string, r *rand.Rand) string {
 	return strings.Join(words[at:at+n], " ")
 }
 
-// vary is a text as training sees it this time.
+// vary returns a text as training sees it this time.
 func (g *grammar) vary(s Sample, r *rand.Rand) string {
 	text := s.Text
 	if r.IntN(10) < 3 {

@@ -11,22 +11,23 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/lang"
 )
 
-// Options of a training.
+// Options are the options of a training.
 type Options struct {
 	Seed   uint64
-	Bits   uint32  // the table has 1<<Bits slots of 8 bytes; 19 is the most
+	Bits   uint32  // the table has 1<<Bits slots of 8 bytes; at most 19
 	Epochs int     // over the drawn texts
-	Rate   float64 // of learning (AdaGrad)
+	Rate   float64 // learning rate (AdaGrad)
 	Drop   float64 // part of a text's features that is left out each time
-	People int     // made of each variety of Portuguese and register to calibrate and test on
-	Made   int     // sentences of each variety of Portuguese made an epoch
+	People int     // made for each variety of Portuguese and register, to calibrate and test
+	Made   int     // sentences made per epoch for each variety of Portuguese
 
-	VarietyBits   uint32 // the varieties of Portuguese have 1<<VarietyBits weights of a byte; 22 is the most
-	VarietyEpochs int    // over what is drawn for them
-	Written       bool   // learn the varieties from the written pairs too
+	// the varieties of Portuguese have 1<<VarietyBits weights of a byte; at most 22
+	VarietyBits   uint32
+	VarietyEpochs int  // over what is drawn for them
+	Written       bool // also learn the varieties from the written pairs
 }
 
-// Default is what the shipped weights are trained with.
+// Default returns the options with which the shipped weights are trained.
 func Default() Options {
 	return Options{Seed: 1, Bits: 18, Epochs: 4, Rate: 0.5, Drop: 0.3, Made: 16000, People: 200, VarietyBits: 21,
 		VarietyEpochs: 8, Written: true}
@@ -35,14 +36,14 @@ func Default() Options {
 const (
 	classes = int(lang.Classes)
 	free    = classes - 1
-	// unit is how many steps of a quantised weight are one.
+	// unit is how many steps of a quantised weight equal 1.
 	unit = 24.0
 	// plainSharp is Params.Sharp for a temperature of 1.
 	plainSharp = 4096 * math.Log2E / unit
 )
 
-// quota is how many texts of a language and register one epoch draws at most,
-// and how often it draws each.
+// quota returns how many texts of a language and register one epoch draws at most, and how
+// often it draws each.
 func quota(l lang.Lang, have int) int {
 	most := map[lang.Lang]int{lang.PtPT: 15000, lang.PtBR: 15000, lang.Pt: 8000, lang.Other: 1000}[l]
 	if most == 0 {
@@ -51,16 +52,16 @@ func quota(l lang.Lang, have int) int {
 	return min(most, 3*have)
 }
 
-// group are the texts of a language and register.
+// group has the texts of a language and register.
 type group struct {
 	lang  lang.Lang
 	texts []Sample
 	quota int
 }
 
-// paired leaves of the Portuguese samples what both varieties have of a source
-// and register, as many of each. What only one has stands for its topics: with
-// Brazilian proverbs and none from Portugal, "man" and "woman" are Brazilian.
+// paired keeps of the Portuguese samples what both varieties have of a source and register,
+// with equal numbers. What only one variety has would represent its topics. With Brazilian
+// proverbs and none from Portugal, "man" and "woman" would count as Brazilian.
 func paired(samples []Sample) []Sample {
 	type key struct {
 		source, register string
@@ -83,8 +84,8 @@ func paired(samples []Sample) []Sample {
 	return out
 }
 
-// groups sorts samples into what an epoch draws from. Both varieties of
-// Portuguese have the same quota of a register, and made sentences besides.
+// groups sorts samples into the groups from which an epoch draws. Both varieties of Portuguese
+// have the same quota of a register, plus made sentences.
 func groups(samples []Sample, made int) []group {
 	type key struct {
 		l lang.Lang
@@ -115,7 +116,7 @@ func groups(samples []Sample, made int) []group {
 	return all
 }
 
-// model is weights in training.
+// model has the weights in training.
 type model struct {
 	hashes  []uint64
 	dict    *dictionary
@@ -124,7 +125,7 @@ type model struct {
 	bias    [8]float64
 }
 
-// train learns weights from samples; deterministic for a seed on one machine.
+// train learns weights from samples. It is deterministic for a seed on one machine.
 func train(ctx context.Context, samples []Sample, o Options) (*model, error) {
 	r := rand.New(rand.NewPCG(o.Seed, 17))
 	g := newGrammar()
@@ -140,8 +141,8 @@ func train(ctx context.Context, samples []Sample, o Options) (*model, error) {
 	return m, err
 }
 
-// walk draws the texts of the groups, each group's quota an epoch, in an order of their
-// own each time, for step to learn from; slow falls from 1 to a tenth.
+// walk draws the texts of the groups, each group's quota per epoch, in a new order each time.
+// step learns from each text; slow falls from 1 to a tenth.
 func walk(ctx context.Context, gs []group, g *grammar, epochs int, r *rand.Rand,
 	step func(l lang.Lang, text string, slow float64)) error {
 	var order []int32
@@ -164,7 +165,7 @@ func walk(ctx context.Context, gs []group, g *grammar, epochs int, r *rand.Rand,
 	return nil
 }
 
-// draw is a text of the group as training sees it.
+// draw returns a text of the group as training sees it.
 func (gr *group) draw(g *grammar, r *rand.Rand) (lang.Lang, string) {
 	if len(gr.texts) == 0 {
 		text := g.sentence(int(gr.lang), r)
@@ -177,7 +178,7 @@ func (gr *group) draw(g *grammar, r *rand.Rand) (lang.Lang, string) {
 	return s.Lang, g.vary(s, r)
 }
 
-// choose counts the features and picks the dictionary.
+// choose counts the features and selects the dictionary.
 func (m *model) choose(gs []group, g *grammar, o Options, r *rand.Rand) {
 	texts := 0
 	for _, gr := range gs {
@@ -203,7 +204,7 @@ func (m *model) choose(gs []group, g *grammar, o Options, r *rand.Rand) {
 			c.add(buf, s.Lang, ids[s.Source], 1)
 		}
 		if len(gr.texts) == 0 {
-			for i := range gr.quota { // what is made counts as from many sources
+			for i := range gr.quota { // made sentences count as if they came from many sources
 				buf, _, _ = lang.Features(g.sentence(int(gr.lang), r), buf[:0])
 				c.add(buf, gr.lang, -2-int32(i), 1)
 			}
@@ -289,7 +290,7 @@ func softmax(z [classes]float64) (p [classes]float64) {
 	return p
 }
 
-// quantise makes the table and the numbers of it, uncalibrated.
+// quantise returns the table and its parameters, uncalibrated.
 func (m *model) quantise(o Options) (lang.Params, *lang.Table) {
 	p := lang.Params{Bits: o.Bits, Slope: 4096}
 	t := lang.NewTable(o.Bits)

@@ -11,23 +11,25 @@ import (
 )
 
 const (
-	// varietyUnit is how many steps of a quantised weight are one.
+	// varietyUnit is how many steps of a quantised weight equal 1.
 	varietyUnit = 20.0
-	// varietyRate is of learning (AdaGrad): lower than that of the languages, as there are more epochs.
+	// varietyRate is the learning rate (AdaGrad). It is lower than that of the languages,
+	// because there are more epochs.
 	varietyRate = 0.3
-	// A feature of fewer sources, or that occurs less often, stands for its topics: it has no weight.
+	// A feature of fewer sources, or with fewer occurrences, represents its topics. It gets no
+	// weight.
 	varietySources, varietyCount = 3, 4
 )
 
-// varieties are the weights that tell Portugal from Brazil, in training.
+// varieties are the weights, in training, that distinguish Portugal from Brazil.
 type varieties struct {
-	weights, squares []float32 // of lang.Varieties, and what AdaGrad sums
+	weights, squares []float32 // of lang.Varieties, and the sums of AdaGrad
 	useful           []bool
 	shift            uint
 }
 
-// trainVarieties learns by logistic regression from the Portuguese of samples, paired,
-// and from what the grammar makes; deterministic for a seed on one machine.
+// trainVarieties learns by logistic regression from the Portuguese of samples, paired, and from
+// sentences of the grammar. It is deterministic for a seed on one machine.
 func trainVarieties(ctx context.Context, samples []Sample, o Options) (*varieties, error) {
 	r := rand.New(rand.NewPCG(o.Seed, 29))
 	g := newGrammar()
@@ -49,7 +51,7 @@ func trainVarieties(ctx context.Context, samples []Sample, o Options) (*varietie
 	return v, err
 }
 
-// choose marks the places whose features come from sources enough.
+// choose marks the positions whose features come from enough sources.
 func (v *varieties) choose(gs []group, g *grammar, r *rand.Rand) {
 	size := len(v.weights)
 	last, sources, n := make([]int32, size), make([]int32, size), make([]int32, size)
@@ -76,7 +78,7 @@ func (v *varieties) choose(gs []group, g *grammar, r *rand.Rand) {
 			count(s.Text, ids[s.Source])
 		}
 		if len(gr.texts) == 0 {
-			for i := range gr.quota { // what is made counts as from many sources
+			for i := range gr.quota { // made sentences count as if they came from many sources
 				count(g.sentence(int(gr.lang), r), -1-int32(i))
 			}
 		}
@@ -87,7 +89,7 @@ func (v *varieties) choose(gs []group, g *grammar, r *rand.Rand) {
 	}
 }
 
-// score is the log-odds of Portugal.
+// score returns the log-odds of Portugal.
 func (v *varieties) score(features []uint64) float64 {
 	sum := 0.0
 	for _, h := range features {
@@ -96,8 +98,8 @@ func (v *varieties) score(features []uint64) float64 {
 	return sum / math.Sqrt(float64(max(1, len(features))))
 }
 
-// learn takes one step of stochastic gradient descent on the cross-entropy; drop
-// is the part of the features that does not learn from this text.
+// learn takes one step of stochastic gradient descent on the cross-entropy. drop is the share
+// of the features that do not learn from this text.
 func (v *varieties) learn(features []uint64, portugal bool, drop, rate float64, r *rand.Rand) {
 	if len(features) == 0 {
 		return
@@ -123,7 +125,8 @@ func (v *varieties) learn(features []uint64, portugal bool, drop, rate float64, 
 	}
 }
 
-// quantise is the weights as a judge has them, and the numbers beside them, uncalibrated.
+// quantise returns the weights as a judge uses them, uncalibrated, and sets their parameters in
+// p.
 func (v *varieties) quantise(o Options, p *lang.Params) *lang.Varieties {
 	out := lang.NewVarieties(o.VarietyBits)
 	for at, w := range v.weights {

@@ -10,17 +10,18 @@ import (
 )
 
 // writtenFiles are sentences that were written for this project in both varieties of
-// Portuguese, without sight of the data: pt-PT TAB pt-BR, a file for each register and hand.
+// Portuguese, without sight of the data: pt-PT TAB pt-BR. There is one file for each register
+// and author.
 //
 //go:embed written/*.tsv
 var writtenFiles embed.FS
 
-// writtenSource is how many pairs of a file count as one source: a file is of one hand,
-// but its pairs go from topic to topic.
+// writtenSource is how many pairs of a file count as one source. A file has one author, but its
+// pairs change from topic to topic.
 const writtenSource = 100
 
-// written reads the pairs, each file as a register of its own; a pair of which
-// samples have a side is left out, so that nothing of a source that is tested on is learnt.
+// written reads the pairs, each file as a separate register. It leaves out a pair if samples
+// have one of its sides, so that nothing is learned of a source used for tests.
 func written(samples []Sample) []Sample {
 	plain := func(text string) string {
 		return strings.Join(strings.Fields(strings.ToLower(stripAccents(text))), " ")
@@ -33,7 +34,7 @@ func written(samples []Sample) []Sample {
 	}
 	files, err := writtenFiles.ReadDir("written")
 	if err != nil {
-		panic(err) // what is embedded is there
+		panic(err) // embedded files are always there
 	}
 	var out []Sample
 	for _, f := range files {

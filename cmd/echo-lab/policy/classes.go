@@ -7,8 +7,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
-// Memo is what a policy with classes remembers of an item between visits. The zero
-// value is an item not classified yet.
+// Memo is what a policy with classes remembers of an item between visits. The zero value is an
+// item that is not classified yet.
 type Memo struct {
 	Class    uint8 // 1 + class; 0 = none yet
 	Visits   uint8 // in the present window (Barbosa)
@@ -16,18 +16,18 @@ type Memo struct {
 	Priority uint8 // 1 to 100 (Classes)
 }
 
-// TwitterEcho's rule: priorities 1 to 100 in six classes; a new post raises an
-// account's priority, none lowers it; a round draws from every class, more from
-// the higher, the longest unchecked first. The dissertation prints neither the step
-// nor the shares: the step here is 5 and the shares halve from class to class.
+// TwitterEcho's rule has priorities 1 to 100 in six classes. A new post raises an account's
+// priority, and nothing lowers it. A round draws from every class, more from the higher ones,
+// and the account unchecked for the longest time first. The dissertation prints neither the
+// step nor the shares. Here the step is 5, and the shares halve from class to class.
 const (
 	EchoClasses = 6
 	echoStart   = 50
 	echoStep    = 5
-	echoFrozen  = 30 // days without a post: checked only at night, the last share
+	echoFrozen  = 30 // days without a post: checked only at night, with the last share
 )
 
-// echoClass is the class of a priority: 100, 99-81, 80-61, 60-41, 40-21, 20-1.
+// echoClass returns the class of a priority: 100, 99-81, 80-61, 60-41, 40-21, 20-1.
 func echoClass(priority uint8) int {
 	if priority >= 100 {
 		return 0
@@ -35,12 +35,12 @@ func echoClass(priority uint8) int {
 	return 5 - (int(priority)-1)/20
 }
 
-// EchoShare is the part of all visits that class c gets while no class is empty.
+// EchoShare returns the part of all visits that class c gets while no class is empty.
 func EchoShare(c int) float64 {
 	return float64(int(1)<<(EchoClasses-1-c)) / (1<<EchoClasses - 1)
 }
 
-// classes: an item of class c comes round every size(c) ÷ share(c) visits.
+// classes sets when the item is due: an item of class c gets every size(c) ÷ share(c)-th visit.
 func (d *Decision) classes(it Item, b *Budget) {
 	last, _ := it.History.Latest()
 	m := EchoRaise(it.Memo, last == schedule.Changed)
@@ -59,9 +59,10 @@ func (d *Decision) classes(it Item, b *Budget) {
 	}
 }
 
-// barbosa: the static classifier's class first, then the heuristic's moves; the
-// class's period, stretched alike for all when visits are short (the stated rule of
-// sharing: each class keeps its part size ÷ period, so none starves).
+// barbosa uses the static classifier's class first, then the heuristic's moves. The wait is the
+// class's period. When there are too few visits, the periods of all classes are stretched
+// equally. This is the stated rule of sharing: each class keeps its part size ÷ period, so none
+// starves.
 func (d *Decision) barbosa(it Item, b *Budget) {
 	h := classify.ThesisHeuristic()
 	s := classify.Window{Class: it.Static}
@@ -77,8 +78,8 @@ func (d *Decision) barbosa(it Item, b *Budget) {
 	d.Tau = h.Period[s.Class] * b.price(Barbosa, it.Page)
 }
 
-// EchoRaise is the memo of an item after a visit that found something new or did
-// not; a first visit gives it the priority in the middle.
+// EchoRaise returns the memo of an item after a visit that found something new (changed) or
+// not. A first visit gives it the middle priority.
 func EchoRaise(m Memo, changed bool) Memo {
 	switch {
 	case m.Priority == 0:
@@ -89,8 +90,8 @@ func EchoRaise(m Memo, changed bool) Memo {
 	return m
 }
 
-// EchoLower is its reverse for links, where a list that did not change costs its
-// account priority: the least is 1.
+// EchoLower is the opposite for links: a list that did not change lowers its account's
+// priority. The lowest priority is 1.
 func EchoLower(m Memo) Memo {
 	if m.Priority == 0 {
 		m.Priority = echoStart
@@ -99,11 +100,11 @@ func EchoLower(m Memo) Memo {
 	return m
 }
 
-// EchoLinks are the classes of TwitterEcho's look at an account's links: priorities
-// 100-61, 60-21, 20-1; EchoLinkClass is the one of a memo.
+// EchoLinks is the number of TwitterEcho's classes for an account's links: priorities 100-61,
+// 60-21, 20-1. EchoLinkClass returns the class of a memo.
 const EchoLinks = 3
 
-// EchoLinkClass is the class for links that an item's memo puts it in.
+// EchoLinkClass returns the class for links of an item's memo.
 func EchoLinkClass(m Memo) int {
 	switch p := m.Priority; {
 	case p > 60:
@@ -119,9 +120,9 @@ func EchoLinkShare(c int) float64 {
 	return float64(int(1)<<(EchoLinks-1-c)) / (1<<EchoLinks - 1)
 }
 
-// EchoFrozen says whether an account whose last post was at last (zero: never) is
-// looked at only at night.
+// EchoFrozen reports whether an account whose last post was at last (zero: never) is looked up
+// only at night.
 func EchoFrozen(last, now time.Time) bool { return !now.Before(last.AddDate(0, 0, echoFrozen)) }
 
-// EchoClass is the class an item's memo puts it in.
+// EchoClass returns the class of an item's memo.
 func EchoClass(m Memo) int { return echoClass(max(1, m.Priority)) }

@@ -1,8 +1,8 @@
-// Package policy has the rules of papers for when to look again at an item, beside
-// the crawler's own (package schedule), for the contest between them.
+// Package policy has rules from papers for when to look at an item again, for a contest with
+// the crawler's own rule (package schedule).
 //
-// Every rule has the same histories, budgets and limits. [Decide] is one function
-// for all, so that what is compared is the rule alone.
+// Every rule has the same histories, budgets and limits. [Decide] is one function for all, so
+// that only the rules are compared.
 package policy
 
 import (
@@ -13,47 +13,48 @@ import (
 	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
-// Policy names a rule for when to look again.
+// Policy names a rule for when to look at an item again.
 type Policy string
 
-// The policies. Default is what the crawl uses.
+// The policies. The crawl uses Default.
 const (
 	Default      Policy = "default"      // schedule.Decide
 	Uniform      Policy = "uniform"      // everything equally often
-	Proportional Policy = "proportional" // as often as it changes, by the estimated rate
+	Proportional Policy = "proportional" // in proportion to the estimated rate of change
 	Classes      Policy = "classes"      // TwitterEcho's six priority classes
 	Barbosa      Policy = "barbosa"      // static classifier first, then the heuristic one (thesis of 2003)
-	Optimal      Policy = "optimal"      // Cho and Garcia-Molina 2003 with the estimated rate as if it were known
-	Important    Policy = "important"    // Default times the item's weight
+	// Cho and Garcia-Molina 2003, with the estimated rate treated as known
+	Optimal   Policy = "optimal"
+	Important Policy = "important" // Default times the item's weight
 )
 
-// All are all policies, Default first.
+// All returns all policies, Default first.
 func All() []Policy {
 	return []Policy{Default, Uniform, Proportional, Classes, Barbosa, Optimal, Important}
 }
 
-// Item is one thing to look at again, with what the rules of papers know of it.
+// Item is one thing to look at again, with the data that the rules of papers need.
 type Item struct {
 	schedule.Item
 	Memo   Memo // what Classes and Barbosa remember between visits
-	Static int  // the class a new item starts in under Barbosa, if Memo has none
+	Static int  // the class in which a new item starts under Barbosa, if Memo has none
 }
 
-// Budget is the crawler's, with what the rules of papers need.
+// Budget is the crawler's budget, with the data that the rules of papers need.
 type Budget struct {
 	schedule.Budget
 	Sizes [EchoClasses]int // how many items each class of Classes holds
 }
 
-// Decision is the crawler's, with what the rules of papers add.
+// Decision is the crawler's decision, with what the rules of papers add.
 type Decision struct {
 	schedule.Decision
 	Policy Policy
 	Class  int  // of Classes and Barbosa, 0 the fastest; else -1
-	Memo   Memo // to keep with the item
+	Memo   Memo // the caller keeps it with the item
 }
 
-// Why says in words why the item is due then.
+// Why says in words why the item is due at that time.
 func (d Decision) Why() string {
 	switch {
 	case d.Bound != "":
@@ -64,7 +65,7 @@ func (d Decision) Why() string {
 	return fmt.Sprintf("%s: %s", d.Policy, d.Decision.Why())
 }
 
-// Decide is when to look again at it after its last visit under p. It is pure and
+// Decide returns when to look at an item again after its last visit under p. It is pure and
 // safe for concurrent use.
 func Decide(p Policy, it Item, b *Budget, now time.Time) Decision {
 	d := Decision{Policy: p, Class: -1}
@@ -94,14 +95,14 @@ func Decide(p Policy, it Item, b *Budget, now time.Time) Decision {
 	return d
 }
 
-// pointRate is the estimate of the papers, kept from zero: half a change in the
-// time watched, or in the mean interval if there was none.
+// pointRate returns the estimate of the papers, kept above zero. Without a change, half a
+// change counts in the time watched or in the mean interval.
 func pointRate(h *schedule.History, b *Budget) float64 {
 	watched := max(h.Last().Sub(h.First()).Hours(), b.Interval.Hours()) / 24
 	return max(RatePerDay(h), 0.5/watched)
 }
 
-// price is what a visit must be worth under p; page as in schedule.Item.
+// price returns the value that a visit must have under p; page as in schedule.Item.
 func (b *Budget) price(p Policy, page int) float64 {
 	if b.Price > 0 {
 		return b.Price + b.SitePrice
@@ -109,29 +110,29 @@ func (b *Budget) price(p Policy, page int) float64 {
 	return b.FairPrice(p, page) + b.SitePrice
 }
 
-// FairPrice is the price at which one who has only the prior is due after the
-// mean interval under p: where a peer starts.
+// FairPrice returns the price at which an item with only the prior is due after the mean
+// interval under p. A peer starts with this price.
 func (b *Budget) FairPrice(p Policy, page int) float64 {
 	interval := b.Interval.Hours() / 24
 	switch p {
 	case Proportional:
 		return 0.5 // with pointRate's half change: the mean interval
 	case Barbosa, Classes, Uniform:
-		return 1 // a stretch of the class's own period
+		return 1 // the class's own period, unstretched
 	case Optimal:
 		return worth(0.5/interval, interval)
 	}
 	return b.Budget.FairPrice(page)
 }
 
-// KnownRate is the interval in days at which Cho and Garcia-Molina's optimum visits
-// an item that is known to change rate times a day, when a visit costs price.
+// KnownRate returns the interval in days at which Cho and Garcia-Molina's optimum visits an
+// item that is known to change rate times a day, when a visit costs price.
 func KnownRate(rate, price float64) float64 {
 	return schedule.Solve(price, func(tau float64) float64 { return worth(rate, tau) })
 }
 
-// worth is what a visit is worth tau days after the last, of an item that is known
-// to change rate times a day.
+// worth returns the value of a visit tau days after the last one, for an item that is known to
+// change rate times a day.
 func worth(rate, tau float64) float64 {
 	x := rate * tau
 	if x < 1e-3 {

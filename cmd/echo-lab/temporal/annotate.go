@@ -7,8 +7,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
-// HAREM writes text with its expressions marked as in the Second HAREM, the
-// evaluation of Portuguese entity recognition, with the value as VAL_NORM:
+// HAREM writes text with its expressions marked as in the Second HAREM, the evaluation of
+// Portuguese entity recognition, with the value as VAL_NORM:
 //
 //	<EM ID="1" CATEG="TIME" TYPE="CALENDAR_REF" SUBTYPE="DATE" VAL_NORM="2008-XX-XX">2008</EM>
 //
@@ -30,8 +30,8 @@ func HAREM(text string, expressions []period.Expression) string {
 	})
 }
 
-// TIMEX3 writes text with its expressions marked as in TimeML, unknown parts at
-// the end of a value left out: 2000-06 for 2000-06-XX.
+// TIMEX3 writes text with its expressions marked as in TimeML. Unknown parts at the end of a
+// value are left out: 2000-06 for 2000-06-XX.
 func TIMEX3(text string, expressions []period.Expression) string {
 	return annotate(text, expressions, func(i int, e *period.Expression) (open, end string) {
 		kind := "DATE"
@@ -47,7 +47,7 @@ func TIMEX3(text string, expressions []period.Expression) string {
 	})
 }
 
-// timexValue is e's value as TimeML writes it.
+// timexValue returns e's value as TimeML writes it.
 func timexValue(e *period.Expression) string {
 	if e.Form == period.FormFrequency {
 		_, value, _ := strings.Cut(e.Value, "/")
@@ -68,7 +68,7 @@ func timexValue(e *period.Expression) string {
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 
-// annotate puts what mark says around each expression.
+// annotate puts the result of mark around each expression.
 func annotate(
 	text string, expressions []period.Expression, mark func(int, *period.Expression) (open, end string),
 ) string {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// step is the distance of the points of a curve.
+// step is the distance between the points of a curve.
 const step = 100
 
-// CSV is the curves as a table: n, then precision and recall of each order.
+// CSV returns the curves as a table: n, then precision and recall of each order.
 func CSV(curves []Curve, budget, total int) string {
 	var b strings.Builder
 	b.WriteString("n")
@@ -34,7 +34,7 @@ const (
 
 var colors = [...]string{"#888888", "#c0c0c0", "#1f77b4", "#9ecae1", "#9467bd", "#d62728", "#2ca02c"}
 
-// SVG is the precision of the curves as a chart; title is text without markup.
+// SVG returns the precision of the curves as a chart; title is text without markup.
 func SVG(title string, curves []Curve, budget int) string {
 	var b strings.Builder
 	x := func(n int) float64 { return chartLeft + float64(n)/float64(budget)*(chartWidth-chartLeft-10) }

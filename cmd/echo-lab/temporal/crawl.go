@@ -8,37 +8,38 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
-// Order is a way to choose which page is next.
+// Order is a way to choose the next page.
 type Order string
 
 // The orders.
 const (
 	BreadthFirst Order = "breadth-first" // every link, oldest first
-	Random       Order = "random"        // every link, any
-	Paper        Order = "paper"         // links in valid segments, by how often seen
-	PaperFrozen  Order = "paper-frozen"  // the same, at the count of first sight
-	EchoNode     Order = "echo-node"     // every link, as crawler.Options.Scope orders them
-	Learned      Order = "learned"       // the same evidence, asked again at each sight, with weights that learn
-	Oracle       Order = "oracle"        // every link, those that are relevant first
+	Random       Order = "random"        // every link, at random
+	Paper        Order = "paper"         // links in valid segments, by how often they were seen
+	PaperFrozen  Order = "paper-frozen"  // the same, with the count at first sight
+	EchoNode     Order = "echo-node"     // every link, in the order of crawler.Options.Scope
+	// the same evidence, scored again at each sight, with weights that learn
+	Learned Order = "learned"
+	Oracle  Order = "oracle" // every link, the relevant ones first
 )
 
-// Orders are all orders.
+// Orders returns all orders.
 func Orders() []Order {
 	return []Order{BreadthFirst, Random, Paper, PaperFrozen, EchoNode, Learned, Oracle}
 }
 
-// Curve is what a crawl found.
+// Curve is the result of a crawl.
 type Curve struct {
 	Order Order
 	Hits  []int // Hits[i] is how many of the first i+1 pages are relevant
 	Found []int // the relevant pages, in the order of the crawl
 }
 
-// Precision is the share of relevant pages among the first n (of a crawl that
-// ended before, among n all the same).
+// Precision returns the share of relevant pages among the first n. If the crawl ended earlier,
+// the share is still of n.
 func (c *Curve) Precision(n int) float64 { return float64(c.found(n)) / float64(n) }
 
-// Recall is the share of the total relevant pages found among the first n.
+// Recall returns the share of the total relevant pages found among the first n.
 func (c *Curve) Recall(n, total int) float64 { return float64(c.found(n)) / float64(max(total, 1)) }
 
 func (c *Curve) found(n int) int {
@@ -48,7 +49,8 @@ func (c *Curve) found(n int) int {
 	return c.Hits[n-1]
 }
 
-// Pooled is the paper's recall: the share of the relevant pages that this crawl or another found.
+// Pooled returns the paper's recall: the share of the relevant pages that this crawl or the
+// other found.
 func (c *Curve) Pooled(other *Curve) float64 {
 	pool := make(map[int]bool, len(c.Found)+len(other.Found))
 	for _, page := range slices.Concat(c.Found, other.Found) {
@@ -57,7 +59,7 @@ func (c *Curve) Pooled(other *Curve) float64 {
 	return float64(len(c.Found)) / float64(max(len(pool), 1))
 }
 
-// Area is the mean precision over all n up to budget.
+// Area returns the mean precision over all n up to budget.
 func (c *Curve) Area(budget int) float64 {
 	sum := 0.0
 	for n := 1; n <= budget; n++ {
@@ -66,7 +68,7 @@ func (c *Curve) Area(budget int) float64 {
 	return sum / float64(budget)
 }
 
-// Relevant is how many pages of w are relevant.
+// Relevant returns how many pages of w are relevant.
 func Relevant(w *World, scope period.Scope) int {
 	total := 0
 	for i := range w.Len() {
@@ -110,12 +112,12 @@ type crawl struct {
 	queue   *Queue
 	learner *learner
 	known   map[string]period.LinkEvidence
-	depth   map[string]int // links from a seed, of EchoNode
+	depth   map[string]int // links from a seed, for EchoNode
 	done    map[string]bool
 	rng     *rand.Rand
 }
 
-// next is the page to visit.
+// next returns the page to visit.
 func (c *crawl) next() (string, bool) {
 	if c.order != Learned {
 		key, _, ok := c.queue.Pop()
@@ -129,7 +131,7 @@ func (c *crawl) next() (string, bool) {
 	})
 }
 
-// visit reads a page and puts its links; the answer is the truth about it.
+// visit reads a page and adds its links. It returns the truth about the page.
 func (c *crawl) visit(key string) bool {
 	c.done[key] = true
 	page := c.w.Page(Index(key))
@@ -162,8 +164,8 @@ func (c *crawl) visit(key string) bool {
 	return page.Relevant(c.scope)
 }
 
-// cut is how pages are cut into segments. The paper's go on until the next date; others
-// end, so that a link in an undated block is known as such. EchoNode cuts as the crawler does.
+// cut says how pages are cut into segments. The paper's segments continue until the next date.
+// Others end, so that a link in an undated block is recognised. EchoNode cuts like the crawler.
 func (c *crawl) cut() period.SegmentOptions {
 	switch c.order {
 	case Learned:
@@ -174,13 +176,13 @@ func (c *crawl) cut() period.SegmentOptions {
 	return period.SegmentOptions{}
 }
 
-// The priorities of the crawler: see order and scopedSpan in package crawler.
+// The crawler's priorities: see order and scopedSpan in package crawler.
 const (
 	promiseSpan  = 200
 	lastPriority = 255
 )
 
-// admit puts the links of a page with the priority that they have at first sight, which is for good.
+// admit adds the links of a page with the priority at first sight, which is final.
 func (c *crawl) admit(from string, segments []period.Segment) {
 	depth := c.depth[from] + 1
 	promises := period.Promises(c.scope, segments, nil)
@@ -195,7 +197,7 @@ func (c *crawl) admit(from string, segments []period.Segment) {
 	}
 }
 
-// put adds a link to the queue or moves it there.
+// put adds a link to the queue, or changes its score there.
 func (c *crawl) put(l period.Link, g period.Segment, parent float64, steps int) {
 	before, seen := c.known[l.Key]
 	switch c.order {

@@ -7,8 +7,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
-// DateEvidence is what a page says about when it was written. It is empty where the
-// page says nothing.
+// DateEvidence is what a page says about when it was written. It is empty if the page says
+// nothing.
 type DateEvidence struct {
 	JSONLD       []string // datePublished, dateCreated, dateModified, in this order
 	Meta         []string // article:published_time, dc.date, date ...
@@ -17,17 +17,17 @@ type DateEvidence struct {
 	LastModified string // the HTTP header
 }
 
-// DocDate is the day of writing of a page.
+// DocDate is the day on which a page was written.
 type DocDate struct {
 	Date       time.Time // midnight UTC
 	Source     string    // jsonld, meta, byline, url or last-modified
 	Confidence float64   // 0 to 1
 }
 
-// firstDocDay is the earliest day a page is believed to be from.
+// firstDocDay is the earliest day that counts as a page's date.
 var firstDocDay = period.NewDay(1990, 1, 1)
 
-// How far each source is believed; two that agree to a day more.
+// How much each source is trusted. Two sources that agree on a day are trusted more.
 const (
 	trustJSONLD   = 0.95
 	trustMeta     = 0.9
@@ -37,9 +37,9 @@ const (
 	agreement     = 0.5 // of the remaining doubt
 )
 
-// FindDocDate goes through the chain of evidence: JSON-LD, meta tags, byline, a
-// date in the URL, Last-Modified; the first date that is not before 1990 and not
-// more than a day after now is the page's. ok is false if there is none.
+// FindDocDate checks the evidence in order: JSON-LD, meta tags, byline, a date in the URL,
+// Last-Modified. The page's date is the first date that is not before 1990 and not more than a
+// day after now. ok is false if there is none.
 func FindDocDate(e DateEvidence, now time.Time) (found DocDate, ok bool) {
 	latest := period.DayOf(now.UTC()) + 1
 	var chain []DocDate
@@ -69,11 +69,11 @@ func FindDocDate(e DateEvidence, now time.Time) (found DocDate, ok bool) {
 	return found, true
 }
 
-// maxDateText is how much of a piece of evidence is read.
+// maxDateText is how many bytes of a piece of evidence are read.
 const maxDateText = 500
 
-// docDay reads a day from one piece of evidence: a machine's format, else the
-// first whole date in words. Of a URL a month is enough.
+// docDay reads a day from one piece of evidence: a machine-readable format, or else the first
+// complete date in words. For a URL, a month is enough.
 func docDay(text string, url bool) (period.Day, bool) {
 	text = strings.TrimSpace(text[:min(len(text), maxDateText)])
 	for _, layout := range [...]string{time.RFC3339, time.RFC1123, time.RFC1123Z, time.RFC850, time.ANSIC,
@@ -133,6 +133,7 @@ func validDate(y, m, d int) bool {
 	if y < 1990 || y >= 2200 || m < 1 || m > 12 || d < 1 {
 		return false
 	}
-	_, _, last := period.NewDay(y, m, d).Date() // of a day beyond the month's end, the last one
+	// for a day after the end of the month this is the last day
+	_, _, last := period.NewDay(y, m, d).Date()
 	return d == last
 }

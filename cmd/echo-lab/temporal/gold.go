@@ -10,7 +10,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
-// The phrases: what the gold ones mean was written down by hand, the others are not about time.
+// The phrases. The meaning of the gold ones was written down by hand; the others are not about
+// time.
 var (
 	//go:embed gold.tsv
 	goldText string
@@ -18,26 +19,27 @@ var (
 	negativeText string
 )
 
-// goldDay is the day of writing of the phrases, a Monday.
+// goldDay is the day on which the phrases count as written, a Monday.
 var goldDay = time.Date(2013, 1, 21, 15, 0, 0, 0, time.UTC)
 
-// Tagger is how well period.Tag reads the phrases.
+// Tagger says how well period.Tag reads the phrases.
 type Tagger struct {
 	Phrases    int `json:"phrases"`
 	Right      int `json:"right"`
 	Recognised int `json:"recognised"` // expressions found in the phrases
-	Resolved   int `json:"resolved"`   // of those, brought to days or to a value
-	Lines      int `json:"lines"`      // that are not about time
+	Resolved   int `json:"resolved"`   // of those, expressions resolved to days or to a value
+	Lines      int `json:"lines"`      // lines that are not about time
 	False      int `json:"false"`      // of those, lines with an expression
 
-	Wrong  []string `json:"wrong,omitempty"`  // phrases read otherwise than written down
+	// phrases read with another meaning than the one written down
+	Wrong  []string `json:"wrong,omitempty"`
 	Alarms []string `json:"alarms,omitempty"` // what was found in the lines of False
 }
 
-// ResolvedShare is the share of the recognised expressions that were resolved.
+// ResolvedShare returns the share of the recognised expressions that were resolved.
 func (t *Tagger) ResolvedShare() float64 { return float64(t.Resolved) / float64(max(t.Recognised, 1)) }
 
-// lines are the lines of a text that are neither empty nor a comment.
+// lines returns the lines of a text that are neither empty nor a comment.
 func lines(text string) []string {
 	var out []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -48,7 +50,7 @@ func lines(text string) []string {
 	return out
 }
 
-// Judge has the tagger read all phrases.
+// Judge lets the tagger read all phrases.
 func Judge() Tagger {
 	var t Tagger
 	for _, line := range lines(goldText) {
@@ -64,8 +66,8 @@ func Judge() Tagger {
 	return t
 }
 
-// read compares one gold phrase: phrase TAB meaning, and where it is not the whole phrase TAB #N text,
-// the Nth expression and how it stands there.
+// read compares one gold phrase: phrase TAB meaning. If the meaning is not of the whole phrase,
+// TAB #N text follows: the Nth expression and its text.
 func (t *Tagger) read(line string) {
 	fields := strings.Split(line, "\t")
 	phrase, want, text := fields[0], fields[1], fields[0]
@@ -103,8 +105,8 @@ func (t *Tagger) read(line string) {
 	t.Right++
 }
 
-// resolved says whether an expression was brought to days, or to a value: a duration, a
-// frequency and a time of day have one.
+// resolved reports whether an expression was resolved to days or to a value. A duration, a
+// frequency and a time of day have a value.
 func resolved(e *period.Expression) bool {
 	switch e.Form {
 	case period.FormDuration, period.FormFrequency, period.FormTime:

@@ -10,11 +10,11 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
-// Options of Measure.
+// Options are the options of Measure.
 type Options struct {
 	Pages  int // of the world
 	Budget int // pages of each crawl
-	Starts int // pages in scope that each crawl begins with
+	Starts int // pages in scope with which each crawl begins
 	Seed   uint64
 	Scopes []string  // as period.ParseScope reads them
 	Talk   io.Writer // progress; nil = none
@@ -27,10 +27,10 @@ const (
 	mostStarts = 1000
 )
 
-// ErrOptions is wrapped by the faults of Options.
+// ErrOptions is wrapped by the errors in Options.
 var ErrOptions = errors.New("options")
 
-// scopes reads the scopes; every fault of the options is reported.
+// scopes returns the scopes. It returns all errors in the options at once.
 func (o *Options) scopes() ([]period.Scope, error) {
 	var faults []error
 	if o.Pages < leastPages || o.Pages > mostPages {
@@ -56,7 +56,7 @@ func (o *Options) scopes() ([]period.Scope, error) {
 	return out, nil
 }
 
-// Report is what Measure found.
+// Report is the result of Measure.
 type Report struct {
 	Pages  int      `json:"pages"`
 	Budget int      `json:"budget"`
@@ -64,11 +64,11 @@ type Report struct {
 	Seed   uint64   `json:"seed"`
 	Scopes []Result `json:"scopes"`
 	Tagger Tagger   `json:"tagger"`
-	// PaperResolved is the paper's share of resolved expressions, beside Tagger's.
+	// PaperResolved is the paper's share of resolved expressions, for comparison with Tagger's.
 	PaperResolved float64 `json:"paper_resolved"`
 }
 
-// Result is the crawls with one scope.
+// Result has the crawls with one scope.
 type Result struct {
 	Scope    string   `json:"scope"`
 	Relevant int      `json:"relevant"` // pages of the world
@@ -81,24 +81,24 @@ type Result struct {
 // Side is one crawl.
 type Side struct {
 	Order  Order   `json:"order"`
-	Pages  int     `json:"pages"` // fewer than the budget where nothing was left to fetch
+	Pages  int     `json:"pages"` // fewer than the budget if nothing was left to fetch
 	Points []Point `json:"points"`
 	Area   float64 `json:"area"` // mean precision over the crawl
-	Lift   float64 `json:"lift"` // precision at the end over that of breadth-first
+	Lift   float64 `json:"lift"` // precision at the end divided by that of breadth-first
 	Recall float64 `json:"recall"`
-	// Pooled is the recall as the paper counts it, of the relevant pages that this crawl or breadth-first
-	// found; of breadth-first itself, those that it or the paper's rule found.
+	// Pooled is the recall as the paper counts it: of the relevant pages that this crawl or
+	// breadth-first found. For breadth-first it is of those that it or the paper's rule found.
 	Pooled float64 `json:"pooled_recall"`
 }
 
-// Point is a crawl after so many pages.
+// Point is the state of a crawl after that many pages.
 type Point struct {
 	Pages     int     `json:"pages"`
 	Precision float64 `json:"precision"`
 	Recall    float64 `json:"recall"`
 }
 
-// points are the numbers of pages that the paper speaks of, up to budget, and budget.
+// points returns the numbers of pages that the paper mentions, up to budget, and budget.
 func points(budget int) []int {
 	out := slices.DeleteFunc([]int{100, 500, 800, 2000, 2600, PaperBudget}, func(n int) bool { return n >= budget })
 	return append(out, budget)
@@ -141,7 +141,7 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// side sums up curve i; the first is breadth-first, and Orders says where the paper's is.
+// side summarises curve i. The first is breadth-first, and Orders has the index of the paper's.
 func (r *Result) side(i, budget int) Side {
 	c, general := &r.Curves[i], &r.Curves[0]
 	other := general
@@ -159,8 +159,8 @@ func (r *Result) side(i, budget int) Side {
 	return s
 }
 
-// Faults are where crawls of the paper's size with the paper's scopes fall short of it: the lift of its rule, or of
-// the learned order, is below the paper's.
+// Faults returns where crawls of the paper's size with the paper's scopes are worse than the
+// paper: the lift of its rule, or of the learned order, is below the paper's.
 func (r *Report) Faults() []error {
 	var faults []error
 	for _, s := range r.Scopes {

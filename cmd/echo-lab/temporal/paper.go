@@ -1,15 +1,18 @@
 package temporal
 
-// Figures are what the dissertation says of its crawls of pt.wikipedia.org with one scope, in its text on
-// figures 8.1 and 8.2: the figures themselves have more points. Rounded as there; "" where it says nothing.
+// Figures is what the dissertation says of its crawls of pt.wikipedia.org with one scope, in
+// its text on figures 8.1 and 8.2. The figures themselves have more points. Values are rounded
+// as there; "" where it says nothing.
 type Figures struct {
 	Name   string       `json:"name"`
 	Points []PaperPoint `json:"points"`
-	Recall string       `json:"general_recall"` // at the last point; of the temporal crawl none is given
-	Lift   float64      `json:"lift"`           // temporal over general at the last point: our division
+	// at the last point; the paper gives none for the temporal crawl
+	Recall string `json:"general_recall"`
+	// temporal divided by general at the last point, computed here
+	Lift float64 `json:"lift"`
 }
 
-// PaperPoint is the precision after so many pages, in percent.
+// PaperPoint is the precision after that many pages, in percent.
 type PaperPoint struct {
 	Pages    int    `json:"pages"`
 	General  string `json:"general"`
@@ -19,11 +22,12 @@ type PaperPoint struct {
 // PaperBudget is how many pages each of the paper's crawls fetched.
 const PaperBudget = 5000
 
-// PaperResolved is the share of time expressions that the paper's tagger resolved, on the pages of the Portuguese
-// web of 2003 (table 6.4).
+// PaperResolved is the share of time expressions that the paper's tagger resolved, on the pages
+// of the Portuguese web of 2003 (table 6.4).
 const PaperResolved = 0.9621
 
-// PaperFigures is what the paper has for a scope, in the form of period.Scope.String; nil for other scopes.
+// PaperFigures returns the paper's values for a scope in the form of period.Scope.String, and
+// nil for other scopes.
 func PaperFigures(scope string) *Figures {
 	switch scope {
 	case "1939-01-01..1945-12-31":

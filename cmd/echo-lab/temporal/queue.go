@@ -2,14 +2,13 @@ package temporal
 
 import "container/heap"
 
-// Priority is the paper's order of links: floor(100 / (count + 1)), 0 first and
-// 100 last. count is how often valid segments have held the link so far. A
-// frontier has to ask again whenever the count rises (Queue.Put does), or the
-// order is frozen at first sight.
+// Priority is the paper's order of links: floor(100 / (count + 1)), 0 first and 100 last. count
+// is how often valid segments have contained the link so far. A frontier has to update a link
+// whenever its count rises (Queue.Put does). Otherwise the order stays as at first sight.
 func Priority(count int) int { return 100 / (max(count, 0) + 1) }
 
-// Queue is an order of links that can be asked again: the highest score first, of
-// equal ones the earliest. It makes no difference how often a link was put.
+// Queue is an order of links that can be updated. The highest score comes first, and of equal
+// scores the earliest link. It does not matter how often a link was put.
 type Queue struct {
 	items queueItems
 	at    map[string]*queued
@@ -23,10 +22,10 @@ type queued struct {
 	index int
 }
 
-// NewQueue makes an empty Queue.
+// NewQueue returns an empty Queue.
 func NewQueue() *Queue { return &Queue{at: make(map[string]*queued)} }
 
-// Put adds key, or moves it to where its new score belongs.
+// Put adds key, or moves it according to its new score.
 func (q *Queue) Put(key string, score float64) {
 	if item := q.at[key]; item != nil {
 		item.score = score
@@ -49,7 +48,7 @@ func (q *Queue) Pop() (key string, score float64, ok bool) {
 	return item.key, item.score, true
 }
 
-// Len is how many keys wait.
+// Len returns how many keys wait.
 func (q *Queue) Len() int { return len(q.items) }
 
 type queueItems []*queued
@@ -68,7 +67,7 @@ func (q queueItems) Swap(i, j int) {
 	q[i].index, q[j].index = i, j
 }
 
-// Push and Pop are for container/heap.
+// Push is for container/heap.
 func (q *queueItems) Push(x any) {
 	item := x.(*queued)
 	item.index = len(*q)
@@ -83,9 +82,9 @@ func (q *queueItems) Pop() any {
 	return item
 }
 
-// Best takes the key of the highest score from q by what is known now: score
-// gives each key's present score. A key that has fallen goes back to where it
-// belongs, so that a queue need not be sorted again whenever a learner learns.
+// Best takes the key with the highest present score from q. score returns each key's present
+// score. A key whose score has fallen goes back to its new position. So a queue need not be
+// sorted again whenever a learner learns.
 func Best(q *Queue, score func(key string) float64) (key string, ok bool) {
 	for {
 		key, before, ok := q.Pop()
@@ -100,5 +99,5 @@ func Best(q *Queue, score func(key string) float64) (key string, ok bool) {
 	}
 }
 
-// fallen is how much lower a score may have become to count as the same.
+// fallen is how much a score may fall and still count as the same.
 const fallen = 1e-3

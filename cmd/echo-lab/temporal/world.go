@@ -12,7 +12,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
-// World is a web of pages, made when they are asked for, always the same.
+// World is a web of pages. Pages are made when they are requested, and are always the same.
 type World struct {
 	seed  uint64
 	years []int            // main year of each page; 0 for a page without dates
@@ -35,23 +35,23 @@ type Page struct {
 	facts  [][]period.Span // the true dates of each dated block
 }
 
-// Relevant is the truth: the page has a block with dates, all of which are in scope.
+// Relevant returns the truth: whether the page has a block with dates that are all in scope.
 func (p *Page) Relevant(scope period.Scope) bool {
 	return slices.ContainsFunc(p.facts, func(dates []period.Span) bool {
 		return !slices.ContainsFunc(dates, func(d period.Span) bool { return !scope.Contains(d) })
 	})
 }
 
-// Shares of the world. That of pages without dates was measured on a Portuguese
-// web of 2003; the years are rather those of an encyclopedia, as in the paper's
-// crawls: much about recent years, much about the world wars.
+// Shares of the world. The share of pages without dates was measured on a Portuguese web of
+// 2003. The years are more like those of an encyclopedia, as in the paper's crawls: many recent
+// years, and many years of the world wars.
 const (
 	undatedPages  = 0.26 // pages without temporal information: 26.34 % in table 6.6
-	recentPages   = 0.35 // of the dated: about the last 15 years or so
-	warPages      = 0.20 // of the other dated ones: 1914 to 1949
+	recentPages   = 0.35 // of the dated pages: about the last 15 years or so
+	warPages      = 0.20 // of the other dated pages: 1914 to 1949
 	undatedBlocks = 0.25
-	otherYear     = 0.25 // dated blocks about another year than the page
-	nearLinks     = 0.70 // links that lead to a near year
+	otherYear     = 0.25 // dated blocks about another year than the page's
+	nearLinks     = 0.70 // links that lead to a nearby year
 	namedLinks    = 0.12 // anchors that name the year of the target
 	trapBlocks    = 0.15
 	links         = 4 // in a block, at most
@@ -59,7 +59,7 @@ const (
 	popular       = 400
 )
 
-// NewWorld makes a World of so many pages.
+// NewWorld returns a World with that many pages.
 func NewWorld(seed uint64, pages int) *World {
 	w := &World{seed: seed, years: make([]int, pages)}
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -88,13 +88,13 @@ func NewWorld(seed uint64, pages int) *World {
 	return w
 }
 
-// Len is the number of pages.
+// Len returns the number of pages.
 func (w *World) Len() int { return len(w.years) }
 
-// Key is the address of page i.
+// Key returns the address of page i.
 func Key(i int) string { return "http://mundo.test/p/" + strconv.Itoa(i) }
 
-// Index is the page that key is the address of.
+// Index returns the page with the address key.
 func Index(key string) int {
 	i, err := strconv.Atoi(strings.TrimPrefix(key, "http://mundo.test/p/"))
 	if err != nil {
@@ -103,7 +103,7 @@ func Index(key string) int {
 	return i
 }
 
-// Seeds are n pages about a year of scope, as a search would find them.
+// Seeds returns n pages about a year of scope, as a search would find them.
 func (w *World) Seeds(scope period.Scope, n int) []string {
 	rng := rand.New(rand.NewPCG(w.seed, 2))
 	var out []string
@@ -210,7 +210,7 @@ func (m *maker) fact() {
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// near is a year near y: the distance falls off exponentially.
+// near returns a year near y. The distance is distributed exponentially.
 func (m *maker) near(y int, mean float64) int {
 	by := int(math.Round(m.rng.ExpFloat64() * mean))
 	if m.rng.IntN(2) == 0 {
@@ -241,7 +241,7 @@ func (m *maker) linksTo(year int) {
 	}
 }
 
-// target is a page about a near year, else any; low numbers are popular.
+// target returns a page about a nearby year, or any page. Low numbers are popular.
 func (m *maker) target(year int) int {
 	if year > 0 && m.rng.Float64() < nearLinks {
 		y := m.near(year, 1.5)
@@ -252,12 +252,12 @@ func (m *maker) target(year int) int {
 	return m.popular(m.w.Len())
 }
 
-// popular is 0..n-1, small ones more often.
+// popular returns a number from 0 to n-1, small ones more often.
 func (m *maker) popular(n int) int {
 	return min(n-1, int(float64(n)*math.Pow(m.rng.Float64(), 1.5)))
 }
 
-// navigation is the menu at the top: popular pages, without dates.
+// navigation adds the menu at the top: popular pages, without dates.
 func (m *maker) navigation() {
 	block := period.Block{Text: "Início Notícias Arquivo Contactos"}
 	for range navigation {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A replay over real HTTP, much too fast to be judged, goes through to its end.
+// A replay over real HTTP, much too fast for a judgement, runs to its end.
 func TestReplayJSON(t *testing.T) {
 	var out bytes.Buffer
 	c := replayCmd{History: "synthetic:b", Budget: 8, Items: 40, Days: 10, Speed: 400_000, Warm: 0.2, Seed: 1, Plays: 2,

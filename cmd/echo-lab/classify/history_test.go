@@ -82,8 +82,8 @@ func TestHeuristicTable(t *testing.T) {
 	}
 }
 
-// Reference, H3: a page that always changes climbs from group 3 to 0 in 96 + 60 +
-// 6 = 162 days by the printed windows; 132 only with a window of one in group 2.
+// Reference, H3: a page that always changes moves from group 3 to 0 in 96 + 60 + 6 = 162 days
+// by the printed windows, and in 132 only with a window of one in group 2.
 func TestClimb(t *testing.T) {
 	climb := func(h Heuristic) (days float64) {
 		w := Window{Class: 3}
@@ -103,9 +103,9 @@ func TestClimb(t *testing.T) {
 	}
 }
 
-// Reference, H4: a page whose rate is exactly 1/period leaves its class: unanimous
-// windows come up with chance 0.40 (two visits) and 0.63 (one). The Bayesian
-// classifier keeps it at least nine times in ten.
+// Reference, H4: a page whose rate is exactly 1/period leaves its class: windows in which all
+// visits agree occur with chance 0.40 (two visits) and 0.63 (one). The Bayesian classifier
+// keeps the page at least nine times in ten.
 func TestStability(t *testing.T) {
 	h, b := ThesisHeuristic(), Bayes{Period: []float64{1, 3, 30, 96}}
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -161,7 +161,7 @@ func TestHeuristicValidate(t *testing.T) {
 	}
 }
 
-// Settle is the hysteresis the dissertation lacks: three windows must agree.
+// Settle is the hysteresis that the dissertation lacks: three windows must agree.
 func TestSettle(t *testing.T) {
 	moved := func(settle int) float64 {
 		h := ThesisHeuristic()

@@ -41,9 +41,9 @@ func TestURLLevel(t *testing.T) {
 	}
 }
 
-// Reference, 2.4: the printed cut points are counts of unchanged visits, not days.
-// Periods here are mean intervals: on pages that change every 1, 3, 30 and 96
-// visits the groups recover those within 10 % (F3).
+// Reference, 2.4: the printed cut points are counts of unchanged visits, not days. Periods here
+// are mean intervals: on pages that change every 1, 3, 30 and 96 visits the groups find those
+// within 10 % (F3).
 func TestKMeansRecoversIntervals(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	var values []float64
@@ -80,8 +80,8 @@ func TestKMeansRecoversIntervals(t *testing.T) {
 	}
 }
 
-// Reference, 4.6: the six measures from the four printed counts, and what was not
-// printed: prevalence 8.1 %, so "never daily" is right 91.9 % of the time.
+// Reference, 4.6: the six measures from the four printed counts, and what was not printed: the
+// prevalence is 8.1 %, so "never daily" is right 91.9 % of the time.
 func TestTable46(t *testing.T) {
 	random := Binary{TP: 2042, FN: 4559, FP: 23628, TN: 51212}
 	tree := Binary{TP: 6161, FN: 440, FP: 19509, TN: 55331}
@@ -110,8 +110,8 @@ func measures(b Binary) [8]float64 {
 	return [8]float64{b.Accuracy(), b.Recall(), b.Specificity(), b.Precision(), b.NPV(), b.F(), b.Balanced(), b.MCC()}
 }
 
-// pages draws examples whose features depend on the class by boxes, as a tree can
-// learn and a normal distribution cannot; siblings share a site and its features.
+// pages draws examples whose features depend on the class by boxes, which a tree can learn and
+// a normal distribution cannot. Siblings share a site and its features.
 func pages(n int, seed uint64) []Example {
 	rng := rand.New(rand.NewPCG(seed, 5))
 	out := make([]Example, n)

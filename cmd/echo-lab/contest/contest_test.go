@@ -21,7 +21,7 @@ import (
 
 const d = secondsPerDay
 
-// small is a world with known truth: one item, changes at the days given.
+// small returns a world with known truth: one item, with changes at the given days.
 func small(days int64, at ...float64) World {
 	w := World{Name: "small", From: start, To: start + days*d, Page: 1,
 		Things: []Thing{{Name: "x", Born: start, Weight: 1}}}
@@ -31,8 +31,8 @@ func small(days int64, at ...float64) World {
 	return w
 }
 
-// By hand: ten days, changes on days 2, 3 and 6; visits on days 4, 5 and 8. The copy is
-// bad from 2 to 4 and from 6 to 8; the change of day 2 is overwritten before anyone looks.
+// By hand: ten days, changes on days 2, 3 and 6; visits on days 4, 5 and 8. The copy is bad
+// from 2 to 4 and from 6 to 8. The change of day 2 is overwritten before any visit.
 func TestTallyByHand(t *testing.T) {
 	w := small(10, 2, 3, 6)
 	y := newTally(&w, w.From)
@@ -60,7 +60,7 @@ func TestTallyByHand(t *testing.T) {
 	if Traffic(3, 2) != 3*askBytes+2*bodyBytes {
 		t.Errorf("traffic %g", Traffic(3, 2))
 	}
-	// The same, measured from day 3 on: the change of day 2 is still being waited for.
+	// The same, measured from day 3 on: the change of day 2 is not seen yet.
 	y = newTally(&w, w.From+3*d)
 	for _, v := range []int64{4, 5, 8} {
 		y.visit(0, w.From+v*d, true)
@@ -113,8 +113,8 @@ func keys(m map[int][]string) (ks []int) {
 	return ks
 }
 
-// Uniform's freshness is known: an item that changes λ a day and is visited every T
-// is fresh (1−e^(−λT))/λT of the time.
+// Uniform's freshness is known: an item that changes λ times a day and is visited every T is
+// fresh for (1−e^(−λT))/λT of the time.
 func TestUniformMatchesTheory(t *testing.T) {
 	w := World{Name: "even", From: start, To: start + 400*d, Page: 1, Things: make([]Thing, 200)}
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -142,14 +142,15 @@ func TestBornLater(t *testing.T) {
 			t.Errorf("%s: %+v", p, r)
 		}
 	}
-	w.Things = w.Things[1:] // nothing lives at first
+	w.Things = w.Things[1:] // nothing exists at first
 	if r, err := Run(&w, Options{Policy: "uniform", Budget: 3, Seed: 1}); err != nil || r.Visits != 1 && r.Visits != 0 {
 		t.Errorf("%+v %v", r, err)
 	}
 }
 
-// Issue's bar on the synthetic populations, in small: the default's freshness is at
-// least every other's that is not told the truth, and its age at most uniform's.
+// The requirement on the synthetic populations, at a small size. The default's
+// freshness is at least that of every policy without the truth, and its age is at most
+// uniform's.
 func TestDefaultLeads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: the contest takes seconds")
@@ -167,8 +168,8 @@ func TestDefaultLeads(t *testing.T) {
 	}
 }
 
-// leads checks the bar on one contest's figures, the paired difference against its
-// interval.
+// leads checks the requirement on one contest's figures. It compares the paired difference with
+// its interval.
 func leads(t *testing.T, world string, budget float64, es []Entry) {
 	t.Helper()
 	for _, e := range es {
@@ -183,8 +184,8 @@ func leads(t *testing.T, world string, budget float64, es []Entry) {
 	}
 }
 
-// TestRealHistories holds the contest on the files of ECHO_CHANGES, a directory of
-// NAME.tsv.gz histories. They are not part of the project: without them it says so.
+// TestRealHistories holds the contest on the files of ECHO_CHANGES, a directory of NAME.tsv.gz
+// histories. They are not part of the project; without them the test says so.
 func TestRealHistories(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join(os.Getenv("ECHO_CHANGES"), "*.tsv.gz"))
 	if os.Getenv("ECHO_CHANGES") == "" || len(files) == 0 {
@@ -217,7 +218,7 @@ func TestRealHistories(t *testing.T) {
 	}
 }
 
-// U4: importance raises the freshness that counts by importance.
+// U4: importance raises the freshness weighted by importance.
 func TestImportanceBuysWeightedFreshness(t *testing.T) {
 	es, err := Hold(Contest{World: Drawn("a", 150, 300), Budget: 2, Seeds: 4, Warm: 0.2,
 		Policies: []string{"default", "important"}})
@@ -229,7 +230,7 @@ func TestImportanceBuysWeightedFreshness(t *testing.T) {
 	}
 }
 
-// TwitterEcho's community: what the six classes miss and what the default does.
+// TwitterEcho's community: what the six classes miss and what the default misses.
 func TestEchoCommunity(t *testing.T) {
 	es, err := Hold(Contest{World: Drawn("echo", 60, 10), Budget: 500, Seeds: 2, Warm: 0.4,
 		Policies: []string{"default", "classes"}})
@@ -245,7 +246,7 @@ func TestEchoCommunity(t *testing.T) {
 }
 
 // The limit on a timeline, by hand: two accounts, a slot at each half of a day. Of three posts
-// that are overwritten within the slots there are, the clairvoyant misses what nobody could have.
+// that are overwritten between slots, the oracle misses only what no policy could see.
 func TestOracleOfTimelines(t *testing.T) {
 	w := small(10, 1.1, 1.7, 2.2, 8)
 	w.Things = append(w.Things, Thing{Name: "y", Born: start, Weight: 1, Changes: []int64{start + d, start + 4*d}})
@@ -401,8 +402,9 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// A model learned on the way makes the default fresher than the prior that knows
-// nothing, on both populations of the dissertation's kind: by a tenth of a point, which takes a year to be seen.
+// A model learned during the run makes the default fresher than the prior without knowledge, on
+// both populations like the dissertation's. The gain is a tenth of a point, which takes a year
+// to show.
 func TestLearningIsWorthIt(t *testing.T) {
 	if racetest.Small(t) {
 		t.Skip("a measurement, which the race detector makes ten times as long")

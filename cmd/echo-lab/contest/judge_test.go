@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Visits judged from outside are measured as a play's: by hand on two items.
+// External visits are measured like those of a play: by hand on two items.
 func TestJudge(t *testing.T) {
 	const day = secondsPerDay
 	w := World{Name: "two", From: 100 * day, To: 110 * day, Page: 1, Things: []Thing{
@@ -17,7 +17,7 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// a: good but for days 102-104 and 107-108; b: always, in its five days.
+	// a: good except on days 102-104 and 107-108; b: always, in its five days.
 	if want := (7.0 + 5.0) / 15; math.Abs(r.Freshness-want) > 1e-9 || r.Visits != 3 || r.Hits != 2 || r.Missed != 0 {
 		t.Errorf("%+v, want freshness %g of 3 visits", r, want)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Reference, E2: in the paper's set-up barbosa's visits find a change at least 2.32
-// times as often as uniform's (46.2 % against 19.9 %).
+// Reference, E2: in the paper's set-up barbosa's visits find a change at least 2.32 times as
+// often as uniform's (46.2 % against 19.9 %).
 func TestPaperTrial(t *testing.T) {
 	var ratios, uniform, proposal, first, last float64
 	const seeds = 20
@@ -35,8 +35,8 @@ func TestPaperTrial(t *testing.T) {
 	}
 }
 
-// trueClasses sets the class by the drawn rate, for which a short run has too few changes, and
-// the static classifier's word at the paper's 74.36 % accuracy.
+// trueClasses sets the class by the drawn rate, because a short run has too few changes for it.
+// It sets the static classifier's class with the paper's 74.36 % accuracy.
 func trueClasses(w *World, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 99))
 	for i := range w.Things {
@@ -45,8 +45,8 @@ func trueClasses(w *World, seed uint64) {
 	w.Judge(0.7436, rng)
 }
 
-// Reference, H7: the accuracies of table 4.4. They need not reproduce on a synthetic
-// population; what must hold is printed beside the majority's share.
+// Reference, H7: the accuracies of table 4.4. They need not be reproduced on a synthetic
+// population. The values that must hold are printed next to the majority's share.
 func TestCombinations(t *testing.T) {
 	w, err := Populate("b", 2000, 100, rand.New(rand.NewPCG(1, 3)))
 	if err != nil {
@@ -65,8 +65,8 @@ func TestCombinations(t *testing.T) {
 	if math.Abs(got["tree+bayes"][0]-0.7436) > 0.03 || math.Abs(got["random+bayes"][0]-0.25) > 0.03 {
 		t.Errorf("starts %.3f and %.3f", got["tree+bayes"][0], got["random+bayes"][0])
 	}
-	// Bayes converges sooner from a random start, as the dissertation says (day 10:
-	// 0.526 against 0.391).
+	// Bayes converges sooner from a random start, as the dissertation says (day 10: 0.526
+	// against 0.391).
 	if got["random+bayes"][10] <= got["random+heuristic"][10] {
 		t.Error("the heuristic converged sooner")
 	}

@@ -9,21 +9,21 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/copies/copiestest"
 )
 
-// class is one way to make a second text of a text.
+// class is one way to make a second text from a text.
 type class struct {
 	name  string
-	other bool    // what is made says something else: it is no copy
-	least float64 // share that is to be found of texts of paperWords words
+	other bool    // the second text says something else: it is no copy
+	least float64 // share that must be found of texts of paperWords words
 	make  func(v *copiestest.Vocabulary, text []string) string
 }
 
-// The number that "number swapped" swaps.
+// The numbers that "number swapped" exchanges.
 const (
 	oneNumber     = "41"
 	anotherNumber = "42"
 )
 
-// classes are all kinds of edits.
+// classes returns all kinds of edits.
 func classes() []class {
 	edited := func(n int) func(*copiestest.Vocabulary, []string) string {
 		return func(v *copiestest.Vocabulary, t []string) string { return strings.Join(v.Edit(t, n), " ") }
@@ -61,14 +61,15 @@ func classes() []class {
 	}
 }
 
-// The texts of one planting, as their ids begin.
+// The texts of one planting; their ids begin with these words.
 const (
 	baseText    = "base"
 	copyText    = "copy"
 	relatedText = "related"
 )
 
-// plant makes a text, one made of it, and one of the same topic, perClass times of each class.
+// plant makes a text, a second one from it, and one of the same topic, perClass times for each
+// class.
 func plant(o Options) []copies.Text {
 	v := copiestest.NewVocabulary(o.Seed, vocabularySize)
 	var texts []copies.Text

@@ -2,7 +2,8 @@ package duplicates
 
 import "github.com/echo-node/echo-node/crawler/focus/copies"
 
-// CountSimhash is a 64-bit fingerprint with repetitions as weights: the variant that the paper argues against.
+// CountSimhash is a 64-bit fingerprint with repetitions as weights: the variant against which
+// the paper argues.
 func CountSimhash(features []string) uint64 {
 	var ones [64]int
 	for _, f := range features {
@@ -20,7 +21,8 @@ func CountSimhash(features []string) uint64 {
 	return out
 }
 
-// countPairs is the share of the planted pairs of each class whose CountSimhash is at most the paper's bits apart.
+// countPairs returns the share of the planted pairs of each class whose CountSimhash values
+// differ by at most the paper's bits.
 func countPairs(texts []copies.Text, perClass int) []float64 {
 	fingerprint := func(text copies.Text) uint64 {
 		stripped, _ := copies.Strip(text.Text)
@@ -42,11 +44,11 @@ func countPairs(texts []copies.Text, perClass int) []float64 {
 
 // Example is the paper's example (section 2.4): "Chairman Mao great, great, great" and "Chairman Mao great".
 type Example struct {
-	Sets   int `json:"sets"`   // bits between the two where a word counts once
-	Counts int `json:"counts"` // and where it counts as often as it stands there
+	Sets   int `json:"sets"`   // bits between the two if a word counts once
+	Counts int `json:"counts"` // bits if a word counts as often as it occurs
 }
 
-// PaperExample measures it.
+// PaperExample measures the example.
 func PaperExample() Example {
 	long := []string{"毛主席", "伟大", "伟大", "伟大"}
 	short := []string{"毛主席", "伟大"}

@@ -13,7 +13,8 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// Recall by kind of edit, and precision among texts of the same topics, 15 words long. The bars are those of Faults.
+// Recall by kind of edit, and precision among texts of the same topics, 15 words long. The
+// required values are those of Faults.
 func TestQuality(t *testing.T) {
 	o := Options{Seed: 21, PerClass: 200, Words: 15, Texts: 10_000}
 	if racetest.Small(t) {
@@ -48,7 +49,7 @@ func TestQuality(t *testing.T) {
 	for _, x := range r.Rates {
 		t.Logf("%s: planted %.4f, found %.4f, by the paper's method %.4f", x.Language, x.Planted, x.Ours, x.Paper)
 	}
-	for _, fault := range r.Faults() { // the rates among them
+	for _, fault := range r.Faults() { // including the rates
 		t.Error(fault)
 	}
 	for i, d := range r.Distance {
@@ -59,7 +60,7 @@ func TestQuality(t *testing.T) {
 	}
 }
 
-// A report that is worse than the bars says so, each fault once.
+// A report below the required values says so, each fault once.
 func TestFaults(t *testing.T) {
 	r := Report{Words: 15, Rates: []Rate{{"English", 0.09, 0.0885, 0.0915}, {"Chinese", 0.07, 0.0725, 0.07}},
 		Real: []Real{{Name: "good", Recall: 0.95, Right: 98, Wrong: 2}, {Name: "deaf", Recall: 0.9, Right: 9}}}
@@ -81,7 +82,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The paper's example: repeating a word must not change the fingerprint, as it does with counts.
+// The paper's example: repeating a word must not change the fingerprint, as it does with
+// counts.
 func TestPaperExample(t *testing.T) {
 	if got := PaperExample(); got != (Example{Sets: 0, Counts: 16}) {
 		t.Errorf("example %+v", got)
@@ -102,7 +104,8 @@ func TestRemovable(t *testing.T) {
 	}
 }
 
-// Files of real sentences are read as they are in the form of train-lang, those of the wanted registers alone.
+// Files of real sentences are read in the form of train-lang, only those of the wanted
+// registers.
 func TestSentences(t *testing.T) {
 	dir := t.TempDir()
 	v := copiestest.NewVocabulary(4, 3000)

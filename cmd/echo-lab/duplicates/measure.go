@@ -12,7 +12,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/copies"
 )
 
-// Options of Measure.
+// Options are the options of Measure.
 type Options struct {
 	PerClass int // texts of each class
 	Words    int // of a text
@@ -33,13 +33,14 @@ const (
 	mostWords      = 100
 )
 
-// paperWords is the length of the texts to which the bars apply: about that of a tweet of 2012.
+// paperWords is the length of the texts to which the required values apply: about that of a
+// tweet of 2012.
 const paperWords = 15
 
-// The least precision of echo-node's method.
+// The smallest precision of echo-node's method.
 const leastPrecision = 0.98
 
-// ErrOptions is wrapped by the faults of Options.
+// ErrOptions is wrapped by the errors in Options.
 var ErrOptions = errors.New("options")
 
 func (o *Options) validate() error {
@@ -53,36 +54,38 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// Report is what Measure found.
+// Report is the result of Measure.
 type Report struct {
 	PerClass int         `json:"per_class"`
 	Words    int         `json:"words"`
 	Seed     uint64      `json:"seed"`
 	Classes  []Class     `json:"classes"`
-	All      Class       `json:"all"` // Found of the classes that are copies
+	All      Class       `json:"all"` // Found is over the classes that are copies
 	Distance []Threshold `json:"distances"`
 	Rates    []Rate      `json:"rates"`
 	Example  Example     `json:"example"`
 	Real     []Real      `json:"real,omitempty"`
 }
 
-// Class is one kind of edit, under the methods that are compared.
+// Class is one kind of edit, with the methods that are compared.
 type Class struct {
-	Name   string  `json:"name"`
-	Other  bool    `json:"other"`  // it is no copy: nothing of it should be found
-	Ours   Score   `json:"ours"`   // echo-node's method
-	Paper  Score   `json:"paper"`  // the paper's
-	Counts float64 `json:"counts"` // share of the pairs within 3 bits where repeated words count: see CountSimhash
+	Name  string `json:"name"`
+	Other bool   `json:"other"` // the text is no copy: none of it should be found
+	Ours  Score  `json:"ours"`  // echo-node's method
+	Paper Score  `json:"paper"` // the paper's
+	// share of the pairs within 3 bits where repeated words count: see CountSimhash
+	Counts float64 `json:"counts"`
 }
 
 // Score is what one method found of a class.
 type Score struct {
-	Found float64 `json:"found"` // share of the planted that was put beside its original: of copies, the recall
+	// share of the planted texts grouped with their original: for copies, the recall
+	Found float64 `json:"found"`
 	Right int     `json:"right"` // memberships that are copies
-	Wrong int     `json:"wrong"` // memberships of texts of the class that are none
+	Wrong int     `json:"wrong"` // memberships of texts of the class that are no copies
 }
 
-// Precision is the share of the memberships that are copies, 1 without any.
+// Precision returns the share of the memberships that are copies, or 1 without any.
 func (s Score) Precision() float64 {
 	if s.Right+s.Wrong == 0 {
 		return 1
@@ -162,7 +165,7 @@ func score(opts copies.Options, texts []copies.Text, perClass int) []Score {
 	return out
 }
 
-// parse takes an id of plant apart.
+// parse splits an id of plant into its parts.
 func parse(id string) (kind string, class, n int) {
 	parts := strings.Split(id, "/")
 	class, _ = strconv.Atoi(parts[1])
@@ -170,7 +173,7 @@ func parse(id string) (kind string, class, n int) {
 	return parts[0], class, n
 }
 
-// sum is a Score of all classes; what is found is of those that are copies.
+// sum returns a Score of all classes. Found is over the classes that are copies.
 func sum(scores []Score) Score {
 	var out Score
 	planted := 0
@@ -186,7 +189,8 @@ func sum(scores []Score) Score {
 	return out
 }
 
-// Faults are where echo-node's method is below its bars. Those of the classes are for texts of 15 words.
+// Faults returns where echo-node's method is below the required values. Those of the classes
+// are for texts of 15 words.
 func (r *Report) Faults() []error {
 	var faults []error
 	add := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }

@@ -10,19 +10,21 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/copies/copiestest"
 )
 
-// Rate is the share of copies in a language, of which the paper found so many, planted as copies with other marks.
+// Rate is the share of copies in a language. The paper's share is planted as copies with other
+// marks.
 type Rate struct {
 	Language string  `json:"language"`
-	Planted  float64 `json:"planted"` // as the paper found
-	Ours     float64 `json:"ours"`    // removable texts that echo-node's method finds, a share of all
-	Paper    float64 `json:"paper"`   // the paper's method
+	Planted  float64 `json:"planted"` // the share that the paper found
+	// removable texts that echo-node's method finds, as a share of all
+	Ours  float64 `json:"ours"`
+	Paper float64 `json:"paper"` // the same for the paper's method
 }
 
-// rateWithin is how near the rates must be to what was planted.
+// rateWithin is the largest difference between a found rate and the planted one.
 const rateWithin = 0.002
 
-// measureRates plants the paper's shares among n texts of each language: 9 % of the English tweets were similar
-// ones, and 7 % of the Chinese.
+// measureRates plants the paper's shares among n texts of each language: 9 % of the English
+// tweets were similar ones, and 7 % of the Chinese.
 func measureRates(n int) []Rate {
 	out := []Rate{{Language: "English", Planted: 0.09}, {Language: "Chinese", Planted: 0.07}}
 	for i := range out {
@@ -34,7 +36,7 @@ func measureRates(n int) []Rate {
 	return out
 }
 
-// removable is the share of n texts that are in a group and do not stand for it.
+// removable returns the share of n texts that are in a group and do not represent it.
 func removable(n int, groups []copies.Group) float64 {
 	texts := 0
 	for _, g := range groups {
@@ -43,7 +45,7 @@ func removable(n int, groups []copies.Group) float64 {
 	return float64(texts) / float64(n)
 }
 
-// repeats is n texts of which the last planted ones are the first ones, passed on.
+// repeats returns n texts. The last planted ones are the first ones, passed on.
 func repeats(n, planted int, chinese bool) []copies.Text {
 	rng := rand.New(rand.NewPCG(11, 7))
 	v := copiestest.NewVocabulary(12, 20_000)
@@ -62,10 +64,10 @@ func repeats(n, planted int, chinese bool) []copies.Text {
 	return texts
 }
 
-// negations are the ideographs that negate: a text without them is not taken for its contrary.
+// negations are the ideographs that negate. A text without them cannot look like its opposite.
 const negations = "不没沒无無未别別非勿莫否"
 
-// chineseText is n ideographs.
+// chineseText returns n ideographs.
 func chineseText(rng *rand.Rand, n int) string {
 	out := make([]rune, n)
 	for i := range out {

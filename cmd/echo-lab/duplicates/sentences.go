@@ -15,34 +15,37 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/copies"
 )
 
-// Real is what was found of the edits planted into the real sentences of one file.
+// Real is the result for edits planted into the real sentences of one file.
 type Real struct {
 	Name      string  `json:"name"`
 	Sentences int     `json:"sentences"`
 	Planted   int     `json:"planted"`
 	Recall    float64 `json:"recall"`
 	Right     int     `json:"right"`
-	Wrong     int     `json:"other"` // pairs that were not planted: wrong, or sentences that were nearly equal before
+	// pairs that were not planted: wrong, or sentences that were nearly equal before
+	Wrong int `json:"other"`
 }
 
-// Precision is the share of the planted pairs among those found.
+// Precision returns the share of the planted pairs among those found.
 func (r Real) Precision() float64 { return Score{Right: r.Right, Wrong: r.Wrong}.Precision() }
 
-// leastReal is the least recall of an edit of one word in real sentences. A third of the edits put in a word
-// of the same corpus for another, names and negations included, which are not folded on purpose.
+// leastReal is the smallest recall of an edit of one word in real sentences. A third of the
+// edits replace a word by another one of the same corpus. These can be names and negations,
+// which are deliberately not folded.
 const leastReal = 0.95
 
-// The words of a sentence that is taken.
+// The number of words of a sentence that is used.
 const (
 	fewestReal = 13
 	mostReal   = 17
 )
 
-// plantEvery is how many sentences there are for one that gets a copy with one word edited.
+// plantEvery is how many sentences there are for each one that gets a copy with one word
+// edited.
 const plantEvery = 5
 
-// Sentences plants edits of one word into the sentences of 13 to 17 words of the files train/LANG.REGISTER.tsv.gz
-// in dir: a sentence a line, behind a tab.
+// Sentences plants edits of one word into the sentences of 13 to 17 words of the files
+// train/LANG.REGISTER.tsv.gz in dir. Each line has one sentence, after a tab.
 func Sentences(ctx context.Context, dir string, registers []string, talk io.Writer) ([]Real, error) {
 	var paths []string
 	for _, register := range registers {
@@ -74,7 +77,7 @@ func Sentences(ctx context.Context, dir string, registers []string, talk io.Writ
 	return out, nil
 }
 
-// measureReal plants and finds.
+// measureReal plants edits and finds them.
 func measureReal(name string, sentences [][]string) Real {
 	r := Real{Name: name, Sentences: len(sentences)}
 	words := slices.Concat(sentences...)

@@ -108,7 +108,8 @@ func TestCatalogues(t *testing.T) {
 	}
 }
 
-// What a variety has alone of a source is left out, and so is what has no licence to train on.
+// What only one variety has of a source is left out, and so are sources without a licence for
+// training.
 func TestPairedAndHeldOut(t *testing.T) {
 	got := paired([]Sample{{lang.PtPT, "ui", "a", "1"}, {lang.PtPT, "ui", "a", "2"}, {lang.PtBR, "ui", "a", "3"},
 		{lang.PtBR, "ui", "b", "4"}, {lang.Es, "ui", "c", "5"}, {lang.PtPT, "docs", "b", "6"}})
@@ -124,7 +125,8 @@ func TestPairedAndHeldOut(t *testing.T) {
 	}
 }
 
-// The written pairs are read whole, differ, are each there once, and what the data has too is left out.
+// The written pairs are read completely, their sides differ, each occurs once, and what the
+// data also has is left out.
 func TestWritten(t *testing.T) {
 	all := written(nil)
 	if len(all) < 2*20000 {
@@ -170,10 +172,12 @@ func TestGrammarIsWrittenOut(t *testing.T) {
 	}
 }
 
-// A training on made sentences learns them, says the same twice, and its report adds up.
+// A training on made sentences learns them, a second one gives the same result, and its report
+// adds up.
 func TestTrain(t *testing.T) {
 	texts, made := 2400, 400
-	if racetest.Enabled { // what is judged is not looked at then, only that parts may be trained beside each other
+	// then the quality is not checked, only that parts may be trained in parallel
+	if racetest.Enabled {
 		texts, made = 120, 20
 	}
 	g, r := newGrammar(), rand.New(rand.NewPCG(5, 6))

@@ -12,8 +12,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/schedule"
 )
 
-// frontier is a million items as a peer keeps them: the stored history of each,
-// and a queue of what is due. Decoding and encoding are part of a decision's cost.
+// frontier has a million items as a peer stores them: the stored history of each, and a queue
+// of what is due. Decoding and encoding are part of a decision's cost.
 type frontier struct {
 	stored [][]byte
 	plans  []float64
@@ -55,8 +55,8 @@ func newFrontier(n int, rng *rand.Rand) *frontier {
 	return f
 }
 
-// grown is a frontier of n items with the histories of f, over and over, each due
-// at a time of its own.
+// grown returns a frontier of n items that repeats the histories of f, each due at its own
+// time.
 func (f *frontier) grown(n int) *frontier {
 	rng := rand.New(rand.NewPCG(2, 2))
 	g := &frontier{stored: make([][]byte, n), plans: make([]float64, n), due: make(dues, n)}
@@ -69,7 +69,7 @@ func (f *frontier) grown(n int) *frontier {
 	return g
 }
 
-// visit takes the item due first, records what the visit found and plans the next.
+// visit takes the item due first, records the result of the visit and plans the next.
 func (f *frontier) visit(p Policy, b *Budget, m *schedule.Meter, h *schedule.History, changed bool) error {
 	top := f.due[0]
 	if err := h.Decode(f.stored[top.item]); err != nil {
@@ -90,8 +90,8 @@ func (f *frontier) visit(p Policy, b *Budget, m *schedule.Meter, h *schedule.His
 	return nil
 }
 
-// BenchmarkFrontier is one decision of a frontier, pop to push, at 10,000 and a
-// million items: the cost must not grow with the number of items but for the queue.
+// BenchmarkFrontier measures one decision of a frontier, pop to push, at 10,000 and a million
+// items. Except for the queue, the cost must not grow with the number of items.
 func BenchmarkFrontier(b *testing.B) {
 	for _, n := range []int{10_000, 1_000_000} {
 		for _, p := range []Policy{Uniform, Default} {
@@ -124,10 +124,10 @@ func BenchmarkFrontier(b *testing.B) {
 	}
 }
 
-// BenchmarkFrontierRatio is the same in one run, a visit of each policy in turn on
-// frontiers of n items: what the default costs beside uniform, and a decision beside
-// one among 100,000. Give it at most 100,000 visits (-benchtime 100000x): with more,
-// the histories of the smallest grow. The largest takes 3 GB and is left out with -short.
+// BenchmarkFrontierRatio measures the same in one run, a visit of each policy in turn on
+// frontiers of n items. It compares the cost of the default with uniform, and a decision with
+// one among 100,000. Run it with at most 100,000 visits (-benchtime 100000x): with more, the
+// histories of the smallest grow. The largest takes 3 GB and is left out with -short.
 func BenchmarkFrontierRatio(b *testing.B) {
 	few := map[Policy]float64{}
 	for _, n := range []int{100_000, 1_000_000, 10_000_000} {
@@ -144,7 +144,7 @@ func BenchmarkFrontierRatio(b *testing.B) {
 				meters[p] = schedule.NewMeter(budgets[p].Price)
 			}
 			runtime.GC()
-			const part = 1000 // visits of one policy before it is the other's turn
+			const part = 1000 // visits of one policy before the other's turn
 			took, made, h := map[Policy]time.Duration{}, 0, new(schedule.History)
 			for i := 0; b.Loop(); i++ {
 				if i%part != 0 {
@@ -180,7 +180,7 @@ func BenchmarkFrontierRatio(b *testing.B) {
 	}
 }
 
-// BenchmarkDecide is the bare decision on a history of 24 visits.
+// BenchmarkDecide measures only the decision on a history of 24 visits.
 func BenchmarkDecide(b *testing.B) {
 	h := new(schedule.History)
 	for i := range 24 {

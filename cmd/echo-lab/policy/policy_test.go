@@ -41,7 +41,7 @@ func TestNeverVisitedIsDueNow(t *testing.T) {
 	}
 }
 
-// Decide is pure, in the future, and says why, for every policy and any history.
+// Decide is pure, returns a future time, and gives a reason, for every policy and any history.
 func TestDecide(t *testing.T) {
 	for _, p := range All() {
 		for _, word := range []string{"u", "uc", "uuuu", "ucccc", "ucucu", "ug", "ue", "ur", "eee"} {
@@ -103,7 +103,7 @@ func TestEchoClasses(t *testing.T) {
 	if d = Decide(Classes, it, b, t0); d.Class != 0 || d.Memo.Priority != 100 || d.Tau != high {
 		t.Errorf("silence lowered %+v", d)
 	}
-	// What the classes draw together is the whole budget, and no class draws nothing.
+	// The classes together draw the whole budget, and every class draws something.
 	total, visits := 0, 0.0
 	for c, n := range b.Sizes {
 		if n == 0 {
@@ -159,8 +159,8 @@ func TestFloorCeilingRhythm(t *testing.T) {
 	}
 }
 
-// The phase cuts a first wait and no later one, says nothing of how often the item is to be looked
-// at, and not below the floor; what is gone or failed has a wait of its own.
+// The phase shortens a first wait and no later one, and not below the floor. It does not change
+// how often the item is visited. Items that are gone or failed have a wait of their own.
 func TestPhaseOfFirstWait(t *testing.T) {
 	b := budget(10)
 	for _, tt := range []struct {
@@ -182,9 +182,9 @@ func TestPhaseOfFirstWait(t *testing.T) {
 	}
 }
 
-// Cho and Garcia-Molina 2003, example of section 4: five pages that change 1 to 5
-// times a day, five visits a day. The optimum is 1.15, 1.36, 1.35, 1.14 and 0 visits:
-// the page that changes most gets none.
+// Cho and Garcia-Molina 2003, example of section 4: five pages that change 1 to 5 times a day,
+// five visits a day. The optimum is 1.15, 1.36, 1.35, 1.14 and 0 visits: the page that changes
+// most gets none.
 func TestOptimumOfFivePages(t *testing.T) {
 	want := []float64{1.15, 1.36, 1.35, 1.14, 0}
 	lo, hi := 1e-6, 1.0

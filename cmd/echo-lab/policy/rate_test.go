@@ -53,7 +53,7 @@ func TestRatePerDayIsRateOnRegularVisits(t *testing.T) {
 			h.Add(e)
 		}
 		got, want := RatePerDay(h), Rate(n, x)/every
-		if math.Abs(got-want) > 1e-4*want+1e-12 { // times are kept to the second
+		if math.Abs(got-want) > 1e-4*want+1e-12 { // times are stored to the second
 			t.Fatalf("%d of %d every %g days: %g, want %g", x, n, every, got, want)
 		}
 	})

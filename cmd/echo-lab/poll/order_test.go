@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { racetest.Main(m, "20") }
 
-// oracle is the rule in the package comment, by looking at everybody each time.
+// oracle is the rule in the package comment, computed by looking at every account each time.
 type oracle struct {
 	all  map[string]*Entry
 	turn *Turn
@@ -50,8 +50,8 @@ func (o *oracle) next(now time.Time) *Entry {
 	return o.turn.Next(now, repeat, newest, oldest)
 }
 
-// 10,000 events and more of sightings and polls: the queue chooses whom the rule does, and the
-// keys of rows in a store are in its order.
+// At least 10,000 events of sightings and polls. The queue chooses the same account as the
+// rule, and the keys of rows in a store are in its order.
 func TestListsKeepTheRule(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		o := Options{Paper: rapid.Bool().Draw(rt, "paper"), Fresh: time.Minute, Bound: 30 * time.Minute,
@@ -126,8 +126,8 @@ func TestSeenAgainBeforeItsPoll(t *testing.T) {
 	}
 }
 
-// For ever more newcomers and repeat users than calls: in the thesis's scheme who was
-// buried stays so; here each has its call, by the bound in the package comment.
+// There are always more newcomers and repeat users than calls. In the thesis's scheme a buried
+// user stays buried. Here each gets its call within the bound in the package comment.
 func TestNobodyStarves(t *testing.T) {
 	for _, paper := range []bool{true, false} {
 		l := lists(t, Options{Paper: paper, Bound: 24 * time.Hour})
@@ -137,7 +137,7 @@ func TestNobodyStarves(t *testing.T) {
 			l.Seen(fmt.Sprintf("first%03d", i), start)
 		}
 		days := 4
-		for m := range days * 24 * 60 { // a call, a newcomer and a repeat user a minute
+		for m := range days * 24 * 60 { // one call, one newcomer and one repeat user per minute
 			now := start.Add(time.Duration(m) * time.Minute)
 			l.Seen(fmt.Sprintf("new%d", m), now)
 			l.Seen(fmt.Sprintf("regular%d", m%100), now)
@@ -245,8 +245,9 @@ func TestProfiles(t *testing.T) {
 	})
 }
 
-// TwitterEcho's draw: shares that halve from class to class, the longest unchecked
-// first, the frozen only at night; a new post raises, except at night or right after another.
+// TwitterEcho's draw. Shares halve from class to class, the account unchecked for the longest
+// time comes first, frozen accounts only at night. A new post raises the priority, except at
+// night or shortly after another post.
 func TestEcho(t *testing.T) {
 	noon, night := start.Add(12*time.Hour), start.Add(4*time.Hour)
 	e, err := NewEcho(EchoOptions{})

@@ -19,7 +19,8 @@ func newPosts(t *testing.T, o PostsOptions) *Posts {
 	return p
 }
 
-// Who has posts that look-ups did not show is read by a timeline call, and then owes nothing.
+// An account with posts that look-ups did not show is read by a timeline call, and then has no
+// debt.
 func TestPostsReadsWhatLookupsDidNotShow(t *testing.T) {
 	p, now := newPosts(t, PostsOptions{}), start
 	old := now.Add(-time.Hour)
@@ -58,8 +59,8 @@ func TestPostsReadsWhatLookupsDidNotShow(t *testing.T) {
 	}
 }
 
-// A counter that falls (posts were deleted) is no debt; a full page after which the
-// counter is not known does not make one of what is lost.
+// A counter that falls (posts were deleted) is no debt. After a full page the counter is
+// unknown, and lost posts do not become a debt.
 func TestPostsCounters(t *testing.T) {
 	p, now := newPosts(t, PostsOptions{Page: 5}), start
 	p.Put("a", now.Add(-time.Hour), now)
@@ -87,7 +88,8 @@ func TestPostsCounters(t *testing.T) {
 	if d := p.known["a"].debt; d != 0 {
 		t.Errorf("debt %d of one post, which the look-up brought", d)
 	}
-	for _, total := range []int64{math.MaxInt64, math.MinInt64, math.MaxInt64} { // lies, and a clock of the year 9999
+	// wrong counters, and a clock of the year 9999
+	for _, total := range []int64{math.MaxInt64, math.MinInt64, math.MaxInt64} {
 		now = now.Add(time.Hour)
 		p.Looked("a", total, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), now)
 	}
@@ -96,8 +98,8 @@ func TestPostsCounters(t *testing.T) {
 	}
 }
 
-// The worth of reading k posts is the price at which waiting for the next one is no longer
-// cheaper: the least k whose worth reaches a price is the best threshold for it.
+// The value of reading k posts is the price at which waiting for the next one is no longer
+// cheaper. The smallest k whose value reaches a price is the best threshold for it.
 func TestPostsReadWorthIsTheBestThreshold(t *testing.T) {
 	p := newPosts(t, PostsOptions{Page: 1 << 20})
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -117,8 +119,8 @@ func TestPostsReadWorthIsTheBestThreshold(t *testing.T) {
 	}
 }
 
-// Whatever the answers, a call is for accounts that are known, each once, none before Floor
-// has passed since its last; everybody is looked up, and the price stays a number.
+// For any responses: a call is for known accounts, each once, none before Floor has passed
+// since its last call. Every account is looked up, and the price stays a number.
 func TestPostsInvariants(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 9))

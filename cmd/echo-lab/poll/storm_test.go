@@ -11,9 +11,9 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// The storm: 500 regulars who post once a day, 300 newcomers a day who post
-// once, and 20,000 more in six hours of the fourth day; 30 days. The numbers are those of a published simulation of the
-// thesis's scheme, beside which it is played here.
+// The storm: 500 regular users who post once a day, 300 newcomers a day who post once, and
+// 20,000 more in six hours of the fourth day; 30 days. The numbers are those of a published
+// simulation of the thesis's scheme, which is played here for comparison.
 const (
 	stormDays     = 30
 	stormRegulars = 500
@@ -56,7 +56,7 @@ func storm(seed uint64) []sighting {
 	return all
 }
 
-// queue is what a storm is played with.
+// queue is the interface of the queues under test.
 type queue interface {
 	Seen(account string, at time.Time)
 	Next(now time.Time) (Entry, bool)
@@ -65,15 +65,16 @@ type queue interface {
 }
 
 type outcome struct {
-	p50, p95, max float64       // h, waits of who is polled as a repeat user
-	quick, once   int           // polled as seen once: within the hour, all
-	firsts        int           // accounts
-	left, old     int           // at the end; of these, who waited for more than an hour
-	later         time.Duration // the longest wait of who was seen first after the storm, and once
-	empty         float64       // day when the storm's backlog was gone, 0 = never
+	p50, p95, max float64 // hours, waits of users polled as repeat users
+	quick, once   int     // polled as seen once: within the hour, all
+	firsts        int     // accounts
+	left, old     int     // at the end; of these, users that waited for more than an hour
+	// the longest wait of users seen first after the storm, and only once
+	later time.Duration
+	empty float64 // day when the storm's backlog was gone, 0 = never
 }
 
-// play makes a call every gap while somebody waits, at once when nobody did.
+// play makes a call every gap while somebody waits. After an empty queue it calls at once.
 func play(q queue, all []sighting, gap time.Duration) (o outcome) {
 	var waits []float64
 	first := map[string]time.Duration{}
@@ -132,7 +133,7 @@ func play(q queue, all []sighting, gap time.Duration) (o outcome) {
 	return o
 }
 
-// fifo polls in the order of sightings; who waits is not queued again.
+// fifo polls in the order of sightings. A waiting user is not queued again.
 type fifo struct {
 	*Lists
 	order []string
@@ -172,11 +173,11 @@ func TestStorm(t *testing.T) {
 		gap   time.Duration
 		p95   float64
 		quick int // of the published simulation, polled within the hour
-		left  int // the same, in the mean of the seeds: what calls fall short of
+		left  int // the same, as the mean of the seeds: how many calls are missing
 	}{{time.Minute, 0.04, 8260, 2732}, {30 * time.Second, 0.01, 8678, 0}} {
 		sum, seeds := 0, uint64(5)
 		if racetest.Small(t) {
-			seeds = 0 // minutes of it; TestListsKeepTheRule has the same code
+			seeds = 0 // they take minutes; TestListsKeepTheRule has the same code
 		}
 		for seed := uint64(1); seed <= seeds; seed++ {
 			all := storm(seed)

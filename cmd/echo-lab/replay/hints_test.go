@@ -11,7 +11,7 @@ import (
 
 const warm = 0.4 // time to learn in
 
-// play crawls a population whose sitemaps say what hints says, in fake time.
+// play crawls a population with sitemaps of the kind hints, in fake time.
 func play(t *testing.T, population string, hints Hints, seed uint64) (r Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,9 +28,9 @@ func play(t *testing.T, population string, hints Hints, seed uint64) (r Result) 
 	return r
 }
 
-// At an equal budget, sitemaps included, hints that are true make the crawl fresher
-// by three points at least. Lies cost at most one and a half against sitemaps that say
-// nothing, and at most four after a time of truth, until that is found out.
+// At an equal budget, including sitemaps, true hints make the crawl fresher by at least three
+// points. Compared with sitemaps without times, lies cost at most one and a half points. After
+// a time of truth they cost at most four, until the crawler notices them.
 func TestHintsMakeFresher(t *testing.T) {
 	if racetest.Enabled {
 		if r := play(t, "a", Truthful, 3); r.Hints["followed"] == 0 || r.Hints["right"] < 5*r.Hints["wrong"] {

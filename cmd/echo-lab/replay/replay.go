@@ -23,22 +23,23 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Options of Run.
+// Options are the options of Run.
 type Options struct {
-	World  contest.World // what happens; required
+	World  contest.World // the history; required
 	Budget float64       // visits per item per 30 days of the world, > 0
-	Speed  float64       // of the world's time against the clock's, > 0
+	Speed  float64       // speed of the world's time relative to the clock, > 0
 	Warm   float64       // share of the world's time that is not measured, below 1
 	Seeds  int           // plays of the simulator that are averaged, default 10
-	Dir    string        // where the store is made; it is removed afterwards; default the system's
-	Talk   io.Writer     // progress; nil = none
-	Log    *slog.Logger  // of the crawler; nil = none
-	Hints  Hints         // what the sites' sitemaps say; default: they have none
+	// where the store is made, and removed afterwards; default the system's directory
+	Dir   string
+	Talk  io.Writer    // progress; nil = none
+	Log   *slog.Logger // of the crawler; nil = none
+	Hints Hints        // what the sites' sitemaps say; default: there are none
 
-	// Carry brings requests to the web without a network, for tests in fake time;
-	// nil = loopback.
+	// Carry brings requests to the web without a network, for tests in fake time; nil =
+	// loopback.
 	Carry func(http.Handler) http.RoundTripper
-	// Store is of the store, for the same; Dir is then not looked at.
+	// Store has the options of the store, for the same tests; Dir is then ignored.
 	Store *store.Options
 }
 
@@ -57,11 +58,11 @@ func (o Options) validate() error {
 	return nil
 }
 
-// Side is how one side did.
+// Side is the result of one side.
 type Side struct {
 	Freshness float64 `json:"freshness"`
 	AgeDays   float64 `json:"age_days"`
-	Visits    float64 `json:"visits"` // in the time measured
+	Visits    float64 `json:"visits"` // in the measured time
 	Changed   float64 `json:"change_rate"`
 }
 
@@ -77,20 +78,22 @@ type Result struct {
 	Simulator Side    `json:"simulator"` // the mean of its plays
 	HalfCI    float64 `json:"simulator_freshness_ci95"`
 	Uniform   Side    `json:"uniform"` // simulated
-	// Points is how much fresher the crawler was, in hundredths; Spent its visits for
-	// each one of the simulator's.
+	// Points is how much fresher the crawler was, in hundredths. Spent is its visits divided by
+	// the simulator's.
 	Points float64 `json:"points"`
 	Spent  float64 `json:"spent"`
-	// AtSpent is the simulator's freshness at the visits that the crawler made.
-	AtSpent float64          `json:"simulator_freshness_at_spent"`
-	Same    int              `json:"not_modified"` // answers 304
-	Stale   int              `json:"stale"`        // items of which the store has another edition than was given last
-	Found   map[string]int64 `json:"revisits"`     // by what the crawler thought that it found
-	Lists   int              `json:"sitemaps"`     // answers that were sitemaps, beside the visits
-	Hints   map[string]int64 `json:"hints"`        // what the crawler made of them
+	// AtSpent is the simulator's freshness with the number of visits that the crawler made.
+	AtSpent float64 `json:"simulator_freshness_at_spent"`
+	Same    int     `json:"not_modified"` // responses with status 304
+	// items whose edition in the store is not the one sent last
+	Stale int              `json:"stale"`
+	Found map[string]int64 `json:"revisits"` // by the crawler's own view of the result
+	// responses with sitemaps, in addition to the visits
+	Lists int              `json:"sitemaps"`
+	Hints map[string]int64 `json:"hints"` // what the crawler did with them
 }
 
-// Run crawls o.World through to its end.
+// Run crawls o.World until its end.
 func Run(ctx context.Context, o Options) (r Result, err error) {
 	if err := o.validate(); err != nil {
 		return r, err
@@ -122,7 +125,7 @@ func Run(ctx context.Context, o Options) (r Result, err error) {
 	return r, r.compare(w, visits, o)
 }
 
-// compare fills in both sides.
+// compare sets both sides.
 func (r *Result) compare(w *contest.World, visits []contest.Visit, o Options) error {
 	real, err := contest.Judge(w, visits, o.Warm)
 	if err != nil {
@@ -154,8 +157,8 @@ func (r *Result) compare(w *contest.World, visits []contest.Visit, o Options) er
 	return nil
 }
 
-// met is how many of visits in the time measured were the first of their item:
-// policies meet what is born free of charge.
+// met returns how many of the visits in the measured time were the first of their item: items
+// born later are free for policies.
 func met(w *contest.World, visits []contest.Visit, warm float64) (n int) {
 	since := w.From + int64(warm*float64(w.To-w.From))
 	seen := make([]bool, len(w.Things))
@@ -180,7 +183,7 @@ type crawl struct {
 	dir     string
 }
 
-// workers are many: a site is asked by one at a time.
+// workers are many, because each site allows only one at a time.
 const workers = 32
 
 func open(o Options) (c *crawl, err error) {
@@ -228,7 +231,7 @@ func open(o Options) (c *crawl, err error) {
 	return c, err
 }
 
-// serve puts the web on a loopback address.
+// serve serves the web on a loopback address.
 func (c *crawl) serve(at netip.Addr) error {
 	l, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
 	if err != nil {
@@ -236,7 +239,7 @@ func (c *crawl) serve(at netip.Addr) error {
 	}
 	_, c.port, _ = net.SplitHostPort(l.Addr().String()) // its own addresses parse
 	c.server = &http.Server{Handler: c.web, ReadHeaderTimeout: time.Minute}
-	go func() { _ = c.server.Serve(l) }() // ends with Close; what it does not answer, the crawl misses
+	go func() { _ = c.server.Serve(l) }() // ends with Close; the crawl notices missing responses
 	return nil
 }
 
@@ -259,7 +262,7 @@ func (c *crawl) close() error {
 
 func (c *crawl) key(i int) (partition.Key, error) { return c.at(i, address(i)) }
 
-// at is a path of the site of item i.
+// at returns the Key of a path on the site of item i.
 func (c *crawl) at(i int, path string) (partition.Key, error) {
 	where := "http://" + host(i)
 	if c.port != "80" {
@@ -301,8 +304,8 @@ func (c *crawl) admit(items []int) error {
 	return nil
 }
 
-// run crawls until the end of the world. An item born in it becomes known at its
-// birth, as to every policy of the contest.
+// run crawls until the end of the world. An item born during it becomes known at its birth, as
+// for every policy of the contest.
 func (c *crawl) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -364,7 +367,7 @@ func (c *crawl) tell(ctx context.Context) error {
 	return nil
 }
 
-// wait says whether t came before the end of ctx.
+// wait reports whether t came before the end of ctx.
 func wait(ctx context.Context, t time.Time) bool {
 	timer := time.NewTimer(time.Until(t))
 	defer timer.Stop()
@@ -376,8 +379,8 @@ func wait(ctx context.Context, t time.Time) bool {
 	}
 }
 
-// stale is of how many items the store has another edition than was given last.
-// What was given at the very end and not committed any more is among them.
+// stale returns how many items have another edition in the store than the one sent last.
+// Editions sent at the very end and not committed any more are included.
 func (c *crawl) stale(editions []int) (n int, err error) {
 	for i, edition := range editions {
 		if edition < 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// replayed is a replay as o says, in fake time and in memory.
+// replayed returns the result of a replay with the options o, in fake time and in memory.
 func replayed(t *testing.T, o Options) Result {
 	t.Helper()
 	o.Speed, o.Store = 20_000, &store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "founder")}
@@ -37,8 +37,8 @@ func asFresh(t *testing.T, r Result) {
 	}
 }
 
-// The real crawler is as fresh as the simulator says, on a population that
-// changes often and seldom, with items that are born on the way; in fake time.
+// The real crawler is as fresh as the simulator says, in fake time, on a population with
+// frequent and rare changes and items that are born during the run.
 func TestCrawlerIsAsFreshAsTheSimulator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		items := 400
@@ -49,7 +49,7 @@ func TestCrawlerIsAsFreshAsTheSimulator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range w.Things[:items/10] { // later than all else
+		for i := range w.Things[:items/10] { // later than all others
 			th := &w.Things[i]
 			th.Born = w.From + int64(i+1)*86400/2
 			for len(th.Changes) > 0 && th.Changes[0] <= th.Born {
@@ -70,8 +70,8 @@ func TestCrawlerIsAsFreshAsTheSimulator(t *testing.T) {
 	})
 }
 
-// Where the world is only two mean intervals long, the crawler makes its visits as well: what is
-// met together at the start does not wait together.
+// If the world is only two mean intervals long, the crawler makes all its visits, too. Items
+// found together at the start do not wait together.
 func TestCrawlerSpendsASmallBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := contest.Populate("a", 300, 30, rand.New(rand.NewPCG(4, 3)))

@@ -17,36 +17,36 @@ import (
 // perSite is how many items one site has.
 const perSite = 20
 
-// Hints is what the sitemaps of a web say of when items changed.
+// Hints is what the sitemaps of a web say about the times of changes.
 type Hints string
 
-// The sitemaps that there are; "" is none.
+// The kinds of sitemaps; "" is none.
 const (
-	Undated  Hints = "undated"  // nothing
-	Truthful Hints = "truthful" // when they did
-	Lying    Hints = "lying"    // all of them an hour ago
-	Betrayal Hints = "betrayal" // the truth for half of the time, then as Lying
+	Undated  Hints = "undated"  // no times
+	Truthful Hints = "truthful" // the real times
+	Lying    Hints = "lying"    // an hour ago, for all items
+	Betrayal Hints = "betrayal" // the truth for half of the time, then like Lying
 )
 
 const sitemapPath = "/sitemap.xml"
 
-// web serves a world: item i is the page /i of its site, and another text after
-// each of its changes. It keeps who was looked at when, by the world's time, which
-// stands still at World.From until every item there is has been looked at once:
-// policies are compared from the same start. Safe for concurrent use.
+// web serves a world. Item i is the page /i of its site, with another text after each of its
+// changes. web records the visits by the world's time. That time stands still at World.From
+// until every existing item has been looked at once, so policies are compared from the same
+// start. It is safe for concurrent use.
 type web struct {
 	w     *contest.World
 	speed float64
 	hints Hints
-	epoch time.Time // from which the crawler counts the time of revisits
+	epoch time.Time // the crawler counts the time of revisits from here
 
 	mu      sync.Mutex
-	begun   time.Time // when the world's time set out; zero = it has not
-	first   int       // items there at the start that were not looked at yet
-	seen    []int     // by item: editions had, 1 + the number of the last
+	begun   time.Time // when the world's time started; zero = not yet
+	first   int       // items of the start that were not looked at yet
+	seen    []int     // by item: number of editions, 1 + the number of the last
 	visits  []contest.Visit
-	same    int // answered 304
-	lists   int // sitemaps answered
+	same    int // responses with status 304
+	lists   int // sitemaps sent
 	started chan struct{}
 }
 
@@ -60,7 +60,7 @@ func newWeb(w *contest.World, speed float64, hints Hints) *web {
 	return s
 }
 
-// now is the world's time; the caller holds mu.
+// now returns the world's time. The caller holds mu.
 func (s *web) now() int64 {
 	if s.begun.IsZero() {
 		return s.w.From
@@ -68,7 +68,8 @@ func (s *web) now() int64 {
 	return s.w.From + int64(s.speed*time.Since(s.begun).Seconds())
 }
 
-// real is when the world's time will be at; only once it set out.
+// real returns the real time at which the world's time will be at. It is valid only after that
+// time started.
 func (s *web) real(at int64) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +81,7 @@ func address(i int) string        { return "/" + strconv.Itoa(i) }
 func tag(i, edition int) string   { return fmt.Sprintf(`"%d-%d"`, i, edition) }
 func title(i, edition int) string { return "Item " + spell(i) + ", edition " + spell(edition) }
 
-// spell is n in letters: digits might be taken for a counter.
+// spell returns n in letters, because digits might look like a counter.
 func spell(n int) string {
 	if n < 26 {
 		return string(rune('a' + n))
@@ -90,7 +91,7 @@ func spell(n int) string {
 
 var errNoItem = errors.New("no item")
 
-// look is a visit to item i now; known says whether the asker has the edition.
+// look is a visit to item i now. known reports whether the client has the edition.
 func (s *web) look(i int, known func(edition int) bool) (edition int, same bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +116,8 @@ func (s *web) look(i int, known func(edition int) bool) (edition int, same bool,
 	return edition, same, nil
 }
 
-// ServeHTTP answers for every site. Items of even number have entity tags; the
-// others, as many pages do, change a clock and a counter each time they are looked at.
+// ServeHTTP responds for every site. Items with an even number have entity tags. The others,
+// like many pages, change a clock and a counter at each visit.
 func (s *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if s.hints != "" && r.URL.Path == sitemapPath {
 		s.sitemap(rw, r.Host)
@@ -147,7 +148,7 @@ func (s *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if !tagged {
 		fmt.Fprintf(rw, "<p>%d views, last at %s</p>", s.views(), time.Now().UTC().Format("15:04:05"))
 	}
-	fmt.Fprint(rw, "</body></html>") // the asker went away
+	fmt.Fprint(rw, "</body></html>") // an error means that the client left
 }
 
 func (s *web) views() int {
@@ -156,7 +157,7 @@ func (s *web) views() int {
 	return len(s.visits)
 }
 
-// took is what was looked at, and the edition of each item that was fetched last, -1 if none.
+// took returns the visits, and the edition of each item that was fetched last, -1 if none.
 func (s *web) took() (visits []contest.Visit, editions []int, same int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +168,7 @@ func (s *web) took() (visits []contest.Visit, editions []int, same int) {
 	return s.visits[:len(s.visits):len(s.visits)], editions, s.same
 }
 
-// sitemap answers the sitemap of the site at hostport.
+// sitemap sends the sitemap of the site at hostport.
 func (s *web) sitemap(rw http.ResponseWriter, hostport string) {
 	var first int
 	name := (&url.URL{Host: hostport}).Hostname()
@@ -181,7 +182,7 @@ func (s *web) sitemap(rw http.ResponseWriter, hostport string) {
 	s.lists++
 	now := s.now()
 	rw.Header().Set("Content-Type", "application/xml")
-	fmt.Fprint(rw, "<urlset>") // the asker went away
+	fmt.Fprint(rw, "<urlset>") // an error means that the client left
 	for i := first * perSite; i < min((first+1)*perSite, len(s.w.Things)); i++ {
 		if s.w.Things[i].Born > now {
 			continue
@@ -195,7 +196,7 @@ func (s *web) sitemap(rw http.ResponseWriter, hostport string) {
 	fmt.Fprint(rw, "</urlset>")
 }
 
-// lastmod is when the sitemap says at now that t changed last.
+// lastmod returns when t changed last, according to the sitemap at now.
 func (s *web) lastmod(t *contest.Thing, now int64) (at int64, ok bool) {
 	lies := s.hints == Lying || s.hints == Betrayal && now > (s.w.From+s.w.To)/2
 	switch {
@@ -211,7 +212,7 @@ func (s *web) lastmod(t *contest.Thing, now int64) (at int64, ok bool) {
 	return t.Changes[n-1], true
 }
 
-// revisitTime is the world's time at in that of the crawler's revisits; the caller
+// revisitTime converts the world's time at into that of the crawler's revisits. The caller
 // holds mu.
 func (s *web) revisitTime(at int64) time.Time {
 	begun := s.begun

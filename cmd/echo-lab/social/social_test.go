@@ -10,9 +10,9 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// The whole contest in small: B brings the six classes to the paper's share, at B every row of the
-// default is above theirs and the paper's, more budget and more peers have more, nobody has
-// more than the limit, and no call is over the allowance, which is used.
+// The whole contest at a small size. B brings the six classes to the paper's share. At B every
+// row of the default is above theirs and the paper's. More budget and more peers fetch more,
+// and no policy exceeds the limit. No call is over the allowance, and the allowance is used.
 func TestContest(t *testing.T) {
 	racetest.Skip(t)
 	r, err := Measure(t.Context(), Options{Accounts: 1000, Seeds: 1, Aim: 0.752, Within: 0.01,
@@ -57,8 +57,8 @@ func TestContest(t *testing.T) {
 	}
 }
 
-// The world has the rows of the table: as many accounts in each, as many posts each where the
-// window is long enough to hold two of them.
+// The world has the rows of the table: the same share of accounts in each, and the same number
+// of posts each if the window is long enough to hold two of them.
 func TestWorldIsTheTable(t *testing.T) {
 	c, err := Draw(12000, 3)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestWorldIsTheTable(t *testing.T) {
 	}
 }
 
-// byHand is two accounts: 150 and 50 posts on the tenth counted day.
+// byHand returns two accounts: 150 and 50 posts on the tenth counted day.
 func byHand() *Community {
 	c := &Community{start: 0, end: (warm + counted) * perDay, names: []string{"a", "b"},
 		index: map[string]int32{"a": 0, "b": 1}, rows: []int{1, 4}}
@@ -102,8 +102,8 @@ func byHand() *Community {
 	return c
 }
 
-// The limit by hand: with one call made, the 150 posts of one of 200; with two, all, as
-// the other 50 are fewer than 100 look-ups; of what comes after the last call, nothing.
+// The limit by hand. With one call: 150 of the 200 posts. With two: all, because the other 50
+// are fewer than 100 look-ups. Posts after the last call: none.
 func TestLimit(t *testing.T) {
 	c := byHand()
 	for _, tt := range []struct{ days, want float64 }{{30, 0.75}, {14, 1}, {100, 0}} {
@@ -114,8 +114,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// The server: a look-up has the last post and no other, a timeline the newest 200, and
-// calls over the allowance are counted in each window.
+// The server: a look-up has only the last post, and a timeline the newest 200. Calls over the
+// allowance are counted in each window.
 func TestServer(t *testing.T) {
 	c := byHand()
 	c.posts[0] = append(c.posts[0], make([]int64, 100)...)
@@ -146,7 +146,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// Equal seeds, equal figures, whatever runs beside.
+// Equal seeds give equal figures, whatever runs in parallel.
 func TestDeterministic(t *testing.T) {
 	racetest.Skip(t)
 	o := Options{Accounts: 500, Seeds: 2, Aim: 0.6, Within: 0.03, Peers: []int{3}, Share: 0.5}
@@ -163,8 +163,8 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// What is missed is compared seed by seed; more than half of what the six classes miss is
-// a fault, and so is half of it when the interval reaches beyond.
+// Missed posts are compared for each seed. More than half of what the six classes miss is a
+// fault, and so is exactly half when the interval reaches beyond it.
 func TestMissed(t *testing.T) {
 	all := make([]Row, contest.EchoRows)
 	for i := range all {
@@ -177,7 +177,8 @@ func TestMissed(t *testing.T) {
 		fault bool
 	}{
 		{[]Result{{Coverage: 0.995}, {Coverage: 0.996}}, 0.02, false},
-		{[]Result{{Coverage: 0.9}, {Coverage: 0.9}}, 0.45, true}, // 0.4 and 0.5: the interval is ±0.64
+		// 0.4 and 0.5: the interval is ±0.64
+		{[]Result{{Coverage: 0.9}, {Coverage: 0.9}}, 0.45, true},
 		{[]Result{{Coverage: 0.8}, {Coverage: 0.84}}, 0.8, true},
 	} {
 		r := Report{Result: Result{Rows: all}}

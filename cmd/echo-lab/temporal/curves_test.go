@@ -9,8 +9,9 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// On a world of 40,000 pages the orders follow on one another as they should. The paper's lift is reached with
-// its budget of 5,000 pages, which the command measures; a world this small runs dry before.
+// On a world of 40,000 pages the orders rank as expected. The paper's lift is reached with its
+// budget of 5,000 pages, which the command measures. A world this small has too few relevant
+// pages.
 func TestCurves(t *testing.T) {
 	if racetest.Small(t) {
 		t.Skip("nothing is concurrent here, and with the race detector it takes minutes")
@@ -49,8 +50,8 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// The tagger's view of a page and the truth must nearly agree, or the curves
-// would measure the tagger.
+// The tagger's view of a page and the truth must nearly agree. Otherwise the curves would
+// measure the tagger.
 func TestTruth(t *testing.T) {
 	w := NewWorld(2, 1500)
 	scope, err := period.ParseScope("1990..2005")
@@ -108,7 +109,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// A fault is said for a crawl below the paper's lift, and for nothing else.
+// A fault is reported for a crawl below the paper's lift, and for nothing else.
 func TestFaults(t *testing.T) {
 	r := Report{Budget: PaperBudget, Tagger: Judge()}
 	r.Scopes = []Result{{Scope: "2001", Paper: PaperFigures("2001-01-01..2001-12-31"),

@@ -2,7 +2,8 @@ package temporal
 
 import "testing"
 
-// Every phrase is read as somebody wrote down, and more of what is recognised is resolved than in the paper.
+// Every phrase is read with the meaning written down, and a larger share of the recognised
+// expressions is resolved than in the paper.
 func TestTheTaggerReadsTheGoldPhrases(t *testing.T) {
 	got := Judge()
 	t.Logf("%d of %d phrases right; %d of %d recognised resolved", got.Right, got.Phrases, got.Resolved, got.Recognised)

@@ -6,8 +6,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/period"
 )
 
-// An island reachable only through one undated page is reached, if steps through
-// pages out of scope are allowed.
+// An island that is reachable only through one undated page is reached if steps through pages
+// out of scope are allowed.
 func TestTunnel(t *testing.T) {
 	war, err := period.ParseScope("1939..1945")
 	if err != nil {

@@ -14,7 +14,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// A link cited by three pages goes before one cited once that was found earlier.
+// A link cited by three pages comes before one that was cited once and found earlier.
 func TestQueueAsksAgain(t *testing.T) {
 	q := NewQueue()
 	q.Put("early", -float64(Priority(1)))

@@ -18,15 +18,15 @@ const (
 // ErrOptions is wrapped by the errors of options that make no sense.
 var ErrOptions = errors.New("community: options")
 
-// Options of Compare.
+// Options are the options of Compare.
 type Options struct {
 	Community string // portugal or brazil
 	People    int    // of one population
 	Seed      uint64 // of the first population; the next one has the next seed
-	Seeds     int    // how many populations
+	Seeds     int    // number of populations
 }
 
-// Report is two methods on the same people.
+// Report compares two methods on the same people.
 type Report struct {
 	Community string   `json:"community"`
 	People    int      `json:"people"` // of all populations
@@ -34,13 +34,15 @@ type Report struct {
 	Seeds     []uint64 `json:"seeds"`
 	Ours      Side     `json:"echo_node"`
 	Theirs    Side     `json:"twitterecho"`
-	// ByProfile is the part of the people that TwitterEcho's method decides without their posts.
+	// ByProfile is the part of the people that TwitterEcho's method decides without their
+	// posts.
 	ByProfile float64 `json:"twitterecho_by_profile"`
-	// Printed is what the dissertation reports. It judged the Portuguese alone, so of others it is nil.
+	// Printed is what the dissertation reports. It judged only the Portuguese, so it is nil for
+	// other communities.
 	Printed *Figures `json:"dissertation,omitempty"`
 }
 
-// Side is how the verdicts of one method stand against the truth.
+// Side compares the verdicts of one method with the truth.
 type Side struct {
 	Counts
 	PrecisionIn  float64 `json:"precision_in"`  // the part of "in" that is right
@@ -63,25 +65,28 @@ type Counts struct {
 	UndecidedMembers int `json:"undecided_members"`
 }
 
-// Figures are what the dissertation reports. It checked some people of each verdict by hand, so it has no recall.
+// Figures are what the dissertation reports. It checked some people of each verdict by hand, so
+// it has no recall.
 type Figures struct {
 	Counts
 	ByProfile float64 `json:"by_profile"` // the part of the users that the profile decided
 }
 
-// Printed are the dissertation's figures, as the project's notes on it have them (twitterecho.md): the counts
-// from the section "Figures", item "Nationality", ByProfile from the section "Parts", item "Profile analysis".
+// Printed returns the dissertation's figures, from the project's notes on it (twitterecho.md).
+// The counts are from the section "Figures", item "Nationality". ByProfile is from the section
+// "Parts", item "Profile analysis".
 func Printed() Figures {
 	return Figures{ByProfile: 0.80,
 		Counts: Counts{In: 500, InRight: 454, Out: 800, OutRight: 796, Undecided: 500, UndecidedMembers: 60}}
 }
 
-// Precision is the part of each verdict that is right, and the part of the undecided who are members.
+// Precision returns the part of each verdict that is right, and the part of the undecided that
+// are members.
 func (c Counts) Precision() (in, out, undecided float64) {
 	return part(c.InRight, c.In), part(c.OutRight, c.Out), part(c.UndecidedMembers, c.Undecided)
 }
 
-// Compare lets both methods judge people of whom the truth is known.
+// Compare lets both methods judge people for whom the truth is known.
 func Compare(ctx context.Context, o Options) (*Report, error) {
 	if o.People < 10 || o.People > 1e6 || o.Seeds < 1 || o.Seeds > 1000 {
 		return nil, fmt.Errorf("%w: people %d (at least 10), seeds %d (at least 1): out of range", ErrOptions, o.People,
@@ -123,7 +128,8 @@ func Compare(ctx context.Context, o Options) (*Report, error) {
 // portugal is the community of whotest; its mirror image is Brazil.
 const portugal = "portugal"
 
-// judge adds the people of w. It gives how many of them TwitterEcho's method decides by the profile alone.
+// judge adds the people of w. It returns how many of them TwitterEcho's method decides by the
+// profile alone.
 func (r *Report) judge(w *whotest.World, ours *who.Judge, theirs *Judge) (byProfile int) {
 	grown, verdicts := whotest.Grow(ours, w)
 	r.Ours.Calls += grown.Calls
@@ -179,7 +185,7 @@ func (s *Side) rates(r *Report) {
 
 func part(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
 
-// Faults say in what our judge is behind TwitterEcho's method.
+// Faults says where our judge is worse than TwitterEcho's method.
 func (r *Report) Faults() (faults []error) {
 	for _, x := range []struct {
 		what         string

@@ -11,8 +11,8 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// In the worlds that the judge of package who is tested on, it is ahead of TwitterEcho's method in everything.
-// Seed 1 was looked at while the weights of that judge were chosen, the others were not.
+// In the worlds of the tests of package who, its judge is better than TwitterEcho's method in
+// everything. Seed 1 was used while the weights of that judge were chosen; the others were not.
 func TestOursIsAhead(t *testing.T) {
 	all := []Options{{"portugal", 2000, 302, 1}, {"brazil", 2000, 302, 1}}
 	if !racetest.Small(t) {
@@ -42,7 +42,7 @@ func TestOursIsAhead(t *testing.T) {
 	}
 }
 
-// addsUp says what in the counts of a side contradicts the others.
+// addsUp returns a contradiction in the counts of a side, or "".
 func addsUp(r *Report, s Side) string {
 	sum := func(counts map[string]int) (all int) {
 		for n := range maps.Values(counts) {

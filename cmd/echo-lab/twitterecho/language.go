@@ -20,12 +20,14 @@ var ErrParams = errors.New("twitterecho: not parameters")
 
 // Params are what the method learns from posts.
 type Params struct {
-	Profile string `json:"profile"` // the letters a to z by falling frequency in posts from Portugal
-	Far     int32  `json:"far"`     // the least distance from Profile that is another language
-	Brazil  int32  `json:"brazil"`  // the least evidence in 1,000 words that is Brazilian
+	// the letters a to z by falling frequency in posts from Portugal
+	Profile string `json:"profile"`
+	// the smallest distance from Profile that means another language
+	Far    int32 `json:"far"`
+	Brazil int32 `json:"brazil"` // the smallest evidence in 1,000 words that means Brazilian
 }
 
-// Fitted are the parameters that train-lang fitted.
+// Fitted returns the parameters that train-lang fitted.
 func Fitted() (Params, error) { return ParseParams(fitted) }
 
 // ParseParams reads what Encode wrote.
@@ -43,14 +45,15 @@ func ParseParams(b []byte) (p Params, err error) {
 	return p, nil
 }
 
-// Encode is the text of a file of parameters.
+// Encode returns the text of a file of parameters.
 func (p Params) Encode() []byte {
 	return fmt.Appendf(nil, "{\n  \"profile\": %q,\n  \"far\": %d,\n  \"brazil\": %d\n}\n", p.Profile, p.Far, p.Brazil)
 }
 
-// Language judges the texts of one person as one text. It answers PtPT, PtBR, or Other for all that is not
-// Portuguese. Portuguese is what is near to the profile (the distance is that of Cavnar and Trenkle). Brazilian
-// is what has enough laughter (kkk, rsr), gerunds and Brazilian words.
+// Language judges the texts of one person as one text. It returns PtPT, PtBR, or Other for
+// everything that is not Portuguese. A text is Portuguese if it is near the profile (the
+// distance is that of Cavnar and Trenkle). It is Brazilian if it has enough laughter (kkk,
+// rsr), gerunds and Brazilian words.
 func (p Params) Language(texts ...string) lang.Lang {
 	e := Measure(p.Profile, texts...)
 	switch {
@@ -62,11 +65,11 @@ func (p Params) Language(texts ...string) lang.Lang {
 	return lang.PtPT
 }
 
-// Evidence is what the method sees in texts: the distance from the profile, and
-// the pieces of evidence of Brazil in 1,000 words.
+// Evidence is what the method sees in texts: the distance from the profile, and the number of
+// signs of Brazil in 1,000 words.
 type Evidence struct{ Distance, Brazil int32 }
 
-// Measure is the evidence in texts. The words are those that echo-node's judge reads.
+// Measure returns the evidence in texts. The words are those that echo-node's judge reads.
 func Measure(profile string, texts ...string) Evidence {
 	var counts [len(alphabet)]int
 	words, brazil := 0, 0
@@ -92,15 +95,17 @@ func Measure(profile string, texts ...string) Evidence {
 
 const alphabet = "abcdefghijklmnopqrstuvwxyz"
 
-// Rank is the letters by falling count. Letters with equal counts keep the order of the alphabet.
+// Rank returns the letters by falling count. Letters with equal counts keep the order of the
+// alphabet.
 func Rank(counts [len(alphabet)]int) string {
 	ranked := []byte(alphabet)
 	slices.SortStableFunc(ranked, func(a, b byte) int { return counts[b-'a'] - counts[a-'a'] })
 	return string(ranked)
 }
 
-// distance is the "out of place" distance: how far each letter of the profile is from its rank in the texts.
-// A letter that the texts lack costs 26 if it is the first of the profile, 25 if it is the second, and so on.
+// distance returns the "out of place" distance: how far each letter of the profile is from its
+// rank in the texts. A letter that the texts lack costs 26 if it is the first of the profile,
+// 25 if it is the second, and so on.
 func distance(profile string, counts [len(alphabet)]int) int32 {
 	ranked, sum := Rank(counts), 0
 	for rank, b := range []byte(profile) {
@@ -114,7 +119,7 @@ func distance(profile string, counts [len(alphabet)]int) int32 {
 	return int32(sum)
 }
 
-// notGerunds are words that end like gerunds and are none.
+// notGerunds are words that end like gerunds but are none.
 const notGerunds = " quando mundo segundo fundo lindo comando bando brando profundo imundo redondo oriundo" +
 	" reverendo dividendo estupendo horrendo tremendo infindo bem-vindo vindo fecundo moribundo vagabundo contrabando "
 

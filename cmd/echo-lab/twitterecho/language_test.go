@@ -9,7 +9,7 @@ import (
 
 const letters = "aeosrindtmuclpvgqbfhjxzkyw"
 
-// Sentences of our own, none of them in the data.
+// Our own sentences; none of them is in the data.
 func sentences() map[lang.Lang][]string {
 	return map[lang.Lang][]string{
 		lang.PtPT: {
@@ -61,7 +61,8 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// The parameters are those that came with the weights when the product still held them. Who trains anew changes them.
+// The parameters are those that came with the weights when the product still contained them. A
+// new training changes them.
 func TestFitted(t *testing.T) {
 	p, err := Fitted()
 	if want := (Params{"aeorsidtncmulpfvgbhqxzjkwy", 48, 17}); err != nil || p != want {

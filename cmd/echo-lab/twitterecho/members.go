@@ -17,10 +17,11 @@ import (
 //go:embed places.json
 var places []byte
 
-// enoughTexts is how many posts the dissertation judges a language by.
+// enoughTexts is the number of posts from which the dissertation judges a language.
 const enoughTexts = 30
 
-// Judge tells members of one community as the dissertation does. It is immutable, so safe for concurrent use.
+// Judge decides which accounts are members of one community, like the dissertation. It is
+// immutable, so it is safe for concurrent use.
 type Judge struct {
 	inside, outside []string // places, folded
 	foreign         []string // names, folded
@@ -29,7 +30,7 @@ type Judge struct {
 	params          Params
 }
 
-// Open is the judge of a community that comes with echo-node: portugal or brazil.
+// Open returns the judge of a community that is embedded in echo-node: portugal or brazil.
 func Open(community string) (*Judge, error) {
 	c, err := who.Embedded(community)
 	if err != nil {
@@ -58,7 +59,8 @@ func Open(community string) (*Judge, error) {
 	return j, nil
 }
 
-// Judge is the verdict of package who on a profile and posts: IsIn, IsOut or IsUndecided.
+// Judge returns the verdict, in terms of package who, on a profile and posts: IsIn, IsOut or
+// IsUndecided.
 func (j *Judge) Judge(p who.Profile, texts []string) string {
 	location := fold(p.Location)
 	is, not := hasOne(location, j.inside), hasOne(location, j.outside)
@@ -79,15 +81,15 @@ func (j *Judge) Judge(p who.Profile, texts []string) string {
 	case slices.Contains(j.languages, l.String()):
 		return who.IsIn
 	case l == lang.Other && !slices.ContainsFunc(j.languages, known):
-		return who.IsUndecided // the method tells Portuguese from other languages, and no more
+		return who.IsUndecided // the method only distinguishes Portuguese from other languages
 	}
 	return who.IsOut
 }
 
-// known says whether the method can tell the language of a tag.
+// known reports whether the method can recognise the language of a tag.
 func known(tag string) bool { return tag == lang.PtPT.String() || tag == lang.PtBR.String() }
 
-// hasOne says whether a folded text has one of folded phrases, as whole words.
+// hasOne reports whether a folded text has one of the folded phrases, as whole words.
 func hasOne(text string, phrases []string) bool {
 	return slices.ContainsFunc(phrases, func(p string) bool { return strings.Contains(text, p) })
 }
@@ -100,7 +102,7 @@ func foldAll(list []string) []string {
 	return out
 }
 
-// fold is text in lower case without accents, each word between single blanks.
+// fold returns text in lower case without accents, each word between single blanks.
 func fold(text string) string {
 	plain := strings.Map(func(r rune) rune {
 		switch {

@@ -184,8 +184,8 @@ func (c Charter) CheckLocal() error {
 	return fmt.Errorf("charter of another program: %w", errors.Join(faults...))
 }
 
-// Digest returns a hash over c's canonical encoding, which is its JSON (fields in the order of
-// the struct, fan-outs by name), as 32 hex digits.
+// Digest returns a hash over c's canonical encoding, as 32 hex digits. The encoding is its
+// JSON, with fields in the order of the struct and fan-outs by name.
 func (c Charter) Digest() string {
 	if c.Fanout == nil {
 		c.Fanout = map[string]int{}

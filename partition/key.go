@@ -77,6 +77,7 @@ func ParseKey(text string) (Key, error) {
 	return k, nil
 }
 
+// parseKey makes text canonical, without the checks of ports.
 func parseKey(text string) (Key, error) {
 	if len(text) > MaxInputBytes {
 		return "", fmt.Errorf("%w: longer than %d bytes", ErrKey, MaxInputBytes)

@@ -151,6 +151,7 @@ func manyAts(text string) bool {
 	return strings.Count(text, "@") > few
 }
 
+// applyProfile applies all rules once, without the check that the result is stable.
 func applyProfile(text string, base *url.Url) (string, error) {
 	u, err := whatwg.BasicParser(text, base, nil, url.NoState)
 	if err != nil {

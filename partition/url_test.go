@@ -232,7 +232,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// checkKey checks what holds for every Key, whichever function made it.
+// checkKey checks what holds for every Key, from any of the functions that make Keys.
 func checkKey(t interface{ Fatalf(string, ...any) }, k Key) {
 	again, err := ParseKey(string(k))
 	if err != nil || again != k {

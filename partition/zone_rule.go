@@ -7,9 +7,9 @@ package partition
 // Safety while members disagree. A member that has split ranks the replicas of a slice among
 // the members of the slice's half. A member that has not split ranks them among all members.
 // Both rankings are only desired replicas. A slice changes its replicas only with its present
-// replicas (I4), and a peer that gets a request for a slice that it does not own says so (I5).
-// The desired replicas of a member that split are never outside the zone it came from. If the
-// owner is already in the right half, both rankings have the same owner.
+// replicas (I4). A peer that gets a request for a slice that it does not own says so (I5). The
+// desired replicas of a member that split are never outside the zone it came from. If the owner
+// is already in the right half, both rankings have the same owner.
 //
 // How members come to agree. A member's signed descriptor says how deep it split
 // (Member.ZoneDepth). A member splits when its own count is above Max. It also splits from

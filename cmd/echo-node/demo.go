@@ -137,6 +137,8 @@ type demo struct {
 	start   time.Time
 }
 
+// run runs the whole demo: it opens the swarm, crawls, and prints the summary. Without --once
+// the swarm then runs until ctx ends.
 func (d *demo) run(ctx context.Context) (err error) {
 	running, stop := context.WithCancel(ctx)
 	group, running := errgroup.WithContext(running)
@@ -273,6 +275,7 @@ func (d *demo) until(ctx context.Context, limit time.Duration, complaint string,
 	}
 }
 
+// crawl gives the first peer the seeds and waits until the swarm is idle.
 func (d *demo) crawl(ctx context.Context) error {
 	var keys []partition.Key
 	for _, u := range d.world.Seeds() {
@@ -313,6 +316,7 @@ func (d *demo) crawl(ctx context.Context) error {
 	})
 }
 
+// summarise compares what the swarm fetched with what the test web expects.
 func (d *demo) summarise(ctx context.Context) (summary, error) {
 	var s summary
 	for _, n := range d.nodes {

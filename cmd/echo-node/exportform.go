@@ -158,7 +158,7 @@ func edgeColumns() []string {
 }
 
 // edgesForm writes one row for each account in a list and each period in which it was there.
-// The follower is always in the column from, whichever list has the edge.
+// The follower is always in the column from, for either kind of list.
 func edgesForm(w io.Writer) exportForm {
 	f := csvForm(w)
 	row := func(out *csv.Writer, r store.Record, e store.Edge, s store.Span) error {

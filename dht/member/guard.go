@@ -98,6 +98,9 @@ type pushHeader struct {
 	Join         bool
 }
 
+// vet checks the first message on the stream. It accepts a ping, an ack, an error, or an
+// exchange of state with a valid header, whose states it softens. What it reads goes into
+// g.head.
 func (g *guard) vet() error {
 	g.vetted = true
 	var kind [1]byte

@@ -58,8 +58,8 @@ type Membership struct {
 }
 
 // Check reports whether the pass admits subject, at the time now, to the swarm with that
-// founder and name space (the digest of its charter). A chain is valid when the founder signed
-// its first grant, the subject of each grant signed the next one, none has expired, and the
+// founder and name space (the digest of its charter). In a valid chain, the founder signed the
+// first grant, and the subject of each grant signed the next one. None has expired, and the
 // last is for subject. An invite may only be the last but one grant: its key may admit one
 // peer, and that peer may not admit others through it.
 func (p *Pass) Check(founder, space, subject string, now time.Time) (Membership, error) {

@@ -61,6 +61,8 @@ func scan(b []byte, md protoreflect.MessageDescriptor) error {
 	return scanMessage(b, md, &left)
 }
 
+// scanMessage is scan for one message at any depth. left is how many elements the whole message
+// may still have.
 func scanMessage(b []byte, md protoreflect.MessageDescriptor, left *int) error {
 	var counts map[protowire.Number]int
 	for len(b) > 0 {

@@ -11,6 +11,6 @@
 //
 // Simplified: a response takes 20 to 200 ms. No message is lost, except those to dead peers
 // that are still in the tables. Zones do not change during a run. A link goes to one of ten
-// million domains, the r-th most linked with a weight of 1/r, which is roughly how links on the
-// web are distributed. The owner is any member of the slice's zone.
+// million domains; the r-th most linked domain has a weight of 1/r. That is roughly how links
+// on the web are distributed. The owner is any member of the slice's zone.
 package zonesim

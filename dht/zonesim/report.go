@@ -202,6 +202,8 @@ const (
 	contacts  = 8
 )
 
+// forwards simulates peers that forward links to other zones, and sets the figures of
+// forwarding.
 func (s *swarm) forwards(o Options, r *Report) {
 	rng := mrand.New(mrand.NewPCG(o.Seed, 1<<41))
 	var queries, calls, forwards, hits, zones, foreign int

@@ -71,8 +71,8 @@ func (a *auth) allowed(r *http.Request, now time.Time) bool {
 	return err == nil && a.live(c.Value, now)
 }
 
-// needed reports whether r needs the token. It does to read where reading is not open, to
-// change anything, and from a browser that does not say which page a request is from.
+// needed reports whether r needs the token. It does to read where reading is not open, and to
+// change anything. It also does if a browser does not say which page the request is from.
 func (a *auth) needed(r *http.Request) bool {
 	switch {
 	case free(r):

@@ -27,7 +27,7 @@ const (
 	// an export's reader that reads nothing for this long is cut off
 	stallTimeout  = 30 * time.Second
 	shutdownGrace = 5 * time.Second
-	// after this part of the grace, a waiting person is told the reason
+	// after this part of the grace, a message tells a waiting person the reason
 	saidAfter = time.Second
 )
 

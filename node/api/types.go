@@ -100,9 +100,8 @@ type Status struct {
 	LinksIn           int64    `json:"links_in"`
 	IndexLag          int64    `json:"index_lag"` // changes, and owned slices, not yet searchable
 	Limits            []string `json:"limits"`    // the resource limits that hold now, in words
-	// Sites wait for these IP addresses, either because other sites have the host lease, or
-	// because the address's owner gives no leases now. The list names a few of the latter, with
-	// the reason.
+	// Sites wait for these IP addresses: other sites have the host lease, or the address's
+	// owner gives no leases now. The list names a few of the latter, with the reason.
 	AddressesWaiting int              `json:"addresses_waiting"`
 	AddressesBlocked []string         `json:"addresses_blocked"`
 	Stops            map[string]int64 `json:"stops"` // Keys that ended without a record, by reason
@@ -315,7 +314,7 @@ type Shown struct {
 	Overrides []store.Override `json:"overrides,omitempty"`
 }
 
-// AccountSummary says what is kept of an account, list or timeline beside its record.
+// AccountSummary says what is kept of an account, list or timeline in addition to its record.
 type AccountSummary struct {
 	Posts   int  `json:"posts"`          // including tombstones
 	Deleted int  `json:"deleted"`        // tombstones

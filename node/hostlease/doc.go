@@ -33,7 +33,7 @@
 // Every address that has a pace is treated like this, also one with a single host: only the
 // giver can know that it has one. Loopback addresses have no pace unless the operator sets one.
 // Then all peers that use them run on the same machine, for a test or a demo, with the same
-// gap, and host leases are as short as that gap allows.
+// gap. Host leases are then as short as that gap allows.
 //
 // An address's gap is at least what its visitors ask for, and their experience raises it. A
 // response that takes longer raises the gap to that time. Status 429 and 503 double it, at
@@ -78,8 +78,8 @@ func timesOf(a netip.Addr, base, gap time.Duration) times {
 	return t
 }
 
-// Grace returns how long a host lease of another giver may still be in use after the last
-// moment when that giver may have given it. So a floor is that moment plus Grace.
+// Grace returns how long a host lease of another giver may still be in use. It counts from the
+// last moment when that giver may have given it. So a floor is that moment plus Grace.
 func Grace(a netip.Addr, base time.Duration) time.Duration {
 	t := timesOf(a, base, base)
 	return t.longest + t.hold

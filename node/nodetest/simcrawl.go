@@ -119,8 +119,8 @@ func (s *Sim) ReleaseKey(k partition.Key) {
 	s.t.Fatalf("release %s: %v", k, last)
 }
 
-// Crawl is the result of a crawl. It has for each Key the part of its record that does not
-// depend on time and fetching peer, and for each query the Keys in order.
+// Crawl is the result of a crawl. For each Key it has the part of the record that does not
+// depend on time and fetching peer. For each query it has the Keys in order.
 type Crawl struct {
 	Records map[partition.Key]string
 	Answers map[string][]partition.Key

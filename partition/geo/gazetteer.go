@@ -158,6 +158,7 @@ func (g *Gazetteer) readWords(text string) error {
 	return nil
 }
 
+// readHand reads hand.tsv into g.hand. A line whose place is not in the table is an error.
 func (g *Gazetteer) readHand(text string) error {
 	kinds := map[string]senseKind{"nick": senseCity, "part": sensePart, "area": senseArea, "weak": senseWeak,
 		"code": senseCode, "folk": senseFolk, "none": senseNone, "fiction": senseFiction}

@@ -82,7 +82,7 @@ const (
 	leastPlace   = 1.0
 	leastLead    = 1.5  // of the first over the second
 	neighbours   = 60.0 // km: evidence for cells this near is added up
-	// Moving costs a hand-over. A placed unit moves only when the new place has more than
+	// Moving costs a hand-over. A placed unit moves only when the new place has at least
 	// stayFactor times the weight of the old one plus stayBonus.
 	stayFactor = 1.5
 	stayBonus  = 1.0

@@ -57,8 +57,8 @@ func median(x []float64) float64 {
 
 // 64 peers and 6,000 sites, both placed by population. Once the load steps have settled, no
 // peer has twice the mean. In the same run a site is ten times nearer to its owner than to its
-// owner by plain hash, and within three times the distance to the nearest peer. When a member
-// leaves, only its slices move.
+// owner by plain hash. The distance is at most three times that to the nearest peer. When a
+// member leaves, only its slices move.
 func TestLocality(t *testing.T) {
 	g := open(t)
 	seeds := uint64(3)

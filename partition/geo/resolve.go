@@ -15,9 +15,10 @@ type Hints struct {
 
 // Place is a place on earth.
 type Place struct {
-	Name       string  `json:"name"`
-	Country    string  `json:"country"`          // ISO 3166-1 alpha-2
-	Admin1     string  `json:"admin1,omitempty"` // first division as GeoNames calls it, "" for a country
+	Name    string `json:"name"`
+	Country string `json:"country"` // ISO 3166-1 alpha-2
+	// first division as GeoNames calls it, "" for a country
+	Admin1     string  `json:"admin1,omitempty"`
 	Admin2     string  `json:"admin2,omitempty"` // second division, Portugal only
 	Lat        float64 `json:"lat"`              // degrees
 	Lon        float64 `json:"lon"`
@@ -151,6 +152,8 @@ func (g *Gazetteer) hits(words []word) (out []hit, unread, noise int) {
 	return out, unread, noise
 }
 
+// segmentSpans returns the names in one segment that people can mean there, and the number of
+// words without information. A fictional place adds its country to unreal.
 func (g *Gazetteer) segmentSpans(seg segment, number int, unreal map[string]bool) (out []span, unread int) {
 	words := seg.words
 	hits, unread, noise := g.hits(words)
@@ -277,7 +280,8 @@ func respelled(folded string) (out []string) {
 			out = append(out, s)
 		}
 	}
-	if n := len(folded); n > 5 && folded[n-1] == folded[n-2] && strings.IndexByte("aeio", folded[n-1]) >= 0 { // Lisboaa
+	// Lisboaa
+	if n := len(folded); n > 5 && folded[n-1] == folded[n-2] && strings.IndexByte("aeio", folded[n-1]) >= 0 {
 		out = append(out, folded[:n-1])
 	}
 	return out

@@ -33,6 +33,7 @@ const leastWritten = 4
 // mostCut is the largest length of a word that may be the audible letters of a longer one.
 const mostCut = 4
 
+// newShortForms collects the Portuguese names of the table and of hand.tsv.
 func newShortForms(g *Gazetteer) *shortForms {
 	f := &shortForms{byWord: map[string][]longName{}, joined: map[string]string{}}
 	for i := range g.table.Len() {
@@ -192,8 +193,9 @@ func (n longName) shortenedTo(words []word) bool {
 	return true
 }
 
-// shortFor reports whether w is a word, its first letter, some of its letters up to a dot
-// (Cav., St.), or some with the first and the last (Gde, Vzm).
+// shortFor reports whether w is the word full or a short form of it. Short forms are its first
+// letter, some of its letters up to a dot (Cav., St.), or some with the first and the last
+// (Gde, Vzm).
 func shortFor(w word, full string) bool {
 	s := w.folded
 	switch {

@@ -130,6 +130,7 @@ func inName(r rune) bool {
 		strings.ContainsRune("-.'`#@_", r)
 }
 
+// wordsOf returns the words of a part. Three or more single letters become one word.
 func wordsOf(part string) []word {
 	var out []word
 	single := 0

@@ -157,7 +157,8 @@ func overshadows(o, s span) bool {
 		return false
 	}
 	if a.place.Country != b.place.Country {
-		known := s.whole && a.place.Population >= wellKnown && a.place.Country != "BR" && !s.shared() // Zürich / Porto
+		// Zürich / Porto
+		known := s.whole && a.place.Population >= wellKnown && a.place.Country != "BR" && !s.shared()
 		return b.weight > a.weight+1.5 && !known
 	}
 	if slices.Contains(b.admins, a.place.Admin1) || slices.Contains(a.admins, b.place.Admin1) {

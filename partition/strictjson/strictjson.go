@@ -40,6 +40,7 @@ func zoned(b []byte) bool {
 
 var timeType = reflect.TypeFor[time.Time]()
 
+// check returns an error if v contains a time, at any depth, that cannot be written.
 func check(v reflect.Value) error {
 	if !holds(v.Type()) {
 		return nil

@@ -187,6 +187,7 @@ func (f *fleet) balances(g *Figures, all []crawltest.Visit) {
 	}
 }
 
+// takeovers sets the takeover figures: for each kill, and over the sites of all kills.
 func (f *fleet) takeovers(g *Figures, all []crawltest.Visit, expected []string, t *told) {
 	wanted := map[string]bool{}
 	for _, u := range expected {

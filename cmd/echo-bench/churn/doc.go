@@ -22,9 +22,9 @@
 //     counted. For the baseline, bytes are the bodies and lines of its HTTP requests
 //   - balance: the most slices of a peer, for its capacity, compared with the mean, at the end;
 //     balance_pages: the same with the pages that the test web saw it fetch
-//   - contravariance: share of sampled Keys whose owner changed at the first join and is still
-//     another one when the join has settled, compared with 1/(peers + 1), which is ideal. Keys
-//     of peers that were killed shortly before or meanwhile do not count
+//   - contravariance: share of sampled Keys whose owner changed at the first join and stays
+//     changed when the join has settled. The ideal share is 1/(peers + 1). Keys of peers that
+//     were killed shortly before or meanwhile do not count
 //   - politeness_violations: requests to a site sooner after the previous one than the delay
 //     minus its tolerance (Options.Tolerance), and requests that robots.txt disallows;
 //     min_gap_ms is the smallest gap

@@ -69,6 +69,7 @@ const (
 	maxNaiveBody = 8 << 20
 )
 
+// runNaive runs a peer of the baseline until ctx ends or one of its parts fails.
 func runNaive(ctx context.Context, s Spec, m *mouth, orders <-chan order) (err error) {
 	n := &naive{spec: s, mouth: m, client: &http.Client{Timeout: naiveTimeout}, off: map[string]bool{},
 		heard: map[string]time.Time{},

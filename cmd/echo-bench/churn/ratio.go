@@ -83,8 +83,9 @@ func (o RatioOptions) run(replicas int, dir string) Options {
 		Pages: o.Pages, Seed: o.Seed, Settle: o.Limit, Alone: true, Dir: dir}
 }
 
-// Ratio crawls the same test web repeatedly, alternating between one replica and many (1, 3, 3,
-// 1, …, so that changes on the machine affect both). It compares pages per second.
+// Ratio crawls the same test web repeatedly, alternating between one replica and many. The
+// order is 1, 3, 3, 1, …, so that changes on the machine affect both. It compares pages per
+// second.
 func Ratio(ctx context.Context, o RatioOptions) (r RatioResult, err error) {
 	if err := o.Check(); err != nil {
 		return r, err
@@ -116,6 +117,8 @@ func Ratio(ctx context.Context, o RatioOptions) (r RatioResult, err error) {
 	return r, nil
 }
 
+// once crawls a test web once and returns its throughput. A crawl that does not end within
+// o.Settle is an error.
 func once(ctx context.Context, o Options) (run RatioRun, err error) {
 	o = o.filled()
 	f, err := newFleet(o, false, o.Dir)

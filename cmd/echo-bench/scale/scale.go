@@ -158,6 +158,8 @@ func Crawl(ctx context.Context, o Options) (Result, error) {
 	return r, nil
 }
 
+// crawl runs the crawler on s and measures the times and rates of r. The rates begin once all
+// sites are loaded.
 func (o Options) crawl(ctx context.Context, s *store.Store, begun time.Time, r *Result) error {
 	src := &instant{}
 	c, err := crawler.New(crawler.Options{Store: s, Sources: []crawler.Source{src}, Delay: -1, Workers: 64,

@@ -83,7 +83,7 @@ func TestHeuristicTable(t *testing.T) {
 }
 
 // Reference, H3: a page that always changes moves from group 3 to 0 in 96 + 60 + 6 = 162 days
-// by the printed windows, and in 132 only with a window of one in group 2.
+// by the printed windows. It needs 132 days only with a window of one in group 2.
 func TestClimb(t *testing.T) {
 	climb := func(h Heuristic) (days float64) {
 		w := Window{Class: 3}

@@ -104,6 +104,8 @@ func (t *Tree) size(i int32) (nodes, leaves int) {
 	return a + c + 1, b + d
 }
 
+// grow appends the subtree for examples to t.nodes and returns the index of its root. It stops
+// at pure, small or deep nodes, and where no split helps.
 func (t *Tree) grow(examples []Example, use [Features]bool, classes, depth int) int32 {
 	counts := make([]float64, classes)
 	for _, e := range examples {

@@ -80,6 +80,8 @@ func uniformTrial(w *World, seed uint64) Trial {
 	return t
 }
 
+// proposalTrial replays the proposal's side: each item is visited by the period of its class,
+// and the heuristic moves it between classes.
 func proposalTrial(w *World, seed uint64) Trial {
 	rng := rand.New(rand.NewPCG(seed, 37))
 	h := classify.ThesisHeuristic()

@@ -42,7 +42,8 @@ func countPairs(texts []copies.Text, perClass int) []float64 {
 	return out
 }
 
-// Example is the paper's example (section 2.4): "Chairman Mao great, great, great" and "Chairman Mao great".
+// Example is the paper's example (section 2.4): "Chairman Mao great, great, great" and
+// "Chairman Mao great".
 type Example struct {
 	Sets   int `json:"sets"`   // bits between the two if a word counts once
 	Counts int `json:"counts"` // bits if a word counts as often as it occurs

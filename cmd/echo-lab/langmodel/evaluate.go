@@ -284,6 +284,8 @@ func (t tally) rates() Rates {
 	return Rates{float64(t.hit) / max(1, float64(t.said)), float64(t.hit) / max(1, float64(t.are))}
 }
 
+// peopleRows judges the people of one setting by all methods. It returns a row for each
+// register, and one for all registers together.
 func peopleRows(parts []*part, setting int, name string) []PersonRow {
 	type row struct {
 		ours, language, paper, other tally
@@ -327,6 +329,8 @@ func peopleRows(parts []*part, setting int, name string) []PersonRow {
 	return out
 }
 
+// texts judges single texts and sets the report's Texts, Confusion and Calibration. Texts with
+// fewer than minWords words count only for Calibration, unless they are in a foreign script.
 func (r *Report) texts(parts []*part) {
 	type key struct{ l, register string }
 	rows := map[key]*TextRow{}

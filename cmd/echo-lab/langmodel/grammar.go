@@ -21,6 +21,7 @@ type grammar struct {
 	short   [2][][2]string
 }
 
+// newGrammar reads the embedded list: each line is "kind: item | item".
 func newGrammar() *grammar {
 	g := &grammar{fill: map[string][]string{}}
 	for line := range strings.Lines(informal) {

@@ -22,7 +22,8 @@ const (
 	Uniform      Policy = "uniform"      // everything equally often
 	Proportional Policy = "proportional" // in proportion to the estimated rate of change
 	Classes      Policy = "classes"      // TwitterEcho's six priority classes
-	Barbosa      Policy = "barbosa"      // static classifier first, then the heuristic one (thesis of 2003)
+	// static classifier first, then the heuristic one (thesis of 2003)
+	Barbosa Policy = "barbosa"
 	// Cho and Garcia-Molina 2003, with the estimated rate treated as known
 	Optimal   Policy = "optimal"
 	Important Policy = "important" // Default times the item's weight
@@ -125,8 +126,8 @@ func (b *Budget) FairPrice(p Policy, page int) float64 {
 	return b.Budget.FairPrice(page)
 }
 
-// KnownRate returns the interval in days at which Cho and Garcia-Molina's optimum visits an
-// item that is known to change rate times a day, when a visit costs price.
+// KnownRate returns the interval, in days, between visits in Cho and Garcia-Molina's optimum.
+// The item is known to change rate times a day, and a visit costs price.
 func KnownRate(rate, price float64) float64 {
 	return schedule.Solve(price, func(tau float64) float64 { return worth(rate, tau) })
 }

@@ -19,8 +19,9 @@
 //   - at least Options.Share of all calls go to the oldest while it has waited that long; the
 //     alternating calls that it got count.
 //
-// So with k users seen once before it, and one call a second, a user waits at most Bound + k ÷
-// Share seconds, whatever comes later. Options.Paper is the unchanged scheme of the thesis.
+// So take k users seen once before a user, and one call a second. The user waits at most Bound
+// + k ÷ Share seconds, whatever comes later. Options.Paper is the unchanged scheme of the
+// thesis.
 //
 // [Turn] makes that choice from the heads of two orders, so that the queue can be kept in a
 // store and read from there:

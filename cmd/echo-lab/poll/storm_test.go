@@ -11,9 +11,10 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// The storm: 500 regular users who post once a day, 300 newcomers a day who post once, and
-// 20,000 more in six hours of the fourth day; 30 days. The numbers are those of a published
-// simulation of the thesis's scheme, which is played here for comparison.
+// The storm lasts 30 days. It has 500 regular users who post once a day, and 300 newcomers a
+// day who post once. In six hours of the fourth day, 20,000 more newcomers come. The numbers
+// are those of a published simulation of the thesis's scheme, which is played here for
+// comparison.
 const (
 	stormDays     = 30
 	stormRegulars = 500

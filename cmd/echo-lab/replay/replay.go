@@ -186,6 +186,7 @@ type crawl struct {
 // workers are many, because each site allows only one at a time.
 const workers = 32
 
+// open makes the store, the web and the crawler of a replay. After an error it closes them.
 func open(o Options) (c *crawl, err error) {
 	c = &crawl{o: o, web: newWeb(&o.World, o.Speed, o.Hints), port: "80"}
 	defer func() {

@@ -37,8 +37,8 @@ func asFresh(t *testing.T, r Result) {
 	}
 }
 
-// The real crawler is as fresh as the simulator says, in fake time, on a population with
-// frequent and rare changes and items that are born during the run.
+// The real crawler is as fresh as the simulator says, in fake time. The population has frequent
+// and rare changes, and items that are born during the run.
 func TestCrawlerIsAsFreshAsTheSimulator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		items := 400

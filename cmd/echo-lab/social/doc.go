@@ -15,10 +15,10 @@
 //
 // # What is counted
 //
-// As in the table, the posts of the last 30 days count, the newest 168 of each account (as many
-// as the table has for each of its fastest accounts), and the share of them that is fetched.
-// They are counted at eight moments, every three hours of the last day, so that no policy can
-// prepare for one. A post that will be fetched later counts as missing.
+// As in the table, the share of fetched posts is counted, over the posts of the last 30 days.
+// Of each account the newest 168 count, as many as the table has for each of its fastest
+// accounts. They are counted at eight moments, every three hours of the last day, so that no
+// policy can prepare for one. A post that will be fetched later counts as missing.
 //
 // # The limit
 //

@@ -43,6 +43,8 @@ func body(m protoreflect.Message, kind Kind, fill func(protoreflect.Message)) {
 
 const maxDepth = 4
 
+// fill sets the fields of m at random, about one in five not at all. Messages nest at most
+// maxDepth deep.
 func (g filler) fill(m protoreflect.Message, depth int) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

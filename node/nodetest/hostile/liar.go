@@ -71,6 +71,8 @@ func (h *Host) SetStreamHandler(id protocol.ID, serve network.StreamHandler) {
 
 const silence = 20 * time.Second // longer than any caller waits
 
+// serve reads a request, asks Decide, and does that deed. The honest handler reads the
+// request's bytes again from the start.
 func (h *Host) serve(s network.Stream, honest network.StreamHandler) {
 	var raw bytes.Buffer
 	req, _, err := wire.ReadRequest(io.TeeReader(s, &raw))

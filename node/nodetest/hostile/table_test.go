@@ -38,9 +38,9 @@ func TestNoKindIsForgotten(t *testing.T) {
 	}
 }
 
-// TestTable sends each kind of request in each form, from a sender in each role, to a peer of a
-// swarm that has crawled its test web. Only what the kind's rule allows may change on the
-// peer's disk. No lease is lost, and senders without permission are refused.
+// TestTable sends each kind of request in each form, from a sender in each role. The receiver
+// is a peer of a swarm that has crawled its test web. Only what the kind's rule allows may
+// change on the peer's disk. No lease is lost, and senders without permission are refused.
 func TestTable(t *testing.T) {
 	for _, progress := range hostile.AllProgress() {
 		if racetest.Small(t) && progress != hostile.Stranger && progress != hostile.Replica {

@@ -100,7 +100,7 @@ func histories() *rapid.Generator[history] {
 }
 
 // TestCommon checks that common never overstates what a copy of an earlier generation shares
-// with a later one, and knows the answer for MaxStarts generations back.
+// with a later one. It must know the answer for MaxStarts generations back.
 func TestCommon(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := histories().Draw(t, "history")

@@ -155,7 +155,7 @@ func TestSoleReplicaKnows(t *testing.T) {
 }
 
 // TestForksMeet checks what happens after a network cut. The majority's chain wins over an
-// adoption made beside it. Of two adoptions by replicas the higher wins.
+// adoption made at the same time. Of two adoptions by replicas the higher wins.
 func TestForksMeet(t *testing.T) {
 	base := abc()
 	agreed := base.Next("b", []string{"b", "c", "d"}, 6) // without a, which was cut off

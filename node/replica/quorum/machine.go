@@ -20,7 +20,7 @@ const (
 )
 
 // Machine is one peer's part in the agreement about all slices. It is safe for concurrent use.
-// But what Dirty returns must be durable before a response that depends on it is sent, so the
+// But what Dirty returns must be durable before a response that depends on it is sent. So the
 // caller makes each step and its write atomic.
 type Machine struct {
 	self    string

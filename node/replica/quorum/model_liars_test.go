@@ -97,7 +97,7 @@ func (n *node) hearLie(s partition.Slice, from string, c ReplicaSet) {
 	}
 }
 
-// checkLies checks that a peer that is no replica of a slice takes it from no peer that knows a
+// checkLies checks liars that are no replicas. They take a slice from no peer that knows a
 // running replica, and never from a majority.
 func (w *world) checkLies() {
 	if !w.liars {

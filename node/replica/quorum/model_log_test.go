@@ -289,8 +289,8 @@ func (n *node) drop(s partition.Slice) {
 	})
 }
 
-// mayDrop reports whether this owner of s does not count on the copy of id, and will not do so
-// before it has replicated to id again.
+// mayDrop reports whether this owner of s does not count on the copy of id. It will not count
+// on it before it has replicated to id again.
 func (n *node) mayDrop(s partition.Slice, id string, c ReplicaSet) bool {
 	sh := n.replicating(s)
 	mv := n.moves[s]

@@ -72,6 +72,8 @@ func (w *writer) ends(blob *bytes.Buffer, n int, text func(int) string) {
 	}
 }
 
+// encode returns the table: its columns in the order of type layout, then the names, with the
+// header before them.
 func encode(entries []Entry) ([]byte, error) {
 	d, err := divisionsOf(entries)
 	if err != nil {

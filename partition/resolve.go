@@ -156,7 +156,7 @@ func plainAuthority(a string, secure bool) bool {
 		return false // punycode must be checked
 	}
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	// an IPv4 address in some form: only the canonical form is plain
+	// This is an IPv4 address in some form. Only the canonical form is plain.
 	if '0' <= last[0] && last[0] <= '9' {
 		a, err := netip.ParseAddr(host)
 		return err == nil && a.Is4()

@@ -186,7 +186,7 @@ func admin(w *crawltest.World) http.Handler {
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(a) // an error means that the client left
 	})
-	// only the report, which is read often
+	// /seen has only the report, which is read often.
 	mux.HandleFunc("GET /seen", func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(w.Report()) // an error means that the client left

@@ -85,7 +85,7 @@ func listenControl(at string) (net.Listener, error) {
 
 func answerControl(ctx context.Context, conn net.Conn, backup func(dir string) error, log *slog.Logger) error {
 	defer conn.Close()
-	// at the end, do not wait for a client without a request
+	// At the end, do not wait for a client without a request.
 	heard := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(controlWait)); err != nil {
 		return err

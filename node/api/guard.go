@@ -72,7 +72,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), readOnlyKey{}, !s.auth.allowed(r, start)))
 		limit := int64(maxFormBytes)
 		if r.URL.Path == "/api/v1/seeds" {
-			// one more, so that the handler sees that the body is too large
+			// One more, so that the handler sees that the body is too large.
 			limit = maxSeedBytes + 1
 		}
 		r.Body = http.MaxBytesReader(a, r.Body, limit)

@@ -54,7 +54,7 @@ func (g *gater) hangUp(h host.Host) {
 func (g *gater) InterceptPeerDial(p peer.ID) bool                 { return g.open(p) }
 func (g *gater) InterceptAddrDial(p peer.ID, _ ma.Multiaddr) bool { return g.open(p) }
 
-// the peer is not known yet
+// InterceptAccept accepts every connection, because the peer is not known yet.
 func (g *gater) InterceptAccept(network.ConnMultiaddrs) bool { return true }
 func (g *gater) InterceptSecured(_ network.Direction, p peer.ID, _ network.ConnMultiaddrs) bool {
 	return g.open(p)

@@ -60,7 +60,7 @@ func Names() []string {
 
 const (
 	fitSample = 1000 // histories from which a model is learned
-	fitFirst  = 0.5  // mean intervals before the first fit; each later fit waits half as long again
+	fitFirst  = 0.5  // mean intervals before the first fit; each later wait is 1.5 times as long
 )
 
 // game is one running policy in one world.

@@ -31,5 +31,5 @@
 // for one text; weights that shrink when few sources have the feature; sources drawn by the
 // root of their size; a slower or steadier rate. Harmful: weights pulled to zero, and quantised
 // weights that end at 2.6. With the texts that only one variety has of a source (paired leaves
-// them out) there were half as many errors again.
+// them out) there were 50 % more errors.
 package langmodel

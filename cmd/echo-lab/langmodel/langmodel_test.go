@@ -176,7 +176,8 @@ func TestGrammarIsWrittenOut(t *testing.T) {
 // adds up.
 func TestTrain(t *testing.T) {
 	texts, made := 2400, 400
-	// then the quality is not checked, only that parts may be trained in parallel
+	// Under the race detector the quality is not checked, only that parts may be trained in
+	// parallel.
 	if racetest.Enabled {
 		texts, made = 120, 20
 	}

@@ -120,7 +120,7 @@ func RuleOf(kind Kind) (Rule, bool) {
 		return Rule{Answered: Member}, true
 	case "forward":
 		return Rule{Answered: Member, Changes: Links, From: Member}, true
-	// only for the founder, unless the charter says otherwise; no sender here is the founder
+	// Only the founder may, unless the charter says otherwise. No sender here is the founder.
 	case "overrule":
 		return Rule{Answered: Member}, true
 	case "lease", "configs", "ballots":

@@ -28,7 +28,7 @@ func TestCopyReconciledBefore(t *testing.T) {
 	if !m.Adopt(1, winner) { // something new is written to its copy
 		t.Fatal("did not adopt")
 	}
-	// the agreed ReplicaSet wins,
+	// The agreed ReplicaSet wins,
 	m.Hear("a", began, SliceReplicas{1, base.Next("a", base.Replicas[:2], 6)})
 	m.take(0, winner, []ReplicaSet{base}) // and is left again
 	if !slices.Equal(m.Diverged(), []partition.Slice{1}) {

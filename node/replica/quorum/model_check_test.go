@@ -48,7 +48,7 @@ func (w *world) broken(format string, args ...any) {
 // prepared checks that a replica's promises only rise, also across restarts, and that it
 // reports what it accepted.
 func (x *checks) prepared(w *world, n *node, p Proposal, r Promise) {
-	// a peer that was deceived about a name may learn the truth later
+	// A peer that was deceived about a name may learn the truth later.
 	if !r.OK || w.liars && isLie(p.Base) {
 		return
 	}
@@ -65,7 +65,7 @@ func (x *checks) prepared(w *world, n *node, p Proposal, r Promise) {
 
 // accepted checks that no replica accepts a ballot below its promise.
 func (x *checks) accepted(w *world, n *node, p Proposal, r Promise) {
-	// a peer that was deceived about a name may learn the truth later
+	// A peer that was deceived about a name may learn the truth later.
 	if !r.OK || w.liars && isLie(p.Base) {
 		return
 	}

@@ -360,7 +360,8 @@ func (n *node) reconcile(s partition.Slice) {
 				}
 			})
 		}}
-		// it keeps the rows, so that two peers have them; else there may be no majority
+		// A replica keeps the rows, so that two peers have them. Otherwise there may be no
+		// majority.
 		if c.Has(n.id) {
 			k.sync()
 			u.sent = true

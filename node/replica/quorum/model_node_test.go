@@ -67,7 +67,7 @@ func (n *node) gone(id string, first bool) bool {
 	if first {
 		return n.clock().Sub(last) > goneAtOnce
 	}
-	// longer than any cut: a peer cut off from all replicas for longer is not safe from liars
+	// This is longer than any cut, because a peer cut off for longer is not safe from liars.
 	if n.w.liars {
 		return n.clock().Sub(last) > 4*goneAfter
 	}

@@ -27,11 +27,11 @@ func FuzzServe(f *testing.F) {
 	for i := range hostile.Kinds() {
 		plan = append(plan, steps(byte(i), byte(i%4), uint64(i))...)
 	}
-	for progress := range hostile.AllProgress() {
-		f.Add(byte(progress), plan, bytes.Repeat(steps(8, 1, 3), 5), []byte{0xff})
+	for role := range hostile.AllRoles() {
+		f.Add(byte(role), plan, bytes.Repeat(steps(8, 1, 3), 5), []byte{0xff})
 	}
-	f.Fuzz(func(t *testing.T, progress byte, plan, more, raw []byte) {
-		who := hostile.AllProgress()[int(progress)%len(hostile.AllProgress())]
+	f.Fuzz(func(t *testing.T, role byte, plan, more, raw []byte) {
+		who := hostile.AllRoles()[int(role)%len(hostile.AllRoles())]
 		o := nodetest.SimOptions{World: world(), SliceBits: 4, Node: node.Options{Credit: patient()}}
 		nodetest.RunSim(t, o, func(s *nodetest.Sim) {
 			g := newStage(t, s, who)
@@ -57,7 +57,7 @@ func steps(kind, form byte, seed uint64) []byte {
 }
 
 // step sends one message and returns what it may change.
-func (g *stage) step(who hostile.Progress, b, raw []byte) hostile.Scope {
+func (g *stage) step(who hostile.Role, b, raw []byte) hostile.Scope {
 	kinds := hostile.Kinds()
 	kind := kinds[int(b[0])%len(kinds)]
 	r := rand.New(rand.NewPCG(binary.BigEndian.Uint64(b[2:]), 1))

@@ -36,13 +36,13 @@ func KindOf(req *wire.Request) Kind {
 	return ""
 }
 
-// Progress is the role of a sender for the peer that receives its request, with respect to one
+// Role is the role of a sender for the peer that receives its request, with respect to one
 // slice.
-type Progress uint8
+type Role uint8
 
 // The roles, from the least trusted to the most trusted.
 const (
-	Stranger  Progress = iota // no member
+	Stranger  Role = iota // no member
 	Member                    // a member that keeps nothing
 	Elsewhere                 // keeps other slices
 	Former                    // kept the slice until a later ReplicaSet
@@ -50,10 +50,10 @@ const (
 	Owner                     // owns the slice
 )
 
-// AllProgress lists all roles.
-func AllProgress() []Progress { return []Progress{Stranger, Member, Elsewhere, Former, Replica, Owner} }
+// AllRoles lists all roles.
+func AllRoles() []Role { return []Role{Stranger, Member, Elsewhere, Former, Replica, Owner} }
 
-func (s Progress) String() string {
+func (s Role) String() string {
 	names := []string{"stranger", "member", "replica of another slice", "former replica", "replica", "owner"}
 	if int(s) < len(names) {
 		return names[s]
@@ -104,10 +104,10 @@ func (s Scope) String() string {
 type Rule struct {
 	// Answered is the least trusted role that gets an answer rather than a refusal. For some
 	// kinds that holds only for the sender's slices.
-	Answered Progress
+	Answered Role
 	// Changes is what a sender with at least the role From may change on disk.
 	Changes Scope
-	From    Progress
+	From    Role
 }
 
 // RuleOf is the table of rules that the tests check for every peer. It returns false for a kind
@@ -137,7 +137,7 @@ func RuleOf(kind Kind) (Rule, bool) {
 
 // May returns the most that a message of that kind may change when a sender in that role sends
 // it.
-func (r Rule) May(s Progress) Scope {
+func (r Rule) May(s Role) Scope {
 	if s < r.From {
 		return Nothing
 	}

@@ -96,7 +96,7 @@ func unsettled(ps []*nodetest.SimPeer, moving bool) string {
 	return ""
 }
 
-func newStage(t *testing.T, s *nodetest.Sim, progress hostile.Progress) *stage {
+func newStage(t *testing.T, s *nodetest.Sim, role hostile.Role) *stage {
 	t.Helper()
 	g := &stage{t: t, s: s, said: map[hostile.Kind][]*wire.Request{}, mine: map[partition.Slice]bool{}}
 	s.Calls.SetJudge(func(_, _ *nodetest.SimPeer, req *wire.Request) nodetest.Effect {
@@ -116,13 +116,13 @@ func newStage(t *testing.T, s *nodetest.Sim, progress hostile.Progress) *stage {
 	before := replicas(s)
 	s.Add()
 	s.Until("five peers agree", 5*time.Minute, func() string { return unsettled(s.Peers, true) })
-	g.cast(progress, before)
+	g.cast(role, before)
 	time.Sleep(2 * time.Minute) // until copies that are not needed any more are dropped
 	return g
 }
 
 // cast chooses the role of each peer.
-func (g *stage) cast(progress hostile.Progress, before map[partition.Slice][]string) {
+func (g *stage) cast(role hostile.Role, before map[partition.Slice][]string) {
 	s, n := g.s, g.s.Peers[0].Node()
 	byID := map[string]*nodetest.SimPeer{}
 	for _, p := range s.Peers {
@@ -138,7 +138,7 @@ func (g *stage) cast(progress hostile.Progress, before map[partition.Slice][]str
 		for _, p := range s.Peers {
 			fits := false
 			to := byID[c.Owner]
-			switch progress {
+			switch role {
 			case hostile.Stranger, hostile.Member:
 				fits = true
 			case hostile.Elsewhere:
@@ -161,12 +161,12 @@ func (g *stage) cast(progress hostile.Progress, before map[partition.Slice][]str
 		}
 	}
 	if sender == nil || best == 0 {
-		g.t.Fatalf("nobody is a %s of a slice that has records", progress)
+		g.t.Fatalf("nobody is a %s of a slice that has records", role)
 	}
 	g.target = target
 	g.send = hostile.Sender{Host: sender.Host(), To: target.PeerID(), Proto: hostile.RPC(s.Charter())}
 	me := sender.ID
-	switch progress {
+	switch role {
 	case hostile.Stranger:
 		h := s.Stranger(newKey(g.t, 1))
 		g.send.Host, me = h, h.ID().String()
@@ -179,7 +179,7 @@ func (g *stage) cast(progress hostile.Progress, before map[partition.Slice][]str
 	for _, sl := range n.Slices() {
 		g.mine[sl] = n.Agreed(sl).Has(me)
 	}
-	if progress < hostile.Replica {
+	if role < hostile.Replica {
 		g.sc.Spare = g.mine
 	}
 }

@@ -42,15 +42,15 @@ func TestNoKindIsForgotten(t *testing.T) {
 // is a peer of a swarm that has crawled its test web. Only what the kind's rule allows may
 // change on the peer's disk. No lease is lost, and senders without permission are refused.
 func TestTable(t *testing.T) {
-	for _, progress := range hostile.AllProgress() {
-		if racetest.Small(t) && progress != hostile.Stranger && progress != hostile.Replica {
+	for _, role := range hostile.AllRoles() {
+		if racetest.Small(t) && role != hostile.Stranger && role != hostile.Replica {
 			continue
 		}
-		t.Run(progress.String(), func(t *testing.T) {
+		t.Run(role.String(), func(t *testing.T) {
 			racetest.OneProcessor(t)
 			nodetest.RunSim(t, nodetest.SimOptions{World: world(), SliceBits: 4, Node: node.Options{Credit: patient()}},
 				func(s *nodetest.Sim) {
-					g := newStage(t, s, progress)
+					g := newStage(t, s, role)
 					was := rowsOf(t, g.target)
 					g.watch("nothing", 10*time.Second)
 					if c := was.Changes(rowsOf(t, g.target)); len(c) > 0 {
@@ -60,7 +60,7 @@ func TestTable(t *testing.T) {
 					for _, kind := range hostile.Kinds() {
 						for _, form := range hostile.Forms() {
 							cells++
-							g.cell(kind, progress, form)
+							g.cell(kind, role, form)
 						}
 					}
 					t.Logf("%d cells", cells)
@@ -70,17 +70,17 @@ func TestTable(t *testing.T) {
 }
 
 // cell tests one cell of the table.
-func (g *stage) cell(kind hostile.Kind, progress hostile.Progress, form hostile.Form) {
+func (g *stage) cell(kind hostile.Kind, role hostile.Role, form hostile.Form) {
 	g.t.Helper()
 	rule, _ := hostile.RuleOf(kind)
-	r := rand.New(rand.NewPCG(uint64(progress), uint64(form)))
+	r := rand.New(rand.NewPCG(uint64(role), uint64(form)))
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	name := fmt.Sprintf("%s, %s, %s", kind, progress, form)
+	name := fmt.Sprintf("%s, %s, %s", kind, role, form)
 	was := rowsOf(g.t, g.target)
 	faults := 0
 	answered := func(what string, resp *wire.Response, err error) {
-		if err == nil && resp.GetRefusal() == nil && progress < rule.Answered {
+		if err == nil && resp.GetRefusal() == nil && role < rule.Answered {
 			if faults++; faults == 1 { // one fault per cell is enough
 				g.t.Errorf("%s, %s: answered: %.300s", name, what, resp)
 			}
@@ -92,7 +92,7 @@ func (g *stage) cell(kind hostile.Kind, progress hostile.Progress, form hostile.
 		resp, err := g.send.Ask(ctx, g.sc.RightMessage(kind))
 		answered("", resp, err)
 		reads := rule.Changes == hostile.Nothing && kind != "compare" && kind != "overrule"
-		if reads && progress >= rule.Answered && (err != nil || resp.GetRefusal() != nil) {
+		if reads && role >= rule.Answered && (err != nil || resp.GetRefusal() != nil) {
 			g.t.Errorf("%s: not answered: %v %v", name, resp.GetRefusal(), err)
 		}
 	case hostile.Forged:
@@ -138,7 +138,7 @@ func (g *stage) cell(kind hostile.Kind, progress hostile.Progress, form hostile.
 		}
 	}
 	g.watch(name, pause)
-	may := rule.May(progress)
+	may := rule.May(role)
 	g.judge(name, may, was.Changes(rowsOf(g.t, g.target)))
 	if may != hostile.Nothing {
 		g.rest() // its effects end before the next cell

@@ -21,7 +21,7 @@ import (
 
 // weak shows one weakness on a stage.
 type weak struct {
-	progress hostile.Progress
+	role hostile.Role
 	// decide is what the sender's peer does with requests, once bad is set.
 	decide func(g *stage, from string, req *wire.Request) hostile.Deed
 	answer func(g *stage, req *wire.Request) *wire.Response
@@ -30,8 +30,8 @@ type weak struct {
 
 func weaknesses() map[string]weak {
 	return map[string]weak{
-		"a replica makes up the next replica set": {progress: hostile.Replica, show: makesUpReplicaSet},
-		"a replica votes for two": {progress: hostile.Replica, show: votesForTwo,
+		"a replica makes up the next replica set": {role: hostile.Replica, show: makesUpReplicaSet},
+		"a replica votes for two": {role: hostile.Replica, show: votesForTwo,
 			decide: func(g *stage, from string, req *wire.Request) hostile.Deed {
 				switch third := g.third(); {
 				case from == third && (req.GetLease() != nil || req.GetBallots() != nil):
@@ -51,7 +51,7 @@ func weaknesses() map[string]weak {
 				}
 				return &wire.Response{Body: &wire.Response_Ballots{Ballots: a}}
 			}},
-		"an owner forgets links": {progress: hostile.Owner, show: forgetsLinks,
+		"an owner forgets links": {role: hostile.Owner, show: forgetsLinks,
 			decide: func(_ *stage, _ string, req *wire.Request) hostile.Deed {
 				if req.GetForward() != nil {
 					return hostile.Lie
@@ -65,8 +65,8 @@ func weaknesses() map[string]weak {
 				}
 				return &wire.Response{Body: &wire.Response_Forward{Forward: a}}
 			}},
-		"an owner replaces records": {progress: hostile.Owner, show: replacesRecords},
-		"a replica stops a slice while another is away": {progress: hostile.Replica, show: stopsSlice,
+		"an owner replaces records": {role: hostile.Owner, show: replacesRecords},
+		"a replica stops a slice while another is away": {role: hostile.Replica, show: stopsSlice,
 			decide: func(_ *stage, _ string, req *wire.Request) hostile.Deed {
 				if req.GetLease() != nil || req.GetBallots() != nil {
 					return hostile.Refuse
@@ -103,7 +103,7 @@ func TestWeaknesses(t *testing.T) {
 			}
 			nodetest.RunSim(t, nodetest.SimOptions{World: world(), SliceBits: 4, Wrap: wrap,
 				Node: node.Options{Credit: patient()}}, func(s *nodetest.Sim) {
-				g = newStage(t, s, x.progress)
+				g = newStage(t, s, x.role)
 				id := g.sc.Me
 				bad.Store(&id)
 				x.show(g)

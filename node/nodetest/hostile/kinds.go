@@ -36,18 +36,18 @@ func KindOf(req *wire.Request) Kind {
 	return ""
 }
 
-// Role is the role of a sender for the peer that receives its request, with respect to one
+// Role says what a sender is for the peer that receives its request, with respect to one
 // slice.
 type Role uint8
 
 // The roles, from the least trusted to the most trusted.
 const (
 	Stranger  Role = iota // no member
-	Member                    // a member that keeps nothing
-	Elsewhere                 // keeps other slices
-	Former                    // kept the slice until a later ReplicaSet
-	Replica                   // keeps the slice and does not own it
-	Owner                     // owns the slice
+	Member                // a member that keeps nothing
+	Elsewhere             // keeps other slices
+	Former                // kept the slice until a later ReplicaSet
+	Replica               // keeps the slice and does not own it
+	Owner                 // owns the slice
 )
 
 // AllRoles lists all roles.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/replica/quorum"
@@ -115,7 +115,7 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, quorum
 	case verdictAgain:
 		err = n.store.Again(sl, o.Key, time.Now())
 	default:
-		err = n.store.Override(sl, o, time.Now(), social.Overrule)
+		err = n.store.Override(sl, o, time.Now(), follow.Overrule)
 	}
 	if err != nil {
 		if errors.Is(err, store.ErrOverride) || errors.Is(err, store.ErrNotQuarantined) ||
@@ -197,7 +197,7 @@ func (n *Node) mistakes(ctx context.Context) (api.Mistakes, error) {
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	r := social.Mistakes(said)
+	r := follow.Mistakes(said)
 	out := api.Mistakes{Words: len(said), Judged: r.Overrides, Agreed: r.Agreed, Undecided: r.Undecided, Kinds: r.Kinds,
 		Missing: missing}
 	by := make(map[string]*store.Verdict, len(said))

@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/stream"
 	"github.com/echo-node/echo-node/node/api"
 )
 
 // listen reads the streams that tell of accounts whose slices are crawled here, and has
 // those accounts visited that they tell of.
 func (n *Node) listen(ctx context.Context) error {
-	return n.social.Listen(ctx, social.StreamOptions{Slices: n.crawler.Crawled, Reschedule: n.crawler.RescheduleNow,
+	return n.social.Listen(ctx, stream.Peer{Slices: n.crawler.Crawled, Reschedule: n.crawler.RescheduleNow,
 		Hold: n.crawler.Hold, Received: n.crawler.Received})
 }
 

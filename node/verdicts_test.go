@@ -12,6 +12,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
 	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/nodetest"
@@ -79,7 +80,7 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 	t.Parallel()
 	w := village(t, "127.77.202.1", mastodontest.Options{Seed: 21, People: 40, Remote: -1, Quiet: true})
 	first := liked(t, w)
-	rules := social.Rules{Follow: social.Community, Judge: byPlace, Community: "by-place@1"}
+	rules := follow.Rules{Follow: follow.Community, Judge: byPlace, Community: "by-place@1"}
 	s := nodetest.New(t, nodetest.Options{World: smallWorld(),
 		Node: node.Options{SliceBits: 6, Fanout: 16, Overrides: partition.OverridesMembers,
 			Social: social.Options{Lists: true, Rules: rules}}})

@@ -16,6 +16,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 )
@@ -44,7 +45,7 @@ type accountFlags struct {
 // options translates the flags; seeds are the community's.
 func (f *accountFlags) options() (o social.Options, seeds []partition.Key, err error) {
 	o = social.Options{Lists: f.Lists, Back: f.Back, View: f.View, Jetstream: f.Jetstream, Streams: f.Streams,
-		Directory: f.Directory, X: f.X, Rules: social.Rules{Follow: social.Scope(f.Follow), Langs: f.Lang}}
+		Directory: f.Directory, X: f.X, Rules: follow.Rules{Follow: follow.Scope(f.Follow), Langs: f.Lang}}
 	var errs []error
 	if f.Community != "" {
 		if seeds, err = f.judge(&o.Rules); err != nil {
@@ -94,7 +95,7 @@ func (f *accountFlags) media() int64 {
 
 // judge sets up the judging for --community. The returned seeds are the accounts in its file;
 // entries that are no account of a service are left out.
-func (f *accountFlags) judge(r *social.Rules) (seeds []partition.Key, err error) {
+func (f *accountFlags) judge(r *follow.Rules) (seeds []partition.Key, err error) {
 	if len(f.Country)+len(f.Lang) > 0 {
 		return nil, usage("--community %s: not together with --community-country and --community-lang", f.Community)
 	}
@@ -111,7 +112,7 @@ func (f *accountFlags) judge(r *social.Rules) (seeds []partition.Key, err error)
 		return nil, err
 	}
 	if r.Judge = j.Judge; r.Follow == "" {
-		r.Follow = social.Community
+		r.Follow = follow.Community
 	}
 	sum := sha256.Sum256(text)
 	r.Community = fmt.Sprintf("%s@%d-%x", c.Name, who.Version, sum[:4])

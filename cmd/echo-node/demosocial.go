@@ -12,7 +12,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
 	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/crawler/focus/who/whotest"
-	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -33,7 +33,7 @@ type village struct {
 	nation *whotest.World
 	keys   []partition.Key // of the nation's people, in its order
 	seeds  []partition.Key
-	rules  social.Rules
+	rules  follow.Rules
 	stop   func() error
 }
 
@@ -56,7 +56,7 @@ func newVillage(people int) (*village, error) {
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	v := &village{nation: nation, rules: social.Rules{Follow: social.Community, Community: community.Name,
+	v := &village{nation: nation, rules: follow.Rules{Follow: follow.Community, Community: community.Name,
 		Judge: judge.Judge}, stop: stop}
 	for i, a := range accts {
 		v.keys = append(v.keys, partition.Key("mastodon:"+a))

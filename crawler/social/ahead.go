@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/budget"
+	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/crawler/social/account"
+	"github.com/echo-node/echo-node/crawler/social/calls"
+	"github.com/echo-node/echo-node/crawler/social/fold"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -78,35 +82,42 @@ func (a *ahead) refused(s partition.Site, now time.Time) bool {
 	return ok && now.Sub(at) < aheadNever
 }
 
-// subject is whom a Key is about as it is looked up: its account, or itself where that is to be found out.
-func subject(k partition.Key) partition.Key {
-	if k.Kind() == partition.KindName {
-		return k
-	}
-	return k.Account()
+// lookUp looks up the account of a Key, with others where the service can.
+type lookUp struct {
+	*parts
+	b   *fold.Batch
+	api account.API
+	t   fetch.Task
+	key partition.Key
+	now time.Time
 }
 
 // looked returns what a look-up of several accounts found about the account of this visit. The look-up was made
 // earlier for another account, or it is made now, if other accounts are due. ok is false if there is no such look-up:
 // the account may be asked for alone.
-func (v *visit) looked(ctx context.Context) (f found, ok bool, err error) {
-	k, site := subject(v.t.Due.Key), v.t.Due.Key.Site()
-	if f, ok = v.s.ahead.get(k, v.st.Looked, v.now); ok {
+func (l *lookUp) looked(ctx context.Context) (f found, ok bool, err error) {
+	k, site := account.Subject(l.key), l.key.Site()
+	if f, ok = l.ahead.get(k, l.b.State.Looked, l.now); ok {
 		return f, true, nil
 	}
-	most := v.api.most()
-	own := v.api.called(v.t.Due.Key, &v.st)
-	if most < 2 || own == "" || v.t.Others == nil || v.s.ahead.refused(site, v.now) {
+	most := l.api.Most()
+	own := l.api.Called(l.key, &l.b.State)
+	if most < 2 || own == "" || l.t.Others == nil || l.ahead.refused(site, l.now) {
 		return found{}, false, nil
 	}
 	names, keys := []string{own}, []partition.Key{k}
-	if err := v.others(most, &names, &keys); err != nil {
-		return found{}, false, &storeError{err}
+	if err := l.others(most, &names, &keys); err != nil {
+		return found{}, false, &calls.StoreError{Err: err}
 	}
 	if len(names) < 2 {
 		return found{}, false, nil
 	}
-	all, err := v.api.look(ctx, names)
+	all, err := l.api.Look(ctx, names)
+	if l.key.Kind() == partition.KindName { // who is found is visited next
+		for _, p := range all {
+			l.putNamed(p)
+		}
+	}
 	var wait *budget.WaitError
 	switch word := service.WordOf(err); {
 	case err == nil:
@@ -114,42 +125,52 @@ func (v *visit) looked(ctx context.Context) (f found, ok bool, err error) {
 		return found{}, false, nil
 	case word == service.Unsupported, word == service.Refused, word == service.Misshapen, word == service.NotJSON,
 		word == service.Gone, word == service.Closed:
-		v.s.o.Logger.Info("looks up one account at a time", "site", site, "err", err)
-		v.s.ahead.refuses(site, v.now)
+		l.o.Logger.Info("looks up one account at a time", "site", site, "err", err)
+		l.ahead.refuses(site, l.now)
 		return found{}, false, nil
 	default:
 		return found{}, false, err
 	}
 	for i, name := range names {
-		v.s.ahead.put(keys[i], found{v.now, all[name], len(names) == most})
+		l.ahead.put(keys[i], found{l.now, all[name], len(names) == most})
 	}
-	return found{v.now, all[own], len(names) == most}, true, nil
+	return found{l.now, all[own], len(names) == most}, true, nil
 }
 
 // others adds to names and keys those that are due and would be looked up, too, until there are so many.
-func (v *visit) others(most int, names *[]string, keys *[]partition.Key) error {
+func (l *lookUp) others(most int, names *[]string, keys *[]partition.Key) error {
 	have := map[partition.Key]bool{(*keys)[0]: true}
-	named := v.t.Due.Key.Kind() == partition.KindName
-	return v.t.Others(func(d store.Due, sl partition.Slice) (bool, error) {
-		k := subject(d.Key)
+	named := l.key.Kind() == partition.KindName
+	return l.t.Others(func(d store.Due, sl partition.Slice) (bool, error) {
+		k := account.Subject(d.Key)
 		if k == "" || have[k] || named != (d.Key.Kind() == partition.KindName) {
 			return true, nil
 		}
-		b, err := v.s.o.Store.Checkpoint(sl, d.Key)
+		b, err := l.o.Store.Checkpoint(sl, d.Key)
 		if err != nil {
 			return false, err
 		}
-		st, err := decodeState(b)
+		st, err := account.DecodeState(b)
 		if err != nil { // its visit begins anew
 			return true, nil
 		}
-		if _, had := v.s.ahead.get(k, st.Looked, v.now); had || !v.looks(d.Key, &st) {
+		_, had := l.ahead.get(k, st.Looked, l.now)
+		if had || !st.Looks(d.Key, l.now, l.o.Profile, l.api.Counts(st.Claimed)) {
 			return true, nil
 		}
-		if name := v.api.called(d.Key, &st); name != "" {
+		if name := l.api.Called(d.Key, &st); name != "" {
 			have[k] = true
 			*names, *keys = append(*names, name), append(*keys, k)
 		}
 		return len(*names) < most, nil
 	})
+}
+
+// putNamed keeps what was found of somebody whose name was looked up.
+func (l *lookUp) putNamed(profile any) {
+	if p, ok := profile.(account.Keyed); ok {
+		if k, err := p.Key(); err == nil {
+			l.ahead.put(k, found{at: l.now, profile: profile})
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/crawler/focus/who/whotest"
 	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
@@ -87,7 +88,7 @@ func TestACommunityIsJudged(t *testing.T) {
 			}
 			var judged atomic.Int64
 			var belonged sync.Map // whoever was in at some time
-			rules := social.Rules{Follow: social.Community, Community: "portugal",
+			rules := follow.Rules{Follow: follow.Community, Community: "portugal",
 				Judge: func(p who.Profile, texts []string, e who.Edges) who.Verdict {
 					judged.Add(1)
 					v := j.Judge(p, texts, e)
@@ -160,7 +161,7 @@ func TestADeclaredLanguageIsNoVerdict(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := newPeer(t, w, social.Options{Lists: true,
-			Rules: social.Rules{Follow: social.Community, Community: "portugal", Judge: j.Judge},
+			Rules: follow.Rules{Follow: follow.Community, Community: "portugal", Judge: j.Judge},
 			Least: 24 * time.Hour})
 		p.start()
 		seeds, members, in := 0, 0, 0

@@ -17,9 +17,16 @@
 //	bluesky:HANDLE, twitter:@NAME      whose name it is: a link to that account, which is followed as if it had been
 //	named
 //
-// What differs between services stands behind api, one of which each visit has: mastodonAPI,
-// blueskyAPI, twitterAPI. All else, budgets, checkpoints, who is followed, gaps, tombstones, when to look again, is one
-// for all.
+// It goes in this order:
+//
+//	load     where the Key stands, and what is kept of it (account.State, package store)
+//	decide   whether it belongs, and what is asked (packages follow, pace, State.Looks): pure
+//	fetch    by the API of its service, within the rate budgets (packages mastodon, bluesky, x; calls)
+//	fold     what came into one batch (package fold): pure
+//	commit   by who called Fetch: the batch is its Result
+//
+// What differs between services stands behind account.API, one of which each visit has. All else, budgets, checkpoints,
+// who is followed, gaps, tombstones, when to look again, is one for all.
 //
 // A visit to an account begins with a look-up of it, where that costs a part of a call: a service looks up
 // many with one, and whoever looks up brings the others along that are due (ahead.go). It tells how many posts there
@@ -27,29 +34,29 @@
 //
 // # Old posts
 //
-// A reading shows the newest posts only. All others that are kept are looked at again in a slow round (round.go), many
-// with one call where the service can, within a share of the budget: what was edited, deleted, or is not to be kept any
+// A reading shows the newest posts only. All others that are kept are looked at again in a slow round (package rounds),
+// many with one call where the service can, within a share of the budget: what was edited, deleted, or is not to be kept any
 // more is found by it, and posts that appear below the newest by the number that the profile claims.
 //
 // # Streams
 //
 // A Jetstream (Options.Jetstream, Listen) tells of posts as they are made, changed and deleted. What it says of an
-// account that is followed here is taken by a visit of that account, which asks nobody; subscriptions.go says what that
-// rests on. So do the public streams of Mastodon-compatible servers (Options.Streams, locals.go), which have no cursor,
-// and tell of some posts only.
+// account that is followed here is taken by a visit of that account, which asks nobody; package stream says what that
+// rests on. So do the public streams of Mastodon-compatible servers (Options.Streams), which have no cursor, and tell
+// of some posts only.
 //
 // # Pace and politeness
 //
-// The pace of an API is what its server allows each credential (Budgets, package budget), and
+// The pace of an API is what its server allows each credential (packages calls and budget), and
 // not the gap between requests to a web host: the crawler keeps none for a site that is Budgeted,
 // and the address of such a server has no turn among peers, as each peer asks with an
 // allowance of its own. Every request waits for Task.Gate all the same (the volunteer's
 // limits, ownership of the slice) and passes the guard of private addresses. robots.txt is for who
 // follows links through pages, and is not asked for the API, which is made for programs; what people say about being
-// collected is obeyed (Rules.Opted).
+// collected is obeyed (account.Opted).
 //
 // Where the calls do not do for all that is due, they go to whom they bring posts soonest from, and to what is new
-// before what may have been edited (prices).
+// before what may have been edited (pace.Prices).
 //
 // A credential belongs to this peer: it is in no record, log line, or message to
 // another peer.

@@ -5,154 +5,171 @@ import (
 	"slices"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/crawler/social/account"
+	"github.com/echo-node/echo-node/crawler/social/calls"
+	"github.com/echo-node/echo-node/crawler/social/fold"
+	"github.com/echo-node/echo-node/crawler/social/stream"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
+// trustedAfter is after how many readings in a row, of which the stream had told all, it is believed.
+const trustedAfter = 2
+
+// listening takes what streams said of an account into the batch of a fetch.
+type listening struct {
+	*parts
+	b     *fold.Batch
+	api   account.API
+	due   store.Due
+	key   partition.Key
+	now   time.Time
+	alone bool // nobody is asked
+
+	foretold, untold int // posts that were not known before the reading, that a stream had told, and had not
+}
+
 // applyEvents takes what streams said of the account. It says whether the visit ends with that, as it is not yet time
 // to ask its server.
-func (v *visit) applyEvents() (ends bool, err error) {
-	k := v.t.Due.Key
-	if !v.s.subscriptions.open || k.Kind() != partition.KindAccount || v.st.Poll.IsZero() {
+func (l *listening) applyEvents() (ends bool, err error) {
+	k := l.key
+	if !l.subscriptions.Open() || k.Kind() != partition.KindAccount || l.b.State.Poll.IsZero() {
 		return false, nil
 	}
-	some, more, plain, lost := v.s.subscriptions.events(k)
+	some, last, more, plain, lost := l.subscriptions.Events(k)
 	look := false
-	for _, w := range some {
-		if v.told = w.at; v.told.After(v.now) {
-			v.told = v.now
+	for _, e := range some {
+		if l.b.Told = e.At; l.b.Told.After(l.now) {
+			l.b.Told = l.now
 		}
-		if err := w.tell(v); err != nil {
-			return false, &storeError{err}
+		if err := l.apply(e); err != nil {
+			return false, &calls.StoreError{Err: err}
 		}
-		look = look || w.ends
+		look = look || e.Ends
 	}
-	v.told = time.Time{}
-	if plain && !v.st.Plain.IsZero() {
-		v.st.Poll, v.st.Plain = v.st.Plain, time.Time{}
-	}
-	last := uint64(0)
-	if len(some) > 0 {
-		last = some[len(some)-1].seq
+	l.b.Told = time.Time{}
+	if plain && !l.b.State.Plain.IsZero() {
+		l.b.State.Poll, l.b.State.Plain = l.b.State.Plain, time.Time{}
 	}
 	if last > 0 || plain || lost > 0 {
-		v.res.Kept = func() { v.s.subscriptions.kept(k, last, plain, lost) }
+		l.b.Kept = func() { l.subscriptions.Kept(k, last, plain, lost) }
 	}
 	if lost > 0 {
-		v.gap(store.GapIncomplete,
+		l.b.Gap(store.GapIncomplete,
 			"what a stream told for a while was not had: what was edited or deleted of older posts may not be known")
 	}
-	if look && v.now.Sub(v.st.Looked) >= v.s.o.Least { // and so no stream has it asked for more often
-		v.st.Profiled = time.Time{}
+	if look && l.now.Sub(l.b.State.Looked) >= l.o.Least { // and so no stream has it asked for more often
+		l.b.State.Profiled = time.Time{}
 		return false, nil
 	}
-	if !v.st.Poll.After(v.now) && !more {
+	if !l.b.State.Poll.After(l.now) && !more {
 		return false, nil
 	}
-	v.res.Next = store.Next{State: store.StateDone, At: v.st.Poll, Reason: v.t.Due.Reason}
+	l.b.Next = store.Next{State: store.StateDone, At: l.b.State.Poll, Reason: l.due.Reason}
 	if more {
-		v.res.Next.At = v.now
+		l.b.Next.At = l.now
 	}
-	v.heardOnly = true
+	l.alone = true
 	return true, nil
 }
 
+// apply takes in one event.
+func (l *listening) apply(e stream.Event) error {
+	if e.Post == nil && !e.Gone {
+		return nil
+	}
+	had, later, err := l.news(e.URI)
+	if err != nil {
+		return err
+	}
+	if e.Gone {
+		if had != nil && !had.Deleted && later {
+			l.b.Unsaid(e.URI, e.ID)
+		}
+		return nil
+	}
+	if p, ok := l.api.Told(e.Post, had, later); ok {
+		l.b.Take(p)
+	}
+	return nil
+}
+
 // news says whether what a stream tells of a post is later than what is kept of it, and what that is.
-func (v *visit) news(uri string) (had *store.Record, later bool, err error) {
-	for i := range slices.Backward(v.res.Posts) {
-		if v.res.Posts[i].Post == uri {
-			return &v.res.Posts[i], true, nil
+func (l *listening) news(uri string) (had *store.Record, later bool, err error) {
+	for i := range slices.Backward(l.b.Posts) {
+		if l.b.Posts[i].Post == uri {
+			return &l.b.Posts[i], true, nil
 		}
 	}
-	r, _, err := v.s.o.Store.Post(v.t.Due.Key, uri)
+	r, _, err := l.o.Store.Post(l.key, uri)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, true, nil
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	return &r, v.told.After(r.FetchedAt), nil
-}
-
-// unsaid makes a tombstone of a post that a stream says was deleted, when it is kept. id is what the Mark calls it: a
-// reading need not miss it any more.
-func (v *visit) unsaid(uri, id string) error {
-	had, later, err := v.news(uri)
-	if err != nil || had == nil || had.Deleted || !later {
-		return err
-	}
-	r := v.tombstone(uri, id)
-	r.FetchedAt = v.told
-	v.res.Posts = append(v.res.Posts, r)
-	for _, m := range v.st.marks() {
-		if left := slices.DeleteFunc(slices.Clone(m.Recent),
-			func(s service.Seen) bool { return s.ID == id }); len(left) > 0 {
-			m.Recent = left
-		}
-	}
-	return nil
+	return &r, l.b.Told.After(r.FetchedAt), nil
 }
 
 // proved holds the posts that a reading found new against what the stream had told.
-func (v *visit) proved() error {
-	on := v.s.subscriptions.since(v.t.Due.Key)
+func (l *listening) proved() error {
+	on := l.subscriptions.Since(l.key)
 	if on.IsZero() {
 		return nil
 	}
-	for _, i := range v.novel {
-		r := &v.res.Posts[i]
-		if r.PublishedAt == nil || !r.PublishedAt.After(on) || r.PublishedAt.After(v.now.Add(-time.Minute)) {
+	for _, i := range l.b.Novel {
+		r := &l.b.Posts[i]
+		if r.PublishedAt == nil || !r.PublishedAt.After(on) || r.PublishedAt.After(l.now.Add(-time.Minute)) {
 			continue
 		}
-		_, _, err := v.s.o.Store.Post(v.t.Due.Key, r.Post)
+		_, _, err := l.o.Store.Post(l.key, r.Post)
 		switch {
-		case err == nil || v.toldOf[r.Post]:
-			v.foretold++
+		case err == nil || l.b.ToldOf[r.Post]:
+			l.foretold++
 		case errors.Is(err, store.ErrNotExist):
-			v.untold++
+			l.untold++
 		default:
-			return &storeError{err}
+			return &calls.StoreError{Err: err}
 		}
 	}
 	return nil
 }
 
 // trust is after a whole reading.
-func (v *visit) trust() error {
-	if err := v.proved(); err != nil {
+func (l *listening) trust() error {
+	if err := l.proved(); err != nil {
 		return err
 	}
 	switch {
-	case v.untold > 0:
-		v.st.Trust = 0
-	case v.foretold > 0:
-		v.st.Trust = min(v.st.Trust+1, trustedAfter)
+	case l.untold > 0:
+		l.b.State.Trust = 0
+	case l.foretold > 0:
+		l.b.State.Trust = min(l.b.State.Trust+1, trustedAfter)
 	}
 	return nil
 }
 
 // listen tells the subscriptions how the account stands after this visit.
-func (v *visit) listen() error {
-	k := v.t.Due.Key
-	if !v.s.subscriptions.open || k.Kind() != partition.KindAccount || v.heardOnly {
+func (l *listening) listen() error {
+	k := l.key
+	if !l.subscriptions.Open() || k.Kind() != partition.KindAccount || l.alone {
 		return nil
 	}
-	v.s.posted.read(k, &v.st, v.res.Posts)
-	if v.st.Poll.IsZero() {
-		v.s.subscriptions.leave(k)
+	l.posted.Read(k, &l.b.State, l.b.Posts)
+	if l.b.State.Poll.IsZero() {
+		l.subscriptions.Leave(k)
 		return nil
 	}
-	sl, err := v.s.o.Store.Where(k)
+	sl, err := l.o.Store.Where(k)
 	if err != nil {
 		return err
 	}
-	v.st.Poll = v.res.Next.At
-	v.s.subscriptions.join(k, sl, &v.st)
+	l.b.State.Poll = l.b.Next.At
+	l.subscriptions.Join(k, sl, &l.b.State)
 	return nil
 }
 
 // trusted says whether the stream need be held against readings only now and then.
-func (v *visit) trusted() bool {
-	return v.st.Trust >= trustedAfter && !v.s.subscriptions.since(v.t.Due.Key).IsZero()
+func (l *listening) trusted() bool {
+	return l.b.State.Trust >= trustedAfter && !l.subscriptions.Since(l.key).IsZero()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler/social/pace"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -19,20 +20,20 @@ const (
 
 // feed reads a tag, a public timeline or a search since the mark.
 func (v *visit) feed(ctx context.Context) error {
-	if err := v.posts(ctx); err != nil {
+	if err := v.reading().posts(ctx, v.o.TagBack); err != nil {
 		return err
 	}
-	v.st.Visited = v.now
-	if err := v.round(ctx); err != nil {
+	v.b.State.Visited = v.now
+	if err := v.round.Run(ctx); err != nil {
 		return err
 	}
 	wait := feedMost
-	if r := v.st.Mark.Recent; len(r) > 1 && !r[0].At.IsZero() {
+	if r := v.b.State.Mark.Recent; len(r) > 1 && !r[0].At.IsZero() {
 		n := min(len(r), feedPage)
 		wait = v.now.Sub(r[n-1].At) / time.Duration(n) * feedPage
 	}
 	wait = min(max(wait, feedLeast), feedMost)
-	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(wait),
-		Reason: fmt.Sprintf("again after %s, when half a page of posts may have come", brief(wait))}
+	v.b.Next = store.Next{State: store.StateDone, At: v.now.Add(wait),
+		Reason: fmt.Sprintf("again after %s, when half a page of posts may have come", pace.Brief(wait))}
 	return nil
 }

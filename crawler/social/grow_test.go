@@ -8,6 +8,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
 	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
@@ -26,11 +27,11 @@ func country(text string) string {
 // From one person a community is found by mentions, boosts and lists; who says to live elsewhere
 // is left, with the reason, and who cannot be decided on waits. Where only seeds are followed nobody is found.
 func TestACommunityGrowsFromASeed(t *testing.T) {
-	for _, scope := range []social.Scope{social.Seeds, social.Community} {
+	for _, scope := range []follow.Scope{follow.Seeds, follow.Community} {
 		synctest.Test(t, func(t *testing.T) {
 			w := world(t, mastodontest.Options{Seed: 21, People: racetest.Fewer(t, 60), Remote: -1, Quiet: true,
 				Rate: 1})
-			p := newPeer(t, w, social.Options{Lists: true, Rules: social.Rules{Follow: scope, Countries: []string{"PT"},
+			p := newPeer(t, w, social.Options{Lists: true, Rules: follow.Rules{Follow: scope, Countries: []string{"PT"},
 				Country: country}})
 			p.start()
 			truth := w.Truth()
@@ -65,7 +66,7 @@ func TestACommunityGrowsFromASeed(t *testing.T) {
 					}
 				}
 			}
-			if scope == social.Seeds && in+out+open > 0 || scope == social.Community && !racetest.Small(t) &&
+			if scope == follow.Seeds && in+out+open > 0 || scope == follow.Community && !racetest.Small(t) &&
 				(in < 5 || out < 5 || open < 5) {
 				t.Errorf("%s: %d in, %d out, %d undecided, %d not found", scope, in, out, open, missed)
 			}
@@ -99,7 +100,7 @@ func TestTheVerdictSaysWhy(t *testing.T) {
 			}
 		}
 		banned, kept := accountKey(t, accts[0]), accountKey(t, accts[1])
-		rules := social.Rules{Follow: social.Community, Countries: []string{"PT"},
+		rules := follow.Rules{Follow: follow.Community, Countries: []string{"PT"},
 			Exclude: map[partition.Key]bool{banned: true}, Include: map[partition.Key]bool{kept: true},
 			Country: country}
 		p := newPeer(t, w, social.Options{Rules: rules})

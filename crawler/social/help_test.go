@@ -18,6 +18,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/stream"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -133,7 +134,7 @@ func (p *peer) run() {
 		hurry = func(partition.Slice, []partition.Key) error { return nil }
 	}
 	go func() {
-		err := p.src.Listen(ctx, social.StreamOptions{Slices: c.Crawled, Reschedule: hurry, Hold: c.Hold,
+		err := p.src.Listen(ctx, stream.Peer{Slices: c.Crawled, Reschedule: hurry, Hold: c.Hold,
 			Received: c.Received})
 		if ctx.Err() != nil {
 			err = nil

@@ -22,6 +22,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
 	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
@@ -382,7 +383,7 @@ func TestKillsEqualAnOracle(t *testing.T) {
 			}
 		}
 		o := social.Options{Lists: true, Calls: 3, Least: time.Hour, Most: 72 * time.Hour, Profile: 72 * time.Hour,
-			Rules: social.Rules{Follow: social.Community, Countries: []string{"PT"}, Country: country}}
+			Rules: follow.Rules{Follow: follow.Community, Countries: []string{"PT"}, Country: country}}
 		oracle, p := newPeer(t, w, o), newPeer(t, w, o)
 		oracle.from = netip.MustParseAddr("127.0.0.2")
 		p.slow = 150 * time.Millisecond // some are killed with a call on its way

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/crawler/social/account"
+	"github.com/echo-node/echo-node/crawler/social/calls"
+	"github.com/echo-node/echo-node/crawler/social/pace"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -19,65 +22,57 @@ const (
 	listMost  = 30 * 24 * time.Hour
 )
 
-// listState is where the reading of a list stands.
-type listState struct {
-	Walk  time.Time          `json:"walk"` // when it began
-	At    service.Checkpoint `json:"at,omitempty"`
-	Sum   uint64             `json:"sum"` // of the accounts met, whatever their order
-	Last  uint64             `json:"last"`
-	Every time.Duration      `json:"every"`
-}
-
 // list reads some pages of followers or followings; the next fetch goes on where this one ends.
 func (v *visit) list(ctx context.Context) error {
-	k, side := v.t.Due.Key, service.Followers
+	k, side := v.key, service.Followers
 	if k.Kind() == partition.KindFollowing {
 		side = service.Following
 	}
-	if v.st.List == nil {
-		v.st.List = &listState{Every: listFirst}
+	if v.b.State.List == nil {
+		v.b.State.List = &account.ListState{Every: listFirst}
 	}
-	l := v.st.List
-	followed, err := v.s.followed(k.Account())
+	l := v.b.State.List
+	followed, err := v.known.Followed(k.Account())
 	if err != nil {
-		return err
+		return &calls.StoreError{Err: err}
 	}
-	v.apart = !followed
-	var e edges
+	v.b.Apart = !followed
+	var e account.Edges
 	if len(l.At) > 0 {
-		e, err = v.api.resume(l.At)
+		e, err = v.api.Resume(l.At)
 		if err != nil {
-			v.s.o.Logger.Warn("a list is begun anew", "key", k, "err", err)
+			v.o.Logger.Warn("a list is begun anew", "key", k, "err", err)
 		}
 	}
 	if e == nil {
-		had, _, err := v.looked(ctx)
+		had, _, err := v.look.looked(ctx)
 		if err != nil {
 			return err
 		}
 		p, err := v.profile(ctx, had)
-		v.res.Record = nil // it is the account's
-		if gone, api := notThere(err); gone {
-			return v.lost(api, err)
+		v.b.Record = nil // it is the account's
+		if gone, api := account.NotThere(err); gone {
+			v.b.Missing(api, err)
+			return nil
 		}
 		if err != nil {
 			return err
 		}
-		v.st.Lost = 0
-		if p.suspended && p.edges == nil {
-			v.gap(store.GapExpired, "suspended")
-			v.res.Stop, v.res.Next = "suspended", store.Next{State: store.StateDone, At: v.now.Add(ended),
+		v.b.State.Lost = 0
+		if p.Suspended && p.Edges == nil {
+			v.b.Gap(store.GapExpired, "suspended")
+			v.b.Stop, v.b.Next = "suspended", store.Next{State: store.StateDone, At: v.now.Add(account.Ended),
 				Reason: "suspended"}
 			return nil
 		}
-		if e, err = p.edges(ctx, side); err != nil {
+		if e, err = p.Edges(ctx, side); err != nil {
 			return err
 		}
 		// begun: should the budget end here, the profile is not asked for again
 		l.Walk, l.Sum, l.At = v.now, 0, e.Checkpoint()
 	}
 	for !e.Done() {
-		page, err := e.accounts(ctx)
+		page, err := e.Accounts(ctx)
 		if err != nil && !e.Done() {
 			return err
 		}
@@ -89,9 +84,9 @@ func (v *visit) list(ctx context.Context) error {
 }
 
 // listPage is one page, for the store and for growth.
-func (v *visit) listPage(k partition.Key, side service.Side, page []partition.Key, e edges) {
+func (v *visit) listPage(k partition.Key, side service.Side, page []partition.Key, e account.Edges) {
 	at := e.Listing()
-	out := store.ListPage{List: k, Walk: v.st.List.Walk, At: v.now, Claimed: at.Claimed, End: e.Done(),
+	out := store.ListPage{List: k, Walk: v.b.State.List.Walk, At: v.now, Claimed: at.Claimed, End: e.Done(),
 		Complete: e.Done() && at.Complete}
 	if out.End && !out.Complete {
 		out.Why = string(at.Why)
@@ -100,15 +95,15 @@ func (v *visit) listPage(k partition.Key, side service.Side, page []partition.Ke
 		out.Accounts = append(out.Accounts, to)
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(to)) // never fails
-		v.st.List.Sum += h.Sum64()
-		v.candidate(to, string(side))
+		v.b.State.List.Sum += h.Sum64()
+		v.b.Candidate(to, string(side))
 	}
-	v.res.Lists = append(v.res.Lists, out)
+	v.b.Lists = append(v.b.Lists, out)
 }
 
 // listed ends a reading.
 func (v *visit) listed(at service.Listing) {
-	l := v.st.List
+	l := v.b.State.List
 	if !at.Complete {
 		what := store.GapIncomplete
 		switch at.Why {
@@ -117,7 +112,7 @@ func (v *visit) listed(at service.Listing) {
 		case service.Hidden, service.NeedsToken, service.Closed, service.NotTheirs, service.Doubted:
 			what = store.GapSkipped
 		}
-		v.gap(what, fmt.Sprintf("%s: %d of %d", at.Why, at.Seen, at.Claimed))
+		v.b.Gap(what, fmt.Sprintf("%s: %d of %d", at.Why, at.Seen, at.Claimed))
 	}
 	switch {
 	case at.Why == service.NotTheirs, at.Why == service.Doubted: // nothing was read
@@ -131,16 +126,16 @@ func (v *visit) listed(at service.Listing) {
 		l.Every = min(l.Every*2, listMost)
 	}
 	l.Last, l.At = l.Sum, nil
-	if v.apart { // read to judge by
+	if v.b.Apart { // read to judge by
 		l.Every = listMost
 	}
-	v.st.Visited = v.now
-	v.res.Record = v.record(store.KindEdges)
-	v.res.Record.Counts = map[string]int64{"seen": at.Seen}
+	v.b.State.Visited = v.now
+	v.b.Record = v.b.NewRecord(store.KindEdges)
+	v.b.Record.Counts = map[string]int64{"seen": at.Seen}
 	if at.Claimed >= 0 {
-		v.res.Record.Counts["claimed"] = at.Claimed
+		v.b.Record.Counts["claimed"] = at.Claimed
 	}
-	v.res.Next = store.Next{State: store.StateDone, At: v.now.Add(l.Every),
+	v.b.Next = store.Next{State: store.StateDone, At: v.now.Add(l.Every),
 		Reason: fmt.Sprintf("again after %s, which is half as long when the list changed and twice as long when not",
-			brief(l.Every))}
+			pace.Brief(l.Every))}
 }

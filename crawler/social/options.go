@@ -5,21 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
 
 	"github.com/echo-node/echo-node/crawler/budget"
 	"github.com/echo-node/echo-node/crawler/fetch"
-	"github.com/echo-node/echo-node/crawler/mastodon"
 	"github.com/echo-node/echo-node/crawler/service"
-	"github.com/echo-node/echo-node/crawler/twitter"
+	"github.com/echo-node/echo-node/crawler/social/account"
+	"github.com/echo-node/echo-node/crawler/social/calls"
+	"github.com/echo-node/echo-node/crawler/social/follow"
+	"github.com/echo-node/echo-node/crawler/social/mastodon"
+	"github.com/echo-node/echo-node/crawler/social/pace"
+	"github.com/echo-node/echo-node/crawler/social/rounds"
+	"github.com/echo-node/echo-node/crawler/social/stream"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -56,7 +57,7 @@ type Options struct {
 	// Dial connects to a stream. Default: Client.WebSocket, which guards private addresses.
 	Dial   func(ctx context.Context, address string) (*websocket.Conn, *http.Response, error)
 	Budget budget.Options
-	Rules  Rules
+	Rules  follow.Rules
 	// Lists has the followers and followings of who is followed read, too: a
 	// call for each 80 of them.
 	Lists bool
@@ -124,15 +125,15 @@ func (o Options) Validate() error {
 		bad("times %s, %s, %s", o.Least, o.Most, o.Profile)
 	}
 	for _, at := range [...]string{o.View, o.Directory, o.X} {
-		if at != "" && host(at) == "" {
+		if at != "" && account.Host(at) == "" {
 			bad("%q is no address of a server: give https://host", at)
 		}
 	}
-	if o.Jetstream != "" && streamHost(o.Jetstream) == "" {
+	if o.Jetstream != "" && stream.Host(o.Jetstream) == "" {
 		bad("%q is no address of a Jetstream: give wss://host/subscribe", o.Jetstream)
 	}
-	if o.Streams < 0 || o.Streams > maxStreams {
-		bad("streams of %d servers, at most %d", o.Streams, maxStreams)
+	if o.Streams < 0 || o.Streams > stream.MaxStreams {
+		bad("streams of %d servers, at most %d", o.Streams, stream.MaxStreams)
 	}
 	type named struct {
 		site partition.Site
@@ -158,34 +159,13 @@ func (o Options) Validate() error {
 			seen[at] = true
 		}
 	}
-	return errors.Join(append(errs, o.Rules.validate())...)
+	return errors.Join(append(errs, o.Rules.Validate())...)
 }
 
 // Source fetches accounts, their lists, tags and timelines. Safe for concurrent use.
 type Source struct {
-	o             Options
-	retry         fetch.Retry
-	budgets       *Budgets
-	tokens        map[partition.Site]map[string]service.Credential // by name
-	daily         map[partition.Site]map[string]int64
-	ahead         ahead
-	hours         curves
-	prices        *prices
-	subscriptions *subscriptions
-	jet           *jetstream // nil = none is read
-	locals        *locals    // nil = of no server
-	posted        posted
-	rounds        rounds
-
-	// of X; it is learned anew after a start, from a refused call for each thing that is refused
-	dialect twitter.Dialect
-
-	sites    []partition.Site // with tokens, now or once
-	salt     []byte           // of sums of tokens
-	rejected rejections
-
-	mu      sync.Mutex
-	servers map[string]mastodon.Server // what was found out; kept in the store
+	parts
+	streams *stream.Streams
 }
 
 // New is a Source; it reports every fault of o at once.
@@ -197,34 +177,29 @@ func New(o Options) (*Source, error) {
 		return nil, errors.New("social: no store or no client")
 	}
 	o = o.withDefaults()
-	b, err := NewBudgets(o.Store, o.Budget, o.Now)
+	b, err := calls.NewBudgets(o.Store, o.Budget, o.Now)
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{o: o, budgets: b, tokens: map[partition.Site]map[string]service.Credential{},
-		daily: map[partition.Site]map[string]int64{}, servers: map[string]mastodon.Server{},
-		hours: curves{store: o.Store}, prices: newPrices(o.Now()), subscriptions: newSubscriptions(o.Jetstream != "" ||
-			o.Streams > 0)}
-	if o.Jetstream != "" {
-		if s.jet, err = newJetstream(s); err != nil {
-			return nil, err
-		}
-	}
-	if o.Streams > 0 {
-		s.locals = &locals{s: s, by: map[partition.Site]*local{}}
-		s.posted.most = maxPosted
-	}
+	tokens := calls.NewTokens(o.Store, o.Logger)
 	for _, t := range o.Tokens {
-		at := t.site()
-		if s.tokens[at] == nil {
-			s.tokens[at], s.daily[at] = map[string]service.Credential{}, map[string]int64{}
-		}
-		s.tokens[at][t.Credential.Name()], s.daily[at][t.Credential.Name()] = t.Credential, t.Daily
+		tokens.Add(t.site(), t.Credential, t.Daily)
 	}
-	if err := s.salted(); err != nil {
+	c := &calls.Caller{Budgets: b, Tokens: tokens, Client: o.Client, Now: o.Now, Logger: o.Logger}
+	servers := mastodon.NewServers(o.Store, tokens, o.Logger)
+	s, err := stream.New(stream.Options{Store: o.Store, Calls: c, Servers: servers, Dial: o.Dial,
+		Jetstream: o.Jetstream, Streams: o.Streams})
+	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	if err := tokens.Open(); err != nil {
+		return nil, err
+	}
+	out := &Source{streams: s, parts: parts{o: o, calls: c, servers: servers, subscriptions: s.Subscriptions(),
+		posted: s.Posted(), pace: pace.Pace{Least: o.Least, Most: o.Most, Prices: pace.NewPrices(o.Now()),
+			Curves: pace.NewCurves(o.Store)}}}
+	out.known = follow.Known{Store: o.Store, Rules: &out.o.Rules}
+	return out, nil
 }
 
 // Name is of crawler.Source. What a record is from is its service.
@@ -248,55 +223,21 @@ func Budgeted(s partition.Site) bool {
 	return service == "mastodon" || service == "bluesky" || service == "twitter"
 }
 
-// serve gives v the api of its Key's service.
-func (s *Source) serve(v *visit) {
-	switch site := v.t.Due.Key.Site(); site {
-	case "bluesky:":
-		v.api, v.url = &blueskyAPI{visit: v}, "https://bsky.app/"
-	case "twitter:":
-		v.api, v.url = &twitterAPI{visit: v}, "https://x.com/"
-	default:
-		server := string(site)[len("mastodon:"):]
-		v.api, v.url = &mastodonAPI{visit: v, host: server}, base(server)+"/"
-	}
-}
-
-// rateBudget is the budget at a site, by that table, of the credentials that there are for it.
-func (s *Source) rateBudget(site partition.Site, table string) (*rateBudget, error) {
-	names := slices.Sorted(maps.Keys(s.tokens[site]))
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	p, err := s.budgets.of(site, table, names, s.daily[site])
-	if err != nil {
-		return nil, &storeError{err}
-	}
-	return p, nil
-}
-
-// host is that of an http address without a path, with the port where there is one; "" when it is none.
-func host(at string) string {
-	u, err := url.Parse(at)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.Trim(u.Path, "/") != "" ||
-		u.RawQuery != "" || u.Fragment != "" {
-		return ""
-	}
-	return strings.ToLower(u.Host)
-}
-
 // Budgets are the budgets of this peer, to be shown.
-func (s *Source) Budgets() []budget.Status { return s.budgets.Status() }
+func (s *Source) Budgets() []budget.Status { return s.calls.Budgets.Status() }
+
+// Rejected are the tokens that their servers rejected when they were used last, in order of site and name.
+func (s *Source) Rejected() []calls.Rejected { return s.calls.Tokens.Rejected() }
+
+// Rounds are how kept posts are looked at again, in order of site.
+func (s *Source) Rounds() []rounds.Round { return s.shown.Rounds() }
+
+// Streams are those that this peer reads or would, to be shown: those of the most accounts.
+func (s *Source) Streams() []stream.Stream { return s.streams.Shown() }
+
+// Listen reads the streams there are, and has the accounts visited that they tell of, and those that waited for a
+// token, until ctx ends. It returns the first failure of the store.
+func (s *Source) Listen(ctx context.Context, o stream.Peer) error { return s.streams.Listen(ctx, o) }
 
 // Close keeps what is known of the budgets, and of when people post.
-func (s *Source) Close() error { return errors.Join(s.budgets.Close(), s.hours.close()) }
-
-// streamed are the services of which a stream is read.
-func (s *Source) streamed() (out []string) {
-	if s.jet != nil {
-		out = append(out, "bluesky")
-	}
-	if s.locals != nil {
-		out = append(out, "mastodon")
-	}
-	return out
-}
+func (s *Source) Close() error { return errors.Join(s.calls.Budgets.Close(), s.pace.Curves.Close()) }

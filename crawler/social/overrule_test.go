@@ -10,6 +10,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
 	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -29,7 +30,7 @@ func TestAPersonsWordIsDone(t *testing.T) {
 			t.Fatal(err)
 		}
 		var judged, texts atomic.Int64
-		rules := social.Rules{Follow: social.Community, Community: "x@1",
+		rules := follow.Rules{Follow: follow.Community, Community: "x@1",
 			Judge: func(_ who.Profile, said []string, _ who.Edges) who.Verdict {
 				judged.Add(1)
 				texts.Store(int64(len(said)))
@@ -51,24 +52,24 @@ func TestAPersonsWordIsDone(t *testing.T) {
 		if judged.Load() != 2 || w.Report().Requests != asked {
 			t.Errorf("nothing new is known: judged %d times, %d calls", judged.Load(), w.Report().Requests-asked)
 		}
-		say := func(verdict, want string) {
+		say := func(word, want string) {
 			t.Helper()
-			if err := p.store.Override(0, store.Override{V: store.OverrideVersion, Key: k, Verdict: verdict, By: "rui"},
-				time.Now(), social.Overrule); err != nil {
+			if err := p.store.Override(0, store.Override{V: store.OverrideVersion, Key: k, Verdict: word, By: "rui"},
+				time.Now(), follow.Overrule); err != nil {
 				t.Fatal(err)
 			}
 			p.crawler.Wake(p.store.SliceOf(k), k.Site())
 			r, err := p.store.Record(k)
-			if err != nil || verdict != "" && r.VerdictWord() != verdict || verdict == "" &&
+			if err != nil || word != "" && r.VerdictWord() != word || word == "" &&
 				r.VerdictWord() != who.IsUndecided {
-				t.Errorf("%q: the record says %q at once, %v", verdict, r.VerdictWord(), err)
+				t.Errorf("%q: the record says %q at once, %v", word, r.VerdictWord(), err)
 			}
 			time.Sleep(time.Hour)
 			r, err = p.store.Record(k)
 			d, derr := p.store.DueOf(k)
 			if err != nil || derr != nil || !strings.HasPrefix(d.Reason, want) && reasonState(d.Reason) != want ||
-				(verdict != "") != (r.Verdict.Override != nil) {
-				t.Errorf("%q: %+v, due %+v", verdict, r.Verdict, d)
+				(word != "") != (r.Verdict.Override != nil) {
+				t.Errorf("%q: %+v, due %+v", word, r.Verdict, d)
 			}
 		}
 		say(who.IsIn, followed)

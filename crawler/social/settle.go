@@ -1,66 +1,105 @@
 package social
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/crawler/social/account"
+	"github.com/echo-node/echo-node/crawler/social/calls"
+	"github.com/echo-node/echo-node/crawler/social/fold"
+	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
-// reconsider judges somebody by what is kept, before any call is thought of.
-func (v *visit) reconsider() (ends bool, err error) {
-	if v.t.Due.Key.Kind() != partition.KindAccount {
-		return false, nil
+// judging decides whether an account belongs, and what is asked for to know.
+type judging struct {
+	*parts
+	b   *fold.Batch
+	due store.Due
+	key partition.Key
+	now time.Time
+}
+
+// What is read of who cannot be decided on.
+const (
+	askedPosts    = 60   // posts
+	grownFromList = 2000 // candidates of a list that was read before its account was found to belong
+)
+
+// reconsider judges somebody by what is kept, before any call is thought of: then the profile is not asked for.
+// ends says that the visit ends with that.
+func (j *judging) reconsider() (judged, ends bool, err error) {
+	if j.key.Kind() != partition.KindAccount {
+		return false, false, nil
 	}
-	rec, err := v.waiting()
+	rec, err := j.waiting()
 	if rec == nil || err != nil {
-		return false, err
+		return false, false, err
 	}
-	v.judged = true
-	return v.settle(rec, false)
+	ends, err = j.settle(rec, false)
+	return true, ends, err
+}
+
+// weigh gives rec its verdict, and says where the account stands.
+func (j *judging) weigh(rec *store.Record) (stands string, err error) {
+	p, err := j.known.Person(j.due, rec, j.b.State.Langs, j.b.Posts)
+	if err != nil {
+		return "", &calls.StoreError{Err: err}
+	}
+	had, err := j.stored()
+	if err != nil {
+		return "", err
+	}
+	overrides, err := j.overrides()
+	if err != nil {
+		return "", err
+	}
+	rec.Verdict, stands, err = j.o.Rules.Weigh(p, had, overrides, &j.b.State.Judged, j.now)
+	return stands, err
 }
 
 // settle judges the account by rec, and says that the visit ends with that. fresh: rec was
 // fetched by this visit; else it is what is kept, and is written when the verdict is another.
-func (v *visit) settle(rec *store.Record, fresh bool) (ends bool, err error) {
+func (j *judging) settle(rec *store.Record, fresh bool) (ends bool, err error) {
 	before := rec.Verdict
-	stands, err := v.weigh(rec)
+	stands, err := j.weigh(rec)
 	if err != nil {
 		return false, err
 	}
 	if fresh {
-		v.res.Record = rec
+		j.b.Record = rec
 	} else if changed(before, rec.Verdict) {
-		v.res.Record = rec
+		j.b.Record = rec
 	}
-	was := v.st.Outside
-	if v.st.Outside = stands; stands == who.IsIn {
-		v.st.Outside = ""
+	was := j.b.State.Outside
+	if j.b.State.Outside = stands; stands == who.IsIn {
+		j.b.State.Outside = ""
 	}
 	switch stands {
 	case who.IsOut:
-		v.st.Judged = judged{Known: v.st.Judged.Known, Said: v.st.Judged.Said}
-		v.stop("outside", "out: "+v.events(rec.Verdict), outsiders)
+		j.b.State.Judged = account.Judged{Known: j.b.State.Judged.Known, Said: j.b.State.Judged.Said}
+		j.b.End("outside", "out: "+evidence(rec.Verdict), account.Outsiders)
 		return true, nil
 	case who.IsUndecided:
-		return v.more(rec), nil
+		return j.more(rec), nil
 	}
-	v.st.Judged = judged{Known: v.st.Judged.Known, Said: v.st.Judged.Said}
+	j.b.State.Judged = account.Judged{Known: j.b.State.Judged.Known, Said: j.b.State.Judged.Said}
 	if was != "" { // so far no more was read than to judge by
-		for _, m := range v.st.marks() {
+		for _, m := range j.b.State.Marks() {
 			*m = service.Mark{}
 		}
-		v.st.Told = told{}
-		if err := v.grow(); err != nil {
+		j.b.State.Told = account.Told{}
+		if err := j.grow(); err != nil {
 			return false, err
 		}
 	}
-	if v.s.o.Lists {
-		v.lists(rec)
+	if j.o.Lists {
+		j.b.ReadLists(rec)
 	}
 	return false, nil
 }
@@ -74,8 +113,8 @@ func changed(a, b *store.Verdict) bool {
 		len(a.Evidence) != len(b.Evidence)
 }
 
-// events says what speaks loudest.
-func (v *visit) events(of *store.Verdict) string {
+// evidence says what speaks loudest.
+func evidence(of *store.Verdict) string {
 	if of == nil {
 		return "only seeds are followed"
 	}
@@ -86,105 +125,158 @@ func (v *visit) events(of *store.Verdict) string {
 	return strings.Join(all, "; ")
 }
 
-// hidesLists says that the lists of an account are not for us.
-func hidesLists(rec *store.Record) bool {
-	return slices.Contains(rec.Flags, "hides-lists") || slices.Contains(rec.Flags, "protected")
-}
-
-// lists has the lists of the account read, unless it hides them.
-func (v *visit) lists(rec *store.Record) {
-	if hidesLists(rec) {
-		return
-	}
-	for _, side := range [...]string{"/followers", "/following"} {
-		v.res.Links = append(v.res.Links, store.Link{Key: rec.Key + partition.Key(side), Rel: "list"})
-	}
-}
-
 // more is what is done about somebody who cannot be decided on: what would tell most for its
 // calls is asked for, and it waits for that the less the likelier it decides, so that of many the most
 // promising are asked first. It answers false when posts are to be read now.
-func (v *visit) more(rec *store.Record) (ends bool) {
-	j := &v.st.Judged
-	reason := "undecided: " + v.events(rec.Verdict)
-	for _, a := range j.Ask {
+func (j *judging) more(rec *store.Record) (ends bool) {
+	of := &j.b.State.Judged
+	reason := "undecided: " + evidence(rec.Verdict)
+	for _, a := range of.Ask {
 		switch {
-		case slices.Contains(j.Had, a.What), a.What == who.AskNeighbours && hidesLists(rec):
+		case slices.Contains(of.Had, a.What), a.What == who.AskNeighbours && fold.HidesLists(rec):
 			continue
-		case j.Next != a.What:
-			j.Next = a.What
-			v.stop("undecided", reason, max(time.Duration((1-a.Value)*float64(askMost)), time.Second))
+		case of.Next != a.What:
+			of.Next = a.What
+			j.b.End("undecided", reason, max(time.Duration((1-a.Value)*float64(askMost)), time.Second))
 			return true
 		case a.What == who.AskTexts:
 			return false
 		}
-		v.askedFor(a.What)
-		v.lists(rec)
-		v.stop("undecided", reason, listsTime)
+		j.askedFor(a.What)
+		j.b.ReadLists(rec)
+		j.b.End("undecided", reason, listsTime)
 		return true
 	}
-	j.Next = ""
-	j.Wait = min(max(2*j.Wait, openLeast), outsiders)
-	v.stop("undecided", reason, j.Wait)
+	of.Next = ""
+	of.Wait = min(max(2*of.Wait, openLeast), account.Outsiders)
+	j.b.End("undecided", reason, of.Wait)
 	return true
 }
 
-func (v *visit) askedFor(what string) {
-	j := &v.st.Judged
-	j.Next, j.Had = "", append(j.Had, what)
+func (j *judging) askedFor(what string) {
+	of := &j.b.State.Judged
+	of.Next, of.Had = "", append(of.Had, what)
 }
 
 // back is how many posts are read the first time.
-func (v *visit) back() int {
-	if v.st.Outside == who.IsUndecided && (v.s.o.Back == 0 || v.s.o.Back > askedPosts) {
+func (j *judging) back() int {
+	if j.b.State.Outside == who.IsUndecided && (j.o.Back == 0 || j.o.Back > askedPosts) {
 		return askedPosts
 	}
-	return v.s.o.Back
+	return j.o.Back
 }
 
 // applied ends a visit that has read posts of somebody who could not be decided on.
-func (v *visit) applied() error {
-	v.askedFor(who.AskTexts)
-	rec, fresh := v.res.Record, true
+func (j *judging) applied() error {
+	j.askedFor(who.AskTexts)
+	rec, fresh := j.b.Record, true
 	if rec == nil {
 		var err error
-		if rec, err = v.stored(); err != nil || rec == nil {
+		if rec, err = j.stored(); err != nil || rec == nil {
 			return err
 		}
 		fresh = false
 	}
-	if ends, err := v.settle(rec, fresh); ends || err != nil {
+	if ends, err := j.settle(rec, fresh); ends || err != nil {
 		return err
 	}
-	if v.st.Outside == "" { // and now all of them
-		v.res.Next = store.Next{State: store.StatePending, At: v.now}
+	if j.b.State.Outside == "" { // and now all of them
+		j.b.Next = store.Next{State: store.StatePending, At: j.now}
 		return nil
 	}
-	v.stop("undecided", "undecided: "+v.events(rec.Verdict), openLeast)
+	j.b.End("undecided", "undecided: "+evidence(rec.Verdict), openLeast)
 	return nil
 }
 
 // grow makes candidates of those whom the lists name that were read while nobody knew that the account belongs.
-func (v *visit) grow() error {
-	if !v.s.o.Lists {
+func (j *judging) grow() error {
+	if !j.o.Lists {
 		return nil
 	}
-	k := v.t.Due.Key
-	sl, err := v.s.o.Store.Where(k)
+	k := j.key
+	sl, err := j.o.Store.Where(k)
 	if err != nil {
-		return &storeError{err}
+		return &calls.StoreError{Err: err}
 	}
 	for _, side := range [...]string{"followers", "following"} {
 		n := 0
-		if err := v.s.o.Store.Edges(sl, k+partition.Key("/"+side), "", func(e store.Edge) (bool, error) {
+		if err := j.o.Store.Edges(sl, k+partition.Key("/"+side), "", func(e store.Edge) (bool, error) {
 			if e.GoneAt == nil && e.Sure != store.SureDoubted {
-				v.candidate(e.To, side)
+				j.b.Candidate(e.To, side)
 				n++
 			}
 			return n < grownFromList, nil
 		}); err != nil {
-			return &storeError{err}
+			return &calls.StoreError{Err: err}
 		}
 	}
+	return nil
+}
+
+// When somebody who cannot be decided on is looked at again.
+const (
+	askMost   = 30 * time.Minute // before more is asked for: the likelier that it decides, the sooner
+	listsTime = time.Hour        // for lists to be read
+	// with nothing left to ask for, its neighbours may be judged meanwhile; then twice as long, up to account.Outsiders
+	openLeast = 6 * time.Hour
+)
+
+// stored is the account's record as it is kept, nil when there is none.
+func (j *judging) stored() (*store.Record, error) {
+	r, err := j.o.Store.Record(j.key)
+	if errors.Is(err, store.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &calls.StoreError{Err: err}
+	}
+	return &r, nil
+}
+
+// waiting is the record of somebody who could not be decided on, or of whom a person said
+// something: as long as the profile is not too old, judging again costs no call.
+func (j *judging) waiting() (*store.Record, error) {
+	if j.b.State.ID == "" || j.now.Sub(j.b.State.Profiled) >= account.Outsiders {
+		return nil, nil
+	}
+	if j.b.State.Outside != who.IsUndecided {
+		all, err := j.overrides()
+		if err != nil || follow.LastSaid(all).Equal(j.b.State.Judged.Said) {
+			return nil, err
+		}
+	}
+	r, err := j.stored()
+	if r != nil && r.Kind != store.KindProfile {
+		r = nil
+	}
+	return r, err
+}
+
+// overrides are what persons said of the account.
+func (j *judging) overrides() ([]store.Override, error) {
+	sl, err := j.o.Store.Where(j.key)
+	if err != nil {
+		return nil, &calls.StoreError{Err: err}
+	}
+	all, err := j.o.Store.Overrides(sl, j.key)
+	if err != nil {
+		return nil, &calls.StoreError{Err: err}
+	}
+	return all, nil
+}
+
+// optedMeanwhile is optOut for an account whose posts came with a profile that says so, be it before its own is due.
+func (j *judging) optedMeanwhile() error {
+	rec := j.b.Record
+	if rec == nil {
+		var err error
+		if rec, err = j.stored(); err != nil {
+			return err
+		}
+	}
+	if rec != nil {
+		rec.FetchedAt = j.now
+	}
+	j.b.OptOut(rec, j.b.Wish)
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
@@ -225,7 +226,7 @@ func TestAYearsSoak(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 31, People: 16, Remote: -1, Rate: 0.08,
 			Limits: mastodontest.MastodonLimits(), Tokens: map[string]string{"old": "", "new": ""}})
 		o := social.Options{Lists: true, Least: 6 * time.Hour, Most: 72 * time.Hour, Profile: 72 * time.Hour,
-			Rules: social.Rules{Follow: social.Everybody}}
+			Rules: follow.Rules{Follow: follow.Everybody}}
 		y := &year{t: t, w: w, through: newPeer(t, w, o), monthly: newPeer(t, w, o), rng: rand.New(rand.NewPCG(1, 9)),
 			calm: time.Now().Add(time.Hour)}
 		y.monthly.from = netip.MustParseAddr("127.0.0.2")

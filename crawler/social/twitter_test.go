@@ -12,6 +12,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/twittertest"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/crawler/social"
+	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
@@ -321,7 +322,7 @@ func TestFollowersOfFollowersAreFound(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		everybody := social.Options{Lists: true, Rules: social.Rules{Follow: social.Everybody}}
+		everybody := social.Options{Lists: true, Rules: follow.Rules{Follow: follow.Everybody}}
 		sky, a := skies(t, blueskytest.Options{Seed: 21, People: 30, Quiet: true}, everybody)
 		x, b := birds(t, twittertest.Options{Seed: 21, People: 30, Quiet: true}, everybody, 100)
 		a.start()

@@ -1,0 +1,177 @@
+package calls
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/partition/strictjson"
+	"github.com/echo-node/echo-node/store"
+)
+
+// saltRow is the name of the row with the salt of sums.
+const saltRow = "api.salt"
+
+const saltBytes = 16
+
+// sitesRow is the name of the row with the sites that this peer has, or had, tokens for, as JSON.
+const sitesRow = "api.tokens"
+
+// maxTokenSites is how many of them are kept beside those that there are tokens for now.
+const maxTokenSites = 4096
+
+// Tokens are the credentials of this peer's operator, by site and name. A Key that is refused for want of a good token
+// waits for a day, and its state says by which tokens it was refused, as a sum with a salt that never leaves this peer.
+// As soon as this peer has its slice and other tokens for its site, it is asked again. Safe for concurrent use once
+// they are open.
+type Tokens struct {
+	store    *store.Store
+	log      *slog.Logger
+	by       map[partition.Site]map[string]service.Credential
+	daily    map[partition.Site]map[string]int64
+	sites    []partition.Site // with tokens, now or once
+	salt     []byte           // of sums of tokens
+	rejected rejections
+}
+
+// NewTokens has no token yet.
+func NewTokens(s *store.Store, log *slog.Logger) *Tokens {
+	return &Tokens{store: s, log: log, by: map[partition.Site]map[string]service.Credential{},
+		daily: map[partition.Site]map[string]int64{}}
+}
+
+// Add adds a token for a site, which may spend daily millionths of a US dollar in a UTC day there, 0 where nothing
+// costs money. Not after Open.
+func (t *Tokens) Add(at partition.Site, c service.Credential, daily int64) {
+	if t.by[at] == nil {
+		t.by[at], t.daily[at] = map[string]service.Credential{}, map[string]int64{}
+	}
+	t.by[at][c.Name()], t.daily[at][c.Name()] = c, daily
+}
+
+// Open reads what is kept of tokens. Its errors are those of the store.
+func (t *Tokens) Open() error { return t.salted() }
+
+// At are the credentials for a site by name; not to be changed.
+func (t *Tokens) At(site partition.Site) map[string]service.Credential { return t.by[site] }
+
+// Daily is what each of them may spend in a UTC day, in millionths of a US dollar; not to be changed.
+func (t *Tokens) Daily(site partition.Site) map[string]int64 { return t.daily[site] }
+
+// Sites are those that there are tokens for, or were; not to be changed.
+func (t *Tokens) Sites() []partition.Site { return t.sites }
+
+// tokenSites are the sites that there are tokens for, or were: what waited at one of these for another token is asked
+// again also when its only one was taken away.
+func (t *Tokens) tokenSites() error {
+	b, err := t.store.Meta(sitesRow)
+	if err != nil && !errors.Is(err, store.ErrNotExist) {
+		return err
+	}
+	var had []partition.Site
+	if err == nil && strictjson.Unmarshal(b, &had) != nil {
+		t.log.Warn("which sites there were tokens for is not known any more")
+	}
+	t.sites = append(slices.Collect(maps.Keys(t.by)), had[:min(len(had), maxTokenSites)]...)
+	slices.Sort(t.sites)
+	if t.sites = slices.Compact(t.sites); slices.Equal(t.sites, had) {
+		return nil
+	}
+	if b, err = json.Marshal(t.sites); err != nil {
+		return err // strings are JSON
+	}
+	return t.store.SetMeta(sitesRow, b)
+}
+
+// salted reads the salt, or makes it the first time that there are tokens.
+func (t *Tokens) salted() error {
+	if err := t.tokenSites(); err != nil || len(t.sites) == 0 {
+		return err
+	}
+	b, err := t.store.Meta(saltRow)
+	if err == nil && len(b) == saltBytes {
+		t.salt = b
+		return nil
+	}
+	if err != nil && !errors.Is(err, store.ErrNotExist) {
+		return err
+	}
+	t.salt = make([]byte, saltBytes)
+	_, _ = rand.Read(t.salt) // never fails
+	return t.store.SetMeta(saltRow, t.salt)
+}
+
+// Sum stands for the tokens that there are for a site, "" = none.
+func (t *Tokens) Sum(site partition.Site) string {
+	var all []string
+	for _, c := range t.by[site] {
+		all = append(all, c.Sum(t.salt))
+	}
+	slices.Sort(all)
+	return strings.Join(all, "+")
+}
+
+// Rejected is a token that its server does not accept.
+type Rejected struct {
+	Site       partition.Site
+	Credential string // its name
+	Since      time.Time
+	Said       string // by the server, in one line
+}
+
+// rejections are the tokens that were rejected and not accepted since. There are as many as tokens at most. Safe for
+// concurrent use.
+type rejections struct {
+	mu  sync.Mutex
+	all []Rejected
+}
+
+func (r *rejections) index(site partition.Site, name string) int {
+	return slices.IndexFunc(r.all, func(x Rejected) bool { return x.Site == site && x.Credential == name })
+}
+
+// add notes a rejection, and says whether it is the first.
+func (r *rejections) add(x Rejected) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := r.index(x.Site, x.Credential); i >= 0 {
+		r.all[i].Said = x.Said
+		return false
+	}
+	r.all = append(r.all, x)
+	return true
+}
+
+// accepted forgets a rejection, and says whether there was one.
+func (r *rejections) accepted(site partition.Site, name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := r.index(site, name)
+	if i >= 0 {
+		r.all = slices.Delete(r.all, i, i+1)
+	}
+	return i >= 0
+}
+
+// Rejected are the tokens that their servers rejected when they were used last, in order of site and name.
+func (t *Tokens) Rejected() []Rejected {
+	t.rejected.mu.Lock()
+	defer t.rejected.mu.Unlock()
+	out := slices.Clone(t.rejected.all)
+	slices.SortFunc(out, func(a, b Rejected) int {
+		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Credential, b.Credential))
+	})
+	return out
+}
+
+// NoToken is what a state has for a Sum where there is no token.
+const NoToken = "none"

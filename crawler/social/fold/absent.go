@@ -1,0 +1,52 @@
+package fold
+
+import (
+	"slices"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/crawler/social/account"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// doubtFor is after what time a post that is missing from its place, and yet found, is believed to be there, and an
+// account that shows no posts to have none: some servers take their time over a deletion.
+const doubtFor = time.Hour
+
+// Emptied notes whether an account whose posts were read shows none any more, nor claims to have any.
+func (b *Batch) Emptied(f account.Feed) {
+	switch {
+	case b.key.Kind() != partition.KindAccount || !f.Empty() || len(f.Kept().Recent) == 0 || b.State.Claimed > 0:
+		b.State.Empty = time.Time{}
+	case b.State.Empty.IsZero():
+		b.State.Empty = b.now
+	}
+}
+
+// Deserted says whether that has been so for long enough: it was left or emptied, and a post that is not found is gone.
+func (b *Batch) Deserted() bool {
+	return !b.State.Empty.IsZero() && b.now.Sub(b.State.Empty) >= doubtFor
+}
+
+// Settled says whether a post that is missing was found for so long that it will be.
+func (b *Batch) Settled(id string) bool {
+	since, ok := b.State.Doubt[id]
+	if !ok {
+		if b.State.Doubt == nil {
+			b.State.Doubt = map[string]time.Time{}
+		}
+		b.State.Doubt[id], since = b.now, b.now
+	}
+	return b.now.Sub(since) >= doubtFor
+}
+
+// IsGone makes a tombstone of a kept post.
+func (b *Batch) IsGone(p store.Record) {
+	r := b.Tombstone(p.Post, p.ID)
+	r.By = p.By
+	b.Posts = append(b.Posts, r)
+	for _, m := range b.State.Marks() {
+		m.Recent = slices.DeleteFunc(slices.Clone(m.Recent), func(s service.Seen) bool { return s.ID == p.ID })
+	}
+}

@@ -1,0 +1,35 @@
+package fold
+
+import (
+	"strings"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// placeholder is what Mastodon shows of who has no picture: the same file for all.
+const placeholder = "/missing.png"
+
+// Files asks for the files that the profile and the posts of this visit name.
+func (b *Batch) Files() {
+	k := b.key
+	if !b.o.Media || k.Kind() != partition.KindAccount || b.State.Outside != "" {
+		return
+	}
+	add := func(r *store.Record) {
+		if r.Deleted || r.NoIndex || r.NoArchive {
+			return
+		}
+		for _, m := range r.Media {
+			if f, ok := m.File(k); ok && !strings.HasSuffix(m.URL, placeholder) && !b.Linked(f) {
+				b.Links = append(b.Links, store.Link{Key: f, Rel: "media"})
+			}
+		}
+	}
+	if b.Record != nil {
+		add(b.Record)
+	}
+	for i := range b.Posts {
+		add(&b.Posts[i])
+	}
+}

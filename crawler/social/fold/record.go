@@ -1,0 +1,111 @@
+package fold
+
+import (
+	"net/http"
+
+	"github.com/echo-node/echo-node/crawler/social/account"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// NewRecord is a Record of this Key and this fetch.
+func (b *Batch) NewRecord(kind string) *store.Record {
+	r := &store.Record{}
+	b.head(r, kind)
+	return r
+}
+
+// Profile makes r the record of the account of this Key: what it has of its own stays.
+func (b *Batch) Profile(r *store.Record) {
+	if r == nil {
+		return
+	}
+	url := r.URL
+	b.head(r, store.KindProfile)
+	if url != "" {
+		r.URL = url
+	}
+}
+
+// head fills in what all records of this fetch have.
+func (b *Batch) head(r *store.Record, kind string) {
+	r.V, r.Key, r.Kind, r.FetchedAt = store.RecordVersion, b.key, kind, b.now
+	r.Source, r.Status, r.URL = b.key.Service(), http.StatusOK, b.url
+}
+
+// Take takes in posts, each only if it may be kept.
+func (b *Batch) Take(posts ...account.Post) {
+	for i := range posts {
+		if p := &posts[i]; b.may(p) && !p.Same {
+			b.take(p)
+		}
+	}
+}
+
+// take takes in a post that may be kept.
+func (b *Batch) take(p *account.Post) {
+	r, url := p.Record, p.Record.URL
+	b.head(&r, store.KindPost)
+	if url != "" {
+		r.URL = url
+	}
+	if p.ReplyTo != "" && b.State.Names[p.ReplyTo] != "" {
+		r.InReplyTo = b.State.Names[p.ReplyTo]
+	}
+	if p.By.Key != b.key {
+		r.By = p.By.Key
+		b.Candidate(p.By.Key, "author")
+	}
+	for _, l := range p.Leads {
+		b.Candidate(l.Key, l.Rel)
+	}
+	r.NoIndex = p.By.NoIndex || b.State.NoIndex && b.key.Kind() == partition.KindAccount
+	bared(&r, p.Boosted.NoIndex || p.Quoted.NoIndex || p.Quoted.Wish() != "")
+	switch {
+	case b.Looking != nil: // what is as it was needs no writing
+		if had := b.Looking[r.Post]; had == nil || !had.Says(&r) {
+			b.Posts = append(b.Posts, r)
+		}
+	case !b.Told.IsZero(): // by a stream: a reading has it in its place
+		r.FetchedAt = b.Told
+		b.ToldOf[r.Post] = true
+		b.Posts = append(b.Posts, r)
+	default:
+		b.read(p.ID, r)
+	}
+}
+
+// read takes in a post of a reading, which the Mark calls id.
+func (b *Batch) read(id string, r store.Record) {
+	st := &b.State
+	if st.Names == nil {
+		st.Names = map[string]string{}
+	}
+	if st.Names[id] == "" {
+		if r.Lang != "" && len(st.Langs) < 32 {
+			if st.Langs == nil {
+				st.Langs = map[string]int{}
+			}
+			st.Langs[r.Lang]++
+		}
+		b.Novel = append(b.Novel, len(b.Posts))
+		if b.New++; r.PublishedAt != nil && r.PublishedAt.Before(st.Looked) {
+			b.Older++
+		}
+		if r.PublishedAt != nil && b.key.Kind() == partition.KindAccount {
+			b.Made = append(b.Made, *r.PublishedAt)
+		}
+	}
+	st.Names[id] = r.Post
+	b.Posts = append(b.Posts, r)
+}
+
+// Tombstone is a post that its server says is not there any more.
+func (b *Batch) Tombstone(uri, id string) store.Record {
+	r := b.NewRecord(store.KindPost)
+	r.Post, r.ID, r.Deleted, r.Status, r.Reason = uri, id, true, http.StatusNotFound, "the server has it no more"
+	if r.Key.Service() == "bluesky" { // the URI names it, whatever its version
+		r.ID = ""
+	}
+	return *r
+}

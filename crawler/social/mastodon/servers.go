@@ -1,0 +1,106 @@
+package mastodon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	client "github.com/echo-node/echo-node/crawler/mastodon"
+	"github.com/echo-node/echo-node/crawler/social/calls"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Servers are what the servers were found to be, which is kept in the store. Safe for concurrent use.
+type Servers struct {
+	store  *store.Store
+	tokens *calls.Tokens
+	log    *slog.Logger
+
+	mu sync.Mutex
+	by map[string]client.Server
+}
+
+// NewServers knows what is kept in a store.
+func NewServers(s *store.Store, tokens *calls.Tokens, log *slog.Logger) *Servers {
+	return &Servers{store: s, tokens: tokens, log: log, by: map[string]client.Server{}}
+}
+
+// Len is how many are in memory.
+func (s *Servers) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.by)
+}
+
+// TableOf is the table of limits of a software. What is not known yet is asked as Mastodon may
+// be; most of the others say nothing of limits.
+func TableOf(software string) string {
+	switch software {
+	case "", "mastodon", "hometown":
+		return "mastodon"
+	case "gotosocial":
+		return "gotosocial"
+	}
+	return "fediverse"
+}
+
+// serverRow is what the names of rows begin with that hold a client.Server.
+const serverRow = "api.server/"
+
+// maxServers is how many servers are remembered in memory; all are in the store.
+const maxServers = 10_000
+
+func (s *Servers) row(host string) string {
+	with := ""
+	if sum := s.tokens.Sum(partition.Site("mastodon:" + host)); sum != "" {
+		with = "with a credential " + sum // what was found out with a bad one says nothing of a good one
+	}
+	sum := sha256.Sum256([]byte(host + "\x00" + with))
+	return serverRow + hex.EncodeToString(sum[:16])
+}
+
+// Get is what is known of a server; known is false when that is nothing, or too long ago.
+// What was once known is given all the same: its software has not changed.
+func (s *Servers) Get(host string, now time.Time) (info client.Server, known bool, err error) {
+	s.mu.Lock()
+	info, ok := s.by[host]
+	s.mu.Unlock()
+	if ok {
+		return info, info.Fresh(now), nil
+	}
+	b, err := s.store.Meta(s.row(host))
+	if errors.Is(err, store.ErrNotExist) {
+		return client.Server{}, false, nil
+	}
+	if err != nil {
+		return client.Server{}, false, err
+	}
+	if info, err = client.DecodeServer(b); err != nil {
+		s.log.Warn("what was known of a server is found out anew", "server", host, "err", err)
+		return client.Server{}, false, nil
+	}
+	s.remember(host, info)
+	return info, info.Fresh(now), nil
+}
+
+// learn keeps what a server was found to be.
+func (s *Servers) learn(host string, info client.Server) error {
+	if err := s.store.SetMeta(s.row(host), info.Encode()); err != nil {
+		return err
+	}
+	s.remember(host, info)
+	return nil
+}
+
+func (s *Servers) remember(host string, info client.Server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.by) >= maxServers {
+		clear(s.by)
+	}
+	s.by[host] = info
+}

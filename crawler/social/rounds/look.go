@@ -1,0 +1,363 @@
+package rounds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/crawler/social/account"
+	"github.com/echo-node/echo-node/crawler/social/calls"
+	"github.com/echo-node/echo-node/crawler/social/fold"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// A reading shows the newest posts of a feed, and no edit or deletion of an older one. So all kept posts of a Key are
+// looked at again in a slow round, in the order of their URIs, each once a round: whichever is next is the one that the
+// round looked at longest ago. Many are looked at with one call where the service can. What such calls may use is a
+// share of the budget, whatever else there is to do; where that is too little the round takes longer, which status
+// shows and, from twice its time on, the ledger of gaps.
+const (
+	roundScan   = 2000    // kept posts that one visit passes over
+	roundRests  = 500     // that part of a round passes, where the share is used up or there is no answer
+	roundMost   = 1 << 20 // posts of a Key that are counted
+	roundNewest = 40      // posts of a feed that its readings look at
+	roundLate   = 2       // times Options.Round that a round may take without a gap
+)
+
+// Look looks again at the kept posts of a Key, in one fetch of it. Not safe for concurrent use.
+type Look struct {
+	Store   *store.Store
+	Budgets *calls.Budgets
+	Session *calls.Session
+	API     account.API
+	Batch   *fold.Batch
+	Shown   *Shown
+	Due     store.Due
+	Now     time.Time
+	Every   time.Duration // the time of a round, where the budget does
+	Least   time.Duration // between two visits
+
+	made   int  // calls
+	spent  bool // what rounds may use of the budget is used up
+	silent bool // nothing was asked for but old posts, and those were not answered
+}
+
+// Silent says whether nothing was asked for but old posts, and those were not answered.
+func (l *Look) Silent() bool { return l.silent }
+
+// Has says whether the Key has posts that are looked at again.
+func (l *Look) Has() bool {
+	switch l.Due.Key.Kind() {
+	case partition.KindAccount:
+		return l.Batch.State.Outside == "" && l.Batch.State.ID != ""
+	case partition.KindTag, partition.KindTimeline, partition.KindSearch:
+		return true
+	}
+	return false
+}
+
+// Alone says whether this visit was planned for the sake of the round alone.
+func (l *Look) Alone() bool {
+	r := &l.Batch.State.Round
+	return l.Due.Key.Kind() == partition.KindAccount && l.Has() && !r.Next.IsZero() && r.Next.Equal(l.Due.At) &&
+		l.Batch.State.Poll.After(l.Now)
+}
+
+// RunAlone is such a visit. planned is what streams have asked for meanwhile.
+func (l *Look) RunAlone(ctx context.Context, planned bool) error {
+	if !planned {
+		l.Batch.Next = store.Next{State: store.StateDone, At: l.Batch.State.Poll, Reason: l.Due.Reason}
+	}
+	if err := l.API.Enter(ctx); err != nil {
+		l.silent = true
+		return ours(ctx, err)
+	}
+	return l.run(ctx, true)
+}
+
+// ours is err if it is of this peer: what a server does not answer of old posts is asked for later.
+func ours(ctx context.Context, err error) error {
+	var gate *calls.GateError
+	var lost *calls.StoreError
+	if errors.As(err, &gate) || errors.As(err, &lost) || ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+// Run goes on with the round of the Key as far as is due.
+func (l *Look) Run(ctx context.Context) error { return l.run(ctx, false) }
+
+// run is Run. alone: nothing else is asked for.
+func (l *Look) run(ctx context.Context, alone bool) error {
+	if !l.Has() {
+		return nil
+	}
+	r := &l.Batch.State.Round
+	if r.Began.IsZero() {
+		r.Began = l.Now
+	}
+	if r.Size == 0 && !r.Began.After(l.Now) {
+		var err error
+		if r.Size, err = l.keeps(); err != nil {
+			return &calls.StoreError{Err: err}
+		}
+		if r.Size == 0 { // nothing to look at yet
+			r.Began = l.Now
+			return nil
+		}
+	}
+	apart := l.Batch.Apart
+	l.Batch.Apart = true // nobody in an old post is a candidate
+	defer func() { l.Batch.Apart, l.Batch.Looking = apart, nil }()
+	every, batch := l.Every, l.API.Batch()
+	for l.made = 0; l.made < account.LooksAlone && r.Due(l.Now, every, batch); {
+		posts, marks, err := l.oldest(batch)
+		if err != nil {
+			return &calls.StoreError{Err: err}
+		}
+		done := 0
+		if len(posts) > 0 {
+			done, err = l.looksAgain(ctx, posts)
+		}
+		if done == len(posts) {
+			done++ // and all that was passed over behind them
+		}
+		if done > 0 {
+			at := marks[done-1]
+			r.From, r.Passed, r.Alive = at.uri, r.Passed+at.passed, r.Alive+at.alive
+			if at.end {
+				l.wholeRound()
+			}
+		}
+		if err != nil {
+			l.silent = alone
+			l.lateRound()
+			return ours(ctx, err)
+		}
+		if done <= len(posts) {
+			break
+		}
+	}
+	l.lateRound()
+	return nil
+}
+
+// keeps is how many posts are kept of the Key.
+func (l *Look) keeps() (int, error) {
+	sl, err := l.Store.Where(l.Due.Key)
+	if err != nil {
+		return 0, err
+	}
+	return l.Store.PostsOf(sl, l.Due.Key, roundMost)
+}
+
+// passed is how far a round is once a post of a batch is done.
+type passed struct {
+	uri           string
+	passed, alive int
+	end           bool // there is no post behind
+}
+
+// oldest are the next posts of the round, most of them at most, and how far it is when each of them is done; the last
+// mark is behind all that was passed over.
+func (l *Look) oldest(most int) (posts []store.Record, marks []passed, err error) {
+	r := &l.Batch.State.Round
+	sl, err := l.Store.Where(l.Due.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	newest := map[string]bool{}
+	for _, m := range l.Batch.State.Marks() {
+		for _, s := range m.Recent[:min(len(m.Recent), roundNewest)] {
+			newest[s.ID] = !l.Batch.Deserted() // then no reading looks at them
+		}
+	}
+	read := map[string]bool{} // in this visit: what is kept of them is of before
+	for _, p := range l.Batch.Posts {
+		read[p.Post] = true
+	}
+	at := passed{uri: r.From, end: true}
+	err = l.Store.Posts(sl, l.Due.Key, r.From, func(p store.Record) (bool, error) {
+		if len(posts) == most || at.passed >= roundScan {
+			at.end = false
+			return false, nil
+		}
+		at.uri = p.Post
+		at.passed++
+		if p.Deleted {
+			return true, nil
+		}
+		at.alive++
+		if p.ID == "" || read[p.Post] || newest[p.ID] || newest[keyPart(p.Post)] || !p.FetchedAt.Before(r.Began) {
+			return true, nil
+		}
+		posts = append(posts, p)
+		marks = append(marks, passed{uri: at.uri, passed: at.passed, alive: at.alive})
+		return true, nil
+	})
+	return posts, append(marks, at), err
+}
+
+// keyPart is what is behind the last / of an address: what a Mark calls a record of a repository.
+func keyPart(uri string) string {
+	for i := len(uri) - 1; i >= 0; i-- {
+		if uri[i] == '/' {
+			return uri[i+1:]
+		}
+	}
+	return uri
+}
+
+// looksAgain looks at posts, and says how many of them, from the first on, are done. What is not in the answer to all
+// is asked for alone: only that can say that it is gone.
+func (l *Look) looksAgain(ctx context.Context, posts []store.Record) (done int, err error) {
+	l.Batch.Looking = map[string]*store.Record{}
+	for i := range posts {
+		l.Batch.Looking[posts[i].Post] = &posts[i]
+	}
+	absent := posts
+	if l.API.Batch() > account.LooksAlone { // else each is asked for alone
+		if !l.spare(len(posts)) {
+			return 0, nil
+		}
+		if absent, err = l.lookAgain(ctx, posts); service.WordOf(err) == service.Unsupported {
+			absent, err = posts, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	for i, p := range posts {
+		if !slices.ContainsFunc(absent, func(a store.Record) bool { return a.Post == p.Post }) {
+			continue
+		}
+		if !l.spare(1) {
+			return i, nil
+		}
+		found, err := l.API.LookAt(ctx, p)
+		l.Batch.Take(found...)
+		switch gone, api := account.NotThere(err); {
+		case gone && (api || l.Batch.Deserted()):
+			l.Batch.IsGone(p)
+		case gone: // of a server whose API has no words for it: it may have another id by now
+			l.Batch.State.Round.Unfound++
+		case err != nil:
+			return i, err
+		}
+	}
+	return len(posts), nil
+}
+
+// lookAgain looks at posts in one call, and names those that the answer does not have.
+func (l *Look) lookAgain(ctx context.Context, posts []store.Record) ([]store.Record, error) {
+	found, absent, err := l.API.LookAgain(ctx, posts)
+	l.Batch.Take(found...)
+	return absent, err
+}
+
+// spare takes a call for so many posts out of what rounds may use; false = that is used up.
+func (l *Look) spare(posts int) bool {
+	class := calls.ClassRead
+	if l.Due.Key.Service() == "twitter" {
+		class = "posts"
+	}
+	if l.made >= account.LooksAlone || l.Session.Left <= 0 {
+		return false
+	}
+	if l.spent = !l.Budgets.Spare(l.Due.Key.Site(), class, int64(posts)); l.spent {
+		return false
+	}
+	l.made++
+	return true
+}
+
+// wholeRound ends a round, and plans the next one.
+func (l *Look) wholeRound() {
+	r := &l.Batch.State.Round
+	if !r.Late.IsZero() {
+		l.roundGap(l.Now, 0)
+	}
+	if r.Unfound > 0 {
+		reason := fmt.Sprintf("%d posts are not found any more; their server does not say whether they were deleted, and they are kept", r.Unfound)
+		l.Batch.Gaps = append(l.Batch.Gaps, store.Gap{Source: l.Due.Key.Service(), From: r.Began, To: l.Now,
+			What: store.GapExpired, Reason: reason, At: l.Now})
+	}
+	l.countAgain()
+	r.Took, r.Had, r.Size = l.Now.Sub(r.Began), r.Passed, 0 // counted when the next one begins
+	if r.Began = r.Began.Add(l.Every); r.Began.Before(l.Now) {
+		r.Began = l.Now
+	}
+	r.From, r.Passed, r.Alive, r.Unfound, r.Late = "", 0, 0, 0, time.Time{}
+}
+
+// countAgain holds the number of posts against what the profile claims. The claim may well be another: it has posts
+// that are shown to few. When it runs ahead of what is kept, posts came that stand below the newest, as imported ones
+// do: all is read anew.
+func (l *Look) countAgain() {
+	r := &l.Batch.State.Round
+	if l.Due.Key.Kind() != partition.KindAccount || !l.API.Counts(l.Batch.State.Claimed) {
+		return
+	}
+	missed := l.Batch.State.Claimed - int64(r.Alive)
+	// boosts of people who opted out are not kept either
+	if r.Counted && missed > r.Missed+max(10, l.Batch.State.Claimed/20) {
+		for _, m := range l.Batch.State.Marks() {
+			*m = service.Mark{}
+		}
+		l.Batch.State.Told = account.Told{}
+	}
+	r.Counted, r.Missed = true, missed
+}
+
+// lateRound notes how the round stands, in the ledger, too, if it is late: once a day.
+func (l *Look) lateRound() {
+	r := &l.Batch.State.Round
+	l.Shown.note(l.Due.Key, Round{Posts: max(r.Size, r.Had), Period: r.Period(l.Now)},
+		l.Now.Sub(r.Began) > roundLate*l.Every)
+	if l.Now.Sub(r.Began) <= roundLate*l.Every || l.Now.Sub(r.Late) < 24*time.Hour {
+		return
+	}
+	r.Late = l.Now
+	l.roundGap(time.Time{}, max(r.Size-r.Passed, 1))
+}
+
+// roundGap is the row of a round that is late in the ledger; to is when it ended, zero = it goes on.
+func (l *Look) roundGap(to time.Time, left int) {
+	r := &l.Batch.State.Round
+	reason := fmt.Sprintf("%d posts were not looked at since then: what of them was edited or deleted may not be known",
+		left)
+	if !to.IsZero() {
+		reason = "posts were not looked at for so long; all are by now"
+	}
+	l.Batch.Gaps = append(l.Batch.Gaps, store.Gap{Source: l.Due.Key.Service(), From: r.Began, To: to,
+		What: store.GapSkipped, Reason: reason, At: l.Now})
+}
+
+// Sooner has an account visited for the sake of its round, where that is before its next visit.
+func (l *Look) Sooner() {
+	r := &l.Batch.State.Round
+	r.Next = time.Time{}
+	if l.Due.Key.Kind() != partition.KindAccount || !l.Has() || l.Batch.State.Poll.IsZero() ||
+		l.Batch.Next.State != store.StateDone || l.Batch.Next.At.IsZero() {
+		return
+	}
+	if r.Began.IsZero() || r.Size == 0 && !r.Began.After(l.Now) { // nothing is kept yet
+		return
+	}
+	at := r.NextAt(l.Every, l.API.Batch())
+	least := l.Least
+	if l.spent || l.silent {
+		least = max(least, l.Every/roundRests)
+	}
+	if least := l.Now.Add(least); at.Before(least) {
+		at = least
+	}
+	if at = at.Truncate(time.Microsecond); at.Before(l.Batch.Next.At) {
+		l.Batch.Next.At, r.Next = at, at
+	}
+}

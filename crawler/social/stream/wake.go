@@ -1,0 +1,85 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/service"
+	"github.com/echo-node/echo-node/crawler/social/account"
+	"github.com/echo-node/echo-node/crawler/social/calls"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// wakePage is how many rows of a site are looked at in one reading.
+const wakePage = 1000
+
+// wake has those Keys visited now that waited for another token than there is now, in each slice that comes, until ctx
+// ends.
+func (s *Streams) wake(ctx context.Context, o Peer) error {
+	if len(s.o.Calls.Tokens.Sites()) == 0 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	here := map[partition.Slice]bool{}
+	tick := time.NewTicker(maintainEvery)
+	defer tick.Stop()
+	for {
+		var err error
+		here, err = came(o.Slices(), here, func(sl partition.Slice) error {
+			for _, site := range s.o.Calls.Tokens.Sites() {
+				if err := s.wakeIn(sl, site, o); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// wakeIn is wake for a site in a slice.
+func (s *Streams) wakeIn(sl partition.Slice, site partition.Site, o Peer) error {
+	now, sum := s.o.Calls.Now(), s.o.Calls.Tokens.Sum(site)
+	if sum == "" {
+		sum = calls.NoToken
+	}
+	for from, more := []byte(nil), true; more; more = from != nil {
+		rows, next, err := s.o.Store.PendingOf(sl, site, from, wakePage)
+		if err != nil {
+			return err
+		}
+		var keys []partition.Key
+		for _, d := range rows {
+			if d.State != store.StateDone || !d.At.After(now) || !refusedToken(d.Reason) {
+				continue
+			}
+			b, err := s.o.Store.Checkpoint(sl, d.Key)
+			if err != nil && !errors.Is(err, store.ErrNotExist) {
+				return err
+			}
+			if st, err := account.DecodeState(b); err != nil || st.Barred != sum { // "": written before states said it
+				keys = append(keys, d.Key)
+			}
+		}
+		if err := o.Reschedule(sl, keys); err != nil {
+			return err
+		}
+		from = next
+	}
+	return nil
+}
+
+// refusedToken says of a row's reason that the Key may have been refused for want of a good token.
+func refusedToken(reason string) bool {
+	return strings.Contains(reason, string(service.NeedsToken)) || strings.Contains(reason, string(service.Closed))
+}

@@ -1,0 +1,71 @@
+package social
+
+import (
+	"errors"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/social/calls"
+	"github.com/echo-node/echo-node/crawler/social/fold"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// shunnedScan is how many posts are looked at in one visit, to find those of shunned people.
+const shunnedScan = 10_000
+
+// withdraw takes back what is kept of posts that are not to be: those that were met, and those of shunned people. What
+// does not fit this visit is for the next one.
+func withdraw(kept *store.Store, k partition.Key, now time.Time, b *fold.Batch) error {
+	for _, u := range b.Unwilling {
+		if len(b.Posts) >= store.MaxPosts {
+			break // they are met again
+		}
+		r, _, err := kept.Post(k, u.URI)
+		if errors.Is(err, store.ErrNotExist) || err == nil && r.Deleted {
+			continue
+		}
+		if err != nil {
+			return &calls.StoreError{Err: err}
+		}
+		b.TakeBack(u)
+	}
+	from, some := "", false
+	for _, s := range b.State.Shunned {
+		if !s.Done && (!some || s.From < from) {
+			from, some = s.From, true
+		}
+	}
+	if !some {
+		return nil
+	}
+	sl, err := kept.Where(k)
+	if err != nil {
+		return &calls.StoreError{Err: err}
+	}
+	n, last, whole := 0, from, true
+	err = kept.Posts(sl, k, from, func(r store.Record) (bool, error) {
+		if n++; n > shunnedScan || len(b.Posts) >= store.MaxPosts {
+			whole = false
+			return false, nil
+		}
+		last = r.Post
+		if why := b.Shuns(&r); why != "" && !r.Deleted {
+			b.TakeBack(fold.Unwanted{URI: r.Post, ID: r.ID, Why: why})
+		}
+		return true, nil
+	})
+	if err != nil {
+		return &calls.StoreError{Err: err}
+	}
+	for i := range b.State.Shunned {
+		if s := &b.State.Shunned[i]; whole {
+			s.From, s.Done = "", true
+		} else if !s.Done {
+			s.From = max(s.From, last)
+		}
+	}
+	if !whole && k.Kind() == partition.KindAccount { // the visits of others come soon enough
+		b.Next = store.Next{State: store.StatePending, At: now}
+	}
+	return nil
+}

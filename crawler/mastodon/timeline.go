@@ -353,17 +353,11 @@ func lastOf(posts []Post) service.Seen {
 // inOrder divides a page into posts none of which is older than one behind it,
 // and the others.
 func inOrder(posts []Post) (in, out []service.Seen) {
-	var top time.Time
-	for _, p := range slices.Backward(posts) {
-		if p.Created.Before(top) {
-			out = append(out, service.Seen{ID: p.ID, At: p.Created})
-			continue
-		}
-		top = p.Created
-		in = append(in, service.Seen{ID: p.ID, At: p.Created})
+	seen := make([]service.Seen, len(posts))
+	for i, p := range posts {
+		seen[i] = service.Seen{ID: p.ID, At: p.Created}
 	}
-	slices.Reverse(in)
-	return in, out
+	return service.Descending(seen)
 }
 
 // forwardPage takes a page that was asked for with min_id.

@@ -16,7 +16,7 @@ import (
 const (
 	editFactor = 6 // waits between two readings for edits alone, where those are longer than Options.Profile
 	readSilent = 7 * 24 * time.Hour
-	notBelief  = 16 // told.Lies after a lie
+	notBelief  = 16 // Told.Lies after a lie
 )
 
 // account refreshes the profile when that is due, judges, and reads the posts since the mark, unless
@@ -47,7 +47,7 @@ func (v *visit) account(ctx context.Context) error {
 	v.b.State.Visited = v.now
 	v.api.Whole()
 	v.heed()
-	if err := v.ears.trust(); err != nil {
+	if err := v.events.trust(); err != nil {
 		return err
 	}
 	return errors.Join(v.round.Run(ctx), v.again())

@@ -57,7 +57,7 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 	}
 	v.b.Files()
 	v.b.Site.Fetched++
-	if err := v.ears.listen(); err != nil {
+	if err := v.events.listen(); err != nil {
 		return v.result(), err
 	}
 	v.round.Sooner()

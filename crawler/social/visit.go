@@ -50,10 +50,10 @@ type visit struct {
 	session *calls.Session
 	b       *fold.Batch
 
-	judge *judging
-	ears  *listening
-	look  *lookUp
-	round *rounds.Look
+	judge  *judging
+	events *listening
+	look   *lookUp
+	round  *rounds.Look
 
 	fresh  bool // it was looked up
 	judged bool // by what is kept: the profile is not asked for
@@ -76,7 +76,7 @@ func (s *Source) visit(t fetch.Task) *visit {
 	v.session = s.calls.Begin(t, v.now, s.o.Calls, v.b)
 	v.api = v.serve()
 	v.judge = &judging{parts: v.parts, b: v.b, due: t.Due, key: v.key, now: v.now}
-	v.ears = &listening{parts: v.parts, b: v.b, api: v.api, due: t.Due, key: v.key, now: v.now}
+	v.events = &listening{parts: v.parts, b: v.b, api: v.api, due: t.Due, key: v.key, now: v.now}
 	v.look = &lookUp{parts: v.parts, b: v.b, api: v.api, t: t, key: v.key, now: v.now}
 	v.round = &rounds.Look{Store: s.o.Store, Budgets: s.calls.Budgets, Session: v.session, API: v.api, Batch: v.b,
 		Shown: &s.shown, Due: t.Due, Now: v.now, Every: s.o.Round, Least: s.o.Least}
@@ -121,13 +121,13 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	var err error
 	v.judged, ends, err = v.judge.reconsider()
 	if err == nil && !ends {
-		ends, err = v.ears.applyEvents()
+		ends, err = v.events.applyEvents()
 	}
 	if v.b.Wish != "" && err == nil { // a stream told of it
 		ends, err = true, v.optedMeanwhile()
 	}
 	if err == nil && v.b.Wish == "" && v.round.Alone() && (ends || !v.subscriptions.Open()) {
-		v.ears.alone = true
+		v.events.alone = true
 		return v.end(ctx, v.round.RunAlone(ctx, ends))
 	}
 	if ends && err == nil {
@@ -162,7 +162,7 @@ func (v *visit) ask(ctx context.Context) error {
 
 // optedMeanwhile ends the visit of an account whose posts came with a profile that asks not to be collected.
 func (v *visit) optedMeanwhile() error {
-	v.ears.alone = false
+	v.events.alone = false
 	return v.judge.optedMeanwhile()
 }
 
@@ -170,7 +170,7 @@ func (v *visit) optedMeanwhile() error {
 func (v *visit) again() (err error) {
 	v.b.Next = store.Next{State: store.StateDone}
 	v.b.Next.At, v.b.Next.Reason, err = v.pace.Next(pace.Account{Key: v.key, State: &v.b.State, Now: v.now,
-		Before: v.before, Due: v.t.Due.At, Many: v.api.Most() > 1, Counted: v.counted(), Trusted: v.ears.trusted()})
+		Before: v.before, Due: v.t.Due.At, Many: v.api.Most() > 1, Counted: v.counted(), Trusted: v.events.trusted()})
 	v.b.State.Poll = v.b.Next.At
 	if err != nil {
 		return &calls.StoreError{Err: err}

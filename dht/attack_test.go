@@ -17,6 +17,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
+	"github.com/echo-node/echo-node/dht/life"
 	"github.com/echo-node/echo-node/dht/member"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
@@ -70,7 +71,7 @@ func holdStreams(ctx context.Context, wg *sync.WaitGroup, h host.Host, each int,
 				wg.Go(func() {
 					for ctx.Err() == nil {
 						holdOne(ctx, h, d.self, id)
-						sleep(ctx, time.Second) // it is about what they hold, not about the work of refusing
+						life.Sleep(ctx, time.Second) // it is about what they hold, not about the work of refusing
 					}
 				})
 			}
@@ -178,7 +179,7 @@ func TestAttackSlowStreams(t *testing.T) {
 		}
 		return true
 	}
-	sleep(t.Context(), 5*time.Second) // time for a member to be thought dead, were its packets lost
+	life.Sleep(t.Context(), 5*time.Second) // time for a member to be thought dead, were its packets lost
 	wide, good := latencies(t, rounds, ds)
 	if good != len(wide) || !views() {
 		t.Errorf("under attack on every protocol %d of %d calls were answered, views %v", good, len(wide), views())
@@ -302,14 +303,14 @@ func TestAttackVictimAddress(t *testing.T) {
 		}
 	}
 	talk()
-	sleep(t.Context(), 8*time.Second-time.Since(began))
+	life.Sleep(t.Context(), 8*time.Second-time.Since(began))
 	stop()
 	for next := time.Minute; next < *victimFor; next += time.Minute {
-		sleep(t.Context(), next-time.Since(began))
+		life.Sleep(t.Context(), next-time.Since(began))
 		t.Logf("after %s: %d TCP connections and %d UDP packets", next, v.tcp.Load(), v.udp.Load())
 		talk()
 	}
-	sleep(t.Context(), *victimFor-time.Since(began))
+	life.Sleep(t.Context(), *victimFor-time.Since(began))
 	tcp, udp := v.tcp.Load(), v.udp.Load()
 	t.Logf("in %s the victim received %d TCP connections and %d UDP packets", time.Since(began).Round(time.Second), tcp,
 		udp)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/echo-node/echo-node/dht/life"
+	"github.com/echo-node/echo-node/dht/member"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -33,24 +35,24 @@ type bookEntry struct {
 }
 
 // readBook gives the members of the last run; none when there is no book.
-func (d *DHT) readBook() []peer.AddrInfo {
-	if d.opts.Dir == "" {
+func (j *joiner) readBook() []peer.AddrInfo {
+	if j.opts.Dir == "" {
 		return nil
 	}
-	entries, err := readEntries(filepath.Join(d.opts.Dir, bookFile))
+	entries, err := readEntries(filepath.Join(j.opts.Dir, bookFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		d.log.Warn("the list of known peers cannot be read, doing without", "file", bookFile, "err", err)
+		j.log.Warn("the list of known peers cannot be read, doing without", "file", bookFile, "err", err)
 	}
 	var out []peer.AddrInfo
 	for _, e := range entries[:min(len(entries), maxBook)] {
-		info, ok := infoOf(partition.Member{ID: e.ID, Addrs: e.Addrs})
-		if !ok || info.ID == d.self {
+		info, ok := member.AddrInfo(partition.Member{ID: e.ID, Addrs: e.Addrs})
+		if !ok || info.ID == j.self {
 			continue
 		}
 		if e.Met == nil {
-			d.gate.each([]peer.AddrInfo{info}, vouched)
-		} else if met, ok := infoOf(partition.Member{ID: e.ID, Addrs: e.Met}); ok {
-			d.gate.each([]peer.AddrInfo{met}, reached)
+			j.guard.Vouch([]peer.AddrInfo{info})
+		} else if met, ok := member.AddrInfo(partition.Member{ID: e.ID, Addrs: e.Met}); ok {
+			j.guard.Reached([]peer.AddrInfo{met})
 		}
 		out = append(out, info)
 	}
@@ -69,16 +71,16 @@ func readEntries(path string) ([]bookEntry, error) {
 }
 
 // bookLoop writes the book when the members changed.
-func (d *DHT) bookLoop(ctx context.Context) {
-	if d.opts.Dir == "" {
+func (j *joiner) bookLoop(ctx context.Context) {
+	if j.opts.Dir == "" {
 		return
 	}
 	var written uint64 // of no view: the members may be there before this loop is
 	for {
-		goesOn := sleep(ctx, bookInterval)
-		if v := d.View(); v.Digest() != written && len(v.Members()) > 1 { // alone, the last list is worth more
-			if err := d.writeBook(v); err != nil {
-				d.log.Warn("the list of known peers cannot be written", "file", bookFile, "err", err)
+		goesOn := life.Sleep(ctx, bookInterval)
+		if v := j.zones.View(); v.Digest() != written && len(v.Members()) > 1 { // alone, the last list is worth more
+			if err := j.writeBook(v); err != nil {
+				j.log.Warn("the list of known peers cannot be written", "file", bookFile, "err", err)
 			}
 			written = v.Digest()
 		}
@@ -88,14 +90,14 @@ func (d *DHT) bookLoop(ctx context.Context) {
 	}
 }
 
-func (d *DHT) writeBook(v partition.View) error {
+func (j *joiner) writeBook(v partition.View) error {
 	var entries []bookEntry
 	for _, m := range v.Members() {
-		if m.ID != d.ID() && len(entries) < maxBook {
+		if m.ID != j.self.String() && len(entries) < maxBook {
 			e := bookEntry{ID: m.ID, Addrs: m.Addrs, Met: m.Addrs}
-			if info, ok := infoOf(m); ok && d.gate != nil {
+			if info, ok := member.AddrInfo(m); ok && j.guard.Connections() {
 				e.Met = []string{}
-				for _, a := range d.gate.holding(info.ID, info.Addrs) {
+				for _, a := range j.guard.Met(info.ID, info.Addrs) {
 					e.Met = append(e.Met, a.String())
 				}
 			}
@@ -106,5 +108,5 @@ func (d *DHT) writeBook(v partition.View) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(d.opts.Dir, bookFile), append(b, '\n'))
+	return writeFile(filepath.Join(j.opts.Dir, bookFile), append(b, '\n'))
 }

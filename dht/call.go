@@ -5,15 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	kad "github.com/libp2p/go-libp2p-kad-dht"
+	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
+	"github.com/echo-node/echo-node/dht/guard"
+	"github.com/echo-node/echo-node/dht/life"
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/dht/zone"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -67,24 +74,65 @@ func (g *gates) enter(ctx context.Context, p peer.ID) (leave func(), err error) 
 	}
 }
 
-// Call sends req to the peer and returns its answer, which may be a refusal.
-// It uses one stream, and ends with ctx, or after Options.CallTimeout when ctx
-// has no deadline. The error wraps ErrNoPeer when the peer could not be reached
-// and so has not seen req; after any other error it may have. A call to this
-// peer itself goes to the Handler directly. An unset version is filled in.
-func (d *DHT) Call(ctx context.Context, peerID string, req *wire.Request) (*wire.Response, error) {
-	if !d.begin() {
-		return nil, fmt.Errorf("call: %w", ErrClosed)
+// callCounts are counters of calls: see Stats.
+type callCounts struct {
+	callsOut, callsFailed, callsIn, busy, malformed, replayed, cut, bytesIn, bytesOut atomic.Uint64
+}
+
+// calls are the requests that this peer sends and answers.
+type calls struct {
+	opts   Options
+	log    *slog.Logger
+	host   host.Host // as the protocols of the swarm see it
+	self   peer.ID
+	prefix protocol.ID
+	kad    *kad.IpfsDHT
+	guard  *guard.Guard
+	zones  *zone.Zones
+	life   *life.Life
+	count  callCounts
+	gates  gates
+	places places
+	lanes  lanes
+
+	priorityGates gates
+
+	mu      sync.Mutex
+	handler Handler
+}
+
+// open begins to answer the calls of other peers.
+func (c *calls) open() {
+	c.host.SetStreamHandler(c.prefix+rpcSuffix, c.serve)
+	c.host.SetStreamHandler(c.prefix+prioritySuffix, c.serve)
+}
+
+// close answers no more.
+func (c *calls) close() {
+	c.host.RemoveStreamHandler(c.prefix + rpcSuffix)
+	c.host.RemoveStreamHandler(c.prefix + prioritySuffix)
+}
+
+func (c *calls) handle(h Handler) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handler = h
+}
+
+// Call is DHT.Call.
+func (c *calls) Call(ctx context.Context, peerID string, req *wire.Request) (*wire.Response, error) {
+	if !c.life.Begin() {
+		return nil, fmt.Errorf("call: %w", life.ErrClosed)
 	}
-	defer d.running.Done()
+	defer c.life.End()
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.opts.CallTimeout)
+		ctx, cancel = context.WithTimeout(ctx, c.opts.CallTimeout)
 		defer cancel()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(d.ctx, func() { cancel(ErrClosed) })()
+	defer context.AfterFunc(c.life.Context(), func() { cancel(life.ErrClosed) })()
 	// The caller's request is not written to, and its body, which may be large,
 	// not copied.
 	req = &wire.Request{Version: cmp.Or(req.GetVersion(), partition.WireVersion), View: req.GetView(),
@@ -93,16 +141,16 @@ func (d *DHT) Call(ctx context.Context, peerID string, req *wire.Request) (*wire
 	if err != nil {
 		return nil, fmt.Errorf("call: %w", err)
 	}
-	d.counters.callsOut.Add(1)
-	next := func(ctx context.Context, req *wire.Request) (*wire.Response, error) { return d.call(ctx, p, req) }
+	c.count.callsOut.Add(1)
+	next := func(ctx context.Context, req *wire.Request) (*wire.Response, error) { return c.call(ctx, p, req) }
 	var res *wire.Response
-	if d.opts.Around == nil || p == d.self {
+	if c.opts.Around == nil || p == c.self {
 		res, err = next(ctx, req)
 	} else {
-		res, err = d.opts.Around(ctx, peerID, req, next)
+		res, err = c.opts.Around(ctx, peerID, req, next)
 	}
 	if err != nil {
-		d.counters.callsFailed.Add(1)
+		c.count.callsFailed.Add(1)
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err) // the stream was reset because the time was up
 		}
@@ -111,29 +159,29 @@ func (d *DHT) Call(ctx context.Context, peerID string, req *wire.Request) (*wire
 	return res, nil
 }
 
-func (d *DHT) call(ctx context.Context, p peer.ID, req *wire.Request) (*wire.Response, error) {
-	if p == d.self {
-		return d.answer(ctx, p, req), nil
+func (c *calls) call(ctx context.Context, p peer.ID, req *wire.Request) (*wire.Response, error) {
+	if p == c.self {
+		return c.answer(ctx, p, req), nil
 	}
-	gates, ids := &d.gates, []protocol.ID{d.prefix + rpcSuffix}
-	if d.opts.Priority != nil && d.opts.Priority(req) {
-		gates, ids = &d.priorityGates, []protocol.ID{d.prefix + prioritySuffix, d.prefix + rpcSuffix}
+	gates, ids := &c.gates, []protocol.ID{c.prefix + rpcSuffix}
+	if c.opts.Priority != nil && c.opts.Priority(req) {
+		gates, ids = &c.priorityGates, []protocol.ID{c.prefix + prioritySuffix, c.prefix + rpcSuffix}
 	}
 	leave, err := gates.enter(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	s, err := d.openStream(ctx, p, ids...)
+	s, err := c.openStream(ctx, p, ids...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoPeer, err)
 	}
 	// The one way to end a blocked Read or Write that every transport has.
 	defer context.AfterFunc(ctx, func() { _ = s.Reset() })()
-	res, err := d.exchange(s, req)
+	res, err := c.exchange(s, req)
 	if err != nil {
 		_ = s.Reset()
-		d.suspect(p)
+		c.guard.Suspect(p)
 		return nil, err
 	}
 	_ = s.Close() // both directions are done
@@ -142,22 +190,22 @@ func (d *DHT) call(ctx context.Context, p peer.ID, req *wire.Request) (*wire.Res
 
 // openStream connects if need be; the addresses are those that the membership
 // or Kademlia knows.
-func (d *DHT) openStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
-	if d.host.Network().Connectedness(p) != network.Connected && len(d.host.Peerstore().Addrs(p)) == 0 {
-		info, err := d.kad.FindPeer(ctx, p)
+func (c *calls) openStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
+	if c.host.Network().Connectedness(p) != network.Connected && len(c.host.Peerstore().Addrs(p)) == 0 {
+		info, err := c.kad.FindPeer(ctx, p)
 		if err != nil {
 			return nil, err
 		}
-		if err := d.host.Connect(ctx, info); err != nil {
+		if err := c.host.Connect(ctx, info); err != nil {
 			return nil, err
 		}
 	}
-	return d.host.NewStream(ctx, p, ids...)
+	return c.host.NewStream(ctx, p, ids...)
 }
 
-func (d *DHT) exchange(s network.Stream, req *wire.Request) (*wire.Response, error) {
+func (c *calls) exchange(s network.Stream, req *wire.Request) (*wire.Response, error) {
 	n, err := wire.WriteRequest(s, req)
-	d.counters.bytesOut.Add(uint64(n))
+	c.count.bytesOut.Add(uint64(n))
 	if err != nil {
 		return nil, err
 	}
@@ -165,55 +213,55 @@ func (d *DHT) exchange(s network.Stream, req *wire.Request) (*wire.Response, err
 	// arrives; QUIC then says that the stream is cancelled. The answer decides.
 	_ = s.CloseWrite()
 	res, n, err := wire.ReadResponse(s)
-	d.counters.bytesIn.Add(uint64(n))
+	c.count.bytesIn.Add(uint64(n))
 	if err != nil {
 		return nil, fmt.Errorf("no answer: %w", err)
 	}
 	if res.GetRefusal() == nil && res.GetId() != req.GetId() {
-		d.counters.replayed.Add(1)
+		c.count.replayed.Add(1)
 		return nil, ErrReplayed
 	}
 	return res, nil
 }
 
 // serve answers one call of another peer.
-func (d *DHT) serve(s network.Stream) {
-	if !d.begin() {
+func (c *calls) serve(s network.Stream) {
+	if !c.life.Begin() {
 		_ = s.Reset()
 		return
 	}
-	defer d.running.Done()
-	defer context.AfterFunc(d.ctx, func() { _ = s.Reset() })()
-	d.counters.callsIn.Add(1)
+	defer c.life.End()
+	defer context.AfterFunc(c.life.Context(), func() { _ = s.Reset() })()
+	c.count.callsIn.Add(1)
 	if err := s.Scope().SetService(rpcService); err != nil {
 		_ = s.Reset()
 		return
 	}
-	l := d.laneOf(s)
-	reading := l.reading.take(s.Conn().RemotePeer(), s.Conn().RemoteMultiaddr())
-	if reading == nil && l == &d.lanes.outside {
-		d.counters.busy.Add(1)
+	l := c.laneOf(s)
+	reading := l.reading.Take(s.Conn().RemotePeer(), s.Conn().RemoteMultiaddr())
+	if reading == nil && l == &c.lanes.outside {
+		c.count.busy.Add(1)
 		_ = s.Reset() // before anything is read or written: it may be one of very many
 		return
 	}
 	res := refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
 	if reading == nil {
-		d.counters.busy.Add(1)
+		c.count.busy.Add(1)
 	} else {
-		defer reading.leave()
-		res = d.receive(s, l, reading)
+		defer reading.Leave()
+		res = c.receive(s, l, reading)
 	}
 	if res == nil {
 		_ = s.Reset()
 		return
 	}
 	// A caller that reads too slowly is cut off.
-	late := time.AfterFunc(d.opts.ReadTimeout, func() { _ = s.Reset() })
+	late := time.AfterFunc(c.opts.ReadTimeout, func() { _ = s.Reset() })
 	defer late.Stop()
 	n, err := wire.WriteResponse(s, res)
-	d.counters.bytesOut.Add(uint64(n))
+	c.count.bytesOut.Add(uint64(n))
 	if err != nil {
-		d.log.Debug("answer not sent", "peer", s.Conn().RemotePeer().String(), "err", err)
+		c.log.Debug("answer not sent", "peer", s.Conn().RemotePeer().String(), "err", err)
 		_ = s.Reset()
 		return
 	}
@@ -222,71 +270,71 @@ func (d *DHT) serve(s network.Stream) {
 
 // receive reads the request and has it answered; nil when there is nobody to
 // answer to. A member's request leaves its place for reading once it is read.
-func (d *DHT) receive(s network.Stream, l *lane, reading *place) *wire.Response {
+func (c *calls) receive(s network.Stream, l *lane, reading *guard.Place) *wire.Response {
 	from := s.Conn().RemotePeer()
 	// A caller that sends too slowly is cut off.
 	late := time.AfterFunc(l.within, func() { _ = s.Reset() })
 	req, n, err := wire.ReadRequest(s)
 	late.Stop()
-	d.counters.bytesIn.Add(uint64(n))
+	c.count.bytesIn.Add(uint64(n))
 	switch {
 	case errors.Is(err, wire.ErrNoBody), errors.Is(err, wire.ErrVersion):
-		d.faulty(from)
+		c.faulty(from)
 		return refusal(wire.Refusal_CODE_UNSUPPORTED, err.Error())
 	case errors.Is(err, wire.ErrMalformed), errors.Is(err, wire.ErrTooLarge), errors.Is(err, wire.ErrFrame):
-		d.faulty(from)
+		c.faulty(from)
 		return refusal(wire.Refusal_CODE_MALFORMED, err.Error())
 	case err != nil:
-		d.counters.cut.Add(1)
+		c.count.cut.Add(1)
 		return nil
 	}
-	urgent := d.opts.Priority != nil && d.opts.Priority(req)
+	urgent := c.opts.Priority != nil && c.opts.Priority(req)
 	switch l {
-	case &d.lanes.priority:
+	case &c.lanes.priority:
 		if !urgent {
-			d.faulty(from)
+			c.faulty(from)
 			return refusal(wire.Refusal_CODE_MALFORMED, "not a request for this protocol")
 		}
-		serving := d.lanes.serving.take(from, s.Conn().RemoteMultiaddr())
+		serving := c.lanes.serving.Take(from, s.Conn().RemoteMultiaddr())
 		if serving == nil {
-			d.counters.busy.Add(1)
+			c.count.busy.Add(1)
 			return refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
 		}
-		defer serving.leave()
-		reading.leave()
-	case &d.lanes.inside:
-		if !d.places.take(from) {
-			d.counters.busy.Add(1)
+		defer serving.Leave()
+		reading.Leave()
+	case &c.lanes.inside:
+		if !c.places.take(from) {
+			c.count.busy.Add(1)
 			return refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
 		}
-		defer d.places.leave(from)
-		reading.leave()
+		defer c.places.leave(from)
+		reading.Leave()
 	}
 	if !urgent {
-		if !d.places.takeBulk() {
-			d.counters.busy.Add(1)
+		if !c.places.takeBulk() {
+			c.count.busy.Add(1)
 			return refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
 		}
-		defer d.places.leaveBulk()
+		defer c.places.leaveBulk()
 	}
-	ctx, cancel := context.WithTimeout(d.ctx, d.opts.ServeTimeout)
+	ctx, cancel := context.WithTimeout(c.life.Context(), c.opts.ServeTimeout)
 	defer cancel()
-	return d.answer(ctx, from, req)
+	return c.answer(ctx, from, req)
 }
 
 // faulty takes note of a request that is no good.
-func (d *DHT) faulty(from peer.ID) {
-	d.counters.malformed.Add(1)
-	if d.opts.Faulty != nil {
-		d.opts.Faulty(from.String())
+func (c *calls) faulty(from peer.ID) {
+	c.count.malformed.Add(1)
+	if c.opts.Faulty != nil {
+		c.opts.Faulty(from.String())
 	}
 }
 
 // answer has the Handler answer and makes its answer valid.
-func (d *DHT) answer(ctx context.Context, from peer.ID, req *wire.Request) *wire.Response {
-	d.mu.Lock()
-	h := d.handler
-	d.mu.Unlock()
+func (c *calls) answer(ctx context.Context, from peer.ID, req *wire.Request) *wire.Response {
+	c.mu.Lock()
+	h := c.handler
+	c.mu.Unlock()
 	if h == nil {
 		return refusal(wire.Refusal_CODE_BUSY, "not ready")
 	}
@@ -297,10 +345,10 @@ func (d *DHT) answer(ctx context.Context, from peer.ID, req *wire.Request) *wire
 	if res.Version == 0 {
 		res.Version = partition.WireVersion
 	}
-	d.signZone(res.GetWhoOwns())
+	c.zones.Sign(res.GetWhoOwns())
 	res.Id = req.GetId()
 	if err := res.Validate(); err != nil {
-		d.log.Error("own answer is not valid", "err", err)
+		c.log.Error("own answer is not valid", "err", err)
 		return refusal(wire.Refusal_CODE_INTERNAL, "the answer is not valid: "+err.Error())
 	}
 	return res

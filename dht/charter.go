@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
@@ -15,7 +17,11 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/echo-node/echo-node/dht/guard"
+	"github.com/echo-node/echo-node/dht/handshake"
+	"github.com/echo-node/echo-node/dht/life"
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/dht/zone"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -29,7 +35,7 @@ const (
 // their swarm has, for a peer that has none yet. The charter is signed by its
 // founder, whose id is in it; a bad signature is refused. listen may be nil:
 // nothing needs to reach this peer. A private swarm tells its charter only to
-// one who has a way in; the error wraps ErrNotAdmitted when it is not good.
+// one who has a way in; the error wraps handshake.ErrRefused when it is not good.
 func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string, ways Ways) (partition.Charter,
 	error) {
 	if key == nil {
@@ -38,7 +44,7 @@ func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string
 	if len(join) == 0 {
 		return partition.Charter{}, errors.New("fetch charter: no join address")
 	}
-	h, err := newHost(Options{Key: key, Version: "joining"}, listen, nil, nil)
+	h, err := newHost(Options{Key: key, Version: "joining"}, listen, nil)
 	if err != nil {
 		return partition.Charter{}, fmt.Errorf("fetch charter: %w", err)
 	}
@@ -56,7 +62,7 @@ func fetchCharter(ctx context.Context, h host.Host, key crypto.PrivKey, join []s
 		return partition.Charter{}, err
 	}
 	if handshaker != nil {
-		defer handshaker.close()
+		defer handshaker.Stop()
 		h = handshaker
 	}
 	infos, err := resolveJoin(ctx, join)
@@ -95,7 +101,7 @@ func askCharter(ctx context.Context, h host.Host, info peer.AddrInfo) (*wire.Sea
 		return nil, err
 	}
 	if sealed.Private {
-		return nil, fmt.Errorf("%w: it wants an invite or the swarm's key", ErrHandshake)
+		return nil, fmt.Errorf("%w: it wants an invite or the swarm's key", handshake.ErrRefused)
 	}
 	if _, err := sealed.Open(); err != nil {
 		return nil, err
@@ -103,20 +109,34 @@ func askCharter(ctx context.Context, h host.Host, info peer.AddrInfo) (*wire.Sea
 	return sealed, nil
 }
 
-// serveCharter answers with the charter, unsigned while this peer has not
+// charterKeeper tells others the charter of this peer's swarm.
+type charterKeeper struct {
+	opts       Options
+	log        *slog.Logger
+	self       peer.ID
+	space      string // the charter's digest
+	host       host.Host
+	handshaker *handshake.Host // host, in a private swarm; else nil
+	zones      *zone.Zones
+	life       *life.Life
+	refused    *guard.Tally // by a private swarm
+	sealed     atomic.Pointer[wire.SealedCharter]
+}
+
+// serve answers with the charter, unsigned while this peer has not
 // fetched the founder's signature.
-func (d *DHT) serveCharter(s network.Stream) {
-	if !d.begin() {
+func (k *charterKeeper) serve(s network.Stream) {
+	if !k.life.Begin() {
 		_ = s.Reset()
 		return
 	}
-	defer d.running.Done()
-	sealed := d.sealed.Load()
+	defer k.life.End()
+	sealed := k.sealed.Load()
 	if sealed == nil {
 		sealed = &wire.SealedCharter{}
 	}
-	if d.handshaker != nil && !d.handshaker.passed(s.Conn()) {
-		d.counters.handshakeFailed.add("stranger")
+	if k.handshaker != nil && !k.handshaker.Passed(s.Conn()) {
+		k.refused.Add("stranger")
 		sealed = &wire.SealedCharter{Private: true}
 	}
 	late := time.AfterFunc(charterTimeout, func() { _ = s.Reset() })
@@ -128,23 +148,23 @@ func (d *DHT) serveCharter(s network.Stream) {
 	_ = s.Close()
 }
 
-// loadCharter makes or finds the founder's signature of our charter. Without
-// one, keepCharter asks others later.
-func (d *DHT) loadCharter() error {
-	c := d.opts.Charter
-	if c.Founder == d.self.String() {
-		sealed, err := wire.SealCharter(c, d.opts.Key)
+// load makes or finds the founder's signature of our charter. Without
+// one, run asks others later.
+func (k *charterKeeper) load() error {
+	c := k.opts.Charter
+	if c.Founder == k.self.String() {
+		sealed, err := wire.SealCharter(c, k.opts.Key)
 		if err != nil {
 			return err
 		}
-		d.sealed.Store(sealed)
-		d.saveCharter(sealed) // for who makes invites while this peer is down
+		k.sealed.Store(sealed)
+		k.save(sealed) // for who makes invites while this peer is down
 		return nil
 	}
-	if d.opts.Dir == "" {
+	if k.opts.Dir == "" {
 		return nil
 	}
-	b, err := os.ReadFile(filepath.Join(d.opts.Dir, charterFile))
+	b, err := os.ReadFile(filepath.Join(k.opts.Dir, charterFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -152,50 +172,50 @@ func (d *DHT) loadCharter() error {
 		return fmt.Errorf("read charter: %w", err)
 	}
 	var sealed wire.SealedCharter
-	if err := proto.Unmarshal(b, &sealed); err != nil || !d.ours(&sealed) {
-		d.log.Warn("the kept charter is damaged or of another swarm, asking again", "file", charterFile)
+	if err := proto.Unmarshal(b, &sealed); err != nil || !k.ours(&sealed) {
+		k.log.Warn("the kept charter is damaged or of another swarm, asking again", "file", charterFile)
 		return nil
 	}
-	d.sealed.Store(&sealed)
+	k.sealed.Store(&sealed)
 	return nil
 }
 
-func (d *DHT) ours(sealed *wire.SealedCharter) bool {
+func (k *charterKeeper) ours(sealed *wire.SealedCharter) bool {
 	c, err := sealed.Open()
-	return err == nil && c.Digest() == d.space
+	return err == nil && c.Digest() == k.space
 }
 
-// keepCharter asks the members for the founder's signature until it has it, so
+// run asks the members for the founder's signature until it has it, so
 // that this peer can answer joiners when the founder is gone.
-func (d *DHT) keepCharter(ctx context.Context) {
-	for wait := time.Second; d.sealed.Load() == nil; wait = min(2*wait, time.Minute) {
-		for _, m := range d.View().Members() {
+func (k *charterKeeper) run(ctx context.Context) {
+	for wait := time.Second; k.sealed.Load() == nil; wait = min(2*wait, time.Minute) {
+		for _, m := range k.zones.View().Members() {
 			p, err := peer.Decode(m.ID)
-			if err != nil || p == d.self {
+			if err != nil || p == k.self {
 				continue
 			}
-			sealed, err := askCharter(ctx, d.host, peer.AddrInfo{ID: p})
-			if err == nil && d.ours(sealed) {
-				d.sealed.Store(sealed)
-				d.saveCharter(sealed)
+			sealed, err := askCharter(ctx, k.host, peer.AddrInfo{ID: p})
+			if err == nil && k.ours(sealed) {
+				k.sealed.Store(sealed)
+				k.save(sealed)
 				return
 			}
 		}
-		if !sleep(ctx, wait) {
+		if !life.Sleep(ctx, wait) {
 			return
 		}
 	}
 }
 
-func (d *DHT) saveCharter(sealed *wire.SealedCharter) {
-	if d.opts.Dir == "" {
+func (k *charterKeeper) save(sealed *wire.SealedCharter) {
+	if k.opts.Dir == "" {
 		return
 	}
 	b, err := proto.Marshal(sealed)
 	if err == nil {
-		err = writeFile(filepath.Join(d.opts.Dir, charterFile), b)
+		err = writeFile(filepath.Join(k.opts.Dir, charterFile), b)
 	}
 	if err != nil {
-		d.log.Warn("keep the charter", "err", err) // asked again after the next start
+		k.log.Warn("keep the charter", "err", err) // asked again after the next start
 	}
 }

@@ -5,19 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	kad "github.com/libp2p/go-libp2p-kad-dht"
 	record "github.com/libp2p/go-libp2p-record"
+	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/host"
-	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/p2p/discovery/mdns"
 
+	"github.com/echo-node/echo-node/dht/guard"
+	"github.com/echo-node/echo-node/dht/handshake"
+	"github.com/echo-node/echo-node/dht/life"
 	"github.com/echo-node/echo-node/dht/member"
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/dht/zone"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -42,41 +47,22 @@ type DHT struct {
 	space      string // the charter's digest
 	prefix     protocol.ID
 	kad        *kad.IpfsDHT
-	list       *lists
-	owners     *ownerFinder
-	handshaker *handshaker // host, in a private swarm; else nil
-	check      *validator
-	sealed     atomic.Pointer[wire.SealedCharter]
+	guard      *guard.Guard
+	zones      *zone.Zones
+	calls      *calls
+	joiner     *joiner
+	charters   *charterKeeper
+	dir        *directory
+	handshaker *handshake.Host // host, in a private swarm; else nil
+	life       *life.Life
 
-	ctx       context.Context // ends with Close
-	cancel    context.CancelFunc
+	handshakeFailed guard.Tally
+
 	closeOnce sync.Once
 	closeErr  error
-	gates     gates
-	places    places
-	lanes     lanes
 
-	priorityGates gates
-	gate          *gater // nil with Options.Host: its creator decides who is dialled
-	inquiries     inquiries
-	shunned       shunned
-	meets         chan struct{}           // cap 1: the members changed
-	aside         chan struct{}           // cap joinContacts: joins under way with who turned up
-	ready         atomic.Bool             // there is a View
-	scopes        network.ResourceManager // nil with Options.Host
-	members       map[string]struct{}     // of the View before; used by regulars only
-	found         chan peer.AddrInfo      // by mDNS
-	changed       chan struct{}           // cap 1: our descriptor changed
-	notifiee      network.Notifiee
-	counters      counters
-
-	mu       sync.Mutex
-	closed   bool
-	running  sync.WaitGroup // Add under mu, and only while not closed
-	handler  Handler
-	recently map[peer.ID]time.Time     // turned up; see joinAside
-	holds    func(partition.Zone) bool // nil = nothing is held outside any zone
-	meta     partition.Member          // what we say of ourselves, without addresses
+	mu   sync.Mutex
+	meta partition.Member // what we say of ourselves, without addresses
 }
 
 // New starts a host, Kademlia and the membership, which knows nobody yet: see
@@ -86,18 +72,13 @@ func New(ctx context.Context, o Options) (*DHT, error) {
 		return nil, fmt.Errorf("new dht: %w", err)
 	}
 	d := &DHT{opts: o, log: o.Logger, host: o.Host, own: o.Host == nil, space: o.Charter.Digest(),
-		prefix: prefix(o.Charter),
-		places: places{all: o.MaxServing, peer: o.MaxServingPeer, bulk: o.MaxServing - o.MaxServing/4},
-		found:  make(chan peer.AddrInfo, 64), changed: make(chan struct{}, 1), recently: map[peer.ID]time.Time{},
-		meets: make(chan struct{}, 1), aside: make(chan struct{}, joinContacts),
-		gates: gates{limit: o.MaxCalls}, priorityGates: gates{limit: o.MaxCalls},
+		prefix: prefix(o.Charter), life: life.New(),
 		meta: partition.Member{Capacity: o.Capacity, LoadStep: o.LoadStep, Location: o.Location, Version: o.Version}}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("new dht: %w", err)
+	err := ctx.Err()
+	if err == nil {
+		err = d.open()
 	}
-	d.openLanes()
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	if err := d.open(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("new dht: %w", errors.Join(err, d.Close()))
 	}
 	return d, nil
@@ -105,22 +86,12 @@ func New(ctx context.Context, o Options) (*DHT, error) {
 
 // open makes the parts; on error Close takes down those that exist.
 func (d *DHT) open() error {
-	var err error
-	if d.own {
-		d.gate = newGater(d.opts.lan(), d.opts.Charter.ZoneMax > 0, d)
-		if d.scopes, err = newLimits(d.isMember); err != nil {
-			return err
-		}
-		if d.host, err = newHost(d.opts, d.opts.Listen, d.gate, d.scopes); err != nil {
-			return err
-		}
-		d.gate.settled(d.interfaceAddrs())
+	if err := d.openHost(); err != nil {
+		return err
 	}
-	d.self = d.host.ID()
-	d.host = newCareful(d.host, d)
-	d.notifiee = &network.NotifyBundle{ConnectedF: d.connected, DisconnectedF: d.disconnected}
-	d.host.Network().Notify(d.notifiee)
-	if err := d.loadCharter(); err != nil {
+	d.charters = &charterKeeper{opts: d.opts, log: d.log, self: d.self, space: d.space, life: d.life,
+		refused: &d.handshakeFailed}
+	if err := d.charters.load(); err != nil {
 		return err
 	}
 	if d.opts.Charter.Private {
@@ -128,49 +99,79 @@ func (d *DHT) open() error {
 			return err
 		}
 	}
-	d.check = &validator{space: d.space}
-	options := []kad.Option{
-		kad.Mode(kad.ModeServer), // ModeAuto stays a client on private networks
-		kad.ProtocolPrefix(d.prefix),
-		kad.Validator(record.NamespacedValidator{namespace: d.check}),
-		kad.MaxRecordAge(maxLife),
-	}
-	records := d.opts.Datastore
-	if records == nil {
-		records = newRecords(MaxRecords, &d.counters.noPlace)
-	}
-	options = append(options, kad.Datastore(records))
-	if d.gate != nil {
-		options = append(options, kad.AddressFilter(d.gate.sensible), kad.RoutingTableFilter(d.inReach),
-			kad.QueryFilter(d.worthAsking))
-	}
-	if d.kad, err = kad.New(d.ctx, d.host, options...); err != nil {
-		return fmt.Errorf("kademlia: %w", err)
-	}
-	if d.list, err = newLists(d.describe(), d.openList, d.regulars); err != nil {
+	if err := d.openKademlia(); err != nil {
 		return err
 	}
-	d.ready.Store(true)
-	d.owners = newOwnerFinder()
-	d.host.SetStreamHandler(charterProtocol, d.serveCharter)
-	d.host.SetStreamHandler(d.prefix+rpcSuffix, d.serve)
-	d.host.SetStreamHandler(d.prefix+prioritySuffix, d.serve)
-	d.host.SetStreamHandler(d.prefix+vouchSuffix, d.serveVouch)
+	d.calls = &calls{opts: d.opts, log: d.log, host: d.host, self: d.self, prefix: d.prefix, kad: d.kad, guard: d.guard,
+		life: d.life, gates: gates{limit: d.opts.MaxCalls}, priorityGates: gates{limit: d.opts.MaxCalls},
+		places: places{all: d.opts.MaxServing, peer: d.opts.MaxServingPeer,
+			bulk: d.opts.MaxServing - d.opts.MaxServing/4}}
+	d.calls.openLanes()
+	var err error
+	d.zones, err = zone.New(zone.Options{Host: d.host, Kademlia: d.kad, Key: d.opts.Key, Charter: d.opts.Charter,
+		Prefix: d.prefix, Calls: d.calls, Self: d.describe, Follow: d.guard.Welcome, Life: d.life, Logger: d.log})
+	if err != nil {
+		return err
+	}
+	d.guard.Start(d.host, d.zones)
+	d.dir.zones, d.calls.zones = d.zones, d.zones
+	d.joiner = &joiner{opts: d.opts, log: d.log, host: d.host, self: d.self, kad: d.kad, guard: d.guard,
+		handshaker: d.handshaker, zones: d.zones, dir: d.dir, life: d.life, found: make(chan peer.AddrInfo, 64),
+		aside: make(chan struct{}, joinContacts), recently: map[peer.ID]time.Time{}}
+	d.charters.host, d.charters.handshaker, d.charters.zones = d.host, d.handshaker, d.zones
+	d.host.SetStreamHandler(charterProtocol, d.charters.serve)
+	d.calls.open()
 	return nil
 }
 
-// describe is this peer's Member with its present addresses.
+// openHost makes the host, unless there is one, and guards it.
+func (d *DHT) openHost() error {
+	var err error
+	d.guard, err = guard.New(guard.Options{Connections: d.own, LAN: d.opts.lan(), Zones: d.opts.Charter.ZoneMax > 0,
+		Space: d.space, Prefix: d.prefix, Calls: []protocol.ID{d.prefix + rpcSuffix, d.prefix + prioritySuffix},
+		Questions: []protocol.ID{charterProtocol, handshake.Protocol}, Life: d.life, Logger: d.log})
+	if err != nil {
+		return err
+	}
+	if d.own {
+		if d.host, err = newHost(d.opts, d.opts.Listen, d.guard); err != nil {
+			return err
+		}
+	}
+	d.self = d.host.ID()
+	d.host = d.guard.Wrap(d.host)
+	return nil
+}
+
+// openKademlia starts Kademlia, which knows nobody yet.
+func (d *DHT) openKademlia() error {
+	d.dir = &directory{log: d.log, key: d.opts.Key, self: d.self, space: d.space, check: &validator{space: d.space}}
+	records := d.opts.Datastore
+	if records == nil {
+		records = newRecords(MaxRecords, &d.guard.Count.NoPlace)
+	}
+	options := append([]kad.Option{
+		kad.Mode(kad.ModeServer), // ModeAuto stays a client on private networks
+		kad.ProtocolPrefix(d.prefix),
+		kad.Validator(record.NamespacedValidator{namespace: d.dir.check}),
+		kad.MaxRecordAge(maxLife),
+		kad.Datastore(records),
+	}, d.guard.Kademlia()...)
+	var err error
+	if d.kad, err = kad.New(d.life.Context(), d.host, options...); err != nil {
+		return fmt.Errorf("kademlia: %w", err)
+	}
+	d.dir.kad = d.kad
+	return nil
+}
+
+// describe is this peer's Member with its present addresses, but for its zone.
 func (d *DHT) describe() partition.Member {
 	d.mu.Lock()
 	m := d.meta
 	d.mu.Unlock()
 	m.ID = d.self.String()
 	m.Addrs = published(d.host.Addrs(), d.opts.AllowLoopback)
-	if d.list != nil {
-		zone := d.Zone()
-		m.ZoneDepth = zone.Depth()
-		m.ZoneFree = m.ZoneDepth > 0 && d.free(zone)
-	}
 	return m
 }
 
@@ -189,22 +190,20 @@ func (d *DHT) Addrs() []string {
 
 // View is the newest View: the live members of the zone, this peer included,
 // and while a split is under way those of the zone before.
-func (d *DHT) View() partition.View { return d.list.View() }
+func (d *DHT) View() partition.View { return d.zones.View() }
 
 // Views delivers each new View in order; a slow reader misses some, never the
 // newest. There is one channel, for one reader; Close closes it.
-func (d *DHT) Views() <-chan partition.View { return d.list.Views() }
+func (d *DHT) Views() <-chan partition.View { return d.zones.Views() }
 
 // Gone are the members that were in a View within the last day and are not
 // now, by id: since when, what they last said, and whether they left on purpose.
-func (d *DHT) Gone() map[string]Gone { return d.list.Gone() }
+func (d *DHT) Gone() map[string]Gone { return d.zones.Gone() }
 
 // Handle sets what answers the calls of other peers. Call it before Run; until
 // then calls are refused as busy.
 func (d *DHT) Handle(h Handler) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.handler = h
+	d.calls.handle(h)
 }
 
 // SetLoadStep gossips a new load step, clamped to 0 to 16.
@@ -218,32 +217,12 @@ func (d *DHT) UpdateMeta(change func(*partition.Member)) error {
 	d.mu.Lock()
 	change(&d.meta)
 	d.mu.Unlock()
-	return d.announce()
-}
-
-// announce gossips the present description and has it published again.
-func (d *DHT) announce() error {
-	if err := d.list.Update(d.describe()); err != nil {
-		return err
-	}
-	notify(d.changed)
-	return nil
+	return d.zones.Announce()
 }
 
 // Leave says good-bye to the zone: the others drop this peer from their Views
 // at once and Gone tells them that it left. Close must still be called.
-func (d *DHT) Leave(ctx context.Context) error { return d.list.Leave(ctx) }
-
-// begin counts a goroutine that Close will wait for; false when closed.
-func (d *DHT) begin() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return false
-	}
-	d.running.Add(1)
-	return true
-}
+func (d *DHT) Leave(ctx context.Context) error { return d.zones.Leave(ctx) }
 
 // Close stops without a good-bye and waits for every goroutine, Run included.
 func (d *DHT) Close() error {
@@ -252,27 +231,22 @@ func (d *DHT) Close() error {
 }
 
 func (d *DHT) close() error {
-	d.mu.Lock()
-	d.closed = true
-	d.mu.Unlock()
-	d.cancel()
+	d.life.Finish()
 	var errs []error
-	if d.list != nil {
-		errs = append(errs, d.list.Close())
-	}
-	if d.notifiee != nil {
+	if d.zones != nil {
+		errs = append(errs, d.zones.Close())
 		d.host.RemoveStreamHandler(charterProtocol)
-		d.host.RemoveStreamHandler(d.prefix + rpcSuffix)
-		d.host.RemoveStreamHandler(d.prefix + prioritySuffix)
-		d.host.RemoveStreamHandler(d.prefix + vouchSuffix)
-		d.host.Network().StopNotify(d.notifiee)
+		d.calls.close()
 	}
-	d.running.Wait()
+	if d.guard != nil {
+		d.guard.Close()
+	}
+	d.life.Wait()
 	if d.kad != nil {
 		errs = append(errs, d.kad.Close())
 	}
 	if d.handshaker != nil {
-		d.handshaker.close()
+		d.handshaker.Stop()
 	}
 	if d.own && d.host != nil {
 		errs = append(errs, d.host.Close())
@@ -283,21 +257,105 @@ func (d *DHT) close() error {
 	return nil
 }
 
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+// Run joins the swarm, keeps trying while alone, looks for members that
+// vanished, and publishes this peer in Kademlia. It blocks until ctx ends or
+// Close is called, and then returns nil.
+func (d *DHT) Run(ctx context.Context) error {
+	if !d.life.Begin() {
+		return nil
+	}
+	defer d.life.End()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.life.Context(), cancel)()
+	changes, err := d.host.EventBus().Subscribe(new(event.EvtLocalAddressesUpdated))
+	if err != nil {
+		return fmt.Errorf("run dht: %w", err)
+	}
+	if err := d.kad.Bootstrap(ctx); err != nil {
+		return fmt.Errorf("run dht: %w", errors.Join(err, changes.Close()))
+	}
+	if d.opts.MDNS {
+		service := mdns.NewMdnsService(d.host, "_echo-"+strings.TrimPrefix(string(d.prefix), "/echo/")+"._udp",
+			finder{d.joiner.found})
+		if err := service.Start(); err != nil {
+			d.log.Warn("no discovery on the local network", "err", err)
+		} else {
+			defer func() { _ = service.Close() }()
+		}
+	}
+	var wg sync.WaitGroup
+	for _, loop := range []func(context.Context){d.joiner.run, d.dir.run, d.charters.run, d.joiner.bookLoop,
+		func(ctx context.Context) { d.zones.Run(ctx, d.joiner) }, d.guard.Run,
+		func(ctx context.Context) { d.addressLoop(ctx, changes.Out()) }} {
+		wg.Go(func() { loop(ctx) })
+	}
+	wg.Wait()
+	if err := changes.Close(); err != nil {
+		return fmt.Errorf("run dht: %w", err)
+	}
+	return nil
+}
+
+// addressLoop gossips new addresses, as when the volunteer changes networks.
+func (d *DHT) addressLoop(ctx context.Context, changes <-chan any) {
+	if err := d.zones.Announce(); err != nil { // those of a host that listened late
+		d.log.Warn("announce addresses", "err", err)
+	}
+	for {
+		select {
+		case <-changes:
+			if err := d.zones.Announce(); err != nil {
+				d.log.Warn("announce addresses", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
-// sleep waits for wait or the end of ctx, and says whether ctx goes on.
-func sleep(ctx context.Context, wait time.Duration) bool {
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+// Call sends req to the peer and returns its answer, which may be a refusal.
+// It uses one stream, and ends with ctx, or after Options.CallTimeout when ctx
+// has no deadline. The error wraps ErrNoPeer when the peer could not be reached
+// and so has not seen req; after any other error it may have. A call to this
+// peer itself goes to the Handler directly. An unset version is filled in.
+func (d *DHT) Call(ctx context.Context, peerID string, req *wire.Request) (*wire.Response, error) {
+	return d.calls.Call(ctx, peerID, req)
+}
+
+// Zone is the hash zone that this peer is in.
+func (d *DHT) Zone() partition.Zone { return d.zones.Zone() }
+
+// SetHolds says how to find out whether this peer still holds slices outside a
+// zone; until it does not, it stays in the list of the zone that was split.
+// Without, it holds none.
+func (d *DHT) SetHolds(holds func(partition.Zone) bool) { d.zones.SetHolds(holds) }
+
+// KnownOwner is the owner of s if the cache has it; it never waits.
+func (d *DHT) KnownOwner(s partition.Slice) (zone.Owner, bool) { return d.zones.KnownOwner(s) }
+
+// ForgetOwner drops id as the owner of s: it could not be reached, or says that
+// it is not. The next FindOwner asks again.
+func (d *DHT) ForgetOwner(s partition.Slice, id string) { d.zones.ForgetOwner(s, id) }
+
+// FindOwner says who owns s, a hash slice of any zone: from the own View, from
+// the cache, from members of its zone that are known, or after a walk through
+// Kademlia. Searches for one slice are one search. The error wraps
+// zone.ErrNoOwner when members of the zone say that there is none, or none could
+// be found.
+func (d *DHT) FindOwner(ctx context.Context, s partition.Slice) (zone.Owner, error) {
+	return d.zones.FindOwner(ctx, s)
+}
+
+// FindZone asks Kademlia for the members of a zone, as a stranger would, and
+// returns those whose descriptor could be fetched and is good, in no order. It is
+// not the View: it may name peers that died within the last hours.
+func (d *DHT) FindZone(ctx context.Context, z partition.Zone) ([]Descriptor, error) {
+	return d.dir.find(ctx, z)
+}
+
+// Descriptor finds what a peer says of itself in Kademlia: the one with the
+// highest sequence among those found.
+func (d *DHT) Descriptor(ctx context.Context, peerID string) (Descriptor, error) {
+	return d.dir.descriptor(ctx, peerID)
 }

@@ -1,7 +1,7 @@
 // Package dht is this peer in the wide-area overlay: a libp2p host (QUIC and
 // TCP, one Ed25519 identity), Kademlia under the swarm's own protocol prefix,
-// the membership of the peer's zone (package member), and calls from peer to
-// peer (package wire).
+// the membership of the peer's zone (packages zone and member), and calls from
+// peer to peer (package wire).
 //
 // # Who finds whom
 //
@@ -22,19 +22,19 @@
 // swarms with different charters cannot talk to each other.
 //
 //	/echo-node/charter/1        which charter? answered with one frame
-//	/echo-node/admit/1          who are you? of a private swarm, see handshaker
+//	/echo-node/admit/1          who are you? of a private swarm, see package handshake
 //	PREFIX/kad/1.0.0            Kademlia
 //	PREFIX/swim-packet/1 and PREFIX/swim-stream/1    see package member
 //	PREFIX/rpc/1                one stream per call: a Request, a Response
 //	PREFIX/urgent/1             the same, for what members agree on: see lanes
-//	PREFIX/vouch/1              where is that member? among members, see vouch
+//	PREFIX/vouch/1              where is that member? among members, see package guard
 //
 // # Strangers
 //
 // A peer that is not in the View is an outsider: what it can hold of streams and
-// connections is little, and never what members need (pool, lanes, gater). What a
-// peer says of its addresses is a claim, and is dialled only as far as it was
-// seen to hold (dials).
+// connections is little, and never what members need (package guard, lanes). What
+// a peer says of its addresses is a claim, and is dialled only as far as it was
+// seen to hold.
 //
 // # Private swarms
 //

@@ -8,7 +8,6 @@ import (
 
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/host"
-	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
 	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
@@ -18,17 +17,14 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
+	"github.com/echo-node/echo-node/dht/guard"
 	"github.com/echo-node/echo-node/dht/wire"
 )
 
 // Limits of the host.
 const (
-	connsLow  = 400 // connections the host trims down to
-	connsHigh = 600 // and above which it does
+	connsLow  = 400 // connections the host trims down to, when there are guard.MaxConns
 	connGrace = time.Minute
-	// Many volunteers may share one address (a lab, a NAT); libp2p's own
-	// default is 8.
-	connsPerAddr = 64
 
 	// MaxAddresses is the most addresses remembered of peers that are not
 	// connected, MaxPeerRecords the most records that peers signed.
@@ -38,14 +34,14 @@ const (
 
 // newHost makes a libp2p host with QUIC and TCP. With no listen addresses it
 // only dials.
-func newHost(o Options, listen []string, gate *gater, limits network.ResourceManager) (host.Host, error) {
+func newHost(o Options, listen []string, g *guard.Guard) (host.Host, error) {
 	book, err := pstoremem.NewPeerstore(pstoremem.WithMaxAddresses(MaxAddresses),
 		pstoremem.WithMaxAddressesPerPeer(2*wire.MaxAddrs),
 		pstoremem.WithMaxSignedPeerRecords(MaxPeerRecords))
 	if err != nil {
 		return nil, err
 	}
-	conns, err := connmgr.NewConnManager(connsLow, connsHigh, connmgr.WithGracePeriod(connGrace))
+	conns, err := connmgr.NewConnManager(connsLow, guard.MaxConns, connmgr.WithGracePeriod(connGrace))
 	if err != nil {
 		return nil, err
 	}
@@ -53,20 +49,16 @@ func newHost(o Options, listen []string, gate *gater, limits network.ResourceMan
 		libp2p.Identity(o.Key),
 		libp2p.Transport(quic.NewTransport),
 		// Without port reuse, or two peers could listen on one port unnoticed.
-		libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport(), tcp.WithDialerForAddr(gate.dialer)),
+		libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport(), tcp.WithDialerForAddr(g.Dialer)),
 		libp2p.Security(libp2ptls.ID, libp2ptls.New), // of TCP; QUIC has its own
 		libp2p.Security(noise.ID, noise.New),
-		libp2p.ResourceManager(limits),
 		libp2p.ConnectionManager(conns),
 		libp2p.UserAgent("echo-node/" + o.Version),
 		libp2p.ProtocolVersion("echo-node/1"),
 		libp2p.DisableRelay(),
 		libp2p.Peerstore(book),
 	}
-	if gate != nil {
-		// Names are looked up for the user only: see resolveNames.
-		opts = append(opts, libp2p.ConnectionGater(gate), libp2p.MultiaddrResolver(noNames{}))
-	}
+	opts = append(opts, g.HostOptions()...) // names are looked up for the user only: see resolveNames
 	if len(listen) == 0 {
 		opts = append(opts, libp2p.NoListenAddrs)
 	} else {

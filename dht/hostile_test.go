@@ -223,7 +223,7 @@ func TestOversizedAndBrokenFrames(t *testing.T) {
 func TestSlowCallersAreCut(t *testing.T) {
 	t.Parallel()
 	d := one(t, func(o *Options) { o.ReadTimeout = 300 * time.Millisecond; o.MaxOutsiders = 1 })
-	taken := func() int { n, _ := d.lanes.outside.reading.taken(); return n }
+	taken := func() int { n, _ := d.calls.lanes.outside.reading.Taken(); return n }
 	h := stranger(t, d)
 	slow := rpcStream(t, h, d)
 	if _, err := slow.Write([]byte{200}); err != nil { // the first byte of a length
@@ -342,7 +342,7 @@ func TestChartersDoNotMix(t *testing.T) {
 	if _, err := b.Call(context.Background(), a.ID(), whoOwns("web:https://example.org/")); !errors.Is(err, ErrNoPeer) {
 		t.Fatalf("a call across charters: %v", err)
 	}
-	if _, err := b.list.Join(context.Background(), a.self); err == nil {
+	if _, err := b.zones.Join(context.Background(), a.self); err == nil {
 		t.Fatal("joined across charters")
 	}
 	if len(a.View().Members()) != 2 || len(b.View().Members()) != 1 || b.Stats().RoutingTable != 0 {

@@ -115,3 +115,21 @@ func resolveAddr(ctx context.Context, a ma.Multiaddr) ([]ma.Multiaddr, error) {
 	}
 	return out, nil
 }
+
+// resolveNames looks up the names in addresses that the user gave.
+func resolveNames(ctx context.Context, infos []peer.AddrInfo) []peer.AddrInfo {
+	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
+	defer cancel()
+	for i := range infos {
+		var addrs []ma.Multiaddr
+		for _, a := range infos[i].Addrs {
+			if !madns.Matches(a) {
+				addrs = append(addrs, a)
+			} else if found, err := madns.DefaultResolver.Resolve(ctx, a); err == nil {
+				addrs = append(addrs, found...)
+			}
+		}
+		infos[i].Addrs = addrs
+	}
+	return infos
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/echo-node/echo-node/dht/life"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -141,10 +142,10 @@ func TestJoinPastTheSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, _ := start(t, Options{Key: newKey(t), Charter: ds[0].opts.Charter})
-	d.gate.each(append(known, infos...), reached)                         // as the book says
+	d.guard.Reached(append(known, infos...))                              // as the book says
 	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout) // of one of them alone
 	defer cancel()
-	if n := d.joinSome(ctx, append(known, infos...), 1, "to join"); n != 1 {
+	if n := d.joiner.joinSome(ctx, append(known, infos...), 1, "to join"); n != 1 {
 		t.Fatalf("joined %d", n)
 	}
 	converged(t, 10*time.Second, ds[0], d)
@@ -168,7 +169,7 @@ func TestReturnByTheBook(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(third.Dir, bookFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := again.readBook(); len(got) != 0 {
+		if got := again.joiner.readBook(); len(got) != 0 {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -252,7 +253,7 @@ func TestCalls(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Call(ctx, b.ID(), status); !errors.Is(err, ErrClosed) {
+	if _, err := a.Call(ctx, b.ID(), status); !errors.Is(err, life.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }

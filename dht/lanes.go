@@ -4,25 +4,25 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"github.com/echo-node/echo-node/dht/guard"
 )
 
 // A call goes through one of three lanes, and no lane can fill another:
 //
-//	outside   who is no member: a place from before the first byte until the end
-//	inside    members: a place to be read, then one to be served, see places
+//	outside   who is no Member: a place from before the first byte until the end
+//	inside    Members: a place to be read, then one to be served, see places
 //	urgent    members, what they agree on (leases, ballots): the same, its own
 //
 // A caller that is slow or deaf holds places of its own share only.
 type lanes struct {
 	outside, inside, priority lane
-	serving                   *pool // of the urgent lane, once a request is read
+	serving                   *guard.Pool // of the urgent lane, once a request is read
 }
 
 // lane is how requests are read.
 type lane struct {
-	reading *pool
+	reading *guard.Pool
 	within  time.Duration // a request is read so long at most
 }
 
@@ -36,42 +36,28 @@ const (
 )
 
 // openLanes makes the lanes; o is filled.
-func (d *DHT) openLanes() {
-	o := d.opts
+func (c *calls) openLanes() {
+	o := c.opts
 	n := o.MaxOutsiders
-	newLane := func(name string, within time.Duration, l poolLimits) lane {
-		return lane{reading: d.newPool(name, l), within: within}
+	newLane := func(name string, within time.Duration, l guard.Limits) lane {
+		return lane{reading: c.guard.NewPool(name, l), within: within}
 	}
 	brief := min(o.ReadTimeout, briefRead)
-	d.lanes.outside = newLane("rpc", brief, poolLimits{all: n, net: max(1, n*3/4), addr: max(1, n/2),
-		peer:    min(outsiderCalls, max(1, n/4)),
-		members: n, member: outsiderCalls}) // who becomes a member meanwhile
-	d.lanes.inside = newLane("rpc-members", o.ReadTimeout, poolLimits{members: readingInside, member: readingMember})
-	d.lanes.priority = newLane("urgent", brief, poolLimits{members: priorityAll, member: priorityMember})
-	d.lanes.serving = d.newPool("urgent-serving", poolLimits{members: priorityAll, member: priorityMember})
+	c.lanes.outside = newLane("rpc", brief, guard.Limits{All: n, Net: max(1, n*3/4), Addr: max(1, n/2),
+		Peer:    min(outsiderCalls, max(1, n/4)),
+		Members: n, Member: outsiderCalls}) // who becomes a member meanwhile
+	c.lanes.inside = newLane("rpc-members", o.ReadTimeout, guard.Limits{Members: readingInside, Member: readingMember})
+	c.lanes.priority = newLane("urgent", brief, guard.Limits{Members: priorityAll, Member: priorityMember})
+	c.lanes.serving = c.guard.NewPool("urgent-serving", guard.Limits{Members: priorityAll, Member: priorityMember})
 }
 
 // laneOf is the lane of one call.
-func (d *DHT) laneOf(s network.Stream) *lane {
+func (c *calls) laneOf(s network.Stream) *lane {
 	switch {
-	case !d.isMember(s.Conn().RemotePeer()):
-		return &d.lanes.outside
-	case s.Protocol() == d.prefix+prioritySuffix:
-		return &d.lanes.priority
+	case !c.guard.IsMember(s.Conn().RemotePeer()):
+		return &c.lanes.outside
+	case s.Protocol() == c.prefix+prioritySuffix:
+		return &c.lanes.priority
 	}
-	return &d.lanes.inside
-}
-
-// isMember says whether p is a live member by this peer's own View.
-func (d *DHT) isMember(p peer.ID) bool {
-	if !d.ready.Load() { // the host listens before there is a View
-		return false
-	}
-	_, ok := d.View().Find(p.String())
-	return ok
-}
-
-// called says whether id is of calls, which have lanes.
-func (d *DHT) called(id protocol.ID) bool {
-	return id == d.prefix+rpcSuffix || id == d.prefix+prioritySuffix
+	return &c.lanes.inside
 }

@@ -56,7 +56,8 @@ func TestCharterOutlivesFounder(t *testing.T) {
 	founder, kill := start(t, Options{Key: key, Charter: charter})
 	second, killSecond := start(t, Options{Key: newKey(t), Charter: charter, Join: founder.Addrs(), Dir: dir})
 	converged(t, 10*time.Second, founder, second)
-	eventually(t, 10*time.Second, "the second has the signature", func() bool { return second.sealed.Load() != nil })
+	eventually(t, 10*time.Second, "the second has the signature",
+		func() bool { return second.charters.sealed.Load() != nil })
 	kill()
 	got, err := FetchCharter(context.Background(), newKey(t), nil, second.Addrs(), Ways{})
 	if err != nil || got.Digest() != charter.Digest() {
@@ -66,7 +67,7 @@ func TestCharterOutlivesFounder(t *testing.T) {
 	killSecond()
 	o.Join = nil
 	third, _ := start(t, o)
-	if third.sealed.Load() == nil {
+	if third.charters.sealed.Load() == nil {
 		t.Fatal("the signature was not kept")
 	}
 }

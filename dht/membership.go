@@ -14,6 +14,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/echo-node/echo-node/dht/guard"
+	"github.com/echo-node/echo-node/dht/handshake"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -33,51 +35,50 @@ type Ways struct {
 
 // handshaker is for a peer that does not know the charter yet: only charters are
 // asked for through it. Nil when there is no way in.
-func (w Ways) handshaker(ctx context.Context, h host.Host, key crypto.PrivKey) (*handshaker, error) {
+func (w Ways) handshaker(ctx context.Context, h host.Host, key crypto.PrivKey) (*handshake.Host, error) {
 	if w.Invite == nil && len(w.SwarmKey) == 0 {
 		return nil, nil
 	}
-	d := &handshaker{Host: h, self: h.ID(), signer: key, key: w.SwarmKey, log: slog.New(slog.DiscardHandler),
-		refused: &tally{},
-		begin:   func() bool { return false }, end: func() {}, ctx: ctx}
+	o := handshake.Options{Signer: key, Key: w.SwarmKey, Charter: charterProtocol,
+		Refused: &guard.Tally{}, Context: ctx, Logger: slog.New(slog.DiscardHandler)}
 	if w.Invite != nil {
 		if err := w.Invite.Check(time.Now()); err != nil {
 			return nil, err
 		}
 		var err error
-		d.space, d.founder = w.Invite.Space, w.Invite.Founder
-		if d.pass, err = w.Invite.Redeem(d.self.String(), time.Now()); err != nil {
+		o.Space, o.Founder = w.Invite.Space, w.Invite.Founder
+		if o.Pass, err = w.Invite.Redeem(h.ID().String(), time.Now()); err != nil {
 			return nil, err
 		}
 	}
-	d.open()
-	return d, nil
+	return handshake.New(h, o), nil
 }
 
 // open is the charter, when it is that of the invite.
 func (w Ways) open(sealed *wire.SealedCharter) (partition.Charter, error) {
 	c, err := sealed.Open()
 	if err == nil && w.Invite != nil && c.Digest() != w.Invite.Space {
-		return partition.Charter{}, fmt.Errorf("%w: the invite is for another swarm than %s", ErrHandshake, c.Name)
+		return partition.Charter{},
+			fmt.Errorf("%w: the invite is for another swarm than %s", handshake.ErrRefused, c.Name)
 	}
 	return c, err
 }
 
-// openHandshaker has everything else here speak through a handshaker.
+// openHandshaker has everything else here speak through a handshake.Host.
 func (d *DHT) openHandshaker() error {
 	o := d.opts
 	pass, err := d.loadPass()
 	if err != nil {
 		return err
 	}
-	d.handshaker = &handshaker{Host: d.host, self: d.self, signer: o.Key, prefix: string(d.prefix), space: d.space,
-		founder: o.Charter.Founder,
-		key:     o.SwarmKey, pass: pass, log: d.log, refused: &d.counters.handshakeFailed, keep: d.savePass,
-		begin: d.begin, end: d.running.Done, ctx: d.ctx}
-	if _, ok := d.handshaker.membership(); !ok && len(o.SwarmKey) == 0 {
-		return fmt.Errorf("the swarm %s is private: an invite or its key is needed: %w", o.Charter.Name, ErrHandshake)
+	_, err = pass.Check(o.Charter.Founder, d.space, d.self.String(), time.Now())
+	if err != nil && len(o.SwarmKey) == 0 {
+		return fmt.Errorf("the swarm %s is private: an invite or its key is needed: %w", o.Charter.Name,
+			handshake.ErrRefused)
 	}
-	d.handshaker.open()
+	d.handshaker = handshake.New(d.host, handshake.Options{Signer: o.Key, Prefix: string(d.prefix),
+		Charter: charterProtocol, Space: d.space, Founder: o.Charter.Founder, Key: o.SwarmKey, Pass: pass,
+		Keep: d.savePass, Refused: &d.handshakeFailed, Life: d.life, Logger: d.log})
 	d.host = d.handshaker
 	return nil
 }
@@ -107,10 +108,10 @@ func (d *DHT) loadPass() (*wire.Pass, error) {
 		return nil, nil
 	}
 	if inv.Space != d.space {
-		return nil, fmt.Errorf("invite: %w than %s: %w", wire.ErrSpace, d.opts.Charter.Name, ErrHandshake)
+		return nil, fmt.Errorf("invite: %w than %s: %w", wire.ErrSpace, d.opts.Charter.Name, handshake.ErrRefused)
 	}
 	if err := inv.Check(time.Now()); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrHandshake, err)
+		return nil, fmt.Errorf("%w: %w", handshake.ErrRefused, err)
 	}
 	return inv.Redeem(self, time.Now())
 }
@@ -136,7 +137,7 @@ func (d *DHT) Membership() (Membership, bool) {
 	if d.handshaker == nil {
 		return Membership{}, false
 	}
-	return d.handshaker.membership()
+	return d.handshaker.Membership()
 }
 
 // NewInvite makes an invitation code that is good for life, with ways to this
@@ -145,7 +146,7 @@ func (d *DHT) NewInvite(life time.Duration) (string, error) {
 	if d.handshaker == nil {
 		return "", errors.New("new invite: the swarm is open: nobody needs one")
 	}
-	return newInvite(d.opts.Key, d.handshaker.ownPass(), d.opts.Charter.Founder, d.space, d.Addrs(), life)
+	return newInvite(d.opts.Key, d.handshaker.OwnPass(), d.opts.Charter.Founder, d.space, d.Addrs(), life)
 }
 
 // InviteFrom is NewInvite for the peer whose directory dir is, running or not;

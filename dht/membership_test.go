@@ -14,6 +14,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/echo-node/echo-node/dht/guard"
+	"github.com/echo-node/echo-node/dht/handshake"
+	"github.com/echo-node/echo-node/dht/life"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
@@ -121,7 +124,8 @@ func TestFlippedSwarm(t *testing.T) {
 	a, stop := joinBy(t, Options{Key: key, Dir: dir, Join: inv.Addrs, Ways: Ways{Invite: inv}})
 	converged(t, 10*time.Second, f, a)
 	lasts(t, a)
-	eventually(t, 10*time.Second, "a has the founder's signature", func() bool { return a.sealed.Load() != nil })
+	eventually(t, 10*time.Second, "a has the founder's signature",
+		func() bool { return a.charters.sealed.Load() != nil })
 	addrs := a.Addrs()
 	stop()
 	good := 0
@@ -142,7 +146,7 @@ func TestFlippedSwarm(t *testing.T) {
 		t.Fatalf("%d flips change nothing; without one: %v", good, err)
 	}
 	eachFlip(t, filepath.Join(dir, bookFile), func(string) {
-		for _, p := range a.readBook() {
+		for _, p := range a.joiner.readBook() {
 			if p.ID.Validate() != nil || p.ID == a.self {
 				t.Errorf("a list of peers with %v", p)
 			}
@@ -161,13 +165,14 @@ func TestSwarmKey(t *testing.T) {
 	if got := lasts(t, a); got.By != f.ID() || got.Inviter != "" {
 		t.Fatalf("%+v", got)
 	}
-	eventually(t, 10*time.Second, "a has the founder's signature", func() bool { return a.sealed.Load() != nil })
+	eventually(t, 10*time.Second, "a has the founder's signature",
+		func() bool { return a.charters.sealed.Load() != nil })
 	b, _ := joinBy(t, Options{Join: a.Addrs(), Ways: Ways{Invite: invite(t, a, time.Hour)}})
 	converged(t, 10*time.Second, f, a, b)
 	lasts(t, b)
 	_, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(),
 		Ways{SwarmKey: bytes.Repeat([]byte{8}, wire.SwarmKeyLen)})
-	if !errors.Is(err, ErrHandshake) || f.Stats().HandshakeFailed["wrong-key"] == 0 {
+	if !errors.Is(err, handshake.ErrRefused) || f.Stats().HandshakeFailed["wrong-key"] == 0 {
 		t.Fatalf("another key: %v, %v", err, f.Stats().HandshakeFailed)
 	}
 }
@@ -181,13 +186,14 @@ func TestStrangersAreRefusedEverywhere(t *testing.T) {
 	a, _ := joinBy(t, Options{Join: f.Addrs(), Ways: Ways{Invite: inv}})
 	converged(t, 10*time.Second, f, a)
 	lasts(t, a)
-	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{}); !errors.Is(err, ErrHandshake) {
+	_, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(), Ways{})
+	if !errors.Is(err, handshake.ErrRefused) {
 		t.Fatalf("the charter for a stranger: %v", err)
 	}
 	h := stranger(t, a)
 	guarded := 0
 	for _, id := range a.host.Mux().Protocols() {
-		if !a.handshaker.guarded(id) || id == charterProtocol {
+		if !a.handshaker.Guarded(id) || id == charterProtocol {
 			continue
 		}
 		guarded++
@@ -235,7 +241,7 @@ func testBadPasses(t *testing.T, d *DHT, inv *wire.Invite) {
 			return d.space, made((*wire.Pass)(nil).Grant(other, d.space, &wire.GrantBody{Subject: self}))
 		},
 		"expired": func(self string) (string, *wire.Pass) {
-			return d.space, made(d.handshaker.ownPass().Grant(d.opts.Key, d.space,
+			return d.space, made(d.handshaker.OwnPass().Grant(d.opts.Key, d.space,
 				&wire.GrantBody{Subject: self, ExpiresMs: 1}))
 		},
 		"forged": func(self string) (string, *wire.Pass) {
@@ -245,47 +251,44 @@ func testBadPasses(t *testing.T, d *DHT, inv *wire.Invite) {
 		},
 	} {
 		h := stranger(t, d)
-		g := bareHandshaker(h, nil)
-		g.space, g.pass = show(h.ID().String())
-		g.founder = d.opts.Charter.Founder
-		g.open()
+		space, pass := show(h.ID().String())
+		g := bareHandshaker(h, space, d.opts.Charter.Founder, pass)
 		before := d.Stats().HandshakeFailed[reason]
-		if err := g.enter(context.Background(), d.self); !errors.Is(err, ErrHandshake) {
+		if err := g.Enter(context.Background(), d.self); !errors.Is(err, handshake.ErrRefused) {
 			t.Errorf("%s: %v", reason, err)
 		}
 		if got := d.Stats().HandshakeFailed[reason]; got != before+1 {
 			t.Errorf("%s: %v", reason, d.Stats().HandshakeFailed)
 		}
-		g.close()
+		g.Stop()
 	}
 	// Neither does a newcomer stay with somebody who is no member.
-	evil, err := New(context.Background(), Options{Key: other, Charter: privateCharter(PeerID(other)),
-		Listen: loopback()})
+	evil, err := newHost(Options{Key: other}, loopback(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = evil.Close() })
-	evil.handshaker.space = d.space
-	h := stranger(t, evil)
-	g := bareHandshaker(h, inv)
-	g.pass = made(g.pass, nil)
-	g.open()
-	defer g.close()
-	if err := g.enter(context.Background(), evil.self); !errors.Is(err, ErrHandshake) {
+	lives := life.New()
+	impostor := handshake.New(evil, handshake.Options{Signer: other, Prefix: string(d.prefix), Charter: charterProtocol,
+		Space: d.space, Founder: PeerID(other), Pass: &wire.Pass{}, Refused: &guard.Tally{}, Life: lives,
+		Logger: slog.New(slog.DiscardHandler)})
+	defer impostor.Stop()
+	defer lives.Finish()
+	h := bare(t)
+	if err := h.Connect(context.Background(), peer.AddrInfo{ID: evil.ID(), Addrs: evil.Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+	g := bareHandshaker(h, inv.Space, inv.Founder, made(inv.Redeem(h.ID().String(), time.Now())))
+	defer g.Stop()
+	if err := g.Enter(context.Background(), evil.ID()); !errors.Is(err, handshake.ErrRefused) {
 		t.Errorf("an impostor: %v", err)
 	}
 }
 
 // bareHandshaker is for a host that is nobody's.
-func bareHandshaker(h host.Host, inv *wire.Invite) *handshaker {
-	d := &handshaker{Host: h, self: h.ID(), log: slog.New(slog.DiscardHandler), refused: &tally{},
-		ctx:   context.Background(),
-		begin: func() bool { return false }, end: func() {}}
-	if inv != nil {
-		d.space, d.founder = inv.Space, inv.Founder
-		d.pass, _ = inv.Redeem(d.self.String(), time.Now())
-	}
-	return d
+func bareHandshaker(h host.Host, space, founder string, pass *wire.Pass) *handshake.Host {
+	return handshake.New(h, handshake.Options{Charter: charterProtocol, Space: space, Founder: founder, Pass: pass,
+		Refused: &guard.Tally{}, Context: context.Background(), Logger: slog.New(slog.DiscardHandler)})
 }
 
 // An invite that has expired lets nobody in, one of another swarm neither, and
@@ -300,7 +303,7 @@ func TestInvitesThatAreNoGood(t *testing.T) {
 		t.Errorf("expired: %v", err)
 	}
 	if _, err := FetchCharter(context.Background(), newKey(t), nil, f.Addrs(),
-		Ways{Invite: invite(t, g, time.Hour)}); !errors.Is(err, ErrHandshake) {
+		Ways{Invite: invite(t, g, time.Hour)}); !errors.Is(err, handshake.ErrRefused) {
 		t.Errorf("another swarm's: %v", err)
 	}
 	for name, o := range map[string]Options{
@@ -309,7 +312,7 @@ func TestInvitesThatAreNoGood(t *testing.T) {
 		"other":   {Ways: Ways{Invite: invite(t, g, time.Hour)}},
 	} {
 		o.Key, o.Charter, o.Listen = newKey(t), f.opts.Charter, loopback()
-		if d, err := New(context.Background(), o); !errors.Is(err, ErrHandshake) {
+		if d, err := New(context.Background(), o); !errors.Is(err, handshake.ErrRefused) {
 			t.Errorf("%s: %v, %v", name, d, err)
 		}
 	}
@@ -340,7 +343,7 @@ func TestPrivateSwarmInFakeTime(t *testing.T) {
 		if err := h.Connect(t.Context(), peer.AddrInfo{ID: ds[1].self, Addrs: ds[1].host.Addrs()}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(handshakeWithin + time.Second)
+		time.Sleep(handshake.Within + time.Second)
 		if h.Network().Connectedness(ds[1].self) == network.Connected || ds[1].Stats().HandshakeFailed["late"] != 1 {
 			t.Fatalf("a silent stranger is still connected: %v", ds[1].Stats().HandshakeFailed)
 		}

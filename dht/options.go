@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	ds "github.com/ipfs/go-datastore"
@@ -13,8 +16,10 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/echo-node/echo-node/dht/guard"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -148,6 +153,29 @@ func (o *Options) fill() error {
 	return errors.Join(faults...)
 }
 
+// lan says whether the swarm is one of a local network: see Options.LAN.
+func (o *Options) lan() bool {
+	if o.LAN || o.MDNS {
+		return true
+	}
+	all := func(texts []string) bool {
+		return len(texts) > 0 && !slices.ContainsFunc(texts, func(text string) bool {
+			a, err := ma.NewMultiaddr(text)
+			return err != nil || manet.IsIPUnspecified(a) || !guard.Private(a)
+		})
+	}
+	var join []string
+	for _, entry := range o.Join {
+		b, err := os.ReadFile(entry)
+		if err != nil || len(b) > maxJoinFile {
+			join = append(join, entry)
+			continue
+		}
+		join = append(join, strings.Fields(string(b))...)
+	}
+	return all(o.Listen) || all(join)
+}
+
 func orDefault[T comparable](v *T, to T) {
 	var zero T
 	if *v == zero {
@@ -165,7 +193,6 @@ func prefix(c partition.Charter) protocol.ID {
 // Errors of this package that callers tell apart.
 var (
 	ErrNoPeer   = errors.New("peer cannot be reached")
-	ErrClosed   = errors.New("closed")
 	ErrReplayed = errors.New("the answer is to another call")
 )
 

@@ -1,11 +1,8 @@
 package dht
 
 import (
-	"maps"
-	"sync"
-	"sync/atomic"
-
 	"github.com/echo-node/echo-node/dht/member"
+	"github.com/echo-node/echo-node/dht/zone"
 )
 
 // Stats are counters since New, and a few present sizes.
@@ -29,10 +26,10 @@ type Stats struct {
 	HandshakeFailed map[string]uint64
 
 	// NoPlace counts streams and connections that found no place, by the pool and
-	// the limit that was reached, as in rpc-addr or urgent-member. See pool.
+	// the limit that was reached, as in rpc-addr or urgent-member. See guard.Pool.
 	NoPlace map[string]uint64
 
-	// NotDialled counts addresses that were not dialled, by reason: see dials.
+	// NotDialled counts addresses that were not dialled, by reason: see package guard.
 	// met-other-identity counts dials that met somebody else than was said.
 	NotDialled map[string]uint64
 
@@ -43,47 +40,19 @@ type Stats struct {
 	Peers        int // connected
 	RoutingTable int // peers in Kademlia's table
 	Member       member.Stats
-	Zone         ZoneStats
-}
-
-// tally counts by name. The names are this program's own, so they are few.
-type tally struct {
-	mu sync.Mutex
-	n  map[string]uint64
-}
-
-func (t *tally) add(name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.n == nil {
-		t.n = map[string]uint64{}
-	}
-	t.n[name]++
-}
-
-func (t *tally) all() map[string]uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.Clone(t.n)
-}
-
-type counters struct {
-	handshakeFailed, noPlace, noDial tally
-
-	callsOut, callsFailed, callsIn, busy, malformed, replayed, cut atomic.Uint64
-	bytesIn, bytesOut, staleConns, published                       atomic.Uint64
+	Zone         zone.Stats
 }
 
 // Stats are the counters so far.
 func (d *DHT) Stats() Stats {
-	c, v := &d.counters, d.check
+	c, v, g := &d.calls.count, d.dir.check, &d.guard.Count
 	return Stats{CallsOut: c.callsOut.Load(), CallsFailed: c.callsFailed.Load(), CallsIn: c.callsIn.Load(),
 		Busy: c.busy.Load(), Malformed: c.malformed.Load(), Replayed: c.replayed.Load(), Cut: c.cut.Load(),
-		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(), StaleConns: c.staleConns.Load(),
-		Published:       c.published.Load(),
-		HandshakeFailed: c.handshakeFailed.all(), NoPlace: c.noPlace.all(), NotDialled: c.noDial.all(),
+		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(), StaleConns: g.StaleConns.Load(),
+		Published:       d.dir.published.Load(),
+		HandshakeFailed: d.handshakeFailed.All(), NoPlace: g.NoPlace.All(), NotDialled: g.NotDialled.All(),
 		RejectedDescriptors: map[string]uint64{"forged": v.forged.Load(), "expired": v.expired.Load(),
 			"malformed": v.malformed.Load(), "oversize": v.oversize.Load(), "old": v.old.Load()},
-		Peers: len(d.host.Network().Peers()), RoutingTable: d.kad.RoutingTable().Size(), Member: d.list.Stats(),
-		Zone: d.owners.count.stats()}
+		Peers: len(d.host.Network().Peers()), RoutingTable: d.kad.RoutingTable().Size(),
+		Member: d.zones.MemberStats(), Zone: d.zones.Stats()}
 }

@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
-	"github.com/libp2p/go-libp2p/core/peer"
 	mocknet "github.com/libp2p/go-libp2p/p2p/net/mock"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"github.com/echo-node/echo-node/dht/life"
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/dht/zone"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
@@ -140,9 +140,9 @@ func inZones(t *testing.T, limit time.Duration, ds []*DHT, zones []string) time.
 	}()
 	return within(t, limit, "every peer is in its zone alone with the others of it", func() bool {
 		for i, d := range ds {
-			_, wider := d.list.both()
-			if d.Zone().String() != zones[i] || wider != nil || d.View().Len() != size[zones[i]] {
-				last = fmt.Sprintf("peer %d of %s: in %s, wider %t, sees %d", i, zones[i], d.Zone(), wider != nil,
+			between := d.zones.Between()
+			if d.Zone().String() != zones[i] || between || d.View().Len() != size[zones[i]] {
+				last = fmt.Sprintf("peer %d of %s: in %s, wider %t, sees %d", i, zones[i], d.Zone(), between,
 					d.View().Len())
 				return false
 			}
@@ -237,7 +237,7 @@ func testSplitWaits(t *testing.T) {
 		return !slices.ContainsFunc(ds, func(d *DHT) bool { return d.Zone().Depth() != 1 })
 	})
 	// Past the least time in two lists nobody has left the wider one.
-	time.Sleep(10 * zoneSettle)
+	time.Sleep(10 * zone.Settle)
 	for i, d := range ds {
 		if d.View().Len() != len(ds) {
 			t.Errorf("peer %d sees %d", i, d.View().Len())
@@ -272,35 +272,34 @@ func testLies(t *testing.T) {
 		name  string
 		liars []int
 		lie   func(*wire.WhoOwnsAnswer)
-		count func(ZoneStats) uint64
+		count func(zone.Stats) uint64
 		fails bool
 	}{
 		{"names itself", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{ds[1].ID()} },
-			func(s ZoneStats) uint64 { return s.Disputed }, false},
+			func(s zone.Stats) uint64 { return s.Disputed }, false},
 		{"names another zone's", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{ds[0].ID()} },
-			func(s ZoneStats) uint64 { return s.Foreign }, false},
+			func(s zone.Stats) uint64 { return s.Foreign }, false},
 		{"another slice", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Slice = uint64(ds[0].Zone()) },
-			func(s ZoneStats) uint64 { return s.Foreign }, false},
+			func(s zone.Stats) uint64 { return s.Foreign }, false},
 		{"an identity that nobody is", []int{1},
 			func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{PeerID(keyIn(t, "hash/1"))} },
-			func(s ZoneStats) uint64 { return s.Forged }, false},
+			func(s zone.Stats) uint64 { return s.Forged }, false},
 		{"not a peer", []int{1}, func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{"x"} },
-			func(s ZoneStats) uint64 { return s.Foreign }, false},
+			func(s zone.Stats) uint64 { return s.Foreign }, false},
 		{"nobody at all", []int{1, 3, 5, 6}, func(a *wire.WhoOwnsAnswer) { a.Keepers = nil },
-			func(s ZoneStats) uint64 { return s.NotFound }, true},
+			func(s zone.Stats) uint64 { return s.NotFound }, true},
 		{"all forge", []int{1, 3, 5, 6},
 			func(a *wire.WhoOwnsAnswer) { a.Keepers = []string{PeerID(keyIn(t, "hash/1"))} },
-			func(s ZoneStats) uint64 { return s.Forged }, true},
+			func(s zone.Stats) uint64 { return s.Forged }, true},
 	} {
 		for _, l := range c.liars {
 			ds[l].Handle((&replica{d: ds[l], lie: c.lie}).answer)
 		}
-		contacts := ds[0].owners.contacts
-		contacts[ds[1].Zone()] = []peer.ID{ds[1].self, ds[3].self, ds[5].self, ds[6].self}
+		ds[0].zones.Meet(ds[1].Zone(), ds[1].self, ds[3].self, ds[5].self, ds[6].self)
 		before := c.count(ds[0].Stats().Zone)
 		for _, s := range slicesOf[10*i:][:10] {
 			o, err := ds[0].FindOwner(ctx, s)
-			if c.fails != errors.Is(err, ErrNoOwner) || err == nil && o.ID() != honest(s) {
+			if c.fails != errors.Is(err, zone.ErrNoOwner) || err == nil && o.ID() != honest(s) {
 				t.Errorf("%s: %s: %v, %v, want %s", c.name, s, o.Replicas, err, honest(s))
 			}
 		}
@@ -340,29 +339,13 @@ func testOneSearch(t *testing.T) {
 	if _, ok := ds[0].KnownOwner(s); ok || ds[0].Stats().Zone.Forgotten != 1 {
 		t.Error("not forgotten")
 	}
-	if _, err := ds[0].FindOwner(context.Background(), 1<<60); !errors.Is(err, ErrNoOwner) {
+	if _, err := ds[0].FindOwner(context.Background(), 1<<60); !errors.Is(err, zone.ErrNoOwner) {
 		t.Errorf("a geo slice: %v", err)
 	}
 	if err := ds[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ds[0].FindOwner(context.Background(), s); !errors.Is(err, ErrClosed) {
+	if _, err := ds[0].FindOwner(context.Background(), s); !errors.Is(err, life.ErrClosed) {
 		t.Errorf("closed: %v", err)
-	}
-}
-
-func TestPlaceKey(t *testing.T) {
-	for _, text := range []string{"h/0a3", "h/1:1", "h/fffff", "h/00"} {
-		s, err := partition.ParseSlice(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if key := placeKey(s); !strings.HasPrefix(key, "echo-node place ") {
-			t.Errorf("%s: %q", s, key)
-		}
-		// PlaceOf hashes what is no peer id as Kademlia hashes a key.
-		if z := partition.ZoneOfPeer(placeKey(s), min(s.Bits(), walkBits)); !z.Has(s) {
-			t.Errorf("%s is not in %s", s, z)
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/dht/handshake"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -39,7 +40,7 @@ func (o Options) join() []string {
 
 // hopeless says whether asking for a charter again cannot help.
 func hopeless(w dht.Ways, err error) bool {
-	return errors.Is(err, dht.ErrHandshake) && w.Invite == nil && len(w.SwarmKey) == 0 ||
+	return errors.Is(err, handshake.ErrRefused) && w.Invite == nil && len(w.SwarmKey) == 0 ||
 		errors.Is(err, wire.ErrExpired)
 }
 

@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
@@ -157,7 +156,7 @@ func (n *Node) split(ctx context.Context, assign map[string][]partition.Slice) m
 			id = o.ID()
 			zones[id] = o.Zone
 		} else { // nobody of about that zone
-			o = dht.Owner{Zone: partition.ZoneOfSlice(rest[0], zone.Depth())}
+			o.Zone = partition.ZoneOfSlice(rest[0], zone.Depth())
 		}
 		var left []partition.Slice
 		for _, s := range rest {

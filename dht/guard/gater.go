@@ -1,4 +1,4 @@
-package dht
+package guard
 
 import (
 	"errors"
@@ -33,30 +33,29 @@ const (
 // gater is libp2p's connmgr.ConnectionGater: it sees every dial and every
 // connection that comes in, whatever part of libp2p it is for.
 type gater struct {
-	outsiders *pool // connections they opened
+	outsiders *Pool // connections they opened
 	shunned   *shunned
-	noDial    *tally
-	refused   *tally
+	noDial    *Tally
+	refused   *Tally
 
 	mu       sync.Mutex
 	dials    *dials
-	conns    map[network.Conn]*place
+	conns    map[network.Conn]*Place
 	awaited  map[peer.ID]chan struct{} // closed when that peer is connected
 	noPublic bool                      // none of this host's interfaces has a public address
 }
 
 var _ connmgr.ConnectionGater = (*gater)(nil)
 
-func newGater(lan, zones bool, d *DHT) *gater {
-	limits := poolLimits{all: outsiderConns, net: outsiderConnsNet, addr: outsiderConnsAddr, peer: outsiderConnsPeer,
-		members: 2 * connsHigh, member: connsPerAddr}
-	if zones {
-		limits.all *= 2
+func newGater(g *Guard) *gater {
+	limits := Limits{All: outsiderConns, Net: outsiderConnsNet, Addr: outsiderConnsAddr, Peer: outsiderConnsPeer,
+		Members: 2 * MaxConns, Member: connsPerAddr}
+	if g.opts.Zones {
+		limits.All *= 2
 	}
-	return &gater{outsiders: d.newPool("conn", limits), shunned: &d.shunned, noDial: &d.counters.noDial,
-		refused: &d.counters.noPlace, dials: newDials(lan, zones, d.isMember, d.drawn),
-		conns:   map[network.Conn]*place{},
-		awaited: map[peer.ID]chan struct{}{}}
+	return &gater{outsiders: g.NewPool("conn", limits), shunned: &g.shunned, noDial: &g.Count.NotDialled,
+		refused: &g.Count.NoPlace, dials: newDials(g.opts.LAN, g.opts.Zones, g.IsMember, g.drawn),
+		conns: map[network.Conn]*Place{}, awaited: map[peer.ID]chan struct{}{}}
 }
 
 // InterceptPeerDial is connmgr.ConnectionGater's; the addresses decide.
@@ -68,7 +67,7 @@ func (g *gater) InterceptAddrDial(p peer.ID, a ma.Multiaddr) bool {
 	reason := g.dials.may(p, a, time.Now())
 	g.mu.Unlock()
 	if reason != "" {
-		g.noDial.add(reason)
+		g.noDial.Add(reason)
 	}
 	return reason == ""
 }
@@ -78,10 +77,10 @@ func (g *gater) InterceptAddrDial(p peer.ID, a ma.Multiaddr) bool {
 // swarm is.
 func (g *gater) InterceptAccept(c network.ConnMultiaddrs) bool {
 	g.mu.Lock()
-	ok := g.dials.lan || g.noPublic || !private(c.RemoteMultiaddr())
+	ok := g.dials.lan || g.noPublic || !Private(c.RemoteMultiaddr())
 	g.mu.Unlock()
 	if !ok {
-		g.refused.add("conn-private")
+		g.refused.Add("conn-private")
 	}
 	return ok
 }
@@ -92,14 +91,14 @@ func (g *gater) InterceptSecured(dir network.Direction, p peer.ID, c network.Con
 		return true
 	}
 	if g.shunned.is(p, time.Now()) {
-		g.refused.add("conn-shunned")
+		g.refused.Add("conn-shunned")
 		return false
 	}
-	pl := g.outsiders.take(p, c.RemoteMultiaddr())
+	pl := g.outsiders.Take(p, c.RemoteMultiaddr())
 	if pl == nil {
 		return false
 	}
-	pl.leave() // connected takes it for good
+	pl.Leave() // connected takes it for good
 	return true
 }
 
@@ -116,9 +115,9 @@ func (g *gater) settled(addrs []ma.Multiaddr) {
 // connected notes where a peer was met; false when the connection has no place.
 func (g *gater) connected(c network.Conn) bool {
 	p, a, now := c.RemotePeer(), c.RemoteMultiaddr(), time.Now()
-	var pl *place
+	var pl *Place
 	if c.Stat().Direction == network.DirInbound {
-		if pl = g.outsiders.take(p, a); pl == nil {
+		if pl = g.outsiders.Take(p, a); pl == nil {
 			return false
 		}
 	}
@@ -141,7 +140,7 @@ func (g *gater) disconnected(c network.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if pl := g.conns[c]; pl != nil {
-		pl.leave()
+		pl.Leave()
 		delete(g.conns, c)
 	}
 }
@@ -238,17 +237,17 @@ func (g *gater) learn(err error) {
 			g.mu.Lock()
 			g.dials.ban(all.DialErrors[i].Address, time.Now())
 			g.mu.Unlock()
-			g.noDial.add("met-other-identity")
+			g.noDial.Add("met-other-identity")
 		}
 	}
 }
 
 // drawn says whether this peer may try, now, an address where nobody was met.
-func (d *DHT) drawn(at netip.Prefix, now time.Time) bool {
-	if !d.ready.Load() {
+func (g *Guard) drawn(at netip.Prefix, now time.Time) bool {
+	if g.started.Load() == nil {
 		return false
 	}
-	return drawnOf(d.space, d.View().Members(), at, now) == d.ID()
+	return drawnOf(g.opts.Space, g.view().Members(), at, now) == g.self.String()
 }
 
 // drawnOf is the member that may try at, where nobody was met: one in the first

@@ -4,34 +4,51 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/ipfs/go-cid"
+	kad "github.com/libp2p/go-libp2p-kad-dht"
+	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/routing"
 	mh "github.com/multiformats/go-multihash"
 
+	"github.com/echo-node/echo-node/dht/life"
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/dht/zone"
 	"github.com/echo-node/echo-node/partition"
 )
 
 const (
-	namespace     = "echo"        // of this project's records in Kademlia
-	peerKey       = "/echo/peer/" // + peer id
-	life          = 2 * time.Hour // of a descriptor
-	maxLife       = 48 * time.Hour
-	republish     = 20 * time.Minute
-	retryPublish  = 5 * time.Second
-	settle        = time.Second // changes of the descriptor are gathered so long
-	maxZone       = 512         // providers looked at by FindZone
-	lookupTimeout = 20 * time.Second
+	namespace      = "echo"        // of this project's records in Kademlia
+	peerKey        = "/echo/peer/" // + peer id
+	descriptorLife = 2 * time.Hour // of a descriptor
+	maxLife        = 48 * time.Hour
+	republish      = 20 * time.Minute
+	retryPublish   = 5 * time.Second
+	settle         = time.Second // changes of the descriptor are gathered so long
+	maxZone        = 512         // providers looked at by FindZone
+	lookupTimeout  = 20 * time.Second
 )
 
+// directory is what this peer publishes in Kademlia, and finds there.
+type directory struct {
+	log       *slog.Logger
+	key       crypto.PrivKey
+	self      peer.ID
+	space     string // the charter's digest
+	kad       *kad.IpfsDHT
+	zones     *zone.Zones
+	check     *validator
+	published atomic.Uint64 // times the own descriptor was stored
+}
+
 // zoneKey is the name under which the members of a zone provide.
-func (d *DHT) zoneKey(zone partition.Zone) (cid.Cid, error) {
-	hash, err := mh.Sum([]byte("echo-node/zone/"+d.space+"/"+zonePath(zone)), mh.SHA2_256, -1)
+func (k *directory) zoneKey(z partition.Zone) (cid.Cid, error) {
+	hash, err := mh.Sum([]byte("echo-node/zone/"+k.space+"/"+zone.Path(z)), mh.SHA2_256, -1)
 	if err != nil {
 		return cid.Undef, err
 	}
@@ -103,22 +120,22 @@ func (v *validator) Select(key string, values [][]byte) (int, error) {
 	return best, nil
 }
 
-// publishLoop keeps the descriptor and the provider record alive in Kademlia.
-func (d *DHT) publishLoop(ctx context.Context) {
+// run keeps the descriptor and the provider record alive in Kademlia.
+func (k *directory) run(ctx context.Context) {
 	for {
 		wait := republish
-		if d.kad.RoutingTable().Size() == 0 {
+		if k.kad.RoutingTable().Size() == 0 {
 			wait = time.Second // nobody to publish to yet
-		} else if err := d.publish(ctx); err != nil {
-			d.log.Debug("publish the own descriptor", "err", err)
+		} else if err := k.publish(ctx); err != nil {
+			k.log.Debug("publish the own descriptor", "err", err)
 			wait = retryPublish
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
-		case <-d.changed:
+		case <-k.zones.Changed():
 			timer.Stop()
-			if !sleep(ctx, settle) {
+			if !life.Sleep(ctx, settle) {
 				return
 			}
 		case <-ctx.Done():
@@ -128,42 +145,40 @@ func (d *DHT) publishLoop(ctx context.Context) {
 	}
 }
 
-func (d *DHT) publish(ctx context.Context) error {
+func (k *directory) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	now := time.Now()
-	desc := Descriptor{Member: d.describe(), Sequence: uint64(now.UnixMilli()), Expires: now.Add(life)}
-	sealed, err := desc.Seal(d.opts.Key, d.space, wire.MaxDescriptor)
+	desc := Descriptor{Member: k.zones.Self(), Sequence: uint64(now.UnixMilli()), Expires: now.Add(descriptorLife)}
+	sealed, err := desc.Seal(k.key, k.space, wire.MaxDescriptor)
 	if err != nil {
 		return err
 	}
-	if err := d.kad.PutValue(ctx, peerKey+d.ID(), sealed); err != nil {
+	if err := k.kad.PutValue(ctx, peerKey+k.self.String(), sealed); err != nil {
 		return fmt.Errorf("put descriptor: %w", err)
 	}
-	key, err := d.zoneKey(d.Zone())
+	key, err := k.zoneKey(k.zones.Zone())
 	if err != nil {
 		return err
 	}
-	if err := d.kad.Provide(ctx, key, true); err != nil {
+	if err := k.kad.Provide(ctx, key, true); err != nil {
 		return fmt.Errorf("provide zone: %w", err)
 	}
-	d.counters.published.Add(1)
+	k.published.Add(1)
 	return nil
 }
 
-// FindZone asks Kademlia for the members of a zone, as a stranger would, and
-// returns those whose descriptor could be fetched and is good, in no order. It is
-// not the View: it may name peers that died within the last hours.
-func (d *DHT) FindZone(ctx context.Context, zone partition.Zone) ([]Descriptor, error) {
-	key, err := d.zoneKey(zone)
+// find is DHT.FindZone.
+func (k *directory) find(ctx context.Context, z partition.Zone) ([]Descriptor, error) {
+	key, err := k.zoneKey(z)
 	if err != nil {
 		return nil, fmt.Errorf("find zone: %w", err)
 	}
 	var out []Descriptor
 	var errs []error
-	for info := range d.kad.FindProvidersAsync(ctx, key, maxZone) {
+	for info := range k.kad.FindProvidersAsync(ctx, key, maxZone) {
 		one, cancel := context.WithTimeout(ctx, lookupTimeout)
-		desc, err := d.Descriptor(one, info.ID.String())
+		desc, err := k.descriptor(one, info.ID.String())
 		cancel()
 		if err != nil {
 			errs = append(errs, err)
@@ -180,15 +195,14 @@ func (d *DHT) FindZone(ctx context.Context, zone partition.Zone) ([]Descriptor, 
 	return out, nil
 }
 
-// Descriptor finds what a peer says of itself in Kademlia: the one with the
-// highest sequence among those found.
-func (d *DHT) Descriptor(ctx context.Context, peerID string) (Descriptor, error) {
-	value, err := d.kad.GetValue(ctx, peerKey+peerID)
+// descriptor is DHT.Descriptor.
+func (k *directory) descriptor(ctx context.Context, peerID string) (Descriptor, error) {
+	value, err := k.kad.GetValue(ctx, peerKey+peerID)
 	if errors.Is(err, routing.ErrNotFound) {
 		return Descriptor{}, fmt.Errorf("descriptor of %s: %w", peerID, ErrNoPeer)
 	}
 	if err != nil {
 		return Descriptor{}, fmt.Errorf("descriptor of %s: %w", peerID, err)
 	}
-	return d.check.open(peerKey+peerID, value, time.Now())
+	return k.check.open(peerKey+peerID, value, time.Now())
 }

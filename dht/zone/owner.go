@@ -1,4 +1,4 @@
-package dht
+package zone
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/routing"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"github.com/echo-node/echo-node/dht/life"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -69,8 +70,8 @@ type Owner struct {
 // ID is the owner's.
 func (o Owner) ID() string { return o.Replicas[0] }
 
-// ZoneStats count how owners in other zones were found.
-type ZoneStats struct {
+// Stats count how owners in other zones were found.
+type Stats struct {
 	Asked     uint64 // searches for an owner, those that the cache answered included
 	Cached    uint64 // of them, answered by the cache
 	Walks     uint64 // through Kademlia
@@ -88,8 +89,8 @@ type zoneCounters struct {
 	asked, cached, walks, queries, hops, calls, forged, foreign, disputed, notFound, forgotten atomic.Uint64
 }
 
-func (c *zoneCounters) stats() ZoneStats {
-	return ZoneStats{Asked: c.asked.Load(), Cached: c.cached.Load(), Walks: c.walks.Load(), Queries: c.queries.Load(),
+func (c *zoneCounters) stats() Stats {
+	return Stats{Asked: c.asked.Load(), Cached: c.cached.Load(), Walks: c.walks.Load(), Queries: c.queries.Load(),
 		Hops:  c.hops.Load(),
 		Calls: c.calls.Load(), Forged: c.forged.Load(), Foreign: c.foreign.Load(), Disputed: c.disputed.Load(),
 		NotFound: c.notFound.Load(), Forgotten: c.forgotten.Load()}
@@ -118,9 +119,12 @@ func newOwnerFinder() *ownerFinder {
 		flights: map[partition.Slice]*flight{}}
 }
 
+// Meet remembers members of a zone, which are asked who owns a slice of it.
+func (z *Zones) Meet(zone partition.Zone, ps ...peer.ID) { z.owners.meet(zone, ps...) }
+
 // KnownOwner is the owner of s if the cache has it; it never waits.
-func (d *DHT) KnownOwner(s partition.Slice) (Owner, bool) {
-	o, ok := d.owners.known(s)
+func (z *Zones) KnownOwner(s partition.Slice) (Owner, bool) {
+	o, ok := z.owners.known(s)
 	return o, ok && len(o.Replicas) > 0
 }
 
@@ -137,8 +141,8 @@ func (f *ownerFinder) known(s partition.Slice) (Owner, bool) {
 
 // ForgetOwner drops id as the owner of s: it could not be reached, or says that
 // it is not. The next FindOwner asks again.
-func (d *DHT) ForgetOwner(s partition.Slice, id string) {
-	f := d.owners
+func (z *Zones) ForgetOwner(s partition.Slice, id string) {
+	f := z.owners
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if o, ok := f.owners[s]; ok && len(o.Replicas) > 0 && o.ID() == id {
@@ -151,11 +155,11 @@ func (d *DHT) ForgetOwner(s partition.Slice, id string) {
 // the cache, from members of its zone that are known, or after a walk through
 // Kademlia. Searches for one slice are one search. The error wraps ErrNoOwner
 // when members of the zone say that there is none, or none could be found.
-func (d *DHT) FindOwner(ctx context.Context, s partition.Slice) (Owner, error) {
+func (z *Zones) FindOwner(ctx context.Context, s partition.Slice) (Owner, error) {
 	if !s.IsHash() {
 		return Owner{}, fmt.Errorf("find the owner of %s: %w: not a hash slice", s, ErrNoOwner)
 	}
-	f := d.owners
+	f := z.owners
 	f.count.asked.Add(1)
 	if o, ok := f.known(s); ok {
 		f.count.cached.Add(1)
@@ -167,13 +171,13 @@ func (d *DHT) FindOwner(ctx context.Context, s partition.Slice) (Owner, error) {
 	f.mu.Lock()
 	one, flying := f.flights[s]
 	if !flying {
-		if !d.begin() {
+		if !z.opts.Life.Begin() {
 			f.mu.Unlock()
-			return Owner{}, fmt.Errorf("find owner: %w", ErrClosed)
+			return Owner{}, fmt.Errorf("find owner: %w", life.ErrClosed)
 		}
 		one = &flight{done: make(chan struct{})}
 		f.flights[s] = one
-		go d.fly(one, s)
+		go z.fly(one, s)
 	}
 	f.mu.Unlock()
 	select {
@@ -185,12 +189,12 @@ func (d *DHT) FindOwner(ctx context.Context, s partition.Slice) (Owner, error) {
 }
 
 // fly does one search, whoever still waits for it.
-func (d *DHT) fly(one *flight, s partition.Slice) {
-	defer d.running.Done()
-	ctx, cancel := context.WithTimeout(d.ctx, findTimeout)
+func (z *Zones) fly(one *flight, s partition.Slice) {
+	defer z.opts.Life.End()
+	ctx, cancel := context.WithTimeout(z.opts.Life.Context(), findTimeout)
 	defer cancel()
-	one.owner, one.err = d.search(ctx, s)
-	f := d.owners
+	one.owner, one.err = z.search(ctx, s)
+	f := z.owners
 	if one.err != nil {
 		f.count.notFound.Add(1)
 		one.err = fmt.Errorf("find the owner of %s: %w", s, one.err)
@@ -200,7 +204,7 @@ func (d *DHT) fly(one *flight, s partition.Slice) {
 	switch {
 	case one.err == nil:
 		f.keep(one.owner)
-	case errors.Is(one.err, ErrNoOwner) && d.ctx.Err() == nil:
+	case errors.Is(one.err, ErrNoOwner) && z.opts.Life.Context().Err() == nil:
 		f.keep(Owner{Slice: s, Found: time.Now(), life: noOwnerLife})
 	}
 	f.mu.Unlock()
@@ -218,24 +222,24 @@ func (f *ownerFinder) keep(o Owner) {
 	f.owners[o.Slice] = o
 }
 
-func (d *DHT) search(ctx context.Context, s partition.Slice) (Owner, error) {
-	v := &votes{d: d, slice: s, asked: map[peer.ID]bool{}, named: map[string]*vote{}}
-	if d.Zone().Has(s) {
-		if err := v.ask(ctx, d.self); err != nil {
+func (z *Zones) search(ctx context.Context, s partition.Slice) (Owner, error) {
+	v := &votes{z: z, slice: s, asked: map[peer.ID]bool{}, named: map[string]*vote{}}
+	if z.Zone().Has(s) {
+		if err := v.ask(ctx, z.self); err != nil {
 			return Owner{}, err
 		}
 		return v.owner()
 	}
-	for _, p := range d.owners.contactsFor(s) {
+	for _, p := range z.owners.contactsFor(s) {
 		if v.enough() {
 			break
 		}
 		if err := v.ask(ctx, p); err != nil {
-			d.owners.drop(s, p)
+			z.owners.drop(s, p)
 		}
 	}
 	if !v.enough() && len(v.asked) < maxAsked {
-		w, err := d.walk(ctx, s, d.Zone().Depth())
+		w, err := z.walk(ctx, s, z.Zone().Depth())
 		if err != nil && len(v.named) == 0 {
 			return Owner{}, fmt.Errorf("%w: %w", ErrNoOwner, err)
 		}
@@ -244,7 +248,7 @@ func (d *DHT) search(ctx context.Context, s partition.Slice) (Owner, error) {
 				break
 			}
 			if err := v.ask(ctx, p); err != nil {
-				d.log.Debug("who owns", "slice", s.String(), "peer", p.String(), "err", err)
+				z.opts.Logger.Debug("who owns", "slice", s.String(), "peer", p.String(), "err", err)
 			}
 		}
 	}
@@ -302,7 +306,7 @@ func (f *ownerFinder) meet(z partition.Zone, ps ...peer.ID) {
 
 // votes are the answers to one search.
 type votes struct {
-	d     *DHT
+	z     *Zones
 	slice partition.Slice
 	asked map[peer.ID]bool
 	named map[string]*vote // by owner; "" says that there is none
@@ -332,7 +336,7 @@ func (v *votes) owner() (Owner, error) {
 		}
 	}
 	if len(v.order) > 1 {
-		v.d.owners.count.disputed.Add(1)
+		v.z.owners.count.disputed.Add(1)
 		best.owner.life = disputedLife
 	}
 	if len(best.owner.Replicas) == 0 {
@@ -347,18 +351,18 @@ func (v *votes) ask(ctx context.Context, p peer.ID) error {
 		return nil
 	}
 	v.asked[p] = true
-	f := v.d.owners
-	if p != v.d.self {
+	f := v.z.owners
+	if p != v.z.self {
 		f.count.calls.Add(1)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	res, err := v.d.Call(ctx, p.String(),
+	res, err := v.z.opts.Calls.Call(ctx, p.String(),
 		&wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Slice: uint64(v.slice)}}})
 	if err != nil {
 		return err
 	}
-	o, desc, err := v.d.judge(p, v.slice, res)
+	o, desc, err := v.z.judge(p, v.slice, res)
 	switch {
 	case errors.Is(err, errElsewhere):
 		return err
@@ -373,14 +377,14 @@ func (v *votes) ask(ctx context.Context, p peer.ID) error {
 	ps := []peer.ID{p}
 	if len(o.Replicas) > 0 {
 		name = o.ID()
-		v.d.learnAddrs(desc)
+		v.z.learnAddrs(desc)
 		for _, id := range o.Replicas {
 			if q, err := peer.Decode(id); err == nil && q != p {
 				ps = append(ps, q)
 			}
 		}
 	}
-	if p != v.d.self {
+	if p != v.z.self {
 		f.meet(o.Zone, ps...)
 	}
 	if v.named[name] == nil {
@@ -393,37 +397,37 @@ func (v *votes) ask(ctx context.Context, p peer.ID) error {
 
 // judge checks what p says of a slice: see above. A good answer may be that
 // there is no owner.
-func (d *DHT) judge(p peer.ID, s partition.Slice, res *wire.Response) (Owner, Descriptor, error) {
+func (z *Zones) judge(p peer.ID, s partition.Slice, res *wire.Response) (Owner, wire.Descriptor, error) {
 	a := res.GetWhoOwns()
 	if a == nil {
-		return Owner{}, Descriptor{}, fmt.Errorf("%w: %s", errElsewhere, res.GetRefusal().GetReason())
+		return Owner{}, wire.Descriptor{}, fmt.Errorf("%w: %s", errElsewhere, res.GetRefusal().GetReason())
 	}
 	zone := partition.Zone(a.Zone)
 	switch {
 	case partition.Slice(a.Slice) != s:
-		return Owner{}, Descriptor{}, errors.New("the answer is about another slice")
+		return Owner{}, wire.Descriptor{}, errors.New("the answer is about another slice")
 	case !zone.IsHash() || !zone.HasPeer(p.String()):
-		return Owner{}, Descriptor{}, fmt.Errorf("it says that it is in zone %s, which its id is not", zone)
+		return Owner{}, wire.Descriptor{}, fmt.Errorf("it says that it is in zone %s, which its id is not", zone)
 	case !zone.Has(s):
-		return Owner{}, Descriptor{}, fmt.Errorf("%w: it is in zone %s", errElsewhere, zone)
-	case zone.Depth() < d.Zone().Depth()-zoneSkew:
-		return Owner{}, Descriptor{}, fmt.Errorf("it says that its zone is %s, ours is %s", zone, d.Zone())
+		return Owner{}, wire.Descriptor{}, fmt.Errorf("%w: it is in zone %s", errElsewhere, zone)
+	case zone.Depth() < z.Zone().Depth()-zoneSkew:
+		return Owner{}, wire.Descriptor{}, fmt.Errorf("it says that its zone is %s, ours is %s", zone, z.Zone())
 	}
 	o := Owner{Slice: s, Zone: zone, Replicas: a.Keepers, Found: time.Now(), life: ownerLife}
 	if len(a.Keepers) == 0 {
-		return o, Descriptor{}, nil
+		return o, wire.Descriptor{}, nil
 	}
 	for _, id := range a.Keepers {
 		if q, err := peer.Decode(id); err != nil || q.String() != id || !zone.HasPeer(id) {
-			return Owner{}, Descriptor{}, fmt.Errorf("it names %.64q, which is not of zone %s", id, zone)
+			return Owner{}, wire.Descriptor{}, fmt.Errorf("it names %.64q, which is not of zone %s", id, zone)
 		}
 	}
-	desc, err := wire.OpenDescriptor(o.ID(), d.space, a.Sealed, time.Now())
+	desc, err := wire.OpenDescriptor(o.ID(), z.space, a.Sealed, time.Now())
 	if err != nil {
-		return Owner{}, Descriptor{}, err
+		return Owner{}, wire.Descriptor{}, err
 	}
 	if off := desc.Member.ZoneDepth - zone.Depth(); off < -1 || off > 1 || desc.Leaving {
-		return Owner{}, Descriptor{},
+		return Owner{}, wire.Descriptor{},
 			fmt.Errorf("the owner it names says that its own zone is %d halvings deep, not %d", desc.Member.ZoneDepth,
 				zone.Depth())
 	}
@@ -431,14 +435,14 @@ func (d *DHT) judge(p peer.ID, s partition.Slice, res *wire.Response) (Owner, De
 }
 
 // learnAddrs notes where an owner can be reached, by its own word.
-func (d *DHT) learnAddrs(desc Descriptor) {
+func (z *Zones) learnAddrs(desc wire.Descriptor) {
 	p, err := peer.Decode(desc.Member.ID)
-	if err != nil || p == d.self {
+	if err != nil || p == z.self {
 		return
 	}
 	for _, text := range desc.Member.Addrs {
 		if a, err := ma.NewMultiaddr(text); err == nil {
-			d.host.Peerstore().AddAddr(p, a, peerstore.TempAddrTTL)
+			z.opts.Host.Peerstore().AddAddr(p, a, peerstore.TempAddrTTL)
 		}
 	}
 }
@@ -459,8 +463,8 @@ func shared(p peer.ID, s partition.Slice) int {
 // walk goes through Kademlia to the place of s. It ends early when it has met
 // several peers that are at least one halving closer to s than a zone of that
 // depth is wide.
-func (d *DHT) walk(ctx context.Context, s partition.Slice, depth int) (walked, error) {
-	f := d.owners
+func (z *Zones) walk(ctx context.Context, s partition.Slice, depth int) (walked, error) {
+	f := z.owners
 	f.count.walks.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -471,13 +475,13 @@ func (d *DHT) walk(ctx context.Context, s partition.Slice, depth int) (walked, e
 	}
 	done := make(chan result, 1)
 	go func() {
-		closest, err := d.kad.GetClosestPeers(ctx, placeKey(s))
+		closest, err := z.opts.Kademlia.GetClosestPeers(ctx, placeKey(s))
 		done <- result{closest, err}
 	}()
 	var w walked
 	close, far := 0, map[peer.ID]int{} // hops to whom we have heard of
 	hear := func(p peer.ID, hops int) {
-		if _, known := far[p]; known || p == d.self {
+		if _, known := far[p]; known || p == z.self {
 			return
 		}
 		far[p] = hops

@@ -1,4 +1,4 @@
-package dht
+package guard
 
 import (
 	"context"
@@ -19,42 +19,42 @@ const checkTimeout = 2 * time.Second
 // its old connection looks alive for half a minute, and libp2p may well choose
 // it for new streams, which then vanish. So a second connection to a peer puts
 // the others to the test.
-func (d *DHT) connected(n network.Network, c network.Conn) {
-	if d.gate != nil && !d.gate.connected(c) {
+func (g *Guard) connected(n network.Network, c network.Conn) {
+	if g.gate != nil && !g.gate.connected(c) {
 		// Not from here: libp2p still tells others of the connection.
 		go func() { _ = c.CloseWithError(network.ConnResourceLimitExceeded) }()
 		return
 	}
 	for _, old := range n.ConnsToPeer(c.RemotePeer()) {
 		if old != c {
-			d.testConn(old)
+			g.testConn(old)
 		}
 	}
 }
 
-func (d *DHT) disconnected(_ network.Network, c network.Conn) {
-	if d.gate != nil {
-		d.gate.disconnected(c)
+func (g *Guard) disconnected(_ network.Network, c network.Conn) {
+	if g.gate != nil {
+		g.gate.disconnected(c)
 	}
 }
 
-// suspect puts all connections to p to the test, after a call failed.
-func (d *DHT) suspect(p peer.ID) {
-	for _, c := range d.host.Network().ConnsToPeer(p) {
-		d.testConn(c)
+// Suspect puts all connections to p to the test, after a call failed.
+func (g *Guard) Suspect(p peer.ID) {
+	for _, c := range g.base.Network().ConnsToPeer(p) {
+		g.testConn(c)
 	}
 }
 
 // testConn closes c unless it answers a ping in time.
-func (d *DHT) testConn(c network.Conn) {
-	if !d.begin() {
+func (g *Guard) testConn(c network.Conn) {
+	if !g.opts.Life.Begin() {
 		return
 	}
 	go func() {
-		defer d.running.Done()
-		if err := pingConn(d.ctx, c); err != nil && d.ctx.Err() == nil {
-			d.counters.staleConns.Add(1)
-			d.log.Debug("closing a dead connection", "peer", c.RemotePeer().String(), "err", err)
+		defer g.opts.Life.End()
+		if err := pingConn(g.opts.Life.Context(), c); err != nil && g.opts.Life.Context().Err() == nil {
+			g.Count.StaleConns.Add(1)
+			g.opts.Logger.Debug("closing a dead connection", "peer", c.RemotePeer().String(), "err", err)
 			_ = c.Close()
 		}
 	}()

@@ -1,4 +1,4 @@
-package dht
+package zone
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type lists struct {
 	since      time.Time // of own
 	// parted are members of the zone that only the wider list knew when it was
 	// left: to be found again, so they count as gone.
-	parted map[string]Gone
+	parted map[string]member.Gone
 }
 
 func newLists(self partition.Member, open func(partition.Zone, partition.Member, func(peer.ID) bool) (*member.List,
@@ -115,8 +115,8 @@ func (l *lists) elsewhere(p peer.ID) bool {
 	return ok
 }
 
-// Zone is the zone of the own list, Since when it is that.
-func (l *lists) Zone() (partition.Zone, time.Time) {
+// at is the zone of the own list, and since when it is that.
+func (l *lists) at() (partition.Zone, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.zone, l.since
@@ -139,8 +139,8 @@ func (l *lists) Views() <-chan partition.View { return l.views }
 func (l *lists) Contacts() <-chan peer.ID { return l.contacts }
 
 // Gone are the members that are in no list any more.
-func (l *lists) Gone() map[string]Gone {
-	out := map[string]Gone{}
+func (l *lists) Gone() map[string]member.Gone {
+	out := map[string]member.Gone{}
 	for _, list := range l.each() {
 		for id, g := range list.Gone() {
 			out[id] = g
@@ -164,17 +164,17 @@ const partedLife = time.Hour
 
 // part notes whom of the zone only the wider list knows.
 func (l *lists) part(wider *member.List) {
-	zone, _ := l.Zone()
+	zone, _ := l.at()
 	now := time.Now()
-	parted := map[string]Gone{}
+	parted := map[string]member.Gone{}
 	for _, m := range wider.View().Members() {
-		parted[m.ID] = Gone{Member: m, Since: now}
+		parted[m.ID] = member.Gone{Member: m, Since: now}
 	}
 	for id, g := range wider.Gone() {
 		if g.Left && g.Member.ZoneDepth < zone.Depth() {
 			continue // it left for good, not into the half
 		}
-		parted[id] = Gone{Member: g.Member, Since: now}
+		parted[id] = member.Gone{Member: g.Member, Since: now}
 	}
 	for id := range parted {
 		if !zone.HasPeer(id) {

@@ -1,17 +1,11 @@
-package dht
+package guard
 
 import (
 	"context"
 	"net"
 	"net/netip"
-	"os"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
-	ds "github.com/ipfs/go-datastore"
-	dssync "github.com/ipfs/go-datastore/sync"
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -19,9 +13,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	"github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
-	madns "github.com/multiformats/go-multiaddr-dns"
-	manet "github.com/multiformats/go-multiaddr/net"
 
+	"github.com/echo-node/echo-node/dht/life"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -30,6 +23,12 @@ import (
 // only those by peer are tight, and the number of outsiders is (see gater): all
 // of them together stay below what the whole host may have.
 const (
+	// MaxConns is how many connections a host has; the manager of connections trims it down to fewer.
+	MaxConns = 600
+	// Many volunteers may share one address (a lab, a NAT); libp2p's own
+	// default is 8.
+	connsPerAddr = 64
+
 	outsiderIn     = 16 // streams that one outsider opened, of whatever protocol
 	outsiderOut    = 64
 	outsiderMemory = 6 << 20 // of its connections' windows
@@ -69,7 +68,7 @@ func newLimits(member func(peer.ID) bool) (network.ResourceManager, error) {
 	scaled := scaling.AutoScale().ToPartialLimitConfig()
 	// Above what the connection manager trims to, on small machines as well: or
 	// the limiter refuses connections before the manager closes idle ones.
-	conns, streams := rcmgr.LimitVal(2*connsHigh), rcmgr.LimitVal(hostStreams)
+	conns, streams := rcmgr.LimitVal(2*MaxConns), rcmgr.LimitVal(hostStreams)
 	all := rcmgr.ResourceLimits{Conns: conns, ConnsInbound: conns, ConnsOutbound: conns, FD: scaled.System.FD,
 		Streams: streams, StreamsInbound: streams, StreamsOutbound: streams, Memory: hostMemory}
 	config := rcmgr.PartialLimitConfig{System: all, Transient: all, Conn: scaled.Conn, Stream: scaled.Stream,
@@ -117,9 +116,9 @@ func pace() *rate.Limiter {
 	}
 }
 
-// regulars gives the members of a new View what members have: more streams, and
+// Welcome gives the members of a new View what members have: more streams, and
 // connections that are not trimmed. It is called by one at a time.
-func (d *DHT) regulars(v partition.View) {
+func (g *Guard) Welcome(v partition.View) {
 	now := make(map[string]struct{}, v.Len())
 	for _, m := range v.Members() {
 		p, err := peer.Decode(m.ID)
@@ -127,31 +126,31 @@ func (d *DHT) regulars(v partition.View) {
 			continue
 		}
 		now[m.ID] = struct{}{}
-		if _, before := d.members[m.ID]; !before && p != d.self {
-			d.host.ConnManager().Protect(p, memberTag)
-			d.widen(p)
+		if _, before := g.members[m.ID]; !before && p != g.self {
+			g.base.ConnManager().Protect(p, memberTag)
+			g.widen(p)
 		}
 	}
-	for id := range d.members {
+	for id := range g.members {
 		if p, err := peer.Decode(id); err == nil {
 			if _, still := now[id]; !still {
-				d.host.ConnManager().Unprotect(p, memberTag)
+				g.base.ConnManager().Unprotect(p, memberTag)
 			}
 		}
 	}
-	d.members = now
-	d.forgetInquiries(v)
-	notify(d.meets)
+	g.members = now
+	g.forgetInquiries(v)
+	life.Notify(g.meets)
 }
 
 const memberTag = "member"
 
 // widen raises the limit of a member that was connected before it was one.
-func (d *DHT) widen(p peer.ID) {
-	if d.scopes == nil {
+func (g *Guard) widen(p peer.ID) {
+	if g.scopes == nil {
 		return
 	}
-	err := d.scopes.ViewPeer(p, func(s network.PeerScope) error {
+	err := g.scopes.ViewPeer(p, func(s network.PeerScope) error {
 		if scope, ok := s.(rcmgr.ResourceScopeLimiter); ok {
 			limit := memberLimit()
 			scope.SetLimit(&limit)
@@ -159,7 +158,7 @@ func (d *DHT) widen(p peer.ID) {
 		return nil
 	})
 	if err != nil {
-		d.log.Debug("limits of a member", "peer", p.String(), "err", err)
+		g.opts.Logger.Debug("limits of a member", "peer", p.String(), "err", err)
 	}
 }
 
@@ -167,9 +166,9 @@ func (d *DHT) widen(p peer.ID) {
 // vouches for: within it the kernel sends one packet, after it a second.
 const carefulDial = 900 * time.Millisecond
 
-// dialer is tcp.DialerForAddr.
-func (g *gater) dialer(a ma.Multiaddr) (tcp.ContextDialer, error) {
-	if g != nil && g.careful(a) {
+// Dialer is tcp.DialerForAddr.
+func (g *Guard) Dialer(a ma.Multiaddr) (tcp.ContextDialer, error) {
+	if g != nil && g.gate != nil && g.gate.careful(a) {
 		return &net.Dialer{Timeout: carefulDial}, nil
 	}
 	return &net.Dialer{}, nil
@@ -188,24 +187,6 @@ func (noNames) ResolveDNSComponent(context.Context, ma.Multiaddr, int) ([]ma.Mul
 	return nil, nil
 }
 
-// resolveNames looks up the names in addresses that the user gave.
-func resolveNames(ctx context.Context, infos []peer.AddrInfo) []peer.AddrInfo {
-	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
-	defer cancel()
-	for i := range infos {
-		var addrs []ma.Multiaddr
-		for _, a := range infos[i].Addrs {
-			if !madns.Matches(a) {
-				addrs = append(addrs, a)
-			} else if found, err := madns.DefaultResolver.Resolve(ctx, a); err == nil {
-				addrs = append(addrs, found...)
-			}
-		}
-		infos[i].Addrs = addrs
-	}
-	return infos
-}
-
 // sensible are the addresses that a peer of this swarm may have.
 func (g *gater) sensible(addrs []ma.Multiaddr) []ma.Multiaddr {
 	g.mu.Lock()
@@ -213,91 +194,17 @@ func (g *gater) sensible(addrs []ma.Multiaddr) []ma.Multiaddr {
 	g.mu.Unlock()
 	return ma.FilterAddrs(addrs, func(a ma.Multiaddr) bool {
 		at, _ := whereabouts(a)
-		return at.IsValid() && (lan || !private(a))
+		return at.IsValid() && (lan || !Private(a))
 	})
 }
 
 // inReach says whether Kademlia's table may have p.
-func (d *DHT) inReach(_ any, p peer.ID) bool {
-	return d.host.Network().Connectedness(p) == network.Connected || d.gate.dialable(p, d.host.Peerstore().Addrs(p))
+func (g *Guard) inReach(_ any, p peer.ID) bool {
+	return g.base.Network().Connectedness(p) == network.Connected || g.gate.dialable(p, g.base.Peerstore().Addrs(p))
 }
 
 // worthAsking says whether a walk through Kademlia may go to a peer.
-func (d *DHT) worthAsking(_ any, info peer.AddrInfo) bool {
-	return d.host.Network().Connectedness(info.ID) == network.Connected || d.isMember(info.ID) ||
-		d.gate.dialable(info.ID, info.Addrs)
+func (g *Guard) worthAsking(_ any, info peer.AddrInfo) bool {
+	return g.base.Network().Connectedness(info.ID) == network.Connected || g.IsMember(info.ID) ||
+		g.gate.dialable(info.ID, info.Addrs)
 }
-
-// lan says whether the swarm is one of a local network: see Options.LAN.
-func (o *Options) lan() bool {
-	if o.LAN || o.MDNS {
-		return true
-	}
-	all := func(texts []string) bool {
-		return len(texts) > 0 && !slices.ContainsFunc(texts, func(text string) bool {
-			a, err := ma.NewMultiaddr(text)
-			return err != nil || manet.IsIPUnspecified(a) || !private(a)
-		})
-	}
-	var join []string
-	for _, entry := range o.Join {
-		b, err := os.ReadFile(entry)
-		if err != nil || len(b) > maxJoinFile {
-			join = append(join, entry)
-			continue
-		}
-		join = append(join, strings.Fields(string(b))...)
-	}
-	return all(o.Listen) || all(join)
-}
-
-// MaxRecords is the most records of Kademlia that are kept for others.
-const MaxRecords = 1 << 14
-
-// records is a datastore in memory with so many entries at most. A new one takes
-// the place of any: what counts is published again every republish.
-type records struct {
-	ds.Batching
-	most    int
-	refused *tally
-
-	mu   sync.Mutex
-	keys map[ds.Key]struct{}
-}
-
-func newRecords(most int, refused *tally) *records {
-	return &records{Batching: dssync.MutexWrap(ds.NewMapDatastore()), most: most, refused: refused,
-		keys: map[ds.Key]struct{}{}}
-}
-
-// Put is ds.Datastore's.
-func (r *records) Put(ctx context.Context, key ds.Key, value []byte) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, there := r.keys[key]; !there && len(r.keys) >= r.most {
-		for other := range r.keys {
-			if err := r.Batching.Delete(ctx, other); err != nil {
-				return err
-			}
-			delete(r.keys, other)
-			r.refused.add("record-displaced")
-			break
-		}
-	}
-	if err := r.Batching.Put(ctx, key, value); err != nil {
-		return err
-	}
-	r.keys[key] = struct{}{}
-	return nil
-}
-
-// Delete is ds.Datastore's.
-func (r *records) Delete(ctx context.Context, key ds.Key) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.keys, key)
-	return r.Batching.Delete(ctx, key)
-}
-
-// Batch is ds.Batching's.
-func (r *records) Batch(context.Context) (ds.Batch, error) { return ds.NewBasicBatch(r), nil }

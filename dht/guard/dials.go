@@ -1,4 +1,4 @@
-package dht
+package guard
 
 import (
 	"net/netip"
@@ -98,8 +98,8 @@ func newDials(lan, zones bool, member func(peer.ID) bool, drawn func(netip.Prefi
 		banned: map[string]time.Time{}, seen: map[peer.ID]map[netip.Prefix]time.Time{}}
 }
 
-// private says whether a is for a local network only.
-func private(a ma.Multiaddr) bool {
+// Private says whether a is for a local network only.
+func Private(a ma.Multiaddr) bool {
 	ip, err := manet.ToIP(a)
 	if err != nil {
 		return false
@@ -142,7 +142,7 @@ func (d *dials) judge(id peer.ID, a ma.Multiaddr, now time.Time, dial bool) stri
 	if recent(t.last, dialWindow, now) && (seen || recent(latest(t.proven, t.vouched), dialMemory, now)) {
 		return ""
 	}
-	if !d.lan && private(a) && !seen {
+	if !d.lan && Private(a) && !seen {
 		return dialPrivate
 	}
 	if recent(d.banned[key.addr], dialMemory, now) && !seen {

@@ -1,7 +1,8 @@
-package dht
+package guard
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 // of its addresses are its own (see dials).
 type careful struct {
 	host.Host
-	d       *DHT
-	streams map[string]*pool // by kind, see kindOf
+	g       *Guard
+	streams map[string]*Pool // by kind, see kindOf
 }
 
 // Kinds of streams that come in, with their limits. Calls have lanes instead.
@@ -34,8 +35,8 @@ const (
 	memberStreams   = 4096
 )
 
-func newCareful(h host.Host, d *DHT) *careful {
-	c := &careful{Host: h, d: d, streams: map[string]*pool{}}
+func newCareful(h host.Host, g *Guard) *careful {
+	c := &careful{Host: h, g: g, streams: map[string]*Pool{}}
 	for kind, one := range map[string]struct{ all, outsider, member int }{
 		swimPackets: {outsiderStreams, 3, 8},
 		swimStates:  {outsiderStates, 2, 8},
@@ -43,11 +44,11 @@ func newCareful(h host.Host, d *DHT) *careful {
 		questions:   {outsiderStreams, 4, 16},
 	} {
 		n := one.all
-		if d.opts.Charter.ZoneMax > 0 && kind == kademlia {
+		if g.opts.Zones && kind == kademlia {
 			n *= 4
 		}
-		c.streams[kind] = d.newPool(kind, poolLimits{all: n, net: n * 3 / 4, addr: n / 2, peer: one.outsider,
-			members: memberStreams, member: one.member})
+		c.streams[kind] = g.NewPool(kind, Limits{All: n, Net: n * 3 / 4, Addr: n / 2, Peer: one.outsider,
+			Members: memberStreams, Member: one.member})
 	}
 	return c
 }
@@ -56,11 +57,11 @@ func newCareful(h host.Host, d *DHT) *careful {
 func (c *careful) kindOf(id protocol.ID) string {
 	text := string(id)
 	switch {
-	case c.d.called(id):
+	case slices.Contains(c.g.opts.Calls, id):
 		return ""
-	case id == charterProtocol, id == handshakeProtocol, id == c.d.prefix+vouchSuffix:
+	case slices.Contains(c.g.opts.Questions, id), id == c.g.opts.Prefix+VouchSuffix:
 		return questions
-	case !strings.HasPrefix(text, string(c.d.prefix)+"/"):
+	case !strings.HasPrefix(text, string(c.g.opts.Prefix)+"/"):
 		return ""
 	case strings.Contains(text, "/swim-packet/"):
 		return swimPackets
@@ -89,7 +90,7 @@ func (c *careful) placed(id protocol.ID, h network.StreamHandler) network.Stream
 		return h
 	}
 	return func(s network.Stream) {
-		pl := places.take(s.Conn().RemotePeer(), s.Conn().RemoteMultiaddr())
+		pl := places.Take(s.Conn().RemotePeer(), s.Conn().RemoteMultiaddr())
 		if pl == nil {
 			_ = s.Reset()
 			return
@@ -101,28 +102,28 @@ func (c *careful) placed(id protocol.ID, h network.StreamHandler) network.Stream
 // NewStream is host.Host's.
 func (c *careful) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
 	if none, _ := network.GetNoDial(ctx); !none {
-		c.d.approach(ctx, p)
+		c.g.approach(ctx, p)
 	}
 	s, err := c.Host.NewStream(ctx, p, ids...)
-	c.d.dialled(err)
+	c.g.dialled(err)
 	return s, err
 }
 
 // Connect is host.Host's.
 func (c *careful) Connect(ctx context.Context, info peer.AddrInfo) error {
-	if c.d.gate != nil && c.Network().Connectedness(info.ID) != network.Connected &&
-		!c.d.gate.dialable(info.ID, info.Addrs) {
-		c.d.approach(ctx, info.ID)
+	if c.g.gate != nil && c.Network().Connectedness(info.ID) != network.Connected &&
+		!c.g.gate.dialable(info.ID, info.Addrs) {
+		c.g.approach(ctx, info.ID)
 	}
 	err := c.Host.Connect(ctx, info)
-	c.d.dialled(err)
+	c.g.dialled(err)
 	return err
 }
 
 // dialled learns from a dial that failed.
-func (d *DHT) dialled(err error) {
-	if err != nil && d.gate != nil {
-		d.gate.learn(err)
+func (g *Guard) dialled(err error) {
+	if err != nil && g.gate != nil {
+		g.gate.learn(err)
 	}
 }
 
@@ -133,13 +134,13 @@ const arriveWait = 2 * time.Second
 // approach finds an address of a member at which it may be dialled, or waits a
 // moment for the member to come. It is no error when neither happens: the dial
 // that follows says so.
-func (d *DHT) approach(ctx context.Context, p peer.ID) {
-	if d.gate == nil || p == d.self || d.host.Network().Connectedness(p) == network.Connected ||
-		d.gate.dialable(p, d.host.Peerstore().Addrs(p)) || !d.isMember(p) {
+func (g *Guard) approach(ctx context.Context, p peer.ID) {
+	if g.gate == nil || p == g.self || g.base.Network().Connectedness(p) == network.Connected ||
+		g.gate.dialable(p, g.base.Peerstore().Addrs(p)) || !g.IsMember(p) {
 		return
 	}
-	came := d.gate.await(p)
-	if d.askWitnesses(ctx, p) {
+	came := g.gate.await(p)
+	if g.askWitnesses(ctx, p) {
 		return
 	}
 	timer := time.NewTimer(arriveWait)
@@ -147,8 +148,8 @@ func (d *DHT) approach(ctx context.Context, p peer.ID) {
 	select {
 	case <-came:
 	case <-timer.C:
-		d.gate.giveUp(p, came)
+		g.gate.giveUp(p, came)
 	case <-ctx.Done():
-	case <-d.ctx.Done():
+	case <-g.opts.Life.Context().Done():
 	}
 }

@@ -1,4 +1,4 @@
-package dht
+package guard
 
 import (
 	"net/netip"
@@ -16,14 +16,14 @@ import (
 // too. What an outsider can hold is never what a member needs: each kind of
 // stream has a pool with a share for outsiders and one for members.
 
-// poolLimits bound how many places of one kind are held at once. 0 = none.
-type poolLimits struct {
-	all     int // of outsiders
-	net     int // of them, in one network: /24 of IPv4, /48 of IPv6
-	addr    int // of them, at one address: IPv4, or /64 of IPv6
-	peer    int // of them, of one identity
-	members int // of members
-	member  int // of them, of one identity
+// Limits bound how many places of one kind are held at once. 0 = none.
+type Limits struct {
+	All     int // of outsiders
+	Net     int // of them, in one network: /24 of IPv4, /48 of IPv6
+	Addr    int // of them, at one address: IPv4, or /64 of IPv6
+	Peer    int // of them, of one identity
+	Members int // of members
+	Member  int // of them, of one identity
 }
 
 // poolKey names what is counted: all outsiders, a network, an identity, ...
@@ -41,42 +41,43 @@ const (
 	countMember    = 'm'
 )
 
-// pool shares out places between members and outsiders. A member always gets
+// Pool shares out places between members and outsiders. A member always gets
 // one place, even when other members hold all of theirs.
-type pool struct {
+type Pool struct {
 	// of the metric: refusals count as name-all, name-net, name-addr, name-peer, name-members, name-member
 	name    string
-	limits  poolLimits
+	limits  Limits
 	member  func(peer.ID) bool
-	refused *tally
+	refused *Tally
 	insists func(peer.ID) // told of each refusal of an outsider that has, or whose address has, its share; nil = nobody
 
 	mu    sync.Mutex
-	held  map[*place]struct{}
+	held  map[*Place]struct{}
 	count map[poolKey]int
 }
 
-// place is held until leave.
-type place struct {
-	pool *pool
+// Place is held until Leave.
+type Place struct {
+	pool *Pool
 	peer peer.ID
 	keys []poolKey // nil = left
 }
 
-func (d *DHT) newPool(name string, l poolLimits) *pool {
-	return &pool{name: name, limits: l, member: d.isMember, refused: &d.counters.noPlace, insists: d.insists,
-		held: map[*place]struct{}{}, count: map[poolKey]int{}}
+// NewPool makes a pool, which counts its refusals by name and limit in Count.NoPlace.
+func (g *Guard) NewPool(name string, l Limits) *Pool {
+	return &Pool{name: name, limits: l, member: g.IsMember, refused: &g.Count.NoPlace, insists: g.insists,
+		held: map[*Place]struct{}{}, count: map[poolKey]int{}}
 }
 
-// take gives a place to p, who is at addr; nil when there is none.
-func (o *pool) take(p peer.ID, addr ma.Multiaddr) *place {
+// Take gives a place to p, who is at addr; nil when there is none.
+func (o *Pool) Take(p peer.ID, addr ma.Multiaddr) *Place {
 	inside := o.member(p)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if inside {
-		if n := o.count[poolKey{countMember, string(p)}]; n >= o.limits.member {
+		if n := o.count[poolKey{countMember, string(p)}]; n >= o.limits.Member {
 			return o.refuse("member")
-		} else if n > 0 && o.count[poolKey{kind: countMembers}] >= o.limits.members {
+		} else if n > 0 && o.count[poolKey{kind: countMembers}] >= o.limits.Members {
 			return o.refuse("members")
 		}
 		return o.hold(p, poolKey{kind: countMembers}, poolKey{countMember, string(p)})
@@ -99,8 +100,8 @@ func (o *pool) take(p peer.ID, addr ma.Multiaddr) *place {
 }
 
 // full says which limit of outsiders is reached; "" = none. o.mu is held.
-func (o *pool) full(keys []poolKey) string {
-	limits := [...]int{o.limits.all, o.limits.net, o.limits.addr, o.limits.peer}
+func (o *Pool) full(keys []poolKey) string {
+	limits := [...]int{o.limits.All, o.limits.Net, o.limits.Addr, o.limits.Peer}
 	for i, name := range [...]string{"all", "net", "addr", "peer"} {
 		if o.count[keys[i]] >= limits[i] {
 			return name
@@ -111,7 +112,7 @@ func (o *pool) full(keys []poolKey) string {
 
 // sweep counts those as members who came as outsiders and are members by now:
 // every member was an outsider once, and some streams are long. o.mu is held.
-func (o *pool) sweep() {
+func (o *Pool) sweep() {
 	for pl := range o.held {
 		if pl.keys[0].kind == countOutsiders && o.member(pl.peer) {
 			o.drop(pl)
@@ -121,25 +122,25 @@ func (o *pool) sweep() {
 	}
 }
 
-func (o *pool) refuse(why string) *place {
-	o.refused.add(o.name + "-" + why)
+func (o *Pool) refuse(why string) *Place {
+	o.refused.Add(o.name + "-" + why)
 	return nil
 }
 
-func (o *pool) hold(p peer.ID, keys ...poolKey) *place {
-	pl := &place{pool: o, peer: p, keys: keys}
+func (o *Pool) hold(p peer.ID, keys ...poolKey) *Place {
+	pl := &Place{pool: o, peer: p, keys: keys}
 	o.add(pl)
 	return pl
 }
 
-func (o *pool) add(pl *place) {
+func (o *Pool) add(pl *Place) {
 	o.held[pl] = struct{}{}
 	for _, k := range pl.keys {
 		o.count[k]++
 	}
 }
 
-func (o *pool) drop(pl *place) {
+func (o *Pool) drop(pl *Place) {
 	delete(o.held, pl)
 	for _, k := range pl.keys {
 		if o.count[k]--; o.count[k] == 0 {
@@ -149,8 +150,8 @@ func (o *pool) drop(pl *place) {
 	pl.keys = nil
 }
 
-// leave gives the place back; more than once is the same as once.
-func (pl *place) leave() {
+// Leave gives the place back; more than once is the same as once.
+func (pl *Place) Leave() {
 	pl.pool.mu.Lock()
 	defer pl.pool.mu.Unlock()
 	if pl.keys != nil {
@@ -158,8 +159,8 @@ func (pl *place) leave() {
 	}
 }
 
-// taken are the places held by outsiders and by members.
-func (o *pool) taken() (outsiders, members int) {
+// Taken are the places held by outsiders and by members.
+func (o *Pool) Taken() (outsiders, members int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.count[poolKey{kind: countOutsiders}], o.count[poolKey{kind: countMembers}]
@@ -270,37 +271,37 @@ func (s *shunned) is(p peer.ID, now time.Time) bool {
 }
 
 // insists counts a refusal, and cuts off who has too many.
-func (d *DHT) insists(p peer.ID) {
-	if d.gate == nil || !d.shunned.refused(p, time.Now()) || !d.begin() {
+func (g *Guard) insists(p peer.ID) {
+	if g.gate == nil || !g.shunned.refused(p, time.Now()) || !g.opts.Life.Begin() {
 		return
 	}
 	go func() {
-		defer d.running.Done()
-		d.counters.noPlace.add("shunned")
-		_ = d.host.Network().ClosePeer(p)
+		defer g.opts.Life.End()
+		g.Count.NoPlace.Add("shunned")
+		_ = g.base.Network().ClosePeer(p)
 	}()
 }
 
 // placedStream gives its place back when it is closed or reset.
 type placedStream struct {
 	network.Stream
-	place *place
+	place *Place
 }
 
 // Close is network.Stream's.
 func (s *placedStream) Close() error {
-	s.place.leave()
+	s.place.Leave()
 	return s.Stream.Close()
 }
 
 // Reset is network.Stream's.
 func (s *placedStream) Reset() error {
-	s.place.leave()
+	s.place.Leave()
 	return s.Stream.Reset()
 }
 
 // ResetWithError is network.Stream's.
 func (s *placedStream) ResetWithError(code network.StreamErrorCode) error {
-	s.place.leave()
+	s.place.Leave()
 	return s.Stream.ResetWithError(code)
 }

@@ -1,4 +1,4 @@
-package dht
+package guard
 
 import (
 	"bufio"
@@ -32,7 +32,8 @@ import (
 //
 // Texts and numbers are unsigned varints, texts led by their length.
 const (
-	vouchSuffix  = "/vouch/1"
+	// VouchSuffix follows the swarm's prefix in the name of the protocol.
+	VouchSuffix  = "/vouch/1"
 	vouchTimeout = 2 * time.Second
 	vouchAsked   = 3                // members asked; most of them have to agree
 	vouchPause   = 2 * time.Second  // before the same is asked again; it doubles
@@ -60,8 +61,8 @@ type inquiries struct {
 }
 
 // askWitnesses has members vouch for p, and says whether it may be dialled now.
-func (d *DHT) askWitnesses(ctx context.Context, p peer.ID) bool {
-	q := &d.inquiries
+func (g *Guard) askWitnesses(ctx context.Context, p peer.ID) bool {
+	q := &g.inquiries
 	q.mu.Lock()
 	one := q.of[p]
 	if one == nil {
@@ -77,7 +78,7 @@ func (d *DHT) askWitnesses(ctx context.Context, p peer.ID) bool {
 		case <-done:
 		case <-ctx.Done():
 		}
-		return d.gate.dialable(p, d.host.Peerstore().Addrs(p))
+		return g.gate.dialable(p, g.base.Peerstore().Addrs(p))
 	}
 	if time.Now().Before(one.next) {
 		q.mu.Unlock()
@@ -86,9 +87,9 @@ func (d *DHT) askWitnesses(ctx context.Context, p peer.ID) bool {
 	one.done = make(chan struct{})
 	q.mu.Unlock()
 
-	good, asked := d.collect(ctx, p)
-	d.gate.each([]peer.AddrInfo{{ID: p, Addrs: good}}, vouched)
-	d.host.Peerstore().AddAddrs(p, good, peerstore.TempAddrTTL)
+	good, asked := g.collect(ctx, p)
+	g.gate.each([]peer.AddrInfo{{ID: p, Addrs: good}}, vouched)
+	g.base.Peerstore().AddAddrs(p, good, peerstore.TempAddrTTL)
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,26 +99,26 @@ func (d *DHT) askWitnesses(ctx context.Context, p peer.ID) bool {
 	}
 	close(one.done)
 	one.done = nil
-	return len(good) > 0 && d.gate.dialable(p, d.host.Peerstore().Addrs(p))
+	return len(good) > 0 && g.gate.dialable(p, g.base.Peerstore().Addrs(p))
 }
 
 // forgetInquiries drops those about who is no member any more.
-func (d *DHT) forgetInquiries(v partition.View) {
-	d.inquiries.mu.Lock()
-	defer d.inquiries.mu.Unlock()
-	for p, one := range d.inquiries.of {
+func (g *Guard) forgetInquiries(v partition.View) {
+	g.inquiries.mu.Lock()
+	defer g.inquiries.mu.Unlock()
+	for p, one := range g.inquiries.of {
 		if _, live := v.Find(p.String()); !live && one.done == nil {
-			delete(d.inquiries.of, p)
+			delete(g.inquiries.of, p)
 		}
 	}
 }
 
 // collect asks up to vouchAsked members and gives the addresses that most of
 // them vouch for.
-func (d *DHT) collect(ctx context.Context, p peer.ID) (good []ma.Multiaddr, asked int) {
+func (g *Guard) collect(ctx context.Context, p peer.ID) (good []ma.Multiaddr, asked int) {
 	var witnesses []peer.ID
-	for _, w := range d.host.Network().Peers() {
-		if w != p && w != d.self && d.isMember(w) {
+	for _, w := range g.base.Network().Peers() {
+		if w != p && w != g.self && g.IsMember(w) {
 			witnesses = append(witnesses, w)
 		}
 	}
@@ -126,9 +127,9 @@ func (d *DHT) collect(ctx context.Context, p peer.ID) (good []ma.Multiaddr, aske
 	answers := make(chan []ma.Multiaddr, len(witnesses))
 	for _, w := range witnesses {
 		go func() {
-			addrs, err := d.askWitness(ctx, w, p)
+			addrs, err := g.AskWitness(ctx, w, p)
 			if err != nil {
-				d.log.Debug("who knows a member", "member", p.String(), "asked", w.String(), "err", err)
+				g.opts.Logger.Debug("who knows a member", "member", p.String(), "asked", w.String(), "err", err)
 			}
 			answers <- addrs
 		}()
@@ -144,11 +145,11 @@ func (d *DHT) collect(ctx context.Context, p peer.ID) (good []ma.Multiaddr, aske
 	return good, len(witnesses)
 }
 
-// askWitness asks one member, to which there is a connection, for the addresses of p.
-func (d *DHT) askWitness(ctx context.Context, w, p peer.ID) ([]ma.Multiaddr, error) {
+// AskWitness asks one member, to which there is a connection, for the addresses of p.
+func (g *Guard) AskWitness(ctx context.Context, w, p peer.ID) ([]ma.Multiaddr, error) {
 	ctx, cancel := context.WithTimeout(network.WithNoDial(ctx, "witness"), vouchTimeout)
 	defer cancel()
-	s, err := d.host.NewStream(ctx, w, d.prefix+vouchSuffix)
+	s, err := g.top().NewStream(ctx, w, g.opts.Prefix+VouchSuffix)
 	if err != nil {
 		return nil, err
 	}
@@ -182,26 +183,26 @@ func (d *DHT) askWitness(ctx context.Context, w, p peer.ID) ([]ma.Multiaddr, err
 }
 
 // serveVouch answers a member; who is none is told nothing.
-func (d *DHT) serveVouch(s network.Stream) {
-	if !d.begin() {
+func (g *Guard) serveVouch(s network.Stream) {
+	if !g.opts.Life.Begin() {
 		_ = s.Reset()
 		return
 	}
-	defer d.running.Done()
+	defer g.opts.Life.End()
 	late := time.AfterFunc(vouchTimeout, func() { _ = s.Reset() })
 	defer late.Stop()
-	defer context.AfterFunc(d.ctx, func() { _ = s.Reset() })()
-	if err := d.answerVouch(s); err != nil {
-		d.log.Debug("no answer about addresses", "peer", s.Conn().RemotePeer().String(), "err", err)
+	defer context.AfterFunc(g.opts.Life.Context(), func() { _ = s.Reset() })()
+	if err := g.answerVouch(s); err != nil {
+		g.opts.Logger.Debug("no answer about addresses", "peer", s.Conn().RemotePeer().String(), "err", err)
 		_ = s.Reset()
 		return
 	}
 	_ = s.Close()
 }
 
-func (d *DHT) answerVouch(s network.Stream) error {
-	if !d.isMember(s.Conn().RemotePeer()) {
-		d.counters.noPlace.add("vouch-outsider")
+func (g *Guard) answerVouch(s network.Stream) error {
+	if !g.IsMember(s.Conn().RemotePeer()) {
+		g.Count.NoPlace.Add("vouch-outsider")
 		return errors.New("not a member")
 	}
 	text, err := readText(bufio.NewReader(s), wire.MaxPeerID)
@@ -213,8 +214,8 @@ func (d *DHT) answerVouch(s network.Stream) error {
 		return fmt.Errorf("%w: %w", wire.ErrMalformed, err)
 	}
 	var known []ma.Multiaddr
-	if d.gate != nil {
-		known = d.gate.holding(p, d.host.Peerstore().Addrs(p))
+	if g.gate != nil {
+		known = g.gate.holding(p, g.base.Peerstore().Addrs(p))
 	}
 	known = slices.DeleteFunc(known, func(a ma.Multiaddr) bool { return len(a.Bytes()) > wire.MaxAddr })
 	known = known[:min(len(known), wire.MaxAddrs)]
@@ -243,11 +244,11 @@ func readText(r *bufio.Reader, longest uint64) ([]byte, error) {
 	return text, err
 }
 
-// meetLoop connects a peer that is new in its swarm with the members. They know
+// Run connects a peer that is new in its swarm with the members. They know
 // it by what it says only, and believe that once it came to them; and it can ask
 // those that it met about the others.
-func (d *DHT) meetLoop(ctx context.Context) {
-	if d.gate == nil {
+func (g *Guard) Run(ctx context.Context) {
+	if g.gate == nil {
 		return
 	}
 	var since time.Time // with others in the swarm
@@ -256,7 +257,7 @@ func (d *DHT) meetLoop(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for ctx.Err() == nil {
-		members := d.View().Members()
+		members := g.view().Members()
 		now := time.Now()
 		switch {
 		case len(members) < 2:
@@ -264,25 +265,25 @@ func (d *DHT) meetLoop(ctx context.Context) {
 		case since.IsZero():
 			since = now
 		}
-		d.gate.settled(d.interfaceAddrs())
+		g.gate.settled(g.interfaceAddrs())
 		for p, at := range tried {
-			if now.Sub(at) > meetAgain || !d.isMember(p) {
+			if now.Sub(at) > meetAgain || !g.IsMember(p) {
 				delete(tried, p)
 			}
 		}
 		for p := range came {
-			if !d.isMember(p) {
+			if !g.IsMember(p) {
 				delete(came, p)
 			}
 		}
 		wait := meetAgain / 2
 		for _, m := range members {
 			p, err := peer.Decode(m.ID)
-			if err != nil || p == d.self || !tried[p].IsZero() ||
-				d.host.Network().Connectedness(p) == network.Connected {
+			if err != nil || p == g.self || !tried[p].IsZero() ||
+				g.base.Network().Connectedness(p) == network.Connected {
 				continue
 			}
-			if len(d.host.Network().Peers()) >= meetMost {
+			if len(g.base.Network().Peers()) >= meetMost {
 				break
 			}
 			if came[p].IsZero() {
@@ -298,11 +299,11 @@ func (d *DHT) meetLoop(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			wg.Go(func() { d.meet(ctx, p); <-room })
+			wg.Go(func() { g.meet(ctx, p); <-room })
 		}
 		timer := time.NewTimer(wait)
 		select {
-		case <-d.meets:
+		case <-g.meets:
 		case <-timer.C:
 		case <-ctx.Done():
 		}
@@ -310,19 +311,19 @@ func (d *DHT) meetLoop(ctx context.Context) {
 	}
 }
 
-func (d *DHT) meet(ctx context.Context, p peer.ID) {
+func (g *Guard) meet(ctx context.Context, p peer.ID) {
 	ctx, cancel := context.WithTimeout(ctx, meetTimeout)
 	defer cancel()
-	if err := d.host.Connect(ctx, peer.AddrInfo{ID: p}); err != nil {
-		d.log.Debug("a member is not met", "peer", p.String(), "err", err)
+	if err := g.top().Connect(ctx, peer.AddrInfo{ID: p}); err != nil {
+		g.opts.Logger.Debug("a member is not met", "peer", p.String(), "err", err)
 	}
 }
 
 // interfaceAddrs are the addresses of this host, of all its interfaces.
-func (d *DHT) interfaceAddrs() []ma.Multiaddr {
-	addrs, err := d.host.Network().InterfaceListenAddresses()
+func (g *Guard) interfaceAddrs() []ma.Multiaddr {
+	addrs, err := g.base.Network().InterfaceListenAddresses()
 	if err != nil {
-		d.log.Debug("addresses of this host", "err", err)
+		g.opts.Logger.Debug("addresses of this host", "err", err)
 	}
 	return addrs
 }

@@ -58,6 +58,15 @@ const doubt = 2.0
 // Decide is when to look again at it after its last visit: the default policy of
 // the package comment. It is pure and safe for concurrent use; its cost does not
 // depend on how many items there are. An item never visited is due now.
+//
+// The crawl keeps the encoded history with the item, and for each peer one Budget
+// and one Meter. After a fetch it adds the outcome to the history, asks Decide,
+// tells the Meter (Planned, Visited), and commits history and due time in the batch
+// of the record. Every hundred visits or so it renews the Budget's Price from the
+// Meter and calls Guard; every mean interval it fits the Model to a few hundred
+// histories. The Budget and Meter are derived: after a crash they start anew from
+// FairPrice and settle within two mean intervals. A site short of visits has a
+// Meter of its own whose Price is added as SitePrice.
 func Decide(it Item, b *Budget, now time.Time) Decision {
 	d := Decision{At: now}
 	if _, ok := it.History.Latest(); !ok {

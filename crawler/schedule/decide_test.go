@@ -45,10 +45,12 @@ func TestDefaultFollowsChange(t *testing.T) {
 	if h := tau(hectic); h > 60 {
 		t.Errorf("hectic every %g days at a mean of 10", h)
 	}
-	if at, why := Next(busy, busy.Last(), b); at.Before(busy.Last()) || !strings.Contains(why, "changes every") {
+	d := Decide(Item{History: busy}, b, busy.Last())
+	if at, why := d.At, d.Why(); at.Before(busy.Last()) || !strings.Contains(why, "changes every") {
 		t.Errorf("next %v %q", at, why)
 	}
-	if at, why := NextPosts(busy, 40, busy.Last(), b); at.Before(busy.Last()) || why == "" {
+	d = Decide(Item{History: busy, Page: 40}, b, busy.Last())
+	if at, why := d.At, d.Why(); at.Before(busy.Last()) || why == "" {
 		t.Errorf("next posts %v %q", at, why)
 	}
 }

@@ -25,32 +25,6 @@ type Member struct {
 // the others follow in order (Ref.Before).
 type Group []Member
 
-// Join makes the groups of pairs from one or more owners of buckets. It is a
-// function of the set of pairs: neither order nor repetition counts.
-//
-// Same texts stand and fall together. In order of time, a text joins the nearest
-// representative before it that it has a pair with (by reason, then distance,
-// then time), or represents itself.
-func Join(pairs []Pair) []Group {
-	refs := make([]Ref, 0, 2*len(pairs))
-	for _, p := range pairs {
-		refs = append(refs, p.A, p.B)
-	}
-	slices.SortFunc(refs, Ref.compare)
-	refs = slices.Compact(refs)
-	at := make(map[Ref]int32, len(refs))
-	for i, r := range refs {
-		at[r] = int32(i)
-	}
-	links := make([]link, 0, len(pairs))
-	for _, p := range pairs {
-		if a, b := at[p.A], at[p.B]; a < b {
-			links = append(links, link{a, b, p.Match})
-		}
-	}
-	return join(len(refs), links, func(i int32) Ref { return refs[i] })
-}
-
 // place is where a text has been put.
 type place struct {
 	rep int32
@@ -170,18 +144,6 @@ func NewGrouper(opts Options) *Grouper { return &Grouper{opts: opts.withDefaults
 
 // Add adds a text.
 func (g *Grouper) Add(t Text) { g.prints = append(g.prints, g.printer.print(t)) }
-
-// AddPrint adds a text whose Print is known, for one from another peer.
-func (g *Grouper) AddPrint(p Print) { g.prints = append(g.prints, p) }
-
-// Len is how many texts there are.
-func (g *Grouper) Len() int { return len(g.prints) }
-
-// Prune forgets the texts before the time since: a window that slides. The
-// groups afterwards are those of what is left.
-func (g *Grouper) Prune(since int64) {
-	g.prints = slices.DeleteFunc(g.prints, func(p Print) bool { return p.Time < since })
-}
 
 // Groups is the groups of all texts added so far, in the order of their
 // representatives. It does not depend on the order in which they were added.

@@ -28,17 +28,6 @@ const (
 	ruleCount
 )
 
-// ruleNames are the rules' names in reports.
-var ruleNames = [ruleCount]string{"official", "repost", "via", "slashes", "chinese", "quoted", "mention", "bare"}
-
-// String is the rule's name in reports.
-func (r Rule) String() string {
-	if int(r) < len(ruleNames) {
-		return ruleNames[r]
-	}
-	return "unknown"
-}
-
 // Hits counts how often each Rule removed something from one text.
 type Hits [ruleCount]int
 

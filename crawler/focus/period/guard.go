@@ -172,9 +172,6 @@ func (m *matcher) numberGlue(x *mention) bool {
 	return m.tokens[x.to-1].number < 0 || x.act.name == "datetime" || m.glueAfter(x.to)
 }
 
-// yearGlue is numberGlue for the year at i alone, behind a date.
-func (m *matcher) yearGlue(i int) bool { return m.glueAfter(i + 1) }
-
 func (m *matcher) glueBefore(at int) bool {
 	if !m.tokens[at].is(glued) || at == 0 {
 		return true

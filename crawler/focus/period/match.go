@@ -205,12 +205,12 @@ func (m *matcher) takeYear(x *mention) {
 	for i < len(m.tokens) && !m.tokens[i].is(breaks) {
 		t := &m.tokens[i]
 		if v, ok := numYear.value(m.text, t); ok {
-			if m.yearGlue(i) && !m.counted(i) {
+			if m.glueAfter(i+1) && !m.counted(i) {
 				x.year, x.hasYear, x.to = v, true, i+1
 			}
 			return
 		}
-		if v, ok := numYear2.value(m.text, t); ok && of && !m.counted(i) && m.yearGlue(i) &&
+		if v, ok := numYear2.value(m.text, t); ok && of && !m.counted(i) && m.glueAfter(i+1) &&
 			(x.day+x.month > 0 || x.act.name == "season") {
 			x.year, x.hasYear, x.to = fullYear(v), true, i+1
 			return

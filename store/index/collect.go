@@ -271,6 +271,9 @@ func (ph phrase) seek(num uint64) (bool, error) {
 // place is a position in a part of a document: the title, or the text.
 type place struct{ part, pos uint64 }
 
+// span is from where to where in a text, in bytes.
+type span struct{ from, to int }
+
 // places are where the phrase begins in the document that all its cursors, opened with
 // positions, are at, each with the bytes of that part that are the phrase.
 func (ph phrase) places() map[place]span {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/index/sums"
 )
 
 // A byte that changed in any file of an index is never a wrong answer and never a panic: the index is as it was, or is
@@ -41,7 +42,7 @@ func TestFlippedBytes(t *testing.T) {
 	seen := map[string]int{}
 	flip(t, dir, flips, seen, func(dir string) bool { return afterFlip(t, dir, s, words, truth) })
 	flip(t, crashed, flips, seen, func(dir string) bool { return afterFlip(t, dir, s, words, truth) })
-	if err := os.Remove(filepath.Join(crashed, sumName)); err != nil {
+	if err := os.Remove(filepath.Join(crashed, sums.SumName)); err != nil {
 		t.Fatal(err)
 	}
 	// Nothing was noted since the last change: it ends, one way or another.
@@ -88,7 +89,7 @@ func flip(t *testing.T, dir string, n int, seen map[string]int, try func(dir str
 			t.Fatal(err)
 		}
 		where := rng.IntN(len(b))
-		if file == rootName { // where something is
+		if file == sums.RootName { // where something is
 			for b[where] == 0 {
 				where = rng.IntN(len(b))
 			}
@@ -104,7 +105,7 @@ func flip(t *testing.T, dir string, n int, seen map[string]int, try func(dir str
 	}
 }
 
-// What walkTree takes for a tree of pages, bolt walks through without a panic, and comes to an end.
+// What sums.Walk takes for a tree of pages, bolt walks through without a panic, and comes to an end.
 func FuzzTree(f *testing.F) {
 	s := newStore(f)
 	dir := filepath.Join(f.TempDir(), "index")
@@ -114,11 +115,11 @@ func FuzzTree(f *testing.F) {
 		flush(f, ix)
 	}
 	closeIndex(f, ix)
-	b, err := os.ReadFile(filepath.Join(dir, rootName))
+	b, err := os.ReadFile(filepath.Join(dir, sums.RootName))
 	if err != nil {
 		f.Fatal(err)
 	}
-	is, err := walkTree(b)
+	is, err := sums.Walk(b)
 	if err != nil || is.Tx == 0 {
 		f.Fatal(is, err)
 	}
@@ -128,10 +129,10 @@ func FuzzTree(f *testing.F) {
 		for i, c := range change {
 			hurt[(int(at)+i)%len(hurt)] ^= c
 		}
-		if _, err := walkTree(hurt); err != nil {
+		if _, err := sums.Walk(hurt); err != nil {
 			return
 		}
-		name := filepath.Join(t.TempDir(), rootName)
+		name := filepath.Join(t.TempDir(), sums.RootName)
 		if err := os.WriteFile(name, hurt, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/index/words"
 )
 
 // The fields of a document.
@@ -23,6 +24,9 @@ const (
 	fieldLang  = "lang" // and each prefix: pt-BR is pt too
 	fieldSite  = "site"
 )
+
+// MaxTextBytes is how much of a record's text is searched.
+const MaxTextBytes = 1 << 20
 
 // The parts of fieldText.
 const (
@@ -38,19 +42,18 @@ func (exact) Analyze(text []byte) analysis.TokenStream {
 }
 
 // newDocument is r as the index sees it, with the Print p.
-func newDocument(a analyzers, r *store.Record, sl partition.Slice, p Fingerprint) *document.Document {
+func newDocument(a words.Analyzers, r *store.Record, sl partition.Slice, p Fingerprint) *document.Document {
 	const (
 		full  = index.IndexField | index.IncludeTermVectors
 		word  = index.IndexField | index.SkipFreqNorm
 		value = index.IndexField | index.SkipFreqNorm | index.DocValues
 	)
 	d := document.NewDocument(string(docOf(r)))
-	text := clip(r.Text, MaxTextBytes)
-	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{partTitle}, []byte(clip(r.Title, MaxTextBytes)), full,
-		a.texts))
-	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{partText}, []byte(text), full, a.texts))
-	d.AddField(document.NewTextFieldCustom(fieldTitle, nil, []byte(clip(r.Title, MaxTextBytes)), index.IndexField,
-		a.texts))
+	text, title := words.Clip(r.Text, MaxTextBytes), words.Clip(r.Title, MaxTextBytes)
+	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{partTitle}, []byte(title), full, a.Texts))
+	d.AddField(document.NewTextFieldCustom(fieldText, []uint64{partText}, []byte(text), full, a.Texts))
+	d.AddField(document.NewTextFieldCustom(fieldTitle, nil, []byte(title), index.IndexField,
+		a.Texts))
 	keyword := func(name, v string, o index.FieldIndexingOptions) {
 		if v != "" {
 			d.AddField(document.NewTextFieldCustom(name, nil, []byte(v), o, exact{}))
@@ -67,10 +70,10 @@ func newDocument(a analyzers, r *store.Record, sl partition.Slice, p Fingerprint
 		i := strings.LastIndexByte(lang, '-')
 		lang = lang[:max(i, 0)]
 	}
-	words, values := func(field, term string) { keyword(field, term, word) },
+	terms, values := func(field, term string) { keyword(field, term, word) },
 		func(field, term string) { keyword(field, term, value) }
-	addFacets(a.names, r, words, values)
-	addFingerprint(p, words, values)
+	addFacets(a.Names, r, terms, values)
+	addFingerprint(p, terms, values)
 	return d
 }
 
@@ -113,7 +116,7 @@ func timeOf(r *store.Record) time.Time {
 	return r.FetchedAt
 }
 
-func langTerm(s string) string { return strings.ToLower(clip(s, 64)) }
+func langTerm(s string) string { return strings.ToLower(words.Clip(s, 64)) }
 
 func sliceTerm(sl partition.Slice) string { return hex16(uint64(sl)) }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/index/words"
 )
 
 // The fields of what the judges found.
@@ -56,7 +57,7 @@ func addFacets(a analysis.Analyzer, r *store.Record, word, value func(field, ter
 		}
 	}
 	if v := r.VerdictWord(); v != "" {
-		word(fieldVerdict, clip(v, 32))
+		word(fieldVerdict, words.Clip(v, 32))
 	}
 }
 
@@ -129,11 +130,11 @@ func (ix *Index) Languages() (map[string]int64, error) {
 
 // placeTerm is a name as words are folded, with one space between them.
 func placeTerm(a analysis.Analyzer, name string) string {
-	var words []string
+	var all []string
 	for _, t := range termsOf(a, name) {
-		words = append(words, t.word)
+		all = append(all, t.word)
 	}
-	return clip(strings.Join(words, " "), 128)
+	return words.Clip(strings.Join(all, " "), 128)
 }
 
 // placeWish is the term that a query for a place looks for, "" for any place. What
@@ -229,7 +230,7 @@ func (q Facets) Match(r *store.Record) bool {
 	if err != nil {
 		return false
 	}
-	a := newAnalyzers().names
+	a := words.New().Names
 	wish := placeWish(a, q.Place)
 	var said facetFound
 	var place, verdict bool

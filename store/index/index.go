@@ -17,6 +17,8 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/index/sums"
+	"github.com/echo-node/echo-node/store/index/words"
 )
 
 // formatVersion changes with the fields or the analysis: an index of another
@@ -75,14 +77,14 @@ type Index struct {
 	dir          string
 	st           *store.Store
 	log          *slog.Logger
-	words        analyzers
+	words        words.Analyzers
 	queue        *index.AnalysisQueue
 	linger       time.Duration
 	fingerprint  func(*store.Record) Fingerprint
 	fingerprints int // Options.PrintVersion
 	wishes       *wishes
 
-	noted rootState // by Run, and by Close after it
+	noted sums.State // by Run, and by Close after it
 
 	step           sync.Mutex // one batch at a time; guards what follows
 	mark           mark
@@ -138,7 +140,7 @@ func Open(dir string, st *store.Store, o Options) (*Index, error) {
 	if o.Linger == 0 {
 		o.Linger = 10 * time.Minute
 	}
-	ix := &Index{dir: dir, st: st, log: o.Logger, words: newAnalyzers(), queue: index.NewAnalysisQueue(o.Workers),
+	ix := &Index{dir: dir, st: st, log: o.Logger, words: words.New(), queue: index.NewAnalysisQueue(o.Workers),
 		linger:      o.Linger,
 		fingerprint: o.Fingerprint, fingerprints: o.FingerprintVersion,
 		wishes: newWishes(o.Slices), progress: make(chan struct{}), done: make(chan struct{})}
@@ -157,7 +159,7 @@ func (ix *Index) load() error {
 	_, err := os.Stat(ix.dir)
 	isNew := errors.Is(err, os.ErrNotExist)
 	if ix.dir != "" {
-		if err := intact(ix.dir); err != nil {
+		if err := sums.Check(ix.dir); err != nil {
 			return err
 		}
 	}
@@ -280,7 +282,7 @@ func (ix *Index) noteSum() {
 	if ix.dir == "" {
 		return
 	}
-	noted, err := noteSum(ix.dir, ix.noted)
+	noted, err := sums.Note(ix.dir, ix.noted)
 	if err != nil { // without it the next Open knows less
 		ix.log.Warn("index: the sum of its list of segments cannot be noted", "dir", ix.dir, "error", err)
 	}

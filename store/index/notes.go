@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/echo-node/echo-node/store/index/words"
 )
 
 const (
@@ -15,9 +17,9 @@ const (
 // Notes say, in words for people, what of a query is not understood as it may have been
 // meant: wildcards, fields, operators, signs. The query is answered all the same.
 func Notes(text string) (notes []string) {
-	a := newAnalyzers().queries
+	a := words.New().Queries
 	sought := false
-	for rest := clip(text, MaxQueryBytes); len(notes) < maxNotes; {
+	for rest := words.Clip(text, MaxQueryBytes); len(notes) < maxNotes; {
 		quoted := strings.HasPrefix(strings.TrimPrefix(strings.TrimSpace(rest), "-"), `"`)
 		part, not, left, ok := cut(rest)
 		if !ok {
@@ -39,7 +41,7 @@ func Notes(text string) (notes []string) {
 // noteOf says what is not understood of one word or quoted phrase; none says that
 // nothing of it is searched for.
 func noteOf(part string, quoted, none bool) string {
-	shown := clip(part, maxNoteBytes)
+	shown := words.Clip(part, maxNoteBytes)
 	field, _, isField := strings.Cut(part, ":")
 	flag, isName := fields[strings.ToLower(field)]
 	switch {
@@ -57,7 +59,7 @@ func noteOf(part string, quoted, none bool) string {
 		return fmt.Sprintf("there are no operators: %q is searched for as a word; all words must be there, and -word leaves out", part)
 	}
 	if lost := strings.Map(sign, part); lost != "" {
-		return fmt.Sprintf("signs are not searched for: %s in %q", clip(lost, maxNoteBytes), shown)
+		return fmt.Sprintf("signs are not searched for: %s in %q", words.Clip(lost, maxNoteBytes), shown)
 	}
 	return ""
 }

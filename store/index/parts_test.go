@@ -11,6 +11,8 @@ import (
 
 	"github.com/blevesearch/bleve/v2/analysis"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/echo-node/echo-node/store/index/words"
 )
 
 // found says whether a text of these words has the phrase, as a search does by its index.
@@ -36,7 +38,7 @@ func found(text analysis.TokenStream, phrase []term) bool {
 
 // What a word is found by, and what it is not found by.
 func TestPartsOfWords(t *testing.T) {
-	a := newAnalyzers()
+	a := words.New()
 	for _, c := range []struct{ text, yes, no string }{
 		{"see pg_hba.conf there", "pg_hba.conf pg hba conf hba.conf pg_hba", "conf.hba pg.hba see.pg"},
 		{"http://www.boost.org/libs/x.hpp", "boost.org www.boost.org www boost org hpp x.hpp", "www.org boost.com"},
@@ -53,15 +55,15 @@ func TestPartsOfWords(t *testing.T) {
 		{"co\u00adoperate soft\u00adhyphen.txt", "cooperate softhyphen softhyphen.txt txt", "co operate"},
 		{"Ação AÇÃO.Ção", "acao ação acao.cao", ""},
 	} {
-		text := a.texts.Analyze([]byte(c.text))
+		text := a.Texts.Analyze([]byte(c.text))
 		for _, q := range strings.Fields(c.yes) {
-			if !found(text, termsOf(a.queries, q)) {
-				t.Errorf("%q is not found by %q: %v", c.text, q, termsOf(a.queries, q))
+			if !found(text, termsOf(a.Queries, q)) {
+				t.Errorf("%q is not found by %q: %v", c.text, q, termsOf(a.Queries, q))
 			}
 		}
 		for _, q := range strings.Fields(c.no) {
-			if found(text, termsOf(a.queries, q)) {
-				t.Errorf("%q is found by %q: %v", c.text, q, termsOf(a.queries, q))
+			if found(text, termsOf(a.Queries, q)) {
+				t.Errorf("%q is found by %q: %v", c.text, q, termsOf(a.Queries, q))
 			}
 		}
 		for _, tok := range text { // where a word is said to be, it is
@@ -73,8 +75,8 @@ func TestPartsOfWords(t *testing.T) {
 	// Phrases go over the ends of words.
 	for text, phrase := range map[string]string{"edit pg_hba.conf now": "edit pg_hba.conf now",
 		"use 東京都庁 now": "use 東京都庁 now", "new XMLHttpRequest object": "new xmlhttprequest object"} {
-		p, err := parse(a.queries, `"`+phrase+`"`)
-		if err != nil || len(p.must) != 1 || !found(a.texts.Analyze([]byte(text)), p.must[0]) {
+		p, err := parse(a.Queries, `"`+phrase+`"`)
+		if err != nil || len(p.must) != 1 || !found(a.Texts.Analyze([]byte(text)), p.must[0]) {
 			t.Errorf("%q is not found by %q: %v %v", text, phrase, p.must, err)
 		}
 	}
@@ -87,12 +89,12 @@ func FuzzPartsAreFound(f *testing.F) {
 		"1,000.5 ﾏｽｸ ＡＢＣ.ｄ", "e.g. a‿b c·d", "a\u00adb\u200dc", "ก.ข", "㍎ ﷺ", "Ŕ.͔A"} {
 		f.Add(s)
 	}
-	a := newAnalyzers()
+	a := words.New()
 	f.Fuzz(func(t *testing.T, text string) {
 		if !utf8.ValidString(text) || len(text) > 4096 {
 			return
 		}
-		stream := a.texts.Analyze([]byte(text))
+		stream := a.Texts.Analyze([]byte(text))
 		last := 0
 		for _, tok := range stream {
 			if tok.Position < last || tok.Start < 0 || tok.End > len(text) || tok.Start > tok.End {
@@ -117,7 +119,7 @@ func FuzzPartsAreFound(f *testing.F) {
 			}
 		}
 		for _, w := range words {
-			if q := termsOf(a.queries, w); len(q) > 0 && !found(stream, q) {
+			if q := termsOf(a.Queries, w); len(q) > 0 && !found(stream, q) {
 				t.Errorf("%q is not found by %q: %v", text, w, q)
 			}
 		}
@@ -144,13 +146,13 @@ func TestSearchByParts(t *testing.T) {
 }
 
 func BenchmarkAnalyze(b *testing.B) {
-	a := newAnalyzers()
+	a := words.New()
 	for name, text := range map[string]string{
 		"prose": strings.Repeat("The river runs past the old town, where nobody lives any more. ", 500),
 		"code":  strings.Repeat("std::vector<boost::shared_ptr> xs = make.sharedPtr(pg_hba.conf, 10.2.3); ", 500),
 		"cjk":   strings.Repeat("サブネットマスクを設定する東京都庁。", 500),
 	} {
-		for kind, chain := range map[string]analysis.Analyzer{"parts": a.texts, "before": a.names} {
+		for kind, chain := range map[string]analysis.Analyzer{"parts": a.Texts, "before": a.Names} {
 			b.Run(fmt.Sprint(name, "/", kind), func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				b.ReportAllocs()
@@ -158,28 +160,6 @@ func BenchmarkAnalyze(b *testing.B) {
 					chain.Analyze([]byte(text))
 				}
 			})
-		}
-	}
-}
-
-// A word that is taken as it is comes out as it would the long way.
-func TestPlainWordsAreOnePart(t *testing.T) {
-	for r := rune(0); r < 0x300; r++ {
-		for _, w := range []string{string(r), string(r) + "a", "a" + string(r), "ação" + string(r) + "2"} {
-			if !plain([]byte(w)) {
-				continue
-			}
-			c := cutter{}
-			c.word([]byte(w), func(from, to int) span { return span{from, to} }, analysis.AlphaNumeric)
-			if len(c.out) != 1 || string(c.out[0].Term) != w || c.out[0].Position != 1 || c.out[0].Start != 0 ||
-				c.out[0].End != len(w) {
-				t.Errorf("%q is plain, and is cut into %d words", w, len(c.out))
-			}
-		}
-	}
-	for _, w := range []string{"informação", "Köln", "naïve", "utf8", "łódź"} {
-		if !plain([]byte(w)) {
-			t.Errorf("%q goes the long way", w)
 		}
 	}
 }

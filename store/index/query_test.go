@@ -10,10 +10,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store/index/words"
 )
 
 func FuzzParse(f *testing.F) {
-	a := newAnalyzers().queries
+	a := words.New().Queries
 	for _, s := range []string{"", `"`, `-"`, "--", `a"b"c`, "-a -b", "l’eau", "東京", "\xff\xfe", `"" -"" ''`,
 		strings.Repeat("a ", 100)} {
 		f.Add(s)

@@ -48,14 +48,14 @@ type Result struct {
 
 // Check says whether text is over a cap of a query: ErrQuery. It waits for nothing.
 func (ix *Index) Check(text string) error {
-	_, err := parse(ix.words.queries, text)
+	_, err := parse(ix.words.Queries, text)
 	return err
 }
 
 // Statistics are the Stats of q's words over the documents of q.Slices: the
 // first round of a query to several peers (I8).
 func (ix *Index) Statistics(ctx context.Context, q Query) (Stats, error) {
-	p, err := parse(ix.words.queries, q.Text)
+	p, err := parse(ix.words.Queries, q.Text)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -173,7 +173,7 @@ func frequency(ctx context.Context, r index.IndexReader, field, w string, f *fil
 // Search answers q. st are the merged Stats of all the peers that q is put to;
 // nil takes this index's own. Cost: the documents that have the rarest word.
 func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error) {
-	p, err := parse(ix.words.queries, q.Text)
+	p, err := parse(ix.words.Queries, q.Text)
 	if err != nil {
 		return Result{}, err
 	}
@@ -181,7 +181,7 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 	if err != nil {
 		return Result{}, err
 	}
-	q.Place = placeWish(ix.words.names, q.Place)
+	q.Place = placeWish(ix.words.Names, q.Place)
 	var found []candidate
 	var said [][]passage
 	var total uint64

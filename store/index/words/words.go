@@ -1,4 +1,5 @@
-package index
+// Package words cuts texts and queries into the words of the index.
+package words
 
 import (
 	"bytes"
@@ -10,36 +11,34 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis/tokenizer/unicode"
 )
 
-// Caps of what is analysed.
-const (
-	MaxTextBytes = 1 << 20 // of a record's text that is searched
-	maxWordBytes = 128     // longer words are cut: no one types them
-)
+// maxWordBytes is the longest word; longer ones are cut: no one types them.
+const maxWordBytes = 128
 
-// analyzers are the chains that documents, queries and names go through. Token
+// Analyzers are the chains that documents, queries and names go through. Token
 // offsets are those of the text as given. Safe for concurrent use.
-type analyzers struct {
-	texts   analysis.Analyzer // of documents: every word by which they are found
-	queries analysis.Analyzer // the words that must be there
-	names   analysis.Analyzer // of places: words as they are written
+type Analyzers struct {
+	Texts   analysis.Analyzer // of documents: every word by which they are found
+	Queries analysis.Analyzer // the words that must be there
+	Names   analysis.Analyzer // of places: words as they are written
 }
 
-func newAnalyzers() analyzers {
+// New makes the chains.
+func New() Analyzers {
 	chain := func(more ...analysis.TokenFilter) analysis.Analyzer {
 		filters := append([]analysis.TokenFilter{unicodenorm.MustNewUnicodeNormalizeFilter(unicodenorm.NFKC)}, more...)
 		return &analysis.DefaultAnalyzer{
-			Tokenizer:    words{unicode.NewUnicodeTokenizer()},
+			Tokenizer:    splitter{unicode.NewUnicodeTokenizer()},
 			TokenFilters: append(filters, folder{asciifolding.New()}, lowercase.NewLowerCaseFilter()),
 		}
 	}
-	return analyzers{texts: chain(parts{}), queries: chain(parts{asked: true}), names: chain()}
+	return Analyzers{Texts: chain(parts{}), Queries: chain(parts{asked: true}), Names: chain()}
 }
 
-// words cuts text up as UAX 29 does, and also at apostrophes, so that eau
+// splitter cuts text up as UAX 29 does, and also at apostrophes, so that eau
 // finds l'eau. It drops what has no letter, digit or ideograph.
-type words struct{ *unicode.UnicodeTokenizer }
+type splitter struct{ *unicode.UnicodeTokenizer }
 
-func (w words) Tokenize(text []byte) analysis.TokenStream {
+func (w splitter) Tokenize(text []byte) analysis.TokenStream {
 	plain := append([]byte(nil), text...)
 	for _, sign := range []string{"'", "’", "ʼ", "_"} {
 		for at := 0; ; {
@@ -67,7 +66,7 @@ func (f folder) Filter(in analysis.TokenStream) analysis.TokenStream {
 			t.Term = f.ascii.Filter(t.Term)
 		}
 		if len(t.Term) > maxWordBytes {
-			t.Term = clip(t.Term, maxWordBytes)
+			t.Term = Clip(t.Term, maxWordBytes)
 		}
 	}
 	return in
@@ -82,8 +81,8 @@ func isASCII(b []byte) bool {
 	return true
 }
 
-// clip cuts b to n bytes without leaving half a character.
-func clip[T string | []byte](b T, n int) T {
+// Clip cuts b to n bytes without leaving half a character.
+func Clip[T string | []byte](b T, n int) T {
 	if len(b) <= n {
 		return b
 	}

@@ -1,4 +1,5 @@
-package index
+// Package sums finds damage in the files of an index, before they are read.
+package sums
 
 import (
 	"encoding/binary"
@@ -18,16 +19,17 @@ import (
 // byte that changed would be a wrong answer, or worse. So Open reads them once. A segment
 // ends with the sum of what is before it. The list of segments has none: its own is noted
 // every sumEvery and when the index is closed, with the transaction that it was at. After a crash
-// it may be of an earlier one; then the list is only known to be a tree of pages (walkTree).
+// it may be of an earlier one; then the list is only known to be a tree of pages (Walk).
 // Damage costs time only: the index is made anew from the store.
 const (
-	rootName = "root.bolt"
-	sumName  = "root.sum"
+	// RootName is the file with the list of segments, SumName that with its sum.
+	RootName = "root.bolt"
+	SumName  = "root.sum"
 	crcBytes = 4
 )
 
-// intact finds a damaged file of the index in dir.
-func intact(dir string) error {
+// Check finds a damaged file of the index in dir.
+func Check(dir string) error {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -48,27 +50,27 @@ func intact(dir string) error {
 
 // intactRoot looks at the list of segments.
 func intactRoot(dir string) error {
-	b, err := os.ReadFile(filepath.Join(dir, rootName))
+	b, err := os.ReadFile(filepath.Join(dir, RootName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the process ended while it made the index, or somebody took it
 	}
 	if err != nil {
 		return err
 	}
-	is, err := walkTree(b)
+	is, err := Walk(b)
 	if err != nil {
-		return fmt.Errorf("%s: %w", rootName, err)
+		return fmt.Errorf("%s: %w", RootName, err)
 	}
-	b, err = os.ReadFile(filepath.Join(dir, sumName))
+	b, err = os.ReadFile(filepath.Join(dir, SumName))
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	}
-	var was rootState
+	var was State
 	if store.ReadSummed(b, &was) && was.Tx == is.Tx && was.Sum != is.Sum {
-		return fmt.Errorf("%s: at transaction %d its sum was %016x, it is %016x", rootName, is.Tx, was.Sum, is.Sum)
+		return fmt.Errorf("%s: at transaction %d its sum was %016x, it is %016x", RootName, is.Tx, was.Sum, is.Sum)
 	}
 	return nil
 }
@@ -102,10 +104,10 @@ func intactSegment(name string) error {
 	return nil
 }
 
-// noteSum writes down the sum of the list of segments, whether the index is open or not. A list that changes meanwhile
+// Note writes down the sum of the list of segments, whether the index is open or not. A list that changes meanwhile
 // is left for the next time. Done is what was noted last; the answer is what is noted now.
-func noteSum(dir string, done rootState) (rootState, error) {
-	root := filepath.Join(dir, rootName)
+func Note(dir string, done State) (State, error) {
+	root := filepath.Join(dir, RootName)
 	tx, err := latestTx(root)
 	if err != nil || tx == done.Tx {
 		return done, err
@@ -114,7 +116,7 @@ func noteSum(dir string, done rootState) (rootState, error) {
 	if err != nil {
 		return done, err
 	}
-	is, err := walkTree(b)
+	is, err := Walk(b)
 	if err != nil {
 		return done, nil //nolint:nilerr // it was read while it was written; damage is found by who opens it
 	}
@@ -126,9 +128,9 @@ func noteSum(dir string, done rootState) (rootState, error) {
 	if b, err = store.Summed(is); err != nil {
 		return done, err
 	}
-	part := filepath.Join(dir, sumName+".part")
+	part := filepath.Join(dir, SumName+".part")
 	if err := os.WriteFile(part, b, 0o600); err != nil {
 		return done, err
 	}
-	return is, os.Rename(part, filepath.Join(dir, sumName))
+	return is, os.Rename(part, filepath.Join(dir, SumName))
 }

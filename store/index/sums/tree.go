@@ -1,4 +1,4 @@
-package index
+package sums
 
 import (
 	"bytes"
@@ -43,31 +43,31 @@ type tree struct {
 	sum  *xxhash.Digest // of all that is in use
 }
 
-// rootState is what a list of segments was at a transaction of bolt. Bolt does not change what is in use before that
+// State is what a list of segments was at a transaction of bolt. Bolt does not change what is in use before that
 // transaction has a successor.
-type rootState struct {
+type State struct {
 	Tx  uint64 `json:"tx"`
 	Sum uint64 `json:"xxh64"` // of the pages in use
 }
 
-// walkTree reads the file b of bolt as its latest transaction left it. It takes time and memory as the file is long,
+// Walk reads the file b of bolt as its latest transaction left it. It takes time and memory as the file is long,
 // whatever is in it. The error wraps errTree.
-func walkTree(b []byte) (rootState, error) {
+func Walk(b []byte) (State, error) {
 	page, m := metaOf(b)
 	if m == nil {
-		return rootState{}, fmt.Errorf("no page says where it begins: %w", errTree)
+		return State{}, fmt.Errorf("no page says where it begins: %w", errTree)
 	}
 	t := &tree{b: b, page: page, end: binary.LittleEndian.Uint64(m[40:]), seen: map[uint64]bool{0: true, 1: true},
 		sum: xxhash.New()}
 	if t.end > uint64(len(b))/page {
-		return rootState{}, fmt.Errorf("%d bytes for %d pages: %w", len(b), t.end, errTree)
+		return State{}, fmt.Errorf("%d bytes for %d pages: %w", len(b), t.end, errTree)
 	}
 	_, _ = t.sum.Write(m)
 	err := t.walk(binary.LittleEndian.Uint64(m[16:]))
 	if free := binary.LittleEndian.Uint64(m[32:]); err == nil && free != noFreeList {
 		err = t.free(free)
 	}
-	return rootState{Tx: txOf(m), Sum: t.sum.Sum64()}, err
+	return State{Tx: txOf(m), Sum: t.sum.Sum64()}, err
 }
 
 func txOf(meta []byte) uint64 { return binary.LittleEndian.Uint64(meta[48:]) }

@@ -69,7 +69,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.writeRefusal(a, r, status, detail)
 			return
 		}
-		r = r.WithContext(context.WithValue(r.Context(), readOnlyKey{}, !s.auth.allowed(r, start)))
+		r = r.WithContext(context.WithValue(r.Context(), readOnlyKey{}, !s.auth.Allowed(r, start)))
 		limit := int64(maxFormBytes)
 		if r.URL.Path == "/api/v1/seeds" {
 			// One more, so that the handler sees that the body is too large.
@@ -109,7 +109,7 @@ func (s *Server) refuse(r *http.Request, origin *http.CrossOriginProtection) (in
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		return http.StatusBadRequest, "the query string cannot be read: " + err.Error()
 	}
-	if s.auth.needed(r) && !s.auth.allowed(r, time.Now()) {
+	if s.needsToken(r) && !s.auth.Allowed(r, time.Now()) {
 		return http.StatusUnauthorized, "this peer's API needs its token: Authorization: Bearer TOKEN"
 	}
 	return 0, ""
@@ -135,7 +135,7 @@ func (s *Server) otherSite(r *http.Request) string {
 	// site.
 	for _, name := range []string{"Origin", "Referer"} {
 		from := r.Header.Get(name)
-		if u, err := url.Parse(from); from != "" && s.auth.open && !leads &&
+		if u, err := url.Parse(from); from != "" && s.open && !leads &&
 			(err != nil || !strings.EqualFold(u.Host, r.Host)) {
 			return name + " is " + from
 		}

@@ -10,7 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/echo-node/echo-node/node/api/session"
 )
 
 func TestOptionsAreCheckedAllAtOnce(t *testing.T) {
@@ -165,27 +166,9 @@ func TestALoginGivesACookieThatIsNotTheToken(t *testing.T) {
 	}
 }
 
-func TestASessionEnds(t *testing.T) {
-	a, other := newAuth(testToken, false), newAuth(testToken+"2", false)
-	s := a.session(testTime)
-	for _, c := range []struct {
-		a    *auth
-		at   time.Time
-		want bool
-	}{{a, testTime, true}, {a, testTime.Add(sessionLife - time.Second), true}, {a, testTime.Add(sessionLife), false},
-		{other, testTime, false}} {
-		if got := c.a.live(s, c.at); got != c.want {
-			t.Errorf("at %s: %v", c.at, got)
-		}
-	}
-	if a.cookie == other.cookie {
-		t.Error("two peers on one host would overwrite each other's cookie")
-	}
-}
-
 func TestWrongLoginsAreLimitedEvenWhenThenRight(t *testing.T) {
 	_, base := serve(t, Options{Peer: fake(), Token: testToken, UI: ui()})
-	for i := range loginBurst {
+	for i := range session.Burst {
 		res := post(t, base+"/login", url.Values{"token": {fmt.Sprint("wrong", i)}}, nil)
 		if res.Header.Get("Location") != "/login?wrong=1" {
 			t.Fatalf("try %d: %s %s", i, res.Status, res.Header.Get("Location"))
@@ -194,17 +177,6 @@ func TestWrongLoginsAreLimitedEvenWhenThenRight(t *testing.T) {
 	res := post(t, base+"/login", url.Values{"token": {testToken}}, nil)
 	if res.Header.Get("Location") != "/login?wait=1" || len(res.Cookies()) != 0 {
 		t.Errorf("%s %v", res.Status, res.Header)
-	}
-}
-
-func TestTheLoginTableIsBounded(t *testing.T) {
-	a := newAuth(testToken, false)
-	for i := range 3 * maxLoginHosts {
-		a.limiter(&http.Request{RemoteAddr: fmt.Sprintf("192.0.2.1%d:1", i)})
-	}
-	a.limiter(&http.Request{RemoteAddr: "no port"})
-	if len(a.tries) > maxLoginHosts {
-		t.Errorf("%d entries", len(a.tries))
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/net/netutil"
+
+	"github.com/echo-node/echo-node/node/api/session"
 )
 
 // ErrToken is returned by New and Serve for an address that other machines can reach, when no
@@ -74,7 +76,8 @@ type Server struct {
 	stall    time.Duration // stallTimeout
 	grace    time.Duration // shutdownGrace
 	log      *slog.Logger
-	auth     *auth
+	auth     *session.Auth
+	open     bool // to read needs no token: the server is on loopback and its token only the operator's
 	metrics  *metrics
 	mux      *http.ServeMux
 	api      huma.API
@@ -94,7 +97,7 @@ func New(o Options) (*Server, error) {
 		peer: o.Peer.Complete(), addr: o.Addr, loopback: o.Addr == "" || isLoopback(o.Addr), ui: o.UI != nil,
 		timeout: o.Timeout,
 		stall:   stallTimeout, grace: shutdownGrace, log: o.Logger,
-		auth: newAuth(cmp.Or(o.Token, o.Operator), o.Token == ""), mux: http.NewServeMux(),
+		auth: session.New(cmp.Or(o.Token, o.Operator)), open: o.Token == "", mux: http.NewServeMux(),
 		exports: make(chan struct{}, maxExports),
 		boot:    fmt.Sprintf("%08x", uint32(time.Now().UnixMilli()/1000)),
 	}
@@ -120,7 +123,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if addr := ln.Addr(); strings.HasPrefix(addr.Network(), "tcp") && !isLoopback(addr.String()) {
 		var err error
 		switch {
-		case s.auth.open:
+		case s.open:
 			err = fmt.Errorf("api: %s: %w", addr, ErrToken)
 		case s.loopback:
 			err = fmt.Errorf("api: the listener is on %s, but the server was made for %q", addr, s.addr)

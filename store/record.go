@@ -77,19 +77,19 @@ type Record struct {
 	Captures []Capture `json:"captures,omitempty"`
 }
 
-// fit is r as JSON of at most MaxRecordBytes, and what that has of it: of too
+// Fit is r as JSON of at most MaxRecordBytes, and what that has of it: of too
 // large a record its links go, from the end, then text, then the source's own
 // object. So no record is too large for a message, whoever made it; an error is
 // one of JSON, or of a record that is too large without all that.
-func (r *Record) fit() (Record, []byte, error) { return r.fitTo(MaxRecordBytes) }
+func (r *Record) Fit() (Record, []byte, error) { return r.FitTo(MaxRecordBytes) }
 
-// fitTo is fit for at most limit bytes. What a source brings of its own goes
+// FitTo is fit for at most limit bytes. What a source brings of its own goes
 // first where a text is meant to be small.
-func (r *Record) fitTo(limit int) (Record, []byte, error) {
+func (r *Record) FitTo(limit int) (Record, []byte, error) {
 	out := *r
-	out.unload()
+	out.Unload()
 	for {
-		b, err := plainJSON(&out)
+		b, err := PlainJSON(&out)
 		if err != nil || len(b) <= limit {
 			return out, b, err
 		}
@@ -106,7 +106,7 @@ func (r *Record) fitTo(limit int) (Record, []byte, error) {
 		case len(out.Links) > 0:
 			out.Links = out.Links[:len(out.Links)/2]
 		case len(*longest) > 0:
-			*longest = clip(*longest, len(*longest)/2)
+			*longest = Clip(*longest, len(*longest)/2)
 		case len(out.Raw) > 0:
 			out.Raw = nil
 		case out.halve():
@@ -116,8 +116,8 @@ func (r *Record) fitTo(limit int) (Record, []byte, error) {
 	}
 }
 
-// unload takes out what is no part of what is stored as a record.
-func (r *Record) unload() { r.Captures, r.Edges, r.Walks, r.Gap = nil, nil, nil, nil }
+// Unload takes out what is no part of what is stored as a record.
+func (r *Record) Unload() { r.Captures, r.Edges, r.Walks, r.Gap = nil, nil, nil, nil }
 
 // halve shortens the lists of what is said beside the text; false when there is
 // nothing left of them.
@@ -135,9 +135,9 @@ func (s *Social) halve() bool {
 // maxCounts is how many figures a service may give of one thing.
 const maxCounts = 64
 
-// plainJSON is JSON without the escapes that HTML would need: they sextuple a
+// PlainJSON is JSON without the escapes that HTML would need: they sextuple a
 // text of nothing but brackets.
-func plainJSON(v any) ([]byte, error) {
+func PlainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -226,39 +226,9 @@ func (c Commit) checkSocial() error {
 		if r.Key != c.Key || r.V != RecordVersion || r.Kind != KindPost {
 			bad("post %.100q is a %q of %.100q, version %d", r.Post, r.Kind, r.Key, r.V)
 		}
-		if r.Post == "" || len(r.Post) > MaxPostURI || strings.IndexByte(r.Post, sepByte) >= 0 {
+		if r.Post == "" || len(r.Post) > MaxPostURI || strings.IndexByte(r.Post, 0) >= 0 {
 			bad("a post named %.100q, at most %d bytes", r.Post, MaxPostURI)
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// social writes what c brings beside its record. at is the Key's new time of
-// fetch, which grows from one commit to the next.
-func (t *txn) social(id siteID, c Commit, at time.Time) error {
-	if err := t.posts(id, c); err != nil {
-		return err
-	}
-	for _, p := range c.Lists {
-		if err := t.list(id, p, c.Now); err != nil {
-			return fmt.Errorf("list %.100q: %w", p.List, err)
-		}
-		if err := t.trimItems(tabWalk, id, p.List, MaxWalks); err != nil {
-			return err
-		}
-	}
-	for _, g := range c.Gaps {
-		if err := t.gap(id, c.Key, g, c.Now); err != nil {
-			return err
-		}
-	}
-	if len(c.Gaps) > 0 {
-		if err := t.trimItems(tabGap, id, c.Key, MaxKeyGaps); err != nil {
-			return err
-		}
-	}
-	if c.Checkpoint != nil {
-		return t.item(itemID{siteID: id, table: tabCheckpoint, key: c.Key}, checkpoint{at, c.Checkpoint}.encode())
-	}
-	return nil
 }

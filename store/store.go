@@ -44,8 +44,6 @@ type Options struct {
 	// Damaged is called when a file was found that does not hold what was written to it
 	// (Store.Damaged). It must not block, nor call the Store. Default: nobody is told.
 	Damaged func(error)
-
-	mending bool // see Mend
 }
 
 // State is where a Key stands.

@@ -12,7 +12,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/echo-node/echo-node/partition/racetest"
-	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/store/index/sums"
 )
 
@@ -163,7 +163,7 @@ func walkBucket(b *bolt.Bucket, left int) error {
 }
 
 // afterFlip says whether the index was made anew.
-func afterFlip(t *testing.T, dir string, s *store.Store, words []string, truth [][]string) bool {
+func afterFlip(t *testing.T, dir string, s *db.Store, words []string, truth [][]string) bool {
 	t.Helper()
 	ix, err := Open(dir, s, Options{})
 	if err != nil {

@@ -108,7 +108,7 @@ func (ix *Index) follow() (more bool, err error) {
 // another peer's to answer for.
 func (ix *Index) changed(b *batch, d doc) error {
 	k, _ := d.split()
-	sl, err := ix.st.Where(k)
+	sl, err := ix.st.Archive.Where(k)
 	if err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func (ix *Index) changed(b *batch, d doc) error {
 func (ix *Index) find(d doc) (store.Record, partition.Slice, error) {
 	k, post := d.split()
 	if post != "" {
-		return ix.st.Post(k, post)
+		return ix.st.Accounts.Post(k, post)
 	}
-	return ix.st.Find(k)
+	return ix.st.Archive.Find(k)
 }
 
 // write makes b, the mark and the slices that became whole durable as one, then

@@ -17,6 +17,7 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/store/index/sums"
 	"github.com/echo-node/echo-node/store/index/words"
 )
@@ -75,7 +76,7 @@ type Options struct {
 // Index is the full text of one store. Safe for concurrent use.
 type Index struct {
 	dir          string
-	st           *store.Store
+	st           *db.Store
 	log          *slog.Logger
 	words        words.Analyzers
 	queue        *index.AnalysisQueue
@@ -127,7 +128,7 @@ const markKey = "mark"
 // Open opens the index of st in dir ("" = in memory, for tests), or makes it
 // when there is none or it is not to be used; then Run or Flush fills it from the records. The index must
 // be closed before st is.
-func Open(dir string, st *store.Store, o Options) (*Index, error) {
+func Open(dir string, st *db.Store, o Options) (*Index, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -17,13 +17,14 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-func newStore(t testing.TB) *store.Store {
+func newStore(t testing.TB) *db.Store {
 	t.Helper()
-	s, err := store.Create("store",
+	s, err := db.Create("store",
 		store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "12D3KooWfounder")})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +37,7 @@ func newStore(t testing.TB) *store.Store {
 	return s
 }
 
-func openIndex(t testing.TB, dir string, s *store.Store) *Index {
+func openIndex(t testing.TB, dir string, s *db.Store) *Index {
 	t.Helper()
 	ix, err := Open(dir, s, Options{})
 	if err != nil {
@@ -63,11 +64,11 @@ func page(host string, n int, title, text string) store.Record {
 		Title:     title, Text: text, Lang: "pt", Peer: "p"}
 }
 
-func commit(t testing.TB, s *store.Store, rs ...store.Record) {
+func commit(t testing.TB, s *db.Store, rs ...store.Record) {
 	t.Helper()
 	for i := range rs {
 		r := rs[i]
-		if _, err := s.Admit([]store.Admission{{Key: r.Key}}, epoch()); err != nil {
+		if _, err := s.Queue.Admit([]store.Admission{{Key: r.Key}}, epoch()); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Commit(store.Commit{Key: r.Key, Now: r.FetchedAt, Record: &r,
@@ -182,7 +183,7 @@ func TestFollowsTheStore(t *testing.T) {
 	}
 	r.NoIndex, r.Text, r.FetchedAt = true, "", r.FetchedAt.Add(time.Hour)
 	commit(t, s, r)
-	if err := s.DropSlice(s.SliceOf("web:https://b.example/p1")); err != nil {
+	if err := s.Log.DropSlice(s.SliceOf("web:https://b.example/p1")); err != nil {
 		t.Fatal(err)
 	}
 	flush(t, ix)
@@ -222,7 +223,7 @@ func TestRebuilt(t *testing.T) {
 	for n := range 600 { // more than one batch
 		commit(t, s, page(fmt.Sprintf("h%d.example", n%7), n, "t", "all of them"))
 	}
-	check := func(what string, st *store.Store, want int) {
+	check := func(what string, st *db.Store, want int) {
 		t.Helper()
 		ix, err := Open(dir, st, Options{})
 		if err != nil {
@@ -278,7 +279,7 @@ func TestI8ScoresWhereverDocumentsAre(t *testing.T) {
 		return b.String()
 	}
 	one := newStore(t)
-	parts := []*store.Store{newStore(t), newStore(t), newStore(t)}
+	parts := []*db.Store{newStore(t), newStore(t), newStore(t)}
 	assigned := make([][]partition.Slice, 3)
 	has := map[partition.Slice]bool{}
 	for n := range 300 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 func postsOf(k partition.Key, from, n int, text string, at time.Time) (out []store.Record) {
@@ -22,9 +23,9 @@ func postsOf(k partition.Key, from, n int, text string, at time.Time) (out []sto
 	return out
 }
 
-func bring(t testing.TB, s *store.Store, k partition.Key, at time.Time, posts ...store.Record) {
+func bring(t testing.TB, s *db.Store, k partition.Key, at time.Time, posts ...store.Record) {
 	t.Helper()
-	if _, err := s.Admit([]store.Admission{{Key: k}}, epoch()); err != nil {
+	if _, err := s.Queue.Admit([]store.Admission{{Key: k}}, epoch()); err != nil {
 		t.Fatal(err)
 	}
 	profile := &store.Record{V: store.RecordVersion, Key: k, Kind: store.KindProfile, FetchedAt: at, Title: "pessoa",
@@ -92,7 +93,7 @@ func TestPostsAreDocuments(t *testing.T) {
 	if d := cmp.Diff([]string{p(a, 0), p(b, 1)}, hits(t, ix, Query{Text: "autocarro", Kind: "post"})); d != "" {
 		t.Errorf("after a delete and an edit:\n%s", d)
 	}
-	if err := s.DropSlice(s.SliceOf(a)); err != nil {
+	if err := s.Log.DropSlice(s.SliceOf(a)); err != nil {
 		t.Fatal(err)
 	}
 	flush(t, ix)

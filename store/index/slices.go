@@ -281,7 +281,7 @@ func (m *mark) enter(sl partition.Slice) { m.In, m.From, m.Posts, m.Post = sl, "
 func (ix *Index) fill(b *batch, next *mark) (ended bool, err error) {
 	ended = true
 	if !next.Posts {
-		err := ix.st.SliceRecords(next.In, next.From, func(r store.Record) (bool, error) {
+		err := ix.st.Archive.SliceRecords(next.In, next.From, func(r store.Record) (bool, error) {
 			ix.add(b, docOf(&r), next.In, &r)
 			next.From = r.Key
 			ended = !b.full()
@@ -292,7 +292,7 @@ func (ix *Index) fill(b *batch, next *mark) (ended bool, err error) {
 		}
 		next.Posts, next.From = true, ""
 	}
-	err = ix.st.SlicePosts(next.In, next.From, next.Post, func(r store.Record) (bool, error) {
+	err = ix.st.Accounts.SlicePosts(next.In, next.From, next.Post, func(r store.Record) (bool, error) {
 		ix.add(b, docOf(&r), next.In, &r)
 		next.From, next.Post = r.Key, r.Post
 		ended = !b.full()

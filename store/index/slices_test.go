@@ -17,14 +17,15 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // sliced is a store of a few slices with pages in each.
-func sliced(t testing.TB, pages int) (s *store.Store, sls []partition.Slice) {
+func sliced(t testing.TB, pages int) (s *db.Store, sls []partition.Slice) {
 	t.Helper()
 	c := partition.DefaultCharter("test", "12D3KooWfounder")
 	c.SliceBits = 2
-	s, err := store.Create("store", store.Options{FS: vfs.NewMem(), Charter: c})
+	s, err := db.Create("store", store.Options{FS: vfs.NewMem(), Charter: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +60,9 @@ func countIn(t testing.TB, ix *Index, sl partition.Slice) (n int, missing bool) 
 	return int(st.Docs), len(res.Missing) > 0
 }
 
-func recordsIn(t testing.TB, s *store.Store, sl partition.Slice) (n int) {
+func recordsIn(t testing.TB, s *db.Store, sl partition.Slice) (n int) {
 	t.Helper()
-	if err := s.SliceRecords(sl, "", func(store.Record) (bool, error) { n++; return true, nil }); err != nil {
+	if err := s.Archive.SliceRecords(sl, "", func(store.Record) (bool, error) { n++; return true, nil }); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -123,7 +124,7 @@ func TestI8WhatIsNotKeptIsMissing(t *testing.T) {
 						pages++
 					}
 				case 2:
-					if err := s.DropSlice(sls[rng.IntN(len(sls))]); err != nil {
+					if err := s.Log.DropSlice(sls[rng.IntN(len(sls))]); err != nil {
 						t.Fatal(err)
 					}
 				case 3:
@@ -172,7 +173,7 @@ func TestScanGoesOnAfterAClose(t *testing.T) {
 	in, from := ix.mark.In, ix.mark.From
 	closeIndex(t, ix)
 	var read, unread store.Record // of the slice that is half read
-	if err := s.SliceRecords(in, "", func(r store.Record) (bool, error) {
+	if err := s.Archive.SliceRecords(in, "", func(r store.Record) (bool, error) {
 		if r.Key <= from && read.Key == "" {
 			read = r
 		}
@@ -234,7 +235,7 @@ func TestPassesOverOthersSlices(t *testing.T) {
 func TestAwaitAndLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, sls := sliced(t, 100)
-		if err := s.DropSlice(sls[3]); err != nil {
+		if err := s.Log.DropSlice(sls[3]); err != nil {
 			t.Fatal(err)
 		}
 		ix, err := Open("", s, Options{Slices: []partition.Slice{sls[0], sls[3]}, Linger: 10 * time.Minute})

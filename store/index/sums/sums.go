@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/engine"
 )
 
 // The files of the index are read as they lie in memory, without a look at their sums: a
@@ -69,7 +69,7 @@ func intactRoot(dir string) error {
 		return err
 	}
 	var was State
-	if store.ReadSummed(b, &was) && was.Tx == is.Tx && was.Sum != is.Sum {
+	if engine.ReadSummed(b, &was) && was.Tx == is.Tx && was.Sum != is.Sum {
 		return fmt.Errorf("%s: at transaction %d its sum was %016x, it is %016x", RootName, is.Tx, was.Sum, is.Sum)
 	}
 	return nil
@@ -125,7 +125,7 @@ func Note(dir string, done State) (State, error) {
 	if tx, err = latestTx(root); err != nil || tx != is.Tx {
 		return done, err
 	}
-	if b, err = store.Summed(is); err != nil {
+	if b, err = engine.Summed(is); err != nil {
 		return done, err
 	}
 	part := filepath.Join(dir, SumName+".part")

@@ -1,0 +1,16 @@
+package engine
+
+import (
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store/format"
+)
+
+// IdOf is k in its hash slice, idIn in the slice sl; 0 is the hash slice.
+func (s *Engine) IdOf(k partition.Key) format.SiteID { return s.IdIn(0, k) }
+
+func (s *Engine) IdIn(sl partition.Slice, k partition.Key) format.SiteID {
+	if sl == 0 {
+		sl = s.charter.Slice(k)
+	}
+	return format.SiteID{Slice: sl, Site: k.Site()}
+}

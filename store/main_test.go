@@ -1,9 +1,0 @@
-package store
-
-import (
-	"testing"
-
-	"github.com/echo-node/echo-node/partition/racetest"
-)
-
-func TestMain(m *testing.M) { racetest.Main(m, "6") }

@@ -1,0 +1,59 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
+)
+
+// Replan makes the plans of Keys in sl that still stand as they were read, as one
+// batch: who was fetched, moved or replanned since keeps what that said. It
+// answers how many it took. A crash leaves all or none. ErrFenced: the slice was
+// handed over.
+func (s *Queue) Replan(sl partition.Slice, plans []store.Plan) (taken int, err error) {
+	if err := s.engine.Enter(); err != nil {
+		return 0, err
+	}
+	defer s.engine.Leave()
+	if len(plans) > store.MaxPlans {
+		return 0, fmt.Errorf("store: replan: %d plans, at most %d", len(plans), store.MaxPlans)
+	}
+	err = s.write([]partition.Slice{sl}, func(t *Batch) error {
+		if err := s.engine.Fenced(sl); err != nil {
+			return err
+		}
+		taken = 0
+		done := make(map[partition.Key]bool, len(plans))
+		for _, p := range plans {
+			if done[p.Was.Key] || p.At.IsZero() || len(p.History) > store.MaxHistory {
+				continue
+			}
+			done[p.Was.Key] = true
+			id := s.engine.IdIn(sl, p.Was.Key)
+			old, err := t.KeyState(id, p.Was.Key)
+			if errors.Is(err, store.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if old.State != store.StateDone || !old.At.Equal(p.Was.At) || old.History != string(p.Was.History) {
+				continue
+			}
+			next := old
+			next.At, next.History = p.At.UTC(), string(p.History)
+			next.Fetched = old.Fetched.Add(store.Tick) // later by the least, so that every replica takes it
+			if err := t.Put(id, p.Was.Key, &old, next); err != nil {
+				return err
+			}
+			taken++
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("store: replan: %w", err)
+	}
+	return taken, nil
+}

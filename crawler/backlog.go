@@ -98,7 +98,7 @@ func (c *Crawler) Busy(sl partition.Slice) int {
 // Due is what is known of k, and when its site may be asked again (zero: no
 // fetch of the site is planned).
 func (c *Crawler) Due(k partition.Key) (store.Due, time.Time, error) {
-	d, err := c.o.Store.DueOf(k)
+	d, err := c.o.Store.Queue.DueOf(k)
 	if err != nil {
 		return d, time.Time{}, fmt.Errorf("crawler: %w", err)
 	}
@@ -157,7 +157,7 @@ func (c *Crawler) load(ctx context.Context) {
 }
 
 func (c *Crawler) loadSlice(sl partition.Slice) error {
-	backlogs, err := c.o.Store.Backlogs(sl)
+	backlogs, err := c.o.Store.Queue.Backlogs(sl)
 	if err != nil {
 		return fmt.Errorf("crawler: load %s: %w", sl, err)
 	}
@@ -180,7 +180,7 @@ func (c *Crawler) read(st frontier.Step, now time.Time) error {
 	var from []byte
 	more := false
 	for seen := 0; ; {
-		page, next, err := c.o.Store.PendingOf(st.Slice, st.Site, from, max(st.Limit+1, min(readPage, seen)))
+		page, next, err := c.o.Store.Queue.PendingOf(st.Slice, st.Site, from, max(st.Limit+1, min(readPage, seen)))
 		if err != nil {
 			return fmt.Errorf("crawler: read %s: %w", st.Site, err)
 		}

@@ -16,13 +16,14 @@ import (
 	"github.com/echo-node/echo-node/crawler/frontier"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // Options of New.
 type Options struct {
-	Store   *store.Store // required
-	Sources []Source     // at least one; the first that handles a Key fetches it
-	Peer    string       // Record.Peer
+	Store   *db.Store // required
+	Sources []Source  // at least one; the first that handles a Key fetches it
+	Peer    string    // Record.Peer
 	// Owns says whether this peer may fetch in that slice now. It is asked when a
 	// Key is picked and again just before each request. nil = yes.
 	Owns  func(partition.Slice) bool

@@ -15,6 +15,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // fakeSource answers from a map of links and remembers when each site was asked.
@@ -110,11 +111,11 @@ func (f *fakeSource) count(k partition.Key) int {
 	return f.times[k]
 }
 
-func memStore(t *testing.T) *store.Store {
+func memStore(t *testing.T) *db.Store {
 	t.Helper()
 	charter := partition.DefaultCharter("test", "founder")
 	charter.SliceBits = 4 // many restarts in one test each read all backlogs
-	s, err := store.Create("data", store.Options{FS: vfs.NewMem(), Charter: charter})
+	s, err := db.Create("data", store.Options{FS: vfs.NewMem(), Charter: charter})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,19 +131,19 @@ func key(t *testing.T, url string) partition.Key {
 	return k
 }
 
-func admit(t *testing.T, s *store.Store, keys ...partition.Key) {
+func admit(t *testing.T, s *db.Store, keys ...partition.Key) {
 	t.Helper()
 	var as []store.Admission
 	for _, k := range keys {
 		as = append(as, store.Admission{Key: k, Seed: true})
 	}
-	if _, err := s.Admit(as, time.Now()); err != nil {
+	if _, err := s.Queue.Admit(as, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // crawl runs a Crawler of all slices over src for d of fake time.
-func crawl(t *testing.T, s *store.Store, src Source, o Options, d time.Duration) *Crawler {
+func crawl(t *testing.T, s *db.Store, src Source, o Options, d time.Duration) *Crawler {
 	t.Helper()
 	o.Store, o.Sources = s, []Source{src}
 	c, err := New(o)
@@ -382,7 +383,7 @@ func TestAgain(t *testing.T) {
 		if got := c.Stats(); f.count(k) != 2 || got.Fetched != 1 || got.Failed != 0 || got.Requests != 2 {
 			t.Errorf("%+v", got)
 		}
-		st, err := s.Site(k.Site())
+		st, err := s.Queue.Site(k.Site())
 		if err != nil || len(st.Robots) != 1 || st.Fetched != 1 {
 			t.Errorf("%+v %v", st, err)
 		}

@@ -220,7 +220,7 @@ func (c *Crawler) applyHints(sl partition.Slice, told []store.Admission) error {
 		if a.Hint.Kind < store.HintSitemap || a.Hint.Kind > store.HintElsewhere {
 			continue
 		}
-		d, err := c.o.Store.DueIn(sl, a.Key)
+		d, err := c.o.Store.Queue.DueIn(sl, a.Key)
 		if errors.Is(err, store.ErrNotExist) {
 			continue
 		}
@@ -246,7 +246,7 @@ func (c *Crawler) applyHints(sl partition.Slice, told []store.Admission) error {
 	if len(plans) == 0 {
 		return nil
 	}
-	if _, err := c.o.Store.Replan(sl, plans); errors.Is(err, store.ErrFenced) {
+	if _, err := c.o.Store.Queue.Replan(sl, plans); errors.Is(err, store.ErrFenced) {
 		return nil // its new owner hears the next one
 	} else if err != nil {
 		return err

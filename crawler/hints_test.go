@@ -77,22 +77,22 @@ func TestHintMovesTheNextVisit(t *testing.T) {
 			pages := slices.DeleteFunc(slices.Clone(all), func(k partition.Key) bool { return phase(k) < 0.6 })[:5]
 			admit(t, s, pages...)
 			crawl(t, s, f, Options{Revisit: interval, Delay: 2 * time.Second}, time.Minute)
-			before, err := s.DueOf(pages[0])
+			before, err := s.Queue.DueOf(pages[0])
 			if err != nil {
 				t.Fatal(err)
 			}
-			st, err := s.Site(list.Site())
+			st, err := s.Queue.Site(list.Site())
 			if err != nil {
 				t.Fatal(err)
 			}
 			st.Hints = c.trust
-			if err := s.PutSite(st); err != nil {
+			if err := s.Queue.PutSite(st); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(interval / 2)
 			admit(t, s, list)
 			cr := crawl(t, s, f, Options{Revisit: interval, Delay: 2 * time.Second}, 3*time.Second)
-			after, err := s.DueOf(pages[0])
+			after, err := s.Queue.DueOf(pages[0])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +133,7 @@ func TestHostileSitemap(t *testing.T) {
 			if lies {
 				site.Hints = proven()
 			}
-			if err := s.PutSite(site); err != nil {
+			if err := s.Queue.PutSite(site); err != nil {
 				t.Fatal(err)
 			}
 			admit(t, s, append(all, list)...)
@@ -142,7 +142,7 @@ func TestHostileSitemap(t *testing.T) {
 				n += f.count(k)
 			}
 			f.check(t, delay)
-			row, err := s.Site(list.Site())
+			row, err := s.Queue.Site(list.Site())
 			if err != nil {
 				t.Fatal(err)
 			}

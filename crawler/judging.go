@@ -96,7 +96,7 @@ func (t *task) begin() {
 	t.c.hands.do(func() {
 		defer close(a.written)
 		c := t.c
-		err := c.o.Store.Try(t.step.Slice, t.due.Key, store.Attempt{At: time.Now(), Peer: c.o.Peer, Run: c.run})
+		err := c.o.Store.Queue.Try(t.step.Slice, t.due.Key, store.Attempt{At: time.Now(), Peer: c.o.Peer, Run: c.run})
 		if errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrFenced) {
 			err = ErrNotOwned
 		} else if err != nil {
@@ -162,7 +162,7 @@ func (t *task) committed(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	if t.c.o.Store.Fenced(sl) { // nobody waits for a majority there any more
+	if t.c.o.Store.Log.Fenced(sl) { // nobody waits for a majority there any more
 		return ErrNotOwned
 	}
 	return nil
@@ -177,7 +177,7 @@ func (t *task) lived() {
 	}
 	t.known.Store(false)
 	t.trying.Store(nil)
-	err := t.c.o.Store.Untry(t.step.Slice, t.due.Key, t.c.run)
+	err := t.c.o.Store.Queue.Untry(t.step.Slice, t.due.Key, t.c.run)
 	if err != nil && !errors.Is(err, store.ErrFenced) && !errors.Is(err, store.ErrNotExist) {
 		t.c.fail(fmt.Errorf("crawler: %w", err))
 	}
@@ -194,7 +194,7 @@ func (t *task) endAttempt() {
 // mayTry says whether the Key may be judged, and how. One that processes died at is left alone.
 func (t *task) mayTry(now time.Time) bool {
 	c, sl, k := t.c, t.step.Slice, t.due.Key
-	trial, err := c.o.Store.Trial(sl, k)
+	trial, err := c.o.Store.Queue.Trial(sl, k)
 	if err != nil {
 		c.fail(fmt.Errorf("crawler: %w", err))
 		return false
@@ -207,7 +207,7 @@ func (t *task) mayTry(now time.Time) bool {
 		}
 		return true
 	}
-	err = c.o.Store.Quarantine(sl, k, c.run, now)
+	err = c.o.Store.Queue.Quarantine(sl, k, c.run, now)
 	switch {
 	case errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrFenced):
 	case err != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/schedule"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // lessons is what this peer has learned of how its Keys change, all together: the
@@ -167,7 +168,7 @@ func decodeLessons(b []byte) (*lessons, error) {
 
 // loadLessons are those of the store, or none: what cannot be read is learned
 // anew, with a word of why. The error is the store's.
-func loadLessons(s *store.Store) (l *lessons, why, err error) {
+func loadLessons(s *db.Store) (l *lessons, why, err error) {
 	b, err := s.Meta(metaLessons)
 	if errors.Is(err, store.ErrNotExist) {
 		return newLessons(), nil, nil

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // Limits are the volunteer's own. At one the peer stops fetching; nothing is
@@ -67,7 +68,7 @@ type heldUntil struct {
 	until time.Time
 }
 
-func newLimiter(l Limits, s *store.Store) *limiter {
+func newLimiter(l Limits, s *db.Store) *limiter {
 	h, _ := ParseHours(l.Hours) //nolint:errcheck // validated
 	m := &limiter{l: l, hours: h, zone: l.Zone, stats: s.Stats, held: map[string]heldUntil{}}
 	if m.zone == nil {

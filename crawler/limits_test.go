@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // many are n pages on n sites of one domain.
@@ -23,7 +23,7 @@ func many(t *testing.T, n int) []partition.Key {
 }
 
 // begin runs a Crawler in the background; the returned func ends it.
-func begin(t *testing.T, s *store.Store, f *fakeSource, o Options) (*Crawler, func()) {
+func begin(t *testing.T, s *db.Store, f *fakeSource, o Options) (*Crawler, func()) {
 	t.Helper()
 	o.Store, o.Sources = s, []Source{f}
 	c, err := New(o)
@@ -159,11 +159,11 @@ func TestOutboxHolds(t *testing.T) {
 			t.Fatalf("%+v, outbox %d", got, s.Stats().Outbox)
 		}
 		for range 10 {
-			rows, _, err := s.Outbox(0, 1000, nil)
+			rows, _, err := s.Queue.Outbox(0, 1000, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Sent(rows); err != nil {
+			if err := s.Queue.Sent(rows); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(5 * time.Second)

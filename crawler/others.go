@@ -37,7 +37,7 @@ func (t *task) othersIn(sl partition.Slice, now time.Time,
 	take func(store.Due, partition.Slice) (bool, error)) (more bool, err error) {
 	var from []byte
 	for seen := 0; seen < mostOthers; {
-		page, next, err := t.c.o.Store.PendingOf(sl, t.step.Site, from, readPage)
+		page, next, err := t.c.o.Store.Queue.PendingOf(sl, t.step.Site, from, readPage)
 		if err != nil {
 			return false, fmt.Errorf("crawler: others of %s: %w", t.step.Site, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // linker answers every page with links to the next pages of its site.
@@ -40,7 +41,7 @@ func (l *linker) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 func TestPlacedSiteGoesOn(t *testing.T) {
 	c := partition.DefaultCharter("test", "12D3KooWfounder")
 	c.Mode, c.CellLevel, c.Gazetteer, c.SliceBits = partition.ModeGeo, 7, "digest", 4
-	s, err := store.Create("d", store.Options{FS: vfs.NewMem(), Charter: c})
+	s, err := db.Create("d", store.Options{FS: vfs.NewMem(), Charter: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestPlacedSiteGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- cr.Run(ctx) }()
-	if _, err := s.Admit([]store.Admission{{Key: src.keys[0]}, {Key: src.keys[1]}}, time.Now()); err != nil {
+	if _, err := s.Queue.Admit([]store.Admission{{Key: src.keys[0]}, {Key: src.keys[1]}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	cr.Wake(home, src.keys[0].Site())
@@ -75,7 +76,7 @@ func TestPlacedSiteGoesOn(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	rows, _, err := s.Outbox(0, 10, nil)
+	rows, _, err := s.Queue.Outbox(0, 10, nil)
 	if err != nil || len(rows) != 4 || src.fetched.Load() != 1 {
 		t.Fatalf("%d fetched, %d rows, %v", src.fetched.Load(), len(rows), err)
 	}

@@ -20,7 +20,7 @@ func (c *Crawler) RescheduleNow(sl partition.Slice, keys []partition.Key) error 
 	var plans []store.Plan
 	sites := map[partition.Site]bool{}
 	for _, k := range keys[:min(len(keys), store.MaxPlans)] {
-		d, err := c.o.Store.DueIn(sl, k)
+		d, err := c.o.Store.Queue.DueIn(sl, k)
 		if errors.Is(err, store.ErrNotExist) {
 			continue
 		}
@@ -35,7 +35,7 @@ func (c *Crawler) RescheduleNow(sl partition.Slice, keys []partition.Key) error 
 	if len(plans) == 0 {
 		return nil
 	}
-	if _, err := c.o.Store.Replan(sl, plans); errors.Is(err, store.ErrFenced) {
+	if _, err := c.o.Store.Queue.Replan(sl, plans); errors.Is(err, store.ErrFenced) {
 		return nil // its new owner looks when it was planned
 	} else if err != nil {
 		return fmt.Errorf("crawler: reschedule: %w", err)

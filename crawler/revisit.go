@@ -222,7 +222,7 @@ func (t *task) found(now *store.Record) (f finding, err error) {
 		return f, nil
 	}
 	f.outcome = schedule.Changed
-	before, _, err := t.c.o.Store.Find(t.due.Key)
+	before, _, err := t.c.o.Store.Archive.Find(t.due.Key)
 	if errors.Is(err, store.ErrNotExist) {
 		return f, nil
 	}

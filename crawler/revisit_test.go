@@ -100,7 +100,7 @@ func TestRevisitsOfASiteThatIsScarce(t *testing.T) {
 		crawl(t, s, f, Options{Revisit: interval, Delay: delay}, span)
 		late, busy, still := 0, 0, 0
 		for i, k := range slow {
-			d, err := s.DueOf(k)
+			d, err := s.Queue.DueOf(k)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,26 +170,26 @@ func TestRevisitsOfWhatFails(t *testing.T) {
 		for what, later := range map[string]time.Duration{"gone": 24 * time.Hour, "moved": 24 * time.Hour,
 			"refused": time.Minute} {
 			asked := f.askedAt(keys[what].Site())
-			d, err := s.DueOf(keys[what])
+			d, err := s.Queue.DueOf(keys[what])
 			if err != nil || d.At.Before(asked[len(asked)-1].Add(later).Truncate(time.Second)) {
 				t.Errorf("%s: asked for at %s and then not before %s, want %s later, %v", what, asked, d.At, later, err)
 			}
 		}
 		for _, what := range []string{"gone", "refused"} {
-			if _, err := s.Record(keys[what]); err != nil {
+			if _, err := s.Archive.Record(keys[what]); err != nil {
 				t.Errorf("%s: the record of before: %v", what, err)
 			}
 		}
 		for what, want := range map[string]string{"gone": "gone 1 times, again after ", "refused": "error ",
 			"304": "changes every "} {
-			d, err := s.DueOf(keys[what])
+			d, err := s.Queue.DueOf(keys[what])
 			why, fault := c.Why(d)
 			if err != nil || fault != nil || !strings.HasPrefix(why, want) ||
 				!strings.Contains(why, "; looked at again ") {
 				t.Errorf("%s is due again because %q, want %q; %v, %v", what, why, want, err, fault)
 			}
 		}
-		if d, err := s.DueOf(keys["never"]); err != nil {
+		if d, err := s.Queue.DueOf(keys["never"]); err != nil {
 			t.Error(err)
 		} else if why, err := c.Why(d); why != "" || err != nil {
 			t.Errorf("what never was is due again because %q, %v", why, err)

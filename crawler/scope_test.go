@@ -13,6 +13,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/period"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // chronicle is a home page whose paragraphs speak of several times, each with links.
@@ -88,7 +89,7 @@ func TestScopeOrdersTheCrawl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := store.Create("d",
+		s, err := db.Create("d",
 			store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "12D3KooWfounder")})
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +100,7 @@ func TestScopeOrdersTheCrawl(t *testing.T) {
 			t.Fatal(err)
 		}
 		home := partition.Key("web:http://h.example/")
-		if _, err := s.Admit([]store.Admission{{Key: home, Seed: true}}, time.Now()); err != nil {
+		if _, err := s.Queue.Admit([]store.Admission{{Key: home, Seed: true}}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		cr.SetSlices([]partition.Slice{s.SliceOf(home)})

@@ -46,7 +46,8 @@ func TestSitemapsOfRobots(t *testing.T) {
 			t.Errorf("%s asked %d times", path, srv.asked[path])
 		}
 	}
-	if rec, err := s.Record(key(t, srv.URL+"/hidden")); err != nil || rec.Title != "Hidden" || len(srv.asked) != 5 {
+	if rec, err := s.Archive.Record(key(t, srv.URL+"/hidden")); err != nil || rec.Title != "Hidden" ||
+		len(srv.asked) != 5 {
 		t.Errorf("%v %+v, asked %v", err, rec, srv.asked)
 	}
 	for i := 1; i < len(srv.at); i++ {

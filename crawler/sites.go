@@ -8,6 +8,7 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // cacheBytes bounds what the site cache holds, robots.txt bodies counted.
@@ -20,7 +21,7 @@ const siteCost = 512
 // concurrent use; at most one fetch of a site is under way, so its state has
 // one writer.
 type siteCache struct {
-	store *store.Store
+	store *db.Store
 
 	mu    sync.Mutex
 	byKey map[cacheKey]*list.Element // of cached
@@ -38,7 +39,7 @@ type cached struct {
 	dirty bool // counts in it are newer than the store's
 }
 
-func newSiteCache(s *store.Store) *siteCache {
+func newSiteCache(s *db.Store) *siteCache {
 	return &siteCache{store: s, byKey: map[cacheKey]*list.Element{}}
 }
 
@@ -51,7 +52,7 @@ func (c *siteCache) get(sl partition.Slice, s partition.Site) (store.Site, error
 		return e.Value.(*cached).site, nil
 	}
 	c.mu.Unlock()
-	st, err := c.store.Site(s)
+	st, err := c.store.Queue.Site(s)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		return st, fmt.Errorf("site state: %w", err)
 	}
@@ -101,7 +102,7 @@ func (c *siteCache) flush() error {
 	defer c.mu.Unlock()
 	for e := c.order.Front(); e != nil; e = e.Next() {
 		if v := e.Value.(*cached); v.dirty {
-			if err := c.store.PutSite(v.site); err != nil && !errors.Is(err, store.ErrFenced) {
+			if err := c.store.Queue.PutSite(v.site); err != nil && !errors.Is(err, store.ErrFenced) {
 				return fmt.Errorf("crawler: %w", err)
 			}
 			v.dirty = false

@@ -176,7 +176,7 @@ func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
 		return false, time.Time{}
 	}
 	var err error
-	if t.due, err = c.o.Store.DueIn(t.step.Slice, t.step.Row.Key); err != nil {
+	if t.due, err = c.o.Store.Queue.DueIn(t.step.Slice, t.step.Row.Key); err != nil {
 		if !errors.Is(err, store.ErrNotExist) {
 			c.fail(fmt.Errorf("crawler: %w", err))
 		}
@@ -229,7 +229,7 @@ func (t *task) move(now time.Time) (bool, error) {
 	if c.o.Place == nil {
 		return false, nil
 	}
-	p, err := c.o.Store.PlacementOf(t.step.Slice, t.due.Key)
+	p, err := c.o.Store.Queue.PlacementOf(t.step.Slice, t.due.Key)
 	if errors.Is(err, store.ErrNotExist) || err == nil && p.To == t.step.Slice {
 		return false, nil
 	}
@@ -238,7 +238,7 @@ func (t *task) move(now time.Time) (bool, error) {
 	}
 	pace := store.Pace{Next: t.site.NextAllowed, Wait: max(t.delay(), t.site.Delay), BackOff: t.site.BackOff,
 		Fetched: t.site.Fetched}
-	n, err := c.o.Store.Move(t.step.Slice, t.due.Key, pace, now)
+	n, err := c.o.Store.Queue.Move(t.step.Slice, t.due.Key, pace, now)
 	if n > 0 {
 		c.o.Committed()
 	}
@@ -255,7 +255,7 @@ func (t *task) checkpoint() ([]byte, error) {
 		if k.Kind() == partition.KindFile {
 			return nil, nil
 		}
-		return t.c.o.Store.Checkpoint(t.step.Slice, t.due.Key)
+		return t.c.o.Store.Accounts.Checkpoint(t.step.Slice, t.due.Key)
 	}
 	return nil, nil
 }
@@ -343,7 +343,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 	if res.Again && len(links) == 0 { // its robots.txt may be what stops it
 		c.counts.stopped(stops)
 		if changed {
-			if err := c.o.Store.PutSite(res.Site); err != nil && !errors.Is(err, store.ErrFenced) {
+			if err := c.o.Store.Queue.PutSite(res.Site); err != nil && !errors.Is(err, store.ErrFenced) {
 				c.fail(fmt.Errorf("crawler: %w", err))
 			}
 		}

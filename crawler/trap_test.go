@@ -103,7 +103,7 @@ func TestEndlessSites(t *testing.T) {
 		c := crawl(t, s, f, Options{MaxPages: 60}, 5*time.Minute)
 		got := c.Stats()
 		for host, why := range map[string]string{"endless.example.org": "budget", "echo.example.org": "repetition"} {
-			site, err := s.Site(key(t, "https://"+host+"/").Site())
+			site, err := s.Queue.Site(key(t, "https://"+host+"/").Site())
 			if err != nil || site.Stops[why] == 0 || len(site.Stops) != 1 || site.Stops[why] > got.Stops[why] {
 				t.Errorf("%s: %v in %+v", host, err, site)
 			}

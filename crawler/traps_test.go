@@ -12,7 +12,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/web"
-	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // Bounds of TestTrapWorld. Pages of the budget are of each site.
@@ -61,7 +61,7 @@ func TestTrapWorld(t *testing.T) {
 	}
 }
 
-func checkTrap(t *testing.T, c *Crawler, s *store.Store, b *crawltest.Trap) {
+func checkTrap(t *testing.T, c *Crawler, s *db.Store, b *crawltest.Trap) {
 	t.Helper()
 	home := key(t, b.Home)
 	site, err := c.Site(s.SliceOf(home), home.Site())
@@ -80,13 +80,13 @@ func checkTrap(t *testing.T, c *Crawler, s *store.Store, b *crawltest.Trap) {
 		!slices.ContainsFunc(b.Stops, func(w string) bool { return site.Stops[w] > 0 }) {
 		t.Errorf("%s: stopped by %v, want %v", b.Name, site.Stops, b.Stops)
 	}
-	rec, err := s.Record(home)
+	rec, err := s.Archive.Record(home)
 	if err == nil && !(utf8.ValidString(rec.Text+rec.Title+rec.Lang+rec.ETag) && !strings.ContainsRune(rec.Text, 0)) {
 		t.Errorf("%s: not text: %+v", b.Name, rec)
 	}
 }
 
-func crawlTraps(t *testing.T, s *store.Store, nets ...netip.Prefix) *Crawler {
+func crawlTraps(t *testing.T, s *db.Store, nets ...netip.Prefix) *Crawler {
 	t.Helper()
 	return crawlWeb(t, s, trapTime,
 		fetch.Options{AllowNet: nets, MaxBody: 4 << 20, Idle: 2 * time.Second, Connect: 2 * time.Second,

@@ -15,6 +15,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // stuckSource hangs in some Keys, after the request was let through.
@@ -43,7 +44,7 @@ func (s *stuckSource) Fetch(ctx context.Context, t Task) (Result, error) {
 // watched crawls a page that hangs, two of the same site and one of another that do not,
 // with two workers, for d.
 func watched(t *testing.T, d time.Duration, o Options, hang func(ctx context.Context, t Task) error) (*stuckSource,
-	*Crawler, *store.Store, string) {
+	*Crawler, *db.Store, string) {
 	t.Helper()
 	s := memStore(t)
 	t.Cleanup(func() { s.Close() })
@@ -92,7 +93,7 @@ func TestStuckFetchIsCancelled(t *testing.T) {
 			return ctx.Err()
 		})
 		others(t, src)
-		due, err := s.DueOf(key(t, "https://a.org/hang"))
+		due, err := s.Queue.DueOf(key(t, "https://a.org/hang"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +146,7 @@ func TestFetchThatDoesNotEnd(t *testing.T) {
 		if st := c.Stats(); st.Stuck != 1 || st.Abandoned != 1 || st.Fetching != 0 {
 			t.Errorf("%+v", st)
 		}
-		if due, err := s.DueOf(key(t, "https://a.org/hang")); err != nil || due.State != store.StateDone {
+		if due, err := s.Queue.DueOf(key(t, "https://a.org/hang")); err != nil || due.State != store.StateDone {
 			t.Errorf("due: %+v %v", due, err)
 		}
 		if !strings.Contains(log, "does not end: given up") {
@@ -193,7 +194,7 @@ func TestRunEndsBesideStuckFetch(t *testing.T) {
 		if took := time.Since(begun); took != time.Minute+stuckGrace {
 			t.Errorf("Run took %s", took)
 		}
-		if due, err := s.DueOf(key(t, "https://a.org/hang")); err != nil || due.State != store.StatePending ||
+		if due, err := s.Queue.DueOf(key(t, "https://a.org/hang")); err != nil || due.State != store.StatePending ||
 			due.Attempts != 0 {
 			t.Errorf("due: %+v %v", due, err)
 		}
@@ -241,7 +242,8 @@ func TestPanicsAreOutcomes(t *testing.T) {
 			return nil
 		})
 		others(t, src)
-		if due, err := s.DueOf(key(t, "https://a.org/hang")); err != nil || due.State != store.StateDone || tries != 3 {
+		if due, err := s.Queue.DueOf(key(t, "https://a.org/hang")); err != nil || due.State != store.StateDone ||
+			tries != 3 {
 			t.Errorf("due: %+v %v after %d tries", due, err, tries)
 		}
 		if got := c.Stats().Stops["panic"]; got != 2+4 {

@@ -17,6 +17,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // realSite is a web site on an address of its own that keeps an eye on who asks.
@@ -151,7 +152,7 @@ func TestRealSites(t *testing.T) {
 			t.Errorf("good site %d: %d addresses asked: %v", i, len(g.asked), g.asked)
 		}
 	}
-	rec, err := s.Record(key(t, good[1].URL+"/p3"))
+	rec, err := s.Archive.Record(key(t, good[1].URL+"/p3"))
 	if err != nil || rec.Title != "Page 3" || rec.Peer != "me" || len(rec.Links) != 1 {
 		t.Errorf("%+v %v", rec, err)
 	}
@@ -185,7 +186,7 @@ func loopback() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("12
 
 // crawlWeb crawls what is in s, and what that links to, within limit, with the
 // fetcher and the Source that a peer has.
-func crawlWeb(t *testing.T, s *store.Store, limit time.Duration, f fetch.Options, w web.Options, o Options) *Crawler {
+func crawlWeb(t *testing.T, s *db.Store, limit time.Duration, f fetch.Options, w web.Options, o Options) *Crawler {
 	t.Helper()
 	client, err := fetch.New(f)
 	if err != nil {
@@ -222,20 +223,20 @@ func crawlWeb(t *testing.T, s *store.Store, limit time.Duration, f fetch.Options
 }
 
 // forwardUntilIdle does what node does with the outbox, till nothing is left.
-func forwardUntilIdle(ctx context.Context, t *testing.T, c *Crawler, s *store.Store, hint <-chan struct{}) {
+func forwardUntilIdle(ctx context.Context, t *testing.T, c *Crawler, s *db.Store, hint <-chan struct{}) {
 	t.Helper()
 	for {
-		rows, _, err := s.Outbox(0, 1000, nil)
+		rows, _, err := s.Queue.Outbox(0, 1000, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range rows {
-			if _, err := s.Admit([]store.Admission{r.Admission}, time.Now()); err != nil {
+			if _, err := s.Queue.Admit([]store.Admission{r.Admission}, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 			c.Wake(s.SliceOf(r.Key), r.Key.Site())
 		}
-		if err := s.Sent(rows); err != nil {
+		if err := s.Queue.Sent(rows); err != nil {
 			t.Fatal(err)
 		}
 		if before := c.Stats(); before.Idle() && len(rows) == 0 {
@@ -247,9 +248,9 @@ func forwardUntilIdle(ctx context.Context, t *testing.T, c *Crawler, s *store.St
 		case <-ctx.Done():
 			var left []store.Due
 			for sl := range c.gained {
-				bs, _ := s.Backlogs(sl)
+				bs, _ := s.Queue.Backlogs(sl)
 				for _, b := range bs {
-					rows, _, _ := s.PendingOf(sl, b.Site, nil, 5)
+					rows, _, _ := s.Queue.PendingOf(sl, b.Site, nil, 5)
 					left = append(left, rows...)
 				}
 			}

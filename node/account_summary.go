@@ -26,7 +26,7 @@ func (n *Node) accountSummary(sl partition.Slice, k partition.Key) (*api.Account
 		return nil, nil
 	}
 	h := &api.AccountSummary{Latest: []store.Record{}, Lists: []api.ListSummary{}, Gaps: []store.Gap{}}
-	err := n.store.Posts(sl, k, "", func(r store.Record) (bool, error) {
+	err := n.store.Accounts.Posts(sl, k, "", func(r store.Record) (bool, error) {
 		if h.Posts++; r.Deleted {
 			h.Deleted++
 		} else {
@@ -52,7 +52,7 @@ func (n *Node) accountSummary(sl partition.Slice, k partition.Key) (*api.Account
 			return nil, err
 		}
 	}
-	err = n.store.Gaps(sl, k, func(g store.Gap) (bool, error) {
+	err = n.store.Accounts.Gaps(sl, k, func(g store.Gap) (bool, error) {
 		h.Gaps = append(h.Gaps, g)
 		return true, nil
 	})
@@ -74,7 +74,7 @@ func newest(h *api.AccountSummary) {
 
 func (n *Node) listSummary(sl partition.Slice, list partition.Key, h *api.AccountSummary) error {
 	x := api.ListSummary{List: list}
-	err := n.store.Walks(sl, list, func(w store.Walk) (bool, error) {
+	err := n.store.Accounts.Walks(sl, list, func(w store.Walk) (bool, error) {
 		x.Walks++
 		if w.Complete {
 			x.Complete = &w
@@ -85,7 +85,7 @@ func (n *Node) listSummary(sl partition.Slice, list partition.Key, h *api.Accoun
 	if err != nil || x.Walks == 0 {
 		return err
 	}
-	err = n.store.Edges(sl, list, "", func(e store.Edge) (bool, error) {
+	err = n.store.Accounts.Edges(sl, list, "", func(e store.Edge) (bool, error) {
 		if x.Ever++; e.GoneAt == nil {
 			x.Now++
 		}

@@ -84,7 +84,7 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 	if len(here) == 0 {
 		return out, grounds{}, nil
 	}
-	answers, err := n.store.Admit(here, time.Now())
+	answers, err := n.store.Queue.Admit(here, time.Now())
 	if err != nil {
 		return nil, grounds{}, fmt.Errorf("admit: %w", err)
 	}
@@ -92,7 +92,7 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 	wake, hints := map[partition.Slice][]partition.Site{}, map[partition.Slice][]store.Admission{}
 	for j, a := range answers {
 		if s := n.target(here[j]); a != store.Refused {
-			g.heads[s], g.under[s] = n.store.LogHead(s), n.quorum.ReplicaSet(s)
+			g.heads[s], g.under[s] = n.store.Log.LogHead(s), n.quorum.ReplicaSet(s)
 		}
 		switch a {
 		case store.Admitted:

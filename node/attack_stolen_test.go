@@ -9,6 +9,7 @@ import (
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // stolen are the ReplicaSets that give all slices to a liar, as a stranger sent them.
@@ -217,7 +218,7 @@ func TestAttackEpoch(t *testing.T) {
 
 // poison writes what the program of before the rules stored when a stranger had
 // told it that all slices were its own.
-func poison(t *testing.T, st *store.Store, slices []partition.Slice, change func(*quorum.ReplicaSet)) {
+func poison(t *testing.T, st *db.Store, slices []partition.Slice, change func(*quorum.ReplicaSet)) {
 	t.Helper()
 	metas := map[string][]byte{}
 	for _, s := range slices {
@@ -246,7 +247,7 @@ func TestAttackPoisonedDirectory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRestartable(t)
 			k := mustKey(t, "http://example.org/")
-			if _, err := r.store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+			if _, err := r.store.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 			poison(t, r.store, r.slices, change)

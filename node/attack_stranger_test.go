@@ -23,7 +23,7 @@ func TestAttackStrangerReads(t *testing.T) {
 	n := openNode(t, Options{})
 	k := mustKey(t, "http://a.example/")
 	now := time.Now()
-	if _, err := n.store.Admit([]store.Admission{{Key: k}}, now); err != nil {
+	if _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, now); err != nil {
 		t.Fatal(err)
 	}
 	rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Source: "web",
@@ -82,7 +82,7 @@ func overrule(t *testing.T, o Options, all []overriding) {
 			t.Parallel()
 			n := openNode(t, o)
 			enter(n, plainMember)
-			if _, err := n.store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+			if _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 			said := store.Override{V: store.OverrideVersion, Key: k, Verdict: "out", By: "the operator", Why: "x",
@@ -96,7 +96,7 @@ func overrule(t *testing.T, o Options, all []overriding) {
 			}
 			req := &wire.Request{Body: &wire.Request_Overrule{Overrule: &wire.Overrule{Override: b}}}
 			r := n.serve(t.Context(), tt.from, req)
-			kept, err := n.store.Overrides(0, k)
+			kept, err := n.store.Accounts.Overrides(0, k)
 			if err != nil || (len(kept) == 1) != tt.taken || r.GetOverrule().GetKnown() != tt.taken {
 				t.Fatalf("%v: %+v %v", r, kept, err)
 			}

@@ -25,7 +25,7 @@ import (
 func rowsSaid(t *testing.T, n *Node, k partition.Key, c store.Commit) (partition.Slice, []*wire.Row) {
 	t.Helper()
 	s := elsewhere(t, n)
-	if _, err := s.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+	if _, err := s.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	c.Key = k
@@ -33,7 +33,7 @@ func rowsSaid(t *testing.T, n *Node, k partition.Key, c store.Commit) (partition
 		t.Fatal(err)
 	}
 	sl := s.SliceOf(k)
-	rows, _, err := s.SliceRows(sl, nil, 1<<20)
+	rows, _, err := s.Log.SliceRows(sl, nil, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func pageBy(k partition.Key, peer, text string, at time.Time) *store.Record {
 // have has n hold an honest page.
 func have(t *testing.T, n *Node, k partition.Key, r *store.Record) {
 	t.Helper()
-	if _, err := n.store.Admit([]store.Admission{{Key: k}}, r.FetchedAt); err != nil {
+	if _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, r.FetchedAt); err != nil {
 		t.Fatal(err)
 	}
 	next := store.Next{State: store.StateDone, At: r.FetchedAt.Add(1000 * time.Hour)}
@@ -86,7 +86,7 @@ func TestAttackReconcilePoison(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			k := mustKey(t, fmt.Sprintf("http://bank.example/%d", i))
 			have(t, n, k, pageBy(k, n.id, "honest", now.Add(-time.Hour)))
-			before, err := n.store.DueOf(k)
+			before, err := n.store.Queue.DueOf(k)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,11 +98,11 @@ func TestAttackReconcilePoison(t *testing.T) {
 			if r := unite(tt.from, sl, rows); (r.GetRefusal() == nil) != (tt.from != stranger) {
 				t.Errorf("%v", r)
 			}
-			rec, _, err := n.store.Find(k)
+			rec, _, err := n.store.Archive.Find(k)
 			if err != nil || (rec.Text != "honest") != tt.replaced || rec.FetchedAt.After(now.Add(5*time.Minute)) {
 				t.Errorf("the record: %q by %q of %s, %v", rec.Text, rec.Peer, rec.FetchedAt, err)
 			}
-			due, err := n.store.DueOf(k)
+			due, err := n.store.Queue.DueOf(k)
 			if err != nil || due.State != store.StateDone || !tt.replaced && !due.At.Equal(before.At) ||
 				tt.replaced && due.At.After(time.Now().Add(time.Hour)) {
 				t.Errorf("due: %+v, was %+v, %v", due, before, err)
@@ -122,7 +122,7 @@ func TestAttackReconcilePoison(t *testing.T) {
 	if r := unite(plainMember, sl, rows); r.GetUnite() == nil {
 		t.Errorf("%v", r)
 	}
-	if _, err := n.store.DueOf(private); !isNotExist(err) {
+	if _, err := n.store.Queue.DueOf(private); !isNotExist(err) {
 		t.Errorf("a key that no link may bring came by rows: %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func surplusAt(t *testing.T, n *Node, k partition.Key, replicas ...string) (part
 	t.Helper()
 	have(t, n, k, pageBy(k, n.id, "honest", time.Now().Add(-time.Hour)))
 	s := n.store.SliceOf(k)
-	c := n.quorum.ReplicaSet(s).Next(replicas[0], replicas, n.store.LogHead(s))
+	c := n.quorum.ReplicaSet(s).Next(replicas[0], replicas, n.store.Log.LogHead(s))
 	if err := n.decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 		t.Fatal(err)
 	}

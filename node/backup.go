@@ -19,6 +19,8 @@ import (
 
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
+	"github.com/echo-node/echo-node/store/engine"
 )
 
 // A backup is a directory:
@@ -77,7 +79,7 @@ func BackupOf(o Options, dir string) error {
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(filepath.Join(o.Dir, "store"), store.Options{FS: o.FS, Logger: o.Logger})
+	s, err := db.Open(filepath.Join(o.Dir, "store"), store.Options{FS: o.FS, Logger: o.Logger})
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func BackupOf(o Options, dir string) error {
 		s.Close())
 }
 
-func backup(disk vfs.FS, s *store.Store, dir, data string, info BackupInfo) error {
+func backup(disk vfs.FS, s *db.Store, dir, data string, info BackupInfo) error {
 	if _, err := disk.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("backup to %s: %w", dir, cmp.Or(err, fs.ErrExist))
 	}
@@ -136,7 +138,7 @@ func room(disk vfs.FS, data, part string, size int64) error {
 }
 
 // fill makes all of a backup in part.
-func fill(disk vfs.FS, s *store.Store, part, data string, info BackupInfo) error {
+func fill(disk vfs.FS, s *db.Store, part, data string, info BackupInfo) error {
 	c := s.Charter()
 	info.V, info.Made, info.Swarm, info.Charter, info.Store, info.Records = backupVersion,
 		time.Now().UTC().Truncate(time.Second), c.Name, c.Digest(), s.ID(), s.Stats().Records
@@ -168,13 +170,13 @@ func writeSynced(disk vfs.FS, name string, b []byte) error {
 
 // settle gives part its name once all of it is on the disk.
 func settle(disk vfs.FS, part, dir string) error {
-	if err := store.SyncDir(disk, part); err != nil {
+	if err := engine.SyncDir(disk, part); err != nil {
 		return err
 	}
 	if err := disk.Rename(part, dir); err != nil {
 		return err
 	}
-	return store.SyncDir(disk, filepath.Dir(dir))
+	return engine.SyncDir(disk, filepath.Dir(dir))
 }
 
 // makeDir makes dir and what is missing above it, so that they outlast a crash.
@@ -191,7 +193,7 @@ func makeDir(disk vfs.FS, dir string) error {
 		err = disk.MkdirAll(dir, 0o700)
 	}
 	if err == nil {
-		err = store.SyncDir(disk, above)
+		err = engine.SyncDir(disk, above)
 	}
 	return err
 }

@@ -19,21 +19,22 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // backedUp is a store with n records on disk, and a function that writes more of them.
-func backedUp(t *testing.T, disk vfs.FS, n int) (*store.Store, func(from, to int)) {
+func backedUp(t *testing.T, disk vfs.FS, n int) (*db.Store, func(from, to int)) {
 	t.Helper()
 	charter := partition.DefaultCharter("test", "founder")
 	charter.SliceBits = 4
-	s, err := store.Create("data/store", store.Options{FS: disk, Charter: charter})
+	s, err := db.Create("data/store", store.Options{FS: disk, Charter: charter})
 	if err != nil {
 		t.Fatal(err)
 	}
 	write := func(from, to int) {
 		for i := from; i < to; i++ {
 			k := mustKey(t, fmt.Sprintf("https://s%d.org/%d", i%7, i))
-			if _, err := s.Admit([]store.Admission{{Key: k, Seed: true}}, time.Now()); err != nil {
+			if _, err := s.Queue.Admit([]store.Admission{{Key: k, Seed: true}}, time.Now()); err != nil {
 				t.Error(err)
 				return
 			}
@@ -50,10 +51,14 @@ func backedUp(t *testing.T, disk vfs.FS, n int) (*store.Store, func(from, to int
 	return s, write
 }
 
-func texts(t *testing.T, s *store.Store) map[partition.Key]string {
+func texts(t *testing.T, s *db.Store) map[partition.Key]string {
 	t.Helper()
 	out := map[partition.Key]string{}
-	if err := s.Records("", func(r store.Record) (bool, error) { out[r.Key] = r.Text; return true, nil }); err != nil {
+	if err := s.Archive.Records("", func(r store.Record) (bool, error) {
+		out[r.Key] = r.Text
+		return true,
+			nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -87,7 +92,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if info.Peer != "me" || info.Swarm != "test" || info.Records < 100 {
 		t.Errorf("%+v", info)
 	}
-	got, err := store.Open(filepath.Join(o.Dir, "store"), store.Options{FS: disk})
+	got, err := db.Open(filepath.Join(o.Dir, "store"), store.Options{FS: disk})
 	if err != nil {
 		t.Fatal(err)
 	}

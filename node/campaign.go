@@ -70,7 +70,7 @@ func (n *Node) runCampaigns(ctx context.Context) error {
 // and does not wait for the latter: there, a site may be waiting.
 func (n *Node) used(all []partition.Slice) (used, empty []partition.Slice) {
 	for _, s := range all {
-		if n.store.LogHead(s) > 0 {
+		if n.store.Log.LogHead(s) > 0 {
 			used = append(used, s)
 		} else {
 			empty = append(empty, s)
@@ -191,7 +191,7 @@ func (n *Node) patience(s partition.Slice, c quorum.ReplicaSet, spurned bool) ti
 	case alive:
 		wait += campaignAlive
 	}
-	if n.store.LogHead(s) == 0 {
+	if n.store.Log.LogHead(s) == 0 {
 		wait += campaignEmpty
 	}
 	return wait
@@ -262,7 +262,7 @@ func (n *Node) logPromises(ballots []quorum.Proposal, promises map[partition.Sli
 		return
 	}
 	for _, p := range ballots {
-		head := n.store.LogHead(p.Slice)
+		head := n.store.Log.LogHead(p.Slice)
 		if head == 0 {
 			continue
 		}

@@ -16,8 +16,8 @@ func TestEmptySlicesCanWait(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
 	k := mustKey(t, "http://127.99.0.1:9009/")
 	holds := n.store.SliceOf(k)
-	n.store.SetLogged(true, holds)
-	if _, err := n.store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+	n.store.Log.SetLogged(true, holds)
+	if _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	enter(n, "here")

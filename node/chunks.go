@@ -8,6 +8,7 @@ import (
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/replog"
 )
 
 // log chunk is a chunk on its way with what it was made from.
@@ -21,7 +22,7 @@ type sentChunk struct {
 
 // chunkOf is what l's peer needs next of s, of which logs has the log; nil for
 // nothing.
-func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogReader) (*sentChunk, int, error) {
+func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *replog.LogReader) (*sentChunk, int, error) {
 	c := r.n.quorum.ReplicaSet(s)
 	r.mu.Lock()
 	sh := r.slices[s]
@@ -55,7 +56,7 @@ func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogR
 		// It says that it has more than its owner's log: that can be no part of this
 		// log. A copy anew begins its log where this one is; the rows merge.
 		r.n.log.Warn("a replica's log is longer than its owner's; copying anew", "peer", l.peer, "slice", s, "its head",
-			st.head, "ours", r.n.store.LogHead(s))
+			st.head, "ours", r.n.store.Log.LogHead(s))
 		return nil, 0, r.copyAnew(l.peer, s)
 	case errors.Is(err, store.ErrTrimmed):
 		return nil, 0, r.copyAnew(l.peer, s)
@@ -69,15 +70,15 @@ func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogR
 }
 
 // pageOf fills p with the next page of a copy, or with the log behind it.
-func (r *replicator) pageOf(p *sentChunk, st copyProgress, logs *store.LogReader) (int, error) {
+func (r *replicator) pageOf(p *sentChunk, st copyProgress, logs *replog.LogReader) (int, error) {
 	p.chunk.Kind = wire.Piece_KIND_COPY
 	if !st.paged {
-		rows, next, err := r.n.store.SliceRows(p.slice, st.cursor, maxChunkBytes)
+		rows, next, err := r.n.store.Log.SliceRows(p.slice, st.cursor, maxChunkBytes)
 		if err != nil {
 			return 0, err
 		}
 		p.next, p.chunk.To, p.chunk.Rows = next, st.copied, wireRows(rows)
-		if len(next) > 0 || r.n.store.LogHead(p.slice) != st.copied {
+		if len(next) > 0 || r.n.store.Log.LogHead(p.slice) != st.copied {
 			return rowBytes(rows), nil
 		}
 		p.chunk.Kind = wire.Piece_KIND_COPIED // nothing was written meanwhile
@@ -89,7 +90,7 @@ func (r *replicator) pageOf(p *sentChunk, st copyProgress, logs *store.LogReader
 	}
 	rows := slices.DeleteFunc(log.Rows, store.Row.Sent) // once more does no harm
 	p.chunk.To, p.chunk.Rows = log.To, wireRows(rows)
-	if log.To >= r.n.store.LogHead(p.slice) {
+	if log.To >= r.n.store.Log.LogHead(p.slice) {
 		p.chunk.Kind = wire.Piece_KIND_COPIED
 	}
 	return rowBytes(rows), nil
@@ -98,7 +99,7 @@ func (r *replicator) pageOf(p *sentChunk, st copyProgress, logs *store.LogReader
 // copyAnew begins a copy of s for peer. What is committed from now on is in the
 // log after copied, or in the rows that are still to be read.
 func (r *replicator) copyAnew(peer string, s partition.Slice) error {
-	head, err := r.n.store.LogDurable(s)
+	head, err := r.n.store.Log.LogDurable(s)
 	if err != nil {
 		return err
 	}

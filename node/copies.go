@@ -139,9 +139,9 @@ func (n *Node) serveNamed(w *wire.Copies, held []partition.Slice, a *wire.Copies
 // textOf is the record of k or, of a post, that one, and the slice that it is in.
 func (n *Node) textOf(k partition.Key, post string) (store.Record, partition.Slice, error) {
 	if post != "" {
-		return n.store.Post(k, post)
+		return n.store.Accounts.Post(k, post)
 	}
-	return n.store.Find(k)
+	return n.store.Archive.Find(k)
 }
 
 func malformed(err error) error {

@@ -1,6 +1,6 @@
 package node
 
-import "github.com/echo-node/echo-node/store"
+import "github.com/echo-node/echo-node/store/db"
 
 // Store lets tests commit as a source would.
-func (n *Node) Store() *store.Store { return n.store }
+func (n *Node) Store() *db.Store { return n.store }

@@ -96,7 +96,7 @@ func (f *forwarder) deal(ctx context.Context, senders *sync.WaitGroup, fail chan
 		f.mu.Lock()
 		from, again := f.next, f.again
 		f.mu.Unlock()
-		rows, reached, err := f.n.store.Outbox(from, outboxPage, f.n.ours)
+		rows, reached, err := f.n.store.Queue.Outbox(from, outboxPage, f.n.ours)
 		if err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (f *forwarder) send(ctx context.Context, owner string, batch []store.Outbox
 		}
 	}
 	if len(done) > 0 {
-		if err := f.n.store.Sent(done); err != nil {
+		if err := f.n.store.Queue.Sent(done); err != nil {
 			return 0, 0, err
 		}
 		if owner != f.n.id {

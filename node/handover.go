@@ -101,7 +101,7 @@ func (n *Node) plan(now time.Time) []move {
 		if !stays || learning {
 			moving++
 		}
-		if m.owner != c.Owner && !leaving && n.store.LogHead(s) > 0 && now.Sub(n.crawler.Since(s)) < ownerStays {
+		if m.owner != c.Owner && !leaving && n.store.Log.LogHead(s) > 0 && now.Sub(n.crawler.Since(s)) < ownerStays {
 			continue
 		}
 		if !stays && (!learning || leaving) {
@@ -156,7 +156,7 @@ func (n *Node) wish(s partition.Slice, c quorum.ReplicaSet, want []string) (m mo
 func (n *Node) caughtUp(s partition.Slice, id string) bool {
 	const near = 64
 	head, ok := n.replicator.at(s, id)
-	return ok && head+near >= n.store.LogHead(s)
+	return ok && head+near >= n.store.Log.LogHead(s)
 }
 
 func sameSet(a, b []string) bool {
@@ -168,7 +168,7 @@ func (n *Node) handOver(ctx context.Context, moves []move) error {
 	ready := n.rest(moves) // with no moves, what rested goes on
 	var used, empty []move
 	for _, m := range ready {
-		if n.store.LogHead(m.slice) > 0 {
+		if n.store.Log.LogHead(m.slice) > 0 {
 			used = append(used, m)
 		} else {
 			empty = append(empty, m)
@@ -239,7 +239,7 @@ func (n *Node) awaitReplicas(ctx context.Context, moves []move) (ready []move) {
 	ctx, cancel := context.WithTimeout(ctx, sealLimit)
 	defer cancel()
 	missing := func(m move) bool {
-		head := n.store.LogHead(m.slice)
+		head := n.store.Log.LogHead(m.slice)
 		have := 0
 		for _, id := range m.replicas {
 			at, ok := n.replicator.at(m.slice, id)
@@ -463,7 +463,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 		if err == nil && united {
 			n.log.Info("copy of a dead fork reconciled", "slice", s, "owner", c.Owner)
 			if drop {
-				err = n.store.DropSlice(s)
+				err = n.store.Log.DropSlice(s)
 			}
 		}
 		if err != nil {
@@ -477,7 +477,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 func (n *Node) sendCopy(ctx context.Context, peer string, s partition.Slice) (bool, error) {
 	var after []byte
 	for {
-		rows, next, err := n.store.SliceRows(s, after, reconcilePage)
+		rows, next, err := n.store.Log.SliceRows(s, after, reconcilePage)
 		if err != nil {
 			return false, err
 		}
@@ -516,7 +516,7 @@ func (n *Node) dropSurplus(ctx context.Context) error {
 		dropped := false
 		err := n.decide(func() { dropped = n.quorum.ForgetSurplus(s, c, asked) })
 		if err == nil && dropped {
-			err = n.store.DropSlice(s)
+			err = n.store.Log.DropSlice(s)
 		}
 		if err != nil {
 			return err
@@ -555,10 +555,10 @@ func (n *Node) haveIt(ctx context.Context, s partition.Slice, c quorum.ReplicaSe
 func (n *Node) trimLogs() error {
 	const long, kept = 4096, 1024
 	for _, s := range n.quorum.Kept() {
-		if entries, _ := n.store.LogLen(s); entries < long {
+		if entries, _ := n.store.Log.LogLen(s); entries < long {
 			continue
 		}
-		if err := n.store.TrimLog(s, n.store.LogHead(s)-kept); err != nil {
+		if err := n.store.Log.TrimLog(s, n.store.Log.LogHead(s)-kept); err != nil {
 			return err
 		}
 	}

@@ -18,12 +18,13 @@ import (
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // elsewhere is the store of another peer of n's swarm.
-func elsewhere(t *testing.T, n *Node) *store.Store {
+func elsewhere(t *testing.T, n *Node) *db.Store {
 	t.Helper()
-	s, err := store.Create("other", store.Options{FS: vfs.NewMem(), Charter: n.charter})
+	s, err := db.Create("other", store.Options{FS: vfs.NewMem(), Charter: n.charter})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func enter(n *Node, ids ...string) {
 // give makes owner the only replica of s, as n learns it.
 func give(t *testing.T, n *Node, s partition.Slice, owner string) quorum.ReplicaSet {
 	t.Helper()
-	c := n.quorum.ReplicaSet(s).Next(owner, []string{owner}, n.store.LogHead(s))
+	c := n.quorum.ReplicaSet(s).Next(owner, []string{owner}, n.store.Log.LogHead(s))
 	if err := n.decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 		t.Fatal(err)
 	}
@@ -81,13 +82,13 @@ func TestI2HandoverWaitsForAdmissions(t *testing.T) {
 		t.Error("given away during an admission")
 	case <-time.After(100 * time.Millisecond):
 	}
-	if _, err := n.store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+	if _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 		t.Error(err)
 	}
 	n.deciding.RUnlock()
 	<-given
 	for what, err := range map[string]error{
-		"admit":  func() error { _, err := n.store.Admit([]store.Admission{{Key: k}}, time.Now()); return err }(),
+		"admit":  func() error { _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); return err }(),
 		"commit": n.store.Commit(store.Commit{Key: k, Now: time.Now(), Next: store.Next{State: store.StateDone}}),
 	} {
 		if !errors.Is(err, store.ErrFenced) {
@@ -106,10 +107,10 @@ func TestReconciledRowsAreCrawled(t *testing.T) {
 	k := mustKey(t, "http://127.99.0.1:9009/")
 	s := n.store.SliceOf(k)
 	other := elsewhere(t, n)
-	if _, err := other.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+	if _, err := other.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	rows, _, err := other.SliceRows(s, nil, 1<<20)
+	rows, _, err := other.Log.SliceRows(s, nil, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestImportOfWhatExpands(t *testing.T) {
 	for i := range 70 {
 		k := mustKey(t, fmt.Sprintf("http://spam.example/%d", i))
 		s = other.SliceOf(k)
-		if _, err := other.Admit([]store.Admission{{Key: k}}, now); err != nil {
+		if _, err := other.Queue.Admit([]store.Admission{{Key: k}}, now); err != nil {
 			t.Fatal(err)
 		}
 		r := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Source: "web",
@@ -157,7 +158,7 @@ func TestImportOfWhatExpands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rows, next, err := other.SliceRows(s, nil, reconcilePage)
+	rows, next, err := other.Log.SliceRows(s, nil, reconcilePage)
 	if err != nil || len(next) > 0 {
 		t.Fatal(len(rows), next, err)
 	}
@@ -182,7 +183,7 @@ func TestUnfinishedCopyIsDropped(t *testing.T) {
 	}
 	k := mustKey(t, "http://example.org/")
 	s := n.store.SliceOf(k)
-	if _, err := n.store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+	if _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	give(t, n, s, "other")
@@ -207,7 +208,7 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
 	k := mustKey(t, "http://127.99.0.1:9009/")
 	s := n.store.SliceOf(k)
-	if _, err := n.store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+	if _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	other := ""
@@ -220,8 +221,8 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	}
 	enter(n, n.id, other)
 	give(t, n, s, other)
-	n.store.SetLogged(true, s)
-	c := n.quorum.ReplicaSet(s).Next(n.id, []string{n.id, other}, n.store.LogHead(s))
+	n.store.Log.SetLogged(true, s)
+	c := n.quorum.ReplicaSet(s).Next(n.id, []string{n.id, other}, n.store.Log.LogHead(s))
 	came := time.Now()
 	if err := n.decide(func() {
 		n.quorum.Copied(s)
@@ -230,14 +231,14 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.store.Admit([]store.Admission{{Key: mustKey(t, "http://127.99.0.1:9009/more")}},
+	if _, err := n.store.Queue.Admit([]store.Admission{{Key: mustKey(t, "http://127.99.0.1:9009/more")}},
 		time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	ask := n.quorum.AskFor(other, true, time.Now())
 	n.quorum.Granted(other, ask, quorum.Grant{})
 	n.replicator.mu.Lock()
-	n.replicator.slices[s].to[other] = &copyProgress{known: true, head: n.store.LogHead(s)}
+	n.replicator.slices[s].to[other] = &copyProgress{known: true, head: n.store.Log.LogHead(s)}
 	n.replicator.mu.Unlock()
 	given := func(now time.Time) bool {
 		return slices.ContainsFunc(n.plan(now), func(m move) bool { return m.slice == s && m.owner == other })
@@ -255,7 +256,7 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 func TestFetchesOnlyWhatArrives(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
 	s := n.slices[0]
-	c := n.quorum.ReplicaSet(s).Next(n.id, []string{n.id, "a", "b"}, n.store.LogHead(s))
+	c := n.quorum.ReplicaSet(s).Next(n.id, []string{n.id, "a", "b"}, n.store.Log.LogHead(s))
 	if err := n.decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func TestI5StaleOwnerNamesTheOwner(t *testing.T) {
 	if ack.Answers[0] != wire.ForwardAck_ANSWER_NOT_OWNER || ack.Owner != "other" {
 		t.Fatalf("%v", ack)
 	}
-	if _, err := n.store.DueOf(k); !isNotExist(err) {
+	if _, err := n.store.Queue.DueOf(k); !isNotExist(err) {
 		t.Fatalf("it was admitted: %v", err)
 	}
 }
@@ -168,7 +168,7 @@ func TestOnlyTheOwnerReplicatesAndCompares(t *testing.T) {
 	if st := ship("owner", theirs, c.Gen+1); !st.GetBehind() {
 		t.Errorf("an unknown generation replicates: %v", st)
 	}
-	if n.store.LogHead(ours) != 0 {
+	if n.store.Log.LogHead(ours) != 0 {
 		t.Error("a log moved")
 	}
 	if r := n.serve(t.Context(), "member",
@@ -320,7 +320,7 @@ func TestExportResumes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := n.store.Admit([]store.Admission{{Key: k}}, now); err != nil {
+		if _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, now); err != nil {
 			t.Fatal(err)
 		}
 		rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Source: "web",
@@ -358,7 +358,8 @@ func TestExportOfCaptures(t *testing.T) {
 	rng := rand.NewChaCha8([32]byte{})
 	keys := []partition.Key{mustKey(t, "http://a.example/1"), mustKey(t, "http://a.example/2"),
 		mustKey(t, "http://b.example/1")}
-	if _, err := n.store.Admit([]store.Admission{{Key: keys[0]}, {Key: keys[1]}, {Key: keys[2]}}, now); err != nil {
+	if _, err := n.store.Queue.Admit([]store.Admission{{Key: keys[0]}, {Key: keys[1]}, {Key: keys[2]}},
+		now); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {

@@ -76,7 +76,7 @@ func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k part
 	}
 	more = true
 	if r.Captures && r.Only == "" && !isItem(part) {
-		err = n.store.Captures(sl, k, []byte(part), func(part []byte, c store.Capture) (bool, error) {
+		err = n.store.Archive.Captures(sl, k, []byte(part), func(part []byte, c store.Capture) (bool, error) {
 			var err error
 			more, err = p.add(sl, k, part, c)
 			return more, err
@@ -100,7 +100,7 @@ func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k part
 	if err != nil || !more || r.Only != "" && r.Only != store.KindEdges {
 		return more && err == nil, err
 	}
-	rec, in, err := n.store.Find(k)
+	rec, in, err := n.store.Archive.Find(k)
 	if isNotExist(err) || err == nil && (in != sl || r.Only != "" && rec.Kind != r.Only) {
 		return true, nil
 	}
@@ -117,7 +117,7 @@ func (n *Node) addEdges(p *recordPage, sl partition.Slice, list partition.Key, f
 		return true, nil
 	}
 	piece := store.Record{V: store.RecordVersion, Key: list, Kind: store.KindEdges, Source: list.Service(), Peer: n.id}
-	err = n.store.Walks(sl, list, func(w store.Walk) (bool, error) {
+	err = n.store.Accounts.Walks(sl, list, func(w store.Walk) (bool, error) {
 		if piece.FetchedAt = w.At; from == "" {
 			piece.Walks = append(piece.Walks, w)
 		}
@@ -139,7 +139,7 @@ func (n *Node) addEdges(p *recordPage, sl partition.Slice, list partition.Key, f
 		return more, err
 	}
 	more = true
-	err = n.store.Edges(sl, list, partition.Key(from), func(e store.Edge) (bool, error) {
+	err = n.store.Accounts.Edges(sl, list, partition.Key(from), func(e store.Edge) (bool, error) {
 		if piece.Edges = append(piece.Edges, e); len(piece.Edges) < edgesPiece {
 			return true, nil
 		}
@@ -155,7 +155,7 @@ func (n *Node) addEdges(p *recordPage, sl partition.Slice, list partition.Key, f
 
 func (n *Node) addGaps(p *recordPage, sl partition.Slice, k partition.Key, from string) (more bool, err error) {
 	more = true
-	err = n.store.Gaps(sl, k, func(g store.Gap) (bool, error) {
+	err = n.store.Accounts.Gaps(sl, k, func(g store.Gap) (bool, error) {
 		if g.Name() <= from {
 			return true, nil
 		}
@@ -170,7 +170,7 @@ func (n *Node) addGaps(p *recordPage, sl partition.Slice, k partition.Key, from 
 
 func (n *Node) addPosts(p *recordPage, sl partition.Slice, k partition.Key, from string) (more bool, err error) {
 	more = true
-	err = n.store.Posts(sl, k, from, func(r store.Record) (bool, error) {
+	err = n.store.Accounts.Posts(sl, k, from, func(r store.Record) (bool, error) {
 		var err error
 		more, err = p.add(sl, k, append([]byte{partPost}, r.Post...), r)
 		return more, err

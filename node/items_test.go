@@ -19,7 +19,7 @@ func TestExportOfItemsResumes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for a := range 3 {
 		k := partition.Key(fmt.Sprintf("mastodon:user%d@social.example", a))
-		if _, err := n.store.Admit([]store.Admission{{Key: k}}, now); err != nil {
+		if _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, now); err != nil {
 			t.Fatal(err)
 		}
 		c := store.Commit{Key: k, Now: now, Next: store.Next{State: store.StateDone}}

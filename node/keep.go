@@ -26,7 +26,7 @@ const (
 // backup all rows are those of forks; see Restore.
 func (n *Node) openQuorum() (err error) {
 	n.quorum = quorum.New(quorum.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started,
-		Head: n.store.LogHead})
+		Head: n.store.Log.LogHead})
 	asides := map[string][]byte{}
 	err = n.store.Metas(metaKeep, func(name string, v []byte) error {
 		s, err := partition.ParseSlice(strings.TrimPrefix(name, metaKeep))
@@ -67,7 +67,7 @@ func (n *Node) openQuorum() (err error) {
 			foreign = append(foreign, s)
 		}
 		if c.Owner == n.id && len(c.Replicas) > 1 {
-			n.store.SetLogged(true, s)
+			n.store.Log.SetLogged(true, s)
 		}
 		if n.quorum.Has(s) || slices.Contains(diverged, s) {
 			continue
@@ -77,7 +77,7 @@ func (n *Node) openQuorum() (err error) {
 		} else if has && !marked {
 			n.quorum.MarkDiverged(s)
 		} else if has {
-			if err := n.store.DropSlice(s); err != nil {
+			if err := n.store.Log.DropSlice(s); err != nil {
 				return err
 			}
 		}
@@ -89,10 +89,10 @@ func (n *Node) openQuorum() (err error) {
 			}
 		}()
 	}
-	if err := n.store.Relog(func(s partition.Slice) bool { _, mine := n.mine[s]; return mine }); err != nil {
+	if err := n.store.Log.Relog(func(s partition.Slice) bool { _, mine := n.mine[s]; return mine }); err != nil {
 		return err
 	}
-	n.store.Fence(true, foreign...)
+	n.store.Log.Fence(true, foreign...)
 	n.index.Keep(slices.Collect(maps.Keys(n.mine)))
 	return n.decide(func() {}) // cut what an owner has to cut
 }
@@ -164,13 +164,13 @@ func (n *Node) record() error {
 				continue
 			}
 			if had || c.Owner == n.id {
-				n.log.Debug("agreed", "slice", s, "gen", c.Gen, "owner", c.Owner, "head", n.store.LogHead(s))
+				n.log.Debug("agreed", "slice", s, "gen", c.Gen, "owner", c.Owner, "head", n.store.Log.LogHead(s))
 			}
 			switch has := c.Owner == n.id; {
 			case had && !has:
 				// From here on nothing is written to the slice but what its owner
 				// replicates: its log is another's.
-				n.store.Fence(true, s)
+				n.store.Log.Fence(true, s)
 				delete(n.mine, s)
 				lost = append(lost, s)
 			case has && !(had && was.SameFork(c) && was.Gen+1 == c.Gen):
@@ -180,14 +180,14 @@ func (n *Node) record() error {
 				n.mine[s] = c
 			}
 			// Only an owner writes a log; a replica's is the owner's.
-			n.store.SetLogged(c.Owner == n.id && (len(c.Replicas) > 1 || n.replicator.hasLearners(s)), s)
+			n.store.Log.SetLogged(c.Owner == n.id && (len(c.Replicas) > 1 || n.replicator.hasLearners(s)), s)
 			n.replicator.changed(s)
 		}
 		uncut := n.quorum.Uncut()
 		for s, head := range uncut {
 			anew[s] = true
-			if n.store.LogHead(s) != head {
-				if err := n.store.ResetLog(s, head); err != nil {
+			if n.store.Log.LogHead(s) != head {
+				if err := n.store.Log.ResetLog(s, head); err != nil {
 					return fmt.Errorf("agreement: %w", err)
 				}
 			}
@@ -199,13 +199,13 @@ func (n *Node) record() error {
 		}
 	}
 	if len(anew) > 0 {
-		if err := n.store.Relog(func(s partition.Slice) bool { return anew[s] }); err != nil {
+		if err := n.store.Log.Relog(func(s partition.Slice) bool { return anew[s] }); err != nil {
 			return fmt.Errorf("agreement: %w", err)
 		}
 	}
 	if len(lost)+len(gained) > 0 {
 		n.addresses.gained(gained)
-		n.store.Fence(false, gained...)
+		n.store.Log.Fence(false, gained...)
 		n.index.Keep(slices.Collect(maps.Keys(n.mine)))
 		n.recrawl(lost, gained)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
+	"github.com/echo-node/echo-node/store/trash"
 )
 
 // Repaired is what Repair did.
@@ -59,8 +61,8 @@ func mendStore(ctx context.Context, o Options, x *mending) (_ Repaired, err erro
 		return x.done, err
 	}
 	x.id = dht.PeerID(key)
-	m, err := store.Mend(ctx, o.storeDir(),
-		store.MendOptions{Options: store.Options{FS: o.FS, Logger: o.Logger, Fatal: o.Fatal},
+	m, err := db.Mend(ctx, o.storeDir(),
+		db.MendOptions{Options: store.Options{FS: o.FS, Logger: o.Logger, Fatal: o.Fatal},
 			All: x.repair, Slices: x.allSlices, Allow: x.allow})
 	if err != nil {
 		return x.done, hopelessDamage(err)
@@ -101,11 +103,12 @@ func (x *mending) allSlices(c partition.Charter) ([]partition.Slice, error) {
 }
 
 // allow is store.MendOptions.Allow.
-func (x *mending) allow(m *store.Mending) error {
+func (x *mending) allow(m *db.Mending) error {
 	x.done.Files, x.done.Lost, x.done.Slices = m.Files, m.Lost, len(m.Slices)
 	x.done.Renewed = m.Meta
 	s := m.Store()
-	x.quorum = quorum.New(quorum.Options{Self: x.id, Founder: s.Charter().Founder, Slices: x.slices, Head: s.LogHead})
+	x.quorum = quorum.New(quorum.Options{Self: x.id, Founder: s.Charter().Founder, Slices: x.slices,
+		Head: s.Log.LogHead})
 	if !m.Meta {
 		err := s.Metas(metaKeep, func(name string, v []byte) error {
 			sl, err := partition.ParseSlice(strings.TrimPrefix(name, metaKeep))
@@ -149,11 +152,11 @@ func (x *mending) sole(sl partition.Slice) bool {
 }
 
 // seeTo saves what is left of the slices that lost rows.
-func (x *mending) seeTo(m *store.Mending) error {
+func (x *mending) seeTo(m *db.Mending) error {
 	for _, file := range m.Files {
 		x.o.Logger.Warn("a damaged file was put aside", "file", file)
 	}
-	t, err := store.OpenTrash(x.o.fileSystem(), TrashDir(x.o.Dir), store.TrashOptions{Keep: 100 * 365 * 24 * time.Hour,
+	t, err := trash.Open(x.o.fileSystem(), TrashDir(x.o.Dir), trash.Options{Keep: 100 * 365 * 24 * time.Hour,
 		MaxBytes: math.MaxInt64})
 	if err != nil {
 		return err
@@ -161,7 +164,7 @@ func (x *mending) seeTo(m *store.Mending) error {
 	s := m.Store()
 	x.done.Slices = len(m.Slices) // those found while it was mended, too
 	for _, sl := range m.Slices {
-		head := s.LogHead(sl)
+		head := s.Log.LogHead(sl)
 		if err := m.SetAside(t, sl, time.Now()); err != nil {
 			return err
 		}
@@ -198,14 +201,14 @@ func (x *mending) seeTo(m *store.Mending) error {
 }
 
 // putBack brings what was saved of sl into the store again, and the log to where it was.
-func putBack(s *store.Store, t *store.Trash, sl partition.Slice, head uint64) error {
+func putBack(s *db.Store, t *trash.Trash, sl partition.Slice, head uint64) error {
 	for _, saved := range t.List() {
 		if saved.Slice != sl || !saved.Wanted {
 			continue
 		}
 		err := t.Rows(saved, func(rows []store.Row) error {
 			return halving(rows, func(rows []store.Row) error {
-				err := s.ImportRows(sl, rows)
+				err := s.Log.ImportRows(sl, rows)
 				if len(rows) == 1 && errors.Is(err, store.ErrRow) {
 					return nil // half of what it was made of is lost
 				}
@@ -213,7 +216,7 @@ func putBack(s *store.Store, t *store.Trash, sl partition.Slice, head uint64) er
 			})
 		})
 		if err == nil && head > 0 {
-			err = s.ResetLog(sl, head)
+			err = s.Log.ResetLog(sl, head)
 		}
 		if err == nil {
 			err = t.Remove(saved)
@@ -247,7 +250,7 @@ func (n *Node) openStore(ctx context.Context) (err error) {
 			n.disk.other = func() int64 { return n.store.Stats().DiskBytes }
 		}
 	}()
-	n.store, err = store.Open(n.o.storeDir(), o)
+	n.store, err = db.Open(n.o.storeDir(), o)
 	if !errors.Is(err, store.ErrDamaged) {
 		return err
 	}
@@ -261,7 +264,7 @@ func (n *Node) openStore(ctx context.Context) (err error) {
 	case <-n.damaged: // met while it was opened
 	default:
 	}
-	n.store, err = store.Open(n.o.storeDir(), o)
+	n.store, err = db.Open(n.o.storeDir(), o)
 	return err
 }
 

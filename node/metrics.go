@@ -177,9 +177,9 @@ func (n *Node) recent(_ context.Context, k int) ([]api.Hit, error) {
 // changed is what was written, as it is now.
 func (n *Node) changed(c store.Change) (store.Record, error) {
 	if c.Post == "" {
-		return n.store.Record(c.Key)
+		return n.store.Archive.Record(c.Key)
 	}
-	r, _, err := n.store.Post(c.Key, c.Post)
+	r, _, err := n.store.Accounts.Post(c.Key, c.Post)
 	return r, err
 }
 

@@ -23,7 +23,9 @@ import (
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/store/index"
+	"github.com/echo-node/echo-node/store/trash"
 )
 
 const metaPlacement = "territory"
@@ -40,7 +42,7 @@ type Node struct {
 	// them yet. heldBefore: it held slices when it was opened.
 	joiner, heldBefore bool
 
-	store        *store.Store
+	store        *db.Store
 	index        *index.Index
 	fingerprints fingerprints
 	dht          *dht.DHT
@@ -62,7 +64,7 @@ type Node struct {
 	addresses   *addresses
 	neighbours  *neighbours
 	ahead       *clockAhead
-	trash       *store.Trash
+	trash       *trash.Trash
 	trashTidied time.Time // runTidying's alone
 	viewChanged chan struct{}
 	progress    progress
@@ -129,7 +131,7 @@ func Create(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	s, err := store.Create(filepath.Join(o.Dir, "store"), store.Options{FS: o.FS, Logger: o.Logger, Charter: charter})
+	s, err := db.Create(filepath.Join(o.Dir, "store"), store.Options{FS: o.FS, Logger: o.Logger, Charter: charter})
 	if err != nil {
 		return err
 	}

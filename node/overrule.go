@@ -79,7 +79,7 @@ func (n *Node) overruleHere(ctx context.Context, sl partition.Slice, o store.Ove
 	placed partition.Slice, err error) {
 	head, under, err := n.overruleNow(sl, o)
 	if isNotExist(err) {
-		p, perr := n.store.PlacementOf(sl, o.Key)
+		p, perr := n.store.Queue.PlacementOf(sl, o.Key)
 		if perr == nil && p.To != sl {
 			return false, p.To, nil
 		}
@@ -111,9 +111,9 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, quorum
 	var err error
 	switch o.Verdict {
 	case verdictRelease:
-		err = n.store.Release(sl, o.Key, time.Now())
+		err = n.store.Queue.Release(sl, o.Key, time.Now())
 	case verdictAgain:
-		err = n.store.Again(sl, o.Key, time.Now())
+		err = n.store.Queue.Again(sl, o.Key, time.Now())
 	default:
 		err = n.store.Override(sl, o, time.Now(), follow.Overrule)
 	}
@@ -125,7 +125,7 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, quorum
 		return 0, quorum.ReplicaSet{}, err
 	}
 	n.crawler.Wake(sl, o.Key.Site())
-	return n.store.LogHead(sl), n.quorum.ReplicaSet(sl), nil
+	return n.store.Log.LogHead(sl), n.quorum.ReplicaSet(sl), nil
 }
 
 // overrules says whether the charter lets a peer overrule the judge of accounts, as far

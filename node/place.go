@@ -96,7 +96,7 @@ func (p *placer) place(sl partition.Slice, rec *store.Record) *store.Placement {
 	if unit == "" || rec.Status != 200 {
 		return nil
 	}
-	now, err := p.n.store.PlacementOf(sl, rec.Key)
+	now, err := p.n.store.Queue.PlacementOf(sl, rec.Key)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		p.n.log.Warn("placement not read", "key", rec.Key, "err", err)
 		return nil
@@ -224,7 +224,7 @@ func (n *Node) moved(it store.Admission) *store.Placement {
 	if n.placer == nil || it.In == 0 {
 		return nil
 	}
-	p, err := n.store.PlacementOf(it.In, it.Key)
+	p, err := n.store.Queue.PlacementOf(it.In, it.Key)
 	if err != nil || p.To == it.In || p.Gen <= it.Gen {
 		return nil // what is not known now is found out with the next link
 	}
@@ -237,12 +237,12 @@ func (n *Node) learn(r store.OutboxRow, to partition.Slice, gen uint64) {
 	if n.placer == nil || r.To.IsHash() || !n.placer.judge.Has(to) {
 		return
 	}
-	had, err := n.store.PlacementOf(r.Slice, r.Key)
+	had, err := n.store.Queue.PlacementOf(r.Slice, r.Key)
 	if err != nil || had.To != r.To || gen <= had.Gen {
 		return
 	}
 	had.To, had.Gen = to, gen
-	if err := n.store.Learn(r.Slice, r.Key, had); err != nil {
+	if err := n.store.Queue.Learn(r.Slice, r.Key, had); err != nil {
 		n.log.Warn("placement not learnt", "key", r.Key, "err", err)
 	}
 }

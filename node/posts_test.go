@@ -27,7 +27,7 @@ func fetched(t *testing.T, s *nodetest.Swarm, k partition.Key) *nodetest.Peer {
 			continue
 		}
 		now := time.Now().UTC()
-		if _, err := p.Store().Admit([]store.Admission{{Key: k, Seed: true}}, now); err != nil {
+		if _, err := p.Store().Queue.Admit([]store.Admission{{Key: k, Seed: true}}, now); err != nil {
 			t.Fatal(err)
 		}
 		c := store.Commit{Key: k, Now: now, Next: store.Next{State: store.StateDone}, Checkpoint: []byte("after 9"),

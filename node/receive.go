@@ -11,6 +11,7 @@ import (
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/replog"
 )
 
 // receiving has one message of each replicator applied at a time: a message sent
@@ -74,8 +75,8 @@ func (n *Node) cut(from string, ps []*wire.Piece) error {
 			if !st.Cut {
 				continue
 			}
-			if n.store.LogHead(s) != st.Head {
-				if failed = n.store.ResetLog(s, st.Head); failed != nil {
+			if n.store.Log.LogHead(s) != st.Head {
+				if failed = n.store.Log.ResetLog(s, st.Head); failed != nil {
 					return
 				}
 			}
@@ -136,25 +137,25 @@ func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole
 // applyLogs halves what is refused: each log chunk is within the caps, but what
 // they expand to together may not be.
 func (n *Node) applyLogs(now time.Time, ps []store.LogChunk) error {
-	return halving(ps, func(ps []store.LogChunk) error { return n.store.ApplyLog(now, ps...) })
+	return halving(ps, func(ps []store.LogChunk) error { return n.store.Log.ApplyLog(now, ps...) })
 }
 
 // importRows halves a page that is refused: what it expands to has a cap, and
 // one site's text can expand a thousandfold.
 func (n *Node) importRows(s partition.Slice, rows []store.Row) error {
-	return halving(rows, func(rows []store.Row) error { return n.store.ImportRows(s, rows) })
+	return halving(rows, func(rows []store.Row) error { return n.store.Log.ImportRows(s, rows) })
 }
 
 // bringRows takes what a member that does not keep s may bring.
 func (n *Node) bringRows(s partition.Slice, rows []store.Row, from string) error {
-	by := store.Bringer{Peer: from, Overrules: n.overrules(from), Allow: func(k partition.Key, depth int) error {
+	by := replog.Bringer{Peer: from, Overrules: n.overrules(from), Allow: func(k partition.Key, depth int) error {
 		if depth > n.o.MaxDepth {
 			return errDeep
 		}
 		return n.admissible(k)
 	}}
 	return halving(rows, func(rows []store.Row) error {
-		b, err := n.store.BringRows(s, rows, time.Now(), by)
+		b, err := n.store.Log.BringRows(s, rows, time.Now(), by)
 		n.count.rowsLeft.Add(int64(b.Left))
 		return err
 	})
@@ -200,8 +201,8 @@ func (n *Node) finishCopies(from string, ps []*wire.Piece, whole []int, out *wir
 				out.Stances[i].Ok = false
 				continue
 			}
-			if n.store.LogHead(s) != ps[i].To {
-				if failed = n.store.ResetLog(s, ps[i].To); failed != nil {
+			if n.store.Log.LogHead(s) != ps[i].To {
+				if failed = n.store.Log.ResetLog(s, ps[i].To); failed != nil {
 					return
 				}
 			}
@@ -264,7 +265,7 @@ func (n *Node) serveReconcile(ctx context.Context, from string, m *wire.Unite) (
 	case ok:
 		err = n.importRows(s, storeRows(m.Rows))
 	}
-	head := n.store.LogHead(s)
+	head := n.store.Log.LogHead(s)
 	n.deciding.RUnlock()
 	switch {
 	case err != nil:

@@ -117,7 +117,7 @@ func (n *Node) serveRows(r *wire.Records, p *recordPage, sl partition.Slice) err
 		}
 		more = true
 		if r.Captures {
-			err = n.store.Captures(sl, rec.Key, part, func(part []byte, c store.Capture) (bool, error) {
+			err = n.store.Archive.Captures(sl, rec.Key, part, func(part []byte, c store.Capture) (bool, error) {
 				var err error
 				more, err = p.add(sl, rec.Key, part, c)
 				return more, err
@@ -130,7 +130,7 @@ func (n *Node) serveRows(r *wire.Records, p *recordPage, sl partition.Slice) err
 	}
 	after := partition.Key(r.After)
 	if len(r.AfterPart) > 0 { // in the middle of that Key
-		rec, in, err := n.store.Find(after)
+		rec, in, err := n.store.Archive.Find(after)
 		more := true
 		if err == nil && in == sl {
 			more, err = each(in, rec, r.AfterPart)
@@ -139,7 +139,7 @@ func (n *Node) serveRows(r *wire.Records, p *recordPage, sl partition.Slice) err
 			return err
 		}
 	}
-	return n.store.RecordsFrom(sl, after, func(sl partition.Slice, rec store.Record) (bool, error) {
+	return n.store.Archive.RecordsFrom(sl, after, func(sl partition.Slice, rec store.Record) (bool, error) {
 		return each(sl, rec, nil)
 	})
 }

@@ -61,7 +61,7 @@ func (n *Node) quarantined(ctx context.Context) (api.Quarantine, error) {
 		if n.store.SliceStats(sl).Quarantined == 0 {
 			continue
 		}
-		err := n.store.Quarantined(sl, func(k partition.Key, reason string) (bool, error) {
+		err := n.store.Queue.Quarantined(sl, func(k partition.Key, reason string) (bool, error) {
 			if len(out.Keys) >= maxQuarantine {
 				out.More = true
 				return false, nil

@@ -50,10 +50,10 @@ func (n *Node) repair(ctx context.Context, s partition.Slice) (compared bool, er
 		if k == n.id || !n.placement.alive(k) {
 			continue
 		}
-		if at, ok := n.replicator.at(s, k); !ok || at != n.store.LogHead(s) {
+		if at, ok := n.replicator.at(s, k); !ok || at != n.store.Log.LogHead(s) {
 			continue // it is behind: the log says what it lacks
 		}
-		ours, err := n.store.Digests(s)
+		ours, err := n.store.Log.Digests(s)
 		if err != nil {
 			return compared, fmt.Errorf("repair: %w", err)
 		}
@@ -65,7 +65,7 @@ func (n *Node) repair(ctx context.Context, s partition.Slice) (compared bool, er
 		}
 		a := resp.GetCompare()
 		compared = true
-		if len(a.GetDigests()) != wire.MaxDigests || a.Head != n.store.LogHead(s) {
+		if len(a.GetDigests()) != wire.MaxDigests || a.Head != n.store.Log.LogHead(s) {
 			continue // something was written meanwhile
 		}
 		for b := range buckets {
@@ -106,7 +106,7 @@ func (n *Node) repairBucket(ctx context.Context, replica string, s partition.Sli
 		after = a.Next
 	}
 	for after := []byte(nil); ; {
-		rows, next, err := n.store.BucketRows(s, bucket, after, reconcilePage)
+		rows, next, err := n.store.Log.BucketRows(s, bucket, after, reconcilePage)
 		if err != nil {
 			return fmt.Errorf("repair: %w", err)
 		}
@@ -140,15 +140,15 @@ func (n *Node) serveCompare(from string, m *wire.Compare) (*wire.CompareAnswer, 
 	if c := n.quorum.ReplicaSet(s); c.Owner != from || !n.quorum.Has(s) {
 		return nil, &refusalError{wire.Refusal_CODE_BUSY, "no copy of that slice is kept here for you", time.Second}
 	}
-	a := &wire.CompareAnswer{Head: n.store.LogHead(s)}
+	a := &wire.CompareAnswer{Head: n.store.Log.LogHead(s)}
 	if m.Rows {
 		var rows []store.Row
 		var err error
-		rows, a.Next, err = n.store.BucketRows(s, int(m.Bucket), m.After, reconcilePage)
+		rows, a.Next, err = n.store.Log.BucketRows(s, int(m.Bucket), m.After, reconcilePage)
 		a.Rows = wireRows(rows)
 		return a, err
 	}
-	d, err := n.store.Digests(s)
+	d, err := n.store.Log.Digests(s)
 	for _, x := range d {
 		a.Digests = binary.BigEndian.AppendUint64(a.Digests, x)
 	}

@@ -157,7 +157,7 @@ func (r *replicator) follow(s partition.Slice, sh *replication) {
 	if !sh.since.IsZero() && !r.has(s, sh.mark) {
 		return
 	}
-	if head := r.n.store.LogHead(s); r.has(s, head) {
+	if head := r.n.store.Log.LogHead(s); r.has(s, head) {
 		sh.since = time.Time{}
 	} else {
 		sh.mark, sh.since = head, time.Now()
@@ -169,7 +169,7 @@ func (r *replicator) follow(s partition.Slice, sh *replication) {
 func (r *replicator) committed(s partition.Slice) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sh, head := r.slices[s], r.n.store.LogHead(s)
+	sh, head := r.slices[s], r.n.store.Log.LogHead(s)
 	if sh == nil || r.has(s, head) {
 		return nil
 	}
@@ -229,7 +229,7 @@ func (r *replicator) setLearners(s partition.Slice, learners []string) {
 	if len(learners) > 0 && !r.hasLearners(s) {
 		// Before a copy begins: what it misses is in the log. And before r.mu: the
 		// store may call logged under the slice's lock.
-		r.n.store.SetLogged(true, s)
+		r.n.store.Log.SetLogged(true, s)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -424,7 +424,7 @@ func (r *replicator) gather(l *replicaLane) (out []sentChunk, rest bool, err err
 	r.mu.Unlock()
 	used, empty := r.n.used(slices.Collect(maps.Keys(todo)))
 	all := append(used, empty...)
-	logs, err := r.n.store.LogReader(all...)
+	logs, err := r.n.store.Log.LogReader(all...)
 	if err != nil {
 		return nil, false, err
 	}

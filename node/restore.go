@@ -13,6 +13,7 @@ import (
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // metaRestored is set in a store that Restore made.
@@ -87,7 +88,7 @@ func Restore(ctx context.Context, o Options, from string, alone bool) (BackupInf
 // renew checks the store in dir against info, takes out of it what was true of the
 // peer that made it alone, and counts its records.
 func renew(ctx context.Context, o Options, dir string, info BackupInfo, alone bool) (records int64, err error) {
-	s, err := store.Open(dir, store.Options{FS: o.FS, Logger: o.Logger})
+	s, err := db.Open(dir, store.Options{FS: o.FS, Logger: o.Logger})
 	if err != nil {
 		return 0, err
 	}
@@ -96,7 +97,7 @@ func renew(ctx context.Context, o Options, dir string, info BackupInfo, alone bo
 		return 0, fmt.Errorf("the store is %s of the swarm %q, charter %s, and not what %s says", s.ID(), c.Name,
 			c.Digest(), backupName)
 	}
-	err = s.Records("", func(store.Record) (bool, error) {
+	err = s.Archive.Records("", func(store.Record) (bool, error) {
 		records++
 		return true, ctx.Err()
 	})
@@ -148,6 +149,6 @@ func (n *Node) mayRun(join []string) error {
 
 // hasRows says whether anything of s is in the store.
 func (n *Node) hasRows(s partition.Slice) (bool, error) {
-	rows, _, err := n.store.SliceRows(s, nil, 1)
+	rows, _, err := n.store.Log.SliceRows(s, nil, 1)
 	return len(rows) > 0, err
 }

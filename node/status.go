@@ -68,7 +68,7 @@ func (r *replicator) lagging(owned []partition.Slice) (n int) {
 	}
 	all := make([]slice, len(owned)) // read before r.mu is held: others wait for that
 	for i, s := range owned {
-		all[i] = slice{r.n.quorum.ReplicaSet(s).Replicas, r.n.store.LogHead(s)}
+		all[i] = slice{r.n.quorum.ReplicaSet(s).Replicas, r.n.store.Log.LogHead(s)}
 	}
 	live, _ := r.n.placement.views()
 	r.mu.Lock()
@@ -151,7 +151,7 @@ func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, place
 	if s.Site, err = n.siteState(sl, k); err != nil {
 		return s, 0, err
 	}
-	d, err := n.store.DueIn(sl, k)
+	d, err := n.store.Queue.DueIn(sl, k)
 	if isNotExist(err) {
 		return s, 0, nil
 	}
@@ -159,7 +159,7 @@ func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, place
 		return s, 0, err
 	}
 	if d.State == store.StatePlaced {
-		p, err := n.store.PlacementOf(sl, k)
+		p, err := n.store.Queue.PlacementOf(sl, k)
 		if err == nil && p.To != sl {
 			placed = p.To
 			if json.Valid([]byte(p.Why)) {
@@ -177,7 +177,7 @@ func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, place
 			s.DueWhy = err.Error()
 		}
 	}
-	rec, in, err := n.store.Find(k)
+	rec, in, err := n.store.Archive.Find(k)
 	switch {
 	case err == nil && in == sl:
 		s.Record = &rec
@@ -187,7 +187,7 @@ func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, place
 	if s.Held, err = n.accountSummary(sl, k); err != nil || k.Kind() != partition.KindAccount {
 		return s, placed, err
 	}
-	s.Overrides, err = n.store.Overrides(sl, k)
+	s.Overrides, err = n.store.Accounts.Overrides(sl, k)
 	return s, placed, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/trash"
 )
 
 // Defaults of the trash.
@@ -30,18 +31,18 @@ const (
 func TrashDir(dir string) string { return filepath.Join(dir, trashFolder) }
 
 func (n *Node) openTrash() (err error) {
-	bounds := store.TrashOptions{Keep: n.o.Undelete, MaxBytes: n.o.UndeleteMax}
+	bounds := trash.Options{Keep: n.o.Undelete, MaxBytes: n.o.UndeleteMax}
 	if n.o.MaxDisk > 0 {
 		bounds.MaxBytes = min(bounds.MaxBytes, n.o.MaxDisk/diskTrash)
 	}
-	n.trash, err = store.OpenTrash(n.o.fileSystem(), TrashDir(n.o.Dir), bounds)
+	n.trash, err = trash.Open(n.o.fileSystem(), TrashDir(n.o.Dir), bounds)
 	return err
 }
 
 // WantBack has the peer of the data directory dir, running or not, give back the copies of
 // slices that it dropped; of all slices when none is given.
-func WantBack(dir string, of ...partition.Slice) ([]store.Trashed, error) {
-	t, err := store.OpenTrash(vfs.Default, TrashDir(dir), store.TrashOptions{})
+func WantBack(dir string, of ...partition.Slice) ([]trash.Trashed, error) {
+	t, err := trash.Open(vfs.Default, TrashDir(dir), trash.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +56,9 @@ func WantBack(dir string, of ...partition.Slice) ([]store.Trashed, error) {
 // keepTrash puts the copy of s, which is whole, into the trash before it is dropped. false:
 // that failed, and the copy stays for now.
 func (n *Node) keepTrash(s partition.Slice, why string) bool {
-	err := n.trash.Put(n.store, s, why, time.Now())
+	err := n.trash.Put(n.store.Log, s, why, time.Now())
 	switch {
-	case errors.Is(err, store.ErrTrashFull):
+	case errors.Is(err, trash.ErrFull):
 		n.count.trashFull.Add(1)
 		n.log.Debug("a copy is dropped that the trash has no room for", "slice", s, "err", err)
 	case err != nil:
@@ -98,7 +99,7 @@ func (n *Node) tidyTrash(ctx context.Context, now time.Time) error {
 // giveBack reconciles the rows of x with those of the slice's present owner; this peer's own
 // old copy it believes. false: not now. Giving them again changes nothing more, so a crash
 // in the middle loses nothing. The error is the store's.
-func (n *Node) giveBack(ctx context.Context, x store.Trashed) (bool, error) {
+func (n *Node) giveBack(ctx context.Context, x trash.Trashed) (bool, error) {
 	owner := n.quorum.Owner(x.Slice)
 	if owner != n.id && !n.placement.alive(owner) || owner == n.id && !n.acts(x.Slice) {
 		return false, nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/replica/quorum"
-	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/trash"
 )
 
 // What is dropped as its only replica says so stays in the trash, from where it comes back.
@@ -19,13 +19,13 @@ func TestDroppedCopyComesBack(t *testing.T) {
 	k := mustKey(t, "http://bank.example/")
 	lost, c := surplusAt(t, n, k, evil)
 	waitFor(t, "the copy is dropped", func() bool { return !has(t, n, lost) })
-	trash := n.trash.List()
-	if !slices.ContainsFunc(trash, func(x store.Trashed) bool { return x.Slice == lost }) ||
-		n.Status().Trash.Slices != len(trash) || n.Status().Trash.Bytes == 0 {
-		t.Fatalf("the trash: %+v, %+v", trash, n.Status().Trash)
+	kept := n.trash.List()
+	if !slices.ContainsFunc(kept, func(x trash.Trashed) bool { return x.Slice == lost }) ||
+		n.Status().Trash.Slices != len(kept) || n.Status().Trash.Bytes == 0 {
+		t.Fatalf("the trash: %+v, %+v", kept, n.Status().Trash)
 	}
 	// The lie is out, the slice is this peer's again, and a person wants the rows back.
-	back := c.Next(n.id, []string{n.id}, n.store.LogHead(lost))
+	back := c.Next(n.id, []string{n.id}, n.store.Log.LogHead(lost))
 	if err := n.decide(func() {
 		n.quorum.Learn(quorum.SliceReplicas{Slice: lost, ReplicaSet: back})
 		n.quorum.Copied(lost)
@@ -36,11 +36,11 @@ func TestDroppedCopyComesBack(t *testing.T) {
 		t.Fatal(wanted, err)
 	}
 	waitFor(t, "the page is back", func() bool {
-		r, _, err := n.store.Find(k)
+		r, _, err := n.store.Archive.Find(k)
 		return err == nil && r.Text == "honest"
 	})
 	waitFor(t, "and in the trash no more", func() bool {
-		return !slices.ContainsFunc(n.trash.List(), func(x store.Trashed) bool { return x.Slice == lost })
+		return !slices.ContainsFunc(n.trash.List(), func(x trash.Trashed) bool { return x.Slice == lost })
 	})
 }
 
@@ -64,7 +64,7 @@ func TestTrashIsGivenToTheOwner(t *testing.T) {
 	enter(n, owner)
 	k := mustKey(t, "http://bank.example/")
 	s, _ := surplusAt(t, n, k, owner)
-	want, _, err := n.store.SliceRows(s, nil, 1<<20)
+	want, _, err := n.store.Log.SliceRows(s, nil, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

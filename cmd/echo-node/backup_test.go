@@ -19,6 +19,8 @@ import (
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
+	"github.com/echo-node/echo-node/store/trash"
 )
 
 // A running peer makes its first backup when it starts. restore makes a data directory with
@@ -166,7 +168,7 @@ func TestRestoreTrash(t *testing.T) {
 	data := t.TempDir()
 	code, said := runOnce(t, "restore", "--trash", "--data", data)
 	wantFailure(t, code, said, 1, "nothing that was asked for is in the trash")
-	s, err := store.Create(filepath.Join(data, "store"),
+	s, err := db.Create(filepath.Join(data, "store"),
 		store.Options{Charter: partition.DefaultCharter("echo", "12D3KooWfounder")})
 	if err != nil {
 		t.Fatal(err)
@@ -175,14 +177,14 @@ func TestRestoreTrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+	if _, err := s.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	sl := s.SliceOf(k)
-	trash, err := store.OpenTrash(vfs.Default, node.TrashDir(data),
-		store.TrashOptions{Keep: time.Hour, MaxBytes: 1 << 20})
+	trash, err := trash.Open(vfs.Default, node.TrashDir(data),
+		trash.Options{Keep: time.Hour, MaxBytes: 1 << 20})
 	if err == nil {
-		err = trash.Put(s, sl, "surplus", time.Now())
+		err = trash.Put(s.Log, sl, "surplus", time.Now())
 	}
 	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func storm(t *testing.T, n, credentials int, at ...time.Duration) (had []int) {
 		time.Sleep(time.Until(begun.Add(d)))
 		n := 0
 		for _, k := range keys {
-			if _, err := p.store.Record(k); err == nil {
+			if _, err := p.store.Archive.Record(k); err == nil {
 				n++
 			}
 		}
@@ -177,11 +177,11 @@ func TestWhoCannotBeReadCostsNoCalls(t *testing.T) {
 		}
 		p.seed(keys...)
 		time.Sleep(24 * time.Hour)
-		if d, err := p.store.DueOf(nobody); err != nil || d.State != store.StateGone {
+		if d, err := p.store.Queue.DueOf(nobody); err != nil || d.State != store.StateGone {
 			t.Errorf("nobody: %+v, %v", d, err)
 		}
 		for _, k := range keys[1:] {
-			if d, err := p.store.DueOf(k); err != nil || d.Reason != "protected" ||
+			if d, err := p.store.Queue.DueOf(k); err != nil || d.Reason != "protected" ||
 				d.At.Before(time.Now().Add(28*24*time.Hour)) {
 				t.Errorf("protected: %+v, %v", d, err)
 			}

@@ -93,7 +93,8 @@ func TestASmallNetworkIsHadWhole(t *testing.T) {
 						}
 					}
 					follows += len(p.edges(blueskyKey(did) + "/following"))
-					if rec, err := p.store.Record(blueskyKey(did)); err != nil || rec.Kind != store.KindProfile ||
+					if rec, err := p.store.Archive.Record(blueskyKey(did)); err != nil ||
+						rec.Kind != store.KindProfile ||
 						rec.Title != a.Name || rec.Author != a.Handle {
 						t.Errorf("profile of %s: %+v %v", did, rec, err)
 					}

@@ -23,6 +23,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // skies is a network whose story goes by the clock of the test, a month old, and a peer that follows it.
@@ -53,7 +54,7 @@ func blueskyKey(did string) partition.Key { return partition.Key("bluesky:" + di
 func (p *peer) written(k partition.Key) map[string]store.Record {
 	p.t.Helper()
 	out := map[string]store.Record{}
-	if err := p.store.Posts(0, k, "", func(r store.Record) (bool, error) {
+	if err := p.store.Accounts.Posts(0, k, "", func(r store.Record) (bool, error) {
 		out[r.Post] = r
 		return true,
 			nil
@@ -125,12 +126,12 @@ func TestBlueskyIsFollowedWhole(t *testing.T) {
 		for did, want := range truth.Accounts {
 			k := blueskyKey(did)
 			if private(want) {
-				if d, err := p.store.DueOf(k); err != nil || d.Reason == "" {
+				if d, err := p.store.Queue.DueOf(k); err != nil || d.Reason == "" {
 					t.Errorf("%s: %+v %v", did, d, err)
 				}
 				continue
 			}
-			rec, err := p.store.Record(k)
+			rec, err := p.store.Archive.Record(k)
 			if err != nil || rec.Kind != store.KindProfile || rec.Title != want.Name || rec.Author != want.Handle ||
 				rec.Source != "bluesky" {
 				t.Errorf("profile of %s: %+v %v", did, rec, err)
@@ -216,7 +217,7 @@ func TestBlueskyEditsDeletesAndEnds(t *testing.T) {
 		if found := p.written(tag); len(found) != 5 || found[ids[1]].By != who || !found[ids[2]].Deleted {
 			t.Errorf("search: %+v", found)
 		}
-		if d, err := p.store.DueOf(gone); err != nil || d.At.Before(time.Now().Add(60*24*time.Hour)) ||
+		if d, err := p.store.Queue.DueOf(gone); err != nil || d.At.Before(time.Now().Add(60*24*time.Hour)) ||
 			d.Reason != "suspended" {
 			t.Errorf("%s costs a call at %s: %s %v", gone, d.At, d.Reason, err)
 		}
@@ -335,7 +336,7 @@ func TestADocumentLeadsToNoPrivateAddress(t *testing.T) {
 		pds = at
 		charter := partition.DefaultCharter("test", "founder")
 		fs := vfs.NewMem()
-		s, err := store.Create("data", store.Options{FS: fs, Charter: charter})
+		s, err := db.Create("data", store.Options{FS: fs, Charter: charter})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -144,7 +144,7 @@ func TestATinyBudgetIsNotSpentOnProbes(t *testing.T) {
 		p.seed(accountKeys(t, w.Users())...)
 		time.Sleep(36 * time.Hour)
 		for acct, want := range w.Truth().Accounts {
-			if rec, err := p.store.Record(accountKey(t, acct)); err != nil || rec.Kind != store.KindProfile {
+			if rec, err := p.store.Archive.Record(accountKey(t, acct)); err != nil || rec.Kind != store.KindProfile {
 				t.Errorf("%s (%t): %+v %v", acct, wishes(want), rec, err)
 			}
 		}

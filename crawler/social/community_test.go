@@ -40,7 +40,7 @@ func (p *peer) tally(accts []string, nation *whotest.World) tally {
 	y := tally{wrong: map[string]int{}, open: map[string]int{}}
 	for i, acct := range accts {
 		n := nation.People[i]
-		r, err := p.store.Record(accountKey(p.t, acct))
+		r, err := p.store.Archive.Record(accountKey(p.t, acct))
 		switch {
 		case err != nil:
 			y.missed++
@@ -135,12 +135,12 @@ func TestACommunityIsJudged(t *testing.T) {
 func (p *peer) onlyTheInLead(accts []string, belonged *sync.Map) {
 	p.t.Helper()
 	for _, a := range accts {
-		d, err := p.store.DueOf(accountKey(p.t, a))
+		d, err := p.store.Queue.DueOf(accountKey(p.t, a))
 		if err != nil || d.Referrer == "" {
 			continue
 		}
 		by := d.Referrer.Account()
-		r, err := p.store.Record(by)
+		r, err := p.store.Archive.Record(by)
 		if _, was := belonged.Load(by); !was && (err != nil || r.VerdictWord() != who.IsIn) {
 			p.t.Errorf("%s was found by %s, who is %q, %v", a, d.Referrer, r.VerdictWord(), err)
 		}
@@ -177,7 +177,7 @@ func TestADeclaredLanguageIsNoVerdict(t *testing.T) {
 				continue
 			}
 			members++
-			if r, err := p.store.Record(accountKey(t, acct)); err == nil && r.VerdictWord() == who.IsIn {
+			if r, err := p.store.Archive.Record(accountKey(t, acct)); err == nil && r.VerdictWord() == who.IsIn {
 				in++
 			}
 		}

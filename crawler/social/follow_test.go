@@ -85,7 +85,7 @@ func TestACommunityIsFollowedWhole(t *testing.T) {
 			if !want.Local || wishes(want) {
 				continue
 			}
-			rec, err := p.store.Record(accountKey(t, acct))
+			rec, err := p.store.Archive.Record(accountKey(t, acct))
 			if err != nil || rec.Kind != store.KindProfile || rec.Title != want.Name || rec.ID != want.ID {
 				t.Errorf("profile of %s: %+v %v", acct, rec, err)
 			}
@@ -162,14 +162,14 @@ func TestEditsDeletesAndEnds(t *testing.T) {
 			!tagged[ids[2]].Deleted {
 			t.Errorf("tag: %+v", tagged)
 		}
-		if r, err := p.store.Record(accountKey(t, mover)); err != nil || r.MovedTo != accountKey(t, users[3]) {
+		if r, err := p.store.Archive.Record(accountKey(t, mover)); err != nil || r.MovedTo != accountKey(t, users[3]) {
 			t.Errorf("moved: %+v %v", r, err)
 		}
-		if _, err := p.store.Record(accountKey(t, users[3])); err != nil {
+		if _, err := p.store.Archive.Record(accountKey(t, users[3])); err != nil {
 			t.Errorf("who moved is not followed to where: %v", err)
 		}
 		for _, k := range []partition.Key{accountKey(t, gone), accountKey(t, mover)} {
-			d, err := p.store.DueOf(k)
+			d, err := p.store.Queue.DueOf(k)
 			if err != nil || d.At.Before(time.Now().Add(60*24*time.Hour)) {
 				t.Errorf("%s costs a call at %s: %s %v", k, d.At, d.Reason, err)
 			}
@@ -342,11 +342,11 @@ func TestAbsenceWantsASecondLook(t *testing.T) {
 		p.seed(append(accountKeys(t, w.Users()), nobody)...)
 		time.Sleep(6 * time.Hour)
 		for acct := range w.Truth().Accounts {
-			if rec, err := p.store.Record(accountKey(t, acct)); err != nil || rec.Kind != store.KindProfile {
+			if rec, err := p.store.Archive.Record(accountKey(t, acct)); err != nil || rec.Kind != store.KindProfile {
 				t.Errorf("%s: %+v %v", acct, rec, err)
 			}
 		}
-		if d, err := p.store.DueOf(nobody); err != nil || d.State != store.StateGone {
+		if d, err := p.store.Queue.DueOf(nobody); err != nil || d.State != store.StateGone {
 			t.Errorf("nobody: %+v %v", d, err)
 		}
 		if len(f.said) < 13 {

@@ -46,7 +46,7 @@ func TestACommunityGrowsFromASeed(t *testing.T) {
 			time.Sleep(2 * 24 * time.Hour)
 			in, out, open, missed := 0, 0, 0, 0
 			for _, u := range w.Users() {
-				d, err := p.store.DueOf(accountKey(t, u))
+				d, err := p.store.Queue.DueOf(accountKey(t, u))
 				home := country(truth.Accounts[u].Fields[0][1])
 				switch {
 				case u == seed || wishes(truth.Accounts[u]):
@@ -119,7 +119,7 @@ func TestTheVerdictSaysWhy(t *testing.T) {
 		time.Sleep(time.Hour)
 		seen := map[string]int{}
 		for _, k := range append(found, banned) {
-			d, err := p.store.DueOf(k)
+			d, err := p.store.Queue.DueOf(k)
 			if err != nil {
 				t.Fatal(err)
 			}

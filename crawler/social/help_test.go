@@ -21,6 +21,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/social/stream"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // peer is a store, a Source and a Crawler of all slices, as in a swarm of one.
@@ -34,7 +35,7 @@ type peer struct {
 	slow    time.Duration // each way
 	idle    bool          // no account is visited because a stream told of it
 	o       social.Options
-	store   *store.Store
+	store   *db.Store
 	src     *social.Source
 	more    []crawler.Source                    // beside src
 	wrap    func(crawler.Source) crawler.Source // what the crawl has in place of src; nil = src
@@ -68,7 +69,7 @@ func newPeer(t *testing.T, w served, o social.Options, hosts ...string) *peer {
 	charter.SliceBits = 4
 	// no link leaves its slice: nobody here forwards
 	charter.Fanout = map[string]int{"mastodon": 1, "bluesky": 1, "twitter": 1}
-	s, err := store.Create("data", store.Options{FS: p.fs, Charter: charter})
+	s, err := db.Create("data", store.Options{FS: p.fs, Charter: charter})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func (p *peer) open() {
 	if p.death != nil {
 		disk, way = p.death.disk(), mortal{way, p.death}
 	}
-	if p.store, err = store.Open("data", store.Options{FS: disk}); err != nil {
+	if p.store, err = db.Open("data", store.Options{FS: disk}); err != nil {
 		p.t.Fatal(err)
 	}
 	names := map[string]netip.Addr{}
@@ -195,11 +196,11 @@ func (p *peer) release() (released int) {
 	p.t.Helper()
 	for _, sl := range p.crawler.Crawled() {
 		var keys []partition.Key
-		err := p.store.Quarantined(sl,
+		err := p.store.Queue.Quarantined(sl,
 			func(k partition.Key, _ string) (bool, error) { keys = append(keys, k); return true, nil })
 		for _, k := range keys {
 			if err == nil {
-				err = p.store.Release(sl, k, time.Now())
+				err = p.store.Queue.Release(sl, k, time.Now())
 			}
 			p.crawler.Wake(sl, k.Site())
 		}
@@ -233,7 +234,7 @@ func (p *peer) seed(keys ...partition.Key) {
 	for _, k := range keys {
 		items = append(items, store.Admission{Key: k, Seed: true})
 	}
-	if _, err := p.store.Admit(items, time.Now()); err != nil {
+	if _, err := p.store.Queue.Admit(items, time.Now()); err != nil {
 		p.t.Fatal(err)
 	}
 	for _, k := range keys {
@@ -248,7 +249,7 @@ func (p *peer) link(keys ...partition.Key) {
 	for _, k := range keys {
 		items = append(items, store.Admission{Key: k, Depth: 2})
 	}
-	if _, err := p.store.Admit(items, time.Now()); err != nil {
+	if _, err := p.store.Queue.Admit(items, time.Now()); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -273,7 +274,7 @@ func accountKeys(t *testing.T, accts []string) (out []partition.Key) {
 func (p *peer) posts(k partition.Key) map[string]store.Record {
 	p.t.Helper()
 	out := map[string]store.Record{}
-	if err := p.store.Posts(0, k, "", func(r store.Record) (bool, error) {
+	if err := p.store.Accounts.Posts(0, k, "", func(r store.Record) (bool, error) {
 		out[path.Base(r.Post)] = r
 		return true,
 			nil
@@ -285,7 +286,7 @@ func (p *peer) posts(k partition.Key) map[string]store.Record {
 
 func (p *peer) gaps(k partition.Key) (out []store.Gap) {
 	p.t.Helper()
-	if err := p.store.Gaps(0, k, func(g store.Gap) (bool, error) {
+	if err := p.store.Accounts.Gaps(0, k, func(g store.Gap) (bool, error) {
 		out = append(out, g)
 		return true,
 			nil
@@ -298,7 +299,7 @@ func (p *peer) gaps(k partition.Key) (out []store.Gap) {
 // edges are whom a list has now.
 func (p *peer) edges(list partition.Key) (out []string) {
 	p.t.Helper()
-	err := p.store.Edges(0, list, "", func(e store.Edge) (bool, error) {
+	err := p.store.Accounts.Edges(0, list, "", func(e store.Edge) (bool, error) {
 		if e.GoneAt == nil {
 			out = append(out, string(e.To))
 		}

@@ -42,7 +42,7 @@ func TestQuietHoursAreLearned(t *testing.T) {
 		}
 		within := func() {
 			t.Helper()
-			d, err := p.store.DueOf(accountKey(t, silent))
+			d, err := p.store.Queue.DueOf(accountKey(t, silent))
 			if err != nil || !quiet(d.At.UTC()) || d.At.After(time.Now().Add(40*time.Hour)) {
 				t.Errorf("who is silent is due at %s, %v", d.At, err)
 			}

@@ -186,7 +186,7 @@ func (p *peer) queues(now map[byte]map[string][]byte) {
 	}
 	for row := range now['K'] {
 		k := keyOfRow(row)
-		d, err := p.store.DueOf(k)
+		d, err := p.store.Queue.DueOf(k)
 		if err != nil || d.At.IsZero() == due[k] || d.State == store.StatePending && d.At.IsZero() {
 			p.t.Errorf("%s is queued: %t, due %+v, %v", k, due[k], d, err)
 		}
@@ -194,7 +194,7 @@ func (p *peer) queues(now map[byte]map[string][]byte) {
 			continue
 		}
 		var walks []store.Walk
-		if err := p.store.Walks(0, k, func(w store.Walk) (bool, error) {
+		if err := p.store.Accounts.Walks(0, k, func(w store.Walk) (bool, error) {
 			walks = append(walks, w)
 			return true,
 				nil
@@ -205,7 +205,7 @@ func (p *peer) queues(now map[byte]map[string][]byte) {
 			if w.Ended {
 				continue
 			}
-			at, err := p.store.Checkpoint(0, k)
+			at, err := p.store.Accounts.Checkpoint(0, k)
 			if i < len(walks)-1 || d.State != store.StatePending || err != nil ||
 				!bytes.Contains(at, []byte(`"at":"`)) {
 				p.t.Errorf("%s: walk %d of %d stopped at %d of %d; due %+v; checkpoint %s %v", k, i+1, len(walks),
@@ -259,7 +259,7 @@ func (p *peer) known() map[string]string {
 	for row := range rows(p.t,
 		p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))['K'] {
 		k := keyOfRow(row)
-		d, err := p.store.DueOf(k)
+		d, err := p.store.Queue.DueOf(k)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func (p *peer) known() map[string]string {
 			why = "again"
 		}
 		out["due "+string(k)] = fmt.Sprint(d.State, " ", why, " ", d.Attempts)
-		switch r, err := p.store.Record(k); {
+		switch r, err := p.store.Archive.Record(k); {
 		case err == nil:
 			out["record "+string(k)] = fmt.Sprint(r.Kind, r.ID, r.Title, r.Text, r.VerdictWord(), r.MovedTo, r.Flags,
 				r.Counts)
@@ -280,7 +280,7 @@ func (p *peer) known() map[string]string {
 				r.Deleted, len(r.Edits), r.BoostOf, r.By, r.InReplyTo)
 		}
 		if kind := k.Kind(); kind == partition.KindFollowers || kind == partition.KindFollowing {
-			if err := p.store.Edges(0, k, "", func(e store.Edge) (bool, error) {
+			if err := p.store.Accounts.Edges(0, k, "", func(e store.Edge) (bool, error) {
 				out["edge "+string(k)+" "+string(e.To)] = fmt.Sprint(e.GoneAt != nil)
 				return true, nil
 			}); err != nil {

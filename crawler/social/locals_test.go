@@ -427,7 +427,7 @@ func TestAServersStreamThatIsMissed(t *testing.T) {
 				p.start()
 				p.seed(k)
 				next := func() time.Duration {
-					d, err := p.store.DueOf(k)
+					d, err := p.store.Queue.DueOf(k)
 					if err != nil {
 						t.Fatal(err)
 					}

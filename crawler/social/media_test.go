@@ -56,11 +56,11 @@ func (p *peer) file(k partition.Key, url string) (state store.State, reason stri
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	d, err := p.store.DueIn(0, f)
+	d, err := p.store.Queue.DueIn(0, f)
 	if err != nil {
 		return 0, err.Error(), nil
 	}
-	if err := p.store.Captures(0, f, nil, func(_ []byte, c store.Capture) (bool, error) {
+	if err := p.store.Archive.Captures(0, f, nil, func(_ []byte, c store.Capture) (bool, error) {
 		body = c.Body
 		return true,
 			nil
@@ -184,7 +184,7 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := p.store.Record(f); err != nil || r.Kind != store.KindMedia || r.MediaType != "image/png" ||
+		if r, err := p.store.Archive.Record(f); err != nil || r.Kind != store.KindMedia || r.MediaType != "image/png" ||
 			r.Size != 200 || r.Digest != sumOf(other) || r.URL != cdn("b.png") || r.Status != 200 {
 			t.Errorf("the record of a file: %+v, %v", r, err)
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/social/rounds"
 	"github.com/echo-node/echo-node/crawler/social/stream"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // Token is a credential of this peer's operator at one server.
@@ -43,7 +43,7 @@ func (t Token) site() partition.Site {
 
 // Options of New.
 type Options struct {
-	Store  *store.Store  // required: the budgets, and what servers were found to be, are kept in it
+	Store  *db.Store     // required: the budgets, and what servers were found to be, are kept in it
 	Client *fetch.Client // required: without a gap between requests to an address; see the package comment
 	Tokens []Token       // none: everything is asked without a credential, and X not at all
 	// View is Bluesky's AppView, Directory that of its DIDs; default https://public.api.bsky.app and

@@ -73,7 +73,7 @@ func TestListsOfTheTokensOwner(t *testing.T) {
 						}
 					}
 					var last store.Walk
-					if err := p.store.Walks(0, list, func(w store.Walk) (bool, error) {
+					if err := p.store.Accounts.Walks(0, list, func(w store.Walk) (bool, error) {
 						last = w
 						return true,
 							nil

@@ -21,6 +21,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // TestSnacIsFollowed follows the people of a real snac, seeded as mastodon.TestSnac says: all
@@ -56,7 +57,7 @@ func TestSnacIsFollowed(t *testing.T) {
 			bruno = snacUser{base, f[0], f[1], f[2]}
 		}
 	}
-	s, err := store.Create("data",
+	s, err := db.Create("data",
 		store.Options{FS: vfs.NewMem(), Charter: partition.DefaultCharter("test", "founder")})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +84,7 @@ func TestSnacIsFollowed(t *testing.T) {
 		keys = append(keys, accountKey(t, name+"@"+server))
 		items = append(items, store.Admission{Key: keys[len(keys)-1], Seed: true})
 	}
-	if _, err := s.Admit(items, time.Now()); err != nil {
+	if _, err := s.Queue.Admit(items, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	c.SetSlices(s.Charter().Slices())
@@ -132,7 +133,7 @@ func TestSnacIsFollowed(t *testing.T) {
 		t.Errorf("%d posts", posts)
 	}
 	for _, k := range keys {
-		r, err := s.Record(k)
+		r, err := s.Archive.Record(k)
 		if err != nil || !strings.HasSuffix(r.Title, " Teste") || len(r.Declared) != 1 {
 			t.Errorf("%s: %+v %v", k, r, err)
 		}

@@ -65,7 +65,7 @@ func (p *peer) late(by time.Duration) string {
 	p.t.Helper()
 	now := time.Now()
 	for _, sl := range p.store.Charter().Slices() {
-		due, _, err := p.store.PendingOf(sl, "mastodon:m.test", nil, 16) // in order of the hour
+		due, _, err := p.store.Queue.PendingOf(sl, "mastodon:m.test", nil, 16) // in order of the hour
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func (p *peer) planned() {
 	p.t.Helper()
 	now := time.Now()
 	for _, sl := range p.store.Charter().Slices() {
-		due, _, err := p.store.PendingOf(sl, "mastodon:m.test", nil, 1<<16)
+		due, _, err := p.store.Queue.PendingOf(sl, "mastodon:m.test", nil, 1<<16)
 		if err != nil {
 			p.t.Fatal(err)
 		}

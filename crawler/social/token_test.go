@@ -87,7 +87,7 @@ func TestANewTokenWakesWhatWaitedForIt(t *testing.T) {
 			t.Errorf("%d posts with a good token, %+v", len(p.written(k)), p.src.Rejected())
 		}
 		for _, k := range []partition.Key{name, "twitter:search/a"} {
-			if d, err := p.store.DueOf(k); err != nil || strings.Contains(d.Reason, "needs-token") {
+			if d, err := p.store.Queue.DueOf(k); err != nil || strings.Contains(d.Reason, "needs-token") {
 				t.Errorf("%+v %v", d, err)
 			}
 		}
@@ -153,7 +153,7 @@ func TestWhoOptedOutIsNotReadWhenLookedAtAgain(t *testing.T) {
 				if n := len(p.posts(k)); n > 0 {
 					t.Errorf("%d posts of %s, who opted out", n, k)
 				}
-				if err := p.store.Again(p.store.SliceOf(k), k, time.Now()); err != nil {
+				if err := p.store.Queue.Again(p.store.SliceOf(k), k, time.Now()); err != nil {
 					t.Fatal(err)
 				}
 				p.crawler.Wake(p.store.SliceOf(k), k.Site())

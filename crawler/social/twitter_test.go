@@ -143,7 +143,7 @@ func TestXIsFollowedWhole(t *testing.T) {
 			if wishesX(want) {
 				continue
 			}
-			rec, err := p.store.Record(xKey(id))
+			rec, err := p.store.Archive.Record(xKey(id))
 			if err != nil || rec.Kind != store.KindProfile || rec.Title != want.Name || rec.Author != want.User ||
 				rec.Source != "twitter" || !slices.Contains(rec.Declared, want.Place) {
 				t.Errorf("profile of %s: %+v %v", id, rec, err)
@@ -259,7 +259,7 @@ func TestXEditsDeletesAndEnds(t *testing.T) {
 			!found[uri+posts[2]].Deleted {
 			t.Errorf("search: %+v", found)
 		}
-		if d, err := p.store.DueOf(gone); err != nil || d.At.Before(time.Now().Add(60*24*time.Hour)) ||
+		if d, err := p.store.Queue.DueOf(gone); err != nil || d.At.Before(time.Now().Add(60*24*time.Hour)) ||
 			d.Reason != "suspended" {
 			t.Errorf("%s costs a call at %s: %s %v", gone, d.At, d.Reason, err)
 		}
@@ -276,7 +276,7 @@ func TestXNeedsAToken(t *testing.T) {
 		p.seed(who)
 		time.Sleep(50 * time.Hour)
 		gaps := p.gaps(who)
-		d, err := p.store.DueOf(who)
+		d, err := p.store.Queue.DueOf(who)
 		if n := w.Report().Requests; n != 0 || len(gaps) == 0 || gaps[0].What != store.GapSkipped ||
 			!strings.Contains(gaps[0].Reason, "--token-file") || err != nil || !strings.Contains(d.Reason, "token") {
 			t.Errorf("%d requests, gaps %+v, %q %v", n, gaps, d.Reason, err)
@@ -332,7 +332,7 @@ func TestFollowersOfFollowersAreFound(t *testing.T) {
 		time.Sleep(3 * 24 * time.Hour)
 		found := func(p *peer, keys []partition.Key) (n int) {
 			for _, k := range keys {
-				if r, err := p.store.Record(k); err == nil && r.Kind == store.KindProfile {
+				if r, err := p.store.Archive.Record(k); err == nil && r.Kind == store.KindProfile {
 					n++
 				}
 			}

@@ -42,7 +42,7 @@ func ok(t *testing.T) func(id string, err error) string {
 // again has a Key looked at now, as a person would.
 func (p *peer) again(k partition.Key) {
 	p.t.Helper()
-	if err := p.store.Again(p.store.SliceOf(k), k, time.Now()); err != nil {
+	if err := p.store.Queue.Again(p.store.SliceOf(k), k, time.Now()); err != nil {
 		p.t.Fatal(err)
 	}
 	p.crawler.Wake(p.store.SliceOf(k), k.Site())
@@ -142,8 +142,8 @@ func TestWhoOptsOutInMidCrawlIsLeft(t *testing.T) {
 				if _, kept := had[news]; kept {
 					t.Error("what was posted with the wish is kept")
 				}
-				r, err := p.store.Record(k)
-				if d, derr := p.store.DueOf(k); err != nil || derr != nil || r.Text != "" || len(r.Raw) > 0 ||
+				r, err := p.store.Archive.Record(k)
+				if d, derr := p.store.Queue.DueOf(k); err != nil || derr != nil || r.Text != "" || len(r.Raw) > 0 ||
 					d.At.Before(time.Now().Add(60*24*time.Hour)) || d.Reason != "the profile says #nobot" {
 					t.Errorf("%+v %v %+v %v", r, err, d, derr)
 				}

@@ -37,6 +37,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // SimOptions are the options of a Sim.
@@ -219,7 +220,7 @@ func (s *Sim) Add() *SimPeer {
 				cmp.Or(s.o.Node.CellLevel, geo.CellLevel), g.Digest()
 		}
 	}
-	st, err := store.Create(p.Name+"/store", store.Options{FS: p.disk, Charter: s.charter})
+	st, err := db.Create(p.Name+"/store", store.Options{FS: p.disk, Charter: s.charter})
 	if err == nil {
 		err = st.Close()
 	}

@@ -21,6 +21,7 @@ import (
 	source "github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // Options are the options of Run.
@@ -177,7 +178,7 @@ type crawl struct {
 	web     *web
 	port    string
 	server  *http.Server
-	store   *store.Store
+	store   *db.Store
 	client  *fetch.Client
 	crawler *crawler.Crawler
 	dir     string
@@ -204,7 +205,7 @@ func open(o Options) (c *crawl, err error) {
 		}
 		where = filepath.Join(c.dir, where)
 	}
-	if c.store, err = store.Create(where, so); err != nil {
+	if c.store, err = db.Create(where, so); err != nil {
 		return c, err
 	}
 	loop := netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -282,7 +283,7 @@ func (c *crawl) admitLists() error {
 		}
 		lists = append(lists, store.Admission{Key: k, Seed: true})
 	}
-	_, err := c.store.Admit(lists, time.Now())
+	_, err := c.store.Queue.Admit(lists, time.Now())
 	return err
 }
 
@@ -296,7 +297,7 @@ func (c *crawl) admit(items []int) error {
 		}
 		admissions[j] = store.Admission{Key: k, Seed: true}
 	}
-	if _, err := c.store.Admit(admissions, time.Now()); err != nil {
+	if _, err := c.store.Queue.Admit(admissions, time.Now()); err != nil {
 		return err
 	}
 	for _, a := range admissions {
@@ -391,7 +392,7 @@ func (c *crawl) stale(editions []int) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		r, err := c.store.Record(k)
+		r, err := c.store.Archive.Record(k)
 		if err != nil && !errors.Is(err, store.ErrNotExist) {
 			return n, err
 		}

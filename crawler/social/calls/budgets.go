@@ -17,6 +17,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // Names of the rows of a Budgets in the store (Meta): of a snapshot, and of the intent of a call.
@@ -33,7 +34,7 @@ const snapEvery = 64
 // crash leaves open counts as made (I7). They are this peer's, and stay here when a
 // slice is handed over. Safe for concurrent use.
 type Budgets struct {
-	store *store.Store
+	store *db.Store
 	o     budget.Options
 	now   func() time.Time
 
@@ -42,7 +43,7 @@ type Budgets struct {
 }
 
 // NewBudgets opens the budgets of a peer; those of a site are read when it is first asked.
-func NewBudgets(s *store.Store, o budget.Options, now func() time.Time) (*Budgets, error) {
+func NewBudgets(s *db.Store, o budget.Options, now func() time.Time) (*Budgets, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

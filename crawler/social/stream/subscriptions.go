@@ -481,7 +481,7 @@ func came(now []partition.Slice, before map[partition.Slice]bool,
 func (s *Streams) listenIn(sl partition.Slice) error {
 	for _, of := range s.streamed() {
 		var keys []partition.Key
-		err := s.o.Store.SliceRecords(sl, partition.Key(of+":!"), func(r store.Record) (bool, error) {
+		err := s.o.Store.Archive.SliceRecords(sl, partition.Key(of+":!"), func(r store.Record) (bool, error) {
 			if r.Key.Service() != of {
 				return false, nil
 			}
@@ -494,7 +494,7 @@ func (s *Streams) listenIn(sl partition.Slice) error {
 			return err
 		}
 		for _, k := range keys {
-			b, err := s.o.Store.Checkpoint(sl, k)
+			b, err := s.o.Store.Accounts.Checkpoint(sl, k)
 			if err != nil && !errors.Is(err, store.ErrNotExist) {
 				return err
 			}

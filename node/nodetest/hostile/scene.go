@@ -12,6 +12,7 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // Scene is what a hostile sender knows of the swarm. It is enough for messages that are correct
@@ -178,13 +179,13 @@ func (sc *Scene) Thefts() map[string][]*wire.Config {
 // record with target as the fetching peer and at as the time. With gone, the rows also say that
 // the page is gone.
 func (sc *Scene) ForgedRows(at time.Time, gone bool) ([]*wire.Row, error) {
-	s, err := store.Create("forge", store.Options{FS: vfs.NewMem(), Charter: sc.Charter, CacheMiB: 1})
+	s, err := db.Create("forge", store.Options{FS: vfs.NewMem(), Charter: sc.Charter, CacheMiB: 1})
 	if err != nil {
 		return nil, err
 	}
 	k := sc.key()
 	sl := s.SliceOf(k)
-	_, err = s.Admit([]store.Admission{{Key: k}}, at)
+	_, err = s.Queue.Admit([]store.Admission{{Key: k}}, at)
 	c := store.Commit{Key: k, Now: at, Next: store.Next{State: store.StateDone}}
 	if gone {
 		c.Next = store.Next{State: store.StateGone, Reason: "status 410"}
@@ -198,7 +199,7 @@ func (sc *Scene) ForgedRows(at time.Time, gone bool) ([]*wire.Row, error) {
 	var out []*wire.Row
 	if err == nil {
 		var rows []store.Row
-		rows, _, err = s.SliceRows(sl, nil, 1<<20)
+		rows, _, err = s.Log.SliceRows(sl, nil, 1<<20)
 		for _, r := range rows {
 			out = append(out, &wire.Row{Key: r.Key, Value: r.Value})
 		}

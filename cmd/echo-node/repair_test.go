@@ -9,13 +9,14 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // largestTable returns the largest file with rows in a data directory whose peer does not run.
 func largestTable(t *testing.T, data string) string {
 	t.Helper()
 	// so that the content of its log gets into a table
-	s, err := store.Open(filepath.Join(data, "store"), store.Options{})
+	s, err := db.Open(filepath.Join(data, "store"), store.Options{})
 	if err == nil {
 		err = s.Close()
 	}

@@ -146,7 +146,7 @@ func (l *lookUp) others(most int, names *[]string, keys *[]partition.Key) error 
 		if k == "" || have[k] || named != (d.Key.Kind() == partition.KindName) {
 			return true, nil
 		}
-		b, err := l.o.Store.Checkpoint(sl, d.Key)
+		b, err := l.o.Store.Accounts.Checkpoint(sl, d.Key)
 		if err != nil {
 			return false, err
 		}

@@ -101,7 +101,7 @@ func (l *listening) news(uri string) (had *store.Record, later bool, err error) 
 			return &l.b.Posts[i], true, nil
 		}
 	}
-	r, _, err := l.o.Store.Post(l.key, uri)
+	r, _, err := l.o.Store.Accounts.Post(l.key, uri)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, true, nil
 	}
@@ -122,7 +122,7 @@ func (l *listening) proved() error {
 		if r.PublishedAt == nil || !r.PublishedAt.After(on) || r.PublishedAt.After(l.now.Add(-time.Minute)) {
 			continue
 		}
-		_, _, err := l.o.Store.Post(l.key, r.Post)
+		_, _, err := l.o.Store.Accounts.Post(l.key, r.Post)
 		switch {
 		case err == nil || l.b.ToldOf[r.Post]:
 			l.foretold++
@@ -160,7 +160,7 @@ func (l *listening) listen() error {
 		l.subscriptions.Leave(k)
 		return nil
 	}
-	sl, err := l.o.Store.Where(k)
+	sl, err := l.o.Store.Archive.Where(k)
 	if err != nil {
 		return err
 	}

@@ -59,14 +59,14 @@ func TestAPersonsWordIsDone(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.crawler.Wake(p.store.SliceOf(k), k.Site())
-			r, err := p.store.Record(k)
+			r, err := p.store.Archive.Record(k)
 			if err != nil || word != "" && r.VerdictWord() != word || word == "" &&
 				r.VerdictWord() != who.IsUndecided {
 				t.Errorf("%q: the record says %q at once, %v", word, r.VerdictWord(), err)
 			}
 			time.Sleep(time.Hour)
-			r, err = p.store.Record(k)
-			d, derr := p.store.DueOf(k)
+			r, err = p.store.Archive.Record(k)
+			d, derr := p.store.Queue.DueOf(k)
 			if err != nil || derr != nil || !strings.HasPrefix(d.Reason, want) && reasonState(d.Reason) != want ||
 				(word != "") != (r.Verdict.Override != nil) {
 				t.Errorf("%q: %+v, due %+v", word, r.Verdict, d)

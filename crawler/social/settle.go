@@ -194,13 +194,13 @@ func (j *judging) grow() error {
 		return nil
 	}
 	k := j.key
-	sl, err := j.o.Store.Where(k)
+	sl, err := j.o.Store.Archive.Where(k)
 	if err != nil {
 		return &calls.StoreError{Err: err}
 	}
 	for _, side := range [...]string{"followers", "following"} {
 		n := 0
-		if err := j.o.Store.Edges(sl, k+partition.Key("/"+side), "", func(e store.Edge) (bool, error) {
+		if err := j.o.Store.Accounts.Edges(sl, k+partition.Key("/"+side), "", func(e store.Edge) (bool, error) {
 			if e.GoneAt == nil && e.Sure != store.SureDoubted {
 				j.b.Candidate(e.To, side)
 				n++
@@ -223,7 +223,7 @@ const (
 
 // stored is the account's record as it is kept, nil when there is none.
 func (j *judging) stored() (*store.Record, error) {
-	r, err := j.o.Store.Record(j.key)
+	r, err := j.o.Store.Archive.Record(j.key)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, nil
 	}
@@ -254,11 +254,11 @@ func (j *judging) waiting() (*store.Record, error) {
 
 // overrides are what persons said of the account.
 func (j *judging) overrides() ([]store.Override, error) {
-	sl, err := j.o.Store.Where(j.key)
+	sl, err := j.o.Store.Archive.Where(j.key)
 	if err != nil {
 		return nil, &calls.StoreError{Err: err}
 	}
-	all, err := j.o.Store.Overrides(sl, j.key)
+	all, err := j.o.Store.Accounts.Overrides(sl, j.key)
 	if err != nil {
 		return nil, &calls.StoreError{Err: err}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/social/fold"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // shunnedScan is how many posts are looked at in one visit, to find those of shunned people.
@@ -15,12 +16,12 @@ const shunnedScan = 10_000
 
 // withdraw takes back what is kept of posts that are not to be: those that were met, and those of shunned people. What
 // does not fit this visit is for the next one.
-func withdraw(kept *store.Store, k partition.Key, now time.Time, b *fold.Batch) error {
+func withdraw(kept *db.Store, k partition.Key, now time.Time, b *fold.Batch) error {
 	for _, u := range b.Unwilling {
 		if len(b.Posts) >= store.MaxPosts {
 			break // they are met again
 		}
-		r, _, err := kept.Post(k, u.URI)
+		r, _, err := kept.Accounts.Post(k, u.URI)
 		if errors.Is(err, store.ErrNotExist) || err == nil && r.Deleted {
 			continue
 		}
@@ -38,12 +39,12 @@ func withdraw(kept *store.Store, k partition.Key, now time.Time, b *fold.Batch) 
 	if !some {
 		return nil
 	}
-	sl, err := kept.Where(k)
+	sl, err := kept.Archive.Where(k)
 	if err != nil {
 		return &calls.StoreError{Err: err}
 	}
 	n, last, whole := 0, from, true
-	err = kept.Posts(sl, k, from, func(r store.Record) (bool, error) {
+	err = kept.Accounts.Posts(sl, k, from, func(r store.Record) (bool, error) {
 		if n++; n > shunnedScan || len(b.Posts) >= store.MaxPosts {
 			whole = false
 			return false, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // Chaos says what may go wrong during a crawl.
@@ -230,7 +231,7 @@ func (s *Sim) Damage(p *SimPeer, fraction float64) error {
 	}
 	dir := p.Name + "/store"
 	// so that the content of its log gets into a table
-	st, err := store.Open(dir, store.Options{FS: p.disk})
+	st, err := db.Open(dir, store.Options{FS: p.disk})
 	if err != nil {
 		s.t.Fatalf("%s: %v", p.Name, err)
 	}
@@ -261,7 +262,7 @@ func (s *Sim) Damage(p *SimPeer, fraction float64) error {
 	if err := errors.Join(err, err2, f.Sync(), f.Close()); err != nil {
 		s.t.Fatalf("%s: %v", p.Name, err)
 	}
-	if st, err = store.Open(dir, store.Options{FS: p.disk}); err != nil {
+	if st, err = db.Open(dir, store.Options{FS: p.disk}); err != nil {
 		return err
 	}
 	err = st.Scrub(context.Background(), 1<<40)
@@ -278,12 +279,12 @@ func (s *Sim) OnDisk(p *SimPeer) map[partition.Key]string {
 	if old := p.life.Load(); old != nil {
 		<-old.gone
 	}
-	st, err := store.Open(p.Name+"/store", store.Options{FS: p.disk})
+	st, err := db.Open(p.Name+"/store", store.Options{FS: p.disk})
 	if err != nil {
 		s.t.Fatalf("%s: %v", p.Name, err)
 	}
 	out := map[partition.Key]string{}
-	err = st.Records("", func(r store.Record) (bool, error) { out[r.Key] = r.Text; return true, nil })
+	err = st.Archive.Records("", func(r store.Record) (bool, error) { out[r.Key] = r.Text; return true, nil })
 	if err = errors.Join(err, st.Close()); err != nil {
 		s.t.Fatalf("%s: %v", p.Name, err)
 	}

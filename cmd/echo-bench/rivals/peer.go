@@ -18,6 +18,7 @@ import (
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // PeerOptions are the arguments of Peer.
@@ -102,7 +103,7 @@ func workers(m Mode) int {
 
 // raw crawls without a swarm.
 func raw(ctx context.Context, o PeerOptions, keys []partition.Key) (err error) {
-	s, err := store.Create(filepath.Join(o.Dir, "store"),
+	s, err := db.Create(filepath.Join(o.Dir, "store"),
 		store.Options{Charter: partition.DefaultCharter("rivals", "nobody"), Logger: o.Log})
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func raw(ctx context.Context, o PeerOptions, keys []partition.Key) (err error) {
 	for i, k := range keys {
 		items[i] = store.Admission{Key: k, Seed: true}
 	}
-	if _, err := s.Admit(items, time.Now()); err != nil {
+	if _, err := s.Queue.Admit(items, time.Now()); err != nil {
 		return err
 	}
 	c.SetSlices(s.Charter().Slices())
@@ -148,10 +149,10 @@ func raw(ctx context.Context, o PeerOptions, keys []partition.Key) (err error) {
 }
 
 // move delivers links for other slices: all slices are in this store.
-func move(ctx context.Context, s *store.Store, c *crawler.Crawler, committed <-chan struct{}) error {
+func move(ctx context.Context, s *db.Store, c *crawler.Crawler, committed <-chan struct{}) error {
 	var from uint64
 	for {
-		rows, reached, err := s.Outbox(from, 4096, nil)
+		rows, reached, err := s.Queue.Outbox(from, 4096, nil)
 		if err != nil {
 			return err
 		}
@@ -168,10 +169,10 @@ func move(ctx context.Context, s *store.Store, c *crawler.Crawler, committed <-c
 		for i, r := range rows {
 			items[i] = r.Admission
 		}
-		if _, err := s.Admit(items, time.Now()); err != nil {
+		if _, err := s.Queue.Admit(items, time.Now()); err != nil {
 			return fmt.Errorf("admit: %w", err)
 		}
-		if err := s.Sent(rows); err != nil {
+		if err := s.Queue.Sent(rows); err != nil {
 			return fmt.Errorf("outbox: %w", err)
 		}
 		for _, it := range items {

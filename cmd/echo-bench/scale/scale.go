@@ -19,6 +19,7 @@ import (
 	"github.com/echo-node/echo-node/crawler"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // Options are the parameters of Fill and Crawl.
@@ -79,7 +80,7 @@ func (o Options) url(i int) partition.Key {
 // Fill makes the store.
 func Fill(ctx context.Context, o Options) (Result, error) {
 	r := Result{URLs: o.URLs, Sites: o.Sites}
-	s, err := store.Create(o.Dir, store.Options{Charter: partition.DefaultCharter("scale", "nobody")})
+	s, err := db.Create(o.Dir, store.Options{Charter: partition.DefaultCharter("scale", "nobody")})
 	if err != nil {
 		return r, err
 	}
@@ -96,7 +97,7 @@ func Fill(ctx context.Context, o Options) (Result, error) {
 	return r, err
 }
 
-func (o Options) fill(ctx context.Context, s *store.Store, now time.Time) error {
+func (o Options) fill(ctx context.Context, s *db.Store, now time.Time) error {
 	items := make([]store.Admission, 0, batch)
 	for i := range o.URLs {
 		items = append(items, store.Admission{Key: o.url(i), Depth: 3, Priority: 3})
@@ -106,7 +107,7 @@ func (o Options) fill(ctx context.Context, s *store.Store, now time.Time) error 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		answers, err := s.Admit(items, now)
+		answers, err := s.Queue.Admit(items, now)
 		if err != nil {
 			return err
 		}
@@ -143,7 +144,7 @@ func (i *instant) Fetch(ctx context.Context, t crawler.Task) (crawler.Result, er
 func Crawl(ctx context.Context, o Options) (Result, error) {
 	r := Result{URLs: o.URLs, Sites: o.Sites}
 	begun := time.Now()
-	s, err := store.Open(o.Dir, store.Options{})
+	s, err := db.Open(o.Dir, store.Options{})
 	if err != nil {
 		return r, err
 	}
@@ -160,7 +161,7 @@ func Crawl(ctx context.Context, o Options) (Result, error) {
 
 // crawl runs the crawler on s and measures the times and rates of r. The rates begin once all
 // sites are loaded.
-func (o Options) crawl(ctx context.Context, s *store.Store, begun time.Time, r *Result) error {
+func (o Options) crawl(ctx context.Context, s *db.Store, begun time.Time, r *Result) error {
 	src := &instant{}
 	c, err := crawler.New(crawler.Options{Store: s, Sources: []crawler.Source{src}, Delay: -1, Workers: 64,
 		MaxPages: -1})

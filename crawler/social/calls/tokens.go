@@ -16,6 +16,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // saltRow is the name of the row with the salt of sums.
@@ -34,7 +35,7 @@ const maxTokenSites = 4096
 // As soon as this peer has its slice and other tokens for its site, it is asked again. Safe for concurrent use once
 // they are open.
 type Tokens struct {
-	store    *store.Store
+	store    *db.Store
 	log      *slog.Logger
 	by       map[partition.Site]map[string]service.Credential
 	daily    map[partition.Site]map[string]int64
@@ -44,7 +45,7 @@ type Tokens struct {
 }
 
 // NewTokens has no token yet.
-func NewTokens(s *store.Store, log *slog.Logger) *Tokens {
+func NewTokens(s *db.Store, log *slog.Logger) *Tokens {
 	return &Tokens{store: s, log: log, by: map[partition.Site]map[string]service.Credential{},
 		daily: map[partition.Site]map[string]int64{}}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/who"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // What a verdict is looked for in, at most.
@@ -22,7 +23,7 @@ const (
 
 // Known reads from the store of this peer what a verdict is given on. Its errors are those of the store.
 type Known struct {
-	Store *store.Store
+	Store *db.Store
 	Rules *Rules
 }
 
@@ -61,12 +62,12 @@ func (n Known) Person(d store.Due, rec *store.Record, langs map[string]int, read
 	for _, r := range read {
 		take(r)
 	}
-	sl, err := n.Store.Where(k)
+	sl, err := n.Store.Archive.Where(k)
 	if err != nil {
 		return p, err
 	}
 	scanned := 0
-	if err := n.Store.Posts(sl, k, "", func(r store.Record) (bool, error) {
+	if err := n.Store.Accounts.Posts(sl, k, "", func(r store.Record) (bool, error) {
 		take(r)
 		scanned++
 		return scanned < scannedPosts, nil
@@ -99,7 +100,7 @@ func (n Known) neighbours(sl partition.Slice, d store.Due, mentions map[partitio
 		c    *who.Counts
 	}{{"/following", &e.Follows}, {"/followers", &e.Followers}} {
 		seen := 0
-		if err := n.Store.Edges(sl, d.Key+partition.Key(l.side), "", func(x store.Edge) (bool, error) {
+		if err := n.Store.Accounts.Edges(sl, d.Key+partition.Key(l.side), "", func(x store.Edge) (bool, error) {
 			if x.GoneAt != nil || x.Sure == store.SureDoubted {
 				return true, nil
 			}
@@ -122,7 +123,7 @@ func (n Known) neighbours(sl partition.Slice, d store.Due, mentions map[partitio
 
 // verdictOf is the word of the verdict on an account, "" when none is known here.
 func (n Known) verdictOf(k partition.Key) (string, error) {
-	r, err := n.Store.Record(k)
+	r, err := n.Store.Archive.Record(k)
 	if errors.Is(err, store.ErrNotExist) {
 		return "", nil
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/echo-node/echo-node/crawler/social/calls"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // Servers are what the servers were found to be, which is kept in the store. Safe for concurrent use.
 type Servers struct {
-	store  *store.Store
+	store  *db.Store
 	tokens *calls.Tokens
 	log    *slog.Logger
 
@@ -25,7 +26,7 @@ type Servers struct {
 }
 
 // NewServers knows what is kept in a store.
-func NewServers(s *store.Store, tokens *calls.Tokens, log *slog.Logger) *Servers {
+func NewServers(s *db.Store, tokens *calls.Tokens, log *slog.Logger) *Servers {
 	return &Servers{store: s, tokens: tokens, log: log, by: map[string]client.Server{}}
 }
 

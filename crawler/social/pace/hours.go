@@ -13,6 +13,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // The quiet hours of a site are the four of the day in which those who are followed there post least. In them accounts
@@ -65,13 +66,13 @@ func (c *curve) quiet() int {
 
 // Curves are those of all sites. Safe for concurrent use. Their errors are those of the store.
 type Curves struct {
-	store *store.Store
+	store *db.Store
 	mu    sync.Mutex
 	by    map[partition.Site]*curve
 }
 
 // NewCurves knows what is kept in a store.
-func NewCurves(s *store.Store) *Curves { return &Curves{store: s, by: map[partition.Site]*curve{}} }
+func NewCurves(s *db.Store) *Curves { return &Curves{store: s, by: map[partition.Site]*curve{}} }
 
 // Len is how many are in memory.
 func (c *Curves) Len() int {

@@ -13,6 +13,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/social/fold"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // A reading shows the newest posts of a feed, and no edit or deletion of an older one. So all kept posts of a Key are
@@ -30,7 +31,7 @@ const (
 
 // Look looks again at the kept posts of a Key, in one fetch of it. Not safe for concurrent use.
 type Look struct {
-	Store   *store.Store
+	Store   *db.Store
 	Budgets *calls.Budgets
 	Session *calls.Session
 	API     account.API
@@ -149,11 +150,11 @@ func (l *Look) run(ctx context.Context, alone bool) error {
 
 // keeps is how many posts are kept of the Key.
 func (l *Look) keeps() (int, error) {
-	sl, err := l.Store.Where(l.Due.Key)
+	sl, err := l.Store.Archive.Where(l.Due.Key)
 	if err != nil {
 		return 0, err
 	}
-	return l.Store.PostsOf(sl, l.Due.Key, roundMost)
+	return l.Store.Accounts.PostsOf(sl, l.Due.Key, roundMost)
 }
 
 // passed is how far a round is once a post of a batch is done.
@@ -167,7 +168,7 @@ type passed struct {
 // mark is behind all that was passed over.
 func (l *Look) oldest(most int) (posts []store.Record, marks []passed, err error) {
 	r := &l.Batch.State.Round
-	sl, err := l.Store.Where(l.Due.Key)
+	sl, err := l.Store.Archive.Where(l.Due.Key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -182,7 +183,7 @@ func (l *Look) oldest(most int) (posts []store.Record, marks []passed, err error
 		read[p.Post] = true
 	}
 	at := passed{uri: r.From, end: true}
-	err = l.Store.Posts(sl, l.Due.Key, r.From, func(p store.Record) (bool, error) {
+	err = l.Store.Accounts.Posts(sl, l.Due.Key, r.From, func(p store.Record) (bool, error) {
 		if len(posts) == most || at.passed >= roundScan {
 			at.end = false
 			return false, nil

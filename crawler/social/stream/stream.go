@@ -19,7 +19,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/social/calls"
 	adapter "github.com/echo-node/echo-node/crawler/social/mastodon"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // Of a connection to a stream.
@@ -64,7 +64,7 @@ func (r *refusal) Error() string { return r.Why }
 
 // Options of New.
 type Options struct {
-	Store   *store.Store
+	Store   *db.Store
 	Calls   *calls.Caller
 	Servers *adapter.Servers
 	// Dial connects to a Jetstream.

@@ -54,7 +54,7 @@ func (s *Streams) wakeIn(sl partition.Slice, site partition.Site, o Peer) error 
 		sum = calls.NoToken
 	}
 	for from, more := []byte(nil), true; more; more = from != nil {
-		rows, next, err := s.o.Store.PendingOf(sl, site, from, wakePage)
+		rows, next, err := s.o.Store.Queue.PendingOf(sl, site, from, wakePage)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (s *Streams) wakeIn(sl partition.Slice, site partition.Site, o Peer) error 
 			if d.State != store.StateDone || !d.At.After(now) || !refusedToken(d.Reason) {
 				continue
 			}
-			b, err := s.o.Store.Checkpoint(sl, d.Key)
+			b, err := s.o.Store.Accounts.Checkpoint(sl, d.Key)
 			if err != nil && !errors.Is(err, store.ErrNotExist) {
 				return err
 			}

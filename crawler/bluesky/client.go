@@ -12,24 +12,25 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Options of New.
+// Options are the options of New.
 type Options struct {
-	Base    string           // of an AppView, a PDS or a directory: "https://host[:port]", required
+	Base    string           // an AppView, a PDS or a directory: "https://host[:port]", required
 	Do      service.Do       // required
 	Now     func() time.Time // default time.Now
-	MaxBody int64            // bytes of one answer; default 4 MiB
+	MaxBody int64            // bytes of one response; default 4 MiB
 	MaxText int              // bytes of the text of one post or profile; default 64 KiB
-	// bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	// bytes of the server's own object, stored complete or not at all; default 64 KiB, <0 = never
+	// stored
 	MaxRaw int
 }
 
-// Client asks one server. Safe for concurrent use when Options.Do is.
+// Client sends requests to one server. It is safe for concurrent use if Options.Do is.
 type Client struct {
 	s *service.Client
 	o service.Options
 }
 
-// New is a Client; it reports every fault of o at once.
+// New returns a Client; its error joins every fault of o.
 func New(o Options) (*Client, error) {
 	s, err := service.New(service.Options{Service: name, Base: o.Base, Do: o.Do, Now: o.Now,
 		MaxBody: o.MaxBody, MaxText: o.MaxText, MaxRaw: o.MaxRaw, Judge: judge})
@@ -39,7 +40,7 @@ func New(o Options) (*Client, error) {
 	return &Client{s: s, o: s.Options()}, nil
 }
 
-// query asks for a method of XRPC.
+// query calls an XRPC method.
 func (c *Client) query(ctx context.Context, op string, class service.Class, method string, q url.Values) ([]byte,
 	error) {
 	a, err := c.s.Get(ctx, service.Ask{Op: op, Class: class, Path: "/xrpc/" + method, Query: q,
@@ -47,7 +48,7 @@ func (c *Client) query(ctx context.Context, op string, class service.Class, meth
 	return a.Body, err
 }
 
-// read asks for a method and reads the object that it answers into w.
+// read calls a method and decodes the response object into w.
 func (c *Client) read(ctx context.Context, op string, class service.Class, method string, q url.Values, w any) error {
 	b, err := c.query(ctx, op, class, method, q)
 	if err != nil {
@@ -59,14 +60,15 @@ func (c *Client) read(ctx context.Context, op string, class service.Class, metho
 	return nil
 }
 
-// judge says what an error of XRPC means: nearly all have the status 400, and a name.
+// judge sets the Word of an XRPC error. Nearly all errors have status 400 and a name.
 func judge(resp *fetch.Response, f *service.Fault) {
 	var e struct {
 		Error   text `json:"error"`
 		Message text `json:"message"`
 	}
 	if !service.Object(resp.Body) || !service.Decoded(json.Unmarshal(resp.Body, &e)) || e.Error == "" {
-		if f.Status == http.StatusNotFound { // a path, not a thing: what is not there is a 400
+		// the method is missing; a missing account or record is a 400
+		if f.Status == http.StatusNotFound {
 			f.Word = service.Unsupported
 		}
 		return

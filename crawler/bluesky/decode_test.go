@@ -13,7 +13,7 @@ import (
 
 const ana = "did:plc:abcdefghijklmnopqrstuvwx"
 
-// canned is a client of a server that always answers that.
+// canned returns a client of a server that always responds with body.
 func canned(t testing.TB, body string) *Client {
 	t.Helper()
 	c, err := New(Options{Base: "https://view.test", MaxText: 4 << 10, MaxRaw: 8 << 10,
@@ -26,7 +26,7 @@ func canned(t testing.TB, body string) *Client {
 	return c
 }
 
-// What comes is read for what can be made of it, and cut where it is too much.
+// Decoding is tolerant, and cuts what is too long.
 func TestDecoding(t *testing.T) {
 	many := func(s string, n int) string { return "[" + strings.TrimSuffix(strings.Repeat(s+",", n), ",") + "]" }
 	author := `"author":{"did":"` + ana + `","handle":"Ana.Test","labels":[{"val":"!no-unauthenticated"},null,3]}`
@@ -38,7 +38,8 @@ func TestDecoding(t *testing.T) {
 		{`{"uri":"` + at + `",` + author + `}`, true},
 		{`{"uri":"` + at + `",` + author + `,"record":null,"likeCount":"12","embed":[]}`, true},
 		{`{"uri":"` + at + `",` + author + `,"record":{"text":5,"langs":"pt","facets":{"x":1},"createdAt":"yesterday","reply":[]}}`, true},
-		{`{"uri":"` + at + `","author":{"did":"did:plc:bbbbbbbbbbbbbbbbbbbbbbbb"}}`, false}, // another's post
+		// a post of another account
+		{`{"uri":"` + at + `","author":{"did":"did:plc:bbbbbbbbbbbbbbbbbbbbbbbb"}}`, false},
 		{`{"uri":"https://x.test/",` + author + `}`, false}, {`{"uri":"` + at + `"}`, false}, {`[]`, false},
 		{`null`, false},
 	} {
@@ -74,8 +75,8 @@ func TestDecoding(t *testing.T) {
 	}
 }
 
-// Whatever comes, a client gives posts and profiles within its caps, or a Fault, and
-// does not panic or go on for ever.
+// With any response, a client returns posts and profiles within its limits, or a Fault. It does not
+// panic or loop endlessly.
 func FuzzAnswers(f *testing.F) {
 	at := "at://" + ana + "/" + Posts + "/3kabc"
 	for _, s := range []string{
@@ -140,7 +141,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// Whatever a line is, it is an event within its caps or none.
+// Any line is an event within the limits, or is rejected.
 func FuzzEvent(f *testing.F) {
 	f.Add([]byte(`{"did":"` + ana + `","time_us":1,"kind":"commit","commit":{"rev":"3k","operation":"create","collection":"` + Posts + `","rkey":"3k","cid":"b","record":{"text":"x"}}}`))
 	f.Add([]byte(`{"did":"` + ana + `","time_us":1,"kind":"account","account":{"active":false,"status":"deleted"}}`))
@@ -159,7 +160,7 @@ func FuzzEvent(f *testing.F) {
 	})
 }
 
-// An address of a record is read and written the same, or is none.
+// A record's address is parsed and formatted unchanged, or is rejected.
 func FuzzURI(f *testing.F) {
 	f.Add("at://" + ana + "/" + Posts + "/3k")
 	f.Add("at://did:web:a.b%3A80/a.b.c/self")

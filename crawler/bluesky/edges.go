@@ -10,11 +10,11 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// edgePage is how many accounts a page is asked for: AT Protocol's most.
+// edgePage is the number of accounts requested per page, which is AT Protocol's maximum.
 const edgePage = 100
 
-// Edges begins with the list of p, as an AppView shows it: the count of p, as it was shown a
-// moment ago, is what the list is held against. lists is the server's Server.Lists, "" = not probed.
+// Edges starts to read a list of p from an AppView. p should be recent, because the list is
+// compared with its count. lists is the server's Server.Lists, "" = not probed.
 func (c *Client) Edges(p Profile, side service.Side, lists service.Word, lim service.Limits) (*Edges, error) {
 	claimed := p.Followers
 	if side == service.Following {
@@ -24,12 +24,12 @@ func (c *Client) Edges(p Profile, side service.Side, lists service.Word, lim ser
 		Local: true}, lim, c.edges))
 }
 
-// ResumeEdges goes on where a Checkpoint was taken.
+// ResumeEdges continues from a Checkpoint.
 func (c *Client) ResumeEdges(from service.Checkpoint, lists service.Word, lim service.Limits) (*Edges, error) {
 	return distrust(lists)(service.ResumeEdges(name, from, lim, c.edges))
 }
 
-// distrust has no list believed of a server that was found to give another's.
+// distrust ends a list if the server is known to return another account's list.
 func distrust(lists service.Word) func(*Edges, error) (*Edges, error) {
 	return func(e *Edges, err error) (*Edges, error) {
 		if err == nil && lists == service.NotTheirs {
@@ -39,7 +39,7 @@ func distrust(lists service.Word) func(*Edges, error) (*Edges, error) {
 	}
 }
 
-// edges asks for one page of a list.
+// edges fetches one page of a list.
 func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) (service.Page[Profile], error) {
 	page := service.Page[Profile]{Asked: edgePage}
 	method, class := "app.bsky.graph.getFollowers", ClassFollowers
@@ -78,22 +78,22 @@ func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) 
 	return page, nil
 }
 
-// Follow is a record that an account follows another.
+// Follow is a record that says that an account follows another.
 type Follow struct {
-	ID  string // the DID of who is followed
+	ID  string // the DID of the followed account
 	URI string // of the record
 	At  time.Time
 }
 
-// FollowRecords reads whom an account follows out of its repository, from its
-// PDS: the truth of it, which needs no AppView, without profiles. claimed is the count
-// that its profile says, -1 = not known.
+// FollowRecords reads the accounts that an account follows from its repository at its PDS. This is
+// the original data and needs no AppView, but has no profiles. claimed is the count in the profile,
+// -1 = not known.
 func (c *Client) FollowRecords(id string, claimed int64, lim service.Limits) (*service.Edges[Follow], error) {
 	return service.NewEdges(name, service.EdgeList{ID: did(id), Side: service.Following, Claimed: claimed, Local: true},
 		lim, c.follows)
 }
 
-// ResumeFollowRecords goes on where a Checkpoint of FollowRecords was taken.
+// ResumeFollowRecords continues from a Checkpoint of FollowRecords.
 func (c *Client) ResumeFollowRecords(from service.Checkpoint, lim service.Limits) (*service.Edges[Follow], error) {
 	return service.ResumeEdges(name, from, lim, c.follows)
 }
@@ -119,7 +119,7 @@ func (c *Client) follows(ctx context.Context, of service.EdgeList, cursor string
 	return page, nil
 }
 
-// followOf reads the record of a follow.
+// followOf decodes the record of a follow.
 func followOf(at URI, b []byte) (Follow, bool) {
 	var w struct {
 		Subject text  `json:"subject"`

@@ -20,37 +20,36 @@ type Feed struct {
 	fixed      url.Values
 }
 
-// PostsOf are the posts, replies and reposts of an account, as an AppView shows
-// them: the newest first, down to what was read.
+// PostsOf returns the feed of posts, replies and reposts of an account at an AppView. It is read
+// from the newest post down to the known posts.
 func PostsOf(id string) Feed {
 	return Feed{op: "feed", id: id, method: "app.bsky.feed.getAuthorFeed",
 		fixed: url.Values{"actor": {id}, "filter": {"posts_with_replies"}}}
 }
 
-// RecordsOf are the records of an account in a collection, Posts or Reposts, from
-// its PDS: exactly those since the last one read.
+// RecordsOf returns the feed of an account's records at its PDS. collection is Posts or Reposts. A
+// reading finds exactly the records since the last one read.
 func RecordsOf(id, collection string) Feed {
 	return Feed{op: "records", id: id, collection: collection}
 }
 
-// Search are the posts that q finds, the newest first. The public AppView may refuse
-// it, and every page after the first.
+// Search returns the feed of the posts for q, newest first. The public AppView may refuse it, and
+// every page after the first.
 func Search(q string) Feed {
 	return Feed{op: "search", method: "app.bsky.feed.searchPosts", fixed: url.Values{"q": {q}, "sort": {"latest"}}}
 }
 
-// Tagged are the posts with a hashtag, as Search finds them.
+// Tagged returns the feed of the posts with a hashtag, by a search.
 func Tagged(tag string) Feed {
 	tag = strings.TrimPrefix(tag, "#")
 	return Feed{op: "tag", method: "app.bsky.feed.searchPosts", fixed: url.Values{"q": {"#" + tag}, "tag": {tag},
 		"sort": {"latest"}}}
 }
 
-// postPage is how many posts a page is asked for: AT Protocol's most.
+// postPage is the number of posts requested per page, which is AT Protocol's maximum.
 const postPage = 100
 
-// Timeline begins a reading of f from m, or goes on with the one that m is in
-// the middle of.
+// Timeline starts a reading of f from m, or continues the reading in m.
 func (c *Client) Timeline(f Feed, m service.Mark, how service.Reading) (*Timeline, error) {
 	feed := service.Feed[Post]{Service: name, Op: f.op}
 	switch {
@@ -63,7 +62,8 @@ func (c *Client) Timeline(f Feed, m service.Mark, how service.Reading) (*Timelin
 		}
 		feed.Below = func(last service.Seen) string { return last.ID }
 		feed.Seen = func(p Post) service.Seen {
-			return service.Seen{ID: KeyOf(p.ID), Version: p.CID} // in the order of keys, whatever their time says
+			// in the order of keys, for any times of the posts
+			return service.Seen{ID: KeyOf(p.ID), Version: p.CID}
 		}
 	case f.method != "" && (f.id == "" || did(f.id) != ""):
 		feed.Ordered = f.id != ""
@@ -77,7 +77,7 @@ func (c *Client) Timeline(f Feed, m service.Mark, how service.Reading) (*Timelin
 	return service.NewTimeline(feed, m, how)
 }
 
-// feed asks an AppView for a page.
+// feed fetches a page from an AppView.
 func (c *Client) feed(ctx context.Context, f Feed, cursor string) (service.Page[Post], error) {
 	page := service.Page[Post]{Asked: postPage}
 	q := url.Values{"limit": {strconv.Itoa(postPage)}}
@@ -114,7 +114,7 @@ func (c *Client) feed(ctx context.Context, f Feed, cursor string) (service.Page[
 	return page, nil
 }
 
-// cursorOf is the cursor that an answer names, "" = none that can be gone on with.
+// cursorOf returns the cursor in a response, "" = none or too long.
 func cursorOf(t text) string {
 	if len(t) > service.MaxCursor {
 		return ""
@@ -132,7 +132,7 @@ type wireRecords struct {
 	}] `json:"records"`
 }
 
-// page asks a PDS for a page of a collection.
+// page fetches a page of a collection from a PDS.
 func (c *Client) page(ctx context.Context, op, id, collection, cursor string, up bool) (w wireRecords, err error) {
 	q := url.Values{"repo": {id}, "collection": {collection}, "limit": {strconv.Itoa(postPage)}}
 	if up {
@@ -147,8 +147,8 @@ func (c *Client) page(ctx context.Context, op, id, collection, cursor string, up
 	return w, err
 }
 
-// records asks a PDS for a page of posts or reposts: above a key, the oldest first, or at a
-// cursor, the newest first.
+// records fetches a page of posts or reposts from a PDS. With up it starts above a key, oldest
+// first; otherwise it starts at a cursor, newest first.
 func (c *Client) records(ctx context.Context, f Feed, cursor string, up bool) (service.Page[Post], error) {
 	page := service.Page[Post]{Asked: postPage}
 	w, err := c.page(ctx, f.op, f.id, f.collection, cursor, up)

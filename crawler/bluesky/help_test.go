@@ -27,7 +27,7 @@ type (
 
 var home = netip.MustParseAddr("127.0.0.1")
 
-// place is a network, a client of its AppView and one of its PDS, and what they asked.
+// place is a network, clients of its AppView and its PDS, and their calls.
 type place struct {
 	t         rapid.TB
 	w         *blueskytest.World
@@ -36,7 +36,7 @@ type place struct {
 	asked     []service.Call
 }
 
-// visit makes a network, thirty days old.
+// visit creates a network, thirty days old.
 func visit(t rapid.TB, o world) *place {
 	t.Helper()
 	p := &place{t: t, clock: storytest.NewClock(time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC))}
@@ -90,7 +90,7 @@ func (p *place) profile(id string) Profile {
 	return who
 }
 
-// read reads a feed to the end of one reading.
+// read reads a feed until one reading is Done.
 func (p *place) read(c *Client, f Feed, m service.Mark, how service.Reading) (posts, again []Post, next service.Mark,
 	tl *Timeline) {
 	p.t.Helper()
@@ -111,7 +111,7 @@ func (p *place) read(c *Client, f Feed, m service.Mark, how service.Reading) (po
 	return posts, again, tl.Mark(), tl
 }
 
-// drain reads a list whole, or until a fault that stays.
+// drain reads a complete list, or stops at a permanent fault.
 func drain[T any](t rapid.TB, next func(context.Context) ([]T, error), done func() bool,
 	id func(T) string) (ids []string) {
 	t.Helper()

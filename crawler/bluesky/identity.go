@@ -11,14 +11,14 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Identity is what the document of a DID says.
+// Identity is the content of a DID's document.
 type Identity struct {
 	DID     string
-	Handles []string // as claimed: a handle is an account's when Resolve leads back to its DID
-	PDS     string   // "https://host[:port]", where its records are; "" = none
+	Handles []string // as claimed: a handle is valid if Resolve returns its DID
+	PDS     string   // "https://host[:port]" of the server with its records; "" = none
 }
 
-// Handle is the first handle that is claimed, "" = none.
+// Handle returns the first claimed handle, "" = none.
 func (i Identity) Handle() string {
 	if len(i.Handles) == 0 {
 		return ""
@@ -26,11 +26,11 @@ func (i Identity) Handle() string {
 	return i.Handles[0]
 }
 
-// maxHandles are kept of one document.
+// maxHandles is the number of handles stored from one document.
 const maxHandles = 8
 
-// did is a did:plc or did:web, "" when t is none. Of did:web only hosts, with
-// a port or not: that is all that AT Protocol has.
+// did returns t if it is a did:plc or did:web, else "". A did:web must be a host, with or without a
+// port: AT Protocol allows no more.
 func did(t string) string {
 	if rest, ok := strings.CutPrefix(t, "did:plc:"); ok {
 		if len(rest) == 24 &&
@@ -45,7 +45,7 @@ func did(t string) string {
 	return ""
 }
 
-// webHost is the host of a did:web, "" when it has a path or is none.
+// webHost returns the host of a did:web, "" if it has a path or is invalid.
 func webHost(rest string) string {
 	host, err := url.PathUnescape(rest)
 	if err != nil || rest == "" || len(rest) > 260 || strings.Contains(rest, ":") ||
@@ -62,7 +62,7 @@ func webHost(rest string) string {
 	return strings.ToLower(host)
 }
 
-// handle is a handle in lower case, "" when t is none.
+// handle returns t as a handle in lower case, "" if it is not a handle.
 func handle(t string) string {
 	s := strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(t, "at://"), "@"))
 	if len(s) > 253 || !strings.Contains(s, ".") || strings.HasPrefix(s, ".") || strings.HasSuffix(s, ".") ||
@@ -74,7 +74,7 @@ func handle(t string) string {
 	return s
 }
 
-// Resolve is the DID of a handle, by this server's word.
+// Resolve returns the DID of a handle, as this server claims.
 func (c *Client) Resolve(ctx context.Context, of string) (string, error) {
 	h := handle(of)
 	if h == "" {
@@ -93,8 +93,8 @@ func (c *Client) Resolve(ctx context.Context, of string) (string, error) {
 	return "", c.s.Misshapen("resolve", "not a DID: "+string(w.DID))
 }
 
-// DocumentAddress is the server that has the document of a DID, and where there: for did:plc
-// the directory plc, for did:web the host that it names.
+// DocumentAddress returns the server and the path of a DID's document. For did:plc the server is
+// the directory plc, for did:web it is the host in the DID.
 func DocumentAddress(id, plc string) (base, path string, err error) {
 	if did(id) == "" {
 		return "", "", fmt.Errorf("bluesky: document: %q is no DID that is known here", service.Clip(id, 100))
@@ -105,8 +105,8 @@ func DocumentAddress(id, plc string) (base, path string, err error) {
 	return plc, "/" + id, nil
 }
 
-// Document reads the document of a DID from this server, which is that of
-// DocumentAddress. A Fault that is Gone says that the DID is not known, or is no more.
+// Document reads the document of a DID from this server, which must be the one of DocumentAddress.
+// A Fault that is Gone means that the DID is unknown or deleted.
 func (c *Client) Document(ctx context.Context, id string) (Identity, error) {
 	_, path, err := DocumentAddress(id, c.s.Base())
 	if err != nil {
@@ -150,8 +150,8 @@ func (c *Client) Document(ctx context.Context, id string) (Identity, error) {
 	return out, nil
 }
 
-// origin is an address without path, query or user, "" when s is none. Whether it
-// may be asked is for Do to say.
+// origin returns a URL without path, query or user, "" if s is none. Do decides whether requests to
+// it are allowed.
 func origin(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || len(s) > service.MaxAddress || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||

@@ -16,30 +16,30 @@ import (
 // Event is one line of a Jetstream.
 type Event struct {
 	DID    string
-	At     int64 // microseconds of 1970, by the Jetstream's clock: the cursor
+	At     int64 // microseconds since 1970, by the Jetstream's clock: the cursor
 	Kind   Kind
-	URI    string // of a record; "" for the others
+	URI    string // of a record; "" for other kinds
 	Rev    string
-	Post   *Post   // of a record of Posts or Reposts that was made or changed
-	Follow *Follow // of one of Follows
-	Active bool    // of an account: it is there
-	Status string  // why it is not: takendown, suspended, deleted, deactivated
-	Handle string  // of an identity: as claimed, "" = not said
+	Post   *Post   // of a new or edited record of Posts or Reposts
+	Follow *Follow // of a record of Follows
+	Active bool    // of an account: it is active
+	Status string  // reason for inactive: takendown, suspended, deleted, deactivated
+	Handle string  // of an identity: as claimed, "" = unknown
 }
 
-// Kind is what happened.
+// Kind is the kind of an Event.
 type Kind string
 
-// What may happen.
+// The kinds.
 const (
 	Created  Kind = "create"
 	Updated  Kind = "update"
 	Deleted  Kind = "delete"
-	Account  Kind = "account"  // Active and Status
-	Renaming Kind = "identity" // Handle may be another
+	Account  Kind = "account"  // has Active and Status
+	Renaming Kind = "identity" // the Handle may have changed
 )
 
-// Socket is a WebSocket, as *websocket.Conn of github.com/gorilla/websocket is one.
+// Socket is a WebSocket, for example *websocket.Conn of github.com/gorilla/websocket.
 type Socket interface {
 	ReadMessage() (kind int, line []byte, err error)
 	WriteMessage(kind int, line []byte) error
@@ -48,45 +48,46 @@ type Socket interface {
 	Close() error
 }
 
-// StreamOptions of NewStream.
+// StreamOptions are the options of NewStream.
 type StreamOptions struct {
 	// "wss://host/subscribe"; ws only where Dial allows it
 	Address string
-	Dial    func(ctx context.Context, address string) (Socket, error) // required; guards private addresses
+	// required; must block private addresses
+	Dial func(ctx context.Context, address string) (Socket, error)
 	// at most 100; default Posts, Reposts, Follows
 	Collections []string
-	DIDs        []string // at most 10,000; default everybody
-	// silence after which a connection is given up; default 1 min
+	DIDs        []string // at most 10,000; default all accounts
+	// the longest silence before the connection is closed; default 1 min
 	Idle time.Duration
-	// read again after a new connection; default 5 s, <0 = nothing
+	// how much is read again after a reconnect; default 5 s, <0 = nothing
 	Rewind  time.Duration
 	MaxLine int64 // bytes of one event; default 1 MiB
 	// bytes of the text of one post; default 64 KiB
 	MaxText int
 }
 
-// Stream reads a Jetstream (v1), each event once. Not safe for concurrent use.
+// Stream reads a Jetstream (v1) and delivers each event once. It is not safe for concurrent use.
 type Stream struct {
 	o      StreamOptions
-	c      *Client // reads records; asks nothing
+	c      *Client // decodes records; sends no request
 	cursor int64
 	known  service.Known
 }
 
-// MaxDIDs is how many accounts one Stream may be of.
+// MaxDIDs is the most accounts of one Stream.
 const MaxDIDs = 10_000
 
-// helloDIDs is up to how many accounts stand in the address, of which servers take some kilobytes; more
-// are told in a message.
+// helloDIDs is the most accounts in the URL, which servers accept up to a few kilobytes. More
+// accounts are sent in a message.
 const helloDIDs = 50
 
-// textMessage is the kind of a WebSocket's message (RFC 6455 section 11.8).
+// textMessage is the opcode of a WebSocket text message (RFC 6455 section 11.8).
 const textMessage = 1
 
-// ErrIdle says that a connection was silent for StreamOptions.Idle.
+// ErrIdle means that a connection was silent for StreamOptions.Idle.
 var ErrIdle = errors.New("silent")
 
-// NewStream is a Stream that begins after cursor, in microseconds of 1970; 0 = now.
+// NewStream returns a Stream that starts after cursor, in microseconds since 1970; 0 = now.
 func NewStream(o StreamOptions, cursor int64) (*Stream, error) {
 	u, err := url.Parse(o.Address)
 	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil || o.Dial == nil ||
@@ -112,12 +113,13 @@ func NewStream(o StreamOptions, cursor int64) (*Stream, error) {
 	return &Stream{o: o, cursor: cursor, c: &Client{o: service.Options{MaxText: o.MaxText, MaxRaw: 64 << 10}}}, nil
 }
 
-// Cursor is how far the stream was read: to be kept with what came of the last event.
+// Cursor returns the position in the stream. The caller stores it together with the result of the
+// last event.
 func (s *Stream) Cursor() int64 { return s.cursor }
 
-// Follow changes whose events the next Run reads, nobody = everybody's, and from where: cursor, in
-// microseconds of 1970, 0 = from Cursor on. What was given before is not given again, as far
-// as that is remembered.
+// Follow changes the accounts of the next Run, none = all, and its start. cursor is in microseconds
+// since 1970, 0 = from Cursor on. Events that were delivered before are not delivered again, as
+// long as they are remembered.
 func (s *Stream) Follow(dids []string, cursor int64) error {
 	if len(dids) > MaxDIDs || cursor < 0 {
 		return fmt.Errorf("bluesky: stream: %d DIDs, at most %d, from %d", len(dids), MaxDIDs, cursor)
@@ -128,7 +130,7 @@ func (s *Stream) Follow(dids []string, cursor int64) error {
 	return nil
 }
 
-// hello is what a connection begins with when it is about many accounts, nil = nothing.
+// hello returns the first message of a connection with many accounts, nil = none.
 func (s *Stream) hello() ([]byte, error) {
 	if len(s.o.DIDs) <= helloDIDs {
 		return nil, nil
@@ -137,10 +139,9 @@ func (s *Stream) hello() ([]byte, error) {
 		"wantedCollections": s.o.Collections, "wantedDids": s.o.DIDs, "maxMessageSizeBytes": s.o.MaxLine}})
 }
 
-// Run reads one connection from Cursor on and gives take each event that was not
-// given before, in the order they come. It returns why the connection ended: the error of
-// take, of ctx, ErrIdle, or another; when to try again is the caller's to say. What is no
-// event is counted in bad.
+// Run reads one connection from Cursor on and passes each new event to take, in order of arrival.
+// It returns why the connection ended: the error of take or of ctx, ErrIdle, or another error. The
+// caller decides when to retry. bad is the number of unreadable events.
 func (s *Stream) Run(ctx context.Context, take func(Event) error) (bad int, err error) {
 	q := url.Values{"wantedCollections": s.o.Collections}
 	hello, err := s.hello()
@@ -193,7 +194,7 @@ func (s *Stream) Run(ctx context.Context, take func(Event) error) (bad int, err 
 		if id := strings.Join([]string{e.DID, string(e.Kind), e.URI, e.Rev, strconv.FormatInt(e.At, 10)},
 			" "); !s.known.Has(id) {
 			if err := take(e); err != nil {
-				return bad, err // it was not taken: it comes again
+				return bad, err // take failed, so the event is delivered again
 			}
 			s.known.Add(id)
 		}
@@ -201,7 +202,7 @@ func (s *Stream) Run(ctx context.Context, take func(Event) error) (bad int, err 
 	}
 }
 
-// event reads one line.
+// event decodes one line.
 func (c *Client) event(b []byte) (e Event, ok bool) {
 	var w struct {
 		DID    text `json:"did"`

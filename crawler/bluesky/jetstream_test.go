@@ -13,7 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// dial is a Dial of tests: the servers are on loopback.
+// dial is a Dial for tests, whose servers are on loopback.
 func dial(ctx context.Context, address string) (Socket, error) {
 	conn, _, err := websocket.DefaultDialer.DialContext(ctx, address, nil)
 	return conn, err
@@ -21,8 +21,8 @@ func dial(ctx context.Context, address string) (Socket, error) {
 
 var errEnough = errors.New("enough")
 
-// All that happens is fetched once, over connections that break anywhere and a stream
-// that sends everything twice; what is live comes, and silence ends a connection.
+// All events are delivered once, over connections that break anywhere and a stream that sends every
+// event twice. Live events arrive, and silence ends a connection.
 func TestJetstream(t *testing.T) {
 	p := visit(t, world{Seed: 11, People: 12, Rate: 3, Start: time.Date(2026, 1, 29, 0, 0, 0, 0, time.UTC),
 		Lies: lies{StreamRepeats: true}})
@@ -68,7 +68,7 @@ func TestJetstream(t *testing.T) {
 		if !errors.Is(err, errEnough) || rounds > 1000 {
 			t.Fatalf("round %d, %d of %d: %v", rounds, len(kept), want, err)
 		}
-		if s, err = NewStream(o, s.Cursor()); err != nil { // and the reader was killed
+		if s, err = NewStream(o, s.Cursor()); err != nil { // the process was killed
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +90,8 @@ func TestJetstream(t *testing.T) {
 		made <- id
 	}()
 	id := <-made
-	s.cursor = p.clock.Now().Add(-time.Second).UnixMicro() // written before the connection was made, or after
+	// the event may be older or newer than the connection
+	s.cursor = p.clock.Now().Add(-time.Second).UnixMicro()
 	if _, err := s.Run(t.Context(), func(e Event) error {
 		if e.URI == id && e.Kind == Created && e.Post.Text == "olá" {
 			return errEnough
@@ -129,8 +130,8 @@ func TestJetstream(t *testing.T) {
 	}
 }
 
-// Of more accounts than an address has room for a connection tells as of few, and of nobody else; who is followed later
-// is told of from before, and what was taken once is not given again.
+// With more accounts than fit into a URL, a stream works as with few, and has no events of other
+// accounts. A later added account also delivers earlier events, and no event is delivered twice.
 func TestAStreamOfManyAccounts(t *testing.T) {
 	p := visit(t, world{Seed: 11, People: 80, Rate: 3, Start: time.Date(2026, 1, 29, 0, 0, 0, 0, time.UTC)})
 	srv := httptest.NewServer(p.w.Handler())

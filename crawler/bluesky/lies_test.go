@@ -13,15 +13,15 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Whatever a server does to a list, reading it ends, by the word that says why,
-// and what is whole is told from what is not.
+// With any wrong behaviour of the server, reading a list ends, with the Word for the reason.
+// Complete and incomplete lists are distinguished.
 func TestListsOfServersThatLie(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		lies  lies
 		lim   service.Limits
 		why   service.Word
-		whole bool // all that is true was delivered, whatever else
+		whole bool // all true items were delivered, possibly with others
 		most  int  // pages
 	}{
 		{name: "none", lies: lies{MaxLimit: 10}, whole: true, most: 10},
@@ -84,7 +84,7 @@ func TestListsOfServersThatLie(t *testing.T) {
 	}
 }
 
-// What one request may meet, by its word.
+// Tests the Word of each fault of one request.
 func TestFaults(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
@@ -144,7 +144,7 @@ func TestFaults(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Search is closed at times, and its second page at others.
+// Search is sometimes closed; at other times only its second page is.
 func TestSearch(t *testing.T) {
 	p := visit(t, world{Seed: 5, People: 20, Quiet: true, Rate: -1})
 	ana := p.w.IDs()[0]
@@ -177,8 +177,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// The PDS tells of its limit, and refuses what is over it; the same page comes after the reset. Within a budget, which
-// reads what it tells, nothing is refused.
+// The PDS sends its limit and refuses calls over it; the same page arrives after the reset. With a
+// budget, which reads these headers, nothing is refused.
 func TestLimitsAreTold(t *testing.T) {
 	for _, budgeted := range []bool{false, true} {
 		p := visit(t, world{Seed: 3, People: 60, Quiet: true, Rate: -1,

@@ -11,11 +11,11 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// BatchSize is the most accounts or posts that one request of Profiles or PostsByURI
-// asks for: AT Protocol's most.
+// BatchSize is the most accounts or posts in one request of Profiles or PostsByURI, which is AT
+// Protocol's maximum.
 const BatchSize = 25
 
-// actor is a DID or a handle as it is asked for, "" when it is neither.
+// actor returns s as a DID or a handle, "" if it is neither.
 func actor(s string) string {
 	if id := did(s); id != "" {
 		return id
@@ -23,8 +23,8 @@ func actor(s string) string {
 	return handle(s)
 }
 
-// Profile is the profile of an account by its DID or handle. A Fault that is Gone
-// has in Code what is known of why: AccountTakedown, AccountDeactivated.
+// Profile returns the profile of an account by its DID or handle. A Fault that is Gone has the
+// known reason in Code: AccountTakedown, AccountDeactivated.
 func (c *Client) Profile(ctx context.Context, of string) (Profile, error) {
 	who := actor(of)
 	if who == "" {
@@ -46,8 +46,8 @@ func (c *Client) Profile(ctx context.Context, of string) (Profile, error) {
 	return Profile{}, c.s.Misshapen("profile", "")
 }
 
-// Profiles are the profiles of at most BatchSize DIDs or handles in one request. absent are
-// those that were not answered: whether they are gone only Profile can say.
+// Profiles returns the profiles of at most BatchSize DIDs or handles with one request. absent are
+// the ones without a profile; only Profile can say whether they are gone.
 func (c *Client) Profiles(ctx context.Context, of []string) (found []Profile, absent []string, err error) {
 	if len(of) == 0 || len(of) > BatchSize {
 		return nil, nil, fmt.Errorf("bluesky: profiles: %d accounts, want 1 to %d", len(of), BatchSize)
@@ -85,7 +85,7 @@ func (c *Client) Profiles(ctx context.Context, of []string) (found []Profile, ab
 	return found, absent, nil
 }
 
-// PostsByURI are at most BatchSize posts in one request, as Profiles are.
+// PostsByURI returns at most BatchSize posts with one request, like Profiles.
 func (c *Client) PostsByURI(ctx context.Context, uris []string) (found []Post, absent []string, err error) {
 	if len(uris) == 0 || len(uris) > BatchSize {
 		return nil, nil, fmt.Errorf("bluesky: posts: %d addresses, want 1 to %d", len(uris), BatchSize)
@@ -109,9 +109,9 @@ func (c *Client) PostsByURI(ctx context.Context, uris []string) (found []Post, a
 	return found, absent, nil
 }
 
-// Record is a post or a repost as it lies in its author's repository, from its PDS. A
-// Fault that is Gone says that it was deleted, when its Code is RecordNotFound; that the account
-// is not there, when it is another. Its CID tells whether it is still as it was read.
+// Record returns the original record of a post or a repost from its author's PDS. If a Fault is
+// Gone and its Code is RecordNotFound, the record was deleted. Other codes mean that the account is
+// missing. The CID shows whether the record has changed.
 func (c *Client) Record(ctx context.Context, at string) (Post, error) {
 	u, err := ParseURI(at)
 	if err != nil {
@@ -136,14 +136,14 @@ func (c *Client) Record(ctx context.Context, at string) (Post, error) {
 	return p, nil
 }
 
-// Repo is the state of an account's repository, from its PDS.
+// Repo is the state of an account's repository at its PDS.
 type Repo struct {
 	Active bool
-	Status string // why it is not active: takendown, suspended, deleted, deactivated, desynchronized, throttled
-	Rev    string // changes with whatever is written or deleted: the same as before means that nothing was
+	Status string // reason: takendown, suspended, deleted, deactivated, desynchronized, throttled
+	Rev    string // changes with each write or delete: the same value means no change
 }
 
-// Repo asks for the state of an account's repository: a cheap way to find out that nothing is new.
+// Repo returns the state of an account's repository. It is a cheap check for changes.
 func (c *Client) Repo(ctx context.Context, id string) (Repo, error) {
 	if did(id) == "" {
 		return Repo{}, fmt.Errorf("bluesky: repo: %q is no DID", service.Clip(id, 100))
@@ -164,7 +164,7 @@ func (c *Client) Repo(ctx context.Context, id string) (Repo, error) {
 	return Repo{w.Active.Said == service.Yes, service.Line(string(w.Status), 40), service.Ident(w.Rev)}, nil
 }
 
-// SearchActors are at most 100 accounts that q finds.
+// SearchActors returns at most 100 accounts for q.
 func (c *Client) SearchActors(ctx context.Context, q string) ([]Profile, error) {
 	var w struct {
 		Actors list[wireProfile] `json:"actors"`
@@ -180,7 +180,8 @@ func (c *Client) SearchActors(ctx context.Context, q string) ([]Profile, error) 
 	return all, nil
 }
 
-// sorts is when a post stands in a feed: as it was made, or had if that was before.
+// sorts returns the time that orders a post in a feed: when it was created, or indexed if that is
+// earlier.
 func sorts(p Post) time.Time {
 	if p.Created.IsZero() || !p.Indexed.IsZero() && p.Indexed.Before(p.Created) {
 		return p.Indexed

@@ -11,45 +11,45 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Post is a post or a repost. Times are UTC, zero when not said; counts -1 when not
-// said, as in a record.
+// Post is a post or a repost. Times are UTC, zero = unknown; counts are -1 if unknown, as in a
+// record.
 type Post struct {
 	ID      string // its address, at://DID/COLLECTION/KEY
-	CID     string // of what it says: another one, when that was changed
+	CID     string // of the content: it changes with an edit
 	Author  Profile
-	Created time.Time // as its author's program says
-	Indexed time.Time // when the AppView had it, zero of a record
+	Created time.Time // as set by its author's program
+	Indexed time.Time // when the AppView indexed it, zero for a record
 	Text    string
-	Langs   []string // as declared by the author's program: a hint
+	Langs   []string // set by the author's program: only a hint
 
-	ReplyTo   string   // the address of the post it answers, "" = none
-	ReplyRoot string   // and of the one that began the thread
-	Boost     *Post    // it is nothing but a repost of that one: in a record, its address only
-	Quote     string   // the address of what it quotes
-	Quoted    *Profile // whose that is, as an AppView shows it; nil = it does not, as in a record
+	ReplyTo   string   // the address of the post that this one replies to, "" = none
+	ReplyRoot string   // the address of the first post of the thread
+	Boost     *Post    // this post is only a repost of that one; in a record, only its address
+	Quote     string   // the address of the quoted post
+	Quoted    *Profile // author of the quoted post, if an AppView shows it; nil in a record
 	Mentions  []Mention
 	Tags      []string // lower case, without #
 	Links     []store.Link
 	Media     []Media
 	Labels    []Label
-	Pinned    bool // it stands in the feed out of its order
+	Pinned    bool // it is in the feed out of order
 
 	Replies, Boosts, Favourites, Quotes int64
 
 	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
 }
 
-// Mention is an account that a post names.
+// Mention is an account that a post mentions.
 type Mention struct{ ID string }
 
-// Key is the Key of the account.
+// Key returns the key of the account.
 func (m Mention) Key() (partition.Key, error) { return partition.ParseKey(name + ":" + m.ID) }
 
-// Media is a file of a post. It is not fetched here.
+// Media is a file of a post. This package does not fetch it.
 type Media struct {
 	Type string // image, video
 	URL  string // at the AppView's servers; "" in a record
-	CID  string // of a record: the blob in the account's repository
+	CID  string // in a record: the blob in the account's repository
 	Alt  string // its description
 }
 
@@ -64,7 +64,7 @@ type wireBlob struct {
 	} `json:"ref"`
 }
 
-// wireRecord is what the author's program wrote: a post, or a repost (Subject).
+// wireRecord is the JSON by the author's program: a post, or a repost (Subject).
 type wireRecord struct {
 	Type    text       `json:"$type"`
 	Text    text       `json:"text"`
@@ -102,7 +102,7 @@ type wireRecordEmbed struct {
 		URI   text `json:"uri"`
 		Title text `json:"title"`
 	} `json:"external"`
-	Record json.RawMessage `json:"record"` // a wireRef, or of a record with media one more record in it
+	Record json.RawMessage `json:"record"` // a wireRef; with media, the wireRef is one level deeper
 	Media  *struct {
 		Images list[struct {
 			Image wireBlob `json:"image"`
@@ -134,7 +134,7 @@ type wirePost struct {
 		}] `json:"images"`
 		Playlist text     `json:"playlist"`
 		Alt      text     `json:"alt"`
-		Record   struct { // what is quoted; beside media, one more record lies in it
+		Record   struct { // the quoted post; with media, it is one level deeper
 			Author wireProfile `json:"author"`
 			Record struct {
 				Author wireProfile `json:"author"`
@@ -143,7 +143,7 @@ type wirePost struct {
 	} `json:"embed"`
 }
 
-// wireItem is one line of a feed.
+// wireItem is one item of a feed.
 type wireItem struct {
 	Post   json.RawMessage `json:"post"`
 	Reason *struct {
@@ -163,7 +163,7 @@ func cid(t text) string {
 	return s
 }
 
-// post reads a post as an AppView shows it.
+// post decodes a post of an AppView.
 func (c *Client) post(b []byte) (p Post, ok bool) {
 	var w wirePost
 	if !service.Object(b) || !service.Decoded(json.Unmarshal(b, &w)) {
@@ -171,7 +171,7 @@ func (c *Client) post(b []byte) (p Post, ok bool) {
 	}
 	p = Post{ID: uri(w.URI), CID: cid(w.CID), Indexed: w.Indexed.Time, Labels: labels(w.Labels),
 		Replies: w.Replies.N(), Boosts: w.Boosts.N(), Favourites: w.Favourites.N(), Quotes: w.Quotes.N()}
-	p.Author, ok = c.profile(w.Author, nil) // its JSON is in that of the post
+	p.Author, ok = c.profile(w.Author, nil) // its JSON is part of the post's JSON
 	if u, err := ParseURI(p.ID); !ok || err != nil || u.DID != p.Author.ID {
 		return Post{}, false
 	}
@@ -192,7 +192,7 @@ func (c *Client) post(b []byte) (p Post, ok bool) {
 	return p, true
 }
 
-// record reads a post or a repost as it lies in a repository.
+// record decodes a post or a repost of a repository.
 func (c *Client) record(at URI, id text, b []byte) (p Post, ok bool) {
 	var w wireRecord
 	if !service.Object(b) || !service.Decoded(json.Unmarshal(b, &w)) {
@@ -231,7 +231,7 @@ func addMedia(had []Media, m Media) []Media {
 	return append(had, m)
 }
 
-// said is what the author's program wrote, into p.
+// said copies the content of the author's record into p.
 func (c *Client) said(p *Post, w wireRecord) {
 	p.Text, p.Created = service.Clip(string(w.Text), c.o.MaxText), w.Created.Time
 	p.ReplyTo, p.ReplyRoot = uri(w.Reply.Parent.URI), uri(w.Reply.Root.URI)
@@ -281,8 +281,7 @@ func (c *Client) said(p *Post, w wireRecord) {
 	p.Quote = quoted(w.Embed.Record)
 }
 
-// quoted is the address of what a record quotes: it stands there, or one deeper
-// beside media.
+// quoted returns the address of the quoted post in a record. With media, it is one level deeper.
 func quoted(b json.RawMessage) string {
 	var w struct {
 		URI    text    `json:"uri"`
@@ -297,7 +296,7 @@ func quoted(b json.RawMessage) string {
 	return uri(w.Record.URI)
 }
 
-// item reads one line of a feed: a post, or a repost of one.
+// item decodes one item of a feed: a post, or a repost of one.
 func (c *Client) item(w wireItem) (p Post, ok bool) {
 	if p, ok = c.post(w.Post); !ok || w.Reason == nil {
 		return p, ok
@@ -316,7 +315,8 @@ func (c *Client) item(w wireItem) (p Post, ok bool) {
 	of := p
 	out := Post{ID: uri(w.Reason.URI), CID: cid(w.Reason.CID), Author: by, Created: w.Reason.Indexed.Time,
 		Indexed: w.Reason.Indexed.Time, Boost: &of, Replies: -1, Boosts: -1, Favourites: -1, Quotes: -1}
-	if out.ID == "" { // an AppView that does not say: who reposted what, which he can only once at a time
+	// the AppView sent no address: an account can repost a post only once at a time
+	if out.ID == "" {
 		out.ID = of.ID + "#" + by.ID
 	}
 	return out, true

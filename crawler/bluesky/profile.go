@@ -9,15 +9,15 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Profile is an account as an AppView shows it. Times are UTC, zero when not said;
-// counts are as claimed, -1 when not said. In a list or beside a post it is without counts.
+// Profile is an account as an AppView shows it. Times are UTC, zero = unknown; counts are as
+// claimed by the server, -1 if unknown. In a list or with a post it has no counts.
 type Profile struct {
 	ID     string // its DID
-	Acct   string // its handle, "" = it has none that is good
+	Acct   string // its handle, "" = it has no valid one
 	Name   string
 	Note   string
-	Links  []store.Link // of the note and the website
-	URL    string       // of the page for people
+	Links  []store.Link // in the note and the website
+	URL    string       // the web page
 	Avatar string
 	Header string
 
@@ -32,25 +32,25 @@ type Profile struct {
 	Pinned    string // the address of a post
 	Labels    []Label
 
-	// NoUnauthenticated says that the account asks not to be shown to who is not logged in.
+	// NoUnauthenticated says that the account asks not to be shown to visitors without login.
 	NoUnauthenticated bool
 
 	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
 }
 
-// Label is what somebody says of an account or a post: the account itself, or a labeler.
+// Label is a statement about an account or a post, by the account itself or by a labeler.
 type Label struct {
 	Value string
 	By    string // a DID
 }
 
-// noUnauthenticated is the label by which an account asks not to be shown to who is not logged in.
+// noUnauthenticated is the label of accounts that ask not to be shown to visitors without login.
 const noUnauthenticated = "!no-unauthenticated"
 
-// Key is the Key of the account.
+// Key returns the key of the account.
 func (p Profile) Key() (partition.Key, error) { return partition.ParseKey(name + ":" + p.ID) }
 
-// Caps on what is kept of one object; lists are cut at their end.
+// Limits of the stored values of one object; lists are cut at their end.
 const (
 	maxLabels   = 32
 	maxMentions = 256
@@ -85,7 +85,7 @@ type wireProfile struct {
 	} `json:"pinnedPost"`
 }
 
-// labels are those of an object.
+// labels returns the labels of an object.
 func labels(l list[wireLabel]) (out []Label) {
 	for _, w := range l.All {
 		if len(out) == maxLabels {
@@ -98,8 +98,8 @@ func labels(l list[wireLabel]) (out []Label) {
 	return out
 }
 
-// profile is w as a Profile; ok is false when it has no DID, without which it is
-// of no use. b is w's own JSON, nil = not to be kept.
+// profile converts w to a Profile. ok is false if it has no DID, because it is then useless. b is
+// w's own JSON, nil = do not store it.
 func (c *Client) profile(w wireProfile, b []byte) (p Profile, ok bool) {
 	p = Profile{
 		ID: did(string(w.DID)), Acct: handle(string(w.Handle)), Name: service.Line(string(w.Name), service.MaxName),
@@ -113,7 +113,8 @@ func (c *Client) profile(w wireProfile, b []byte) (p Profile, ok bool) {
 	if p.ID == "" {
 		return Profile{}, false
 	}
-	if p.Acct == "handle.invalid" { // what an AppView says of a handle that does not lead back
+	// an AppView's mark for a handle that does not resolve to its DID
+	if p.Acct == "handle.invalid" {
 		p.Acct = ""
 	}
 	p.URL = "https://bsky.app/profile/" + p.ID
@@ -130,7 +131,7 @@ func (c *Client) profile(w wireProfile, b []byte) (p Profile, ok bool) {
 	return p, true
 }
 
-// profiles reads a list of profiles. bad is how many elements were none.
+// profiles converts a list of profiles. bad is the number of unreadable elements.
 func (c *Client) profiles(l list[wireProfile]) (all []Profile, bad int) {
 	return service.Each(l, func(w wireProfile, raw json.RawMessage) (Profile, bool) { return c.profile(w, raw) })
 }

@@ -13,54 +13,55 @@ import (
 	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
-// Server is what one server was found to be and to do. It is a value; Encode and
-// DecodeServer keep it as bytes.
+// Server is what a probe found out about one server. It is a value; Encode and DecodeServer convert
+// it to and from bytes.
 type Server struct {
 	V    int    `json:"v"`
 	Base string `json:"base"`
 
 	Profiles service.Access `json:"profiles,omitempty"` // an AppView
-	Batch    service.Access `json:"batch,omitempty"`    // many at once
+	Batch    service.Access `json:"batch,omitempty"`    // many profiles per request
 	Feed     service.Access `json:"feed,omitempty"`     // posts of an account
 	Edges    service.Access `json:"edges,omitempty"`    // follower and following lists
 	Search   service.Access `json:"search,omitempty"`   // of posts
-	Paging   service.Access `json:"paging,omitempty"`   // and its second page
+	Paging   service.Access `json:"paging,omitempty"`   // the second page of a search
 	Resolves service.Access `json:"resolves,omitempty"` // handles
 	Records  service.Access `json:"records,omitempty"`  // a PDS
 	Repo     service.Access `json:"repo,omitempty"`     // the state of a repository
 	Up       service.Obeys  `json:"up,omitempty"`       // listRecords?reverse: for Reading.Up
-	Lists    service.Word   `json:"lists,omitempty"`    // what is wrong with its lists, "" = nothing found
-	Unsure   []Doubt        `json:"unsure,omitempty"`   // what could not be found out
+	Lists    service.Word   `json:"lists,omitempty"`    // the fault of its lists, "" = none found
+	Unsure   []Doubt        `json:"unsure,omitempty"`   // open questions
 	Calls    int            `json:"calls"`
 	Probed   time.Time      `json:"probed"`
 	Expires  time.Time      `json:"expires"`
 }
 
-// Doubt is a question of a probe that was not answered.
+// Doubt is a question of a probe that stayed open.
 type Doubt = service.Doubt
 
 const (
 	serverVersion = 1
 	maxServer     = 16 << 10 // bytes of a Server
 	serverFresh   = 7 * 24 * time.Hour
-	serverUnsure  = 6 * time.Hour // when something could not be found out that may be later
+	serverUnsure  = 6 * time.Hour // if an open question may be settled later
 )
 
-// Fresh says whether s may still be relied on at now.
+// Fresh reports whether s is still valid at now.
 func (s Server) Fresh(now time.Time) bool {
 	return s.V == serverVersion && now.Before(s.Expires) && !now.Before(s.Probed.Add(-time.Hour))
 }
 
-// Encode is s as bytes.
+// Encode returns s as bytes.
 func (s Server) Encode() []byte {
 	b, err := json.Marshal(s)
 	if err != nil {
-		panic(fmt.Sprintf("bluesky: server: %v", err)) // plain fields; times are of a clock or of DecodeServer
+		// cannot happen: plain fields; times come from a clock or DecodeServer
+		panic(fmt.Sprintf("bluesky: server: %v", err))
 	}
 	return b
 }
 
-// DecodeServer reads what Encode gave.
+// DecodeServer decodes the output of Encode.
 func DecodeServer(b []byte) (Server, error) {
 	var s Server
 	if len(b) > maxServer {
@@ -75,15 +76,16 @@ func DecodeServer(b []byte) (Server, error) {
 	return s, nil
 }
 
-// Probe finds out what the server does, in about ten requests about the account sample, a DID
-// that it should know. An error is a Fault that may pass with which nothing at all was
-// learnt, or that of ctx; whatever else goes wrong is a Doubt, and makes the Server expire sooner.
+// Probe finds out what the server does, with about ten requests about the account sample. sample is
+// a DID that the server should know. The error is a Fault that may pass and with which nothing was
+// learned, or the error of ctx. Any other failure becomes a Doubt and makes the Server expire
+// sooner.
 func (c *Client) Probe(ctx context.Context, sample string) (Server, error) {
 	if did(sample) == "" {
 		return Server{}, fmt.Errorf("bluesky: probe: %q is no DID", service.Clip(sample, 100))
 	}
 	p := &probe{s: Server{V: serverVersion, Base: c.s.Base(), Probed: c.o.Now().UTC().Round(0)}}
-	o := c.o // a client of its own, that counts
+	o := c.o // a separate client that counts calls
 	o.Do = func(ctx context.Context, call service.Call) (*fetch.Response, error) {
 		p.s.Calls++
 		return c.o.Do(ctx, call)
@@ -105,7 +107,7 @@ func (c *Client) Probe(ctx context.Context, sample string) (Server, error) {
 	return p.s, ctx.Err()
 }
 
-// probe is one Probe under way.
+// probe is one Probe in progress.
 type probe struct {
 	c      *Client
 	s      Server
@@ -113,7 +115,7 @@ type probe struct {
 	learnt bool
 }
 
-// note says into to what an answer, or its fault, says of who may.
+// note sets *to to the Access that err shows, or records a Doubt.
 func (p *probe) note(what string, to *service.Access, err error) bool {
 	*to = service.AccessOf(err)
 	switch {
@@ -144,7 +146,7 @@ func (p *probe) view(ctx context.Context, sample string) {
 	for _, side := range [...]service.Side{service.Followers, service.Following} {
 		e, err := p.c.Edges(who, side, "", service.Limits{Pages: 1})
 		if err != nil {
-			return // the profile has an id
+			return // cannot happen: the profile has an id
 		}
 		_, err = e.Next(ctx)
 		if p.note(string(side), &p.s.Edges, err) &&

@@ -4,12 +4,12 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// name is what faults and errors call this client.
+// name is the name of this client in faults and errors.
 const name = "bluesky"
 
 // The classes.
 const (
-	ClassServer    service.Class = "server"   // what the server says of itself
+	ClassServer    service.Class = "server"   // the server's description of itself
 	ClassIdentity  service.Class = "identity" // handles and DIDs
 	ClassAccount   service.Class = "account"  // profiles
 	ClassPosts     service.Class = "posts"    // the feed of an account
@@ -21,9 +21,9 @@ const (
 	ClassRepo      service.Class = "repo"    // the state of an account's repository
 )
 
-// What package service has for all services, of the things of this one.
+// Types of package service, used with the types of this package.
 type (
-	// Edges reads the followers of an account, or whom it follows, page by page.
+	// Edges reads the followers of an account, or the accounts that it follows, page by page.
 	Edges = service.Edges[Profile]
 	// Timeline is one reading of a Feed.
 	Timeline = service.Timeline[Post]

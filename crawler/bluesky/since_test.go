@@ -13,10 +13,10 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Over many polls while people post, edit and delete, nothing is missed and nothing read twice, by the
-// AppView or by the PDS, whatever the servers do with cursors, limits and order, and
-// whenever the reader is killed; where it cannot be fetched whole, the reading says so. This is the
-// whole of the contract of a Mark.
+// Over many readings while people post, edit and delete, no post is missed and none is read twice.
+// This holds for AppView and PDS, for any treatment of cursors, limits and order, and for crashes
+// at any time. If a feed cannot be read completely, the reading says so. This is the complete
+// contract of a Mark.
 func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		atPDS := rapid.Bool().Draw(t, "at the PDS")
@@ -69,7 +69,8 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 				if !last && pages < 40 { // people post while the pages are read
 					write(rapid.IntRange(0, 2).Draw(t, "meanwhile"))
 				}
-				if m = tl.Mark(); !tl.Done() && rapid.IntRange(0, 4).Draw(t, "killed") == 0 { // between two pages
+				// between two pages
+				if m = tl.Mark(); !tl.Done() && rapid.IntRange(0, 4).Draw(t, "killed") == 0 {
 					if m, err = service.DecodeMark(m.Encode()); err != nil {
 						fail("%v", err)
 					}
@@ -108,15 +109,15 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 				fail("%s was read %d times", id, n)
 			}
 		}
-		// Without a cursor a server that cuts its pages cannot be told from one that has no more.
+		// Without a cursor, a server with short pages looks like one that has no more posts.
 		if len(missed) > 0 && gaps == 0 && !(l.NoCursor && l.MaxLimit > 0) {
 			fail("%d missed, and no reading said so: %v", len(missed), missed)
 		}
 	})
 }
 
-// A post that is pinned was read before and stands at the head of the page. It does not hide that the page, of a server
-// that names no cursor, ends above what was read before.
+// A pinned post was read before and is the first of the page. The server sends no cursor, and the
+// page ends above the posts read before. The pinned post must not hide this gap.
 func TestAPinHidesNoGap(t *testing.T) {
 	p := visit(t, world{Seed: 1, People: 4, Quiet: true, Rate: -1, Lies: lies{PinsFirst: true, NoCursor: true}})
 	ana := p.w.IDs()[0]
@@ -137,8 +138,8 @@ func TestAPinHidesNoGap(t *testing.T) {
 	}
 }
 
-// What an AppView shows late is found, as long as it is not more than a page late
-// and younger than what is remembered.
+// A post that an AppView shows late is found if it is at most one page late and younger than the
+// remembered posts.
 func TestWhatIsShownLateIsFound(t *testing.T) {
 	p := visit(t, world{Seed: 9, People: 6, Quiet: true, Rate: 20, Start: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
 		Lies: lies{Late: 30 * time.Second}})
@@ -163,7 +164,7 @@ func TestWhatIsShownLateIsFound(t *testing.T) {
 	}
 }
 
-// A reading that was asked to stops at Back, and goes on upward from there.
+// A first reading with Back stops there, and the next one continues upward.
 func TestWhatReadingsCost(t *testing.T) {
 	p := visit(t, world{Seed: 9, People: 3, Quiet: true, Rate: -1, Lies: lies{EndsWithCursor: true}})
 	ana := p.w.IDs()[0]
@@ -200,7 +201,7 @@ func TestWhatReadingsCost(t *testing.T) {
 			t.Errorf("%s: three new: %v, %+v", c.op, ids(got), tl.Listing())
 		}
 	}
-	// A walk whose cursor the AppView no longer takes begins anew, and misses nothing.
+	// If the AppView no longer accepts a walk's cursor, the walk restarts and misses nothing.
 	tl, err := p.view.Timeline(PostsOf(ana), service.Mark{}, service.Reading{})
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +225,8 @@ func TestWhatReadingsCost(t *testing.T) {
 	}
 }
 
-// A PDS that cuts its pages short of what is read again is read on: pages without anything new are no end.
+// A PDS returns pages shorter than the part that is read again. The reading continues, because
+// pages without new posts do not end it.
 func TestShortPagesAreReadOn(t *testing.T) {
 	p := visit(t, world{Seed: 9, People: 3, Quiet: true, Rate: -1, Lies: lies{MaxLimit: 3}})
 	ana := p.w.IDs()[0]

@@ -12,7 +12,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// since is when the story of a test begins: a shorter one for the race detector.
+// since is the start of the story in tests; the race detector gets a shorter story.
 func since() time.Time {
 	if racetest.Enabled {
 		return time.Date(2026, 1, 26, 0, 0, 0, 0, time.UTC)
@@ -20,8 +20,8 @@ func since() time.Time {
 	return time.Time{}
 }
 
-// The whole truth of a network is read exactly: identities, profiles, posts from both ends,
-// edges from both ends.
+// The client reads the exact truth of a network: identities, profiles, and posts and edges from
+// both the AppView and the PDS.
 func TestTheWholeTruthIsRead(t *testing.T) {
 	ctx := context.Background()
 	p := visit(t, world{Seed: 7, People: 45, Start: since(), Lies: lies{MaxLimit: 30}})
@@ -139,7 +139,7 @@ func (p *place) sameIdentity(who Profile, want blueskytest.Account) {
 	}
 }
 
-// samePost compares a post with the truth: as a record is, or as the AppView shows it.
+// samePost compares a post with the truth, as a record or as the AppView shows it.
 func (p *place) samePost(got Post, want blueskytest.Post, record bool) {
 	p.t.Helper()
 	boost, text, links, mentions := "", want.ShownText, []string(nil), []string(nil)
@@ -164,7 +164,7 @@ func (p *place) samePost(got Post, want blueskytest.Post, record bool) {
 	}
 }
 
-// Deletes and changes are seen at the PDS; the AppView drops what was deleted.
+// Deletes and edits are detected at the PDS; the AppView drops deleted posts.
 func TestWhatChangesIsSeen(t *testing.T) {
 	ctx := context.Background()
 	p := visit(t, world{Seed: 5, People: 10, Quiet: true, Rate: -1})
@@ -236,7 +236,7 @@ func TestWhatChangesIsSeen(t *testing.T) {
 	}
 }
 
-// acct is the name of an account as storytest has it.
+// acct returns the name of an account in storytest.
 func (p *place) acct(id string) string {
 	user, _, _ := strings.Cut(p.w.Handle(id), ".")
 	return user

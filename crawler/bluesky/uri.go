@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The collections of records that are read.
+// The collections that this package reads.
 const (
 	Posts   = "app.bsky.feed.post"
 	Reposts = "app.bsky.feed.repost"
@@ -19,7 +19,7 @@ type URI struct{ DID, Collection, Key string }
 // maxURI is the longest address of a record: a DID, a collection and a key.
 const maxURI = 2 << 10
 
-// ParseURI reads at://DID/COLLECTION/KEY.
+// ParseURI parses at://DID/COLLECTION/KEY.
 func ParseURI(s string) (URI, error) {
 	rest, ok := strings.CutPrefix(s, "at://")
 	parts := strings.Split(rest, "/")
@@ -29,14 +29,15 @@ func ParseURI(s string) (URI, error) {
 	return URI{parts[0], parts[1], parts[2]}, nil
 }
 
-// String is the address.
+// String returns the address.
 func (u URI) String() string { return "at://" + u.DID + "/" + u.Collection + "/" + u.Key }
 
-// KeyOf is the last part of the address of a record.
+// KeyOf returns the last part of a record's address.
 func KeyOf(uri string) string { return uri[strings.LastIndexByte(uri, '/')+1:] }
 
-// KeyTime is when a record was made, by its key: a TID, as nearly all are (13 digits of
-// base 32, ten bits of them a clock's number). Zero of any other, and of a time past 2200.
+// KeyTime returns when a record was created, by its key. Nearly all keys are TIDs: 13 digits of
+// base 32, of which the last ten bits are a clock id. It returns zero for any other key, and for a
+// time after 2200.
 func KeyTime(key string) time.Time {
 	const digits = "234567abcdefghijklmnopqrstuvwxyz"
 	x := int64(0)
@@ -54,7 +55,7 @@ func KeyTime(key string) time.Time {
 	return at
 }
 
-// recordKey says whether s can be the key of a record (AT Protocol, record key syntax).
+// recordKey reports whether s can be the key of a record (AT Protocol, record key syntax).
 func recordKey(s string) bool {
 	return s != "" && s != "." && s != ".." && len(s) <= 512 && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
@@ -62,7 +63,7 @@ func recordKey(s string) bool {
 	})
 }
 
-// nsid says whether s can name a collection.
+// nsid reports whether s can be the name of a collection.
 func nsid(s string) bool {
 	return len(s) <= 317 && strings.Count(s, ".") >= 2 && !strings.Contains(s, "..") && !strings.HasPrefix(s, ".") &&
 		!strings.HasSuffix(s, ".") &&
@@ -71,7 +72,7 @@ func nsid(s string) bool {
 		})
 }
 
-// uri is s when it is the address of a record, "" else.
+// uri returns t if it is the address of a record, else "".
 func uri(t text) string {
 	if _, err := ParseURI(string(t)); err != nil {
 		return ""

@@ -8,28 +8,26 @@ import (
 	"time"
 )
 
-// Options of New. The zero value is the default.
+// Options are the options of New. The zero value is the default.
 type Options struct {
-	// Flight is the longest that a call can be on its way: longer than the client's
-	// timeout of a request. What is not settled by then counts as made. Default 2 min, at
-	// most MaxFlight.
+	// Flight is the longest time that a request can take. It must be longer than the client's
+	// timeout. A call that is not settled by then counts as made. Default 2 min, at most MaxFlight.
 	Flight time.Duration
-	// Skew is how far a server's clock may be off before its first Date header, and
-	// always where it sends none. Default 30 s, at most 5 min.
+	// Skew is the assumed error of a server's clock until its first Date header. It stays in use if
+	// the server sends no Date. Default 30 s, at most 5 min.
 	Skew time.Duration
-	// Limits overrides limits of the table, by bucket name: the money to be spent in
-	// a day, a server that was set up otherwise.
-	// 0 is not at all. nil = none.
+	// Limits overrides limits of the table, by bucket name. Examples are the money for one day, or
+	// a server with its own settings. 0 forbids all use. nil overrides nothing.
 	Limits map[string]int64
-	// Spread makes calls at even gaps instead of as soon as there is room. What
-	// arrives later waits less for it, and the server has no bursts; as many calls are made.
+	// Spread makes calls at even gaps instead of as soon as there is room. The number of calls is
+	// the same, the server sees no bursts, and a call that arrives later waits less.
 	Spread bool
 }
 
 // MaxFlight is the longest Options.Flight.
 const MaxFlight = 10 * time.Minute
 
-// Validate reports every fault.
+// Validate returns one error that joins every fault.
 func (o *Options) Validate() error {
 	var faults []error
 	if o.Flight < 0 || o.Flight > MaxFlight {
@@ -57,10 +55,10 @@ var (
 	ErrSnapshot   = errors.New("not a snapshot")
 )
 
-// WaitError is why Reserve reserved nothing.
+// WaitError is the error of Reserve if no call may be made now.
 type WaitError struct{ Wait }
 
-// Error says until when, and what holds the call.
+// Error returns the time of the next call and the reason for the wait.
 func (e *WaitError) Error() string {
 	if e.At.IsZero() {
 		return fmt.Sprintf("budget: %s: never: %s", e.Bucket, e.Reason)
@@ -68,32 +66,33 @@ func (e *WaitError) Error() string {
 	return fmt.Sprintf("budget: %s: not before %s: %s", e.Bucket, e.At.UTC().Format(time.RFC3339), e.Reason)
 }
 
-// Wait is when a call may be made.
+// Wait describes when a call may be made.
 type Wait struct {
-	At         time.Time // zero = not before a person changes a limit
-	Credential string    // that could make it first
-	Bucket     string    // that holds it longest, "" if the call may be made now
+	At         time.Time // zero = not until the operator changes a limit
+	Credential string    // the credential that can make the call first
+	Bucket     string    // the bucket with the longest wait, "" if the call may be made now
 	Reason     string    // in words
-	Answer     bool      // a call is on its way whose answer may end the wait long before At
+	Answer     bool      // a call is in flight, and its response may end the wait long before At
 }
 
-// Ask is what a call may bring at most. The zero value is for classes without items.
+// Ask is the most that a call may return. The zero value is for classes without items.
 type Ask struct {
-	Items int64 // in the answer: page size, or ids asked for
-	Paid  int64 // of them paid for today (Paid), so not charged again
-	// Only is the name of the credential that the call must carry, "" = of whichever can. It is not part of an intent.
+	Items int64 // items in the response: page size, or number of ids
+	Paid  int64 // how many of them are already paid for today (see Paid) and are not charged again
+	// Only is the name of the credential that the call must use, "" = any. It is not part of an
+	// intent.
 	Only string
 }
 
-// Answer is what came of a call.
+// Answer is the result of a call.
 type Answer struct {
-	NotSent bool        // nothing was sent: no connection came about. The rest is not looked at
-	Status  int         // 0 = sent, but no answer came: all that was reserved counts as used
-	Header  http.Header // of the answer
-	// Refused says that the server refused for the sake of its limits, where the status
-	// alone does not (a 403 of a search that is overloaded). 429 and 420 always do.
+	NotSent bool        // no connection was made and nothing was sent; the other fields are ignored
+	Status  int         // 0 = sent, but no response: everything that was reserved counts as used
+	Header  http.Header // of the response
+	// Refused says that the server refused because of a limit and the status alone does not show
+	// it. An example is a 403 of an overloaded search. 429 and 420 always count as refused.
 	Refused     bool
-	Items, Paid int64 // that the answer had
+	Items, Paid int64 // in the response
 }
 
 func (a *Answer) refused() bool { return a.Refused || a.Status == 429 || a.Status == 420 }
@@ -107,31 +106,31 @@ type Ticket struct {
 	Ask        Ask
 }
 
-// AddressOf is the name under which Snapshot and Add keep the buckets of the
-// peer's own address.
+// AddressOf is the name under which Snapshot and Restore keep the buckets of the peer's own IP
+// address.
 const AddressOf = "@address"
 
-// ledger is the buckets of one credential, or of the address.
+// ledger holds the buckets of one credential, or of the address.
 type ledger struct {
 	name    string
 	table   *Table
 	buckets []*bucket
 	holds   []hold
-	heard   bool   // something was heard with it
+	heard   bool   // at least one response arrived
 	flying  []call // reserved, not settled, in order
 	last    uint64 // the highest ticket
-	refused int64  // answers, ever
-	calls   int64  // settled, ever
+	refused int64  // refused responses, ever
+	calls   int64  // settled calls, ever
 }
 
-// call is a ticket on its way.
+// call is a ticket in flight.
 type call struct {
 	id    uint64
 	class string
 	sent  int64
 }
 
-// hold is a wait for a class, all of them if that is "".
+// hold is a wait for one class, or for all classes if class is "".
 type hold struct {
 	class  string
 	until  int64
@@ -139,9 +138,9 @@ type hold struct {
 	reason string
 }
 
-// Book is the budgets of one site. It is not safe for concurrent use: whoever
-// loops over the site's work has it. Its calls cost time in proportion to the buckets of a class
-// and the credentials, and to 1,000 at most for each sliding bucket.
+// Book holds the rate budgets of one site. It is not safe for concurrent use: the loop that works
+// on the site owns it. The time of a method is proportional to the number of credentials and of the
+// buckets of the class. Each sliding bucket adds at most about 1,000 steps.
 type Book struct {
 	site    string
 	o       Options
@@ -150,11 +149,12 @@ type Book struct {
 	serial  uint64
 	address *ledger
 	creds   []*ledger
-	avoid   map[string]int64 // credentials that are not chosen until then, where another is
+	avoid   map[string]int64 // not chosen until this time, while another credential is available
 }
 
-// Avoid has Reserve and Next choose other credentials than this one until that time, where there are others. The zero
-// time ends that. It is not part of a snapshot. It says whether there is a credential that is not avoided.
+// Avoid makes Reserve and Next choose other credentials until the given time, if there are others.
+// The zero time ends this. It is not part of a snapshot. Avoid reports whether there is a
+// credential that is not avoided.
 func (b *Book) Avoid(credential string, until time.Time) (others bool) {
 	if b.avoid == nil {
 		b.avoid = map[string]int64{}
@@ -165,12 +165,12 @@ func (b *Book) Avoid(credential string, until time.Time) (others bool) {
 	return b.others()
 }
 
-// others says whether there is a credential that is not avoided.
+// others reports whether there is a credential that is not avoided.
 func (b *Book) others() bool {
 	return slices.ContainsFunc(b.creds, func(l *ledger) bool { return b.avoid[l.name] <= b.now })
 }
 
-// New is a Book without credentials.
+// New returns a Book without credentials.
 func New(site string, o Options) (*Book, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -184,8 +184,8 @@ func New(site string, o Options) (*Book, error) {
 	return &Book{site: site, o: o, clock: newClock(o.Skew), address: &ledger{name: AddressOf}}, nil
 }
 
-// Add adds a credential by a name that is not secret; "" is no credential at all.
-// t is the table of what the service allows it. A credential that is there is replaced.
+// Add adds a credential. The name is not secret; "" means requests without a credential. t is the
+// table of limits of the service. Add replaces a credential of the same name.
 func (b *Book) Add(credential string, t Table, now time.Time) error {
 	if err := t.Validate(); err != nil {
 		return err
@@ -237,13 +237,14 @@ func (l *ledger) find(name string) *bucket {
 	return nil
 }
 
-// tick brings the Book to now.
+// tick moves the Book to now.
 func (b *Book) tick(now time.Time) {
 	n := now.UnixNano()
 	switch {
 	case n >= b.now:
 		b.now = n
-	case b.now-n > int64(5*time.Second): // our clock was set back; a little is callers' disorder
+	// our clock was set back; callers may be out of order by up to 5 s
+	case b.now-n > int64(5*time.Second):
 		d := n - b.now
 		b.now = n
 		b.shift(d)
@@ -259,10 +260,11 @@ func (b *Book) tick(now time.Time) {
 
 func (b *Book) ledgers() []*ledger { return append([]*ledger{b.address}, b.creds...) }
 
+// shift moves all times by d after our clock was set back.
 func (b *Book) shift(d int64) {
 	b.clock.shift(d)
 	lost := !b.clock.sane()
-	if lost { // it was our clock that was wrong by days
+	if lost { // our own clock was wrong by days
 		b.clock = newClock(b.o.Skew)
 	}
 	for _, l := range b.ledgers() {
@@ -280,14 +282,14 @@ func (b *Book) shift(d int64) {
 	}
 }
 
-// need is one bucket of a call with the amount it counts there.
+// need is one bucket of a call and the amount that the call uses there.
 type need struct {
 	in *bucket
 	of *ledger
 	n  int64
 }
 
-// needs are the buckets of a class for a credential, those learned included.
+// needs returns the buckets of a class for a credential, including learned ones.
 func (b *Book) needs(l *ledger, class string, ask Ask) ([]need, error) {
 	c := l.table.class(class)
 	if c == nil {
@@ -304,6 +306,7 @@ func (b *Book) needs(l *ledger, class string, ask Ask) ([]need, error) {
 	return all, nil
 }
 
+// amount returns what a call uses of a bucket that counts in u.
 func (c *Class) amount(u Unit, a Ask) int64 {
 	items := min(max(a.Items, 0), MaxOpen)
 	charged := items - min(max(a.Paid, 0), items)
@@ -316,26 +319,26 @@ func (c *Class) amount(u Unit, a Ask) int64 {
 	return 1
 }
 
-// choice is what one credential could do.
+// choice is what one credential can do.
 type choice struct {
 	l     *ledger
 	needs []need
 	wait  Wait
 	at    int64
-	worth float64 // what it would lose soonest, a second
+	worth float64 // calls per nanosecond that would be lost soonest if unused
 }
 
-// Next says when a call of class may be made, by the credential that can make it
-// first, and the bucket that holds it. It errs if the class is unknown or there is no credential.
+// Next returns when a call of class may be made, which credential can make it first, and which
+// bucket delays it. It returns an error if the class is unknown or there is no credential.
 func (b *Book) Next(now time.Time, class string, ask Ask) (Wait, error) {
 	c, err := b.choose(now, class, ask)
 	return c.wait, err
 }
 
-// Reserve reserves a call now: in every bucket of its class, of the credential that
-// has most left that would lapse soonest. If none may be made now the error is a
-// *WaitError. The intent must be durable before the request is sent (see the
-// package comment), and every ticket be settled.
+// Reserve reserves a call now, in every bucket of its class. Among the credentials that may call
+// now it chooses the one whose unused allowance lapses soonest. If no call may be made now, the
+// error is a *WaitError. The caller must make the intent durable before it sends the request (see
+// the package comment), and must settle every ticket.
 func (b *Book) Reserve(now time.Time, class string, ask Ask) (Ticket, error) {
 	c, err := b.choose(now, class, ask)
 	if err != nil {
@@ -355,6 +358,7 @@ func (b *Book) Reserve(now time.Time, class string, ask Ask) (Ticket, error) {
 	return t, nil
 }
 
+// choose returns the credential with the shortest wait, and of equal ones the one of most worth.
 func (b *Book) choose(now time.Time, class string, ask Ask) (best choice, err error) {
 	b.tick(now)
 	if len(b.creds) == 0 {
@@ -380,8 +384,8 @@ func (b *Book) choose(now time.Time, class string, ask Ask) (best choice, err er
 	return best, nil
 }
 
-// weigh finds the longest wait of a credential, and what is left of the bucket
-// that is nearest its end.
+// weigh computes the longest wait of a credential, and its worth from the bucket with the fewest
+// calls left.
 func (b *Book) weigh(c *choice, class string) {
 	c.at = b.now
 	c.wait = Wait{Credential: c.l.name}
@@ -429,6 +433,7 @@ func (b *Book) weigh(c *choice, class string) {
 	c.wait.At = time.Unix(0, c.at).UTC()
 }
 
+// answerBy returns the time by which the oldest open call of k is settled or counts as made.
 func (b *Book) answerBy(k *bucket) int64 {
 	if len(k.opens) == 0 {
 		return b.now + int64(b.o.Flight)
@@ -436,7 +441,7 @@ func (b *Book) answerBy(k *bucket) int64 {
 	return max(b.now+1, k.opens[0].sent+int64(b.o.Flight))
 }
 
-// lapses is the time until what is left unused is lost.
+// lapses returns the time until unused allowance is lost.
 func (b *bucket) lapses(now int64, c *clock) int64 {
 	switch b.spec.Kind {
 	case Aligned:

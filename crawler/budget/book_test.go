@@ -72,7 +72,7 @@ func TestOptionsSayAllFaults(t *testing.T) {
 	}
 }
 
-// What headers of each form say.
+// Tests what readPolicies returns for headers of each form.
 func TestReadPolicies(t *testing.T) {
 	now := epoch.Truncate(time.Second)
 	in := func(s int64) int64 { return s }
@@ -130,8 +130,8 @@ func TestReadPolicies(t *testing.T) {
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// A Retry-After in either form is waited for, whatever the server's clock; a 503 holds
-// every class and credential; Status and Next name what holds a call.
+// A Retry-After of either form causes a wait, even if the server's clock is wrong. A 503 holds
+// every class and credential. Status and Next name the bucket or hold that delays a call.
 func TestRetryAfterHolds(t *testing.T) {
 	ahead := 90 * time.Second
 	for name, tt := range map[string]struct {
@@ -174,7 +174,7 @@ func TestRetryAfterHolds(t *testing.T) {
 	}
 }
 
-// Of two credentials the one is chosen whose allowance would lapse sooner.
+// Of two credentials, the Book chooses the one whose allowance lapses sooner.
 func TestChoosesWhatLapsesSoonest(t *testing.T) {
 	specs := []Spec{{Name: "b", Kind: Aligned, Limit: 100, Window: Span(15 * time.Minute)}}
 	long := []Spec{{Name: "b", Kind: Aligned, Limit: 100, Window: Span(24 * time.Hour)}}
@@ -235,7 +235,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// What is on its way over the edge of an aligned window counts in both.
+// A call in flight across the end of an aligned window counts in both windows.
 func TestOnItsWayOverTheEdge(t *testing.T) {
 	spec := Spec{Name: "b", Kind: Aligned, Limit: 2, Window: Span(5 * time.Minute)}
 	b := newBook(t, Options{}, table(map[string][]string{"read": {"b"}}, spec), "one")

@@ -5,52 +5,54 @@ import (
 	"time"
 )
 
-// far is later than all other times, and small enough to be added to.
+// far is later than all other times, and small enough for additions.
 const far = int64(1) << 61
 
-// bucket is one limit and what was used of it. Times are Unix nanoseconds of our clock.
+// bucket is one limit and its use so far. Times are Unix nanoseconds of our clock.
 type bucket struct {
 	spec    Spec
-	limit   int64    // in force
-	by      Origin   // who said so
-	class   string   // of a learned bucket: the class it holds for
-	opens   []open   // reserved, not settled
-	last    int64    // the latest reservation
-	settled int64    // amounts settled so far
-	wins    []count  // Aligned, ascending
-	log     []spent  // Sliding, ascending by at
-	tat     int64    // Tokens: when it would be full, the theoretical arrival time of the algorithm
-	told    told     // Told
-	pace    pace     // Adaptive
-	cut     lowering // of the limit, by refusals
+	limit   int64   // in force
+	by      Origin  // source of the limit
+	class   string  // of a learned bucket: the class that it belongs to
+	opens   []open  // reserved, not settled
+	last    int64   // the latest reservation
+	settled int64   // amounts settled so far
+	wins    []count // Aligned, ascending
+	log     []spent // Sliding, ascending by at
+	// Tokens: when the bucket is full again (the algorithm's theoretical arrival time)
+	tat  int64
+	told told     // Told
+	pace pace     // Adaptive
+	cut  lowering // of the limit, by refusals
 }
 
-// open is an amount on its way.
+// open is an amount in flight.
 type open struct {
 	id   uint64
 	n    int64
 	sent int64
-	from int64 // Aligned: the first and last window it is counted in
+	from int64 // Aligned: the first and last window that count it
 	to   int64
-	seen int64 // bucket.settled when it was reserved
+	seen int64 // bucket.settled at the time of the reservation
 }
 
-// count is what was used in one aligned window of the server's clock.
+// count is the amount used in one aligned window of the server's clock.
 type count struct{ window, n int64 }
 
-// spent is what was used by answers from the time from to the time at.
+// spent is the amount used by responses that arrived between from and at.
 type spent struct{ from, at, n int64 }
 
-// resolution: answers within this part of a window make one entry of a log, which then
-// has about so many at most.
+// resolution limits the size of a log. Responses within 1/1024 of a window share one entry, so a
+// log has about 1,024 entries at most.
 const resolution = 1024
 
-// told is what headers said last: left until the reset, which is from lo to hi.
+// told is the latest information from headers: left calls until the reset, which is between lo and
+// hi.
 type told struct{ left, lo, hi int64 }
 
-// lowering is a limit found by refusals: limit while positive, tried again at retry. Where limit is 0, step is one that
-// was found, is not in force, and is forgotten at retry: should the server refuse at about that number again, it is the
-// limit.
+// lowering is a limit that refusals revealed. While limit is positive, it is in force; it is raised
+// at retry. If limit is 0, step is the number of calls before a refusal. It is not in force and is
+// dropped at retry. If the server refuses again at about step calls, step becomes the limit.
 type lowering struct {
 	limit    int64
 	at       int64 // of the last refusal
@@ -61,12 +63,13 @@ type lowering struct {
 
 const (
 	maxPatience = 64
-	// believedPatience is of a limit that was found once: headers that say that more is left beat it. A server that
-	// refuses at the same number in spite of them is believed no more.
+	// believedPatience is the patience of a limit that was found once. Headers that report more
+	// calls left override such a limit. If the server refuses again at the same number, they no
+	// longer do.
 	believedPatience = 2
 )
 
-// found is the number of calls that the server took before it refused, 0 = not known.
+// found returns how many calls the server accepted before it refused, 0 = not known.
 func (x *lowering) found() int64 {
 	if x.limit > 0 {
 		return x.limit
@@ -74,15 +77,16 @@ func (x *lowering) found() int64 {
 	return x.step
 }
 
-// beyond says that n calls are clearly more than was found.
+// beyond reports whether n calls are clearly more than found.
 func (x *lowering) beyond(n int64) bool { return n > x.found()+max(2, x.found()/10) }
 
-// same says that a refusal after n calls bears out what was found. Who refuses for another cause than a limit does so
-// after any number of calls.
+// same reports whether a refusal after n calls confirms found. A server that refuses for another
+// cause than a limit does so after any number of calls.
 func (x *lowering) same(n int64) bool {
 	return x.found() > 0 && n >= x.found()-x.found()/4 && !x.beyond(n)
 }
 
+// effective returns the limit in force, lowered by refusals.
 func (b *bucket) effective() int64 {
 	if b.cut.limit > 0 {
 		return min(b.limit, b.cut.limit)
@@ -90,6 +94,7 @@ func (b *bucket) effective() int64 {
 	return b.limit
 }
 
+// out returns the amount in flight.
 func (b *bucket) out() (n int64) {
 	for i := range b.opens {
 		n += b.opens[i].n
@@ -97,7 +102,7 @@ func (b *bucket) out() (n int64) {
 	return n
 }
 
-// window is the length in nanoseconds; a month counts as its longest.
+// window returns the length in nanoseconds; a month counts as 31 days.
 func (b *bucket) window() int64 {
 	if b.spec.Window == month {
 		return int64(31 * 24 * time.Hour)
@@ -105,12 +110,13 @@ func (b *bucket) window() int64 {
 	return max(1, int64(b.spec.Window))
 }
 
-// slack is added to a window that slides: clocks drift, and servers sweep late.
+// slack is added to a sliding window, because clocks drift and servers expire old calls late.
 func (b *bucket) slack() int64 {
 	return min(int64(250*time.Millisecond), b.window()/100) + b.window()/drift
 }
 
-// index is the aligned window that holds a time of the server, start when one begins.
+// index returns the aligned window that contains a time of the server. start returns when a window
+// begins.
 func (b *bucket) index(server int64) int64 {
 	if b.spec.Window == month {
 		t := time.Unix(0, server).UTC()
@@ -135,6 +141,7 @@ func floor(a, b int64) int64 {
 	return q
 }
 
+// inWindow returns the largest amount that the server can have counted in window k.
 func (b *bucket) inWindow(k int64) (n int64) {
 	for _, w := range b.wins {
 		if w.window == k {
@@ -142,7 +149,7 @@ func (b *bucket) inWindow(k int64) (n int64) {
 		}
 	}
 	for i := range b.opens {
-		if o := &b.opens[i]; o.to < k { // it may yet arrive there
+		if o := &b.opens[i]; o.to < k { // the request may still arrive in window k
 			n += o.n
 		}
 	}
@@ -160,8 +167,8 @@ func (b *bucket) addWindows(from, to, n int64) {
 	}
 }
 
-// forget drops what no longer counts, and takes as answered what has been on its
-// way for longer than a call can be.
+// forget drops what no longer counts. A call that is in flight for longer than flight counts as
+// answered.
 func (b *bucket) forget(now, flight int64, c *clock) {
 	for len(b.opens) > 0 && b.opens[0].sent+flight <= now {
 		o := b.opens[0]
@@ -181,13 +188,13 @@ func (b *bucket) forget(now, flight int64, c *clock) {
 	b.raise(now)
 }
 
-// token is the time one unit takes to come back, rounded up.
+// token returns the time that one unit needs to come back, rounded up.
 func (b *bucket) token() int64 {
 	w := b.window() + b.window()/drift
 	return (w + b.limit - 1) / max(1, b.limit)
 }
 
-// free is what a call at now may use, by the server's count at its worst.
+// free returns the amount that a call at now may use, if the server counts in the worst way.
 func (b *bucket) free(now int64, c *clock) int64 {
 	limit := b.effective()
 	switch b.spec.Kind {
@@ -215,8 +222,8 @@ func (b *bucket) free(now int64, c *clock) int64 {
 	return 1
 }
 
-// when is the earliest time from now on when n fits, if nothing is settled before;
-// far if that is what it takes.
+// when returns the earliest time from now on when n fits if nothing is settled before. It returns
+// far if n fits only after a settlement.
 func (b *bucket) when(n, now int64, c *clock) int64 {
 	limit, at := b.effective(), now
 	switch b.spec.Kind {
@@ -266,8 +273,7 @@ func (b *bucket) whenAligned(n, now int64, c *clock) int64 {
 	return far
 }
 
-// paced is when the next call is due if calls are spread over what is left of
-// the window instead of made as soon as there is room.
+// paced returns when the next call is due if calls are spread over the rest of the window.
 func (b *bucket) paced(now int64, c *clock) int64 {
 	if b.last == 0 || b.spec.unit() != Calls {
 		return now
@@ -291,7 +297,7 @@ func (b *bucket) paced(now int64, c *clock) int64 {
 	return now
 }
 
-// take reserves n for call id. There was room.
+// take reserves n for call id. The caller has checked that there is room.
 func (b *bucket) take(id uint64, n, now int64, c *clock) {
 	o := open{id: id, n: n, sent: now, seen: b.settled}
 	switch b.spec.Kind {
@@ -305,7 +311,7 @@ func (b *bucket) take(id uint64, n, now int64, c *clock) {
 	b.last = max(b.last, now)
 }
 
-// done settles call id, answered at the time at: it used so much.
+// done settles call id, whose response arrived at the time at and used the given amount.
 func (b *bucket) done(id uint64, at, used int64, c *clock) {
 	i := slices.IndexFunc(b.opens, func(o open) bool { return o.id == id })
 	if i < 0 {
@@ -317,7 +323,7 @@ func (b *bucket) done(id uint64, at, used int64, c *clock) {
 	switch b.spec.Kind {
 	case Aligned:
 		b.addWindows(o.from, o.to, used-o.n)
-		if to := b.index(at + c.hi); used > 0 { // it may have crossed into others
+		if to := b.index(at + c.hi); used > 0 { // the call may have crossed into later windows
 			b.addWindows(max(o.to+1, to-maxCrossed), to, used)
 		}
 	case Sliding:
@@ -331,10 +337,11 @@ func (b *bucket) done(id uint64, at, used int64, c *clock) {
 	}
 }
 
-// maxCrossed is how many windows a call may cross into: more than MaxFlight holds.
+// maxCrossed is the number of windows that a call may cross into. MaxFlight holds fewer.
 const maxCrossed = 32
 
-// spend adds to the log. Entries stay in order; one that is early counts as late.
+// spend adds to the log. Entries stay in order: an amount with an earlier time gets the time of the
+// last entry.
 func (b *bucket) spend(at, n int64) {
 	if n <= 0 {
 		return
@@ -350,8 +357,8 @@ func (b *bucket) spend(at, n int64) {
 	b.log = append(b.log, spent{from: at, at: at, n: n})
 }
 
-// use counts n that we did not reserve: others' calls with this credential, or
-// what a server says.
+// use counts an amount that this peer did not reserve. It covers calls of other clients with this
+// credential, and amounts that the server reports.
 func (b *bucket) use(n, now int64, c *clock) {
 	n = min(n, b.limit)
 	switch {
@@ -365,8 +372,8 @@ func (b *bucket) use(n, now int64, c *clock) {
 	}
 }
 
-// slide makes a sliding bucket of an aligned one whose windows are not where
-// they should be.
+// slide turns an aligned bucket into a sliding one, because its windows are not where they should
+// be.
 func (b *bucket) slide(now int64) {
 	var n int64
 	for _, w := range b.wins {
@@ -379,8 +386,7 @@ func (b *bucket) slide(now int64) {
 	b.spend(now, n-min(n, b.out()))
 }
 
-// jump: the server's clock is another; what was used counts in the windows that
-// are now.
+// jump handles a jump of the server's clock: the amount used so far counts in the present windows.
 func (b *bucket) jump(now int64, c *clock) {
 	if b.spec.Kind != Aligned {
 		return
@@ -397,7 +403,7 @@ func (b *bucket) jump(now int64, c *clock) {
 	}
 }
 
-// setLimit changes what a window holds, or confirms it.
+// setLimit changes or confirms the limit of a window.
 func (b *bucket) setLimit(limit, now int64, by Origin) {
 	if limit == b.limit {
 		if b.by == ByTable {
@@ -413,9 +419,9 @@ func (b *bucket) setLimit(limit, now int64, by Origin) {
 	}
 }
 
-// refused: the server took less than the limit by what it says. What it took is
-// the limit from now on; it is raised again by a step that doubles, and after a
-// failure later each time. Where why explains the refusal, the first at that number is only remembered.
+// refused handles a refusal below the known limit. The number of calls before it, less one, becomes
+// the limit. The limit is raised later by a step that doubles; each failure delays the next try. If
+// why explains the refusal, the first one at a number is only remembered.
 func (b *bucket) refused(sent, now int64, why cause, c *clock) {
 	if b.spec.Kind == Adaptive {
 		b.pace.refused(sent, now)
@@ -423,10 +429,10 @@ func (b *bucket) refused(sent, now int64, why cause, c *clock) {
 	}
 	x := &b.cut
 	if b.spec.Kind == Told || b.spec.unit() != Calls || sent <= x.at {
-		return // told: the hold is all there is; the rest: calls of the same refusal
+		return // Told: the hold is enough. Others: these calls belong to the same refusal.
 	}
 	used := b.effective() - b.free(now, c) - b.out()
-	if used <= 1 { // no limit is 0: something else is the cause
+	if used <= 1 { // no limit is 0, so something else is the cause
 		if x.limit > 0 && why.again {
 			x.limit = 1
 		}
@@ -438,7 +444,7 @@ func (b *bucket) refused(sent, now int64, why cause, c *clock) {
 	low := max(1, min(b.effective(), used-1))
 	p := int64(believedPatience)
 	switch {
-	case why.again: // it still takes nothing: that is no news of how much it takes
+	case why.again: // the server still refuses, which says nothing new about the limit
 		p = max(x.patience, p)
 	case x.same(low):
 		p = min(max(2*x.patience, p), maxPatience)
@@ -452,14 +458,15 @@ func (b *bucket) refused(sent, now int64, why cause, c *clock) {
 	*x = lowering{limit: low, at: now, retry: now + p*b.window(), step: 1, patience: p}
 }
 
-// lift: headers say that more is left than a limit that was found leaves.
+// lift ends a found limit because the headers report more calls left than it allows.
 func (b *bucket) lift(now int64) {
 	if x := &b.cut; x.limit > 0 && x.patience <= believedPatience {
 		*x = lowering{at: x.at, step: x.limit, retry: now + maxPatience*b.window(), patience: x.patience}
 	}
 }
 
-// took: the server took a call. If it took clearly more than at a refusal that is remembered, that was no limit.
+// took handles an accepted call. If the server accepts clearly more calls than at a remembered
+// refusal, that number was no limit.
 func (b *bucket) took(sent, now int64, c *clock) {
 	if b.spec.Kind == Adaptive {
 		b.pace.answered(sent)
@@ -471,11 +478,11 @@ func (b *bucket) took(sent, now int64, c *clock) {
 	}
 	used := b.limit - b.free(now, c) - b.out()
 	switch b.spec.Kind {
-	case Aligned: // in whichever window it was
+	case Aligned: // the window of the server is not known: use the smallest amount
 		for k := b.index(now + c.lo); k <= b.index(now+c.hi); k++ {
 			used = min(used, b.inWindow(k))
 		}
-	case Sliding: // since then: the server may count by windows that begin anew
+	case Sliding: // only calls since the refusal count: the server may use fixed windows
 		for _, s := range b.log {
 			if s.from <= x.at {
 				used -= s.n
@@ -487,6 +494,7 @@ func (b *bucket) took(sent, now int64, c *clock) {
 	}
 }
 
+// raise raises or drops the found limit once its retry time has come.
 func (b *bucket) raise(now int64) {
 	x := &b.cut
 	if now < x.retry {
@@ -502,7 +510,7 @@ func (b *bucket) raise(now int64) {
 	}
 }
 
-// shift moves all times by d, as our clock was set back.
+// shift moves all times by d after our clock was set back.
 func (b *bucket) shift(d int64) {
 	move := func(t *int64) { *t = max(*t+d, 0) }
 	for i := range b.opens {

@@ -37,7 +37,7 @@ func newBook(t testing.TB, o Options, tb Table, credentials ...string) *Book {
 	return b
 }
 
-// world is one kind of server with its table and whether the table is told.
+// world is one kind of server with a table spec and forms of headers.
 type world struct {
 	name   string
 	spec   Spec
@@ -68,7 +68,7 @@ type figures struct {
 	taken   int
 }
 
-// play lets a backlog loose on a world; the figures begin after the first window.
+// play runs a backlog against a world; the figures begin after the first window.
 func play(t testing.TB, w world, seed uint64, form string, limit, window, skew int64, dated, spread bool, workers int,
 	count int64) figures {
 	spec := w.spec
@@ -92,8 +92,8 @@ func play(t testing.TB, w world, seed uint64, form string, limit, window, skew i
 	return figures{use: float64(s.taken-before) / could, refused: s.refused, taken: s.taken}
 }
 
-// At least 99 % of an allowance is used under a backlog and nothing is refused,
-// for every kind of server, form of headers and skew of clocks.
+// Under a backlog at least 99 % of an allowance is used and the server refuses nothing. This holds
+// for every kind of server, form of headers and clock skew.
 func TestWholeAllowanceAndNothingOver(t *testing.T) {
 	least := map[string]float64{}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -120,8 +120,8 @@ func TestWholeAllowanceAndNothingOver(t *testing.T) {
 	t.Logf("least part used: %v", least)
 }
 
-// Calls that take up to a hundred seconds cross the edges of windows: they may
-// count in either, and nothing is over.
+// Calls that take up to a hundred seconds cross the edges of windows. The server may count them in
+// either window, and no limit is exceeded.
 func TestSlowCallsNothingOver(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := rapid.SampledFrom(worlds()).Draw(rt, "world")
@@ -145,8 +145,8 @@ func TestSlowCallsNothingOver(t *testing.T) {
 	})
 }
 
-// An earlier life, of which nothing is left, used part of the window: the first answer
-// tells, and until it came no second call was made.
+// An earlier process used part of the window and left no snapshot. The first response reports the
+// rest, and no second call is made before it.
 func TestFirstAnswerTells(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := rapid.SampledFrom(worlds()[:4]).Draw(rt, "world")

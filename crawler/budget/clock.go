@@ -3,28 +3,29 @@ package budget
 import "time"
 
 const (
-	maxSkew  = int64(24 * time.Hour) // a Date header further off is not believed
-	maxJumps = 3                     // contradictions, after which a server's clock aligns nothing
-	drift    = 5000                  // two clocks part by a second in that many
+	maxSkew = int64(24 * time.Hour) // a Date header further off is ignored
+	// after so many contradictions the server's clock no longer aligns windows
+	maxJumps = 3
+	drift    = 5000 // two clocks drift apart by one second in 5,000
 	grain    = int64(500 * time.Millisecond)
 )
 
-// clock is what is known of a server's clock: it shows ours plus something from
-// lo to hi, nanoseconds.
+// clock is what is known about a server's clock: its time minus ours is between lo and hi, in
+// nanoseconds.
 type clock struct {
 	lo, hi int64
-	at     int64 // when it was last heard, 0 = never
+	at     int64 // time of the last Date header, 0 = never
 	jumps  uint8
 }
 
 func newClock(skew time.Duration) clock { return clock{lo: -int64(skew), hi: int64(skew)} }
 
-// trusted says whether windows may be aligned by it.
+// trusted reports whether windows may be aligned by the server's clock.
 func (c *clock) trusted() bool { return c.jumps < maxJumps }
 
-// heard takes a Date header from an answer to a call sent at sent, that came at
-// now. Date is cut to the second, and some servers keep it for a while. It says
-// whether this contradicts what was known.
+// heard uses the Date header of a response that arrived at now to a call sent at sent. Date is cut
+// to the second, and some servers cache it for a while. heard reports whether Date contradicts what
+// was known.
 func (c *clock) heard(sent, now, date int64) (jumped bool) {
 	lo, hi := date-grain-now, date+3*grain-sent
 	if hi < -maxSkew || lo > maxSkew || lo > hi {
@@ -45,7 +46,7 @@ func (c *clock) heard(sent, now, date int64) (jumped bool) {
 	return false
 }
 
-// shift follows a clock of ours that was moved by d.
+// shift adjusts the offset after our clock was moved by d.
 func (c *clock) shift(d int64) { c.lo, c.hi, c.at = c.lo-d, c.hi-d, max(0, c.at+d) }
 
 func (c *clock) sane() bool { return c.lo >= -2*maxSkew && c.hi <= 2*maxSkew }

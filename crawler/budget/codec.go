@@ -8,26 +8,28 @@ import (
 	"time"
 )
 
-// A snapshot, version 1. Numbers are unsigned LEB128 varints in their shortest form, signed
-// ones zigzag; texts have their length before them; times are Unix nanoseconds.
+// Format of a snapshot, version 1. Numbers are unsigned LEB128 varints in their shortest form;
+// signed ones are zigzag. A text follows its length. Times are Unix nanoseconds.
 //
 //	byte      version = 1
 //	text      site, text credential
-//	time      when it was written
+//	time      of writing
 //	clock     signed lo, signed hi, time at, byte jumps
 //	varint    highest ticket, refusals, calls
 //	holds     number, and each: text class, time until, varint in a row, text reason
 //	buckets   number, and each:
 //	  text    name, kind, unit, origin of the limit, class ("" = of the table)
-//	  varint  window + 1 (0 = a month), limit of the table, limit in force, latest reservation, settled
+//	  varint  window + 1 (0 = a month), limit of the table, limit in force, latest reservation,
+//	          settled
 //	  opens   number, and each: id, amount, time, signed from and to, seen
 //	  windows number, and each: signed window, amount
 //	  log     number, and each: time from, time at less from, amount
 //	  numbers tat, told left lo hi, lowered limit at retry step patience
-//	  pace    5 × 8 bytes: rate, guess, window, top, slow; time of the last cut, byte 1 = nothing answered since
+//	  pace    5 × 8 bytes: rate, guess, window, top, slow; time of the last cut,
+//	          byte 1 = no response since
 //
-// An intent, version 1: byte version, varint ticket, text credential, text
-// class, time, varint items, varint paid.
+// Format of an intent, version 1: byte version, varint ticket, text credential, text class, time,
+// varint items, varint paid.
 const snapshotTag = 1
 
 // Limits of a snapshot.
@@ -37,8 +39,8 @@ const (
 	maxTime     = far
 )
 
-// Snapshot is the state of one credential, or of AddressOf, to be kept or handed
-// over. Typical: 300 bytes; a sliding bucket in full use adds up to 10 KiB.
+// Snapshot returns the state of one credential, or of AddressOf, to store or to hand over. The
+// typical size is 300 bytes; a sliding bucket in full use adds up to 10 KiB.
 func (b *Book) Snapshot(credential string) ([]byte, error) {
 	l := b.ledger(credential)
 	if l == nil {
@@ -56,11 +58,10 @@ func (b *Book) ledger(name string) *ledger {
 	return nil
 }
 
-// Restore takes over the state of a credential that Add has added, or of
-// AddressOf once a credential has been: a snapshot (nil = none) and the intents written since. What was
-// reserved and not settled counts as made. A fault, which wraps ErrSnapshot,
-// leaves the Book as it was. A bucket of a table that counts otherwise now keeps
-// what was used of it, as of now.
+// Restore loads the state of a credential after Add, or of AddressOf after Add of any credential.
+// It takes a snapshot (nil = none) and the intents written since then. A call that was reserved and
+// not settled counts as made. On a fault the Book is unchanged and the error wraps ErrSnapshot. If
+// a bucket of the table now counts differently, its used amount counts from now.
 func (b *Book) Restore(credential string, snapshot []byte, intents [][]byte, now time.Time) error {
 	b.tick(now)
 	l := b.ledger(credential)
@@ -94,9 +95,9 @@ func (b *Book) Restore(credential string, snapshot []byte, intents [][]byte, now
 	return nil
 }
 
-// revive puts a snapshot's state into l.
+// revive copies a snapshot's state into l.
 func (b *Book) revive(l *ledger, im *image) {
-	if d := b.now - im.now; d < 0 { // our clock was set back meanwhile
+	if d := b.now - im.now; d < 0 { // our clock was set back since the snapshot
 		im.clock.shift(d)
 		for _, k := range im.ledger.buckets {
 			k.shift(d)
@@ -136,7 +137,7 @@ func (b *Book) revive(l *ledger, im *image) {
 	}
 }
 
-// used is an upper bound of what counts now.
+// used returns an upper bound of the amount that counts now.
 func (b *bucket) used() (n int64) {
 	for _, w := range b.wins {
 		n = max(n, w.n)
@@ -147,7 +148,7 @@ func (b *bucket) used() (n int64) {
 	return n
 }
 
-// replay counts the intent of a call that an earlier life may have made.
+// replay counts the intent of a call that an earlier process may have made.
 func (b *Book) replay(l *ledger, t Ticket) {
 	if t.ID <= l.last {
 		return
@@ -159,7 +160,7 @@ func (b *Book) replay(l *ledger, t Ticket) {
 	}
 	all, err := b.needs(of, t.Class, t.Ask)
 	if err != nil {
-		return // a class that is no more
+		return // the class no longer exists
 	}
 	sent := min(t.At.UnixNano(), b.now)
 	for _, n := range all {
@@ -170,7 +171,7 @@ func (b *Book) replay(l *ledger, t Ticket) {
 	}
 }
 
-// image is what a snapshot holds.
+// image is the content of a snapshot.
 type image struct {
 	site   string
 	now    int64
@@ -258,7 +259,8 @@ func (e *encoder) bucket(k *bucket) {
 	e.flag(k.pace.down)
 }
 
-// Append appends the intent of t to b: what a crash must not forget.
+// Append appends the intent of t to b. The caller stores it, so that a crash does not lose the
+// call.
 func (t Ticket) Append(b []byte) []byte {
 	e := encoder{b: append(b, snapshotTag)}
 	e.num(int64(t.ID))
@@ -280,7 +282,7 @@ func ParseTicket(b []byte) (Ticket, error) {
 	return t, nil
 }
 
-// decoder reads on after a fault, zeros only; err is the first one.
+// decoder continues after a fault and then returns zeros; err is the first fault.
 type decoder struct {
 	b   []byte
 	err error
@@ -437,7 +439,7 @@ func (d *decoder) bucket() *bucket {
 	return k
 }
 
-// check finds what the code would not have written.
+// check rejects values that the encoder never writes.
 func (d *decoder) check(k *bucket) {
 	if k.spec.Kind == Adaptive && !(k.pace.rate >= k.pace.guess/paceRange && k.pace.rate > 0 && k.pace.window > 0) {
 		d.fail("pace %+v", k.pace)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// used is a Book of every table with calls in all states.
+// used returns a Book with every table and with calls in all states.
 func used(t testing.TB) (*Book, time.Time) {
 	t.Helper()
 	b, err := New("mastodon:a.example", Options{Limits: map[string]int64{"usd/day": 5_000_000, "usd/users": 4_000_000}})
@@ -47,11 +47,11 @@ func used(t testing.TB) (*Book, time.Time) {
 	return b, now
 }
 
-// A snapshot has one form, and a Book restored from it shows the same once what
-// was on its way is answered or counted.
+// A snapshot has exactly one form. A Book restored from it has the same status once the calls in
+// flight are settled or counted.
 func TestSnapshotKeepsAll(t *testing.T) {
 	b, now := used(t)
-	now = now.Add(b.o.Flight) // nothing on its way
+	now = now.Add(b.o.Flight) // no call is in flight
 	c, err := New(b.site, b.o)
 	if err != nil {
 		t.Fatal(err)
@@ -110,8 +110,8 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// Whatever bytes come as a snapshot, nothing panics, a Book that took them goes on,
-// and what is taken is written back as it was.
+// With any bytes as a snapshot, nothing panics. A Book that accepts them still works, and writes
+// the accepted part back unchanged.
 func FuzzRestore(f *testing.F) {
 	b, now := used(f)
 	for _, l := range b.ledgers() {
@@ -195,9 +195,9 @@ func FuzzHeaders(f *testing.F) {
 		if len(ps) > MaxPolicies {
 			t.Fatal(len(ps))
 		}
-		longest := 26 * time.Hour // MaxReset, and what the clocks may differ
+		longest := 26 * time.Hour // MaxReset, plus the possible difference of the clocks
 		for _, p := range ps {
-			// a window that the server says is kept, however long
+			// a window that the server states is kept, however long
 			longest = max(longest, time.Duration(p.window)+2*time.Hour)
 			if p.limit < -1 || p.limit > MaxLimit || p.left < -1 || p.left > MaxLimit || p.window < -1 ||
 				p.window > int64(MaxWindow) ||
@@ -219,7 +219,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// A clock that is set back costs nothing and forgets nothing.
+// After our clock is set back, no allowance and no used amount is lost.
 func TestClockSetBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBook(t, Options{},

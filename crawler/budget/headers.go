@@ -7,26 +7,25 @@ import (
 	"time"
 )
 
-// policy is what the headers of one answer say of one bucket; -1 = nothing.
+// policy is what the headers of one response say about one bucket; -1 = nothing.
 type policy struct {
 	limit  int64
 	left   int64
 	window int64 // nanoseconds
-	// The reset, by our clock, is from lo to hi; 0 = not told.
+	// The reset, by our clock, is between lo and hi; 0 = not given.
 	lo, hi int64
 }
 
 var unsaid = policy{limit: -1, left: -1, window: -1}
 
-// readPolicies reads what an answer to a call sent at sent says, at now: the first
-// is the bucket that was closest to its end if the server says so, others may follow.
+// readPolicies reads the headers of a response that arrived at now to a call sent at sent. If the
+// server names several buckets, the first one is the closest to its limit.
 //
-// Forms: X-RateLimit-{Limit,Remaining,Reset} and X-Rate-Limit-…; the same without
-// X- with RateLimit-Policy "3000;w=300" (draft-ietf-httpapi-ratelimit-headers-00 to 06); one
-// field RateLimit "limit=100, remaining=50, reset=5" (07); and structured fields
-// RateLimit: "default";r=50;t=30 with RateLimit-Policy: "default";q=100;w=10 (08 on).
-// A reset is seconds from now, seconds or milliseconds since 1970, or a
-// date of RFC 3339.
+// Forms: X-RateLimit-{Limit,Remaining,Reset} and X-Rate-Limit-…; the same without X- with
+// RateLimit-Policy "3000;w=300" (draft-ietf-httpapi-ratelimit-headers-00 to 06); one field
+// RateLimit "limit=100, remaining=50, reset=5" (07); and structured fields RateLimit:
+// "default";r=50;t=30 with RateLimit-Policy: "default";q=100;w=10 (08 on). A reset is in seconds
+// from now, in seconds or milliseconds since 1970, or a date of RFC 3339.
 func readPolicies(h http.Header, sent, now int64, c *clock) []policy {
 	r := reader{sent: sent, now: now, c: c}
 	var all []policy
@@ -55,7 +54,7 @@ type reader struct {
 	c         *clock
 }
 
-// get is the first value of a header, cut to MaxHeader bytes.
+// get returns the first value of a header, cut to MaxHeader bytes.
 func get(h http.Header, name string) string {
 	v := h.Get(name)
 	return v[:min(len(v), MaxHeader)]
@@ -77,7 +76,7 @@ func split(v string, have int) []string {
 	return items[:min(len(items), MaxPolicies-min(have, MaxPolicies))]
 }
 
-// number is -1 for what is not a whole number from 0 to MaxLimit.
+// number returns -1 for anything but a whole number from 0 to MaxLimit.
 func number(v string) int64 {
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < 0 || n > MaxLimit {
@@ -138,7 +137,7 @@ func (r *reader) described(item string, all *[]policy, named map[string]int) {
 	}
 }
 
-// parameters cuts `"name";a=1;b=2`.
+// parameters parses `"name";a=1;b=2`.
 func parameters(item string) (name string, params map[string]string) {
 	parts := strings.Split(item, ";")
 	params = map[string]string{}
@@ -149,14 +148,14 @@ func parameters(item string) (name string, params map[string]string) {
 	return strings.Trim(strings.TrimSpace(parts[0]), `"`), params
 }
 
-// Numbers of a reset below the first are seconds from now, below the second
-// seconds since 1970, others milliseconds since then.
+// A number of a reset below resetEpoch is in seconds from now, below resetMilli in seconds since
+// 1970. Larger numbers are milliseconds since 1970.
 const (
 	resetEpoch = 100_000_000
 	resetMilli = 100_000_000_000
 )
 
-// reset sets lo and hi; what is more than MaxWindow away is not told.
+// reset sets lo and hi. It ignores a reset that is more than MaxWindow away.
 func (r *reader) reset(p *policy, v string) {
 	v = strings.TrimSpace(v)
 	whole, _, _ := strings.Cut(v, ".")

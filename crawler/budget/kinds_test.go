@@ -21,8 +21,8 @@ func mustDefault(t testing.TB, service string) Table {
 	return tb
 }
 
-// Mastodon's overlapping windows: its headers speak of one of them, and the
-// paging window, which bites first, is not in the documentation.
+// Mastodon has overlapping windows. Its headers describe only one of them, and the paging window,
+// which is reached first, is not documented.
 func TestSeveralWindowsAtOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		skew := rapid.Int64Range(-30, 30).Draw(rt, "skew") * second
@@ -39,7 +39,7 @@ func TestSeveralWindowsAtOnce(t *testing.T) {
 			"one"), server: s, workers: rapid.IntRange(1, 4).Draw(rt, "workers"),
 			rng: rng, fast: 20 * time.Millisecond, slow: 200 * time.Millisecond}
 		turn := 0
-		r.class = func() string { // paging as long as it may, then the rest
+		r.class = func() string { // paging as long as the Book allows, then the other class
 			if turn++; turn%2 == 0 {
 				return "read"
 			}
@@ -67,8 +67,8 @@ func TestSeveralWindowsAtOnce(t *testing.T) {
 	})
 }
 
-// A server that halves, then doubles its limit and changes the form of its headers:
-// nothing over but what was on its way when it did, and the new limit is used within a window.
+// A server halves, then doubles its limit and changes the form of its headers. Only calls in flight
+// at the change exceed the limit, and the new limit is used within a window.
 func TestLimitsAreReadAtRunTime(t *testing.T) {
 	for _, dated := range []bool{true, false} {
 		l := &windows{limit: 180, window: 900 * second, skew: 7 * second}
@@ -104,7 +104,7 @@ func TestLimitsAreReadAtRunTime(t *testing.T) {
 	}
 }
 
-// An unknown limit that no header tells.
+// No header names the limit.
 func TestHiddenLimit(t *testing.T) {
 	minute := 60 * second
 	for name, l := range map[string]limiter{
@@ -142,12 +142,13 @@ func TestHiddenLimit(t *testing.T) {
 	}
 }
 
-// Servers whose headers are wrong: nothing hangs or panics, refusals stay few and
-// what is taken is used.
+// The headers of these servers are wrong. Nothing hangs or panics, refusals stay few, and the calls
+// that the server accepts are used.
 func TestLyingHeaders(t *testing.T) {
 	minute, day := 60*second, 12*time.Hour
 	if racetest.Small(t) {
-		day = time.Hour // of the two refusals that it takes to believe them the share is small by then
+		// the two refusals that the Book needs to accept the limit are a small share by then
+		day = time.Hour
 	}
 	lies := map[string]func(h http.Header, refused bool){
 		"says 300, means 200": func(h http.Header, refused bool) {
@@ -190,7 +191,7 @@ func TestLyingHeaders(t *testing.T) {
 	}
 }
 
-// No table at all but a class, and a server whose headers say all: learned.
+// The table has only a class; the Book learns the buckets from headers.
 func TestLearnedFromHeadersAlone(t *testing.T) {
 	for _, form := range []string{"iso", "epoch", "policy", "draft7", "draft8"} {
 		for _, workers := range []int{1, 4} {
@@ -217,7 +218,7 @@ func TestLearnedFromHeadersAlone(t *testing.T) {
 	}
 }
 
-// Calls are killed between every two steps; what is on its way may still arrive.
+// The process dies between any two steps of a call; requests in flight may still arrive.
 func TestKilledAnywhereNothingOver(t *testing.T) {
 	lives := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -235,7 +236,7 @@ func TestKilledAnywhereNothingOver(t *testing.T) {
 			workers: rapid.IntRange(1, 4).Draw(rt, "workers"),
 			rng:     rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)), fast: 20 * time.Millisecond,
 			slow: 2 * time.Second, end: 2 * time.Hour, lossy: 0.02}
-		disk := map[string][]byte{} // what was written last
+		disk := map[string][]byte{} // the latest durable snapshots
 		var intents [][]byte
 		keep := func() {
 			intents = nil
@@ -248,7 +249,7 @@ func TestKilledAnywhereNothingOver(t *testing.T) {
 		}
 		r.sent = func(t Ticket, _ time.Time) { intents = append(intents, t.Append(nil)) }
 		r.answer = func(time.Time) {
-			if r.rng.IntN(3) == 0 { // the record that a call brought is written with it
+			if r.rng.IntN(3) == 0 { // the snapshot is written with the fetched record
 				keep()
 			}
 		}
@@ -274,7 +275,7 @@ func TestKilledAnywhereNothingOver(t *testing.T) {
 	t.Logf("%d restarts", lives)
 }
 
-// Two credentials give twice what one does, and each is used whole.
+// Two credentials allow twice as many calls as one, and each is used completely.
 func TestCredentialsAddUp(t *testing.T) {
 	taken := map[int]int{}
 	for n := 1; n <= 2; n++ {
@@ -298,7 +299,7 @@ func TestCredentialsAddUp(t *testing.T) {
 	t.Logf("%v, %.4f", taken, float64(taken[2])/float64(taken[1]))
 }
 
-// perCredential counts each credential alone, in the order calls were sent.
+// perCredential counts each credential alone, in the order of sending.
 type perCredential struct {
 	t   testing.TB
 	by  map[string]*windows
@@ -317,7 +318,7 @@ func (p *perCredential) ask(t int64) (bool, int64, int64) {
 
 func (p *perCredential) whole(int64) float64 { return 0 }
 
-// 100,000 profiles, 100 a call, 180 calls a quarter of an hour.
+// 100,000 profiles, 100 per call, 180 calls per quarter of an hour.
 func TestHundredThousandProfiles(t *testing.T) {
 	calls := map[int]time.Duration{}
 	for n := 1; n <= 2; n++ {

@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// A biller charges a cent for each profile once in a UTC day of its clock.
+// biller charges one cent for each profile once per UTC day of its clock.
 type biller struct {
 	skew time.Duration
 	paid map[string]bool
@@ -32,8 +32,8 @@ func (b *biller) ask(now time.Time, ids []string) {
 	}
 }
 
-// The money of a day is never exceeded, by the biller's clock, whatever is
-// asked again, and whenever the process dies; and it is spent.
+// The money for a day is never exceeded by the biller's clock, even with repeated requests and with
+// crashes at any time; and it is spent.
 func TestMoneyOfADay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const cents = 300
@@ -76,7 +76,8 @@ func TestMoneyOfADay(t *testing.T) {
 				rt.Fatal(err)
 			}
 			intent := ticket.Append(nil)
-			before, err := book.Snapshot("app") // holds the ticket as well; the intent does no harm
+			// this snapshot also contains the ticket; the extra intent does no harm
+			before, err := book.Snapshot("app")
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -111,7 +112,7 @@ func TestMoneyOfADay(t *testing.T) {
 	})
 }
 
-// Without a person's word nothing is spent, and Next says why.
+// Without a limit from the operator nothing is spent, and Next gives the reason.
 func TestNoMoneyNoCall(t *testing.T) {
 	b := newBook(t, Options{}, mustDefault(t, "x-app"), "app")
 	w, err := b.Next(epoch, "followers", Ask{Items: 1000})

@@ -7,27 +7,26 @@ import (
 
 // The constants of an adaptive bucket.
 const (
-	paceDown  = 0.8      // times the pace at a refusal
-	paceUp    = 0.05     // of the first guess, added each window of full use
-	paceNear  = 0.95     // of the pace last refused: beyond, growth is slower
-	paceSlow  = 0.125    // times that slow, and half of it after each further refusal there,
-	paceLeast = 1. / 512 // down to this
-	pacePast  = 1.15     // times the pace last refused without a refusal: the limit has been raised
-	paceRange = 1000     // the pace stays within the guess ÷ and × this
+	paceDown  = 0.8      // factor of the pace at a refusal
+	paceUp    = 0.05     // part of the first guess, added per window of full use
+	paceNear  = 0.95     // part of the last refused pace; above it, growth is slower
+	paceSlow  = 0.125    // factor of the slower growth, halved after each further refusal there,
+	paceLeast = 1. / 512 // but not below this
+	pacePast  = 1.15     // times the last refused pace without a refusal: the limit has been raised
+	paceRange = 1000     // the pace stays between guess ÷ 1000 and guess × 1000
 )
 
-// pace is an additive increase and multiplicative decrease of calls per second
-// (Chiu and Jain, "Analysis of the increase and decrease algorithms for
-// congestion avoidance", 1989). It differs from theirs in that the pace that was
-// refused is remembered and approached slowly, as in CUBIC (RFC 9438).
+// pace is an additive increase and multiplicative decrease of calls per second (Chiu and Jain,
+// "Analysis of the increase and decrease algorithms for congestion avoidance", 1989). Unlike
+// theirs, it remembers the refused pace and approaches it slowly, as CUBIC does (RFC 9438).
 type pace struct {
 	rate   float64 // calls per second
-	guess  float64 // the first
+	guess  float64 // the first pace
 	window float64 // seconds
-	top    float64 // refused last, 0 = none
-	slow   float64 // growth near top
-	cut    int64   // when it was refused last
-	down   bool    // and nothing was answered since
+	top    float64 // pace at the last refusal, 0 = none
+	slow   float64 // factor of the growth near top
+	cut    int64   // time of the last refusal
+	down   bool    // no response since the last refusal
 }
 
 func newPace(s Spec) pace {
@@ -36,10 +35,10 @@ func newPace(s Spec) pace {
 	return pace{rate: g, guess: g, window: w, slow: paceSlow}
 }
 
-// gap is the time between two calls, a day at most.
+// gap returns the time between two calls, at most a day.
 func (p *pace) gap() int64 { return int64(math.Ceil(min(1e9/p.rate, 86400e9))) }
 
-// answered grows by one call's part of a window of full use.
+// answered raises the pace by one call's part of paceUp.
 func (p *pace) answered(sent int64) {
 	if sent < p.cut {
 		return
@@ -55,8 +54,8 @@ func (p *pace) answered(sent int64) {
 	}
 }
 
-// refused lowers the pace once for all calls sent before, and for those that only
-// find out that the refusal still lasts.
+// refused lowers the pace once for all calls sent before the refusal. Calls that only confirm that
+// the refusal still lasts do not lower it again.
 func (p *pace) refused(sent, now int64) {
 	if sent <= p.cut || p.down {
 		return

@@ -9,30 +9,30 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Paid remembers which resources were paid for in the present UTC day: a service
-// that charges for each post or profile charges it once a day (X), so asking
-// again costs nothing, and what was kept of it need not be asked at all.
+// Paid remembers which resources were paid for in the present UTC day. A service that charges for
+// each post or profile (X) charges it once a day. So another request for it costs nothing, and a
+// stored copy needs no request at all.
 //
-// A resource is 8 bytes, a hash: two of a million coincide in one day with
-// a chance of 3 in 10⁸, and then one of them is thought paid. What was forgotten,
-// in a crash or over Max, is thought unpaid: more is reserved than is charged, never
-// less. A Paid belongs to one credential. It is not safe for concurrent use. The
-// zero value is empty.
+// A resource is stored as a hash of 8 bytes. Two of a million collide in one day with a chance of 3
+// in 10⁸; then one of them is wrongly treated as paid. A resource that is forgotten, after a crash
+// or because of Max, is treated as unpaid: more is reserved than is charged, never less. A Paid
+// belongs to one credential. It is not safe for concurrent use. The zero value is empty.
 type Paid struct {
 	Max  int // resources remembered, default DefaultMaxPaid
 	day  int64
 	seen map[uint64]struct{}
 }
 
-// DefaultMaxPaid is what a day's money buys ten times over.
+// DefaultMaxPaid is ten times what a day's money buys.
 const DefaultMaxPaid = 1_000_000
 
-// dayEdge: that long before midnight what was paid today may already be charged
-// anew by the server's clock when the call arrives.
+// dayEdge is a safety margin before midnight. In this time the server's clock may already be in the
+// next day when the call arrives, and the server may charge again.
 const dayEdge = 2*time.Minute + 30*time.Second
 
 const dayNanos = int64(24 * time.Hour)
 
+// turn starts an empty set if now is in another UTC day.
 func (p *Paid) turn(now time.Time) {
 	if d := floor(now.UnixNano(), dayNanos); d != p.day || p.seen == nil {
 		p.day, p.seen = d, map[uint64]struct{}{}
@@ -41,15 +41,15 @@ func (p *Paid) turn(now time.Time) {
 
 func resource(kind, id string) uint64 { return xxhash.Sum64String(kind + "\x00" + id) }
 
-// Has says whether asking for a resource at now is not charged. kind is what the
-// service charges for: "user", "post".
+// Has reports whether a request for a resource at now is free. kind is the unit of the charge:
+// "user", "post".
 func (p *Paid) Has(now time.Time, kind, id string) bool {
 	p.turn(now)
 	_, ok := p.seen[resource(kind, id)]
 	return ok && floor(now.Add(dayEdge).UnixNano(), dayNanos) == p.day
 }
 
-// Count is how many of ids are not charged at now: Ask.Paid of a call for them.
+// Count returns how many of ids are free at now. The caller uses it as Ask.Paid.
 func (p *Paid) Count(now time.Time, kind string, ids []string) (n int64) {
 	for _, id := range ids {
 		if p.Has(now, kind, id) {
@@ -59,9 +59,9 @@ func (p *Paid) Count(now time.Time, kind string, ids []string) (n int64) {
 	return n
 }
 
-// Add notes that an answer to a call reserved at reserved had the resource. It is
-// paid for the day of the reservation: were it charged in the next one, it would
-// be reserved again.
+// Add records that the response to a call reserved at reserved contained the resource. It counts as
+// paid on the day of the reservation. If the server charges it in the next day, it is reserved
+// again.
 func (p *Paid) Add(reserved time.Time, kind, id string) {
 	if p.seen == nil || floor(reserved.UnixNano(), dayNanos) > p.day {
 		p.turn(reserved)
@@ -73,13 +73,13 @@ func (p *Paid) Add(reserved time.Time, kind, id string) {
 	p.seen[resource(kind, id)] = struct{}{}
 }
 
-// Len is how many resources are remembered.
+// Len returns how many resources are remembered.
 func (p *Paid) Len() int { return len(p.seen) }
 
-// A stored Paid, version 1: byte version, varint day since 1970, varint number,
-// and the hashes ascending, the first and then the differences as varints.
+// Format of a stored Paid, version 1: byte version, varint day since 1970, varint number, and the
+// hashes in ascending order: the first, then the differences, as varints.
 
-// MarshalBinary is the stored form, some 6 bytes a resource.
+// MarshalBinary returns the stored form, about 6 bytes per resource.
 func (p *Paid) MarshalBinary() ([]byte, error) {
 	all := make([]uint64, 0, len(p.seen))
 	for h := range p.seen {
@@ -96,7 +96,7 @@ func (p *Paid) MarshalBinary() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalBinary reads it; on error, which wraps ErrSnapshot, p is empty.
+// UnmarshalBinary reads the stored form. On error, which wraps ErrSnapshot, p is empty.
 func (p *Paid) UnmarshalBinary(b []byte) error {
 	p.day, p.seen = 0, nil
 	d := decoder{b: b}

@@ -10,13 +10,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// flaky refuses calls for another cause than its limit: those from the time from to the time to.
+// flaky refuses calls between from and to for another cause than its limit.
 type flaky struct {
 	limiter
 	from, to int64
-	bare     bool // a refusal names no limit, as of a proxy in front
+	bare     bool // a refusal has no rate limit headers, like one from a proxy
 	after    string
-	busy     bool // the last call was refused so
+	busy     bool // the last call was refused for this cause
 }
 
 func (f *flaky) ask(t int64) (bool, int64, int64) {
@@ -25,7 +25,7 @@ func (f *flaky) ask(t int64) (bool, int64, int64) {
 	return ok && !f.busy, left, reset
 }
 
-// answers puts into the headers what f says of a refusal.
+// answers adjusts the headers of a refusal.
 func (f *flaky) answers(h http.Header, refused bool) {
 	if refused && f.busy {
 		if f.bare {
@@ -37,8 +37,8 @@ func (f *flaky) answers(h http.Header, refused bool) {
 	}
 }
 
-// A server that refuses the first calls for a while, and is well after that: what the headers of the calls that it
-// takes leave is used, and shown.
+// A server refuses the first calls for a while and then works. The Book uses, and Status shows, the
+// calls that the headers of later responses report as left.
 func TestRefusalIsForgottenWhenHeadersSaySo(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -59,7 +59,7 @@ func TestRefusalIsForgottenWhenHeadersSaySo(t *testing.T) {
 			start := epoch.UnixNano() + int64(tt.from)
 			l := &flaky{limiter: &windows{limit: 300, window: 300 * second}, from: start, to: start + int64(tt.down),
 				bare: tt.bare, after: tt.after}
-			for range 10 { // an earlier life of ours
+			for range 10 { // earlier calls of this peer
 				l.limiter.ask(epoch.UnixNano() - second)
 			}
 			s := &server{limits: map[string][]limiter{"read": {l}}, speaks: l, limit: 300, form: "iso", dated: true,
@@ -68,9 +68,9 @@ func TestRefusalIsForgottenWhenHeadersSaySo(t *testing.T) {
 			r := &run{t: t, book: newBook(t, Options{Spread: true}, table(map[string][]string{"read": {"b"}}, spec),
 				"one"), server: s, class: func() string { return "read" },
 				workers: 1, rng: rand.New(rand.NewPCG(1, 1)), fast: 10 * time.Millisecond, slow: 20 * time.Millisecond}
-			r.end = tt.from + tt.down + 7*time.Minute // the longest wait of the refusals
+			r.end = tt.from + tt.down + 7*time.Minute // the longest wait after the refusals
 			if tt.after == "" && tt.down > time.Minute {
-				r.end += 6 * time.Minute // that had doubled
+				r.end += 6 * time.Minute // that wait had doubled
 			}
 			r.loop()
 			before, refused := s.taken, s.refused
@@ -90,7 +90,8 @@ func TestRefusalIsForgottenWhenHeadersSaySo(t *testing.T) {
 	}
 }
 
-// The first answer is a refusal, the second says 290 of 300: so many are left then, by Next and by Status.
+// The first response is a refusal, the second reports 290 of 300 left. Next and Status then report
+// 290 left.
 func TestHeadersBeatWhatARefusalFound(t *testing.T) {
 	book := newBook(t, Options{}, mustDefault(t, "mastodon"), "one")
 	now := epoch
@@ -106,7 +107,7 @@ func TestHeadersBeatWhatARefusalFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// the second after the wait of the first
+	// the second refusal follows the wait of the first
 	for _, refusal := range []http.Header{{"Retry-After": {"30"}}, {"Retry-After": {"30"}}, {}} {
 		call(429, refusal)
 		w, err := book.Next(now, "read", Ask{})
@@ -129,7 +130,7 @@ func TestHeadersBeatWhatARefusalFound(t *testing.T) {
 	}
 }
 
-// A wait for an answer says that it may end before its time, and does.
+// A wait for a response has Answer set, and ends before its time when the response arrives.
 func TestWaitForAnAnswer(t *testing.T) {
 	book := newBook(t, Options{}, mustDefault(t, "mastodon"), "one")
 	first, err := book.Reserve(epoch, "read", Ask{})
@@ -149,7 +150,7 @@ func TestWaitForAnAnswer(t *testing.T) {
 	}
 }
 
-// Whatever a refusal says, and wherever in a window it comes, the next call waits.
+// After any refusal, at any time in a window, the next call waits.
 func TestRefusalAlwaysWaits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		kind := rapid.SampledFrom([]Kind{Aligned, Sliding, Tokens, Told, Adaptive}).Draw(rt, "kind")
@@ -200,8 +201,8 @@ func TestRefusalAlwaysWaits(t *testing.T) {
 	})
 }
 
-// A server with a limit below the table's, that says only when to come back, or says that there is room: it is learned,
-// and one that refuses all is not asked without end.
+// A server has a limit below the table's. It only sends a Retry-After, or its headers report room.
+// The Book learns the limit, and does not keep calling a server that refuses everything.
 func TestRefusalsThatAreALimit(t *testing.T) {
 	reset := func(now int64) string {
 		return fmt.Sprint((floor(now, 300*second)+1)*300 - now/second)
@@ -239,7 +240,7 @@ func TestRefusalsThatAreALimit(t *testing.T) {
 				t.Errorf("%s, %s: %.3f used, %d refused in 12 hours", name, kind, use, s.refused)
 			}
 		}
-		// an enemy: all is refused, and the headers say that there is room
+		// hostile server: it refuses everything, and its headers report room
 		for _, after := range []string{"", "0", "1", "30"} {
 			s := &server{limits: map[string][]limiter{"read": {&windows{window: 300 * second}}}, dated: true}
 			spec := Spec{Name: "b", Kind: kind, Limit: 300, Window: Span(300 * second), Spoken: true}
@@ -262,7 +263,7 @@ func TestRefusalsThatAreALimit(t *testing.T) {
 	}
 }
 
-// What a refusal found outlives a restart, also where it is only remembered.
+// A found limit survives a restart, even if it is only remembered.
 func TestRefusalsOutliveARestart(t *testing.T) {
 	tb := mustDefault(t, "mastodon")
 	book := newBook(t, Options{}, tb, "one")

@@ -12,15 +12,15 @@ const second = int64(time.Second)
 
 // limiter counts calls as one kind of server does, by true time in nanoseconds.
 type limiter interface {
-	// ask says whether a call that arrives at t is within the limit, what is left
-	// after it and when that is reset.
+	// ask reports whether a call that arrives at t is within the limit, how many are left after it,
+	// and when that is reset.
 	ask(t int64) (ok bool, left, reset int64)
-	// whole is how many calls could have been made from 0 to end.
+	// whole returns how many calls were possible from 0 to end.
 	whole(end int64) float64
 }
 
-// windows is fixed windows of the server's clock, which is skew ahead; or, with
-// byFirst, each beginning with the first call after the one before.
+// windows has fixed windows of the server's clock, which is skew ahead. With byFirst, each window
+// begins with the first call after the previous window.
 type windows struct {
 	limit, window, skew int64
 	byFirst             bool
@@ -44,7 +44,7 @@ func (w *windows) ask(t int64) (bool, int64, int64) {
 
 func (w *windows) whole(end int64) float64 { return float64(end/w.window) * float64(w.limit) }
 
-// sliding refuses what is more than limit in any interval as long as the window.
+// slidingLog refuses calls above limit in any interval as long as the window.
 type slidingLog struct {
 	limit, window int64
 	log           []int64
@@ -84,7 +84,7 @@ func (b *tokenBucket) whole(end int64) float64 {
 	return float64(b.capacity) * (1 + float64(end)/float64(b.window))
 }
 
-// forms are the ways to tell a limit. server is the server's clock at the answer.
+// forms are the forms of rate limit headers. server is the server's clock at the response.
 var forms = map[string]func(h http.Header, limit, left, window, reset, server int64){
 	"none": func(http.Header, int64, int64, int64, int64, int64) {},
 	"iso": func(h http.Header, limit, left, _, reset, _ int64) {
@@ -113,11 +113,11 @@ func set(h http.Header, prefix string, limit, left int64, reset string) {
 	h.Set(prefix+"Reset", reset)
 }
 
-// server is a simulated one: limits by class, the headers of one of them.
+// server is a simulated server: limits by class, and headers of one of them.
 type server struct {
 	limits map[string][]limiter // by class; a call is refused when one of them refuses
-	speaks limiter              // whose headers it sends, nil = none
-	limit  int64                // that it names
+	speaks limiter              // the limiter for the headers, nil = none
+	limit  int64                // in its headers
 	window int64
 	form   string
 	skew   int64 // of its clock
@@ -127,10 +127,10 @@ type server struct {
 	taken, refused int
 }
 
-// epoch is the true time of 0 in a simulation, on no window's edge.
+// epoch is the true time of 0 in a simulation; it is not at the edge of a window.
 var epoch = time.Date(2026, 5, 1, 12, 3, 17, 400_000_000, time.UTC)
 
-// arrive is a call at true time t since epoch.
+// arrive handles a call at true time t since epoch.
 func (s *server) arrive(class string, t int64) Answer {
 	a := Answer{Status: 200, Header: http.Header{}}
 	at := epoch.UnixNano() + t
@@ -157,7 +157,7 @@ func (s *server) arrive(class string, t int64) Answer {
 	return a
 }
 
-// run is a client with a backlog: as many calls at once as workers, until end.
+// run is a client with a backlog: it has at most workers calls in flight, until end.
 type run struct {
 	t       testing.TB
 	book    *Book
@@ -165,12 +165,12 @@ type run struct {
 	class   func() string
 	workers int
 	rng     *rand.Rand
-	fast    time.Duration // of a call, least and most
+	fast    time.Duration // duration of a call, least and most
 	slow    time.Duration
 	end     time.Duration
-	lossy   float64 // part of calls that get no answer, or are not sent
-	// crash is called at every step of a call; true ends the life of the Book, which
-	// reborn then replaces.
+	lossy   float64 // part of calls that get no response, or are not sent
+	// crash is called at every step of a call. If it returns true, the Book is lost and reborn
+	// replaces it.
 	crash  func(step string) bool
 	reborn func(now time.Time)
 	sent   func(t Ticket, now time.Time) // before the request is sent
@@ -206,7 +206,7 @@ func (r *run) loop() {
 	}
 }
 
-// reserve starts what calls it can, and says when to try again.
+// reserve starts as many calls as possible and returns when to try again.
 func (r *run) reserve() (wake int64) {
 	mine := 0
 	for _, f := range r.open {
@@ -287,7 +287,7 @@ func (r *run) events() {
 	}
 }
 
-// die: what is on its way may still arrive.
+// die ends the process; requests in flight may still arrive at the server.
 func (r *run) die() {
 	for i := range r.open {
 		r.open[i].orphan = true

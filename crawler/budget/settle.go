@@ -9,29 +9,31 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 )
 
-// Waits after a refusal without a word of when, in nanoseconds.
+// Waits after a refusal that does not say for how long, in nanoseconds.
 const (
-	holdFirst = int64(10 * time.Second) // doubled each time in a row
+	holdFirst = int64(10 * time.Second) // doubled with each refusal in a row
 	holdLast  = int64(time.Hour)
 )
 
-// Settle ends a reservation with what came of it, and learns:
+// Settle ends a reservation with the result of the call, and learns:
 //
-//   - of the server's clock, from Date;
-//   - of a bucket, what its headers say (readPolicies). They are matched with the
-//     bucket of the class that has their limit and whose window can end then, else with one that
-//     has their window, else with the one that is Spoken: that gets the limit they name. What is
-//     left by them lowers what is left by our count, never raises it. What matches nothing is learned:
-//     with a window, as a sliding bucket of the class; without, as one that is Told;
-//   - of waits, from Retry-After (RFC 9110 section 10.2.3) of any answer. A refusal
-//     without one, or with one that is no wait, waits 10 s, doubled each time in a row, an hour at most,
-//     unless the bucket that its headers speak of now waits for its reset; a 503 holds
-//     all classes and credentials;
-//   - of limits, from a refusal while there should have been room, unless its Retry-After explains it; and
-//     from headers of a later answer that was none: see the package comment.
+//   - the offset of the server's clock, from Date;
+//   - the state of buckets, from headers (readPolicies). A policy is matched with the
+//     bucket of the class that has its limit and whose window can end at its reset.
+//     Otherwise it is matched with the bucket that has its window, or with the Spoken
+//     one, which gets the limit of the headers. The headers can lower what is left by
+//     our count, but never raise it. A policy without a match becomes a new bucket of
+//     the class: Sliding if it has a window, else Told;
+//   - waits, from Retry-After (RFC 9110 section 10.2.3) of any response. A refusal
+//     without a usable one causes a wait of 10 s, doubled with each refusal in a row,
+//     at most an hour. There is no such wait if the bucket that the headers describe
+//     already waits for its reset. A 503 holds all classes and credentials;
+//   - limits, from a refusal while there should have been room, unless its Retry-After
+//     explains it, and from the headers of a later accepted call: see the package comment.
 //
-// ErrTicket: it was settled, is of an earlier life, or was on its way for longer than Options.Flight; it has been
-// counted, and only waits are learned.
+// Settle returns ErrTicket if the ticket was settled before, belongs to an earlier process, or was
+// in flight longer than Options.Flight. Such a call is already counted, and Settle learns only
+// waits.
 func (b *Book) Settle(now time.Time, t Ticket, a Answer) error {
 	b.tick(now)
 	i := slices.IndexFunc(b.creds, func(l *ledger) bool { return l.name == t.Credential })
@@ -58,7 +60,7 @@ func (b *Book) Settle(now time.Time, t Ticket, a Answer) error {
 	if late == nil && !cached(a.Header) {
 		date, dated = b.date(a.Header, sent)
 		told = b.match(l, t, all, readPolicies(a.Header, sent, b.now, &b.clock))
-		if all, err = b.needs(l, t.Class, t.Ask); err != nil { // with what was learned of by now
+		if all, err = b.needs(l, t.Class, t.Ask); err != nil { // now including learned buckets
 			return err
 		}
 	}
@@ -85,7 +87,7 @@ func (b *Book) Settle(now time.Time, t Ticket, a Answer) error {
 	return late
 }
 
-// landed takes a ticket out of those on their way; false if it is none.
+// landed removes a ticket from those in flight. It reports whether it was there.
 func (l *ledger) landed(id uint64) bool {
 	i := slices.IndexFunc(l.flying, func(c call) bool { return c.id == id })
 	if i >= 0 {
@@ -116,7 +118,7 @@ func (b *Book) finish(l *ledger, all []need, t Ticket, a Answer) {
 	}
 }
 
-// date reads the server's clock; it is ours if there is none.
+// date returns the server's time from the Date header, or our time and false if there is none.
 func (b *Book) date(h http.Header, sent int64) (server int64, ok bool) {
 	d, err := http.ParseTime(get(h, "Date"))
 	if err != nil || d.Year() < 1970 || d.Year() > 2200 {
@@ -134,27 +136,27 @@ func (b *Book) date(h http.Header, sent int64) (server int64, ok bool) {
 	return d.UnixNano(), true
 }
 
-// cached says that an answer is out of a cache: its headers speak of another call.
+// cached reports whether a response is from a cache. Its headers then describe another call.
 func cached(h http.Header) bool {
 	age := get(h, "Age")
 	return age != "" && age != "0"
 }
 
-// said is what headers say of one of our buckets.
+// said is what headers say about one of our buckets.
 type said struct {
 	in      *bucket
 	p       policy
-	overlap int64 // what may have come to the server after what they count
+	overlap int64 // amount that may have reached the server after the count in the headers
 }
 
-// match finds the bucket that each policy speaks of, before the ticket is settled.
+// match finds the bucket that each policy describes, before the ticket is settled.
 func (b *Book) match(l *ledger, t Ticket, all []need, ps []policy) []said {
 	var told []said
 	for _, p := range ps {
 		k := b.meant(all, told, p)
 		if k == nil && p.hi != 0 &&
 			slices.ContainsFunc(all, func(n need) bool { return p.limit > 0 && n.in.limit == p.limit }) {
-			p.lo, p.hi = 0, 0 // a limit that we know, with a reset that cannot be
+			p.lo, p.hi = 0, 0 // a known limit with an impossible reset
 			k = b.meant(all, told, p)
 		}
 		if k == nil {
@@ -162,7 +164,7 @@ func (b *Book) match(l *ledger, t Ticket, all []need, ps []policy) []said {
 				continue
 			}
 			k.take(t.ID, 1, t.At.UnixNano(), &b.clock)
-			for _, c := range l.flying { // what is on its way counts there, too
+			for _, c := range l.flying { // calls in flight count there, too
 				if c.class == t.Class {
 					k.take(c.id, 1, c.sent, &b.clock)
 				}
@@ -177,12 +179,12 @@ func (b *Book) match(l *ledger, t Ticket, all []need, ps []policy) []said {
 	return told
 }
 
-// fits says whether a window that has p's reset can be b's.
+// fits reports whether a window with p's reset can belong to b.
 func (b *bucket) fits(p policy, now int64, c *clock) bool {
 	return p.hi == 0 || b.spec.Kind == Told || p.lo <= now+b.window()+b.window()/100+c.hi-c.lo
 }
 
-// meant is the bucket of the call that p speaks of, nil if none.
+// meant returns the bucket of the call that p describes, nil if there is none.
 func (b *Book) meant(all []need, taken []said, p policy) *bucket {
 	var best *bucket
 	score := int64(0)
@@ -201,7 +203,7 @@ func (b *Book) meant(all []need, taken []said, p policy) *bucket {
 			if k.ends(p, b.now, &b.clock) {
 				s += 1 << 39
 			}
-			if p.left >= 0 { // of several, the one whose count is nearest
+			if p.left >= 0 { // of several, the one with the nearest count
 				s -= min(1<<38, abs(k.limit-p.left-(k.effective()-k.free(b.now, &b.clock))))
 			}
 		case p.window > 0 && p.window == k.window():
@@ -220,7 +222,7 @@ func (b *Book) meant(all []need, taken []said, p policy) *bucket {
 
 func abs(a int64) int64 { return max(a, -a) }
 
-// ends says whether p's reset is the end of an aligned window.
+// ends reports whether p's reset is the end of an aligned window.
 func (b *bucket) ends(p policy, now int64, c *clock) bool {
 	if p.hi == 0 || b.spec.Kind != Aligned {
 		return false
@@ -228,7 +230,7 @@ func (b *bucket) ends(p policy, now int64, c *clock) bool {
 	return b.index(p.lo+c.lo) != b.index(p.hi+c.hi)
 }
 
-// learn adds a bucket that only headers know of.
+// learn adds a bucket that only headers describe.
 func (l *ledger) learn(class string, p policy) *bucket {
 	n := 0
 	for _, k := range l.buckets {
@@ -252,8 +254,8 @@ func (l *ledger) learn(class string, p policy) *bucket {
 	return k
 }
 
-// apply learns what was said, after the ticket was settled. took says that the answer was no refusal: what its
-// headers leave beats a limit that a refusal made us find.
+// apply applies a policy after the ticket was settled. took says that the call was accepted. Then
+// the calls left in its headers override a limit that was found by a refusal.
 func (s *said) apply(took bool, now int64, c *clock) {
 	b, p := s.in, s.p
 	if p.limit > 0 && b.spec.Kind != Told {
@@ -263,7 +265,7 @@ func (s *said) apply(took bool, now int64, c *clock) {
 		b.slide(now)
 	}
 	if p.left < 0 || p.hi != 0 && p.hi <= now && b.spec.Kind != Told {
-		return // nothing said, or of a window that is over
+		return // no information, or about a window that has ended
 	}
 	if b.spec.Kind == Told {
 		s.tell(now)
@@ -275,20 +277,20 @@ func (s *said) apply(took bool, now int64, c *clock) {
 	if took && p.left > b.free(now, c) {
 		b.lift(now)
 	}
-	// Calls that are on their way may or may not be counted in what is left; only
-	// what even they do not explain is somebody else's.
+	// The headers may or may not count the calls in flight. Only the amount that these calls do not
+	// explain was used by another client.
 	if free := b.free(now, c); free > p.left {
 		b.use(free-p.left, now, c)
 	}
 }
 
-// tell renews a bucket of which only headers speak.
+// tell updates a bucket that only headers describe.
 func (s *said) tell(now int64) {
 	t, p := &s.in.told, s.p
 	sure := max(0, p.left-s.overlap)
 	hi := min(p.hi, now+int64(MaxReset))
 	if p.hi == 0 {
-		hi = now + int64(time.Minute) // left, for who knows how long: look again soon
+		hi = now + int64(time.Minute) // the window is unknown: look again soon
 	}
 	switch {
 	case now >= t.hi: // a new window
@@ -301,13 +303,15 @@ func (s *said) tell(now int64) {
 	t.lo, t.hi = max(now, min(p.lo, hi)), max(now, hi)
 }
 
-// cause is what is known of why a call was refused.
+// cause is what is known about the reason of a refusal.
 type cause struct {
-	explained bool // its Retry-After says how long the server takes no calls: that need not be a limit of ours
-	again     bool // it was sent after the wait of the refusal before it, and nothing was taken in between
+	// Retry-After says how long the server refuses calls; the cause need not be a limit of ours
+	explained bool
+	// it was sent after the wait of the previous refusal, and no call was accepted in between
+	again bool
 }
 
-// waits learns when the server wants to be asked again. After a refusal there is always a wait.
+// waits records when the server may be called again. After a refusal there is always a wait.
 func (b *Book) waits(l *ledger, t Ticket, a Answer, date int64, dated bool, told []said) (why cause) {
 	overload := a.Status >= 500
 	of, class := l, t.Class
@@ -327,7 +331,8 @@ func (b *Book) waits(l *ledger, t Ticket, a Answer, date int64, dated bool, told
 	after, ok := fetch.RetryAfter(header, time.Unix(0, date))
 	reason := fmt.Sprintf("the server said %d, Retry-After %s", a.Status, after)
 	wait := int64(after)
-	if ok && header[0] > '9' && !dated { // a date, and a clock we know little of
+	// Retry-After is a date, and the server's clock is not well known
+	if ok && header[0] > '9' && !dated {
 		wait += b.clock.hi
 	}
 	switch {
@@ -354,14 +359,14 @@ func (b *Book) waits(l *ledger, t Ticket, a Answer, date int64, dated bool, told
 	return why
 }
 
-// holds says that nothing is left by what was said, and that the bucket waits for that. The window of
-// which it was said may be over by our clock, and no wait is left of it.
+// holds reports whether no call is left by the headers and the bucket waits for its reset. By our
+// clock that window may already be over; then there is no wait.
 func (s *said) holds(now int64, c *clock) bool {
 	return s.p.left == 0 && s.p.hi > now && s.in.when(1, now, c) >= now+int64(time.Second)
 }
 
-// surprise: a refusal that nothing foretold lowers the limit of the bucket that the
-// headers speak of, or else of the one that is fullest.
+// surprise handles a refusal that nothing predicted. It lowers the limit of the bucket that the
+// headers describe, or else of the fullest one.
 func (b *Book) surprise(all []need, told []said, sent int64, why cause) {
 	var fullest *bucket
 	most := -1.0
@@ -381,7 +386,7 @@ func (b *Book) surprise(all []need, told []said, sent int64, why cause) {
 	}
 	for _, s := range told {
 		if s.p.left == 0 {
-			return // explained: somebody else uses the same allowance
+			return // explained: another client uses the same allowance
 		}
 		if s.in.spec.Kind != Told {
 			fullest = s.in

@@ -2,7 +2,7 @@ package budget
 
 import "time"
 
-// Origin is who set a limit.
+// Origin is the source of a limit.
 type Origin string
 
 // The origins.
@@ -12,40 +12,42 @@ const (
 	ByHeaders Origin = "headers"
 )
 
-// Status is a Book to be shown.
+// Status is a view of a Book.
 type Status struct {
 	Site    string         `json:"site"`
-	Ahead   time.Duration  `json:"clock_ahead"`       // of the server's clock, its middle
-	Unsure  time.Duration  `json:"clock_uncertainty"` // ± of it
+	Ahead   time.Duration  `json:"clock_ahead"`       // middle of the server's clock offset
+	Unsure  time.Duration  `json:"clock_uncertainty"` // ± of Ahead
 	Buckets []BucketStatus `json:"buckets"`
 	Counts  []Count        `json:"counts"` // of each credential
 	Holds   []HoldStatus   `json:"holds,omitempty"`
 }
 
-// Count is what a credential was used for, ever.
+// Count is the total use of a credential.
 type Count struct {
 	Credential string `json:"credential"`
 	Calls      int64  `json:"calls"`
-	Refused    int64  `json:"refused"` // answers that said that it was too much
+	Refused    int64  `json:"refused"` // responses that said that a limit was exceeded
 }
 
-// BucketStatus is one bucket.
+// BucketStatus is a view of one bucket.
 type BucketStatus struct {
-	Credential string        `json:"credential"` // AddressOf: of the address
-	Name       string        `json:"name"`
-	Kind       Kind          `json:"kind"`
-	Unit       Unit          `json:"unit"`
-	Limit      int64         `json:"limit"`           // Adaptive: calls a window at the present pace
-	Found      int64         `json:"found,omitempty"` // the limit found by refusals, if lower
-	By         Origin        `json:"limit_by"`
-	Window     time.Duration `json:"window"`
-	Free       int64         `json:"free"`
-	Open       int64         `json:"open"`      // on their way, counted as used
-	Full       time.Time     `json:"resets_at"` // when it has room again or more than now; zero = it is empty
-	Source     string        `json:"source,omitempty"`
+	Credential string `json:"credential"` // AddressOf = of the address
+	Name       string `json:"name"`
+	Kind       Kind   `json:"kind"`
+	Unit       Unit   `json:"unit"`
+	// Adaptive: calls per window at the present pace
+	Limit  int64         `json:"limit"`
+	Found  int64         `json:"found,omitempty"` // the limit found by refusals, if lower
+	By     Origin        `json:"limit_by"`
+	Window time.Duration `json:"window"`
+	Free   int64         `json:"free"`
+	Open   int64         `json:"open"` // in flight, counted as used
+	// when it has room again or more than now; zero = it is unused
+	Full   time.Time `json:"resets_at"`
+	Source string    `json:"source,omitempty"`
 }
 
-// HoldStatus is a wait that a server asked for.
+// HoldStatus is a wait that a server requested.
 type HoldStatus struct {
 	Credential string    `json:"credential"`
 	Class      string    `json:"class"` // "" = all
@@ -53,7 +55,7 @@ type HoldStatus struct {
 	Reason     string    `json:"reason"`
 }
 
-// Status is the state of all buckets at now.
+// Status returns the state of all buckets at now.
 func (b *Book) Status(now time.Time) Status {
 	b.tick(now)
 	c := &b.clock

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Kind is how a server counts.
+// Kind is the way a server counts.
 type Kind string
 
 // The kinds; see the package comment.
@@ -28,32 +28,31 @@ type Unit string
 // The units.
 const (
 	Calls Unit = "calls"
-	Items Unit = "items"    // things in answers: posts, users
+	Items Unit = "items"    // things in responses: posts, users
 	Micro Unit = "microusd" // millionths of a US dollar
 )
 
-// Limits of what is believed.
+// Limits of accepted values.
 const (
 	MaxLimit    = 1_000_000_000_000    // of a bucket, in its unit
 	MaxWindow   = 366 * 24 * time.Hour // of a bucket
-	MaxReset    = 24 * time.Hour       // ahead, where the window is not known
-	MaxPolicies = 8                    // buckets named by the headers of one answer
-	MaxHeader   = 1024                 // bytes of one header that are read
-	MaxOpen     = 4096                 // calls on their way of one credential
-	// MaxCredentials is how many a Book holds.
+	MaxReset    = 24 * time.Hour       // in the future, if the window is not known
+	MaxPolicies = 8                    // buckets named by the headers of one response
+	MaxHeader   = 1024                 // bytes read of one header
+	MaxOpen     = 4096                 // calls in flight of one credential
+	// MaxCredentials is the most credentials of a Book.
 	MaxCredentials = 256
-	maxLearned     = 8       // buckets beyond the table, of one credential
+	maxLearned     = 8       // learned buckets of one credential
 	maxName        = 64      // bytes of a name of a bucket, class or service
 	maxEntries     = 256     // buckets or classes of a table
 	maxTable       = 1 << 20 // bytes
 )
 
-// Month is the window of an aligned bucket that begins anew on the first of each
-// month, UTC.
+// Month is the window of an aligned bucket that restarts on the first of each month, UTC.
 const Month = "month"
 
-// Span is a window's length in the text of a table: "15m0s", "24h", or "month",
-// which is kept as -1.
+// Span is a window's length in the text of a table: "15m0s", "24h", or "month". The value of
+// "month" is -1.
 type Span time.Duration
 
 const month Span = -1
@@ -69,7 +68,7 @@ func (s *Span) UnmarshalText(b []byte) error {
 	return err
 }
 
-// MarshalText is the reverse.
+// MarshalText is the inverse of UnmarshalText.
 func (s Span) MarshalText() ([]byte, error) {
 	if s == month {
 		return []byte(Month), nil
@@ -81,18 +80,16 @@ func (s Span) MarshalText() ([]byte, error) {
 type Spec struct {
 	Name string `json:"name"` // unique in its table
 	Kind Kind   `json:"kind"`
-	// Limit is what a window holds; the capacity of a token bucket, refilled
-	// once a window; the first guess of an adaptive one. 0 is allowed for Micro alone: nothing may be
-	// spent before a person says how much (Options.Limits). Told has none.
+	// Limit is the limit of a window. For Tokens it is the capacity, refilled once per window; for
+	// Adaptive it is the first guess. 0 is allowed for Micro only: nothing may be spent until the
+	// operator sets a limit (Options.Limits). Told has no limit.
 	Limit int64 `json:"limit,omitempty"`
-	// positive, at most MaxWindow; at least a minute for aligned ones; none for Told
+	// positive, at most MaxWindow; at least a minute for Aligned; none for Told
 	Window Span `json:"window,omitempty"`
 	Unit   Unit `json:"unit,omitempty"` // default Calls
-	// Shared says that the server counts by the address the calls come from,
-	// whatever credential they carry.
+	// Shared says that the server counts by IP address, for all credentials together.
 	Shared bool `json:"shared,omitempty"`
-	// Spoken says that the server's headers speak of this bucket when no other has
-	// the limit or window that they name.
+	// Spoken says that headers describe this bucket if no other has the limit or window in them.
 	Spoken bool   `json:"spoken,omitempty"`
 	Source string `json:"source,omitempty"` // where the numbers are from
 }
@@ -100,15 +97,15 @@ type Spec struct {
 // Class is a set of endpoints that count alike.
 type Class struct {
 	Name    string   `json:"name"`
-	Buckets []string `json:"buckets"` // names of those that a call counts in
-	// Price is what is charged, in Micro, for a call and for each item of its answer.
+	Buckets []string `json:"buckets"` // names of the buckets that a call counts in
+	// Price is the charge, in Micro, for a call and for each item of its response.
 	Price struct {
 		Call int64 `json:"call,omitempty"`
 		Item int64 `json:"item,omitempty"`
 	} `json:"price,omitzero"`
 }
 
-// Table is what is known of a service before its first answer.
+// Table is what is known about a service before its first response.
 type Table struct {
 	Service string  `json:"service"`
 	Buckets []Spec  `json:"buckets"`
@@ -118,8 +115,8 @@ type Table struct {
 //go:embed tables.json
 var tables []byte
 
-// Default is the built-in table of a service; ok is false if there is none.
-// Services names them all.
+// Default returns the built-in table of a service; ok is false if there is none. Services lists
+// their names.
 func Default(service string) (t Table, ok bool) {
 	for _, t := range builtin() {
 		if t.Service == service {
@@ -129,7 +126,7 @@ func Default(service string) (t Table, ok bool) {
 	return Table{}, false
 }
 
-// Services are the names of the built-in tables.
+// Services returns the names of the built-in tables.
 func Services() []string {
 	var names []string
 	for _, t := range builtin() {
@@ -138,7 +135,7 @@ func Services() []string {
 	return names
 }
 
-// builtin panics on a table that TestTables would not have let pass.
+// builtin panics on an invalid table, which TestTables excludes.
 func builtin() []Table {
 	var all []Table
 	if err := json.Unmarshal(tables, &all); err != nil {
@@ -147,8 +144,7 @@ func builtin() []Table {
 	return all
 }
 
-// ParseTable reads a table from JSON, for instance a volunteer's own, and
-// reports every fault of it.
+// ParseTable reads a table from JSON, for instance an operator's own. The error joins every fault.
 func ParseTable(b []byte) (Table, error) {
 	var t Table
 	if len(b) > maxTable {
@@ -160,7 +156,7 @@ func ParseTable(b []byte) (Table, error) {
 	return t, t.Validate()
 }
 
-// Validate reports every fault.
+// Validate returns one error that joins every fault.
 func (t *Table) Validate() error {
 	var faults []error
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -216,8 +212,8 @@ func (t *Table) class(name string) *Class {
 	return nil
 }
 
-// goodName: letters, digits and - . / _ : of ASCII, beginning with a letter or
-// digit; so names need no quoting in logs and metrics.
+// goodName reports whether s has only ASCII letters, digits and - . / _ : and begins with a letter
+// or digit. Such names need no quoting in logs and metrics.
 func goodName(s string) bool {
 	for i, c := range []byte(s) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

@@ -12,21 +12,22 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Options of New.
+// Options are the options of New.
 type Options struct {
-	Base string // "https://host[:port]", required; http only on loopback when there is a credential
-	// what stands behind the @ of local accounts, default the host of Base (see Server.Domain)
+	Base string // "https://host[:port]", required; with a credential, http only on loopback
+	// the host after the @ of local accounts, default the host of Base (see Server.Domain)
 	Domain     string
 	Do         service.Do         // required
 	Credential service.Credential // default none
 	Now        func() time.Time   // default time.Now
-	MaxBody    int64              // bytes of one answer; default 4 MiB
+	MaxBody    int64              // bytes of one response; default 4 MiB
 	MaxText    int                // bytes of the text of one post or profile; default 64 KiB
-	// bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	// bytes of the server's own object, stored complete or not at all; default 64 KiB, <0 = never
+	// stored
 	MaxRaw int
 }
 
-// Client asks one server. Safe for concurrent use when Options.Do is.
+// Client sends requests to one server. It is safe for concurrent use if Options.Do is.
 type Client struct {
 	s    *service.Client
 	o    Options
@@ -34,7 +35,7 @@ type Client struct {
 	host string
 }
 
-// New is a Client; it reports every fault of o at once.
+// New returns a Client; its error joins every fault of o.
 func New(o Options) (*Client, error) {
 	s, err := service.New(service.Options{Service: name, Base: o.Base, Do: o.Do, Credential: o.Credential, Now: o.Now,
 		MaxBody: o.MaxBody, MaxText: o.MaxText, MaxRaw: o.MaxRaw})
@@ -53,7 +54,7 @@ func New(o Options) (*Client, error) {
 	return &Client{s: s, o: o, base: s.Base(), host: s.Host()}, nil
 }
 
-// ask is one question: what for, where, with what.
+// ask describes one request: operation, class, path and query.
 type ask struct {
 	op    string
 	class service.Class
@@ -61,20 +62,20 @@ type ask struct {
 	query url.Values
 }
 
-// paging says whether Mastodon counts the request as one of paging
-// (rack_attack.rb: page, min_id, max_id, since_id).
+// paging reports whether Mastodon counts the request as paging (rack_attack.rb: page, min_id,
+// max_id, since_id).
 func (a ask) paging() bool {
 	return a.query.Has("max_id") || a.query.Has("min_id") || a.query.Has("since_id") || a.query.Has("page")
 }
 
-// answer is a good answer in JSON.
+// answer is a good response in JSON.
 type answer struct {
 	body []byte
 	next string // the query of the Link to the next page, "" = none
 	link bool   // there was a Link header with a page in it
 }
 
-// get asks and gives the JSON that came, or a *Fault.
+// get sends a request and returns the JSON of the response, or a *Fault.
 func (c *Client) get(ctx context.Context, a ask) (answer, error) {
 	got, err := c.s.Get(ctx, service.Ask{Op: a.op, Class: a.class, Path: a.path, Query: a.query, Paging: a.paging()})
 	if err != nil {
@@ -84,9 +85,9 @@ func (c *Client) get(ctx context.Context, a ask) (answer, error) {
 	return answer{body: got.Body, next: next, link: link}, nil
 }
 
-// nextPage is the query of the Link with rel=next (RFC 8288), and whether there was
-// any Link to another page. Only its query is used: behind a proxy servers get their own scheme, port and
-// host wrong, and a credential goes to no other host.
+// nextPage returns the query of the Link with rel=next (RFC 8288). any reports whether there was a
+// Link to another page. Only the query of the Link is used. Behind a proxy, servers get their own
+// scheme, port and host wrong, and a credential must not go to another host.
 func nextPage(h http.Header) (query string, any bool) {
 	for _, part := range splitLinks(strings.Join(h.Values("Link"), ",")) {
 		target, params, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(part), "<"), ">")
@@ -106,7 +107,7 @@ func nextPage(h http.Header) (query string, any bool) {
 		any = true
 		if rel == "next" && query == "" && len(u.RawQuery) <= service.MaxCursor {
 			if q, err := url.ParseQuery(u.RawQuery); err == nil {
-				q.Del("limit") // ours
+				q.Del("limit") // we set our own
 				q.Del("access_token")
 				query = q.Encode()
 			}
@@ -115,7 +116,7 @@ func nextPage(h http.Header) (query string, any bool) {
 	return query, any
 }
 
-// splitLinks cuts a Link header at the commas between its links, not those within <>.
+// splitLinks cuts a Link header at the commas between its links, not at commas within <>.
 func splitLinks(h string) (parts []string) {
 	if len(h) > 8<<10 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// A token has no printed form, whatever holds it, and goes to its server only.
+// A token cannot be printed, by itself or in any value, and is sent only to its server.
 func TestCredentialsAreNotPrinted(t *testing.T) {
 	cred, err := service.NewCredential("ana", "s3cret")
 	if err != nil {

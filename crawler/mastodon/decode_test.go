@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// canned is a client of a server that always answers that.
+// canned returns a client of a server that always responds with body.
 func canned(t testing.TB, body string, head http.Header) *Client {
 	t.Helper()
 	if head == nil {
@@ -29,11 +29,11 @@ func canned(t testing.TB, body string, head http.Header) *Client {
 	return c
 }
 
-// What servers really send in place of what the documents say.
+// Tests responses that real servers send and that differ from the documentation.
 func TestDecodingIsTolerant(t *testing.T) {
 	for _, c := range []struct {
 		json string
-		want Profile // compared where it is not zero; Acct "" = no profile
+		want Profile // fields with a zero value are not compared; Acct "" = no profile
 	}{
 		{`{"id":"1","acct":"ana"}`, Profile{ID: "1", Acct: "ana@m.test", Local: true, Followers: -1}},
 		{`{"id":115988889665536000,"acct":"ana"}`, Profile{ID: "115988889665536000", Acct: "ana@m.test"}},
@@ -85,7 +85,7 @@ func TestDecodingIsTolerant(t *testing.T) {
 	}
 }
 
-// A bomb is cut: long lists, deep nesting, long texts.
+// Long lists, deep nesting and long texts are cut.
 func TestDecodingIsCapped(t *testing.T) {
 	account := `{"id":"1","acct":"ana"}`
 	many := func(s string, n int) string { return "[" + strings.TrimSuffix(strings.Repeat(s+",", n), ",") + "]" }
@@ -130,8 +130,8 @@ func TestNextPage(t *testing.T) {
 	}
 }
 
-// Whatever comes, a client gives posts and profiles within its caps, or a Fault,
-// and does not panic.
+// With any response, a client returns posts and profiles within its limits, or a Fault, and does
+// not panic.
 func FuzzAnswers(f *testing.F) {
 	for _, s := range []string{
 		`[{"id":"1","acct":"ana","note":"<p>x</p>","fields":[{"name":"a","value":"b"}],"moved":{"id":1}}]`,
@@ -148,7 +148,7 @@ func FuzzAnswers(f *testing.F) {
 				len(p.Links) > maxLinks || len(p.Raw) > 8<<10 || p.Followers < -1 || len(p.Name) > service.MaxName {
 				t.Errorf("%+v", p)
 			}
-			_, _ = p.Key() // some names are no Key
+			_, _ = p.Key() // some names are not valid keys
 		}
 		for _, ask := range []func() (Profile, error){
 			func() (Profile, error) { return c.Lookup(ctx, "ana") },
@@ -205,7 +205,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// Bytes that are no Mark and no Checkpoint are refused; those that are come back.
+// Bytes that are not a Mark or a Checkpoint are rejected; valid ones are re-encoded unchanged.
 func FuzzMark(f *testing.F) {
 	f.Add(service.Mark{Recent: []service.Seen{{ID: "1", At: noon}}, Base: []service.Seen{{ID: "2", At: noon}},
 		Walk: &service.Walk{Top: []service.Seen{{ID: "1", At: noon}},

@@ -1,48 +1,48 @@
-// Package mastodon is a thin client of servers that speak Mastodon's REST API
-// (Mastodon, GoToSocial, snac, Pleroma, Akkoma and others): profiles, posts of an
-// account since the last seen, followers and following, hashtag and public timelines,
-// search, deletes and edits. It is what a crawler.Source of mastodon: Keys is built on,
-// and decides neither when to ask nor what becomes of an answer.
+// Package mastodon is a thin client of servers with Mastodon's REST API (Mastodon, GoToSocial,
+// snac, Pleroma, Akkoma and others). It reads profiles, new posts of an account, followers and
+// following, hashtag and public timelines, search results, deletes and edits. A crawler.Source of
+// mastodon: keys uses it. The package does not decide when to send a request or how to use a
+// response.
 //
-// Client.Stream reads a public or hashtag stream of server-sent events, where a server has it (GoToSocial has
-// WebSockets only) and lets in who asks (Mastodon since 4.2 wants a token).
+// Client.Stream reads a public or hashtag stream of server-sent events. Not every server has one
+// (GoToSocial has WebSockets only), and some require a token (Mastodon since 4.2).
 //
 // # How a Source uses it
 //
-// One Client is one server with one credential or none. It makes no connection
-// of its own: each request is a Call given to Options.Do, so that pace, user agent, caps, the guard of
-// private addresses and the Gate of a Task are those of crawler/fetch:
+// A Client serves one server with one credential or none. It opens no connection itself: each
+// request is a Call to Options.Do. So crawler/fetch provides the pace, user agent, caps, the guard
+// against private addresses and the Gate of a Task:
 //
 //	do := service.Through(fetchClient, task.Gate)
 //	c, err := mastodon.New(mastodon.Options{Base: "https://" + key.Host(), Do: do})
 //
-// A Call names its class, whether it pages and whether it carries the
-// credential, so that a budget can refuse it before it is sent (Do then returns an error, which
-// comes back wrapped), signed with another credential of the server (Credential.Sign), and settled with what its
-// answer says of the limits (package budget).
+// A Call names its class, whether it pages and whether it carries the credential. So a budget can
+// refuse it before it is sent; Do then returns an error, which the client wraps. The budget can
+// also sign the Call with another credential of the server (Credential.Sign). It settles the Call
+// with the limits in the response (package budget).
 //
-// What a server can do is found out by Probe and kept as bytes (Server.Encode)
-// until it expires. A timeline is read from a Mark, a list from a
-// Checkpoint; both are bytes as well, and are to be committed in one batch with the page that they
-// come with (I3), so that after a crash a page is read again and none is lost. The Keys of what is found are
-// Profile.Key, Mention.Key, TagKey and the links of a post; Profile.Raw and Post.Raw are
-// for Record.Raw.
+// Probe finds out what a server can do. The result is stored as bytes (Server.Encode) until it
+// expires. A timeline is read from a Mark, a list from a Checkpoint; both are bytes too. The caller
+// commits them in one batch with their page (I3). So after a crash a page is read again, and no
+// page is lost. The keys of what is found are Profile.Key, Mention.Key, TagKey and the links of a
+// post. Profile.Raw and Post.Raw are for Record.Raw.
 //
-// # What servers do otherwise than their documents say
+// # How servers differ from their documents
 //
-//   - ids are opaque: snowflakes, ULIDs, hashes, as strings or as numbers. They are never
-//     compared by size; what is new is what was not seen.
-//   - since_id is ignored by some, min_id by others, and both, max_id and limit, by
-//     snac. What a page holds is checked against what was asked, whatever a probe said
-//     before, and a reading goes on in the next best way.
-//   - A cursor may repeat, a chain of cursors may have no end. A walk stops at a cursor or a page
-//     that came before (Brent's cycle finding, BIT 20, 1980: constant memory),
-//     at a page without anything new, and at Limits.
-//   - Counts and lists differ. A list that is not what it claims to be is marked incomplete, with a Word.
-//   - A timeline that is closed may answer 200 with []. A web server in between may
-//     answer HTML, with any status; that is never taken for an answer of the API.
+//   - Ids are opaque: snowflakes, ULIDs or hashes, as strings or as numbers. The client
+//     never compares them by size; a post is new if it was not seen.
+//   - Some servers ignore since_id, others min_id. snac ignores both, and max_id and limit
+//     too. The client checks each page against its request, for any probe result, and
+//     continues in the next best way.
+//   - A cursor may repeat, and a chain of cursors may be endless. A walk stops at a
+//     repeated cursor or page (Brent's cycle finding, BIT 20, 1980: constant memory), at
+//     a page without new items, and at Limits.
+//   - Counts and lists differ. A list that does not match its count is marked incomplete,
+//     with a Word.
+//   - A closed timeline may respond with 200 and []. A web server in front may respond
+//     with HTML and any status; the client never treats that as a response of the API.
 //
-// A list or a reading that ended well is Complete; every other has a Word that
-// says why not. Nothing is gone because a list left it out: only Post and Account, asked for that id, can say
-// so, and twice is better than once.
+// A list or a reading that ends well is Complete; every other one has a Word with the reason. A
+// post or account that is missing from a list is not necessarily gone. Only Post and Account can
+// say so for its id, and two requests are more reliable than one.
 package mastodon

@@ -9,12 +9,12 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// edgePage is how many accounts a page is asked for: Mastodon's most.
+// edgePage is the number of accounts requested per page, which is Mastodon's maximum.
 const edgePage = 80
 
-// Edges begins with the list of p, as its server showed it a moment ago: its count
-// is what the list is held against. lists is what is known of them: of one that is NotTheirs or Doubted (Whose) nothing
-// is asked for; "" = nothing.
+// Edges starts to read a list of p. p should be recent, because the list is compared with its
+// count. lists is what is known about the server's lists (see Whose); "" = nothing. If it is
+// NotTheirs or Doubted, the list ends without a request.
 func (c *Client) Edges(p Profile, side service.Side, lists service.Word, lim service.Limits) (*Edges, error) {
 	claimed := p.Followers
 	if side == service.Following {
@@ -25,12 +25,12 @@ func (c *Client) Edges(p Profile, side service.Side, lists service.Word, lim ser
 	}, lim, c.edges))
 }
 
-// ResumeEdges goes on where a Checkpoint was taken.
+// ResumeEdges continues from a Checkpoint.
 func (c *Client) ResumeEdges(from service.Checkpoint, lists service.Word, lim service.Limits) (*Edges, error) {
 	return distrust(lists)(service.ResumeEdges(name, from, lim, c.edges))
 }
 
-// distrust has no list believed that is, or may be, the asker's own.
+// distrust ends a list that is, or may be, the list of the credential's owner.
 func distrust(lists service.Word) func(*Edges, error) (*Edges, error) {
 	return func(e *Edges, err error) (*Edges, error) {
 		if err == nil && (lists == service.NotTheirs || lists == service.Doubted) {
@@ -40,7 +40,7 @@ func distrust(lists service.Word) func(*Edges, error) (*Edges, error) {
 	}
 }
 
-// edges asks for one page of a list.
+// edges fetches one page of a list.
 func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) (service.Page[Profile], error) {
 	page := service.Page[Profile]{Asked: edgePage}
 	class := ClassFollowers

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { racetest.Main(m, "10") }
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// clock is a hand that a test moves.
+// clock is a clock that a test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -48,7 +48,7 @@ type place struct {
 
 var home = netip.MustParseAddr("127.0.0.1")
 
-// visit makes a world, thirty days old, and asks it through a real fetch.Client.
+// visit creates a world, thirty days old, and a client of it that uses a real fetch.Client.
 func visit(t *testing.T, o mastodontest.Options, more ...func(*Options)) *place {
 	t.Helper()
 	p := &place{t: t, clock: &clock{now: time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)}}
@@ -85,7 +85,7 @@ func (p *place) lookup(acct string) Profile {
 	return who
 }
 
-// list reads a list whole.
+// list reads a complete list.
 func (p *place) list(who Profile, side service.Side, lim service.Limits) (accts []string, l service.Listing) {
 	p.t.Helper()
 	e, err := p.c.Edges(who, side, "", lim)
@@ -104,7 +104,7 @@ func (p *place) list(who Profile, side service.Side, lim service.Limits) (accts 
 	return accts, e.Listing()
 }
 
-// read reads a feed to the end of one reading.
+// read reads a feed until one reading is Done.
 func (p *place) read(f Feed, m service.Mark, how Reading) (posts []Post, next service.Mark, tl *Timeline) {
 	p.t.Helper()
 	tl, err := p.c.Timeline(f, m, how)
@@ -117,7 +117,7 @@ func (p *place) read(f Feed, m service.Mark, how Reading) (posts []Post, next se
 			p.t.Fatalf("after %d pages: %v", rounds, err)
 		}
 		posts = append(posts, b.Posts...)
-		// A mark survives being kept at any page.
+		// A mark can be encoded and decoded at any page.
 		if _, err := service.DecodeMark(tl.Mark().Encode()); err != nil {
 			p.t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func mentioned(p Post) (out []string) {
 	return out
 }
 
-// direct is a world and a client that asks it without a fetch.Client between.
+// direct returns a world and a client that calls it without a fetch.Client.
 func direct(o mastodontest.Options, c *clock) (*mastodontest.World, *Client, error) {
 	w, err := mastodontest.New(o)
 	if err != nil {

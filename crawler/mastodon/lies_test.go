@@ -16,22 +16,22 @@ type (
 	lies  = mastodontest.Lies
 )
 
-// star is the most followed account of a world, and its truth.
+// star returns the most followed account of a world, and its truth.
 func (p *place) star() (Profile, mastodontest.Account) {
 	p.t.Helper()
 	acct := p.w.Users()[0]
 	return p.lookup(acct), p.w.Truth().Accounts[acct]
 }
 
-// Whatever a server does to a list, reading it ends, by the word that says why,
-// and what is whole is told from what is not.
+// With any wrong behaviour of the server, reading a list ends, with the Word for the reason.
+// Complete and incomplete lists are distinguished.
 func TestListsOfServersThatLie(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		lies  lies
 		lim   service.Limits
 		why   service.Word
-		whole bool // all that is true was delivered, whatever else
+		whole bool // all true items were delivered, possibly with others
 		most  int  // pages
 	}{
 		{name: "none", lies: lies{MaxLimit: 10}, whole: true, most: 10},
@@ -104,8 +104,8 @@ func TestListsOfServersThatLie(t *testing.T) {
 	}
 }
 
-// snac gives the list of the token's owner, whoever is asked for; a probe finds
-// out, and from then on no list of that side is believed.
+// snac returns the list of the token's owner for every account. A probe detects this, and from then
+// on no list of that side is read.
 func TestAnothersListIsNotBelieved(t *testing.T) {
 	token, err := service.NewCredential("ana", "s3cret")
 	if err != nil {
@@ -143,8 +143,7 @@ func TestListsOfRemoteAccounts(t *testing.T) {
 	}
 }
 
-// A list goes on from a checkpoint at any page, also after a fault, and nothing
-// is lost.
+// A list resumes from a checkpoint at any page, also after a fault, and nothing is lost.
 func TestListsGoOnFromACheckpoint(t *testing.T) {
 	p := visit(t, world{Seed: 3, People: 60, Quiet: true, Rate: -1, Lies: lies{MaxLimit: 7}})
 	who, truth := p.star()
@@ -182,7 +181,7 @@ func TestListsGoOnFromACheckpoint(t *testing.T) {
 	}
 }
 
-// What one request may meet, by its word.
+// Tests the Word of each fault of one request.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		lies    lies
@@ -234,7 +233,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Deletes, edits, suspensions and moves are seen, as far as REST shows them.
+// Deletes, edits, suspensions and moves are detected, as far as REST shows them.
 func TestWhatChangesIsSeen(t *testing.T) {
 	p := visit(t, world{Seed: 5, People: 20, Quiet: true})
 	ctx := context.Background()
@@ -301,7 +300,7 @@ func TestWhatChangesIsSeen(t *testing.T) {
 	}
 }
 
-// At snac an edit gives a post another id: it is read as new, and known by its URI.
+// At snac an edit gives a post another id. The post is read as new, and recognized by its URI.
 func TestEditsThatRename(t *testing.T) {
 	p := visit(t, world{Seed: 5, People: 20, Quiet: true, Rate: -1,
 		Lies: lies{EditRenames: true, IgnoresMin: true, IgnoresMax: true}})

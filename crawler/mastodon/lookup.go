@@ -12,18 +12,18 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// BatchSize is the most ids that one request of Accounts or PostsByID asks for.
-// Mastodon names no maximum; a query of 40 ids stays under 2 KiB.
+// BatchSize is the most ids in one request of Accounts or PostsByID. Mastodon documents no maximum;
+// a query of 40 ids stays under 2 KiB.
 const BatchSize = 40
 
-// Lookup is the profile of an account by its name, user or user@host.
+// Lookup returns the profile of an account by its name, user or user@host.
 func (c *Client) Lookup(ctx context.Context, acct string) (Profile, error) {
 	called := text(acct)
 	want, local := c.acct(called, "")
 	if want == "" {
 		return Profile{}, fmt.Errorf("mastodon: lookup: %q is no account", service.Clip(acct, 100))
 	}
-	if local { // a server is asked for its own as it calls them
+	if local { // a server knows its own accounts without the host
 		acct, _, _ = strings.Cut(want, "@")
 	} else {
 		acct = want
@@ -48,7 +48,7 @@ func user(acct string) string {
 	return user
 }
 
-// Account is the profile of an account by its id at this server.
+// Account returns the profile of an account by its id at this server.
 func (c *Client) Account(ctx context.Context, id string) (Profile, error) {
 	a, err := c.get(ctx, ask{"account", ClassAccount, "/api/v1/accounts/" + url.PathEscape(id), nil})
 	if err != nil {
@@ -72,9 +72,9 @@ func (c *Client) oneProfile(op string, a answer) (Profile, error) {
 	return Profile{}, misshapen(op)
 }
 
-// Accounts are the profiles of at most BatchSize ids in one request, where the
-// server can (Server.Batch; else the Fault is Unsupported). absent are the ids
-// that were not answered: whether they are gone only Account can say.
+// Accounts returns the profiles of at most BatchSize ids with one request. If the server cannot do
+// this (Server.Batch), the Fault is Unsupported. absent are the ids without a profile; only Account
+// can say whether they are gone.
 func (c *Client) Accounts(ctx context.Context, ids []string) (found []Profile, absent []string, err error) {
 	a, err := c.batch(ctx, "accounts", ClassAccount, "/api/v1/accounts", ids)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Client) Accounts(ctx context.Context, ids []string) (found []Profile, a
 	return found, absent, nil
 }
 
-// PostsByID are at most BatchSize posts in one request, as Accounts are.
+// PostsByID returns at most BatchSize posts with one request, like Accounts.
 func (c *Client) PostsByID(ctx context.Context, ids []string) (found []Post, absent []string, err error) {
 	a, err := c.batch(ctx, "posts by id", ClassPost, "/api/v1/statuses", ids)
 	if err != nil {
@@ -107,15 +107,16 @@ func (c *Client) batch(ctx context.Context, op string, class service.Class, path
 		return answer{}, fmt.Errorf("mastodon: %s: %d ids, want 1 to %d", op, len(ids), BatchSize)
 	}
 	a, err := c.get(ctx, ask{op, class, path, url.Values{"id[]": ids}})
-	if f, ok := err.(*service.Fault); ok && f.Word == service.Gone { // the endpoint, not a thing by its name
+	// a missing endpoint, not a missing account or post
+	if f, ok := err.(*service.Fault); ok && f.Word == service.Gone {
 		f.Word = service.Unsupported
 	}
 	return a, err
 }
 
-// Post is a post by its id. A Fault that is Gone says that it was deleted, or
-// is not shown to who asks; one that is FromAPI says so itself. Edited tells whether it
-// is still as it was read. The answer may have another id, with the same URI: those of snac change with an edit.
+// Post returns a post by its id. A Fault that is Gone says that the post is deleted, or not visible
+// to this client. If it is FromAPI, the API itself says so. Post.Edited shows later changes. The
+// response may have another id with the same URI: at snac an edit changes the id.
 func (c *Client) Post(ctx context.Context, id string) (Post, error) {
 	a, err := c.get(ctx, ask{"post", ClassPost, "/api/v1/statuses/" + url.PathEscape(id), nil})
 	if err != nil {
@@ -128,7 +129,7 @@ func (c *Client) Post(ctx context.Context, id string) (Post, error) {
 	return p, nil
 }
 
-// Version is what a post said at a time.
+// Version is the content of a post at a time.
 type Version struct {
 	At      time.Time
 	Text    string
@@ -136,8 +137,7 @@ type Version struct {
 	Media   int
 }
 
-// History are the versions of a post, the oldest first; one that was never
-// edited has one.
+// History returns the versions of a post, oldest first. A post without edits has one version.
 func (c *Client) History(ctx context.Context, id string) ([]Version, error) {
 	a, err := c.get(ctx, ask{"history", ClassPost, "/api/v1/statuses/" + url.PathEscape(id) + "/history", nil})
 	if err != nil {
@@ -156,22 +156,22 @@ func (c *Client) History(ctx context.Context, id string) ([]Version, error) {
 	return out, nil
 }
 
-// Found is what a search brought.
+// Found is the result of a search.
 type Found struct {
 	Profiles []Profile
 	Tags     []string
 	Posts    []Post
 }
 
-// The kinds of Search. Posts need a credential of a person and a server with a
-// full-text index; without it they are an empty list.
+// The kinds of Search. Posts need a person's credential and a server with a full-text index;
+// otherwise the list is empty.
 const (
 	SearchProfiles = "accounts"
 	SearchTags     = "hashtags"
 	SearchPosts    = "statuses"
 )
 
-// Search asks for at most 40 things of one kind, from the offset-th on.
+// Search requests at most 40 results of one kind, starting at offset.
 func (c *Client) Search(ctx context.Context, kind, q string, offset int) (Found, error) {
 	query := url.Values{"q": {q}, "type": {kind}, "limit": {"40"}}
 	if offset > 0 {

@@ -7,19 +7,22 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Some servers give the list of the token's owner, whoever is asked for. What a list must be to be taken for another
-// one than the owner's: more than one account, and more than a tenth of the longer, are in one of them only. People
-// follow, and are followed, between two calls.
+// Some servers return the list of the token's owner for every account. Two lists are of two people
+// if more than maxAlike accounts, and more than a tenth of the longer list, are in only one of
+// them. Small differences appear because people follow and are followed between two calls.
 const (
 	maxAlike  = 1
 	alikePart = 10
 )
 
-// Whose finds out whether the list of p on that side is that of p, or of whom the client's credential belongs to, as
-// far as s does not say it: in three calls, which must all carry the same credential. It gives s with what it learned;
-// believe is what is to be made of this list: service.NotTheirs, Doubted = nobody knows, "" = it is of p. sole says
-// that there is no other credential, so that a list of the owner is of the owner whatever the server does. An error is
-// a Fault that may pass, or that of a list.
+// Whose finds out whether the list of p on that side is p's own, or that of the owner of the
+// client's credential. If s does not already say so, it makes three calls, which must all carry the
+// same credential.
+//
+// Whose returns s with what it learned. believe is the verdict about this list: service.NotTheirs,
+// Doubted = unknown, "" = the list is p's own. sole says that there is no other credential. Then a
+// list of the owner is correct in any case. The error is a Fault that may pass, or the Fault of a
+// list.
 func (c *Client) Whose(ctx context.Context, s Server, p Profile, side service.Side, sole bool) (now Server,
 	believe service.Word, err error) {
 	known := s.whose(side)
@@ -31,7 +34,7 @@ func (c *Client) Whose(ctx context.Context, s Server, p Profile, side service.Si
 	}
 	a, err := c.get(ctx, ask{"own account", ClassAccount, "/api/v1/accounts/verify_credentials", nil})
 	if err != nil && !service.Again(err) && service.WordOf(err) != "" {
-		return s, "", nil // the token of an application, which has no account and no list
+		return s, "", nil // an application's token has no account and no list
 	}
 	if err != nil {
 		return s, "", err
@@ -50,7 +53,7 @@ func (c *Client) Whose(ctx context.Context, s Server, p Profile, side service.Si
 	switch {
 	case service.Again(err):
 		return s, "", err
-	case err != nil, len(theirs.IDs) == 0: // nothing of anybody; its reading says why
+	case err != nil, len(theirs.IDs) == 0: // no list at all; reading the list gives the reason
 		return s, "", nil
 	}
 	own, err := c.edges(ctx, service.EdgeList{ID: me.ID, Acct: me.Acct, Side: side}, "")
@@ -64,14 +67,14 @@ func (c *Client) Whose(ctx context.Context, s Server, p Profile, side service.Si
 	case apart:
 		*known = service.Obeyed
 		return s, "", nil
-	case itself: // nobody follows himself
+	case itself: // nobody follows themselves
 		*known = service.Ignored
 		return s, service.NotTheirs, nil
 	}
-	return s, service.Doubted, nil // two people may follow the same
+	return s, service.Doubted, nil // two people may follow the same accounts
 }
 
-// ListOf is Whose without a call: what is to be made of a list that is gone on with.
+// ListOf returns the verdict of Whose without a call. It is used when a list is resumed.
 func (s Server) ListOf(side service.Side) service.Word {
 	if *s.whose(side) == service.Ignored || side == service.Following && s.Lists == service.NotTheirs {
 		return service.NotTheirs
@@ -79,7 +82,7 @@ func (s Server) ListOf(side service.Side) service.Word {
 	return ""
 }
 
-// whose is where s says what the server does with whose list on that side is asked for.
+// whose returns the field of s for the lists of that side.
 func (s *Server) whose(side service.Side) *service.Obeys {
 	if side == service.Following {
 		return &s.OfFollowing
@@ -87,7 +90,7 @@ func (s *Server) whose(side service.Side) *service.Obeys {
 	return &s.OfFollowers
 }
 
-// apart says whether two lists are of two people.
+// apart reports whether two lists belong to two people.
 func apart(a, b []string) bool {
 	in := map[string]bool{}
 	for _, id := range b {

@@ -8,7 +8,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Two lists are of two people when they differ by more than what changes between two calls.
+// Two lists belong to two people if they differ by more than can change between two calls.
 func TestApart(t *testing.T) {
 	ids := func(from, to int) (out []string) {
 		for i := from; i < to; i++ {
@@ -23,7 +23,7 @@ func TestApart(t *testing.T) {
 		{ids(0, 5), nil, true},
 		{ids(0, 1), ids(0, 1), false},
 		{ids(0, 1), ids(1, 2), true},
-		{ids(0, 3), ids(0, 4), false}, // one more meanwhile
+		{ids(0, 3), ids(0, 4), false}, // one more since the first call
 		{ids(0, 3), ids(0, 6), true},
 		{ids(0, 80), ids(2, 82), false},
 		{ids(0, 80), ids(10, 90), true},
@@ -35,8 +35,8 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// Whose asks at most three calls, none where all is known or no credential is sent, and says what a list is to be taken
-// for.
+// Whose makes at most three calls. It makes none if all is known or there is no credential. It
+// returns the verdict about a list.
 func TestWhose(t *testing.T) {
 	ctx := context.Background()
 	token, err := service.NewCredential("ana", "s3cret")
@@ -45,7 +45,7 @@ func TestWhose(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		lies    lies
-		of      int // the account asked for; the token's owner is the first
+		of      int // index of the requested account; the token's owner is the first
 		sole    bool
 		app     bool // the token has no account
 		none    bool // no token
@@ -75,7 +75,7 @@ func TestWhose(t *testing.T) {
 			}
 		})
 		acct := users[max(tt.of, 0)]
-		if tt.of < 0 { // somebody whom the owner follows, or does not
+		if tt.of < 0 { // an account that the owner follows, or does not follow
 			acct = ""
 			in := map[string]bool{}
 			for _, f := range truth[users[0]].Following {

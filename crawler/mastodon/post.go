@@ -10,29 +10,29 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Post is a status as one server shows it. Texts are without HTML; times are
-// UTC, zero when not said; counts -1 when not said.
+// Post is a status as one server shows it. Texts have no HTML; times are UTC, zero = unknown;
+// counts are -1 if unknown.
 type Post struct {
 	ID     string // of that server, opaque
 	URI    string // its ActivityPub id: the same on every server, and after an edit
-	URL    string // of the page for people
+	URL    string // the web page
 	Author Profile
 
 	Created time.Time
 	Edited  time.Time // zero = never
 	Text    string
-	Warning string // the content warning in front of it
-	Lang    string // as declared by the author's program: a hint, snac says en for all
-	// Visibility is public, unlisted, private or direct, as the server says; without
-	// a credential only the first two are shown.
+	Warning string // the content warning
+	Lang    string // set by the author's program: only a hint, snac always says en
+	// Visibility is public, unlisted, private or direct. Without a credential only the first two
+	// are visible.
 	Visibility string
-	LocalOnly  bool // its server shows it to its own people alone, whatever Visibility says
+	LocalOnly  bool // the server shows it only to its own accounts, for any Visibility
 	Sensitive  bool
 
-	ReplyTo       string // the id of the post it answers, "" = none
-	ReplyToAuthor string // and of its author
-	Boost         *Post  // it is nothing but a boost of that one
-	Quote         *Post  // it quotes that one
+	ReplyTo       string // the id of the post that this one replies to, "" = none
+	ReplyToAuthor string // the id of that post's author
+	Boost         *Post  // this post is only a boost of that one
+	Quote         *Post  // this post quotes that one
 	Mentions      []Mention
 	Tags          []string // lower case, without #
 	Links         []store.Link
@@ -44,8 +44,8 @@ type Post struct {
 	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
 }
 
-// ForAll says whether everybody may see p, and not only who the token of the client belongs to. A server that says
-// nothing of visibility has public posts alone; a word that is not known is that of some smaller circle ("local",
+// ForAll reports whether everybody may see p, not only the token's owner. A server that does not
+// send a visibility has only public posts. An unknown value means a smaller audience ("local",
 // "list").
 func (p *Post) ForAll() bool {
 	switch p.Visibility {
@@ -55,16 +55,16 @@ func (p *Post) ForAll() bool {
 	return false
 }
 
-// Mention is an account that a post names.
+// Mention is an account that a post mentions.
 type Mention struct{ ID, Acct, URL string }
 
-// Key is the Key of the account.
+// Key returns the key of the account.
 func (m Mention) Key() (partition.Key, error) { return partition.ParseKey("mastodon:" + m.Acct) }
 
-// Media is a file of a post. It is not fetched here.
+// Media is a file of a post. This package does not fetch it.
 type Media struct {
 	ID, Type string // image, video, gifv, audio, unknown
-	URL      string // at the asked server
+	URL      string // at this server
 	Remote   string // at its home server
 	Alt      string // its description
 }
@@ -114,12 +114,11 @@ type wirePoll struct {
 	}] `json:"options"`
 }
 
-// authors are the profiles of one page by their JSON: mostly it is the same one
-// in every post.
+// authors caches the profiles of one page by their JSON, because most posts of a page have the same
+// author.
 type authors map[string]Profile
 
-// post reads one post; inner says that it stands in another one, which is as
-// deep as it goes.
+// post decodes one post. inner says that it is inside another post; deeper posts are not read.
 func (c *Client) post(b []byte, inner bool, by authors) (p Post, ok bool) {
 	var w wirePost
 	if !service.Object(b) || !service.Decoded(json.Unmarshal(b, &w)) {
@@ -136,7 +135,7 @@ func (c *Client) post(b []byte, inner bool, by authors) (p Post, ok bool) {
 	if p.Author, ok = by[string(w.Account)]; !ok {
 		var author wireAccount
 		if service.Object(w.Account) && service.Decoded(json.Unmarshal(w.Account, &author)) {
-			p.Author, _ = c.profile(author, nil) // its JSON is in that of the post
+			p.Author, _ = c.profile(author, nil) // its JSON is part of the post's JSON
 			by[string(w.Account)] = p.Author
 		}
 	}
@@ -160,8 +159,8 @@ func (c *Client) post(b []byte, inner bool, by authors) (p Post, ok bool) {
 	return p, true
 }
 
-// quote reads what a post quotes: at Mastodon 4.4+ an object with the state of
-// the quote and the post in it, at others the post itself.
+// quote decodes the quoted post. At Mastodon 4.4+ the JSON is an object with the state of the quote
+// and the post; at other servers it is the post itself.
 func (c *Client) quote(b json.RawMessage, by authors) *Post {
 	var w struct {
 		Quoted json.RawMessage `json:"quoted_status"`
@@ -175,7 +174,7 @@ func (c *Client) quote(b json.RawMessage, by authors) *Post {
 	return nil
 }
 
-// parts fills in the lists of a post, each under its cap.
+// parts fills in the lists of a post, each up to its limit.
 func (c *Client) parts(p *Post, w wirePost) {
 	named := map[string]bool{}
 	for _, m := range w.Mentions.All {
@@ -196,7 +195,7 @@ func (c *Client) parts(p *Post, w wirePost) {
 		p.Tags = append(p.Tags, tag)
 	}
 	kept := p.Links[:0]
-	for _, l := range p.Links { // an account or a tag that is named is no page to go to
+	for _, l := range p.Links { // links to mentioned accounts and tags are not links to pages
 		if !named[l.Key.URL()] && !tagAnchor(l, seen) && !strings.HasPrefix(l.Anchor, "@") {
 			kept = append(kept, l)
 		}
@@ -219,13 +218,13 @@ func (c *Client) parts(p *Post, w wirePost) {
 	}
 }
 
-// tagAnchor says whether a link is one of the tags of its post.
+// tagAnchor reports whether a link is one of the tags of its post.
 func tagAnchor(l store.Link, tags map[string]bool) bool {
 	tag, ok := strings.CutPrefix(l.Anchor, "#")
 	return ok && tags[strings.ToLower(tag)]
 }
 
-// posts reads a page of posts. bad is how many elements were none.
+// posts decodes a page of posts. bad is the number of unreadable elements.
 func (c *Client) posts(b []byte) (all []Post, bad int, ok bool) {
 	var l list[json.RawMessage]
 	if json.Unmarshal(b, &l) != nil || !l.Is {
@@ -236,7 +235,7 @@ func (c *Client) posts(b []byte) (all []Post, bad int, ok bool) {
 	return all, bad, true
 }
 
-// profiles reads a page of profiles. bad is how many elements were none.
+// profiles decodes a page of profiles. bad is the number of unreadable elements.
 func (c *Client) profiles(b []byte) (all []Profile, bad int, ok bool) {
 	var l list[wireAccount]
 	if json.Unmarshal(b, &l) != nil || !l.Is {

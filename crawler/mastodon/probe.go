@@ -11,17 +11,19 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Probe finds out what the server is and does, in about fifteen requests.
-// sample is an account of its own with a few public posts, "" = one from its public timeline; without
-// any, what needs one stays in Unsure. An error is a Fault that may pass (Again) with which nothing at all was learnt,
-// or that of ctx; whatever else goes wrong is a Doubt, and makes the Server expire sooner.
+// Probe finds out what the server is and does, with about fifteen requests. sample is a local
+// account with a few public posts, "" = choose one from the public timeline. Without an account,
+// the questions that need one stay in Unsure.
+//
+// The error is a Fault that may pass (Again) and with which nothing was learned, or the error of
+// ctx. Any other failure becomes a Doubt and makes the Server expire sooner.
 func (c *Client) Probe(ctx context.Context, sample string) (Server, error) {
 	return c.Resume(ctx, sample, Server{})
 }
 
-// Resume is a Probe that goes on where an earlier one, was, ended in doubts that may pass, as of a limit: only what
-// they are of is asked, so that five calls at a time are enough for all. One that is none of this server, or older than
-// a Server is fresh, is begun anew.
+// Resume continues an earlier Probe, was, that ended with doubts that may pass, for example after a
+// rate limit. It asks only the doubtful questions, so five calls at a time are enough. If was is of
+// another server, or older than serverFresh, Resume starts a complete probe.
 func (c *Client) Resume(ctx context.Context, sample string, was Server) (Server, error) {
 	now := c.o.Now().UTC().Round(0)
 	p := &probe{c: c, s: Server{V: serverVersion, Base: c.base, WithAuth: c.o.Credential.Set(), People: -1, Posts: -1,
@@ -41,7 +43,7 @@ func (c *Client) Resume(ctx context.Context, sample string, was Server) (Server,
 	if first != nil && p.s.Software == "" && service.Again(first) {
 		return Server{}, first
 	}
-	if p.s.Domain != "" { // accounts are named by it from here on
+	if p.s.Domain != "" { // accounts have this host from here on
 		o := c.o
 		o.Domain = p.s.Domain
 		p.c = &Client{c.s, o, c.base, c.host}
@@ -67,16 +69,16 @@ func (c *Client) Resume(ctx context.Context, sample string, was Server) (Server,
 	return p.s, ctx.Err()
 }
 
-// passes says whether a doubt may be settled later.
+// passes reports whether a later probe may settle the doubt.
 func passes(d service.Doubt) bool { return (&service.Fault{Word: d.Why}).Again() }
 
-// ofSample are the doubts that an account is needed to settle.
+// ofSample returns the doubts that need an account.
 func ofSample() []string {
 	return []string{"sample account", "posts of an account", "min_id", "since_id", "max_id", "tag timeline", "batch",
 		string(service.Followers), string(service.Following)}
 }
 
-// account tries things on an account.
+// account answers the questions that need an account.
 func (p *probe) account(ctx context.Context, sample string, local []Post) Profile {
 	who, ok := p.sample(ctx, sample, local)
 	if !ok {
@@ -98,15 +100,15 @@ func (p *probe) account(ctx context.Context, sample string, local []Post) Profil
 	return who
 }
 
-// probe is one Probe under way.
+// probe is one Probe in progress.
 type probe struct {
 	c    *Client
 	s    Server
-	was  []service.Doubt // of the one that this goes on with
-	anew bool            // it goes on with none
+	was  []service.Doubt // of the probe that this one continues
+	anew bool            // a complete probe, not a continued one
 }
 
-// asks says whether one of these is to be found out.
+// asks reports whether one of these questions is open.
 func (p *probe) asks(what ...string) bool {
 	return p.anew || slices.ContainsFunc(p.was, func(d service.Doubt) bool {
 		return passes(d) &&
@@ -156,7 +158,7 @@ type wireAccess struct {
 	Remote text `json:"remote"`
 }
 
-// instance asks what the server says of itself.
+// instance reads the server's description of itself.
 func (p *probe) instance(ctx context.Context) error {
 	var w wireInstance
 	var err error
@@ -181,7 +183,7 @@ func (p *probe) instance(ctx context.Context) error {
 	if p.s.Domain == "" {
 		p.s.Domain = host(w.URI)
 	}
-	if p.s.Software == "" { // else nodeinfo has said it
+	if p.s.Software == "" { // else nodeinfo has set it
 		p.s.Software, p.s.Version = software(service.Line(string(w.Version), service.MaxName))
 	}
 	p.s.API = max(w.API.Mastodon.N(), 0)
@@ -197,7 +199,7 @@ func (p *probe) instance(ctx context.Context) error {
 	return nil
 }
 
-// access is what timelines_access (Mastodon 4.5) says; what is open is asked all the same.
+// access reads timelines_access (Mastodon 4.5). An open timeline is still tested.
 func (p *probe) access(t text) service.Access {
 	switch t {
 	case "disabled":
@@ -208,7 +210,7 @@ func (p *probe) access(t text) service.Access {
 	return ""
 }
 
-// host is the host of what an instance calls itself: a host, or an address.
+// host returns the host in an instance's name, which is a host or a URL.
 func host(t text) string {
 	s := strings.ToLower(string(t))
 	if u, err := url.Parse(s); err == nil && u.Host != "" {
@@ -220,8 +222,8 @@ func host(t text) string {
 	return s
 }
 
-// software reads a version such as "4.5.2+glitch", "2.7.2 (compatible; Pleroma
-// 2.6.0)" or "4.0.0 (not true; really snac/2.75)".
+// software parses a version such as "4.5.2+glitch", "2.7.2 (compatible; Pleroma 2.6.0)" or "4.0.0
+// (not true; really snac/2.75)".
 func software(version string) (name, number string) {
 	low := strings.ToLower(version)
 	for _, known := range [...]string{"snac", "gotosocial", "pleroma", "akkoma", "sharkey", "iceshrimp", "firefish",
@@ -235,7 +237,7 @@ func software(version string) (name, number string) {
 	return "mastodon", version
 }
 
-// nodeinfo asks for the name of the software, in the words of its own.
+// nodeinfo reads the name of the software from nodeinfo.
 func (p *probe) nodeinfo(ctx context.Context) {
 	a, err := p.get(ctx, ask{"nodeinfo", ClassInstance, "/.well-known/nodeinfo", nil})
 	if err != nil {
@@ -254,7 +256,7 @@ func (p *probe) nodeinfo(ctx context.Context) {
 			u, err := url.Parse(string(l.Href))
 			if err == nil && strings.HasPrefix(string(l.Rel), "http://nodeinfo.diaspora.software/ns/schema/2.") &&
 				strings.HasPrefix(u.Path, "/") && len(u.Path) <= service.MaxName {
-				path = u.EscapedPath() // at this server, whatever host it names
+				path = u.EscapedPath() // at this server, even if the link has another host
 			}
 		}
 	}
@@ -284,7 +286,8 @@ func (p *probe) nodeinfo(ctx context.Context) {
 	}
 	p.s.Software, p.s.Version = strings.ToLower(service.Line(string(n.Software.Name), service.MaxName)),
 		service.Line(string(n.Software.Version), service.MaxName)
-	if n.Usage.Posts.N() > 0 || p.s.Posts < 0 { // snac says 0 in the one and the truth in the other
+	// snac reports 0 in the instance and the true number in nodeinfo
+	if n.Usage.Posts.N() > 0 || p.s.Posts < 0 {
 		p.s.Posts = n.Usage.Posts.N()
 	}
 	if n.Usage.Users.Total.N() > 0 || p.s.People < 0 {
@@ -292,7 +295,7 @@ func (p *probe) nodeinfo(ctx context.Context) {
 	}
 }
 
-// feed looks at a timeline, unless the server said already that it is closed.
+// feed tests a timeline, unless the server already said that it is closed.
 func (p *probe) feed(ctx context.Context, f Feed, to *service.Access, what string) []Post {
 	if *to == service.Disabled || *to == service.Token && !p.s.WithAuth {
 		return nil
@@ -320,10 +323,11 @@ func (p *probe) feed(ctx context.Context, f Feed, to *service.Access, what strin
 	return posts
 }
 
-// sample finds the account to try things on.
+// sample returns the account for the tests.
 func (p *probe) sample(ctx context.Context, acct string, posts []Post) (Profile, bool) {
 	if acct == "" {
-		for _, post := range posts { // who has most, so that there is something to page through
+		// prefer an author with many posts, so that there is something to page through
+		for _, post := range posts {
 			if post.Author.Local && (acct == "" || post.Author.Posts > 0) {
 				acct = post.Author.Acct
 				if post.Author.Posts >= 10 {
@@ -349,7 +353,7 @@ func (p *probe) sample(ctx context.Context, acct string, posts []Post) (Profile,
 	return who, true
 }
 
-// ids asks for a page of an account's posts.
+// ids fetches a page of an account's posts.
 func (p *probe) ids(ctx context.Context, who Profile, param, value string, limit int) ([]Post, error) {
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
 	if param != "" {
@@ -368,9 +372,9 @@ func (p *probe) ids(ctx context.Context, who Profile, param, value string, limit
 	return posts, nil
 }
 
-// posts finds out what the parameters of a timeline do, on the posts of who:
-// each is asked with the middle one of a page and a limit of 2, since_id with a
-// limit that would let the middle one in, and the answer is held against that page.
+// posts finds out what the parameters of a timeline do, with the posts of who. Each is requested
+// with the middle post of a page and a limit of 2. since_id has a limit that could include the
+// middle post. Each response is compared with that page.
 func (p *probe) posts(ctx context.Context, who Profile) []Post {
 	posts, err := p.ids(ctx, who, "", "", postPage)
 	if err != nil {
@@ -393,7 +397,7 @@ func (p *probe) posts(ctx context.Context, who Profile) []Post {
 		param string
 		to    *service.Obeys
 		limit int
-		right []string // what an obedient server answers
+		right []string // the response of an obedient server
 	}{
 		{"min_id", &p.s.Timeline.Min, 2, page[k-2 : k]},
 		{"since_id", &p.s.Timeline.Since, k + 1, page[:k]},
@@ -412,8 +416,8 @@ func (p *probe) posts(ctx context.Context, who Profile) []Post {
 	return posts
 }
 
-// verdict is what a page, asked for with a parameter and page[k], says of the
-// parameter; "" = nothing, because posts were made or deleted meanwhile.
+// verdict returns what a page shows about the parameter that requested it with page[k]. "" =
+// unclear, because posts were created or deleted since the first page.
 func (p *probe) verdict(page, got []string, k, limit int, param string, right []string) service.Obeys {
 	if len(got) > limit {
 		p.s.Timeline.Limit = service.Ignored
@@ -430,7 +434,7 @@ func (p *probe) verdict(page, got []string, k, limit int, param string, right []
 	switch {
 	case wrongSide:
 		return service.Ignored
-	case param == "min_id" && k == 2: // the next two are the newest two
+	case param == "min_id" && k == 2: // here the next two posts are the newest two
 		return ""
 	case slices.Equal(got, right):
 		return service.Obeyed
@@ -440,7 +444,7 @@ func (p *probe) verdict(page, got []string, k, limit int, param string, right []
 	return ""
 }
 
-// tags tries the timeline of a tag of one of posts.
+// tags tests the timeline of a tag of one of posts.
 func (p *probe) tags(ctx context.Context, posts []Post) {
 	for _, post := range posts {
 		if len(post.Tags) > 0 {
@@ -453,7 +457,7 @@ func (p *probe) tags(ctx context.Context, posts []Post) {
 	}
 }
 
-// batch tries whether several profiles can be fetched at once.
+// batch tests whether several profiles can be fetched with one request.
 func (p *probe) batch(ctx context.Context, who Profile) {
 	p.s.Calls++
 	found, _, err := p.c.Accounts(ctx, []string{who.ID})
@@ -467,8 +471,8 @@ func (p *probe) batch(ctx context.Context, who Profile) {
 	}
 }
 
-// edges reads the lists of who as far as one page goes, and holds them against
-// their counts; and, with a credential, whether the asker's own list comes instead.
+// edges reads one page of the lists of who and compares them with their counts. With a credential
+// it also checks whether the server returns the list of the credential's owner instead.
 func (p *probe) edges(ctx context.Context, who Profile) {
 	var theirs []string
 	for _, side := range [...]service.Side{service.Followers, service.Following} {
@@ -500,11 +504,11 @@ func (p *probe) edges(ctx context.Context, who Profile) {
 	}
 }
 
-// own compares whom who follows with whom the asker follows.
+// own compares the accounts that who follows with those that the credential's owner follows.
 func (p *probe) own(ctx context.Context, who Profile, theirs []string) {
 	a, err := p.get(ctx, ask{"own account", ClassAccount, "/api/v1/accounts/verify_credentials", nil})
 	if err != nil {
-		if service.Again(err) { // else a token of an application, which has no account
+		if service.Again(err) { // otherwise it is an application's token, which has no account
 			p.doubt(string(service.Following), err)
 		}
 		return
@@ -530,14 +534,14 @@ func (p *probe) own(ctx context.Context, who Profile, theirs []string) {
 			return
 		}
 	}
-	// Two people may follow the same; but nobody follows himself, as the asker's list
-	// may say of who.
+	// Two people may follow the same accounts. But nobody follows themselves, and the owner's list
+	// may contain who.
 	if slices.Contains(theirs, who.ID) || p.s.Lists != "" {
 		p.s.Lists = service.NotTheirs
 	}
 }
 
-// search tries a search for a profile.
+// search tests a search for a profile.
 func (p *probe) search(ctx context.Context, who Profile) {
 	q := user(who.Acct)
 	if q == "" {

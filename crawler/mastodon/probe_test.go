@@ -12,8 +12,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// A probe says what is true of each kind of server, keeps it as bytes, and knows
-// what it does not know.
+// A probe describes each kind of server correctly, can be encoded, and lists its doubts.
 func TestProbe(t *testing.T) {
 	obeys := Paging{service.Obeyed, service.Obeyed, service.Obeyed, service.Obeyed}
 	first := visit(t, world{Seed: 4, People: 30, Quiet: true, Rate: -1})
@@ -22,7 +21,7 @@ func TestProbe(t *testing.T) {
 		name   string
 		o      world
 		token  bool
-		want   Server // compared where it is not zero
+		want   Server // fields with a zero value are not compared
 		unsure []string
 	}{
 		{name: "as documented", want: Server{Software: "mastodon", Version: "4.5.0", API: 7, Domain: "m.test",
@@ -104,7 +103,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A server that is down or limited teaches nothing, or little for a short time.
+// A probe of a server that is down learns nothing. With a rate limit it learns little, and expires
+// soon.
 func TestProbesOfServersThatAreNotThere(t *testing.T) {
 	p := visit(t, world{Seed: 4, People: 20, Lies: lies{Down: http.StatusBadGateway}})
 	if _, err := p.c.Probe(context.Background(), ""); service.WordOf(err) != service.Down {
@@ -128,8 +128,8 @@ func TestProbesOfServersThatAreNotThere(t *testing.T) {
 	}
 }
 
-// Where a limit ends a probe, the next one asks only what is still in doubt, and together they come to what one comes
-// to that has no limit; in between it is kept as bytes.
+// After a rate limit, the next probe asks only the open questions. Together they give the same
+// result as one probe without a limit. In between the result is encoded and decoded.
 func TestAProbeGoesOn(t *testing.T) {
 	o := world{Seed: 4, People: 30, Quiet: true, Start: since(), Tokens: map[string]string{"s3cret": ""}}
 	credential := func(o *Options) { o.Credential, _ = service.NewCredential("a", "s3cret") }
@@ -139,7 +139,8 @@ func TestAProbeGoesOn(t *testing.T) {
 	if err != nil || len(want.Unsure) != 0 {
 		t.Fatalf("%+v %v", want, err)
 	}
-	for _, most := range []int{5, 8, 13} { // a list is held against that of the asker with five
+	// comparing a list with the owner's list needs five calls
+	for _, most := range []int{5, 8, 13} {
 		o.Limits = []mastodontest.Limit{{Max: most, Window: serverUnsure / 2, All: true, Rolling: true}}
 		p := visit(t, o, credential)
 		var s Server

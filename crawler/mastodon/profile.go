@@ -11,17 +11,18 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Profile is an account as one server shows it. Texts are without HTML; times
-// are UTC, zero when not said; counts are as claimed, -1 when not said.
+// Profile is an account as one server shows it. Texts have no HTML; times are UTC, zero = unknown;
+// counts are as claimed by the server, -1 if unknown.
 type Profile struct {
-	ID     string // of that server, opaque
-	Acct   string // user@host, the host always there and in lower case
-	Local  bool   // an account of the asked server; of others it knows only a part
+	ID   string // of that server, opaque
+	Acct string // user@host; the host is always present and in lower case
+	// the account is local to this server; a server knows only a part of other accounts
+	Local  bool
 	Name   string
 	Note   string
 	Fields []Field
-	Links  []store.Link // of the note and the fields
-	URL    string       // of the page for people
+	Links  []store.Link // in the note and the fields
+	URL    string       // the web page
 	URI    string       // its ActivityPub id
 	Avatar string
 	Header string
@@ -33,37 +34,37 @@ type Profile struct {
 	Posts      int64
 	Bot        bool
 	Group      bool
-	Locked     bool // follow requests are looked at; public posts are still public
+	Locked     bool // the owner approves follow requests; public posts are still public
 	Suspended  bool
 	Limited    bool // its server shows it to its followers only
 	Memorial   bool
-	HidesLists service.Said // followers and following
+	HidesLists service.Said // of followers and following
 
-	Moved *Move // it has gone there, nil = no
+	Moved *Move // the new account, nil = none
 
-	// What it says of being found. Mastodon's default for indexable is no.
+	// The account's wishes about being found. Mastodon's default for indexable is no.
 	Discoverable service.Said // shown in directories and suggestions
 	Indexable    service.Said // its posts may be in a full-text search
-	NoIndex      service.Said // search engines are asked to leave it out
+	NoIndex      service.Said // search engines should leave it out
 	OptOuts      []OptOut
 
 	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
 }
 
-// Field is one line of the table that a profile has; the place is mostly in one.
+// Field is one line of a profile's table; a place is usually in one.
 type Field struct {
 	Name, Value string
-	Verified    time.Time // the link in Value leads back; zero = no
+	Verified    time.Time // when the link in Value was found to link back; zero = not verified
 }
 
-// Move is where an account has gone.
+// Move is the new account of an account that moved.
 type Move struct{ ID, Acct, URL string }
 
-// OptOut is a wish not to be collected, in the words it was said with.
+// OptOut is a wish not to be collected, in its original form.
 type OptOut string
 
-// The opt-outs. Which of them a crawl obeys is for its policy to say; the first
-// three are flags of the server, the others are hashtags in a note or a field.
+// The opt-outs. The crawl's policy decides which of them it obeys. The first three are flags of the
+// server, the others are hashtags in a note or a field.
 const (
 	OptNoIndex         OptOut = "noindex"
 	OptNotIndexable    OptOut = "indexable:false"
@@ -75,10 +76,10 @@ const (
 	OptNoCrawlTag      OptOut = "#nocrawl"
 )
 
-// Key is the Key of the account.
+// Key returns the key of the account.
 func (p Profile) Key() (partition.Key, error) { return partition.ParseKey("mastodon:" + p.Acct) }
 
-// TagKey is the Key of a hashtag's timeline at host.
+// TagKey returns the key of a hashtag's timeline at host.
 func TagKey(host, tag string) (partition.Key, error) {
 	return partition.ParseKey("mastodon:" + host + "/tag/" + tag)
 }
@@ -129,8 +130,8 @@ type wireMoved struct {
 	URL      text `json:"url"`
 }
 
-// profile is w as a Profile; ok is false when it has no id or no name, without
-// which it is of no use. b is w's own JSON, nil = not to be kept.
+// profile converts w to a Profile. ok is false if it has no id or no name, because it is then
+// useless. b is w's own JSON, nil = do not store it.
 func (c *Client) profile(w wireAccount, b []byte) (p Profile, ok bool) {
 	acct, local := c.acct(w.Acct, w.Username)
 	p = Profile{
@@ -176,8 +177,7 @@ func (c *Client) profile(w wireAccount, b []byte) (p Profile, ok bool) {
 	return p, true
 }
 
-// plain is the text and the links of a piece of HTML. What the parser cannot
-// bear has no text.
+// plain returns the text and the links of an HTML fragment. If the parser fails, the text is empty.
 func (c *Client) plain(fragment, at string) (string, []store.Link) {
 	text, links, _, err := web.Fragment(fragment, at, c.o.MaxText, maxLinks)
 	if err != nil {
@@ -186,11 +186,11 @@ func (c *Client) plain(fragment, at string) (string, []store.Link) {
 	return text, links
 }
 
-// maxAcct is the longest user@host; DNS bounds the host to 253 bytes.
+// maxAcct is the longest user@host in bytes; DNS limits the host to 253 bytes.
 const maxAcct = 512
 
-// acct is user@host of what a server calls an account: local ones have no host
-// at Mastodon, and have it at snac. "" when it is no account.
+// acct returns user@host for a server's name of an account. Mastodon leaves out the host of local
+// accounts; snac does not. "" = not an account.
 func (c *Client) acct(acct, username text) (full string, local bool) {
 	name := strings.TrimPrefix(string(acct), "@")
 	if name == "" {
@@ -209,7 +209,7 @@ func (c *Client) acct(acct, username text) (full string, local bool) {
 	return user + "@" + host, host == c.o.Domain || host == c.host
 }
 
-// optOuts are what p says against being collected.
+// optOuts returns the opt-outs in p.
 func optOuts(p Profile) (out []OptOut) {
 	if p.NoIndex == service.Yes {
 		out = append(out, OptNoIndex)

@@ -12,11 +12,10 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// TestSnac reads a real snac 2.75 as it was seeded: five people with five posts
-// each, of whom ana, bruno and carla are followed by the four others, and one token a
-// person. ECHO_SNAC is its address and ECHO_SNAC_TOKENS a file of "name token password" lines;
-// .ci/snac.sh makes all that. What it teaches about the server is in crawltest/mastodontest.Lies, and tested there
-// without it.
+// TestSnac reads a real snac 2.75 with test data: five people with five posts each. The four others
+// follow ana, bruno and carla. Each person has one token. ECHO_SNAC is the server's address.
+// ECHO_SNAC_TOKENS is a file of "name token password" lines. .ci/snac.sh creates all this. The
+// behaviour of the server is also in crawltest/mastodontest.Lies, and tested there without it.
 func TestSnac(t *testing.T) {
 	base, file := os.Getenv("ECHO_SNAC"), os.Getenv("ECHO_SNAC_TOKENS")
 	if base == "" || file == "" {
@@ -81,7 +80,7 @@ func TestSnac(t *testing.T) {
 			}
 		}
 		m, total := service.Mark{}, 0
-		for poll := range 2 { // the second one finds nothing new
+		for poll := range 2 { // the second reading finds nothing new
 			tl, err := c.Timeline(PostsOf(who.ID), m, Reading{Paging: s.Timeline})
 			if err != nil {
 				t.Fatal(err)

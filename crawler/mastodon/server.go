@@ -17,20 +17,22 @@ type Paging struct {
 	Max   service.Obeys `json:"max,omitempty"`
 }
 
-// Server is what one server was found to be and to do, asked with or without a
-// credential. It is a value; Encode and DecodeServer keep it as bytes.
+// Server is what a probe found out about one server, with or without a credential. It is a value;
+// Encode and DecodeServer convert it to and from bytes.
 type Server struct {
 	V        int    `json:"v"`
 	Base     string `json:"base"`
 	WithAuth bool   `json:"auth"` // probed with a credential
-	// Domain stands behind the @ of its accounts; for Options.Domain.
-	Domain   string `json:"domain,omitempty"`
-	Software string `json:"software,omitempty"` // mastodon, gotosocial, snac, pleroma, ...; lower case
+	// Domain is the host after the @ of its accounts, for Options.Domain.
+	Domain string `json:"domain,omitempty"`
+	// mastodon, gotosocial, snac, pleroma, ...; lower case
+	Software string `json:"software,omitempty"`
 	Version  string `json:"version,omitempty"`
-	API      int64  `json:"api,omitempty"` // api_versions.mastodon, 0 = not said; batches are of 2 and later
+	// api_versions.mastodon, 0 = unknown; batches need 2 or later
+	API int64 `json:"api,omitempty"`
 
 	Languages []string `json:"languages,omitempty"`
-	People    int64    `json:"people"` // -1 = not said, as Posts
+	People    int64    `json:"people"` // -1 = unknown, also for Posts
 	Posts     int64    `json:"posts"`
 	Streaming string   `json:"streaming,omitempty"` // its address
 
@@ -38,20 +40,22 @@ type Server struct {
 	Timeline Paging         `json:"timeline,omitzero"`  // of an account's posts
 	Accounts service.Access `json:"accounts,omitempty"` // profiles
 	Statuses service.Access `json:"statuses,omitempty"` // posts of an account
-	Local    service.Access `json:"local,omitempty"`    // the public timeline of its own people
-	Remote   service.Access `json:"remote,omitempty"`   // and of all it knows of
-	Tags     service.Access `json:"tags,omitempty"`
-	Search   service.Access `json:"search,omitempty"`
-	Edges    service.Access `json:"edges,omitempty"` // follower and following lists
-	// Lists is what is wrong with its follower and following lists: EmptyButClaims,
-	// FewerThanClaim, MoreThanClaim, NotTheirs; "" = nothing found.
+	Local    service.Access `json:"local,omitempty"`    // the public timeline of its own accounts
+	// the public timeline of all accounts that it knows
+	Remote service.Access `json:"remote,omitempty"`
+	Tags   service.Access `json:"tags,omitempty"`
+	Search service.Access `json:"search,omitempty"`
+	Edges  service.Access `json:"edges,omitempty"` // follower and following lists
+	// Lists is the fault of its follower and following lists: EmptyButClaims, FewerThanClaim,
+	// MoreThanClaim, NotTheirs; "" = none found.
 	Lists service.Word `json:"lists,omitempty"`
-	// OfFollowers and OfFollowing are what it does, asked with a credential, with whose list is asked for: Ignored = it
-	// gives that of the credential's owner. "" = not known. See Client.Whose.
+	// OfFollowers and OfFollowing say how the server treats the account in a request with a
+	// credential. Ignored = it returns the list of the credential's owner. "" = not known. See
+	// Client.Whose.
 	OfFollowers service.Obeys `json:"of_followers,omitempty"`
 	OfFollowing service.Obeys `json:"of_following,omitempty"`
 
-	Unsure  []service.Doubt `json:"unsure,omitempty"` // what could not be found out
+	Unsure  []service.Doubt `json:"unsure,omitempty"` // open questions
 	Calls   int             `json:"calls"`
 	Probed  time.Time       `json:"probed"`
 	Expires time.Time       `json:"expires"`
@@ -61,25 +65,26 @@ const (
 	serverVersion = 1
 	maxServer     = 16 << 10 // bytes of a Server
 	serverFresh   = 7 * 24 * time.Hour
-	serverUnsure  = 6 * time.Hour // when something could not be found out that may be later
+	serverUnsure  = 6 * time.Hour // if an open question may be settled later
 	maxLanguages  = 32
 )
 
-// Fresh says whether s may still be relied on at now.
+// Fresh reports whether s is still valid at now.
 func (s Server) Fresh(now time.Time) bool {
 	return s.V == serverVersion && now.Before(s.Expires) && !now.Before(s.Probed.Add(-time.Hour))
 }
 
-// Encode is s as bytes.
+// Encode returns s as bytes.
 func (s Server) Encode() []byte {
 	b, err := json.Marshal(s)
 	if err != nil {
-		panic(fmt.Sprintf("mastodon: server: %v", err)) // plain fields; times are of a clock or of DecodeServer
+		// cannot happen: plain fields; times come from a clock or DecodeServer
+		panic(fmt.Sprintf("mastodon: server: %v", err))
 	}
 	return b
 }
 
-// DecodeServer reads what Encode gave.
+// DecodeServer decodes the output of Encode.
 func DecodeServer(b []byte) (Server, error) {
 	var s Server
 	if len(b) > maxServer {
@@ -91,7 +96,7 @@ func DecodeServer(b []byte) (Server, error) {
 	if s.V != serverVersion {
 		return Server{}, fmt.Errorf("mastodon: server: version %d: %w", s.V, service.ErrVersion)
 	}
-	if len(s.Languages) == 0 { // as Encode leaves it
+	if len(s.Languages) == 0 { // as before Encode
 		s.Languages = nil
 	}
 	if len(s.Unsure) == 0 {

@@ -4,12 +4,12 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// name is what faults and errors call this client.
+// name is the name of this client in faults and errors.
 const name = "mastodon"
 
 // The classes.
 const (
-	ClassInstance  service.Class = "instance" // what the server says of itself
+	ClassInstance  service.Class = "instance" // the server's description of itself
 	ClassAccount   service.Class = "account"  // profiles, by name or id, one or many
 	ClassPosts     service.Class = "posts"    // posts of an account
 	ClassPost      service.Class = "post"     // posts by id, their history
@@ -20,9 +20,9 @@ const (
 	ClassSearch    service.Class = "search"
 )
 
-// What package service has for all services, of the things of this one.
+// Types of package service, used with the types of this package.
 type (
-	// Edges reads the followers of an account, or whom it follows, page by page.
+	// Edges reads the followers of an account, or the accounts that it follows, page by page.
 	Edges = service.Edges[Profile]
 
 	trail       = service.Trail
@@ -33,8 +33,7 @@ type (
 	list[T any] = service.List[T]
 )
 
-// Caps on what is kept of one object. What is longer is cut; lists are cut at
-// their end.
+// Limits of the stored values of one object. Longer values and lists are cut at their end.
 const (
 	maxFields   = 32  // of a profile
 	maxMentions = 256 // of a post

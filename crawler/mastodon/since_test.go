@@ -13,10 +13,9 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Over many polls while people post, nothing is missed and nothing read twice,
-// whatever the server does with since_id, min_id, max_id and limit, and whatever
-// it was said to do; where it cannot be fetched whole, the reading says so. This is
-// the whole of the contract of a Mark.
+// Over many readings while people post, no post is missed and none is read twice. This holds for
+// any treatment of since_id, min_id, max_id and limit, and for right and wrong claims about it. If
+// a feed cannot be read completely, the reading says so. This is the complete contract of a Mark.
 func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := lies{
@@ -29,7 +28,8 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 			NumberIDs: rapid.Bool().Draw(t, "numbers"),
 		}
 		said := Paging{}
-		if rapid.Bool().Draw(t, "probed") { // and told the truth; or not, and found out
+		// with the correct result, or without one, so that the reading finds out
+		if rapid.Bool().Draw(t, "probed") {
 			said = truthOf(l)
 		} else if !l.MinIsSince && rapid.IntRange(0, 3).Draw(t, "said wrong") == 0 {
 			said = Paging{Min: service.Obeyed, Since: service.Obeyed, Max: service.Obeyed}
@@ -74,7 +74,8 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 				if !last { // people post while the pages are read
 					write(rapid.IntRange(0, 3).Draw(t, "meanwhile"))
 				}
-				if m = tl.Mark(); !tl.Done() && rapid.IntRange(0, 4).Draw(t, "killed") == 0 { // between two pages
+				// between two pages
+				if m = tl.Mark(); !tl.Done() && rapid.IntRange(0, 4).Draw(t, "killed") == 0 {
 					if m, err = service.DecodeMark(m.Encode()); err != nil {
 						fail("%v", err)
 					}
@@ -105,15 +106,15 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 				fail("%s was read %d times", id, n)
 			}
 		}
-		// A server may cut pages shorter than half of what is asked; then a reading
-		// ends early and the next one goes on: the last one may leave some for later.
+		// A server may return pages shorter than half of the limit. Then a reading ends early, the
+		// next one continues, and the last one may leave some posts.
 		if missed > 0 && gaps == 0 && !laterReadings(t, p, who, m, said, seen) {
 			fail("%d of %d missed, and no reading said so", missed, len(truth.Accounts[ana].Posts))
 		}
 	})
 }
 
-// laterReadings says whether three more readings, while nobody posts, bring what is left.
+// laterReadings reports whether three more readings, while nobody posts, find the remaining posts.
 func laterReadings(t *rapid.T, p *place, who Profile, m service.Mark, said Paging, seen map[string]int) bool {
 	for range 3 {
 		tl, err := p.c.Timeline(PostsOf(who.ID), m, Reading{Paging: said})
@@ -139,7 +140,7 @@ func laterReadings(t *rapid.T, p *place, who Profile, m service.Mark, said Pagin
 	return true
 }
 
-// truthOf is what a probe should say of a server that lies so.
+// truthOf returns the correct result of a probe of a server with these lies.
 func truthOf(l lies) (p Paging) {
 	p = Paging{Limit: service.Obeyed, Min: service.Obeyed, Since: service.Obeyed, Max: service.Obeyed}
 	if l.IgnoresLimit {
@@ -151,7 +152,7 @@ func truthOf(l lies) (p Paging) {
 	switch {
 	case l.IgnoresMin:
 		p.Min = service.Ignored
-	case l.MinIsSince && !l.IgnoresLimit: // the newest of all is the next of all
+	case l.MinIsSince && !l.IgnoresLimit: // the newest of all posts are then the next ones
 		p.Min = service.Newest
 	}
 	if l.IgnoresMax {
@@ -160,8 +161,8 @@ func truthOf(l lies) (p Paging) {
 	return p
 }
 
-// What a timeline of many people shows late, with an id older than what was
-// read, is found as long as it is not more than Overlap posts late.
+// A post that a timeline of many people shows late, with an older id than the posts read, is found.
+// The limit is Overlap posts.
 func TestWhatIsShownLateIsFound(t *testing.T) {
 	for _, overlap := range []int{-1, 5} {
 		p := visit(t, world{Seed: 9, People: 30, Quiet: true, Rate: 20,
@@ -199,7 +200,7 @@ func TestWhatIsShownLateIsFound(t *testing.T) {
 	}
 }
 
-// Fifty deletions, the newest posts read among them, hide nothing that is new.
+// After fifty deletions, also of the newest posts read, all new posts are still found.
 func TestTheLastSeenPostsAreDeleted(t *testing.T) {
 	for _, said := range []Paging{{}, {Min: service.Obeyed}, {Min: service.Ignored}} {
 		p := visit(t, world{Seed: 9, People: 3, Remote: -1, Quiet: true, Rate: -1,
@@ -232,7 +233,7 @@ func TestTheLastSeenPostsAreDeleted(t *testing.T) {
 	}
 }
 
-// A poll that finds nothing new costs one request, and a first reading stops at Back.
+// A reading that finds nothing new costs one request, and a first reading stops at Back.
 func TestWhatReadingsCost(t *testing.T) {
 	p := visit(t, world{Seed: 9, People: 3, Remote: -1, Quiet: true, Rate: -1})
 	ana := p.w.Users()[0]

@@ -14,52 +14,57 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// ClassStream is what connecting to a stream counts as.
+// ClassStream is the class of a connection to a stream.
 const ClassStream service.Class = "stream"
 
 // LocalStream is the path of the stream of a server's own accounts.
 const LocalStream = "/api/v1/streaming/public/local"
 
-// Event is what a stream tells of a post.
+// Event is one event of a stream about a post.
 type Event struct {
 	Kind EventKind
 	ID   string // of the post, at this server
-	Post *Post  // nil of Deleted
+	Post *Post  // nil for Deleted
 }
 
-// EventKind is what happened.
+// EventKind is the kind of an Event.
 type EventKind string
 
-// What may happen; the words are the server's.
+// The kinds; the values are the server's own.
 const (
 	Made    EventKind = "update"
 	Edited  EventKind = "status.update"
 	Deleted EventKind = "delete"
 )
 
-// StreamOptions of Client.Stream.
+// StreamOptions are the options of Client.Stream.
 type StreamOptions struct {
 	Open service.Opener // required
-	Tag  string         // the stream of a hashtag, without #; "" = the public timeline of the server's own accounts
-	// without a byte, of which a living server sends some (":thump") each half minute; default 90 s
+	// the stream of a hashtag, without #; "" = the public timeline of the server's own accounts
+	Tag string
+	// the longest time without a byte; a working server sends ":thump" every half minute. Default
+	// 90 s
 	Idle     time.Duration
 	MaxLine  int // bytes of a line; default 1 MiB
 	MaxEvent int // bytes of the data of an event; default 1 MiB
 }
 
-// The ends of a connection that its caller may want to know.
+// Errors that end a connection and that callers branch on.
 var (
 	ErrIdle  = errors.New("silent")
 	ErrLine  = errors.New("a line longer than the limit")
 	ErrEvent = errors.New("an event longer than the limit")
 )
 
-// Stream reads one connection to a stream of server-sent events and gives take each event in the order
-// they come, repeated ones too: a server has no cursor, so what is sent while there is no connection is not had.
-// It returns why the connection ended: the error of take, of ctx, ErrIdle, ErrLine, ErrEvent, io.EOF, a *service.Fault
-// when the server refused, or another. What is no event is counted in bad; kinds that are about no post, and
-// posts that are not public, are passed over. The credential is sent to the server of Options.Base alone, which need
-// not be that of the accounts.
+// Stream reads one connection to a stream of server-sent events. It passes each event to take in
+// the order of arrival, including repeated ones. A server has no cursor, so events between two
+// connections are lost.
+//
+// Stream returns why the connection ended: the error of take or of ctx, ErrIdle, ErrLine, ErrEvent,
+// io.EOF, a *service.Fault if the server refused, or another error. bad is the number of unreadable
+// events. Events that are not about a post, and posts that are not public, are skipped. The
+// credential is sent only to the server of Options.Base, which may differ from the accounts'
+// server.
 func (c *Client) Stream(ctx context.Context, o StreamOptions, take func(Event) error) (bad int, err error) {
 	if o.Open == nil || o.Idle < 0 || o.MaxLine < 0 || o.MaxEvent < 0 {
 		return 0, fmt.Errorf("mastodon: stream: open %t, idle %v, line %d, event %d", o.Open != nil, o.Idle, o.MaxLine,
@@ -97,13 +102,13 @@ func (c *Client) Stream(ctx context.Context, o StreamOptions, take func(Event) e
 	return bad, err
 }
 
-// lively is a reader that says when bytes come.
+// lively is a reader that calls came when bytes arrive.
 type lively struct {
 	io.Reader
 	came func()
 }
 
-// Read is of io.Reader.
+// Read implements io.Reader.
 func (l *lively) Read(b []byte) (int, error) {
 	n, err := l.Reader.Read(b)
 	if n > 0 {
@@ -158,7 +163,8 @@ func (c *Client) events(r io.Reader, o StreamOptions, take func(Event) error) (b
 	return bad, fmt.Errorf("mastodon: stream: %w", io.EOF)
 }
 
-// event is one event; is says that it tells of a post for all, ok that it could be read.
+// event decodes one event. is reports whether it is about a post that is not private or direct. ok
+// reports whether it could be read.
 func (c *Client) event(kind string, data []byte) (e Event, is, ok bool) {
 	switch e.Kind = EventKind(kind); e.Kind {
 	case Made, Edited:

@@ -17,7 +17,8 @@ import (
 
 var errEnough = errors.New("enough")
 
-// opener is an Opener of tests: the servers are on loopback. It notes which bearers were sent where.
+// opener returns an Opener for tests, whose servers are on loopback. It records which tokens were
+// sent to which server.
 func opener(sent map[string]string) service.Opener {
 	hc := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return func(ctx context.Context, r fetch.Request) (*http.Response, error) {
@@ -33,7 +34,7 @@ func opener(sent map[string]string) service.Opener {
 	}
 }
 
-// streamed is a world served on loopback, and a client of it with that token.
+// streamed returns a world served on loopback, and a client of it with that token.
 func streamed(t *testing.T, o mastodontest.Options, token string) (*mastodontest.World, *Client) {
 	t.Helper()
 	o.Start, o.Clock, o.Quiet, o.Rate = time.Now().Add(-time.Hour), time.Now, true, -1
@@ -59,8 +60,8 @@ func streamed(t *testing.T, o mastodontest.Options, token string) (*mastodontest
 	return w, c
 }
 
-// What is posted, changed and deleted while somebody listens comes in that order, whatever comes between; one that
-// posts without the hashtag is not in its stream.
+// New, edited and deleted posts arrive in order, with anything in between. A post
+// without the hashtag is not in the hashtag's stream.
 func TestStream(t *testing.T) {
 	for name, lies := range map[string]mastodontest.Lies{"plain": {}, "garbage": {StreamGarbage: true},
 		"repeats": {StreamRepeats: true}} {
@@ -79,11 +80,12 @@ func TestStream(t *testing.T) {
 			var had []Event
 			o := StreamOptions{Tag: tag, Open: func(ctx context.Context, r fetch.Request) (*http.Response, error) {
 				resp, err := opener(map[string]string{})(ctx, r)
-				begin() // connected: what is made from now on comes
+				begin() // connected: later posts arrive
 				return resp, err
 			}}
 			bad, err := c.Stream(t.Context(), o, func(e Event) error {
-				if n := len(had); n > 0 && had[n-1].Kind == e.Kind && had[n-1].ID == e.ID { // a repeat
+				// a repeat
+				if n := len(had); n > 0 && had[n-1].Kind == e.Kind && had[n-1].ID == e.ID {
 					return nil
 				}
 				had = append(had, e)
@@ -117,7 +119,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// Each way in which a connection ends is named; a token goes to its server and is in no error.
+// Each way to end a connection has its error. A token is sent only to its server and is in no
+// error.
 func TestStreamEnds(t *testing.T) {
 	sent := map[string]string{}
 	run := func(lies mastodontest.Lies, token string, tokens map[string]string, o StreamOptions) error {
@@ -178,7 +181,7 @@ func values(of map[string]string) (out []string) {
 	return out
 }
 
-// Whatever a server sends, there is no panic, no event without what it is about, and nothing longer than the limits.
+// With any input there is no panic, no event without an id, and nothing longer than the limits.
 func FuzzEvents(f *testing.F) {
 	for _, s := range []string{"event: update\ndata: {\"id\":\"1\",\"account\":{\"id\":\"2\",\"acct\":\"a\"},\"content\":\"<p>x</p>\"}\n\n", "event: delete\ndata: 7\n\n", ":thump\n\n", "data: a\ndata: b\n\n", "event\n\n", "event: status.update\r\ndata:{}\r\n\r\n", "\n\n\n"} {
 		f.Add(s)

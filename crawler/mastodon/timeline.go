@@ -20,19 +20,19 @@ type Feed struct {
 	fixed url.Values
 }
 
-// PostsOf are the posts and boosts of the account with that id.
+// PostsOf returns the feed of the posts and boosts of the account with that id.
 func PostsOf(id string) Feed {
 	return Feed{"statuses", ClassPosts, "/api/v1/accounts/" + url.PathEscape(id) + "/statuses", nil}
 }
 
-// Tagged are the public posts with a hashtag, those of the server's own people
-// only when local is set.
+// Tagged returns the feed of the public posts with a hashtag. With local, it has only posts of the
+// server's own accounts.
 func Tagged(tag string, local bool) Feed {
 	return Feed{"tag", ClassTag, "/api/v1/timelines/tag/" + url.PathEscape(strings.TrimPrefix(tag, "#")),
 		localOnly(local)}
 }
 
-// Public is the public timeline, of the server's own people only when local is set.
+// Public returns the public timeline. With local, it has only posts of the server's own accounts.
 func Public(local bool) Feed {
 	return Feed{"public", ClassPublic, "/api/v1/timelines/public", localOnly(local)}
 }
@@ -44,35 +44,36 @@ func localOnly(local bool) url.Values {
 	return nil
 }
 
-// postPage is how many posts a page is asked for: Mastodon's most.
+// postPage is the number of posts requested per page, which is Mastodon's maximum.
 const postPage = 40
 
-// Reading says how a Feed is read. The zero value is the default.
+// Reading is how a Feed is read. The zero value is the default.
 type Reading struct {
-	Paging Paging // what the server does, from Server; unknown is found out on the way
+	Paging Paging // from Server; unknown parameters are tested by the reading
 	Back   int    // posts to read of a feed that was never read; 0 = to its beginning
-	// Overlap is how many posts are read again, which costs no request: what a
-	// server shows late is found, and what was edited or deleted is noticed. Default 5, <0 = none.
+	// Overlap is how many posts are read again, which costs no request. So the reading finds late
+	// posts and notices edited or deleted ones. Default 5, <0 = none.
 	Overlap int
-	Claimed int64 // posts by the profile, when that is known; <=0 = not
+	Claimed int64 // posts by the profile; <=0 = unknown
 	Limits  service.Limits
 }
 
-// Timeline is one reading of a Feed: everything since a Mark, or everything. Not
-// safe for concurrent use.
+// Timeline is one reading of a Feed: everything since a Mark, or everything. It is not safe for
+// concurrent use.
 //
-// Forward, where min_id is obeyed: the page just after the newest post read, and so on to the last; what is
-// made meanwhile is read as well, now or the next time. Backward, else and the
-// first time: from the newest down to what was read before; what is made meanwhile is above,
-// and is read the next time. Whatever the server was said to do, each page is
-// held against what was asked:
+// If the server obeys min_id, it reads forward: the page just after the newest post read, and so
+// on. It also reads posts that are created meanwhile, now or the next time. Otherwise, and the
+// first time, it reads backward: from the newest post down to the posts read before. Posts that are
+// created meanwhile are above, and the next reading fetches them.
 //
-//   - a forward page with a post that cannot be after the asked one: min_id is
-//     ignored; the page is taken as one of a reading backward.
-//   - a full forward page from a server of which is not known what min_id means: it
-//     may be the next posts or the newest, with a gap before. What is behind the page is looked at. (Of this a probe
-//     is believed: a page that is full looks the same either way.)
-//   - a backward page without anything new: max_id is ignored, and the one page is all.
+// Each page is checked against its request, for any knowledge about the server:
+//
+//   - A forward page with a post that cannot be after the requested one: the server
+//     ignores min_id. The page is used as one of a reading backward.
+//   - A full forward page, if the meaning of min_id is unknown: it may contain the next
+//     posts, or the newest ones with a gap before them. The reading checks the page
+//     behind it. (A known probe result is used instead, because both pages look alike.)
+//   - A backward page without new posts: the server ignores max_id and has one page only.
 type Timeline struct {
 	c     *Client
 	feed  Feed
@@ -80,18 +81,18 @@ type Timeline struct {
 	m     service.Mark
 	phase phase
 
-	start   []service.Seen // Recent, when the reading began
-	oldest  time.Time      // of start; for a feed that is in order of time, zero for others
+	start   []service.Seen // Recent at the start of the reading
+	oldest  time.Time      // oldest time in start; zero for a feed that is not in order of time
 	newest  time.Time
 	forward trail           // of the forward phase
 	from    string          // min_id of the next forward page
-	check   bool            // the backward phase looks at what min_id means
-	gapless bool            // nothing is missing between start and Recent
-	met     map[string]bool // of start, those that were delivered again
-	expect  []service.Seen  // those that should have been
-	plain   bool            // since_id is not used: nothing came with it
-	above   bool            // the page was asked for with since_id
-	empty   bool            // the first page, from the newest post down, had nothing on it
+	check   bool            // the backward phase tests the meaning of min_id
+	gapless bool            // there is no gap between start and Recent
+	met     map[string]bool // posts of start that were delivered again
+	expect  []service.Seen  // posts of start that should be delivered again
+	plain   bool            // do not use since_id: a page with it was empty
+	above   bool            // the request of the page had since_id
+	empty   bool            // the first page, from the newest post down, was empty
 	list    service.Listing
 }
 
@@ -105,12 +106,11 @@ const (
 
 // Batch is one page of a reading.
 type Batch struct {
-	Posts []Post // new ones, the newest first
-	Again []Post // read before and delivered again: Edited says whether they changed
+	Posts []Post // new posts, newest first
+	Again []Post // posts read before and delivered again: Edited shows changes
 }
 
-// Timeline begins a reading of f from m, or goes on with the one that m is in
-// the middle of.
+// Timeline starts a reading of f from m, or continues the reading in m.
 func (c *Client) Timeline(f Feed, m service.Mark, how Reading) (*Timeline, error) {
 	if f.path == "" || how.Back < 0 {
 		return nil, fmt.Errorf("mastodon: timeline: no feed, or back %d", how.Back)
@@ -145,7 +145,8 @@ func (c *Client) Timeline(f Feed, m service.Mark, how Reading) (*Timeline, error
 		t.m.Walk, t.phase, t.start = &again, phaseBack, w.Base
 		t.list.Seen, t.list.Pages = w.Trail.Seen, w.Trail.Pages
 	}
-	if f.class == ClassPosts { // of many people, posts of other servers come when they come
+	// in feeds of many people, posts of other servers arrive out of order
+	if f.class == ClassPosts {
 		t.oldest, t.newest = service.Span(t.start)
 	}
 	if m.Walk != nil {
@@ -154,7 +155,8 @@ func (c *Client) Timeline(f Feed, m service.Mark, how Reading) (*Timeline, error
 	for _, s := range slices.Concat(m.Recent, m.Base) {
 		t.forward.Known.Add(s.ID)
 	}
-	few := f.class == ClassPosts && len(m.Recent) <= how.Overlap // one page has them all, the oldest too
+	// one page contains them all, and the oldest too
+	few := f.class == ClassPosts && len(m.Recent) <= how.Overlap
 	if len(m.Recent) == 0 || few || how.Paging.Min == service.Ignored || how.Paging.Min == service.Newest {
 		t.back(service.Seen{}, nil)
 		return t, nil
@@ -164,8 +166,8 @@ func (c *Client) Timeline(f Feed, m service.Mark, how Reading) (*Timeline, error
 	return t, nil
 }
 
-// back begins the backward phase below the post max, zero = at the top.
-// top is what Recent will begin with.
+// back starts the backward phase below the post max, zero = at the newest post. top is the start of
+// the next Recent.
 func (t *Timeline) back(max service.Seen, top []service.Seen) {
 	w := &service.Walk{Base: t.start, Top: service.Foremost(top, nil), Under: max.At}
 	if max.ID != "" {
@@ -176,15 +178,15 @@ func (t *Timeline) back(max service.Seen, top []service.Seen) {
 	t.m.Base, t.m.Walk, t.phase = nil, w, phaseBack
 }
 
-// below is the cursor of the page under a post.
+// below returns the cursor of the page below a post.
 func below(id string) string { return url.Values{"max_id": {id}}.Encode() }
 
-// Done says whether the reading has ended.
+// Done reports whether the reading has ended.
 func (t *Timeline) Done() bool { return t.phase == phaseOver }
 
-// Mark is how far the feed is read, the last Batch included: to be kept with it.
+// Mark returns how far the feed is read, including the last Batch. The caller stores both together.
 func (t *Timeline) Mark() service.Mark {
-	m := t.m // its lists are never changed, but replaced
+	m := t.m // its lists are replaced, never changed
 	if m.Walk != nil {
 		w := *m.Walk
 		w.Trail.Known = service.Known{}
@@ -193,18 +195,18 @@ func (t *Timeline) Mark() service.Mark {
 	return m
 }
 
-// Listing is how the reading stands.
+// Listing returns the progress of the reading.
 func (t *Timeline) Listing() service.Listing {
 	l := t.list
 	l.Complete = t.phase == phaseOver && l.Why == ""
 	return l
 }
 
-// Paging is what the server was found to do with what it was asked.
+// Paging returns how the server treats the parameters, as far as known.
 func (t *Timeline) Paging() Paging { return t.how.Paging }
 
-// Absent are posts that were read before, should have been delivered again and
-// were not: maybe deleted, which only Client.Post can say. For a reading that is Done.
+// Absent returns the posts that were read before and that the reading did not deliver again. They
+// may be deleted; only Client.Post can tell. Call it when the reading is Done.
 func (t *Timeline) Absent() (ids []string) {
 	for _, s := range t.expect {
 		if !t.met[s.ID] {
@@ -214,11 +216,12 @@ func (t *Timeline) Absent() (ids []string) {
 	return ids
 }
 
-// Empty says whether the feed has no post at all, neither new nor known. For a reading that is Done.
+// Empty reports whether the feed has no post at all, new or known. Call it when the reading is
+// Done.
 func (t *Timeline) Empty() bool { return t.empty && t.Listing().Complete }
 
-// Next is the next page, empty after the end. After a Fault that is Again the
-// same page may be asked for once more; after any other the reading is Done, incomplete.
+// Next returns the next page, empty after the end. If a Fault is Again, the caller may retry the
+// same page. After any other error the reading is Done and incomplete.
 func (t *Timeline) Next(ctx context.Context) (Batch, error) {
 	if t.phase == phaseOver {
 		return Batch{}, nil
@@ -248,7 +251,7 @@ func (t *Timeline) Next(ctx context.Context) (Batch, error) {
 	t.list.Why = ""
 	top := t.list.Pages == 0 && t.phase == phaseBack && t.m.Walk.Trail.Cursor == ""
 	if top && len(posts)+bad == 0 {
-		if query.Has("since_id") { // all that was newer is gone; is anything left?
+		if query.Has("since_id") { // all newer posts are gone; check whether older ones remain
 			t.plain = true
 			return t.Next(ctx)
 		}
@@ -285,8 +288,8 @@ func (t *Timeline) query() (url.Values, error) {
 	return q, nil
 }
 
-// newestFirst turns a page that came the other way round. Ids tell nothing of
-// their order, and pinned posts may stand out of it: the ends of the page decide.
+// newestFirst reverses a page that is oldest first. Ids do not show the order, and pinned posts may
+// be out of order. So the ends of the page and most of its steps decide.
 func newestFirst(posts []Post) {
 	if n := len(posts); n > 1 && posts[0].Created.Before(posts[n-1].Created) && !posts[0].Created.IsZero() &&
 		ascending(posts) {
@@ -294,7 +297,7 @@ func newestFirst(posts []Post) {
 	}
 }
 
-// ascending says whether most steps of a page lead to a later post.
+// ascending reports whether most steps of a page lead to a later post.
 func ascending(posts []Post) bool {
 	up, down := 0, 0
 	for i := 1; i < len(posts); i++ {
@@ -308,9 +311,8 @@ func ascending(posts []Post) bool {
 	return up > down
 }
 
-// split divides a page into what is new and what was read before, and notes which
-// of the latter came again. What an account wrote before all that is in the Mark was
-// read, too: a pinned post, or the rest after many were deleted.
+// split divides a page into new posts and posts that were read before. Posts older than everything
+// in the Mark count as read: pinned posts, or older posts after many deletions.
 func (t *Timeline) split(posts []Post, fresh []bool) (b Batch) {
 	for i, p := range posts {
 		if !t.met[p.ID] && service.Has(t.start, p.ID) {
@@ -333,8 +335,9 @@ func idsOf(posts []Post) []string {
 	return ids
 }
 
-// order is a page as Recent has it: what is out of order, as pinned posts at the
-// head of a page, behind the rest; not at all, when it is older than the rest of an account's.
+// order returns a page in the form of Recent. Posts out of order, like pinned ones at the head of a
+// page, go behind the rest. If they are older than the rest of an account's page, they are left
+// out.
 func (t *Timeline) order(posts []Post) []service.Seen {
 	in, out := inOrder(posts)
 	first, _ := service.Span(in)
@@ -350,8 +353,7 @@ func lastOf(posts []Post) service.Seen {
 	return service.Seen{ID: posts[len(posts)-1].ID, At: posts[len(posts)-1].Created}
 }
 
-// inOrder divides a page into posts none of which is older than one behind it,
-// and the others.
+// inOrder divides a page into posts that are not older than any post after them, and the others.
 func inOrder(posts []Post) (in, out []service.Seen) {
 	seen := make([]service.Seen, len(posts))
 	for i, p := range posts {
@@ -360,7 +362,7 @@ func inOrder(posts []Post) (in, out []service.Seen) {
 	return service.Descending(seen)
 }
 
-// forwardPage takes a page that was asked for with min_id.
+// forwardPage applies a page that was requested with min_id.
 func (t *Timeline) forwardPage(posts []Post) Batch {
 	ids := idsOf(posts)
 	if t.ignoresMin(ids) {
@@ -375,15 +377,16 @@ func (t *Timeline) forwardPage(posts []Post) Batch {
 	t.m.Recent = service.Foremost(t.order(posts), t.m.Recent)
 	if len(t.expect) > 0 &&
 		!slices.ContainsFunc(t.expect, func(s service.Seen) bool { return !slices.Contains(ids, s.ID) }) {
-		t.whole() // it joins what was read, whatever min_id means
+		t.whole() // the page joins the posts read before, for any meaning of min_id
 	}
 	t.m.Base = t.start
 	switch {
 	case len(posts) < postPage/2, len(b.Posts) == 0:
-		t.end("") // nothing more now, and the next reading begins here
+		t.end("") // no more posts now; the next reading starts here
 	case stop == service.MaxPages || stop == service.MaxItems:
 		t.end(stop)
-	case t.how.Paging.Min == "" && len(b.Posts) == len(posts): // does it join what was read?
+	// check whether the page joins the posts read before
+	case t.how.Paging.Min == "" && len(b.Posts) == len(posts):
 		t.check = true
 		t.back(lastOf(posts), t.m.Recent)
 		t.from = next
@@ -393,15 +396,15 @@ func (t *Timeline) forwardPage(posts []Post) Batch {
 	return b
 }
 
-// ignoresMin says whether a forward page holds a post that is not after the one
-// asked for: that one itself, or one that was read before it.
+// ignoresMin reports whether a forward page contains a post that is not after the requested one:
+// that post itself, or one that was read before it.
 func (t *Timeline) ignoresMin(ids []string) bool {
 	i := slices.IndexFunc(t.m.Recent, func(s service.Seen) bool { return s.ID == t.from })
 	return i >= 0 && slices.ContainsFunc(ids, func(got string) bool { return service.Has(t.m.Recent[i:], got) })
 }
 
-// turn takes a page that min_id had no say in: it is of the newest posts. The
-// reading goes on backward below it, if it does not join what was read before.
+// turn applies a page for which the server ignored min_id, so it contains the newest posts. The
+// reading continues backward below it, unless it already joins the posts read before.
 func (t *Timeline) turn(posts []Post) Batch {
 	t.how.Paging.Min = service.Ignored
 	fresh := make([]bool, len(posts))
@@ -416,12 +419,12 @@ func (t *Timeline) turn(posts []Post) Batch {
 	return b
 }
 
-// backPage takes a page of the backward phase.
+// backPage applies a page of the backward phase.
 func (t *Timeline) backPage(posts []Post, a answer) Batch {
 	w, ids, next := t.m.Walk, idsOf(posts), ""
 	switch {
 	case len(posts) == 0 && a.next != "":
-		next = onlyMax(a.next) // a page may be empty when its posts are not for all
+		next = onlyMax(a.next) // a page may be empty if its posts are not public
 	case len(posts) > 0 && (len(posts) >= postPage || !a.link || a.next != ""):
 		next = below(ids[len(ids)-1])
 	}
@@ -454,14 +457,14 @@ func (t *Timeline) backPage(posts []Post, a answer) Batch {
 	return b
 }
 
-// ignoresMax says whether a backward page holds the post that it should lie
-// below, or is mostly of posts above that.
+// ignoresMax reports whether a backward page contains the post above it, or mostly posts that are
+// above that one.
 func ignoresMax(w *service.Walk, posts []Post) bool {
 	asked, above := maxOf(w.Trail.Cursor), 0
 	if asked == "" {
 		return false
 	}
-	over := w.Top // those read that lie above it
+	over := w.Top // the posts read above it
 	if i := slices.IndexFunc(over, func(s service.Seen) bool { return s.ID == asked }); i >= 0 {
 		over = over[:i]
 	}
@@ -476,8 +479,8 @@ func ignoresMax(w *service.Walk, posts []Post) bool {
 	return 2*above > len(posts)
 }
 
-// ignoredMax takes a backward page that lies where it should not: the server has
-// one page only. What is in it was read, or is for the next reading.
+// ignoredMax applies a backward page from a server that ignores max_id and so has one page only.
+// Its posts were read, or belong to the next reading.
 func (t *Timeline) ignoredMax(posts []Post) Batch {
 	t.how.Paging.Max = service.Ignored
 	b, top := t.split(posts, make([]bool, len(posts))), t.m.Walk.Top
@@ -485,7 +488,7 @@ func (t *Timeline) ignoredMax(posts []Post) Batch {
 	case t.reached(posts):
 		t.joined(false)
 	case t.check && !slices.ContainsFunc(posts, func(p Post) bool { return service.Has(top, p.ID) }):
-		t.obeyed() // the newest posts are others than those that min_id gave
+		t.obeyed() // the newest posts differ from those of min_id, so min_id works
 	default:
 		t.single()
 	}
@@ -493,9 +496,8 @@ func (t *Timeline) ignoredMax(posts []Post) Batch {
 	return b
 }
 
-// whole moves what the feed is read to without a gap up to the newest post read. A Mark
-// holds service.MaxRecent of what was read: so they are those that are shown when what is behind the
-// next page is looked at, by who goes on with it.
+// whole moves start to the newest post read, because there is no gap up to it. A Mark has only
+// service.MaxRecent posts. After a resume, exactly these are known when the next page is checked.
 func (t *Timeline) whole() {
 	if !t.gapless {
 		return
@@ -506,15 +508,15 @@ func (t *Timeline) whole() {
 	}
 }
 
-// obeyed goes on forward: min_id gives the next posts.
+// obeyed continues forward: min_id returns the next posts.
 func (t *Timeline) obeyed() {
 	t.how.Paging.Min = service.Obeyed
 	t.whole()
 	t.m.Base, t.m.Walk, t.phase = t.start, nil, phaseForward
 }
 
-// single ends the reading of a server that has one page only: whole, when that
-// is as much as is claimed of a feed that was never read.
+// single ends the reading of a server with one page only. It is complete if the feed was never read
+// and the page has all claimed posts.
 func (t *Timeline) single() {
 	if t.list.Claimed > 0 && t.list.Seen >= t.list.Claimed && len(t.start) == 0 {
 		t.end("")
@@ -523,7 +525,7 @@ func (t *Timeline) single() {
 	t.end(service.NothingNew)
 }
 
-// onlyMax keeps of the query of a Link what pages backward.
+// onlyMax keeps max_id of the query of a Link.
 func onlyMax(query string) string {
 	if id := maxOf(query); id != "" {
 		return below(id)
@@ -539,8 +541,8 @@ func maxOf(query string) string {
 	return q.Get("max_id")
 }
 
-// reached says whether a page ends among what was read before: its last post is
-// one of that, or is older than the newest of it.
+// reached reports whether a page ends among the posts that were read before. Its last post is one
+// of them, or is older than the newest of them.
 func (t *Timeline) reached(posts []Post) bool {
 	if len(posts) == 0 || len(t.start) == 0 {
 		return false
@@ -549,11 +551,13 @@ func (t *Timeline) reached(posts []Post) bool {
 	return service.Has(t.start, last.ID) || !last.Created.IsZero() && last.Created.Before(t.newest)
 }
 
-// joined ends a reading that came down to what was read before, and notes what
-// its pages should have held of that: all that is newer than the oldest they held, or all where nothing lies below.
+// joined ends a reading that reached the posts that were read before. It sets the posts that the
+// pages should have contained. These are all newer than the oldest one found again, or all if
+// nothing is below.
 func (t *Timeline) joined(bottom bool) {
 	t.expect = nil
-	for _, s := range slices.Concat(t.m.Walk.Top, t.m.Walk.Pins) { // of the visits before this one, too
+	// includes the pages of earlier calls
+	for _, s := range slices.Concat(t.m.Walk.Top, t.m.Walk.Pins) {
 		t.met[s.ID] = true
 	}
 	for i, s := range t.start {
@@ -567,22 +571,22 @@ func (t *Timeline) joined(bottom bool) {
 	t.end("")
 }
 
-// checked ends the look at what lies behind the first forward page.
+// checked ends the check of the page behind the first forward page.
 func (t *Timeline) checked(b Batch, reached bool, stop service.Word, over bool) {
 	t.check = false
 	switch {
-	case len(b.Posts) > 0: // min_id gave the newest posts: the gap is read backward
+	case len(b.Posts) > 0: // min_id returned the newest posts: read the gap backward
 		t.how.Paging.Min = service.Newest
 		if reached || over {
 			t.end(stop)
 		}
-	default: // nothing lay between: it gave the next ones
+	default: // no gap: min_id returned the next posts
 		t.obeyed()
 	}
 }
 
-// end ends the reading. A walk backward that is over moves the mark, also when
-// it is not whole: what it did not have is for the ledger of gaps.
+// end ends the reading. The end of a walk backward moves the mark even if the walk is incomplete.
+// The ledger of gaps records what is missing.
 func (t *Timeline) end(why service.Word) {
 	t.list.Why, t.phase, t.m.Base = why, phaseOver, nil
 	if w := t.m.Walk; w != nil {

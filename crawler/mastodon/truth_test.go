@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// since is when the story of a test begins: a shorter one for the race detector.
+// since is the start of the story in tests; the race detector gets a shorter story.
 func since() time.Time {
 	if racetest.Enabled {
 		return time.Date(2026, 1, 16, 0, 0, 0, 0, time.UTC)
@@ -21,7 +21,7 @@ func since() time.Time {
 	return time.Time{}
 }
 
-// people is how many a world of a test has.
+// people is the number of people in the world of a test.
 func people(n int) int {
 	if racetest.Enabled {
 		return n / 3
@@ -29,8 +29,8 @@ func people(n int) int {
 	return n
 }
 
-// The whole truth of a server that does as Mastodon's documents say is read
-// exactly, whatever its ids look like: profiles, posts, edges, tags, versions.
+// From a server that follows Mastodon's documents the client reads the exact truth, with any kind
+// of ids: profiles, posts, edges, tags, versions.
 func TestTheWholeTruthIsRead(t *testing.T) {
 	for _, ids := range []mastodontest.IDs{mastodontest.Snowflakes, mastodontest.ULIDs, mastodontest.Hashes} {
 		if racetest.Enabled && ids != mastodontest.Hashes {

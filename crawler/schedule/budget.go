@@ -7,36 +7,36 @@ import (
 	"time"
 )
 
-// Budget is what a decision knows of everything else: what visits there are and
-// what they cost. It is read by many decisions at once and changed by none; the
-// peer's Meter makes a new one from time to time.
+// Budget is the input of a decision that does not depend on the item: the rate of visits and their
+// price. Many decisions read it at once and none changes it. The peer's Meter creates a new one
+// from time to time.
 type Budget struct {
-	// Interval is the mean time between two visits of one item if all were
-	// visited equally: items ÷ visits per time. Required, positive.
+	// Interval is the mean time between two visits of one item if all items are visited equally. It
+	// is the number of items divided by the visits per time. Required, positive.
 	Interval time.Duration
-	// Price is what a visit must be worth to this peer (see Value). 0 takes the
-	// price at which an item of the model's prior would be due after Interval.
+	// Price is what a visit must be worth to this peer (see Value). 0 means FairPrice: the price at
+	// which an item with the model's prior is due after Interval.
 	Price float64
-	// SitePrice is added for an item of a site whose own share of visits is
-	// scarcer than the peer's: the multipliers of nested constraints add. 0 = not.
+	// SitePrice is added for an item of a site that has fewer visits than the peer's mean. The
+	// multipliers of nested constraints add. 0 = none.
 	SitePrice float64
-	// Model is the prior and the drift. Required; NewModel knows nothing yet.
+	// Model is the prior and the drift. Required; NewModel has learned nothing yet.
 	Model Model
-	// Rhythm is the population's day and week. Zero = none.
+	// Rhythm is the population's rhythm of day and week. Zero = none.
 	Rhythm Rhythm
-	// Recency is the population's sittings. Only timelines. Zero = none.
+	// Recency is how posts of the population cluster in time. Only for timelines. Zero = none.
 	Recency Recency
-	// Even is the share of visits, 0 to 1, that go to all items alike (Meter.Guard).
+	// Even is the share of visits, 0 to 1, that is spread evenly over all items (Meter.Guard).
 	Even float64
-	// AgePrice is Value.Age; 0 takes the default, 0.1, negative none.
+	// AgePrice is Value.Age; 0 means the default, 0.1; negative means no price on age.
 	AgePrice float64
-	// Floor is the least time between two visits; 0 = none.
+	// Floor is the shortest time between two visits; 0 = none.
 	Floor time.Duration
-	// Ceiling is the longest time an item is left alone; 0 = 20 years.
+	// Ceiling is the longest time between two visits; 0 = 20 years.
 	Ceiling time.Duration
 }
 
-// Validate reports every fault.
+// Validate returns one error that joins every fault.
 func (b *Budget) Validate() error {
 	var faults []error
 	if b.Interval <= 0 {
@@ -60,7 +60,7 @@ func (b *Budget) Validate() error {
 	return nil
 }
 
-// price is what a visit must be worth; page as in Item.
+// price returns what a visit must be worth; page is as in Item.
 func (b *Budget) price(page int) float64 {
 	if b.Price > 0 {
 		return b.Price + b.SitePrice
@@ -68,8 +68,8 @@ func (b *Budget) price(page int) float64 {
 	return b.FairPrice(page) + b.SitePrice
 }
 
-// defaultAge makes what changes too fast worth a look: without it freshness is
-// lower, too, in nearly every contest, as what is never looked at is never learned.
+// defaultAge makes visits to items that change too fast worthwhile. Without it freshness is also
+// lower in nearly every contest, because the model never learns about an item without visits.
 const defaultAge = 0.1
 
 func (b *Budget) ageCost() float64 {
@@ -82,8 +82,8 @@ func (b *Budget) ageCost() float64 {
 	return b.AgePrice
 }
 
-// FairPrice is the price at which one who has only the prior is due after the
-// mean interval: where a peer starts. page is as in Item.
+// FairPrice returns the price at which an item with only the prior is due after the mean interval.
+// A peer starts with it. page is as in Item.
 func (b *Budget) FairPrice(page int) float64 {
 	interval := b.Interval.Hours() / 24
 	if page > 0 {
@@ -92,44 +92,45 @@ func (b *Budget) FairPrice(page int) float64 {
 	return Value{Age: b.ageCost()}.At(&b.Model.Prior, interval, interval)
 }
 
-// Meter finds the price at which demand meets the budget. Demand is what the
-// plans made so far ask for, the sum of 1/τ over items; while it is above the budget
-// the price rises, and falls while below. Lateness adds to it, so that a backlog is
-// worked off. One Meter is kept for the peer, and one for each site that is short of
-// visits. It is not safe for concurrent use.
+// Meter finds the price at which demand equals the budget. Demand is the sum of 1/τ over the items
+// with a plan. While demand is above the budget the price rises; while below, it falls. Lateness
+// also raises the price, so that a backlog is worked off. There is one Meter for the peer, and one
+// for each site that is short of visits. A Meter is not safe for concurrent use.
 type Meter struct {
 	base   float64 // log price: the integral of the excess
 	late   float64 // smoothed lateness, in intervals
 	demand float64 // visits per day that plans ask for
-	age    float64 // days: sum over items of the mean age expected under the plans
-	even   float64 // and under uniform visits
-	guard  float64 // of age, 0 to 1
+	age    float64 // days: sum over items of the mean age expected with the plans
+	even   float64 // the same sum with uniform visits
+	guard  float64 // how strongly age is guarded, 0 to 1
 	passed float64 // intervals since the start
-	lived  float64 // mean share of its plan that an item waits for its visit: hints make it less than 1
+	// mean share of its plan that an item waits for its visit; hints make it less than 1
+	lived float64
 }
 
-// Gains: a jump of demand by half settles within two intervals without swinging
+// Gains: a jump of demand by half settles within two intervals without oscillation
 // (TestMeterSettles).
 const (
-	meterLate   = 0.5  // log price per interval late
-	meterGain   = 2.0  // log price per interval passed, at e times the budget
-	meterSmooth = 0.05 // of an interval, over which lateness is averaged
-	meterMax    = 2.0  // excess and lateness counted
-	meterLived  = 0.5  // of an interval, over which Lived is averaged
+	meterLate   = 0.5  // log price per interval of lateness
+	meterGain   = 2.0  // log price per interval passed, if demand is e times the budget
+	meterSmooth = 0.05 // of an interval: the averaging time of lateness
+	meterMax    = 2.0  // largest excess and lateness that count
+	meterLived  = 0.5  // of an interval: the averaging time of lived
 	leastLived  = 0.05
-	guardGain   = 3.0  // of the guard per interval passed, at twice the age allowed
-	guardEven   = 0.35 // share of even visits at full guard: not 1, or nothing would be learned
-	guardAge    = 30.0 // times the price on age at full guard
-	ageMargin   = 0.89 // of Uniform's age is allowed, as what is expected is not what is
+	guardGain   = 3.0  // change of guard per interval passed, at twice the allowed age
+	guardEven   = 0.35 // share of even visits at full guard; with 1 nothing would be learned
+	guardAge    = 30.0 // factor of the price on age at full guard
+	// part of uniform's age that is allowed, because the expected age is not exact
+	ageMargin = 0.89
 )
 
-// NewMeter starts at price.
+// NewMeter returns a Meter that starts at price.
 func NewMeter(price float64) *Meter {
 	return &Meter{base: math.Log(max(price, 1e-300)), lived: 1}
 }
 
-// Planned is told that an item's plan was replaced: the decision before, zero if
-// there was none, and the new one, zero if the item is looked at no more.
+// Planned records that an item's plan was replaced. old is the previous decision, zero if there was
+// none. new is the new one, zero if the item is no longer visited.
 func (m *Meter) Planned(old, new Decision) {
 	if old.Tau > 0 {
 		m.demand -= 1 / old.Tau
@@ -141,8 +142,8 @@ func (m *Meter) Planned(old, new Decision) {
 	m.even += new.EvenAge - old.EvenAge
 }
 
-// Visited is told of one visit: how late it was, and the mean interval and number
-// of items of the budget.
+// Visited records one visit: how late it was, and the mean interval and the number of items of the
+// budget.
 func (m *Meter) Visited(late, interval time.Duration, items int) {
 	part := 1 / float64(max(1, items))
 	l := min(max(late.Hours()/interval.Hours(), -meterMax), meterMax)
@@ -152,7 +153,7 @@ func (m *Meter) Visited(late, interval time.Duration, items int) {
 	m.base += meterGain * part * min(max(excess, -meterMax), meterMax)
 	if m.even > 0 {
 		m.passed += part
-		// At first all beliefs are one, and so are both ages: the margin comes in with
+		// At first all beliefs are equal, and so are both ages. The margin therefore grows with
 		// what is learned.
 		margin := 1 - (1-ageMargin)*min(m.passed/4, 1)
 		over := m.age/(margin*m.even) - 1
@@ -160,19 +161,19 @@ func (m *Meter) Visited(late, interval time.Duration, items int) {
 	}
 }
 
-// Lived is told of a visit that was planned for so large a share of its plan's Tau,
-// 1 but for hints. Plans ask for demand, but are visited 1/lived times as often.
+// Lived records the share of its plan's Tau that an item waited for its visit. It is 1 without
+// hints. Plans ask for demand, but the visits are 1/lived times as frequent.
 func (m *Meter) Lived(share float64, items int) {
 	m.lived += min(1, 1/float64(max(1, items))/meterLived) * (min(max(share, 0), 1) - m.lived)
 	m.lived = max(m.lived, leastLived)
 }
 
-// Price is the price of a visit now (Budget.Price).
+// Price returns the current price of a visit (Budget.Price).
 func (m *Meter) Price() float64 { return math.Exp(m.base + meterLate*m.late) }
 
-// Guard sets b's price on age and share of even visits: the least at which the age
-// expected over all items stays under Uniform's. So the policy is the
-// freshest that is no older than visiting everything alike.
+// Guard sets b's price on age and its share of even visits. They are the least values that keep the
+// expected age over all items below that of uniform visits. So the policy is the freshest one that
+// is no older than uniform visits.
 func (m *Meter) Guard(b *Budget) {
 	b.Even = guardEven * m.guard
 	b.AgePrice = defaultAge * math.Pow(guardAge, m.guard)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A stored history, version 1 (numbers are unsigned LEB128 varints):
+// Format of a stored history, version 1 (numbers are unsigned LEB128 varints):
 //
 //	byte    version = 1
 //	varint  unix seconds of the first visit, 0 = never visited (and nothing follows)
@@ -14,9 +14,10 @@ import (
 //	run*    varint span in seconds<<3 | kind
 //	          kind 0..4  one visit with that Outcome; Changed: one post
 //	          kind 5     one visit that found posts: varint posts-2
-//	          kind 6     folded: byte outcome, varint visits, varint changes, varint posts-changes
+//	          kind 6     folded: byte outcome, varint visits, varint changes,
+//	                     varint posts-changes
 //
-// An unchanged visit a day after the last takes 3 bytes, a month after 4.
+// An unchanged visit one day after the last takes 3 bytes, one month after it 4 bytes.
 const (
 	kindPosts  = 5
 	kindFolded = 6
@@ -49,16 +50,15 @@ func (h *History) Append(b []byte) []byte {
 	return b
 }
 
-// MarshalBinary is Append to nothing.
+// MarshalBinary returns the stored form.
 func (h *History) MarshalBinary() ([]byte, error) { return h.Append(nil), nil }
 
-// UnmarshalBinary is Decode.
+// UnmarshalBinary calls Decode.
 func (h *History) UnmarshalBinary(b []byte) error { return h.Decode(b) }
 
-// Decode replaces h with the history stored in b, reusing h's memory. It may
-// come from another peer (hand-over), so everything is checked and capped; on
-// error, which wraps ErrHistory, h is empty. No bytes at all are the empty
-// history: an item that was never visited.
+// Decode replaces h by the history stored in b and reuses h's memory. b may come from another peer
+// (hand-over), so everything is checked and capped. On error, which wraps ErrHistory, h is empty.
+// Empty input is the empty history: an item that was never visited.
 func (h *History) Decode(b []byte) error {
 	*h = History{runs: h.runs[:0]}
 	if len(b) == 0 {
@@ -177,8 +177,8 @@ func (d *decoder) byte() (byte, error) {
 	return c, nil
 }
 
-// uvarint reads a number of at most limit in its shortest form: one history has
-// one encoding, so replicas can be compared by digest.
+// uvarint reads a number of at most limit, which must be in its shortest form. So a history has
+// only one encoding, and replicas can be compared by digest.
 func (d *decoder) uvarint(limit uint64) (uint64, error) {
 	v, n := binary.Uvarint(d.b)
 	if n <= 0 {

@@ -5,28 +5,29 @@ import (
 	"time"
 )
 
-// Item is one thing to look at again.
+// Item is one item to visit again.
 type Item struct {
 	History *History
 	Weight  float64 // importance, mean about 1; 0 means 1
-	Page    int     // posts in one answer of a timeline; 0 = a page, judged by freshness
-	Phase   float64 // share of its first wait after which it is looked at first, in (0, 1); 0 means all of it
-	Told    float64 // share of its changes that hints report as they happen, 0 to MaxTold
-	Tells   float64 // changes of other items that a visit to it reports, a day
+	Page    int     // posts per page of a timeline; 0 = an item judged by freshness
+	// share of its first wait that it waits before the first revisit, in (0, 1); 0 means all of it
+	Phase float64
+	Told  float64 // share of its changes that hints report in time, 0 to MaxTold
+	Tells float64 // changes of other items per day that a visit to it reports
 }
 
-// Decision is when an item is due and on what grounds.
+// Decision is when an item is due, and the reasons.
 type Decision struct {
 	At      time.Time
 	Tau     float64 // days from the last visit to At
-	Rate    float64 // changes per day expected
-	Chance  float64 // that it will have changed At
-	Age     float64 // days: its mean age expected if visited every Tau
-	EvenAge float64 // and if visited every Budget.Interval, as all items alike
+	Rate    float64 // expected changes per day
+	Chance  float64 // probability that it has changed by At
+	Age     float64 // days: its expected mean age if visited every Tau
+	EvenAge float64 // the same if visited every Budget.Interval, like all items
 	Bound   string  // what set the time, if not the rule of Decide
 }
 
-// Why says in words why the item is due then, for `status`.
+// Why returns the reason in words, for `status`.
 func (d Decision) Why() string {
 	switch {
 	case d.Bound != "":
@@ -37,7 +38,7 @@ func (d Decision) Why() string {
 	return "every " + Span(d.Tau)
 }
 
-// Span is a time in days as people say it.
+// Span formats a time in days for people.
 func Span(days float64) string {
 	switch {
 	case days < 1.0/24:
@@ -50,9 +51,9 @@ func Span(days float64) string {
 	return fmt.Sprintf("%.1f years", days/365)
 }
 
-// doubt is how many visits' worth of evidence uniform visiting is given: with n
-// looks behind it, a belief decides n ÷ (n + doubt) of an item's visits. Beliefs
-// from a look or two are wrong often enough that this gains freshness and age.
+// doubt is the weight of uniform visits, in visits. After n visits, the belief decides n ÷ (n +
+// doubt) of an item's visits. A belief from one or two visits is often wrong, so this improves
+// freshness and age.
 const doubt = 2.0
 
 // Decide is when to look again at it after its last visit: the default policy of
@@ -100,25 +101,25 @@ func Decide(it Item, b *Budget, now time.Time) Decision {
 	return d
 }
 
-// blend gives share of an item's visits to uniform visiting and the rest to tau.
+// blend gives share of an item's visits to uniform visits and the rest to tau.
 func blend(tau, interval, share float64) float64 {
 	return 1 / ((1-share)/tau + share/interval)
 }
 
-// Limits on revisits, whatever the rule says.
+// Limits on revisits, for any result of the rule.
 const (
-	goneFirst = 1 * day       // a dead item is looked at again after a day,
+	goneFirst = 1 * day       // a dead item is visited again after a day,
 	goneLast  = 180 * day     // then after twice as long each time, up to this
-	failFirst = 1 * time.Hour // an error says nothing: soon again
+	failFirst = 1 * time.Hour // an error gives no information: visit again soon
 	failLast  = 7 * day
 )
 
-// Schedule turns Tau into At, and overrules Tau where the last visit
-// found no item to speak of: deaths and errors back off on their own.
+// Schedule converts Tau to At. It overrides Tau if the last visit did not find the item: gone items
+// and errors have their own backoff.
 //
-// A first wait is cut to the item's Phase, Tau stays what it is. Items that are met together
-// would else all be due together, after an interval without a look at any; with phases
-// spread evenly, each has as many looks in any time as its Tau says, from the first on.
+// The first wait is shortened to the item's Phase; Tau does not change. Otherwise items that were
+// found together would all be due together, after an interval without visits. With evenly spread
+// phases, each has as many visits in any time as its Tau says, from the beginning.
 func (d *Decision) Schedule(it Item, b *Budget, now time.Time) {
 	h, phase := it.History, 1.0
 	last, _ := h.Latest()
@@ -142,7 +143,7 @@ func (d *Decision) Schedule(it Item, b *Budget, now time.Time) {
 		phase = min(it.Phase, 1)
 	}
 	at := h.Last()
-	if at.After(now) { // a clock was set back
+	if at.After(now) { // our clock was set back
 		at = now
 	}
 	wait := max(min(phase*max(d.Tau, 0), longest), b.Floor.Hours()/24)

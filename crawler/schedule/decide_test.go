@@ -19,7 +19,7 @@ func TestNeverVisitedIsDueNow(t *testing.T) {
 	}
 }
 
-// Decide is pure, in the future, and says why, for any history.
+// For any history, Decide is pure, returns a time in the future, and gives a reason.
 func TestDecide(t *testing.T) {
 	for _, word := range []string{"u", "uc", "uuuu", "ucccc", "ucucu", "ug", "ue", "ur", "eee"} {
 		it, b := Item{History: story(word, 5), Weight: 1}, budget(10)
@@ -40,8 +40,8 @@ func TestDefaultFollowsChange(t *testing.T) {
 	if !(tau(busy) < tau(quiet)/1.5) {
 		t.Errorf("busy every %g days, quiet every %g", tau(busy), tau(quiet))
 	}
-	// What changes at every visit is given up neither at once nor for ever: no class
-	// starves, whatever the budget.
+	// An item that changes at every visit is never given up, for any budget: no class of items
+	// starves.
 	if h := tau(hectic); h > 60 {
 		t.Errorf("hectic every %g days at a mean of 10", h)
 	}
@@ -76,13 +76,13 @@ func TestFloorAndCeiling(t *testing.T) {
 	if d = Decide(Item{History: h}, b, h.Last()); d.Tau != 21 || !strings.Contains(d.Why(), "at least") {
 		t.Errorf("%g %s", d.Tau, d.Why())
 	}
-	early := h.Last().Add(-time.Hour) // the clock was set back
+	early := h.Last().Add(-time.Hour) // our clock was set back
 	if d = Decide(Item{History: h}, b, early); d.At.After(early.Add(21 * day)) {
 		t.Errorf("due %v after a clock was set back to %v", d.At, early)
 	}
 }
 
-// A scarcer budget, of the peer or of the site, means later visits.
+// A smaller budget, of the peer or of the site, means later visits.
 func TestPrices(t *testing.T) {
 	h := story("uucuuucuuu", 10)
 	b := budget(10)
@@ -124,7 +124,7 @@ func TestBudgetValidate(t *testing.T) {
 	}
 }
 
-// The guard comes up while the plans are older than uniform would be, and goes down.
+// The guard rises while the plans are older than uniform visits, and falls afterwards.
 func TestMeterGuardsAge(t *testing.T) {
 	m, b := NewMeter(1), budget(10)
 	m.Planned(Decision{}, Decision{Tau: 10, Age: 3, EvenAge: 2})
@@ -145,8 +145,8 @@ func TestMeterGuardsAge(t *testing.T) {
 	}
 }
 
-// The Meter finds a price at which demand is the budget, after demand has jumped
-// too, and does not swing.
+// The Meter finds a price at which demand equals the budget, also after a jump of demand, without
+// oscillation.
 func TestMeterSettles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	const items = 400
@@ -186,8 +186,8 @@ func TestMeterSettles(t *testing.T) {
 	}
 }
 
-// The phase cuts a first wait and no later one, says nothing of how often the item is to be looked
-// at, and not below the floor; what is gone or failed has a wait of its own.
+// The phase shortens only the first wait and does not change Tau. The wait is not below the floor.
+// Gone or failed items have their own wait.
 func TestPhaseOfFirstWait(t *testing.T) {
 	b := budget(10)
 	for _, tt := range []struct {

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// MaxTold is the most that Item.Told may be: what hints do not tell of is looked
-// for all the same, so that hints that stop, or begin to lie, are found out.
+// MaxTold is the largest Item.Told. Some visits do not rely on hints, so that hints that stop, or
+// become wrong, are detected.
 const MaxTold = 0.75
 
-// due is when a visit is worth price, for an item of which others tell, or which
-// tells of others.
+// due returns when a visit is worth price, for an item with hints about it, or an item that reports
+// changes of others.
 //
-// Changes that are told of bring a visit of their own (Heard). A plan is for the
-// others, which come at 1−Told of the rate: in Value every λ has that factor k, so
-// freshness is that of kτ over k, and age that of kτ over k².
+// A reported change causes its own visit (Heard). A plan is for the other changes, which have
+// 1−Told of the rate. In Value every λ has that factor k, so freshness is that of kτ over k, and
+// age that of kτ over k².
 //
-// A list that tells of Tells changes a day has let Tells·τ²/2 days of staleness pass
-// unnoticed after τ days, and −d/d(1/τ) of the mean of that is Tells·τ²/2 again: it
-// is never too busy to be worth a look, as a page may be.
+// A list that reports Tells changes a day accumulates Tells·τ²/2 days of unnoticed staleness after
+// τ days. −d/d(1/τ) of its mean is Tells·τ²/2 again. Unlike a page, a list is never too busy to be
+// worth a visit.
 func (it *Item) due(b *Belief, v Value, price, interval float64) float64 {
 	k := 1 - it.Told
 	v.Age /= k
@@ -28,16 +28,15 @@ func (it *Item) due(b *Belief, v Value, price, interval float64) float64 {
 	return Solve(price, func(tau float64) float64 { return v.At(b, k*tau, interval)/k + it.Tells*tau*tau/2 })
 }
 
-// Heard is when to look again at it, now that somebody says that it has changed
-// since the last visit, which makes that ratio times as likely, as odds
-// (change.Trust). The decision before it stands if that is sooner. It is pure.
+// Heard returns when to visit an item again after a hint that it has changed since the last visit.
+// ratio is the odds ratio of a change (change.Trust). The earlier decision stays if it is sooner.
+// Heard is pure.
 //
-// The word counts as time passed: the item is as it would be after as many days
-// without a word as make it as likely to have changed. So it is due at once, or
-// sooner, or as before if what changes too fast is not worth a visit; and just after a
-// visit, when nothing can have changed yet, a word says little.
+// The hint counts as time passed: the days without a hint that make a change equally likely. So the
+// item is due at once, or sooner. It is due as before if it changes too fast to be worth a visit.
+// Just after a visit, when nothing can have changed yet, a hint has little effect.
 func Heard(it Item, b *Budget, ratio float64, now time.Time) Decision {
-	it.Told = 0 // it has been told of: what others do not tell of matters no more
+	it.Told = 0 // the change is reported now, so hints do not lower the rate any more
 	d := Decide(it, b, now)
 	last, ok := it.History.Latest()
 	if !ok || !last.sees() || !(ratio > 1) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A word makes the next visit sooner the more it is worth, never later, and never
-// earlier than now; just after a visit it says nothing.
+// A more reliable hint makes the next visit sooner. The visit is never later, and never
+// before now. Just after a visit a hint has no effect.
 func TestHeard(t *testing.T) {
 	b := &Budget{Interval: 10 * day, Model: NewModel()}
 	h := story("ucuuucu", 10)
@@ -41,8 +41,8 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// What is told of is planned as an item of the rate that is left; a list that tells
-// of more is looked at sooner, by the square root.
+// An item with hints is planned with the remaining rate. A list that reports more changes is
+// visited sooner, by the square root.
 func TestToldAndTells(t *testing.T) {
 	var one, half Belief
 	one[12], half[11] = 1, 1
@@ -68,8 +68,7 @@ func TestToldAndTells(t *testing.T) {
 	}
 }
 
-// Visits that come before their plans' time make the price rise until there are as
-// many as the budget has.
+// If visits come before their planned time, the price rises until the visits match the budget.
 func TestMeterCountsVisitsBroughtForward(t *testing.T) {
 	at := func(share float64) float64 {
 		m := NewMeter(1)

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Outcome is what one visit found. The numbers are stored; never renumber.
+// Outcome is the result of one visit. The numbers are stored; never renumber.
 type Outcome uint8
 
 // The outcomes.
 const (
 	Unchanged Outcome = 0 // the same text, or 304 Not Modified
 	Changed   Outcome = 1 // another text; on a timeline, new posts
-	Failed    Outcome = 2 // no answer, 5xx, 429: says nothing of the item
+	Failed    Outcome = 2 // no response, 5xx, 429: no information about the item
 	Gone      Outcome = 3 // 404, 410, a deleted account
 	Redirect  Outcome = 4 // it moved; the target is another item
 )
 
-// String is the outcome's word in logs and in `status`.
+// String returns the outcome's word in logs and in `status`.
 func (o Outcome) String() string {
 	switch o {
 	case Unchanged:
@@ -35,31 +35,31 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome(%d)", uint8(o))
 }
 
-// sees reports whether a visit with this outcome learned if the item changed.
+// sees reports whether a visit with this outcome shows whether the item changed.
 func (o Outcome) sees() bool { return o <= Changed }
 
 // Event is one visit.
 type Event struct {
-	At      time.Time // kept to the second
+	At      time.Time // stored in seconds
 	Outcome Outcome
-	Posts   int // Changed on a timeline: new posts seen; 0 means one
+	Posts   int // with Changed on a timeline: number of new posts; 0 means one
 }
 
-// Run is one visit, or several adjacent ones folded together when the history
-// got long. A folded run keeps what estimation needs: how many visits over what
-// time, and how many of them found a change.
+// Run is one visit, or several adjacent visits that are folded because the history is long. A
+// folded run keeps what estimation needs: the number of visits, their time span, and the number of
+// changes.
 type Run struct {
-	Outcome Outcome       // of all its visits, or Changed if only some saw a change
+	Outcome Outcome       // of all its visits, or Changed if some of them found a change
 	Visits  int           // at least 1
 	Changes int           // visits that found a change, at most Visits
-	Posts   int           // new posts seen in all, at least Changes
-	Span    time.Duration // from the end of the run before (or the first visit) to its last visit
+	Posts   int           // new posts in total, at least Changes
+	Span    time.Duration // from the end of the previous run (or the first visit) to its last visit
 }
 
-// Limits of a History. MaxRuns times MaxRunBytes bounds a stored history.
+// Limits of a History. They bound the size of a stored history.
 const (
 	MaxRuns     = 32              // runs kept; older visits are folded into them
-	recentRuns  = 8               // the newest are never folded while there is a choice
+	recentRuns  = 8               // the newest runs, which are folded last
 	maxCount    = 1 << 30         // visits or posts in one run
 	maxSpan     = 200 * 365 * day // longest run
 	day         = 24 * time.Hour
@@ -70,19 +70,18 @@ const (
 // ErrHistory is wrapped by every error of decoding.
 var ErrHistory = errors.New("not a history")
 
-// History is the dated outcomes of one item's visits, oldest first, bounded:
-// beyond MaxRuns the oldest are folded, recent ones stay exact. The zero value
-// is an item never visited. It is not safe for concurrent use.
+// History is the dated outcomes of one item's visits, oldest first. Beyond MaxRuns the oldest runs
+// are folded and recent ones stay exact. The zero value is an item without visits. It is not safe
+// for concurrent use.
 type History struct {
 	first int64 // unix seconds of the first visit; 0 = none
 	last  int64 // of the last visit
 	runs  []Run // the first run's span starts at the first visit
 }
 
-// Add appends a visit. A time before the last visit (a clock set back) counts
-// as the last visit's time, so spans never go negative. The first successful
-// visit is the baseline: it has nothing to compare with, so it is kept as
-// Unchanged with span 0 and estimators skip it.
+// Add appends a visit. A time before the last visit (after a clock was set back) counts as the last
+// visit's time, so spans are never negative. The first successful visit is the baseline. It has
+// nothing to compare with, so it is stored as Unchanged with span 0, and estimators skip it.
 func (h *History) Add(e Event) {
 	at := max(e.At.Unix(), 1)
 	if h.first == 0 {
@@ -118,7 +117,8 @@ func (h *History) looked() bool {
 	return false
 }
 
-// shrink folds one adjacent pair: the oldest of one outcome, else the oldest two.
+// shrink folds one adjacent pair: the oldest pair with equal outcome and change ratio, else the
+// oldest two runs.
 func (h *History) shrink() {
 	at := 0
 	for i := 0; i+1 < len(h.runs)-recentRuns; i++ {
@@ -132,8 +132,8 @@ func (h *History) shrink() {
 	h.runs = append(h.runs[:at], h.runs[at+1:]...)
 }
 
-// fold joins adjacent runs. A visit that saw nothing only lends its time to the
-// next one that did: the gap that matters is between looks that succeeded.
+// fold joins adjacent runs. A failed visit only adds its time to the next successful one, because
+// the relevant gap is between successful visits.
 func fold(a, b Run) Run {
 	span := min(a.Span+b.Span, maxSpan)
 	switch {
@@ -161,16 +161,16 @@ func fold(a, b Run) Run {
 	return out
 }
 
-// Runs are the visits, oldest first. The slice is the History's own: read only.
+// Runs returns the visits, oldest first. The slice belongs to the History: read only.
 func (h *History) Runs() []Run { return h.runs }
 
-// First and Last are the times of the first and last visit, zero if none.
+// First returns the time of the first visit, zero if none.
 func (h *History) First() time.Time { return unix(h.first) }
 
-// Last is the time of the last visit, zero if none.
+// Last returns the time of the last visit, zero if none.
 func (h *History) Last() time.Time { return unix(h.last) }
 
-// Latest is the outcome of the last visit; ok is false if there was none.
+// Latest returns the outcome of the last visit; ok is false if there was none.
 func (h *History) Latest() (o Outcome, ok bool) {
 	if len(h.runs) == 0 {
 		return 0, false
@@ -178,8 +178,8 @@ func (h *History) Latest() (o Outcome, ok bool) {
 	return h.runs[len(h.runs)-1].Outcome, true
 }
 
-// Dead reports whether the item was gone when last seen: errors since then, which
-// say nothing of it, do not bring it back.
+// Dead reports whether the item was gone at the last visit that did not fail. Later errors give no
+// information, so they do not revive it.
 func (h *History) Dead() bool {
 	for i := len(h.runs) - 1; i >= 0; i-- {
 		if o := h.runs[i].Outcome; o != Failed {
@@ -189,7 +189,7 @@ func (h *History) Dead() bool {
 	return false
 }
 
-// Failures is how many visits in a row, up to the last, ended in outcome o.
+// Failures returns how many visits in a row, up to the last, had outcome o.
 func (h *History) Failures(o Outcome) int {
 	if n := len(h.runs); n > 0 && h.runs[n-1].Outcome == o {
 		return h.runs[n-1].Visits
@@ -197,8 +197,8 @@ func (h *History) Failures(o Outcome) int {
 	return 0
 }
 
-// Totals are the visits remembered that could tell a change from none, and how
-// many found one. The first look is not among them.
+// Totals returns the number of remembered visits that could detect a change, and how many found
+// one. The first visit is not included.
 func (h *History) Totals() (visits, changes int) {
 	for g := range h.Gaps {
 		visits += g.Visits
@@ -207,8 +207,8 @@ func (h *History) Totals() (visits, changes int) {
 	return visits, changes
 }
 
-// Gaps yields the informative runs with the whole time since the last look that
-// succeeded, leaving out the baseline.
+// Gaps yields the runs that show changes or none, each with the whole time since the last
+// successful visit. It leaves out the baseline.
 func (h *History) Gaps(yield func(Run) bool) {
 	var carry time.Duration
 	seen := false
@@ -219,7 +219,7 @@ func (h *History) Gaps(yield func(Run) bool) {
 		}
 		r.Span += carry
 		carry = 0
-		if !seen { // the baseline: one look less in its run
+		if !seen { // the baseline: one visit less in its run
 			seen = true
 			if r.Visits--; r.Visits == 0 || r.Span == 0 {
 				continue
@@ -239,8 +239,8 @@ func unix(s int64) time.Time {
 	return time.Unix(s, 0).UTC()
 }
 
-// News is how many posts, or entries of a list, were new at the visits remembered,
-// the first look left out, and over how many days.
+// News returns how many posts, or entries of a list, the remembered visits found, without the first
+// one, and in how many days.
 func (h *History) News() (posts int, days float64) {
 	for g := range h.Gaps {
 		posts += g.Posts

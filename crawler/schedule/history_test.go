@@ -13,7 +13,7 @@ var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(d float64) time.Time { return t0.Add(time.Duration(d * float64(day))) }
 
-// story makes a history of daily visits from a word: u, c, e, g, r.
+// story returns a history of visits at a fixed interval from a word: u, c, e, g, r.
 func story(word string, every float64) *History {
 	h := new(History)
 	for i, c := range word {
@@ -29,11 +29,11 @@ func TestHistoryTotals(t *testing.T) {
 		visits, changes int
 	}{
 		{"", 0, 0},
-		{"u", 0, 0},    // the first look compares with nothing
+		{"u", 0, 0},    // the first visit has nothing to compare with
 		{"c", 0, 0},    // even if the crawl calls it a change
-		{"uuu", 2, 0},  // two looks after it
+		{"uuu", 2, 0},  // two visits after it
 		{"ccc", 2, 2},  //
-		{"ucec", 2, 2}, // an error is no look
+		{"ucec", 2, 2}, // an error does not count as a visit
 		{"eeuc", 1, 1}, // nor can it be the first
 		{"ugrc", 1, 1},
 	} {
@@ -157,7 +157,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever decodes is within the caps and encodes to itself.
+// FuzzDecode checks that a decoded history is within the limits and encodes to the same bytes.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(story("ucugreeeee", 3).Append(nil))

@@ -6,47 +6,47 @@ import (
 	"math"
 )
 
-// The grid of change rates: Rates of them, each twice the one before, from one
-// change in 22 years to 250 a day. Doubling lets one exponential serve all: the
-// chance of no change at the next rate is the square of this one's.
+// The grid has Rates change rates, each twice the previous one, from one change in 22 years to 250
+// a day. Because the rates double, one exponential is enough for all: the probability of no change
+// at the next rate is the square of the present one.
 const (
 	Rates    = 22
 	slowest  = 1.0 / (22 * 365) // changes per day
-	minGap   = 1.0 / 86400 / 10 // days; shorter gaps say nothing more
-	longest  = 20 * 365.0       // days; the latest a revisit is put off
+	minGap   = 1.0 / 86400 / 10 // days; shorter gaps give no more information
+	longest  = 20 * 365.0       // days; the longest wait for a revisit
 	tinyMass = 1e-12
 )
 
-// Belief is what is thought of one item's rate of change: a weight for each rate
-// of the grid, summing to 1.
+// Belief is the estimate of one item's rate of change: a weight for each rate of the grid, with sum
+// 1.
 type Belief [Rates]float64
 
-// Model is what is known of how items of a population change: the prior. It is
-// learned from histories by Fit and is all that a new item is judged by.
-// Each item has a rate, which jumps at Drift to another drawn from Prior: bursts
-// and dormant times are such jumps. (Forward filtering of a hidden Markov model.)
+// Model is what is known about the changes of a population: the prior. Fit learns it from
+// histories. A new item is judged by it alone. Each item has a rate, which jumps with probability
+// Drift per day to another rate from Prior. Bursts and quiet periods are such jumps. (Forward
+// filtering of a hidden Markov model.)
 type Model struct {
 	Prior Belief
-	// Start is what is thought of an item met after Epoch, in unix seconds, when
-	// the crawl had been through what there was: what is met then is new, and new
-	// pages are busier than old ones. Items met before, or all if Epoch is 0, begin
-	// with Prior.
+	// Start is the belief for an item found after Epoch, in unix seconds. By then the crawl has
+	// found all existing items, so later ones are new, and new pages are busier than old ones.
+	// Other items, or all if Epoch is 0, start with Prior.
 	Start Belief
 	Epoch int64
-	Drift float64 // jumps per day, 0 = a rate stays for ever
-	// Counted says that histories count posts (a profile's counter, or pages long
+	Drift float64 // jumps per day, 0 = a rate stays forever
+	// Counted says that histories count posts exactly (by a profile's counter, or with pages long
 	// enough), not only whether there were any.
 	Counted bool
 }
 
-// firstDrift is the drift believed in before any was seen, in jumps a day: a rate holds for
-// eight years. At one jump a year, what had not changed for years was still thought to be half new, and
-// looked at as often as that: on the uploads of Debian the estimate of Cho and Garcia-Molina was
-// fresher. A population whose rates do jump shows it, and Fit doubles the drift each time.
+// firstDrift is the drift before any was observed, in jumps a day: a rate lasts about eight years.
+// With one jump a year, an item without changes for years still had half the belief of a new one,
+// and was visited that often. On the uploads of Debian the estimate of Cho and Garcia-Molina was
+// then fresher. If the rates of a population do jump, the histories show it, and Fit doubles the
+// drift each time.
 const firstDrift = 1.0 / 3000
 
-// NewModel is the prior of one who has seen nothing: most pages change less than
-// weekly, some hardly ever, some all the time.
+// NewModel returns the prior without any observation: most pages change less than weekly, some
+// hardly ever, some all the time.
 func NewModel() Model {
 	m := Model{Drift: firstDrift}
 	sum := 0.0
@@ -62,10 +62,10 @@ func NewModel() Model {
 	return m
 }
 
-// rate is the j-th rate of the grid, in changes per day.
+// rate returns the j-th rate of the grid, in changes per day.
 func rate(j int) float64 { return slowest * float64(uint64(1)<<j) }
 
-// Validate reports every fault of a model that came from elsewhere.
+// Validate returns one error that joins every fault of a model from another source.
 func (m *Model) Validate() error {
 	var faults []error
 	for name, b := range map[string]*Belief{"prior": &m.Prior, "start": &m.Start} {
@@ -89,14 +89,13 @@ func (m *Model) Validate() error {
 	return nil
 }
 
-// Believe is the belief about an item with history h, right after its last visit.
+// Believe returns the belief about an item with history h, right after its last visit.
 func (m *Model) Believe(h *History) Belief {
 	b, _ := m.filter(h, MaxRuns)
 	return b
 }
 
-// filter also gives the log likelihood of what was seen, for Fit.
-// Only the first looks are taken in.
+// filter also returns the log likelihood of the visits, for Fit. It uses at most looks gaps.
 func (m *Model) filter(h *History, looks int) (b Belief, logLik float64) {
 	b = m.Prior
 	if m.Epoch > 0 && h.first > m.Epoch {
@@ -117,9 +116,9 @@ func (m *Model) filter(h *History, looks int) (b Belief, logLik float64) {
 	return b, logLik
 }
 
-// count multiplies in n posts in days, which is more than that there were some. A
-// Poisson count is softened: posts come in flurries, so n of them are the evidence
-// of √n, of one cause, in the same time.
+// count multiplies the belief by the likelihood of n posts in days. That is more evidence than that
+// there were some. Posts come in clusters, so the Poisson count is softened: n posts count as √n
+// independent ones in the same time.
 func (b *Belief) count(days float64, n int) float64 {
 	days = max(days, minGap)
 	sum, top := 0.0, math.Inf(-1)
@@ -140,7 +139,7 @@ func (b *Belief) count(days float64, n int) float64 {
 	return math.Log(sum) + top
 }
 
-// drift lets time pass: with chance 1−e^(−Drift·days) the rate was drawn anew.
+// drift applies the passing of time: with probability 1−e^(−Drift·days) the rate was drawn again.
 func (m *Model) drift(b *Belief, days float64) {
 	if m.Drift == 0 {
 		return
@@ -151,8 +150,8 @@ func (m *Model) drift(b *Belief, days float64) {
 	}
 }
 
-// see multiplies in n visits, gap days apart, of which x found a change, and
-// returns the log of their probability.
+// see multiplies the belief by the likelihood of n visits, gap days apart, of which x found a
+// change. It returns the log of their probability.
 func (b *Belief) see(gap float64, n, x int) float64 {
 	gap = max(gap, minGap)
 	q := math.Exp(-slowest * gap)
@@ -169,7 +168,7 @@ func (b *Belief) see(gap float64, n, x int) float64 {
 		sum += b[j]
 		q *= q
 	}
-	if sum < 1e-280 { // seen what no rate explains: know nothing rather than divide by zero
+	if sum < 1e-280 { // no rate explains the visits: use an even belief instead of dividing by zero
 		for j := range b {
 			b[j] = 1.0 / Rates
 		}
@@ -181,7 +180,7 @@ func (b *Belief) see(gap float64, n, x int) float64 {
 	return math.Log(sum)
 }
 
-// Mean is the expected number of changes per day.
+// Mean returns the expected number of changes per day.
 func (b *Belief) Mean() float64 {
 	mean := 0.0
 	for j, w := range b {
@@ -190,7 +189,7 @@ func (b *Belief) Mean() float64 {
 	return mean
 }
 
-// Survive is the chance that nothing changes in days.
+// Survive returns the probability that nothing changes in days.
 func (b *Belief) Survive(days float64) float64 {
 	q := math.Exp(-slowest * days)
 	p := 0.0
@@ -201,23 +200,22 @@ func (b *Belief) Survive(days float64) float64 {
 	return p
 }
 
-// fitDoubt is the weight that stays with the prior of one who has seen nothing. A
-// prior fitted to rates that are steady is too sure where pages change in bursts, as
-// real ones do: without this it costs up to 0.3 points of freshness on histories of
-// pages, and gains no more on steady populations.
+// fitDoubt is the weight of NewModel's prior in a fitted one. A prior fitted to steady rates is too
+// certain where pages change in bursts, as real pages do. Without this, it costs up to 0.3 points
+// of freshness on histories of pages, and gains nothing on steady populations.
 const fitDoubt = 0.5
 
-// Fit learns a model from a sample of histories, starting from m: the prior by
-// expectation-maximisation, the drift by the likelihood of a few values around
-// the present one. The cost is that of about 10 passes over the sample; a few
-// hundred histories suffice. It is pure: the same sample gives the same model.
+// Fit learns a model from a sample of histories, starting from m. It finds the prior by
+// expectation-maximisation, and the drift by the likelihood of a few values around the present one.
+// The cost is about 10 passes over the sample per drift; a few hundred histories are enough. It is
+// pure: the same sample gives the same model.
 func (m Model) Fit(sample []*History) Model {
 	if len(sample) == 0 {
 		return m
 	}
 	best, bestLik := m, math.Inf(-1)
 	drifts := []float64{m.Drift / 2, m.Drift, m.Drift * 2}
-	if m.Counted { // sittings look like drift: Recency holds them
+	if m.Counted { // clusters of posts look like drift; Recency models them
 		drifts = drifts[1:2]
 	}
 	for _, drift := range drifts {
@@ -227,7 +225,7 @@ func (m Model) Fit(sample []*History) Model {
 		for range 8 {
 			c.Prior, lik = c.expect(sample)
 		}
-		// Without evidence a drift stays what it is.
+		// Without clear evidence the drift stays as it is.
 		if drift != m.Drift {
 			lik -= 3
 		}
@@ -245,9 +243,9 @@ func (m Model) Fit(sample []*History) Model {
 	return best
 }
 
-// fitStart is what items met after Epoch turned out to be in their first looks.
+// fitStart returns the belief of the first visits of items found after Epoch.
 func (m Model) fitStart(sample []*History) Belief {
-	const looks, lend, trust = 2, 0.1, 20.0 // trust: histories' worth of Prior
+	const looks, lend, trust = 2, 0.1, 20.0 // trust: weight of Prior, in histories
 	recent := make([]*History, 0, len(sample))
 	for _, h := range sample {
 		if m.Epoch > 0 && h.first > m.Epoch {
@@ -272,9 +270,9 @@ func (m Model) fitStart(sample []*History) Belief {
 	return m.Start
 }
 
-// expect is one step: the mean belief over the sample, smoothed over neighbouring
-// rates (the EMS algorithm of Silverman and others, JRSS B 52(2), 1990: without it
-// a few visits each make a prior of spikes), with a little of every rate kept.
+// expect is one step of the fit: the mean belief over the sample, smoothed over neighbouring rates,
+// with a little of every rate kept. This is the EMS algorithm of Silverman and others, JRSS B
+// 52(2), 1990. Without smoothing, a few visits per item give a prior of spikes.
 func (m *Model) expect(sample []*History) (Belief, float64) {
 	var sum Belief
 	total := 0.0
@@ -285,7 +283,8 @@ func (m *Model) expect(sample []*History) (Belief, float64) {
 			sum[j] += b[j]
 		}
 	}
-	const spread, lend = 2.0, 0.05 // histories' worth of an even spread; share lent to each neighbour
+	// spread: weight of an even prior, in histories; lend: share for each neighbour
+	const spread, lend = 2.0, 0.05
 	n := float64(len(sample)) + spread
 	var out Belief
 	for j := range sum {

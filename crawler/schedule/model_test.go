@@ -56,8 +56,8 @@ func TestBeliefFindsTheRate(t *testing.T) {
 	}
 }
 
-// Whatever is seen, a belief stays a distribution: years of one outcome, bursts of
-// seconds, clocks set back.
+// With any visits, a belief stays a distribution: years of one outcome, bursts of seconds, clocks
+// set back.
 func TestBeliefNeverBreaks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewModel()
@@ -91,7 +91,7 @@ func TestDriftForgets(t *testing.T) {
 	if math.Abs(b.Mean()-m.Prior.Mean()) > 1e-6*before {
 		t.Errorf("after ten lifetimes the mean is %g, the prior's %g", b.Mean(), m.Prior.Mean())
 	}
-	// H5: a page that jumps from yearly to daily is believed fast within ten visits.
+	// H5: if a page jumps from yearly to daily, the belief follows within ten visits.
 	h := story("uuuuuuuuuuuuuuuuuuuu", 30)
 	for i := range 10 {
 		h.Add(Event{At: at(600 + float64(i)), Outcome: Changed})
@@ -104,7 +104,7 @@ func TestDriftForgets(t *testing.T) {
 	t.Error("the jump was not believed in ten visits")
 }
 
-// Fit recovers the mix of a population it knows nothing of.
+// Fit recovers the mix of an unknown population.
 func TestFit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	var sample []*History
@@ -150,7 +150,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// What was met after Epoch begins with what new items turned out to be.
+// An item found after Epoch starts with the belief that fits new items.
 func TestFitStart(t *testing.T) {
 	m := NewModel()
 	m.Epoch = at(50).Unix()

@@ -2,26 +2,25 @@ package schedule
 
 import "time"
 
-// Recency is how much likelier a post is soon after another: people post in
-// sittings. It is learned over all timelines of a population, as posts per day on
-// top of an account's own rate, by the time since the last visit that saw a post. The
-// zero value knows nothing and adds nothing.
+// Recency is how much likelier a post is soon after another one, because people post in clusters.
+// It is learned over all timelines of a population. It is in posts per day above an account's own
+// rate, by the time since the last visit that found a post. The zero value adds nothing.
 type Recency struct {
-	posts [recencySteps]float64 // seen at visits whose wait lay in this step
+	posts [recencySteps]float64 // found at visits with a wait in this step
 	base  [recencySteps]float64 // expected there from the accounts' rates alone
-	days  [recencySteps]float64 // waited there
+	days  [recencySteps]float64 // total wait there
 }
 
 // The steps double: 0 to 2 minutes, to 4, … to about 17 hours.
 const (
 	recencySteps = 10
 	recencyFirst = 2.0 / 1440
-	recencyDoubt = 5.0 // posts' worth of expectation before a step is believed
+	recencyDoubt = 5.0 // expected posts before a step is used
 )
 
-// Learn takes in a visit: silence is the days from the last visit that saw a post
-// to the visit before this one, wait the days since that one; posts were seen now,
-// and rate is what was expected of the account per day.
+// Learn records a visit. silence is the days from the last visit that found a post to the visit
+// before this one, wait the days since that one. posts is the number of posts found now, and rate
+// the account's expected posts per day.
 func (r *Recency) Learn(silence, wait, rate float64, posts int) {
 	if wait <= 0 || silence < 0 {
 		return
@@ -30,13 +29,13 @@ func (r *Recency) Learn(silence, wait, rate float64, posts int) {
 	if i == recencySteps {
 		return
 	}
-	r.posts[i] += float64(min(posts, 3)) // a flood is one sitting
+	r.posts[i] += float64(min(posts, 3)) // many posts at once are one cluster
 	r.base[i] += rate * wait
 	r.days[i] += wait
 }
 
-// Extra is the posts to expect beyond the account's rate in the days tau after a
-// visit that came silence days after the last one that saw a post.
+// Extra returns the posts to expect above the account's rate in the tau days after a visit. That
+// visit was silence days after the last one that found a post.
 func (r *Recency) Extra(silence, tau float64) float64 {
 	sum := 0.0
 	from, end := 0.0, recencyFirst
@@ -60,14 +59,14 @@ func recencyStep(days float64) int {
 	return i
 }
 
-// Silence is the days from the last visit that found a change to the last visit;
-// the whole time watched if none did.
+// Silence returns the days from the last visit that found a change to the last visit. If none did,
+// it is the whole observed time.
 func (h *History) Silence() float64 {
 	var quiet time.Duration
 	for i := len(h.runs) - 1; i >= 0; i-- {
 		r := h.runs[i]
 		if r.Changes > 0 {
-			if r.Visits > 1 { // folded: nobody knows when in it
+			if r.Visits > 1 { // folded: the position of the change is unknown
 				quiet += r.Span / time.Duration(r.Visits)
 			}
 			break

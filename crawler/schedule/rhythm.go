@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// Rhythm is how busy each hour of the week (UTC, from Monday 00:00) is, 1 being
-// the mean. It turns time into busy time, in which a process with a daily and
-// weekly rhythm is steady: estimate and plan in busy time, then come back. The
-// zero value has no rhythm.
+// Rhythm is how busy each hour of the week is (UTC, from Monday 00:00), with mean 1. It converts
+// time to busy time. In busy time a process with a daily and weekly rhythm is steady. Estimate and
+// plan in busy time, then convert back. The zero value has no rhythm.
 type Rhythm struct {
 	until [weekHours + 1]float64 // busy hours from Monday 00:00 to hour i; [168] = 168
 	set   bool
@@ -16,13 +15,13 @@ type Rhythm struct {
 
 const weekHours = 168
 
-// floor keeps every hour's share above this part of the mean: an hour in which
-// nothing was ever seen is rare, not impossible.
+// floor is the smallest share of an hour, as part of the mean. An hour without any event so far is
+// rare, not impossible.
 const floor = 0.05
 
-// NewRhythm learns from counts by hour of the week: what happened (posts or
-// changes by their own dates) in each. prior is how many events an even week is
-// worth: with few events the rhythm stays flat. Negative counts are an error.
+// NewRhythm learns from counts by hour of the week: the number of posts or changes, by their own
+// dates. prior is the weight of an even week, in events: with few events the rhythm stays flat.
+// Negative counts are an error.
 func NewRhythm(counts [weekHours]float64, prior float64) (Rhythm, error) {
 	if prior <= 0 {
 		prior = weekHours
@@ -33,7 +32,7 @@ func NewRhythm(counts [weekHours]float64, prior float64) (Rhythm, error) {
 		if c < 0 {
 			return Rhythm{}, fmt.Errorf("schedule: rhythm: hour %d counts %g", i, c)
 		}
-		// Neighbours lend a little: an hour is a ragged edge.
+		// Smooth over neighbours: the edges of an hour are not sharp.
 		c = 0.5*c + 0.25*max(0, counts[(i+1)%weekHours]) + 0.25*max(0, counts[(i+weekHours-1)%weekHours])
 		shares[i] = c + prior/weekHours
 		total += shares[i]
@@ -50,7 +49,7 @@ func NewRhythm(counts [weekHours]float64, prior float64) (Rhythm, error) {
 	return r, nil
 }
 
-// HourOfWeek is t's hour from Monday 00:00 UTC, 0 to 167.
+// HourOfWeek returns t's hour from Monday 00:00 UTC, 0 to 167.
 func HourOfWeek(t time.Time) int {
 	t = t.UTC()
 	return (int(t.Weekday())+6)%7*24 + t.Hour()
@@ -58,7 +57,7 @@ func HourOfWeek(t time.Time) int {
 
 const week = 7 * day
 
-// Busy is the busy time between two moments; negative if b is before a.
+// Busy returns the busy time between two moments; negative if b is before a.
 func (r *Rhythm) Busy(a, b time.Time) time.Duration {
 	if !r.set {
 		return b.Sub(a)
@@ -66,7 +65,7 @@ func (r *Rhythm) Busy(a, b time.Time) time.Duration {
 	return r.position(b) - r.position(a)
 }
 
-// After is the moment when busy time d has passed since a.
+// After returns the moment when busy time d has passed since a.
 func (r *Rhythm) After(a time.Time, d time.Duration) time.Time {
 	if !r.set {
 		return a.Add(d)
@@ -89,7 +88,7 @@ func (r *Rhythm) After(a time.Time, d time.Duration) time.Time {
 	return monday().Add(weeks*week + time.Duration((float64(lo)+part)*float64(time.Hour)))
 }
 
-// position is the busy time from a fixed Monday to t.
+// position returns the busy time from a fixed Monday to t.
 func (r *Rhythm) position(t time.Time) time.Duration {
 	since := t.Sub(monday())
 	weeks := since / week
@@ -103,5 +102,5 @@ func (r *Rhythm) position(t time.Time) time.Duration {
 	return weeks*week + time.Duration(busy*float64(time.Hour))
 }
 
-// monday is the Monday that positions count from.
+// monday returns the Monday from which positions count.
 func monday() time.Time { return time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC) }

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The closed forms are the integrals they are said to be.
+// The closed forms equal their integrals.
 func TestValueIsTheIntegral(t *testing.T) {
 	m := NewModel()
 	b := m.Believe(story("ucuuccuuu", 7))
@@ -63,7 +63,7 @@ func TestValueRises(t *testing.T) {
 	})
 }
 
-// Posts missed: Page · P(N > Page) is −d/d(1/τ) of E(N−Page)⁺/τ.
+// Missed posts: Page · P(N > Page) is −d/d(1/τ) of E(N−Page)⁺/τ.
 func TestTimelineIsTheDerivative(t *testing.T) {
 	const lambda = 1.7
 	for _, page := range []int{1, 5, 40} {
@@ -95,7 +95,7 @@ func TestRecency(t *testing.T) {
 	if r.Extra(0, 10) != 0 {
 		t.Error("knows something from nothing")
 	}
-	for range 200 { // posts come within five minutes of another, else not at all
+	for range 200 { // posts come within five minutes of another one, or not at all
 		r.Learn(0, 3.0/1440, 1, 1)
 		r.Learn(1.0/24, 1.0/24, 1, 0)
 	}

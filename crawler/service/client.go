@@ -15,52 +15,53 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 )
 
-// Class is the kind of endpoint a request is for: limits may differ by it. Each
-// service has its own.
+// Class is the kind of endpoint of a request. Limits may differ by class. Each service has its own
+// classes.
 type Class string
 
-// Call is one request, before it is made.
+// Call is one request before it is sent.
 type Call struct {
 	Class   Class
-	Paging  bool // has a cursor or a page
+	Paging  bool // has a cursor or a page number
 	Auth    bool // carries the credential
 	Request fetch.Request
 }
 
-// Do makes a Call: fetch.Client.Get with the Gate of a Task. An answer of any
-// status is a Response; whatever error it returns comes back wrapped in a Fault.
-// Redirects must not be followed: they are answers.
+// Do sends a Call: fetch.Client.Get with the Gate of a Task. A response of any status is a
+// Response; an error of Do is wrapped in a Fault. Do must not follow redirects: they are responses.
 type Do func(ctx context.Context, c Call) (*fetch.Response, error)
 
-// Through is a Do that asks with c, behind gate (nil = none).
+// Through returns a Do that sends with c, behind gate (nil = none).
 func Through(c *fetch.Client, gate func(context.Context) error) Do {
 	return func(ctx context.Context, call Call) (*fetch.Response, error) { return c.Get(ctx, call.Request, gate) }
 }
 
-// Options of New.
+// Options are the options of New.
 type Options struct {
-	Service    string           // in faults and errors: mastodon, bluesky, twitter
-	Base       string           // "https://host[:port]", required; http only on loopback when there is a credential
+	Service string // for faults and errors: mastodon, bluesky, twitter
+	// "https://host[:port]", required; with a credential, http only on loopback
+	Base       string
 	Do         Do               // required
 	Credential Credential       // default none
 	Now        func() time.Time // default time.Now
-	MaxBody    int64            // bytes of one answer; default 4 MiB
+	MaxBody    int64            // bytes of one response; default 4 MiB
 	MaxText    int              // bytes of the text of one post or profile; default 64 KiB
-	// bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	// bytes of the server's own object, stored complete or not at all; default 64 KiB, <0 = never
+	// stored
 	MaxRaw int
-	// Judge corrects the Fault that an answer without a good status is, by what the
-	// service means by it. default: as its status says.
+	// Judge corrects the Fault of a response with a bad status, by the rules of the service.
+	// Default: the status decides.
 	Judge func(resp *fetch.Response, f *Fault)
 }
 
-// Client asks one server. Safe for concurrent use when Options.Do is.
+// Client sends requests to one server. It is safe for concurrent use if Options.Do is.
 type Client struct {
 	o    Options
 	base string // without a slash at the end
 	host string
 }
 
-// New is a Client; it reports every fault of o at once.
+// New returns a Client; its error joins every fault of o.
 func New(o Options) (*Client, error) {
 	var errs []error
 	u, err := url.Parse(o.Base)
@@ -103,16 +104,16 @@ func loopback(host string) bool {
 	return err == nil && a.IsLoopback() || host == "localhost"
 }
 
-// Options are those of New, the defaults filled in.
+// Options returns the options of New with defaults filled in.
 func (c *Client) Options() Options { return c.o }
 
-// Base is the address of the server, without a slash at the end.
+// Base returns the address of the server, without a slash at the end.
 func (c *Client) Base() string { return c.base }
 
-// Host is the host of Base, in lower case, with the port where there is one.
+// Host returns the host of Base in lower case, with the port if there is one.
 func (c *Client) Host() string { return c.host }
 
-// Ask is one question: what for, where, with what.
+// Ask describes one request: operation, class, path and query.
 type Ask struct {
 	Op     string
 	Class  Class
@@ -121,13 +122,13 @@ type Ask struct {
 	Paging bool
 }
 
-// Answer is a good answer in JSON.
+// Answer is a good response in JSON.
 type Answer struct {
 	Body   []byte
 	Header http.Header
 }
 
-// Get asks and gives the JSON that came, or a *Fault.
+// Get sends a request and returns the JSON of the response, or a *Fault.
 func (c *Client) Get(ctx context.Context, a Ask) (Answer, error) {
 	call := Call{Class: a.Class, Paging: a.Paging, Auth: c.o.Credential.Set(),
 		Request: c.request(a, "application/json")}
@@ -142,7 +143,7 @@ func (c *Client) Get(ctx context.Context, a Ask) (Answer, error) {
 	return Answer{Body: bytes.TrimSpace(resp.Body), Header: resp.Header}, nil
 }
 
-// request is a with the credential, if there is one.
+// request returns the HTTP request for a, with the credential if there is one.
 func (c *Client) request(a Ask, accept string) fetch.Request {
 	r := fetch.Request{URL: c.base + a.Path, Accept: accept}
 	if len(a.Query) > 0 {
@@ -154,12 +155,12 @@ func (c *Client) request(a Ask, accept string) fetch.Request {
 	return r
 }
 
-// unreachable is the Fault of a question without an answer.
+// unreachable returns the Fault of a request without a response.
 func (c *Client) unreachable(op string, err error) *Fault {
 	return &Fault{Service: c.o.Service, Op: op, Word: Unreachable, Retry: -1, Err: err}
 }
 
-// refused is f, of an answer with that header, with what was asked and when to ask again.
+// refused completes f with the operation and with the Retry-After of the header.
 func (c *Client) refused(op string, f *Fault, h http.Header) *Fault {
 	f.Service, f.Op, f.Retry = c.o.Service, op, -1
 	if wait, said := fetch.RetryAfter(h.Get("Retry-After"), c.o.Now()); said {
@@ -168,12 +169,12 @@ func (c *Client) refused(op string, f *Fault, h http.Header) *Fault {
 	return f
 }
 
-// Misshapen is the Fault of JSON that is not what was asked for.
+// Misshapen returns the Fault of JSON that does not have the requested shape.
 func (c *Client) Misshapen(op, said string) *Fault {
 	return &Fault{Service: c.o.Service, Op: op, Word: Misshapen, FromAPI: true, Retry: -1, Said: Line(said, 200)}
 }
 
-// judge is the Fault that an answer is, nil for JSON with a good status.
+// judge returns the Fault of a response, nil for JSON with a good status.
 func (c *Client) judge(resp *fetch.Response, auth bool) *Fault {
 	body := bytes.TrimSpace(resp.Body)
 	isJSON := len(body) > 0 && (body[0] == '{' || body[0] == '[') && json.Valid(body)
@@ -214,7 +215,7 @@ func (c *Client) judge(resp *fetch.Response, auth bool) *Fault {
 	return f
 }
 
-// said is the error that a JSON answer names.
+// said returns the error message in a JSON response.
 func said(body []byte) string {
 	var e struct {
 		Error       Text `json:"error"`

@@ -13,9 +13,9 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 )
 
-// Credential is a bearer token of one server. It has no printed form: the token
-// is behind a function, so that no formatting, logging or encoding of it or of what holds it shows
-// more than its name. The zero value is no credential.
+// Credential is a bearer token of one server. The token is behind a function. So no formatting,
+// logging or encoding of it, or of a value that contains it, shows more than its name. The zero
+// value is no credential.
 type Credential struct {
 	name   string
 	bearer func() string
@@ -24,7 +24,7 @@ type Credential struct {
 // maxToken is the longest token; Mastodon's have 43 bytes.
 const maxToken = 4 << 10
 
-// NewCredential is the credential of that name (the operator's own, for budgets and logs).
+// NewCredential returns a credential. The operator chooses the name, for budgets and logs.
 func NewCredential(name, token string) (Credential, error) {
 	token = strings.TrimSpace(token)
 	if token == "" || len(token) > maxToken ||
@@ -34,7 +34,7 @@ func NewCredential(name, token string) (Credential, error) {
 	return Credential{name, func() string { return token }}, nil
 }
 
-// Sign puts c into a request, in place of any other. A request so signed is not to be printed.
+// Sign adds c to a request and replaces any other credential. Do not print a signed request.
 func (c Credential) Sign(r *fetch.Request) {
 	h := maps.Clone(r.Header)
 	if h == nil {
@@ -46,7 +46,8 @@ func (c Credential) Sign(r *fetch.Request) {
 	r.Header = h
 }
 
-// Sum tells tokens apart. The salt is secret, so the token cannot be found from its sum. "" = there is no token.
+// Sum returns a keyed hash that distinguishes tokens. The salt is secret, so the sum does not
+// reveal the token. "" = there is no token.
 func (c Credential) Sum(salt []byte) string {
 	if !c.Set() {
 		return ""
@@ -56,13 +57,13 @@ func (c Credential) Sum(salt []byte) string {
 	return hex.EncodeToString(m.Sum(nil)[:8])
 }
 
-// Set says whether there is one.
+// Set reports whether there is a token.
 func (c Credential) Set() bool { return c.bearer != nil }
 
-// Name is what the operator calls it.
+// Name returns the operator's name for the credential.
 func (c Credential) Name() string { return c.name }
 
-// String is the name alone.
+// String returns the name only.
 func (c Credential) String() string {
 	if !c.Set() {
 		return "no credential"
@@ -70,14 +71,14 @@ func (c Credential) String() string {
 	return fmt.Sprintf("credential %q (redacted)", c.name)
 }
 
-// GoString is String.
+// GoString returns String.
 func (c Credential) GoString() string { return c.String() }
 
-// Format prints String, whatever the verb.
+// Format prints String for every verb.
 func (c Credential) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(c.String())) }
 
-// LogValue is String, for log/slog.
+// LogValue returns String, for log/slog.
 func (c Credential) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// MarshalText is String, for JSON, XML and flags.
+// MarshalText returns String, for JSON, XML and flags.
 func (c Credential) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

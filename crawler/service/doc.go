@@ -1,14 +1,14 @@
-// Package service is what the clients of services share (crawler/mastodon,
-// crawler/bluesky, crawler/twitter): one request and what its answer means,
-// credentials without a printed form, JSON read for what can be made of it, and walks through pages that
-// survive whatever a server does with its cursors. It knows no service of its own.
+// Package service holds the common parts of the clients of services (crawler/mastodon,
+// crawler/bluesky, crawler/twitter). These are single requests and their results, credentials that
+// cannot be printed, tolerant JSON decoding, and paging. Paging ends even if a server returns bad
+// cursors. The package does not depend on any service.
 //
-//   - Client asks one server, through a Do given by its maker, and gives JSON or a Fault.
-//   - Trail follows a chain of cursors and finds out when it comes back to itself.
-//   - Edges reads a list (followers, following) and holds it against its count.
-//   - Timeline reads a feed from a Mark, upward where the service can, else downward.
+//   - Client sends requests to one server through a given Do, and returns JSON or a Fault.
+//   - Trail follows a chain of cursors and detects a loop.
+//   - Edges reads a list (followers, following) and compares it with its count.
+//   - Timeline reads a feed from a Mark, upward if the service can, else downward.
 //
-// Nothing here connects, waits or keeps, and no header of limits is read but Retry-After: Options.Do asks, within a
-// budget that it settles with the answer (crawler/budget); a Checkpoint and a Mark are bytes
-// to be kept with the page that they came with (I3).
+// This package does not connect, wait or store. The only rate limit header it reads is Retry-After.
+// Options.Do sends the request within a budget and settles it with the response (crawler/budget). A
+// Checkpoint and a Mark are bytes that the caller stores together with their page (I3).
 package service

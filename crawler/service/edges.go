@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Side is which end of an account's edges a list gives.
+// Side selects one of the two lists of an account's edges.
 type Side string
 
 // The sides.
@@ -19,24 +19,25 @@ const (
 // EdgeList is one side of one account's edges.
 type EdgeList struct {
 	ID      string // of the account
-	Acct    string // its name, for who reads a Checkpoint
+	Acct    string // account name, for readers of a Checkpoint
 	Side    Side
-	Claimed int64 // by the profile, -1 = not said
-	Local   bool  // of the asked server, which knows of others a part only
-	Hides   bool  // the account hides its lists
+	Claimed int64 // by the profile, -1 = unknown
+	// the account is local to the server; a server knows only a part of other accounts' lists
+	Local bool
+	Hides bool // the account hides its lists
 }
 
 // Page is one page of a list or a feed.
 type Page[T any] struct {
 	Items []T
-	IDs   []string // of each of Items
-	Next  string   // the cursor that goes on, "" = none
-	Asked int      // items that were asked for
-	Mute  bool     // nothing at all was said of how to go on, or that it ends here
-	Bad   int      // elements that were no item
+	IDs   []string // ID of each of Items
+	Next  string   // the cursor of the next page, "" = none
+	Asked int      // number of items requested
+	Mute  bool     // the response says neither how to continue nor that the list ends
+	Bad   int      // elements that could not be read
 }
 
-// Edges reads the followers of an account, or whom it follows, page by page. Not
+// Edges reads the followers of an account, or the accounts that it follows, page by page. It is not
 // safe for concurrent use.
 type Edges[T any] struct {
 	service string
@@ -46,11 +47,10 @@ type Edges[T any] struct {
 	st      edgeState
 }
 
-// PageOf asks for the page of a list at a cursor, "" = the first. Its error is a
-// *Fault.
+// PageOf fetches the page of a list at a cursor, "" = the first page. Its error is a *Fault.
 type PageOf[T any] func(ctx context.Context, of EdgeList, cursor string) (Page[T], error)
 
-// edgeState is what a Checkpoint keeps.
+// edgeState is the content of a Checkpoint.
 type edgeState struct {
 	V       int    `json:"v"`
 	ID      string `json:"id"`
@@ -68,16 +68,15 @@ func (st edgeState) list() EdgeList {
 	return EdgeList{st.ID, st.Acct, st.Side, st.Claimed, st.Local, st.Hides}
 }
 
-// Checkpoint is an Edges as bytes, to go on from in the middle of a list.
+// Checkpoint is the state of an Edges as bytes. Reading can resume from it in the middle of a list.
 type Checkpoint []byte
 
 const checkpointVersion = 1
 
-// maxCheckpoint is the longest Checkpoint that is read.
+// maxCheckpoint is the longest accepted Checkpoint, in bytes.
 const maxCheckpoint = 16 << 10
 
-// NewEdges begins with a list, as its count was said a moment ago: the list is held
-// against it.
+// NewEdges starts to read a list. The count in of should be recent: the list is compared with it.
 func NewEdges[T any](service string, of EdgeList, lim Limits, page PageOf[T]) (*Edges[T], error) {
 	if of.Side != Followers && of.Side != Following || of.ID == "" {
 		return nil, fmt.Errorf("%s: edges: no list %q of account id %q", service, of.Side, of.ID)
@@ -91,7 +90,7 @@ func NewEdges[T any](service string, of EdgeList, lim Limits, page PageOf[T]) (*
 	}}, nil
 }
 
-// ResumeEdges goes on where a Checkpoint was taken.
+// ResumeEdges continues from a Checkpoint.
 func ResumeEdges[T any](service string, from Checkpoint, lim Limits, page PageOf[T]) (*Edges[T], error) {
 	if err := lim.Validate(); err != nil {
 		return nil, err
@@ -103,10 +102,10 @@ func ResumeEdges[T any](service string, from Checkpoint, lim Limits, page PageOf
 	return &Edges[T]{service: service, page: page, lim: lim.WithDefaults(), st: st}, nil
 }
 
-// Distrust has the list end with why: nothing is asked for, and nothing delivered.
+// Distrust makes the next call of Next end the list with why, without a request or items.
 func (e *Edges[T]) Distrust(why Word) { e.wrong = why }
 
-// Of is whose list it is.
+// Of returns the list that e reads.
 func (e *Edges[T]) Of() EdgeList { return e.st.list() }
 
 func readEdgeState(b []byte) (edgeState, error) {
@@ -126,27 +125,26 @@ func readEdgeState(b []byte) (edgeState, error) {
 	return st, st.Trail.Valid()
 }
 
-// Checkpoint is where e stands. It is to be kept together with the page that
-// Next gave last.
+// Checkpoint returns the state of e. The caller stores it together with the last page of Next.
 func (e *Edges[T]) Checkpoint() Checkpoint {
 	b, err := json.Marshal(e.st)
 	if err != nil {
-		panic(fmt.Sprintf("service: edges: %v", err)) // plain fields
+		panic(fmt.Sprintf("service: edges: %v", err)) // cannot happen: plain fields
 	}
 	return b
 }
 
-// Done says whether the list has ended.
+// Done reports whether the list has ended.
 func (e *Edges[T]) Done() bool { return e.st.Over }
 
-// Listing is how the list stands.
+// Listing returns the progress of the list.
 func (e *Edges[T]) Listing() Listing {
 	return Listing{Complete: e.st.Over && e.st.Why == "", Why: e.st.Why, Claimed: e.st.Claimed, Seen: e.st.Trail.Seen,
 		Pages: e.st.Trail.Pages, Strange: e.st.Trail.Strange}
 }
 
-// Next is the next page: the items that are new in it, none after the end. After a Fault that
-// is Again the same page may be asked for once more; after any other the list is Done, incomplete.
+// Next returns the new items of the next page, none after the end. If a Fault is Again, the caller
+// may retry the same page. After any other error the list is Done and incomplete.
 func (e *Edges[T]) Next(ctx context.Context) ([]T, error) {
 	if e.st.Over {
 		return nil, nil
@@ -160,7 +158,7 @@ func (e *Edges[T]) Next(ctx context.Context) ([]T, error) {
 		e.failed(err)
 		return nil, err
 	}
-	e.st.Why = "" // a fault before this page has passed
+	e.st.Why = "" // an earlier fault of this page has passed
 	e.st.Trail.Strange += p.Bad
 	fresh, stop, over := e.st.Trail.Took(p.IDs, p.Next, e.lim)
 	out := p.Items[:0]
@@ -175,7 +173,7 @@ func (e *Edges[T]) Next(ctx context.Context) ([]T, error) {
 	return out, nil
 }
 
-// failed notes why the list stopped; for good, when asking again would not help.
+// failed records why the list stopped. The list is over if a retry does not help.
 func (e *Edges[T]) failed(err error) {
 	if e.st.Why = WordOf(err); e.st.Why == "" {
 		e.st.Why = Unreachable
@@ -183,8 +181,8 @@ func (e *Edges[T]) failed(err error) {
 	e.st.Over = !Again(err)
 }
 
-// end judges a list that has no further page. cut says that its last page was
-// full and nothing was said of a next one.
+// end sets the result of a list that has no further page. cut says that the last page was full and
+// its response did not say how to continue.
 func (e *Edges[T]) end(stop Word, cut bool) {
 	e.st.Over = true
 	switch t := &e.st.Trail; {
@@ -198,16 +196,18 @@ func (e *Edges[T]) end(stop Word, cut bool) {
 			e.st.Why = NoCursor
 		}
 	}
-	if e.st.Why == CursorRepeats || e.st.Why == NothingNew { // a server without pages that gave all it claims gave all
+	// a server without paging repeats its only page; the list is complete if it has the claimed
+	// number
+	if e.st.Why == CursorRepeats || e.st.Why == NothingNew {
 		if e.st.Claimed > 0 && e.st.Trail.Seen == e.st.Claimed {
 			e.st.Why = ""
 		}
 	}
 }
 
-// claimFault holds what a list delivered against its count. Up to 2 % may be
-// missing: accounts that are suspended are counted, and not listed. As many and two more
-// may be too many: people follow while the list is read.
+// claimFault compares the items of a list with its count. Up to 2 % may be missing, because
+// suspended accounts are counted but not listed. There may also be 2 % and two more than claimed,
+// because people follow while the list is read.
 func claimFault(claimed, seen int64, local bool) Word {
 	slack := claimed / 50
 	switch {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Bytes that are no Checkpoint are refused; those that are come back the same.
+// Bytes that are not a Checkpoint are rejected; a valid Checkpoint is re-encoded unchanged.
 func FuzzCheckpoint(f *testing.F) {
 	page := func(context.Context, EdgeList, string) (Page[string], error) { return Page[string]{}, nil }
 	e, err := NewEdges("x", EdgeList{ID: "1", Side: Followers, Claimed: 3}, Limits{}, page)
@@ -27,7 +27,7 @@ func FuzzCheckpoint(f *testing.F) {
 	})
 }
 
-// Bytes that are no Mark are refused, and a reading from those that are ends, whatever comes.
+// Bytes that are not a Mark are rejected. A reading from a valid Mark ends, with any responses.
 func FuzzMark(f *testing.F) {
 	f.Add(Mark{V: MarkVersion, Recent: []Seen{{ID: "5"}, {ID: "4"}}, From: "4", Wide: 3}.Encode(), []byte(`["6","7"]`))
 	f.Add(Mark{V: MarkVersion, Walk: &Walk{Base: []Seen{{ID: "2"}}, Top: []Seen{{ID: "9"}}, Last: Seen{ID: "8"},

@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// What servers send is read for what can be made of it: an id may be a number, a
-// count a string, a flag or a list null, a field missing or of another shape. A field
-// that cannot be read is as if it were not there; only an answer that is no
-// object, or no list, where one was asked for is Misshapen. None of these fails.
+// Decoding is tolerant: an id may be a number, a count a string, a flag or a list null, and a field
+// missing or of another shape. An unreadable field counts as missing. A response is Misshapen only
+// if it is not an object, or not a list, as requested. None of these types returns an error.
 
-// Text is a string, or a number as it is written; anything else is "".
+// Text is a string, or a number as it is written; anything else becomes "".
 type Text string
 
+// UnmarshalJSON decodes a string or a number; it never returns an error.
 func (t *Text) UnmarshalJSON(b []byte) error {
 	var s string
 	switch {
@@ -32,22 +32,23 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Said is a yes, a no, or that nothing was said.
+// Said is yes, no, or unknown.
 type Said uint8
 
-// What may be said.
+// The values of Said.
 const (
 	Unsaid Said = iota
 	No
 	Yes
 )
 
-// String is "", "no" or "yes".
+// String returns "", "no" or "yes".
 func (s Said) String() string { return [...]string{"", "no", "yes"}[min(s, Yes)] }
 
-// Flag is a Said: true, "true", 1 are yes.
+// Flag decodes a Said: true, "true" and 1 are yes.
 type Flag struct{ Said }
 
+// UnmarshalJSON decodes a flag; anything else becomes Unsaid. It never returns an error.
 func (f *Flag) UnmarshalJSON(b []byte) error {
 	switch strings.ToLower(strings.Trim(string(b), `"`)) {
 	case "true", "1":
@@ -60,12 +61,14 @@ func (f *Flag) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Count is a number of things, -1 = not said. It is kept one higher, so that a missing
-// field is not said.
+// Count is a number of things, -1 = unknown. The field stores one more, so that a missing field
+// means unknown.
 type Count struct{ more int64 }
 
+// N returns the number, -1 = unknown.
 func (c Count) N() int64 { return c.more - 1 }
 
+// UnmarshalJSON decodes a number from 0 to 10¹⁵, also in a string. It never returns an error.
 func (c *Count) UnmarshalJSON(b []byte) error {
 	c.more = 0
 	digits := strings.Trim(string(b), `"`)
@@ -83,10 +86,11 @@ func (c *Count) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Stamp is a time in RFC 3339, or a day; anything else, and what lies outside
-// the years 1970 to 9999, is zero.
+// Stamp is a time in RFC 3339, or a day. Anything else, and a time outside the years 1970 to 9999,
+// becomes zero.
 type Stamp struct{ time.Time }
 
+// UnmarshalJSON decodes a time; it never returns an error.
 func (s *Stamp) UnmarshalJSON(b []byte) error {
 	var word Text
 	_ = word.UnmarshalJSON(b) // never fails
@@ -102,19 +106,20 @@ func (s *Stamp) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// List is a JSON array of at most MaxList elements; null, an object and anything
-// else is an empty one. Elements that are not of T's shape are left out.
+// List is a JSON array of at most MaxList elements. null, an object and anything else become an
+// empty list. Elements that do not have T's shape are left out.
 type List[T any] struct {
 	All  []T
-	Raw  []json.RawMessage // of each of All
-	Is   bool              // it was an array
-	Bad  int               // elements left out for their shape
+	Raw  []json.RawMessage // of each element of All
+	Is   bool              // the value was an array
+	Bad  int               // elements left out because of their shape
 	More bool              // there were more than MaxList
 }
 
-// MaxList is the most elements that are read of one array; no page has as many.
+// MaxList is the most elements read of one array; no page has so many.
 const MaxList = 2000
 
+// UnmarshalJSON decodes an array; it never returns an error.
 func (l *List[T]) UnmarshalJSON(b []byte) error {
 	*l = List[T]{}
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -141,25 +146,25 @@ func (l *List[T]) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Object is what is behind a pointer of a wire type: an element that is no object
-// must not pass for an empty one.
+// Object reports whether b is a JSON object. Types that decode through a pointer use it, so that
+// another value does not become an empty object.
 func Object(b []byte) bool { return len(b) > 0 && b[0] == '{' }
 
-// Decoded says whether an answer was read: a field of another shape is left out
-// by encoding/json, which reads the rest.
+// Decoded reports whether a response was decoded. encoding/json leaves out a field of another shape
+// and decodes the rest.
 func Decoded(err error) bool {
 	var shape *json.UnmarshalTypeError
 	return err == nil || errors.As(err, &shape) && shape.Field != ""
 }
 
-// Caps on what is kept of one object.
+// Limits of the stored values.
 const (
 	MaxName    = 256     // bytes of a name
-	MaxAddress = 2 << 10 // bytes of an address; longer ones are left out
+	MaxAddress = 2 << 10 // bytes of a URL; longer ones are left out
 	MaxID      = 512     // bytes of an id; longer ones are left out
 )
 
-// Line is s as one line without control characters, at most max bytes.
+// Line returns s as one line without control characters, at most max bytes.
 func Line(s string, max int) string {
 	s = Clip(s, 4*max)
 	s = strings.Map(func(r rune) rune {
@@ -171,7 +176,7 @@ func Line(s string, max int) string {
 	return Clip(strings.Join(strings.Fields(s), " "), max)
 }
 
-// Clip cuts s to max bytes at the edge of a character.
+// Clip cuts s to at most max bytes, at a character boundary.
 func Clip(s string, max int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= max {
@@ -183,7 +188,7 @@ func Clip(s string, max int) string {
 	return s[:max]
 }
 
-// Ident is an id, "" when it cannot be one.
+// Ident returns t if it can be an id, else "".
 func Ident(t Text) string {
 	s := string(t)
 	if len(s) > MaxID || strings.ContainsFunc(s, func(r rune) bool {
@@ -195,7 +200,7 @@ func Ident(t Text) string {
 	return s
 }
 
-// Address is an http address, "" when it is none.
+// Address returns t if it is an http or https URL, else "".
 func Address(t Text) string {
 	s := string(t)
 	if len(s) > MaxAddress || !strings.HasPrefix(s, "https://") && !strings.HasPrefix(s, "http://") ||
@@ -205,8 +210,8 @@ func Address(t Text) string {
 	return s
 }
 
-// Raw is what is kept of a server's own object: compact, and whole or not at all
-// when it is over max bytes. max below 0 keeps nothing.
+// Raw returns the server's own object in compact form, or nil if it has more than max bytes. If max
+// is below 0, Raw always returns nil.
 func Raw(b []byte, max int) json.RawMessage {
 	if max < 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Sorted is what was answered in the order it was asked for, each once, and
-// what was not; what nobody asked for is left out.
+// Sorted returns the found values in the order of ids, each once, and the ids without a value.
+// Values that were not requested are left out.
 func Sorted[T any](ids []string, all []T, id func(T) string) (found []T, absent []string) {
 	by := make(map[string]T, len(all))
 	for _, v := range all {
@@ -28,8 +28,7 @@ func Sorted[T any](ids []string, all []T, id func(T) string) (found []T, absent 
 	return found, absent
 }
 
-// Each reads the elements of a list; bad is how many of them, or of what had another shape, were
-// none.
+// Each reads the elements of a list. bad is the number of elements that could not be read.
 func Each[W, T any](l List[W], read func(w W, raw json.RawMessage) (T, bool)) (all []T, bad int) {
 	for i, w := range l.All {
 		if v, ok := read(w, l.Raw[i]); ok {
@@ -41,7 +40,7 @@ func Each[W, T any](l List[W], read func(w W, raw json.RawMessage) (T, bool)) (a
 	return all, bad + l.Bad
 }
 
-// LinkTo is the link to an address, ok = false when it is no page that can be crawled.
+// LinkTo returns the link to an address; ok is false if the address cannot be crawled.
 func LinkTo(addr, anchor string) (l store.Link, ok bool) {
 	addr = Address(Text(addr))
 	if addr == "" {
@@ -54,7 +53,7 @@ func LinkTo(addr, anchor string) (l store.Link, ok bool) {
 	return store.Link{Key: key, Anchor: Line(anchor, MaxName)}, true
 }
 
-// LinksIn are the addresses that stand in a plain text, at most max of them, each once.
+// LinksIn returns the URLs in a plain text, at most max of them, each once.
 func LinksIn(text string, max int) (found []store.Link) {
 	had := map[partition.Key]bool{}
 	for word := range strings.FieldsSeq(text) {
@@ -70,8 +69,8 @@ func LinksIn(text string, max int) (found []store.Link) {
 	return found
 }
 
-// Wishes are the hashtags by which texts, of a profile, ask not to be collected: #nobot,
-// #noarchive, #noindex, #nosearch, #nocrawl, each once.
+// Wishes returns the hashtags by which a profile opts out of collection: #nobot, #noarchive,
+// #noindex, #nosearch, #nocrawl, each once.
 func Wishes(texts ...string) (out []string) {
 	for _, tag := range [...][2]string{{"#nobot", "#nobots"}, {"#noarchive", "#noarchiving"},
 		{"#noindex", "#noindexing"}, {"#nosearch", "#nosearching"}, {"#nocrawl", "#nocrawling"}} {
@@ -82,8 +81,8 @@ func Wishes(texts ...string) (out []string) {
 	return out
 }
 
-// hasTag says whether text has a word that is tag, in any case; what stands
-// around a hashtag is neither letter nor digit.
+// hasTag reports whether text has the word tag, in any case. Letters, digits and marks around a
+// hashtag make it another word.
 func hasTag(text, tag string) bool {
 	between := func(r rune) bool {
 		return r != '#' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)

@@ -10,61 +10,64 @@ import (
 	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
-// Mark is how far a timeline has been read, and where a reading of it stands. The
-// zero value has read nothing. It is a value: a reading changes its own copy.
+// Mark is how far a timeline has been read, including a reading in progress. The zero value has
+// read nothing. It is a value: a reading changes its own copy.
 type Mark struct {
 	V int `json:"v"`
-	// Recent are the newest posts read, the newest first, at most MaxRecent. There are
-	// several because any of them may be deleted, and because a server may show a post
-	// after one with a later id.
+	// Recent are the newest posts read, newest first, at most MaxRecent. There are several because
+	// any of them may be deleted. Also, a server may show a post after one with a later id.
 	Recent []Seen `json:"recent,omitempty"`
-	// Base is Recent when the reading forward that is under way began: should the server
-	// turn out to ignore what it is asked, that is how far the feed is read without a gap.
+	// Base is Recent at the start of the present reading upward. If the server turns out to ignore
+	// its parameters, the feed is read without a gap only up to Base.
 	Base []Seen `json:"base,omitempty"`
-	Walk *Walk  `json:"walk,omitempty"` // a reading backwards under way, nil = none
-	From string `json:"from,omitempty"` // what the next page lies above, of a reading upward under way
-	Wide int    `json:"wide,omitempty"` // the most posts that a page of a reading upward had: a shorter one is the last
+	Walk *Walk  `json:"walk,omitempty"` // a reading downward in progress, nil = none
+	From string `json:"from,omitempty"` // id below the next page of a reading upward
+	// most posts in a page of a reading upward: a shorter page is the last
+	Wide int `json:"wide,omitempty"`
 }
 
-// Seen is a post that was read, and when it was made.
+// Seen is a post that was read, and the time when it was created.
 type Seen struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at,omitzero"`
-	// Version tells one version of it from the next, "" = the service has none.
+	// Version distinguishes versions of the post, "" = the service has none.
 	Version string `json:"version,omitempty"`
 }
 
-// Walk is a reading backwards under way: from the newest post down to Base. Until it
-// has come there, Recent stays: what lies between is not read yet.
+// Walk is a reading downward in progress, from the newest post to Base. Recent changes only when
+// the walk reaches Base, because the posts in between are not read yet.
 type Walk struct {
-	Base []Seen `json:"base,omitempty"` // Recent, when the reading began
-	Top  []Seen `json:"top,omitempty"`  // what Recent becomes
-	Pins []Seen `json:"pins,omitempty"` // posts that stood out of order, and come again in their place
-	// Under is when the post was made below which the next page lies, zero = not known.
+	Base []Seen `json:"base,omitempty"` // Recent at the start of the walk
+	Top  []Seen `json:"top,omitempty"`  // the next value of Recent
+	Pins []Seen `json:"pins,omitempty"` // posts out of order, which appear again at their place
+	// Under is the creation time of the post above the next page, zero = not known.
 	Under time.Time `json:"under,omitzero"`
 	Trail Trail     `json:"trail"`
-	Last  Seen      `json:"last,omitzero"`   // the lowest post read, of a walk by the service's own cursors
-	Other bool      `json:"other,omitempty"` // the service's own cursors led nowhere: Feed.Below is gone by
+	// the lowest post read, in a walk by the service's own cursors
+	Last Seen `json:"last,omitzero"`
+	// the service's own cursors failed; the walk uses Feed.Below
+	Other bool `json:"other,omitempty"`
 }
 
-// Of a Mark.
+// Limits of a Mark.
 const (
 	MarkVersion = 1
-	MaxRecent   = 60        // posts in each of its lists
-	maxMark     = 256 << 10 // bytes of it
+	MaxRecent   = 60        // posts in each list
+	maxMark     = 256 << 10 // bytes of a Mark
 )
 
-// Encode is m as bytes.
+// Encode returns m as bytes.
 func (m Mark) Encode() []byte {
 	m.V = MarkVersion
 	b, err := json.Marshal(m)
 	if err != nil {
-		panic(fmt.Sprintf("service: mark: %v", err)) // plain fields; times come from DecodeMark or stamp
+		// cannot happen: plain fields; times come from DecodeMark or Stamp
+		panic(fmt.Sprintf("service: mark: %v", err))
 	}
 	return b
 }
 
-// DecodeMark reads what Encode gave. No bytes are the zero Mark.
+// DecodeMark decodes the output of Encode. Empty input returns the zero Mark.
 func DecodeMark(b []byte) (Mark, error) {
 	if len(b) == 0 {
 		return Mark{}, nil
@@ -82,7 +85,7 @@ func DecodeMark(b []byte) (Mark, error) {
 	return m, nil
 }
 
-// Valid says whether m can have been written by this.
+// Valid returns an error if this package cannot have written m.
 func (m Mark) Valid() error {
 	lists := [][]Seen{m.Recent, m.Base}
 	if m.Wide < 0 || len(m.From) > MaxCursor {
@@ -110,7 +113,7 @@ func (m Mark) Valid() error {
 	return nil
 }
 
-// Foremost puts posts, the newest first, in front of had, each once.
+// Foremost returns posts (newest first) followed by had, each id once.
 func Foremost(posts, had []Seen) []Seen {
 	out := make([]Seen, 0, MaxRecent)
 	for _, s := range slices.Concat(posts, had) {
@@ -121,8 +124,9 @@ func Foremost(posts, had []Seen) []Seen {
 	return out
 }
 
-// Renewed returns the posts to remember after a reading that found posts, the newest first. What it did not find
-// stays in front of the post that it stood in front of, so that it is missed at its place the next time, too.
+// Renewed returns the posts to remember after a reading that found posts, newest first. A post that
+// was not found keeps its place in front of the next older one, so the next reading can miss it
+// too.
 func Renewed(posts, had []Seen) []Seen {
 	out := Foremost(posts, nil)
 	at := len(out)
@@ -136,12 +140,12 @@ func Renewed(posts, had []Seen) []Seen {
 	return out[:min(len(out), MaxRecent)]
 }
 
-// Has says whether one of posts has that id.
+// Has reports whether one of posts has that id.
 func Has(posts []Seen, id string) bool {
 	return slices.ContainsFunc(posts, func(s Seen) bool { return s.ID == id })
 }
 
-// Span is when the first and the last of posts were made, zero = not known.
+// Span returns the earliest and the latest creation time of posts, zero = not known.
 func Span(posts []Seen) (first, last time.Time) {
 	for _, s := range posts {
 		if s.At.IsZero() {

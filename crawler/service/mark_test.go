@@ -6,17 +6,18 @@ import (
 	"testing"
 )
 
-// What a reading did not find keeps its place among what it did.
+// A post that a reading did not find keeps its place among the found ones.
 func TestRenewed(t *testing.T) {
 	for _, c := range []struct{ posts, had, want string }{
 		{"", "", ""},
 		{"", "b a", "b a"},
 		{"b a", "", "b a"},
 		{"c b a", "b a", "c b a"},
-		{"d a", "c b a", "d c b a"},       // gone between the newest and the oldest: at its place
-		{"e c a", "d c b a", "e d c b a"}, // the newest of before, too
+		// deleted between the newest and the oldest: keeps its place
+		{"d a", "c b a", "d c b a"},
+		{"e c a", "d c b a", "e d c b a"}, // the previous newest post, too
 		{"c b", "b a", "c b a"},           // below the page
-		{"d c", "b a", "d c b a"},         // nothing of before was met
+		{"d c", "b a", "d c b a"},         // none of the previous posts was found
 		{"c b2 a", "c b a", "c b2 b a"},
 	} {
 		if got := ids(Renewed(seen(c.posts), seen(c.had))); got != c.want {

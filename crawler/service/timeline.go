@@ -9,62 +9,62 @@ import (
 	"time"
 )
 
-// Feed says how the pages of a timeline are fetched, of a service whose pages have
-// cursors of their own.
+// Feed describes how to fetch the pages of a timeline. The service has its own cursors.
 type Feed[T any] struct {
 	Service, Op string
-	// Down asks for the page at a cursor, "" = the newest posts: the newest first. base is a
-	// post above which all is wanted, zero = to the beginning; a service with a parameter for it uses it.
+	// Down fetches the page at a cursor, newest post first; "" = the newest posts. All posts above
+	// base are wanted; a zero base means all posts. A service with a parameter for it uses base.
 	Down func(ctx context.Context, cursor string, base Seen) (Page[T], error)
-	// Up asks for the page just above the post with that id, "" = from the beginning: the
-	// oldest first, in the order of their ids as bytes. nil = the service cannot.
+	// Up fetches the page just above the post with that id, oldest first, in byte order of the ids.
+	// "" = from the beginning. nil = the service cannot read upward.
 	Up func(ctx context.Context, after string) (Page[T], error)
-	// Below is a cursor of Down for what lies below a post, to go on with where the
-	// service's own lead nowhere; nil = there is none.
+	// Below returns a cursor of Down for the posts below last. It is used if the service's own
+	// cursors fail. nil = there is none.
 	Below func(last Seen) string
 	Seen  func(post T) Seen
-	// Ordered says that posts come in order of time but for a few: what is older than
-	// all that a Mark knows was read.
+	// Ordered says that almost all posts are in order of time. A post that is older than everything
+	// in a Mark then counts as read.
 	Ordered bool
 }
 
-// Reading says how a Feed is read. The zero value is the default.
+// Reading is how a Feed is read. The zero value is the default.
 type Reading struct {
-	Up    Obeys // whether Feed.Up can be relied on; unknown is found out on the way
-	Limit Obeys // Obeyed: a page that is shorter than was asked for is the last one
+	Up    Obeys // whether Feed.Up works; if unknown, the reading finds out
+	Limit Obeys // Obeyed: a page that is shorter than requested is the last one
 	Back  int   // posts to read of a feed that was never read; 0 = to its beginning
-	// Overlap is how many posts are read again, which costs no request: what is shown late
-	// is found, and what was edited or deleted is noticed. Default 5, <0 = none.
+	// Overlap is how many posts are read again, which costs no request. So the reading finds late
+	// posts and notices edited or deleted ones. Default 5, <0 = none.
 	Overlap int
-	Claimed int64 // posts by the profile, when that is known; <=0 = not
-	Most    int64 // how many posts of a feed the service shows at all, 0 = every one
+	Claimed int64 // posts by the profile; <=0 = unknown
+	Most    int64 // how many posts of a feed the service shows, 0 = all
 	Limits  Limits
 }
 
-// Timeline is one reading of a Feed: everything since a Mark, or everything. Not
-// safe for concurrent use.
+// Timeline is one reading of a Feed: everything since a Mark, or everything. It is not safe for
+// concurrent use.
 //
-// Up, where the service can: the page just above the newest post read, and so on to the last. Down,
-// else: from the newest to what was read before; what is made meanwhile is above, and is
-// read the next time. Each page is held against what was asked: one of a reading upward that
-// is out of order or not above what was asked for, or an empty one where posts were
-// read before, turns the reading downward. (Pages of one post show no order: a server that gives
-// such, and the wrong ones, is believed.)
+// If the service can, it reads upward: the page just above the newest post read, and so on.
+// Otherwise it reads downward: from the newest post to the posts read before. Posts that are
+// created meanwhile are above, and the next reading fetches them.
+//
+// Each page of a reading upward is checked. The reading turns downward in two cases. A page is out
+// of order or not above the requested post, or a page is empty where posts were read before. (A
+// page of one post shows no order, so a wrong page of one post is not detected.)
 type Timeline[T any] struct {
 	feed  Feed[T]
 	how   Reading
 	m     Mark
 	phase phase
 
-	start  []Seen    // Recent, when the reading began
-	lowest string    // id of start, of a feed that can be read upward
-	oldest time.Time // of start, zero when the feed is not ordered
+	start  []Seen    // Recent at the start of the reading
+	lowest string    // lowest id of start, if the feed can be read upward
+	oldest time.Time // oldest time in start, zero if the feed is not ordered
 	newest time.Time
 	up     Trail
-	from   string // what the next page upward lies above
-	leads  bool   // the reading upward was seen to lead to what is new
+	from   string // id below the next page upward
+	leads  bool   // the reading upward has found new posts
 	met    map[string]bool
-	expect []Seen // of start, those that should be delivered again
+	expect []Seen // posts of start that should be delivered again
 	list   Listing
 }
 
@@ -78,15 +78,13 @@ const (
 
 // Batch is one page of a reading.
 type Batch[T any] struct {
-	Posts []T // new ones, the newest first
-	Again []T // read before and delivered again
-	// Changed are the indices in Again of those that are another version than was
-	// read before.
+	Posts []T // new posts, newest first
+	Again []T // posts that were read before
+	// Changed are the indices in Again of posts with another version than before.
 	Changed []int
 }
 
-// NewTimeline begins a reading of f from m, or goes on with the one that m is in
-// the middle of.
+// NewTimeline starts a reading of f from m, or continues the reading in m.
 func NewTimeline[T any](f Feed[T], m Mark, how Reading) (*Timeline[T], error) {
 	if how.Back < 0 {
 		return nil, fmt.Errorf("%s: timeline: back %d", f.Service, how.Back)
@@ -137,7 +135,7 @@ func NewTimeline[T any](f Feed[T], m Mark, how Reading) (*Timeline[T], error) {
 	return t, nil
 }
 
-// begin puts the reading upward below the newest posts read.
+// begin sets the start of the reading upward, Overlap posts below the newest.
 func (t *Timeline[T]) begin() {
 	r := t.m.Recent
 	switch {
@@ -148,25 +146,26 @@ func (t *Timeline[T]) begin() {
 		t.from = r[0].ID
 	case t.how.Overlap < len(r):
 		t.from, t.expect = r[t.how.Overlap].ID, r[:t.how.Overlap]
-	default: // fewer were ever read than overlap: a page of the newest has them all, the oldest too
+	// fewer posts than Overlap were ever read: a page of the newest posts contains them all
+	default:
 		t.down()
 	}
 }
 
-// down begins the reading downward, at the newest post.
+// down starts the reading downward at the newest post.
 func (t *Timeline[T]) down() {
-	t.start = t.m.Recent // what was read upward by now, too: each of its pages was good
+	t.start = t.m.Recent // includes the posts read upward so far: each of their pages was good
 	w := &Walk{Base: t.start}
 	w.Trail.Known, w.Trail.Seen, w.Trail.Pages, w.Trail.Strange = t.up.Known, t.list.Seen, t.list.Pages, t.list.Strange
 	t.m.Walk, t.m.From, t.phase = w, "", phaseDown
 }
 
-// Done says whether the reading has ended.
+// Done reports whether the reading has ended.
 func (t *Timeline[T]) Done() bool { return t.phase == phaseOver }
 
-// Mark is how far the feed is read, the last Batch included: to be kept with it.
+// Mark returns how far the feed is read, including the last Batch. The caller stores both together.
 func (t *Timeline[T]) Mark() Mark {
-	m := t.m // its lists are never changed, but replaced
+	m := t.m // its lists are replaced, never changed
 	if m.Walk != nil {
 		w := *m.Walk
 		w.Trail.Known = Known{}
@@ -175,19 +174,18 @@ func (t *Timeline[T]) Mark() Mark {
 	return m
 }
 
-// Listing is how the reading stands.
+// Listing returns the progress of the reading.
 func (t *Timeline[T]) Listing() Listing {
 	l := t.list
 	l.Complete = t.phase == phaseOver && l.Why == ""
 	return l
 }
 
-// Up is what the service was found to do with a reading upward.
+// Up returns how the service treats a reading upward.
 func (t *Timeline[T]) Up() Obeys { return t.how.Up }
 
-// Absent are posts that were read before, should have been delivered again and
-// were not: maybe deleted, which only asking for the post itself can say. For a
-// reading that is Done.
+// Absent returns the posts that were read before and that the reading did not deliver again. They
+// may be deleted; only a request for the post itself can tell. Call it when the reading is Done.
 func (t *Timeline[T]) Absent() (ids []string) {
 	for _, s := range t.expect {
 		if !t.met[s.ID] {
@@ -197,8 +195,8 @@ func (t *Timeline[T]) Absent() (ids []string) {
 	return ids
 }
 
-// Next is the next page, empty after the end. After a Fault that is Again the
-// same page may be asked for once more; after any other the reading is Done, incomplete.
+// Next returns the next page, empty after the end. If a Fault is Again, the caller may retry the
+// same page. After any other error the reading is Done and incomplete.
 func (t *Timeline[T]) Next(ctx context.Context) (Batch[T], error) {
 	if t.phase == phaseOver {
 		return Batch[T]{}, nil
@@ -227,8 +225,8 @@ func (t *Timeline[T]) Next(ctx context.Context) (Batch[T], error) {
 	return t.downPage(p), nil
 }
 
-// failed notes why a page was not had. A service that has no reading upward, or
-// refuses one of its own cursors, is read in the other way.
+// failed records why a page is missing. If the service does not support the reading upward, or
+// refuses one of its own cursors, the reading changes its direction or its cursor.
 func (t *Timeline[T]) failed(ctx context.Context, err error) (Batch[T], error) {
 	if ctx.Err() == nil && (WordOf(err) == Refused || WordOf(err) == Unsupported) {
 		switch w := t.m.Walk; {
@@ -249,7 +247,7 @@ func (t *Timeline[T]) failed(ctx context.Context, err error) (Batch[T], error) {
 	return Batch[T]{}, err
 }
 
-// other goes on by Feed.Below, once in a walk.
+// other switches to Feed.Below, once in a walk.
 func (t *Timeline[T]) other() bool {
 	w := t.m.Walk
 	if t.feed.Below == nil || w.Other || w.Last.ID == "" {
@@ -265,7 +263,7 @@ func (t *Timeline[T]) other() bool {
 	return true
 }
 
-// seen are the posts of a page as a Mark has them.
+// seen returns the posts of a page as a Mark stores them.
 func (t *Timeline[T]) seen(posts []T) []Seen {
 	out := make([]Seen, len(posts))
 	for i, p := range posts {
@@ -274,7 +272,7 @@ func (t *Timeline[T]) seen(posts []T) []Seen {
 	return out
 }
 
-// split divides a page into what is new and what was read before.
+// split divides a page into new posts and posts that were read before.
 func (t *Timeline[T]) split(p Page[T], seen []Seen, fresh []bool) (b Batch[T]) {
 	for i, post := range p.Items {
 		s := seen[i]
@@ -293,8 +291,8 @@ func (t *Timeline[T]) split(p Page[T], seen []Seen, fresh []bool) (b Batch[T]) {
 	return b
 }
 
-// above says whether s is newer than what the walk has come down to: a page that came
-// again, with what was made meanwhile, which is for the next reading.
+// above reports whether s is newer than the lowest post of the walk. That happens if the service
+// repeats a page with posts that were created meanwhile; they belong to the next reading.
 func (t *Timeline[T]) above(s Seen) bool {
 	w := t.m.Walk
 	if w == nil || w.Last.ID == "" {
@@ -308,7 +306,7 @@ func (t *Timeline[T]) above(s Seen) bool {
 
 func byID(a, b Seen) int { return strings.Compare(a.ID, b.ID) }
 
-// rises says whether ids lie one above the other, all above from.
+// rises reports whether ids are in ascending order and above from.
 func rises(ids []string, from string) bool {
 	for _, id := range ids {
 		if id <= from {
@@ -319,23 +317,23 @@ func rises(ids []string, from string) bool {
 	return true
 }
 
-// upPage takes a page of a reading upward.
+// upPage applies a page of a reading upward.
 func (t *Timeline[T]) upPage(p Page[T]) Batch[T] {
 	if !rises(p.IDs, t.from) {
 		t.how.Up = Ignored
 		t.down()
-		return Batch[T]{} // the page is of no use: the newest one comes next
+		return Batch[T]{} // the page is useless: fetch the newest one next
 	}
 	slices.Reverse(p.Items)
 	slices.Reverse(p.IDs)
 	next := ""
-	// a full page may say nothing and have one behind it
+	// after a full page there may be another one, even if the response does not say so
 	if len(p.IDs) > 0 && (p.Next != "" || len(p.Items) >= p.Asked) {
 		next = p.IDs[0]
 	}
 	seen := t.seen(p.Items)
 	lim := t.how.Limits
-	lim.Empty = max(lim.Empty, MaxRecent) // what is read again may be many short pages
+	lim.Empty = max(lim.Empty, MaxRecent) // the posts that are read again may fill many short pages
 	fresh, stop, over := t.up.Took(p.IDs, next, lim)
 	b := t.split(p, seen, fresh)
 	if len(b.Posts) > 0 {
@@ -348,7 +346,7 @@ func (t *Timeline[T]) upPage(p Page[T]) Batch[T] {
 	switch {
 	case over && stop != "":
 		t.end(stop)
-	case len(p.IDs) == 0 && p.Bad > 0 && p.Next > t.from: // a page of what cannot be read
+	case len(p.IDs) == 0 && p.Bad > 0 && p.Next > t.from: // a page without readable posts
 		t.from, m.From = p.Next, p.Next
 	case over, short && (t.how.Limit == Obeyed || len(b.Posts) == 0):
 		t.top()
@@ -358,8 +356,8 @@ func (t *Timeline[T]) upPage(p Page[T]) Batch[T] {
 	return b
 }
 
-// top ends a reading upward, unless nothing of what it should have shown was in it: then
-// the newest posts are looked at.
+// top ends a reading upward. If it delivered nothing that it should have delivered, the reading
+// goes on downward from the newest posts.
 func (t *Timeline[T]) top() {
 	if t.leads || t.how.Up == Obeyed || slices.ContainsFunc(t.expect, func(s Seen) bool { return t.met[s.ID] }) {
 		t.end("")
@@ -372,13 +370,13 @@ func (t *Timeline[T]) top() {
 	t.down()
 }
 
-// downPage takes a page of a reading downward.
+// downPage applies a page of a reading downward.
 func (t *Timeline[T]) downPage(p Page[T]) Batch[T] {
 	w, seen := t.m.Walk, t.seen(p.Items)
 	fresh, stop, over := w.Trail.Took(p.IDs, p.Next, t.how.Limits)
 	b := t.split(p, seen, fresh)
 	if len(b.Posts) > 0 && t.feed.Up != nil && t.how.Up == "" && len(t.start) > 0 {
-		t.how.Up = Ignored // it did not lead to these
+		t.how.Up = Ignored // the reading upward did not find these posts
 	}
 	in, out := Descending(seen)
 	in = slices.DeleteFunc(in, t.above)
@@ -409,8 +407,8 @@ func (t *Timeline[T]) downPage(p Page[T]) Batch[T] {
 	return b
 }
 
-// reached says whether a page ends among what was read before: its last post is
-// one of that, or is older than the newest of it.
+// reached reports whether a page ends among the posts that were read before. Its last post is one
+// of them, or is older than the newest of them.
 func (t *Timeline[T]) reached(in []Seen) bool {
 	if len(in) == 0 || len(t.start) == 0 {
 		return false
@@ -420,11 +418,12 @@ func (t *Timeline[T]) reached(in []Seen) bool {
 		last.ID <= t.start[0].ID
 }
 
-// joined ends a reading that came down to what was read before, and notes what
-// its pages should have held of that: all that is newer than the oldest they held.
+// joined ends a reading that reached the posts that were read before. It sets the posts that the
+// pages should have contained: all that are newer than the oldest one found again.
 func (t *Timeline[T]) joined() {
 	t.expect = nil
-	for _, s := range slices.Concat(t.m.Walk.Top, t.m.Walk.Pins) { // of the visits before this one, too
+	// includes the pages of earlier calls
+	for _, s := range slices.Concat(t.m.Walk.Top, t.m.Walk.Pins) {
 		t.met[s.ID] = true
 	}
 	for i, s := range t.start {
@@ -435,21 +434,21 @@ func (t *Timeline[T]) joined() {
 	t.end("")
 }
 
-// cut says that there may be more than a page that leads nowhere: it is as long as was asked for, and does not say how
-// to go on.
+// cut reports whether there may be more posts after a page without a cursor. The page is as long as
+// requested, and the response does not say how to continue.
 func cut[T any](p Page[T]) bool {
-	ids := slices.Clone(p.IDs) // a post that is pinned may stand there twice
+	ids := slices.Clone(p.IDs) // a pinned post may appear twice
 	slices.Sort(ids)
 	return p.Mute && len(slices.Compact(ids)) >= p.Asked && p.Asked > 0
 }
 
-// bottom judges a reading downward that has no further page.
+// bottom sets the result of a reading downward that has no further page.
 func (t *Timeline[T]) bottom(p Page[T]) {
 	claimed, seen, cut := t.list.Claimed, t.list.Seen, cut(p)
 	switch {
 	case t.how.Most > 0 && claimed > seen && seen >= t.how.Most*9/10 && len(t.start) == 0:
 		t.end(ShowsNoMore)
-	case cut && t.other(): // goes on below
+	case cut && t.other(): // continues with Feed.Below
 	case len(t.start) > 0 && cut && !t.metInOrder():
 		t.end(NoCursor)
 	case len(t.start) > 0:
@@ -465,15 +464,16 @@ func (t *Timeline[T]) bottom(p Page[T]) {
 	}
 }
 
-// ended notes that nothing lies below, so a feed that shows all there is should have shown all that was read before.
+// ended records that there are no posts below. A feed that shows all posts should then have shown
+// all that were read before.
 func (t *Timeline[T]) ended() {
 	if t.feed.Up != nil {
 		t.expect = t.start
 	}
 }
 
-// metInOrder says whether a post that was read before came where its time puts it: one that is pinned says nothing of
-// those between.
+// metInOrder reports whether a post that was read before appeared at its place in time. A pinned
+// post proves nothing about the posts in between.
 func (t *Timeline[T]) metInOrder() bool {
 	for id := range t.met {
 		if !slices.ContainsFunc(t.m.Walk.Pins, func(s Seen) bool { return s.ID == id }) {
@@ -483,8 +483,7 @@ func (t *Timeline[T]) metInOrder() bool {
 	return false
 }
 
-// Descending divides a page into posts none of which is older than one behind it,
-// and the others.
+// Descending divides a page into posts that are not older than any post after them, and the others.
 func Descending(posts []Seen) (in, out []Seen) {
 	var top time.Time
 	for _, s := range slices.Backward(posts) {
@@ -499,8 +498,8 @@ func Descending(posts []Seen) (in, out []Seen) {
 	return in, out
 }
 
-// end ends the reading. A walk downward that is over moves the mark, also when
-// it is not whole: what it did not have is for the ledger of gaps.
+// end ends the reading. The end of a walk downward moves the mark even if the walk is incomplete.
+// The ledger of gaps records what is missing.
 func (t *Timeline[T]) end(why Word) {
 	t.list.Why, t.phase, t.m.From = why, phaseOver, ""
 	if w := t.m.Walk; w != nil {
@@ -511,8 +510,8 @@ func (t *Timeline[T]) end(why Word) {
 	}
 }
 
-// Anew is m without the walk that it is in the middle of, which begins again at
-// the newest post: for a service that no longer takes the walk's cursor.
+// Anew returns m without its walk, so that reading restarts at the newest post. It is for a service
+// that no longer accepts the walk's cursor.
 func (m Mark) Anew() (Mark, error) {
 	if m.Walk == nil {
 		return m, errors.New("service: mark: no walk")

@@ -8,12 +8,12 @@ import (
 
 // Limits bound one list or one reading. The zero value is the default.
 type Limits struct {
-	Pages int // requests that bring a page; default 25,000, which is two million followers
+	Pages int // requests that return a page; default 25,000, enough for two million followers
 	Items int // new items; default 2,000,000
-	Empty int // pages in a row without anything new that still name a next one; default 3
+	Empty int // pages in a row without new items that still have a cursor; default 3
 }
 
-// Validate reports what no limit can be.
+// Validate returns an error if a limit is negative.
 func (l Limits) Validate() error {
 	if l.Pages < 0 || l.Items < 0 || l.Empty < 0 {
 		return fmt.Errorf("service: negative limit: Pages %d, Items %d, Empty %d", l.Pages, l.Items, l.Empty)
@@ -21,7 +21,7 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// WithDefaults fills what is zero.
+// WithDefaults replaces zeros by defaults.
 func (l Limits) WithDefaults() Limits {
 	for _, d := range [...]struct {
 		p *int
@@ -34,29 +34,29 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Listing is how a list or a reading stands.
+// Listing is the progress of a list or a reading.
 type Listing struct {
 	Complete bool
-	Why      Word  // why it is not whole; "" = it is, or goes on
-	Claimed  int64 // by the profile, -1 = not said
+	Why      Word  // why it is incomplete; "" = it is complete, or goes on
+	Claimed  int64 // by the profile, -1 = unknown
 	Seen     int64 // distinct items delivered
-	Pages    int   // requests that brought one
-	Strange  int   // elements that were no item
+	Pages    int   // requests that returned a page
+	Strange  int   // elements that could not be read
 }
 
-// Trail follows a chain of cursors through pages that came in answer, and says
-// when it ends. It is pure, and its memory does not grow with the list:
+// Trail follows a chain of cursors and pages, and decides when the chain ends. It is pure, and its
+// memory does not grow with the list:
 //
-//   - that a cursor or a page came before is found by Brent's method (R. P. Brent, "An improved Monte Carlo
-//     factorization algorithm", BIT 20, 1980, section 3): each is compared with the one before and with a landmark,
-//     which is put at every
-//     power of two. A ring of λ pages that begins after μ of them is found at latest 2 max(μ, λ) + λ pages on.
-//   - an item is new when it is not among the last maxKnown, which a ring of fewer
-//     items, however shuffled, does not get past.
+//   - Brent's method finds a repeated cursor or page (R. P. Brent, "An improved Monte
+//     Carlo factorization algorithm", BIT 20, 1980, section 3). Each one is compared
+//     with the previous one and with a landmark, which moves at every power of two. A
+//     ring of λ pages that begins after μ of them is found at latest 2 max(μ, λ) + λ
+//     pages later.
+//   - An item is new if it is not among the last maxKnown items. This detects a ring
+//     of fewer items, in any order.
 //
-// The fields are for what keeps it as bytes; Known is not kept, so that after a
-// resumption an item may be called new that was fetched long ago: who keeps them keeps
-// them by Key.
+// The fields are exported for encoding. Known is not encoded. So after a resume, an item that was
+// fetched long ago may count as new. The caller must store items by key.
 type Trail struct {
 	Cursor   string `json:"cursor,omitempty"` // of the next request, "" = the first
 	Mark     string `json:"mark,omitempty"`   // the landmark's cursor
@@ -72,20 +72,20 @@ type Trail struct {
 	Known Known `json:"-"`
 }
 
-// MaxCursor is the longest cursor that is gone on with, in bytes.
+// MaxCursor is the longest usable cursor, in bytes.
 const MaxCursor = 2 << 10
 
-// maxKnown is how many of the last items are known again.
+// maxKnown is how many of the last items are remembered.
 const maxKnown = 20_000
 
-// Known is a set of the last ids; the oldest are forgotten first. In two halves, the
-// older of which is dropped when the newer is full: it knows maxKnown/2 to maxKnown.
+// Known is a set of the last ids; it drops the oldest first. It has two halves and drops the older
+// half when the newer one is full. So it remembers maxKnown/2 to maxKnown ids.
 type Known struct{ young, old map[uint64]bool }
 
-// Has says whether id is among those known.
+// Has reports whether id is in the set.
 func (k *Known) Has(id string) bool { h := digest(id); return k.young[h] || k.old[h] }
 
-// Add says whether id is new.
+// Add adds id and reports whether it is new.
 func (k *Known) Add(id string) bool {
 	if k.Has(id) {
 		return false
@@ -106,9 +106,9 @@ func digest(parts ...string) uint64 {
 	return h.Sum64()
 }
 
-// Took takes the page that came for t.Cursor: the ids of its items, and the cursor
-// that goes on, "" = the list ends here. It gives which of the items are new. stop is the
-// Word that ends the walk early, "" = none; over says that it has ended.
+// Took applies the page for t.Cursor: the ids of its items, and the next cursor, "" = the list
+// ends. fresh reports which items are new. stop is the reason for an early end, "" = none. over
+// reports whether the walk has ended.
 func (t *Trail) Took(ids []string, next string, lim Limits) (fresh []bool, stop Word, over bool) {
 	t.Pages++
 	fresh = make([]bool, len(ids))
@@ -145,7 +145,7 @@ func (t *Trail) Took(ids []string, next string, lim Limits) (fresh []bool, stop 
 	if page != 0 {
 		t.LastPage = page
 	}
-	if t.Steps++; t.Steps >= t.Power { // the landmark goes on to here
+	if t.Steps++; t.Steps >= t.Power { // move the landmark here
 		t.Mark, t.MarkPage, t.Steps = next, t.LastPage, 0
 		t.Power = max(2*t.Power, 1)
 	}
@@ -153,7 +153,7 @@ func (t *Trail) Took(ids []string, next string, lim Limits) (fresh []bool, stop 
 	return fresh, "", false
 }
 
-// Valid says whether what was read from bytes can have been written by this.
+// Valid returns an error if this package cannot have written t.
 func (t *Trail) Valid() error {
 	if t.Power < 0 || t.Steps < 0 || t.Pages < 0 || t.Seen < 0 || t.Empty < 0 || t.Strange < 0 ||
 		len(t.Cursor) > MaxCursor || len(t.Mark) > MaxCursor {

@@ -8,19 +8,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Any chain of cursors that comes back to itself is left within the bound that
-// Brent's method has, however long it is, and whatever of it is kept as bytes.
+// Trail leaves any ring of cursors within the bound of Brent's method. This holds for any length of
+// the ring, and if the Trail is encoded and decoded in between.
 func TestRingsAreLeft(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tail, ring := rapid.IntRange(0, 60).Draw(t, "tail"), rapid.IntRange(1, 60).Draw(t, "ring")
 		fresh := rapid.Bool().Draw(t, "items that are always new")
 		cursors := rapid.Bool().Draw(t, "cursors that are always new")
 		if fresh && cursors {
-			fresh = false // that is no ring
+			fresh = false // otherwise it is no ring
 		}
 		var tr Trail
 		lim := Limits{Empty: 1000}.WithDefaults()
-		at := func(n int) int { // which page the n-th is
+		at := func(n int) int { // the page number of request n
 			if n >= tail {
 				n = tail + (n-tail)%ring
 			}
@@ -45,12 +45,12 @@ func TestRingsAreLeft(t *testing.T) {
 				}
 				return
 			}
-			tr.Known = Known{} // as after a resumption
+			tr.Known = Known{} // as after a resume
 		}
 	})
 }
 
-// A list without a fault is never stopped, and its items are new once.
+// A list without a fault is never stopped, and each of its items is new once.
 func TestLongListsAreNotStopped(t *testing.T) {
 	var tr Trail
 	lim := Limits{}.WithDefaults()

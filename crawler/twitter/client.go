@@ -14,42 +14,45 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Options of New.
+// Options are the options of New.
 type Options struct {
 	Base       string     // "https://api.x.com", required
 	Do         service.Do // required
 	Credential service.Credential
-	Spelling   Spelling         // of parameters, in which an endpoint is asked first; default Tweet
-	Dialect    *Dialect         // what endpoints were found to take; default: one of this Client's own
-	Posts      int              // that a page is asked for; default 100, at most that, at least 10
-	Users      int              // the same of a list; default 1000, at most that
-	Now        func() time.Time // default time.Now
-	MaxBody    int64            // bytes of one answer; default 4 MiB
-	MaxText    int              // bytes of the text of one post or profile; default 64 KiB
-	// bytes of the server's own object, kept or left out whole; default 64 KiB, <0 = never kept
+	// spelling of parameters in the first request to an endpoint; default Tweet
+	Spelling Spelling
+	// what is known about the parameters of endpoints; default: an own one of this Client
+	Dialect *Dialect
+	Posts   int              // posts requested per page, 10 to 100; default 100
+	Users   int              // accounts requested per page of a list, at most 1000; default 1000
+	Now     func() time.Time // default time.Now
+	MaxBody int64            // bytes of one response; default 4 MiB
+	MaxText int              // bytes of the text of one post or profile; default 64 KiB
+	// bytes of the server's own object, stored complete or not at all; default 64 KiB, <0 = never
+	// stored
 	MaxRaw int
 }
 
-// Spelling is which of the API's two words for a post parameters have.
+// Spelling is the word for a post in parameter names. The API has two.
 type Spelling string
 
-// The spellings: tweet.fields, and post.fields of 2026.
+// The spellings: tweet.fields, and post.fields since 2026.
 const (
 	Tweet Spelling = "tweet"
 	PostS Spelling = "post"
 )
 
-// Client asks the API. Safe for concurrent use when Options.Do is.
+// Client sends requests to the API. It is safe for concurrent use if Options.Do is.
 type Client struct {
 	s    *service.Client
 	o    service.Options
 	word Spelling
 	d    *Dialect
 
-	postPage, edgePage int // posts and accounts a page is asked for
+	postPage, edgePage int // posts and accounts requested per page
 }
 
-// New is a Client; it reports every fault of o at once.
+// New returns a Client; its error joins every fault of o.
 func New(o Options) (*Client, error) {
 	s, err := service.New(service.Options{Service: name, Base: o.Base, Do: o.Do, Credential: o.Credential, Now: o.Now,
 		MaxBody: o.MaxBody, MaxText: o.MaxText, MaxRaw: o.MaxRaw, Judge: judge})
@@ -72,16 +75,16 @@ func New(o Options) (*Client, error) {
 		min(max(o.Users, 1), edgePage)}, nil
 }
 
-// Absence is why one of those asked for is not in an answer.
+// Absence is the reason why a requested user or post is not in a response.
 type Absence struct {
-	ID   string       // as it was asked for: an id or a name
-	Word service.Word // Gone, or Closed: it is there and not shown to who asks
-	Said string       // by the API, at most 200 bytes; "" = it was left out without a word
-	// Suspended says that the API said so; that is Gone for as long as it lasts.
+	ID   string       // as requested: an id or a name
+	Word service.Word // Gone, or Closed: it exists but is not visible to this client
+	Said string       // the API's message, at most 200 bytes; "" = it was left out silently
+	// Suspended says that the API calls the account suspended. It is Gone as long as that lasts.
 	Suspended bool
 }
 
-// wireProblem is one of errors[], or what a refused request answers.
+// wireProblem is one of errors[], or the body of a refused request.
 type wireProblem struct {
 	Type   text  `json:"type"`
 	Title  text  `json:"title"`
@@ -90,11 +93,11 @@ type wireProblem struct {
 	Asked  text  `json:"resource_id"`
 	Code   count `json:"code"` // of API 1.1
 	Said   text  `json:"message"`
-	// Parameters are those that a refusal is about.
+	// Parameters are the refused parameters.
 	Parameters json.RawMessage `json:"parameters"`
 }
 
-// code is the last part of a problem's type.
+// code returns the last part of a problem's type.
 func (w wireProblem) code() string {
 	s := service.Line(string(w.Type), service.MaxName)
 	return s[strings.LastIndexByte(s, '/')+1:]
@@ -109,7 +112,7 @@ func (w wireProblem) said() string {
 	return ""
 }
 
-// absence is what w says of one that was asked for.
+// absence returns what w says about a requested user or post.
 func (w wireProblem) absence() Absence {
 	id := w.Asked
 	if w.Value != "" {
@@ -123,7 +126,7 @@ func (w wireProblem) absence() Absence {
 	return a
 }
 
-// envelope is what every answer of the API has.
+// envelope is the common part of all responses of the API.
 type envelope struct {
 	Data     json.RawMessage   `json:"data"`
 	Errors   list[wireProblem] `json:"errors"`
@@ -139,9 +142,9 @@ type envelope struct {
 	} `json:"meta"`
 }
 
-// get asks for a path with q, and for all that is read of users, or of posts. An answer without data in which all is
-// refused is the Fault that its first problem is, where one thing was asked for. An endpoint that refuses a parameter
-// is asked again without it at once, maxTries times at most; each is a request of its own for Options.Do.
+// get requests a path with q and all the fields that this package reads of users, or of posts. If
+// an endpoint refuses a parameter, get immediately repeats the request without it, at most maxTries
+// times. Each attempt is a separate request to Options.Do.
 func (c *Client) get(ctx context.Context, op string, class service.Class, path string, q url.Values,
 	posts bool) (e envelope, err error) {
 	at := string(class) + " " + op
@@ -174,7 +177,7 @@ func (c *Client) get(ctx context.Context, op string, class service.Class, path s
 	return e, nil
 }
 
-// one is e, or the Fault that it is when it has no data.
+// one returns e. If e has no data, it returns the Fault of its first problem.
 func (c *Client) one(op string, e envelope) (envelope, error) {
 	if len(e.Data) > 0 && string(e.Data) != "null" || len(e.Errors.All) == 0 {
 		return e, nil
@@ -184,7 +187,7 @@ func (c *Client) one(op string, e envelope) (envelope, error) {
 		Said: w.said(), FromAPI: true, Retry: -1}
 }
 
-// judge says what a refused request means.
+// judge sets the Word of a refused request.
 func judge(resp *fetch.Response, f *service.Fault) {
 	var w struct {
 		wireProblem
@@ -195,7 +198,7 @@ func judge(resp *fetch.Response, f *service.Fault) {
 	}
 	f.Names = blamed(resp, w.wireProblem, w.Errors)
 	p := w.wireProblem
-	// says which of the parameters
+	// this problem names the parameter
 	if len(w.Errors.All) > 0 && w.Errors.All[0].said() != "" && (p.said() == "" || len(f.Names) > 0) {
 		p = w.Errors.All[0]
 	}
@@ -203,7 +206,8 @@ func judge(resp *fetch.Response, f *service.Fault) {
 		f.Code = w.code()
 	}
 	switch f.Code {
-	case "usage-capped": // the money of the month: no wait of a quarter of an hour helps
+	// the monthly budget is used up: a wait of a quarter of an hour does not help
+	case "usage-capped":
 		f.Word = service.Spent
 	case "resource-not-found":
 		f.Word = service.Gone

@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// canned is a client of an API that always answers that.
+// canned returns a client of an API that always responds with body.
 func canned(t testing.TB, status int, body string) *Client {
 	t.Helper()
 	c, err := New(Options{Base: "https://api.test", MaxText: 4 << 10, MaxRaw: 8 << 10,
@@ -23,7 +23,7 @@ func canned(t testing.TB, status int, body string) *Client {
 	return c
 }
 
-// What a refusal means, by its words.
+// Tests the Word of refusals, by their text.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -52,8 +52,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Whatever comes, a client gives posts and profiles within its caps, or a Fault, and
-// does not panic or go on for ever.
+// With any response, a client returns posts and profiles within its limits, or a Fault. It does not
+// panic or loop endlessly.
 func FuzzAnswers(f *testing.F) {
 	for _, s := range []string{
 		`{"data":[{"id":"1","username":"ana","public_metrics":{"followers_count":3},"entities":{"url":{"urls":[{"expanded_url":"https://x.test/"}]}}}],"meta":{"next_token":"x","result_count":1}}`,

@@ -14,31 +14,34 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Limits of what is learned from refusals.
+// Limits of learning from refusals.
 const (
-	maxTries   = 12             // requests of one question
-	dialectFor = 24 * time.Hour // what an endpoint refused is asked for again after that
-	maxNames   = 64             // words of a refusal that are looked at
+	maxTries   = 12             // requests of one call of get
+	dialectFor = 24 * time.Hour // after this time a refused field is requested again
+	maxNames   = 64             // words of a refusal that are used
 )
 
-// Dialect is what the API's endpoints were found to take: which spelling, and which fields not. An endpoint that
-// refuses a request because of a parameter is asked once more without that; what it refused is not asked for again for
-// a day. The zero value knows nothing. It holds at most one entry for each endpoint of this package, and in that at
-// most the fields that are asked for. Safe for concurrent use; to be shared by the Clients of one API.
+// Dialect is what is known about the API's endpoints: which spelling they accept, and which fields
+// they refuse. If an endpoint refuses a request because of a parameter, the request is repeated
+// without it. A refused parameter is not requested again for a day. The zero value knows nothing.
+//
+// A Dialect holds at most one entry for each endpoint of this package, with at most the requested
+// fields. It is safe for concurrent use. All Clients of one API share it.
 type Dialect struct {
 	mu   sync.Mutex
-	word Spelling // that an endpoint took which had refused the other; "" = none did
+	word Spelling // accepted by an endpoint that had refused the other one; "" = none
 	by   map[string]*endpoint
 }
 
-// endpoint is what one endpoint was found to take.
+// endpoint is what is known about one endpoint.
 type endpoint struct {
 	word  Spelling
-	since time.Time         // when it refused something first
-	tried map[Spelling]bool // spellings besides word that it was asked in
+	since time.Time         // time of its first refusal
+	tried map[Spelling]bool // earlier spellings of word
 	lacks map[Spelling]bool // it has no parameter of that spelling
-	less  map[string]bool   // values of parameters ("user.fields withheld"), or whole ones, that are not asked for
-	// refusals that named nothing: 1 = the other spelling is tried, 2 = that was refused as well
+	// values ("user.fields withheld") or whole parameters that are not requested
+	less map[string]bool
+	// refusals without a name: 1 = the other spelling is tried, 2 = it was refused too
 	doubts int
 }
 
@@ -49,7 +52,7 @@ func other(w Spelling) Spelling {
 	return Tweet
 }
 
-// wanted is all that is asked for, by parameter: of users, or of posts.
+// wanted returns all requested fields by parameter: of users, or of posts.
 func wanted(w Spelling, posts bool) map[string][]string {
 	s := string(w)
 	out := map[string][]string{"user.fields": {"id", "username", "name", "description", "location", "url",
@@ -66,13 +69,13 @@ func wanted(w Spelling, posts bool) map[string][]string {
 	return out
 }
 
-// needed says what is asked for whatever the API says: without it nobody knows whose a post is, or that it is for
-// followers only.
+// needed reports whether a value is requested even if the API refuses it. Without it the author of
+// a post is unknown, or whether an account is protected.
 func needed(param, value string) bool {
 	return value == "id" || value == "author_id" || value == "protected" || value == "" && param != "media.fields"
 }
 
-// of is the endpoint's entry. The caller has the lock.
+// of returns the endpoint's entry. The caller holds the lock.
 func (d *Dialect) of(at string, first Spelling, now time.Time) *endpoint {
 	e := d.by[at]
 	if e == nil || !e.since.IsZero() && now.Sub(e.since) >= dialectFor {
@@ -89,7 +92,7 @@ func (d *Dialect) of(at string, first Spelling, now time.Time) *endpoint {
 	return e
 }
 
-// ask is what an endpoint is asked for, and in which spelling.
+// ask returns the spelling and the fields for the next request to an endpoint.
 func (d *Dialect) ask(at string, first Spelling, posts bool, now time.Time) (Spelling, map[string][]string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +107,7 @@ func (d *Dialect) ask(at string, first Spelling, posts bool, now time.Time) (Spe
 	return e.word, out
 }
 
-// took notes that an endpoint answered in that spelling.
+// took records that an endpoint accepted that spelling.
 func (d *Dialect) took(at string, w Spelling) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,8 +116,8 @@ func (d *Dialect) took(at string, w Spelling) {
 	}
 }
 
-// refused learns from what a refusal names, of a request in that spelling for fields, with the parameters q beside
-// them. It says whether the question is worth another request.
+// refused learns from the names in a refusal. The request had that spelling, fields, and the other
+// parameters q. It reports whether another request is useful.
 func (d *Dialect) refused(at string, w Spelling, fields map[string][]string, q url.Values, names []string,
 	now time.Time) (again bool) {
 	d.mu.Lock()
@@ -122,7 +125,7 @@ func (d *Dialect) refused(at string, w Spelling, fields map[string][]string, q u
 	e := d.by[at]
 	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return echoed(q, n) })
 	if e == nil || slices.ContainsFunc(names, q.Has) {
-		return false // it is about what was asked, and not how
+		return false // the refusal is about the query, not about the fields
 	}
 	params, values := named(fields, names)
 	if len(params)+len(values) == 0 {
@@ -149,7 +152,8 @@ func (d *Dialect) refused(at string, w Spelling, fields map[string][]string, q u
 			e.less[param], again = true, true
 		case e.doubt(w, now):
 			again = true
-		default: // something of it, and nobody knows what: the least is asked for
+		// some value of it is refused, but it is unknown which: request only the needed ones
+		default:
 			for _, v := range fields[param] {
 				if !needed(param, v) {
 					e.less[param+" "+v], again = true, true
@@ -163,8 +167,8 @@ func (d *Dialect) refused(at string, w Spelling, fields map[string][]string, q u
 	return again
 }
 
-// echoed says that a name stands in what was asked for: a server may say that again, and whoever wrote a query chose
-// it.
+// echoed reports whether a name appears in the values of q. The server may repeat them in its
+// message, and any person can choose the text of a query.
 func echoed(q url.Values, name string) bool {
 	for _, values := range q {
 		for _, v := range values {
@@ -179,10 +183,10 @@ func echoed(q url.Values, name string) bool {
 // turn changes the spelling.
 func (e *endpoint) turn() { e.tried[e.word], e.word = true, other(e.word) }
 
-// doubt is for a refusal that names nothing: the other spelling is tried, once.
+// doubt handles a refusal without a name: it tries the other spelling, once.
 func (e *endpoint) doubt(w Spelling, now time.Time) (again bool) {
 	switch {
-	case e.word != w: // another request has learned more meanwhile
+	case e.word != w: // another request has already learned more
 		return true
 	case e.doubts == 0 && !e.lacks[other(w)]:
 		e.turn()
@@ -197,8 +201,9 @@ func (e *endpoint) doubt(w Spelling, now time.Time) (again bool) {
 	return false
 }
 
-// named are the parameters, and the values of parameters, of what was asked for that a refusal names: a parameter is
-// refused itself where none of its values is. Where no parameter is named, a value is only what no prose has in it.
+// named returns the requested parameters, and the values of parameters, that a refusal names. A
+// parameter is refused itself if none of its values is named. If no parameter is named, only values
+// with a dot or underscore count, because other words may be prose.
 func named(fields map[string][]string, names []string) (params, values []string) {
 	is := map[string]bool{}
 	open := true // no parameter is named
@@ -221,8 +226,8 @@ func named(fields map[string][]string, names []string) (params, values []string)
 	return params, values
 }
 
-// namesIn are the names of parameters and values in the text of a refusal: what stands in quotes or brackets, or has a
-// dot or an underscore in it. What is listed as good is left out.
+// namesIn returns the names of parameters and values in the text of a refusal: words in quotes or
+// brackets, and words with a dot or an underscore. A list of allowed values is left out.
 func namesIn(text string) (names []string) {
 	text = service.Clip(text, 2<<10)
 	for _, end := range [...]string{" is not one of", " must be one of", " allowed values", " valid values",
@@ -254,7 +259,7 @@ func namesIn(text string) (names []string) {
 	return names
 }
 
-// blamed are the names in an answer that refuses a request because of its parameters.
+// blamed returns the names in a response that refuses a request because of its parameters.
 func blamed(resp *fetch.Response, p wireProblem, all list[wireProblem]) (names []string) {
 	if resp.Status != http.StatusBadRequest {
 		return nil

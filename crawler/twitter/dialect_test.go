@@ -17,7 +17,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// all asks every endpoint once, and gives the first error.
+// all calls every endpoint once and returns the first error.
 func (p *place) all() error {
 	ctx := context.Background()
 	id := p.w.IDs()[0]
@@ -60,14 +60,14 @@ func (p *place) all() error {
 
 const endpoints = 8
 
-// has says whether the query of a call has a value in a parameter.
+// has reports whether the query of a call has a value in a parameter.
 func has(c service.Call, param, value string) bool {
 	u, err := url.Parse(c.Request.URL)
 	return err == nil && slices.Contains(strings.Split(u.Query().Get(param), ","), value)
 }
 
-// An API that takes the newer spelling only, whose refusals read in any way, is asked in it after one refused call; one
-// that has forgotten all (a restart) finds out for the same price.
+// An API accepts only the newer spelling. After one refused call, with any text, it is requested in
+// that spelling. After a restart with an empty Dialect, the cost is the same.
 func TestSpellingIsLearned(t *testing.T) {
 	for _, form := range []string{"", "Unknown query parameter: PARAM.", "PARAM VALUE is not allowed here",
 		`"PARAM" is not a parameter, and 'VALUE' is not a value`, "Bad request"} {
@@ -92,7 +92,7 @@ func TestSpellingIsLearned(t *testing.T) {
 	}
 }
 
-// A field that is refused is not asked for, for a day; all else is.
+// A refused field is not requested for a day; all other fields are.
 func TestLessIsAskedFor(t *testing.T) {
 	p := visit(t, world{Seed: 3, People: 10,
 		Lies: lies{Refuses: []string{"most_recent_tweet_id", "most_recent_post_id", "note_tweet", "media.fields",
@@ -124,8 +124,8 @@ func TestLessIsAskedFor(t *testing.T) {
 	}
 }
 
-// Whatever an API refuses, a question ends after few calls; without what says whose a post is, and that it is
-// protected, nothing is read; and what cannot be learned is not paid for again and again.
+// With any refusals, a call ends after few requests. Without the fields for the author and for
+// protected accounts, nothing is read. A permanent refusal is not paid for again and again.
 func TestRefusalsEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var l lies
@@ -175,8 +175,8 @@ func TestRefusalsEnd(t *testing.T) {
 	})
 }
 
-// A refusal that repeats what a person searched for teaches nothing of the API, and one that is about what was asked,
-// and not how, is not answered by another call.
+// A refusal that repeats a person's search text teaches nothing about the API. A refusal about the
+// query itself causes no second request.
 func TestQueriesDoNotTeach(t *testing.T) {
 	query := "[withheld] 'lang' tweet.fields note_tweet"
 	for _, says := range []string{"Reference to an invalid operator: " + query,
@@ -206,7 +206,7 @@ func TestQueriesDoNotTeach(t *testing.T) {
 	}
 }
 
-// Many ask at once with one Dialect.
+// Many goroutines use one Dialect.
 func TestDialectIsShared(t *testing.T) {
 	p := visit(t, world{Seed: 3, People: 10, Rate: -1, Lies: lies{OnlyPosts: true, Refuses: []string{"withheld"}}})
 	var mu sync.Mutex

@@ -1,22 +1,24 @@
-// Package twitter is a thin client of X's API v2: users by id and by name, posts of a user since the last
-// seen, followers and following, the search of the last week, posts by id. It is what a crawler.Source of
-// twitter: Keys is built on, and decides neither when to ask nor what becomes of an answer.
+// Package twitter is a thin client of X's API v2. It reads users by id and by name, new posts of a
+// user, followers and following, the search of the last week, and posts by id. A crawler.Source of
+// twitter: keys uses it. The package does not decide when to send a request or how to use a
+// response.
 //
-// It is used as crawler/mastodon is: one Client is the API with one credential, an application's or a person's
-// bearer token; each request is a Call given to Options.Do, which a budget can refuse before it is sent: the API is
-// paid for by what it returns. A timeline is read from a Mark, a list from a Checkpoint; both
-// are bytes, to be committed in one batch with the page that they come with (I3).
+// It is used like crawler/mastodon. One Client is the API with one credential, which is the bearer
+// token of an application or a person. Each request is a Call to Options.Do. A budget can refuse it
+// before it is sent, because X charges for what the API returns. A timeline is read from a Mark, a
+// list from a Checkpoint. Both are bytes that the caller commits in one batch with their page (I3).
 //
-// # What the API does otherwise than one would think
+// # How the API differs from expectations
 //
-//   - One answer has users and says of others why not, in errors[]: not there, suspended, not to be seen by who
-//     asks. The error of a whole request may have the status 200.
-//   - Two spellings are in use, tweet and post (tweet.fields, includes.posts, referenced_posts, ...). Which of them
-//     an endpoint takes, and which fields it refuses, is learned from its answers (Dialect); what comes is read in
-//     both.
-//   - The newest 3200 posts of a user are shown, and no more.
-//   - A page may have nothing and lead on; a token may be refused, or lead to the same page. A reading then
-//     goes on below the lowest post that it has (until_id).
-//   - An edited post is a new one that names those it replaces.
-//   - 429 says when (x-rate-limit-reset), unless it is the month's money that is spent.
+//   - One response contains users, and in errors[] the reason why others are missing:
+//     unknown, suspended, not visible to this client. The error of a whole request may
+//     have status 200.
+//   - There are two spellings, tweet and post (tweet.fields, includes.posts,
+//     referenced_posts, ...). The Dialect learns from responses which one an endpoint
+//     accepts, and which fields it refuses. Responses are decoded in both.
+//   - Only the newest 3200 posts of a user are shown.
+//   - A page may be empty and have a next page. A token may be refused, or lead to the
+//     same page. The reading then continues below the lowest post read (until_id).
+//   - An edited post is a new post that names those it replaces.
+//   - A 429 says when to retry (x-rate-limit-reset), unless the monthly budget is spent.
 package twitter

@@ -16,32 +16,31 @@ type Feed struct {
 	op    string
 	class service.Class
 	path  string
-	id    string // of the user, "" = of many
-	token string // the name of the parameter that pages
+	id    string // of the user, "" = of many users
+	token string // the name of the paging parameter
 	query string
 }
 
-// PostsOf are the posts, replies and reposts of the user with that id: those since
-// the last seen, at most the newest 3200.
+// PostsOf returns the feed of the posts, replies and reposts of the user with that id. It has at
+// most the newest 3200.
 func PostsOf(id string) Feed {
 	return Feed{op: "posts", class: ClassPosts, path: "/2/users/" + id + "/tweets", id: id, token: "pagination_token"}
 }
 
-// Search are the posts of the last seven days that a query finds.
+// Search returns the feed of the posts for a query, of the last seven days.
 func Search(q string) Feed {
 	return Feed{op: "search", class: ClassSearch, path: "/2/tweets/search/recent", token: "next_token", query: q}
 }
 
 const (
-	postPage = 100  // posts of a page: X's most
-	mostOf   = 3200 // posts of a user are shown
+	postPage = 100  // posts of a page, which is X's maximum
+	mostOf   = 3200 // posts of a user that are shown
 	maxQuery = 512  // bytes of a query of Search
 
-	searchDays = 7 * 24 * time.Hour // that Search reaches back
+	searchDays = 7 * 24 * time.Hour // how far Search reaches back
 )
 
-// Timeline begins a reading of f from m, or goes on with the one that m is in
-// the middle of.
+// Timeline starts a reading of f from m, or continues the reading in m.
 func (c *Client) Timeline(f Feed, m service.Mark, how service.Reading) (*Timeline, error) {
 	if f.path == "" || f.class == ClassPosts && number(text(f.id)) == "" || f.class == ClassSearch &&
 		(f.query == "" || len(f.query) > maxQuery) {
@@ -60,7 +59,7 @@ func (c *Client) Timeline(f Feed, m service.Mark, how service.Reading) (*Timelin
 	}, m, how)
 }
 
-// below is how a cursor begins that is not the API's own: until_id.
+// below is the prefix of cursors that use until_id and do not come from the API.
 const below = "below:"
 
 func (c *Client) page(ctx context.Context, f Feed, cursor string, base service.Seen) (service.Page[Post], error) {
@@ -70,7 +69,7 @@ func (c *Client) page(ctx context.Context, f Feed, cursor string, base service.S
 		q.Set("query", f.query)
 		q.Set("sort_order", "recency")
 	}
-	// A search refuses what is older than it reaches; its reading ends there by itself.
+	// A search refuses an older since_id; its reading ends there by itself.
 	if base.ID != "" && (f.id != "" || c.o.Now().Sub(base.At) < searchDays-time.Hour) {
 		q.Set("since_id", base.ID)
 	}
@@ -101,7 +100,7 @@ func (c *Client) page(ctx context.Context, f Feed, cursor string, base service.S
 		page.Items, page.IDs = append(page.Items, p), append(page.IDs, p.ID)
 	}
 	page.Next = tokenOf(e.Meta.Next)
-	if own && len(page.IDs) > 0 { // its own tokens led nowhere
+	if own && len(page.IDs) > 0 { // the API's own tokens failed
 		page.Next = below + page.IDs[len(page.IDs)-1]
 	} else if own {
 		page.Next = ""
@@ -110,7 +109,7 @@ func (c *Client) page(ctx context.Context, f Feed, cursor string, base service.S
 	return page, nil
 }
 
-// tokenOf is the token that an answer names, "" = none that can be gone on with.
+// tokenOf returns the token in a response, "" = none or unusable.
 func tokenOf(t text) string {
 	if len(t) > service.MaxCursor || strings.HasPrefix(string(t), below) {
 		return ""
@@ -118,11 +117,11 @@ func tokenOf(t text) string {
 	return string(t)
 }
 
-// edgePage is how many accounts a page has: X's most.
+// edgePage is the number of accounts per page, which is X's maximum.
 const edgePage = 1000
 
-// Edges begins with the list of p, as the API showed it a moment ago: its count is what the
-// list is held against.
+// Edges starts to read a list of p. p should be recent, because the list is compared with its
+// count.
 func (c *Client) Edges(p Profile, side service.Side, lim service.Limits) (*Edges, error) {
 	claimed := p.Followers
 	if side == service.Following {
@@ -132,12 +131,12 @@ func (c *Client) Edges(p Profile, side service.Side, lim service.Limits) (*Edges
 		Local: true, Hides: p.Protected}, lim, c.edges)
 }
 
-// ResumeEdges goes on where a Checkpoint was taken.
+// ResumeEdges continues from a Checkpoint.
 func (c *Client) ResumeEdges(from service.Checkpoint, lim service.Limits) (*Edges, error) {
 	return service.ResumeEdges(name, from, lim, c.edges)
 }
 
-// edges asks for one page of a list.
+// edges fetches one page of a list.
 func (c *Client) edges(ctx context.Context, of service.EdgeList, cursor string) (service.Page[Profile], error) {
 	page := service.Page[Profile]{Asked: c.edgePage}
 	class := ClassFollowers

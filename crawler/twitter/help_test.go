@@ -26,7 +26,7 @@ type (
 	lies  = twittertest.Lies
 )
 
-// place is a world, a client of it, and what the client asked.
+// place is a world, a client of it, and the client's calls.
 type place struct {
 	t     rapid.TB
 	w     *twittertest.World
@@ -35,7 +35,7 @@ type place struct {
 	asked []service.Call
 }
 
-// visit makes a world, thirty days old.
+// visit creates a world, thirty days old.
 func visit(t rapid.TB, o world, more ...func(*Options)) *place {
 	t.Helper()
 	p := &place{t: t, clock: storytest.NewClock(time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC))}
@@ -80,7 +80,7 @@ func visit(t rapid.TB, o world, more ...func(*Options)) *place {
 	return p
 }
 
-// read reads a feed to the end of one reading.
+// read reads a feed until one reading is Done.
 func (p *place) read(f Feed, m service.Mark, how service.Reading) (posts []Post, next service.Mark, tl *Timeline) {
 	p.t.Helper()
 	tl, err := p.c.Timeline(f, m, how)
@@ -97,7 +97,7 @@ func (p *place) read(f Feed, m service.Mark, how service.Reading) (posts []Post,
 	return posts, tl.Mark(), tl
 }
 
-// list reads a list whole, or until a fault stays.
+// list reads a complete list, or stops at a permanent fault.
 func (p *place) list(who Profile, side service.Side, lim service.Limits) (ids []string, l service.Listing) {
 	p.t.Helper()
 	e, err := p.c.Edges(who, side, lim)
@@ -131,8 +131,8 @@ func same(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// The whole truth is read exactly, in both spellings, and where the API takes only the one that is not asked in first:
-// users, posts, edges, and why some are not shown.
+// The client reads the exact truth, in both spellings, also if the API refuses the first one:
+// users, posts, edges, and the reasons for missing ones.
 func TestTheWholeTruthIsRead(t *testing.T) {
 	ctx := context.Background()
 	for i, spelling := range []Spelling{Tweet, PostS, Tweet} {

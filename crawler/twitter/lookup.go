@@ -10,12 +10,12 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// BatchSize is the most users or posts that one request of Users, UsersByName or
-// PostsByID asks for: X's most.
+// BatchSize is the most users or posts in one request of Users, UsersByName or PostsByID, which is
+// X's maximum.
 const BatchSize = 100
 
-// Users are the profiles of at most BatchSize ids in one request. absent are the others,
-// and why: one that was left out without a word is Gone only after a second look.
+// Users returns the profiles of at most BatchSize ids with one request. absent are the others with
+// the reason. If the API left a user out silently, Gone needs a second check.
 func (c *Client) Users(ctx context.Context, ids []string) (found []Profile, absent []Absence, err error) {
 	for _, id := range ids {
 		if number(text(id)) == "" {
@@ -25,7 +25,7 @@ func (c *Client) Users(ctx context.Context, ids []string) (found []Profile, abse
 	return c.users(ctx, "users", "/2/users", "ids", ids, func(p Profile) string { return p.ID })
 }
 
-// UsersByName are the profiles of at most BatchSize names, as Users are.
+// UsersByName returns the profiles of at most BatchSize names, like Users.
 func (c *Client) UsersByName(ctx context.Context, names []string) (found []Profile, absent []Absence, err error) {
 	asked := make([]string, len(names))
 	for i, n := range names {
@@ -54,7 +54,7 @@ func (c *Client) users(ctx context.Context, op, path, param string, ids []string
 	return found, absences(missing, e), nil
 }
 
-// absences are those missing, as far as errors[] says why.
+// absences returns the missing ones with the reasons in errors[].
 func absences(missing []string, e envelope) (out []Absence) {
 	why := map[string]Absence{}
 	for _, w := range e.Errors.All {
@@ -72,8 +72,8 @@ func absences(missing []string, e envelope) (out []Absence) {
 	return out
 }
 
-// profiles are the users of an answer; ok is false when its data is no list. No
-// data is an empty one.
+// profiles decodes the users of a response; ok is false if its data is not a list. No data is an
+// empty list.
 func (c *Client) profiles(e envelope) (all []Profile, bad int, ok bool) {
 	var l list[wireUser]
 	if len(e.Data) == 0 {
@@ -86,8 +86,8 @@ func (c *Client) profiles(e envelope) (all []Profile, bad int, ok bool) {
 	return all, bad, true
 }
 
-// User is the profile of one user by its id. A Fault that is Gone or Closed has the API's
-// own words in Said: suspended ones are Gone.
+// User returns the profile of one user by its id. A Fault that is Gone or Closed has the API's
+// message in Said: suspended users are Gone.
 func (c *Client) User(ctx context.Context, id string) (Profile, error) {
 	if number(text(id)) == "" {
 		return Profile{}, fmt.Errorf("twitter: user: %q is no id", service.Clip(id, 100))
@@ -108,7 +108,7 @@ func (c *Client) User(ctx context.Context, id string) (Profile, error) {
 	return Profile{}, c.s.Misshapen("user", "")
 }
 
-// PostsByID are at most BatchSize posts in one request, as Users are.
+// PostsByID returns at most BatchSize posts with one request, like Users.
 func (c *Client) PostsByID(ctx context.Context, ids []string) (found []Post, absent []Absence, err error) {
 	if len(ids) == 0 || len(ids) > BatchSize {
 		return nil, nil, fmt.Errorf("twitter: posts: %d, want 1 to %d", len(ids), BatchSize)
@@ -130,7 +130,7 @@ func (c *Client) PostsByID(ctx context.Context, ids []string) (found []Post, abs
 	return found, absences(missing, e), nil
 }
 
-// posts are those of an answer, as profiles are.
+// posts decodes the posts of a response, as profiles does for users.
 func (c *Client) posts(e envelope) (all []Post, bad int, ok bool) {
 	var l list[json.RawMessage]
 	if len(e.Data) == 0 {

@@ -11,22 +11,21 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Post is a post as the API shows it. Times are UTC, zero when not said; counts -1
-// when not said.
+// Post is a post as the API shows it. Times are UTC, zero = unknown; counts are -1 if unknown.
 type Post struct {
 	ID       string   // a number, in the order of time
-	Versions []string // the ids it had, the oldest first, its own the last; one = never edited
+	Versions []string // all its ids, oldest first, its own last; one = never edited
 	Author   Profile
 	Created  time.Time
-	Text     string // whole, also of a long one
-	Lang     string // as X found out: pt has no variants, und and q.. are none
+	Text     string // complete, also for a long post
+	Lang     string // as X detected it: pt has no variants, und and q.. are no language
 
-	ReplyTo       string // the id of the post it answers, "" = none
-	ReplyToAuthor string // and of its author
-	Boost         *Post  // it is nothing but a repost of that one, which may be an id alone
-	Quote         *Post  // it quotes that one
-	Thread        string // the id of the post that began it
-	Place         string // the id of a place it was tagged with
+	ReplyTo       string // the id of the post that this one replies to, "" = none
+	ReplyToAuthor string // the id of that post's author
+	Boost         *Post  // this post is only a repost of that one, which may have only an id
+	Quote         *Post  // this post quotes that one
+	Thread        string // the id of the first post of the thread
+	Place         string // the id of the place in its tag
 	Mentions      []Mention
 	Tags          []string // lower case, without #
 	Links         []store.Link
@@ -39,16 +38,16 @@ type Post struct {
 	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
 }
 
-// Mention is an account that a post names; ID may be "".
+// Mention is an account that a post mentions; ID may be "".
 type Mention struct{ ID, Acct string }
 
-// Key is the Key of the account.
+// Key returns the key of the account.
 func (m Mention) Key() (partition.Key, error) { return partition.ParseKey(name + ":" + m.ID) }
 
-// Media is a file of a post. It is not fetched here.
+// Media is a file of a post. This package does not fetch it.
 type Media struct {
 	ID, Type string // photo, video, animated_gif
-	URL      string // of a video: of its preview
+	URL      string // for a video: URL of its preview
 	Alt      string // its description
 }
 
@@ -115,7 +114,7 @@ type wirePost struct {
 	} `json:"withheld"`
 }
 
-// around is what stands beside the posts of an answer.
+// around holds the included objects of a response.
 type around struct {
 	users map[string]Profile
 	media map[string]wireMedia
@@ -145,8 +144,7 @@ func (c *Client) around(e envelope) around {
 	return a
 }
 
-// post reads one post; inner says that it stands in another one, which is as deep
-// as it goes.
+// post decodes one post; inner says that it is inside another post. Deeper posts are not read.
 func (c *Client) post(b []byte, by around, inner bool) (p Post, ok bool) {
 	var w wirePost
 	if !service.Object(b) || !service.Decoded(json.Unmarshal(b, &w)) || number(w.ID) == "" {
@@ -197,7 +195,7 @@ func (c *Client) post(b []byte, by around, inner bool) (p Post, ok bool) {
 	return p, true
 }
 
-// refers notes one post that p is about.
+// refers records a post that p refers to.
 func (c *Client) refers(p *Post, r wireReference, by around, inner bool) {
 	id := number(r.ID)
 	if id == "" {
@@ -219,7 +217,7 @@ func (c *Client) refers(p *Post, r wireReference, by around, inner bool) {
 	}
 }
 
-// said are the parts of the text, into p.
+// said copies the entities of the text into p.
 func (p *Post) said(e wireEntities) {
 	for _, t := range e.Tags.All {
 		tag := strings.ToLower(strings.TrimPrefix(service.Line(string(t.Tag), service.MaxName), "#"))
@@ -236,5 +234,5 @@ func (p *Post) said(e wireEntities) {
 	p.Links = links(nil, e.URLs)
 }
 
-// Edited says whether p replaces another one.
+// Edited reports whether p replaces another post.
 func (p Post) Edited() bool { return len(p.Versions) > 1 }

@@ -10,35 +10,35 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Profile is a user as the API shows it. Times are UTC, zero when not said; counts are as
-// claimed, -1 when not said.
+// Profile is a user as the API shows it. Times are UTC, zero = unknown; counts are as claimed by
+// the API, -1 if unknown.
 type Profile struct {
 	ID        string // a number
-	Acct      string // the name behind the @
+	Acct      string // the name after the @
 	Name      string
 	Note      string
 	Location  string       // free text
-	Links     []store.Link // of the note and the profile's own
-	URL       string       // of the page for people
+	Links     []store.Link // in the note and the profile's own URL
+	URL       string       // the web page
 	Avatar    string
 	Created   time.Time
 	Followers int64
 	Following int64
 	Posts     int64
 	Listed    int64
-	Last      string // the id of the newest post, "" = not said
+	Last      string // the id of the newest post, "" = unknown
 	Pinned    string // the id of a post
-	Protected bool   // posts and lists are for followers only
+	Protected bool   // posts and lists are visible to followers only
 	Verified  bool
 	Withheld  []string // countries where it is not shown
 
 	Raw json.RawMessage // the server's own object, nil = over Options.MaxRaw
 }
 
-// Key is the Key of the account.
+// Key returns the key of the account.
 func (p Profile) Key() (partition.Key, error) { return partition.ParseKey(name + ":" + p.ID) }
 
-// Caps on what is kept of one object; lists are cut at their end.
+// Limits of the stored values of one object; lists are cut at their end.
 const (
 	maxMentions  = 256
 	maxTags      = 128
@@ -87,7 +87,7 @@ type wireUser struct {
 	} `json:"entities"`
 }
 
-// number is an id, "" when it is none: digits, as Keys have them.
+// number returns t if it is an id, else "". An id has digits only, as in keys.
 func number(t text) string {
 	s := string(t)
 	if s == "" || len(s) > 19 || s[0] == '0' || strings.Trim(s, "0123456789") != "" {
@@ -96,7 +96,7 @@ func number(t text) string {
 	return s
 }
 
-// either is the first of two spellings that is there.
+// either returns a, or b if a is empty: one field in two spellings.
 func either(a, b text) text {
 	if a != "" {
 		return a
@@ -104,7 +104,7 @@ func either(a, b text) text {
 	return b
 }
 
-// userName is a name behind the @, "" when it is none.
+// userName returns the name after the @, "" if it is not a name.
 func userName(s string) string {
 	s = strings.TrimPrefix(s, "@")
 	if s == "" || len(s) > 50 || strings.ContainsFunc(s, func(r rune) bool {
@@ -115,8 +115,8 @@ func userName(s string) string {
 	return s
 }
 
-// profile is w as a Profile; ok is false when it has no id or no name. b is w's own
-// JSON, nil = not to be kept.
+// profile converts w to a Profile; ok is false if it has no id or no name. b is w's own JSON, nil =
+// do not store it.
 func (c *Client) profile(w wireUser, b []byte) (p Profile, ok bool) {
 	m := w.Metrics
 	p = Profile{
@@ -147,7 +147,7 @@ func (c *Client) profile(w wireUser, b []byte) (p Profile, ok bool) {
 	return p, true
 }
 
-// links are those that entities name, as they lead on.
+// links appends the links of entities, with their expanded URLs.
 func links(had []store.Link, l list[wireURL]) []store.Link {
 	for _, w := range l.All {
 		if link, ok := service.LinkTo(string(w.Long), string(w.Show)); ok && len(had) < maxLinks {

@@ -4,7 +4,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// name is what faults and errors call this client.
+// name is the name of this client in faults and errors.
 const name = "twitter"
 
 // The classes.
@@ -18,9 +18,9 @@ const (
 	ClassUsage     service.Class = "usage"
 )
 
-// What package service has for all services, of the things of this one.
+// Types of package service, used with the types of this package.
 type (
-	// Edges reads the followers of an account, or whom it follows, page by page.
+	// Edges reads the followers of an account, or the accounts that it follows, page by page.
 	Edges = service.Edges[Profile]
 	// Timeline is one reading of a Feed.
 	Timeline = service.Timeline[Post]

@@ -17,9 +17,9 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Over many polls while people post, nothing is missed and nothing read twice, whatever the
-// API does with since_id and its tokens, and whenever the reader is killed; where it cannot
-// be fetched whole, the reading says so.
+// Over many readings while people post, no post is missed and none is read twice. This holds for
+// any treatment of since_id and tokens, and for crashes at any time. If a feed cannot be read
+// completely, the reading says so.
 func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := func(n int, what string) bool { return rapid.IntRange(0, n).Draw(t, what) == 0 }
@@ -28,7 +28,7 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 			RepeatsToken: one(3, "repeats"), RefusesToken: one(3, "refuses"), Posts: one(1, "spelling"),
 			Garbage: one(3, "garbage")}
 		if l.RefusesToken {
-			l.EmptyFirst = false // then nothing is fetched at all
+			l.EmptyFirst = false // otherwise nothing could be fetched at all
 		}
 		fail := func(format string, args ...any) { t.Fatalf("%+v: %s", l, fmt.Sprintf(format, args...)) }
 		p := visit(t, world{Seed: rapid.Uint64Range(1, 1000).Draw(t, "seed"), People: 4, Quiet: true, Rate: -1,
@@ -89,7 +89,7 @@ func TestNothingIsMissedAndNothingReadTwice(t *testing.T) {
 				fail("%s was read %d times", id, n)
 			}
 		}
-		// Without a token an API that cuts its pages cannot be told from one that has no more.
+		// Without a token, an API with short pages looks like one that has no more posts.
 		if cut := l.NoToken && l.MaxLimit > 0; !cut && (missed > 0 || gaps > 0) {
 			fail("%d missed in %d readings that said so", missed, gaps)
 		}
@@ -156,7 +156,7 @@ func TestWhatIsShown(t *testing.T) {
 	}
 }
 
-// Whatever the API does to a list, reading it ends, by the word that says why.
+// With any wrong behaviour of the API, reading a list ends, with the Word for the reason.
 func TestListsOfAPIsThatLie(t *testing.T) {
 	for _, c := range []struct {
 		lies  lies
@@ -203,7 +203,7 @@ func TestListsOfAPIsThatLie(t *testing.T) {
 	}
 }
 
-// The limits of each class are exact, and apart; money that is spent is not waited for.
+// The limits of each class are exact and separate. There is no wait for a spent monthly budget.
 func TestLimitsOfClasses(t *testing.T) {
 	ctx := context.Background()
 	p := visit(t, world{Seed: 3, People: 10, Limits: twittertest.XLimits()})
@@ -241,7 +241,7 @@ func TestLimitsOfClasses(t *testing.T) {
 	}
 }
 
-// What the API says of a limit that no table knows a budget reads, and keeps to it: nothing is refused.
+// A budget reads a limit that is only in the API's headers, and keeps to it: nothing is refused.
 func TestLimitsAreTold(t *testing.T) {
 	book, err := budget.New("api.x.test", budget.Options{Limits: map[string]int64{"usd/day": 1e9, "usd/users": 1e9}})
 	if err != nil {

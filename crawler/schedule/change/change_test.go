@@ -39,7 +39,7 @@ func TestMask(t *testing.T) {
 		{"now 10:15", "now 23:59:01", true},
 		{"at 21h30 in Lisbon", "at 9h05 in Lisbon", true},
 		{"10:15 AM today", "11:20 PM today", true},
-		{"score 3:1", "score 2:1", false}, // a result is no clock
+		{"score 3:1", "score 2:1", false}, // a result is not a clock time
 		{"ratio 10:75", "ratio 10:76", false},
 		{"1,234 views", "1,235 views", true},
 		{"Visitas: 77", "Visitas: 78", true},
@@ -127,8 +127,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// What a site tells of is what it is right about; who says it of everything, or
-// nothing, tells of nothing.
+// Told is high for a site whose hints are right. It is low if the hints report every change, or
+// none.
 func TestTold(t *testing.T) {
 	var honest, half, liar, silent Trust
 	for i := range 400 {
@@ -149,7 +149,7 @@ func TestTold(t *testing.T) {
 			t.Errorf("%s: %.2f", name, h)
 		}
 	}
-	for range 2 * trustMemory { // it falls into bad ways
+	for range 2 * trustMemory { // the site's hints become wrong
 		honest.Learn(true, false)
 	}
 	if r := honest.Ratio(true); r > 2 {

@@ -5,30 +5,30 @@ import (
 	"strings"
 )
 
-// Seen is what one visit brought, as far as change detection needs it.
+// Seen is the part of a visit's result that change detection needs.
 type Seen struct {
-	Status int    // HTTP status; 0 = no answer
+	Status int    // HTTP status; 0 = no response
 	ETag   string // as sent, or ""
 	Digest string // of the text, or "" if no body was read
-	Moved  bool   // a permanent redirect led to another Key
+	Moved  bool   // a permanent redirect led to another key
 }
 
-// Verdict is what two visits say.
+// Verdict is the result of comparing two visits.
 type Verdict uint8
 
 // The verdicts, in the order of schedule.Outcome.
 const (
 	Same Verdict = iota
 	Different
-	Unknown // an error: neither a change nor none
+	Unknown // an error: neither a change nor an unchanged item
 	Gone
 	Moved
 )
 
-// Compare says what the visit now found against the last good one. A 304 is the
-// server's word that nothing changed. An equal strong entity tag proves the same
-// bytes; a different one proves nothing (many servers make one up per answer), so
-// the text decides. An error is never a change.
+// Compare compares the present visit with the last good one. A 304 is the server's statement that
+// nothing changed. An equal strong entity tag proves equal bytes. A different tag proves nothing,
+// because many servers make a new one for each response, so the text decides. An error is never a
+// change.
 func Compare(last, now Seen) Verdict {
 	switch {
 	case now.Moved || now.Status == http.StatusMovedPermanently || now.Status == http.StatusPermanentRedirect:
@@ -49,19 +49,19 @@ func Compare(last, now Seen) Verdict {
 	return Different
 }
 
-// Trust is how a source of hints (a site's sitemap, a feed, Last-Modified)
-// proved itself. Each visit after a hint teaches it. The zero value knows
-// nothing. Counts are halved when one reaches trustMemory, so trust follows a site
-// that mends its ways, or falls into bad ones. It is four bytes, stored as they are.
+// Trust is how reliable a source of hints is (a site's sitemap, a feed, Last-Modified). Each visit
+// after a hint updates it. The zero value knows nothing. All counts are halved when one reaches
+// trustMemory, so Trust follows a site that gets better or worse. It is stored as four bytes.
 type Trust struct {
-	NewRight, NewWrong uint8 // hint said "changed": it had, it had not
-	OldRight, OldWrong uint8 // hint said "as before": it was, it was not
+	NewRight, NewWrong uint8 // the hint said "changed": right, wrong
+	OldRight, OldWrong uint8 // the hint said "as before": right, wrong
 }
 
-// trustMemory is how many cases of a kind are remembered at most.
+// trustMemory is the largest count of a kind.
 const trustMemory = 64
 
-// Learn records what a visit found when the hint had said new (changed).
+// Learn records whether the item had changed at a visit. hintNew says that the hint had said
+// "changed".
 func (t *Trust) Learn(hintNew, changed bool) {
 	cell := &t.OldRight
 	switch {
@@ -78,19 +78,19 @@ func (t *Trust) Learn(hintNew, changed bool) {
 	*cell++
 }
 
-// Told is the share of an item's changes that hints tell of and are right about, 0
-// for one who knows nothing: what is missed counts, and what is said of everything
-// says nothing.
+// Told returns the share of an item's changes that hints report correctly, 0 if nothing is known.
+// Missed changes lower it. A source that reports every item as changed also gets a low value.
 func (t Trust) Told() float64 {
 	return float64(t.NewRight) / (float64(t.NewRight) + float64(t.OldWrong) + 2) * max(0, 1-1/t.Ratio(true))
 }
 
-// Ratio is how much likelier the item is to have changed, as odds, now that the
-// hint says new, or not. With few cases it is near 1; it is kept within 1/50 and 50.
+// Ratio returns the odds ratio of a change, given that the hint says "changed" or not. With few
+// cases it is near 1. It is always between 1/50 and 50.
 func (t Trust) Ratio(hintNew bool) float64 {
 	changed := float64(t.NewRight) + float64(t.OldWrong)
 	same := float64(t.NewWrong) + float64(t.OldRight)
-	// Chance of the hint given each truth, with one case of each kind assumed.
+	// The probability of the hint if the item changed, and if not. One case of each kind is
+	// assumed.
 	givenChanged := (float64(t.NewRight) + 1) / (changed + 2)
 	givenSame := (float64(t.NewWrong) + 1) / (same + 2)
 	if !hintNew {

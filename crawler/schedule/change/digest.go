@@ -9,13 +9,13 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxText caps the text one digest looks at; the rest of a longer page is
-// digested as it is counted: its length alone.
+// maxText is the most text that a digest includes. For a longer text, only the length of the rest
+// counts.
 const maxText = 8 << 20
 
-// Digest is the digest of text after Mask: equal for two visits if only what
-// changes by itself changed. The form is "sha256:" and 32 hex digits (128 bits:
-// it guards against accident, not attack; an attacker can change the page anyway).
+// Digest returns the digest of text after Mask. It is equal for two visits if only self-changing
+// parts differ. The form is "sha256:" and 32 hex digits. The 128 bits guard against accidents, not
+// attacks: an attacker can change the page anyway.
 func Digest(text string) string {
 	var rest int
 	if len(text) > maxText {
@@ -29,14 +29,14 @@ func Digest(text string) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Text is the visible text of an HTML document: no markup, no script, style,
-// template or embedded frame, nothing inside an element whose class or id says it
-// is advertising. Runs of white space are one blank. It reads at most maxText
-// bytes of text and never fails: what cannot be parsed is text.
+// Text returns the visible text of an HTML document. It leaves out markup, scripts, styles,
+// templates, embedded frames, and elements whose class or id marks advertising. Runs of white space
+// become one blank. Text reads at most maxText bytes of text and never fails: what cannot be parsed
+// counts as text.
 func Text(document string) string {
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(document))
-	var skip string // inside this element nothing counts
+	var skip string // inside this element no text counts
 	depth := 0
 	for b.Len() < maxText {
 		switch z.Next() {
@@ -70,7 +70,7 @@ func Text(document string) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// silent elements hold no text a reader sees.
+// silent reports whether an element has no visible text.
 func silent(tag string) bool {
 	switch tag {
 	case "script", "style", "template", "noscript", "iframe", "object", "svg":
@@ -79,7 +79,7 @@ func silent(tag string) bool {
 	return false
 }
 
-// void elements have no end tag, so they can hold nothing.
+// void reports whether an element has no end tag, so that it contains nothing.
 func void(tag string) bool {
 	switch tag {
 	case "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr":
@@ -88,7 +88,7 @@ func void(tag string) bool {
 	return false
 }
 
-// inline elements do not part words: <b>ch</b>ange is one word.
+// inline reports whether an element does not separate words: <b>ch</b>ange is one word.
 func inline(tag string) bool {
 	switch tag {
 	case "a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "dfn", "em", "i", "kbd", "mark", "q", "s",
@@ -98,7 +98,7 @@ func inline(tag string) bool {
 	return false
 }
 
-// advertises reads the attributes of the current start tag.
+// advertises reports whether the attributes of the current start tag mark advertising.
 func advertises(z *html.Tokenizer) bool {
 	for {
 		key, value, more := z.TagAttr()

@@ -2,11 +2,10 @@ package change
 
 import "strings"
 
-// Mask puts one mark in the place of what changes by itself in text: times of
-// day, "3 minutes ago", counters ("1,234 views"), the time a page took to make,
-// session numbers (long mixes of digits and letters). Words are parted by one
-// blank in the answer. A date stays: that a page carries a new date is a change
-// its owner made.
+// Mask replaces the parts of text that change by themselves by one mark. These are times of day, "3
+// minutes ago", counters ("1,234 views"), the time to generate a page, and session ids (long mixes
+// of digits and letters). The result has one blank between words. A date stays, because a new date
+// is a change by the page's owner.
 func Mask(text string) string {
 	words := strings.Fields(text)
 	lower := make([]string, len(words))
@@ -30,7 +29,7 @@ func Mask(text string) string {
 
 const mark = "\x00"
 
-// isClock: 9:05, 23:59:59, 21h30, 10:15am.
+// isClock reports whether w is a time: 9:05, 23:59:59, 21h30, 10:15am.
 func isClock(w string) bool {
 	w = strings.TrimSuffix(strings.TrimSuffix(w, "am"), "pm")
 	fields := strings.FieldsFunc(w, func(r rune) bool { return r == ':' || r == 'h' })
@@ -45,7 +44,7 @@ func isClock(w string) bool {
 	return true
 }
 
-// isSession: at least 16 letters and digits, both, without a break.
+// isSession reports whether w has at least 16 characters, and both letters and digits.
 func isSession(w string) bool {
 	if len(w) < 16 {
 		return false
@@ -78,7 +77,7 @@ func isNumber(w string) bool {
 	return true
 }
 
-// counts: the number at i counts views, visitors or the like, before or after.
+// counts reports whether the number at i counts views, visitors or the like, before or after it.
 func counts(words []string, i int) bool {
 	return i+1 < len(words) && isCounted(words[i+1]) || i > 0 && isCounted(words[i-1])
 }
@@ -93,7 +92,7 @@ func isCounted(w string) bool {
 	return false
 }
 
-// isAgo: 3 minutes ago, há 3 minutos, hace 3 horas, il y a 3 heures, 3 ore fa.
+// isAgo matches: 3 minutes ago, há 3 minutos, hace 3 horas, il y a 3 heures, 3 ore fa.
 func isAgo(words []string, i int) bool {
 	if i+1 >= len(words) || !isUnit(words[i+1]) {
 		return false
@@ -114,7 +113,7 @@ func isAgo(words []string, i int) bool {
 	return false
 }
 
-// isElapsed: generated in 0.123 seconds.
+// isElapsed matches: generated in 0.123 seconds.
 func isElapsed(words []string, i int) bool {
 	return i > 0 && i+1 < len(words) && (words[i-1] == "in" || words[i-1] == "em" || words[i-1] == "en") &&
 		strings.ContainsAny(words[i], ".,") && isUnit(words[i+1])

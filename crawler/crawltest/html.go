@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// render is the HTML of page p of site s. It also holds what only looks like
-// links: in a comment, in a script, and in schemes that are not for crawlers.
+// render returns the HTML of page p of site s. It also writes text that only looks like links: in a
+// comment, in a script, and with schemes that crawlers must ignore.
 func (w *World) render(s int, p Page) []byte {
 	var b strings.Builder
 	b.Grow(len(p.Text) + 256*len(p.Links) + 1024)
@@ -53,14 +53,14 @@ func (w *World) render(s int, p Page) []byte {
 	return []byte(b.String())
 }
 
-// latin1 says that site s sends its pages in ISO 8859-1; the vocabulary stays
-// inside it.
+// latin1 reports whether site s sends its pages in ISO 8859-1. The vocabulary fits into that
+// character set.
 func (w *World) latin1(s int) bool { return s%11 == 6 && !w.opts.Plain }
 
-// headerRobots says that site s says noindex in a header, not in the page.
+// headerRobots reports whether site s sends noindex in a header instead of in the page.
 func (w *World) headerRobots(s int) bool { return s%8 == 4 }
 
-// toLatin1 drops what ISO 8859-1 cannot say, of which the vocabulary has none.
+// toLatin1 converts to ISO 8859-1. It drops other characters, but the vocabulary has none.
 func toLatin1(utf []byte) []byte {
 	out := make([]byte, 0, len(utf))
 	for _, r := range string(utf) {
@@ -71,7 +71,7 @@ func toLatin1(utf []byte) []byte {
 	return out
 }
 
-// robots is the robots.txt of site s; "" when it has none and answers 404.
+// robots returns the robots.txt of site s. "" means that the site has none and answers 404.
 func (w *World) robots(s int) string {
 	closed := w.has(s, areaPrivate) || w.has(s, areaCalendar)
 	delay := w.crawlDelay(s)
@@ -91,7 +91,7 @@ func (w *World) robots(s int) string {
 	return text
 }
 
-// crawlDelay is what site s asks for, 0 when it asks for none.
+// crawlDelay returns the Crawl-delay of site s, 0 if it has none.
 func (w *World) crawlDelay(s int) time.Duration {
 	if s%4 == 3 {
 		return w.opts.CrawlDelay

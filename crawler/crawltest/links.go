@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// fanOut is the children of a node in the trees that make every article and
-// every site reachable.
+// fanOut is the number of children per node in the trees that make every article and every site
+// reachable.
 const fanOut = 4
 
-// links are the references on page r.
+// links returns the links on page r.
 func (w *World) links(r ref) []Link {
 	l := linker{w: w, from: r}
 	switch r.area {
@@ -55,6 +55,7 @@ func (l *linker) sites() {
 	}
 }
 
+// random adds Options.Degree links to random articles.
 func (l *linker) random() {
 	w := l.w
 	rng := w.draw(drawLinks, l.from.site, textKey(l.from))
@@ -67,8 +68,8 @@ func (l *linker) random() {
 	}
 }
 
-// specials links a home page to everything that is not an article, and to what
-// nobody may reach.
+// specials links a home page to everything that is not an article, and to addresses that a crawler
+// must not reach.
 func (l *linker) specials() {
 	s := l.from.site
 	for _, r := range []ref{{s, areaCopy, l.w.special(s)}, {s, areaMoved, l.w.special(s)}, {s, areaChain, 1},
@@ -86,8 +87,8 @@ func (l *linker) specials() {
 	}
 }
 
-// forbidden are links to what a crawler from outside must not reach. The
-// loopback ones carry the world's port: Start listens there, to see who comes.
+// forbidden returns links to addresses that an outside crawler must not reach. The loopback ones
+// have the world's port, where Start listens and counts such requests.
 func forbidden(port int) []string {
 	p := ":" + strconv.Itoa(port) + "/"
 	return []string{"http://169.254.169.254/latest/meta-data/", "http://10.0.0.1/admin", "http://192.168.1.1/",
@@ -96,8 +97,7 @@ func forbidden(port int) []string {
 		"http://localhost" + p}
 }
 
-// add appends a link, written in one of the forms that pages of the real web
-// use for the same URL.
+// add appends a link. It writes the URL in one of the forms that real pages use for the same URL.
 func (l *linker) add(to ref, noFollow bool) {
 	path := l.w.path(to)
 	canonical := "http://" + l.w.hostport(to.site) + path

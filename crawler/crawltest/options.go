@@ -7,37 +7,36 @@ import (
 	"time"
 )
 
-// Options of NewWorld. The zero value is the demo's world: 80 sites with 8
-// articles each, about 900 URLs.
+// Options configures NewWorld. The zero value is the world of the demo: 80 sites with 8 articles
+// each, about 900 URLs.
 type Options struct {
-	Seed   uint64        // of everything generated; 0 is a seed like any other
-	Sites  int           // how many sites; default 80, at most 60,000
-	Pages  int           // articles a site, its home page included; default 8, at most 1,000,000
-	Words  int           // least words of text on a page; default 120
-	Degree int           // random links a page; default 6, negative = none (the tree alone)
-	Cross  float64       // share of the random links that leave the site; default 0.4, negative = none
-	Seeds  int           // how many of Seeds(); default 3, at most Sites
-	Names  bool          // a site is a host name under .test; default: an address of its own
-	Shared int           // sites to an address, with Names; default 1
+	Seed   uint64        // for everything generated; 0 is a valid seed too
+	Sites  int           // number of sites; default 80, at most 60,000
+	Pages  int           // articles per site, with its home page; default 8, at most 1,000,000
+	Words  int           // minimum number of words on a page; default 120
+	Degree int           // random links per page; default 6, negative = none (only the tree)
+	Cross  float64       // share of random links that leave the site; default 0.4, negative = none
+	Seeds  int           // length of Seeds(); default 3, at most Sites
+	Names  bool          // a site is a host name under .test; default: its own address
+	Shared int           // sites per address, with Names; default 1
 	Prefix string        // first two bytes of the sites' addresses; default "127.77"
-	Port   int           // in the URLs; default 80 until Start picks a free one
-	Plain  bool          // articles only: no redirects, robots rules, copies, traps; default: with all
-	Maze   bool          // with a growing path that no robots.txt forbids; default without
-	Think  time.Duration // time the server takes for a page; default 0
-	Gap    time.Duration // gaps shorter than this are counted in Report.Hurried; default 0 = none
-	// CrawlDelay is asked for in robots.txt by every fourth site; default 0 =
-	// by none.
+	Port   int           // in the URLs; default 80 until Start picks a free port
+	Plain  bool          // only articles: no redirects, robots rules, copies or traps; default: all
+	Maze   bool          // with an endless path that no robots.txt forbids; default without
+	Think  time.Duration // time that the server takes per page; default 0
+	Gap    time.Duration // Report.Hurried counts gaps shorter than this; default 0 = none
+	// CrawlDelay is the Crawl-delay in the robots.txt of every fourth site. Default 0 = none.
 	CrawlDelay time.Duration
-	// Places are where the sites are: site s declares Places[s % len(Places)] in
-	// the head of every page (geo.position, ICBM, geo.placename) and in its
-	// address; default none, and nothing is declared.
+	// Places are the locations of the sites. Site s declares Places[s % len(Places)] in the head of
+	// every page (geo.position, ICBM, geo.placename) and in its address element. By default no site
+	// declares one.
 	Places []Place
-	// Seen is told of every request to a site when it begins, by the goroutine
-	// that serves it: it must be quick and safe for concurrent use; default nil.
+	// Seen is called when a request to a site begins, in the goroutine that serves it. It must be
+	// quick and safe for concurrent use. Default nil.
 	Seen func(Visit)
 }
 
-// Place is where a site is.
+// Place is the location of a site.
 type Place struct {
 	Name     string // as people write it
 	Lat, Lon float64
@@ -46,21 +45,21 @@ type Place struct {
 // Visit is one request to a site.
 type Visit struct {
 	Site int
-	URL  string // canonical, as in Expected, when the world has such a page
+	URL  string // canonical, as in Expected, if the world has such a page
 	From netip.Addr
 	At   time.Time
-	// Page says that a page of the world was asked for: not robots.txt, and
-	// nothing that no page links to.
+	// Page reports whether the request was for a page of the world. It is false for robots.txt and
+	// for URLs that no page links to.
 	Page bool
 }
 
-// maxSites keeps a site's address inside the two bytes after the prefix.
+// With at most maxSites, an address of a site fits into the two bytes after the prefix.
 const (
 	maxSites = 60_000
 	maxPages = 1_000_000
 )
 
-// filled is o with its defaults.
+// filled returns o with its defaults.
 func (o Options) filled() Options {
 	def := func(p *int, v int) {
 		if *p == 0 {
@@ -85,7 +84,7 @@ func (o Options) filled() Options {
 	return o
 }
 
-// validate names every fault of a filled o.
+// validate reports every fault of a filled o.
 func (o Options) validate() error {
 	var faults []error
 	check := func(ok bool, format string, args ...any) {

@@ -8,41 +8,41 @@ import (
 	"strings"
 )
 
-// area is what kind of page a path leads to.
+// area is the kind of page that a path leads to.
 type area uint8
 
 const (
-	areaArticle  area = iota // n is the article; 0 is the home page
-	areaCopy                 // the bytes of article n under another path
+	areaArticle  area = iota // n is the number of the article; 0 is the home page
+	areaCopy                 // article n under another path, with the same bytes
 	areaMoved                // 301 to article n
-	areaChain                // 302, 302, 301: n of chainLength, the last leads to another site
-	areaRing                 // two 302 that lead to each other
+	areaChain                // 302, 302, 301: n of chainLength; the last leads to another site
+	areaRing                 // two 302 redirects that lead to each other
 	areaGone                 // 404, though linked
 	areaDraft                // noindex
-	areaUnvoted              // linked with rel=nofollow only
+	areaUnvoted              // linked only with rel=nofollow
 	areaEnd                  // meta nofollow
-	areaBeyond               // linked from areaEnd only
+	areaBeyond               // linked only from areaEnd
 	areaPrivate              // disallowed by robots.txt
-	areaCalendar             // disallowed by robots.txt, n months without an end
-	areaMaze                 // n steps without an end
+	areaCalendar             // disallowed by robots.txt, n months, endless
+	areaMaze                 // n steps, endless
 )
 
 const (
 	chainLength  = 3
 	privatePages = 3
-	// maxSteps ends the calendar and the maze far beyond what any crawl of a
-	// test fetches, so that a path can be parsed.
+	// maxSteps is the last page of the calendar and of the maze. It is far beyond what the crawl of
+	// a test fetches, and it limits the paths that are parsed.
 	maxSteps = 2000
 )
 
-// ref names one page.
+// ref identifies one page.
 type ref struct {
 	site int
 	area area
 	n    int
 }
 
-// Link is one reference of a page.
+// Link is one link on a page.
 type Link struct {
 	URL      string // canonical
 	Href     string // as written in the page
@@ -54,21 +54,21 @@ type Link struct {
 type Page struct {
 	URL      string
 	Status   int
-	Redirect string // where a 3xx leads, canonical
+	Redirect string // target of a 3xx, canonical
 	Title    string
 	Lang     string // BCP 47
-	Text     string // the article, paragraphs parted by a blank line; no headings, no links
-	Token    string // a word that only this page and its copies carry
+	Text     string // the article, blank lines between paragraphs; no headings, no links
+	Token    string // a word that occurs only on this page and its copies
 	Links    []Link
-	NoIndex  bool // the page asks not to be indexed
-	NoFollow bool // the page asks that none of its links be followed
-	// Disallowed by the site's robots.txt: a crawler must not fetch it.
+	NoIndex  bool // the page has noindex
+	NoFollow bool // the page has nofollow
+	// Disallowed reports whether the site's robots.txt disallows the page.
 	Disallowed bool
 	Maze       bool
 }
 
-// Page is the truth about a canonical URL of this world; false when it has no
-// such page.
+// Page returns the truth about a canonical URL of this world. It returns false if there is no such
+// page.
 func (w *World) Page(url string) (Page, bool) {
 	r, ok := w.parse(url)
 	if !ok {
@@ -77,8 +77,8 @@ func (w *World) Page(url string) (Page, bool) {
 	return w.page(r), true
 }
 
-// has says which areas a site has; every world of at least ten sites has all
-// of them, the maze only when asked for.
+// has reports whether site s has area a. Every world of at least ten sites has all areas; the maze
+// needs Options.Maze.
 func (w *World) has(s int, a area) bool {
 	if a == areaMaze {
 		return w.opts.Maze && s%10 == 6
@@ -111,7 +111,7 @@ func (w *World) has(s int, a area) bool {
 	return false
 }
 
-// path is the canonical path of r.
+// path returns the canonical path of r.
 func (w *World) path(r ref) string {
 	v := w.vocabOf(r.site)
 	switch r.area {
@@ -128,8 +128,7 @@ func (w *World) path(r ref) string {
 	return "/" + areaSegment[r.area] + "/" + strconv.Itoa(r.n)
 }
 
-// areaSegment are the first path segments of the areas that are numbered; the
-// others have none.
+// areaSegment holds the first path segment of the areas with numbered pages. The others have none.
 var areaSegment = [...]string{areaCopy: "copia", areaMoved: "antigo", areaChain: "salto", areaRing: "anel",
 	areaGone:  "perdido",
 	areaDraft: "rascunho", areaUnvoted: "patrocinado", areaEnd: "fim", areaBeyond: "apos", areaPrivate: "privado"}
@@ -140,7 +139,7 @@ func (w *World) parsePath(s int, path string) (ref, bool) {
 	return r, ok && w.has(s, r.area) && w.exists(r) && w.path(r) == path
 }
 
-// guess reads a path without asking whether the page exists.
+// guess parses a path without a check that the page exists.
 func (w *World) guess(s int, path string) (ref, bool) {
 	if path == "/" {
 		return ref{site: s}, true
@@ -168,7 +167,7 @@ func (w *World) guess(s int, path string) (ref, bool) {
 	return ref{s, area(max(a, 0)), n}, a > 0
 }
 
-// exists says whether r's number is one that its area has.
+// exists reports whether r's area has a page with r's number.
 func (w *World) exists(r ref) bool {
 	switch r.area {
 	case areaArticle:
@@ -187,10 +186,10 @@ func (w *World) exists(r ref) bool {
 	return r.n == 1
 }
 
-// special is the article of site s that has a copy and an old address.
+// special returns the number of the article of site s that has a copy and an old URL.
 func (w *World) special(s int) int { return min(1+s%3, w.opts.Pages-1) }
 
-// page is the truth about r.
+// page returns the truth about r.
 func (w *World) page(r ref) Page {
 	p := Page{URL: w.url(r), Status: http.StatusOK, Lang: w.Lang(r.site)}
 	switch r.area {

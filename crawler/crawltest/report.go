@@ -6,70 +6,71 @@ import (
 	"time"
 )
 
-// Report is what the server of a world saw of its visitors.
+// Report is what the server of a world measured about its visitors.
 type Report struct {
-	Requests   int64 `json:"requests"`    // all, robots.txt included
-	Robots     int64 `json:"robots"`      // of them for robots.txt
-	Pages      int64 `json:"pages"`       // different pages fetched, redirects and gone ones included
-	Duplicates int64 `json:"duplicates"`  // fetches of a page after its first
-	Stray      int64 `json:"stray"`       // requests for URLs that no page of the world links to
-	Maze       int64 `json:"maze"`        // pages of the maze fetched
-	Bytes      int64 `json:"bytes"`       // of bodies sent
-	Sites      int   `json:"sites"`       // sites asked at least once
-	MaxRobots  int64 `json:"max_robots"`  // most fetches of one site's robots.txt
-	MaxAtOnce  int   `json:"max_at_once"` // most requests to one site at the same time
-	// RobotsViolations are fetches of pages that robots.txt disallows.
+	Requests   int64 `json:"requests"`    // all, with robots.txt
+	Robots     int64 `json:"robots"`      // requests for robots.txt
+	Pages      int64 `json:"pages"`       // different pages fetched, with redirects and gone pages
+	Duplicates int64 `json:"duplicates"`  // fetches of a page after the first
+	Stray      int64 `json:"stray"`       // requests for URLs that no page links to
+	Maze       int64 `json:"maze"`        // pages of the maze that were fetched
+	Bytes      int64 `json:"bytes"`       // of the bodies sent
+	Sites      int   `json:"sites"`       // sites with at least one request
+	MaxRobots  int64 `json:"max_robots"`  // most robots.txt fetches from one site
+	MaxAtOnce  int   `json:"max_at_once"` // most concurrent requests to one site
+	// RobotsViolations counts fetches of pages that robots.txt disallows.
 	RobotsViolations int64 `json:"robots_violations"`
-	// BeforeRobots are pages fetched of a site before its robots.txt was asked.
+	// BeforeRobots counts pages that were fetched from a site before its robots.txt.
 	BeforeRobots int64 `json:"before_robots"`
-	// Forbidden are requests that reached a host which is no site: loopback,
-	// private networks; the first few are named.
+	// Forbidden counts requests to a host that is not a site: loopback, private networks.
+	// ForbiddenFirst names the first few.
 	Forbidden      int64    `json:"forbidden"`
 	ForbiddenFirst []string `json:"forbidden_first,omitempty"`
-	// MinGap is the shortest time between the starts of two requests to one
-	// site, robots.txt included; 0 when no site was asked twice.
+	// MinGap is the shortest time between the starts of two requests to one site, with robots.txt.
+	// It is 0 if no site had two requests.
 	MinGap     time.Duration `json:"min_gap_ns"`
 	MinGapSite string        `json:"min_gap_site,omitempty"`
-	// Hurried are gaps shorter than Options.Gap.
-	Hurried    int64    `json:"hurried"`
-	Pauses     []Pause  `json:"pauses,omitempty"`  // times in which no site was asked; at most maxPauses of them
-	Repeats    []Repeat `json:"repeats,omitempty"` // fetches of a page after its first; at most maxRepeats of them
+	// Hurried counts gaps shorter than Options.Gap.
+	Hurried int64 `json:"hurried"`
+	// Pauses are times without a request to any site, at most maxPauses.
+	Pauses []Pause `json:"pauses,omitempty"`
+	// Repeats are fetches of a page after the first, at most maxRepeats.
+	Repeats    []Repeat `json:"repeats,omitempty"`
 	StrayFirst []string `json:"stray_first,omitempty"`
 }
 
-// Pause is a time of minPause or longer without a request to any site.
+// Pause is a time of at least minPause without a request to any site.
 type Pause struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 }
 
-// minPause is the shortest Pause; maxPauses is how many a Report holds.
+// minPause is the shortest Pause. A Report holds at most maxPauses of them.
 const (
 	minPause  = 500 * time.Millisecond
 	maxPauses = 1000
 )
 
-// Repeat is a page fetched again: when it was fetched before that, and when
-// again.
+// Repeat is a page that was fetched again, with the times of the fetch before and of the new fetch.
 type Repeat struct {
 	URL    string    `json:"url"`
 	Before time.Time `json:"before"`
 	Again  time.Time `json:"again"`
 }
 
-// maxRepeats is how many Repeats a Report holds; Duplicates counts all.
+// maxRepeats is the maximum number of Repeats in a Report. Duplicates counts all.
 const maxRepeats = 1000
 
-// firstNamed is how many offenders of a sort a Report names.
+// firstNamed is the maximum number of offending URLs that a Report names per kind.
 const firstNamed = 10
 
-// fetches are those of one page: how many, and when the newest began.
+// fetches counts the fetches of one page and holds the start of the newest.
 type fetches struct {
 	count  int32
 	newest time.Time
 }
 
-// siteCount is what one site saw. Times are monotonic.
+// siteCount is what one site measured. Times are monotonic.
 type siteCount struct {
 	mu       sync.Mutex
 	requests int64
@@ -79,15 +80,15 @@ type siteCount struct {
 	hurried  int64
 	active   int
 	atOnce   int
-	fetched  map[string]fetches // by path, of known pages
+	fetched  map[string]fetches // by path, only pages that exist
 	repeats  []Repeat           // the first maxRepeats; URL is the path
 	stray    map[string]int32
 	maze     int64
-	broken   int64 // robots.txt disallowed it
-	early    int64 // before robots.txt was asked
+	broken   int64 // fetches that robots.txt disallows
+	early    int64 // pages fetched before robots.txt
 }
 
-// enter notes the start of a request; the returned function notes its end.
+// enter records the start of a request. The caller calls leave at its end.
 func (c *siteCount) enter(now time.Time, limit time.Duration, note func(*siteCount)) (leave func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +113,7 @@ func (c *siteCount) enter(now time.Time, limit time.Duration, note func(*siteCou
 	}
 }
 
-// page notes a request for a page. Called with c.mu held.
+// page records a request for a page. The caller holds c.mu.
 func (c *siteCount) page(path string, known bool, p Page) {
 	if c.fetched == nil {
 		c.fetched, c.stray = make(map[string]fetches), make(map[string]int32)
@@ -136,26 +137,26 @@ func (c *siteCount) page(path string, known bool, p Page) {
 	c.fetched[path] = fetches{before.count + 1, c.last}
 }
 
-// pauseCount finds the times without a request.
+// pauseCount finds times without a request.
 type pauseCount struct {
 	mu   sync.Mutex
-	last time.Time // of the newest request to any site
+	last time.Time // the newest request to any site
 	all  []Pause
 }
 
-// enter notes a request to any site.
+// enter records a request to any site.
 func (c *pauseCount) enter(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.last.IsZero() && now.Sub(c.last) >= minPause && len(c.all) < maxPauses {
 		c.all = append(c.all, Pause{From: c.last, To: now})
 	}
-	if now.After(c.last) { // requests that come at once are not noted in their order
+	if now.After(c.last) { // concurrent requests may arrive out of order
 		c.last = now
 	}
 }
 
-// strayCount is what belongs to no site.
+// strayCount counts what belongs to no site.
 type strayCount struct {
 	bytes     atomic.Int64
 	mu        sync.Mutex
@@ -163,6 +164,7 @@ type strayCount struct {
 	first     []string
 }
 
+// forbid records a request to a host that is not a site.
 func (c *strayCount) forbid(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,7 +174,7 @@ func (c *strayCount) forbid(what string) {
 	}
 }
 
-// Report adds up what the server saw since NewWorld or Reset.
+// Report adds up what the server measured since NewWorld or Reset.
 func (w *World) Report() Report {
 	r := Report{Bytes: w.stray.bytes.Load()}
 	w.stray.mu.Lock()
@@ -181,7 +183,7 @@ func (w *World) Report() Report {
 	w.pauses.mu.Lock()
 	r.Pauses = append([]Pause(nil), w.pauses.all...)
 	if now := time.Now(); !w.pauses.last.IsZero() && now.Sub(w.pauses.last) >= minPause {
-		r.Pauses = append(r.Pauses, Pause{From: w.pauses.last, To: now}) // it goes on
+		r.Pauses = append(r.Pauses, Pause{From: w.pauses.last, To: now}) // this pause has not ended
 	}
 	w.pauses.mu.Unlock()
 	for s := range w.counts {
@@ -193,7 +195,7 @@ func (w *World) Report() Report {
 	return r
 }
 
-// add adds one site to the sum. Called with c.mu held.
+// add adds the counts of one site. The caller holds c.mu.
 func (r *Report) add(c *siteCount, origin string) {
 	r.Requests += c.requests
 	r.Robots += c.robots
@@ -225,7 +227,7 @@ func (r *Report) add(c *siteCount, origin string) {
 	}
 }
 
-// Fetched says how often each page of the world was fetched, by URL.
+// Fetched returns how often each page of the world was fetched, by URL.
 func (w *World) Fetched() map[string]int {
 	all := make(map[string]int)
 	for s := range w.counts {
@@ -239,12 +241,12 @@ func (w *World) Fetched() map[string]int {
 	return all
 }
 
-// Reset forgets what the server saw.
+// Reset clears everything that the server measured.
 func (w *World) Reset() {
 	for s := range w.counts {
 		c := &w.counts[s]
 		c.mu.Lock()
-		active := c.active // requests that run now will leave
+		active := c.active // requests in progress still call leave
 		c.requests, c.robots, c.hurried, c.maze, c.broken, c.early = 0, 0, 0, 0, 0, 0
 		c.last, c.minGap, c.atOnce = time.Time{}, 0, active
 		c.fetched, c.stray, c.repeats = nil, nil, nil

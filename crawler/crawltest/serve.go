@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Handler serves every site of the world by the request's Host. A request for
-// a host that is no site is answered 421 and counted in Report.Forbidden.
+// Handler serves every site of the world; the Host of a request selects the site. If the host is
+// not a site, the response is 421 and Report.Forbidden counts the request.
 func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
 
 func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 	host := r.Host
-	if !strings.Contains(host, ":") { // wget2 1.99 leaves the port out, whatever it is
+	if !strings.Contains(host, ":") { // wget2 1.99 never sends the port
 		host = net.JoinHostPort(host, strconv.Itoa(w.opts.Port))
 	}
 	s, ok := w.siteOf(host)
@@ -57,13 +57,14 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 	w.servePage(rw, r, s, p)
 }
 
-// tell tells Options.Seen of a request.
+// tell calls Options.Seen for a request.
 func (w *World) tell(s int, r *http.Request, page bool) {
 	if w.opts.Seen == nil {
 		return
 	}
 	v := Visit{Site: s, URL: "http://" + w.hostport(s) + r.URL.RequestURI(), At: time.Now(), Page: page}
-	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil { // a request without a socket has none
+	// without a socket there is no address
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		v.From = from.Addr()
 	}
 	w.opts.Seen(v)
@@ -110,7 +111,7 @@ func (w *World) servePage(rw http.ResponseWriter, r *http.Request, s int, p Page
 	w.send(rw, p.Status, body)
 }
 
-// send writes an answer whole. A visitor that went away is not our fault.
+// send writes a complete response. A write error is ignored, because the visitor may leave.
 func (w *World) send(rw http.ResponseWriter, status int, body []byte) {
 	if body != nil {
 		rw.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -120,13 +121,13 @@ func (w *World) send(rw http.ResponseWriter, status int, body []byte) {
 	w.stray.bytes.Add(int64(n))
 }
 
-// portTries is how many free ports Start tries before it gives up: a port that
-// is free on one address may be taken on the next.
+// portTries is the number of free ports that Start tries before it fails. A port that is free on
+// one address may be in use on the next.
 const portTries = 20
 
-// Start listens on the address of every site and, to see who comes where
-// nobody may, on 127.0.0.1 and ::1. With Options.Port 0 it picks a free port, so URLs are known only after it. The
-// caller must Close.
+// Start listens on the address of every site. It also listens on 127.0.0.1 and ::1, to see requests
+// that no crawler may send. With Options.Port 0 it picks a free port, so URLs are known only after
+// Start. The caller must call Close.
 func (w *World) Start() error {
 	if len(w.servers) > 0 {
 		return errors.New("crawltest: started already")
@@ -146,8 +147,8 @@ func (w *World) Start() error {
 	}
 }
 
-// listen opens every listener or none; ::1 is left out where it is not to be
-// had, and 127.0.0.1 where the port was asked for and is taken there.
+// listen opens all listeners or none. It leaves out ::1 if that is not available, and 127.0.0.1 if
+// Options.Port is set but in use there.
 func (w *World) listen() (ls []net.Listener, port int, err error) {
 	defer func() {
 		if err != nil {
@@ -177,19 +178,18 @@ func (w *World) listen() (ls []net.Listener, port int, err error) {
 	return ls, port, nil
 }
 
-// goServe serves l until Close.
+// goServe serves l in a goroutine until Close.
 func (w *World) goServe(l net.Listener) {
 	srv := &http.Server{Handler: w.Handler(), ReadHeaderTimeout: time.Minute}
 	w.mu.Lock()
 	w.servers = append(w.servers, srv)
 	w.mu.Unlock()
 	w.serving.Go(func() {
-		_ = srv.Serve(l) // always http.ErrServerClosed, or the listener's end
+		_ = srv.Serve(l) // returns http.ErrServerClosed, or an error when the listener ends
 	})
 }
 
-// Close ends every listener, connection and goroutine of the world. Its
-// Report stays.
+// Close ends every listener, connection and goroutine of the world. The Report stays available.
 func (w *World) Close() error {
 	w.mu.Lock()
 	servers := w.servers
@@ -203,28 +203,27 @@ func (w *World) Close() error {
 	return errors.Join(errs...)
 }
 
-// RoundTripper answers requests from the world itself, without a connection:
-// the quickest way to crawl it in a test. It counts like the server.
+// RoundTripper answers requests directly from the world, without a connection. It is the fastest
+// way to crawl a world in a test. Requests are counted as in the server.
 func (w *World) RoundTripper() http.RoundTripper { return Transport(w.Handler(), netip.Addr{}) }
 
-// Pipe serves the world over net.Pipe, so that a real http.Client crawls it in
-// a testing/synctest bubble, where sockets would stop the fake clock.
+// Pipe serves the world over net.Pipe. So a real http.Client can crawl it in a testing/synctest
+// bubble, where sockets would stop the fake clock.
 type Pipe struct {
 	w     *World
 	conns chan net.Conn
 	done  chan struct{}
 }
 
-// Pipe starts serving; Close of the World ends it.
+// Pipe starts to serve over net.Pipe. Close of the World ends it.
 func (w *World) Pipe() *Pipe {
 	p := &Pipe{w: w, conns: make(chan net.Conn), done: make(chan struct{})}
 	w.goServe(pipeListener{p})
 	return p
 }
 
-// DialContext connects to the site at addr, a name or an address with a port,
-// like net.Dialer.DialContext. Any other address is refused and counted in
-// Report.Forbidden.
+// DialContext connects to the site at addr, a name or an IP address with a port, like
+// net.Dialer.DialContext. It refuses any other address and counts it in Report.Forbidden.
 func (p *Pipe) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -248,7 +247,7 @@ func (p *Pipe) DialContext(ctx context.Context, network, addr string) (net.Conn,
 	return nil, fmt.Errorf("crawltest: dial %s: %w", addr, err)
 }
 
-// reachable says whether a site answers at host and port.
+// reachable reports whether a site answers at host and port.
 func (w *World) reachable(host, port string) bool {
 	if _, ok := w.siteOf(net.JoinHostPort(host, port)); ok {
 		return true
@@ -262,7 +261,7 @@ func (w *World) reachable(host, port string) bool {
 	return s < w.opts.Sites && s%w.opts.Shared == 0
 }
 
-// pipeConn is an end of a pipe that says whom it reaches.
+// pipeConn is an end of a pipe that knows the address it was dialled with.
 type pipeConn struct {
 	net.Conn
 	addr string
@@ -275,7 +274,7 @@ func (c pipeConn) RemoteAddr() net.Addr {
 	return c.Conn.RemoteAddr()
 }
 
-// pipeListener makes a Pipe's connections look accepted.
+// pipeListener is a net.Listener that accepts the connections of a Pipe.
 type pipeListener struct{ p *Pipe }
 
 func (l pipeListener) Accept() (net.Conn, error) {
@@ -287,6 +286,6 @@ func (l pipeListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close is called once, by the server.
+// Close must be called only once; the server does that.
 func (l pipeListener) Close() error   { close(l.p.done); return nil }
 func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// textKey tells apart the pages that are not articles, which need text too: it
-// moves them out of the range of article numbers.
+// textKey returns a number for r that is unique within its site. Pages that are not articles need
+// text too, so their numbers lie outside the range of article numbers.
 func textKey(r ref) int {
 	if r.area == areaArticle {
 		return r.n
@@ -21,7 +21,7 @@ func (w *World) topicOf(site, n int) topic {
 	return pick(w.draw(drawTopic, site, n), w.vocabOf(site).topics)
 }
 
-// write fills in title, text and token.
+// write sets the title, text and token of p.
 func (w *World) write(p *Page, r ref) {
 	v, n := w.vocabOf(r.site), textKey(r)
 	t := w.topicOf(r.site, n)
@@ -45,7 +45,7 @@ func (w *World) write(p *Page, r ref) {
 	p.Text = b.String()
 }
 
-// fill replaces the slots of a template.
+// fill replaces the $ slots of a template; see vocabulary.
 func fill(rng *rand.Rand, v vocabulary, t topic, template string) string {
 	var b strings.Builder
 	for {
@@ -72,7 +72,7 @@ func fill(rng *rand.Rand, v vocabulary, t topic, template string) string {
 	}
 }
 
-// token is a word of letters that no language has.
+// token returns a word of letters that exists in no language.
 func token(rng *rand.Rand) string {
 	b := []byte("zq")
 	for x, i := rng.Uint64(), 0; i < 10; i++ {
@@ -82,6 +82,7 @@ func token(rng *rand.Rand) string {
 	return string(b)
 }
 
+// upper returns s with an upper-case first letter.
 func upper(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(r)) + s[n:]

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Served has h answer at these listeners, in plain HTTP; stop ends it.
+// Served serves h on the given listeners with plain HTTP until stop is called.
 func Served(h http.Handler, at ...net.Listener) (stop func() error) {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, len(at))
@@ -20,14 +20,14 @@ func Served(h http.Handler, at ...net.Listener) (stop func() error) {
 	return func() error {
 		err := srv.Close()
 		for range at {
-			<-served // that it was closed
+			<-served // Serve returns because of Close
 		}
 		return err
 	}
 }
 
-// Transport has h answer requests without a connection, as if they came from that
-// address; the zero Addr is none.
+// Transport returns a RoundTripper that calls h without a connection. Requests seem to come from
+// the address from, unless it is the zero Addr.
 func Transport(h http.Handler, from netip.Addr) http.RoundTripper { return transport{h, from} }
 
 type transport struct {
@@ -35,7 +35,7 @@ type transport struct {
 	from netip.Addr
 }
 
-// RoundTrip is of http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		defer r.Body.Close()

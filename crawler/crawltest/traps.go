@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// Trap is one site that would keep a crawler for ever, or take all it has.
+// Trap is one site that would keep a crawler busy for ever, or use up its resources.
 type Trap struct {
 	Name string
-	Home string // its URL
-	// Stops are the words that echo-node has for what ends it, at least one of
-	// them to be seen at the site; none: it ends by itself.
+	Home string // URL of the home page
+	// Stops are echo-node's names of the limits that end the trap. At least one of them must appear
+	// for the site. If Stops is empty, the trap ends by itself.
 	Stops []string
-	// Most is how many requests may be made of it by a crawler with a budget of
-	// pages a site, its retries counted.
+	// Most returns the maximum number of requests from a crawler with a budget of pages per site,
+	// with retries.
 	Most func(pages int) int
 
 	requests atomic.Int64
@@ -30,13 +30,13 @@ type Trap struct {
 	serve    func(t *Trap, rw http.ResponseWriter, r *http.Request)
 }
 
-// Requests is how often the trap was asked, robots.txt included.
+// Requests returns the number of requests to the trap, with robots.txt.
 func (t *Trap) Requests() int64 { return t.requests.Load() }
 
-// Sent is about how many bytes of bodies it sent.
+// Sent returns about how many bytes of bodies the trap sent.
 func (t *Trap) Sent() int64 { return t.sent.Load() }
 
-// Traps are sites with one trap each, every one on a loopback address of its own.
+// Traps are sites with one trap each. Every site has its own loopback address.
 type Traps struct {
 	All []*Trap
 
@@ -46,8 +46,8 @@ type Traps struct {
 	once    sync.Once
 }
 
-// StartTraps listens on PREFIX.0.1, PREFIX.0.2 and so on; the first two bytes
-// of the addresses are by default 127.78. The caller must Close.
+// StartTraps listens on PREFIX.0.1, PREFIX.0.2 and so on. The default prefix is 127.78. The caller
+// must call Close.
 func StartTraps(prefix string) (*Traps, error) {
 	if prefix == "" {
 		prefix = "127.78"
@@ -70,7 +70,8 @@ func StartTraps(prefix string) (*Traps, error) {
 				t.serve(t, hanger{rw, ts.closed}, r)
 			})}
 		ts.servers = append(ts.servers, srv)
-		ts.serving.Go(func() { _ = srv.Serve(l) }) // always http.ErrServerClosed, or the listener's end
+		// returns http.ErrServerClosed, or an error when the listener ends
+		ts.serving.Go(func() { _ = srv.Serve(l) })
 	}
 	return ts, nil
 }
@@ -86,13 +87,14 @@ func (ts *Traps) Close() error {
 	return errors.Join(errs...)
 }
 
-// hanger is a ResponseWriter that knows when the traps are closed.
+// hanger is a ResponseWriter with a channel that is closed when the traps close.
 type hanger struct {
 	http.ResponseWriter
 	closed chan struct{}
 }
 
-// hang waits until the visitor goes away or the traps are closed.
+// hang waits until the visitor leaves, the traps close, or the time most is over. In the last case
+// it returns false.
 func hang(rw http.ResponseWriter, r *http.Request, most time.Duration) (gone bool) {
 	t := time.NewTimer(most)
 	defer t.Stop()
@@ -105,7 +107,8 @@ func hang(rw http.ResponseWriter, r *http.Request, most time.Duration) (gone boo
 	return true
 }
 
-// hijacked answers with those bytes, whatever HTTP says about them.
+// hijacked sends answer as raw bytes, valid HTTP or not, and closes the connection, with a TCP
+// reset if reset is true.
 func hijacked(rw http.ResponseWriter, answer string, reset bool) {
 	conn, _, err := rw.(hanger).ResponseWriter.(http.Hijacker).Hijack()
 	if err != nil {
@@ -119,18 +122,19 @@ func hijacked(rw http.ResponseWriter, answer string, reset bool) {
 }
 
 const (
-	streamBytes  = 100 << 30 // of the endless stream
+	streamBytes  = 100 << 30 // length of the endless stream
 	bombMembers  = 1 << 10   // of 10 MiB each
 	chainOfHops  = 10_000
 	linksOfOne   = 50_000
 	sessionPages = 10
-	tries        = 12 // of one page and robots.txt by a crawler that gives up after five
+	tries        = 12 // for one page and robots.txt, by a crawler that gives up after five attempts
 )
 
+// few and budget are values for Trap.Most.
 func few(int) int          { return tries }
 func budget(pages int) int { return pages + tries }
 
-// traps are those whose servers speak HTTP, not yet listening.
+// traps returns the traps with valid HTTP servers, not listening yet.
 func traps() []*Trap {
 	bomb := bombMember()
 	var b strings.Builder
@@ -185,7 +189,7 @@ func traps() []*Trap {
 	}
 }
 
-// brokenServers are traps whose servers keep no promise of HTTP.
+// brokenServers returns the traps whose servers violate HTTP.
 func brokenServers() []*Trap {
 	return []*Trap{
 		{Name: "silent", Stops: []string{"unreachable"}, Most: few,
@@ -219,7 +223,7 @@ func brokenServers() []*Trap {
 	}
 }
 
-// serveCalendar has a page for each month, and links to the ones before and after.
+// serveCalendar serves a page per month, with links to the months before and after.
 func serveCalendar(_ *Trap, rw http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	year, month := now.Year(), int(now.Month())
@@ -230,7 +234,7 @@ func serveCalendar(_ *Trap, rw http.ResponseWriter, r *http.Request) {
 		year, month, last.Year(), last.Month(), next.Year(), next.Month())
 }
 
-// serveSessions writes a session of its own into the links of each answer.
+// serveSessions writes a new session ID into the links of each response.
 func serveSessions(t *Trap, rw http.ResponseWriter, _ *http.Request) {
 	for n := range sessionPages {
 		switch n % 3 {
@@ -244,7 +248,7 @@ func serveSessions(t *Trap, rw http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// lot is a new text of letters and digits for each answer of t.
+// lot returns a new text of letters and digits on each call.
 func (t *Trap) lot() string {
 	return fmt.Sprintf("e%dc%016x", t.requests.Load(), mix(uint64(t.requests.Load())<<20+uint64(t.sent.Add(1))))
 }
@@ -256,7 +260,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// send writes block so many times, or until the visitor has had enough.
+// send writes block the given number of times, or until the visitor stops reading.
 func (t *Trap) send(rw http.ResponseWriter, block []byte, times int) {
 	for range times {
 		n, err := rw.Write(block)
@@ -266,11 +270,11 @@ func (t *Trap) send(rw http.ResponseWriter, block []byte, times int) {
 	}
 }
 
-// bombMember is 10 MiB of zeros as a gzip member; members may follow each other.
+// bombMember returns a gzip member with 10 MiB of zeros. Members may follow each other.
 func bombMember() []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, _ = z.Write(make([]byte, 10<<20)) // to memory
+	_, _ = z.Write(make([]byte, 10<<20)) // a write to memory does not fail
 	_ = z.Close()
 	return b.Bytes()
 }

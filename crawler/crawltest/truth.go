@@ -7,10 +7,9 @@ import (
 	"unicode"
 )
 
-// Expected is the sorted set of URLs that a correct crawler fetches, each once,
-// when it is given these seeds (Seeds, or any canonical URLs of the world). See
-// the package comment for the rules. It walks the whole world: about 20 µs a
-// page.
+// Expected returns the sorted set of URLs that a correct crawler fetches from these seeds, each
+// once. The seeds are Seeds() or any canonical URLs of the world. The package comment gives the
+// rules. Expected walks the whole world, which takes about 20 µs per page.
 func (w *World) Expected(seeds []string) []string {
 	found := make(map[string]bool)
 	queue := make([]ref, 0, len(seeds))
@@ -44,7 +43,7 @@ func (w *World) Expected(seeds []string) []string {
 	return sorted(found)
 }
 
-// out is where r leads for one who obeys: page without its text.
+// out returns where r leads for a crawler that follows the rules. It is page without the text.
 func (w *World) out(r ref) (redirect string, links []Link) {
 	switch r.area {
 	case areaMoved, areaChain, areaRing:
@@ -57,19 +56,19 @@ func (w *World) out(r ref) (redirect string, links []Link) {
 	return "", w.links(r)
 }
 
-// Difference is how a crawl differs from what was expected; each list sorted.
+// Difference is the difference between a crawl and the expected one. Each list is sorted.
 type Difference struct {
-	Missing []string `json:"missing"` // expected, never fetched
-	Extra   []string `json:"extra"`   // fetched, not expected (the maze excepted)
+	Missing []string `json:"missing"` // expected but never fetched
+	Extra   []string `json:"extra"`   // fetched but not expected (without the maze)
 	Twice   []string `json:"twice"`   // fetched more than once
 }
 
-// None is true when the crawl was exact.
+// None reports whether the crawl was exact.
 func (d Difference) None() bool { return len(d.Missing)+len(d.Extra)+len(d.Twice) == 0 }
 
-// SecondOfASite are those of Twice that are not the first of their site: who
-// asks a site for one page at a time, and for the next when the first is safe,
-// has none, whenever it was killed.
+// SecondOfASite returns the URLs of Twice without the first one of each site. A crawler that
+// requests one page of a site at a time, and the next only when the first is durable, has none.
+// That holds even if it is killed at any time.
 func (d Difference) SecondOfASite() (urls []string) {
 	sites := map[string]bool{}
 	for _, url := range d.Twice {
@@ -83,7 +82,7 @@ func (d Difference) SecondOfASite() (urls []string) {
 	return urls
 }
 
-// Compare holds what the server saw against expected, as Expected made it.
+// Compare compares what the server measured with expected, a result of Expected.
 func (w *World) Compare(expected []string) Difference {
 	missing, extra, twice := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for _, url := range expected {
@@ -102,9 +101,9 @@ func (w *World) Compare(expected []string) Difference {
 	return Difference{sorted(missing), sorted(extra), sorted(twice)}
 }
 
-// Matching are the URLs among expected whose title or text has the word, in
-// any case: the true answer to a query for it. Pages that say noindex, gone
-// pages and redirects are no part of it; copies are.
+// Matching returns the URLs in expected whose title or text contains the word, in any case. This is
+// the true answer to a query for it. Copies are included. Pages with noindex, gone pages and
+// redirects are not.
 func (w *World) Matching(word string, expected []string) []string {
 	word = strings.ToLower(word)
 	var urls []string
@@ -122,8 +121,8 @@ func (w *World) Matching(word string, expected []string) []string {
 	return urls
 }
 
-// Words are words worth asking for, one a language, each on several pages: the
-// slugs of topics.
+// Words returns one useful search word per language: the noun of a topic. Each occurs on several
+// pages.
 func (w *World) Words() []string {
 	var words []string
 	for _, v := range w.vocab {

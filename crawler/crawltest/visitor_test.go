@@ -12,16 +12,16 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// visitor is a small, slow and correct crawler, written apart from the world
-// and from the project's crawler: what both are held against.
+// visitor is a small, slow and correct crawler. It shares no code with the world or with the
+// project's crawler, so it can check both.
 type visitor struct {
 	t      *testing.T
 	client *http.Client
 	allow  netip.Prefix
 	robots map[string]string // by origin
-	titles map[string]string // by URL, of pages that came back
-	rude   bool              // does not read robots.txt, follows nofollow
-	limit  int               // pages, 0 = none
+	titles map[string]string // by URL, of pages that were fetched
+	rude   bool              // ignores robots.txt and nofollow
+	limit  int               // maximum number of pages, 0 = no limit
 }
 
 func newVisitor(t *testing.T, rt http.RoundTripper, allow netip.Prefix) *visitor {
@@ -30,7 +30,7 @@ func newVisitor(t *testing.T, rt http.RoundTripper, allow netip.Prefix) *visitor
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// crawl fetches everything from the seeds and returns the URLs in order.
+// crawl fetches everything that is reachable from the seeds and returns the URLs in order.
 func (v *visitor) crawl(seeds []string) []string {
 	var done []string
 	seen, queue := map[string]bool{}, append([]string(nil), seeds...)
@@ -74,7 +74,8 @@ func (v *visitor) allowed(at string) bool {
 		v.robots[origin] = text
 	}
 	path := strings.TrimPrefix(at, origin)
-	_, text, _ = strings.Cut(text, "User-agent: *\n") // the world's last group, of plain prefixes
+	// the last group of the world's robots.txt; it has only plain prefixes
+	_, text, _ = strings.Cut(text, "User-agent: *\n")
 	for line := range strings.Lines(text) {
 		if prefix, ok := strings.CutPrefix(strings.TrimSpace(line), "Disallow: "); ok &&
 			strings.HasPrefix(path, prefix) {

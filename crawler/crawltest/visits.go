@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// Visits is every request that a world saw; Add is its Options.Seen. The zero
-// value has seen nothing. Safe for concurrent use.
+// Visits records the requests to a world: use Add as Options.Seen. The zero value is empty and
+// ready to use. Visits is safe for concurrent use.
 type Visits struct {
 	mu  sync.Mutex
 	all []Visit
 }
 
-// Add takes note of one.
+// Add appends one visit.
 func (v *Visits) Add(one Visit) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.all = append(v.all, one)
 }
 
-// Sorted is a copy in order of time.
+// Sorted returns a copy in order of time.
 func (v *Visits) Sorted() []Visit {
 	v.mu.Lock()
 	all := slices.Clone(v.all)

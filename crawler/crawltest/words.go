@@ -1,7 +1,7 @@
 package crawltest
 
-// A vocabulary is one language of the world. In a template $T is a topic, $P a
-// place, $N a person, $Y a year, $K a number, $M a month.
+// A vocabulary is one language of the world. In a template $T is a topic, $P a place, $N a person,
+// $Y a year, $K a number, $M a month.
 type vocabulary struct {
 	lang      string // BCP 47
 	articles  string // the path segment of articles
@@ -11,7 +11,7 @@ type vocabulary struct {
 	months    []string
 	title     string
 	sentences []string
-	more      string // the heading over the links
+	more      string // the heading above the links
 }
 
 type topic struct{ slug, name string }

@@ -13,15 +13,15 @@ import (
 	"sync"
 )
 
-// World is a synthetic web and what its server saw of its visitors. Its pages
-// are safe for concurrent use; Start and Close are for one goroutine.
+// World is a synthetic web, together with what its server measured about visitors. Its pages are
+// safe for concurrent use. Only one goroutine may call Start and Close.
 type World struct {
 	opts   Options
-	net    netip.Prefix // of the sites' addresses
-	wanted int          // Options.Port as given: 0 lets Start pick
+	net    netip.Prefix // contains the sites' addresses
+	wanted int          // Options.Port as given; with 0, Start picks a port
 	vocab  []vocabulary
-	names  map[string]int // the index of a site by its name, with Options.Names
-	ports  []string       // host and port of every site as they stand in URLs
+	names  map[string]int // site index by host name, with Options.Names
+	ports  []string       // host and port of every site, as written in URLs
 	counts []siteCount
 	stray  strayCount
 	pauses pauseCount
@@ -31,8 +31,8 @@ type World struct {
 	serving sync.WaitGroup
 }
 
-// NewWorld makes the world of o. It panics when o is not valid, as a test
-// should; use Options.Check first for what a person typed.
+// NewWorld returns the world for o. It panics if o is not valid, which suits a test. For options
+// that a person typed, call Options.Check first.
 func NewWorld(o Options) *World {
 	wanted := o.Port
 	o = o.filled()
@@ -50,7 +50,7 @@ func NewWorld(o Options) *World {
 	return w
 }
 
-// setPort fixes the URLs of the world.
+// setPort sets the port and so the URLs of the world.
 func (w *World) setPort(port int) {
 	w.opts.Port, w.ports = port, make([]string, w.opts.Sites)
 	for s := range w.ports {
@@ -61,16 +61,16 @@ func (w *World) setPort(port int) {
 	}
 }
 
-// Check says what is wrong with o: nil when NewWorld takes it.
+// Check returns the faults of o, or nil if NewWorld accepts it.
 func (o Options) Check() error { return o.filled().validate() }
 
-// Sites is how many sites there are.
+// Sites returns the number of sites.
 func (w *World) Sites() int { return w.opts.Sites }
 
-// Lang is the language of site s, BCP 47.
+// Lang returns the language of site s, BCP 47.
 func (w *World) Lang(s int) string { return w.vocabOf(s).lang }
 
-// Place is where site s says it is; false when it says nothing.
+// Place returns the location that site s declares. It returns false if the site declares none.
 func (w *World) Place(s int) (Place, bool) {
 	if len(w.opts.Places) == 0 {
 		return Place{}, false
@@ -78,7 +78,7 @@ func (w *World) Place(s int) (Place, bool) {
 	return w.opts.Places[s%len(w.opts.Places)], true
 }
 
-// Addr is the loopback address that is site s, or stands behind its name.
+// Addr returns the loopback address of site s.
 func (w *World) Addr(s int) netip.Addr {
 	s -= s % w.opts.Shared
 	b := w.AllowNet().Addr().As4()
@@ -86,11 +86,11 @@ func (w *World) Addr(s int) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// AllowNet is the network that holds every site's address and none of the
-// addresses that must not be reached.
+// AllowNet returns the network that contains every site's address, and none of the addresses that a
+// crawler must not reach.
 func (w *World) AllowNet() netip.Prefix { return w.net }
 
-// Host is the host of site s as it stands in URLs, without the port.
+// Host returns the host of site s as written in URLs, without the port.
 func (w *World) Host(s int) string {
 	if w.opts.Names {
 		return w.name(s)
@@ -98,8 +98,8 @@ func (w *World) Host(s int) string {
 	return w.Addr(s).String()
 }
 
-// Hosts maps the name of every site to its address: a fixed resolver for a
-// world with Options.Names.
+// Hosts maps the host of every site to its address. It is a fixed resolver for a world with
+// Options.Names.
 func (w *World) Hosts() map[string]netip.Addr {
 	m := make(map[string]netip.Addr, w.opts.Sites)
 	for s := range w.opts.Sites {
@@ -108,7 +108,7 @@ func (w *World) Hosts() map[string]netip.Addr {
 	return m
 }
 
-// Seeds are the home pages from which all of the world can be reached.
+// Seeds returns the home pages from which the whole world is reachable.
 func (w *World) Seeds() []string {
 	urls := make([]string, 0, w.opts.Seeds)
 	for s := range w.opts.Seeds {
@@ -117,11 +117,11 @@ func (w *World) Seeds() []string {
 	return urls
 }
 
-// Home is the URL of the home page of site s.
+// Home returns the URL of the home page of site s.
 func (w *World) Home(s int) string { return w.url(ref{site: s}) }
 
-// name is the host name of site s: its own registrable domain, since .test has
-// no entry in the public suffix list.
+// name returns the host name of site s. It is a registrable domain of its own, because .test has no
+// entry in the public suffix list.
 func (w *World) name(s int) string {
 	v := w.vocabOf(s)
 	return fmt.Sprintf("%s-%d.test", v.topics[s/len(w.vocab)%len(v.topics)].slug, s+1)
@@ -129,7 +129,7 @@ func (w *World) name(s int) string {
 
 func (w *World) vocabOf(s int) vocabulary { return w.vocab[s%len(w.vocab)] }
 
-// siteOf finds the site of a host as it came in a request, port or not.
+// siteOf returns the site of a host as sent in a request, with or without a port.
 func (w *World) siteOf(hostport string) (int, bool) {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -154,13 +154,13 @@ func (w *World) siteOf(hostport string) (int, bool) {
 	return s, true
 }
 
-// url writes the canonical URL of r.
+// url returns the canonical URL of r.
 func (w *World) url(r ref) string { return "http://" + w.hostport(r.site) + w.path(r) }
 
 func (w *World) hostport(s int) string { return w.ports[s] }
 
-// parse finds what a canonical URL names; not ok when this world has no such
-// page, or the spelling is not the canonical one.
+// parse returns the page of a canonical URL. It returns false if the world has no such page or the
+// spelling is not canonical.
 func (w *World) parse(text string) (ref, bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" {
@@ -174,8 +174,8 @@ func (w *World) parse(text string) (ref, bool) {
 	return r, ok && w.url(r) == text
 }
 
-// Purposes of random numbers: each draws from a stream of its own, so that one
-// kind of content can change without changing the others.
+// Purposes of random numbers. Each has its own stream, so one kind of content can change without a
+// change of the others.
 const (
 	drawText uint64 = iota + 1
 	drawLinks
@@ -184,14 +184,14 @@ const (
 	drawShape
 )
 
-// draw is the stream of random numbers for one purpose of one article.
+// draw returns the stream of random numbers for one purpose of one page.
 func (w *World) draw(purpose uint64, site, n int) *rand.Rand {
 	return rand.New(rand.NewPCG(w.opts.Seed^purpose*0x9e3779b97f4a7c15, uint64(site)<<32|uint64(n)))
 }
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
-// sorted is the sorted copy of a set's members.
+// sorted returns the members of a set in sorted order.
 func sorted(set map[string]bool) []string {
 	list := make([]string, 0, len(set))
 	for s := range set {

@@ -105,8 +105,8 @@ func get(t *testing.T, w *crawltest.World, u string) string {
 	return resp.Header.Get("Location") + string(body)
 }
 
-// The truth was written by hand in Expected; a crawler that knows only HTTP,
-// HTML and robots.txt must come to the same set.
+// Expected was written by hand. A crawler that knows only HTTP, HTML and robots.txt must fetch the
+// same set.
 func TestExpectedIsWhatACorrectCrawlerFetches(t *testing.T) {
 	for name, o := range map[string]crawltest.Options{
 		"demo":      {Seed: 1},
@@ -208,7 +208,7 @@ func TestStartServesEverySiteOnItsOwnAddress(t *testing.T) {
 	}
 }
 
-// Under fake time an hour of politeness is free, and gaps are exact.
+// With fake time, an hour of polite waiting costs nothing, and gaps are exact.
 func TestPipeIsMeasuredInFakeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crawltest.NewWorld(crawltest.Options{Sites: 3, Names: true, Gap: time.Second,
@@ -386,7 +386,7 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// Not every client gives the port in Host.
+// Not every client sends the port in Host.
 func TestHostWithoutPort(t *testing.T) {
 	w := crawltest.NewWorld(crawltest.Options{Sites: 2, Port: 8080})
 	for host, want := range map[string]int{"127.77.0.1:8080": http.StatusOK, "127.77.0.1": http.StatusOK,

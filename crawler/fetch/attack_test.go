@@ -25,15 +25,17 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// wireCap is the cap of a body in these tests; an answer may cost twice as much.
+// wireCap is the cap of a body in these tests. A response may cost twice as much.
 const wireCap = 4 << 20
 
-// badShapes are endless answers, each made of something else that is no content.
+// badShapes are endless responses. Each consists of a different thing that is not content.
 func badShapes() []badShape {
-	skippable := binary.LittleEndian.AppendUint32([]byte{0x50, 0x2a, 0x4d, 0x18}, 1000) // RFC 8878 section 3.1.2
+	// RFC 8878 section 3.1.2
+	skippable := binary.LittleEndian.AppendUint32([]byte{0x50, 0x2a, 0x4d, 0x18}, 1000)
 	skippable = append(skippable, make([]byte, 1000)...)
-	emptyFrame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x00, 0x01, 0x00, 0x00} // one raw block of nothing, the last
-	emptyBlocks := []byte{0x00, 0x00, 0x00}                                    // raw blocks of nothing, none the last
+	// one empty raw block, the last
+	emptyFrame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x00, 0x01, 0x00, 0x00}
+	emptyBlocks := []byte{0x00, 0x00, 0x00} // empty raw blocks, none the last
 	gzipHead := string(emptyGzip()[:10])
 	return []badShape{
 		{"gzip members without content", ok200 + "Content-Encoding: gzip\r\n\r\n", emptyGzip(), LimitOverhead},
@@ -70,7 +72,8 @@ func badShapes() []badShape {
 	}
 }
 
-// Whatever an answer is made of, no more than twice the cap can be sent, and what ended it has a name.
+// For every kind of response, the server can send at most twice the cap. The error names what ended
+// it.
 func TestAttackWire(t *testing.T) {
 	quiet(t)
 	for _, s := range badShapes() {
@@ -87,7 +90,7 @@ func TestAttackWire(t *testing.T) {
 	}
 }
 
-// quiet leaves out what net/http logs of a bad server.
+// quiet discards what net/http logs about a bad server.
 func quiet(t *testing.T) {
 	log.SetOutput(io.Discard)
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })
@@ -108,7 +111,8 @@ func checkWire(t *testing.T, b *badServer, err error, last string) {
 	t.Logf("%d KiB sent, %v", b.sent.Load()>>10, err)
 }
 
-// A body that nobody wants costs next to nothing, and what robots.txt sends is bounded by its own cap.
+// A body that is not wanted costs almost nothing. The response to a robots.txt request has its own
+// cap.
 func TestAttackSkippedBodies(t *testing.T) {
 	for _, first := range []string{ok200, "HTTP/1.1 404 No\r\n", "HTTP/1.1 301 Moved\r\nLocation: /y\r\n"} {
 		b := serveBad(t, badShape{first: first + "\r\n", endless: []byte("more")})
@@ -125,7 +129,7 @@ func TestAttackSkippedBodies(t *testing.T) {
 	}
 }
 
-// Below TLS and in HTTP/2 as well: frames that mean nothing are counted.
+// The count is below TLS and includes HTTP/2: frames without content are counted.
 func TestAttackHTTP2(t *testing.T) {
 	quiet(t)
 	block := make([]byte, 16<<10)
@@ -167,9 +171,10 @@ func TestAttackHTTP2(t *testing.T) {
 	}
 }
 
-// Each answer of a connection that is used again is counted by itself.
+// Each response on a reused connection is counted separately.
 func TestWireCountsAnswersByThemselves(t *testing.T) {
-	const size, answers = 700 << 10, 8 // each below the limit of a cap of 1 MiB, together far above
+	// each is below the limit for a cap of 1 MiB, together far above
+	const size, answers = 700 << 10, 8
 	var conns sync.Map
 	url := server(t, func(w http.ResponseWriter, r *http.Request) {
 		conns.Store(r.RemoteAddr, true)
@@ -189,7 +194,7 @@ func TestWireCountsAnswersByThemselves(t *testing.T) {
 	}
 }
 
-// Fields of a header are counted, beside their bytes.
+// The fields of a header are limited, not only its bytes.
 func TestAttackHeaderFields(t *testing.T) {
 	url := raw(t, ok200+strings.Repeat("A: b\r\n", maxFields)+"Content-Length: 0\r\n\r\n", nil)
 	var limit *LimitError
@@ -199,7 +204,7 @@ func TestAttackHeaderFields(t *testing.T) {
 	}
 }
 
-// The second address of a name has a turn where AddrDelay is negative as well, by whatever way a connection is made.
+// The second address of a name has a turn even if AddrDelay is negative, for every way to connect.
 func TestAttackSecondAddressOfStreams(t *testing.T) {
 	const gap = 150 * time.Millisecond
 	for name, ask := range map[string]asking{
@@ -220,7 +225,8 @@ func TestAttackSecondAddressOfStreams(t *testing.T) {
 	}
 }
 
-// A connection that a name left behind leads to the address that it had then: it is not used in another's turn.
+// An idle connection leads to the address that its name had then. It is not used in the turn of
+// another address.
 func TestAttackIdleConnection(t *testing.T) {
 	v := newVictim(t, "127.0.0.6", 0)
 	other := newVictim(t, "127.0.0.8", v.at.Port())
@@ -246,7 +252,7 @@ func TestAttackIdleConnection(t *testing.T) {
 	}
 }
 
-// A name whose addresses are all closed fails, instead of being asked for ever.
+// A request to a name whose addresses are all closed fails. It is not retried for ever.
 func TestDeadAddresses(t *testing.T) {
 	port := netip.MustParseAddrPort(closed(t)).Port()
 	c := client(t, Options{AddrDelay: time.Millisecond, Contact: "me@example.org"})
@@ -268,8 +274,7 @@ func TestDeadAddresses(t *testing.T) {
 	}
 }
 
-// What belongs to a mail server, a shell or a database of names is not asked where an operator allows all ports,
-// either.
+// Ports of mail servers, shells and databases get no request, even if an operator allows all ports.
 func TestAttackMailPortAllowed(t *testing.T) {
 	c := client(t, Options{AllowPorts: []PortRange{{1, 65535}}})
 	for way, err := range askMailServer(t, c) {
@@ -311,7 +316,8 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// One robots.txt and one address: the work is bounded, and what goes over a bound allows nothing.
+// The work to check one URL against one robots.txt is limited. A file that exceeds a limit allows
+// nothing.
 func TestAttackRobotsPatterns(t *testing.T) {
 	fill := func(line string) string {
 		return "User-agent: *\n" + strings.Repeat(line+"\n", (maxRobotsBody-20)/(len(line)+1))
@@ -341,7 +347,8 @@ func TestAttackRobotsPatterns(t *testing.T) {
 			if ok != tt.allowed || name != tt.over {
 				t.Errorf("allowed %v, over %q", ok, name)
 			}
-			if took := time.Since(begun); took > 2*time.Second { // 50 ms on an idle machine; before, up to minutes
+			// 50 ms on an idle machine; without the limits, up to minutes
+			if took := time.Since(begun); took > 2*time.Second {
 				t.Errorf("took %v", took)
 			}
 			t.Logf("%d KiB: %v", len(tt.robots)>>10, time.Since(begun).Round(time.Microsecond))
@@ -349,7 +356,8 @@ func TestAttackRobotsPatterns(t *testing.T) {
 	}
 }
 
-// Every special-purpose address of IANA's registries, and every way to write an IPv4 address in an IPv6 one.
+// Tests every special-purpose address of IANA's registries, and every way to write an IPv4 address
+// in an IPv6 address.
 func TestAttackPrivateAddresses(t *testing.T) {
 	addrs := []string{"127.0.0.1", "127.1.2.3", "0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "100.127.255.255",
 		"169.254.169.254", "172.16.0.1",
@@ -405,7 +413,7 @@ func TestAttackPrivateAddresses(t *testing.T) {
 	}
 }
 
-// A name that is public when its turn is taken, and private when it is dialled.
+// The name is public when its turn is taken, and private when it is dialled.
 func TestAttackRebinding(t *testing.T) {
 	var asked atomic.Int64
 	url := server(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })

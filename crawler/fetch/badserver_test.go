@@ -16,22 +16,25 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// badServer answers every request on every connection as its shape says, and counts what it could send.
+// badServer answers every request on every connection according to its shape, and counts the bytes
+// that it could send.
 type badServer struct {
 	url   string
 	sent  atomic.Int64
 	conns atomic.Int64
 }
 
-// badShape is an answer: a beginning, and what follows for as long as the client takes it.
+// badShape is a response: its beginning, and a block that repeats as long as the client reads.
 type badShape struct {
 	name    string
 	first   string
 	endless []byte
-	last    string // the limit or the words that the client ends it with; "" = it is cut off, or has all it wants
+	// last is the limit or the error text with which the client ends the response. It is "" if the
+	// body is cut off or not wanted.
+	last string
 }
 
-// serveBad starts a server that reads one request of each connection and answers with the shape.
+// serveBad starts a server that reads one request per connection and answers with the shape.
 func serveBad(t *testing.T, s badShape) *badServer {
 	t.Helper()
 	return serveConns(t, "http://", func(c net.Conn) {
@@ -46,7 +49,7 @@ func serveBad(t *testing.T, s badShape) *badServer {
 	})
 }
 
-// flood writes block for ever.
+// flood writes block until an error.
 func flood(w io.Writer, block []byte) {
 	if len(block) == 0 {
 		return
@@ -59,7 +62,8 @@ func flood(w io.Writer, block []byte) {
 	}
 }
 
-// serveConns has serve answer each connection, and counts what is written to it.
+// serveConns starts a server that calls serve for each connection and counts the bytes written to
+// it.
 func serveConns(t *testing.T, scheme string, serve func(net.Conn)) *badServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,7 +79,8 @@ func serveConns(t *testing.T, scheme string, serve func(net.Conn)) *badServer {
 				return
 			}
 			b.conns.Add(1)
-			_ = conn.(*net.TCPConn).SetWriteBuffer(8 << 10) // what is written has left, but for so much
+			// at most this much is written but not yet sent
+			_ = conn.(*net.TCPConn).SetWriteBuffer(8 << 10)
 			all.Go(func() {
 				defer conn.Close()
 				serve(countedWrites{conn, &b.sent})
@@ -97,16 +102,16 @@ func (c countedWrites) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// emptyGzip is a gzip member without content.
+// emptyGzip returns a gzip member without content.
 func emptyGzip() []byte {
 	var b bytes.Buffer
-	_ = gzip.NewWriter(&b).Close() // to memory
+	_ = gzip.NewWriter(&b).Close() // a write to memory does not fail
 	return b.Bytes()
 }
 
 const ok200 = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
-// serveHTTP2 speaks HTTP/2 by TLS, and answers the first request with frames without an end.
+// serveHTTP2 starts an HTTP/2 server with TLS. It answers the first request with endless frames.
 func serveHTTP2(t *testing.T, frame func(f *http2.Framer, stream uint32) error) (*badServer, *tls.Config) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)

@@ -16,20 +16,22 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// wireReader counts the bytes of a body as sent, without framing, and puts the idle timer
-// back with every byte. Its limit is for a body that shares its connection; see wireConn.
+// wireReader counts the bytes of a body as sent, without framing, and restarts the idle timer with
+// every read. Its limit is for a body that shares its connection; see wireConn.
 type wireReader struct {
 	r    io.Reader
 	n    int64
 	most int64
-	// decoded is how much came of it; nil = it is not encoded. What costs more than it brings is no content: the
-	// members of gzip and frames of zstd that hold nothing also cost work.
+	// decoded returns the number of decoded bytes so far. It is nil if the body is not encoded.
+	// Gzip members and zstd frames without content cost work too, so they have a limit.
 	decoded func() int
-	over    *LimitError // it was hit: decoders do not all say why they end
-	idle    *time.Timer
-	wait    time.Duration
+	// over is the limit that was hit. Not every decoder reports why its input ended.
+	over *LimitError
+	idle *time.Timer
+	wait time.Duration
 }
 
+// Read implements io.Reader. It fails with a LimitError when the body exceeds a limit.
 func (w *wireReader) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	if n > 0 {
@@ -47,22 +49,23 @@ func (w *wireReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Memory of bodies. Up to smallBody they need no room: the workers bound those. Above that a body asks for all that it
-// can come to need, at once: asked for bit by bit, many would each hold a part and wait for the rest.
+// Memory of bodies. Up to smallBody, a body needs no room, because the number of workers bounds
+// those bodies. Above that, it asks once for all the room it may need. With small requests, many
+// bodies could each hold a part and wait for the rest.
 const (
 	smallBody = 256 << 10
-	growth    = 2 // a buffer that grows is there twice for a moment
+	growth    = 2 // while a buffer grows, the old and the new one exist
 )
 
-// waitFor is room, while the silence of the connection is not the site's.
+// waitFor waits for room. Meanwhile it stops the idle timer, because the site does not cause this
+// silence.
 func (w *wireReader) waitFor(ctx context.Context, room Room, need int64) (keep func(int64), err error) {
 	w.idle.Stop()
 	defer w.idle.Reset(w.wait)
 	return room(ctx, need)
 }
 
-// body reads and decodes a body up to limit bytes. truncated is LimitBody when
-// there was more.
+// body reads and decodes a body up to limit bytes. truncated is LimitBody if the body was longer.
 func (c *Client) body(ctx context.Context, wire *wireReader, h http.Header, limit int64, room Room) (body []byte,
 	truncated string, err error) {
 	defer func() {
@@ -80,7 +83,8 @@ func (c *Client) body(ctx context.Context, wire *wireReader, h http.Header, limi
 	}
 	defer done()
 	if n, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64); err == nil && n > 0 {
-		buf.Grow(int(min(n, limit, 64<<10)) + bytes.MinRead) // no more on the site's word alone
+		// the site's claim alone reserves no more
+		buf.Grow(int(min(n, limit, 64<<10)) + bytes.MinRead)
 	}
 	for int64(buf.Len()) <= limit {
 		if room != nil && buf.Len() >= smallBody {
@@ -109,7 +113,8 @@ func (c *Client) body(ctx context.Context, wire *wireReader, h http.Header, limi
 	return buf.Bytes()[:limit], LimitBody, nil
 }
 
-// decoded undoes the Content-Encoding of h, the last one applied first.
+// decoded returns a reader that undoes the Content-Encoding of h, the last encoding first. The
+// caller must call the returned function when it has read the body.
 func decoded(r io.Reader, h http.Header) (io.Reader, func(), error) {
 	var closers []func()
 	done := func() {
@@ -133,7 +138,7 @@ func decoded(r io.Reader, h http.Header) (io.Reader, func(), error) {
 			z, err := gzip.NewReader(r)
 			if err != nil {
 				done()
-				if errors.Is(err, io.EOF) { // an empty body, encoded or not, is empty
+				if errors.Is(err, io.EOF) { // an empty body stays empty, encoded or not
 					return bytes.NewReader(nil), func() {}, nil
 				}
 				return nil, nil, fmt.Errorf("gzip: %w", err)

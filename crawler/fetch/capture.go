@@ -8,11 +8,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Capture is the exchange of r as it is kept: both heads as HTTP/1.1 would send
-// them, whatever the protocol was; names of fields in their usual case and in
-// order, as net/http no longer knows how they came. Body is r's, not a copy.
-// What the caps of the store do not hold it cuts itself. What proves who asks
-// (Authorization, Cookie) is left out: captures are exported and copied to peers.
+// Capture returns the exchange of r in the form in which it is stored. Both headers are written as
+// HTTP/1.1 would send them, for any protocol. Field names have their usual case and are sorted,
+// because net/http does not keep the original form. Body is shared with r, not copied. The store
+// cuts what exceeds its caps. Credentials (Authorization, Cookie) are left out, because captures
+// are exported and copied to peers.
 func (r *Response) Capture() *store.Capture {
 	c := &store.Capture{Status: r.Status, Protocol: r.proto, Body: r.Body, Cut: r.Truncated != "" || r.Unread}
 	if r.Addr.IsValid() {
@@ -36,6 +36,6 @@ func (r *Response) Capture() *store.Capture {
 func head(first string, h http.Header) []byte {
 	var b bytes.Buffer
 	b.WriteString(first)
-	_ = h.Write(&b) // to memory
+	_ = h.Write(&b) // a write to memory does not fail
 	return b.Bytes()
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A capture is exported and copied to peers; a credential is for the site alone.
+// A capture is exported and copied to peers. A credential is only for the site.
 func TestCapturesHoldNoCredential(t *testing.T) {
 	var got http.Header
 	url := server(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() })

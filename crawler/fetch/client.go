@@ -14,7 +14,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Client asks sites. Safe for concurrent use.
+// Client sends requests to sites. It is safe for concurrent use.
 type Client struct {
 	o     Options
 	agent string
@@ -25,7 +25,7 @@ type Client struct {
 	http  *http.Client
 }
 
-// New is a Client; it reports every fault of o at once.
+// New returns a Client. The error reports all faults of o together.
 func New(o Options) (*Client, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -35,13 +35,13 @@ func New(o Options) (*Client, error) {
 		paces: &paces{share: o.Share, addrs: map[netip.Addr]*pace{}},
 		dead:  &graves{until: map[netip.AddrPort]time.Time{}}, guard: newGuard(o)}
 	var transport http.RoundTripper = &http.Transport{
-		Proxy:                  nil, // a proxy of the environment would skip the guard
+		Proxy:                  nil, // a proxy from the environment would skip the guard
 		DialContext:            c.dialCounted,
 		TLSHandshakeTimeout:    o.Connect,
 		ForceAttemptHTTP2:      true,
-		DisableCompression:     true, // decoded in body.go, under caps
+		DisableCompression:     true, // body.go decodes, under limits
 		MaxIdleConns:           1024,
-		MaxIdleConnsPerHost:    1, // one request at a time is all a site gets
+		MaxIdleConnsPerHost:    1, // a site gets one request at a time
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: o.MaxHeader,
 		ReadBufferSize:         16 << 10,
@@ -55,7 +55,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close lets go of idle connections. Requests under way are not touched.
+// Close closes idle connections. It does not touch requests in progress.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Request is one GET.
@@ -66,33 +66,34 @@ type Request struct {
 	Accept   string            // default "*/*"
 	Header   map[string]string // further headers
 	MaxBody  int64             // default Options.MaxBody
-	Room     Room              // is asked before a body grows above smallBody; nil = there is room
-	// Want says, the header read, whether to read the body. nil = of every answer.
+	Room     Room              // called before a body grows above smallBody; nil = no limit
+	// Want is called after the header was read and reports whether to read the body. nil = always.
 	Want func(status int, h http.Header) bool
 }
 
-// Response is one answer, its body read, decoded and closed.
+// Response is one response. Its body is already read, decoded and closed.
 type Response struct {
 	Status    int
 	Header    http.Header
 	Body      []byte // without Content-Encoding; at most MaxBody bytes
-	Truncated string // the limit at which Body was cut, "" = whole
-	Unread    bool   // Want did not want the body
-	// received: of HTTP/1 all that came, TLS and framing included; else header (estimated) and body as sent
+	Truncated string // the limit at which Body was cut, "" = complete
+	Unread    bool   // Want returned false, so the body was not read
+	// Bytes is the number of received bytes. With HTTP/1 it counts everything, TLS and framing
+	// included. Otherwise it is the header (estimated) plus the body as sent.
 	Bytes   int64
 	Addr    netip.Addr
-	Asked   time.Time     // the first byte of the answer came
+	Asked   time.Time     // when the first byte of the response came
 	Elapsed time.Duration // from the request to that byte
 
 	request *http.Request // as it was sent
 	proto   string
-	status  string // code and phrase
+	status  string // status code and phrase
 }
 
-// Get asks once. An answer of any status is a Response; an error is a network
-// failure, a *LimitError, a *BusyError (nothing was sent), ErrPrivate or
-// ErrContact. gate, when not nil, is called just before the request, after the
-// name is resolved and the address is free; its error is returned as it is.
+// Get sends one request. A response of any status is a Response. An error is a network failure, a
+// *LimitError, a *BusyError (nothing was sent), ErrPrivate or ErrContact. If gate is not nil, Get
+// calls it just before the request: the name is resolved and the address is free then. Get returns
+// gate's error unchanged.
 func (c *Client) Get(ctx context.Context, r Request, gate func(context.Context) error) (*Response, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -129,8 +130,8 @@ func (c *Client) Get(ctx context.Context, r Request, gate func(context.Context) 
 	return resp, nil
 }
 
-// elsewhere is err, or that the name has another address, when nobody was at the one that was tried: who comes
-// again takes the turn of that one.
+// elsewhere returns err, or a *BusyError if the dial found no server and the name has another
+// address. A retry then takes the turn of that other address.
 func (c *Client) elsewhere(l leave, tried *Response, err error) error {
 	now := time.Now()
 	ap := netip.AddrPortFrom(l.addr, l.port)
@@ -145,20 +146,20 @@ func (c *Client) elsewhere(l leave, tried *Response, err error) error {
 	return err
 }
 
-// leave is that an address may be asked once.
+// leave is the permission to send one request to an address.
 type leave struct {
 	addr     netip.Addr
 	port     uint16
-	all      []netip.Addr // those of the name, in the order in which they are tried
-	until    time.Time    // the request is sent by then, zero = at any time
+	all      []netip.Addr // the addresses of the name, in the order of the attempts
+	until    time.Time    // the request must be sent before this time; zero = no limit
 	answered func(Visit)
 }
 
 func (l leave) holds(now time.Time) bool { return l.until.IsZero() || Before(now, l.until) }
 
-// NeedsContact is ErrContact when host may be asked only once a contact is set.
-// Names that are not known without DNS count as not loopback: to look them up
-// would already tell about the crawl.
+// NeedsContact returns ErrContact if a request to host needs a contact and none is set. A name that
+// only DNS can resolve does not count as loopback, because the lookup itself would reveal the
+// crawl.
 func (c *Client) NeedsContact(host string) error {
 	if a, known := c.names.known(host); c.o.Contact == "" && !(known && a.IsLoopback()) {
 		return fmt.Errorf("fetch: %w (host %s)", ErrContact, host)
@@ -166,8 +167,8 @@ func (c *Client) NeedsContact(host string) error {
 	return nil
 }
 
-// mayAsk resolves host and takes its address's turn; answered is to be called
-// when the answer has begun or will not come, and may be called twice.
+// mayAsk resolves host and takes the turn of its address. The caller must call answered when the
+// response begins or fails. A second call does nothing.
 func (c *Client) mayAsk(ctx context.Context, host, authority string, port uint16) (leave, error) {
 	if err := c.NeedsContact(host); err != nil {
 		return leave{}, err
@@ -188,7 +189,8 @@ func (c *Client) mayAsk(ctx context.Context, host, authority string, port uint16
 	if gap <= 0 {
 		return l, nil
 	}
-	if c.o.Share != nil || c.o.Transport == nil { // nobody is to wait for an address that no dial is let through to
+	// take no turn for an address that the guard refuses
+	if c.o.Share != nil || c.o.Transport == nil {
 		if err := c.Reachable(a); err != nil {
 			return leave{}, err
 		}
@@ -202,8 +204,8 @@ func (c *Client) mayAsk(ctx context.Context, host, authority string, port uint16
 	return l, nil
 }
 
-// AddrGap is the least gap that this client keeps between two requests to a,
-// not positive = none.
+// AddrGap returns the least gap that this client keeps between two requests to a. A value of 0 or
+// less means no gap.
 func (c *Client) AddrGap(a netip.Addr) time.Duration {
 	if c.o.AddrDelay == 0 && !a.IsLoopback() {
 		return time.Second
@@ -211,6 +213,7 @@ func (c *Client) AddrGap(a netip.Addr) time.Duration {
 	return c.o.AddrDelay
 }
 
+// do sends the request and reads the response under the limits of the client.
 func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Request, leave leave) (*Response, error) {
 	out := &Response{}
 	begun := time.Now()
@@ -219,7 +222,8 @@ func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Reque
 		limit = r.MaxBody
 	}
 	x := &exchange{c: c, leave: leave, limit: wireLimit(limit), bound: c.o.AddrDelay >= 0, cancel: cancel}
-	if !leave.until.IsZero() && c.o.Transport == nil { // what is not connected by then is not sent
+	// without a connection by then, nothing is sent
+	if !leave.until.IsZero() && c.o.Transport == nil {
 		x.late = time.AfterFunc(time.Until(leave.until), func() { cancel(&BusyError{leave.until}) })
 		defer x.late.Stop()
 	}
@@ -230,7 +234,7 @@ func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Reque
 			out.Addr, _ = remote(i.Conn)
 		},
 	}
-	if x.bound { // else each connection takes the turn of its address: see dial
+	if x.bound { // otherwise each connection takes the turn of its address: see dial
 		ctx = context.WithValue(ctx, turnOf{}, leave.addr)
 	}
 	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodGet, r.URL, nil)
@@ -266,13 +270,14 @@ func (c *Client) do(ctx context.Context, cancel context.CancelCauseFunc, r Reque
 	}
 	wire := &wireReader{r: resp.Body, idle: idle, wait: c.o.Idle, most: x.limit}
 	out.Body, out.Truncated, err = c.body(ctx, wire, resp.Header, limit, r.Room)
-	if out.Bytes += wire.n; x.receipt != nil && resp.ProtoMajor == 1 { // alone on its connection
+	// HTTP/1: alone on its connection
+	if out.Bytes += wire.n; x.receipt != nil && resp.ProtoMajor == 1 {
 		out.Bytes = x.receipt.bytes()
 	}
 	return out, err
 }
 
-// visit is what an answer says of the address that it comes from.
+// visit returns what a response says about the pace of its address.
 func visit(resp *http.Response, took time.Duration) Visit {
 	v := Visit{Slow: took, Slowed: resp.StatusCode == http.StatusTooManyRequests ||
 		resp.StatusCode == http.StatusServiceUnavailable}
@@ -282,6 +287,7 @@ func visit(resp *http.Response, took time.Duration) Visit {
 	return v
 }
 
+// header sets the headers of a request.
 func (c *Client) header(req *http.Request, r Request) {
 	req.Header.Set("User-Agent", c.agent)
 	req.Header.Set("Accept-Encoding", "gzip, br, zstd")

@@ -45,7 +45,7 @@ func server(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// raw answers every connection with those bytes, then does as rest says.
+// raw starts a server that answers every connection with these bytes and then calls rest.
 func raw(t *testing.T, answer string, rest func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +73,7 @@ func raw(t *testing.T, answer string, rest func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// closed is an address at which nobody listens.
+// closed returns an address where no server listens.
 func closed(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -122,7 +122,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// A guard after DNS: a name of a private address is refused, whatever the name.
+// The guard works after DNS: it refuses every name of a private address.
 func TestPrivate(t *testing.T) {
 	asked := atomic.Bool{}
 	url := server(t, func(http.ResponseWriter, *http.Request) { asked.Store(true) })
@@ -150,7 +150,7 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// No proxy of the environment: it would be asked for private addresses.
+// The client uses no proxy from the environment. A proxy could be used to reach private addresses.
 func TestNoProxy(t *testing.T) {
 	proxy := server(t, func(w http.ResponseWriter, _ *http.Request) { t.Error("the proxy was asked") })
 	t.Setenv("HTTP_PROXY", proxy)
@@ -183,10 +183,10 @@ func TestContact(t *testing.T) {
 	}
 }
 
-// Each trap ends at the limit made for it, and the error or answer names it.
+// Each trap ends at the limit made for it, and the error or the response names that limit.
 func TestTraps(t *testing.T) {
 	o := Options{MaxBody: 2 << 20, MaxHeader: 8 << 10}
-	hasty := o // for the traps that only time ends
+	hasty := o // for the traps that only a timeout ends
 	hasty.Total, hasty.Idle, hasty.Connect = 3*time.Second, 300*time.Millisecond, 500*time.Millisecond
 	stop := make(chan struct{})
 	hang := func(net.Conn) { <-stop }

@@ -16,7 +16,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// names finds and remembers the addresses of hosts. Safe for concurrent use.
+// names resolves host names and caches the addresses. It is safe for concurrent use.
 type names struct {
 	fixed  map[string]netip.Addr
 	ttl    time.Duration
@@ -39,7 +39,7 @@ func newNames(o Options) *names {
 	return &names{fixed: fixed, ttl: o.NameTTL, lookup: net.DefaultResolver.LookupNetIP, cache: map[string]named{}}
 }
 
-// known is the address of host if that needs no DNS.
+// known returns the address of host if that needs no DNS.
 func (n *names) known(host string) (netip.Addr, bool) {
 	host = strings.ToLower(strings.Trim(host, "[]"))
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -54,7 +54,7 @@ func (n *names) known(host string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// find is the addresses of host, never none without an error.
+// find returns the addresses of host: at least one, or an error.
 func (n *names) find(ctx context.Context, host string) ([]netip.Addr, error) {
 	if a, ok := n.known(host); ok {
 		return []netip.Addr{a}, nil
@@ -86,7 +86,8 @@ func (n *names) find(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// forget makes room: what has expired, and if that is nothing, half of the rest.
+// forget makes room in the cache: it removes what has expired, then entries until half of maxNames
+// is left. The caller holds n.mu.
 func (n *names) forget(now time.Time) {
 	for host, e := range n.cache {
 		if now.After(e.until) {
@@ -101,7 +102,7 @@ func (n *names) forget(now time.Time) {
 	}
 }
 
-// newGuard refuses addresses that are not public and not in o.AllowNet.
+// newGuard returns a guard that refuses addresses that are neither public nor in o.AllowNet.
 func newGuard(o Options) *ssrf.Guardian {
 	var v4, v6 []netip.Prefix
 	for _, p := range o.AllowNet {
@@ -114,8 +115,8 @@ func newGuard(o Options) *ssrf.Guardian {
 	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 }
 
-// Reachable is ErrPrivate for an address that no dial of c would be let through
-// to. A name is judged when it is dialled, after DNS.
+// Reachable returns ErrPrivate for an address that the guard refuses. A name is checked when it is
+// dialled, after DNS.
 func (c *Client) Reachable(a netip.Addr) error {
 	if a = a.Unmap(); c.guard.SafeAddr(a) != nil || c.tunnels(a) {
 		return fmt.Errorf("%w: %s", ErrPrivate, a)
@@ -123,9 +124,9 @@ func (c *Client) Reachable(a netip.Addr) error {
 	return nil
 }
 
-// tunnels says whether a is an IPv6 address by which a router reaches an IPv4 address that is not public (ISATAP, RFC
-// 5214): the only one of the kind that lies among the addresses of the internet. The guard refuses 6to4, Teredo and
-// NAT64 whole.
+// tunnels reports whether a is an IPv6 address through which a router reaches a non-public IPv4
+// address (ISATAP, RFC 5214). Such addresses lie among the public addresses of the internet, unlike
+// the other kinds. The guard refuses all of 6to4, Teredo and NAT64.
 func (c *Client) tunnels(a netip.Addr) bool {
 	b := a.As16()
 	if a.Is4() || b[8]&^2 != 0 || b[9] != 0 || b[10] != 0x5e || b[11] != 0xfe {
@@ -139,12 +140,13 @@ func (c *Client) tunnels(a netip.Addr) bool {
 	return c.guard.SafeAddr(netip.AddrFrom4([4]byte(b[12:]))) != nil
 }
 
-// turnOf is the key under which a request's context holds the address whose turn was taken for it.
+// turnOf is the context key for the address whose turn the request took.
 type turnOf struct{}
 
-// dial connects by the client's own names, guarded after resolution: what is checked is the address that is dialled,
-// so a name cannot change in between. No address is dialled without its turn: of a request that took one that address
-// alone, else those of the name one after the other, each when its turn has come.
+// dial resolves names by c.names and checks the address that it dials, after resolution. So a name
+// cannot change between check and dial. No address is dialled without its turn. A request that took
+// a turn dials only that address. Any other dial tries the addresses of the name one after the
+// other, each when its turn comes.
 func (c *Client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	host, port, err := splitPort(addr)
 	if err != nil {
@@ -167,13 +169,13 @@ func (c *Client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 		}
 		var busy *BusyError
 		if errors.As(err, &busy) || ctx.Err() != nil {
-			break // it is this one's turn that is waited for, also by who comes again
+			break // wait for this address's turn; a retry waits for it too
 		}
 	}
-	return nil, err // of the last address
+	return nil, err // from the last address
 }
 
-// dialCounted is dial for the transport of requests: what is received is counted.
+// dialCounted is dial for the transport of requests: it counts the received bytes.
 func (c *Client) dialCounted(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := c.dial(ctx, network, addr)
 	if err != nil {
@@ -188,11 +190,12 @@ func (c *Client) dialCounted(ctx context.Context, network, addr string) (net.Con
 	return newWireConn(conn), nil
 }
 
-// connectInTurn waits for the turn of ap, no longer than a connection may take.
+// connectInTurn waits for the turn of ap, at most Options.Connect, and dials it.
 func (c *Client) connectInTurn(ctx context.Context, host string, ap netip.AddrPort) (net.Conn, error) {
 	a := ap.Addr()
 	gap := c.connGap(a)
-	if gap <= 0 || c.Reachable(a) != nil { // the guard refuses it without a turn
+	// the guard refuses an unreachable address; that needs no turn
+	if gap <= 0 || c.Reachable(a) != nil {
 		return c.connect(ctx, host, ap)
 	}
 	until := time.Now().Add(c.o.Connect)
@@ -212,7 +215,7 @@ func (c *Client) connectInTurn(ctx context.Context, host string, ap netip.AddrPo
 	}
 }
 
-// connectBy is connect that ends when the turn does, zero = never.
+// connectBy is connect with the deadline until, at which the turn ends. Zero means no deadline.
 func (c *Client) connectBy(ctx context.Context, host string, ap netip.AddrPort, until time.Time) (net.Conn, error) {
 	if until.IsZero() {
 		return c.connect(ctx, host, ap)
@@ -230,7 +233,7 @@ func (c *Client) connectBy(ctx context.Context, host string, ap netip.AddrPort, 
 	return conn, nil
 }
 
-// connect dials one address and remembers whether somebody was there.
+// connect dials one address and remembers whether a server accepted.
 func (c *Client) connect(ctx context.Context, host string, ap netip.AddrPort) (net.Conn, error) {
 	d := &net.Dialer{Timeout: c.o.Connect, Control: func(network, address string, raw syscall.RawConn) error {
 		if err := c.guard.Safe(network, address, raw); err != nil {
@@ -253,8 +256,8 @@ func (c *Client) connect(ctx context.Context, host string, ap netip.AddrPort) (n
 	return conn, err
 }
 
-// order is the addresses of a name in the order in which they are tried, maxDials at most: first those that may
-// be reached and where somebody was when they were tried last.
+// order returns the addresses of a name in the order in which they are tried, at most maxDials.
+// Addresses come first if the guard allows them and their last dial did not fail.
 func (c *Client) order(addrs []netip.Addr, port uint16) []netip.Addr {
 	first := make([]netip.Addr, 0, len(addrs))
 	var rest []netip.Addr
@@ -270,7 +273,7 @@ func (c *Client) order(addrs []netip.Addr, port uint16) []netip.Addr {
 	return all[:min(len(all), maxDials)]
 }
 
-// alive says whether a dial of ap may find somebody.
+// alive reports whether a dial of ap may succeed.
 func (c *Client) alive(ap netip.AddrPort, now time.Time) bool {
 	a := ap.Addr()
 	if from := c.o.FromAddr; from.IsValid() && from.Is4() != a.Is4() {
@@ -279,7 +282,7 @@ func (c *Client) alive(ap netip.AddrPort, now time.Time) bool {
 	return !c.dead.has(ap, now) && (c.o.Transport != nil || c.Reachable(a) == nil)
 }
 
-// connGap is the least gap between two connections to a.
+// connGap returns the least gap between two connections to a.
 func (c *Client) connGap(a netip.Addr) time.Duration {
 	if c.o.AddrDelay >= 0 {
 		return c.AddrGap(a)
@@ -290,12 +293,15 @@ func (c *Client) connGap(a netip.Addr) time.Duration {
 	return c.o.DialDelay
 }
 
-// graves are addresses where nobody answered a moment ago. Safe for concurrent use.
+// graves holds the addresses where a dial failed during the last deadFor. It is safe for concurrent
+// use.
 type graves struct {
 	mu    sync.Mutex
 	until map[netip.AddrPort]time.Time
 }
 
+// add records a failed dial. If there are too many, it first drops expired entries and about half
+// of the rest.
 func (g *graves) add(ap netip.AddrPort, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -326,12 +332,11 @@ func remote(conn net.Conn) (netip.Addr, bool) {
 	return ap.Addr().Unmap(), err == nil
 }
 
-// maxHostsLine is the longest line that ParseHosts reads.
+// maxHostsLine is the longest line that ParseHosts reads, in bytes.
 const maxHostsLine = 4 << 10
 
-// ParseHosts reads fixed addresses for Options.Hosts in the form of a hosts
-// file: "ADDRESS NAME [NAME…]" a line, # begins a comment. All faults are
-// reported at once.
+// ParseHosts reads fixed addresses for Options.Hosts in the form of a hosts file. Each line is
+// "ADDRESS NAME [NAME…]", and # begins a comment. The error reports all faults together.
 func ParseHosts(r io.Reader) (map[string]netip.Addr, error) {
 	hosts := map[string]netip.Addr{}
 	var errs []error

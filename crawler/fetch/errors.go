@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Sentinels that callers branch on.
+// Sentinel errors that callers test for.
 var (
 	ErrPrivate = errors.New("private address (allow it with --allow-net)")
 	ErrPort    = errors.New("port that is not asked")
 	ErrContact = errors.New("no contact is set: set --contact MAIL-OR-URL before anything but loopback is crawled")
 )
 
-// BusyError says that the IP address of a site may not be asked before Until.
+// BusyError says that the IP address of a site allows no request before Until.
 type BusyError struct{ Until time.Time }
 
-// Error says until when.
+// Error names the time in UTC.
 func (e *BusyError) Error() string {
 	return "fetch: address busy until " + e.Until.UTC().Format(time.RFC3339Nano)
 }
 
-// LimitError says which limit a fetch hit.
+// LimitError names the limit that a fetch hit.
 type LimitError struct {
 	Name  string // Limit…
 	Limit any    // its value
@@ -35,8 +35,8 @@ type LimitError struct {
 // Error names the limit and its value.
 func (e *LimitError) Error() string { return fmt.Sprintf("over %s %v", e.Name, e.Limit) }
 
-// Final says whether err would come again if the same were asked soon: the
-// name does not exist, the address is private, the certificate is not good.
+// Final reports whether err would come again if the same request were sent soon. Examples: the name
+// does not exist, the address is private, the certificate is invalid.
 func Final(err error) bool {
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
@@ -54,7 +54,7 @@ func Final(err error) bool {
 	return false
 }
 
-// Stop is the word by which err is counted.
+// Stop returns the word under which err is counted, "" for nil.
 func Stop(err error) string {
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
@@ -78,13 +78,13 @@ func Stop(err error) string {
 	return "unreachable"
 }
 
-// Reason is err in the words kept with a Key: one line, without the address of
-// this peer, at most 200 bytes.
+// Reason returns the text of err that is stored with a Key: one line, at most 200 bytes, without
+// the address of this peer.
 func Reason(err error) string {
 	var op *net.OpError
 	text := err.Error()
 	if errors.As(err, &op) && !errors.Is(err, ErrPrivate) {
-		text = op.Op + ": " + op.Err.Error() // not "127.0.0.1:43210->…"
+		text = op.Op + ": " + op.Err.Error() // without "127.0.0.1:43210->…"
 	}
 	text = strings.Join(strings.Fields(text), " ")
 	for _, prefix := range [...]string{"fetch: ", "get: "} {
@@ -96,8 +96,9 @@ func Reason(err error) string {
 	return text
 }
 
-// cause replaces the bare "context canceled" of a request that one of our own
-// timers ended by the LimitError or BusyError it was ended with.
+// cause replaces the "context canceled" of a request that our own timer ended. It returns the
+// LimitError or BusyError that the timer gave as the reason. It also replaces two errors of
+// net/http by the LimitError that they mean.
 func cause(ctx context.Context, err error) error {
 	var limit *LimitError
 	if errors.Is(err, errNobody) {

@@ -12,7 +12,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// What belongs to a mail server, a shell or a database of names is not asked, by whatever way it comes.
+// Ports of mail servers, shells and databases get no request, in any way to connect.
 func TestAttackMailPort(t *testing.T) {
 	for _, port := range []string{"22", "23", "25", "53", "110", "143", "465", "587", "5060", "6667", "6000", "10080"} {
 		for _, text := range []string{"http://victim.example:" + port + "/", "https://[2001:db8::1]:" + port + "/x",
@@ -26,8 +26,8 @@ func TestAttackMailPort(t *testing.T) {
 	askMailServer(t, client(t, Options{}))
 }
 
-// askMailServer has c ask a server on a port of the list that needs no privilege, by all ways, and checks that none of
-// them reaches it. What each was answered is returned.
+// askMailServer lets c connect, in every way, to a server on a forbidden port that needs no
+// privilege. It checks that no connection arrives, and returns the error of each way.
 func askMailServer(t *testing.T, c *Client) map[string]error {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.5:6667")

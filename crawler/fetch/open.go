@@ -9,10 +9,10 @@ import (
 	"net/url"
 )
 
-// Open asks for what has no end: the answer comes with its body still to be read, not compressed, for the caller to
-// cap, to watch for silence and to close. Its header is capped, private addresses are guarded, redirects are answers,
-// as of every request; ctx ends it, and nothing else does. Its connection waits for the turn of its address; no gap is
-// kept between requests.
+// Open requests a response that has no end. The caller reads the body, limits it, watches for
+// silence and closes it. The body is not compressed. As for every request, the header is limited,
+// private addresses are refused and redirects are not followed. Only ctx ends the response. The
+// connection waits for the turn of its address. There is no gap between requests.
 func (c *Client) Open(ctx context.Context, r Request) (*http.Response, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -38,6 +38,7 @@ func (c *Client) Open(ctx context.Context, r Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// opened sends the request and returns the response.
 func (c *Client) opened(ctx context.Context, x *exchange, r Request) (*http.Response, error) {
 	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { x.got(i.Conn) }}
 	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodGet, r.URL, nil)
@@ -49,13 +50,13 @@ func (c *Client) opened(ctx context.Context, x *exchange, r Request) (*http.Resp
 	return c.http.Do(req)
 }
 
-// openBody is a body without an end and without a limit of its own.
+// openBody is a body without an end and without a limit.
 type openBody struct {
 	io.ReadCloser
 	end func()
 }
 
-// Close is of io.Closer.
+// Close implements io.Closer.
 func (b *openBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.end()

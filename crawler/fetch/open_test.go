@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// What has no end is read as it comes, behind the guard, without redirects, until ctx ends it.
+// An endless response is read as it arrives, until ctx ends it. The guard applies and redirects are
+// not followed.
 func TestOpen(t *testing.T) {
 	var asked http.Header
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

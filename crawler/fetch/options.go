@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Token is the product token of robots.txt groups meant for this program.
+// Token is the product token that a robots.txt group uses for this program.
 const Token = "echo-node"
 
-// The names of the limits, as LimitError and Response.Truncated give them.
+// Names of the limits in LimitError and Response.Truncated.
 const (
 	LimitBody      = "body-size"
 	LimitHeader    = "header-size"
@@ -20,64 +20,69 @@ const (
 	LimitIdle      = "idle-time"
 	LimitExpansion = "expansion"
 	LimitEncodings = "encodings"
-	LimitWire      = "wire-size"         // bytes received for one answer, whatever they were
+	LimitWire      = "wire-size"         // bytes received for one response, of any kind
 	LimitOverhead  = "encoding-overhead" // bytes of a Content-Encoding that hold no content
-	LimitChunks    = "chunk-framing"     // bytes of chunks that are not data: the bound of net/http
+	LimitChunks    = "chunk-framing"     // chunk bytes that are not data; net/http sets the bound
 	LimitFields    = "header-fields"     // fields of one header
-	LimitRules     = "robots-rules"      // rules of one robots.txt that are for this program
+	LimitRules     = "robots-rules"      // rules for this program in one robots.txt
 	LimitPattern   = "robots-pattern"    // bytes of one rule
-	LimitSteps     = "robots-steps"      // work of judging one address by one robots.txt
+	LimitSteps     = "robots-steps"      // work to check one URL against one robots.txt
 )
 
-// Caps that are not options.
+// Limits that are not options.
 const (
 	maxRobotsBody      = 500 << 10 // RFC 9309 section 2.5
 	maxRobotsRedirects = 5         // RFC 9309 section 2.3.1.2
 	robotsFresh        = 24 * time.Hour
 	maxSitemaps        = 100     // named in one robots.txt
 	maxEncodings       = 2       // layers of Content-Encoding
-	expansionFloor     = 1 << 20 // decoded bytes below which the ratio is not looked at
-	overheadFloor      = 1 << 20 // received bytes of an encoded body below which they may hold nothing
+	expansionFloor     = 1 << 20 // decoded bytes below which the ratio is not checked
+	overheadFloor      = 1 << 20 // received bytes of an encoded body that may hold no content
 	maxZstdWindow      = 8 << 20 // RFC 8878 section 3.1.1.1.2
 	maxNames           = 50_000  // names in the DNS cache
 	maxAddrs           = 100_000 // addresses whose pace is kept
 	maxDials           = 8       // addresses of one name that are tried
-	maxDead            = 10_000  // addresses where nobody was found, remembered for
+	maxDead            = 10_000  // addresses in graves, each for deadFor
 	deadFor            = 5 * time.Minute
-	maxFields          = 1000 // of one answer's header
+	maxFields          = 1000 // fields in the header of one response
 )
 
-// Options of New. Every limit's zero value is its default.
+// Options configures New. The zero value of a limit means its default.
 type Options struct {
-	Version string // in the user agent, default "dev"
-	// mail address or URL in the user agent; required before anything but loopback is asked
+	Version string // in the User-Agent header, default "dev"
+	// Contact is a mail address or URL in the User-Agent header. It is required before any request
+	// to an address that is not loopback.
 	Contact  string
-	AllowNet []netip.Prefix        // private networks that may be reached, default none
-	FromAddr netip.Addr            // source address of requests, default the system's choice
-	Hosts    map[string]netip.Addr // fixed addresses of names, asked before DNS (tests, demos)
+	AllowNet []netip.Prefix // private networks that are allowed, default none
+	// FromAddr is the source address of requests. By default the system chooses it.
+	FromAddr netip.Addr
+	// Hosts are fixed addresses of names, used before DNS (tests, demos).
+	Hosts map[string]netip.Addr
 
 	MaxBody      int64         // bytes of a decoded body, the rest is cut off; default 16 MiB
-	MaxHeader    int64         // bytes of the answer's header; default 256 KiB
-	MaxExpansion int64         // decoded bytes for one received byte, above 1 MiB; default 250
-	Total        time.Duration // of one request, connecting included; default 60 s
-	Idle         time.Duration // without a byte of the answer; default 15 s
-	Connect      time.Duration // to connect, and for TLS; default 10 s
-	NameTTL      time.Duration // an address found by DNS is kept that long; default 5 min
-	AllowPorts   []PortRange   // ports below 1024 that may be asked beside 80 and 443; default none
-	// least gap between two requests to one IP address; default 1 s, none for loopback; <0 = none, >0 also for loopback
+	MaxHeader    int64         // bytes of the response header; default 256 KiB
+	MaxExpansion int64         // decoded bytes per received byte, checked above 1 MiB; default 250
+	Total        time.Duration // for one request, connecting included; default 60 s
+	Idle         time.Duration // without a byte of the response; default 15 s
+	Connect      time.Duration // to connect, and for the TLS handshake; default 10 s
+	NameTTL      time.Duration // how long an address from DNS is cached; default 5 min
+	AllowPorts   []PortRange   // allowed ports below 1024 besides 80 and 443; default none
+	// AddrDelay is the least gap between two requests to one IP address. The default is 1 s, and
+	// none for loopback. Negative = no gap; positive = also for loopback.
 	AddrDelay time.Duration
 
-	// DialDelay is the least gap between two connections to one IP address where AddrDelay is negative: requests then
-	// have another pace, but no stranger's name has an address dialled without its turn. Default 1 s, none for
-	// loopback; <0 = none, >0 also for loopback.
+	// DialDelay is the least gap between two connections to one IP address if AddrDelay is
+	// negative. Something else then sets the pace of requests, but a stranger's name still cannot
+	// make this client dial an address without its turn. The default is 1 s, and none for loopback.
+	// Negative = no gap; positive = also for loopback.
 	DialDelay time.Duration
 
-	// Share is asked beside the pace of this peer, for an address that hosts of
-	// several peers live on. nil = this peer alone asks.
+	// Share coordinates the pace of an address with other peers that have hosts at that address.
+	// The client calls it in addition to its own pace. nil = only this peer sends requests.
 	Share *Share
 
-	// Transport answers instead of the network, for tests: nothing is dialled, so
-	// the guard of dials sees nothing. Default: an own http.Transport.
+	// Transport answers requests in tests instead of the network. Nothing is dialled, so the guard
+	// checks nothing. Default: an http.Transport of the client.
 	Transport http.RoundTripper
 }
 
@@ -105,6 +110,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// validate reports all faults of o together.
 func (o Options) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("fetch: "+format, args...)) }
@@ -131,9 +137,10 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
+// notInHeader reports whether r is not allowed in the User-Agent comment.
 func notInHeader(r rune) bool { return r < 0x20 || r > 0x7e || r == '(' || r == ')' }
 
-// agent is the value of the User-Agent header.
+// agent returns the value of the User-Agent header.
 func (o Options) agent() string {
 	if o.Contact == "" {
 		return Token + "/" + o.Version

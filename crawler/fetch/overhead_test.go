@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The row of the attack that received 991 MiB, at the default cap. The time is for the program that took all of them.
+// This attack once made the client receive 991 MiB, at the default cap. The Total of 20 s was for
+// the code that received them all.
 func TestAttackEmptyGzipMembers(t *testing.T) {
 	const name = "encoding-overhead"
 	b := serveBad(t, badShape{first: ok200 + "Content-Encoding: gzip\r\n\r\n", endless: emptyGzip()})

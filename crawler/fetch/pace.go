@@ -6,72 +6,72 @@ import (
 	"time"
 )
 
-// Share is the pace of an address among all peers that ask it. Its functions
-// must not block, and are safe for concurrent use.
+// Share is the pace of an address among all peers that send requests to it. Its functions must not
+// block, and must be safe for concurrent use.
 type Share struct {
-	// Ask says whether this peer may ask a, whose least gap is gap, at now; if so
-	// it counts as asked until Done. It is called when the pace of this peer allows
-	// a request.
+	// Ask reports whether this peer may send a request to a at now; gap is the least gap of a. If
+	// Ask allows it, the request counts as open until Done. Ask is called only when the pace of
+	// this peer allows a request.
 	Ask func(a netip.Addr, gap time.Duration, now time.Time) Leave
-	// Done says what came of it.
+	// Done reports the result of the request.
 	Done func(a netip.Addr, v Visit, now time.Time)
 }
 
-// Leave is when an address may be asked: again from From on, or, when that is
-// zero, now, the request sent by Until (zero = at any time), and the next one Gap
-// after the answer.
+// Leave says when an address allows a request. If From is zero, the peer may send one now, and must
+// send it by Until (zero = no limit). Otherwise it may ask again from From on. Gap is the least
+// time between a response and the next request.
 type Leave struct {
 	From, Until time.Time
 	Gap         time.Duration
 }
 
-// Visit is what a request met at an address.
+// Visit is what a request learned about the pace of an address.
 type Visit struct {
-	Slow    time.Duration // what the answer took
-	Slowed  bool          // it was 429 or 503
-	After   time.Duration // its Retry-After
-	Waiting bool          // further hosts of the address wait for their turn here
+	Slow    time.Duration // the time until the response began
+	Slowed  bool          // the status was 429 or 503
+	After   time.Duration // the Retry-After of the response
+	Waiting bool          // this peer has more hosts waiting for the address
 }
 
-// paces keeps the least gap between two requests to one IP address, whatever
-// the hosts: many small sites live on one server. Who comes too early is given
-// a turn and told when; turns are handed out in order of arrival. Safe for
-// concurrent use.
+// paces keeps the least gap between two requests to one IP address, across all hosts, because many
+// small sites share one server. A host that comes too early gets a turn and a time to come again.
+// Turns are given in order of arrival. paces is safe for concurrent use.
 type paces struct {
-	share *Share // nil = this peer alone asks
+	share *Share // nil = only this peer sends requests
 
 	mu    sync.Mutex
 	addrs map[netip.Addr]*pace
 }
 
-// maxHold is how long a request without an answer keeps others from its
-// address: it may be a slow site, and not a request still on its way.
+// maxHold is how long, beyond the gap, a request without a response blocks its address. The site
+// may be slow, or the request may still be on its way.
 const maxHold = time.Second
 
+// pace is the state of one address.
 type pace struct {
-	last  time.Time       // the last request was allowed, or later its answer began
-	open  int             // requests allowed, their answer not begun
-	tail  time.Time       // the last turn handed out
-	gap   time.Duration   // that Share said last
+	last  time.Time       // when the last request was allowed, or later, when its response began
+	open  int             // requests that are allowed but have no response yet
+	tail  time.Time       // the time of the last turn that was given
+	gap   time.Duration   // the gap that Share returned last
 	turns map[string]turn // by host
 }
 
-// turn is a host's place in the queue of an address.
+// turn is the place of a host in the queue of an address.
 type turn struct {
-	at   time.Time // its place
-	told time.Time // when it was last told to come
+	at   time.Time // the planned time of its request
+	told time.Time // the time at which the host was told to come again
 }
 
-// before orders turns; no two hosts have the same.
+// before orders turns. No two hosts have the same one.
 func (t turn) before(o turn) bool { return t.at.Before(o.at) }
 
-// awaited says whether the host of t may still come: hosts behind it let it go
-// first for a gap after the time it was told, and no longer, it may be gone.
+// awaited reports whether the host of t may still come. Hosts behind it let it go first until one
+// gap after told. After that it may be gone.
 func (t turn) awaited(now time.Time, gap time.Duration) bool { return now.Before(t.told.Add(gap)) }
 
-// turn asks for host's request to a at now. A zero time allows it, to be sent by
-// until; else it may be asked for again then. Nobody is overtaken for ever: who
-// has a turn goes before those with a later one, and newcomers queue behind all.
+// turn asks for a request of host to address a at now. If again is zero, the request is allowed and
+// must be sent by until. Otherwise host may ask again at that time. No host waits for ever: an
+// earlier turn goes before a later one, and new hosts queue behind all others.
 func (p *paces) turn(a netip.Addr, host string, least time.Duration, now time.Time) (again, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +86,7 @@ func (p *paces) turn(a netip.Addr, host string, least time.Duration, now time.Ti
 	gap := max(least, at.gap)
 	free := at.last.Add(gap)
 	if at.open > 0 && now.Sub(at.last) < maxHold+gap {
-		free = later(free, now.Add(gap)) // when the one before arrives there is not known yet
+		free = later(free, now.Add(gap)) // the arrival time of the open request is not known yet
 	}
 	mine, queued := at.turns[host]
 	if queued {
@@ -97,7 +97,7 @@ func (p *paces) turn(a netip.Addr, host string, least time.Duration, now time.Ti
 	}
 	for h, t := range at.turns {
 		switch {
-		case now.Sub(t.told) > time.Minute: // a turn not taken for a minute is lost
+		case now.Sub(t.told) > time.Minute: // a turn that is not used within a minute is dropped
 			delete(at.turns, h)
 		case h != host && t.before(mine) && t.awaited(now, gap):
 			free = later(free, later(now, t.told).Add(gap))
@@ -122,8 +122,8 @@ func (p *paces) turn(a netip.Addr, host string, least time.Duration, now time.Ti
 	return free, time.Time{}
 }
 
-// answered ends what a turn allowed: the answer began, or there will be none.
-// The gap to the next request is measured from here.
+// answered ends one allowed request: its response began, or none will come. The gap to the next
+// request is measured from here.
 func (p *paces) answered(a netip.Addr, v Visit, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,6 +138,7 @@ func (p *paces) answered(a netip.Addr, v Visit, now time.Time) {
 	}
 }
 
+// forget drops addresses that had no request or turn for a minute. The caller holds p.mu.
 func (p *paces) forget(now time.Time) {
 	for a, at := range p.addrs {
 		if at.open == 0 && now.Sub(later(at.last, at.tail)) > time.Minute {
@@ -146,11 +147,13 @@ func (p *paces) forget(now time.Time) {
 	}
 }
 
-// Before is by both clocks: one of them runs while a machine is suspended.
+// Before reports whether now is before until by the monotonic and by the wall clock. Only one of
+// them runs while a machine is suspended.
 func Before(now, until time.Time) bool {
 	return now.Before(until) && now.Round(0).Before(until.Round(0))
 }
 
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

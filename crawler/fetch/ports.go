@@ -11,13 +11,14 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// maxPortRanges is how many ranges of ports an operator may allow.
+// maxPortRanges is the number of port ranges that an operator may allow.
 const maxPortRanges = 64
 
-// PortRange is the ports First to Last.
+// PortRange is the ports from First to Last, both included.
 type PortRange struct{ First, Last uint16 }
 
-// ParsePorts reads ports and ranges of them, as "81" and "8000-8010". All faults are reported at once.
+// ParsePorts parses ports and port ranges such as "81" and "8000-8010". The error reports all
+// faults together.
 func ParsePorts(texts []string) ([]PortRange, error) {
 	var out []PortRange
 	var errs []error
@@ -37,7 +38,8 @@ func ParsePorts(texts []string) ([]PortRange, error) {
 	return out, errors.Join(append(errs, portFaults(out)...)...)
 }
 
-// portFaults are ports that no operator may allow.
+// portFaults returns an error for each single port that no operator may allow, and for too many
+// ranges.
 func portFaults(ranges []PortRange) (errs []error) {
 	if len(ranges) > maxPortRanges {
 		errs = append(errs, fmt.Errorf("fetch: %d ranges of ports, at most %d", len(ranges), maxPortRanges))
@@ -53,8 +55,9 @@ func portFaults(ranges []PortRange) (errs []error) {
 	return errs
 }
 
-// Port is ErrPort when this client asks nothing at that port: one of another service, of which browsers keep a list,
-// or one below 1024 other than 80 and 443 that Options.AllowPorts does not hold.
+// Port returns ErrPort if this client sends no request to that port. Such a port belongs to another
+// service (browsers keep a list of these). Or it is below 1024, is neither 80 nor 443, and is not
+// in Options.AllowPorts.
 func (c *Client) Port(port uint16) error {
 	switch {
 	case partition.BadPort(port):
@@ -70,7 +73,7 @@ func (c *Client) Port(port uint16) error {
 	return fmt.Errorf("%w: %d is below 1024 (allow it with --allow-port)", ErrPort, port)
 }
 
-// PortOf is Port of the address u.
+// PortOf is Port for the port of u.
 func (c *Client) PortOf(u *url.URL) error {
 	port, err := portOf(u)
 	if err != nil {
@@ -79,6 +82,7 @@ func (c *Client) PortOf(u *url.URL) error {
 	return c.Port(port)
 }
 
+// portOf returns the port of u, or the default port of its scheme.
 func portOf(u *url.URL) (uint16, error) {
 	text := u.Port()
 	if text == "" {
@@ -98,7 +102,7 @@ func parsePort(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// splitPort is net.SplitHostPort with a number.
+// splitPort is net.SplitHostPort with a numeric port.
 func splitPort(addr string) (host string, port uint16, err error) {
 	host, text, err := net.SplitHostPort(addr)
 	if err != nil {

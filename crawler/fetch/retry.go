@@ -9,14 +9,18 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Retry is what failures mean for the frontier. The zero value is the default.
+// Retry defines what failures mean for the frontier. The zero value is the default.
 type Retry struct {
-	Attempts int           // failed tries of a Key, or failures in a row of a site, before it is given up; default 5
-	Base     time.Duration // wait after the first failure, three times as long after each further one; default 5 s
-	Max      time.Duration // the longest wait of our own; default 1 h
+	// Attempts is the number of failed tries of a Key after which it is refused. It is also the
+	// number of failures in a row after which a site counts as down. Default 5.
+	Attempts int
+	// Base is the wait after the first failure. Each further failure makes the wait three times as
+	// long. Default 5 s.
+	Base time.Duration
+	Max  time.Duration // the longest wait that this peer chooses itself; default 1 h
 }
 
-// maxRetryAfter is the longest wait that a site may ask for.
+// maxRetryAfter is the longest wait that a site can demand.
 const maxRetryAfter = 24 * time.Hour
 
 func (r Retry) withDefaults() Retry {
@@ -32,7 +36,7 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// wait is the wait after n failures, n at least 1.
+// wait returns the wait after n failures; n is at least 1.
 func (r Retry) wait(n int) time.Duration {
 	d := r.Base
 	for ; n > 1 && d < r.Max; n-- {
@@ -41,7 +45,7 @@ func (r Retry) wait(n int) time.Duration {
 	return min(d, r.Max)
 }
 
-// Again is the Next of a Key whose fetch failed for reason: pending with a
+// Again returns the Next of a Key whose fetch failed because of reason. It is pending with a
 // growing wait, or refused after the last attempt.
 func (r Retry) Again(due store.Due, now time.Time, reason string) store.Next {
 	r = r.withDefaults()
@@ -52,22 +56,22 @@ func (r Retry) Again(due store.Due, now time.Time, reason string) store.Next {
 	return store.Next{State: store.StatePending, At: now.Add(r.wait(n)), Attempts: n, Reason: reason}
 }
 
-// Beyond is how many times due was tried since Again first refused it, 0 before.
+// Beyond returns how often due was tried since Again first refused it. It is 0 before that.
 func (r Retry) Beyond(due store.Due) int { return max(0, due.Attempts+1-r.withDefaults().Attempts) }
 
-// Failed notes in s that the site did not answer, or answered 5xx.
+// Failed records in s that the site did not respond, or responded with a 5xx status.
 func (r Retry) Failed(s *store.Site, now time.Time) {
 	r = r.withDefaults()
 	s.Failures++
 	s.NextAllowed = later(s.NextAllowed, now.Add(r.wait(min(s.Failures, r.Attempts))))
 }
 
-// Down says whether the site has failed so often in a row that its Keys are
-// given up without asking.
+// Down reports whether the site failed so often in a row that its Keys are refused without a
+// request.
 func (r Retry) Down(s store.Site) bool { return s.Failures >= r.withDefaults().Attempts }
 
-// Slowed notes in s that the site asked for less (429 or 503): the wait it named
-// in Retry-After, or twice the last back-off, whichever is longer.
+// Slowed records in s that the site demanded fewer requests (429 or 503). The wait is the one in
+// Retry-After, or twice the last back-off if that is longer.
 func (r Retry) Slowed(s *store.Site, now time.Time, header string) {
 	r = r.withDefaults()
 	s.BackOff = min(max(2*s.BackOff, r.Base), r.Max)
@@ -78,7 +82,7 @@ func (r Retry) Slowed(s *store.Site, now time.Time, header string) {
 	s.NextAllowed = later(s.NextAllowed, now.Add(wait))
 }
 
-// Answered notes in s that the site answered as it should.
+// Answered records in s that the site responded normally.
 func (r Retry) Answered(s *store.Site) {
 	s.Failures = 0
 	if s.BackOff /= 2; s.BackOff < r.withDefaults().Base {
@@ -86,9 +90,8 @@ func (r Retry) Answered(s *store.Site) {
 	}
 }
 
-// RetryAfter reads a Retry-After header in both forms of RFC 9110 section
-// 10.2.3: seconds, or a date in any of the three formats. A date that has
-// passed is no wait; no wait is longer than a day.
+// RetryAfter parses a Retry-After header in both forms of RFC 9110 section 10.2.3: seconds, or a
+// date in any of the three formats. A date in the past means no wait. The longest wait is a day.
 func RetryAfter(header string, now time.Time) (time.Duration, bool) {
 	header = strings.TrimSpace(header)
 	if header == "" {
@@ -97,7 +100,7 @@ func RetryAfter(header string, now time.Time) (time.Duration, bool) {
 	if strings.Trim(header, "0123456789") == "" {
 		n, err := strconv.ParseInt(header, 10, 64)
 		if err != nil || n > int64(maxRetryAfter/time.Second) {
-			return maxRetryAfter, true // err: more digits than fit, so very long
+			return maxRetryAfter, true // err: the number does not fit, so the wait is very long
 		}
 		return time.Duration(n) * time.Second, true
 	}

@@ -107,8 +107,8 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// Many hosts on one address: whatever the order in which they come, the gap of
-// the address holds and everybody gets a turn.
+// Many hosts share one address. In every order of arrival, the gap of the address is kept and each
+// host gets a turn.
 func TestAddressPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &paces{addrs: map[netip.Addr]*pace{}}
@@ -123,7 +123,7 @@ func TestAddressPace(t *testing.T) {
 		}
 		for round := range 300 {
 			step, lazy := rapid.IntRange(0, 700).Draw(t, "ms"), true
-			if round >= 200 { // then all come when they are told to, and time goes on
+			if round >= 200 { // from now on all hosts come at the time they were given
 				step, lazy = 200, false
 			}
 			now = now.Add(time.Duration(step) * time.Millisecond)
@@ -174,8 +174,8 @@ func TestBusyAddress(t *testing.T) {
 	}
 }
 
-// Who shares an address with other peers is asked as well, after our own pace,
-// and told of every request that it allowed.
+// After its own pace, the client calls Share.Ask. It calls Share.Done for every request that Ask
+// allowed.
 func TestSharedAddress(t *testing.T) {
 	var asked atomic.Int32
 	url := server(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -212,8 +212,8 @@ func TestSharedAddress(t *testing.T) {
 	}
 }
 
-// A request is sent while the leave to do so lasts, or not at all: neither the
-// gate nor a slow connection carries it beyond.
+// A request is sent before its leave ends, or not at all. A slow gate or a slow connection does not
+// extend the leave.
 func TestLeaveRunsOut(t *testing.T) {
 	var asked atomic.Int32
 	url := server(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
@@ -230,7 +230,7 @@ func TestLeaveRunsOut(t *testing.T) {
 	if !errors.As(err, &busy) || asked.Load() != 0 || done != 1 {
 		t.Errorf("after a slow gate: %v, asked %d, done %d", err, asked.Load(), done)
 	}
-	slow, err := net.Listen("tcp", "127.0.0.1:0") // nobody shakes hands
+	slow, err := net.Listen("tcp", "127.0.0.1:0") // the TLS handshake never completes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,8 +246,7 @@ func TestLeaveRunsOut(t *testing.T) {
 	}
 }
 
-// A robots.txt that is redirected is fetched although its second request has to wait
-// for the address.
+// A redirected robots.txt is fetched even though its second request has to wait for the address.
 func TestRobotsRedirectedOnOneAddress(t *testing.T) {
 	url := server(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {

@@ -15,11 +15,10 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Robots asks origin ("https://host:port") for its robots.txt as RFC 9309
-// section 2.3 says: up to five redirects are followed, a 4xx allows all, a 5xx,
-// 429 or no answer disallows all until the site is asked again. used counts
-// the requests and bytes. The error is gate's, ctx's or a *BusyError; any other
-// failure is a Robots with Status 0, and why says what it was.
+// Robots fetches the robots.txt of origin ("https://host:port") as RFC 9309 section 2.3 says. It
+// follows up to five redirects. A 4xx status allows everything. A 5xx, a 429 or no response
+// disallows everything until the next fetch. used counts the requests and bytes. err comes from
+// gate or ctx, or is a *BusyError. After any other failure, rob has Status 0 and why is the cause.
 func (c *Client) Robots(ctx context.Context, origin string, now time.Time,
 	gate func(context.Context) error) (rob store.Robots, used Usage, why error, err error) {
 	rob = store.Robots{Fetched: now, Expires: now.Add(robotsFresh)}
@@ -65,13 +64,13 @@ func (c *Client) Robots(ctx context.Context, origin string, now time.Time,
 	}
 }
 
-// Usage is what some requests cost.
+// Usage is the cost of one or more requests.
 type Usage struct {
 	Reqs       int
 	Bytes      int64
-	Asked      time.Time     // of the last answer
-	Slow       time.Duration // the slowest answer
-	RetryAfter string        // of the last answer
+	Asked      time.Time     // of the last response
+	Slow       time.Duration // the slowest response
+	RetryAfter string        // from the last response
 }
 
 func (u *Usage) add(r *Response) {
@@ -80,7 +79,8 @@ func (u *Usage) add(r *Response) {
 	u.Slow = max(u.Slow, r.Elapsed)
 }
 
-// resolve is the http address that ref means at base, "" when it means none.
+// resolve returns the http URL of ref relative to base. It returns "" if the result is not an http
+// URL.
 func resolve(base, ref string) string {
 	b, err := url.Parse(base)
 	if err != nil || ref == "" {
@@ -94,11 +94,11 @@ func resolve(base, ref string) string {
 	return u.String()
 }
 
-// maxHopWait is how long a redirected robots.txt waits for its address.
+// maxHopWait is how long a redirected robots.txt request waits for its address.
 const maxHopWait = 30 * time.Second
 
-// getSoon is Get that waits for a busy address, if asked to: to come again from
-// the start would find it busy again.
+// getSoon is Get. If waits is true, it waits for a busy address, at most maxHopWait. A redirect
+// chain that starts over would find the address busy again.
 func (c *Client) getSoon(ctx context.Context, waits bool, r Request, gate func(context.Context) error) (*Response,
 	error) {
 	begun := time.Now()
@@ -114,8 +114,8 @@ func (c *Client) getSoon(ctx context.Context, waits bool, r Request, gate func(c
 	}
 }
 
-// wholeLines copies a body without the line that a cut went through: half a
-// rule is another rule.
+// wholeLines copies a body. If the body was cut, the copy leaves out the incomplete last line,
+// because half a rule is a different rule.
 func wholeLines(body []byte, cut bool) []byte {
 	if cut {
 		if i := bytes.LastIndexByte(body, '\n'); i >= 0 {
@@ -125,21 +125,21 @@ func wholeLines(body []byte, cut bool) []byte {
 	return bytes.Clone(body)
 }
 
-// Unreachable says whether rob stands for a robots.txt that could not be fetched,
-// so that all is disallowed for now (RFC 9309 section 2.3.1.4; 429 asks for
-// less, which a crawl of the site would not be).
+// Unreachable reports whether rob is a robots.txt that could not be fetched. Then everything is
+// disallowed for now (RFC 9309 section 2.3.1.4). A 429 counts too: the site asks for fewer
+// requests, and a crawl sends more.
 func Unreachable(rob store.Robots) bool {
 	return rob.Status == 0 || rob.Status >= 500 || rob.Status == http.StatusTooManyRequests
 }
 
-// Allowed says whether rob lets this program fetch u.
+// Allowed reports whether rob lets this program fetch u.
 func Allowed(rob store.Robots, u string) bool {
 	ok, _ := Judge(rob, u)
 	return ok
 }
 
-// Judge is Allowed, and over is the bound that reading rob hit, nil = none: then nothing of the site is allowed, as
-// what was not read may forbid it.
+// Judge is Allowed, and also returns the limit that reading rob hit, nil = none. If a limit was
+// hit, nothing of the site is allowed, because the unread part may forbid it.
 func Judge(rob store.Robots, u string) (ok bool, over *LimitError) {
 	if Unreachable(rob) {
 		return false, nil
@@ -147,6 +147,7 @@ func Judge(rob store.Robots, u string) (ok bool, over *LimitError) {
 	return judge(rob.Body, Token, u)
 }
 
+// judge is Judge for a robots.txt that was fetched, and for any agent.
 func judge(body []byte, agent, u string) (ok bool, over *LimitError) {
 	if len(body) == 0 {
 		return true, nil
@@ -160,7 +161,7 @@ func judge(body []byte, agent, u string) (ok bool, over *LimitError) {
 	return v.over == nil && !v.disallowed(), v.over
 }
 
-// bounded is the part of a robots.txt that is read.
+// bounded returns the part of a robots.txt that is read.
 func bounded(body []byte) []byte {
 	if len(body) <= maxRobotsBody {
 		return body
@@ -168,8 +169,8 @@ func bounded(body []byte) []byte {
 	return wholeLines(body[:maxRobotsBody], true)
 }
 
-// CrawlDelay is the Crawl-delay that rob asks of this program: of its own group
-// if there is one, else of the group for all.
+// CrawlDelay returns the Crawl-delay of rob for this program. It comes from the group of this
+// program if there is one, otherwise from the group for all.
 func CrawlDelay(rob store.Robots) (d time.Duration, ok bool) {
 	if len(rob.Body) == 0 || !bytes.Contains(bytes.ToLower(rob.Body), []byte("crawl-delay")) {
 		return 0, false
@@ -182,37 +183,37 @@ func CrawlDelay(rob store.Robots) (d time.Duration, ok bool) {
 	return l.all.delay, l.all.given
 }
 
-// Sitemaps are the references of the Sitemap lines of rob, as they stand there,
-// at most maxSitemaps.
+// Sitemaps returns the values of the Sitemap lines of rob, unchanged, at most maxSitemaps.
 func Sitemaps(rob store.Robots) (refs []string) {
 	var l lags
 	eachLine(bounded(rob.Body), l.line)
 	return l.sitemaps
 }
 
-// lags reads the Crawl-delay and Sitemap lines of a robots.txt. Lines of user agents that
-// follow each other head one group, as in the rules.
+// lags reads the Crawl-delay and Sitemap lines of a robots.txt. Consecutive user-agent lines begin
+// one group, as for the rules.
 type lags struct {
 	mine, all lag
 	inMine    bool
 	inAll     bool
-	rules     bool // a rule came since the last user-agent line
+	rules     bool // a rule followed the last user-agent line
 	sitemaps  []string
 }
 
+// lag is the Crawl-delay of one group.
 type lag struct {
 	seen, given bool
 	delay       time.Duration
 }
 
-// line takes one field of a robots.txt.
+// line reads one field of a robots.txt.
 func (l *lags) line(f field, name, value []byte) bool {
 	switch f {
 	case fieldAgent:
 		l.user(string(value))
 	case fieldAllow, fieldDisallow:
 		l.rules = true
-	case fieldSitemap: // it belongs to no group
+	case fieldSitemap: // a Sitemap line belongs to no group
 		if len(value) > 0 && len(value) <= partition.MaxInputBytes && len(l.sitemaps) < maxSitemaps {
 			l.sitemaps = append(l.sitemaps, string(value))
 		}
@@ -224,6 +225,7 @@ func (l *lags) line(f field, name, value []byte) bool {
 	return true
 }
 
+// user reads a user-agent line. After a rule, it begins a new group.
 func (l *lags) user(value string) {
 	if l.rules {
 		l.inMine, l.inAll, l.rules = false, false, false
@@ -244,6 +246,7 @@ func notInToken(r rune) bool {
 	return r != '-' && r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
+// lag reads a Crawl-delay line. It counts as a rule. The longest delay of a group wins.
 func (l *lags) lag(value string) {
 	l.rules = true
 	d, ok := seconds(value)
@@ -258,7 +261,7 @@ func (l *lags) lag(value string) {
 	}
 }
 
-// seconds reads "10", "0.5" or "1e3", at most a year.
+// seconds parses "10", "0.5" or "1e3". The result is at most a year.
 func seconds(text string) (time.Duration, bool) {
 	const year = 365 * 24 * 3600
 	f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)

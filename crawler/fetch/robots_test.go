@@ -15,11 +15,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Google's own robots tests: every assertion of robots_test.cc that is about one agent and has constants for arguments
-// (testdata/README.md).
+// Google's own robots tests: every assertion of robots_test.cc that is about one agent and has
+// constant arguments (testdata/README.md).
 func TestRobotsConformance(t *testing.T) { robotsFixture(t, "robots_google.json", 140) }
 
-// robotsCase is a robots.txt, the agent that asks for an address, and the answer.
+// robotsCase is a robots.txt, an agent, a URL, and the expected verdict.
 type robotsCase struct {
 	Robots  string `json:"robots"`
 	Agent   string `json:"agent"`
@@ -27,7 +27,8 @@ type robotsCase struct {
 	Allowed bool   `json:"allowed"`
 }
 
-// What grobotstxt, a translation of Google's parser, answered about generated files before it was replaced.
+// The expected verdicts are those of grobotstxt, a translation of Google's parser, for generated
+// files. This package used grobotstxt earlier.
 func TestRobotsAsBefore(t *testing.T) { robotsFixture(t, "robots_grobotstxt.json", 500) }
 
 func robotsFixture(t *testing.T, name string, least int) {
@@ -51,7 +52,8 @@ func robotsFixture(t *testing.T, name string, least int) {
 func free(context.Context) error { return nil }
 
 func TestRobotsAnswers(t *testing.T) {
-	big := "user-agent: *\n" + strings.Repeat("# padding\n", 51_300) + "disallow: /private\n" // cut inside the padding
+	// the cut is inside the padding
+	big := "user-agent: *\n" + strings.Repeat("# padding\n", 51_300) + "disallow: /private\n"
 	tests := []struct {
 		name    string
 		handler http.HandlerFunc
@@ -149,7 +151,7 @@ func TestCrawlDelay(t *testing.T) {
 	}
 }
 
-// The matcher that walks the path once says what one says that tries everything.
+// The matcher that walks the path once gives the same results as one that tries everything.
 func TestRobotsPatterns(t *testing.T) {
 	var slow func(path, pattern string) bool
 	slow = func(path, pattern string) bool {

@@ -6,15 +6,15 @@ import (
 	"unicode"
 )
 
-// Bounds of reading one robots.txt, beside the size of the file and the work of one address (maxRobotsSteps).
+// Limits for reading one robots.txt, besides the size of the file (maxRobotsBody).
 const (
-	maxRobotsLine    = 2083*8 - 1 // bytes of a line that are looked at, as in Google's parser
+	maxRobotsLine    = 2083*8 - 1 // bytes of a line that are read, as in Google's parser
 	maxRobotsRules   = 30_000     // rules in groups for this program
-	maxRobotsPattern = 4 << 10    // bytes of one of those; no address that is a Key is half as long
-	maxRobotsSteps   = 16 << 20   // bytes of an address compared, by all rules together
+	maxRobotsPattern = 4 << 10    // bytes of one rule; no URL of a Key is half as long
+	maxRobotsSteps   = 16 << 20   // bytes compared to check one URL against all rules
 )
 
-// field is what a line of a robots.txt is about.
+// field is the kind of a line in a robots.txt.
 type field uint8
 
 const (
@@ -25,8 +25,9 @@ const (
 	fieldSitemap
 )
 
-// eachLine gives visit the fields of a robots.txt in their order, until it says no. What it accepts is what Google's
-// parser accepts: any line ending, comments, a colon that was forgotten, the usual misspellings.
+// eachLine calls visit for the fields of a robots.txt in order, until visit returns false. It
+// accepts what Google's parser accepts: any line ending, comments, a missing colon, the usual
+// misspellings.
 func eachLine(body []byte, visit func(f field, name, value []byte) bool) {
 	for _, b := range []byte("\xef\xbb\xbf") { // a byte order mark, or a part of one
 		if len(body) == 0 || body[0] != b {
@@ -48,14 +49,14 @@ func eachLine(body []byte, visit func(f field, name, value []byte) bool) {
 	}
 }
 
-// splitLine is the name and the value of a line, no name when it has none.
+// splitLine returns the name and the value of a line. The name is empty if the line has none.
 func splitLine(line []byte) (name, value []byte) {
 	if i := bytes.IndexByte(line, '#'); i >= 0 {
 		line = line[:i]
 	}
 	line = bytes.TrimSpace(line)
 	i := bytes.IndexByte(line, ':')
-	if i < 0 { // some people forget the colon: exactly two words are taken
+	if i < 0 { // some files miss the colon: exactly two words are accepted
 		if i = bytes.IndexAny(line, " \t"); i < 0 || bytes.ContainsAny(bytes.TrimSpace(line[i:]), " \t") {
 			return nil, nil
 		}
@@ -63,6 +64,7 @@ func splitLine(line []byte) (name, value []byte) {
 	return bytes.TrimSpace(line[:i]), bytes.TrimSpace(line[i+1:])
 }
 
+// fieldOf returns the kind of a line from its name. Only the beginning of the name counts.
 func fieldOf(name []byte) field {
 	begins := func(words ...string) bool {
 		for _, w := range words {
@@ -85,23 +87,24 @@ func fieldOf(name []byte) field {
 	return fieldOther
 }
 
-// verdict judges one path by the rules of one robots.txt: of the groups that name the agent if there is one, else of
-// those for all; the longest rule that matches wins, of two as long the one that allows.
+// verdict checks one path against the rules of one robots.txt. The rules come from the groups that
+// name the agent if there is one, otherwise from those for all. The longest matching rule wins. If
+// two have the same length, the one that allows wins.
 type verdict struct {
 	agent, path string
 
 	mine, all     group
 	named         bool // a group named the agent
-	inMine, inAll bool // the group that is being read is
-	inRules       bool // a rule came since the last user-agent line
+	inMine, inAll bool // the current group is for the agent, or for all
+	inRules       bool // a rule followed the last user-agent line
 	rules, steps  int
 	over          *LimitError
 }
 
-// group is the longest rule of each kind that matched so far, zero for none.
+// group holds the length of the longest matching rule of each kind so far, zero = none.
 type group struct{ allow, disallow int }
 
-// line takes one field; false ends the reading, as a bound was hit.
+// line reads one field. It returns false if a limit was hit, which ends the reading.
 func (v *verdict) line(f field, _, value []byte) bool {
 	switch f {
 	case fieldAgent:
@@ -115,6 +118,7 @@ func (v *verdict) line(f field, _, value []byte) bool {
 	return v.over == nil
 }
 
+// user reads a user-agent line. After a rule, it begins a new group.
 func (v *verdict) user(value []byte) {
 	if v.inRules {
 		v.inMine, v.inAll, v.inRules = false, false, false
@@ -126,7 +130,7 @@ func (v *verdict) user(value []byte) {
 	}
 }
 
-// product is the product token that value begins with.
+// product returns the product token at the start of value.
 func product(value []byte) []byte {
 	for i, c := range value {
 		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("~#$%'*+-.^_`|", rune(c)) {
@@ -136,6 +140,7 @@ func product(value []byte) []byte {
 	return value
 }
 
+// rule applies one allow or disallow rule of the current group.
 func (v *verdict) rule(allow bool, value []byte) {
 	if v.rules++; v.rules > maxRobotsRules {
 		v.over = &LimitError{LimitRules, maxRobotsRules}
@@ -156,7 +161,7 @@ func (v *verdict) rule(allow bool, value []byte) {
 		best.allow = max(best.allow, len(pattern))
 	case matches:
 		best.disallow = max(best.disallow, len(pattern))
-	case allow: // index.html of a folder is the folder
+	case allow: // a rule for a folder's index.html also allows the folder
 		if i := strings.LastIndexByte(pattern, '/'); i >= 0 && strings.HasPrefix(pattern[i:], "/index.htm") &&
 			v.matches(pattern[:i+1]+"$") {
 			best.allow = max(best.allow, i+2)
@@ -164,9 +169,9 @@ func (v *verdict) rule(allow bool, value []byte) {
 	}
 }
 
-// matches says whether pattern, in which * stands for anything and a $ at the end for the end, matches the beginning
-// of the path. The parts between stars are looked for one after the other, each at the first place where it stands: so
-// a path is walked once, however many stars there are.
+// matches reports whether pattern matches the beginning of the path. In a pattern, * matches
+// anything, and a $ at the end matches the end of the path. The parts between stars are searched
+// one after the other, each at its first place. So the path is walked once, even with many stars.
 func (v *verdict) matches(pattern string) bool {
 	pattern, ends := strings.CutSuffix(pattern, "$")
 	part, rest, star := strings.Cut(pattern, "*")
@@ -176,7 +181,7 @@ func (v *verdict) matches(pattern string) bool {
 	path := v.path[len(part):]
 	for star && v.over == nil {
 		part, rest, star = strings.Cut(rest, "*")
-		if !star && ends { // the last part stands at the end
+		if !star && ends { // the last part must be at the end
 			v.step(len(part))
 			return strings.HasSuffix(path, part)
 		}
@@ -191,14 +196,14 @@ func (v *verdict) matches(pattern string) bool {
 	return v.over == nil && (!ends || path == "")
 }
 
-// step counts work: n bytes were compared.
+// step adds the comparison of n bytes to the work done.
 func (v *verdict) step(n int) {
 	if v.steps += n + 1; v.steps > maxRobotsSteps {
 		v.over = &LimitError{LimitSteps, maxRobotsSteps}
 	}
 }
 
-// disallowed is the answer once all lines were read.
+// disallowed returns the verdict after all lines were read.
 func (v *verdict) disallowed() bool {
 	best := v.all
 	if v.named {
@@ -207,7 +212,8 @@ func (v *verdict) disallowed() bool {
 	return best.disallow > best.allow
 }
 
-// escaped is a rule as the path of a URL would have it: %aa as %AA, bytes that are not ASCII as escapes.
+// escaped returns a rule in the form of a URL path: %aa becomes %AA, and bytes that are not ASCII
+// become escapes.
 func escaped(rule []byte) string {
 	const hex = "0123456789ABCDEF"
 	var out []byte
@@ -244,7 +250,7 @@ func upper(c byte) byte {
 	return c
 }
 
-// pathOf is what the rules of a robots.txt are held against: path, parameters and query of an address.
+// pathOf returns the part of a URL that rules match: path, parameters and query.
 func pathOf(u string) string {
 	start := 0
 	if strings.HasPrefix(u, "//") {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAttackBodiesTakeRoom: a body asks for room once, before it grows above smallBody, and says what it used; one that
-// gets none is not read on.
+// A body asks for room once, before it grows above smallBody, and reports what it used. If it gets
+// no room, it is not read further.
 func TestAttackBodiesTakeRoom(t *testing.T) {
 	size := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -60,7 +60,7 @@ func TestAttackBodiesTakeRoom(t *testing.T) {
 	}
 }
 
-// TestWaitForRoomIsNotTheSites: while a body waits for room, the connection is silent because of us.
+// While a body waits for room, the idle timeout does not run, because this peer causes the silence.
 func TestWaitForRoomIsNotTheSites(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(make([]byte, 2<<20))

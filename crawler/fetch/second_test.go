@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// victim counts who asks it, and how fast.
+// victim counts the connections and measures the shortest gap between them.
 type victim struct {
 	at netip.AddrPort
 
@@ -35,7 +35,8 @@ func (v *victim) hit() {
 	v.last = now
 }
 
-// newVictim listens at an address of its own, at the given port when that is not 0. Connections count.
+// newVictim listens at its own address, and at the given port if that is not 0. It counts
+// connections.
 func newVictim(t *testing.T, addr string, port uint16) *victim {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(addr, fmt.Sprint(port)))
@@ -60,13 +61,13 @@ func (v *victim) check(t *testing.T, gap time.Duration) {
 	t.Helper()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.hits < 2 || v.least < gap*8/10 { // two: else nothing was shown
+	if v.hits < 2 || v.least < gap*8/10 { // with fewer than two connections the test shows nothing
 		t.Errorf("%d connections, the shortest gap %v, want %v", v.hits, v.least, gap)
 	}
 	t.Logf("%d connections, the shortest gap %v", v.hits, v.least)
 }
 
-// asking is a way to ask a host.
+// asking is one way to send a request to a host.
 type asking func(ctx context.Context, c *Client, host string) error
 
 func getPage(ctx context.Context, c *Client, host string) error {
@@ -74,8 +75,8 @@ func getPage(ctx context.Context, c *Client, host string) error {
 	return err
 }
 
-// Names with two addresses, of which one is closed and the other a victim's: the victim is asked at its pace, however
-// many names there are and however they are asked.
+// Each name has two addresses: one is closed, the other is the victim's. The pace of the victim
+// holds for any number of names and any way to connect.
 func TestAttackSecondAddress(t *testing.T) {
 	const gap = 150 * time.Millisecond
 	for name, ask := range map[string]asking{
@@ -89,7 +90,8 @@ func TestAttackSecondAddress(t *testing.T) {
 	}
 }
 
-// askSecond asks a name each time, and each again and again, and checks the gaps that their second address saw.
+// askSecond sends requests to several names, repeatedly, and checks the gaps at their second
+// address.
 func askSecond(t *testing.T, o Options, gap time.Duration, ask asking) {
 	t.Helper()
 	v := newVictim(t, "127.0.0.6", 0)
@@ -113,7 +115,8 @@ func askSecond(t *testing.T, o Options, gap time.Duration, ask asking) {
 					_ = Sleep(ctx, max(time.Millisecond, time.Until(busy.Until)))
 				} else {
 					n++
-					if err == nil || strings.Contains(err.Error(), "bad handshake") { // the victim speaks no WebSocket
+					// the victim does not support WebSocket
+					if err == nil || strings.Contains(err.Error(), "bad handshake") {
 						answered.Add(1)
 					}
 				}

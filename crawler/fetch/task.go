@@ -8,32 +8,35 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Task is one due Key with what is known of it.
+// Task is one due Key and what this peer knows about it.
 type Task struct {
 	Due  store.Due
 	Site store.Site // a copy; Result.Site replaces it
 	Now  time.Time
-	// Checkpoint is what the last Result of this Key left, on whichever peer; nil =
-	// nothing. Of Keys of social services only.
+	// Checkpoint is what the last Result of this Key stored, on any peer; nil = nothing. Only Keys
+	// of social services have one.
 	Checkpoint []byte
-	// Gate is called before every request. The first call returns at once unless
-	// the volunteer's own limits hold; later ones wait until the site may be asked
-	// again. It fails when this peer may not fetch the Key any more.
+	// Gate must be called before every request. The first call returns immediately unless the
+	// volunteer's own limits apply. Later calls wait until the site allows the next request. Gate
+	// fails when this peer may no longer fetch the Key.
 	Gate func(ctx context.Context) error
-	// Judge is called when an answer has come, before anything in it is read: it returns once the swarm knows that
-	// this process is about to read it, and there is room for need bytes, the most that reading takes; 0 by who asks
-	// several times. done says that it has been read; an error is returned as it is. nil = at once.
+	// Judge must be called when a response has arrived, before it is read. It returns when two
+	// things are true: the swarm knows that this process is about to read the response, and there
+	// is room for need bytes. need is the most memory that reading takes. It is 0 if the source
+	// takes room in several steps. The caller calls done after reading and returns an error of
+	// Judge unchanged. nil = no wait.
 	Judge func(ctx context.Context, need int64) (done func(), err error)
-	// Room is for Request.Room; nil = there is always room.
+	// Room is for Request.Room; nil = no limit.
 	Room Room
-	// Others tells of other Keys of the site that are due, in slices that this peer may
-	// fetch in, until take says no: those of the Key's own slice first, in each the longest due. Of a
-	// Source that asks for several things in one call; each of them is fetched in its turn all the same. It
-	// looks at so many rows of each slice only. nil = nothing is known of others.
+	// Others lists other due Keys of the site, in slices that this peer may fetch, until take
+	// returns false. Keys of the Key's own slice come first. In each slice, the longest due comes
+	// first. Others reads a limited number of rows of each slice. A Source that requests several
+	// things in one call uses it. Each of those Keys is still fetched in its turn. nil = other Keys
+	// are unknown.
 	Others func(take func(store.Due, partition.Slice) (more bool, err error)) error
 }
 
-// Judging is t.Judge, if there is one.
+// Judging calls t.Judge if it is set.
 func (t Task) Judging(ctx context.Context, need int) (done func(), err error) {
 	if t.Judge == nil {
 		return func() {}, nil
@@ -41,55 +44,57 @@ func (t Task) Judging(ctx context.Context, need int) (done func(), err error) {
 	return t.Judge(ctx, int64(need))
 }
 
-// Room waits for need bytes of memory, until ctx is done; keep is told how many of them are used in the end.
+// Room waits until need bytes of memory are free, or until ctx is done. The caller reports to keep
+// how many of them it uses in the end.
 type Room func(ctx context.Context, need int64) (keep func(used int64), err error)
 
-// Result is what one fetch produced.
+// Result is the result of one fetch.
 type Result struct {
-	Record *store.Record // nil when there is nothing to keep
+	Record *store.Record // nil if there is nothing to store
 	Next   store.Next
-	// Capture is the exchange, or that there was one; see store.Commit. The crawler
-	// says which peer had it.
+	// Capture is the exchange, or the fact that there was one; see store.Commit. The crawler adds
+	// which peer made it.
 	Capture *store.Capture
-	// Posts, Lists, Gaps and Checkpoint are made durable in one batch with the
-	// record; see store.Commit for what they must be. Their caps are store.MaxPosts,
-	// MaxListAccounts, …: a source that has more says so and is asked again at once
-	// (Next.State pending, due now). The crawler says which peer had them.
+	// Posts, Lists, Gaps and Checkpoint become durable in one batch with the record. store.Commit
+	// defines what they must be. Their caps are store.MaxPosts, MaxListAccounts and others. A
+	// source that has more says so (Next.State pending, due now) and is called again immediately.
+	// The crawler adds which peer fetched them.
 	Posts      []store.Record
 	Lists      []store.ListPage
 	Gaps       []store.Gap
 	Checkpoint []byte
-	Links      []store.Link // what to admit; NoFollow ones are left out by the crawler
+	Links      []store.Link // links to admit; the crawler drops those with NoFollow
 	Site       store.Site   // politeness state after the fetch: delay, back-off, robots
 	Bytes      int64        // received, for --max-bandwidth
-	Reqs       int          // requests made, robots.txt included
+	Reqs       int          // requests sent, robots.txt included
 
-	// Again says that nothing was learnt of the Key, only of its site (robots.txt
-	// was fetched, or its address is busy): Record, Next, Links and what comes beside them are not looked
-	// at, and the Key is asked for again once Site.NextAllowed and the delay allow.
+	// Again says that the fetch learned something only about the site, not about the Key: it
+	// fetched robots.txt, or the address is busy. Record, Next, Links and their companion fields
+	// are ignored. The Key is fetched again as soon as Site.NextAllowed and the delay allow it.
 	Again bool
-	// Hold is until when this peer asks nothing of the site, as its budget there is used
-	// up. It is not kept: another peer has a budget of its own. Zero = no such wait.
+	// Hold is the time until which this peer sends no request to the site, because its rate budget
+	// is used up. It is not stored, because another peer has its own budget. Zero = no wait.
 	Hold time.Time
-	// Planned says that Next.At is when the source wants to look again, whatever
-	// Options.Revisit of the crawler says. A Next that is pending without a Reason is then a
-	// part of the work done, and not a failure.
+	// Planned says that the source itself chose Next.At; Options.Revisit of the crawler does not
+	// change it. A pending Next without a Reason then means that part of the work is done. It is
+	// not a failure.
 	Planned bool
-	// Kept, when not nil, is called once all of this is durable, and not at all when that is not so, or Again.
+	// Kept, if not nil, is called when all of this is durable. It is not called if that fails, or
+	// if Again is set.
 	Kept func()
-	// Asked is when the site was surely asked last: when the first byte of its
-	// answer came, or the attempt failed. Zero = when Fetch returned.
+	// Asked is the time of the last certain contact with the site: the first byte of its response
+	// came, or the attempt failed. Zero = the time when Fetch returned.
 	Asked time.Time
-	// Slow is how long the site took to answer; the site's next gap is at least
-	// that, so that a slow site is asked less.
+	// Slow is the response time of the site. The next gap of the site is at least that long, so a
+	// slow site gets fewer requests.
 	Slow time.Duration
-	// Stop names the limit or rule that stopped this Key or part of it
-	// ("robots", "body-size", …), for the counts of Stats. "" = none.
+	// Stop names the limit or rule that stopped this Key or part of it ("robots", "body-size", …).
+	// Stats counts these names. "" = none.
 	Stop string
 }
 
-// Sleep waits for d, or until ctx is done, which is its only error. Without a wait
-// (d <= 0) it returns at once.
+// Sleep waits for d or until ctx is done. Its only error is ctx.Err(). If d <= 0, it returns
+// immediately.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

@@ -12,10 +12,10 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// WebSocket connects to a WebSocket, by the same names and behind the same guard of private addresses as every
-// request. Without an error the connection is the caller's to close, and what it reads is the caller's to cap. With
-// one the answer may be there all the same, when the server refused: its status and header, without a body. The
-// connection waits for the turn of its address.
+// WebSocket opens a WebSocket connection. It resolves names and refuses private addresses as for
+// every request. On success, the caller must close the connection and limit what it reads. On
+// error, the response may be non-nil if the server refused: it has a status and a header, but no
+// body. The connection waits for the turn of its address.
 func (c *Client) WebSocket(ctx context.Context, address string) (*websocket.Conn, *http.Response, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Host == "" || u.User != nil {
@@ -46,14 +46,14 @@ func (c *Client) WebSocket(ctx context.Context, address string) (*websocket.Conn
 	return conn, resp, nil
 }
 
-// capped is a connection of which so many bytes may be read while it shakes hands.
+// capped is a connection that limits the bytes read during the handshake.
 type capped struct {
 	net.Conn
 	most int64
 	left atomic.Int64
 }
 
-// Read is of net.Conn.
+// Read implements net.Conn. It fails with LimitHeader when the limit is exceeded.
 func (c *capped) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.left.Add(-int64(n)) < 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A WebSocket is reached as everything is: not at a private address, not without a contact, with our name; a
-// refusal is told with its header, and one that never ends its header is cut off.
+// A WebSocket follows the rules of every request: no private address, a contact, our User-Agent. A
+// refusal returns its header, and an endless header is cut off.
 func TestWebSocket(t *testing.T) {
 	agent := ""
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

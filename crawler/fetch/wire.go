@@ -10,40 +10,44 @@ import (
 	"time"
 )
 
-// What one answer may cost on the wire is counted at the connection, below TLS and below every framing: handshakes,
-// header, 1xx answers, chunk extensions, trailers, members without content. So nothing that a server sends escapes.
+// What one response may cost on the wire is counted at the connection, below TLS and all framing.
+// That includes handshakes, headers, 1xx responses, chunk extensions, trailers and gzip members
+// without content. So everything that a server sends is counted.
 const (
-	// wireFloor is what every answer may cost, however short the wanted body is: a handshake and a header fit.
+	// wireFloor is what every response may cost, even if the wanted body is short: a handshake and
+	// a header fit.
 	wireFloor = 1 << 20
-	// recvBuffer is what the system is asked to hold of a connection before it is read; it takes twice as much.
+	// recvBuffer is the requested size of the system's receive buffer, in bytes. The system uses
+	// twice as much.
 	recvBuffer = 192 << 10
-	// wireIdle is what a connection may receive between two answers.
+	// wireIdle is what a connection may receive between two responses, in bytes.
 	wireIdle = 64 << 10
-	// wireSpare is what may have arrived without having been read.
+	// wireSpare is the number of bytes that may have arrived but are not read yet.
 	wireSpare = 2*recvBuffer + wireIdle
 )
 
-// wireLimit is how many bytes may be read for an answer whose body has that cap, so that no more than twice the
-// cap (or wireFloor) arrive, those that the system holds included.
+// wireLimit returns how many bytes may be read for a response whose body has the given cap. With
+// it, at most twice the cap (or wireFloor) arrives, including the bytes that the system buffers.
 func wireLimit(body int64) int64 { return max(2*min(body, 1<<60), wireFloor) - wireSpare }
 
-// wireConn counts what is received on a connection and stops it at a limit. Answers are counted by themselves
-// on a connection that is used again; those that share one at the same time (HTTP/2) share the sum of their limits.
+// wireConn counts the bytes received on a connection and stops it at a limit. Each response on a
+// reused connection is counted separately. Responses that share the connection at the same time
+// (HTTP/2) share the sum of their limits.
 type wireConn struct {
 	net.Conn
 
 	mu    sync.Mutex
-	total int64 // received since it was dialled
-	most  int64 // what total may become
-	used  bool  // a request had it
+	total int64 // received since the dial
+	most  int64 // the limit of total
+	used  bool  // at least one request used it
 	open  map[*receipt]struct{}
-	shut  error // nothing is written any more
+	shut  error // if set, Write fails with it
 }
 
-// receipt is one answer under way.
+// receipt counts one response in progress.
 type receipt struct {
 	conn  *wireConn
-	from  int64 // total when it began
+	from  int64 // total when the response began
 	limit *LimitError
 	over  func(error)
 }
@@ -52,7 +56,7 @@ func newWireConn(c net.Conn) *wireConn {
 	return &wireConn{Conn: c, most: wireFloor - wireSpare, open: map[*receipt]struct{}{}}
 }
 
-// wireOf is the counted connection below conn, nil when there is none.
+// wireOf returns the counted connection below conn, nil if there is none.
 func wireOf(conn net.Conn) *wireConn {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
@@ -61,12 +65,12 @@ func wireOf(conn net.Conn) *wireConn {
 	return w
 }
 
-// Read is of net.Conn.
+// Read implements net.Conn. Above the limit it fails with a LimitError and ends all open requests.
 func (c *wireConn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	room := c.most - c.total
 	c.mu.Unlock()
-	if int64(len(p))-1 > room { // one more than there may be says that there is more
+	if int64(len(p))-1 > room { // one byte above the limit shows that there is more
 		p = p[:max(room, 0)+1]
 	}
 	n, err := c.Conn.Read(p)
@@ -84,7 +88,7 @@ func (c *wireConn) Read(p []byte) (int, error) {
 	return 0, over
 }
 
-// Write is of net.Conn.
+// Write implements net.Conn. It fails after refuse.
 func (c *wireConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	shut := c.shut
@@ -95,16 +99,16 @@ func (c *wireConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// refuse ends c before anything more is sent on it.
+// refuse closes c before anything more is sent on it.
 func (c *wireConn) refuse(why error) {
 	c.mu.Lock()
 	c.shut = why
 	c.mu.Unlock()
-	_ = c.Close() // nothing was promised to the server
+	_ = c.Close() // the server expects nothing more
 }
 
-// begin counts an answer that may cost limit bytes; over is called when c received more. The first answer pays for the
-// handshake.
+// begin starts to count a response that may cost limit bytes. If c receives more, over is called.
+// The first response also pays for the handshake.
 func (c *wireConn) begin(limit int64, over func(error)) *receipt {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +124,7 @@ func (c *wireConn) begin(limit int64, over func(error)) *receipt {
 	return r
 }
 
-// end stops counting and says how much came. A nil receipt is none.
+// end stops counting and returns the number of received bytes. It accepts a nil receipt.
 func (r *receipt) end() int64 {
 	if r == nil {
 		return 0
@@ -137,7 +141,7 @@ func (r *receipt) end() int64 {
 	return c.total - r.from
 }
 
-// lift takes the limit away: the rest has no end, and who reads it counts.
+// lift removes the limit: the rest of the response has no end, and its reader counts.
 func (r *receipt) lift() {
 	if r == nil {
 		return
@@ -147,7 +151,7 @@ func (r *receipt) lift() {
 	r.conn.most = 1 << 60
 }
 
-// bytes is how much came so far.
+// bytes returns the number of bytes received so far.
 func (r *receipt) bytes() int64 {
 	if r == nil {
 		return 0
@@ -157,22 +161,23 @@ func (r *receipt) bytes() int64 {
 	return r.conn.total - r.from
 }
 
-// exchange is one request under way, as its connection sees it.
+// exchange is one request in progress, as its connection sees it.
 type exchange struct {
 	c      *Client
 	leave  leave
-	limit  int64 // on the wire
-	bound  bool  // to the address of its leave: it took the turn of that one
+	limit  int64 // in bytes on the wire
+	bound  bool  // only the address of its leave may be dialled, because the request took that turn
 	cancel context.CancelCauseFunc
-	late   *time.Timer // ends a request that is not connected when its leave ends
+	late   *time.Timer // ends a request that has no connection when its leave ends
 
 	receipt *receipt
 	reached bool // the request got a connection
-	stale   bool // that connection led to an address that has no turn
+	stale   bool // the connection led to an address without a turn
 }
 
-// got looks at the connection that a request was given, before anything is sent on it. It may be one that an earlier
-// request left, to an address that its name had then and that is not the one whose turn was taken now.
+// got checks the connection that a request was given, before anything is sent on it. The connection
+// may be from an earlier request, when the name had another address. Then its address is not the
+// one whose turn was taken now.
 func (x *exchange) got(conn net.Conn) {
 	x.reached = true
 	w := wireOf(conn)
@@ -200,14 +205,15 @@ func (x *exchange) got(conn net.Conn) {
 	x.receipt = w.begin(x.limit, func(err error) { x.cancel(err) })
 }
 
-// errStale ends a connection to an address whose turn was not taken; the transport then dials the one that was.
+// errStale ends a connection to an address whose turn was not taken. The transport then dials the
+// right address.
 var errStale = errors.New("connected to another address than the one with the host lease")
 
-// failed is what ended a request without an answer.
+// failed returns the error of a request that got no response.
 func (x *exchange) failed(ctx context.Context, err error) error {
 	var busy *BusyError
 	switch {
-	case x.stale: // and the transport did not dial another: who comes again will
+	case x.stale: // and the transport did not dial the other address; a retry will
 		return &BusyError{time.Now()}
 	case errors.As(context.Cause(ctx), &busy) && !x.reached &&
 		x.c.dead.has(netip.AddrPortFrom(x.leave.addr, x.leave.port), time.Now()):
@@ -216,5 +222,6 @@ func (x *exchange) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// errNobody is of an address where a dial that was given all its time found nobody, and none in its turn.
+// errNobody means that no server answers at an address. The dial was cut off when its leave ended,
+// and an earlier dial that had its full time failed.
 var errNobody = errors.New("no peer answers at its address")

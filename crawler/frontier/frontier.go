@@ -13,77 +13,81 @@ const (
 	DefaultMaxRows = 100_000
 )
 
-// ageing is what one step of priority counts in waiting time.
+// ageing is the waiting time that one step of priority is worth.
 const ageing = time.Second
 
-// Options of New.
+// Options configures New.
 type Options struct {
-	Window  int // rows read of one site at a time, default DefaultWindow
-	MaxRows int // rows held of all sites, default DefaultMaxRows; with more sites than rows a window is one row
+	Window int // rows read from one site at a time, default DefaultWindow
+	// MaxRows is the number of rows held for all sites, default DefaultMaxRows. With more sites
+	// than MaxRows, a window is one row.
+	MaxRows int
 }
 
-// Row is one due row of a site: what to fetch, and how soon.
+// Row is one due row of a site.
 type Row struct {
 	Key      partition.Key
-	Priority int // 0 soonest, 255 last
+	Priority int // 0 is first, 255 is last
 }
 
-// Act says what a Step asks for.
+// Act is the kind of a Step.
 type Act uint8
 
-// The acts.
+// The kinds of Step.
 const (
-	Wait  Act = iota // nothing can be done before Step.At (zero: before the next Wake)
+	Wait  Act = iota // nothing to do before Step.At (zero: before the next Wake)
 	Read             // read at most Step.Limit rows of Step.Site and call Fill
 	Fetch            // fetch Step.Row and call Done
 )
 
-// Step is one answer of Next.
+// Step is what the caller of Next does next.
 type Step struct {
 	Act   Act
 	Site  partition.Site
 	Slice partition.Slice
-	Row   Row       // of a Fetch
-	Limit int       // of a Read
-	At    time.Time // of a Wait
+	Row   Row       // for Fetch
+	Limit int       // for Read
+	At    time.Time // for Wait
 	state *site
 }
 
 // site is the state of one site with rows.
 type site struct {
 	name   partition.Site
-	next   int64  // not asked before, Unix nanoseconds
-	key    int64  // its order in the queue it is in
-	parts  []part // its slices: one, or many when the accounts of a service are spread
+	next   int64  // no request before this time, Unix nanoseconds
+	key    int64  // its place in its queue
+	parts  []part // its slices: several when the accounts of a service are spread
 	rows   []Row  // the window: rows of slice from, all due when they were read
 	from   partition.Slice
 	turn   uint64 // its order among sites with the same key
-	in     *queue // the one it waits in, nil = none
-	last   int32  // the part read last
+	in     *queue // the queue that holds the site, nil = none
+	last   int32  // index of the part that was read last
 	busy   bool   // between a Fetch and its Done, or a Read and its Fill
-	flown  bool   // busy with a Fetch
-	filled bool   // it is placed after a Fill, and keeps its turn
+	flown  bool   // busy because of a Fetch
+	filled bool   // true from Fill until place; the site then keeps its turn
 }
 
-// part is what is known of the rows that a site has in one slice.
+// part is what the frontier knows about the rows of a site in one slice.
 type part struct {
 	slice partition.Slice
-	later int64 // when the earliest row known not to be due falls due, 0 = no such row
-	stale bool  // the store may hold due rows that the window does not
+	// later is the earliest due time among the rows that are not due yet, in Unix nanoseconds. It
+	// is 0 if no such row is known.
+	later int64
+	stale bool // the store may hold due rows that the window does not
 }
 
-// Frontier is the schedule of one peer. Not safe for concurrent use.
+// Frontier is the schedule of one peer. It is not safe for concurrent use.
 type Frontier struct {
 	window, maxRows int
 	sites           map[partition.Site]*site
-	waiting         *queue // by the time they are next worth a look
-	ready           *queue // by since when they are ready, priority added
+	waiting         *queue // sites by the time of their next step
+	ready           *queue // sites by the time they became ready, plus priority
 	rows, flying    int
-	turns           uint64 // given out
-	now             int64  // of the last Next
+	turns           uint64 // the last turn given to a site
+	now             int64  // the time of the last Next, Unix nanoseconds
 }
 
-// New is an empty Frontier.
+// New returns an empty Frontier.
 func New(o Options) *Frontier {
 	if o.Window <= 0 {
 		o.Window = DefaultWindow
@@ -95,9 +99,9 @@ func New(o Options) *Frontier {
 		ready: newQueue()}
 }
 
-// Wake says that the store may hold rows of s in slice sl, due at due (zero:
-// now), and that s may not be asked before allowed. For a site that is known
-// the later of both allowed times holds.
+// Wake reports that the store may hold rows of s in slice sl, due at due (zero: now). It also
+// reports that s allows no request before allowed. If the site is known, the later of the two
+// allowed times counts.
 func (f *Frontier) Wake(sl partition.Slice, s partition.Site, allowed, due time.Time) {
 	st := f.sites[s]
 	if st == nil {
@@ -118,8 +122,8 @@ func (f *Frontier) Wake(sl partition.Slice, s partition.Site, allowed, due time.
 	f.place(st)
 }
 
-// Next is the next step to take at now. Every Read must be answered by Fill
-// and every Fetch by Done.
+// Next returns the next step at time now. The caller must answer every Read with Fill and every
+// Fetch with Done.
 func (f *Frontier) Next(now time.Time) Step {
 	t := max(now.UnixNano(), f.now)
 	f.now = t
@@ -138,10 +142,11 @@ func (f *Frontier) Next(now time.Time) Step {
 		case p != nil:
 			st.busy, st.from, p.stale, p.later = true, p.slice, false, 0
 			return Step{Act: Read, Site: st.name, Slice: p.slice, Limit: f.limit(), state: st}
-		case wait: // place knows a time for it that is still to come
+		case wait: // no part can be read yet, but place knows the time
 			f.place(st)
 		default:
-			delete(f.sites, st.name) // nothing left, and its delay is over: no pace to remember
+			// No rows are left and the delay is over, so there is no pace to remember.
+			delete(f.sites, st.name)
 		}
 	}
 	if st := f.waiting.first(); st != nil {
@@ -150,9 +155,10 @@ func (f *Frontier) Next(now time.Time) Step {
 	return Step{}
 }
 
+// fetch returns the Fetch step for the first row in the window of st.
 func (f *Frontier) fetch(st *site) Step {
 	row := st.rows[0]
-	st.rows[0] = Row{} // lets go of the Key's text
+	st.rows[0] = Row{} // frees the text of the Key
 	if st.rows = st.rows[1:]; len(st.rows) == 0 {
 		st.rows = nil
 	}
@@ -162,21 +168,22 @@ func (f *Frontier) fetch(st *site) Step {
 	return Step{Act: Fetch, Site: st.name, Slice: st.from, Row: row, state: st}
 }
 
-// limit is how many rows a window gets: what there is room for, shared evenly.
+// limit returns the size of the next window: an even share of MaxRows, at least one row and at most
+// Options.Window.
 func (f *Frontier) limit() int {
 	return min(f.window, max(1, f.maxRows/max(1, len(f.sites))))
 }
 
-// Fill answers a Read with the rows of its site that are due, in their order;
-// later is when the first one that is not falls due (zero: there is none), and
-// more says that the store held further due rows.
+// Fill answers a Read with the due rows of its site, in order. later is the due time of the first
+// row that is not due yet (zero: there is none). more reports whether the store holds further due
+// rows.
 func (f *Frontier) Fill(read Step, rows []Row, later time.Time, more bool) {
 	st := read.state
 	if st == nil || !st.busy || st.flown {
 		return
 	}
 	st.busy = false
-	if p := st.part(st.from); p != nil { // else its slice was lost meanwhile
+	if p := st.part(st.from); p != nil { // nil if the peer lost the slice in the meantime
 		f.rows += len(rows)
 		st.rows = rows
 		p.stale = p.stale || more
@@ -188,9 +195,8 @@ func (f *Frontier) Fill(read Step, rows []Row, later time.Time, more bool) {
 	f.settle(st)
 }
 
-// Done ends a Fetch: its site may be asked again at allowed, and a row of it
-// falls due at later (zero: none that was not known). again puts the row back
-// at the head of the window.
+// Done ends a Fetch. The site allows the next request at allowed. A row of the site becomes due at
+// later (zero: no new one). If again is not nil, Done puts that row back at the head of the window.
 func (f *Frontier) Done(fetch Step, allowed, later time.Time, again *Row) {
 	st := fetch.state
 	if st == nil || !st.flown {
@@ -211,9 +217,9 @@ func (f *Frontier) Done(fetch Step, allowed, later time.Time, again *Row) {
 	f.settle(st)
 }
 
-// Keep forgets the rows of slices that are not kept. A site that has none left
-// and is being fetched is forgotten when that ends; woken before, it stays, its
-// pace with it.
+// Keep drops the rows of every slice for which keep returns false. A site without slices is
+// dropped. If it is being fetched, it is dropped at Done. If Wake names it before that, the site
+// stays and keeps its next-allowed time.
 func (f *Frontier) Keep(keep func(partition.Slice) bool) {
 	for _, st := range f.sites {
 		n := len(st.parts)
@@ -229,7 +235,7 @@ func (f *Frontier) Keep(keep func(partition.Slice) bool) {
 	}
 }
 
-// settle places a site after a change, or forgets one without slices.
+// settle places a site after a change, or drops a site that has no slices and is not busy.
 func (f *Frontier) settle(st *site) {
 	if len(st.parts) > 0 || st.busy {
 		f.place(st)
@@ -239,20 +245,19 @@ func (f *Frontier) settle(st *site) {
 	delete(f.sites, st.name)
 }
 
-// Sites, Rows, Flying and Ready are the sites known, the rows in windows, the
-// fetches not Done and the sites that could be asked at the last Next.
+// Sites returns the number of known sites.
 func (f *Frontier) Sites() int { return len(f.sites) }
 
-// Rows is how many rows the windows hold.
+// Rows returns the number of rows in all windows.
 func (f *Frontier) Rows() int { return f.rows }
 
-// Flying is how many fetches are not Done.
+// Flying returns the number of fetches that are not Done.
 func (f *Frontier) Flying() int { return f.flying }
 
-// Ready is how many sites could have been asked at the last Next.
+// Ready returns the number of sites that were ready at the time of the last Next.
 func (f *Frontier) Ready() int { return f.ready.n }
 
-// Slices are those in which s may have rows, in the order in which they came up.
+// Slices returns the slices in which s may have rows, in the order in which Wake named them.
 func (f *Frontier) Slices(s partition.Site) (out []partition.Slice) {
 	if st := f.sites[s]; st != nil {
 		for i := range st.parts {
@@ -262,7 +267,7 @@ func (f *Frontier) Slices(s partition.Site) (out []partition.Slice) {
 	return out
 }
 
-// Allowed is when s may be asked again, zero when s is not known.
+// Allowed returns the time from which s allows a request. It is zero if s is unknown.
 func (f *Frontier) Allowed(s partition.Site) time.Time {
 	if st := f.sites[s]; st != nil {
 		return time.Unix(0, st.next)
@@ -270,8 +275,8 @@ func (f *Frontier) Allowed(s partition.Site) time.Time {
 	return time.Time{}
 }
 
-// place puts a site that is not busy where it belongs: at the time when there
-// is something to do for it.
+// place puts a site into the queue and at the key where its next step is due. A busy site leaves
+// its queue.
 func (f *Frontier) place(st *site) {
 	if st.busy {
 		f.take(st)
@@ -285,7 +290,9 @@ func (f *Frontier) place(st *site) {
 		key, in = st.late(key), f.ready
 	}
 	if st.in == in && st.key == key {
-		return // as it was, its turn among equals too: most calls of Wake
+		// Nothing changed. The site keeps its turn among sites with the same key. Most calls of
+		// Wake end here.
+		return
 	}
 	f.take(st)
 	if st.key = key; !st.filled {
@@ -296,8 +303,8 @@ func (f *Frontier) place(st *site) {
 	in.push(st)
 }
 
-// late is the place in the ready queue of a site that is ready since t: its
-// row's priority counts as seconds.
+// late returns the key in the ready queue of a site that became ready at t. The priority of its
+// first row counts as seconds.
 func (st *site) late(t int64) int64 {
 	if len(st.rows) > 0 {
 		t += int64(st.rows[0].Priority) * int64(ageing)
@@ -320,8 +327,8 @@ func (st *site) part(sl partition.Slice) *part {
 	return nil
 }
 
-// readable is the next part, in turn, that may hold rows due at t; wait says
-// that there is none but there will be.
+// readable returns the next part, in round-robin order, that may hold rows due at t. If there is
+// none, wait reports whether a part will have such rows later.
 func (st *site) readable(t int64) (p *part, wait bool) {
 	for i := range st.parts {
 		n := (int(st.last) + 1 + i) % len(st.parts)
@@ -334,8 +341,9 @@ func (st *site) readable(t int64) (p *part, wait bool) {
 	return nil, wait
 }
 
-// earliest is when a part may hold due rows, 0 = now, or never: then the site
-// is looked at once more, to be forgotten.
+// earliest returns the first time at which a part may hold due rows, in Unix nanoseconds. It is 0
+// if that is now. It is also 0 if no part has rows: then Next looks at the site once more and drops
+// it.
 func (st *site) earliest() int64 {
 	var first int64
 	for _, p := range st.parts {
@@ -355,7 +363,7 @@ func (p *part) lower(t int64) {
 	}
 }
 
-// nanos orders times, the zero time first of all.
+// nanos returns t in Unix nanoseconds, and 0 for the zero time, so the zero time comes first.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

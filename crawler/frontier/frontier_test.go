@@ -11,8 +11,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Whatever the order of events: one fetch of a site at a time, none early, all
-// rows come out once, and memory stays within MaxRows (and a row a site).
+// For every order of events: a site has one fetch at a time and none is early. All rows come out
+// once. The windows hold at most MaxRows, plus one window per site.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const maxRows, window = 20, 4
@@ -84,7 +84,7 @@ func TestProperties(t *testing.T) {
 				}
 			},
 		})
-		for range 20 * (added + 10) { // then all comes out
+		for range 20 * (added + 10) { // then all rows come out
 			step()
 			for s := range p.inFlight {
 				finish(s, false, time.Second)
@@ -102,7 +102,7 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// What a site costs in memory, and that a pop does not cost more with more sites.
+// BenchmarkPop measures the memory per site, and whether a pop costs more with more sites.
 func BenchmarkPop(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 200_000} {
 		b.Run(fmt.Sprint(n, "sites"), func(b *testing.B) {

@@ -1,9 +1,10 @@
 package frontier
 
-// Heaps with four children a node: half the levels of a binary heap.
-// (container/heap would box each element in an interface.)
+// arity is the number of children of a heap node. Four children give half the levels of a binary
+// heap. container/heap would box each element in an interface.
 const arity = 4
 
+// pushHeap adds v to the heap h.
 func pushHeap[T any](h *[]T, v T, less func(a, b T) bool) {
 	*h = append(*h, v)
 	for i := len(*h) - 1; i > 0; {
@@ -16,7 +17,7 @@ func pushHeap[T any](h *[]T, v T, less func(a, b T) bool) {
 	}
 }
 
-// popHeap takes the first element out of a heap that has one.
+// popHeap removes the first element of a heap that is not empty.
 func popHeap[T any](h *[]T, less func(a, b T) bool) {
 	var zero T
 	last := len(*h) - 1
@@ -25,12 +26,14 @@ func popHeap[T any](h *[]T, less func(a, b T) bool) {
 	down(*h, 0, less)
 }
 
+// makeHeap turns h into a heap.
 func makeHeap[T any](h []T, less func(a, b T) bool) {
 	for i := (len(h) - 2) / arity; i >= 0; i-- {
 		down(h, i, less)
 	}
 }
 
+// down moves element i down until no child is less than it.
 func down[T any](h []T, i int, less func(a, b T) bool) {
 	for {
 		least := i

@@ -5,33 +5,32 @@ import (
 	"slices"
 )
 
-// queue hands out sites by key, of equal keys by their turn. It is a calendar queue (Brown,
-// CACM 31(10), 1988): entries lie unsorted in buckets of about 4 ms of keys, and
-// only the bucket that is handed out now is a heap. So a push or a pop costs the
-// same with 1,000 sites as with 200,000; a heap of all of them would miss the
-// cache at each of its levels.
+// queue returns sites in order of key, and sites with equal keys in order of turn. It is a calendar
+// queue (Brown, CACM 31(10), 1988). Entries lie unsorted in buckets of about 4 ms of keys, and only
+// the current bucket is a heap. So a push or a pop costs the same with 1,000 sites as with 200,000.
+// One heap of all sites would miss the cache at each of its levels.
 //
-// A site that is taken out, or moved, leaves its entry behind, to be passed
-// over. There are at most as many of those as sites, and 64.
+// When a site is removed or moved, its old entry stays in the queue and is skipped later. There are
+// at most as many old entries as sites, plus 64.
 //
-// The zero value is not ready: newQueue.
+// The zero value is not usable; see newQueue.
 type queue struct {
-	soon    []entry           // the entries with keys below bound, a heap
-	bound   int64             // entries of buckets are at or above it
-	buckets map[int64][]entry // by key >> bucketBits, in no order
-	order   []int64           // the numbers of the buckets, a heap
-	n       int               // sites in the queue
-	held    int               // entries: n and those left behind
-	spare   [][]entry         // emptied buckets, to be used again
+	soon    []entry           // a heap of the entries with keys below bound
+	bound   int64             // the entries in buckets have keys of at least bound
+	buckets map[int64][]entry // by key >> bucketBits, unsorted
+	order   []int64           // a heap of the numbers of the buckets
+	n       int               // number of sites
+	held    int               // number of entries: n plus the old ones
+	spare   [][]entry         // emptied buckets, for reuse
 }
 
-// bucketBits is the logarithm of a bucket's width in nanoseconds.
+// bucketBits is the base-2 logarithm of a bucket's width in nanoseconds.
 const bucketBits = 22
 
-// maxSpare is how many emptied buckets are kept.
+// maxSpare is the maximum length of queue.spare.
 const maxSpare = 64
 
-// entry is a site, and its key and turn when it was pushed.
+// entry is a site with the key and turn that it had when it was pushed.
 type entry struct {
 	key  int64
 	turn uint64
@@ -42,10 +41,10 @@ func newQueue() *queue {
 	return &queue{bound: math.MinInt64, buckets: map[int64][]entry{}}
 }
 
-// live says that the entry stands for its site.
+// live reports whether e is the current entry of its site, not an old one.
 func (q *queue) live(e entry) bool { return e.in == q && e.site.turn == e.turn }
 
-// push puts in a site that is in no queue, with a turn that no entry left behind has.
+// push adds a site that is in no queue. No old entry of the site may have the same turn.
 func (q *queue) push(s *site) {
 	if q.held >= 2*q.n+64 {
 		q.sweep()
@@ -55,13 +54,14 @@ func (q *queue) push(s *site) {
 	q.add(entry{s.key, s.turn, s})
 }
 
-// take takes s out.
+// take removes s. Its entry stays behind as an old one.
 func (q *queue) take(s *site) {
 	s.in = nil
 	q.n--
 }
 
-// first is the site to be handed out next, nil when there is none.
+// first returns the site with the lowest key without removing it. It returns nil if the queue is
+// empty.
 func (q *queue) first() *site {
 	for {
 		for len(q.soon) > 0 {
@@ -89,7 +89,7 @@ func (q *queue) first() *site {
 	}
 }
 
-// pop takes out the first site.
+// pop removes and returns the first site. The queue must not be empty.
 func (q *queue) pop() *site {
 	s := q.first()
 	q.drop()
@@ -97,12 +97,13 @@ func (q *queue) pop() *site {
 	return s
 }
 
-// drop lets go of the first entry of soon.
+// drop removes the first entry of soon.
 func (q *queue) drop() {
 	popHeap(&q.soon, entries)
 	q.held--
 }
 
+// add puts e into soon or into its bucket.
 func (q *queue) add(e entry) {
 	q.held++
 	if e.key < q.bound {
@@ -120,14 +121,14 @@ func (q *queue) add(e entry) {
 	q.buckets[b] = append(list, e)
 }
 
-// recycle keeps the room of an emptied bucket, unless it is a lot.
+// recycle keeps the memory of an emptied bucket for reuse, unless it is large.
 func (q *queue) recycle(list []entry) {
 	if c := cap(list); c > 0 && c <= 4096 && len(q.spare) < maxSpare {
 		q.spare = append(q.spare, list[:0])
 	}
 }
 
-// sweep puts the live entries into a new calendar.
+// sweep removes all old entries by building a new calendar.
 func (q *queue) sweep() {
 	old := *q // the sites still point to q
 	*q = *newQueue()
@@ -145,6 +146,7 @@ func (q *queue) sweep() {
 	}
 }
 
+// entries orders entries by key, then by turn.
 func entries(a, b entry) bool {
 	if a.key != b.key {
 		return a.key < b.key

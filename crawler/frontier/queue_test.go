@@ -8,13 +8,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The queue hands out what a sorted list would, whatever was taken out, moved or
-// swept between.
+// The queue returns sites in the order of a sorted list, after any mix of pushes, removals, moves
+// and sweeps.
 func TestQueueIsASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, turns := newQueue(), uint64(0)
 		sites := make([]site, 40)
-		var want []*site // in order of key, then of pushing
+		var want []*site // by key, then by order of pushing
 		key := rapid.Custom(func(t *rapid.T) int64 {
 			width := int64(1) << rapid.SampledFrom([]int{2, bucketBits, 40, 61}).Draw(t, "width")
 			return rapid.Int64Range(-width, width).Draw(t, "key")

@@ -17,38 +17,38 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts as they are answered now")
 
-// storeRow is a row of the pretended store behind a transcript.
+// storeRow is a row of the fake store behind a transcript.
 type storeRow struct {
 	slice    partition.Slice
 	site     partition.Site
 	key      partition.Key
 	priority int
 	at       time.Time
-	out      bool // handed out and not put back
+	out      bool // the frontier returned it and it was not put back
 }
 
-// play is a Frontier with a pretended store and clock.
+// play is a Frontier with a fake store and a fake clock.
 type play struct {
 	f        *Frontier
 	rows     []*storeRow
 	now      time.Time
 	delay    time.Duration
 	inFlight map[partition.Site]*storeRow
-	steps    map[partition.Site]Step // of inFlight
+	steps    map[partition.Site]Step // the Fetch steps of inFlight
 }
 
 var epoch = time.Unix(1_700_000_000, 0)
 
-// TestTranscripts replays testdata/*.txt. A line is a command; the lines under
-// it that begin with "= " are what it answered. Commands:
+// TestTranscripts replays testdata/*.txt. Each line is a command. The lines below it that begin
+// with "= " are the expected answer. Commands:
 //
 //	options window=N rows=N delay=D
-//	add SITE KEY [slice=N] [priority=N] [in=D]   a row admitted now, due in D
+//	add SITE KEY [slice=N] [priority=N] [in=D]   adds a row now, due in D
 //	advance D
 //	next                          runs the steps up to a fetch or a wait
 //	done SITE [in=D] [again]      the fetch ended; due again in D
-//	slow SITE D                   the fetch ended, the site asked for D of quiet
-//	keep N...                     slices kept
+//	slow SITE D                   the fetch ended; the site allows the next request in D
+//	keep N...                     the slices that are kept
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -185,7 +185,7 @@ func (p *play) done(plain []string, dur func(string) time.Duration, in string, s
 	return nil
 }
 
-// read is what the store would answer: due rows by priority, then admission.
+// read returns what the store would answer: due rows by priority, then by time of addition.
 func (p *play) read(st Step) (rows []Row, later time.Time, more bool) {
 	for priority := 0; priority < 256; priority++ {
 		for _, r := range p.rows {

@@ -1,13 +1,14 @@
-// Package blueskytest is a simulated AT Protocol network with known truth: an
-// AppView, a PDS, a directory of DIDs and a Jetstream, to read in tests and benches. Its people
-// are those of crawler/crawltest/storytest.
+// Package blueskytest simulates an AT Protocol network, for tests and benchmarks. The truth about
+// it is known. The network has an AppView, a PDS, a directory of DIDs and a Jetstream. Its people
+// come from crawler/crawltest/storytest.
 //
-// It answers as the real ones do: what is not there is a 400, batches leave it out; author feeds and lists have
-// cursors, repositories are listed by key from either end; a post that was changed is shown by the
-// AppView as it was first, and by the PDS as it is; reposts are records of their own. What the AppView
-// shows may come later than the records (Lies.Late). Every way in which real servers
-// differ is a switch in Lies. Truth says what a reader should know; Report what the servers saw.
+// It answers as the real servers do. A request for something unknown gets a 400; a batch leaves it
+// out. Author feeds and lists have cursors. Repositories are listed by key from either end. For an
+// edited post, the AppView shows the first version and the PDS the current one. Reposts are
+// separate records. The AppView may show a record later than the PDS (Lies.Late). Each way in which
+// real servers differ is a switch in Lies. Truth returns what a reader should know; Report returns
+// what the servers measured.
 //
-// All hosts are one Handler: requests to a host whose name begins with "pds" count against the limits,
-// those to others do not, as AppViews tell of none.
+// One Handler serves all hosts. Only requests to the PDS count against the limits: its host is the
+// one in Options.PDS, or its name begins with "pds". An AppView has no limit headers.
 package blueskytest

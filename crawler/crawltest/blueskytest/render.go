@@ -4,6 +4,7 @@ import "time"
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
+// claimed returns the count that the AppView reports for the true count n.
 func (v *visit) claimed(n int) int {
 	if v.l.CountsTimes != 0 {
 		return int(float64(n) * v.l.CountsTimes)
@@ -11,7 +12,7 @@ func (v *visit) claimed(n int) int {
 	return n
 }
 
-// or is x, or null where the server has nulls.
+// or returns x, or null if x is empty and Lies.Nulls is set.
 func (v *visit) or(x any, empty bool) any {
 	if v.l.Nulls && empty {
 		return nil
@@ -19,7 +20,7 @@ func (v *visit) or(x any, empty bool) any {
 	return x
 }
 
-// basic is a profile as it stands in lists and beside posts.
+// basic returns the profile form used in lists and as the author of posts.
 func (v *visit) basic(p *person) map[string]any {
 	handle := v.w.handle(p)
 	if v.l.InvalidHandles {
@@ -50,7 +51,7 @@ func (v *visit) profile(p *person) map[string]any {
 	return out
 }
 
-// record is what a program wrote, the n-th time.
+// record returns version n of the record of p.
 func (v *visit) record(p *post, n int) map[string]any {
 	if p.Boost != nil {
 		return map[string]any{"$type": reposts, "createdAt": stamp(p.Created), "subject": ref(p.Boost)}
@@ -84,7 +85,7 @@ func (v *visit) record(p *post, n int) map[string]any {
 
 func ref(p *post) map[string]any { return map[string]any{"uri": p.ID, "cid": version(p, 0)} }
 
-// view is a post as the AppView shows it: as it was first.
+// view returns a post as the AppView shows it: always the first version.
 func (v *visit) view(p *post) map[string]any {
 	return map[string]any{
 		"uri": p.ID, "cid": version(p, 0), "author": v.basic(p.By), "record": v.record(p, 0),
@@ -93,7 +94,7 @@ func (v *visit) view(p *post) map[string]any {
 	}
 }
 
-// item is one line of a feed.
+// item returns one entry of a feed.
 func (v *visit) item(p *post) map[string]any {
 	if p.Boost == nil {
 		return map[string]any{"post": v.view(p)}

@@ -20,8 +20,8 @@ import (
 // Handler serves the world.
 func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
 
-// Serve is a World that listens at two addresses of this machine: its AppView and directory at one, its PDS at the
-// other. Both are plain HTTP. stop ends it.
+// Serve creates a World that listens on two addresses of this machine, with plain HTTP. The AppView
+// and the directory are at view, the PDS at pds. stop ends the servers.
 func Serve(view, pds string, o Options) (w *World, at string, stop func() error, err error) {
 	front, err := net.Listen("tcp", view)
 	if err != nil {
@@ -38,13 +38,13 @@ func Serve(view, pds string, o Options) (w *World, at string, stop func() error,
 	return w, "http://" + front.Addr().String(), crawltest.Served(w.Handler(), front, back), nil
 }
 
-// RoundTripper answers requests from the world itself, as if they came from that
-// address, without a connection.
+// RoundTripper answers requests directly from the world, without a connection. Requests seem to
+// come from the address from.
 func (w *World) RoundTripper(from netip.Addr) http.RoundTripper {
 	return crawltest.Transport(http.HandlerFunc(w.serve), from)
 }
 
-// visit is one request being answered.
+// visit is one request in progress.
 type visit struct {
 	storytest.Answer
 	w   *World
@@ -109,7 +109,7 @@ func (v *visit) invalid(message string) {
 	v.fail(http.StatusBadRequest, "InvalidRequest", message)
 }
 
-// send answers an object with a list in it, as far as the lies let it.
+// send writes an object with a list in it, changed by the Lies.
 func (v *visit) send(name string, all []any, more map[string]any) {
 	out := map[string]any{name: all}
 	switch {
@@ -124,7 +124,7 @@ func (v *visit) send(name string, all []any, more map[string]any) {
 	v.JSON(http.StatusOK, out)
 }
 
-// limit is how many things a page may have; 0 = the request was refused.
+// limit returns the maximum number of items on a page. 0 means that the request was refused.
 func (v *visit) limit(most, normal int) int {
 	n, err := strconv.Atoi(v.q.Get("limit"))
 	switch {
@@ -140,7 +140,8 @@ func (v *visit) limit(most, normal int) int {
 	return n
 }
 
-// actor is who is asked for, nil = nobody, and answered so.
+// actor returns the requested account. If the account is unknown or suspended, it sends the error
+// response and returns nil.
 func (v *visit) actor(param string) *person {
 	p := v.find(v.q.Get(param))
 	switch {
@@ -178,7 +179,7 @@ func (v *visit) getProfiles() {
 	}
 	out := []any{}
 	who := slices.Clone(v.q["actors"])
-	slices.Sort(who) // not as they were asked for
+	slices.Sort(who) // not in the order of the request
 	for _, a := range slices.Compact(who) {
 		if p := v.find(a); p != nil && !p.Suspended {
 			out = append(out, v.profile(p))
@@ -207,7 +208,8 @@ func (v *visit) resolveHandle() {
 	v.JSON(http.StatusOK, map[string]any{"did": p.ID})
 }
 
-// document answers the document of a DID: of did:web, from its host.
+// document sends the document of a DID. The path names the DID. For a did:web, the path is
+// .well-known/did.json and the host names the DID.
 func (v *visit) document(host, path string) {
 	id := path
 	if path == ".well-known/did.json" {
@@ -222,7 +224,7 @@ func (v *visit) document(host, path string) {
 		map[string]any{"id": "#atproto_pds", "type": "AtprotoPersonalDataServer", "serviceEndpoint": v.w.o.PDS}}})
 }
 
-// feedCursor is the place of a post in a feed.
+// feedCursor returns the cursor of a post in a feed.
 func (v *visit) feedCursor(p *post) string {
 	if v.l.BareCursor {
 		return stamp(p.Created)
@@ -230,7 +232,7 @@ func (v *visit) feedCursor(p *post) string {
 	return stamp(p.Created) + "::" + key(p.ID)
 }
 
-// feed answers a page of posts below the cursor, the newest first.
+// feed sends a page of posts below the cursor, the newest first.
 func (v *visit) feed(all []*post, name string, one func(*post) map[string]any) {
 	limit, cursor := v.limit(100, 50), v.q.Get("cursor")
 	if limit == 0 {
@@ -307,7 +309,7 @@ func (v *visit) getPosts() {
 	v.send("posts", out, nil)
 }
 
-// edges answers a page of one side of an account's edges, the newest first.
+// edges sends a page of one side of an account's edges, the newest first.
 func (v *visit) edges(name string) {
 	p, limit := v.actor("actor"), v.limit(100, 50)
 	if p == nil || limit == 0 {
@@ -335,7 +337,7 @@ func (v *visit) edges(name string) {
 	v.send(name, out, more)
 }
 
-// cut is the page of a list at the cursor, and the cursor that goes on.
+// cut returns the page of a list at the cursor, and the next cursor.
 func (v *visit) cut(all []follow, limit int) (in []follow, next string) {
 	l := v.l
 	return storytest.Ways{Repeats: l.RepeatsCursor, Ring: l.Ring, Endless: l.Endless, Shuffles: l.Shuffles,
@@ -343,7 +345,8 @@ func (v *visit) cut(all []follow, limit int) (in []follow, next string) {
 		Cut(all, limit, v.q.Get("cursor"), v.w.report.Requests)
 }
 
-// repo is whose repository is asked for, nil = nobody's, and answered so.
+// repo returns the account of the requested repository. If the account is unknown or (with "repo")
+// suspended, it sends the error response and returns nil.
 func (v *visit) repo(param string) *person {
 	p := v.find(v.q.Get(param))
 	switch {
@@ -369,7 +372,7 @@ func (v *visit) getRepoStatus() {
 	v.JSON(http.StatusOK, out)
 }
 
-// lying are the records of a collection, in the order of their keys.
+// lying returns the stored records of a collection, in the order of their keys.
 func (v *visit) lying(p *person, collection string) (out []map[string]any) {
 	for _, q := range p.Posts {
 		if kept(q) && (q.Boost != nil) == (collection == reposts) && collection != follows {
@@ -441,7 +444,7 @@ func (v *visit) getRecord() {
 	v.fail(http.StatusBadRequest, "RecordNotFound", "Could not locate record: "+at)
 }
 
-// line is one event as Jetstream has it.
+// line returns one event in Jetstream's form.
 func (v *visit) line(e event) []byte {
 	h := e.h
 	out := map[string]any{"did": h.Who.ID, "time_us": e.micros}
@@ -470,7 +473,7 @@ func (v *visit) line(e event) []byte {
 	}
 	b, err := json.Marshal(out)
 	if err != nil {
-		panic(err) // plain values
+		panic(err) // plain values always have a JSON form
 	}
 	return b
 }

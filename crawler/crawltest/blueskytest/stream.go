@@ -11,13 +11,13 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Of a stream.
+// Constants of a stream.
 const (
-	streamPoll = 2 * time.Millisecond // how often it looks whether something has happened, unless Options say otherwise
-	maxHello   = 10 << 20             // bytes of a message of who listens
+	streamPoll = 2 * time.Millisecond // default of Options.StreamPoll
+	maxHello   = 10 << 20             // maximum size of a client's message, in bytes
 )
 
-// hello is a message of who listens, as Jetstream wants it.
+// hello is a client's options_update message, in Jetstream's form.
 type hello struct {
 	Type    string `json:"type"`
 	Payload struct {
@@ -26,8 +26,8 @@ type hello struct {
 	} `json:"payload"`
 }
 
-// subscribe is Jetstream: what happened after the cursor (microseconds), then what
-// happens, until who listens goes away.
+// subscribe is the Jetstream endpoint. It sends the events after the cursor (microseconds), then
+// new events, until the client disconnects.
 func (w *World) subscribe(rw http.ResponseWriter, r *http.Request) {
 	w.Lock()
 	refused := w.o.Lies.StreamRefuses
@@ -41,9 +41,9 @@ func (w *World) subscribe(rw http.ResponseWriter, r *http.Request) {
 	up := websocket.Upgrader{}
 	conn, err := up.Upgrade(rw, r, nil)
 	if err != nil {
-		return // it has answered
+		return // Upgrade has sent the error
 	}
-	defer conn.Close() //nolint:errcheck // it is over
+	defer conn.Close() //nolint:errcheck // the stream is over
 	conn.SetReadLimit(maxHello)
 	q := r.URL.Query()
 	var h hello
@@ -92,21 +92,21 @@ func (w *World) subscribe(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// breaks says whether a connection ends after so many events.
+// breaks reports whether the connection ends after the given number of events.
 func (w *World) breaks(sent int) bool {
 	w.Lock()
 	defer w.Unlock()
 	return w.o.Lies.StreamBreaks > 0 && sent >= w.o.Lies.StreamBreaks
 }
 
-// Subscriptions is how often somebody connected, or tried to, to the Jetstream.
+// Subscriptions returns the number of attempts to connect to the Jetstream.
 func (w *World) Subscriptions() int {
 	w.Lock()
 	defer w.Unlock()
 	return w.subscriptions
 }
 
-// since are the lines after a cursor, and the cursor after them.
+// since returns the lines after a cursor, and the new cursor.
 func (w *World) since(cursor int64, collections, dids []string, live bool) (lines [][]byte, next int64) {
 	w.Lock()
 	defer w.Unlock()

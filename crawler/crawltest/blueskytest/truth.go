@@ -7,38 +7,38 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 )
 
-// Truth is what there is to know now, copied.
+// Truth is a copy of everything that is true now.
 type Truth struct {
 	At       time.Time
 	Accounts map[string]Account // by DID
-	Posts    map[string]Post    // by address; deleted ones, and reposts, too
+	Posts    map[string]Post    // by URI; includes deleted posts and reposts
 }
 
-// Account is one account. It and those it names are DIDs.
+// Account is one account. It names other accounts by DID.
 type Account struct {
 	ID, Handle, Name, Bio string
 	Created               time.Time
-	Followers, Following  []string // the newest first
-	Posts                 []string // addresses that an AppView shows, reposts included, the newest first
-	Records               []string // addresses of the posts in the repository, the newest first
-	Reposts               []string // and of the reposts
+	Followers, Following  []string // newest first
+	Posts                 []string // URIs that an AppView shows, with reposts, newest first
+	Records               []string // URIs of the posts in the repository, newest first
+	Reposts               []string // URIs of the reposts in the repository, newest first
 	Suspended             bool
 	NoUnauthenticated     bool
 }
 
-// Post is one post. Those it names are addresses or DIDs.
+// Post is one post. It names posts by URI and accounts by DID.
 type Post struct {
 	ID, By, Lang    string
-	Text, ShownText string // as it is, and as the AppView shows it
-	CID             string // as it is
+	Text, ShownText string // the current text, and the text in the AppView
+	CID             string // of the current version
 	Created         time.Time
 	Tags, Mentions  []string
 	Links           []string
 	Reply, Boost    string
-	Kept, Shown     bool // in the repository, and by the AppView
+	Kept, Shown     bool // in the repository; shown by the AppView
 }
 
-// Truth is what is true by now.
+// Truth returns what is true now.
 func (w *World) Truth() Truth {
 	w.Lock()
 	defer w.Unlock()
@@ -83,7 +83,7 @@ func (w *World) Truth() Truth {
 	return t
 }
 
-// Handle is the handle of a DID, "" = nobody has it.
+// Handle returns the handle of a DID, "" if the DID is unknown.
 func (w *World) Handle(id string) string {
 	w.Lock()
 	defer w.Unlock()
@@ -93,7 +93,7 @@ func (w *World) Handle(id string) string {
 	return ""
 }
 
-// Report is what the servers saw so far.
+// Report returns what the servers measured so far.
 func (w *World) Report() storytest.Report {
 	w.Lock()
 	defer w.Unlock()

@@ -17,14 +17,14 @@ type (
 	follow = storytest.Follow
 )
 
-// The collections of records that people have.
+// The collections of records.
 const (
 	posts   = "app.bsky.feed.post"
 	reposts = "app.bsky.feed.repost"
 	follows = "app.bsky.graph.follow"
 )
 
-// World is one simulated network. Safe for concurrent use.
+// World is one simulated network. It is safe for concurrent use.
 type World struct {
 	*storytest.Story
 	o        Options
@@ -32,7 +32,7 @@ type World struct {
 	report   storytest.Report
 	byHandle map[string]*person
 	events   []event
-	revs     map[*person]uint64 // how often something was written
+	revs     map[*person]uint64 // number of writes to the repository
 
 	subscriptions int
 }
@@ -44,7 +44,7 @@ type event struct {
 	rev    uint64
 }
 
-// New is a World at Options.Start.
+// New returns a World at Options.Start.
 func New(o Options) (*World, error) {
 	if o.Domain == "" {
 		o.Domain = "b.test"
@@ -90,14 +90,14 @@ func New(o Options) (*World, error) {
 	return w, nil
 }
 
-// Lie changes what the servers do from now on.
+// Lie changes how the servers behave from now on.
 func (w *World) Lie(change func(*Lies)) {
 	w.Lock()
 	defer w.Unlock()
 	change(&w.o.Lies)
 }
 
-// heard keeps what happens, for the Jetstream. Times are made to differ, as they do there.
+// heard records an event for the Jetstream. It makes all times different, as in the real one.
 func (w *World) heard(h storytest.Happening) {
 	w.revs[h.Who]++
 	micros := h.At.UnixMicro()
@@ -107,7 +107,7 @@ func (w *World) heard(h storytest.Happening) {
 	w.events = append(w.events, event{micros, h, w.revs[h.Who]})
 }
 
-// didOf is the DID of person n: did:plc, with web of every tenth did:web.
+// didOf returns the DID of person n. It is a did:plc; if web is set, every tenth is a did:web.
 func didOf(seed uint64, n int, web bool) string {
 	if web && n%10 == 9 {
 		return fmt.Sprintf("did:web:web%d.test", n)
@@ -116,8 +116,7 @@ func didOf(seed uint64, n int, web bool) string {
 	return "did:plc:" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:15]))
 }
 
-// tid is a serial as the key of a record: microseconds and a clock's number in
-// base 32, in order.
+// tid returns a serial as a record key: microseconds and a clock number in base 32, in order.
 func tid(serial uint64) string {
 	const digits = "234567abcdefghijklmnopqrstuvwxyz"
 	x := (serial>>16)*1000*1024 + serial&0xffff
@@ -128,20 +127,21 @@ func tid(serial uint64) string {
 	return string(b)
 }
 
-// followURI is the address of the record of a follow.
+// followURI returns the URI of the record of a follow.
 func followURI(p *person, f follow) string {
 	return "at://" + p.ID + "/" + follows + "/" + tid(uint64(f.At.UnixMilli())<<16+f.Row&0xffff)
 }
 
+// key returns the record key of a URI.
 func key(uri string) string { return uri[strings.LastIndexByte(uri, '/')+1:] }
 
-// cid is what stands for the content of a record.
+// cid returns a string that identifies the content of a record, in place of a real CID.
 func cid(parts ...any) string {
 	sum := sha256.Sum256([]byte(fmt.Sprintln(parts...)))
 	return "bafyrei" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
 }
 
-// version is the CID of a post as it was written the n-th time.
+// version returns the CID of version n of a post.
 func version(p *post, n int) string {
 	if p.Boost != nil {
 		return cid(p.ID, p.Boost.ID)
@@ -151,5 +151,6 @@ func version(p *post, n int) string {
 
 func (w *World) handle(p *person) string { return p.User + "." + w.o.Domain }
 
-// kept says whether the record of p is in its repository, whatever the AppView shows.
+// kept reports whether the record of p is in its repository. This does not depend on what the
+// AppView shows.
 func kept(p *post) bool { return !p.Deleted }

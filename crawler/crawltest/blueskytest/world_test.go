@@ -12,7 +12,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 )
 
-// The same Options tell the same story, however often and when the world is asked.
+// Worlds with the same Options have the same events, independent of how often and when they are
+// read.
 func TestOneStory(t *testing.T) {
 	clock := storytest.NewClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	o := Options{Seed: 13, People: 30, Clock: clock.Now}
@@ -33,7 +34,7 @@ func TestOneStory(t *testing.T) {
 	}
 }
 
-// The limit of the PDS is exact, for each address; the AppView has none.
+// The limit of the PDS is exact, per address. The AppView has none.
 func TestLimitsAreExact(t *testing.T) {
 	clock := storytest.NewClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	w, err := New(Options{People: 5, Clock: clock.Now, Limits: PDSLimits()})
@@ -71,7 +72,7 @@ func TestLimitsAreExact(t *testing.T) {
 	}
 }
 
-// It is served over sockets as well, and its faults are said at once.
+// The world is also served over sockets. Serve reports its errors immediately.
 func TestServedOverSockets(t *testing.T) {
 	w, err := New(Options{})
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/who/whotest"
 )
 
-// Inhabit has the first people of the world be those of a simulated nation, with all that a Mastodon
-// shows of them: no time zone, and the language that somebody has set as that of the posts only. accts are
-// their names, user@host, in the nation's order.
+// Inhabit gives the first people of the world the data of a simulated nation, as far as a Mastodon
+// shows it. A Mastodon shows no time zone. It shows a person's language setting only as the
+// language of the posts. accts are the names, user@host, in the nation's order.
 func (w *World) Inhabit(nation *whotest.World) (accts []string, err error) {
 	if accts, err = w.settle(nation); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (w *World) Inhabit(nation *whotest.World) (accts []string, err error) {
 	return accts, nil
 }
 
-// settle gives the profiles.
+// settle sets the profiles.
 func (w *World) settle(nation *whotest.World) (accts []string, err error) {
 	w.Lock()
 	defer w.Unlock()

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// timeline answers a page of posts, which are in order of their serials: at
-// most limit of them, the newest first. max_id: the newest before that post; since_id: the newest
-// after it; min_id: the next ones after it.
+// timeline sends a page of posts: at most limit of them, the newest first. all is sorted by serial.
+// max_id selects the newest posts before that post, since_id the newest after it, and min_id the
+// next ones after it.
 func (v *visit) timeline(all []*post, most int, path string) {
 	serial := func(param string) (uint64, bool) {
 		id := v.q.Get(param)
@@ -70,8 +70,8 @@ func (v *visit) timeline(all []*post, most int, path string) {
 	v.send(out)
 }
 
-// edges answers a page of one side of an account's edges, the newest first; the
-// cursor is the id of the follow, and stands in the Link header only.
+// edges sends a page of one side of an account's edges, the newest first. The cursor is the ID of
+// the follow. Only the Link header contains it.
 func (v *visit) edges(p *person, all []follow, side string) {
 	path := "/api/v1/accounts/" + p.ID + "/" + side
 	switch {
@@ -98,7 +98,8 @@ func (v *visit) edges(p *person, all []follow, side string) {
 	}
 	switch {
 	case v.l.RepeatsCursor && last != "":
-		last = "max_id=" + strconv.FormatUint(all[len(all)-1].Row, 10) // of the first page
+		// the cursor of the first page
+		last = "max_id=" + strconv.FormatUint(all[len(all)-1].Row, 10)
 		v.link(path, [2]string{"next", last})
 	case v.l.Ring > 0:
 		in = in[:0]
@@ -107,7 +108,7 @@ func (v *visit) edges(p *person, all []follow, side string) {
 		}
 		v.link(path, [2]string{"next", fmt.Sprintf("ring=%d", (ring+1)%v.l.Ring)})
 	case v.l.Endless && (last == "" || len(in) < limit):
-		if last == "" { // behind the end stands the end again
+		if last == "" { // after the end, the last page comes again
 			in = append(in, all[:min(len(all), 2)]...)
 		}
 		v.link(path, [2]string{"next", fmt.Sprintf("max_id=1&nonce=%d", v.w.report.Requests)})
@@ -123,7 +124,7 @@ func (v *visit) edges(p *person, all []follow, side string) {
 	v.send(out)
 }
 
-// shuffled answers a page of a list without an end.
+// shuffled sends a page of a list without an end.
 func (v *visit) shuffled(all []follow, path string) {
 	rng := rand.New(rand.NewPCG(v.w.o.Seed, uint64(v.w.report.Requests)))
 	out := []any{}

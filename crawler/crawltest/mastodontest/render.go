@@ -9,7 +9,7 @@ import (
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// id writes an id as the server does.
+// id returns the JSON form of an ID.
 func (v *visit) id(id string) any {
 	if _, err := strconv.ParseUint(id, 10, 64); v.l.NumberIDs && err == nil {
 		return json.Number(id)
@@ -17,7 +17,7 @@ func (v *visit) id(id string) any {
 	return id
 }
 
-// claimed is what the server makes of a count.
+// claimed returns the count that the server reports for the true count n.
 func (v *visit) claimed(n int) int {
 	if v.l.CountsTimes != 0 {
 		return int(float64(n) * v.l.CountsTimes)
@@ -25,7 +25,7 @@ func (v *visit) claimed(n int) int {
 	return n
 }
 
-// or is x, or null where the server has nulls.
+// or returns x, or null if x is empty and Lies.Nulls is set.
 func (v *visit) or(x any, empty bool) any {
 	if v.l.Nulls && empty {
 		return nil
@@ -71,7 +71,7 @@ func (v *visit) account(p *person) map[string]any {
 		"hide_collections": v.l.HidesLists, "fields": v.or(fields, len(fields) == 0), "emojis": v.or([]any{}, true),
 		"roles": []any{},
 	}
-	if p.Suspended { // as Mastodon: the account stays, what it said goes
+	if p.Suspended { // as in Mastodon: the account stays, its profile text is removed
 		out["suspended"] = true
 		out["note"], out["display_name"], out["fields"] = "", "", []any{}
 	}

@@ -19,8 +19,8 @@ import (
 // Handler serves the world.
 func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
 
-// Serve is New of a world that is served over TCP at addr, HOST:PORT with port 0 for any; that address is
-// its Domain. stop ends that, and returns when nothing of it runs any more.
+// Serve creates a World and serves it over TCP at addr (HOST:PORT, port 0 for any). That address
+// becomes its Domain. stop ends the server and returns when none of its goroutines runs any more.
 func Serve(addr string, o Options) (w *World, stop func() error, err error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -33,25 +33,25 @@ func Serve(addr string, o Options) (w *World, stop func() error, err error) {
 	return w, crawltest.Served(w.Handler(), ln), nil
 }
 
-// Domain is Options.Domain.
+// Domain returns Options.Domain.
 func (w *World) Domain() string { return w.o.Domain }
 
-// RoundTripper answers requests from the world itself, as if they came from that
-// address, without a connection.
+// RoundTripper answers requests directly from the world, without a connection. Requests seem to
+// come from the address from.
 func (w *World) RoundTripper(from netip.Addr) http.RoundTripper {
 	return crawltest.Transport(http.HandlerFunc(w.serve), from)
 }
 
-// visit is one request being answered.
+// visit is one request in progress.
 type visit struct {
 	storytest.Answer
 	w     *World
 	l     *Lies
 	now   time.Time
-	path  []string // behind /api/v1/
+	path  []string // the path after /api/v1/
 	q     url.Values
 	token string
-	me    *person // whose token it is
+	me    *person // the owner of the token
 }
 
 func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
@@ -103,7 +103,7 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// shape is a path without its ids and names.
+// shape returns a path without its IDs and names.
 func (v *visit) shape(path string) string {
 	parts := strings.Split(path, "/")
 	for i := 4; i < len(parts); i++ {
@@ -152,7 +152,7 @@ func (v *visit) notFound() {
 	v.fail(http.StatusNotFound, "Record not found")
 }
 
-// send answers a value as JSON, as far as the lies let it.
+// send writes x as JSON, changed by the Lies.
 func (v *visit) send(x any) {
 	if l, ok := x.([]any); ok {
 		switch {
@@ -257,7 +257,7 @@ func (v *visit) one(p *person) {
 	v.send(v.account(p))
 }
 
-// batch answers ?id[]=, leaving out what there is not.
+// batch answers ?id[]= and leaves out unknown IDs.
 func (v *visit) batch(one func(id string) any) {
 	switch {
 	case v.l.NoBatch == http.StatusNotFound:
@@ -270,7 +270,7 @@ func (v *visit) batch(one func(id string) any) {
 	v.w.batches++
 	out := []any{}
 	ids := slices.Clone(v.q["id[]"])
-	slices.Sort(ids) // not as they were asked for
+	slices.Sort(ids) // not in the order of the request
 	for _, id := range slices.Compact(ids) {
 		if x := one(id); x != nil {
 			out = append(out, x)
@@ -345,7 +345,7 @@ func (v *visit) search() {
 	v.send(map[string]any{"accounts": accounts, "statuses": []any{}, "hashtags": tags})
 }
 
-// limit is how many things a page may have.
+// limit returns the maximum number of items on a page.
 func (v *visit) limit(most int) int {
 	if v.l.MaxLimit > 0 {
 		most = min(most, v.l.MaxLimit)
@@ -357,6 +357,7 @@ func (v *visit) limit(most int) int {
 	return min(n, most)
 }
 
+// link sets the Link header. Each page is a rel and a query.
 func (v *visit) link(path string, pages ...[2]string) {
 	if v.l.NoLink || len(pages) == 0 {
 		return

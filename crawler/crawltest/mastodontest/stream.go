@@ -13,8 +13,8 @@ import (
 
 const streamPath = "/api/v1/streaming/"
 
-// stream sends what happens to the posts of the server's own people, or to those with a hashtag, as server-sent events,
-// from now on, until who listens goes away.
+// stream sends new events of local posts, or of local posts with a hashtag, as server-sent events.
+// It ends when the client disconnects.
 func (w *World) stream(rw http.ResponseWriter, r *http.Request) {
 	v, at := w.listen(rw, r)
 	if v == nil {
@@ -68,7 +68,7 @@ func (w *World) stream(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// listen begins a stream; v is nil when it is refused.
+// listen begins a stream. v is nil if the stream is refused.
 func (w *World) listen(rw http.ResponseWriter, r *http.Request) (v *visit, at int) {
 	w.Lock()
 	defer w.Unlock()
@@ -95,7 +95,7 @@ func (w *World) listen(rw http.ResponseWriter, r *http.Request) (v *visit, at in
 	return v, len(w.happened)
 }
 
-// event is an event as the lies have it.
+// event returns an event as changed by the Lies.
 func (l Lies) event(e string) string {
 	if l.StreamHuge > 0 {
 		e = "data: " + strings.Repeat("x", l.StreamHuge) + "\n\n"
@@ -106,7 +106,7 @@ func (l Lies) event(e string) string {
 	return e
 }
 
-// told are the events after those seen.
+// told returns the events after the first seen ones.
 func (w *World) told(v *visit, seen int, tag string) (out []string, now int, lies Lies) {
 	w.Lock()
 	defer w.Unlock()
@@ -126,7 +126,7 @@ func (w *World) told(v *visit, seen int, tag string) (out []string, now int, lie
 			}
 			b, err := json.Marshal(status)
 			if err != nil {
-				panic(err) // plain values
+				panic(err) // plain values always have a JSON form
 			}
 			text = string(b)
 		}

@@ -7,21 +7,21 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest/storytest"
 )
 
-// Truth is what there is to know now, copied.
+// Truth is a copy of everything that is true now.
 type Truth struct {
 	At       time.Time
 	Accounts map[string]Account // by user@host
-	Posts    map[string]Post    // by id; deleted ones, and those not shown yet, too
-	Public   []string           // ids of the public timeline, the newest first
+	Posts    map[string]Post    // by ID; includes deleted posts and those not shown yet
+	Public   []string           // IDs of the public timeline, newest first
 }
 
-// Account is one account. Acct and those it names are user@host.
+// Account is one account. Acct and the accounts that it names have the form user@host.
 type Account struct {
 	ID, Acct, Name, Bio  string
 	Fields               [][2]string
 	Created              time.Time
-	Followers, Following []string // the newest first
-	Posts                []string // ids that a reader may see, boosts included, the newest first
+	Followers, Following []string // newest first
+	Posts                []string // IDs that a reader may see, with boosts, newest first
 	Local, Bot, Locked   bool
 	NoIndex, Indexable   bool
 	Discoverable         bool
@@ -36,12 +36,12 @@ type Post struct {
 	Tags               []string
 	Mentions           []string
 	Links              []string
-	Reply, Boost       string   // ids
-	Versions           []string // texts, the oldest first
-	Shown              bool     // not deleted, its author not suspended, not held back by Lies.Late
+	Reply, Boost       string   // IDs
+	Versions           []string // texts, oldest first
+	Shown              bool     // not deleted, author not suspended, not delayed by Lies.Late
 }
 
-// Truth is what is true by now.
+// Truth returns what is true now.
 func (w *World) Truth() Truth {
 	w.Lock()
 	defer w.Unlock()
@@ -91,7 +91,7 @@ func (w *World) truthOf(p *post) Post {
 	return out
 }
 
-// Tagged are the ids of the posts with a tag, the newest first.
+// Tagged returns the IDs of the posts with a tag, newest first.
 func (w *World) Tagged(tag string) []string {
 	w.Lock()
 	defer w.Unlock()
@@ -99,15 +99,15 @@ func (w *World) Tagged(tag string) []string {
 	return storytest.Shown(w.Tags[tag])
 }
 
-// Report is what the server saw.
+// Report is what the server measured.
 type Report struct {
 	storytest.Report
-	Batches int // answered ?id[]=
-	Streams int // connections to a stream that were tried; they are none of Requests
-	Readers int // of a stream, now
+	Batches int // answered ?id[]= requests
+	Streams int // attempts to open a stream; not counted in Requests
+	Readers int // streams that are open now
 }
 
-// Report is what the server saw so far.
+// Report returns what the server measured so far.
 func (w *World) Report() Report {
 	w.Lock()
 	defer w.Unlock()

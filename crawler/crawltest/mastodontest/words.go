@@ -7,10 +7,10 @@ import (
 
 func escape(s string) string { return html.EscapeString(s) }
 
-// html is a version of p in the HTML that Mastodon makes of it.
+// html returns a version of p in the HTML form of Mastodon.
 func (w *World) html(p *post, version int) string {
 	page := []string{escape(p.Versions[version].Said)}
-	if version > 0 { // an edit: the whole text of before, and more
+	if version > 0 { // an edit contains the whole text
 		return "<p>" + page[0] + "</p>"
 	}
 	for _, m := range p.Mentions {
@@ -27,7 +27,7 @@ func (w *World) html(p *post, version int) string {
 	return "<p>" + strings.Join(page, " ") + "</p>"
 }
 
-// note is the bio of p as HTML.
+// note returns the bio of p as HTML.
 func note(p *person) string {
 	if p.Bio == "" {
 		return ""

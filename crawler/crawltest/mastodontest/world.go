@@ -18,20 +18,20 @@ type (
 	follow = storytest.Follow
 )
 
-// World is one simulated server. Safe for concurrent use.
+// World is one simulated server. It is safe for concurrent use.
 type World struct {
 	*storytest.Story
 	o       Options
 	meter   *storytest.Meter
 	report  storytest.Report
 	batches int
-	streams int // tried
-	readers int // of a stream, now
+	streams int // attempts
+	readers int // open now
 
 	happened []storytest.Happening // for streams
 }
 
-// New is a World at Options.Start.
+// New returns a World at Options.Start.
 func New(o Options) (*World, error) {
 	o = o.withDefaults()
 	w := &World{o: o}
@@ -62,14 +62,14 @@ func New(o Options) (*World, error) {
 	return w, nil
 }
 
-// Lie changes what the server does from now on.
+// Lie changes how the server behaves from now on.
 func (w *World) Lie(change func(*Lies)) {
 	w.Lock()
 	defer w.Unlock()
 	change(&w.o.Lies)
 }
 
-// Expire has a token be accepted no more.
+// Expire makes the server reject token from now on.
 func (w *World) Expire(token string) {
 	w.Lock()
 	defer w.Unlock()
@@ -77,7 +77,7 @@ func (w *World) Expire(token string) {
 	delete(w.o.Tokens, token)
 }
 
-// ident writes a serial as an id.
+// ident returns the ID for a serial, in the form of Options.IDs.
 func (w *World) ident(serial uint64, salt string) string {
 	switch w.o.IDs {
 	case ULIDs:

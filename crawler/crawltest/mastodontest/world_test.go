@@ -14,7 +14,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// get asks the world as a browser would.
+// get sends a GET request to the world.
 func get(t *testing.T, w *World, from, path, token string) (*http.Response, []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://m.test"+path, nil)
@@ -35,7 +35,8 @@ func get(t *testing.T, w *World, from, path, token string) (*http.Response, []by
 	return resp, body
 }
 
-// The same Options tell the same story, however often and when the world is asked.
+// Worlds with the same Options have the same events, independent of how often and when they are
+// read.
 func TestOneStory(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := start
@@ -98,8 +99,8 @@ func TestOneStory(t *testing.T) {
 	}
 }
 
-// The limits of Mastodon are exact: aligned windows, an address and a token each
-// with their own, paging counted a second time.
+// The limits of Mastodon are exact: windows are aligned, each address and each token has its own,
+// and paging counts twice.
 func TestLimitsAreExact(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 2, 0, 0, time.UTC) // two minutes into a window
 	now := start
@@ -130,8 +131,9 @@ func TestLimitsAreExact(t *testing.T) {
 		{0, "::1", "/api/v1/instance", "", 300},
 		{0, "::2", "/api/v1/instance", "", 0}, // the same /64
 		{3 * time.Minute, "127.0.0.1", "/api/v1/instance?max_id=1", "", 300},
-		{8 * time.Minute, "127.0.0.1", "/api/v1/instance?max_id=1", "", 0}, // the window of paging lasts on
-		{0, "127.0.0.1", "/api/v1/instance", "", 299},                      // and took one
+		// the paging window has not ended
+		{8 * time.Minute, "127.0.0.1", "/api/v1/instance?max_id=1", "", 0},
+		{0, "127.0.0.1", "/api/v1/instance", "", 299}, // the refused request was counted here
 		{13 * time.Minute, "127.0.0.1", "/api/v1/instance?max_id=1", "", 300},
 	} {
 		now = start.Add(c.after)
@@ -170,7 +172,7 @@ func TestLimitsAreExact(t *testing.T) {
 	}
 }
 
-// It is served over sockets as well, and a token that is not known is refused.
+// The world is also served over sockets. It rejects an unknown token.
 func TestServedOverSockets(t *testing.T) {
 	w, err := New(Options{Tokens: map[string]string{"s3cret": "x"}})
 	if err != nil {

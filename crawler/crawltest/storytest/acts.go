@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Shown are the ids of the posts of a list that a reader may see, the newest first.
+// Shown returns the IDs of the posts in list that a reader may see, newest first.
 func Shown(list []*Post) (ids []string) {
 	for _, p := range slices.Backward(list) {
 		if p.Shown() {
@@ -17,12 +17,12 @@ func Shown(list []*Post) (ids []string) {
 	return ids
 }
 
-// Shown says whether a reader may see p: a boost goes with what it boosts.
+// Shown reports whether a reader may see p. A boost is shown only if the boosted post is.
 func (p *Post) Shown() bool {
 	return !p.Deleted && !p.Late && !p.By.Suspended && (p.Boost == nil || p.Boost.Shown())
 }
 
-// Full is user@host of p.
+// Full returns the name of p as user@host.
 func (w *Story) Full(p *Person) string {
 	if p.Host == "" {
 		return p.User + "@" + w.O.Domain
@@ -30,7 +30,7 @@ func (w *Story) Full(p *Person) string {
 	return p.Acct()
 }
 
-// Count is how many posts of p are shown, and when the last of them was made.
+// Count returns the number of shown posts of p, and the creation time of the last one.
 func (w *Story) Count(p *Person) (n int, last time.Time) {
 	if p.countedAt != w.Told+1 {
 		p.count, p.countedAt = 0, w.Told+1
@@ -44,7 +44,7 @@ func (w *Story) Count(p *Person) (n int, last time.Time) {
 	return p.count, p.last
 }
 
-// act does f to the story at its present, on the person of that name.
+// act calls f on the person with that name, at the current time of the story.
 func (w *Story) act(acct string, f func(p *Person, now time.Time) error) error {
 	w.Lock()
 	defer w.Unlock()
@@ -56,7 +56,7 @@ func (w *Story) act(acct string, f func(p *Person, now time.Time) error) error {
 	return f(p, now)
 }
 
-// Post has somebody post text now, with tags, and gives the id.
+// Post makes acct post text now, with tags. It returns the ID.
 func (w *Story) Post(acct, text string, tags ...string) (id string, err error) {
 	err = w.act(acct, func(p *Person, now time.Time) error {
 		of := &Post{By: p, Created: now, Lang: "pt", Tags: tags}
@@ -68,7 +68,8 @@ func (w *Story) Post(acct, text string, tags ...string) (id string, err error) {
 	return id, err
 }
 
-// Import has somebody's post of long ago appear now, as one that was brought from another server, and gives the id.
+// Import makes acct's old post appear now, like a post imported from another server. at is its
+// creation time. It returns the ID.
 func (w *Story) Import(acct, text string, at time.Time) (id string, err error) {
 	err = w.act(acct, func(p *Person, now time.Time) error {
 		of := &Post{By: p, Created: at, Lang: "pt"}
@@ -83,7 +84,7 @@ func (w *Story) Import(acct, text string, at time.Time) (id string, err error) {
 	return id, err
 }
 
-// Boost has somebody pass on a post now, and gives the id of that.
+// Boost makes acct boost a post now. It returns the ID of the boost.
 func (w *Story) Boost(acct, post string) (id string, err error) {
 	err = w.act(acct, func(p *Person, now time.Time) error {
 		of := w.Posts[post]
@@ -98,6 +99,7 @@ func (w *Story) Boost(acct, post string) (id string, err error) {
 	return id, err
 }
 
+// onPost calls f on the post with that ID, at the current time of the story.
 func (w *Story) onPost(id string, f func(p *Post, now time.Time)) error {
 	w.Lock()
 	defer w.Unlock()
@@ -115,17 +117,17 @@ func (w *Story) Edit(id, text string) error {
 	return w.onPost(id, func(p *Post, now time.Time) { w.edit(p, now, text) })
 }
 
-// Delete takes a post away now.
+// Delete deletes a post now.
 func (w *Story) Delete(id string) error {
 	return w.onPost(id, func(p *Post, _ time.Time) { w.remove(p) })
 }
 
-// Attach has a post show pictures now, those at urls and no others.
+// Attach sets the pictures of a post to urls now.
 func (w *Story) Attach(id string, urls ...string) error {
 	return w.onPost(id, func(p *Post, _ time.Time) { p.Files = urls })
 }
 
-// Describe changes what an account says of itself now.
+// Describe changes the bio of an account now.
 func (w *Story) Describe(acct, bio string) error {
 	return w.act(acct, func(p *Person, _ time.Time) error { p.Bio = bio; return nil })
 }
@@ -135,7 +137,7 @@ func (w *Story) Suspend(acct string) error {
 	return w.act(acct, func(p *Person, _ time.Time) error { w.suspend(p); return nil })
 }
 
-// Move has an account move to another one now.
+// Move makes an account move to another one now.
 func (w *Story) Move(acct, to string) error {
 	return w.act(acct, func(p *Person, _ time.Time) error {
 		if p.Moved = w.ByName[strings.TrimSuffix(to, "@"+w.O.Domain)]; p.Moved == nil {
@@ -145,7 +147,7 @@ func (w *Story) Move(acct, to string) error {
 	})
 }
 
-// Follow has a follow b now.
+// Follow makes a follow b now.
 func (w *Story) Follow(a, b string) error {
 	return w.act(a, func(p *Person, _ time.Time) error {
 		to := w.ByName[strings.TrimSuffix(b, "@"+w.O.Domain)]
@@ -156,8 +158,8 @@ func (w *Story) Follow(a, b string) error {
 	})
 }
 
-// Join has somebody new open an account on this server now, who follows some of the others and posts as they
-// do, and gives its name, user@host.
+// Join creates a new account on this server now. It follows some of the others and posts as they
+// do. Join returns its name, user@host.
 func (w *Story) Join() (acct string) {
 	w.Lock()
 	defer w.Unlock()
@@ -172,10 +174,10 @@ func (w *Story) Join() (acct string) {
 	return w.Full(p)
 }
 
-// Users are the accounts of this server, user@host, the most followed first.
+// Users returns the accounts of this server as user@host, the most followed first.
 func (w *Story) Users() []string { return w.mostFollowed(w.Full) }
 
-// IDs are the accounts of this server by their ids, the most followed first.
+// IDs returns the IDs of the accounts of this server, the most followed first.
 func (w *Story) IDs() []string { return w.mostFollowed(func(p *Person) string { return p.ID }) }
 
 func (w *Story) mostFollowed(name func(*Person) string) (out []string) {

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Clock is a clock that a test moves. Safe for concurrent use.
+// Clock is a clock that a test moves. It is safe for concurrent use.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock is a Clock that stands at a time.
+// NewClock returns a Clock that shows at.
 func NewClock(at time.Time) *Clock { return &Clock{now: at} }
 
-// Now is where it stands.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Add moves it on.
+// Add moves the clock forward by d.
 func (c *Clock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package storytest is what the simulated services of tests and benches have in
-// common (crawler/crawltest/mastodontest, blueskytest, twittertest): people of whom everything is
-// known, limits on requests that are exact, and what answers look like.
+// Package storytest is the common part of the simulated services for tests and benchmarks
+// (crawler/crawltest/mastodontest, blueskytest, twittertest). It provides people with known data,
+// exact request limits, and the form of responses.
 //
-// All that happens in a Story is drawn from Options.Seed and happens at times of Options.Clock: people
-// post at rates with a heavy tail and by day more than by night, mention, answer, boost,
-// tag, edit and delete, follow and unfollow; some are bots, suspended or move away. Nothing runs on its
-// own: whatever has happened by now is worked out when it is asked for, so two Stories of the same
-// Options that are asked at different times tell the same.
+// All events of a Story are drawn from Options.Seed and happen at times of Options.Clock. People
+// post at rates with a heavy tail, and more by day than by night. They mention, answer, boost, tag,
+// edit and delete posts, follow and unfollow. Some are bots, are suspended or move away. Nothing
+// runs in the background: Advance computes all events up to now. So two Stories with the same
+// Options have the same events, whenever they are read.
 package storytest

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Files are hosts of files that a test fills, and what they were asked for. What was not
-// put is not found, and a host without a robots.txt has none. Safe for concurrent use.
+// Files simulates hosts with files that a test adds, and counts the requests. Any other URL is not
+// found, so by default a host has no robots.txt. Files is safe for concurrent use.
 type Files struct {
 	mu    sync.Mutex
 	files map[string]file
 	asked map[string]int
-	last  map[string]time.Time     // of each host, its last request
-	least map[string]time.Duration // of each host, between two requests
+	last  map[string]time.Time     // the last request, by host
+	least map[string]time.Duration // the shortest gap between two requests, by host
 }
 
 type file struct {
@@ -25,12 +25,12 @@ type file struct {
 	body   []byte
 }
 
-// Put has url answer with a file of that media type.
+// Put sets the response for url to a file of that media type.
 func (f *Files) Put(url, mediaType string, body []byte) {
 	f.Answer(url, http.StatusOK, http.Header{"Content-Type": {mediaType}}, body)
 }
 
-// Answer has url answer so.
+// Answer sets the response for url.
 func (f *Files) Answer(url string, status int, h http.Header, body []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,15 +41,15 @@ func (f *Files) Answer(url string, status int, h http.Header, body []byte) {
 	f.files[url] = file{status, h, body}
 }
 
-// Asked is how often url was asked for.
+// Asked returns the number of requests for url.
 func (f *Files) Asked(url string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked[url]
 }
 
-// LeastGap is the shortest time between two requests to a host; false: there were
-// not two.
+// LeastGap returns the shortest time between two requests to a host. It returns false if there were
+// fewer than two.
 func (f *Files) LeastGap(host string) (time.Duration, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,7 +57,7 @@ func (f *Files) LeastGap(host string) (time.Duration, bool) {
 	return d, ok
 }
 
-// RoundTrip is of http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (f *Files) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Ways are those in which the pages of a list lead nowhere.
+// Ways are ways in which the pages of a list never end correctly.
 type Ways struct {
-	Repeats   bool // the cursor leads to the same page for ever
-	Ring      int  // cursors go round in a ring of that many pages; 0 = no
-	Endless   bool // the last page comes again and again, each time with another cursor
-	Shuffles  bool // there is no end: pages of members, drawn by lot
-	EmptyTail bool // it goes on for ever with empty pages
+	Repeats   bool // the cursor always leads to the same page
+	Ring      int  // cursors form a ring of that many pages; 0 = no ring
+	Endless   bool // the last page repeats, each time with a new cursor
+	Shuffles  bool // there is no end: pages are random members
+	EmptyTail bool // the list continues with empty pages for ever
 }
 
-// Cut is the page of a list at a cursor, the newest first, and the cursor that goes
-// on, "" = none. n is the number of the request.
+// Cut returns the page of a list at a cursor, newest first, and the next cursor, "" = none. n is
+// the number of the request.
 func (l Ways) Cut(all []Follow, limit int, cursor string, n int) (in []Follow, next string) {
 	if l.Shuffles && len(all) > 0 {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
@@ -45,7 +45,7 @@ func (l Ways) Cut(all []Follow, limit int, cursor string, n int) (in []Follow, n
 		}
 		return in, fmt.Sprintf("ring%d", (ring+1)%l.Ring)
 	case l.Endless && len(in) < limit:
-		if len(in) == 0 { // behind the end stands the end again
+		if len(in) == 0 { // after the end, the last page comes again
 			in = append(in, all[:min(len(all), 2)]...)
 		}
 		return in, fmt.Sprintf("end%d", n)

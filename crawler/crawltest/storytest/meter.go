@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// Headers is how limits are told.
+// Headers is the form of the limit headers.
 type Headers int
 
-// The forms of limit headers: X-RateLimit-* with a time in ISO 8601 (Mastodon),
-// the same with epoch seconds, RateLimit-* with epoch seconds (AT Protocol's PDS), RateLimit-* with seconds from now
-// (the IETF's draft), its one-line form, and none.
+// The forms of limit headers. ISO is X-RateLimit-* with a time in ISO 8601 (Mastodon), and Epoch
+// the same with epoch seconds. Draft is RateLimit-* with epoch seconds (AT Protocol's PDS).
+// DraftSeconds is RateLimit-* with seconds from now (the IETF's draft), and DraftLine its one-line
+// form. NoHeaders is none.
 const (
 	ISO Headers = iota
 	Epoch
@@ -28,26 +29,30 @@ const (
 // After is the form of Retry-After in a 429.
 type After int
 
-// None, as Mastodon; seconds; a date.
+// The forms of After: none, as in Mastodon; seconds; a date.
 const (
 	NoAfter After = iota
 	AfterSeconds
 	AfterDate
 )
 
-// Limit is one bucket: at most Max requests in a window.
+// Limit is one limit: at most Max requests in a window.
 type Limit struct {
-	Name    string
-	Max     int
-	Window  time.Duration
-	Paging  bool   // counts requests with max_id, min_id, since_id or page only
-	Auth    bool   // counts those with a token, for each token; else those without, for each address (IPv6: its /64)
-	All     bool   // counts all, for each address
-	Class   string // counts requests of that class only; "" = of any
-	Rolling bool   // a window begins with a request; default: windows are aligned to the clock
+	Name   string
+	Max    int
+	Window time.Duration
+	// Paging counts only requests for a page: with max_id, min_id, since_id or page, or with a
+	// cursor.
+	Paging bool
+	// Auth counts only requests with a token, per token. Without Auth only requests without a token
+	// count, per address (IPv6: per /64).
+	Auth    bool
+	All     bool   // counts all requests, per address
+	Class   string // counts only requests of that class; "" = any class
+	Rolling bool   // a window begins with a request; default: aligned to the clock
 }
 
-// Visitor is who makes a request, and what for.
+// Visitor describes a request to a Meter.
 type Visitor struct {
 	From   netip.Addr
 	Token  string // "" = none
@@ -55,7 +60,7 @@ type Visitor struct {
 	Class  string
 }
 
-// Meter counts the requests of every visitor.
+// Meter counts the requests of all visitors.
 type Meter struct {
 	limits  []Limit
 	says    Headers
@@ -63,7 +68,7 @@ type Meter struct {
 	buckets map[string]*bucket
 }
 
-// NewMeter is a Meter that tells of its limits in those forms.
+// NewMeter returns a Meter that reports its limits in the given forms.
 func NewMeter(limits []Limit, says Headers, after After) (*Meter, error) {
 	var faults []error
 	for _, l := range limits {
@@ -74,14 +79,15 @@ func NewMeter(limits []Limit, says Headers, after After) (*Meter, error) {
 	return &Meter{limits, says, after, map[string]*bucket{}}, errors.Join(faults...)
 }
 
-// bucket is one Limit for one key.
+// bucket is the count of one Limit for one address or token.
 type bucket struct {
 	begins time.Time
 	used   int
 }
 
-// Allow counts a request in every bucket that it belongs to, and says what the
-// closest of them has left. What is refused is counted as well, as Mastodon does. It is not safe for concurrent use.
+// Allow counts a request in every bucket to which it belongs, and reports whether all limits allow
+// it. It writes the headers of the limit with the fewest requests left. A refused request counts
+// too, as in Mastodon. Allow is not safe for concurrent use.
 func (w *Meter) Allow(h http.Header, v Visitor, now time.Time) bool {
 	var closest *Limit
 	left, ends, ok := 0, time.Time{}, true

@@ -12,76 +12,79 @@ import (
 	"time"
 )
 
-// Options of New. The zero value of a field is its default.
+// Options configures New. The zero value of a field is its default.
 type Options struct {
 	Seed   uint64
 	People int              // default 40, at most 1,000,000
-	Remote float64          // share of people that live on other servers; default 0.15, negative = none
-	Start  time.Time        // when the story begins; default 2026-01-01
-	Clock  func() time.Time // default: Start and thirty days, for ever
-	// posts a day of the least active; the mean is about four times that; default 0.3, negative = nobody posts of
-	// himself
+	Remote float64          // share of people on other servers; default 0.15, negative = none
+	Start  time.Time        // when the events begin; default 2026-01-01
+	Clock  func() time.Time // default: always thirty days after Start
+	// Rate is the number of posts per day of the least active person, default 0.3. The mean is
+	// about four times that. Negative = people post nothing by themselves.
 	Rate   float64
-	Quiet  bool   // nothing is edited, deleted, suspended, moved or unfollowed by itself
-	Domain string // behind the @ of the people of this server, for Full
+	Quiet  bool   // no edits, deletions, suspensions, moves or unfollows by themselves
+	Domain string // domain of the people of this server, for Full
 
-	// How the service names things; required. A serial is in order of time.
+	// PersonID and PostID return the service's IDs; both are required. Serials are in order of
+	// time.
 	PersonID func(p *Person, serial uint64) string
 	PostID   func(p *Post) string
-	Late     func(p *Post) time.Duration // how long after its making a post is shown; default at once
-	Edited   func(p *Post)               // told of an edit, which it may give another id
-	Heard    func(h Happening)           // told of all that happens after Start; default nobody
+	Late     func(p *Post) time.Duration // delay after which a post is shown; default none
+	Edited   func(p *Post)               // called after an edit; it may change the ID
+	// Heard, if not nil, is called for every new, edited or deleted post, every follow and
+	// unfollow, and every suspension. New calls it for the first follows, at Options.Start.
+	Heard func(h Happening)
 }
 
-// Kind is what happens to a post, an edge or a person.
+// Kind is the kind of a Happening.
 type Kind int
 
-// What may happen.
+// Kinds of Happening.
 const (
 	Made Kind = iota
 	Changed
 	Gone
 )
 
-// Happening is a post, a follow, or a person (suspended: Gone), and when.
+// Happening is an event: a change of a post, a follow or a person (suspended: Gone).
 type Happening struct {
 	At   time.Time
 	Kind Kind
 	Who  *Person
-	Post *Post  // nil = not of a post
-	Edge Follow // of Who; Who nil = not of an edge
+	Post *Post  // nil = not about a post
+	Edge Follow // an edge of Who; Edge.Who nil = not about an edge
 }
 
-// Story is what happens among some people of one service. What has a capital letter may be
-// read under Lock by who serves it; the methods that people's acts are called by
-// (Post, Edit, ...) lock by themselves.
+// Story holds the people of one service and the events among them. A server that holds the lock may
+// read the exported fields. The methods for people's acts (Post, Edit, ...) take the lock
+// themselves.
 type Story struct {
 	sync.Mutex
 	O Options
 
 	People []*Person
-	Local  []*Person // of People, those of this server
+	Local  []*Person // the People of this server
 	ByID   map[string]*Person
-	ByName map[string]*Person // User, or user@host of remote ones; lower case
-	Posts  map[string]*Post   // deleted ones too
-	Public []*Post            // in order of Serial, as all lists of posts
+	ByName map[string]*Person // by User, or user@host if remote; lower case
+	Posts  map[string]*Post   // with deleted ones
+	Public []*Post            // in order of Serial, like all lists of posts
 	Tags   map[string][]*Post
-	Told   uint64 // changes of what is shown
+	Told   uint64 // counts the changes of what is shown
 
-	now    time.Time // up to which the story is told
-	recent []*Post   // public ones, for answers and boosts
+	now    time.Time // all events up to this time have happened
+	recent []*Post   // public posts to answer and boost
 	due    events
 	serial uint64
 	rows   uint64
 	seq    uint64
 }
 
-// Person is an account; the rows of follows are in order.
+// Person is an account. Its follows are in order of Row.
 type Person struct {
 	N         int
 	ID        string
 	User      string
-	Host      string // "" = of this server
+	Host      string // "" = this server
 	Name      string
 	Bio       string
 	Lang      string
@@ -91,28 +94,28 @@ type Person struct {
 	Locked    bool
 	NoIndex   bool
 	Indexable bool
-	Hidden    bool // discoverable false
+	Hidden    bool // not discoverable
 	Suspended bool
 	Moved     *Person
 	Posts     []*Post
 	Followers []Follow
 	Following []Follow
 
-	rate      float64 // posts a day
+	rate      float64 // posts per day
 	rng       *rand.Rand
-	countedAt uint64 // Story.Told, when count and last were worked out
-	count     int    // posts shown
+	countedAt uint64 // Story.Told+1 at the time of count and last
+	count     int    // shown posts
 	last      time.Time
 }
 
 // Follow is one end of an edge.
 type Follow struct {
 	Row uint64
-	At  time.Time // zero = before the story began
+	At  time.Time // Options.Start for an edge from before the story
 	Who *Person
 }
 
-// Acct is User, or user@host of a remote one.
+// Acct returns User, or user@host if the person is remote.
 func (p *Person) Acct() string {
 	if p.Host == "" {
 		return p.User
@@ -120,11 +123,11 @@ func (p *Person) Acct() string {
 	return p.User + "@" + p.Host
 }
 
-// Post is a post; boosts have a Boost and no text.
+// Post is a post. A boost has a Boost and no text.
 type Post struct {
 	Serial   uint64
 	ID       string
-	First    string // its id before any edit
+	First    string // its ID before any edit
 	By       *Person
 	Created  time.Time
 	Edited   time.Time
@@ -140,14 +143,14 @@ type Post struct {
 	Late     bool // not shown yet
 }
 
-// Version is what a post says from a time on. Said is what its author wrote;
-// Text has those it mentions, its tags and its links behind it.
+// Version is the text of a post from At on. Said is what its author wrote. In Text, the mentions,
+// tags and links follow.
 type Version struct {
 	At         time.Time
 	Said, Text string
 }
 
-// Last is the version that is shown.
+// Last returns the newest version, which is the shown one.
 func (p *Post) Last() Version { return p.Versions[len(p.Versions)-1] }
 
 func (o Options) withDefaults() Options {
@@ -192,7 +195,7 @@ func (o Options) validate() error {
 	return errors.Join(faults...)
 }
 
-// New is a Story at Options.Start.
+// New returns a Story at Options.Start.
 func New(o Options) (*Story, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -217,7 +220,7 @@ func New(o Options) (*Story, error) {
 	return w, nil
 }
 
-// event is something that will happen: do is called once, with the time of it.
+// event is a future event. do is called once, with the event's time.
 type event struct {
 	at  time.Time
 	seq uint64
@@ -237,23 +240,25 @@ func (e events) Less(i, j int) bool {
 }
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 
-// Push is of heap.Interface.
+// Push implements heap.Interface.
 func (e *events) Push(x any) { *e = append(*e, x.(event)) }
 
-// Pop is of heap.Interface.
+// Pop implements heap.Interface.
 func (e *events) Pop() any {
 	last := (*e)[len(*e)-1]
 	*e = (*e)[:len(*e)-1]
 	return last
 }
 
+// plan adds an event at a time.
 func (w *Story) plan(at time.Time, e event) {
 	w.seq++
 	e.at, e.seq = at, w.seq
 	heap.Push(&w.due, e)
 }
 
-// Advance tells the story up to the clock's now. A clock that goes back is where it was.
+// Advance runs all events up to the clock's time and returns it. If the clock goes back, the time
+// of the story stays.
 func (w *Story) Advance() time.Time {
 	now := w.O.Clock()
 	for len(w.due) > 0 && !w.due[0].at.After(now) {
@@ -267,10 +272,10 @@ func (w *Story) Advance() time.Time {
 	return w.now
 }
 
-// draw is the lot of person n.
+// draw returns the random numbers of person n.
 func (w *Story) draw(n int) *rand.Rand { return rand.New(rand.NewPCG(w.O.Seed, uint64(n)+1)) }
 
-// born makes person n.
+// born creates person n.
 func (w *Story) born(n int) *Person {
 	rng := w.draw(n)
 	v := tongues()[rng.IntN(3)]
@@ -304,8 +309,8 @@ func (w *Story) born(n int) *Person {
 	return p
 }
 
-// befriend draws whom p follows: as many as the tail of a Pareto allows, the
-// first of the people much more often than the last.
+// befriend makes p follow random people, at most 500. Their number has a Pareto distribution. The
+// first people are chosen much more often than the last.
 func (w *Story) befriend(p *Person) {
 	many := min(int(2*math.Pow(1-p.rng.Float64(), -1/1.1)), len(w.People)-1, 500)
 	for range many {
@@ -313,7 +318,7 @@ func (w *Story) befriend(p *Person) {
 	}
 }
 
-// popular draws a person: the n-th with a chance that falls as 1/(n+1).
+// popular returns a random person. The probability of the nth is about proportional to 1/(n+1).
 func (w *Story) popular(rng *rand.Rand) *Person {
 	return w.People[min(int(math.Exp(rng.Float64()*math.Log(float64(len(w.People)+1))))-1, len(w.People)-1)]
 }
@@ -337,21 +342,21 @@ func (w *Story) unfollows(a, b *Person) {
 	b.Followers = slices.DeleteFunc(b.Followers, func(f Follow) bool { return f.Who == a })
 }
 
-// pause is drawn until the person's next chance to post.
+// pause returns a random time until the person's next chance to post.
 func (p *Person) pause() time.Duration {
 	return time.Duration(p.rng.ExpFloat64() / p.rate / awake * float64(24*time.Hour))
 }
 
-// awake is how much the rhythm of the day leaves of a rate, upside down.
+// awake corrects the rate for the rhythm of the day: day returns 0.5 on average.
 const awake = 1 / 0.5
 
-// day is the chance at an hour that somebody is up.
+// day returns the probability that a person is awake at a time.
 func day(at time.Time) float64 {
 	hour := float64(at.UTC().Hour()) + float64(at.Minute())/60
 	return 0.5 - 0.45*math.Cos((hour-3)/24*2*math.Pi)
 }
 
-// speaks is a person's chance to post, and plans the next one.
+// speaks is a person's chance to post. It also plans the next chance.
 func (w *Story) speaks(at time.Time, e event) {
 	p := e.who
 	if p.Suspended || p.Moved != nil {
@@ -403,7 +408,7 @@ func (w *Story) speaks(at time.Time, e event) {
 	}
 }
 
-// publish gives a post its id, and shows it.
+// publish gives a post its ID and shows it.
 func (w *Story) publish(p *Post) {
 	w.serial = max(w.serial+1, uint64(p.Created.UnixMilli())<<16)
 	p.Serial = w.serial
@@ -428,7 +433,7 @@ func (w *Story) publish(p *Post) {
 	}
 }
 
-// insert keeps a list of posts in order.
+// insert adds p to a list of posts in order of Serial.
 func insert(list []*Post, p *Post) []*Post {
 	i, _ := slices.BinarySearchFunc(list, p, func(a, b *Post) int { return cmp.Compare(a.Serial, b.Serial) })
 	return slices.Insert(list, i, p)
@@ -451,7 +456,7 @@ func (w *Story) remove(p *Post) {
 	}
 }
 
-// planFates draws the suspensions, moves, and changes of heart of the first ninety days.
+// planFates draws the suspensions, moves, follows and unfollows of the first ninety days.
 func (w *Story) planFates() {
 	rng := w.draw(-2)
 	at := func() time.Time { return w.O.Start.Add(time.Duration(rng.IntN(90*24*3600)) * time.Second) }
@@ -479,7 +484,7 @@ func (w *Story) planFates() {
 	}
 }
 
-// suspend takes a person's edges away, as Mastodon does, and hides the posts.
+// suspend removes a person's edges, as Mastodon does, and hides the posts.
 func (w *Story) suspend(p *Person) {
 	p.Suspended, w.Told = true, w.Told+1
 	w.O.Heard(Happening{w.now, Gone, p, nil, Follow{}})

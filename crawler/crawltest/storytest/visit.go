@@ -9,13 +9,13 @@ import (
 	"net/netip"
 )
 
-// Report is what a server saw.
+// Report is what a server measured.
 type Report struct {
 	Requests int
-	Refused  int // for a limit
-	Invalid  int // for how it was asked, where a world counts that
+	Refused  int // because of a limit
+	Invalid  int // because of a bad request, in worlds that count these
 	ByAddr   map[netip.Addr]int
-	ByPath   map[string]int // ids are written as :id
+	ByPath   map[string]int // IDs are written as :id
 }
 
 // Saw counts a request.
@@ -28,13 +28,13 @@ func (r *Report) Saw(from netip.Addr, path string) {
 	r.ByPath[path]++
 }
 
-// Copy is r as it is now.
+// Copy returns a copy of r that does not share its maps.
 func (r Report) Copy() Report {
 	r.ByAddr, r.ByPath = maps.Clone(r.ByAddr), maps.Clone(r.ByPath)
 	return r
 }
 
-// From is who makes a request, by its address.
+// From returns the client address of a request.
 func From(r *http.Request) netip.Addr {
 	ap, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -43,37 +43,38 @@ func From(r *http.Request) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-// Answer writes one answer, as far as the lies let it.
+// Answer writes one response, changed by its fields.
 type Answer struct {
 	RW        http.ResponseWriter
-	Truncated bool // half of the JSON
-	Huge      int  // so many bytes of white space before it
+	Truncated bool // only half of the JSON is sent
+	Huge      int  // bytes of white space before the JSON
 }
 
-// JSON answers a value.
+// JSON writes x as JSON.
 func (a Answer) JSON(status int, x any) {
 	b, err := json.Marshal(x)
 	if err != nil {
-		panic(err) // what worlds say has a JSON form
+		panic(err) // values of worlds always have a JSON form
 	}
 	if a.Truncated {
 		b = b[:len(b)/2]
 	}
 	a.RW.Header().Set("Content-Type", "application/json; charset=utf-8")
 	a.RW.WriteHeader(status)
-	_, _ = a.RW.Write(bytes.Repeat([]byte(" "), a.Huge)) // a visitor that went away is not our fault
+	// errors are ignored, because the visitor may leave
+	_, _ = a.RW.Write(bytes.Repeat([]byte(" "), a.Huge))
 	_, _ = a.RW.Write(b)
 }
 
-// Page answers HTML.
+// Page writes an HTML page.
 func (a Answer) Page(status int, html string) {
 	a.RW.Header().Set("Content-Type", "text/html; charset=utf-8")
 	a.RW.WriteHeader(status)
 	_, _ = io.WriteString(a.RW, html)
 }
 
-// Broken answers for a server that answers nothing well: a status of 5xx, a redirect to
-// another origin, or HTML with a good status.
+// Broken responds for a completely broken server: a 5xx status, a redirect to another origin, or
+// HTML with status 200. It returns false if no argument asks for that.
 func (a Answer) Broken(down int, redirect string, html bool) bool {
 	switch {
 	case down != 0:
@@ -92,7 +93,7 @@ func (a Answer) Broken(down int, redirect string, html bool) bool {
 	return true
 }
 
-// Garbage puts something that is no object behind each element of a list.
+// Garbage adds a value that is not an object after each element of a list.
 func Garbage(list []any) []any {
 	mixed := []any{}
 	for i, e := range list {

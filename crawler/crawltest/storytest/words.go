@@ -30,7 +30,7 @@ func tongues() []tongue {
 	}
 }
 
-// sentence draws some words.
+// sentence returns some random words.
 func (t tongue) sentence(rng *rand.Rand) string {
 	out := make([]string, 4+rng.IntN(20))
 	for i := range out {
@@ -39,7 +39,7 @@ func (t tongue) sentence(rng *rand.Rand) string {
 	return strings.Join(out, " ")
 }
 
-// ascii is a name as part of an account.
+// ascii returns a name in a form that is valid in an account name.
 func ascii(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 {
@@ -49,11 +49,10 @@ func ascii(s string) string {
 	}, strings.ToLower(s))
 }
 
-// compose adds a version to p: what was said, and behind it those it mentions, its
-// tags and its links.
+// compose adds a version to p. Its text is said, followed by the mentions, tags and links.
 func (w *Story) compose(p *Post, at time.Time, said string) {
 	text := []string{said}
-	if len(p.Versions) == 0 { // of an edit, said is the whole text
+	if len(p.Versions) == 0 { // in an edit, said is the whole text
 		for _, m := range p.Mentions {
 			text = append(text, "@"+m.User)
 		}

@@ -1,9 +1,10 @@
-// Package twittertest is a simulated X API v2 with known truth, to read in tests
-// and benches. Its people are those of crawler/crawltest/storytest.
+// Package twittertest simulates the X API v2, for tests and benchmarks. The truth about it is
+// known. Its people come from crawler/crawltest/storytest.
 //
-// It answers as X does: users and posts by the hundred with errors[] beside them, timelines by since_id, until_id and
-// tokens down to the newest 3200, lists of a thousand, the search of seven days, protected and suspended accounts,
-// edited posts with ids of their own, limits for each class with x-rate-limit-*, and money that is spent by
-// what is returned. Every way in which it is found to differ is a switch in Lies. Truth says what
-// a reader should know; Report what the server saw.
+// It answers as X does. Users and posts are returned by the hundred, with errors[] for the missing
+// ones. Timelines have since_id, until_id and tokens, and reach back to the newest 3200 posts.
+// Lists have pages of up to a thousand, and the search covers seven days. Accounts may be protected
+// or suspended, and an edited post gets a new ID. Limits per class have x-rate-limit-* headers, and
+// every returned item costs money. Each known difference is a switch in Lies. Truth returns what a
+// reader should know; Report returns what the server measured.
 package twittertest

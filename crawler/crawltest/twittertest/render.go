@@ -4,6 +4,7 @@ import "time"
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
+// claimed returns the count that the API reports for the true count n.
 func (v *visit) claimed(n int) int {
 	if v.l.CountsTimes != 0 {
 		return int(float64(n) * v.l.CountsTimes)
@@ -55,7 +56,7 @@ func (v *visit) post(p *post) map[string]any {
 		out["text"] = "RT @" + p.Boost.By.User + ": ..."
 	default:
 		out["text"] = p.Last().Text
-		if len(out["text"].(string)) > 100 { // long ones have it twice
+		if len(out["text"].(string)) > 100 { // long posts have the text twice
 			out["note_"+v.word] = map[string]any{"text": out["text"], "entities": out["entities"]}
 			out["text"] = out["text"].(string)[:10] + "…"
 		}
@@ -70,7 +71,7 @@ func (v *visit) post(p *post) map[string]any {
 	return out
 }
 
-// includes is what stands beside the posts of an answer, each once.
+// includes collects the objects that accompany the posts of a response, each once.
 type includes struct {
 	v     *visit
 	had   map[string]bool
@@ -78,7 +79,7 @@ type includes struct {
 	posts []any
 }
 
-// of takes in whom and what p names.
+// of adds the author of p and the post that p boosts.
 func (in *includes) of(p *post) {
 	if in.had == nil {
 		in.had = map[string]bool{}

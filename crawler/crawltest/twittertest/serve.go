@@ -17,20 +17,20 @@ import (
 // Handler serves the world.
 func (w *World) Handler() http.Handler { return http.HandlerFunc(w.serve) }
 
-// RoundTripper answers requests from the world itself, as if they came from that
-// address, without a connection.
+// RoundTripper answers requests directly from the world, without a connection. Requests seem to
+// come from the address from.
 func (w *World) RoundTripper(from netip.Addr) http.RoundTripper {
 	return crawltest.Transport(http.HandlerFunc(w.serve), from)
 }
 
-// visit is one request being answered.
+// visit is one request in progress.
 type visit struct {
 	storytest.Answer
 	w    *World
 	l    *Lies
 	now  time.Time
 	q    url.Values
-	word string // tweet or post
+	word string // "tweet" or "post"
 }
 
 const problems = "https://api.twitter.com/2/problems/"
@@ -75,7 +75,7 @@ func (w *World) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route is what a path asks for, and its class.
+// route returns the class of a path and the function that answers it, nil if there is none.
 func (v *visit) route(path string) (class string, answer func()) {
 	parts := strings.Split(path, "/")
 	switch {
@@ -108,12 +108,13 @@ func (v *visit) route(path string) (class string, answer func()) {
 	return "unknown", nil
 }
 
-// listed are the parameters that list what is asked for.
+// listed returns the parameters that list fields and expansions.
 func listed() []string {
 	return []string{"tweet.fields", "post.fields", "user.fields", "media.fields", "expansions"}
 }
 
-// refuses says whether something of what is asked for is refused, and answers so.
+// refuses reports whether the Lies refuse a parameter or value of the request. If so, it sends the
+// response.
 func (v *visit) refuses() bool {
 	bad := func(s string) bool {
 		return slices.Contains(v.l.Refuses, s) || v.l.OnlyPosts && strings.Contains(s, "tweet")
@@ -150,7 +151,7 @@ func (v *visit) invalid(detail string) {
 			"type": problems + "invalid-request", "errors": []any{map[string]any{"message": detail}}})
 }
 
-// missing is what errors[] says of one that is not shown.
+// missing returns the entry in errors[] for an object that is not shown.
 func missing(kind, id string, suspended, protected bool) map[string]any {
 	out := map[string]any{"value": id, "resource_id": id, "parameter": "id", "resource_type": kind,
 		"title": "Not Found Error", "type": problems + "resource-not-found",
@@ -165,7 +166,7 @@ func missing(kind, id string, suspended, protected bool) map[string]any {
 	return out
 }
 
-// send answers data and errors, as far as the lies let it, and counts what it costs.
+// send writes data and errors, changed by the Lies, and charges for the data.
 func (v *visit) send(data []any, faults []any, more map[string]any) {
 	v.w.charge(v.now, data...)
 	out := map[string]any{}
@@ -201,7 +202,7 @@ func (v *visit) users(asked string, find func(string) *person) {
 			data = append(data, v.profile(p))
 		}
 	}
-	slices.Reverse(data) // not as they were asked for
+	slices.Reverse(data) // not in the order of the request
 	v.send(data, faults, map[string]any{"meta": map[string]any{"result_count": len(data)}})
 }
 
@@ -215,8 +216,8 @@ func (v *visit) user(id string) {
 	}
 }
 
-// who is whose posts or lists are asked for, nil = nobody's that are shown, and
-// answered so.
+// who returns the user whose posts or lists are requested. If the user is unknown, suspended or
+// protected, it sends the error response and returns nil.
 func (v *visit) who(id string) *person {
 	p := v.w.ByID[id]
 	if p == nil || p.Suspended || p.Locked {
@@ -227,7 +228,7 @@ func (v *visit) who(id string) *person {
 	return p
 }
 
-// limit is how many things a page may have; 0 = the request was refused.
+// limit returns the maximum number of items on a page. 0 means that the request was refused.
 func (v *visit) limit(least, most int) int {
 	n, err := strconv.Atoi(v.q.Get("max_results"))
 	if err != nil || n < least || n > most {
@@ -273,7 +274,7 @@ func (v *visit) search() {
 	v.timeline(newest(found), "next_token", 10)
 }
 
-// timeline answers a page of posts, the newest first.
+// timeline sends a page of posts, the newest first.
 func (v *visit) timeline(all []*post, param string, least int) {
 	limit, token := v.limit(least, 100), v.q.Get(param)
 	if limit == 0 {
@@ -318,7 +319,7 @@ func (v *visit) timeline(all []*post, param string, least int) {
 	v.send(data, nil, map[string]any{"meta": meta, "includes": inc.all()})
 }
 
-// edges answers a page of one side of a user's edges, the newest first.
+// edges sends a page of one side of a user's edges, the newest first.
 func (v *visit) edges(id, side string) {
 	p := v.who(id)
 	if p == nil {

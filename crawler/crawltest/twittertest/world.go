@@ -17,21 +17,23 @@ type (
 	post   = storytest.Post
 )
 
-// Options of New. The zero value of a field is its default.
+// Options configures New. The zero value of a field is its default.
 type Options struct {
 	Seed   uint64
-	People int               // default 40, at most 1,000,000
-	Start  time.Time         // when the story begins; default 2026-01-01
-	Clock  func() time.Time  // default: Start and thirty days, for ever
-	Rate   float64           // posts a day of the least active; default 0.3, negative = nobody posts of himself
-	Quiet  bool              // nothing is edited, deleted, suspended or unfollowed by itself
+	People int              // default 40, at most 1,000,000
+	Start  time.Time        // when the events begin; default 2026-01-01
+	Clock  func() time.Time // default: always thirty days after Start
+	// Rate is the number of posts per day of the least active person; default 0.3. Negative =
+	// people post nothing by themselves.
+	Rate   float64
+	Quiet  bool              // no edits, deletions, suspensions or unfollows by themselves
 	Limits []storytest.Limit // default none; see XLimits
-	Money  int               // users and posts that may be returned; 0 = any number
-	Tokens []string          // bearer tokens that are accepted; default all, and none
+	Money  int               // maximum number of returned users and posts; 0 = no limit
+	Tokens []string          // accepted bearer tokens; default: any token, or none
 	Lies   Lies
 }
 
-// XLimits are those of an application, in fifteen minutes.
+// XLimits returns the limits of an application per fifteen minutes.
 func XLimits() []storytest.Limit {
 	var out []storytest.Limit
 	for class, most := range map[string]int{"users": 300, "posts": 10_000, "post": 3500, "followers": 300,
@@ -42,53 +44,55 @@ func XLimits() []storytest.Limit {
 	return out
 }
 
-// Lies are the ways in which the API does otherwise than its documents say.
+// Lies are the ways in which the API differs from its documentation.
 type Lies struct {
-	Posts     bool // answers have the spelling of 2026: referenced_posts, includes.posts, ...
-	OnlyPosts bool // and parameters too: tweet.fields is refused, and each value with the older word in it
-	// Refuses are parameters, or values of those that list fields, of which the first that a request has is refused by
-	// its name.
+	Posts bool // responses use the names of 2026: referenced_posts, includes.posts, ...
+	// OnlyPosts: requests must use these names too. tweet.fields is refused, and so is each value
+	// that contains "tweet".
+	OnlyPosts bool
+	// Refuses are parameters, or values of the parameters that list fields. The first one that a
+	// request has is refused by its name.
 	Refuses []string
-	// Refusal is how a refusal reads, with PARAM for the parameter and VALUE for the value, which may be none; default:
-	// as the API says it.
+	// Refusal is the text of a refusal, with PARAM for the parameter and VALUE for the value, which
+	// may be empty. The default is the text of the API.
 	Refusal      string
-	Refused      string  // everything is a 400 that says so
-	SaysNothing  bool    // what is not there is left out without a word
-	MaxLimit     int     // the most that a page has, whatever is asked for; default as documented
-	Most         int     // posts of a user that are shown; default 3200
-	IgnoresSince bool    // since_id
-	NoToken      bool    // no next_token, though there is more
-	EmptyFirst   bool    // the first page has nothing, and leads on
-	RepeatsToken bool    // the token leads to the same page for ever
+	Refused      string  // everything is a 400 with this text
+	SaysNothing  bool    // missing objects are left out without an error
+	MaxLimit     int     // maximum page size, for every request; default as documented
+	Most         int     // posts of a user that are reachable; default 3200
+	IgnoresSince bool    // since_id has no effect
+	NoToken      bool    // no next_token for a next page that exists
+	EmptyFirst   bool    // the first page is empty but has a next_token
+	RepeatsToken bool    // the token always leads to the same page
 	RefusesToken bool    // 400 for every token
-	Ring         int     // tokens of a list go round in a ring of that many pages; 0 = no
-	Endless      bool    // the last page of a list comes again and again, each time with another token
-	Shuffles     bool    // a list has no end: pages of its members, drawn by lot
-	EmptyTail    bool    // a list goes on for ever with empty pages
-	EmptyLists   bool    // no followers, whatever the count
-	CountsTimes  float64 // counts are that many times the truth; 0 = 1
-	HTML200      bool    // a page of HTML with status 200 for everything
-	Object       bool    // an object where a list belongs
-	Down         int     // a status of 5xx for everything; 503 with Retry-After: 30
-	Redirect     string  // everything is a 301 to that origin
+	Ring         int     // tokens of a list form a ring of that many pages; 0 = no ring
+	Endless      bool    // the last page of a list repeats, each time with a new token
+	Shuffles     bool    // a list has no end: its pages are random members
+	EmptyTail    bool    // a list continues with empty pages for ever
+	EmptyLists   bool    // empty lists, for every count
+	CountsTimes  float64 // counts are multiplied by this; 0 = 1
+	HTML200      bool    // an HTML page with status 200 for everything
+	Object       bool    // an object instead of a list
+	Down         int     // a 5xx status for everything; 503 with Retry-After: 30
+	Redirect     string  // a 301 to that origin for everything
 	Truncated    bool    // half of the JSON
-	Huge         int     // so many bytes of white space before each answer
-	Garbage      bool    // every second element of a list is no object
+	Huge         int     // bytes of white space before each response
+	Garbage      bool    // every second element of a list is not an object
 }
 
-// World is one simulated API. Safe for concurrent use.
+// World is one simulated API. It is safe for concurrent use.
 type World struct {
 	*storytest.Story
 	o      Options
 	meter  *storytest.Meter
 	report storytest.Report
 	spent  int
-	bill   map[string]int64           // by UTC day
-	billed map[string]map[string]bool // what is on it
-	was    map[*post][]string         // the ids that a post had
+	bill   map[string]int64           // millionths of a dollar by UTC day
+	billed map[string]map[string]bool // the charged items, by UTC day
+	was    map[*post][]string         // the earlier IDs of a post
 }
 
-// New is a World at Options.Start.
+// New returns a World at Options.Start.
 func New(o Options) (*World, error) {
 	w := &World{o: o, was: map[*post][]string{}, bill: map[string]int64{}, billed: map[string]map[string]bool{}}
 	var worst, err error
@@ -98,7 +102,8 @@ func New(o Options) (*World, error) {
 		Domain:   "x.test",
 		PersonID: func(p *person, serial uint64) string { return strconv.FormatUint(serial, 10) },
 		PostID:   func(p *post) string { return strconv.FormatUint(p.Serial, 10) },
-		Edited: func(p *post) { // an edit is a post of its own, in place of the one before
+		// An edit is a new post that replaces the old one.
+		Edited: func(p *post) {
 			w.was[p] = append(w.was[p], p.ID)
 			delete(w.Posts, p.ID)
 			p.ID = strconv.FormatUint(uint64(p.Edited.UnixMilli())<<16+0x8000+p.Serial&0x7fff, 10)
@@ -111,21 +116,21 @@ func New(o Options) (*World, error) {
 	return w, nil
 }
 
-// Lie changes what the API does from now on.
+// Lie changes how the API behaves from now on.
 func (w *World) Lie(change func(*Lies)) {
 	w.Lock()
 	defer w.Unlock()
 	change(&w.o.Lies)
 }
 
-// Accept has one more bearer token be accepted.
+// Accept adds a bearer token to the accepted ones.
 func (w *World) Accept(token string) {
 	w.Lock()
 	defer w.Unlock()
 	w.o.Tokens = append(w.o.Tokens, token)
 }
 
-// newest are the posts of a list that are shown, the newest id first.
+// newest returns the posts of a list that are shown, highest ID first.
 func newest(list []*post) (out []*post) {
 	for _, p := range list {
 		if p.Shown() {
@@ -139,7 +144,7 @@ func newest(list []*post) (out []*post) {
 	return out
 }
 
-// Truth is what there is to know now, copied.
+// Truth is a copy of everything that is true now.
 type Truth struct {
 	Accounts map[string]Account // by id
 	Posts    map[string]Post    // by id
@@ -149,15 +154,15 @@ type Truth struct {
 type Account struct {
 	ID, User, Name, Bio, Place string
 	Created                    time.Time
-	Followers, Following       []string // ids, the newest first
-	Posts                      []string // ids, the newest first
+	Followers, Following       []string // IDs, newest first
+	Posts                      []string // IDs, newest first
 	Protected, Suspended       bool
 }
 
 // Post is one post.
 type Post struct {
 	ID, By, Text, Lang string
-	At                 time.Time // when it was made, or changed last
+	At                 time.Time // when the post was created or last edited
 	Versions           []string
 	Tags, Mentions     []string
 	Links              []string
@@ -165,7 +170,7 @@ type Post struct {
 	Shown              bool
 }
 
-// Truth is what is true by now.
+// Truth returns what is true now.
 func (w *World) Truth() Truth {
 	w.Lock()
 	defer w.Unlock()
@@ -208,8 +213,8 @@ func (w *World) Truth() Truth {
 	return t
 }
 
-// charge puts what an answer returns on the bill of the day: a user costs a cent and a post half a
-// cent, each once a day.
+// charge adds the returned data to the bill of the day. A user costs a cent and a post half a cent,
+// each once a day.
 func (w *World) charge(now time.Time, data ...any) {
 	day := now.UTC().Format(time.DateOnly)
 	if w.billed[day] == nil {
@@ -231,14 +236,14 @@ func (w *World) charge(now time.Time, data ...any) {
 	}
 }
 
-// Bill is what was charged on each UTC day, in millionths of a dollar.
+// Bill returns the charges of each UTC day, in millionths of a dollar.
 func (w *World) Bill() map[string]int64 {
 	w.Lock()
 	defer w.Unlock()
 	return maps.Clone(w.bill)
 }
 
-// Report is what the server saw so far.
+// Report returns what the server measured so far.
 func (w *World) Report() storytest.Report {
 	w.Lock()
 	defer w.Unlock()

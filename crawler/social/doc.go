@@ -34,9 +34,9 @@
 //
 // # Old posts
 //
-// A reading shows the newest posts only. All others that are kept are looked at again in a slow round (package rounds),
-// many with one call where the service can, within a share of the budget: what was edited, deleted, or is not to be kept any
-// more is found by it, and posts that appear below the newest by the number that the profile claims.
+// A reading shows the newest posts only. All others that are kept are looked at again in a slow round (package
+// rounds), many with one call where the service can, within a share of the budget: what was edited, deleted, or is not
+// to be kept any more is found by it, and posts that appear below the newest by the number that the profile claims.
 //
 // # Streams
 //

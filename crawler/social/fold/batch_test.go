@@ -76,8 +76,8 @@ func TestAPostIsTakenIn(t *testing.T) {
 		t.Fatalf("%d posts, %d new, %d novel", len(b.Posts), b.New, len(b.Novel))
 	}
 	r := b.Posts[1]
-	if r.Key != ana || r.By != rui || r.Kind != store.KindPost || r.Source != "mastodon" || r.URL != "https://m.test/" ||
-		r.InReplyTo != "https://m.test/1" {
+	if r.Key != ana || r.By != rui || r.Kind != store.KindPost || r.Source != "mastodon" ||
+		r.URL != "https://m.test/" || r.InReplyTo != "https://m.test/1" {
 		t.Errorf("%+v", r)
 	}
 	if len(b.Links) != 1 || b.Links[0] != (store.Link{Key: rui, Rel: "author"}) {

@@ -16,7 +16,7 @@ func (s *Accounts) Checkpoint(sl partition.Slice, k partition.Key) ([]byte, erro
 		return nil, err
 	}
 	defer s.engine.Leave()
-	v, err := s.engine.Get(format.ItemID{SiteID: s.engine.IdIn(sl, k), Table: format.TabCheckpoint, Key: k}.Row())
+	v, err := s.engine.Get(format.ItemID{SiteID: s.engine.IDIn(sl, k), Table: format.TabCheckpoint, Key: k}.Row())
 	if err == nil {
 		v, err = s.engine.Packer.OpenItem(format.TabCheckpoint, v)
 	}

@@ -45,7 +45,7 @@ func (s *Accounts) Gaps(sl partition.Slice, k partition.Key, fn func(store.Gap) 
 		return err
 	}
 	defer s.engine.Leave()
-	p := format.ItemKey(format.TabGap, s.engine.IdIn(sl, k), k)
+	p := format.ItemKey(format.TabGap, s.engine.IDIn(sl, k), k)
 	return s.gaps(p, format.After(p), fn)
 }
 
@@ -59,7 +59,7 @@ func (s *Accounts) SliceGaps(sl partition.Slice, from store.Gap, fn func(store.G
 	p := format.SlicePrefix(format.TabGap, sl)
 	lower := p
 	if from.Key != "" {
-		lower = lowerItem(format.ItemKey(format.TabGap, s.engine.IdIn(sl, from.Key), from.Key), from.Part())
+		lower = lowerItem(format.ItemKey(format.TabGap, s.engine.IDIn(sl, from.Key), from.Key), from.Part())
 	}
 	return s.gaps(lower, format.After(p), fn)
 }

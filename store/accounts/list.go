@@ -136,7 +136,7 @@ func (s *Accounts) Walks(sl partition.Slice, list partition.Key, fn func(store.W
 		return err
 	}
 	defer s.engine.Leave()
-	if err := s.eachWalk(s.engine.IdIn(sl, list), list, fn); err != nil {
+	if err := s.eachWalk(s.engine.IDIn(sl, list), list, fn); err != nil {
 		return fmt.Errorf("store: walks of %s: %w", list, err)
 	}
 	return nil
@@ -150,7 +150,7 @@ func (s *Accounts) Edges(sl partition.Slice, list, from partition.Key, fn func(s
 		return err
 	}
 	defer s.engine.Leave()
-	id := s.engine.IdIn(sl, list)
+	id := s.engine.IDIn(sl, list)
 	ws, err := s.walks(id, list)
 	var doubted time.Time
 	if err == nil {
@@ -183,7 +183,7 @@ func (s *Accounts) SliceLists(sl partition.Slice, from partition.Key, fn func(pa
 	p := format.SlicePrefix(format.TabWalk, sl)
 	lower := p
 	if from != "" {
-		lower = format.After(format.ItemKey(format.TabWalk, s.engine.IdIn(sl, from), from))
+		lower = format.After(format.ItemKey(format.TabWalk, s.engine.IDIn(sl, from), from))
 	}
 	for more := true; more; {
 		more = false

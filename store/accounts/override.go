@@ -16,7 +16,7 @@ func (s *Accounts) Overrides(sl partition.Slice, k partition.Key) ([]store.Overr
 		return nil, err
 	}
 	defer s.engine.Leave()
-	all, err := s.OverridesOf(s.engine.IdIn(sl, k), k)
+	all, err := s.OverridesOf(s.engine.IDIn(sl, k), k)
 	if err != nil {
 		return nil, fmt.Errorf("store: overrides: %w", err)
 	}

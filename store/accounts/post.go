@@ -59,7 +59,7 @@ func (s *Accounts) Post(k partition.Key, uri string) (store.Record, partition.Sl
 		return store.Record{}, 0, err
 	}
 	defer s.engine.Leave()
-	id := format.ItemID{SiteID: s.engine.IdOf(k), Table: format.TabPost, Key: k, Part: uri}
+	id := format.ItemID{SiteID: s.engine.IDOf(k), Table: format.TabPost, Key: k, Part: uri}
 	v, err := s.engine.Get(id.Row())
 	if errors.Is(err, store.ErrNotExist) {
 		if id.Slice, err = s.engine.WhereIs(k); err == nil {
@@ -90,7 +90,7 @@ func (s *Accounts) Posts(sl partition.Slice, k partition.Key, from string, fn fu
 		return err
 	}
 	defer s.engine.Leave()
-	p := format.ItemKey(format.TabPost, s.engine.IdIn(sl, k), k)
+	p := format.ItemKey(format.TabPost, s.engine.IDIn(sl, k), k)
 	return s.posts(k, lowerItem(p, from), format.After(p), fn)
 }
 
@@ -101,7 +101,7 @@ func (s *Accounts) PostsOf(sl partition.Slice, k partition.Key, most int) (n int
 		return 0, err
 	}
 	defer s.engine.Leave()
-	p := format.ItemKey(format.TabPost, s.engine.IdIn(sl, k), k)
+	p := format.ItemKey(format.TabPost, s.engine.IDIn(sl, k), k)
 	err = s.engine.Scan(p, format.After(p), func([]byte, []byte) (bool, error) {
 		n++
 		return n < most, nil
@@ -120,7 +120,7 @@ func (s *Accounts) SlicePosts(sl partition.Slice, k partition.Key, from string, 
 	p := format.SlicePrefix(format.TabPost, sl)
 	lower := p
 	if k != "" {
-		lower = lowerItem(format.ItemKey(format.TabPost, s.engine.IdIn(sl, k), k), from)
+		lower = lowerItem(format.ItemKey(format.TabPost, s.engine.IDIn(sl, k), k), from)
 	}
 	return s.posts("", lower, format.After(p), fn)
 }

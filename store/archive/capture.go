@@ -22,7 +22,7 @@ func (s *Archive) Captures(sl partition.Slice, k partition.Key, part []byte,
 		return err
 	}
 	defer s.engine.Leave()
-	id := s.engine.IdIn(sl, k)
+	id := s.engine.IDIn(sl, k)
 	prefix := format.CaptureKey(id, k)
 	lower := prefix
 	if len(part) > 0 {

@@ -54,7 +54,7 @@ func (s *Archive) Find(k partition.Key) (store.Record, partition.Slice, error) {
 		return store.Record{}, 0, err
 	}
 	defer s.engine.Leave()
-	id := s.engine.IdOf(k)
+	id := s.engine.IDOf(k)
 	v, err := s.engine.Get(format.KeyRow(format.TabRecord, id, k))
 	if errors.Is(err, store.ErrNotExist) {
 		if id.Slice, err = s.engine.WhereIs(k); err == nil {
@@ -81,7 +81,7 @@ func (s *Archive) Where(k partition.Key) (partition.Slice, error) {
 		return 0, err
 	}
 	defer s.engine.Leave()
-	id := s.engine.IdOf(k)
+	id := s.engine.IDOf(k)
 	if s.engine.Charter().Mode != partition.ModeGeo {
 		return id.Slice, nil
 	}

@@ -24,7 +24,7 @@ func (s *Archive) RecordsFrom(sl partition.Slice, from partition.Key,
 	defer s.engine.Leave()
 	lower := []byte{byte(format.TabRecord)}
 	if from != "" {
-		lower = append(format.KeyRow(format.TabRecord, s.engine.IdIn(sl, from), from), 0)
+		lower = append(format.KeyRow(format.TabRecord, s.engine.IDIn(sl, from), from), 0)
 	} else if sl != 0 {
 		lower = format.SlicePrefix(format.TabRecord, sl)
 	}
@@ -40,7 +40,7 @@ func (s *Archive) SliceRecords(sl partition.Slice, from partition.Key, fn func(s
 	p := format.SlicePrefix(format.TabRecord, sl)
 	lower := p
 	if from != "" {
-		lower = append(format.KeyRow(format.TabRecord, s.engine.IdIn(sl, from), from), 0)
+		lower = append(format.KeyRow(format.TabRecord, s.engine.IDIn(sl, from), from), 0)
 	}
 	return s.records(lower, format.After(p), func(_ partition.Slice, r store.Record) (bool, error) { return fn(r) })
 }

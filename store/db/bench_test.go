@@ -135,7 +135,7 @@ func BenchmarkPendingOf(b *testing.B) {
 			}
 		}
 	}
-	id := s.engine.IdOf(key("a.example", 0))
+	id := s.engine.IDOf(key("a.example", 0))
 	for b.Loop() {
 		if rows, _, err := s.Queue.PendingOf(id.Slice, id.Site, nil, 100); err != nil || len(rows) != 100 {
 			b.Fatal(len(rows), err)

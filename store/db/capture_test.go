@@ -366,7 +366,7 @@ func TestHostileCaptures(t *testing.T) {
 	s, k := newStore(t), key("a.example", 1)
 	admit(t, s, k)
 	commit(t, s, captured(done(k, "one", minute(0)), "one"))
-	sl, id := s.SliceOf(k), s.engine.IdOf(k)
+	sl, id := s.SliceOf(k), s.engine.IDOf(k)
 	var good store.Row
 	for _, r := range sliceRows(t, s, sl, 1<<20) {
 		if r.Key[0] == format.NameCapture {

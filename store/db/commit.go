@@ -28,7 +28,7 @@ func (s *Store) Commit(c store.Commit) error {
 		return err
 	}
 	defer s.engine.Leave()
-	id := s.engine.IdIn(c.Slice, c.Key)
+	id := s.engine.IDIn(c.Slice, c.Key)
 	if err := s.checkCommit(id, c); err != nil {
 		return fmt.Errorf("store: commit %s: %w", c.Key, err)
 	}
@@ -153,7 +153,7 @@ func (t *batch) links(id format.SiteID, c store.Commit) error {
 			continue
 		}
 		a.In, a.Gen, a.Pace = 0, 0, store.Pace{} // whoever links knows its registrar only
-		to := t.s.engine.IdOf(a.Key)
+		to := t.s.engine.IDOf(a.Key)
 		if a.Key.Kind() == partition.KindFile {
 			if err := t.admitFile(id, c, a, fresh); err != nil {
 				return err

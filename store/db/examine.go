@@ -70,7 +70,7 @@ func (s *Store) verify(name string) error {
 }
 
 func (s *Store) withTable(name string, read func(*sstable.Reader) error) error {
-	f, err := s.engine.Options.FS.Open(s.engine.Options.FS.PathJoin(engine.DbDir(s.engine.Options.FS, s.engine.Dir),
+	f, err := s.engine.Options.FS.Open(s.engine.Options.FS.PathJoin(engine.DBDir(s.engine.Options.FS, s.engine.Dir),
 		name), vfs.RandomReadsOption)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -124,7 +124,7 @@ func audit(t tb, s *Store) {
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatalf("row %q: %v", k, err)
 		}
-		if k := partition.Key(rest); s.engine.IdIn(id.Slice, k) != id || !s.engine.Charter().MayHold(id.Slice, k) {
+		if k := partition.Key(rest); s.engine.IDIn(id.Slice, k) != id || !s.engine.Charter().MayHold(id.Slice, k) {
 			t.Errorf("%q is not at home", k)
 		}
 		c := want[id]

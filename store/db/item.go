@@ -36,7 +36,7 @@ func (s *Store) KeysFrom(sl partition.Slice, from partition.Key, only string,
 		k := &keyIter{it: it, table: tab}
 		lower := []byte{byte(tab)}
 		if from != "" {
-			lower = k.behind(s.engine.IdIn(sl, from), from)
+			lower = k.behind(s.engine.IDIn(sl, from), from)
 		} else if sl != 0 {
 			lower = format.SlicePrefix(tab, sl)
 		}

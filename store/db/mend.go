@@ -289,12 +289,12 @@ func (m *Mending) putAside(name string) error {
 		}
 		names = names[1:]
 	}
-	err = disk.Link(disk.PathJoin(engine.DbDir(disk, s.engine.Dir), name), disk.PathJoin(dir, name))
+	err = disk.Link(disk.PathJoin(engine.DBDir(disk, s.engine.Dir), name), disk.PathJoin(dir, name))
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
 	if err != nil { // a file system without links
-		_, err = vfs.Clone(disk, disk, disk.PathJoin(engine.DbDir(disk, s.engine.Dir), name), disk.PathJoin(dir,
+		_, err = vfs.Clone(disk, disk, disk.PathJoin(engine.DBDir(disk, s.engine.Dir), name), disk.PathJoin(dir,
 			name), vfs.CloneSync)
 	}
 	return err

@@ -167,7 +167,7 @@ func (m *model) compare(t tb, s *Store) {
 			t.Errorf("I1: %s: %v\n%s", k, err, cmp.Diff(want, got))
 		}
 		if !want.At.IsZero() {
-			byID[s.engine.IdOf(k)] = append(byID[s.engine.IdOf(k)], want)
+			byID[s.engine.IDOf(k)] = append(byID[s.engine.IDOf(k)], want)
 		}
 	}
 	for id, want := range byID {

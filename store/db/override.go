@@ -27,7 +27,7 @@ func (s *Store) Override(sl partition.Slice, o store.Override, now time.Time, ru
 	if err := o.Check(); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	id := s.engine.IdIn(sl, o.Key)
+	id := s.engine.IDIn(sl, o.Key)
 	return s.write([]partition.Slice{id.Slice}, func(t *batch) error {
 		if err := t.override(id, o, now, rule); err != nil {
 			return fmt.Errorf("store: override %s: %w", o.Key, err)

@@ -301,7 +301,7 @@ func (k *replicas) catchUp(t *rapid.T) {
 }
 
 func stateAt(t tb, s *Store, k partition.Key) format.KeyState {
-	v, err := s.engine.Get(format.KeyRow(format.TabKey, s.engine.IdOf(k), k))
+	v, err := s.engine.Get(format.KeyRow(format.TabKey, s.engine.IDOf(k), k))
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -117,7 +117,7 @@ func TestDueOrder(t *testing.T) {
 		}
 	}
 	k := key("a.example", 0)
-	rows := pendingOf(t, s, s.engine.IdOf(k))
+	rows := pendingOf(t, s, s.engine.IDOf(k))
 	var got []string
 	for _, r := range rows {
 		got = append(got, strings.TrimPrefix(string(r.Key), "web:https://a.example/"))
@@ -249,7 +249,7 @@ func TestSiteKeepsRobotsApart(t *testing.T) {
 	put()
 	delete(st.Robots, "http://a.example")
 	put()
-	if _, err := s.engine.Get(format.RobotsKey(s.engine.IdOf(a), "http://a.example")); !errors.Is(err,
+	if _, err := s.engine.Get(format.RobotsKey(s.engine.IDOf(a), "http://a.example")); !errors.Is(err,
 		store.ErrNotExist) {
 		t.Errorf("left behind: %v", err)
 	}
@@ -352,7 +352,7 @@ func TestRecordOfAnEarlierVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.engine.DB.Set(format.KeyRow(format.TabRecord, s.engine.IdOf(k), k), s.engine.Packer.Pack(b),
+	if err := s.engine.DB.Set(format.KeyRow(format.TabRecord, s.engine.IDOf(k), k), s.engine.Packer.Pack(b),
 		nil); err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,10 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// IdOf is k in its hash slice, idIn in the slice sl; 0 is the hash slice.
-func (s *Engine) IdOf(k partition.Key) format.SiteID { return s.IdIn(0, k) }
+// IDOf is k in its hash slice, idIn in the slice sl; 0 is the hash slice.
+func (s *Engine) IDOf(k partition.Key) format.SiteID { return s.IDIn(0, k) }
 
-func (s *Engine) IdIn(sl partition.Slice, k partition.Key) format.SiteID {
+func (s *Engine) IDIn(sl partition.Slice, k partition.Key) format.SiteID {
 	if sl == 0 {
 		sl = s.charter.Slice(k)
 	}

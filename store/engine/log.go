@@ -39,7 +39,7 @@ type Logs struct {
 type SliceLog struct {
 	On          bool
 	Shut        bool             // nothing is written but what another peer replicates
-	First, Last format.EntryHead // last.pos is the head; both zero: there is no entry
+	First, Last format.EntryHead // Last.Pos is the head; both zero: there is no entry
 	Durable     uint64           // entries up to here cannot be forgotten
 	Cuts        uint64           // how often positions were taken back
 }

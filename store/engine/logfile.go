@@ -11,7 +11,7 @@ import (
 // logFS is the disk below Pebble. When a write-ahead log file refuses, Pebble
 // panics with its locks held, or unlocks twice, in the goroutine of whoever
 // writes next: no caller could be answered. So it is not told. The refusal is
-// the store's (Store.failed), which acknowledges nothing from then on, and what
+// the store's (Engine.failed), which acknowledges nothing from then on, and what
 // Pebble still writes to its log goes nowhere.
 //
 // On the disk the log ends at or before the refusal, as if the machine had

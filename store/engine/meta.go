@@ -17,7 +17,7 @@ func (s *Engine) Backup(dir string) error {
 	if err := s.Ready(); err != nil {
 		return err
 	}
-	if err := copyTo(s.DB, DbDir(s.Options.FS, dir)); err != nil {
+	if err := copyTo(s.DB, DBDir(s.Options.FS, dir)); err != nil {
 		return fmt.Errorf("store: backup to %s: %w", dir, err)
 	}
 	return s.Ready() // the log it copied may have been refused meanwhile

@@ -61,7 +61,7 @@ func Open(dir string, o store.Options) (*Engine, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	if _, err := o.FS.Stat(DbDir(o.FS, dir)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := o.FS.Stat(DBDir(o.FS, dir)); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s has no store", store.ErrNotExist, dir)
 	}
 	if h, err := ReadHurt(o.FS, dir); err != nil {
@@ -104,8 +104,8 @@ func orWrap(err, or error) error {
 	return or
 }
 
-// DbDir leaves room beside Pebble's files for what else belongs to a store.
-func DbDir(f vfs.FS, dir string) string { return f.PathJoin(dir, "pebble") }
+// DBDir leaves room beside Pebble's files for what else belongs to a store.
+func DBDir(f vfs.FS, dir string) string { return f.PathJoin(dir, "pebble") }
 
 // OpenRaw opens Pebble. With mending nothing is read but what is asked for.
 func OpenRaw(dir string, o store.Options, create, mending bool) (*Engine, error) {
@@ -132,7 +132,7 @@ func OpenRaw(dir string, o store.Options, create, mending bool) (*Engine, error)
 	// a crash.
 	cache := pebble.NewCache(int64(o.CacheMiB) << 20)
 	defer cache.Unref()
-	log := &logFS{FS: o.FS, dir: DbDir(o.FS, dir), failed: func() bool { return s.failed.Load() != nil },
+	log := &logFS{FS: o.FS, dir: DBDir(o.FS, dir), failed: func() bool { return s.failed.Load() != nil },
 		refused: s.refused, nowhere: vfs.NewMem()}
 	if err := dropSums(o.FS, dir); err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", dir, err)

@@ -70,7 +70,7 @@ func sumUp(disk vfs.FS, dir string) (map[string]fileSum, error) {
 
 // writeSums is the last thing that a Store does.
 func writeSums(disk vfs.FS, dir string) error {
-	sums, err := sumUp(disk, DbDir(disk, dir))
+	sums, err := sumUp(disk, DBDir(disk, dir))
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func CheckSums(disk vfs.FS, dir string) error {
 	if !ReadSummed(b, &was) {
 		return checkManifest(disk, dir) // the sums themselves are damaged
 	}
-	is, err := sumUp(disk, DbDir(disk, dir))
+	is, err := sumUp(disk, DBDir(disk, dir))
 	if err != nil {
 		return fmt.Errorf("store: open %s: %w", dir, err)
 	}
@@ -142,7 +142,7 @@ func dropSums(disk vfs.FS, dir string) error {
 // checkManifest finds a record of the manifest in use that cannot be read and is not its
 // last: an unfinished end is what a crash leaves, a hole in the middle is damage.
 func checkManifest(disk vfs.FS, dir string) error {
-	db := DbDir(disk, dir)
+	db := DBDir(disk, dir)
 	names, err := disk.List(db)
 	if err != nil {
 		return fmt.Errorf("store: open %s: %w", dir, err)

@@ -28,7 +28,7 @@ const (
 	TabEdge         Table = 'F'  // slice site list's Key 00 account's Key -> edge
 	TabOverride     Table = 'I'  // slice site Key 00 at sum -> Override
 	TabGap          Table = 'J'  // slice site Key 00 from sum -> Gap
-	TabKey          Table = 'K'  // slice site Key -> keyState
+	TabKey          Table = 'K'  // slice site Key -> KeyState
 	TabLog          Table = 'L'  // seq -> Key, the change log
 	TabOutbox       Table = 'O'  // seq -> outbox row
 	TabSite         Table = 'P'  // slice site -> pace

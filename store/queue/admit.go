@@ -28,7 +28,7 @@ func (s *Queue) Admit(items []store.Admission, now time.Time) ([]store.Answer, e
 	ids := make([]format.SiteID, len(items))
 	sls := make([]partition.Slice, len(items))
 	for i, a := range items {
-		ids[i] = s.engine.IdIn(a.In, a.Key)
+		ids[i] = s.engine.IDIn(a.In, a.Key)
 		sls[i] = ids[i].Slice
 	}
 	answers := make([]store.Answer, len(items))

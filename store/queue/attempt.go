@@ -18,7 +18,7 @@ func (s *Queue) Trial(sl partition.Slice, k partition.Key) (store.Trial, error) 
 		return store.Trial{}, err
 	}
 	defer s.engine.Leave()
-	v, err := s.engine.Get(format.TrialID(s.engine.IdIn(sl, k), k).Row())
+	v, err := s.engine.Get(format.TrialID(s.engine.IDIn(sl, k), k).Row())
 	if errors.Is(err, store.ErrNotExist) {
 		return store.Trial{}, nil
 	}
@@ -38,7 +38,7 @@ func (s *Queue) Trial(sl partition.Slice, k partition.Key) (store.Trial, error) 
 // endedByState ends an attempt that began before its Key was fetched last: its end was in a part of the log
 // that this store never got, as after a cut.
 func (s *Queue) endedByState(sl partition.Slice, k partition.Key, t *store.Trial) error {
-	v, err := s.engine.Get(format.KeyRow(format.TabKey, s.engine.IdIn(sl, k), k))
+	v, err := s.engine.Get(format.KeyRow(format.TabKey, s.engine.IDIn(sl, k), k))
 	if err != nil {
 		return engine.IgnoreAbsent(err)
 	}
@@ -150,7 +150,7 @@ func (s *Queue) onTrial(what string, sl partition.Slice, k partition.Key,
 		return err
 	}
 	defer s.engine.Leave()
-	id := s.engine.IdIn(sl, k)
+	id := s.engine.IDIn(sl, k)
 	err := store.CheckKey(k, id.Site)
 	if err == nil {
 		err = s.write([]partition.Slice{id.Slice}, func(t *Batch) error {

@@ -131,7 +131,7 @@ func (s *Queue) DueIn(sl partition.Slice, k partition.Key) (store.Due, error) {
 		return store.Due{}, err
 	}
 	defer s.engine.Leave()
-	v, err := s.engine.Get(format.KeyRow(format.TabKey, s.engine.IdIn(sl, k), k))
+	v, err := s.engine.Get(format.KeyRow(format.TabKey, s.engine.IDIn(sl, k), k))
 	if err != nil {
 		return store.Due{}, fmt.Errorf("store: %s: %w", k, err)
 	}

@@ -31,7 +31,7 @@ func (s *Queue) Replan(sl partition.Slice, plans []store.Plan) (taken int, err e
 				continue
 			}
 			done[p.Was.Key] = true
-			id := s.engine.IdIn(sl, p.Was.Key)
+			id := s.engine.IDIn(sl, p.Was.Key)
 			old, err := t.KeyState(id, p.Was.Key)
 			if errors.Is(err, store.ErrNotExist) {
 				continue

@@ -58,7 +58,7 @@ func (s *Queue) PlacementOf(sl partition.Slice, k partition.Key) (store.Placemen
 		return store.Placement{}, err
 	}
 	defer s.engine.Leave()
-	p, err := s.placement(s.engine.IdIn(sl, k).Slice, s.engine.Charter().Unit(k))
+	p, err := s.placement(s.engine.IDIn(sl, k).Slice, s.engine.Charter().Unit(k))
 	if err != nil {
 		return p, fmt.Errorf("store: placement of %s: %w", k, err)
 	}
@@ -93,7 +93,7 @@ func (s *Queue) Learn(sl partition.Slice, k partition.Key, p store.Placement) er
 		return err
 	}
 	defer s.engine.Leave()
-	id := s.engine.IdIn(sl, k)
+	id := s.engine.IDIn(sl, k)
 	if err := s.CheckPlacement(id, k, p); err != nil {
 		return fmt.Errorf("store: learn: %w", err)
 	}
@@ -118,7 +118,7 @@ func (s *Queue) Move(sl partition.Slice, k partition.Key, pace store.Pace, now t
 		return 0, err
 	}
 	defer s.engine.Leave()
-	id := s.engine.IdIn(sl, k)
+	id := s.engine.IDIn(sl, k)
 	unit := s.engine.Charter().Unit(k)
 	err = s.write([]partition.Slice{id.Slice}, func(t *Batch) error {
 		if err := s.engine.Fenced(id.Slice); err != nil {
@@ -158,7 +158,7 @@ func (t *Batch) move(id format.SiteID, p store.Placement, pace store.Pace, now t
 		if err := t.Put(id, k, &old, next); err != nil {
 			return false, err
 		}
-		if old.State == store.StatePending { // named after the Key, so replicated no later: see entries
+		if old.State == store.StatePending { // named after the Key, so replicated no later: see engine.Batch
 			a := store.Admission{Key: k, Referrer: old.Referrer, Depth: old.Depth, Priority: int(old.Priority),
 				Seed: old.Seed, In: p.To, Gen: p.Gen, Pace: pace}
 			if err := t.Queue(store.OutboxRow{Slice: id.Slice, To: p.To, Admission: a}); err != nil {
@@ -289,7 +289,7 @@ func (t *Batch) SeenIn(sl partition.Slice, k partition.Key) (bool, error) {
 	if sl.IsHash() {
 		return false, nil
 	}
-	_, c, err := t.s.engine.DB.Get(format.KeyRow(format.TabKey, t.s.engine.IdIn(sl, k), k))
+	_, c, err := t.s.engine.DB.Get(format.KeyRow(format.TabKey, t.s.engine.IDIn(sl, k), k))
 	if err == nil {
 		return true, c.Close()
 	}

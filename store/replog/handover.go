@@ -19,7 +19,7 @@ import (
 // reading again, and importing twice changes nothing.
 //
 // A Row's Key is the table's letter, then what follows the slice in the store's
-// own row (doc.go). Its Value is the store's own; of 'X', the outbox row; of
+// own row (store/format). Its Value is the store's own; of 'X', the outbox row; of
 // 'P', the whole Site as JSON, packed; of 'V', the capture and its body.
 func (s *Log) SliceRows(sl partition.Slice, from []byte, maxBytes int) (rows []store.Row, next []byte, err error) {
 	return s.sliceRows(sl, from, maxBytes, func(format.Table, []byte) bool { return true })

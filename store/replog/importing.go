@@ -192,7 +192,7 @@ func (v *validator) row(sl partition.Slice, r store.Row) (i incoming, err error)
 // home refuses a Key that is not of the slice and site its row is in.
 func (v *validator) home(i *incoming) error {
 	if i.key.Site() != i.id.Site || !v.s.engine.Charter().MayHold(i.id.Slice, i.key) {
-		id := v.s.engine.IdOf(i.key)
+		id := v.s.engine.IDOf(i.key)
 		return fmt.Errorf("the key is of %s in %s", id.Site, id.Slice)
 	}
 	return store.CheckKey(i.key, i.id.Site)

@@ -199,7 +199,7 @@ func (m *merger) end() error {
 			continue
 		}
 		_, written := m.records[at]
-		if err := m.t.Unrecord(m.t.s.engine.IdIn(at.slice, at.key), at.key, written); err != nil {
+		if err := m.t.Unrecord(m.t.s.engine.IDIn(at.slice, at.key), at.key, written); err != nil {
 			return err
 		}
 	}

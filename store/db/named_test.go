@@ -130,11 +130,13 @@ func TestEachRowThatIsWrittenIsNamed(t *testing.T) {
 	on(k, "social", func(at time.Time) error {
 		c := withSocial(done(k, "me", at), "one")
 		c.Record.Kind = store.KindProfile
-		c.Lists = []store.ListPage{{List: k + "/followers", Walk: at, Claimed: -1, Accounts: []partition.Key{account(2)}}}
+		c.Lists = []store.ListPage{{List: k + "/followers", Walk: at, Claimed: -1,
+			Accounts: []partition.Key{account(2)}}}
 		return s.Commit(c)
 	})
 	on(k, "override", func(at time.Time) error {
-		return s.Override(0, store.Override{V: store.OverrideVersion, Key: k, Verdict: "in", By: "ana", At: at}, at, ruled)
+		o := store.Override{V: store.OverrideVersion, Key: k, Verdict: "in", By: "ana", At: at}
+		return s.Override(0, o, at, ruled)
 	})
 	on(k, "try", func(time.Time) error { return s.Queue.Try(0, k, run) })
 	on(k, "untry", func(time.Time) error { return s.Queue.Untry(0, k, run.Run) })

@@ -15,7 +15,7 @@ import (
 )
 
 func hostLeaseOf(n *Node, from string, ask *wire.TurnAsk) *wire.TurnAnswer {
-	if !n.placement.alive(from) {
+	if !n.placement.Alive(from) {
 		enter(n, from)
 	}
 	r := n.serve(context.Background(), from,

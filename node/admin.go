@@ -41,7 +41,7 @@ func (n *Node) API() api.Peer {
 // ready is nil when this peer can serve: it has met its swarm and holds what it
 // owns.
 func (n *Node) ready() error {
-	if live, _ := n.placement.views(); live.Len() == 0 {
+	if live, _ := n.placement.Views(); live.Len() == 0 {
 		return errors.New("the membership has not begun")
 	}
 	if s := n.Status(); s.SlicesAwaited > 0 {
@@ -52,7 +52,7 @@ func (n *Node) ready() error {
 }
 
 func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
-	live, view := n.placement.views()
+	live, view := n.placement.Views()
 	assign := n.quorum.Assignment()
 	out := make([]api.PeerInfo, len(view.Members()))
 	var wg sync.WaitGroup
@@ -98,7 +98,7 @@ func (n *Node) ownerOf(ctx context.Context, k partition.Key) (api.Owner, error) 
 	s := n.store.SliceOf(k)
 	_, replicas := n.ownerAnywhere(ctx, s)
 	o := api.Owner{Key: k, Site: k.Site(), Slice: s.String(), Replicas: replicas, Addrs: []string{}}
-	_, view := n.placement.views()
+	_, view := n.placement.Views()
 	if len(o.Replicas) > 0 {
 		o.Self = o.Replicas[0] == n.id
 		if m, ok := view.Find(o.Replicas[0]); ok {

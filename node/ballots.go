@@ -83,7 +83,7 @@ func (n *Node) decided(ctx context.Context, all []quorum.SliceReplicas) error {
 		decided[i] = c.Slice
 	}
 	words := n.quorum.Of(decided...)
-	live, _ := n.placement.views()
+	live, _ := n.placement.Views()
 	for _, m := range live.Members() {
 		if m.ID != n.id {
 			n.telling.Go(func() { n.tell(ctx, m.ID, words) })
@@ -128,7 +128,7 @@ func (n *Node) poll(ctx context.Context, all []quorum.Proposal, accept bool, tak
 	defer cancel()
 	live := map[string]bool{}
 	for replica, ps := range by {
-		if n.placement.alive(replica) {
+		if n.placement.Alive(replica) {
 			live[replica] = true
 		}
 		wg.Go(func() {

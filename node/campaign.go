@@ -43,7 +43,7 @@ func (n *Node) runCampaigns(ctx context.Context) error {
 			return err
 		case <-tick.C:
 		}
-		if n.placement.isFrozen() {
+		if n.placement.Frozen() {
 			continue
 		}
 		now := time.Now()
@@ -163,10 +163,10 @@ func (n *Node) patience(s partition.Slice, c quorum.ReplicaSet, spurned bool) ti
 	newest := campaignAlive
 	for _, k := range c.Replicas {
 		before = before && k != n.id
-		if !n.placement.vanished(k) {
+		if !n.placement.Vanished(k) {
 			present++
 		}
-		if met, alive := n.placement.met(k, now); alive {
+		if met, alive := n.placement.Met(k, now); alive {
 			if k != n.id {
 				newest = min(newest, met)
 			}
@@ -176,7 +176,7 @@ func (n *Node) patience(s partition.Slice, c quorum.ReplicaSet, spurned bool) ti
 		}
 	}
 	wait := time.Duration(rank) * campaignRank
-	met, alive := n.placement.met(c.Owner, now)
+	met, alive := n.placement.Met(c.Owner, now)
 	switch {
 	case present < c.Quorum():
 		return never
@@ -290,7 +290,7 @@ func (m meetings) gone(replica string, alive bool, now time.Time, long time.Dura
 // than --orphan-after. Of those left the first in the ranking takes one; when
 // none is left, the first that should keep it.
 func (n *Node) adoptOrphans(now time.Time, met meetings) error {
-	live, _ := n.placement.views()
+	live, _ := n.placement.Views()
 	gone, founderGone := map[string]bool{}, false
 	for _, k := range n.quorum.Replicas() {
 		_, alive := live.Find(k)
@@ -324,9 +324,9 @@ func (n *Node) adoptOrphans(now time.Time, met meetings) error {
 		if reach >= c.Quorum() || !c.Has(n.id) && n.quorum.Doubted(s) && slices.ContainsFunc(c.Replicas, recent) {
 			continue
 		}
-		left := slices.DeleteFunc(slices.Clone(c.Replicas), func(id string) bool { return !n.placement.alive(id) })
+		left := slices.DeleteFunc(slices.Clone(c.Replicas), func(id string) bool { return !n.placement.Alive(id) })
 		if len(left) == 0 {
-			left = slices.DeleteFunc(n.placement.ranked(s), func(id string) bool { return !n.placement.alive(id) })
+			left = slices.DeleteFunc(n.placement.Ranked(s), func(id string) bool { return !n.placement.Alive(id) })
 		}
 		if len(left) > 0 && left[0] == n.id {
 			orphans[s] = c
@@ -374,7 +374,7 @@ func (n *Node) confirm(now time.Time, gone map[string]bool, founderGone bool) er
 // mayAdopt keeps a peer that has not met its swarm from taking the whole space
 // for its own.
 func (n *Node) mayAdopt(now time.Time) bool {
-	live, effective := n.placement.views()
+	live, effective := n.placement.Views()
 	if len(live.Members()) > 1 {
 		return n.informed.Load()
 	}

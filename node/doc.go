@@ -1,7 +1,7 @@
 // Package node is ONE PEER: it assembles partition, store, crawler and dht, and
 // adds what needs all of them.
 //
-//   - placement (placement.go, pure): who should keep which slice, by this peer's View.
+//   - package placement, pure: who should keep which slice, by this peer's View.
 //   - agreement (package quorum, pure; keep.go, lease.go, campaign.go): who does
 //     keep it, by majorities, and whether this peer may act there now.
 //   - replicate and receive (replicate.go, chunks.go, receive.go): logs and copies of slices

@@ -91,7 +91,7 @@ const (
 )
 
 func (x *exporter) begin(after spot) {
-	_, view := x.n.placement.views()
+	_, view := x.n.placement.Views()
 	for _, m := range view.Members() {
 		if !x.e.Local || m.ID == x.n.id {
 			x.open[m.ID] = x.shelf(m.ID, after)
@@ -215,7 +215,7 @@ func (x *exporter) alone(ctx context.Context, s partition.Slice, g *given) error
 			return nil // it left this zone meanwhile
 		}
 		err := x.failed[sh.peer]
-		if _, view := x.n.placement.views(); err == nil {
+		if _, view := x.n.placement.Views(); err == nil {
 			if _, member := view.Find(sh.peer); !member {
 				err = errVanished
 			}

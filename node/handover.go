@@ -57,7 +57,7 @@ func (n *Node) runHandover(ctx context.Context) error {
 		case <-n.viewChanged:
 		case <-tick.C:
 		}
-		if n.placement.expire(time.Now()) {
+		if n.placement.Expire(time.Now()) {
 			if err := n.placementChanged(); err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func (n *Node) runHandover(ctx context.Context) error {
 // they cost one comparison. Once the swarm is done nothing is to move any more,
 // whatever was about to.
 func (n *Node) plan(now time.Time) []move {
-	if n.placement.isFrozen() {
+	if n.placement.Frozen() {
 		n.moving.Store(0)
 		return nil
 	}
@@ -83,19 +83,19 @@ func (n *Node) plan(now time.Time) []move {
 	leaving := n.leaving.Load()
 	learning := n.replicator.withLearners()
 	misplaced := n.quorum.OwnedBut(func(s partition.Slice, c quorum.ReplicaSet) bool {
-		return !leaving && !learning[s] && n.placement.ranks(s, c.Owner, c.Replicas)
+		return !leaving && !learning[s] && n.placement.Ranks(s, c.Owner, c.Replicas)
 	})
 	for _, s := range misplaced {
 		if !n.quorum.Acts(s, now) {
 			continue
 		}
 		c := n.quorum.ReplicaSet(s)
-		want := n.placement.ranked(s)
+		want := n.placement.Ranked(s)
 		if leaving {
 			want = append(slices.DeleteFunc(want, func(id string) bool { return id == n.id }), n.id)
 		}
 		n.replicator.setLearners(s,
-			slices.DeleteFunc(slices.Clone(want), func(id string) bool { return c.Has(id) || !n.placement.alive(id) }))
+			slices.DeleteFunc(slices.Clone(want), func(id string) bool { return c.Has(id) || !n.placement.Alive(id) }))
 		m, learning := n.wish(s, c, want)
 		stays := m.owner == c.Owner && sameSet(m.replicas, c.Replicas)
 		if !stays || learning {
@@ -122,21 +122,21 @@ func (n *Node) wish(s partition.Slice, c quorum.ReplicaSet, want []string) (m mo
 	live := 0
 	for _, id := range want {
 		switch {
-		case id == n.id, n.caughtUp(s, id) && n.placement.alive(id):
+		case id == n.id, n.caughtUp(s, id) && n.placement.Alive(id):
 			m.replicas = append(m.replicas, id)
 			live++
-		case n.placement.alive(id) && !c.Has(id):
+		case n.placement.Alive(id) && !c.Has(id):
 			learning = true
 		case c.Has(id):
 			m.replicas = append(m.replicas, id)
-			learning = learning || n.placement.alive(id) // sealed, the slice would wait for it in vain
+			learning = learning || n.placement.Alive(id) // sealed, the slice would wait for it in vain
 		}
 	}
 	if len(m.replicas) > n.charter.Replicas { // leaving: this peer came on top
 		m.replicas = m.replicas[:n.charter.Replicas]
 	}
 	for _, id := range m.replicas {
-		if id == n.id || n.caughtUp(s, id) && n.placement.alive(id) {
+		if id == n.id || n.caughtUp(s, id) && n.placement.Alive(id) {
 			m.owner = id
 			break
 		}
@@ -245,7 +245,7 @@ func (n *Node) awaitReplicas(ctx context.Context, moves []move) (ready []move) {
 			at, ok := n.replicator.at(m.slice, id)
 			if id == n.id || ok && at >= head {
 				have++
-			} else if id == m.owner || n.placement.alive(id) {
+			} else if id == m.owner || n.placement.Alive(id) {
 				return true
 			}
 		}
@@ -278,7 +278,7 @@ func (n *Node) awaitReplicas(ctx context.Context, moves []move) (ready []move) {
 // without the crawl stopping anywhere; until ctx ends. It answers how many it
 // could not give away.
 func (n *Node) HandOver(ctx context.Context) int {
-	live, _ := n.placement.views()
+	live, _ := n.placement.Views()
 	if len(live.Members()) < 2 {
 		return 0
 	}
@@ -337,13 +337,13 @@ func (n *Node) runTidying(ctx context.Context) error {
 // askReplicaSets hears what a member chosen at random knows; the founder at first,
 // whose word counts with who knows nothing.
 func (n *Node) askReplicaSets(ctx context.Context) error {
-	live, _ := n.placement.views()
+	live, _ := n.placement.Views()
 	others := slices.DeleteFunc(slices.Clone(live.Members()), func(m partition.Member) bool { return m.ID == n.id })
 	if len(others) == 0 {
 		return nil
 	}
 	peer := others[rand.IntN(len(others))].ID
-	if !n.informed.Load() && n.charter.Founder != n.id && n.placement.alive(n.charter.Founder) {
+	if !n.informed.Load() && n.charter.Founder != n.id && n.placement.Alive(n.charter.Founder) {
 		peer = n.charter.Founder
 	}
 	for after := uint64(0); ; {
@@ -376,9 +376,9 @@ const askedAbout = wire.MaxConfigs / 2
 // for the end of all doubts, which whoever goes on lying decides.
 func (n *Node) askAbout(ctx context.Context) error {
 	asks := n.quorum.Doubts()
-	maps.DeleteFunc(asks, func(peer string, _ []partition.Slice) bool { return !n.placement.alive(peer) })
+	maps.DeleteFunc(asks, func(peer string, _ []partition.Slice) bool { return !n.placement.Alive(peer) })
 	for peer, ss := range n.quorum.Left() {
-		if n.placement.alive(peer) {
+		if n.placement.Alive(peer) {
 			asks[peer] = append(asks[peer], ss...)
 			slices.Sort(asks[peer])
 			asks[peer] = slices.Compact(asks[peer])
@@ -442,7 +442,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	for _, s := range n.quorum.Diverged() {
 		stands := n.quorum.Stands(s)
 		c := n.quorum.ReplicaSet(s)
-		if c.Owner == n.id || !n.placement.alive(c.Owner) {
+		if c.Owner == n.id || !n.placement.Alive(c.Owner) {
 			continue
 		}
 		sent, err := n.sendCopy(ctx, c.Owner, s)
@@ -507,7 +507,7 @@ func (n *Node) sendRows(ctx context.Context, peer string, s partition.Slice, row
 func (n *Node) dropSurplus(ctx context.Context) error {
 	for _, s := range n.quorum.Surplus(time.Now()) {
 		c, asked := n.quorum.ReplicaSet(s), time.Now()
-		if !n.placement.alive(c.Owner) {
+		if !n.placement.Alive(c.Owner) {
 			continue
 		}
 		if !n.haveIt(ctx, s, c) || !n.keepTrash(s, whySurplus) {
@@ -534,7 +534,7 @@ func (n *Node) haveIt(ctx context.Context, s partition.Slice, c quorum.ReplicaSe
 			continue
 		}
 		asked[k] = true
-		if n.placement.alive(k) {
+		if n.placement.Alive(k) {
 			ask := &wire.Compare{Slice: uint64(s), Drop: wireReplicaSet(s, c)}
 			resp, err := n.call(ctx, k, &wire.Request{Body: &wire.Request_Compare{Compare: ask}})
 			if err == nil && resp.GetCompare().GetDrop() {
@@ -567,7 +567,7 @@ func (n *Node) trimLogs() error {
 
 // persistPlacement writes down who the members are.
 func (n *Node) persistPlacement() error {
-	b, err := n.placement.remember()
+	b, err := n.placement.Remember()
 	if err != nil {
 		return err
 	}

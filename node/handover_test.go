@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/placement"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
@@ -47,12 +49,12 @@ func mustKey(t *testing.T, url string) partition.Key {
 
 // enter puts members into n's view.
 func enter(n *Node, ids ...string) {
-	live, _ := n.placement.views()
+	live, _ := n.placement.Views()
 	ms := append([]partition.Member(nil), live.Members()...)
 	for _, id := range ids {
 		ms = append(ms, partition.Member{ID: id, Capacity: 1})
 	}
-	n.placement.setView(partition.NewView(ms), time.Now())
+	n.placement.SetView(partition.NewView(ms), time.Now())
 }
 
 // give makes owner the only replica of s, as n learns it.
@@ -213,9 +215,9 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	}
 	other := ""
 	for i := 0; other == ""; i++ { // one that should own s
-		id, place := fmt.Sprint("peer", i), newPlacement([]partition.Slice{s}, 3, n.id, time.Minute, false)
-		place.setView(partition.NewView([]partition.Member{{ID: n.id, Capacity: 1}, {ID: id, Capacity: 1}}), time.Now())
-		if place.ranked(s)[0] == id {
+		id, place := fmt.Sprint("peer", i), placement.New([]partition.Slice{s}, 3, n.id, time.Minute, false)
+		place.SetView(partition.NewView([]partition.Member{{ID: n.id, Capacity: 1}, {ID: id, Capacity: 1}}), time.Now())
+		if place.Ranked(s)[0] == id {
 			other = id
 		}
 	}
@@ -323,7 +325,7 @@ func TestNothingMovesWhenDone(t *testing.T) {
 	if n.Status().SlicesMoving == 0 || n.fetches(s) {
 		t.Fatalf("%d slices move, s rests: %v", n.Status().SlicesMoving, !n.fetches(s))
 	}
-	n.placement.freeze()
+	n.placement.Freeze()
 	during(t, n, n.runHandover, "nothing moves", func() bool { return n.Status().SlicesMoving == 0 && n.fetches(s) })
 }
 
@@ -341,7 +343,7 @@ func TestProposalIsFinishedWhenDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.placement.freeze()
+	n.placement.Freeze()
 	during(t, n, n.runProposals, "the proposal is decided", func() bool { return n.quorum.ReplicaSet(s).Has("other") })
 }
 
@@ -383,4 +385,45 @@ func TestLearnerComesToKnowBetter(t *testing.T) {
 		return !slices.ContainsFunc(n.slices,
 			func(s partition.Slice) bool { return !n.quorum.ReplicaSet(s).Has(learner) })
 	})
+}
+
+// A swarm at rest costs its peers next to nothing, however many slices it has:
+// the planner looks at all of them four times a second.
+func TestManySlicesAtRest(t *testing.T) {
+	n := openNode(t, Options{Partition: partition.ModeGeo})
+	if len(n.slices) < 10_000 {
+		t.Fatalf("%d slices", len(n.slices))
+	}
+	if moves := n.plan(time.Now()); len(moves) != 0 {
+		t.Fatalf("%d moves at rest", len(moves))
+	}
+	const few = 100
+	if a := leastAllocs(few, func() { n.plan(time.Now()) }); a > few {
+		t.Errorf("%.0f allocations to find that %d slices stay where they are", a, len(n.slices))
+	}
+	met := meetings{}
+	if a := leastAllocs(few, func() {
+		if err := n.adoptOrphans(time.Now(), met); err != nil {
+			t.Error(err)
+		}
+	}); a > few {
+		t.Errorf("%.0f allocations to find that no slice is an orphan", a)
+	}
+	if who := n.quorum.Replicas(); len(who) != 1 || who[0] != n.id {
+		t.Errorf("kept by %v", who)
+	}
+	give(t, n, n.slices[7], "other")
+	if who := n.quorum.Replicas(); len(who) != 2 {
+		t.Errorf("kept by %v", who)
+	}
+}
+
+// leastAllocs is how often f allocates. All of the process is counted, so it is the least of many runs: in one of
+// them the rest of the peer does nothing. It ends with the first run that has no more than few.
+func leastAllocs(few float64, f func()) float64 {
+	least := math.Inf(1)
+	for n := 0; n < 500 && least > few; n++ {
+		least = min(least, testing.AllocsPerRun(1, f))
+	}
+	return least
 }

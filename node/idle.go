@@ -90,7 +90,7 @@ func (n *Node) WaitIdle(ctx context.Context, d time.Duration) error {
 		if !w.next(n.wave(ctx)) {
 			since = time.Now()
 		} else if time.Since(since) >= d {
-			n.placement.freeze()
+			n.placement.Freeze()
 			n.done.Store(true)
 			return n.linger(ctx, tick.C, 3*time.Second+d/4)
 		}
@@ -121,7 +121,7 @@ func (n *Node) linger(ctx context.Context, tick <-chan time.Time, limit time.Dur
 
 // wave asks every member of the effective view; away are those that vanished.
 func (n *Node) wave(ctx context.Context) (w wave, away []string) {
-	live, view := n.placement.views()
+	live, view := n.placement.Views()
 	w.reports, w.total = map[string]report{}, uint64(len(n.slices))
 	var mu sync.Mutex
 	var wg sync.WaitGroup

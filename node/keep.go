@@ -321,14 +321,14 @@ func (n *Node) replicas(s partition.Slice) []string {
 func (n *Node) assignment() map[string][]partition.Slice {
 	out := n.quorum.Assignment()
 	for id, ss := range out {
-		if n.placement.alive(id) || id == n.id {
+		if n.placement.Alive(id) || id == n.id {
 			continue
 		}
 		var left []partition.Slice
 		for _, s := range ss {
 			other := ""
 			for _, k := range n.quorum.ReplicaSet(s).Replicas {
-				if other == "" && n.placement.alive(k) {
+				if other == "" && n.placement.Alive(k) {
 					other = k
 				}
 			}

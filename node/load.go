@@ -70,7 +70,7 @@ func (n *Node) ownLoad() partition.Load {
 func (n *Node) meanLoad(ctx context.Context) float64 {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	live, _ := n.placement.views()
+	live, _ := n.placement.Views()
 	members := slices.DeleteFunc(slices.Clone(live.Members()), func(m partition.Member) bool { return m.ID == n.id })
 	rand.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 	var mu sync.Mutex

@@ -26,7 +26,7 @@ type (
 
 // geoJSON is the map of GET /api/v1/map.
 func (n *Node) geoJSON(context.Context) (json.RawMessage, error) {
-	live, view := n.placement.views()
+	live, view := n.placement.Views()
 	assign := n.quorum.Assignment()
 	fc := featureCollection{Type: "FeatureCollection", Features: []feature{}}
 	for _, m := range view.Members() {

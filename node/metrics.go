@@ -27,7 +27,7 @@ func (n *Node) metrics() []api.Metric {
 		gauge("echo_slices_replicating", "Slices owned of which a live replica's copy is behind.",
 			float64(s.SlicesReplicating)),
 		gauge("echo_newcomers_waiting", "Live members, never seen before, that do not count for ownership yet.",
-			float64(n.placement.newcomersWaiting())),
+			float64(n.placement.NewcomersWaiting())),
 		gauge("echo_peers", "Live members of the swarm.", float64(s.Peers)),
 		gauge("echo_index_lag", "Changes, and owned slices, not yet searchable.", float64(s.IndexLag)),
 		gauge("echo_prints", "Records and posts in this peer's index that can meet copies.", float64(s.Prints)),

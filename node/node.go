@@ -19,6 +19,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/node/placement"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
@@ -55,7 +56,7 @@ type Node struct {
 
 	slices      []partition.Slice // all of the swarm's
 	placer      *placer           // nil in hash mode
-	placement   *placement
+	placement   *placement.Placement
 	forward     *forwarder
 	lookups     chan partition.Slice // whose owner in another zone is wanted
 	credit      *creditGate
@@ -274,7 +275,7 @@ func (n *Node) openOverlay(ctx context.Context, key crypto.PrivKey) error {
 	if err != nil {
 		return err
 	}
-	join, known := o.join(), n.placement.addrs()
+	join, known := o.join(), n.placement.Addrs()
 	n.joiner = len(join)+len(known) > 0
 	if err := n.mayRun(append(append([]string(nil), join...), known...)); err != nil {
 		return err
@@ -307,7 +308,7 @@ func (o Options) indexDir() string {
 }
 
 func (n *Node) openPlacement() error {
-	n.placement = newPlacement(n.slices, n.charter.Replicas, n.id, n.o.OrphanAfter, len(n.o.Join) > 0)
+	n.placement = placement.New(n.slices, n.charter.Replicas, n.id, n.o.OrphanAfter, len(n.o.Join) > 0)
 	b, err := n.store.Meta(metaPlacement)
 	if isNotExist(err) || err == nil && len(b) == 0 {
 		return nil
@@ -315,7 +316,7 @@ func (n *Node) openPlacement() error {
 	if err != nil {
 		return err
 	}
-	return n.placement.recall(b, n.started)
+	return n.placement.Recall(b, n.started)
 }
 
 func (n *Node) openCrawler() error {
@@ -481,8 +482,8 @@ func (n *Node) followView(ctx context.Context) error {
 			if !open {
 				return errors.New("the overlay ended")
 			}
-			n.placement.setZone(n.dht.Zone())
-			if n.placement.setView(v, time.Now()) {
+			n.placement.SetZone(n.dht.Zone())
+			if n.placement.SetView(v, time.Now()) {
 				n.log.Info("members", "live", len(v.Members()))
 				if err := n.placementChanged(); err != nil {
 					return err

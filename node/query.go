@@ -356,7 +356,7 @@ func (n *Node) whyMissing(peer string, missing []partition.Slice) []api.Missing 
 	for _, sl := range missing {
 		c, gone := n.quorum.ReplicaSet(sl), 0
 		for _, k := range c.Replicas {
-			if k != n.id && !n.placement.alive(k) {
+			if k != n.id && !n.placement.Alive(k) {
 				gone++
 			}
 		}
@@ -386,14 +386,14 @@ func (n *Node) reason(ctx context.Context, peer string, err error) string {
 	if peer == "" {
 		return "no member was found that owns these slices"
 	}
-	for _, g := range n.placement.absent() {
+	for _, g := range n.placement.Absent() {
 		if g.Member.ID == peer {
 			return fmt.Sprintf("vanished %s ago; its slices are kept for it for %s",
 				time.Since(g.Since).Round(time.Second), n.o.OrphanAfter)
 		}
 	}
 	// Of a time before this peer's start. Who is alive in other zones is not known here.
-	if !n.placement.alive(peer) && n.dht.Zone().HasPeer(peer) && slices.Contains(n.quorum.Replicas(), peer) {
+	if !n.placement.Alive(peer) && n.dht.Zone().HasPeer(peer) && slices.Contains(n.quorum.Replicas(), peer) {
 		return fmt.Sprintf("is not here; it is waited for (--orphan-after %s), then others take its slices",
 			n.o.OrphanAfter)
 	}

@@ -25,7 +25,7 @@ func (n *Node) runRecall(ctx context.Context) error {
 			s := robbed[at%len(robbed)]
 			at++
 			owner := n.quorum.Owner(s)
-			if !n.placement.alive(owner) {
+			if !n.placement.Alive(owner) {
 				continue
 			}
 			// The answer is a refusal; what follows is a copy.

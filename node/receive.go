@@ -40,7 +40,7 @@ func (r *receiving) lock(peer string) (unlock func()) {
 // promise to a candidate falls between what is looked up and what is applied:
 // whoever is promised to knows of all that was ever acknowledged here.
 func (n *Node) serveReplicate(from string, m *wire.Ship) (*wire.ShipAnswer, error) {
-	if !n.placement.alive(from) {
+	if !n.placement.Alive(from) {
 		return nil, &refusalError{wire.Refusal_CODE_BUSY, "not a member in this peer's view yet", time.Second}
 	}
 	defer n.received.lock(from)()
@@ -220,7 +220,7 @@ func (n *Node) serveReplicaSets(from string, m *wire.Configs) (*wire.ConfigsAnsw
 	a := &wire.ConfigsAnswer{}
 	if len(m.Decided) > 0 {
 		words := replicaSetsOf(m.Decided)
-		if !n.placement.alive(from) {
+		if !n.placement.Alive(from) {
 			n.count.wordsUnheard.Add(int64(len(words)))
 			return nil, &refusalError{wire.Refusal_CODE_BUSY, "not a member in this peer's view yet", time.Second}
 		}

@@ -47,7 +47,7 @@ func (n *Node) runRepair(ctx context.Context) error {
 // repair compares s with its other replicas. false: nobody could be compared.
 func (n *Node) repair(ctx context.Context, s partition.Slice) (compared bool, err error) {
 	for _, k := range n.quorum.ReplicaSet(s).Replicas {
-		if k == n.id || !n.placement.alive(k) {
+		if k == n.id || !n.placement.Alive(k) {
 			continue
 		}
 		if at, ok := n.replicator.at(s, k); !ok || at != n.store.Log.LogHead(s) {

@@ -429,7 +429,7 @@ func (r *replicator) gather(l *replicaLane) (out []sentChunk, rest bool, err err
 		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
-	size, gone := 0, r.n.placement.vanished(l.peer)
+	size, gone := 0, r.n.placement.Vanished(l.peer)
 	for _, s := range all {
 		if gone || len(out) >= MaxReplicateChunks || size >= MaxReplicateBytes {
 			r.mu.Lock()

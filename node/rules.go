@@ -119,11 +119,11 @@ func (n *Node) isA(ctx context.Context, who speaker, from string) bool {
 	case byAnybody:
 		return true
 	case byNeighbour:
-		return n.placement.alive(from) || n.neighbours.has(ctx, from)
+		return n.placement.Alive(from) || n.neighbours.has(ctx, from)
 	case byMember:
-		return n.placement.alive(from)
+		return n.placement.Alive(from)
 	case byPartner:
-		return n.placement.alive(from) || slices.Contains(n.quorum.Replicas(), from)
+		return n.placement.Alive(from) || slices.Contains(n.quorum.Replicas(), from)
 	}
 	return false
 }
@@ -163,7 +163,7 @@ func (n *Node) ruleMetrics() []api.Metric {
 // wholeZone has a peer of another zone ask for a whole zone: slices are assigned by
 // who sees the same members.
 func wholeZone(n *Node, from string, req *wire.Request) (*refusalError, string) {
-	if n.placement.alive(from) || req.GetQuery().GetZone() != 0 || req.GetCopies().GetZone() != 0 {
+	if n.placement.Alive(from) || req.GetQuery().GetZone() != 0 || req.GetCopies().GetZone() != 0 {
 		return nil, ""
 	}
 	return &refusalError{wire.Refusal_CODE_BUSY, "only members ask for single slices", strangerRetry}, refusedZone

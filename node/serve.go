@@ -108,7 +108,7 @@ func (e *refusalError) Error() string { return fmt.Sprintf("%s: %s", e.code, e.r
 // call asks a peer, with this peer's View digest and a deadline. A member that
 // has vanished is not waited for.
 func (n *Node) call(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) {
-	if n.placement.vanished(peer) {
+	if n.placement.Vanished(peer) {
 		return nil, fmt.Errorf("%s: %w", peer, errVanished)
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
@@ -117,7 +117,7 @@ func (n *Node) call(ctx context.Context, peer string, req *wire.Request) (*wire.
 		return nil, err
 	}
 	req.Version = partition.WireVersion
-	_, view := n.placement.views()
+	_, view := n.placement.Views()
 	req.View = binary.BigEndian.AppendUint64(nil, view.Digest())
 	resp, err := n.dht.Call(ctx, peer, req)
 	if err != nil {
@@ -139,7 +139,7 @@ func (n *Node) serveWhoOwns(w *wire.WhoOwns) *wire.Response {
 	if !outside(s, n.dht.Zone()) {
 		a.Keepers = n.replicas(s)
 	}
-	_, view := n.placement.views()
+	_, view := n.placement.Views()
 	if len(a.Keepers) > 0 {
 		if m, ok := view.Find(a.Keepers[0]); ok {
 			a.Addrs = m.Addrs
@@ -184,7 +184,7 @@ func (n *Node) serveStatus() (*wire.StatusAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, view := n.placement.views()
+	_, view := n.placement.Views()
 	return &wire.StatusAnswer{Acting: uint64(st.Slices), Json: b, Idle: st.Idle, Sent: uint64(n.count.linksOut.Load()),
 		Received: uint64(n.count.linksIn.Load()),
 		Seeds:    uint64(st.Keys), View: view.Digest(), Done: n.done.Load(), Load: uint64(n.load())}, nil

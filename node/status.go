@@ -22,7 +22,7 @@ func (n *Node) Status() api.Status {
 		mine[s] = true
 	}
 	all, st := n.store.Stats(), n.store.StatsOf(func(s partition.Slice) bool { return mine[s] })
-	live, _ := n.placement.views()
+	live, _ := n.placement.Views()
 	now := time.Now()
 	acting, shipping := n.quorum.Active(owned, now), n.replicator.lagging(owned)
 	s := api.Status{
@@ -70,7 +70,7 @@ func (r *replicator) lagging(owned []partition.Slice) (n int) {
 	for i, s := range owned {
 		all[i] = slice{r.n.quorum.ReplicaSet(s).Replicas, r.n.store.Log.LogHead(s)}
 	}
-	live, _ := r.n.placement.views()
+	live, _ := r.n.placement.Views()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, s := range owned {

@@ -101,7 +101,7 @@ func (n *Node) tidyTrash(ctx context.Context, now time.Time) error {
 // in the middle loses nothing. The error is the store's.
 func (n *Node) giveBack(ctx context.Context, x trash.Trashed) (bool, error) {
 	owner := n.quorum.Owner(x.Slice)
-	if owner != n.id && !n.placement.alive(owner) || owner == n.id && !n.acts(x.Slice) {
+	if owner != n.id && !n.placement.Alive(owner) || owner == n.id && !n.acts(x.Slice) {
 		return false, nil
 	}
 	err := n.trash.Rows(x, func(rows []store.Row) error {

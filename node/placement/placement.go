@@ -1,4 +1,6 @@
-package node
+// Package placement says who should keep which slice as this peer sees it. Who does keep it is package quorum's.
+// It is pure: time is an argument.
+package placement
 
 import (
 	"encoding/json"
@@ -12,15 +14,13 @@ import (
 	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
-// placement is who should keep which slice as this peer sees it; who does keep
-// it is package quorum's. It is pure: time is an argument. Safe for concurrent
-// use.
+// Placement is the ranking of the members of a swarm for each slice. Safe for concurrent use.
 //
 // The *effective view* is the live members plus those that vanished less than
 // orphanAfter ago: a restart moves nothing. The ranking of replicas is computed
 // over it. Identities never seen before come to count a few at a time
 // (member.Newcomers): to make a hundred costs nothing, and must move nothing.
-type placement struct {
+type Placement struct {
 	self        string
 	orphanAfter time.Duration
 
@@ -31,25 +31,25 @@ type placement struct {
 	stranger  bool           // has met nobody of its swarm yet
 	counted   partition.View // the live ones that count
 	waiting   int            // live ones that do not count yet
-	gone      map[string]goneMember
+	gone      map[string]Gone
 	came      map[string]time.Time // since when those of live are there
 	effective partition.View
 	frozen    bool
 	zone      partition.Zone // whose members are waited for when they vanish
 }
 
-type goneMember struct {
+// Gone is a member that vanished, and since when it is not seen.
+type Gone struct {
 	Member partition.Member `json:"member"`
 	Since  time.Time        `json:"since"`
 }
 
-// newPlacement is that of a peer that knows nobody; a stranger in a swarm that
-// has others takes the whole first view for the swarm, as it cannot tell old
-// members from new.
-func newPlacement(slices []partition.Slice, replicas int, self string, orphanAfter time.Duration,
-	stranger bool) *placement {
-	return &placement{self: self, orphanAfter: orphanAfter, table: partition.NewTableOf(slices, replicas),
-		gone: map[string]goneMember{}, came: map[string]time.Time{},
+// New makes the Placement of a peer that knows nobody. A stranger in a swarm that has others takes
+// the whole first view for the swarm: it cannot tell old members from new.
+func New(slices []partition.Slice, replicas int, self string, orphanAfter time.Duration,
+	stranger bool) *Placement {
+	return &Placement{self: self, orphanAfter: orphanAfter, table: partition.NewTableOf(slices, replicas),
+		gone: map[string]Gone{}, came: map[string]time.Time{},
 		newcomers: member.NewNewcomers(member.NewcomerLimits{Least: newcomersAtOnce}, self), stranger: stranger,
 		zone: partition.HashZone}
 }
@@ -58,9 +58,9 @@ func newPlacement(slices []partition.Slice, replicas int, self string, orphanAft
 // half a minute, or as many as there are members when these are more.
 const newcomersAtOnce = 8
 
-// setView takes the newest live members and reports whether the effective view
+// SetView takes the newest live members and reports whether the effective view
 // changed.
-func (t *placement) setView(v partition.View, now time.Time) bool {
+func (t *Placement) SetView(v partition.View, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stranger && v.Len() > 1 {
@@ -71,7 +71,7 @@ func (t *placement) setView(v partition.View, now time.Time) bool {
 	}
 	for _, m := range t.counted.Members() {
 		if _, still := v.Find(m.ID); !still && t.zone.HasPeer(m.ID) {
-			t.gone[m.ID] = goneMember{Member: m, Since: now}
+			t.gone[m.ID] = Gone{Member: m, Since: now}
 		}
 	}
 	came := make(map[string]time.Time, v.Len())
@@ -85,9 +85,9 @@ func (t *placement) setView(v partition.View, now time.Time) bool {
 	return t.recompute(now)
 }
 
-// setZone confines each slice's replicas to the members of its zone, of the depth
-// of this peer's own. The caller follows with setView.
-func (t *placement) setZone(zone partition.Zone) {
+// SetZone confines each slice's replicas to the members of its zone, of the depth
+// of this peer's own. The caller follows with SetView.
+func (t *Placement) SetZone(zone partition.Zone) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.zone != zone && !t.frozen {
@@ -96,15 +96,15 @@ func (t *placement) setZone(zone partition.Zone) {
 	}
 }
 
-// expire drops members gone for too long and reports whether that changed the
+// Expire drops members gone for too long and reports whether that changed the
 // effective view.
-func (t *placement) expire(now time.Time) bool {
+func (t *Placement) Expire(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.recompute(now)
 }
 
-func (t *placement) recompute(now time.Time) bool {
+func (t *Placement) recompute(now time.Time) bool {
 	t.counted, t.waiting = t.newcomers.Allow(t.live, now)
 	ms := append([]partition.Member(nil), t.counted.Members()...)
 	for id, g := range t.gone {
@@ -125,77 +125,77 @@ func (t *placement) recompute(now time.Time) bool {
 	return true
 }
 
-// freeze stops the ranking from following the view: the swarm is done and its
+// Freeze stops the ranking from following the view: the swarm is done and its
 // peers are leaving.
-func (t *placement) freeze() {
+func (t *Placement) Freeze() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.frozen = true
 }
 
-func (t *placement) isFrozen() bool {
+func (t *Placement) Frozen() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.frozen
 }
 
-// ranked are the members that should keep s, the owner first.
-func (t *placement) ranked(s partition.Slice) []string {
+// Ranked are the members that should keep s, the owner first.
+func (t *Placement) Ranked(s partition.Slice) []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return append([]string(nil), t.table.Replicas(s)...)
 }
 
-// ranks says whether owner and replicas, in any order, are those of ranked.
-func (t *placement) ranks(s partition.Slice, owner string, replicas []string) bool {
+// Ranks says whether owner and replicas, in any order, are those of ranked.
+func (t *Placement) Ranks(s partition.Slice, owner string, replicas []string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.table.Ranks(s, owner, replicas)
 }
 
-// views returns the live and the effective view.
-func (t *placement) views() (live, effective partition.View) {
+// Views returns the live and the effective view.
+func (t *Placement) Views() (live, effective partition.View) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.live, t.effective
 }
 
-// newcomersWaiting is how many live members do not count yet.
-func (t *placement) newcomersWaiting() int {
+// NewcomersWaiting is how many live members do not count yet.
+func (t *Placement) NewcomersWaiting() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.waiting
 }
 
-// alive says whether id is a live member.
-func (t *placement) alive(id string) bool {
+// Alive says whether id is a live member.
+func (t *Placement) Alive(id string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	_, ok := t.live.Find(id)
 	return ok
 }
 
-// met says for how long id has been a live member at now.
-func (t *placement) met(id string, now time.Time) (time.Duration, bool) {
+// Met says for how long id has been a live member at now.
+func (t *Placement) Met(id string, now time.Time) (time.Duration, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	since, alive := t.came[id]
 	return now.Sub(since), alive
 }
 
-// vanished says whether id is absent.
-func (t *placement) vanished(id string) bool {
+// Vanished says whether id is absent.
+func (t *Placement) Vanished(id string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	_, gone := t.gone[id]
 	return gone
 }
 
-// absent lists the members that vanished and are still expected back.
-func (t *placement) absent() []goneMember {
+// Absent lists the members that vanished and are still expected back.
+func (t *Placement) Absent() []Gone {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	var out []goneMember
+	var out []Gone
 	for _, m := range t.effective.Members() {
 		if g, ok := t.gone[m.ID]; ok {
 			out = append(out, g)
@@ -204,8 +204,8 @@ func (t *placement) absent() []goneMember {
 	return out
 }
 
-// addrs are the members' last known addresses, to find the swarm again by.
-func (t *placement) addrs() []string {
+// Addrs are the members' last known addresses, to find the swarm again by.
+func (t *Placement) Addrs() []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var out []string
@@ -231,16 +231,16 @@ type memory struct {
 
 const memoryVersion = 2
 
-// remember encodes who the members were: a restarted peer presumes them for
+// Remember encodes who the members were: a restarted peer presumes them for
 // orphanAfter, so that the first of a restarted swarm does not take everything.
-func (t *placement) remember() ([]byte, error) {
+func (t *Placement) Remember() ([]byte, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return json.Marshal(memory{V: memoryVersion, Members: t.effective.Members()})
 }
 
-// recall restores what remember encoded; the members count as gone since now.
-func (t *placement) recall(b []byte, now time.Time) error {
+// Recall restores what Remember encoded; the members count as gone since now.
+func (t *Placement) Recall(b []byte, now time.Time) error {
 	var m memory
 	if err := strictjson.Unmarshal(b, &m); err != nil {
 		return fmt.Errorf("placement: %w", err)
@@ -254,7 +254,7 @@ func (t *placement) recall(b []byte, now time.Time) error {
 		if x.ID != t.self {
 			t.stranger = false
 			t.newcomers.Trust(now, x.ID)
-			t.gone[x.ID] = goneMember{Member: x, Since: now}
+			t.gone[x.ID] = Gone{Member: x, Since: now}
 		}
 	}
 	t.recompute(now)

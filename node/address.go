@@ -11,6 +11,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/node/hostlease"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -129,7 +130,7 @@ func (k *addresses) run(ctx context.Context) error {
 		k.mu.Lock()
 		again := k.round(ctx, &asking)
 		k.mu.Unlock()
-		if !sleepUnless(ctx, hostLeaseRounds, nil) {
+		if !call.Sleep(ctx, hostLeaseRounds, nil) {
 			return ctx.Err()
 		}
 		if timer.Stop(); !again.IsZero() {
@@ -198,7 +199,7 @@ func (k *addresses) askOwner(ctx context.Context, owner string, qs []hostlease.A
 	received := time.Now()
 	answers := resp.GetTurns().GetAnswers()
 	if err == nil && len(answers) != len(qs) {
-		err = errForeign
+		err = call.ErrForeign
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

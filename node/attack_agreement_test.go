@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -18,7 +20,7 @@ func TestAttackAnswerOfAnotherSlice(t *testing.T) {
 	enter(n, evil)
 	asked, other := n.slices[0], n.slices[1]
 	p := quorum.Proposal{Slice: asked, Base: n.quorum.ReplicaSet(asked), Ballot: quorum.Ballot{N: 2, By: n.id}}
-	for _, c := range []*wire.Config{nil, wireReplicaSet(asked, p.Base), wireReplicaSet(other, p.Base)} {
+	for _, c := range []*wire.Config{nil, message.Set(asked, p.Base), message.Set(other, p.Base)} {
 		want := c != nil && c.Slice == uint64(other)
 		for name, a := range map[string]*wire.Promise{"newer": {Newer: c},
 			"accepted": {Ok: true, Accepted: 1, AcceptedBy: evil, Proposal: c}} {
@@ -27,7 +29,7 @@ func TestAttackAnswerOfAnotherSlice(t *testing.T) {
 				return &wire.Response{Body: &wire.Response_Ballots{Ballots: promises}}
 			}
 			if got, err := n.askBallots(t.Context(), evil, []quorum.Proposal{p}, false); errors.Is(err,
-				errForeign) != want {
+				call.ErrForeign) != want {
 				t.Errorf("%s, %v: %+v, %v", name, c, got, err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -181,7 +182,7 @@ func TestAttackFormerReplica(t *testing.T) {
 	}
 	s := n.slices[0]
 	next := n.quorum.ReplicaSet(s).Next("former", []string{"former", "owner"}, 7)
-	req := &wire.Request{Body: &wire.Request_Configs{Configs: &wire.Configs{Decided: []*wire.Config{wireReplicaSet(s,
+	req := &wire.Request{Body: &wire.Request_Configs{Configs: &wire.Configs{Decided: []*wire.Config{message.Set(s,
 		next)}}}}
 	n.serve(t.Context(), "owner", req)
 	if c := n.quorum.ReplicaSet(s); c.Compare(next) != 0 {

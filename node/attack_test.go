@@ -16,6 +16,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -37,7 +38,7 @@ func rowsSaid(t *testing.T, n *Node, k partition.Key, c store.Commit) (partition
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sl, wireRows(rows)
+	return sl, message.Rows(rows)
 }
 
 func pageBy(k partition.Key, peer, text string, at time.Time) *store.Record {

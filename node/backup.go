@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/store/engine"
@@ -240,7 +241,7 @@ func (n *Node) runBackups(ctx context.Context) error {
 		}
 		wait = min(time.Until(last.Add(n.o.BackupEvery)), n.o.BackupEvery)
 	}
-	for sleepUnless(ctx, wait, nil) {
+	for call.Sleep(ctx, wait, nil) {
 		dir, begun := filepath.Join(n.o.BackupDir, backupPrefix+time.Now().UTC().Format(backupTime)), time.Now()
 		err := n.Backup(dir)
 		if wait = n.o.BackupEvery; err != nil {

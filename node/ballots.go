@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
 
-const (
-	ballotTimeout = 2 * time.Second
-	pollGrace     = 500 * time.Millisecond // for the slower ones, once one slice has its majority
-)
+const pollGrace = 500 * time.Millisecond // for the slower ones, once one slice has its majority
 
 // runProposals finishes what was proposed and not decided, also when the swarm is
 // done: until then nobody acts in those slices.
@@ -94,14 +93,8 @@ func (n *Node) decided(ctx context.Context, all []quorum.SliceReplicas) error {
 
 // tell sends ReplicaSets to a peer, which may or may not hear them.
 func (n *Node) tell(ctx context.Context, peer string, all []quorum.SliceReplicas) {
-	ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
-	defer cancel()
-	for page := range slices.Chunk(all, wire.MaxConfigs) {
-		req := &wire.Configs{Decided: wireReplicaSets(page)}
-		if _, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Configs{Configs: req}}); err != nil {
-			n.log.Debug("telling configs", "peer", peer, "err", err)
-			return
-		}
+	if err := message.Tell(ctx, asking(n.call), peer, all); err != nil {
+		n.log.Debug("telling configs", "peer", peer, "err", err)
 	}
 }
 
@@ -111,7 +104,7 @@ func (n *Node) tell(ctx context.Context, peer string, all []quorum.SliceReplicas
 // who does not answer keeps nobody waiting. Newer ReplicaSets that they tell are heard.
 func (n *Node) poll(ctx context.Context, all []quorum.Proposal, accept bool, take func(a quorum.Promise),
 	has func(quorum.Proposal) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
+	ctx, cancel := context.WithTimeout(ctx, message.BallotTimeout)
 	defer cancel()
 	by := map[string][]quorum.Proposal{}
 	for _, p := range all {
@@ -193,9 +186,9 @@ func (n *Node) askBallots(ctx context.Context, replica string, ps []quorum.Propo
 	error) {
 	req := &wire.Ballots{Accept: accept}
 	for _, p := range ps {
-		w := &wire.Proposal{Base: wireReplicaSet(p.Slice, p.Base), Ballot: p.Ballot.N, By: p.Ballot.By}
+		w := &wire.Proposal{Base: message.Set(p.Slice, p.Base), Ballot: p.Ballot.N, By: p.Ballot.By}
 		if accept {
-			w.Next = wireReplicaSet(p.Slice, p.Next)
+			w.Next = message.Set(p.Slice, p.Next)
 		}
 		req.Proposals = append(req.Proposals, w)
 	}
@@ -209,25 +202,21 @@ func (n *Node) askBallots(ctx context.Context, replica string, ps []quorum.Propo
 	}
 	out := make([]quorum.Promise, len(ps))
 	for i, a := range got {
-		if !ofSlice(a.Newer, ps[i].Slice) || !ofSlice(a.Proposal, ps[i].Slice) {
-			return nil, errForeign
+		if !message.OfSlice(a.Newer, ps[i].Slice) || !message.OfSlice(a.Proposal, ps[i].Slice) {
+			return nil, call.ErrForeign
 		}
 		out[i] = quorum.Promise{Slice: ps[i].Slice, By: replica, OK: a.Ok,
 			Promised: quorum.Ballot{N: a.Promised, By: a.PromisedBy},
 			Leased:   time.Duration(min(a.LeasedMs, 1<<20)) * time.Millisecond,
 			Accepted: quorum.Ballot{N: a.Accepted, By: a.AcceptedBy},
-			Proposal: replicaSetOf(a.Proposal).ReplicaSet, Copied: a.Copied, Head: a.Head}
+			Proposal: message.SetOf(a.Proposal).ReplicaSet, Copied: a.Copied, Head: a.Head}
 		if a.Newer != nil {
-			c := replicaSetOf(a.Newer).ReplicaSet
+			c := message.SetOf(a.Newer).ReplicaSet
 			out[i].Newer = &c
 		}
 	}
 	return out, nil
 }
-
-// ofSlice says whether c, if there is one, is a ReplicaSet of s: an answer about one slice says nothing of another,
-// which the sender may not keep.
-func ofSlice(c *wire.Config, s partition.Slice) bool { return c == nil || c.Slice == uint64(s) }
 
 // serveBallots is a replica's side. Nobody speaks for another: a ballot is the
 // sender's own, or an unfinished one of the owner's.
@@ -237,9 +226,9 @@ func (n *Node) serveBallots(from string, b *wire.Ballots) (*wire.BallotsAnswer, 
 	err := n.decide(func() {
 		now := time.Now()
 		for _, w := range b.Proposals {
-			base := replicaSetOf(w.Base)
+			base := message.SetOf(w.Base)
 			p := quorum.Proposal{Slice: base.Slice, Base: base.ReplicaSet, Ballot: quorum.Ballot{N: w.Ballot, By: w.By},
-				Next: replicaSetOf(w.Next).ReplicaSet}
+				Next: message.SetOf(w.Next).ReplicaSet}
 			switch {
 			case w.By != from:
 				answers = append(answers, quorum.Promise{Slice: p.Slice})
@@ -258,10 +247,10 @@ func (n *Node) serveBallots(from string, b *wire.Ballots) (*wire.BallotsAnswer, 
 			LeasedMs: uint64(a.Leased / time.Millisecond),
 			Accepted: a.Accepted.N, AcceptedBy: a.Accepted.By, Copied: a.Copied, Head: a.Head}
 		if a.Newer != nil {
-			w.Newer = wireReplicaSet(a.Slice, *a.Newer)
+			w.Newer = message.Set(a.Slice, *a.Newer)
 		}
 		if a.Accepted.N > 0 {
-			w.Proposal = wireReplicaSet(a.Slice, a.Proposal)
+			w.Proposal = message.Set(a.Slice, a.Proposal)
 		}
 		out.Promises = append(out.Promises, w)
 	}

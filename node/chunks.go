@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -65,7 +66,7 @@ func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *replog.Log
 	case log.To <= st.head:
 		return nil, 0, nil
 	}
-	p.chunk.Kind, p.chunk.From, p.chunk.To, p.chunk.Rows = wire.Piece_KIND_TAIL, log.From, log.To, wireRows(log.Rows)
+	p.chunk.Kind, p.chunk.From, p.chunk.To, p.chunk.Rows = wire.Piece_KIND_TAIL, log.From, log.To, message.Rows(log.Rows)
 	return p, rowBytes(log.Rows), nil
 }
 
@@ -77,8 +78,8 @@ func (r *replicator) pageOf(p *sentChunk, st copyProgress, logs *replog.LogReade
 		if err != nil {
 			return 0, err
 		}
-		p.next, p.chunk.To, p.chunk.Rows = next, st.copied, wireRows(rows)
-		if len(next) > 0 || r.n.store.Log.LogHead(p.slice) != st.copied {
+		p.next, p.chunk.To, p.chunk.Rows = next, st.copied, message.Rows(rows)
+		if len(next) > 0 || r.n.store.LogHead(p.slice) != st.copied {
 			return rowBytes(rows), nil
 		}
 		p.chunk.Kind = wire.Piece_KIND_COPIED // nothing was written meanwhile
@@ -89,8 +90,8 @@ func (r *replicator) pageOf(p *sentChunk, st copyProgress, logs *replog.LogReade
 		return 0, err
 	}
 	rows := slices.DeleteFunc(log.Rows, store.Row.Sent) // once more does no harm
-	p.chunk.To, p.chunk.Rows = log.To, wireRows(rows)
-	if log.To >= r.n.store.Log.LogHead(p.slice) {
+	p.chunk.To, p.chunk.Rows = log.To, message.Rows(rows)
+	if log.To >= r.n.store.LogHead(p.slice) {
 		p.chunk.Kind = wire.Piece_KIND_COPIED
 	}
 	return rowBytes(rows), nil
@@ -110,22 +111,6 @@ func (r *replicator) copyAnew(peer string, s partition.Slice) error {
 		r.lane(peer).add(s)
 	}
 	return nil
-}
-
-func wireRows(rows []store.Row) []*wire.Row {
-	out := make([]*wire.Row, len(rows))
-	for i, r := range rows {
-		out[i] = &wire.Row{Key: r.Key, Value: r.Value}
-	}
-	return out
-}
-
-func storeRows(rows []*wire.Row) []store.Row {
-	out := make([]store.Row, len(rows))
-	for i, r := range rows {
-		out[i] = store.Row{Key: r.Key, Value: r.Value}
-	}
-	return out
 }
 
 func rowBytes(rows []store.Row) (n int) {

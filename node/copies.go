@@ -10,6 +10,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/copies"
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/index"
@@ -145,7 +146,7 @@ func (n *Node) textOf(k partition.Key, post string) (store.Record, partition.Sli
 }
 
 func malformed(err error) error {
-	return &refusalError{code: wire.Refusal_CODE_MALFORMED, reason: err.Error()}
+	return &call.Refusal{Code: wire.Refusal_CODE_MALFORMED, Reason: err.Error()}
 }
 
 // serveMeeting answers with the copies of prints in the slices held here. Of texts

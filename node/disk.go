@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/store/index"
 )
 
@@ -112,7 +113,7 @@ func (g *diskGauge) crowded() bool {
 
 // putsOff refuses for now what would make the store of a peer that is at its cap grow. Links stay in
 // their senders' outboxes, copies and logs at the owners.
-func (n *Node) putsOff(req *wire.Request) *refusalError {
+func (n *Node) putsOff(req *wire.Request) *call.Refusal {
 	switch b := req.Body.(type) {
 	case *wire.Request_Forward, *wire.Request_Unite:
 	case *wire.Request_Ship:
@@ -129,7 +130,7 @@ func (n *Node) putsOff(req *wire.Request) *refusalError {
 	if !n.disk.crowded() {
 		return nil
 	}
-	return &refusalError{wire.Refusal_CODE_BUSY, "no room on the disk by this peer's own limit", diskRetry}
+	return call.Busy("no room on the disk by this peer's own limit", diskRetry)
 }
 
 // allocated is what the files below dir take on the disk, each of several links once.

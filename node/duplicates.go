@@ -13,6 +13,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/focus/copies"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -102,7 +103,7 @@ func (h *copyHunt) put(ctx context.Context, peer string, q *wire.Copies) (*wire.
 	if a := resp.GetCopies(); a != nil {
 		return a, nil
 	}
-	return nil, errForeign
+	return nil, call.ErrForeign
 }
 
 // take checks one peer's answer, which may speak of nothing but the slices it was

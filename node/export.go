@@ -13,6 +13,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/index"
@@ -217,7 +218,7 @@ func (x *exporter) alone(ctx context.Context, s partition.Slice, g *given) error
 		err := x.failed[sh.peer]
 		if _, view := x.n.placement.Views(); err == nil {
 			if _, member := view.Find(sh.peer); !member {
-				err = errVanished
+				err = call.ErrVanished
 			}
 		}
 		if err == nil {
@@ -240,7 +241,7 @@ func (x *exporter) alone(ctx context.Context, s partition.Slice, g *given) error
 			continue
 		case err == nil && x.waits < exportWaits:
 			x.waits++
-			sleepUnless(ctx, exportWait, nil)
+			call.Sleep(ctx, exportWait, nil)
 			continue
 		case err == nil:
 			err = errChanging

@@ -10,6 +10,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -140,7 +141,7 @@ func TestExportCountsMissingSlicesOnce(t *testing.T) {
 	n := openNode(t, Options{Capacity: 16})
 	away, s := strangeID(t), n.slices[1]
 	give(t, n, s, away)
-	x := &exporter{n: n, given: map[partition.Slice]*given{}, failed: map[string]error{away: errVanished},
+	x := &exporter{n: n, given: map[partition.Slice]*given{}, failed: map[string]error{away: call.ErrVanished},
 		missing: map[string]*absentee{}, slices: []partition.Slice{s}}
 	for _, next := range []*spot{{in: s, key: "a"}, {in: s, key: "b"}, nil} {
 		if err := x.complete(t.Context(), next); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -319,9 +320,9 @@ func (f *forwarder) backoff(owner string, err error) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d := 200 * time.Millisecond << min(f.lanes[owner].failures, 7)
-	var refusal *refusalError
-	if errors.As(err, &refusal) && refusal.after > d {
-		d = refusal.after
+	var refusal *call.Refusal
+	if errors.As(err, &refusal) && refusal.After > d {
+		d = refusal.After
 	}
 	return min(d, MaxCallBackoff)
 }

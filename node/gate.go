@@ -7,6 +7,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 )
 
 // admitRequest is what stands in front of every handler: a peer that asks for
@@ -25,7 +26,7 @@ func (n *Node) admitRequest(ctx context.Context, from string, req *wire.Request)
 	if r.ok {
 		return n.serve(ctx, from, req)
 	}
-	resp := refuse(wire.Refusal_CODE_BUSY, "over the credit of one peer: "+r.reason, r.wait)
+	resp := call.Refuse(wire.Refusal_CODE_BUSY, "over the credit of one peer: "+r.reason, r.wait)
 	resp.Refusal.Pause = r.reason != "urgent"
 	return resp
 }
@@ -62,9 +63,9 @@ func (n *Node) awaitCredit(ctx context.Context, peer string, req *wire.Request) 
 		return nil
 	}
 	if wait > worth {
-		return &refusalError{wire.Refusal_CODE_BUSY, "it has asked this peer to wait", wait}
+		return call.Busy("it has asked this peer to wait", wait)
 	}
-	if !sleepUnless(ctx, wait, nil) {
+	if !call.Sleep(ctx, wait, nil) {
 		return ctx.Err()
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -310,7 +312,7 @@ func (n *Node) runTidying(ctx context.Context) error {
 		if !n.informed.Load() || n.quorum.InDoubt() {
 			every = 250 * time.Millisecond
 		}
-		if !sleepUnless(ctx, every, n.tidyKick) {
+		if !call.Sleep(ctx, every, n.tidyKick) {
 			return ctx.Err()
 		}
 		if err := n.askReplicaSets(ctx); err != nil {
@@ -354,7 +356,7 @@ func (n *Node) askReplicaSets(ctx context.Context) error {
 			return nil
 		}
 		a := resp.GetConfigs()
-		if known := replicaSetsOf(a.GetKnown()); len(known) > 0 {
+		if known := message.SetsOf(a.GetKnown()); len(known) > 0 {
 			if err := n.hear(peer, known); err != nil {
 				return err
 			}
@@ -390,16 +392,16 @@ func (n *Node) askAbout(ctx context.Context) error {
 	for peer, ss := range asks {
 		asking.Go(func() {
 			for page := range slices.Chunk(ss, askedAbout) {
-				ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
+				ctx, cancel := context.WithTimeout(ctx, message.BallotTimeout)
 				req := &wire.Configs{Want: true, Digest: n.quorum.Digest(),
-					Decided: wireReplicaSets(n.quorum.Of(page...))}
+					Decided: message.Sets(n.quorum.Of(page...))}
 				resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Configs{Configs: req}})
 				cancel()
 				if err != nil {
 					n.log.Debug("asking about configs", "peer", peer, "err", err)
 					return
 				}
-				answers <- reported{peer, replicaSetsOf(resp.GetConfigs().GetKnown())}
+				answers <- reported{peer, message.SetsOf(resp.GetConfigs().GetKnown())}
 			}
 		})
 	}
@@ -481,7 +483,7 @@ func (n *Node) sendCopy(ctx context.Context, peer string, s partition.Slice) (bo
 		if err != nil {
 			return false, err
 		}
-		if len(rows) > 0 && !n.sendRows(ctx, peer, s, wireRows(rows)) {
+		if len(rows) > 0 && !n.sendRows(ctx, peer, s, message.Rows(rows)) {
 			return false, nil
 		}
 		if len(next) == 0 {
@@ -535,7 +537,7 @@ func (n *Node) haveIt(ctx context.Context, s partition.Slice, c quorum.ReplicaSe
 		}
 		asked[k] = true
 		if n.placement.Alive(k) {
-			ask := &wire.Compare{Slice: uint64(s), Drop: wireReplicaSet(s, c)}
+			ask := &wire.Compare{Slice: uint64(s), Drop: message.Set(s, c)}
 			resp, err := n.call(ctx, k, &wire.Request{Body: &wire.Request_Compare{Compare: ask}})
 			if err == nil && resp.GetCompare().GetDrop() {
 				have++

@@ -16,6 +16,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/placement"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
@@ -118,7 +119,7 @@ func TestReconciledRowsAreCrawled(t *testing.T) {
 	}
 	unite := func(from string) *wire.Response {
 		return n.serve(t.Context(), from,
-			&wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(s), Rows: wireRows(rows)}}})
+			&wire.Request{Body: &wire.Request_Unite{Unite: &wire.Unite{Slice: uint64(s), Rows: message.Rows(rows)}}})
 	}
 	if r := unite("stranger"); r.GetRefusal() == nil {
 		t.Errorf("a stranger's rows are taken: %v", r)
@@ -365,7 +366,7 @@ func TestLearnerComesToKnowBetter(t *testing.T) {
 			s := partition.Slice(p.Slice)
 			st := &wire.Stance{Ok: true, Whole: true, Head: p.To}
 			if asked[s] = true; !learned {
-				st = &wire.Stance{Newer: wireReplicaSet(s, fork)}
+				st = &wire.Stance{Newer: message.Set(s, fork)}
 			}
 			a.Stances = append(a.Stances, st)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 	"github.com/echo-node/echo-node/store"
@@ -178,8 +179,8 @@ func TestOnlyTheOwnerReplicatesAndCompares(t *testing.T) {
 	}
 	for _, accept := range []bool{false, true} {
 		next := n.quorum.ReplicaSet(ours).Next("member", []string{"member"}, 0)
-		p := &wire.Proposal{Base: wireReplicaSet(ours, n.quorum.ReplicaSet(ours)), Ballot: 9, By: "member",
-			Next: wireReplicaSet(ours, next)}
+		p := &wire.Proposal{Base: message.Set(ours, n.quorum.ReplicaSet(ours)), Ballot: 9, By: "member",
+			Next: message.Set(ours, next)}
 		for _, from := range []string{"member", "stranger"} {
 			r := n.serve(t.Context(), from,
 				&wire.Request{Body: &wire.Request_Ballots{Ballots: &wire.Ballots{Accept: accept,

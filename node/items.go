@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
@@ -51,7 +52,7 @@ func readItem(r *store.Record, part string, b []byte) error {
 		ok = r.Kind == store.KindPost && r.Post == part[1:] && r.Gap == nil
 	}
 	if !ok {
-		return fmt.Errorf("a %.20q that is not what it is said to be: %w", r.Kind, errForeign)
+		return fmt.Errorf("a %.20q that is not what it is said to be: %w", r.Kind, call.ErrForeign)
 	}
 	return nil
 }

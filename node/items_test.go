@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -70,7 +71,7 @@ func TestItemsOfAnotherPeerAreChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got store.Record
-		if err := readItem(&got, part, b); !errors.Is(err, errForeign) {
+		if err := readItem(&got, part, b); !errors.Is(err, call.ErrForeign) {
 			t.Errorf("%q: %v", part, err)
 		}
 	}

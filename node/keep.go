@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -267,41 +266,6 @@ func (n *Node) committed(s partition.Slice) <-chan struct{} { return n.replicato
 func (n *Node) awaitAdmissions() {
 	n.deciding.Lock()
 	defer n.deciding.Unlock()
-}
-
-func replicaSetOf(c *wire.Config) quorum.SliceReplicas {
-	out := quorum.SliceReplicas{Slice: partition.Slice(c.GetSlice()), ReplicaSet: quorum.ReplicaSet{Epoch: c.GetEpoch(),
-		Fork: c.GetFork(), Gen: c.GetGen(),
-		Owner: c.GetOwner(), Replicas: c.GetKeepers(), Heard: c.GetHeard()}}
-	for _, s := range c.GetStarts() {
-		out.Starts = append(out.Starts, quorum.Start{Gen: s.Gen, Pos: s.Pos})
-	}
-	return out
-}
-
-func wireReplicaSet(s partition.Slice, c quorum.ReplicaSet) *wire.Config {
-	out := &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas,
-		Heard: c.Heard}
-	for _, x := range c.Starts {
-		out.Starts = append(out.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
-	}
-	return out
-}
-
-func replicaSetsOf(all []*wire.Config) []quorum.SliceReplicas {
-	out := make([]quorum.SliceReplicas, len(all))
-	for i, c := range all {
-		out[i] = replicaSetOf(c)
-	}
-	return out
-}
-
-func wireReplicaSets(all []quorum.SliceReplicas) []*wire.Config {
-	out := make([]*wire.Config, len(all))
-	for i, c := range all {
-		out[i] = wireReplicaSet(c.Slice, c.ReplicaSet)
-	}
-	return out
 }
 
 // replicas are the replicas of s as known here, the owner first.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -71,7 +73,7 @@ func (n *Node) lease(ctx context.Context, replica string) error {
 		return nil
 	}
 	g, err := n.askLease(ctx, replica, &wire.Lease{Count: uint64(ask.Count), Digest: ask.Digest,
-		Configs: wireReplicaSets(ask.News)})
+		Configs: message.Sets(ask.News)})
 	if err != nil {
 		n.log.Debug("lease", "peer", replica, "err", err)
 		return nil
@@ -85,7 +87,7 @@ func (n *Node) lease(ctx context.Context, replica string) error {
 		page := list[:min(len(list), wire.MaxConfigs)]
 		list = list[len(page):]
 		g, err := n.askLease(ctx, replica,
-			&wire.Lease{Count: uint64(ask.Count), List: true, Configs: wireReplicaSets(page)})
+			&wire.Lease{Count: uint64(ask.Count), List: true, Configs: message.Sets(page)})
 		if err != nil {
 			n.log.Debug("lease", "peer", replica, "err", err)
 			return nil
@@ -103,9 +105,9 @@ func (n *Node) askLease(ctx context.Context, replica string, l *wire.Lease) (quo
 	}
 	a := resp.GetLease()
 	if a == nil {
-		return g, errForeign
+		return g, call.ErrForeign
 	}
-	g.Differs, g.Newer = a.Differs, replicaSetsOf(a.Newer)
+	g.Differs, g.Newer = a.Differs, message.SetsOf(a.Newer)
 	for _, s := range a.Refused {
 		g.Refused = append(g.Refused, partition.Slice(s))
 	}
@@ -117,9 +119,9 @@ func (n *Node) serveLease(from string, l *wire.Lease) (*wire.LeaseAnswer, error)
 	var g quorum.Grant
 	if l.List || len(l.Configs) > 0 {
 		if l.List {
-			ask.List = replicaSetsOf(l.Configs) // never nil
+			ask.List = message.SetsOf(l.Configs) // never nil
 		} else {
-			ask.News = replicaSetsOf(l.Configs)
+			ask.News = message.SetsOf(l.Configs)
 		}
 		if err := n.decide(func() { g = n.quorum.Grant(from, ask, time.Now()) }); err != nil {
 			return nil, err
@@ -127,7 +129,7 @@ func (n *Node) serveLease(from string, l *wire.Lease) (*wire.LeaseAnswer, error)
 	} else {
 		g = n.quorum.Grant(from, ask, time.Now()) // changes nothing durable: never waits for the disk
 	}
-	a := &wire.LeaseAnswer{Differs: g.Differs, Newer: wireReplicaSets(g.Newer)}
+	a := &wire.LeaseAnswer{Differs: g.Differs, Newer: message.Sets(g.Newer)}
 	for _, s := range g.Refused {
 		a.Refused = append(a.Refused, uint64(s))
 	}

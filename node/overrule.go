@@ -9,6 +9,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/strictjson"
@@ -136,13 +137,13 @@ func (n *Node) overrules(peer string) bool {
 
 // mayOverrule is the rule of overrides beyond being a member. That a Key is looked at again any member may ask, as it
 // may seed.
-func mayOverrule(n *Node, from string, r *wire.Request) (*refusalError, string) {
+func mayOverrule(n *Node, from string, r *wire.Request) (*call.Refusal, string) {
 	var o store.Override
 	if n.overrules(from) || strictjson.Unmarshal(r.GetOverrule().GetOverride(), &o) == nil &&
 		o.Verdict == verdictAgain {
 		return nil, ""
 	}
-	no := &refusalError{code: wire.Refusal_CODE_MALFORMED, reason: "overrides are the founder's alone in this swarm"}
+	no := &call.Refusal{Code: wire.Refusal_CODE_MALFORMED, Reason: "overrides are the founder's alone in this swarm"}
 	return no, refusedOverrides
 }
 
@@ -150,25 +151,25 @@ func mayOverrule(n *Node, from string, r *wire.Request) (*refusalError, string) 
 func (n *Node) serveOverrule(ctx context.Context, from string, w *wire.Overrule) (*wire.Response, error) {
 	var o store.Override
 	if err := strictjson.Unmarshal(w.Override, &o); err != nil {
-		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
+		return call.Refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
 	}
 	k, err := partition.KeyFromWire(string(o.Key))
 	if err != nil || k.Kind() != partition.KindAccount && o.Verdict != verdictRelease && o.Verdict != verdictAgain {
-		return refuse(wire.Refusal_CODE_MALFORMED, "an override of no account", 0), nil
+		return call.Refuse(wire.Refusal_CODE_MALFORMED, "an override of no account", 0), nil
 	}
 	if o.Peer != from {
-		return refuse(wire.Refusal_CODE_MALFORMED, "an override that names another peer than its sender", 0), nil
+		return call.Refuse(wire.Refusal_CODE_MALFORMED, "an override that names another peer than its sender", 0), nil
 	}
 	sl, err := n.sliceFrom(w.Slice, k)
 	if err != nil {
-		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
+		return call.Refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
 	}
 	known, placed, err := n.overruleHere(ctx, sl, o)
 	switch {
 	case errors.Is(err, api.ErrInvalid):
-		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
+		return call.Refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
 	case errors.Is(err, api.ErrUnavailable):
-		return refuse(wire.Refusal_CODE_BUSY, err.Error(), time.Second), nil
+		return call.Refuse(wire.Refusal_CODE_BUSY, err.Error(), time.Second), nil
 	case err != nil:
 		return nil, err
 	}

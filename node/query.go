@@ -16,6 +16,7 @@ import (
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store/index"
 )
@@ -251,7 +252,7 @@ func (s *scatter) ask(ctx context.Context, peer string, q *wire.Query) (*wire.Qu
 	resp, err := s.n.call(ctx, peer, &wire.Request{Body: &wire.Request_Query{Query: q}})
 	switch {
 	case err == nil:
-	case isRefusal(err), errors.Is(err, errVanished), errors.Is(err, dht.ErrNoPeer):
+	case call.IsRefusal(err), errors.Is(err, call.ErrVanished), errors.Is(err, dht.ErrNoPeer):
 		return nil, err
 	default:
 		return nil, fmt.Errorf("%w: %w", errBroken, err)
@@ -259,7 +260,7 @@ func (s *scatter) ask(ctx context.Context, peer string, q *wire.Query) (*wire.Qu
 	if a := resp.GetQuery(); a != nil {
 		return a, nil
 	}
-	return nil, errForeign
+	return nil, call.ErrForeign
 }
 
 // take merges one peer's answer, which may speak of nothing but the slices it

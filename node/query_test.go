@@ -15,6 +15,7 @@ import (
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -222,7 +223,7 @@ func TestQuerySaysWhatIsMissing(t *testing.T) {
 	for err, want := range map[error]string{
 		fmt.Errorf("dial: %w", dht.ErrNoPeer):                                         "cannot be reached",
 		fmt.Errorf("%w: Application error 0x0", errBroken):                            "its connection broke",
-		&refusalError{code: wire.Refusal_CODE_BUSY, reason: "too many calls at once"}: "too many calls at once",
+		&call.Refusal{Code: wire.Refusal_CODE_BUSY, Reason: "too many calls at once"}: "too many calls at once",
 	} {
 		if got := n.reason(ctx, other, err); !strings.Contains(got, want) || strings.Contains(got, "0x0") {
 			t.Errorf("%v: %q, want %q", err, got, want)

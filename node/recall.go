@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -19,7 +20,7 @@ const (
 
 // runRecall tells the owners of slices of which this peer lost rows, until it has them.
 func (n *Node) runRecall(ctx context.Context) error {
-	for at := 0; sleepUnless(ctx, recallEvery, nil); {
+	for at := 0; call.Sleep(ctx, recallEvery, nil); {
 		robbed := n.quorum.Robbed()
 		for range min(len(robbed), maxRecalled) {
 			s := robbed[at%len(robbed)]

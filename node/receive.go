@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -41,7 +43,7 @@ func (r *receiving) lock(peer string) (unlock func()) {
 // whoever is promised to knows of all that was ever acknowledged here.
 func (n *Node) serveReplicate(from string, m *wire.Ship) (*wire.ShipAnswer, error) {
 	if !n.placement.Alive(from) {
-		return nil, &refusalError{wire.Refusal_CODE_BUSY, "not a member in this peer's view yet", time.Second}
+		return nil, call.Busy("not a member in this peer's view yet", time.Second)
 	}
 	defer n.received.lock(from)()
 	if err := n.cut(from, m.Pieces); err != nil {
@@ -100,7 +102,7 @@ func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole
 		st := n.quorum.Follows(s, from, chunkSet(p))
 		w := &wire.Stance{Ok: st.OK && !st.Cut, Behind: st.Behind, Stray: st.Diverged, Whole: st.Whole, Head: st.Head}
 		if st.Newer != nil {
-			w.Newer = wireReplicaSet(s, *st.Newer)
+			w.Newer = message.Set(s, *st.Newer)
 		}
 		out.Stances[i] = w
 		if !w.Ok || w.Stray {
@@ -110,11 +112,11 @@ func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole
 		switch p.Kind {
 		case wire.Piece_KIND_TAIL:
 			if st.Whole && st.Head == p.From && p.To > p.From {
-				chunks, at = append(chunks, store.LogChunk{Slice: s, From: p.From, To: p.To, Rows: storeRows(p.Rows)}),
+				chunks, at = append(chunks, store.LogChunk{Slice: s, From: p.From, To: p.To, Rows: message.RowsOf(p.Rows)}),
 					append(at, i)
 			}
 		case wire.Piece_KIND_COPY, wire.Piece_KIND_COPIED:
-			if err := n.importRows(s, storeRows(p.Rows)); err != nil {
+			if err := n.importRows(s, message.RowsOf(p.Rows)); err != nil {
 				return nil, nil, n.refusedRows(from, err)
 			}
 			if p.Kind == wire.Piece_KIND_COPIED {
@@ -185,7 +187,7 @@ func (n *Node) refusedRows(from string, err error) error {
 	if errors.Is(err, store.ErrRow) || errors.Is(err, store.ErrGap) {
 		n.count.refusedRows.Add(1)
 		n.log.Warn("rows refused", "peer", from, "err", err)
-		return &refusalError{wire.Refusal_CODE_MALFORMED, err.Error(), time.Second}
+		return &call.Refusal{Code: wire.Refusal_CODE_MALFORMED, Reason: err.Error(), After: time.Second}
 	}
 	return fmt.Errorf("replicate: %w", err)
 }
@@ -219,10 +221,10 @@ func (n *Node) finishCopies(from string, ps []*wire.Piece, whole []int, out *wir
 func (n *Node) serveReplicaSets(from string, m *wire.Configs) (*wire.ConfigsAnswer, error) {
 	a := &wire.ConfigsAnswer{}
 	if len(m.Decided) > 0 {
-		words := replicaSetsOf(m.Decided)
+		words := message.SetsOf(m.Decided)
 		if !n.placement.Alive(from) {
 			n.count.wordsUnheard.Add(int64(len(words)))
-			return nil, &refusalError{wire.Refusal_CODE_BUSY, "not a member in this peer's view yet", time.Second}
+			return nil, call.Busy("not a member in this peer's view yet", time.Second)
 		}
 		if err := n.hear(from, words); err != nil {
 			return nil, err
@@ -232,7 +234,7 @@ func (n *Node) serveReplicaSets(from string, m *wire.Configs) (*wire.ConfigsAnsw
 			for i, c := range words {
 				asked[i] = c.Slice
 			}
-			a.Known = wireReplicaSets(n.quorum.Of(asked...))
+			a.Known = message.Sets(n.quorum.Of(asked...))
 		}
 		return a, nil
 	}
@@ -240,7 +242,7 @@ func (n *Node) serveReplicaSets(from string, m *wire.Configs) (*wire.ConfigsAnsw
 		return a, nil
 	}
 	known := n.quorum.Known(partition.Slice(m.After), wire.MaxConfigs/2)
-	a.Known = wireReplicaSets(known)
+	a.Known = message.Sets(known)
 	if len(known) == wire.MaxConfigs/2 {
 		a.Next = uint64(known[len(known)-1].Slice)
 	}
@@ -261,9 +263,9 @@ func (n *Node) serveReconcile(ctx context.Context, from string, m *wire.Unite) (
 	var err error
 	switch {
 	case ok && owns && !c.Has(from):
-		err = n.bringRows(s, storeRows(m.Rows), from)
+		err = n.bringRows(s, message.RowsOf(m.Rows), from)
 	case ok:
-		err = n.importRows(s, storeRows(m.Rows))
+		err = n.importRows(s, message.RowsOf(m.Rows))
 	}
 	head := n.store.Log.LogHead(s)
 	n.deciding.RUnlock()
@@ -271,9 +273,9 @@ func (n *Node) serveReconcile(ctx context.Context, from string, m *wire.Unite) (
 	case err != nil:
 		return nil, n.refusedRows(from, err)
 	case !ok:
-		return nil, &refusalError{wire.Refusal_CODE_BUSY, "that slice is not acted in here", time.Second}
+		return nil, call.Busy("that slice is not acted in here", time.Second)
 	case owns && !c.Has(from) && n.replicator.await(ctx, map[partition.Slice]uint64{s: head}) != nil:
-		return nil, &refusalError{wire.Refusal_CODE_BUSY, "no majority of the slice's replicas has it yet", time.Second}
+		return nil, call.Busy("no majority of the slice's replicas has it yet", time.Second)
 	}
 	if owns {
 		n.crawler.Wake(s)

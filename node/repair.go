@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -24,7 +26,7 @@ const (
 func (n *Node) runRepair(ctx context.Context) error {
 	var at int
 	for {
-		if !sleepUnless(ctx, repairEvery, n.repairKick) {
+		if !call.Sleep(ctx, repairEvery, n.repairKick) {
 			return ctx.Err()
 		}
 		for range len(n.slices) { // the next slice that can be compared
@@ -95,7 +97,7 @@ func (n *Node) repairBucket(ctx context.Context, replica string, s partition.Sli
 		}
 		a := resp.GetCompare()
 		if err := n.repairRows(s, a.GetRows()); err != nil {
-			if refused := n.refusedRows(replica, err); !isRefusal(refused) {
+			if refused := n.refusedRows(replica, err); !call.IsRefusal(refused) {
 				return refused
 			}
 			return nil
@@ -110,7 +112,7 @@ func (n *Node) repairBucket(ctx context.Context, replica string, s partition.Sli
 		if err != nil {
 			return fmt.Errorf("repair: %w", err)
 		}
-		if len(rows) > 0 && !n.sendRows(ctx, replica, s, wireRows(rows)) || len(next) == 0 {
+		if len(rows) > 0 && !n.sendRows(ctx, replica, s, message.Rows(rows)) || len(next) == 0 {
 			return nil
 		}
 		after = next
@@ -124,28 +126,28 @@ func (n *Node) repairRows(s partition.Slice, rows []*wire.Row) error {
 	if !n.acts(s) {
 		return nil
 	}
-	return n.importRows(s, storeRows(rows))
+	return n.importRows(s, message.RowsOf(rows))
 }
 
 // serveCompare answers an owner about this replica's copy.
 func (n *Node) serveCompare(from string, m *wire.Compare) (*wire.CompareAnswer, error) {
 	s := partition.Slice(m.Slice)
 	if m.Drop != nil {
-		return &wire.CompareAnswer{Drop: n.mayDrop(from, s, replicaSetOf(m.Drop).ReplicaSet)}, nil
+		return &wire.CompareAnswer{Drop: n.mayDrop(from, s, message.SetOf(m.Drop).ReplicaSet)}, nil
 	}
 	if n.lacking(s, from) {
 		n.replicator.doubt(s, from)
-		return nil, &refusalError{wire.Refusal_CODE_BUSY, "it is asked where its copy stands", time.Second}
+		return nil, call.Busy("it is asked where its copy stands", time.Second)
 	}
 	if c := n.quorum.ReplicaSet(s); c.Owner != from || !n.quorum.Has(s) {
-		return nil, &refusalError{wire.Refusal_CODE_BUSY, "no copy of that slice is kept here for you", time.Second}
+		return nil, call.Busy("no copy of that slice is kept here for you", time.Second)
 	}
 	a := &wire.CompareAnswer{Head: n.store.Log.LogHead(s)}
 	if m.Rows {
 		var rows []store.Row
 		var err error
-		rows, a.Next, err = n.store.Log.BucketRows(s, int(m.Bucket), m.After, reconcilePage)
-		a.Rows = wireRows(rows)
+		rows, a.Next, err = n.store.BucketRows(s, int(m.Bucket), m.After, reconcilePage)
+		a.Rows = message.Rows(rows)
 		return a, err
 	}
 	d, err := n.store.Log.Digests(s)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -382,13 +384,13 @@ func (r *replicator) drive(ctx context.Context, l *replicaLane) error {
 			if err != nil {
 				return err
 			}
-			if wait > 0 && !sleepUnless(ctx, wait, nil) {
+			if wait > 0 && !call.Sleep(ctx, wait, nil) {
 				return ctx.Err()
 			}
 			continue
 		}
 		if rest {
-			if !sleepUnless(ctx, replicateLater, l.wake) {
+			if !call.Sleep(ctx, replicateLater, l.wake) {
 				return ctx.Err()
 			}
 			continue
@@ -400,19 +402,6 @@ func (r *replicator) drive(ctx context.Context, l *replicaLane) error {
 		case <-l.wake:
 		}
 	}
-}
-
-// sleepUnless waits for d, or for wake; false when ctx ended.
-func sleepUnless(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-	case <-wake:
-	}
-	return true
 }
 
 // gather makes the next message of a lane. rest says that there is more to do
@@ -464,8 +453,8 @@ func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 	resp, err := r.n.call(ctx, l.peer, &wire.Request{Body: &wire.Request_Ship{Ship: req}})
 	got := resp.GetShip().GetStances()
 	for i := range ps {
-		if err == nil && (len(got) != len(ps) || !ofSlice(got[i].Newer, ps[i].slice)) {
-			err = errForeign
+		if err == nil && (len(got) != len(ps) || !message.OfSlice(got[i].Newer, ps[i].slice)) {
+			err = call.ErrForeign
 		}
 	}
 	if err != nil {
@@ -476,9 +465,9 @@ func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 		}
 		l.failed++
 		wait := min(replicateBackoff, 100*time.Millisecond<<min(l.failed, 6))
-		var refusal *refusalError
+		var refusal *call.Refusal
 		if errors.As(err, &refusal) {
-			wait = min(replicateBackoff, max(wait, refusal.after))
+			wait = min(replicateBackoff, max(wait, refusal.After))
 		}
 		r.n.log.Debug("replicate", "peer", l.peer, "chunks", len(ps), "err", err)
 		return wait, nil
@@ -494,7 +483,7 @@ func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 		st := got[i]
 		switch {
 		case st.Newer != nil:
-			newer, outdone = append(newer, replicaSetOf(st.Newer)), append(outdone, p)
+			newer, outdone = append(newer, message.SetOf(st.Newer)), append(outdone, p)
 		case st.Behind:
 			behind = append(behind, r.n.quorum.Of(p.slice)...)
 			l.todo[p.slice] = true

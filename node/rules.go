@@ -10,6 +10,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -40,7 +41,7 @@ const (
 type rule struct {
 	who speaker
 	// also is what is asked beyond who, nil = nothing: why is what the metric says.
-	also func(n *Node, from string, req *wire.Request) (no *refusalError, why string)
+	also func(n *Node, from string, req *wire.Request) (no *call.Refusal, why string)
 }
 
 // ruleOf is the table: a rule for each field of the body of a Request.
@@ -91,18 +92,18 @@ const (
 )
 
 // obeys applies the rule of req; nil when from may ask it.
-func (n *Node) obeys(ctx context.Context, from string, req *wire.Request) *refusalError {
+func (n *Node) obeys(ctx context.Context, from string, req *wire.Request) *call.Refusal {
 	if from == n.id {
 		return nil
 	}
 	kind := kindOf(req)
 	r, ok := ruleOf(kind)
 	if !ok {
-		no := &refusalError{code: wire.Refusal_CODE_UNSUPPORTED, reason: "this peer does not know that message"}
+		no := &call.Refusal{Code: wire.Refusal_CODE_UNSUPPORTED, Reason: "this peer does not know that message"}
 		return n.ruledOut(from, kind, refusedNoRule, no)
 	}
 	if !n.isA(ctx, r.who, from) {
-		no := &refusalError{wire.Refusal_CODE_BUSY, "not a member in this peer's view yet", strangerRetry}
+		no := call.Busy("not a member in this peer's view yet", strangerRetry)
 		return n.ruledOut(from, kind, refusedStranger, no)
 	}
 	if r.also != nil {
@@ -130,7 +131,7 @@ func (n *Node) isA(ctx context.Context, who speaker, from string) bool {
 
 // ruledOut counts a refusal and holds it against the sender a little: who goes on is
 // slowed, then cut off (credits.strike). Leases and ballots are never slowed.
-func (n *Node) ruledOut(from string, kind protoreflect.Name, reason string, no *refusalError) *refusalError {
+func (n *Node) ruledOut(from string, kind protoreflect.Name, reason string, no *call.Refusal) *call.Refusal {
 	g := n.credit
 	g.mu.Lock()
 	if g.ruled == nil {
@@ -162,22 +163,22 @@ func (n *Node) ruleMetrics() []api.Metric {
 
 // wholeZone has a peer of another zone ask for a whole zone: slices are assigned by
 // who sees the same members.
-func wholeZone(n *Node, from string, req *wire.Request) (*refusalError, string) {
+func wholeZone(n *Node, from string, req *wire.Request) (*call.Refusal, string) {
 	if n.placement.Alive(from) || req.GetQuery().GetZone() != 0 || req.GetCopies().GetZone() != 0 {
 		return nil, ""
 	}
-	return &refusalError{wire.Refusal_CODE_BUSY, "only members ask for single slices", strangerRetry}, refusedZone
+	return call.Busy("only members ask for single slices", strangerRetry), refusedZone
 }
 
 // ownersDigest: digests and rows are for the slice's owner. Whether a copy may be
 // dropped any member may ask: the answer is yes or no. A replica that asks the owner says so that
 // its copy is not whole (lacking), and gets nothing but that.
-func ownersDigest(n *Node, from string, req *wire.Request) (*refusalError, string) {
+func ownersDigest(n *Node, from string, req *wire.Request) (*call.Refusal, string) {
 	c := req.GetCompare()
 	s := partition.Slice(c.GetSlice())
 	if c.GetDrop() != nil || n.quorum.Owner(s) == from || n.lacking(s, from) {
 		return nil, ""
 	}
 	why := fmt.Sprintf("%s is not yours by what this peer knows", s)
-	return &refusalError{wire.Refusal_CODE_BUSY, why, time.Second}, refusedNotOwner
+	return call.Busy(why, time.Second), refusedNotOwner
 }

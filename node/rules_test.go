@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -84,7 +85,7 @@ func TestRulesOfRequests(t *testing.T) {
 			if allowed := contains(may, from); (no == nil) != allowed {
 				t.Errorf("%s by %s: allowed %v, want %v (%v)", f.Name(), from, no == nil, allowed, no)
 			}
-			if no != nil && from != owner && f.Name() != "overrule" && no.code != wire.Refusal_CODE_BUSY {
+			if no != nil && from != owner && f.Name() != "overrule" && no.Code != wire.Refusal_CODE_BUSY {
 				t.Errorf("%s by %s: %v: it may be a newcomer, or this peer may have missed something", f.Name(), from,
 					no)
 			}
@@ -94,11 +95,11 @@ func TestRulesOfRequests(t *testing.T) {
 		}
 	}
 	if no := s.n.obeys(t.Context(), plainMember, &wire.Request{}); no == nil ||
-		no.code != wire.Refusal_CODE_UNSUPPORTED {
+		no.Code != wire.Refusal_CODE_UNSUPPORTED {
 		t.Errorf("a request that no rule knows: %v", no)
 	}
 	drop := &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s.slice),
-		Drop: wireReplicaSet(s.slice, s.n.quorum.ReplicaSet(s.slice))}}}
+		Drop: message.Set(s.slice, s.n.quorum.ReplicaSet(s.slice))}}}
 	if no := s.n.obeys(t.Context(), plainMember, drop); no != nil {
 		t.Errorf("a member asks whether it may drop a copy: %v", no)
 	}

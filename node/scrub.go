@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/echo-node/echo-node/node/call"
 )
 
 // A table that nobody reads may be damaged for months, and its copies may go meanwhile. So
@@ -21,7 +23,7 @@ func (n *Node) runScrub(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !sleepUnless(ctx, time.Until(last.Add(n.o.Scrub)), nil) {
+		if !call.Sleep(ctx, time.Until(last.Add(n.o.Scrub)), nil) {
 			return ctx.Err()
 		}
 		begun := time.Now()

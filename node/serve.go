@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -17,26 +18,21 @@ import (
 // are checked where they enter.
 func (n *Node) serve(ctx context.Context, from string, req *wire.Request) *wire.Response {
 	if no := n.obeys(ctx, from, req); no != nil {
-		return refuse(no.code, no.reason, no.after)
+		return call.Refuse(no.Code, no.Reason, no.After)
 	}
 	if no := n.putsOff(req); no != nil {
-		return refuse(no.code, no.reason, no.after)
+		return call.Refuse(no.Code, no.Reason, no.After)
 	}
 	resp, err := n.answer(ctx, from, req)
-	var refusal *refusalError
+	var refusal *call.Refusal
 	if errors.As(err, &refusal) {
-		return refuse(refusal.code, refusal.reason, refusal.after)
+		return call.Refuse(refusal.Code, refusal.Reason, refusal.After)
 	}
 	if err != nil {
 		n.log.Warn("request failed", "peer", from, "err", err)
-		return refuse(wire.Refusal_CODE_INTERNAL, err.Error(), time.Second)
+		return call.Refuse(wire.Refusal_CODE_INTERNAL, err.Error(), time.Second)
 	}
 	return resp
-}
-
-func refuse(code wire.Refusal_Code, reason string, after time.Duration) *wire.Response {
-	return &wire.Response{Refusal: &wire.Refusal{Code: code, Reason: reason,
-		RetryAfterMs: uint64(after / time.Millisecond)}}
 }
 
 func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wire.Response, error) {
@@ -83,33 +79,14 @@ func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wir
 		a, err := n.serveRecords(b.Records)
 		return &wire.Response{Body: &wire.Response_Records{Records: a}}, err
 	}
-	return refuse(wire.Refusal_CODE_UNSUPPORTED, "this peer does not know that message", 0), nil
+	return call.Refuse(wire.Refusal_CODE_UNSUPPORTED, "this peer does not know that message", 0), nil
 }
-
-// refusalError is a peer's own word that it did not serve a request.
-type refusalError struct {
-	code   wire.Refusal_Code
-	reason string
-	after  time.Duration
-}
-
-var (
-	errVanished = errors.New("it has vanished")
-	errForeign  = errors.New("its answer is to another question")
-)
-
-func isRefusal(err error) bool {
-	var refusal *refusalError
-	return errors.As(err, &refusal)
-}
-
-func (e *refusalError) Error() string { return fmt.Sprintf("%s: %s", e.code, e.reason) }
 
 // call asks a peer, with this peer's View digest and a deadline. A member that
 // has vanished is not waited for.
 func (n *Node) call(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) {
 	if n.placement.Vanished(peer) {
-		return nil, fmt.Errorf("%s: %w", peer, errVanished)
+		return nil, fmt.Errorf("%s: %w", peer, call.ErrVanished)
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -125,7 +102,8 @@ func (n *Node) call(ctx context.Context, peer string, req *wire.Request) (*wire.
 	}
 	if r := resp.GetRefusal(); r != nil {
 		n.credit.obey(peer, r, time.Now())
-		return nil, &refusalError{r.Code, r.Reason, time.Duration(r.RetryAfterMs) * time.Millisecond}
+		return nil, &call.Refusal{Code: r.Code, Reason: r.Reason,
+			After: time.Duration(r.RetryAfterMs) * time.Millisecond}
 	}
 	return resp, nil
 }
@@ -133,7 +111,7 @@ func (n *Node) call(ctx context.Context, peer string, req *wire.Request) (*wire.
 func (n *Node) serveWhoOwns(w *wire.WhoOwns) *wire.Response {
 	s, err := n.whose(w)
 	if err != nil {
-		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0)
+		return call.Refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0)
 	}
 	a := &wire.WhoOwnsAnswer{Slice: uint64(s)}
 	if !outside(s, n.dht.Zone()) {
@@ -151,12 +129,12 @@ func (n *Node) serveWhoOwns(w *wire.WhoOwns) *wire.Response {
 func (n *Node) serveShow(s *wire.Show) (*wire.Response, error) {
 	k, err := partition.KeyFromWire(s.Key)
 	if err != nil {
-		return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
+		return call.Refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
 	}
 	sl := n.store.SliceOf(k)
 	if s.Slice != 0 {
 		if sl, err = n.sliceFrom(s.Slice, k); err != nil {
-			return refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
+			return call.Refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
 		}
 	}
 	shown, placed, err := n.showHere(sl, k)

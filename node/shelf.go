@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
@@ -101,7 +102,7 @@ func (s *shelf) take(a *wire.RecordsAnswer) error {
 			return err
 		}
 		if s.slice != 0 && x.in != s.slice {
-			return fmt.Errorf("a record of %s: %w", s.peer, errForeign)
+			return fmt.Errorf("a record of %s: %w", s.peer, call.ErrForeign)
 		}
 		if s.after = x.spot; whole[x.in] {
 			s.page = append(s.page, x)
@@ -111,7 +112,7 @@ func (s *shelf) take(a *wire.RecordsAnswer) error {
 	if s.foreign++; s.ended || len(s.page) > 0 {
 		s.foreign = 0
 	} else if s.foreign > maxForeignPages {
-		return fmt.Errorf("%d pages of %s in a row with nothing that it owns: %w", s.foreign, s.peer, errForeign)
+		return fmt.Errorf("%d pages of %s in a row with nothing that it owns: %w", s.foreign, s.peer, call.ErrForeign)
 	}
 	if s.covers != nil {
 		s.covers(from, s.after, s.ended, whole)
@@ -134,7 +135,7 @@ func (s *shelf) read(a *wire.RecordsAnswer, i int, b []byte) (x shelved, key str
 		return x, string(x.record.Key), err
 	}
 	if !s.captures {
-		return x, "", errForeign
+		return x, "", call.ErrForeign
 	}
 	err = strictjson.Unmarshal(b, &x.capture)
 	return x, string(x.capture.Key), err
@@ -180,5 +181,5 @@ func (n *Node) recordsOf(ctx context.Context, peer string, after spot, q *wire.R
 	if a := resp.GetRecords(); a != nil {
 		return a, nil
 	}
-	return nil, errForeign
+	return nil, call.ErrForeign
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"time"
+
+	"github.com/echo-node/echo-node/node/call"
 )
 
 // The parts of a peer, and what becomes of one that ends while the peer runs.
@@ -51,7 +53,7 @@ func (n *Node) restarted(name string, run func(context.Context) error) func(cont
 			if time.Since(begun) > restartMost {
 				wait = restartFirst
 			}
-			if !sleepUnless(ctx, wait, nil) {
+			if !call.Sleep(ctx, wait, nil) {
 				return ctx.Err()
 			}
 		}
@@ -89,7 +91,7 @@ func (n *Node) watch(ctx context.Context) error {
 
 // watchOver ends the process when pass does not return; see Options.Fatal.
 func (n *Node) watchOver(ctx context.Context, pass func()) error {
-	for sleepUnless(ctx, stallEvery, nil) {
+	for call.Sleep(ctx, stallEvery, nil) {
 		begun := time.Now()
 		passed := make(chan struct{})
 		go func() {

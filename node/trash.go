@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -108,7 +109,7 @@ func (n *Node) giveBack(ctx context.Context, x trash.Trashed) (bool, error) {
 		if owner == n.id {
 			return n.takeBack(x.Slice, rows)
 		}
-		if !n.sendRows(ctx, owner, x.Slice, wireRows(rows)) {
+		if !n.sendRows(ctx, owner, x.Slice, message.Rows(rows)) {
 			return errLater
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/store/trash"
 )
@@ -54,7 +55,7 @@ func TestTrashIsGivenToTheOwner(t *testing.T) {
 	n := openNode(t, Options{Around: answering(answers)})
 	answers[owner] = func(req *wire.Request) *wire.Response {
 		if u := req.GetUnite(); u != nil && busy {
-			return refuse(wire.Refusal_CODE_BUSY, "busy", time.Millisecond)
+			return call.Refuse(wire.Refusal_CODE_BUSY, "busy", time.Millisecond)
 		} else if u != nil {
 			got = append(got, u.Rows...)
 			return &wire.Response{Body: &wire.Response_Unite{Unite: &wire.UniteAnswer{Ok: true}}}
